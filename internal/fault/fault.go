@@ -1,0 +1,145 @@
+// Package fault holds the errors that every reader of foreign bytes reports:
+// what is wrong, where it stands, what was wanted, what was found.
+//
+// Callers branch on the sentinels with errors.Is; [Error] carries the place.
+// The partition package shows them to users under its own name.
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Sentinels. Every [Error] wraps exactly one of them.
+var (
+	// ErrCorrupt: the bytes break the rules of their own format, or a
+	// checksum. Trying again will not help.
+	ErrCorrupt = errors.New("corrupt")
+	// ErrUnsupported: the input is valid, or may be, and uses something that
+	// is not handled. Its text always holds the word "unsupported".
+	ErrUnsupported = errors.New("unsupported")
+	// ErrMismatch: two things that must agree do not (key classes, hashes,
+	// geometries, schemas, builds).
+	ErrMismatch = errors.New("mismatch")
+)
+
+// At says where in the input something was found. Zero fields are left out of
+// the text; RowGroup and Page count from 1 here, so that zero means "none".
+type At struct {
+	File     string // as the user named it
+	RowGroup int    // row group or record batch, from 1
+	Column   string // dotted path of the leaf
+	Page     int    // page within the column chunk, from 1; the dictionary page is not counted
+	Line     int    // line of a text file, from 1
+}
+
+// String renders the place as "file: row group 3: column a.b: page 2".
+func (a At) String() string {
+	var parts []string
+	if a.File != "" {
+		parts = append(parts, a.File)
+	}
+	if a.Line > 0 {
+		parts = append(parts, fmt.Sprintf("line %d", a.Line))
+	}
+	if a.RowGroup > 0 {
+		parts = append(parts, fmt.Sprintf("row group %d", a.RowGroup))
+	}
+	if a.Column != "" {
+		parts = append(parts, "column "+a.Column)
+	}
+	if a.Page > 0 {
+		parts = append(parts, fmt.Sprintf("page %d", a.Page))
+	}
+	return strings.Join(parts, ": ")
+}
+
+// Error is one fault: its kind, its place, what was wanted and found, and
+// what the user can do.
+type Error struct {
+	Kind error  // one of the sentinels
+	At   At     // where
+	What string // what is wrong, in a few words
+	Want string // what would have been right; may be empty
+	Got  string // what stands there; may be empty
+	Hint string // what to do; may be empty
+	Err  error  // the cause, when a library reported one; may be nil
+}
+
+// Error renders the fault on one line, the hint last in parentheses.
+func (e *Error) Error() string {
+	var b strings.Builder
+	if at := e.At.String(); at != "" {
+		b.WriteString(at)
+		b.WriteString(": ")
+	}
+	b.WriteString(e.Kind.Error())
+	if e.What != "" {
+		b.WriteString(": ")
+		b.WriteString(e.What)
+	}
+	if e.Want != "" {
+		b.WriteString(": want ")
+		b.WriteString(e.Want)
+		if e.Got != "" {
+			b.WriteString(", got ")
+			b.WriteString(e.Got)
+		}
+	} else if e.Got != "" {
+		b.WriteString(": got ")
+		b.WriteString(e.Got)
+	}
+	if e.Err != nil {
+		b.WriteString(": ")
+		b.WriteString(e.Err.Error())
+	}
+	if e.Hint != "" {
+		b.WriteString(" (")
+		b.WriteString(e.Hint)
+		b.WriteString(")")
+	}
+	return b.String()
+}
+
+// Unwrap makes errors.Is find the sentinel and the cause.
+func (e *Error) Unwrap() []error {
+	if e.Err != nil {
+		return []error{e.Kind, e.Err}
+	}
+	return []error{e.Kind}
+}
+
+// Corrupt reports bytes that break the rules of their format.
+func Corrupt(at At, format string, args ...any) *Error {
+	return &Error{Kind: ErrCorrupt, At: at, What: fmt.Sprintf(format, args...)}
+}
+
+// Unsupported reports something valid that is not handled.
+func Unsupported(at At, format string, args ...any) *Error {
+	return &Error{Kind: ErrUnsupported, At: at, What: fmt.Sprintf(format, args...)}
+}
+
+// Mismatch reports two things that must agree and do not.
+func Mismatch(at At, what, want, got string) *Error {
+	return &Error{Kind: ErrMismatch, At: at, What: what, Want: want, Got: got}
+}
+
+// WithHint returns e with the advice set.
+func (e *Error) WithHint(format string, args ...any) *Error {
+	e.Hint = fmt.Sprintf(format, args...)
+	return e
+}
+
+// Recovered turns a panic of a library into a Corrupt error. It is used as
+//
+//	defer fault.Recovered(at, &err)
+//
+// around calls into decoders that panic on bytes they do not expect.
+func Recovered(at At, err *error) {
+	if r := recover(); r != nil {
+		e := Corrupt(at, "the decoder gave up")
+		e.Err = fmt.Errorf("%v", r)
+		*err = e
+	}
+}
