@@ -1,0 +1,95 @@
+package bloom
+
+import (
+	"math"
+	"math/bits"
+)
+
+// miss is the chance that one key leaves a given bit of a block clear.
+const miss = 1 - 1.0/laneBits
+
+// hitIn returns the chance that a key that is not in the set finds all eight
+// bits set in a block that holds i keys.
+func hitIn(i float64) float64 {
+	p := 1 - math.Pow(miss, i)
+	p *= p // lanes = 8: cube of squares
+	p *= p
+	return p * p
+}
+
+// FPR returns the expected false-positive rate of a Split256 filter of the
+// given number of blocks that holds the given number of distinct keys: the
+// mean of a block's rate over the binomial distribution of keys over blocks.
+// (The textbook formula assumes that every block holds the mean; at 1 % that
+// errs by half, because the full blocks let through more than the empty ones
+// save.)
+func FPR(blocks, keys uint64) float64 {
+	switch {
+	case keys == 0:
+		return 0
+	case blocks <= 1:
+		return hitIn(float64(keys))
+	}
+	n, q := float64(keys), 1/float64(blocks)
+	mean := n * q
+	spread := 12*math.Sqrt(mean) + 24
+	lo, hi := math.Max(0, math.Floor(mean-spread)), math.Min(n, math.Ceil(mean+spread))
+	// Start at the mode, where the probability is largest, and walk both ways
+	// by the ratio of neighbours; normalise at the end.
+	ratio := func(i float64) float64 { return (n - i) / (i + 1) * q / (1 - q) } // P(i+1)/P(i)
+	mode := math.Min(hi, math.Floor((n+1)*q))
+	sum, hit := 1.0, hitIn(mode)
+	for i, w := mode, 1.0; i < hi && w > 1e-18; i++ {
+		w *= ratio(i)
+		sum, hit = sum+w, hit+w*hitIn(i+1)
+	}
+	for i, w := mode, 1.0; i > lo && w > 1e-30; i-- {
+		w /= ratio(i - 1)
+		sum, hit = sum+w, hit+w*hitIn(i-1)
+	}
+	return hit / sum
+}
+
+// FPR returns the false-positive rate that the filter's own bits give: the
+// mean over all blocks of the product of the eight lanes' fill. It depends on
+// nothing but the bits.
+func (f *Filter) FPR() float64 { return f.foldedFPR(1) }
+
+// foldedFPR returns what FPR would return after Fold(k), without folding. The
+// sum is kept in integers, so that every machine comes to the same decision.
+func (f *Filter) foldedFPR(k uint64) float64 {
+	var hi, lo uint64 // of Σ over blocks of Π over lanes of bits set, each ≤ 2^40
+	for i := uint64(0); i < uint64(len(f.blocks)); i += k {
+		b := f.blocks[i]
+		for _, o := range f.blocks[i+1 : i+k] {
+			for j := range b {
+				b[j] |= o[j]
+			}
+		}
+		p := uint64(1)
+		for _, lane := range b {
+			p *= uint64(bits.OnesCount32(lane))
+		}
+		var carry uint64
+		lo, carry = bits.Add64(lo, p, 0)
+		hi += carry
+	}
+	sum := math.Ldexp(float64(hi), 64) + float64(lo)
+	return math.Ldexp(sum, -40) / float64(uint64(len(f.blocks))/k)
+}
+
+// Cardinality estimates how many distinct hashes were added: in each block the
+// number of keys that leaves as many bits clear as are clear, summed. It is
+// +Inf if a block is full. The error is about 1 % at 1,000 keys and shrinks
+// with the square root of their number.
+func (f *Filter) Cardinality() float64 {
+	var sum float64
+	for i := range f.blocks {
+		clear := lanes * laneBits
+		for _, lane := range f.blocks[i] {
+			clear -= bits.OnesCount32(lane)
+		}
+		sum += math.Log(float64(clear)/(lanes*laneBits)) / math.Log(miss)
+	}
+	return sum
+}

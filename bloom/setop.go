@@ -1,0 +1,94 @@
+package bloom
+
+import (
+	"fmt"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+)
+
+// Union makes f the filter of both key sets. It is exact: the bits are those
+// of a filter to which all keys of both were added. The parameters must be
+// equal, else f is left as it is and the error wraps fault.ErrMismatch.
+func (f *Filter) Union(g *Filter) error {
+	if err := f.params.Match(g.params); err != nil {
+		return err
+	}
+	for i := range f.blocks {
+		a, b := &f.blocks[i], &g.blocks[i]
+		for j := range a {
+			a[j] |= b[j]
+		}
+	}
+	return nil
+}
+
+// Intersect leaves in f the bits that both filters have. Every key of both
+// sets is still found; so are others, at a rate no higher than that of either
+// filter. The parameters must be equal.
+func (f *Filter) Intersect(g *Filter) error {
+	if err := f.params.Match(g.params); err != nil {
+		return err
+	}
+	for i := range f.blocks {
+		a, b := &f.blocks[i], &g.blocks[i]
+		for j := range a {
+			a[j] &= b[j]
+		}
+	}
+	return nil
+}
+
+// Fold returns the filter with 1/k of the blocks that holds the same keys:
+// bit for bit the one that would have come out had it been built at that
+// size. k must divide the number of blocks.
+func (f *Filter) Fold(k uint64) (*Filter, error) {
+	n := uint64(len(f.blocks))
+	if k == 0 || n%k != 0 {
+		return nil, fault.Mismatch(fault.At{}, "fold factor", fmt.Sprintf("a divisor of %d", n), fmt.Sprint(k))
+	}
+	p := f.params
+	p.Blocks = n / k
+	g, err := New(p)
+	if err != nil {
+		return nil, err
+	}
+	for i := range f.blocks {
+		a, b := &g.blocks[uint64(i)/k], &f.blocks[i]
+		for j := range a {
+			a[j] |= b[j]
+		}
+	}
+	return g, nil
+}
+
+// FoldSlack is how far above the wished rate a fold may end: without it, a
+// filter that is exactly full would be kept at twice its size for the noise in
+// its bits.
+const FoldSlack = 1.02
+
+// Shrink folds f as far as its rate stays at most FoldSlack times fpr, and
+// returns f itself where no fold does. The result depends on the bits and fpr
+// alone: whoever holds the union of the partial filters gets the same.
+func (f *Filter) Shrink(fpr float64) (*Filter, error) {
+	limit := FoldSlack * fpr
+	card := f.Cardinality()
+	for _, k := range divisors(f.params.Blocks) {
+		// The formula rules out the hopeless folds without touching the bits.
+		if k == 1 || FPR(f.params.Blocks/k, uint64(min(card, 1<<62))) > 2*limit {
+			continue
+		}
+		if f.foldedFPR(k) <= limit {
+			return f.Fold(k)
+		}
+	}
+	return f, nil
+}
+
+// CommonFold returns the largest number of blocks to which filters of n and m
+// blocks can both be folded.
+func CommonFold(n, m uint64) uint64 {
+	for m != 0 {
+		n, m = m, n%m
+	}
+	return n
+}

@@ -1,0 +1,202 @@
+// Package exact holds sets of integers without error: the filter that beats a
+// Bloom filter where the set is small or dense.
+//
+// A [Set] is two compressed bitmaps of 64-bit values, one of the negative
+// integers and one of the others, so that -1 and 2^64-1 stay apart. Their
+// bytes are those of the Roaring format's 64-bit extension
+// (https://github.com/RoaringBitmap/RoaringFormatSpec), which other languages
+// read; the package adds the split by sign and canonical bytes: equal sets
+// marshal equally, however they came about.
+//
+// Reading methods may run at the same time as each other. Methods that change
+// a set need it for themselves.
+package exact
+
+import (
+	"github.com/RoaringBitmap/roaring/v2/roaring64"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+)
+
+// Set is a set of integers from -2^63 to 2^64-1. Make one with [New].
+type Set struct {
+	negative *roaring64.Bitmap // two's complement of the members below zero
+	natural  *roaring64.Bitmap // the members from zero on
+}
+
+// New returns an empty set.
+func New() *Set {
+	return &Set{negative: roaring64.New(), natural: roaring64.New()}
+}
+
+// Add puts values into the set. If signed, each is the two's complement of an
+// int64, else a uint64. The slice is not kept.
+func (s *Set) Add(values []uint64, signed bool) {
+	if !signed {
+		s.natural.AddMany(values)
+		return
+	}
+	// AddMany is fast on runs of equal sign, which is nearly all there is.
+	for len(values) > 0 {
+		neg := int64(values[0]) < 0
+		n := 1
+		for n < len(values) && int64(values[n]) < 0 == neg {
+			n++
+		}
+		if neg {
+			s.negative.AddMany(values[:n])
+		} else {
+			s.natural.AddMany(values[:n])
+		}
+		values = values[n:]
+	}
+}
+
+// Probe appends to sel the positions in values of the members, ascending, and
+// returns it. The answer has no error. If signed, values are int64s in two's
+// complement, else uint64s; there may be up to 2^32.
+func (s *Set) Probe(values []uint64, signed bool, sel []uint32) []uint32 {
+	for i, v := range values {
+		m := s.natural
+		if signed && int64(v) < 0 {
+			m = s.negative
+		}
+		if m.Contains(v) {
+			sel = append(sel, uint32(i))
+		}
+	}
+	return sel
+}
+
+// Len returns the number of members.
+func (s *Set) Len() uint64 {
+	return s.negative.GetCardinality() + s.natural.GetCardinality()
+}
+
+// Clone returns a copy that shares nothing with s.
+func (s *Set) Clone() *Set {
+	return &Set{negative: s.negative.Clone(), natural: s.natural.Clone()}
+}
+
+// Union adds the members of t to s.
+func (s *Set) Union(t *Set) {
+	s.negative.Or(t.negative)
+	s.natural.Or(t.natural)
+}
+
+// Intersect removes from s what is not in t.
+func (s *Set) Intersect(t *Set) {
+	s.negative.And(t.negative)
+	s.natural.And(t.natural)
+}
+
+// containerCost is what a container of 2^16 neighbouring values takes in
+// memory when it holds few of them: the bitmap, array and slice headers.
+const containerCost = 192
+
+// Cost returns a measure in bytes of how sparse the set is. It never falls
+// when members are added: of two sets, the union costs at least as much as
+// either. (Neither the size in memory nor that of the marshalled bytes has
+// that property: the even and the odd numbers together are one run.) So a
+// worker that holds a part of a set can give up the exact form once Cost
+// exceeds what the alternative takes for the whole, and whoever holds the
+// whole comes to the same decision.
+//
+// A set with a Cost below the size of a Bloom filter at 1 % has some 150
+// members or more to a container; below that an array of 16-bit offsets is
+// larger than the Bloom filter anyhow.
+func (s *Set) Cost() uint64 {
+	return containerCost * (s.negative.Stats().Containers + s.natural.Stats().Containers)
+}
+
+// Values yields the members in ascending order in batches, the negative ones
+// first. The slice is reused between calls of yield. Yield's second value says
+// whether the batch is of negative integers in two's complement.
+func (s *Set) Values(yield func(values []uint64, signed bool) bool) {
+	buf := make([]uint64, 4096)
+	for _, m := range []*roaring64.Bitmap{s.negative, s.natural} {
+		it := m.ManyIterator()
+		for n := it.NextMany(buf); n > 0; n = it.NextMany(buf) {
+			if !yield(buf[:n], m == s.negative) {
+				return
+			}
+		}
+	}
+}
+
+// Marshal returns the bytes of the negative and of the other members. Equal
+// sets give equal bytes.
+func (s *Set) Marshal() (negative, natural []byte, err error) {
+	if negative, err = marshal(s.negative); err != nil {
+		return nil, nil, err
+	}
+	natural, err = marshal(s.natural)
+	return negative, natural, err
+}
+
+// marshal rebuilds the bitmap in order, because the kind of a container
+// depends on its history, and then lets runs replace what they beat.
+func marshal(m *roaring64.Bitmap) ([]byte, error) {
+	c := roaring64.New()
+	buf := make([]uint64, 4096)
+	it := m.ManyIterator()
+	for n := it.NextMany(buf); n > 0; n = it.NextMany(buf) {
+		c.AddMany(buf[:n])
+	}
+	c.RunOptimize()
+	return c.ToBytes()
+}
+
+// Unmarshal is the inverse of Marshal. Bytes that Marshal would not have
+// written are refused with an error that wraps fault.ErrCorrupt.
+func Unmarshal(negative, natural []byte) (s *Set, err error) {
+	defer fault.Recovered(fault.At{}, &err)
+	s = New()
+	if err := unmarshal(s.negative, negative); err != nil {
+		return nil, err
+	}
+	if err := unmarshal(s.natural, natural); err != nil {
+		return nil, err
+	}
+	if !s.negative.IsEmpty() && int64(s.negative.Minimum()) >= 0 {
+		return nil, fault.Corrupt(fault.At{}, "exact set: a natural number among the negative ones")
+	}
+	return s, nil
+}
+
+// maxKeys bounds the number of 32-bit high keys: each costs at least 12 bytes
+// in the file and about ten times that in memory.
+const maxKeys = 1 << 26
+
+func unmarshal(m *roaring64.Bitmap, b []byte) error {
+	// The count of 32-bit keys stands first; the library allocates by it.
+	if len(b) < 8 {
+		return fault.Corrupt(fault.At{}, "exact set: %d bytes", len(b))
+	}
+	var keys uint64
+	for i := range 8 {
+		keys |= uint64(b[i]) << (8 * i)
+	}
+	if keys > maxKeys || keys*12 > uint64(len(b)) {
+		return fault.Corrupt(fault.At{}, "exact set: %d high keys in %d bytes", keys, len(b))
+	}
+	if err := m.UnmarshalBinary(b); err != nil {
+		return corrupt(err)
+	}
+	if m.IsEmpty() && len(b) == 8 {
+		return nil
+	}
+	if err := m.Validate(); err != nil {
+		return corrupt(err)
+	}
+	if n := m.GetSerializedSizeInBytes(); n != uint64(len(b)) {
+		return fault.Corrupt(fault.At{}, "exact set: %d bytes of data in %d", n, len(b))
+	}
+	return nil
+}
+
+func corrupt(err error) error {
+	e := fault.Corrupt(fault.At{}, "exact set")
+	e.Err = err
+	return e
+}
