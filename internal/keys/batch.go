@@ -1,0 +1,82 @@
+package keys
+
+import (
+	"encoding/binary"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+)
+
+// Batch holds the keys of one record batch in normal form. Rows with a NULL in
+// any part of the key have none. The zero value is empty and ready for
+// [Encoder.Encode], which reuses its memory.
+type Batch struct {
+	// Rows are the rows that have a key, ascending. All other slices and
+	// positions run along it.
+	Rows []uint32
+	// Len is the number of rows in the record, with and without a key.
+	Len int
+
+	// A key that is one integer column stands in ints, any other in data.
+	isInt  bool
+	ints   []uint64
+	signed bool
+	data   []byte
+	ends   []int // of key i in data; it begins where key i-1 ends
+}
+
+// Ints returns the keys as integers, if the key is one integer column: two's
+// complement if signed, else unsigned. ok is false for all other keys.
+func (b *Batch) Ints() (values []uint64, signed, ok bool) {
+	return b.ints, b.signed, b.isInt
+}
+
+// Append appends the key at position i of Rows to dst: bytes that are equal
+// if, and only if, the keys are.
+func (b *Batch) Append(dst []byte, i int) []byte {
+	if b.isInt {
+		return appendInt(dst, b.ints[i], b.signed && int64(b.ints[i]) < 0)
+	}
+	return append(dst, b.bytes(i)...)
+}
+
+// Hash returns the hash of each key in Rows, in dst's memory if it suffices.
+// Equal keys have equal hashes; an integer's hash leaves out its sign, so that
+// -1 and 2^64-1 share one.
+func (b *Batch) Hash(h bloom.Hash, dst []uint64) []uint64 {
+	if cap(dst) < len(b.Rows) {
+		dst = make([]uint64, len(b.Rows))
+	}
+	dst = dst[:len(b.Rows)]
+	if b.isInt {
+		h.Sum64(dst, b.ints)
+		return dst
+	}
+	for i := range dst {
+		dst[i] = h.Sum(b.bytes(i))
+	}
+	return dst
+}
+
+// bytes returns the normal form of the key at position i; not for integers.
+func (b *Batch) bytes(i int) []byte {
+	start := 0
+	if i > 0 {
+		start = b.ends[i-1]
+	}
+	return b.data[start:b.ends[i]]
+}
+
+// reset empties the batch for a record of n rows and keeps its memory.
+func (b *Batch) reset(n int) {
+	*b = Batch{Rows: b.Rows[:0], Len: n, ints: b.ints[:0], data: b.data[:0], ends: b.ends[:0]}
+}
+
+// appendInt appends an integer as a part of a key: eight bytes of two's
+// complement and a byte for the sign, which keeps -1 and 2^64-1 apart.
+func appendInt(dst []byte, v uint64, negative bool) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, v)
+	if negative {
+		return append(dst, 1)
+	}
+	return append(dst, 0)
+}

@@ -1,0 +1,202 @@
+package keys
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+)
+
+// Encoder turns the key columns of record batches of one schema into normal
+// form. It is immutable: many goroutines may share one.
+type Encoder struct {
+	fields  []Field
+	paths   []Path
+	classes []Class
+}
+
+// NewEncoder resolves the key columns in the schema.
+func NewEncoder(schema *arrow.Schema, paths []Path) (*Encoder, error) {
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("no key column is named")
+	}
+	e := &Encoder{paths: paths}
+	for _, p := range paths {
+		f, err := p.Resolve(schema)
+		if err != nil {
+			return nil, err
+		}
+		c, err := ClassOf(f.Type)
+		if err != nil {
+			return nil, fault.Unsupported(fault.At{Column: p.String()}, "a key of type %s", f.Type)
+		}
+		e.fields = append(e.fields, f)
+		e.classes = append(e.classes, c)
+	}
+	return e, nil
+}
+
+// Classes returns the class of each key column.
+func (e *Encoder) Classes() []Class { return e.classes }
+
+// Columns returns the top-level columns that hold the key, ascending, each
+// once.
+func (e *Encoder) Columns() []int {
+	var cols []int
+	for i, f := range e.fields {
+		seen := false
+		for _, g := range e.fields[:i] {
+			seen = seen || g.Index[0] == f.Index[0]
+		}
+		if !seen {
+			cols = append(cols, f.Index[0])
+		}
+	}
+	for i := range cols { // insertion sort of a few
+		for j := i; j > 0 && cols[j-1] > cols[j]; j-- {
+			cols[j-1], cols[j] = cols[j], cols[j-1]
+		}
+	}
+	return cols
+}
+
+// Encode fills b with the keys of the record. It keeps nothing of the record.
+func (e *Encoder) Encode(rec arrow.Record, b *Batch) error {
+	b.reset(int(rec.NumRows()))
+	parts := make([]part, len(e.fields))
+	for i, f := range e.fields {
+		p, err := newPart(rec.Column(f.Index[0]), f.Index[1:])
+		if err != nil {
+			return fmt.Errorf("column %s: %w", e.paths[i], err)
+		}
+		parts[i] = p
+	}
+	for row := range b.Len {
+		if hasKey(parts, row) {
+			b.Rows = append(b.Rows, uint32(row))
+		}
+	}
+	if len(parts) == 1 {
+		return encodeOne(&parts[0], b)
+	}
+	encodeComposite(parts, b)
+	return nil
+}
+
+func hasKey(parts []part, row int) bool {
+	for i := range parts {
+		if parts[i].isNull(row) {
+			return false
+		}
+	}
+	return true
+}
+
+func encodeOne(p *part, b *Batch) error {
+	if p.ints != nil {
+		b.isInt, b.signed = true, p.signed
+		for _, row := range b.Rows {
+			b.ints = append(b.ints, p.ints(int(row)))
+		}
+		return nil
+	}
+	for _, row := range b.Rows {
+		b.data = p.put(b.data, int(row))
+		b.ends = append(b.ends, len(b.data))
+	}
+	return nil
+}
+
+// encodeComposite puts the length of each part before it, so that ("ab","c")
+// and ("a","bc") differ.
+func encodeComposite(parts []part, b *Batch) {
+	var tmp []byte
+	for _, row := range b.Rows {
+		for i := range parts {
+			p := &parts[i]
+			if p.ints != nil {
+				v := p.ints(int(row))
+				tmp = appendInt(tmp[:0], v, p.signed && int64(v) < 0)
+			} else {
+				tmp = p.put(tmp[:0], int(row))
+			}
+			b.data = binary.AppendUvarint(b.data, uint64(len(tmp)))
+			b.data = append(b.data, tmp...)
+		}
+		b.ends = append(b.ends, len(b.data))
+	}
+}
+
+// part reads one key column of one record batch.
+type part struct {
+	above  []arrow.Array // the structs that the column stands in
+	leaf   arrow.Array   // the column
+	dict   *array.Dictionary
+	signed bool
+	ints   func(row int) uint64             // integers
+	put    func(dst []byte, row int) []byte // all other classes
+}
+
+// newPart descends from a top-level column to the key column.
+func newPart(col arrow.Array, index []int) (part, error) {
+	var p part
+	for _, i := range index {
+		if ext, ok := col.(array.ExtensionArray); ok {
+			col = ext.Storage()
+		}
+		st, ok := col.(*array.Struct)
+		if !ok {
+			return p, fmt.Errorf("want a struct, got %s", col.DataType())
+		}
+		p.above = append(p.above, st)
+		col = st.Field(i)
+	}
+	p.leaf = col
+	for {
+		if ext, ok := col.(array.ExtensionArray); ok {
+			col = ext.Storage()
+			continue
+		}
+		break
+	}
+	if d, ok := col.(*array.Dictionary); ok {
+		p.dict, col = d, d.Dictionary()
+		if ext, ok := col.(array.ExtensionArray); ok {
+			col = ext.Storage()
+		}
+	}
+	p.ints, p.signed = intsOf(col)
+	if p.ints == nil {
+		if p.put = putOf(col); p.put == nil {
+			return p, fault.Unsupported(fault.At{}, "a key of type %s", col.DataType())
+		}
+	}
+	if d := p.dict; d != nil {
+		if ints := p.ints; ints != nil {
+			p.ints = func(row int) uint64 { return ints(d.GetValueIndex(row)) }
+		} else {
+			put := p.put
+			p.put = func(dst []byte, row int) []byte { return put(dst, d.GetValueIndex(row)) }
+		}
+	}
+	return p, nil
+}
+
+func (p *part) isNull(row int) bool {
+	for _, a := range p.above {
+		if a.IsNull(row) {
+			return true
+		}
+	}
+	if p.leaf.IsNull(row) || p.leaf.DataType().ID() == arrow.NULL {
+		return true
+	}
+	if p.dict == nil {
+		return false
+	}
+	values := p.dict.Dictionary()
+	return values.DataType().ID() == arrow.NULL || values.IsNull(p.dict.GetValueIndex(row))
+}
