@@ -1,0 +1,187 @@
+package arrowipc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
+
+	"encoding/binary"
+)
+
+// Limits on what compressed buffers may grow to.
+const (
+	maxBuffer = 256 << 20 // bytes of one buffer
+	maxBatch  = 1 << 30   // bytes of all buffers of one batch
+)
+
+// body hands out the buffers of one message's body. Release the buffers that
+// it returns.
+type body interface {
+	// at is the n bytes from off on, both checked against the body's length.
+	at(off, n int64) (*memory.Buffer, error)
+}
+
+// fileBody is a body that lies in a file: only what is asked for is read.
+type fileBody struct {
+	r    io.ReaderAt
+	base int64
+	mem  memory.Allocator
+}
+
+func (b fileBody) at(off, n int64) (*memory.Buffer, error) {
+	buf := memory.NewResizableBuffer(b.mem)
+	buf.Resize(int(n))
+	if err := readAt(b.r, buf.Bytes(), b.base+off); err != nil {
+		buf.Release()
+		return nil, err
+	}
+	return buf, nil
+}
+
+// readAt fills p from off on.
+func readAt(r io.ReaderAt, p []byte, off int64) error {
+	n, err := r.ReadAt(p, off)
+	switch {
+	case n == len(p):
+		return nil
+	case err == nil || err == io.EOF:
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// memBody is a body in memory. Its buffers share that memory, unless their
+// values would not be aligned.
+type memBody struct {
+	buf *memory.Buffer
+	mem memory.Allocator
+}
+
+func (b memBody) at(off, n int64) (*memory.Buffer, error) {
+	if off%8 == 0 {
+		return memory.SliceBuffer(b.buf, int(off), int(n)), nil
+	}
+	buf := memory.NewResizableBuffer(b.mem)
+	buf.Resize(int(n))
+	copy(buf.Bytes(), b.buf.Bytes()[off:off+n])
+	return buf, nil
+}
+
+// unpacker turns the compressed buffers of one batch into plain ones, within
+// the limits above.
+type unpacker struct {
+	codec codec
+	mem   memory.Allocator
+	total int64 // bytes so far in this batch
+	zstd  *zstd.Decoder
+	lz4   *lz4.Reader
+}
+
+// close frees what the decoders hold.
+func (u *unpacker) close() {
+	if u.zstd != nil {
+		u.zstd.Close()
+	}
+}
+
+// unpack returns the plain form of raw, a buffer as it lies in the body:
+// eight bytes of length, -1 for "stored as it is", then the compressed bytes.
+func (u *unpacker) unpack(at fault.At, raw *memory.Buffer) (*memory.Buffer, error) {
+	src := raw.Bytes()
+	if len(src) == 0 {
+		raw.Retain()
+		return raw, nil
+	}
+	if len(src) < 8 {
+		return nil, fault.Corrupt(at, "a compressed buffer of %d bytes", len(src))
+	}
+	want := int64(binary.LittleEndian.Uint64(src))
+	src = src[8:]
+	if want == -1 {
+		return memory.SliceBuffer(raw, 8, len(src)), nil
+	}
+	if err := u.allow(at, want, int64(len(src))); err != nil {
+		return nil, err
+	}
+	dst := memory.NewResizableBuffer(u.mem)
+	dst.Resize(int(want))
+	if err := u.decode(dst.Bytes(), src); err != nil {
+		dst.Release()
+		e := fault.Corrupt(at, "compressed buffer")
+		e.Err = err
+		return nil, e
+	}
+	return dst, nil
+}
+
+// allow checks a claimed size against the limits and against what so few
+// compressed bytes can become.
+func (u *unpacker) allow(at fault.At, want, packed int64) error {
+	if want < 0 {
+		return fault.Corrupt(at, "a buffer of %d bytes", want)
+	}
+	u.total += want
+	if want > maxBuffer || u.total > maxBatch {
+		return fault.Unsupported(at, "compressed buffers of more than %d MiB each or %d MiB per batch", maxBuffer>>20, maxBatch>>20).
+			WithHint("write smaller batches, or uncompressed ones")
+	}
+	most := 255 * packed // an LZ4 length byte stands for 255 bytes at most
+	if u.codec == codecZstd {
+		most = (packed/3 + 1) << 17 // a block of 128 KiB has a header of 3 bytes
+	}
+	if want > most {
+		return fault.Corrupt(at, "%d compressed bytes that claim to be %d", packed, want)
+	}
+	return nil
+}
+
+var errLength = errors.New("length differs from the one written before it")
+
+// decode fills dst from src exactly.
+func (u *unpacker) decode(dst, src []byte) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%v", r)
+		}
+	}()
+	if u.codec == codecZstd {
+		return u.decodeZstd(dst, src)
+	}
+	if u.lz4 == nil {
+		u.lz4 = lz4.NewReader(nil)
+	}
+	u.lz4.Reset(bytes.NewReader(src))
+	if _, err := io.ReadFull(u.lz4, dst); err != nil {
+		return err
+	}
+	var one [1]byte
+	if n, err := io.ReadFull(u.lz4, one[:]); n != 0 {
+		return errLength
+	} else if err != io.EOF {
+		return err
+	}
+	return nil
+}
+
+func (u *unpacker) decodeZstd(dst, src []byte) error {
+	if u.zstd == nil {
+		var err error
+		u.zstd, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecodeAllCapLimit(true),
+			zstd.WithDecoderMaxMemory(maxBuffer))
+		if err != nil {
+			return err
+		}
+	}
+	// The capacity is the limit: an encoder that lied cannot make it grow.
+	out, err := u.zstd.DecodeAll(src, dst[:0:len(dst)])
+	if err == nil && len(out) != len(dst) {
+		err = errLength
+	}
+	return err
+}

@@ -1,0 +1,231 @@
+package arrowipc
+
+import (
+	"encoding/binary"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/bitutil"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+)
+
+// check reads the offsets, views, type ids and run ends of one array, so that
+// nobody who reads its values can be led outside its buffers. What stands at
+// NULLs is undefined in the format: it is set to zero where it would lead
+// astray, in a copy, because buffers may share memory.
+func (l *loader) check(n *node, bufs []*memory.Buffer, kids []arrow.ArrayData) error {
+	if n.len == 0 {
+		return nil
+	}
+	switch dt := n.f.layout.(type) {
+	case *arrow.BinaryType, *arrow.StringType:
+		return checkOffsets(l, n, arrow.Int32Traits.CastFromBytes(bufs[1].Bytes()), bufs[2].Len())
+	case *arrow.LargeBinaryType, *arrow.LargeStringType:
+		return checkOffsets(l, n, arrow.Int64Traits.CastFromBytes(bufs[1].Bytes()), bufs[2].Len())
+	case *arrow.ListType, *arrow.MapType:
+		return checkOffsets(l, n, arrow.Int32Traits.CastFromBytes(bufs[1].Bytes()), kids[0].Len())
+	case *arrow.LargeListType:
+		return checkOffsets(l, n, arrow.Int64Traits.CastFromBytes(bufs[1].Bytes()), kids[0].Len())
+	case *arrow.ListViewType:
+		return l.checkListViews(n, bufs, 4, kids[0].Len())
+	case *arrow.LargeListViewType:
+		return l.checkListViews(n, bufs, 8, kids[0].Len())
+	case arrow.BinaryViewDataType:
+		return l.checkViews(n, bufs)
+	case arrow.UnionType:
+		return l.checkUnion(n, dt, bufs, kids)
+	case *arrow.RunEndEncodedType:
+		return l.checkRunEnds(n, kids[0])
+	}
+	return nil
+}
+
+func (l *loader) corrupt(n *node, format string, args ...any) error {
+	return fault.Corrupt(l.place(n.f), format, args...)
+}
+
+// checkOffsets wants n.len+1 offsets that never fall and stay within limit.
+func checkOffsets[T int32 | int64](l *loader, n *node, offs []T, limit int) error {
+	last := offs[0]
+	for i, o := range offs[1 : n.len+1] {
+		if o < last {
+			return l.corrupt(n, "offset %d is smaller than the one before", i+1)
+		}
+		last = o
+	}
+	if offs[0] < 0 || int64(last) > int64(limit) {
+		return l.corrupt(n, "offsets from %d to %d in %d", offs[0], last, limit)
+	}
+	return nil
+}
+
+// validity is the array's bitmap, nil when every value is valid.
+func validity(bufs []*memory.Buffer) []byte {
+	if bufs[0] == nil {
+		return nil
+	}
+	return bufs[0].Bytes()
+}
+
+// isNull reports whether value i is NULL in bitmap valid.
+func isNull(valid []byte, i int) bool { return valid != nil && !bitutil.BitIsSet(valid, i) }
+
+// private replaces bufs[i] by a copy, unless that has been done already, and
+// returns its bytes.
+func (l *loader) private(bufs []*memory.Buffer, i int, done *bool) []byte {
+	if !*done {
+		b := memory.NewResizableBuffer(l.mem)
+		b.Resize(bufs[i].Len())
+		copy(b.Bytes(), bufs[i].Bytes())
+		bufs[i].Release()
+		bufs[i], *done = b, true
+	}
+	return bufs[i].Bytes()
+}
+
+// checkListViews wants every list within its child.
+func (l *loader) checkListViews(n *node, bufs []*memory.Buffer, width, limit int) error {
+	valid := validity(bufs)
+	var ownOffs, ownSizes bool
+	at := func(b *memory.Buffer, i int) int64 {
+		if width == 4 {
+			return int64(int32(binary.LittleEndian.Uint32(b.Bytes()[4*i:])))
+		}
+		return int64(binary.LittleEndian.Uint64(b.Bytes()[8*i:]))
+	}
+	for i := range int(n.len) {
+		off, size := at(bufs[1], i), at(bufs[2], i)
+		if off >= 0 && size >= 0 && off <= int64(limit) && size <= int64(limit)-off {
+			continue
+		}
+		if !isNull(valid, i) {
+			return l.corrupt(n, "list %d lies outside its %d elements", i, limit)
+		}
+		clear(l.private(bufs, 1, &ownOffs)[width*i : width*(i+1)])
+		clear(l.private(bufs, 2, &ownSizes)[width*i : width*(i+1)])
+	}
+	return nil
+}
+
+// checkViews wants every view within its buffer, and its prefix equal to the
+// bytes it stands for.
+func (l *loader) checkViews(n *node, bufs []*memory.Buffer) error {
+	const width = arrow.ViewHeaderSizeBytes
+	valid, data := validity(bufs), bufs[2:]
+	own := false
+	for i := range int(n.len) {
+		v := bufs[1].Bytes()[width*i : width*(i+1)]
+		if viewFits(v, data) {
+			continue
+		}
+		if !isNull(valid, i) {
+			return l.corrupt(n, "view %d lies outside its buffers", i)
+		}
+		clear(l.private(bufs, 1, &own)[width*i : width*(i+1)])
+	}
+	return nil
+}
+
+// viewFits reports whether the bytes of view v lie in data.
+func viewFits(v []byte, data []*memory.Buffer) bool {
+	size := int32(binary.LittleEndian.Uint32(v))
+	if size >= 0 && size <= 12 {
+		return true
+	}
+	index, off := int32(binary.LittleEndian.Uint32(v[8:])), int32(binary.LittleEndian.Uint32(v[12:]))
+	if size < 0 || off < 0 || index < 0 || int(index) >= len(data) {
+		return false
+	}
+	b := data[index].Bytes()
+	return int64(off)+int64(size) <= int64(len(b)) && string(b[off:off+4]) == string(v[4:8])
+}
+
+// checkUnion wants known type ids and, in a dense union, offsets within the
+// children.
+func (l *loader) checkUnion(n *node, dt arrow.UnionType, bufs []*memory.Buffer, kids []arrow.ArrayData) error {
+	child := dt.ChildIDs()
+	ids := arrow.Int8Traits.CastFromBytes(bufs[1].Bytes())[:n.len]
+	for i, id := range ids {
+		if id < 0 || child[id] == arrow.InvalidUnionChildID {
+			return l.corrupt(n, "value %d has type id %d", i, id)
+		}
+	}
+	if dt.Mode() == arrow.SparseMode {
+		return nil
+	}
+	for i, off := range arrow.Int32Traits.CastFromBytes(bufs[2].Bytes())[:n.len] {
+		if off < 0 || int(off) >= kids[child[ids[i]]].Len() {
+			return l.corrupt(n, "value %d lies outside its child", i)
+		}
+	}
+	return nil
+}
+
+// checkRunEnds wants run ends that rise from 1 on and reach the array's end.
+func (l *loader) checkRunEnds(n *node, ends arrow.ArrayData) error {
+	b := ends.Buffers()[1].Bytes()
+	var at func(i int) int64
+	switch ends.DataType().ID() {
+	case arrow.INT16:
+		at = func(i int) int64 { return int64(int16(binary.LittleEndian.Uint16(b[2*i:]))) }
+	case arrow.INT32:
+		at = func(i int) int64 { return int64(int32(binary.LittleEndian.Uint32(b[4*i:]))) }
+	default:
+		at = func(i int) int64 { return int64(binary.LittleEndian.Uint64(b[8*i:])) }
+	}
+	last := int64(0)
+	for i := range ends.Len() {
+		e := at(i)
+		if e <= last {
+			return l.corrupt(n, "run end %d does not rise", i)
+		}
+		last = e
+	}
+	if last < n.len {
+		return l.corrupt(n, "run ends stop at %d of %d values", last, n.len)
+	}
+	return nil
+}
+
+// checkIndices wants every index of a dictionary-encoded array below limit.
+func (l *loader) checkIndices(n *node, bufs []*memory.Buffer, limit int) error {
+	if n.len == 0 {
+		return nil
+	}
+	switch n.f.layout.(*arrow.DictionaryType).IndexType.ID() {
+	case arrow.INT8:
+		return indices[int8](l, n, bufs, limit)
+	case arrow.INT16:
+		return indices[int16](l, n, bufs, limit)
+	case arrow.INT32:
+		return indices[int32](l, n, bufs, limit)
+	case arrow.INT64:
+		return indices[int64](l, n, bufs, limit)
+	case arrow.UINT8:
+		return indices[uint8](l, n, bufs, limit)
+	case arrow.UINT16:
+		return indices[uint16](l, n, bufs, limit)
+	case arrow.UINT32:
+		return indices[uint32](l, n, bufs, limit)
+	default:
+		return indices[uint64](l, n, bufs, limit)
+	}
+}
+
+func indices[T int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64](l *loader, n *node, bufs []*memory.Buffer, limit int) error {
+	valid := validity(bufs)
+	own := false
+	v := arrow.GetData[T](bufs[1].Bytes())
+	for i := range int(n.len) {
+		x := v[i]
+		if uint64(x) < uint64(limit) { // a negative index becomes a huge one
+			continue
+		}
+		if !isNull(valid, i) {
+			return l.corrupt(n, "value %d has index %d in a dictionary of %d", i, x, limit)
+		}
+		v = arrow.GetData[T](l.private(bufs, 1, &own))
+		v[i] = 0
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+package arrowipc
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+)
+
+// dictStore holds the dictionaries that have come so far. Nested dictionaries
+// are resolved when their parent comes: writers send the inner one first, and
+// a later replacement of the inner one does not touch what the parent meant.
+// Not safe for concurrent use.
+type dictStore struct {
+	at    fault.At
+	mem   memory.Allocator
+	parts map[int64][]arrow.ArrayData // a dictionary and its deltas, not joined yet
+}
+
+func newDictStore(at fault.At, mem memory.Allocator) *dictStore {
+	return &dictStore{at: at, mem: mem, parts: map[int64][]arrow.ArrayData{}}
+}
+
+// add takes over data, the values of one dictionary batch.
+func (s *dictStore) add(id int64, delta bool, data arrow.ArrayData) error {
+	if !delta {
+		s.drop(id)
+	} else if len(s.parts[id]) == 0 {
+		data.Release()
+		return fault.Corrupt(s.at, "a delta to dictionary %d, which has not come yet", id)
+	}
+	s.parts[id] = append(s.parts[id], data)
+	return nil
+}
+
+func (s *dictStore) drop(id int64) {
+	for _, d := range s.parts[id] {
+		d.Release()
+	}
+	delete(s.parts, id)
+}
+
+func (s *dictStore) release() {
+	for id := range s.parts {
+		s.drop(id)
+	}
+}
+
+// values implements dictSource.
+func (s *dictStore) values(d *dictionary) (arrow.ArrayData, error) {
+	parts := s.parts[d.id]
+	if len(parts) == 0 {
+		return nil, errNoDictionary
+	}
+	if len(parts) > 1 {
+		joined, err := s.join(parts)
+		if err != nil {
+			return nil, err
+		}
+		s.drop(d.id)
+		s.parts[d.id] = []arrow.ArrayData{joined}
+	}
+	data := s.parts[d.id][0]
+	data.Retain()
+	return data, nil
+}
+
+// join appends deltas to their dictionary.
+func (s *dictStore) join(parts []arrow.ArrayData) (data arrow.ArrayData, err error) {
+	defer fault.Recovered(s.at, &err)
+	arrs := make([]arrow.Array, len(parts))
+	for i, p := range parts {
+		arrs[i] = array.MakeFromData(p)
+		defer arrs[i].Release()
+	}
+	joined, err := array.Concatenate(arrs, s.mem)
+	if err != nil {
+		e := fault.Unsupported(s.at, "delta to a dictionary of %s", parts[0].DataType())
+		e.Err = err
+		return nil, e
+	}
+	defer joined.Release()
+	joined.Data().Retain()
+	return joined.Data(), nil
+}
+
+// loadDict reads one dictionary batch and adds it to s.
+func (s *dictStore) loadDict(l *loader, tree *schemaTree, d dictBatch) (err error) {
+	defer fault.Recovered(l.at, &err)
+	dict := tree.dicts[d.id]
+	if dict == nil {
+		return fault.Corrupt(l.at, "dictionary %d is not in the schema", d.id)
+	}
+	nodes, err := layout(l.at, d.data, []*field{dict.values})
+	if err != nil {
+		return err
+	}
+	data, err := l.load(nodes[0])
+	if err != nil {
+		return err
+	}
+	return s.add(d.id, d.delta, data)
+}
+
+// fileDicts are the dictionaries of an IPC file. They are read when a column
+// first needs them, and kept until close. Safe for concurrent use.
+type fileDicts struct {
+	f  *fileSource
+	mu sync.Mutex
+	// Under mu:
+	indexed bool
+	batches map[int64][]fileDict // in the order of the footer
+	store   *dictStore
+	busy    map[int64]bool // being read: a dictionary cannot hold itself
+	done    map[int64]bool
+}
+
+type fileDict struct {
+	block block
+	batch dictBatch
+}
+
+// values implements dictSource.
+func (d *fileDicts) values(dict *dictionary) (arrow.ArrayData, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return lockedDicts{d}.values(dict)
+}
+
+func (d *fileDicts) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.store.release()
+	d.done = map[int64]bool{}
+}
+
+// lockedDicts is fileDicts for a caller that holds its lock.
+type lockedDicts struct{ *fileDicts }
+
+// values implements dictSource.
+func (d lockedDicts) values(dict *dictionary) (arrow.ArrayData, error) {
+	if err := d.index(); err != nil {
+		return nil, err
+	}
+	if !d.done[dict.id] {
+		if d.busy[dict.id] {
+			return nil, fault.Corrupt(d.f.at, "dictionary %d holds itself", dict.id)
+		}
+		d.busy[dict.id] = true
+		defer delete(d.busy, dict.id)
+		for _, b := range d.batches[dict.id] {
+			if err := d.read(b); err != nil {
+				d.store.drop(dict.id)
+				return nil, err
+			}
+		}
+		d.done[dict.id] = true
+	}
+	return d.store.values(dict)
+}
+
+// index finds which block holds which dictionary.
+func (d lockedDicts) index() error {
+	if d.indexed {
+		return nil
+	}
+	found := map[int64][]fileDict{}
+	for _, blk := range d.f.dictBlocks {
+		m, err := d.f.message(d.f.at, blk, headerDict)
+		if err != nil {
+			return err
+		}
+		b, err := parseDict(d.f.at, m)
+		if err != nil {
+			return err
+		}
+		if !b.delta && len(found[b.id]) > 0 {
+			return fault.Unsupported(d.f.at, "dictionary %d is replaced within an IPC file", b.id)
+		}
+		found[b.id] = append(found[b.id], fileDict{blk, b})
+	}
+	d.batches, d.indexed = found, true
+	return nil
+}
+
+func (d lockedDicts) read(b fileDict) error {
+	l := d.f.loader(d.f.at, b.block, b.batch.data, d)
+	defer l.unpk.close()
+	return d.store.loadDict(l, d.f.tree, b.batch)
+}
+
+// wrapRead says in which file reading failed; a file that ends too early is
+// corrupt, any other failure stays what the system said.
+func wrapRead(at fault.At, what string, err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		e := fault.Corrupt(at, "the input ends inside %s", what)
+		e.Err = io.ErrUnexpectedEOF
+		return e
+	}
+	return fmt.Errorf("%s: reading %s: %w", at, what, err)
+}

@@ -1,0 +1,256 @@
+package arrowipc
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"io"
+	"math"
+	"slices"
+	"sync/atomic"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	flatbuffers "github.com/google/flatbuffers/go"
+)
+
+const (
+	magic        = "ARROW1"
+	continuation = 0xFFFFFFFF // stands before the length of a message since 0.15
+	fileHead     = 8          // bytes of the magic and its padding
+	fileTail     = 10         // bytes of the footer's length and the magic
+)
+
+// block is where a message lies in a file.
+type block struct {
+	off  int64
+	meta int64 // bytes of metadata with its prefix
+	body int64
+}
+
+// fileSource reads an IPC file. All fields but the atomic ones are constant.
+type fileSource struct {
+	at         fault.At
+	r          io.ReaderAt
+	mem        memory.Allocator
+	tree       *schemaTree
+	digest     []byte
+	blocks     []block // record batches
+	dictBlocks []block
+	dicts      *fileDicts
+	lengths    []atomic.Int64 // rows of each batch plus one; 0 = not known yet
+}
+
+// OpenFile opens the IPC file of size bytes that r reads; name is for error
+// messages. It reads the footer and checks it; batches are checked when they
+// are read. Memory for what is read comes from mem; nil means the Go heap.
+func OpenFile(r io.ReaderAt, size int64, name string, mem memory.Allocator) (*Table, error) {
+	if mem == nil {
+		mem = memory.NewGoAllocator()
+	}
+	f := &fileSource{at: fault.At{File: name}, r: r, mem: mem}
+	footer, err := f.readFooter(size)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.parseFooter(footer, size-fileTail-int64(len(footer))); err != nil {
+		return nil, err
+	}
+	h := sha256.New()
+	h.Write(footer)
+	binary.Write(h, binary.LittleEndian, size)
+	f.digest = h.Sum(nil)
+	f.lengths = make([]atomic.Int64, len(f.blocks))
+	f.dicts = &fileDicts{f: f, store: newDictStore(f.at, mem), busy: map[int64]bool{}, done: map[int64]bool{}}
+	return &Table{f.at, f.tree, f}, nil
+}
+
+// readFooter checks both magics and returns the footer's flatbuffer.
+func (f *fileSource) readFooter(size int64) ([]byte, error) {
+	if size < fileHead+fileTail {
+		return nil, fault.Corrupt(f.at, "%d bytes are too few for an Arrow IPC file", size)
+	}
+	var head [len(magic)]byte
+	var tail [fileTail]byte
+	if err := readAt(f.r, head[:], 0); err != nil {
+		return nil, wrapRead(f.at, "the head", err)
+	}
+	if err := readAt(f.r, tail[:], size-fileTail); err != nil {
+		return nil, wrapRead(f.at, "the tail", err)
+	}
+	if string(head[:]) != magic {
+		return nil, fault.Corrupt(f.at, "not an Arrow IPC file: it does not begin with %s", magic)
+	}
+	if string(tail[4:]) != magic {
+		return nil, fault.Corrupt(f.at, "the file does not end with %s: it was cut, or not finished", magic)
+	}
+	n := int64(int32(binary.LittleEndian.Uint32(tail[:])))
+	if n < 4 || n > size-fileHead-fileTail {
+		return nil, fault.Corrupt(f.at, "a footer of %d bytes in a file of %d", n, size)
+	}
+	footer := make([]byte, n)
+	if err := readAt(f.r, footer, size-fileTail-n); err != nil {
+		return nil, wrapRead(f.at, "the footer", err)
+	}
+	return footer, nil
+}
+
+// parseFooter reads the schema and the places of the messages, which all lie
+// before end.
+func (f *fileSource) parseFooter(buf []byte, end int64) (err error) {
+	defer fault.Recovered(f.at, &err)
+	t := rootTable(buf)
+	// Old Java writers leave the version out; each message has its own.
+	if v := t.GetInt16Slot(footerVersion, 0); v < 0 || v > metadataV5 {
+		return fault.Corrupt(f.at, "metadata version %d", v)
+	}
+	schema, ok := t.sub(footerSchema)
+	if !ok {
+		return fault.Corrupt(f.at, "footer without a schema")
+	}
+	if f.tree, err = parseSchema(f.at, schema); err != nil {
+		return err
+	}
+	if f.dictBlocks, err = f.readBlocks(t, footerDicts, end); err != nil {
+		return err
+	}
+	if f.blocks, err = f.readBlocks(t, footerBatches, end); err != nil {
+		return err
+	}
+	all := append(slices.Clone(f.blocks), f.dictBlocks...)
+	slices.SortFunc(all, func(a, b block) int {
+		if a.off < b.off {
+			return -1
+		}
+		return 1
+	})
+	for i := 1; i < len(all); i++ {
+		if p := all[i-1]; p.off+p.meta+p.body > all[i].off {
+			return fault.Corrupt(f.at, "messages at %d and %d overlap", p.off, all[i].off)
+		}
+	}
+	return nil
+}
+
+// readBlocks reads a vector of blocks that lie between the head and end.
+func (f *fileSource) readBlocks(t table, slot flatbuffers.VOffsetT, end int64) ([]block, error) {
+	mem, n := t.vector(slot, 24)
+	out := make([]block, n)
+	for i := range out {
+		b := block{flatbuffers.GetInt64(mem[24*i:]), int64(flatbuffers.GetInt32(mem[24*i+8:])), flatbuffers.GetInt64(mem[24*i+16:])}
+		if b.off < fileHead || b.meta < 8 || b.body < 0 || b.off > end || b.meta > end-b.off || b.body > end-b.off-b.meta {
+			return nil, fault.Corrupt(f.at, "message %d lies outside the file", i)
+		}
+		if b.off%8 != 0 || b.meta%8 != 0 || b.body%8 != 0 {
+			return nil, fault.Corrupt(f.at, "message %d is not aligned to 8 bytes", i)
+		}
+		out[i] = b
+	}
+	return out, nil
+}
+
+// message reads the metadata at a block, which must be of the given kind.
+func (f *fileSource) message(at fault.At, b block, kind byte) (message, error) {
+	buf := make([]byte, b.meta)
+	if err := readAt(f.r, buf, b.off); err != nil {
+		return message{}, wrapRead(at, "a message", err)
+	}
+	n := binary.LittleEndian.Uint32(buf)
+	rest := buf[4:]
+	if n == continuation {
+		n = binary.LittleEndian.Uint32(buf[4:])
+		rest = buf[8:]
+	}
+	if n > math.MaxInt32 || int(n) > len(rest) {
+		return message{}, fault.Corrupt(at, "metadata of %d bytes in a block of %d", n, b.meta)
+	}
+	m, err := parseMessage(at, rest[:n])
+	if err != nil {
+		return m, err
+	}
+	if m.kind != kind || m.body != b.body {
+		return m, fault.Corrupt(at, "the footer and the message disagree")
+	}
+	return m, nil
+}
+
+// loader reads the body at a block.
+func (f *fileSource) loader(at fault.At, blk block, b batch, dicts dictSource) *loader {
+	return &loader{
+		at:    at,
+		body:  fileBody{f.r, blk.off + blk.meta, f.mem},
+		unpk:  &unpacker{codec: b.codec, mem: f.mem},
+		dicts: dicts,
+		mem:   f.mem,
+	}
+}
+
+func (f *fileSource) groups() int           { return len(f.blocks) }
+func (f *fileSource) bytes(group int) int64 { return f.blocks[group].meta + f.blocks[group].body }
+func (f *fileSource) fingerprint() []byte   { return f.digest }
+
+func (f *fileSource) rows(group int) int64 {
+	if n := f.lengths[group].Load(); n > 0 {
+		return n - 1
+	}
+	b, err := f.batch(group)
+	if err != nil {
+		return -1
+	}
+	return b.length
+}
+
+func (f *fileSource) place(group int) fault.At {
+	at := f.at
+	at.RowGroup = group + 1
+	return at
+}
+
+// batch reads the header of a record batch.
+func (f *fileSource) batch(group int) (batch, error) {
+	at := f.place(group)
+	m, err := f.message(at, f.blocks[group], headerBatch)
+	if err != nil {
+		return batch{}, err
+	}
+	b, err := parseBatch(at, m.header, m)
+	if err == nil {
+		f.lengths[group].Store(b.length + 1)
+	}
+	return b, err
+}
+
+func (f *fileSource) read(ctx context.Context, group int, p projection, yield func(arrow.Record, error) bool) {
+	rec, err := f.record(ctx, group, p)
+	if err != nil {
+		yield(nil, err)
+		return
+	}
+	defer rec.Release()
+	yield(rec, nil)
+}
+
+// record reads one batch. The caller releases it.
+func (f *fileSource) record(ctx context.Context, group int, p projection) (arrow.Record, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	at := f.place(group)
+	b, err := f.batch(group)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := layout(at, b, f.tree.fields)
+	if err != nil {
+		return nil, err
+	}
+	l := f.loader(at, f.blocks[group], b, f.dicts)
+	defer l.unpk.close()
+	return l.record(p.schema, p.of(nodes), b.length)
+}
+
+func (f *fileSource) close() error {
+	f.dicts.close()
+	return nil
+}

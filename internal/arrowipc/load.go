@@ -1,0 +1,212 @@
+package arrowipc
+
+import (
+	"errors"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/bitutil"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+)
+
+// loader reads the buffers of a batch's nodes and builds array data that is
+// safe to read at every index.
+type loader struct {
+	at    fault.At
+	body  body
+	unpk  *unpacker
+	dicts dictSource
+	mem   memory.Allocator
+}
+
+// dictSource finds the values of a dictionary, resolved and validated. The
+// caller releases them.
+type dictSource interface {
+	values(d *dictionary) (arrow.ArrayData, error)
+}
+
+// errNoDictionary: no batch of that dictionary has come yet.
+var errNoDictionary = errors.New("no dictionary")
+
+func (l *loader) place(f *field) fault.At {
+	at := l.at
+	at.Column = f.Name
+	return at
+}
+
+// buffer reads one buffer and gives it its plain form.
+func (l *loader) buffer(n *node, s span) (*memory.Buffer, error) {
+	raw, err := l.body.at(s.off, s.len)
+	if err != nil {
+		return nil, wrapRead(l.place(n.f), "a buffer", err)
+	}
+	if l.unpk.codec != codecNone {
+		plain, err := l.unpk.unpack(l.place(n.f), raw)
+		raw.Release()
+		if err != nil {
+			return nil, err
+		}
+		raw = plain
+	}
+	if int64(raw.Len()) < s.min {
+		defer raw.Release()
+		return nil, fault.Corrupt(l.place(n.f), "a buffer of %d bytes where %d values need %d", raw.Len(), n.len, s.min)
+	}
+	return raw, nil
+}
+
+// buffers reads the buffers of one node, in the order in which Arrow's arrays
+// have them: validity (or nil) first. The caller releases them, also those
+// that come with an error.
+func (l *loader) buffers(n *node) ([]*memory.Buffer, error) {
+	if n.f.layout.ID() == arrow.NULL {
+		return nil, nil
+	}
+	bufs := []*memory.Buffer{nil}
+	if n.validity != nil {
+		b, err := l.buffer(n, *n.validity)
+		if err != nil {
+			return bufs, err
+		}
+		bufs[0] = b
+		if nulls := n.len - int64(bitutil.CountSetBits(b.Bytes(), 0, int(n.len))); nulls != n.nulls {
+			return bufs, fault.Corrupt(l.place(n.f), "%d NULLs in the bitmap, %d in the batch's header", nulls, n.nulls)
+		}
+	}
+	if n.len == 0 {
+		return append(bufs, emptyBuffers(n)...), nil
+	}
+	for _, s := range n.bufs {
+		b, err := l.buffer(n, s)
+		if err != nil {
+			return bufs, err
+		}
+		bufs = append(bufs, b)
+	}
+	return bufs, nil
+}
+
+// emptyBuffers are the buffers, without validity, of an array of no values:
+// its offsets hold their one zero, whatever the file has there.
+func emptyBuffers(n *node) []*memory.Buffer {
+	count := len(n.bufs)
+	switch n.f.layout.(type) {
+	case *arrow.NullType, *arrow.StructType, *arrow.FixedSizeListType, *arrow.RunEndEncodedType:
+		return nil
+	case *arrow.BinaryType, *arrow.StringType, *arrow.LargeBinaryType, *arrow.LargeStringType,
+		*arrow.ListViewType, *arrow.LargeListViewType, *arrow.DenseUnionType:
+		count = 2
+	default:
+		count = 1
+	}
+	out := make([]*memory.Buffer, count)
+	for i := range out {
+		out[i] = memory.NewBufferBytes(make([]byte, 8))
+	}
+	return out
+}
+
+// load builds the array data of n. The caller releases it.
+func (l *loader) load(n *node) (arrow.ArrayData, error) {
+	var kids []arrow.ArrayData
+	bufs, err := l.buffers(n)
+	defer func() {
+		memory.ReleaseBuffers(bufs)
+		for _, k := range kids {
+			k.Release()
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range n.kids {
+		d, err := l.load(k)
+		if err != nil {
+			return nil, err
+		}
+		kids = append(kids, d)
+	}
+	fitKids(n, kids)
+	if err := l.check(n, bufs, kids); err != nil {
+		return nil, err
+	}
+	dt := n.f.layout
+	if _, ok := n.f.Type.(arrow.ExtensionType); ok {
+		dt = n.f.Type
+	}
+	if n.f.dict != nil {
+		return l.encoded(n, dt, bufs)
+	}
+	return array.NewData(dt, int(n.len), bufs, kids, int(n.nulls), 0), nil
+}
+
+// fitKids cuts children that are longer than their parent needs.
+func fitKids(n *node, kids []arrow.ArrayData) {
+	want := n.len
+	switch dt := n.f.layout.(type) {
+	case *arrow.StructType, *arrow.SparseUnionType:
+	case *arrow.FixedSizeListType:
+		want *= int64(dt.Len())
+	default:
+		return
+	}
+	for i, k := range kids {
+		if int64(k.Len()) > want {
+			kids[i] = array.NewSliceData(k, 0, want)
+			k.Release()
+		}
+	}
+}
+
+// encoded builds the data of a dictionary-encoded array. A dictionary that has
+// not come yet is an empty one to an array of nothing but NULLs.
+func (l *loader) encoded(n *node, dt arrow.DataType, bufs []*memory.Buffer) (arrow.ArrayData, error) {
+	values, err := l.dicts.values(n.f.dict)
+	switch {
+	case err == nil:
+	case errors.Is(err, errNoDictionary) && n.nulls == n.len:
+		if values, err = l.load(emptyNode(n.f.dict.values)); err != nil {
+			return nil, err
+		}
+	case errors.Is(err, errNoDictionary):
+		return nil, fault.Corrupt(l.place(n.f), "dictionary %d is missing", n.f.dict.id)
+	default:
+		return nil, err
+	}
+	defer values.Release()
+	if err := l.checkIndices(n, bufs, values.Len()); err != nil {
+		return nil, err
+	}
+	return array.NewDataWithDictionary(dt, int(n.len), bufs, int(n.nulls), 0, values.(*array.Data)), nil
+}
+
+// emptyNode is f with no values.
+func emptyNode(f *field) *node {
+	n := &node{f: f}
+	for _, c := range f.children {
+		n.kids = append(n.kids, emptyNode(c))
+	}
+	return n
+}
+
+// record loads nodes as the columns of one record of schema. The caller
+// releases it.
+func (l *loader) record(schema *arrow.Schema, nodes []*node, rows int64) (rec arrow.Record, err error) {
+	defer fault.Recovered(l.at, &err)
+	cols := make([]arrow.Array, 0, len(nodes))
+	defer func() {
+		for _, c := range cols {
+			c.Release()
+		}
+	}()
+	for _, n := range nodes {
+		d, err := l.load(n)
+		if err != nil {
+			return nil, err
+		}
+		cols = append(cols, array.MakeFromData(d))
+		d.Release()
+	}
+	return array.NewRecord(schema, cols, rows), nil
+}

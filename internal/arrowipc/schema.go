@@ -1,0 +1,453 @@
+package arrowipc
+
+import (
+	"math"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/endian"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	flatbuffers "github.com/google/flatbuffers/go"
+)
+
+// Limits on a schema. Flatbuffers may share parts, so that a few bytes can
+// describe a tree of any size.
+const (
+	maxDepth       = 64       // levels of nesting, as other readers have it
+	maxFields      = 1 << 20  // fields of all levels
+	maxSchemaBytes = 64 << 20 // bytes of names and metadata
+	maxWidth       = 1 << 24  // bytes of a fixed-size binary value
+)
+
+// field is one node of the schema's tree, as it lies in the messages.
+type field struct {
+	arrow.Field                // as shown to users; Type is the extension type where it is registered
+	layout      arrow.DataType // what lies in the body: storage type, or *arrow.DictionaryType
+	children    []*field
+	dict        *dictionary // of a dictionary-encoded field; children are its values' then
+}
+
+// dictionary is what the schema says about one dictionary id.
+type dictionary struct {
+	id     int64
+	values *field
+}
+
+// schemaTree is a parsed schema.
+type schemaTree struct {
+	schema *arrow.Schema
+	fields []*field
+	dicts  map[int64]*dictionary
+}
+
+// parseSchema turns a Schema table into a tree, with everything checked that
+// the constructors of Arrow types would panic on.
+func parseSchema(at fault.At, t table) (tree *schemaTree, err error) {
+	defer fault.Recovered(at, &err)
+	if e := t.GetInt16Slot(4, 0); e != 0 {
+		return nil, fault.Unsupported(at, "big-endian data")
+	}
+	if endian.IsBigEndian {
+		return nil, fault.Unsupported(at, "Arrow data on a big-endian machine")
+	}
+	p := schemaParser{at: at, dicts: map[int64]*dictionary{}}
+	fieldAt, n := t.tables(6)
+	tree = &schemaTree{dicts: p.dicts}
+	shown := make([]arrow.Field, 0, min(n, maxFields))
+	for i := range n {
+		f, err := p.field(fieldAt(i), 1)
+		if err != nil {
+			return nil, err
+		}
+		tree.fields = append(tree.fields, f)
+		shown = append(shown, f.Field)
+	}
+	meta, err := p.metadata(t, 8)
+	if err != nil {
+		return nil, err
+	}
+	tree.schema = arrow.NewSchema(shown, &meta)
+	return tree, nil
+}
+
+type schemaParser struct {
+	at     fault.At
+	fields int
+	bytes  int
+	dicts  map[int64]*dictionary
+}
+
+// text copies a string out of the metadata, within the budget.
+func (p *schemaParser) text(b []byte) (string, error) {
+	if p.bytes += len(b); p.bytes > maxSchemaBytes {
+		return "", fault.Unsupported(p.at, "schema with more than %d bytes of names and metadata", maxSchemaBytes)
+	}
+	return string(b), nil
+}
+
+// metadata reads the key-value pairs in a slot.
+func (p *schemaParser) metadata(t table, slot flatbuffers.VOffsetT) (arrow.Metadata, error) {
+	at, n := t.tables(slot)
+	var keys, values []string
+	for i := range n {
+		kv := at(i)
+		p.bytes += 32 // so that empty pairs count as well
+		k, err := p.text(kv.bytes(4))
+		if err != nil {
+			return arrow.Metadata{}, err
+		}
+		v, err := p.text(kv.bytes(6))
+		if err != nil {
+			return arrow.Metadata{}, err
+		}
+		keys, values = append(keys, k), append(values, v)
+	}
+	return arrow.NewMetadata(keys, values), nil
+}
+
+// field reads one field and what is below it.
+func (p *schemaParser) field(t table, depth int) (*field, error) {
+	if depth > maxDepth {
+		return nil, fault.Unsupported(p.at, "schema nested deeper than %d levels", maxDepth)
+	}
+	if p.fields++; p.fields > maxFields {
+		return nil, fault.Unsupported(p.at, "schema with more than %d fields", maxFields)
+	}
+	name, err := p.text(t.bytes(4))
+	if err != nil {
+		return nil, err
+	}
+	f := &field{Field: arrow.Field{Name: name, Nullable: t.GetBoolSlot(6, false)}}
+	if f.Metadata, err = p.metadata(t, 16); err != nil {
+		return nil, err
+	}
+	childAt, n := t.tables(14)
+	for i := range n {
+		c, err := p.field(childAt(i), depth+1)
+		if err != nil {
+			return nil, err
+		}
+		f.children = append(f.children, c)
+	}
+	typ, ok := t.sub(10)
+	if !ok {
+		return nil, p.corrupt(f, "field without a type")
+	}
+	if f.layout, err = p.typ(f, t.GetByteSlot(8, 0), typ); err != nil {
+		return nil, err
+	}
+	if enc, ok := t.sub(12); ok {
+		if err := p.encoded(f, enc); err != nil {
+			return nil, err
+		}
+	}
+	return f, p.extension(f)
+}
+
+// encoded makes f a dictionary-encoded field.
+func (p *schemaParser) encoded(f *field, enc table) error {
+	index := arrow.DataType(arrow.PrimitiveTypes.Int32) // the format's default
+	if t, ok := enc.sub(6); ok {
+		var err error
+		if index, err = p.integer(f, t); err != nil {
+			return err
+		}
+	}
+	if enc.GetInt16Slot(10, 0) != 0 {
+		return p.unsupported(f, "dictionary of another kind than a dense array")
+	}
+	values := &field{Field: arrow.Field{Name: f.Name, Type: f.layout, Nullable: true}, layout: f.layout, children: f.children}
+	f.dict = &dictionary{id: enc.GetInt64Slot(4, 0), values: values}
+	if old := p.dicts[f.dict.id]; old == nil {
+		p.dicts[f.dict.id] = f.dict
+	} else if !sameLayout(old.values, values) {
+		return p.corrupt(f, "dictionary %d has two types", f.dict.id)
+	} else {
+		f.dict = old
+	}
+	f.layout = &arrow.DictionaryType{IndexType: index, ValueType: values.layout, Ordered: enc.GetBoolSlot(8, false)}
+	f.children = nil
+	return nil
+}
+
+// sameLayout reports whether two trees mean the same bytes, down to the ids
+// of nested dictionaries.
+func sameLayout(a, b *field) bool {
+	if !arrow.TypeEqual(a.layout, b.layout) || len(a.children) != len(b.children) || a.dict != b.dict {
+		return false
+	}
+	for i := range a.children {
+		if !sameLayout(a.children[i], b.children[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// Keys under which a field's metadata names its extension type.
+const (
+	extensionName = "ARROW:extension:name"
+	extensionData = "ARROW:extension:metadata"
+)
+
+// extension sets the type that is shown: the registered extension type, whose
+// two metadata keys are dropped then, or the storage type.
+func (p *schemaParser) extension(f *field) error {
+	f.Type = f.layout
+	i := f.Metadata.FindKey(extensionName)
+	if i < 0 {
+		return nil
+	}
+	ext := arrow.GetExtensionType(f.Metadata.Values()[i])
+	if ext == nil {
+		return nil
+	}
+	var data string
+	var keys, values []string
+	for j, k := range f.Metadata.Keys() {
+		switch v := f.Metadata.Values()[j]; k {
+		case extensionName:
+		case extensionData:
+			data = v
+		default:
+			keys, values = append(keys, k), append(values, v)
+		}
+	}
+	t, err := ext.Deserialize(f.layout, data)
+	if err != nil || !arrow.TypeEqual(t.StorageType(), f.layout) {
+		e := p.unsupported(f, "these parameters of extension type %s", ext.ExtensionName())
+		e.Err = err
+		return e
+	}
+	f.Type, f.Metadata = t, arrow.NewMetadata(keys, values)
+	return nil
+}
+
+func (p *schemaParser) corrupt(f *field, format string, args ...any) *fault.Error {
+	return fault.Corrupt(p.place(f), format, args...)
+}
+
+func (p *schemaParser) unsupported(f *field, format string, args ...any) *fault.Error {
+	return fault.Unsupported(p.place(f), format, args...)
+}
+
+func (p *schemaParser) place(f *field) fault.At {
+	at := p.at
+	at.Column = f.Name
+	return at
+}
+
+// shownChildren are f's children as Arrow fields.
+func (f *field) shownChildren() []arrow.Field {
+	out := make([]arrow.Field, len(f.children))
+	for i, c := range f.children {
+		out[i] = c.Field
+	}
+	return out
+}
+
+// typ reads the type of f, whose children have been read; kind is the
+// member of the format's Type union.
+func (p *schemaParser) typ(f *field, kind byte, t table) (arrow.DataType, error) {
+	want := -1 // children
+	switch kind {
+	case 12, 16, 17, 21, 25, 26:
+		want = 1
+	case 22:
+		want = 2
+	case 13, 14:
+		want = len(f.children)
+	default:
+		want = 0
+	}
+	if len(f.children) != want {
+		return nil, p.corrupt(f, "type %d with %d children", kind, len(f.children))
+	}
+	if want > 0 || kind == 13 || kind == 14 {
+		return p.nested(f, kind, t)
+	}
+	return p.flat(f, kind, t)
+}
+
+// simple are the types without parameters.
+var simple = map[byte]arrow.DataType{
+	1: arrow.Null, 4: arrow.BinaryTypes.Binary, 5: arrow.BinaryTypes.String, 6: arrow.FixedWidthTypes.Boolean,
+	19: arrow.BinaryTypes.LargeBinary, 20: arrow.BinaryTypes.LargeString,
+	23: arrow.BinaryTypes.BinaryView, 24: arrow.BinaryTypes.StringView,
+}
+
+// flat reads a type without children.
+func (p *schemaParser) flat(f *field, kind byte, t table) (arrow.DataType, error) {
+	if dt, ok := simple[kind]; ok {
+		return dt, nil
+	}
+	switch kind {
+	case 2:
+		return p.integer(f, t)
+	case 3:
+		return pick(p, f, t.GetInt16Slot(4, 0), arrow.FixedWidthTypes.Float16, arrow.PrimitiveTypes.Float32, arrow.PrimitiveTypes.Float64)
+	case 7:
+		return p.decimal(f, t)
+	case 8:
+		return pick(p, f, t.GetInt16Slot(4, 1), arrow.FixedWidthTypes.Date32, arrow.FixedWidthTypes.Date64)
+	case 9:
+		unit, width := t.GetInt16Slot(4, 1), t.GetInt32Slot(6, 32)
+		if (width == 32) != (unit < 2) || width != 32 && width != 64 {
+			return nil, p.corrupt(f, "time of unit %d in %d bits", unit, width)
+		}
+		return pick(p, f, unit, arrow.FixedWidthTypes.Time32s, arrow.FixedWidthTypes.Time32ms, arrow.FixedWidthTypes.Time64us, arrow.FixedWidthTypes.Time64ns)
+	case 10:
+		unit := t.GetInt16Slot(4, 0)
+		if unit < 0 || unit > 3 {
+			return nil, p.corrupt(f, "time unit %d", unit)
+		}
+		zone, err := p.text(t.bytes(6))
+		return &arrow.TimestampType{Unit: arrow.TimeUnit(unit), TimeZone: zone}, err
+	case 11:
+		return pick(p, f, t.GetInt16Slot(4, 0), arrow.FixedWidthTypes.MonthInterval, arrow.FixedWidthTypes.DayTimeInterval, arrow.FixedWidthTypes.MonthDayNanoInterval)
+	case 15:
+		n := t.GetInt32Slot(4, 0)
+		if n < 0 {
+			return nil, p.corrupt(f, "fixed-size binary of %d bytes", n)
+		}
+		if n == 0 || n > maxWidth {
+			return nil, p.unsupported(f, "fixed-size binary of %d bytes", n)
+		}
+		return &arrow.FixedSizeBinaryType{ByteWidth: int(n)}, nil
+	case 18:
+		return pick(p, f, t.GetInt16Slot(4, 1), arrow.FixedWidthTypes.Duration_s, arrow.FixedWidthTypes.Duration_ms, arrow.FixedWidthTypes.Duration_us, arrow.FixedWidthTypes.Duration_ns)
+	case 0:
+		return nil, p.corrupt(f, "field without a type")
+	}
+	return nil, p.unsupported(f, "type %d of the Arrow format", kind)
+}
+
+// pick is the type that an enumeration's value stands for.
+func pick(p *schemaParser, f *field, i int16, of ...arrow.DataType) (arrow.DataType, error) {
+	if i < 0 || int(i) >= len(of) {
+		return nil, p.corrupt(f, "unit or precision %d", i)
+	}
+	return of[i], nil
+}
+
+func (p *schemaParser) integer(f *field, t table) (arrow.DataType, error) {
+	signed := t.GetBoolSlot(6, false)
+	types := map[int32][2]arrow.DataType{
+		8:  {arrow.PrimitiveTypes.Uint8, arrow.PrimitiveTypes.Int8},
+		16: {arrow.PrimitiveTypes.Uint16, arrow.PrimitiveTypes.Int16},
+		32: {arrow.PrimitiveTypes.Uint32, arrow.PrimitiveTypes.Int32},
+		64: {arrow.PrimitiveTypes.Uint64, arrow.PrimitiveTypes.Int64},
+	}
+	pair, ok := types[t.GetInt32Slot(4, 0)]
+	if !ok {
+		return nil, p.corrupt(f, "integer of %d bits", t.GetInt32Slot(4, 0))
+	}
+	if signed {
+		return pair[1], nil
+	}
+	return pair[0], nil
+}
+
+func (p *schemaParser) decimal(f *field, t table) (arrow.DataType, error) {
+	precision, scale, bits := t.GetInt32Slot(4, 0), t.GetInt32Slot(6, 0), t.GetInt32Slot(8, 128)
+	var digits int32
+	switch bits {
+	case 128:
+		digits = 38
+	case 256:
+		digits = 76
+	case 32, 64:
+		return nil, p.unsupported(f, "decimal of %d bits", bits)
+	default:
+		return nil, p.corrupt(f, "decimal of %d bits", bits)
+	}
+	if precision < 1 || precision > digits {
+		return nil, p.corrupt(f, "decimal of precision %d in %d bits", precision, bits)
+	}
+	if scale < -digits || scale > digits {
+		return nil, p.unsupported(f, "decimal of scale %d", scale)
+	}
+	if bits == 128 {
+		return &arrow.Decimal128Type{Precision: precision, Scale: scale}, nil
+	}
+	return &arrow.Decimal256Type{Precision: precision, Scale: scale}, nil
+}
+
+// nested reads a type with children.
+func (p *schemaParser) nested(f *field, kind byte, t table) (arrow.DataType, error) {
+	kids := f.shownChildren()
+	switch kind {
+	case 12:
+		return arrow.ListOfField(kids[0]), nil
+	case 21:
+		return arrow.LargeListOfField(kids[0]), nil
+	case 25:
+		return arrow.ListViewOfField(kids[0]), nil
+	case 26:
+		return arrow.LargeListViewOfField(kids[0]), nil
+	case 13:
+		return arrow.StructOf(kids...), nil
+	case 14:
+		return p.union(f, t, kids)
+	case 16:
+		n := t.GetInt32Slot(4, 0)
+		if n < 0 {
+			return nil, p.corrupt(f, "fixed-size list of %d", n)
+		}
+		if n == 0 {
+			return nil, p.unsupported(f, "fixed-size list of 0")
+		}
+		return arrow.FixedSizeListOfField(n, kids[0]), nil
+	case 17:
+		return p.mapped(f, t, kids[0])
+	default: // 22
+		switch kids[0].Type.ID() {
+		case arrow.INT16, arrow.INT32, arrow.INT64:
+			return arrow.RunEndEncodedOf(kids[0].Type, kids[1].Type), nil
+		}
+		return nil, p.corrupt(f, "run ends of type %s", kids[0].Type)
+	}
+}
+
+func (p *schemaParser) mapped(f *field, t table, entries arrow.Field) (arrow.DataType, error) {
+	s, ok := entries.Type.(*arrow.StructType)
+	if !ok || s.NumFields() != 2 || f.children[0].dict != nil {
+		return nil, p.corrupt(f, "map without a struct of two fields")
+	}
+	m := arrow.MapOfWithMetadata(s.Field(0).Type, s.Field(0).Metadata, s.Field(1).Type, s.Field(1).Metadata)
+	m.SetItemNullable(s.Field(1).Nullable)
+	m.KeysSorted = t.GetBoolSlot(4, false)
+	f.children[0].layout = m.Elem() // field names in a map's entries are not kept
+	return m, nil
+}
+
+func (p *schemaParser) union(f *field, t table, kids []arrow.Field) (arrow.DataType, error) {
+	var codes []arrow.UnionTypeCode
+	ids, n := t.vector(6, 4)
+	if n == 0 {
+		if len(kids) > math.MaxInt8+1 {
+			return nil, p.corrupt(f, "union of %d types", len(kids))
+		}
+		for i := range kids {
+			codes = append(codes, arrow.UnionTypeCode(i))
+		}
+	} else if n != len(kids) {
+		return nil, p.corrupt(f, "union of %d types with %d type ids", len(kids), n)
+	}
+	seen := [math.MaxInt8 + 1]bool{}
+	for i := range n {
+		id := flatbuffers.GetInt32(ids[4*i:])
+		if id < 0 || id > math.MaxInt8 || seen[id] {
+			return nil, p.corrupt(f, "union with type id %d", id)
+		}
+		seen[id] = true
+		codes = append(codes, arrow.UnionTypeCode(id))
+	}
+	switch mode := t.GetInt16Slot(4, 0); mode {
+	case 0:
+		return arrow.SparseUnionOf(kids, codes), nil
+	case 1:
+		return arrow.DenseUnionOf(kids, codes), nil
+	default:
+		return nil, p.corrupt(f, "union of mode %d", mode)
+	}
+}
