@@ -1,0 +1,294 @@
+package parquet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+const (
+	// MaxPageSize is the most bytes that a page may have, decompressed.
+	MaxPageSize = 256 << 20
+	// MaxPageValues is the most values, NULLs counted, that a page may have.
+	MaxPageValues = 1 << 26
+
+	maxHeaderSize = 8 << 20
+	readAhead     = 256 << 10
+
+	maxDictionaryHeader = 100 // bytes, of the writers that did not count it
+)
+
+// Page is a decoded data page. Its slices are valid until the next call to
+// Next of the Chunk it came from.
+type Page struct {
+	Number  int // among the chunk's data pages, from 1
+	Offset  int64
+	Values  int // entries, NULLs counted
+	Rows    int // rows that begin in this page
+	NonNull int // values that are there
+
+	Rep []uint8 // one per entry; nil when the leaf is not repeated
+	Def []uint8 // one per entry; nil when values are always there
+
+	// The values that are there, in one of two forms.
+	Plain   []byte   // PLAIN encoded, whatever the page's own encoding was
+	Indices []uint32 // of the dictionary's entries, all in range
+	Coded   bool     // whether the values are Indices, not Plain
+}
+
+// Dictionary is a chunk's dictionary: Len values in PLAIN encoding.
+type Dictionary struct {
+	Len     int
+	Plain   []byte
+	offsets []uint32 // of byte arrays: where each begins in Plain, behind its length, and one end
+}
+
+// size returns the number of bytes of entry i of a byte array dictionary.
+func (d *Dictionary) size(i uint32) int64 { return int64(d.offsets[i+1]-d.offsets[i]) - 4 }
+
+// Chunk walks the pages of one column chunk. It is not safe for concurrent
+// use; several Chunks of one File are.
+type Chunk struct {
+	f    *File
+	leaf *Leaf
+	md   *ColumnMetaData
+	at   fault.At
+
+	pos, end int64
+	window   []byte // read ahead: the bytes at winPos
+	winPos   int64
+
+	dict   *Dictionary
+	pages  int   // data pages returned
+	values int64 // entries returned
+	rows   int64
+	wanted int64 // rows of the row group
+
+	codec decompressor
+	page  Page
+	raw   []byte // decompressed page
+	plain []byte // values brought to PLAIN
+}
+
+// Chunk starts a walk over the pages of a column chunk. rowGroup and leaf
+// count from 0. The Chunk must be closed.
+func (f *File) Chunk(rowGroup, leaf int) *Chunk {
+	md := &f.Metadata.RowGroups[rowGroup].Columns[leaf].MetaData
+	start := chunkStart(md)
+	c := &Chunk{
+		f: f, leaf: &f.Leaves[leaf], md: md, at: f.at(rowGroup, leaf),
+		pos: start, end: start + md.TotalCompressedSize,
+		wanted: f.RowGroups[rowGroup].Rows,
+	}
+	if f.Metadata.shortChunks() {
+		c.end = min(c.end+maxDictionaryHeader, f.footerPos)
+	}
+	return c
+}
+
+// Close gives back the decoders' memory.
+func (c *Chunk) Close() { c.codec.close() }
+
+// Dictionary returns the chunk's dictionary, nil when it has none. It is read
+// with the first page.
+func (c *Chunk) Dictionary() *Dictionary { return c.dict }
+
+// Next returns the next data page that has entries, io.EOF behind the last
+// one. At the end the chunk's totals have been checked. An error is final.
+func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
+	defer func() {
+		fault.Recovered(c.here(), &err)
+	}()
+	for c.values < c.md.NumValues {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		header, offset, err := c.readHeader()
+		if err != nil {
+			return nil, err
+		}
+		body, err := c.readBody(header)
+		if err != nil {
+			return nil, err
+		}
+		switch header.Type {
+		case format.DictionaryPage:
+			err = c.dictionary(header, body)
+		case format.DataPage, format.DataPageV2:
+			c.pages++
+			c.page = Page{Number: c.pages, Offset: offset, Rep: c.page.Rep, Def: c.page.Def, Indices: c.page.Indices}
+			if err = c.decode(header, body); err == nil && c.page.Values > 0 {
+				return &c.page, nil
+			}
+		case format.IndexPage:
+		default:
+			err = fault.Unsupported(c.here(), "unknown page type %d", int32(header.Type))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if c.rows != c.wanted {
+		return nil, fault.Corrupt(c.at, "the pages have %d rows, the row group %d", c.rows, c.wanted)
+	}
+	return nil, io.EOF
+}
+
+// here is the place of the page being read.
+func (c *Chunk) here() fault.At {
+	at := c.at
+	at.Page = c.pages
+	return at
+}
+
+func (c *Chunk) corrupt(err error, format string, args ...any) error {
+	e := fault.Corrupt(c.here(), format, args...)
+	e.Err = err
+	return e
+}
+
+// peek returns n bytes at c.pos, fewer at the chunk's end.
+func (c *Chunk) peek(n int64) ([]byte, error) {
+	n = min(n, c.end-c.pos)
+	from := c.pos - c.winPos
+	if from < 0 || from > int64(len(c.window)) || n > int64(len(c.window))-from {
+		size := min(max(n, readAhead), c.end-c.pos)
+		c.window = grow(c.window, int(size))
+		if err := c.f.readFull(c.window, c.pos); err != nil {
+			c.window = c.window[:0]
+			return nil, err
+		}
+		c.winPos, from = c.pos, 0
+	}
+	return c.window[from : from+n], nil
+}
+
+// readHeader reads the page header at c.pos and moves behind it.
+func (c *Chunk) readHeader() (*pageHeader, int64, error) {
+	for size := int64(16 << 10); ; size *= 8 {
+		b, err := c.peek(size)
+		if err != nil {
+			return nil, 0, err
+		}
+		h := new(pageHeader)
+		n, err := decodeThrift(b, h)
+		if err == nil {
+			offset := c.pos
+			c.pos += int64(n)
+			return h, offset, nil
+		}
+		switch {
+		case !errors.Is(err, errThriftShort):
+			return nil, 0, c.headerFault(err)
+		case int64(len(b)) < size:
+			return nil, 0, c.headerFault(fmt.Errorf("%d of %d values read: %w", c.values, c.md.NumValues, err))
+		case size >= maxHeaderSize:
+			return nil, 0, fault.Unsupported(c.here(), "a page header of more than %d bytes", maxHeaderSize)
+		}
+	}
+}
+
+func (c *Chunk) headerFault(err error) error {
+	at := c.at
+	at.Page = c.pages + 1
+	return &fault.Error{Kind: fault.ErrCorrupt, At: at, What: "no valid page header", Err: err}
+}
+
+// readBody checks the header's sizes, reads the page's bytes as they are
+// stored and checks their checksum.
+func (c *Chunk) readBody(h *pageHeader) ([]byte, error) {
+	at := c.at
+	if h.Type != format.DictionaryPage {
+		at.Page = c.pages + 1
+	}
+	size, stored := int64(h.UncompressedPageSize), int64(h.CompressedPageSize)
+	switch {
+	case size < 0 || stored < 0:
+		return nil, fault.Corrupt(at, "negative page sizes")
+	case stored > c.end-c.pos:
+		return nil, fault.Corrupt(at, "the page's %d bytes reach beyond the column chunk", stored)
+	case size > MaxPageSize || stored > MaxPageSize:
+		return nil, fault.Unsupported(at, "page too large: %d bytes, %d decompressed", stored, size)
+	}
+	body, err := c.peek(stored)
+	if err != nil {
+		return nil, err
+	}
+	if h.CRC.Valid {
+		if got := crc32.ChecksumIEEE(body); got != uint32(h.CRC.V) {
+			e := fault.Corrupt(at, "the page's checksum is wrong")
+			e.Want, e.Got = fmt.Sprintf("%08x", uint32(h.CRC.V)), fmt.Sprintf("%08x", got)
+			return nil, e
+		}
+	}
+	c.pos += stored
+	return body, nil
+}
+
+// inflate decompresses src, which is all or the tail of a page.
+func (c *Chunk) inflate(src []byte, size int64) ([]byte, error) {
+	codec := c.md.Codec
+	if !plausible(codec, int64(len(src)), size) {
+		return nil, c.corrupt(nil, "%d bytes cannot decompress to %d", len(src), size)
+	}
+	out, err := c.codec.decompress(codec, c.raw, src, int(size))
+	switch {
+	case errors.Is(err, errCodec):
+		return nil, fault.Unsupported(c.here(), "compression codec %v", codec)
+	case err != nil:
+		return nil, c.corrupt(err, "the page does not decompress (%v)", codec)
+	}
+	if codec != format.Uncompressed {
+		c.raw = out
+	}
+	return out, nil
+}
+
+// dictionary decodes the dictionary page.
+func (c *Chunk) dictionary(h *pageHeader, body []byte) error {
+	dh := h.DictionaryPageHeader.V
+	switch {
+	case !h.DictionaryPageHeader.Valid || dh.NumValues < 0:
+		return fault.Corrupt(c.at, "no valid header of the dictionary page")
+	case c.dict != nil || c.pages > 0:
+		return fault.Corrupt(c.at, "a dictionary page that does not come first")
+	case dh.Encoding != format.Plain && dh.Encoding != format.PlainDictionary:
+		return fault.Unsupported(c.at, "a dictionary encoded as %v", dh.Encoding)
+	case c.leaf.Type == format.Boolean:
+		return fault.Unsupported(c.at, "a dictionary of booleans")
+	case dh.NumValues > MaxPageValues:
+		return fault.Unsupported(c.at, "page too large: %d dictionary entries", dh.NumValues)
+	}
+	data, err := c.inflate(body, int64(h.UncompressedPageSize))
+	if err != nil {
+		return err
+	}
+	n := int(dh.NumValues)
+	plain, err := plainValues(c.leaf, data, n)
+	if err != nil {
+		return &fault.Error{Kind: fault.ErrCorrupt, At: c.at, What: "the dictionary's values do not decode", Err: err}
+	}
+	c.dict = &Dictionary{Len: n, Plain: append([]byte(nil), plain...)}
+	if c.leaf.Type == format.ByteArray {
+		c.dict.offsets = byteArrayOffsets(plain, n)
+	}
+	return nil
+}
+
+// byteArrayOffsets returns where each of n checked values begins, behind its
+// length, and where a further one would.
+func byteArrayOffsets(plain []byte, n int) []uint32 {
+	offsets := make([]uint32, n+1)
+	pos := uint32(4)
+	for i := range n {
+		offsets[i] = pos
+		pos += 4 + uint32(plain[pos-4]) + uint32(plain[pos-3])<<8 + uint32(plain[pos-2])<<16 + uint32(plain[pos-1])<<24
+	}
+	offsets[n] = pos
+	return offsets
+}

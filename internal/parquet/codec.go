@@ -1,0 +1,199 @@
+package parquet
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/s2"
+	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go/format"
+	"github.com/pierrec/lz4/v4"
+)
+
+var (
+	errSize  = errors.New("the decompressed size is not the one stated")
+	errCodec = errors.New("codec not supported")
+)
+
+// decompressor holds the state worth keeping between pages. It is not safe
+// for concurrent use.
+type decompressor struct {
+	zstd *zstd.Decoder
+	gzip *gzip.Reader
+}
+
+// maxRatio is how many bytes a compressed byte can become at most, with a
+// margin; 0 where the codec knows no bound. It keeps a tiny page from having
+// a large one allocated.
+func maxRatio(codec format.CompressionCodec) int64 {
+	switch codec {
+	case format.Uncompressed:
+		return 1
+	case format.Snappy:
+		return 64
+	case format.Gzip:
+		return 1100
+	case format.Lz4, format.Lz4Raw:
+		return 256
+	}
+	return 0
+}
+
+// plausible reports whether compressed bytes can become size bytes.
+func plausible(codec format.CompressionCodec, compressed, size int64) bool {
+	r := maxRatio(codec)
+	return r == 0 || size <= compressed*r+64
+}
+
+// decompress returns the size bytes that src stands for. The result is in
+// dst's memory when that is large enough, and is src itself when nothing is
+// compressed.
+func (d *decompressor) decompress(codec format.CompressionCodec, dst, src []byte, size int) ([]byte, error) {
+	if codec == format.Uncompressed {
+		if len(src) != size {
+			return nil, errSize
+		}
+		return src, nil
+	}
+	if size == 0 && len(src) == 0 {
+		return dst[:0], nil // some writers compress nothing to nothing
+	}
+	if cap(dst) < size {
+		dst = make([]byte, size)
+	}
+	dst = dst[:size]
+	var n int
+	var err error
+	switch codec {
+	case format.Snappy:
+		n, err = snappyDecode(dst, src)
+	case format.Gzip:
+		n, err = d.gunzip(dst, src)
+	case format.Zstd:
+		n, err = d.unzstd(dst, src)
+	case format.Brotli:
+		n, err = readExactly(brotli.NewReader(bytes.NewReader(src)), dst)
+	case format.Lz4Raw:
+		n, err = lz4.UncompressBlock(src, dst)
+	case format.Lz4:
+		n, err = lz4Decode(dst, src)
+	default:
+		return nil, errCodec
+	}
+	if err != nil {
+		return nil, err
+	}
+	if n != size {
+		return nil, errSize
+	}
+	return dst, nil
+}
+
+func snappyDecode(dst, src []byte) (int, error) {
+	n, err := s2.DecodedLen(src)
+	if err != nil {
+		return 0, err
+	}
+	if n != len(dst) {
+		return 0, errSize
+	}
+	out, err := s2.Decode(dst, src)
+	return len(out), err
+}
+
+func (d *decompressor) gunzip(dst, src []byte) (int, error) {
+	r := bytes.NewReader(src)
+	if d.gzip == nil {
+		z, err := gzip.NewReader(r)
+		if err != nil {
+			return 0, err
+		}
+		d.gzip = z
+	} else if err := d.gzip.Reset(r); err != nil {
+		return 0, err
+	}
+	return readExactly(d.gzip, dst) // members one behind the other are read on
+}
+
+func (d *decompressor) unzstd(dst, src []byte) (int, error) {
+	if d.zstd == nil {
+		z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxMemory(MaxPageSize), zstd.WithDecodeAllCapLimit(true))
+		if err != nil {
+			return 0, err
+		}
+		d.zstd = z
+	}
+	out, err := d.zstd.DecodeAll(src, dst[:0:len(dst)])
+	return len(out), err
+}
+
+// close gives back what the decoders hold.
+func (d *decompressor) close() {
+	if d.zstd != nil {
+		d.zstd.Close()
+		d.zstd = nil
+	}
+}
+
+// readExactly fills dst from r and checks that r ends there.
+func readExactly(r io.Reader, dst []byte) (int, error) {
+	n, err := io.ReadFull(r, dst)
+	if err != nil {
+		return n, err
+	}
+	var one [1]byte
+	for {
+		switch m, err := r.Read(one[:]); {
+		case m > 0:
+			return n, errSize
+		case err == io.EOF:
+			return n, nil
+		case err != nil:
+			return n, err
+		}
+	}
+}
+
+// lz4Decode decodes the deprecated LZ4 codec, whose framing was never
+// specified: Hadoop's (groups of big-endian lengths, uncompressed then
+// compressed, before each block), an LZ4 frame, or one bare block.
+func lz4Decode(dst, src []byte) (int, error) {
+	if n, ok := lz4Hadoop(dst, src); ok {
+		return n, nil
+	}
+	if len(src) >= 4 && binary.LittleEndian.Uint32(src) == 0x184D2204 {
+		return readExactly(lz4.NewReader(bytes.NewReader(src)), dst)
+	}
+	n, err := lz4.UncompressBlock(src, dst)
+	if err != nil {
+		return 0, fmt.Errorf("neither Hadoop's LZ4 framing, nor a frame, nor a block: %w", err)
+	}
+	return n, nil
+}
+
+func lz4Hadoop(dst, src []byte) (int, bool) {
+	out := 0
+	for len(src) > 0 {
+		if len(src) < 8 {
+			return 0, false
+		}
+		want, have := binary.BigEndian.Uint32(src), binary.BigEndian.Uint32(src[4:])
+		src = src[8:]
+		if uint64(want) > uint64(len(dst)-out) || uint64(have) > uint64(len(src)) {
+			return 0, false
+		}
+		n, err := lz4.UncompressBlock(src[:have], dst[out:out+int(want)])
+		if err != nil || n != int(want) {
+			return 0, false
+		}
+		out += n
+		src = src[have:]
+	}
+	return out, out == len(dst)
+}

@@ -1,0 +1,142 @@
+package parquet
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/zeebo/xxh3"
+)
+
+const (
+	magic          = "PAR1"
+	magicEncrypted = "PARE"
+	tailSize       = 8 // footer length and magic
+
+	// maxFooterSize bounds what Open holds in memory: the decoded form of a
+	// footer is several times its size.
+	maxFooterSize = 128 << 20
+)
+
+// File is an opened Parquet file: its footer, checked. It is immutable and
+// safe for concurrent use as far as the reader beneath is.
+type File struct {
+	Name     string // as the user named it, for errors
+	Size     int64  // bytes
+	Metadata *FileMetaData
+
+	Root      *Node      // the schema's root; its children are the top-level columns
+	Leaves    []Leaf     // in the order of the schema, which is that of a row group's chunks
+	RowGroups []RowGroup // in file order
+
+	r         io.ReaderAt
+	footerPos int64 // where the footer begins; column chunks end before
+	digest    [16]byte
+}
+
+// RowGroup is what the footer says of a row group, in numbers.
+type RowGroup struct {
+	Rows            int64
+	CompressedBytes int64 // of all its column chunks
+}
+
+// Open reads the footer of the file of size bytes behind r and checks all of
+// its structure. name is used in errors only. r is kept and must stay
+// readable; Open reads twice, both at the end of the file.
+func Open(r io.ReaderAt, size int64, name string) (f *File, err error) {
+	at := fault.At{File: name}
+	defer fault.Recovered(at, &err)
+	f = &File{Name: name, Size: size, r: r}
+	footer, err := f.readFooter(at)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.decodeFooter(at, footer); err != nil {
+		return nil, err
+	}
+	var sz [8]byte
+	binary.LittleEndian.PutUint64(sz[:], uint64(size))
+	h := xxh3.New()
+	h.Write(footer)
+	h.Write(sz[:])
+	f.digest = h.Sum128().Bytes()
+	return f, nil
+}
+
+// Fingerprint identifies the file by its size and the bytes of its footer
+// (16 bytes, XXH3-128). It is not a cryptographic digest.
+func (f *File) Fingerprint() []byte { return bytes.Clone(f.digest[:]) }
+
+// readFooter checks the magic numbers and returns the bytes of the footer.
+func (f *File) readFooter(at fault.At) ([]byte, error) {
+	if f.Size < int64(len(magic)+tailSize) {
+		return nil, fault.Corrupt(at, "too short for a Parquet file: %d bytes", f.Size)
+	}
+	head := make([]byte, len(magic))
+	if err := f.readFull(head, 0); err != nil {
+		return nil, err
+	}
+	tail := make([]byte, tailSize)
+	if err := f.readFull(tail, f.Size-tailSize); err != nil {
+		return nil, err
+	}
+	switch {
+	case string(tail[4:]) == magicEncrypted || string(head) == magicEncrypted:
+		return nil, fault.Unsupported(at, "the file is encrypted (its footer is)").
+			WithHint("write it again without Parquet encryption")
+	case string(tail[4:]) != magic:
+		return nil, fault.Corrupt(at, "not a Parquet file, or cut off: it does not end with %q", magic)
+	case string(head) != magic:
+		return nil, fault.Corrupt(at, "not a Parquet file: it does not begin with %q", magic)
+	}
+	n := int64(binary.LittleEndian.Uint32(tail))
+	if n == 0 || n > f.Size-int64(len(magic)+tailSize) {
+		return nil, fault.Corrupt(at, "the footer's length is %d in a file of %d bytes", n, f.Size)
+	}
+	if n > maxFooterSize {
+		return nil, fault.Unsupported(at, "the footer has %d bytes, more than %d", n, maxFooterSize)
+	}
+	f.footerPos = f.Size - tailSize - n
+	footer := make([]byte, n)
+	return footer, f.readFull(footer, f.footerPos)
+}
+
+func (f *File) decodeFooter(at fault.At, footer []byte) error {
+	f.Metadata = new(FileMetaData)
+	n, err := decodeThrift(footer, f.Metadata)
+	if err != nil {
+		return &fault.Error{Kind: fault.ErrCorrupt, At: at, What: "the footer does not decode", Err: err}
+	}
+	if f.Metadata.EncryptionAlgorithm.Valid {
+		return fault.Unsupported(at, "the file has encrypted columns").
+			WithHint("write it again without Parquet encryption")
+	}
+	if n != len(footer) {
+		return fault.Corrupt(at, "%d bytes stand behind the footer's end", len(footer)-n)
+	}
+	if err := f.buildSchema(at); err != nil {
+		return err
+	}
+	return f.checkRowGroups(at)
+}
+
+// readFull reads len(b) bytes at off. The file ending early is corruption:
+// Open was told its size.
+func (f *File) readFull(b []byte, off int64) error {
+	n, err := f.r.ReadAt(b, off)
+	switch {
+	case n == len(b):
+		return nil
+	case err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return fault.Corrupt(fault.At{File: f.Name}, "the file ends %d bytes early", len(b)-n)
+	}
+	return fmt.Errorf("%s: reading %d bytes at %d: %w", f.Name, len(b), off, err)
+}
+
+// at is the place of a column chunk; rowGroup and leaf count from 0.
+func (f *File) at(rowGroup, leaf int) fault.At {
+	return fault.At{File: f.Name, RowGroup: rowGroup + 1, Column: f.Leaves[leaf].Dotted}
+}

@@ -1,0 +1,130 @@
+package parquet
+
+import (
+	"strings"
+
+	"github.com/parquet-go/parquet-go/deprecated"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// The structures of the footer, as far as they are read here, with the names
+// of the format's definition. A Null tells whether an optional field is there,
+// where its zero means something else than its absence.
+
+// FileMetaData is the footer.
+type FileMetaData struct {
+	Version             int32                            `thrift:"1,required"`
+	Schema              thrift.Slice[SchemaElement]      `thrift:"2,required"`
+	NumRows             int64                            `thrift:"3,required"`
+	RowGroups           thrift.Slice[RowGroupMeta]       `thrift:"4,required"`
+	KeyValueMetadata    thrift.Slice[KeyValue]           `thrift:"5,optional"`
+	CreatedBy           string                           `thrift:"6,optional"`
+	ColumnOrders        thrift.Slice[format.ColumnOrder] `thrift:"7,optional"`
+	EncryptionAlgorithm thrift.Null[struct{}]            `thrift:"8,optional"`
+}
+
+// SchemaElement is one node of the schema, which is stored depth first.
+type SchemaElement struct {
+	Type           thrift.Null[format.Type]                `thrift:"1,optional"`
+	TypeLength     thrift.Null[int32]                      `thrift:"2,optional"`
+	RepetitionType thrift.Null[format.FieldRepetitionType] `thrift:"3,optional"`
+	Name           string                                  `thrift:"4,required"`
+	NumChildren    thrift.Null[int32]                      `thrift:"5,optional"`
+	ConvertedType  thrift.Null[deprecated.ConvertedType]   `thrift:"6,optional"`
+	Scale          thrift.Null[int32]                      `thrift:"7,optional"`
+	Precision      thrift.Null[int32]                      `thrift:"8,optional"`
+	FieldID        thrift.Null[int32]                      `thrift:"9,optional"`
+	LogicalType    thrift.Null[format.LogicalType]         `thrift:"10,optional"`
+}
+
+// KeyValue is one entry of the key-value metadata.
+type KeyValue struct {
+	Key   string `thrift:"1,required"`
+	Value string `thrift:"2,optional"`
+}
+
+// RowGroupMeta is the footer's part on a row group.
+type RowGroupMeta struct {
+	Columns        thrift.Slice[ColumnChunk]          `thrift:"1,required"`
+	TotalByteSize  int64                              `thrift:"2,required"`
+	NumRows        int64                              `thrift:"3,required"`
+	SortingColumns thrift.Slice[format.SortingColumn] `thrift:"4,optional"`
+}
+
+// ColumnChunk says where a column chunk and its indexes are.
+type ColumnChunk struct {
+	FilePath                string                `thrift:"1,optional"`
+	MetaData                ColumnMetaData        `thrift:"3,optional"`
+	OffsetIndexOffset       int64                 `thrift:"4,optional"`
+	OffsetIndexLength       int32                 `thrift:"5,optional"`
+	ColumnIndexOffset       int64                 `thrift:"6,optional"`
+	ColumnIndexLength       int32                 `thrift:"7,optional"`
+	CryptoMetadata          thrift.Null[struct{}] `thrift:"8,optional"`
+	EncryptedColumnMetadata []byte                `thrift:"9,optional"`
+}
+
+// ColumnMetaData describes a column chunk.
+type ColumnMetaData struct {
+	Type                  format.Type                            `thrift:"1,required"`
+	Encodings             thrift.Slice[format.Encoding]          `thrift:"2,required"`
+	PathInSchema          thrift.Slice[string]                   `thrift:"3,required"`
+	Codec                 format.CompressionCodec                `thrift:"4,required"`
+	NumValues             int64                                  `thrift:"5,required"`
+	TotalUncompressedSize int64                                  `thrift:"6,required"`
+	TotalCompressedSize   int64                                  `thrift:"7,required"`
+	DataPageOffset        int64                                  `thrift:"9,required"`
+	DictionaryPageOffset  int64                                  `thrift:"11,optional"`
+	Statistics            Statistics                             `thrift:"12,optional"`
+	EncodingStats         thrift.Slice[format.PageEncodingStats] `thrift:"13,optional"`
+	BloomFilterOffset     int64                                  `thrift:"14,optional"`
+	BloomFilterLength     int32                                  `thrift:"15,optional"`
+}
+
+// Statistics are those of a column chunk. Min and Max are the deprecated
+// bounds, whose order is not defined for every type.
+type Statistics struct {
+	Max             thrift.Null[[]byte] `thrift:"1,optional"`
+	Min             thrift.Null[[]byte] `thrift:"2,optional"`
+	NullCount       thrift.Null[int64]  `thrift:"3,optional"`
+	DistinctCount   thrift.Null[int64]  `thrift:"4,optional"`
+	MaxValue        thrift.Null[[]byte] `thrift:"5,optional"`
+	MinValue        thrift.Null[[]byte] `thrift:"6,optional"`
+	IsMaxValueExact thrift.Null[bool]   `thrift:"7,optional"`
+	IsMinValueExact thrift.Null[bool]   `thrift:"8,optional"`
+}
+
+// pageHeader is the header of a page.
+type pageHeader struct {
+	Type                 format.PageType                          `thrift:"1,required"`
+	UncompressedPageSize int32                                    `thrift:"2,required"`
+	CompressedPageSize   int32                                    `thrift:"3,required"`
+	CRC                  thrift.Null[int32]                       `thrift:"4,optional"`
+	DataPageHeader       thrift.Null[format.DataPageHeader]       `thrift:"5,optional"`
+	DictionaryPageHeader thrift.Null[format.DictionaryPageHeader] `thrift:"7,optional"`
+	DataPageHeaderV2     thrift.Null[format.DataPageHeaderV2]     `thrift:"8,optional"`
+}
+
+// Two writers are known to have stored something else than they said.
+
+// shortChunks reports whether the writer left the dictionary page's header
+// out of a chunk's size (PARQUET-816: parquet-mr before 1.2.9).
+func (m *FileMetaData) shortChunks() bool {
+	v, ok := strings.CutPrefix(m.CreatedBy, "parquet-mr")
+	v = strings.TrimPrefix(v, " version ")
+	if !ok {
+		return false
+	}
+	for _, old := range []string{"1.0.", "1.1.", "1.2.0", "1.2.1", "1.2.2", "1.2.3", "1.2.4", "1.2.5", "1.2.6", "1.2.7", "1.2.8"} {
+		if strings.HasPrefix(v, old) {
+			return true
+		}
+	}
+	return v == ""
+}
+
+// falseFlags reports whether the writer compressed pages of the second version
+// and said that it did not (PARQUET-1937: parquet-cpp before 2.0).
+func (m *FileMetaData) falseFlags() bool {
+	return strings.HasPrefix(m.CreatedBy, "parquet-cpp version 1.")
+}

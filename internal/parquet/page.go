@@ -1,0 +1,245 @@
+package parquet
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// decode decodes a data page into c.page and counts it.
+func (c *Chunk) decode(h *pageHeader, body []byte) error {
+	var values []byte
+	var enc format.Encoding
+	var err error
+	if h.Type == format.DataPageV2 {
+		values, enc, err = c.openV2(h, body)
+	} else {
+		values, enc, err = c.openV1(h, body)
+	}
+	if err != nil || c.page.Values == 0 {
+		return err
+	}
+	if err := c.count(); err != nil {
+		return err
+	}
+	if h.Type == format.DataPageV2 {
+		if err := c.checkV2(&h.DataPageHeaderV2.V); err != nil {
+			return err
+		}
+	}
+	return c.decodeNonNull(enc, values)
+}
+
+// checkCount checks the number of entries that a page's header states.
+func (c *Chunk) checkCount(n int32) error {
+	switch {
+	case n < 0 || int64(n) > c.md.NumValues-c.values:
+		return c.corrupt(nil, "%d values where the column chunk has %d left", n, c.md.NumValues-c.values)
+	case n > MaxPageValues:
+		return fault.Unsupported(c.here(), "page too large: %d values", n)
+	}
+	c.page.Values = int(n)
+	return nil
+}
+
+// openV1 decompresses a page of the first version, reads its levels and
+// returns what stands behind them.
+func (c *Chunk) openV1(h *pageHeader, body []byte) ([]byte, format.Encoding, error) {
+	if !h.DataPageHeader.Valid {
+		return nil, 0, c.corrupt(nil, "no header of a data page")
+	}
+	dh := &h.DataPageHeader.V
+	if err := c.checkCount(dh.NumValues); err != nil || dh.NumValues == 0 {
+		return nil, 0, err
+	}
+	data, err := c.inflate(body, int64(h.UncompressedPageSize))
+	if err != nil {
+		return nil, 0, err
+	}
+	if c.page.Rep, data, err = c.levelsV1(c.page.Rep, c.leaf.MaxRep, dh.RepetitionLevelEncoding, data); err != nil {
+		return nil, 0, err
+	}
+	if c.page.Def, data, err = c.levelsV1(c.page.Def, c.leaf.MaxDef, dh.DefinitionLevelEncoding, data); err != nil {
+		return nil, 0, err
+	}
+	return data, dh.Encoding, nil
+}
+
+// levelsV1 reads levels behind their length and returns what follows.
+func (c *Chunk) levelsV1(dst []uint8, max int, enc format.Encoding, data []byte) ([]uint8, []byte, error) {
+	if max == 0 {
+		return nil, data, nil
+	}
+	switch enc {
+	case format.RLE:
+	case format.BitPacked:
+		return nil, nil, fault.Unsupported(c.here(), "levels in the deprecated BIT_PACKED encoding")
+	default:
+		return nil, nil, c.corrupt(nil, "levels encoded as %v", enc)
+	}
+	if len(data) < 4 {
+		return nil, nil, c.corrupt(nil, "the page ends within its levels")
+	}
+	n := binary.LittleEndian.Uint32(data)
+	data = data[4:]
+	if uint64(n) > uint64(len(data)) {
+		return nil, nil, c.corrupt(nil, "the page ends within its levels")
+	}
+	dst, err := c.levels(dst, max, data[:n])
+	return dst, data[n:], err
+}
+
+func (c *Chunk) levels(dst []uint8, max int, data []byte) ([]uint8, error) {
+	dst = grow(dst, c.page.Values)
+	if err := decodeHybrid(dst, data, levelWidth(max), uint32(max)); err != nil {
+		return nil, c.corrupt(err, "the page's levels do not decode")
+	}
+	return dst, nil
+}
+
+// openV2 reads the levels of a page of the second version, which are never
+// compressed, and returns its values decompressed.
+func (c *Chunk) openV2(h *pageHeader, body []byte) ([]byte, format.Encoding, error) {
+	if !h.DataPageHeaderV2.Valid {
+		return nil, 0, c.corrupt(nil, "no header of a data page")
+	}
+	dh := &h.DataPageHeaderV2.V
+	if err := c.checkCount(dh.NumValues); err != nil || dh.NumValues == 0 {
+		return nil, 0, err
+	}
+	rep, def := int64(dh.RepetitionLevelsByteLength), int64(dh.DefinitionLevelsByteLength)
+	size := int64(h.UncompressedPageSize) - rep - def
+	if rep < 0 || def < 0 || rep+def > int64(len(body)) || size < 0 {
+		return nil, 0, c.corrupt(nil, "the page's levels are longer than the page")
+	}
+	var err error
+	if c.leaf.MaxRep == 0 { // the bytes may be there all the same
+		c.page.Rep = nil
+	} else if c.page.Rep, err = c.levels(c.page.Rep, c.leaf.MaxRep, body[:rep]); err != nil {
+		return nil, 0, err
+	}
+	if c.leaf.MaxDef == 0 {
+		c.page.Def = nil
+	} else if c.page.Def, err = c.levels(c.page.Def, c.leaf.MaxDef, body[rep:rep+def]); err != nil {
+		return nil, 0, err
+	}
+	values := body[rep+def:]
+	switch {
+	case size == 0:
+		return nil, dh.Encoding, nil // whatever the codec made of nothing
+	case dh.IsCompressed.Valid && !dh.IsCompressed.V && !c.f.Metadata.falseFlags():
+		if int64(len(values)) != size {
+			return nil, 0, c.corrupt(nil, "the page is not compressed, and its sizes differ")
+		}
+	default:
+		if values, err = c.inflate(values, size); err != nil {
+			return nil, 0, err
+		}
+	}
+	return values, dh.Encoding, nil
+}
+
+// count counts the page's rows and values, and the page into the chunk.
+func (c *Chunk) count() error {
+	p := &c.page
+	p.Rows, p.NonNull = p.Values, p.Values
+	if p.Rep != nil {
+		p.Rows = 0
+		for _, r := range p.Rep {
+			if r == 0 {
+				p.Rows++
+			}
+		}
+		if c.values == 0 && p.Rep[0] != 0 {
+			return c.corrupt(nil, "the column begins in the middle of a row")
+		}
+	}
+	if p.Def != nil {
+		p.NonNull = 0
+		for _, d := range p.Def {
+			if int(d) == c.leaf.MaxDef {
+				p.NonNull++
+			}
+		}
+	}
+	c.values += int64(p.Values)
+	c.rows += int64(p.Rows)
+	if c.rows > c.wanted {
+		return c.corrupt(nil, "more rows than the row group's %d", c.wanted)
+	}
+	return nil
+}
+
+func (c *Chunk) checkV2(dh *format.DataPageHeaderV2) error {
+	p := &c.page
+	switch {
+	case int(dh.NumRows) != p.Rows:
+		return c.corrupt(nil, "the page has %d rows, its header says %d", p.Rows, dh.NumRows)
+	case p.Rep != nil && p.Rep[0] != 0:
+		return c.corrupt(nil, "the page begins in the middle of a row")
+	case int(dh.NumNulls) != p.Values-p.NonNull:
+		return c.corrupt(nil, "the page has %d nulls, its header says %d", p.Values-p.NonNull, dh.NumNulls)
+	}
+	return nil
+}
+
+func (c *Chunk) decodeNonNull(enc format.Encoding, src []byte) error {
+	p := &c.page
+	if enc == format.PlainDictionary || enc == format.RLEDictionary {
+		return c.decodeIndices(src)
+	}
+	plain, err := decodeValues(c.leaf, enc, src, c.plain, p.NonNull)
+	switch {
+	case errors.Is(err, errEncoding):
+		e := fault.Unsupported(c.here(), "the page's values")
+		e.Err = err
+		return e
+	case errors.Is(err, errExpands):
+		return fault.Unsupported(c.here(), "page too large: its values take more than %d bytes", MaxPageSize)
+	case err != nil:
+		return c.corrupt(err, "the page's values do not decode (%v)", enc)
+	}
+	if enc != format.Plain && cap(plain) > cap(c.plain) {
+		c.plain = plain
+	}
+	p.Plain = plain
+	return nil
+}
+
+func (c *Chunk) decodeIndices(src []byte) error {
+	p := &c.page
+	p.Coded = true
+	p.Indices = growIndices(p.Indices, p.NonNull)
+	if p.NonNull == 0 {
+		return nil // writers differ in what they store for no values
+	}
+	if c.dict == nil {
+		return c.corrupt(nil, "dictionary indices without a dictionary")
+	}
+	if c.dict.Len == 0 || len(src) == 0 {
+		return c.corrupt(nil, "%d dictionary indices in %d bytes, for %d entries", p.NonNull, len(src), c.dict.Len)
+	}
+	width := uint(src[0])
+	if width > 32 {
+		return c.corrupt(nil, "dictionary indices of %d bits", width)
+	}
+	if width == 0 {
+		clear(p.Indices)
+		return nil
+	}
+	limit := uint32(min(c.dict.Len-1, math.MaxInt32))
+	if err := decodeHybrid(p.Indices, src[1:], width, limit); err != nil {
+		return c.corrupt(err, "the page's dictionary indices do not decode")
+	}
+	return nil
+}
+
+func growIndices(buf []uint32, n int) []uint32 {
+	if cap(buf) < n {
+		return make([]uint32, n)
+	}
+	return buf[:n]
+}

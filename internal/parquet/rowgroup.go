@@ -1,0 +1,95 @@
+package parquet
+
+import (
+	"math"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// checkRowGroups checks what the footer says of the row groups and fills
+// f.RowGroups.
+func (f *File) checkRowGroups(at fault.At) error {
+	total := int64(0)
+	f.RowGroups = make([]RowGroup, len(f.Metadata.RowGroups))
+	for g := range f.Metadata.RowGroups {
+		rg := &f.Metadata.RowGroups[g]
+		gat := at
+		gat.RowGroup = g + 1
+		if rg.NumRows < 0 || rg.NumRows > math.MaxInt64-total {
+			return fault.Corrupt(gat, "impossible number of rows: %d", rg.NumRows)
+		}
+		total += rg.NumRows
+		if len(rg.Columns) != len(f.Leaves) {
+			return fault.Corrupt(gat, "%d column chunks for %d columns", len(rg.Columns), len(f.Leaves))
+		}
+		f.RowGroups[g].Rows = rg.NumRows
+		for c := range rg.Columns {
+			if err := f.checkChunk(g, c); err != nil {
+				return err
+			}
+			n := rg.Columns[c].MetaData.TotalCompressedSize
+			if n > math.MaxInt64-f.RowGroups[g].CompressedBytes {
+				return fault.Corrupt(gat, "impossible size")
+			}
+			f.RowGroups[g].CompressedBytes += n
+		}
+	}
+	if n := f.Metadata.NumRows; n != total && n != 0 { // some writers leave it at 0
+		return fault.Corrupt(at, "the row groups have %d rows, the file says %d", total, f.Metadata.NumRows)
+	}
+	return nil
+}
+
+func (f *File) checkChunk(g, c int) error {
+	at, leaf := f.at(g, c), &f.Leaves[c]
+	chunk := &f.Metadata.RowGroups[g].Columns[c]
+	md := &chunk.MetaData
+	switch {
+	case chunk.CryptoMetadata.Valid || len(chunk.EncryptedColumnMetadata) > 0:
+		return fault.Unsupported(at, "the column is encrypted").
+			WithHint("write the file again without Parquet encryption")
+	case chunk.FilePath != "":
+		return fault.Unsupported(at, "the column's data is in another file")
+	case !slices.Equal(md.PathInSchema, leaf.Path):
+		return fault.Corrupt(at, "the column chunk is of another column")
+	case md.Type != leaf.Type:
+		return fault.Corrupt(at, "the column chunk has type %v, the schema %v", md.Type, leaf.Type)
+	case md.Codec < format.Uncompressed || md.Codec > format.Lz4Raw:
+		return fault.Unsupported(at, "unknown compression codec %d", int32(md.Codec))
+	case md.NumValues < 0 || md.TotalCompressedSize < 0 || md.TotalUncompressedSize < 0:
+		return fault.Corrupt(at, "negative counts or sizes")
+	}
+	rows := f.Metadata.RowGroups[g].NumRows
+	if md.NumValues < rows || leaf.MaxRep == 0 && md.NumValues != rows {
+		return fault.Corrupt(at, "%d values in %d rows", md.NumValues, rows)
+	}
+	if rows == 0 && md.NumValues > 0 {
+		return fault.Corrupt(at, "%d values in a row group without rows", md.NumValues)
+	}
+	if md.NumValues == 0 {
+		return nil // nothing will be read
+	}
+	start := chunkStart(md)
+	if start < int64(len(magic)) || md.TotalCompressedSize == 0 ||
+		start > f.footerPos || md.TotalCompressedSize > f.footerPos-start {
+		return fault.Corrupt(at, "the column chunk, %d bytes at %d, lies outside of the file's data",
+			md.TotalCompressedSize, start)
+	}
+	return nil
+}
+
+// chunkStart is the offset of a chunk's first page. Some writers put 0 for
+// "no dictionary page".
+func chunkStart(md *ColumnMetaData) int64 {
+	if d := md.DictionaryPageOffset; d > 0 && d < md.DataPageOffset {
+		return d
+	}
+	return md.DataPageOffset
+}
+
+// Codec is the compression codec of a column chunk.
+func (f *File) Codec(rowGroup, leaf int) format.CompressionCodec {
+	return f.Metadata.RowGroups[rowGroup].Columns[leaf].MetaData.Codec
+}

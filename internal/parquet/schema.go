@@ -1,0 +1,194 @@
+package parquet
+
+import (
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/parquet-go/parquet-go/deprecated"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+const (
+	maxSchemaDepth   = 64      // levels of nesting; levels of definition follow
+	maxFixedLength   = 1 << 20 // bytes of one fixed-length value
+	maxSchemaColumns = 1 << 20
+)
+
+// Node is one node of the schema: a leaf when Leaf ≥ 0, a group otherwise.
+type Node struct {
+	Name       string
+	Repetition format.FieldRepetitionType
+	FieldID    int32 // -1 when there is none
+	Logical    Logical
+	Children   []*Node
+	Leaf       int // index into File.Leaves; -1 for groups
+}
+
+// Leaf is one column: a leaf of the schema.
+type Leaf struct {
+	Path       []string // names from the top-level column down
+	Dotted     string   // Path joined by dots, for messages
+	Index      int      // of the leaf, and of its chunk in each row group
+	MaxDef     int      // definition level of a value that is there
+	MaxRep     int      // number of repeated nodes on the path
+	Type       format.Type
+	TypeLength int // bytes of a FIXED_LEN_BYTE_ARRAY, else 0
+	Logical    Logical
+}
+
+// schemaBuilder turns the footer's flat list of elements into the tree.
+type schemaBuilder struct {
+	f    *File
+	at   fault.At
+	next int
+	path []string
+}
+
+func (f *File) buildSchema(at fault.At) error {
+	if len(f.Metadata.Schema) == 0 {
+		return fault.Corrupt(at, "the footer has no schema")
+	}
+	if len(f.Metadata.Schema) > maxSchemaColumns {
+		return fault.Unsupported(at, "a schema of %d elements", len(f.Metadata.Schema))
+	}
+	b := schemaBuilder{f: f, at: at}
+	root, err := b.node(0, 0, 0)
+	if err != nil {
+		return err
+	}
+	if root.Leaf >= 0 {
+		return fault.Corrupt(at, "the schema's root is a column")
+	}
+	if b.next != len(f.Metadata.Schema) {
+		return fault.Corrupt(at, "the schema has %d elements, its tree %d", len(f.Metadata.Schema), b.next)
+	}
+	f.Root = root
+	return nil
+}
+
+func (b *schemaBuilder) here() fault.At {
+	at := b.at
+	at.Column = strings.Join(b.path, ".")
+	return at
+}
+
+// node takes the next element and those below it.
+func (b *schemaBuilder) node(depth, def, rep int) (*Node, error) {
+	if b.next >= len(b.f.Metadata.Schema) {
+		return nil, fault.Corrupt(b.at, "the schema's tree has more elements than the schema")
+	}
+	if depth > maxSchemaDepth {
+		return nil, fault.Unsupported(b.here(), "the schema is nested more than %d levels deep", maxSchemaDepth)
+	}
+	e := &b.f.Metadata.Schema[b.next]
+	b.next++
+	n := &Node{Name: e.Name, FieldID: -1, Leaf: -1}
+	if e.FieldID.Valid {
+		n.FieldID = e.FieldID.V
+	}
+	if depth > 0 { // the root's name and repetition mean nothing
+		b.path = append(b.path, e.Name)
+		defer func() { b.path = b.path[:len(b.path)-1] }()
+		switch {
+		case !e.RepetitionType.Valid:
+			return nil, fault.Corrupt(b.here(), "no repetition type")
+		case e.RepetitionType.V == format.Optional:
+			def++
+		case e.RepetitionType.V == format.Repeated:
+			def++
+			rep++
+		case e.RepetitionType.V != format.Required:
+			return nil, fault.Corrupt(b.here(), "unknown repetition type %d", int32(e.RepetitionType.V))
+		}
+		n.Repetition = e.RepetitionType.V
+	}
+	if e.Type.Valid && e.NumChildren.V <= 0 {
+		return n, b.leaf(n, e, def, rep)
+	}
+	return n, b.group(n, e, depth, def, rep)
+}
+
+func (b *schemaBuilder) group(n *Node, e *SchemaElement, depth, def, rep int) error {
+	count := int(e.NumChildren.V)
+	if e.Type.Valid || count < 0 || count > len(b.f.Metadata.Schema)-b.next || count == 0 && depth > 0 {
+		return fault.Corrupt(b.here(), "neither a column nor a group: %d children", count)
+	}
+	if depth > 0 {
+		var err error
+		if n.Logical, err = b.groupLogical(e); err != nil {
+			return err
+		}
+	}
+	n.Children = make([]*Node, count)
+	for i := range n.Children {
+		child, err := b.node(depth+1, def, rep)
+		if err != nil {
+			return err
+		}
+		n.Children[i] = child
+	}
+	return nil
+}
+
+func (b *schemaBuilder) leaf(n *Node, e *SchemaElement, def, rep int) error {
+	l := Leaf{
+		Path:   append([]string(nil), b.path...),
+		Dotted: strings.Join(b.path, "."),
+		Index:  len(b.f.Leaves),
+		MaxDef: def, MaxRep: rep,
+		Type: e.Type.V,
+	}
+	if l.Type < format.Boolean || l.Type > format.FixedLenByteArray {
+		return fault.Corrupt(b.here(), "unknown physical type %d", int32(l.Type))
+	}
+	if l.Type == format.FixedLenByteArray {
+		if !e.TypeLength.Valid || e.TypeLength.V <= 0 {
+			return fault.Corrupt(b.here(), "fixed-length values of %d bytes", e.TypeLength.V)
+		}
+		if e.TypeLength.V > maxFixedLength {
+			return fault.Unsupported(b.here(), "fixed-length values of %d bytes", e.TypeLength.V)
+		}
+		l.TypeLength = int(e.TypeLength.V)
+	}
+	var err error
+	if l.Logical, err = leafLogical(b.here(), e, &l); err != nil {
+		return err
+	}
+	n.Leaf, n.Logical = l.Index, l.Logical
+	b.f.Leaves = append(b.f.Leaves, l)
+	return nil
+}
+
+// groupLogical reads the annotation of a group: LIST, MAP, VARIANT or none.
+func (b *schemaBuilder) groupLogical(e *SchemaElement) (Logical, error) {
+	if e.LogicalType.Valid {
+		switch e.LogicalType.V.Value.(type) {
+		case *format.ListType:
+			return Logical{Kind: List}, nil
+		case *format.MapType:
+			return Logical{Kind: Map}, nil
+		case *format.VariantType:
+			return Logical{Kind: Variant}, nil
+		case nil:
+			return Logical{Kind: Unknown}, nil
+		}
+		return Logical{}, fault.Corrupt(b.here(), "a group annotated %s", e.LogicalType.V.String())
+	}
+	c, ok := e.ConvertedType.Get()
+	switch {
+	case !ok:
+		return Logical{}, nil
+	case c == deprecated.List:
+		return Logical{Kind: List}, nil
+	case c == deprecated.Map:
+		return Logical{Kind: Map}, nil
+	case c == deprecated.MapKeyValue:
+		// Meant for the repeated group inside of a map, and put by old
+		// writers on the map itself.
+		if e.RepetitionType.V == format.Repeated {
+			return Logical{}, nil
+		}
+		return Logical{Kind: Map}, nil
+	}
+	return Logical{}, fault.Corrupt(b.here(), "a group annotated with converted type %d", int32(c))
+}
