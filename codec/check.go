@@ -1,0 +1,200 @@
+package codec
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+)
+
+// check returns the first rule of the format that m breaks. Reader and writer
+// share it, so that whatever is written can be read.
+func (m *meta) check() *problem {
+	for _, rule := range []func() *problem{
+		m.checkKey, m.checkSet, m.checkParams, m.checkParts, m.checkPartial, m.checkRegisters,
+	} {
+		if p := rule(); p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+const maxText = math.MaxUint16
+
+func (m *meta) checkKey() *problem {
+	if m.NormalForm == "" || len(m.NormalForm) > maxText {
+		return bad("normal form", "1 to 65535 bytes", len(m.NormalForm))
+	}
+	if len(m.Key) == 0 || len(m.Key) > maxText {
+		return bad("key columns", "1 to 65535", len(m.Key))
+	}
+	for i, k := range m.Key {
+		if len(k.Name) > maxText {
+			return bad("key column name", "at most 65535 bytes", len(k.Name))
+		}
+		if !knownClass(k.Class) {
+			return bad("key class", "", fmt.Sprintf("%q", k.Class)).newer()
+		}
+		if p := k.checkRange(); p != nil {
+			p.what = fmt.Sprintf("key column %d: %s", i+1, p.what)
+			return p
+		}
+	}
+	return nil
+}
+
+// fixedWidth returns the width in a class such as "fixed[16]".
+func fixedWidth(class string) (w int, ok bool) {
+	digits, ok := strings.CutPrefix(class, "fixed[")
+	if !ok {
+		return 0, false
+	}
+	w, err := strconv.Atoi(strings.TrimSuffix(digits, "]"))
+	return w, err == nil && w >= 0 && w <= math.MaxInt32 && class == fmt.Sprintf("fixed[%d]", w)
+}
+
+func knownClass(class string) bool {
+	switch class {
+	case "integer", "bytes", "boolean", "date", "instant", "timestamp", "decimal", "float", "null":
+		return true
+	}
+	_, ok := fixedWidth(class)
+	return ok
+}
+
+func (k KeyColumn) checkRange() *problem {
+	if k.HasNaN && k.Class != "float" {
+		return bad("NaN among keys", "class float", k.Class)
+	}
+	if (k.Min == nil) != (k.Max == nil) {
+		return bad("key range", "both bounds or none", "one")
+	}
+	if k.Min == nil {
+		return nil
+	}
+	for _, b := range [][]byte{k.Min, k.Max} {
+		if !validBound(k.Class, b) {
+			return bad("key bound", "the form of class "+k.Class, fmt.Sprintf("%d bytes", len(b)))
+		}
+	}
+	return nil
+}
+
+// validBound reports whether b is the form of a value as a part of a key.
+func validBound(class string, b []byte) bool {
+	switch class {
+	case "integer":
+		return len(b) == 9 && (b[8] == 0 || b[8] == 1 && b[7] >= 0x80)
+	case "bytes":
+		return true
+	case "boolean":
+		return len(b) == 1 && b[0] <= 1
+	case "date":
+		return len(b) == 8
+	case "instant", "timestamp":
+		return len(b) == 12 && binary.LittleEndian.Uint32(b[8:]) < 1e9
+	case "decimal":
+		// Four bytes of scale, then two's complement without a superfluous byte.
+		return len(b) == 5 || len(b) > 5 && !(b[4] == 0 && b[5] < 0x80) && !(b[4] == 0xff && b[5] >= 0x80)
+	case "float":
+		return len(b) == 8 && validFloat(binary.LittleEndian.Uint64(b))
+	}
+	w, ok := fixedWidth(class)
+	return ok && len(b) == w
+}
+
+func validFloat(b uint64) bool { return b != 1<<63 && !math.IsNaN(math.Float64frombits(b)) }
+
+func (m *meta) checkSet() *problem {
+	switch {
+	case m.kind != KindBloom && m.kind != KindExact:
+		return bad("kind", "", uint8(m.kind)).newer()
+	case m.Want > WantExact:
+		return bad("wanted kind", "", uint8(m.Want)).newer()
+	case !(m.FPRAsked > 0 && m.FPRAsked < 1):
+		return bad("fpr asked", "between 0 and 1", m.FPRAsked)
+	case m.kind == KindExact && (len(m.Key) != 1 || m.Key[0].Class != "integer"):
+		return bad("key of an exact set", "one column of class integer", strings.Join(m.KeyClasses(), ", "))
+	}
+	return nil
+}
+
+func (m *meta) checkParams() *problem {
+	p := m.Params
+	if m.kind == KindExact && m.Sealed() {
+		if p.Blocks != 0 {
+			return bad("blocks of a sealed exact filter", "0", p.Blocks)
+		}
+		p.Blocks = 1
+	}
+	if err := p.Check(); err != nil {
+		return from(err)
+	}
+	if m.bits != nil && m.bits.Params() != m.Params {
+		return bad("parameters", fmt.Sprintf("those of the bits: %+v", m.bits.Params()), fmt.Sprintf("%+v", m.Params))
+	}
+	return nil
+}
+
+func (m *meta) checkParts() *problem {
+	want := 1
+	if m.kind == KindExact {
+		want = 2
+	}
+	if len(m.parts) != want {
+		return bad("payload parts", fmt.Sprint(want), len(m.parts))
+	}
+	if m.kind == KindBloom && m.parts[0] != m.Params.Bytes() {
+		return bad("payload of the Bloom filter", fmt.Sprintf("%d bytes", m.Params.Bytes()), m.parts[0])
+	}
+	for _, n := range m.parts {
+		if n > bloom.MaxBlocks*bloom.BlockBytes {
+			return bad("payload part", fmt.Sprintf("at most %d bytes", uint64(bloom.MaxBlocks*bloom.BlockBytes)), n)
+		}
+	}
+	return nil
+}
+
+func (m *meta) checkPartial() *problem {
+	t := m.Partial
+	if t == nil {
+		return nil
+	}
+	if t.Of == 0 || t.Of > MaxShards {
+		return bad("shards of the build", fmt.Sprintf("1 to %d", MaxShards), t.Of)
+	}
+	if len(t.Held) == 0 {
+		return bad("shards held", "at least one", 0)
+	}
+	for i, s := range t.Held {
+		if s >= t.Of {
+			return bad("shard held", fmt.Sprintf("below %d", t.Of), s)
+		}
+		if i > 0 && s <= t.Held[i-1] {
+			return bad("shards held", "ascending, each once", fmt.Sprintf("%d after %d", s, t.Held[i-1]))
+		}
+	}
+	if m.BuildID == [32]byte{} {
+		return bad("build id of a partial", "one", "none")
+	}
+	return nil
+}
+
+func (m *meta) checkRegisters() *problem {
+	if m.Registers == nil {
+		return nil
+	}
+	if len(m.Registers) != RegisterCount {
+		return bad("registers", fmt.Sprint(RegisterCount), len(m.Registers))
+	}
+	for _, r := range m.Registers {
+		if r > MaxRegister {
+			return bad("register", fmt.Sprintf("at most %d", MaxRegister), r)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,360 @@
+package codec
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/exact"
+)
+
+// DefaultMaxBytes is the limit where Limits gives none: 64 GiB, enough for
+// 40 billion keys at 1 %.
+const DefaultMaxBytes = 64 << 30
+
+// Limits bounds what a reader takes from a file.
+type Limits struct {
+	// MaxBytes bounds the payload in memory, in bytes; 0 means
+	// DefaultMaxBytes. A larger one is refused with ErrLimit before it is
+	// allocated.
+	MaxBytes uint64
+}
+
+func (l Limits) max() uint64 {
+	if l.MaxBytes == 0 {
+		return DefaultMaxBytes
+	}
+	return l.MaxBytes
+}
+
+// Header is a filter's file without its payload, opened with [DecodeHeader].
+type Header struct {
+	// Filter is all but the payload: Bloom and Exact return nil. It is not to
+	// be changed.
+	Filter *Filter
+
+	Version       uint16   // of the format
+	Skipped       []uint16 // types of sections that this reader does not know and need not
+	FileBytes     int64
+	PayloadOffset int64  // of the first chunk in the file
+	PayloadBytes  uint64 // before compression
+	StoredBytes   uint64 // after compression, without padding
+	// Contiguous says that no chunk is compressed: the payload stands in the
+	// file as it is, PayloadBytes long, from PayloadOffset on, which is a
+	// multiple of 4096.
+	Contiguous bool
+
+	r      io.ReaderAt
+	name   string
+	meta   meta
+	head   []byte // the file up to the end of the header
+	tail   []byte // the file from the chunk table on
+	chunks []chunk
+}
+
+// chunk is a chunk's entry in the chunk table, and where that puts it.
+type chunk struct {
+	start, end int64 // in the file; before start there may be padding
+	coding     byte
+	sum        uint64 // of the chunk before compression
+}
+
+// Decode reads a whole filter from the size bytes of r. name stands in errors.
+// All checksums are verified. Memory holds the payload, about 2 MiB per
+// processor and, while an exact set is read, its bytes.
+func Decode(r io.ReaderAt, size int64, name string, lim Limits) (*Filter, error) {
+	h, err := DecodeHeader(r, size, name)
+	if err != nil {
+		return nil, err
+	}
+	return h.Load(lim)
+}
+
+// DecodeHeader reads all but the payload from the size bytes of r, which is
+// kept for Load, OrInto and Verify. It verifies the checksums of what it reads
+// and every size, but not the payload and not the checksum over all.
+func DecodeHeader(r io.ReaderAt, size int64, name string) (*Header, error) {
+	h := &Header{Filter: new(Filter), FileBytes: size, r: r, name: name}
+	h.meta.Filter = h.Filter
+	for _, step := range []func() (*problem, error){h.readHead, h.readTail} {
+		p, err := step()
+		if err != nil {
+			return nil, err
+		}
+		if p != nil {
+			return nil, p.inFile(name)
+		}
+	}
+	return h, nil
+}
+
+// readAt reads n bytes; the caller has compared them with the file's size.
+func (h *Header) readAt(dst []byte, at int64) error {
+	n, err := h.r.ReadAt(dst, at)
+	if n == len(dst) {
+		return nil
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		p := bad("file", fmt.Sprintf("%d bytes", h.FileBytes), fmt.Sprintf("%d", at+int64(n)))
+		p.err = io.ErrUnexpectedEOF
+		return p.inFile(h.name)
+	}
+	return fmt.Errorf("%s: read at byte %d: %w", h.name, at, err)
+}
+
+func (h *Header) readHead() (*problem, error) {
+	var pro [prologueBytes]byte
+	n := max(0, min(h.FileBytes, prologueBytes))
+	if err := h.readAt(pro[:n], 0); err != nil {
+		return nil, err
+	}
+	if p := checkMagic(pro[:n]); p != nil {
+		return p, nil
+	}
+	least := int64(prologueBytes + sectionBytes + trailerBytes)
+	if h.FileBytes < least {
+		return cutShort(least, h.FileBytes), nil
+	}
+	if want, got := binary.LittleEndian.Uint64(pro[16:]), xxh3.Hash(pro[:16]); want != got {
+		return bad("prologue: checksum", hex64(want), hex64(got)), nil
+	}
+	h.Version = binary.LittleEndian.Uint16(pro[8:])
+	reader := binary.LittleEndian.Uint16(pro[10:])
+	if reader > readerVersion {
+		return bad("format version needed to read it", fmt.Sprintf("at most %d", readerVersion), reader).newer(), nil
+	}
+	if reader == 0 || h.Version < reader {
+		return bad("prologue: versions", "1 ≤ reader ≤ format", fmt.Sprintf("%d, %d", reader, h.Version)), nil
+	}
+	size := int64(binary.LittleEndian.Uint32(pro[12:]))
+	if room := min(maxHeader, h.FileBytes-least); size > room {
+		return bad("prologue: header size", fmt.Sprintf("at most %d", room), size), nil
+	}
+	if size%8 != 0 {
+		return bad("prologue: header size", "a multiple of 8", size), nil
+	}
+	h.head = make([]byte, prologueBytes+size)
+	copy(h.head, pro[:])
+	if err := h.readAt(h.head[prologueBytes:], prologueBytes); err != nil {
+		return nil, err
+	}
+	var p *problem
+	if h.Skipped, p = parseSections(h.head[prologueBytes:], &h.meta); p != nil {
+		return p, nil
+	}
+	return h.meta.check(), nil
+}
+
+// checkMagic tells a damaged filter from a file of another kind.
+func checkMagic(b []byte) *problem {
+	if IsFilter(b) {
+		return nil
+	}
+	got := string(b[:min(len(b), len(magic))])
+	p := bad("magic", fmt.Sprintf("%q", magic), fmt.Sprintf("%q", got))
+	switch {
+	case strings.HasPrefix(magic, got):
+		return cutShort(prologueBytes, int64(len(b)))
+	case len(got) > 3 && got[1:4] == magic[1:4]:
+		p.hint = "a transfer changed line ends or the high bits: copy the file again, as binary"
+	default:
+		p.hint = "this is not a filter file; bloomjoin build makes one"
+	}
+	return p
+}
+
+func cutShort(want, got int64) *problem {
+	return bad("cut short", fmt.Sprintf("at least %d bytes", want), got)
+}
+
+// readTail reads the chunk table and the trailer.
+func (h *Header) readTail() (*problem, error) {
+	h.PayloadBytes = h.meta.payloadBytes()
+	count := chunkCount(h.PayloadBytes)
+	// The sum is far from overflow: check bounds the payload by 2^38 bytes.
+	size := int64(sectionBytes+trailerBytes) + int64(count)*chunkEntry
+	if room := h.FileBytes - int64(len(h.head)); size > room {
+		p := bad("cut short", fmt.Sprintf("%d bytes for the table of %d chunks", size, count), room)
+		return p, nil
+	}
+	h.tail = make([]byte, size)
+	if err := h.readAt(h.tail, h.FileBytes-size); err != nil {
+		return nil, err
+	}
+	trailer := h.tail[size-trailerBytes:]
+	if want := binary.LittleEndian.Uint64(trailer); want != uint64(h.FileBytes) {
+		p := bad("file size at the end of the file", fmt.Sprint(h.FileBytes), want)
+		p.hint = "the file was cut short, or something stands behind it: copy it again, or build it again"
+		return p, nil
+	}
+	s, rest, p := nextSection(h.tail[:size-trailerBytes])
+	switch {
+	case p != nil:
+		return p, nil
+	case s.id != secChunks || !s.critical:
+		return bad("section behind the payload", "chunks, critical", sectionName(s.id)), nil
+	case len(rest) != 0 || len(s.body) != count*chunkEntry:
+		return bad("entries", fmt.Sprint(count), float64(len(s.body))/chunkEntry).in("chunks"), nil
+	}
+	if p := h.parseChunks(s.body); p != nil {
+		return p.in("chunks"), nil
+	}
+	return nil, nil
+}
+
+// parseChunks lays the chunks out in the file: end to end, each raw one on the
+// next page boundary.
+func (h *Header) parseChunks(table []byte) *problem {
+	at := int64(len(h.head))
+	h.chunks = make([]chunk, len(table)/chunkEntry)
+	h.Contiguous = true
+	for i := range h.chunks {
+		c := cursor{b: table[i*chunkEntry : (i+1)*chunkEntry]}
+		stored := int64(c.u32())
+		coding := c.u8()
+		if p := c.zero(3); p != nil {
+			return p
+		}
+		size := int64(h.meta.chunkSize(i))
+		switch {
+		case coding == codingRaw && stored == size:
+			at = align(at, pageBytes)
+		case coding == codingRaw:
+			return bad(fmt.Sprintf("size of raw chunk %d", i), fmt.Sprint(size), stored)
+		case coding == codingZstd && (stored == 0 || stored >= size):
+			return bad(fmt.Sprintf("size of zstd chunk %d", i), fmt.Sprintf("1 to %d", size-1), stored)
+		case coding == codingZstd:
+			h.Contiguous = false
+		default:
+			return bad(fmt.Sprintf("coding of chunk %d", i), "0 or 1", coding)
+		}
+		if i == 0 {
+			h.PayloadOffset = at
+		}
+		h.chunks[i] = chunk{start: at, end: at + stored, coding: coding, sum: c.u64()}
+		h.StoredBytes += uint64(stored)
+		at += stored
+	}
+	if want := align(at, 8) + int64(len(h.tail)); want != h.FileBytes {
+		return bad("file", fmt.Sprintf("%d bytes", want), h.FileBytes)
+	}
+	return nil
+}
+
+// Digest returns what Filter.Digest returns after Load, at no cost. Until Load,
+// OrInto or Verify has succeeded it is what the file says, not what was seen.
+func (h *Header) Digest() [32]byte {
+	sums := make([]uint64, len(h.chunks))
+	for i, c := range h.chunks {
+		sums[i] = c.sum
+	}
+	return digest(&h.meta, sums)
+}
+
+// Load reads the payload and returns the whole filter.
+func (h *Header) Load(lim Limits) (*Filter, error) {
+	if h.PayloadBytes > lim.max() {
+		return nil, tooLarge(h.PayloadBytes, lim).inFile(h.name)
+	}
+	f := h.Filter.clone()
+	if f.kind == KindBloom {
+		bits, err := bloom.New(f.Params)
+		if err != nil {
+			return nil, from(err).inFile(h.name)
+		}
+		if err := h.OrInto(bits); err != nil {
+			return nil, err
+		}
+		f.SetBloom(bits)
+		return f, nil
+	}
+	set, err := h.loadExact(lim)
+	if err != nil {
+		return nil, err
+	}
+	f.SetExact(set)
+	return f, nil
+}
+
+func tooLarge(n uint64, lim Limits) *problem {
+	p := bad("payload", fmt.Sprintf("at most %d bytes", lim.max()), n)
+	p.kind, p.hint = ErrLimit, "allow more memory"
+	return p
+}
+
+func (h *Header) loadExact(lim Limits) (*exact.Set, error) {
+	var data []byte // grows with what has been verified, not with what is claimed
+	err := h.eachChunk(func(_ int, raw []byte) error {
+		data = append(data, raw...)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	negative, natural := data[:h.meta.parts[0]], data[h.meta.parts[0]:]
+	var memory uint64
+	for i, part := range [][]byte{negative, natural} {
+		n, p := checkRoaring(part)
+		if p != nil {
+			return nil, p.in([]string{"negative members", "natural members"}[i]).inFile(h.name)
+		}
+		memory += n
+	}
+	if memory > lim.max() {
+		return nil, tooLarge(memory, lim).inFile(h.name)
+	}
+	set, err := exact.Unmarshal(negative, natural)
+	if err != nil {
+		return nil, from(err).inFile(h.name)
+	}
+	return set, nil
+}
+
+// OrInto ORs the payload of a Bloom filter into b, whose parameters must be
+// the file's, without a second copy in memory: reading a file into an empty
+// filter and merging one into a full filter are the same. Each chunk is
+// verified before its bits are set. After an error b holds some of the file's
+// keys and is good for nothing.
+func (h *Header) OrInto(b *bloom.Filter) error {
+	if h.Filter.kind != KindBloom {
+		p := bad("payload", KindBloom.String(), h.Filter.kind)
+		p.hint = "load an exact filter and add its members"
+		return p.inFile(h.name)
+	}
+	if err := b.Params().Match(h.Filter.Params); err != nil {
+		return fmt.Errorf("%s: %w", h.name, err)
+	}
+	return h.eachChunk(func(i int, raw []byte) error {
+		return b.OrBlocks(uint64(i)*(chunkBytes/bloom.BlockBytes), raw)
+	})
+}
+
+// Verify reads the file once and returns an error unless all of its checksums
+// hold, without keeping the payload. (Load checks an exact payload's structure
+// as well.)
+func (h *Header) Verify() error {
+	return h.eachChunk(func(int, []byte) error { return nil })
+}
+
+// clone returns a copy of f without payload that shares nothing with it.
+func (f *Filter) clone() *Filter {
+	g := *f
+	g.Key = append([]KeyColumn(nil), f.Key...)
+	for i, k := range f.Key {
+		if k.Min != nil {
+			g.Key[i].Min = append([]byte{}, k.Min...)
+			g.Key[i].Max = append([]byte{}, k.Max...)
+		}
+	}
+	if f.Partial != nil {
+		g.Partial = &Partial{Of: f.Partial.Of, Held: append([]uint32(nil), f.Partial.Held...)}
+	}
+	g.Registers = append([]byte(nil), f.Registers...)
+	g.Parents = append([][32]byte(nil), f.Parents...)
+	return &g
+}

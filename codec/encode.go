@@ -1,0 +1,273 @@
+package codec
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/zeebo/xxh3"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+)
+
+// Options says how a filter is written. The content is the same for all.
+type Options struct {
+	// Uncompressed stores every chunk raw: the payload is contiguous and
+	// starts on a page boundary, so that processes can share one mapped copy.
+	Uncompressed bool
+}
+
+// Encode writes the file of a filter and returns its size, or the number of
+// bytes written before an error. The same filter and options give the same
+// bytes, whatever the number of processors. Beside the filter, memory holds
+// about 3 MiB per processor and, for an exact set, its bytes.
+//
+// The file is not synced or closed, nor is a broken one removed.
+func Encode(w io.Writer, f *Filter, opts Options) (int64, error) {
+	src, err := newSource(f)
+	if err != nil {
+		return 0, err
+	}
+	head := appendHead(nil, &src.meta)
+	if len(head)-prologueBytes > maxHeader {
+		return 0, bad("header", fmt.Sprintf("at most %d bytes", maxHeader), len(head)-prologueBytes).inProgram()
+	}
+	out := &summer{w: w}
+	if err := out.write(head); err != nil {
+		return out.n, err
+	}
+	table, err := src.writeChunks(out, opts)
+	if err != nil {
+		return out.n, err
+	}
+	if err := out.pad(8); err != nil {
+		return out.n, err
+	}
+	if err := out.write(appendSection(nil, secChunks, flagCritical, table)); err != nil {
+		return out.n, err
+	}
+	size := binary.LittleEndian.AppendUint64(nil, uint64(out.n)+trailerBytes)
+	if err := out.write(size); err != nil {
+		return out.n, err
+	}
+	err = out.write(binary.LittleEndian.AppendUint64(nil, out.sum.Sum64()))
+	return out.n, err
+}
+
+// appendHead appends the prologue and the header sections.
+func appendHead(dst []byte, m *meta) []byte {
+	sections := appendSections(nil, m)
+	dst = append(dst, magic...)
+	dst = binary.LittleEndian.AppendUint16(dst, formatVersion)
+	dst = binary.LittleEndian.AppendUint16(dst, readerVersion)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(sections)))
+	dst = binary.LittleEndian.AppendUint64(dst, xxh3.Hash(dst))
+	return append(dst, sections...)
+}
+
+// summer is a writer that counts and sums what goes through it.
+type summer struct {
+	w   io.Writer
+	n   int64
+	sum xxh3.Hasher
+}
+
+func (s *summer) write(b []byte) error {
+	n, err := s.w.Write(b)
+	s.n += int64(n)
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	if err != nil {
+		return fmt.Errorf("write filter: %w", err)
+	}
+	_, err = s.sum.Write(b)
+	return err
+}
+
+// pad writes zero bytes up to the next multiple of to.
+func (s *summer) pad(to int64) error {
+	if n := align(s.n, to) - s.n; n > 0 {
+		return s.write(make([]byte, n))
+	}
+	return nil
+}
+
+// source is a payload that can be read in chunks.
+type source struct {
+	meta
+	data [2][]byte // of an exact set
+}
+
+// newSource checks f and makes its payload readable.
+func newSource(f *Filter) (*source, error) {
+	s := &source{meta: meta{Filter: f}}
+	switch {
+	case f.bits != nil:
+		s.parts = []uint64{f.bits.Params().Bytes()}
+	case f.set != nil:
+		var err error
+		if s.data[0], s.data[1], err = f.set.Marshal(); err != nil {
+			return nil, fmt.Errorf("exact set: %w", err)
+		}
+		s.parts = []uint64{uint64(len(s.data[0])), uint64(len(s.data[1]))}
+	default:
+		return nil, bad("payload", "a Bloom filter or an exact set", "none").inProgram()
+	}
+	if p := s.check(); p != nil {
+		return nil, p.inProgram()
+	}
+	return s, nil
+}
+
+// payloadBytes returns the size of the payload before compression.
+func (m *meta) payloadBytes() (n uint64) {
+	for _, p := range m.parts {
+		n += p
+	}
+	return n
+}
+
+// chunkCount returns the number of chunks of n bytes of payload.
+func chunkCount(n uint64) int { return int((n + chunkBytes - 1) / chunkBytes) }
+
+// chunkSize returns the size of chunk i before compression.
+func (m *meta) chunkSize(i int) int {
+	return int(min(chunkBytes, m.payloadBytes()-uint64(i)*chunkBytes))
+}
+
+// chunk appends chunk i of the payload to dst.
+func (s *source) chunk(dst []byte, i int) []byte {
+	lo := uint64(i) * chunkBytes
+	hi := lo + uint64(s.chunkSize(i))
+	if s.bits != nil {
+		return s.bits.AppendBlocks(dst, lo/bloom.BlockBytes, hi/bloom.BlockBytes)
+	}
+	cut := uint64(len(s.data[0]))
+	dst = append(dst, s.data[0][min(lo, cut):min(hi, cut)]...)
+	return append(dst, s.data[1][max(lo, cut)-cut:max(hi, cut)-cut]...)
+}
+
+// Codings of a chunk.
+const (
+	codingRaw  = 0
+	codingZstd = 1
+)
+
+// packer prepares one chunk at a time for writing.
+type packer struct {
+	zstd   *zstd.Encoder // nil: everything stays raw
+	raw    []byte
+	packed []byte
+	coding byte
+	sum    uint64 // of raw
+}
+
+func newPacker(opts Options) (*packer, error) {
+	if opts.Uncompressed {
+		return &packer{}, nil
+	}
+	enc, err := zstd.NewWriter(nil,
+		zstd.WithEncoderConcurrency(1),
+		zstd.WithEncoderLevel(zstd.SpeedDefault),
+		zstd.WithWindowSize(chunkBytes),
+		zstd.WithSingleSegment(true),
+		zstd.WithLowerEncoderMem(true),
+		zstd.WithEncoderCRC(false))
+	return &packer{zstd: enc}, err
+}
+
+// pack reads and compresses a chunk. It stays raw unless zstd saves more than
+// a sixteenth: less is not worth unpacking, and raw chunks can be mapped.
+func (p *packer) pack(s *source, i int) {
+	p.raw = s.chunk(p.raw[:0], i)
+	p.sum = xxh3.Hash(p.raw)
+	p.coding = codingRaw
+	if p.zstd == nil {
+		return
+	}
+	p.packed = p.zstd.EncodeAll(p.raw, p.packed[:0])
+	if len(p.packed) < len(p.raw)-len(p.raw)/16 {
+		p.coding = codingZstd
+	}
+}
+
+// stored returns the bytes that go into the file.
+func (p *packer) stored() []byte {
+	if p.coding == codingZstd {
+		return p.packed
+	}
+	return p.raw
+}
+
+// writeChunks writes the payload and returns the body of the chunk table. As
+// many chunks as there are processors are packed at a time and then written in
+// order.
+func (s *source) writeChunks(out *summer, opts Options) (table []byte, err error) {
+	n := chunkCount(s.payloadBytes())
+	packers := make([]*packer, min(n, runtime.GOMAXPROCS(0)))
+	for i := range packers {
+		if packers[i], err = newPacker(opts); err != nil {
+			return nil, fmt.Errorf("zstd: %w", err)
+		}
+	}
+	for lo := 0; lo < n; lo += len(packers) {
+		group := packers[:min(len(packers), n-lo)]
+		var wg sync.WaitGroup
+		for i, p := range group {
+			wg.Go(func() { p.pack(s, lo+i) })
+		}
+		wg.Wait()
+		for _, p := range group {
+			if p.coding == codingRaw {
+				if err := out.pad(pageBytes); err != nil {
+					return nil, err
+				}
+			}
+			if err := out.write(p.stored()); err != nil {
+				return nil, err
+			}
+			table = appendEntry(table, len(p.stored()), p.coding, p.sum)
+		}
+	}
+	return table, nil
+}
+
+// appendEntry appends a chunk's entry in the chunk table.
+func appendEntry(dst []byte, stored int, coding byte, sum uint64) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(stored))
+	dst = append(dst, coding, 0, 0, 0)
+	return binary.LittleEndian.AppendUint64(dst, sum)
+}
+
+// Digest returns the identity of the filter: the same for two filters exactly
+// if all that their files say, payload included, is the same, however it is
+// compressed. It guards against mistakes, not against somebody who builds a
+// second filter of the same digest on purpose.
+func (f *Filter) Digest() ([32]byte, error) {
+	src, err := newSource(f)
+	if err != nil {
+		return [32]byte{}, err
+	}
+	n := chunkCount(src.payloadBytes())
+	sums := make([]uint64, n)
+	var buf []byte
+	for i := range sums {
+		buf = src.chunk(buf[:0], i)
+		sums[i] = xxh3.Hash(buf)
+	}
+	return digest(&src.meta, sums), nil
+}
+
+// digest is the SHA-256 of the header sections and the chunks' checksums.
+func digest(m *meta, sums []uint64) [32]byte {
+	b := appendSections(nil, m)
+	for _, s := range sums {
+		b = binary.LittleEndian.AppendUint64(b, s)
+	}
+	return sha256.Sum256(b)
+}

@@ -1,0 +1,93 @@
+package codec
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+)
+
+// Sentinels, for errors.Is.
+var (
+	// ErrCorrupt: the file is damaged, cut short, or no filter at all.
+	ErrCorrupt = fault.ErrCorrupt
+	// ErrVersion: the file needs a newer reader. It wraps
+	// fault.ErrUnsupported.
+	ErrVersion = fmt.Errorf("%w filter file", fault.ErrUnsupported)
+	// ErrLimit: the payload would take more memory than the caller allows.
+	ErrLimit = errors.New("over the memory limit")
+	// ErrInvalid: the filter breaks a rule of the format and cannot be
+	// written. It is a mistake of the calling program.
+	ErrInvalid = errors.New("invalid filter")
+)
+
+// Advice, given with errors about a file.
+const (
+	hintDamaged = "the file is damaged: copy it again, or build it again"
+	hintNewer   = "a newer version of bloomjoin wrote it: read it with that version"
+)
+
+// problem is one broken rule, before it is known whether a file or a program
+// broke it.
+type problem struct {
+	what, want, got string
+	kind            error // nil: ErrCorrupt or ErrInvalid, by who broke it
+	hint            string
+	err             error
+}
+
+// bad makes a problem. want and got may be empty.
+func bad(what, want string, got any) *problem {
+	return &problem{what: what, want: want, got: fmt.Sprint(got)}
+}
+
+// in puts the name of a section before the problem.
+func (p *problem) in(section string) *problem {
+	p.what = "section " + section + ": " + p.what
+	return p
+}
+
+// newer turns the problem into one that a newer reader would not have.
+func (p *problem) newer() *problem {
+	p.kind, p.hint = ErrVersion, hintNewer
+	return p
+}
+
+// from returns a problem that another package's error reports.
+func from(err error) *problem {
+	var e *fault.Error
+	if !errors.As(err, &e) {
+		return &problem{what: "payload", err: err}
+	}
+	p := &problem{what: e.What, want: e.Want, got: e.Got, hint: e.Hint, err: e.Err}
+	if errors.Is(e.Kind, fault.ErrUnsupported) {
+		p.newer()
+	}
+	return p
+}
+
+// inFile renders the problem as one of a file's bytes.
+func (p *problem) inFile(name string) *fault.Error {
+	e := p.render(ErrCorrupt)
+	e.At.File = name
+	if e.Hint == "" {
+		e.Hint = hintDamaged
+	}
+	return e
+}
+
+// inProgram renders the problem as one of a Filter that was to be written.
+func (p *problem) inProgram() *fault.Error {
+	e := p.render(ErrInvalid)
+	if e.Kind == ErrVersion {
+		e.Kind, e.Hint = ErrInvalid, ""
+	}
+	return e
+}
+
+func (p *problem) render(kind error) *fault.Error {
+	if p.kind != nil {
+		kind = p.kind
+	}
+	return &fault.Error{Kind: kind, What: p.what, Want: p.want, Got: p.got, Hint: p.hint, Err: p.err}
+}

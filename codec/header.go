@@ -1,0 +1,363 @@
+package codec
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+)
+
+// meta is what the header of a file says: a filter without its payload, and
+// the sizes of the payload's parts in bytes. A Bloom filter has one part, an
+// exact set two: the negative members and the others.
+type meta struct {
+	*Filter
+	parts []uint64
+}
+
+// Section types of the header, in the order in which they stand there.
+const (
+	secKey       = 1
+	secParams    = 2
+	secSet       = 3
+	secPayload   = 4
+	secPartial   = 5
+	secBuild     = 6
+	secRange     = 7
+	secRegisters = 8
+	secParents   = 9
+	secChunks    = 10 // stands behind the payload
+)
+
+// section says how one type of section is written and read. A section that
+// put leaves empty is left out of the file.
+type section struct {
+	id       uint16
+	name     string
+	critical bool
+	required bool
+	put      func(m *meta, dst []byte) []byte
+	get      func(m *meta, c *cursor) *problem
+}
+
+// sections are those of the header, ascending by type.
+func sections() []section {
+	return []section{
+		{secKey, "key", true, true, putKey, getKey},
+		{secParams, "parameters", true, true, putParams, getParams},
+		{secSet, "set", true, true, putSet, getSet},
+		{secPayload, "payload", true, true, putPayload, getPayload},
+		{secPartial, "partial", true, false, putPartial, getPartial},
+		{secBuild, "build id", false, false, putBuild, getBuild},
+		{secRange, "key range", false, false, putRange, getRange},
+		{secRegisters, "registers", false, false, putRegisters, getRegisters},
+		{secParents, "parents", false, false, putParents, getParents},
+	}
+}
+
+// sectionName returns a name for errors.
+func sectionName(id uint16) string {
+	if id == secChunks {
+		return "chunks"
+	}
+	for _, s := range sections() {
+		if s.id == id {
+			return s.name
+		}
+	}
+	return fmt.Sprintf("of type %d", id)
+}
+
+// appendSections appends all header sections of m.
+func appendSections(dst []byte, m *meta) []byte {
+	var body []byte
+	for _, s := range sections() {
+		if body = s.put(m, body[:0]); len(body) == 0 {
+			continue
+		}
+		var flags uint16
+		if s.critical {
+			flags = flagCritical
+		}
+		dst = appendSection(dst, s.id, flags, body)
+	}
+	return dst
+}
+
+// parseSections reads the header sections in b into m. It returns the types of
+// the sections that it does not know and need not.
+func parseSections(b []byte, m *meta) (skipped []uint16, p *problem) {
+	known := sections()
+	last := uint16(0)
+	for len(b) > 0 {
+		var s rawSection
+		if s, b, p = nextSection(b); p != nil {
+			return nil, p
+		}
+		if s.id <= last {
+			what := "order: types ascend"
+			if s.id == last {
+				what = "stands twice"
+			}
+			return nil, bad(what, "", "").in(sectionName(s.id))
+		}
+		last = s.id
+		for len(known) > 0 && known[0].id < s.id {
+			if p = missing(known[0]); p != nil {
+				return nil, p
+			}
+			known = known[1:]
+		}
+		if len(known) > 0 && known[0].id == s.id {
+			if p = known[0].read(m, s); p != nil {
+				return nil, p.in(known[0].name)
+			}
+			known = known[1:]
+			continue
+		}
+		if p = unknown(s); p != nil {
+			return nil, p
+		}
+		skipped = append(skipped, s.id)
+	}
+	for _, k := range known {
+		if p = missing(k); p != nil {
+			return nil, p
+		}
+	}
+	return skipped, nil
+}
+
+func missing(s section) *problem {
+	if !s.required {
+		return nil
+	}
+	return bad("missing", "", "").in(s.name)
+}
+
+// unknown decides about a section of a type that this version does not define.
+func unknown(s rawSection) *problem {
+	if s.id == secChunks {
+		return bad("stands before the payload", "", "").in(sectionName(s.id))
+	}
+	if s.critical {
+		return bad("unknown, and the filter means nothing without it", "", "").in(sectionName(s.id)).newer()
+	}
+	return nil
+}
+
+// read fills m from a section of a known type.
+func (s section) read(m *meta, raw rawSection) *problem {
+	if raw.critical != s.critical {
+		return bad("critical flag", fmt.Sprint(s.critical), raw.critical)
+	}
+	if len(raw.body) == 0 {
+		return bad("empty", "", "")
+	}
+	c := &cursor{b: raw.body}
+	p := s.get(m, c)
+	switch {
+	case c.short:
+		return bad("too short", "", fmt.Sprintf("%d bytes", len(raw.body)))
+	case p != nil:
+		return p
+	case len(c.b) > 0:
+		return bad("too long", fmt.Sprintf("%d bytes", len(raw.body)-len(c.b)), len(raw.body))
+	}
+	return nil
+}
+
+func appendText(dst []byte, s string) []byte {
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(len(s)))
+	return append(dst, s...)
+}
+
+func putKey(m *meta, dst []byte) []byte {
+	dst = appendText(dst, m.NormalForm)
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(len(m.Key)))
+	for _, k := range m.Key {
+		dst = appendText(dst, k.Name)
+		dst = appendText(dst, k.Class)
+	}
+	return dst
+}
+
+func getKey(m *meta, c *cursor) *problem {
+	m.NormalForm = c.text()
+	n := c.u16()
+	for i := uint16(0); i < n && !c.short; i++ {
+		m.Key = append(m.Key, KeyColumn{Name: c.text(), Class: c.text()})
+	}
+	return nil
+}
+
+func putParams(m *meta, dst []byte) []byte {
+	dst = append(dst, byte(m.Params.Geometry), byte(m.Params.Hash.ID), 0, 0, 0, 0, 0, 0)
+	dst = binary.LittleEndian.AppendUint64(dst, m.Params.Hash.Seed)
+	return binary.LittleEndian.AppendUint64(dst, m.Params.Blocks)
+}
+
+func getParams(m *meta, c *cursor) *problem {
+	m.Params.Geometry = bloom.Geometry(c.u8())
+	m.Params.Hash.ID = bloom.HashID(c.u8())
+	if p := c.zero(6); p != nil {
+		return p
+	}
+	m.Params.Hash.Seed = c.u64()
+	m.Params.Blocks = c.u64()
+	return nil
+}
+
+func putSet(m *meta, dst []byte) []byte {
+	dst = append(dst, byte(m.kind), byte(m.Want), 0, 0, 0, 0, 0, 0)
+	dst = binary.LittleEndian.AppendUint64(dst, m.Keys)
+	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(m.FPRAsked))
+}
+
+func getSet(m *meta, c *cursor) *problem {
+	m.kind = Kind(c.u8())
+	m.Want = Want(c.u8())
+	if p := c.zero(6); p != nil {
+		return p
+	}
+	m.Keys = c.u64()
+	m.FPRAsked = math.Float64frombits(c.u64())
+	return nil
+}
+
+func putPayload(m *meta, dst []byte) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, chunkBytes)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(m.parts)))
+	for _, n := range m.parts {
+		dst = binary.LittleEndian.AppendUint64(dst, n)
+	}
+	return dst
+}
+
+func getPayload(m *meta, c *cursor) *problem {
+	if n := c.u32(); n != chunkBytes && !c.short {
+		return bad("chunk size", fmt.Sprint(chunkBytes), n)
+	}
+	n := c.u32()
+	for i := uint32(0); i < n && !c.short; i++ {
+		m.parts = append(m.parts, c.u64())
+	}
+	return nil
+}
+
+func putPartial(m *meta, dst []byte) []byte {
+	if m.Partial == nil {
+		return dst
+	}
+	dst = binary.LittleEndian.AppendUint32(dst, m.Partial.Of)
+	at := len(dst)
+	dst = append(dst, make([]byte, (m.Partial.Of+7)/8)...)
+	for _, i := range m.Partial.Held {
+		dst[at+int(i/8)] |= 1 << (i % 8)
+	}
+	return dst
+}
+
+func getPartial(m *meta, c *cursor) *problem {
+	t := &Partial{Of: c.u32()}
+	m.Partial = t
+	if t.Of == 0 || t.Of > MaxShards {
+		return bad("shards of the build", fmt.Sprintf("1 to %d", MaxShards), t.Of)
+	}
+	for i, b := range c.take(uint64(t.Of+7) / 8) {
+		for j := range 8 {
+			if b>>j&1 != 0 {
+				t.Held = append(t.Held, uint32(8*i+j))
+			}
+		}
+	}
+	return nil
+}
+
+func putBuild(m *meta, dst []byte) []byte {
+	if m.BuildID == [32]byte{} {
+		return dst
+	}
+	return append(dst, m.BuildID[:]...)
+}
+
+func getBuild(m *meta, c *cursor) *problem {
+	copy(m.BuildID[:], c.take(32))
+	if m.BuildID == [32]byte{} {
+		return bad("value", "not all zero", "zero")
+	}
+	return nil
+}
+
+// Flags of a column in the key range.
+const (
+	rangeBounds = 1
+	rangeNaN    = 2
+)
+
+func putRange(m *meta, dst []byte) []byte {
+	any := false
+	for _, k := range m.Key {
+		var flags byte
+		if k.Min != nil {
+			flags |= rangeBounds
+		}
+		if k.HasNaN {
+			flags |= rangeNaN
+		}
+		any = any || flags != 0
+		dst = append(dst, flags)
+		if k.Min != nil {
+			dst = binary.LittleEndian.AppendUint32(dst, uint32(len(k.Min)))
+			dst = append(dst, k.Min...)
+			dst = binary.LittleEndian.AppendUint32(dst, uint32(len(k.Max)))
+			dst = append(dst, k.Max...)
+		}
+	}
+	if !any {
+		return dst[:0]
+	}
+	return dst
+}
+
+func getRange(m *meta, c *cursor) *problem {
+	any := false
+	for i := range m.Key {
+		k, flags := &m.Key[i], c.u8()
+		if flags&^(rangeBounds|rangeNaN) != 0 {
+			return bad("flags", "0 to 3", flags)
+		}
+		any = any || flags != 0
+		k.HasNaN = flags&rangeNaN != 0
+		if flags&rangeBounds != 0 {
+			k.Min = append([]byte{}, c.take(uint64(c.u32()))...)
+			k.Max = append([]byte{}, c.take(uint64(c.u32()))...)
+		}
+	}
+	if !any {
+		return bad("says nothing", "", "")
+	}
+	return nil
+}
+
+func putRegisters(m *meta, dst []byte) []byte { return append(dst, m.Registers...) }
+
+func getRegisters(m *meta, c *cursor) *problem {
+	m.Registers = append([]byte{}, c.take(uint64(len(c.b)))...)
+	return nil
+}
+
+func putParents(m *meta, dst []byte) []byte {
+	for _, d := range m.Parents {
+		dst = append(dst, d[:]...)
+	}
+	return dst
+}
+
+func getParents(m *meta, c *cursor) *problem {
+	for len(c.b) > 0 && !c.short {
+		m.Parents = append(m.Parents, [32]byte(append(c.take(32), make([]byte, 32)...)[:32]))
+	}
+	return nil
+}

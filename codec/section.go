@@ -1,0 +1,128 @@
+package codec
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/zeebo/xxh3"
+)
+
+// Sizes and marks of the format; FORMAT.md explains them.
+const (
+	magic         = "\x89BJF\r\n\x1a\n"
+	formatVersion = 1 // of files that this package writes
+	readerVersion = 1 // the least that must be able to read them
+	prologueBytes = 24
+	trailerBytes  = 16
+	sectionBytes  = 8 + 8   // of a section beside its body: head and checksum
+	maxHeader     = 1 << 24 // bytes of all header sections
+	chunkBytes    = 1 << 20 // of payload before compression
+	chunkEntry    = 16      // bytes of a chunk in the chunk table
+	pageBytes     = 4096    // raw chunks start at a multiple of it
+	flagCritical  = 1
+)
+
+// IsFilter reports whether a file that starts with the given bytes is a filter
+// file, whole or not. Eight bytes are enough.
+func IsFilter(first []byte) bool {
+	return len(first) >= len(magic) && string(first[:len(magic)]) == magic
+}
+
+// align returns n rounded up to a multiple of to.
+func align(n, to int64) int64 { return (n + to - 1) / to * to }
+
+// appendSection appends a section with the body that put writes.
+func appendSection(dst []byte, id, flags uint16, body []byte) []byte {
+	start := len(dst)
+	dst = binary.LittleEndian.AppendUint16(dst, id)
+	dst = binary.LittleEndian.AppendUint16(dst, flags)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(body)))
+	dst = append(dst, body...)
+	dst = append(dst, make([]byte, -len(body)&7)...)
+	return binary.LittleEndian.AppendUint64(dst, xxh3.Hash(dst[start:]))
+}
+
+// rawSection is a section as it stands in a file, its checksum verified.
+type rawSection struct {
+	id       uint16
+	critical bool
+	body     []byte
+}
+
+// nextSection takes the section at the start of b and returns what follows.
+func nextSection(b []byte) (s rawSection, rest []byte, p *problem) {
+	if len(b) < sectionBytes {
+		return s, nil, bad("section", fmt.Sprintf("at least %d bytes", sectionBytes), len(b))
+	}
+	s.id = binary.LittleEndian.Uint16(b)
+	flags := binary.LittleEndian.Uint16(b[2:])
+	size := uint64(binary.LittleEndian.Uint32(b[4:]))
+	name := sectionName(s.id)
+	if room := uint64(len(b) - sectionBytes); size > room || size+(-size&7) > room {
+		return s, nil, bad("length", fmt.Sprintf("at most %d bytes", room), size).in(name)
+	}
+	end := 8 + size + (-size & 7)
+	if want, got := binary.LittleEndian.Uint64(b[end:]), xxh3.Hash(b[:end]); want != got {
+		return s, nil, bad("checksum", hex64(want), hex64(got)).in(name)
+	}
+	if flags&^flagCritical != 0 {
+		return s, nil, bad("flags", "0 or 1", flags).in(name)
+	}
+	if !isZero(b[8+size : end]) {
+		return s, nil, bad("padding", "zero bytes", "others").in(name)
+	}
+	s.critical = flags&flagCritical != 0
+	s.body = b[8 : 8+size]
+	return s, b[end+8:], nil
+}
+
+func hex64(v uint64) string { return fmt.Sprintf("%016x", v) }
+
+func isZero(b []byte) bool {
+	for _, x := range b {
+		if x != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// cursor takes values off the body of a section. Once the body is too short,
+// every value is zero and short is set.
+type cursor struct {
+	b     []byte
+	short bool
+}
+
+func (c *cursor) take(n uint64) []byte {
+	if c.short || n > uint64(len(c.b)) {
+		c.short = true
+		return nil
+	}
+	v := c.b[:n:n]
+	c.b = c.b[n:]
+	return v
+}
+
+func (c *cursor) uint(n uint64) (v uint64) {
+	for i, x := range c.take(n) {
+		v |= uint64(x) << (8 * i)
+	}
+	return v
+}
+
+func (c *cursor) u8() uint8   { return uint8(c.uint(1)) }
+func (c *cursor) u16() uint16 { return uint16(c.uint(2)) }
+func (c *cursor) u32() uint32 { return uint32(c.uint(4)) }
+func (c *cursor) u64() uint64 { return c.uint(8) }
+
+// text takes a string with a 16-bit length before it.
+func (c *cursor) text() string { return string(c.take(uint64(c.u16()))) }
+
+// zero takes n bytes that must be zero.
+func (c *cursor) zero(n uint64) *problem {
+	if b := c.take(n); !isZero(b) {
+		return bad("reserved bytes", "zero", fmt.Sprintf("%x", b))
+	}
+	return nil
+}
