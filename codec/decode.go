@@ -192,14 +192,14 @@ func (h *Header) readTail() (*problem, error) {
 		p.hint = "the file was cut short, or something stands behind it: copy it again, or build it again"
 		return p, nil
 	}
-	s, rest, p := nextSection(h.tail[:size-trailerBytes])
-	switch {
-	case p != nil:
+	// Its place and size follow from the header, so its first bytes are known.
+	if want := appendSectionHead(nil, secChunks, flagCritical, count*chunkEntry); string(h.tail[:8]) != string(want) {
+		return bad(fmt.Sprintf("section chunks: start of a table of %d chunks", count),
+			fmt.Sprintf("%x", want), fmt.Sprintf("%x", h.tail[:8])), nil
+	}
+	s, _, p := nextSection(h.tail[:size-trailerBytes])
+	if p != nil {
 		return p, nil
-	case s.id != secChunks || !s.critical:
-		return bad("section behind the payload", "chunks, critical", sectionName(s.id)), nil
-	case len(rest) != 0 || len(s.body) != count*chunkEntry:
-		return bad("entries", fmt.Sprint(count), float64(len(s.body))/chunkEntry).in("chunks"), nil
 	}
 	if p := h.parseChunks(s.body); p != nil {
 		return p.in("chunks"), nil

@@ -138,17 +138,20 @@ func describe(t testing.TB, f *Filter) string {
 		fmt.Fprintf(&w, "bits %d sha256 %x\n", len(bits), sha256.Sum256(bits))
 	}
 	if s := f.Exact(); s != nil {
-		fmt.Fprintf(&w, "members %d:", s.Len())
+		var list strings.Builder
 		for values, signed := range s.Values {
 			for _, v := range values {
 				if signed {
-					fmt.Fprintf(&w, " %d", int64(v))
+					fmt.Fprintf(&list, " %d", int64(v))
 				} else {
-					fmt.Fprintf(&w, " %d", v)
+					fmt.Fprintf(&list, " %d", v)
 				}
 			}
 		}
-		w.WriteByte('\n')
+		fmt.Fprintf(&w, "members %d in decimal, each after a space, sha256 %x\n", s.Len(), sha256.Sum256([]byte(list.String())))
+		if s.Len() < 300 {
+			fmt.Fprintf(&w, "members%s\n", list.String())
+		}
 	}
 	return w.String()
 }

@@ -31,15 +31,20 @@ func IsFilter(first []byte) bool {
 // align returns n rounded up to a multiple of to.
 func align(n, to int64) int64 { return (n + to - 1) / to * to }
 
-// appendSection appends a section with the body that put writes.
+// appendSection appends a section with the given body.
 func appendSection(dst []byte, id, flags uint16, body []byte) []byte {
 	start := len(dst)
-	dst = binary.LittleEndian.AppendUint16(dst, id)
-	dst = binary.LittleEndian.AppendUint16(dst, flags)
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(body)))
+	dst = appendSectionHead(dst, id, flags, len(body))
 	dst = append(dst, body...)
 	dst = append(dst, make([]byte, -len(body)&7)...)
 	return binary.LittleEndian.AppendUint64(dst, xxh3.Hash(dst[start:]))
+}
+
+// appendSectionHead appends the eight bytes before a section's body.
+func appendSectionHead(dst []byte, id, flags uint16, size int) []byte {
+	dst = binary.LittleEndian.AppendUint16(dst, id)
+	dst = binary.LittleEndian.AppendUint16(dst, flags)
+	return binary.LittleEndian.AppendUint32(dst, uint32(size))
 }
 
 // rawSection is a section as it stands in a file, its checksum verified.

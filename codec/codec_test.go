@@ -1,0 +1,505 @@
+package codec
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// refuse decodes b and wants an error.
+func refuse(t *testing.T, what string, b []byte) {
+	f, err := Decode(bytes.NewReader(b), int64(len(b)), "f", Limits{MaxBytes: 1 << 24})
+	if f != nil || err == nil {
+		t.Errorf("%s: accepted", what)
+	} else if !errors.Is(err, ErrCorrupt) && !errors.Is(err, fault.ErrUnsupported) {
+		t.Errorf("%s: %v", what, err)
+	}
+}
+
+// damage tries every damage of one bit, every truncation and a trailing byte.
+func damage(t *testing.T, file []byte) {
+	decode(t, file)
+	var wg sync.WaitGroup
+	workers := runtime.GOMAXPROCS(0)
+	for w := range workers {
+		wg.Go(func() {
+			b := bytes.Clone(file)
+			for i := w; i < len(file); i += workers {
+				for bit := range 8 {
+					b[i] ^= 1 << bit
+					refuse(t, fmt.Sprintf("bit %d of byte %d flipped", bit, i), b)
+					b[i] ^= 1 << bit
+				}
+				refuse(t, fmt.Sprintf("cut to %d bytes", i), b[:i])
+			}
+		})
+	}
+	wg.Wait()
+	for x := range 256 {
+		refuse(t, "a trailing byte", append(bytes.Clone(file), byte(x)))
+	}
+}
+
+// The rate and size that 2,000 keys get by default.
+func TestDamageBloom(t *testing.T) {
+	const keys = 2000
+	blocks := bloom.BlocksFor(keys, bloom.DefaultFPR(keys))
+	damage(t, encode(t, bloomFilter(t, blocks, keysFrom(4, keys)), Options{}))
+}
+
+func TestDamageExact(t *testing.T) {
+	damage(t, encode(t, exactFilter(dense(-4000, 2000), true), Options{}))
+}
+
+func TestDamageGoldens(t *testing.T) {
+	for _, g := range goldens() {
+		t.Run(g.name, func(t *testing.T) {
+			f := g.filter(t)
+			f.Registers = nil // 131,072 bits more of the same
+			damage(t, encode(t, f, g.opts))
+		})
+	}
+	t.Run("unknown-section", func(t *testing.T) { damage(t, unknownSection(t)) })
+}
+
+// randomFilter returns any valid filter.
+func randomFilter(t testing.TB, r *rand.Rand) *Filter {
+	values := keysFrom(r.Uint64(), r.IntN(3000))
+	var f *Filter
+	if r.IntN(2) == 0 {
+		f = bloomFilter(t, 1+r.Uint64N(1<<r.IntN(18)), values)
+	} else {
+		shift := r.IntN(64)
+		for i := range values {
+			values[i] >>= shift
+		}
+		f = exactFilter(values, r.IntN(2) == 0)
+	}
+	f.FPRAsked = r.Float64()/2 + 1e-9
+	f.Want = Want(r.IntN(3))
+	f.Keys = r.Uint64()
+	if r.IntN(2) == 0 {
+		f.Key[0].Min, f.Key[0].Max = intBound(-r.Int64()), intBound(r.Int64())
+	}
+	if r.IntN(2) == 0 {
+		f.Partial = &Partial{Of: 1 + r.Uint32N(300)}
+		for i := range f.Partial.Of {
+			if r.IntN(3) == 0 || i == f.Partial.Of-1 {
+				f.Partial.Held = append(f.Partial.Held, i)
+			}
+		}
+		if f.Kind() == KindExact {
+			f.Params.Blocks = 1 + r.Uint64N(1<<32)
+		}
+	}
+	if r.IntN(4) == 0 {
+		f.Registers = make([]byte, RegisterCount)
+		for i := range f.Registers {
+			f.Registers[i] = byte(r.IntN(MaxRegister + 1))
+		}
+	}
+	for range r.IntN(3) {
+		f.Parents = append(f.Parents, [32]byte{byte(r.Uint32()), 31: byte(r.Uint32())})
+	}
+	return f
+}
+
+func TestRoundTrip(t *testing.T) {
+	r := rand.New(rand.NewPCG(10, 20))
+	for range 60 {
+		f := randomFilter(t, r)
+		small, flat := encode(t, f, Options{}), encode(t, f, Options{Uncompressed: true})
+		want := describe(t, f)
+		for _, file := range [][]byte{small, flat} {
+			g := decode(t, file)
+			if got := describe(t, g); got != want {
+				t.Fatalf("decoded\n%s\nwant\n%s", got, want)
+			}
+			if !bytes.Equal(encode(t, g, Options{}), small) || !bytes.Equal(encode(t, g, Options{Uncompressed: true}), flat) {
+				t.Fatal("decoding and encoding changed the file")
+			}
+			checkHeader(t, f, file)
+		}
+	}
+}
+
+// checkHeader compares what the header alone says with the filter.
+func checkHeader(t *testing.T, f *Filter, file []byte) {
+	h, err := DecodeHeader(bytes.NewReader(file), int64(len(file)), "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := f.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.Digest() != want {
+		t.Error("the digest of the header is not that of the filter")
+	}
+	if h.Filter.Kind() != f.Kind() || h.Filter.Bloom() != nil || h.Filter.Exact() != nil || h.Filter.FPR() == h.Filter.FPR() {
+		t.Error("a header's filter has a payload")
+	}
+	if err := h.Verify(); err != nil {
+		t.Error(err)
+	}
+	if h.Contiguous {
+		if h.PayloadOffset%pageBytes != 0 || h.StoredBytes != h.PayloadBytes {
+			t.Errorf("contiguous payload of %d bytes at %d, %d stored", h.PayloadBytes, h.PayloadOffset, h.StoredBytes)
+		}
+		if b := f.Bloom(); b != nil {
+			bits := b.AppendBlocks(nil, 0, b.Params().Blocks)
+			if !bytes.Equal(bits, file[h.PayloadOffset:][:len(bits)]) {
+				t.Error("the payload cannot be mapped from where the header says")
+			}
+		}
+	}
+}
+
+// A payload of many chunks, of which some compress: dense and sparse stretches
+// take turns.
+func bigFilter(t testing.TB) *Filter {
+	const blocks = 5*chunkBytes/bloom.BlockBytes + 77
+	f := bloomFilter(t, blocks, nil)
+	r := rand.New(rand.NewPCG(5, 6))
+	hashes := make([]uint64, 0, 1<<16)
+	for range 900_000 {
+		h := r.Uint64()
+		if h>>62 != 1 { // a quarter stays empty
+			hashes = append(hashes, h)
+		}
+		if len(hashes) == cap(hashes) {
+			f.Bloom().Add(hashes)
+			hashes = hashes[:0]
+		}
+	}
+	f.Bloom().Add(hashes)
+	return f
+}
+
+func TestManyChunks(t *testing.T) {
+	f := bigFilter(t)
+	want := describe(t, f)
+	small, flat := encode(t, f, Options{}), encode(t, f, Options{Uncompressed: true})
+	if len(small) >= len(flat)*9/10 {
+		t.Errorf("%d bytes compressed, %d not", len(small), len(flat))
+	}
+	for _, file := range [][]byte{small, flat} {
+		if got := describe(t, decode(t, file)); got != want {
+			t.Errorf("decoded\n%s\nwant\n%s", got, want)
+		}
+		checkHeader(t, f, file)
+	}
+	// A bit in each chunk, and the padding between them.
+	h, err := DecodeHeader(bytes.NewReader(small), int64(len(small)), "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	codings := map[byte]int{}
+	end := int64(len(h.head))
+	for _, c := range h.chunks {
+		codings[c.coding]++
+		for _, at := range []int64{c.start, (c.start + c.end) / 2, c.end - 1, end} {
+			small[at] ^= 0x10
+			refuse(t, fmt.Sprintf("byte %d", at), small)
+			small[at] ^= 0x10
+		}
+		end = c.end
+	}
+	if codings[codingRaw] == 0 || codings[codingZstd] == 0 {
+		t.Errorf("chunks by coding: %v, want both", codings)
+	}
+}
+
+func TestSameBytesOnAnyMachine(t *testing.T) {
+	f := bigFilter(t)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	one := encode(t, f, Options{})
+	for _, n := range []int{2, 3, 7} {
+		runtime.GOMAXPROCS(n)
+		if !bytes.Equal(encode(t, f, Options{}), one) {
+			t.Errorf("%d processors write another file", n)
+		}
+		if describe(t, decode(t, one)) != describe(t, f) {
+			t.Errorf("%d processors read another filter", n)
+		}
+	}
+}
+
+func TestOrInto(t *testing.T) {
+	a, b := keysFrom(1, 500), keysFrom(2, 700)
+	both := bloomOf(t, 40_000, append(append([]uint64{}, a...), b...)) // two chunks
+	into := bloomOf(t, 40_000, a)
+	file := encode(t, bloomFilter(t, 40_000, b), Options{})
+	h, err := DecodeHeader(bytes.NewReader(file), int64(len(file)), "b.bjf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.OrInto(into); err != nil {
+		t.Fatal(err)
+	}
+	bits := func(f *bloom.Filter) []byte { return f.AppendBlocks(nil, 0, f.Params().Blocks) }
+	if !bytes.Equal(bits(into), bits(both)) {
+		t.Error("not the filter of both")
+	}
+	other := bloomOf(t, 39_999, a)
+	if err := h.OrInto(other); !errors.Is(err, fault.ErrMismatch) || !strings.Contains(err.Error(), "b.bjf") {
+		t.Errorf("other block count: %v", err)
+	}
+	if !bytes.Equal(bits(other), bits(bloomOf(t, 39_999, a))) {
+		t.Error("a refused merge changed its target")
+	}
+	// No bit of a damaged chunk arrives.
+	file[h.chunks[0].end-1] ^= 1
+	clean := bloomOf(t, 40_000, nil)
+	if err := h.OrInto(clean); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("damaged: %v", err)
+	}
+	if !bytes.Equal(bits(clean), bits(bloomOf(t, 40_000, nil))) {
+		t.Error("bits of a damaged chunk arrived")
+	}
+	set := encode(t, exactFilter(a, false), Options{})
+	if h, err = DecodeHeader(bytes.NewReader(set), int64(len(set)), "f"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.OrInto(into); err == nil {
+		t.Error("an exact set went into a Bloom filter")
+	}
+}
+
+// hugeClaims returns a sparse file that honestly holds a filter of n blocks of
+// nothing: every chunk compresses to a few bytes.
+func hugeClaims(t testing.TB, n uint64) []byte {
+	t.Helper()
+	chunk := encode(t, bloomFilter(t, chunkBytes/bloom.BlockBytes, nil), Options{})
+	d := dismantle(t, chunk)
+	entry := d.table.body
+	stored := d.payload[:cursorAt(entry)]
+	count := int(n * bloom.BlockBytes / chunkBytes)
+	d.payload = bytes.Repeat(stored, count)
+	d.payload = append(d.payload, make([]byte, -len(d.payload)&7)...)
+	d.table.body = bytes.Repeat(entry, count)
+	params, payload := d.section(secParams).body, d.section(secPayload).body
+	for i := range 8 {
+		params[16+i] = byte(n >> (8 * i))
+		payload[8+i] = byte(n * bloom.BlockBytes >> (8 * i))
+	}
+	return d.assemble()
+}
+
+func cursorAt(entry []byte) uint32 { return (&cursor{b: entry}).u32() }
+
+func TestLimits(t *testing.T) {
+	file := hugeClaims(t, 1<<31) // 64 GiB in a few MB
+	size := int64(len(file))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := Decode(bytes.NewReader(file), size, "huge.bjf", Limits{MaxBytes: 1 << 30})
+	runtime.ReadMemStats(&after)
+	if !errors.Is(err, ErrLimit) || !strings.Contains(err.Error(), "huge.bjf") {
+		t.Errorf("error %v, want ErrLimit", err)
+	}
+	if n := after.TotalAlloc - before.TotalAlloc; n > 8<<20 {
+		t.Errorf("%d bytes allocated for a file that was refused", n)
+	}
+	// One block less, or a limit of just that size, is no excess.
+	f := bloomFilter(t, 100, keysFrom(1, 10))
+	file = encode(t, f, Options{})
+	for limit, want := range map[uint64]error{3199: ErrLimit, 3200: nil} {
+		if _, err := Decode(bytes.NewReader(file), int64(len(file)), "f", Limits{MaxBytes: limit}); !errors.Is(err, want) {
+			t.Errorf("limit %d: %v", limit, err)
+		}
+	}
+	// An exact set takes more memory than its bytes.
+	sparse := encode(t, exactFilter(keysFrom(3, 1000), false), Options{})
+	h, err := DecodeHeader(bytes.NewReader(sparse), int64(len(sparse)), "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Load(Limits{MaxBytes: h.PayloadBytes * 2}); !errors.Is(err, ErrLimit) {
+		t.Errorf("sparse set: %v", err)
+	}
+}
+
+// The vectors that claim sizes are refused without allocating for them.
+func TestClaimsCostNothing(t *testing.T) {
+	for _, v := range vectors() {
+		if !strings.HasPrefix(v.name, "blocks-2-to") && !strings.HasPrefix(v.name, "exact-part-2") && v.name != "exact-count-too-large" && v.name != "header-size-beyond-file" {
+			continue
+		}
+		b := v.file(t)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		Decode(bytes.NewReader(b), int64(len(b)), "f", Limits{})
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 1<<17 {
+			t.Errorf("%s: %d bytes allocated", v.name, n)
+		}
+	}
+}
+
+// failing fails to read or write beyond n bytes.
+type failing struct {
+	b []byte
+	n int64
+}
+
+var errDisk = errors.New("disk on fire")
+
+func (f failing) ReadAt(p []byte, at int64) (int, error) {
+	if at+int64(len(p)) > f.n {
+		return 0, errDisk
+	}
+	return bytes.NewReader(f.b).ReadAt(p, at)
+}
+
+func (f *failing) Write(p []byte) (int, error) {
+	if f.n -= int64(len(p)); f.n < 0 {
+		return 0, errDisk
+	}
+	return len(p), nil
+}
+
+func TestInputOutputErrors(t *testing.T) {
+	f := bloomFilter(t, 300, keysFrom(1, 2000))
+	file := encode(t, f, Options{})
+	for _, n := range []int64{0, 30, 5000} {
+		_, err := Decode(failing{file, n}, int64(len(file)), "name", Limits{})
+		if !errors.Is(err, errDisk) || errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "name") {
+			t.Errorf("reading fails after %d bytes: %v", n, err)
+		}
+	}
+	for _, n := range []int64{0, 100, 5000, int64(len(file)) - 1} {
+		if _, err := Encode(&failing{n: n}, f, Options{}); !errors.Is(err, errDisk) {
+			t.Errorf("writing fails after %d bytes: %v", n, err)
+		}
+	}
+	// The file shrank since its size was asked.
+	_, err := Decode(bytes.NewReader(file[:len(file)-10]), int64(len(file)), "name", Limits{})
+	if !errors.Is(err, ErrCorrupt) || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("file shrank: %v", err)
+	}
+}
+
+func TestEncodeRefuses(t *testing.T) {
+	for name, spoil := range map[string]func(f *Filter){
+		"no payload":        func(f *Filter) { f.bits = nil },
+		"no key":            func(f *Filter) { f.Key = nil },
+		"no normal form":    func(f *Filter) { f.NormalForm = "" },
+		"long name":         func(f *Filter) { f.Key[0].Name = strings.Repeat("x", 1<<16) },
+		"class":             func(f *Filter) { f.Key[0].Class = "fixed[07]" },
+		"one bound":         func(f *Filter) { f.Key[0].Min = intBound(1) },
+		"bound of 8 bytes":  func(f *Filter) { f.Key[0].Min, f.Key[0].Max = make([]byte, 8), make([]byte, 8) },
+		"bound sign":        func(f *Filter) { f.Key[0].Min, f.Key[0].Max = append(make([]byte, 8), 1), intBound(1) },
+		"NaN":               func(f *Filter) { f.Key[0].HasNaN = true },
+		"fpr":               func(f *Filter) { f.FPRAsked = 1 },
+		"want":              func(f *Filter) { f.Want = 3 },
+		"params":            func(f *Filter) { f.Params.Blocks++ },
+		"hash":              func(f *Filter) { f.Params.Hash.Seed++ },
+		"registers":         func(f *Filter) { f.Registers = []byte{} },
+		"unsorted shards":   func(f *Filter) { f.Partial = &Partial{Of: 5, Held: []uint32{2, 1}} },
+		"a shard twice":     func(f *Filter) { f.Partial = &Partial{Of: 5, Held: []uint32{2, 2}} },
+		"shard beyond":      func(f *Filter) { f.Partial = &Partial{Of: 5, Held: []uint32{5}} },
+		"no shard":          func(f *Filter) { f.Partial = &Partial{Of: 5} },
+		"too many shards":   func(f *Filter) { f.Partial = &Partial{Of: MaxShards + 1, Held: []uint32{0}} },
+		"partial, no build": func(f *Filter) { f.Partial = &Partial{Of: 5, Held: []uint32{1}}; f.BuildID = [32]byte{} },
+		"too many parents":  func(f *Filter) { f.Parents = make([][32]byte, maxHeader/32) },
+		"exact of text":     func(f *Filter) { f.SetExact(exact.New()); f.Params.Blocks = 0; f.Key[0].Class = "bytes" },
+		"exact with blocks": func(f *Filter) { f.SetExact(exact.New()) },
+		"exact part, blocks": func(f *Filter) {
+			f.SetExact(exact.New())
+			f.Params.Blocks = 0
+			f.Partial = &Partial{Of: 1, Held: []uint32{0}}
+		},
+	} {
+		f := bloomFilter(t, 10, nil)
+		spoil(f)
+		n, err := Encode(io.Discard, f, Options{})
+		if !errors.Is(err, ErrInvalid) || n != 0 {
+			t.Errorf("%s: %d bytes, error %v", name, n, err)
+		}
+		if _, err := f.Digest(); err == nil && name != "too many parents" {
+			t.Errorf("%s: has a digest", name)
+		}
+	}
+}
+
+func TestDigestTellsApart(t *testing.T) {
+	seen := map[[32]byte]string{}
+	for name, change := range map[string]func(f *Filter){
+		"same":   func(f *Filter) {},
+		"name":   func(f *Filter) { f.Key[0].Name = "x" },
+		"class":  func(f *Filter) { f.Key[0].Class = "bytes" },
+		"normal": func(f *Filter) { f.NormalForm = "2" },
+		"bits":   func(f *Filter) { f.Bloom().Add([]uint64{1}) },
+		"keys":   func(f *Filter) { f.Keys++ },
+		"fpr":    func(f *Filter) { f.FPRAsked /= 2 },
+		"want":   func(f *Filter) { f.Want = WantBloom },
+		"build":  func(f *Filter) { f.BuildID[0]++ },
+		"shards": func(f *Filter) { f.Partial = &Partial{Of: 1, Held: []uint32{0}} },
+		"parent": func(f *Filter) { f.Parents = make([][32]byte, 1) },
+		"range":  func(f *Filter) { f.Key[0].Min, f.Key[0].Max = intBound(1), intBound(2) },
+	} {
+		f := bloomFilter(t, 100, keysFrom(1, 5))
+		change(f)
+		d, err := f.Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, ok := seen[d]; ok {
+			t.Errorf("%s and %s have one digest", name, other)
+		}
+		seen[d] = name
+	}
+}
+
+func TestNames(t *testing.T) {
+	f := composite(t)
+	if got := fmt.Sprintf("%v %v %s %s %s %s %s", f.KeyNames()[:2], f.KeyClasses()[:3], f.Normal(), f.Kind(), f.Want, Kind(9), Want(9)); got != "[a b.c] [integer bytes fixed[16]] 1 bloom auto kind 9 want 9" {
+		t.Error(got)
+	}
+	if f.FPR() != f.Bloom().FPR() || exactFilter(nil, false).FPR() != 0 {
+		t.Error("FPR is not that of the payload")
+	}
+	if IsFilter([]byte(magic)[:7]) || IsFilter([]byte("PAR1PAR1")) || !IsFilter(encode(t, f, Options{})[:8]) {
+		t.Error("IsFilter")
+	}
+}
+
+// A header may be loaded more than once, and the filters share nothing.
+func TestLoadsAreApart(t *testing.T) {
+	f := composite(t)
+	file := encode(t, f, Options{})
+	h, err := DecodeHeader(bytes.NewReader(file), int64(len(file)), "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := h.Load(Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Bloom().Add([]uint64{1, 2, 3})
+	a.Key[0].Min[0]++
+	a.Registers[0]++
+	a.Parents[0][0]++
+	b, err := h.Load(Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if describe(t, b) != describe(t, f) {
+		t.Error("a change of one copy shows in another")
+	}
+}
