@@ -1,0 +1,37 @@
+"""The tool against DuckDB and pyarrow.
+
+    python .ci/interop --tool PATH --shared DIR [--only PREFIX]
+
+One line per check; at the end 'N passed, N failed'. Exit 1 if any failed, or if none ran.
+"""
+
+import argparse
+import pathlib
+import sys
+import tempfile
+
+import flights
+import formats
+import harness
+import keys
+import shards
+import usage
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--tool", required=True)
+    parser.add_argument("--shared", required=True, type=pathlib.Path)
+    parser.add_argument("--only", default="", help="groups whose names begin so")
+    options = parser.parse_args()
+    repository = pathlib.Path(__file__).resolve().parents[2]
+    with tempfile.TemporaryDirectory(prefix="bloomjoin-interop.") as work:
+        t = harness.Checks(pathlib.Path(options.tool).resolve(), work, options.only)
+        t.shared = options.shared.resolve()
+        for module in (usage, keys, formats, shards, flights):
+            module.run(t, repository)
+    print(f"{t.passed} passed, {t.failed} failed")
+    sys.exit(1 if t.failed or not t.passed else 0)
+
+
+main()

@@ -1,0 +1,83 @@
+"""Running the tool and counting what held."""
+
+import json
+import pathlib
+import subprocess
+import time
+import traceback
+
+
+class Result:
+    """What one run of the tool came to."""
+
+    def __init__(self, args, code, out, err):
+        self.args, self.code, self.out, self.err = args, code, out, err
+
+    @property
+    def json(self):
+        """The JSON object at the end of standard output, or of standard error when the output goes to the first."""
+        text = (self.err if "-" in self.args else self.out).decode()
+        start = 0 if text.lstrip().startswith("{") else text.rindex("\n{") + 1
+        return json.loads(text[start:])
+
+    @property
+    def text(self):
+        return self.err.decode(errors="replace")
+
+    def __str__(self):
+        return f"exit {self.code} of: bloomjoin {' '.join(map(str, self.args))}\n      {self.text.strip()[-600:]}"
+
+
+class Checks:
+    """Counts checks and prints a line for each. Work is a directory that is all theirs."""
+
+    def __init__(self, tool, work, only=""):
+        self.tool, self.work, self.only = tool, pathlib.Path(work), only
+        self.passed, self.failed = 0, 0
+        self.prefix = ""
+
+    def run(self, *args, stdin=b"", want=0, seconds=300):
+        """Runs the tool. An exit code other than want raises; want=None takes any."""
+        args = [str(a) for a in args]
+        p = subprocess.run([self.tool, *args], input=stdin, capture_output=True, timeout=seconds)
+        r = Result(args, p.returncode, p.stdout, p.stderr)
+        if b"\ngoroutine " in p.stderr:
+            raise AssertionError(f"a panic: {r}")
+        if want is not None and p.returncode != want:
+            raise AssertionError(f"want exit {want}, got {r}")
+        return r
+
+    def ok(self, name, holds, detail=""):
+        """One check."""
+        if holds:
+            self.passed += 1
+            print(f"ok    {self.prefix}{name}")
+        else:
+            self.failed += 1
+            print(f"FAIL  {self.prefix}{name}: {detail}")
+
+    def equal(self, name, got, want):
+        self.ok(name, got == want, f"want {str(want)[:600]}, got {str(got)[:600]}")
+
+    def group(self, name, function, *args):
+        """Calls function(self, *args). What it raises is one failed check, and the others go on."""
+        if not name.startswith(self.only):
+            return
+        began, self.prefix = time.monotonic(), name + ": "
+        try:
+            function(self, *args)
+        except (Exception, subprocess.TimeoutExpired) as e:
+            where = traceback.extract_tb(e.__traceback__)
+            here = next((f for f in reversed(where) if not f.filename.endswith("harness.py")), where[-1])
+            self.ok(f"{pathlib.Path(here.filename).name}:{here.lineno}", False, f"{type(e).__name__}: {e}")
+        self.prefix = ""
+        print(f"      {name}: {time.monotonic() - began:.1f} s", flush=True)
+
+    def path(self, name):
+        """A path in the work directory where nothing is yet."""
+        p = self.work / name
+        n = 0
+        while p.exists():
+            n += 1
+            p = self.work / f"{n}-{name}"
+        return p

@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""Print the commands of the README that are to be run.
+
+    readme.py README.md test|demo|run
+
+A marked block is a fenced code block whose opening fence stands on the line
+after a line '<!-- ci: WORD -->'. Blocks of the word are printed in order. There
+must be exactly one of test and of demo; of run there may be any number.
+"""
+
+import re
+import sys
+
+MARKER = re.compile(r"<!-- ci: (\S+) -->")
+FENCE = re.compile(r"(`{3,})\s*\w*")
+WORDS = {"test": (1, 1), "demo": (1, 1), "run": (0, 99)}
+
+
+def blocks(text):
+    """Yields (word, commands) of each marked block."""
+    lines = iter(enumerate(text.splitlines(), 1))
+    for number, line in lines:
+        marker = MARKER.fullmatch(line.strip())
+        if not marker:
+            continue
+        if marker[1] not in WORDS:
+            sys.exit(f"line {number}: unknown marker {marker[1]!r}")
+        _, line = next(lines, (0, ""))
+        fence = FENCE.fullmatch(line.strip())
+        if not fence:
+            sys.exit(f"line {number}: no fenced block on the line after the marker")
+        block = []
+        for _, line in lines:
+            if line.strip() == fence[1]:
+                break
+            block.append(line)
+        else:
+            sys.exit(f"line {number}: the block is not closed")
+        yield marker[1], "\n".join(block) + "\n"
+
+
+def main():
+    path, word = sys.argv[1:]
+    found = [b for w, b in blocks(open(path, encoding="utf-8").read()) if w == word]
+    least, most = WORDS[word]
+    if not least <= len(found) <= most:
+        sys.exit(f"{path}: {len(found)} blocks marked {word!r}, want {least} to {most}")
+    print("\n".join(found), end="")
+
+
+main()
