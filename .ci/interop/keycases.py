@@ -164,10 +164,9 @@ def composites():
         "NULL in a part", two("r", ["a", None, "b", None], ["c", "c", None, None]),
         two("l", ["a", "a", None, None, "b"], ["c", None, "c", None, None]), [(0, 0)], **same,
     )  # fmt: skip
-    yield Case(
-        "parts of two widths", two("r", [1, 2, -1], ["x", "y", "z"], pa.int32()),
-        two("l", [1, 2, 2**64 - 1, 1], ["x", "x", "z", "y"], u), [(0, 0)], **same,
-    )  # fmt: skip
+    narrow = numbered("r", p=pa.array([1, 2, -1], pa.int32()), q=pa.array(["x", "y", "z"]))
+    wide = two("l", [1, 2, 2**64 - 1, 1], ["x", "x", "z", "y"], u)
+    yield Case("parts of two widths", narrow, wide, [(0, 0)], on="a=p,b=q", key="p,q", log_key="a,b")
     named = numbered("r", p=pa.array([1, 2], i), q=pa.array(["x", "y"]))
     logs = two("l", [1, 2, 1], ["x", "y", "y"], i)
     yield Case("parts of other names", named, logs, [(0, 0), (1, 1)], on="a=p,b=q", key="p,q", log_key="a,b")

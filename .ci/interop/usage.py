@@ -114,8 +114,9 @@ def bad_inputs(t):
 def bad_filters(t):
     i = Inputs(t)
     good = i.filter.read_bytes()
+    middle = len(good) // 2
     for name, data in {
-        "a bit flipped": good[:50] + bytes([good[50] ^ 1]) + good[51:],
+        "a bit flipped": good[:middle] + bytes([good[middle] ^ 1]) + good[middle + 1 :],
         "the last bit flipped": good[:-1] + bytes([good[-1] ^ 128]),
         "cut short": good[:-1],
         "a byte too many": good + b"\0",
