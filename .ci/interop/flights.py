@@ -28,11 +28,15 @@ def figures(path):
     for state, ids, semi, anti, distance in re.findall(
         r"state (\w+): ids (\d+), semi rows on origin (\d+), anti rows (\d+), sum\(distance\) of semi (\w+)", text
     ):
-        states[state] = dict(ids=int(ids), semi=int(semi), anti=int(anti), distance=0 if distance == "None" else int(distance))
+        states[state] = dict(
+            ids=int(ids), semi=int(semi), anti=int(anti), distance=0 if distance == "None" else int(distance)
+        )
     inner = re.search(r"inner join of all airports on origin: (\d+) rows; on destination: (\d+)", text)
     anti = re.search(r"anti join of all airports on origin \(airports unknown\): (\d+) rows", text)
     full = re.search(r"full outer join on origin: (\d+) rows; left from airports: (\d+)", text)
-    whole = dict(origin=int(inner[1]), destination=int(inner[2]), anti=int(anti[1]), full=int(full[1]), right=int(full[2]))
+    whole = dict(
+        origin=int(inner[1]), destination=int(inner[2]), anti=int(anti[1]), full=int(full[1]), right=int(full[2])
+    )
     return states, whole
 
 
@@ -75,7 +79,11 @@ def state(t, data, name, want):
     joined = t.run("join", "--ids", ids, "--on", ON, "--json", "-o", direct, logs).json
     t.equal("semi-join directly", count(direct), (want["semi"], want["distance"]))
     t.equal("join's rows_out", joined["rows_out"], want["semi"])
-    t.equal("schema of the answer", tables.read(direct).schema.remove_metadata(), tables.pq.read_schema(logs).remove_metadata())
+    t.equal(
+        "schema of the answer",
+        tables.read(direct).schema.remove_metadata(),
+        tables.pq.read_schema(logs).remove_metadata(),
+    )
     anti = t.path(f"{name}.anti.parquet")
     t.run("join", "--ids", ids, "--on", ON, "--type", "anti", "-o", anti, logs)
     t.equal("anti-join", count(anti)[0], want["anti"])
@@ -93,7 +101,9 @@ def whole(t, data, want):
         ("anti", "anti", ON), ("full", "full", ON), ("right", "right", ON),
     ]:  # fmt: skip
         out = t.path(f"all-{name}.parquet")
-        t.run("join", "--ids", data / "airports.csv", "--on", on, "--type", kind, "-o", out, data / "flights-3m.parquet")
+        t.run(
+            "join", "--ids", data / "airports.csv", "--on", on, "--type", kind, "-o", out, data / "flights-3m.parquet"
+        )
         t.equal(f"{kind} join of all airports ({on})", count(out)[0], want[name])
         out.unlink()
 

@@ -91,7 +91,11 @@ def duckdb_same(t, name, path, want_from):
     one = f"select * from read_parquet('{path}')"
     two = f"select * from read_parquet('{want_from}') where k in ({keys})"
     t.equal(f"{name}: DuckDB's columns", tables.sql(f"describe {one}"), tables.sql(f"describe {two}"))
-    t.equal(f"{name}: DuckDB's differences", tables.sql(f"(({one}) except all ({two})) union all (({two}) except all ({one}))"), [])
+    t.equal(
+        f"{name}: DuckDB's differences",
+        tables.sql(f"(({one}) except all ({two})) union all (({two}) except all ({one}))"),
+        [],
+    )
 
 
 def writer(t, options):
@@ -134,7 +138,10 @@ def arrow_log(t):
 def directory(t):
     """OUT/: a file for each partition, the tree mirrored, a manifest, _SUCCESS; what is no data is left alone."""
     table, flt = rich(), id_filter(t)
-    logs, parts = t.path("logs"), [("a/1.parquet", 0, 1000), ("a/2.parquet", 1000, 1000), ("b/c/3.parquet", 2000, 999), ("4.parquet", 2999, 1)]
+    logs, parts = (
+        t.path("logs"),
+        [("a/1.parquet", 0, 1000), ("a/2.parquet", 1000, 1000), ("b/c/3.parquet", 2000, 999), ("4.parquet", 2999, 1)],
+    )
     for name, start, rows in parts:
         tables.write(table.slice(start, rows), logs / name)
     (logs / "_metadata").write_bytes(b"no data")

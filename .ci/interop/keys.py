@@ -8,12 +8,12 @@ import tables
 
 def expected(case, kind):
     """The answer as pairs (log row, ID row), None for no partner, from the pairs listed by hand."""
-    matched_logs = {l for l, _ in case.pairs}
-    matched_ids = {r for _, r in case.pairs}
-    rest_logs = [(l, None) for l in range(case.logs.num_rows) if l not in matched_logs]
-    rest_ids = [(None, r) for r in range(case.ids.num_rows) if r not in matched_ids]
+    matched_logs = {log for log, _ in case.pairs}
+    matched_ids = {i for _, i in case.pairs}
+    rest_logs = [(log, None) for log in range(case.logs.num_rows) if log not in matched_logs]
+    rest_ids = [(None, i) for i in range(case.ids.num_rows) if i not in matched_ids]
     return {
-        "semi": [(l, None) for l in matched_logs],
+        "semi": [(log, None) for log in matched_logs],
         "anti": rest_logs,
         "inner": case.pairs,
         "left": case.pairs + rest_logs,
@@ -25,7 +25,7 @@ def expected(case, kind):
 def rows(table):
     """(l, r) of each row, ordered; a column that is not there counts as NULL."""
     get = lambda name: table[name].to_pylist() if name in table.column_names else [None] * table.num_rows  # noqa: E731
-    return ordered(zip(get("l"), get("r")))
+    return ordered(zip(get("l"), get("r"), strict=True))
 
 
 def ordered(pairs):
@@ -39,8 +39,8 @@ def one(t, case):
         flt, out = t.path("k.filter"), t.path("candidates.parquet")
         t.run("build", "--key", case.key, "--kind", kind, "-o", flt, ids)
         t.run("scan", "--filter", flt, "--key", case.log_key, "-o", out, logs)
-        kept = {l for l, _ in rows(tables.read(out))}
-        matched = {l for l, _ in case.pairs}
+        kept = {log for log, _ in rows(tables.read(out))}
+        matched = {log for log, _ in case.pairs}
         t.ok(f"candidates ({kind}) hold every match", kept >= matched, f"lost rows {sorted(matched - kept)}")
     for kind in ("semi", "anti", "inner", "left", "right", "full"):
         out = t.path("out.parquet")
@@ -60,7 +60,10 @@ def coalesced(t):
 
 def refused(t, name, ids, logs, classes):
     """Keys of two classes: both named, exit 1, nothing left behind."""
-    idp, logp = tables.write(keycases.numbered("r", k=ids), t.path("ids.parquet")), tables.write(keycases.numbered("l", k=logs), t.path("logs.parquet"))
+    idp, logp = (
+        tables.write(keycases.numbered("r", k=ids), t.path("ids.parquet")),
+        tables.write(keycases.numbered("l", k=logs), t.path("logs.parquet")),
+    )
     flt, where = t.path("k.filter"), t.path("refused")
     where.mkdir()
     t.run("build", "--key", "k", "-o", flt, idp)
@@ -80,7 +83,12 @@ def mismatches():
     yield "zoneless IDs, zoned column", zoneless, zoned, ["timestamp", "instant"]
     yield "float IDs, integer column", pa.array([1.0, 2.0]), number, ["float", "integer"]
     yield "integer IDs, decimal column", number, pa.array([1, 2], pa.decimal128(9, 2)), ["integer", "decimal"]
-    yield "binary(16) IDs, binary column", pa.array([b"0" * 16], pa.binary(16)), pa.array([b"0" * 16]), ["fixed[16]", "bytes"]
+    yield (
+        "binary(16) IDs, binary column",
+        pa.array([b"0" * 16], pa.binary(16)),
+        pa.array([b"0" * 16]),
+        ["fixed[16]", "bytes"],
+    )
     yield "date IDs, timestamp column", pa.array([0, 1], pa.date32()), zoneless, ["date", "timestamp"]
 
 
@@ -129,7 +137,9 @@ def duckdb_uuid(t):
         f"copy (select i::integer as l, ('00000000-0000-0000-0000-' || lpad(i::varchar, 12, '0'))::uuid as k from range(100) s(i))"
         f" to '{logs}' (format parquet)"
     )
-    ids.write_text("k\n00000000-0000-0000-0000-000000000007\n00000000-0000-0000-0000-000000000042\n00000000-0000-0000-0000-000000000100\n")
+    ids.write_text(
+        "k\n00000000-0000-0000-0000-000000000007\n00000000-0000-0000-0000-000000000042\n00000000-0000-0000-0000-000000000100\n"
+    )
     out = t.path("out.parquet")
     t.run("join", "--ids", ids, "--on", "k", "-o", out, logs)
     t.equal("UUID text in a join", rows(tables.read(out)), [(7, None), (42, None)])

@@ -17,7 +17,11 @@ def id_sets(t):
     dense = random.sample(range(200_000), 60_000)
     sparse = [random.getrandbits(63) for _ in range(150_000)]
     names = [f"user-{random.getrandbits(40)}" for _ in range(50_000)]
-    for name, values, kind in [("dense integers", dense, pa.int64()), ("sparse integers", sparse, pa.int64()), ("strings", names, pa.string())]:
+    for name, values, kind in [
+        ("dense integers", dense, pa.int64()),
+        ("sparse integers", sparse, pa.int64()),
+        ("strings", names, pa.string()),
+    ]:
         values += random.sample(values, 1000) + [None]  # doubles and a NULL
         files = []
         for i in range(3):
@@ -48,7 +52,12 @@ def merged(t, parts, *options):
 
 
 def builds(t, files):
-    for options in ([], ["--kind", "bloom"], ["--kind", "bloom", "--fpr", "0.03"], ["--kind", "bloom", "--max-size", "64KiB"]):
+    for options in (
+        [],
+        ["--kind", "bloom"],
+        ["--kind", "bloom", "--fpr", "0.03"],
+        ["--kind", "bloom", "--max-size", "64KiB"],
+    ):
         said = " ".join(options) or "defaults"
         whole = build_all(t, files, *options).read_bytes()
         parts = build_parts(t, files, *options)
@@ -59,7 +68,10 @@ def builds(t, files):
         for threads in (1, 8):
             one = build_all(t, files, *options, "--threads", threads)
             t.ok(f"{said}: {threads} threads", one.read_bytes() == whole, "bytes differ")
-        t.ok(f"{said}: more shards than row groups", merged(t, build_parts(t, files[:1], *options, of=40)).read_bytes() == build_all(t, files[:1], *options).read_bytes(), "bytes differ")
+        whole, parts = build_all(t, files[:1], *options), build_parts(t, files[:1], *options, of=40)
+        t.ok(
+            f"{said}: more shards than row groups", merged(t, parts).read_bytes() == whole.read_bytes(), "bytes differ"
+        )
 
 
 def merge_refusals(t, files):
@@ -84,8 +96,12 @@ def log_files(t):
     random.seed(11)
     logs = []
     for i in range(3):
-        keys = pa.array([random.randrange(2_000_000) if random.random() > 0.01 else None for _ in range(20_000)], pa.int64())
-        part = pa.table({"k": keys, "row": pa.array(range(i * 20_000, i * 20_000 + 20_000)), "text": pc.cast(keys, pa.string())})
+        keys = pa.array(
+            [random.randrange(2_000_000) if random.random() > 0.01 else None for _ in range(20_000)], pa.int64()
+        )
+        part = pa.table(
+            {"k": keys, "row": pa.array(range(i * 20_000, i * 20_000 + 20_000)), "text": pc.cast(keys, pa.string())}
+        )
         logs.append(tables.write(part, t.path(f"log{i}.parquet"), row_group_size=3000, data_page_size=4000))
     return logs
 
@@ -104,7 +120,9 @@ def scans(t, files):
         dirs.append(t.path(f"dir{threads}"))
         t.run("scan", "--filter", flt, "--threads", threads, "-o", f"{dirs[-1]}/", *logs)
     contents = [{p.relative_to(d): p.read_bytes() for p in tables.data_files(d)} for d in dirs]
-    t.ok("directories: 1 and 8 threads", contents[0] == contents[1] and len(contents[0]) == 3, [len(c) for c in contents])
+    t.ok(
+        "directories: 1 and 8 threads", contents[0] == contents[1] and len(contents[0]) == 3, [len(c) for c in contents]
+    )
 
     whole = tables.read(scanned(t, flt, logs))["row"].to_pylist()
     t.ok("rows are in input order", whole == sorted(whole))
@@ -114,7 +132,11 @@ def scans(t, files):
             part = t.path("part.parquet")
             t.run("scan", "--filter", flt, "--shard", f"{i}/{of}", "-o", part, *logs)
             rows.append(tables.read(part)["row"].to_pylist())
-        t.ok(f"{of} shards are the whole, each row once", sorted(itertools.chain(*rows)) == whole, f"{sum(map(len, rows))} rows, want {len(whole)}")
+        t.ok(
+            f"{of} shards are the whole, each row once",
+            sorted(itertools.chain(*rows)) == whole,
+            f"{sum(map(len, rows))} rows, want {len(whole)}",
+        )
 
 
 def scanned(t, flt, logs):

@@ -42,19 +42,30 @@ def write_logs(db):
     """One partition a period, each in another writer's manner."""
     LOGS.mkdir(exist_ok=True)
     pq.write_table(
-        months(db, 1, 3), LOGS / "2001-q1.parquet", compression="snappy", row_group_size=8_000,
-        data_page_size=16 << 10, write_page_index=True, write_page_checksum=True,
+        months(db, 1, 3),
+        LOGS / "2001-q1.parquet",
+        compression="snappy",
+        row_group_size=8_000,
+        data_page_size=16 << 10,
+        write_page_index=True,
+        write_page_checksum=True,
     )
     db.execute(
         f"copy (select * from logs where month(date) = 4) to '{LOGS / '2001-04.parquet'}'"
         " (format parquet, compression zstd, row_group_size 4096)"
     )
     pq.write_table(
-        months(db, 5, 5), LOGS / "2001-05.parquet", compression="gzip", use_dictionary=False,
-        data_page_version="2.0", store_schema=False,
+        months(db, 5, 5),
+        LOGS / "2001-05.parquet",
+        compression="gzip",
+        use_dictionary=False,
+        data_page_version="2.0",
+        store_schema=False,
     )
     june = months(db, 6, 12)
-    with pa.ipc.new_file(LOGS / "2001-06.arrow", june.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as out:
+    with pa.ipc.new_file(
+        LOGS / "2001-06.arrow", june.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")
+    ) as out:
         out.write_table(june, max_chunksize=4096)
 
 
