@@ -112,6 +112,18 @@ def writer(t, options):
     same(t, "arrow", tables.read(arrow), want)
 
 
+def duckdb_writer(t):
+    """A log and IDs that DuckDB wrote."""
+    logs, ids, flt, out = t.path("duck.parquet"), t.path("ids.parquet"), t.path("duck.filter"), t.path("out.parquet")
+    query = "select * exclude (coded, nothing), uuid() as id, k::hugeint::decimal(38, 0) as huge from rich"
+    tables.sql(f"copy ({query}) to '{logs}' (format parquet, compression zstd, row_group_size 2048)", rich=rich())
+    tables.sql(f"copy (select unnest({WANTED})::uinteger as k) to '{ids}' (format parquet)")
+    t.run("build", "--key", "k", "--kind", "exact", "-o", flt, ids)
+    t.run("scan", "--filter", flt, "-o", out, logs)
+    same(t, "parquet", tables.read(out), wanted(tables.read(logs)))
+    duckdb_same(t, "parquet", out, logs)
+
+
 def stream(t):
     """-o -: an Arrow stream on standard output, JSON on standard error."""
     logs, flt = tables.write(rich(), t.path("rich.parquet")), id_filter(t)
@@ -209,6 +221,7 @@ def empty(t):
 def run(t, _repository):
     for name, options in WRITERS.items():
         t.group(f"formats {name}", writer, options)
+    t.group("formats duckdb", duckdb_writer)
     t.group("formats stream", stream)
     t.group("formats arrow log", arrow_log)
     t.group("formats directory", directory)
