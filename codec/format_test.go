@@ -1,0 +1,78 @@
+package codec
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/zeebo/xxh3"
+)
+
+// Every number in FORMAT.md that can be checked is.
+func TestFormatNumbers(t *testing.T) {
+	b, err := os.ReadFile("FORMAT.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(b)
+	for _, want := range []string{
+		fmt.Sprintf("of no bytes `%016x`", xxh3.Hash(nil)),
+		fmt.Sprintf("bytes `00 … 07` `%016x`", xxh3.Hash([]byte{0, 1, 2, 3, 4, 5, 6, 7})),
+		strings.ToUpper(fmt.Sprintf("`% x`", magic)),
+		fmt.Sprintf("Fewer than %d bytes", prologueBytes+sectionBytes+trailerBytes),
+		fmt.Sprintf("starts at a multiple of %d", pageBytes),
+		fmt.Sprintf("at most 2^%d |", log2(maxHeader)),
+		fmt.Sprintf("chunk: 2^%d", log2(chunkBytes)),
+		fmt.Sprintf("1 to 2^%d", log2(MaxShards)),
+		fmt.Sprintf("1 to %d. A register", MaxRegister),
+		fmt.Sprintf("2^%d bytes: a HyperLogLog", log2(RegisterCount)),
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("FORMAT.md lacks %q", want)
+		}
+	}
+	for _, s := range sections() {
+		row := fmt.Sprintf("| %d | %s | %s |", s.id, s.name, map[bool]string{true: "yes", false: "no"}[s.critical])
+		if !strings.Contains(text, row) {
+			t.Errorf("FORMAT.md lacks %q", row)
+		}
+	}
+}
+
+func log2(n int) (k int) {
+	for ; n > 1; n /= 2 {
+		k++
+	}
+	return k
+}
+
+// A reader written from FORMAT.md's Bloom section alone finds the keys.
+func TestFormatBloom(t *testing.T) {
+	salts := [8]uint32{0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31}
+	values := keysFrom(1, 300)
+	const n = 45
+	file := encode(t, bloomFilter(t, n, values), Options{Uncompressed: true})
+	h, err := DecodeHeader(bytes.NewReader(file), int64(len(file)), "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bits := make([]byte, n*32)
+	for _, v := range values {
+		key, _ := hex.DecodeString(fmt.Sprintf("%016x", v))
+		for i := range 4 { // little-endian
+			key[i], key[7-i] = key[7-i], key[i]
+		}
+		x := xxh3.HashSeed(key, 7)
+		b := (x >> 32) * n >> 32
+		for j, s := range salts {
+			bit := int(uint32(x) * s >> 27)
+			bits[int(b)*32+j*4+bit/8] |= 1 << (bit % 8)
+		}
+	}
+	if !bytes.Equal(bits, file[h.PayloadOffset:][:len(bits)]) {
+		t.Error("the bits are not those that FORMAT.md gives")
+	}
+}
