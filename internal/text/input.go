@@ -1,0 +1,261 @@
+package text
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// maxWindow is the largest zstd window that is decoded, as `zstd --long` makes.
+const maxWindow = 128 << 20
+
+// rows is what the formats do differently: a sequence of rows.
+type rows interface {
+	// columns are the names; they do not change.
+	columns() []string
+	// next goes to the next row; io.EOF after the last.
+	next() error
+	// value is the text of column c, whose name is name; false for NULL. It is
+	// valid until next.
+	value(c int, name string) (string, bool)
+	// line is where column c of the row stands, from 1.
+	line(c int) int
+}
+
+// pass is one reading of the input.
+type pass struct {
+	at   fault.At
+	src  *source
+	zstd *zstd.Decoder
+	rows rows
+}
+
+// source notes the storage's own error, to tell it from what decoders find.
+type source struct {
+	io.ReadCloser
+	err error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		s.err = err
+	}
+	return n, err
+}
+
+func (p *pass) close() error {
+	if p.zstd != nil {
+		p.zstd.Close()
+	}
+	return p.src.Close()
+}
+
+// wrap gives an error its place and kind: what the storage says stays as it
+// is, all else means broken bytes.
+func (p *pass) wrap(err error) error {
+	var known *fault.Error
+	switch {
+	case p.src.err != nil:
+		return fmt.Errorf("%s: %w", p.at, p.src.err)
+	case errors.As(err, &known):
+		return err
+	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
+		return fault.Unsupported(p.at, "zstd with a window of more than %d MiB", maxWindow>>20)
+	}
+	e := fault.Corrupt(p.at, "compressed text")
+	e.Err = err
+	return e
+}
+
+// pass opens the input and reads its header.
+func (in *input) pass() (*pass, error) {
+	rc, err := in.open()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", in.at, err)
+	}
+	p := &pass{at: in.at, src: &source{ReadCloser: rc}}
+	if err := p.begin(in); err != nil {
+		p.close()
+		return nil, p.wrap(err)
+	}
+	return p, nil
+}
+
+func (p *pass) begin(in *input) error {
+	r, err := p.plain()
+	if err != nil {
+		return err
+	}
+	lim := &limited{r: r, max: in.opts.MaxLineBytes, at: in.at}
+	br := bufio.NewReaderSize(lim, readSize)
+	lim.reset(0)
+	if mark, err := br.Peek(3); string(mark) == "\xEF\xBB\xBF" {
+		br.Discard(3)
+	} else if len(mark) >= 2 && (string(mark[:2]) == "\xFF\xFE" || string(mark[:2]) == "\xFE\xFF") {
+		return fault.Unsupported(in.at, "text in UTF-16").WithHint("write it as UTF-8")
+	} else if err != nil && err != io.EOF {
+		return err
+	}
+	switch in.opts.Format {
+	case CSV:
+		p.rows, err = newCSV(in.at, br, lim)
+	case TSV:
+		p.rows, err = newTSV(newLines(in.at, br, in.opts.MaxLineBytes, lim))
+	case Lines:
+		p.rows = &idLines{lines: newLines(in.at, br, in.opts.MaxLineBytes, lim)}
+	case NDJSON:
+		p.rows, err = newNDJSON(newLines(in.at, br, in.opts.MaxLineBytes, lim))
+	default:
+		return fmt.Errorf("%s: text format %d", in.at, in.opts.Format)
+	}
+	return err
+}
+
+// cutCompression takes the suffix of a compression off a name in lower case.
+func cutCompression(name string) (rest, kind string) {
+	for suffix, kind := range map[string]string{".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"} {
+		if rest, ok := strings.CutSuffix(name, suffix); ok {
+			return rest, kind
+		}
+	}
+	return name, ""
+}
+
+// plain is the input without its compression.
+func (p *pass) plain() (io.Reader, error) {
+	br := bufio.NewReaderSize(p.src, readSize)
+	head, err := br.Peek(4)
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	_, promised := cutCompression(strings.ToLower(p.at.File))
+	switch kind := compressionOf(head); {
+	case kind == "gzip":
+		return gzip.NewReader(br)
+	case kind == "zstd":
+		p.zstd, err = zstd.NewReader(br, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(maxWindow))
+		return p.zstd, err
+	case promised != "":
+		return nil, fault.Corrupt(p.at, "not %s, as its name says", promised)
+	}
+	return br, nil
+}
+
+// compressionOf looks at the first bytes of the input.
+func compressionOf(head []byte) string {
+	switch {
+	case bytes.HasPrefix(head, []byte{0x1F, 0x8B}):
+		return "gzip"
+	case bytes.HasPrefix(head, []byte{0x28, 0xB5, 0x2F, 0xFD}):
+		return "zstd"
+	case len(head) == 4 && head[0]&0xF0 == 0x50 && bytes.Equal(head[1:], []byte{0x2A, 0x4D, 0x18}): // a skippable frame
+		return "zstd"
+	}
+	return ""
+}
+
+// readSize is the size of read buffers in bytes.
+const readSize = 64 << 10
+
+// limited stops a reader that has taken too much since the last reset: a row
+// of CSV is collected in memory until it ends.
+type limited struct {
+	r    io.Reader
+	at   fault.At
+	max  int
+	left int
+	line int
+}
+
+// reset is called before the row that begins at line.
+func (l *limited) reset(line int) { l.left, l.line = l.max+readSize, line }
+
+func (l *limited) Read(p []byte) (int, error) {
+	if l.left <= 0 {
+		at := l.at
+		at.Line = l.line
+		return 0, tooLong(at, l.max)
+	}
+	n, err := l.r.Read(p[:min(len(p), l.left)])
+	l.left -= n
+	return n, err
+}
+
+func tooLong(at fault.At, max int) error {
+	return fault.Unsupported(at, "a line of more than %d bytes", max).WithHint("is this the right format?")
+}
+
+// Fingerprint is a digest of the input's size and of its first and last
+// 64 KiB, as they are stored; nil when the input can be read only once, or
+// cannot be read. An input that cannot seek is read through, once.
+func (t *Table) Fingerprint() []byte {
+	if t.opts.Once {
+		return nil
+	}
+	t.digestOnce.Do(func() { t.digest = t.fingerprint() })
+	return t.digest
+}
+
+func (in *input) fingerprint() []byte {
+	const part = 64 << 10
+	rc, err := in.open()
+	if err != nil {
+		return nil
+	}
+	defer rc.Close()
+	head := make([]byte, part)
+	n, err := io.ReadFull(rc, head)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return nil
+	}
+	head = head[:n]
+	tail, size := head, int64(n)
+	if n == part {
+		if tail, size, err = tailOf(rc, head, part); err != nil {
+			return nil
+		}
+	}
+	h := sha256.New()
+	binary.Write(h, binary.LittleEndian, size)
+	h.Write(head)
+	h.Write(tail)
+	return h.Sum(nil)
+}
+
+// tailOf returns the last part bytes of r, of which head has been read, and
+// the whole size.
+func tailOf(r io.Reader, head []byte, part int) (tail []byte, size int64, err error) {
+	if s, ok := r.(io.Seeker); ok {
+		if size, err = s.Seek(-int64(part), io.SeekEnd); err != nil {
+			return nil, 0, err
+		}
+		tail = make([]byte, part)
+		_, err = io.ReadFull(r, tail)
+		return tail, size + int64(part), err
+	}
+	size = int64(len(head))
+	prev, cur := bytes.Clone(head), make([]byte, part)
+	for {
+		n, err := io.ReadFull(r, cur)
+		size += int64(n)
+		if err == nil {
+			prev, cur = cur, prev
+			continue
+		}
+		if err != io.EOF && err != io.ErrUnexpectedEOF {
+			return nil, 0, err
+		}
+		return append(bytes.Clone(prev[n:]), cur[:n]...), size, nil
+	}
+}

@@ -1,0 +1,198 @@
+package text
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+)
+
+// parseOne parses s as dt; false when it is refused.
+func parseOne(t *testing.T, dt arrow.DataType, s string) (arrow.Array, bool) {
+	t.Helper()
+	p, ok := parserOf(dt)
+	if !ok {
+		t.Fatalf("no parser for %s", dt)
+	}
+	b := array.NewBuilder(memory.DefaultAllocator, dt)
+	ok = p(b, s)
+	if arr := b.NewArray(); ok != (arr.Len() == 1) {
+		t.Errorf("%s: parsed %v, %d values", dt, ok, arr.Len())
+		return nil, false
+	} else if ok {
+		return arr, true
+	}
+	return nil, false
+}
+
+func TestParse(t *testing.T) {
+	prim, fixed := arrow.PrimitiveTypes, arrow.FixedWidthTypes
+	dec := &arrow.Decimal128Type{Precision: 5, Scale: 2}
+	decNeg := &arrow.Decimal128Type{Precision: 3, Scale: -2}
+	dec256 := &arrow.Decimal256Type{Precision: 76, Scale: 0}
+	local := func(u arrow.TimeUnit) arrow.DataType { return &arrow.TimestampType{Unit: u} }
+	zoned := func(u arrow.TimeUnit) arrow.DataType { return &arrow.TimestampType{Unit: u, TimeZone: "Asia/Tokyo"} }
+	for _, c := range []struct {
+		dt   arrow.DataType
+		good map[string]any
+		bad  []string
+	}{
+		{prim.Int8, map[string]any{"127": int8(127), "-128": int8(-128), "+5": int8(5), "007": int8(7), "-0": int8(0)},
+			[]string{"128", "-129", "", "+", "1.0", "1e1", "0x1", " 1", "1 ", "1_0", "--1", "٣"}},
+		{prim.Int16, map[string]any{"-32768": int16(math.MinInt16)}, []string{"32768"}},
+		{prim.Int32, map[string]any{"2147483647": int32(math.MaxInt32)}, []string{"2147483648"}},
+		{prim.Int64, map[string]any{"-9223372036854775808": int64(math.MinInt64), "9007199254740993": int64(9007199254740993)}, []string{"9223372036854775808"}},
+		{prim.Uint8, map[string]any{"255": uint8(255), "+1": uint8(1), "-0": uint8(0)}, []string{"256", "-1", "+-1", "-+1", "++1"}},
+		{prim.Uint16, map[string]any{"65535": uint16(65535)}, []string{"65536"}},
+		{prim.Uint32, map[string]any{"4294967295": uint32(math.MaxUint32)}, []string{"4294967296"}},
+		{prim.Uint64, map[string]any{"18446744073709551615": uint64(math.MaxUint64)}, []string{"18446744073709551616", "-1"}},
+		{prim.Float32, map[string]any{"1.5": float32(1.5), "-inf": float32(math.Inf(-1)), "16777217": float32(16777216)}, []string{"1e39", "x", "0x1p4", "1_0", ""}},
+		{prim.Float64, map[string]any{"1e-3": 0.001, ".5": 0.5, "-0": math.Copysign(0, -1)}, []string{"1e400", "0x1", "1,5", "nanny"}},
+		{fixed.Boolean, map[string]any{"true": true, "FALSE": false, "True": true}, []string{"1", "t", "yes", ""}},
+		{prim.Date32, map[string]any{"1970-01-01": arrow.Date32(0), "1969-12-31": arrow.Date32(-1), "2024-02-29": arrow.Date32(19782), "0001-01-01": arrow.Date32(-719162)},
+			[]string{"2023-02-29", "2024-1-1", "20240101", "2024-01-01T00:00:00", ""}},
+		{local(arrow.Second), map[string]any{"1970-01-01T00:00:01": arrow.Timestamp(1), "1969-12-31 23:59:59": arrow.Timestamp(-1), "1970-01-01T00:00:00.000": arrow.Timestamp(0)},
+			[]string{"1970-01-01T00:00:01Z", "1970-01-01T00:00:01.5", "1970-01-01", "1970-01-01T1:00:00", "1970-01-01T00:00:00+00:00"}},
+		{local(arrow.Millisecond), map[string]any{"1969-12-31T23:59:59.999": arrow.Timestamp(-1)}, []string{"1970-01-01T00:00:00.0001"}},
+		{zoned(arrow.Microsecond), map[string]any{"1970-01-01T00:00:00.000001Z": arrow.Timestamp(1), "1970-01-01T09:00:00+09:00": arrow.Timestamp(0), "9999-12-31T23:59:59Z": arrow.Timestamp(253402300799000000)},
+			[]string{"1970-01-01T00:00:00", "1970-01-01T00:00:00,5Z", "1970-01-01T24:00:00Z"}},
+		{zoned(arrow.Nanosecond), map[string]any{"1970-01-01T00:00:00.123456789Z": arrow.Timestamp(123456789), "1970-01-01T00:00:00.12345678900Z": arrow.Timestamp(123456789), "2262-04-11T23:47:15Z": arrow.Timestamp(9223372035000000000)},
+			[]string{"2263-01-01T00:00:00Z", "1677-01-01T00:00:00Z", "1970-01-01T00:00:00.1234567891Z", "1970-01-01T0:00:00.1234567891Z"}},
+		{dec, map[string]any{"1.5": "150", "-1.50": "-150", "999.99": "99999", "1e2": "10000", "0.0000": "0", "-0": "0", ".01": "1", "5.": "500", "0.12e1": "120", "00012.300": "1230", "0e99999": "0"},
+			[]string{"1.234", "1000", "", ".", "-", "e1", "1e", "1e99", "1.2.3", "1 ", "٣", "1e9999999999", "inf", "1-2"}},
+		{decNeg, map[string]any{"100": "1", "99900": "999", "1e2": "1"}, []string{"150", "100000", "1"}},
+		{dec256, map[string]any{strings.Repeat("9", 76): strings.Repeat("9", 76)}, []string{strings.Repeat("9", 77), "0.1"}},
+		{&arrow.FixedSizeBinaryType{ByteWidth: 2}, map[string]any{"0aFF": "\x0a\xff"}, []string{"0a", "0aff00", "0g00", ""}},
+		{&arrow.FixedSizeBinaryType{ByteWidth: 16}, map[string]any{
+			"00112233-4455-6677-8899-aabbccddeeff": "\x00\x11\x22\x33\x44\x55\x66\x77\x88\x99\xaa\xbb\xcc\xdd\xee\xff",
+			"00112233445566778899AABBCCDDEEFF":     "\x00\x11\x22\x33\x44\x55\x66\x77\x88\x99\xaa\xbb\xcc\xdd\xee\xff"},
+			[]string{"{00112233-4455-6677-8899-aabbccddeeff}", "001122334-455-6677-8899-aabbccddeeff", "0011223344556677-8899-aabbccddeeff"}},
+		{arrow.BinaryTypes.Binary, map[string]any{"": "", "\xff": "\xff"}, nil},
+		{arrow.BinaryTypes.LargeBinary, map[string]any{"x": "x"}, nil},
+		{arrow.BinaryTypes.LargeString, map[string]any{" x ": " x "}, nil},
+	} {
+		for s, want := range c.good {
+			arr, ok := parseOne(t, c.dt, s)
+			if !ok {
+				t.Errorf("%s: %q is refused", c.dt, s)
+			} else if got := valueOf(arr); fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("%s: %q is %v, want %v", c.dt, s, got, want)
+			}
+		}
+		for _, s := range c.bad {
+			if arr, ok := parseOne(t, c.dt, s); ok {
+				t.Errorf("%s: %q is %v, want it refused", c.dt, s, arr)
+			}
+		}
+	}
+	if arr, ok := parseOne(t, prim.Float64, "NaN"); !ok || !math.IsNaN(arr.(*array.Float64).Value(0)) {
+		t.Error("NaN")
+	}
+	for _, dt := range []arrow.DataType{arrow.Null, fixed.Float16, fixed.Time32s, fixed.Date64, arrow.StructOf(), arrow.BinaryTypes.StringView, fixed.Duration_s} {
+		if _, ok := parserOf(dt); ok {
+			t.Errorf("a parser for %s", dt)
+		}
+	}
+}
+
+// valueOf is the only value of arr.
+func valueOf(arr arrow.Array) any {
+	switch a := arr.(type) {
+	case *array.Timestamp:
+		return a.Value(0)
+	case *array.Date32:
+		return a.Value(0)
+	case *array.Decimal128:
+		return a.Value(0).BigInt()
+	case *array.Decimal256:
+		return a.Value(0).BigInt()
+	case *array.FixedSizeBinary:
+		return string(a.Value(0))
+	case *array.Binary:
+		return string(a.Value(0))
+	case *array.LargeBinary:
+		return string(a.Value(0))
+	case *array.LargeString:
+		return a.Value(0)
+	}
+	return arr.GetOneForMarshal(0)
+}
+
+// FuzzCSV compares with encoding/csv: the same rows, or an error.
+func FuzzCSV(f *testing.F) {
+	for _, s := range []string{"a,b\n1,2\n", "a\n\"x\ny\"\n\n", "\xEF\xBB\xBFa\r\n1\r\n", "a,a\n", "a\n\"", "a,b\n1\n", gz("a\n1\n"), zst("a\n1\n")} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		rows, err := read(t, "a.csv", s, Options{MaxLineBytes: 1 << 16})
+		if compressionOf([]byte(s[:min(4, len(s))])) != "" || err != nil {
+			return
+		}
+		r := csv.NewReader(strings.NewReader(strings.TrimPrefix(s, "\xEF\xBB\xBF")))
+		want, err := r.ReadAll()
+		if err != nil {
+			t.Fatalf("read %v where encoding/csv says %v", rows, err)
+		}
+		for _, row := range want {
+			for i := range row {
+				if row[i] == "" {
+					row[i] = "∅"
+				}
+			}
+		}
+		if fmt.Sprint(rows) != fmt.Sprint(want[1:]) {
+			t.Fatalf("%q, want %q", rows, want[1:])
+		}
+	})
+}
+
+// FuzzNDJSON compares strings and numbers with encoding/json.
+func FuzzNDJSON(f *testing.F) {
+	for _, s := range []string{`{"a":1}`, `{"a":"\u0041\ud83d\ude00","b":[{},"]"]}`, "{}\n{\"x\":null}", `{"a":"\ud800"}`, `{"a":1,"a":2}`, ` { "a" : { "b" : "}" } , "c" : -1.5e3 } `} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		tab, err := Open(given(t, s), "a.jsonl", Options{})
+		if err != nil || len(s) > 1<<16 {
+			return
+		}
+		rows, err := all(tab, nil)
+		if err != nil || compressionOf([]byte(s[:min(4, len(s))])) != "" {
+			return
+		}
+		dec := json.NewDecoder(strings.NewReader(strings.TrimPrefix(s, "\xEF\xBB\xBF")))
+		dec.UseNumber()
+		for i := 0; ; i++ {
+			var want map[string]any
+			if err := dec.Decode(&want); err == io.EOF && i == len(rows) {
+				return
+			} else if err != nil || i >= len(rows) {
+				t.Fatalf("%d rows; encoding/json at row %d: %v", len(rows), i, err)
+			}
+			for c, field := range tab.Schema().Fields() {
+				got := rows[i][c]
+				switch v := want[field.Name].(type) {
+				case nil:
+					if got != "∅" {
+						t.Fatalf("row %d, %q: %q, want NULL", i, field.Name, got)
+					}
+				case string, json.Number, bool:
+					if got != fmt.Sprint(v) {
+						t.Fatalf("row %d, %q: %q, want %q", i, field.Name, got, v)
+					}
+				default:
+					if !json.Valid([]byte(got)) {
+						t.Fatalf("row %d, %q: %q is not JSON", i, field.Name, got)
+					}
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,376 @@
+// Package text reads ID sets that are written as text: CSV, TSV, NDJSON, or one
+// ID a line; plain, gzip or zstd; from a file or from standard input.
+//
+// The rules, which guess nothing from content:
+//
+//   - The format is given, or is that of the name's suffix: .csv, .tsv, .txt
+//     and .ids (lines), .ndjson and .jsonl; .gz, .zst and .zstd come last and
+//     are looked past. Compression is seen by its first bytes; a name that
+//     promises compression which is not there is an error.
+//   - A UTF-8 byte order mark is skipped; UTF-16 is refused. Lines end with LF
+//     or CR LF. Wholly empty lines are skipped. A line (in CSV a row, in quotes
+//     it may be many lines) has at most Options.MaxLineBytes.
+//   - CSV and TSV begin with a row of names, none empty, none twice. A row with
+//     another number of fields is an error. An empty field is NULL. CSV has the
+//     quotes of RFC 4180, and a quoted empty field is NULL like any other; CR LF
+//     inside quotes becomes LF. TSV has no quotes.
+//   - Lines have one column, "id". A line is an ID as it stands, spaces too.
+//   - NDJSON has one object a line. Columns are the keys of the first 1,000
+//     objects in order of appearance, then those that have been given a type
+//     and did not appear. Other keys that appear later are ignored. Strings are
+//     taken as they are (an empty one is not NULL), numbers by their literal
+//     text, so that no digit is lost, booleans as true and false, objects and
+//     arrays as their compact JSON text. null and a missing key are NULL. A key
+//     that stands twice in an object, invalid UTF-8, and half a surrogate pair
+//     are errors.
+//   - Columns are strings, unless a type is given for them; see [Options].Types.
+//     A string is its bytes; except in NDJSON nobody checks that they are UTF-8.
+//
+// A value that does not parse is an error with file, line, column and type,
+// without the value.
+package text
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+)
+
+// Format of the text.
+type Format int
+
+// Formats; Auto is decided by the name.
+const (
+	Auto Format = iota
+	CSV
+	TSV
+	Lines
+	NDJSON
+)
+
+// Sizes of batches, and the default for one line.
+const (
+	batchRows  = 64 << 10
+	batchBytes = 16 << 20
+	maxLine    = 16 << 20
+)
+
+// Options say how text is read. The zero value works, but for Size.
+type Options struct {
+	Format Format
+	// Size of the input in bytes, compressed as it is; -1 when not known.
+	Size int64
+	// Once: the input cannot be opened again, as standard input. The table can
+	// be read once, and has no fingerprint.
+	Once bool
+	// Types of columns by name; all others are strings. A dictionary type
+	// stands for the type of its values. Names that are no column are ignored.
+	//
+	//	integers            optional sign, digits; leading zeros are allowed
+	//	floating point      decimal, also inf and nan; nearest value, no overflow
+	//	boolean             true and false, in any case
+	//	date32              YYYY-MM-DD
+	//	timestamp           RFC 3339, T or a space before the time: with an offset
+	//	                    or Z for a type with a zone, without for one without
+	//	decimal128/256      decimal, exponents too; nothing is rounded
+	//	fixed-size binary   hexadecimal; for 16 bytes also a UUID with dashes
+	//	string, binary      the bytes, also of the large kinds
+	Types map[string]arrow.DataType
+	// Mem is where arrays come from; nil means the Go heap.
+	Mem memory.Allocator
+	// MaxLineBytes, 0 for 16 MiB.
+	MaxLineBytes int
+}
+
+// Table is a text input that can be read. Its methods may be called
+// concurrently; each Read is a pass of its own.
+type Table struct {
+	*input
+	types  map[string]arrow.DataType
+	schema *arrow.Schema
+	parse  []parser // one for each column
+	err    error    // a type that text is not parsed to
+}
+
+// input is what tables with different types share.
+type input struct {
+	at      fault.At
+	open    func() (io.ReadCloser, error)
+	opts    Options
+	columns []string // as found; NDJSON may have more, by their types
+
+	mu    sync.Mutex
+	first *pass // Once: the pass that has read the header, until it is used
+
+	digestOnce sync.Once
+	digest     []byte
+}
+
+// FormatOf is the format that a file's name stands for; false when it stands
+// for none.
+func FormatOf(name string) (Format, bool) {
+	name, _ = cutCompression(strings.ToLower(name))
+	for suffix, f := range map[string]Format{".csv": CSV, ".tsv": TSV, ".txt": Lines, ".ids": Lines, ".ndjson": NDJSON, ".jsonl": NDJSON} {
+		if strings.HasSuffix(name, suffix) {
+			return f, true
+		}
+	}
+	return Auto, false
+}
+
+// Open opens an input; open is called for the header and again for each Read,
+// unless opts.Once is set. name is for error messages, and for the format when
+// opts has none.
+func Open(open func() (io.ReadCloser, error), name string, opts Options) (*Table, error) {
+	at := fault.At{File: name}
+	if opts.Format == Auto {
+		f, ok := FormatOf(name)
+		if !ok {
+			return nil, fault.Unsupported(at, "a name that does not say how the text is written").
+				WithHint("use one of .csv, .tsv, .txt, .ids, .ndjson, .jsonl, also with .gz or .zst behind")
+		}
+		opts.Format = f
+	}
+	if opts.Mem == nil {
+		opts.Mem = memory.NewGoAllocator()
+	}
+	if opts.MaxLineBytes <= 0 {
+		opts.MaxLineBytes = maxLine
+	}
+	in := &input{at: at, open: open, opts: opts}
+	p, err := in.pass()
+	if err != nil {
+		return nil, err
+	}
+	in.columns = p.rows.columns()
+	if opts.Once {
+		in.first = p
+	} else if err := p.close(); err != nil {
+		return nil, fmt.Errorf("%s: %w", at, err)
+	}
+	t := in.table(opts.Types)
+	if t.err != nil {
+		in.Close()
+		return nil, t.err
+	}
+	return t, nil
+}
+
+// table is the input with types for some columns.
+func (in *input) table(types map[string]arrow.DataType) *Table {
+	t := &Table{input: in, types: maps.Clone(types)}
+	names := slices.Clone(in.columns)
+	if in.opts.Format == NDJSON {
+		for _, name := range slices.Sorted(maps.Keys(types)) {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	fields := make([]arrow.Field, len(names))
+	for i, name := range names {
+		var dt arrow.DataType = arrow.BinaryTypes.String
+		if given, ok := types[name]; ok {
+			dt = given
+		}
+		if d, ok := dt.(*arrow.DictionaryType); ok {
+			dt = d.ValueType
+		}
+		p, ok := parserOf(dt)
+		if !ok && t.err == nil {
+			at := in.at
+			at.Column = name
+			t.err = fault.Unsupported(at, "text as %s", dt)
+		}
+		fields[i] = arrow.Field{Name: name, Type: dt, Nullable: true}
+		t.parse = append(t.parse, p)
+	}
+	t.schema = arrow.NewSchema(fields, nil)
+	return t
+}
+
+// WithTypes is the same input with these types instead of those that it was
+// opened with. Both tables share the one pass of an input that can be read
+// once; closing one closes both. A type that text is not parsed to is reported
+// by Read.
+func (t *Table) WithTypes(types map[string]arrow.DataType) *Table { return t.input.table(types) }
+
+// Schema is the table's schema. All columns may be NULL.
+func (t *Table) Schema() *arrow.Schema { return t.schema }
+
+// NumGroups is 1: text is read from its beginning.
+func (t *Table) NumGroups() int { return 1 }
+
+// GroupRows is -1: nobody knows before it is read.
+func (t *Table) GroupRows(int) int64 { return -1 }
+
+// GroupBytes is the size of the input, -1 when it is not known.
+func (t *Table) GroupBytes(int) int64 { return t.opts.Size }
+
+// Close ends the use of the input.
+func (in *input) Close() error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.first == nil {
+		return nil
+	}
+	err := in.first.close()
+	in.first = nil
+	return err
+}
+
+// begin is the pass for a Read.
+func (in *input) begin() (*pass, error) {
+	if in.opts.Once {
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		p := in.first
+		in.first = nil
+		if p == nil {
+			return nil, fmt.Errorf("%s: an input that cannot be opened again was read a second time", in.at)
+		}
+		return p, nil
+	}
+	p, err := in.pass()
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Equal(p.rows.columns(), in.columns) {
+		p.close()
+		return nil, fault.Mismatch(in.at, "the columns have changed since the input was opened", "", "")
+	}
+	return p, nil
+}
+
+// Read returns the rows in batches of 65,536 or about 16 MiB. group is 0.
+// columns are indexes into the schema, in the wanted order; nil means all, and
+// an empty list gives records without columns that still know their number of
+// rows. A record is released when yield returns: whoever keeps it, or a column
+// of it, retains it. The sequence ends after its first error; errors about the
+// input are of package fault. ctx is looked at every few thousand rows.
+func (t *Table) Read(ctx context.Context, group int, columns []int) iter.Seq2[arrow.Record, error] {
+	return func(yield func(arrow.Record, error) bool) {
+		b, err := t.batcher(group, columns)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer b.rb.Release()
+		p, err := t.begin()
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer p.close()
+		for {
+			rec, err := b.next(ctx, p)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if rec == nil || !yieldOne(rec, yield) {
+				return
+			}
+		}
+	}
+}
+
+// yieldOne hands rec out and releases it, also when yield panics.
+func yieldOne(rec arrow.Record, yield func(arrow.Record, error) bool) bool {
+	defer rec.Release()
+	return yield(rec, nil)
+}
+
+// batcher builds records of the wanted columns.
+type batcher struct {
+	t       *Table
+	columns []int
+	rb      *array.RecordBuilder
+	schema  *arrow.Schema
+}
+
+func (t *Table) batcher(group int, columns []int) (*batcher, error) {
+	if t.err != nil {
+		return nil, t.err
+	}
+	if group != 0 {
+		return nil, fmt.Errorf("%s: group %d of 1", t.at, group)
+	}
+	if columns == nil {
+		columns = make([]int, t.schema.NumFields())
+		for i := range columns {
+			columns[i] = i
+		}
+	}
+	fields := make([]arrow.Field, len(columns))
+	for i, c := range columns {
+		if c < 0 || c >= t.schema.NumFields() {
+			return nil, fmt.Errorf("%s: column %d of %d", t.at, c, t.schema.NumFields())
+		}
+		fields[i] = t.schema.Field(c)
+	}
+	s := arrow.NewSchema(fields, nil)
+	return &batcher{t, columns, array.NewRecordBuilder(t.opts.Mem, s), s}, nil
+}
+
+// next reads one batch; nil at the end. The caller releases it.
+func (b *batcher) next(ctx context.Context, p *pass) (arrow.Record, error) {
+	rows, size := 0, 0
+	for ; rows < batchRows && size < batchBytes; rows++ {
+		if rows%4096 == 0 {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+		}
+		err := p.rows.next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, p.wrap(err)
+		}
+		n, err := b.add(p.rows)
+		if err != nil {
+			return nil, err
+		}
+		size += n
+	}
+	if rows == 0 {
+		return nil, nil
+	}
+	cols := make([]arrow.Array, len(b.columns))
+	for i, f := range b.rb.Fields() {
+		cols[i] = f.NewArray()
+		defer cols[i].Release()
+	}
+	return array.NewRecord(b.schema, cols, int64(rows)), nil
+}
+
+// add appends the current row and returns its bytes.
+func (b *batcher) add(r rows) (size int, err error) {
+	for i, c := range b.columns {
+		v, ok := r.value(c, b.schema.Field(i).Name)
+		f := b.rb.Field(i)
+		if !ok {
+			f.AppendNull()
+			continue
+		}
+		size += len(v)
+		if !b.t.parse[c](f, v) {
+			at := b.t.at
+			at.Column, at.Line = b.schema.Field(i).Name, r.line(c)
+			return 0, &fault.Error{Kind: fault.ErrMismatch, At: at, What: "a value that does not parse", Want: b.schema.Field(i).Type.String()}
+		}
+	}
+	return size, nil
+}
