@@ -73,6 +73,11 @@ func (s *Set) Len() uint64 {
 	return s.negative.GetCardinality() + s.natural.GetCardinality()
 }
 
+// Bytes returns what the set takes in memory, about.
+func (s *Set) Bytes() uint64 {
+	return s.negative.GetSizeInBytes() + s.natural.GetSizeInBytes()
+}
+
 // Clone returns a copy that shares nothing with s.
 func (s *Set) Clone() *Set {
 	return &Set{negative: s.negative.Clone(), natural: s.natural.Clone()}
@@ -93,6 +98,9 @@ func (s *Set) Intersect(t *Set) {
 // containerCost is what a container of 2^16 neighbouring values takes in
 // memory when it holds few of them: the bitmap, array and slice headers.
 const containerCost = 192
+
+// MaxCostPerKey is the most that one key can add to the Cost of a set.
+const MaxCostPerKey = containerCost
 
 // Cost returns a measure in bytes of how sparse the set is. It never falls
 // when members are added: of two sets, the union costs at least as much as

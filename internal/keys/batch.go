@@ -80,3 +80,13 @@ func appendInt(dst []byte, v uint64, negative bool) []byte {
 	}
 	return append(dst, 0)
 }
+
+// HashAt returns the hash of the key at position i of Rows, as Hash does.
+func (b *Batch) HashAt(h bloom.Hash, i int) uint64 {
+	if b.isInt {
+		var out [1]uint64
+		h.Sum64(out[:], b.ints[i:i+1])
+		return out[0]
+	}
+	return h.Sum(b.bytes(i))
+}

@@ -221,3 +221,12 @@ func (e *NotFoundError) Error() string {
 	}
 	return s
 }
+
+// PathsString renders paths as ParsePaths reads them.
+func PathsString(paths []Path) string {
+	parts := make([]string, len(paths))
+	for i, p := range paths {
+		parts[i] = p.String()
+	}
+	return strings.Join(parts, ",")
+}

@@ -1,0 +1,307 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/spf13/cobra"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// buildFlags are the flags of build.
+type buildFlags struct {
+	key, keyType, maxSize, kind, shard, out, idsFormat string
+	fpr                                                float64
+	expect                                             uint64
+	uncompressed                                       bool
+}
+
+func (c *cli) buildCmd() *cobra.Command {
+	var o buildFlags
+	cmd := &cobra.Command{
+		Use:   "build --key COL[,COL] -o FILTER IDS...",
+		Short: "Turn an ID set into a filter, or a shard of it into a partial filter",
+		Long: `Build turns an ID set into a filter file.
+
+IDS are Parquet or Arrow files, or text: CSV and TSV with a header, NDJSON, or
+one ID a line; compressed with gzip or zstd or not; directories and patterns of
+such; or - for standard input. The IDs of text files are strings, unless
+--key-type says otherwise.
+
+With --shard i/n, worker i of n (from 0) builds a partial filter of its share;
+bloomjoin merge makes the filter of all of them.`,
+		Example: `  bloomjoin build --key user_id -o users.bjf ids/
+  zcat ids.txt.gz | bloomjoin build --key user_id --key-type int64 -o users.bjf -
+  bloomjoin build --key user_id --shard 3/16 -o part-3.bjf ids/`,
+		Args: usageArgs(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.build(cmd, &o, args) },
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.key, "key", "", `key columns, as user_id, user.id (a path into structs), "a.b",c`)
+	f.StringVar(&o.keyType, "key-type", "", "type of the key in text inputs, as int64, uuid, date, 'decimal(18,2)'")
+	f.Float64Var(&o.fpr, "fpr", 0, "false-positive rate (default: by the number of keys)")
+	f.StringVar(&o.maxSize, "max-size", "", "most bytes of the filter's bits, as 64MiB")
+	f.StringVar(&o.kind, "kind", "auto", "auto, bloom or exact")
+	f.StringVar(&o.shard, "shard", "", "I/N: worker I of N, from 0")
+	f.Uint64Var(&o.expect, "expect", 0, "upper bound on the number of keys")
+	f.StringVar(&o.idsFormat, "ids-format", "", "format of standard input: lines, csv, tsv or ndjson (default lines)")
+	f.BoolVar(&o.uncompressed, "uncompressed", false, "store the filter so that processes can map it")
+	f.StringVarP(&o.out, "output", "o", "", "filter file to write")
+	return cmd
+}
+
+// options checks the flags before anything is opened.
+func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, partition.OpenOptions, error) {
+	opts := filterbuild.Options{Key: o.key, FPR: o.fpr, Capacity: o.expect, Threads: c.threads}
+	open := partition.OpenOptions{Text: true, Stdin: c.stdin}
+	var err error
+	if opts.Memory, err = c.budget(); err != nil {
+		return opts, open, err
+	}
+	if o.out == "" || o.out == "-" {
+		return opts, open, usagef("say with -o FILE where the filter goes")
+	}
+	if o.key == "" {
+		return opts, open, usagef("say with --key COL which column holds the IDs")
+	}
+	paths, err := keys.ParsePaths(o.key)
+	if err != nil {
+		return opts, open, usagef("--key: %w", err)
+	}
+	if o.fpr != 0 && (o.fpr < 0 || o.fpr >= 1) {
+		return opts, open, usagef("--fpr %v: want more than 0 and less than 1, as 0.01", o.fpr)
+	}
+	if o.maxSize != "" {
+		if opts.MaxSize, err = parseSize(o.maxSize); err != nil {
+			return opts, open, usagef("--max-size: %w", err)
+		}
+		if o.fpr != 0 {
+			return opts, open, usagef("--fpr and --max-size exclude each other")
+		}
+	}
+	switch o.kind {
+	case "auto":
+	case "bloom":
+		opts.Kind = codec.WantBloom
+	case "exact":
+		opts.Kind = codec.WantExact
+	default:
+		return opts, open, usagef("--kind %s: want auto, bloom or exact", o.kind)
+	}
+	if o.shard != "" {
+		if opts.Shard, err = partition.ParseShard(o.shard); err != nil {
+			return opts, open, usageError{err}
+		}
+	}
+	open.Column = paths[len(paths)-1].Name()
+	open.Types, err = keyTypes(o.keyType, paths)
+	if err != nil {
+		return opts, open, err
+	}
+	open.TextFormat, err = textFormat(o.idsFormat)
+	return opts, open, err
+}
+
+// keyTypes pairs key columns with the types that --key-type names.
+func keyTypes(s string, paths []keys.Path) (map[string]arrow.DataType, error) {
+	if s == "" {
+		return nil, nil
+	}
+	names := splitTypes(s)
+	if len(names) != len(paths) {
+		return nil, usagef("--key-type %s: want a type for each of the %d key columns", s, len(paths))
+	}
+	types := map[string]arrow.DataType{}
+	for i, p := range paths {
+		t, err := keys.ParseType(names[i])
+		if err != nil {
+			return nil, usagef("--key-type: %w", err)
+		}
+		types[p.Name()] = t
+	}
+	return types, nil
+}
+
+// splitTypes splits at the commas that stand in no parentheses.
+func splitTypes(s string) []string {
+	depth := 0
+	return strings.FieldsFunc(s, func(r rune) bool {
+		switch r {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		return r == ',' && depth == 0
+	})
+}
+
+func textFormat(s string) (partition.Format, error) {
+	f := partition.Format(s)
+	if s != "" && !f.IsText() {
+		return "", usagef("--ids-format %s: want lines, csv, tsv or ndjson", s)
+	}
+	return f, nil
+}
+
+// buildReport is the JSON of build and merge.
+type buildReport struct {
+	head
+	Rows         int64   `json:"rows"`
+	Keys         uint64  `json:"keys"`
+	KeysNull     int64   `json:"keys_null"`
+	Distinct     uint64  `json:"distinct"`
+	Estimated    bool    `json:"distinct_estimated"`
+	Kind         string  `json:"kind"`
+	Sealed       bool    `json:"sealed"`
+	BitsPerKey   float64 `json:"bits_per_key"`
+	MemoryBytes  uint64  `json:"memory_bytes"`
+	FileBytes    int64   `json:"file_bytes"`
+	FPRAsked     float64 `json:"fpr_asked"`
+	FPRPredicted float64 `json:"fpr_predicted"`
+	BytesRead    int64   `json:"bytes_read"`
+	Digest       string  `json:"digest"`
+}
+
+func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
+	start := time.Now()
+	opts, open, err := c.buildOptions(o, args)
+	if err != nil {
+		return err
+	}
+	files, err := c.open(cmd, args, open)
+	if err != nil {
+		return err
+	}
+	defer partition.Close(files)
+	plan, err := filterbuild.NewPlan(files, opts)
+	if err != nil {
+		return err
+	}
+	if err := checkType(o.keyType, open.Types, plan); err != nil {
+		return err
+	}
+	done, err := c.filterDone(cmd.Context(), o.out, func(f *codec.Filter) bool {
+		return plan.BuildID != [32]byte{} && f.BuildID == plan.BuildID && sameShard(f, opts.Shard)
+	})
+	if err != nil {
+		return err
+	}
+	if done {
+		return c.done("build", o.out, start)
+	}
+	add, end := c.progress("reading IDs", files)
+	plan.SetProgress(add)
+	f, rep, err := plan.Build(cmd.Context())
+	end()
+	if err != nil {
+		return err
+	}
+	size, err := filterbuild.Write(cmd.Context(), partition.Local{}, o.out, f, codec.Options{Uncompressed: o.uncompressed}, c.force)
+	if err != nil {
+		return err
+	}
+	r, err := filterReport("build", start, f, rep, size)
+	if err != nil {
+		return err
+	}
+	r.BytesRead = bytesRead(files)
+	c.sayFilter(o.out, f, r)
+	return c.report(r, o.out)
+}
+
+// checkType refuses a --key-type that typed inputs contradict.
+func checkType(flag string, types map[string]arrow.DataType, plan *filterbuild.Plan) error {
+	for i, name := range plan.Spec.Names {
+		paths, err := keys.ParsePaths(name)
+		if err != nil {
+			return err
+		}
+		t, ok := types[paths[0].Name()]
+		if !ok {
+			continue
+		}
+		c, err := keys.ClassOf(t)
+		if err != nil {
+			return err
+		}
+		if string(c) != plan.Spec.Classes[i] {
+			return fmt.Errorf("--key-type %s is of class %s, but column %s of the files is of class %s (the flag is for text files)", flag, c, name, plan.Spec.Classes[i])
+		}
+	}
+	return nil
+}
+
+func sameShard(f *codec.Filter, s partition.Shard) bool {
+	if s.Whole() {
+		return f.Sealed()
+	}
+	return !f.Sealed() && f.Partial.Of == s.Of && slices.Equal(f.Partial.Held, []uint32{s.Index})
+}
+
+// filterDone looks at an existing output: done if it is a whole filter of this
+// very run, an error if it is anything else and may not be replaced.
+func (c *cli) filterDone(ctx context.Context, name string, same func(*codec.Filter) bool) (bool, error) {
+	f, err := filterbuild.Read(ctx, partition.Local{}, name, codec.Limits{})
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err == nil && same(f) {
+		return true, nil
+	}
+	if c.force {
+		return false, nil
+	}
+	return false, fmt.Errorf("%s: %w, of another run (--force replaces it)", name, partition.ErrExists)
+}
+
+func filterReport(verb string, start time.Time, f *codec.Filter, rep filterbuild.Report, size int64) (buildReport, error) {
+	digest, err := f.Digest()
+	if err != nil {
+		return buildReport{}, err
+	}
+	r := buildReport{
+		head: newHead(verb, start),
+		Rows: rep.Rows, Keys: f.Keys, KeysNull: rep.KeysNull, Distinct: rep.Distinct, Estimated: rep.Estimated,
+		Kind: f.Kind().String(), Sealed: f.Sealed(), FileBytes: size,
+		FPRAsked: f.FPRAsked, FPRPredicted: f.FPR(), Digest: fmt.Sprintf("%x", digest),
+	}
+	if b := f.Bloom(); b != nil {
+		r.MemoryBytes = b.Params().Bytes()
+	} else {
+		r.MemoryBytes = f.Exact().Bytes()
+	}
+	if r.Distinct > 0 {
+		r.BitsPerKey = 8 * float64(r.MemoryBytes) / float64(r.Distinct)
+	}
+	return r, nil
+}
+
+// sayFilter tells people what was built, and warns of a filter that lets
+// through more than was asked for.
+func (c *cli) sayFilter(name string, f *codec.Filter, r buildReport) {
+	about := ""
+	if r.Estimated {
+		about = "about "
+	}
+	state := "sealed"
+	if !f.Sealed() {
+		state = fmt.Sprintf("partial, %d of %d shards", len(f.Partial.Held), f.Partial.Of)
+	}
+	c.say("%s: %s filter, %s: %s keys (%s%s distinct), %s, false positives %.2g, in %.2f s",
+		name, r.Kind, state, count(r.Keys), about, count(r.Distinct), bytesOf(r.FileBytes), r.FPRPredicted, r.Seconds)
+	if f.Sealed() && r.FPRPredicted > 1.05*f.FPRAsked {
+		c.warn("%s lets through %.2g of the rows that it should drop, more than the %.2g asked for: it holds more keys than expected (raise --expect)", name, r.FPRPredicted, f.FPRAsked)
+	}
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/term"
+
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// cli holds the streams and the flags that all verbs share.
+type cli struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+
+	json, quiet, verbose, force bool
+	threads                     int
+	memory                      string
+}
+
+func (c *cli) commonFlags(root *cobra.Command) {
+	f := root.PersistentFlags()
+	f.SortFlags = false
+	f.BoolVar(&c.json, "json", false, "print a JSON object with the figures at the end")
+	f.IntVar(&c.threads, "threads", 0, "number of workers (default: the processors that the container allows)")
+	f.StringVar(&c.memory, "memory", "", "memory budget, as 3GiB (default: by the container's limit)")
+	f.BoolVar(&c.force, "force", false, "replace an output that exists")
+	f.BoolVar(&c.quiet, "quiet", false, "print nothing but errors")
+	f.BoolVar(&c.verbose, "verbose", false, "say more about each file")
+	root.PersistentPreRunE = func(*cobra.Command, []string) error { return c.checkCommon() }
+}
+
+func (c *cli) checkCommon() error {
+	if c.threads < 0 {
+		return usagef("--threads %d: want 1 or more", c.threads)
+	}
+	if c.quiet && c.verbose {
+		return usagef("--quiet and --verbose exclude each other")
+	}
+	_, err := c.budget()
+	return err
+}
+
+// budget returns the bytes that tables and filters may take: what the user
+// says, or half of the container's or the machine's memory. The other half is
+// for pages and batches in flight, and for the runtime.
+func (c *cli) budget() (int64, error) {
+	if c.memory != "" {
+		n, err := parseSize(c.memory)
+		if err != nil {
+			return 0, usagef("--memory: %w", err)
+		}
+		return int64(n), nil
+	}
+	for _, source := range []memlimit.Provider{memlimit.FromCgroup, memlimit.FromSystem} {
+		if n, err := source(); err == nil && n > 0 && n < math.MaxInt64 {
+			return int64(n / 2), nil
+		}
+	}
+	return 0, nil
+}
+
+// parseSize reads a size such as 64MiB, 3GiB or 100MB.
+func parseSize(s string) (uint64, error) {
+	n, err := humanize.ParseBytes(s)
+	if err != nil || n == 0 || n > math.MaxInt64 {
+		return 0, fmt.Errorf("size %q: want one such as 64MiB, 3GiB or 100MB", s)
+	}
+	return n, nil
+}
+
+// say prints a line for people on standard error.
+func (c *cli) say(format string, args ...any) {
+	if !c.quiet {
+		fmt.Fprintf(c.stderr, format+"\n", args...)
+	}
+}
+
+// warn prints what a user should not overlook, even with --quiet.
+func (c *cli) warn(format string, args ...any) {
+	fmt.Fprintf(c.stderr, "bloomjoin: warning: "+format+"\n", args...)
+}
+
+// report prints the figures as one line of JSON if wanted: on standard output,
+// or on standard error when the data goes to standard output.
+func (c *cli) report(v any, output string) error {
+	if !c.json {
+		return nil
+	}
+	w := c.stdout
+	if output == "-" {
+		w = c.stderr
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s\n", b)
+	return err
+}
+
+// head begins every report.
+type head struct {
+	Verb          string  `json:"verb"`
+	SchemaVersion int     `json:"schema_version"` // of the report; fields may be added to a version
+	Seconds       float64 `json:"seconds"`
+	AlreadyDone   bool    `json:"already_done,omitempty"`
+}
+
+func newHead(verb string, start time.Time) head {
+	return head{Verb: verb, SchemaVersion: 1, Seconds: time.Since(start).Seconds()}
+}
+
+// done reports that there is nothing left to do.
+func (c *cli) done(verb, output string, start time.Time) error {
+	c.say("%s: already done", output)
+	h := newHead(verb, start)
+	h.AlreadyDone = true
+	return c.report(h, output)
+}
+
+// progress shows how far the rows have come, if standard error is a terminal.
+// It returns a function to call with each batch's rows, nil if nothing is
+// shown, and one to call at the end.
+func (c *cli) progress(what string, files []*partition.File) (add func(int64), end func()) {
+	f, ok := c.stderr.(*os.File)
+	if !ok || c.quiet || !term.IsTerminal(int(f.Fd())) {
+		return nil, func() {}
+	}
+	var total int64
+	for _, f := range files {
+		n := f.Rows()
+		if n < 0 {
+			total = 0
+			break
+		}
+		total += n
+	}
+	p := mpb.New(mpb.WithOutput(f), mpb.WithWidth(40))
+	var rows atomic.Int64
+	bar := p.AddBar(total,
+		mpb.PrependDecorators(decor.Name(what+" ")),
+		mpb.AppendDecorators(decor.Any(func(s decor.Statistics) string {
+			if s.Total <= 0 {
+				return humanize.Comma(rows.Load()) + " rows"
+			}
+			return fmt.Sprintf("%s of %s rows", humanize.Comma(rows.Load()), humanize.Comma(s.Total))
+		})),
+		mpb.BarRemoveOnComplete())
+	return func(n int64) { rows.Add(n); bar.IncrInt64(n) }, func() {
+		bar.Abort(true)
+		p.Wait()
+	}
+}
+
+// count renders a number for people.
+func count[T int64 | uint64 | int](n T) string { return humanize.Comma(int64(n)) }
+
+// percent renders a share for people.
+func percent(part, whole int64) string {
+	if whole == 0 {
+		return "0 %"
+	}
+	return fmt.Sprintf("%.3g %%", 100*float64(part)/float64(whole))
+}
+
+// bytesOf renders a size for people.
+func bytesOf[T int64 | uint64](n T) string { return humanize.IBytes(uint64(n)) }
+
+// splitColumn cuts COL[,COL]=REST at the first equals sign outside quotes.
+func splitColumn(s string) (columns, rest string, ok bool) {
+	quoted := false
+	for i, r := range s {
+		switch {
+		case r == '"':
+			quoted = !quoted
+		case r == '=' && !quoted:
+			return s[:i], s[i+1:], i > 0 && i+1 < len(s)
+		}
+	}
+	return s, "", false
+}
+
+// inputs opens what the user names.
+func (c *cli) open(cmd *cobra.Command, names []string, opts partition.OpenOptions) ([]*partition.File, error) {
+	opts.Store = partition.Local{}
+	return partition.Open(cmd.Context(), names, opts)
+}
+
+// pathsOf lists each file with the way it was read, for --json.
+type pathOf struct {
+	File   string `json:"file"`
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
+}
+
+func pathsOf(pieces []partition.Piece) []pathOf {
+	out := []pathOf{}
+	for _, p := range pieces {
+		out = append(out, pathOf{p.File.Name, "generic", reason(p.File)})
+	}
+	return out
+}
+
+// reason says why a file goes the generic way.
+func reason(f *partition.File) string {
+	if f.Format == partition.Parquet {
+		return "read through Arrow record batches"
+	}
+	return strings.ReplaceAll(string(f.Format), "-", " ") + " is no Parquet"
+}
+
+// bytesRead adds up what was read of the files.
+func bytesRead(files []*partition.File) int64 {
+	var n int64
+	for _, f := range files {
+		n += f.BytesRead()
+	}
+	return n
+}

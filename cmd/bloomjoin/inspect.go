@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+func (c *cli) inspectCmd() *cobra.Command {
+	var check bool
+	cmd := &cobra.Command{
+		Use:   "inspect [--check] FILE...",
+		Short: "Say what a filter, Parquet or Arrow file is, and whether it is whole",
+		Long: `Inspect says what each file is. With --check it also reads all of it and verifies
+its checksums and structure; a file that is damaged makes the exit code 1.`,
+		Args: usageArgs(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.inspect(cmd, check, args) },
+	}
+	cmd.Flags().BoolVar(&check, "check", false, "read all of each file and verify it")
+	return cmd
+}
+
+// inspected is what inspect says of one file.
+type inspected struct {
+	File    string       `json:"file"`
+	Bytes   int64        `json:"bytes"`
+	Checked bool         `json:"checked"` // read whole and found right
+	Filter  *filterFacts `json:"filter,omitempty"`
+	Table   *tableFacts  `json:"table,omitempty"`
+	lines   [][2]string  // for people
+}
+
+type filterFacts struct {
+	Kind         string     `json:"kind"`
+	Reveals      string     `json:"reveals"`
+	Sealed       bool       `json:"sealed"`
+	Shards       []uint32   `json:"shards,omitempty"`
+	Of           uint32     `json:"of,omitempty"`
+	Key          []keyFacts `json:"key"`
+	NormalForm   string     `json:"normal_form"`
+	Hash         string     `json:"hash"`
+	Geometry     string     `json:"geometry"`
+	Blocks       uint64     `json:"blocks"`
+	Keys         uint64     `json:"keys"`
+	FPRAsked     float64    `json:"fpr_asked"`
+	FPRPredicted *float64   `json:"fpr_predicted,omitempty"`
+	PayloadBytes uint64     `json:"payload_bytes"`
+	StoredBytes  uint64     `json:"stored_bytes"`
+	BuildID      string     `json:"build_id"`
+	Digest       string     `json:"digest"`
+	Version      uint16     `json:"format_version"`
+}
+
+type keyFacts struct {
+	Name  string `json:"name"`
+	Class string `json:"class"`
+}
+
+type tableFacts struct {
+	Format    string       `json:"format"`
+	Rows      int64        `json:"rows"` // -1: not known without reading
+	RowGroups int          `json:"row_groups"`
+	Codec     string       `json:"codec,omitempty"`
+	Columns   []columnFact `json:"columns"`
+	Result    string       `json:"result,omitempty"`
+	Filter    string       `json:"filter_digest,omitempty"`
+}
+
+type columnFact struct {
+	Name     string `json:"name"`
+	Type     string `json:"type"`
+	Nullable bool   `json:"nullable"`
+}
+
+func (c *cli) inspect(cmd *cobra.Command, check bool, args []string) error {
+	start := time.Now()
+	report := struct {
+		head
+		Files []inspected `json:"files"`
+	}{head: newHead("inspect", start), Files: []inspected{}}
+	var failed []error
+	for _, name := range args {
+		i, err := c.inspectOne(cmd.Context(), name, check)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		report.Files = append(report.Files, i)
+		if !c.json {
+			i.print(c.stdout)
+		}
+	}
+	report.Seconds = time.Since(start).Seconds()
+	return errors.Join(append(failed, c.report(report, ""))...)
+}
+
+func (c *cli) inspectOne(ctx context.Context, name string, check bool) (i inspected, err error) {
+	src, err := partition.Local{}.Open(ctx, name)
+	if err != nil {
+		return i, err
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	i = inspected{File: name, Bytes: src.Size()}
+	first := make([]byte, min(16, src.Size()))
+	if _, err := src.ReadAt(first, 0); err != nil && !errors.Is(err, io.EOF) {
+		return i, err
+	}
+	if codec.IsFilter(first) {
+		return i, i.filter(src, name, check)
+	}
+	return i, i.table(ctx, name, check)
+}
+
+func (i *inspected) say(name, format string, args ...any) {
+	i.lines = append(i.lines, [2]string{name, fmt.Sprintf(format, args...)})
+}
+
+func (i *inspected) print(w io.Writer) {
+	fmt.Fprintf(w, "%s: %s\n", i.File, bytesOf(i.Bytes))
+	for _, l := range i.lines {
+		fmt.Fprintf(w, "  %-15s %s\n", l[0], l[1])
+	}
+}
+
+func (i *inspected) filter(src partition.Source, name string, check bool) error {
+	h, err := codec.DecodeHeader(src, src.Size(), name)
+	if err != nil {
+		return err
+	}
+	f := h.Filter
+	facts := &filterFacts{
+		Kind: f.Kind().String(), Sealed: f.Sealed(), NormalForm: f.NormalForm, Hash: f.Params.Hash.String(),
+		Geometry: f.Params.Geometry.String(), Blocks: f.Params.Blocks, Keys: f.Keys, FPRAsked: f.FPRAsked,
+		PayloadBytes: h.PayloadBytes, StoredBytes: h.StoredBytes, Version: h.Version,
+		BuildID: fmt.Sprintf("%x", f.BuildID), Digest: fmt.Sprintf("%x", h.Digest()),
+		Reveals: "membership: whoever has the file can ask whether a key is in the set",
+	}
+	if f.Kind() == codec.KindExact {
+		facts.Reveals = "the IDs themselves"
+	}
+	for _, k := range f.Key {
+		facts.Key = append(facts.Key, keyFacts{k.Name, k.Class})
+		i.say("key", "%s, class %s", k.Name, k.Class)
+	}
+	i.Filter = facts
+	state := "sealed: complete"
+	if f.Partial != nil {
+		facts.Shards, facts.Of = f.Partial.Held, f.Partial.Of
+		state = fmt.Sprintf("partial: shards %v of %d", f.Partial.Held, f.Partial.Of)
+	}
+	i.say("filter", "%s, %s", facts.Kind, state)
+	i.say("keys", "%s added", count(f.Keys))
+	i.say("reveals", "%s", facts.Reveals)
+	if f.Kind() == codec.KindBloom {
+		i.say("geometry", "%s, %s blocks (%s), %s", facts.Geometry, count(facts.Blocks), bytesOf(h.PayloadBytes), facts.Hash)
+	}
+	i.say("digest", "%s", facts.Digest)
+	i.say("build", "%s", facts.BuildID)
+	if check {
+		whole, err := h.Load(codec.Limits{})
+		if err != nil {
+			return err
+		}
+		i.Checked = true
+		rep, p := filterbuild.Count(whole), whole.FPR()
+		facts.FPRPredicted = &p
+		i.say("false positives", "%.3g by the bits, %.3g asked for; about %s distinct keys", p, f.FPRAsked, count(rep.Distinct))
+		i.say("checked", "all checksums hold")
+	}
+	return nil
+}
+
+func (i *inspected) table(ctx context.Context, name string, check bool) error {
+	files, err := partition.Open(ctx, []string{name}, partition.OpenOptions{})
+	if err != nil {
+		return err
+	}
+	defer partition.Close(files)
+	f := files[0]
+	md := f.Schema().Metadata()
+	t := &tableFacts{Format: string(f.Format), Rows: f.Rows(), RowGroups: f.NumGroups(), Codec: f.Codec()}
+	t.Result, _ = md.GetValue(partition.MetaResult)
+	t.Filter, _ = md.GetValue(partition.MetaFilter)
+	i.Table = t
+	rows := count(t.Rows) + " rows"
+	if t.Rows < 0 {
+		rows = "rows not counted"
+	}
+	i.say("format", "%s, %s in %d groups %s", t.Format, rows, t.RowGroups, t.Codec)
+	switch t.Result {
+	case partition.ResultCandidates:
+		i.say("result", "candidates of filter %.16s…: false positives may be among the rows", t.Filter)
+	case partition.ResultExact:
+		i.say("result", "exact answer of a join")
+	}
+	for _, c := range f.Schema().Fields() {
+		t.Columns = append(t.Columns, columnFact{c.Name, c.Type.String(), c.Nullable})
+		null := " not null"
+		if c.Nullable {
+			null = ""
+		}
+		i.say("column", "%s %s%s", c.Name, c.Type, null)
+	}
+	if !check {
+		return nil
+	}
+	for g := range f.NumGroups() {
+		for _, err := range f.Read(ctx, g, nil) {
+			if err != nil {
+				return err
+			}
+		}
+	}
+	i.Checked = true
+	i.say("checked", "every page was decoded")
+	return nil
+}

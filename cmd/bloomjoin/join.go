@@ -1,0 +1,209 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/join"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+type joinFlags struct {
+	ids                                                    []string
+	filter, on, typ, strategy, shard, format, out, keyType string
+	idsFormat                                              string
+	fpr                                                    float64
+}
+
+func (c *cli) joinCmd() *cobra.Command {
+	var o joinFlags
+	cmd := &cobra.Command{
+		Use:   "join --ids IDS --on LOGCOL[=IDCOL][,...] [--type T] -o OUT LOGS...",
+		Short: "Join a log with an ID set exactly",
+		Long: `Join joins a log, the left side, with an ID set, the right side.
+
+  semi   log rows whose key is in an ID, each once (the default)
+  anti   log rows whose key is in no ID, those with a NULL key among them
+  inner  pairs of log row and ID
+  left   inner, and log rows without an ID
+  right  inner, and IDs without a log row
+  full   left and right
+
+A key column of one name on both sides stands in the answer once. Another ID
+column whose name the log also has gets the ending _ids. The IDs of text files
+are read as the type of the log's key.`,
+		Example: `  bloomjoin join --ids users.parquet --on user_id -o rows.parquet logs/
+  bloomjoin join --ids airports.csv --on origin=iata --type inner -o flights.parquet flights/`,
+		Args: usageArgs(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.join(cmd, &o, args) },
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringArrayVar(&o.ids, "ids", nil, "ID set, as for build; may be repeated")
+	f.StringVar(&o.on, "on", "", "pairs of key columns, LOGCOL=IDCOL, or one name for both")
+	f.StringVar(&o.typ, "type", "semi", "semi, anti, inner, left, right or full")
+	f.StringVar(&o.filter, "filter", "", "filter that was built from these IDs (default: one is built)")
+	f.Float64Var(&o.fpr, "fpr", 0, "false-positive rate of the filter that is built (default: by the number of IDs)")
+	f.StringVar(&o.strategy, "strategy", "auto", "auto, lookup or broadcast")
+	f.StringVar(&o.keyType, "key-type", "", "type of the key in text ID sets (default: the log's)")
+	f.StringVar(&o.idsFormat, "ids-format", "", "format of standard input: lines, csv, tsv or ndjson (default lines)")
+	f.StringVar(&o.shard, "shard", "", "I/N: worker I of N, from 0")
+	f.StringVar(&o.format, "format", "", "parquet or arrow (default: by the name, else parquet)")
+	f.StringVarP(&o.out, "output", "o", "", "file, directory/, or -")
+	return cmd
+}
+
+// joinReport is the JSON of join.
+type joinReport struct {
+	scanReport
+	Candidates   int64            `json:"candidates"`
+	IDsTotal     int64            `json:"ids_total"`
+	IDsMatched   int64            `json:"ids_matched"`
+	FPRMeasured  float64          `json:"fpr_measured"`
+	FPRBound     join.MeasuredFPR `json:"fpr_measured_bound"`
+	Strategy     string           `json:"strategy"`
+	SpilledBytes int64            `json:"spilled_bytes"`
+}
+
+// joinOptions checks the flags before anything is opened.
+func (c *cli) joinOptions(o *joinFlags) (join.Options, partition.OpenOptions, partition.Output, error) {
+	opts := join.Options{
+		On: o.on, Type: join.Type(o.typ), Strategy: join.Strategy(o.strategy), FPR: o.fpr, Threads: c.threads,
+	}
+	open := partition.OpenOptions{Text: true, Stdin: c.stdin}
+	out, err := c.outputOf(o.out, o.format)
+	if err != nil {
+		return opts, open, out, err
+	}
+	if len(o.ids) == 0 {
+		return opts, open, out, usagef("say with --ids IDS which IDs to join with")
+	}
+	if o.on == "" {
+		return opts, open, out, usagef("say with --on LOGCOL=IDCOL which columns are equal")
+	}
+	_, right, err := keys.ParsePairs(o.on)
+	if err != nil {
+		return opts, open, out, usagef("--on: %w", err)
+	}
+	if !strings.Contains(" semi anti inner left right full ", " "+o.typ+" ") {
+		return opts, open, out, usagef("--type %s: want semi, anti, inner, left, right or full", o.typ)
+	}
+	if !strings.Contains(" auto lookup broadcast ", " "+o.strategy+" ") {
+		return opts, open, out, usagef("--strategy %s: want auto, lookup or broadcast", o.strategy)
+	}
+	if o.fpr < 0 || o.fpr >= 1 {
+		return opts, open, out, usagef("--fpr %v: want more than 0 and less than 1, as 0.01", o.fpr)
+	}
+	if opts.Shard, err = shardOf(o.shard); err != nil {
+		return opts, open, out, err
+	}
+	if !opts.Shard.Whole() && (opts.Type == join.Right || opts.Type == join.Full) {
+		return opts, open, out, usagef("--type %s needs the whole log: an ID without a row in this shard may have one in another", o.typ)
+	}
+	if opts.Memory, err = c.budget(); err != nil {
+		return opts, open, out, err
+	}
+	open.Column = right[len(right)-1].Name()
+	if open.Types, err = keyTypes(o.keyType, right); err != nil {
+		return opts, open, out, err
+	}
+	opts.KeepTypes = o.keyType != ""
+	open.TextFormat, err = textFormat(o.idsFormat)
+	return opts, open, out, err
+}
+
+func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) error {
+	start := time.Now()
+	opts, open, out, err := c.joinOptions(o)
+	if err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	words := []string{"join", o.on, o.typ}
+	if o.filter != "" {
+		if opts.Filter, err = filterbuild.Read(ctx, partition.Local{}, o.filter, codec.Limits{MaxBytes: uint64(opts.Memory)}); err != nil {
+			return err
+		}
+	}
+	ids, err := c.open(cmd, o.ids, open)
+	if err != nil {
+		return err
+	}
+	defer partition.Close(ids)
+	logs, err := c.open(cmd, args, partition.OpenOptions{})
+	if err != nil {
+		return err
+	}
+	defer partition.Close(logs)
+	add, end := c.progress("joining", logs)
+	defer end()
+	opts.Progress = add
+	j, err := join.New(ids, logs, opts)
+	if err != nil {
+		return err
+	}
+	// The answer does not depend on the filter, so that the run's digest does
+	// not either. IDs from standard input have no identity: nothing is taken
+	// for done.
+	known, ok := partition.Digest(append(words, string(out.Format)), append(append([]*partition.File{}, ids...), logs...))
+	if !ok {
+		known = [32]byte{}
+	}
+	out.Result, out.Run, out.Shard = partition.ResultExact, known, opts.Shard
+	if err := out.Check(ctx, append(append([]*partition.File{}, ids...), logs...)); err != nil {
+		if errors.Is(err, partition.ErrDone) && ok {
+			return c.done("join", o.out, start)
+		}
+		return err
+	}
+	written, err := out.Write(ctx, j.Parts(), j.Run(ctx))
+	end()
+	if err != nil {
+		return err
+	}
+	r := newJoinReport(start, j.Report())
+	r.BytesRead, r.BytesWritten, r.Path = bytesRead(logs)+bytesRead(ids), written.Bytes, pathsOf(partition.Split(logs, opts.Shard))
+	c.sayJoin(o, r)
+	return c.report(r, o.out)
+}
+
+func newJoinReport(start time.Time, rep join.Report) joinReport {
+	return joinReport{
+		scanReport: scanReport{
+			head: newHead("join", start), RowsIn: rep.RowsIn, RowsOut: rep.RowsOut, KeysNull: rep.KeysNull,
+			RowGroups: rep.RowGroups, FPRAsked: rep.FPRAsked, FPRPredicted: rep.FPRPredicted,
+		},
+		Candidates: rep.Candidates, IDsTotal: rep.IDsTotal, IDsMatched: rep.IDsMatched,
+		FPRMeasured: rep.FPRMeasured.Rate, FPRBound: rep.FPRMeasured, Strategy: string(rep.Strategy),
+	}
+}
+
+// sayJoin tells people what a join came to, and what is wrong with it.
+func (c *cli) sayJoin(o *joinFlags, r joinReport) {
+	if c.verbose {
+		for _, p := range r.Path {
+			c.say("  %s: %s path (%s)", p.File, p.Path, p.Reason)
+		}
+		c.say("  strategy %s; false positives: %.2g predicted, %.2g measured over %s rows (expected %.2g to %.2g)",
+			r.Strategy, r.FPRPredicted, r.FPRMeasured, count(r.FPRBound.Rows), r.FPRBound.Low, r.FPRBound.High)
+	}
+	c.say("%s join: %s rows from %s, of which %s were candidates (%s); %s of %s IDs matched; into %s in %.2f s",
+		o.typ, count(r.RowsOut), count(r.RowsIn), count(r.Candidates), percent(r.Candidates, r.RowsIn),
+		count(r.IDsMatched), count(r.IDsTotal), o.out, r.Seconds)
+	if r.IDsMatched == 0 && r.IDsTotal > 0 && r.RowsIn > r.KeysNull {
+		c.warn("no ID has a row in the log; check that --on %s pairs the right columns", o.on)
+	}
+	if r.FPRPredicted > 1.05*r.FPRAsked && r.FPRAsked > 0 {
+		c.warn("the filter lets through %.2g of the rows that it should drop, more than the %.2g asked for: it holds more keys than expected", r.FPRPredicted, r.FPRAsked)
+	}
+	if !r.FPRBound.Inside() {
+		c.warn("%s", fmt.Sprintf("the filter let through %.2g of the rows whose key is in no ID, outside the %.2g to %.2g that its bits predict; the answer is right, but something is wrong with the filter", r.FPRMeasured, r.FPRBound.Low, r.FPRBound.High))
+	}
+}

@@ -1,0 +1,155 @@
+// Command bloomjoin keeps the rows of a huge log whose key is in an ID set,
+// and joins them: it builds Bloom filters or exact sets from the IDs, in
+// parallel and over many machines, merges them into one, scans Parquet and
+// Arrow files with it, and joins what is left.
+//
+// Each verb stands in a file of its own. All of them parse their flags, check
+// them before any input is opened, do their work through the library, and end
+// with a report.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// Exit codes. Batch systems tell by them what is worth another attempt.
+const (
+	exitDone        = 0
+	exitFailed      = 1   // would fail again
+	exitUsage       = 64  // wrong usage, found before any input was opened
+	exitTryAgain    = 75  // may succeed another time
+	exitInterrupted = 130 // by a signal
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run is the whole command but for the process around it.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	c := &cli{stdin: stdin, stdout: stdout, stderr: stderr}
+	root := c.root()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := guarded(func() error { return root.ExecuteContext(ctx) })
+	if errors.Is(err, partition.ErrDone) {
+		return exitDone
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "bloomjoin:", err)
+		return exitCode(ctx, err)
+	}
+	return exitDone
+}
+
+// guarded turns a panic, which is always a mistake of ours, into an error that
+// can be reported, so that outputs are taken back on the way out.
+func guarded(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("internal error: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return f()
+}
+
+// usageError is wrong usage that no input was opened for.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error {
+	return usageError{fmt.Errorf(format, args...)}
+}
+
+// exitCode says how an error ends the process.
+func exitCode(ctx context.Context, err error) int {
+	var usage usageError
+	switch {
+	case errors.As(err, &usage):
+		return exitUsage
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		return exitInterrupted
+	case passing(err):
+		return exitTryAgain
+	}
+	return exitFailed
+}
+
+// passing reports whether the cause may be gone at another attempt: a full
+// disk, the network, storage that was interrupted.
+func passing(err error) bool {
+	for _, e := range []error{
+		syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EAGAIN, syscall.EINTR, syscall.ETIMEDOUT,
+		syscall.ECONNRESET, syscall.ECONNREFUSED, syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ESTALE,
+		syscall.EMFILE, syscall.ENFILE, os.ErrDeadlineExceeded, fs.ErrClosed,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	var n net.Error
+	return errors.As(err, &n) && n.Timeout()
+}
+
+// root returns the command with all its verbs.
+func (c *cli) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "bloomjoin",
+		Short: "Keep the rows of a huge log whose key is in an ID set, and join them",
+		Long: `bloomjoin keeps the rows of a huge log whose key is in an ID set, and joins them.
+
+  build    turns an ID set into a filter, or a shard of it into a partial filter
+  merge    merges partial filters, or combines finished ones
+  scan     copies the rows of a log that a filter lets through: candidates
+  join     joins a log with an ID set exactly
+  inspect  says what a file is, and whether it is whole`,
+		Version:       version(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          usageArgs(cobra.NoArgs),
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef("%w (bloomjoin %s --help lists the flags)", err, cmd.Name())
+	})
+	c.commonFlags(root)
+	root.AddCommand(c.buildCmd(), c.mergeCmd(), c.scanCmd(), c.joinCmd(), c.inspectCmd())
+	return root
+}
+
+// usageArgs makes what is wrong with the arguments an error of usage.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usagef("%w (bloomjoin %s --help)", err, cmd.Name())
+		}
+		return nil
+	}
+}
+
+// version is the module's version, as the Go toolchain has recorded it.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+type mergeFlags struct {
+	out                                     string
+	partial, union, intersect, uncompressed bool
+}
+
+func (c *cli) mergeCmd() *cobra.Command {
+	var o mergeFlags
+	cmd := &cobra.Command{
+		Use:   "merge [--partial | --union | --intersect] -o FILTER FILTER...",
+		Short: "Merge partial filters into the filter of all, or combine finished ones",
+		Long: `Merge makes one filter of several.
+
+Without a flag it merges all partial filters of one build, in any order, into
+the finished filter. With --partial it merges some of them into a larger
+partial filter. --union and --intersect combine finished filters of any builds.`,
+		Args: usageArgs(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.merge(cmd, &o, args) },
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.BoolVar(&o.partial, "partial", false, "make a larger partial filter of some")
+	f.BoolVar(&o.union, "union", false, "make a filter of the keys of all")
+	f.BoolVar(&o.intersect, "intersect", false, "make a filter of the keys that are in each")
+	f.BoolVar(&o.uncompressed, "uncompressed", false, "store the filter so that processes can map it")
+	f.StringVarP(&o.out, "output", "o", "", "filter file to write")
+	cmd.MarkFlagsMutuallyExclusive("partial", "union", "intersect")
+	return cmd
+}
+
+func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
+	start := time.Now()
+	if o.out == "" || o.out == "-" {
+		return usagef("say with -o FILE where the filter goes")
+	}
+	if n := len(args); (o.union || o.intersect) && n < 2 {
+		return usagef("want two filters or more, got %d", n)
+	}
+	budget, err := c.budget()
+	if err != nil {
+		return err
+	}
+	lim := codec.Limits{MaxBytes: uint64(budget)}
+	f, err := mergeFilters(cmd, o, args, lim)
+	if err != nil {
+		return err
+	}
+	want, err := f.Digest()
+	if err != nil {
+		return err
+	}
+	done, err := c.filterDone(cmd.Context(), o.out, func(old *codec.Filter) bool {
+		got, err := old.Digest()
+		return err == nil && got == want
+	})
+	if err != nil {
+		return err
+	}
+	if done {
+		return c.done("merge", o.out, start)
+	}
+	size, err := filterbuild.Write(cmd.Context(), partition.Local{}, o.out, f, codec.Options{Uncompressed: o.uncompressed}, c.force)
+	if err != nil {
+		return err
+	}
+	r, err := filterReport("merge", start, f, filterbuild.Count(f), size)
+	if err != nil {
+		return err
+	}
+	c.sayFilter(o.out, f, r)
+	return c.report(r, o.out)
+}
+
+func mergeFilters(cmd *cobra.Command, o *mergeFlags, args []string, lim codec.Limits) (*codec.Filter, error) {
+	ctx := cmd.Context()
+	op := filterbuild.Union
+	switch {
+	case o.intersect:
+		op = filterbuild.Intersect
+	case !o.union:
+		return filterbuild.Merge(ctx, partition.Local{}, args, o.partial, lim)
+	}
+	filters := make([]*codec.Filter, len(args))
+	for i, name := range args {
+		var err error
+		if filters[i], err = filterbuild.Read(ctx, partition.Local{}, name, lim); err != nil {
+			return nil, err
+		}
+	}
+	f, err := filterbuild.Combine(op, filters, args)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", op, err)
+	}
+	return f, nil
+}

@@ -1,0 +1,321 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+type scanFlags struct {
+	filter, key, columns, shard, format, out string
+	match, exclude                           []string
+	all, any, count                          bool
+}
+
+func (c *cli) scanCmd() *cobra.Command {
+	var o scanFlags
+	cmd := &cobra.Command{
+		Use:   "scan --filter FILTER [--key COL[,COL]] -o OUT LOGS...",
+		Short: "Copy the rows of a log that a filter lets through",
+		Long: `Scan copies the rows of a log that a filter lets through: the candidates. No row
+whose key is in the ID set is missing. A Bloom filter lets some others through,
+so that candidates are not yet answers: join them, or use bloomjoin join.
+
+LOGS are Parquet or Arrow files, directories or patterns of such. OUT is a file
+(.parquet, or .arrow), a directory (by a / at its end: one file for each input
+file, and _SUCCESS when all are there), or - for an Arrow stream on standard
+output.`,
+		Example: `  bloomjoin scan --filter users.bjf -o candidates.parquet logs/
+  bloomjoin scan --filter users.bjf --key user.id --shard 3/16 -o out/ logs/
+  bloomjoin scan --filter users.bjf --columns user_id,url -o - logs/ | consumer`,
+		Args: usageArgs(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.scan(cmd, &o, args) },
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.filter, "filter", "", "filter file")
+	f.StringVar(&o.key, "key", "", "the log's key columns (default: the names in the filter)")
+	f.StringArrayVar(&o.match, "match", nil, "COL[,COL]=FILTER: a further filter; may be repeated")
+	f.BoolVar(&o.all, "all", false, "keep rows that all filters let through (the default)")
+	f.BoolVar(&o.any, "any", false, "keep rows that any filter lets through")
+	f.StringArrayVar(&o.exclude, "exclude", nil, "COL[,COL]=FILTER: drop the members of an exact filter; may be repeated")
+	f.StringVar(&o.columns, "columns", "", "columns to keep, separated by commas (default: all)")
+	f.StringVar(&o.shard, "shard", "", "I/N: worker I of N, from 0")
+	f.StringVar(&o.format, "format", "", "parquet or arrow (default: by the name, else parquet)")
+	f.BoolVar(&o.count, "count", false, "count the candidates and write nothing")
+	f.StringVarP(&o.out, "output", "o", "", "file, directory/, or -")
+	cmd.MarkFlagsMutuallyExclusive("all", "any")
+	return cmd
+}
+
+// matchFlag is a filter file and the columns it is applied to.
+type matchFlag struct {
+	columns, file string
+	exclude       bool
+}
+
+// matches lists the filters that the flags name.
+func (o *scanFlags) matches() ([]matchFlag, error) {
+	var out []matchFlag
+	if o.filter != "" {
+		if o.key != "" {
+			if _, err := keys.ParsePaths(o.key); err != nil {
+				return nil, usagef("--key: %w", err)
+			}
+		}
+		out = append(out, matchFlag{columns: o.key, file: o.filter})
+	} else if o.key != "" {
+		return nil, usagef("--key goes with --filter; --match names its own columns")
+	}
+	for i, list := range [][]string{o.match, o.exclude} {
+		name := []string{"--match", "--exclude"}[i]
+		for _, m := range list {
+			cols, file, ok := splitColumn(m)
+			if !ok {
+				return nil, usagef("%s %s: want COL=FILTER", name, m)
+			}
+			if _, err := keys.ParsePaths(cols); err != nil {
+				return nil, usagef("%s: %w", name, err)
+			}
+			out = append(out, matchFlag{cols, file, i == 1})
+		}
+	}
+	if len(out) == 0 {
+		return nil, usagef("say with --filter FILE which filter to apply")
+	}
+	return out, nil
+}
+
+// shardOf parses --shard.
+func shardOf(s string) (partition.Shard, error) {
+	if s == "" {
+		return partition.Shard{}, nil
+	}
+	shard, err := partition.ParseShard(s)
+	if err != nil {
+		return shard, usageError{err}
+	}
+	return shard, nil
+}
+
+// outputOf checks -o and --format.
+func (c *cli) outputOf(out, format string) (partition.Output, error) {
+	o := partition.Output{Name: out, Stdout: c.stdout, Force: c.force}
+	switch format {
+	case "", "parquet", "arrow":
+		o.Format = partition.Format(format)
+	default:
+		return o, usagef("--format %s: want parquet or arrow", format)
+	}
+	if out == "" {
+		return o, usagef("say with -o where the rows go: a file, a directory/, or - for standard output")
+	}
+	if out == "-" && format == "parquet" {
+		return o, usagef("standard output takes an Arrow stream; Parquet needs a file")
+	}
+	return o, nil
+}
+
+// columnNames parses --columns.
+func columnNames(s string) ([]string, error) {
+	if s == "" {
+		return nil, nil
+	}
+	paths, err := keys.ParsePaths(s)
+	if err != nil {
+		return nil, usagef("--columns: %w", err)
+	}
+	var names []string
+	for _, p := range paths {
+		if len(p) > 1 {
+			return nil, usagef(`--columns: %s is a path; whole columns are kept (a column of that very name is written '"%s"')`, p, strings.Join(p, "."))
+		}
+		names = append(names, p[0])
+	}
+	return names, nil
+}
+
+// scanReport is the JSON of scan; join's has it too.
+type scanReport struct {
+	head
+	RowsIn           int64    `json:"rows_in"`
+	RowsOut          int64    `json:"rows_out"`
+	KeysNull         int64    `json:"keys_null"`
+	RowGroups        int64    `json:"row_groups"`
+	RowGroupsSkipped int64    `json:"row_groups_skipped"`
+	Pages            int64    `json:"pages"`
+	PagesSkipped     int64    `json:"pages_skipped"`
+	BytesRead        int64    `json:"bytes_read"`
+	BytesWritten     int64    `json:"bytes_written"`
+	FPRAsked         float64  `json:"fpr_asked"`
+	FPRPredicted     float64  `json:"fpr_predicted"`
+	Path             []pathOf `json:"path"`
+}
+
+func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) error {
+	start := time.Now()
+	matches, err := o.matches()
+	if err != nil {
+		return err
+	}
+	columns, err := columnNames(o.columns)
+	if err != nil {
+		return err
+	}
+	shard, err := shardOf(o.shard)
+	if err != nil {
+		return err
+	}
+	var out partition.Output
+	if o.count {
+		if o.out != "" {
+			return usagef("--count writes nothing, so that -o makes no sense with it")
+		}
+	} else if out, err = c.outputOf(o.out, o.format); err != nil {
+		return err
+	}
+	budget, err := c.budget()
+	if err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	opts := partition.ScanOptions{Columns: columns, Any: o.any, Threads: c.threads}
+	words := []string{"scan", fmt.Sprint(o.any), o.columns}
+	filters, words, err := readFilters(ctx, matches, words, codec.Limits{MaxBytes: uint64(budget)})
+	if err != nil {
+		return err
+	}
+	opts.Match = filters.match
+	files, err := c.open(cmd, args, partition.OpenOptions{})
+	if err != nil {
+		return err
+	}
+	defer partition.Close(files)
+	add, end := c.progress("scanning", files)
+	defer end()
+	opts.Progress = add
+	scanner, err := partition.NewScanner(opts)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := scanner.Check(f); err != nil {
+			return err
+		}
+	}
+	out.Result, out.Filter, out.Shard = partition.ResultCandidates, filters.digest, shard
+	out.Run, _ = partition.Digest(append(words, string(out.Format)), files)
+	pieces := partition.Split(files, shard)
+	written, err := c.scanTo(ctx, scanner, files, pieces, out, o.count)
+	end()
+	if errors.Is(err, partition.ErrDone) {
+		return c.done("scan", o.out, start)
+	}
+	if err != nil {
+		return err
+	}
+	st := &scanner.Stats
+	r := scanReport{
+		head:   newHead("scan", start),
+		RowsIn: st.RowsIn.Load(), RowsOut: st.RowsOut.Load(), KeysNull: st.KeysNull.Load(),
+		RowGroups: st.RowGroups.Load(), RowGroupsSkipped: st.RowGroupsSkipped.Load(),
+		BytesRead: bytesRead(files), BytesWritten: written.Bytes,
+		FPRAsked: filters.first.FPRAsked, FPRPredicted: filters.first.FPR(), Path: pathsOf(pieces),
+	}
+	c.sayScan(o, r)
+	if o.count && !c.json {
+		_, err := fmt.Fprintln(c.stdout, r.RowsOut)
+		return err
+	}
+	return c.report(r, o.out)
+}
+
+// scanTo scans into the output, or only counts.
+func (c *cli) scanTo(ctx context.Context, s *partition.Scanner, files []*partition.File, pieces []partition.Piece, out partition.Output, count bool) (w partition.Written, err error) {
+	if count {
+		for r, err := range s.Scan(ctx, pieces) {
+			if err != nil {
+				return w, err
+			}
+			r.Record.Release()
+		}
+		return w, nil
+	}
+	if err := out.Check(ctx, files); err != nil {
+		return w, err
+	}
+	var parts []partition.Part
+	for _, p := range pieces {
+		schema, err := s.Schema(p.File)
+		if err != nil {
+			return w, err
+		}
+		parts = append(parts, partition.Part{Piece: p, Schema: schema})
+	}
+	if len(parts) == 0 && !out.IsDir(ctx) { // a shard without input still has a schema
+		schema, err := s.Schema(files[0])
+		if err != nil {
+			return w, err
+		}
+		parts = append(parts, partition.Part{Name: "empty", Schema: schema})
+	}
+	return out.Write(ctx, parts, s.Scan(ctx, pieces))
+}
+
+// filterSet is the filters of a scan.
+type filterSet struct {
+	match  []partition.Match
+	first  *codec.Filter
+	digest [32]byte // of the one filter, or of all of them
+}
+
+// readFilters reads the filter files, and adds to words what identifies them.
+func readFilters(ctx context.Context, flags []matchFlag, words []string, lim codec.Limits) (filterSet, []string, error) {
+	var set filterSet
+	h := sha256.New()
+	for _, m := range flags {
+		f, err := filterbuild.Read(ctx, partition.Local{}, m.file, lim)
+		if err != nil {
+			return set, nil, err
+		}
+		d, err := f.Digest()
+		if err != nil {
+			return set, nil, err
+		}
+		h.Write(d[:])
+		if set.first == nil {
+			set.first, set.digest = f, d
+		}
+		set.match = append(set.match, partition.Match{Filter: f, Key: m.columns, Exclude: m.exclude})
+		words = append(words, m.columns, fmt.Sprint(m.exclude), string(d[:]))
+	}
+	if len(flags) > 1 {
+		h.Sum(set.digest[:0])
+	}
+	return set, words, nil
+}
+
+// sayScan tells people what a scan came to.
+func (c *cli) sayScan(o *scanFlags, r scanReport) {
+	if c.verbose {
+		for _, p := range r.Path {
+			c.say("  %s: %s path (%s)", p.File, p.Path, p.Reason)
+		}
+	}
+	to := ""
+	if !o.count {
+		to = " into " + o.out
+	}
+	c.say("%s of %s rows are candidates (%s)%s: %s read, %s written, in %.2f s",
+		count(r.RowsOut), count(r.RowsIn), percent(r.RowsOut, r.RowsIn), to, bytesOf(r.BytesRead), bytesOf(r.BytesWritten), r.Seconds)
+}

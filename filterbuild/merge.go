@@ -1,0 +1,190 @@
+package filterbuild
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// Read reads one filter file whole and verifies it.
+func Read(ctx context.Context, store partition.Store, name string, lim codec.Limits) (f *codec.Filter, err error) {
+	src, err := store.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	return codec.Decode(src, src.Size(), name, lim)
+}
+
+// Write writes a filter file, which only its owner may read: an exact filter
+// holds the IDs themselves. It returns the size of the file.
+func Write(ctx context.Context, store partition.Store, name string, f *codec.Filter, opts codec.Options, replace bool) (size int64, err error) {
+	sink, err := store.Create(ctx, name, true)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, sink.Abort()) }()
+	if size, err = codec.Encode(sink, f, opts); err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	return size, sink.Commit(replace)
+}
+
+// part is an opened partial filter file.
+type part struct {
+	name string
+	src  partition.Source
+	head *codec.Header
+}
+
+// openParts opens filter files without reading their payloads.
+func openParts(ctx context.Context, store partition.Store, names []string) (parts []part, err error) {
+	for _, name := range names {
+		src, err := store.Open(ctx, name)
+		if err != nil {
+			return parts, err
+		}
+		parts = append(parts, part{name: name, src: src})
+		p := &parts[len(parts)-1]
+		if p.head, err = codec.DecodeHeader(src, src.Size(), name); err != nil {
+			return parts, err
+		}
+	}
+	return parts, nil
+}
+
+func closeParts(parts []part) error {
+	var errs []error
+	for _, p := range parts {
+		errs = append(errs, p.src.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Merge OR-merges partial filter files of one build, given in any order, into
+// the sealed filter, or, if open, into a larger partial one. Files of other
+// builds, a shard that comes twice, and, when sealing, shards that are missing
+// are refused. Memory holds one filter, however many files there are.
+func Merge(ctx context.Context, store partition.Store, names []string, open bool, lim codec.Limits) (f *codec.Filter, err error) {
+	parts, err := openParts(ctx, store, names)
+	defer func() { err = errors.Join(err, closeParts(parts)) }()
+	if err != nil {
+		return nil, err
+	}
+	held, err := agree(parts, open)
+	if err != nil {
+		return nil, err
+	}
+	first := parts[0].head.Filter
+	var all *partial
+	for _, p := range parts {
+		if err := ctx.Err(); err != nil {
+			return nil, context.Cause(ctx)
+		}
+		if all, err = all.take(p, lim); err != nil {
+			return nil, err
+		}
+	}
+	if !open {
+		return all.seal(first.BuildID)
+	}
+	return all.open(first.BuildID, codec.Partial{Of: first.Partial.Of, Held: held}), nil
+}
+
+// agree checks that the parts are of one build and what they hold together.
+func agree(parts []part, open bool) (held []uint32, err error) {
+	if len(parts) == 0 {
+		return nil, errors.New("no filter to merge")
+	}
+	first := parts[0].head.Filter
+	owner := map[uint32]string{}
+	for _, p := range parts {
+		f := p.head.Filter
+		at := fault.At{File: p.name}
+		if f.Sealed() {
+			return nil, fault.Mismatch(at, "filter", "a partial filter", "a sealed one").
+				WithHint("sealed filters are combined with --union or --intersect")
+		}
+		if f.BuildID != first.BuildID || f.Partial.Of != first.Partial.Of {
+			return nil, fault.Mismatch(at, "build", buildName(first)+" as in "+parts[0].name, buildName(f)).
+				WithHint("merge only partial filters that were built from the same inputs with the same options")
+		}
+		for _, s := range f.Partial.Held {
+			if other, ok := owner[s]; ok {
+				return nil, fault.Mismatch(at, "shards", "each shard once", fmt.Sprintf("shard %d/%d again, which is in %s", s, first.Partial.Of, other))
+			}
+			owner[s] = p.name
+			held = append(held, s)
+		}
+	}
+	slices.Sort(held)
+	if missing := int(first.Partial.Of) - len(held); missing > 0 && !open {
+		return nil, fault.Mismatch(fault.At{}, "shards", fmt.Sprintf("all %d", first.Partial.Of), fmt.Sprintf("%d, without %s", len(held), gaps(held, first.Partial.Of))).
+			WithHint("merge the missing partial filters too, or say --partial for a larger partial filter")
+	}
+	return held, nil
+}
+
+func buildName(f *codec.Filter) string {
+	return fmt.Sprintf("%x of %d shards", f.BuildID[:6], f.Partial.Of)
+}
+
+// gaps lists the numbers below n that are not in held, as ranges.
+func gaps(held []uint32, n uint32) string {
+	out, next := "", uint32(0)
+	put := func(end uint32) { // missing: next up to end, exclusive
+		if next >= end {
+			return
+		}
+		if out != "" {
+			out += ","
+		}
+		if out += fmt.Sprint(next); end-next > 1 {
+			out += fmt.Sprintf("-%d", end-1)
+		}
+	}
+	for _, s := range held {
+		put(s)
+		next = s + 1
+	}
+	put(n)
+	return out
+}
+
+// take reads a part's keys into p, which is nil before the first.
+func (p *partial) take(q part, lim codec.Limits) (*partial, error) {
+	h := q.head.Filter
+	if p != nil && p.bits != nil && h.Kind() == codec.KindBloom {
+		p.keys += h.Keys
+		return p, q.head.OrInto(p.bits)
+	}
+	f, err := q.head.Load(lim)
+	if err != nil {
+		return nil, err
+	}
+	r := &partial{
+		spec: Spec{Names: f.KeyNames(), Classes: f.KeyClasses(), Hash: f.Params.Hash, FPR: f.FPRAsked, Want: f.Want},
+		fpr:  f.FPRAsked, params: f.Params, keys: f.Keys, set: f.Exact(), bits: f.Bloom(),
+	}
+	if p == nil {
+		return r, r.settle()
+	}
+	if err := p.merge(r); err != nil {
+		return nil, fmt.Errorf("%s: %w", q.name, err)
+	}
+	return p, nil
+}
+
+// Count returns what can be said of the keys of a filter that was not built
+// here.
+func Count(f *codec.Filter) Report {
+	if s := f.Exact(); s != nil {
+		return Report{Keys: f.Keys, Distinct: s.Len()}
+	}
+	return Report{Keys: f.Keys, Distinct: distinct(f.Bloom(), f.Keys), Estimated: true}
+}

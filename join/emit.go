@@ -1,0 +1,440 @@
+package join
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/compute"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// batchRows is the most rows of the answer in one batch: a log row may meet
+// many IDs.
+const batchRows = 1 << 16
+
+// worker joins the log batches of one goroutine.
+type worker struct {
+	j      *Join
+	file   *partition.File
+	layout *layout
+	prober *partition.Prober
+	spread *spread
+	key    []byte
+	// Rows of the answer: log row, and ID row or -1.
+	log, ids []int
+	emit     func(arrow.Record) error
+	rec      arrow.Record
+}
+
+func (j *Join) newWorker() (partition.Work, error) {
+	w := &worker{j: j, spread: newSpread()}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.spreads = append(j.spreads, w.spread)
+	return w.work, nil
+}
+
+// work joins one batch of the log.
+func (w *worker) work(p partition.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
+	if w.file != p.File {
+		var err error
+		if w.prober, err = partition.NewProber(p.File.Name, rec.Schema(), w.j.match()); err != nil {
+			return err
+		}
+		w.file, w.layout = p.File, w.j.layouts[p.File]
+	}
+	hits, err := w.prober.Probe(rec)
+	if err != nil {
+		return err
+	}
+	w.rec, w.emit = rec, emit
+	w.log, w.ids = w.log[:0], w.ids[:0]
+	if err := w.rows(hits); err != nil {
+		return err
+	}
+	if err := w.flush(); err != nil {
+		return err
+	}
+	j := w.j
+	j.rowsIn.Add(rec.NumRows())
+	j.keysNull.Add(rec.NumRows() - int64(len(w.prober.Keys.Rows)))
+	j.candidates.Add(int64(len(hits)))
+	if j.opts.Progress != nil {
+		j.opts.Progress(rec.NumRows())
+	}
+	return nil
+}
+
+// rows finds the answer's rows for each row of the log batch, in order. hits
+// are positions in the batch of keys that the filter let through.
+func (w *worker) rows(hits []uint32) error {
+	k := &w.prober.Keys
+	side, t := w.j.side, w.j.opts.Type
+	at, hit := 0, 0 // next row with a key, next candidate
+	for row := range k.Len {
+		e := none
+		if at < len(k.Rows) && int(k.Rows[at]) == row {
+			if hit < len(hits) && int(hits[hit]) == at {
+				hit++
+				if e = w.find(side.table, at); e == none {
+					w.j.falsePositives.Add(1)
+				}
+			}
+			if e == none {
+				w.stranger(at)
+			}
+			at++
+		}
+		switch {
+		case e == none && t.keepsLog(), e != none && t == Semi:
+			w.log, w.ids = append(w.log, row), append(w.ids, -1)
+		case e != none && t.columnsOfIDs():
+			for id := side.table.first[e]; id != none; id = side.table.next[id] {
+				w.log, w.ids = append(w.log, row), append(w.ids, int(id))
+				if len(w.log) == batchRows {
+					if err := w.flush(); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		if e != none {
+			side.table.mark(e)
+		}
+	}
+	return nil
+}
+
+// find looks up the key at position i of the batch.
+func (w *worker) find(t *table, i int) uint32 {
+	k := &w.prober.Keys
+	w.key = k.Append(w.key[:0], i)
+	return t.find(k.HashAt(tableHash, i), w.key)
+}
+
+// stranger counts a row whose key is in no ID.
+func (w *worker) stranger(i int) {
+	w.spread.add(w.prober.Keys.HashAt(tableHash, i))
+}
+
+// flush emits the rows collected so far.
+func (w *worker) flush() error {
+	if len(w.log) == 0 {
+		return nil
+	}
+	w.j.rowsOut.Add(int64(len(w.log)))
+	err := w.assemble(w.log, w.ids)
+	w.log, w.ids = w.log[:0], w.ids[:0]
+	if err != nil {
+		return fmt.Errorf("%s: %w", w.file.Name, err)
+	}
+	return nil
+}
+
+// assemble emits rows of the answer, in halves if they exceed what an array
+// can hold.
+func (w *worker) assemble(log, ids []int) error {
+	rec, err := w.record(log, ids)
+	if errors.Is(err, take.ErrTooLarge) && len(log) > 1 {
+		half := len(log) / 2
+		if err := w.assemble(log[:half], ids[:half]); err != nil {
+			return err
+		}
+		return w.assemble(log[half:], ids[half:])
+	}
+	if err != nil {
+		return err
+	}
+	return w.emit(rec)
+}
+
+func (w *worker) record(log, ids []int) (arrow.Record, error) {
+	mem := w.j.opts.Mem
+	cols := columns{mem: mem}
+	defer cols.release()
+	for i, col := range w.rec.Columns() {
+		if w.layout.decode[i] {
+			values, err := decoded(col)
+			if err != nil {
+				return nil, err
+			}
+			cols.take(values, indices(col.(*array.Dictionary), log))
+			continue
+		}
+		cols.take(col, log)
+	}
+	if w.j.opts.Type.columnsOfIDs() {
+		for _, c := range w.j.idCols.payload {
+			cols.gather(w.j.side, c, ids, w.j.idCols.schema.Field(c).Type)
+		}
+	}
+	return cols.record(w.layout.schema, len(log))
+}
+
+// columns collects the columns of a record until the first error.
+type columns struct {
+	mem  memory.Allocator
+	cols []arrow.Array
+	err  error
+}
+
+func (c *columns) release() {
+	for _, a := range c.cols {
+		a.Release()
+	}
+}
+
+func (c *columns) add(a arrow.Array, err error) {
+	switch {
+	case err != nil && c.err == nil:
+		c.err = err
+	case err == nil:
+		c.cols = append(c.cols, a)
+	}
+}
+
+func (c *columns) take(a arrow.Array, rows []int) {
+	if c.err == nil {
+		c.add(take.Array(c.mem, a, rows))
+	}
+}
+
+// null adds a column of n NULLs.
+func (c *columns) null(t arrow.DataType, n int) {
+	rows := make([]int, n)
+	for i := range rows {
+		rows[i] = -1
+	}
+	b := array.NewBuilder(c.mem, t)
+	defer b.Release()
+	empty := b.NewArray()
+	defer empty.Release()
+	c.take(empty, rows)
+}
+
+func (c *columns) record(schema *arrow.Schema, n int) (arrow.Record, error) {
+	if c.err != nil {
+		return nil, c.err
+	}
+	return array.NewRecord(schema, c.cols, int64(n)), nil
+}
+
+// gather adds column col of the given ID rows, which may stand in several
+// records: the part from each is taken, the parts are put one behind another,
+// and a second take restores the order.
+func (c *columns) gather(side *idSide, col int, rows []int, t arrow.DataType) {
+	if c.err != nil {
+		return
+	}
+	if len(side.records) == 1 {
+		c.take(side.records[0].Column(col), rows)
+		return
+	}
+	perRecord := map[int][]int{}
+	order := []int{}
+	at := make([][2]int, len(rows)) // record, position among the rows taken of it
+	for i, r := range rows {
+		if r < 0 {
+			at[i] = [2]int{-1, 0}
+			continue
+		}
+		k := side.record(r)
+		if _, ok := perRecord[k]; !ok {
+			order = append(order, k)
+		}
+		at[i] = [2]int{k, len(perRecord[k])}
+		perRecord[k] = append(perRecord[k], r-side.starts[k])
+	}
+	if len(order) == 0 {
+		c.null(t, len(rows))
+		return
+	}
+	parts := columns{mem: c.mem}
+	defer parts.release()
+	start, n := map[int]int{}, 0
+	for _, k := range order {
+		start[k] = n
+		n += len(perRecord[k])
+		parts.take(side.records[k].Column(col), perRecord[k])
+	}
+	if parts.err != nil {
+		c.err = parts.err
+		return
+	}
+	whole, err := concatenate(parts.cols, c.mem)
+	if err != nil {
+		c.err = err
+		return
+	}
+	defer whole.Release()
+	back := make([]int, len(rows))
+	for i, a := range at {
+		if back[i] = -1; a[0] >= 0 {
+			back[i] = start[a[0]] + a[1]
+		}
+	}
+	c.take(whole, back)
+}
+
+// concatenate joins arrays, whose sizes together were not checked yet.
+func concatenate(arrs []arrow.Array, mem memory.Allocator) (a arrow.Array, err error) {
+	var total int
+	for _, a := range arrs {
+		for _, b := range a.Data().Buffers() {
+			if b != nil {
+				total += b.Len()
+			}
+		}
+	}
+	if total > 1<<31-1 {
+		return nil, take.ErrTooLarge
+	}
+	return array.Concatenate(arrs, mem)
+}
+
+// record returns the number of the record that holds row r.
+func (s *idSide) record(r int) int {
+	lo, hi := 0, len(s.starts)
+	for hi-lo > 1 {
+		if mid := (lo + hi) / 2; s.starts[mid] <= r {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// decoded returns the values of a dictionary column.
+func decoded(a arrow.Array) (arrow.Array, error) {
+	d, ok := a.(*array.Dictionary)
+	if !ok {
+		return nil, fault.Unsupported(fault.At{}, "column of type %s, want a dictionary", a.DataType())
+	}
+	return d.Dictionary(), nil
+}
+
+// indices returns where in the dictionary the given rows stand.
+func indices(d *array.Dictionary, rows []int) []int {
+	out := make([]int, len(rows))
+	for i, r := range rows {
+		if out[i] = -1; r >= 0 && d.IsValid(r) {
+			out[i] = d.GetValueIndex(r)
+		}
+	}
+	return out
+}
+
+// unmatched yields the IDs whose key no log row has, and those with a NULL
+// key, in the ID set's order.
+func (j *Join) unmatched(ctx context.Context) iter.Seq2[partition.Rows, error] {
+	return func(yield func(partition.Rows, error) bool) {
+		l := j.layouts[j.logs[0]]
+		var key []byte
+		errStop := errors.New("stop")
+		one := func(_ *partition.File, rec arrow.Record, batch *keys.Batch) error {
+			var rows []int
+			i := 0
+			for row := range batch.Len {
+				e := none
+				if i < len(batch.Rows) && int(batch.Rows[i]) == row {
+					key = batch.Append(key[:0], i)
+					e = j.side.table.find(batch.HashAt(tableHash, i), key)
+					i++
+				}
+				if e == none || !j.side.table.marked(e) {
+					rows = append(rows, row)
+				}
+			}
+			if len(rows) == 0 {
+				return nil
+			}
+			out, err := j.lone(ctx, l, rec, rows)
+			if err != nil {
+				return err
+			}
+			j.rowsOut.Add(int64(len(rows)))
+			if !yield(partition.Rows{Piece: len(j.pieces), Record: out}, nil) {
+				return errStop
+			}
+			return nil
+		}
+		if err := j.allIDs(ctx, one); err != nil && !errors.Is(err, errStop) {
+			yield(partition.Rows{}, err)
+		}
+	}
+}
+
+// allIDs calls fn with all ID rows: from memory if they are there.
+func (j *Join) allIDs(ctx context.Context, fn func(*partition.File, arrow.Record, *keys.Batch) error) error {
+	if !j.side.whole {
+		return j.eachID(ctx, nil, fn)
+	}
+	paths, err := keys.ParsePaths(j.idKey)
+	if err != nil {
+		return err
+	}
+	enc, err := keys.NewEncoder(j.idCols.schema, paths)
+	if err != nil {
+		return err
+	}
+	var batch keys.Batch
+	for _, rec := range j.side.records {
+		if err := enc.Encode(rec, &batch); err != nil {
+			return err
+		}
+		if err := fn(nil, rec, &batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lone makes rows of the answer of IDs without a log row.
+func (j *Join) lone(ctx context.Context, l *layout, rec arrow.Record, rows []int) (arrow.Record, error) {
+	cols := columns{mem: j.opts.Mem}
+	defer cols.release()
+	for i := range l.log.Fields() {
+		f := l.schema.Field(i)
+		c, ok := l.shared[i]
+		if !ok {
+			cols.null(f.Type, len(rows))
+			continue
+		}
+		key, err := take.Array(j.opts.Mem, rec.Column(c), rows)
+		if err != nil {
+			return nil, err
+		}
+		cols.add(j.cast(ctx, key, f))
+		key.Release()
+	}
+	for _, c := range j.idCols.payload {
+		cols.take(rec.Column(c), rows)
+	}
+	return cols.record(l.schema, len(rows))
+}
+
+// cast gives the keys of IDs the type of the log's key column. A key that the
+// type cannot hold is an error.
+func (j *Join) cast(ctx context.Context, key arrow.Array, f arrow.Field) (arrow.Array, error) {
+	if arrow.TypeEqual(key.DataType(), f.Type) {
+		key.Retain()
+		return key, nil
+	}
+	ctx = compute.WithAllocator(ctx, j.opts.Mem)
+	out, err := compute.CastArray(ctx, key, compute.SafeCastOptions(f.Type))
+	if err != nil {
+		e := fault.Unsupported(fault.At{Column: f.Name}, "an ID's key of type %s in the log's column of type %s", key.DataType(), f.Type)
+		return nil, e.WithHint("give the ID's column another name and say --on %s=NAME, so that each side keeps its own", f.Name)
+	}
+	return out, nil
+}

@@ -1,0 +1,89 @@
+package join
+
+import "math"
+
+// spread estimates Σc², where c is the number of rows of each key: the second
+// frequency moment, in one pass and fixed memory. It is a fast AMS sketch
+// (Cormode and Garofalakis, "Sketching streams through the net", VLDB 2005):
+// each key adds ±1 to one of m counters, the sum of whose squares has Σc² as
+// its mean and a relative error of √(2/m), 0.6 %. Sketches add up.
+type spread struct {
+	counts []int64
+	rows   int64
+}
+
+const spreadBits = 16
+
+func newSpread() *spread { return &spread{counts: make([]int64, 1<<spreadBits)} }
+
+// add counts a row whose key has hash h.
+func (s *spread) add(h uint64) {
+	h *= 0x9e3779b97f4a7c15 // independent of the bits that the filter uses
+	sign := int64(h>>(63-spreadBits)&1)<<1 - 1
+	s.counts[h>>(64-spreadBits)] += sign
+	s.rows++
+}
+
+func (s *spread) merge(t *spread) {
+	s.rows += t.rows
+	for i, c := range t.counts {
+		s.counts[i] += c
+	}
+}
+
+// squares returns the estimate of Σc², which is never below Σc.
+func (s *spread) squares() float64 {
+	var sum float64
+	for _, c := range s.counts {
+		sum += float64(c) * float64(c)
+	}
+	return math.Max(sum, float64(s.rows))
+}
+
+// heaviest returns about the largest c; where many keys share a counter, too
+// much.
+func (s *spread) heaviest() float64 {
+	var top int64
+	for _, c := range s.counts {
+		top = max(top, c, -c)
+	}
+	return float64(top)
+}
+
+// MeasuredFPR is the false-positive rate that a join has seen: of the rows
+// whose key is in no ID, the share that the filter let through.
+type MeasuredFPR struct {
+	Rate float64 `json:"rate"`
+	// Low and High bound what is to be expected of a filter whose bits predict
+	// the rate that they do: outside, with a chance of one in a thousand,
+	// something is wrong. Rows of one key are right or wrong together, so that
+	// the rate scatters with variance p(1-p)·Σc²/(Σc)², c being the rows of a
+	// key; the bound is Bernstein's inequality, which also holds where one
+	// heavy key makes up much of the log.
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+	Rows int64   `json:"rows"` // rows whose key is in no ID
+}
+
+// measure compares the false positives with the predicted rate p.
+func measure(p float64, falsePositives int64, s *spread) MeasuredFPR {
+	m := MeasuredFPR{Low: p, High: p, Rows: s.rows}
+	if s.rows == 0 {
+		m.Low, m.High = 0, 1
+		return m
+	}
+	n := float64(s.rows)
+	m.Rate = float64(falsePositives) / n
+	const confidence = 7.6 // ln(2/0.001)
+	variance := p * (1 - p) * s.squares()
+	b := confidence * s.heaviest() / 3
+	t := (b + math.Sqrt(b*b+2*variance*confidence)) / n
+	if p == 0 {
+		t = 0 // an exact filter has nothing to scatter
+	}
+	m.Low, m.High = math.Max(0, p-t), math.Min(1, p+t)
+	return m
+}
+
+// Inside reports whether the rate is within its bound.
+func (m MeasuredFPR) Inside() bool { return m.Rate >= m.Low && m.Rate <= m.High }

@@ -1,0 +1,344 @@
+package join
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/util"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// tableHash places keys in the table, and is the hash of every filter that
+// this package builds.
+var tableHash = bloom.Hash{ID: bloom.XXH3}
+
+// idSide is the ID set as the join holds it: a table by key, and, where the
+// answer has the IDs' columns, their rows.
+type idSide struct {
+	table   *table
+	records []arrow.Record // rows as numbered in the table
+	starts  []int          // number of each record's first row
+	whole   bool           // all IDs are here
+	bytes   int64
+	total   int64 // ID rows with a key
+}
+
+func (s *idSide) release() {
+	for _, r := range s.records {
+		r.Release()
+	}
+	s.records = nil
+}
+
+// matched returns the number of ID rows whose key a log row has.
+func (s *idSide) matched() int64 {
+	var n int64
+	for e := range s.table.count {
+		if s.table.marked(uint32(e)) {
+			n += int64(s.table.count[e])
+		}
+	}
+	return n
+}
+
+// prepare builds the filter and the ID side by the strategy.
+func (j *Join) prepare(ctx context.Context) error {
+	j.filter = j.opts.Filter
+	if j.filter != nil {
+		if err := j.checkFilter(); err != nil {
+			return err
+		}
+	}
+	strategy := j.opts.Strategy
+	if strategy != Broadcast {
+		err := j.lookup(ctx)
+		j.report.Strategy = Lookup
+		if err == nil || strategy == Lookup || !errors.Is(err, ErrMemory) {
+			return errors.Join(err, j.digest())
+		}
+		j.side.release()
+	}
+	for _, f := range j.ids {
+		if f.Once() {
+			return fmt.Errorf("the IDs are to be read more than once, which %s cannot be (name a file, or raise --memory)", f.Name)
+		}
+	}
+	j.report.Strategy = Broadcast
+	return errors.Join(j.broadcast(ctx), j.digest())
+}
+
+func (j *Join) digest() (err error) {
+	if j.filter != nil {
+		j.report.FilterDigest, err = j.filter.Digest()
+	}
+	return err
+}
+
+// checkFilter compares a filter that was given with the IDs' key.
+func (j *Join) checkFilter() error {
+	var got []keys.Class
+	for _, c := range j.filter.KeyClasses() {
+		got = append(got, keys.Class(c))
+	}
+	if j.filter.Normal() != keys.NormalForm {
+		return fault.Mismatch(fault.At{}, "filter's normal form of keys", keys.NormalForm, j.filter.Normal())
+	}
+	return keys.Match(fault.At{File: "the filter"}, j.classes, got)
+}
+
+// holds returns an error if the filter lacks a key of the batch: it was built
+// from other IDs, and would lose their rows.
+func (j *Join) holds(batch *keys.Batch, file string) error {
+	var passed int
+	if set := j.filter.Exact(); set != nil {
+		values, signed, _ := batch.Ints()
+		passed = len(set.Probe(values, signed, nil))
+	} else {
+		bits := j.filter.Bloom()
+		passed = len(bits.Probe(batch.Hash(bits.Params().Hash, nil), nil))
+	}
+	if passed == len(batch.Rows) {
+		return nil
+	}
+	return fault.Mismatch(fault.At{File: file}, "filter", "one that holds every ID", fmt.Sprintf("one that lacks %d of %d", len(batch.Rows)-passed, len(batch.Rows))).
+		WithHint("the filter was built from other IDs; build it again, or leave --filter out")
+}
+
+// eachID calls fn with every batch of ID rows, in order, and their keys. fn
+// may keep the record by retaining it.
+func (j *Join) eachID(ctx context.Context, columns func(*partition.File) ([]int, error), fn func(f *partition.File, rec arrow.Record, batch *keys.Batch) error) error {
+	paths, err := keys.ParsePaths(j.idKey)
+	if err != nil {
+		return err
+	}
+	pieces := partition.Split(j.ids, partition.Shard{})
+	var at *partition.File
+	var enc *keys.Encoder
+	var batch keys.Batch
+	retain := func() (partition.Work, error) {
+		return func(_ partition.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
+			rec.Retain()
+			return emit(rec)
+		}, nil
+	}
+	for r, err := range partition.Map(ctx, pieces, partition.ReadOptions{Threads: j.opts.Threads, Columns: columns}, retain) {
+		if err != nil {
+			return err
+		}
+		f := pieces[r.Piece].File
+		err = func() error {
+			defer r.Record.Release()
+			if f != at {
+				if enc, err = keys.NewEncoder(r.Record.Schema(), paths); err != nil {
+					return fmt.Errorf("%s: %w", f.Name, err)
+				}
+				at = f
+			}
+			if err := enc.Encode(r.Record, &batch); err != nil {
+				return fmt.Errorf("%s: %w", f.Name, err)
+			}
+			return fn(f, r.Record, &batch)
+		}()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// idRead returns the columns to read of the ID files: all, or only the key.
+func (j *Join) idRead(f *partition.File) ([]int, error) {
+	if j.opts.Type.columnsOfIDs() {
+		return nil, nil
+	}
+	return j.keyColumns(f)
+}
+
+func (j *Join) keyColumns(f *partition.File) ([]int, error) {
+	paths, err := keys.ParsePaths(j.idKey)
+	if err != nil {
+		return nil, err
+	}
+	enc, err := keys.NewEncoder(f.Schema(), paths)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Name, err)
+	}
+	return enc.Columns(), nil
+}
+
+// add puts rows of an ID batch into the side: those at the positions in keep
+// of batch.Rows, or, if keep is nil, all, with and without a key.
+func (s *idSide) add(rec arrow.Record, batch *keys.Batch, keep []int, columns bool, opts *Options) error {
+	if keep != nil && len(keep) == 0 {
+		return nil
+	}
+	if len(s.table.next)+int(rec.NumRows()) >= int(none) {
+		return fmt.Errorf("%w: more than 2^32 IDs in a table", ErrMemory)
+	}
+	start := len(s.table.next)
+	var key []byte
+	put := func(i int) {
+		key = batch.Append(key[:0], i)
+		s.table.addRow(s.table.entry(batch.HashAt(tableHash, i), key))
+	}
+	rows := make([]int, 0, len(keep))
+	if keep != nil {
+		for _, i := range keep {
+			put(i)
+			rows = append(rows, int(batch.Rows[i]))
+		}
+	} else {
+		i := 0
+		for row := range batch.Len {
+			if i < len(batch.Rows) && int(batch.Rows[i]) == row {
+				put(i)
+				i++
+			} else {
+				s.table.addRow(none)
+			}
+		}
+	}
+	if columns {
+		kept := rec
+		if keep != nil {
+			var err error
+			if kept, err = take.Record(opts.Mem, rec, rows); err != nil {
+				return err
+			}
+		} else {
+			kept.Retain()
+		}
+		s.records = append(s.records, kept)
+		s.starts = append(s.starts, start)
+		s.bytes += util.TotalRecordSize(kept)
+	}
+	if held := s.bytes + s.table.bytes(); opts.Memory > 0 && held > opts.Memory {
+		return fmt.Errorf("%w of %d bytes: the table of IDs takes more (raise --memory)", ErrMemory, opts.Memory)
+	}
+	return nil
+}
+
+// lookup reads all IDs into the table, and into the filter unless one was
+// given.
+func (j *Join) lookup(ctx context.Context) error {
+	j.side = &idSide{table: newTable(), whole: true}
+	var worker *filterbuild.Worker
+	var builder *filterbuild.Builder
+	var err error
+	if j.filter == nil {
+		if builder, err = j.plan.NewBuilder(); err != nil {
+			return err
+		}
+		if worker, err = builder.Worker(); err != nil {
+			return err
+		}
+	}
+	columns := j.opts.Type.columnsOfIDs()
+	err = j.eachID(ctx, j.idRead, func(f *partition.File, rec arrow.Record, batch *keys.Batch) error {
+		j.side.total += int64(len(batch.Rows))
+		if worker != nil {
+			if err := worker.Add(batch); err != nil {
+				return err
+			}
+		} else if err := j.holds(batch, f.Name); err != nil {
+			return err
+		}
+		return j.side.add(rec, batch, nil, columns, &j.opts)
+	})
+	if err != nil || builder == nil {
+		return err
+	}
+	j.filter, _, err = builder.Finish()
+	return err
+}
+
+// broadcast collects the keys of the candidates, and then the IDs that have
+// one of them.
+func (j *Join) broadcast(ctx context.Context) error {
+	if j.filter == nil {
+		var f *codec.Filter
+		var err error
+		if f, _, err = j.plan.Build(ctx); err != nil {
+			return err
+		}
+		j.filter = f
+	}
+	j.side = &idSide{table: newTable()}
+	wanted, err := j.candidateKeys(ctx)
+	if err != nil {
+		return err
+	}
+	columns := j.opts.Type.columnsOfIDs()
+	var key []byte
+	keep := []int{}
+	return j.eachID(ctx, j.idRead, func(f *partition.File, rec arrow.Record, batch *keys.Batch) error {
+		j.side.total += int64(len(batch.Rows))
+		if err := j.holds(batch, f.Name); err != nil {
+			return err
+		}
+		keep = keep[:0]
+		for i := range batch.Rows {
+			key = batch.Append(key[:0], i)
+			if wanted.find(batch.HashAt(tableHash, i), key) != none {
+				keep = append(keep, i)
+			}
+		}
+		return j.side.add(rec, batch, keep, columns, &j.opts)
+	})
+}
+
+// candidateKeys reads the log's keys and returns those that the filter lets
+// through.
+func (j *Join) candidateKeys(ctx context.Context) (*table, error) {
+	wanted := newTable()
+	columns := func(f *partition.File) ([]int, error) {
+		p, err := partition.NewProber(f.Name, f.Schema(), j.match())
+		if err != nil {
+			return nil, err
+		}
+		return p.Columns(), nil
+	}
+	opts := partition.ReadOptions{Threads: j.opts.Threads, Columns: columns}
+	for _, err := range partition.Map(ctx, j.pieces, opts, func() (partition.Work, error) {
+		var prober *partition.Prober
+		var at *partition.File
+		var key []byte
+		return func(p partition.Piece, rec arrow.Record, _ func(arrow.Record) error) error {
+			if at != p.File {
+				var err error
+				if prober, err = partition.NewProber(p.File.Name, rec.Schema(), j.match()); err != nil {
+					return err
+				}
+				at = p.File
+			}
+			hits, err := prober.Probe(rec)
+			if err != nil {
+				return err
+			}
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			for _, h := range hits {
+				key = prober.Keys.Append(key[:0], int(h))
+				wanted.entry(prober.Keys.HashAt(tableHash, int(h)), key)
+			}
+			if m := j.opts.Memory; m > 0 && wanted.bytes() > m {
+				return fmt.Errorf("%w of %d bytes: the keys of the candidates take more (raise --memory)", ErrMemory, m)
+			}
+			return nil
+		}, nil
+	}) {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return wanted, nil
+}

@@ -1,0 +1,320 @@
+// Package join joins a log with an ID set exactly, behind a filter that has
+// already dropped most of the log.
+//
+// The log is the left side. The way is
+//
+//	IDs ──► filter, and a table of IDs by key
+//	log ── filter ──► candidates ── table ──► rows of the answer, in input order
+//
+// Two strategies differ in what the table holds. [Lookup] holds all IDs.
+// [Broadcast] reads the log's keys first and then holds only the IDs that some
+// candidate has, so that memory follows the candidates; it reads both sides
+// twice. Either gives the same rows in the same order, whatever the number of
+// workers.
+//
+// Keys are equal if their values are, see package keys; NULL equals nothing.
+package join
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// Type says which rows a join gives.
+type Type string
+
+// The types. The log is the left side.
+const (
+	Semi  Type = "semi"  // log rows whose key is in an ID, each once
+	Anti  Type = "anti"  // log rows whose key is in no ID, those with a NULL key among them
+	Inner Type = "inner" // pairs of log row and ID with equal keys
+	Left  Type = "left"  // Inner, and log rows without an ID
+	Right Type = "right" // Inner, and IDs without a log row
+	Full  Type = "full"  // Left and Right
+)
+
+// columnsOfIDs reports whether the answer has the ID set's columns.
+func (t Type) columnsOfIDs() bool { return t != Semi && t != Anti }
+
+// keepsLog reports whether log rows without an ID are kept.
+func (t Type) keepsLog() bool { return t == Anti || t == Left || t == Full }
+
+// keepsIDs reports whether IDs without a log row are kept.
+func (t Type) keepsIDs() bool { return t == Right || t == Full }
+
+// Strategy says how a join is carried out.
+type Strategy string
+
+// The strategies.
+const (
+	// Auto takes Lookup, or Broadcast where the IDs exceed the memory budget.
+	Auto      Strategy = "auto"
+	Lookup    Strategy = "lookup"
+	Broadcast Strategy = "broadcast"
+)
+
+// ErrMemory says that what must be held exceeds the memory budget.
+var ErrMemory = errors.New("over the memory budget")
+
+// Options says how to join. Only On is needed.
+type Options struct {
+	// On pairs the key columns, LOG=ID or one name for both, separated by
+	// commas: "user_id", "user.id=id,region=region".
+	On       string
+	Type     Type     // empty: Semi
+	Strategy Strategy // empty: Auto
+	// Filter is a sealed filter that was built from these IDs; nil: one is
+	// built. An ID that it does not hold is an error.
+	Filter *codec.Filter
+	FPR    float64 // of the filter that is built; 0: by the number of IDs
+	// KeepTypes leaves the key columns of text ID files as they were opened.
+	// Otherwise they take the type of the log's.
+	KeepTypes bool
+	// Shard is the part of the log to join. The ID set is always read whole.
+	Shard partition.Shard
+	// Memory is the most bytes that the ID table may take; 0: no bound.
+	Memory  int64
+	Threads int // workers; 0: GOMAXPROCS
+	Mem     memory.Allocator
+	// Progress, if not nil, is called with the number of rows of each batch,
+	// from many goroutines.
+	Progress func(rows int64)
+}
+
+// Report is what a join came to. It is complete when Run's sequence has ended.
+type Report struct {
+	RowsIn, RowsOut int64
+	KeysNull        int64 // log rows with a NULL in the key
+	RowGroups       int64
+	Candidates      int64 // log rows that the filter let through
+	IDsTotal        int64 // ID rows with a key that is not NULL
+	IDsMatched      int64 // of them, those whose key a log row has
+	FPRAsked        float64
+	FPRPredicted    float64
+	FPRMeasured     MeasuredFPR
+	Strategy        Strategy
+	FilterDigest    [32]byte
+}
+
+// Join is a join whose inputs have been looked at, and nothing read yet. It
+// runs once.
+type Join struct {
+	opts    Options
+	ids     []*partition.File
+	logs    []*partition.File
+	logKey  string // paths
+	idKey   string
+	classes []keys.Class
+	plan    *filterbuild.Plan
+	idCols  *idColumns
+	layouts map[*partition.File]*layout
+	pieces  []partition.Piece
+
+	filter *codec.Filter
+	side   *idSide
+
+	rowsIn, rowsOut, keysNull, candidates, falsePositives atomic.Int64
+	mu                                                    sync.Mutex
+	spreads                                               []*spread // one for each worker
+	report                                                Report
+}
+
+// New looks at the inputs: it finds the keys, compares their classes and
+// settles the schema of the answer for each log file.
+func New(ids, logs []*partition.File, opts Options) (*Join, error) {
+	j := &Join{opts: opts, ids: ids, logs: logs, layouts: map[*partition.File]*layout{}}
+	if err := j.options(); err != nil {
+		return nil, err
+	}
+	left, right, err := keys.ParsePairs(opts.On)
+	if err != nil {
+		return nil, err
+	}
+	j.logKey, j.idKey = keys.PathsString(left), keys.PathsString(right)
+	if !opts.KeepTypes {
+		if err := j.typeText(left, right); err != nil {
+			return nil, err
+		}
+	}
+	j.plan, err = filterbuild.NewPlan(ids, filterbuild.Options{
+		Key: j.idKey, FPR: opts.FPR, Threads: opts.Threads, Memory: opts.Memory, Mem: j.opts.Mem,
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range j.plan.Spec.Classes {
+		j.classes = append(j.classes, keys.Class(c))
+	}
+	if j.idCols, err = newIDColumns(ids, left, right, opts.Type); err != nil {
+		return nil, err
+	}
+	for _, f := range logs {
+		if err := j.look(f, left); err != nil {
+			return nil, err
+		}
+	}
+	j.pieces = partition.Split(logs, opts.Shard)
+	return j, nil
+}
+
+// options fills in and checks what needs no file.
+func (j *Join) options() error {
+	o := &j.opts
+	if o.Type == "" {
+		o.Type = Semi
+	}
+	if o.Strategy == "" {
+		o.Strategy = Auto
+	}
+	if o.Mem == nil {
+		o.Mem = memory.DefaultAllocator
+	}
+	if !slices.Contains([]Type{Semi, Anti, Inner, Left, Right, Full}, o.Type) {
+		return fmt.Errorf("join type %q: want semi, anti, inner, left, right or full", o.Type)
+	}
+	if !slices.Contains([]Strategy{Auto, Lookup, Broadcast}, o.Strategy) {
+		return fmt.Errorf("strategy %q: want auto, lookup or broadcast", o.Strategy)
+	}
+	if o.Type.keepsIDs() && !o.Shard.Whole() {
+		return fault.Unsupported(fault.At{}, "a %s join of a shard of the log, since an ID without a row here may have one elsewhere", o.Type).
+			WithHint("run it without --shard, or use inner or left")
+	}
+	if o.Filter != nil && !o.Filter.Sealed() {
+		return fault.Mismatch(fault.At{}, "filter", "a sealed filter", "a partial one").WithHint("merge all partial filters of the build first")
+	}
+	return nil
+}
+
+// typeText gives the key columns of text ID files the type of the log's.
+func (j *Join) typeText(left, right []keys.Path) error {
+	types := map[string]arrow.DataType{}
+	for i, p := range left {
+		field, err := p.Resolve(j.logs[0].Schema())
+		if err != nil {
+			return fmt.Errorf("%s: %w", j.logs[0].Name, err)
+		}
+		if t := textType(field.Type); t != nil {
+			types[right[i].Name()] = t
+		}
+	}
+	for _, f := range j.ids {
+		f.SetTypes(types)
+	}
+	return nil
+}
+
+// textType returns the type as which a text is read to be compared with a
+// column of type t: the widest of its class; nil: as it is.
+func textType(t arrow.DataType) arrow.DataType {
+	if d, ok := t.(*arrow.DictionaryType); ok {
+		t = d.ValueType
+	}
+	switch c, err := keys.ClassOf(t); {
+	case err != nil, c == keys.Bytes, c == keys.Null:
+		return nil
+	case c == keys.Integer && t.ID() == arrow.UINT64:
+		return t
+	case c == keys.Integer:
+		return arrow.PrimitiveTypes.Int64
+	case c == keys.Float:
+		return arrow.PrimitiveTypes.Float64
+	case c == keys.Date:
+		return arrow.FixedWidthTypes.Date32
+	}
+	return t
+}
+
+// look compares a log file's key with the IDs' and lays out its answer.
+func (j *Join) look(f *partition.File, left []keys.Path) error {
+	enc, err := keys.NewEncoder(f.Schema(), left)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.Name, err)
+	}
+	at := fault.At{File: f.Name, Column: j.logKey}
+	if err := keys.Match(at, j.classes, enc.Classes()); err != nil {
+		return err
+	}
+	l, err := newLayout(f.Schema(), j.idCols, left, j.opts.Type)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.Name, err)
+	}
+	j.layouts[f] = l
+	return nil
+}
+
+// Parts returns the stretches of the answer, in order: one for each piece of
+// the log, and for right and full joins one for the IDs without a log row.
+// [partition.Rows].Piece of what Run yields is an index into them.
+func (j *Join) Parts() []partition.Part {
+	var parts []partition.Part
+	for _, p := range j.pieces {
+		parts = append(parts, partition.Part{Piece: p, Schema: j.layouts[p.File].schema})
+	}
+	if j.opts.Type.keepsIDs() || len(parts) == 0 {
+		parts = append(parts, partition.Part{Name: "ids-without-rows", Schema: j.layouts[j.logs[0]].schema})
+	}
+	return parts
+}
+
+// Report returns what the join came to, once Run's sequence has ended.
+func (j *Join) Report() Report { return j.report }
+
+// Run yields the rows of the answer. An error ends the sequence.
+func (j *Join) Run(ctx context.Context) iter.Seq2[partition.Rows, error] {
+	return func(yield func(partition.Rows, error) bool) {
+		if err := j.prepare(ctx); err != nil {
+			yield(partition.Rows{}, err)
+			return
+		}
+		defer j.side.release()
+		opts := partition.ReadOptions{Threads: j.opts.Threads}
+		for r, err := range partition.Map(ctx, j.pieces, opts, j.newWorker) {
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+		if j.opts.Type.keepsIDs() {
+			for r, err := range j.unmatched(ctx) {
+				if !yield(r, err) || err != nil {
+					return
+				}
+			}
+		}
+		j.finish()
+	}
+}
+
+// finish fills the report.
+func (j *Join) finish() {
+	j.report.RowsIn, j.report.RowsOut = j.rowsIn.Load(), j.rowsOut.Load()
+	j.report.KeysNull, j.report.Candidates = j.keysNull.Load(), j.candidates.Load()
+	for _, p := range j.pieces {
+		j.report.RowGroups += int64(p.Hi - p.Lo)
+	}
+	j.report.IDsTotal, j.report.IDsMatched = j.side.total, j.side.matched()
+	j.report.FPRAsked, j.report.FPRPredicted = j.filter.FPRAsked, j.filter.FPR()
+	strangers := newSpread()
+	for _, s := range j.spreads {
+		strangers.merge(s)
+	}
+	j.report.FPRMeasured = measure(j.report.FPRPredicted, j.falsePositives.Load(), strangers)
+}
+
+// match is the filter as the scan applies it to the log.
+func (j *Join) match() partition.Match {
+	return partition.Match{Filter: j.filter, Key: j.logKey}
+}

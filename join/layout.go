@@ -1,0 +1,129 @@
+package join
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// The columns of an answer are the log's, in order, and then, unless the join
+// is semi or anti, the ID set's. A key column that has one name on both sides
+// stands there once, with the log's type; for an ID without a log row it holds
+// the ID's key. Another ID column whose name the log also has gets the ending
+// "_ids".
+
+// idColumns are the columns of the ID files.
+type idColumns struct {
+	schema  *arrow.Schema // nil if the answer has none of them
+	payload []int         // those that stand in the answer
+	shared  []sharedKey   // key columns of one name on both sides
+}
+
+// sharedKey is a key column of one name on both sides.
+type sharedKey struct {
+	name  string
+	idCol int
+}
+
+func newIDColumns(ids []*partition.File, left, right []keys.Path, t Type) (*idColumns, error) {
+	c := &idColumns{}
+	if !t.columnsOfIDs() {
+		return c, nil
+	}
+	c.schema = ids[0].Schema()
+	for _, f := range ids[1:] {
+		if !sameColumns(f.Schema(), c.schema) {
+			return nil, fault.Mismatch(fault.At{File: f.Name}, "columns of the ID files",
+				fmt.Sprintf("%v as in %s", c.schema.Fields(), ids[0].Name), fmt.Sprint(f.Schema().Fields())).
+				WithHint("a semi or anti join needs only the key to be alike")
+		}
+	}
+	for i, p := range right {
+		if len(p) == 1 && slices.Equal(p, left[i]) {
+			f, err := p.Resolve(c.schema)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", ids[0].Name, err)
+			}
+			c.shared = append(c.shared, sharedKey{p[0], f.Index[0]})
+		}
+	}
+	for i := range c.schema.Fields() {
+		if !slices.ContainsFunc(c.shared, func(s sharedKey) bool { return s.idCol == i }) {
+			c.payload = append(c.payload, i)
+		}
+	}
+	return c, nil
+}
+
+// sameColumns compares names and types, not metadata.
+func sameColumns(a, b *arrow.Schema) bool {
+	return slices.EqualFunc(a.Fields(), b.Fields(), func(x, y arrow.Field) bool {
+		return x.Name == y.Name && arrow.TypeEqual(x.Type, y.Type)
+	})
+}
+
+// layout is how the rows of one log file become rows of the answer.
+type layout struct {
+	schema *arrow.Schema
+	log    *arrow.Schema
+	// shared holds, for each log column that is a shared key, the ID column.
+	shared map[int]int
+	// decode marks dictionary columns that hold keys of IDs too, for which the
+	// log's dictionary has no entry: their values are written out.
+	decode map[int]bool
+}
+
+func newLayout(log *arrow.Schema, ids *idColumns, left []keys.Path, t Type) (*layout, error) {
+	l := &layout{log: log, shared: map[int]int{}, decode: map[int]bool{}}
+	var fields []arrow.Field
+	for _, s := range ids.shared {
+		f, err := keys.Path{s.name}.Resolve(log)
+		if err != nil {
+			return nil, err
+		}
+		l.shared[f.Index[0]] = s.idCol
+	}
+	for i, f := range log.Fields() {
+		if t.keepsIDs() {
+			f.Nullable = true
+			if d, ok := f.Type.(*arrow.DictionaryType); ok && has(l.shared, i) {
+				f.Type, l.decode[i] = d.ValueType, true
+			}
+		}
+		fields = append(fields, f)
+	}
+	for _, c := range ids.payload {
+		f := ids.schema.Field(c)
+		f.Metadata = withoutFieldID(f.Metadata)
+		f.Nullable = f.Nullable || t == Left || t == Full
+		for slices.ContainsFunc(fields, func(g arrow.Field) bool { return g.Name == f.Name }) {
+			f.Name += "_ids"
+		}
+		fields = append(fields, f)
+	}
+	md := log.Metadata()
+	l.schema = arrow.NewSchema(fields, &md)
+	return l, nil
+}
+
+func has[K comparable, V any](m map[K]V, k K) bool {
+	_, ok := m[k]
+	return ok
+}
+
+// withoutFieldID drops the number by which Parquet knows a column, which is
+// unique within one schema only.
+func withoutFieldID(md arrow.Metadata) arrow.Metadata {
+	var ks, vs []string
+	for i, k := range md.Keys() {
+		if k != "PARQUET:field_id" {
+			ks, vs = append(ks, k), append(vs, md.Values()[i])
+		}
+	}
+	return arrow.NewMetadata(ks, vs)
+}

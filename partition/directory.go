@@ -1,0 +1,233 @@
+package partition
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"path"
+	"strings"
+)
+
+// A directory that is written holds one file for each input partition, a
+// manifest from each worker, and _SUCCESS once all workers' manifests are
+// there. The names of the latter begin with an underscore, so that no reader
+// takes them for data.
+const successName = "_SUCCESS"
+
+// Manifest is what a worker says of its part of a directory, as JSON.
+type Manifest struct {
+	Version int    `json:"version"` // 1
+	Run     string `json:"run"`     // digest of the run, the same for all workers
+	Shard   uint32 `json:"shard"`
+	Of      uint32 `json:"of"`
+	Result  string `json:"result"`
+	Filter  string `json:"filter,omitempty"`
+	Written
+}
+
+// manifestName returns the name of worker i's manifest.
+func manifestName(i, of uint32) string {
+	if of <= 1 {
+		return "_manifest.json"
+	}
+	return fmt.Sprintf("_manifest-%05d-of-%05d.json", i, of)
+}
+
+func (o Output) path(name string) string {
+	return strings.TrimRight(o.Name, "/") + "/" + name
+}
+
+// common is the run's digest without the shard.
+func (o Output) common() string {
+	whole := o
+	whole.Shard = Shard{}
+	return whole.run()
+}
+
+// checkDir: see Check. Files of the same run that stand there without its
+// manifest are what an interrupted attempt has left; they do no harm.
+func (o Output) checkDir(ctx context.Context) error {
+	m, err := o.readManifest(ctx, manifestName(o.Shard.Index, o.Shard.Of))
+	if err == nil && m.Run == o.common() {
+		if err := o.succeed(ctx); err != nil {
+			return err
+		}
+		return ErrDone
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !o.Force {
+		return err
+	}
+	entries, err := o.Store.List(ctx, o.Name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil || o.Force {
+		return err
+	}
+	for _, e := range entries {
+		if !o.ours(ctx, e.Name) {
+			return fmt.Errorf("%s: %w: %s is of another run (--force replaces the files)", o.Name, ErrExists, e.Rel)
+		}
+	}
+	return nil
+}
+
+// ours reports whether a file was written by some worker of this run.
+func (o Output) ours(ctx context.Context, name string) bool {
+	files, err := Open(ctx, []string{name}, OpenOptions{Store: o.Store, Mem: o.Mem})
+	if err != nil {
+		return false
+	}
+	md := files[0].Schema().Metadata()
+	run, _ := md.GetValue(MetaRun)
+	return Close(files) == nil && (run == o.common() || strings.HasPrefix(run, o.common()+" "))
+}
+
+// clear removes the data files of other runs, and their manifests, which
+// Force allows.
+func (o Output) clear(ctx context.Context) error {
+	if !o.Force {
+		return nil
+	}
+	entries, err := o.Store.List(ctx, o.Name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if o.ours(ctx, e.Name) {
+			continue
+		}
+		if f := byName(e.Rel); f != Parquet && f != ArrowFile {
+			return fmt.Errorf("%s: %w: %s is no output of bloomjoin, so that --force leaves it alone", o.Name, ErrExists, e.Rel)
+		}
+		if err := o.Store.Remove(ctx, e.Name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	names := []string{successName, manifestName(0, 1)}
+	for i := range o.Shard.Of {
+		names = append(names, manifestName(i, o.Shard.Of))
+	}
+	for _, name := range names {
+		m, err := o.readManifest(ctx, name)
+		if err == nil && m.Run == o.common() {
+			continue
+		}
+		if err := o.Store.Remove(ctx, o.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o Output) readManifest(ctx context.Context, name string) (m Manifest, err error) {
+	src, err := o.Store.Open(ctx, o.path(name))
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	b, err := io.ReadAll(io.NewSectionReader(src, 0, min(src.Size(), 1<<30)))
+	if err != nil {
+		return m, err
+	}
+	if err := json.Unmarshal(b, &m); err != nil {
+		return m, fmt.Errorf("%s: %w: %w", o.path(name), ErrCorrupt, err)
+	}
+	return m, nil
+}
+
+// writeDir writes each part to its own file, then the manifest.
+func (o Output) writeDir(ctx context.Context, parts []Part, rows iter.Seq2[Rows, error]) (w Written, err error) {
+	names := map[string]string{}
+	for _, p := range parts {
+		name := o.fileName(p)
+		if other, ok := names[name]; ok {
+			return w, fmt.Errorf("%s and %s would both be written to %s in %s; name their common directory as the input instead", other, p.name(), name, o.Name)
+		}
+		names[name] = p.name()
+	}
+	if err := o.clear(ctx); err != nil {
+		return w, err
+	}
+	next, stop := iter.Pull2(rows)
+	defer stop()
+	pending, err, more := next()
+	for i, p := range parts {
+		one := func(yield func(Rows, error) bool) {
+			for more && (err != nil || pending.Piece == i) {
+				if !yield(pending, err) {
+					return
+				}
+				pending, err, more = next()
+			}
+		}
+		name := o.fileName(p)
+		file := o
+		file.Force = true // the files here are of this run, or were cleared
+		n, size, err := file.publish(ctx, o.path(name), p.Schema, p.Piece.File, one)
+		if err != nil {
+			return w, err
+		}
+		out := WrittenFile{Name: name, Rows: n, Bytes: size}
+		if p.Piece.File != nil {
+			out.Input = p.Piece.File.Rel
+		}
+		w.Files = append(w.Files, out)
+		w.Rows, w.Bytes = w.Rows+n, w.Bytes+size
+	}
+	if err != nil {
+		return w, err
+	}
+	return w, errors.Join(o.writeManifest(ctx, w), o.succeed(ctx))
+}
+
+func (o Output) writeManifest(ctx context.Context, w Written) error {
+	m := Manifest{
+		Version: 1, Run: o.common(), Shard: o.Shard.Index, Of: max(o.Shard.Of, 1),
+		Result: o.Result, Filter: o.metadata()[MetaFilter], Written: w,
+	}
+	return o.writeJSON(ctx, manifestName(o.Shard.Index, o.Shard.Of), m)
+}
+
+func (o Output) writeJSON(ctx context.Context, name string, v any) (err error) {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	sink, err := o.Store.Create(ctx, o.path(name), false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sink.Abort()) }()
+	if _, err := sink.Write(append(b, '\n')); err != nil {
+		return err
+	}
+	return sink.Commit(true)
+}
+
+// succeed writes _SUCCESS if the manifests of all workers of this run are
+// there. The worker that finishes last does it; two at once write the same.
+func (o Output) succeed(ctx context.Context) error {
+	sum := Manifest{Version: 1, Run: o.common(), Of: max(o.Shard.Of, 1), Result: o.Result, Filter: o.metadata()[MetaFilter]}
+	for i := range sum.Of {
+		m, err := o.readManifest(ctx, manifestName(i, o.Shard.Of))
+		if errors.Is(err, fs.ErrNotExist) || err == nil && m.Run != sum.Run {
+			return nil // not all is there yet
+		}
+		if err != nil {
+			return err
+		}
+		sum.Rows, sum.Bytes = sum.Rows+m.Rows, sum.Bytes+m.Bytes
+		for _, f := range m.Files {
+			sum.Files = append(sum.Files, WrittenFile{Name: path.Clean(f.Name), Input: f.Input, Rows: f.Rows, Bytes: f.Bytes})
+		}
+	}
+	return o.writeJSON(ctx, successName, sum)
+}

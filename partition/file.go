@@ -1,0 +1,410 @@
+// Package partition reads and writes the pieces of a table: it opens Parquet,
+// Arrow and text files, splits them into shards, scans them with a filter and
+// writes what is left.
+//
+// The way of the data is
+//
+//	names ── Open ──► Files ── Split(shard) ──► Pieces ── Scan(filter) ──► batches ── Write ──► Parquet or Arrow
+//
+// A [Piece] is a range of a file's row groups. Workers take row groups in
+// order and in parallel; what they make of them comes out in input order,
+// whatever their number. Rows leave as Arrow record batches.
+//
+// Every size in a file is checked before it is used, every error says where it
+// stands, and no output is visible before it is whole.
+package partition
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"sort"
+	"strings"
+	"sync/atomic"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/internal/generic"
+	"github.com/bloomjoin/bloomjoin/internal/text"
+)
+
+// Errors that callers branch on with errors.Is; see package fault for the
+// details that the errors themselves carry.
+var (
+	ErrCorrupt     = fault.ErrCorrupt     // the bytes break their format's rules
+	ErrUnsupported = fault.ErrUnsupported // valid, but not handled
+	ErrMismatch    = fault.ErrMismatch    // two things that must agree do not
+)
+
+// Format is a file format.
+type Format string
+
+// The formats. Text formats are read as ID sets only.
+const (
+	Parquet     Format = "parquet"
+	ArrowFile   Format = "arrow"
+	ArrowStream Format = "arrow-stream"
+	CSV         Format = "csv"
+	TSV         Format = "tsv"
+	NDJSON      Format = "ndjson"
+	Lines       Format = "lines" // one ID a line, in a column called id
+)
+
+// textFormats are the formats that package text reads.
+var textFormats = map[Format]text.Format{CSV: text.CSV, TSV: text.TSV, NDJSON: text.NDJSON, Lines: text.Lines}
+
+// IsText reports whether the format's columns have no types of their own.
+func (f Format) IsText() bool { return textFormats[f] != text.Auto }
+
+// table is what each format's reader offers. Read yields the rows of one
+// group, the given top-level columns of them (nil: all) in the given order;
+// a record is valid until yield returns, unless it is retained.
+type table interface {
+	Schema() *arrow.Schema
+	NumGroups() int
+	GroupRows(i int) int64  // -1: not known before they are read
+	GroupBytes(i int) int64 // as stored
+	Fingerprint() []byte    // of the content, as far as it can be had cheaply; nil: not at all
+	Read(ctx context.Context, group int, columns []int) iter.Seq2[arrow.Record, error]
+	Close() error
+}
+
+// File is an open file of a table. Its methods may be called from many
+// goroutines at once.
+type File struct {
+	Name   string // as it was opened, for messages
+	Rel    string // what identifies it on every machine; see Entry
+	Format Format
+	Size   int64 // bytes; -1 for standard input
+
+	table
+	src   Source
+	bytes *atomic.Int64 // read from src so far
+}
+
+// OpenOptions says how to open files. The zero value reads local Parquet and
+// Arrow files.
+type OpenOptions struct {
+	Store Store // nil: Local{}
+	Mem   memory.Allocator
+	// Text allows text formats: for ID sets.
+	Text bool
+	// TextFormat is the format of inputs whose name does not tell; empty: one
+	// ID a line.
+	TextFormat Format
+	// Column names the column of inputs with one ID a line; empty: "id".
+	Column string
+	// Types gives columns of text inputs a type. Others are strings.
+	Types map[string]arrow.DataType
+	// Stdin is read for the name "-". Nil: that name is refused.
+	Stdin io.Reader
+}
+
+func (o *OpenOptions) fill() {
+	if o.Store == nil {
+		o.Store = Local{}
+	}
+	if o.Mem == nil {
+		o.Mem = memory.DefaultAllocator
+	}
+}
+
+// Open opens all files that the names stand for, in ascending order of Rel:
+// the same order in every process. The caller closes them, see [Close].
+func Open(ctx context.Context, names []string, opts OpenOptions) (files []*File, err error) {
+	opts.fill()
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, Close(files))
+			files = nil
+		}
+	}()
+	for _, name := range names {
+		if name == "-" {
+			f, err := openStdin(opts)
+			if err != nil {
+				return files, err
+			}
+			files = append(files, f)
+			continue
+		}
+		entries, err := opts.Store.List(ctx, name)
+		if err != nil {
+			return files, err
+		}
+		var foreign []string
+		before := len(files)
+		for _, e := range entries {
+			f, err := openEntry(ctx, e, opts)
+			if errors.Is(err, errNoData) && e.Found {
+				foreign = append(foreign, e.Rel)
+				continue
+			}
+			if err != nil {
+				return files, err
+			}
+			files = append(files, f)
+		}
+		if len(files) == before {
+			return files, noneFound(name, foreign, opts.Text)
+		}
+	}
+	sort.SliceStable(files, func(i, j int) bool { return files[i].Rel < files[j].Rel })
+	return files, nil
+}
+
+func noneFound(dir string, foreign []string, text bool) error {
+	kinds := "Parquet or Arrow"
+	if text {
+		kinds = "Parquet, Arrow, CSV, TSV, NDJSON or text"
+	}
+	if len(foreign) > 3 {
+		foreign = append(foreign[:3], "…")
+	}
+	return fmt.Errorf("directory %s holds no %s files, only %s", dir, kinds, strings.Join(foreign, ", "))
+}
+
+// Close closes the files.
+func Close(files []*File) error {
+	var errs []error
+	for _, f := range files {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// errNoData: the file is of no format that may be read here.
+var errNoData = errors.New("neither a Parquet nor an Arrow file")
+
+func openEntry(ctx context.Context, e Entry, opts OpenOptions) (*File, error) {
+	src, err := opts.Store.Open(ctx, e.Name)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{Name: e.Name, Rel: e.Rel, Size: src.Size(), src: src, bytes: new(atomic.Int64)}
+	if f.Format, err = detect(src, e); err == nil {
+		err = f.open(opts)
+	}
+	if err != nil {
+		return nil, errors.Join(err, src.Close())
+	}
+	return f, nil
+}
+
+// Close closes the file.
+func (f *File) Close() error {
+	err := f.table.Close()
+	if f.src != nil {
+		err = errors.Join(err, f.src.Close())
+	}
+	return err
+}
+
+// BytesRead returns how many bytes were read from the file so far.
+func (f *File) BytesRead() int64 { return f.bytes.Load() }
+
+// Once reports whether the file can be read only one time.
+func (f *File) Once() bool { return f.src == nil }
+
+// Rows returns the number of rows, or -1 if it is not known before they are
+// read.
+func (f *File) Rows() int64 {
+	var n int64
+	for i := range f.NumGroups() {
+		r := f.GroupRows(i)
+		if r < 0 {
+			return -1
+		}
+		n += r
+	}
+	return n
+}
+
+// Codec returns the compression of a Parquet file, else "".
+func (f *File) Codec() string {
+	if p, ok := f.table.(*generic.Parquet); ok {
+		return p.Codec()
+	}
+	return ""
+}
+
+// SetTypes gives columns of a text file types; of other files it does nothing.
+func (f *File) SetTypes(types map[string]arrow.DataType) {
+	if t, ok := f.table.(*text.Table); ok {
+		f.table = t.WithTypes(types)
+	}
+}
+
+// detect finds the format by name and by the first bytes. The name decides for
+// text, so that a damaged Parquet file is not taken for one.
+func detect(src Source, e Entry) (Format, error) {
+	var head [8]byte
+	n, err := src.ReadAt(head[:min(8, src.Size())], 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("%s: %w", e.Name, err)
+	}
+	if f := byMagic(head[:n]); f != "" {
+		return f, nil
+	}
+	if f := byName(e.Rel); f != "" {
+		return f, nil
+	}
+	if e.Found {
+		return "", fmt.Errorf("%s: %w", e.Name, errNoData)
+	}
+	return Lines, nil
+}
+
+func byMagic(head []byte) Format {
+	s := string(head)
+	switch {
+	case strings.HasPrefix(s, "PAR1"), strings.HasPrefix(s, "PARE"):
+		return Parquet
+	case strings.HasPrefix(s, "ARROW1"):
+		return ArrowFile
+	case strings.HasPrefix(s, "\xff\xff\xff\xff") && len(s) == 8 && head[7] == 0:
+		return ArrowStream
+	}
+	return ""
+}
+
+func byName(name string) Format {
+	name = strings.ToLower(name)
+	for _, c := range []string{".gz", ".zst"} {
+		name = strings.TrimSuffix(name, c)
+	}
+	switch {
+	case strings.HasSuffix(name, ".parquet"), strings.HasSuffix(name, ".parq"), strings.HasSuffix(name, ".pq"):
+		return Parquet
+	case strings.HasSuffix(name, ".arrow"), strings.HasSuffix(name, ".feather"), strings.HasSuffix(name, ".ipc"):
+		return ArrowFile
+	case strings.HasSuffix(name, ".arrows"):
+		return ArrowStream
+	case strings.HasSuffix(name, ".csv"):
+		return CSV
+	case strings.HasSuffix(name, ".tsv"):
+		return TSV
+	case strings.HasSuffix(name, ".ndjson"), strings.HasSuffix(name, ".jsonl"):
+		return NDJSON
+	case strings.HasSuffix(name, ".txt"), strings.HasSuffix(name, ".ids"):
+		return Lines
+	}
+	return ""
+}
+
+// open makes the reader of the file's format.
+func (f *File) open(opts OpenOptions) (err error) {
+	r := counted{f.src, f.bytes}
+	switch f.Format {
+	case Parquet:
+		f.table, err = generic.OpenParquet(r, f.Size, f.Name, opts.Mem)
+	case ArrowFile:
+		f.table, err = arrowipc.OpenFile(r, f.Size, f.Name, opts.Mem)
+	case ArrowStream:
+		f.table, err = arrowipc.OpenStream(f.reopen(r), f.Name, opts.Mem, arrowipc.StreamOptions{Size: f.Size})
+	default:
+		if !opts.Text {
+			return fmt.Errorf("%s: %w", f.Name, errNoData)
+		}
+		f.table, err = text.Open(f.reopen(r), f.Name, text.Options{
+			Format: textFormats[f.Format], Size: f.Size, Types: opts.Types, Mem: opts.Mem,
+		})
+	}
+	return err
+}
+
+// reopen returns a function that reads the file from its beginning.
+func (f *File) reopen(r io.ReaderAt) func() (io.ReadCloser, error) {
+	return func() (io.ReadCloser, error) {
+		return io.NopCloser(io.NewSectionReader(r, 0, f.Size)), nil
+	}
+}
+
+// openStdin reads an ID set, or an Arrow stream, from standard input.
+func openStdin(opts OpenOptions) (*File, error) {
+	if opts.Stdin == nil {
+		return nil, errors.New(`standard input ("-") can be read as an ID set only`)
+	}
+	f := &File{Name: "standard input", Rel: "-", Size: -1, bytes: new(atomic.Int64)}
+	r := &counted64{r: opts.Stdin, n: f.bytes}
+	head := make([]byte, 8)
+	n, err := io.ReadFull(r, head)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("standard input: %w", err)
+	}
+	whole := io.NopCloser(io.MultiReader(strings.NewReader(string(head[:n])), r))
+	open := func() (io.ReadCloser, error) { return whole, nil }
+	switch f.Format = byMagic(head[:n]); f.Format {
+	case ArrowStream:
+		f.table, err = arrowipc.OpenStream(open, f.Name, opts.Mem, arrowipc.StreamOptions{Once: true})
+		return f, err
+	case Parquet, ArrowFile:
+		return nil, fault.Unsupported(fault.At{File: f.Name}, "a %s file there, which is read from its end", f.Format).
+			WithHint("name the file instead")
+	}
+	if !opts.Text {
+		return nil, fmt.Errorf("standard input: %w", errNoData)
+	}
+	if f.Format = opts.TextFormat; f.Format == "" {
+		f.Format = Lines
+	}
+	f.table, err = text.Open(open, f.Name, text.Options{
+		Format: textFormats[f.Format], Size: -1, Once: true, Types: opts.Types, Mem: opts.Mem,
+	})
+	return f, err
+}
+
+// counted counts the bytes that are read.
+type counted struct {
+	io.ReaderAt
+	n *atomic.Int64
+}
+
+func (c counted) ReadAt(p []byte, off int64) (int, error) {
+	n, err := c.ReaderAt.ReadAt(p, off)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+type counted64 struct {
+	r io.Reader
+	n *atomic.Int64
+}
+
+func (c *counted64) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+// Digest identifies inputs and what is done with them: of the words, and of
+// each file's name, size and fingerprint. It is the same on every machine that
+// sees the same files, wherever they are mounted and whenever they were
+// written. ok is false if a file has no fingerprint.
+func Digest(words []string, files []*File) (sum [32]byte, ok bool) {
+	h := sha256.New()
+	put := func(b []byte) {
+		h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(b))))
+		h.Write(b)
+	}
+	for _, w := range words {
+		put([]byte(w))
+	}
+	ok = true
+	for _, f := range files {
+		fp := f.Fingerprint()
+		ok = ok && fp != nil
+		put([]byte(f.Rel))
+		put(binary.LittleEndian.AppendUint64(nil, uint64(f.Size)))
+		put(fp)
+	}
+	h.Sum(sum[:0])
+	return sum, ok
+}

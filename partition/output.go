@@ -1,0 +1,359 @@
+package partition
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/internal/generic"
+)
+
+// Metadata keys that outputs carry, so that nobody takes candidates for
+// answers, and a run knows its own results again.
+const (
+	MetaResult = "bloomjoin.result" // ResultCandidates or ResultExact
+	MetaFilter = "bloomjoin.filter" // digest of the filter, hexadecimal
+	MetaRun    = "bloomjoin.run"    // digest of the run, hexadecimal
+)
+
+// Values of MetaResult.
+const (
+	ResultCandidates = "candidates" // false positives may be among the rows
+	ResultExact      = "exact"
+)
+
+// ErrExists says that an output of another run stands where this one should.
+var ErrExists = errors.New("the output exists")
+
+// ErrDone says that this very run has finished before; its output is whole.
+var ErrDone = errors.New("already done")
+
+// Output says where rows go.
+type Output struct {
+	// Name is a file, a directory (by a slash at the end, or because there is
+	// one), or "-" for an Arrow stream on Stdout.
+	Name   string
+	Stdout io.Writer
+	Store  Store  // nil: Local{}
+	Format Format // Parquet or ArrowFile; empty: by the name, else Parquet
+	// Codec compresses Parquet files: "snappy", "zstd", "gzip", "brotli" or
+	// "none"; empty: as the first input.
+	Codec  string
+	Result string   // ResultCandidates or ResultExact
+	Filter [32]byte // digest of the filter that was used; zero: none
+	Run    [32]byte // digest of the run without its shard, see Digest
+	Shard  Shard    // which worker writes
+	// Force replaces what another run has left.
+	Force bool
+	Mem   memory.Allocator
+}
+
+// Written is what an output came to.
+type Written struct {
+	Files []WrittenFile `json:"files"`
+	Rows  int64         `json:"rows"`
+	Bytes int64         `json:"bytes"`
+}
+
+// WrittenFile is one file of an output.
+type WrittenFile struct {
+	Name  string `json:"name"`            // below the directory, or as given
+	Input string `json:"input,omitempty"` // Rel of the file that its rows come from
+	Rows  int64  `json:"rows"`
+	Bytes int64  `json:"bytes"`
+}
+
+// Part is a stretch of an output that becomes a file of its own in a
+// directory: the rows of one piece, or what has no piece.
+type Part struct {
+	Piece  Piece  // File nil: rows that come from no input of the log
+	Name   string // file name without ending, where Piece.File is nil
+	Schema *arrow.Schema
+}
+
+func (o *Output) fill() {
+	if o.Store == nil {
+		o.Store = Local{}
+	}
+	if o.Mem == nil {
+		o.Mem = memory.DefaultAllocator
+	}
+	if o.Format == "" {
+		o.Format = Parquet
+		if f := byName(o.Name); f == ArrowFile || f == ArrowStream {
+			o.Format = f
+		}
+	}
+}
+
+// IsDir reports whether the output is a directory.
+func (o Output) IsDir(ctx context.Context) bool {
+	o.fill()
+	return o.Name != "-" && o.Store.IsDir(ctx, o.Name)
+}
+
+// Check returns nil if the output can be written, ErrDone if the same run has
+// finished it before, and an error that wraps ErrExists if something else
+// stands there and Force is not set. An output that would stand in the place
+// of an input is refused in any case. It is called before the work.
+func (o Output) Check(ctx context.Context, inputs []*File) error {
+	o.fill()
+	if o.Name == "-" {
+		return nil
+	}
+	for _, f := range inputs {
+		if f.Rel != "-" && within(o.Name, f.Name) {
+			return fmt.Errorf("%s: the output would stand where the input %s does", o.Name, f.Name)
+		}
+	}
+	if o.IsDir(ctx) {
+		return o.checkDir(ctx)
+	}
+	err := o.compare(ctx, o.Name)
+	if errors.Is(err, ErrExists) && o.Force {
+		return nil
+	}
+	return err
+}
+
+// within reports whether name is out itself or lies below it.
+func within(out, name string) bool {
+	out, name = resolve(out), resolve(name)
+	return name == out || strings.HasPrefix(name, out+string(filepath.Separator))
+}
+
+// resolve makes local names comparable; other names stay as they are.
+func resolve(name string) string {
+	if strings.Contains(name, "://") {
+		return strings.TrimRight(name, "/")
+	}
+	if abs, err := filepath.Abs(name); err == nil {
+		name = abs
+	}
+	if real, err := filepath.EvalSymlinks(name); err == nil {
+		name = real
+	}
+	return name
+}
+
+// compare looks at an existing file: nil if there is none, ErrDone if it is of
+// the same run, ErrExists if not.
+func (o Output) compare(ctx context.Context, name string) error {
+	src, err := o.Store.Open(ctx, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := src.Close(); err != nil {
+		return err
+	}
+	files, err := Open(ctx, []string{name}, OpenOptions{Store: o.Store, Mem: o.Mem})
+	if err == nil {
+		md := files[0].Schema().Metadata()
+		run, _ := md.GetValue(MetaRun)
+		if err := Close(files); err != nil {
+			return err
+		}
+		if run == o.run() {
+			return ErrDone
+		}
+	}
+	return fmt.Errorf("%s: %w, of another run (--force replaces it)", name, ErrExists)
+}
+
+// run is the text that marks files of this run and shard.
+func (o Output) run() string {
+	s := hex.EncodeToString(o.Run[:])
+	if !o.Shard.Whole() {
+		s += " " + o.Shard.String()
+	}
+	return s
+}
+
+func (o Output) metadata() map[string]string {
+	m := map[string]string{MetaResult: o.Result, MetaRun: o.run()}
+	if o.Filter != [32]byte{} {
+		m[MetaFilter] = hex.EncodeToString(o.Filter[:])
+	}
+	return m
+}
+
+// Write writes the rows to the output. Rows.Piece is an index into parts; rows
+// arrive in ascending order of it. Each part's schema is that of its rows. A
+// single file or stream needs one schema for all parts.
+//
+// When Write returns an error, nothing of a single file is visible, and of a
+// directory only whole files, without _SUCCESS.
+func (o Output) Write(ctx context.Context, parts []Part, rows iter.Seq2[Rows, error]) (w Written, err error) {
+	o.fill()
+	switch {
+	case o.Name == "-":
+		return o.writeStream(parts, rows)
+	case o.IsDir(ctx):
+		return o.writeDir(ctx, parts, rows)
+	}
+	return o.writeFile(ctx, parts, rows)
+}
+
+// writer is what writes a file of either format.
+type writer interface {
+	Write(rec arrow.Record) error
+	Close() (rows, bytes int64, err error)
+}
+
+func (o Output) newWriter(dst io.Writer, schema *arrow.Schema, in *File) (writer, error) {
+	md := o.metadata()
+	switch o.Format {
+	case Parquet:
+		codec := o.Codec
+		if codec == "" && in != nil {
+			codec = in.Codec()
+		}
+		switch codec {
+		case "snappy", "zstd", "gzip", "brotli", "none":
+		default: // of another format, or one that the writer lacks
+			codec = "zstd"
+		}
+		return generic.NewParquetWriter(dst, schema, generic.WriterOptions{Codec: codec, Metadata: md, Mem: o.Mem})
+	case ArrowFile:
+		return arrowipc.NewFileWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.Mem})
+	case ArrowStream:
+		return arrowipc.NewStreamWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.Mem})
+	}
+	return nil, fault.Unsupported(fault.At{File: o.Name}, "writing %s files", o.Format)
+}
+
+// oneSchema returns the schema that all parts share.
+func oneSchema(parts []Part) (*arrow.Schema, *File, error) {
+	first := parts[0]
+	for _, p := range parts[1:] {
+		if !p.Schema.Equal(first.Schema) {
+			return nil, nil, fault.Mismatch(fault.At{File: p.name()}, "schema", describe(first.Schema)+" as in "+first.name(), describe(p.Schema)).
+				WithHint("write to a directory, -o OUT/, where each file keeps its own schema")
+		}
+	}
+	return first.Schema, first.Piece.File, nil
+}
+
+func (p Part) name() string {
+	if p.Piece.File != nil {
+		return p.Piece.File.Name
+	}
+	return p.Name
+}
+
+// describe renders a schema on one line.
+func describe(s *arrow.Schema) string {
+	fields := make([]string, len(s.Fields()))
+	for i, f := range s.Fields() {
+		fields[i] = f.Name + " " + f.Type.String()
+		if !f.Nullable {
+			fields[i] += " not null"
+		}
+	}
+	return "(" + strings.Join(fields, ", ") + ")"
+}
+
+// copyAll writes all rows and closes w.
+func copyAll(w writer, rows iter.Seq2[Rows, error]) (n, size int64, err error) {
+	for r, err := range rows {
+		if err != nil {
+			return 0, 0, err
+		}
+		err = w.Write(r.Record)
+		r.Record.Release()
+		if err != nil {
+			return 0, 0, err
+		}
+	}
+	return w.Close()
+}
+
+func (o Output) writeStream(parts []Part, rows iter.Seq2[Rows, error]) (Written, error) {
+	schema, _, err := oneSchema(parts)
+	if err != nil {
+		return Written{}, err
+	}
+	o.Format = ArrowStream
+	w, err := o.newWriter(o.Stdout, schema, nil)
+	if err != nil {
+		return Written{}, err
+	}
+	n, size, err := copyAll(w, rows)
+	return Written{Rows: n, Bytes: size}, err
+}
+
+func (o Output) writeFile(ctx context.Context, parts []Part, rows iter.Seq2[Rows, error]) (Written, error) {
+	schema, in, err := oneSchema(parts)
+	if err != nil {
+		return Written{}, err
+	}
+	n, size, err := o.publish(ctx, o.Name, schema, in, rows)
+	if err != nil {
+		return Written{}, err
+	}
+	return Written{Files: []WrittenFile{{Name: o.Name, Rows: n, Bytes: size}}, Rows: n, Bytes: size}, nil
+}
+
+// publish writes one file and makes it visible.
+func (o Output) publish(ctx context.Context, name string, schema *arrow.Schema, in *File, rows iter.Seq2[Rows, error]) (n, size int64, err error) {
+	sink, err := o.Store.Create(ctx, name, false)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, sink.Abort()) }()
+	w, err := o.newWriter(sink, schema, in)
+	if err != nil {
+		return 0, 0, err
+	}
+	if n, size, err = copyAll(w, rows); err != nil {
+		return 0, 0, err
+	}
+	if err := sink.Commit(o.Force); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			// A rival finished meanwhile. If it ran the same, all is well.
+			if err = o.compare(ctx, name); errors.Is(err, ErrDone) {
+				return n, size, nil
+			}
+		}
+		return 0, 0, err
+	}
+	return n, size, nil
+}
+
+// ending returns the file name ending of the output's format.
+func (o Output) ending() string {
+	if o.Format == ArrowFile {
+		return ".arrow"
+	}
+	return ".parquet"
+}
+
+// fileName returns the name of a part's file below the directory: the input's
+// own path with the output's ending, and the range of row groups where the
+// input is shared between workers.
+func (o Output) fileName(p Part) string {
+	if p.Piece.File == nil {
+		return p.Name + o.ending()
+	}
+	rel := p.Piece.File.Rel
+	stem := strings.TrimSuffix(rel, path.Ext(rel))
+	if !p.Piece.Whole() {
+		stem += fmt.Sprintf(".groups-%05d-%05d", p.Piece.Lo, p.Piece.Hi-1)
+	}
+	return stem + o.ending()
+}

@@ -1,0 +1,363 @@
+package partition
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"sync/atomic"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/take"
+)
+
+// Filter is what a scan needs of a filter. A codec.Filter is one.
+type Filter interface {
+	// KeyNames and KeyClasses describe the key columns, in the key's order.
+	KeyNames() []string
+	KeyClasses() []string
+	// Normal is the version of the rules by which keys became bytes.
+	Normal() string
+	// Sealed reports whether the filter is complete. No other may be used.
+	Sealed() bool
+	// Bloom returns the filter's bits, or nil if it is exact.
+	Bloom() *bloom.Filter
+	// Exact returns the set of members, or nil if the filter is a Bloom filter.
+	Exact() *exact.Set
+}
+
+// Match is a filter and the log columns that it is applied to.
+type Match struct {
+	Filter Filter
+	// Key names the log's key columns: paths separated by commas, as in
+	// `user.id` or `"a.b",c`. Empty: the names that the filter was built with.
+	Key string
+	// Exclude keeps the rows whose key is surely not in the set, and those
+	// with a NULL key. It needs an exact filter.
+	Exclude bool
+}
+
+// ScanOptions says what to keep. Each row that passes is kept once.
+type ScanOptions struct {
+	// Match holds the filters. A row is kept if all let it through, or, with
+	// Any, if one does; those to exclude are applied in any case.
+	Match []Match
+	Any   bool
+	// Columns are the top-level columns to keep, in order; nil: all.
+	Columns []string
+	// Threads is the number of workers; 0: GOMAXPROCS.
+	Threads int
+	Mem     memory.Allocator
+	// Progress, if not nil, is called with the number of rows of each batch,
+	// from many goroutines.
+	Progress func(rows int64)
+}
+
+// ScanStats counts what a scan did. It is complete when the scan has ended.
+type ScanStats struct {
+	RowsIn, RowsOut  atomic.Int64
+	KeysNull         atomic.Int64 // rows with a NULL in the first filter's key
+	RowGroups        atomic.Int64
+	RowGroupsSkipped atomic.Int64
+}
+
+// Scanner applies filters to files.
+type Scanner struct {
+	opts  ScanOptions
+	Stats ScanStats
+}
+
+// NewScanner checks the options as far as that needs no file.
+func NewScanner(opts ScanOptions) (*Scanner, error) {
+	if len(opts.Match) == 0 {
+		return nil, fmt.Errorf("a scan needs a filter")
+	}
+	if opts.Mem == nil {
+		opts.Mem = memory.DefaultAllocator
+	}
+	for _, m := range opts.Match {
+		if err := usable(m.Filter); err != nil {
+			return nil, err
+		}
+		if m.Exclude && m.Filter.Exact() == nil {
+			return nil, fault.Unsupported(fault.At{}, "excluding by a Bloom filter, which would drop rows that only look like members").
+				WithHint("build the filter with --kind exact, or use an anti join")
+		}
+	}
+	return &Scanner{opts: opts}, nil
+}
+
+// usable refuses filters that would lose rows.
+func usable(f Filter) error {
+	if !f.Sealed() {
+		return fault.Mismatch(fault.At{}, "filter", "a sealed filter", "a partial one, which lacks keys").
+			WithHint("merge all partial filters of the build first")
+	}
+	if f.Normal() != keys.NormalForm {
+		return fault.Mismatch(fault.At{}, "normal form of keys", keys.NormalForm, f.Normal()).
+			WithHint("build the filter again, with this version")
+	}
+	return nil
+}
+
+// KeyPaths returns the log columns that the match is applied to.
+func (m Match) KeyPaths() ([]keys.Path, error) {
+	if m.Key != "" {
+		return keys.ParsePaths(m.Key)
+	}
+	var paths []keys.Path
+	for _, name := range m.Filter.KeyNames() {
+		p, err := keys.ParsePaths(name)
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, p...)
+	}
+	return paths, nil
+}
+
+// Check finds all columns in the file and compares their classes with the
+// filters', so that a mismatch is reported before anything is read.
+func (s *Scanner) Check(f *File) error {
+	if _, err := s.Schema(f); err != nil {
+		return err
+	}
+	for _, m := range s.opts.Match {
+		if _, err := NewProber(f.Name, f.Schema(), m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Schema returns the schema of what is kept of the file.
+func (s *Scanner) Schema(f *File) (*arrow.Schema, error) {
+	if s.opts.Columns == nil {
+		return f.Schema(), nil
+	}
+	cols, err := s.columns(f)
+	if err != nil {
+		return nil, err
+	}
+	return project(f.Schema(), cols), nil
+}
+
+// columns returns the positions of the columns to keep.
+func (s *Scanner) columns(f *File) ([]int, error) {
+	var cols []int
+	for _, name := range s.opts.Columns {
+		field, err := keys.Path{name}.Resolve(f.Schema())
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		cols = append(cols, field.Index[0])
+	}
+	return cols, nil
+}
+
+func project(schema *arrow.Schema, cols []int) *arrow.Schema {
+	fields := make([]arrow.Field, len(cols))
+	for i, c := range cols {
+		fields[i] = schema.Field(c)
+	}
+	md := schema.Metadata()
+	return arrow.NewSchema(fields, &md)
+}
+
+// Scan yields the rows of the pieces that pass, in input order.
+func (s *Scanner) Scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, error] {
+	for _, p := range pieces {
+		s.Stats.RowGroups.Add(int64(p.Hi - p.Lo))
+	}
+	opts := ReadOptions{Threads: s.opts.Threads, Columns: s.readColumns}
+	return Map(ctx, pieces, opts, func() (Work, error) {
+		w := &scanWorker{scanner: s}
+		return w.work, nil
+	})
+}
+
+// readColumns returns the columns to keep, followed by those that only the
+// keys need.
+func (s *Scanner) readColumns(f *File) ([]int, error) {
+	if s.opts.Columns == nil {
+		return nil, nil
+	}
+	cols, err := s.columns(f)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range s.opts.Match {
+		p, err := NewProber(f.Name, f.Schema(), m)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range p.enc.Columns() {
+			if !slices.Contains(cols, c) {
+				cols = append(cols, c)
+			}
+		}
+	}
+	return cols, nil
+}
+
+// scanWorker filters the batches of one goroutine.
+type scanWorker struct {
+	scanner *Scanner
+	file    *File
+	probers []*Prober
+	votes   []int16 // filters that let a row through
+	barred  []bool  // rows that an exclusion drops
+	rows    []int
+}
+
+func (w *scanWorker) work(p Piece, rec arrow.Record, emit func(arrow.Record) error) error {
+	if err := w.enter(p.File, rec.Schema()); err != nil {
+		return err
+	}
+	rows, err := w.pass(rec)
+	if err != nil {
+		return err
+	}
+	st := &w.scanner.Stats
+	st.RowsIn.Add(rec.NumRows())
+	if w.scanner.opts.Progress != nil {
+		w.scanner.opts.Progress(rec.NumRows())
+	}
+	st.RowsOut.Add(int64(len(rows)))
+	if len(rows) == 0 {
+		return nil
+	}
+	if n := len(w.scanner.opts.Columns); w.scanner.opts.Columns != nil {
+		rec = array.NewRecord(project(rec.Schema(), upTo(n)), rec.Columns()[:n], rec.NumRows())
+		defer rec.Release()
+	}
+	kept, err := take.Record(w.scanner.opts.Mem, rec, rows)
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.File.Name, err)
+	}
+	return emit(kept)
+}
+
+func upTo(n int) []int {
+	s := make([]int, n)
+	for i := range s {
+		s[i] = i
+	}
+	return s
+}
+
+// enter prepares for the batches of a file. Batches of one file share a
+// schema.
+func (w *scanWorker) enter(f *File, schema *arrow.Schema) error {
+	if w.file == f {
+		return nil
+	}
+	w.file, w.probers = f, w.probers[:0]
+	for _, m := range w.scanner.opts.Match {
+		p, err := NewProber(f.Name, schema, m)
+		if err != nil {
+			return err
+		}
+		w.probers = append(w.probers, p)
+	}
+	return nil
+}
+
+// pass returns the rows to keep, ascending.
+func (w *scanWorker) pass(rec arrow.Record) ([]int, error) {
+	n := int(rec.NumRows())
+	w.votes = append(w.votes[:0], make([]int16, n)...)
+	w.barred = append(w.barred[:0], make([]bool, n)...)
+	need := int16(0)
+	for i, p := range w.probers {
+		hits, err := p.Probe(rec)
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			w.scanner.Stats.KeysNull.Add(int64(n - len(p.Keys.Rows)))
+		}
+		if w.scanner.opts.Match[i].Exclude {
+			for _, h := range hits {
+				w.barred[p.Keys.Rows[h]] = true
+			}
+			continue
+		}
+		need++
+		for _, h := range hits {
+			w.votes[p.Keys.Rows[h]]++
+		}
+	}
+	if w.scanner.opts.Any {
+		need = min(need, 1)
+	}
+	w.rows = w.rows[:0]
+	for row, v := range w.votes {
+		if v >= need && !w.barred[row] {
+			w.rows = append(w.rows, row)
+		}
+	}
+	return w.rows, nil
+}
+
+// Prober probes the keys of record batches of one schema. It keeps its
+// memory between batches; one goroutine uses it at a time.
+type Prober struct {
+	Keys   keys.Batch // of the last record
+	Hashes []uint64   // of Keys; nil if the filter is exact
+
+	enc    *keys.Encoder
+	filter Filter
+	hits   []uint32
+}
+
+// NewProber finds the key columns in the schema and compares their classes
+// with the filter's. The file's name is for errors.
+func NewProber(file string, schema *arrow.Schema, m Match) (*Prober, error) {
+	paths, err := m.KeyPaths()
+	if err != nil {
+		return nil, err
+	}
+	enc, err := keys.NewEncoder(schema, paths)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	want := make([]keys.Class, 0, len(paths))
+	for _, c := range m.Filter.KeyClasses() {
+		want = append(want, keys.Class(c))
+	}
+	at := fault.At{File: file, Column: keys.PathsString(paths)}
+	if err := keys.Match(at, want, enc.Classes()); err != nil {
+		return nil, err
+	}
+	return &Prober{enc: enc, filter: m.Filter}, nil
+}
+
+// Columns returns the top-level columns that hold the key, ascending.
+func (p *Prober) Columns() []int { return p.enc.Columns() }
+
+// Probe puts the record's keys into p.Keys and returns the positions in
+// p.Keys.Rows of those that may be members, ascending. The slice is valid
+// until the next call.
+func (p *Prober) Probe(rec arrow.Record) ([]uint32, error) {
+	if err := p.enc.Encode(rec, &p.Keys); err != nil {
+		return nil, err
+	}
+	p.hits = p.hits[:0]
+	if set := p.filter.Exact(); set != nil {
+		values, signed, _ := p.Keys.Ints()
+		p.hits = set.Probe(values, signed, p.hits)
+		return p.hits, nil
+	}
+	bits := p.filter.Bloom()
+	p.Hashes = p.Keys.Hash(bits.Params().Hash, p.Hashes)
+	p.hits = bits.Probe(p.Hashes, p.hits)
+	return p.hits, nil
+}

@@ -1,0 +1,103 @@
+package partition
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Shard is worker Index of Of workers, Index counted from 0. The zero value
+// is the only worker of a job.
+type Shard struct{ Index, Of uint32 }
+
+// ParseShard reads "i/n".
+func ParseShard(s string) (Shard, error) {
+	i, n, ok := strings.Cut(s, "/")
+	index, err1 := strconv.ParseUint(i, 10, 32)
+	of, err2 := strconv.ParseUint(n, 10, 32)
+	if !ok || err1 != nil || err2 != nil || index >= of || of > MaxShards {
+		return Shard{}, fmt.Errorf("shard %q: want I/N with 0 ≤ I < N ≤ %d, as in 0/16", s, MaxShards)
+	}
+	return Shard{uint32(index), uint32(of)}, nil
+}
+
+// MaxShards bounds the number of workers of one job.
+const MaxShards = 1 << 20
+
+// Whole reports whether there is no other worker.
+func (s Shard) Whole() bool { return s.Of <= 1 }
+
+// String renders the shard as ParseShard reads it.
+func (s Shard) String() string { return fmt.Sprintf("%d/%d", s.Index, max(s.Of, 1)) }
+
+// Piece is a range of row groups of a file, the part of it that one worker
+// reads.
+type Piece struct {
+	File   *File
+	Lo, Hi int // groups Lo to Hi, Hi exclusive
+}
+
+// Whole reports whether the piece is all of its file.
+func (p Piece) Whole() bool { return p.Lo == 0 && p.Hi == p.File.NumGroups() }
+
+// Split returns the pieces of the files that belong to the shard. The row
+// groups of all files, in order, are cut into as many stretches of about equal
+// bytes as there are workers. Every group belongs to exactly one worker, and
+// each worker finds out by itself which are its own: the cut depends on the
+// files' sizes alone. A file without groups belongs to the worker in whose
+// stretch it stands, so that somebody answers for it.
+func Split(files []*File, s Shard) []Piece {
+	var total int64
+	for _, f := range files {
+		total += weight(f)
+	}
+	n := int64(max(s.Of, 1))
+	var pieces []Piece
+	var at int64 // weight before the group
+	owner := func(w int64) int64 {
+		// The group goes where its middle lies. 128-bit arithmetic is not
+		// needed below 2^43 bytes times 2^20 workers; beyond that the
+		// quotient is taken in floating point, alike on every machine.
+		mid := at + w/2
+		if total < 1<<43 {
+			return min(mid*n/max(total, 1), n-1)
+		}
+		return min(int64(float64(mid)/float64(total)*float64(n)), n-1)
+	}
+	for _, f := range files {
+		piece := Piece{File: f, Lo: -1}
+		for g := range f.NumGroups() {
+			w := f.GroupBytes(g) + 1
+			if owner(w) == int64(s.Index) {
+				if piece.Lo < 0 {
+					piece.Lo = g
+				}
+				piece.Hi = g + 1
+			}
+			at += w
+		}
+		if f.NumGroups() == 0 {
+			if owner(1) == int64(s.Index) {
+				piece.Lo, piece.Hi = 0, 0
+			}
+			at++
+		}
+		if piece.Lo >= 0 {
+			pieces = append(pieces, piece)
+		}
+	}
+	return pieces
+}
+
+// weight is what Split counts for a file: its bytes, and one more for each
+// group, so that empty ones count too.
+func weight(f *File) int64 {
+	w := int64(0)
+	for g := range f.NumGroups() {
+		w += f.GroupBytes(g) + 1
+	}
+	if f.NumGroups() == 0 {
+		w = 1
+	}
+	return w
+}

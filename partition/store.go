@@ -1,0 +1,261 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+)
+
+// Source is an object that does not change while it is read. ReadAt may be
+// called from many goroutines at once.
+type Source interface {
+	io.ReaderAt
+	io.Closer
+	Size() int64
+}
+
+// Sink is an object that is being written. Nobody sees it until Commit, and
+// then whole.
+type Sink interface {
+	io.Writer
+	// Commit makes what was written durable and visible under its name. If
+	// another object has that name, it is replaced if replace, else left alone
+	// and the error wraps fs.ErrExist.
+	Commit(replace bool) error
+	// Abort drops what was written. After Commit it does nothing.
+	Abort() error
+}
+
+// Entry is one object that a name given by the user stands for.
+type Entry struct {
+	Name string // opens it
+	// Rel is its path below the directory that the user named, with slashes,
+	// or its last element where the user named the object or a pattern: what
+	// identifies it on every machine.
+	Rel string
+	// Found is true if a directory was searched, so that the object may be
+	// something else than data.
+	Found bool
+}
+
+// Store is where objects live. [Local] is the file system; a program that
+// keeps its objects elsewhere brings its own.
+type Store interface {
+	// List returns the objects that name stands for: itself, those that a
+	// pattern matches, or those below a directory, except where an element of
+	// the path below it begins with '_' or '.'. They are in ascending order of
+	// Rel. No object at all is an error.
+	List(ctx context.Context, name string) ([]Entry, error)
+	Open(ctx context.Context, name string) (Source, error)
+	// Create begins an object. private keeps other users from reading it,
+	// where the store knows users.
+	Create(ctx context.Context, name string, private bool) (Sink, error)
+	Remove(ctx context.Context, name string) error
+	// IsDir reports whether name is a directory, or must be one by its form.
+	IsDir(ctx context.Context, name string) bool
+}
+
+// Local is the local file system. The zero value is ready.
+type Local struct{}
+
+var _ Store = Local{}
+
+// List implements [Store]. Patterns are those of [filepath.Match].
+func (Local) List(ctx context.Context, name string) ([]Entry, error) {
+	if i := strings.Index(name, "://"); i > 0 {
+		return nil, fault.Unsupported(fault.At{File: name}, "%s:// addresses; only local files are read", name[:i])
+	}
+	info, err := os.Stat(name)
+	switch {
+	case err == nil && info.IsDir():
+		return walk(ctx, name)
+	case err == nil:
+		return []Entry{{Name: name, Rel: filepath.Base(name)}}, nil
+	case !errors.Is(err, fs.ErrNotExist) || !strings.ContainsAny(name, `*?[`):
+		return nil, err
+	}
+	matches, err := filepath.Glob(name)
+	if err != nil {
+		return nil, fmt.Errorf("pattern %s: %w", name, err)
+	}
+	var entries []Entry
+	for _, m := range matches {
+		info, err := os.Stat(m)
+		if err != nil {
+			return nil, err
+		}
+		if info.IsDir() {
+			below, err := walk(ctx, m)
+			if err != nil {
+				return nil, err
+			}
+			for _, e := range below {
+				e.Rel = filepath.Base(m) + "/" + e.Rel
+				entries = append(entries, e)
+			}
+			continue
+		}
+		entries = append(entries, Entry{Name: m, Rel: filepath.Base(m)})
+	}
+	if len(entries) == 0 {
+		return nil, fmt.Errorf("pattern %s: %w", name, fs.ErrNotExist)
+	}
+	return entries, nil
+}
+
+// walk lists the files below a directory.
+func walk(ctx context.Context, root string) ([]Entry, error) {
+	var entries []Entry
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err := errors.Join(err, ctx.Err()); err != nil {
+			return err
+		}
+		if path == root {
+			return nil
+		}
+		if strings.HasPrefix(d.Name(), "_") || strings.HasPrefix(d.Name(), ".") {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		info, err := os.Stat(path) // follows links, which WalkDir does not
+		if err != nil {
+			return err
+		}
+		if !info.Mode().IsRegular() {
+			return nil
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		entries = append(entries, Entry{Name: path, Rel: filepath.ToSlash(rel), Found: true})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(entries) == 0 {
+		return nil, fmt.Errorf("directory %s holds no files: %w", root, fs.ErrNotExist)
+	}
+	sort.Slice(entries, func(i, j int) bool { return entries[i].Rel < entries[j].Rel })
+	return entries, nil
+}
+
+// localFile is an open file with its size.
+type localFile struct {
+	*os.File
+	size int64
+}
+
+func (f localFile) Size() int64 { return f.size }
+
+// Open implements [Store].
+func (Local) Open(_ context.Context, name string) (Source, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fault.Unsupported(fault.At{File: name}, "%s; want a regular file", info.Mode().Type())
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return localFile{f, info.Size()}, nil
+}
+
+// IsDir implements [Store]: a directory, or a name that ends in a slash.
+func (Local) IsDir(_ context.Context, name string) bool {
+	if strings.HasSuffix(name, "/") || strings.HasSuffix(name, string(filepath.Separator)) {
+		return true
+	}
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
+}
+
+// Remove implements [Store].
+func (Local) Remove(_ context.Context, name string) error { return os.Remove(name) }
+
+// localSink writes a temporary file beside the final one.
+type localSink struct {
+	f     *os.File
+	final string
+	done  bool
+}
+
+// Create implements [Store]. It makes the directories that are missing.
+func (Local) Create(_ context.Context, name string, private bool) (Sink, error) {
+	dir, base := filepath.Split(name)
+	if dir == "" {
+		dir = "."
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, err
+	}
+	// A name that begins with a dot is no data to anyone who reads the
+	// directory meanwhile.
+	tmp := filepath.Join(dir, fmt.Sprintf(".%s.%016x.tmp", base, rand.Uint64()))
+	mode := fs.FileMode(0o666)
+	if private {
+		mode = 0o600
+	}
+	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return nil, err
+	}
+	return &localSink{f: f, final: name}, nil
+}
+
+func (s *localSink) Write(p []byte) (int, error) { return s.f.Write(p) }
+
+func (s *localSink) Commit(replace bool) error {
+	if err := errors.Join(s.f.Sync(), s.f.Close()); err != nil {
+		return err
+	}
+	tmp := s.f.Name()
+	if replace {
+		if err := os.Rename(tmp, s.final); err != nil {
+			return err
+		}
+	} else {
+		// Unlike rename, link fails if the name is taken.
+		if err := os.Link(tmp, s.final); err != nil {
+			return err
+		}
+		if err := os.Remove(tmp); err != nil {
+			return err
+		}
+	}
+	s.done = true
+	return syncDir(filepath.Dir(s.final))
+}
+
+func (s *localSink) Abort() error {
+	if s.done {
+		return nil
+	}
+	s.done = true
+	_ = s.f.Close() // closed already if Commit failed half-way
+	return os.Remove(s.f.Name())
+}
+
+// syncDir makes a new name in a directory survive a crash.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
