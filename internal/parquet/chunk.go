@@ -39,6 +39,21 @@ type Page struct {
 	Plain   []byte   // PLAIN encoded, whatever the page's own encoding was
 	Indices []uint32 // of the dictionary's entries, all in range
 	Coded   bool     // whether the values are Indices, not Plain
+
+	offsets []uint32 // of byte arrays in Plain, once asked for
+}
+
+// Bytes returns value i of a byte array column, i counted over the values
+// that are there. dict is the chunk's dictionary.
+func (p *Page) Bytes(i int, dict *Dictionary) []byte {
+	if p.Coded {
+		j := p.Indices[i]
+		return dict.Plain[dict.offsets[j] : dict.offsets[j+1]-4]
+	}
+	if p.offsets == nil {
+		p.offsets = byteArrayOffsets(p.Plain, p.NonNull)
+	}
+	return p.Plain[p.offsets[i] : p.offsets[i+1]-4]
 }
 
 // Dictionary is a chunk's dictionary: Len values in PLAIN encoding.

@@ -46,15 +46,19 @@ type KeyValue struct {
 
 // RowGroupMeta is the footer's part on a row group.
 type RowGroupMeta struct {
-	Columns        thrift.Slice[ColumnChunk]          `thrift:"1,required"`
-	TotalByteSize  int64                              `thrift:"2,required"`
-	NumRows        int64                              `thrift:"3,required"`
-	SortingColumns thrift.Slice[format.SortingColumn] `thrift:"4,optional"`
+	Columns             thrift.Slice[ColumnChunk]          `thrift:"1,required"`
+	TotalByteSize       int64                              `thrift:"2,required"`
+	NumRows             int64                              `thrift:"3,required"`
+	SortingColumns      thrift.Slice[format.SortingColumn] `thrift:"4,optional"`
+	FileOffset          int64                              `thrift:"5,optional"`
+	TotalCompressedSize int64                              `thrift:"6,optional"`
+	Ordinal             thrift.Null[int16]                 `thrift:"7,optional"`
 }
 
 // ColumnChunk says where a column chunk and its indexes are.
 type ColumnChunk struct {
 	FilePath                string                `thrift:"1,optional"`
+	FileOffset              int64                 `thrift:"2"`
 	MetaData                ColumnMetaData        `thrift:"3,optional"`
 	OffsetIndexOffset       int64                 `thrift:"4,optional"`
 	OffsetIndexLength       int32                 `thrift:"5,optional"`
@@ -103,6 +107,21 @@ type pageHeader struct {
 	DataPageHeader       thrift.Null[format.DataPageHeader]       `thrift:"5,optional"`
 	DictionaryPageHeader thrift.Null[format.DictionaryPageHeader] `thrift:"7,optional"`
 	DataPageHeaderV2     thrift.Null[format.DataPageHeaderV2]     `thrift:"8,optional"`
+}
+
+// Encode serialises the footer's structure. What it was decoded from but these
+// types do not have is lost.
+func (m *FileMetaData) Encode() ([]byte, error) {
+	return thrift.Marshal(new(thrift.CompactProtocol), m)
+}
+
+// DecodeFooter decodes a footer without checking what it says.
+func DecodeFooter(b []byte) (*FileMetaData, error) {
+	m := new(FileMetaData)
+	if _, err := decodeThrift(b, m); err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // Two writers are known to have stored something else than they said.

@@ -71,6 +71,9 @@ func (f *File) checkChunk(g, c int) error {
 	if md.NumValues == 0 {
 		return nil // nothing will be read
 	}
+	if md.NumValues/(MaxPageValues/8) > md.TotalCompressedSize { // a page takes 8 bytes at the least
+		return fault.Corrupt(at, "%d values in %d bytes", md.NumValues, md.TotalCompressedSize)
+	}
 	start := chunkStart(md)
 	if start < int64(len(magic)) || md.TotalCompressedSize == 0 ||
 		start > f.footerPos || md.TotalCompressedSize > f.footerPos-start {

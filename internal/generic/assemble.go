@@ -1,0 +1,295 @@
+package generic
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+)
+
+// leafReader cuts the pages of one column chunk into batches of rows: the
+// levels of a batch's entries, and a sink with its values.
+type leafReader struct {
+	col   *column
+	leaf  *parquet.Leaf
+	at    fault.At
+	chunk *parquet.Chunk
+
+	page  *parquet.Page // nil before the first and behind the last
+	entry int           // next of the page
+	value int           // next of the page's values that are there
+
+	rep, def []uint8 // of the batch; empty where the leaf has no such levels
+	entries  int
+	sink     sink // of the batch; nil once its data is taken
+}
+
+func newLeafReader(f *parquet.File, group int, col *column) *leafReader {
+	leaf := &f.Leaves[col.leaf]
+	return &leafReader{
+		col: col, leaf: leaf, chunk: f.Chunk(group, col.leaf),
+		at: fault.At{File: f.Name, RowGroup: group + 1, Column: leaf.Dotted},
+	}
+}
+
+func (r *leafReader) close() {
+	r.drop()
+	r.chunk.Close()
+}
+
+// drop releases the batch's values if nobody took them.
+func (r *leafReader) drop() {
+	if r.sink != nil {
+		r.sink.release()
+		r.sink = nil
+	}
+}
+
+// advance makes sure that the page has an entry left. It reports false at the
+// chunk's end.
+func (r *leafReader) advance(ctx context.Context) (bool, error) {
+	if r.page != nil && r.entry < r.page.Values {
+		return true, nil
+	}
+	p, err := r.chunk.Next(ctx)
+	r.page, r.entry, r.value = p, 0, 0
+	if errors.Is(err, io.EOF) {
+		r.page = nil
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// read takes the next rows rows.
+func (r *leafReader) read(ctx context.Context, mem memory.Allocator, rows int) error {
+	r.drop()
+	r.rep, r.def, r.entries = r.rep[:0], r.def[:0], 0
+	r.sink = r.col.sink(mem)
+	begun := 0
+	for begun < rows || r.leaf.MaxRep > 0 { // the last row may go on in the next page
+		ok, err := r.advance(ctx)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
+		n, b := r.span(rows - begun)
+		if n == 0 {
+			break
+		}
+		begun += b
+		if err := r.take(n); err != nil {
+			return &fault.Error{Kind: fault.ErrCorrupt, At: r.at, What: "a value does not fit its column", Err: err}
+		}
+	}
+	if begun < rows {
+		return fault.Corrupt(r.at, "the column ends %d rows early", rows-begun)
+	}
+	return nil
+}
+
+// span returns how many of the page's next entries belong to rows more rows,
+// and how many rows begin among them.
+func (r *leafReader) span(rows int) (entries, begun int) {
+	if r.leaf.MaxRep == 0 {
+		n := min(rows, r.page.Values-r.entry)
+		return n, n
+	}
+	for _, rep := range r.page.Rep[r.entry:] {
+		if rep == 0 {
+			if begun == rows {
+				break
+			}
+			begun++
+		}
+		entries++
+	}
+	return entries, begun
+}
+
+// take moves the page's next n entries into the batch.
+func (r *leafReader) take(n int) error {
+	p, from := r.page, r.entry
+	r.entry += n
+	r.entries += n
+	if p.Rep != nil {
+		r.rep = append(r.rep, p.Rep[from:from+n]...)
+	}
+	if p.Def == nil {
+		err := r.sink.add(p, r.value, n, r.chunk.Dictionary())
+		r.value += n
+		return err
+	}
+	def := p.Def[from : from+n]
+	r.def = append(r.def, def...)
+	full, slot := uint8(r.leaf.MaxDef), uint8(r.col.slot)
+	for i := 0; i < n; {
+		j := i + 1
+		switch {
+		case def[i] == full:
+			for j < n && def[j] == full {
+				j++
+			}
+			if err := r.sink.add(p, r.value, j-i, r.chunk.Dictionary()); err != nil {
+				return err
+			}
+			r.value += j - i
+		case def[i] >= slot:
+			for j < n && def[j] >= slot && def[j] != full {
+				j++
+			}
+			r.sink.null(j - i)
+		}
+		i = j
+	}
+	return nil
+}
+
+// assembler builds the arrays of one batch from its leaves' entries.
+type assembler struct {
+	mem    memory.Allocator
+	leaves map[int]*leafReader
+}
+
+// build makes the data of a node's slots. The levels of any leaf below tell
+// them; the first one's are used.
+func (a *assembler) build(c *column) (arrow.ArrayData, error) {
+	r := a.leaves[c.leaf]
+	switch {
+	case c.sink != nil:
+		return a.buildLeaf(c, r)
+	case c.elemDef > 0:
+		return a.buildList(c, r)
+	}
+	return a.buildStruct(c, r)
+}
+
+// valid makes the validity bitmap of a node's slots, nil when none is NULL,
+// and counts them.
+func (a *assembler) valid(c *column, r *leafReader) (bitmap *memory.Buffer, slots, nulls int) {
+	if len(r.def) == 0 {
+		return nil, r.entries, 0
+	}
+	for i, d := range r.def {
+		if c.begins(r, i) {
+			slots++
+			if int(d) < c.def {
+				nulls++
+			}
+		}
+	}
+	if nulls == 0 {
+		return nil, slots, 0
+	}
+	bitmap = memory.NewResizableBuffer(a.mem)
+	bitmap.Resize((slots + 7) / 8)
+	bits := bitmap.Bytes()
+	clear(bits)
+	at := 0
+	for i, d := range r.def {
+		if c.begins(r, i) {
+			if int(d) >= c.def {
+				bits[at/8] |= 1 << (at % 8)
+			}
+			at++
+		}
+	}
+	return bitmap, slots, nulls
+}
+
+// begins reports whether entry i begins a slot of the node.
+func (c *column) begins(r *leafReader, i int) bool {
+	return (len(r.rep) == 0 || int(r.rep[i]) <= c.rep) && int(r.def[i]) >= c.slot
+}
+
+func release(b *memory.Buffer) {
+	if b != nil {
+		b.Release()
+	}
+}
+
+func (a *assembler) buildLeaf(c *column, r *leafReader) (arrow.ArrayData, error) {
+	bitmap, slots, nulls := a.valid(c, r)
+	defer release(bitmap)
+	s := r.sink
+	r.sink = nil
+	return s.data(c.field.Type, slots, nulls, bitmap), nil
+}
+
+func (a *assembler) buildStruct(c *column, r *leafReader) (arrow.ArrayData, error) {
+	bitmap, slots, nulls := a.valid(c, r)
+	defer release(bitmap)
+	children := make([]arrow.ArrayData, 0, len(c.children))
+	defer func() {
+		for _, d := range children {
+			d.Release()
+		}
+	}()
+	for _, cc := range c.children {
+		d, err := a.build(cc)
+		if err != nil {
+			return nil, err
+		}
+		children = append(children, d)
+		if d.Len() != slots {
+			return nil, fault.Corrupt(r.at, "the parts of a struct differ in length: %d and %d", slots, d.Len())
+		}
+	}
+	return array.NewData(c.field.Type, slots, []*memory.Buffer{bitmap}, children, nulls, 0), nil
+}
+
+func (a *assembler) buildList(c *column, r *leafReader) (arrow.ArrayData, error) {
+	bitmap, slots, nulls := a.valid(c, r)
+	defer release(bitmap)
+	var offsets *memory.Buffer
+	var err error
+	if c.field.Type.ID() == arrow.LARGE_LIST {
+		offsets, err = listOffsets[int64](a, c, r, slots)
+	} else {
+		offsets, err = listOffsets[int32](a, c, r, slots)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer offsets.Release()
+	elem, err := a.build(c.children[0])
+	if err != nil {
+		return nil, err
+	}
+	defer elem.Release()
+	return array.NewData(c.field.Type, slots, []*memory.Buffer{bitmap, offsets}, []arrow.ArrayData{elem}, nulls, 0), nil
+}
+
+// listOffsets counts the elements of each slot of a list.
+func listOffsets[O int32 | int64](a *assembler, c *column, r *leafReader, slots int) (*memory.Buffer, error) {
+	w := offsetSize[O]()
+	buf := memory.NewResizableBuffer(a.mem)
+	buf.Resize((slots + 1) * w)
+	b := buf.Bytes()
+	at, elements := 0, 0
+	for i, d := range r.def {
+		if int(r.rep[i]) > c.rep+1 || int(d) < c.slot {
+			continue // within an element, or within no slot of this list
+		}
+		if int(r.rep[i]) <= c.rep {
+			putOffset(b[at*w:], O(elements))
+			at++
+		}
+		if int(d) >= c.elemDef {
+			elements++
+		}
+	}
+	putOffset(b[at*w:], O(elements))
+	if w == 4 && elements > math.MaxInt32 {
+		buf.Release()
+		return nil, fault.Unsupported(r.at, "lists of more than 2^31 elements in one batch")
+	}
+	return buf, nil
+}

@@ -1,0 +1,315 @@
+package generic
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	v15 "github.com/apache/arrow/go/v15/parquet"
+	"github.com/apache/arrow/go/v15/parquet/compress"
+	"github.com/apache/arrow/go/v15/parquet/file"
+	"github.com/apache/arrow/go/v15/parquet/metadata"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// DefaultRowGroupRows is the number of rows of a row group unless asked
+// otherwise.
+const DefaultRowGroupRows = 128 << 10
+
+// WriterOptions say how a Parquet file is written. The zero value works.
+type WriterOptions struct {
+	Codec        string            // "snappy" (also for ""), "zstd", "gzip", "brotli" or "none"
+	RowGroupRows int64             // rows per row group; 0: DefaultRowGroupRows
+	Metadata     map[string]string // key-value metadata on top of the schema's
+	Mem          memory.Allocator  // may be nil
+}
+
+var writerCodecs = map[string]compress.Compression{
+	"": compress.Codecs.Snappy, "snappy": compress.Codecs.Snappy, "zstd": compress.Codecs.Zstd,
+	"gzip": compress.Codecs.Gzip, "brotli": compress.Codecs.Brotli, "none": compress.Codecs.Uncompressed,
+}
+
+// ParquetWriter writes records as a Parquet file. The bytes are a function of
+// the schema, the options and the rows alone: how the rows are cut into
+// records does not matter. It holds the rows of one row group. It is not safe
+// for concurrent use.
+type ParquetWriter struct {
+	sink   *sinkWriter
+	schema *arrow.Schema
+	shapes []*shape
+	leaves []*leafShape
+	fw     *file.Writer
+	limit  int64
+
+	pending []arrow.Record // of the row group to come
+	rows    int64          // in pending
+	total   int64
+	err     error // sticky
+	closed  bool
+}
+
+// NewParquetWriter starts a Parquet file of the given schema on w. A column
+// that Parquet, or the writer beneath, has no right form for is an error that
+// names it. Dictionary-encoded columns are written by value; the stored Arrow
+// schema makes readers that know it restore them. Seconds become
+// milliseconds, date64 becomes a date.
+func NewParquetWriter(w io.Writer, sc *arrow.Schema, opts WriterOptions) (pw *ParquetWriter, err error) {
+	codec, ok := writerCodecs[opts.Codec]
+	if !ok {
+		return nil, fault.Unsupported(fault.At{}, "compression codec %q for Parquet", opts.Codec)
+	}
+	if opts.RowGroupRows < 0 {
+		return nil, fmt.Errorf("row groups of %d rows", opts.RowGroupRows)
+	}
+	if opts.RowGroupRows == 0 {
+		opts.RowGroupRows = DefaultRowGroupRows
+	}
+	if opts.Mem == nil {
+		opts.Mem = memory.NewGoAllocator()
+	}
+	defer recovered("starting the Parquet file", &err)
+	s := shaper{}
+	root, shapes, err := s.root(sc)
+	if err != nil {
+		return nil, err
+	}
+	keys, values, err := keyValues(sc, opts.Metadata)
+	if err != nil {
+		return nil, err
+	}
+	kv := metadata.NewKeyValueMetadata()
+	for i, k := range keys {
+		if err := kv.Append(k, values[i]); err != nil {
+			return nil, err
+		}
+	}
+	props := []v15.WriterProperty{
+		v15.WithAllocator(opts.Mem), v15.WithVersion(v15.V2_LATEST), v15.WithDataPageVersion(v15.DataPageV1),
+		v15.WithDictionaryDefault(true), v15.WithCompression(codec), v15.WithCreatedBy("bloomjoin"),
+		v15.WithBatchSize(writeEntries),
+	}
+	for _, l := range s.leaves {
+		if l.noStats {
+			props = append(props, v15.WithStatsFor(l.path, false))
+		}
+	}
+	sink := &sinkWriter{w: w}
+	fw := file.NewParquetWriter(sink, root, file.WithWriterProps(v15.NewWriterProperties(props...)),
+		file.WithWriteMetadata(kv))
+	return &ParquetWriter{sink: sink, schema: sc, shapes: shapes, leaves: s.leaves, fw: fw, limit: opts.RowGroupRows}, nil
+}
+
+// recovered turns a panic of v15's writer into an error.
+func recovered(doing string, err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("%s: %v", doing, r)
+	}
+}
+
+// Write adds the rows of rec, whose schema must have the file's columns. It
+// retains rec until its rows are written.
+func (w *ParquetWriter) Write(rec arrow.Record) error {
+	if w.err != nil {
+		return w.err
+	}
+	if w.closed {
+		return errors.New("write to a closed Parquet file")
+	}
+	if w.err = w.checkColumns(rec); w.err != nil {
+		return w.err
+	}
+	for from := int64(0); from < rec.NumRows() && w.err == nil; {
+		n := min(rec.NumRows()-from, w.limit-w.rows)
+		w.pending = append(w.pending, rec.NewSlice(from, from+n))
+		w.rows += n
+		from += n
+		if w.rows == w.limit {
+			w.err = w.flush()
+		}
+	}
+	return w.err
+}
+
+func (w *ParquetWriter) checkColumns(rec arrow.Record) error {
+	if int(rec.NumCols()) != w.schema.NumFields() {
+		return fault.Mismatch(fault.At{}, "columns of a record",
+			fmt.Sprint(w.schema.NumFields()), fmt.Sprint(rec.NumCols()))
+	}
+	for i, f := range w.schema.Fields() {
+		if got := rec.Column(i).DataType(); !arrow.TypeEqual(f.Type, got) {
+			return fault.Mismatch(fault.At{Column: f.Name}, "type of a column", f.Type.String(), got.String())
+		}
+	}
+	return nil
+}
+
+// flush writes the pending rows as one row group.
+func (w *ParquetWriter) flush() (err error) {
+	defer recovered("writing a row group", &err)
+	defer w.drop()
+	group := w.fw.AppendRowGroup()
+	for i := range w.shapes {
+		if err := w.column(group, i); err != nil {
+			return err
+		}
+	}
+	if len(w.leaves) == 0 {
+		return fault.Unsupported(fault.At{}, "rows without columns in a Parquet file")
+	}
+	if err := group.Close(); err != nil {
+		return fmt.Errorf("writing a row group: %w", err)
+	}
+	w.total += w.rows
+	return w.sink.err
+}
+
+func (w *ParquetWriter) drop() {
+	for _, r := range w.pending {
+		r.Release()
+	}
+	w.pending, w.rows = w.pending[:0], 0
+}
+
+// column writes the leaves of top-level column i, in order.
+func (w *ParquetWriter) column(group file.SerialRowGroupWriter, i int) error {
+	var order []*leafShape
+	collected := map[*leafShape]*leafValues{}
+	s := shredder{emit: func(l *leafShape, arr arrow.Array, slots []slot) error {
+		v := collected[l]
+		if v == nil {
+			v = new(leafValues)
+			collected[l] = v
+			order = append(order, l)
+		}
+		return v.add(l, arr, slots, w.fw.Schema.Column(slices.Index(w.leaves, l)).TypeLength())
+	}}
+	for _, rec := range w.pending {
+		arr := rec.Column(i)
+		if err := s.column(w.shapes[i], arr, rows(arr.Len())); err != nil {
+			return fmt.Errorf("column %s: %w", w.schema.Field(i).Name, err)
+		}
+	}
+	for _, l := range order {
+		cw, err := group.NextColumn()
+		if err != nil {
+			return fmt.Errorf("column %s: %w", l.path, err)
+		}
+		if err := collected[l].write(cw, l.maxDef); err != nil {
+			return fmt.Errorf("column %s: %w", l.path, err)
+		}
+		if err := cw.Close(); err != nil {
+			return fmt.Errorf("column %s: %w", l.path, err)
+		}
+		if w.sink.err != nil {
+			return w.sink.err
+		}
+	}
+	return nil
+}
+
+// Close writes what is pending and the footer, and returns the file's rows
+// and bytes. It does not close the writer beneath. The first error of any
+// write, also one that was not seen then, comes back here. Further calls
+// return the same error and nothing else.
+func (w *ParquetWriter) Close() (rows, bytes int64, err error) {
+	if w.closed {
+		return 0, 0, w.err
+	}
+	w.closed = true
+	defer w.drop()
+	if w.err == nil && w.rows > 0 {
+		w.err = w.flush()
+	}
+	if w.err == nil {
+		w.err = w.finish()
+	}
+	if w.err == nil {
+		w.err = w.sink.err
+	}
+	if w.err != nil {
+		return 0, 0, w.err
+	}
+	return w.total, w.sink.n, nil
+}
+
+// finish lets v15 write its footer and puts a corrected one in its place.
+func (w *ParquetWriter) finish() (err error) {
+	defer recovered("writing the footer", &err)
+	w.sink.hold = true
+	if err := w.fw.Close(); err != nil {
+		return fmt.Errorf("writing the footer: %w", err)
+	}
+	w.sink.hold = false
+	const tail = 8
+	if len(w.sink.held) < tail {
+		return errors.New("writing the footer: it is missing")
+	}
+	footer, err := correctFooter(w.sink.held[:len(w.sink.held)-tail])
+	if err != nil {
+		return fmt.Errorf("writing the footer: %w", err)
+	}
+	n := len(footer)
+	footer = binary.LittleEndian.AppendUint32(footer, uint32(n))
+	_, err = w.sink.Write(append(footer, "PAR1"...))
+	return err
+}
+
+// correctFooter takes out what v15 writes and should not: a distinct count of
+// 0 for every column, the field id -1 of groups, and statistics that are
+// nothing but that.
+func correctFooter(b []byte) ([]byte, error) {
+	m, err := parquet.DecodeFooter(b)
+	if err != nil {
+		return nil, err
+	}
+	for i := range m.Schema {
+		if m.Schema[i].FieldID.V < 0 {
+			m.Schema[i].FieldID = thrift.Null[int32]{}
+		}
+	}
+	for g := range m.RowGroups {
+		for c := range m.RowGroups[g].Columns {
+			m.RowGroups[g].Columns[c].MetaData.Statistics.DistinctCount = thrift.Null[int64]{}
+		}
+	}
+	orders := make([]format.ColumnOrder, len(m.ColumnOrders))
+	for i := range orders {
+		orders[i].Value = &format.TypeDefinedOrder{}
+	}
+	m.ColumnOrders = orders
+	return m.Encode()
+}
+
+// sinkWriter counts what goes to the writer beneath, keeps its first error and
+// writes nothing more after it, and can hold back what comes.
+type sinkWriter struct {
+	w    io.Writer
+	n    int64
+	err  error
+	hold bool
+	held []byte
+}
+
+func (s *sinkWriter) Write(p []byte) (int, error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	if s.hold {
+		s.held = append(s.held, p...)
+		return len(p), nil
+	}
+	n, err := s.w.Write(p)
+	s.n += int64(n)
+	if err == nil && n < len(p) {
+		err = io.ErrShortWrite
+	}
+	s.err = err
+	return n, err
+}
