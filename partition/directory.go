@@ -69,22 +69,36 @@ func (o Output) checkDir(ctx context.Context) error {
 		return err
 	}
 	for _, e := range entries {
-		if !o.ours(ctx, e.Name) {
+		if !o.ours(o.marker(ctx, e.Name)) {
 			return fmt.Errorf("%s: %w: %s is of another run (--force replaces the files)", o.Name, ErrExists, e.Rel)
 		}
 	}
 	return nil
 }
 
-// ours reports whether a file was written by some worker of this run.
-func (o Output) ours(ctx context.Context, name string) bool {
+// marker returns what a file says of the run that wrote it; see Output.run.
+func (o Output) marker(ctx context.Context, name string) string {
 	files, err := Open(ctx, []string{name}, OpenOptions{Store: o.Store, Mem: o.Mem})
 	if err != nil {
-		return false
+		return ""
 	}
 	md := files[0].Schema().Metadata()
 	run, _ := md.GetValue(MetaRun)
-	return Close(files) == nil && (run == o.common() || strings.HasPrefix(run, o.common()+" "))
+	if err := Close(files); err != nil {
+		return ""
+	}
+	return run
+}
+
+// ours reports whether a file with the marker was written by some worker of
+// this run, divided as it is now. (Divided otherwise, the same rows would
+// stand there twice.)
+func (o Output) ours(marker string) bool {
+	run, shard, _ := strings.Cut(marker, " ")
+	if o.Shard.Whole() {
+		return run == o.common() && shard == ""
+	}
+	return run == o.common() && strings.HasSuffix(shard, fmt.Sprintf("/%d", o.Shard.Of))
 }
 
 // clear removes the data files of other runs, and their manifests, which
@@ -100,29 +114,49 @@ func (o Output) clear(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	numbers := map[uint32]bool{1: true, max(o.Shard.Of, 1): true} // of workers that have written here
 	for _, e := range entries {
-		if o.ours(ctx, e.Name) {
+		marker := o.marker(ctx, e.Name)
+		if o.ours(marker) {
 			continue
 		}
 		if f := byName(e.Rel); f != Parquet && f != ArrowFile {
 			return fmt.Errorf("%s: %w: %s is no output of bloomjoin, so that --force leaves it alone", o.Name, ErrExists, e.Rel)
 		}
-		if err := o.Store.Remove(ctx, e.Name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if _, shard, ok := strings.Cut(marker, " "); ok {
+			if s, err := ParseShard(shard); err == nil {
+				numbers[s.Of] = true
+			}
+		}
+		if err := o.remove(ctx, e.Name); err != nil {
 			return err
 		}
 	}
-	names := []string{successName, manifestName(0, 1)}
-	for i := range o.Shard.Of {
-		names = append(names, manifestName(i, o.Shard.Of))
+	if err := o.remove(ctx, o.path(successName)); err != nil {
+		return err
 	}
-	for _, name := range names {
-		m, err := o.readManifest(ctx, name)
-		if err == nil && m.Run == o.common() {
-			continue
+	for of := range numbers {
+		for i := range of {
+			if err := o.clearManifest(ctx, i, of); err != nil {
+				return err
+			}
 		}
-		if err := o.Store.Remove(ctx, o.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+	}
+	return nil
+}
+
+// clearManifest removes a manifest unless it is of this run.
+func (o Output) clearManifest(ctx context.Context, i, of uint32) error {
+	m, err := o.readManifest(ctx, manifestName(i, of))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && m.Run == o.common() && m.Of == max(o.Shard.Of, 1) {
+		return nil
+	}
+	return o.remove(ctx, o.path(manifestName(i, of)))
+}
+
+func (o Output) remove(ctx context.Context, name string) error {
+	if err := o.Store.Remove(ctx, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	return nil
 }
