@@ -1,0 +1,128 @@
+package join_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/join"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+const flights = "../testdata/flights/"
+
+// A join in one go: the filter is built on the way.
+func Example() {
+	if err := flightsFromTexas(context.Background()); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// 5867 rows of 50000, 24 of 209 airports
+}
+
+func flightsFromTexas(ctx context.Context) error {
+	ids, err := partition.Open(ctx, []string{flights + "airports-tx.csv"}, partition.OpenOptions{Text: true})
+	if err != nil {
+		return err
+	}
+	defer partition.Close(ids)
+	logs, err := partition.Open(ctx, []string{flights + "logs"}, partition.OpenOptions{})
+	if err != nil {
+		return err
+	}
+	defer partition.Close(logs)
+
+	j, err := join.New(ids, logs, join.Options{On: "origin=iata", Type: join.Inner})
+	if err != nil {
+		return err
+	}
+	for rows, err := range j.Run(ctx) {
+		if err != nil {
+			return err
+		}
+		// rows.Record is an Arrow record batch of the answer.
+		rows.Record.Release()
+	}
+	r := j.Report()
+	fmt.Printf("%d rows of %d, %d of %d airports\n", r.RowsOut, r.RowsIn, r.IDsMatched, r.IDsTotal)
+	return nil
+}
+
+// The steps one by one, as a pipeline takes them on many machines: partial
+// filters, one merged filter, a scan of one partition, files of candidates.
+func Example_pipeline() {
+	dir, err := os.MkdirTemp("", "bloomjoin")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	if err := pipeline(context.Background(), dir); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// filter: bloom over 3376 keys
+	// candidates: 24632 of 24632 rows
+}
+
+func pipeline(ctx context.Context, dir string) error {
+	const workers = 2
+	var parts []string
+	for i := range uint32(workers) { // each on a machine of its own
+		name := filepath.Join(dir, fmt.Sprintf("part-%d.bjf", i))
+		if err := buildPart(ctx, partition.Shard{Index: i, Of: workers}, name); err != nil {
+			return err
+		}
+		parts = append(parts, name)
+	}
+	filter, err := filterbuild.Merge(ctx, partition.Local{}, parts, false, codec.Limits{})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("filter: %s over %d keys\n", filter.Kind(), filter.Keys)
+
+	logs, err := partition.Open(ctx, []string{flights + "logs/2001-q1.parquet"}, partition.OpenOptions{})
+	if err != nil {
+		return err
+	}
+	defer partition.Close(logs)
+	scanner, err := partition.NewScanner(partition.ScanOptions{
+		Match: []partition.Match{{Filter: filter, Key: "origin"}},
+	})
+	if err != nil {
+		return err
+	}
+	pieces := partition.Split(logs, partition.Shard{})
+	schema, err := scanner.Schema(logs[0])
+	if err != nil {
+		return err
+	}
+	out := partition.Output{Name: filepath.Join(dir, "candidates.parquet"), Result: partition.ResultCandidates}
+	written, err := out.Write(ctx, []partition.Part{{Piece: pieces[0], Schema: schema}}, scanner.Scan(ctx, pieces))
+	if err != nil {
+		return err
+	}
+	fmt.Printf("candidates: %d of %d rows\n", written.Rows, scanner.Stats.RowsIn.Load())
+	return nil
+}
+
+func buildPart(ctx context.Context, shard partition.Shard, name string) error {
+	ids, err := partition.Open(ctx, []string{flights + "airports.csv"}, partition.OpenOptions{Text: true})
+	if err != nil {
+		return err
+	}
+	defer partition.Close(ids)
+	plan, err := filterbuild.NewPlan(ids, filterbuild.Options{Key: "iata", Capacity: 4000, Shard: shard})
+	if err != nil {
+		return err
+	}
+	f, _, err := plan.Build(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = filterbuild.Write(ctx, partition.Local{}, name, f, codec.Options{}, false)
+	return err
+}
