@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -49,14 +50,16 @@ func (c *cli) checkCommon() error {
 	if c.quiet && c.verbose {
 		return usagef("--quiet and --verbose exclude each other")
 	}
-	_, err := c.budget()
+	total, err := c.total()
+	if err == nil && total > 0 {
+		debug.SetMemoryLimit(total) // the collector works harder before it goes beyond
+	}
 	return err
 }
 
-// budget returns the bytes that tables and filters may take: what the user
-// says, or half of the container's or the machine's memory. The other half is
-// for pages and batches in flight, and for the runtime.
-func (c *cli) budget() (int64, error) {
+// total returns the bytes that the process may take: what the user says, or
+// nine tenths of what the container or the machine has; 0 if nobody knows.
+func (c *cli) total() (int64, error) {
 	if c.memory != "" {
 		n, err := parseSize(c.memory)
 		if err != nil {
@@ -66,10 +69,18 @@ func (c *cli) budget() (int64, error) {
 	}
 	for _, source := range []memlimit.Provider{memlimit.FromCgroup, memlimit.FromSystem} {
 		if n, err := source(); err == nil && n > 0 && n < math.MaxInt64 {
-			return int64(n / 2), nil
+			return int64(n / 10 * 9), nil
 		}
 	}
 	return 0, nil
+}
+
+// budget returns the bytes that tables and filters may take: half of the
+// total. The other half is for pages and batches in flight, and for what the
+// collector has not collected yet.
+func (c *cli) budget() (int64, error) {
+	n, err := c.total()
+	return n / 2, err
 }
 
 // parseSize reads a size such as 64MiB, 3GiB or 100MB.

@@ -126,7 +126,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) error {
 		return err
 	}
 	ctx := cmd.Context()
-	words := []string{"join", o.on, o.typ}
+	words := []string{"join", o.on, o.typ, o.keyType, o.idsFormat}
 	if o.filter != "" {
 		if opts.Filter, err = filterbuild.Read(ctx, partition.Local{}, o.filter, codec.Limits{MaxBytes: uint64(opts.Memory)}); err != nil {
 			return err

@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"os"
 	"os/signal"
@@ -85,7 +84,7 @@ func exitCode(ctx context.Context, err error) int {
 	switch {
 	case errors.As(err, &usage):
 		return exitUsage
-	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+	case ctx.Err() != nil: // whatever came of it
 		return exitInterrupted
 	case passing(err):
 		return exitTryAgain
@@ -99,7 +98,7 @@ func passing(err error) bool {
 	for _, e := range []error{
 		syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EAGAIN, syscall.EINTR, syscall.ETIMEDOUT,
 		syscall.ECONNRESET, syscall.ECONNREFUSED, syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ESTALE,
-		syscall.EMFILE, syscall.ENFILE, os.ErrDeadlineExceeded, fs.ErrClosed,
+		syscall.EMFILE, syscall.ENFILE, os.ErrDeadlineExceeded,
 	} {
 		if errors.Is(err, e) {
 			return true
