@@ -63,8 +63,8 @@ func (d *decompressor) decompress(codec format.CompressionCodec, dst, src []byte
 	if size == 0 && len(src) == 0 {
 		return dst[:0], nil // some writers compress nothing to nothing
 	}
-	if cap(dst) < size {
-		dst = make([]byte, size)
+	if cap(dst) < max(size, 1) { // no nil slices: lz4's assembly takes their address
+		dst = make([]byte, size, max(size, 64))
 	}
 	dst = dst[:size]
 	var n int
