@@ -28,7 +28,8 @@ func compact(arr arrow.Array, mem memory.Allocator) (arrow.Array, error) {
 }
 
 // isCompact reports whether the array, and all below it, begin where their
-// buffers begin: no offset, and a first value offset of zero.
+// buffers begin: no offset, and a first value offset of zero; and whether
+// nothing is below an array that has no values.
 func isCompact(d arrow.ArrayData) bool {
 	if d.Offset() != 0 && d.DataType().ID() != arrow.NULL {
 		return false
@@ -37,12 +38,20 @@ func isCompact(d arrow.ArrayData) bool {
 	if e, ok := dt.(arrow.ExtensionType); ok {
 		dt = e.StorageType()
 	}
-	switch dt.(type) {
-	case *arrow.BinaryType, *arrow.StringType, *arrow.LargeBinaryType, *arrow.LargeStringType,
-		*arrow.ListType, *arrow.LargeListType, *arrow.MapType:
-		width := dt.(arrow.OffsetsDataType).OffsetTypeTraits().BytesRequired(1)
-		if offs := d.Buffers()[1]; offs != nil && offs.Len() >= width && !zero(offs.Bytes()[:width]) {
+	switch dt := dt.(type) {
+	case *arrow.BinaryType, *arrow.StringType, *arrow.LargeBinaryType, *arrow.LargeStringType:
+		if !startsAtZero(d, dt) || d.Len() == 0 && d.Buffers()[2] != nil && d.Buffers()[2].Len() > 0 {
 			return false
+		}
+	case *arrow.ListType, *arrow.LargeListType, *arrow.MapType:
+		if !startsAtZero(d, dt) || d.Children()[0].Len() > 0 && noElements(d, dt) {
+			return false
+		}
+	case *arrow.StructType, *arrow.FixedSizeListType, *arrow.SparseUnionType:
+		for _, c := range d.Children() {
+			if d.Len() == 0 && c.Len() > 0 {
+				return false
+			}
 		}
 	}
 	for _, c := range d.Children() {
@@ -57,6 +66,21 @@ func isCompact(d arrow.ArrayData) bool {
 func isCompactDict(d arrow.ArrayData) bool {
 	v := d.Dictionary()
 	return v.(*array.Data) == nil || isCompact(v)
+}
+
+// startsAtZero reports whether the first offset is zero, or there is none.
+func startsAtZero(d arrow.ArrayData, dt arrow.DataType) bool {
+	offs := d.Buffers()[1]
+	width := dt.(arrow.OffsetsDataType).OffsetTypeTraits().BytesRequired(1)
+	return offs == nil || offs.Len() < width || zero(offs.Bytes()[:width])
+}
+
+// noElements reports whether all lists of d, whose first offset is zero, are
+// empty.
+func noElements(d arrow.ArrayData, dt arrow.DataType) bool {
+	offs := d.Buffers()[1]
+	width := dt.(arrow.OffsetsDataType).OffsetTypeTraits().BytesRequired(1)
+	return d.Len() == 0 || offs == nil || zero(offs.Bytes()[d.Len()*width:(d.Len()+1)*width])
 }
 
 func zero(b []byte) bool {

@@ -88,7 +88,8 @@ func (l *loader) buffers(n *node) ([]*memory.Buffer, error) {
 }
 
 // emptyBuffers are the buffers, without validity, of an array of no values:
-// its offsets hold their one zero, whatever the file has there.
+// its offsets hold their one zero, whatever the file has there. They are wide
+// enough for an element of any type.
 func emptyBuffers(n *node) []*memory.Buffer {
 	count := len(n.bufs)
 	switch n.f.layout.(type) {
@@ -102,7 +103,10 @@ func emptyBuffers(n *node) []*memory.Buffer {
 	}
 	out := make([]*memory.Buffer, count)
 	for i := range out {
-		out[i] = memory.NewBufferBytes(make([]byte, 8))
+		out[i] = memory.NewBufferBytes(make([]byte, 64))
+	}
+	if _, ok := n.f.layout.(arrow.BinaryDataType); ok && count == 2 {
+		out[1] = memory.NewBufferBytes(nil)
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package arrowipc
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -74,6 +75,47 @@ func TestWriteShiftedOffsets(t *testing.T) {
 		b := encode(t, true, WriterOptions{Mem: mem}, rec)
 		compareWith(t, b, true, []arrow.Record{rec}, mem)
 		rec.Release()
+	}
+}
+
+// Slices of no rows, and lists that use nothing of what lies below them.
+func TestWriteNothingUsed(t *testing.T) {
+	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	defer mem.AssertSize(t, 0)
+	r := rand.New(rand.NewPCG(9, 9))
+	str := arrow.BinaryTypes.String
+	fields := append(wideFields(),
+		field1("ls", arrow.ListOf(str)), field1("lls", arrow.LargeListOf(arrow.ListOf(str))), field1("lfs", arrow.ListOf(arrow.FixedSizeListOf(2, str))))
+	rec := sample(r, mem, arrow.NewSchema(fields, nil), 40)
+	defer rec.Release()
+	for _, stream := range []bool{false, true} {
+		var recs []arrow.Record
+		for i := range int64(40) {
+			for _, n := range []int64{0, 1} {
+				s := rec.NewSlice(i, i+n)
+				defer s.Release()
+				recs = append(recs, s)
+			}
+			s := rec.NewSlice(0, i)
+			defer s.Release()
+			recs = append(recs, s)
+		}
+		compareWith(t, encode(t, stream, WriterOptions{Mem: mem}, recs...), stream, recs, mem)
+	}
+	// What this package reads, it writes again, of no rows as well.
+	odd := sample(r, mem, arrow.NewSchema(oddFields(), nil), 0)
+	defer odd.Release()
+	first := encode(t, false, WriterOptions{}, odd)
+	tab, err := openBytes(first, false, mem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tab.Close()
+	for rec, err := range tab.Read(context.Background(), 0, nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		encode(t, false, WriterOptions{Mem: mem}, rec)
 	}
 }
 
