@@ -195,7 +195,15 @@ func openEntry(ctx context.Context, e Entry, opts OpenOptions) (*File, error) {
 	if err != nil {
 		return nil, errors.Join(err, src.Close())
 	}
-	return f, nil
+	return f, f.rest()
+}
+
+// rest gives back what the source holds until the next read.
+func (f *File) rest() error {
+	if r, ok := f.src.(interface{ Rest() error }); ok {
+		return r.Rest()
+	}
+	return nil
 }
 
 // Close closes the file.

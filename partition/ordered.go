@@ -2,6 +2,7 @@ package partition
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"runtime"
 	"sync"
@@ -172,6 +173,7 @@ func (m *mapper) run(t task, work Work) (err error) {
 			return err
 		}
 	}
+	defer func() { err = errors.Join(err, p.File.rest()) }()
 	emit := func(rec arrow.Record) error { return m.send(t, result{rec: rec}) }
 	for rec, err := range p.File.Read(m.ctx, t.group, columns) {
 		if err != nil {

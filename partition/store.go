@@ -11,12 +11,15 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	"sync"
 
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 )
 
 // Source is an object that does not change while it is read. ReadAt may be
-// called from many goroutines at once.
+// called from many goroutines at once. A Source that holds something scarce,
+// such as a file descriptor, may have a method Rest() error, which is called
+// when nothing will be read for a while.
 type Source interface {
 	io.ReaderAt
 	io.Closer
@@ -152,13 +155,15 @@ func walk(ctx context.Context, root string) ([]Entry, error) {
 	return entries, nil
 }
 
-// localFile is an open file with its size.
+// localFile reads a file. Its descriptor can be given back between reads: a
+// log may have more files than a process may have open.
 type localFile struct {
-	*os.File
-	size int64
-}
+	name string
+	info fs.FileInfo // as it was first opened
 
-func (f localFile) Size() int64 { return f.size }
+	mu sync.RWMutex
+	f  *os.File // nil while at rest
+}
 
 // Open implements [Store].
 func (Local) Open(_ context.Context, name string) (Source, error) {
@@ -173,8 +178,60 @@ func (Local) Open(_ context.Context, name string) (Source, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return localFile{f, info.Size()}, nil
+	return &localFile{name: name, info: info, f: f}, nil
 }
+
+func (l *localFile) Size() int64 { return l.info.Size() }
+
+// ReadAt implements [io.ReaderAt].
+func (l *localFile) ReadAt(p []byte, off int64) (int, error) {
+	l.mu.RLock()
+	for l.f == nil {
+		l.mu.RUnlock()
+		if err := l.wake(); err != nil {
+			return 0, err
+		}
+		l.mu.RLock()
+	}
+	defer l.mu.RUnlock()
+	return l.f.ReadAt(p, off)
+}
+
+// wake opens the file again, and makes sure that it is the same.
+func (l *localFile) wake() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.f != nil {
+		return nil
+	}
+	f, err := os.Open(l.name)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err == nil && !(os.SameFile(info, l.info) && info.Size() == l.info.Size() && info.ModTime().Equal(l.info.ModTime())) {
+		err = fault.Corrupt(fault.At{File: l.name}, "the file changed while it was read")
+	}
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	l.f = f
+	return nil
+}
+
+// Rest gives the descriptor back until the next read.
+func (l *localFile) Rest() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.f == nil {
+		return nil
+	}
+	err := l.f.Close()
+	l.f = nil
+	return err
+}
+
+func (l *localFile) Close() error { return l.Rest() }
 
 // IsDir implements [Store]: a directory, or a name that ends in a slash.
 func (Local) IsDir(_ context.Context, name string) bool {
