@@ -1,0 +1,192 @@
+package bloom
+
+import (
+	"math"
+	"slices"
+	"testing"
+)
+
+// Bits per key that the split-block filter needs, from the Poisson mixture
+// over its blocks, worked out apart from this package.
+func TestBitsPerKey(t *testing.T) {
+	const n = 10_000_000
+	for _, c := range []struct{ p, bits float64 }{{0.1, 5.99}, {0.01, 10.53}, {0.001, 16.9}, {0.0001, 26.3}} {
+		got := float64(BlocksFor(n, c.p)) * 256 / n
+		if math.Abs(got/c.bits-1) > 0.01 {
+			t.Errorf("%g: %.2f bits per key, want %.2f within 1 %%", c.p, got, c.bits)
+		}
+	}
+}
+
+// The mean over many filters of the FPR of their own bits is the formula's.
+func TestFPRFormula(t *testing.T) {
+	for _, c := range []struct{ blocks, keys int }{{50, 1000}, {200, 5000}, {100, 800}, {1, 20}, {7, 400}} {
+		const filters = 300
+		var sum, sum2 float64
+		for seed := range uint64(filters) {
+			p := newFilter(t, uint64(c.blocks), randoms(seed, c.keys)...).FPR()
+			sum, sum2 = sum+p, sum2+p*p
+		}
+		mean := sum / filters
+		sigma := math.Sqrt((sum2/filters - mean*mean) / filters) // of the mean
+		want := FPR(uint64(c.blocks), uint64(c.keys))
+		if math.Abs(mean-want) > 4*sigma {
+			t.Errorf("%d keys in %d blocks: mean %.6g ± %.2g, formula %.6g", c.keys, c.blocks, mean, sigma, want)
+		}
+	}
+}
+
+// What a filter lets through is what its own bits predict, within four
+// standard deviations of a binomial count.
+func TestFPRMeasured(t *testing.T) {
+	const probes = 400_000
+	for seed, c := range []struct {
+		keys int
+		p    float64
+	}{{20_000, 0.1}, {20_000, 0.01}, {20_000, 0.001}, {3000, 0.0001}} {
+		f := newFilter(t, BlocksFor(uint64(c.keys), c.p), randoms(uint64(seed), c.keys)...)
+		p := f.FPR()
+		hits := float64(len(f.Probe(randoms(uint64(seed)+1000, probes), nil)))
+		if bound := 4 * math.Sqrt(probes*p*(1-p)); math.Abs(hits-probes*p) > bound {
+			t.Errorf("%g: %g of %d let through, predicted %.1f ± %.1f", c.p, hits, probes, probes*p, bound)
+		}
+		if math.Abs(p/c.p-1) > 0.35 {
+			t.Errorf("asked %g, bits say %g", c.p, p)
+		}
+	}
+}
+
+func TestFPRLimits(t *testing.T) {
+	for _, c := range []struct{ blocks, keys uint64 }{{1, 0}, {1 << 32, 0}} {
+		if p := FPR(c.blocks, c.keys); p != 0 {
+			t.Errorf("FPR(%d, %d) = %g", c.blocks, c.keys, p)
+		}
+	}
+	if p, want := FPR(1, 1), math.Pow(1.0/32, 8); math.Abs(p/want-1) > 1e-9 {
+		t.Errorf("one key, one block: %g, want %g", p, want)
+	}
+	if p := FPR(1, 1<<62); p != 1 {
+		t.Errorf("a full block: %g", p)
+	}
+	// More keys let more through, more blocks less, from one to billions.
+	for _, blocks := range []uint64{1, 2, 45, 720, 1 << 20, 1 << 32} {
+		last := 0.0
+		for keys := uint64(1); keys < min(blocks<<12, 1<<41); keys *= 3 {
+			p := FPR(blocks, keys)
+			if !(p >= last*(1-1e-9) && p <= 1) {
+				t.Errorf("FPR(%d, %d) = %g after %g", blocks, keys, p, last)
+			}
+			if q := FPR(blocks*2, keys); q > p*(1+1e-9) {
+				t.Errorf("FPR(%d, %d) = %g above that of half the blocks, %g", blocks*2, keys, q, p)
+			}
+			last = p
+		}
+	}
+}
+
+func TestBlocksFor(t *testing.T) {
+	for _, n := range []uint64{1, 10, 2000, 1e6, 1e9} {
+		for _, p := range []float64{0.5, 0.01, 1e-4, 1e-6} {
+			b := BlocksFor(n, p)
+			if FPR(b, n) > p || b > 1 && FPR(b-1, n) <= p {
+				t.Errorf("BlocksFor(%d, %g) = %d: FPR %g, of one less %g", n, p, b, FPR(b, n), FPR(b-1, n))
+			}
+		}
+	}
+}
+
+// smoothCount reports whether n is 720·2^k·m with m small enough that
+// rounding to 720·2^k costs at most a thirty-second.
+func smoothCount(n uint64) bool {
+	return n%smooth == 0 && (n/step(n)*step(n) == n)
+}
+
+func TestBlocks(t *testing.T) {
+	last := uint64(0)
+	for n := uint64(0); n < 1<<26; n += 1 + n/3 {
+		need, got := BlocksFor(n, 0.01), Blocks(n, 0.01)
+		if got > MaxBlocks || got < last || !smoothCount(got) {
+			t.Errorf("Blocks(%d) = %d after %d", n, got, last)
+		}
+		if got < need && got < MaxBlocks/step(got)*step(got) {
+			t.Errorf("Blocks(%d) = %d, needs %d", n, got, need)
+		}
+		if over := float64(got) - float64(need); over >= smooth && over > float64(need)/32 {
+			t.Errorf("Blocks(%d) = %d for %d needed", n, got, need)
+		}
+		last = got
+	}
+}
+
+func TestBlocksWithin(t *testing.T) {
+	last := uint64(0)
+	for size := uint64(0); size < 1<<42; size += 1 + size/7 {
+		got := BlocksWithin(size)
+		fit := min(size/BlockBytes, MaxBlocks)
+		switch {
+		case got > fit || got < last:
+			t.Errorf("BlocksWithin(%d) = %d after %d", size, got, last)
+		case fit < smooth && got != fit:
+			t.Errorf("BlocksWithin(%d) = %d, want %d", size, got, fit)
+		case fit >= smooth && (!smoothCount(got) || float64(fit-got) >= max(smooth, float64(fit)/32)):
+			t.Errorf("BlocksWithin(%d) = %d of %d", size, got, fit)
+		}
+		last = got
+	}
+}
+
+func TestDefaultFPR(t *testing.T) {
+	for _, c := range []struct {
+		n        uint64
+		min, max float64
+	}{
+		{0, 1e-6, 1e-6}, {1, 1e-6, 1e-6}, {2000, 7e-6, 8e-6}, {1e8, 0.00999999, 0.01}, {1e9, 0.01, 0.01}, {1 << 63, 0.01, 0.01},
+	} {
+		if p := DefaultFPR(c.n); p < c.min || p > c.max {
+			t.Errorf("DefaultFPR(%d) = %g, want %g to %g", c.n, p, c.min, c.max)
+		}
+	}
+	if size := BlocksFor(2000, DefaultFPR(2000)) * BlockBytes; size > 11_000 {
+		t.Errorf("2,000 keys take %d bytes", size)
+	}
+	last := 0.0
+	for n := uint64(1); n < 1<<40; n *= 2 {
+		if p := DefaultFPR(n); p < last {
+			t.Errorf("DefaultFPR(%d) falls to %g", n, p)
+		} else {
+			last = p
+		}
+	}
+}
+
+func TestDivisors(t *testing.T) {
+	for _, n := range []uint64{1, 2, 7, 45, 720, 1440, 720 * 31, 4096, 65537} {
+		var want []uint64
+		for d := n; d > 0; d-- {
+			if n%d == 0 {
+				want = append(want, d)
+			}
+		}
+		if got := divisors(n); !slices.Equal(got, want) {
+			t.Errorf("divisors(%d) = %v, want %v", n, got, want)
+		}
+	}
+}
+
+// Every block is hit by its share of hashes, and the fold of a block number is
+// the block number of the fold.
+func TestIndex(t *testing.T) {
+	for _, n := range []uint64{1, 3, 720, 1 << 31, MaxBlocks} {
+		for _, h := range append(randoms(n, 1000), 0, ^uint64(0), 1<<32-1, 1<<32) {
+			b := index(h, n)
+			if b >= n {
+				t.Fatalf("index(%x, %d) = %d", h, n, b)
+			}
+			for _, f := range []uint64{2, 3, 8} {
+				if n%f == 0 && index(h, n/f) != b/f {
+					t.Fatalf("block %d of %d does not fold by %d", b, n, f)
+				}
+			}
+		}
+	}
+}
