@@ -102,7 +102,10 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 	if err := p.capacity(); err != nil {
 		return nil, err
 	}
-	inputs, ok := partition.Digest(nil, files)
+	inputs, ok, err := partition.Digest(nil, files)
+	if err != nil {
+		return nil, err
+	}
 	if ok {
 		p.BuildID = p.Spec.id(inputs)
 	} else if !opts.Shard.Whole() {

@@ -24,6 +24,7 @@ import (
 	"iter"
 	"sort"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -71,7 +72,6 @@ type table interface {
 	NumGroups() int
 	GroupRows(i int) int64  // -1: not known before they are read
 	GroupBytes(i int) int64 // as stored
-	Fingerprint() []byte    // of the content, as far as it can be had cheaply; nil: not at all
 	Read(ctx context.Context, group int, columns []int) iter.Seq2[arrow.Record, error]
 	Close() error
 }
@@ -87,6 +87,7 @@ type File struct {
 	table
 	src   Source
 	bytes *atomic.Int64 // read from src so far
+	print func() ([]byte, error)
 }
 
 // OpenOptions says how to open files. The zero value reads local Parquet and
@@ -189,6 +190,7 @@ func openEntry(ctx context.Context, e Entry, opts OpenOptions) (*File, error) {
 		return nil, err
 	}
 	f := &File{Name: e.Name, Rel: e.Rel, Size: src.Size(), src: src, bytes: new(atomic.Int64)}
+	f.print = sync.OnceValues(f.digest)
 	if f.Format, err = detect(src, e); err == nil {
 		err = f.open(opts)
 	}
@@ -322,7 +324,7 @@ func (f *File) open(opts OpenOptions) (err error) {
 			return fmt.Errorf("%s: %w", f.Name, errNoData)
 		}
 		f.table, err = text.Open(f.reopen(r), f.Name, text.Options{
-			Format: textFormats[f.Format], Size: f.Size, Types: opts.Types, Mem: opts.Mem,
+			Format: textFormats[f.Format], Size: f.Size, Column: opts.Column, Types: opts.Types, Mem: opts.Mem,
 		})
 	}
 	return err
@@ -364,7 +366,7 @@ func openStdin(opts OpenOptions) (*File, error) {
 		f.Format = Lines
 	}
 	f.table, err = text.Open(open, f.Name, text.Options{
-		Format: textFormats[f.Format], Size: -1, Once: true, Types: opts.Types, Mem: opts.Mem,
+		Format: textFormats[f.Format], Size: -1, Once: true, Column: opts.Column, Types: opts.Types, Mem: opts.Mem,
 	})
 	return f, err
 }
@@ -392,11 +394,34 @@ func (c *counted64) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Fingerprint identifies the content of the file, without its name: a digest
+// of a Parquet file's footer, which knows the place, size and statistics of
+// every column chunk, and of all bytes of other files, which have nothing of
+// the kind. It is nil for standard input.
+func (f *File) Fingerprint() ([]byte, error) {
+	if f.Once() {
+		return nil, nil
+	}
+	return f.print()
+}
+
+func (f *File) digest() ([]byte, error) {
+	if p, ok := f.table.(*generic.Parquet); ok {
+		return p.Fingerprint(), nil
+	}
+	h := sha256.New()
+	_, err := io.Copy(h, io.NewSectionReader(counted{f.src, f.bytes}, 0, f.Size))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Name, err)
+	}
+	return h.Sum(nil), f.rest()
+}
+
 // Digest identifies inputs and what is done with them: of the words, and of
 // each file's name, size and fingerprint. It is the same on every machine that
 // sees the same files, wherever they are mounted and whenever they were
 // written. ok is false if a file has no fingerprint.
-func Digest(words []string, files []*File) (sum [32]byte, ok bool) {
+func Digest(words []string, files []*File) (sum [32]byte, ok bool, err error) {
 	h := sha256.New()
 	put := func(b []byte) {
 		h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(b))))
@@ -407,12 +432,15 @@ func Digest(words []string, files []*File) (sum [32]byte, ok bool) {
 	}
 	ok = true
 	for _, f := range files {
-		fp := f.Fingerprint()
+		fp, err := f.Fingerprint()
+		if err != nil {
+			return sum, false, err
+		}
 		ok = ok && fp != nil
 		put([]byte(f.Rel))
 		put(binary.LittleEndian.AppendUint64(nil, uint64(f.Size)))
 		put(fp)
 	}
 	h.Sum(sum[:0])
-	return sum, ok
+	return sum, ok, nil
 }

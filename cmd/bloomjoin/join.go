@@ -152,7 +152,10 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) error {
 	// The answer does not depend on the filter, so that the run's digest does
 	// not either. IDs from standard input have no identity: nothing is taken
 	// for done.
-	known, ok := partition.Digest(append(words, string(out.Format)), append(append([]*partition.File{}, ids...), logs...))
+	known, ok, err := partition.Digest(append(words, string(out.Format)), append(append([]*partition.File{}, ids...), logs...))
+	if err != nil {
+		return err
+	}
 	if !ok {
 		known = [32]byte{}
 	}

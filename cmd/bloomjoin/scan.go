@@ -214,7 +214,9 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) error {
 		}
 	}
 	out.Result, out.Filter, out.Shard = partition.ResultCandidates, filters.digest, shard
-	out.Run, _ = partition.Digest(append(words, string(out.Format)), files)
+	if out.Run, _, err = partition.Digest(append(words, string(out.Format)), files); err != nil {
+		return err
+	}
 	pieces := partition.Split(files, shard)
 	written, err := c.scanTo(ctx, scanner, files, pieces, out, o.count)
 	end()

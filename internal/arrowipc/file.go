@@ -2,7 +2,6 @@ package arrowipc
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"io"
 	"math"
@@ -35,7 +34,6 @@ type fileSource struct {
 	r          io.ReaderAt
 	mem        memory.Allocator
 	tree       *schemaTree
-	digest     []byte
 	blocks     []block // record batches
 	dictBlocks []block
 	dicts      *fileDicts
@@ -57,10 +55,6 @@ func OpenFile(r io.ReaderAt, size int64, name string, mem memory.Allocator) (*Ta
 	if err := f.parseFooter(footer, size-fileTail-int64(len(footer))); err != nil {
 		return nil, err
 	}
-	h := sha256.New()
-	h.Write(footer)
-	binary.Write(h, binary.LittleEndian, size)
-	f.digest = h.Sum(nil)
 	f.lengths = make([]atomic.Int64, len(f.blocks))
 	f.dicts = &fileDicts{f: f, store: newDictStore(f.at, mem), busy: map[int64]bool{}, done: map[int64]bool{}}
 	return &Table{f.at, f.tree, f}, nil
@@ -188,7 +182,6 @@ func (f *fileSource) loader(at fault.At, blk block, b batch, dicts dictSource) *
 
 func (f *fileSource) groups() int           { return len(f.blocks) }
 func (f *fileSource) bytes(group int) int64 { return f.blocks[group].meta + f.blocks[group].body }
-func (f *fileSource) fingerprint() []byte   { return f.digest }
 
 func (f *fileSource) rows(group int) int64 {
 	if n := f.lengths[group].Load(); n > 0 {

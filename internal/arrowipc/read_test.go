@@ -456,29 +456,6 @@ type closer struct {
 
 func (c closer) Close() error { *c.n++; return nil }
 
-func TestFingerprint(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 1))
-	s := arrow.NewSchema(wideFields(), nil)
-	a, b := sample(r, memory.DefaultAllocator, s, 30), sample(r, memory.DefaultAllocator, s, 31)
-	for _, stream := range []bool{false, true} {
-		prints := map[string]bool{}
-		for _, rec := range []arrow.Record{a, b, a} {
-			in := encode(t, stream, WriterOptions{}, rec)
-			tab, err := OpenStream(bytesOpener(in), "x", nil, StreamOptions{Size: int64(len(in))})
-			if !stream {
-				tab, err = openBytes(in, false, nil)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			prints[string(tab.Fingerprint())] = true
-		}
-		if len(prints) != 2 {
-			t.Errorf("stream=%v: %d fingerprints", stream, len(prints))
-		}
-	}
-}
-
 // uuidType is an extension type for tests.
 type uuidType struct{ arrow.ExtensionBase }
 

@@ -230,13 +230,6 @@ func (s *streamSource) bytes(int) int64 {
 	return -1
 }
 
-func (s *streamSource) fingerprint() []byte {
-	h := sha256.New()
-	h.Write(s.digest)
-	binary.Write(h, binary.LittleEndian, s.opts.Size)
-	return h.Sum(nil)
-}
-
 func (s *streamSource) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

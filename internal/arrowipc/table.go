@@ -39,7 +39,6 @@ type source interface {
 	groups() int
 	rows(group int) int64
 	bytes(group int) int64
-	fingerprint() []byte
 	// read hands the columns of one group to yield until it returns false.
 	read(ctx context.Context, group int, p projection, yield func(arrow.Record, error) bool)
 	close() error
@@ -73,10 +72,6 @@ func (t *Table) GroupRows(group int) int64 { return t.src.rows(group) }
 
 // GroupBytes is the size of a group in the input; -1 when it is not known.
 func (t *Table) GroupBytes(group int) int64 { return t.src.bytes(group) }
-
-// Fingerprint is a digest that differs for different inputs: of a file's
-// footer and size; of a stream's schema message and size, if that is known.
-func (t *Table) Fingerprint() []byte { return t.src.fingerprint() }
 
 // Close ends the use of the table and frees the dictionaries it keeps. It does
 // not close the reader that was given to OpenFile.

@@ -3,8 +3,7 @@ package text
 import (
 	"bufio"
 	"bytes"
-	"crypto/sha256"
-	"encoding/binary"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -112,7 +111,7 @@ func (p *pass) begin(in *input) error {
 	case TSV:
 		p.rows, err = newTSV(newLines(in.at, br, in.opts.MaxLineBytes, lim))
 	case Lines:
-		p.rows = &idLines{lines: newLines(in.at, br, in.opts.MaxLineBytes, lim)}
+		p.rows = &idLines{lines: newLines(in.at, br, in.opts.MaxLineBytes, lim), name: cmp.Or(in.opts.Column, "id")}
 	case NDJSON:
 		p.rows, err = newNDJSON(newLines(in.at, br, in.opts.MaxLineBytes, lim))
 	default:
@@ -194,68 +193,4 @@ func (l *limited) Read(p []byte) (int, error) {
 
 func tooLong(at fault.At, max int) error {
 	return fault.Unsupported(at, "a line of more than %d bytes", max).WithHint("is this the right format?")
-}
-
-// Fingerprint is a digest of the input's size and of its first and last
-// 64 KiB, as they are stored; nil when the input can be read only once, or
-// cannot be read. An input that cannot seek is read through, once.
-func (t *Table) Fingerprint() []byte {
-	if t.opts.Once {
-		return nil
-	}
-	t.digestOnce.Do(func() { t.digest = t.fingerprint() })
-	return t.digest
-}
-
-func (in *input) fingerprint() []byte {
-	const part = 64 << 10
-	rc, err := in.open()
-	if err != nil {
-		return nil
-	}
-	defer rc.Close()
-	head := make([]byte, part)
-	n, err := io.ReadFull(rc, head)
-	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
-		return nil
-	}
-	head = head[:n]
-	tail, size := head, int64(n)
-	if n == part {
-		if tail, size, err = tailOf(rc, head, part); err != nil {
-			return nil
-		}
-	}
-	h := sha256.New()
-	binary.Write(h, binary.LittleEndian, size)
-	h.Write(head)
-	h.Write(tail)
-	return h.Sum(nil)
-}
-
-// tailOf returns the last part bytes of r, of which head has been read, and
-// the whole size.
-func tailOf(r io.Reader, head []byte, part int) (tail []byte, size int64, err error) {
-	if s, ok := r.(io.Seeker); ok {
-		if size, err = s.Seek(-int64(part), io.SeekEnd); err != nil {
-			return nil, 0, err
-		}
-		tail = make([]byte, part)
-		_, err = io.ReadFull(r, tail)
-		return tail, size + int64(part), err
-	}
-	size = int64(len(head))
-	prev, cur := bytes.Clone(head), make([]byte, part)
-	for {
-		n, err := io.ReadFull(r, cur)
-		size += int64(n)
-		if err == nil {
-			prev, cur = cur, prev
-			continue
-		}
-		if err != io.EOF && err != io.ErrUnexpectedEOF {
-			return nil, 0, err
-		}
-		return append(bytes.Clone(prev[n:]), cur[:n]...), size, nil
-	}
 }

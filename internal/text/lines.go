@@ -76,10 +76,11 @@ func (l *lines) read() ([]byte, error) {
 // idLines is one ID a line.
 type idLines struct {
 	*lines
-	id string
+	name string
+	id   string
 }
 
-func (r *idLines) columns() []string { return []string{"id"} }
+func (r *idLines) columns() []string { return []string{r.name} }
 
 func (r *idLines) next() error {
 	line, err := r.lines.next()

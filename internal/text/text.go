@@ -14,7 +14,7 @@
 //     another number of fields is an error. An empty field is NULL. CSV has the
 //     quotes of RFC 4180, and a quoted empty field is NULL like any other; CR LF
 //     inside quotes becomes LF. TSV has no quotes.
-//   - Lines have one column, "id". A line is an ID as it stands, spaces too.
+//   - Lines have one column, "id" or as Options.Column says. A line is an ID as it stands, spaces too.
 //   - NDJSON has one object a line. Columns are the keys of the first 1,000
 //     objects in order of appearance, then those that have been given a type
 //     and did not appear. Other keys that appear later are ignored. Strings are
@@ -71,8 +71,10 @@ type Options struct {
 	// Size of the input in bytes, compressed as it is; -1 when not known.
 	Size int64
 	// Once: the input cannot be opened again, as standard input. The table can
-	// be read once, and has no fingerprint.
+	// be read once.
 	Once bool
+	// Column is the name of the column of Lines; empty: "id".
+	Column string
 	// Types of columns by name; all others are strings. A dictionary type
 	// stands for the type of its values. Names that are no column are ignored.
 	//
@@ -112,8 +114,6 @@ type input struct {
 	mu    sync.Mutex
 	first *pass // Once: the pass that has read the header, until it is used
 
-	digestOnce sync.Once
-	digest     []byte
 }
 
 // FormatOf is the format that a file's name stands for; false when it stands

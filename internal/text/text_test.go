@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -415,44 +414,5 @@ func TestChanged(t *testing.T) {
 	text = "b,a\n1,2\n"
 	if _, err := all(tab, nil); !errors.Is(err, fault.ErrMismatch) {
 		t.Error(err)
-	}
-}
-
-// The fingerprint depends on size, head and tail, and not on how it is read.
-func TestFingerprint(t *testing.T) {
-	dir := t.TempDir()
-	seen := map[string]int{}
-	for _, n := range []int{0, 1, 65535, 65536, 65537, 131072, 200000, 200001} {
-		body := []byte(strings.Repeat("0123456\n", n/8+1)[:n])
-		path := filepath.Join(dir, fmt.Sprint(n))
-		if err := os.WriteFile(path, body, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		file, err := Open(func() (io.ReadCloser, error) { return os.Open(path) }, "a.txt", Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		other, err := Open(given(t, string(body)), "b.txt", Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, b := file.Fingerprint(), other.Fingerprint()
-		if !bytes.Equal(a, b) || a == nil {
-			t.Errorf("%d bytes: %x from a file, %x from a reader", n, a, b)
-		}
-		seen[string(a)]++
-		if n > 0 {
-			body[n-1] ^= 1
-			last, _ := Open(given(t, string(body)), "b.txt", Options{})
-			seen[string(last.Fingerprint())]++
-		}
-	}
-	if len(seen) != 15 {
-		t.Errorf("%d digests of 15 inputs", len(seen))
-	}
-	tab, _ := Open(given(t, "1"), "a.txt", Options{Once: true})
-	defer tab.Close()
-	if tab.Fingerprint() != nil {
-		t.Error("standard input has a fingerprint")
 	}
 }
