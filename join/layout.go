@@ -108,6 +108,9 @@ func newLayout(log *arrow.Schema, ids *idColumns, left []keys.Path, t Type) (*la
 	}
 	md := log.Metadata()
 	l.schema = arrow.NewSchema(fields, &md)
+	if len(fields) > len(log.Fields()) {
+		l.schema = partition.Reshaped(l.schema)
+	}
 	return l, nil
 }
 

@@ -217,6 +217,7 @@ type writer interface {
 
 func (o Output) newWriter(dst io.Writer, schema *arrow.Schema, in *File) (writer, error) {
 	md := o.metadata()
+	schema = Without(schema, MetaResult, MetaFilter, MetaRun) // of an input that is itself an output
 	switch o.Format {
 	case Parquet:
 		codec := o.Codec

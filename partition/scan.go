@@ -168,7 +168,27 @@ func project(schema *arrow.Schema, cols []int) *arrow.Schema {
 		fields[i] = schema.Field(c)
 	}
 	md := schema.Metadata()
-	return arrow.NewSchema(fields, &md)
+	return Reshaped(arrow.NewSchema(fields, &md))
+}
+
+// Reshaped returns the schema without the metadata in which other programs
+// keep their own description of the columns, for a schema whose columns are
+// not those of the file that it comes from.
+func Reshaped(s *arrow.Schema) *arrow.Schema {
+	return Without(s, "ARROW:schema", "pandas", "org.apache.spark.sql.parquet.row.metadata")
+}
+
+// Without returns the schema without the metadata of the given keys.
+func Without(s *arrow.Schema, drop ...string) *arrow.Schema {
+	md := s.Metadata()
+	var ks, vs []string
+	for i, k := range md.Keys() {
+		if !slices.Contains(drop, k) {
+			ks, vs = append(ks, k), append(vs, md.Values()[i])
+		}
+	}
+	kept := arrow.NewMetadata(ks, vs)
+	return arrow.NewSchema(s.Fields(), &kept)
 }
 
 // Scan yields the rows of the pieces that pass, in input order.

@@ -287,16 +287,29 @@ func (s *localSink) Commit(replace bool) error {
 			return err
 		}
 	} else {
-		// Unlike rename, link fails if the name is taken.
-		if err := os.Link(tmp, s.final); err != nil {
-			return err
-		}
-		if err := os.Remove(tmp); err != nil {
+		if err := linkNew(tmp, s.final); err != nil {
 			return err
 		}
 	}
 	s.done = true
 	return syncDir(filepath.Dir(s.final))
+}
+
+// linkNew gives the file tmp its final name, and fails if that is taken, which
+// rename would not. Where a file system knows no links, a rival that comes
+// between the look and the rename is overwritten by a whole file.
+func linkNew(tmp, final string) error {
+	err := os.Link(tmp, final)
+	switch {
+	case err == nil:
+		return os.Remove(tmp)
+	case !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrPermission):
+		return err
+	}
+	if _, err := os.Lstat(final); err == nil {
+		return fmt.Errorf("%s: %w", final, fs.ErrExist)
+	}
+	return os.Rename(tmp, final)
 }
 
 func (s *localSink) Abort() error {
