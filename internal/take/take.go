@@ -65,7 +65,11 @@ func data(mem memory.Allocator, a arrow.Array, rows []int) (*array.Data, error) 
 			return nil, err
 		}
 		defer d.Release()
-		return array.NewData(a.DataType(), d.Len(), d.Buffers(), d.Children(), d.NullN(), 0), nil
+		e := array.NewData(a.DataType(), d.Len(), d.Buffers(), d.Children(), d.NullN(), 0)
+		if dict := d.Dictionary(); dict.(*array.Data) != nil { // of a dictionary below the extension
+			e.SetDictionary(dict)
+		}
+		return e, nil
 	case *array.Null:
 		return array.NewData(arrow.Null, len(rows), []*memory.Buffer{nil}, nil, len(rows), 0), nil
 	case *array.Struct:
