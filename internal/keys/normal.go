@@ -63,7 +63,7 @@ func putOf(a arrow.Array) func(dst []byte, i int) []byte {
 			return putDays(dst, days)
 		}
 	case *array.Float16:
-		return func(dst []byte, i int) []byte { return putFloat(dst, float64(a.Value(i).Float32())) }
+		return func(dst []byte, i int) []byte { return putFloat(dst, half(a.Value(i).Uint16())) }
 	case *array.Float32:
 		return func(dst []byte, i int) []byte { return putFloat(dst, float64(a.Value(i))) }
 	case *array.Float64:
@@ -105,6 +105,25 @@ func putFloat(dst []byte, v float64) []byte {
 		b = 0x7ff8000000000000
 	}
 	return binary.LittleEndian.AppendUint64(dst, b)
+}
+
+// half widens a half-precision float, given as its bits. (The conversion of
+// arrow/go v15 takes subnormal ones for others, far smaller.)
+func half(b uint16) float64 {
+	exp, frac := int(b>>10&0x1f), float64(b&0x3ff)
+	v := math.Ldexp(1024+frac, exp-25)
+	switch {
+	case exp == 0:
+		v = math.Ldexp(frac, -24)
+	case exp == 0x1f && frac != 0:
+		return math.NaN()
+	case exp == 0x1f:
+		v = math.Inf(1)
+	}
+	if b>>15 != 0 {
+		v = -v
+	}
+	return v
 }
 
 // putTimestamps: seconds and nanoseconds apart, so that no unit overflows.
