@@ -134,6 +134,7 @@ func encodeComposite(parts []part, b *Batch) {
 type part struct {
 	above  []arrow.Array // the structs that the column stands in
 	leaf   arrow.Array   // the column
+	null   bool          // it has no type and only NULLs
 	dict   *array.Dictionary
 	signed bool
 	ints   func(row int) uint64             // integers
@@ -144,9 +145,7 @@ type part struct {
 func newPart(col arrow.Array, index []int) (part, error) {
 	var p part
 	for _, i := range index {
-		if ext, ok := col.(array.ExtensionArray); ok {
-			col = ext.Storage()
-		}
+		col = unwrapped(col)
 		st, ok := col.(*array.Struct)
 		if !ok {
 			return p, fmt.Errorf("want a struct, got %s", col.DataType())
@@ -155,19 +154,11 @@ func newPart(col arrow.Array, index []int) (part, error) {
 		col = st.Field(i)
 	}
 	p.leaf = col
-	for {
-		if ext, ok := col.(array.ExtensionArray); ok {
-			col = ext.Storage()
-			continue
-		}
-		break
-	}
+	col = unwrapped(col)
 	if d, ok := col.(*array.Dictionary); ok {
-		p.dict, col = d, d.Dictionary()
-		if ext, ok := col.(array.ExtensionArray); ok {
-			col = ext.Storage()
-		}
+		p.dict, col = d, unwrapped(d.Dictionary())
 	}
+	p.null = col.DataType().ID() == arrow.NULL
 	p.ints, p.signed = intsOf(col)
 	if p.ints == nil {
 		if p.put = putOf(col); p.put == nil {
@@ -185,18 +176,28 @@ func newPart(col arrow.Array, index []int) (part, error) {
 	return p, nil
 }
 
+// unwrapped returns the array below any extensions.
+func unwrapped(a arrow.Array) arrow.Array {
+	for {
+		ext, ok := a.(array.ExtensionArray)
+		if !ok {
+			return a
+		}
+		a = ext.Storage()
+	}
+}
+
 func (p *part) isNull(row int) bool {
+	if p.null {
+		return true
+	}
 	for _, a := range p.above {
 		if a.IsNull(row) {
 			return true
 		}
 	}
-	if p.leaf.IsNull(row) || p.leaf.DataType().ID() == arrow.NULL {
+	if p.leaf.IsNull(row) {
 		return true
 	}
-	if p.dict == nil {
-		return false
-	}
-	values := p.dict.Dictionary()
-	return values.DataType().ID() == arrow.NULL || values.IsNull(p.dict.GetValueIndex(row))
+	return p.dict != nil && p.dict.Dictionary().IsNull(p.dict.GetValueIndex(row))
 }

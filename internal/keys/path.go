@@ -154,12 +154,15 @@ func (p Path) Resolve(schema *arrow.Schema) (Field, error) {
 	return out, nil
 }
 
-// storage returns the type below any extension.
+// storage returns the type below any extensions.
 func storage(t arrow.DataType) arrow.DataType {
-	if e, ok := t.(arrow.ExtensionType); ok {
-		return e.StorageType()
+	for {
+		e, ok := t.(arrow.ExtensionType)
+		if !ok {
+			return t
+		}
+		t = e.StorageType()
 	}
-	return t
 }
 
 // find returns the position of the one field called name.
