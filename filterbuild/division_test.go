@@ -1,0 +1,234 @@
+package filterbuild
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+)
+
+// idSet is an ID set in files, to be built in every division.
+type idSet struct {
+	name  string
+	opts  Options
+	kinds []codec.Want
+	put   func(t *testing.T, s *memStore) []string // returns the inputs
+}
+
+var (
+	anyKind   = []codec.Want{codec.WantAuto, codec.WantBloom, codec.WantExact}
+	bloomOnly = []codec.Want{codec.WantAuto, codec.WantBloom}
+)
+
+// rows and groupRows give 14 row groups: fewer than 16 shards.
+const (
+	setRows   = 9_000
+	groupRows = 650
+)
+
+func idSets() []idSet {
+	one := func(values func(rng *rand.Rand) any) func(*testing.T, *memStore) []string {
+		return func(t *testing.T, s *memStore) []string {
+			rec := record(t, column{"id", values(rand.New(rand.NewPCG(1, 2)))})
+			defer rec.Release()
+			putParquet(t, s, "ids.parquet", groupRows, rec)
+			return []string{"ids.parquet"}
+		}
+	}
+	return []idSet{
+		{"dense", Options{Key: "id"}, anyKind, one(func(*rand.Rand) any {
+			return numbers(setRows, func(i int) int64 { return int64(i) + 100_000 })
+		})},
+		{"sparse", Options{Key: "id", FPR: 0.01}, anyKind, one(func(rng *rand.Rand) any {
+			return numbers(setRows, func(int) int64 { return int64(rng.Uint64()) })
+		})},
+		{"negative", Options{Key: "id"}, anyKind, one(func(*rand.Rand) any {
+			return numbers(setRows, func(i int) int64 { return -int64(i) * 3 })
+		})},
+		{"beyond int64", Options{Key: "id"}, anyKind, one(func(rng *rand.Rand) any {
+			return numbers(setRows, func(i int) uint64 { return math.MaxUint64 - uint64(i)*rng.Uint64N(9) })
+		})},
+		{"duplicates and NULLs", Options{Key: "id", FPR: 0.001}, anyKind, one(func(rng *rand.Rand) any {
+			return numbers(setRows, func(i int) any {
+				if i%7 == 0 || i/groupRows == 3 { // a row group of NULLs alone
+					return nil
+				}
+				return int64(rng.Uint64N(1000)) - 500
+			})
+		})},
+		{"no rows", Options{Key: "id"}, anyKind, one(func(*rand.Rand) any { return []int64{} })},
+		{"NULLs only", Options{Key: "id"}, anyKind, one(func(*rand.Rand) any {
+			return append(numbers(40, func(int) any { return nil }))
+		})},
+		{"strings", Options{Key: "id", FPR: 0.02}, bloomOnly, one(func(rng *rand.Rand) any {
+			return numbers(setRows, func(int) string { return fmt.Sprintf("user-%d", rng.Uint64N(5000)) })
+		})},
+		{"small limit", Options{Key: "id", MaxSize: 8 << 10}, anyKind, one(func(rng *rand.Rand) any {
+			return numbers(setRows, func(int) int64 { return int64(rng.Uint64N(1 << 40)) })
+		})},
+		{"composite", Options{Key: "n,s", FPR: 0.01}, bloomOnly, func(t *testing.T, s *memStore) []string {
+			rec := record(t,
+				column{"s", numbers(setRows, func(i int) string { return strings.Repeat("x", i%5) })},
+				column{"n", numbers(setRows, func(i int) any {
+					if i%11 == 0 {
+						return nil
+					}
+					return int64(i % 4000)
+				})})
+			defer rec.Release()
+			putParquet(t, s, "ids.parquet", groupRows, rec)
+			return []string{"ids.parquet"}
+		}},
+		{"files of several types and formats", Options{Key: "id"}, anyKind, func(t *testing.T, s *memStore) []string {
+			a := record(t, column{"id", numbers(3000, func(i int) int32 { return int32(i) - 1500 })})
+			defer a.Release()
+			b := record(t, column{"other", numbers(3000, func(i int) string { return "x" })},
+				column{"id", numbers(3000, func(i int) uint64 { return math.MaxUint64 - uint64(i) })})
+			defer b.Release()
+			c := record(t, column{"id", []int64{}})
+			defer c.Release()
+			putParquet(t, s, "a.parquet", 1000, a)
+			putArrow(t, s, "b.arrow", 700, b)
+			putParquet(t, s, "c.parquet", 1000, c)
+			return []string{"c.parquet", "b.arrow", "a.parquet"}
+		}},
+		{"text with a capacity", Options{Key: "id", Capacity: 4000}, bloomOnly, func(t *testing.T, s *memStore) []string {
+			var csv, lines strings.Builder
+			csv.WriteString("name,id\n")
+			for i := range 1500 {
+				fmt.Fprintf(&csv, "n%d,%d\n", i, i*i)
+				fmt.Fprintf(&lines, "%d\n", i)
+			}
+			s.put("a.csv", []byte(csv.String()))
+			s.put("b.txt", []byte(lines.String()))
+			return []string{"a.csv", "b.txt"}
+		}},
+	}
+}
+
+// However the work is divided, the same file comes out.
+func TestDivisionDoesNotMatter(t *testing.T) {
+	for _, set := range idSets() {
+		for _, kind := range set.kinds {
+			t.Run(fmt.Sprintf("%s/%s", set.name, kind), func(t *testing.T) {
+				t.Parallel()
+				divide(t, set, kind)
+			})
+		}
+	}
+}
+
+func divide(t *testing.T, set idSet, kind codec.Want) {
+	s := newStore()
+	inputs := set.put(t, s)
+	opts := set.opts
+	opts.Kind, opts.Threads = kind, 1
+	whole, rep := build(t, s, inputs, opts)
+	want := encoded(t, whole)
+	if !whole.Sealed() {
+		t.Fatal("one process makes a partial filter")
+	}
+	if kind == codec.WantBloom && whole.Kind() != codec.KindBloom || kind == codec.WantExact && whole.Kind() != codec.KindExact {
+		t.Fatalf("asked for %s, got %s", kind, whole.Kind())
+	}
+	if rep.Keys != whole.Keys || rep.Rows != int64(rep.Keys)+rep.KeysNull || rep.Distinct > rep.Keys {
+		t.Fatalf("report %+v of a filter with %d keys", rep, whole.Keys)
+	}
+	rng := rand.New(rand.NewPCG(3, 4))
+	for _, threads := range []int{1, 8} {
+		opts.Threads = threads
+		if f, again := build(t, s, inputs, opts); !bytes.Equal(encoded(t, f), want) {
+			t.Errorf("%d threads: another filter: %s of %d keys, want %s of %d", threads, f.Kind(), f.Keys, whole.Kind(), whole.Keys)
+		} else if again.Seconds = rep.Seconds; again != rep {
+			t.Errorf("%d threads: report %+v, want %+v", threads, again, rep)
+		}
+		for _, n := range []uint32{2, 3, 7, 16} {
+			names := buildShards(t, s, fmt.Sprint("part", threads), inputs, opts, n)
+			for range 2 {
+				rng.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+				f, err := Merge(t.Context(), s, names, false, codec.Limits{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !bytes.Equal(encoded(t, f), want) {
+					t.Errorf("%d threads, %d shards: another filter: %s of %d keys, want %s of %d", threads, n, f.Kind(), f.Keys, whole.Kind(), whole.Keys)
+				}
+			}
+			if f := mergeTree(t, s, names, rng); !bytes.Equal(encoded(t, f), want) {
+				t.Errorf("%d threads, %d shards, merged as a tree: another filter: %s of %d keys, want %s of %d", threads, n, f.Kind(), f.Keys, whole.Kind(), whole.Keys)
+			}
+		}
+	}
+}
+
+// Near the point where an exact set and a Bloom filter cost the same, parts of
+// a set are on one side and the whole is on the other. The decision is still
+// one.
+func TestKindAtTheTippingPoint(t *testing.T) {
+	kinds := map[codec.Kind]int{}
+	for _, perContainer := range []int{1, 10, 38, 42, 46, 50, 54, 80, 150, 180, 220, 600} {
+		for _, shape := range []string{"run", "even", "random"} {
+			for _, fpr := range []float64{0.01, 0.0001} {
+				for _, interleaved := range []bool{false, true} {
+					s := newStore()
+					ids := clusters(6000, perContainer, shape, interleaved)
+					rec := record(t, column{"id", ids})
+					putParquet(t, s, "ids", 500, rec)
+					rec.Release()
+					kinds[sameKind(t, s, Options{Key: "id", FPR: fpr}, fmt.Sprintf("%d in a container, %s, fpr %v, interleaved %v", perContainer, shape, fpr, interleaved))]++
+				}
+			}
+		}
+	}
+	if kinds[codec.KindBloom] < 10 || kinds[codec.KindExact] < 10 {
+		t.Errorf("the sets do not lie around the tipping point: %v", kinds)
+	}
+}
+
+// clusters returns n integers, so many in each stretch of 2^16.
+func clusters(n, perContainer int, shape string, interleaved bool) []int64 {
+	rng := rand.New(rand.NewPCG(5, 6))
+	out := make([]int64, n)
+	containers := (n + perContainer - 1) / perContainer
+	for i := range out {
+		c, j := i/perContainer, i%perContainer
+		if interleaved {
+			c, j = i%containers, i/containers
+		}
+		low := j
+		switch shape {
+		case "even":
+			low = j * (65536 / perContainer)
+		case "random":
+			low = rng.IntN(65536)
+		}
+		out[i] = int64(c)<<16 | int64(low)
+	}
+	return out
+}
+
+func sameKind(t *testing.T, s *memStore, opts Options, name string) codec.Kind {
+	t.Helper()
+	opts.Threads = 1
+	whole, _ := build(t, s, []string{"ids"}, opts)
+	want := encoded(t, whole)
+	opts.Threads = 4
+	if f, _ := build(t, s, []string{"ids"}, opts); !bytes.Equal(encoded(t, f), want) {
+		t.Errorf("%s: %s with one thread, %s with four", name, whole.Kind(), f.Kind())
+	}
+	for _, n := range []uint32{2, 5} {
+		names := buildShards(t, s, "part", []string{"ids"}, opts, n)
+		f, err := Merge(t.Context(), s, names, false, codec.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(encoded(t, f), want) {
+			t.Errorf("%s: %s in one process, %s of %d shards", name, whole.Kind(), f.Kind(), n)
+		}
+	}
+	return whole.Kind()
+}
