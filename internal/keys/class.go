@@ -14,6 +14,7 @@ package keys
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -174,10 +175,12 @@ func ParseType(s string) (arrow.DataType, error) {
 		return &arrow.FixedSizeBinaryType{ByteWidth: 16}, nil
 	}
 	var p, sc, w int
-	if n, _ := fmt.Sscanf(name, "fixed[%d]", &w); n == 1 && w > 0 && name == string(Fixed(w)) {
+	if n, _ := fmt.Sscanf(name, "fixed[%d]", &w); n == 1 && w > 0 && w <= math.MaxInt32 && name == string(Fixed(w)) {
 		return &arrow.FixedSizeBinaryType{ByteWidth: w}, nil
 	}
-	if n, _ := fmt.Sscanf(strings.ReplaceAll(name, " ", ""), "decimal(%d,%d)", &p, &sc); n == 2 && p > 0 && p <= 76 && sc >= 0 && sc <= p {
+	tight := strings.ReplaceAll(name, " ", "")
+	n, _ := fmt.Sscanf(tight, "decimal(%d,%d)", &p, &sc)
+	if n == 2 && tight == fmt.Sprintf("decimal(%d,%d)", p, sc) && p > 0 && p <= 76 && sc >= 0 && sc <= p {
 		if p <= 38 {
 			return &arrow.Decimal128Type{Precision: int32(p), Scale: int32(sc)}, nil
 		}
