@@ -262,12 +262,12 @@ func TestWideRows(t *testing.T) {
 	sc := arrow.NewSchema([]arrow.Field{{Name: "s", Type: arrow.BinaryTypes.String}}, nil)
 	bld := array.NewRecordBuilder(mem, sc)
 	long := strings.Repeat("x", 100<<10)
-	for range 2000 {
+	for range 900 {
 		bld.Field(0).(*array.StringBuilder).Append(long)
 	}
 	rec := bld.NewRecord()
 	bld.Release()
-	b := written(t, rec, 2000, WriterOptions{})
+	b := written(t, rec, 900, WriterOptions{})
 	rec.Release()
 	rows := int64(0)
 	for r, err := range open(t, b, mem).Read(context.Background(), 0, nil) {
@@ -279,7 +279,7 @@ func TestWideRows(t *testing.T) {
 		}
 		rows += r.NumRows()
 	}
-	if rows != 2000 || len(b) > 1<<20 {
+	if rows != 900 || len(b) > 1<<20 {
 		t.Errorf("%d rows, file of %d bytes", rows, len(b))
 	}
 }
