@@ -32,6 +32,9 @@ func FPR(blocks, keys uint64) float64 {
 	}
 	n, q := float64(keys), 1/float64(blocks)
 	mean := n * q
+	if mean > 4096 {
+		return 1 // no block has a clear bit: (31/32)^3000 is 10^-41
+	}
 	spread := 12*math.Sqrt(mean) + 24
 	lo, hi := math.Max(0, math.Floor(mean-spread)), math.Min(n, math.Ceil(mean+spread))
 	// Start at the mode, where the probability is largest, and walk both ways

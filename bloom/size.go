@@ -15,7 +15,7 @@ const smooth = 720
 //	p(n) = 1 % · (n / 10^8)^(2/3), between 10^-6 and 1 %
 //
 // A small set is cheap to filter almost without error (2,000 keys: 7·10^-6,
-// 9 KB), and a log is usually much longer than the set, so that its false
+// 11 KB), and a log is usually much longer than the set, so that its false
 // positives would outnumber the real rows. Bits per key cost most where n is
 // large, where 1 % already removes all but a hundredth of the rows.
 func DefaultFPR(keys uint64) float64 {

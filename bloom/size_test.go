@@ -71,7 +71,7 @@ func TestFPRLimits(t *testing.T) {
 	// More keys let more through, more blocks less, from one to billions.
 	for _, blocks := range []uint64{1, 2, 45, 720, 1 << 20, 1 << 32} {
 		last := 0.0
-		for keys := uint64(1); keys < min(blocks<<12, 1<<41); keys *= 3 {
+		for keys := uint64(1); keys < 1<<62; keys *= 3 {
 			p := FPR(blocks, keys)
 			if !(p >= last*(1-1e-9) && p <= 1) {
 				t.Errorf("FPR(%d, %d) = %g after %g", blocks, keys, p, last)
@@ -95,6 +95,20 @@ func TestBlocksFor(t *testing.T) {
 	}
 }
 
+// More keys than any filter can hold are no reason to count for ever.
+func TestFPRHopeless(t *testing.T) {
+	if p := FPR(3, 1<<62); p != 1 {
+		t.Errorf("FPR %g", p)
+	}
+	if b := BlocksFor(1<<62, 1e-6); b != MaxBlocks {
+		t.Errorf("%d blocks", b)
+	}
+	f := newFilter(t, 720, randoms(1, 200_000)...) // blocks are full, the estimate infinite
+	if g, err := f.Shrink(0.01); err != nil || g != f {
+		t.Errorf("a full filter shrinks: %v", err)
+	}
+}
+
 // smoothCount reports whether n is 720·2^k·m with m small enough that
 // rounding to 720·2^k costs at most a thirty-second.
 func smoothCount(n uint64) bool {
@@ -103,7 +117,7 @@ func smoothCount(n uint64) bool {
 
 func TestBlocks(t *testing.T) {
 	last := uint64(0)
-	for n := uint64(0); n < 1<<26; n += 1 + n/3 {
+	for n := uint64(0); n < 1<<36; n += 1 + n/7 {
 		need, got := BlocksFor(n, 0.01), Blocks(n, 0.01)
 		if got > MaxBlocks || got < last || !smoothCount(got) {
 			t.Errorf("Blocks(%d) = %d after %d", n, got, last)

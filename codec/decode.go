@@ -299,9 +299,9 @@ func (h *Header) loadExact(lim Limits) (*exact.Set, error) {
 	negative, natural := data[:h.meta.parts[0]], data[h.meta.parts[0]:]
 	var memory uint64
 	for i, part := range [][]byte{negative, natural} {
-		n, p := checkRoaring(part)
-		if p != nil {
-			return nil, p.in([]string{"negative members", "natural members"}[i]).inFile(h.name)
+		n, err := exact.Check(part)
+		if err != nil {
+			return nil, from(err).in([]string{"negative members", "natural members"}[i]).inFile(h.name)
 		}
 		memory += n
 	}

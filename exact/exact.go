@@ -172,33 +172,12 @@ func Unmarshal(negative, natural []byte) (s *Set, err error) {
 	return s, nil
 }
 
-// maxKeys bounds the number of 32-bit high keys: each costs at least 12 bytes
-// in the file and about ten times that in memory.
-const maxKeys = 1 << 26
-
 func unmarshal(m *roaring64.Bitmap, b []byte) error {
-	// The count of 32-bit keys stands first; the library allocates by it.
-	if len(b) < 8 {
-		return fault.Corrupt(fault.At{}, "exact set: %d bytes", len(b))
-	}
-	var keys uint64
-	for i := range 8 {
-		keys |= uint64(b[i]) << (8 * i)
-	}
-	if keys > maxKeys || keys*12 > uint64(len(b)) {
-		return fault.Corrupt(fault.At{}, "exact set: %d high keys in %d bytes", keys, len(b))
+	if _, err := Check(b); err != nil {
+		return err
 	}
 	if err := m.UnmarshalBinary(b); err != nil {
 		return corrupt(err)
-	}
-	if m.IsEmpty() && len(b) == 8 {
-		return nil
-	}
-	if err := m.Validate(); err != nil {
-		return corrupt(err)
-	}
-	if n := m.GetSerializedSizeInBytes(); n != uint64(len(b)) {
-		return fault.Corrupt(fault.At{}, "exact set: %d bytes of data in %d", n, len(b))
 	}
 	return nil
 }

@@ -146,6 +146,13 @@ func (p *partial) settle() error {
 	return nil
 }
 
+// decide looks at the cost of the exact form without regard to when it was
+// looked at last: what is decided for a set is the same however it was filled.
+func (p *partial) decide() error {
+	p.checkAt = 0
+	return p.settle()
+}
+
 // blur turns the exact set into a Bloom filter.
 func (p *partial) blur() error {
 	bits, err := bloom.New(p.params)
@@ -169,8 +176,7 @@ func (p *partial) merge(q *partial) error {
 	p.keys += q.keys
 	if p.set != nil && q.set != nil {
 		p.set.Union(q.set)
-		p.checkAt = 0
-		return p.settle()
+		return p.decide()
 	}
 	for _, x := range []*partial{p, q} {
 		if x.set != nil {

@@ -69,7 +69,8 @@ func closeParts(parts []part) error {
 // Merge OR-merges partial filter files of one build, given in any order, into
 // the sealed filter, or, if open, into a larger partial one. Files of other
 // builds, a shard that comes twice, and, when sealing, shards that are missing
-// are refused. Memory holds one filter, however many files there are.
+// are refused. Memory holds one filter, however many files there are, and a
+// second one while an exact part is merged into a Bloom filter.
 func Merge(ctx context.Context, store partition.Store, names []string, open bool, lim codec.Limits) (f *codec.Filter, err error) {
 	parts, err := openParts(ctx, store, names)
 	defer func() { err = errors.Join(err, closeParts(parts)) }()

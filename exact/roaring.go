@@ -1,14 +1,17 @@
-package codec
+package exact
 
 import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
 )
 
-// The one form of a set in Roaring's 64-bit format that this format allows;
-// FORMAT.md, "Exact payload". A canonical form makes equal sets equal files,
-// and a check before the decoder runs bounds what the decoder can do.
+// The one form of a set in Roaring's 64-bit format that Marshal writes and
+// Unmarshal reads. A canonical form makes equal sets equal bytes, and a check
+// before the library's decoder runs bounds what that can do.
 const (
 	cookiePlain  = 12346 // no container is coded as runs
 	cookieRuns   = 12347 // some are
@@ -19,9 +22,10 @@ const (
 	bucketMemory = 96  // bytes in memory of a container beside its content, about
 )
 
-// checkRoaring returns a problem unless b is the canonical form of a set. It
-// allocates nothing. memory is about what the set takes once decoded.
-func checkRoaring(b []byte) (memory uint64, p *problem) {
+// Check returns an error that wraps fault.ErrCorrupt unless b is what Marshal
+// writes of the negative or of the other members of a set. It takes one pass
+// and allocates nothing. memory is about what the members take once decoded.
+func Check(b []byte) (memory uint64, err error) {
 	c := &cursor{b: b}
 	n := c.u64()
 	last := int64(-1)
@@ -31,26 +35,26 @@ func checkRoaring(b []byte) (memory uint64, p *problem) {
 			break
 		}
 		if high <= last {
-			return 0, bad("high key", fmt.Sprintf("above %d", last), high)
+			return 0, bad("high key", above(last), high)
 		}
 		last = high
-		m, p := checkBitmap(c)
-		if p != nil {
-			return 0, p
+		m, err := checkBitmap(c)
+		if err != nil {
+			return 0, err
 		}
 		memory += highMemory + m
 	}
 	if c.short {
-		return 0, bad("exact set is too short", "", fmt.Sprintf("%d bytes", len(b)))
+		return 0, fault.Corrupt(fault.At{}, "exact set is too short: %d bytes", len(b))
 	}
 	if len(c.b) > 0 {
-		return 0, bad("bytes behind the exact set", "0", len(c.b))
+		return 0, bad("bytes behind it", 0, len(c.b))
 	}
 	return memory, nil
 }
 
 // checkBitmap checks a 32-bit bitmap and takes it off c.
-func checkBitmap(c *cursor) (memory uint64, p *problem) {
+func checkBitmap(c *cursor) (memory uint64, err error) {
 	start := len(c.b)
 	var flags []byte
 	size := uint64(c.u16()) // cookie
@@ -77,27 +81,27 @@ func checkBitmap(c *cursor) (memory uint64, p *problem) {
 	if c.short {
 		return 0, nil
 	}
-	if hasRuns && (isZero(flags) || size%8 != 0 && flags[len(flags)-1]>>(size%8) != 0) {
-		return 0, bad("run flags", "one for a container", fmt.Sprintf("%x", flags[len(flags)-1]))
+	if hasRuns && (!slices.ContainsFunc(flags, func(x byte) bool { return x != 0 }) || size%8 != 0 && flags[len(flags)-1]>>(size%8) != 0) {
+		return 0, bad("run flags", "one for a container", flags[len(flags)-1])
 	}
 	last := -1
 	for i := range size {
 		key := int(binary.LittleEndian.Uint16(keys[4*i:]))
 		card := int(binary.LittleEndian.Uint16(keys[4*i+2:])) + 1
 		if key <= last {
-			return 0, bad("container key", fmt.Sprintf("above %d", last), key)
+			return 0, bad("container key", above(last), key)
 		}
 		last = key
 		if offsets != nil {
 			want, got := start-len(c.b), binary.LittleEndian.Uint32(offsets[4*i:])
 			if uint64(got) != uint64(want) {
-				return 0, bad("container offset", fmt.Sprint(want), got)
+				return 0, bad("container offset", want, got)
 			}
 		}
 		before := len(c.b)
-		p := checkContainer(c, hasRuns && flags[i/8]>>(i%8)&1 != 0, card)
-		if c.short || p != nil {
-			return 0, p
+		err := checkContainer(c, hasRuns && flags[i/8]>>(i%8)&1 != 0, card)
+		if c.short || err != nil {
+			return 0, err
 		}
 		memory += bucketMemory + uint64(before-len(c.b))
 	}
@@ -107,7 +111,7 @@ func checkBitmap(c *cursor) (memory uint64, p *problem) {
 // checkContainer checks a container of card members and takes it off c: that
 // it holds as many, and is coded in the smallest of the three ways, a run only
 // if it is smaller than both others.
-func checkContainer(c *cursor, isRun bool, card int) *problem {
+func checkContainer(c *cursor, isRun bool, card int) error {
 	got, runs := 0, 0
 	form := "bitmap"
 	switch {
@@ -131,7 +135,7 @@ func checkContainer(c *cursor, isRun bool, card int) *problem {
 		return nil
 	}
 	if got != card {
-		return bad("members of a container", fmt.Sprint(card), got)
+		return bad("members of a container", card, got)
 	}
 	if want := smallestForm(card, runs); want != form {
 		return bad("form of a container", want, form)
@@ -193,3 +197,37 @@ func scanBitmap(b []byte) (runs, card int) {
 	}
 	return runs, card
 }
+
+// above words a lower bound for an error.
+func above[T int | int64](n T) string { return fmt.Sprintf("above %d", n) }
+
+func bad(what string, want, got any) error {
+	return fault.Corrupt(fault.At{}, "exact set: %s: want %v, got %v", what, want, got)
+}
+
+// cursor takes values off a slice of bytes; short once there were too few.
+type cursor struct {
+	b     []byte
+	short bool
+}
+
+func (c *cursor) take(n uint64) []byte {
+	if c.short || n > uint64(len(c.b)) {
+		c.short = true
+		return nil
+	}
+	v := c.b[:n:n]
+	c.b = c.b[n:]
+	return v
+}
+
+func (c *cursor) uint(n uint64) (v uint64) {
+	for i, x := range c.take(n) {
+		v |= uint64(x) << (8 * i)
+	}
+	return v
+}
+
+func (c *cursor) u16() uint16 { return uint16(c.uint(2)) }
+func (c *cursor) u32() uint32 { return uint32(c.uint(4)) }
+func (c *cursor) u64() uint64 { return c.uint(8) }
