@@ -86,7 +86,9 @@ func (r *leafReader) read(ctx context.Context, mem memory.Allocator, rows int) e
 		}
 		begun += b
 		if err := r.take(n); err != nil {
-			return &fault.Error{Kind: fault.ErrCorrupt, At: r.at, What: "a value does not fit its column", Err: err}
+			at := r.at
+			at.Page = r.page.Number
+			return &fault.Error{Kind: fault.ErrCorrupt, At: at, What: "a value does not fit its column", Err: err}
 		}
 	}
 	if begun < rows {

@@ -218,7 +218,8 @@ func (g *groupReader) count(ctx context.Context, yield func(arrow.Record, error)
 
 // cut validates the wanted columns and decides on the number of rows of each
 // record.
-func (g *groupReader) cut(ctx context.Context) ([]int, error) {
+func (g *groupReader) cut(ctx context.Context) (cuts []int, err error) {
+	defer fault.Recovered(fault.At{File: g.p.f.Name, RowGroup: g.group + 1}, &err)
 	rows := g.p.f.RowGroups[g.group].Rows
 	var blocks []int64
 	for _, r := range g.leaves {
@@ -237,7 +238,6 @@ func (g *groupReader) cut(ctx context.Context) ([]int, error) {
 			blocks[i] += n
 		}
 	}
-	var cuts []int
 	have, bytes := 0, int64(0)
 	flush := func() {
 		if have > 0 {
