@@ -349,7 +349,7 @@ func (b *Builder) union(n uint64) (*partial, error) {
 			}
 			w.part = nil
 		}
-		return all, all.decide()
+		return all, nil
 	}
 	spec.Capacity = max(n, 1)
 	all, err := newPartial(spec)
@@ -361,7 +361,7 @@ func (b *Builder) union(n uint64) (*partial, error) {
 			return nil, err
 		}
 	}
-	return all, all.decide()
+	return all, nil
 }
 
 // drain puts in the keys that a worker held back, batch by batch.

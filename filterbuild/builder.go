@@ -215,8 +215,7 @@ func (p *partial) open(id [32]byte, part codec.Partial) *codec.Filter {
 // seal returns the finished filter of all keys: the smaller of the folded
 // Bloom filter and the exact set, where there is a choice.
 func (p *partial) seal(id [32]byte) (*codec.Filter, error) {
-	p.checkAt = 0 // settle looks only now and then; here all must come to the same
-	if err := p.settle(); err != nil {
+	if err := p.decide(); err != nil {
 		return nil, err
 	}
 	f := p.header(id)
