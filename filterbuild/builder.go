@@ -64,7 +64,7 @@ func (s Spec) check() error {
 		return fault.Unsupported(fault.At{}, "an exact filter over a key of class %v", s.Classes).
 			WithHint("exact filters hold integers; use --kind bloom")
 	}
-	if s.FPR < 0 || s.FPR >= 1 {
+	if s.FPR != 0 && !(s.FPR > 0 && s.FPR < 1) { // as worded, NaN is refused too
 		return fmt.Errorf("false-positive rate %v: want more than 0 and less than 1", s.FPR)
 	}
 	return nil

@@ -62,7 +62,7 @@ func idSets() []idSet {
 		})},
 		{"no rows", Options{Key: "id"}, anyKind, one(func(*rand.Rand) any { return []int64{} })},
 		{"NULLs only", Options{Key: "id"}, anyKind, one(func(*rand.Rand) any {
-			return append(numbers(40, func(int) any { return nil }))
+			return numbers(40, func(int) any { return nil })
 		})},
 		{"strings", Options{Key: "id", FPR: 0.02}, bloomOnly, one(func(rng *rand.Rand) any {
 			return numbers(setRows, func(int) string { return fmt.Sprintf("user-%d", rng.Uint64N(5000)) })

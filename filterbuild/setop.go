@@ -101,7 +101,7 @@ func descend(op SetOp, filters []*codec.Filter) (*codec.Filter, error) {
 	for _, k := range filters[0].Key {
 		out.Key = append(out.Key, codec.KeyColumn{Name: k.Name, Class: k.Class})
 	}
-	for _, f := range filters {
+	for i, f := range filters {
 		d, err := f.Digest()
 		if err != nil {
 			return nil, err
@@ -110,7 +110,7 @@ func descend(op SetOp, filters []*codec.Filter) (*codec.Filter, error) {
 		out.FPRAsked = max(out.FPRAsked, f.FPRAsked)
 		if op == Union {
 			out.Keys += f.Keys
-		} else if out.Keys == 0 || f.Keys < out.Keys {
+		} else if i == 0 || f.Keys < out.Keys {
 			out.Keys = f.Keys
 		}
 	}

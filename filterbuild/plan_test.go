@@ -1,0 +1,284 @@
+package filterbuild
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A build is told by its inputs and options, not by where and when they are.
+func TestBuildID(t *testing.T) {
+	content := newStore()
+	putColumn(t, content, "a", span(0, 100))
+	putColumn(t, content, "b", span(100, 200))
+	a, _ := content.get("a")
+	b, _ := content.get("b")
+	// dir writes files below a new directory and returns their names.
+	dir := func(files map[string][]byte) []string {
+		root := t.TempDir()
+		var names []string
+		for name, data := range files {
+			path := filepath.Join(root, name)
+			if err := os.WriteFile(path, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, path)
+		}
+		slices.Sort(names)
+		return names
+	}
+	id := func(names []string, opts Options) [32]byte {
+		files, err := partition.Open(t.Context(), names, partition.OpenOptions{Text: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer partition.Close(files)
+		p, err := NewPlan(files, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.BuildID
+	}
+	both := map[string][]byte{"a.parquet": a, "b.parquet": b}
+	base := Options{Key: "id", FPR: 0.01}
+	want := id(dir(both), base)
+	if want == [32]byte{} {
+		t.Fatal("no build id")
+	}
+
+	same := map[string]func() [32]byte{
+		"another directory": func() [32]byte { return id(dir(both), base) },
+		"other times": func() [32]byte {
+			names := dir(both)
+			for _, n := range names {
+				if err := os.Chtimes(n, time.Unix(1, 0), time.Unix(2, 0)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return id(names, base)
+		},
+		"other order": func() [32]byte {
+			names := dir(both)
+			slices.Reverse(names)
+			return id(names, base)
+		},
+		"the directory": func() [32]byte { return id([]string{filepath.Dir(dir(both)[0])}, base) },
+		"a shard": func() [32]byte {
+			o := base
+			o.Shard = partition.Shard{Index: 3, Of: 16}
+			return id(dir(both), o)
+		},
+		"threads and memory": func() [32]byte {
+			o := base
+			o.Threads, o.Memory = 9, 1<<40
+			return id(dir(both), o)
+		},
+	}
+	for name, got := range same {
+		if got() != want {
+			t.Errorf("%s changes the build id", name)
+		}
+	}
+
+	seen := map[[32]byte]string{want: "the first"}
+	differ := func(name string, got [32]byte) {
+		if other, ok := seen[got]; ok {
+			t.Errorf("%s has the build id of %s", name, other)
+		}
+		seen[got] = name
+	}
+	differ("other content", id(dir(map[string][]byte{"a.parquet": a, "b.parquet": a}), base))
+	differ("fewer files", id(dir(map[string][]byte{"a.parquet": a}), base))
+	differ("other names", id(dir(map[string][]byte{"a.parquet": a, "c.parquet": b}), base))
+	differ("names the other way round", id(dir(map[string][]byte{"a.parquet": b, "b.parquet": a}), base))
+	differ("another rate", id(dir(both), Options{Key: "id", FPR: 0.02}))
+	differ("a size", id(dir(both), Options{Key: "id", MaxSize: 4096}))
+	differ("another size", id(dir(both), Options{Key: "id", MaxSize: 8192}))
+	differ("the default rate", id(dir(both), Options{Key: "id"}))
+	differ("a capacity", id(dir(both), Options{Key: "id", FPR: 0.01, Capacity: 1000}))
+	differ("bloom", id(dir(both), Options{Key: "id", FPR: 0.01, Kind: codec.WantBloom}))
+	differ("exact", id(dir(both), Options{Key: "id", FPR: 0.01, Kind: codec.WantExact}))
+	differ("a key twice", id(dir(both), Options{Key: "id,id", FPR: 0.01}))
+
+	// Text has no footer; a change in the middle that keeps the size counts.
+	text := []byte("n,id\n" + strings.Repeat("1,2\n", 100_000))
+	changed := slices.Clone(text)
+	changed[len(text)/2&^3+1] = '9'
+	opts := Options{Key: "id", Capacity: 10}
+	differ("text", id(dir(map[string][]byte{"a.csv": text}), opts))
+	differ("text changed in the middle", id(dir(map[string][]byte{"a.csv": changed}), opts))
+	opts.Key = "n"
+	differ("another key", id(dir(map[string][]byte{"a.csv": text}), opts))
+}
+
+func TestStandardInput(t *testing.T) {
+	open := func(r io.Reader) []*partition.File {
+		files, err := partition.Open(t.Context(), []string{"-"}, partition.OpenOptions{Text: true, Stdin: r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { partition.Close(files) })
+		return files
+	}
+	p, err := NewPlan(open(strings.NewReader("a\nb\na\n")), Options{Key: "id", Threads: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.BuildID != [32]byte{} {
+		t.Error("standard input has an identity")
+	}
+	f, rep, err := p.Build(t.Context())
+	if err != nil || rep.Rows != 3 || rep.Keys != 3 || rep.Distinct != 2 || !f.Sealed() {
+		t.Errorf("%+v, %v", rep, err)
+	}
+	if passed(t, f, []string{"a", "b"}) != 2 {
+		t.Error("a member is missing")
+	}
+	for _, capacity := range []uint64{0, 100} {
+		_, err = NewPlan(open(strings.NewReader("a\n")), Options{Key: "id", Capacity: capacity, Shard: partition.Shard{Index: 0, Of: 2}})
+		refused(t, "a shard of standard input", err, ErrCapacity, "standard input")
+	}
+}
+
+// Inputs whose number of rows is not known beforehand come to a filter of the
+// right size, the same for every number of threads.
+func TestUnsizedInputs(t *testing.T) {
+	s := newStore()
+	var names []string
+	for i := range 5 {
+		var b strings.Builder
+		b.WriteString("id\n")
+		for j := range 4000 {
+			b.WriteString(strconv.Itoa(i*3000+j) + "\n")
+		}
+		name := "ids" + strconv.Itoa(i) + ".csv"
+		s.put(name, []byte(b.String()))
+		names = append(names, name)
+	}
+	want, rep := build(t, s, names, Options{Key: "id", FPR: 0.01, Threads: 1})
+	if rep.Rows != 20_000 || want.FPR() > 0.0103 || want.Params.Blocks > 1440 {
+		t.Errorf("%+v, %d blocks, rate %v", rep, want.Params.Blocks, want.FPR())
+	}
+	got, _ := build(t, s, names, Options{Key: "id", FPR: 0.01, Threads: 8})
+	if string(encoded(t, got)) != string(encoded(t, want)) {
+		t.Error("the number of threads matters")
+	}
+	sized, _ := build(t, s, names, Options{Key: "id", FPR: 0.01, Capacity: 20_000})
+	if string(bitsOf(sized.Bloom())) != string(bitsOf(want.Bloom())) {
+		t.Error("the bits are not those of a build that knew the number of keys")
+	}
+	p, err := plan(t, s, names, Options{Key: "id", Memory: 100_000, Threads: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = p.Build(t.Context())
+	refused(t, "more keys than the budget", err, ErrCapacity, "--expect", "--memory", "100000")
+	_, err = plan(t, s, names, Options{Key: "id", Shard: partition.Shard{Index: 1, Of: 3}})
+	refused(t, "a shard of inputs without a size", err, ErrCapacity, "ids0.csv", "--expect")
+}
+
+func TestMemoryBudget(t *testing.T) {
+	s := newStore()
+	putColumn(t, s, "ids", span(0, 1000))
+	opts := Options{Key: "id", Capacity: 10_000_000, FPR: 0.01, Threads: 8, Kind: codec.WantBloom}
+	p, err := plan(t, s, []string{"ids"}, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks, _, err := p.Spec.size()
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := int64(blocks) * 32
+	for _, c := range []struct {
+		memory  int64
+		workers int
+	}{{0, 8}, {100 * size, 8}, {8 * size, 8}, {8*size - 1, 7}, {3*size + 5, 3}, {size, 1}} {
+		opts.Memory = c.memory
+		p, err := plan(t, s, []string{"ids"}, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := p.NewBuilder()
+		if err != nil || b.Workers() != c.workers {
+			t.Errorf("%d bytes for filters of %d: %v workers, %v; want %d", c.memory, size, b.Workers(), err, c.workers)
+		}
+	}
+	opts.Memory = size - 1
+	if p, err = plan(t, s, []string{"ids"}, opts); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = p.Build(t.Context())
+	if err == nil {
+		t.Fatal("a filter larger than the budget was built")
+	}
+	for _, w := range []string{"--memory", "--fpr", "--max-size", strconv.FormatInt(size, 10)} {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("the text lacks %q: %v", w, err)
+		}
+	}
+}
+
+func TestPlanRefusals(t *testing.T) {
+	s := newStore()
+	putColumn(t, s, "ints.parquet", []int64{1})
+	putColumn(t, s, "strs.parquet", []string{"1"})
+	s.put("ids.csv", []byte("id,x\n1,2\n"))
+	for _, c := range []struct {
+		name   string
+		inputs []string
+		opts   Options
+		kind   error
+		words  []string
+	}{
+		{"unlike classes", []string{"ints.parquet", "strs.parquet"}, Options{Key: "id"}, fault.ErrMismatch,
+			[]string{"ints.parquet", "strs.parquet", "integer", "bytes"}},
+		{"text beside integers", []string{"ints.parquet", "ids.csv"}, Options{Key: "id"}, fault.ErrMismatch,
+			[]string{"ints.parquet", "ids.csv", "integer", "bytes", "--key-type int64"}},
+		{"no such column", []string{"ints.parquet"}, Options{Key: "ids"}, nil, []string{"ints.parquet", "did you mean id?"}},
+		{"no such column in the second", []string{"ids.csv", "strs.parquet"}, Options{Key: "x"}, nil, []string{"strs.parquet", `no column "x"`}},
+		{"a rate and a size", []string{"ints.parquet"}, Options{Key: "id", FPR: 0.1, MaxSize: 100}, nil, []string{"cannot both"}},
+		{"a rate of 1", []string{"ints.parquet"}, Options{Key: "id", FPR: 1}, nil, []string{"rate 1"}},
+		{"a negative rate", []string{"ints.parquet"}, Options{Key: "id", FPR: -0.1}, nil, []string{"rate -0.1"}},
+		{"a rate that is no number", []string{"ints.parquet"}, Options{Key: "id", FPR: nan()}, nil, []string{"rate NaN"}},
+		{"exact strings", []string{"strs.parquet"}, Options{Key: "id", Kind: codec.WantExact}, fault.ErrUnsupported, []string{"--kind bloom"}},
+		{"exact pairs", []string{"ints.parquet"}, Options{Key: "id,id", Kind: codec.WantExact}, fault.ErrUnsupported, nil},
+		{"no key", []string{"ints.parquet"}, Options{}, nil, nil},
+	} {
+		_, err := plan(t, s, c.inputs, c.opts)
+		if err == nil {
+			t.Errorf("%s: no error", c.name)
+			continue
+		}
+		kind := c.kind
+		if kind == nil {
+			kind = err
+		}
+		refused(t, c.name, err, kind, c.words...)
+	}
+	p, err := plan(t, s, []string{"ints.parquet"}, Options{Key: "id", MaxSize: 31})
+	if err == nil {
+		_, _, err = p.Build(t.Context())
+	}
+	if err == nil || !strings.Contains(err.Error(), "at most 31 bytes") {
+		t.Errorf("a filter of less than a block: %v", err)
+	}
+}
+
+func nan() float64 {
+	zero := 0.0
+	return zero / zero
+}

@@ -1,0 +1,178 @@
+package filterbuild
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// filterOf builds a filter from the values and sends it through its file.
+func filterOf(t testing.TB, values any, opts Options) *codec.Filter {
+	t.Helper()
+	s := newStore()
+	putColumn(t, s, "ids", values)
+	opts.Key = "id"
+	f, _ := build(t, s, []string{"ids"}, opts)
+	return again(t, f)
+}
+
+// again writes and reads the filter.
+func again(t testing.TB, f *codec.Filter) *codec.Filter {
+	t.Helper()
+	b := encoded(t, f)
+	g, err := codec.Decode(bytes.NewReader(b), int64(len(b)), "again", codec.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func span(lo, hi int) []int64 {
+	return numbers(hi-lo, func(i int) int64 { return int64(lo+i) * 7919 })
+}
+
+func TestCombine(t *testing.T) {
+	exact := func(lo, hi int) *codec.Filter { return filterOf(t, span(lo, hi), Options{Kind: codec.WantExact}) }
+	bits := func(lo, hi int, fpr float64) *codec.Filter {
+		return filterOf(t, span(lo, hi), Options{Kind: codec.WantBloom, FPR: fpr})
+	}
+	// Sets from 0 to 30,000 and from 20,000 to 50,000 times a constant, in every
+	// pair of kinds and sizes.
+	for _, c := range []struct {
+		name   string
+		a, b   *codec.Filter
+		kind   codec.Kind
+		blocks uint64
+	}{
+		{"exact, exact", exact(0, 30_000), exact(20_000, 50_000), codec.KindExact, 0},
+		{"bloom, bloom of one size", bits(0, 30_000, 0.01), bits(20_000, 50_000, 0.01), codec.KindBloom, 1440},
+		{"bloom, bloom of half the size", bits(0, 30_000, 0.01), bits(20_000, 50_000, 0.2), codec.KindBloom, 720},
+		{"bloom, exact", bits(0, 30_000, 0.01), exact(20_000, 50_000), codec.KindBloom, 1440},
+		{"exact, bloom", exact(0, 30_000), bits(20_000, 50_000, 0.01), codec.KindBloom, 1440},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			before := [][]byte{encoded(t, c.a), encoded(t, c.b)}
+			union, err := Combine(Union, []*codec.Filter{c.a, c.b}, []string{"a", "b"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			common, err := Combine(Intersect, []*codec.Filter{c.a, c.b}, []string{"a", "b"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			union, common = again(t, union), again(t, common)
+			if union.Kind() != c.kind || common.Kind() != c.kind || union.Params.Blocks != c.blocks || common.Params.Blocks != c.blocks {
+				t.Errorf("%s of %d blocks and %s of %d, want %s of %d", union.Kind(), union.Params.Blocks, common.Kind(), common.Params.Blocks, c.kind, c.blocks)
+			}
+			if got := passed(t, union, span(0, 50_000)); got != 50_000 {
+				t.Errorf("of the union's 50,000 members pass %d", got)
+			}
+			if got := passed(t, common, span(20_000, 30_000)); got != 10_000 {
+				t.Errorf("of the intersection's 10,000 members pass %d", got)
+			}
+			if c.kind == codec.KindExact {
+				if union.Exact().Len() != 50_000 || common.Exact().Len() != 10_000 || union.Keys != 50_000 || common.Keys != 10_000 {
+					t.Errorf("%d and %d members", union.Exact().Len(), common.Exact().Len())
+				}
+			} else {
+				checkUnionBits(t, union)
+				strangers := span(100_000, 200_000)
+				each := min(passed(t, c.a, strangers), passed(t, c.b, strangers))
+				if got := passed(t, common, strangers); c.a.Params.Blocks == c.b.Params.Blocks && got > each {
+					t.Errorf("%d strangers pass the intersection, %d one of its parts", got, each)
+				}
+			}
+			if !bytes.Equal(encoded(t, c.a), before[0]) || !bytes.Equal(encoded(t, c.b), before[1]) {
+				t.Error("combining changed a filter that it was given")
+			}
+			if len(union.Parents) != 2 || union.BuildID == common.BuildID || union.BuildID == c.a.BuildID {
+				t.Error("the result does not say what it was made from")
+			}
+			swapped, err := Combine(Union, []*codec.Filter{c.b, c.a}, []string{"b", "a"})
+			if err != nil || !bytes.Equal(encoded(t, swapped), encoded(t, union)) {
+				t.Errorf("the order matters: %v", err)
+			}
+		})
+	}
+}
+
+// checkUnionBits compares with a filter that all keys were added to.
+func checkUnionBits(t *testing.T, union *codec.Filter) {
+	t.Helper()
+	model, err := bloom.New(union.Params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hashes := numbers(50_000, func(i int) uint64 { return uint64(i) * 7919 })
+	union.Params.Hash.Sum64(hashes, slices.Clone(hashes))
+	model.Add(hashes)
+	if !bytes.Equal(bitsOf(model), bitsOf(union.Bloom())) {
+		t.Error("the union's bits are not those of a filter of all keys")
+	}
+}
+
+func TestCombineRefusals(t *testing.T) {
+	ints := filterOf(t, span(0, 5000), Options{Kind: codec.WantBloom, FPR: 0.01})
+	many := filterOf(t, span(5000, 45_000), Options{Kind: codec.WantBloom, FPR: 0.01})
+	strs := filterOf(t, []string{"a", "b"}, Options{FPR: 0.01})
+	other := again(t, ints)
+	other.Params.Hash = bloom.Hash{ID: bloom.XXH3, Seed: 1}
+	empty, err := bloom.New(other.Params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.SetBloom(empty)
+	old := again(t, ints)
+	old.NormalForm = "0"
+	s := newStore()
+	putColumn(t, s, "ids", span(0, 5000))
+	partial, _ := build(t, s, []string{"ids"}, Options{Key: "id", Shard: partition.Shard{Index: 0, Of: 2}})
+	for _, c := range []struct {
+		name  string
+		b     *codec.Filter
+		words []string
+	}{
+		{"another class", strs, []string{"b: ", "key class", "integer as in a", "bytes"}},
+		{"another hash", other, []string{"b: ", "hash", "seed 0 as in a", "seed 1"}},
+		{"another normal form", old, []string{"b: ", "normal form", "1 as in a", "got 0"}},
+		{"a partial one", partial, []string{"b: ", "a sealed filter", "a partial one", "merge its build first"}},
+	} {
+		for _, op := range []SetOp{Union, Intersect} {
+			_, err := Combine(op, []*codec.Filter{ints, c.b}, []string{"a", "b"})
+			refused(t, string(op)+" with "+c.name, err, fault.ErrMismatch, c.words...)
+		}
+	}
+	_, err = Combine(Union, []*codec.Filter{partial, ints}, []string{"a", "b"})
+	refused(t, "a partial one first", err, fault.ErrMismatch, "a: ", "a partial one")
+	// A union that would have to be folded until it lets through far more than
+	// was asked for.
+	_, err = Combine(Union, []*codec.Filter{ints, many}, []string{"small.bjf", "large.bjf"})
+	refused(t, "union of unlike sizes", err, fault.ErrMismatch, "small.bjf", "large.bjf", "at most 0.02", "--expect")
+	if _, err = Combine(Intersect, []*codec.Filter{ints, many}, []string{"small.bjf", "large.bjf"}); err != nil {
+		t.Errorf("intersection of unlike sizes: %v", err)
+	}
+	if _, err := Combine(Union, []*codec.Filter{ints}, []string{"a"}); err == nil || !strings.Contains(err.Error(), "two filters or more") {
+		t.Errorf("one filter: %v", err)
+	}
+}
+
+// An intersection has no more keys than the smallest set, in whatever order.
+func TestIntersectWithAnEmptySet(t *testing.T) {
+	some := filterOf(t, span(0, 900), Options{Kind: codec.WantBloom, FPR: 0.01})
+	none := filterOf(t, []int64{}, Options{Kind: codec.WantBloom, FPR: 0.01})
+	for _, pair := range [][]*codec.Filter{{some, none}, {none, some}} {
+		f, err := Combine(Intersect, pair, []string{"a", "b"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Keys != 0 || passed(t, f, span(0, 900)) != 0 {
+			t.Errorf("the intersection with an empty set has %d keys and lets through %d", f.Keys, passed(t, f, span(0, 900)))
+		}
+	}
+}
