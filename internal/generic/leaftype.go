@@ -70,15 +70,17 @@ func leafType(l *parquet.Leaf, o *origin) (arrow.DataType, sinkFunc, error) {
 }
 
 // timestampType gives instants the zone they were written with, UTC if it is
-// not known, and local times none. A converted type alone does not tell which
-// it is; it is read as local, as other readers do.
+// not known, and local times none. A converted type alone means an instant, as
+// the specification says (LogicalTypes.md, "Deprecated timestamp convertedType"),
+// unless the writer's own Arrow schema knows of no zone.
 func timestampType(l *parquet.Leaf, o *origin) arrow.DataType {
 	t := &arrow.TimestampType{Unit: units[l.Logical.Unit]}
-	if l.Logical.UTC && !l.Logical.Converted {
-		t.TimeZone = "UTC"
-		if o != nil && o.kind == fbTimestamp && o.zone != "" {
-			t.TimeZone = o.zone
-		}
+	if !l.Logical.UTC {
+		return t
+	}
+	t.TimeZone = "UTC"
+	if o != nil && o.kind == fbTimestamp && (o.zone != "" || l.Logical.Converted) {
+		t.TimeZone = o.zone
 	}
 	return t
 }
