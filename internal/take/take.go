@@ -214,8 +214,19 @@ func (o offsets) set(i, v int) {
 // listData handles lists, large lists and maps: it takes the elements of each
 // row from the child.
 func listData(mem memory.Allocator, a array.ListLike, rows []int) (*array.Data, error) {
-	var elems []int
-	ends := make([]int, len(rows))
+	total := 0
+	for _, r := range rows {
+		if r >= 0 && a.IsValid(r) {
+			s, e := a.ValueOffsets(r)
+			total += int(e - s)
+		}
+	}
+	offs, err := newOffsets(mem, len(rows), total, a.DataType().ID() == arrow.LARGE_LIST)
+	if err != nil {
+		return nil, err
+	}
+	defer offs.buf.Release()
+	elems := make([]int, 0, total)
 	for i, r := range rows {
 		if r >= 0 && a.IsValid(r) {
 			s, e := a.ValueOffsets(r)
@@ -223,15 +234,7 @@ func listData(mem memory.Allocator, a array.ListLike, rows []int) (*array.Data, 
 				elems = append(elems, int(j))
 			}
 		}
-		ends[i] = len(elems)
-	}
-	offs, err := newOffsets(mem, len(rows), len(elems), a.DataType().ID() == arrow.LARGE_LIST)
-	if err != nil {
-		return nil, err
-	}
-	defer offs.buf.Release()
-	for i, e := range ends {
-		offs.set(i+1, e)
+		offs.set(i+1, len(elems))
 	}
 	child, err := data(mem, a.ListValues(), elems)
 	if err != nil {
