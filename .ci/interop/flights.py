@@ -62,7 +62,8 @@ def state(t, data, name, want):
     flt, cand, out = (t.path(f"{name}.{x}") for x in ("filter", "candidates.parquet", "semi.parquet"))
 
     built = t.run("build", "--key", "iata", "--json", "-o", flt, ids).json
-    t.equal("ids in the filter", built["distinct"], want["ids"])
+    t.equal("ids in the filter", built["keys"], want["ids"])
+    t.ok("distinct ids, about", abs(built["distinct"] - want["ids"]) <= 0.05 * want["ids"], built["distinct"])
     scanned = t.run("scan", "--filter", flt, "--key", "origin", "--json", "-o", cand, logs).json
     rows = count(cand)[0]
     t.equal("scan's rows_in, rows_out", (scanned["rows_in"], scanned["rows_out"]), (3_000_000, rows))
