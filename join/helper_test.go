@@ -1,0 +1,414 @@
+package join_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"go.uber.org/goleak"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
+	"github.com/bloomjoin/bloomjoin/internal/generic"
+	"github.com/bloomjoin/bloomjoin/join"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// column is a column of a table as text; "NULL" is NULL.
+type column struct {
+	name   string
+	dt     arrow.DataType
+	values []string
+	in     string // the struct that it stands in; "": none
+	nulls  []bool // of the struct
+}
+
+func (c column) array(t testing.TB) arrow.Array {
+	t.Helper()
+	b := array.NewBuilder(memory.DefaultAllocator, c.dt)
+	defer b.Release()
+	for _, v := range c.values {
+		if v == "NULL" {
+			b.AppendNull()
+		} else if err := b.AppendValueFromString(v); err != nil {
+			t.Fatalf("%s %s %q: %v", c.name, c.dt, v, err)
+		}
+	}
+	a := b.NewArray()
+	if c.in == "" {
+		return a
+	}
+	defer a.Release()
+	sb := array.NewStructBuilder(memory.DefaultAllocator, arrow.StructOf())
+	defer sb.Release()
+	for i := range c.values {
+		sb.Append(c.nulls == nil || !c.nulls[i])
+	}
+	bits := sb.NewArray()
+	defer bits.Release()
+	dt := arrow.StructOf(arrow.Field{Name: c.name, Type: c.dt, Nullable: true})
+	d := array.NewData(dt, a.Len(), []*memory.Buffer{bits.Data().Buffers()[0]}, []arrow.ArrayData{a.Data()}, bits.NullN(), 0)
+	defer d.Release()
+	return array.MakeFromData(d)
+}
+
+// table makes one record of columns. It lasts until the test ends.
+func table(t testing.TB, cols ...column) arrow.Record {
+	t.Helper()
+	var fields []arrow.Field
+	var arrs []arrow.Array
+	for _, c := range cols {
+		a := c.array(t)
+		name := c.name
+		if c.in != "" {
+			name = c.in
+		}
+		fields = append(fields, arrow.Field{Name: name, Type: a.DataType(), Nullable: true})
+		arrs = append(arrs, a)
+	}
+	rec := array.NewRecord(arrow.NewSchema(fields, nil), arrs, int64(len(cols[0].values)))
+	for _, a := range arrs {
+		a.Release()
+	}
+	t.Cleanup(rec.Release)
+	return rec
+}
+
+// writeTable writes a table as files in a new directory, each of groups of rows,
+// and returns the directory.
+func writeTable(t testing.TB, rec arrow.Record, files, groups int, format partition.Format) string {
+	t.Helper()
+	dir := t.TempDir()
+	n := int(rec.NumRows())
+	for f := range files {
+		lo, hi := f*n/files, (f+1)*n/files
+		part := rec.NewSlice(int64(lo), int64(hi))
+		per := max((hi-lo+groups-1)/groups, 1)
+		ending := ".parquet"
+		if format == partition.ArrowFile {
+			ending = ".arrow"
+		}
+		writeFile(t, filepath.Join(dir, fmt.Sprintf("%03d%s", f, ending)), part, per, format)
+		part.Release()
+	}
+	return dir
+}
+
+func writeFile(t testing.TB, name string, rec arrow.Record, rows int, format partition.Format) {
+	t.Helper()
+	out, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	var w interface {
+		Write(arrow.Record) error
+		Close() (int64, int64, error)
+	}
+	if format == partition.ArrowFile {
+		w, err = arrowipc.NewFileWriter(out, rec.Schema(), arrowipc.WriterOptions{})
+	} else {
+		w, err = generic.NewParquetWriter(out, rec.Schema(), generic.WriterOptions{RowGroupRows: int64(rows)})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := 0; at < int(rec.NumRows()); at += rows {
+		s := rec.NewSlice(int64(at), int64(min(at+rows, int(rec.NumRows()))))
+		err := w.Write(s)
+		s.Release()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// open opens files until the test ends.
+func open(t testing.TB, opts partition.OpenOptions, names ...string) []*partition.File {
+	t.Helper()
+	files, err := partition.Open(context.Background(), names, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := partition.Close(files); err != nil {
+			t.Error(err)
+		}
+	})
+	return files
+}
+
+// filterOf builds a filter of the IDs.
+func filterOf(t testing.TB, ids []*partition.File, key string, kind codec.Want, fpr float64) *codec.Filter {
+	t.Helper()
+	plan, err := filterbuild.NewPlan(ids, filterbuild.Options{Key: key, Kind: kind, FPR: fpr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, _, err := plan.Build(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// answer is what a join gave: column names, and rows in order.
+type answer struct {
+	names  string
+	rows   []string
+	pieces []int // of each row
+	report join.Report
+}
+
+// run joins and renders the answer. Everything that the join allocated through
+// Arrow must be released when it returns.
+func run(t testing.TB, ids, logs []*partition.File, opts join.Options) (answer, error) {
+	t.Helper()
+	mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+	opts.Mem = mem
+	defer mem.AssertSize(t, 0)
+	j, err := join.New(ids, logs, opts)
+	if err != nil {
+		return answer{}, err
+	}
+	parts := j.Parts()
+	out := answer{names: names(parts[0].Schema)}
+	for r, err := range j.Run(context.Background()) {
+		if err != nil {
+			return out, err
+		}
+		if r.Record.NumRows() == 0 {
+			t.Error("an empty batch")
+		}
+		if !r.Record.Schema().Equal(parts[r.Piece].Schema) {
+			t.Errorf("piece %d has schema %v, not that of its part, %v", r.Piece, r.Record.Schema(), parts[r.Piece].Schema)
+		}
+		for i := range int(r.Record.NumRows()) {
+			out.rows = append(out.rows, showRow(t, r.Record, i))
+			out.pieces = append(out.pieces, r.Piece)
+		}
+		r.Record.Release()
+	}
+	for i := range out.pieces[:max(len(out.pieces)-1, 0)] {
+		if out.pieces[i] > out.pieces[i+1] {
+			t.Fatalf("piece %d after %d", out.pieces[i+1], out.pieces[i])
+		}
+	}
+	out.report = j.Report()
+	if out.report.RowsOut != int64(len(out.rows)) {
+		t.Errorf("the report says %d rows of %d", out.report.RowsOut, len(out.rows))
+	}
+	return out, nil
+}
+
+func names(s *arrow.Schema) string {
+	var out []string
+	for _, f := range s.Fields() {
+		out = append(out, f.Name)
+	}
+	return strings.Join(out, " ")
+}
+
+func showRow(t testing.TB, rec arrow.Record, i int) string {
+	out := make([]string, rec.NumCols())
+	for c, a := range rec.Columns() {
+		out[c] = value(t, a, i)
+	}
+	return strings.Join(out, " ")
+}
+
+// value writes an element exactly and in a way that is equal for equal values,
+// whatever the type: what a key is to this test. Package keys has no part in it.
+func value(t testing.TB, a arrow.Array, i int) string {
+	t.Helper()
+	if a.IsNull(i) {
+		return "NULL"
+	}
+	switch a := a.(type) {
+	case *array.Dictionary:
+		return value(t, a.Dictionary(), a.GetValueIndex(i))
+	case *array.Float32:
+		return float(float64(a.Value(i)))
+	case *array.Float64:
+		return float(a.Value(i))
+	case *array.Timestamp:
+		dt := a.DataType().(*arrow.TimestampType)
+		ns := new(big.Int).Mul(big.NewInt(int64(a.Value(i))), big.NewInt(int64(dt.Unit.Multiplier())))
+		return ns.String() + "ns" + map[bool]string{true: "", false: "Z"}[dt.TimeZone == ""]
+	case *array.Decimal128:
+		return decimal(a.Value(i).BigInt(), a.DataType().(*arrow.Decimal128Type).Scale)
+	case *array.Decimal256:
+		return decimal(a.Value(i).BigInt(), a.DataType().(*arrow.Decimal256Type).Scale)
+	case *array.Struct:
+		var parts []string
+		for f := range a.NumField() {
+			parts = append(parts, value(t, a.Field(f), i))
+		}
+		return "{" + strings.Join(parts, " ") + "}"
+	case *array.String:
+		return fmt.Sprintf("%q", a.Value(i))
+	case *array.LargeString:
+		return fmt.Sprintf("%q", a.Value(i))
+	case *array.Binary:
+		return fmt.Sprintf("%q", a.Value(i))
+	}
+	b, err := json.Marshal(a.GetOneForMarshal(i))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func float(f float64) string {
+	switch {
+	case math.IsNaN(f):
+		return "NaN"
+	case math.IsInf(f, 0):
+		return fmt.Sprint(f)
+	}
+	return new(big.Rat).SetFloat64(f).RatString()
+}
+
+func decimal(v *big.Int, scale int32) string {
+	pow := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(scale)), nil)
+	return new(big.Rat).SetFrac(v, pow).RatString()
+}
+
+// key returns the values at the paths in row i; ok is false if one is NULL.
+func key(t testing.TB, rec arrow.Record, paths []string, i int) (string, bool) {
+	var parts []string
+	for _, p := range paths {
+		names := strings.Split(p, ".")
+		a := rec.Column(rec.Schema().FieldIndices(names[0])[0])
+		for _, n := range names[1:] {
+			if a.IsNull(i) {
+				return "", false
+			}
+			at, _ := a.DataType().(*arrow.StructType).FieldIdx(n)
+			a = a.(*array.Struct).Field(at)
+		}
+		v := value(t, a, i)
+		if v == "NULL" {
+			return "", false
+		}
+		parts = append(parts, v)
+	}
+	return strings.Join(parts, "\x00"), true
+}
+
+// oracle is the join by its definition: every row of the log against every ID,
+// then the IDs that no row met.
+type oracle struct {
+	log, ids       arrow.Record
+	logKey, idKey  []string
+	rows           []string
+	total, matched int64 // IDs with a key, and those that a row met
+	keysNull       int64
+}
+
+func (o *oracle) join(t testing.TB, typ join.Type) {
+	shared := map[string]string{}
+	for i, p := range o.logKey {
+		if p == o.idKey[i] && !strings.Contains(p, ".") {
+			shared[p] = p
+		}
+	}
+	idNames := func(i int) string { // the ID's own columns
+		var out []string
+		for c, f := range o.ids.Schema().Fields() {
+			if _, ok := shared[f.Name]; ok {
+				continue
+			}
+			if i < 0 {
+				out = append(out, "NULL")
+			} else {
+				out = append(out, value(t, o.ids.Column(c), i))
+			}
+		}
+		return " " + strings.Join(out, " ")
+	}
+	met := make([]bool, o.ids.NumRows())
+	for l := range int(o.log.NumRows()) {
+		k, ok := key(t, o.log, o.logKey, l)
+		if !ok {
+			o.keysNull++
+		}
+		any := false
+		for i := range met {
+			ik, iok := key(t, o.ids, o.idKey, i)
+			if !ok || !iok || k != ik {
+				continue
+			}
+			if met[i] = true; typ != join.Semi && typ != join.Anti {
+				o.rows = append(o.rows, showRow(t, o.log, l)+idNames(i))
+			}
+			any = true
+		}
+		switch {
+		case any && typ == join.Semi, !any && typ == join.Anti:
+			o.rows = append(o.rows, showRow(t, o.log, l))
+		case !any && (typ == join.Left || typ == join.Full):
+			o.rows = append(o.rows, showRow(t, o.log, l)+idNames(-1))
+		}
+	}
+	for i := range met {
+		if _, ok := key(t, o.ids, o.idKey, i); ok {
+			o.total++
+		}
+		if met[i] {
+			o.matched++
+		}
+		if met[i] || typ != join.Right && typ != join.Full {
+			continue
+		}
+		var row []string
+		for _, f := range o.log.Schema().Fields() {
+			if name, ok := shared[f.Name]; ok {
+				row = append(row, value(t, o.ids.Column(o.ids.Schema().FieldIndices(name)[0]), i))
+			} else {
+				row = append(row, "NULL")
+			}
+		}
+		o.rows = append(o.rows, strings.Join(row, " ")+idNames(i))
+	}
+}
+
+// written joins into a Parquet file and returns its bytes.
+func written(t testing.TB, ids, logs []*partition.File, opts join.Options) []byte {
+	t.Helper()
+	j, err := join.New(ids, logs, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := partition.Output{Name: filepath.Join(t.TempDir(), "out.parquet"), Result: partition.ResultExact}
+	if _, err := out.Write(context.Background(), j.Parts(), j.Run(context.Background())); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(out.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// once makes an ID set of one ID a line that can be read one time only.
+func once(t testing.TB, column string, text io.Reader) []*partition.File {
+	t.Helper()
+	return open(t, partition.OpenOptions{Text: true, Stdin: text, Column: column}, "-")
+}
