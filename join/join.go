@@ -136,6 +136,9 @@ type Join struct {
 // New looks at the inputs: it finds the keys, compares their classes and
 // settles the schema of the answer for each log file.
 func New(ids, logs []*partition.File, opts Options) (*Join, error) {
+	if len(ids) == 0 || len(logs) == 0 {
+		return nil, fmt.Errorf("a join needs files of IDs and of a log, got %d and %d", len(ids), len(logs))
+	}
 	j := &Join{opts: opts, ids: ids, logs: logs, layouts: map[*partition.File]*layout{}}
 	if err := j.options(); err != nil {
 		return nil, err
