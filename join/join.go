@@ -162,7 +162,7 @@ func New(ids, logs []*partition.File, opts Options) (*Join, error) {
 	for _, c := range j.plan.Spec.Classes {
 		j.classes = append(j.classes, keys.Class(c))
 	}
-	if j.idCols, err = newIDColumns(ids, left, right, opts.Type); err != nil {
+	if j.idCols, err = newIDColumns(ids, left, right, j.opts.Type); err != nil {
 		return nil, err
 	}
 	for _, f := range logs {
