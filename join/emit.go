@@ -1,10 +1,12 @@
 package join
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -432,9 +434,42 @@ func (j *Join) cast(ctx context.Context, key arrow.Array, f arrow.Field) (arrow.
 	}
 	ctx = compute.WithAllocator(ctx, j.opts.Mem)
 	out, err := compute.CastArray(ctx, key, compute.SafeCastOptions(f.Type))
+	if err == nil && !sameKeys(key, out) { // a float64 that no float32 equals
+		out.Release()
+		err = errors.New("not all values have an equal there")
+	}
 	if err != nil {
 		e := fault.Unsupported(fault.At{Column: f.Name}, "an ID's key of type %s in the log's column of type %s", key.DataType(), f.Type)
 		return nil, e.WithHint("give the ID's column another name and say --on %s=NAME, so that each side keeps its own", f.Name)
 	}
 	return out, nil
+}
+
+// sameKeys reports whether two arrays hold the same keys in the same rows.
+func sameKeys(a, b arrow.Array) bool {
+	var batches [2]keys.Batch
+	for i, col := range []arrow.Array{a, b} {
+		schema := arrow.NewSchema([]arrow.Field{{Name: "key", Type: col.DataType(), Nullable: true}}, nil)
+		enc, err := keys.NewEncoder(schema, []keys.Path{{"key"}})
+		if err != nil {
+			return false
+		}
+		rec := array.NewRecord(schema, []arrow.Array{col}, int64(col.Len()))
+		err = enc.Encode(rec, &batches[i])
+		rec.Release()
+		if err != nil {
+			return false
+		}
+	}
+	x, y := &batches[0], &batches[1]
+	if !slices.Equal(x.Rows, y.Rows) {
+		return false
+	}
+	var p, q []byte
+	for i := range x.Rows {
+		if p, q = x.Append(p[:0], i), y.Append(q[:0], i); !bytes.Equal(p, q) {
+			return false
+		}
+	}
+	return true
 }
