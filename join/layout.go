@@ -36,13 +36,19 @@ func newIDColumns(ids []*partition.File, left, right []keys.Path, t Type) (*idCo
 		return c, nil
 	}
 	c.schema = ids[0].Schema()
+	fields := slices.Clone(c.schema.Fields())
 	for _, f := range ids[1:] {
 		if !sameColumns(f.Schema(), c.schema) {
 			return nil, fault.Mismatch(fault.At{File: f.Name}, "columns of the ID files",
 				fmt.Sprintf("%v as in %s", c.schema.Fields(), ids[0].Name), fmt.Sprint(f.Schema().Fields())).
 				WithHint("a semi or anti join needs only the key to be alike")
 		}
+		for i, g := range f.Schema().Fields() {
+			fields[i].Nullable = fields[i].Nullable || g.Nullable
+		}
 	}
+	md := c.schema.Metadata()
+	c.schema = arrow.NewSchema(fields, &md)
 	for i, p := range right {
 		if len(p) == 1 && slices.Equal(p, left[i]) {
 			f, err := p.Resolve(c.schema)
