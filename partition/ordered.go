@@ -34,8 +34,8 @@ type ReadOptions struct {
 // rec is released afterwards.
 type Work func(piece Piece, rec arrow.Record, emit func(arrow.Record) error) error
 
-// inFlight is the number of finished batches that a worker may be ahead of
-// the consumer.
+// inFlight is the number of finished batches of a group that may wait for the
+// consumer, and the number of groups per worker that may be begun before it.
 const inFlight = 2
 
 // Map reads the pieces with several workers, passes each record batch through
@@ -74,6 +74,7 @@ func Map(ctx context.Context, pieces []Piece, opts ReadOptions, newWork func() (
 				yield(Rows{}, context.Cause(ctx))
 				return
 			}
+			<-m.begun
 		}
 	}
 }
@@ -101,6 +102,7 @@ type mapper struct {
 	pieces  []Piece
 	opts    ReadOptions
 	workers sync.WaitGroup
+	begun   chan struct{} // an element for each task that is handed out and not consumed
 }
 
 // start lays out the tasks and starts the workers. Tasks are handed out in
@@ -117,14 +119,13 @@ func (m *mapper) start(newWork func() (Work, error)) []task {
 		threads = runtime.GOMAXPROCS(0)
 	}
 	next := make(chan task)
+	m.begun = make(chan struct{}, inFlight*min(threads, max(len(tasks), 1)))
 	m.workers.Add(1)
 	go func() {
 		defer m.workers.Done()
 		defer close(next)
 		for i, t := range tasks {
-			select {
-			case next <- t:
-			case <-m.ctx.Done():
+			if !m.begin(t, next) {
 				for _, t := range tasks[i:] {
 					close(t.out)
 				}
@@ -149,6 +150,23 @@ func (m *mapper) start(newWork func() (Work, error)) []task {
 		}()
 	}
 	return tasks
+}
+
+// begin hands a task to a worker once the consumer is near enough, which
+// bounds what is finished and waits, however small the groups are. It returns
+// false if the consumer is gone.
+func (m *mapper) begin(t task, next chan<- task) bool {
+	select {
+	case m.begun <- struct{}{}:
+	case <-m.ctx.Done():
+		return false
+	}
+	select {
+	case next <- t:
+		return true
+	case <-m.ctx.Done():
+		return false
+	}
 }
 
 // send hands a result to the consumer, if there still is one.
