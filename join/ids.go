@@ -33,6 +33,9 @@ type idSide struct {
 }
 
 func (s *idSide) release() {
+	if s == nil {
+		return
+	}
 	for _, r := range s.records {
 		r.Release()
 	}
@@ -59,17 +62,23 @@ func (j *Join) prepare(ctx context.Context) error {
 		}
 	}
 	strategy := j.opts.Strategy
+	var full error // why not Lookup
 	if strategy != Broadcast {
-		err := j.lookup(ctx)
+		full = j.lookup(ctx)
 		j.report.Strategy = Lookup
-		if err == nil || strategy == Lookup || !errors.Is(err, ErrMemory) {
-			return errors.Join(err, j.digest())
+		if full == nil || strategy == Lookup || !errors.Is(full, ErrMemory) {
+			return errors.Join(full, j.digest())
 		}
 		j.side.release()
+		j.side = nil
 	}
 	for _, f := range j.ids {
 		if f.Once() {
-			return fmt.Errorf("the IDs are to be read more than once, which %s cannot be (name a file, or raise --memory)", f.Name)
+			again := fmt.Sprintf("the IDs are to be read more than once, which %s cannot be (name a file, or raise --memory)", f.Name)
+			if full != nil {
+				return fmt.Errorf("%w; for less, %s", full, again)
+			}
+			return errors.New(again)
 		}
 	}
 	j.report.Strategy = Broadcast

@@ -279,11 +279,11 @@ func (j *Join) Report() Report { return j.report }
 // Run yields the rows of the answer. An error ends the sequence.
 func (j *Join) Run(ctx context.Context) iter.Seq2[partition.Rows, error] {
 	return func(yield func(partition.Rows, error) bool) {
+		defer func() { j.side.release() }()
 		if err := j.prepare(ctx); err != nil {
 			yield(partition.Rows{}, err)
 			return
 		}
-		defer j.side.release()
 		opts := partition.ReadOptions{Threads: j.opts.Threads}
 		for r, err := range partition.Map(ctx, j.pieces, opts, j.newWorker) {
 			if !yield(r, err) || err != nil {
