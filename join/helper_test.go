@@ -250,7 +250,7 @@ func value(t testing.TB, a arrow.Array, i int) string {
 	case *array.Timestamp:
 		dt := a.DataType().(*arrow.TimestampType)
 		ns := new(big.Int).Mul(big.NewInt(int64(a.Value(i))), big.NewInt(int64(dt.Unit.Multiplier())))
-		return ns.String() + "ns" + map[bool]string{true: "", false: "Z"}[dt.TimeZone == ""]
+		return ns.String() + "ns"
 	case *array.Decimal128:
 		return decimal(a.Value(i).BigInt(), a.DataType().(*arrow.Decimal128Type).Scale)
 	case *array.Decimal256:
