@@ -157,6 +157,10 @@ func (v *leafValues) byteValues(arr arrow.Array, slots []slot, width int) (err e
 			text, first := a.ValueBytes(), a.ValueOffset(0)
 			each(slots, func(i int) { add(text[a.ValueOffset(i)-first : a.ValueOffset(i+1)-first]) })
 		}
+	case *array.StringView:
+		each(slots, func(i int) { add([]byte(a.Value(i))) })
+	case *array.BinaryView:
+		each(slots, func(i int) { add(a.Value(i)) })
 	case *array.Binary:
 		each(slots, func(i int) { add(a.Value(i)) })
 	case *array.LargeBinary:

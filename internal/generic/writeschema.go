@@ -238,7 +238,8 @@ func physicalOf(f arrow.Field, dt arrow.DataType) (ph physical, why string) {
 		return decimalPhysical(dt.Precision, dt.Scale, 38)
 	case *arrow.Decimal256Type:
 		return decimalPhysical(dt.Precision, dt.Scale, 76)
-	case *arrow.StringType, *arrow.LargeStringType, *arrow.BinaryType, *arrow.LargeBinaryType:
+	case *arrow.StringType, *arrow.LargeStringType, *arrow.StringViewType,
+		*arrow.BinaryType, *arrow.LargeBinaryType, *arrow.BinaryViewType:
 		return bytesPhysical(f, dt, annotation)
 	case *arrow.FixedSizeBinaryType:
 		return fixedPhysical(f, dt, annotation)
@@ -248,7 +249,7 @@ func physicalOf(f arrow.Field, dt arrow.DataType) (ph physical, why string) {
 
 func bytesPhysical(f arrow.Field, dt arrow.DataType, annotation string) (physical, string) {
 	ph := physical{v15.Types.ByteArray, -1, schema.NoLogicalType{}, false}
-	text := arrow.IsBaseBinary(dt.ID()) && (dt.ID() == arrow.STRING || dt.ID() == arrow.LARGE_STRING)
+	text := dt.ID() == arrow.STRING || dt.ID() == arrow.LARGE_STRING || dt.ID() == arrow.STRING_VIEW
 	switch {
 	case annotation == "ENUM" && text:
 		ph.logical = schema.EnumLogicalType{}

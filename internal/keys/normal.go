@@ -42,6 +42,10 @@ func putOf(a arrow.Array) func(dst []byte, i int) []byte {
 		return func(dst []byte, i int) []byte { return append(dst, a.Value(i)...) }
 	case *array.LargeString:
 		return func(dst []byte, i int) []byte { return append(dst, a.Value(i)...) }
+	case *array.StringView:
+		return func(dst []byte, i int) []byte { return append(dst, a.Value(i)...) }
+	case *array.BinaryView:
+		return func(dst []byte, i int) []byte { return append(dst, a.Value(i)...) }
 	case *array.Binary:
 		return func(dst []byte, i int) []byte { return append(dst, a.Value(i)...) }
 	case *array.LargeBinary:

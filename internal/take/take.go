@@ -3,7 +3,7 @@
 //
 // A row number of -1 gives NULL, as an outer join needs it. The result is
 // always a fresh array without an offset, which every writer handles. Columns
-// of every type but unions, views and run-end encoded ones are taken;
+// of every type but unions, list views and run-end encoded ones are taken;
 // dictionaries are shared, not copied. A column whose rows would not fit the
 // 32-bit offsets of its type is an error that wraps [ErrTooLarge], never a
 // wrapped offset.
@@ -84,6 +84,11 @@ func data(mem memory.Allocator, a arrow.Array, rows []int) (*array.Data, error) 
 		return listData(mem, a, rows)
 	case *array.String, *array.Binary, *array.LargeString, *array.LargeBinary:
 		return binaryData(mem, a, rows)
+	case *array.StringView:
+		b := array.NewStringViewBuilder(mem)
+		return viewData(b.BinaryViewBuilder, a, rows, func(r int) []byte { return []byte(a.Value(r)) })
+	case *array.BinaryView:
+		return viewData(array.NewBinaryViewBuilder(mem), a, rows, a.Value)
 	case *array.Boolean:
 		out := newBuffer(mem, int(bitutil.BytesForBits(int64(len(rows)))))
 		defer out.Release()
@@ -184,6 +189,24 @@ func binaryData(mem memory.Allocator, a arrow.Array, rows []int) (*array.Data, e
 		offs.set(i+1, at)
 	}
 	return newData(mem, a, rows, []*memory.Buffer{offs.buf, out}, nil), nil
+}
+
+// viewData copies string or binary views with their bytes: the rows left
+// behind leave nothing in the buffers.
+func viewData(b *array.BinaryViewBuilder, a arrow.Array, rows []int, value func(r int) []byte) (*array.Data, error) {
+	defer b.Release()
+	b.Reserve(len(rows))
+	for _, r := range rows {
+		if r < 0 || a.IsNull(r) {
+			b.AppendNull()
+		} else {
+			b.Append(value(r))
+		}
+	}
+	out := b.NewArray()
+	defer out.Release()
+	d := out.Data()
+	return array.NewData(a.DataType(), d.Len(), d.Buffers(), nil, d.NullN(), 0), nil
 }
 
 // offsets writes the offsets of variable-size values in either width.
