@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"path"
 	"path/filepath"
 	"sort"
 	"strings"
@@ -55,8 +56,8 @@ type Entry struct {
 type Store interface {
 	// List returns the objects that name stands for: itself, those that a
 	// pattern matches, or those below a directory, except where an element of
-	// the path below it begins with '_' or '.'. They are in ascending order of
-	// Rel. No object at all is an error.
+	// the path that name does not spell out begins with '_' or '.'. Those of a
+	// directory are in ascending order of Rel. No object at all is an error.
 	List(ctx context.Context, name string) ([]Entry, error)
 	Open(ctx context.Context, name string) (Source, error)
 	// Create begins an object. private keeps other users from reading it,
@@ -86,12 +87,16 @@ func (Local) List(ctx context.Context, name string) ([]Entry, error) {
 	case !errors.Is(err, fs.ErrNotExist) || !strings.ContainsAny(name, `*?[`):
 		return nil, err
 	}
-	matches, err := filepath.Glob(name)
+	pattern := filepath.Clean(name)
+	matches, err := filepath.Glob(pattern)
 	if err != nil {
 		return nil, fmt.Errorf("pattern %s: %w", name, err)
 	}
 	var entries []Entry
 	for _, m := range matches {
+		if marked(pattern, m) {
+			continue
+		}
 		info, err := os.Stat(m)
 		if err != nil {
 			return nil, err
@@ -115,36 +120,27 @@ func (Local) List(ctx context.Context, name string) ([]Entry, error) {
 	return entries, nil
 }
 
-// walk lists the files below a directory.
+// marks reports whether a name is not data: a marker such as _SUCCESS, an
+// attempt, a hidden file.
+func marks(name string) bool { return strings.HasPrefix(name, "_") || strings.HasPrefix(name, ".") }
+
+// marked reports whether a wildcard of the pattern has matched a name that is
+// not data. What the pattern spells out is meant.
+func marked(pattern, match string) bool {
+	want := strings.Split(filepath.ToSlash(pattern), "/")
+	got := strings.Split(filepath.ToSlash(match), "/")
+	for i, name := range got {
+		if marks(name) && want[i][:1] != name[:1] {
+			return true
+		}
+	}
+	return false
+}
+
+// walk lists the files below a directory, in ascending order of Rel. Links are
+// followed: a part of a log that stands elsewhere is part of it.
 func walk(ctx context.Context, root string) ([]Entry, error) {
-	var entries []Entry
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err := errors.Join(err, ctx.Err()); err != nil {
-			return err
-		}
-		if path == root {
-			return nil
-		}
-		if strings.HasPrefix(d.Name(), "_") || strings.HasPrefix(d.Name(), ".") {
-			if d.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		info, err := os.Stat(path) // follows links, which WalkDir does not
-		if err != nil {
-			return err
-		}
-		if !info.Mode().IsRegular() {
-			return nil
-		}
-		rel, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
-		}
-		entries = append(entries, Entry{Name: path, Rel: filepath.ToSlash(rel), Found: true})
-		return nil
-	})
+	entries, err := walkInto(ctx, nil, root, root, "")
 	if err != nil {
 		return nil, err
 	}
@@ -152,6 +148,45 @@ func walk(ctx context.Context, root string) ([]Entry, error) {
 		return nil, fmt.Errorf("directory %s holds no files: %w", root, fs.ErrNotExist)
 	}
 	sort.Slice(entries, func(i, j int) bool { return entries[i].Rel < entries[j].Rel })
+	return entries, nil
+}
+
+// walkInto lists the files below dir, whose path below root is rel. above are
+// the directories it stands in, so that a link to one of them is noticed.
+func walkInto(ctx context.Context, above []fs.FileInfo, root, dir, rel string) (entries []Entry, err error) {
+	self, err := os.Stat(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range above {
+		if os.SameFile(a, self) {
+			return nil, fmt.Errorf("directory %s: %s is a link to a directory that it stands in", root, dir)
+		}
+	}
+	above = append(above[:len(above):len(above)], self)
+	list, err := os.ReadDir(dir)
+	if err := errors.Join(err, ctx.Err()); err != nil {
+		return nil, err
+	}
+	for _, d := range list {
+		if marks(d.Name()) {
+			continue
+		}
+		name, below := filepath.Join(dir, d.Name()), path.Join(rel, d.Name())
+		info, err := os.Stat(name)
+		switch {
+		case err != nil:
+			return nil, err
+		case info.IsDir():
+			sub, err := walkInto(ctx, above, root, name, below)
+			if err != nil {
+				return nil, err
+			}
+			entries = append(entries, sub...)
+		case info.Mode().IsRegular():
+			entries = append(entries, Entry{Name: name, Rel: below, Found: true})
+		}
+	}
 	return entries, nil
 }
 

@@ -1,0 +1,123 @@
+package partition
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// fakeFiles makes files with groups of random sizes, some without groups.
+func fakeFiles(rng *rand.Rand, n int, largest int64) []*File {
+	files := make([]*File, n)
+	for i := range files {
+		var groups []group
+		for range rng.IntN(12) {
+			groups = append(groups, group{bytes: rng.Int64N(largest)})
+		}
+		files[i] = fakeFile(fmt.Sprintf("f%02d", i), groups...)
+	}
+	return files
+}
+
+// Every group, and every file without groups, belongs to one worker, and no
+// worker's share differs from the mean by more than the largest group.
+func TestSplitIsAPartition(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for round := range 60 {
+		largest := int64(1) << (1 + rng.IntN(50)) // also where products exceed 63 bits
+		files := fakeFiles(rng, 1+rng.IntN(20), largest)
+		var total, most float64
+		for _, f := range files {
+			for g := range f.NumGroups() {
+				total += float64(f.GroupBytes(g) + 1)
+				most = max(most, float64(f.GroupBytes(g)+1))
+			}
+		}
+		for _, of := range []uint32{0, 1, 2, 3, 7, 16, 100, 1000} {
+			owner := map[string]uint32{}
+			for i := range max(of, 1) {
+				load := 0.0
+				for _, p := range Split(files, Shard{i, of}) {
+					if p.File.NumGroups() == 0 {
+						owner[p.File.Name]++
+					}
+					for g := p.Lo; g < p.Hi; g++ {
+						owner[fmt.Sprint(p.File.Name, ":", g)]++
+						load += float64(p.File.GroupBytes(g) + 1)
+					}
+				}
+				mean := total / float64(max(of, 1))
+				if off := load - mean; off > most+20+mean*1e-9 || off < -most-20-mean*1e-9 {
+					t.Errorf("round %d: worker %d of %d has %v of %v, off the mean by %v, the largest group has %v", round, i, of, load, total, off, most)
+				}
+			}
+			n := 0
+			for _, f := range files {
+				n += max(f.NumGroups(), 1)
+			}
+			if len(owner) != n {
+				t.Errorf("round %d: %d workers own %d groups of %d", round, of, len(owner), n)
+			}
+			for name, times := range owner {
+				if times != 1 {
+					t.Errorf("round %d: %d of %d workers own %s", round, times, of, name)
+				}
+			}
+		}
+	}
+}
+
+// Shards are stretches of the input: putting their pieces together in order
+// gives the whole again.
+func TestSplitKeepsTheOrder(t *testing.T) {
+	files := fakeFiles(rand.New(rand.NewPCG(3, 4)), 9, 1000)
+	var whole []string
+	for _, p := range Split(files, Shard{}) {
+		if !p.Whole() {
+			t.Errorf("%s is cut where there is one worker", p.File.Name)
+		}
+		for g := p.Lo; g < p.Hi; g++ {
+			whole = append(whole, fmt.Sprint(p.File.Name, ":", g))
+		}
+	}
+	for _, of := range []uint32{2, 5, 50} {
+		var parts []string
+		for i := range of {
+			for _, p := range Split(files, Shard{i, of}) {
+				for g := p.Lo; g < p.Hi; g++ {
+					parts = append(parts, fmt.Sprint(p.File.Name, ":", g))
+				}
+			}
+		}
+		equal(t, fmt.Sprint(of, " shards"), parts, whole)
+	}
+}
+
+// Inputs whose size is not known go to one worker each, whoever that is.
+func TestSplitOfUnknownSizes(t *testing.T) {
+	files := []*File{fakeFile("a", group{bytes: -1}), fakeFile("b", group{bytes: -1})}
+	for _, of := range []uint32{1, 2, 3} {
+		n := 0
+		for i := range of {
+			n += len(Split(files, Shard{i, of}))
+		}
+		equal(t, fmt.Sprint(of, " workers own files"), n, 2)
+	}
+}
+
+func TestParseShard(t *testing.T) {
+	for s, want := range map[string]Shard{"0/1": {0, 1}, "3/16": {3, 16}, "1048575/1048576": {1<<20 - 1, 1 << 20}} {
+		got, err := ParseShard(s)
+		if err != nil || got != want || got.String() != s {
+			t.Errorf("ParseShard(%q) = %v, %v", s, got, err)
+		}
+	}
+	for _, s := range []string{"", "1", "/", "1/", "/2", "2/2", "3/2", "0/0", "-1/2", "1/-2", "a/b", "0/1048577", "1/2/3", " 0/2", "0 /2", "0x1/2", "4294967296/4294967297", "+1/2"} {
+		if got, err := ParseShard(s); err == nil {
+			t.Errorf("ParseShard(%q) = %v, want an error", s, got)
+		}
+	}
+	if !(Shard{}).Whole() || !(Shard{0, 1}).Whole() || (Shard{0, 2}).Whole() {
+		t.Error("who is alone?")
+	}
+}
