@@ -288,6 +288,9 @@ func valid(t *testing.T, name string, d arrow.ArrayData) {
 	case arrow.FIXED_SIZE_LIST:
 		end = int64(d.Len()) * int64(dt.(*arrow.FixedSizeListType).Len())
 	case arrow.STRING_VIEW, arrow.BINARY_VIEW: // only what is too long to stand in its header
+		if d.Len() == 0 {
+			break
+		}
 		for _, h := range arrow.ViewHeaderTraits.CastFromBytes(bufs[1].Bytes())[:d.Len()] {
 			if !h.IsInline() {
 				end += int64(h.Len())
