@@ -85,10 +85,9 @@ func data(mem memory.Allocator, a arrow.Array, rows []int) (*array.Data, error) 
 	case *array.String, *array.Binary, *array.LargeString, *array.LargeBinary:
 		return binaryData(mem, a, rows)
 	case *array.StringView:
-		b := array.NewStringViewBuilder(mem)
-		return viewData(b.BinaryViewBuilder, a, rows, func(r int) []byte { return []byte(a.Value(r)) })
+		return viewData(mem, a, rows, a.Value)
 	case *array.BinaryView:
-		return viewData(array.NewBinaryViewBuilder(mem), a, rows, a.Value)
+		return viewData(mem, a, rows, a.ValueString)
 	case *array.Boolean:
 		out := newBuffer(mem, int(bitutil.BytesForBits(int64(len(rows)))))
 		defer out.Release()
@@ -191,22 +190,37 @@ func binaryData(mem memory.Allocator, a arrow.Array, rows []int) (*array.Data, e
 	return newData(mem, a, rows, []*memory.Buffer{offs.buf, out}, nil), nil
 }
 
+// viewInline is the most bytes that a view holds in its header.
+const viewInline = 12
+
 // viewData copies string or binary views with their bytes: the rows left
-// behind leave nothing in the buffers.
-func viewData(b *array.BinaryViewBuilder, a arrow.Array, rows []int, value func(r int) []byte) (*array.Data, error) {
-	defer b.Release()
-	b.Reserve(len(rows))
+// behind leave nothing in the one buffer.
+func viewData(mem memory.Allocator, a arrow.Array, rows []int, value func(r int) string) (*array.Data, error) {
+	total := 0
 	for _, r := range rows {
-		if r < 0 || a.IsNull(r) {
-			b.AppendNull()
-		} else {
-			b.Append(value(r))
+		if r >= 0 && a.IsValid(r) && len(value(r)) > viewInline {
+			total += len(value(r))
 		}
 	}
-	out := b.NewArray()
+	if total > math.MaxInt32 {
+		return nil, ErrTooLarge
+	}
+	headers := newBuffer(mem, len(rows)*arrow.ViewHeaderSizeBytes)
+	defer headers.Release()
+	out := newBuffer(mem, total)
 	defer out.Release()
-	d := out.Data()
-	return array.NewData(a.DataType(), d.Len(), d.Buffers(), nil, d.NullN(), 0), nil
+	hs := arrow.ViewHeaderTraits.CastFromBytes(headers.Bytes())
+	at := 0
+	for i, r := range rows {
+		if r < 0 || a.IsNull(r) {
+			continue
+		}
+		if hs[i].SetString(value(r)); !hs[i].IsInline() {
+			hs[i].SetIndexOffset(0, int32(at))
+			at += copy(out.Bytes()[at:], value(r))
+		}
+	}
+	return newData(mem, a, rows, []*memory.Buffer{headers, out}, nil), nil
 }
 
 // offsets writes the offsets of variable-size values in either width.
