@@ -1,0 +1,126 @@
+package take
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+)
+
+// PlainType returns the type of values of type t without dictionaries, at any
+// depth. Below an extension type they stay.
+func PlainType(t arrow.DataType) arrow.DataType {
+	plain := func(f arrow.Field) arrow.Field {
+		f.Type = PlainType(f.Type)
+		return f
+	}
+	var p arrow.DataType
+	switch t := t.(type) {
+	case *arrow.DictionaryType:
+		return PlainType(t.ValueType)
+	case *arrow.ListType:
+		p = arrow.ListOfField(plain(t.ElemField()))
+	case *arrow.LargeListType:
+		p = arrow.LargeListOfField(plain(t.ElemField()))
+	case *arrow.FixedSizeListType:
+		p = arrow.FixedSizeListOfField(t.Len(), plain(t.ElemField()))
+	case *arrow.MapType:
+		k, v := plain(t.KeyField()), plain(t.ItemField())
+		m := arrow.MapOfWithMetadata(k.Type, k.Metadata, v.Type, v.Metadata)
+		m.KeysSorted = t.KeysSorted
+		m.SetItemNullable(v.Nullable)
+		p = m
+	case *arrow.StructType:
+		fields := make([]arrow.Field, len(t.Fields()))
+		for i, f := range t.Fields() {
+			fields[i] = plain(f)
+		}
+		p = arrow.StructOf(fields...)
+	}
+	if p == nil || arrow.TypeEqual(p, t) {
+		return t
+	}
+	return p
+}
+
+// PlainSchema returns the schema with the plain type of each column.
+func PlainSchema(s *arrow.Schema) *arrow.Schema {
+	fields := make([]arrow.Field, len(s.Fields()))
+	for i, f := range s.Fields() {
+		f.Type = PlainType(f.Type)
+		fields[i] = f
+	}
+	md := s.Metadata()
+	return arrow.NewSchema(fields, &md)
+}
+
+// PlainRecord returns rec with its values in place of dictionaries, so that
+// records of different dictionaries can be put together. Columns that have
+// none are shared. The caller releases the result.
+func PlainRecord(mem memory.Allocator, rec arrow.Record) (arrow.Record, error) {
+	cols := make([]arrow.Array, 0, rec.NumCols())
+	defer func() {
+		for _, c := range cols {
+			c.Release()
+		}
+	}()
+	for i, col := range rec.Columns() {
+		c, err := plain(mem, col)
+		if err != nil {
+			return nil, fmt.Errorf("column %s: %w", rec.ColumnName(i), err)
+		}
+		cols = append(cols, c)
+	}
+	return array.NewRecord(PlainSchema(rec.Schema()), cols, rec.NumRows()), nil
+}
+
+func plain(mem memory.Allocator, a arrow.Array) (arrow.Array, error) {
+	if arrow.TypeEqual(PlainType(a.DataType()), a.DataType()) {
+		a.Retain()
+		return a, nil
+	}
+	rows := make([]int, a.Len())
+	if d, ok := a.(*array.Dictionary); ok {
+		for i := range rows {
+			if rows[i] = -1; d.IsValid(i) {
+				rows[i] = d.GetValueIndex(i)
+			}
+		}
+		values, err := Array(mem, d.Dictionary(), rows)
+		if err != nil {
+			return nil, err
+		}
+		defer values.Release()
+		return plain(mem, values)
+	}
+	for i := range rows {
+		rows[i] = i
+	}
+	fresh, err := Array(mem, a, rows) // so that no child has an offset
+	if err != nil {
+		return nil, err
+	}
+	defer fresh.Release()
+	in := fresh.Data()
+	children := make([]arrow.ArrayData, 0, len(in.Children()))
+	defer func() {
+		for _, c := range children {
+			c.Release()
+		}
+	}()
+	for _, c := range in.Children() {
+		child := array.MakeFromData(c)
+		p, err := plain(mem, child)
+		child.Release()
+		if err != nil {
+			return nil, err
+		}
+		p.Data().Retain()
+		children = append(children, p.Data())
+		p.Release()
+	}
+	d := array.NewData(PlainType(a.DataType()), in.Len(), in.Buffers(), children, in.NullN(), 0)
+	defer d.Release()
+	return array.MakeFromData(d), nil
+}
