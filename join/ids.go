@@ -123,7 +123,8 @@ func (j *Join) holds(batch *keys.Batch, file string) error {
 }
 
 // eachID calls fn with every batch of ID rows, in order, and their keys. fn
-// may keep the record by retaining it.
+// may keep the record by retaining it. Where the answer has the IDs' columns,
+// the record has values in place of dictionaries.
 func (j *Join) eachID(ctx context.Context, columns func(*partition.File) ([]int, error), fn func(f *partition.File, rec arrow.Record, batch *keys.Batch) error) error {
 	paths, err := keys.ParsePaths(j.idKey)
 	if err != nil {
@@ -146,16 +147,23 @@ func (j *Join) eachID(ctx context.Context, columns func(*partition.File) ([]int,
 		f := pieces[r.Piece].File
 		err = func() error {
 			defer r.Record.Release()
+			rec := r.Record
+			if j.opts.Type.columnsOfIDs() {
+				if rec, err = take.PlainRecord(j.opts.Mem, rec); err != nil {
+					return fmt.Errorf("%s: %w", f.Name, err)
+				}
+				defer rec.Release()
+			}
 			if f != at {
-				if enc, err = keys.NewEncoder(r.Record.Schema(), paths); err != nil {
+				if enc, err = keys.NewEncoder(rec.Schema(), paths); err != nil {
 					return fmt.Errorf("%s: %w", f.Name, err)
 				}
 				at = f
 			}
-			if err := enc.Encode(r.Record, &batch); err != nil {
+			if err := enc.Encode(rec, &batch); err != nil {
 				return fmt.Errorf("%s: %w", f.Name, err)
 			}
-			return fn(f, r.Record, &batch)
+			return fn(f, rec, &batch)
 		}()
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -17,7 +18,8 @@ import (
 // the ID's key. Another ID column whose name the log also has gets the ending
 // "_ids".
 
-// idColumns are the columns of the ID files.
+// idColumns are the columns of the ID files. Their dictionaries, which differ
+// from file to file, give way to their values.
 type idColumns struct {
 	schema  *arrow.Schema // nil if the answer has none of them
 	payload []int         // those that stand in the answer
@@ -35,10 +37,10 @@ func newIDColumns(ids []*partition.File, left, right []keys.Path, t Type) (*idCo
 	if !t.columnsOfIDs() {
 		return c, nil
 	}
-	c.schema = ids[0].Schema()
+	c.schema = take.PlainSchema(ids[0].Schema())
 	fields := slices.Clone(c.schema.Fields())
 	for _, f := range ids[1:] {
-		if !sameColumns(f.Schema(), c.schema) {
+		if !sameColumns(take.PlainSchema(f.Schema()), c.schema) {
 			return nil, fault.Mismatch(fault.At{File: f.Name}, "columns of the ID files",
 				fmt.Sprintf("%v as in %s", c.schema.Fields(), ids[0].Name), fmt.Sprint(f.Schema().Fields())).
 				WithHint("a semi or anti join needs only the key to be alike")
