@@ -237,7 +237,7 @@ func showRow(t testing.TB, rec arrow.Record, i int) string {
 // whatever the type: what a key is to this test. Package keys has no part in it.
 func value(t testing.TB, a arrow.Array, i int) string {
 	t.Helper()
-	if a.IsNull(i) {
+	if a.IsNull(i) || a.DataType().ID() == arrow.NULL {
 		return "NULL"
 	}
 	switch a := a.(type) {
