@@ -52,11 +52,8 @@ func (o Output) common() string {
 // manifest are what an interrupted attempt has left; they do no harm.
 func (o Output) checkDir(ctx context.Context) error {
 	m, err := o.readManifest(ctx, manifestName(o.Shard.Index, o.Shard.Of))
-	if err == nil && m.Run == o.common() {
-		if err := o.succeed(ctx); err != nil {
-			return err
-		}
-		return ErrDone
+	if err == nil && o.known() && m.Run == o.common() {
+		return o.finished(ctx, m)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !o.Force {
 		return err
@@ -74,6 +71,37 @@ func (o Output) checkDir(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// finished returns ErrDone if all files of the worker's manifest are there.
+// Where somebody has removed one, it returns nil, and the directory is marked
+// unfinished.
+func (o Output) finished(ctx context.Context, m Manifest) error {
+	for _, f := range m.Files {
+		size, err := o.size(ctx, f.Name)
+		if err != nil {
+			return err
+		}
+		if size != f.Bytes {
+			return errors.Join(o.remove(ctx, o.path(successName)), o.remove(ctx, o.path(manifestName(m.Shard, m.Of))))
+		}
+	}
+	if err := o.succeed(ctx); err != nil {
+		return err
+	}
+	return ErrDone
+}
+
+// size returns the size of a file in the directory, -1 if there is none.
+func (o Output) size(ctx context.Context, name string) (int64, error) {
+	src, err := o.Store.Open(ctx, o.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return -1, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return src.Size(), src.Close()
 }
 
 // marker returns what a file says of the run that wrote it; see Output.run.
@@ -95,6 +123,9 @@ func (o Output) marker(ctx context.Context, name string) string {
 // stand there twice.)
 func (o Output) ours(marker string) bool {
 	run, shard, _ := strings.Cut(marker, " ")
+	if !o.known() {
+		return false
+	}
 	if o.Shard.Whole() {
 		return run == o.common() && shard == ""
 	}
@@ -148,7 +179,7 @@ func (o Output) clear(ctx context.Context) error {
 // clearManifest removes a manifest unless it is of this run.
 func (o Output) clearManifest(ctx context.Context, i, of uint32) error {
 	m, err := o.readManifest(ctx, manifestName(i, of))
-	if errors.Is(err, fs.ErrNotExist) || err == nil && m.Run == o.common() && m.Of == max(o.Shard.Of, 1) {
+	if errors.Is(err, fs.ErrNotExist) || err == nil && o.known() && m.Run == o.common() && m.Of == max(o.Shard.Of, 1) {
 		return nil
 	}
 	return o.remove(ctx, o.path(manifestName(i, of)))
@@ -193,10 +224,17 @@ func (o Output) writeDir(ctx context.Context, parts []Part, rows iter.Seq2[Rows,
 	next, stop := iter.Pull2(rows)
 	defer stop()
 	pending, err, more := next()
+	defer func() {
+		if pending.Record != nil { // of the part after one that failed
+			pending.Record.Release()
+		}
+	}()
 	for i, p := range parts {
 		one := func(yield func(Rows, error) bool) {
 			for more && (err != nil || pending.Piece == i) {
-				if !yield(pending, err) {
+				r := pending
+				pending.Record = nil // it is the receiver's now
+				if !yield(r, err) {
 					return
 				}
 				pending, err, more = next()
@@ -218,6 +256,9 @@ func (o Output) writeDir(ctx context.Context, parts []Part, rows iter.Seq2[Rows,
 	}
 	if err != nil {
 		return w, err
+	}
+	if more { // never to be lost without a word
+		return w, fmt.Errorf("%s: rows of part %d of %d came out of order", o.Name, pending.Piece, len(parts))
 	}
 	return w, errors.Join(o.writeManifest(ctx, w), o.succeed(ctx))
 }

@@ -53,8 +53,10 @@ type Output struct {
 	Codec  string
 	Result string   // ResultCandidates or ResultExact
 	Filter [32]byte // digest of the filter that was used; zero: none
-	Run    [32]byte // digest of the run without its shard, see Digest
-	Shard  Shard    // which worker writes
+	// Run is the digest of the run without its shard, see Digest; zero: none,
+	// so that no output is taken for that of the same run.
+	Run   [32]byte
+	Shard Shard // which worker writes
 	// Force replaces what another run has left.
 	Force bool
 	Mem   memory.Allocator
@@ -113,8 +115,9 @@ func (o Output) Check(ctx context.Context, inputs []*File) error {
 	if o.Name == "-" {
 		return nil
 	}
+	place := newPlace(o.Name)
 	for _, f := range inputs {
-		if f.Rel != "-" && within(o.Name, f.Name) {
+		if f.Rel != "-" && place.holds(f.Name) {
 			return fmt.Errorf("%s: the output would stand where the input %s does", o.Name, f.Name)
 		}
 	}
@@ -128,22 +131,56 @@ func (o Output) Check(ctx context.Context, inputs []*File) error {
 	return err
 }
 
-// within reports whether name is out itself or lies below it.
-func within(out, name string) bool {
-	out, name = resolve(out), resolve(name)
-	return name == out || strings.HasPrefix(name, out+string(filepath.Separator))
+// place is where an output will stand.
+type place struct {
+	real string
+	seen map[string]string // real names of directories
+}
+
+func newPlace(out string) *place {
+	p := &place{seen: map[string]string{}}
+	p.real = p.resolve(out)
+	return p
+}
+
+// holds reports whether name is the place itself or lies below it, by its own
+// name or by that of what it is a link to.
+func (p *place) holds(name string) bool {
+	for _, n := range []string{absolute(name), p.resolve(name)} {
+		for {
+			if p.resolve(n) == p.real {
+				return true
+			}
+			up := filepath.Dir(n)
+			if up == n || strings.Contains(n, "://") {
+				break
+			}
+			n = up
+		}
+	}
+	return false
 }
 
 // resolve makes local names comparable; other names stay as they are.
-func resolve(name string) string {
+func (p *place) resolve(name string) string {
+	name = absolute(name)
+	real, ok := p.seen[name]
+	if !ok {
+		var err error
+		if real, err = filepath.EvalSymlinks(name); err != nil {
+			real = name
+		}
+		p.seen[name] = real
+	}
+	return real
+}
+
+func absolute(name string) string {
 	if strings.Contains(name, "://") {
 		return strings.TrimRight(name, "/")
 	}
 	if abs, err := filepath.Abs(name); err == nil {
-		name = abs
-	}
-	if real, err := filepath.EvalSymlinks(name); err == nil {
-		name = real
+		return abs
 	}
 	return name
 }
@@ -168,7 +205,7 @@ func (o Output) compare(ctx context.Context, name string) error {
 		if err := Close(files); err != nil {
 			return err
 		}
-		if run == o.run() {
+		if o.known() && run == o.run() {
 			return ErrDone
 		}
 	}
@@ -184,8 +221,15 @@ func (o Output) run() string {
 	return s
 }
 
+// known reports whether the run can be told from others. One that read
+// something without an identity cannot, and is never taken for done.
+func (o Output) known() bool { return o.Run != [32]byte{} }
+
 func (o Output) metadata() map[string]string {
-	m := map[string]string{MetaResult: o.Result, MetaRun: o.run()}
+	m := map[string]string{MetaResult: o.Result}
+	if o.known() {
+		m[MetaRun] = o.run()
+	}
 	if o.Filter != [32]byte{} {
 		m[MetaFilter] = hex.EncodeToString(o.Filter[:])
 	}
@@ -240,6 +284,9 @@ func (o Output) newWriter(dst io.Writer, schema *arrow.Schema, in *File) (writer
 
 // oneSchema returns the schema that all parts share.
 func oneSchema(parts []Part) (*arrow.Schema, *File, error) {
+	if len(parts) == 0 {
+		return nil, nil, errors.New("an output without a part, and so without a schema")
+	}
 	first := parts[0]
 	for _, p := range parts[1:] {
 		if !p.Schema.Equal(first.Schema) {
@@ -271,6 +318,11 @@ func describe(s *arrow.Schema) string {
 
 // copyAll writes all rows and closes w.
 func copyAll(w writer, rows iter.Seq2[Rows, error]) (n, size int64, err error) {
+	defer func() {
+		if err != nil {
+			_, _, _ = w.Close() // releases what it holds; the error is known
+		}
+	}()
 	for r, err := range rows {
 		if err != nil {
 			return 0, 0, err
@@ -351,8 +403,10 @@ func (o Output) fileName(p Part) string {
 	if p.Piece.File == nil {
 		return p.Name + o.ending()
 	}
-	rel := p.Piece.File.Rel
-	stem := strings.TrimSuffix(rel, path.Ext(rel))
+	stem := p.Piece.File.Rel
+	if ext := path.Ext(stem); byName(ext) != "" { // not the 2001 of log.2001
+		stem = strings.TrimSuffix(stem, ext)
+	}
 	if !p.Piece.Whole() {
 		stem += fmt.Sprintf(".groups-%05d-%05d", p.Piece.Lo, p.Piece.Hi-1)
 	}

@@ -1,0 +1,234 @@
+package partition
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
+)
+
+func streamOf(t testing.TB, rec arrow.Record) string {
+	t.Helper()
+	defer rec.Release()
+	var b bytes.Buffer
+	w, err := arrowipc.NewStreamWriter(&b, rec.Schema(), arrowipc.WriterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Write(rec); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// A file's first bytes say what it is, whatever its name; where they say
+// nothing its name does.
+func TestOpenFormats(t *testing.T) {
+	dir := t.TempDir()
+	ids := func() arrow.Record { return record(t, checked(t), col{"id", []int64{1, 2, 3}}) }
+	parquet := get(t, write(t, filepath.Join(dir, "a.parquet"), 2, ids()))
+	arrowFile := get(t, write(t, filepath.Join(dir, "a.arrow"), 2, ids()))
+	stream := streamOf(t, ids())
+	for _, c := range []struct {
+		name, content string
+		format        Format
+		rows          int64 // -1: not known beforehand
+		groups        int
+	}{
+		{"a.parquet", parquet, Parquet, 3, 2},
+		{"part-00000", parquet, Parquet, 3, 2},
+		{"a.csv", parquet, Parquet, 3, 2},
+		{"a.arrow", arrowFile, ArrowFile, 3, 2},
+		{"a.parquet", arrowFile, ArrowFile, 3, 2},
+		{"a.feather", arrowFile, ArrowFile, 3, 2},
+		{"a.arrows", stream, ArrowStream, -1, 1},
+		{"a.parquet", stream, ArrowStream, -1, 1},
+		{"a.csv", "id\n1\n", CSV, -1, 1},
+		{"a.CSV", "id\n1\n", CSV, -1, 1},
+		{"a.tsv", "id\tx\n1\t2\n", TSV, -1, 1},
+		{"a.ndjson", "{\"id\":1}\n", NDJSON, -1, 1},
+		{"a.jsonl", "{\"id\":1}\n", NDJSON, -1, 1},
+		{"a.txt", "1\n", Lines, -1, 1},
+		{"a.ids", "1\n", Lines, -1, 1},
+		{"a", "1\n", Lines, -1, 1},
+		{"empty.txt", "", Lines, -1, 1},
+	} {
+		name := put(t, filepath.Join(t.TempDir(), c.name), c.content)
+		f := open(t, OpenOptions{Text: true, Mem: checked(t)}, name)[0]
+		if f.Format != c.format || f.Rows() != c.rows || f.NumGroups() != c.groups || f.Size != int64(len(c.content)) || f.Rel != c.name || f.Once() {
+			t.Errorf("%s: %s, %d rows in %d groups, %d bytes", c.name, f.Format, f.Rows(), f.NumGroups(), f.Size)
+		}
+		_, err := Open(t.Context(), []string{name}, OpenOptions{})
+		if c.format.IsText() {
+			says(t, c.name+" as a log", err, nil, c.name, "neither a Parquet nor an Arrow file")
+		}
+	}
+}
+
+func TestOpenRefusals(t *testing.T) {
+	dir := t.TempDir()
+	parquet := get(t, write(t, filepath.Join(dir, "whole.parquet"), 2, record(t, checked(t), col{"id", []int64{1, 2, 3}})))
+	for name, content := range map[string]string{
+		"cut.parquet": parquet[:len(parquet)-7], "head.parquet": parquet[:20], "empty.parquet": "", "text.parquet": "1\n2\n",
+		"encrypted.parquet": "PARE" + parquet[4:], "cut.arrow": "ARROW1\x00\x00", "no.arrow": "hello",
+	} {
+		path := put(t, filepath.Join(dir, name), content)
+		for _, text := range []bool{false, true} {
+			files, err := Open(t.Context(), []string{path}, OpenOptions{Text: text})
+			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrUnsupported) || files != nil {
+				t.Errorf("%s, text allowed: %v: %v", name, text, err)
+				continue
+			}
+			says(t, name, err, nil, path)
+		}
+	}
+	_, err := Open(t.Context(), []string{filepath.Join(dir, "nowhere.parquet")}, OpenOptions{})
+	says(t, "no file", err, fs.ErrNotExist, "nowhere.parquet")
+	_, err = Open(t.Context(), []string{"s3://bucket/logs/"}, OpenOptions{})
+	says(t, "an object store", err, ErrUnsupported, "unsupported", "s3://")
+	_, err = Open(t.Context(), []string{"-"}, OpenOptions{})
+	says(t, "standard input as a log", err, nil, "ID set")
+}
+
+func TestOpenDirectory(t *testing.T) {
+	dir := t.TempDir()
+	ids := func() arrow.Record { return record(t, checked(t), col{"id", []int64{1}}) }
+	write(t, filepath.Join(dir, "y=1/b.parquet"), 1, ids())
+	write(t, filepath.Join(dir, "a.arrow"), 1, ids())
+	put(t, filepath.Join(dir, "README.md"), "not data")
+	put(t, filepath.Join(dir, "z"), "not data either")
+	put(t, filepath.Join(dir, "_SUCCESS"), "")
+	put(t, filepath.Join(dir, ".x.parquet.0123.tmp"), "PAR1")
+	var got []string
+	for _, f := range open(t, OpenOptions{}, dir) {
+		got = append(got, f.Rel)
+	}
+	equal(t, "files", got, []string{"a.arrow", "y=1/b.parquet"})
+	// As an ID set, what has the name of a text is one.
+	put(t, filepath.Join(dir, "c.csv"), "id\n1\n")
+	got = nil
+	for _, f := range open(t, OpenOptions{Text: true}, dir) {
+		got = append(got, f.Rel)
+	}
+	equal(t, "files with text", got, []string{"a.arrow", "c.csv", "y=1/b.parquet"})
+
+	none := t.TempDir()
+	for _, name := range []string{"readme.md", "b", "c", "d", "e"} {
+		put(t, filepath.Join(none, name), "no data")
+	}
+	_, err := Open(t.Context(), []string{none}, OpenOptions{})
+	says(t, "a directory without data", err, nil, none, "Parquet or Arrow", "b, c, d, …")
+	_, err = Open(t.Context(), []string{none}, OpenOptions{Text: true})
+	says(t, "a directory without IDs", err, nil, none, "CSV")
+	if err := os.WriteFile(filepath.Join(dir, "y=1/bad.parquet"), []byte("PAR1 cut"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(t.Context(), []string{dir}, OpenOptions{})
+	says(t, "a damaged file in a directory", err, ErrCorrupt, "bad.parquet")
+}
+
+// The order of the files, from which shards follow, does not depend on how
+// they were named or mounted.
+func TestOpenOrder(t *testing.T) {
+	var orders []string
+	for range 2 {
+		dir := t.TempDir()
+		for _, name := range []string{"c.parquet", "a.parquet", "b/x.parquet"} {
+			write(t, filepath.Join(dir, name), 1, record(t, checked(t), col{"id", []int64{1}}))
+		}
+		for _, names := range [][]string{{dir}, {dir + "/c.parquet", dir + "/b", dir + "/a.parquet"}} {
+			var order []string
+			for _, f := range open(t, OpenOptions{}, names...) {
+				order = append(order, filepath.Base(f.Name))
+			}
+			orders = append(orders, strings.Join(order, " "))
+		}
+	}
+	if orders[0] != orders[2] || orders[1] != orders[3] || orders[0] != "a.parquet x.parquet c.parquet" {
+		t.Errorf("orders %q", orders)
+	}
+}
+
+func TestOpenStandardInput(t *testing.T) {
+	ids := record(t, checked(t), col{"id", []int64{1, 2, 3}})
+	stream := streamOf(t, ids)
+	for _, c := range []struct {
+		name, content string
+		opts          OpenOptions
+		rows          int
+		column        string
+	}{
+		{"lines", "1\n2\n\n3", OpenOptions{Text: true}, 3, "id"},
+		{"lines of a named column", "1\n2\n", OpenOptions{Text: true, Column: "user"}, 2, "user"},
+		{"nothing", "", OpenOptions{Text: true}, 0, "id"},
+		{"csv", "id,x\n1,2\n", OpenOptions{Text: true, TextFormat: CSV}, 1, "id"},
+		{"a stream", stream, OpenOptions{Text: true}, 3, "id"},
+		{"a stream without text", stream, OpenOptions{}, 3, "id"},
+	} {
+		c.opts.Stdin, c.opts.Mem = strings.NewReader(c.content), checked(t)
+		f := open(t, c.opts, "-")[0]
+		rows := 0
+		for r, err := range Map(t.Context(), Split([]*File{f}, Shard{}), ReadOptions{}, pass) {
+			if err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			rows += int(r.Record.NumRows())
+			equal(t, c.name+": column", r.Record.ColumnName(0), c.column)
+			r.Record.Release()
+		}
+		if rows != c.rows || !f.Once() || f.BytesRead() != int64(len(c.content)) {
+			t.Errorf("%s: %d rows, read once: %v, %d bytes read of %d", c.name, rows, f.Once(), f.BytesRead(), len(c.content))
+		}
+		if fp, err := f.Fingerprint(); fp != nil || err != nil {
+			t.Errorf("%s: has a fingerprint", c.name)
+		}
+	}
+	_, err := Open(t.Context(), []string{"-"}, OpenOptions{Text: true, Stdin: strings.NewReader("PAR1....")})
+	says(t, "Parquet on standard input", err, ErrUnsupported, "name the file")
+	_, err = Open(t.Context(), []string{"-"}, OpenOptions{Stdin: strings.NewReader("1\n")})
+	says(t, "text on standard input as a log", err, nil, "standard input")
+}
+
+// Each way to say it has a digest of its own.
+func TestDigest(t *testing.T) {
+	dir := t.TempDir()
+	a := write(t, filepath.Join(dir, "a.arrow"), 10, record(t, checked(t), col{"id", []int64{1, 2}}))
+	b := write(t, filepath.Join(dir, "b.arrow"), 10, record(t, checked(t), col{"id", []int64{1, 3}}))
+	elsewhere := filepath.Join(t.TempDir(), "a.arrow")
+	put(t, elsewhere, get(t, a))
+	digest := func(words []string, names ...string) [32]byte {
+		sum, ok, err := Digest(words, open(t, OpenOptions{}, names...))
+		if err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		return sum
+	}
+	seen := map[[32]byte]string{}
+	for name, sum := range map[string][32]byte{
+		"a": digest(nil, a), "b": digest(nil, b), "a, b": digest(nil, a, b), "word a": digest([]string{"x"}, a),
+		"words a": digest([]string{"x", ""}, a), "two words": digest([]string{"x", "y"}, a), "one of both": digest([]string{"xy"}, a),
+	} {
+		if other, ok := seen[sum]; ok {
+			t.Errorf("%q and %q have one digest", name, other)
+		}
+		seen[sum] = name
+	}
+	if digest(nil, a) != digest(nil, elsewhere) {
+		t.Error("the digest depends on the directory")
+	}
+	// The same name and size, other rows: Arrow's footer would not tell.
+	put(t, elsewhere, get(t, b))
+	if digest(nil, a) == digest(nil, elsewhere) {
+		t.Error("other rows of the same size have the same digest")
+	}
+}

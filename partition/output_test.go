@@ -1,0 +1,559 @@
+package partition
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/ipc"
+)
+
+// job is a run that copies its inputs.
+type job struct {
+	inputs []string
+	out    Output
+}
+
+// do checks and writes, as the command does.
+func (j job) do(t testing.TB) (Written, error) {
+	t.Helper()
+	return j.doWith(t, func(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] { return rows })
+}
+
+func (j job) doWith(t testing.TB, through func(iter.Seq2[Rows, error]) iter.Seq2[Rows, error]) (Written, error) {
+	t.Helper()
+	files, err := Open(t.Context(), j.inputs, OpenOptions{Mem: checked(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer Close(files)
+	if err := j.out.Check(t.Context(), files); err != nil {
+		return Written{}, err
+	}
+	pieces := Split(files, j.out.Shard)
+	var parts []Part
+	for _, p := range pieces {
+		parts = append(parts, Part{Piece: p, Schema: p.File.Schema()})
+	}
+	if len(parts) == 0 && !j.out.IsDir(t.Context()) {
+		parts = append(parts, Part{Name: "empty", Schema: files[0].Schema()})
+	}
+	return j.out.Write(t.Context(), parts, through(Map(t.Context(), pieces, ReadOptions{}, pass)))
+}
+
+// logs writes three log files of 10 rows each and returns their directory.
+func logs(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	for i, name := range []string{"a.parquet", "y=1/b.arrow", "y=1/c.parquet"} {
+		write(t, filepath.Join(dir, name), 4, record(t, checked(t),
+			col{"id", numbers(10, func(j int) int64 { return int64(10*i + j) })},
+			col{"text", numbers(10, func(j int) string { return fmt.Sprint("t", 10*i+j) })}))
+	}
+	return dir
+}
+
+// allRows are the rows of logs.
+var allRows = numbers(30, func(i int) string { return fmt.Sprintf("%d|t%d", i, i) })
+
+func runOf(b byte) (r [32]byte) { r[0] = b; return r }
+
+func TestOutputFile(t *testing.T) {
+	in := logs(t)
+	for _, name := range []string{"out.parquet", "out.arrow", "out"} {
+		path := filepath.Join(t.TempDir(), name)
+		j := job{[]string{in}, Output{Name: path, Result: ResultCandidates, Filter: runOf(7), Run: runOf(1)}}
+		w, err := j.do(t)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil || w.Rows != 30 || w.Bytes != info.Size() || len(w.Files) != 1 {
+			t.Errorf("%s: %+v, %v", name, w, err)
+		}
+		readable := path
+		if name == "out" {
+			readable += ".parquet"
+			if err := os.Rename(path, readable); err != nil {
+				t.Fatal(err)
+			}
+		}
+		rows, schema := contents(t, readable)
+		equal(t, name, rows, allRows)
+		equal(t, MetaResult, metaOf(schema, MetaResult), ResultCandidates)
+		equal(t, MetaFilter, metaOf(schema, MetaFilter), fmt.Sprintf("%x", runOf(7)))
+		equal(t, MetaRun, metaOf(schema, MetaRun), fmt.Sprintf("%x", runOf(1)))
+		equal(t, "files", len(tree(t, filepath.Dir(path))), 1)
+	}
+}
+
+// What a finished output says when it is an input is not said of what is made
+// from it.
+func TestOutputOfAnOutput(t *testing.T) {
+	dir := t.TempDir()
+	first, second := filepath.Join(dir, "1.parquet"), filepath.Join(dir, "2.parquet")
+	if _, err := (job{[]string{logs(t)}, Output{Name: first, Result: ResultCandidates, Filter: runOf(7), Run: runOf(1)}}).do(t); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (job{[]string{first}, Output{Name: second, Result: ResultExact, Run: runOf(2)}}).do(t); err != nil {
+		t.Fatal(err)
+	}
+	_, schema := contents(t, second)
+	equal(t, MetaResult, metaOf(schema, MetaResult), ResultExact)
+	equal(t, MetaFilter, metaOf(schema, MetaFilter), "")
+	md := schema.Metadata()
+	n := 0
+	for _, k := range md.Keys() {
+		if k == MetaRun {
+			n++
+		}
+	}
+	equal(t, "runs named", n, 1)
+}
+
+func TestOutputStream(t *testing.T) {
+	var b bytes.Buffer
+	w, err := job{[]string{logs(t)}, Output{Name: "-", Stdout: &b, Result: ResultExact, Run: runOf(1)}}.do(t)
+	if err != nil || w.Rows != 30 || w.Bytes != int64(b.Len()) {
+		t.Errorf("%+v, %v", w, err)
+	}
+	r, err := ipc.NewReader(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Release()
+	var rows []string
+	for r.Next() {
+		rows = append(rows, rowsOf(r.Record())...)
+	}
+	if err := r.Err(); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "rows", rows, allRows)
+	equal(t, MetaResult, metaOf(r.Schema(), MetaResult), ResultExact)
+}
+
+// An output that exists: the same run's is done, another's stays unless Force.
+func TestOutputFileAgain(t *testing.T) {
+	in, path := logs(t), filepath.Join(t.TempDir(), "out.parquet")
+	first := job{[]string{in}, Output{Name: path, Result: ResultExact, Run: runOf(1)}}
+	if _, err := first.do(t); err != nil {
+		t.Fatal(err)
+	}
+	before := get(t, path)
+	_, err := first.do(t)
+	says(t, "the same run", err, ErrDone)
+	first.out.Force = true
+	_, err = first.do(t)
+	says(t, "the same run, forced", err, ErrDone)
+	other := first
+	other.out.Run, other.out.Force = runOf(2), false
+	_, err = other.do(t)
+	says(t, "another run", err, ErrExists, path, "--force")
+	shard := first
+	shard.out.Shard, shard.out.Force = Shard{0, 2}, false
+	_, err = shard.do(t)
+	says(t, "a shard of the run", err, ErrExists)
+	equal(t, "unchanged", get(t, path) == before, true)
+	other.out.Force = true
+	if _, err := other.do(t); err != nil {
+		t.Error(err)
+	}
+	equal(t, "replaced", get(t, path) == before, false)
+	for _, foreign := range []string{"PAR1 damaged", "", "something else"} {
+		put(t, path, foreign)
+		_, err = first.do(t)
+		if first.out.Force = false; err != nil {
+			t.Error(err)
+		}
+		put(t, path, foreign)
+		_, err = first.do(t)
+		says(t, "a foreign file", err, ErrExists)
+		equal(t, "foreign file", get(t, path), foreign)
+		first.out.Force = true
+	}
+	equal(t, "files", tree(t, filepath.Dir(path)), []string{"out.parquet"})
+}
+
+// A run without an identity, as of IDs on standard input, is never taken for
+// one that was finished before.
+func TestOutputWithoutIdentity(t *testing.T) {
+	in, dir := logs(t), t.TempDir()
+	for _, name := range []string{filepath.Join(dir, "out.parquet"), filepath.Join(dir, "out") + "/"} {
+		j := job{[]string{in}, Output{Name: name, Result: ResultExact}}
+		if _, err := j.do(t); err != nil {
+			t.Fatal(err)
+		}
+		_, err := j.do(t)
+		says(t, name, err, ErrExists)
+		j.out.Force = true
+		if w, err := j.do(t); err != nil || w.Rows != 30 {
+			t.Errorf("%s: forced: %+v, %v", name, w, err)
+		}
+	}
+}
+
+// While a run writes, a rival may finish the same name. Whoever is second
+// leaves it alone, and is content if it is the same run.
+func TestOutputRival(t *testing.T) {
+	in := logs(t)
+	for _, rival := range []byte{1, 2} {
+		path := filepath.Join(t.TempDir(), "out.parquet")
+		j := job{[]string{in}, Output{Name: path, Result: ResultExact, Run: runOf(1)}}
+		_, err := j.doWith(t, func(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
+			other := job{[]string{in}, Output{Name: path, Result: ResultExact, Run: runOf(rival)}}
+			if _, err := other.do(t); err != nil {
+				t.Fatal(err)
+			}
+			return rows
+		})
+		_, schema := contents(t, path)
+		equal(t, "the rival's file", metaOf(schema, MetaRun), fmt.Sprintf("%x", runOf(rival)))
+		equal(t, "files", tree(t, filepath.Dir(path)), []string{"out.parquet"})
+		if rival == 1 && err != nil {
+			t.Errorf("the rival ran the same: %v", err)
+		} else if rival == 2 {
+			says(t, "the rival ran another", err, ErrExists)
+		}
+	}
+}
+
+// Nothing of a file that was not finished is left.
+func TestOutputFailure(t *testing.T) {
+	in := logs(t)
+	boom := errors.New("boom")
+	failing := func(after int) func(iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
+		return func(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
+			return func(yield func(Rows, error) bool) {
+				n := 0
+				for r, err := range rows {
+					if n++; n > after {
+						r.Record.Release()
+						yield(Rows{}, boom)
+						return
+					}
+					if !yield(r, err) {
+						return
+					}
+				}
+			}
+		}
+	}
+	for after := range 8 {
+		dir := t.TempDir()
+		_, err := job{[]string{in}, Output{Name: filepath.Join(dir, "out.parquet"), Run: runOf(1)}}.doWith(t, failing(after))
+		says(t, "a file", err, boom)
+		equal(t, "what is left", tree(t, dir), nil)
+		j := job{[]string{in}, Output{Name: dir + "/", Run: runOf(1)}}
+		_, err = j.doWith(t, failing(after))
+		says(t, "a directory", err, boom)
+		for _, name := range tree(t, dir) { // files of a directory are whole, or not there
+			if !slices.Contains([]string{"a.parquet", "y=1/b.parquet", "y=1/c.parquet"}, name) {
+				t.Errorf("%s is left of a directory that is not finished", name)
+				continue
+			}
+			if rows, _ := contents(t, filepath.Join(dir, name)); len(rows) != 10 {
+				t.Errorf("%s has %d rows", name, len(rows))
+			}
+		}
+		if w, err := j.do(t); err != nil || w.Rows != 30 { // the next attempt finishes
+			t.Errorf("the next attempt: %+v, %v", w, err)
+		}
+		equal(t, "after it", tree(t, dir), []string{"_SUCCESS", "_manifest.json", "a.parquet", "y=1/b.parquet", "y=1/c.parquet"})
+	}
+}
+
+// fullStore is a disk that is full after so many bytes.
+type fullStore struct {
+	Local
+	left *int
+}
+
+type fullSink struct {
+	Sink
+	left *int
+}
+
+func (s fullStore) Create(ctx context.Context, name string, private bool) (Sink, error) {
+	sink, err := s.Local.Create(ctx, name, private)
+	return fullSink{sink, s.left}, err
+}
+
+func (s fullSink) Write(p []byte) (int, error) {
+	if *s.left -= len(p); *s.left < 0 {
+		return 0, fmt.Errorf("write: %w", syscall.ENOSPC)
+	}
+	return s.Sink.Write(p)
+}
+
+func TestOutputOnAFullDisk(t *testing.T) {
+	in := logs(t)
+	for _, name := range []string{"out.parquet", "out.arrow", "out/"} {
+		for _, space := range []int{4, 100, 500, 1000} {
+			dir := t.TempDir()
+			_, err := job{[]string{in}, Output{Name: dir + "/" + name, Store: fullStore{left: &space}, Run: runOf(1)}}.do(t)
+			says(t, name, err, syscall.ENOSPC)
+			for _, left := range tree(t, dir) {
+				if strings.Contains(left, "/.") || strings.HasPrefix(left, ".") || strings.Contains(left, "_SUCCESS") || name != "out/" {
+					t.Errorf("%s: %s is left behind", name, left)
+				}
+			}
+		}
+	}
+}
+
+func TestOutputDirectory(t *testing.T) {
+	in, dir := logs(t), t.TempDir()+"/out/"
+	j := job{[]string{in}, Output{Name: dir, Result: ResultCandidates, Filter: runOf(7), Run: runOf(1)}}
+	w, err := j.do(t)
+	if err != nil || w.Rows != 30 || len(w.Files) != 3 {
+		t.Fatalf("%+v, %v", w, err)
+	}
+	equal(t, "files", tree(t, dir), []string{"_SUCCESS", "_manifest.json", "a.parquet", "y=1/b.parquet", "y=1/c.parquet"})
+	var rows []string
+	for _, name := range []string{"a.parquet", "y=1/b.parquet", "y=1/c.parquet"} {
+		r, schema := contents(t, dir+name)
+		rows = append(rows, r...)
+		equal(t, MetaResult, metaOf(schema, MetaResult), ResultCandidates)
+	}
+	equal(t, "rows", rows, allRows)
+	var m Manifest
+	if err := json.Unmarshal([]byte(get(t, dir+"_manifest.json")), &m); err != nil {
+		t.Fatal(err)
+	}
+	if m.Version != 1 || m.Rows != 30 || m.Result != ResultCandidates || m.Of != 1 || m.Filter != fmt.Sprintf("%x", runOf(7)) || m.Files[1] != (WrittenFile{"y=1/b.parquet", "y=1/b.arrow", 10, w.Files[1].Bytes}) {
+		t.Errorf("manifest %+v", m)
+	}
+	before := tree(t, dir)
+	_, err = j.do(t)
+	says(t, "the same run", err, ErrDone)
+	// A lost mark is put back.
+	if err := os.Remove(dir + "_SUCCESS"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = j.do(t)
+	says(t, "the same run without its mark", err, ErrDone)
+	equal(t, "files", tree(t, dir), before)
+	// A lost file is written again.
+	if err := os.Remove(dir + "y=1/b.parquet"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = j.do(t); err != nil {
+		t.Errorf("the same run with a file lost: %v; want that it is written again", err)
+	}
+	equal(t, "files", tree(t, dir), before)
+
+	other := j
+	other.out.Run = runOf(2)
+	_, err = other.do(t)
+	says(t, "another run", err, ErrExists, "a.parquet", "--force")
+	other.inputs, other.out.Force = []string{in + "/a.parquet"}, true
+	if _, err := other.do(t); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "files of the other run", tree(t, dir), []string{"_SUCCESS", "_manifest.json", "a.parquet"})
+	// What is no output stays, even with Force.
+	put(t, dir+"notes.txt", "mine")
+	_, err = j.do(t)
+	says(t, "a foreign file", err, ErrExists)
+	j.out.Force = true
+	_, err = j.do(t)
+	says(t, "a foreign file, forced", err, ErrExists, "notes.txt")
+	equal(t, "notes", get(t, dir+"notes.txt"), "mine")
+}
+
+// Workers that each write a shard fill one directory, and the last of them
+// marks it finished.
+func TestOutputShards(t *testing.T) {
+	in := logs(t)
+	for _, of := range []uint32{2, 3, 5, 20} {
+		dir := t.TempDir() + "/out/"
+		jobOf := func(i uint32, run byte) job {
+			return job{[]string{in}, Output{Name: dir, Result: ResultExact, Run: runOf(run), Shard: Shard{i, of}}}
+		}
+		var order []uint32
+		for i := range of {
+			order = append(order, (i*7+3)%of)
+		}
+		for n, i := range order {
+			if _, err := jobOf(i, 1).do(t); err != nil {
+				t.Fatalf("shard %d/%d: %v", i, of, err)
+			}
+			_, err := os.Stat(dir + "_SUCCESS")
+			if done := n == len(order)-1; (err == nil) != done {
+				t.Errorf("after %d of %d shards: _SUCCESS: %v", n+1, of, err)
+			}
+			if n == 0 {
+				_, err := jobOf(i, 1).do(t)
+				says(t, "a shard again", err, ErrDone)
+				_, err = jobOf(order[1], 2).do(t)
+				if len(tree(t, dir)) > 1 {
+					says(t, "a shard of another run", err, ErrExists)
+				}
+			}
+		}
+		var rows []string
+		for _, f := range open(t, OpenOptions{}, dir) {
+			r, _ := contents(t, f.Name)
+			rows = append(rows, r...)
+		}
+		equal(t, fmt.Sprint(of, " shards"), rows, allRows)
+		var m Manifest
+		if err := json.Unmarshal([]byte(get(t, dir+"_SUCCESS")), &m); err != nil || m.Rows != 30 || m.Of != of {
+			t.Errorf("%+v, %v", m, err)
+		}
+		// The same run undivided, or divided otherwise, would double the rows.
+		whole := jobOf(0, 1)
+		whole.out.Shard = Shard{}
+		_, err := whole.do(t)
+		says(t, "the run undivided", err, ErrExists)
+		whole.out.Force = true
+		if _, err := whole.do(t); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "after it", tree(t, dir), []string{"_SUCCESS", "_manifest.json", "a.parquet", "y=1/b.parquet", "y=1/c.parquet"})
+	}
+}
+
+// Inputs are never written over, under whatever name they appear.
+func TestOutputSparesItsInputs(t *testing.T) {
+	in := logs(t)
+	elsewhere := t.TempDir()
+	link := func(target, name string) string {
+		path := filepath.Join(elsewhere, name)
+		if err := os.Symlink(target, path); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	a := filepath.Join(in, "a.parquet")
+	before := map[string]string{}
+	for _, name := range tree(t, in) {
+		before[name] = get(t, filepath.Join(in, name))
+	}
+	t.Chdir(in)
+	for _, c := range []struct{ input, out string }{
+		{a, a}, {"a.parquet", a}, {a, "./y=1/../a.parquet"}, {in, in}, {in, in + "/"}, {a, in + "/"}, {in, a}, {a, filepath.Dir(in) + "/"}, {"*.parquet", "."},
+		{link(a, "file.parquet"), a}, {a, link(a, "same.parquet")},
+		{link(in, "dir"), in + "/"}, {in, link(in, "alias") + "/"}, {in, link(in, "alias2")},
+		// links below the output directory are its own names
+		{elsewhere + "/file.parquet", elsewhere + "/"}, {elsewhere + "/file.parquet", elsewhere + "/file.parquet"}, {elsewhere + "/dir", elsewhere + "/dir/"},
+	} {
+		_, err := job{[]string{c.input}, Output{Name: c.out, Run: runOf(1), Force: true}}.do(t)
+		if err == nil || errors.Is(err, ErrDone) || !strings.Contains(err.Error(), "the output would stand where the input") {
+			t.Errorf("%s into %s: %v", c.input, c.out, err)
+		}
+	}
+	for name, content := range before {
+		if get(t, filepath.Join(in, name)) != content {
+			t.Errorf("%s was written over", name)
+		}
+	}
+	equal(t, "files", len(tree(t, in)), len(before))
+	if info, err := os.Lstat(elsewhere + "/file.parquet"); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		t.Errorf("the link is gone: %v", err)
+	}
+	// A neighbour whose name begins alike is no input.
+	if _, err := (job{[]string{in}, Output{Name: in + "-out/", Run: runOf(1)}}).do(t); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOutputNames(t *testing.T) {
+	in := t.TempDir()
+	rec := func() arrow.Record { return record(t, checked(t), col{"id", []int64{1}}) }
+	for _, name := range []string{"d1/a.parquet", "d2/a.parquet", "x/b.parquet", "x/b.arrow"} {
+		write(t, filepath.Join(in, name), 1, rec())
+	}
+	dir := t.TempDir() + "/out/"
+	_, err := job{[]string{in + "/d1", in + "/d2"}, Output{Name: dir, Run: runOf(1)}}.do(t)
+	says(t, "two of one name", err, nil, in+"/d1/a.parquet", in+"/d2/a.parquet", "name their common directory")
+	_, err = job{[]string{in + "/x"}, Output{Name: dir, Run: runOf(1)}}.do(t)
+	says(t, "two of one stem", err, nil, "b.parquet", "b.arrow")
+	equal(t, "what is left", tree(t, dir), nil)
+	if _, err = (job{[]string{in + "/d1", in + "/d2"}, Output{Name: t.TempDir() + "/out.parquet", Run: runOf(1)}}).do(t); err != nil {
+		t.Errorf("into one file: %v", err)
+	}
+	// Only the ending of a format is an ending.
+	for _, name := range []string{"log.2001", "log.2002", "part-0"} {
+		put(t, filepath.Join(in, "n", name), get(t, filepath.Join(in, "d1/a.parquet")))
+	}
+	if _, err = (job{[]string{in + "/n"}, Output{Name: dir, Run: runOf(2)}}).do(t); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "files", tree(t, dir), []string{"_SUCCESS", "_manifest.json", "log.2001.parquet", "log.2002.parquet", "part-0.parquet"})
+}
+
+func TestOutputOfNothing(t *testing.T) {
+	in := logs(t)
+	none := func(iter.Seq2[Rows, error]) iter.Seq2[Rows, error] { return func(func(Rows, error) bool) {} }
+	for _, name := range []string{"out.parquet", "out.arrow"} {
+		path := filepath.Join(t.TempDir(), name)
+		w, err := job{[]string{in}, Output{Name: path, Result: ResultExact, Run: runOf(1)}}.doWith(t, none)
+		if err != nil || w.Rows != 0 {
+			t.Errorf("%+v, %v", w, err)
+		}
+		rows, schema := contents(t, path)
+		equal(t, "rows", len(rows), 0)
+		equal(t, "columns", describe(schema), "(id int64, text utf8)")
+		equal(t, MetaResult, metaOf(schema, MetaResult), ResultExact)
+	}
+	dir := t.TempDir() + "/out/"
+	if _, err := (job{[]string{in}, Output{Name: dir, Run: runOf(1)}}).doWith(t, none); err != nil {
+		t.Error(err)
+	}
+	equal(t, "files", tree(t, dir), []string{"_SUCCESS", "_manifest.json", "a.parquet", "y=1/b.parquet", "y=1/c.parquet"})
+	for _, name := range []string{"-", filepath.Join(t.TempDir(), "out.parquet")} {
+		_, err := Output{Name: name, Stdout: &bytes.Buffer{}}.Write(t.Context(), nil, func(func(Rows, error) bool) {})
+		says(t, "no part, and so no schema", err, nil, "schema")
+	}
+}
+
+func TestOutputSchemas(t *testing.T) {
+	in := t.TempDir()
+	write(t, filepath.Join(in, "a.parquet"), 1, record(t, checked(t), col{"id", []int64{1}}))
+	write(t, filepath.Join(in, "b.parquet"), 1, record(t, checked(t), col{"id", []string{"1"}}))
+	path := filepath.Join(t.TempDir(), "out.parquet")
+	for _, name := range []string{path, "-"} {
+		_, err := job{[]string{in}, Output{Name: name, Stdout: &bytes.Buffer{}, Run: runOf(1)}}.do(t)
+		says(t, "unlike schemas", err, ErrMismatch, "b.parquet", "id int64", "as in "+in+"/a.parquet", "id utf8", "OUT/")
+	}
+	equal(t, "what is left", tree(t, filepath.Dir(path)), nil)
+	if _, err := (job{[]string{in}, Output{Name: filepath.Dir(path) + "/", Run: runOf(1)}}).do(t); err != nil {
+		t.Error(err)
+	}
+}
+
+// Rows that belong to no part are not lost without a word.
+func TestOutputOutOfOrder(t *testing.T) {
+	files := open(t, OpenOptions{}, logs(t))
+	var parts []Part
+	for _, p := range Split(files, Shard{}) {
+		parts = append(parts, Part{Piece: p, Schema: p.File.Schema()})
+	}
+	for _, pieces := range [][]int{{1, 0}, {0, 3}, {5}} {
+		dir := t.TempDir() + "/out/"
+		_, err := Output{Name: dir, Run: runOf(1)}.Write(t.Context(), parts, func(yield func(Rows, error) bool) {
+			for _, i := range pieces {
+				if !yield(Rows{i, record(t, checked(t), col{"id", []int64{1}}, col{"text", []string{""}})}, nil) {
+					return
+				}
+			}
+		})
+		says(t, fmt.Sprint(pieces), err, nil, "out of order")
+		if slices.Contains(tree(t, dir), "_SUCCESS") {
+			t.Error("marked finished")
+		}
+	}
+}
