@@ -163,16 +163,12 @@ func (w *worker) record(log, ids []int) (arrow.Record, error) {
 	mem := w.j.opts.Mem
 	cols := columns{mem: mem}
 	defer cols.release()
-	for i, col := range w.rec.Columns() {
-		if w.layout.decode[i] {
-			values, err := decoded(col)
-			if err != nil {
-				return nil, err
-			}
-			cols.take(values, indices(col.(*array.Dictionary), log))
-			continue
+	for _, col := range w.rec.Columns() {
+		if w.layout.plain {
+			cols.values(col, log)
+		} else {
+			cols.take(col, log)
 		}
-		cols.take(col, log)
 	}
 	if w.j.opts.Type.columnsOfIDs() {
 		for _, c := range w.j.idCols.payload {
@@ -208,6 +204,20 @@ func (c *columns) take(a arrow.Array, rows []int) {
 	if c.err == nil {
 		c.add(take.Array(c.mem, a, rows))
 	}
+}
+
+// values is take with values in place of dictionaries.
+func (c *columns) values(a arrow.Array, rows []int) {
+	if c.err != nil {
+		return
+	}
+	taken, err := take.Array(c.mem, a, rows)
+	if err != nil {
+		c.err = err
+		return
+	}
+	c.add(take.Plain(c.mem, taken))
+	taken.Release()
 }
 
 // null adds a column of n NULLs.
@@ -314,26 +324,6 @@ func (s *idSide) record(r int) int {
 		}
 	}
 	return lo
-}
-
-// decoded returns the values of a dictionary column.
-func decoded(a arrow.Array) (arrow.Array, error) {
-	d, ok := a.(*array.Dictionary)
-	if !ok {
-		return nil, fault.Unsupported(fault.At{}, "column of type %s, want a dictionary", a.DataType())
-	}
-	return d.Dictionary(), nil
-}
-
-// indices returns where in the dictionary the given rows stand.
-func indices(d *array.Dictionary, rows []int) []int {
-	out := make([]int, len(rows))
-	for i, r := range rows {
-		if out[i] = -1; r >= 0 && d.IsValid(r) {
-			out[i] = d.GetValueIndex(r)
-		}
-	}
-	return out
 }
 
 // unmatched yields the IDs whose key no log row has, and those with a NULL

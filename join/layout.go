@@ -81,13 +81,14 @@ type layout struct {
 	log    *arrow.Schema
 	// shared holds, for each log column that is a shared key, the ID column.
 	shared map[int]int
-	// decode marks dictionary columns that hold keys of IDs too, for which the
-	// log's dictionary has no entry: their values are written out.
-	decode map[int]bool
+	// plain: the log's dictionaries give way to their values. They have no
+	// entry for the key of an ID without a row, and a NULL column that another
+	// part of the answer has in a dictionary fits in no Arrow file.
+	plain bool
 }
 
 func newLayout(log *arrow.Schema, ids *idColumns, left []keys.Path, t Type) (*layout, error) {
-	l := &layout{log: log, shared: map[int]int{}, decode: map[int]bool{}}
+	l := &layout{log: log, shared: map[int]int{}, plain: t.keepsIDs()}
 	var fields []arrow.Field
 	for _, s := range ids.shared {
 		f, err := keys.Path{s.name}.Resolve(log)
@@ -96,12 +97,9 @@ func newLayout(log *arrow.Schema, ids *idColumns, left []keys.Path, t Type) (*la
 		}
 		l.shared[f.Index[0]] = s.idCol
 	}
-	for i, f := range log.Fields() {
+	for _, f := range log.Fields() {
 		if t.keepsIDs() {
-			f.Nullable = true
-			if d, ok := f.Type.(*arrow.DictionaryType); ok && has(l.shared, i) {
-				f.Type, l.decode[i] = d.ValueType, true
-			}
+			f.Nullable, f.Type = true, take.PlainType(f.Type)
 		}
 		fields = append(fields, f)
 	}
@@ -120,11 +118,6 @@ func newLayout(log *arrow.Schema, ids *idColumns, left []keys.Path, t Type) (*la
 		l.schema = partition.Reshaped(l.schema)
 	}
 	return l, nil
-}
-
-func has[K comparable, V any](m map[K]V, k K) bool {
-	_, ok := m[k]
-	return ok
 }
 
 // withoutFieldID drops the number by which Parquet knows a column, which is

@@ -66,7 +66,7 @@ func PlainRecord(mem memory.Allocator, rec arrow.Record) (arrow.Record, error) {
 		}
 	}()
 	for i, col := range rec.Columns() {
-		c, err := plain(mem, col)
+		c, err := Plain(mem, col)
 		if err != nil {
 			return nil, fmt.Errorf("column %s: %w", rec.ColumnName(i), err)
 		}
@@ -75,7 +75,9 @@ func PlainRecord(mem memory.Allocator, rec arrow.Record) (arrow.Record, error) {
 	return array.NewRecord(PlainSchema(rec.Schema()), cols, rec.NumRows()), nil
 }
 
-func plain(mem memory.Allocator, a arrow.Array) (arrow.Array, error) {
+// Plain returns a with its values in place of dictionaries; a itself, if it has
+// none. The caller releases the result.
+func Plain(mem memory.Allocator, a arrow.Array) (arrow.Array, error) {
 	if arrow.TypeEqual(PlainType(a.DataType()), a.DataType()) {
 		a.Retain()
 		return a, nil
@@ -92,7 +94,7 @@ func plain(mem memory.Allocator, a arrow.Array) (arrow.Array, error) {
 			return nil, err
 		}
 		defer values.Release()
-		return plain(mem, values)
+		return Plain(mem, values)
 	}
 	for i := range rows {
 		rows[i] = i
@@ -111,7 +113,7 @@ func plain(mem memory.Allocator, a arrow.Array) (arrow.Array, error) {
 	}()
 	for _, c := range in.Children() {
 		child := array.MakeFromData(c)
-		p, err := plain(mem, child)
+		p, err := Plain(mem, child)
 		child.Release()
 		if err != nil {
 			return nil, err
