@@ -171,3 +171,47 @@ func TestTextIDs(t *testing.T) {
 		}
 	}
 }
+
+// TestPayloadWritten: what a join gives can be written in every format and
+// reads back the same.
+func TestPayloadWritten(t *testing.T) {
+	idDir, logDir := t.TempDir(), t.TempDir()
+	for i := range 3 {
+		writeFile(t, filepath.Join(idDir, fmt.Sprint(i, ".arrow")), payload(t, 5*i, i, i+1, i+2, 100+i, 2), 2, partition.ArrowFile)
+	}
+	writeFile(t, filepath.Join(logDir, "log.arrow"), payload(t, 3, 7, 2, 0, 50, 4, 1, 2), 100, partition.ArrowFile)
+	ids, logs := open(t, partition.OpenOptions{}, idDir), open(t, partition.OpenOptions{}, logDir)
+	for _, typ := range types {
+		for _, format := range []partition.Format{partition.Parquet, partition.ArrowFile} {
+			opts := join.Options{On: "k", Type: typ}
+			want, err := run(t, ids, logs, opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			j, err := join.New(ids, logs, opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out := partition.Output{Name: filepath.Join(t.TempDir(), "out."+string(format)), Format: format}
+			if _, err := out.Write(t.Context(), j.Parts(), j.Run(t.Context())); err != nil {
+				t.Errorf("%s to %s: %v", typ, format, err)
+				continue
+			}
+			var rows []string
+			back := open(t, partition.OpenOptions{}, out.Name)
+			for g := range back[0].NumGroups() {
+				for rec, err := range back[0].Read(t.Context(), g, nil) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					for i := range int(rec.NumRows()) {
+						rows = append(rows, showRow(t, rec, i))
+					}
+				}
+			}
+			if !slices.Equal(rows, want.rows) {
+				t.Errorf("%s to %s: got\n  %s\nwant\n  %s", typ, format, strings.Join(rows, "\n  "), strings.Join(want.rows, "\n  "))
+			}
+		}
+	}
+}
