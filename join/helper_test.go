@@ -1,6 +1,7 @@
 package join_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -389,22 +390,31 @@ func (o *oracle) join(t testing.TB, typ join.Type) {
 	}
 }
 
-// written joins into a Parquet file and returns its bytes.
+// written joins into the bytes of a Parquet file.
 func written(t testing.TB, ids, logs []*partition.File, opts join.Options) []byte {
 	t.Helper()
 	j, err := join.New(ids, logs, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := partition.Output{Name: filepath.Join(t.TempDir(), "out.parquet"), Result: partition.ResultExact}
-	if _, err := out.Write(context.Background(), j.Parts(), j.Run(context.Background())); err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(out.Name)
+	var out bytes.Buffer
+	w, err := generic.NewParquetWriter(&out, j.Parts()[0].Schema, generic.WriterOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b
+	for r, err := range j.Run(context.Background()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Write(r.Record); err != nil {
+			t.Fatal(err)
+		}
+		r.Record.Release()
+	}
+	if _, _, err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
 }
 
 // once makes an ID set of one ID a line that can be read one time only.
