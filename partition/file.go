@@ -245,6 +245,15 @@ func (f *File) Codec() string {
 	return ""
 }
 
+// storedSchema returns the Arrow schema that a Parquet file's writer has stored
+// beside its own, else "".
+func (f *File) storedSchema() string {
+	if p, ok := f.table.(*generic.Parquet); ok {
+		return p.StoredSchema()
+	}
+	return ""
+}
+
 // SetTypes gives columns of a text file types; of other files it does nothing.
 func (f *File) SetTypes(types map[string]arrow.DataType) {
 	if t, ok := f.table.(*text.Table); ok {

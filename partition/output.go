@@ -261,6 +261,10 @@ type writer interface {
 
 func (o Output) newWriter(dst io.Writer, schema *arrow.Schema, in *File) (writer, error) {
 	md := o.metadata()
+	stored := ""
+	if in != nil && schema == in.Schema() { // the columns of a file as they are
+		stored = in.storedSchema()
+	}
 	schema = Without(schema, MetaResult, MetaFilter, MetaRun) // of an input that is itself an output
 	switch o.Format {
 	case Parquet:
@@ -273,7 +277,7 @@ func (o Output) newWriter(dst io.Writer, schema *arrow.Schema, in *File) (writer
 		default: // of another format, or one that the writer lacks
 			codec = "zstd"
 		}
-		return generic.NewParquetWriter(dst, schema, generic.WriterOptions{Codec: codec, Metadata: md, Mem: o.Mem})
+		return generic.NewParquetWriter(dst, schema, generic.WriterOptions{Codec: codec, Metadata: md, StoredSchema: stored, Mem: o.Mem})
 	case ArrowFile:
 		return arrowipc.NewFileWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.Mem})
 	case ArrowStream:

@@ -94,6 +94,17 @@ func NewScanner(opts ScanOptions) (*Scanner, error) {
 	return &Scanner{opts: opts}, nil
 }
 
+// Result returns what the rows that pass are: ResultExact if every filter is
+// exact, else ResultCandidates.
+func (s *Scanner) Result() string {
+	for _, m := range s.opts.Match {
+		if m.Filter.Exact() == nil {
+			return ResultCandidates
+		}
+	}
+	return ResultExact
+}
+
 // usable refuses filters that would lose rows.
 func usable(f Filter) error {
 	if !f.Sealed() {
