@@ -79,7 +79,7 @@ func (p *problem) inFile(name string) *fault.Error {
 // inProgram renders the problem as one of a Filter that was to be written.
 func (p *problem) inProgram() *fault.Error {
 	e := p.render(ErrInvalid)
-	if e.Kind == ErrVersion {
+	if errors.Is(e.Kind, ErrVersion) {
 		e.Kind, e.Hint = ErrInvalid, ""
 	}
 	return e

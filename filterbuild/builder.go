@@ -239,7 +239,7 @@ func (p *partial) seal(id [32]byte) (*codec.Filter, error) {
 		if err != nil {
 			return nil, err
 		}
-		if uint64(len(negative)+len(natural)) <= bits.Params().Bytes() {
+		if pages(uint64(len(negative)+len(natural))) <= pages(bits.Params().Bytes()) {
 			f.Params.Blocks = 0
 			f.SetExact(set)
 			return f, nil
@@ -249,3 +249,7 @@ func (p *partial) seal(id [32]byte) (*codec.Filter, error) {
 	f.SetBloom(bits)
 	return f, nil
 }
+
+// pages rounds a size up to the pages that it takes in a file: among sets of a
+// few hundred keys an exact one costs nothing more.
+func pages(bytes uint64) uint64 { return (bytes + 4095) / 4096 }

@@ -114,7 +114,10 @@ func newLayout(log *arrow.Schema, ids *idColumns, left []keys.Path, t Type) (*la
 	}
 	md := log.Metadata()
 	l.schema = arrow.NewSchema(fields, &md)
-	if len(fields) > len(log.Fields()) {
+	switch {
+	case !t.columnsOfIDs():
+		l.schema = log
+	case len(fields) > len(log.Fields()):
 		l.schema = partition.Reshaped(l.schema)
 	}
 	return l, nil

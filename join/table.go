@@ -43,9 +43,6 @@ func (t *table) bytes() int64 {
 		4*(cap(t.first)+cap(t.last)+cap(t.count)+cap(t.seen)+cap(t.next)))
 }
 
-// len returns the number of distinct keys.
-func (t *table) len() int { return len(t.hashes) }
-
 func (t *table) resize(n int) {
 	t.slots = make([]uint32, n)
 	for i := range t.slots {

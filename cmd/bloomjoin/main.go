@@ -128,7 +128,7 @@ func (c *cli) root() *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%w (bloomjoin %s --help lists the flags)", err, cmd.Name())
+		return usagef("%w (%s --help lists the flags)", err, cmd.CommandPath())
 	})
 	c.commonFlags(root)
 	root.AddCommand(c.buildCmd(), c.mergeCmd(), c.scanCmd(), c.joinCmd(), c.inspectCmd())
@@ -139,7 +139,7 @@ func (c *cli) root() *cobra.Command {
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return usagef("%w (bloomjoin %s --help)", err, cmd.Name())
+			return usagef("%w (%s --help)", err, cmd.CommandPath())
 		}
 		return nil
 	}

@@ -213,7 +213,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) error {
 			return err
 		}
 	}
-	out.Result, out.Filter, out.Shard = partition.ResultCandidates, filters.digest, shard
+	out.Result, out.Filter, out.Shard = scanner.Result(), filters.digest, shard
 	if out.Run, _, err = partition.Digest(append(words, string(out.Format)), files); err != nil {
 		return err
 	}

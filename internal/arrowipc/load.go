@@ -91,7 +91,7 @@ func (l *loader) buffers(n *node) ([]*memory.Buffer, error) {
 // its offsets hold their one zero, whatever the file has there. They are wide
 // enough for an element of any type.
 func emptyBuffers(n *node) []*memory.Buffer {
-	count := len(n.bufs)
+	var count int
 	switch n.f.layout.(type) {
 	case *arrow.NullType, *arrow.StructType, *arrow.FixedSizeListType, *arrow.RunEndEncodedType:
 		return nil

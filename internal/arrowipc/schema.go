@@ -248,7 +248,7 @@ func (f *field) shownChildren() []arrow.Field {
 // typ reads the type of f, whose children have been read; kind is the
 // member of the format's Type union.
 func (p *schemaParser) typ(f *field, kind byte, t table) (arrow.DataType, error) {
-	want := -1 // children
+	want := 0 // children
 	switch kind {
 	case 12, 16, 17, 21, 25, 26:
 		want = 1
@@ -256,8 +256,6 @@ func (p *schemaParser) typ(f *field, kind byte, t table) (arrow.DataType, error)
 		want = 2
 	case 13, 14:
 		want = len(f.children)
-	default:
-		want = 0
 	}
 	if len(f.children) != want {
 		return nil, p.corrupt(f, "type %d with %d children", kind, len(f.children))

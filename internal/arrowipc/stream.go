@@ -258,7 +258,7 @@ func (s *streamSource) begin() (*pass, error) {
 		return nil, err
 	}
 	if !bytes.Equal(p.digest, s.digest) {
-		p.close()
+		_ = p.close()
 		return nil, fault.Mismatch(s.at, "the stream's schema has changed since it was opened", "", "")
 	}
 	return p, nil
@@ -275,7 +275,7 @@ func (s *streamSource) read(ctx context.Context, _ int, proj projection, yield f
 		r.needs(p.tree.fields[c])
 	}
 	defer r.dicts.release()
-	defer p.close()
+	defer func() { _ = p.close() }() // only read from
 	for {
 		rec, err := r.next(ctx)
 		if err != nil {

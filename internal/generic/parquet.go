@@ -66,6 +66,10 @@ func (p *Parquet) GroupRows(i int) int64 { return p.f.RowGroups[i].Rows }
 // GroupBytes is the compressed size of row group i's column chunks.
 func (p *Parquet) GroupBytes(i int) int64 { return p.f.RowGroups[i].CompressedBytes }
 
+// StoredSchema returns the Arrow schema that the file's writer has stored
+// beside the Parquet one, as [WriterOptions] takes it, or "".
+func (p *Parquet) StoredSchema() string { return storedArrow(p.f) }
+
 // Fingerprint identifies the file by its size and footer.
 func (p *Parquet) Fingerprint() []byte { return p.f.Fingerprint() }
 

@@ -42,6 +42,19 @@ type planner struct {
 	f *parquet.File
 }
 
+// storedArrow returns the Arrow schema that the file's writer has stored, as it
+// stands in the file, or "" if there is none that fits.
+func storedArrow(f *parquet.File) string {
+	for _, kv := range f.Metadata.KeyValueMetadata {
+		if kv.Key == originKey {
+			if root := parseOrigin(kv.Value); root != nil && len(root.children) == len(f.Root.Children) {
+				return kv.Value
+			}
+		}
+	}
+	return ""
+}
+
 // plan returns the file's top-level columns and its Arrow schema.
 func plan(f *parquet.File) ([]*column, *arrow.Schema, error) {
 	var root *origin

@@ -28,7 +28,11 @@ type WriterOptions struct {
 	Codec        string            // "snappy" (also for ""), "zstd", "gzip", "brotli" or "none"
 	RowGroupRows int64             // rows per row group; 0: DefaultRowGroupRows
 	Metadata     map[string]string // key-value metadata on top of the schema's
-	Mem          memory.Allocator  // may be nil
+	// StoredSchema is stored as the Arrow schema beside the Parquet one, for
+	// columns that are those of a file with it: it knows of dictionaries and
+	// of fixed-size lists, which Schema does not. Empty: the writer's schema.
+	StoredSchema string
+	Mem          memory.Allocator // may be nil
 }
 
 var writerCodecs = map[string]compress.Compression{
@@ -80,7 +84,7 @@ func NewParquetWriter(w io.Writer, sc *arrow.Schema, opts WriterOptions) (pw *Pa
 	if err != nil {
 		return nil, err
 	}
-	keys, values, err := keyValues(sc, opts.Metadata)
+	keys, values, err := keyValues(sc, opts.Metadata, opts.StoredSchema)
 	if err != nil {
 		return nil, err
 	}

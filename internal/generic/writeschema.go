@@ -345,8 +345,9 @@ func storedSchema(sc *arrow.Schema) (out string, err error) {
 }
 
 // keyValues are the file's: the schema's metadata, then extra by key, then the
-// Arrow schema. A key of extra replaces the schema's.
-func keyValues(sc *arrow.Schema, extra map[string]string) (keys, values []string, err error) {
+// Arrow schema, which is the given one unless that is empty. A key of extra
+// replaces the schema's.
+func keyValues(sc *arrow.Schema, extra map[string]string, stored string) (keys, values []string, err error) {
 	m := sc.Metadata()
 	for i, k := range m.Keys() {
 		if _, ok := extra[k]; !ok && k != originKey && !slices.Contains(keys, k) {
@@ -363,6 +364,8 @@ func keyValues(sc *arrow.Schema, extra map[string]string) (keys, values []string
 	for _, k := range more {
 		keys, values = append(keys, k), append(values, extra[k])
 	}
-	stored, err := storedSchema(sc)
+	if stored == "" {
+		stored, err = storedSchema(sc)
+	}
 	return append(keys, originKey), append(values, stored), err
 }

@@ -99,7 +99,9 @@ func (p *pass) begin(in *input) error {
 	br := bufio.NewReaderSize(lim, readSize)
 	lim.reset(0)
 	if mark, err := br.Peek(3); string(mark) == "\xEF\xBB\xBF" {
-		br.Discard(3)
+		if _, err := br.Discard(3); err != nil {
+			return err
+		}
 	} else if len(mark) >= 2 && (string(mark[:2]) == "\xFF\xFE" || string(mark[:2]) == "\xFE\xFF") {
 		return fault.Unsupported(in.at, "text in UTF-16").WithHint("write it as UTF-8")
 	} else if err != nil && err != io.EOF {

@@ -45,7 +45,7 @@ func (l *lines) read() ([]byte, error) {
 		if len(l.buf)+len(part) > l.max+2 {
 			return nil, tooLong(l.at, l.max)
 		}
-		if err == bufio.ErrBufferFull {
+		if errors.Is(err, bufio.ErrBufferFull) {
 			l.buf = append(l.buf, part...)
 			continue
 		}

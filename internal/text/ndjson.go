@@ -87,7 +87,9 @@ func (r *ndjson) value(_ int, name string) (string, bool) {
 		return s, true
 	case '{', '[':
 		var b bytes.Buffer
-		json.Compact(&b, raw) // valid JSON
+		if err := json.Compact(&b, raw); err != nil { // it was valid when the line was read
+			return string(raw), true
+		}
 		return b.String(), true
 	}
 	return string(raw), true

@@ -160,7 +160,7 @@ func Open(open func() (io.ReadCloser, error), name string, opts Options) (*Table
 	}
 	t := in.table(opts.Types)
 	if t.err != nil {
-		in.Close()
+		_ = in.Close()
 		return nil, t.err
 	}
 	return t, nil

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// The command runs as a process of its own, which is this test binary.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"bloomjoin": main})
+}
+
+func TestScripts(t *testing.T) {
+	flights, err := filepath.Abs("../../testdata/flights")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("FLIGHTS", flights)
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"exits": exits, "fields": fields, "field": field, "files": files, "mode": mode,
+			"damage": damage, "cut": cut, "lines": lines,
+		},
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+	})
+}
+
+// exits runs a command that must end with the given code: exits 64 bloomjoin …
+// Nothing that it prints may look like a crash.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND…")
+	}
+	code := 0
+	var exit *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if strconv.Itoa(code) != args[0] {
+		ts.Fatalf("exit code %d, want %s", code, args[0])
+	}
+	for _, word := range []string{"goroutine ", "panic", "internal error"} {
+		if strings.Contains(ts.ReadFile("stderr"), word) {
+			ts.Fatalf("standard error has %q", word)
+		}
+	}
+}
+
+// object reads the JSON object in the last line of a stream.
+func object(ts *testscript.TestScript, stream string) map[string]any {
+	all := strings.Split(strings.TrimSpace(ts.ReadFile(stream)), "\n")
+	var v map[string]any
+	d := json.NewDecoder(strings.NewReader(all[len(all)-1]))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		ts.Fatalf("%s: %v in %q", stream, err, all[len(all)-1])
+	}
+	return v
+}
+
+// fields checks that the JSON object of a stream has the fields: fields stdout
+// rows_in rows_out
+func fields(ts *testscript.TestScript, neg bool, args []string) {
+	v := object(ts, args[0])
+	for _, name := range args[1:] {
+		if _, ok := v[name]; ok == neg {
+			ts.Fatalf("field %s: there: %v, in %v", name, ok, v)
+		}
+	}
+}
+
+// field compares a field of the JSON object: field stdout rows_out 5867. The
+// name may be a path: files.0.checked.
+func field(ts *testscript.TestScript, neg bool, args []string) {
+	var v any = object(ts, args[0])
+	for _, name := range strings.Split(args[1], ".") {
+		switch x := v.(type) {
+		case map[string]any:
+			v = x[name]
+		case []any:
+			i, err := strconv.Atoi(name)
+			ts.Check(err)
+			if i >= len(x) {
+				ts.Fatalf("no element %d in %v", i, x)
+			}
+			v = x[i]
+		default:
+			v = nil
+		}
+	}
+	if (fmt.Sprint(v) == args[2]) == neg {
+		ts.Fatalf("field %s is %v, compared with %s", args[1], v, args[2])
+	}
+}
+
+// files compares the names of all files below a directory, hidden ones too:
+// files out a.parquet b/c.parquet
+func files(ts *testscript.TestScript, neg bool, args []string) {
+	root := ts.MkAbs(args[0])
+	got := []string{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) && path == root {
+			return nil
+		}
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		got = append(got, filepath.ToSlash(rel))
+		return err
+	})
+	ts.Check(err)
+	want := slices.Sorted(slices.Values(args[1:]))
+	slices.Sort(got)
+	if slices.Equal(got, want) == neg {
+		ts.Fatalf("%s holds %q, compared with %q", args[0], got, want)
+	}
+}
+
+// mode compares a file's permissions: mode 600 file
+func mode(ts *testscript.TestScript, _ bool, args []string) {
+	info, err := os.Stat(ts.MkAbs(args[1]))
+	ts.Check(err)
+	if got := fmt.Sprintf("%o", info.Mode().Perm()); got != args[0] {
+		ts.Fatalf("%s has mode %s, want %s", args[1], got, args[0])
+	}
+}
+
+// damage copies a file with one bit changed, in thousandths of its length:
+// damage 500 from to
+func damage(ts *testscript.TestScript, _ bool, args []string) {
+	at, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	b, err := os.ReadFile(ts.MkAbs(args[1]))
+	ts.Check(err)
+	b[(len(b)-1)*at/1000] ^= 0x10
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), b, 0o600))
+}
+
+// cut copies a file without its last bytes: cut 9 from to
+func cut(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	b, err := os.ReadFile(ts.MkAbs(args[1]))
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), b[:len(b)-n], 0o600))
+}
+
+// lines checks how many lines a stream or file has: lines stderr 0
+func lines(ts *testscript.TestScript, _ bool, args []string) {
+	if got := bytes.Count([]byte(ts.ReadFile(args[0])), []byte("\n")); strconv.Itoa(got) != args[1] {
+		ts.Fatalf("%s has %d lines, want %s", args[0], got, args[1])
+	}
+}
