@@ -86,6 +86,10 @@ func (o Output) finished(ctx context.Context, m Manifest) error {
 			return errors.Join(o.remove(ctx, o.path(successName)), o.remove(ctx, o.path(manifestName(m.Shard, m.Of))))
 		}
 	}
+	if s, err := o.readManifest(ctx, successName); err == nil && s.Run == m.Run {
+		return ErrDone
+	}
+	// A worker was stopped between its manifest and _SUCCESS.
 	if err := o.succeed(ctx); err != nil {
 		return err
 	}
