@@ -75,8 +75,8 @@ var _ Store = Local{}
 
 // List implements [Store]. Patterns are those of [filepath.Match].
 func (Local) List(ctx context.Context, name string) ([]Entry, error) {
-	if i := strings.Index(name, "://"); i > 0 {
-		return nil, fault.Unsupported(fault.At{File: name}, "%s:// addresses; only local files are read", name[:i])
+	if err := local(name); err != nil {
+		return nil, err
 	}
 	info, err := os.Stat(name)
 	switch {
@@ -118,6 +118,14 @@ func (Local) List(ctx context.Context, name string) ([]Entry, error) {
 		return nil, fmt.Errorf("pattern %s: %w", name, fs.ErrNotExist)
 	}
 	return entries, nil
+}
+
+// local refuses names of objects elsewhere, which would do as file names.
+func local(name string) error {
+	if i := strings.Index(name, "://"); i > 0 {
+		return fault.Unsupported(fault.At{File: name}, "%s:// addresses; only local files are read and written", name[:i])
+	}
+	return nil
 }
 
 // marks reports whether a name is not data: a marker such as _SUCCESS, an
@@ -202,6 +210,9 @@ type localFile struct {
 
 // Open implements [Store].
 func (Local) Open(_ context.Context, name string) (Source, error) {
+	if err := local(name); err != nil {
+		return nil, err
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -289,6 +300,9 @@ type localSink struct {
 
 // Create implements [Store]. It makes the directories that are missing.
 func (Local) Create(_ context.Context, name string, private bool) (Sink, error) {
+	if err := local(name); err != nil {
+		return nil, err
+	}
 	dir, base := filepath.Split(name)
 	if dir == "" {
 		dir = "."

@@ -134,6 +134,12 @@ func TestLocalListErrors(t *testing.T) {
 	}
 	_, err := Local{}.List(t.Context(), "s3://bucket/key")
 	says(t, "an object store", err, ErrUnsupported, "unsupported", "s3://")
+	_, err = Local{}.Open(t.Context(), "s3://bucket/key")
+	says(t, "an object store", err, ErrUnsupported, "unsupported", "s3://")
+	t.Chdir(root)
+	_, err = Local{}.Create(t.Context(), "s3://bucket/key", false)
+	says(t, "an object store", err, ErrUnsupported, "unsupported", "s3://")
+	equal(t, "files", tree(t, root), []string{"dangling", "marks/_SUCCESS"})
 	// A file whose name looks like a pattern is that file.
 	put(t, filepath.Join(root, "a[1].parquet"), "")
 	if entries, err := (Local{}).List(t.Context(), filepath.Join(root, "a[1].parquet")); err != nil || len(entries) != 1 {

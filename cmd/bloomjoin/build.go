@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/spf13/cobra"
 
+	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -79,12 +80,12 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, p
 	if err != nil {
 		return opts, open, usagef("--key: %w", err)
 	}
-	if o.fpr != 0 && (o.fpr < 0 || o.fpr >= 1) {
-		return opts, open, usagef("--fpr %v: want more than 0 and less than 1, as 0.01", o.fpr)
-	}
 	if o.maxSize != "" {
 		if opts.MaxSize, err = parseSize(o.maxSize); err != nil {
 			return opts, open, usagef("--max-size: %w", err)
+		}
+		if opts.MaxSize < bloom.BlockBytes {
+			return opts, open, usagef("--max-size %s: want %d bytes or more", o.maxSize, bloom.BlockBytes)
 		}
 		if o.fpr != 0 {
 			return opts, open, usagef("--fpr and --max-size exclude each other")
@@ -176,6 +177,9 @@ type buildReport struct {
 
 func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	start := time.Now()
+	if err := checkRate(cmd, o.fpr); err != nil {
+		return err
+	}
 	opts, open, err := c.buildOptions(o, args)
 	if err != nil {
 		return err
@@ -185,6 +189,11 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 		return err
 	}
 	defer partition.Close(files)
+	for _, f := range files {
+		if err := spare(o.out, f.Name); err != nil {
+			return err
+		}
+	}
 	plan, err := filterbuild.NewPlan(files, opts)
 	if err != nil {
 		return err

@@ -40,7 +40,13 @@ func (c *cli) commonFlags(root *cobra.Command) {
 	f.BoolVar(&c.force, "force", false, "replace an output that exists")
 	f.BoolVar(&c.quiet, "quiet", false, "print nothing but errors")
 	f.BoolVar(&c.verbose, "verbose", false, "say more about each file")
-	root.PersistentPreRunE = func(*cobra.Command, []string) error { return c.checkCommon() }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		// Cobra would call this later, and its error is one of usage.
+		if err := cmd.ValidateFlagGroups(); err != nil {
+			return usageError{err}
+		}
+		return c.checkCommon()
+	}
 }
 
 func (c *cli) checkCommon() error {
@@ -90,6 +96,28 @@ func parseSize(s string) (uint64, error) {
 		return 0, fmt.Errorf("size %q: want one such as 64MiB, 3GiB or 100MB", s)
 	}
 	return n, nil
+}
+
+// checkRate refuses a --fpr that is given and no rate.
+func checkRate(cmd *cobra.Command, p float64) error {
+	if cmd.Flags().Changed("fpr") && !(p > 0 && p < 1) { // as worded, NaN is refused too
+		return usagef("--fpr %v: want more than 0 and less than 1, as 0.01", p)
+	}
+	return nil
+}
+
+// spare refuses an output that is one of the command's own inputs.
+func spare(output string, inputs ...string) error {
+	out, err := os.Stat(output)
+	if err != nil {
+		return nil // there is none
+	}
+	for _, name := range inputs {
+		if in, err := os.Stat(name); err == nil && os.SameFile(in, out) {
+			return fmt.Errorf("%s: the output would stand where the input %s does", output, name)
+		}
+	}
+	return nil
 }
 
 // say prints a line for people on standard error.

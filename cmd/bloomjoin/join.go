@@ -3,7 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -92,14 +92,11 @@ func (c *cli) joinOptions(o *joinFlags) (join.Options, partition.OpenOptions, pa
 	if err != nil {
 		return opts, open, out, usagef("--on: %w", err)
 	}
-	if !strings.Contains(" semi anti inner left right full ", " "+o.typ+" ") {
+	if !slices.Contains([]join.Type{join.Semi, join.Anti, join.Inner, join.Left, join.Right, join.Full}, opts.Type) {
 		return opts, open, out, usagef("--type %s: want semi, anti, inner, left, right or full", o.typ)
 	}
-	if !strings.Contains(" auto lookup broadcast ", " "+o.strategy+" ") {
+	if !slices.Contains([]join.Strategy{join.Auto, join.Lookup, join.Broadcast}, opts.Strategy) {
 		return opts, open, out, usagef("--strategy %s: want auto, lookup or broadcast", o.strategy)
-	}
-	if o.fpr < 0 || o.fpr >= 1 {
-		return opts, open, out, usagef("--fpr %v: want more than 0 and less than 1, as 0.01", o.fpr)
 	}
 	if opts.Shard, err = shardOf(o.shard); err != nil {
 		return opts, open, out, err
@@ -121,13 +118,21 @@ func (c *cli) joinOptions(o *joinFlags) (join.Options, partition.OpenOptions, pa
 
 func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) error {
 	start := time.Now()
+	if err := checkRate(cmd, o.fpr); err != nil {
+		return err
+	}
 	opts, open, out, err := c.joinOptions(o)
 	if err != nil {
 		return err
 	}
 	ctx := cmd.Context()
-	words := []string{"join", o.on, o.typ, o.keyType, o.idsFormat}
+	if !opts.Shard.Whole() && slices.Contains(o.ids, "-") && out.IsDir(ctx) {
+		return usagef("--shard with IDs from standard input: the workers that fill %s could not tell that they have the same; name a file", o.out)
+	}
 	if o.filter != "" {
+		if err := spare(o.out, o.filter); err != nil {
+			return err
+		}
 		if opts.Filter, err = filterbuild.Read(ctx, partition.Local{}, o.filter, codec.Limits{MaxBytes: uint64(opts.Memory)}); err != nil {
 			return err
 		}
@@ -152,6 +157,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) error {
 	// The answer does not depend on the filter, so that the run's digest does
 	// not either. IDs from standard input have no identity: nothing is taken
 	// for done.
+	words := []string{"join", o.on, o.typ, o.keyType, o.idsFormat, fmt.Sprint(len(ids), " of the files are IDs")}
 	known, ok, err := partition.Digest(append(words, string(out.Format)), append(append([]*partition.File{}, ids...), logs...))
 	if err != nil {
 		return err
