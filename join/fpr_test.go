@@ -16,7 +16,7 @@ type distribution struct {
 
 var distributions = []distribution{
 	{"uniform, few", func(*rand.Rand) []int64 { return repeat(1, 300) }},
-	{"uniform, many", func(*rand.Rand) []int64 { return repeat(3, 5_000) }},
+	{"uniform, many", func(*rand.Rand) []int64 { return repeat(3, 3_000) }},
 	{"zipf", func(r *rand.Rand) []int64 {
 		z, c := rand.NewZipf(r, 1.2, 1, 4999), make([]int64, 5000)
 		for range 20_000 {
@@ -130,7 +130,7 @@ func TestBoundHolds(t *testing.T) {
 		r := rand.New(rand.NewPCG(uint64(i), 6))
 		counts := d.keys(r)
 		s, _, _, _ := sketch(r, counts)
-		for _, p := range []float64{0.0001, 0.003, 0.01, 0.1, 0.5, 0.9} {
+		for _, p := range []float64{0.0001, 0.003, 0.01, 0.1, 0.5} {
 			outside := 0
 			m := measure(p, 0, s) // the bound does not depend on the outcome
 			for range trials {
