@@ -160,6 +160,21 @@ func TestMemory(t *testing.T) {
 	}
 }
 
+// TestMemoryOfColumns: the IDs' columns count where the answer has them, in
+// either strategy.
+func TestMemoryOfColumns(t *testing.T) {
+	ids := files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 0, 1000), texts("w", slices.Repeat([]string{strings.Repeat("x", 3000)}, 1000)...))
+	logs := files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 0, 1000))
+	for _, strategy := range []join.Strategy{join.Auto, join.Lookup, join.Broadcast} {
+		for _, typ := range types {
+			_, err := run(t, ids, logs, join.Options{On: "k", Type: typ, Strategy: strategy, Memory: 2 << 20})
+			if columns := typ != join.Semi && typ != join.Anti; columns != errors.Is(err, join.ErrMemory) || !columns && err != nil {
+				t.Errorf("%s %s: %v", typ, strategy, err)
+			}
+		}
+	}
+}
+
 // TestOtherFilter: a filter that lacks an ID would lose rows.
 func TestOtherFilter(t *testing.T) {
 	k := func(lo, hi int) []*partition.File {

@@ -294,6 +294,7 @@ func (j *Join) broadcast(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	j.side.bytes = wanted.bytes() // held until all IDs are read
 	columns := j.opts.Type.columnsOfIDs()
 	var key []byte
 	keep := []int{}
