@@ -262,10 +262,17 @@ func sameShard(f *codec.Filter, s partition.Shard) bool {
 // filterDone looks at an existing output: done if it is a whole filter of this
 // very run, an error if it is anything else and may not be replaced.
 func (c *cli) filterDone(ctx context.Context, name string, same func(*codec.Filter) bool) (bool, error) {
-	f, err := filterbuild.Read(ctx, partition.Local{}, name, codec.Limits{})
+	src, err := partition.Local{}.Open(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
+	if err != nil { // nothing that could be replaced
+		return false, err
+	}
+	if err := src.Close(); err != nil {
+		return false, err
+	}
+	f, err := filterbuild.Read(ctx, partition.Local{}, name, codec.Limits{})
 	if err == nil && same(f) {
 		return true, nil
 	}

@@ -191,7 +191,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) error {
 	ctx := cmd.Context()
 	opts := partition.ScanOptions{Columns: columns, Any: o.any, Threads: c.threads}
 	words := []string{"scan", fmt.Sprint(o.any), o.columns}
-	filters, words, err := readFilters(ctx, matches, words, codec.Limits{MaxBytes: uint64(budget)})
+	filters, words, err := readFilters(ctx, matches, o.out, words, codec.Limits{MaxBytes: uint64(budget)})
 	if err != nil {
 		return err
 	}
@@ -281,11 +281,14 @@ type filterSet struct {
 	digest [32]byte // of the one filter, or of all of them
 }
 
-// readFilters reads the filter files, and adds to words what identifies them.
-func readFilters(ctx context.Context, flags []matchFlag, words []string, lim codec.Limits) (filterSet, []string, error) {
+// readFilters reads the filter files, none of which may be the output, and adds to words what identifies them.
+func readFilters(ctx context.Context, flags []matchFlag, out string, words []string, lim codec.Limits) (filterSet, []string, error) {
 	var set filterSet
 	h := sha256.New()
 	for _, m := range flags {
+		if err := spare(out, m.file); err != nil {
+			return set, nil, err
+		}
 		f, err := filterbuild.Read(ctx, partition.Local{}, m.file, lim)
 		if err != nil {
 			return set, nil, err

@@ -93,16 +93,16 @@ func fields(ts *testscript.TestScript, neg bool, args []string) {
 func field(ts *testscript.TestScript, neg bool, args []string) {
 	var v any = object(ts, args[0])
 	for _, name := range strings.Split(args[1], ".") {
-		switch x := v.(type) {
+		switch x := v.(type) { // a path that leads nowhere ends at nil
 		case map[string]any:
 			v = x[name]
 		case []any:
 			i, err := strconv.Atoi(name)
 			ts.Check(err)
-			if i >= len(x) {
-				ts.Fatalf("no element %d in %v", i, x)
+			v = nil
+			if i < len(x) {
+				v = x[i]
 			}
-			v = x[i]
 		default:
 			v = nil
 		}
