@@ -19,7 +19,7 @@ func TestClassOf(t *testing.T) {
 	for want, types := range map[keys.Class][]arrow.DataType{
 		keys.Integer: {arrow.PrimitiveTypes.Int8, arrow.PrimitiveTypes.Uint64, dict(arrow.PrimitiveTypes.Int16), ext(arrow.PrimitiveTypes.Int64)},
 		keys.Bytes: {arrow.BinaryTypes.String, arrow.BinaryTypes.LargeString, arrow.BinaryTypes.Binary, arrow.BinaryTypes.LargeBinary,
-			dict(arrow.BinaryTypes.String), ext(dict(arrow.BinaryTypes.String)), dict(ext(arrow.BinaryTypes.String))},
+			dict(arrow.BinaryTypes.String), ext(dict(arrow.BinaryTypes.String)), dict(ext(arrow.BinaryTypes.String)), arrow.BinaryTypes.StringView, arrow.BinaryTypes.BinaryView},
 		keys.Boolean:   {arrow.FixedWidthTypes.Boolean},
 		keys.Date:      {arrow.FixedWidthTypes.Date32, arrow.FixedWidthTypes.Date64},
 		keys.Instant:   {zoned(arrow.Second), zoned(arrow.Nanosecond), dict(zoned(arrow.Second))},

@@ -103,6 +103,7 @@ func TestBytesByValue(t *testing.T) {
 		}
 		for _, dt := range []arrow.DataType{
 			arrow.BinaryTypes.String, arrow.BinaryTypes.LargeString, arrow.BinaryTypes.Binary, arrow.BinaryTypes.LargeBinary,
+			arrow.BinaryTypes.StringView, arrow.BinaryTypes.BinaryView,
 		} {
 			bl := array.NewBuilder(memory.DefaultAllocator, dt)
 			for _, v := range values {
@@ -112,6 +113,10 @@ func TestBytesByValue(t *testing.T) {
 				case *array.LargeStringBuilder:
 					bl.Append(v)
 				case *array.BinaryBuilder:
+					bl.AppendString(v)
+				case *array.StringViewBuilder:
+					bl.Append(v)
+				case *array.BinaryViewBuilder:
 					bl.AppendString(v)
 				}
 			}
