@@ -223,8 +223,14 @@ func (j *Join) typeText(left, right []keys.Path) error {
 // textType returns the type as which a text is read to be compared with a
 // column of type t: the widest of its class; nil: as it is.
 func textType(t arrow.DataType) arrow.DataType {
-	if d, ok := t.(*arrow.DictionaryType); ok {
-		t = d.ValueType
+	for {
+		if d, ok := t.(*arrow.DictionaryType); ok {
+			t = d.ValueType
+		} else if e, ok := t.(arrow.ExtensionType); ok {
+			t = e.StorageType()
+		} else {
+			break
+		}
 	}
 	switch c, err := keys.ClassOf(t); {
 	case err != nil, c == keys.Bytes, c == keys.Null:
