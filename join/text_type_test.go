@@ -1,6 +1,7 @@
 package join
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -9,6 +10,7 @@ import (
 // extension is an extension type over any storage.
 type extension struct{ arrow.ExtensionBase }
 
+func (*extension) ArrayType() reflect.Type                  { return nil }
 func (*extension) ExtensionEquals(arrow.ExtensionType) bool { return false }
 func (*extension) ExtensionName() string                    { return "extension" }
 func (*extension) Serialize() string                        { return "" }
