@@ -41,7 +41,11 @@ func main() {
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	c := &cli{stdin: stdin, stdout: stdout, stderr: stderr}
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	c := &cli{
+		stdin:  &interruptibleReader{ctx: ctx, r: stdin},
+		stdout: &interruptibleWriter{ctx, stdout}, stderr: stderr,
+	}
 	root := c.root()
 	root.SetArgs(args)
 	root.SetIn(stdin)

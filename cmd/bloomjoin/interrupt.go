@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"io"
+)
+
+// A process at the other end of a pipe may let us wait for ever. These let go
+// of it when ctx ends, so that a signal always ends the command; the call that
+// waits is left behind, as the process is about to end.
+
+type interruptibleReader struct {
+	ctx  context.Context
+	r    io.Reader
+	buf  []byte // of the call that is under way, so that nobody else uses it
+	rest []byte // read and not yet handed on
+	err  error  // that came with it
+}
+
+func (i *interruptibleReader) Read(p []byte) (int, error) {
+	for len(i.rest) == 0 && i.err == nil {
+		if i.buf == nil {
+			i.buf = make([]byte, 64<<10)
+		}
+		var n int
+		err := await(i.ctx, func() (err error) {
+			n, err = i.r.Read(i.buf)
+			return err
+		})
+		if i.ctx.Err() != nil {
+			return 0, context.Cause(i.ctx)
+		}
+		i.rest, i.err = i.buf[:n], err
+	}
+	n := copy(p, i.rest)
+	if i.rest = i.rest[n:]; len(i.rest) == 0 && n == 0 {
+		return 0, i.err
+	}
+	return n, nil
+}
+
+type interruptibleWriter struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+func (i *interruptibleWriter) Write(p []byte) (int, error) {
+	var n int
+	err := await(i.ctx, func() (err error) {
+		n, err = i.w.Write(p)
+		return err
+	})
+	if i.ctx.Err() != nil {
+		return 0, context.Cause(i.ctx)
+	}
+	return n, err
+}
+
+// await returns what f returns, or the cause when ctx ends first. Only in the
+// latter case may f still run; nothing else is begun then.
+func await(ctx context.Context, f func() error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		if ctx.Err() == nil {
+			return err
+		}
+	case <-ctx.Done():
+	}
+	return context.Cause(ctx)
+}

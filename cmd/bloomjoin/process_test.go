@@ -1,0 +1,270 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+const flights = "../../testdata/flights"
+
+// start starts the command as a process in a new directory, which it returns.
+func start(t *testing.T, stdin io.Reader, args ...string) (cmd *exec.Cmd, stdout io.Reader, dir string) {
+	t.Helper()
+	abs, err := filepath.Abs(flights)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range args {
+		args[i] = strings.ReplaceAll(args[i], "FLIGHTS", abs)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	cmd = exec.CommandContext(ctx, "bloomjoin", args...)
+	dir = t.TempDir()
+	cmd.Dir, cmd.Stdin, cmd.Stderr = dir, stdin, &bytes.Buffer{}
+	if stdout, err = cmd.StdoutPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, stdout, dir
+}
+
+// interrupted sends the signal and expects the process to end by itself with
+// 130, and to leave nothing in its directory.
+func interrupted(t *testing.T, cmd *exec.Cmd, sig os.Signal, dir string) {
+	t.Helper()
+	if err := cmd.Process.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted {
+		t.Errorf("%v: %v, want exit code 130; it said %s", sig, err, cmd.Stderr)
+	}
+	if d := time.Since(began); d > 20*time.Second {
+		t.Errorf("it took %v to end", d)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// A signal ends a command that waits for somebody who never writes.
+func TestInterruptedWhileReading(t *testing.T) {
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		for _, args := range [][]string{
+			{"build", "--key", "id", "-o", "out.bjf", "-"},
+			{"join", "--ids", "-", "--on", "origin", "-o", "out.parquet", "FLIGHTS/logs"},
+		} {
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Close()
+			cmd, _, dir := start(t, r, args...)
+			r.Close()
+			// More than a pipe holds: when it is written, the command reads.
+			if _, err := w.Write(bytes.Repeat([]byte("4711\n"), 60_000)); err != nil {
+				t.Fatal(err)
+			}
+			interrupted(t, cmd, sig, dir)
+		}
+	}
+}
+
+// A signal ends a command that waits for somebody who never reads.
+func TestInterruptedWhileWriting(t *testing.T) {
+	cmd, stdout, dir := start(t, nil, "join", "--type", "left", "--ids", "FLIGHTS/airports.csv", "--on", "origin=iata", "-o", "-", "FLIGHTS/logs")
+	if _, err := io.ReadFull(stdout, make([]byte, 10)); err != nil {
+		t.Fatal(err)
+	}
+	interrupted(t, cmd, os.Interrupt, dir)
+}
+
+// A signal in the middle of the work leaves nothing behind. That it comes in
+// the middle is known from the attempt's name.
+func TestInterruptedAtWork(t *testing.T) {
+	var ids strings.Builder // so many pairs that the work takes a while
+	ids.WriteString("iata\n")
+	for range 2000 {
+		ids.WriteString("ORD\nATL\nDFW\n")
+	}
+	list := filepath.Join(t.TempDir(), "ids.csv")
+	if err := os.WriteFile(list, []byte(ids.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd, _, dir := start(t, nil, "join", "--type", "inner", "--ids", list, "--on", "origin=iata", "-o", "out.parquet", "FLIGHTS/logs")
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		left, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(left) > 0 {
+			if name := left[0].Name(); !strings.HasPrefix(name, ".") {
+				t.Errorf("%s is seen before it is whole", name)
+			}
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("no attempt is seen")
+		}
+	}
+	interrupted(t, cmd, os.Interrupt, dir)
+}
+
+// What a killed process leaves behind is no data to anybody, and the next
+// attempt succeeds.
+func TestKilled(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	cmd, stdout, dir := start(t, r, "join", "--type", "left", "--ids", "FLIGHTS/airports.csv", "--on", "origin=iata", "-o", "-", "FLIGHTS/logs")
+	if _, err := io.ReadFull(stdout, make([]byte, 10)); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if err := os.WriteFile(filepath.Join(dir, ".out.parquet.0123456789abcdef.tmp"), []byte("PAR1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again := exec.Command("bloomjoin", "join", "--ids", mustAbs(t, flights+"/airports-tx.csv"), "--on", "origin=iata", "-o", dir+"/out.parquet", mustAbs(t, flights+"/logs"))
+	if out, err := again.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	if out, err := exec.Command("bloomjoin", "inspect", "--check", dir+"/out.parquet").CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func mustAbs(t *testing.T, name string) string {
+	t.Helper()
+	abs, err := filepath.Abs(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return abs
+}
+
+// A file may not grow beyond a limit that the shell sets: what a quota or a
+// full disk is like, without the right to fill one. The kernel's EFBIG stands
+// for what would fail again.
+func TestFileSizeLimit(t *testing.T) {
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Fatal("the test needs a shell")
+	}
+	dir := t.TempDir()
+	script := fmt.Sprintf(`trap '' XFSZ; ulimit -f 8; exec bloomjoin join --type left --ids %s/airports.csv --on origin=iata -o %s/out.parquet %s/logs`, mustAbs(t, flights), dir, mustAbs(t, flights))
+	out, err := exec.Command("sh", "-c", script).CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != exitFailed || !bytes.Contains(out, []byte("too large")) {
+		t.Errorf("%v: %s; want exit code 1", err, out)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// A device that is always full is where /dev/full is: standard output.
+func TestFullStandardOutput(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return // not on this system; TestExitCode has the rule
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	for _, args := range [][]string{
+		{"join", "--ids", flights + "/airports.csv", "--on", "origin=iata", "-o", "-", flights + "/logs"},
+		{"inspect", "--json", flights + "/logs/2001-04.parquet"},
+	} {
+		cmd := exec.Command("bloomjoin", args...)
+		cmd.Stdout = full
+		var exit *exec.ExitError
+		if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != exitTryAgain {
+			t.Errorf("%s: %v, want exit code 75", args[0], err)
+		}
+	}
+}
+
+type timeout struct{}
+
+func (timeout) Error() string   { return "i/o timeout" }
+func (timeout) Timeout() bool   { return true }
+func (timeout) Temporary() bool { return true }
+
+func TestExitCode(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	wrap := func(err error) error {
+		return fmt.Errorf("out.parquet: %w", errors.Join(&fs.PathError{Op: "write", Path: "x", Err: err}, errors.New("and then")))
+	}
+	for _, c := range []struct {
+		ctx  context.Context
+		err  error
+		want int
+	}{
+		{t.Context(), usagef("no"), exitUsage},
+		{t.Context(), fmt.Errorf("x: %w", usagef("no")), exitUsage},
+		{t.Context(), errors.New("bad data"), exitFailed},
+		{t.Context(), partition.ErrCorrupt, exitFailed},
+		{t.Context(), wrap(syscall.ENOSPC), exitTryAgain},
+		{t.Context(), wrap(syscall.EDQUOT), exitTryAgain},
+		{t.Context(), wrap(syscall.EIO), exitTryAgain},
+		{t.Context(), wrap(syscall.EMFILE), exitTryAgain},
+		{t.Context(), &net.OpError{Op: "read", Err: timeout{}}, exitTryAgain},
+		{t.Context(), wrap(syscall.ECONNRESET), exitTryAgain},
+		{t.Context(), wrap(syscall.EACCES), exitFailed},
+		{t.Context(), wrap(syscall.ENOENT), exitFailed},
+		{t.Context(), wrap(syscall.EFBIG), exitFailed},
+		{t.Context(), wrap(syscall.EROFS), exitFailed},
+		{ended, errors.New("whatever came of it"), exitInterrupted},
+		{ended, wrap(syscall.ENOSPC), exitInterrupted},
+		{ended, usagef("no"), exitUsage},
+	} {
+		if got := exitCode(c.ctx, c.err); got != c.want {
+			t.Errorf("%v: exit code %d, want %d", c.err, got, c.want)
+		}
+	}
+}
+
+func TestInternalErrorIsAnError(t *testing.T) {
+	err := guarded(func() error { panic("a mistake") })
+	if err == nil || !strings.Contains(err.Error(), "internal error: a mistake") {
+		t.Error(err)
+	}
+}
+
+func TestParseSize(t *testing.T) {
+	for s, want := range map[string]uint64{"64MiB": 64 << 20, "3GiB": 3 << 30, "100MB": 100e6, "1KiB": 1024, "32": 32, "1.5GiB": 3 << 29} {
+		if got, err := parseSize(s); err != nil || got != want {
+			t.Errorf("%s: %d, %v; want %d", s, got, err, want)
+		}
+	}
+	for _, s := range []string{"", "0", "-1", "MiB", "1XB", "1e3", "99999999999GiB", "9EiB9", "NaN"} {
+		if got, err := parseSize(s); err == nil {
+			t.Errorf("%q: %d, want an error", s, got)
+		}
+	}
+}
