@@ -18,6 +18,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/internal/generic"
+	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
 // Metadata keys that outputs carry, so that nobody takes candidates for
@@ -359,11 +360,31 @@ func (o Output) writeFile(ctx context.Context, parts []Part, rows iter.Seq2[Rows
 	if err != nil {
 		return Written{}, err
 	}
+	if o.Format == ArrowFile && len(parts) > 1 {
+		schema, rows = take.PlainSchema(schema), o.plain(rows)
+	}
 	n, size, err := o.publish(ctx, o.Name, schema, in, rows)
 	if err != nil {
 		return Written{}, err
 	}
 	return Written{Files: []WrittenFile{{Name: o.Name, Rows: n, Bytes: size}}, Rows: n, Bytes: size}, nil
+}
+
+// plain puts values in place of dictionaries: an Arrow file has one dictionary
+// for a column, and each input its own.
+func (o Output) plain(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
+	return func(yield func(Rows, error) bool) {
+		for r, err := range rows {
+			if err == nil {
+				rec := r.Record
+				r.Record, err = take.PlainRecord(o.Mem, rec)
+				rec.Release()
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
 }
 
 // publish writes one file and makes it visible.
