@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -48,6 +49,9 @@ type Options struct {
 
 // ErrCapacity says that a shard cannot tell how many keys the whole build has.
 var ErrCapacity = errors.New("the number of keys is not known beforehand")
+
+// ErrMemory says that what must be held exceeds the memory budget.
+var ErrMemory = errors.New("over the memory budget")
 
 // Report is what a build came to.
 type Report struct {
@@ -161,6 +165,10 @@ func (p *Plan) capacity() error {
 	return nil
 }
 
+// Sized reports whether an upper bound on the number of keys is known before
+// they are read.
+func (p *Plan) Sized() bool { return !p.unsized }
+
 // SetProgress makes Build call fn with the number of rows of each batch, from
 // many goroutines; nil: nothing.
 func (p *Plan) SetProgress(fn func(rows int64)) { p.opts.Progress = fn }
@@ -231,6 +239,7 @@ func (p *Plan) encoder(f *partition.File, schema *arrow.Schema) (*keys.Encoder, 
 type Builder struct {
 	plan    *Plan
 	threads int
+	held    atomic.Int64 // bytes of keys that wait for the size
 	mu      sync.Mutex
 	workers []*Worker
 }
@@ -250,7 +259,7 @@ func (p *Plan) NewBuilder() (*Builder, error) {
 	}
 	fit := p.opts.Memory / int64(blocks*bloom.BlockBytes)
 	if fit == 0 {
-		return nil, fmt.Errorf("a filter of %d bytes exceeds the memory budget of %d (raise --memory or --fpr, or say --max-size)", blocks*bloom.BlockBytes, p.opts.Memory)
+		return nil, fmt.Errorf("%w of %d bytes: the filter takes %d (raise --memory or --fpr, or bound the filter by build --max-size)", ErrMemory, p.opts.Memory, blocks*bloom.BlockBytes)
 	}
 	b.threads = int(min(int64(b.threads), fit))
 	return b, nil
@@ -269,6 +278,7 @@ type Worker struct {
 	wait   []uint64
 	signed []uint64 // signed integers, apart
 	hashes []uint64
+	held   int64 // bytes of them
 }
 
 // Worker returns a new worker. It may be called from many goroutines.
@@ -302,8 +312,10 @@ func (w *Worker) Add(batch *keys.Batch) error {
 		w.wait = append(w.wait, w.hashes...)
 	}
 	held := int64(cap(w.wait)+cap(w.signed)) * 8
-	if m := w.b.plan.opts.Memory; m > 0 && held > m/int64(w.b.threads) {
-		return fmt.Errorf("%w, and the keys held until it is exceed the memory budget of %d bytes (say --expect N, or raise --memory)", ErrCapacity, m)
+	all := w.b.held.Add(held - w.held)
+	w.held = held
+	if m := w.b.plan.opts.Memory; m > 0 && all > m {
+		return fmt.Errorf("%w of %d bytes: %w, and keys are held until it is (say --expect N, or raise --memory)", ErrMemory, m, ErrCapacity)
 	}
 	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/util"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
-	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -282,12 +281,9 @@ func (j *Join) lookup(ctx context.Context) error {
 // one of them.
 func (j *Join) broadcast(ctx context.Context) error {
 	if j.filter == nil {
-		var f *codec.Filter
-		var err error
-		if f, _, err = j.plan.Build(ctx); err != nil {
+		if err := j.buildFilter(ctx); err != nil {
 			return err
 		}
-		j.filter = f
 	}
 	j.side = &idSide{table: newTable()}
 	wanted, err := j.candidateKeys(ctx)
@@ -312,6 +308,26 @@ func (j *Join) broadcast(ctx context.Context) error {
 		}
 		return j.side.add(rec, batch, keep, columns, &j.opts)
 	})
+}
+
+// buildFilter builds the filter in a pass of its own, after one that counts the
+// IDs where the files do not tell their number.
+func (j *Join) buildFilter(ctx context.Context) (err error) {
+	if !j.plan.Sized() {
+		var n uint64
+		err := j.eachID(ctx, j.keyColumns, func(_ *partition.File, _ arrow.Record, batch *keys.Batch) error {
+			n += uint64(len(batch.Rows))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if j.plan, err = j.newPlan(max(n, 1)); err != nil {
+			return err
+		}
+	}
+	j.filter, _, err = j.plan.Build(ctx)
+	return err
 }
 
 // candidateKeys reads the log's keys and returns those that the filter lets

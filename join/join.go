@@ -17,7 +17,6 @@ package join
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -68,7 +67,7 @@ const (
 )
 
 // ErrMemory says that what must be held exceeds the memory budget.
-var ErrMemory = errors.New("over the memory budget")
+var ErrMemory = filterbuild.ErrMemory
 
 // Options says how to join. Only On is needed.
 type Options struct {
@@ -153,10 +152,7 @@ func New(ids, logs []*partition.File, opts Options) (*Join, error) {
 			return nil, err
 		}
 	}
-	j.plan, err = filterbuild.NewPlan(ids, filterbuild.Options{
-		Key: j.idKey, FPR: opts.FPR, Threads: opts.Threads, Memory: opts.Memory, Mem: j.opts.Mem,
-	})
-	if err != nil {
+	if j.plan, err = j.newPlan(0); err != nil {
 		return nil, err
 	}
 	for _, c := range j.plan.Spec.Classes {
@@ -172,6 +168,15 @@ func New(ids, logs []*partition.File, opts Options) (*Join, error) {
 	}
 	j.pieces = partition.Split(logs, opts.Shard)
 	return j, nil
+}
+
+// newPlan plans the filter of the IDs. capacity bounds their number; 0: as far
+// as the files tell.
+func (j *Join) newPlan(capacity uint64) (*filterbuild.Plan, error) {
+	return filterbuild.NewPlan(j.ids, filterbuild.Options{
+		Key: j.idKey, FPR: j.opts.FPR, Capacity: capacity,
+		Threads: j.opts.Threads, Memory: j.opts.Memory, Mem: j.opts.Mem,
+	})
 }
 
 // options fills in and checks what needs no file.
