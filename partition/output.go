@@ -321,8 +321,8 @@ func describe(s *arrow.Schema) string {
 	return "(" + strings.Join(fields, ", ") + ")"
 }
 
-// copyAll writes all rows and closes w.
-func copyAll(w writer, rows iter.Seq2[Rows, error]) (n, size int64, err error) {
+// copyAll writes all rows to w, which is for the named output, and closes it.
+func copyAll(w writer, name string, rows iter.Seq2[Rows, error]) (n, size int64, err error) {
 	defer func() {
 		if err != nil {
 			_, _, _ = w.Close() // releases what it holds; the error is known
@@ -335,10 +335,13 @@ func copyAll(w writer, rows iter.Seq2[Rows, error]) (n, size int64, err error) {
 		err = w.Write(r.Record)
 		r.Record.Release()
 		if err != nil {
-			return 0, 0, err
+			return 0, 0, fmt.Errorf("writing %s: %w", name, err)
 		}
 	}
-	return w.Close()
+	if n, size, err = w.Close(); err != nil {
+		return 0, 0, fmt.Errorf("writing %s: %w", name, err)
+	}
+	return n, size, nil
 }
 
 func (o Output) writeStream(parts []Part, rows iter.Seq2[Rows, error]) (Written, error) {
@@ -349,9 +352,9 @@ func (o Output) writeStream(parts []Part, rows iter.Seq2[Rows, error]) (Written,
 	o.Format = ArrowStream
 	w, err := o.newWriter(o.Stdout, schema, nil)
 	if err != nil {
-		return Written{}, err
+		return Written{}, fmt.Errorf("writing standard output: %w", err)
 	}
-	n, size, err := copyAll(w, rows)
+	n, size, err := copyAll(w, "standard output", rows)
 	return Written{Rows: n, Bytes: size}, err
 }
 
@@ -396,9 +399,9 @@ func (o Output) publish(ctx context.Context, name string, schema *arrow.Schema, 
 	defer func() { err = errors.Join(err, sink.Abort()) }()
 	w, err := o.newWriter(sink, schema, in)
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, fmt.Errorf("writing %s: %w", name, err)
 	}
-	if n, size, err = copyAll(w, rows); err != nil {
+	if n, size, err = copyAll(w, name, rows); err != nil {
 		return 0, 0, err
 	}
 	if err := sink.Commit(o.Force); err != nil {

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// What no file may make the command take.
+const (
+	mostTime   = 10 * time.Second
+	mostMemory = 2 << 30 // bytes, peak of the resident set
+)
+
+// corpus lists the Parquet and Arrow files of the corpora, valid and hostile.
+func corpus(t *testing.T) []string {
+	shared := os.Getenv("BLOOMJOIN_SHARED")
+	if shared == "" {
+		t.Skip("BLOOMJOIN_SHARED is not set: no corpora")
+	}
+	var names []string
+	for _, dir := range []string{"parquet-testing", "arrow-testing/data"} {
+		err := filepath.WalkDir(filepath.Join(shared, "corpora", dir), func(path string, d fs.DirEntry, err error) error {
+			switch filepath.Ext(path) {
+			case ".md", ".py", ".json", ".csv", ".yaml", ".txt", ".proto", ".gz", ".value", ".metadata":
+				return err
+			}
+			if err == nil && d.Type().IsRegular() {
+				names = append(names, path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(names) < 500 {
+		t.Fatalf("the corpora have only %d files", len(names))
+	}
+	return names
+}
+
+// tally counts how the commands ended, and what they took.
+type tally struct {
+	mu     sync.Mutex
+	ends   map[string]int // verb and exit code
+	memory int64
+	time   time.Duration
+	most   [2]string // the files that took them
+}
+
+// attempt runs the command as a process, under the limits.
+func (c *tally) attempt(t *testing.T, file string, args ...string) (stdout []byte, code int) {
+	ctx, cancel := context.WithTimeout(t.Context(), 6*mostTime) // the machine may be busy
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bloomjoin", args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	code = cmd.ProcessState.ExitCode()
+	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	peak := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
+	said := errs.String()
+	if code != exitDone && code != exitFailed || strings.Contains(said, "goroutine ") || strings.Contains(said, "internal error") {
+		t.Errorf("%s: %s: exit code %d: %.2000s", file, args[0], code, said)
+	}
+	if code == exitFailed && !strings.Contains(said, filepath.Base(file)) && !strings.Contains(said, "writing ") {
+		t.Errorf("%s: %s: the error does not name the file: %s", file, args[0], said)
+	}
+	if used > mostTime || peak > mostMemory {
+		t.Errorf("%s: %s took %v and %d MiB", file, args[0], used, peak>>20)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ends[fmt.Sprintf("%s exit %d", args[0], code)]++
+	if peak > c.memory {
+		c.memory, c.most[0] = peak, filepath.Base(file)
+	}
+	if used > c.time {
+		c.time, c.most[1] = used, filepath.Base(file)
+	}
+	return out.Bytes(), code
+}
+
+// keyFor returns a column that can be a key, and a type and an ID for it.
+func keyFor(report []byte) (column, typ, id string) {
+	var r struct {
+		Files []struct {
+			Table struct {
+				Columns []struct{ Name, Type string }
+			}
+		}
+	}
+	if err := json.Unmarshal(report, &r); err != nil || len(r.Files) != 1 {
+		return "", "", ""
+	}
+	for _, c := range r.Files[0].Table.Columns {
+		for _, k := range []struct{ prefix, typ, id string }{
+			{"interval", "", ""}, {"int", "int64", "1"}, {"uint", "uint64", "1"}, {"utf8", "string", "a"}, {"large_utf8", "string", "a"},
+			{"binary_view", "", ""}, {"binary", "binary", "a"}, {"bool", "bool", "true"}, {"date", "date", "2020-01-01"},
+			{"decimal", "decimal(38,9)", "1.5"}, {"float", "double", "0.5"}, {"double", "double", "0.5"},
+		} {
+			if !strings.HasPrefix(c.Type, k.prefix) || c.Name == "" {
+				continue
+			}
+			if k.id == "" {
+				break
+			}
+			return `"` + strings.ReplaceAll(c.Name, `"`, `""`) + `"`, k.typ, k.id
+		}
+	}
+	return "", "", ""
+}
+
+// Whatever the file, the command ends with 0 or 1 within its limits.
+func TestCorpora(t *testing.T) {
+	names := corpus(t)
+	c := &tally{ends: map[string]int{}}
+	var keyed atomic.Int64
+	next := make(chan string)
+	var workers sync.WaitGroup
+	for range 2 {
+		workers.Go(func() {
+			for name := range next {
+				c.attempt(t, name, "inspect", "--check", name)
+				report, code := c.attempt(t, name, "inspect", "--json", name)
+				if code != 0 {
+					continue
+				}
+				column, typ, id := keyFor(report)
+				if column == "" {
+					continue
+				}
+				keyed.Add(1)
+				dir := t.TempDir()
+				list := filepath.Join(dir, "ids.csv")
+				if err := os.WriteFile(list, []byte("id\n"+id+"\n"), 0o600); err != nil {
+					t.Error(err)
+					return
+				}
+				// The whole of what can be read, in both formats.
+				for _, out := range []string{"out.parquet", "out.arrow"} {
+					path := filepath.Join(dir, out)
+					_, code := c.attempt(t, name, "join", "--quiet", "--type", "anti", "--ids", list, "--on", column+"=id", "-o", path, name)
+					left, err := os.ReadDir(dir)
+					if err != nil || code != 0 && len(left) > 2 {
+						t.Errorf("%s: left behind: %v, %v", name, left, err)
+					}
+					if code == 0 {
+						if _, code := c.attempt(t, path, "inspect", "--check", path); code != 0 {
+							t.Errorf("%s: the output %s cannot be read", name, out)
+						}
+					}
+				}
+				filter := filepath.Join(dir, "filter")
+				if _, code := c.attempt(t, list, "build", "--quiet", "--key", "id", "--key-type", typ, "-o", filter, list); code == 0 {
+					c.attempt(t, name, "scan", "--quiet", "--filter", filter, "--key", column, "-o", filepath.Join(dir, "scan.parquet"), name)
+				}
+			}
+		})
+	}
+	for _, name := range names {
+		next <- name
+	}
+	close(next)
+	workers.Wait()
+	t.Logf("%d files, %d of them with a key: %v; at most %d MiB (%s) and %v of processor time (%s)",
+		len(names), keyed.Load(), c.ends, c.memory>>20, c.most[0], c.time, c.most[1])
+	if keyed.Load() < 150 || c.ends["inspect exit 0"] < 200 || c.ends["inspect exit 1"] < 200 {
+		t.Error("the corpora are not what they were")
+	}
+}
