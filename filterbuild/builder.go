@@ -14,8 +14,6 @@ package filterbuild
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
-	"encoding/json"
 	"fmt"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
@@ -72,14 +70,8 @@ func (s Spec) check() error {
 
 // id digests the spec together with the identity of the inputs.
 func (s Spec) id(inputs [32]byte) [32]byte {
-	b, err := json.Marshal(s) // plain values in a fixed order
-	if err != nil {
-		panic(err) // unreachable: no field can fail
-	}
 	h := sha256.New()
-	h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(b))))
-	h.Write(b)
-	h.Write([]byte(keys.NormalForm))
+	fmt.Fprintf(h, "%q %q %q %d %v %d %d %q ", s.Names, s.Classes, s.Hash, s.Capacity, s.FPR, s.MaxSize, s.Want, keys.NormalForm)
 	h.Write(inputs[:])
 	var sum [32]byte
 	h.Sum(sum[:0])
