@@ -422,8 +422,7 @@ func (j *Join) cast(ctx context.Context, key arrow.Array, f arrow.Field) (arrow.
 		key.Retain()
 		return key, nil
 	}
-	ctx = compute.WithAllocator(ctx, j.opts.Mem)
-	out, err := compute.CastArray(ctx, key, compute.SafeCastOptions(f.Type))
+	out, err := castArray(compute.WithAllocator(ctx, j.opts.Mem), key, f.Type)
 	if err == nil && !sameKeys(key, out) { // a float64 that no float32 equals
 		out.Release()
 		err = errors.New("not all values have an equal there")
@@ -462,4 +461,31 @@ func sameKeys(a, b arrow.Array) bool {
 		}
 	}
 	return true
+}
+
+// castArray is arrow's safe cast, but for instants of different zones, which
+// are the same numbers and at which arrow v15 panics.
+func castArray(ctx context.Context, a arrow.Array, t arrow.DataType) (out arrow.Array, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			out, err = nil, fmt.Errorf("casting %s to %s: %v", a.DataType(), t, r)
+		}
+	}()
+	from, ok := a.DataType().(*arrow.TimestampType)
+	to, ok2 := t.(*arrow.TimestampType)
+	if !ok || !ok2 {
+		return compute.CastArray(ctx, a, compute.SafeCastOptions(t))
+	}
+	if from.Unit != to.Unit {
+		b, err := compute.CastArray(ctx, a, compute.SafeCastOptions(&arrow.TimestampType{Unit: to.Unit, TimeZone: from.TimeZone}))
+		if err != nil {
+			return nil, err
+		}
+		defer b.Release()
+		a = b
+	}
+	d := a.Data()
+	zoned := array.NewData(t, d.Len(), d.Buffers(), nil, d.NullN(), d.Offset())
+	defer zoned.Release()
+	return array.MakeFromData(zoned), nil
 }

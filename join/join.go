@@ -278,8 +278,11 @@ func (j *Join) Parts() []partition.Part {
 	for _, p := range j.pieces {
 		parts = append(parts, partition.Part{Piece: p, Schema: j.layouts[p.File].schema})
 	}
-	if j.opts.Type.keepsIDs() || len(parts) == 0 {
+	switch {
+	case j.opts.Type.keepsIDs():
 		parts = append(parts, partition.Part{Name: "ids-without-rows", Schema: j.layouts[j.logs[0]].schema})
+	case len(parts) == 0: // a shard without input
+		parts = append(parts, partition.Part{Schema: j.layouts[j.logs[0]].schema})
 	}
 	return parts
 }
