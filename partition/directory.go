@@ -66,7 +66,11 @@ func (o Output) checkDir(ctx context.Context) error {
 		return err
 	}
 	for _, e := range entries {
-		if !o.ours(o.marker(ctx, e.Name)) {
+		marker, err := o.marker(ctx, e.Name)
+		if err != nil {
+			return err
+		}
+		if !o.ours(marker) {
 			return fmt.Errorf("%s: %w: %s is of another run (--force replaces the files)", o.Name, ErrExists, e.Rel)
 		}
 	}
@@ -108,18 +112,19 @@ func (o Output) size(ctx context.Context, name string) (int64, error) {
 	return src.Size(), src.Close()
 }
 
-// marker returns what a file says of the run that wrote it; see Output.run.
-func (o Output) marker(ctx context.Context, name string) string {
+// marker returns what a file says of the run that wrote it, see Output.run; ""
+// if it is none of ours.
+func (o Output) marker(ctx context.Context, name string) (string, error) {
 	files, err := Open(ctx, []string{name}, OpenOptions{Store: o.Store, Mem: o.Mem})
 	if err != nil {
-		return ""
+		return "", ctx.Err() // whatever it is, nothing of ours
 	}
 	md := files[0].Schema().Metadata()
 	run, _ := md.GetValue(MetaRun)
-	if err := Close(files); err != nil {
-		return ""
+	if _, ok := md.GetValue(MetaResult); ok && run == "" {
+		run = "unknown"
 	}
-	return run
+	return run, Close(files)
 }
 
 // ours reports whether a file with the marker was written by some worker of
@@ -136,26 +141,27 @@ func (o Output) ours(marker string) bool {
 	return run == o.common() && strings.HasSuffix(shard, fmt.Sprintf("/%d", o.Shard.Of))
 }
 
-// clear removes the data files of other runs, and their manifests, which
-// Force allows.
+// clear makes room. What marks another run as finished goes first, then, which
+// Force allows, its data files. A file that is no output of ours is left alone,
+// and then nothing is removed at all.
 func (o Output) clear(ctx context.Context) error {
-	if !o.Force {
-		return nil
-	}
 	entries, err := o.Store.List(ctx, o.Name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		entries, err = nil, nil // no data yet
 	}
 	if err != nil {
 		return err
 	}
 	numbers := map[uint32]bool{1: true, max(o.Shard.Of, 1): true} // of workers that have written here
+	var stale []string
 	for _, e := range entries {
-		marker := o.marker(ctx, e.Name)
-		if o.ours(marker) {
+		marker, err := o.marker(ctx, e.Name)
+		switch {
+		case err != nil:
+			return err
+		case o.ours(marker):
 			continue
-		}
-		if f := byName(e.Rel); f != Parquet && f != ArrowFile {
+		case marker == "":
 			return fmt.Errorf("%s: %w: %s is no output of bloomjoin, so that --force leaves it alone", o.Name, ErrExists, e.Rel)
 		}
 		if _, shard, ok := strings.Cut(marker, " "); ok {
@@ -163,18 +169,23 @@ func (o Output) clear(ctx context.Context) error {
 				numbers[s.Of] = true
 			}
 		}
-		if err := o.remove(ctx, e.Name); err != nil {
+		stale = append(stale, e.Name)
+	}
+	if m, err := o.readManifest(ctx, successName); err != nil || m.Run != o.common() || m.Of != max(o.Shard.Of, 1) {
+		if err := o.remove(ctx, o.path(successName)); err != nil {
 			return err
 		}
-	}
-	if err := o.remove(ctx, o.path(successName)); err != nil {
-		return err
 	}
 	for of := range numbers {
 		for i := range of {
 			if err := o.clearManifest(ctx, i, of); err != nil {
 				return err
 			}
+		}
+	}
+	for _, name := range stale {
+		if err := o.remove(ctx, name); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -214,13 +225,11 @@ func (o Output) readManifest(ctx context.Context, name string) (m Manifest, err 
 
 // writeDir writes each part to its own file, then the manifest.
 func (o Output) writeDir(ctx context.Context, parts []Part, rows iter.Seq2[Rows, error]) (w Written, err error) {
-	names := map[string]string{}
-	for _, p := range parts {
-		name := o.fileName(p)
-		if other, ok := names[name]; ok {
-			return w, fmt.Errorf("%s and %s would both be written to %s in %s; name their common directory as the input instead", other, p.name(), name, o.Name)
-		}
-		names[name] = p.name()
+	if !o.known() && !o.Shard.Whole() {
+		return w, errors.New("a directory that several workers write needs the digest of their run")
+	}
+	if err := o.checkParts(parts); err != nil {
+		return w, err
 	}
 	if err := o.clear(ctx); err != nil {
 		return w, err
@@ -244,10 +253,11 @@ func (o Output) writeDir(ctx context.Context, parts []Part, rows iter.Seq2[Rows,
 				pending, err, more = next()
 			}
 		}
+		if p.Piece.File == nil && p.Name == "" {
+			continue // only lends its schema to a file
+		}
 		name := o.fileName(p)
-		file := o
-		file.Force = true // the files here are of this run, or were cleared
-		n, size, err := file.publish(ctx, o.path(name), p.Schema, p.Piece.File, one)
+		n, size, err := o.publishInto(ctx, o.path(name), p, one)
 		if err != nil {
 			return w, err
 		}
@@ -267,12 +277,49 @@ func (o Output) writeDir(ctx context.Context, parts []Part, rows iter.Seq2[Rows,
 	return w, errors.Join(o.writeManifest(ctx, w), o.succeed(ctx))
 }
 
+// checkNames refuses logs of which two would be written to one name, by
+// whichever workers.
+func (o Output) checkNames(logs []*File) error {
+	var parts []Part
+	for _, f := range logs {
+		parts = append(parts, Part{Piece: Piece{File: f, Hi: f.NumGroups()}})
+	}
+	return o.checkParts(parts)
+}
+
+func (o Output) checkParts(parts []Part) error {
+	names := map[string]string{}
+	for _, p := range parts {
+		name := o.fileName(p)
+		if other, ok := names[name]; ok {
+			return fmt.Errorf("%s and %s would both be written to %s in %s (name their common directory as the input, or write to two directories)", other, p.name(), name, o.Name)
+		}
+		names[name] = p.name()
+	}
+	return nil
+}
+
+// publishInto writes one file of the directory. It replaces what this run has
+// left there, and nothing that another run has put there meanwhile.
+func (o Output) publishInto(ctx context.Context, name string, p Part, rows iter.Seq2[Rows, error]) (n, size int64, err error) {
+	marker, err := o.marker(ctx, name)
+	if err != nil {
+		return 0, 0, err
+	}
+	o.Force = o.ours(marker)
+	return o.publish(ctx, name, p.Schema, p.Piece.File, rows)
+}
+
 func (o Output) writeManifest(ctx context.Context, w Written) error {
 	m := Manifest{
 		Version: 1, Run: o.common(), Shard: o.Shard.Index, Of: max(o.Shard.Of, 1),
 		Result: o.Result, Filter: o.metadata()[MetaFilter], Written: w,
 	}
-	return o.writeJSON(ctx, manifestName(o.Shard.Index, o.Shard.Of), m)
+	name := manifestName(o.Shard.Index, o.Shard.Of)
+	if old, err := o.readManifest(ctx, name); err == nil && old.Run != m.Run {
+		return fmt.Errorf("%s: %w: another run has written %s meanwhile", o.Name, ErrExists, name)
+	}
+	return o.writeJSON(ctx, name, m)
 }
 
 func (o Output) writeJSON(ctx context.Context, name string, v any) (err error) {
@@ -305,6 +352,13 @@ func (o Output) succeed(ctx context.Context) error {
 		}
 		sum.Rows, sum.Bytes = sum.Rows+m.Rows, sum.Bytes+m.Bytes
 		for _, f := range m.Files {
+			marker, err := o.marker(ctx, o.path(f.Name))
+			if err != nil {
+				return err
+			}
+			if size, err := o.size(ctx, f.Name); err != nil || size != f.Bytes || o.known() && !o.ours(marker) {
+				return errors.Join(err, fmt.Errorf("%s: %w: %s is not as this run has written it", o.Name, ErrExists, f.Name))
+			}
 			sum.Files = append(sum.Files, WrittenFile{Name: path.Clean(f.Name), Input: f.Input, Rows: f.Rows, Bytes: f.Bytes})
 		}
 	}

@@ -22,10 +22,12 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"path"
 	"sort"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -86,6 +88,7 @@ type File struct {
 
 	table
 	src   Source
+	root  string        // the directory that was searched for it, or ""
 	bytes *atomic.Int64 // read from src so far
 	print func() ([]byte, error)
 }
@@ -141,11 +144,15 @@ func Open(ctx context.Context, names []string, opts OpenOptions) (files []*File,
 			return files, err
 		}
 		var foreign []string
+		var stray string
 		before := len(files)
 		for _, e := range entries {
 			f, err := openEntry(ctx, e, opts)
 			if errors.Is(err, errNoData) && e.Found {
 				foreign = append(foreign, e.Rel)
+				if stray == "" && !isDocument(e.Rel) {
+					stray = e.Rel
+				}
 				continue
 			}
 			if err != nil {
@@ -156,9 +163,33 @@ func Open(ctx context.Context, names []string, opts OpenOptions) (files []*File,
 		if len(files) == before {
 			return files, noneFound(name, foreign, opts.Text)
 		}
+		if stray != "" {
+			return files, strayFile(name, stray)
+		}
 	}
 	sort.SliceStable(files, func(i, j int) bool { return files[i].Rel < files[j].Rel })
 	return files, nil
+}
+
+// isDocument reports whether a file is, by its name, something that people put
+// beside data.
+func isDocument(rel string) bool {
+	switch strings.ToLower(path.Ext(rel)) {
+	case ".md", ".txt", ".html", ".pdf", ".crc", ".yaml", ".yml", ".xml", ".sql", ".py", ".sh":
+		return true
+	}
+	switch strings.ToUpper(path.Base(rel)) {
+	case "README", "LICENSE", "NOTICE":
+		return true
+	}
+	return false
+}
+
+// strayFile refuses a directory that holds something else beside data: rows
+// may be in it, in a format that is not read here or behind damaged first
+// bytes.
+func strayFile(dir, rel string) error {
+	return fmt.Errorf("%s: %s there is %w (name the files by a pattern, or begin the names of what is no data with _ or .)", dir, rel, errNoData)
 }
 
 func noneFound(dir string, foreign []string, text bool) error {
@@ -191,6 +222,9 @@ func openEntry(ctx context.Context, e Entry, opts OpenOptions) (*File, error) {
 	}
 	f := &File{Name: e.Name, Rel: e.Rel, Size: src.Size(), src: src, bytes: new(atomic.Int64)}
 	f.print = sync.OnceValues(f.digest)
+	if e.Found {
+		f.root = strings.TrimSuffix(e.Name, e.Rel)
+	}
 	if f.Format, err = detect(src, e); err == nil {
 		err = f.open(opts)
 	}
@@ -222,6 +256,14 @@ func (f *File) BytesRead() int64 { return f.bytes.Load() }
 
 // Once reports whether the file can be read only one time.
 func (f *File) Once() bool { return f.src == nil }
+
+// modTime returns when the file was last written, zero if nobody knows.
+func modTime(s Source) (t time.Time) {
+	if m, ok := s.(interface{ ModTime() time.Time }); ok {
+		t = m.ModTime()
+	}
+	return t
+}
 
 // Rows returns the number of rows, or -1 if it is not known before they are
 // read.
@@ -296,7 +338,7 @@ func byMagic(head []byte) Format {
 
 func byName(name string) Format {
 	name = strings.ToLower(name)
-	for _, c := range []string{".gz", ".zst"} {
+	for _, c := range []string{".gz", ".zst", ".zstd"} {
 		name = strings.TrimSuffix(name, c)
 	}
 	switch {
@@ -405,8 +447,8 @@ func (c *counted64) Read(p []byte) (int, error) {
 
 // Fingerprint identifies the content of the file, without its name: a digest
 // of a Parquet file's footer, which knows the place, size and statistics of
-// every column chunk, and of all bytes of other files, which have nothing of
-// the kind. It is nil for standard input.
+// every column chunk, and of all bytes of small files and of other formats,
+// which have nothing of the kind. It is nil for standard input.
 func (f *File) Fingerprint() ([]byte, error) {
 	if f.Once() {
 		return nil, nil
@@ -414,8 +456,12 @@ func (f *File) Fingerprint() ([]byte, error) {
 	return f.print()
 }
 
+// wholeBelow is the size up to which a Parquet file, too, is told by all of its
+// bytes: two small ones may well have equal footers.
+const wholeBelow = 1 << 20
+
 func (f *File) digest() ([]byte, error) {
-	if p, ok := f.table.(*generic.Parquet); ok {
+	if p, ok := f.table.(*generic.Parquet); ok && f.Size > wholeBelow {
 		return p.Fingerprint(), nil
 	}
 	h := sha256.New()

@@ -158,7 +158,7 @@ func TestMapErrors(t *testing.T) {
 			{"in Columns", pass, func(_ *fakeTable, o *ReadOptions) {
 				o.Columns = func(*File) ([]int, error) { return nil, boom }
 			}, 0, boom, nil},
-			{"a panic in Read", pass, func(f *fakeTable, _ *ReadOptions) { f.groups[7].panics = true }, 24, ErrCorrupt, []string{"some: row group 8", "a page that nobody expected"}},
+			{"a panic in Read", pass, func(f *fakeTable, _ *ReadOptions) { f.groups[7].panics = true }, 24, nil, []string{"some: row group 8", "internal error", "a page that nobody expected"}},
 			{"a panic in Work", func() (Work, error) {
 				return func(_ Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 					if value(rec) == 3000 {
@@ -168,7 +168,7 @@ func TestMapErrors(t *testing.T) {
 					rec.Retain()
 					return emit(rec)
 				}, nil
-			}, nil, 9, ErrCorrupt, []string{"some: row group 4", "index out of range"}},
+			}, nil, 9, nil, []string{"some: row group 4", "internal error", "index out of range"}},
 		} {
 			table := &fakeTable{mem: checked(t)}
 			f := some(table, 12, 3)

@@ -106,7 +106,7 @@ func TestOpenDirectory(t *testing.T) {
 	write(t, filepath.Join(dir, "y=1/b.parquet"), 1, ids())
 	write(t, filepath.Join(dir, "a.arrow"), 1, ids())
 	put(t, filepath.Join(dir, "README.md"), "not data")
-	put(t, filepath.Join(dir, "z"), "not data either")
+	put(t, filepath.Join(dir, "notes.html"), "not data either")
 	put(t, filepath.Join(dir, "_SUCCESS"), "")
 	put(t, filepath.Join(dir, ".x.parquet.0123.tmp"), "PAR1")
 	var got []string
@@ -114,6 +114,15 @@ func TestOpenDirectory(t *testing.T) {
 		got = append(got, f.Rel)
 	}
 	equal(t, "files", got, []string{"a.arrow", "y=1/b.parquet"})
+	// What may be data is not passed over: rows might be in it.
+	for _, name := range []string{"part-00001", "rest.csv", "more.orc"} {
+		put(t, filepath.Join(dir, name), "damaged, or in another format")
+		_, err := Open(t.Context(), []string{dir}, OpenOptions{})
+		says(t, "a stray file", err, nil, name, "pattern")
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	// As an ID set, what has the name of a text is one.
 	put(t, filepath.Join(dir, "c.csv"), "id\n1\n")
 	got = nil

@@ -3,8 +3,10 @@ package partition
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"runtime"
+	"runtime/debug"
 	"sync"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -184,7 +186,11 @@ func (m *mapper) send(t task, r result) error {
 // fault in a library can cause, becomes an error with its place.
 func (m *mapper) run(t task, work Work) (err error) {
 	p := m.pieces[t.piece]
-	defer fault.Recovered(fault.At{File: p.File.Name, RowGroup: t.group + 1}, &err)
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%s: internal error: %v\n%s", fault.At{File: p.File.Name, RowGroup: t.group + 1}, r, debug.Stack())
+		}
+	}()
 	var columns []int
 	if m.opts.Columns != nil {
 		if columns, err = m.opts.Columns(p.File); err != nil {

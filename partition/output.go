@@ -10,6 +10,7 @@ import (
 	"iter"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -111,25 +112,74 @@ func (o Output) IsDir(ctx context.Context) bool {
 // finished it before, and an error that wraps ErrExists if something else
 // stands there and Force is not set. An output that would stand in the place
 // of an input is refused in any case. It is called before the work.
-func (o Output) Check(ctx context.Context, inputs []*File) error {
+//
+// logs are all files of the log, whatever the shard; others are further inputs.
+func (o Output) Check(ctx context.Context, logs []*File, others ...*File) error {
 	o.fill()
 	if o.Name == "-" {
 		return nil
 	}
-	place := newPlace(o.Name)
-	for _, f := range inputs {
-		if f.Rel != "-" && place.holds(f.Name) {
-			return fmt.Errorf("%s: the output would stand where the input %s does", o.Name, f.Name)
+	inputs := append(slices.Clone(logs), others...)
+	if err := o.apart(inputs); err != nil {
+		return err
+	}
+	var err error
+	done := o.Name
+	if o.IsDir(ctx) {
+		if err := o.checkNames(logs); err != nil {
+			return err
+		}
+		err = o.checkDir(ctx)
+		done = o.path(manifestName(o.Shard.Index, o.Shard.Of))
+	} else {
+		err = o.compare(ctx, o.Name)
+	}
+	if errors.Is(err, ErrDone) {
+		if changed := o.changedSince(ctx, done, inputs); changed != nil {
+			err = changed
 		}
 	}
-	if o.IsDir(ctx) {
-		return o.checkDir(ctx)
-	}
-	err := o.compare(ctx, o.Name)
 	if errors.Is(err, ErrExists) && o.Force {
 		return nil
 	}
 	return err
+}
+
+// apart refuses an output that stands in the place of an input, or in a
+// directory that is read: the next run would take it for a part of the log.
+func (o Output) apart(inputs []*File) error {
+	place := newPlace(o.Name)
+	clear := map[string]bool{"": true} // directories that were looked at
+	for _, f := range inputs {
+		switch {
+		case f.Rel == "-":
+		case place.holds(f.Name):
+			return fmt.Errorf("%s: the output would stand where the input %s does", o.Name, f.Name)
+		case !clear[f.root] && newPlace(f.root).holds(o.Name):
+			return fmt.Errorf("%s: the output would stand in the directory %s, which is read; the next run would read it, too", o.Name, f.root)
+		}
+		clear[f.root] = true
+	}
+	return nil
+}
+
+// changedSince returns an error if an input was written after the output: the
+// digest of a Parquet file does not cover all of its bytes.
+func (o Output) changedSince(ctx context.Context, output string, inputs []*File) error {
+	src, err := o.Store.Open(ctx, output)
+	if err != nil {
+		return err
+	}
+	written := modTime(src)
+	if err := src.Close(); err != nil {
+		return err
+	}
+	for _, f := range inputs {
+		if f.src != nil && !written.IsZero() && modTime(f.src).After(written) {
+			return fmt.Errorf("%s: %w, and the input %s was written after it (--force replaces it)", output, ErrExists, f.Name)
+		}
+	}
+	return nil
 }
 
 // place is where an output will stand.
@@ -407,8 +457,11 @@ func (o Output) publish(ctx context.Context, name string, schema *arrow.Schema, 
 	if err := sink.Commit(o.Force); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			// A rival finished meanwhile. If it ran the same, all is well.
-			if err = o.compare(ctx, name); errors.Is(err, ErrDone) {
+			switch rival := o.compare(ctx, name); {
+			case errors.Is(rival, ErrDone):
 				return n, size, nil
+			case rival != nil:
+				return 0, 0, rival
 			}
 		}
 		return 0, 0, err

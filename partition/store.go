@@ -13,6 +13,8 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"syscall"
+	"time"
 
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 )
@@ -20,7 +22,8 @@ import (
 // Source is an object that does not change while it is read. ReadAt may be
 // called from many goroutines at once. A Source that holds something scarce,
 // such as a file descriptor, may have a method Rest() error, which is called
-// when nothing will be read for a while.
+// when nothing will be read for a while. One that knows when the object was
+// last written says so by a method ModTime() time.Time.
 type Source interface {
 	io.ReaderAt
 	io.Closer
@@ -33,7 +36,7 @@ type Sink interface {
 	io.Writer
 	// Commit makes what was written durable and visible under its name. If
 	// another object has that name, it is replaced if replace, else left alone
-	// and the error wraps fs.ErrExist.
+	// and the error wraps fs.ErrExist; Commit may then be called again.
 	Commit(replace bool) error
 	// Abort drops what was written. After Commit it does nothing.
 	Abort() error
@@ -213,21 +216,28 @@ func (Local) Open(_ context.Context, name string) (Source, error) {
 	if err := local(name); err != nil {
 		return nil, err
 	}
+	info, err := os.Stat(name) // before it is opened, at which a pipe would wait for its other end
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fault.Unsupported(fault.At{File: name}, "%s; want a regular file", info.Mode().Type()).
+			WithHint(`a pipe can be read as standard input, by the name "-"`)
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fault.Unsupported(fault.At{File: name}, "%s; want a regular file", info.Mode().Type())
-	}
-	if err != nil {
+	if info, err = f.Stat(); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return &localFile{name: name, info: info, f: f}, nil
 }
 
 func (l *localFile) Size() int64 { return l.info.Size() }
+
+// ModTime returns when the file was last written.
+func (l *localFile) ModTime() time.Time { return l.info.ModTime() }
 
 // ReadAt implements [io.ReaderAt].
 func (l *localFile) ReadAt(p []byte, off int64) (int, error) {
@@ -256,7 +266,8 @@ func (l *localFile) wake() error {
 	}
 	info, err := f.Stat()
 	if err == nil && !(os.SameFile(info, l.info) && info.Size() == l.info.Size() && info.ModTime().Equal(l.info.ModTime())) {
-		err = fault.Corrupt(fault.At{File: l.name}, "the file changed while it was read")
+		// Another attempt reads one file from its beginning to its end.
+		err = fmt.Errorf("%s: the file changed while it was read: %w", l.name, syscall.ESTALE)
 	}
 	if err != nil {
 		return errors.Join(err, f.Close())
@@ -293,9 +304,9 @@ func (Local) Remove(_ context.Context, name string) error { return os.Remove(nam
 
 // localSink writes a temporary file beside the final one.
 type localSink struct {
-	f     *os.File
-	final string
-	done  bool
+	f            *os.File
+	final        string
+	closed, done bool
 }
 
 // Create implements [Store]. It makes the directories that are missing.
@@ -327,8 +338,11 @@ func (Local) Create(_ context.Context, name string, private bool) (Sink, error) 
 func (s *localSink) Write(p []byte) (int, error) { return s.f.Write(p) }
 
 func (s *localSink) Commit(replace bool) error {
-	if err := errors.Join(s.f.Sync(), s.f.Close()); err != nil {
-		return err
+	if !s.closed {
+		if err := errors.Join(s.f.Sync(), s.f.Close()); err != nil {
+			return err
+		}
+		s.closed = true
 	}
 	tmp := s.f.Name()
 	if replace {

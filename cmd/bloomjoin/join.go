@@ -166,7 +166,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) error {
 		known = [32]byte{}
 	}
 	out.Result, out.Run, out.Shard = partition.ResultExact, known, opts.Shard
-	if err := out.Check(ctx, append(append([]*partition.File{}, ids...), logs...)); err != nil {
+	if err := out.Check(ctx, logs, ids...); err != nil {
 		if errors.Is(err, partition.ErrDone) && ok {
 			return c.done("join", o.out, start)
 		}
