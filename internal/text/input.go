@@ -107,6 +107,13 @@ func (p *pass) begin(in *input) error {
 	} else if err != nil && err != io.EOF {
 		return err
 	}
+	if in.opts.Format != NDJSON { // in which NUL is no JSON
+		head, _ := br.Peek(br.Buffered())
+		if bytes.IndexByte(head, 0) >= 0 {
+			return notText(in.at)
+		}
+		lim.look = readSize - len(head)
+	}
 	switch in.opts.Format {
 	case CSV:
 		p.rows, err = newCSV(in.at, br, lim)
@@ -169,14 +176,15 @@ func compressionOf(head []byte) string {
 // readSize is the size of read buffers in bytes.
 const readSize = 64 << 10
 
-// limited stops a reader that has taken too much since the last reset: a row
-// of CSV is collected in memory until it ends.
+// limited stops a reader that has taken too much since the last reset, as a row
+// of CSV is collected in memory until it ends, and one whose bytes are no text.
 type limited struct {
 	r    io.Reader
 	at   fault.At
 	max  int
 	left int
 	line int
+	look int // bytes in which a NUL is still looked for
 }
 
 // reset is called before the row that begins at line.
@@ -190,7 +198,18 @@ func (l *limited) Read(p []byte) (int, error) {
 	}
 	n, err := l.r.Read(p[:min(len(p), l.left)])
 	l.left -= n
+	if look := p[:max(0, min(n, l.look))]; len(look) > 0 {
+		l.look -= len(look)
+		if bytes.IndexByte(look, 0) >= 0 {
+			return 0, notText(l.at)
+		}
+	}
 	return n, err
+}
+
+func notText(at fault.At) error {
+	return fault.Unsupported(at, "binary data, not text").
+		WithHint("if it is compressed, take the compression off; only gzip and zstd are read")
 }
 
 func tooLong(at fault.At, max int) error {

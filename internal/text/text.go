@@ -14,10 +14,12 @@
 //     another number of fields is an error. An empty field is NULL. CSV has the
 //     quotes of RFC 4180, and a quoted empty field is NULL like any other; CR LF
 //     inside quotes becomes LF. TSV has no quotes.
+//   - A NUL byte in the first 64 KiB of lines, CSV or TSV means that they are
+//     no text, and is an error.
 //   - Lines have one column, "id" or as Options.Column says. A line is an ID as it stands, spaces too.
 //   - NDJSON has one object a line. Columns are the keys of the first 1,000
-//     objects in order of appearance, then those that have been given a type
-//     and did not appear. Other keys that appear later are ignored. Strings are
+//     objects in order of appearance; a key that appears in none of them is no
+//     column, also if a type is given for it, and is ignored later. Strings are
 //     taken as they are (an empty one is not NULL), numbers by their literal
 //     text, so that no digit is lost, booleans as true and false, objects and
 //     arrays as their compact JSON text. null and a missing key are NULL. A key
@@ -109,15 +111,15 @@ type input struct {
 	at      fault.At
 	open    func() (io.ReadCloser, error)
 	opts    Options
-	columns []string // as found; NDJSON may have more, by their types
+	columns []string // names, as found
 
 	mu    sync.Mutex
 	first *pass // Once: the pass that has read the header, until it is used
 
 }
 
-// FormatOf is the format that a file's name stands for; false when it stands
-// for none.
+// FormatOf is the format that a file's name stands for, in upper or lower case,
+// with or without the suffix of a compression; false when it stands for none.
 func FormatOf(name string) (Format, bool) {
 	name, _ = cutCompression(strings.ToLower(name))
 	for suffix, f := range map[string]Format{".csv": CSV, ".tsv": TSV, ".txt": Lines, ".ids": Lines, ".ndjson": NDJSON, ".jsonl": NDJSON} {
@@ -126,6 +128,12 @@ func FormatOf(name string) (Format, bool) {
 		}
 	}
 	return Auto, false
+}
+
+// Compressed reports whether a file's name ends as those of compressed text do.
+func Compressed(name string) bool {
+	_, kind := cutCompression(strings.ToLower(name))
+	return kind != ""
 }
 
 // Open opens an input; open is called for the header and again for each Read,
@@ -169,16 +177,8 @@ func Open(open func() (io.ReadCloser, error), name string, opts Options) (*Table
 // table is the input with types for some columns.
 func (in *input) table(types map[string]arrow.DataType) *Table {
 	t := &Table{input: in, types: maps.Clone(types)}
-	names := slices.Clone(in.columns)
-	if in.opts.Format == NDJSON {
-		for _, name := range slices.Sorted(maps.Keys(types)) {
-			if !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
-	}
-	fields := make([]arrow.Field, len(names))
-	for i, name := range names {
+	fields := make([]arrow.Field, len(in.columns))
+	for i, name := range in.columns {
 		var dt arrow.DataType = arrow.BinaryTypes.String
 		if given, ok := types[name]; ok {
 			dt = given
