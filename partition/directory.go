@@ -161,6 +161,8 @@ func (o Output) clear(ctx context.Context) error {
 			return err
 		case o.ours(marker):
 			continue
+		case !o.Force: // it has come since Check
+			return fmt.Errorf("%s: %w: %s is of another run (--force replaces the files)", o.Name, ErrExists, e.Rel)
 		case marker == "":
 			return fmt.Errorf("%s: %w: %s is no output of bloomjoin, so that --force leaves it alone", o.Name, ErrExists, e.Rel)
 		}

@@ -1,0 +1,155 @@
+package partition
+
+import (
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+// Two logs whose rows would go to one name are refused whoever reads them:
+// each worker sees but its own part.
+func TestNamesOverAllWorkers(t *testing.T) {
+	dir := t.TempDir()
+	for _, day := range []string{"day1", "day2"} {
+		write(t, filepath.Join(dir, day, "part-0.parquet"), 4, record(t, checked(t), col{"id", []int64{1, 2, 3}}))
+	}
+	out := filepath.Join(t.TempDir(), "out") + "/"
+	for i := range uint32(2) {
+		j := job{[]string{filepath.Join(dir, "day1"), filepath.Join(dir, "day2")},
+			Output{Name: out, Run: runOf(1), Shard: Shard{i, 2}}}
+		_, err := j.do(t)
+		says(t, "two of one name", err, nil, "part-0.parquet", "day1", "day2")
+	}
+	if _, err := os.Stat(out); !os.IsNotExist(err) {
+		t.Errorf("%s: %v", out, err)
+	}
+}
+
+// Two runs that begin in one empty directory: neither takes the other's files
+// for its own, and only the one that wrote all is called complete.
+func TestTwoRunsInOneDirectory(t *testing.T) {
+	for _, when := range []string{"before the first file", "before the first is published"} {
+		in := logs(t)
+		out := filepath.Join(t.TempDir(), "out") + "/"
+		first := job{[]string{in}, Output{Name: out, Run: runOf(1)}}
+		second := job{[]string{in}, Output{Name: out, Run: runOf(2)}}
+		rival := func() {
+			if _, err := second.do(t); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := first.doWith(t, func(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
+			if when == "before the first file" {
+				rival()
+				return rows
+			}
+			return func(yield func(Rows, error) bool) {
+				rival()
+				rows(yield)
+			}
+		})
+		says(t, when, err, ErrExists, out)
+		second.out.fill()
+		if m, err := second.out.readManifest(t.Context(), successName); err != nil || m.Run != second.out.common() || m.Rows != 30 {
+			t.Errorf("%s: the quicker run: %+v, %v", when, m, err)
+		}
+	}
+}
+
+// A name that is taken by something that cannot be read is no success.
+func TestDanglingLinkAsOutput(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "out.parquet")
+	if err := os.Symlink("/nowhere/at/all", name); err != nil {
+		t.Fatal(err)
+	}
+	w, err := job{[]string{logs(t)}, Output{Name: name, Run: runOf(1)}}.do(t)
+	if err == nil {
+		t.Errorf("wrote %d rows into nothing", w.Rows)
+	}
+}
+
+// Force replaces outputs, never data of others, and removes nothing before it
+// is sure.
+func TestForceSparesForeignFiles(t *testing.T) {
+	in := logs(t)
+	out := filepath.Join(t.TempDir(), "out") + "/"
+	if _, err := (job{[]string{in}, Output{Name: out, Run: runOf(1), Result: ResultExact}}).do(t); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(out, "zz/mine.parquet"), 4, record(t, checked(t), col{"id", []int64{1}}))
+	before := tree(t, out)
+	_, err := job{[]string{in}, Output{Name: out, Run: runOf(2), Force: true}}.do(t)
+	says(t, "a foreign file", err, ErrExists, "mine.parquet")
+	equal(t, "files", tree(t, out), before)
+	if err := os.Remove(filepath.Join(out, "zz/mine.parquet")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (job{[]string{in}, Output{Name: out, Run: runOf(2), Force: true}}).do(t); err != nil {
+		t.Error(err)
+	}
+}
+
+// The mark of a run that was finished once goes before another begins to
+// write.
+func TestStaleSuccess(t *testing.T) {
+	in := logs(t)
+	out := filepath.Join(t.TempDir(), "out") + "/"
+	if _, err := (job{[]string{in}, Output{Name: out, Run: runOf(1)}}).do(t); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []string{"a.parquet", "y=1/b.parquet", "y=1/c.parquet"} {
+		if err := os.Remove(filepath.Join(out, f)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := job{[]string{in}, Output{Name: out, Run: runOf(2)}}.doWith(t, func(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
+		return func(yield func(Rows, error) bool) {
+			for r, err := range rows {
+				if slices.Contains(tree(t, out), successName) {
+					t.Error("rows are written beside another run's mark of success")
+				}
+				if !yield(r, err) {
+					return
+				}
+			}
+		}
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// An output in a directory that is read would be read by the next run.
+func TestOutputBelowItsInputs(t *testing.T) {
+	in := logs(t)
+	for _, name := range []string{filepath.Join(in, "out.parquet"), filepath.Join(in, "y=1", "out") + "/"} {
+		_, err := job{[]string{in}, Output{Name: name, Run: runOf(1)}}.do(t)
+		says(t, name, err, nil, "which is read")
+	}
+}
+
+// What was written before an input changed is not done, whatever the digest
+// says of it.
+func TestChangedInputIsNotDone(t *testing.T) {
+	in := logs(t)
+	for _, name := range []string{filepath.Join(t.TempDir(), "out.parquet"), filepath.Join(t.TempDir(), "out") + "/"} {
+		j := job{[]string{in}, Output{Name: name, Run: runOf(1)}}
+		if _, err := j.do(t); err != nil {
+			t.Fatal(err)
+		}
+		_, err := j.do(t)
+		says(t, "the same again", err, ErrDone)
+		later := time.Now().Add(time.Hour)
+		if err := os.Chtimes(filepath.Join(in, "y=1/c.parquet"), later, later); err != nil {
+			t.Fatal(err)
+		}
+		_, err = j.do(t)
+		says(t, "after a change", err, ErrExists, "c.parquet", "written after")
+		if err := os.Chtimes(filepath.Join(in, "y=1/c.parquet"), time.Unix(1, 0), time.Unix(1, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
