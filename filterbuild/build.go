@@ -33,8 +33,9 @@ type Options struct {
 	// Capacity is an upper bound on the number of keys; 0: the number of rows,
 	// which text files do not tell beforehand.
 	Capacity uint64
-	// Shard is the part of the inputs to read. Its filter is a partial one
-	// unless there is only one shard.
+	// Shard is the part of the inputs to read. Its filter is a partial one, to
+	// be merged, also where it is the only shard. The zero Shard reads all
+	// and seals.
 	Shard partition.Shard
 	// Memory is the most bytes that filters may take while they are filled; 0:
 	// no bound. With less than one filter's size for each worker, fewer
@@ -112,11 +113,15 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 	}
 	if ok {
 		p.BuildID = p.Spec.id(inputs)
-	} else if !opts.Shard.Whole() {
+	} else if !sealing(opts.Shard) { // partial filters are told apart by their inputs
 		return nil, fmt.Errorf("standard input: %w, so that it cannot be divided into shards", ErrCapacity)
 	}
 	return p, nil
 }
+
+// sealing reports whether a build of the shard ends in a sealed filter: whoever
+// counts shards, be it to one, merges them.
+func sealing(s partition.Shard) bool { return s == partition.Shard{} }
 
 // classes compares the key's classes over all files.
 func (p *Plan) classes(paths []keys.Path) error {
@@ -174,7 +179,7 @@ func (p *Plan) Sized() bool { return !p.unsized }
 func (p *Plan) SetProgress(fn func(rows int64)) { p.opts.Progress = fn }
 
 // Build reads the plan's shard of the IDs and returns its filter: sealed if
-// there is one shard only, else partial.
+// the plan has no shard, else partial.
 func (p *Plan) Build(ctx context.Context) (*codec.Filter, Report, error) {
 	start := time.Now()
 	b, err := p.NewBuilder()
@@ -320,8 +325,8 @@ func (w *Worker) Add(batch *keys.Batch) error {
 	return nil
 }
 
-// Finish merges the workers' filters and seals the result, or, for a shard
-// among others, returns it as a partial filter. No worker may be used after.
+// Finish merges the workers' filters and seals the result, or, for a shard,
+// returns it as a partial filter. No worker may be used after.
 func (b *Builder) Finish() (*codec.Filter, Report, error) {
 	var rep Report
 	if len(b.workers) == 0 {
@@ -343,7 +348,7 @@ func (b *Builder) Finish() (*codec.Filter, Report, error) {
 	} else {
 		rep.Distinct, rep.Estimated = distinct(all.bits, rep.Keys), true
 	}
-	if s := b.plan.opts.Shard; !s.Whole() {
+	if s := b.plan.opts.Shard; !sealing(s) {
 		return all.open(b.plan.BuildID, codec.Partial{Of: s.Of, Held: []uint32{s.Index}}), rep, nil
 	}
 	f, err := all.seal(b.plan.BuildID)

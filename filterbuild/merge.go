@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/codec"
@@ -22,7 +23,10 @@ func Read(ctx context.Context, store partition.Store, name string, lim codec.Lim
 }
 
 // Write writes a filter file, which only its owner may read: an exact filter
-// holds the IDs themselves. It returns the size of the file.
+// holds the IDs themselves. It returns the size of the file. Unless replace is
+// set, a file that stands there is left alone: if it holds the same filter,
+// stored so that it serves as well, that is a success, as two workers may run
+// the same; else the error wraps [partition.ErrExists].
 func Write(ctx context.Context, store partition.Store, name string, f *codec.Filter, opts codec.Options, replace bool) (size int64, err error) {
 	sink, err := store.Create(ctx, name, true)
 	if err != nil {
@@ -32,7 +36,48 @@ func Write(ctx context.Context, store partition.Store, name string, f *codec.Fil
 	if size, err = codec.Encode(sink, f, opts); err != nil {
 		return 0, fmt.Errorf("%s: %w", name, err)
 	}
-	return size, sink.Commit(replace)
+	err = sink.Commit(replace)
+	if replace || !errors.Is(err, fs.ErrExist) {
+		return size, err
+	}
+	want, err := f.Digest()
+	if err != nil {
+		return 0, err
+	}
+	var rival int64
+	same, err := Holds(ctx, store, name, func(h *codec.Header) bool {
+		rival = h.FileBytes
+		return h.Digest() == want && (h.Contiguous || !opts.Uncompressed)
+	})
+	if err != nil {
+		return 0, err
+	}
+	if !same {
+		return 0, fmt.Errorf("%s: %w, of another run (--force replaces it)", name, partition.ErrExists)
+	}
+	return rival, nil
+}
+
+// Holds reports whether the file is a filter for whose header want returns
+// true, and whole: it is read to its end, and its payload not kept. What is
+// damaged or no filter is none; only a file that cannot be read is an error.
+func Holds(ctx context.Context, store partition.Store, name string, want func(*codec.Header) bool) (ok bool, err error) {
+	src, err := store.Open(ctx, name)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	h, err := codec.DecodeHeader(src, src.Size(), name)
+	if err == nil && want(h) {
+		if err = h.Verify(); err == nil {
+			return true, nil
+		}
+	}
+	var broken *fault.Error
+	if errors.As(err, &broken) {
+		err = nil
+	}
+	return false, err
 }
 
 // part is an opened partial filter file.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // refused fails unless err is of the kind and its text has all of the words.
@@ -133,7 +134,7 @@ func TestReadAndWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Write(t.Context(), s, "sealed", f, codec.Options{}, false); !errors.Is(err, fs.ErrExist) {
+	if _, err := Write(t.Context(), s, "p-0-of-8", f, codec.Options{}, false); !errors.Is(err, partition.ErrExists) {
 		t.Errorf("writing over another file: %v", err)
 	}
 	size, err := Write(t.Context(), s, "sealed", f, codec.Options{}, true)
@@ -158,5 +159,64 @@ func TestGaps(t *testing.T) {
 		if got := gaps(c.held, c.n); got != c.want {
 			t.Errorf("gaps(%v, %d) = %q, want %q", c.held, c.n, got, c.want)
 		}
+	}
+}
+
+// Whoever counts shards to one merges as with more of them.
+func TestOnlyShard(t *testing.T) {
+	s := newStore()
+	putColumn(t, s, "ids", span(0, 1000))
+	opts := Options{Key: "id", FPR: 0.01}
+	names := buildShards(t, s, "part", []string{"ids"}, opts, 1)
+	part, err := Read(t.Context(), s, names[0], codec.Limits{})
+	if err != nil || part.Sealed() {
+		t.Fatalf("shard 0/1 is sealed, or %v", err)
+	}
+	got, err := Merge(t.Context(), s, names, false, codec.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, _ := build(t, s, []string{"ids"}, opts)
+	if !want.Sealed() || !bytes.Equal(encoded(t, got), encoded(t, want)) {
+		t.Error("the merged filter is not that of a build without shards")
+	}
+}
+
+// A rival that finished meanwhile is the same run, or stays.
+func TestWriteBesideARival(t *testing.T) {
+	s := newStore()
+	even := func(n int) []int64 { return numbers(n, func(i int) int64 { return 2 * int64(i) }) } // compresses well
+	f := filterOf(t, even(50_000), Options{Kind: codec.WantExact})
+	g := filterOf(t, even(50_001), Options{Kind: codec.WantExact})
+	write := func(f *codec.Filter, uncompressed, replace bool) (int64, error) {
+		return Write(t.Context(), s, "out", f, codec.Options{Uncompressed: uncompressed}, replace)
+	}
+	first, err := write(f, false, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _ := s.get("out")
+	if n, err := write(f, false, false); err != nil || n != first {
+		t.Errorf("the same filter: %d bytes, %v; want %d", n, err, first)
+	}
+	damaged := bytes.Clone(before)
+	damaged[len(damaged)/2] ^= 1
+	for name, try := range map[string]func() error{
+		"another filter":    func() error { _, err := write(g, false, false); return err },
+		"uncompressed":      func() error { _, err := write(f, true, false); return err },
+		"a damaged rival":   func() error { s.put("out", damaged); _, err := write(f, false, false); return err },
+		"what is no filter": func() error { s.put("out", []byte("x")); _, err := write(f, false, false); return err },
+	} {
+		s.put("out", before)
+		if err := try(); !errors.Is(err, partition.ErrExists) || !strings.Contains(err.Error(), "out: ") || !strings.Contains(err.Error(), "--force") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	s.put("out", before)
+	if n, err := write(f, true, true); err != nil || n == first {
+		t.Errorf("replacing: %d bytes, %v", n, err)
+	}
+	if n, err := write(f, false, false); err != nil || n == first { // what maps serves as well
+		t.Errorf("beside an uncompressed one: %d bytes, %v", n, err)
 	}
 }

@@ -15,22 +15,24 @@ import (
 type SetOp string
 
 const (
-	// Union holds the keys of all: exactly those that a filter built from all
-	// ID sets together would hold, at the size of the smallest.
+	// Union holds the keys of all: its bits are those of a filter of the common
+	// size that all ID sets together were put into.
 	Union SetOp = "union"
 	// Intersect lets through every key that is in all of the sets. Others pass
-	// at a rate no higher than that of any of the filters.
+	// at a rate no higher than that of each filter at the common size.
 	Intersect SetOp = "intersect"
 )
 
-// foldLimit is how far above the wish the rate of a union may get where
+// foldLimit is how far above the wish the rate of a result may get where
 // filters of different sizes have to be folded to a common one.
 const foldLimit = 2
 
 // Combine applies op to sealed filters over the same kind of key. Exact
 // filters stay exact among themselves; with a Bloom filter the result is one.
-// Filters of different sizes are folded to a common size. The result's FPR may
-// exceed what was asked of the filters; compare the two.
+// Filters of different sizes are folded to the greatest size that divides the
+// sizes of all, which may be far smaller than each: a result that lets through
+// more than twice what was asked of any filter is refused then. The result's
+// FPR may exceed what was asked of the filters; compare the two.
 func Combine(op SetOp, filters []*codec.Filter, names []string) (*codec.Filter, error) {
 	if len(filters) < 2 {
 		return nil, fmt.Errorf("%s: want two filters or more, got %d", op, len(filters))
@@ -62,18 +64,32 @@ func Combine(op SetOp, filters []*codec.Filter, names []string) (*codec.Filter, 
 		return nil, err
 	}
 	out.SetBloom(bits)
-	if op == Union {
-		largest := uint64(0)
-		for _, f := range filters {
-			largest = max(largest, f.Params.Blocks)
-		}
-		if fpr := bits.FPR(); bits.Params().Blocks < largest && fpr > foldLimit*out.FPRAsked {
-			return nil, fault.Mismatch(fault.At{File: strings.Join(names, ", ")}, "false-positive rate of the union, folded to a common size",
-				fmt.Sprintf("at most %.2g", foldLimit*out.FPRAsked), fmt.Sprintf("%.2g", fpr)).
-				WithHint("build one filter from all ID sets, or build them with one --expect and --fpr")
-		}
+	if err := checkFold(op, out, filters, names); err != nil {
+		return nil, err
 	}
 	return out, nil
+}
+
+// checkFold refuses a result that was folded until it says next to nothing.
+func checkFold(op SetOp, out *codec.Filter, filters []*codec.Filter, names []string) error {
+	folded := func(f *codec.Filter) bool { return f.Bloom() != nil && f.Params.Blocks > out.Params.Blocks }
+	limit, fpr := foldLimit*out.FPRAsked, out.FPR()
+	if fpr <= limit || !slices.ContainsFunc(filters, folded) {
+		return nil
+	}
+	hint := "build one filter from all ID sets, or build them with one --expect and --fpr"
+	if op == Intersect {
+		hint = "build the filters with one --expect and --fpr, or scan with --filter and --match, which needs no common size"
+	}
+	return fault.Mismatch(fault.At{File: strings.Join(names, ", ")}, "false-positive rate of the "+op.noun()+", folded to a common size",
+		fmt.Sprintf("at most %.2g", limit), fmt.Sprintf("%.2g", fpr)).WithHint("%s", hint)
+}
+
+func (op SetOp) noun() string {
+	if op == Intersect {
+		return "intersection"
+	}
+	return string(op)
 }
 
 func combinable(a, b *codec.Filter, first, name string) error {

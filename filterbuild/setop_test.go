@@ -176,3 +176,29 @@ func TestIntersectWithAnEmptySet(t *testing.T) {
 		}
 	}
 }
+
+// Sizes that have next to no divisor in common leave a filter that lets
+// everything through, which is refused; filters of one size are not folded and
+// may let through more than was asked.
+func TestCombineFoldsNoFurtherThanUseful(t *testing.T) {
+	of := func(blocks uint64) *codec.Filter {
+		f := filterOf(t, span(0, 5000), Options{Kind: codec.WantBloom, FPR: 0.01})
+		bits, err := bloom.New(bloom.Params{Blocks: blocks, Hash: f.Params.Hash, Geometry: f.Params.Geometry})
+		if err != nil {
+			t.Fatal(err)
+		}
+		values := numbers(5000, func(i int) uint64 { return uint64(i) * 7919 })
+		hashes := slices.Clone(values)
+		f.Params.Hash.Sum64(hashes, values)
+		bits.Add(hashes)
+		f.SetBloom(bits)
+		return f
+	}
+	for _, op := range []SetOp{Union, Intersect} {
+		_, err := Combine(op, []*codec.Filter{of(241), of(251)}, []string{"a.bjf", "b.bjf"})
+		refused(t, string(op), err, fault.ErrMismatch, "a.bjf, b.bjf", "folded to a common size", "at most 0.02", "--expect")
+		if _, err := Combine(op, []*codec.Filter{of(50), of(50)}, []string{"a.bjf", "b.bjf"}); err != nil {
+			t.Errorf("%s of one size: %v", op, err)
+		}
+	}
+}

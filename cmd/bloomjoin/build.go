@@ -201,8 +201,9 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if err := checkType(o.keyType, open.Types, plan); err != nil {
 		return err
 	}
-	done, err := c.filterDone(cmd.Context(), o.out, func(f *codec.Filter) bool {
-		return plan.BuildID != [32]byte{} && f.BuildID == plan.BuildID && sameShard(f, opts.Shard)
+	done, err := c.filterDone(cmd.Context(), o.out, func(h *codec.Header) bool {
+		return plan.BuildID != [32]byte{} && h.Filter.BuildID == plan.BuildID && sameShard(h.Filter, opts.Shard) &&
+			(h.Contiguous || !o.uncompressed)
 	})
 	if err != nil {
 		return err
@@ -253,30 +254,23 @@ func checkType(flag string, types map[string]arrow.DataType, plan *filterbuild.P
 }
 
 func sameShard(f *codec.Filter, s partition.Shard) bool {
-	if s.Whole() {
+	if s == (partition.Shard{}) {
 		return f.Sealed()
 	}
 	return !f.Sealed() && f.Partial.Of == s.Of && slices.Equal(f.Partial.Held, []uint32{s.Index})
 }
 
 // filterDone looks at an existing output: done if it is a whole filter of this
-// very run, an error if it is anything else and may not be replaced.
-func (c *cli) filterDone(ctx context.Context, name string, same func(*codec.Filter) bool) (bool, error) {
-	src, err := partition.Local{}.Open(ctx, name)
-	if errors.Is(err, fs.ErrNotExist) {
+// very run, which same tells by its header, an error if it is anything else and
+// may not be replaced.
+func (c *cli) filterDone(ctx context.Context, name string, same func(*codec.Header) bool) (bool, error) {
+	done, err := filterbuild.Holds(ctx, partition.Local{}, name, same)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
-	}
-	if err != nil { // nothing that could be replaced
-		return false, err
-	}
-	if err := src.Close(); err != nil {
-		return false, err
-	}
-	f, err := filterbuild.Read(ctx, partition.Local{}, name, codec.Limits{})
-	if err == nil && same(f) {
-		return true, nil
-	}
-	if c.force {
+	case err != nil || done: // with an error there is nothing that could be replaced
+		return done, err
+	case c.force:
 		return false, nil
 	}
 	return false, fmt.Errorf("%s: %w, of another run (--force replaces it)", name, partition.ErrExists)

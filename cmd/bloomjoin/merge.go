@@ -61,9 +61,8 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	done, err := c.filterDone(cmd.Context(), o.out, func(old *codec.Filter) bool {
-		got, err := old.Digest()
-		return err == nil && got == want
+	done, err := c.filterDone(cmd.Context(), o.out, func(h *codec.Header) bool {
+		return h.Digest() == want && (h.Contiguous || !o.uncompressed)
 	})
 	if err != nil {
 		return err
