@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -18,6 +19,8 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
 
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -63,6 +66,9 @@ func (c *cli) checkCommon() error {
 	return err
 }
 
+// minMemory is the least --memory in bytes. A budget of 0 would be none.
+const minMemory = 1 << 20
+
 // total returns the bytes that the process may take: what the user says, or
 // nine tenths of what the container or the machine has; 0 if nobody knows.
 func (c *cli) total() (int64, error) {
@@ -70,6 +76,9 @@ func (c *cli) total() (int64, error) {
 		n, err := parseSize(c.memory)
 		if err != nil {
 			return 0, usagef("--memory: %w", err)
+		}
+		if n < minMemory {
+			return 0, usagef("--memory %s: want 1MiB or more", c.memory)
 		}
 		return int64(n), nil
 	}
@@ -87,6 +96,23 @@ func (c *cli) total() (int64, error) {
 func (c *cli) budget() (int64, error) {
 	n, err := c.total()
 	return n / 2, err
+}
+
+// explain adds to errors about the budget what the user's own number has to do
+// with it.
+func (c *cli) explain(err error) error {
+	if !errors.Is(err, filterbuild.ErrMemory) && !errors.Is(err, codec.ErrLimit) {
+		return err
+	}
+	total, unknown := c.total()
+	if unknown != nil || total == 0 {
+		return err
+	}
+	given := c.memory
+	if given == "" {
+		given = bytesOf(total) + ", the default,"
+	}
+	return fmt.Errorf("%w (half of the --memory of %s goes to tables and filters)", err, given)
 }
 
 // parseSize reads a size such as 64MiB, 3GiB or 100MB.

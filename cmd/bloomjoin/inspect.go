@@ -82,13 +82,17 @@ type columnFact struct {
 
 func (c *cli) inspect(cmd *cobra.Command, check bool, args []string) error {
 	start := time.Now()
+	budget, err := c.budget()
+	if err != nil {
+		return err
+	}
 	report := struct {
 		head
 		Files []inspected `json:"files"`
 	}{head: newHead("inspect", start), Files: []inspected{}}
 	var failed []error
 	for _, name := range args {
-		i, err := c.inspectOne(cmd.Context(), name, check)
+		i, err := c.inspectOne(cmd.Context(), name, check, codec.Limits{MaxBytes: uint64(budget)})
 		if err != nil {
 			failed = append(failed, err)
 			continue
@@ -102,7 +106,7 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, args []string) error {
 	return errors.Join(append(failed, c.report(report, ""))...)
 }
 
-func (c *cli) inspectOne(ctx context.Context, name string, check bool) (i inspected, err error) {
+func (c *cli) inspectOne(ctx context.Context, name string, check bool, lim codec.Limits) (i inspected, err error) {
 	src, err := partition.Local{}.Open(ctx, name)
 	if err != nil {
 		return i, err
@@ -114,7 +118,7 @@ func (c *cli) inspectOne(ctx context.Context, name string, check bool) (i inspec
 		return i, err
 	}
 	if codec.IsFilter(first) {
-		return i, i.filter(src, name, check)
+		return i, i.filter(src, name, check, lim)
 	}
 	return i, i.table(ctx, name, check)
 }
@@ -130,7 +134,7 @@ func (i *inspected) print(w io.Writer) {
 	}
 }
 
-func (i *inspected) filter(src partition.Source, name string, check bool) error {
+func (i *inspected) filter(src partition.Source, name string, check bool, lim codec.Limits) error {
 	h, err := codec.DecodeHeader(src, src.Size(), name)
 	if err != nil {
 		return err
@@ -165,7 +169,7 @@ func (i *inspected) filter(src partition.Source, name string, check bool) error 
 	i.say("digest", "%s", facts.Digest)
 	i.say("build", "%s", facts.BuildID)
 	if check {
-		whole, err := h.Load(codec.Limits{})
+		whole, err := h.Load(lim)
 		if err != nil {
 			return err
 		}

@@ -2,8 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"syscall"
 )
+
+// errClosed says that nobody reads standard output any more.
+var errClosed = fmt.Errorf("standard output was closed (%w)", syscall.EPIPE)
 
 // A process at the other end of a pipe may let us wait for ever. These let go
 // of it when ctx ends, so that a signal always ends the command; the call that
@@ -39,6 +45,7 @@ func (i *interruptibleReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// interruptibleWriter is standard output.
 type interruptibleWriter struct {
 	ctx context.Context
 	w   io.Writer
@@ -52,6 +59,9 @@ func (i *interruptibleWriter) Write(p []byte) (int, error) {
 	})
 	if i.ctx.Err() != nil {
 		return 0, context.Cause(i.ctx)
+	}
+	if errors.Is(err, syscall.EPIPE) {
+		err = errClosed
 	}
 	return n, err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -73,12 +74,12 @@ type joinReport struct {
 }
 
 // joinOptions checks the flags before anything is opened.
-func (c *cli) joinOptions(o *joinFlags) (join.Options, partition.OpenOptions, partition.Output, error) {
+func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, partition.OpenOptions, partition.Output, error) {
 	opts := join.Options{
 		On: o.on, Type: join.Type(o.typ), Strategy: join.Strategy(o.strategy), FPR: o.fpr, Threads: c.threads,
 	}
 	open := partition.OpenOptions{Text: true, Stdin: c.stdin}
-	out, err := c.outputOf(o.out, o.format)
+	out, err := c.outputOf(ctx, o.out, o.format)
 	if err != nil {
 		return opts, open, out, err
 	}
@@ -121,11 +122,11 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) error {
 	if err := checkRate(cmd, o.fpr); err != nil {
 		return err
 	}
-	opts, open, out, err := c.joinOptions(o)
+	ctx := cmd.Context()
+	opts, open, out, err := c.joinOptions(ctx, o)
 	if err != nil {
 		return err
 	}
-	ctx := cmd.Context()
 	if !opts.Shard.Whole() && slices.Contains(o.ids, "-") && out.IsDir(ctx) {
 		return usagef("--shard with IDs from standard input: the workers that fill %s could not tell that they have the same; name a file", o.out)
 	}
@@ -158,7 +159,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) error {
 	// not either. IDs from standard input have no identity: nothing is taken
 	// for done.
 	words := []string{"join", o.on, o.typ, o.keyType, o.idsFormat, fmt.Sprint(len(ids), " of the files are IDs")}
-	known, ok, err := partition.Digest(append(words, string(out.Format)), append(append([]*partition.File{}, ids...), logs...))
+	known, ok, err := partition.Digest(append(words, formatWord(out)), append(append([]*partition.File{}, ids...), logs...))
 	if err != nil {
 		return err
 	}

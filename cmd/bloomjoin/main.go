@@ -34,6 +34,9 @@ const (
 )
 
 func main() {
+	// Else a write to a closed standard output would end the process where it
+	// stands, with its attempts left behind.
+	signal.Ignore(syscall.SIGPIPE)
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
@@ -56,7 +59,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitDone
 	}
 	if err != nil {
-		fmt.Fprintln(stderr, "bloomjoin:", err)
+		fmt.Fprintln(stderr, "bloomjoin:", c.explain(err))
 		return exitCode(ctx, err)
 	}
 	return exitDone

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -109,7 +112,7 @@ func shardOf(s string) (partition.Shard, error) {
 }
 
 // outputOf checks -o and --format.
-func (c *cli) outputOf(out, format string) (partition.Output, error) {
+func (c *cli) outputOf(ctx context.Context, out, format string) (partition.Output, error) {
 	o := partition.Output{Name: out, Stdout: c.stdout, Force: c.force}
 	switch format {
 	case "", "parquet", "arrow":
@@ -123,7 +126,31 @@ func (c *cli) outputOf(out, format string) (partition.Output, error) {
 	if out == "-" && format == "parquet" {
 		return o, usagef("standard output takes an Arrow stream; Parquet needs a file")
 	}
+	if textName(out) && !o.IsDir(ctx) {
+		return o, usagef("-o %s: rows are written as Parquet or Arrow, not as text: name the file .parquet or .arrow", out)
+	}
 	return o, nil
+}
+
+// textName reports whether a file of that name would be taken for text.
+func textName(name string) bool {
+	_, ok := text.FormatOf(name)
+	return ok || strings.HasSuffix(strings.ToLower(name), ".json")
+}
+
+// formatWord names the output's format among the words of a run: the same
+// whether --format says it or the name.
+func formatWord(o partition.Output) string {
+	if o.Format != "" {
+		return string(o.Format)
+	}
+	switch strings.ToLower(filepath.Ext(o.Name)) {
+	case ".arrow", ".feather", ".ipc":
+		return string(partition.ArrowFile)
+	case ".arrows":
+		return string(partition.ArrowStream)
+	}
+	return string(partition.Parquet)
 }
 
 // columnNames parses --columns.
@@ -139,6 +166,9 @@ func columnNames(s string) ([]string, error) {
 	for _, p := range paths {
 		if len(p) > 1 {
 			return nil, usagef(`--columns: %s is a path; whole columns are kept (a column of that very name is written '"%s"')`, p, strings.Join(p, "."))
+		}
+		if slices.Contains(names, p[0]) {
+			return nil, usagef("--columns: %s stands there twice", p[0])
 		}
 		names = append(names, p[0])
 	}
@@ -181,7 +211,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) error {
 		if o.out != "" {
 			return usagef("--count writes nothing, so that -o makes no sense with it")
 		}
-	} else if out, err = c.outputOf(o.out, o.format); err != nil {
+	} else if out, err = c.outputOf(cmd.Context(), o.out, o.format); err != nil {
 		return err
 	}
 	budget, err := c.budget()
@@ -214,7 +244,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) error {
 		}
 	}
 	out.Result, out.Filter, out.Shard = scanner.Result(), filters.digest, shard
-	if out.Run, _, err = partition.Digest(append(words, string(out.Format)), files); err != nil {
+	if out.Run, _, err = partition.Digest(append(words, formatWord(out)), files); err != nil {
 		return err
 	}
 	pieces := partition.Split(files, shard)
