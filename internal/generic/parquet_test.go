@@ -267,7 +267,7 @@ func TestWideRows(t *testing.T) {
 	}
 	rec := bld.NewRecord()
 	bld.Release()
-	b := written(t, rec, 900, WriterOptions{})
+	b := written(t, rec, 900, WriterOptions{RowGroupBytes: 1 << 30})
 	rec.Release()
 	rows := int64(0)
 	for r, err := range open(t, b, mem).Read(context.Background(), 0, nil) {

@@ -23,11 +23,19 @@ import (
 // otherwise.
 const DefaultRowGroupRows = 128 << 10
 
+// DefaultRowGroupBytes is the size of the rows of a row group, in bytes,
+// unless asked otherwise.
+const DefaultRowGroupBytes = 64 << 20
+
 // WriterOptions say how a Parquet file is written. The zero value works.
 type WriterOptions struct {
 	Codec        string            // "snappy" (also for ""), "zstd", "gzip", "brotli" or "none"
-	RowGroupRows int64             // rows per row group; 0: DefaultRowGroupRows
+	RowGroupRows int64             // most rows of a row group; 0: DefaultRowGroupRows
 	Metadata     map[string]string // key-value metadata on top of the schema's
+	// RowGroupBytes is the most bytes of a row group's rows, about as plain
+	// encoding holds them; a larger row has a row group of its own. 0:
+	// DefaultRowGroupBytes.
+	RowGroupBytes int64
 	// StoredSchema is stored as the Arrow schema beside the Parquet one, for
 	// columns that are those of a file with it: it knows of dictionaries and
 	// of fixed-size lists, which Schema does not. Empty: the writer's schema.
@@ -45,15 +53,18 @@ var writerCodecs = map[string]compress.Compression{
 // records does not matter. It holds the rows of one row group. It is not safe
 // for concurrent use.
 type ParquetWriter struct {
-	sink   *sinkWriter
-	schema *arrow.Schema
-	shapes []*shape
-	leaves []*leafShape
-	fw     *file.Writer
-	limit  int64
+	sink     *sinkWriter
+	schema   *arrow.Schema
+	shapes   []*shape
+	leaves   []*leafShape
+	fw       *file.Writer
+	maxRows  int64
+	maxBytes int64
 
-	pending []arrow.Record // of the row group to come
-	rows    int64          // in pending
+	pending []arrow.Record       // of the row group to come
+	rows    int64                // in pending
+	bytes   int64                // in pending, as rowSizes counts them
+	stats   []parquet.Statistics // of the chunks so far, in the file's order
 	total   int64
 	err     error // sticky
 	closed  bool
@@ -69,16 +80,20 @@ func NewParquetWriter(w io.Writer, sc *arrow.Schema, opts WriterOptions) (pw *Pa
 	if !ok {
 		return nil, fault.Unsupported(fault.At{}, "compression codec %q for Parquet", opts.Codec)
 	}
-	if opts.RowGroupRows < 0 {
-		return nil, fmt.Errorf("row groups of %d rows", opts.RowGroupRows)
+	if opts.RowGroupRows < 0 || opts.RowGroupBytes < 0 {
+		return nil, fmt.Errorf("row groups of %d rows and %d bytes", opts.RowGroupRows, opts.RowGroupBytes)
 	}
 	if opts.RowGroupRows == 0 {
 		opts.RowGroupRows = DefaultRowGroupRows
 	}
+	if opts.RowGroupBytes == 0 {
+		opts.RowGroupBytes = DefaultRowGroupBytes
+	}
 	if opts.Mem == nil {
 		opts.Mem = memory.NewGoAllocator()
 	}
-	defer recovered("starting the Parquet file", &err)
+	sink := &sinkWriter{w: w}
+	defer recovered("starting the Parquet file", sink, &err)
 	s := shaper{}
 	root, shapes, err := s.root(sc)
 	if err != nil {
@@ -97,23 +112,23 @@ func NewParquetWriter(w io.Writer, sc *arrow.Schema, opts WriterOptions) (pw *Pa
 	props := []v15.WriterProperty{
 		v15.WithAllocator(opts.Mem), v15.WithVersion(v15.V2_LATEST), v15.WithDataPageVersion(v15.DataPageV1),
 		v15.WithDictionaryDefault(true), v15.WithCompression(codec), v15.WithCreatedBy("bloomjoin"),
-		v15.WithBatchSize(writeEntries),
+		v15.WithBatchSize(writeEntries), v15.WithStats(false), // finish adds right ones
 	}
-	for _, l := range s.leaves {
-		if l.noStats {
-			props = append(props, v15.WithStatsFor(l.path, false))
-		}
-	}
-	sink := &sinkWriter{w: w}
 	fw := file.NewParquetWriter(sink, root, file.WithWriterProps(v15.NewWriterProperties(props...)),
 		file.WithWriteMetadata(kv))
-	return &ParquetWriter{sink: sink, schema: sc, shapes: shapes, leaves: s.leaves, fw: fw, limit: opts.RowGroupRows}, nil
+	return &ParquetWriter{sink: sink, schema: sc, shapes: shapes, leaves: s.leaves, fw: fw,
+		maxRows: opts.RowGroupRows, maxBytes: opts.RowGroupBytes}, nil
 }
 
-// recovered turns a panic of v15's writer into an error.
-func recovered(doing string, err *error) {
+// recovered turns a panic of v15's writer into an error. An error of the
+// writer beneath wins: v15 panics after some of them, and keeps the text alone
+// of others.
+func recovered(doing string, sink *sinkWriter, err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("%s: %v", doing, r)
+	}
+	if *err != nil && sink.err != nil && !errors.Is(*err, sink.err) {
+		*err = fmt.Errorf("%s: %w", doing, sink.err)
 	}
 }
 
@@ -129,16 +144,39 @@ func (w *ParquetWriter) Write(rec arrow.Record) error {
 	if w.err = w.checkColumns(rec); w.err != nil {
 		return w.err
 	}
+	sizes := sizesOf(rec)
 	for from := int64(0); from < rec.NumRows() && w.err == nil; {
-		n := min(rec.NumRows()-from, w.limit-w.rows)
-		w.pending = append(w.pending, rec.NewSlice(from, from+n))
-		w.rows += n
+		n, full, err := w.fitting(&sizes, from, rec.NumRows())
+		if w.err = err; err != nil {
+			break
+		}
+		if n > 0 {
+			w.pending = append(w.pending, rec.NewSlice(from, from+n))
+		}
 		from += n
-		if w.rows == w.limit {
+		if full {
 			w.err = w.flush()
 		}
 	}
 	return w.err
+}
+
+// fitting counts the rows from the given one on that the row group to come has
+// room for, and says whether it is full then.
+func (w *ParquetWriter) fitting(sizes *rowSizes, from, end int64) (n int64, full bool, err error) {
+	defer recovered("measuring rows", w.sink, &err)
+	for ; from+n < end; n++ {
+		size := sizes.row(int(from + n))
+		if w.rows > 0 && size > w.maxBytes-w.bytes {
+			return n, true, nil
+		}
+		w.rows++
+		w.bytes += size
+		if w.rows == w.maxRows || w.bytes >= w.maxBytes {
+			return n + 1, true, nil
+		}
+	}
+	return n, false, nil
 }
 
 func (w *ParquetWriter) checkColumns(rec arrow.Record) error {
@@ -156,7 +194,7 @@ func (w *ParquetWriter) checkColumns(rec arrow.Record) error {
 
 // flush writes the pending rows as one row group.
 func (w *ParquetWriter) flush() (err error) {
-	defer recovered("writing a row group", &err)
+	defer recovered("writing a row group", w.sink, &err)
 	defer w.drop()
 	group := w.fw.AppendRowGroup()
 	for i := range w.shapes {
@@ -178,7 +216,8 @@ func (w *ParquetWriter) drop() {
 	for _, r := range w.pending {
 		r.Release()
 	}
-	w.pending, w.rows = w.pending[:0], 0
+	clear(w.pending)
+	w.pending, w.rows, w.bytes = w.pending[:0], 0, 0
 }
 
 // column writes the leaves of top-level column i, in order.
@@ -214,6 +253,7 @@ func (w *ParquetWriter) column(group file.SerialRowGroupWriter, i int) error {
 		if w.sink.err != nil {
 			return w.sink.err
 		}
+		w.stats = append(w.stats, collected[l].statistics(!l.noStats))
 	}
 	return nil
 }
@@ -245,7 +285,7 @@ func (w *ParquetWriter) Close() (rows, bytes int64, err error) {
 
 // finish lets v15 write its footer and puts a corrected one in its place.
 func (w *ParquetWriter) finish() (err error) {
-	defer recovered("writing the footer", &err)
+	defer recovered("writing the footer", w.sink, &err)
 	w.sink.hold = true
 	if err := w.fw.Close(); err != nil {
 		return fmt.Errorf("writing the footer: %w", err)
@@ -255,7 +295,7 @@ func (w *ParquetWriter) finish() (err error) {
 	if len(w.sink.held) < tail {
 		return errors.New("writing the footer: it is missing")
 	}
-	footer, err := correctFooter(w.sink.held[:len(w.sink.held)-tail])
+	footer, err := correctFooter(w.sink.held[:len(w.sink.held)-tail], w.stats)
 	if err != nil {
 		return fmt.Errorf("writing the footer: %w", err)
 	}
@@ -265,10 +305,10 @@ func (w *ParquetWriter) finish() (err error) {
 	return err
 }
 
-// correctFooter takes out what v15 writes and should not: a distinct count of
-// 0 for every column, the field id -1 of groups, and statistics that are
-// nothing but that.
-func correctFooter(b []byte) ([]byte, error) {
+// correctFooter puts the chunks' statistics in and takes out what v15 writes
+// and should not: the field id -1 of groups, and column orders that are
+// nothing.
+func correctFooter(b []byte, stats []parquet.Statistics) ([]byte, error) {
 	m, err := parquet.DecodeFooter(b)
 	if err != nil {
 		return nil, err
@@ -279,9 +319,14 @@ func correctFooter(b []byte) ([]byte, error) {
 		}
 	}
 	for g := range m.RowGroups {
-		for c := range m.RowGroups[g].Columns {
-			m.RowGroups[g].Columns[c].MetaData.Statistics.DistinctCount = thrift.Null[int64]{}
+		columns := m.RowGroups[g].Columns
+		if len(columns) > len(stats) {
+			return nil, errors.New("it has more column chunks than were written")
 		}
+		for c := range columns {
+			columns[c].MetaData.Statistics = stats[c]
+		}
+		stats = stats[len(columns):]
 	}
 	orders := make([]format.ColumnOrder, len(m.ColumnOrders))
 	for i := range orders {
