@@ -58,11 +58,11 @@ func (o Output) checkDir(ctx context.Context) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !o.Force {
 		return err
 	}
-	entries, err := o.Store.List(ctx, o.Name)
-	if errors.Is(err, fs.ErrNotExist) {
+	if o.Force {
 		return nil
 	}
-	if err != nil || o.Force {
+	entries, err := o.Store.List(ctx, o.Name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for _, e := range entries {
@@ -72,6 +72,28 @@ func (o Output) checkDir(ctx context.Context) error {
 		}
 		if !o.ours(marker) {
 			return fmt.Errorf("%s: %w: %s is of another run (--force replaces the files)", o.Name, ErrExists, e.Rel)
+		}
+	}
+	return o.alone(ctx)
+}
+
+// alone returns an error that wraps ErrExists if another run has left its
+// manifest, even one of no files.
+func (o Output) alone(ctx context.Context) error {
+	names := []string{successName, manifestName(0, 1)}
+	for i := range o.Shard.Of {
+		names = append(names, manifestName(i, o.Shard.Of))
+	}
+	for _, name := range names {
+		m, err := o.readManifest(ctx, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if m.Run != o.common() || m.Of != max(o.Shard.Of, 1) {
+			return fmt.Errorf("%s: %w: %s is of another run (--force replaces the files)", o.Name, ErrExists, name)
 		}
 	}
 	return nil
@@ -152,6 +174,11 @@ func (o Output) clear(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if !o.Force { // what has come since Check is refused
+		if err := o.alone(ctx); err != nil {
+			return err
+		}
+	}
 	numbers := map[uint32]bool{1: true, max(o.Shard.Of, 1): true} // of workers that have written here
 	var stale []string
 	for _, e := range entries {
@@ -161,7 +188,7 @@ func (o Output) clear(ctx context.Context) error {
 			return err
 		case o.ours(marker):
 			continue
-		case !o.Force: // it has come since Check
+		case !o.Force:
 			return fmt.Errorf("%s: %w: %s is of another run (--force replaces the files)", o.Name, ErrExists, e.Rel)
 		case marker == "":
 			return fmt.Errorf("%s: %w: %s is no output of bloomjoin, so that --force leaves it alone", o.Name, ErrExists, e.Rel)

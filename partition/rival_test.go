@@ -105,7 +105,9 @@ func TestStaleSuccess(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := job{[]string{in}, Output{Name: out, Run: runOf(2)}}.doWith(t, func(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
+	_, err := job{[]string{in}, Output{Name: out, Run: runOf(2)}}.do(t)
+	says(t, "a manifest without its files", err, ErrExists, "_SUCCESS")
+	_, err = job{[]string{in}, Output{Name: out, Run: runOf(2), Force: true}}.doWith(t, func(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
 		return func(yield func(Rows, error) bool) {
 			for r, err := range rows {
 				if slices.Contains(tree(t, out), successName) {
