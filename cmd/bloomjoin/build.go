@@ -209,6 +209,14 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 		return err
 	}
 	if done {
+		if changed := partition.ChangedSince(cmd.Context(), partition.Local{}, o.out, files); changed != nil {
+			if !c.force {
+				return changed
+			}
+			done = false
+		}
+	}
+	if done {
 		return c.done("build", o.out, start)
 	}
 	add, end := c.progress("reading IDs", files)
