@@ -18,7 +18,12 @@ import (
 )
 
 // The command runs as a process of its own, which is this test binary.
+const quickExit = "atexit_sleep_ms=0"
+
 func TestMain(m *testing.M) {
+	// A process under the race detector sleeps for a second before it exits,
+	// unless told otherwise; the tests start thousands.
+	os.Setenv("GORACE", quickExit)
 	testscript.Main(m, map[string]func(){"bloomjoin": main})
 }
 
@@ -31,6 +36,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("FLIGHTS", flights)
+			env.Setenv("GORACE", quickExit)
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
