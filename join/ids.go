@@ -66,7 +66,7 @@ func (j *Join) prepare(ctx context.Context) error {
 		full = j.lookup(ctx)
 		j.report.Strategy = Lookup
 		if full == nil || strategy == Lookup || !errors.Is(full, ErrMemory) {
-			return errors.Join(full, j.digest())
+			return full
 		}
 		j.side.release()
 		j.side = nil
@@ -81,14 +81,7 @@ func (j *Join) prepare(ctx context.Context) error {
 		}
 	}
 	j.report.Strategy = Broadcast
-	return errors.Join(j.broadcast(ctx), j.digest())
-}
-
-func (j *Join) digest() (err error) {
-	if j.filter != nil {
-		j.report.FilterDigest, err = j.filter.Digest()
-	}
-	return err
+	return j.broadcast(ctx)
 }
 
 // checkFilter compares a filter that was given with the IDs' key.

@@ -106,7 +106,6 @@ type Report struct {
 	FPRPredicted    float64
 	FPRMeasured     MeasuredFPR
 	Strategy        Strategy
-	FilterDigest    [32]byte
 }
 
 // Join is a join whose inputs have been looked at, and nothing read yet. It
