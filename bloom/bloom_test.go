@@ -121,12 +121,12 @@ func TestMismatch(t *testing.T) {
 		}
 	}
 	q := p
-	q.Geometry = 2
+	q.Geometry = Split512
 	if err := p.Match(q); !errors.Is(err, fault.ErrMismatch) {
 		t.Errorf("geometry: %v", err)
 	}
 	for _, bad := range []Params{
-		{}, {Geometry: 2, Hash: p.Hash, Blocks: 1}, {Split256, p.Hash, 0}, {Split256, p.Hash, MaxBlocks + 1}, {Split256, p.Hash, 1 << 60},
+		{}, {Geometry: 3, Hash: p.Hash, Blocks: 1}, {Split256, p.Hash, 0}, {Split256, p.Hash, MaxBlocks + 1}, {Split256, p.Hash, 1 << 60},
 		{Split256, Hash{}, 1}, {Split256, Hash{Keyed, 0}, 1}, {Split256, Hash{XXH64, 1}, 1},
 	} {
 		if g, err := New(bad); err == nil || g != nil {
@@ -191,7 +191,7 @@ func TestShrink(t *testing.T) {
 		p              float64
 	}{{2000, 2000, 1e-3}, {2000, 100_000, 0.01}, {0, 1000, 0.01}, {1, 5000, 1e-6}, {5000, 1000, 0.01}} {
 		hashes := randoms(uint64(c.keys), c.keys)
-		n := Blocks(uint64(c.expected), c.p)
+		n := Split256.Blocks(uint64(c.expected), c.p)
 		whole, err := newFilter(t, n, hashes...).Shrink(c.p)
 		if err != nil {
 			t.Fatal(err)

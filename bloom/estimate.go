@@ -5,35 +5,34 @@ import (
 	"math/bits"
 )
 
-// miss is the chance that one key leaves a given bit of a block clear.
-const miss = 1 - 1.0/laneBits
+// miss is the chance that one key leaves a given bit of its block clear.
+func (g Geometry) miss() float64 { return 1 - 1/float64(g.laneBits()) }
 
 // hitIn returns the chance that a key that is not in the set finds all eight
 // bits set in a block that holds i keys.
-func hitIn(i float64) float64 {
-	p := 1 - math.Pow(miss, i)
+func (g Geometry) hitIn(i float64) float64 {
+	p := 1 - math.Pow(g.miss(), i)
 	p *= p // lanes = 8: cube of squares
 	p *= p
 	return p * p
 }
 
-// FPR returns the expected false-positive rate of a Split256 filter of the
-// given number of blocks that holds the given number of distinct keys: the
-// mean of a block's rate over the binomial distribution of keys over blocks.
+// FPR returns the expected false-positive rate of a filter of the given number
+// of blocks that holds the given number of distinct keys: the mean of a block's rate over the binomial distribution of keys over blocks.
 // (The textbook formula assumes that every block holds the mean; at 1 % that
 // errs by half, because the full blocks let through more than the empty ones
 // save.)
-func FPR(blocks, keys uint64) float64 {
+func (g Geometry) FPR(blocks, keys uint64) float64 {
 	switch {
 	case keys == 0:
 		return 0
 	case blocks <= 1:
-		return hitIn(float64(keys))
+		return g.hitIn(float64(keys))
 	}
 	n, q := float64(keys), 1/float64(blocks)
 	mean := n * q
-	if mean > 4096 {
-		return 1 // no block has a clear bit: (31/32)^3000 is 10^-41
+	if mean > 8192 {
+		return 1 // no block has a clear bit: (63/64)^6000 is 10^-41
 	}
 	spread := 12*math.Sqrt(mean) + 24
 	lo, hi := math.Max(0, math.Floor(mean-spread)), math.Min(n, math.Ceil(mean+spread))
@@ -41,14 +40,14 @@ func FPR(blocks, keys uint64) float64 {
 	// by the ratio of neighbours; normalise at the end.
 	ratio := func(i float64) float64 { return (n - i) / (i + 1) * q / (1 - q) } // P(i+1)/P(i)
 	mode := math.Min(hi, math.Floor((n+1)*q))
-	sum, hit := 1.0, hitIn(mode)
+	sum, hit := 1.0, g.hitIn(mode)
 	for i, w := mode, 1.0; i < hi && w > 1e-18; i++ {
 		w *= ratio(i)
-		sum, hit = sum+w, hit+w*hitIn(i+1)
+		sum, hit = sum+w, hit+w*g.hitIn(i+1)
 	}
 	for i, w := mode, 1.0; i > lo && w > 1e-30; i-- {
 		w /= ratio(i - 1)
-		sum, hit = sum+w, hit+w*hitIn(i-1)
+		sum, hit = sum+w, hit+w*g.hitIn(i-1)
 	}
 	return hit / sum
 }
@@ -61,24 +60,37 @@ func (f *Filter) FPR() float64 { return f.foldedFPR(1) }
 // foldedFPR returns what FPR would return after Fold(k), without folding. The
 // sum is kept in integers, so that every machine comes to the same decision.
 func (f *Filter) foldedFPR(k uint64) float64 {
-	var hi, lo uint64 // of Σ over blocks of Π over lanes of bits set, each ≤ 2^40
-	for i := uint64(0); i < uint64(len(f.blocks)); i += k {
-		b := f.blocks[i]
-		for _, o := range f.blocks[i+1 : i+k] {
-			for j := range b {
-				b[j] |= o[j]
-			}
-		}
+	var hi, lo uint64 // of Σ over blocks of Π over lanes of bits set, each ≤ 2^48
+	f.eachFolded(k, func(b []uint64) {
 		p := uint64(1)
-		for _, lane := range b {
-			p *= uint64(bits.OnesCount32(lane))
+		for _, w := range b {
+			if len(b) == len(block512{}) {
+				p *= uint64(bits.OnesCount64(w))
+			} else {
+				p *= uint64(bits.OnesCount32(uint32(w)) * bits.OnesCount32(uint32(w>>32)))
+			}
 		}
 		var carry uint64
 		lo, carry = bits.Add64(lo, p, 0)
 		hi += carry
-	}
+	})
 	sum := math.Ldexp(float64(hi), 64) + float64(lo)
-	return math.Ldexp(sum, -40) / float64(uint64(len(f.blocks))/k)
+	return sum / math.Pow(float64(f.params.Geometry.laneBits()), lanes) / float64(f.params.Blocks/k)
+}
+
+// eachFolded calls fn with every block that Fold(k) would give. The slice is
+// reused.
+func (f *Filter) eachFolded(k uint64, fn func(block []uint64)) {
+	w := f.params.Geometry.words()
+	var sum block512
+	for words := f.words; len(words) > 0; {
+		copy(sum[:w], words)
+		for i := uint64(1); i < k; i++ {
+			orWords(sum[:w], words[i*w:(i+1)*w])
+		}
+		fn(sum[:w])
+		words = words[k*w:]
+	}
 }
 
 // Cardinality estimates how many distinct hashes were added: in each block the
@@ -86,13 +98,21 @@ func (f *Filter) foldedFPR(k uint64) float64 {
 // +Inf if a block is full. The error is about 1 % at 1,000 keys and shrinks
 // with the square root of their number.
 func (f *Filter) Cardinality() float64 {
-	var sum float64
-	for i := range f.blocks {
-		clear := lanes * laneBits
-		for _, lane := range f.blocks[i] {
-			clear -= bits.OnesCount32(lane)
+	all := lanes * f.params.Geometry.laneBits()
+	var blocks [lanes*wordBits + 1]uint64 // by number of bits set
+	f.eachFolded(1, func(b []uint64) {
+		set := 0
+		for _, w := range b {
+			set += bits.OnesCount64(w)
 		}
-		sum += math.Log(float64(clear)/(lanes*laneBits)) / math.Log(miss)
+		blocks[set]++
+	})
+	var sum float64
+	for set, n := range blocks[:all+1] {
+		if n > 0 {
+			keys := math.Log(1-float64(set)/float64(all)) / math.Log(f.params.Geometry.miss())
+			sum += float64(n) * keys
+		}
 	}
 	return sum
 }

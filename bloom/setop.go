@@ -13,12 +13,8 @@ func (f *Filter) Union(g *Filter) error {
 	if err := f.params.Match(g.params); err != nil {
 		return err
 	}
-	for i := range f.blocks {
-		a, b := &f.blocks[i], &g.blocks[i]
-		for j := range a {
-			a[j] |= b[j]
-		}
-	}
+	f.own()
+	orWords(f.words, g.words)
 	return nil
 }
 
@@ -29,11 +25,9 @@ func (f *Filter) Intersect(g *Filter) error {
 	if err := f.params.Match(g.params); err != nil {
 		return err
 	}
-	for i := range f.blocks {
-		a, b := &f.blocks[i], &g.blocks[i]
-		for j := range a {
-			a[j] &= b[j]
-		}
+	f.own()
+	for i, w := range g.words {
+		f.words[i] &= w
 	}
 	return nil
 }
@@ -42,7 +36,7 @@ func (f *Filter) Intersect(g *Filter) error {
 // bit for bit the one that would have come out had it been built at that
 // size. k must divide the number of blocks.
 func (f *Filter) Fold(k uint64) (*Filter, error) {
-	n := uint64(len(f.blocks))
+	n := f.params.Blocks
 	if k == 0 || n%k != 0 {
 		return nil, fault.Mismatch(fault.At{}, "fold factor", fmt.Sprintf("a divisor of %d", n), fmt.Sprint(k))
 	}
@@ -52,10 +46,11 @@ func (f *Filter) Fold(k uint64) (*Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i := range f.blocks {
-		a, b := &g.blocks[uint64(i)/k], &f.blocks[i]
-		for j := range a {
-			a[j] |= b[j]
+	w := p.Geometry.words()
+	for i := range g.params.Blocks {
+		to := g.words[i*w : (i+1)*w]
+		for from := f.words[i*k*w : (i+1)*k*w]; len(from) > 0; from = from[w:] {
+			orWords(to, from[:w])
 		}
 	}
 	return g, nil
@@ -72,9 +67,10 @@ const FoldSlack = 1.02
 func (f *Filter) Shrink(fpr float64) (*Filter, error) {
 	limit := FoldSlack * fpr
 	card := f.Cardinality()
+	g := f.params.Geometry
 	for _, k := range divisors(f.params.Blocks) {
 		// The formula rules out the hopeless folds without touching the bits.
-		if k == 1 || FPR(f.params.Blocks/k, uint64(min(card, 1<<62))) > 2*limit {
+		if k == 1 || g.FPR(f.params.Blocks/k, uint64(min(card, 1<<62))) > 2*limit {
 			continue
 		}
 		if f.foldedFPR(k) <= limit {
@@ -82,6 +78,14 @@ func (f *Filter) Shrink(fpr float64) (*Filter, error) {
 		}
 	}
 	return f, nil
+}
+
+// orWords ORs b into a, which is as long.
+func orWords(a, b []uint64) {
+	b = b[:len(a)]
+	for i := range a {
+		a[i] |= b[i]
+	}
 }
 
 // CommonFold returns the largest number of blocks to which filters of n and m

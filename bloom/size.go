@@ -23,16 +23,30 @@ func DefaultFPR(keys uint64) float64 {
 	return math.Min(0.01, math.Max(1e-6, p))
 }
 
+// lowFPR is the rate up to which Split512 is chosen: from there on it saves
+// 7 % of the bits or more.
+const lowFPR = 1e-3
+
+// GeometryFor returns the geometry for a filter of the given rate: Split512,
+// which is smaller, where few false positives are wanted, else Split256, which
+// is faster.
+func GeometryFor(p float64) Geometry {
+	if p <= lowFPR {
+		return Split512
+	}
+	return Split256
+}
+
 // BlocksFor returns the smallest number of blocks whose FPR for the given
 // number of keys is at most p, where 0 < p < 1, or MaxBlocks if none is.
-func BlocksFor(keys uint64, p float64) uint64 {
+func (g Geometry) BlocksFor(keys uint64, p float64) uint64 {
 	lo, hi := uint64(0), uint64(1) // FPR(lo) > p
-	for hi < MaxBlocks && FPR(hi, keys) > p {
+	for hi < MaxBlocks && g.FPR(hi, keys) > p {
 		lo, hi = hi, hi*2
 	}
 	for hi-lo > 1 {
 		mid := lo + (hi-lo)/2
-		if FPR(mid, keys) > p {
+		if g.FPR(mid, keys) > p {
 			lo = mid
 		} else {
 			hi = mid
@@ -46,16 +60,16 @@ func BlocksFor(keys uint64, p float64) uint64 {
 // rounded up to a multiple of 720·2^k, with k so large that rounding costs at
 // most a thirty-second (or 720 blocks). It depends on its arguments alone, so
 // that every shard of a build comes to the same.
-func Blocks(keys uint64, p float64) uint64 {
-	need := BlocksFor(keys, p)
+func (g Geometry) Blocks(keys uint64, p float64) uint64 {
+	need := g.BlocksFor(keys, p)
 	step := step(need)
 	return min((need+step-1)/step*step, MaxBlocks/step*step)
 }
 
 // BlocksWithin returns the largest N0 of the form that Blocks returns whose
 // bits fit in size bytes, or size in whole blocks where that is below 720.
-func BlocksWithin(size uint64) uint64 {
-	n := min(size/BlockBytes, MaxBlocks)
+func (g Geometry) BlocksWithin(size uint64) uint64 {
+	n := min(size/g.BlockBytes(), MaxBlocks)
 	if n < smooth {
 		return n
 	}

@@ -11,7 +11,7 @@ import (
 func TestBitsPerKey(t *testing.T) {
 	const n = 10_000_000
 	for _, c := range []struct{ p, bits float64 }{{0.1, 5.99}, {0.01, 10.53}, {0.001, 16.9}, {0.0001, 26.3}} {
-		got := float64(BlocksFor(n, c.p)) * 256 / n
+		got := float64(Split256.BlocksFor(n, c.p)) * 256 / n
 		if math.Abs(got/c.bits-1) > 0.01 {
 			t.Errorf("%g: %.2f bits per key, want %.2f within 1 %%", c.p, got, c.bits)
 		}
@@ -29,7 +29,7 @@ func TestFPRFormula(t *testing.T) {
 		}
 		mean := sum / filters
 		sigma := math.Sqrt((sum2/filters - mean*mean) / filters) // of the mean
-		want := FPR(uint64(c.blocks), uint64(c.keys))
+		want := Split256.FPR(uint64(c.blocks), uint64(c.keys))
 		if math.Abs(mean-want) > 4*sigma {
 			t.Errorf("%d keys in %d blocks: mean %.6g ± %.2g, formula %.6g", c.keys, c.blocks, mean, sigma, want)
 		}
@@ -44,7 +44,7 @@ func TestFPRMeasured(t *testing.T) {
 		keys int
 		p    float64
 	}{{20_000, 0.1}, {20_000, 0.01}, {20_000, 0.001}, {3000, 0.0001}} {
-		f := newFilter(t, BlocksFor(uint64(c.keys), c.p), randoms(uint64(seed), c.keys)...)
+		f := newFilter(t, Split256.BlocksFor(uint64(c.keys), c.p), randoms(uint64(seed), c.keys)...)
 		p := f.FPR()
 		hits := float64(len(f.Probe(randoms(uint64(seed)+1000, probes), nil)))
 		if bound := 4 * math.Sqrt(probes*p*(1-p)); math.Abs(hits-probes*p) > bound {
@@ -58,26 +58,26 @@ func TestFPRMeasured(t *testing.T) {
 
 func TestFPRLimits(t *testing.T) {
 	for _, c := range []struct{ blocks, keys uint64 }{{1, 0}, {1 << 32, 0}} {
-		if p := FPR(c.blocks, c.keys); p != 0 {
-			t.Errorf("FPR(%d, %d) = %g", c.blocks, c.keys, p)
+		if p := Split256.FPR(c.blocks, c.keys); p != 0 {
+			t.Errorf("Split256.FPR(%d, %d) = %g", c.blocks, c.keys, p)
 		}
 	}
-	if p, want := FPR(1, 1), math.Pow(1.0/32, 8); math.Abs(p/want-1) > 1e-9 {
+	if p, want := Split256.FPR(1, 1), math.Pow(1.0/32, 8); math.Abs(p/want-1) > 1e-9 {
 		t.Errorf("one key, one block: %g, want %g", p, want)
 	}
-	if p := FPR(1, 1<<62); p != 1 {
+	if p := Split256.FPR(1, 1<<62); p != 1 {
 		t.Errorf("a full block: %g", p)
 	}
 	// More keys let more through, more blocks less, from one to billions.
 	for _, blocks := range []uint64{1, 2, 45, 720, 1 << 20, 1 << 32} {
 		last := 0.0
 		for keys := uint64(1); keys < 1<<62; keys *= 3 {
-			p := FPR(blocks, keys)
+			p := Split256.FPR(blocks, keys)
 			if !(p >= last*(1-1e-9) && p <= 1) {
-				t.Errorf("FPR(%d, %d) = %g after %g", blocks, keys, p, last)
+				t.Errorf("Split256.FPR(%d, %d) = %g after %g", blocks, keys, p, last)
 			}
-			if q := FPR(blocks*2, keys); q > p*(1+1e-9) {
-				t.Errorf("FPR(%d, %d) = %g above that of half the blocks, %g", blocks*2, keys, q, p)
+			if q := Split256.FPR(blocks*2, keys); q > p*(1+1e-9) {
+				t.Errorf("Split256.FPR(%d, %d) = %g above that of half the blocks, %g", blocks*2, keys, q, p)
 			}
 			last = p
 		}
@@ -87,9 +87,9 @@ func TestFPRLimits(t *testing.T) {
 func TestBlocksFor(t *testing.T) {
 	for _, n := range []uint64{1, 10, 2000, 1e6, 1e9} {
 		for _, p := range []float64{0.5, 0.01, 1e-4, 1e-6} {
-			b := BlocksFor(n, p)
-			if FPR(b, n) > p || b > 1 && FPR(b-1, n) <= p {
-				t.Errorf("BlocksFor(%d, %g) = %d: FPR %g, of one less %g", n, p, b, FPR(b, n), FPR(b-1, n))
+			b := Split256.BlocksFor(n, p)
+			if Split256.FPR(b, n) > p || b > 1 && Split256.FPR(b-1, n) <= p {
+				t.Errorf("Split256.BlocksFor(%d, %g) = %d: FPR %g, of one less %g", n, p, b, Split256.FPR(b, n), Split256.FPR(b-1, n))
 			}
 		}
 	}
@@ -97,10 +97,10 @@ func TestBlocksFor(t *testing.T) {
 
 // More keys than any filter can hold are no reason to count for ever.
 func TestFPRHopeless(t *testing.T) {
-	if p := FPR(3, 1<<62); p != 1 {
+	if p := Split256.FPR(3, 1<<62); p != 1 {
 		t.Errorf("FPR %g", p)
 	}
-	if b := BlocksFor(1<<62, 1e-6); b != MaxBlocks {
+	if b := Split256.BlocksFor(1<<62, 1e-6); b != MaxBlocks {
 		t.Errorf("%d blocks", b)
 	}
 	f := newFilter(t, 720, randoms(1, 200_000)...) // blocks are full, the estimate infinite
@@ -118,7 +118,7 @@ func smoothCount(n uint64) bool {
 func TestBlocks(t *testing.T) {
 	last := uint64(0)
 	for n := uint64(0); n < 1<<36; n += 1 + n/7 {
-		need, got := BlocksFor(n, 0.01), Blocks(n, 0.01)
+		need, got := Split256.BlocksFor(n, 0.01), Split256.Blocks(n, 0.01)
 		if got > MaxBlocks || got < last || !smoothCount(got) {
 			t.Errorf("Blocks(%d) = %d after %d", n, got, last)
 		}
@@ -135,8 +135,8 @@ func TestBlocks(t *testing.T) {
 func TestBlocksWithin(t *testing.T) {
 	last := uint64(0)
 	for size := uint64(0); size < 1<<42; size += 1 + size/7 {
-		got := BlocksWithin(size)
-		fit := min(size/BlockBytes, MaxBlocks)
+		got := Split256.BlocksWithin(size)
+		fit := min(size/Split256.BlockBytes(), MaxBlocks)
 		switch {
 		case got > fit || got < last:
 			t.Errorf("BlocksWithin(%d) = %d after %d", size, got, last)
@@ -160,7 +160,7 @@ func TestDefaultFPR(t *testing.T) {
 			t.Errorf("DefaultFPR(%d) = %g, want %g to %g", c.n, p, c.min, c.max)
 		}
 	}
-	if size := BlocksFor(2000, DefaultFPR(2000)) * BlockBytes; size > 11_000 {
+	if size := Split256.BlocksFor(2000, DefaultFPR(2000)) * Split256.BlockBytes(); size > 11_000 {
 		t.Errorf("2,000 keys take %d bytes", size)
 	}
 	last := 0.0

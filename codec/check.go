@@ -6,8 +6,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-
-	"github.com/bloomjoin/bloomjoin/bloom"
 )
 
 // check returns the first rule of the format that m breaks. Reader and writer
@@ -23,7 +21,10 @@ func (m *meta) check() *problem {
 	return nil
 }
 
-const maxText = math.MaxUint16
+const (
+	maxText = math.MaxUint16
+	maxPart = 1 << 38 // bytes of a part of the payload: bloom.MaxBlocks of the larger geometry
+)
 
 func (m *meta) checkKey() *problem {
 	if m.NormalForm == "" || len(m.NormalForm) > maxText {
@@ -152,8 +153,8 @@ func (m *meta) checkParts() *problem {
 		return bad("payload of the Bloom filter", fmt.Sprintf("%d bytes", m.Params.Bytes()), m.parts[0])
 	}
 	for _, n := range m.parts {
-		if n > bloom.MaxBlocks*bloom.BlockBytes {
-			return bad("payload part", fmt.Sprintf("at most %d bytes", uint64(bloom.MaxBlocks*bloom.BlockBytes)), n)
+		if n > maxPart {
+			return bad("payload part", fmt.Sprintf("at most %d bytes", uint64(maxPart)), n)
 		}
 	}
 	return nil

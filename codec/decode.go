@@ -330,7 +330,7 @@ func (h *Header) OrInto(b *bloom.Filter) error {
 		return fmt.Errorf("%s: %w", h.name, err)
 	}
 	return h.eachChunk(func(i int, raw []byte) error {
-		return b.OrBlocks(uint64(i)*(chunkBytes/bloom.BlockBytes), raw)
+		return b.OrBlocks(uint64(i)*(chunkBytes/b.Params().Geometry.BlockBytes()), raw)
 	})
 }
 

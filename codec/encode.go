@@ -10,8 +10,6 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/zeebo/xxh3"
-
-	"github.com/bloomjoin/bloomjoin/bloom"
 )
 
 // Options says how a filter is written. The content is the same for all.
@@ -145,7 +143,8 @@ func (s *source) chunk(dst []byte, i int) []byte {
 	lo := uint64(i) * chunkBytes
 	hi := lo + uint64(s.chunkSize(i))
 	if s.bits != nil {
-		return s.bits.AppendBlocks(dst, lo/bloom.BlockBytes, hi/bloom.BlockBytes)
+		size := s.Params.Geometry.BlockBytes()
+		return s.bits.AppendBlocks(dst, lo/size, hi/size)
 	}
 	cut := uint64(len(s.data[0]))
 	dst = append(dst, s.data[0][min(lo, cut):min(hi, cut)]...)

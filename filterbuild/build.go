@@ -262,9 +262,9 @@ func (p *Plan) NewBuilder() (*Builder, error) {
 	if err != nil {
 		return nil, err
 	}
-	fit := p.opts.Memory / int64(blocks*bloom.BlockBytes)
+	fit := p.opts.Memory / int64(blocks*bloom.Split256.BlockBytes())
 	if fit == 0 {
-		return nil, fmt.Errorf("%w of %d bytes: the filter takes %d (raise --memory or --fpr, or bound the filter by build --max-size)", ErrMemory, p.opts.Memory, blocks*bloom.BlockBytes)
+		return nil, fmt.Errorf("%w of %d bytes: the filter takes %d (raise --memory or --fpr, or bound the filter by build --max-size)", ErrMemory, p.opts.Memory, blocks*bloom.Split256.BlockBytes())
 	}
 	b.threads = int(min(int64(b.threads), fit))
 	return b, nil

@@ -40,15 +40,16 @@ func (s Spec) size() (blocks uint64, fpr float64, err error) {
 	if fpr == 0 {
 		fpr = bloom.DefaultFPR(s.Capacity)
 	}
-	blocks = bloom.Blocks(max(s.Capacity, 1), fpr)
-	if s.MaxSize == 0 || blocks*bloom.BlockBytes <= s.MaxSize {
+	g := bloom.Split256
+	blocks = g.Blocks(max(s.Capacity, 1), fpr)
+	if s.MaxSize == 0 || blocks*g.BlockBytes() <= s.MaxSize {
 		return blocks, fpr, nil
 	}
-	if blocks = bloom.BlocksWithin(s.MaxSize); blocks == 0 {
-		return 0, 0, fmt.Errorf("a filter of at most %d bytes: want at least %d", s.MaxSize, bloom.BlockBytes)
+	if blocks = g.BlocksWithin(s.MaxSize); blocks == 0 {
+		return 0, 0, fmt.Errorf("a filter of at most %d bytes: want at least %d", s.MaxSize, g.BlockBytes())
 	}
 	// A filter so small that it passes nearly everything is still a filter.
-	return blocks, min(bloom.FPR(blocks, max(s.Capacity, 1)), 0.999999), nil
+	return blocks, min(g.FPR(blocks, max(s.Capacity, 1)), 0.999999), nil
 }
 
 // integer reports whether the key can be held exactly.

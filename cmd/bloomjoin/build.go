@@ -84,8 +84,8 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, p
 		if opts.MaxSize, err = parseSize(o.maxSize); err != nil {
 			return opts, open, usagef("--max-size: %w", err)
 		}
-		if opts.MaxSize < bloom.BlockBytes {
-			return opts, open, usagef("--max-size %s: want %d bytes or more", o.maxSize, bloom.BlockBytes)
+		if opts.MaxSize < bloom.Split256.BlockBytes() {
+			return opts, open, usagef("--max-size %s: want %d bytes or more", o.maxSize, bloom.Split256.BlockBytes())
 		}
 		if o.fpr != 0 {
 			return opts, open, usagef("--fpr and --max-size exclude each other")

@@ -1,0 +1,48 @@
+package bloom
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+)
+
+// littleEndian says that the words in memory are the bytes of the file.
+var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+
+// AppendBlocks appends blocks lo to hi (exclusive) to dst, lanes in order,
+// each lane little-endian: the layout of Parquet's bitset and of the filter's
+// file.
+func (f *Filter) AppendBlocks(dst []byte, lo, hi uint64) []byte {
+	w := f.params.Geometry.words()
+	words := f.words[lo*w : hi*w]
+	if littleEndian && len(words) > 0 {
+		return append(dst, unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*8)...)
+	}
+	for _, x := range words {
+		dst = binary.LittleEndian.AppendUint64(dst, x)
+	}
+	return dst
+}
+
+// OrBlocks ORs src, in the layout of AppendBlocks, into the filter from block
+// lo on. Reading a file into an empty filter and merging a file into a full
+// one are the same call. Calls for different blocks may run at the same time.
+func (f *Filter) OrBlocks(lo uint64, src []byte) error {
+	size := f.params.Geometry.BlockBytes()
+	n := uint64(len(src)) / size
+	if uint64(len(src))%size != 0 || lo > f.params.Blocks || n > f.params.Blocks-lo {
+		return fault.Corrupt(fault.At{}, "%d bytes at block %d do not fit a filter of %d blocks", len(src), lo, f.params.Blocks)
+	}
+	w := f.params.Geometry.words()
+	f.own()
+	words := f.words[lo*w : (lo+n)*w]
+	for len(words) >= 4 && len(src) >= 32 {
+		words[0] |= binary.LittleEndian.Uint64(src)
+		words[1] |= binary.LittleEndian.Uint64(src[8:])
+		words[2] |= binary.LittleEndian.Uint64(src[16:])
+		words[3] |= binary.LittleEndian.Uint64(src[24:])
+		words, src = words[4:], src[32:]
+	}
+	return nil
+}

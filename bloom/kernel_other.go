@@ -1,0 +1,15 @@
+//go:build !amd64 || purego
+
+package bloom
+
+const accelerated = false
+
+// add and probe hand over to the portable kernels.
+
+func (g Geometry) add(words []uint64, n uint64, hashes []uint64) {
+	g.addPortable(words, n, hashes)
+}
+
+func (g Geometry) probe(words []uint64, n uint64, hashes []uint64, base uint32, sel []uint32) uint64 {
+	return g.probePortable(words, n, hashes, base, sel)
+}

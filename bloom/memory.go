@@ -1,0 +1,59 @@
+package bloom
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+)
+
+// A filter that is larger than the caches costs a walk through the page tables
+// for nearly every key, unless its pages are huge: 2 MiB instead of 4 KiB.
+const (
+	hugePage  = 2 << 20
+	hugeBytes = 4 << 20 // filters of this size on ask for huge pages
+)
+
+// newWords returns n zero words that begin on a cache line, and, from
+// hugeBytes on, on a huge page. They are the garbage collector's, as all
+// memory in Go: nobody needs to free a filter.
+func newWords(n uint64) []uint64 {
+	align := uint64(64)
+	if n*8 >= hugeBytes {
+		align = hugePage
+	}
+	words := make([]uint64, n+align/8)
+	past := uint64(uintptr(unsafe.Pointer(&words[0]))) % align
+	words = words[(align-past)%align/8:][:n:n]
+	if align == hugePage {
+		adviseHuge(words)
+	}
+	return words
+}
+
+// View returns a filter over bits that stand elsewhere, such as a file that is
+// mapped into memory, in the layout of [Filter.AppendBlocks]. They must stay
+// there, unchanged, as long as the filter is used; a method that changes the
+// filter copies them first. bits must begin at a multiple of eight bytes, and
+// the machine be little-endian: where that is not so, the error wraps
+// fault.ErrUnsupported, and the bits must be read into a filter.
+func View(p Params, bits []byte) (*Filter, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	if uint64(len(bits)) != p.Bytes() {
+		return nil, fault.Mismatch(fault.At{}, "bits of the filter", fmt.Sprintf("%d bytes", p.Bytes()), fmt.Sprintf("%d bytes", len(bits)))
+	}
+	at := unsafe.Pointer(&bits[0])
+	if !littleEndian || uintptr(at)%8 != 0 {
+		return nil, fault.Unsupported(fault.At{}, "filter in place, at an odd address or on a big-endian machine")
+	}
+	return &Filter{params: p, words: unsafe.Slice((*uint64)(at), len(bits)/8), fixed: true}, nil
+}
+
+// own makes the words the filter's own before they are changed.
+func (f *Filter) own() {
+	if f.fixed {
+		*f = *f.Clone()
+	}
+}
