@@ -57,7 +57,7 @@ func damage(t *testing.T, file []byte) {
 // The rate and size that 2,000 keys get by default.
 func TestDamageBloom(t *testing.T) {
 	const keys = 2000
-	blocks := bloom.BlocksFor(keys, bloom.DefaultFPR(keys))
+	blocks := bloom.Split256.BlocksFor(keys, bloom.DefaultFPR(keys))
 	damage(t, encode(t, bloomFilter(t, blocks, keysFrom(4, keys)), Options{}))
 }
 
@@ -175,7 +175,7 @@ func checkHeader(t *testing.T, f *Filter, file []byte) {
 // A payload of many chunks, of which some compress: dense and sparse stretches
 // take turns.
 func bigFilter(t testing.TB) *Filter {
-	const blocks = 5*chunkBytes/bloom.BlockBytes + 77
+	const blocks = 5*chunkBytes/32 + 77
 	f := bloomFilter(t, blocks, nil)
 	r := rand.New(rand.NewPCG(5, 6))
 	hashes := make([]uint64, 0, 1<<16)
@@ -287,18 +287,18 @@ func TestOrInto(t *testing.T) {
 // nothing: every chunk compresses to a few bytes.
 func hugeClaims(t testing.TB, n uint64) []byte {
 	t.Helper()
-	chunk := encode(t, bloomFilter(t, chunkBytes/bloom.BlockBytes, nil), Options{})
+	chunk := encode(t, bloomFilter(t, chunkBytes/bloom.Split256.BlockBytes(), nil), Options{})
 	d := dismantle(t, chunk)
 	entry := d.table.body
 	stored := d.payload[:cursorAt(entry)]
-	count := int(n * bloom.BlockBytes / chunkBytes)
+	count := int(n * bloom.Split256.BlockBytes() / chunkBytes)
 	d.payload = bytes.Repeat(stored, count)
 	d.payload = append(d.payload, make([]byte, -len(d.payload)&7)...)
 	d.table.body = bytes.Repeat(entry, count)
 	params, payload := d.section(secParams).body, d.section(secPayload).body
 	for i := range 8 {
 		params[16+i] = byte(n >> (8 * i))
-		payload[8+i] = byte(n * bloom.BlockBytes >> (8 * i))
+		payload[8+i] = byte(n * bloom.Split256.BlockBytes() >> (8 * i))
 	}
 	return d.assemble()
 }

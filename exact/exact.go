@@ -13,6 +13,8 @@
 package exact
 
 import (
+	"sync/atomic"
+
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
 	"github.com/bloomjoin/bloomjoin/internal/fault"
@@ -22,6 +24,10 @@ import (
 type Set struct {
 	negative *roaring64.Bitmap // two's complement of the members below zero
 	natural  *roaring64.Bitmap // the members from zero on
+
+	index    atomic.Pointer[index] // nil: dropped, or never probed
+	budget   uint64                // of the index, if budgeted
+	budgeted bool
 }
 
 // New returns an empty set.
@@ -52,22 +58,6 @@ func (s *Set) Add(values []uint64, signed bool) {
 	}
 }
 
-// Probe appends to sel the positions in values of the members, ascending, and
-// returns it. The answer has no error. If signed, values are int64s in two's
-// complement, else uint64s; there may be up to 2^32.
-func (s *Set) Probe(values []uint64, signed bool, sel []uint32) []uint32 {
-	for i, v := range values {
-		m := s.natural
-		if signed && int64(v) < 0 {
-			m = s.negative
-		}
-		if m.Contains(v) {
-			sel = append(sel, uint32(i))
-		}
-	}
-	return sel
-}
-
 // Len returns the number of members.
 func (s *Set) Len() uint64 {
 	return s.negative.GetCardinality() + s.natural.GetCardinality()
@@ -75,7 +65,11 @@ func (s *Set) Len() uint64 {
 
 // Bytes returns what the set takes in memory, about.
 func (s *Set) Bytes() uint64 {
-	return s.negative.GetSizeInBytes() + s.natural.GetSizeInBytes()
+	n := s.compressedBytes()
+	if ix := s.index.Load(); ix != nil {
+		n += ix.bytes()
+	}
+	return n
 }
 
 // Clone returns a copy that shares nothing with s.

@@ -141,7 +141,7 @@ func TestSealedBitsAreTheDefinition(t *testing.T) {
 		s := newStore()
 		putColumn(t, s, "ids", c.values)
 		got, _ := build(t, s, []string{"ids"}, c.opts)
-		model, err := bloom.New(bloom.Params{Geometry: bloom.Split256, Hash: hash, Blocks: bloom.Blocks(c.opts.Capacity, fpr)})
+		model, err := bloom.New(bloom.Params{Geometry: bloom.Split256, Hash: hash, Blocks: bloom.Split256.Blocks(c.opts.Capacity, fpr)})
 		if err != nil {
 			t.Fatal(err)
 		}

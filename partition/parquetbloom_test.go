@@ -45,7 +45,7 @@ func TestParquetBloomFilters(t *testing.T) {
 			if err != nil || !ok {
 				t.Fatalf("%s: row group %d: a filter: %v, %v", name, group, ok, err)
 			}
-			filter, err := bloom.New(bloom.Params{Geometry: bloom.Split256, Hash: hash, Blocks: uint64(len(bits)) / bloom.BlockBytes})
+			filter, err := bloom.New(bloom.Params{Geometry: bloom.Split256, Hash: hash, Blocks: uint64(len(bits)) / bloom.Split256.BlockBytes()})
 			if err != nil {
 				t.Fatal(err)
 			}
