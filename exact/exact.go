@@ -13,6 +13,7 @@
 package exact
 
 import (
+	"fmt"
 	"sync/atomic"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
@@ -35,35 +36,13 @@ func New() *Set {
 	return &Set{negative: roaring64.New(), natural: roaring64.New()}
 }
 
-// Add puts values into the set. If signed, each is the two's complement of an
-// int64, else a uint64. The slice is not kept.
-func (s *Set) Add(values []uint64, signed bool) {
-	if !signed {
-		s.natural.AddMany(values)
-		return
-	}
-	// AddMany is fast on runs of equal sign, which is nearly all there is.
-	for len(values) > 0 {
-		neg := int64(values[0]) < 0
-		n := 1
-		for n < len(values) && int64(values[n]) < 0 == neg {
-			n++
-		}
-		if neg {
-			s.negative.AddMany(values[:n])
-		} else {
-			s.natural.AddMany(values[:n])
-		}
-		values = values[n:]
-	}
-}
-
 // Len returns the number of members.
 func (s *Set) Len() uint64 {
 	return s.negative.GetCardinality() + s.natural.GetCardinality()
 }
 
-// Bytes returns what the set takes in memory, about.
+// Bytes returns what the set takes in memory, with its index if it has one. Of
+// the compressed bitmaps that is about, of the index to the byte.
 func (s *Set) Bytes() uint64 {
 	n := s.compressedBytes()
 	if ix := s.index.Load(); ix != nil {
@@ -72,21 +51,41 @@ func (s *Set) Bytes() uint64 {
 	return n
 }
 
-// Clone returns a copy that shares nothing with s.
+// Clone returns a copy that shares nothing with s and has no index, but the
+// same budget for one.
 func (s *Set) Clone() *Set {
-	return &Set{negative: s.negative.Clone(), natural: s.natural.Clone()}
+	return &Set{negative: s.negative.Clone(), natural: s.natural.Clone(), budget: s.budget, budgeted: s.budgeted}
 }
 
-// Union adds the members of t to s.
+// Union adds the members of t to s: a value is in s afterwards if and only if
+// it was in s or in t. Neither duplicates nor order matter, and t, which may
+// be s, stays as it is; the two share nothing afterwards.
 func (s *Set) Union(t *Set) {
+	s.changed()
 	s.negative.Or(t.negative)
 	s.natural.Or(t.natural)
 }
 
-// Intersect removes from s what is not in t.
+// Intersect removes from s what is not in t: a value is in s afterwards if and
+// only if it was in both. t, which may be s, stays as it is.
 func (s *Set) Intersect(t *Set) {
+	s.changed()
 	s.negative.And(t.negative)
 	s.natural.And(t.natural)
+}
+
+// Difference removes from s what is in t: a value is in s afterwards if and
+// only if it was in s and not in t. t stays as it is, unless it is s: then both
+// are empty. Unlike that of Bloom filters the difference is without error.
+func (s *Set) Difference(t *Set) {
+	s.changed()
+	if s == t {
+		s.negative.Clear()
+		s.natural.Clear()
+		return
+	}
+	s.negative.AndNot(t.negative)
+	s.natural.AndNot(t.natural)
 }
 
 // containerCost is what a container of 2^16 neighbouring values takes in
@@ -136,9 +135,24 @@ func (s *Set) Marshal() (negative, natural []byte, err error) {
 	return negative, natural, err
 }
 
-// marshal rebuilds the bitmap in order, because the kind of a container
-// depends on its history, and then lets runs replace what they beat.
+// marshal writes a copy of the bitmap whose containers have been brought to
+// the smallest form. In rare cases that does not lead to the form that Check
+// asks for, because the library measures a container of runs by what it takes
+// in memory: then the bitmap is built anew from its members.
 func marshal(m *roaring64.Bitmap) ([]byte, error) {
+	c := m.Clone()
+	c.RunOptimize()
+	b, err := c.ToBytes()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := Check(b); err == nil {
+		return b, nil
+	}
+	return marshalAnew(m)
+}
+
+func marshalAnew(m *roaring64.Bitmap) ([]byte, error) {
 	c := roaring64.New()
 	buf := make([]uint64, 4096)
 	it := m.ManyIterator()
@@ -146,7 +160,14 @@ func marshal(m *roaring64.Bitmap) ([]byte, error) {
 		c.AddMany(buf[:n])
 	}
 	c.RunOptimize()
-	return c.ToBytes()
+	b, err := c.ToBytes()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := Check(b); err != nil {
+		return nil, fmt.Errorf("marshal an exact set: %w", err)
+	}
+	return b, nil
 }
 
 // Unmarshal is the inverse of Marshal. Bytes that Marshal would not have

@@ -281,20 +281,6 @@ func TestValuesStops(t *testing.T) {
 	}
 }
 
-func TestProbeAllocates(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 6))
-	s := New()
-	values := make([]uint64, 4096)
-	for i := range values {
-		values[i] = r.Uint64N(1 << 20)
-	}
-	s.Add(values[:2048], true)
-	sel := make([]uint32, 0, len(values))
-	if n := testing.AllocsPerRun(10, func() { sel = s.Probe(values, true, sel[:0]) }); n != 0 {
-		t.Errorf("Probe allocates %v times", n)
-	}
-}
-
 func TestCloneSharesNothing(t *testing.T) {
 	s := New()
 	s.Add([]uint64{1, 2, 3}, false)

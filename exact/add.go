@@ -1,0 +1,87 @@
+package exact
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/RoaringBitmap/roaring/v2/roaring64"
+)
+
+// Add puts values into the set. If signed, each is the two's complement of an
+// int64, else a uint64. The slice is not kept. Values that do not ascend are
+// sorted first, in memory of twice their size, since a bitmap takes them
+// several times faster then: batches of 2^16 and more are better than small
+// ones.
+func (s *Set) Add(values []uint64, signed bool) {
+	if len(values) == 0 {
+		return
+	}
+	s.changed()
+	if !slices.IsSorted(values) {
+		values = sorted(values)
+	}
+	naturals := len(values)
+	if signed {
+		naturals = sort.Search(len(values), func(i int) bool { return int64(values[i]) < 0 })
+	}
+	addSorted(s.natural, values[:naturals])
+	addSorted(s.negative, values[naturals:])
+}
+
+// addPiece is how many values go to the library at once, which copies them.
+const addPiece = 1 << 12
+
+func addSorted(m *roaring64.Bitmap, values []uint64) {
+	for piece := range slices.Chunk(values, addPiece) {
+		m.AddMany(piece)
+	}
+}
+
+// radixMin is the number of values from which on sorting by digits is faster
+// than by comparing.
+const radixMin = 256
+
+// sorted returns the values in ascending order in new memory.
+func sorted(values []uint64) []uint64 {
+	if len(values) < radixMin {
+		values = slices.Clone(values)
+		slices.Sort(values)
+		return values
+	}
+	return radixSorted(values)
+}
+
+// radixSorted sorts by one byte after the other, from the lowest on, and
+// leaves out bytes in which all values are equal.
+func radixSorted(values []uint64) []uint64 {
+	differ := uint64(0)
+	for _, v := range values {
+		differ |= v ^ values[0]
+	}
+	from, to := slices.Clone(values), make([]uint64, len(values))
+	for shift := 0; shift < 64; shift += 8 {
+		if differ>>shift&0xff != 0 {
+			scatter(to, from, shift)
+			from, to = to, from
+		}
+	}
+	return from
+}
+
+// scatter puts the values of from into to, ordered by the byte at shift.
+func scatter(to, from []uint64, shift int) {
+	var next [256]int
+	for _, v := range from {
+		next[byte(v>>shift)]++
+	}
+	at := 0
+	for i, n := range next {
+		next[i] = at
+		at += n
+	}
+	for _, v := range from {
+		digit := byte(v >> shift)
+		to[next[digit]] = v
+		next[digit]++
+	}
+}

@@ -1,0 +1,94 @@
+package exact
+
+// flat is one bit for each integer between the least and the greatest member.
+// Dense sets are that: of IDs given out one after the other, of which one in k
+// is a member, it takes k bits per member, and a probe is one load.
+type flat struct {
+	words []uint64
+	views [2]view // for values that are unsigned, signed
+}
+
+// view is a part of the bitmap in which the two's complement of a value says
+// where its bit is. The last word is zero and stands for all that is not in
+// the view.
+type view struct {
+	base  uint64 // the value of the first bit, a multiple of 64
+	words []uint64
+}
+
+// extent is where the members lie on the line of integers.
+type extent struct {
+	low, high uint64 // the least and the greatest member, in two's complement
+	negative  bool   // the least is negative
+	natural   bool   // the greatest is not
+}
+
+func extentOf(s *Set) (e extent) {
+	e.negative, e.natural = !s.negative.IsEmpty(), !s.natural.IsEmpty()
+	switch {
+	case e.negative && e.natural:
+		e.low, e.high = s.negative.Minimum(), s.natural.Maximum()
+	case e.negative:
+		e.low, e.high = s.negative.Minimum(), s.negative.Maximum()
+	case e.natural:
+		e.low, e.high = s.natural.Minimum(), s.natural.Maximum()
+	}
+	return e
+}
+
+// words returns how many words a flat bitmap takes. Not ok are sets with
+// members on both sides of 2^63: no difference of 64 bits tells their values
+// apart from negative ones.
+func (e extent) words() (n uint64, ok bool) {
+	const top = 1 << 63
+	switch {
+	case !e.negative && !e.natural:
+		return 1, true
+	case e.natural && e.high >= top && (e.negative || e.low < top):
+		return 0, false
+	}
+	return (e.high-e.low&^63)/64 + 2, true
+}
+
+func newFlat(s *Set, e extent, n uint64) *flat {
+	words := make([]uint64, n)
+	base := e.low &^ 63
+	for values := range s.Values {
+		for _, v := range values {
+			off := v - base
+			words[off/64] |= 1 << (off % 64)
+		}
+	}
+	all := view{base: base, words: words}
+	none := view{words: words[n-1:]}
+	f := &flat{words: words, views: [2]view{all, all}}
+	switch {
+	case e.negative && e.natural:
+		f.views[0] = view{words: words[-base/64:]} // from zero on
+	case e.negative:
+		f.views[0] = none
+	case e.low >= 1<<63:
+		f.views[1] = none
+	}
+	return f
+}
+
+// probe sets in found the bits of the values that are members. The inner loop
+// has no branch that depends on a value, so that the cache misses of many
+// values run side by side.
+func (f *flat) probe(values []uint64, signed uint64, found *bitset) {
+	base, words := f.views[signed].base, f.views[signed].words
+	for at := 0; len(values) > 0; at++ {
+		some := values[:min(64, len(values))]
+		members := uint64(0)
+		for i, v := range some {
+			off := v - base
+			word := words[min(off/64, uint64(len(words)-1))]
+			members |= word >> (off % 64) & 1 << (i & 63)
+		}
+		found[at%len(found)] = members
+		values = values[len(some):]
+	}
+}
+
+func (f *flat) bytes() uint64 { return 8 * uint64(cap(f.words)) }
