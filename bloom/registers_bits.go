@@ -1,0 +1,89 @@
+package bloom
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+)
+
+// Compare estimates how the key sets of two filters overlap, from their bits
+// alone, for filters without [Registers]. They must be of one geometry and
+// hash; those of different sizes are folded to a common one, in copies, which
+// costs precision. If a block is full at that size, nothing can be said of its
+// keys, and the error wraps fault.ErrMismatch.
+//
+// |A|, |B| and |A∪B| come from the share of clear bits in each block ("linear
+// counting": Whang, Vander-Zanden and Taylor, ACM TODS 15(2), 1990, with the
+// second-order bias taken off), the rest by inclusion and exclusion. The
+// errors of those three go together where the sets do, so that the standard
+// errors of the rest, taken as if they did not, are an upper bound.
+func (f *Filter) Compare(g *Filter) (c Comparison, err error) {
+	n := CommonFold(f.params.Blocks, g.params.Blocks)
+	q := g.params
+	q.Blocks = f.params.Blocks
+	if err := f.params.Match(q); err != nil {
+		return c, err
+	}
+	a, err := f.Fold(f.params.Blocks / n)
+	if err != nil {
+		return c, err
+	}
+	b, err := g.Fold(g.params.Blocks / n)
+	if err != nil {
+		return c, err
+	}
+	c.A, c.B = a.count(), b.count()
+	if err := a.Union(b); err != nil {
+		return c, err
+	}
+	c.Union = a.count()
+	if math.IsInf(c.Union.Keys, 1) {
+		return c, fault.Mismatch(fault.At{}, "blocks to estimate keys from", "clear bits in each", "full ones")
+	}
+	for _, d := range []struct {
+		of      *Estimate
+		keys    float64
+		x, y, z Estimate
+	}{
+		{&c.Both, c.A.Keys + c.B.Keys - c.Union.Keys, c.A, c.B, c.Union},
+		{&c.OnlyA, c.Union.Keys - c.B.Keys, c.Union, c.B, Estimate{}},
+		{&c.OnlyB, c.Union.Keys - c.A.Keys, c.Union, c.A, Estimate{}},
+	} {
+		*d.of = Estimate{max(0, d.keys), math.Hypot(d.x.StdErr, math.Hypot(d.y.StdErr, d.z.StdErr))}
+	}
+	return c, nil
+}
+
+// count estimates the number of distinct keys with its standard error. With s
+// bits in a lane and t = -ln(share of bits that are clear), a block holds s·t
+// keys, with variance s·(e^t-1-t)/8 and a bias of (e^t-1-t)/16. A full block makes both
+// numbers +Inf.
+func (f *Filter) count() (e Estimate) {
+	s := float64(f.params.Geometry.laneBits())
+	var blocks [lanes*wordBits + 1]uint64 // by number of bits set
+	f.eachFolded(1, func(b []uint64) {
+		set := 0
+		for _, w := range b {
+			set += bits.OnesCount64(w)
+		}
+		blocks[set]++
+	})
+	var variance float64
+	for set, n := range blocks {
+		if n == 0 {
+			continue
+		}
+		if float64(set) == lanes*s {
+			return Estimate{math.Inf(1), math.Inf(1)}
+		}
+		clear := 1 - float64(set)/(lanes*s)
+		t := -math.Log(clear)
+		excess := 1/clear - 1 - t
+		// A key takes -1/ln(1-1/s) rather than s bits' worth of t.
+		e.Keys += float64(n) * (t/-math.Log1p(-1/s) - excess/16)
+		variance += float64(n) * s * excess / 8
+	}
+	e.StdErr = math.Sqrt(variance)
+	return e
+}
