@@ -82,7 +82,12 @@ func (h Hash) Sum64(dst, values []uint64) {
 	}
 	// XXH3's path for inputs of 4 to 8 bytes, at length 8.
 	seed := h.Seed ^ uint64(bits.ReverseBytes32(uint32(h.Seed)))<<32
-	flip := uint64(xxh3Secret8^xxh3Secret16) - seed
+	sumInts(dst, values, uint64(xxh3Secret8^xxh3Secret16)-seed)
+}
+
+// sumIntsPortable is sumInts in Go.
+func sumIntsPortable(dst, values []uint64, flip uint64) {
+	dst = dst[:len(values)]
 	for i, v := range values {
 		x := bits.RotateLeft64(v, 32) ^ flip
 		x ^= bits.RotateLeft64(x, 49) ^ bits.RotateLeft64(x, 24)

@@ -23,6 +23,17 @@ func (g Geometry) far(n uint64, hashes []uint64) uint64 {
 	return uint64(len(hashes) - ahead)
 }
 
+// sumInts writes the XXH3 of values to dst, which is as long.
+func sumInts(dst, values []uint64, flip uint64) {
+	n := len(values) &^ 3
+	if !accelerated || n == 0 {
+		n = 0
+	} else {
+		hashInts(&dst[0], &values[0], uint64(n), flip)
+	}
+	sumIntsPortable(dst[n:], values[n:], flip)
+}
+
 func (g Geometry) add(words []uint64, n uint64, hashes []uint64) {
 	if !accelerated || n >= MaxBlocks || len(hashes) == 0 {
 		g.addPortable(words, n, hashes)

@@ -4,7 +4,7 @@ package bloom
 
 const accelerated = false
 
-// add and probe hand over to the portable kernels.
+// What follows hands over to the portable kernels.
 
 func (g Geometry) add(words []uint64, n uint64, hashes []uint64) {
 	g.addPortable(words, n, hashes)
@@ -13,3 +13,5 @@ func (g Geometry) add(words []uint64, n uint64, hashes []uint64) {
 func (g Geometry) probe(words []uint64, n uint64, hashes []uint64, base uint32, sel []uint32) uint64 {
 	return g.probePortable(words, n, hashes, base, sel)
 }
+
+func sumInts(dst, values []uint64, flip uint64) { sumIntsPortable(dst, values, flip) }

@@ -23,13 +23,16 @@ func newWords(n uint64) []uint64 {
 		align = hugePage
 	}
 	words := make([]uint64, n+align/8)
-	past := uint64(uintptr(unsafe.Pointer(&words[0]))) % align
+	past := uint64(addressOf(words)) % align
 	words = words[(align-past)%align/8:][:n:n]
 	if align == hugePage {
 		adviseHuge(words)
 	}
 	return words
 }
+
+// addressOf returns where the words begin.
+func addressOf(words []uint64) uintptr { return uintptr(unsafe.Pointer(&words[0])) }
 
 // View returns a filter over bits that stand elsewhere, such as a file that is
 // mapped into memory, in the layout of [Filter.AppendBlocks]. They must stay

@@ -10,50 +10,60 @@ import (
 // over its blocks, worked out apart from this package.
 func TestBitsPerKey(t *testing.T) {
 	const n = 10_000_000
-	for _, c := range []struct{ p, bits float64 }{{0.1, 5.99}, {0.01, 10.53}, {0.001, 16.9}, {0.0001, 26.3}} {
-		got := float64(Split256.BlocksFor(n, c.p)) * 256 / n
+	for _, c := range []struct {
+		g       Geometry
+		p, bits float64
+	}{
+		{Split256, 0.1, 5.99}, {Split256, 0.01, 10.53}, {Split256, 0.001, 16.9}, {Split256, 0.0001, 26.3},
+		{Split512, 0.1, 5.88}, {Split512, 0.01, 10.10}, {Split512, 0.001, 15.7}, {Split512, 0.0001, 23.6},
+	} {
+		got := float64(c.g.BlocksFor(n, c.p)*c.g.BlockBytes()) * 8 / n
 		if math.Abs(got/c.bits-1) > 0.01 {
-			t.Errorf("%g: %.2f bits per key, want %.2f within 1 %%", c.p, got, c.bits)
+			t.Errorf("%s, %g: %.2f bits per key, want %.2f within 1 %%", c.g, c.p, got, c.bits)
 		}
 	}
 }
 
 // The mean over many filters of the FPR of their own bits is the formula's.
 func TestFPRFormula(t *testing.T) {
-	for _, c := range []struct{ blocks, keys int }{{50, 1000}, {200, 5000}, {100, 800}, {1, 20}, {7, 400}} {
-		const filters = 300
-		var sum, sum2 float64
-		for seed := range uint64(filters) {
-			p := newFilter(t, uint64(c.blocks), randoms(seed, c.keys)...).FPR()
-			sum, sum2 = sum+p, sum2+p*p
+	each(t, func(t *testing.T, g Geometry) {
+		for _, c := range []struct{ blocks, keys int }{{50, 1000}, {200, 5000}, {100, 800}, {1, 20}, {7, 400}} {
+			const filters = 300
+			var sum, sum2 float64
+			for seed := range uint64(filters) {
+				p := g.newFilter(t, uint64(c.blocks), randoms(seed, c.keys)...).FPR()
+				sum, sum2 = sum+p, sum2+p*p
+			}
+			mean := sum / filters
+			sigma := math.Sqrt((sum2/filters - mean*mean) / filters) // of the mean
+			want := g.FPR(uint64(c.blocks), uint64(c.keys))
+			if math.Abs(mean-want) > 4*sigma {
+				t.Errorf("%d keys in %d blocks: mean %.6g ± %.2g, formula %.6g", c.keys, c.blocks, mean, sigma, want)
+			}
 		}
-		mean := sum / filters
-		sigma := math.Sqrt((sum2/filters - mean*mean) / filters) // of the mean
-		want := Split256.FPR(uint64(c.blocks), uint64(c.keys))
-		if math.Abs(mean-want) > 4*sigma {
-			t.Errorf("%d keys in %d blocks: mean %.6g ± %.2g, formula %.6g", c.keys, c.blocks, mean, sigma, want)
-		}
-	}
+	})
 }
 
 // What a filter lets through is what its own bits predict, within four
 // standard deviations of a binomial count.
 func TestFPRMeasured(t *testing.T) {
-	const probes = 400_000
-	for seed, c := range []struct {
-		keys int
-		p    float64
-	}{{20_000, 0.1}, {20_000, 0.01}, {20_000, 0.001}, {3000, 0.0001}} {
-		f := newFilter(t, Split256.BlocksFor(uint64(c.keys), c.p), randoms(uint64(seed), c.keys)...)
-		p := f.FPR()
-		hits := float64(len(f.Probe(randoms(uint64(seed)+1000, probes), nil)))
-		if bound := 4 * math.Sqrt(probes*p*(1-p)); math.Abs(hits-probes*p) > bound {
-			t.Errorf("%g: %g of %d let through, predicted %.1f ± %.1f", c.p, hits, probes, probes*p, bound)
+	each(t, func(t *testing.T, g Geometry) {
+		const probes = 400_000
+		for seed, c := range []struct {
+			keys int
+			p    float64
+		}{{20_000, 0.1}, {20_000, 0.01}, {20_000, 0.001}, {3000, 0.0001}} {
+			f := g.newFilter(t, g.BlocksFor(uint64(c.keys), c.p), randoms(uint64(seed), c.keys)...)
+			p := f.FPR()
+			hits := float64(len(f.Probe(randoms(uint64(seed)+1000, probes), nil)))
+			if bound := 4 * math.Sqrt(probes*p*(1-p)); math.Abs(hits-probes*p) > bound {
+				t.Errorf("%g: %g of %d let through, predicted %.1f ± %.1f", c.p, hits, probes, probes*p, bound)
+			}
+			if math.Abs(p/c.p-1) > 0.35 {
+				t.Errorf("asked %g, bits say %g", c.p, p)
+			}
 		}
-		if math.Abs(p/c.p-1) > 0.35 {
-			t.Errorf("asked %g, bits say %g", c.p, p)
-		}
-	}
+	})
 }
 
 func TestFPRLimits(t *testing.T) {
@@ -85,28 +95,32 @@ func TestFPRLimits(t *testing.T) {
 }
 
 func TestBlocksFor(t *testing.T) {
-	for _, n := range []uint64{1, 10, 2000, 1e6, 1e9} {
-		for _, p := range []float64{0.5, 0.01, 1e-4, 1e-6} {
-			b := Split256.BlocksFor(n, p)
-			if Split256.FPR(b, n) > p || b > 1 && Split256.FPR(b-1, n) <= p {
-				t.Errorf("Split256.BlocksFor(%d, %g) = %d: FPR %g, of one less %g", n, p, b, Split256.FPR(b, n), Split256.FPR(b-1, n))
+	each(t, func(t *testing.T, g Geometry) {
+		for _, n := range []uint64{1, 10, 2000, 1e6, 1e9} {
+			for _, p := range []float64{0.5, 0.01, 1e-4, 1e-6} {
+				b := g.BlocksFor(n, p)
+				if g.FPR(b, n) > p || b > 1 && g.FPR(b-1, n) <= p {
+					t.Errorf("g.BlocksFor(%d, %g) = %d: FPR %g, of one less %g", n, p, b, g.FPR(b, n), g.FPR(b-1, n))
+				}
 			}
 		}
-	}
+	})
 }
 
 // More keys than any filter can hold are no reason to count for ever.
 func TestFPRHopeless(t *testing.T) {
-	if p := Split256.FPR(3, 1<<62); p != 1 {
-		t.Errorf("FPR %g", p)
-	}
-	if b := Split256.BlocksFor(1<<62, 1e-6); b != MaxBlocks {
-		t.Errorf("%d blocks", b)
-	}
-	f := newFilter(t, 720, randoms(1, 200_000)...) // blocks are full, the estimate infinite
-	if g, err := f.Shrink(0.01); err != nil || g != f {
-		t.Errorf("a full filter shrinks: %v", err)
-	}
+	each(t, func(t *testing.T, g Geometry) {
+		if p := g.FPR(3, 1<<62); p != 1 {
+			t.Errorf("FPR %g", p)
+		}
+		if b := g.BlocksFor(1<<62, 1e-6); b != MaxBlocks {
+			t.Errorf("%d blocks", b)
+		}
+		f := g.newFilter(t, 720, randoms(1, 200_000)...) // blocks are full, the estimate infinite
+		if g, err := f.Shrink(0.01); err != nil || g != f {
+			t.Errorf("a full filter shrinks: %v", err)
+		}
+	})
 }
 
 // smoothCount reports whether n is 720·2^k·m with m small enough that
@@ -116,37 +130,41 @@ func smoothCount(n uint64) bool {
 }
 
 func TestBlocks(t *testing.T) {
-	last := uint64(0)
-	for n := uint64(0); n < 1<<36; n += 1 + n/7 {
-		need, got := Split256.BlocksFor(n, 0.01), Split256.Blocks(n, 0.01)
-		if got > MaxBlocks || got < last || !smoothCount(got) {
-			t.Errorf("Blocks(%d) = %d after %d", n, got, last)
+	each(t, func(t *testing.T, g Geometry) {
+		last := uint64(0)
+		for n := uint64(0); n < 1<<36; n += 1 + n/7 {
+			need, got := g.BlocksFor(n, 0.01), g.Blocks(n, 0.01)
+			if got > MaxBlocks || got < last || !smoothCount(got) {
+				t.Errorf("Blocks(%d) = %d after %d", n, got, last)
+			}
+			if got < need && got < MaxBlocks/step(got)*step(got) {
+				t.Errorf("Blocks(%d) = %d, needs %d", n, got, need)
+			}
+			if over := float64(got) - float64(need); over >= smooth && over > float64(need)/32 {
+				t.Errorf("Blocks(%d) = %d for %d needed", n, got, need)
+			}
+			last = got
 		}
-		if got < need && got < MaxBlocks/step(got)*step(got) {
-			t.Errorf("Blocks(%d) = %d, needs %d", n, got, need)
-		}
-		if over := float64(got) - float64(need); over >= smooth && over > float64(need)/32 {
-			t.Errorf("Blocks(%d) = %d for %d needed", n, got, need)
-		}
-		last = got
-	}
+	})
 }
 
 func TestBlocksWithin(t *testing.T) {
-	last := uint64(0)
-	for size := uint64(0); size < 1<<42; size += 1 + size/7 {
-		got := Split256.BlocksWithin(size)
-		fit := min(size/Split256.BlockBytes(), MaxBlocks)
-		switch {
-		case got > fit || got < last:
-			t.Errorf("BlocksWithin(%d) = %d after %d", size, got, last)
-		case fit < smooth && got != fit:
-			t.Errorf("BlocksWithin(%d) = %d, want %d", size, got, fit)
-		case fit >= smooth && (!smoothCount(got) || float64(fit-got) >= max(smooth, float64(fit)/32)):
-			t.Errorf("BlocksWithin(%d) = %d of %d", size, got, fit)
+	each(t, func(t *testing.T, g Geometry) {
+		last := uint64(0)
+		for size := uint64(0); size < 1<<42; size += 1 + size/7 {
+			got := g.BlocksWithin(size)
+			fit := min(size/g.BlockBytes(), MaxBlocks)
+			switch {
+			case got > fit || got < last:
+				t.Errorf("BlocksWithin(%d) = %d after %d", size, got, last)
+			case fit < smooth && got != fit:
+				t.Errorf("BlocksWithin(%d) = %d, want %d", size, got, fit)
+			case fit >= smooth && (!smoothCount(got) || float64(fit-got) >= max(smooth, float64(fit)/32)):
+				t.Errorf("BlocksWithin(%d) = %d of %d", size, got, fit)
+			}
+			last = got
 		}
-		last = got
-	}
+	})
 }
 
 func TestDefaultFPR(t *testing.T) {

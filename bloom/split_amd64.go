@@ -4,6 +4,12 @@
 
 package bloom
 
+// hashInts writes the XXH3 of count values, a multiple of four, to dst. flip is what the
+// seed and the secret come to at a length of eight bytes.
+//
+//go:noescape
+func hashInts(dst *uint64, values *uint64, count uint64, flip uint64)
+
 // addSplit256 sets the bits of count hashes in a filter of n < 2^32 blocks.
 // For the first far of them it prefetches the block of a later one.
 //

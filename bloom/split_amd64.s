@@ -4,6 +4,95 @@
 
 #include "textflag.h"
 
+DATA rotate24<>+0(SB)/1, $0x05
+DATA rotate24<>+1(SB)/1, $0x06
+DATA rotate24<>+2(SB)/1, $0x07
+DATA rotate24<>+3(SB)/1, $0x00
+DATA rotate24<>+4(SB)/1, $0x01
+DATA rotate24<>+5(SB)/1, $0x02
+DATA rotate24<>+6(SB)/1, $0x03
+DATA rotate24<>+7(SB)/1, $0x04
+DATA rotate24<>+8(SB)/1, $0x0d
+DATA rotate24<>+9(SB)/1, $0x0e
+DATA rotate24<>+10(SB)/1, $0x0f
+DATA rotate24<>+11(SB)/1, $0x08
+DATA rotate24<>+12(SB)/1, $0x09
+DATA rotate24<>+13(SB)/1, $0x0a
+DATA rotate24<>+14(SB)/1, $0x0b
+DATA rotate24<>+15(SB)/1, $0x0c
+DATA rotate24<>+16(SB)/1, $0x05
+DATA rotate24<>+17(SB)/1, $0x06
+DATA rotate24<>+18(SB)/1, $0x07
+DATA rotate24<>+19(SB)/1, $0x00
+DATA rotate24<>+20(SB)/1, $0x01
+DATA rotate24<>+21(SB)/1, $0x02
+DATA rotate24<>+22(SB)/1, $0x03
+DATA rotate24<>+23(SB)/1, $0x04
+DATA rotate24<>+24(SB)/1, $0x0d
+DATA rotate24<>+25(SB)/1, $0x0e
+DATA rotate24<>+26(SB)/1, $0x0f
+DATA rotate24<>+27(SB)/1, $0x08
+DATA rotate24<>+28(SB)/1, $0x09
+DATA rotate24<>+29(SB)/1, $0x0a
+DATA rotate24<>+30(SB)/1, $0x0b
+DATA rotate24<>+31(SB)/1, $0x0c
+GLOBL rotate24<>(SB), RODATA|NOPTR, $32
+
+DATA xxh3Mul<>+0(SB)/8, $0x9fb21c651e98df25
+GLOBL xxh3Mul<>(SB), RODATA|NOPTR, $8
+
+// func hashInts(dst *uint64, values *uint64, count uint64, flip uint64)
+// Requires: AVX, AVX2
+TEXT ·hashInts(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         values+8(FP), CX
+	MOVQ         count+16(FP), DX
+	VPBROADCASTQ flip+24(FP), Y0
+	VMOVDQU      rotate24<>+0(SB), Y1
+	VPBROADCASTQ xxh3Mul<>+0(SB), Y3
+	VPSHUFD      $0xb1, Y3, Y4
+	VPCMPEQQ     Y5, Y5, Y5
+	VPSRLQ       $0x3f, Y5, Y2
+	VPSLLQ       $0x03, Y2, Y2
+	VPSLLQ       $0x20, Y5, Y5
+	XORQ         BX, BX
+	JMP          test
+
+loop:
+	VPSHUFD  $0xb1, (CX)(BX*8), Y6
+	VPXOR    Y0, Y6, Y6
+	VPSLLQ   $0x31, Y6, Y7
+	VPSRLQ   $0x0f, Y6, Y8
+	VPXOR    Y8, Y7, Y7
+	VPSHUFB  Y1, Y6, Y8
+	VPXOR    Y8, Y6, Y6
+	VPXOR    Y7, Y6, Y6
+	VPMULLD  Y4, Y6, Y7
+	VPMULUDQ Y3, Y6, Y6
+	VPSLLQ   $0x20, Y7, Y8
+	VPAND    Y5, Y7, Y7
+	VPADDQ   Y8, Y6, Y6
+	VPADDQ   Y7, Y6, Y6
+	VPSRLQ   $0x23, Y6, Y7
+	VPADDQ   Y2, Y7, Y7
+	VPXOR    Y7, Y6, Y6
+	VPMULLD  Y4, Y6, Y7
+	VPMULUDQ Y3, Y6, Y6
+	VPSLLQ   $0x20, Y7, Y8
+	VPAND    Y5, Y7, Y7
+	VPADDQ   Y8, Y6, Y6
+	VPADDQ   Y7, Y6, Y6
+	VPSRLQ   $0x1c, Y6, Y7
+	VPXOR    Y7, Y6, Y6
+	VMOVDQU  Y6, (AX)(BX*8)
+	ADDQ     $0x04, BX
+
+test:
+	CMPQ BX, DX
+	JB   loop
+	VZEROUPPER
+	RET
+
 DATA salts256<>+0(SB)/4, $0x47b6137b
 DATA salts256<>+4(SB)/4, $0x44974d91
 DATA salts256<>+8(SB)/4, $0x8824ad5b
@@ -33,7 +122,7 @@ far:
 	IMULQ        CX, R8
 	SHRQ         $0x20, R8
 	SHLQ         $0x05, R8
-	PREFETCHT0   (AX)(R8*1)
+	PREFETCHNTA  (AX)(R8*1)
 	MOVL         4(DX)(DI*8), R8
 	IMULQ        CX, R8
 	SHRQ         $0x20, R8
@@ -92,7 +181,7 @@ far:
 	IMULQ        CX, R11
 	SHRQ         $0x20, R11
 	SHLQ         $0x05, R11
-	PREFETCHT0   (AX)(R11*1)
+	PREFETCHNTA  (AX)(R11*1)
 	MOVL         4(DX)(DI*8), R11
 	IMULQ        CX, R11
 	SHRQ         $0x20, R11
@@ -168,7 +257,7 @@ far:
 	IMULQ        CX, R9
 	SHRQ         $0x20, R9
 	SHLQ         $0x06, R9
-	PREFETCHT0   (AX)(R9*1)
+	PREFETCHNTA  (AX)(R9*1)
 	MOVL         4(DX)(DI*8), R9
 	IMULQ        CX, R9
 	SHRQ         $0x20, R9
@@ -246,7 +335,7 @@ far:
 	IMULQ        CX, R12
 	SHRQ         $0x20, R12
 	SHLQ         $0x06, R12
-	PREFETCHT0   (AX)(R12*1)
+	PREFETCHNTA  (AX)(R12*1)
 	MOVL         4(DX)(DI*8), R12
 	IMULQ        CX, R12
 	SHRQ         $0x20, R12

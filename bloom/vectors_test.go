@@ -29,14 +29,22 @@ func randoms(seed uint64, n int) []uint64 {
 	return values
 }
 
-func newFilter(t testing.TB, blocks uint64, hashes ...uint64) *Filter {
+// newFilter returns a filter of the given geometry.
+func (g Geometry) newFilter(t testing.TB, blocks uint64, hashes ...uint64) *Filter {
 	t.Helper()
-	f, err := New(Params{Geometry: Split256, Hash: Hash{ID: XXH3}, Blocks: blocks})
+	f, err := New(Params{Geometry: g, Hash: Hash{ID: XXH3}, Blocks: blocks})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.Add(hashes)
 	return f
+}
+
+// each runs a test for each geometry.
+func each(t *testing.T, test func(t *testing.T, g Geometry)) {
+	for _, g := range Geometries() {
+		t.Run(g.String(), func(t *testing.T) { test(t, g) })
+	}
 }
 
 func bitsOf(f *Filter) []byte { return f.AppendBlocks(nil, 0, f.params.Blocks) }
@@ -54,13 +62,18 @@ func TestVectors(t *testing.T) {
 		}
 	}
 	fmt.Fprintln(&w, "# filter <blocks> <hash>,... = <bits>")
-	for _, n := range []uint64{1, 2, 3, 5} {
-		hashes := append(randoms(n, 4), 0, ^uint64(0))
-		fmt.Fprintf(&w, "filter %d", n)
-		for _, h := range hashes {
-			fmt.Fprintf(&w, " %016x", h)
+	for _, g := range Geometries() {
+		if g == Split512 {
+			fmt.Fprintln(&w, "# the same, of geometry split-512")
 		}
-		fmt.Fprintf(&w, " = %x\n", bitsOf(newFilter(t, n, hashes...)))
+		for _, n := range []uint64{1, 2, 3, 5} {
+			hashes := append(randoms(n, 4), 0, ^uint64(0))
+			fmt.Fprintf(&w, "filter %d", n)
+			for _, h := range hashes {
+				fmt.Fprintf(&w, " %016x", h)
+			}
+			fmt.Fprintf(&w, " = %x\n", bitsOf(g.newFilter(t, n, hashes...)))
+		}
 	}
 	if *update {
 		if err := os.MkdirAll("testdata", 0o755); err != nil {

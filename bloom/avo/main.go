@@ -21,6 +21,7 @@ const ahead = 32
 
 func main() {
 	ConstraintExpr("amd64,!purego")
+	hashInts()
 	for _, g := range []geometry{new(split256), new(split512)} {
 		g.tables()
 		add(g)
@@ -81,7 +82,7 @@ func (a args) loop(g geometry, body func(hash Mem, offset GPVirtual)) {
 		if end.label == "far" {
 			o := a.offset(g, Mem{Base: a.hashes, Index: a.i, Scale: 8, Disp: 8 * ahead})
 			at := Mem{Base: a.blocks, Index: o, Scale: 1}
-			PREFETCHT0(at)
+			PREFETCHNTA(at)
 		}
 		hash := Mem{Base: a.hashes, Index: a.i, Scale: 8}
 		body(hash, a.offset(g, hash))
