@@ -13,6 +13,7 @@
 package exact
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -135,39 +136,43 @@ func (s *Set) Marshal() (negative, natural []byte, err error) {
 	return negative, natural, err
 }
 
-// marshal writes a copy of the bitmap whose containers have been brought to
-// the smallest form. In rare cases that does not lead to the form that Check
-// asks for, because the library measures a container of runs by what it takes
-// in memory: then the bitmap is built anew from its members.
+// marshal writes a copy of the bitmap with its containers brought to the
+// smallest form. That this form is a function of the members is checked, as it
+// is not the library's promise; if it is not, the bitmap is built anew in
+// order.
 func marshal(m *roaring64.Bitmap) ([]byte, error) {
-	c := m.Clone()
-	c.RunOptimize()
-	b, err := c.ToBytes()
+	b, err := canonical(m.Clone())
+	if errors.Is(err, fault.ErrCorrupt) {
+		b, err = canonical(rebuilt(m))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("marshal an exact set: %w", err)
+	}
+	return b, nil
+}
+
+// canonical changes the form of m's containers and returns m's bytes. It is an
+// error if Check refuses them.
+func canonical(m *roaring64.Bitmap) ([]byte, error) {
+	m.RunOptimize()
+	b, err := m.ToBytes()
 	if err != nil {
 		return nil, err
 	}
-	if _, err := Check(b); err == nil {
-		return b, nil
-	}
-	return marshalAnew(m)
+	_, err = Check(b)
+	return b, err
 }
 
-func marshalAnew(m *roaring64.Bitmap) ([]byte, error) {
+// rebuilt returns a bitmap with the members of m that has no other history
+// than that they came in order.
+func rebuilt(m *roaring64.Bitmap) *roaring64.Bitmap {
 	c := roaring64.New()
 	buf := make([]uint64, 4096)
 	it := m.ManyIterator()
 	for n := it.NextMany(buf); n > 0; n = it.NextMany(buf) {
 		c.AddMany(buf[:n])
 	}
-	c.RunOptimize()
-	b, err := c.ToBytes()
-	if err != nil {
-		return nil, err
-	}
-	if _, err := Check(b); err != nil {
-		return nil, fmt.Errorf("marshal an exact set: %w", err)
-	}
-	return b, nil
+	return c
 }
 
 // Unmarshal is the inverse of Marshal. Bytes that Marshal would not have

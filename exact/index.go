@@ -71,14 +71,10 @@ func (s *Set) newIndex() *index {
 		ix.flat = newFlat(s, e, n)
 		return ix
 	}
-	entries := uint64(0)
-	for range s.words {
-		entries++
-		if bucketBytes*tableBuckets(entries) > budget {
-			return ix
-		}
+	most := budget / bucketBytes * bucketFill
+	if entries := s.entries(most); entries <= most && bucketBytes*tableBuckets(entries) <= budget {
+		ix.table = newTable(s, entries)
 	}
-	ix.table = newTable(s, entries)
 	return ix
 }
 

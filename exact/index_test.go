@@ -12,13 +12,9 @@ import (
 
 // forms gives the set each form of index that it can have, whatever its cost.
 func forms(s *Set, do func(form string)) {
-	entries := uint64(0)
-	for range s.words {
-		entries++
-	}
 	indexes := map[string]*index{
 		"compressed": {settled: true},
-		"table":      {settled: true, table: newTable(s, entries)},
+		"table":      {settled: true, table: newTable(s, s.entries(math.MaxUint64))},
 	}
 	e := extentOf(s)
 	if n, ok := e.words(); ok && n < 1<<20 {

@@ -89,6 +89,12 @@ func TestSetAlgebra(t *testing.T) {
 		equal("A∩(B∪C) = A∩B ∪ A∩C", intersect.of(a, union.of(b, c)), union.of(and, intersect.of(a, c)))
 		equal("A∖(B∪C) = A∖B ∩ A∖C", difference.of(a, union.of(b, c)), intersect.of(not, difference.of(a, c)))
 		equal("A∖(B∩C) = A∖B ∪ A∖C", difference.of(a, intersect.of(b, c)), union.of(not, difference.of(a, c)))
+		for _, s := range []*Set{a, or, and, not} {
+			b, err := canonical(rebuilt(s.natural))
+			if _, natural, e := s.Marshal(); err != nil || e != nil || !bytes.Equal(b, natural) {
+				t.Fatalf("rebuilt in order, other bytes: %v, %v", err, e)
+			}
+		}
 		for _, s := range []*Set{or, and, not} { // shared memory would show
 			s.Add(edges, true)
 			s.Difference(a)

@@ -63,6 +63,16 @@ func (s *Set) words(yield func(key, word uint64) bool) {
 	}
 }
 
+// entries returns how many entries a table has, or some number above most.
+func (s *Set) entries(most uint64) (n uint64) {
+	for range s.words {
+		if n++; n > most {
+			break
+		}
+	}
+	return n
+}
+
 func newTable(s *Set, entries uint64) *table {
 	t := &table{buckets: make([]bucket, tableBuckets(entries))}
 	for i := range t.buckets {
