@@ -341,11 +341,11 @@ func (w *scanWorker) pass(rec arrow.Record) ([]int, error) {
 // Prober probes the keys of record batches of one schema. It keeps its
 // memory between batches; one goroutine uses it at a time.
 type Prober struct {
-	Keys   keys.Batch // of the last record
-	Hashes []uint64   // of Keys; nil if the filter is exact
+	Keys keys.Batch // of the last record, good until that is released
 
 	enc    *keys.Encoder
 	filter Filter
+	hashes []uint64
 	hits   []uint32
 }
 
@@ -382,13 +382,16 @@ func (p *Prober) Probe(rec arrow.Record) ([]uint32, error) {
 		return nil, err
 	}
 	p.hits = p.hits[:0]
-	if set := p.filter.Exact(); set != nil {
-		values, signed, _ := p.Keys.Ints()
-		p.hits = set.Probe(values, signed, p.hits)
-		return p.hits, nil
-	}
+	values, signed, integer := p.Keys.Ints()
 	bits := p.filter.Bloom()
-	p.Hashes = p.Keys.Hash(bits.Params().Hash, p.Hashes)
-	p.hits = bits.Probe(p.Hashes, p.hits)
+	switch {
+	case bits == nil:
+		p.hits = p.filter.Exact().Probe(values, signed, p.hits)
+	case integer:
+		p.hits = bits.ProbeInts(values, p.hits)
+	default:
+		p.hashes = p.Keys.Hash(bits.Params().Hash, p.hashes)
+		p.hits = bits.Probe(p.hashes, p.hits)
+	}
 	return p.hits, nil
 }

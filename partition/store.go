@@ -30,6 +30,18 @@ type Source interface {
 	Size() int64
 }
 
+// Mapper is a Source whose object can be mapped into memory. Sources of [Local]
+// are, on systems of the Unix family.
+type Mapper interface {
+	// Map returns all bytes of the object, to be read only, and the function
+	// that gives them back, whose error may say that the object has changed
+	// since it was opened. The map outlives Close. Bytes that can no longer
+	// be read, because the object shrank or its disk fails, are a memory
+	// fault: the end of the process except for goroutines that call
+	// debug.SetPanicOnFault. An error means that the object must be read.
+	Map() (b []byte, unmap func() error, err error)
+}
+
 // Sink is an object that is being written. Nobody sees it until Commit, and
 // then whole.
 type Sink interface {
@@ -260,20 +272,35 @@ func (l *localFile) wake() error {
 	if l.f != nil {
 		return nil
 	}
-	f, err := os.Open(l.name)
+	f, err := l.reopen()
 	if err != nil {
 		return err
 	}
+	l.f = f
+	return nil
+}
+
+// reopen opens the file once more.
+func (l *localFile) reopen() (*os.File, error) {
+	f, err := os.Open(l.name)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.unchanged(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// unchanged returns an error unless f is the file that was opened first, as it
+// was.
+func (l *localFile) unchanged(f *os.File) error {
 	info, err := f.Stat()
 	if err == nil && !(os.SameFile(info, l.info) && info.Size() == l.info.Size() && info.ModTime().Equal(l.info.ModTime())) {
 		// Another attempt reads one file from its beginning to its end.
 		err = fmt.Errorf("%s: the file changed while it was read: %w", l.name, syscall.ESTALE)
 	}
-	if err != nil {
-		return errors.Join(err, f.Close())
-	}
-	l.f = f
-	return nil
+	return err
 }
 
 // Rest gives the descriptor back until the next read.

@@ -22,6 +22,9 @@ type Batch struct {
 	signed bool
 	data   []byte
 	ends   []int // of key i in data; it begins where key i-1 ends
+
+	shared bool   // data is the record's
+	own    []byte // what data is otherwise
 }
 
 // Ints returns the keys as integers, if the key is one integer column: two's
@@ -68,6 +71,9 @@ func (b *Batch) bytes(i int) []byte {
 
 // reset empties the batch for a record of n rows and keeps its memory.
 func (b *Batch) reset(n int) {
+	if b.shared {
+		b.data = b.own
+	}
 	*b = Batch{Rows: b.Rows[:0], Len: n, ints: b.ints[:0], data: b.data[:0], ends: b.ends[:0]}
 }
 

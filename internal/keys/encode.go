@@ -3,6 +3,7 @@ package keys
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -63,7 +64,8 @@ func (e *Encoder) Columns() []int {
 	return cols
 }
 
-// Encode fills b with the keys of the record. It keeps nothing of the record.
+// Encode fills b with the keys of the record. b may share the record's memory:
+// it is good until the record is released.
 func (e *Encoder) Encode(rec arrow.Record, b *Batch) error {
 	b.reset(int(rec.NumRows()))
 	parts := make([]part, len(e.fields))
@@ -74,16 +76,29 @@ func (e *Encoder) Encode(rec arrow.Record, b *Batch) error {
 		}
 		parts[i] = p
 	}
+	b.findRows(parts)
+	if len(parts) == 1 {
+		encodeOne(&parts[0], b)
+	} else {
+		encodeComposite(parts, b)
+	}
+	return nil
+}
+
+// findRows lists the rows that have a key.
+func (b *Batch) findRows(parts []part) {
+	if !slices.ContainsFunc(parts, (part).mayBeNull) {
+		b.Rows = slices.Grow(b.Rows, b.Len)[:b.Len]
+		for row := range b.Rows {
+			b.Rows[row] = uint32(row)
+		}
+		return
+	}
 	for row := range b.Len {
 		if hasKey(parts, row) {
 			b.Rows = append(b.Rows, uint32(row))
 		}
 	}
-	if len(parts) == 1 {
-		return encodeOne(&parts[0], b)
-	}
-	encodeComposite(parts, b)
-	return nil
 }
 
 func hasKey(parts []part, row int) bool {
@@ -95,19 +110,25 @@ func hasKey(parts []part, row int) bool {
 	return true
 }
 
-func encodeOne(p *part, b *Batch) error {
+func encodeOne(p *part, b *Batch) {
 	if p.ints != nil {
 		b.isInt, b.signed = true, p.signed
+		if p.dict == nil {
+			b.ints = gatherInts(b.ints, unwrapped(p.leaf), b.Rows)
+			return
+		}
 		for _, row := range b.Rows {
 			b.ints = append(b.ints, p.ints(int(row)))
 		}
-		return nil
+		return
+	}
+	if p.dict == nil && len(b.Rows) == b.Len && b.share(unwrapped(p.leaf)) {
+		return
 	}
 	for _, row := range b.Rows {
 		b.data = p.put(b.data, int(row))
 		b.ends = append(b.ends, len(b.data))
 	}
-	return nil
 }
 
 // encodeComposite puts the length of each part before it, so that ("ab","c")
@@ -185,6 +206,12 @@ func unwrapped(a arrow.Array) arrow.Array {
 		}
 		a = ext.Storage()
 	}
+}
+
+// mayBeNull reports whether some row may be without a value.
+func (p part) mayBeNull() bool {
+	return p.null || p.leaf.NullN() > 0 || p.dict != nil && p.dict.Dictionary().NullN() > 0 ||
+		slices.ContainsFunc(p.above, func(a arrow.Array) bool { return a.NullN() > 0 })
 }
 
 func (p *part) isNull(row int) bool {
