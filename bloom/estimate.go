@@ -29,12 +29,14 @@ func (g Geometry) FPR(blocks, keys uint64) float64 {
 	case blocks <= 1:
 		return g.hitIn(float64(keys))
 	}
+	// The conversions of products keep compilers from fusing them with sums:
+	// every machine has to come to the same number of blocks.
 	n, q := float64(keys), 1/float64(blocks)
 	mean := n * q
 	if mean > 8192 {
 		return 1 // no block has a clear bit: (63/64)^6000 is 10^-41
 	}
-	spread := 12*math.Sqrt(mean) + 24
+	spread := float64(12*math.Sqrt(mean)) + 24
 	lo, hi := math.Max(0, math.Floor(mean-spread)), math.Min(n, math.Ceil(mean+spread))
 	// Start at the mode, where the probability is largest, and walk both ways
 	// by the ratio of neighbours; normalise at the end.
@@ -43,11 +45,11 @@ func (g Geometry) FPR(blocks, keys uint64) float64 {
 	sum, hit := 1.0, g.hitIn(mode)
 	for i, w := mode, 1.0; i < hi && w > 1e-18; i++ {
 		w *= ratio(i)
-		sum, hit = sum+w, hit+w*g.hitIn(i+1)
+		sum, hit = sum+w, hit+float64(w*g.hitIn(i+1))
 	}
 	for i, w := mode, 1.0; i > lo && w > 1e-30; i-- {
 		w /= ratio(i - 1)
-		sum, hit = sum+w, hit+w*g.hitIn(i-1)
+		sum, hit = sum+w, hit+float64(w*g.hitIn(i-1))
 	}
 	return hit / sum
 }

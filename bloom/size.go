@@ -3,6 +3,7 @@ package bloom
 import (
 	"math"
 	"slices"
+	"strconv"
 )
 
 // smooth is the factor that every block count shares, times a power of two:
@@ -12,7 +13,7 @@ const smooth = 720
 // DefaultFPR returns the false-positive rate for a filter over an estimated
 // number of keys when nobody asks for one:
 //
-//	p(n) = 1 % · (n / 10^8)^(2/3), between 10^-6 and 1 %
+//	p(n) = 1 % · (n / 10^8)^(2/3), between 10^-6 and 1 %, to three digits
 //
 // A small set is cheap to filter almost without error (2,000 keys: 7·10^-6,
 // 11 KB), and a log is usually much longer than the set, so that its false
@@ -20,7 +21,10 @@ const smooth = 720
 // large, where 1 % already removes all but a hundredth of the rows.
 func DefaultFPR(keys uint64) float64 {
 	p := 0.01 * math.Pow(float64(keys)/1e8, 2.0/3)
-	return math.Min(0.01, math.Max(1e-6, p))
+	p = math.Min(0.01, math.Max(1e-6, p))
+	// Processors differ in the last bit of a power; the digits do not.
+	p, _ = strconv.ParseFloat(strconv.FormatFloat(p, 'g', 3, 64), 64)
+	return p
 }
 
 // lowFPR is the rate up to which Split512 is chosen: from there on it saves
