@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -30,6 +29,10 @@ type Options struct {
 	FPR     float64
 	MaxSize uint64
 	Kind    codec.Want
+	// Geometry of a Bloom filter; 0: Split512, the smaller one, for rates up to
+	// 0.1 %, else Split256, the faster one. It is chosen by the rate alone, so
+	// that all shards choose alike.
+	Geometry bloom.Geometry
 	// Capacity is an upper bound on the number of keys; 0: the number of rows,
 	// which text files do not tell beforehand.
 	Capacity uint64
@@ -38,8 +41,9 @@ type Options struct {
 	// and seals.
 	Shard partition.Shard
 	// Memory is the most bytes that filters may take while they are filled; 0:
-	// no bound. With less than one filter's size for each worker, fewer
-	// workers run.
+	// no bound. With less than one Bloom filter's size for each worker, fewer
+	// workers run; with less than one at all, only exact filters can be built,
+	// by as many workers as wished.
 	Memory  int64
 	Threads int // workers; 0: GOMAXPROCS
 	Mem     memory.Allocator
@@ -56,12 +60,12 @@ var ErrMemory = errors.New("over the memory budget")
 
 // Report is what a build came to.
 type Report struct {
-	Rows      int64   // rows read
-	Keys      uint64  // of them with a key that is not NULL
-	KeysNull  int64   // rows without a key
-	Distinct  uint64  // keys without duplicates: exact, or estimated from the bits
-	Estimated bool    // Distinct is an estimate
-	Seconds   float64 //
+	Rows      int64  // rows read
+	Keys      uint64 // of them with a key that is not NULL
+	KeysNull  int64  // rows without a key
+	Distinct  uint64 // keys without duplicates: exact, or estimated from the bits
+	Estimated bool   // Distinct is an estimate
+	Seconds   float64
 }
 
 // KeyPaths returns the key columns.
@@ -92,7 +96,7 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 	}
 	p := &Plan{opts: opts, files: files, pieces: partition.Split(files, opts.Shard)}
 	p.Spec = Spec{
-		Hash: bloom.Hash{ID: bloom.XXH3}, Capacity: opts.Capacity,
+		Hash: bloom.Hash{ID: bloom.XXH3}, Geometry: opts.Geometry, Capacity: opts.Capacity,
 		FPR: opts.FPR, MaxSize: opts.MaxSize, Want: opts.Kind,
 	}
 	for _, path := range paths {
@@ -244,29 +248,35 @@ func (p *Plan) encoder(f *partition.File, schema *arrow.Schema) (*keys.Encoder, 
 type Builder struct {
 	plan    *Plan
 	threads int
-	held    atomic.Int64 // bytes of keys that wait for the size
+	memory  budget
 	mu      sync.Mutex
 	workers []*Worker
 }
 
-// NewBuilder returns a builder for up to Workers goroutines.
+// NewBuilder returns a builder for up to Workers goroutines. The error wraps
+// ErrMemory if not even one of them could work within the budget.
 func (p *Plan) NewBuilder() (*Builder, error) {
 	b := &Builder{plan: p, threads: p.opts.Threads}
 	if b.threads <= 0 {
 		b.threads = runtime.GOMAXPROCS(0)
 	}
-	if p.unsized || p.opts.Memory <= 0 {
-		return b, nil
+	if p.opts.Memory > 0 {
+		b.memory.most = uint64(p.opts.Memory)
 	}
-	blocks, _, err := p.Spec.size()
-	if err != nil {
-		return nil, err
+	if b.memory.most > 0 && !p.unsized && p.Spec.Want != codec.WantExact {
+		params, _, err := p.Spec.size()
+		if err != nil {
+			return nil, err
+		}
+		fit := b.memory.most / params.Bytes()
+		if fit == 0 && !p.Spec.exact() {
+			return nil, overBudget(b.memory.most, params)
+		}
+		if fit > 0 { // else a worker whose set turns into bits ends the build
+			b.threads = int(min(uint64(b.threads), fit))
+		}
 	}
-	fit := p.opts.Memory / int64(blocks*bloom.Split256.BlockBytes())
-	if fit == 0 {
-		return nil, fmt.Errorf("%w of %d bytes: the filter takes %d (raise --memory or --fpr, or bound the filter by build --max-size)", ErrMemory, p.opts.Memory, blocks*bloom.Split256.BlockBytes())
-	}
-	b.threads = int(min(int64(b.threads), fit))
+	b.memory.workers = uint64(b.threads)
 	return b, nil
 }
 
@@ -283,15 +293,15 @@ type Worker struct {
 	wait   []uint64
 	signed []uint64 // signed integers, apart
 	hashes []uint64
-	held   int64 // bytes of them
+	share  share // of the memory budget, for them
 }
 
 // Worker returns a new worker. It may be called from many goroutines.
 func (b *Builder) Worker() (*Worker, error) {
-	w := &Worker{b: b}
+	w := &Worker{b: b, share: share{of: &b.memory}}
 	if !b.plan.unsized {
 		var err error
-		if w.part, err = newPartial(b.plan.Spec); err != nil {
+		if w.part, err = newPartial(b.plan.Spec, &b.memory); err != nil {
 			return nil, err
 		}
 	}
@@ -316,11 +326,8 @@ func (w *Worker) Add(batch *keys.Batch) error {
 		w.hashes = batch.Hash(w.b.plan.Spec.Hash, w.hashes)
 		w.wait = append(w.wait, w.hashes...)
 	}
-	held := int64(cap(w.wait)+cap(w.signed)) * 8
-	all := w.b.held.Add(held - w.held)
-	w.held = held
-	if m := w.b.plan.opts.Memory; m > 0 && all > m {
-		return fmt.Errorf("%w of %d bytes: %w, and keys are held until it is (say --expect N, or raise --memory)", ErrMemory, m, ErrCapacity)
+	if _, ok := w.share.hold(uint64(cap(w.wait)+cap(w.signed)) * 8); !ok {
+		return fmt.Errorf("%w of %d bytes: %w, and keys are held until it is (say --expect N, or raise --memory)", ErrMemory, w.b.memory.most, ErrCapacity)
 	}
 	return nil
 }
@@ -369,7 +376,7 @@ func (b *Builder) union(n uint64) (*partial, error) {
 		return all, nil
 	}
 	spec.Capacity = max(n, 1)
-	all, err := newPartial(spec)
+	all, err := newPartial(spec, &b.memory)
 	if err != nil {
 		return nil, err
 	}
@@ -388,23 +395,16 @@ func (p *partial) drain(w *Worker) error {
 		signed bool
 	}{{w.wait, false}, {w.signed, true}} {
 		for chunk := range slices.Chunk(held.values, 1<<16) {
-			p.keys += uint64(len(chunk))
-			switch {
-			case p.set != nil:
-				p.set.Add(chunk, held.signed)
-				if err := p.settle(); err != nil {
-					return err
-				}
-			case p.spec.integer():
-				p.hashes = append(p.hashes[:0], chunk...)
-				p.params.Hash.Sum64(p.hashes, chunk)
-				p.bits.Add(p.hashes)
-			default:
-				p.bits.Add(chunk)
+			if !p.spec.integer() {
+				p.keys += uint64(len(chunk))
+				p.addHashes(chunk)
+			} else if err := p.addInts(chunk, held.signed); err != nil {
+				return err
 			}
 		}
 	}
 	w.wait, w.signed = nil, nil
+	w.share.release()
 	return nil
 }
 

@@ -10,52 +10,88 @@
 // that all of them must agree on; each computes it from the same inputs alone.
 // What comes out depends on the union of the keys and on the Spec, never on
 // how the keys were divided.
+//
+// # Registers
+//
+// Where bits are filled, so is a HyperLogLog sketch of the keys
+// ([bloom.Registers]), for [Compare]. It stands in every partial Bloom filter,
+// since it cannot be had afterwards, and in a sealed one if its bits take 64
+// KiB or more: below, the sketch would make up more than a fifth of the file,
+// and the bits tell the sizes well. An exact filter has none, as its members
+// can be counted.
 package filterbuild
 
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
 // Spec is what all workers of a build agree on.
 type Spec struct {
-	Names    []string   // of the key columns
-	Classes  []string   // of the key columns
-	Hash     bloom.Hash //
-	Capacity uint64     // upper bound on the keys, from which the size follows
-	FPR      float64    // wished; 0: by [bloom.DefaultFPR] of Capacity
-	MaxSize  uint64     // most bytes of the bits; 0: no limit
-	Want     codec.Want // kind of filter
+	Names    []string       // of the key columns
+	Classes  []string       // of the key columns
+	Hash     bloom.Hash     //
+	Geometry bloom.Geometry // 0: by the rate, see [bloom.GeometryFor]
+	Capacity uint64         // upper bound on the keys, from which the size follows
+	FPR      float64        // wished; 0: by [bloom.DefaultFPR] of Capacity
+	MaxSize  uint64         // most bytes of the bits; 0: no limit
+	Want     codec.Want     // kind of filter
 }
 
-// size returns the number of blocks and the rate that the capacity asks for.
-func (s Spec) size() (blocks uint64, fpr float64, err error) {
+// size returns the parameters of the bits before they are folded, and the rate
+// that they are for: the wished one, or, where MaxSize does not allow that, the
+// one that the capacity gives. A geometry that is not given is the one that
+// [bloom.GeometryFor] names for that rate.
+func (s Spec) size() (params bloom.Params, fpr float64, err error) {
+	keys := max(s.Capacity, 1)
 	fpr = s.FPR
 	if fpr == 0 {
 		fpr = bloom.DefaultFPR(s.Capacity)
 	}
-	g := bloom.Split256
-	blocks = g.Blocks(max(s.Capacity, 1), fpr)
-	if s.MaxSize == 0 || blocks*g.BlockBytes() <= s.MaxSize {
-		return blocks, fpr, nil
+	params = bloom.Params{Geometry: s.Geometry, Hash: s.Hash}
+	if s.Geometry == 0 {
+		params.Geometry = bloom.GeometryFor(fpr)
 	}
-	if blocks = g.BlocksWithin(s.MaxSize); blocks == 0 {
-		return 0, 0, fmt.Errorf("a filter of at most %d bytes: want at least %d", s.MaxSize, g.BlockBytes())
+	params.Blocks = params.Geometry.Blocks(keys, fpr)
+	if s.MaxSize == 0 || params.Bytes() <= s.MaxSize {
+		return params, fpr, nil
+	}
+	if s.Geometry == 0 {
+		// What Split512 comes to at that size decides whether it is its turn.
+		if params.Geometry = bloom.Split512; bloom.GeometryFor(s.within(bloom.Split512)) != bloom.Split512 {
+			params.Geometry = bloom.Split256
+		}
+	}
+	g := params.Geometry
+	if params.Blocks = g.BlocksWithin(s.MaxSize); params.Blocks == 0 {
+		return params, 0, fmt.Errorf("a filter of at most %d bytes: want at least %d", s.MaxSize, g.BlockBytes())
 	}
 	// A filter so small that it passes nearly everything is still a filter.
-	return blocks, min(g.FPR(blocks, max(s.Capacity, 1)), 0.999999), nil
+	return params, min(s.within(g), 0.999999), nil
+}
+
+// within returns the rate that MaxSize and Capacity give.
+func (s Spec) within(g bloom.Geometry) float64 {
+	blocks := g.BlocksWithin(s.MaxSize)
+	if blocks == 0 {
+		return 1
+	}
+	return g.FPR(blocks, max(s.Capacity, 1))
 }
 
 // integer reports whether the key can be held exactly.
 func (s Spec) integer() bool {
 	return len(s.Classes) == 1 && keys.Class(s.Classes[0]) == keys.Integer
 }
+
+// exact reports whether the keys are held exactly as long as that is cheap.
+func (s Spec) exact() bool { return s.integer() && s.Want != codec.WantBloom }
 
 // check refuses what no filter can be.
 func (s Spec) check() error {
@@ -66,183 +102,19 @@ func (s Spec) check() error {
 	if s.FPR != 0 && !(s.FPR > 0 && s.FPR < 1) { // as worded, NaN is refused too
 		return fmt.Errorf("false-positive rate %v: want more than 0 and less than 1", s.FPR)
 	}
+	if s.Geometry != 0 && !slices.Contains(bloom.Geometries(), s.Geometry) {
+		return fault.Unsupported(fault.At{}, "%s", s.Geometry).WithHint("want one of %v", bloom.Geometries())
+	}
 	return nil
 }
 
 // id digests the spec together with the identity of the inputs.
 func (s Spec) id(inputs [32]byte) [32]byte {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %q %q %d %v %d %d %q ", s.Names, s.Classes, s.Hash, s.Capacity, s.FPR, s.MaxSize, s.Want, keys.NormalForm)
+	fmt.Fprintf(h, "%q %q %q %d %d %v %d %d %q ",
+		s.Names, s.Classes, s.Hash, s.Geometry, s.Capacity, s.FPR, s.MaxSize, s.Want, keys.NormalForm)
 	h.Write(inputs[:])
 	var sum [32]byte
 	h.Sum(sum[:0])
 	return sum
 }
-
-// partial is the filter of some of the keys. It starts exact where that is
-// possible and wanted, and turns into a Bloom filter when that is cheaper.
-type partial struct {
-	spec   Spec
-	params bloom.Params
-	fpr    float64
-	keys   uint64 // added, duplicates counted
-
-	set     *exact.Set    // nil once, or if never, exact
-	checkAt uint64        // number of keys at which the set's cost is looked at again
-	bits    *bloom.Filter // nil while exact
-	hashes  []uint64
-}
-
-func newPartial(s Spec) (*partial, error) {
-	if err := s.check(); err != nil {
-		return nil, err
-	}
-	blocks, fpr, err := s.size()
-	if err != nil {
-		return nil, err
-	}
-	p := &partial{spec: s, fpr: fpr, params: bloom.Params{Geometry: bloom.Split256, Hash: s.Hash, Blocks: blocks}}
-	if s.integer() && s.Want != codec.WantBloom {
-		p.set = exact.New()
-		return p, nil
-	}
-	p.bits, err = bloom.New(p.params)
-	return p, err
-}
-
-// add puts in the keys of a batch.
-func (p *partial) add(b *keys.Batch) error {
-	p.keys += uint64(len(b.Rows))
-	if p.set != nil {
-		if values, signed, ok := b.Ints(); ok {
-			p.set.Add(values, signed)
-		}
-		return p.settle()
-	}
-	p.hashes = b.Hash(p.params.Hash, p.hashes)
-	p.bits.Add(p.hashes)
-	return nil
-}
-
-// settle gives up the exact form if it costs more than the Bloom filter. The
-// cost takes a walk over the set, so that it is taken again only after as many
-// keys as could change the answer.
-func (p *partial) settle() error {
-	if p.set == nil || p.spec.Want == codec.WantExact || p.keys < p.checkAt {
-		return nil
-	}
-	cost, limit := p.set.Cost(), p.params.Bytes()
-	if cost > limit {
-		return p.blur()
-	}
-	p.checkAt = p.keys + max((limit-cost)/exact.MaxCostPerKey, 1<<12)
-	return nil
-}
-
-// decide looks at the cost of the exact form without regard to when it was
-// looked at last: what is decided for a set is the same however it was filled.
-func (p *partial) decide() error {
-	p.checkAt = 0
-	return p.settle()
-}
-
-// blur turns the exact set into a Bloom filter.
-func (p *partial) blur() error {
-	bits, err := bloom.New(p.params)
-	if err != nil {
-		return err
-	}
-	for values := range p.set.Values {
-		p.hashes = append(p.hashes[:0], values...)
-		p.params.Hash.Sum64(p.hashes, values)
-		bits.Add(p.hashes)
-	}
-	p.set, p.bits = nil, bits
-	return nil
-}
-
-// merge takes in the keys of q, which is used up.
-func (p *partial) merge(q *partial) error {
-	if p.params != q.params {
-		return p.params.Match(q.params)
-	}
-	p.keys += q.keys
-	if p.set != nil && q.set != nil {
-		p.set.Union(q.set)
-		return p.decide()
-	}
-	for _, x := range []*partial{p, q} {
-		if x.set != nil {
-			if err := x.blur(); err != nil {
-				return err
-			}
-		}
-	}
-	return p.bits.Union(q.bits)
-}
-
-// header returns a filter without its keys.
-func (p *partial) header(id [32]byte) *codec.Filter {
-	f := &codec.Filter{
-		NormalForm: keys.NormalForm, Params: p.params, Keys: p.keys,
-		FPRAsked: p.fpr, Want: p.spec.Want, BuildID: id,
-	}
-	for i, name := range p.spec.Names {
-		f.Key = append(f.Key, codec.KeyColumn{Name: name, Class: p.spec.Classes[i]})
-	}
-	return f
-}
-
-// open returns the filter as a partial one, which holds the given shards.
-func (p *partial) open(id [32]byte, part codec.Partial) *codec.Filter {
-	f := p.header(id)
-	f.Partial = &part
-	if p.set != nil {
-		f.SetExact(p.set)
-	} else {
-		f.SetBloom(p.bits)
-	}
-	return f
-}
-
-// seal returns the finished filter of all keys: the smaller of the folded
-// Bloom filter and the exact set, where there is a choice.
-func (p *partial) seal(id [32]byte) (*codec.Filter, error) {
-	if err := p.decide(); err != nil {
-		return nil, err
-	}
-	f := p.header(id)
-	set := p.set
-	if set != nil && p.spec.Want == codec.WantExact {
-		f.Params.Blocks = 0
-		f.SetExact(set)
-		return f, nil
-	}
-	if set != nil {
-		if err := p.blur(); err != nil {
-			return nil, err
-		}
-	}
-	bits, err := p.bits.Shrink(p.fpr)
-	if err != nil {
-		return nil, err
-	}
-	if set != nil {
-		negative, natural, err := set.Marshal()
-		if err != nil {
-			return nil, err
-		}
-		if pages(uint64(len(negative)+len(natural))) <= pages(bits.Params().Bytes()) {
-			f.Params.Blocks = 0
-			f.SetExact(set)
-			return f, nil
-		}
-	}
-	f.Params = bits.Params()
-	f.SetBloom(bits)
-	return f, nil
-}
-
-// pages rounds a size up to the pages that it takes in a file: among sets of a
-// few hundred keys an exact one costs nothing more.
-func pages(bytes uint64) uint64 { return (bytes + 4095) / 4096 }

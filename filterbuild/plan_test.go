@@ -198,11 +198,11 @@ func TestMemoryBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks, _, err := p.Spec.size()
+	params, _, err := p.Spec.size()
 	if err != nil {
 		t.Fatal(err)
 	}
-	size := int64(blocks) * 32
+	size := int64(params.Bytes())
 	for _, c := range []struct {
 		memory  int64
 		workers int

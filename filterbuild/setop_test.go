@@ -53,8 +53,9 @@ func TestCombine(t *testing.T) {
 		{"exact, exact", exact(0, 30_000), exact(20_000, 50_000), codec.KindExact, 0},
 		{"bloom, bloom of one size", bits(0, 30_000, 0.01), bits(20_000, 50_000, 0.01), codec.KindBloom, 1440},
 		{"bloom, bloom of half the size", bits(0, 30_000, 0.01), bits(20_000, 50_000, 0.2), codec.KindBloom, 720},
-		{"bloom, exact", bits(0, 30_000, 0.01), exact(20_000, 50_000), codec.KindBloom, 1440},
-		{"exact, bloom", exact(0, 30_000), bits(20_000, 50_000, 0.01), codec.KindBloom, 1440},
+		{"bloom, exact", bits(0, 30_000, 0.03), exact(20_000, 50_000), codec.KindBloom, 1440},
+		{"exact, bloom", exact(0, 30_000), bits(20_000, 50_000, 0.03), codec.KindBloom, 1440},
+		{"bloom, bloom in blocks of 512 bits", bits(0, 30_000, 0.0005), bits(20_000, 50_000, 0.0005), codec.KindBloom, 1440},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := [][]byte{encoded(t, c.a), encoded(t, c.b)}
@@ -141,7 +142,7 @@ func TestCombineRefusals(t *testing.T) {
 		{"another class", strs, []string{"b: ", "key class", "integer as in a", "bytes"}},
 		{"another hash", other, []string{"b: ", "hash", "seed 0 as in a", "seed 1"}},
 		{"another normal form", old, []string{"b: ", "normal form", "1 as in a", "got 0"}},
-		{"a partial one", partial, []string{"b: ", "a sealed filter", "a partial one", "merge its build first"}},
+		{"a partial one", partial, []string{"b: ", "a sealed filter", "a partial one", "merge the parts of its build"}},
 	} {
 		for _, op := range []SetOp{Union, Intersect} {
 			_, err := Combine(op, []*codec.Filter{ints, c.b}, []string{"a", "b"})

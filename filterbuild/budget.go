@@ -1,0 +1,59 @@
+package filterbuild
+
+import (
+	"fmt"
+	"math"
+	"sync/atomic"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+)
+
+// budget bounds the bytes that the workers of a build hold together.
+type budget struct {
+	most    uint64 // 0: no bound
+	workers uint64
+	held    atomic.Uint64
+}
+
+// share is what one worker holds of a budget. The zero share has no bound.
+type share struct {
+	of   *budget
+	held uint64
+}
+
+// hold makes n what the worker holds, and returns how much more that might be.
+func (s *share) hold(n uint64) (room uint64, ok bool) {
+	if s.of == nil || s.of.most == 0 {
+		return math.MaxInt64, true
+	}
+	all := s.of.held.Add(n - s.held)
+	s.held = n
+	if all > s.of.most {
+		return 0, false
+	}
+	return (s.of.most - all) / s.of.workers, true
+}
+
+func (s *share) release() { s.hold(0) }
+
+// set holds an exact set of n bytes.
+func (s *share) set(n uint64) (room uint64, err error) {
+	room, ok := s.hold(n)
+	if !ok {
+		err = fmt.Errorf("%w of %d bytes: the exact set takes more (raise --memory, or say --kind bloom)", ErrMemory, s.of.most)
+	}
+	return room, err
+}
+
+// bits holds the bits of a Bloom filter, in place of the set that they are
+// filled from and that is let go at once.
+func (s *share) bits(p bloom.Params) error {
+	if _, ok := s.hold(p.Bytes()); !ok {
+		return overBudget(s.of.most, p)
+	}
+	return nil
+}
+
+func overBudget(most uint64, p bloom.Params) error {
+	return fmt.Errorf("%w of %d bytes: the filter takes %d (raise --memory or --fpr, or bound the filter by build --max-size)", ErrMemory, most, p.Bytes())
+}

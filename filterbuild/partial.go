@@ -1,0 +1,185 @@
+package filterbuild
+
+import (
+	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+)
+
+// partial is the filter of some of the keys. It starts exact where that is
+// possible and wanted, and turns into a Bloom filter when that is cheaper.
+type partial struct {
+	spec   Spec
+	params bloom.Params
+	fpr    float64
+	keys   uint64 // added, duplicates counted
+
+	set       *exact.Set       // nil once, or if never, exact
+	checkAt   uint64           // number of keys at which the set's cost is looked at again
+	bits      *bloom.Filter    // nil while exact
+	registers *bloom.Registers // of the keys in bits; nil if they are not known
+	hashes    []uint64
+	share     share // of the memory budget
+}
+
+// newPartial returns an empty one, whose memory is held within the budget.
+func newPartial(s Spec, b *budget) (*partial, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	params, fpr, err := s.size()
+	if err != nil {
+		return nil, err
+	}
+	p := &partial{spec: s, fpr: fpr, params: params, share: share{of: b}}
+	if s.exact() {
+		p.set = exact.New()
+		return p, nil
+	}
+	return p, p.fill()
+}
+
+// fill makes room for bits.
+func (p *partial) fill() error {
+	if err := p.share.bits(p.params); err != nil {
+		return err
+	}
+	bits, err := bloom.New(p.params)
+	p.bits, p.registers = bits, new(bloom.Registers)
+	return err
+}
+
+// add puts in the keys of a batch.
+func (p *partial) add(b *keys.Batch) error {
+	if values, signed, ok := b.Ints(); ok && p.set != nil {
+		return p.addInts(values, signed)
+	}
+	p.keys += uint64(len(b.Rows))
+	p.hashes = b.Hash(p.params.Hash, p.hashes)
+	p.addHashes(p.hashes)
+	return nil
+}
+
+// addInts puts in keys that are integers.
+func (p *partial) addInts(values []uint64, signed bool) error {
+	p.keys += uint64(len(values))
+	if p.set != nil {
+		p.set.Add(values, signed)
+		return p.settle()
+	}
+	p.hash(values)
+	return nil
+}
+
+// hash puts integers into the bits.
+func (p *partial) hash(values []uint64) {
+	p.hashes = append(p.hashes[:0], values...)
+	p.params.Hash.Sum64(p.hashes, values)
+	p.addHashes(p.hashes)
+}
+
+func (p *partial) addHashes(hashes []uint64) {
+	p.bits.Add(hashes)
+	if p.registers != nil {
+		p.registers.Add(hashes)
+	}
+}
+
+// settle gives up the exact form if it costs more than the Bloom filter. The
+// cost takes a walk over the set, so that it is taken again only after as many
+// keys as could change the answer.
+func (p *partial) settle() error {
+	if p.set == nil || p.keys < p.checkAt {
+		return nil
+	}
+	cost := p.set.Cost()
+	room, err := p.share.set(cost + p.set.Bytes())
+	if p.spec.Want != codec.WantExact {
+		if cost > p.params.Bytes() {
+			return p.blur()
+		}
+		room = min(room, p.params.Bytes()-cost)
+	}
+	p.checkAt = p.keys + max(room/exact.MaxCostPerKey, 1<<12)
+	return err
+}
+
+// decide looks at the cost of the exact form without regard to when it was
+// looked at last: what is decided for a set is the same however it was filled.
+func (p *partial) decide() error {
+	p.checkAt = 0
+	return p.settle()
+}
+
+// blur turns the exact set into a Bloom filter.
+func (p *partial) blur() error {
+	if err := p.fill(); err != nil {
+		return err
+	}
+	for values := range p.set.Values {
+		p.hash(values)
+	}
+	p.set = nil
+	return nil
+}
+
+// merge takes in the keys of q, which is used up.
+func (p *partial) merge(q *partial) error {
+	if p.params != q.params {
+		return p.params.Match(q.params)
+	}
+	p.keys += q.keys
+	if p.set != nil && q.set != nil {
+		p.set.Union(q.set)
+		q.share.release()
+		return p.decide()
+	}
+	for _, x := range []*partial{p, q} {
+		if x.set != nil {
+			if err := x.blur(); err != nil {
+				return err
+			}
+		}
+	}
+	p.sketch(q.registers)
+	q.share.release()
+	return p.bits.Union(q.bits)
+}
+
+// sketch merges registers of further keys; nil: they are not known, and then
+// those of all are not.
+func (p *partial) sketch(r *bloom.Registers) {
+	if r == nil || p.registers == nil {
+		p.registers = nil
+		return
+	}
+	p.registers.Merge(r)
+}
+
+// header returns a filter without its keys.
+func (p *partial) header(id [32]byte) *codec.Filter {
+	f := &codec.Filter{
+		NormalForm: keys.NormalForm, Params: p.params, Keys: p.keys,
+		FPRAsked: p.fpr, Want: p.spec.Want, BuildID: id,
+	}
+	for i, name := range p.spec.Names {
+		f.Key = append(f.Key, codec.KeyColumn{Name: name, Class: p.spec.Classes[i]})
+	}
+	return f
+}
+
+// open returns the filter as a partial one, which holds the given shards.
+func (p *partial) open(id [32]byte, part codec.Partial) *codec.Filter {
+	f := p.header(id)
+	f.Partial = &part
+	if p.set != nil {
+		f.SetExact(p.set)
+		return f
+	}
+	f.SetBloom(p.bits)
+	if p.registers != nil {
+		f.Registers = p.registers[:]
+	}
+	return f
+}
