@@ -8,15 +8,21 @@ import (
 )
 
 // Add puts values into the set. If signed, each is the two's complement of an
-// int64, else a uint64. The slice is not kept. Values that do not ascend are
-// sorted first, in memory of twice their size, since a bitmap takes them
-// several times faster then: batches of 2^16 and more are better than small
-// ones.
+// int64, else a uint64. The slice is not kept. A bitmap takes values in order
+// several times faster than others, so those that do not ascend are sorted
+// first, in up to 16 MiB of memory: random values come cheapest in batches of
+// 2^16 to 2^20.
 func (s *Set) Add(values []uint64, signed bool) {
-	if len(values) == 0 {
-		return
-	}
 	s.changed()
+	for batch := range slices.Chunk(values, sortBatch) {
+		s.addBatch(batch, signed)
+	}
+}
+
+// sortBatch is how many values are sorted at once.
+const sortBatch = 1 << 20
+
+func (s *Set) addBatch(values []uint64, signed bool) {
 	if !slices.IsSorted(values) {
 		values = sorted(values)
 	}

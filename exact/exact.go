@@ -8,8 +8,12 @@
 // read; the package adds the split by sign and canonical bytes: equal sets
 // marshal equally, however they came about.
 //
-// Reading methods may run at the same time as each other. Methods that change
-// a set need it for themselves.
+// Compressed bitmaps are slow to probe at random. So a set that is probed gets
+// an index besides, a flat bitmap or a hash table, within a budget of memory:
+// see [Set.Index].
+//
+// Reading methods, Probe among them, may run at the same time as each other.
+// Methods that change a set need it for themselves.
 package exact
 
 import (

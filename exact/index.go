@@ -45,13 +45,14 @@ const (
 //   - Nothing: values are looked up in the compressed bitmaps.
 //
 // The work is a pass over the members, two for a table: some nanoseconds per
-// member.
+// member, some tens for a large table.
 //
-// A set is ready without Index: when some number of values has been probed (a
-// sixteenth of the number of members), Probe builds an index by itself, of at most 16 MiB or
-// eight times the size of the compressed bitmaps, if that is more. Index sets
-// another budget and spares the first probes; Index(0) turns the index off.
-// A change of the set drops the index, but not the budget.
+// A set is ready without Index. When a sixteenth as many values have been
+// probed as there are members, Probe builds an index by itself, of at most
+// eight times the size of the compressed bitmaps or 16 MiB, whichever is more.
+// Index sets another budget and spares the first probes; Index(0) leaves
+// nothing but the compressed bitmaps. A change of the set drops the index, but
+// not the budget.
 //
 // Index counts as a method that changes the set.
 func (s *Set) Index(maxBytes uint64) {

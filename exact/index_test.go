@@ -153,7 +153,7 @@ func TestTableOverflow(t *testing.T) {
 	s := build(o)
 	ix := &index{settled: true, table: newTable(s, entries)}
 	s.index.Store(ix)
-	if b := ix.table.buckets; b[0].keys[0] == vacant || b[len(b)-1].keys[3]>>63 == 0 {
+	if b := ix.table.buckets; b[0].keys[0] == vacant || b[len(b)-1].keys[bucketEntries-1]>>63 == 0 {
 		t.Fatal("nothing has overflowed")
 	}
 	probeNear(t, s, o)

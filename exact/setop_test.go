@@ -57,7 +57,7 @@ func pair(r *rand.Rand) (a, b *Set) {
 // bytes.
 func TestSetAlgebra(t *testing.T) {
 	r := rand.New(rand.NewPCG(21, 22))
-	for range 60 {
+	for range 25 {
 		a, b := pair(r)
 		c, _ := pair(r)
 		before := [2][]byte{marshal2(t, a), marshal2(t, b)}
