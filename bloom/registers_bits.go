@@ -8,16 +8,15 @@ import (
 )
 
 // Compare estimates how the key sets of two filters overlap, from their bits
-// alone, for filters without [Registers]. They must be of one geometry and
-// hash; those of different sizes are folded to a common one, in copies, which
-// costs precision. If a block is full at that size, nothing can be said of its
-// keys, and the error wraps fault.ErrMismatch.
+// alone. They must be of one geometry and hash; those of different sizes are
+// folded to a common one, in copies, which costs precision. If a block is full
+// at that size, nothing can be said of its keys, and the error wraps
+// fault.ErrMismatch.
 //
-// |A|, |B| and |A∪B| come from the share of clear bits in each block ("linear
-// counting": Whang, Vander-Zanden and Taylor, ACM TODS 15(2), 1990, with the
-// second-order bias taken off), the rest by inclusion and exclusion. The
-// errors of those three go together where the sets do, so that the standard
-// errors of the rest, taken as if they did not, are an upper bound.
+// |A|, |B| and |A∪B| are those of [Filter.Count], the rest follows by inclusion
+// and exclusion. The errors of those three go together where the sets do, so
+// that the standard errors of the rest, taken as if they did not, are an upper
+// bound.
 func (f *Filter) Compare(g *Filter) (c Comparison, err error) {
 	n := CommonFold(f.params.Blocks, g.params.Blocks)
 	q := g.params
@@ -33,11 +32,11 @@ func (f *Filter) Compare(g *Filter) (c Comparison, err error) {
 	if err != nil {
 		return c, err
 	}
-	c.A, c.B = a.count(), b.count()
+	c.A, c.B = a.Count(), b.Count()
 	if err := a.Union(b); err != nil {
 		return c, err
 	}
-	c.Union = a.count()
+	c.Union = a.Count()
 	if math.IsInf(c.Union.Keys, 1) {
 		return c, fault.Mismatch(fault.At{}, "blocks to estimate keys from", "clear bits in each", "full ones")
 	}
@@ -55,11 +54,13 @@ func (f *Filter) Compare(g *Filter) (c Comparison, err error) {
 	return c, nil
 }
 
-// count estimates the number of distinct keys with its standard error. With s
-// bits in a lane and t = -ln(share of bits that are clear), a block holds s·t
-// keys, with variance s·(e^t-1-t)/8 and a bias of (e^t-1-t)/16. A full block makes both
-// numbers +Inf.
-func (f *Filter) count() (e Estimate) {
+// Count estimates how many distinct keys were added. With s bits in a lane and
+// t = -ln(share of bits that are clear), a block holds s·t keys, with variance
+// s·(e^t-1-t)/8 and a bias of (e^t-1-t)/16, which is taken off: linear counting
+// in each block (Whang, Vander-Zanden and Taylor, ACM TODS 15(2), 1990). At
+// 1 % the standard error is 0.06 % of a million keys, and falls with the square
+// root of their number. A full block makes both numbers +Inf.
+func (f *Filter) Count() (e Estimate) {
 	s := float64(f.params.Geometry.laneBits())
 	var blocks [lanes*wordBits + 1]uint64 // by number of bits set
 	f.eachFolded(1, func(b []uint64) {

@@ -350,6 +350,9 @@ func (b *Builder) Finish() (*codec.Filter, Report, error) {
 	if err != nil {
 		return nil, rep, err
 	}
+	if err := all.decide(); err != nil {
+		return nil, rep, err
+	}
 	if all.set != nil {
 		rep.Distinct = all.set.Len()
 	} else {

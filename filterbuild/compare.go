@@ -3,9 +3,11 @@ package filterbuild
 import (
 	"context"
 	"errors"
+	"math"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -25,105 +27,112 @@ type Method string
 const (
 	Counted   Method = "exact"     // from the members
 	Sketched  Method = "registers" // from HyperLogLog registers
-	Estimated Method = "bits"      // from the bits of the Bloom filters
+	Estimated Method = "bits"      // from the bits, and the members of an exact filter
 )
 
-// Compare says how the key sets of two sealed filter files overlap: exactly if
-// both are exact filters; else from registers, which those of an exact filter's
-// members join; else, where a Bloom filter is too small to have any, from the
-// bits, for which Bloom filters must be of one geometry and come to a common
-// size at which their bits say something. Of Bloom filters with registers only
-// the headers are read.
+// Compare says how the key sets of two sealed filter files overlap:
+//
+//   - exactly if both are exact filters;
+//   - from the members of the one that pass the other if one is;
+//   - from the bits of two Bloom filters if they are of one geometry and have a
+//     common size at which that is more precise than registers;
+//   - else from their registers, for which only the headers are read. Where one
+//     is too small to have any, it is the bits again, or an error.
 func Compare(ctx context.Context, store partition.Store, a, b string, lim codec.Limits) (c bloom.Comparison, by Method, err error) {
 	parts, err := openParts(ctx, store, []string{a, b})
 	defer func() { err = errors.Join(err, closeParts(parts)) }()
 	if err != nil {
 		return c, "", err
 	}
-	var filters [2]*codec.Filter
-	by = Counted
-	for i, p := range parts {
-		f := p.head.Filter
-		filters[i] = f
-		if err := sameKeys(filters[0], f, a, p.name); err != nil {
+	heads := [2]*codec.Filter{parts[0].head.Filter, parts[1].head.Filter}
+	for i, f := range heads {
+		if err := sameKeys(heads[0], f, a, parts[i].name); err != nil {
 			return c, "", err
 		}
-		switch {
-		case f.Kind() == codec.KindExact:
-		case f.Registers == nil:
-			by = Estimated
-		case by == Counted:
-			by = Sketched
-		}
 	}
+	sketched := registersOf(heads[0]) != nil && registersOf(heads[1]) != nil
+	if sketched && !bitsAreSharper(heads[0], heads[1]) {
+		return registersOf(heads[0]).Compare(registersOf(heads[1])), Sketched, nil
+	}
+	var f [2]*codec.Filter
 	for i, p := range parts {
-		if by == Sketched && filters[i].Kind() == codec.KindBloom {
-			continue
-		}
-		f, err := p.head.Load(lim)
-		if err != nil {
+		if f[i], err = p.head.Load(lim); err != nil {
 			return c, "", err
 		}
-		filters[i] = f
 	}
-	c, err = compare(by, filters, [2]string{a, b})
-	return c, by, err
+	switch exactA, exactB := f[0].Exact(), f[1].Exact(); {
+	case exactA != nil && exactB != nil:
+		return compareExact(exactA, exactB), Counted, nil
+	case exactA != nil:
+		return compareMembers(exactA, f[1].Bloom()), Estimated, nil
+	case exactB != nil:
+		c = compareMembers(exactB, f[0].Bloom())
+		c.A, c.B, c.OnlyA, c.OnlyB = c.B, c.A, c.OnlyB, c.OnlyA
+		return c, Estimated, nil
+	}
+	if err := combinable(f[:], []string{a, b}); err != nil {
+		return c, "", err
+	}
+	if c, err = f[0].Bloom().Compare(f[1].Bloom()); err == nil {
+		return c, Estimated, nil
+	}
+	if sketched {
+		return registersOf(heads[0]).Compare(registersOf(heads[1])), Sketched, nil
+	}
+	var full *fault.Error
+	if errors.As(err, &full) {
+		full.At.File = a + ", " + b
+		err = full.WithHint("at the size to which both can be folded nothing can be told; filters of 64 KiB and more have registers, and of exact filters the members are known")
+	}
+	return c, "", err
 }
 
-func compare(by Method, f [2]*codec.Filter, names [2]string) (c bloom.Comparison, err error) {
-	switch by {
-	case Counted:
-		common := f[0].Exact().Clone()
-		common.Intersect(f[1].Exact())
-		count := func(n uint64) bloom.Estimate { return bloom.Estimate{Keys: float64(n)} }
-		a, b, both := f[0].Exact().Len(), f[1].Exact().Len(), common.Len()
-		return bloom.Comparison{
-			A: count(a), B: count(b), Union: count(a + b - both), Both: count(both),
-			OnlyA: count(a - both), OnlyB: count(b - both),
-		}, nil
-	case Sketched:
-		var r [2]*bloom.Registers
-		for i := range r {
-			if r[i] = registersOf(f[i]); r[i] == nil {
-				r[i] = sketchOf(f[i])
-			}
-		}
-		return r[0].Compare(r[1]), nil
+// bitsAreSharper reports whether the standard error of the union by bits is
+// below that by registers, as far as headers tell.
+func bitsAreSharper(a, b *codec.Filter) bool {
+	if a.Kind() != codec.KindBloom || b.Kind() != codec.KindBloom || a.Params.Geometry != b.Params.Geometry {
+		return false
 	}
-	if err := combinable(f[:], names[:]); err != nil {
-		return c, err
+	common := bloom.CommonFold(a.Params.Blocks, b.Params.Blocks)
+	lanes := float64(common * a.Params.Geometry.BlockBytes()) // bits of one lane, summed over the blocks
+	keys := float64(a.Keys) + float64(b.Keys)
+	t := keys / lanes
+	if t > 2 {
+		return false // before long there are full blocks
 	}
-	params := f[0].Params
-	if f[0].Bloom() == nil {
-		params = f[1].Params
-	}
-	var bits [2]*bloom.Filter
-	for i := range bits {
-		if bits[i] = f[i].Bloom(); bits[i] == nil {
-			p, err := atSize(f[i], params)
-			if err != nil {
-				return c, err
-			}
-			bits[i] = p.bits
-		}
-	}
-	c, err = bits[0].Compare(bits[1])
-	var wrong *fault.Error
-	if errors.As(err, &wrong) {
-		wrong.At.File = names[0] + ", " + names[1]
-		err = wrong.WithHint("the filters are of sizes that share too small a divisor, or too small; filters of 64 KiB and more have registers, and exact ones their members")
-	}
-	return c, err
+	return math.Sqrt(lanes*(math.Exp(t)-1-t)/8) < 0.0081*keys
 }
 
-// sketchOf returns the registers of an exact filter's members.
-func sketchOf(f *codec.Filter) *bloom.Registers {
-	r := new(bloom.Registers)
-	hashes := make([]uint64, 0, 4096)
-	for values := range f.Exact().Values {
-		hashes = append(hashes[:0], values...)
-		f.Params.Hash.Sum64(hashes, values)
-		r.Add(hashes)
+func compareExact(a, b *exact.Set) bloom.Comparison {
+	common := a.Clone()
+	common.Intersect(b)
+	count := func(n uint64) bloom.Estimate { return bloom.Estimate{Keys: float64(n)} }
+	na, nb, both := a.Len(), b.Len(), common.Len()
+	return bloom.Comparison{
+		A: count(na), B: count(nb), Union: count(na + nb - both), Both: count(both),
+		OnlyA: count(na - both), OnlyB: count(nb - both),
 	}
-	return r
+}
+
+// compareMembers tells by the members of a that pass the filter b: all that are
+// in both sets, and of the others those that the false-positive rate p lets
+// through, a binomial number.
+func compareMembers(a *exact.Set, b *bloom.Filter) (c bloom.Comparison) {
+	var sel []uint32
+	var passed float64
+	for values := range a.Values {
+		sel = b.ProbeInts(values, sel[:0])
+		passed += float64(len(sel))
+	}
+	n, p := float64(a.Len()), b.FPR()
+	c.A, c.B = bloom.Estimate{Keys: n}, b.Count()
+	if p < 1 {
+		c.Both.Keys = max(0, (passed-p*n)/(1-p))
+	}
+	c.OnlyA.Keys = n - c.Both.Keys
+	c.Both.StdErr = math.Sqrt(max(c.OnlyA.Keys, 1) * p / max(1-p, 1/n))
+	c.OnlyA.StdErr = c.Both.StdErr
+	c.OnlyB = bloom.Estimate{Keys: max(0, c.B.Keys-c.Both.Keys), StdErr: math.Hypot(c.B.StdErr, c.Both.StdErr)}
+	c.Union = bloom.Estimate{Keys: n + c.OnlyB.Keys, StdErr: c.OnlyB.StdErr}
+	return c
 }

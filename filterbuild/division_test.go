@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 )
 
@@ -69,6 +70,15 @@ func idSets() []idSet {
 		})},
 		{"small limit", Options{Key: "id", MaxSize: 8 << 10}, anyKind, one(func(rng *rand.Rand) any {
 			return numbers(setRows, func(int) int64 { return int64(rng.Uint64N(1 << 40)) })
+		})},
+		{"blocks of 512 bits at 1 %", Options{Key: "id", FPR: 0.01, Geometry: bloom.Split512}, anyKind, one(func(rng *rand.Rand) any {
+			return numbers(setRows, func(int) int64 { return int64(rng.Uint64N(1 << 40)) })
+		})},
+		{"registers", Options{Key: "id", FPR: 1e-12}, anyKind, one(func(rng *rand.Rand) any {
+			return numbers(setRows, func(int) int64 { return int64(rng.Uint64N(1 << 40)) })
+		})},
+		{"registers and blocks of 256 bits", Options{Key: "id", FPR: 1e-12, Geometry: bloom.Split256}, bloomOnly, one(func(rng *rand.Rand) any {
+			return numbers(setRows, func(int) string { return fmt.Sprintf("user-%d", rng.Uint64N(5000)) })
 		})},
 		{"composite", Options{Key: "n,s", FPR: 0.01}, bloomOnly, func(t *testing.T, s *memStore) []string {
 			rec := record(t,

@@ -15,16 +15,26 @@ import (
 )
 
 func (c *cli) inspectCmd() *cobra.Command {
-	var check bool
+	var check, compare bool
 	cmd := &cobra.Command{
-		Use:   "inspect [--check] FILE...",
+		Use:   "inspect [--check | --compare] FILE...",
 		Short: "Say what a filter, Parquet or Arrow file is, and whether it is whole",
 		Long: `Inspect says what each file is. With --check it also reads all of it and verifies
-its checksums and structure; a file that is damaged makes the exit code 1.`,
+its checksums and structure; a file that is damaged makes the exit code 1.
+
+With --compare it says of two filters how many keys each has, both, and one
+alone: exactly for exact filters, else estimated, with standard errors.`,
 		Args: usageArgs(cobra.MinimumNArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.inspect(cmd, check, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if compare {
+				return c.compare(cmd, args)
+			}
+			return c.inspect(cmd, check, args)
+		},
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "read all of each file and verify it")
+	cmd.Flags().BoolVar(&compare, "compare", false, "say how the ID sets of two filters overlap")
+	cmd.MarkFlagsMutuallyExclusive("check", "compare")
 	return cmd
 }
 

@@ -12,20 +12,43 @@ import (
 )
 
 type mergeFlags struct {
-	out                                     string
-	partial, union, intersect, uncompressed bool
+	out                                                 string
+	partial, union, intersect, difference, uncompressed bool
+}
+
+// op returns the set operation that is wanted, or "".
+func (o *mergeFlags) op() filterbuild.SetOp {
+	switch {
+	case o.union:
+		return filterbuild.Union
+	case o.intersect:
+		return filterbuild.Intersect
+	case o.difference:
+		return filterbuild.Difference
+	}
+	return ""
 }
 
 func (c *cli) mergeCmd() *cobra.Command {
 	var o mergeFlags
 	cmd := &cobra.Command{
-		Use:   "merge [--partial | --union | --intersect] -o FILTER FILTER...",
+		Use:   "merge [--partial | --union | --intersect | --difference] -o FILTER FILTER...",
 		Short: "Merge partial filters into the filter of all, or combine finished ones",
 		Long: `Merge makes one filter of several.
 
 Without a flag it merges all partial filters of one build, in any order, into
 the finished filter. With --partial it merges some of them into a larger
-partial filter. --union and --intersect combine finished filters of any builds.`,
+partial filter. The other flags combine finished filters of any builds:
+
+  --union       passes every key of any of the sets, and others at the rate of a
+                filter of its size with so many keys
+  --intersect   passes every key that is in all of the sets; a key that one set
+                lacks passes at most at the rate of that set's filter
+  --difference  holds the keys of the first set that are in no other; exact
+                filters only
+
+Bloom filters of different sizes are folded to a common one; where that lets
+through more than twice what was asked for, it is an error.`,
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.merge(cmd, &o, args) },
 	}
@@ -34,9 +57,10 @@ partial filter. --union and --intersect combine finished filters of any builds.`
 	f.BoolVar(&o.partial, "partial", false, "make a larger partial filter of some")
 	f.BoolVar(&o.union, "union", false, "make a filter of the keys of all")
 	f.BoolVar(&o.intersect, "intersect", false, "make a filter of the keys that are in each")
+	f.BoolVar(&o.difference, "difference", false, "make a filter of the keys that are in the first alone (exact filters)")
 	f.BoolVar(&o.uncompressed, "uncompressed", false, "store the filter so that processes can map it")
 	f.StringVarP(&o.out, "output", "o", "", "filter file to write")
-	cmd.MarkFlagsMutuallyExclusive("partial", "union", "intersect")
+	cmd.MarkFlagsMutuallyExclusive("partial", "union", "intersect", "difference")
 	return cmd
 }
 
@@ -45,7 +69,7 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 	if o.out == "" || o.out == "-" {
 		return usagef("say with -o FILE where the filter goes")
 	}
-	if n := len(args); (o.union || o.intersect) && n < 2 {
+	if n := len(args); o.op() != "" && n < 2 {
 		return usagef("want two filters or more, got %d", n)
 	}
 	budget, err := c.budget()
@@ -84,11 +108,8 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 
 func mergeFilters(cmd *cobra.Command, o *mergeFlags, args []string, lim codec.Limits) (*codec.Filter, error) {
 	ctx := cmd.Context()
-	op := filterbuild.Union
-	switch {
-	case o.intersect:
-		op = filterbuild.Intersect
-	case !o.union:
+	op := o.op()
+	if op == "" {
 		return filterbuild.Merge(ctx, partition.Local{}, args, o.partial, lim)
 	}
 	filters := make([]*codec.Filter, len(args))

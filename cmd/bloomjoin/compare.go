@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// compareReport is the JSON of inspect --compare.
+type compareReport struct {
+	head
+	Files  []string           `json:"files"` // A and B
+	Method filterbuild.Method `json:"method"`
+	A      sizeFact           `json:"a"`
+	B      sizeFact           `json:"b"`
+	Union  sizeFact           `json:"union"`
+	Both   sizeFact           `json:"intersection"`
+	OnlyA  sizeFact           `json:"a_without_b"`
+	OnlyB  sizeFact           `json:"b_without_a"`
+}
+
+type sizeFact struct {
+	Keys          uint64  `json:"keys"`
+	StandardError float64 `json:"standard_error"`
+}
+
+func (c *cli) compare(cmd *cobra.Command, args []string) error {
+	start := time.Now()
+	if len(args) != 2 {
+		return usagef("--compare: want two filters, got %d", len(args))
+	}
+	budget, err := c.budget()
+	if err != nil {
+		return err
+	}
+	sets, method, err := filterbuild.Compare(cmd.Context(), partition.Local{}, args[0], args[1], codec.Limits{MaxBytes: uint64(budget)})
+	if err != nil {
+		return err
+	}
+	r := compareReport{Files: args, Method: method}
+	how := map[filterbuild.Method]string{
+		filterbuild.Counted:   "exact: both filters hold their IDs",
+		filterbuild.Sketched:  "estimated from the filters' HyperLogLog registers",
+		filterbuild.Estimated: "estimated from the filters' bits and members",
+	}[method]
+	if !c.json {
+		fmt.Fprintf(c.stdout, "A = %s, B = %s: %s\n", args[0], args[1], how)
+	}
+	for _, s := range []struct {
+		name string
+		of   bloom.Estimate
+		to   *sizeFact
+	}{
+		{"|A|", sets.A, &r.A}, {"|B|", sets.B, &r.B}, {"|A ∪ B|", sets.Union, &r.Union},
+		{"|A ∩ B|", sets.Both, &r.Both}, {"|A \\ B|", sets.OnlyA, &r.OnlyA}, {"|B \\ A|", sets.OnlyB, &r.OnlyB},
+	} {
+		*s.to = sizeFact{uint64(math.Round(s.of.Keys)), s.of.StdErr}
+		if c.json {
+			continue
+		}
+		line := fmt.Sprintf("  %-8s %15s", s.name, count(s.to.Keys))
+		if method != filterbuild.Counted {
+			line += fmt.Sprintf(" ± %s", count(uint64(math.Ceil(s.of.StdErr))))
+		}
+		fmt.Fprintln(c.stdout, line)
+	}
+	r.head = newHead("inspect", start)
+	return c.report(r, "")
+}

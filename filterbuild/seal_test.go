@@ -1,0 +1,164 @@
+package filterbuild
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+)
+
+// fileSize is what the filter takes as it is written by default.
+func fileSize(t testing.TB, f *codec.Filter) int64 {
+	t.Helper()
+	n, err := codec.Encode(new(discard), f, codec.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+type discard struct{}
+
+func (*discard) Write(b []byte) (int, error) { return len(b), nil }
+
+// Of the two kinds the one with the smaller file is built; where they are
+// within a tenth (and a page), either.
+func TestSealTakesTheSmallerFile(t *testing.T) {
+	rng := rand.New(rand.NewPCG(21, 22))
+	kinds := map[codec.Kind]int{}
+	for _, oneIn := range []int{1, 2, 8, 12, 64, 200, 300, 1000, 1 << 20} {
+		for _, n := range []int{300, 60_000} {
+			ids := numbers(n, func(i int) int64 { return int64(i*oneIn + rng.IntN(oneIn)) })
+			for _, fpr := range []float64{0.3, 0.01, 0.0001} {
+				s := newStore()
+				putColumn(t, s, "ids", ids)
+				var size [3]int64
+				var got codec.Kind
+				for kind := range codec.Want(3) {
+					f, _ := build(t, s, []string{"ids"}, Options{Key: "id", Kind: kind, FPR: fpr})
+					size[kind] = fileSize(t, f)
+					if kind == codec.WantAuto {
+						got = f.Kind()
+					}
+				}
+				kinds[got]++
+				best := min(size[codec.WantBloom], size[codec.WantExact])
+				if size[codec.WantAuto] > best+best/10+2*pageBytes {
+					t.Errorf("%d IDs, one in %d, rate %g: %s of %d bytes; Bloom has %d, exact %d",
+						n, oneIn, fpr, got, size[codec.WantAuto], size[codec.WantBloom], size[codec.WantExact])
+				}
+			}
+		}
+	}
+	if kinds[codec.KindBloom] < 10 || kinds[codec.KindExact] < 10 {
+		t.Errorf("the sets do not lie on both sides: %v", kinds)
+	}
+}
+
+// One ID in 12 takes 12 bits as a bitmap, but zstd brings it below the 10 bits
+// of a Bloom filter at 1 %.
+func TestSealKnowsCompression(t *testing.T) {
+	rng := rand.New(rand.NewPCG(23, 24))
+	ids := numbers(200_000, func(i int) int64 { return int64(i*12 + rng.IntN(12)) })
+	f := filterOf(t, ids, Options{FPR: 0.01})
+	if f.Kind() != codec.KindExact {
+		g := filterOf(t, ids, Options{FPR: 0.01, Kind: codec.WantExact})
+		t.Errorf("%s filter of %d bytes, exact %d", f.Kind(), fileSize(t, f), fileSize(t, g))
+	}
+}
+
+func TestCounter(t *testing.T) {
+	c := counter{left: 10}
+	for _, n := range []int{4, 6, 0} {
+		if got, err := c.Write(make([]byte, n)); got != n || err != nil {
+			t.Errorf("%d bytes: %d, %v", n, got, err)
+		}
+	}
+	if _, err := c.Write([]byte{1}); err == nil {
+		t.Error("no limit")
+	}
+}
+
+// A budget below the Bloom filter's size matters only to who needs one.
+func TestMemoryOfExactFilters(t *testing.T) {
+	s := newStore()
+	rng := rand.New(rand.NewPCG(25, 26))
+	putColumn(t, s, "dense", numbers(20_000, func(i int) int64 { return int64(3 * i) }))
+	putColumn(t, s, "sparse", numbers(20_000, func(int) int64 { return int64(rng.Uint64()) }))
+	for _, c := range []struct {
+		name, ids string
+		opts      Options
+		words     []string // of the error; nil: none
+	}{
+		{"exact", "dense", Options{Kind: codec.WantExact, Capacity: 1e9, Memory: 1 << 20}, nil},
+		{"auto, and the set is small", "dense", Options{Capacity: 1e9, Memory: 1 << 20}, nil},
+		{"exact, and the set is too large", "sparse", Options{Kind: codec.WantExact, Capacity: 1e9, Memory: 1 << 20},
+			[]string{"budget of 1048576 bytes", "exact set takes more", "--memory"}},
+		{"auto, and the set is too large", "sparse", Options{Capacity: 1e9, Memory: 1 << 20},
+			[]string{"budget of 1048576 bytes", "exact set takes more", "--kind bloom"}},
+		{"auto, and the set turns into bits", "sparse", Options{Capacity: 1e5, FPR: 0.01, Memory: 100_000},
+			[]string{"budget of 100000 bytes", "the filter takes", "--max-size"}},
+		{"auto, with room for one", "sparse", Options{Capacity: 1e5, FPR: 0.01, Memory: 200_000}, nil},
+		{"bits", "dense", Options{Kind: codec.WantBloom, Capacity: 1e9, Memory: 1 << 20}, []string{"the filter takes"}},
+	} {
+		for _, threads := range []int{1, 4} {
+			c.opts.Key, c.opts.Threads = "id", threads
+			p, err := plan(t, s, []string{c.ids}, c.opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, _, err := p.Build(t.Context())
+			if c.words != nil {
+				refused(t, c.name, err, ErrMemory, c.words...)
+				continue
+			}
+			if err != nil {
+				t.Errorf("%s: %v", c.name, err)
+				continue
+			}
+			c.opts.Memory, c.opts.Threads = 0, 1
+			want, _ := build(t, s, []string{c.ids}, c.opts)
+			if string(encoded(t, got)) != string(encoded(t, want)) {
+				t.Errorf("%s: the budget changes the filter", c.name)
+			}
+		}
+	}
+}
+
+// Where bits would not fit, sets are built by as many workers as wished; else
+// by as many as bits fit for.
+func TestWorkersOfExactFilters(t *testing.T) {
+	s := newStore()
+	putColumn(t, s, "ids", span(0, 1000))
+	for _, c := range []struct {
+		kind   codec.Want
+		memory int64
+		want   int
+	}{{codec.WantExact, 1 << 20, 8}, {codec.WantAuto, 1 << 20, 8}, {codec.WantAuto, 30 << 20, 2}} {
+		p, err := plan(t, s, []string{"ids"}, Options{Key: "id", FPR: 0.01, Capacity: 1e7, Threads: 8, Kind: c.kind, Memory: c.memory})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := p.NewBuilder(); err != nil || b.Workers() != c.want {
+			t.Errorf("%s, %d bytes: %v workers, %v; want %d", c.kind, c.memory, b.Workers(), err, c.want)
+		}
+	}
+}
+
+func TestBudget(t *testing.T) {
+	b := &budget{most: 100, workers: 2}
+	x, y := share{of: b}, share{of: b}
+	for i, c := range []struct {
+		who  *share
+		n    uint64
+		room uint64
+		ok   bool
+	}{{&x, 40, 30, true}, {&y, 40, 10, true}, {&x, 60, 0, true}, {&y, 41, 0, false}, {&y, 0, 20, true}, {&x, 10, 45, true}} {
+		if room, ok := c.who.hold(c.n); room != c.room || ok != c.ok {
+			t.Errorf("step %d: room for %d, %v; want %d, %v", i, room, ok, c.room, c.ok)
+		}
+	}
+	if got := b.held.Load(); got != 10 {
+		t.Errorf("%d bytes are held, want 10", got)
+	}
+}
