@@ -343,12 +343,12 @@ func (c *cli) sayFilter(name string, f *codec.Filter, r buildReport) {
 	if !f.Sealed() {
 		state = fmt.Sprintf("partial, %d of %d shards", len(f.Partial.Held), f.Partial.Of)
 	}
-	kind := r.Kind + " filter"
+	size := bytesOf(r.FileBytes)
 	if r.Geometry != "" {
-		kind += " in " + r.Geometry
+		size += " in " + r.Geometry
 	}
-	c.say("%s: %s, %s: %s keys (%s%s distinct), %s, false positives %.2g, in %.2f s",
-		name, kind, state, count(r.Keys), about, count(r.Distinct), bytesOf(r.FileBytes), r.FPRPredicted, r.Seconds)
+	c.say("%s: %s filter, %s: %s keys (%s%s distinct), %s, false positives %.2g, in %.2f s",
+		name, r.Kind, state, count(r.Keys), about, count(r.Distinct), size, r.FPRPredicted, r.Seconds)
 	if f.Sealed() && r.FPRPredicted > 1.05*f.FPRAsked {
 		c.warn("%s lets through %.2g of the rows that it should drop, more than the %.2g asked for: it holds more keys than expected (raise --expect)", name, r.FPRPredicted, f.FPRAsked)
 	}
