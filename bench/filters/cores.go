@@ -1,0 +1,204 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"github.com/bloomjoin/bloomjoin/bench/internal/child"
+	"github.com/bloomjoin/bloomjoin/bench/internal/keyset"
+	"github.com/bloomjoin/bloomjoin/bench/internal/measure"
+	"math/bits"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+)
+
+// coresOpened answers "open GEOMETRY KEYS": a filter of that many keys at 12
+// bits, and a buffer as large as its bits.
+type coresOpened struct {
+	Bytes uint64 // of the filter
+	Huge  uint64 // bytes of the process in huge pages
+}
+
+// coresRound answers "round": ns per key, or per read, of all goroutines
+// together.
+type coresRound struct {
+	Probe1, Probe2 float64
+	Read1, Read2   float64
+}
+
+// cores is the state of the service "cores".
+type cores struct {
+	filter *bloom.Filter
+	probes [2][]uint64
+	sels   [2][]uint32
+	buf    []uint64
+	sum    uint64
+}
+
+const (
+	coresProbes = 16 << 20 // keys that each goroutine probes in a round
+	coresReads  = 16 << 20
+)
+
+// answer serves the commands.
+func (c *cores) answer(words []string) (any, error) {
+	switch {
+	case len(words) == 3 && words[0] == "open":
+		var g bloom.Geometry
+		var n uint64
+		if err := child.Parse(words[1:], (*uint8)(&g), &n); err != nil {
+			return nil, err
+		}
+		*c = cores{}
+		if err := c.open(g, n); err != nil {
+			return nil, err
+		}
+		huge, err := hugeBytes()
+		return coresOpened{c.filter.Params().Bytes(), huge}, err
+	case len(words) == 1 && words[0] == "round" && c.filter != nil:
+		return c.round(), nil
+	}
+	return nil, fmt.Errorf("no command %q", words)
+}
+
+func (c *cores) open(g bloom.Geometry, n uint64) (err error) {
+	c.filter, err = bloom.New(bloom.Params{Geometry: g, Hash: bloom.Hash{ID: bloom.XXH3}, Blocks: n * bitsPerKey / 8 / g.BlockBytes()})
+	if err != nil {
+		return err
+	}
+	keyset.Batches(keyset.Set(n), c.filter.AddInts)
+	c.buf = make([]uint64, c.filter.Params().Bytes()/8)
+	if err := adviseHuge(c.buf); err != nil {
+		return err
+	}
+	for i := range c.buf {
+		c.buf[i] = uint64(i)
+	}
+	// Two goroutines probe keys of their own.
+	keys := keyset.Probes(2*coresProbes, n)
+	c.probes = [2][]uint64{keys[:coresProbes], keys[coresProbes:]}
+	c.sels = [2][]uint32{make([]uint32, keyset.Batch), make([]uint32, keyset.Batch)}
+	c.probe(0)
+	c.read(0)
+	return nil
+}
+
+func (c *cores) round() coresRound {
+	return coresRound{
+		Probe1: wall(1, coresProbes, c.probe),
+		Probe2: wall(2, coresProbes, c.probe),
+		Read1:  wall(1, coresReads, c.read),
+		Read2:  wall(2, coresReads, c.read),
+	}
+}
+
+// wall returns the time per operation while n goroutines do each of them.
+func wall(goroutines, operations int, fn func(g int)) float64 {
+	took := measure.Timed(func() {
+		var wg sync.WaitGroup
+		for g := range goroutines {
+			wg.Go(func() { fn(g) })
+		}
+		wg.Wait()
+	})
+	return float64(took) / float64(time.Nanosecond) / float64(goroutines*operations)
+}
+
+func (c *cores) probe(g int) {
+	keyset.Batches(c.probes[g], func(part []uint64) { c.sels[g] = c.filter.ProbeInts(part, c.sels[g][:0]) })
+}
+
+// read is the random-read loop: it does nothing but read a word of 64-byte lines
+// at random. No address depends on what was read, so that the processor may
+// have as many reads under way as it can.
+func (c *cores) read(g int) {
+	lines := uint64(len(c.buf)) / 8
+	var sum uint64
+	for i := range uint64(coresReads) {
+		line, _ := bits.Mul64(keyset.Mix(i<<1|uint64(g)), lines)
+		sum += c.buf[line*8]
+	}
+	if g == 0 { // a sink, written by one goroutine alone
+		c.sum = sum
+	}
+}
+
+// coresTable compares what probing gains from a second goroutine with what the
+// machine's memory does, with and without huge pages.
+func coresTable(cfg config) (tables []table, err error) {
+	t := table{name: "cores", head: []string{"filter", "size", "pages", "in huge pages", "probe, 1 goroutine", "probe, 2", "gain",
+		"random read, 1", "random read, 2", "gain", "ratio of gains", "≥ 0.9"}}
+	programs := map[string]*child.Process{}
+	defer func() {
+		for _, c := range programs {
+			err = errors.Join(err, c.Close())
+		}
+	}()
+	pages := []string{"huge", "small"}
+	for _, p := range pages {
+		if programs[p], err = startSelf(map[string]string{"huge": childFlag, "small": childSmallPagesFlag}[p], "cores"); err != nil {
+			return nil, err
+		}
+	}
+	for _, n := range cfg.keys(1e5, pick(cfg, uint64(1e8), 1e7)) {
+		for _, g := range bloom.Geometries() {
+			opened := map[string]coresOpened{}
+			for _, p := range pages {
+				var o coresOpened
+				if err := programs[p].Call(&o, "open", uint8(g), n); err != nil {
+					return nil, err
+				}
+				if p == "small" && o.Huge != 0 {
+					return nil, fmt.Errorf("%d bytes in huge pages, want none: the kernel did not do as asked", o.Huge)
+				}
+				opened[p] = o
+			}
+			got, err := coresRounds(programs, pages, pick(cfg, 11, 3))
+			if err != nil {
+				return nil, err
+			}
+			for _, p := range pages {
+				t.row(append([]string{g.String(), mib(float64(opened[p].Bytes)), p, mib(float64(opened[p].Huge))}, got[p].cells()...)...)
+			}
+		}
+	}
+	t.note("Times are ns per key or read, of both goroutines together; medians of %d rounds, gains of each round by itself.", pick(cfg, 11, 3))
+	return []table{t}, nil
+}
+
+// coresSamples are the rounds of one configuration.
+type coresSamples struct{ probe1, probe2, read1, read2 measure.Samples }
+
+func coresRounds(programs map[string]*child.Process, pages []string, rounds int) (map[string]*coresSamples, error) {
+	got := map[string]*coresSamples{}
+	for range rounds {
+		for _, p := range pages {
+			var r coresRound
+			if err := programs[p].Call(&r, "round"); err != nil {
+				return nil, err
+			}
+			if got[p] == nil {
+				got[p] = &coresSamples{}
+			}
+			s := got[p]
+			s.probe1, s.probe2 = append(s.probe1, r.Probe1), append(s.probe2, r.Probe2)
+			s.read1, s.read2 = append(s.read1, r.Read1), append(s.read2, r.Read2)
+		}
+	}
+	return got, nil
+}
+
+func (s *coresSamples) cells() []string {
+	figure := func(v measure.Samples) string {
+		return fmt.Sprintf("%.2f (%.2f–%.2f)", v.Median(), slices.Min(v), slices.Max(v))
+	}
+	probe, read := s.probe1.Over(s.probe2), s.read1.Over(s.read2)
+	ratio := probe.Over(read).Median()
+	return []string{
+		figure(s.probe1), figure(s.probe2), fmt.Sprintf("%.2f×", probe.Median()),
+		figure(s.read1), figure(s.read2), fmt.Sprintf("%.2f×", read.Median()),
+		fmt.Sprintf("%.2f", ratio), yes(ratio >= 0.9),
+	}
+}

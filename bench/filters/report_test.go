@@ -1,0 +1,37 @@
+package main
+
+import (
+	"os"
+	"testing"
+)
+
+func TestReplaceTable(t *testing.T) {
+	doc := "before\n<!-- table: a -->\nold\n<!-- end -->\nbetween\n<!-- table: b -->\n<!-- end -->\nafter\n"
+	got, err := replaceTable([]byte(doc), "a", "new\n")
+	want := "before\n<!-- table: a -->\n\nnew\n\n<!-- end -->\nbetween\n<!-- table: b -->\n<!-- end -->\nafter\n"
+	if err != nil || string(got) != want {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+	again, err := replaceTable(got, "a", "new\n")
+	if err != nil || string(again) != want {
+		t.Errorf("again: got %q, %v, want %q", again, err, want)
+	}
+	for _, bad := range []string{"", "<!-- table: a -->\n", "<!-- table: a -->\n<!-- table: b -->\n<!-- end -->\n"} {
+		if got, err := replaceTable([]byte(bad), "a", "new"); err == nil {
+			t.Errorf("%q: got %q, want an error", bad, got)
+		}
+	}
+}
+
+// The document has a place for each table that there is.
+func TestDocumentHasMarkers(t *testing.T) {
+	doc, err := os.ReadFile("../" + document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range tableNames() {
+		if _, err := replaceTable(doc, name, ""); err != nil {
+			t.Error(err)
+		}
+	}
+}
