@@ -20,9 +20,17 @@
 // [ErrCorrupt], [ErrVersion], [ErrLimit] or fault.ErrUnsupported. A failing
 // read is reported as it is, with the file's name.
 //
+// # Memory
+//
+// Beside the filter itself, reading and writing need a few dozen MiB, however
+// large it is: chunks go through a small ring of buffers. Files are merged
+// without a second filter by [OrInto]. A Bloom filter whose file is not
+// compressed can be used where it lies, by [Header.LoadMapped].
+//
 // # Concurrency
 //
-// Functions here may run at the same time on different filters. Encode and
+// Functions here may run at the same time on different filters. They use up
+// to eight goroutines, none of which is left when they return. Encode and
 // Digest only read their filter.
 package codec
 
@@ -127,9 +135,10 @@ type Filter struct {
 	Partial   *Partial   // nil when sealed
 	Parents   [][32]byte // digests of the filters that a set operation made this from
 
-	kind Kind
-	bits *bloom.Filter
-	set  *exact.Set
+	kind  Kind
+	bits  *bloom.Filter
+	set   *exact.Set
+	unmap func() error // of a mapped file, whose bytes are the payload
 }
 
 // SetBloom makes b the payload and takes over its parameters.

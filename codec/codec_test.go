@@ -20,9 +20,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// refuse decodes b and wants an error.
+// refuse decodes b, and in place if it may, and wants an error.
 func refuse(t *testing.T, what string, b []byte) {
-	f, err := Decode(bytes.NewReader(b), int64(len(b)), "f", Limits{MaxBytes: 1 << 24})
+	f, err := decodeBoth(t, b, Limits{MaxBytes: 1 << 24})
 	if f != nil || err == nil {
 		t.Errorf("%s: accepted", what)
 	} else if !errors.Is(err, ErrCorrupt) && !errors.Is(err, fault.ErrUnsupported) {
@@ -54,11 +54,15 @@ func damage(t *testing.T, file []byte) {
 	}
 }
 
-// The rate and size that 2,000 keys get by default.
+// The rate that so many keys get by default.
 func TestDamageBloom(t *testing.T) {
-	const keys = 2000
-	blocks := bloom.Split256.BlocksFor(keys, bloom.DefaultFPR(keys))
-	damage(t, encode(t, bloomFilter(t, blocks, keysFrom(4, keys)), Options{}))
+	const keys = 700
+	for _, g := range bloom.Geometries() {
+		t.Run(g.String(), func(t *testing.T) {
+			blocks := g.BlocksFor(keys, bloom.DefaultFPR(keys))
+			damage(t, encode(t, splitFilter(t, g, blocks, keysFrom(4, keys)), Options{}))
+		})
+	}
 }
 
 func TestDamageExact(t *testing.T) {
@@ -84,7 +88,7 @@ func randomFilter(t testing.TB, r *rand.Rand) *Filter {
 	values := keysFrom(r.Uint64(), r.IntN(3000))
 	var f *Filter
 	if r.IntN(2) == 0 {
-		f = bloomFilter(t, 1+r.Uint64N(1<<r.IntN(18)), values)
+		f = splitFilter(t, bloom.Geometries()[r.IntN(2)], 1+r.Uint64N(1<<r.IntN(18)), values)
 	} else {
 		shift := r.IntN(64)
 		for i := range values {
@@ -239,47 +243,6 @@ func TestSameBytesOnAnyMachine(t *testing.T) {
 		if describe(t, decode(t, one)) != describe(t, f) {
 			t.Errorf("%d processors read another filter", n)
 		}
-	}
-}
-
-func TestOrInto(t *testing.T) {
-	a, b := keysFrom(1, 500), keysFrom(2, 700)
-	both := bloomOf(t, 40_000, append(append([]uint64{}, a...), b...)) // two chunks
-	into := bloomOf(t, 40_000, a)
-	file := encode(t, bloomFilter(t, 40_000, b), Options{})
-	h, err := DecodeHeader(bytes.NewReader(file), int64(len(file)), "b.bjf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := h.OrInto(into); err != nil {
-		t.Fatal(err)
-	}
-	bits := func(f *bloom.Filter) []byte { return f.AppendBlocks(nil, 0, f.Params().Blocks) }
-	if !bytes.Equal(bits(into), bits(both)) {
-		t.Error("not the filter of both")
-	}
-	other := bloomOf(t, 39_999, a)
-	if err := h.OrInto(other); !errors.Is(err, fault.ErrMismatch) || !strings.Contains(err.Error(), "b.bjf") {
-		t.Errorf("other block count: %v", err)
-	}
-	if !bytes.Equal(bits(other), bits(bloomOf(t, 39_999, a))) {
-		t.Error("a refused merge changed its target")
-	}
-	// No bit of a damaged chunk arrives.
-	file[h.chunks[0].end-1] ^= 1
-	clean := bloomOf(t, 40_000, nil)
-	if err := h.OrInto(clean); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("damaged: %v", err)
-	}
-	if !bytes.Equal(bits(clean), bits(bloomOf(t, 40_000, nil))) {
-		t.Error("bits of a damaged chunk arrived")
-	}
-	set := encode(t, exactFilter(a, false), Options{})
-	if h, err = DecodeHeader(bytes.NewReader(set), int64(len(set)), "f"); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.OrInto(into); err == nil {
-		t.Error("an exact set went into a Bloom filter")
 	}
 }
 

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -55,6 +56,7 @@ type Header struct {
 	head   []byte // the file up to the end of the header
 	tail   []byte // the file from the chunk table on
 	chunks []chunk
+	mapped []byte // the file, where it is verified in place
 }
 
 // chunk is a chunk's entry in the chunk table, and where that puts it.
@@ -65,8 +67,8 @@ type chunk struct {
 }
 
 // Decode reads a whole filter from the size bytes of r. name stands in errors.
-// All checksums are verified. Memory holds the payload, about 2 MiB per
-// processor and, while an exact set is read, its bytes.
+// All checksums are verified. Memory holds the payload, less than 32 MiB
+// beside it and, while an exact set is read, its bytes.
 func Decode(r io.ReaderAt, size int64, name string, lim Limits) (*Filter, error) {
 	h, err := DecodeHeader(r, size, name)
 	if err != nil {
@@ -267,7 +269,7 @@ func (h *Header) Load(lim Limits) (*Filter, error) {
 		if err != nil {
 			return nil, from(err).inFile(h.name)
 		}
-		if err := h.OrInto(bits); err != nil {
+		if err := OrInto(context.Background(), bits, h); err != nil {
 			return nil, err
 		}
 		f.SetBloom(bits)
@@ -289,10 +291,9 @@ func tooLarge(n uint64, lim Limits) *problem {
 
 func (h *Header) loadExact(lim Limits) (*exact.Set, error) {
 	var data []byte // grows with what has been verified, not with what is claimed
-	err := h.eachChunk(func(_ int, raw []byte) error {
+	err := readPayloads(context.Background(), []*Header{h}, take{ordered: func(_ int, raw []byte) {
 		data = append(data, raw...)
-		return nil
-	})
+	}})
 	if err != nil {
 		return nil, err
 	}
@@ -313,32 +314,6 @@ func (h *Header) loadExact(lim Limits) (*exact.Set, error) {
 		return nil, from(err).inFile(h.name)
 	}
 	return set, nil
-}
-
-// OrInto ORs the payload of a Bloom filter into b, whose parameters must be
-// the file's, without a second copy in memory: reading a file into an empty
-// filter and merging one into a full filter are the same. Each chunk is
-// verified before its bits are set. After an error b holds some of the file's
-// keys and is good for nothing.
-func (h *Header) OrInto(b *bloom.Filter) error {
-	if h.Filter.kind != KindBloom {
-		p := bad("payload", KindBloom.String(), h.Filter.kind)
-		p.hint = "load an exact filter and add its members"
-		return p.inFile(h.name)
-	}
-	if err := b.Params().Match(h.Filter.Params); err != nil {
-		return fmt.Errorf("%s: %w", h.name, err)
-	}
-	return h.eachChunk(func(i int, raw []byte) error {
-		return b.OrBlocks(uint64(i)*(chunkBytes/b.Params().Geometry.BlockBytes()), raw)
-	})
-}
-
-// Verify reads the file once and returns an error unless all of its checksums
-// hold, without keeping the payload. (Load checks an exact payload's structure
-// as well.)
-func (h *Header) Verify() error {
-	return h.eachChunk(func(int, []byte) error { return nil })
 }
 
 // clone returns a copy of f without payload that shares nothing with it.

@@ -1,12 +1,11 @@
 package codec
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"io"
-	"runtime"
-	"sync"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/zeebo/xxh3"
@@ -22,7 +21,8 @@ type Options struct {
 // Encode writes the file of a filter and returns its size, or the number of
 // bytes written before an error. The same filter and options give the same
 // bytes, whatever the number of processors. Beside the filter, memory holds
-// about 3 MiB per processor and, for an exact set, its bytes.
+// less than 64 MiB (about 6 MiB for each of at most 8 goroutines) and, for an
+// exact set, its bytes.
 //
 // The file is not synced or closed, nor is a broken one removed.
 func Encode(w io.Writer, f *Filter, opts Options) (int64, error) {
@@ -69,9 +69,10 @@ func appendHead(dst []byte, m *meta) []byte {
 
 // summer is a writer that counts and sums what goes through it.
 type summer struct {
-	w   io.Writer
-	n   int64
-	sum xxh3.Hasher
+	w     io.Writer
+	n     int64
+	sum   xxh3.Hasher
+	zeros [pageBytes]byte // for padding
 }
 
 func (s *summer) write(b []byte) error {
@@ -90,7 +91,7 @@ func (s *summer) write(b []byte) error {
 // pad writes zero bytes up to the next multiple of to.
 func (s *summer) pad(to int64) error {
 	if n := align(s.n, to) - s.n; n > 0 {
-		return s.write(make([]byte, n))
+		return s.write(s.zeros[:n])
 	}
 	return nil
 }
@@ -151,89 +152,26 @@ func (s *source) chunk(dst []byte, i int) []byte {
 	return append(dst, s.data[1][max(lo, cut)-cut:max(hi, cut)-cut]...)
 }
 
-// Codings of a chunk.
-const (
-	codingRaw  = 0
-	codingZstd = 1
-)
-
-// packer prepares one chunk at a time for writing.
-type packer struct {
-	zstd   *zstd.Encoder // nil: everything stays raw
-	raw    []byte
-	packed []byte
-	coding byte
-	sum    uint64 // of raw
-}
-
-func newPacker(opts Options) (*packer, error) {
-	if opts.Uncompressed {
-		return &packer{}, nil
-	}
-	enc, err := zstd.NewWriter(nil,
-		zstd.WithEncoderConcurrency(1),
-		zstd.WithEncoderLevel(zstd.SpeedDefault),
-		zstd.WithWindowSize(chunkBytes),
-		zstd.WithSingleSegment(true),
-		zstd.WithLowerEncoderMem(true),
-		zstd.WithEncoderCRC(false))
-	return &packer{zstd: enc}, err
-}
-
-// pack reads and compresses a chunk. It stays raw unless zstd saves more than
-// a sixteenth: less is not worth unpacking, and raw chunks can be mapped.
-func (p *packer) pack(s *source, i int) {
-	p.raw = s.chunk(p.raw[:0], i)
-	p.sum = xxh3.Hash(p.raw)
-	p.coding = codingRaw
-	if p.zstd == nil {
-		return
-	}
-	p.packed = p.zstd.EncodeAll(p.raw, p.packed[:0])
-	if len(p.packed) < len(p.raw)-len(p.raw)/16 {
-		p.coding = codingZstd
-	}
-}
-
-// stored returns the bytes that go into the file.
-func (p *packer) stored() []byte {
-	if p.coding == codingZstd {
-		return p.packed
-	}
-	return p.raw
-}
-
-// writeChunks writes the payload and returns the body of the chunk table. As
-// many chunks as there are processors are packed at a time and then written in
-// order.
+// writeChunks writes the payload and returns the body of the chunk table.
 func (s *source) writeChunks(out *summer, opts Options) (table []byte, err error) {
-	n := chunkCount(s.payloadBytes())
-	packers := make([]*packer, min(n, runtime.GOMAXPROCS(0)))
-	for i := range packers {
-		if packers[i], err = newPacker(opts); err != nil {
-			return nil, fmt.Errorf("zstd: %w", err)
+	var enc *zstd.Encoder
+	if !opts.Uncompressed {
+		if enc, err = newZstd(); err != nil {
+			return nil, err
 		}
 	}
-	for lo := 0; lo < n; lo += len(packers) {
-		group := packers[:min(len(packers), n-lo)]
-		var wg sync.WaitGroup
-		for i, p := range group {
-			wg.Go(func() { p.pack(s, lo+i) })
-		}
-		wg.Wait()
-		for _, p := range group {
-			if p.coding == codingRaw {
-				if err := out.pad(pageBytes); err != nil {
-					return nil, err
-				}
+	pack := func(p *packer, i int) error { return p.pack(s, enc, i) }
+	write := func(p *packer, _ int) error {
+		if p.coding == codingRaw {
+			if err := out.pad(pageBytes); err != nil {
+				return err
 			}
-			if err := out.write(p.stored()); err != nil {
-				return nil, err
-			}
-			table = appendEntry(table, len(p.stored()), p.coding, p.sum)
 		}
+		table = appendEntry(table, len(p.stored()), p.coding, p.sum)
+		return out.write(p.stored())
 	}
-	return table, nil
+	err = inOrder(context.Background(), chunkCount(s.payloadBytes()), pack, write)
+	return table, err
 }
 
 // appendEntry appends a chunk's entry in the chunk table.
@@ -252,12 +190,14 @@ func (f *Filter) Digest() ([32]byte, error) {
 	if err != nil {
 		return [32]byte{}, err
 	}
-	n := chunkCount(src.payloadBytes())
-	sums := make([]uint64, n)
-	var buf []byte
-	for i := range sums {
-		buf = src.chunk(buf[:0], i)
-		sums[i] = xxh3.Hash(buf)
+	var sums []uint64
+	sum := func(p *packer, i int) error { return p.pack(src, nil, i) }
+	keep := func(p *packer, _ int) error {
+		sums = append(sums, p.sum)
+		return nil
+	}
+	if err := inOrder(context.Background(), chunkCount(src.payloadBytes()), sum, keep); err != nil {
+		return [32]byte{}, err
 	}
 	return digest(&src.meta, sums), nil
 }

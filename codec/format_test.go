@@ -2,6 +2,7 @@ package codec
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/zeebo/xxh3"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
 )
 
 // Every number in FORMAT.md that can be checked is.
@@ -28,6 +31,10 @@ func TestFormatNumbers(t *testing.T) {
 		fmt.Sprintf("chunk: 2^%d", log2(chunkBytes)),
 		fmt.Sprintf("1 to 2^%d", log2(MaxShards)),
 		fmt.Sprintf("1 to %d. A register", MaxRegister),
+		fmt.Sprintf("compression, at most 2^%d. Bloom", log2(maxPart)),
+		fmt.Sprintf("of each %d bytes of a Bloom", pageBytes),
+		fmt.Sprintf("%d/256", denseShare),
+		fmt.Sprintf("%d/256", 256-denseShare),
 		fmt.Sprintf("2^%d bytes: a HyperLogLog", log2(RegisterCount)),
 	} {
 		if !strings.Contains(text, want) {
@@ -73,6 +80,30 @@ func TestFormatBloom(t *testing.T) {
 		}
 	}
 	if !bytes.Equal(bits, file[h.PayloadOffset:][:len(bits)]) {
+		t.Error("the bits are not those that FORMAT.md gives")
+	}
+}
+
+// The same for the second geometry.
+func TestFormatBloom512(t *testing.T) {
+	values := keysFrom(1, 300)
+	const n = 45
+	file := encode(t, splitFilter(t, bloom.Split512, n, values), Options{Uncompressed: true})
+	h, err := DecodeHeader(bytes.NewReader(file), int64(len(file)), "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bits := make([]byte, n*64)
+	for _, v := range values {
+		h := xxh3.HashSeed(binary.LittleEndian.AppendUint64(nil, v), 7)
+		b := (h >> 32) * n >> 32
+		x := h * 0x9e3779b97f4a7c15
+		for j := range 8 {
+			bit := int(x >> (58 - 6*j) & 63)
+			bits[int(b)*64+j*8+bit/8] |= 1 << (bit % 8)
+		}
+	}
+	if h.PayloadBytes != uint64(len(bits)) || !bytes.Equal(bits, file[h.PayloadOffset:][:len(bits)]) {
 		t.Error("the bits are not those that FORMAT.md gives")
 	}
 }

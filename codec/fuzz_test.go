@@ -5,9 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
 )
 
-// seedFiles adds the golden files and the vectors.
+// seedFiles adds the golden files, the vectors, and uncompressed files of both
+// geometries, which can be used in place.
 func seedFiles(f *testing.F) {
 	goldens, _ := filepath.Glob(goldenDir + "/*.bjf")
 	vectors, _ := filepath.Glob(vectorDir + "/*")
@@ -24,6 +27,10 @@ func seedFiles(f *testing.F) {
 		}
 		f.Add(b)
 	}
+	for _, g := range bloom.Geometries() {
+		f.Add(encode(f, splitFilter(f, g, 3, keysFrom(1, 9)), Options{Uncompressed: true}))
+		f.Add(encode(f, splitFilter(f, g, 2*chunkBytes/g.BlockBytes()+1, keysFrom(1, 9)), Options{Uncompressed: true})[:5000])
+	}
 }
 
 // FuzzDecode: no bytes make the decoder panic, and what it accepts has one
@@ -38,6 +45,25 @@ func FuzzDecode(f *testing.F) {
 func FuzzDecodeBehindChecksums(f *testing.F) {
 	seedFiles(f)
 	f.Fuzz(func(t *testing.T, b []byte) { oneForm(t, repair(b)) })
+}
+
+// FuzzLoadMapped: what is used in place is what is read, error for error.
+func FuzzLoadMapped(f *testing.F) {
+	seedFiles(f)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, file := range [][]byte{b, repair(b)} {
+			if g, err := decodeBoth(t, file, Limits{MaxBytes: 1 << 22}); err == nil {
+				if flat := encode(t, g, Options{Uncompressed: true}); g.Bloom() != nil {
+					if h := header(t, flat, "flat"); !h.Mappable() {
+						t.Fatal("an uncompressed file cannot be used in place")
+					}
+					if _, err := decodeBoth(t, flat, Limits{}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+	})
 }
 
 func oneForm(t *testing.T, b []byte) {

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
 )
 
 // go test ./codec -run 'Golden|Vectors' -update writes the files anew. Golden
@@ -75,6 +77,31 @@ func goldens() []golden {
 			return exactFilter(append(values, 3, 5, 8), false)
 		}},
 		{"composite", Options{}, composite},
+		{"bloom-literals", Options{}, func(t testing.TB) *Filter {
+			return bloomFilter(t, 144, keysFrom(6, 1400)) // a quarter full: Huffman coding pays
+		}},
+		{"bloom512-sealed", Options{}, func(t testing.TB) *Filter {
+			f := splitFilter(t, bloom.Split512, 24, keysFrom(1, 1000))
+			f.Key[0].Min, f.Key[0].Max = intBound(math.MinInt64), uintBound(math.MaxUint64)
+			return f
+		}},
+		{"bloom512-partial", Options{}, func(t testing.TB) *Filter {
+			f := splitFilter(t, bloom.Split512, 720, keysFrom(2, 60))
+			f.Partial = &Partial{Of: 19, Held: []uint32{0, 7, 8, 18}}
+			return f
+		}},
+		{"bloom512-literals", Options{}, func(t testing.TB) *Filter {
+			return splitFilter(t, bloom.Split512, 72, keysFrom(6, 1400))
+		}},
+		{"bloom512-uncompressed", Options{Uncompressed: true}, func(t testing.TB) *Filter {
+			return splitFilter(t, bloom.Split512, 120, keysFrom(3, 20))
+		}},
+		{"exact512-partial", Options{}, func(t testing.TB) *Filter {
+			f := exactFilter(dense(1_000_000, 70), false)
+			f.Params = bloom.Params{Geometry: bloom.Split512, Hash: xxh3Hash, Blocks: 1440}
+			f.Partial = &Partial{Of: 2, Held: []uint32{1}}
+			return f
+		}},
 	}
 }
 

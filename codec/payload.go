@@ -1,50 +1,32 @@
 package codec
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
-	"runtime"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/zeebo/xxh3"
-	"golang.org/x/sync/errgroup"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
 )
 
-// unpacker reads one chunk at a time.
+// unpacker is a chunk on its way from the file.
 type unpacker struct {
-	zstd   *zstd.Decoder // nil where no chunk needs it
-	stored []byte        // padding and chunk, as in the file
-	buf    []byte
-	raw    []byte // the chunk: in stored or in buf
+	stored []byte // padding and chunk, as in the file
+	raw    []byte // the chunk: in stored or in one of the buffers
+	read   []byte // holds what was read
+	unzip  []byte // holds what was compressed
 }
 
-func (h *Header) newUnpackers() ([]*unpacker, error) {
-	us := make([]*unpacker, min(len(h.chunks), runtime.GOMAXPROCS(0)))
-	for i := range us {
-		us[i] = new(unpacker)
-		if h.Contiguous {
-			continue
-		}
-		dec, err := zstd.NewReader(nil,
-			zstd.WithDecoderConcurrency(1),
-			zstd.WithDecoderMaxWindow(chunkBytes),
-			zstd.WithDecodeAllCapLimit(true))
-		if err != nil {
-			return nil, fmt.Errorf("zstd: %w", err)
-		}
-		us[i].zstd = dec
-	}
-	return us, nil
-}
-
-// read reads chunk i and verifies it.
-func (u *unpacker) read(h *Header, i int) error {
+// unpack reads chunk i and verifies it.
+func (u *unpacker) unpack(h *Header, dec *zstd.Decoder, i int) (err error) {
 	c, from := h.chunks[i], int64(len(h.head))
 	if i > 0 {
 		from = h.chunks[i-1].end
 	}
-	u.stored = grow(u.stored, int(c.end-from))
-	if err := h.readAt(u.stored, from); err != nil {
+	if u.stored, err = h.fetch(&u.read, from, c.end); err != nil {
 		return err
 	}
 	name := fmt.Sprintf("chunk %d: ", i)
@@ -54,8 +36,8 @@ func (u *unpacker) read(h *Header, i int) error {
 	u.raw = u.stored[c.start-from:]
 	if c.coding == codingZstd {
 		size := h.meta.chunkSize(i)
-		u.buf = grow(u.buf, size)
-		raw, err := u.zstd.DecodeAll(u.raw, u.buf[:0:size])
+		u.unzip = grow(u.unzip, size)
+		raw, err := dec.DecodeAll(u.raw, u.unzip[:0:size])
 		if err == nil && len(raw) != size {
 			return bad(name+"size", fmt.Sprint(size), len(raw)).inFile(h.name)
 		}
@@ -72,6 +54,16 @@ func (u *unpacker) read(h *Header, i int) error {
 	return nil
 }
 
+// fetch returns bytes of the file: in place where it is mapped, else read into
+// buf.
+func (h *Header) fetch(buf *[]byte, from, to int64) ([]byte, error) {
+	if h.mapped != nil {
+		return h.mapped[from:to], nil
+	}
+	*buf = grow(*buf, int(to-from))
+	return *buf, h.readAt(*buf, from)
+}
+
 // grow returns a slice of n bytes in b's memory if that is enough.
 func grow(b []byte, n int) []byte {
 	if cap(b) < n {
@@ -80,35 +72,87 @@ func grow(b []byte, n int) []byte {
 	return b[:n]
 }
 
-// eachChunk gives the chunks to sink, in order and verified; the slice is
-// reused. As many as there are processors are read at a time. At the end it
+// newUnzip returns a decoder for as many goroutines as work on chunks, or nil
+// if no chunk needs one.
+func newUnzip(files []*Header) (*zstd.Decoder, error) {
+	for _, h := range files {
+		if h.Contiguous {
+			continue
+		}
+		dec, err := zstd.NewReader(nil,
+			zstd.WithDecoderConcurrency(workers()),
+			zstd.WithDecoderMaxWindow(chunkBytes),
+			zstd.WithDecodeAllCapLimit(true))
+		if err != nil {
+			return nil, fmt.Errorf("zstd: %w", err)
+		}
+		return dec, nil
+	}
+	return nil, nil
+}
+
+// take is what readPayloads does with chunk i of a file, whose bytes are
+// reused. Either may be nil.
+type take struct {
+	any     func(i int, raw []byte) error // from several goroutines at a time
+	ordered func(i int, raw []byte)       // in order
+}
+
+// readPayloads reads the payloads of files of equally many chunks, one after
+// the other, and gives every chunk, verified, to t. At the end of each file it
 // verifies the checksum over all.
-func (h *Header) eachChunk(sink func(i int, raw []byte) error) error {
-	us, err := h.newUnpackers()
+func readPayloads(ctx context.Context, files []*Header, t take) error {
+	dec, err := newUnzip(files)
 	if err != nil {
 		return err
 	}
-	var sum xxh3.Hasher
-	sum.Write(h.head)
-	for lo := 0; lo < len(h.chunks); lo += len(us) {
-		group := us[:min(len(us), len(h.chunks)-lo)]
-		var eg errgroup.Group
-		for i, u := range group {
-			eg.Go(func() error { return u.read(h, lo+i) })
-		}
-		if err := eg.Wait(); err != nil {
-			return err
-		}
-		for i, u := range group {
-			sum.Write(u.stored)
-			if err := sink(lo+i, u.raw); err != nil {
-				return err
-			}
-		}
+	if dec != nil {
+		defer dec.Close()
 	}
-	if err := h.readPadding(&sum); err != nil {
+	chunks := len(files[0].chunks)
+	unpack := func(u *unpacker, i int) error {
+		h := files[i/chunks]
+		return h.guard(func() error {
+			err := u.unpack(h, dec, i%chunks)
+			if err == nil && t.any != nil {
+				err = t.any(i%chunks, u.raw)
+			}
+			return err
+		})
+	}
+	var sum xxh3.Hasher
+	inTurn := func(u *unpacker, i int) error {
+		h := files[i/chunks]
+		return h.guard(func() error {
+			if i%chunks == 0 {
+				sum.Reset()
+				sum.Write(h.head)
+			}
+			sum.Write(u.stored)
+			if t.ordered != nil {
+				t.ordered(i%chunks, u.raw)
+			}
+			if i%chunks == chunks-1 {
+				return h.verifyEnd(&sum)
+			}
+			return nil
+		})
+	}
+	return inOrder(ctx, chunks*len(files), unpack, inTurn)
+}
+
+// verifyEnd verifies the file behind the last chunk, given the sum of all
+// before.
+func (h *Header) verifyEnd(sum *xxh3.Hasher) error {
+	var buf []byte
+	pad, err := h.fetch(&buf, h.chunks[len(h.chunks)-1].end, h.FileBytes-int64(len(h.tail)))
+	if err != nil {
 		return err
 	}
+	if !isZero(pad) {
+		return bad("padding before section chunks", "zero bytes", "others").inFile(h.name)
+	}
+	sum.Write(pad)
 	last := len(h.tail) - 8
 	sum.Write(h.tail[:last])
 	if want, got := binary.LittleEndian.Uint64(h.tail[last:]), sum.Sum64(); want != got {
@@ -117,16 +161,46 @@ func (h *Header) eachChunk(sink func(i int, raw []byte) error) error {
 	return nil
 }
 
-// readPadding reads the bytes between the last chunk and the chunk table.
-func (h *Header) readPadding(sum *xxh3.Hasher) error {
-	from := h.chunks[len(h.chunks)-1].end
-	pad := make([]byte, h.FileBytes-int64(len(h.tail))-from)
-	if err := h.readAt(pad, from); err != nil {
+// OrInto ORs the payloads of Bloom filters into b, whose parameters must be
+// the files', without another copy in memory: reading a file into an empty
+// filter and merging many into a full one are the same. Each chunk is verified
+// before its bits are set. After an error b holds some of the files' keys and
+// is good for nothing. The end of ctx is such an error. Memory holds less than
+// 32 MiB beside b, however many files there are.
+func OrInto(ctx context.Context, b *bloom.Filter, files ...*Header) error {
+	for _, h := range files {
+		if h.Filter.kind != KindBloom {
+			p := bad("payload", KindBloom.String(), h.Filter.kind)
+			p.hint = "load an exact filter and add its members"
+			return p.inFile(h.name)
+		}
+		if err := b.Params().Match(h.Filter.Params); err != nil {
+			return fmt.Errorf("%s: %w", h.name, err)
+		}
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	// A filter over memory that is not its own copies that at its first
+	// change, which is not to happen in several goroutines.
+	if err := b.OrBlocks(0, nil); err != nil {
 		return err
 	}
-	if !isZero(pad) {
-		return bad("padding before section chunks", "zero bytes", "others").inFile(h.name)
-	}
-	sum.Write(pad)
-	return nil
+	// Two chunks at a time may be of the same blocks, in files that follow
+	// each other.
+	var locks [2 * maxWorkers]sync.Mutex
+	blocks := chunkBytes / b.Params().Geometry.BlockBytes()
+	return readPayloads(ctx, files, take{any: func(i int, raw []byte) error {
+		lock := &locks[i%len(locks)]
+		lock.Lock()
+		defer lock.Unlock()
+		return b.OrBlocks(uint64(i)*blocks, raw)
+	}})
+}
+
+// Verify reads the file once and returns an error unless all of its checksums
+// hold, without keeping the payload. (Load checks an exact payload's structure
+// as well.)
+func (h *Header) Verify() error {
+	return readPayloads(context.Background(), []*Header{h}, take{})
 }

@@ -27,9 +27,9 @@ func keysFrom(seed uint64, n int) []uint64 {
 	return values
 }
 
-func bloomOf(t testing.TB, blocks uint64, values []uint64) *bloom.Filter {
+func bloomOf(t testing.TB, g bloom.Geometry, blocks uint64, values []uint64) *bloom.Filter {
 	t.Helper()
-	b, err := bloom.New(bloom.Params{Geometry: bloom.Split256, Hash: xxh3Hash, Blocks: blocks})
+	b, err := bloom.New(bloom.Params{Geometry: g, Hash: xxh3Hash, Blocks: blocks})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,6 +41,11 @@ func bloomOf(t testing.TB, blocks uint64, values []uint64) *bloom.Filter {
 
 func bloomFilter(t testing.TB, blocks uint64, values []uint64) *Filter {
 	t.Helper()
+	return splitFilter(t, bloom.Split256, blocks, values)
+}
+
+func splitFilter(t testing.TB, g bloom.Geometry, blocks uint64, values []uint64) *Filter {
+	t.Helper()
 	f := &Filter{
 		Key:        []KeyColumn{{Name: "user.id", Class: "integer"}},
 		NormalForm: "1",
@@ -48,7 +53,7 @@ func bloomFilter(t testing.TB, blocks uint64, values []uint64) *Filter {
 		FPRAsked:   0.01,
 		BuildID:    sha256.Sum256([]byte("a build")),
 	}
-	f.SetBloom(bloomOf(t, blocks, values))
+	f.SetBloom(bloomOf(t, g, blocks, values))
 	return f
 }
 

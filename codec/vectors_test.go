@@ -39,6 +39,11 @@ func rawBase(t testing.TB) *pieces {
 	return dismantle(t, encode(t, bloomFilter(t, 4, keysFrom(8, 30)), Options{}))
 }
 
+// base512 is a Bloom filter of the second geometry.
+func base512(t testing.TB) *pieces {
+	return dismantle(t, encode(t, splitFilter(t, bloom.Split512, 4, keysFrom(8, 30)), Options{}))
+}
+
 func exactBase(t testing.TB) *pieces {
 	return dismantle(t, encode(t, exactFilter([]uint64{1, 2, 3}, false), Options{}))
 }
@@ -147,6 +152,8 @@ func vectors() []vector {
 			s.body = append([]byte{0, 0}, s.body[3:]...)
 		})},
 		{"geometry-unknown", "newer", "geometry 9", edit(base, func(d *pieces) { d.section(secParams).body[0] = 9 })},
+		{"geometry-3", "newer", "geometry 3", edit(base512, func(d *pieces) { d.section(secParams).body[0] = 3 })},
+		{"geometry-unlike-payload", "corrupt", "payload of the Bloom filter: want 128 bytes, got 256", edit(base512, func(d *pieces) { d.section(secParams).body[0] = byte(bloom.Split256) })},
 		{"hash-reserved", "newer", "keyed hash", edit(base, func(d *pieces) { d.section(secParams).body[1] = byte(bloom.Keyed) })},
 		{"hash-unknown", "newer", "hash 77", edit(base, func(d *pieces) { d.section(secParams).body[1] = 77 })},
 		{"xxh64-seed", "newer", "xxh64 seed 7", edit(base, func(d *pieces) { d.section(secParams).body[1] = byte(bloom.XXH64) })},
@@ -159,6 +166,10 @@ func vectors() []vector {
 		{"blocks-2-to-32", "corrupt", "table of 131072 chunks", edit(base, func(d *pieces) {
 			le.PutUint64(d.section(secParams).body[16:], 1<<32)
 			le.PutUint64(d.section(secPayload).body[8:], 1<<37)
+		})},
+		{"blocks-2-to-32-of-512", "corrupt", "table of 262144 chunks", edit(base512, func(d *pieces) {
+			le.PutUint64(d.section(secParams).body[16:], 1<<32)
+			le.PutUint64(d.section(secPayload).body[8:], 1<<38)
 		})},
 		{"blocks-unlike-payload", "corrupt", "payload of the Bloom filter", edit(base, func(d *pieces) { d.section(secParams).body[16] = 5 })},
 		{"kind-unknown", "newer", "kind", edit(base, func(d *pieces) { d.section(secSet).body[0] = 3 })},
@@ -228,11 +239,11 @@ func vectors() []vector {
 			d.payload, d.raw = d.payload[:80], false
 		})},
 		{"chunk-zstd-bomb", "corrupt", "chunk 0: zstd", func(t testing.TB) []byte {
-			p, err := newPacker(Options{})
+			enc, err := newZstd()
 			if err != nil {
 				t.Fatal(err)
 			}
-			bomb := p.zstd.EncodeAll(make([]byte, 1<<24), nil)
+			bomb := enc.EncodeAll(make([]byte, 1<<24), nil)
 			d := dismantle(t, encode(t, bloomFilter(t, 720, nil), Options{}))
 			d.table.body = appendEntry(nil, len(bomb), codingZstd, 0)
 			d.payload, d.raw = append(bomb, make([]byte, -len(bomb)&7)...), false
@@ -319,12 +330,12 @@ func (v vector) test(t *testing.T) {
 		t.Error("the vector would be written otherwise today")
 	}
 	_, b, _ = bytes.Cut(b, []byte("\n\n"))
-	_, err = Decode(bytes.NewReader(b), int64(len(b)), "some.bjf", Limits{MaxBytes: 1 << 20})
+	_, err = decodeBoth(t, b, Limits{MaxBytes: 1 << 20})
 	is := map[string]error{"corrupt": ErrCorrupt, "newer": ErrVersion, "limit": ErrLimit}[v.expect]
 	if !errors.Is(err, is) {
 		t.Fatalf("error %v, want %v", err, is)
 	}
-	if !strings.Contains(err.Error(), v.text) || !strings.HasPrefix(err.Error(), "some.bjf: ") {
+	if !strings.Contains(err.Error(), v.text) || !strings.HasPrefix(err.Error(), "test.bjf: ") {
 		t.Errorf("error %q lacks the file or %q", err, v.text)
 	}
 	if v.expect == "newer" && !(errors.Is(err, fault.ErrUnsupported) && strings.Contains(err.Error(), "unsupported")) {

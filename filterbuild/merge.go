@@ -12,14 +12,49 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// Read reads one filter file whole and verifies it.
+// Read reads one filter file whole and verifies it. A Bloom filter that is
+// stored uncompressed is mapped instead, where the store can: all processes of
+// a machine share its memory then. The caller calls Close on the filter when
+// it is done with it, and before it lets anyone see what it made with it: an
+// error of Close says that the file changed meanwhile.
 func Read(ctx context.Context, store partition.Store, name string, lim codec.Limits) (f *codec.Filter, err error) {
 	src, err := store.Open(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, src.Close()) }()
-	return codec.Decode(src, src.Size(), name, lim)
+	defer func() {
+		if e := src.Close(); e != nil {
+			if f != nil {
+				e = errors.Join(e, f.Close())
+			}
+			f, err = nil, errors.Join(err, e)
+		}
+	}()
+	h, err := codec.DecodeHeader(src, src.Size(), name)
+	if err != nil {
+		return nil, err
+	}
+	if m, ok := src.(partition.Mapper); ok && h.Mappable() {
+		f, err := readMapped(h, m, lim)
+		if !errors.Is(err, fault.ErrUnsupported) {
+			return f, err
+		}
+	}
+	return h.Load(lim)
+}
+
+// readMapped maps a file and verifies it. The error is of the unsupported kind
+// where it cannot be mapped, for whatever reason: it may still be readable.
+func readMapped(h *codec.Header, m partition.Mapper, lim codec.Limits) (*codec.Filter, error) {
+	file, unmap, err := m.Map()
+	if err != nil {
+		return nil, fmt.Errorf("%w: map: %w", fault.ErrUnsupported, err)
+	}
+	f, err := h.LoadMapped(file, unmap, lim)
+	if err != nil {
+		return nil, errors.Join(err, unmap())
+	}
+	return f, nil
 }
 
 // Write writes a filter file, which only its owner may read: an exact filter
@@ -128,11 +163,11 @@ func Merge(ctx context.Context, store partition.Store, names []string, open bool
 	}
 	first := parts[0].head.Filter
 	var all *partial
-	for _, p := range parts {
+	for rest := parts; len(rest) > 0; {
 		if err := ctx.Err(); err != nil {
 			return nil, context.Cause(ctx)
 		}
-		if all, err = all.take(p, lim); err != nil {
+		if all, rest, err = all.take(ctx, rest, lim); err != nil {
 			return nil, err
 		}
 	}
@@ -202,28 +237,40 @@ func gaps(held []uint32, n uint32) string {
 	return out
 }
 
-// take reads a part's keys into p, which is nil before the first.
-func (p *partial) take(q part, lim codec.Limits) (*partial, error) {
-	h := q.head.Filter
-	if p != nil && p.bits != nil && h.Kind() == codec.KindBloom {
-		p.keys += h.Keys
-		return p, q.head.OrInto(p.bits)
+// take reads the keys of the first part into p, which is nil before it, or of
+// as many Bloom filters as stand there if p is one. It returns the parts that
+// are left.
+func (p *partial) take(ctx context.Context, parts []part, lim codec.Limits) (*partial, []part, error) {
+	if p != nil && p.bits != nil {
+		var blooms []*codec.Header
+		for _, q := range parts {
+			if q.head.Filter.Kind() != codec.KindBloom {
+				break
+			}
+			blooms = append(blooms, q.head)
+			p.keys += q.head.Filter.Keys
+			p.sketch(registersOf(q.head.Filter))
+		}
+		if len(blooms) > 0 {
+			return p, parts[len(blooms):], codec.OrInto(ctx, p.bits, blooms...)
+		}
 	}
+	q, rest := parts[0], parts[1:]
 	f, err := q.head.Load(lim)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	r := &partial{
 		spec: Spec{Names: f.KeyNames(), Classes: f.KeyClasses(), Hash: f.Params.Hash, FPR: f.FPRAsked, Want: f.Want},
-		fpr:  f.FPRAsked, params: f.Params, keys: f.Keys, set: f.Exact(), bits: f.Bloom(),
+		fpr:  f.FPRAsked, params: f.Params, keys: f.Keys, set: f.Exact(), bits: f.Bloom(), registers: registersOf(f),
 	}
 	if p == nil {
-		return r, r.settle()
+		return r, rest, r.settle()
 	}
 	if err := p.merge(r); err != nil {
-		return nil, fmt.Errorf("%s: %w", q.name, err)
+		return nil, nil, fmt.Errorf("%s: %w", q.name, err)
 	}
-	return p, nil
+	return p, rest, nil
 }
 
 // Count returns what can be said of the keys of a filter that was not built

@@ -1,0 +1,106 @@
+package codec
+
+import (
+	"fmt"
+	"runtime/debug"
+	"unsafe"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+)
+
+// Mappable reports whether LoadMapped can use the file in place: it is a Bloom
+// filter of which nothing is compressed.
+func (h *Header) Mappable() bool { return h.Filter.kind == KindBloom && h.Contiguous }
+
+// LoadMapped is Load for a file that is mapped into memory, whole: it verifies
+// the payload in place, once, and returns a filter whose bits are the file's
+// own bytes, which all processes on a machine that map it share. The limit is
+// that of Load.
+//
+// The filter's Close calls unmap; after an error the map is still the
+// caller's. Where the file or the machine does not allow it, the error wraps
+// fault.ErrUnsupported and Load is the way.
+//
+// The bytes must not change before Close. A map of a file that shrinks, or
+// whose disk fails, is no longer readable everywhere: Go ends the process at
+// such an access, except on a goroutine that has called debug.SetPanicOnFault,
+// where it panics with an error that has a method Addr. LoadMapped returns an
+// error; whoever uses the filter later decides for himself.
+func (h *Header) LoadMapped(file []byte, unmap func() error, lim Limits) (*Filter, error) {
+	if !h.Mappable() {
+		return nil, fault.Unsupported(fault.At{File: h.name}, "use in place of a payload that is %s; want an uncompressed Bloom filter", h.form())
+	}
+	if int64(len(file)) != h.FileBytes {
+		return nil, bad("map", fmt.Sprintf("%d bytes", h.FileBytes), len(file)).inFile(h.name)
+	}
+	if h.PayloadBytes > lim.max() {
+		return nil, tooLarge(h.PayloadBytes, lim).inFile(h.name)
+	}
+	bits, err := bloom.View(h.Filter.Params, file[h.PayloadOffset:][:h.PayloadBytes])
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", h.name, err)
+	}
+	in := *h
+	in.mapped = file
+	if err := in.Verify(); err != nil {
+		return nil, err
+	}
+	f := h.Filter.clone()
+	f.SetBloom(bits)
+	f.unmap = unmap
+	return f, nil
+}
+
+// form names what the payload is, for errors.
+func (h *Header) form() string {
+	if h.Contiguous {
+		return h.Filter.kind.String()
+	}
+	return h.Filter.kind.String() + ", compressed"
+}
+
+// guard calls f, which reads the map if there is one. A fault of that memory
+// is an error then.
+func (h *Header) guard(f func() error) (err error) {
+	if h.mapped == nil {
+		return f()
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		r := recover()
+		if r == nil {
+			return
+		}
+		at, ok := r.(interface{ Addr() uintptr })
+		if !ok {
+			panic(r)
+		}
+		offset := at.Addr() - uintptr(unsafe.Pointer(&h.mapped[0]))
+		if offset >= uintptr(len(h.mapped)) {
+			panic(r)
+		}
+		p := bad("mapped file", fmt.Sprintf("%d bytes to read", h.FileBytes), fmt.Sprintf("a fault at byte %d", offset))
+		p.hint = "the file was cut short meanwhile, or its disk fails"
+		err = p.inFile(h.name)
+	}()
+	return f()
+}
+
+// Mapped reports whether the payload is the bytes of a mapped file, which
+// Close gives back.
+func (f *Filter) Mapped() bool { return f.unmap != nil }
+
+// Close gives a mapped file back; the filter has no payload afterwards, and a
+// *bloom.Filter that Bloom returned before is not to be used any more: the
+// process would end. The error may say that the file has changed while it was
+// in use, so that what the filter let through is not to be trusted. Of other
+// filters, and the second time, Close does nothing.
+func (f *Filter) Close() error {
+	if f.unmap == nil {
+		return nil
+	}
+	unmap := f.unmap
+	f.unmap, f.bits = nil, nil
+	return unmap()
+}

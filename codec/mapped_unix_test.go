@@ -1,0 +1,81 @@
+//go:build unix
+
+package codec
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+)
+
+// mapFile maps a file for the time of a test.
+func mapFile(tb testing.TB, file *os.File) []byte {
+	tb.Helper()
+	info, err := file.Stat()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	b, err := syscall.Mmap(int(file.Fd()), 0, int(info.Size()), syscall.PROT_READ, syscall.MAP_SHARED)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := syscall.Munmap(b); err != nil {
+			tb.Error(err)
+		}
+	})
+	return b
+}
+
+// A file that shrinks under the map is an error, not the end of the process.
+func TestMappedFileShrinks(t *testing.T) {
+	f := splitFilter(t, bloom.Split512, 3*chunkBytes/64, keysFrom(1, 1000))
+	for _, keep := range []int64{0, 5000, chunkBytes + 100_000, 3 * chunkBytes} {
+		file, err := os.Create(filepath.Join(t.TempDir(), "f"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		if _, err := Encode(file, f, Options{Uncompressed: true}); err != nil {
+			t.Fatal(err)
+		}
+		h := benchHeader(t, file)
+		b := mapFile(t, file)
+		if err := file.Truncate(keep); err != nil {
+			t.Fatal(err)
+		}
+		g, err := h.LoadMapped(b, noUnmap, Limits{})
+		// Within the last page that is left, zeros stand for what is gone.
+		if g != nil || !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), file.Name()) {
+			t.Errorf("cut to %d bytes: %v", keep, err)
+		}
+		if keep != 3*chunkBytes && !strings.Contains(err.Error(), "fault at byte") && !strings.Contains(err.Error(), "checksum") {
+			t.Errorf("cut to %d bytes: %v", keep, err)
+		}
+	}
+}
+
+func BenchmarkLoadMapped(b *testing.B) {
+	file := benchFile(b, halfFull.filter(b, bloom.Split512), Options{Uncompressed: true})
+	h := benchHeader(b, file)
+	b.SetBytes(benchBytes)
+	b.ReportAllocs()
+	for b.Loop() {
+		m, err := syscall.Mmap(int(file.Fd()), 0, int(h.FileBytes), syscall.PROT_READ, syscall.MAP_SHARED)
+		if err != nil {
+			b.Fatal(err)
+		}
+		f, err := h.LoadMapped(m, func() error { return syscall.Munmap(m) }, Limits{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

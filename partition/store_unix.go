@@ -1,0 +1,33 @@
+//go:build unix
+
+package partition
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+)
+
+var _ Mapper = (*localFile)(nil)
+
+// Map implements [Mapper]. The map keeps a descriptor of its own, by which it
+// is seen at the end whether the file changed.
+func (l *localFile) Map() ([]byte, func() error, error) {
+	f, err := l.reopen()
+	if err != nil {
+		return nil, nil, err
+	}
+	size := l.Size()
+	if int64(int(size)) != size {
+		return nil, nil, errors.Join(fmt.Errorf("%s: %d bytes are more than there are addresses", l.name, size), f.Close())
+	}
+	b, err := syscall.Mmap(int(f.Fd()), 0, int(size), syscall.PROT_READ, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("%s: mmap of %d bytes: %w", l.name, size, err), f.Close())
+	}
+	unmap := sync.OnceValue(func() error {
+		return errors.Join(l.unchanged(f), syscall.Munmap(b), f.Close())
+	})
+	return b, unmap, nil
+}
