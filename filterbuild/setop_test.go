@@ -83,6 +83,9 @@ func TestCombine(t *testing.T) {
 				}
 			} else {
 				checkUnionBits(t, union)
+				if common.Registers != nil {
+					t.Error("an intersection with registers")
+				}
 				strangers := span(100_000, 200_000)
 				each := min(passed(t, c.a, strangers), passed(t, c.b, strangers))
 				if got := passed(t, common, strangers); c.a.Params.Blocks == c.b.Params.Blocks && got > each {
@@ -115,6 +118,11 @@ func checkUnionBits(t *testing.T, union *codec.Filter) {
 	model.Add(hashes)
 	if !bytes.Equal(bitsOf(model), bitsOf(union.Bloom())) {
 		t.Error("the union's bits are not those of a filter of all keys")
+	}
+	var registers bloom.Registers
+	registers.Add(hashes)
+	if r := registersOf(union); r != nil && *r != registers || r == nil && union.Params.Bytes() >= 90_000 {
+		t.Error("the union's registers are not those of all keys")
 	}
 }
 
@@ -200,6 +208,121 @@ func TestCombineFoldsNoFurtherThanUseful(t *testing.T) {
 		refused(t, string(op), err, fault.ErrMismatch, "a.bjf, b.bjf", "folded to a common size", "at most 0.02", "--expect")
 		if _, err := Combine(op, []*codec.Filter{of(50), of(50)}, []string{"a.bjf", "b.bjf"}); err != nil {
 			t.Errorf("%s of one size: %v", op, err)
+		}
+	}
+}
+
+// An exact filter that would drown the bits it is put into is refused; so is
+// one whose keys a Bloom filter was not made for.
+func TestCombineWithALargeExactSet(t *testing.T) {
+	bits := filterOf(t, span(0, 5000), Options{Kind: codec.WantBloom, FPR: 0.01})
+	few := filterOf(t, span(5000, 5050), Options{Kind: codec.WantExact})
+	many := filterOf(t, span(5000, 45_000), Options{Kind: codec.WantExact, FPR: 0.5})
+	for _, order := range [][]*codec.Filter{{bits, many}, {many, bits}, {bits, few, many}} {
+		_, err := Combine(Union, order, []string{"a.bjf", "b.bjf", "c.bjf"}[:len(order)])
+		refused(t, "union", err, fault.ErrMismatch, "a.bjf, b.bjf", "false-positive rate of the union", "at most 0.02", "--kind exact")
+		f, err := Combine(Intersect, order[:2], []string{"a.bjf", "b.bjf"})
+		if err != nil || passed(t, f, span(5000, 45_000)) > 2000 {
+			t.Errorf("intersection: %v", err)
+		}
+	}
+	f, err := Combine(Union, []*codec.Filter{bits, few}, []string{"a.bjf", "b.bjf"})
+	if err != nil || passed(t, f, span(0, 5050)) != 5050 || f.FPR() > 0.02 {
+		t.Errorf("union with few: %v", err)
+	}
+}
+
+// Which geometry an exact filter would have had does not matter.
+func TestCombineGeometries(t *testing.T) {
+	small := filterOf(t, span(0, 3000), Options{Kind: codec.WantExact, FPR: 0.0001})
+	large := filterOf(t, span(2000, 9000), Options{Kind: codec.WantExact, FPR: 0.01})
+	if small.Params.Geometry == large.Params.Geometry {
+		t.Fatal("one geometry")
+	}
+	var want []byte
+	for _, order := range [][]*codec.Filter{{small, large}, {large, small}} {
+		f, err := Combine(Union, order, []string{"a", "b"})
+		if err != nil || f.Exact().Len() != 9000 {
+			t.Fatalf("%v", err)
+		}
+		if got := encoded(t, f); want != nil && !bytes.Equal(got, want) {
+			t.Error("the order matters")
+		} else {
+			want = got
+		}
+	}
+	bits := filterOf(t, span(0, 9000), Options{Kind: codec.WantBloom, FPR: 0.01})
+	if f, err := Combine(Intersect, []*codec.Filter{small, bits}, []string{"a", "b"}); err != nil || passed(t, f, span(0, 3000)) != 3000 {
+		t.Errorf("exact and another geometry's bits: %v", err)
+	}
+	other := filterOf(t, span(0, 9000), Options{Kind: codec.WantBloom, FPR: 0.0001})
+	for _, op := range []SetOp{Union, Intersect} {
+		_, err := Combine(op, []*codec.Filter{small, bits, other}, []string{"a", "b", "c"})
+		refused(t, string(op), err, fault.ErrMismatch, "c: ", "want split-256 as in b, got split-512", "--geometry")
+	}
+}
+
+func TestDifference(t *testing.T) {
+	exact := func(lo, hi int) *codec.Filter { return filterOf(t, span(lo, hi), Options{Kind: codec.WantExact}) }
+	a, b, c := exact(0, 9000), exact(1000, 3000), exact(2000, 4000)
+	before := encoded(t, a)
+	f, err := Combine(Difference, []*codec.Filter{a, b, c}, []string{"a", "b", "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f = again(t, f)
+	if f.Exact().Len() != 6000 || f.Keys != 6000 || passed(t, f, span(0, 1000)) != 1000 || passed(t, f, span(4000, 9000)) != 5000 || passed(t, f, span(1000, 4000)) != 0 {
+		t.Errorf("%d members", f.Exact().Len())
+	}
+	if !bytes.Equal(before, encoded(t, a)) {
+		t.Error("the first filter has changed")
+	}
+	swapped, err := Combine(Difference, []*codec.Filter{a, c, b}, []string{"a", "c", "b"})
+	if err != nil || !bytes.Equal(encoded(t, swapped), encoded(t, f)) {
+		t.Errorf("the order of what is taken away matters: %v", err)
+	}
+	back, err := Combine(Difference, []*codec.Filter{b, a, c}, []string{"b", "a", "c"})
+	if err != nil || back.BuildID == f.BuildID || back.Exact().Len() != 0 {
+		t.Errorf("the first filter's place does not matter: %v", err)
+	}
+	none, err := Combine(Difference, []*codec.Filter{a, a}, []string{"a", "a"})
+	if err != nil || again(t, none).Exact().Len() != 0 || len(none.Parents) != 2 {
+		t.Errorf("a set without itself: %v", err)
+	}
+	bits := filterOf(t, span(0, 10), Options{Kind: codec.WantBloom, FPR: 0.01})
+	for i, order := range [][]*codec.Filter{{bits, a}, {a, bits}, {a, b, bits}} {
+		names := []string{"x", "y", "z"}[:len(order)]
+		_, err := Combine(Difference, order, names)
+		refused(t, "difference with bits", err, fault.ErrMismatch, names[i]+": ", "want an exact one, got a Bloom filter", "rows would be lost", "--kind exact", "--exclude")
+	}
+	for _, order := range [][]*codec.Filter{{a, b}, {bits, bits}} {
+		if _, err := Combine("sum", order, []string{"a", "b"}); err == nil || !strings.Contains(err.Error(), `"sum": want union`) {
+			t.Errorf("no set operation: %v", err)
+		}
+	}
+}
+
+// A union has the registers of all keys, those of an exact filter's members
+// among them, or none.
+func TestUnionRegisters(t *testing.T) {
+	with := filterOf(t, span(0, 30_000), Options{Kind: codec.WantBloom, FPR: 0.0005})
+	few := filterOf(t, span(30_000, 30_500), Options{Kind: codec.WantExact})
+	hashes := numbers(30_500, func(i int) uint64 { return uint64(i) * 7919 })
+	with.Params.Hash.Sum64(hashes, hashes)
+	var want bloom.Registers
+	want.Add(hashes)
+	for _, order := range [][]*codec.Filter{{with, few}, {few, with}} {
+		f, err := Combine(Union, order, []string{"a", "b"})
+		if err != nil || string(f.Registers) != string(want[:]) {
+			t.Errorf("others than the registers of all keys, or %v", err)
+		}
+	}
+	without := again(t, with)
+	without.Registers = nil
+	for _, order := range [][]*codec.Filter{{with, without}, {without, with}, {with, few, without}} {
+		f, err := Combine(Union, order, []string{"a", "b", "c"}[:len(order)])
+		if err != nil || f.Registers != nil {
+			t.Errorf("registers of some of the keys, or %v", err)
 		}
 	}
 }

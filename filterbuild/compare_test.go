@@ -1,0 +1,176 @@
+package filterbuild
+
+import (
+	"fmt"
+	"io/fs"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// pair builds two filters, of which the sets are a, b and in common, and
+// stores them as "a" and "b".
+func pair(t testing.TB, seed uint64, a, b, both int, optsA, optsB Options) *memStore {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 31))
+	ids := numbers(a+b-both, func(int) int64 { return int64(rng.Uint64N(1<<24)) << 8 >> rng.IntN(2) })
+	seen := map[int64]bool{}
+	for i, v := range ids { // distinct, so that the numbers are the sets'
+		for seen[v] {
+			v++
+		}
+		ids[i], seen[v] = v, true
+	}
+	s := newStore()
+	putColumn(t, s, "ids-a", ids[:a])
+	putColumn(t, s, "ids-b", ids[a-both:])
+	for name, opts := range map[string]Options{"a": optsA, "b": optsB} {
+		opts.Key = "id"
+		f, _ := build(t, s, []string{"ids-" + name}, opts)
+		if _, err := Write(t.Context(), s, name, f, codec.Options{}, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// Every number is within four of its standard errors for each of five pairs of
+// sets, exact ones are exact, and each method is used where it should be.
+func TestCompare(t *testing.T) {
+	const a, b, both = 40_000, 30_000, 12_000
+	exact := Options{Kind: codec.WantExact}
+	bits := func(fpr float64, capacity uint64, g bloom.Geometry) Options {
+		return Options{Kind: codec.WantBloom, FPR: fpr, Capacity: capacity, Geometry: g}
+	}
+	for _, c := range []struct {
+		name string
+		a, b Options
+		by   Method
+		// most is the largest standard error of the intersection
+		most float64
+	}{
+		{"exact, exact", exact, exact, Counted, 0},
+		{"exact, bloom", exact, bits(0.01, 0, 0), Estimated, 20},
+		{"bloom, exact", bits(0.0001, 0, 0), exact, Estimated, 3},
+		{"bloom, bloom of one size", bits(1e-4, a, 0), bits(1e-4, a, 0), Estimated, 200},
+		{"bloom, bloom of sizes without a common one", bits(5e-6, a, bloom.Split256), bits(2e-6, a, bloom.Split256), Sketched, 400},
+		{"bloom, bloom of two geometries", bits(1e-5, a, bloom.Split256), bits(1e-5, a, bloom.Split512), Sketched, 400},
+		{"bloom, bloom without registers", bits(0.01, a, 0), bits(0.02, b, 0), Estimated, 400},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(5) {
+				s := pair(t, seed, a, b, both, c.a, c.b)
+				got, by, err := Compare(t.Context(), s, "a", "b", codec.Limits{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if by != c.by || got.Both.StdErr > c.most {
+					t.Errorf("by %s, intersection %+v; want by %s, error at most %v", by, got.Both, c.by, c.most)
+				}
+				checkComparison(t, got, a, b, both)
+				back, _, err := Compare(t.Context(), s, "b", "a", codec.Limits{})
+				if err != nil || math.Abs(back.OnlyA.Keys-got.OnlyB.Keys) > 1e-3*got.OnlyB.Keys+1e-9 {
+					t.Errorf("the order matters: %+v, %+v, %v", got, back, err)
+				}
+			}
+		})
+	}
+}
+
+func checkComparison(t *testing.T, got bloom.Comparison, a, b, both float64) {
+	t.Helper()
+	for _, n := range []struct {
+		name string
+		got  bloom.Estimate
+		want float64
+	}{
+		{"|A|", got.A, a}, {"|B|", got.B, b}, {"union", got.Union, a + b - both},
+		{"both", got.Both, both}, {"only A", got.OnlyA, a - both}, {"only B", got.OnlyB, b - both},
+	} {
+		if d := math.Abs(n.got.Keys - n.want); !(d <= 4*n.got.StdErr) {
+			t.Errorf("%s: %.1f ± %.1f, want %v", n.name, n.got.Keys, n.got.StdErr, n.want)
+		}
+	}
+}
+
+// One set, and sets without a common key: what is empty is told to be, about.
+func TestCompareExtremes(t *testing.T) {
+	opts := map[string]Options{
+		"exact": {Kind: codec.WantExact}, "registers": {Kind: codec.WantBloom, FPR: 1e-7}, "bits": {Kind: codec.WantBloom, FPR: 0.01},
+	}
+	for nameA, optsA := range opts {
+		for nameB, optsB := range opts {
+			for _, sizes := range [][3]int{{20_000, 20_000, 20_000}, {20_000, 20_000, 0}, {20_000, 300, 300}, {20_000, 0, 0}} {
+				t.Run(fmt.Sprintf("%s,%s,%v", nameA, nameB, sizes), func(t *testing.T) {
+					s := pair(t, 7, sizes[0], sizes[1], sizes[2], optsA, optsB)
+					got, _, err := Compare(t.Context(), s, "a", "b", codec.Limits{})
+					if err != nil && nameA != "exact" && nameB != "exact" && (nameA != nameB || sizes[1] < 1000) {
+						return // without registers, sizes or geometries have nothing in common
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, e := range []*bloom.Estimate{&got.A, &got.B, &got.Union, &got.Both, &got.OnlyA, &got.OnlyB} {
+						if nameA != "exact" || nameB != "exact" {
+							e.StdErr += 0.5 // of nothing, a rest may be left that is less than a key
+						}
+					}
+					checkComparison(t, got, float64(sizes[0]), float64(sizes[1]), float64(sizes[2]))
+				})
+			}
+		}
+	}
+}
+
+func TestCompareRefusals(t *testing.T) {
+	s := pair(t, 1, 5000, 5000, 0, Options{Kind: codec.WantBloom, FPR: 0.01}, Options{Kind: codec.WantBloom, FPR: 0.0001})
+	put := func(name string, f *codec.Filter) {
+		if _, err := Write(t.Context(), s, name, f, codec.Options{}, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("strings", filterOf(t, []string{"x"}, Options{}))
+	old := filterOf(t, []int64{1}, Options{})
+	old.NormalForm = "0"
+	put("old", old)
+	seeded := filterOf(t, []int64{1}, Options{})
+	seeded.Params.Hash.Seed = 1
+	put("seeded", seeded)
+	full, err := bloom.New(bloom.Params{Geometry: bloom.Split256, Hash: bloom.Hash{ID: bloom.XXH3}, Blocks: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	full.Add(numbers(20_000, func(i int) uint64 { return uint64(i) * 0x9e3779b97f4a7c15 }))
+	f := filterOf(t, span(0, 5), Options{Kind: codec.WantBloom, FPR: 0.01})
+	f.SetBloom(full)
+	put("full", f)
+	putColumn(t, s, "ids", span(0, 9))
+	part, _ := build(t, s, []string{"ids"}, Options{Key: "id", Shard: partition.Shard{Index: 0, Of: 1}})
+	put("part", part)
+	s.put("text", []byte("1\n"))
+	for _, c := range []struct {
+		name  string
+		kind  error
+		words []string
+	}{
+		{"strings", fault.ErrMismatch, []string{"strings: ", "key class: want integer as in a, got bytes"}},
+		{"old", fault.ErrMismatch, []string{"old: ", "normal form: want 1 as in a, got 0"}},
+		{"seeded", fault.ErrMismatch, []string{"seeded: ", "hash: want xxh3-64 seed 0 as in a, got xxh3-64 seed 1"}},
+		{"part", fault.ErrMismatch, []string{"part: ", "want a sealed filter, got a partial one"}},
+		{"b", fault.ErrMismatch, []string{"b: ", "geometry: want split-256 as in a, got split-512"}},
+		{"full", fault.ErrMismatch, []string{"a, full: ", "want clear bits in each, got full ones", "registers"}},
+		{"text", fault.ErrCorrupt, []string{"text"}},
+		{"nowhere", fs.ErrNotExist, []string{"nowhere"}},
+	} {
+		_, _, err := Compare(t.Context(), s, "a", c.name, codec.Limits{})
+		refused(t, c.name, err, c.kind, c.words...)
+	}
+	_, _, err = Compare(t.Context(), s, "a", "a", codec.Limits{MaxBytes: 100})
+	refused(t, "limit", err, codec.ErrLimit, "a: ")
+}
