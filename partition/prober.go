@@ -1,0 +1,99 @@
+package partition
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+)
+
+// Prober probes the keys of record batches of one schema. It keeps its
+// memory between batches; one goroutine uses it at a time.
+type Prober struct {
+	Keys keys.Batch // of the last record, good until that is released
+
+	enc    *keys.Encoder
+	filter Filter
+	hashes []uint64
+	hits   []uint32
+}
+
+// NewProber finds the key columns in the schema and compares their classes
+// with the filter's. The file's name is for errors.
+func NewProber(file string, schema *arrow.Schema, m Match) (*Prober, error) {
+	paths, err := m.KeyPaths()
+	if err != nil {
+		return nil, err
+	}
+	enc, err := keys.NewEncoder(schema, paths)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	want := make([]keys.Class, 0, len(paths))
+	for _, c := range m.Filter.KeyClasses() {
+		want = append(want, keys.Class(c))
+	}
+	at := fault.At{File: file, Column: keys.PathsString(paths)}
+	if err := keys.Match(at, want, enc.Classes()); err != nil {
+		return nil, err
+	}
+	return &Prober{enc: enc, filter: m.Filter}, nil
+}
+
+// Columns returns the top-level columns that hold the key, ascending.
+func (p *Prober) Columns() []int { return p.enc.Columns() }
+
+// Probe puts the record's keys into p.Keys and returns the positions in
+// p.Keys.Rows of those that may be members, ascending. The slice is valid
+// until the next call.
+func (p *Prober) Probe(rec arrow.Record) ([]uint32, error) {
+	if err := p.enc.Encode(rec, &p.Keys); err != nil {
+		return nil, err
+	}
+	p.hits = p.hits[:0]
+	values, signed, integer := p.Keys.Ints()
+	bits := p.filter.Bloom()
+	switch {
+	case bits == nil:
+		p.hits = p.filter.Exact().Probe(values, signed, p.hits)
+		return p.hits, nil
+	case !integer:
+		p.hashes = p.Keys.Hash(bits.Params().Hash, p.hashes)
+	}
+	err := p.guard(func() {
+		if integer {
+			p.hits = bits.ProbeInts(values, p.hits)
+		} else {
+			p.hits = bits.Probe(p.hashes, p.hits)
+		}
+	})
+	return p.hits, err
+}
+
+// guard calls probe. A filter whose bits are a mapped file cannot be read any
+// more once the file was cut short: that is an error, not the end of the
+// process.
+func (p *Prober) guard(probe func()) (err error) {
+	if m, ok := p.filter.(interface{ Mapped() bool }); !ok || !m.Mapped() {
+		probe()
+		return nil
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		r := recover()
+		if _, fault := r.(interface{ Addr() uintptr }); fault {
+			err = errFilterGone
+		} else if r != nil {
+			panic(r)
+		}
+	}()
+	probe()
+	return nil
+}
+
+// errFilterGone says that the file of a mapped filter changed under it.
+var errFilterGone = errors.New("the mapped filter file cannot be read any more: it was cut short meanwhile, or its disk fails (copy it to a place where nobody changes it)")
