@@ -80,8 +80,6 @@ func (c *cores) open(g bloom.Geometry, n uint64) (err error) {
 	keys := keyset.Probes(2*coresProbes, n)
 	c.probes = [2][]uint64{keys[:coresProbes], keys[coresProbes:]}
 	c.sels = [2][]uint32{make([]uint32, keyset.Batch), make([]uint32, keyset.Batch)}
-	c.probe(0)
-	c.read(0)
 	return nil
 }
 
@@ -94,15 +92,18 @@ func (c *cores) round() coresRound {
 	}
 }
 
-// wall returns the time per operation while n goroutines do each of them.
+// wall returns the time per operation while so many goroutines do each of
+// them, after a pass that is not timed.
 func wall(goroutines, operations int, fn func(g int)) float64 {
-	took := measure.Timed(func() {
+	pass := func() {
 		var wg sync.WaitGroup
 		for g := range goroutines {
 			wg.Go(func() { fn(g) })
 		}
 		wg.Wait()
-	})
+	}
+	pass()
+	took := measure.Timed(pass)
 	return float64(took) / float64(time.Nanosecond) / float64(goroutines*operations)
 }
 
@@ -127,78 +128,79 @@ func (c *cores) read(g int) {
 
 // coresTable compares what probing gains from a second goroutine with what the
 // machine's memory does, with and without huge pages.
-func coresTable(cfg config) (tables []table, err error) {
+func coresTable(cfg config) ([]table, error) {
 	t := table{name: "cores", head: []string{"filter", "size", "pages", "in huge pages", "probe, 1 goroutine", "probe, 2", "gain",
 		"random read, 1", "random read, 2", "gain", "ratio of gains", "≥ 0.9"}}
-	programs := map[string]*child.Process{}
-	defer func() {
-		for _, c := range programs {
-			err = errors.Join(err, c.Close())
-		}
-	}()
-	pages := []string{"huge", "small"}
-	for _, p := range pages {
-		if programs[p], err = startSelf(map[string]string{"huge": childFlag, "small": childSmallPagesFlag}[p], "cores"); err != nil {
-			return nil, err
-		}
-	}
 	for _, n := range cfg.keys(1e5, pick(cfg, uint64(1e8), 1e7)) {
 		for _, g := range bloom.Geometries() {
-			opened := map[string]coresOpened{}
-			for _, p := range pages {
-				var o coresOpened
-				if err := programs[p].Call(&o, "open", uint8(g), n); err != nil {
-					return nil, err
-				}
-				if p == "small" && o.Huge != 0 {
-					return nil, fmt.Errorf("%d bytes in huge pages, want none: the kernel did not do as asked", o.Huge)
-				}
-				opened[p] = o
-			}
-			got, err := coresRounds(programs, pages, pick(cfg, 11, 3))
+			rows, err := coresRows(g, n, pick(cfg, 7, 3))
 			if err != nil {
 				return nil, err
 			}
-			for _, p := range pages {
-				t.row(append([]string{g.String(), mib(float64(opened[p].Bytes)), p, mib(float64(opened[p].Huge))}, got[p].cells()...)...)
-			}
+			t.rows = append(t.rows, rows...)
 		}
 	}
-	t.note("Times are ns per key or read, of both goroutines together; medians of %d rounds, gains of each round by itself.", pick(cfg, 11, 3))
+	t.note("Times are ns per key or read, of both goroutines together; medians of %d rounds, gains of each round by itself.", pick(cfg, 7, 3))
 	return []table{t}, nil
 }
 
-// coresSamples are the rounds of one configuration.
-type coresSamples struct{ probe1, probe2, read1, read2 measure.Samples }
-
-func coresRounds(programs map[string]*child.Process, pages []string, rounds int) (map[string]*coresSamples, error) {
-	got := map[string]*coresSamples{}
-	for range rounds {
-		for _, p := range pages {
-			var r coresRound
-			if err := programs[p].Call(&r, "round"); err != nil {
-				return nil, err
-			}
-			if got[p] == nil {
-				got[p] = &coresSamples{}
-			}
-			s := got[p]
-			s.probe1, s.probe2 = append(s.probe1, r.Probe1), append(s.probe2, r.Probe2)
-			s.read1, s.read2 = append(s.read1, r.Read1), append(s.read2, r.Read2)
+// coresRows measures a filter in two new processes in turn: one with huge pages
+// and one without. (In an old process the filter may get memory that lies in
+// small pages already.)
+func coresRows(g bloom.Geometry, n uint64, rounds int) (rows [][]string, err error) {
+	runs := []*coresRun{{pages: "huge", mode: childFlag}, {pages: "small", mode: childSmallPagesFlag}}
+	for _, r := range runs {
+		if r.program, err = startSelf(r.mode, "cores"); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, r.program.Close()) }()
+		if err := r.program.Call(&r.opened, "open", uint8(g), n); err != nil {
+			return nil, err
 		}
 	}
-	return got, nil
+	if huge := runs[1].opened.Huge; huge != 0 {
+		return nil, fmt.Errorf("%d bytes in huge pages, want none: the kernel did not do as asked", huge)
+	}
+	for range rounds {
+		for _, r := range runs {
+			if err := r.round(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, r := range runs {
+		rows = append(rows, append([]string{g.String(), mib(float64(r.opened.Bytes)), r.pages, mib(float64(r.opened.Huge))}, r.cells()...))
+	}
+	return rows, nil
 }
 
-func (s *coresSamples) cells() []string {
+// coresRun is one configuration in its process, and its rounds.
+type coresRun struct {
+	pages, mode                  string
+	program                      *child.Process
+	opened                       coresOpened
+	probe1, probe2, read1, read2 measure.Samples
+}
+
+func (r *coresRun) round() error {
+	var got coresRound
+	if err := r.program.Call(&got, "round"); err != nil {
+		return err
+	}
+	r.probe1, r.probe2 = append(r.probe1, got.Probe1), append(r.probe2, got.Probe2)
+	r.read1, r.read2 = append(r.read1, got.Read1), append(r.read2, got.Read2)
+	return nil
+}
+
+func (r *coresRun) cells() []string {
 	figure := func(v measure.Samples) string {
 		return fmt.Sprintf("%.2f (%.2f–%.2f)", v.Median(), slices.Min(v), slices.Max(v))
 	}
-	probe, read := s.probe1.Over(s.probe2), s.read1.Over(s.read2)
+	probe, read := r.probe1.Over(r.probe2), r.read1.Over(r.read2)
 	ratio := probe.Over(read).Median()
 	return []string{
-		figure(s.probe1), figure(s.probe2), fmt.Sprintf("%.2f×", probe.Median()),
-		figure(s.read1), figure(s.read2), fmt.Sprintf("%.2f×", read.Median()),
+		figure(r.probe1), figure(r.probe2), fmt.Sprintf("%.2f×", probe.Median()),
+		figure(r.read1), figure(r.read2), fmt.Sprintf("%.2f×", read.Median()),
 		fmt.Sprintf("%.2f", ratio), yes(ratio >= 0.9),
 	}
 }
