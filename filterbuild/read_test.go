@@ -1,0 +1,183 @@
+package filterbuild
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// randomFilter returns a filter of random keys.
+func randomFilter(t testing.TB, g bloom.Geometry, blocks uint64, keys int, part *codec.Partial) *codec.Filter {
+	t.Helper()
+	b, err := bloom.New(bloom.Params{Geometry: g, Hash: bloom.Hash{ID: bloom.XXH3}, Blocks: blocks})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(1, uint64(keys)))
+	if part != nil {
+		r = rand.New(rand.NewPCG(2, uint64(part.Held[0])))
+	}
+	hashes := make([]uint64, keys)
+	for i := range hashes {
+		hashes[i] = r.Uint64()
+	}
+	b.Add(hashes)
+	f := &codec.Filter{
+		Key: []codec.KeyColumn{{Name: "id", Class: "integer"}}, NormalForm: "1",
+		Keys: uint64(keys), FPRAsked: 0.01, BuildID: [32]byte{1}, Partial: part,
+	}
+	f.SetBloom(b)
+	return f
+}
+
+func sameBits(a, b *bloom.Filter) bool {
+	return a.Params() == b.Params() &&
+		bytes.Equal(a.AppendBlocks(nil, 0, a.Params().Blocks), b.AppendBlocks(nil, 0, b.Params().Blocks))
+}
+
+// A file is mapped where it can be, and read where not, with the same result.
+func TestReadMapsWhatItCan(t *testing.T) {
+	local := partition.Local{}
+	mem := newStore()
+	for _, g := range bloom.Geometries() {
+		f := randomFilter(t, g, 50_000, 40_000, nil)
+		want, err := f.Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, opts := range []codec.Options{{}, {Uncompressed: true}} {
+			for _, store := range []partition.Store{local, mem} {
+				name := filepath.Join(t.TempDir(), "f")
+				if _, err := Write(t.Context(), store, name, f, opts, false); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := Read(t.Context(), store, name, codec.Limits{MaxBytes: 1000}); !errors.Is(err, codec.ErrLimit) {
+					t.Errorf("limit: %v", err)
+				}
+				got, err := Read(t.Context(), store, name, codec.Limits{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d, err := got.Digest(); err != nil || d != want || !sameBits(got.Bloom(), f.Bloom()) {
+					t.Errorf("%v: another filter, error %v", opts, err)
+				}
+				if _, ok := store.(partition.Local); got.Mapped() != (ok && opts.Uncompressed && unix()) {
+					t.Errorf("%v, %T: mapped %t", opts, store, got.Mapped())
+				}
+				if err := got.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+}
+
+// unix reports whether Local maps files and filters may lie in them.
+func unix() bool {
+	_, err := bloom.View(bloom.Params{Geometry: bloom.Split512, Hash: bloom.Hash{ID: bloom.XXH3}, Blocks: 1}, make([]byte, 64))
+	return runtime.GOOS != "windows" && runtime.GOOS != "plan9" && err == nil
+}
+
+// Damage is found in a mapped file as in any other, and a change while it is
+// used at Close.
+func TestReadMappedDamage(t *testing.T) {
+	f := randomFilter(t, bloom.Split512, 50_000, 40_000, nil)
+	name := filepath.Join(t.TempDir(), "f.bjf")
+	if _, err := Write(t.Context(), partition.Local{}, name, f, codec.Options{Uncompressed: true}, false); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := bytes.Clone(whole)
+	damaged[len(damaged)/2] ^= 1
+	if err := os.WriteFile(name, damaged, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(t.Context(), partition.Local{}, name, codec.Limits{}); !errors.Is(err, fault.ErrCorrupt) || !strings.Contains(err.Error(), "f.bjf: corrupt: chunk 1: checksum: want ") {
+		t.Errorf("damaged: %v", err)
+	}
+	if err := os.WriteFile(name, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Read(t.Context(), partition.Local{}, name, codec.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !got.Mapped() {
+		t.Skip("files are not mapped here")
+	}
+	if err := os.Truncate(name, int64(len(whole))-1); err != nil {
+		t.Fatal(err)
+	}
+	if err := got.Close(); err == nil || !strings.Contains(err.Error(), "changed while") {
+		t.Errorf("closing a filter whose file changed: %v", err)
+	}
+}
+
+// stubborn is a source that says it can be mapped and then cannot.
+type stubborn struct{ partition.Source }
+
+func (stubborn) Map() ([]byte, func() error, error) { return nil, nil, errors.New("no map today") }
+
+type stubbornStore struct{ *memStore }
+
+func (s stubbornStore) Open(ctx context.Context, name string) (partition.Source, error) {
+	src, err := s.memStore.Open(ctx, name)
+	return stubborn{src}, err
+}
+
+func TestReadFallsBack(t *testing.T) {
+	s := newStore()
+	f := randomFilter(t, bloom.Split512, 500, 400, nil)
+	if _, err := Write(t.Context(), s, "f", f, codec.Options{Uncompressed: true}, false); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Read(t.Context(), stubbornStore{s}, "f", codec.Limits{})
+	if err != nil || got.Mapped() || !sameBits(got.Bloom(), f.Bloom()) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Partial Bloom filters of several chunks are those of all keys when merged,
+// in whatever order and however each is stored.
+func TestMergeOfManyChunks(t *testing.T) {
+	const of = 9
+	for _, g := range bloom.Geometries() {
+		s := newStore()
+		var names []string
+		all := randomFilter(t, g, 72_000, 0, nil)
+		r := rand.New(rand.NewPCG(9, 9))
+		for i := range uint32(of) {
+			p := randomFilter(t, g, 72_000, 3000+r.IntN(90_000), &codec.Partial{Of: of, Held: []uint32{i}})
+			if err := all.Bloom().Union(p.Bloom()); err != nil {
+				t.Fatal(err)
+			}
+			all.Keys += p.Keys
+			names = append(names, string('a'+rune(i)))
+			if _, err := Write(t.Context(), s, names[i], p, codec.Options{Uncompressed: i%3 == 0}, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.Shuffle(of, func(i, j int) { names[i], names[j] = names[j], names[i] })
+		got, err := Merge(t.Context(), s, names, true, codec.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Keys != all.Keys || !sameBits(got.Bloom(), all.Bloom()) {
+			t.Errorf("%s: %d keys, want %d; or other bits", g, got.Keys, all.Keys)
+		}
+	}
+}
