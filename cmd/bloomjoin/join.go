@@ -117,7 +117,7 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 	return opts, open, out, err
 }
 
-func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) error {
+func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) {
 	start := time.Now()
 	if err := checkRate(cmd, o.fpr); err != nil {
 		return err
@@ -130,6 +130,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) error {
 	if !opts.Shard.Whole() && slices.Contains(o.ids, "-") && out.IsDir(ctx) {
 		return usagef("--shard with IDs from standard input: the workers that fill %s could not tell that they have the same; name a file", o.out)
 	}
+	var filters []*codec.Filter
 	if o.filter != "" {
 		if err := spare(o.out, o.filter); err != nil {
 			return err
@@ -137,6 +138,8 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) error {
 		if opts.Filter, err = filterbuild.Read(ctx, partition.Local{}, o.filter, codec.Limits{MaxBytes: uint64(opts.Memory)}); err != nil {
 			return err
 		}
+		filters = append(filters, opts.Filter)
+		defer func() { err = errors.Join(err, closeFilters(filters)) }() // as far as the join has not
 	}
 	ids, err := c.open(cmd, o.ids, open)
 	if err != nil {
@@ -173,7 +176,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) error {
 		}
 		return err
 	}
-	written, err := out.Write(ctx, j.Parts(), j.Run(ctx))
+	written, err := out.Write(ctx, j.Parts(), through(filters, j.Run(ctx)))
 	end()
 	if err != nil {
 		return err

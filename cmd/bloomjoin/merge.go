@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -106,21 +107,22 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 	return c.report(r, o.out)
 }
 
-func mergeFilters(cmd *cobra.Command, o *mergeFlags, args []string, lim codec.Limits) (*codec.Filter, error) {
+func mergeFilters(cmd *cobra.Command, o *mergeFlags, args []string, lim codec.Limits) (f *codec.Filter, err error) {
 	ctx := cmd.Context()
 	op := o.op()
 	if op == "" {
 		return filterbuild.Merge(ctx, partition.Local{}, args, o.partial, lim)
 	}
-	filters := make([]*codec.Filter, len(args))
-	for i, name := range args {
-		var err error
-		if filters[i], err = filterbuild.Read(ctx, partition.Local{}, name, lim); err != nil {
+	var filters []*codec.Filter
+	defer func() { err = errors.Join(err, closeFilters(filters)) }()
+	for _, name := range args {
+		f, err := filterbuild.Read(ctx, partition.Local{}, name, lim)
+		if err != nil {
 			return nil, err
 		}
+		filters = append(filters, f)
 	}
-	f, err := filterbuild.Combine(op, filters, args)
-	if err != nil {
+	if f, err = filterbuild.Combine(op, filters, args); err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
 	return f, nil

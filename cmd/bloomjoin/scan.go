@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"iter"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -192,7 +193,7 @@ type scanReport struct {
 	Path             []pathOf `json:"path"`
 }
 
-func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) error {
+func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) {
 	start := time.Now()
 	matches, err := o.matches()
 	if err != nil {
@@ -222,9 +223,11 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) error {
 	opts := partition.ScanOptions{Columns: columns, Any: o.any, Threads: c.threads}
 	words := []string{"scan", fmt.Sprint(o.any), o.columns}
 	filters, words, err := readFilters(ctx, matches, o.out, words, codec.Limits{MaxBytes: uint64(budget)})
+	defer func() { err = errors.Join(err, closeFilters(filters.files)) }() // as far as the scan has not
 	if err != nil {
 		return err
 	}
+	asked, predicted := filters.files[0].FPRAsked, filters.files[0].FPR()
 	opts.Match = filters.match
 	files, err := c.open(cmd, args, partition.OpenOptions{})
 	if err != nil {
@@ -248,7 +251,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) error {
 		return err
 	}
 	pieces := partition.Split(files, shard)
-	written, err := c.scanTo(ctx, scanner, files, pieces, out, o.count)
+	written, err := c.scanTo(ctx, scanner, filters.files, files, pieces, out, o.count)
 	end()
 	if errors.Is(err, partition.ErrDone) {
 		return c.done("scan", o.out, start)
@@ -262,7 +265,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) error {
 		RowsIn: st.RowsIn.Load(), RowsOut: st.RowsOut.Load(), KeysNull: st.KeysNull.Load(),
 		RowGroups: st.RowGroups.Load(), RowGroupsSkipped: st.RowGroupsSkipped.Load(),
 		BytesRead: bytesRead(files), BytesWritten: written.Bytes,
-		FPRAsked: filters.first.FPRAsked, FPRPredicted: filters.first.FPR(), Path: pathsOf(pieces),
+		FPRAsked: asked, FPRPredicted: predicted, Path: pathsOf(pieces),
 	}
 	c.sayScan(o, r)
 	if o.count && !c.json {
@@ -273,9 +276,9 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) error {
 }
 
 // scanTo scans into the output, or only counts.
-func (c *cli) scanTo(ctx context.Context, s *partition.Scanner, files []*partition.File, pieces []partition.Piece, out partition.Output, count bool) (w partition.Written, err error) {
+func (c *cli) scanTo(ctx context.Context, s *partition.Scanner, filters []*codec.Filter, files []*partition.File, pieces []partition.Piece, out partition.Output, count bool) (w partition.Written, err error) {
 	if count {
-		for r, err := range s.Scan(ctx, pieces) {
+		for r, err := range through(filters, s.Scan(ctx, pieces)) {
 			if err != nil {
 				return w, err
 			}
@@ -301,14 +304,40 @@ func (c *cli) scanTo(ctx context.Context, s *partition.Scanner, files []*partiti
 		}
 		parts = append(parts, partition.Part{Name: "empty", Schema: schema})
 	}
-	return out.Write(ctx, parts, s.Scan(ctx, pieces))
+	return out.Write(ctx, parts, through(filters, s.Scan(ctx, pieces)))
 }
 
 // filterSet is the filters of a scan.
 type filterSet struct {
 	match  []partition.Match
-	first  *codec.Filter
+	files  []*codec.Filter
 	digest [32]byte // of the one filter, or of all of them
+}
+
+// closeFilters gives mapped filter files back. The error may say that one has
+// changed meanwhile.
+func closeFilters(filters []*codec.Filter) error {
+	var errs []error
+	for _, f := range filters {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// through yields the rows that the filters let through, and at their end
+// closes the filters, so that an error of that ends the output before anybody
+// sees it.
+func through(filters []*codec.Filter, rows iter.Seq2[partition.Rows, error]) iter.Seq2[partition.Rows, error] {
+	return func(yield func(partition.Rows, error) bool) {
+		for r, err := range rows {
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+		if err := closeFilters(filters); err != nil {
+			yield(partition.Rows{}, err)
+		}
+	}
 }
 
 // readFilters reads the filter files, none of which may be the output, and adds to words what identifies them.
@@ -323,14 +352,13 @@ func readFilters(ctx context.Context, flags []matchFlag, out string, words []str
 		if err != nil {
 			return set, nil, err
 		}
+		set.files = append(set.files, f)
 		d, err := f.Digest()
 		if err != nil {
 			return set, nil, err
 		}
 		h.Write(d[:])
-		if set.first == nil {
-			set.first, set.digest = f, d
-		}
+		set.digest = d
 		set.match = append(set.match, partition.Match{Filter: f, Key: m.columns, Exclude: m.exclude})
 		words = append(words, m.columns, fmt.Sprint(m.exclude), string(d[:]))
 	}
