@@ -3,14 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
-	"github.com/bloomjoin/bloomjoin/bench/internal/child"
-	"github.com/bloomjoin/bloomjoin/bench/internal/keyset"
-	"github.com/bloomjoin/bloomjoin/bench/internal/measure"
 	"math/bits"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/bloomjoin/bloomjoin/bench/internal/child"
+	"github.com/bloomjoin/bloomjoin/bench/internal/keyset"
+	"github.com/bloomjoin/bloomjoin/bench/internal/measure"
 	"github.com/bloomjoin/bloomjoin/bloom"
 )
 

@@ -2,14 +2,14 @@ package main
 
 import (
 	"fmt"
-	"github.com/bloomjoin/bloomjoin/bench/internal/keyset"
-	"github.com/bloomjoin/bloomjoin/bench/internal/measure"
 	"io"
 	"math"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
+	"github.com/bloomjoin/bloomjoin/bench/internal/keyset"
+	"github.com/bloomjoin/bloomjoin/bench/internal/measure"
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"

@@ -2,14 +2,14 @@ package main
 
 import (
 	"fmt"
-	"github.com/bloomjoin/bloomjoin/bench/internal/keyset"
-	"github.com/bloomjoin/bloomjoin/bench/internal/measure"
 	"math"
 	"slices"
 	"strconv"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/bloomjoin/bloomjoin/bench/internal/keyset"
+	"github.com/bloomjoin/bloomjoin/bench/internal/measure"
 	"github.com/bloomjoin/bloomjoin/bloom"
 )
 

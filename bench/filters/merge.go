@@ -4,21 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/bloomjoin/bloomjoin/bench/internal/child"
-	"github.com/bloomjoin/bloomjoin/bench/internal/measure"
-	"math"
 	"os"
 	"path/filepath"
 
+	"github.com/bloomjoin/bloomjoin/bench/internal/child"
+	"github.com/bloomjoin/bloomjoin/bench/internal/measure"
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
-
-// logClear returns how many keys a block needs until the given part of a
-// Split256 lane is set.
-func logClear(one float64) float64 { return math.Log(1-one) / math.Log(31.0/32) }
 
 const mergeShards = 64
 

@@ -3,13 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
-	"github.com/bloomjoin/bloomjoin/bench/internal/child"
-	"github.com/bloomjoin/bloomjoin/bench/internal/keyset"
-	"github.com/bloomjoin/bloomjoin/bench/internal/measure"
 	"math"
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/bloomjoin/bloomjoin/bench/internal/child"
+	"github.com/bloomjoin/bloomjoin/bench/internal/keyset"
+	"github.com/bloomjoin/bloomjoin/bench/internal/measure"
 )
 
 const bitsPerKey = 12

@@ -2,12 +2,12 @@ package main
 
 import (
 	"fmt"
-	"github.com/bloomjoin/bloomjoin/bench/internal/child"
-	"github.com/bloomjoin/bloomjoin/bench/internal/measure"
 	"math"
 	"runtime"
 	"time"
 
+	"github.com/bloomjoin/bloomjoin/bench/internal/child"
+	"github.com/bloomjoin/bloomjoin/bench/internal/measure"
 	"github.com/bloomjoin/bloomjoin/bloom"
 )
 
