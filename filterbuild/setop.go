@@ -45,7 +45,8 @@ const foldLimit = 2
 // the greatest size that divides the sizes of all, which may be far smaller
 // than each, and exact ones are put into that size. Where either happened, a
 // result that lets through more than twice what was asked of any Bloom filter is
-// refused. The result's FPR may exceed what was asked of the filters; compare
+// refused. Filters that are to be combined are best built with one Geometry and
+// one MaxSize that is enough for all keys together: they are of one size then. The result's FPR may exceed what was asked of the filters; compare
 // the two.
 func Combine(op SetOp, filters []*codec.Filter, names []string) (*codec.Filter, error) {
 	if len(filters) < 2 {
@@ -88,13 +89,13 @@ func checkRate(op SetOp, out *codec.Filter, filters []*codec.Filter, names []str
 		return nil
 	}
 	how := "folded to a common size"
-	hint := "build one filter from all ID sets, or build them with one --expect and --fpr"
+	hint := "build one filter from all ID sets, or one from each with the same --max-size and --geometry, enough for all of them"
 	if slices.ContainsFunc(filters, func(f *codec.Filter) bool { return f.Exact() != nil }) {
 		how = "exact ones put into the size of the others"
 		hint = "build one filter from all ID sets, or all with --kind exact"
 	}
 	if op == Intersect {
-		hint = "build the filters with one --expect and --fpr, or scan with --filter and --match, which needs no common size"
+		hint = "build the filters with one --max-size and --geometry, or scan with --filter and --match, which needs no common size"
 	}
 	return fault.Mismatch(fault.At{File: strings.Join(names, ", ")}, "false-positive rate of the "+op.noun()+", "+how,
 		fmt.Sprintf("at most %.2g", limit), fmt.Sprintf("%.2g", fpr)).WithHint("%s", hint)

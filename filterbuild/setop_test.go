@@ -162,7 +162,7 @@ func TestCombineRefusals(t *testing.T) {
 	// A union that would have to be folded until it lets through far more than
 	// was asked for.
 	_, err = Combine(Union, []*codec.Filter{ints, many}, []string{"small.bjf", "large.bjf"})
-	refused(t, "union of unlike sizes", err, fault.ErrMismatch, "small.bjf", "large.bjf", "at most 0.02", "--expect")
+	refused(t, "union of unlike sizes", err, fault.ErrMismatch, "small.bjf", "large.bjf", "at most 0.02", "--max-size")
 	if _, err = Combine(Intersect, []*codec.Filter{ints, many}, []string{"small.bjf", "large.bjf"}); err != nil {
 		t.Errorf("intersection of unlike sizes: %v", err)
 	}
@@ -205,7 +205,7 @@ func TestCombineFoldsNoFurtherThanUseful(t *testing.T) {
 	}
 	for _, op := range []SetOp{Union, Intersect} {
 		_, err := Combine(op, []*codec.Filter{of(241), of(251)}, []string{"a.bjf", "b.bjf"})
-		refused(t, string(op), err, fault.ErrMismatch, "a.bjf, b.bjf", "folded to a common size", "at most 0.02", "--expect")
+		refused(t, string(op), err, fault.ErrMismatch, "a.bjf, b.bjf", "folded to a common size", "at most 0.02", "--max-size")
 		if _, err := Combine(op, []*codec.Filter{of(50), of(50)}, []string{"a.bjf", "b.bjf"}); err != nil {
 			t.Errorf("%s of one size: %v", op, err)
 		}
@@ -324,5 +324,19 @@ func TestUnionRegisters(t *testing.T) {
 		if err != nil || f.Registers != nil {
 			t.Errorf("registers of some of the keys, or %v", err)
 		}
+	}
+}
+
+// Sets that grow from day to day combine without loss if their filters have one
+// size, which one MaxSize and Geometry give them; without it there is little in common.
+func TestUnionOfOneSize(t *testing.T) {
+	opts := Options{Kind: codec.WantBloom, MaxSize: 24_000, Geometry: bloom.Split256}
+	yesterday, today := filterOf(t, span(0, 10_000), opts), filterOf(t, span(1000, 14_000), opts)
+	f, err := Combine(Union, []*codec.Filter{yesterday, today}, []string{"a", "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Params != today.Params || f.FPR() > 0.01 || passed(t, f, span(0, 14_000)) != 14_000 {
+		t.Errorf("%+v, rate %g", f.Params, f.FPR())
 	}
 }

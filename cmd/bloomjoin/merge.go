@@ -49,7 +49,9 @@ partial filter. The other flags combine finished filters of any builds:
                 filters only
 
 Bloom filters of different sizes are folded to a common one; where that lets
-through more than twice what was asked for, it is an error.`,
+through more than twice what was asked for, it is an error. Filters to be
+combined are best built with one --max-size, enough for all keys together, and
+one --geometry.`,
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.merge(cmd, &o, args) },
 	}
