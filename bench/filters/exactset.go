@@ -82,7 +82,7 @@ func (e *exactSet) makeBloom() (err error) {
 
 // probeAll probes all keys and returns how many were found.
 func (e *exactSet) probeAll(probe func(part []uint64, sel []uint32) []uint32) (found uint64) {
-	sel := make([]uint32, 0, keyset.Batch)
+	sel := make([]uint32, 0, keyset.Batch+1)
 	keyset.Batches(e.probes, func(part []uint64) {
 		sel = probe(part, sel[:0])
 		found += uint64(len(sel))
@@ -95,12 +95,13 @@ func (e *exactSet) probeExact(part []uint64, sel []uint32) []uint32 {
 }
 
 func (e *exactSet) probeRoaringBitmap(part []uint64, sel []uint32) []uint32 {
+	sel = sel[:len(part)+1]
+	found := 0
 	for i, v := range part {
-		if e.rb.Contains(v) {
-			sel = append(sel, uint32(i))
-		}
+		sel[found] = uint32(i)
+		found += measure.Bit(e.rb.Contains(v))
 	}
-	return sel
+	return sel[:found]
 }
 
 // round measures everything once.

@@ -14,6 +14,7 @@ import (
 	parquet "github.com/parquet-go/parquet-go/bloom"
 	"github.com/zeebo/xxh3"
 
+	"github.com/bloomjoin/bloomjoin/bench/internal/measure"
 	"github.com/bloomjoin/bloomjoin/bloom"
 )
 
@@ -70,15 +71,6 @@ func find(name string) (contender, error) {
 	return contender{}, fmt.Errorf("no filter %q", name)
 }
 
-// bit is 1 for true. The compiler makes no branch of it.
-func bit(b bool) int {
-	n := 0
-	if b {
-		n = 1
-	}
-	return n
-}
-
 // rateOfClassic returns the false-positive rate for which a classic filter needs
 // the given bits per key: 2^-(bits·ln 2).
 func rateOfClassic(bits float64) float64 { return math.Exp2(-bits * math.Ln2) }
@@ -127,7 +119,7 @@ func (p parquetFilter) probe(keys []uint64, sel []uint32) int {
 		parquet.XXH64{}.MultiSum64Uint64(hashes[:len(part)], part)
 		for i, h := range hashes[:len(part)] {
 			sel[found] = uint32(at + i)
-			found += bit(p.f.Check(h))
+			found += measure.Bit(p.f.Check(h))
 		}
 	}
 	return found
@@ -171,7 +163,7 @@ func (a arrowFilter) probe(keys []uint64, sel []uint32) int {
 	for i, k := range keys {
 		binary.LittleEndian.PutUint64(b[:], k)
 		sel[found] = uint32(i)
-		found += bit(a.check.CheckHash(xxhash.Sum64(b[:])))
+		found += measure.Bit(a.check.CheckHash(xxhash.Sum64(b[:])))
 	}
 	return found
 }
@@ -203,7 +195,7 @@ func (b blobloomFilter) probe(keys []uint64, sel []uint32) int {
 	for i, k := range keys {
 		binary.LittleEndian.PutUint64(x[:], k)
 		sel[found] = uint32(i)
-		found += bit(b.f.Has(xxh3.Hash(x[:])))
+		found += measure.Bit(b.f.Has(xxh3.Hash(x[:])))
 	}
 	return found
 }
@@ -234,7 +226,7 @@ func (c classicFilter) probe(keys []uint64, sel []uint32) int {
 	for i, k := range keys {
 		binary.LittleEndian.PutUint64(x[:], k)
 		sel[found] = uint32(i)
-		found += bit(c.f.Test(x[:]))
+		found += measure.Bit(c.f.Test(x[:]))
 	}
 	return found
 }
