@@ -152,19 +152,27 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
+// BenchmarkOrInto counts the bytes of filter that were merged: files, read
+// once each, times benchBytes.
 func BenchmarkOrInto(b *testing.B) {
 	for _, c := range benchCases() {
-		b.Run(c.String(), func(b *testing.B) {
-			f := c.fill.filter(b, bloom.Split512)
-			h := benchHeader(b, benchFile(b, f, c.opts))
-			into := f.Bloom().Clone()
-			b.SetBytes(benchBytes)
-			b.ReportAllocs()
-			for b.Loop() {
-				if err := OrInto(b.Context(), into, h); err != nil {
-					b.Fatal(err)
+		for _, n := range []int{1, 16} {
+			b.Run(fmt.Sprintf("%s/files=%d", c, n), func(b *testing.B) {
+				f := c.fill.filter(b, bloom.Split512)
+				file := benchFile(b, f, c.opts)
+				files := make([]*Header, n)
+				for i := range files {
+					files[i] = benchHeader(b, file)
 				}
-			}
-		})
+				into := f.Bloom().Clone()
+				b.SetBytes(int64(n) * benchBytes)
+				b.ReportAllocs()
+				for b.Loop() {
+					if err := OrInto(b.Context(), into, files...); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
 	}
 }

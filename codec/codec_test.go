@@ -127,7 +127,7 @@ func randomFilter(t testing.TB, r *rand.Rand) *Filter {
 
 func TestRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(10, 20))
-	for range 60 {
+	for range 40 {
 		f := randomFilter(t, r)
 		small, flat := encode(t, f, Options{}), encode(t, f, Options{Uncompressed: true})
 		want := describe(t, f)

@@ -291,7 +291,7 @@ func tooLarge(n uint64, lim Limits) *problem {
 
 func (h *Header) loadExact(lim Limits) (*exact.Set, error) {
 	var data []byte // grows with what has been verified, not with what is claimed
-	err := readPayloads(context.Background(), []*Header{h}, take{ordered: func(_ int, raw []byte) {
+	err := readPayloads(context.Background(), []*Header{h}, take{ordered: func(raw []byte) {
 		data = append(data, raw...)
 	}})
 	if err != nil {

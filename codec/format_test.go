@@ -49,7 +49,7 @@ func TestFormatNumbers(t *testing.T) {
 	}
 }
 
-func log2(n int) (k int) {
+func log2(n uint64) (k int) {
 	for ; n > 1; n /= 2 {
 		k++
 	}

@@ -91,16 +91,17 @@ func newUnzip(files []*Header) (*zstd.Decoder, error) {
 	return nil, nil
 }
 
-// take is what readPayloads does with chunk i of a file, whose bytes are
-// reused. Either may be nil.
+// take is what readPayloads does with the chunks, whose memory is reused.
+// Either may be nil.
 type take struct {
-	any     func(i int, raw []byte) error // from several goroutines at a time
-	ordered func(i int, raw []byte)       // in order
+	any     func(i int, raw []byte) error // with chunk i of a file; several at a time
+	ordered func(raw []byte)              // with all, in order
 }
 
-// readPayloads reads the payloads of files of equally many chunks, one after
-// the other, and gives every chunk, verified, to t. At the end of each file it
-// verifies the checksum over all.
+// readPayloads reads the payloads of files of equally many chunks and gives
+// every chunk, verified, to t: the first one of each file, then the second
+// ones, so that where they are merged to stays in the processor's cache. At
+// the end of each file it verifies the checksum over all.
 func readPayloads(ctx context.Context, files []*Header, t take) error {
 	dec, err := newUnzip(files)
 	if err != nil {
@@ -111,29 +112,28 @@ func readPayloads(ctx context.Context, files []*Header, t take) error {
 	}
 	chunks := len(files[0].chunks)
 	unpack := func(u *unpacker, i int) error {
-		h := files[i/chunks]
+		h, i := files[i%len(files)], i/len(files)
 		return h.guard(func() error {
-			err := u.unpack(h, dec, i%chunks)
+			err := u.unpack(h, dec, i)
 			if err == nil && t.any != nil {
-				err = t.any(i%chunks, u.raw)
+				err = t.any(i, u.raw)
 			}
 			return err
 		})
 	}
-	var sum xxh3.Hasher
+	sums := make([]xxh3.Hasher, len(files))
 	inTurn := func(u *unpacker, i int) error {
-		h := files[i/chunks]
+		h, sum, i := files[i%len(files)], &sums[i%len(files)], i/len(files)
 		return h.guard(func() error {
-			if i%chunks == 0 {
-				sum.Reset()
+			if i == 0 {
 				sum.Write(h.head)
 			}
 			sum.Write(u.stored)
 			if t.ordered != nil {
-				t.ordered(i%chunks, u.raw)
+				t.ordered(u.raw)
 			}
-			if i%chunks == chunks-1 {
-				return h.verifyEnd(&sum)
+			if i == chunks-1 {
+				return h.verifyEnd(sum)
 			}
 			return nil
 		})
@@ -166,7 +166,8 @@ func (h *Header) verifyEnd(sum *xxh3.Hasher) error {
 // filter and merging many into a full one are the same. Each chunk is verified
 // before its bits are set. After an error b holds some of the files' keys and
 // is good for nothing. The end of ctx is such an error. Memory holds less than
-// 32 MiB beside b, however many files there are.
+// 32 MiB beside b, and 2 KiB for each file. All files are read at the same
+// time, a chunk of each in turn.
 func OrInto(ctx context.Context, b *bloom.Filter, files ...*Header) error {
 	for _, h := range files {
 		if h.Filter.kind != KindBloom {
@@ -186,8 +187,8 @@ func OrInto(ctx context.Context, b *bloom.Filter, files ...*Header) error {
 	if err := b.OrBlocks(0, nil); err != nil {
 		return err
 	}
-	// Two chunks at a time may be of the same blocks, in files that follow
-	// each other.
+	// Chunks of several files that are worked on at a time are of the same
+	// blocks.
 	var locks [2 * maxWorkers]sync.Mutex
 	blocks := chunkBytes / b.Params().Geometry.BlockBytes()
 	return readPayloads(ctx, files, take{any: func(i int, raw []byte) error {
