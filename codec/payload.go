@@ -29,9 +29,9 @@ func (u *unpacker) unpack(h *Header, dec *zstd.Decoder, i int) (err error) {
 	if u.stored, err = h.fetch(&u.read, from, c.end); err != nil {
 		return err
 	}
-	name := fmt.Sprintf("chunk %d: ", i)
+	broken := func(what, want string, got any) *problem { return bad(fmt.Sprintf("chunk %d: %s", i, what), want, got) }
 	if !isZero(u.stored[:c.start-from]) {
-		return bad(name+"padding", "zero bytes", "others").inFile(h.name)
+		return broken("padding", "zero bytes", "others").inFile(h.name)
 	}
 	u.raw = u.stored[c.start-from:]
 	if c.coding == codingZstd {
@@ -39,17 +39,17 @@ func (u *unpacker) unpack(h *Header, dec *zstd.Decoder, i int) (err error) {
 		u.unzip = grow(u.unzip, size)
 		raw, err := dec.DecodeAll(u.raw, u.unzip[:0:size])
 		if err == nil && len(raw) != size {
-			return bad(name+"size", fmt.Sprint(size), len(raw)).inFile(h.name)
+			return broken("size", fmt.Sprint(size), len(raw)).inFile(h.name)
 		}
 		if err != nil {
-			p := bad(name+"zstd", "", "")
+			p := broken("zstd", "", "")
 			p.err = err
 			return p.inFile(h.name)
 		}
 		u.raw = raw
 	}
 	if got := xxh3.Hash(u.raw); got != c.sum {
-		return bad(name+"checksum", hex64(c.sum), hex64(got)).inFile(h.name)
+		return broken("checksum", hex64(c.sum), hex64(got)).inFile(h.name)
 	}
 	return nil
 }
