@@ -1,0 +1,426 @@
+package exact
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2/roaring64"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+)
+
+// bitsOf gives the bits of bytes, one by one, from the lowest of each byte on.
+type bitsOf struct {
+	b  []byte
+	at int
+}
+
+func (r *bitsOf) bit() int {
+	x := int(r.b[r.at/8]) >> (r.at % 8) & 1
+	r.at++
+	return x
+}
+
+func (r *bitsOf) number(n int) *big.Int {
+	v := new(big.Int)
+	for i := range n {
+		v.SetBit(v, i, uint(r.bit()))
+	}
+	return v
+}
+
+// slowGaps reads a part in the form Gaps by the letter of its description, bit
+// by bit and in numbers without end. It checks nothing.
+func slowGaps(b []byte) (members []*big.Int) {
+	r := &bitsOf{b: b}
+	n := int(r.number(64).Uint64())
+	for len(members) < n {
+		v := r.number(64)
+		k := int(r.number(8).Uint64())
+		members = append(members, v)
+		for i := 1; i < 65536 && len(members) < n; i++ {
+			q := 0
+			for q < 33 && r.bit() == 0 {
+				q++
+			}
+			var d *big.Int
+			if q == 32 {
+				d = r.number(64)
+			} else {
+				d = new(big.Int).Lsh(big.NewInt(int64(q)), uint(k))
+				d.Add(d, r.number(k))
+			}
+			v = new(big.Int).Add(v, d)
+			v.Add(v, big.NewInt(1))
+			members = append(members, v)
+		}
+		for r.at%8 != 0 {
+			r.at++
+		}
+	}
+	return members
+}
+
+// part writes members, whatever their number, in the form Gaps.
+func part(values []uint64) []byte { return newGapsWriter(bitmapOf(values), true).out }
+
+func bitmapOf(values []uint64) *roaring64.Bitmap {
+	m := roaring64.New()
+	m.AddMany(values)
+	return m
+}
+
+// readPart reads a part in the form Gaps.
+func readPart(b []byte, least uint64) (*roaring64.Bitmap, error) {
+	p := packer{to: newRoaringWriter()}
+	if err := readGaps(b, least, &p); err != nil {
+		return nil, err
+	}
+	m := roaring64.New()
+	return m, m.UnmarshalBinary(p.to.out)
+}
+
+// gapsSamples are sets, in order, of every kind that the form treats apart.
+func gapsSamples() map[string][]uint64 {
+	r := rand.New(rand.NewPCG(41, 42))
+	spread := func(n int, gap func() uint64) []uint64 {
+		v, values := gap(), make([]uint64, 0, n)
+		for range n {
+			values = append(values, v)
+			next := v + 1 + gap()
+			if next <= v {
+				break
+			}
+			v = next
+		}
+		return values
+	}
+	geometric := func(k float64) func() uint64 {
+		return func() uint64 { return uint64(math.Log(1-r.Float64()) / math.Log(1-1/k)) }
+	}
+	samples := map[string][]uint64{
+		"none":          nil,
+		"0":             {0},
+		"5":             {5},
+		"2^64-1":        {math.MaxUint64},
+		"the ends":      {0, math.MaxUint64},
+		"the last two":  {math.MaxUint64 - 1, math.MaxUint64},
+		"edges":         edges,
+		"escape at 0":   append(spread(100, func() uint64 { return 0 }), 1<<63),
+		"31 and 32":     {0, 1, 2, 3, 35, 68, 69},
+		"run":           spread(9000, func() uint64 { return 0 }),
+		"even":          spread(9000, func() uint64 { return 1 }),
+		"one in 2":      spread(3000, geometric(2)),
+		"one in 3":      spread(3000, geometric(3)),
+		"one in 16":     spread(9000, geometric(16)),
+		"one in 1000":   spread(3000, geometric(1000)),
+		"one in 2^26":   spread(3000, geometric(1<<26)),
+		"one in 2^40":   spread(3000, geometric(1<<40)),
+		"48 bits":       bitmapOf(spread(3000, func() uint64 { return r.Uint64() >> 12 })).ToArray(),
+		"runs apart":    spread(5000, func() uint64 { return r.Uint64() >> (40 + r.IntN(400)) }),
+		"all widths":    spread(2000, func() uint64 { return r.Uint64() >> (11 + r.IntN(53)) }),
+		"far clusters":  spread(5000, func() uint64 { return geometric(20)() + r.Uint64N(2000)/1999<<50 }),
+		"negative ends": {1 << 63, 1<<63 + 1, 1<<63 + 40, math.MaxUint64},
+	}
+	for _, n := range []int{65535, 65536, 65537, 131073} {
+		samples["block of "+strconv.Itoa(n)] = spread(n, geometric(9))
+	}
+	for _, k := range []int{24, 25, 26, 31, 32, 33, 57, 58, 60, 61, 62} {
+		samples["k near "+strconv.Itoa(k)] = spread(40, func() uint64 { return r.Uint64() >> (64 - k) })
+	}
+	return samples
+}
+
+// TestGapsAgainstDescription: what is written is what the description says it
+// is, and the reader gives it back.
+func TestGapsAgainstDescription(t *testing.T) {
+	for name, values := range gapsSamples() {
+		b := part(values)
+		slow := slowGaps(b)
+		if len(slow) != len(values) {
+			t.Fatalf("%s: %d members, want %d", name, len(slow), len(values))
+		}
+		for i, v := range slow {
+			if !v.IsUint64() || v.Uint64() != values[i] {
+				t.Fatalf("%s: member %d is %v, want %d", name, i, v, values[i])
+			}
+		}
+		got, err := readPart(b, 0)
+		if err != nil || !got.Equals(bitmapOf(values)) {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if size := newGapsWriter(got, false).size; size != uint64(len(b)) {
+			t.Fatalf("%s: %d bytes, said to be %d", name, len(b), size)
+		}
+	}
+}
+
+// TestGapsParameter: k is the least that its description allows, counted
+// gap by gap.
+func TestGapsParameter(t *testing.T) {
+	for name, values := range gapsSamples() {
+		if len(values) == 0 || len(values) > gapsBlock {
+			continue
+		}
+		want := 0
+		for ; ; want++ {
+			below := 0
+			for i := range values[1:] {
+				d := new(big.Int).SetUint64(values[i+1] - values[i] - 1)
+				if d.BitLen() <= want {
+					below++
+				}
+			}
+			if 8*below >= 3*(len(values)-1) {
+				break
+			}
+		}
+		if k := part(values)[16]; int(k) != want {
+			t.Errorf("%s: k is %d, want %d", name, k, want)
+		}
+	}
+}
+
+// TestPacker: containers are cut and counted as the library does it.
+func TestPacker(t *testing.T) {
+	samples := gapsSamples()
+	r := rand.New(rand.NewPCG(43, 44))
+	for i := range 40 {
+		values, _ := random(r)
+		samples[strconv.Itoa(i)] = bitmapOf(values).ToArray()
+	}
+	for name, values := range samples {
+		m := bitmapOf(values)
+		want, err := marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		memory, err := Check(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := packer{to: newRoaringWriter()}
+		for len(values) > 0 {
+			n := 1 + r.IntN(min(len(values), 3000))
+			p.add(values[:n])
+			values = values[n:]
+		}
+		p.end()
+		if !bytes.Equal(p.to.out, want) {
+			t.Errorf("%s: other bytes than the library's", name)
+		}
+		if p.bytes() != uint64(len(want)) || p.memory != memory {
+			t.Errorf("%s: %d bytes, %d in memory, want %d and %d", name, p.bytes(), p.memory, len(want), memory)
+		}
+		if n := roaringBytes(m); n != uint64(len(want)) {
+			t.Errorf("%s: %d bytes by the library's count, want %d", name, n, len(want))
+		}
+	}
+}
+
+// golden returns the parts in testdata/gaps.txt: members and bytes, worked out
+// by hand.
+func golden(tb testing.TB) (members [][]uint64, parts [][]byte) {
+	text, err := os.ReadFile("testdata/gaps.txt")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		line, _, _ = strings.Cut(line, "#")
+		left, right, ok := strings.Cut(line, ":")
+		if !ok {
+			continue
+		}
+		values := []uint64{}
+		for _, f := range strings.Fields(left) {
+			v, err := strconv.ParseUint(f, 10, 64)
+			if err != nil {
+				tb.Fatal(err)
+			}
+			values = append(values, v)
+		}
+		b := []byte{}
+		for _, f := range strings.Fields(right) {
+			v, ok := new(big.Int).SetString(f, 16)
+			if !ok {
+				tb.Fatalf("no hexadecimal number: %q", f)
+			}
+			b = append(b, v.FillBytes(make([]byte, len(f)/2))...)
+		}
+		members, parts = append(members, values), append(parts, b)
+	}
+	return members, parts
+}
+
+func TestGapsGolden(t *testing.T) {
+	members, parts := golden(t)
+	if len(parts) < 8 {
+		t.Fatalf("%d parts", len(parts))
+	}
+	for i, values := range members {
+		if got := part(values); !bytes.Equal(got, parts[i]) {
+			t.Errorf("%v:\n got %x\nwant %x", values, got, parts[i])
+		}
+		if m, err := readPart(parts[i], 0); err != nil || !m.Equals(bitmapOf(values)) {
+			t.Errorf("%v: %v", values, err)
+		}
+	}
+}
+
+// checkPart: what the reader accepts is what the writer makes of it.
+func checkPart(t *testing.T, b []byte) (refused bool) {
+	t.Helper()
+	m, err := (*roaring64.Bitmap)(nil), readGaps(b, 0, &packer{})
+	if err == nil {
+		m, err = readPart(b, 0)
+	}
+	if err != nil {
+		if !errors.Is(err, fault.ErrCorrupt) {
+			t.Fatalf("%x: %v", b, err)
+		}
+		return true
+	}
+	if again := newGapsWriter(m, true).out; !bytes.Equal(again, b) {
+		t.Fatalf("accepted, though the writer does not write it:\n got %x\nwant %x", b, again)
+	}
+	return false
+}
+
+// TestGapsDamage: every flip of a bit, every cut and every byte more of small
+// parts is refused, or is what the writer makes of another set.
+func TestGapsDamage(t *testing.T) {
+	_, parts := golden(t)
+	for _, values := range gapsSamples() {
+		parts = append(parts, part(values[:min(len(values), 40)]))
+	}
+	for _, b := range parts {
+		for i := range 8 * len(b) {
+			c := bytes.Clone(b)
+			c[i/8] ^= 1 << (i % 8)
+			checkPart(t, c)
+		}
+		for n := range b {
+			if !checkPart(t, b[:n]) {
+				t.Errorf("%x: the first %d bytes are accepted", b, n)
+			}
+		}
+		for x := range 256 {
+			if !checkPart(t, append(bytes.Clone(b), byte(x))) {
+				t.Errorf("%x: a byte more is accepted", b)
+			}
+		}
+	}
+}
+
+// gapsPart puts a part together: count, and blocks of first member, parameter
+// and bits as text.
+func gapsPart(n uint64, blocks ...gapsParts) []byte {
+	b := binary.LittleEndian.AppendUint64(nil, n)
+	for _, p := range blocks {
+		b = binary.LittleEndian.AppendUint64(b, p.first)
+		b = append(b, p.k)
+		text := strings.ReplaceAll(p.bits, " ", "")
+		for i, x := range text {
+			if i%8 == 0 {
+				b = append(b, 0)
+			}
+			b[len(b)-1] |= byte(x-'0') << (i % 8)
+		}
+	}
+	return b
+}
+
+type gapsParts struct {
+	first uint64
+	k     byte
+	bits  string
+}
+
+// number is v as text, n bits from the lowest on.
+func number(v uint64, n int) string {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = '0' + byte(v>>i&1)
+	}
+	return string(b)
+}
+
+func zeros(n int) string { return strings.Repeat("0", n) }
+
+// TestGapsRefuses: one fault each, and what is said of it.
+func TestGapsRefuses(t *testing.T) {
+	ones := strings.Repeat("1", gapsBlock-1)
+	for name, c := range map[string]struct {
+		least uint64
+		b     []byte
+		says  string
+	}{
+		"nothing":               {0, nil, "too short: 0 bytes"},
+		"a count without end":   {0, gapsPart(1<<64-1, gapsParts{0, 0, "1"}), "too short"},
+		"no block":              {0, gapsPart(1), "too short"},
+		"half a head":           {0, gapsPart(1, gapsParts{0, 0, ""})[:16], "too short"},
+		"none, and a byte":      {0, gapsPart(0, gapsParts{0, 0, ""}), "bytes behind it: want 0, got 9"},
+		"a member more":         {0, gapsPart(9, gapsParts{5, 0, "11111111"}), ""},
+		"a member less":         {0, gapsPart(8, gapsParts{5, 0, "11111111"}), "bits behind a block: want 0, got 1"},
+		"padding":               {0, gapsPart(2, gapsParts{5, 0, "10000001"}), "bits behind a block: want 0, got 64"},
+		"parameter 65":          {0, gapsPart(1, gapsParts{5, 65, ""}), "Rice parameter: want 64 at most, got 65"},
+		"parameter of no gaps":  {0, gapsPart(1, gapsParts{5, 1, ""}), "Rice parameter: want less than 1, got 1"},
+		"parameter too large":   {0, gapsPart(2, gapsParts{5, 1, "10"}), "Rice parameter: want less than 1, got 1"},
+		"parameter too small":   {0, gapsPart(2, gapsParts{5, 0, "01"}), "Rice parameter: want 3/8 of 1 gaps below 2^0, got 0"},
+		"escape of 31":          {0, gapsPart(3, gapsParts{5, 0, "1" + zeros(32) + "1" + number(31, 64)}), "gap in full: want 32·2^0 or above, got 31"},
+		"escape of 32":          {0, gapsPart(3, gapsParts{5, 0, "1" + zeros(32) + "1" + number(32, 64)}), ""},
+		"33 zeros":              {0, gapsPart(3, gapsParts{5, 0, "1" + zeros(33) + "1" + number(33, 64)}), "zero bits before a gap: want 32 at most, got 33"},
+		"beyond 2^64":           {0, gapsPart(2, gapsParts{1<<64 - 2, 1, "11"}), "gap: want a member below 2^64 behind 18446744073709551614, got 1"},
+		"up to 2^64-1":          {0, gapsPart(3, gapsParts{1<<64 - 3, 0, "11"}), ""},
+		"behind 2^64-1":         {0, gapsPart(2, gapsParts{1<<64 - 1, 0, "1"}), "want a member below 2^64"},
+		"a gap of 2^64":         {0, gapsPart(2, gapsParts{0, 64, "01" + zeros(64)}), "gap: want less than 2^64, got 1·2^64"},
+		"all the way round":     {0, gapsPart(2, gapsParts{7, 64, "1" + number(1<<64-1, 64)}), "want a member below 2^64"},
+		"a natural number":      {1 << 63, gapsPart(1, gapsParts{1<<63 - 1, 0, ""}), "first member of a block: want 9223372036854775808 or above, got 9223372036854775807"},
+		"a negative one":        {1 << 63, gapsPart(1, gapsParts{1 << 63, 0, ""}), ""},
+		"blocks in order":       {0, gapsPart(gapsBlock+1, gapsParts{5, 0, ones}, gapsParts{5 + gapsBlock, 0, ""}), ""},
+		"blocks that overlap":   {0, gapsPart(gapsBlock+1, gapsParts{5, 0, ones}, gapsParts{4 + gapsBlock, 0, ""}), "first member of a block: want 65541 or above, got 65540"},
+		"a block behind 2^64-1": {0, gapsPart(gapsBlock+1, gapsParts{1<<64 - gapsBlock, 0, ones}, gapsParts{0, 0, ""}), "first member of a block"},
+	} {
+		err := readGaps(c.b, c.least, &packer{})
+		if c.says == "" {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if !errors.Is(err, fault.ErrCorrupt) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want %q", name, err, c.says)
+		}
+	}
+}
+
+// FuzzGaps: the reader of a part takes what the writer makes and nothing else,
+// and agrees with the one that follows the description.
+func FuzzGaps(f *testing.F) {
+	_, parts := golden(f)
+	for _, b := range parts {
+		f.Add(b)
+	}
+	for _, values := range gapsSamples() {
+		f.Add(part(values[:min(len(values), 300)]))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if checkPart(t, b) {
+			return
+		}
+		m, _ := readPart(b, 0)
+		for i, v := range slowGaps(b) {
+			if got, err := m.Select(uint64(i)); err != nil || !v.IsUint64() || v.Uint64() != got {
+				t.Fatalf("member %d is %d, want %v: %v", i, got, v, err)
+			}
+		}
+	})
+}
