@@ -1,6 +1,8 @@
 package filterbuild
 
 import (
+	"slices"
+
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
@@ -16,6 +18,7 @@ type partial struct {
 	keys   uint64 // added, duplicates counted
 
 	set       *exact.Set       // nil once, or if never, exact
+	first     *scout           // the first keys, before they are put into the set; nil once they are
 	checkAt   uint64           // number of keys at which the set's cost is looked at again
 	bits      *bloom.Filter    // nil while exact
 	registers *bloom.Registers // of the keys in bits; nil if they are not known
@@ -34,7 +37,7 @@ func newPartial(s Spec, b *budget) (*partial, error) {
 	}
 	p := &partial{spec: s, fpr: fpr, params: params, share: share{of: b}}
 	if s.exact() {
-		p.set = exact.New()
+		p.set, p.first = exact.New(), newScout()
 		return p, nil
 	}
 	return p, p.fill()
@@ -64,12 +67,37 @@ func (p *partial) add(b *keys.Batch) error {
 // addInts puts in keys that are integers.
 func (p *partial) addInts(values []uint64, signed bool) error {
 	p.keys += uint64(len(values))
-	if p.set != nil {
+	switch {
+	case p.first != nil:
+		p.first.add(values, signed)
+		return p.look()
+	case p.set != nil:
 		p.set.Add(values, signed)
 		return p.settle()
 	}
 	p.hash(values)
 	return nil
+}
+
+// look decides of the first keys whether they turn into bits, go into the set
+// or wait.
+func (p *partial) look() error {
+	if p.spec.Want != codec.WantExact && p.first.cost() > p.params.Bytes() {
+		return p.blur()
+	}
+	if p.first.dense() {
+		return p.decide()
+	}
+	_, err := p.share.set(p.first.bytes())
+	return err
+}
+
+// gather puts the first keys into the set.
+func (p *partial) gather() {
+	if p.first != nil {
+		p.first.into(p.set)
+		p.first = nil
+	}
 }
 
 // hash puts integers into the bits.
@@ -108,6 +136,7 @@ func (p *partial) settle() error {
 // decide looks at the cost of the exact form without regard to when it was
 // looked at last: what is decided for a set is the same however it was filled.
 func (p *partial) decide() error {
+	p.gather()
 	p.checkAt = 0
 	return p.settle()
 }
@@ -117,10 +146,17 @@ func (p *partial) blur() error {
 	if err := p.fill(); err != nil {
 		return err
 	}
-	for values := range p.set.Values {
+	if p.first != nil {
+		for _, values := range p.first.keys {
+			for chunk := range slices.Chunk(values, 1<<12) {
+				p.hash(chunk)
+			}
+		}
+	}
+	for values := range p.set.Values { // none yet, if there are first keys
 		p.hash(values)
 	}
-	p.set = nil
+	p.set, p.first = nil, nil
 	return nil
 }
 
@@ -130,7 +166,15 @@ func (p *partial) merge(q *partial) error {
 		return p.params.Match(q.params)
 	}
 	p.keys += q.keys
+	if p.first != nil && q.first != nil {
+		p.first.add(q.first.keys[0], false)
+		p.first.add(q.first.keys[1], true)
+		q.share.release()
+		return p.look()
+	}
 	if p.set != nil && q.set != nil {
+		p.gather()
+		q.gather()
 		p.set.Union(q.set)
 		q.share.release()
 		return p.decide()

@@ -1,0 +1,49 @@
+package filterbuild
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/exact"
+)
+
+// A scout's cost is that of the set it will be put into, whatever the keys.
+func TestScoutCost(t *testing.T) {
+	rng := rand.New(rand.NewPCG(41, 42))
+	for round := range 100 {
+		s, want := newScout(), exact.New()
+		width := rng.IntN(64)
+		for range 1 + rng.IntN(5) {
+			signed := rng.IntN(2) == 0
+			values := numbers(rng.IntN(300), func(int) uint64 {
+				if v := rng.Uint64(); signed {
+					return uint64(int64(v) >> width)
+				} else {
+					return v >> width
+				}
+			})
+			s.add(values, signed)
+			want.Add(values, signed)
+		}
+		cost, got := s.cost(), exact.New()
+		s.into(got)
+		if cost != want.Cost() || got.Len() != want.Len() || got.Cost() != cost {
+			t.Fatalf("round %d: cost %d, want %d; %d members, want %d", round, cost, want.Cost(), got.Len(), want.Len())
+		}
+	}
+}
+
+// Keys far apart turn into bits without a set, also where the Bloom filter is
+// large: a set of so many containers would take minutes.
+func TestSparseKeysOfALargeBuild(t *testing.T) {
+	rng := rand.New(rand.NewPCG(43, 44))
+	s := newStore()
+	putColumn(t, s, "ids", numbers(300_000, func(int) int64 { return int64(rng.Uint64()) }))
+	for _, threads := range []int{1, 2} {
+		f, _ := build(t, s, []string{"ids"}, Options{Key: "id", FPR: 0.01, Capacity: 40_000_000, Threads: threads})
+		if f.Kind() != codec.KindBloom || f.FPR() > 0.0102 {
+			t.Errorf("%s filter, rate %g", f.Kind(), f.FPR())
+		}
+	}
+}
