@@ -2,11 +2,12 @@
 // Bloom filter where the set is small or dense.
 //
 // A [Set] is two compressed bitmaps of 64-bit values, one of the negative
-// integers and one of the others, so that -1 and 2^64-1 stay apart. Their
-// bytes are those of the Roaring format's 64-bit extension
-// (https://github.com/RoaringBitmap/RoaringFormatSpec), which other languages
-// read; the package adds the split by sign and canonical bytes: equal sets
-// marshal equally, however they came about.
+// integers and one of the others, so that -1 and 2^64-1 stay apart. A file has
+// them in one of two forms, whichever is smaller ([Form]): the Roaring format's
+// 64-bit extension (https://github.com/RoaringBitmap/RoaringFormatSpec), which
+// other languages read, or Rice-coded gaps, which come close to the entropy of
+// sets without structure. Both are canonical: equal sets give equal bytes,
+// however they came about.
 //
 // Compressed bitmaps are slow to probe at random. So a set that is probed gets
 // an index besides, a flat bitmap or a hash table, within a budget of memory:
