@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -60,6 +62,7 @@ type filterFacts struct {
 	Geometry     string     `json:"geometry"`
 	Blocks       uint64     `json:"blocks"`
 	Keys         uint64     `json:"keys"`
+	Distinct     uint64     `json:"distinct_estimate,omitempty"` // by the registers, if there are any
 	FPRAsked     float64    `json:"fpr_asked"`
 	FPRPredicted *float64   `json:"fpr_predicted,omitempty"`
 	PayloadBytes uint64     `json:"payload_bytes"`
@@ -171,7 +174,12 @@ func (i *inspected) filter(src partition.Source, name string, check bool, lim co
 		state = fmt.Sprintf("partial: shards %v of %d", f.Partial.Held, f.Partial.Of)
 	}
 	i.say("filter", "%s, %s", facts.Kind, state)
-	i.say("keys", "%s added", count(f.Keys))
+	distinct := ""
+	if len(f.Registers) == len(bloom.Registers{}) {
+		facts.Distinct = uint64(math.Round((*bloom.Registers)(f.Registers).Estimate()))
+		distinct = fmt.Sprintf(", about %s distinct (registers, ± 0.8 %%)", count(facts.Distinct))
+	}
+	i.say("keys", "%s added%s", count(f.Keys), distinct)
 	i.say("reveals", "%s", facts.Reveals)
 	if f.Kind() == codec.KindBloom {
 		i.say("geometry", "%s, %s blocks (%s), %s", facts.Geometry, count(facts.Blocks), bytesOf(h.PayloadBytes), facts.Hash)
