@@ -38,9 +38,9 @@ const minSaving = 4096
 
 // formOf returns the form of a set that takes so many bytes in each of them:
 // Gaps if it saves more than a sixteenth and than minSaving. Where it saves
-// less, which is from one integer in three on, bitmaps are as small after a
-// byte-wise entropy code and ten times as fast. For given gaps it does not go
-// from Gaps to Roaring as roaring grows.
+// less, which is where more than one integer in three is a member, bitmaps are
+// as small after a byte-wise entropy code, and made and read faster. For given
+// gaps it does not go from Gaps to Roaring as roaring grows.
 func formOf(roaring, gaps uint64) Form {
 	if roaring > gaps && roaring-gaps > max(roaring/16, minSaving) {
 		return Gaps
@@ -49,8 +49,8 @@ func formOf(roaring, gaps uint64) Form {
 }
 
 // Encode returns the form of the set, and the bytes of the negative and of the
-// other members in it. Equal sets give equal bytes. It takes some 10 ns per
-// member, or one where the set is so dense that a bound tells the form.
+// other members in it. Equal sets give equal bytes. It is one pass
+// over the members, and half of one more if the set is dense and no run.
 func (s *Set) Encode() (form Form, negative, natural []byte, err error) {
 	if !s.mayBeGaps(1) || !s.mayBeGaps(3) && s.form() == Roaring { // it pays to look first
 		negative, natural, err = s.Marshal()
