@@ -1,6 +1,7 @@
 package exact
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
@@ -49,8 +50,8 @@ func formOf(roaring, gaps uint64) Form {
 }
 
 // Encode returns the form of the set, and the bytes of the negative and of the
-// other members in it. Equal sets give equal bytes. It is one pass
-// over the members, and half of one more if the set is dense and no run.
+// other members in it. Equal sets give equal bytes. It takes one
+// pass over the members, two if they are dense, none if they are long runs.
 func (s *Set) Encode() (form Form, negative, natural []byte, err error) {
 	if !s.mayBeGaps(1) || !s.mayBeGaps(3) && s.form() == Roaring { // it pays to look first
 		negative, natural, err = s.Marshal()
@@ -203,8 +204,15 @@ func decodeGaps(negative, natural []byte) (*Set, error) {
 // leastOf is the least member that each of the two parts may have.
 var leastOf = [2]uint64{1 << 63, 0}
 
+// inPart says in which part an error is.
 func inPart(i int, err error) error {
-	return fmt.Errorf("%s members: %w", [2]string{"negative", "natural"}[i], err)
+	part := [2]string{"negative", "natural"}[i] + " members: "
+	if e := (*fault.Error)(nil); errors.As(err, &e) {
+		in := *e
+		in.What = part + e.What
+		return &in
+	}
+	return fmt.Errorf("%s%w", part, err)
 }
 
 func badForm(form Form) error { return bad("form", "1 or 2", uint8(form)) }

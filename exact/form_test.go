@@ -218,9 +218,9 @@ func TestDecodeSetRefuses(t *testing.T) {
 		"should be Roaring":      {Gaps, none, few, "form of a set of 42 bytes in Roaring and 26 in gaps: want roaring, got gaps"},
 		"none, should be":        {Gaps, none, none, "want roaring, got gaps"},
 		"one in 2 in gaps":       {Gaps, none, half, "want roaring, got gaps"},
-		"naturals in both parts": {Gaps, plus, plus, "negative members: corrupt: exact set: first member of a block: want 9223372036854775808 or above"},
-		"natural is cut":         {Gaps, minus, plus[:len(plus)-1], "natural members: corrupt: exact set is too short"},
-		"negative has more":      {Gaps, append(bytes.Clone(minus), 0), plus, "negative members: corrupt: exact set: bytes behind it"},
+		"naturals in both parts": {Gaps, plus, plus, "corrupt: negative members: exact set: first member of a block: want 9223372036854775808 or above"},
+		"natural is cut":         {Gaps, minus, plus[:len(plus)-1], "corrupt: natural members: exact set is too short"},
+		"negative has more":      {Gaps, append(bytes.Clone(minus), 0), plus, "corrupt: negative members: exact set: bytes behind it"},
 	} {
 		s, err := DecodeSet(c.form, c.negative, c.natural)
 		if !errors.Is(err, fault.ErrCorrupt) || s != nil || !strings.Contains(err.Error(), c.says) {
