@@ -99,11 +99,15 @@ const headerSlack = 32
 // member. It takes one at least: so a bound tells the form of long runs, of
 // which there may be thousands of members to a byte, without a pass over them.
 func (s *Set) mayBeGaps(bits uint64) bool {
-	most := uint64(0) // bytes in the form Roaring
+	return formOf(s.mostRoaring(), bits*(s.Len()/8)) == Gaps
+}
+
+// mostRoaring returns a number of bytes that the form Roaring does not exceed.
+func (s *Set) mostRoaring() (most uint64) {
 	for _, m := range []*roaring64.Bitmap{s.negative, s.natural} {
 		most += m.GetSerializedSizeInBytes() + headerSlack*(m.Stats().Containers+1)
 	}
-	return formOf(most, bits*(s.Len()/8)) == Gaps
+	return most
 }
 
 // roaringBytes returns how many bytes the canonical Roaring form takes.

@@ -146,6 +146,9 @@ func TestFormOfRandomSets(t *testing.T) {
 		}
 		a, b := newGapsWriter(s.negative, true), newGapsWriter(s.natural, true)
 		roaring, gaps := uint64(len(negative)+len(natural)), uint64(len(a.out)+len(b.out))
+		if s.mostRoaring() < roaring {
+			t.Fatalf("%d bytes, at most %d", roaring, s.mostRoaring())
+		}
 		if x, y := s.sizes(); x != roaring || y != gaps {
 			t.Fatalf("%d and %d bytes, want %d and %d", x, y, roaring, gaps)
 		}
@@ -178,6 +181,20 @@ func TestFormBorders(t *testing.T) {
 		if got := formOf(c.roaring, c.gaps); got != c.want {
 			t.Errorf("%d bytes in Roaring, %d in gaps: %v, want %v", c.roaring, c.gaps, got, c.want)
 		}
+	}
+}
+
+// TestMostRoaring: the bound holds where the smallest form of the containers
+// makes the header longer than it was.
+func TestMostRoaring(t *testing.T) {
+	s := New()
+	s.Add([]uint64{1, 2, 3, 4}, false) // 6 bytes as a run, 8 as an array
+	for i := range uint64(400) {
+		s.Add([]uint64{i << 16}, false)
+	}
+	before := s.natural.GetSerializedSizeInBytes()
+	if n := roaringBytes(s.natural); n <= before || n+8 > s.mostRoaring() {
+		t.Errorf("%d bytes of %d before, and a bound of %d", n, before, s.mostRoaring())
 	}
 }
 
