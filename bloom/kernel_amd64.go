@@ -4,8 +4,13 @@ package bloom
 
 import "golang.org/x/sys/cpu"
 
-// accelerated says whether the processor can run the assembly.
-var accelerated = cpu.X86.HasAVX2 && cpu.X86.HasBMI2
+var (
+	// accelerated says whether the processor can run the assembly.
+	accelerated = cpu.X86.HasAVX2
+	// wide says whether it can run the part that is in AVX-512 as well, where
+	// that pays: the hash, and blocks as large as a vector.
+	wide = accelerated && cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ
+)
 
 // ahead is how many hashes before its turn a block is asked of memory, where
 // the filter is larger than farBytes, the part of a level-2 cache that one may
@@ -25,10 +30,14 @@ func (g Geometry) far(n uint64, hashes []uint64) uint64 {
 
 // sumInts writes the XXH3 of values to dst, which is as long.
 func sumInts(dst, values []uint64, flip uint64) {
-	n := len(values) &^ 3
-	if !accelerated || n == 0 {
-		n = 0
-	} else {
+	n := 0
+	switch {
+	case len(values) < 8 || !accelerated:
+	case wide:
+		n = len(values) &^ 7
+		hashInts512(&dst[0], &values[0], uint64(n), flip)
+	default:
+		n = len(values) &^ 3
 		hashInts(&dst[0], &values[0], uint64(n), flip)
 	}
 	sumIntsPortable(dst[n:], values[n:], flip)
@@ -39,9 +48,12 @@ func (g Geometry) add(words []uint64, n uint64, hashes []uint64) {
 		g.addPortable(words, n, hashes)
 		return
 	}
-	if g == Split512 {
+	switch {
+	case g == Split512 && wide:
+		addSplit512Wide(&words[0], n, &hashes[0], uint64(len(hashes)), g.far(n, hashes))
+	case g == Split512:
 		addSplit512(&words[0], n, &hashes[0], uint64(len(hashes)), g.far(n, hashes))
-	} else {
+	default:
 		addSplit256(&words[0], n, &hashes[0], uint64(len(hashes)), g.far(n, hashes))
 	}
 }
@@ -51,7 +63,10 @@ func (g Geometry) probe(words []uint64, n uint64, hashes []uint64, base uint32, 
 		return g.probePortable(words, n, hashes, base, sel)
 	}
 	sel = sel[:len(hashes)]
-	if g == Split512 {
+	switch {
+	case g == Split512 && wide:
+		return probeSplit512Wide(&words[0], n, &hashes[0], uint64(len(hashes)), g.far(n, hashes), base, &sel[0])
+	case g == Split512:
 		return probeSplit512(&words[0], n, &hashes[0], uint64(len(hashes)), g.far(n, hashes), base, &sel[0])
 	}
 	return probeSplit256(&words[0], n, &hashes[0], uint64(len(hashes)), g.far(n, hashes), base, &sel[0])

@@ -16,36 +16,37 @@ import (
 // the same hashes, whatever the size of the filter and the batch. Filters
 // above farBytes take the prefetching loops.
 func TestKernels(t *testing.T) {
-	t.Logf("accelerated: %v", accelerated)
-	each(t, func(t *testing.T, g Geometry) {
-		r := rand.New(rand.NewPCG(1, uint64(g)))
-		sizes := []uint64{1, 2, 3, 719, 720, 1<<15 + 1, 1<<17 - 1}
-		for _, n := range sizes {
-			a, b := make([]uint64, n*g.words()), make([]uint64, n*g.words())
-			for _, count := range []int{0, 1, 2, 31, 32, 33, 34, 100, span - 1, span} {
-				hashes := randoms(r.Uint64(), count)
-				if count > 2 {
-					hashes[0], hashes[1], hashes[2] = 0, ^uint64(0), hashes[count-1]
-				}
-				g.add(a, n, hashes)
-				g.addPortable(b, n, hashes)
-				if !slices.Equal(a, b) {
-					t.Fatalf("%d hashes into %d blocks: other bits than the portable kernel's", count, n)
-				}
-				probes := append(randoms(r.Uint64(), count), hashes...)
-				base := r.Uint32()
-				got, want := make([]uint32, len(probes)+1), make([]uint32, len(probes))
-				got[len(probes)] = 0xdead // nothing may be written behind the room for all
-				k := g.probe(a, n, probes, base, got)
-				if m := g.probePortable(a, n, probes, base, want); k != m || !slices.Equal(got[:k], want[:m]) {
-					t.Fatalf("%d probes of %d blocks: %d found, the portable kernel finds %d", len(probes), n, k, m)
-				}
-				if got[len(probes)] != 0xdead {
-					t.Fatalf("%d probes of %d blocks: written behind the end", len(probes), n)
-				}
+	levels(t, func(t *testing.T) { each(t, testKernels) })
+}
+
+func testKernels(t *testing.T, g Geometry) {
+	r := rand.New(rand.NewPCG(1, uint64(g)))
+	sizes := []uint64{1, 2, 3, 719, 720, 1<<15 + 1, 1<<17 - 1}
+	for _, n := range sizes {
+		a, b := make([]uint64, n*g.words()), make([]uint64, n*g.words())
+		for _, count := range []int{0, 1, 2, 31, 32, 33, 34, 100, span - 1, span} {
+			hashes := randoms(r.Uint64(), count)
+			if count > 2 {
+				hashes[0], hashes[1], hashes[2] = 0, ^uint64(0), hashes[count-1]
+			}
+			g.add(a, n, hashes)
+			g.addPortable(b, n, hashes)
+			if !slices.Equal(a, b) {
+				t.Fatalf("%d hashes into %d blocks: other bits than the portable kernel's", count, n)
+			}
+			probes := append(randoms(r.Uint64(), count), hashes...)
+			base := r.Uint32()
+			got, want := make([]uint32, len(probes)+1), make([]uint32, len(probes))
+			got[len(probes)] = 0xdead // nothing may be written behind the room for all
+			k := g.probe(a, n, probes, base, got)
+			if m := g.probePortable(a, n, probes, base, want); k != m || !slices.Equal(got[:k], want[:m]) {
+				t.Fatalf("%d probes of %d blocks: %d found, the portable kernel finds %d", len(probes), n, k, m)
+			}
+			if got[len(probes)] != 0xdead {
+				t.Fatalf("%d probes of %d blocks: written behind the end", len(probes), n)
 			}
 		}
-	})
+	}
 }
 
 // The bits of a hash, from the definition in the package comment, in
@@ -82,6 +83,23 @@ func TestDefinition(t *testing.T) {
 				}
 				if got := bitsOf(g.newFilter(t, n, h)); !bytes.Equal(got, want) {
 					t.Fatalf("hash %x in %d blocks: other bits than the definition's", h, n)
+				}
+			}
+		}
+	})
+}
+
+// The hash of integers is the same at every level, at every length.
+func TestSumInts(t *testing.T) {
+	levels(t, func(t *testing.T) {
+		for n := range 70 {
+			values := randoms(uint64(n), n)
+			got, want := make([]uint64, n), make([]uint64, n)
+			for _, flip := range []uint64{0, ^uint64(0), 0x0123456789abcdef} {
+				sumInts(got, values, flip)
+				sumIntsPortable(want, values, flip)
+				if !slices.Equal(got, want) {
+					t.Fatalf("%d values: other hashes than the portable ones", n)
 				}
 			}
 		}

@@ -10,6 +10,11 @@ package bloom
 //go:noescape
 func hashInts(dst *uint64, values *uint64, count uint64, flip uint64)
 
+// hashInts512 is hashInts in AVX-512, for a multiple of eight values.
+//
+//go:noescape
+func hashInts512(dst *uint64, values *uint64, count uint64, flip uint64)
+
 // addSplit256 sets the bits of count hashes in a filter of n < 2^32 blocks.
 // For the first far of them it prefetches the block of a later one.
 //
@@ -35,3 +40,16 @@ func addSplit512(blocks *uint64, n uint64, hashes *uint64, count uint64, far uin
 //
 //go:noescape
 func probeSplit512(blocks *uint64, n uint64, hashes *uint64, count uint64, far uint64, base uint32, sel *uint32) uint64
+
+// addSplit512Wide sets the bits of count hashes in a filter of n < 2^32 blocks.
+// For the first far of them it prefetches the block of a later one.
+//
+//go:noescape
+func addSplit512Wide(blocks *uint64, n uint64, hashes *uint64, count uint64, far uint64)
+
+// probeSplit512Wide writes base plus the position of every hash that is found in a filter
+// of n < 2^32 blocks to sel, which has room for count, and returns their number. For the
+// first far of them it prefetches the block of a later one.
+//
+//go:noescape
+func probeSplit512Wide(blocks *uint64, n uint64, hashes *uint64, count uint64, far uint64, base uint32, sel *uint32) uint64

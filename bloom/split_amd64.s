@@ -93,6 +93,42 @@ test:
 	VZEROUPPER
 	RET
 
+// func hashInts512(dst *uint64, values *uint64, count uint64, flip uint64)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·hashInts512(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         values+8(FP), CX
+	MOVQ         count+16(FP), DX
+	VPBROADCASTQ flip+24(FP), Z0
+	MOVQ         $0x9fb21c651e98df25, BX
+	VPBROADCASTQ BX, Z1
+	MOVQ         $0x00000008, BX
+	VPBROADCASTQ BX, Z2
+	XORQ         BX, BX
+	JMP          test
+
+loop:
+	VPROLQ     $0x20, (CX)(BX*8), Z3
+	VPXORQ     Z0, Z3, Z3
+	VPROLQ     $0x31, Z3, Z4
+	VPROLQ     $0x18, Z3, Z5
+	VPTERNLOGQ $0x96, Z4, Z5, Z3
+	VPMULLQ    Z1, Z3, Z3
+	VPSRLQ     $0x23, Z3, Z4
+	VPADDQ     Z2, Z4, Z4
+	VPXORQ     Z4, Z3, Z3
+	VPMULLQ    Z1, Z3, Z3
+	VPSRLQ     $0x1c, Z3, Z4
+	VPXORQ     Z4, Z3, Z3
+	VMOVDQU64  Z3, (AX)(BX*8)
+	ADDQ       $0x08, BX
+
+test:
+	CMPQ BX, DX
+	JB   loop
+	VZEROUPPER
+	RET
+
 DATA salts256<>+0(SB)/4, $0x47b6137b
 DATA salts256<>+4(SB)/4, $0x44974d91
 DATA salts256<>+8(SB)/4, $0x8824ad5b
@@ -122,7 +158,7 @@ far:
 	IMULQ        CX, R8
 	SHRQ         $0x20, R8
 	SHLQ         $0x05, R8
-	PREFETCHNTA  (AX)(R8*1)
+	PREFETCHT0   (AX)(R8*1)
 	MOVL         4(DX)(DI*8), R8
 	IMULQ        CX, R8
 	SHRQ         $0x20, R8
@@ -181,7 +217,7 @@ far:
 	IMULQ        CX, R11
 	SHRQ         $0x20, R11
 	SHLQ         $0x05, R11
-	PREFETCHNTA  (AX)(R11*1)
+	PREFETCHT0   (AX)(R11*1)
 	MOVL         4(DX)(DI*8), R11
 	IMULQ        CX, R11
 	SHRQ         $0x20, R11
@@ -257,7 +293,7 @@ far:
 	IMULQ        CX, R9
 	SHRQ         $0x20, R9
 	SHLQ         $0x06, R9
-	PREFETCHNTA  (AX)(R9*1)
+	PREFETCHT0   (AX)(R9*1)
 	MOVL         4(DX)(DI*8), R9
 	IMULQ        CX, R9
 	SHRQ         $0x20, R9
@@ -335,7 +371,7 @@ far:
 	IMULQ        CX, R12
 	SHRQ         $0x20, R12
 	SHLQ         $0x06, R12
-	PREFETCHNTA  (AX)(R12*1)
+	PREFETCHT0   (AX)(R12*1)
 	MOVL         4(DX)(DI*8), R12
 	IMULQ        CX, R12
 	SHRQ         $0x20, R12
@@ -394,6 +430,138 @@ near:
 	VPTEST       Y4, Y4
 	SETEQ        SI
 	ADDQ         SI, R10
+	INCQ         DI
+
+near_test:
+	CMPQ DI, BX
+	JB   near
+	MOVQ R10, ret+56(FP)
+	VZEROUPPER
+	RET
+
+// func addSplit512Wide(blocks *uint64, n uint64, hashes *uint64, count uint64, far uint64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·addSplit512Wide(SB), NOSPLIT, $0-40
+	MOVQ         blocks+0(FP), AX
+	MOVQ         n+8(FP), CX
+	MOVQ         hashes+16(FP), DX
+	MOVQ         count+24(FP), BX
+	MOVQ         far+32(FP), SI
+	XORQ         DI, DI
+	VMOVDQU64    shifts512<>+0(SB), Z0
+	MOVQ         $0x00000001, R8
+	VPBROADCASTQ R8, Z1
+	MOVQ         $0x9e3779b97f4a7c15, R8
+	JMP          far_test
+
+far:
+	MOVL         260(DX)(DI*8), R9
+	IMULQ        CX, R9
+	SHRQ         $0x20, R9
+	SHLQ         $0x06, R9
+	PREFETCHT0   (AX)(R9*1)
+	MOVL         4(DX)(DI*8), R9
+	IMULQ        CX, R9
+	SHRQ         $0x20, R9
+	SHLQ         $0x06, R9
+	MOVQ         (DX)(DI*8), R10
+	IMULQ        R8, R10
+	VPBROADCASTQ R10, Z2
+	VPSRLVQ      Z0, Z2, Z2
+	VPROLVQ      Z2, Z1, Z2
+	VPORQ        (AX)(R9*1), Z2, Z2
+	VMOVDQU64    Z2, (AX)(R9*1)
+	INCQ         DI
+
+far_test:
+	CMPQ DI, SI
+	JB   far
+	JMP  near_test
+
+near:
+	MOVL         4(DX)(DI*8), SI
+	IMULQ        CX, SI
+	SHRQ         $0x20, SI
+	SHLQ         $0x06, SI
+	MOVQ         (DX)(DI*8), R9
+	IMULQ        R8, R9
+	VPBROADCASTQ R9, Z2
+	VPSRLVQ      Z0, Z2, Z2
+	VPROLVQ      Z2, Z1, Z2
+	VPORQ        (AX)(SI*1), Z2, Z2
+	VMOVDQU64    Z2, (AX)(SI*1)
+	INCQ         DI
+
+near_test:
+	CMPQ DI, BX
+	JB   near
+	VZEROUPPER
+	RET
+
+// func probeSplit512Wide(blocks *uint64, n uint64, hashes *uint64, count uint64, far uint64, base uint32, sel *uint32) uint64
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·probeSplit512Wide(SB), NOSPLIT, $0-64
+	MOVQ         blocks+0(FP), AX
+	MOVQ         n+8(FP), CX
+	MOVQ         hashes+16(FP), DX
+	MOVQ         count+24(FP), BX
+	MOVQ         far+32(FP), SI
+	XORQ         DI, DI
+	MOVL         base+40(FP), R8
+	MOVQ         sel+48(FP), R9
+	XORQ         R10, R10
+	VMOVDQU64    shifts512<>+0(SB), Z0
+	MOVQ         $0x00000001, R11
+	VPBROADCASTQ R11, Z1
+	MOVQ         $0x9e3779b97f4a7c15, R11
+	JMP          far_test
+
+far:
+	MOVL         260(DX)(DI*8), R12
+	IMULQ        CX, R12
+	SHRQ         $0x20, R12
+	SHLQ         $0x06, R12
+	PREFETCHT0   (AX)(R12*1)
+	MOVL         4(DX)(DI*8), R12
+	IMULQ        CX, R12
+	SHRQ         $0x20, R12
+	SHLQ         $0x06, R12
+	LEAL         (R8)(DI*1), R13
+	MOVL         R13, (R9)(R10*4)
+	MOVQ         (DX)(DI*8), R13
+	IMULQ        R11, R13
+	VPBROADCASTQ R13, Z2
+	VPSRLVQ      Z0, Z2, Z2
+	VMOVDQU64    (AX)(R12*1), Z3
+	VPRORVQ      Z2, Z3, Z3
+	VPTESTNMQ    Z1, Z3, K1
+	KMOVB        K1, R12
+	CMPL         R12, $0x01
+	ADCQ         $0x00, R10
+	INCQ         DI
+
+far_test:
+	CMPQ DI, SI
+	JB   far
+	JMP  near_test
+
+near:
+	MOVL         4(DX)(DI*8), SI
+	IMULQ        CX, SI
+	SHRQ         $0x20, SI
+	SHLQ         $0x06, SI
+	LEAL         (R8)(DI*1), R12
+	MOVL         R12, (R9)(R10*4)
+	MOVQ         (DX)(DI*8), R12
+	IMULQ        R11, R12
+	VPBROADCASTQ R12, Z2
+	VPSRLVQ      Z0, Z2, Z2
+	VMOVDQU64    (AX)(SI*1), Z3
+	VPRORVQ      Z2, Z3, Z3
+	VPTESTNMQ    Z1, Z3, K1
+	KMOVB        K1, SI
+	CMPL         SI, $0x01
+	ADCQ         $0x00, R10
 	INCQ         DI
 
 near_test:

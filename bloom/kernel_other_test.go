@@ -1,0 +1,8 @@
+//go:build !amd64 || purego
+
+package bloom
+
+import "testing"
+
+// levels runs a test with the only kernels that there are.
+func levels(t *testing.T, test func(t *testing.T)) { t.Run("portable", test) }
