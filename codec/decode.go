@@ -298,18 +298,14 @@ func (h *Header) loadExact(lim Limits) (*exact.Set, error) {
 		return nil, err
 	}
 	negative, natural := data[:h.meta.parts[0]], data[h.meta.parts[0]:]
-	var memory uint64
-	for i, part := range [][]byte{negative, natural} {
-		n, err := exact.Check(part)
-		if err != nil {
-			return nil, from(err).in([]string{"negative members", "natural members"}[i]).inFile(h.name)
-		}
-		memory += n
+	memory, err := exact.Check(h.meta.form, negative, natural)
+	if err != nil {
+		return nil, from(err).in("payload").inFile(h.name)
 	}
 	if memory > lim.max() {
 		return nil, tooLarge(memory, lim).inFile(h.name)
 	}
-	set, err := exact.Unmarshal(negative, natural)
+	set, err := exact.Unmarshal(h.meta.form, negative, natural)
 	if err != nil {
 		return nil, from(err).inFile(h.name)
 	}

@@ -110,7 +110,7 @@ func newSource(f *Filter) (*source, error) {
 		s.parts = []uint64{f.bits.Params().Bytes()}
 	case f.set != nil:
 		var err error
-		if s.data[0], s.data[1], err = f.set.Marshal(); err != nil {
+		if s.form, s.data[0], s.data[1], err = f.set.Marshal(); err != nil {
 			return nil, fmt.Errorf("exact set: %w", err)
 		}
 		s.parts = []uint64{uint64(len(s.data[0])), uint64(len(s.data[1]))}

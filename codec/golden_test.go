@@ -76,6 +76,21 @@ func goldens() []golden {
 			}
 			return exactFilter(append(values, 3, 5, 8), false)
 		}},
+		{"exact-gaps", Options{}, func(t testing.TB) *Filter {
+			// Gaps of every length up to 60, and some that take an escape.
+			var values []uint64
+			v := uint64(7)
+			for i := range uint64(5000) {
+				v += 1 + i*i%61
+				if i%1000 == 999 {
+					v += 1 << (i / 100)
+				}
+				values = append(values, v)
+			}
+			f := exactFilter(values, false)
+			f.Exact().Add(dense(-300, 40), true)
+			return f
+		}},
 		{"composite", Options{}, composite},
 		{"bloom-literals", Options{}, func(t testing.TB) *Filter {
 			return bloomFilter(t, 144, keysFrom(6, 1400)) // a quarter full: Huffman coding pays

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/exact"
 )
 
 // meta is what the header of a file says: a filter without its payload, and
@@ -14,6 +15,7 @@ import (
 type meta struct {
 	*Filter
 	parts []uint64
+	form  exact.Form // of an exact set
 }
 
 // Section types of the header, in the order in which they stand there.
@@ -209,14 +211,28 @@ func getParams(m *meta, c *cursor) *problem {
 	return nil
 }
 
+// kindGaps stands for KindExact in the file where the set is in the form Gaps.
+const kindGaps = 3
+
 func putSet(m *meta, dst []byte) []byte {
-	dst = append(dst, byte(m.kind), byte(m.Want), 0, 0, 0, 0, 0, 0)
+	kind := byte(m.kind)
+	if m.form == exact.Gaps {
+		kind = kindGaps
+	}
+	dst = append(dst, kind, byte(m.Want), 0, 0, 0, 0, 0, 0)
 	dst = binary.LittleEndian.AppendUint64(dst, m.Keys)
 	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(m.FPRAsked))
 }
 
 func getSet(m *meta, c *cursor) *problem {
-	m.kind = Kind(c.u8())
+	switch kind := c.u8(); {
+	case kind == kindGaps:
+		m.kind, m.form = KindExact, exact.Gaps
+	case Kind(kind) == KindExact:
+		m.kind, m.form = KindExact, exact.Roaring
+	default:
+		m.kind = Kind(kind)
+	}
 	m.Want = Want(c.u8())
 	if p := c.zero(6); p != nil {
 		return p

@@ -172,7 +172,7 @@ func vectors() []vector {
 			le.PutUint64(d.section(secPayload).body[8:], 1<<38)
 		})},
 		{"blocks-unlike-payload", "corrupt", "payload of the Bloom filter", edit(base, func(d *pieces) { d.section(secParams).body[16] = 5 })},
-		{"kind-unknown", "newer", "kind", edit(base, func(d *pieces) { d.section(secSet).body[0] = 3 })},
+		{"kind-unknown", "newer", "kind", edit(base, func(d *pieces) { d.section(secSet).body[0] = 4 })},
 		{"want-unknown", "newer", "wanted kind", edit(base, func(d *pieces) { d.section(secSet).body[1] = 3 })},
 		{"fpr-nan", "corrupt", "fpr asked", edit(base, putFPR(math.NaN()))},
 		{"fpr-zero", "corrupt", "fpr asked", edit(base, putFPR(0))},
@@ -286,7 +286,7 @@ func vectors() []vector {
 			le.PutUint64(body[8:], b)
 			le.PutUint64(body[16:], a)
 			f := exactFilter([]uint64{1, 2, 3}, false)
-			negative, natural, _ := f.Exact().Marshal()
+			_, negative, natural, _ := f.Exact().Marshal()
 			return swapped(d, append(natural, negative...))
 		}},
 	}

@@ -57,7 +57,7 @@ func wireBits(tb testing.TB, s *Set, level zstd.EncoderLevel) (plain, packed flo
 	if err != nil {
 		tb.Fatal(err)
 	}
-	negative, natural, err := s.Marshal()
+	negative, natural, err := s.marshalRoaring()
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -182,13 +182,13 @@ func BenchmarkWire(b *testing.B) {
 	for _, k := range used {
 		s := setOf(subset(rand.New(rand.NewPCG(4, uint64(k))), 10*million, k))
 		name := fmt.Sprintf("/n=10M/used=1in%d", k)
-		negative, natural, err := s.Marshal()
+		negative, natural, err := s.marshalRoaring()
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.Run("op=marshal"+name, func(b *testing.B) {
 			for b.Loop() {
-				if _, _, err := s.Marshal(); err != nil {
+				if _, _, err := s.marshalRoaring(); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -200,7 +200,7 @@ func BenchmarkWire(b *testing.B) {
 		})
 		b.Run("op=unmarshal"+name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := Unmarshal(negative, natural); err != nil {
+				if _, err := unmarshalRoaring(negative, natural); err != nil {
 					b.Fatal(err)
 				}
 			}

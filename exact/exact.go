@@ -131,9 +131,9 @@ func (s *Set) Values(yield func(values []uint64, signed bool) bool) {
 	}
 }
 
-// Marshal returns the bytes of the negative and of the other members. Equal
-// sets give equal bytes.
-func (s *Set) Marshal() (negative, natural []byte, err error) {
+// marshalRoaring returns the bytes of the negative and of the other members in
+// the form Roaring.
+func (s *Set) marshalRoaring() (negative, natural []byte, err error) {
 	if negative, err = marshal(s.negative); err != nil {
 		return nil, nil, err
 	}
@@ -157,14 +157,14 @@ func marshal(m *roaring64.Bitmap) ([]byte, error) {
 }
 
 // canonical changes the form of m's containers and returns m's bytes. It is an
-// error if Check refuses them.
+// error if checkBitmaps refuses them.
 func canonical(m *roaring64.Bitmap) ([]byte, error) {
 	m.RunOptimize()
 	b, err := m.ToBytes()
 	if err != nil {
 		return nil, err
 	}
-	_, err = Check(b)
+	_, err = checkBitmaps(b)
 	return b, err
 }
 
@@ -180,9 +180,9 @@ func rebuilt(m *roaring64.Bitmap) *roaring64.Bitmap {
 	return c
 }
 
-// Unmarshal is the inverse of Marshal. Bytes that Marshal would not have
-// written are refused with an error that wraps fault.ErrCorrupt.
-func Unmarshal(negative, natural []byte) (s *Set, err error) {
+// unmarshalRoaring is the inverse of marshalRoaring. Bytes that this would not
+// have written are refused with an error that wraps fault.ErrCorrupt.
+func unmarshalRoaring(negative, natural []byte) (s *Set, err error) {
 	defer fault.Recovered(fault.At{}, &err)
 	s = New()
 	if err := unmarshal(s.negative, negative); err != nil {
@@ -198,7 +198,7 @@ func Unmarshal(negative, natural []byte) (s *Set, err error) {
 }
 
 func unmarshal(m *roaring64.Bitmap, b []byte) error {
-	if _, err := Check(b); err != nil {
+	if _, err := checkBitmaps(b); err != nil {
 		return err
 	}
 	if err := m.UnmarshalBinary(b); err != nil {

@@ -87,7 +87,7 @@ func check(t *testing.T, what string, s *Set, o oracle) {
 
 func marshal2(t testing.TB, s *Set) []byte {
 	t.Helper()
-	negative, natural, err := s.Marshal()
+	negative, natural, err := s.marshalRoaring()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,11 +231,11 @@ func TestMarshalIsCanonical(t *testing.T) {
 		if !bytes.Equal(marshal2(t, larger), want) {
 			t.Fatal("cut out of a larger set, other bytes")
 		}
-		negative, natural, err := all.Marshal()
+		negative, natural, err := all.marshalRoaring()
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := Unmarshal(negative, natural)
+		again, err := unmarshalRoaring(negative, natural)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -301,10 +301,10 @@ func one(change func(b []byte)) []byte {
 
 func TestUnmarshalRefuses(t *testing.T) {
 	none := make([]byte, 8)
-	if s, err := Unmarshal(none, one(func([]byte) {})); err != nil || s.Len() != 3 {
+	if s, err := unmarshalRoaring(none, one(func([]byte) {})); err != nil || s.Len() != 3 {
 		t.Fatalf("the sample itself: %v", err)
 	}
-	if s, err := Unmarshal(none, none); err != nil || s.Len() != 0 {
+	if s, err := unmarshalRoaring(none, none); err != nil || s.Len() != 0 {
 		t.Fatalf("the empty set: %v", err)
 	}
 	for name, b := range map[string][]byte{
@@ -322,11 +322,11 @@ func TestUnmarshalRefuses(t *testing.T) {
 		"members more":         one(func(b []byte) { b[22] = 200 }),
 		"empty with a tail":    append(none, 0),
 	} {
-		if s, err := Unmarshal(none, b); !errors.Is(err, fault.ErrCorrupt) || s != nil {
+		if s, err := unmarshalRoaring(none, b); !errors.Is(err, fault.ErrCorrupt) || s != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := Unmarshal(one(func([]byte) {}), none); !errors.Is(err, fault.ErrCorrupt) {
+	if _, err := unmarshalRoaring(one(func([]byte) {}), none); !errors.Is(err, fault.ErrCorrupt) {
 		t.Errorf("natural numbers among the negative ones: %v", err)
 	}
 }
@@ -341,7 +341,7 @@ func FuzzUnmarshal(f *testing.F) {
 			values, signed := random(r)
 			s.Add(values, signed)
 		}
-		negative, natural, err := s.Marshal()
+		negative, natural, err := s.marshalRoaring()
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -351,7 +351,7 @@ func FuzzUnmarshal(f *testing.F) {
 	f.Fuzz(func(t *testing.T, negative, natural []byte) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		s, err := Unmarshal(negative, natural)
+		s, err := unmarshalRoaring(negative, natural)
 		runtime.ReadMemStats(&after)
 		size := uint64(len(negative) + len(natural))
 		if n := after.TotalAlloc - before.TotalAlloc; n > 100*size+1<<20 {
@@ -360,11 +360,11 @@ func FuzzUnmarshal(f *testing.F) {
 		if err != nil {
 			return
 		}
-		a, b, err := s.Marshal()
+		a, b, err := s.marshalRoaring()
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := Unmarshal(a, b)
+		again, err := unmarshalRoaring(a, b)
 		if err != nil || again.Len() != s.Len() {
 			t.Fatalf("written and read: %v", err)
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // Form is how the members of a set are written. It follows from the members
-// alone: see [Set.Encode].
+// alone: see [Set.Marshal].
 type Form uint8
 
 const (
@@ -49,24 +49,24 @@ func formOf(roaring, gaps uint64) Form {
 	return Roaring
 }
 
-// Encode returns the form of the set, and the bytes of the negative and of the
+// Marshal returns the form of the set, and the bytes of the negative and of the
 // other members in it. Equal sets give equal bytes. It takes one
 // pass over the members, two if they are dense, none if they are long runs.
-func (s *Set) Encode() (form Form, negative, natural []byte, err error) {
+func (s *Set) Marshal() (form Form, negative, natural []byte, err error) {
 	if !s.mayBeGaps(1) || !s.mayBeGaps(3) && s.form() == Roaring { // it pays to look first
-		negative, natural, err = s.Marshal()
+		negative, natural, err = s.marshalRoaring()
 		return Roaring, negative, natural, err
 	}
 	a, b := newGapsWriter(s.negative, true), newGapsWriter(s.natural, true)
 	if formOf(a.roaring+b.roaring, a.size+b.size) == Gaps {
 		return Gaps, a.out, b.out, nil
 	}
-	negative, natural, err = s.Marshal()
+	negative, natural, err = s.marshalRoaring()
 	return Roaring, negative, natural, err
 }
 
-// EncodedBytes returns how many bytes Encode gives, without making them.
-func (s *Set) EncodedBytes() uint64 {
+// WireBytes returns how many bytes Marshal gives, without making them.
+func (s *Set) WireBytes() uint64 {
 	if !s.mayBeGaps(1) {
 		return roaringBytes(s.negative) + roaringBytes(s.natural)
 	}
@@ -77,7 +77,7 @@ func (s *Set) EncodedBytes() uint64 {
 	return roaring
 }
 
-// form returns the form that Encode gives the set.
+// form returns the form that Marshal gives the set.
 func (s *Set) form() Form {
 	if !s.mayBeGaps(1) {
 		return Roaring
@@ -117,11 +117,11 @@ func roaringBytes(m *roaring64.Bitmap) uint64 {
 	return c.GetSerializedSizeInBytes()
 }
 
-// CheckEncoded returns an error that wraps fault.ErrCorrupt unless the bytes
-// are what Encode gives, but for what only the decoded set tells: whether one
+// Check returns an error that wraps fault.ErrCorrupt unless the bytes
+// are what Marshal gives, but for what only the decoded set tells: whether one
 // in the form Roaring should have been in Gaps. It takes one pass and allocates
 // nothing. memory is about what the members take once decoded.
-func CheckEncoded(form Form, negative, natural []byte) (memory uint64, err error) {
+func Check(form Form, negative, natural []byte) (memory uint64, err error) {
 	switch form {
 	case Roaring:
 		return checkRoaring(negative, natural)
@@ -133,7 +133,7 @@ func CheckEncoded(form Form, negative, natural []byte) (memory uint64, err error
 
 func checkRoaring(negative, natural []byte) (memory uint64, err error) {
 	for i, b := range [][]byte{negative, natural} {
-		m, err := Check(b)
+		m, err := checkBitmaps(b)
 		if err != nil {
 			return 0, inPart(i, err)
 		}
@@ -163,14 +163,14 @@ func checkChoice(roaring, gaps uint64) error {
 	return nil
 }
 
-// DecodeSet is the inverse of Encode. Bytes that Encode would not have written
+// Unmarshal is the inverse of Marshal. Bytes that Marshal would not have written
 // are refused with an error that wraps fault.ErrCorrupt. What it allocates
 // grows with the bytes read and found right, not with the number they claim.
-func DecodeSet(form Form, negative, natural []byte) (s *Set, err error) {
+func Unmarshal(form Form, negative, natural []byte) (s *Set, err error) {
 	defer fault.Recovered(fault.At{}, &err)
 	switch form {
 	case Roaring:
-		if s, err = Unmarshal(negative, natural); err != nil {
+		if s, err = unmarshalRoaring(negative, natural); err != nil {
 			return nil, err
 		}
 		if want := s.form(); want != Roaring {

@@ -66,17 +66,17 @@ func TestForm(t *testing.T) {
 		if form != forms[name] {
 			t.Errorf("%s: %v, want %v", name, form, forms[name])
 		}
-		if n := s.EncodedBytes(); n != uint64(len(negative)+len(natural)) {
+		if n := s.WireBytes(); n != uint64(len(negative)+len(natural)) {
 			t.Errorf("%s: %d bytes, said to be %d", name, len(negative)+len(natural), n)
 		}
-		memory, err := CheckEncoded(form, negative, natural)
+		memory, err := Check(form, negative, natural)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if want := checkedMemory(t, s); memory != want {
 			t.Errorf("%s: %d bytes in memory, in Roaring %d", name, memory, want)
 		}
-		again, err := DecodeSet(form, negative, natural)
+		again, err := Unmarshal(form, negative, natural)
 		if err != nil || !again.negative.Equals(s.negative) || !again.natural.Equals(s.natural) {
 			t.Fatalf("%s: read, it is another set: %v", name, err)
 		}
@@ -91,7 +91,7 @@ func TestForm(t *testing.T) {
 
 func encode(t testing.TB, s *Set) (Form, []byte, []byte) {
 	t.Helper()
-	form, negative, natural, err := s.Encode()
+	form, negative, natural, err := s.Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,11 +105,11 @@ func encode2(t testing.TB, s *Set) []byte {
 }
 
 func checkedMemory(t *testing.T, s *Set) uint64 {
-	negative, natural, err := s.Marshal()
+	negative, natural, err := s.marshalRoaring()
 	if err != nil {
 		t.Fatal(err)
 	}
-	memory, err := CheckEncoded(Roaring, negative, natural)
+	memory, err := Check(Roaring, negative, natural)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestFormOfRandomSets(t *testing.T) {
 			values, signed := random(r)
 			s.Add(values, signed)
 		}
-		negative, natural, err := s.Marshal()
+		negative, natural, err := s.marshalRoaring()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,8 +156,8 @@ func TestFormOfRandomSets(t *testing.T) {
 		if gaps+4096 < roaring && 16*gaps < 15*roaring {
 			want = Gaps
 		}
-		if form, x, y := encode(t, s); form != want || s.EncodedBytes() != uint64(len(x)+len(y)) {
-			t.Fatalf("%v, want %v; %d bytes, said to be %d", form, want, len(x)+len(y), s.EncodedBytes())
+		if form, x, y := encode(t, s); form != want || s.WireBytes() != uint64(len(x)+len(y)) {
+			t.Fatalf("%v, want %v; %d bytes, said to be %d", form, want, len(x)+len(y), s.WireBytes())
 		}
 	}
 }
@@ -203,22 +203,22 @@ func TestLongRuns(t *testing.T) {
 	s := New()
 	s.natural.AddRange(1<<40, 1<<40+1<<34)
 	form, negative, natural := encode(t, s)
-	if form != Roaring || s.EncodedBytes() != uint64(len(negative)+len(natural)) {
-		t.Fatalf("%v, %d bytes, said to be %d", form, len(negative)+len(natural), s.EncodedBytes())
+	if form != Roaring || s.WireBytes() != uint64(len(negative)+len(natural)) {
+		t.Fatalf("%v, %d bytes, said to be %d", form, len(negative)+len(natural), s.WireBytes())
 	}
-	if again, err := DecodeSet(form, negative, natural); err != nil || again.Len() != 1<<34 {
+	if again, err := Unmarshal(form, negative, natural); err != nil || again.Len() != 1<<34 {
 		t.Fatal(err)
 	}
 }
 
-func TestDecodeSetRefuses(t *testing.T) {
+func TestFormsRefused(t *testing.T) {
 	sets, _ := formSets()
 	both := sets["one in 16 of both signs"]
 	minus, plus := part(both.negative.ToArray()), part(both.natural.ToArray())
 	none := make([]byte, 8)
 	few := part([]uint64{1, 5, 9})
 	half := part(sets["one in 2"].natural.ToArray())
-	negative, natural, err := both.Marshal()
+	negative, natural, err := both.marshalRoaring()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,22 +239,22 @@ func TestDecodeSetRefuses(t *testing.T) {
 		"natural is cut":         {Gaps, minus, plus[:len(plus)-1], "corrupt: natural members: exact set is too short"},
 		"negative has more":      {Gaps, append(bytes.Clone(minus), 0), plus, "corrupt: negative members: exact set: bytes behind it"},
 	} {
-		s, err := DecodeSet(c.form, c.negative, c.natural)
+		s, err := Unmarshal(c.form, c.negative, c.natural)
 		if !errors.Is(err, fault.ErrCorrupt) || s != nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", name, err, c.says)
 		}
 		if c.form == Roaring {
 			continue
 		}
-		if _, checked := CheckEncoded(c.form, c.negative, c.natural); checked == nil || checked.Error() != err.Error() {
+		if _, checked := Check(c.form, c.negative, c.natural); checked == nil || checked.Error() != err.Error() {
 			t.Errorf("%s: the check says %v", name, checked)
 		}
 	}
 }
 
-// TestDecodeSetDamage: flips of bits and cuts of a whole set are refused or
+// TestFormsDamaged: flips of bits and cuts of a whole set are refused or
 // give another set, of which the bytes are these.
-func TestDecodeSetDamage(t *testing.T) {
+func TestFormsDamaged(t *testing.T) {
 	sets, _ := formSets()
 	form, negative, natural := encode(t, sets["anywhere"])
 	if form != Gaps {
@@ -266,7 +266,7 @@ func TestDecodeSetDamage(t *testing.T) {
 		checkSet(t, form, negative, c)
 	}
 	for n := 0; n < len(natural); n += 31 {
-		if s, err := DecodeSet(form, negative, natural[:n]); !errors.Is(err, fault.ErrCorrupt) || s != nil {
+		if s, err := Unmarshal(form, negative, natural[:n]); !errors.Is(err, fault.ErrCorrupt) || s != nil {
 			t.Fatalf("the first %d bytes: %v", n, err)
 		}
 	}
@@ -276,8 +276,8 @@ func TestDecodeSetDamage(t *testing.T) {
 // of it beforehand.
 func checkSet(t *testing.T, form Form, negative, natural []byte) {
 	t.Helper()
-	_, checked := CheckEncoded(form, negative, natural)
-	s, err := DecodeSet(form, negative, natural)
+	_, checked := Check(form, negative, natural)
+	s, err := Unmarshal(form, negative, natural)
 	if form != Roaring && (checked == nil) != (err == nil) || checked != nil && err == nil {
 		t.Fatalf("the check says %v, the decoder %v", checked, err)
 	}
@@ -297,15 +297,15 @@ func TestCheckAllocatesNothing(t *testing.T) {
 	sets, _ := formSets()
 	for name, s := range sets {
 		form, negative, natural := encode(t, s)
-		if n := testing.AllocsPerRun(3, func() { _, _ = CheckEncoded(form, negative, natural) }); n != 0 {
+		if n := testing.AllocsPerRun(3, func() { _, _ = Check(form, negative, natural) }); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}
 	}
 }
 
-// FuzzDecodeSet: no bytes make it panic or take memory out of proportion, and
+// FuzzForms: no bytes make it panic or take memory out of proportion, and
 // what it takes is what Encode gives.
-func FuzzDecodeSet(f *testing.F) {
+func FuzzForms(f *testing.F) {
 	sets, _ := formSets()
 	for _, s := range sets {
 		if form, negative, natural := encode(f, s); len(negative)+len(natural) < 4000 {
@@ -315,7 +315,7 @@ func FuzzDecodeSet(f *testing.F) {
 	f.Fuzz(func(t *testing.T, form uint8, negative, natural []byte) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, _ = DecodeSet(Form(form), negative, natural)
+		_, _ = Unmarshal(Form(form), negative, natural)
 		runtime.ReadMemStats(&after)
 		size := uint64(len(negative) + len(natural))
 		if n := after.TotalAlloc - before.TotalAlloc; n > 200*size+4<<20 {

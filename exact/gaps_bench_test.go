@@ -26,16 +26,16 @@ func BenchmarkForms(b *testing.B) {
 
 func benchmarkForms(b *testing.B, name string, s *Set, n int, entropy float64) {
 	old := [2][]byte{}
-	form, negative, natural, err := s.Encode()
+	form, negative, natural, err := s.Marshal()
 	if err != nil {
 		b.Fatal(err)
 	}
-	if old[0], old[1], err = s.Marshal(); err != nil {
+	if old[0], old[1], err = s.marshalRoaring(); err != nil {
 		b.Fatal(err)
 	}
 	b.Run("op=encode"+name, func(b *testing.B) {
 		for b.Loop() {
-			if _, _, _, err := s.Encode(); err != nil {
+			if _, _, _, err := s.Marshal(); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -54,9 +54,9 @@ func benchmarkForms(b *testing.B, name string, s *Set, n int, entropy float64) {
 			perKey(b, n)
 		})
 	}
-	run("bytes", func() error { s.EncodedBytes(); return nil })
-	run("check", func() error { _, err := CheckEncoded(form, negative, natural); return err })
-	run("decode", func() error { _, err := DecodeSet(form, negative, natural); return err })
-	run("roaring-encode", func() error { _, _, err := s.Marshal(); return err })
-	run("roaring-decode", func() error { _, err := Unmarshal(old[0], old[1]); return err })
+	run("bytes", func() error { s.WireBytes(); return nil })
+	run("check", func() error { _, err := Check(form, negative, natural); return err })
+	run("decode", func() error { _, err := Unmarshal(form, negative, natural); return err })
+	run("roaring-encode", func() error { _, _, err := s.marshalRoaring(); return err })
+	run("roaring-decode", func() error { _, err := unmarshalRoaring(old[0], old[1]); return err })
 }

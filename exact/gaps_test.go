@@ -203,7 +203,7 @@ func TestPacker(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		memory, err := Check(want)
+		memory, err := checkBitmaps(want)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -68,15 +68,36 @@ func (s *Set) newIndex() *index {
 	}
 	ix := &index{settled: true}
 	e := extentOf(s)
-	if n, ok := e.words(); ok && 8*n <= min(budget, max(flatFloor, flatFactor*s.Len())) {
+	if n, ok := s.flatWords(e, budget); ok {
 		ix.flat = newFlat(s, e, n)
-		return ix
-	}
-	most := budget / bucketBytes * bucketFill
-	if entries := s.entries(most); entries <= most && bucketBytes*tableBuckets(entries) <= budget {
-		ix.table = newTable(s, entries)
+	} else if n, ok := s.tableEntries(budget); ok {
+		ix.table = newTable(s, n)
 	}
 	return ix
+}
+
+// flatWords returns how many words a flat bitmap has, if it is the form to take.
+func (s *Set) flatWords(e extent, budget uint64) (n uint64, ok bool) {
+	n, ok = e.words()
+	return n, ok && 8*n <= min(budget, max(flatFloor, flatFactor*s.Len()))
+}
+
+// tableEntries returns how many entries a table has, if it fits.
+func (s *Set) tableEntries(budget uint64) (n uint64, ok bool) {
+	most := budget / bucketBytes * bucketFill
+	n = s.entries(most)
+	return n, n <= most && bucketBytes*tableBuckets(n) <= budget
+}
+
+// Indexable reports whether Index(maxBytes) builds an index: whether the set
+// can be probed fast in so much memory. It takes a pass over the members, none
+// where a flat bitmap will do.
+func (s *Set) Indexable(maxBytes uint64) bool {
+	if _, ok := s.flatWords(extentOf(s), maxBytes); ok {
+		return true
+	}
+	_, ok := s.tableEntries(maxBytes)
+	return ok
 }
 
 // Probe appends to sel the positions in values of the members, ascending, and

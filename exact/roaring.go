@@ -9,9 +9,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 )
 
-// The one form of a set in Roaring's 64-bit format that Marshal writes and
-// Unmarshal reads. A canonical form makes equal sets equal bytes, and a check
-// before the library's decoder runs bounds what that can do.
+// The bytes of a set in the form Roaring are one of the many ways in which that
+// format can hold it: equal sets have equal bytes. And a check before the
+// library's decoder runs bounds what that can do.
 const (
 	cookiePlain  = 12346 // no container is coded as runs
 	cookieRuns   = 12347 // some are
@@ -22,10 +22,10 @@ const (
 	bucketMemory = 96  // bytes in memory of a container beside its content, about
 )
 
-// Check returns an error that wraps fault.ErrCorrupt unless b is what Marshal
-// writes of the negative or of the other members of a set. It takes one pass
-// and allocates nothing. memory is about what the members take once decoded.
-func Check(b []byte) (memory uint64, err error) {
+// checkBitmaps returns an error that wraps fault.ErrCorrupt unless b is what
+// marshalRoaring gives of the negative or of the other members of a set. It
+// takes one pass and allocates nothing. memory is about what the members take once decoded.
+func checkBitmaps(b []byte) (memory uint64, err error) {
 	c := &cursor{b: b}
 	n := c.u64()
 	last := int64(-1)

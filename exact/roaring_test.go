@@ -19,14 +19,14 @@ func FuzzRoaring(f *testing.F) {
 }
 
 func checkForm(t *testing.T, b []byte) {
-	if _, p := Check(b); p != nil {
+	if _, p := checkBitmaps(b); p != nil {
 		return
 	}
-	set, err := Unmarshal(make([]byte, 8), b)
+	set, err := unmarshalRoaring(make([]byte, 8), b)
 	if err != nil {
 		t.Fatalf("the check lets through what the decoder refuses: %v", err)
 	}
-	if _, again, err := set.Marshal(); err != nil || !bytes.Equal(again, b) {
+	if _, again, err := set.marshalRoaring(); err != nil || !bytes.Equal(again, b) {
 		t.Fatalf("the check lets through what the encoder does not write, %v", err)
 	}
 }
@@ -54,7 +54,7 @@ func roaringSamples(t testing.TB) [][]byte {
 			}
 			s.Add(values, false)
 		}
-		_, b, err := s.Marshal()
+		_, b, err := s.marshalRoaring()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func roaringSamples(t testing.TB) [][]byte {
 func TestRoaringForm(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for i, b := range roaringSamples(t) {
-		if _, p := Check(b); p != nil {
+		if _, p := checkBitmaps(b); p != nil {
 			t.Fatalf("sample %d: %v", i, p)
 		}
 		for range 100 {
@@ -74,7 +74,7 @@ func TestRoaringForm(t *testing.T) {
 			c[r.IntN(min(len(c), 1+r.IntN(len(c))))] ^= 1 << r.IntN(8)
 			checkForm(t, c)
 		}
-		if _, p := Check(b[:len(b)-1]); p == nil {
+		if _, p := checkBitmaps(b[:len(b)-1]); p == nil {
 			t.Errorf("sample %d: cut short and accepted", i)
 		}
 	}
@@ -104,12 +104,12 @@ func TestRoaringOtherForms(t *testing.T) {
 		"one of two":      {append(binary.LittleEndian.AppendUint64(nil, 2), runs[8:]...), false},
 		"same high twice": {append(append(binary.LittleEndian.AppendUint64(nil, 2), runs[8:]...), runs[8:]...), false},
 	} {
-		if _, p := Check(c.b); (p == nil) != c.ok {
+		if _, p := checkBitmaps(c.b); (p == nil) != c.ok {
 			t.Errorf("%s: %v", name, p)
 		}
 	}
 	if !bytes.Equal(plain, runs) {
-		if _, p := Check(plain); p == nil {
+		if _, p := checkBitmaps(plain); p == nil {
 			t.Error("a bitmap of one run was accepted")
 		}
 	}

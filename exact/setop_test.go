@@ -91,7 +91,7 @@ func TestSetAlgebra(t *testing.T) {
 		equal("A∖(B∩C) = A∖B ∪ A∖C", difference.of(a, intersect.of(b, c)), union.of(not, difference.of(a, c)))
 		for _, s := range []*Set{a, or, and, not} {
 			b, err := canonical(rebuilt(s.natural))
-			if _, natural, e := s.Marshal(); err != nil || e != nil || !bytes.Equal(b, natural) {
+			if _, natural, e := s.marshalRoaring(); err != nil || e != nil || !bytes.Equal(b, natural) {
 				t.Fatalf("rebuilt in order, other bytes: %v, %v", err, e)
 			}
 		}
@@ -149,11 +149,11 @@ func decode(t *testing.T, b []byte) (*Set, oracle) {
 		}
 		s.Add(values, signed)
 		if flags&32 != 0 {
-			negative, natural, err := s.Marshal()
+			negative, natural, err := s.marshalRoaring()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s, err = Unmarshal(negative, natural); err != nil {
+			if s, err = unmarshalRoaring(negative, natural); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -1,24 +1,31 @@
 package filterbuild
 
 import (
-	"errors"
-
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/exact"
 )
 
 // minSketched is from how many bytes of bits on a sealed filter has registers.
 const minSketched = 64 << 10
 
-// seal returns the finished filter of all keys: exact or Bloom, whichever has
-// the smaller file, where there is a choice; the bits folded as far as the rate
-// allows.
+// An exact set is probed in memory in a form of its own (see [exact.Set.Index]),
+// which may be larger than the bits by a factor of so many, or may take so many
+// bytes, to be chosen.
+const (
+	indexFactor = 8
+	indexFloor  = 16 << 20
+)
+
+// seal returns the finished filter of all keys, the bits folded as far as the
+// rate allows: exact, where there is a choice, if its payload takes no more
+// pages in the file than the bits (or registers and bits), and can be probed
+// fast in memory that is in proportion. The choice depends on the keys and the
+// Spec alone.
 //
-// The file counts, because it is what is sent to every worker. In memory an
-// exact set may be the larger one: it takes up to two bytes a key, and what
-// speeds up its probes a multiple of that (see [exact.Set.Index]). So it is not
-// chosen either where its bytes before compression are fourfold those of the
-// Bloom filter. The choice depends on the keys and the Spec alone.
+// Where IDs come from a sequence, exact is smaller than 10 bits a key at 1 %
+// if one in 280 or more is in use, and indexed in eight times the memory of the
+// bits if one in 84 or more is.
 func (p *partial) seal(id [32]byte) (*codec.Filter, error) {
 	if err := p.decide(); err != nil {
 		return nil, err
@@ -30,8 +37,8 @@ func (p *partial) seal(id [32]byte) (*codec.Filter, error) {
 		if p.spec.Want == codec.WantExact {
 			return f, nil
 		}
-		if ok, err := exactIsSmaller(f, p.sealedBits(p.set.Len())); err != nil || ok {
-			return f, err
+		if exactIsBetter(p.set, p.sealedBits(p.set.Len())) {
+			return f, nil
 		}
 		if err := p.blur(); err != nil {
 			return nil, err
@@ -67,42 +74,17 @@ func (p *partial) sealedBits(distinct uint64) uint64 {
 	return all / k * p.params.Geometry.BlockBytes()
 }
 
-// exactIsSmaller reports whether the file of an exact filter takes no more
-// pages than that of a Bloom filter of so many bytes of bits: among sets of a
-// few hundred keys, and where it is a tie, exact ones are better. Bits count as
-// stored without compression: those of a well-sized filter at 1 % do not
-// compress, at 0.01 % zstd saves a tenth.
-func exactIsSmaller(f *codec.Filter, bits uint64) (bool, error) {
-	negative, natural, err := f.Exact().Marshal()
-	if err != nil {
-		return false, err
-	}
-	if uint64(len(negative)+len(natural)) >= 4*max(bits, pageBytes) {
-		return false, nil
-	}
-	bloomFile := uint64(pageBytes) + bits // a header, and the bits from the next page on
+// exactIsBetter reports whether a set rather than so many bytes of bits should
+// be the filter. Sizes count before compression: bits at 1 % do not compress,
+// those at 0.01 % by a tenth, and a set without structure by little. Of a tie
+// among small sets, as of all within one page, the exact one is better.
+func exactIsBetter(set *exact.Set, bits uint64) bool {
+	file := bits
 	if bits >= minSketched {
-		bloomFile += uint64(len(bloom.Registers{}))
+		file += uint64(len(bloom.Registers{}))
 	}
-	room := counter{left: (bloomFile + pageBytes - 1) / pageBytes * pageBytes}
-	_, err = codec.Encode(&room, f, codec.Options{})
-	if errors.Is(err, errFull) {
-		return false, nil
-	}
-	return err == nil, err
+	return pages(set.WireBytes()) <= pages(file) && set.Indexable(max(indexFactor*bits, indexFloor))
 }
 
-const pageBytes = 4096
-
-// counter is a writer that has room for so many bytes.
-type counter struct{ left uint64 }
-
-var errFull = errors.New("no room left")
-
-func (c *counter) Write(b []byte) (int, error) {
-	if uint64(len(b)) > c.left {
-		return 0, errFull
-	}
-	c.left -= uint64(len(b))
-	return len(b), nil
-}
+// pages returns how many pages so many bytes take.
+func pages(n uint64) uint64 { return (n + 4095) / 4096 }

@@ -141,7 +141,7 @@ func entropy(n, u float64) float64 { return measure.LogChoose(u, n) / math.Ln2 /
 
 // wire returns the bits per key of the set's bytes, and of its file.
 func (e *exactSet) wire() (raw, file float64, err error) {
-	negative, natural, err := e.set.Marshal()
+	_, negative, natural, err := e.set.Marshal()
 	if err != nil {
 		return 0, 0, err
 	}
