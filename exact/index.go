@@ -56,8 +56,15 @@ const (
 //
 // Index counts as a method that changes the set.
 func (s *Set) Index(maxBytes uint64) {
-	s.budget, s.budgeted = maxBytes, true
+	s.SetIndexBudget(maxBytes)
 	s.index.Store(s.newIndex())
+}
+
+// SetIndexBudget drops the index and sets the most bytes of that which Probe
+// will build by itself. It counts as a method that changes the set.
+func (s *Set) SetIndexBudget(maxBytes uint64) {
+	s.changed()
+	s.budget, s.budgeted = maxBytes, true
 }
 
 // newIndex builds an index within the budget.

@@ -70,7 +70,7 @@ func (c *cores) open(g bloom.Geometry, n uint64) (err error) {
 	}
 	keyset.Batches(keyset.Set(n), c.filter.AddInts)
 	c.buf = make([]uint64, c.filter.Params().Bytes()/8)
-	if err := adviseHuge(c.buf); err != nil {
+	if err := measure.AdviseHuge(c.buf); err != nil {
 		return err
 	}
 	for i := range c.buf {

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -51,18 +50,6 @@ func resetPeak() error { return os.WriteFile("/proc/self/clear_refs", []byte("5"
 // hugeBytes returns how much of this process's memory lies in huge pages, as
 // the kernel counts it over all of its mappings.
 func hugeBytes() (uint64, error) { return size("/proc/self/smaps_rollup", "AnonHugePages") }
-
-// adviseHuge asks for huge pages for buf, as package bloom does for a filter.
-func adviseHuge(buf []uint64) error {
-	const page = 2 << 20
-	at := uintptr(unsafe.Pointer(&buf[0]))
-	skip := (page - at%page) % page / 8
-	n := (uintptr(len(buf)) - min(skip, uintptr(len(buf)))) * 8 / page * page
-	if n == 0 {
-		return nil
-	}
-	return unix.Madvise(unsafe.Slice((*byte)(unsafe.Pointer(&buf[skip])), n), unix.MADV_HUGEPAGE)
-}
 
 // withoutHugePages runs this program again with the given arguments in a
 // process that gets no transparent huge pages, whatever it asks for: the setting

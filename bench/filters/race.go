@@ -36,6 +36,7 @@ type entrant struct {
 	program *child.Process
 	ours    bool // ours with assembly
 	goRival bool
+	floor   bool                       // no filter, but what the memory takes
 	add     map[uint64]measure.Samples // by number of keys: ns per key in each round
 	probe   map[uint64]measure.Samples
 	bytes   map[uint64]uint64
@@ -125,11 +126,15 @@ func (f *field) enterAll(dir string) error {
 		return err
 	}
 	if err := f.enter(program, func(e *entrant, version string) error {
-		e.ours = version == ""
-		e.goRival = !e.ours
+		e.floor = e.name == "memory"
+		e.ours = version == "" && !e.floor
+		e.goRival = version != ""
 		e.label = strings.TrimSpace(e.name + " " + version)
 		if e.ours {
 			e.label = "**" + e.name + "**"
+		}
+		if e.floor {
+			e.label = "*memory: a random line for each key*"
 		}
 		return nil
 	}); err != nil {
@@ -231,6 +236,17 @@ func speedTable(name string, all []*entrant, sizes []uint64, of func(*entrant) m
 		}
 		t.row(cells...)
 	}
+	floor := all[slices.IndexFunc(all, func(e *entrant) bool { return e.floor })]
+	for _, e := range all {
+		if !e.ours {
+			continue
+		}
+		cells := []string{e.name + " / memory"}
+		for _, n := range sizes {
+			cells = append(cells, fmt.Sprintf("%.2f×", of(e)[n].Over(of(floor)[n]).Median()))
+		}
+		t.row(cells...)
+	}
 	return t
 }
 
@@ -253,6 +269,9 @@ func workTable(all []*entrant, sizes []uint64) table {
 		t.head = append(t.head, count(n)+" keys")
 	}
 	for _, e := range all {
+		if e.floor {
+			continue
+		}
 		cells := []string{e.label}
 		for _, n := range sizes {
 			cells = append(cells, fmt.Sprintf("%.1f, %.2f %%", float64(e.bytes[n])*8/float64(n), e.fpr[n]*100))

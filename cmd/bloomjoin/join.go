@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -135,7 +134,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		if err := spare(o.out, o.filter); err != nil {
 			return err
 		}
-		if opts.Filter, err = filterbuild.Read(ctx, partition.Local{}, o.filter, codec.Limits{MaxBytes: uint64(opts.Memory)}); err != nil {
+		if opts.Filter, err = readFilter(ctx, o.filter, codec.Limits{MaxBytes: uint64(opts.Memory)}); err != nil {
 			return err
 		}
 		filters = append(filters, opts.Filter)

@@ -348,7 +348,7 @@ func readFilters(ctx context.Context, flags []matchFlag, out string, words []str
 		if err := spare(out, m.file); err != nil {
 			return set, nil, err
 		}
-		f, err := filterbuild.Read(ctx, partition.Local{}, m.file, lim)
+		f, err := readFilter(ctx, m.file, lim)
 		if err != nil {
 			return set, nil, err
 		}
@@ -366,6 +366,19 @@ func readFilters(ctx context.Context, flags []matchFlag, out string, words []str
 		h.Sum(set.digest[:0])
 	}
 	return set, words, nil
+}
+
+// readFilter reads one filter file. To be probed fast an exact set may take
+// what it leaves of the budget.
+func readFilter(ctx context.Context, name string, lim codec.Limits) (*codec.Filter, error) {
+	f, err := filterbuild.Read(ctx, partition.Local{}, name, lim)
+	if err != nil {
+		return nil, err
+	}
+	if s := f.Exact(); s != nil {
+		s.SetIndexBudget(lim.MaxBytes - min(lim.MaxBytes, s.Bytes()))
+	}
+	return f, nil
 }
 
 // sayScan tells people what a scan came to.

@@ -52,13 +52,14 @@ func goRivals() []contender {
 	}
 }
 
-// contenders returns what the Go programs measure: all, or ours alone in the
-// one without assembly.
+// contenders returns what the Go programs measure: all, and the memory, or ours
+// alone in the one without assembly.
 func contenders() []contender {
 	if purego {
 		return ourContenders()
 	}
-	return append(ourContenders(), goRivals()...)
+	all := append(ourContenders(), goRivals()...)
+	return append(all, contender{memoryName, "", newMemory})
 }
 
 // find returns a contender by its name.
