@@ -27,9 +27,9 @@
 // # Speed
 //
 // Add and Probe take batches, because a batch lets the memory work on many
-// blocks at a time. On amd64 with AVX2 they run in assembly (written by the
-// program in avo), elsewhere or with the build tag purego in portable Go; both
-// give the same bits and answers. A filter of more than a few MiB lies in huge
+// blocks at a time. On amd64 they run in assembly for AVX2 and, where that
+// pays, for AVX-512 (written by the program in avo), elsewhere or with the
+// build tag purego in portable Go; all give the same bits and answers. A filter of more than a few MiB lies in huge
 // pages where the system has them.
 //
 // # Concurrency
