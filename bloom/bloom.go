@@ -29,7 +29,7 @@
 // Add and Probe take batches, because a batch lets the memory work on many
 // blocks at a time. On amd64 they run in assembly for AVX2 and, where that
 // pays, for AVX-512 (written by the program in avo), elsewhere or with the
-// build tag purego in portable Go; all give the same bits and answers. A filter of more than a few MiB lies in huge
+// build tag purego in portable Go; all give the same bits and answers. A filter of 1 MiB or more lies in huge
 // pages where the system has them.
 //
 // # Concurrency
@@ -43,6 +43,7 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/internal/hugepage"
 )
 
 // Params is all that must agree before two filters may be merged or a filter
@@ -96,7 +97,7 @@ func New(p Params) (*Filter, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	return &Filter{params: p, words: newWords(p.Blocks * p.Geometry.words())}, nil
+	return &Filter{params: p, words: hugepage.Words(p.Blocks * p.Geometry.words())}, nil
 }
 
 // Params returns what the filter was made with.
@@ -104,7 +105,7 @@ func (f *Filter) Params() Params { return f.params }
 
 // Clone returns a copy that shares nothing with f.
 func (f *Filter) Clone() *Filter {
-	g := &Filter{params: f.params, words: newWords(uint64(len(f.words)))}
+	g := &Filter{params: f.params, words: hugepage.Words(uint64(len(f.words)))}
 	copy(g.words, f.words)
 	return g
 }

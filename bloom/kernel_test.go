@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/internal/hugepage"
 )
 
 // The kernels that run here and the portable ones set the same bits and find
@@ -134,7 +135,7 @@ func TestView(t *testing.T) {
 	each(t, func(t *testing.T, g Geometry) {
 		hashes := randoms(8, 3000)
 		f := g.newFilter(t, 400, hashes...)
-		bits := newWords(400 * g.words())
+		bits := hugepage.Words(400 * g.words())
 		copy(bits, f.words)
 		v, err := View(f.params, (&Filter{params: f.params, words: bits}).AppendBlocks(nil, 0, 400))
 		if errors.Is(err, fault.ErrUnsupported) {
@@ -188,23 +189,6 @@ func TestConcurrency(t *testing.T) {
 	wg.Wait()
 	if !bytes.Equal(bitsOf(f), bitsOf(g)) {
 		t.Error("another filter")
-	}
-}
-
-// Filters large enough for huge pages begin on one.
-func TestAlignment(t *testing.T) {
-	for _, n := range []uint64{1, 8, 1000, hugeBytes/8 - 1, hugeBytes / 8, hugeBytes/8 + 9} {
-		words := newWords(n)
-		if uint64(len(words)) != n || uint64(cap(words)) != n {
-			t.Fatalf("%d words: %d of %d", n, len(words), cap(words))
-		}
-		want := uintptr(64)
-		if n*8 >= hugeBytes {
-			want = hugePage
-		}
-		if at := addressOf(words); at%want != 0 {
-			t.Errorf("%d words at %x", n, at)
-		}
 	}
 }
 

@@ -1,5 +1,7 @@
 package exact
 
+import "github.com/bloomjoin/bloomjoin/internal/hugepage"
+
 // flat is one bit for each integer between the least and the greatest member.
 // Dense sets are that: of IDs given out one after the other, of which one in k
 // is a member, it takes k bits per member, and a probe is one load.
@@ -51,7 +53,7 @@ func (e extent) words() (n uint64, ok bool) {
 }
 
 func newFlat(s *Set, e extent, n uint64) *flat {
-	words := make([]uint64, n)
+	words := hugepage.Words(n)
 	base := e.low &^ 63
 	for values := range s.Values {
 		for _, v := range values {

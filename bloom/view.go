@@ -7,33 +7,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 )
 
-// A filter that is larger than the caches costs a walk through the page tables
-// for nearly every key, unless its pages are huge: 2 MiB instead of 4 KiB.
-const (
-	hugePage  = 2 << 20
-	hugeBytes = 4 << 20 // filters of this size on ask for huge pages
-)
-
-// newWords returns n zero words that begin on a cache line, and, from
-// hugeBytes on, on a huge page. They are the garbage collector's, as all
-// memory in Go: nobody needs to free a filter.
-func newWords(n uint64) []uint64 {
-	align := uint64(64)
-	if n*8 >= hugeBytes {
-		align = hugePage
-	}
-	words := make([]uint64, n+align/8)
-	past := uint64(addressOf(words)) % align
-	words = words[(align-past)%align/8:][:n:n]
-	if align == hugePage {
-		adviseHuge(words)
-	}
-	return words
-}
-
-// addressOf returns where the words begin.
-func addressOf(words []uint64) uintptr { return uintptr(unsafe.Pointer(&words[0])) }
-
 // View returns a filter over bits that stand elsewhere, such as a file that is
 // mapped into memory, in the layout of [Filter.AppendBlocks]. They must stay
 // there, unchanged, as long as the filter is used; a method that changes the
