@@ -27,7 +27,8 @@ func (f *Filter) AppendBlocks(dst []byte, lo, hi uint64) []byte {
 
 // OrBlocks ORs src, in the layout of AppendBlocks, into the filter from block
 // lo on. Reading a file into an empty filter and merging a file into a full
-// one are the same call. Calls for different blocks may run at the same time.
+// one are the same call. Calls for different blocks may run at the same time,
+// unless the filter is a View, which the first of them copies.
 func (f *Filter) OrBlocks(lo uint64, src []byte) error {
 	size := f.params.Geometry.BlockBytes()
 	n := uint64(len(src)) / size

@@ -225,17 +225,31 @@ func TestShrink(t *testing.T) {
 				}
 			}
 			full := g.newFilter(t, n, hashes...)
-			if whole.params.Blocks < n && whole.FPR() > FoldSlack*c.p {
+			if whole.params.Blocks < n && whole.FPR() > FoldLimit(c.p) {
 				t.Errorf("%+v: shrunk to an FPR of %g", c, whole.FPR())
 			}
 			// No larger fold would have done.
 			for _, k := range divisors(n) {
-				if n/k < whole.params.Blocks && full.foldedFPR(k) <= FoldSlack*c.p {
+				if n/k < whole.params.Blocks && full.foldedFPR(k) <= FoldLimit(c.p) {
 					t.Errorf("%+v: shrunk to %d blocks where %d do", c, whole.params.Blocks, n/k)
 				}
 			}
 		}
 	})
+}
+
+// A filter that drops hardly anything goes on dropping that.
+func TestFoldLimit(t *testing.T) {
+	for _, p := range []float64{1e-6, 0.01, 0.5, 0.9, 0.984, 0.999999} {
+		if l := FoldLimit(p); !(l > p && l < 1 && l <= FoldSlack*p && 1-l >= (1-p)/FoldSlack*(1-1e-9)) {
+			t.Errorf("%g: %g", p, l)
+		}
+	}
+	f := Split256.newFilter(t, 720, randoms(3, 80_000)...)
+	g, err := f.Shrink(f.FPR())
+	if err != nil || g.FPR() > 1-(1-f.FPR())/FoldSlack {
+		t.Errorf("from a rate of %g to %g, error %v", f.FPR(), g.FPR(), err)
+	}
 }
 
 func TestCommonFold(t *testing.T) {
@@ -246,9 +260,9 @@ func TestCommonFold(t *testing.T) {
 	}
 }
 
-func TestCardinality(t *testing.T) {
+func TestCount(t *testing.T) {
 	each(t, func(t *testing.T, g Geometry) {
-		if c := g.newFilter(t, 10).Cardinality(); c != 0 {
+		if c := g.newFilter(t, 10).Count().Keys; c != 0 {
 			t.Errorf("of nothing: %g", c)
 		}
 		for _, c := range []struct {
@@ -258,7 +272,7 @@ func TestCardinality(t *testing.T) {
 			// Repeated keys count once.
 			f := g.newFilter(t, uint64(c.blocks), randoms(4, c.n)...)
 			f.Add(randoms(4, c.n/2))
-			if got := f.Cardinality(); math.Abs(got/float64(c.n)-1) > c.within {
+			if got := f.Count().Keys; math.Abs(got/float64(c.n)-1) > c.within {
 				t.Errorf("%d keys in %d blocks: %g", c.n, c.blocks, got)
 			}
 		}
@@ -266,7 +280,7 @@ func TestCardinality(t *testing.T) {
 		if err := full.OrBlocks(0, bytes.Repeat([]byte{0xff}, int(g.BlockBytes()))); err != nil {
 			t.Fatal(err)
 		}
-		if c := full.Cardinality(); !math.IsInf(c, 1) {
+		if c := full.Count().Keys; !math.IsInf(c, 1) {
 			t.Errorf("of a full block: %g", c)
 		}
 		if p := full.FPR(); p != 1 {

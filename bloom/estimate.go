@@ -94,27 +94,3 @@ func (f *Filter) eachFolded(k uint64, fn func(block []uint64)) {
 		words = words[k*w:]
 	}
 }
-
-// Cardinality estimates how many distinct hashes were added: in each block the
-// number of keys that leaves as many bits clear as are clear, summed. It is
-// +Inf if a block is full. The error is about 1 % at 1,000 keys and shrinks
-// with the square root of their number.
-func (f *Filter) Cardinality() float64 {
-	all := lanes * f.params.Geometry.laneBits()
-	var blocks [lanes*wordBits + 1]uint64 // by number of bits set
-	f.eachFolded(1, func(b []uint64) {
-		set := 0
-		for _, w := range b {
-			set += bits.OnesCount64(w)
-		}
-		blocks[set]++
-	})
-	var sum float64
-	for set, n := range blocks[:all+1] {
-		if n > 0 {
-			keys := math.Log(1-float64(set)/float64(all)) / math.Log(f.params.Geometry.miss())
-			sum += float64(n) * keys
-		}
-	}
-	return sum
-}

@@ -56,21 +56,26 @@ func (f *Filter) Fold(k uint64) (*Filter, error) {
 	return g, nil
 }
 
+// FoldLimit returns the rate up to which a filter of the wished rate may fold:
+// FoldSlack times that, and, where nearly everything passes, no more of what is
+// dropped may be lost either.
+func FoldLimit(fpr float64) float64 { return min(FoldSlack*fpr, 1-(1-fpr)/FoldSlack) }
+
 // FoldSlack is how far above the wished rate a fold may end: without it, a
 // filter that is exactly full would be kept at twice its size for the noise in
 // its bits.
 const FoldSlack = 1.02
 
-// Shrink folds f as far as its rate stays at most FoldSlack times fpr, and
+// Shrink folds f as far as its rate stays at most FoldLimit of fpr, and
 // returns f itself where no fold does. The result depends on the bits and fpr
 // alone: whoever holds the union of the partial filters gets the same.
 func (f *Filter) Shrink(fpr float64) (*Filter, error) {
-	limit := FoldSlack * fpr
-	card := f.Cardinality()
+	limit := FoldLimit(fpr)
+	keys := f.Count().Keys
 	g := f.params.Geometry
 	for _, k := range divisors(f.params.Blocks) {
 		// The formula rules out the hopeless folds without touching the bits.
-		if k == 1 || g.FPR(f.params.Blocks/k, uint64(min(card, 1<<62))) > 2*limit {
+		if k == 1 || g.FPR(f.params.Blocks/k, uint64(min(keys, 1<<62))) > 2*limit {
 			continue
 		}
 		if f.foldedFPR(k) <= limit {

@@ -138,7 +138,7 @@ type Filter struct {
 	kind  Kind
 	bits  *bloom.Filter
 	set   *exact.Set
-	unmap func() error // of a mapped file, whose bytes are the payload
+	inMap *inMap // where the payload is the bytes of a mapped file
 }
 
 // SetBloom makes b the payload and takes over its parameters.
@@ -191,6 +191,8 @@ func (f *Filter) Normal() string { return f.NormalForm }
 // bits, 0 for an exact set, NaN without a payload.
 func (f *Filter) FPR() float64 {
 	switch {
+	case f.inMap != nil:
+		return f.inMap.fpr
 	case f.bits != nil:
 		return f.bits.FPR()
 	case f.set != nil:

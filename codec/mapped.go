@@ -48,8 +48,23 @@ func (h *Header) LoadMapped(file []byte, unmap func() error, lim Limits) (*Filte
 	}
 	f := h.Filter.clone()
 	f.SetBloom(bits)
-	f.unmap = unmap
+	f.inMap = &inMap{unmap: unmap, digest: h.Digest()}
+	err = in.guard(func() error {
+		f.inMap.fpr = bits.FPR()
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
 	return f, nil
+}
+
+// inMap is what is known of a mapped payload, so that nobody needs to read all
+// of it again at a time when it may have gone.
+type inMap struct {
+	unmap  func() error
+	digest [32]byte
+	fpr    float64
 }
 
 // form names what the payload is, for errors.
@@ -89,7 +104,7 @@ func (h *Header) guard(f func() error) (err error) {
 
 // Mapped reports whether the payload is the bytes of a mapped file, which
 // Close gives back.
-func (f *Filter) Mapped() bool { return f.unmap != nil }
+func (f *Filter) Mapped() bool { return f.inMap != nil }
 
 // Close gives a mapped file back; the filter has no payload afterwards, and a
 // *bloom.Filter that Bloom returned before is not to be used any more: the
@@ -97,10 +112,10 @@ func (f *Filter) Mapped() bool { return f.unmap != nil }
 // in use, so that what the filter let through is not to be trusted. Of other
 // filters, and the second time, Close does nothing.
 func (f *Filter) Close() error {
-	if f.unmap == nil {
+	if f.inMap == nil {
 		return nil
 	}
-	unmap := f.unmap
-	f.unmap, f.bits = nil, nil
+	unmap := f.inMap.unmap
+	f.inMap, f.bits = nil, nil
 	return unmap()
 }

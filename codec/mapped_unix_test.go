@@ -60,6 +60,33 @@ func TestMappedFileShrinks(t *testing.T) {
 	}
 }
 
+// What was found out while the file was verified needs no file afterwards.
+func TestMappedFileGone(t *testing.T) {
+	f := splitFilter(t, bloom.Split256, 1<<13, keysFrom(1, 1000))
+	file, err := os.Create(filepath.Join(t.TempDir(), "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := Encode(file, f, Options{Uncompressed: true}); err != nil {
+		t.Fatal(err)
+	}
+	want, err := f.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := benchHeader(t, file).LoadMapped(mapFile(t, file), noUnmap, Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Truncate(0); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := g.Digest(); d != want || err != nil || g.FPR() != f.FPR() {
+		t.Errorf("digest %x, error %v, rate %g; want %x and %g", d, err, g.FPR(), want, f.FPR())
+	}
+}
+
 func BenchmarkLoadMapped(b *testing.B) {
 	file := benchFile(b, halfFull.filter(b, bloom.Split512), Options{Uncompressed: true})
 	h := benchHeader(b, file)

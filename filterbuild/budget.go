@@ -45,8 +45,9 @@ func (s *share) set(n uint64) (room uint64, err error) {
 	return room, err
 }
 
-// bits holds the bits of a Bloom filter, in place of the set that they are
-// filled from and that is let go at once.
+// bits holds the bits of a Bloom filter. A set that they are filled from is not
+// counted any more, though it goes only when they are filled: what counts is
+// what is kept.
 func (s *share) bits(p bloom.Params) error {
 	if _, ok := s.hold(p.Bytes()); !ok {
 		return overBudget(s.of.most, p)

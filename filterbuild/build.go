@@ -43,7 +43,9 @@ type Options struct {
 	// Memory is the most bytes that filters may take while they are filled; 0:
 	// no bound. With less than one Bloom filter's size for each worker, fewer
 	// workers run; with less than one at all, only exact filters can be built,
-	// by as many workers as wished.
+	// by as many workers as wished. While it is open whether the filter will be
+	// exact, a set may take more than the Bloom filter would: where the budget
+	// has room for that alone, WantBloom needs to be said.
 	Memory  int64
 	Threads int // workers; 0: GOMAXPROCS
 	Mem     memory.Allocator
@@ -268,9 +270,16 @@ func (p *Plan) NewBuilder() (*Builder, error) {
 		if err != nil {
 			return nil, err
 		}
-		fit := b.memory.most / params.Bytes()
-		if fit == 0 && !p.Spec.exact() {
+		if params.Bytes() > b.memory.most && !p.Spec.exact() {
 			return nil, overBudget(b.memory.most, params)
+		}
+		each := params.Bytes()
+		if p.Spec.exact() {
+			each *= 2 // a set is given up when it costs as much as the bits, which are filled from it
+		}
+		fit := b.memory.most / each
+		if params.Bytes() <= b.memory.most {
+			fit = max(fit, 1)
 		}
 		if fit > 0 { // else a worker whose set turns into bits ends the build
 			b.threads = int(min(uint64(b.threads), fit))
@@ -413,7 +422,7 @@ func (p *partial) drain(w *Worker) error {
 
 // distinct rounds the estimate from the bits, which cannot exceed the keys.
 func distinct(f *bloom.Filter, added uint64) uint64 {
-	c := f.Cardinality()
+	c := f.Count().Keys
 	if c >= float64(added) {
 		return added
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
@@ -64,11 +65,11 @@ func Compare(ctx context.Context, store partition.Store, a, b string, lim codec.
 	case exactA != nil && exactB != nil:
 		return compareExact(exactA, exactB), Counted, nil
 	case exactA != nil:
-		return compareMembers(exactA, f[1].Bloom()), Estimated, nil
+		return compareMembers(exactA, f[1], b)
 	case exactB != nil:
-		c = compareMembers(exactB, f[0].Bloom())
+		c, by, err = compareMembers(exactB, f[0], a)
 		c.A, c.B, c.OnlyA, c.OnlyB = c.B, c.A, c.OnlyB, c.OnlyA
-		return c, Estimated, nil
+		return c, by, err
 	}
 	if err := combinable(f[:], []string{a, b}); err != nil {
 		return c, "", err
@@ -116,23 +117,44 @@ func compareExact(a, b *exact.Set) bloom.Comparison {
 
 // compareMembers tells by the members of a that pass the filter b: all that are
 // in both sets, and of the others those that the false-positive rate p lets
-// through, a binomial number.
-func compareMembers(a *exact.Set, b *bloom.Filter) (c bloom.Comparison) {
+// through, a binomial number. Where b has a full block, and cannot tell how
+// many keys it holds, it is by registers, those of a being made from its
+// members.
+func compareMembers(a *exact.Set, b *codec.Filter, name string) (c bloom.Comparison, by Method, err error) {
+	count := b.Bloom().Count()
+	if math.IsInf(count.Keys, 1) {
+		r := registersOf(b)
+		if r == nil {
+			return c, "", fault.Mismatch(fault.At{File: name}, "filter to compare", "bits or registers that tell how many keys it holds",
+				"a block without a clear bit").WithHint("build it larger")
+		}
+		return registersOfMembers(a, b.Params.Hash).Compare(r), Sketched, nil
+	}
 	var sel []uint32
 	var passed float64
 	for values := range a.Values {
-		sel = b.ProbeInts(values, sel[:0])
+		sel = b.Bloom().ProbeInts(values, sel[:0])
 		passed += float64(len(sel))
 	}
 	n, p := float64(a.Len()), b.FPR()
-	c.A, c.B = bloom.Estimate{Keys: n}, b.Count()
-	if p < 1 {
-		c.Both.Keys = max(0, (passed-p*n)/(1-p))
-	}
+	c.A, c.B = bloom.Estimate{Keys: n}, count
+	c.Both.Keys = max(0, (passed-p*n)/(1-p)) // p < 1, as no block is full
 	c.OnlyA.Keys = n - c.Both.Keys
-	c.Both.StdErr = math.Sqrt(max(c.OnlyA.Keys, 1) * p / max(1-p, 1/n))
+	c.Both.StdErr = math.Sqrt(max(c.OnlyA.Keys, 1) * p / (1 - p))
 	c.OnlyA.StdErr = c.Both.StdErr
 	c.OnlyB = bloom.Estimate{Keys: max(0, c.B.Keys-c.Both.Keys), StdErr: math.Hypot(c.B.StdErr, c.Both.StdErr)}
 	c.Union = bloom.Estimate{Keys: n + c.OnlyB.Keys, StdErr: c.OnlyB.StdErr}
-	return c
+	return c, Estimated, nil
+}
+
+// registersOfMembers returns the sketch of an exact set under a hash.
+func registersOfMembers(s *exact.Set, h bloom.Hash) *bloom.Registers {
+	r := new(bloom.Registers)
+	var hashes []uint64
+	for values := range s.Values {
+		hashes = slices.Grow(hashes[:0], len(values))[:len(values)]
+		h.Sum64(hashes, values)
+		r.Add(hashes)
+	}
+	return r
 }

@@ -175,3 +175,28 @@ func TestCompareRefusals(t *testing.T) {
 	_, _, err = Compare(t.Context(), s, "a", "a", codec.Limits{MaxBytes: 100})
 	refused(t, "limit", err, codec.ErrLimit, "a: ")
 }
+
+// A Bloom filter with a full block does not know its number of keys. Its
+// registers do, if it has them.
+func TestCompareFull(t *testing.T) {
+	const a, b, both = 40_000, 30_000, 12_000
+	s := pair(t, 5, a, b, both, Options{Kind: codec.WantExact}, Options{Kind: codec.WantBloom, FPR: 0.9, Capacity: 20})
+	_, _, err := Compare(t.Context(), s, "a", "b", codec.Limits{})
+	refused(t, "a full filter", err, fault.ErrMismatch, "b: ", "how many keys", "without a clear bit")
+	f, err := Read(t.Context(), s, "b", codec.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exact, err := Read(t.Context(), s, "a", codec.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Registers = registersOfMembers(exact.Exact(), f.Params.Hash)[:]
+	if _, err := Write(t.Context(), s, "b", f, codec.Options{}, true); err != nil {
+		t.Fatal(err)
+	}
+	got, by, err := Compare(t.Context(), s, "a", "b", codec.Limits{})
+	if err != nil || by != Sketched || math.Abs(got.Both.Keys-a) > 4*got.Both.StdErr {
+		t.Errorf("%+v by %s, error %v", got, by, err)
+	}
+}

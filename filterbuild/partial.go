@@ -1,6 +1,7 @@
 package filterbuild
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
@@ -82,7 +83,7 @@ func (p *partial) addInts(values []uint64, signed bool) error {
 // look decides of the first keys whether they turn into bits, go into the set
 // or wait.
 func (p *partial) look() error {
-	if p.spec.Want != codec.WantExact && p.first.cost() > p.params.Bytes() {
+	if p.tooSparse() {
 		return p.blur()
 	}
 	if p.first.dense() {
@@ -92,17 +93,27 @@ func (p *partial) look() error {
 	return err
 }
 
-// gather puts the first keys into the set.
-func (p *partial) gather() {
-	if p.first != nil {
-		p.first.into(p.set)
-		p.first = nil
+// tooSparse reports whether the first keys alone are better off as bits.
+func (p *partial) tooSparse() bool {
+	return p.spec.Want != codec.WantExact && p.first.cost() > p.params.Bytes()
+}
+
+// gather puts the first keys into the set, if the budget has room for it.
+func (p *partial) gather() error {
+	if p.first == nil {
+		return nil
 	}
+	if _, err := p.share.set(p.first.bytes() + p.first.cost()); err != nil {
+		return err
+	}
+	p.first.into(p.set)
+	p.first = nil
+	return nil
 }
 
 // hash puts integers into the bits.
 func (p *partial) hash(values []uint64) {
-	p.hashes = append(p.hashes[:0], values...)
+	p.hashes = slices.Grow(p.hashes[:0], len(values))[:len(values)]
 	p.params.Hash.Sum64(p.hashes, values)
 	p.addHashes(p.hashes)
 }
@@ -136,7 +147,12 @@ func (p *partial) settle() error {
 // decide looks at the cost of the exact form without regard to when it was
 // looked at last: what is decided for a set is the same however it was filled.
 func (p *partial) decide() error {
-	p.gather()
+	if p.first != nil && p.tooSparse() {
+		return p.blur()
+	}
+	if err := p.gather(); err != nil {
+		return err
+	}
 	p.checkAt = 0
 	return p.settle()
 }
@@ -173,8 +189,9 @@ func (p *partial) merge(q *partial) error {
 		return p.look()
 	}
 	if p.set != nil && q.set != nil {
-		p.gather()
-		q.gather()
+		if err := errors.Join(p.gather(), q.gather()); err != nil {
+			return err
+		}
 		p.set.Union(q.set)
 		q.share.release()
 		return p.decide()

@@ -1,9 +1,11 @@
 package filterbuild
 
 import (
+	"errors"
 	"math/rand/v2"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
 )
@@ -45,5 +47,24 @@ func TestSparseKeysOfALargeBuild(t *testing.T) {
 		if f.Kind() != codec.KindBloom || f.FPR() > 0.0102 {
 			t.Errorf("%s filter, rate %g", f.Kind(), f.FPR())
 		}
+	}
+}
+
+// Where the first keys need a set that is over the budget, they are refused
+// before there is one.
+func TestFirstKeysOverBudget(t *testing.T) {
+	rng := rand.New(rand.NewPCG(45, 46))
+	spec := Spec{Names: []string{"id"}, Classes: []string{"integer"}, Hash: bloom.Hash{ID: bloom.XXH3}, Capacity: 1e6, FPR: 0.01, Want: codec.WantExact}
+	p, err := newPartial(spec, &budget{most: 8 << 20, workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		if err := p.addInts(numbers(10_000, func(int) uint64 { return rng.Uint64() }), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.decide(); !errors.Is(err, ErrMemory) || p.set.Len() > 0 {
+		t.Errorf("error %v, %d keys in the set", err, p.set.Len())
 	}
 }

@@ -66,7 +66,7 @@ func attach(f *codec.Filter, r *bloom.Registers) {
 // fold to, by the formula for the rate: without a filter in memory.
 func (p *partial) sealedBits(distinct uint64) uint64 {
 	all := p.params.Blocks
-	need := p.params.Geometry.BlocksFor(max(distinct, 1), min(bloom.FoldSlack*p.fpr, 0.999999))
+	need := p.params.Geometry.BlocksFor(max(distinct, 1), bloom.FoldLimit(p.fpr))
 	k := max(all/need, 1)
 	for all%k != 0 {
 		k--

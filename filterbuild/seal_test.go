@@ -120,7 +120,7 @@ func TestMemoryOfExactFilters(t *testing.T) {
 }
 
 // Where bits would not fit, sets are built by as many workers as wished; else
-// by as many as bits fit for.
+// by as many as bits fit for, and sets where they may stay some.
 func TestWorkersOfExactFilters(t *testing.T) {
 	s := newStore()
 	putColumn(t, s, "ids", span(0, 1000))
@@ -128,7 +128,7 @@ func TestWorkersOfExactFilters(t *testing.T) {
 		kind   codec.Want
 		memory int64
 		want   int
-	}{{codec.WantExact, 1 << 20, 8}, {codec.WantAuto, 1 << 20, 8}, {codec.WantAuto, 30 << 20, 2}} {
+	}{{codec.WantExact, 1 << 20, 8}, {codec.WantAuto, 1 << 20, 8}, {codec.WantAuto, 15 << 20, 1}, {codec.WantAuto, 30 << 20, 1}, {codec.WantAuto, 60 << 20, 2}, {codec.WantBloom, 30 << 20, 2}} {
 		p, err := plan(t, s, []string{"ids"}, Options{Key: "id", FPR: 0.01, Capacity: 1e7, Threads: 8, Kind: c.kind, Memory: c.memory})
 		if err != nil {
 			t.Fatal(err)

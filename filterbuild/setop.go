@@ -45,9 +45,9 @@ const foldLimit = 2
 // the greatest size that divides the sizes of all, which may be far smaller
 // than each, and exact ones are put into that size. Where either happened, a
 // result that lets through more than twice what was asked of any Bloom filter is
-// refused. Filters that are to be combined are best built with one Geometry and
-// one MaxSize that is enough for all keys together: they are of one size then. The result's FPR may exceed what was asked of the filters; compare
-// the two.
+// refused: sealed filters are as small as their own keys allow, so that the union
+// of two Bloom filters is nearly always better built from the ID sets. The
+// result's FPR may exceed what was asked of the filters; compare the two.
 func Combine(op SetOp, filters []*codec.Filter, names []string) (*codec.Filter, error) {
 	if len(filters) < 2 {
 		return nil, fmt.Errorf("%s: want two filters or more, got %d", op, len(filters))
@@ -89,13 +89,13 @@ func checkRate(op SetOp, out *codec.Filter, filters []*codec.Filter, names []str
 		return nil
 	}
 	how := "folded to a common size"
-	hint := "build one filter from all ID sets, or one from each with the same --max-size and --geometry, enough for all of them"
+	hint := "build one filter from all ID sets"
 	if slices.ContainsFunc(filters, func(f *codec.Filter) bool { return f.Exact() != nil }) {
 		how = "exact ones put into the size of the others"
 		hint = "build one filter from all ID sets, or all with --kind exact"
 	}
 	if op == Intersect {
-		hint = "build the filters with one --max-size and --geometry, or scan with --filter and --match, which needs no common size"
+		hint = "scan with --filter and --match, which needs no common size"
 	}
 	return fault.Mismatch(fault.At{File: strings.Join(names, ", ")}, "false-positive rate of the "+op.noun()+", "+how,
 		fmt.Sprintf("at most %.2g", limit), fmt.Sprintf("%.2g", fpr)).WithHint("%s", hint)
@@ -147,14 +147,13 @@ func sameKeys(a, b *codec.Filter, first, name string) error {
 }
 
 // descend returns the header of a filter made from others. But for a
-// difference, it does not depend on their order.
+// difference, it does not depend on their order: the key's names are those of
+// the filter with the least digest.
 func descend(op SetOp, filters []*codec.Filter) (*codec.Filter, error) {
 	out := &codec.Filter{
 		NormalForm: filters[0].NormalForm, Params: filters[0].Params, Want: codec.WantAuto,
 	}
-	for _, k := range filters[0].Key {
-		out.Key = append(out.Key, codec.KeyColumn{Name: k.Name, Class: k.Class})
-	}
+	named := 0
 	bits := slices.DeleteFunc(slices.Clone(filters), func(f *codec.Filter) bool { return f.Bloom() == nil })
 	for i, f := range filters {
 		d, err := f.Digest()
@@ -162,6 +161,9 @@ func descend(op SetOp, filters []*codec.Filter) (*codec.Filter, error) {
 			return nil, err
 		}
 		out.Parents = append(out.Parents, d)
+		if op != Difference && slices.Compare(d[:], out.Parents[named][:]) < 0 {
+			named = i
+		}
 		if len(bits) == 0 || f.Bloom() != nil { // of an exact one a rate was asked in vain
 			out.FPRAsked = max(out.FPRAsked, f.FPRAsked)
 		}
@@ -171,6 +173,9 @@ func descend(op SetOp, filters []*codec.Filter) (*codec.Filter, error) {
 		} else if i == 0 || f.Keys < out.Keys {
 			out.Keys = f.Keys
 		}
+	}
+	for _, k := range filters[named].Key {
+		out.Key = append(out.Key, codec.KeyColumn{Name: k.Name, Class: k.Class})
 	}
 	sorted := out.Parents
 	if op == Difference {

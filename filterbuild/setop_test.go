@@ -162,7 +162,7 @@ func TestCombineRefusals(t *testing.T) {
 	// A union that would have to be folded until it lets through far more than
 	// was asked for.
 	_, err = Combine(Union, []*codec.Filter{ints, many}, []string{"small.bjf", "large.bjf"})
-	refused(t, "union of unlike sizes", err, fault.ErrMismatch, "small.bjf", "large.bjf", "at most 0.02", "--max-size")
+	refused(t, "union of unlike sizes", err, fault.ErrMismatch, "small.bjf", "large.bjf", "at most 0.02", "from all ID sets")
 	if _, err = Combine(Intersect, []*codec.Filter{ints, many}, []string{"small.bjf", "large.bjf"}); err != nil {
 		t.Errorf("intersection of unlike sizes: %v", err)
 	}
@@ -205,7 +205,7 @@ func TestCombineFoldsNoFurtherThanUseful(t *testing.T) {
 	}
 	for _, op := range []SetOp{Union, Intersect} {
 		_, err := Combine(op, []*codec.Filter{of(241), of(251)}, []string{"a.bjf", "b.bjf"})
-		refused(t, string(op), err, fault.ErrMismatch, "a.bjf, b.bjf", "folded to a common size", "at most 0.02", "--max-size")
+		refused(t, string(op), err, fault.ErrMismatch, "a.bjf, b.bjf", "folded to a common size", "at most 0.02", "size")
 		if _, err := Combine(op, []*codec.Filter{of(50), of(50)}, []string{"a.bjf", "b.bjf"}); err != nil {
 			t.Errorf("%s of one size: %v", op, err)
 		}

@@ -1,4 +1,4 @@
-// Command avo writes the AVX2 kernels of package bloom:
+// Command avo writes the kernels of package bloom, in AVX2 and AVX-512:
 //
 //	go run . -out ../split_amd64.s -stubs ../split_amd64.go -pkg bloom
 //

@@ -351,6 +351,6 @@ func (c *cli) sayFilter(name string, f *codec.Filter, r buildReport) {
 	c.say("%s: %s filter, %s: %s keys (%s%s distinct), %s, false positives %.2g, in %.2f s",
 		name, r.Kind, state, count(r.Keys), about, count(r.Distinct), size, r.FPRPredicted, r.Seconds)
 	if f.Sealed() && r.FPRPredicted > 1.05*f.FPRAsked {
-		c.warn("%s lets through %.2g of the rows that it should drop, more than the %.2g asked for: it holds more keys than expected (raise --expect)", name, r.FPRPredicted, f.FPRAsked)
+		c.warn("%s lets through %.2g of the rows that it should drop, more than the %.2g asked for: it holds more keys than its size is for (build it for all of them: build --expect N)", name, r.FPRPredicted, f.FPRAsked)
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -48,10 +47,9 @@ partial filter. The other flags combine finished filters of any builds:
   --difference  holds the keys of the first set that are in no other; exact
                 filters only
 
-Bloom filters of different sizes are folded to a common one; where that lets
-through more than twice what was asked for, it is an error. Filters to be
-combined are best built with one --max-size, enough for all keys together, and
-one --geometry.`,
+Bloom filters must be of one geometry. Those of different sizes are folded to a
+common one; where that lets through more than twice what was asked for, it is an
+error, and the filter is to be built from the IDs of all.`,
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.merge(cmd, &o, args) },
 	}
@@ -116,9 +114,8 @@ func mergeFilters(cmd *cobra.Command, o *mergeFlags, args []string, lim codec.Li
 		return filterbuild.Merge(ctx, partition.Local{}, args, o.partial, lim)
 	}
 	var filters []*codec.Filter
-	defer func() { err = errors.Join(err, closeFilters(filters)) }()
 	for _, name := range args {
-		f, err := filterbuild.Read(ctx, partition.Local{}, name, lim)
+		f, err := filterbuild.Load(ctx, partition.Local{}, name, lim)
 		if err != nil {
 			return nil, err
 		}
