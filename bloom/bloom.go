@@ -29,8 +29,8 @@
 // Add and Probe take batches, because a batch lets the memory work on many
 // blocks at a time. On amd64 they run in assembly for AVX2 and, where that
 // pays, for AVX-512 (written by the program in avo), elsewhere or with the
-// build tag purego in portable Go; all give the same bits and answers. A filter of 1 MiB or more lies in huge
-// pages where the system has them.
+// build tag purego in portable Go; all give the same bits and answers. A
+// filter of 1 MiB or more lies in huge pages where the system has them.
 //
 // # Concurrency
 //
