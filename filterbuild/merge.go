@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -132,26 +134,35 @@ type part struct {
 	head *codec.Header
 }
 
-// openParts opens filter files without reading their payloads.
-func openParts(ctx context.Context, store partition.Store, names []string) (parts []part, err error) {
-	for _, name := range names {
-		src, err := store.Open(ctx, name)
-		if err != nil {
-			return parts, err
-		}
-		parts = append(parts, part{name: name, src: src})
-		p := &parts[len(parts)-1]
-		if p.head, err = codec.DecodeHeader(src, src.Size(), name); err != nil {
-			return parts, err
-		}
+// opensAtOnce bounds how many files are being opened: each takes a few reads,
+// which on network storage are all waiting.
+const opensAtOnce = 16
+
+// openParts opens filter files without reading their payloads. After an error
+// those that were opened are still to be closed.
+func openParts(ctx context.Context, store partition.Store, names []string) ([]part, error) {
+	parts := make([]part, len(names))
+	var group errgroup.Group // without a context of its own: a source may live with the one it was opened with
+	group.SetLimit(opensAtOnce)
+	for i, name := range names {
+		group.Go(func() (err error) {
+			p := &parts[i]
+			p.name = name
+			if p.src, err = store.Open(ctx, name); err == nil {
+				p.head, err = codec.DecodeHeader(p.src, p.src.Size(), name)
+			}
+			return err
+		})
 	}
-	return parts, nil
+	return parts, group.Wait()
 }
 
 func closeParts(parts []part) error {
 	var errs []error
 	for _, p := range parts {
-		errs = append(errs, p.src.Close())
+		if p.src != nil {
+			errs = append(errs, p.src.Close())
+		}
 	}
 	return errors.Join(errs...)
 }
