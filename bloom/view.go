@@ -27,6 +27,9 @@ func View(p Params, bits []byte) (*Filter, error) {
 	return &Filter{params: p, words: unsafe.Slice((*uint64)(at), len(bits)/8), fixed: true}, nil
 }
 
+// InPlace reports whether the bits are still those that View was given.
+func (f *Filter) InPlace() bool { return f.fixed }
+
 // own makes the words the filter's own before they are changed.
 func (f *Filter) own() {
 	if f.fixed {

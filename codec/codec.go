@@ -191,7 +191,7 @@ func (f *Filter) Normal() string { return f.NormalForm }
 // bits, 0 for an exact set, NaN without a payload.
 func (f *Filter) FPR() float64 {
 	switch {
-	case f.inMap != nil:
+	case f.asMapped():
 		return f.inMap.fpr
 	case f.bits != nil:
 		return f.bits.FPR()

@@ -251,11 +251,16 @@ func (h *Header) parseChunks(table []byte) *problem {
 // Digest returns what Filter.Digest returns after Load, at no cost. Until Load,
 // OrInto or Verify has succeeded it is what the file says, not what was seen.
 func (h *Header) Digest() [32]byte {
+	return digest(&h.meta, h.sums())
+}
+
+// sums returns the checksums of the chunks.
+func (h *Header) sums() []uint64 {
 	sums := make([]uint64, len(h.chunks))
 	for i, c := range h.chunks {
 		sums[i] = c.sum
 	}
-	return digest(&h.meta, sums)
+	return sums
 }
 
 // Load reads the payload and returns the whole filter.

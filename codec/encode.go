@@ -186,12 +186,12 @@ func appendEntry(dst []byte, stored int, coding byte, sum uint64) []byte {
 // compressed. It guards against mistakes, not against somebody who builds a
 // second filter of the same digest on purpose.
 func (f *Filter) Digest() ([32]byte, error) {
-	if f.inMap != nil {
-		return f.inMap.digest, nil
-	}
 	src, err := newSource(f)
 	if err != nil {
 		return [32]byte{}, err
+	}
+	if f.asMapped() {
+		return digest(&src.meta, f.inMap.sums), nil
 	}
 	var sums []uint64
 	sum := func(p *packer, i int) error { return p.pack(src, nil, i) }

@@ -48,7 +48,7 @@ func (h *Header) LoadMapped(file []byte, unmap func() error, lim Limits) (*Filte
 	}
 	f := h.Filter.clone()
 	f.SetBloom(bits)
-	f.inMap = &inMap{unmap: unmap, digest: h.Digest()}
+	f.inMap = &inMap{unmap: unmap, sums: h.sums()}
 	err = in.guard(func() error {
 		f.inMap.fpr = bits.FPR()
 		return nil
@@ -62,10 +62,13 @@ func (h *Header) LoadMapped(file []byte, unmap func() error, lim Limits) (*Filte
 // inMap is what is known of a mapped payload, so that nobody needs to read all
 // of it again at a time when it may have gone.
 type inMap struct {
-	unmap  func() error
-	digest [32]byte
-	fpr    float64
+	unmap func() error
+	sums  []uint64 // of the chunks
+	fpr   float64
 }
+
+// asMapped reports whether the payload is what was mapped, and not changed.
+func (f *Filter) asMapped() bool { return f.inMap != nil && f.bits != nil && f.bits.InPlace() }
 
 // form names what the payload is, for errors.
 func (h *Header) form() string {

@@ -85,6 +85,34 @@ func TestMappedFileGone(t *testing.T) {
 	if d, err := g.Digest(); d != want || err != nil || g.FPR() != f.FPR() {
 		t.Errorf("digest %x, error %v, rate %g; want %x and %g", d, err, g.FPR(), want, f.FPR())
 	}
+	g.Keys++
+	if d, err := g.Digest(); d == want || err != nil {
+		t.Errorf("another number of keys: the same digest, error %v", err)
+	}
+}
+
+// A mapped filter to which keys were added says what it holds now.
+func TestMappedFilterChanged(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	f := splitFilter(t, bloom.Split256, 1<<10, keysFrom(1, 1000))
+	if _, err := Encode(file, f, Options{Uncompressed: true}); err != nil {
+		t.Fatal(err)
+	}
+	g, err := benchHeader(t, file).LoadMapped(mapFile(t, file), noUnmap, Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	more := []uint64{1 << 40, 2 << 50, 3 << 60}
+	f.Bloom().Add(more)
+	g.Bloom().Add(more)
+	want, _ := f.Digest()
+	if d, err := g.Digest(); d != want || err != nil || g.FPR() != f.FPR() {
+		t.Errorf("digest %x, error %v, rate %g; want %x and %g", d, err, g.FPR(), want, f.FPR())
+	}
 }
 
 func BenchmarkLoadMapped(b *testing.B) {
