@@ -12,82 +12,91 @@ var (
 	errBound       = errors.New("a value is too large")
 )
 
+// hybridRun is one run of the RLE/bit-packed hybrid encoding: n values that
+// are all value, or n bit-packed ones.
+type hybridRun struct {
+	n      int
+	value  uint32
+	packed []byte // nil for a repeated value; else what n values take
+}
+
+// nextRun reads the run at the start of src and returns what follows. left,
+// at least 1, is the number of values still wanted: a run may go on beyond
+// it, as bit-packed ones come in eights.
+func nextRun(src []byte, width uint, left int) (hybridRun, []byte, error) {
+	header, n := binary.Uvarint(src)
+	if n <= 0 {
+		return hybridRun{}, nil, errShortValues
+	}
+	src = src[n:]
+	count := header >> 1
+	if count == 0 {
+		return hybridRun{}, nil, errRun
+	}
+	if header&1 == 0 {
+		size := int(width+7) / 8
+		if len(src) < size {
+			return hybridRun{}, nil, errShortValues
+		}
+		return hybridRun{n: int(min(count, uint64(left))), value: uint32(shortUint64(src[:size]))}, src[size:], nil
+	}
+	if count > 1<<31 {
+		return hybridRun{}, nil, errRun
+	}
+	run := hybridRun{n: int(min(count*8, uint64(left)))}
+	need := (uint64(run.n)*uint64(width) + 7) / 8
+	if need > uint64(len(src)) {
+		return hybridRun{}, nil, errShortValues
+	}
+	run.packed = src[:need:need]
+	// The padding of the last group is sometimes cut off.
+	return run, src[min(count*uint64(width), uint64(len(src))):], nil
+}
+
 // decodeHybrid decodes len(dst) values of width bits (at most 32) from the
 // RLE/bit-packed hybrid encoding in src. Values above max are an error. The
-// last run may go on beyond len(dst): bit-packed ones come in eights.
+// last run may go on beyond len(dst).
 func decodeHybrid[T uint8 | uint32](dst []T, src []byte, width uint, max uint32) error {
 	for len(dst) > 0 {
-		header, n := binary.Uvarint(src)
-		if n <= 0 {
-			return errShortValues
-		}
-		src = src[n:]
-		var done int
-		var err error
-		if header&1 == 1 {
-			done, src, err = unpackRun(dst, src, header>>1, width, max)
-		} else {
-			done, src, err = repeatRun(dst, src, header>>1, width, max)
-		}
+		run, rest, err := nextRun(src, width, len(dst))
 		if err != nil {
 			return err
 		}
-		dst = dst[done:]
+		if run.packed == nil {
+			if run.value > max {
+				return errBound
+			}
+			for i := range dst[:run.n] {
+				dst[i] = T(run.value)
+			}
+		} else if err := unpack(dst[:run.n], run.packed, width, max); err != nil {
+			return err
+		}
+		dst, src = dst[run.n:], rest
 	}
 	return nil
 }
 
-func repeatRun[T uint8 | uint32](dst []T, src []byte, count uint64, width uint, max uint32) (int, []byte, error) {
-	size := int(width+7) / 8
-	if len(src) < size {
-		return 0, nil, errShortValues
-	}
-	var v uint32
-	for i := range size {
-		v |= uint32(src[i]) << (8 * i)
-	}
-	if count == 0 {
-		return 0, nil, errRun
-	}
-	if v > max {
-		return 0, nil, errBound
-	}
-	n := int(min(count, uint64(len(dst))))
-	for i := range dst[:n] {
-		dst[i] = T(v)
-	}
-	return n, src[size:], nil
-}
-
-func unpackRun[T uint8 | uint32](dst []T, src []byte, groups uint64, width uint, max uint32) (int, []byte, error) {
-	if groups == 0 || groups > 1<<31 {
-		return 0, nil, errRun
-	}
-	n := int(min(groups*8, uint64(len(dst))))
-	need := (uint64(n)*uint64(width) + 7) / 8
-	if need > uint64(len(src)) {
-		return 0, nil, errShortValues
-	}
+// unpack decodes bit-packed values; src holds len(dst) of them.
+func unpack[T uint8 | uint32](dst []T, src []byte, width uint, max uint32) error {
 	mask := uint64(1)<<width - 1
 	var acc uint64
 	var have uint
-	in := src
-	for i := range dst[:n] {
+	for i := range dst {
 		for have < width {
-			acc |= uint64(in[0]) << have
-			in = in[1:]
+			acc |= uint64(src[0]) << have
+			src = src[1:]
 			have += 8
 		}
 		v := uint32(acc & mask)
 		if v > max {
-			return 0, nil, errBound
+			return errBound
 		}
 		dst[i] = T(v)
 		acc >>= width
 		have -= width
 	}
-	// The padding of the last group is sometimes cut off.
-	return n, src[min(groups*uint64(width), uint64(len(src))):], nil
+	return nil
 }
 
 // levelWidth is the number of bits that a level takes.
