@@ -18,19 +18,25 @@ const (
 	MaxPageValues = 1 << 26
 
 	maxHeaderSize = 8 << 20
-	readAhead     = 256 << 10
+	headerAhead   = 16 << 10 // read behind a page: more than the next page's header takes
 
 	maxDictionaryHeader = 100 // bytes, of the writers that did not count it
 )
 
-// Page is a decoded data page. Its slices are valid until the next call to
-// Next of the Chunk it came from.
+// Page is a decoded data page, or what a selection has left of one. Its slices
+// are valid until the next call to Next of the Chunk it came from.
 type Page struct {
-	Number  int // among the chunk's data pages, from 1
-	Offset  int64
-	Values  int // entries, NULLs counted
-	Rows    int // rows that begin in this page
-	NonNull int // values that are there
+	Number   int // among the chunk's data pages, from 1
+	Offset   int64
+	FirstRow int64 // of the row group: the first row that begins in the stored page
+	Values   int   // entries, NULLs counted
+	Rows     int   // rows that begin among them
+	NonNull  int   // values that are there
+
+	Encoding format.Encoding // of the stored page's values
+	// Stored is the page as it stands in the file, if all of it was selected,
+	// rows begin and end with it, and it is a V1 page; else nil.
+	Stored *StoredPage
 
 	Rep []uint8 // one per entry; nil when the leaf is not repeated
 	Def []uint8 // one per entry; nil when values are always there
@@ -41,6 +47,14 @@ type Page struct {
 	Coded   bool     // whether the values are Indices, not Plain
 
 	offsets []uint32 // of byte arrays in Plain, once asked for
+}
+
+// StoredPage is a V1 data page as it stands in its file: levels and values,
+// compressed.
+type StoredPage struct {
+	Body  []byte
+	Size  int // bytes decompressed
+	Codec format.CompressionCodec
 }
 
 // Bytes returns value i of a byte array column, i counted over the values
@@ -66,6 +80,24 @@ type Dictionary struct {
 // size returns the number of bytes of entry i of a byte array dictionary.
 func (d *Dictionary) size(i uint32) int64 { return int64(d.offsets[i+1]-d.offsets[i]) - 4 }
 
+// Buffers is the memory in which pages are read and decoded. It serves one
+// Chunk after the other; the zero value is ready.
+type Buffers struct {
+	window  []byte // bytes as they are stored
+	raw     []byte // decompressed page
+	plain   []byte // values brought to PLAIN
+	picked  []byte // selected values
+	rep     []uint8
+	def     []uint8
+	indices []uint32
+	entries []uint32 // of the page: those of selected rows
+	values  []uint32 // of the page: the values among those
+	codec   decompressor
+}
+
+// Close gives back what the decoders hold. The Buffers may be used again.
+func (b *Buffers) Close() { b.codec.close() }
+
 // Chunk walks the pages of one column chunk. It is not safe for concurrent
 // use; several Chunks of one File are.
 type Chunk struct {
@@ -75,57 +107,88 @@ type Chunk struct {
 	at   fault.At
 
 	pos, end int64
-	window   []byte // read ahead: the bytes at winPos
-	winPos   int64
+	winPos   int64 // where buf.window stands in the file
 
-	dict   *Dictionary
-	pages  int   // data pages returned
-	values int64 // entries returned
-	rows   int64
-	wanted int64 // rows of the row group
+	selected bool
+	left     []uint32 // selected rows that are yet to come
+	inRow    bool     // the last row seen is selected, and may go on
 
-	codec decompressor
-	page  Page
-	raw   []byte // decompressed page
-	plain []byte // values brought to PLAIN
+	dict    *Dictionary
+	pages   int   // data pages seen
+	skipped int   // of them, those that were not decompressed
+	values  int64 // entries seen
+	rows    int64
+	wanted  int64 // rows of the row group
+
+	page   Page
+	stored StoredPage
+	buf    *Buffers
 }
 
 // Chunk starts a walk over the pages of a column chunk. rowGroup and leaf
 // count from 0. The Chunk must be closed.
 func (f *File) Chunk(rowGroup, leaf int) *Chunk {
+	return f.ChunkIn(new(Buffers), rowGroup, leaf)
+}
+
+// ChunkIn is [File.Chunk] in memory that is used again and again. Closing the
+// Chunk leaves the decoders in buf open.
+func (f *File) ChunkIn(buf *Buffers, rowGroup, leaf int) *Chunk {
 	md := &f.Metadata.RowGroups[rowGroup].Columns[leaf].MetaData
 	start := chunkStart(md)
 	c := &Chunk{
 		f: f, leaf: &f.Leaves[leaf], md: md, at: f.at(rowGroup, leaf),
 		pos: start, end: start + md.TotalCompressedSize,
-		wanted: f.RowGroups[rowGroup].Rows,
+		wanted: f.RowGroups[rowGroup].Rows, buf: buf,
 	}
+	buf.window = buf.window[:0]
 	if f.Metadata.shortChunks() {
 		c.end = min(c.end+maxDictionaryHeader, f.footerPos)
 	}
 	return c
 }
 
+// Select restricts the walk to the given rows of the row group, ascending and
+// without repetition, counted from 0. Pages without any of them are not
+// decompressed, as far as their headers tell which rows they hold, and are not
+// returned; of others only the entries of these rows. It is called before
+// Next.
+func (c *Chunk) Select(rows []uint32) { c.selected, c.left = true, rows }
+
+// Pages returns how many data pages the walk has come by, and how many of them
+// were not decompressed.
+func (c *Chunk) Pages() (seen, skipped int) { return c.pages, c.skipped }
+
 // Close gives back the decoders' memory.
-func (c *Chunk) Close() { c.codec.close() }
+func (c *Chunk) Close() { c.buf.Close() }
 
 // Dictionary returns the chunk's dictionary, nil when it has none. It is read
 // with the first page.
 func (c *Chunk) Dictionary() *Dictionary { return c.dict }
 
 // Next returns the next data page that has entries, io.EOF behind the last
-// one. At the end the chunk's totals have been checked. An error is final.
+// one. If no rows were selected, the chunk's totals have been checked at the
+// end; a walk for selected rows ends with the last of them. An error is final.
 func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 	defer func() {
 		fault.Recovered(c.here(), &err)
 	}()
 	for c.values < c.md.NumValues {
+		if c.selected && len(c.left) == 0 && !c.inRow {
+			return nil, io.EOF
+		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		header, offset, err := c.readHeader()
 		if err != nil {
 			return nil, err
+		}
+		if n, ok := c.without(header); ok {
+			if err := c.skip(header, n); err != nil {
+				return nil, err
+			}
+			continue
 		}
 		body, err := c.readBody(header)
 		if err != nil {
@@ -136,7 +199,7 @@ func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 			err = c.dictionary(header, body)
 		case format.DataPage, format.DataPageV2:
 			c.pages++
-			c.page = Page{Number: c.pages, Offset: offset, Rep: c.page.Rep, Def: c.page.Def, Indices: c.page.Indices}
+			c.page = Page{Number: c.pages, Offset: offset, FirstRow: c.rows}
 			if err = c.decode(header, body); err == nil && c.page.Values > 0 {
 				return &c.page, nil
 			}
@@ -148,8 +211,11 @@ func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 			return nil, err
 		}
 	}
-	if c.rows != c.wanted {
+	switch {
+	case c.rows != c.wanted:
 		return nil, fault.Corrupt(c.at, "the pages have %d rows, the row group %d", c.rows, c.wanted)
+	case len(c.left) > 0:
+		return nil, fault.Corrupt(c.at, "the column ends before row %d", c.left[0])
 	}
 	return nil, io.EOF
 }
@@ -170,22 +236,32 @@ func (c *Chunk) corrupt(err error, format string, args ...any) error {
 // peek returns n bytes at c.pos, fewer at the chunk's end.
 func (c *Chunk) peek(n int64) ([]byte, error) {
 	n = min(n, c.end-c.pos)
+	w := c.buf.window
 	from := c.pos - c.winPos
-	if from < 0 || from > int64(len(c.window)) || n > int64(len(c.window))-from {
-		size := min(max(n, readAhead), c.end-c.pos)
-		c.window = grow(c.window, int(size))
-		if err := c.f.readFull(c.window, c.pos); err != nil {
-			c.window = c.window[:0]
+	if from < 0 || from > int64(len(w)) {
+		w, from = w[:0], 0
+	}
+	if have := int64(len(w)) - from; have < n {
+		size := min(max(n, c.f.readSize), c.end-c.pos)
+		next := w
+		if int64(cap(w)) < size {
+			next = make([]byte, size, size+size/4)
+		}
+		next = next[:size]
+		copy(next, w[from:])
+		w, from, c.winPos = next, 0, c.pos
+		if err := c.f.readFull(w[have:], c.pos+have); err != nil {
+			c.buf.window = w[:0]
 			return nil, err
 		}
-		c.winPos, from = c.pos, 0
+		c.buf.window = w
 	}
-	return c.window[from : from+n], nil
+	return w[from : from+n], nil
 }
 
 // readHeader reads the page header at c.pos and moves behind it.
 func (c *Chunk) readHeader() (*pageHeader, int64, error) {
-	for size := int64(16 << 10); ; size *= 8 {
+	for size := int64(headerAhead); ; size *= 8 {
 		b, err := c.peek(size)
 		if err != nil {
 			return nil, 0, err
@@ -214,26 +290,37 @@ func (c *Chunk) headerFault(err error) error {
 	return &fault.Error{Kind: fault.ErrCorrupt, At: at, What: "no valid page header", Err: err}
 }
 
-// readBody checks the header's sizes, reads the page's bytes as they are
-// stored and checks their checksum.
-func (c *Chunk) readBody(h *pageHeader) ([]byte, error) {
-	at := c.at
+// checkSizes checks the sizes that a page's header states.
+func (c *Chunk) checkSizes(h *pageHeader) (at fault.At, err error) {
+	at = c.at
 	if h.Type != format.DictionaryPage {
 		at.Page = c.pages + 1
 	}
 	size, stored := int64(h.UncompressedPageSize), int64(h.CompressedPageSize)
 	switch {
 	case size < 0 || stored < 0:
-		return nil, fault.Corrupt(at, "negative page sizes")
+		return at, fault.Corrupt(at, "negative page sizes")
 	case stored > c.end-c.pos:
-		return nil, fault.Corrupt(at, "the page's %d bytes reach beyond the column chunk", stored)
+		return at, fault.Corrupt(at, "the page's %d bytes reach beyond the column chunk", stored)
 	case size > MaxPageSize || stored > MaxPageSize:
-		return nil, fault.Unsupported(at, "page too large: %d bytes, %d decompressed", stored, size)
+		return at, fault.Unsupported(at, "page too large: %d bytes, %d decompressed", stored, size)
 	}
-	body, err := c.peek(stored)
+	return at, nil
+}
+
+// readBody checks the header's sizes, reads the page's bytes as they are
+// stored and checks their checksum.
+func (c *Chunk) readBody(h *pageHeader) ([]byte, error) {
+	at, err := c.checkSizes(h)
 	if err != nil {
 		return nil, err
 	}
+	stored := int64(h.CompressedPageSize)
+	body, err := c.peek(stored + headerAhead) // the next header with it
+	if err != nil {
+		return nil, err
+	}
+	body = body[:stored]
 	if h.CRC.Valid {
 		if got := crc32.ChecksumIEEE(body); got != uint32(h.CRC.V) {
 			e := fault.Corrupt(at, "the page's checksum is wrong")
@@ -251,7 +338,7 @@ func (c *Chunk) inflate(src []byte, size int64) ([]byte, error) {
 	if !plausible(codec, int64(len(src)), size) {
 		return nil, c.corrupt(nil, "%d bytes cannot decompress to %d", len(src), size)
 	}
-	out, err := c.codec.decompress(codec, c.raw, src, int(size))
+	out, err := c.buf.codec.decompress(codec, c.buf.raw, src, int(size))
 	switch {
 	case errors.Is(err, errCodec):
 		return nil, fault.Unsupported(c.here(), "compression codec %v", codec)
@@ -259,7 +346,7 @@ func (c *Chunk) inflate(src []byte, size int64) ([]byte, error) {
 		return nil, c.corrupt(err, "the page does not decompress (%v)", codec)
 	}
 	if codec != format.Uncompressed {
-		c.raw = out
+		c.buf.raw = out
 	}
 	return out, nil
 }

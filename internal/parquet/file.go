@@ -33,6 +33,7 @@ type File struct {
 	RowGroups []RowGroup // in file order
 
 	r         io.ReaderAt
+	readSize  int64 // bytes to read at once, at least
 	footerPos int64 // where the footer begins; column chunks end before
 	digest    [16]byte
 }
@@ -65,6 +66,10 @@ func Open(r io.ReaderAt, size int64, name string) (f *File, err error) {
 	f.digest = h.Sum128().Bytes()
 	return f, nil
 }
+
+// ReadAtLeast makes reads of pages fetch n bytes at once, for files that are
+// far away. It is called before any page is read.
+func (f *File) ReadAtLeast(n int64) { f.readSize = n }
 
 // Fingerprint identifies the file by its size and the bytes of its footer
 // (16 bytes, XXH3-128). It is not a cryptographic digest.

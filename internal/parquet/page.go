@@ -9,15 +9,15 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// decode decodes a data page into c.page and counts it.
+// decode decodes a data page into c.page, as far as its rows are selected, and
+// counts it.
 func (c *Chunk) decode(h *pageHeader, body []byte) error {
 	var values []byte
-	var enc format.Encoding
 	var err error
 	if h.Type == format.DataPageV2 {
-		values, enc, err = c.openV2(h, body)
+		values, c.page.Encoding, err = c.openV2(h, body)
 	} else {
-		values, enc, err = c.openV1(h, body)
+		values, c.page.Encoding, err = c.openV1(h, body)
 	}
 	if err != nil || c.page.Values == 0 {
 		return err
@@ -30,7 +30,14 @@ func (c *Chunk) decode(h *pageHeader, body []byte) error {
 			return err
 		}
 	}
-	return c.decodeNonNull(enc, values)
+	if c.selected && !c.narrow() {
+		return c.decodeSelected(values)
+	}
+	if c.leaf.MaxRep == 0 && h.Type == format.DataPage {
+		c.stored = StoredPage{Body: body, Size: int(h.UncompressedPageSize), Codec: c.md.Codec}
+		c.page.Stored = &c.stored
+	}
+	return c.decodeNonNull(values)
 }
 
 // checkCount checks the number of entries that a page's header states.
@@ -59,17 +66,17 @@ func (c *Chunk) openV1(h *pageHeader, body []byte) ([]byte, format.Encoding, err
 	if err != nil {
 		return nil, 0, err
 	}
-	if c.page.Rep, data, err = c.levelsV1(c.page.Rep, c.leaf.MaxRep, dh.RepetitionLevelEncoding, data); err != nil {
+	if c.page.Rep, data, err = c.levelsV1(&c.buf.rep, c.leaf.MaxRep, dh.RepetitionLevelEncoding, data); err != nil {
 		return nil, 0, err
 	}
-	if c.page.Def, data, err = c.levelsV1(c.page.Def, c.leaf.MaxDef, dh.DefinitionLevelEncoding, data); err != nil {
+	if c.page.Def, data, err = c.levelsV1(&c.buf.def, c.leaf.MaxDef, dh.DefinitionLevelEncoding, data); err != nil {
 		return nil, 0, err
 	}
 	return data, dh.Encoding, nil
 }
 
 // levelsV1 reads levels behind their length and returns what follows.
-func (c *Chunk) levelsV1(dst []uint8, max int, enc format.Encoding, data []byte) ([]uint8, []byte, error) {
+func (c *Chunk) levelsV1(buf *[]uint8, max int, enc format.Encoding, data []byte) ([]uint8, []byte, error) {
 	if max == 0 {
 		return nil, data, nil
 	}
@@ -88,12 +95,13 @@ func (c *Chunk) levelsV1(dst []uint8, max int, enc format.Encoding, data []byte)
 	if uint64(n) > uint64(len(data)) {
 		return nil, nil, c.corrupt(nil, "the page ends within its levels")
 	}
-	dst, err := c.levels(dst, max, data[:n])
+	dst, err := c.levels(buf, max, data[:n])
 	return dst, data[n:], err
 }
 
-func (c *Chunk) levels(dst []uint8, max int, data []byte) ([]uint8, error) {
-	dst = grow(dst, c.page.Values)
+func (c *Chunk) levels(buf *[]uint8, max int, data []byte) ([]uint8, error) {
+	dst := grow(*buf, c.page.Values)
+	*buf = dst
 	if err := decodeHybrid(dst, data, levelWidth(max), uint32(max)); err != nil {
 		return nil, c.corrupt(err, "the page's levels do not decode")
 	}
@@ -118,12 +126,12 @@ func (c *Chunk) openV2(h *pageHeader, body []byte) ([]byte, format.Encoding, err
 	var err error
 	if c.leaf.MaxRep == 0 { // the bytes may be there all the same
 		c.page.Rep = nil
-	} else if c.page.Rep, err = c.levels(c.page.Rep, c.leaf.MaxRep, body[:rep]); err != nil {
+	} else if c.page.Rep, err = c.levels(&c.buf.rep, c.leaf.MaxRep, body[:rep]); err != nil {
 		return nil, 0, err
 	}
 	if c.leaf.MaxDef == 0 {
 		c.page.Def = nil
-	} else if c.page.Def, err = c.levels(c.page.Def, c.leaf.MaxDef, body[rep:rep+def]); err != nil {
+	} else if c.page.Def, err = c.levels(&c.buf.def, c.leaf.MaxDef, body[rep:rep+def]); err != nil {
 		return nil, 0, err
 	}
 	values := body[rep+def:]
@@ -186,55 +194,78 @@ func (c *Chunk) checkV2(dh *format.DataPageHeaderV2) error {
 	return nil
 }
 
-func (c *Chunk) decodeNonNull(enc format.Encoding, src []byte) error {
+// decodeNonNull decodes all values of the page.
+func (c *Chunk) decodeNonNull(src []byte) error {
 	p := &c.page
-	if enc == format.PlainDictionary || enc == format.RLEDictionary {
+	if coded(p.Encoding) {
 		return c.decodeIndices(src)
 	}
-	plain, err := decodeValues(c.leaf, enc, src, c.plain, p.NonNull)
+	plain, err := c.plainOf(src)
+	p.Plain = plain
+	return err
+}
+
+// plainOf brings the page's values to PLAIN form.
+func (c *Chunk) plainOf(src []byte) ([]byte, error) {
+	p := &c.page
+	plain, err := decodeValues(c.leaf, p.Encoding, src, c.buf.plain, p.NonNull)
 	switch {
 	case errors.Is(err, errEncoding):
 		e := fault.Unsupported(c.here(), "the page's values")
 		e.Err = err
-		return e
+		return nil, e
 	case errors.Is(err, errExpands):
-		return fault.Unsupported(c.here(), "page too large: its values take more than %d bytes", MaxPageSize)
+		return nil, fault.Unsupported(c.here(), "page too large: its values take more than %d bytes", MaxPageSize)
 	case err != nil:
-		return c.corrupt(err, "the page's values do not decode (%v)", enc)
+		return nil, c.corrupt(err, "the page's values do not decode (%v)", p.Encoding)
 	}
-	if enc != format.Plain && cap(plain) > cap(c.plain) {
-		c.plain = plain
+	if p.Encoding != format.Plain && cap(plain) > cap(c.buf.plain) {
+		c.buf.plain = plain
 	}
-	p.Plain = plain
-	return nil
+	return plain, nil
+}
+
+// coded reports whether values so encoded are indices of a dictionary.
+func coded(e format.Encoding) bool {
+	return e == format.PlainDictionary || e == format.RLEDictionary
 }
 
 func (c *Chunk) decodeIndices(src []byte) error {
 	p := &c.page
-	p.Coded = true
-	p.Indices = growIndices(p.Indices, p.NonNull)
-	if p.NonNull == 0 {
-		return nil // writers differ in what they store for no values
+	width, limit, err := c.indexWidth(src)
+	if err != nil {
+		return err
 	}
-	if c.dict == nil {
-		return c.corrupt(nil, "dictionary indices without a dictionary")
-	}
-	if c.dict.Len == 0 || len(src) == 0 {
-		return c.corrupt(nil, "%d dictionary indices in %d bytes, for %d entries", p.NonNull, len(src), c.dict.Len)
-	}
-	width := uint(src[0])
-	if width > 32 {
-		return c.corrupt(nil, "dictionary indices of %d bits", width)
-	}
+	c.buf.indices = growIndices(c.buf.indices, p.NonNull)
+	p.Indices = c.buf.indices
 	if width == 0 {
 		clear(p.Indices)
 		return nil
 	}
-	limit := uint32(min(c.dict.Len-1, math.MaxInt32))
 	if err := decodeHybrid(p.Indices, src[1:], width, limit); err != nil {
 		return c.corrupt(err, "the page's dictionary indices do not decode")
 	}
 	return nil
+}
+
+// indexWidth reads the first byte of dictionary indices, their width in bits,
+// and returns the largest index that there may be.
+func (c *Chunk) indexWidth(src []byte) (width uint, limit uint32, err error) {
+	p := &c.page
+	p.Coded = true
+	if p.NonNull == 0 {
+		return 0, 0, nil // writers differ in what they store for no values
+	}
+	if c.dict == nil {
+		return 0, 0, c.corrupt(nil, "dictionary indices without a dictionary")
+	}
+	if c.dict.Len == 0 || len(src) == 0 {
+		return 0, 0, c.corrupt(nil, "%d dictionary indices in %d bytes, for %d entries", p.NonNull, len(src), c.dict.Len)
+	}
+	if src[0] > 32 {
+		return 0, 0, c.corrupt(nil, "dictionary indices of %d bits", src[0])
+	}
+	return uint(src[0]), uint32(min(c.dict.Len-1, math.MaxInt32)), nil
 }
 
 func growIndices(buf []uint32, n int) []uint32 {

@@ -1,0 +1,220 @@
+package parquet
+
+import (
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// Walking a chunk for selected rows. A page's header tells how many rows begin
+// in it, except for V1 pages of repeated leaves, which have to be looked into.
+
+// without reports whether the page that the header stands before holds none of
+// the selected rows, and how many rows it has.
+func (c *Chunk) without(h *pageHeader) (rows int64, ok bool) {
+	if !c.selected {
+		return 0, false
+	}
+	switch {
+	case h.Type == format.DataPageV2 && h.DataPageHeaderV2.Valid:
+		rows = int64(h.DataPageHeaderV2.V.NumRows)
+	case h.Type == format.DataPage && h.DataPageHeader.Valid && c.leaf.MaxRep == 0:
+		rows = int64(h.DataPageHeader.V.NumValues)
+	default:
+		return 0, false
+	}
+	if rows < 0 {
+		return 0, false
+	}
+	return rows, len(c.left) == 0 || int64(c.left[0]) >= c.rows+rows
+}
+
+// skip steps over a page of so many rows.
+func (c *Chunk) skip(h *pageHeader, rows int64) error {
+	at, err := c.checkSizes(h)
+	if err != nil {
+		return err
+	}
+	n := h.DataPageHeader.V.NumValues
+	if h.Type == format.DataPageV2 {
+		n = h.DataPageHeaderV2.V.NumValues
+	}
+	if n < 0 || int64(n) > c.md.NumValues-c.values || rows > int64(n) {
+		return fault.Corrupt(at, "%d rows of %d values where the column chunk has %d values left", rows, n, c.md.NumValues-c.values)
+	}
+	c.pages++
+	c.skipped++
+	c.values += int64(n)
+	c.rows += rows
+	c.inRow = false // rows begin with the page, or there is none in it
+	c.pos += int64(h.CompressedPageSize)
+	if c.rows > c.wanted {
+		return fault.Corrupt(at, "more rows than the row group's %d", c.wanted)
+	}
+	return nil
+}
+
+// narrow finds the entries of the selected rows in the page, whose levels are
+// decoded and whose rows are counted. It reports true if that is all of them;
+// else c.buf.entries has them.
+func (c *Chunk) narrow() bool {
+	p := &c.page
+	first := c.rows - int64(p.Rows)
+	n, _ := slices.BinarySearchFunc(c.left, c.rows, func(row uint32, end int64) int {
+		if int64(row) < end {
+			return -1
+		}
+		return 1
+	})
+	rows := c.left[:n]
+	c.left = c.left[n:]
+	if p.Rep == nil {
+		if n == p.Rows {
+			return true
+		}
+		entries := growIndices(c.buf.entries, n)
+		c.buf.entries = entries
+		for i, row := range rows {
+			entries[i] = row - uint32(first)
+		}
+		return false
+	}
+	return c.narrowRepeated(rows, first)
+}
+
+// narrowRepeated is narrow for repeated leaves, whose rows have any number of
+// entries, and may go on from one page to the next.
+func (c *Chunk) narrowRepeated(rows []uint32, first int64) bool {
+	p := &c.page
+	entries := c.buf.entries[:0]
+	row := first - 1
+	in := c.inRow
+	for i, rep := range p.Rep {
+		if rep == 0 {
+			row++
+			if in = len(rows) > 0 && int64(rows[0]) == row; in {
+				rows = rows[1:]
+			}
+		}
+		if in {
+			entries = append(entries, uint32(i))
+		}
+	}
+	c.inRow = in
+	c.buf.entries = entries
+	return len(entries) == p.Values
+}
+
+// decodeSelected leaves of the page the entries in c.buf.entries, and decodes
+// their values.
+func (c *Chunk) decodeSelected(src []byte) error {
+	p := &c.page
+	entries := c.buf.entries
+	values := entries // of the page's values that are there
+	total := p.NonNull
+	rows := len(entries)
+	if p.Rep != nil {
+		rows = 0
+		for i, e := range entries {
+			p.Rep[i] = p.Rep[e]
+			if p.Rep[i] == 0 {
+				rows++
+			}
+		}
+		p.Rep = p.Rep[:len(entries)]
+	}
+	if p.Def != nil {
+		values = c.present(entries)
+	}
+	p.Values, p.Rows = len(entries), rows
+	if len(entries) == 0 {
+		return nil
+	}
+	if coded(p.Encoding) {
+		return c.pickIndices(src, values)
+	}
+	return c.pickPlain(src, total, values)
+}
+
+// present moves the entries' definition levels to the front, and returns the
+// positions, among the page's values that are there, of theirs.
+func (c *Chunk) present(entries []uint32) []uint32 {
+	p := &c.page
+	full := uint8(c.leaf.MaxDef)
+	if p.NonNull == p.Values { // no NULL in the page
+		p.Def = p.Def[:len(entries)] // all of them are full
+		return entries
+	}
+	values := growIndices(c.buf.values, len(entries))
+	c.buf.values = values
+	n, seen, at := 0, uint32(0), 0 // values picked, values passed, entry reached
+	for i, e := range entries {
+		for _, d := range p.Def[at:e] {
+			if d == full {
+				seen++
+			}
+		}
+		d := p.Def[e]
+		if d == full {
+			values[n] = seen
+			n++
+			seen++
+		}
+		p.Def[i] = d // i ≤ e, and what lies before e is no longer needed
+		at = int(e) + 1
+	}
+	p.Def = p.Def[:len(entries)]
+	return values[:n]
+}
+
+// pickIndices decodes the dictionary indices at the given positions.
+func (c *Chunk) pickIndices(src []byte, values []uint32) error {
+	p := &c.page
+	width, limit, err := c.indexWidth(src)
+	if err != nil {
+		return err
+	}
+	total := p.NonNull
+	p.NonNull = len(values)
+	p.Indices = growIndices(c.buf.indices, len(values))
+	c.buf.indices = p.Indices
+	if width == 0 {
+		clear(p.Indices)
+		return nil
+	}
+	if p.Indices, err = gatherHybrid(p.Indices[:0], src[1:], total, width, limit, values); err != nil {
+		return c.corrupt(err, "the page's dictionary indices do not decode")
+	}
+	return nil
+}
+
+// pickPlain decodes the values at the given positions of total ones.
+func (c *Chunk) pickPlain(src []byte, total int, values []uint32) error {
+	p := &c.page
+	dst := c.buf.picked[:0]
+	if p.Encoding == format.Plain && c.leaf.Type == format.ByteArray {
+		var err error
+		if dst, err = gatherByteArrays(dst, src, total, values); err != nil {
+			return c.corrupt(err, "the page's values do not decode (%v)", p.Encoding)
+		}
+	} else {
+		plain, err := c.plainOf(src)
+		if err != nil {
+			return err
+		}
+		switch c.leaf.Type {
+		case format.ByteArray:
+			if dst, err = gatherByteArrays(dst, plain, total, values); err != nil {
+				return c.corrupt(err, "the page's values do not decode (%v)", p.Encoding)
+			}
+		case format.Boolean:
+			dst = gatherBools(dst, plain, values)
+		default:
+			dst = gatherFixed(dst, plain, c.leaf.width(), values)
+		}
+	}
+	c.buf.picked = dst
+	p.Plain, p.NonNull = dst, len(values)
+	return nil
+}
