@@ -35,6 +35,8 @@ type Set struct {
 	index    atomic.Pointer[index] // nil: dropped, or never probed
 	budget   uint64                // of the index, if budgeted
 	budgeted bool
+
+	held atomic.Pointer[blocks] // nil: dropped, or never asked for
 }
 
 // New returns an empty set.

@@ -184,8 +184,11 @@ func (s *Set) lookup(n int) *index {
 	return ix
 }
 
-// changed drops the index.
-func (s *Set) changed() { s.index.Store(nil) }
+// changed drops what was made of the members.
+func (s *Set) changed() {
+	s.index.Store(nil)
+	s.held.Store(nil)
+}
 
 // sign returns the place of a sign in an array.
 func sign(negative bool) uint64 {
