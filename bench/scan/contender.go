@@ -1,0 +1,165 @@
+package main
+
+import (
+	"embed"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// scripts are the peers' programs, as their users would write them, and what
+// makes and reads data.
+//
+//go:embed python/*.py
+var scripts embed.FS
+
+func script(name string) string {
+	text, err := scripts.ReadFile("python/" + name + ".py")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	return string(text)
+}
+
+// task is one semi-join: keep the rows of the log whose key is in ids.
+type task struct {
+	cell
+	log, ids, out string
+	threads       int
+	share         float64 // of the rows are kept
+}
+
+// columns returns what to keep, separated by commas, or all.
+func (t task) columns(all string) string {
+	if t.shape.columns == nil {
+		return all
+	}
+	return strings.Join(t.shape.columns, ",")
+}
+
+// tools are the programs that contenders are run with.
+type tools struct {
+	python, ours, other, floor string
+}
+
+// step is a process to run; a contender's time is that of its steps together.
+type step struct {
+	argv []string
+	env  []string // besides the environment
+}
+
+type kind int
+
+const (
+	ours  kind = iota
+	peer       // another system
+	bound      // a floor: it writes nothing
+)
+
+// contender is one way to do a task.
+type contender struct {
+	name     string
+	text     string
+	kind     kind
+	packages []string // of Python, with their versions; the first one is the system
+	module   string   // what a script imports of the first package
+	steps    func(tools, task) []step
+}
+
+// versions of the packages, as pip takes them.
+const (
+	duckdbPackage     = "duckdb==2.0.0"
+	polarsPackage     = "polars==2.1.0"
+	pyarrowPackage    = "pyarrow==26.0.1"
+	numpyPackage      = "numpy==2.4.6"
+	datafusionPackage = "datafusion==55.0.0"
+	chdbPackage       = "chdb==4.4.0"
+)
+
+// dataPackages are what makes the data and checks the outputs.
+func dataPackages() []string { return []string{duckdbPackage, pyarrowPackage, numpyPackage} }
+
+// contenders in the order of the document.
+func contenders() []contender {
+	return []contender{
+		{name: "ours", text: "**bloomjoin**", kind: ours,
+			steps: func(p tools, t task) []step { return join(p.ours, t) }},
+		{name: "other", text: "bloomjoin, another build", kind: ours,
+			steps: func(p tools, t task) []step { return join(p.other, t) }},
+		python("duckdb", "DuckDB", "duckdb_join", "duckdb", glob, 1, duckdbPackage),
+		python("polars", "Polars is_in", "polars_isin", "polars", glob, 1, polarsPackage),
+		python("polars4", "Polars is_in, twice the threads", "polars_isin", "polars", glob, 2, polarsPackage),
+		python("polars-join", "Polars semi join", "polars_join", "polars", glob, 1, polarsPackage),
+		python("pyarrow", "pyarrow isin", "pyarrow_isin", "pyarrow.dataset", directory, 1, pyarrowPackage),
+		python("pyarrow-join", "pyarrow Dataset.join", "pyarrow_join", "pyarrow.dataset", directory, 1, pyarrowPackage),
+		python("datafusion", "DataFusion", "datafusion_join", "datafusion", directory, 1, datafusionPackage, pyarrowPackage),
+		python("chdb", "ClickHouse (chdb)", "chdb_join", "chdb", glob, 1, chdbPackage),
+		{name: "floor", text: "*floor: decompress*", kind: bound,
+			steps: func(p tools, t task) []step { return floor(p, t, 0) }},
+		{name: "floor2", text: "*floor: decompress, compress what is written*", kind: bound,
+			steps: func(p tools, t task) []step { return floor(p, t, t.share) }},
+	}
+}
+
+// many is how a system names the files of a directory.
+type many int
+
+const (
+	directory many = iota
+	glob
+)
+
+// python is a peer whose script is run with
+// LOG IDS OUT CODEC KEY COLUMNS|* THREADS.
+func python(name, text, file, module string, files many, times int, packages ...string) contender {
+	return contender{name: name, text: text, kind: peer, module: module, packages: packages, steps: func(p tools, t task) []step {
+		log, threads := t.log, strconv.Itoa(t.threads*times)
+		if t.shape.many && files == glob {
+			log = filepath.Join(log, "*.parquet")
+		}
+		return []step{{
+			argv: []string{p.python, "-c", script(file), log, t.ids, t.out, t.codec, key, t.columns("*"), threads},
+			env:  []string{"POLARS_MAX_THREADS=" + threads},
+		}}
+	}}
+}
+
+// join is our command line. Where columns are left out it is two: an exact
+// filter of the IDs, whose candidates are the answer, and the scan.
+func join(program string, t task) []step {
+	common := []string{"--force", "--quiet", "--threads", strconv.Itoa(t.threads)}
+	run := func(args ...string) step {
+		return step{argv: slices.Concat([]string{program}, args[:1], common, args[1:])}
+	}
+	if t.shape.columns == nil {
+		return []step{run("join", "--ids", t.ids, "--on", key, "--type", "semi", "-o", t.out, t.log)}
+	}
+	filter := t.out + ".bjf"
+	return []step{
+		run("build", "--key", key, "--kind", "exact", "-o", filter, t.ids),
+		run("scan", "--filter", filter, "--columns", t.columns(""), "-o", t.out, t.log),
+	}
+}
+
+func floor(p tools, t task, share float64) []step {
+	return []step{{argv: []string{p.floor, "-threads", strconv.Itoa(t.threads), "-columns", t.columns(""),
+		"-share", strconv.FormatFloat(share, 'g', -1, 64), t.log}}}
+}
+
+// chosenContenders returns those whose names are in the list, separated by
+// commas, in their own order. None means all but another build of ours.
+func chosenContenders(list string) ([]contender, error) {
+	all := contenders()
+	if list == "" {
+		return slices.DeleteFunc(all, func(c contender) bool { return c.name == "other" }), nil
+	}
+	wanted := strings.Split(list, ",")
+	for _, name := range wanted {
+		if !slices.ContainsFunc(all, func(c contender) bool { return c.name == name }) {
+			return nil, fmt.Errorf("-contenders: no %q; -list names all", name)
+		}
+	}
+	return slices.DeleteFunc(all, func(c contender) bool { return !slices.Contains(wanted, c.name) }), nil
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// race lets the contenders do a cell's task, in rounds: in each round all in
+// turn, the first one another each time. Every output is checked, those of the
+// first round value by value against each other.
+func (r *run) race(ctx context.Context, c cell) (res result, err error) {
+	dir, f, err := r.store.log(ctx, c.shape, r.scaleOf(c))
+	if err != nil {
+		return res, err
+	}
+	t, rows := taskOf(c, dir, f)
+	t.threads = r.threads
+	if err := warm(t.log, t.ids); err != nil {
+		return res, err
+	}
+	res = result{cell: c, rows: rows, runs: map[string][]usage{}}
+	var first string
+	var want map[string]string
+	for round := range r.rounds {
+		for i := range r.contenders {
+			who := r.contenders[(i+round)%len(r.contenders)]
+			if who.kind == bound && floorOf(c) == "" {
+				continue
+			}
+			u, digest, err := r.once(ctx, who, t, rows, round == 0)
+			if err != nil {
+				return res, fmt.Errorf("%s, %s: %w", c, who.name, err)
+			}
+			res.runs[who.name] = append(res.runs[who.name], u)
+			if digest == nil {
+				continue
+			}
+			if want == nil {
+				first, want = who.name, digest
+			} else if err := sameDigest(who.name, digest, first, want); err != nil {
+				return res, fmt.Errorf("%s: %w", c, err)
+			}
+		}
+	}
+	return res, nil
+}
+
+// once runs a contender in an empty directory, which it removes, and with
+// nothing of its predecessor's left to be written to disk.
+func (r *run) once(ctx context.Context, who contender, t task, rows int64, digested bool) (u usage, digest map[string]string, err error) {
+	dir, err := os.MkdirTemp(r.out, "bloomjoin-bench-")
+	if err != nil {
+		return u, nil, err
+	}
+	defer func() {
+		if failed := os.RemoveAll(dir); err == nil {
+			err = failed
+		}
+		unix.Sync()
+	}()
+	t.out = filepath.Join(dir, "out.parquet")
+	if u, err = execute(ctx, who.steps(r.tools, t)); err != nil || who.kind == bound {
+		return u, nil, err
+	}
+	if u.size, err = checkOutput(t.out, rows, t.codec); err != nil || !digested {
+		return u, nil, err
+	}
+	digest, err = digestOf(ctx, r.tools.python, t.out)
+	return u, digest, err
+}
