@@ -115,14 +115,30 @@ func (p *Parquet) Close() error { return nil }
 // checked per page and per record.
 func (p *Parquet) Read(ctx context.Context, group int, columns []int) iter.Seq2[arrow.Record, error] {
 	return func(yield func(arrow.Record, error) bool) {
-		if err := p.read(ctx, group, columns, yield); err != nil {
+		if err := p.read(ctx, group, columns, nil, yield); err != nil {
 			yield(nil, err)
 		}
 	}
 }
 
-// read does the work of Read. Once yield has returned false it returns nil.
-func (p *Parquet) read(ctx context.Context, group int, columns []int, yield func(arrow.Record, error) bool) error {
+// ReadRows is Read of some rows of a group, ascending and without repetition,
+// alone. Pages without any of them are neither validated nor decoded.
+func (p *Parquet) ReadRows(ctx context.Context, group int, columns []int, rows []uint32) iter.Seq2[arrow.Record, error] {
+	return func(yield func(arrow.Record, error) bool) {
+		if int64(len(rows)) == p.GroupRows(group) {
+			rows = nil
+		} else if len(rows) == 0 {
+			return
+		}
+		if err := p.read(ctx, group, columns, rows, yield); err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+// read does the work of Read, or if rows is not nil, of ReadRows. Once yield
+// has returned false it returns nil.
+func (p *Parquet) read(ctx context.Context, group int, columns []int, rows []uint32, yield func(arrow.Record, error) bool) error {
 	if group < 0 || group >= len(p.f.RowGroups) {
 		return fmt.Errorf("%s: no row group %d of %d", p.f.Name, group+1, len(p.f.RowGroups))
 	}
@@ -132,7 +148,7 @@ func (p *Parquet) read(ctx context.Context, group int, columns []int, yield func
 			columns[i] = i
 		}
 	}
-	g, err := p.openGroup(group, columns)
+	g, err := p.openGroup(group, columns, rows)
 	if err != nil {
 		return err
 	}
@@ -169,10 +185,15 @@ type groupReader struct {
 	schema  *arrow.Schema
 	leaves  []*leafReader
 	asm     assembler
+	picked  []uint32 // rows to read; nil: all
+	rows    int64    // how many that are
 }
 
-func (p *Parquet) openGroup(group int, columns []int) (*groupReader, error) {
-	g := &groupReader{p: p, group: group, asm: assembler{mem: p.mem, leaves: map[int]*leafReader{}}}
+func (p *Parquet) openGroup(group int, columns []int, picked []uint32) (*groupReader, error) {
+	g := &groupReader{p: p, group: group, picked: picked, rows: p.f.RowGroups[group].Rows, asm: assembler{mem: p.mem, leaves: map[int]*leafReader{}}}
+	if picked != nil {
+		g.rows = int64(len(picked))
+	}
 	fields := make([]arrow.Field, len(columns))
 	for i, c := range columns {
 		if c < 0 || c >= len(p.columns) {
@@ -193,6 +214,9 @@ func (g *groupReader) addLeaves(c *column) {
 	}
 	if c.sink != nil && g.asm.leaves[c.leaf] == nil {
 		r := newLeafReader(g.p.f, g.group, c)
+		if g.picked != nil {
+			r.chunk.Select(g.picked)
+		}
 		g.asm.leaves[c.leaf] = r
 		g.leaves = append(g.leaves, r)
 	}
@@ -206,7 +230,7 @@ func (g *groupReader) close() {
 
 // count yields records without columns.
 func (g *groupReader) count(ctx context.Context, yield func(arrow.Record, error) bool) error {
-	for left := g.p.f.RowGroups[g.group].Rows; left > 0; left -= batchRows {
+	for left := g.rows; left > 0; left -= batchRows {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -224,10 +248,10 @@ func (g *groupReader) count(ctx context.Context, yield func(arrow.Record, error)
 // record.
 func (g *groupReader) cut(ctx context.Context) (cuts []int, err error) {
 	defer fault.Recovered(fault.At{File: g.p.f.Name, RowGroup: g.group + 1}, &err)
-	rows := g.p.f.RowGroups[g.group].Rows
+	rows := g.rows
 	var blocks []int64
 	for _, r := range g.leaves {
-		fp, err := g.p.f.Measure(ctx, g.group, r.leaf.Index)
+		fp, err := g.measure(ctx, r.leaf.Index)
 		if err != nil {
 			return nil, err
 		}
@@ -269,6 +293,13 @@ func (g *groupReader) cut(ctx context.Context) (cuts []int, err error) {
 	}
 	flush()
 	return cuts, nil
+}
+
+func (g *groupReader) measure(ctx context.Context, leaf int) (*parquet.Footprint, error) {
+	if g.picked != nil {
+		return g.p.f.MeasureRows(ctx, g.group, leaf, g.picked)
+	}
+	return g.p.f.Measure(ctx, g.group, leaf)
 }
 
 // next makes the record of the next rows rows.

@@ -43,6 +43,15 @@ func NewEncoder(schema *arrow.Schema, paths []Path) (*Encoder, error) {
 // Classes returns the class of each key column.
 func (e *Encoder) Classes() []Class { return e.classes }
 
+// Index returns the field numbers, from the schema's top down, that lead to the
+// key column; nil if there are several.
+func (e *Encoder) Index() []int {
+	if len(e.fields) > 1 {
+		return nil
+	}
+	return e.fields[0].Index
+}
+
 // Columns returns the top-level columns that hold the key, ascending, each
 // once.
 func (e *Encoder) Columns() []int {

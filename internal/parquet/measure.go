@@ -36,7 +36,20 @@ func (f *File) ValidateChunk(ctx context.Context, rowGroup, leaf int) error {
 func (f *File) Measure(ctx context.Context, rowGroup, leaf int) (*Footprint, error) {
 	c := f.Chunk(rowGroup, leaf)
 	defer c.Close()
-	rows := f.RowGroups[rowGroup].Rows
+	return c.measure(ctx, f.RowGroups[rowGroup].Rows)
+}
+
+// MeasureRows is Measure of the given rows, ascending, alone. Other pages than
+// theirs are not looked at.
+func (f *File) MeasureRows(ctx context.Context, rowGroup, leaf int, rows []uint32) (*Footprint, error) {
+	c := f.Chunk(rowGroup, leaf)
+	defer c.Close()
+	c.Select(rows)
+	return c.measure(ctx, int64(len(rows)))
+}
+
+// measure reads all that the chunk has to give, which must be so many rows.
+func (c *Chunk) measure(ctx context.Context, rows int64) (*Footprint, error) {
 	m := meter{leaf: c.leaf}
 	for {
 		p, err := c.Next(ctx)
@@ -55,7 +68,7 @@ func (f *File) Measure(ctx context.Context, rowGroup, leaf int) (*Footprint, err
 	}
 	m.endRow()
 	if blocks := (rows + BlockRows - 1) / BlockRows; int64(len(m.out.Blocks)) != blocks {
-		return nil, fault.Corrupt(c.at, "the pages have %d blocks of rows, the row group %d", len(m.out.Blocks), blocks)
+		return nil, fault.Corrupt(c.at, "the pages have %d blocks of rows, want %d", len(m.out.Blocks), blocks)
 	}
 	return &m.out, nil
 }

@@ -197,7 +197,7 @@ func (c *Chunk) checkV2(dh *format.DataPageHeaderV2) error {
 // decodeNonNull decodes all values of the page.
 func (c *Chunk) decodeNonNull(src []byte) error {
 	p := &c.page
-	if coded(p.Encoding) {
+	if isCoded(p.Encoding) {
 		return c.decodeIndices(src)
 	}
 	plain, err := c.plainOf(src)
@@ -225,8 +225,8 @@ func (c *Chunk) plainOf(src []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// coded reports whether values so encoded are indices of a dictionary.
-func coded(e format.Encoding) bool {
+// isCoded reports whether values so encoded are indices of a dictionary.
+func isCoded(e format.Encoding) bool {
 	return e == format.PlainDictionary || e == format.RLEDictionary
 }
 

@@ -131,7 +131,7 @@ func (c *Chunk) decodeSelected(src []byte) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	if coded(p.Encoding) {
+	if isCoded(p.Encoding) {
 		return c.pickIndices(src, values)
 	}
 	return c.pickPlain(src, total, values)
@@ -217,4 +217,15 @@ func (c *Chunk) pickPlain(src []byte, total int, values []uint32) error {
 	c.buf.picked = dst
 	p.Plain, p.NonNull = dst, len(values)
 	return nil
+}
+
+// Clone returns a copy of the page that stays valid. The stored bytes are left
+// out.
+func (p *Page) Clone() *Page {
+	q := *p
+	q.Stored = nil
+	q.Rep, q.Def = slices.Clone(p.Rep), slices.Clone(p.Def)
+	q.Plain, q.Indices = slices.Clone(p.Plain), slices.Clone(p.Indices)
+	q.offsets = nil
+	return &q
 }

@@ -1,0 +1,55 @@
+package keys
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// Keys that are one column of integers or strings need no Arrow arrays on the
+// way: their values, as Parquet stores them, are the keys.
+
+// SetInts fills b with n keys that are integers of 4 or 8 bytes, little-endian,
+// one behind the other in plain. Position i of Rows is value i.
+func (b *Batch) SetInts(plain []byte, n, width int, signed bool) {
+	b.reset(n)
+	b.isInt, b.signed = true, signed
+	b.numberRows(n)
+	b.ints = slices.Grow(b.ints, n)[:n]
+	switch {
+	case width == 8:
+		plain = plain[:8*n]
+		for i := range b.ints {
+			b.ints[i] = binary.LittleEndian.Uint64(plain[8*i:])
+		}
+	case signed:
+		for i := range b.ints {
+			b.ints[i] = uint64(int64(int32(binary.LittleEndian.Uint32(plain[4*i:]))))
+		}
+	default:
+		for i := range b.ints {
+			b.ints[i] = uint64(binary.LittleEndian.Uint32(plain[4*i:]))
+		}
+	}
+}
+
+// SetBytes fills b with n keys that are byte strings, each behind its length
+// of 4 bytes, little-endian, in plain. Position i of Rows is value i.
+func (b *Batch) SetBytes(plain []byte, n int) {
+	b.reset(n)
+	b.numberRows(n)
+	b.data, b.ends = slices.Grow(b.data, len(plain)), slices.Grow(b.ends, n)
+	for range n {
+		size := binary.LittleEndian.Uint32(plain)
+		b.data = append(b.data, plain[4:4+size]...)
+		plain = plain[4+size:]
+		b.ends = append(b.ends, len(b.data))
+	}
+}
+
+// numberRows gives every row a key.
+func (b *Batch) numberRows(n int) {
+	b.Rows = slices.Grow(b.Rows[:0], n)[:n]
+	for i := range b.Rows {
+		b.Rows[i] = uint32(i)
+	}
+}

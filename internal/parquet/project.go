@@ -1,0 +1,66 @@
+package parquet
+
+import (
+	"slices"
+
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// Projection is the part of a file that some of its top-level columns make up.
+type Projection struct {
+	Schema []SchemaElement      // depth first, as in a footer
+	Orders []format.ColumnOrder // one for each leaf
+	Leaves []int                // of the file, in the order of Schema
+}
+
+// Project returns the projection to the top-level columns of the given
+// positions, in that order; nil: all.
+func (f *File) Project(columns []int) Projection {
+	var p Projection
+	elements := f.Metadata.Schema
+	if columns == nil {
+		p.Schema = slices.Clone(elements)
+		for l := range f.Leaves {
+			p.Leaves = append(p.Leaves, l)
+		}
+	} else {
+		root := elements[0]
+		root.NumChildren.V, root.NumChildren.Valid = int32(len(columns)), true
+		p.Schema = append(p.Schema, root)
+		at, leaf := 1, 0
+		starts, leaves := []int{}, []int{} // of each top-level column
+		for range f.Root.Children {
+			starts, leaves = append(starts, at), append(leaves, leaf)
+			at, leaf = span(elements, at, leaf)
+		}
+		for _, c := range columns {
+			end, last := span(elements, starts[c], leaves[c])
+			p.Schema = append(p.Schema, elements[starts[c]:end]...)
+			for l := leaves[c]; l < last; l++ {
+				p.Leaves = append(p.Leaves, l)
+			}
+		}
+	}
+	for _, l := range p.Leaves {
+		order := format.ColumnOrder{Value: &format.TypeDefinedOrder{}}
+		if l < len(f.Metadata.ColumnOrders) && f.Metadata.ColumnOrders[l].Value != nil {
+			order = f.Metadata.ColumnOrders[l]
+		}
+		p.Orders = append(p.Orders, order)
+	}
+	return p
+}
+
+// span returns where the element behind the tree at element at stands, and the
+// number of the leaf there.
+func span(elements []SchemaElement, at, leaf int) (int, int) {
+	e := &elements[at]
+	at++
+	if e.Type.Valid && e.NumChildren.V <= 0 {
+		return at, leaf + 1
+	}
+	for range e.NumChildren.V {
+		at, leaf = span(elements, at, leaf)
+	}
+	return at, leaf
+}
