@@ -1,0 +1,198 @@
+package parquet
+
+import (
+	"fmt"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// The page index of a column chunk is two structures: the offset index says
+// where each data page is and which row it begins with, the column index what
+// values it holds at the most (https://github.com/apache/parquet-format,
+// PageIndex.md). Both are optional, and a reader may do without them. An index
+// that contradicts the format's rules, or the footer, is corrupt, and so is
+// the file for whoever asks for it: what else is wrong there nobody knows.
+//
+// What an index says of its pages cannot be checked without reading them:
+// whether a page begins with the row that it is said to begin with, on that
+// row's first value, and whether its values are within the bounds. A reader of
+// pages compares at least the rows.
+
+// maxIndexSize bounds one index, in bytes. Decoded, it takes up to some 24
+// times as much.
+const maxIndexSize = 32 << 20
+
+// PageLocation is where a data page is.
+type PageLocation struct {
+	Offset   int64 // in the file
+	Size     int32 // bytes, header included
+	FirstRow int64 // the row that it begins with, counted from 0 in the row group
+}
+
+// OffsetIndex locates the data pages of a column chunk. They do not overlap,
+// lie inside of the chunk, ascend by offset and by row, and the first one
+// begins with row 0.
+type OffsetIndex struct {
+	Pages []PageLocation
+	rows  int64
+}
+
+// End returns the row behind the last one of page i: where the next page
+// begins, or the number of rows of the row group.
+func (x *OffsetIndex) End(i int) int64 {
+	if i+1 < len(x.Pages) {
+		return x.Pages[i+1].FirstRow
+	}
+	return x.rows
+}
+
+// ColumnIndex says what the pages of a column chunk hold. Its lists run along
+// the pages of the chunk's offset index. Bounds are plain values, byte arrays
+// without their length, in the order that the file gives the column; whether
+// that is a known one and they make sense is the caller's to judge.
+type ColumnIndex struct {
+	Null       []bool   // no value is there, only NULLs; the page's bounds mean nothing
+	Min, Max   [][]byte // bounds of the values, not always values themselves
+	NullCounts []int64  // -1 where it is not said; nil when it is nowhere
+}
+
+type thriftOffsetIndex struct {
+	PageLocations thrift.Slice[format.PageLocation] `thrift:"1,required"`
+}
+
+type thriftColumnIndex struct {
+	NullPages     thrift.Slice[bool]   `thrift:"1,required"`
+	MinValues     thrift.Slice[[]byte] `thrift:"2,required"`
+	MaxValues     thrift.Slice[[]byte] `thrift:"3,required"`
+	BoundaryOrder format.BoundaryOrder `thrift:"4,required"`
+	NullCounts    thrift.Slice[int64]  `thrift:"5,optional"`
+}
+
+// OffsetIndex returns the offset index of a column chunk. rowGroup and leaf
+// count from 0. ok is false when the chunk has none, or no values. It may be
+// called from many goroutines.
+func (f *File) OffsetIndex(rowGroup, leaf int) (x *OffsetIndex, ok bool, err error) {
+	at := f.at(rowGroup, leaf)
+	defer fault.Recovered(at, &err)
+	c := &f.Metadata.RowGroups[rowGroup].Columns[leaf]
+	if c.OffsetIndexOffset == 0 || c.MetaData.NumValues == 0 {
+		return nil, false, nil
+	}
+	var t thriftOffsetIndex
+	if err := f.readIndex(at, "offset index", c.OffsetIndexOffset, c.OffsetIndexLength, &t); err != nil {
+		return nil, false, err
+	}
+	x = &OffsetIndex{Pages: make([]PageLocation, len(t.PageLocations)), rows: f.RowGroups[rowGroup].Rows}
+	for i, p := range t.PageLocations {
+		x.Pages[i] = PageLocation{Offset: p.Offset, Size: p.CompressedPageSize, FirstRow: p.FirstRowIndex}
+	}
+	start := chunkStart(&c.MetaData)
+	if err := x.check(start, start+c.MetaData.TotalCompressedSize); err != nil {
+		return nil, false, corruptIndex(at, "offset index", err)
+	}
+	return x, true, nil
+}
+
+// check returns the first rule that the pages break. The chunk's pages are at
+// the offsets from start up to end.
+func (x *OffsetIndex) check(start, end int64) error {
+	if len(x.Pages) == 0 {
+		return fmt.Errorf("it has no pages, the row group %d rows", x.rows)
+	}
+	next, row := start, int64(-1)
+	for i, p := range x.Pages {
+		switch {
+		case p.Size <= 0:
+			return fmt.Errorf("page %d has %d bytes", i+1, p.Size)
+		case p.Offset < next:
+			return fmt.Errorf("page %d is at %d, before the end of what precedes it at %d", i+1, p.Offset, next)
+		case p.Offset > end || int64(p.Size) > end-p.Offset:
+			return fmt.Errorf("page %d, %d bytes at %d, reaches beyond the column chunk, which ends at %d", i+1, p.Size, p.Offset, end)
+		case i == 0 && p.FirstRow != 0:
+			return fmt.Errorf("page 1 begins with row %d, not with row 0", p.FirstRow)
+		case p.FirstRow <= row:
+			return fmt.Errorf("page %d begins with row %d, the one before it with row %d", i+1, p.FirstRow, row)
+		case p.FirstRow >= x.rows:
+			return fmt.Errorf("page %d begins with row %d of %d", i+1, p.FirstRow, x.rows)
+		}
+		next, row = p.Offset+int64(p.Size), p.FirstRow
+	}
+	return nil
+}
+
+// ColumnIndex returns the column index of a column chunk whose offset index is
+// x. ok is false when the chunk has none. It may be called from many
+// goroutines.
+func (f *File) ColumnIndex(rowGroup, leaf int, x *OffsetIndex) (_ *ColumnIndex, ok bool, err error) {
+	at := f.at(rowGroup, leaf)
+	defer fault.Recovered(at, &err)
+	c := &f.Metadata.RowGroups[rowGroup].Columns[leaf]
+	if c.ColumnIndexOffset == 0 {
+		return nil, false, nil
+	}
+	var t thriftColumnIndex
+	if err := f.readIndex(at, "column index", c.ColumnIndexOffset, c.ColumnIndexLength, &t); err != nil {
+		return nil, false, err
+	}
+	ci := &ColumnIndex{Null: t.NullPages, Min: t.MinValues, Max: t.MaxValues}
+	if len(t.NullCounts) > 0 {
+		ci.NullCounts = t.NullCounts
+	}
+	if err := ci.check(x, f.Leaves[leaf].MaxRep == 0); err != nil {
+		return nil, false, corruptIndex(at, "column index", err)
+	}
+	return ci, true, nil
+}
+
+// check returns the first rule that the index breaks. In a flat column there
+// is one entry for each row.
+func (ci *ColumnIndex) check(x *OffsetIndex, flat bool) error {
+	pages := len(x.Pages)
+	for _, list := range []struct {
+		name string
+		n    int
+	}{{"null pages", len(ci.Null)}, {"least values", len(ci.Min)}, {"greatest values", len(ci.Max)}} {
+		if list.n != pages {
+			return fmt.Errorf("%d %s for %d pages", list.n, list.name, pages)
+		}
+	}
+	if ci.NullCounts == nil {
+		return nil
+	}
+	if len(ci.NullCounts) != pages {
+		return fmt.Errorf("%d numbers of NULLs for %d pages", len(ci.NullCounts), pages)
+	}
+	for i, n := range ci.NullCounts {
+		// parquet-mr writes -1 for pages that came without statistics.
+		if rows := x.End(i) - x.Pages[i].FirstRow; n < -1 || flat && n > rows {
+			return fmt.Errorf("%d NULLs in page %d of %d rows", n, i+1, rows)
+		}
+	}
+	return nil
+}
+
+// readIndex decodes the structure of n bytes at pos into v.
+func (f *File) readIndex(at fault.At, name string, pos int64, n int32, v any) error {
+	switch {
+	case pos < int64(len(magic)) || n <= 0 || pos > f.footerPos || int64(n) > f.footerPos-pos:
+		return fault.Corrupt(at, "the %s, %d bytes at %d, lies outside of the file's data", name, n, pos)
+	case n > maxIndexSize:
+		return fault.Unsupported(at, "the %s has %d bytes, more than %d", name, n, maxIndexSize)
+	}
+	b := make([]byte, n)
+	if err := f.readFull(b, pos); err != nil {
+		return err
+	}
+	if _, err := decodeThrift(b, v); err != nil {
+		return corruptIndex(at, name, err)
+	}
+	return nil
+}
+
+func corruptIndex(at fault.At, name string, err error) error {
+	e := fault.Corrupt(at, "the %s", name)
+	e.Err = err
+	return e.WithHint("write the file again, without a page index or with another program")
+}
