@@ -1,0 +1,530 @@
+package parquet
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// minEntryWeight is what a NULL, a boolean or a dictionary index counts
+// towards the size of a page, and the least that any value does.
+const minEntryWeight = 4
+
+// storedShare of a page's size is the least that a stored page must have to be
+// copied as it is, and that a page is finished with to make way for one.
+const storedShare = 16
+
+// mode is how a chunk's values are written.
+type mode uint8
+
+const (
+	undecided mode = iota // no value has come yet
+	coded                 // by a dictionary
+	plain                 // without
+)
+
+// ChunkWriter makes a column chunk of the pages it is given. It belongs to one
+// goroutine at a time.
+//
+// A page is cut as soon as its entries weigh what WriterOptions.PageBytes
+// says, and where a row begins, so that the cuts depend on the entries alone
+// and not on the pages in which they come.
+//
+// A chunk whose first values are coded by a dictionary gets one itself, merged
+// from those of its inputs: the values that are used, in the order of their
+// first use. It ends where plain values come or it becomes too large; what
+// comes behind is plain. It is given up if the first page is smaller without.
+type ChunkWriter struct {
+	w     *Writer
+	leaf  *Leaf
+	order valueOrder
+	limit int // weight of a page
+	*chunkState
+
+	mode    mode
+	entries int64
+	rows    int64
+	nulls   int64
+	coded   int // dictionary-encoded pages
+	inUse   int // entries of the dictionary that they use
+	out     storage
+	plainN  int64 // bytes of out, pages not compressed
+	kinds   []pageKind
+	index   pageIndex
+	bounds  bounds
+	err     error
+}
+
+// chunkState is the memory of a ChunkWriter that others use after it.
+type chunkState struct {
+	page  pending
+	dict  dictBuilder
+	spare []byte    // values of indices
+	tail  [2][]byte // levels taken back
+	codes []uint32  // indices taken back
+}
+
+// pending holds the entries of the page to come.
+type pending struct {
+	entries, values, rows int
+	weight                int
+	rep, def              []uint8
+	plain                 []byte
+	indices               []uint32
+	encoding              format.Encoding // of plain, as its first values had it
+}
+
+func (p *pending) reset() {
+	*p = pending{rep: p.rep[:0], def: p.def[:0], plain: p.plain[:0], indices: p.indices[:0]}
+}
+
+// Chunk starts a column chunk of a leaf, which counts from 0.
+func (w *Writer) Chunk(leaf int) *ChunkWriter {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var s *chunkState
+	if n := len(w.states); n > 0 {
+		s = w.states[n-1]
+		w.states = w.states[:n-1]
+	} else {
+		s = new(chunkState)
+	}
+	return &ChunkWriter{w: w, leaf: &w.leaves[leaf], order: w.order[leaf], limit: w.opts.PageBytes, chunkState: s}
+}
+
+// Size is the number of bytes of memory that the chunk holds.
+func (c *ChunkWriter) Size() int64 {
+	if c.chunkState == nil {
+		return 0
+	}
+	p := &c.page
+	n := cap(p.rep) + cap(p.def) + cap(p.plain) + 4*cap(p.indices) + cap(c.spare) + c.dict.held()
+	return int64(n) + c.out.held
+}
+
+// Add takes the entries of a page. dict is the dictionary of the chunk it is
+// from; the same pointer must mean the same dictionary for as long as the
+// ChunkWriter is in use. Nothing of either is kept but dict itself. A page of a
+// repeated leaf may begin and end within a row. p.Stored must be nil unless its
+// levels are those of the leaf written.
+func (c *ChunkWriter) Add(p *Page, dict *Dictionary) error {
+	if c.chunkState == nil {
+		return errors.New("a page for a finished column chunk")
+	}
+	if c.err == nil {
+		c.err = c.add(p, dict)
+	}
+	return c.err
+}
+
+func (c *ChunkWriter) add(p *Page, dict *Dictionary) error {
+	if p.Values == 0 {
+		return nil
+	}
+	if err := c.check(p, dict); err != nil {
+		return err
+	}
+	switch {
+	case p.NonNull == 0:
+	case c.mode == undecided && p.Coded:
+		c.mode = coded
+		c.dict.start(c.leaf.width(), c.w.opts.DictBytes)
+	case c.mode == coded && !p.Coded:
+		if err := c.leaveDictionary(c.midRow(p)); err != nil {
+			return err
+		}
+	case c.mode == undecided:
+		c.mode = plain
+	}
+	if c.storable(p) {
+		return c.addStored(p)
+	}
+	for at := (cursor{}); at.entry < p.Values; {
+		if c.page.weight >= c.limit && (p.Rep == nil || p.Rep[at.entry] == 0) {
+			if err := c.finishPage(); err != nil {
+				return err
+			}
+			continue
+		}
+		var err error
+		switch {
+		case !p.Coded || p.NonNull == 0:
+			at, err = c.addPlain(p, at)
+		case c.mode == coded:
+			at, err = c.addCoded(p, dict, at)
+		default:
+			at, err = c.addDecoded(p, dict, at)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check checks that p is consistent and of the chunk's column, as far as that
+// is cheap.
+func (c *ChunkWriter) check(p *Page, dict *Dictionary) error {
+	l := c.leaf
+	there := p.Values
+	if l.MaxDef > 0 && len(p.Def) == p.Values {
+		there = bytes.Count(p.Def, []byte{uint8(l.MaxDef)})
+	}
+	size, want := len(p.Plain), p.NonNull*l.width()
+	switch {
+	case p.Coded:
+		size, want = len(p.Indices), p.NonNull
+	case l.Type == format.Boolean:
+		want = (p.NonNull + 7) / 8
+	case l.Type == format.ByteArray:
+		want = max(size, 4*p.NonNull)
+	}
+	switch {
+	case (l.MaxDef > 0) != (p.Def != nil) || (l.MaxRep > 0) != (p.Rep != nil),
+		p.Def != nil && len(p.Def) != p.Values, p.Rep != nil && len(p.Rep) != p.Values:
+		return c.fail("a page of %d entries with %d definition and %d repetition levels", p.Values, len(p.Def), len(p.Rep))
+	case there != p.NonNull || size != want:
+		return c.fail("a page of %d values with %d, in %d bytes or indices", there, p.NonNull, size)
+	case p.Coded && p.NonNull > 0 && (dict == nil || l.Type == format.Boolean):
+		return c.fail("a page of indices without a dictionary")
+	case c.entries == 0 && c.page.entries == 0 && c.midRow(p):
+		return c.fail("a column chunk that begins in the middle of a row")
+	}
+	return nil
+}
+
+func (c *ChunkWriter) fail(format string, args ...any) error {
+	return fmt.Errorf("column %s: to be written: "+format, append([]any{c.leaf.Dotted}, args...)...)
+}
+
+// midRow reports whether p goes on with the row at hand.
+func (c *ChunkWriter) midRow(p *Page) bool { return p.Values > 0 && p.Rep != nil && p.Rep[0] != 0 }
+
+// cursor is a place in a page: an entry, the first value from there on, and
+// the position of that in Page.Plain.
+type cursor struct{ entry, value, pos int }
+
+// addPlain adds entries from at on, as many as belong to the pending page.
+func (c *ChunkWriter) addPlain(p *Page, at cursor) (cursor, error) {
+	to, weight, err := c.reach(p, at)
+	if err != nil {
+		return to, err
+	}
+	g := &c.page
+	if n := to.value - at.value; n > 0 {
+		if g.values == 0 {
+			g.encoding = p.Encoding
+		}
+		if c.leaf.Type == format.Boolean {
+			g.plain = appendBits(g.plain, g.values, p.Plain, at.value, n)
+		} else {
+			g.plain = append(g.plain, p.Plain[at.pos:to.pos]...)
+		}
+		g.values += n
+	}
+	g.weight += weight
+	return to, c.addLevels(p, at.entry, to.entry)
+}
+
+// addLevels adds the levels of entries [from, to) and counts them.
+func (c *ChunkWriter) addLevels(p *Page, from, to int) error {
+	g := &c.page
+	g.entries += to - from
+	if p.Def != nil {
+		g.def = append(g.def, p.Def[from:to]...)
+	}
+	if p.Rep == nil {
+		g.rows += to - from
+	} else {
+		g.rep = append(g.rep, p.Rep[from:to]...)
+		g.rows += bytes.Count(p.Rep[from:to], []byte{0})
+	}
+	if g.entries > MaxPageValues {
+		return fault.Unsupported(fault.At{Column: c.leaf.Dotted}, "a row of more than %d values", MaxPageValues)
+	}
+	return nil
+}
+
+// addCoded adds entries from at on, by the merged dictionary, as many as
+// belong to the pending page. Where the dictionary is full the chunk leaves it.
+func (c *ChunkWriter) addCoded(p *Page, dict *Dictionary, at cursor) (cursor, error) {
+	to, weight, err := c.reach(p, at)
+	if err != nil {
+		return to, err
+	}
+	g := &c.page
+	n := to.value - at.value
+	g.indices = growTo(g.indices, g.values+n)
+	done, err := c.dict.translate(g.indices[g.values:], p.Indices[at.value:to.value], dict)
+	g.indices = g.indices[:g.values+done]
+	if err != nil {
+		return to, c.fail("%w", err)
+	}
+	if done < n {
+		to.entry = nthValue(p, c.leaf.MaxDef, at, done)
+		to.value = at.value + done
+		weight = (to.entry - at.entry) * minEntryWeight
+	}
+	g.values += done
+	g.weight += weight
+	if err := c.addLevels(p, at.entry, to.entry); err != nil || done == n {
+		return to, err
+	}
+	return to, c.leaveDictionary(p.Rep != nil && p.Rep[to.entry] != 0)
+}
+
+// nthValue is the entry of the n-th value from at on, n counted from 0.
+func nthValue(p *Page, maxDef int, at cursor, n int) int {
+	e := at.entry
+	if p.Def == nil {
+		return e + n
+	}
+	for ; ; e++ {
+		if int(p.Def[e]) == maxDef {
+			if n == 0 {
+				return e
+			}
+			n--
+		}
+	}
+}
+
+// addDecoded adds some of the entries from at on, by their values.
+func (c *ChunkWriter) addDecoded(p *Page, dict *Dictionary, at cursor) (cursor, error) {
+	part := Page{Encoding: format.Plain}
+	rest := p.Indices[at.value:]
+	n, err := dict.values(&c.spare, rest, c.leaf.width(), c.limit)
+	if err != nil {
+		return at, c.fail("%w", err)
+	}
+	to := cursor{entry: p.Values, value: at.value + n}
+	if n < len(rest) {
+		to.entry = nthValue(p, c.leaf.MaxDef, at, n)
+	}
+	part.Values, part.NonNull, part.Plain = to.entry-at.entry, n, c.spare
+	if p.Def != nil {
+		part.Def = p.Def[at.entry:to.entry]
+	}
+	if p.Rep != nil {
+		part.Rep = p.Rep[at.entry:to.entry]
+	}
+	return to, c.add(&part, nil)
+}
+
+// leaveDictionary finishes what is coded by the dictionary; the rest of the
+// chunk is plain. within says that the last row goes on, and must be plain as
+// a whole then, so that the next page begins with a row.
+func (c *ChunkWriter) leaveDictionary(within bool) error {
+	c.mode = plain
+	from := c.page.entries
+	if within {
+		from = bytes.LastIndexByte(c.page.rep, 0)
+	}
+	return c.takeBack(from)
+}
+
+// takeBack finishes the pending page with the entries before the given one,
+// which are coded, and adds the others by their values.
+func (c *ChunkWriter) takeBack(from int) error {
+	g := &c.page
+	rest := Page{Values: g.entries - from, NonNull: g.entries - from, Coded: true}
+	if c.leaf.MaxDef > 0 {
+		c.tail[0] = append(c.tail[0][:0], g.def[from:]...)
+		rest.Def = c.tail[0]
+		rest.NonNull = bytes.Count(rest.Def, []byte{uint8(c.leaf.MaxDef)})
+		g.def = g.def[:from]
+	}
+	rest.Rows = rest.Values
+	if c.leaf.MaxRep > 0 {
+		c.tail[1] = append(c.tail[1][:0], g.rep[from:]...)
+		rest.Rep = c.tail[1]
+		rest.Rows = bytes.Count(rest.Rep, []byte{0})
+		g.rep = g.rep[:from]
+	}
+	g.entries, g.rows = from, g.rows-rest.Rows
+	g.values -= rest.NonNull
+	c.codes = append(c.codes[:0], g.indices[g.values:]...)
+	g.indices = g.indices[:g.values]
+	rest.Indices = c.codes
+	if g.entries > 0 {
+		if err := c.writePending(true); err != nil {
+			return err
+		}
+	}
+	g.reset()
+	dict := c.dict.merged()
+	c.mode = plain
+	for at := (cursor{}); at.entry < rest.Values; {
+		var err error
+		if rest.NonNull == 0 {
+			at, err = c.addPlain(&Page{Values: rest.Values, Def: rest.Def, Rep: rest.Rep}, at)
+		} else {
+			at, err = c.addDecoded(&rest, dict, at)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// storable reports whether p is copied as it is stored.
+func (c *ChunkWriter) storable(p *Page) bool {
+	least := c.limit / storedShare
+	return p.Stored != nil && p.Stored.Codec == c.w.opts.Compression.Codec && !p.Coded && p.NonNull > 0 &&
+		p.Rep == nil && c.leaf.MaxRep == 0 && p.Stored.Size >= least && (c.page.entries == 0 || c.page.weight >= least)
+}
+
+func (c *ChunkWriter) addStored(p *Page) error {
+	if c.page.entries > 0 {
+		if err := c.finishPage(); err != nil {
+			return err
+		}
+	}
+	b, err := c.order.boundsOf(p.Plain, p.NonNull, c.leaf)
+	if err != nil {
+		return c.fail("%w", err)
+	}
+	return c.emit(&encodedPage{
+		entries: p.Values, rows: p.Values, values: p.NonNull, encoding: p.Encoding,
+		size: p.Stored.Size, body: p.Stored.Body, bounds: b,
+	})
+}
+
+// Finish ends the chunk. The ChunkWriter is of no use afterwards.
+func (c *ChunkWriter) Finish() (*EncodedChunk, error) {
+	if c.chunkState == nil {
+		return nil, errors.New("a column chunk finished twice")
+	}
+	for c.err == nil && c.page.entries > 0 {
+		c.err = c.finishPage()
+	}
+	var e *EncodedChunk
+	if c.err == nil {
+		e, c.err = c.encoded()
+	}
+	c.w.putState(c.chunkState)
+	c.chunkState = nil
+	return e, c.err
+}
+
+// reach finds the end of those entries from at on that belong to the pending
+// page, and what they weigh.
+func (c *ChunkWriter) reach(p *Page, at cursor) (to cursor, weight int, err error) {
+	w := weigher{p: p, max: uint8(c.leaf.MaxDef), width: minEntryWeight, bytes: at.pos, cursor: at}
+	if !p.Coded {
+		w.width = max(w.width, c.leaf.width())
+	}
+	need := c.limit - c.page.weight
+	switch {
+	case need <= 0: // the row goes on
+	case p.Coded || c.leaf.width() <= minEntryWeight && c.leaf.Type != format.ByteArray:
+		w.even(need)
+	case c.leaf.Type == format.ByteArray:
+		err = w.byteArrays(need)
+	default:
+		w.fixed(need)
+	}
+	for p.Rep != nil && err == nil && w.entry < p.Values && p.Rep[w.entry] != 0 {
+		err = w.one(!p.Coded && c.leaf.Type == format.ByteArray)
+	}
+	w.pos = w.value * c.leaf.width()
+	if c.leaf.Type == format.ByteArray {
+		w.pos = w.bytes
+	}
+	if err != nil {
+		err = c.fail("%w", err)
+	}
+	return w.cursor, w.weight, err
+}
+
+// weigher steps over the entries of a page and adds up what they weigh.
+type weigher struct {
+	p      *Page
+	max    uint8 // definition level of a value
+	width  int   // of a value, where all have the same
+	weight int
+	bytes  int // position in p.Plain, of byte arrays
+	cursor
+}
+
+// values counts those among entries [from, to).
+func (w *weigher) values(from, to int) int {
+	if w.p.Def == nil {
+		return to - from
+	}
+	return bytes.Count(w.p.Def[from:to], []byte{w.max})
+}
+
+// even steps over entries of the least weight.
+func (w *weigher) even(need int) {
+	n := min((need+minEntryWeight-1)/minEntryWeight, w.p.Values-w.entry)
+	w.value += w.values(w.entry, w.entry+n)
+	w.entry += n
+	w.weight += n * minEntryWeight
+}
+
+// fixed steps over values of one width, and NULLs.
+func (w *weigher) fixed(need int) {
+	if w.p.Def == nil {
+		n := min((need+w.width-1)/w.width, w.p.Values-w.entry)
+		w.entry, w.value, w.weight = w.entry+n, w.value+n, w.weight+n*w.width
+		return
+	}
+	for step := min(1<<16, w.p.Values-w.entry); step > 0; {
+		n := w.values(w.entry, w.entry+step)
+		weight := n*w.width + (step-n)*minEntryWeight
+		if w.weight+weight < need || step == 1 {
+			w.entry, w.value, w.weight = w.entry+step, w.value+n, w.weight+weight
+			if w.weight >= need {
+				return
+			}
+			step = min(step, w.p.Values-w.entry)
+		} else {
+			step /= 2
+		}
+	}
+}
+
+var errByteArrays = errors.New("byte arrays that run beyond their page")
+
+// byteArrays steps over byte arrays and NULLs.
+func (w *weigher) byteArrays(need int) error {
+	if rest := len(w.p.Plain) - w.pos + minEntryWeight*(w.p.Values-w.entry-(w.p.NonNull-w.value)); rest < need {
+		w.weight += rest
+		w.entry, w.value, w.bytes = w.p.Values, w.p.NonNull, len(w.p.Plain)
+		return nil
+	}
+	for w.entry < w.p.Values && w.weight < need {
+		if err := w.one(true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// one steps over one entry.
+func (w *weigher) one(byteArray bool) error {
+	switch {
+	case w.p.Def != nil && w.p.Def[w.entry] != w.max:
+		w.weight += minEntryWeight
+	case byteArray:
+		rest := w.p.Plain[w.bytes:]
+		if len(rest) < 4 || uint64(binary.LittleEndian.Uint32(rest)) > uint64(len(rest)-4) {
+			return errByteArrays
+		}
+		n := 4 + int(binary.LittleEndian.Uint32(rest))
+		w.bytes += n
+		w.weight += n
+		w.value++
+	default:
+		w.weight += w.width
+		w.value++
+	}
+	w.entry++
+	return nil
+}

@@ -1,0 +1,174 @@
+package parquet
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/maphash"
+	"math/bits"
+)
+
+var errIndex = errors.New("a dictionary index out of range")
+
+// values decodes indices into *buf, replacing what it holds: as many as make
+// limit bytes, and one at least. width is that of the values, 0 for byte
+// arrays.
+func (d *Dictionary) values(buf *[]byte, indices []uint32, width, limit int) (n int, err error) {
+	out := (*buf)[:0]
+	for n < len(indices) && (n == 0 || len(out) < limit) {
+		v, ok := d.value(indices[n], width)
+		if !ok {
+			return 0, errIndex
+		}
+		out = append(out, v...)
+		n++
+	}
+	*buf = out
+	return n, nil
+}
+
+// value is entry i in PLAIN encoding.
+func (d *Dictionary) value(i uint32, width int) ([]byte, bool) {
+	if int64(i) >= int64(d.Len) {
+		return nil, false
+	}
+	if width > 0 {
+		return d.Plain[int(i)*width : (int(i)+1)*width], true
+	}
+	return d.Plain[d.offsets[i]-4 : d.offsets[i+1]-4], true
+}
+
+// dictBuilder merges dictionaries: it numbers distinct values in the order in
+// which they are first used. Values are equal when their bytes are.
+type dictBuilder struct {
+	dict  Dictionary
+	width int // bytes of a value, 0 for byte arrays
+	limit int // bytes of dict.Plain
+
+	// Open addressing with linear probing, at most half full. A slot has the
+	// upper half of the value's hash, and its number plus one; 0 is free.
+	slots []uint64
+	seed  maphash.Seed
+	keys  [2]uint64 // random, for hashes of integers
+
+	from  *Dictionary // the dictionary being translated
+	remap []uint32    // of its entries: the merged number plus one, 0 if unknown
+}
+
+const firstSlots = 1 << 10
+
+func (b *dictBuilder) start(width, limit int) {
+	b.width, b.limit = width, limit
+	b.dict = Dictionary{Plain: b.dict.Plain[:0], offsets: b.dict.offsets[:0]}
+	if width == 0 {
+		b.dict.offsets = append(b.dict.offsets, 4)
+	}
+	b.from = nil
+	if b.slots == nil {
+		b.slots = make([]uint64, firstSlots)
+		b.seed = maphash.MakeSeed()
+		for i := range b.keys {
+			b.keys[i] = maphash.Comparable(b.seed, i) | 1
+		}
+	}
+	clear(b.slots)
+}
+
+// release forgets the values.
+func (b *dictBuilder) release() {
+	b.from = nil
+	if len(b.slots) > 1<<18 {
+		b.slots = nil
+	}
+}
+
+func (b *dictBuilder) merged() *Dictionary { return &b.dict }
+
+func (b *dictBuilder) held() int {
+	return cap(b.dict.Plain) + 4*cap(b.dict.offsets) + 8*cap(b.slots) + 4*cap(b.remap)
+}
+
+// translate turns indices of from into those of the merged dictionary. done is
+// less than their number when the next value does not fit into it any more.
+func (b *dictBuilder) translate(dst, indices []uint32, from *Dictionary) (done int, err error) {
+	if b.from != from {
+		b.from = from
+		b.remap = growIndices(b.remap, from.Len)
+		clear(b.remap)
+	}
+	remap := b.remap
+	dst = dst[:len(indices)]
+	for i, x := range indices {
+		if uint(x) >= uint(len(remap)) {
+			return 0, errIndex
+		}
+		r := remap[x]
+		if r == 0 {
+			v, _ := from.value(x, b.width)
+			if r = b.number(v); r == 0 {
+				return i, nil
+			}
+			remap[x] = r
+		}
+		dst[i] = r - 1
+	}
+	return len(indices), nil
+}
+
+// number returns one more than the number of v, a PLAIN value. It is 0 when v
+// is new and there is no room for it.
+func (b *dictBuilder) number(v []byte) uint32 {
+	h := b.hash(v)
+	mask := uint64(len(b.slots) - 1)
+	at := h & mask
+	for ; b.slots[at] != 0; at = (at + 1) & mask {
+		if s := b.slots[at]; s>>32 == h>>32 {
+			if old, _ := b.dict.value(uint32(s)-1, b.width); string(old) == string(v) {
+				return uint32(s)
+			}
+		}
+	}
+	if len(v) > b.limit-len(b.dict.Plain) {
+		return 0
+	}
+	b.dict.Plain = append(b.dict.Plain, v...)
+	if b.width == 0 {
+		b.dict.offsets = append(b.dict.offsets, uint32(len(b.dict.Plain)+4))
+	}
+	b.dict.Len++
+	b.slots[at] = h>>32<<32 | uint64(b.dict.Len)
+	if b.dict.Len > len(b.slots)/2 {
+		b.grow()
+	}
+	return uint32(b.dict.Len)
+}
+
+func (b *dictBuilder) grow() {
+	b.slots = make([]uint64, 4*len(b.slots))
+	mask := uint64(len(b.slots) - 1)
+	for i := range b.dict.Len {
+		v, _ := b.dict.value(uint32(i), b.width)
+		h := b.hash(v)
+		at := h & mask
+		for b.slots[at] != 0 {
+			at = (at + 1) & mask
+		}
+		b.slots[at] = h>>32<<32 | uint64(i+1)
+	}
+}
+
+// hash is seeded, so that no input can be made whose values collide.
+func (b *dictBuilder) hash(v []byte) uint64 {
+	switch b.width {
+	case 4:
+		return b.mix(uint64(binary.LittleEndian.Uint32(v)))
+	case 8:
+		return b.mix(binary.LittleEndian.Uint64(v))
+	}
+	return maphash.Bytes(b.seed, v)
+}
+
+func (b *dictBuilder) mix(x uint64) uint64 {
+	hi, lo := bits.Mul64(x^b.keys[0], b.keys[1])
+	hi, lo = bits.Mul64(hi^lo, b.keys[0])
+	return hi ^ lo
+}

@@ -1,0 +1,91 @@
+package parquet
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// pageIndex is what a chunk's column index and offset index say of its pages.
+type pageIndex struct {
+	pages   []format.PageLocation // offsets from the first data page's until shift
+	columns format.ColumnIndex
+	broken  bool // a page's bounds are not known
+}
+
+// add notes a page: the bytes it takes, and the row that it begins with.
+func (x *pageIndex) add(offset int64, size int, row int64, nulls int64, by valueOrder, values int, b bounds) {
+	x.pages = append(x.pages, format.PageLocation{Offset: offset, CompressedPageSize: int32(size), FirstRowIndex: row})
+	lo, hi, _, _ := by.within(b, maxIndexBound)
+	if by.by == unordered || values > 0 && lo == nil {
+		x.broken = true
+	}
+	if x.broken {
+		return
+	}
+	c := &x.columns
+	c.NullPages = append(c.NullPages, values == 0)
+	c.NullCounts = append(c.NullCounts, nulls)
+	c.MinValues = append(c.MinValues, append([]byte{}, lo...))
+	c.MaxValues = append(c.MaxValues, append([]byte{}, hi...))
+}
+
+// shift makes offsets of the file out of those from the first data page on.
+func (x *pageIndex) shift(start int64) {
+	for i := range x.pages {
+		x.pages[i].Offset += start
+	}
+}
+
+// bounded reports whether there is a column index.
+func (x *pageIndex) bounded() bool { return !x.broken && len(x.pages) > 0 }
+
+func (x *pageIndex) encodeBounds() ([]byte, error) {
+	b, err := thrift.Marshal(new(thrift.CompactProtocol), &x.columns)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a column index: %w", err)
+	}
+	return b, nil
+}
+
+func (x *pageIndex) encodeOffsets() ([]byte, error) {
+	b, err := thrift.Marshal(new(thrift.CompactProtocol), &format.OffsetIndex{PageLocations: x.pages})
+	if err != nil {
+		return nil, fmt.Errorf("encoding an offset index: %w", err)
+	}
+	return b, nil
+}
+
+// setOrder says whether the pages' bounds ascend or descend, NULL pages left
+// out.
+func (x *pageIndex) setOrder(by valueOrder) {
+	up, down := true, true
+	last := -1
+	c := &x.columns
+	for i, null := range c.NullPages {
+		if null {
+			continue
+		}
+		if last >= 0 {
+			lo, hi := by.compare(c.MinValues[last], c.MinValues[i]), by.compare(c.MaxValues[last], c.MaxValues[i])
+			up = up && lo <= 0 && hi <= 0
+			down = down && lo >= 0 && hi >= 0
+		}
+		last = i
+	}
+	switch {
+	case up:
+		c.BoundaryOrder = format.Ascending
+	case down:
+		c.BoundaryOrder = format.Descending
+	default:
+		c.BoundaryOrder = format.Unordered
+	}
+}
+
+// clone keeps b beyond the memory it was found in.
+func (b bounds) clone() bounds {
+	return bounds{lo: bytes.Clone(b.lo), hi: bytes.Clone(b.hi), broken: b.broken}
+}

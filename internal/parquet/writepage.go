@@ -1,0 +1,355 @@
+package parquet
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"math/bits"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// workspace is the memory in which one page at a time is encoded.
+type workspace struct {
+	body   []byte
+	packed []byte // compressed
+	used   []bool // of a dictionary's entries, those in the page
+	values []byte // of these
+	levels []uint8
+	deltas []int64
+	header thriftBuffer
+	codec  compressor
+}
+
+// encodedPage is a data page, compressed.
+type encodedPage struct {
+	entries, rows, values int
+	encoding              format.Encoding
+	size                  int // of body, not compressed
+	body                  []byte
+	bounds                bounds
+}
+
+// finishPage encodes the pending page. If it is the first by the dictionary
+// and smaller without, the dictionary is given up and some of its entries may
+// stay pending.
+func (c *ChunkWriter) finishPage() error {
+	if c.mode == coded && c.coded == 0 && c.page.values > 0 && !c.dictionaryPays() {
+		return c.takeBack(0)
+	}
+	err := c.writePending(c.mode == coded && (c.page.values > 0 || c.coded > 0))
+	c.page.reset()
+	return err
+}
+
+// dictionaryPays reports whether the dictionary and the pending page's indices
+// take fewer bytes than its values.
+func (c *ChunkWriter) dictionaryPays() bool {
+	d := c.dict.merged()
+	most := len(d.Plain) + (c.page.values*int(indexWidth(d.Len))+7)/8
+	if w := c.leaf.width(); w > 0 {
+		return most < c.page.values*w
+	}
+	size := 0
+	for _, i := range c.page.indices {
+		if size += 4 + int(d.size(i)); size > most {
+			return true
+		}
+	}
+	return false
+}
+
+// indexWidth is the number of bits of the indices of n entries. One is the
+// least: not all readers take none.
+func indexWidth(n int) uint { return uint(max(1, bits.Len(uint(max(n, 1)-1)))) }
+
+// writePending encodes the pending page, by the dictionary if byDict is set.
+func (c *ChunkWriter) writePending(byDict bool) error {
+	g := &c.page
+	ws := c.w.takeSpace()
+	defer c.w.putSpace(ws)
+	p := encodedPage{entries: g.entries, rows: g.rows, values: g.values, encoding: format.Plain}
+	body := c.appendLevels(ws.body[:0])
+	var err error
+	if byDict {
+		p.encoding = format.RLEDictionary
+		width := indexWidth(c.dict.merged().Len)
+		if g.values > 0 {
+			p.bounds, err = c.codedBounds(ws)
+		}
+		body = appendHybrid(append(body, byte(width)), g.indices, width)
+		c.coded++
+	} else {
+		p.bounds, err = c.order.boundsOf(g.plain, g.values, c.leaf)
+		if err == nil && len(body) == 0 && !canEncode(c.leaf, g.encoding) {
+			return c.compressed(ws, &p, g.plain)
+		}
+		if err == nil {
+			body, p.encoding = ws.appendValues(body, c.leaf, g.encoding, g.plain, g.values)
+		}
+	}
+	ws.body = body
+	if err != nil {
+		return c.fail("%w", err)
+	}
+	return c.compressed(ws, &p, body)
+}
+
+// compressed compresses a page's body and takes the page.
+func (c *ChunkWriter) compressed(ws *workspace, p *encodedPage, body []byte) (err error) {
+	p.size = len(body)
+	if err := c.checkSize(p.size); err != nil {
+		return err
+	}
+	if p.body, err = ws.codec.compress(ws, body, c.w.opts.Compression); err != nil {
+		return c.fail("%w", err)
+	}
+	return c.emitIn(ws, p)
+}
+
+func (c *ChunkWriter) checkSize(n int) error {
+	if n > MaxPageSize {
+		return fault.Unsupported(fault.At{Column: c.leaf.Dotted}, "a row that takes %d bytes in one column, more than %d", n, MaxPageSize)
+	}
+	return nil
+}
+
+// emit takes a page that is encoded already.
+func (c *ChunkWriter) emit(p *encodedPage) error {
+	ws := c.w.takeSpace()
+	defer c.w.putSpace(ws)
+	return c.emitIn(ws, p)
+}
+
+func (c *ChunkWriter) emitIn(ws *workspace, p *encodedPage) error {
+	h := pageHeader{
+		Type: format.DataPage, UncompressedPageSize: int32(p.size), CompressedPageSize: int32(len(p.body)),
+		CRC: thrift.New(int32(crc32.ChecksumIEEE(p.body))),
+		DataPageHeader: thrift.New(format.DataPageHeader{
+			NumValues: int32(p.entries), Encoding: p.encoding,
+			DefinitionLevelEncoding: format.RLE, RepetitionLevelEncoding: format.RLE,
+		}),
+	}
+	at := c.out.n
+	n, err := c.put(ws, &c.out, &h, p.body)
+	if err != nil {
+		return err
+	}
+	nulls := int64(p.entries - p.values)
+	c.index.add(at, int(c.out.n-at), c.rows, nulls, c.order, p.values, p.bounds)
+	c.bounds.add(c.order, p.bounds)
+	c.plainN += int64(n + p.size)
+	c.entries += int64(p.entries)
+	c.rows += int64(p.rows)
+	c.nulls += nulls
+	c.count(format.DataPage, p.encoding)
+	return nil
+}
+
+// put stores a page and returns the length of its header.
+func (c *ChunkWriter) put(ws *workspace, to *storage, h *pageHeader, body []byte) (int, error) {
+	head, err := ws.header.marshal(h)
+	if err != nil {
+		return 0, c.fail("%w", err)
+	}
+	c.w.store(to, head)
+	c.w.store(to, body)
+	return len(head), nil
+}
+
+// pageKind counts the pages of one type and encoding.
+type pageKind = format.PageEncodingStats
+
+func (c *ChunkWriter) count(t format.PageType, e format.Encoding) {
+	for i := range c.kinds {
+		if k := &c.kinds[i]; k.PageType == t && k.Encoding == e {
+			k.Count++
+			return
+		}
+	}
+	c.kinds = append(c.kinds, pageKind{PageType: t, Encoding: e, Count: 1})
+}
+
+// appendLevels appends the pending page's levels, each behind its length.
+func (c *ChunkWriter) appendLevels(dst []byte) []byte {
+	g := &c.page
+	if m := c.leaf.MaxRep; m > 0 {
+		dst = appendLevels(dst, g.rep, m, g.rows == g.entries)
+	}
+	if m := c.leaf.MaxDef; m > 0 {
+		dst = appendLevels(dst, g.def, m, g.values == g.entries)
+	}
+	return dst
+}
+
+func appendLevels(dst []byte, levels []uint8, max int, same bool) []byte {
+	at := len(dst)
+	dst = append(dst, 0, 0, 0, 0)
+	width := levelWidth(max)
+	if same {
+		dst = appendRun(dst, uint32(levels[0]), len(levels), width)
+	} else {
+		dst = appendHybrid(dst, levels, width)
+	}
+	binary.LittleEndian.PutUint32(dst[at:], uint32(len(dst)-at-4))
+	return dst
+}
+
+// codedBounds are those of the entries of the dictionary that the pending page
+// uses. It notes how many entries are in use at all.
+func (c *ChunkWriter) codedBounds(ws *workspace) (bounds, error) {
+	d := c.dict.merged()
+	used := growTo(ws.used, d.Len)
+	ws.used = used
+	clear(used)
+	for _, i := range c.page.indices {
+		used[i] = true
+	}
+	n := 0
+	for i, u := range used {
+		if u {
+			n++
+			c.inUse = max(c.inUse, i+1)
+		}
+	}
+	if n == d.Len {
+		b, err := c.order.boundsOf(d.Plain, n, c.leaf)
+		return b.clone(), err // the dictionary may move
+	}
+	values := ws.values[:0]
+	for i, u := range used {
+		if u {
+			v, _ := d.value(uint32(i), c.leaf.width())
+			values = append(values, v...)
+		}
+	}
+	ws.values = values
+	return c.order.boundsOf(values, n, c.leaf)
+}
+
+// encoded makes the chunk of the pages.
+func (c *ChunkWriter) encoded() (*EncodedChunk, error) {
+	e := &EncodedChunk{
+		w: c.w, leaf: c.leaf.Index, rows: c.rows, entries: c.entries, pages: c.out, plainSize: c.plainN, index: c.index,
+	}
+	if c.coded > 0 {
+		if err := c.dictionaryPage(e); err != nil {
+			return nil, err
+		}
+	}
+	e.kinds = c.kinds
+	e.index.setOrder(c.order)
+	e.stats = c.order.statistics(c.bounds, c.nulls)
+	return e, nil
+}
+
+// dictionaryPage encodes the dictionary, without the entries that only values
+// that were taken back had.
+func (c *ChunkWriter) dictionaryPage(e *EncodedChunk) error {
+	d := c.dict.merged()
+	ws := c.w.takeSpace()
+	defer c.w.putSpace(ws)
+	plain := d.Plain
+	if c.inUse < d.Len {
+		if w := c.leaf.width(); w > 0 {
+			plain = plain[:c.inUse*w]
+		} else {
+			plain = plain[:d.offsets[c.inUse]-4]
+		}
+	}
+	body, err := ws.codec.compress(ws, plain, c.w.opts.Compression)
+	if err != nil {
+		return c.fail("%w", err)
+	}
+	h := pageHeader{
+		Type: format.DictionaryPage, UncompressedPageSize: int32(len(plain)), CompressedPageSize: int32(len(body)),
+		CRC:                  thrift.New(int32(crc32.ChecksumIEEE(body))),
+		DictionaryPageHeader: thrift.New(format.DictionaryPageHeader{NumValues: int32(c.inUse), Encoding: format.Plain}),
+	}
+	n, err := c.put(ws, &e.dict, &h, body)
+	e.plainSize += int64(n + len(plain))
+	c.count(format.DictionaryPage, format.Plain)
+	return err
+}
+
+// EncodedChunk is a column chunk in memory, ready to be written.
+type EncodedChunk struct {
+	w         *Writer
+	leaf      int
+	rows      int64
+	entries   int64
+	dict      storage // the dictionary page
+	pages     storage
+	plainSize int64 // of both, pages not compressed
+	kinds     []pageKind
+	index     pageIndex
+	stats     Statistics
+	written   bool
+}
+
+// Rows is the number of rows.
+func (e *EncodedChunk) Rows() int64 { return e.rows }
+
+// Bytes is the number of bytes that the chunk takes in the file.
+func (e *EncodedChunk) Bytes() int64 { return e.dict.n + e.pages.n }
+
+// Size is the number of bytes of memory that the chunk holds.
+func (e *EncodedChunk) Size() int64 { return e.dict.held + e.pages.held }
+
+// place is the footer's entry for the chunk at the given offset.
+func (e *EncodedChunk) place(at int64, l *Leaf, codec format.CompressionCodec) ColumnChunk {
+	md := ColumnMetaData{
+		Type: l.Type, PathInSchema: l.Path, Codec: codec, NumValues: e.entries,
+		TotalUncompressedSize: e.plainSize, TotalCompressedSize: e.dict.n + e.pages.n,
+		DataPageOffset: at + e.dict.n, Statistics: e.stats, EncodingStats: e.kinds,
+	}
+	if e.dict.n > 0 {
+		md.DictionaryPageOffset = at
+	}
+	add := func(enc format.Encoding) {
+		for _, have := range md.Encodings {
+			if have == enc {
+				return
+			}
+		}
+		md.Encodings = append(md.Encodings, enc)
+	}
+	for _, k := range e.kinds {
+		add(k.Encoding)
+	}
+	if l.MaxDef > 0 || l.MaxRep > 0 {
+		add(format.RLE)
+	}
+	return ColumnChunk{FileOffset: md.DataPageOffset, MetaData: md}
+}
+
+func (e *EncodedChunk) write(s *sink) error {
+	for _, part := range [...]*storage{&e.dict, &e.pages} {
+		for _, b := range part.blocks {
+			if err := s.write(b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// thriftBuffer serialises one structure after the other.
+type thriftBuffer struct {
+	buf bytes.Buffer
+	enc *thrift.Encoder
+}
+
+func (t *thriftBuffer) marshal(v any) ([]byte, error) {
+	if t.enc == nil {
+		t.enc = thrift.NewEncoder(new(thrift.CompactProtocol).NewWriter(&t.buf))
+	}
+	t.buf.Reset()
+	if err := t.enc.Encode(v); err != nil {
+		return nil, fmt.Errorf("encoding a page header: %w", err)
+	}
+	return t.buf.Bytes(), nil
+}
