@@ -126,10 +126,10 @@ func listAll() error {
 		if usual(c) {
 			mark = ", raced by default"
 		}
-		fmt.Printf("%-24s %s%s\n", c, c.shape.text, mark)
+		fmt.Fprintf(os.Stdout, "%-24s %s%s\n", c, c.shape.text, mark)
 	}
 	for _, c := range contenders() {
-		fmt.Printf("%-24s %s\n", c.name, strings.Trim(c.text, "*"))
+		fmt.Fprintf(os.Stdout, "%-24s %s\n", c.name, strings.Trim(c.text, "*"))
 	}
 	return nil
 }
@@ -197,7 +197,7 @@ func (r *run) all(ctx context.Context, commandLine string, update bool) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s\n%s\n\n", machine, startup.Markdown())
+	fmt.Fprintf(os.Stdout, "%s\n\n%s\n", machine, startup.Markdown())
 	var matrix, others []result
 	for _, c := range r.cells {
 		res, err := r.race(ctx, c)
@@ -205,7 +205,7 @@ func (r *run) all(ctx context.Context, commandLine string, update bool) error {
 			return err
 		}
 		table := r.cellTable(res)
-		fmt.Println(table.Markdown())
+		fmt.Fprintln(os.Stdout, table.Markdown())
 		if c.shape.name == base {
 			matrix = append(matrix, res)
 		} else {
@@ -220,7 +220,7 @@ func (r *run) all(ctx context.Context, commandLine string, update bool) error {
 		tables = append(tables, r.goals("shapes", others))
 	}
 	for _, t := range tables {
-		fmt.Printf("## %s\n\n%s\n", t.Name, t.Markdown())
+		fmt.Fprintf(os.Stdout, "## %s\n\n%s\n", t.Name, t.Markdown())
 	}
 	if !update {
 		return nil

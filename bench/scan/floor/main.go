@@ -47,7 +47,7 @@ func run(args []string) error {
 	}
 	sum, err := walk(chunks, *threads, *share)
 	if err == nil {
-		fmt.Printf("%d pages, %d bytes stored, %d decompressed, %d compressed again to %d\n",
+		fmt.Fprintf(os.Stdout, "%d pages, %d bytes stored, %d decompressed, %d compressed again to %d\n",
 			sum.pages, sum.stored, sum.plain, sum.taken, sum.packed)
 	}
 	return err
