@@ -59,24 +59,31 @@ func Number(c Class, part []byte) (n *big.Rat, ok bool) {
 	case (c == Instant || c == Timestamp) && len(part) == 12:
 		n := new(big.Rat).SetFrac64(int64(binary.LittleEndian.Uint32(part[8:])), 1e9)
 		return n.Add(n, new(big.Rat).SetInt64(int64(binary.LittleEndian.Uint64(part)))), true
-	case c == Decimal && len(part) > 4 && len(part) <= maxDecimalBytes:
-		return decimalNumber(int32(binary.LittleEndian.Uint32(part)), part[4:])
+	case c == Decimal && expandable(part):
+		return decimalNumber(int32(binary.LittleEndian.Uint32(part)), part[4:]), true
 	}
 	return nil, false
 }
 
-func decimalNumber(scale int32, unscaled []byte) (*big.Rat, bool) {
-	if scale < -maxDecimalScale || scale > maxDecimalScale {
-		return nil, false
+// expandable reports whether the number that a decimal stands for takes
+// reasonable memory.
+func expandable(decimal []byte) bool {
+	if len(decimal) < 5 || len(decimal) > maxDecimalBytes {
+		return false
 	}
+	scale := int32(binary.LittleEndian.Uint32(decimal))
+	return scale >= -maxDecimalScale && scale <= maxDecimalScale
+}
+
+func decimalNumber(scale int32, unscaled []byte) *big.Rat {
 	v := new(big.Int).SetBytes(unscaled)
 	if unscaled[0] >= 0x80 {
 		v.Sub(v, new(big.Int).Lsh(big.NewInt(1), uint(8*len(unscaled))))
 	}
 	if scale <= 0 {
-		return new(big.Rat).SetInt(v.Mul(v, Pow10(int(-scale)))), true
+		return new(big.Rat).SetInt(v.Mul(v, Pow10(int(-scale))))
 	}
-	return new(big.Rat).SetFrac(v, Pow10(int(scale))), true
+	return new(big.Rat).SetFrac(v, Pow10(int(scale)))
 }
 
 // Pow10 returns 10^n, for n from 0 on.
