@@ -125,7 +125,7 @@ func (w *worker) find(t *table, i int) uint32 {
 
 // stranger counts a row whose key is in no ID.
 func (w *worker) stranger(i int) {
-	w.spread.add(w.prober.Keys.HashAt(tableHash, i))
+	w.spread.add(w.prober.Keys.HashAt(tableHash, i), 1)
 }
 
 // flush emits the rows collected so far.

@@ -16,12 +16,12 @@ const spreadBits = 16
 
 func newSpread() *spread { return &spread{counts: make([]int64, 1<<spreadBits)} }
 
-// add counts a row whose key has hash h.
-func (s *spread) add(h uint64) {
+// add counts n rows whose key has hash h.
+func (s *spread) add(h uint64, n int64) {
 	h *= 0x9e3779b97f4a7c15 // independent of the bits that the filter uses
 	sign := int64(h>>(63-spreadBits)&1)<<1 - 1
-	s.counts[h>>(64-spreadBits)] += sign
-	s.rows++
+	s.counts[h>>(64-spreadBits)] += sign * n
+	s.rows += n
 }
 
 func (s *spread) merge(t *spread) {

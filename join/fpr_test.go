@@ -44,7 +44,7 @@ func sketch(r *rand.Rand, counts []int64) (s *spread, hashes []uint64, rows, squ
 		h := r.Uint64()
 		hashes = append(hashes, h)
 		for range c {
-			s.add(h)
+			s.add(h, 1)
 		}
 		rows += float64(c)
 		squares += float64(c) * float64(c)
@@ -91,7 +91,7 @@ func TestSpreadNeighbours(t *testing.T) {
 	tableHash.Sum64(hashes, values)
 	for _, h := range hashes {
 		for range 4 {
-			s.add(h)
+			s.add(h, 1)
 		}
 	}
 	if off := s.squares()/(16*100_000) - 1; math.Abs(off) > 0.03 {
@@ -106,8 +106,8 @@ func TestSpreadMerge(t *testing.T) {
 	whole := newSpread()
 	for range 30_000 {
 		h := r.Uint64N(500) * 0x9e3779b97f4a7c15
-		whole.add(h)
-		parts[r.IntN(3)].add(h)
+		whole.add(h, 1)
+		parts[r.IntN(3)].add(h, 1)
 	}
 	for _, p := range parts[1:] {
 		parts[0].merge(p)

@@ -24,6 +24,7 @@ var tableHash = bloom.Hash{ID: bloom.XXH3}
 // answer has the IDs' columns, their rows.
 type idSide struct {
 	table   *table
+	ints    *intSet        // instead of the table, where integers and no rows are wanted
 	records []arrow.Record // rows as numbered in the table
 	starts  []int          // number of each record's first row
 	whole   bool           // all IDs are here
@@ -43,6 +44,9 @@ func (s *idSide) release() {
 
 // matched returns the number of ID rows whose key a log row has.
 func (s *idSide) matched() int64 {
+	if s.ints != nil {
+		return s.ints.matched()
+	}
 	var n int64
 	for e := range s.table.count {
 		if s.table.marked(uint32(e)) {
@@ -184,6 +188,23 @@ func (j *Join) keyColumns(f *partition.File) ([]int, error) {
 	return enc.Columns(), nil
 }
 
+// addInts puts the integers of an ID batch into the side.
+func (s *idSide) addInts(batch *keys.Batch, opts *Options) error {
+	values, signed, _ := batch.Ints()
+	for _, v := range values {
+		s.ints.add(v, signed)
+	}
+	return s.check(s.ints.bytes(), opts)
+}
+
+// check returns an error if held bytes are more than the budget allows.
+func (s *idSide) check(held int64, opts *Options) error {
+	if opts.Memory > 0 && held > opts.Memory {
+		return fmt.Errorf("%w of %d bytes: the table of IDs takes more (raise --memory)", ErrMemory, opts.Memory)
+	}
+	return nil
+}
+
 // add puts rows of an ID batch into the side: those at the positions in keep
 // of batch.Rows, or, if keep is nil, all, with and without a key.
 func (s *idSide) add(rec arrow.Record, batch *keys.Batch, keep []int, columns bool, opts *Options) error {
@@ -230,10 +251,7 @@ func (s *idSide) add(rec arrow.Record, batch *keys.Batch, keep []int, columns bo
 		s.starts = append(s.starts, start)
 		s.bytes += util.TotalRecordSize(kept)
 	}
-	if held := s.bytes + s.table.bytes(); opts.Memory > 0 && held > opts.Memory {
-		return fmt.Errorf("%w of %d bytes: the table of IDs takes more (raise --memory)", ErrMemory, opts.Memory)
-	}
-	return nil
+	return s.check(s.bytes+s.table.bytes(), opts)
 }
 
 // lookup reads all IDs into the table, and into the filter unless one was
@@ -251,6 +269,9 @@ func (j *Join) lookup(ctx context.Context) error {
 			return err
 		}
 	}
+	if j.rowsOfLog() && len(j.classes) == 1 && j.classes[0] == keys.Integer {
+		j.reserveInts()
+	}
 	columns := j.opts.Type.columnsOfIDs()
 	err = j.eachID(ctx, j.idRead, func(f *partition.File, rec arrow.Record, batch *keys.Batch) error {
 		j.side.total += int64(len(batch.Rows))
@@ -261,13 +282,36 @@ func (j *Join) lookup(ctx context.Context) error {
 		} else if err := j.holds(batch, f.Name); err != nil {
 			return err
 		}
+		if j.side.ints != nil {
+			return j.side.addInts(batch, &j.opts)
+		}
 		return j.side.add(rec, batch, nil, columns, &j.opts)
 	})
-	if err != nil || builder == nil {
+	if err != nil {
 		return err
+	}
+	if s := j.side.ints; s != nil {
+		s.natural.seal()
+		s.negative.seal()
+	}
+	if builder == nil {
+		return nil
 	}
 	j.filter, _, err = builder.Finish()
 	return err
+}
+
+// reserveInts makes room for the IDs in a set of integers, as far as their
+// number is known beforehand.
+func (j *Join) reserveInts() {
+	j.side.ints = new(intSet)
+	var n int64
+	for _, f := range j.ids {
+		n += max(f.Rows(), 0)
+	}
+	if j.opts.Memory == 0 || n <= j.opts.Memory/16 { // else duplicates may make it fit all the same
+		j.side.ints.natural.reserve(uint64(n))
+	}
 }
 
 // broadcast collects the keys of the candidates, and then the IDs that have

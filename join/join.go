@@ -99,13 +99,17 @@ type Report struct {
 	RowsIn, RowsOut int64
 	KeysNull        int64 // log rows with a NULL in the key
 	RowGroups       int64
-	Candidates      int64 // log rows that the filter let through
-	IDsTotal        int64 // ID rows with a key that is not NULL
-	IDsMatched      int64 // of them, those whose key a log row has
-	FPRAsked        float64
-	FPRPredicted    float64
-	FPRMeasured     MeasuredFPR
-	Strategy        Strategy
+
+	// Of joins that copy pages:
+	RowGroupsSkipped, Pages, PagesSkipped int64
+
+	Candidates   int64 // log rows that the filter let through
+	IDsTotal     int64 // ID rows with a key that is not NULL
+	IDsMatched   int64 // of them, those whose key a log row has
+	FPRAsked     float64
+	FPRPredicted float64
+	FPRMeasured  MeasuredFPR
+	Strategy     Strategy
 }
 
 // Join is a join whose inputs have been looked at, and nothing read yet. It
@@ -297,6 +301,10 @@ func (j *Join) Run(ctx context.Context) iter.Seq2[partition.Rows, error] {
 			yield(partition.Rows{}, err)
 			return
 		}
+		if j.rowsOfLog() {
+			j.scan(ctx, yield)
+			return
+		}
 		opts := partition.ReadOptions{Threads: j.opts.Threads}
 		for r, err := range partition.Map(ctx, j.pieces, opts, j.newWorker) {
 			if !yield(r, err) || err != nil {
@@ -321,8 +329,8 @@ func (j *Join) finish() {
 	for _, p := range j.pieces {
 		j.report.RowGroups += int64(p.Hi - p.Lo)
 	}
-	j.report.IDsTotal, j.report.IDsMatched = j.side.total, j.side.matched()
 	j.report.FPRAsked, j.report.FPRPredicted = j.filter.FPRAsked, j.filter.FPR()
+	j.report.IDsTotal, j.report.IDsMatched = j.side.total, j.side.matched()
 	strangers := newSpread()
 	for _, s := range j.spreads {
 		strangers.merge(s)

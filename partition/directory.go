@@ -267,15 +267,13 @@ func (o Output) writeDir(ctx context.Context, parts []Part, rows iter.Seq2[Rows,
 	defer stop()
 	pending, err, more := next()
 	defer func() {
-		if pending.Record != nil { // of the part after one that failed
-			pending.Record.Release()
-		}
+		pending.release() // of the part after one that failed
 	}()
 	for i, p := range parts {
 		one := func(yield func(Rows, error) bool) {
 			for more && (err != nil || pending.Piece == i) {
 				r := pending
-				pending.Record = nil // it is the receiver's now
+				pending = Rows{Piece: r.Piece} // the rest is the receiver's now
 				if !yield(r, err) {
 					return
 				}
@@ -336,7 +334,7 @@ func (o Output) publishInto(ctx context.Context, name string, p Part, rows iter.
 		return 0, 0, err
 	}
 	o.Force = o.ours(marker)
-	return o.publish(ctx, name, p.Schema, p.Piece.File, rows)
+	return o.publish(ctx, name, p, rows)
 }
 
 func (o Output) writeManifest(ctx context.Context, w Written) error {

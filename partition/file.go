@@ -279,6 +279,12 @@ func (f *File) Rows() int64 {
 	return n
 }
 
+// parquet returns the reader of a Parquet file, else nil.
+func (f *File) parquet() *generic.Parquet {
+	p, _ := f.table.(*generic.Parquet)
+	return p
+}
+
 // Codec returns the compression of a Parquet file, else "".
 func (f *File) Codec() string {
 	if p, ok := f.table.(*generic.Parquet); ok {

@@ -157,7 +157,7 @@ func write(t testing.TB, path string, groupRows int64, rec arrow.Record) string 
 	t.Helper()
 	defer rec.Release()
 	var b bytes.Buffer
-	var w writer
+	var w recordSink
 	var err error
 	if byName(path) == Parquet {
 		w, err = generic.NewParquetWriter(&b, rec.Schema(), generic.WriterOptions{RowGroupRows: groupRows})

@@ -19,6 +19,14 @@ import (
 type Rows struct {
 	Piece  int // number of the piece among those that were read
 	Record arrow.Record
+
+	group *outGroup // rows that were copied as pages, instead of Record
+}
+
+func (r Rows) release() {
+	if r.Record != nil {
+		r.Record.Release()
+	}
 }
 
 // ReadOptions says what to read and with how many workers.
@@ -36,6 +44,10 @@ type ReadOptions struct {
 // rec is released afterwards.
 type Work func(piece Piece, rec arrow.Record, emit func(arrow.Record) error) error
 
+// groupWork makes the records of one row group and hands them on with emit, as
+// Work does. One goroutine calls it at a time.
+type groupWork func(ctx context.Context, p Piece, group int, emit func(arrow.Record) error) error
+
 // inFlight is the number of finished batches of a group that may wait for the
 // consumer, and the number of groups per worker that may be begun before it.
 const inFlight = 2
@@ -49,9 +61,39 @@ const inFlight = 2
 // sequence after everything before it was yielded. When the consumer stops, or
 // ctx ends, all goroutines have ended before Map returns.
 func Map(ctx context.Context, pieces []Piece, opts ReadOptions, newWork func() (Work, error)) iter.Seq2[Rows, error] {
+	return mapGroups(ctx, pieces, opts.Threads, func() (groupWork, error) {
+		work, err := newWork()
+		return func(ctx context.Context, p Piece, group int, emit func(arrow.Record) error) error {
+			return readGroup(ctx, p, group, opts, work, emit)
+		}, err
+	})
+}
+
+// readGroup passes the records of a row group through work.
+func readGroup(ctx context.Context, p Piece, group int, opts ReadOptions, work Work, emit func(arrow.Record) error) error {
+	var columns []int
+	var err error
+	if opts.Columns != nil {
+		if columns, err = opts.Columns(p.File); err != nil {
+			return err
+		}
+	}
+	for rec, err := range p.File.Read(ctx, group, columns) {
+		if err != nil {
+			return err
+		}
+		if err := work(p, rec, emit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mapGroups is Map by row groups.
+func mapGroups(ctx context.Context, pieces []Piece, threads int, newWork func() (groupWork, error)) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
-		m := mapper{ctx: ctx, pieces: pieces, opts: opts}
+		m := mapper{ctx: ctx, pieces: pieces, threads: threads}
 		tasks := m.start(newWork)
 		defer func() {
 			cancel()
@@ -68,7 +110,7 @@ func Map(ctx context.Context, pieces []Piece, opts ReadOptions, newWork func() (
 					yield(Rows{}, r.err)
 					return
 				}
-				if !yield(Rows{t.piece, r.rec}, nil) {
+				if !yield(Rows{Piece: t.piece, Record: r.rec}, nil) {
 					return
 				}
 			}
@@ -93,8 +135,8 @@ func (r result) release() {
 	}
 }
 
-// task is one row group.
-type task struct {
+// groupTask is one row group.
+type groupTask struct {
 	piece, group int
 	out          chan result // closed when the group is done
 }
@@ -102,25 +144,25 @@ type task struct {
 type mapper struct {
 	ctx     context.Context
 	pieces  []Piece
-	opts    ReadOptions
+	threads int
 	workers sync.WaitGroup
 	begun   chan struct{} // an element for each task that is handed out and not consumed
 }
 
 // start lays out the tasks and starts the workers. Tasks are handed out in
 // order, so that the one the consumer waits for is always being worked on.
-func (m *mapper) start(newWork func() (Work, error)) []task {
-	var tasks []task
+func (m *mapper) start(newWork func() (groupWork, error)) []groupTask {
+	var tasks []groupTask
 	for i, p := range m.pieces {
 		for g := p.Lo; g < p.Hi; g++ {
-			tasks = append(tasks, task{i, g, make(chan result, inFlight)})
+			tasks = append(tasks, groupTask{i, g, make(chan result, inFlight)})
 		}
 	}
-	threads := m.opts.Threads
+	threads := m.threads
 	if threads <= 0 {
 		threads = runtime.GOMAXPROCS(0)
 	}
-	next := make(chan task)
+	next := make(chan groupTask)
 	m.begun = make(chan struct{}, inFlight*min(threads, max(len(tasks), 1)))
 	m.workers.Add(1)
 	go func() {
@@ -157,7 +199,7 @@ func (m *mapper) start(newWork func() (Work, error)) []task {
 // begin hands a task to a worker once the consumer is near enough, which
 // bounds what is finished and waits, however small the groups are. It returns
 // false if the consumer is gone.
-func (m *mapper) begin(t task, next chan<- task) bool {
+func (m *mapper) begin(t groupTask, next chan<- groupTask) bool {
 	select {
 	case m.begun <- struct{}{}:
 	case <-m.ctx.Done():
@@ -172,7 +214,7 @@ func (m *mapper) begin(t task, next chan<- task) bool {
 }
 
 // send hands a result to the consumer, if there still is one.
-func (m *mapper) send(t task, r result) error {
+func (m *mapper) send(t groupTask, r result) error {
 	select {
 	case t.out <- r:
 		return nil
@@ -184,28 +226,13 @@ func (m *mapper) send(t task, r result) error {
 
 // run reads one row group. A panic below it, which only damaged input or a
 // fault in a library can cause, becomes an error with its place.
-func (m *mapper) run(t task, work Work) (err error) {
+func (m *mapper) run(t groupTask, work groupWork) (err error) {
 	p := m.pieces[t.piece]
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%s: internal error: %v\n%s", fault.At{File: p.File.Name, RowGroup: t.group + 1}, r, debug.Stack())
 		}
 	}()
-	var columns []int
-	if m.opts.Columns != nil {
-		if columns, err = m.opts.Columns(p.File); err != nil {
-			return err
-		}
-	}
 	defer func() { err = errors.Join(err, p.File.rest()) }()
-	emit := func(rec arrow.Record) error { return m.send(t, result{rec: rec}) }
-	for rec, err := range p.File.Read(m.ctx, t.group, columns) {
-		if err != nil {
-			return err
-		}
-		if err := work(p, rec, emit); err != nil {
-			return err
-		}
-	}
-	return nil
+	return work(m.ctx, p, t.group, func(rec arrow.Record) error { return m.send(t, result{rec: rec}) })
 }

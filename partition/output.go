@@ -85,6 +85,8 @@ type Part struct {
 	Piece  Piece  // File nil: rows that come from no input of the log
 	Name   string // file name without ending, where Piece.File is nil
 	Schema *arrow.Schema
+
+	pages *pageSource // its rows come as pages; nil: as records
 }
 
 func (o *Output) fill() {
@@ -305,13 +307,38 @@ func (o Output) Write(ctx context.Context, parts []Part, rows iter.Seq2[Rows, er
 	return o.writeFile(ctx, parts, rows)
 }
 
-// writer is what writes a file of either format.
+// writer is what writes a file of either format. Write takes over what it is
+// given.
 type writer interface {
+	Write(r Rows) error
+	Close() (rows, bytes int64, err error)
+}
+
+// recordWriter writes records.
+type recordWriter struct{ w recordSink }
+
+func (w recordWriter) Write(r Rows) error {
+	defer r.Record.Release()
+	return w.w.Write(r.Record)
+}
+
+func (w recordWriter) Close() (rows, bytes int64, err error) { return w.w.Close() }
+
+// newWriter begins a file of the part's schema.
+func (o Output) newWriter(dst io.Writer, p Part) (writer, error) {
+	if p.pages != nil {
+		return newPageWriter(dst, p.pages)
+	}
+	w, err := o.newRecordWriter(dst, p.Schema, p.Piece.File)
+	return recordWriter{w}, err
+}
+
+type recordSink interface {
 	Write(rec arrow.Record) error
 	Close() (rows, bytes int64, err error)
 }
 
-func (o Output) newWriter(dst io.Writer, schema *arrow.Schema, in *File) (writer, error) {
+func (o Output) newRecordWriter(dst io.Writer, schema *arrow.Schema, in *File) (recordSink, error) {
 	md := o.metadata()
 	stored := ""
 	if in != nil && schema == in.Schema() { // the columns of a file as they are
@@ -320,22 +347,26 @@ func (o Output) newWriter(dst io.Writer, schema *arrow.Schema, in *File) (writer
 	schema = Without(schema, MetaResult, MetaFilter, MetaRun) // of an input that is itself an output
 	switch o.Format {
 	case Parquet:
-		codec := o.Codec
-		if codec == "" && in != nil {
-			codec = in.Codec()
-		}
-		switch codec {
-		case "snappy", "zstd", "gzip", "brotli", "none":
-		default: // of another format, or one that the writer lacks
-			codec = "zstd"
-		}
-		return generic.NewParquetWriter(dst, schema, generic.WriterOptions{Codec: codec, Metadata: md, StoredSchema: stored, Mem: o.Mem})
+		return generic.NewParquetWriter(dst, schema, generic.WriterOptions{Codec: o.codec(in), Metadata: md, StoredSchema: stored, Mem: o.Mem})
 	case ArrowFile:
 		return arrowipc.NewFileWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.Mem})
 	case ArrowStream:
 		return arrowipc.NewStreamWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.Mem})
 	}
 	return nil, fault.Unsupported(fault.At{File: o.Name}, "writing %s files", o.Format)
+}
+
+// codec returns the compression of Parquet files whose rows come from in.
+func (o Output) codec(in *File) string {
+	codec := o.Codec
+	if codec == "" && in != nil {
+		codec = in.Codec()
+	}
+	switch codec {
+	case "snappy", "zstd", "gzip", "brotli", "none":
+		return codec
+	}
+	return "zstd" // of another format, or one that the writer lacks
 }
 
 // oneSchema returns the schema that all parts share.
@@ -383,9 +414,7 @@ func copyAll(w writer, name string, rows iter.Seq2[Rows, error]) (n, size int64,
 		if err != nil {
 			return 0, 0, err
 		}
-		err = w.Write(r.Record)
-		r.Record.Release()
-		if err != nil {
+		if err := w.Write(r); err != nil {
 			return 0, 0, fmt.Errorf("writing %s: %w", name, err)
 		}
 	}
@@ -401,7 +430,7 @@ func (o Output) writeStream(parts []Part, rows iter.Seq2[Rows, error]) (Written,
 		return Written{}, err
 	}
 	o.Format = ArrowStream
-	w, err := o.newWriter(o.Stdout, schema, nil)
+	w, err := o.newWriter(o.Stdout, Part{Schema: schema})
 	if err != nil {
 		return Written{}, fmt.Errorf("writing standard output: %w", err)
 	}
@@ -417,7 +446,8 @@ func (o Output) writeFile(ctx context.Context, parts []Part, rows iter.Seq2[Rows
 	if o.Format == ArrowFile && len(parts) > 1 {
 		schema, rows = take.PlainSchema(schema), o.plain(rows)
 	}
-	n, size, err := o.publish(ctx, o.Name, schema, in, rows)
+	one := Part{Piece: Piece{File: in}, Schema: schema, pages: parts[0].pages}
+	n, size, err := o.publish(ctx, o.Name, one, rows)
 	if err != nil {
 		return Written{}, err
 	}
@@ -442,13 +472,13 @@ func (o Output) plain(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
 }
 
 // publish writes one file and makes it visible.
-func (o Output) publish(ctx context.Context, name string, schema *arrow.Schema, in *File, rows iter.Seq2[Rows, error]) (n, size int64, err error) {
+func (o Output) publish(ctx context.Context, name string, p Part, rows iter.Seq2[Rows, error]) (n, size int64, err error) {
 	sink, err := o.Store.Create(ctx, name, false)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, sink.Abort()) }()
-	w, err := o.newWriter(sink, schema, in)
+	w, err := o.newWriter(sink, p)
 	if err != nil {
 		return 0, 0, fmt.Errorf("writing %s: %w", name, err)
 	}

@@ -546,7 +546,7 @@ func TestOutputOutOfOrder(t *testing.T) {
 		dir := t.TempDir() + "/out/"
 		_, err := Output{Name: dir, Run: runOf(1)}.Write(t.Context(), parts, func(yield func(Rows, error) bool) {
 			for _, i := range pieces {
-				if !yield(Rows{i, record(t, checked(t), col{"id", []int64{1}}, col{"text", []string{""}})}, nil) {
+				if !yield(Rows{Piece: i, Record: record(t, checked(t), col{"id", []int64{1}}, col{"text", []string{""}})}, nil) {
 					return
 				}
 			}

@@ -54,6 +54,12 @@ func (p *Prober) Probe(rec arrow.Record) ([]uint32, error) {
 	if err := p.enc.Encode(rec, &p.Keys); err != nil {
 		return nil, err
 	}
+	return p.probeKeys()
+}
+
+// probeKeys returns the positions in p.Keys.Rows of the keys that may be
+// members, ascending.
+func (p *Prober) probeKeys() ([]uint32, error) {
 	p.hits = p.hits[:0]
 	values, signed, integer := p.Keys.Ints()
 	bits := p.filter.Bloom()

@@ -15,6 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
@@ -40,9 +41,26 @@ type Match struct {
 	// `user.id` or `"a.b",c`. Empty: the names that the filter was built with.
 	Key string
 	// Exclude keeps the rows whose key is surely not in the set, and those
-	// with a NULL key. It needs an exact filter.
+	// with a NULL key. It needs an exact filter, or a Verifier.
 	Exclude bool
+	// Verifier, if not nil, makes what looks closer at the keys that the filter
+	// lets through; each worker has its own. With it a Match is exact.
+	Verifier func() Verifier
 }
+
+// A Verifier tells members from false positives. One goroutine uses it.
+type Verifier interface {
+	// Verify returns those of hits, ascending positions in k, whose key is a
+	// member, in memory of its own or that of hits.
+	Verify(k *keys.Batch, hits []uint32) []uint32
+	// Count is told of all keys of k, after Verify: which of them the filter
+	// let through, which of these are members, and how many rows have each;
+	// rows nil: one.
+	Count(k *keys.Batch, hits, members, rows []uint32)
+}
+
+// exact reports whether what the match lets through are members.
+func (m *Match) exact() bool { return m.Verifier != nil || m.Filter.Exact() != nil }
 
 // ScanOptions says what to keep. Each row that passes is kept once.
 type ScanOptions struct {
@@ -55,6 +73,9 @@ type ScanOptions struct {
 	// Threads is the number of workers; 0: GOMAXPROCS.
 	Threads int
 	Mem     memory.Allocator
+	// End, if not nil, is called when all rows have been scanned, before an
+	// output of them becomes visible; its error is the scan's.
+	End func() error
 	// Progress, if not nil, is called with the number of rows of each batch,
 	// from many goroutines.
 	Progress func(rows int64)
@@ -65,7 +86,9 @@ type ScanStats struct {
 	RowsIn, RowsOut  atomic.Int64
 	KeysNull         atomic.Int64 // rows with a NULL in the first filter's key
 	RowGroups        atomic.Int64
-	RowGroupsSkipped atomic.Int64
+	RowGroupsSkipped atomic.Int64 // of them, those of which no page was read
+	Pages            atomic.Int64 // that were come by
+	PagesSkipped     atomic.Int64 // of them, those that were not decompressed
 }
 
 // Scanner applies filters to files.
@@ -86,7 +109,7 @@ func NewScanner(opts ScanOptions) (*Scanner, error) {
 		if err := usable(m.Filter); err != nil {
 			return nil, err
 		}
-		if m.Exclude && m.Filter.Exact() == nil {
+		if m.Exclude && !m.exact() {
 			return nil, fault.Unsupported(fault.At{}, "excluding by a Bloom filter, which would drop rows that only look like members").
 				WithHint("build the filter with --kind exact, or use an anti join")
 		}
@@ -98,7 +121,7 @@ func NewScanner(opts ScanOptions) (*Scanner, error) {
 // exact, else ResultCandidates.
 func (s *Scanner) Result() string {
 	for _, m := range s.opts.Match {
-		if m.Filter.Exact() == nil {
+		if !m.exact() {
 			return ResultCandidates
 		}
 	}
@@ -186,8 +209,11 @@ func project(schema *arrow.Schema, cols []int) *arrow.Schema {
 // keep their own description of the columns, for a schema whose columns are
 // not those of the file that it comes from.
 func Reshaped(s *arrow.Schema) *arrow.Schema {
-	return Without(s, "ARROW:schema", "pandas", "org.apache.spark.sql.parquet.row.metadata")
+	return Without(s, describing...)
 }
+
+// describing are the metadata in which programs describe the columns.
+var describing = []string{"ARROW:schema", "pandas", "org.apache.spark.sql.parquet.row.metadata"}
 
 // Without returns the schema without the metadata of the given keys.
 func Without(s *arrow.Schema, drop ...string) *arrow.Schema {
@@ -202,15 +228,45 @@ func Without(s *arrow.Schema, drop ...string) *arrow.Schema {
 	return arrow.NewSchema(s.Fields(), &kept)
 }
 
+// verifiers returns those of one worker, nil for a match without.
+func (s *Scanner) verifiers() []Verifier {
+	vs := make([]Verifier, len(s.opts.Match))
+	for i, m := range s.opts.Match {
+		if m.Verifier != nil {
+			vs[i] = m.Verifier()
+		}
+	}
+	return vs
+}
+
+// Count scans the pieces and counts, in Stats, the rows that pass.
+func (s *Scanner) Count(ctx context.Context, pieces []Piece) error {
+	parts, err := s.parts(pieces)
+	if err != nil {
+		return err
+	}
+	for i := range parts {
+		if p := &parts[i]; p.Piece.File.parquet() != nil {
+			p.pages = &pageSource{part: i, piece: p.Piece}
+		}
+	}
+	for r, err := range s.output(ctx, parts) {
+		if err != nil {
+			return err
+		}
+		r.release()
+	}
+	return nil
+}
+
 // Scan yields the rows of the pieces that pass, in input order.
 func (s *Scanner) Scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, error] {
 	for _, p := range pieces {
 		s.Stats.RowGroups.Add(int64(p.Hi - p.Lo))
 	}
-	opts := ReadOptions{Threads: s.opts.Threads, Columns: s.readColumns}
-	return Map(ctx, pieces, opts, func() (Work, error) {
-		w := &scanWorker{scanner: s}
-		return w.work, nil
+	return mapGroups(ctx, pieces, s.opts.Threads, func() (groupWork, error) {
+		w := &scanWorker{scanner: s, verifiers: s.verifiers(), buf: new(parquet.Buffers)}
+		return w.group, nil
 	})
 }
 
@@ -238,14 +294,56 @@ func (s *Scanner) readColumns(f *File) ([]int, error) {
 	return cols, nil
 }
 
-// scanWorker filters the batches of one goroutine.
+// scanWorker filters the row groups of one goroutine.
 type scanWorker struct {
-	scanner *Scanner
-	file    *File
+	scanner   *Scanner
+	verifiers []Verifier
+
+	keys     *keyScan // of a Parquet file
+	keysFile *File
+	buf      *parquet.Buffers
+	selected []uint32
+
+	file    *File // that probers are for
 	probers []*Prober
 	votes   []int16 // filters that let a row through
 	barred  []bool  // rows that an exclusion drops
 	rows    []int
+}
+
+// group scans a row group: of Parquet files the keys first, and then the rows
+// that pass; of others all rows.
+func (w *scanWorker) group(ctx context.Context, p Piece, group int, emit func(arrow.Record) error) error {
+	s := w.scanner
+	if p.File.parquet() == nil {
+		return readGroup(ctx, p, group, ReadOptions{Columns: s.readColumns}, w.work, emit)
+	}
+	if w.keysFile != p.File {
+		k, err := newKeyScan(s, p.File, w.buf, w.verifiers)
+		if err != nil {
+			return err
+		}
+		w.keys, w.keysFile = k, p.File
+	}
+	columns, err := s.columns(p.File)
+	if err != nil {
+		return err
+	}
+	rows, err := w.keys.scan(ctx, stretch{group: group, hi: p.File.GroupRows(group)}, w.selected[:0])
+	if err != nil {
+		return err
+	}
+	w.selected = rows
+	for rec, err := range p.File.parquet().ReadRows(ctx, group, columns, rows) {
+		if err != nil {
+			return err
+		}
+		rec.Retain()
+		if err := emit(rec); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (w *scanWorker) work(p Piece, rec arrow.Record, emit func(arrow.Record) error) error {
@@ -311,6 +409,11 @@ func (w *scanWorker) pass(rec arrow.Record) ([]int, error) {
 		hits, err := p.Probe(rec)
 		if err != nil {
 			return nil, err
+		}
+		if v := w.verifiers[i]; v != nil {
+			members := v.Verify(&p.Keys, append([]uint32(nil), hits...))
+			v.Count(&p.Keys, hits, members, nil)
+			hits = members
 		}
 		if i == 0 {
 			w.scanner.Stats.KeysNull.Add(int64(n - len(p.Keys.Rows)))

@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"runtime/debug"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -271,20 +270,13 @@ type pathOf struct {
 	Reason string `json:"reason"`
 }
 
-func pathsOf(pieces []partition.Piece) []pathOf {
+func pathsOf(pieces []partition.Piece, o partition.Output) []pathOf {
 	out := []pathOf{}
 	for _, p := range pieces {
-		out = append(out, pathOf{p.File.Name, "generic", reason(p.File)})
+		path, why := o.PathOf(p.File)
+		out = append(out, pathOf{p.File.Name, path, why})
 	}
 	return out
-}
-
-// reason says why a file goes the generic way.
-func reason(f *partition.File) string {
-	if f.Format == partition.Parquet {
-		return "read through Arrow record batches"
-	}
-	return strings.ReplaceAll(string(f.Format), "-", " ") + " is no Parquet"
 }
 
 // bytesRead adds up what was read of the files.

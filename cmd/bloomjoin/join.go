@@ -175,13 +175,13 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		}
 		return err
 	}
-	written, err := out.Write(ctx, j.Parts(), through(filters, j.Run(ctx)))
+	written, err := j.Write(ctx, out, func() error { return closeFilters(filters) })
 	end()
 	if err != nil {
 		return err
 	}
 	r := newJoinReport(start, j.Report())
-	r.BytesRead, r.BytesWritten, r.Path = bytesRead(logs)+bytesRead(ids), written.Bytes, pathsOf(partition.Split(logs, opts.Shard))
+	r.BytesRead, r.BytesWritten, r.Path = bytesRead(logs)+bytesRead(ids), written.Bytes, pathsOf(partition.Split(logs, opts.Shard), out)
 	c.sayJoin(o, r)
 	return c.report(r, o.out)
 }
@@ -190,7 +190,9 @@ func newJoinReport(start time.Time, rep join.Report) joinReport {
 	return joinReport{
 		scanReport: scanReport{
 			head: newHead("join", start), RowsIn: rep.RowsIn, RowsOut: rep.RowsOut, KeysNull: rep.KeysNull,
-			RowGroups: rep.RowGroups, FPRAsked: rep.FPRAsked, FPRPredicted: rep.FPRPredicted,
+			RowGroups: rep.RowGroups, RowGroupsSkipped: rep.RowGroupsSkipped,
+			Pages: rep.Pages, PagesSkipped: rep.PagesSkipped,
+			FPRAsked: rep.FPRAsked, FPRPredicted: rep.FPRPredicted,
 		},
 		Candidates: rep.Candidates, IDsTotal: rep.IDsTotal, IDsMatched: rep.IDsMatched,
 		FPRMeasured: rep.FPRMeasured.Rate, FPRBound: rep.FPRMeasured, Strategy: string(rep.Strategy),

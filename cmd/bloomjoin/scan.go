@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"iter"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -229,6 +228,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	}
 	asked, predicted := filters.files[0].FPRAsked, filters.files[0].FPR()
 	opts.Match = filters.match
+	opts.End = func() error { return closeFilters(filters.files) }
 	files, err := c.open(cmd, args, partition.OpenOptions{})
 	if err != nil {
 		return err
@@ -251,7 +251,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		return err
 	}
 	pieces := partition.Split(files, shard)
-	written, err := c.scanTo(ctx, scanner, filters.files, files, pieces, out, o.count)
+	written, err := c.scanTo(ctx, scanner, files, pieces, out, o.count)
 	end()
 	if errors.Is(err, partition.ErrDone) {
 		return c.done("scan", o.out, start)
@@ -264,8 +264,9 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		head:   newHead("scan", start),
 		RowsIn: st.RowsIn.Load(), RowsOut: st.RowsOut.Load(), KeysNull: st.KeysNull.Load(),
 		RowGroups: st.RowGroups.Load(), RowGroupsSkipped: st.RowGroupsSkipped.Load(),
+		Pages: st.Pages.Load(), PagesSkipped: st.PagesSkipped.Load(),
 		BytesRead: bytesRead(files), BytesWritten: written.Bytes,
-		FPRAsked: asked, FPRPredicted: predicted, Path: pathsOf(pieces),
+		FPRAsked: asked, FPRPredicted: predicted, Path: pathsOf(pieces, out),
 	}
 	c.sayScan(o, r)
 	if o.count && !c.json {
@@ -276,35 +277,14 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 }
 
 // scanTo scans into the output, or only counts.
-func (c *cli) scanTo(ctx context.Context, s *partition.Scanner, filters []*codec.Filter, files []*partition.File, pieces []partition.Piece, out partition.Output, count bool) (w partition.Written, err error) {
+func (c *cli) scanTo(ctx context.Context, s *partition.Scanner, files []*partition.File, pieces []partition.Piece, out partition.Output, count bool) (w partition.Written, err error) {
 	if count {
-		for r, err := range through(filters, s.Scan(ctx, pieces)) {
-			if err != nil {
-				return w, err
-			}
-			r.Record.Release()
-		}
-		return w, nil
+		return w, s.Count(ctx, pieces)
 	}
 	if err := out.Check(ctx, files); err != nil {
 		return w, err
 	}
-	var parts []partition.Part
-	for _, p := range pieces {
-		schema, err := s.Schema(p.File)
-		if err != nil {
-			return w, err
-		}
-		parts = append(parts, partition.Part{Piece: p, Schema: schema})
-	}
-	if len(parts) == 0 && !out.IsDir(ctx) { // a shard without input still has a schema
-		schema, err := s.Schema(files[0])
-		if err != nil {
-			return w, err
-		}
-		parts = append(parts, partition.Part{Name: "empty", Schema: schema})
-	}
-	return out.Write(ctx, parts, through(filters, s.Scan(ctx, pieces)))
+	return out.WriteScan(ctx, s, pieces, files)
 }
 
 // filterSet is the filters of a scan.
@@ -322,22 +302,6 @@ func closeFilters(filters []*codec.Filter) error {
 		errs = append(errs, f.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// through yields the rows that the filters let through, and at their end
-// closes the filters, so that an error of that ends the output before anybody
-// sees it.
-func through(filters []*codec.Filter, rows iter.Seq2[partition.Rows, error]) iter.Seq2[partition.Rows, error] {
-	return func(yield func(partition.Rows, error) bool) {
-		for r, err := range rows {
-			if !yield(r, err) || err != nil {
-				return
-			}
-		}
-		if err := closeFilters(filters); err != nil {
-			yield(partition.Rows{}, err)
-		}
-	}
 }
 
 // readFilters reads the filter files, none of which may be the output, and adds to words what identifies them.

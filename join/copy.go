@@ -1,0 +1,183 @@
+package join
+
+import (
+	"context"
+	"iter"
+
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// The rows of a semi or anti join are rows of the log as they are. So the scan
+// itself makes the answer, and copies pages where it can: each candidate is
+// looked up among the IDs while the page with its key is at hand.
+
+// Write joins and writes the answer to the output. End, if not nil, is called
+// when all has been read, before anything is visible; its error is the join's.
+func (j *Join) Write(ctx context.Context, out partition.Output, end func() error) (partition.Written, error) {
+	if !j.rowsOfLog() {
+		return out.Write(ctx, j.Parts(), j.until(ctx, end))
+	}
+	defer func() { j.side.release() }()
+	if err := j.prepare(ctx); err != nil {
+		return partition.Written{}, err
+	}
+	s, err := j.scanner(end)
+	if err != nil {
+		return partition.Written{}, err
+	}
+	w, err := out.WriteScan(ctx, s, j.pieces, j.logs)
+	if err != nil {
+		return w, err
+	}
+	j.scanned(s)
+	return w, nil
+}
+
+// rowsOfLog reports whether the answer is rows of the log as they are.
+func (j *Join) rowsOfLog() bool { return !j.opts.Type.columnsOfIDs() }
+
+// scanner returns the scan that makes the answer.
+func (j *Join) scanner(end func() error) (*partition.Scanner, error) {
+	m := j.match()
+	m.Exclude = j.opts.Type == Anti
+	m.Verifier = j.newVerifier
+	return partition.NewScanner(partition.ScanOptions{
+		Match: []partition.Match{m}, Threads: j.opts.Threads, Mem: j.opts.Mem,
+		Progress: j.opts.Progress, End: end,
+	})
+}
+
+// newVerifier returns what one worker of the scan checks candidates with.
+func (j *Join) newVerifier() partition.Verifier {
+	v := &verifier{j: j, side: j.side, spread: newSpread()}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.spreads = append(j.spreads, v.spread)
+	return v
+}
+
+// rowsOf returns how many rows have the key at position i.
+func rowsOf(rows []uint32, i uint32) int64 {
+	if rows == nil {
+		return 1
+	}
+	return int64(rows[i])
+}
+
+// verifier looks candidates up among the IDs.
+type verifier struct {
+	j       *Join
+	side    *idSide
+	spread  *spread
+	key     []byte
+	entries []uint32 // of the members that Verify has found: in the table,
+	slots   []int    // or in the set
+	hashes  []uint64
+}
+
+func (v *verifier) Verify(k *keys.Batch, hits []uint32) []uint32 {
+	if v.side.ints != nil {
+		return v.verifyInts(k, hits)
+	}
+	v.entries = v.entries[:0]
+	members := hits[:0]
+	for _, h := range hits {
+		v.key = k.Append(v.key[:0], int(h))
+		if e := v.side.table.find(k.HashAt(tableHash, int(h)), v.key); e != none {
+			members = append(members, h)
+			v.entries = append(v.entries, e)
+		}
+	}
+	return members
+}
+
+func (v *verifier) verifyInts(k *keys.Batch, hits []uint32) []uint32 {
+	values, signed, _ := k.Ints()
+	v.slots = v.slots[:0]
+	members := hits[:0]
+	for _, h := range hits {
+		if slot := v.side.ints.table(values[h], signed).find(values[h]); slot >= 0 {
+			members = append(members, h)
+			v.slots = append(v.slots, slot)
+		}
+	}
+	return members
+}
+
+// mark notes that log rows have member i of those that Verify has found, which
+// stands at position h.
+func (v *verifier) mark(k *keys.Batch, i int, h uint32) {
+	if v.side.ints == nil {
+		v.side.table.mark(v.entries[i])
+		return
+	}
+	values, signed, _ := k.Ints()
+	v.side.ints.table(values[h], signed).mark(v.slots[i])
+}
+
+func (v *verifier) Count(k *keys.Batch, hits, members, rows []uint32) {
+	candidates, matched := int64(0), int64(0)
+	for _, h := range hits {
+		candidates += rowsOf(rows, h)
+	}
+	for i, m := range members {
+		if n := rowsOf(rows, m); n > 0 {
+			v.mark(k, i, m)
+			matched += n
+		}
+	}
+	v.j.candidates.Add(candidates)
+	v.j.falsePositives.Add(candidates - matched)
+	v.hashes = k.Hash(tableHash, v.hashes)
+	for i, h := range v.hashes {
+		if len(members) > 0 && members[0] == uint32(i) {
+			members = members[1:]
+			continue
+		}
+		v.spread.add(h, rowsOf(rows, uint32(i)))
+	}
+}
+
+// scan is Run of a join whose answer is rows of the log as they are.
+func (j *Join) scan(ctx context.Context, yield func(partition.Rows, error) bool) {
+	s, err := j.scanner(nil)
+	if err != nil {
+		yield(partition.Rows{}, err)
+		return
+	}
+	for r, err := range s.Scan(ctx, j.pieces) {
+		if !yield(r, err) || err != nil {
+			return
+		}
+	}
+	j.scanned(s)
+}
+
+// scanned fills the report after a scan.
+func (j *Join) scanned(s *partition.Scanner) {
+	st := &s.Stats
+	j.rowsIn.Store(st.RowsIn.Load())
+	j.rowsOut.Store(st.RowsOut.Load())
+	j.keysNull.Store(st.KeysNull.Load())
+	j.report.RowGroupsSkipped = st.RowGroupsSkipped.Load()
+	j.report.Pages, j.report.PagesSkipped = st.Pages.Load(), st.PagesSkipped.Load()
+	j.finish()
+}
+
+// until is Run, with end called at its end.
+func (j *Join) until(ctx context.Context, end func() error) iter.Seq2[partition.Rows, error] {
+	return func(yield func(partition.Rows, error) bool) {
+		for r, err := range j.Run(ctx) {
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+		if end == nil {
+			return
+		}
+		if err := end(); err != nil {
+			yield(partition.Rows{}, err)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package join
+
+import (
+	"math/bits"
+	"sync/atomic"
+
+	"github.com/bloomjoin/bloomjoin/internal/hugepage"
+)
+
+// intSet is a set of integers, of which it tells which ones the log has: what
+// a semi or anti join needs to know of IDs that are integers, in eleven bytes
+// for each. It is filled by one goroutine; then find and mark may be called
+// from many.
+type intSet struct {
+	natural  intTable // values from 0 on
+	negative intTable // values below, in two's complement
+}
+
+// add puts in a value, in two's complement if signed.
+func (s *intSet) add(v uint64, signed bool) { s.table(v, signed).add(v) }
+
+// table returns the part in which v stands.
+func (s *intSet) table(v uint64, signed bool) *intTable {
+	if signed && int64(v) < 0 {
+		return &s.negative
+	}
+	return &s.natural
+}
+
+func (s *intSet) bytes() int64 { return s.natural.bytes() + s.negative.bytes() }
+
+// matched returns how many of the values that were added were marked.
+func (s *intSet) matched() int64 { return s.natural.matched() + s.negative.matched() }
+
+// intTable is a hash table of integers: open addressing with linear probing,
+// seven tenths full at the most. Zero stands for an empty slot; that it is a
+// member is told by the slot behind the last one.
+type intTable struct {
+	slots  []uint64
+	n      uint64   // places that a hash leads to; slots has more, to the end of which a probe may run
+	len    uint64   // members
+	again  []uint32 // by slot: how often it was added but for the first time; nil: all once
+	marks  []uint32 // bit set by slot
+	isZero bool     // zero is a member
+}
+
+const spareSlots = 64 // behind the last place, for probes to run into, and one for zero
+
+// reserve makes room for members more ones.
+func (t *intTable) reserve(members uint64) {
+	if want := (t.len + members) + (t.len+members)/7*3 + 8; want > t.n {
+		t.resize(want)
+	}
+}
+
+func (t *intTable) resize(n uint64) {
+	old := *t
+	*t = intTable{slots: hugepage.Words(n + spareSlots), n: n, len: old.len, isZero: old.isZero}
+	if old.again != nil {
+		t.again = make([]uint32, len(t.slots))
+	}
+	for i, v := range old.slots {
+		if v == 0 && !(i == len(old.slots)-1 && old.isZero) {
+			continue
+		}
+		at := t.place(v)
+		if v != 0 {
+			t.slots[at] = v
+		}
+		if old.again != nil {
+			t.again[at] = old.again[i]
+		}
+	}
+}
+
+// place returns the slot of v, or the empty one where it would stand.
+func (t *intTable) place(v uint64) int {
+	last := len(t.slots) - 1
+	if v == 0 {
+		return last
+	}
+	at, _ := bits.Mul64(v*0x9e3779b97f4a7c15, t.n)
+	for i := int(at); ; i++ {
+		if i == last {
+			i = 0 // the spare slots are full
+		}
+		if s := t.slots[i]; s == v || s == 0 {
+			return i
+		}
+	}
+}
+
+func (t *intTable) add(v uint64) {
+	if 10*(t.len+1) > 7*t.n {
+		t.resize(2*t.n + 1024)
+	}
+	i := t.place(v)
+	switch {
+	case v == 0 && !t.isZero:
+		t.isZero = true
+		t.len++
+	case v != 0 && t.slots[i] == 0:
+		t.slots[i] = v
+		t.len++
+	default:
+		if t.again == nil {
+			t.again = make([]uint32, len(t.slots))
+		}
+		t.again[i]++
+	}
+}
+
+// find returns the slot of v, or -1 if it is no member.
+func (t *intTable) find(v uint64) int {
+	if t.len == 0 {
+		return -1
+	}
+	i := t.place(v)
+	if t.slots[i] != v || v == 0 && !t.isZero {
+		return -1
+	}
+	return i
+}
+
+// seal is called once between the last add and the first mark.
+func (t *intTable) seal() { t.marks = make([]uint32, (len(t.slots)+31)/32) }
+
+// mark notes that a log row has the member in the slot.
+func (t *intTable) mark(slot int) {
+	w, bit := &t.marks[slot/32], uint32(1)<<(slot%32)
+	if atomic.LoadUint32(w)&bit == 0 { // most marks are repeats: spare the write
+		atomic.OrUint32(w, bit)
+	}
+}
+
+func (t *intTable) matched() (n int64) {
+	for w, word := range t.marks {
+		n += int64(bits.OnesCount32(word))
+		for ; word != 0 && t.again != nil; word &= word - 1 {
+			n += int64(t.again[32*w+bits.TrailingZeros32(word)])
+		}
+	}
+	return n
+}
+
+func (t *intTable) bytes() int64 {
+	return int64(8*len(t.slots) + 4*len(t.again) + 4*len(t.marks))
+}

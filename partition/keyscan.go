@@ -1,0 +1,447 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/generic"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+)
+
+// stretch is a range of rows of one row group of a Parquet file.
+type stretch struct {
+	group  int
+	lo, hi int64
+}
+
+// keyScan finds the rows of a Parquet file that pass all filters, reading
+// nothing but the key columns. One goroutine uses it.
+type keyScan struct {
+	scanner *Scanner
+	file    *File
+	matches []matchScan // one for each filter
+	votes   []int16     // filters that let a row through
+	barred  []bool      // rows that an exclusion drops
+}
+
+// matchScan finds the rows whose key one filter lets through.
+type matchScan interface {
+	// hits returns the rows of the stretch, numbered within the row group,
+	// ascending, and how many of its rows have a NULL in the key. The slice is
+	// good until the next call.
+	hits(ctx context.Context, s stretch) (rows []uint32, nulls int64, err error)
+}
+
+// newKeyScan prepares to scan the file. verifiers has one for each match, or
+// nil.
+func newKeyScan(s *Scanner, f *File, buf *parquet.Buffers, verifiers []Verifier) (*keyScan, error) {
+	k := &keyScan{scanner: s, file: f}
+	for i, m := range s.opts.Match {
+		prober, err := NewProber(f.Name, f.Schema(), m)
+		if err != nil {
+			return nil, err
+		}
+		v := verifiers[i]
+		leaf, ok := f.parquet().Leaf(prober.enc.Index())
+		if !ok {
+			k.matches = append(k.matches, newRecordScan(f, m, prober, v))
+			continue
+		}
+		l, err := newLeafScan(f, leaf, m, v)
+		if err != nil {
+			return nil, err
+		}
+		if l.pruner, err = newPruner(f.parquet().File(), f.Schema(), m); err != nil {
+			return nil, err
+		}
+		l.buf, l.stats = buf, &s.Stats
+		k.matches = append(k.matches, l)
+	}
+	return k, nil
+}
+
+// scan appends to dst the rows of the stretch that pass, ascending, and counts.
+func (k *keyScan) scan(ctx context.Context, s stretch, dst []uint32) ([]uint32, error) {
+	before := len(dst)
+	dst, err := k.rows(ctx, s, dst)
+	if err != nil {
+		return nil, err
+	}
+	st := &k.scanner.Stats
+	st.RowsIn.Add(s.hi - s.lo)
+	st.RowsOut.Add(int64(len(dst) - before))
+	if k.scanner.opts.Progress != nil {
+		k.scanner.opts.Progress(s.hi - s.lo)
+	}
+	return dst, nil
+}
+
+func (k *keyScan) rows(ctx context.Context, s stretch, dst []uint32) ([]uint32, error) {
+	opts := &k.scanner.opts
+	if len(k.matches) == 1 && !opts.Match[0].Exclude {
+		rows, nulls, err := k.matches[0].hits(ctx, s)
+		k.scanner.Stats.KeysNull.Add(nulls)
+		return append(dst, rows...), err
+	}
+	n := int(s.hi - s.lo)
+	k.votes = zeroed(k.votes, n)
+	k.barred = zeroed(k.barred, n)
+	need := int16(0)
+	for i, m := range k.matches {
+		rows, nulls, err := m.hits(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			k.scanner.Stats.KeysNull.Add(nulls)
+		}
+		if opts.Match[i].Exclude {
+			for _, r := range rows {
+				k.barred[int64(r)-s.lo] = true
+			}
+			continue
+		}
+		need++
+		for _, r := range rows {
+			k.votes[int64(r)-s.lo]++
+		}
+	}
+	if opts.Any {
+		need = min(need, 1)
+	}
+	for i, v := range k.votes {
+		if v >= need && !k.barred[i] {
+			dst = append(dst, uint32(s.lo+int64(i)))
+		}
+	}
+	return dst, nil
+}
+
+func zeroed[T any](s []T, n int) []T {
+	s = slices.Grow(s[:0], n)[:n]
+	clear(s)
+	return s
+}
+
+// leafScan is a matchScan of a key that is one leaf, not repeated: it goes
+// through the leaf's pages, and probes what each holds, a dictionary once.
+type leafScan struct {
+	file     *File
+	leaf     generic.LeafValues
+	prober   *Prober // of a schema that has the leaf alone
+	schema   *arrow.Schema
+	width    int // bytes of an integer that is a key as it stands; 0: not so
+	signed   bool
+	strings  bool // byte arrays that are keys as they stand
+	pruner   *pruner
+	verifier Verifier
+	buf      *parquet.Buffers
+	stats    *ScanStats
+
+	dict  *parquet.Dictionary // that entry and uses are about
+	entry []bool              // by entry: lets rows through
+	uses  []uint32            // by entry: rows, if there is a verifier
+
+	ranges  []uint32 // rows to look at
+	found   []uint32
+	there   []uint32 // entries of a page that have a value
+	members []uint32
+}
+
+func newLeafScan(f *File, leaf generic.LeafValues, m Match, v Verifier) (*leafScan, error) {
+	l := &leafScan{file: f, leaf: leaf, verifier: v}
+	l.schema = arrow.NewSchema([]arrow.Field{{Name: "key", Type: leaf.Type()}}, nil)
+	m.Key = "key"
+	var err error
+	if l.prober, err = NewProber(f.Name, l.schema, m); err != nil {
+		return nil, err
+	}
+	if leaf.Plain() {
+		switch leaf.Type().ID() {
+		case arrow.INT32:
+			l.width, l.signed = 4, true
+		case arrow.UINT32:
+			l.width = 4
+		case arrow.INT64:
+			l.width, l.signed = 8, true
+		case arrow.UINT64:
+			l.width = 8
+		}
+	}
+	switch leaf.Type().ID() {
+	case arrow.STRING, arrow.LARGE_STRING, arrow.BINARY, arrow.LARGE_BINARY:
+		l.strings = f.parquet().File().Leaves[leaf.Index()].Type == format.ByteArray
+	}
+	return l, nil
+}
+
+func (l *leafScan) hits(ctx context.Context, s stretch) (_ []uint32, nulls int64, err error) {
+	l.found = l.found[:0]
+	all, outside, err := l.narrow(ctx, s)
+	if err != nil || !all && len(l.ranges) == 0 {
+		return nil, outside, err
+	}
+	c := l.file.parquet().File().ChunkIn(l.buf, s.group, l.leaf.Index())
+	if !all {
+		c.Select(l.ranges)
+	}
+	l.dict = nil
+	done := 0 // of l.ranges
+	for {
+		p, err := c.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		rows := l.ranges[done:]
+		if !all {
+			done += p.Values
+		}
+		if err := l.page(p, c.Dictionary(), all, rows); err != nil {
+			return nil, 0, err
+		}
+		nulls += int64(p.Values - p.NonNull)
+	}
+	if err := l.countEntries(); err != nil {
+		return nil, 0, err
+	}
+	seen, skipped := c.Pages()
+	l.stats.Pages.Add(int64(seen))
+	l.stats.PagesSkipped.Add(int64(skipped))
+	return l.found, nulls + outside, nil
+}
+
+// narrow finds out which rows of the stretch have to be looked at: all of the
+// row group, or l.ranges. nulls counts rows elsewhere in the stretch that are
+// known to have no key.
+func (l *leafScan) narrow(ctx context.Context, s stretch) (all bool, nulls int64, err error) {
+	total := l.file.GroupRows(s.group)
+	ranges := [][2]int64{{0, total}}
+	if l.pruner != nil {
+		if ranges, nulls, err = l.pruner.rows(ctx, s.group); err != nil {
+			return false, 0, err
+		}
+		if nulls < 0 || s.lo > 0 || s.hi < total {
+			nulls = 0 // unknown, or of more than the stretch
+		}
+		if len(ranges) == 0 {
+			l.stats.RowGroupsSkipped.Add(1)
+		}
+	}
+	if len(ranges) == 1 && ranges[0] == [2]int64{0, total} && s.lo == 0 && s.hi == total {
+		return true, nulls, nil
+	}
+	l.ranges = l.ranges[:0]
+	for _, r := range ranges {
+		for row := max(r[0], s.lo); row < min(r[1], s.hi); row++ {
+			l.ranges = append(l.ranges, uint32(row))
+		}
+	}
+	return false, nulls, nil
+}
+
+// page appends the rows of a page that the filter lets through. rows are those
+// of its entries, unless it is whole.
+func (l *leafScan) page(p *parquet.Page, dict *parquet.Dictionary, whole bool, rows []uint32) error {
+	full := p.Values
+	there := []uint32(nil) // nil: all
+	if p.NonNull < full {
+		there = l.withValue(p)
+	}
+	row := func(i uint32) uint32 { // of value i
+		if there != nil {
+			i = there[i]
+		}
+		if whole {
+			return uint32(p.FirstRow) + i
+		}
+		return rows[i]
+	}
+	if p.Coded {
+		if err := l.probeDictionary(dict); err != nil {
+			return err
+		}
+		for i, e := range p.Indices[:p.NonNull] {
+			if l.entry[e] {
+				l.found = append(l.found, row(uint32(i)))
+			}
+		}
+		if l.verifier != nil {
+			for _, e := range p.Indices[:p.NonNull] {
+				l.uses[e]++
+			}
+		}
+		return nil
+	}
+	return l.withKeys(p, func(k *keys.Batch, hits []uint32) error {
+		if members := l.verified(k, hits); l.verifier != nil {
+			l.verifier.Count(k, hits, members, nil)
+			hits = members
+		}
+		for _, h := range hits {
+			l.found = append(l.found, row(h))
+		}
+		return nil
+	})
+}
+
+// verified returns those of hits that are members, as far as anybody can tell.
+func (l *leafScan) verified(k *keys.Batch, hits []uint32) []uint32 {
+	if l.verifier == nil {
+		return hits
+	}
+	l.members = append(l.members[:0], hits...)
+	return l.verifier.Verify(k, l.members)
+}
+
+// withValue lists the entries of the page that are not NULL.
+func (l *leafScan) withValue(p *parquet.Page) []uint32 {
+	full := uint8(l.file.parquet().File().Leaves[l.leaf.Index()].MaxDef)
+	l.there = l.there[:0]
+	for i, d := range p.Def {
+		if d == full {
+			l.there = append(l.there, uint32(i))
+		}
+	}
+	if l.there == nil {
+		l.there = []uint32{}
+	}
+	return l.there
+}
+
+// withKeys calls f with the keys of a page that is not coded, and those that
+// the filter lets through, which are good until f returns.
+func (l *leafScan) withKeys(p *parquet.Page, f func(k *keys.Batch, hits []uint32) error) error {
+	k := &l.prober.Keys
+	switch {
+	case l.width > 0:
+		k.SetInts(p.Plain, p.NonNull, l.width, l.signed)
+	case l.strings:
+		k.SetBytes(p.Plain, p.NonNull)
+	default:
+		values, err := l.leaf.Array(p, nil)
+		if err != nil {
+			return err
+		}
+		defer values.Release()
+		rec := array.NewRecord(l.schema, []arrow.Array{values}, int64(values.Len()))
+		defer rec.Release()
+		if err := l.prober.enc.Encode(rec, k); err != nil {
+			return fmt.Errorf("%s: %w", l.file.Name, err)
+		}
+	}
+	hits, err := l.prober.probeKeys()
+	if err != nil {
+		return err
+	}
+	return f(k, hits)
+}
+
+// probeDictionary probes each entry of a dictionary, unless that was done.
+func (l *leafScan) probeDictionary(dict *parquet.Dictionary) error {
+	if dict == l.dict || dict == nil { // without one, no page has an index
+		return nil
+	}
+	l.dict, l.entry = dict, zeroed(l.entry, dict.Len)
+	if l.verifier != nil {
+		l.uses = zeroed(l.uses, dict.Len)
+	}
+	return l.withKeys(l.asPage(), func(k *keys.Batch, hits []uint32) error {
+		for _, e := range l.verified(k, hits) {
+			l.entry[e] = true
+		}
+		return nil
+	})
+}
+
+// asPage returns the dictionary's entries as if they were a page's values.
+func (l *leafScan) asPage() *parquet.Page {
+	return &parquet.Page{Values: l.dict.Len, NonNull: l.dict.Len, Plain: l.dict.Plain}
+}
+
+// countEntries tells the verifier how many rows have each entry of the
+// dictionary.
+func (l *leafScan) countEntries() error {
+	if l.dict == nil || l.verifier == nil {
+		return nil
+	}
+	return l.withKeys(l.asPage(), func(k *keys.Batch, hits []uint32) error {
+		l.verifier.Count(k, hits, l.verified(k, hits), l.uses)
+		return nil
+	})
+}
+
+// recordScan is a matchScan of a key of any shape, by way of Arrow records.
+type recordScan struct {
+	file     *File
+	match    Match
+	prober   *Prober // nil before the first record
+	columns  []int
+	verifier Verifier
+	found    []uint32
+	members  []uint32
+}
+
+func newRecordScan(f *File, m Match, p *Prober, v Verifier) *recordScan {
+	return &recordScan{file: f, match: m, columns: p.Columns(), verifier: v}
+}
+
+func (r *recordScan) hits(ctx context.Context, s stretch) (_ []uint32, nulls int64, err error) {
+	r.found = r.found[:0]
+	first := int64(0)
+	for rec, err := range r.file.Read(ctx, s.group, r.columns) {
+		if err != nil {
+			return nil, 0, err
+		}
+		if first+rec.NumRows() > s.lo {
+			n, err := r.record(rec, first, s)
+			if err != nil {
+				return nil, 0, err
+			}
+			nulls += n
+		}
+		if first += rec.NumRows(); first >= s.hi {
+			break
+		}
+	}
+	return r.found, nulls, nil
+}
+
+// record appends the rows of a record, the first of which has the given
+// number, as far as they lie in the stretch.
+func (r *recordScan) record(rec arrow.Record, first int64, s stretch) (nulls int64, err error) {
+	if lo, hi := max(s.lo-first, 0), min(s.hi-first, rec.NumRows()); lo > 0 || hi < rec.NumRows() {
+		rec = rec.NewSlice(lo, hi)
+		defer rec.Release()
+		first += lo
+	}
+	if r.prober == nil {
+		if r.prober, err = NewProber(r.file.Name, rec.Schema(), r.match); err != nil {
+			return 0, err
+		}
+	}
+	hits, err := r.prober.Probe(rec)
+	if err != nil {
+		return 0, err
+	}
+	k := &r.prober.Keys
+	if r.verifier != nil {
+		r.members = r.verifier.Verify(k, append(r.members[:0], hits...))
+		r.verifier.Count(k, hits, r.members, nil)
+		hits = r.members
+	}
+	for _, h := range hits {
+		r.found = append(r.found, uint32(first)+k.Rows[h])
+	}
+	return rec.NumRows() - int64(len(k.Rows)), nil
+}

@@ -1,0 +1,483 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+)
+
+// The page engine copies the rows of Parquet files that pass from page to page,
+// without making rows or arrays of them:
+//
+//	pieces ──► segments ── key task ──► selected rows ── leaf task, for each leaf ──► lanes ──► row groups, in order
+//
+// A segment is a row group of the input, or a slice of a giant one. Its key
+// task reads the key columns and finds the rows that pass. Then each leaf is a
+// task: it reads the pages that hold such rows, picks their entries and adds
+// them to the leaf's lane of a row group of the output. Several segments fill
+// one row group where few rows pass. Workers take tasks in the order of the
+// input, so that the row group that is due next is always being worked on.
+//
+// How segments are cut and row groups filled depends on the footers and on the
+// numbers of rows that pass, never on timing.
+
+// Bounds of what the engine holds at once.
+const (
+	segmentRows  = 1 << 20   // rows of a segment, about
+	segmentBytes = 128 << 20 // bytes of a segment, decompressed, about
+	groupRows    = 1 << 20   // rows of a row group of the output, at most, unless a segment has more
+	groupBytes   = 64 << 20  // bytes of a row group of the output, uncompressed, as the footers lead to expect
+	parkRows     = 32 << 10  // rows of a segment that may wait for the segment before it
+)
+
+// pageSource is a piece whose pages are copied.
+type pageSource struct {
+	part   int // which part of the output its rows belong to
+	piece  Piece
+	leaves []int                   // of the file, in the order of the output's
+	order  []int                   // positions in leaves, the largest first
+	schema []parquet.SchemaElement // of the output
+	layout *parquet.Writer
+	sink   *relay
+	rows   int64 // of a row group of the output, at most
+}
+
+// file is the Parquet file.
+func (p *pageSource) file() *parquet.File { return p.piece.File.parquet().File() }
+
+// segments yields the stretches into which the piece is cut.
+func (p *pageSource) segments() iter.Seq[stretch] {
+	return func(yield func(stretch) bool) {
+		f := p.file()
+		for g := p.piece.Lo; g < p.piece.Hi; g++ {
+			rows, bytes := f.RowGroups[g].Rows, int64(0)
+			for _, c := range f.Metadata.RowGroups[g].Columns {
+				bytes += min(c.MetaData.TotalUncompressedSize, 1<<40)
+			}
+			n := max(1, (rows+segmentRows/2)/segmentRows, bytes/segmentBytes)
+			n = min(n, max(rows, 1))
+			for i := range n {
+				s := stretch{group: g, lo: rows / n * i, hi: rows / n * (i + 1)}
+				if i == n-1 {
+					s.hi = rows
+				}
+				if !yield(s) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// segment is a stretch on its way.
+type segment struct {
+	stretch
+	source *pageSource
+	rows   []uint32 // that pass, once known
+	known  bool
+	group  *outGroup // that its rows go to, once decided
+	number int64     // among the group's segments
+	taken  []bool    // leaf tasks begun, by position in source.leaves
+	begun  int
+	done   int
+}
+
+// outGroup is a row group of the output that is being filled.
+type outGroup struct {
+	part     int
+	layout   *parquet.Writer
+	max      int64 // rows
+	rows     int64
+	segments int64
+	closed   bool // no segment will come
+	lanes    []*lane
+	finished int // lanes
+}
+
+// lane is a leaf of an outGroup. Segments add to it one after the other; what
+// comes early is parked.
+type lane struct {
+	w    *parquet.ChunkWriter
+	turn atomic.Int64 // number of the segment that may add
+
+	mu     sync.Mutex
+	parked map[int64][]parkedPage
+
+	finishing bool // guarded by the engine's lock, as is chunk
+	chunk     *parquet.EncodedChunk
+}
+
+// parkedPage is a copy of a page that has to wait.
+type parkedPage struct {
+	page *parquet.Page
+	dict *parquet.Dictionary
+}
+
+// add adds the pages of the chunk to the lane, in the place of segment n.
+func (l *lane) add(ctx context.Context, n int64, c *parquet.Chunk) error {
+	var early []parkedPage
+	for {
+		p, err := c.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if early != nil || l.turn.Load() != n {
+			early = append(early, parkedPage{p.Clone(), c.Dictionary()})
+			continue
+		}
+		if err := l.w.Add(p, c.Dictionary()); err != nil {
+			return err
+		}
+	}
+	return l.end(n, early)
+}
+
+// end ends the turn of segment n, whose early pages were not added yet, and
+// adds what was waiting for that.
+func (l *lane) end(n int64, early []parkedPage) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.parked == nil {
+		l.parked = map[int64][]parkedPage{}
+	}
+	l.parked[n] = early
+	for {
+		turn := l.turn.Load()
+		pages, ok := l.parked[turn]
+		if !ok {
+			return nil
+		}
+		for _, p := range pages {
+			if err := l.w.Add(p.page, p.dict); err != nil {
+				return err
+			}
+		}
+		delete(l.parked, turn)
+		l.turn.Store(turn + 1)
+	}
+}
+
+// pageEngine runs the tasks.
+type pageEngine struct {
+	ctx     context.Context
+	scanner *Scanner
+	threads int
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	next    func() (*segment, bool) // the next segment of the input
+	more    bool
+	open    []*segment  // in order: begun, and not all of their tasks done
+	filling *outGroup   // the row group that the next segment may go to
+	ready   []*outGroup // in order: begun, and not taken by the consumer
+	err     error
+	stop    bool
+}
+
+// copyPages yields the row groups of the output in order. sources are in
+// ascending order of part.
+func (s *Scanner) copyPages(ctx context.Context, sources []*pageSource) iter.Seq2[*outGroup, error] {
+	return func(yield func(*outGroup, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		e := &pageEngine{ctx: ctx, scanner: s, threads: s.opts.Threads, more: true}
+		if e.threads <= 0 {
+			e.threads = runtime.GOMAXPROCS(0)
+		}
+		e.changed = sync.NewCond(&e.mu)
+		next, stop := iter.Pull(allSegments(sources))
+		defer stop()
+		e.next = next
+		var workers sync.WaitGroup
+		for range e.threads {
+			workers.Go(e.work)
+		}
+		unhook := context.AfterFunc(ctx, e.wake)
+		defer workers.Wait()
+		defer unhook()
+		defer e.halt()
+		for {
+			g, err := e.take()
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if g == nil || !yield(g, nil) {
+				return
+			}
+		}
+	}
+}
+
+func allSegments(sources []*pageSource) iter.Seq[*segment] {
+	return func(yield func(*segment) bool) {
+		for _, src := range sources {
+			for st := range src.segments() {
+				if !yield(&segment{stretch: st, source: src, taken: make([]bool, len(src.leaves))}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (e *pageEngine) wake() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.changed.Broadcast()
+}
+
+func (e *pageEngine) halt() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stop = true
+	e.changed.Broadcast()
+}
+
+// take waits for the next row group. It returns nil behind the last one.
+func (e *pageEngine) take() (*outGroup, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for {
+		switch {
+		case e.err != nil:
+			return nil, e.err
+		case e.ctx.Err() != nil:
+			return nil, context.Cause(e.ctx)
+		case len(e.ready) > 0 && e.ready[0].closed && e.ready[0].finished == len(e.ready[0].lanes):
+			g := e.ready[0]
+			e.ready = e.ready[1:]
+			e.changed.Broadcast()
+			return g, nil
+		case len(e.ready) == 0 && !e.more && len(e.open) == 0:
+			return nil, nil
+		}
+		e.changed.Wait()
+	}
+}
+
+// work is a worker.
+func (e *pageEngine) work() {
+	w := &pageWorker{engine: e, buf: new(parquet.Buffers)}
+	defer w.buf.Close()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for !e.stop && e.err == nil && e.ctx.Err() == nil {
+		run := e.pick(w)
+		if run == nil {
+			if !e.more && len(e.open) == 0 && len(e.ready) == 0 {
+				return
+			}
+			e.changed.Wait()
+			continue
+		}
+		e.mu.Unlock()
+		settle, err := run()
+		e.mu.Lock()
+		if err != nil && e.err == nil {
+			e.err = err
+		}
+		if err == nil {
+			settle()
+		}
+		e.changed.Broadcast()
+	}
+}
+
+// A task is run without the lock; what it returns settles it, with the lock.
+type task = func() (settle func(), err error)
+
+// pick chooses what to do next; nil: nothing now. The oldest work goes first.
+func (e *pageEngine) pick(w *pageWorker) task {
+	for _, g := range e.ready {
+		if !g.closed {
+			break
+		}
+		for _, l := range g.lanes {
+			if !l.finishing && l.turn.Load() == g.segments {
+				l.finishing = true
+				return func() (func(), error) { return w.finish(g, l) }
+			}
+		}
+	}
+	for _, s := range e.open {
+		if s.group == nil || s.begun == len(s.taken) {
+			continue
+		}
+		for _, i := range s.source.order {
+			l := s.group.lanes[i]
+			if s.taken[i] || l.turn.Load() != s.number && len(s.rows) > parkRows {
+				continue
+			}
+			s.taken[i] = true
+			s.begun++
+			return func() (func(), error) { return w.copyLeaf(s, i) }
+		}
+	}
+	if !e.more || !e.room() {
+		return nil
+	}
+	s, ok := e.next()
+	if !ok {
+		e.more = false
+		e.decide()
+		e.changed.Broadcast()
+		return e.pick(w)
+	}
+	e.open = append(e.open, s)
+	return func() (func(), error) { return w.selectRows(s) }
+}
+
+// room reports whether another segment may be begun.
+func (e *pageEngine) room() bool {
+	waiting := 0
+	for _, g := range e.ready {
+		if g.closed && g.finished == len(g.lanes) {
+			waiting++
+		}
+	}
+	return len(e.open) < e.threads+1 && waiting < 2
+}
+
+// decide puts the open segments whose rows are known, in order, into row
+// groups.
+func (e *pageEngine) decide() {
+	for _, s := range e.open {
+		if s.group != nil || s.known && s.begun == len(s.taken) {
+			continue
+		}
+		if !s.known {
+			return
+		}
+		n := int64(len(s.rows))
+		if g := e.filling; g != nil && (g.part != s.source.part || g.rows > 0 && g.rows+n > g.max) {
+			g.closed = true
+			e.filling = nil
+		}
+		if e.filling == nil {
+			e.filling = newOutGroup(s.source)
+			e.ready = append(e.ready, e.filling)
+		}
+		s.group, s.number = e.filling, e.filling.segments
+		s.group.segments++
+		s.group.rows += n
+	}
+	if !e.more && e.filling != nil {
+		e.filling.closed = true
+		e.filling = nil
+	}
+}
+
+func newOutGroup(src *pageSource) *outGroup {
+	g := &outGroup{part: src.part, layout: src.layout, max: src.rows}
+	for i := range src.leaves {
+		g.lanes = append(g.lanes, &lane{w: src.layout.Chunk(i)})
+	}
+	return g
+}
+
+// close removes a segment all of whose tasks are done.
+func (e *pageEngine) close(s *segment) {
+	e.open = slices.DeleteFunc(e.open, func(o *segment) bool { return o == s })
+	f := s.source.piece.File
+	if slices.ContainsFunc(e.open, func(o *segment) bool { return o.source.piece.File == f }) {
+		return
+	}
+	if err := f.rest(); err != nil && e.err == nil {
+		e.err = err
+	}
+}
+
+// pageWorker is what a worker keeps between tasks.
+type pageWorker struct {
+	engine    *pageEngine
+	buf       *parquet.Buffers
+	keys      *keyScan
+	file      *File // that keys is about
+	verifiers []Verifier
+}
+
+// selectRows is the key task of a segment.
+func (w *pageWorker) selectRows(s *segment) (settle func(), err error) {
+	e, f := w.engine, s.source.piece.File
+	defer recovered(f, s.stretch.group, &err)
+	if w.file != f {
+		if w.verifiers == nil {
+			w.verifiers = e.scanner.verifiers()
+		}
+		if w.keys, err = newKeyScan(e.scanner, f, w.buf, w.verifiers); err != nil {
+			return nil, err
+		}
+		w.file = f
+	}
+	rows, err := w.keys.scan(e.ctx, s.stretch, nil)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		s.rows, s.known = rows, true
+		if len(rows) == 0 {
+			s.begun = len(s.taken)
+		}
+		e.decide()
+		if s.begun == len(s.taken) { // nothing is to be copied
+			e.close(s)
+			e.decide()
+		}
+	}, nil
+}
+
+// copyLeaf is the task of one leaf of a segment.
+func (w *pageWorker) copyLeaf(s *segment, i int) (settle func(), err error) {
+	e, f := w.engine, s.source.piece.File
+	defer recovered(f, s.stretch.group, &err)
+	c := s.source.file().ChunkIn(w.buf, s.stretch.group, s.source.leaves[i])
+	if int64(len(s.rows)) != f.GroupRows(s.stretch.group) {
+		c.Select(s.rows)
+	}
+	if err := s.group.lanes[i].add(e.ctx, s.number, c); err != nil {
+		return nil, err
+	}
+	seen, skipped := c.Pages()
+	e.scanner.Stats.Pages.Add(int64(seen))
+	e.scanner.Stats.PagesSkipped.Add(int64(skipped))
+	return func() {
+		if s.done++; s.done == len(s.taken) {
+			s.rows = nil
+			e.close(s)
+		}
+	}, nil
+}
+
+// finish ends a lane to which all segments have added.
+func (w *pageWorker) finish(g *outGroup, l *lane) (settle func(), err error) {
+	chunk, err := l.w.Finish()
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		l.chunk, l.w = chunk, nil
+		g.finished++
+	}, nil
+}
+
+// recovered turns a panic, which only damaged input or a fault in a library can
+// cause, into an error with its place.
+func recovered(f *File, group int, err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("%s: internal error: %v\n%s", fault.At{File: f.Name, RowGroup: group + 1}, r, debug.Stack())
+	}
+}
