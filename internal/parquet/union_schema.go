@@ -1,0 +1,291 @@
+package parquet
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// form says how a node's children are found in another schema.
+type form uint8
+
+const (
+	leafForm   form = iota
+	structForm      // a group without annotation: children by name
+	listForm        // LIST of three levels, whatever their names: by position
+	bareForm        // LIST whose repeated child is itself the element: by position
+	mapForm         // MAP of keys and values: by position
+	entryForm       // the repeated group of a listForm or mapForm: by position
+	fixedForm       // any other annotated group, and what is in it: all of it the same
+)
+
+// field is a node of a schema with all that tells it from another's.
+type field struct {
+	*Node
+	form     form
+	fixed    bool // in a fixedForm group, or one
+	elem     *SchemaElement
+	value    valueType // of a leaf
+	maxDef   int       // of a leaf
+	maxRep   int       // of a leaf
+	children []*field
+}
+
+// fields returns the root of the file's schema.
+func (f *File) fields() *field {
+	next := 0
+	return f.field(f.Root, nil, &next)
+}
+
+// field is the field of n, which is the element at next, and all below it.
+func (f *File) field(n *Node, parent *field, next *int) *field {
+	out := &field{Node: n, elem: &f.Metadata.Schema[*next]}
+	*next++
+	if out.form = formOf(n, parent); out.form == fixedForm || parent != nil && parent.fixed {
+		out.fixed = true
+	}
+	if n.Leaf >= 0 {
+		l := &f.Leaves[n.Leaf]
+		out.value = valueTypeOf(l, out.elem)
+		out.maxDef, out.maxRep = l.MaxDef, l.MaxRep
+	}
+	out.children = make([]*field, len(n.Children))
+	for i, c := range n.Children {
+		out.children[i] = f.field(c, out, next)
+	}
+	return out
+}
+
+// formOf follows the rules that the format has for lists and maps of old
+// writers (LogicalTypes.md, "Nested Types").
+func formOf(n *Node, parent *field) form {
+	switch {
+	case n.Leaf >= 0:
+		return leafForm
+	case parent != nil && parent.fixed:
+		return fixedForm
+	case parent != nil && (parent.form == listForm || parent.form == mapForm):
+		return entryForm
+	case n.Logical.Kind == None:
+		return structForm
+	case n.Repetition == format.Repeated || len(n.Children) != 1 || n.Children[0].Repetition != format.Repeated:
+		return fixedForm
+	}
+	inner := n.Children[0]
+	switch n.Logical.Kind {
+	case List:
+		if inner.Logical.Kind != None && inner.Leaf < 0 {
+			return fixedForm
+		}
+		if len(inner.Children) == 1 && inner.Children[0].Repetition != format.Repeated &&
+			inner.Name != "array" && inner.Name != n.Name+"_tuple" {
+			return listForm
+		}
+		return bareForm
+	case Map:
+		if len(inner.Children) == 2 && inner.Logical.Kind == None &&
+			inner.Children[0].Repetition != format.Repeated && inner.Children[1].Repetition != format.Repeated {
+			return mapForm
+		}
+	}
+	return fixedForm
+}
+
+// byPosition tells whether the names of the node's children do not matter.
+func (d *field) byPosition() bool { return d.form != structForm && d.form != leafForm }
+
+// allNull tells whether the node is a column that its writer saw nothing but
+// NULLs of, and so had no type for.
+func (d *field) allNull() bool {
+	return d.value.logical.Kind == Null && d.Leaf >= 0 && d.Repetition == format.Optional && !d.fixed
+}
+
+// unknown tells whether what the node means cannot be compared: its
+// annotation was lost in decoding.
+func (d *field) unknown() bool { return d.Logical.Kind == Unknown }
+
+// sameGroup tells whether two groups have the same annotation.
+func sameGroup(a, b *field) bool {
+	return a.Logical.Kind == b.Logical.Kind && sameParameters(a.elem, b.elem)
+}
+
+// describe renders what the node is in a few words.
+func (d *field) describe() string {
+	var parts []string
+	if d.Repetition == format.Repeated {
+		parts = append(parts, "repeated")
+	}
+	switch {
+	case d.Leaf >= 0:
+		parts = append(parts, d.value.String())
+	case d.elem.LogicalType.Valid && d.elem.LogicalType.V.Value != nil:
+		parts = append(parts, "group "+d.elem.LogicalType.V.String())
+	case d.Logical.Kind == List:
+		parts = append(parts, "group LIST")
+	case d.Logical.Kind == Map:
+		parts = append(parts, "group MAP")
+	case d.Logical.Kind == Unknown:
+		parts = append(parts, "group of unknown annotation")
+	default:
+		parts = append(parts, "group")
+	}
+	return strings.Join(parts, " ")
+}
+
+// schemaFile checks a schema and returns it as that of a file without rows.
+func schemaFile(schema []SchemaElement, name string) (*File, error) {
+	f := &File{Name: name, Metadata: &FileMetaData{Schema: schema}}
+	if err := f.buildSchema(fault.At{File: name}); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// SameSchema tells whether rows of two schemas can stand in one file as they
+// are: the same columns in the same order, with the same repetition, types,
+// annotations and field ids. A converted type counts as the logical type it
+// stands for, signed integers of the full width as unannotated; the root's
+// name does not matter. Annotations that this package does not know are never
+// the same, unless a and b are one slice. diff names the first difference.
+func SameSchema(a, b []SchemaElement) (diff string, same bool) {
+	if len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] {
+		return "", true
+	}
+	fa, err := schemaFile(a, "")
+	if err != nil {
+		return "no valid schema: " + err.Error(), false
+	}
+	fb, err := schemaFile(b, "")
+	if err != nil {
+		return "no valid schema: " + err.Error(), false
+	}
+	diff = difference(fa.fields(), fb.fields(), nil)
+	return diff, diff == ""
+}
+
+// difference describes the first one between two nodes, "" when there is none.
+func difference(a, b *field, path []string) string {
+	if len(path) > 0 {
+		if d := differentNode(a, b); d != "" {
+			return "column " + strings.Join(path, ".") + ": " + d
+		}
+	}
+	for i := range max(len(a.children), len(b.children)) {
+		switch {
+		case i >= len(a.children):
+			return "column " + join(path, b.children[i].Name) + " is in the second only"
+		case i >= len(b.children):
+			return "column " + join(path, a.children[i].Name) + " is in the first only"
+		}
+		ca, cb := a.children[i], b.children[i]
+		if ca.Name != cb.Name {
+			return "column " + join(path, ca.Name) + " stands where the second has " + join(path, cb.Name)
+		}
+		if d := difference(ca, cb, append(path, ca.Name)); d != "" {
+			return d
+		}
+	}
+	return ""
+}
+
+func differentNode(a, b *field) string {
+	switch {
+	case (a.Leaf >= 0) != (b.Leaf >= 0),
+		a.Leaf >= 0 && !a.value.same(&b.value),
+		a.Leaf < 0 && !sameGroup(a, b):
+		return a.describe() + " and " + b.describe()
+	case a.unknown():
+		return "annotated with logical types that are not known here"
+	case a.Repetition != b.Repetition:
+		return strings.ToLower(fmt.Sprintf("%v and %v", a.Repetition, b.Repetition))
+	case a.FieldID != b.FieldID:
+		return fmt.Sprintf("field id %s and %s", idText(a.elem), idText(b.elem))
+	}
+	return ""
+}
+
+func idText(e *SchemaElement) string {
+	if !e.FieldID.Valid {
+		return "none"
+	}
+	return fmt.Sprint(e.FieldID.V)
+}
+
+func join(path []string, name string) string {
+	return strings.Join(append(path[:len(path):len(path)], name), ".")
+}
+
+// Project returns the schema of the named top-level columns alone, in the
+// order of names. A name that the schema lacks, or has twice, or that is named
+// twice, is an error.
+func Project(schema []SchemaElement, names []string) ([]SchemaElement, error) {
+	if len(names) == 0 {
+		return nil, fault.Mismatch(fault.At{}, "columns", "one at the least", "none")
+	}
+	f, err := schemaFile(schema, "")
+	if err != nil {
+		return nil, err
+	}
+	root := f.fields()
+	out := []SchemaElement{*root.elem}
+	out[0].NumChildren = thrift.New(int32(len(names)))
+	seen := map[string]bool{}
+	for _, name := range names {
+		at := fault.At{Column: name}
+		if seen[name] {
+			return nil, fault.Mismatch(at, "columns", "each once", "this one twice")
+		}
+		seen[name] = true
+		c, err := root.named(name)
+		if err != nil {
+			return nil, err
+		}
+		if c == nil {
+			return nil, fault.Mismatch(at, "columns", "one of "+root.names(), "none of that name")
+		}
+		out = c.elements(out)
+	}
+	return out, nil
+}
+
+// named returns the child of that name, nil when there is none. Two are an
+// error.
+func (d *field) named(name string) (*field, error) {
+	var found *field
+	for _, c := range d.children {
+		if c.Name != name {
+			continue
+		}
+		if found != nil {
+			return nil, fault.Unsupported(fault.At{Column: name}, "two columns of one name")
+		}
+		found = c
+	}
+	return found, nil
+}
+
+// names lists the children, not too many of them.
+func (d *field) names() string {
+	const most = 20
+	var list []string
+	for i, c := range d.children {
+		if i == most {
+			list = append(list, fmt.Sprintf("and %d more", len(d.children)-most))
+			break
+		}
+		list = append(list, c.Name)
+	}
+	return strings.Join(list, ", ")
+}
+
+// elements appends the node and all below it, as the footer has them.
+func (d *field) elements(out []SchemaElement) []SchemaElement {
+	out = append(out, *d.elem)
+	for _, c := range d.children {
+		out = c.elements(out)
+	}
+	return out
+}

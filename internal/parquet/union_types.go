@@ -1,0 +1,279 @@
+package parquet
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/parquet-go/parquet-go/deprecated"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// valueType is what the values of a leaf are: the physical type and what the
+// annotation makes of it. Two ways to say the same thing are one valueType.
+type valueType struct {
+	physical format.Type
+	length   int     // of a FIXED_LEN_BYTE_ARRAY
+	logical  Logical // Converted is false; no annotation where it says nothing
+	elem     *SchemaElement
+}
+
+func valueTypeOf(l *Leaf, elem *SchemaElement) valueType {
+	t := valueType{physical: l.Type, length: l.TypeLength, logical: l.Logical, elem: elem}
+	t.logical.Converted = false
+	if t.logical.Kind == Int && t.logical.Signed && t.logical.BitWidth >= 32 {
+		t.logical = Logical{} // what INT32 and INT64 are by themselves
+	}
+	return t
+}
+
+func (t *valueType) same(o *valueType) bool {
+	return t.physical == o.physical && t.length == o.length && t.logical == o.logical && sameParameters(t.elem, o.elem)
+}
+
+// sameParameters compares the annotations whose parameters a Logical does not
+// hold.
+func sameParameters(a, b *SchemaElement) bool {
+	va, vb := a.LogicalType.V.Value, b.LogicalType.V.Value
+	switch va.(type) {
+	case *format.GeometryType, *format.GeographyType, *format.VariantType:
+		return reflect.DeepEqual(va, vb)
+	}
+	return true
+}
+
+func (t *valueType) String() string {
+	s := t.physical.String()
+	if t.physical == format.FixedLenByteArray {
+		s = fmt.Sprintf("%s(%d)", s, t.length)
+	}
+	if t.logical.Kind == None {
+		return s
+	}
+	return s + " " + t.logical.text(t.elem)
+}
+
+func (l Logical) text(e *SchemaElement) string {
+	names := map[Kind]string{String: "STRING", Enum: "ENUM", JSON: "JSON", BSON: "BSON", UUID: "UUID", Float16: "FLOAT16",
+		Interval: "INTERVAL", Date: "DATE", Null: "NULL", Unknown: "of unknown annotation"}
+	zone := "without zone"
+	if l.UTC {
+		zone = "UTC"
+	}
+	unit := [...]string{Millis: "MILLIS", Micros: "MICROS", Nanos: "NANOS"}[l.Unit]
+	switch l.Kind {
+	case Decimal:
+		return fmt.Sprintf("DECIMAL(%d,%d)", l.Precision, l.Scale)
+	case Time:
+		return fmt.Sprintf("TIME(%s, %s)", unit, zone)
+	case Timestamp:
+		return fmt.Sprintf("TIMESTAMP(%s, %s)", unit, zone)
+	case Int:
+		sign := "UINT"
+		if l.Signed {
+			sign = "INT"
+		}
+		return fmt.Sprintf("%s(%d)", sign, l.BitWidth)
+	case Geometry, Geography, Variant:
+		return e.LogicalType.V.String()
+	}
+	return names[l.Kind]
+}
+
+// integer returns the width and sign of an integer column.
+func (t *valueType) integer() (bits int, signed, ok bool) {
+	switch {
+	case t.logical.Kind == Int:
+		return t.logical.BitWidth, t.logical.Signed, true
+	case t.logical.Kind == None && t.physical == format.Int32:
+		return 32, true, true
+	case t.logical.Kind == None && t.physical == format.Int64:
+		return 64, true, true
+	}
+	return 0, false, false
+}
+
+// float returns whether the column is one of FLOAT or DOUBLE.
+func (t *valueType) float() bool {
+	return t.logical.Kind == None && (t.physical == format.Float || t.physical == format.Double)
+}
+
+// widest returns the narrowest type that holds every value of the given ones
+// as it is. It depends on the set of types alone, not on their order. The
+// element of one of them is taken where it is of that type, the first one's.
+// It reports false where there is no such type; some two of them have none
+// then.
+func widest(types []valueType) (valueType, bool) {
+	var t valueType
+	var ok bool
+	if t, ok = types[0], allSame(types); ok {
+		return t, true
+	}
+	for _, family := range []func([]valueType) (valueType, bool){widestNumber, widestDecimal, widestTime} {
+		if t, ok = family(types); ok {
+			break
+		}
+	}
+	if !ok {
+		return valueType{}, false
+	}
+	for i := range types {
+		if types[i].same(&t) {
+			return types[i], true
+		}
+	}
+	t.elem = t.element()
+	return t, true
+}
+
+func allSame(types []valueType) bool {
+	for i := range types[1:] {
+		if !types[i+1].same(&types[0]) {
+			return false
+		}
+	}
+	return true
+}
+
+// widestNumber: integers go to wider ones, unsigned to signed of more bits;
+// beside floats, integers go to the float that holds all of theirs exactly.
+func widestNumber(types []valueType) (valueType, bool) {
+	var signed, unsigned, float int // most bits of each
+	for i := range types {
+		bits, sign, ok := types[i].integer()
+		switch {
+		case ok && sign:
+			signed = max(signed, bits)
+		case ok:
+			unsigned = max(unsigned, bits)
+		case types[i].float() && types[i].physical == format.Float:
+			float = max(float, 32)
+		case types[i].float():
+			float = 64
+		default:
+			return valueType{}, false
+		}
+	}
+	switch most := max(signed, unsigned); {
+	case float > 0 && most > 32: // 53 bits of mantissa
+		return valueType{}, false
+	case float == 64 || float > 0 && most > 16: // 24 bits
+		return valueType{physical: format.Double, elem: new(SchemaElement)}, true
+	case float > 0:
+		return valueType{physical: format.Float, elem: new(SchemaElement)}, true
+	case signed == 0:
+		return integerType(unsigned, false), true
+	case unsigned >= signed:
+		if unsigned == 64 {
+			return valueType{}, false
+		}
+		return integerType(2*unsigned, true), true
+	}
+	return integerType(signed, true), true
+}
+
+func integerType(bits int, signed bool) valueType {
+	t := valueType{physical: format.Int32, elem: new(SchemaElement)}
+	if bits == 64 {
+		t.physical = format.Int64
+	}
+	if !signed || bits < 32 {
+		t.logical = Logical{Kind: Int, BitWidth: bits, Signed: signed}
+	}
+	return t
+}
+
+// widestDecimal: decimals of one scale go to the larger precision, in the
+// first of INT32, INT64, FIXED_LEN_BYTE_ARRAY and BYTE_ARRAY that is not before
+// any of theirs.
+func widestDecimal(types []valueType) (valueType, bool) {
+	rank := map[format.Type]int{format.Int32: 0, format.Int64: 1, format.FixedLenByteArray: 2, format.ByteArray: 3}
+	t := valueType{physical: format.Int32, logical: types[0].logical, elem: new(SchemaElement)}
+	length := 0
+	for i := range types {
+		o := &types[i]
+		if o.logical.Kind != Decimal || o.logical.Scale != t.logical.Scale {
+			return valueType{}, false
+		}
+		t.logical.Precision = max(t.logical.Precision, o.logical.Precision)
+		length = max(length, o.length)
+		if rank[o.physical] > rank[t.physical] {
+			t.physical = o.physical
+		}
+	}
+	if t.physical == format.FixedLenByteArray {
+		for length < 64 && decimalDigits(length) < t.logical.Precision {
+			length++
+		}
+		t.length = length
+	}
+	return t, true
+}
+
+// widestTime: times, and timestamps, that are all instants or all without zone
+// go to the finest unit.
+func widestTime(types []valueType) (valueType, bool) {
+	t := valueType{physical: format.Int64, logical: types[0].logical, elem: new(SchemaElement)}
+	for i := range types {
+		o := &types[i].logical
+		if o.Kind != Time && o.Kind != Timestamp || o.Kind != t.logical.Kind || o.UTC != t.logical.UTC {
+			return valueType{}, false
+		}
+		t.logical.Unit = max(t.logical.Unit, o.Unit)
+	}
+	if t.logical.Kind == Time && t.logical.Unit == Millis {
+		t.physical = format.Int32
+	}
+	return t, true
+}
+
+// element returns the part of a schema element that says t, with the converted
+// type that older readers want beside the logical one.
+func (t *valueType) element() *SchemaElement {
+	e := &SchemaElement{Type: thrift.New(t.physical)}
+	if t.physical == format.FixedLenByteArray {
+		e.TypeLength = thrift.New(int32(t.length))
+	}
+	l := t.logical
+	switch l.Kind {
+	case Int:
+		e.LogicalType = logicalType(&format.IntType{BitWidth: int8(l.BitWidth), IsSigned: l.Signed})
+		c := deprecated.Uint8
+		if l.Signed {
+			c = deprecated.Int8
+		}
+		for bits := 8; bits < l.BitWidth; bits *= 2 {
+			c++
+		}
+		e.ConvertedType = thrift.New(c)
+	case Decimal:
+		e.LogicalType = logicalType(&format.DecimalType{Scale: int32(l.Scale), Precision: int32(l.Precision)})
+		e.ConvertedType = thrift.New(deprecated.Decimal)
+		e.Scale, e.Precision = thrift.New(int32(l.Scale)), thrift.New(int32(l.Precision))
+	case Time:
+		e.LogicalType = logicalType(&format.TimeType{IsAdjustedToUTC: l.UTC, Unit: timeUnit(l.Unit)})
+		if l.UTC && l.Unit != Nanos {
+			e.ConvertedType = thrift.New(deprecated.TimeMillis + deprecated.ConvertedType(l.Unit))
+		}
+	case Timestamp:
+		e.LogicalType = logicalType(&format.TimestampType{IsAdjustedToUTC: l.UTC, Unit: timeUnit(l.Unit)})
+		if l.UTC && l.Unit != Nanos {
+			e.ConvertedType = thrift.New(deprecated.TimestampMillis + deprecated.ConvertedType(l.Unit))
+		}
+	}
+	return e
+}
+
+func logicalType(v format.LogicalTypeValue) thrift.Null[format.LogicalType] {
+	return thrift.New(format.LogicalType{Value: v})
+}
+
+func timeUnit(u Unit) format.TimeUnit {
+	switch u {
+	case Millis:
+		return format.TimeUnit{Value: new(format.MilliSeconds)}
+	case Micros:
+		return format.TimeUnit{Value: new(format.MicroSeconds)}
+	}
+	return format.TimeUnit{Value: new(format.NanoSeconds)}
+}
