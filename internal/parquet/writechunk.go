@@ -2,7 +2,6 @@ package parquet
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -499,11 +498,24 @@ func (w *weigher) byteArrays(need int) error {
 		w.entry, w.value, w.bytes = w.p.Values, w.p.NonNull, len(w.p.Plain)
 		return nil
 	}
-	for w.entry < w.p.Values && w.weight < need {
-		if err := w.one(true); err != nil {
+	if w.p.Def != nil {
+		for w.entry < w.p.Values && w.weight < need {
+			if err := w.one(true); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	from, start := w.entry, w.bytes
+	for w.entry < w.p.Values && w.bytes-start < need {
+		_, next, err := byteArrayAt(w.p.Plain, w.bytes)
+		if err != nil {
 			return err
 		}
+		w.entry, w.bytes = w.entry+1, next
 	}
+	w.value += w.entry - from
+	w.weight += w.bytes - start
 	return nil
 }
 
@@ -513,13 +525,12 @@ func (w *weigher) one(byteArray bool) error {
 	case w.p.Def != nil && w.p.Def[w.entry] != w.max:
 		w.weight += minEntryWeight
 	case byteArray:
-		rest := w.p.Plain[w.bytes:]
-		if len(rest) < 4 || uint64(binary.LittleEndian.Uint32(rest)) > uint64(len(rest)-4) {
-			return errByteArrays
+		_, next, err := byteArrayAt(w.p.Plain, w.bytes)
+		if err != nil {
+			return err
 		}
-		n := 4 + int(binary.LittleEndian.Uint32(rest))
-		w.bytes += n
-		w.weight += n
+		w.weight += next - w.bytes
+		w.bytes = next
 		w.value++
 	default:
 		w.weight += w.width

@@ -1,8 +1,6 @@
 package parquet
 
-import (
-	"encoding/binary"
-)
+import "encoding/binary"
 
 // appendHybrid appends v, values of width bits (1 to 32), in the RLE/bit-packed
 // hybrid encoding. Runs are found where they begin at a multiple of eight
@@ -11,8 +9,7 @@ func appendHybrid[T uint8 | uint32](dst []byte, v []T, width uint) []byte {
 	from := 0 // the first value that is not written yet
 	for i := 0; i+8 <= len(v); {
 		x := v[i]
-		g := v[i : i+8 : i+8]
-		if g[1] != x || g[2] != x || g[3] != x || g[4] != x || g[5] != x || g[6] != x || g[7] != x {
+		if g := v[i : i+8 : i+8]; g[1] != x || g[2] != x || g[3] != x || g[4] != x || g[5] != x || g[6] != x || g[7] != x {
 			i += 8
 			continue
 		}
@@ -71,7 +68,7 @@ const packSlack = 16
 // pack packs groups of eight values of width bits, least significant first.
 func pack[T uint8 | uint32](dst []byte, v []T, width uint) {
 	switch {
-	case width == 1 || width > 32:
+	case width == 1:
 		packBits(dst, v)
 	case width <= 8:
 		packNarrow(dst, v, width)
@@ -83,6 +80,14 @@ func pack[T uint8 | uint32](dst []byte, v []T, width uint) {
 }
 
 func packBits[T uint8 | uint32](dst []byte, v []T) {
+	if b, ok := any(v).([]uint8); ok { // the levels of most columns
+		for ; len(b) >= 8; b = b[8:] {
+			// Byte i moves to bit 56+i, and the products do not overlap.
+			dst[0] = byte(binary.LittleEndian.Uint64(b) * 0x0102040810204080 >> 56)
+			dst = dst[1:]
+		}
+		return
+	}
 	for ; len(v) >= 8; v = v[8:] {
 		dst[0] = byte(v[0] | v[1]<<1 | v[2]<<2 | v[3]<<3 | v[4]<<4 | v[5]<<5 | v[6]<<6 | v[7]<<7)
 		dst = dst[1:]

@@ -314,25 +314,25 @@ func headKey(v []byte) uint64 {
 }
 
 // byteArrayBounds compares the eight bytes behind the prefix that the bounds
-// so far share, which decides for most values; those that it does not decide
-// for are compared in full.
+// so far share, zeros where a value is shorter. If they lie between those of
+// the bounds so does the value; others are compared in full.
 func byteArrayBounds(plain []byte, n int) (bounds, error) {
 	var lo, hi []byte
 	var kl, kh uint64 // of the eight bytes of lo and hi behind the prefix
-	prefix := 0
-	rest := plain
+	prefix, pos := 0, 0
 	for i := range n {
-		if len(rest) < 4 {
-			return bounds{}, errByteArrays
+		v, next, err := byteArrayAt(plain, pos)
+		if err != nil {
+			return bounds{}, err
 		}
-		size := uint64(binary.LittleEndian.Uint32(rest))
-		if size > uint64(len(rest)-4) {
-			return bounds{}, errByteArrays
-		}
-		v := rest[4 : 4+size : 4+size]
-		rest = rest[4+size:]
-		if len(v) >= prefix+8 && i > 0 {
-			if k := binary.BigEndian.Uint64(v[prefix:]); k > kl && k < kh && string(v[:prefix]) == string(lo[:prefix]) {
+		at := pos + 4 + prefix
+		pos = next
+		if left := next - at; left >= 0 && at+8 <= len(plain) && i > 0 {
+			k := binary.BigEndian.Uint64(plain[at:])
+			if left < 8 {
+				k &= ^uint64(0) << (64 - 8*left)
+			}
+			if k > kl && k < kh && string(v[:prefix]) == string(lo[:prefix]) {
 				continue
 			}
 		}
@@ -349,10 +349,24 @@ func byteArrayBounds(plain []byte, n int) (bounds, error) {
 		prefix = sharedPrefix(lo, hi)
 		kl, kh = headKey(lo[prefix:]), headKey(hi[prefix:])
 	}
-	if len(rest) > 0 {
+	if pos < len(plain) {
 		return bounds{}, errTrailing
 	}
 	return bounds{lo: lo, hi: hi}, nil
+}
+
+// byteArrayAt returns the byte array whose length stands at pos, and where it
+// ends.
+func byteArrayAt(plain []byte, pos int) (v []byte, next int, err error) {
+	if len(plain)-pos < 4 {
+		return nil, 0, errByteArrays
+	}
+	size := uint64(binary.LittleEndian.Uint32(plain[pos:]))
+	if size > uint64(len(plain)-pos-4) {
+		return nil, 0, errByteArrays
+	}
+	next = pos + 4 + int(size)
+	return plain[pos+4 : next : next], next, nil
 }
 
 func sharedPrefix(a, b []byte) int {
@@ -369,18 +383,14 @@ func sharedPrefix(a, b []byte) int {
 // without bytes is no number.
 func decimalBounds(plain []byte, n int) (bounds, error) {
 	var b bounds
-	rest := plain
+	pos := 0
 	for range n {
-		if len(rest) < 4 {
-			return bounds{}, errByteArrays
+		v, next, err := byteArrayAt(plain, pos)
+		if err != nil {
+			return bounds{}, err
 		}
-		size := uint64(binary.LittleEndian.Uint32(rest))
-		if size > uint64(len(rest)-4) {
-			return bounds{}, errByteArrays
-		}
-		v := rest[4 : 4+size : 4+size]
-		rest = rest[4+size:]
-		if size == 0 {
+		pos = next
+		if len(v) == 0 {
 			b.broken = true
 			continue
 		}
@@ -391,10 +401,10 @@ func decimalBounds(plain []byte, n int) (bounds, error) {
 			b.hi = v
 		}
 	}
-	if len(rest) > 0 {
+	switch {
+	case pos < len(plain):
 		return bounds{}, errTrailing
-	}
-	if b.broken {
+	case b.broken:
 		return bounds{broken: true}, nil
 	}
 	return b, nil
