@@ -120,9 +120,11 @@ type Chunk struct {
 	rows    int64
 	wanted  int64 // rows of the row group
 
-	page   Page
-	stored StoredPage
-	buf    *Buffers
+	page    Page
+	sameDef bool  // the page's definition levels are all def
+	def     uint8 //
+	stored  StoredPage
+	buf     *Buffers
 }
 
 // Chunk starts a walk over the pages of a column chunk. rowGroup and leaf

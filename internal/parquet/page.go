@@ -37,7 +37,15 @@ func (c *Chunk) decode(h *pageHeader, body []byte) error {
 		c.stored = StoredPage{Body: body, Size: int(h.UncompressedPageSize), Codec: c.md.Codec}
 		c.page.Stored = &c.stored
 	}
+	c.fillDef()
 	return c.decodeNonNull(values)
+}
+
+// fillDef writes out definition levels that are all the same.
+func (c *Chunk) fillDef() {
+	if c.page.Def != nil && c.sameDef {
+		fill(c.page.Def, c.def)
+	}
 }
 
 // checkCount checks the number of entries that a page's header states.
@@ -99,9 +107,19 @@ func (c *Chunk) levelsV1(buf *[]uint8, max int, enc format.Encoding, data []byte
 	return dst, data[n:], err
 }
 
+// levels decodes the page's levels. Definition levels that are all the same are
+// not written out before it is known how many entries are wanted.
 func (c *Chunk) levels(buf *[]uint8, max int, data []byte) ([]uint8, error) {
 	dst := grow(*buf, c.page.Values)
 	*buf = dst
+	if buf == &c.buf.def {
+		level, ok := constantLevel(data, c.page.Values, levelWidth(max))
+		if ok && level <= uint32(max) {
+			c.sameDef, c.def = true, uint8(level)
+			return dst, nil
+		}
+		c.sameDef = false
+	}
 	if err := decodeHybrid(dst, data, levelWidth(max), uint32(max)); err != nil {
 		return nil, c.corrupt(err, "the page's levels do not decode")
 	}
@@ -155,23 +173,17 @@ func (c *Chunk) count() error {
 	p := &c.page
 	p.Rows, p.NonNull = p.Values, p.Values
 	if p.Rep != nil {
-		p.Rows = 0
-		for _, r := range p.Rep {
-			if r == 0 {
-				p.Rows++
-			}
-		}
+		p.Rows = countLevels(p.Rep, 0)
 		if c.values == 0 && p.Rep[0] != 0 {
 			return c.corrupt(nil, "the column begins in the middle of a row")
 		}
 	}
-	if p.Def != nil {
+	switch full := uint8(c.leaf.MaxDef); {
+	case p.Def == nil:
+	case !c.sameDef:
+		p.NonNull = countLevels(p.Def, full)
+	case c.def != full:
 		p.NonNull = 0
-		for _, d := range p.Def {
-			if int(d) == c.leaf.MaxDef {
-				p.NonNull++
-			}
-		}
 	}
 	c.values += int64(p.Values)
 	c.rows += int64(p.Rows)

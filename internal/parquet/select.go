@@ -137,35 +137,26 @@ func (c *Chunk) decodeSelected(src []byte) error {
 	return c.pickPlain(src, total, values)
 }
 
-// present moves the entries' definition levels to the front, and returns the
+// present leaves of the definition levels those of the entries, and returns the
 // positions, among the page's values that are there, of theirs.
 func (c *Chunk) present(entries []uint32) []uint32 {
 	p := &c.page
-	full := uint8(c.leaf.MaxDef)
-	if p.NonNull == p.Values { // no NULL in the page
-		p.Def = p.Def[:len(entries)] // all of them are full
-		return entries
-	}
-	values := growIndices(c.buf.values, len(entries))
-	c.buf.values = values
-	n, seen, at := 0, uint32(0), 0 // values picked, values passed, entry reached
-	for i, e := range entries {
-		for _, d := range p.Def[at:e] {
-			if d == full {
-				seen++
-			}
-		}
-		d := p.Def[e]
-		if d == full {
-			values[n] = seen
-			n++
-			seen++
-		}
-		p.Def[i] = d // i ≤ e, and what lies before e is no longer needed
-		at = int(e) + 1
-	}
+	def := p.Def
 	p.Def = p.Def[:len(entries)]
-	return values[:n]
+	switch full := uint8(c.leaf.MaxDef); {
+	case c.sameDef:
+		c.fillDef()
+		if c.def != full {
+			return nil
+		}
+		return entries
+	case p.NonNull == p.Values:
+		return entries // all levels are full
+	default:
+		c.buf.values = selectValues(c.buf.values[:0], def, full, entries)
+		selectLevels(def[:0], def, entries) // in place: what is read lies behind what is written
+		return c.buf.values
+	}
 }
 
 // pickIndices decodes the dictionary indices at the given positions.
