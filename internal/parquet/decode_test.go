@@ -3,6 +3,8 @@ package parquet
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -46,6 +48,100 @@ func TestHybridAgainstParquetGo(t *testing.T) {
 			if err := decodeHybrid(make([]uint32, n+8), src, width, 1<<32-1); err == nil {
 				t.Fatalf("width %d: 8 more values than %d were found", width, n)
 			}
+		}
+	}
+}
+
+// naiveBits reads value i of width bits, bit by bit.
+func naiveBits(src []byte, i int, width uint) (v uint64) {
+	for k := range width {
+		bit := uint(i)*width + k
+		v |= uint64(src[bit/8]>>(bit%8)&1) << k
+	}
+	return v
+}
+
+func TestUnpack(t *testing.T) {
+	rng := rand.New(rand.NewPCG(13, 1))
+	for width := uint(0); width <= 32; width++ {
+		for _, n := range []int{0, 1, 7, 8, 9, 16, 31, 32, 33, 200} {
+			for _, behind := range []int{0, 1, 7, 8, 50} {
+				src := randomString(rng, int(packedSize(n, width))+behind)
+				want, top := make([]uint32, n), uint32(0)
+				small := make([]uint8, n)
+				for i := range want {
+					want[i] = uint32(naiveBits(src, i, width))
+					small[i] = uint8(want[i])
+					top = max(top, want[i])
+				}
+				got := make([]uint32, n)
+				if !unpack(got, src, width, top) || !slices.Equal(got, want) {
+					t.Fatalf("width %d, %d values, %d bytes behind: %v, not %v", width, n, behind, got, want)
+				}
+				if top > 0 && unpack(got, src, width, top-1) {
+					t.Fatalf("width %d, %d values, %d bytes behind: %d was not found too large", width, n, behind, top)
+				}
+				if !unpack(got, src, width, 1<<32-1) {
+					t.Fatalf("width %d, %d values: a limit beyond the width", width, n)
+				}
+				if width > 8 {
+					continue
+				}
+				levels := make([]uint8, n)
+				if !unpack(levels, src, width, top) || !bytes.Equal(levels, small) {
+					t.Fatalf("width %d, %d levels, %d bytes behind: %v, not %v", width, n, behind, levels, small)
+				}
+				if top > 0 && unpack(levels, src, width, top-1) {
+					t.Fatalf("width %d, %d levels, %d bytes behind: %d was not found too large", width, n, behind, top)
+				}
+			}
+		}
+	}
+}
+
+func TestConstantLevel(t *testing.T) {
+	for name, c := range map[string]struct {
+		src   []byte
+		n     int
+		width uint
+		v     uint32
+		ok    bool
+	}{
+		"one run":              {[]byte{60 << 1, 1}, 60, 1, 1, true},
+		"two runs":             {[]byte{60 << 1, 1, 60 << 1, 1}, 120, 1, 1, true},
+		"different runs":       {[]byte{60 << 1, 1, 60 << 1, 0}, 100, 1, 0, false},
+		"second not needed":    {[]byte{60 << 1, 1, 60 << 1, 0}, 60, 1, 1, true},
+		"packed ones":          {[]byte{2<<1 | 1, 0xff, 0xff}, 16, 1, 1, true},
+		"packed, padded":       {[]byte{2<<1 | 1, 0xff, 0x03}, 10, 1, 1, true},
+		"packed, a zero":       {[]byte{2<<1 | 1, 0xff, 0x01}, 10, 1, 0, false},
+		"packed, wide":         {append([]byte{3<<1 | 1}, bytes.Repeat([]byte{0xb6, 0x6d, 0xdb}, 3)...), 24, 3, 6, true},
+		"packed, last differs": {append([]byte{3<<1 | 1}, 0xb6, 0x6d, 0xdb, 0xb6, 0x6d, 0xdb, 0xb6, 0x6d, 0x5b), 24, 3, 0, false},
+		"mixed":                {[]byte{1<<1 | 1, 0, 9 << 1, 0}, 17, 1, 0, true},
+		"too few":              {[]byte{60 << 1, 1}, 61, 1, 0, false},
+		"nothing":              {nil, 1, 1, 0, false},
+		"no levels":            {[]byte{60 << 1, 1}, 0, 1, 0, false},
+	} {
+		v, ok := constantLevel(c.src, c.n, c.width)
+		if ok != c.ok || ok && v != c.v {
+			t.Errorf("%s: %d, %v", name, v, ok)
+		}
+	}
+	rng := rand.New(rand.NewPCG(13, 2))
+	for range 20000 { // it agrees with decoding
+		width, n := 1+uint(rng.IntN(3)), 1+rng.IntN(40)
+		src := bytes.Repeat([]byte{[]byte{0, 0xff, 0x55, 0xaa}[rng.IntN(4)]}, 3+rng.IntN(20))
+		src[0] = byte(rng.IntN(8))
+		if rng.IntN(4) == 0 {
+			src[1+rng.IntN(len(src)-1)] ^= 1 << rng.IntN(8)
+		}
+		levels := make([]uint8, n)
+		err := decodeHybrid(levels, src, width, 1<<width-1)
+		v, ok := constantLevel(src, n, width)
+		if ok && v < 1<<width && (err != nil || countLevels(levels, uint8(v)) != n) {
+			t.Fatalf("width %d, %d levels of %x: constant %d, but %v, %v", width, n, src, v, levels, err)
+		}
+		if !ok && err == nil && countLevels(levels, levels[0]) == n {
+			t.Fatalf("width %d, %d levels of %x are all %d", width, n, src, levels[0])
 		}
 	}
 }
@@ -148,6 +244,125 @@ func TestValuesAgainstParquetGo(t *testing.T) {
 				t.Fatalf("%s: %d values out of %d", name, n+1, n)
 			}
 		}
+	}
+}
+
+// encodeDeltas encodes values with blocks and miniblocks of any size that the
+// format allows, each miniblock at the least width, or wider.
+func encodeDeltas(rng *rand.Rand, v []int64, perMini, minis int) []byte {
+	src := binary.AppendUvarint(nil, uint64(perMini*minis))
+	src = binary.AppendUvarint(src, uint64(minis))
+	src = binary.AppendUvarint(src, uint64(len(v)))
+	src = binary.AppendVarint(src, v[0])
+	for at := 1; at < len(v); at += perMini * minis {
+		block := v[at-1 : min(at+perMini*minis, len(v))]
+		least := int64(math.MaxInt64)
+		for i := range block[1:] {
+			least = min(least, block[i+1]-block[i])
+		}
+		src = binary.AppendVarint(src, least)
+		widths := len(src)
+		src = append(src, make([]byte, minis)...)
+		for m := 0; m*perMini < len(block)-1; m++ {
+			mini := block[m*perMini : min((m+1)*perMini+1, len(block))]
+			width := 0
+			for i := range mini[1:] {
+				width = max(width, bits.Len64(uint64(mini[i+1]-mini[i]-least)))
+			}
+			width += rng.IntN(64 - width + 1)
+			src[widths+m] = byte(width)
+			packed := make([]byte, perMini*width/8)
+			for i := range mini[1:] {
+				d := uint64(mini[i+1] - mini[i] - least)
+				for k := range width {
+					packed[(i*width+k)/8] |= byte(d>>k&1) << ((i*width + k) % 8)
+				}
+			}
+			src = append(src, packed...)
+		}
+	}
+	return src
+}
+
+func TestDeltaBlocks(t *testing.T) {
+	rng := rand.New(rand.NewPCG(13, 3))
+	for range 2000 {
+		v := make([]int64, 1+rng.IntN(700))
+		shift := rng.IntN(64)
+		for i := range v {
+			v[i] = int64(rng.Uint64()) >> shift
+		}
+		perMini, minis := 32*(1+rng.IntN(9)), 4*(1+rng.IntN(2))
+		src := encodeDeltas(rng, v, perMini, minis)
+		for _, size := range []int{4, 8} {
+			var want []byte
+			for _, x := range v {
+				want = append(want, plain64([]int64{x})[:size]...)
+			}
+			got, rest, err := decodeDelta(append(src, "behind"...), nil, len(v), size)
+			if err != nil || !bytes.Equal(got, want) || string(rest) != "behind" {
+				t.Fatalf("%d values of %d bytes, %d by %d: %v, %q behind", len(v), size, minis, perMini, err, rest)
+			}
+		}
+	}
+}
+
+func TestUnsplit(t *testing.T) {
+	rng := rand.New(rand.NewPCG(13, 4))
+	for _, w := range []int{1, 2, 3, 4, 5, 8, 12, 16, 24, 33} {
+		for _, n := range []int{0, 1, 7, 8, 9, 16, 100} {
+			src := randomString(rng, n*w)
+			var want []byte
+			for i := range n {
+				for k := range w {
+					want = append(want, src[k*n+i])
+				}
+			}
+			if got, err := unsplit(src, nil, n, w); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%d values of %d bytes: %v", n, w, err)
+			}
+			if _, err := unsplit(append(src, 0), nil, n, w); err == nil {
+				t.Errorf("%d values of %d bytes and one more byte", n, w)
+			}
+		}
+	}
+}
+
+func TestRLEBooleans(t *testing.T) {
+	rng := rand.New(rand.NewPCG(13, 5))
+	for range 2000 {
+		var src []byte
+		n := 0
+		for range 1 + rng.IntN(6) {
+			k := 1 + rng.IntN(100)
+			if rng.IntN(2) == 0 {
+				src = append(binary.AppendUvarint(src, uint64(k)<<1), byte(rng.IntN(2)))
+				n += k
+			} else {
+				src = append(binary.AppendUvarint(src, uint64(k%9+1)<<1|1), randomString(rng, k%9+1)...)
+				n += 8 * (k%9 + 1)
+			}
+		}
+		n -= rng.IntN(min(n, 8))
+		levels := make([]uint8, n)
+		if err := decodeHybrid(levels, src, 1, 1); err != nil {
+			t.Fatal(err)
+		}
+		want := make([]byte, (n+7)/8)
+		for i, b := range levels {
+			want[i/8] |= b << (i % 8)
+		}
+		all := append(binary.LittleEndian.AppendUint32(nil, uint32(len(src))), src...)
+		dirty := bytes.Repeat([]byte{0xff}, 1000)
+		if got, err := rleBooleans(all, dirty, n); err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("%d booleans: %v", n, err)
+		}
+		if _, err := rleBooleans(all, nil, n+8); err == nil {
+			t.Fatalf("%d booleans out of %d", n+8, n)
+		}
+	}
+	if _, err := rleBooleans([]byte{2, 0, 0, 0, 2 << 1, 2}, nil, 2); err == nil {
+		t.Error("a boolean that is 2")
 	}
 }
 

@@ -11,45 +11,63 @@ var errDelta = errors.New("invalid header of the delta encoding")
 const maxDeltaBlock = 1 << 20 // values
 
 // decodeDelta decodes want integers of DELTA_BINARY_PACKED data at the start
-// of src, emitting each, and returns the bytes behind. Arithmetic wraps, as
-// the format wants it; emit truncates to the type's width.
-func decodeDelta(src []byte, want int, emit func(int64) error) ([]byte, error) {
+// of src to PLAIN form, size bytes each (4 or 8), in buf's memory where that
+// is enough. It returns them and the bytes behind. Arithmetic wraps, as the
+// format wants it.
+func decodeDelta(src, buf []byte, want, size int) (values, rest []byte, err error) {
 	h := deltaHeader{src: src}
 	if err := h.read(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if h.total != uint64(want) {
-		return nil, errShortValues
+		return nil, nil, errShortValues
 	}
 	if want == 0 {
-		return h.src, nil
+		return buf[:0], h.src, nil
 	}
-	if err := emit(h.first); err != nil {
-		return nil, err
+	switch blocks := (want - 1 + h.minis*h.perMini - 1) / (h.minis * h.perMini); {
+	case blocks > len(h.src)/(1+h.minis): // each takes a byte, and one for each miniblock
+		return nil, nil, errShortValues
+	case want > MaxPageSize/size:
+		return nil, nil, errExpands
 	}
-	left, last := want-1, h.first
+	values = grow(buf, want*size)
+	last, out := h.first, values[putInt(values, h.first, size):]
 	src = h.src
-	for left > 0 {
+	scratch := make([]uint32, deltaBatch)
+	for len(out) > 0 {
 		minDelta, n := binary.Varint(src)
 		if n <= 0 || len(src)-n < h.minis {
-			return nil, errShortValues
+			return nil, nil, errShortValues
 		}
 		widths := src[n : n+h.minis]
 		src = src[n+h.minis:]
 		for _, w := range widths {
-			if left == 0 {
+			if len(out) == 0 {
 				break // miniblocks without values are not stored, their widths may be anything
 			}
-			var err error
-			count := min(left, h.perMini)
-			src, last, err = unpackDeltas(src, uint(w), count, h.perMini, minDelta, last, emit)
-			if err != nil {
-				return nil, err
+			count := min(len(out)/size, h.perMini)
+			switch {
+			case w > 64:
+				return nil, nil, errDelta
+			case uint64(len(src))*8 < uint64(count)*uint64(w):
+				return nil, nil, errShortValues
 			}
-			left -= count
+			last = unpackDeltas(out[:count*size], src, uint(w), size, minDelta, last, scratch)
+			out, src = out[count*size:], src[min(h.perMini/8*int(w), len(src)):]
 		}
 	}
-	return src, nil
+	return values, src, nil
+}
+
+// putInt stores the lower size bytes (4 or 8) of v and returns size.
+func putInt(b []byte, v int64, size int) int {
+	if size == 4 {
+		binary.LittleEndian.PutUint32(b, uint32(v))
+	} else {
+		binary.LittleEndian.PutUint64(b, uint64(v))
+	}
+	return size
 }
 
 type deltaHeader struct {
@@ -83,25 +101,44 @@ func (h *deltaHeader) read() error {
 	return nil
 }
 
-// unpackDeltas reads one miniblock of perMini deltas of width bits, count of
-// which are values.
-func unpackDeltas(src []byte, width uint, count, perMini int, minDelta, last int64,
-	emit func(int64) error) ([]byte, int64, error) {
-	if width > 64 {
-		return nil, 0, errDelta
-	}
-	if uint64(len(src))*8 < uint64(count)*uint64(width) {
-		return nil, 0, errShortValues
-	}
-	bit := uint(0)
-	for range count {
-		last += minDelta + int64(bitsAt(src, bit, width))
-		bit += width
-		if err := emit(last); err != nil {
-			return nil, 0, err
+// deltaBatch is how many deltas are unpacked at a time, a multiple of 8.
+const deltaBatch = 128
+
+// unpackDeltas adds up deltas of width bits, which src holds, from last on. It
+// fills out with the sums, size bytes each, and returns the final one.
+// scratch has deltaBatch places.
+func unpackDeltas(out, src []byte, width uint, size int, minDelta, last int64, scratch []uint32) int64 {
+	if width > 32 {
+		for bit := uint(0); len(out) >= size; bit += width {
+			last += minDelta + int64(bitsAt(src, bit, width))
+			out = out[putInt(out, last, size):]
 		}
+		return last
 	}
-	return src[min(perMini/8*int(width), len(src)):], last, nil
+	for len(out) > 0 {
+		deltas := scratch[:min(len(out)/size, deltaBatch)]
+		unpack(deltas, src, width, math.MaxUint32)
+		last = putSums(out, deltas, size, minDelta, last)
+		out, src = out[len(deltas)*size:], src[min(deltaBatch/8*int(width), len(src)):]
+	}
+	return last
+}
+
+func putSums(out []byte, deltas []uint32, size int, minDelta, last int64) int64 {
+	if size == 4 {
+		for _, d := range deltas {
+			last += minDelta + int64(d)
+			binary.LittleEndian.PutUint32(out, uint32(last))
+			out = out[4:]
+		}
+		return last
+	}
+	for _, d := range deltas {
+		last += minDelta + int64(d)
+		binary.LittleEndian.PutUint64(out, uint64(last))
+		out = out[8:]
+	}
+	return last
 }
 
 // bitsAt returns the width bits that begin bit bits into b, least significant
@@ -130,19 +167,19 @@ func bitsAt(b []byte, bit, width uint) uint64 {
 	return lo & (1<<width - 1)
 }
 
-// decodeLengths decodes want lengths, each between 0 and limit.
-func decodeLengths(src []byte, want, limit int) ([]int32, []byte, error) {
-	if want > len(src)*maxDeltaBlock { // a block takes a byte at least
-		return nil, nil, errShortValues
+// decodeLengths decodes want lengths, each between 0 and limit, to 32-bit
+// integers in PLAIN form.
+func decodeLengths(src []byte, want, limit int) (l, rest []byte, err error) {
+	l, rest, err = decodeDelta(src, nil, want, 4)
+	if err != nil {
+		return nil, nil, err
 	}
-	lengths := make([]int32, 0, want)
-	rest, err := decodeDelta(src, want, func(v int64) error {
-		n := int32(v)
-		if n < 0 || int(n) > limit {
-			return errBound
-		}
-		lengths = append(lengths, n)
-		return nil
-	})
-	return lengths, rest, err
+	top := uint32(0)
+	for b := l; len(b) >= 4; b = b[4:] {
+		top = max(top, binary.LittleEndian.Uint32(b))
+	}
+	if uint64(top) > uint64(limit) {
+		return nil, nil, errBound
+	}
+	return l, rest, nil
 }

@@ -3,6 +3,7 @@ package parquet
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 )
 
 // The functions of this file pick values by position out of a page, without
@@ -146,72 +147,111 @@ func gatherBools(dst, src []byte, sel []uint32) []byte {
 // their lengths. All n lengths are checked, and that src ends with the last
 // value.
 func gatherByteArrays(dst, src []byte, n int, sel []uint32) ([]byte, error) {
-	pos, next := 0, 0 // offset of value next
+	w := byteArrayWalk{src: src}
+	next := 0 // the value that begins at w.pos
 	for i := 0; i < len(sel); {
-		var err error
-		if pos, err = skipByteArrays(src, pos, int(sel[i])-next); err != nil {
-			return nil, err
-		}
-		run := 1
+		run := 1 // values that follow one another are copied together
 		for i+run < len(sel) && sel[i+run] == sel[i]+uint32(run) {
 			run++
 		}
-		end, err := skipByteArrays(src, pos, run)
-		if err != nil {
-			return nil, err
+		if gap := int(sel[i]) - next; gap > 0 && !w.skip(gap) {
+			return nil, errShortValues
 		}
-		dst = append(dst, src[pos:end]...)
-		pos, next = end, int(sel[i])+run
+		from := w.pos
+		if run == 1 && !w.step() || run > 1 && !w.skip(run) {
+			return nil, errShortValues
+		}
+		dst = append(dst, src[from:w.pos]...)
+		next = int(sel[i]) + run
 		i += run
 	}
-	pos, err := skipByteArrays(src, pos, n-next)
-	if err == nil && pos != len(src) {
-		err = errTrailing
+	switch {
+	case !w.skip(n - next):
+		return nil, errShortValues
+	case w.pos != uint64(len(src)):
+		return nil, errTrailing
 	}
-	return dst, err
+	return dst, nil
 }
 
-// skipByteArrays returns the offset behind n PLAIN byte arrays that begin at
-// pos, which is at most len(src).
+// byteArrayWalk goes from value to value of PLAIN byte arrays.
 //
-// Where a value begins depends on the length before it, a load after each
-// load. Values of equal length, as identifiers have, are therefore guessed
-// and checked four at a time, which needs no waiting; after a wrong guess the
-// next few are taken one by one.
-func skipByteArrays(src []byte, pos, n int) (int, error) {
-	const guess, patience = 4, 16
+// Where a value begins depends on the length before it: each load has to wait
+// for the one before. Values of equal length, as identifiers have, are
+// therefore guessed and checked four at a time, which needs no waiting; after
+// a wrong guess the next ones are taken one by one.
+type byteArrayWalk struct {
+	src  []byte
+	pos  uint64 // at most len(src)
+	wait int    // values before the next guess
+}
+
+const (
+	guessed = 4  // values at a time
+	unlucky = 32 // values to go before another guess
+)
+
+// skip goes behind n values. It reports false when src ends before they do.
+func (w *byteArrayWalk) skip(n int) bool {
 	for n > 0 {
-		for n >= guess {
-			b := src[pos:]
-			if len(b) < 4 {
-				return 0, errShortValues
+		src, pos := w.src, w.pos
+		for w.wait == 0 && n >= guessed {
+			size := guess(src[pos:])
+			if size == 0 {
+				w.wait = unlucky
+			} else {
+				pos += size
+				n -= guessed
 			}
-			size := binary.LittleEndian.Uint32(b)
-			step := 4 + uint64(size)
-			if uint64(len(b)) < guess*step ||
-				binary.LittleEndian.Uint32(b[step:]) != size ||
-				binary.LittleEndian.Uint32(b[2*step:]) != size ||
-				binary.LittleEndian.Uint32(b[3*step:]) != size {
-				break
-			}
-			pos += int(guess * step)
-			n -= guess
 		}
-		k := min(n, patience)
+		k := n
+		if w.wait > 0 {
+			k = min(n, w.wait)
+			w.wait -= k
+		}
 		n -= k
 		for range k {
-			b := src[pos:]
-			if len(b) < 4 {
-				return 0, errShortValues
+			if pos+4 > uint64(len(src)) {
+				return false
 			}
-			size := uint64(binary.LittleEndian.Uint32(b))
-			if size > uint64(len(b)-4) {
-				return 0, errShortValues
-			}
-			pos += 4 + int(size)
+			// Spelt out, as slicing would lengthen the chain of instructions
+			// from one length to the next.
+			pos += 4 + (uint64(src[pos]) | uint64(src[pos+1])<<8 | uint64(src[pos+2])<<16 | uint64(src[pos+3])<<24)
 		}
+		if pos > uint64(len(src)) {
+			return false
+		}
+		w.pos = pos
 	}
-	return pos, nil
+	return true
+}
+
+// step goes behind one value.
+func (w *byteArrayWalk) step() bool {
+	b := w.src[w.pos:]
+	if len(b) < 4 {
+		return false
+	}
+	size := 4 + uint64(binary.LittleEndian.Uint32(b))
+	w.pos += size
+	return size <= uint64(len(b))
+}
+
+// guess returns the size of the first values of b together when they are of
+// equal length, else 0.
+func guess(b []byte) uint64 {
+	if len(b) < 4 {
+		return 0
+	}
+	length := binary.LittleEndian.Uint32(b)
+	step := 4 + uint64(length)
+	if guessed*step > uint64(len(b)) ||
+		binary.LittleEndian.Uint32(b[step:]) != length ||
+		binary.LittleEndian.Uint32(b[2*step:]) != length ||
+		binary.LittleEndian.Uint32(b[3*step:]) != length {
+		return 0
+	}
+	return guessed * step
 }
 
 // gatherHybrid appends the values at sel of n values of width bits (at most
@@ -226,25 +266,34 @@ func gatherHybrid(dst []uint32, src []byte, n int, width uint, limit uint32, sel
 		return dst, nil
 	}
 	for from := 0; from < n; {
-		run, rest, err := nextRun(src, width, n-from)
+		run, err := nextRun(src, width, n-from)
 		if err != nil {
 			return nil, err
 		}
-		k := before(sel, uint32(from+run.n))
-		if k > 0 && run.packed == nil {
-			if run.value > limit {
-				return nil, errBound
-			}
-			for range k {
-				dst = append(dst, run.value)
-			}
-		} else if k > 0 {
-			if dst, err = gatherPacked(dst, run.packed, width, limit, sel[:k], uint32(from)); err != nil {
+		if k := before(sel, uint32(from+run.n)); k > 0 {
+			if dst, err = gatherRun(dst, src[run.data:], run, width, limit, sel[:k], uint32(from)); err != nil {
 				return nil, err
 			}
+			sel = sel[k:]
 		}
-		sel, src = sel[k:], rest
+		src = src[run.end:]
 		from += run.n
+	}
+	return dst, nil
+}
+
+// gatherRun appends the values at sel, counted from base, of one run.
+func gatherRun(dst []uint32, data []byte, run hybridRun, width uint, limit uint32, sel []uint32, base uint32) ([]uint32, error) {
+	from := len(dst)
+	dst = slices.Grow(dst, len(sel))[:from+len(sel)]
+	out := dst[from:]
+	switch {
+	case run.value > int64(limit):
+		return nil, errBound
+	case run.value != bitPacked:
+		fill(out, uint32(run.value))
+	case !gatherPacked(out, data, width, limit, sel, base):
+		return nil, errBound
 	}
 	return dst, nil
 }
@@ -270,12 +319,37 @@ func before(sel []uint32, end uint32) int {
 	return hi
 }
 
-// gatherPacked appends the values at sel, counted from base, of bit-packed
-// values.
-func gatherPacked(dst []uint32, packed []byte, width uint, limit uint32, sel []uint32, base uint32) ([]uint32, error) {
-	mask := uint64(1)<<width - 1
-	top := uint32(0)
-	for _, at := range sel {
+// gatherPacked sets dst to the values at sel, counted from base, of bit-packed
+// values. It reports false when one is above limit. Many consecutive positions
+// are unpacked together, from the first whole byte on.
+func gatherPacked(dst []uint32, packed []byte, width uint, limit uint32, sel []uint32, base uint32) bool {
+	const many = 64
+	ok := true
+	for len(sel) > 0 {
+		n := 0
+		for len(sel) >= n+many && int(sel[n+many-1]-sel[0]) == n+many-1 {
+			n += many
+		}
+		if n > 0 {
+			one := int(-(sel[0] - base) % 8)
+			ok = gatherEach(dst[:one], packed, width, limit, sel, base) && ok
+			n -= one
+			n -= n % 8
+			from := uint64(sel[one]-base) / 8 * uint64(width)
+			ok = unpack(dst[one:one+n], packed[from:], width, limit) && ok
+			n += one
+		} else {
+			n = min(many, len(sel))
+			ok = gatherEach(dst[:n], packed, width, limit, sel, base) && ok
+		}
+		dst, sel = dst[n:], sel[n:]
+	}
+	return ok
+}
+
+func gatherEach(dst []uint32, packed []byte, width uint, limit uint32, sel []uint32, base uint32) bool {
+	mask, above := uint64(1)<<width-1, uint64(0)
+	for i, at := range sel[:len(dst)] {
 		bit := uint64(at-base) * uint64(width)
 		b := packed[bit/8:]
 		var v uint64
@@ -284,14 +358,11 @@ func gatherPacked(dst []uint32, packed []byte, width uint, limit uint32, sel []u
 		} else {
 			v = shortUint64(b)
 		}
-		x := uint32(v >> (bit % 8) & mask)
-		top = max(top, x)
-		dst = append(dst, x)
+		v = v >> (bit % 8) & mask
+		above |= uint64(limit) - v
+		dst[i] = uint32(v)
 	}
-	if top > limit {
-		return nil, errBound
-	}
-	return dst, nil
+	return above>>63 == 0
 }
 
 // shortUint64 loads fewer than eight bytes, the missing ones as zeros.
@@ -302,16 +373,22 @@ func shortUint64(b []byte) (v uint64) {
 	return v
 }
 
+const (
+	ones  = 0x0101010101010101 // one in each byte
+	highs = 0x8080808080808080 // the highest bit of each byte
+)
+
+// sameLevels sets the highest bit of each byte of x that is level.
+func sameLevels(x uint64, level uint8) uint64 {
+	x ^= uint64(level) * ones
+	return ^(x&^highs + ^uint64(highs) | x) & highs
+}
+
 // countLevels returns how many of the levels are level.
 func countLevels(levels []uint8, level uint8) int {
-	const low, high = 0x0101010101010101, 0x8080808080808080
 	n := 0
-	same := uint64(level) * low
 	for ; len(levels) >= 8; levels = levels[8:] {
-		x := binary.LittleEndian.Uint64(levels) ^ same
-		// The high bit of each byte of y is set where x's byte is not zero.
-		y := (x&^high + ^uint64(high)) | x
-		n += 8 - bits.OnesCount64(y&high)
+		n += bits.OnesCount64(sameLevels(binary.LittleEndian.Uint64(levels), level))
 	}
 	for _, l := range levels {
 		if l == level {
@@ -321,28 +398,68 @@ func countLevels(levels []uint8, level uint8) int {
 	return n
 }
 
+// levelBits returns a bit for each of at most 64 levels, set where it is
+// level.
+func levelBits(levels []uint8, level uint8) (set uint64) {
+	shift := 0
+	for ; len(levels) >= 8; levels = levels[8:] {
+		// The product brings the lowest bits of the bytes together in the highest byte.
+		set |= sameLevels(binary.LittleEndian.Uint64(levels), level) >> 7 * 0x0102040810204080 >> 56 << shift
+		shift += 8
+	}
+	for i, l := range levels {
+		if l == level {
+			set |= 1 << (shift + i)
+		}
+	}
+	return set
+}
+
 // selectLevels appends the levels at the entries sel.
 func selectLevels(dst, levels []uint8, sel []uint32) []uint8 {
 	if consecutive(sel) {
 		return append(dst, levels[sel[0]:int(sel[0])+len(sel)]...)
 	}
-	for _, at := range sel {
-		dst = append(dst, levels[at])
+	dst, out := extend(dst, len(sel))
+	for i, at := range sel {
+		out[i] = levels[at]
 	}
 	return dst
 }
 
 // selectValues turns entries into values: for each entry in sel whose
 // definition level is level it appends the value's position among the values
-// that are there.
+// that are there. (Where all are there, they are sel itself.)
 func selectValues(dst []uint32, def []uint8, level uint8, sel []uint32) []uint32 {
-	from, rank := uint32(0), 0 // values before entry from
-	for _, at := range sel {
-		rank += countLevels(def[from:at], level)
-		if def[at] == level {
-			dst = append(dst, uint32(rank))
+	found := len(dst)
+	dst = slices.Grow(dst, len(sel))[:found+len(sel)]
+	from, rank := 0, 0 // entries, and values among them
+	for len(sel) > 0 {
+		first := sel[0]
+		rank += countLevels(def[from:first], level)
+		from = int(first)
+		window := def[from:min(from+64, len(def))]
+		if len(sel) == 1 || sel[1]-first >= 64 {
+			window = window[:1]
 		}
-		from = at
+		set := levelBits(window, level)
+		if len(sel) >= 64 && sel[63]-first == 63 { // values that follow one another
+			for range bits.OnesCount64(set) {
+				dst[found] = uint32(rank)
+				found, rank = found+1, rank+1
+			}
+			from, sel = from+64, sel[64:]
+			continue
+		}
+		k := 0
+		for ; k < len(sel) && sel[k]-first < uint32(len(window)); k++ {
+			at := sel[k] - first
+			dst[found] = uint32(rank + bits.OnesCount64(set&(1<<at-1)))
+			found += int(set >> at & 1)
+		}
+		sel = sel[k:]
+		rank += bits.OnesCount64(set)
+		from += len(window)
 	}
-	return dst
+	return dst[:found]
 }

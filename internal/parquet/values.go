@@ -58,7 +58,7 @@ func decodeValues(l *Leaf, enc format.Encoding, src, buf []byte, n int) ([]byte,
 		}
 	case format.ByteStreamSplit:
 		if w := l.width(); w > 0 && l.Type != format.Int96 {
-			return unsplitBytes(src, buf, n, w)
+			return unsplit(src, buf, n, w)
 		}
 	}
 	return nil, fmt.Errorf("%w: %v for %v", errEncoding, enc, l.Type)
@@ -71,18 +71,11 @@ func plainValues(l *Leaf, src []byte, n int) ([]byte, error) {
 	case l.Type == format.Boolean:
 		size = (uint64(n) + 7) / 8
 	case l.Type == format.ByteArray:
-		rest := src
-		for range n {
-			if len(rest) < 4 {
-				return nil, errShortValues
-			}
-			k := uint64(binary.LittleEndian.Uint32(rest))
-			if k > uint64(len(rest)-4) {
-				return nil, errShortValues
-			}
-			rest = rest[4+k:]
+		w := byteArrayWalk{src: src}
+		if !w.skip(n) {
+			return nil, errShortValues
 		}
-		size = uint64(len(src) - len(rest))
+		size = w.pos
 	default:
 		size = uint64(n) * uint64(l.width())
 	}
@@ -95,6 +88,8 @@ func plainValues(l *Leaf, src []byte, n int) ([]byte, error) {
 	return src, nil
 }
 
+// rleBooleans decodes booleans from runs of 1-bit values behind the length of
+// them all.
 func rleBooleans(src, buf []byte, n int) ([]byte, error) {
 	if len(src) < 4 {
 		return nil, errShortValues
@@ -103,52 +98,102 @@ func rleBooleans(src, buf []byte, n int) ([]byte, error) {
 	if uint64(size) > uint64(len(src)-4) {
 		return nil, errShortValues
 	}
-	bools := make([]uint8, n)
-	if err := decodeHybrid(bools, src[4:4+size], 1, 1); err != nil {
-		return nil, err
-	}
+	src = src[4 : 4+size]
 	out := grow(buf, (n+7)/8)
 	clear(out)
-	for i, b := range bools {
-		out[i/8] |= b << (i % 8)
+	for from := 0; from < n; {
+		run, err := nextRun(src, 1, n-from)
+		switch {
+		case err != nil:
+			return nil, err
+		case run.value > 1:
+			return nil, errBound
+		case run.value == bitPacked:
+			orBits(out, from, src[run.data:], run.n)
+		case run.value == 1:
+			setBits(out, from, run.n)
+		}
+		from, src = from+run.n, src[run.end:]
 	}
 	return out, nil
 }
 
-func deltaIntegers(l *Leaf, src, buf []byte, n int) ([]byte, error) {
-	out := grow(buf, n*l.width())[:0]
-	emit := func(v int64) error {
-		out = binary.LittleEndian.AppendUint64(out, uint64(v))
-		return nil
+// setBits sets n bits of b from bit at on.
+func setBits(b []byte, at, n int) {
+	for ; n > 0 && at%8 != 0; at, n = at+1, n-1 {
+		b[at/8] |= 1 << (at % 8)
 	}
-	if l.Type == format.Int32 {
-		emit = func(v int64) error {
-			out = binary.LittleEndian.AppendUint32(out, uint32(v))
-			return nil
+	fill(b[at/8:at/8+n/8], 0xff)
+	if n%8 > 0 {
+		b[at/8+n/8] |= 1<<(n%8) - 1
+	}
+}
+
+// orBits sets those of the n bits of b from bit at on that are set in src.
+func orBits(b []byte, at int, src []byte, n int) {
+	shift := at % 8
+	b = b[at/8:]
+	for i := 0; n > 0; i, n = i+1, n-8 {
+		c := uint16(src[i]&(1<<min(n, 8)-1)) << shift
+		b[i] |= byte(c)
+		if c > 0xff {
+			b[i+1] |= byte(c >> 8)
 		}
 	}
-	_, err := decodeDelta(src, n, emit)
+}
+
+func deltaIntegers(l *Leaf, src, buf []byte, n int) ([]byte, error) {
+	out, _, err := decodeDelta(src, buf, n, l.width())
 	return out, err
 }
 
+// deltaLengthBytes decodes DELTA_LENGTH_BYTE_ARRAY: all lengths, then all
+// bytes.
 func deltaLengthBytes(src, buf []byte, n int) ([]byte, error) {
-	lengths, rest, err := decodeLengths(src, n, len(src))
+	sizes, rest, err := decodeLengths(src, n, len(src))
 	if err != nil {
 		return nil, err
 	}
-	out := grow(buf, len(rest)+4*n)[:0]
-	for _, k := range lengths {
-		if int(k) > len(rest) {
+	if len(rest)+4*n > MaxPageSize {
+		return nil, errExpands
+	}
+	out := grow(buf, len(rest)+4*n)
+	to := out
+	for range n {
+		k := int(binary.LittleEndian.Uint32(sizes))
+		if k > len(rest) {
 			return nil, errShortValues
 		}
-		out = binary.LittleEndian.AppendUint32(out, uint32(k))
-		out = append(out, rest[:k]...)
-		rest = rest[k:]
+		binary.LittleEndian.PutUint32(to, uint32(k))
+		copyShort(to[4:], rest, k)
+		to, rest, sizes = to[4+k:], rest[k:], sizes[4:]
 	}
 	if len(rest) > 0 {
 		return nil, errTrailing
 	}
 	return out, nil
+}
+
+// copyShort copies the first n bytes of src. Up to 32 are copied as 32 where
+// there is room, which takes no call and no loop: what is behind them in dst
+// must be written later.
+func copyShort(dst, src []byte, n int) {
+	if n <= 32 && len(dst) >= 32 && len(src) >= 32 {
+		copy32((*[32]byte)(dst), (*[32]byte)(src))
+		return
+	}
+	copy(dst[:n], src)
+}
+
+// copy32 copies through registers. (An assignment of the arrays, which may
+// overlap, is compiled to a call.)
+func copy32(dst, src *[32]byte) {
+	a, b := binary.LittleEndian.Uint64(src[:]), binary.LittleEndian.Uint64(src[8:])
+	c, d := binary.LittleEndian.Uint64(src[16:]), binary.LittleEndian.Uint64(src[24:])
+	binary.LittleEndian.PutUint64(dst[:], a)
+	binary.LittleEndian.PutUint64(dst[8:], b)
+	binary.LittleEndian.PutUint64(dst[16:], c)
+	binary.LittleEndian.PutUint64(dst[24:], d)
 }
 
 // deltaBytes decodes DELTA_BYTE_ARRAY: each value is so many bytes of the one
@@ -162,47 +207,56 @@ func deltaBytes(l *Leaf, src, buf []byte, n int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := buf[:0]
-	last := 0 // where the previous value begins in out
-	have := 0 // its length
-	for i := range prefixes {
-		p, s := int(prefixes[i]), int(suffixes[i])
-		switch {
-		case p > have || s > len(rest):
-			return nil, errShortValues
-		case l.Type == format.FixedLenByteArray && p+s != l.TypeLength:
-			return nil, errBound
-		case len(out)+4+p+s > MaxPageSize:
-			return nil, errExpands
-		}
-		if l.Type == format.ByteArray {
-			out = binary.LittleEndian.AppendUint32(out, uint32(p+s))
-		}
-		start := len(out)
-		out = append(out, out[last:last+p]...)
-		out = append(out, rest[:s]...)
-		rest = rest[s:]
-		last, have = start, p+s
+	head := 0 // bytes in front of each value
+	if l.Type == format.ByteArray {
+		head = 4
 	}
-	if len(rest) > 0 {
-		return nil, errTrailing
+	size, err := checkPrefixes(l, prefixes, suffixes, len(rest), head)
+	if err != nil {
+		return nil, err
+	}
+	out := grow(buf, size)
+	var before []byte // the value before, and what follows it in out
+	to := out
+	for range n {
+		p, s := int(binary.LittleEndian.Uint32(prefixes)), int(binary.LittleEndian.Uint32(suffixes))
+		if head > 0 {
+			binary.LittleEndian.PutUint32(to, uint32(p+s))
+		}
+		to = to[head:]
+		copyShort(to, before, p)
+		copyShort(to[p:], rest, s)
+		before, to, rest = to, to[p+s:], rest[s:]
+		prefixes, suffixes = prefixes[4:], suffixes[4:]
 	}
 	return out, nil
 }
 
-// unsplitBytes decodes BYTE_STREAM_SPLIT values of w bytes: all first bytes,
-// then all second bytes, and so on.
-func unsplitBytes(src, buf []byte, n, w int) ([]byte, error) {
-	if uint64(len(src)) != uint64(n)*uint64(w) {
-		return nil, errShortValues
-	}
-	out := grow(buf, len(src))
-	for k := range w {
-		for i, c := range src[k*n : (k+1)*n] {
-			out[i*w+k] = c
+// checkPrefixes checks the lengths of DELTA_BYTE_ARRAY values whose suffixes
+// take so many bytes, and returns the size of the values, each with head
+// bytes in front.
+func checkPrefixes(l *Leaf, prefixes, suffixes []byte, suffixBytes, head int) (int, error) {
+	size, have := 0, 0 // of the values so far, and of the one before
+	for len(prefixes) > 0 && len(suffixes) > 0 {
+		p, s := int(binary.LittleEndian.Uint32(prefixes)), int(binary.LittleEndian.Uint32(suffixes))
+		switch {
+		case p > have || s > suffixBytes:
+			return 0, errShortValues
+		case l.Type == format.FixedLenByteArray && p+s != l.TypeLength:
+			return 0, errBound
 		}
+		have = p + s
+		suffixBytes -= s
+		size += head + have
+		if size > MaxPageSize {
+			return 0, errExpands
+		}
+		prefixes, suffixes = prefixes[4:], suffixes[4:]
 	}
-	return out, nil
+	if suffixBytes > 0 {
+		return 0, errTrailing
+	}
+	return size, nil
 }
 
 // grow returns a slice of n bytes, in buf's memory when that is enough.
