@@ -184,6 +184,18 @@ func (f *Filter) KeyClasses() []string {
 	return classes
 }
 
+// KeyRange returns inclusive bounds of the values that the keys have in a
+// column, counted from 0, as a part of a composite key. ok is false where
+// nothing is known, and everything may be among them. NaN is not between
+// bounds; see HasNaN.
+func (f *Filter) KeyRange(column int) (lo, hi []byte, ok bool) {
+	if column < 0 || column >= len(f.Key) {
+		return nil, nil, false
+	}
+	k := f.Key[column]
+	return k.Min, k.Max, k.Min != nil
+}
+
 // Normal returns the name of the rules by which keys became bytes.
 func (f *Filter) Normal() string { return f.NormalForm }
 

@@ -36,6 +36,9 @@ type Options struct {
 	// Capacity is an upper bound on the number of keys; 0: the number of rows,
 	// which text files do not tell beforehand.
 	Capacity uint64
+	// NoKeyRange keeps the least and the greatest key out of the filter, from
+	// which a scan sees what it need not read.
+	NoKeyRange bool
 	// Shard is the part of the inputs to read. Its filter is a partial one, to
 	// be merged, also where it is the only shard. The zero Shard reads all
 	// and seals.
@@ -99,7 +102,7 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 	p := &Plan{opts: opts, files: files, pieces: partition.Split(files, opts.Shard)}
 	p.Spec = Spec{
 		Hash: bloom.Hash{ID: bloom.XXH3}, Geometry: opts.Geometry, Capacity: opts.Capacity,
-		FPR: opts.FPR, MaxSize: opts.MaxSize, Want: opts.Kind,
+		FPR: opts.FPR, MaxSize: opts.MaxSize, Want: opts.Kind, NoRange: opts.NoKeyRange,
 	}
 	for _, path := range paths {
 		p.Spec.Names = append(p.Spec.Names, path.String())
@@ -302,12 +305,13 @@ type Worker struct {
 	wait   []uint64
 	signed []uint64 // signed integers, apart
 	hashes []uint64
-	share  share // of the memory budget, for them
+	bounds *keys.Bounds // of those keys; nil if none are to be kept
+	share  share        // of the memory budget, for them
 }
 
 // Worker returns a new worker. It may be called from many goroutines.
 func (b *Builder) Worker() (*Worker, error) {
-	w := &Worker{b: b, share: share{of: &b.memory}}
+	w := &Worker{b: b, bounds: b.plan.Spec.newBounds(), share: share{of: &b.memory}}
 	if !b.plan.unsized {
 		var err error
 		if w.part, err = newPartial(b.plan.Spec, &b.memory); err != nil {
@@ -326,6 +330,9 @@ func (w *Worker) Add(batch *keys.Batch) error {
 	w.null += int64(batch.Len - len(batch.Rows))
 	if w.part != nil {
 		return w.part.add(batch)
+	}
+	if w.bounds != nil {
+		w.bounds.Add(batch)
 	}
 	if values, signed, ok := batch.Ints(); ok && signed {
 		w.signed = append(w.signed, values...)
@@ -396,6 +403,7 @@ func (b *Builder) union(n uint64) (*partial, error) {
 		if err := all.drain(w); err != nil {
 			return nil, err
 		}
+		all.stretch(w.bounds)
 	}
 	return all, nil
 }

@@ -42,6 +42,7 @@ type Spec struct {
 	FPR      float64        // wished; 0: by [bloom.DefaultFPR] of Capacity
 	MaxSize  uint64         // most bytes of the bits; 0: no limit
 	Want     codec.Want     // kind of filter
+	NoRange  bool           // the filter does not tell the least and the greatest of its keys
 }
 
 // size returns the parameters of the bits before they are folded, and the rate
@@ -113,6 +114,9 @@ func (s Spec) id(inputs [32]byte) [32]byte {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %q %d %d %v %d %d %q ",
 		s.Names, s.Classes, s.Hash, s.Geometry, s.Capacity, s.FPR, s.MaxSize, s.Want, keys.NormalForm)
+	if s.NoRange { // else the id is what it was before there was a choice
+		h.Write([]byte("no key range"))
+	}
 	h.Write(inputs[:])
 	var sum [32]byte
 	h.Sum(sum[:0])

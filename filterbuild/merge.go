@@ -271,6 +271,7 @@ func (p *partial) take(ctx context.Context, parts []part, lim codec.Limits) (*pa
 			blooms = append(blooms, q.head)
 			p.keys += q.head.Filter.Keys
 			p.sketch(registersOf(q.head.Filter))
+			p.stretch(boundsIn(q.head.Filter))
 		}
 		if len(blooms) > 0 {
 			return p, parts[len(blooms):], codec.OrInto(ctx, p.bits, blooms...)
@@ -283,7 +284,7 @@ func (p *partial) take(ctx context.Context, parts []part, lim codec.Limits) (*pa
 	}
 	r := &partial{
 		spec: Spec{Names: f.KeyNames(), Classes: f.KeyClasses(), Hash: f.Params.Hash, FPR: f.FPRAsked, Want: f.Want},
-		fpr:  f.FPRAsked, params: f.Params, keys: f.Keys, set: f.Exact(), bits: f.Bloom(), registers: registersOf(f),
+		fpr:  f.FPRAsked, params: f.Params, keys: f.Keys, set: f.Exact(), bits: f.Bloom(), registers: registersOf(f), bounds: boundsIn(f),
 	}
 	if p == nil {
 		return r, rest, r.settle()

@@ -23,6 +23,7 @@ type partial struct {
 	checkAt   uint64           // number of keys at which the set's cost is looked at again
 	bits      *bloom.Filter    // nil while exact
 	registers *bloom.Registers // of the keys in bits; nil if they are not known
+	bounds    *keys.Bounds     // of all keys; nil if they are not known, or not to be told
 	hashes    []uint64
 	share     share // of the memory budget
 }
@@ -36,7 +37,7 @@ func newPartial(s Spec, b *budget) (*partial, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &partial{spec: s, fpr: fpr, params: params, share: share{of: b}}
+	p := &partial{spec: s, fpr: fpr, params: params, bounds: s.newBounds(), share: share{of: b}}
 	if s.exact() {
 		p.set, p.first = exact.New(), newScout()
 		return p, nil
@@ -56,6 +57,9 @@ func (p *partial) fill() error {
 
 // add puts in the keys of a batch.
 func (p *partial) add(b *keys.Batch) error {
+	if p.bounds != nil {
+		p.bounds.Add(b)
+	}
 	if values, signed, ok := b.Ints(); ok && p.set != nil {
 		return p.addInts(values, signed)
 	}
@@ -182,6 +186,7 @@ func (p *partial) merge(q *partial) error {
 		return p.params.Match(q.params)
 	}
 	p.keys += q.keys
+	p.stretch(q.bounds)
 	if p.first != nil && q.first != nil {
 		p.first.add(q.first.keys[0], false)
 		p.first.add(q.first.keys[1], true)
@@ -233,6 +238,7 @@ func (p *partial) header(id [32]byte) *codec.Filter {
 // open returns the filter as a partial one, which holds the given shards.
 func (p *partial) open(id [32]byte, part codec.Partial) *codec.Filter {
 	f := p.header(id)
+	tell(f, p.bounds)
 	f.Partial = &part
 	if p.set != nil {
 		f.SetExact(p.set)

@@ -51,6 +51,7 @@ func (p *partial) seal(id [32]byte) (*codec.Filter, error) {
 	}
 	f.SetBloom(bits)
 	attach(f, p.registers)
+	tell(f, p.bounds)
 	return f, nil
 }
 

@@ -77,6 +77,7 @@ func Combine(op SetOp, filters []*codec.Filter, names []string) (*codec.Filter, 
 	if err := combineBits(op, out, filters); err != nil {
 		return nil, err
 	}
+	combineRanges(op, out, filters)
 	return out, checkRate(op, out, filters, names)
 }
 

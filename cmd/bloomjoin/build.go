@@ -24,7 +24,7 @@ type buildFlags struct {
 	key, keyType, maxSize, kind, geometry, shard, out, idsFormat string
 	fpr                                                          float64
 	expect                                                       uint64
-	uncompressed                                                 bool
+	uncompressed, noKeyRange                                     bool
 }
 
 func (c *cli) buildCmd() *cobra.Command {
@@ -65,13 +65,14 @@ bloomjoin merge makes the filter of all of them.`,
 	f.Uint64Var(&o.expect, "expect", 0, "upper bound on the number of keys")
 	f.StringVar(&o.idsFormat, "ids-format", "", "format of standard input: lines, csv, tsv or ndjson (default lines)")
 	f.BoolVar(&o.uncompressed, "uncompressed", false, "store the filter so that processes can map it")
+	f.BoolVar(&o.noKeyRange, "no-key-range", false, "do not store the least and the greatest key, by which scans skip what they need not read")
 	f.StringVarP(&o.out, "output", "o", "", "filter file to write")
 	return cmd
 }
 
 // options checks the flags before anything is opened.
 func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, partition.OpenOptions, error) {
-	opts := filterbuild.Options{Key: o.key, FPR: o.fpr, Capacity: o.expect, Threads: c.threads}
+	opts := filterbuild.Options{Key: o.key, FPR: o.fpr, Capacity: o.expect, NoKeyRange: o.noKeyRange, Threads: c.threads}
 	open := partition.OpenOptions{Text: true, Stdin: c.stdin}
 	var err error
 	if opts.Memory, err = c.budget(); err != nil {

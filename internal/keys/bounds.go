@@ -65,6 +65,32 @@ func (b *Bounds) Merge(c *Bounds) {
 	}
 }
 
+// Intersect returns bounds of the keys that are in both of two sets.
+func (b *Bounds) Intersect(c *Bounds) *Bounds {
+	out := NewBounds(b.classes)
+	for i, class := range b.classes {
+		d, e := b.columns[i], c.columns[i]
+		switch {
+		case d.lost:
+			d = e
+		case !e.lost && d.lo != nil && e.lo != nil:
+			if compareParts(class, d.lo, e.lo) < 0 {
+				d.lo = e.lo
+			}
+			if compareParts(class, d.hi, e.hi) > 0 {
+				d.hi = e.hi
+			}
+			if compareParts(class, d.lo, d.hi) > 0 {
+				d = extent{}
+			}
+		case !e.lost:
+			d = extent{}
+		}
+		out.columns[i] = d
+	}
+	return out
+}
+
 // Add includes the keys of a batch.
 func (b *Bounds) Add(batch *Batch) {
 	n := len(batch.Rows)

@@ -134,6 +134,45 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// Keys in both of two sets are within the bounds of the intersection.
+func TestBoundsIntersect(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	bounded := 0
+	for range 2000 {
+		c := orderedClasses[1+rng.IntN(len(orderedClasses)-1)]
+		a, b := NewBounds([]Class{c}), NewBounds([]Class{c})
+		var common [][]byte
+		for range 1 + rng.IntN(4) {
+			v := partOf(rng, c)
+			in := rng.IntN(3)
+			if in != 1 {
+				a.Add(batchOf([][][]byte{{v}}))
+			}
+			if in != 0 {
+				b.Add(batchOf([][][]byte{{v}}))
+			}
+			if in == 2 {
+				common = append(common, v)
+			}
+		}
+		lo, hi, ok := a.Intersect(b).Column(0)
+		if ok {
+			bounded++
+		}
+		for _, v := range common {
+			if ok && (compareParts(c, v, lo) < 0 || compareParts(c, v, hi) > 0) {
+				t.Fatalf("%s: %x is in both, and not from %x to %x", c, v, lo, hi)
+			}
+			if _, _, known := a.Column(0); known && !ok {
+				t.Fatalf("%s: %x is in both, and nothing is known", c, v)
+			}
+		}
+	}
+	if bounded < 500 {
+		t.Errorf("only %d have bounds", bounded)
+	}
+}
+
 func openTop(b []byte) bool { return strings.Trim(string(b), "\xff") == "" }
 
 func TestBoundsOfIntegers(t *testing.T) {

@@ -1,0 +1,94 @@
+package filterbuild
+
+import (
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+)
+
+// The key range of a filter follows from its keys, as all of it does: of a
+// partial filter from those it holds, of a sealed one from the union, of which
+// a part that does not tell its range makes the whole unknown. A sealed exact
+// filter has none, since its members say it.
+
+func classesOf(names []string) []keys.Class {
+	classes := make([]keys.Class, len(names))
+	for i, name := range names {
+		classes[i] = keys.Class(name)
+	}
+	return classes
+}
+
+// newBounds returns the bounds of no keys, nil if none are to be kept.
+func (s Spec) newBounds() *keys.Bounds {
+	if s.NoRange {
+		return nil
+	}
+	return keys.NewBounds(classesOf(s.Classes))
+}
+
+// boundsIn returns the bounds of a filter's keys as its file tells them.
+func boundsIn(f *codec.Filter) *keys.Bounds {
+	b := keys.NewBounds(classesOf(f.KeyClasses()))
+	if f.Keys == 0 {
+		return b
+	}
+	for i := range f.Key {
+		lo, hi, known := f.KeyRange(i)
+		b.Widen(i, lo, hi, known)
+	}
+	return b
+}
+
+// stretch includes the bounds of further keys; nil: they are not known, and
+// then those of all are not.
+func (p *partial) stretch(b *keys.Bounds) {
+	if b == nil || p.bounds == nil {
+		p.bounds = nil
+		return
+	}
+	p.bounds.Merge(b)
+}
+
+// tell puts the bounds that are known into the filter's key columns.
+func tell(f *codec.Filter, b *keys.Bounds) {
+	if b == nil {
+		return
+	}
+	for i := range f.Key {
+		if lo, hi, ok := b.Column(i); ok {
+			f.Key[i].Min, f.Key[i].Max = lo, hi
+		}
+	}
+}
+
+// combineRanges gives the result of a set operation the range that follows
+// from those of the filters: for a union they must all be known, for an
+// intersection one is enough. Where two do not meet, no key is in both, and
+// nothing is said.
+func combineRanges(op SetOp, out *codec.Filter, filters []*codec.Filter) {
+	all := rangeOf(filters[0])
+	for _, f := range filters[1:] {
+		b := rangeOf(f)
+		if op == Union {
+			all.Merge(b)
+		} else {
+			all = all.Intersect(b)
+		}
+	}
+	tell(out, all)
+}
+
+// rangeOf returns the bounds of a sealed filter's keys: its members', or those
+// that its file tells.
+func rangeOf(f *codec.Filter) *keys.Bounds {
+	set := f.Exact()
+	if set == nil {
+		return boundsIn(f)
+	}
+	b := keys.NewBounds(classesOf(f.KeyClasses()))
+	if lo, below, ok := set.Least(); ok {
+		hi, negative, _ := set.Greatest()
+		b.Widen(0, keys.IntegerPart(lo, below), keys.IntegerPart(hi, negative), true)
+	}
+	return b
+}
