@@ -3,11 +3,13 @@ package parquet
 import (
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/parquet-go/parquet-go/format"
 )
 
 // leafOf returns the source of leaf i of the target.
@@ -55,13 +57,14 @@ func TestWidenedBytes(t *testing.T) {
 		s := leafOf(t, "required "+c.from, "required "+c.to, 0)
 		in, want := unhex(t, c.in), hex.EncodeToString(unhex(t, c.out))
 		n := len(s.file.fields().children[0].value.values(in))
-		out, _, err := s.Pages(0).Adapt(&Page{Number: 1, Values: n, Rows: n, NonNull: n, Plain: in}, nil)
-		if err != nil || hex.EncodeToString(out.Plain) != want || s.Identity() {
+		out, _, err := s.Pages(0).Adapt(&Page{Number: 1, Values: n, Rows: n, NonNull: n, Plain: in, Encoding: format.ByteStreamSplit}, nil)
+		if err != nil || hex.EncodeToString(out.Plain) != want || out.Encoding != format.Plain || s.Identity() {
 			t.Errorf("%s to %s: %v, got %x, want %s", c.from, c.to, err, out.Plain, want)
 		}
 		indices := make([]uint32, n)
-		out, dict, err := s.Pages(0).Adapt(&Page{Values: n, Rows: n, NonNull: n, Indices: indices, Coded: true}, &Dictionary{Len: n, Plain: in})
-		if err != nil || hex.EncodeToString(dict.Plain) != want || dict.Len != n || !out.Coded {
+		out, dict, err := s.Pages(0).Adapt(&Page{Values: n, Rows: n, NonNull: n, Indices: indices, Coded: true, Encoding: format.RLEDictionary},
+			&Dictionary{Len: n, Plain: in})
+		if err != nil || out.Encoding != format.RLEDictionary || hex.EncodeToString(dict.Plain) != want || dict.Len != n || !out.Coded {
 			t.Errorf("%s to %s: %v, a dictionary of %x, want %s", c.from, c.to, err, dict.Plain, want)
 		}
 	}
@@ -194,6 +197,24 @@ func TestSourcesOfMissingColumns(t *testing.T) {
 			t.Errorf("leaf %d is %+v, want %+v", i, s, want)
 		}
 	}
+}
+
+// The footers of many files are brought together once per run.
+func BenchmarkUnion(b *testing.B) {
+	var text strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&text, "optional int32 column%d; ", i)
+	}
+	files := make([]*File, 100)
+	for i := range files {
+		files[i] = schemaFileOf(b, "f", strings.Replace(text.String(), fmt.Sprintf("int32 column%d;", i), fmt.Sprintf("int64 column%d;", i), 1))
+	}
+	for b.Loop() {
+		if _, err := Union(files); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(len(files)), "us/file")
 }
 
 func BenchmarkAdapt(b *testing.B) {
