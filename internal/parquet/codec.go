@@ -23,8 +23,11 @@ var (
 // decompressor holds the state worth keeping between pages. It is not safe
 // for concurrent use.
 type decompressor struct {
-	zstd *zstd.Decoder
-	gzip *gzip.Reader
+	zstd   *zstd.Decoder
+	gzip   *gzip.Reader
+	brotli *brotli.Reader
+	lz4    *lz4.Reader
+	src    bytes.Reader // what those of streams read
 }
 
 // maxRatio is how many bytes a compressed byte can become at most, with a
@@ -77,11 +80,11 @@ func (d *decompressor) decompress(codec format.CompressionCodec, dst, src []byte
 	case format.Zstd:
 		n, err = d.unzstd(dst, src)
 	case format.Brotli:
-		n, err = readExactly(brotli.NewReader(bytes.NewReader(src)), dst)
+		n, err = d.unbrotli(dst, src)
 	case format.Lz4Raw:
 		n, err = lz4.UncompressBlock(src, dst)
 	case format.Lz4:
-		n, err = lz4Decode(dst, src)
+		n, err = d.unlz4(dst, src)
 	default:
 		return nil, errCodec
 	}
@@ -107,17 +110,27 @@ func snappyDecode(dst, src []byte) (int, error) {
 }
 
 func (d *decompressor) gunzip(dst, src []byte) (int, error) {
-	r := bytes.NewReader(src)
+	d.src.Reset(src)
 	if d.gzip == nil {
-		z, err := gzip.NewReader(r)
+		z, err := gzip.NewReader(&d.src)
 		if err != nil {
 			return 0, err
 		}
 		d.gzip = z
-	} else if err := d.gzip.Reset(r); err != nil {
+	} else if err := d.gzip.Reset(&d.src); err != nil {
 		return 0, err
 	}
 	return readExactly(d.gzip, dst) // members one behind the other are read on
+}
+
+func (d *decompressor) unbrotli(dst, src []byte) (int, error) {
+	d.src.Reset(src)
+	if d.brotli == nil {
+		d.brotli = brotli.NewReader(&d.src)
+	} else if err := d.brotli.Reset(&d.src); err != nil {
+		return 0, err
+	}
+	return readExactly(d.brotli, dst)
 }
 
 func (d *decompressor) unzstd(dst, src []byte) (int, error) {
@@ -160,15 +173,21 @@ func readExactly(r io.Reader, dst []byte) (int, error) {
 	}
 }
 
-// lz4Decode decodes the deprecated LZ4 codec, whose framing was never
-// specified: Hadoop's (groups of big-endian lengths, uncompressed then
-// compressed, before each block), an LZ4 frame, or one bare block.
-func lz4Decode(dst, src []byte) (int, error) {
+// unlz4 decodes the deprecated LZ4 codec, whose framing was never specified:
+// Hadoop's (groups of big-endian lengths, uncompressed then compressed, before
+// each block), an LZ4 frame, or one bare block.
+func (d *decompressor) unlz4(dst, src []byte) (int, error) {
 	if n, ok := lz4Hadoop(dst, src); ok {
 		return n, nil
 	}
 	if len(src) >= 4 && binary.LittleEndian.Uint32(src) == 0x184D2204 {
-		return readExactly(lz4.NewReader(bytes.NewReader(src)), dst)
+		d.src.Reset(src)
+		if d.lz4 == nil {
+			d.lz4 = lz4.NewReader(&d.src)
+		} else {
+			d.lz4.Reset(&d.src)
+		}
+		return readExactly(d.lz4, dst)
 	}
 	n, err := lz4.UncompressBlock(src, dst)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
@@ -410,6 +411,10 @@ func TestDecompress(t *testing.T) {
 		out := binary.BigEndian.AppendUint32(nil, uint32(len(b)))
 		return append(binary.BigEndian.AppendUint32(out, uint32(len(c))), c...)
 	}
+	var brotlied bytes.Buffer
+	bw := brotli.NewWriter(&brotlied)
+	bw.Write(want)
+	bw.Close()
 	var frame bytes.Buffer
 	w := lz4.NewWriter(&frame)
 	w.Write(want)
@@ -424,6 +429,7 @@ func TestDecompress(t *testing.T) {
 		"gzip members": {format.Gzip, append(gz(want[:half]), gz(want[half:])...)},
 		"zstd":         {format.Zstd, zs(want)},
 		"zstd frames":  {format.Zstd, append(zs(want[:half]), zs(want[half:])...)},
+		"brotli":       {format.Brotli, brotlied.Bytes()},
 		"lz4 raw":      {format.Lz4Raw, block(want)},
 		"lz4 block":    {format.Lz4, block(want)},
 		"lz4 frame":    {format.Lz4, frame.Bytes()},
@@ -432,15 +438,20 @@ func TestDecompress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var d decompressor
 			defer d.close()
-			for range 2 { // the decoders are used again
+			for range 2 { // the decoders are used again, after errors too
 				got, err := d.decompress(c.codec, nil, c.src, len(want))
 				if err != nil || !bytes.Equal(got, want) {
 					t.Fatal(err)
 				}
-			}
-			for _, size := range []int{len(want) - 1, len(want) + 1, 0} {
-				if got, err := d.decompress(c.codec, nil, c.src, size); err == nil {
-					t.Errorf("%d bytes for %d", len(got), size)
+				for _, size := range []int{len(want) - 1, len(want) + 1, 0} {
+					if got, err := d.decompress(c.codec, nil, c.src, size); err == nil {
+						t.Errorf("%d bytes for %d", len(got), size)
+					}
+				}
+				for _, cut := range []int{1, len(c.src) / 2, len(c.src) - 1} {
+					if got, err := d.decompress(c.codec, nil, c.src[:cut], len(want)); err == nil {
+						t.Errorf("%d bytes from %d of %d", len(got), cut, len(c.src))
+					}
 				}
 			}
 		})
