@@ -74,6 +74,7 @@ type verifier struct {
 	entries []uint32 // of the members that Verify has found: in the table,
 	slots   []int    // or in the set
 	hashes  []uint64
+	sink    uint64 // of warm
 }
 
 func (v *verifier) Verify(k *keys.Batch, hits []uint32) []uint32 {
@@ -96,10 +97,19 @@ func (v *verifier) verifyInts(k *keys.Batch, hits []uint32) []uint32 {
 	values, signed, _ := k.Ints()
 	v.slots = v.slots[:0]
 	members := hits[:0]
-	for _, h := range hits {
-		if slot := v.side.ints.table(values[h], signed).find(values[h]); slot >= 0 {
-			members = append(members, h)
-			v.slots = append(v.slots, slot)
+	var ahead [warmed]uint64
+	for len(hits) > 0 {
+		some := hits[:min(warmed, len(hits))]
+		hits = hits[len(some):]
+		for i, h := range some {
+			ahead[i] = values[h]
+		}
+		v.sink |= v.side.ints.natural.warm(ahead[:len(some)])
+		for _, h := range some {
+			if slot := v.side.ints.table(values[h], signed).find(values[h]); slot >= 0 {
+				members = append(members, h)
+				v.slots = append(v.slots, slot)
+			}
 		}
 	}
 	return members

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/util"
@@ -188,13 +189,22 @@ func (j *Join) keyColumns(f *partition.File) ([]int, error) {
 	return enc.Columns(), nil
 }
 
-// addInts puts the integers of an ID batch into the side.
-func (s *idSide) addInts(batch *keys.Batch, opts *Options) error {
-	values, signed, _ := batch.Ints()
-	for _, v := range values {
-		s.ints.add(v, signed)
+// addKeys puts the keys of an ID batch into the side, where no rows are wanted.
+func (s *idSide) addKeys(batch *keys.Batch, opts *Options) error {
+	s.total += int64(len(batch.Rows))
+	if values, signed, ok := batch.Ints(); ok {
+		s.ints.add(values, signed)
+		return s.check(s.ints.bytes(), opts)
 	}
-	return s.check(s.ints.bytes(), opts)
+	if len(s.table.next)+len(batch.Rows) >= int(none) {
+		return fmt.Errorf("%w: more than 2^32 IDs in a table", ErrMemory)
+	}
+	var key []byte
+	for i := range batch.Rows {
+		key = batch.Append(key[:0], i)
+		s.table.addRow(s.table.entry(batch.HashAt(tableHash, i), key))
+	}
+	return s.check(s.table.bytes(), opts)
 }
 
 // check returns an error if held bytes are more than the budget allows.
@@ -265,12 +275,18 @@ func (j *Join) lookup(ctx context.Context) error {
 		if builder, err = j.plan.NewBuilder(); err != nil {
 			return err
 		}
+	}
+	if j.rowsOfLog() {
+		if err := j.lookupKeys(ctx, builder); err != nil || builder == nil {
+			return err
+		}
+		j.filter, _, err = builder.Finish()
+		return err
+	}
+	if builder != nil {
 		if worker, err = builder.Worker(); err != nil {
 			return err
 		}
-	}
-	if j.rowsOfLog() && len(j.classes) == 1 && j.classes[0] == keys.Integer {
-		j.reserveInts()
 	}
 	columns := j.opts.Type.columnsOfIDs()
 	err = j.eachID(ctx, j.idRead, func(f *partition.File, rec arrow.Record, batch *keys.Batch) error {
@@ -282,22 +298,48 @@ func (j *Join) lookup(ctx context.Context) error {
 		} else if err := j.holds(batch, f.Name); err != nil {
 			return err
 		}
-		if j.side.ints != nil {
-			return j.side.addInts(batch, &j.opts)
-		}
 		return j.side.add(rec, batch, nil, columns, &j.opts)
 	})
-	if err != nil {
+	if err != nil || builder == nil {
 		return err
 	}
+	j.filter, _, err = builder.Finish()
+	return err
+}
+
+// lookupKeys reads the IDs' keys into the side, and into the filter if there is
+// a builder: what is needed where the answer has none of their rows.
+func (j *Join) lookupKeys(ctx context.Context, builder *filterbuild.Builder) error {
+	if len(j.classes) == 1 && j.classes[0] == keys.Integer {
+		j.reserveInts()
+	}
+	threads := j.opts.Threads
+	if builder != nil {
+		threads = builder.Workers()
+	}
+	var mu sync.Mutex
+	err := partition.MapKeys(ctx, partition.Split(j.ids, partition.Shard{}), j.idKey, threads, func() (partition.KeyWork, error) {
+		fill := j.holds
+		if builder != nil {
+			worker, err := builder.Worker()
+			if err != nil {
+				return nil, err
+			}
+			fill = func(b *keys.Batch, _ string) error { return worker.Add(b) }
+		}
+		return func(p partition.Piece, b *keys.Batch) error {
+			if err := fill(b, p.File.Name); err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			return j.side.addKeys(b, &j.opts)
+		}, nil
+	})
 	if s := j.side.ints; s != nil {
 		s.natural.seal()
 		s.negative.seal()
 	}
-	if builder == nil {
-		return nil
-	}
-	j.filter, _, err = builder.Finish()
 	return err
 }
 

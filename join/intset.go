@@ -14,10 +14,23 @@ import (
 type intSet struct {
 	natural  intTable // values from 0 on
 	negative intTable // values below, in two's complement
+	sink     uint64   // of warm
 }
 
-// add puts in a value, in two's complement if signed.
-func (s *intSet) add(v uint64, signed bool) { s.table(v, signed).add(v) }
+// warmed is how many values are looked for at once.
+const warmed = 32
+
+// add puts in values, in two's complement if signed.
+func (s *intSet) add(values []uint64, signed bool) {
+	for len(values) > 0 {
+		some := values[:min(warmed, len(values))]
+		values = values[len(some):]
+		s.sink |= s.natural.warm(some)
+		for _, v := range some {
+			s.table(v, signed).add(v)
+		}
+	}
+}
 
 // table returns the part in which v stands.
 func (s *intSet) table(v uint64, signed bool) *intTable {
@@ -120,6 +133,19 @@ func (t *intTable) find(v uint64) int {
 		return -1
 	}
 	return i
+}
+
+// warm reads the slots that the search for each value begins with, so that the
+// cache misses of all of them run side by side. Its result means nothing.
+func (t *intTable) warm(values []uint64) (x uint64) {
+	if t.n == 0 {
+		return 0
+	}
+	for _, v := range values {
+		at, _ := bits.Mul64(v*0x9e3779b97f4a7c15, t.n)
+		x |= t.slots[at]
+	}
+	return x
 }
 
 // seal is called once between the last add and the first mark.

@@ -3,13 +3,10 @@ package partition
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
-	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/internal/generic"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -135,12 +132,8 @@ func zeroed[T any](s []T, n int) []T {
 // through the leaf's pages, and probes what each holds, a dictionary once.
 type leafScan struct {
 	file     *File
-	leaf     generic.LeafValues
-	prober   *Prober // of a schema that has the leaf alone
-	schema   *arrow.Schema
-	width    int // bytes of an integer that is a key as it stands; 0: not so
-	signed   bool
-	strings  bool // byte arrays that are keys as they stand
+	leaf     *keyLeaf
+	prober   *Prober // of the leaf's schema
 	pruner   *pruner
 	verifier Verifier
 	buf      *parquet.Buffers
@@ -157,30 +150,11 @@ type leafScan struct {
 }
 
 func newLeafScan(f *File, leaf generic.LeafValues, m Match, v Verifier) (*leafScan, error) {
-	l := &leafScan{file: f, leaf: leaf, verifier: v}
-	l.schema = arrow.NewSchema([]arrow.Field{{Name: "key", Type: leaf.Type()}}, nil)
-	m.Key = "key"
+	l := &leafScan{file: f, leaf: newKeyLeaf(f, leaf), verifier: v}
+	m.Key = keyName
 	var err error
-	if l.prober, err = NewProber(f.Name, l.schema, m); err != nil {
-		return nil, err
-	}
-	if leaf.Plain() {
-		switch leaf.Type().ID() {
-		case arrow.INT32:
-			l.width, l.signed = 4, true
-		case arrow.UINT32:
-			l.width = 4
-		case arrow.INT64:
-			l.width, l.signed = 8, true
-		case arrow.UINT64:
-			l.width = 8
-		}
-	}
-	switch leaf.Type().ID() {
-	case arrow.STRING, arrow.LARGE_STRING, arrow.BINARY, arrow.LARGE_BINARY:
-		l.strings = f.parquet().File().Leaves[leaf.Index()].Type == format.ByteArray
-	}
-	return l, nil
+	l.prober, err = NewProber(f.Name, l.leaf.schema, m)
+	return l, err
 }
 
 func (l *leafScan) hits(ctx context.Context, s stretch) (_ []uint32, nulls int64, err error) {
@@ -189,7 +163,7 @@ func (l *leafScan) hits(ctx context.Context, s stretch) (_ []uint32, nulls int64
 	if err != nil || !all && len(l.ranges) == 0 {
 		return nil, outside, err
 	}
-	c := l.file.parquet().File().ChunkIn(l.buf, s.group, l.leaf.Index())
+	c := l.file.parquet().File().ChunkIn(l.buf, s.group, l.leaf.values.Index())
 	if !all {
 		c.Select(l.ranges)
 	}
@@ -306,7 +280,7 @@ func (l *leafScan) verified(k *keys.Batch, hits []uint32) []uint32 {
 
 // withValue lists the entries of the page that are not NULL.
 func (l *leafScan) withValue(p *parquet.Page) []uint32 {
-	full := uint8(l.file.parquet().File().Leaves[l.leaf.Index()].MaxDef)
+	full := uint8(l.file.parquet().File().Leaves[l.leaf.values.Index()].MaxDef)
 	l.there = l.there[:0]
 	for i, d := range p.Def {
 		if d == full {
@@ -322,29 +296,13 @@ func (l *leafScan) withValue(p *parquet.Page) []uint32 {
 // withKeys calls f with the keys of a page that is not coded, and those that
 // the filter lets through, which are good until f returns.
 func (l *leafScan) withKeys(p *parquet.Page, f func(k *keys.Batch, hits []uint32) error) error {
-	k := &l.prober.Keys
-	switch {
-	case l.width > 0:
-		k.SetInts(p.Plain, p.NonNull, l.width, l.signed)
-	case l.strings:
-		k.SetBytes(p.Plain, p.NonNull)
-	default:
-		values, err := l.leaf.Array(p, nil)
+	return l.leaf.fill(&l.prober.Keys, p, func(k *keys.Batch) error {
+		hits, err := l.prober.probeKeys()
 		if err != nil {
 			return err
 		}
-		defer values.Release()
-		rec := array.NewRecord(l.schema, []arrow.Array{values}, int64(values.Len()))
-		defer rec.Release()
-		if err := l.prober.enc.Encode(rec, k); err != nil {
-			return fmt.Errorf("%s: %w", l.file.Name, err)
-		}
-	}
-	hits, err := l.prober.probeKeys()
-	if err != nil {
-		return err
-	}
-	return f(k, hits)
+		return f(k, hits)
+	})
 }
 
 // probeDictionary probes each entry of a dictionary, unless that was done.

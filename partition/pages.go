@@ -36,7 +36,7 @@ const (
 	segmentRows  = 1 << 20   // rows of a segment, about
 	segmentBytes = 128 << 20 // bytes of a segment, decompressed, about
 	groupRows    = 1 << 20   // rows of a row group of the output, at most, unless a segment has more
-	groupBytes   = 64 << 20  // bytes of a row group of the output, uncompressed, as the footers lead to expect
+	groupBytes   = 48 << 20  // bytes of a row group of the output, uncompressed, as the footers lead to expect
 	parkRows     = 32 << 10  // rows of a segment that may wait for the segment before it
 )
 
@@ -349,7 +349,7 @@ func (e *pageEngine) room() bool {
 			waiting++
 		}
 	}
-	return len(e.open) < e.threads+1 && waiting < 2
+	return len(e.open) < e.threads+1 && waiting < 1
 }
 
 // decide puts the open segments whose rows are known, in order, into row
@@ -368,7 +368,7 @@ func (e *pageEngine) decide() {
 			e.filling = nil
 		}
 		if e.filling == nil {
-			e.filling = newOutGroup(s.source)
+			e.filling = newOutGroup(s)
 			e.ready = append(e.ready, e.filling)
 		}
 		s.group, s.number = e.filling, e.filling.segments
@@ -381,10 +381,16 @@ func (e *pageEngine) decide() {
 	}
 }
 
-func newOutGroup(src *pageSource) *outGroup {
+// newOutGroup begins the row group that the rows of s are the first of.
+func newOutGroup(s *segment) *outGroup {
+	src := s.source
 	g := &outGroup{part: src.part, layout: src.layout, max: src.rows}
-	for i := range src.leaves {
-		g.lanes = append(g.lanes, &lane{w: src.layout.Chunk(i)})
+	for i, leaf := range src.leaves {
+		w := src.layout.Chunk(i)
+		if src.file().LeavesDictionary(s.stretch.group, leaf) { // so would this one
+			w.NoDictionary()
+		}
+		g.lanes = append(g.lanes, &lane{w: w})
 	}
 	return g
 }

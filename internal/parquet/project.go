@@ -64,3 +64,20 @@ func span(elements []SchemaElement, at, leaf int) (int, int) {
 	}
 	return at, leaf
 }
+
+// Width is the number of bytes of a PLAIN value; 0 for booleans and byte
+// arrays.
+func (l *Leaf) Width() int { return l.width() }
+
+// AppendValues appends the PLAIN values of the entries of the given indices,
+// all in range. width is that of [Leaf.Width]; the leaf is no boolean.
+func (d *Dictionary) AppendValues(dst []byte, indices []uint32, width int) []byte {
+	for _, i := range indices {
+		if width > 0 {
+			dst = append(dst, d.Plain[int(i)*width:(int(i)+1)*width]...)
+		} else {
+			dst = append(dst, d.Plain[d.offsets[i]-4:d.offsets[i+1]-4]...)
+		}
+	}
+	return dst
+}

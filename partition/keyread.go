@@ -1,0 +1,190 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/generic"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+)
+
+// KeyWork is called with keys that were read, by one goroutine at a time. Of
+// the batch only Len, the number of rows, and the keys are meant: Rows numbers
+// the keys, not the rows. It is good until KeyWork returns.
+type KeyWork func(p Piece, b *keys.Batch) error
+
+// MapKeys reads the keys of all rows of the pieces with several workers, in no
+// certain order, and nothing but the keys. key names the columns as
+// [keys.ParsePaths] reads it; threads 0: GOMAXPROCS. A key that is one column
+// of a Parquet file goes from its pages to the batch without a detour.
+func MapKeys(ctx context.Context, pieces []Piece, key string, threads int, newWork func() (KeyWork, error)) error {
+	paths, err := keys.ParsePaths(key)
+	if err != nil {
+		return err
+	}
+	for _, err := range mapGroups(ctx, pieces, threads, func() (groupWork, error) {
+		work, err := newWork()
+		r := &keyReader{paths: paths, work: work, buf: new(parquet.Buffers)}
+		return r.group, err
+	}) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keyReader reads the keys of row groups for one worker.
+type keyReader struct {
+	paths []keys.Path
+	work  KeyWork
+	buf   *parquet.Buffers
+	file  *File // that enc and leaf are about
+	enc   *keys.Encoder
+	leaf  *keyLeaf // nil: by way of records
+	batch keys.Batch
+	plain []byte
+}
+
+func (r *keyReader) group(ctx context.Context, p Piece, group int, _ func(arrow.Record) error) (err error) {
+	if r.file != p.File {
+		if r.enc, err = keys.NewEncoder(p.File.Schema(), r.paths); err != nil {
+			return fmt.Errorf("%s: %w", p.File.Name, err)
+		}
+		r.leaf = nil
+		if f := p.File.parquet(); f != nil {
+			if leaf, ok := f.Leaf(r.enc.Index()); ok {
+				r.leaf = newKeyLeaf(p.File, leaf)
+			}
+		}
+		r.file = p.File
+	}
+	if r.leaf == nil {
+		return r.records(ctx, p, group)
+	}
+	c := p.File.parquet().File().ChunkIn(r.buf, group, r.leaf.values.Index())
+	for {
+		page, err := c.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		err = r.leaf.fill(&r.batch, r.decoded(page, c.Dictionary()), func(b *keys.Batch) error {
+			b.Len = page.Values
+			return r.work(p, b)
+		})
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// decoded returns the page with values in place of indices.
+func (r *keyReader) decoded(p *parquet.Page, dict *parquet.Dictionary) *parquet.Page {
+	if !p.Coded || p.NonNull == 0 {
+		return p
+	}
+	r.plain = dict.AppendValues(r.plain[:0], p.Indices[:p.NonNull], r.leaf.width())
+	return &parquet.Page{Number: p.Number, Values: p.Values, NonNull: p.NonNull, Def: p.Def, Plain: r.plain}
+}
+
+// records reads the keys of a row group of any file.
+func (r *keyReader) records(ctx context.Context, p Piece, group int) error {
+	enc := (*keys.Encoder)(nil) // of the records' schema
+	for rec, err := range p.File.Read(ctx, group, r.enc.Columns()) {
+		if err != nil {
+			return err
+		}
+		if enc == nil {
+			if enc, err = keys.NewEncoder(rec.Schema(), r.paths); err != nil {
+				return fmt.Errorf("%s: %w", p.File.Name, err)
+			}
+		}
+		if err := enc.Encode(rec, &r.batch); err != nil {
+			return fmt.Errorf("%s: %w", p.File.Name, err)
+		}
+		if err := r.work(p, &r.batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keyLeaf turns the values of a leaf that is the whole key into keys.
+type keyLeaf struct {
+	file    *File
+	values  generic.LeafValues
+	schema  *arrow.Schema // of a record that has the leaf alone, as "key"
+	enc     *keys.Encoder // of it; nil where values are keys as they stand
+	int     int           // bytes of an integer that is a key as it stands; 0: not so
+	signed  bool
+	strings bool // byte arrays that are keys as they stand
+}
+
+// keyName is the column that a keyLeaf's schema has.
+const keyName = "key"
+
+func newKeyLeaf(f *File, leaf generic.LeafValues) *keyLeaf {
+	l := &keyLeaf{file: f, values: leaf}
+	l.schema = arrow.NewSchema([]arrow.Field{{Name: keyName, Type: leaf.Type()}}, nil)
+	if leaf.Plain() {
+		switch leaf.Type().ID() {
+		case arrow.INT32:
+			l.int, l.signed = 4, true
+		case arrow.UINT32:
+			l.int = 4
+		case arrow.INT64:
+			l.int, l.signed = 8, true
+		case arrow.UINT64:
+			l.int = 8
+		}
+	}
+	switch leaf.Type().ID() {
+	case arrow.STRING, arrow.LARGE_STRING, arrow.BINARY, arrow.LARGE_BINARY:
+		l.strings = f.parquet().File().Leaves[leaf.Index()].Type == format.ByteArray
+	}
+	return l
+}
+
+// width is that of a PLAIN value, 0 for byte arrays.
+func (l *keyLeaf) width() int { return l.file.parquet().File().Leaves[l.values.Index()].Width() }
+
+// fill calls f with the keys of a page that is not coded, in b, which are good
+// until f returns.
+func (l *keyLeaf) fill(b *keys.Batch, p *parquet.Page, f func(*keys.Batch) error) error {
+	switch {
+	case l.int > 0:
+		b.SetInts(p.Plain, p.NonNull, l.int, l.signed)
+		return f(b)
+	case l.strings:
+		b.SetBytes(p.Plain, p.NonNull)
+		return f(b)
+	}
+	if l.enc == nil {
+		enc, err := keys.NewEncoder(l.schema, []keys.Path{{keyName}})
+		if err != nil {
+			return fmt.Errorf("%s: %w", l.file.Name, err)
+		}
+		l.enc = enc
+	}
+	values, err := l.values.Array(p, nil)
+	if err != nil {
+		return err
+	}
+	defer values.Release()
+	rec := array.NewRecord(l.schema, []arrow.Array{values}, int64(values.Len()))
+	defer rec.Release()
+	if err := l.enc.Encode(rec, b); err != nil {
+		return fmt.Errorf("%s: %w", l.file.Name, err)
+	}
+	return f(b)
+}
