@@ -228,6 +228,14 @@ func (o *order) clip(least, most []byte) (lo, hi []byte, ok bool) {
 	return lo, hi, bytes.Compare(lo, hi) <= 0
 }
 
+// covers reports whether values that lie from least to most are all between the
+// members' bounds.
+func (o *order) covers(least, most []byte) bool {
+	a, ok := o.bound(least)
+	b, fine := o.bound(most)
+	return least != nil && most != nil && ok && fine && bytes.Compare(o.lo, a) <= 0 && bytes.Compare(b, o.hi) <= 0
+}
+
 // apart reports whether no member is among values that lie from least to most,
 // as in clip. set, if not nil, are the members.
 func (o *order) apart(least, most []byte, set *exact.Set) bool {

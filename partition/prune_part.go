@@ -42,6 +42,9 @@ func (p *prunedPart) rows(g *prunedGroup) ([][2]int64, error) {
 	if p.order.apart(least, most, p.set) {
 		return nil, nil
 	}
+	if p.set == nil && p.order.covers(least, most) {
+		return [][2]int64{{0, g.rows}}, nil // as are its pages: their index need not be read
+	}
 	ranges, err := p.pages(g, p.set)
 	if err != nil || len(ranges) == 0 {
 		return nil, err

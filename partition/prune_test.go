@@ -366,6 +366,12 @@ func vectors() []vector {
 		{"empty values that the minimum left out", with(words, func(s *spec) {
 			s.lo, s.hi = []byte("a"), []byte("aa")
 		}), "", func(s *spec) { s.lo = []byte{} }, "all"},
+		{"strings of a stranger", words, "", func(s *spec) { s.by = "Parquet.Net version 6.0.3" }, "all"},
+		{"strings of nobody", words, "", func(s *spec) { s.by = " " }, "all"},
+		{"UUIDs compared wrong", with(flat, func(s *spec) {
+			s.leaf, s.stats = fixedLeaf(16, new(format.UUIDType)), bounds(make([]byte, 16), bytes.Repeat([]byte{3}, 16))
+			s.classes, s.lo, s.hi, s.set = []keys.Class{keys.Fixed(16)}, bytes.Repeat([]byte{4}, 16), bytes.Repeat([]byte{5}, 16), nil
+		}), "", func(s *spec) { s.by = "github.com/parquet-go/parquet-go version 0.32.0(build )" }, "all"},
 		{"strings compared by their length first", words, "", func(s *spec) { s.by = "parquet-rs version 5.0.0 (build 1)" }, "all"},
 		{"bounds in memory that was used again", words, "", func(s *spec) { s.by = "github.com/segmentio/parquet-go version 0.1.0(build )" }, "all"},
 		{"fixed width, a bound cut off", with(flat, func(s *spec) {

@@ -9,9 +9,10 @@ import (
 )
 
 // Programs have written bounds that leave out values of the column. Which ones
-// and in which columns, as far as is known, stands here. The footer names the
-// program that wrote it. Only the bounds called min_value and max_value count;
-// those called min and max are older, and so are most of the faults in them.
+// are believed in which columns stands here, with the faults that are known; the
+// footer names the program that wrote it. Only the bounds called min_value and
+// max_value count: those called min and max are older, and so are most of the
+// faults in them.
 
 // knownOrder reports whether the file says that the leaf's bounds are in the
 // order that its type defines.
@@ -23,52 +24,94 @@ func knownOrder(f *parquet.File, l *parquet.Leaf) bool {
 	return ok
 }
 
+// trust says of which columns a program's bounds are believed.
+type trust uint8
+
+const (
+	// inSigned: numbers that compare as their physical type does, dates and
+	// timestamps among them. Nearly everybody gets them right, so that only those
+	// are left out who are known not to.
+	inSigned trust = 1 << iota
+	// inStrings: strings and binaries, by unsigned bytes, perhaps cut off. In
+	// these and what follows, only those are believed who are known to be right.
+	inStrings
+	// inUnsigned: integers that compare otherwise than their physical type does.
+	inUnsigned
+	// inFixed: decimals in bytes, which have a sign, and UUIDs and other binaries
+	// of one width, which have none.
+	inFixed
+
+	inAll = inSigned | inStrings | inUnsigned | inFixed
+)
+
 // boundsBelieved reports whether the bounds that a program writes for columns
 // like the leaf can be relied on.
 func boundsBelieved(createdBy string, l *parquet.Leaf) bool {
-	name, v := writerOf(createdBy)
-	array := l.Type == format.ByteArray || l.Type == format.FixedLenByteArray
+	need := inSigned
 	switch {
-	case strings.HasPrefix(name, "hyparquet"):
-		// Cut off upper bounds without raising them, scaled decimals.
-		return false
-	case name == "parquet-rs" && v.before(6, 0):
-		// Compared strings by their length first (arrow-rs 641).
-		return false
-	case name == "github.com/segmentio/parquet-go", name == "github.com/parquet-go/parquet-go" && v.before(0, 22):
-		// Kept bounds in memory that was used again, and began anew behind an
-		// empty value (parquet-go 54, 130).
-		return !array
+	case l.Type == format.FixedLenByteArray:
+		need = inFixed
+	case l.Type == format.ByteArray:
+		need = inStrings
+	case l.Logical.Kind == parquet.Int && !l.Logical.Signed:
+		need = inUnsigned
 	}
-	if unsigned(l) || array && l.Logical.Kind == parquet.Decimal {
-		return exoticBelieved(name, v, l)
+	name, v := writerOf(createdBy)
+	if name == "parquet-go" && need == inUnsigned && l.MaxDef > 0 && v.before(18, 1) {
+		return false // NULLs taken for zeros (arrow-go 209)
 	}
-	// ClickHouse compared decimals as if they had no sign (ClickHouse 83754).
-	return l.Logical.Kind != parquet.Decimal || !strings.HasPrefix(name, "ClickHouse")
+	if strings.HasPrefix(name, "ClickHouse") && l.Logical.Kind == parquet.Decimal {
+		return false // compared without their sign (ClickHouse 83754)
+	}
+	return trustIn(name, v)&need != 0
 }
 
-func unsigned(l *parquet.Leaf) bool { return l.Logical.Kind == parquet.Int && !l.Logical.Signed }
-
-// exoticBelieved reports whether a program knows that the order of a leaf's
-// values is not that of its physical type. Many did not, or forgot it on the way
-// from the pages' bounds to the chunk's; so here those count that are known to
-// do it right, not those that are known not to.
-func exoticBelieved(name string, v version, l *parquet.Leaf) bool {
+// trustIn returns what is known of a program.
+func trustIn(name string, v version) trust {
 	switch name {
-	case "bloomjoin", "parquet-mr", "parquet-mr-trino", "impala":
-		return true
-	case "parquet-cpp": // PARQUET-1655: decimals compared byte by byte
-		return unsigned(l) && !v.before(1, 3)
+	case "bloomjoin", "impala", "parquet-mr", "parquet-mr-trino":
+		return inAll
 	case "parquet-cpp-arrow":
-		return unsigned(l) || !v.before(4, 0)
+		if v.before(4, 0) { // decimals compared byte by byte (PARQUET-1655)
+			return inAll &^ inFixed
+		}
+		return inAll
+	case "parquet-cpp":
+		if v.before(1, 3) { // all compared as if signed
+			return inSigned
+		}
+		return inAll &^ inFixed
 	case "parquet-rs":
-		return !v.before(30, 0)
-	case "parquet-go": // Arrow's; arrow-go 209: NULLs counted as zeros and as the greatest value
-		return unsigned(l) && (l.MaxDef == 0 || !v.before(18, 1))
-	case "github.com/parquet-go/parquet-go", "DuckDB":
-		return unsigned(l)
+		switch {
+		case v.before(6, 0): // strings compared by length, and unsigned ones as if signed (arrow-rs 641)
+			return inSigned
+		case v.before(30, 0): // decimals compared without their sign
+			return inSigned | inStrings
+		}
+		return inAll
+	case "parquet-go": // Arrow's; loses empty strings
+		return inAll &^ inFixed
+	case "github.com/parquet-go/parquet-go":
+		// Began anew behind an empty string, and kept bounds in memory that was
+		// used again (130, 54). UUIDs that begin alike are compared wrong where
+		// the processor has AVX-512 (segmentio/parquet-go 433), still.
+		if v.before(0, 22) {
+			return inSigned
+		}
+		return inAll &^ inFixed
+	case "DuckDB":
+		return inAll &^ inFixed
+	case "parquet-mr compatible Photon":
+		return inSigned | inStrings
 	}
-	return false
+	switch {
+	case strings.HasPrefix(name, "ClickHouse"), strings.HasPrefix(name, "Polars"):
+		// Polars merges its pages' bounds by their physical type (polars 29347).
+		return inSigned | inStrings
+	case strings.HasPrefix(name, "hyparquet"): // bounds cut off, decimals scaled (hyparquet-writer 31, 38)
+		return 0
+	}
+	return inSigned
 }
 
 // bloomBelieved reports whether the Bloom filters that a program writes for

@@ -173,7 +173,7 @@ func TestBoundsIntersect(t *testing.T) {
 	}
 }
 
-func openTop(b []byte) bool { return strings.Trim(string(b), "\xff") == "" }
+func openTop(b []byte) bool { return bytes.Count(b, []byte{0xff}) == len(b) }
 
 func TestBoundsOfIntegers(t *testing.T) {
 	b := NewBounds([]Class{Integer})
