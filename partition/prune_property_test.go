@@ -318,7 +318,7 @@ func TestPruneProperty(t *testing.T) {
 				t.Errorf("%s: %d of %d rows are left", kind.name, left, all)
 			}
 		default:
-			if float64(left) > 0.7*float64(all) {
+			if float64(left) > 0.85*float64(all) {
 				t.Errorf("%s: %d of %d rows are left: that is no pruning", kind.name, left, all)
 			}
 		}
