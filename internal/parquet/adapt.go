@@ -39,7 +39,7 @@ func (s *LeafSource) Identity() bool { return s.identity }
 // NewAdapter finds out how rows of the file become rows of the schema: columns
 // are matched as [Union] matches them, top-level ones in any order. Columns
 // that the file lacks must be optional or repeated. Top-level columns that the
-// schema lacks are left out (see [Project]); in structs they are an error, and
+// schema lacks are left out (see [File.Project]); in structs they are an error, and
 // so is every column whose values the target cannot hold as they are.
 func NewAdapter(from *File, to []SchemaElement) (*Adapter, error) {
 	target, err := schemaFile(to, "")

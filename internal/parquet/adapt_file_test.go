@@ -188,7 +188,7 @@ func TestAdaptedFilesAgainstArrow(t *testing.T) {
 				all = append(all, more)
 				files = append(files, writeArrow(t, fmt.Sprintf("%d.parquet", i), s, more, options...))
 			}
-			got, err := parquet.Union(files)
+			got, err := parquet.Union(files, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -237,7 +237,7 @@ func TestUnionOfOneSchema(t *testing.T) {
 		if err != nil {
 			return
 		}
-		twice, err := parquet.Union([]*parquet.File{f, f})
+		twice, err := parquet.Union([]*parquet.File{f, f}, nil)
 		if errors.Is(err, fault.ErrUnsupported) { // two columns of one name, unknown annotations
 			t.Log(err)
 			return

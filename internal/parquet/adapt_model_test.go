@@ -444,7 +444,7 @@ func evolve(t testing.TB, seed uint64) (adapted int) {
 	for i := range 1 + rng.IntN(4) {
 		files = append(files, schemaFileOf(t, fmt.Sprintf("f%d", i), fieldsIn(rng, columns)))
 	}
-	schema, err := Union(files)
+	schema, err := Union(files, nil)
 	if err != nil {
 		if strings.Contains(err.Error(), "NULL") && strings.Contains(err.Error(), "repeated") {
 			return 0

@@ -210,7 +210,7 @@ func BenchmarkUnion(b *testing.B) {
 		files[i] = schemaFileOf(b, "f", strings.Replace(text.String(), fmt.Sprintf("int32 column%d;", i), fmt.Sprintf("int64 column%d;", i), 1))
 	}
 	for b.Loop() {
-		if _, err := Union(files); err != nil {
+		if _, err := Union(files, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

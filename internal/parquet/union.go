@@ -46,7 +46,11 @@ import (
 //
 // Schemas that have no union are a mismatch, whose error names the column,
 // both types and both files.
-func Union(files []*File) ([]SchemaElement, error) {
+//
+// With columns, not nil, it is the union of the top-level columns of those
+// names alone, in their order, whatever the others are. Each is in some file,
+// and named once.
+func Union(files []*File, columns []string) ([]SchemaElement, error) {
 	if len(files) == 0 {
 		return nil, fault.Mismatch(fault.At{}, "files", "one at the least", "none")
 	}
@@ -55,11 +59,19 @@ func Union(files []*File) ([]SchemaElement, error) {
 	for i, f := range files {
 		u.file, u.number = f.Name, i+1
 		from := f.fields()
+		if columns != nil {
+			from.children = slices.DeleteFunc(from.children, func(c *field) bool { return !slices.Contains(columns, c.Name) })
+		}
 		root.groups++
 		if err := u.children(root, from); err != nil {
 			return nil, err
 		}
 		u.countIDs(from)
+	}
+	if columns != nil {
+		if err := root.order(columns); err != nil {
+			return nil, err
+		}
 	}
 	u.ids = u.ids && u.idsHold(root)
 	schema, err := u.elements(nil, root, nil)
@@ -70,6 +82,20 @@ func Union(files []*File) ([]SchemaElement, error) {
 		return nil, err
 	}
 	return schema, nil
+}
+
+// order puts the children into the order of the names, which are all that
+// there are.
+func (c *column) order(names []string) error {
+	c.children = c.children[:0]
+	for _, name := range names {
+		child := c.childName[name]
+		if child == nil {
+			return fault.Mismatch(fault.At{Column: name}, "columns", "names of some file's", "one that no file has")
+		}
+		c.children = append(c.children, child)
+	}
+	return nil
 }
 
 // Covers tells whether a file's rows can be brought to the schema without

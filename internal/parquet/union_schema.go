@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/internal/fault"
-	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -218,39 +217,6 @@ func join(path []string, name string) string {
 	return strings.Join(append(path[:len(path):len(path)], name), ".")
 }
 
-// Project returns the schema of the named top-level columns alone, in the
-// order of names. A name that the schema lacks, or has twice, or that is named
-// twice, is an error.
-func Project(schema []SchemaElement, names []string) ([]SchemaElement, error) {
-	if len(names) == 0 {
-		return nil, fault.Mismatch(fault.At{}, "columns", "one at the least", "none")
-	}
-	f, err := schemaFile(schema, "")
-	if err != nil {
-		return nil, err
-	}
-	root := f.fields()
-	out := []SchemaElement{*root.elem}
-	out[0].NumChildren = thrift.New(int32(len(names)))
-	seen := map[string]bool{}
-	for _, name := range names {
-		at := fault.At{Column: name}
-		if seen[name] {
-			return nil, fault.Mismatch(at, "columns", "each once", "this one twice")
-		}
-		seen[name] = true
-		c, err := root.named(name)
-		if err != nil {
-			return nil, err
-		}
-		if c == nil {
-			return nil, fault.Mismatch(at, "columns", "one of "+root.names(), "none of that name")
-		}
-		out = c.elements(out)
-	}
-	return out, nil
-}
-
 // named returns the child of that name, nil when there is none. Two are an
 // error.
 func (d *field) named(name string) (*field, error) {
@@ -279,13 +245,4 @@ func (d *field) names() string {
 		list = append(list, c.Name)
 	}
 	return strings.Join(list, ", ")
-}
-
-// elements appends the node and all below it, as the footer has them.
-func (d *field) elements(out []SchemaElement) []SchemaElement {
-	out = append(out, *d.elem)
-	for _, c := range d.children {
-		out = c.elements(out)
-	}
-	return out
 }

@@ -169,7 +169,7 @@ func unionOf(t testing.TB, texts ...string) ([]SchemaElement, error) {
 	for i, text := range texts {
 		files = append(files, schemaFileOf(t, string(rune('a'+i))+".parquet", text))
 	}
-	return Union(files)
+	return Union(files, nil)
 }
 
 // What pyarrow 26 makes of the same pairs (unify_schemas, permissive) is the
@@ -436,41 +436,43 @@ func TestSameSchema(t *testing.T) {
 	}
 }
 
-func TestProject(t *testing.T) {
-	schema := schemaOf(t, "required int64 id; optional group s { optional binary t; optional int32 u }; optional int64 at; optional binary x (UNKNOWN)")
-	got, err := Project(schema, []string{"at", "s"})
+func TestUnionOfSomeColumns(t *testing.T) {
+	one := schemaFileOf(t, "one", "required int64 id; optional binary text (STRING); optional group s { optional int32 u }")
+	two := schemaFileOf(t, "two", "optional int32 id; optional int64 text; optional int64 at")
+	files := []*File{one, two}
+	if _, err := Union(files, nil); !errors.Is(err, fault.ErrMismatch) || !strings.Contains(err.Error(), "column text") {
+		t.Errorf("text and number: %v", err)
+	}
+	got, err := Union(files, []string{"at", "id", "s"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff, same := SameSchema(got, schemaOf(t, "optional int64 at; optional group s { optional binary t; optional int32 u }")); !same {
+	if diff, same := SameSchema(got, schemaOf(t, "optional int64 at; optional int64 id; optional group s { optional int32 u }")); !same {
 		t.Error(diff)
 	}
-	for _, names := range [][]string{{}, {"none"}, {"s.t"}, {"at", "at"}} {
-		if got, err := Project(schema, names); !errors.Is(err, fault.ErrMismatch) {
+	for _, names := range [][]string{{"id", "none"}, {"s.u"}} {
+		if got, err := Union(files, names); !errors.Is(err, fault.ErrMismatch) || !strings.Contains(err.Error(), "column "+names[len(names)-1]) {
 			t.Errorf("%v: %v, %v", names, got, err)
 		}
 	}
-	f, err := schemaFile(schema, "f")
-	if err != nil {
-		t.Fatal(err)
-	}
-	odd, err := Project(schema, []string{"x", "s"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := NewAdapter(f, odd)
+}
+
+func TestAdaptToSomeColumns(t *testing.T) {
+	f := schemaFileOf(t, "f", "required int64 id; optional group s { optional binary t; optional int32 u }; optional int64 at; optional binary x (UNKNOWN)")
+	odd := f.Project([]int{3, 1})
+	a, err := NewAdapter(f, odd.Schema)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []int{4, 1, 2} {
-		if s := a.Leaves[i]; s.Leaf != want || !s.Identity() {
+		if s := a.Leaves[i]; s.Leaf != want || !s.Identity() || odd.Leaves[i] != want {
 			t.Errorf("leaf %d is %+v", i, s)
 		}
 	}
-	if err := Covers(got, f); !errors.Is(err, fault.ErrMismatch) || !strings.Contains(err.Error(), "column id") {
+	if err := Covers(f.Project([]int{2, 1}).Schema, f); !errors.Is(err, fault.ErrMismatch) || !strings.Contains(err.Error(), "column id") {
 		t.Errorf("a projection covers the file: %v", err)
 	}
-	if err := Covers(schema, f); !errors.Is(err, fault.ErrUnsupported) {
+	if err := Covers(f.Metadata.Schema, f); !errors.Is(err, fault.ErrUnsupported) {
 		t.Errorf("unknown annotations are compared: %v", err)
 	}
 }
