@@ -35,6 +35,9 @@ type matchScan interface {
 	// ascending, and how many of its rows have a NULL in the key. The slice is
 	// good until the next call.
 	hits(ctx context.Context, s stretch) (rows []uint32, nulls int64, err error)
+	// pruned reports whether the last call knew without reading a page that
+	// the row group has no hit.
+	pruned() bool
 }
 
 // newKeyScan prepares to scan the file. verifiers has one for each match, or
@@ -73,6 +76,9 @@ func (k *keyScan) scan(ctx context.Context, s stretch, dst []uint32) ([]uint32, 
 		return nil, err
 	}
 	st := &k.scanner.Stats
+	if s.lo == 0 && !slices.ContainsFunc(k.matches, func(m matchScan) bool { return !m.pruned() }) {
+		st.RowGroupsSkipped.Add(1)
+	}
 	st.RowsIn.Add(s.hi - s.lo)
 	st.RowsOut.Add(int64(len(dst) - before))
 	if k.scanner.opts.Progress != nil {
@@ -143,6 +149,7 @@ type leafScan struct {
 	entry []bool              // by entry: lets rows through
 	uses  []uint32            // by entry: rows, if there is a verifier
 
+	none    bool     // the row group cannot have a hit
 	ranges  []uint32 // rows to look at
 	found   []uint32
 	there   []uint32 // entries of a page that have a value
@@ -195,9 +202,11 @@ func (l *leafScan) hits(ctx context.Context, s stretch) (_ []uint32, nulls int64
 	return l.found, nulls + outside, nil
 }
 
+func (l *leafScan) pruned() bool { return l.none }
+
 // narrow finds out which rows of the stretch have to be looked at: all of the
-// row group, or l.ranges. nulls counts rows elsewhere in the stretch that are
-// known to have no key.
+// row group, or l.ranges. nulls counts rows elsewhere, in the row group that
+// the stretch begins, that are known to have no key.
 func (l *leafScan) narrow(ctx context.Context, s stretch) (all bool, nulls int64, err error) {
 	total := l.file.GroupRows(s.group)
 	ranges := [][2]int64{{0, total}}
@@ -205,13 +214,11 @@ func (l *leafScan) narrow(ctx context.Context, s stretch) (all bool, nulls int64
 		if ranges, nulls, err = l.pruner.rows(ctx, s.group); err != nil {
 			return false, 0, err
 		}
-		if nulls < 0 || s.lo > 0 || s.hi < total {
-			nulls = 0 // unknown, or of more than the stretch
-		}
-		if len(ranges) == 0 {
-			l.stats.RowGroupsSkipped.Add(1)
+		if nulls < 0 || s.lo > 0 {
+			nulls = 0 // unknown, or counted with the row group's first stretch
 		}
 	}
+	l.none = len(ranges) == 0
 	if len(ranges) == 1 && ranges[0] == [2]int64{0, total} && s.lo == 0 && s.hi == total {
 		return true, nulls, nil
 	}
@@ -353,6 +360,8 @@ type recordScan struct {
 func newRecordScan(f *File, m Match, p *Prober, v Verifier) *recordScan {
 	return &recordScan{file: f, match: m, columns: p.Columns(), verifier: v}
 }
+
+func (r *recordScan) pruned() bool { return false }
 
 func (r *recordScan) hits(ctx context.Context, s stretch) (_ []uint32, nulls int64, err error) {
 	r.found = r.found[:0]

@@ -210,11 +210,14 @@ func (c *Chunk) pickPlain(src []byte, total int, values []uint32) error {
 	return nil
 }
 
-// Clone returns a copy of the page that stays valid. The stored bytes are left
-// out.
+// Clone returns a copy of the page that stays valid.
 func (p *Page) Clone() *Page {
 	q := *p
-	q.Stored = nil
+	if p.Stored != nil {
+		stored := *p.Stored
+		stored.Body = slices.Clone(stored.Body)
+		q.Stored = &stored
+	}
 	q.Rep, q.Def = slices.Clone(p.Rep), slices.Clone(p.Def)
 	q.Plain, q.Indices = slices.Clone(p.Plain), slices.Clone(p.Indices)
 	q.offsets = nil
