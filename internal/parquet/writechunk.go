@@ -44,18 +44,22 @@ type ChunkWriter struct {
 	limit int // weight of a page
 	*chunkState
 
-	mode    mode
-	entries int64
-	rows    int64
-	nulls   int64
-	coded   int // dictionary-encoded pages
-	inUse   int // entries of the dictionary that they use
-	out     storage
-	plainN  int64 // bytes of out, pages not compressed
-	kinds   []pageKind
-	index   pageIndex
-	bounds  bounds
-	err     error
+	mode mode
+	// encoding is that of pages without the dictionary: the one of the first
+	// page that came without, and PLAIN before it.
+	encoding format.Encoding
+	known    bool // whether there was one
+	entries  int64
+	rows     int64
+	nulls    int64
+	coded    int // dictionary-encoded pages
+	inUse    int // entries of the dictionary that they use
+	out      storage
+	plainN   int64 // bytes of out, pages not compressed
+	kinds    []pageKind
+	index    pageIndex
+	bounds   bounds
+	err      error
 }
 
 // chunkState is the memory of a ChunkWriter that others use after it.
@@ -74,7 +78,7 @@ type pending struct {
 	rep, def              []uint8
 	plain                 []byte
 	indices               []uint32
-	encoding              format.Encoding // of plain, as its first values had it
+	encoding              format.Encoding // to be, of plain
 }
 
 func (p *pending) reset() {
@@ -127,22 +131,32 @@ func (c *ChunkWriter) add(p *Page, dict *Dictionary) error {
 	if err := c.check(p, dict); err != nil {
 		return err
 	}
+	var at cursor
 	switch {
 	case p.NonNull == 0:
 	case c.mode == undecided && p.Coded:
 		c.mode = coded
 		c.dict.start(c.leaf.width(), c.w.opts.DictBytes)
-	case c.mode == coded && !p.Coded:
-		if err := c.leaveDictionary(c.midRow(p)); err != nil {
-			return err
-		}
 	case c.mode == undecided:
 		c.mode = plain
+	case c.mode == coded && !p.Coded:
+		var err error
+		if at, err = c.turnPlain(p); err != nil {
+			return err
+		}
 	}
-	if c.storable(p) {
+	if p.NonNull > 0 && !p.Coded && !c.known {
+		c.known, c.encoding = true, p.Encoding
+	}
+	if c.copyable(p) && (c.page.entries == 0 || c.page.weight >= c.limit/storedShare) {
 		return c.addStored(p)
 	}
-	for at := (cursor{}); at.entry < p.Values; {
+	return c.addEntries(p, dict, at)
+}
+
+// addEntries adds the entries from at on.
+func (c *ChunkWriter) addEntries(p *Page, dict *Dictionary, at cursor) error {
+	for at.entry < p.Values {
 		if c.page.weight >= c.limit && (p.Rep == nil || p.Rep[at.entry] == 0) {
 			if err := c.finishPage(); err != nil {
 				return err
@@ -216,7 +230,7 @@ func (c *ChunkWriter) addPlain(p *Page, at cursor) (cursor, error) {
 	g := &c.page
 	if n := to.value - at.value; n > 0 {
 		if g.values == 0 {
-			g.encoding = p.Encoding
+			g.encoding = c.encoding
 		}
 		if c.leaf.Type == format.Boolean {
 			g.plain = appendBits(g.plain, g.values, p.Plain, at.value, n)
@@ -294,7 +308,7 @@ func nthValue(p *Page, maxDef int, at cursor, n int) int {
 
 // addDecoded adds some of the entries from at on, by their values.
 func (c *ChunkWriter) addDecoded(p *Page, dict *Dictionary, at cursor) (cursor, error) {
-	part := Page{Encoding: format.Plain}
+	var part Page
 	rest := p.Indices[at.value:]
 	n, err := dict.values(&c.spare, rest, c.leaf.width(), c.limit)
 	if err != nil {
@@ -311,13 +325,33 @@ func (c *ChunkWriter) addDecoded(p *Page, dict *Dictionary, at cursor) (cursor, 
 	if p.Rep != nil {
 		part.Rep = p.Rep[at.entry:to.entry]
 	}
-	return to, c.add(&part, nil)
+	return to, c.addEntries(&part, nil, cursor{})
+}
+
+// turnPlain leaves the dictionary for the values of p, which are plain. NULLs
+// before the first of them still belong to what is coded: it must not matter
+// whether they come in a page of their own.
+func (c *ChunkWriter) turnPlain(p *Page) (at cursor, err error) {
+	if p.Def != nil && !c.copyable(p) {
+		at.entry = bytes.IndexByte(p.Def, uint8(c.leaf.MaxDef))
+		nulls := Page{Values: at.entry, Def: p.Def[:at.entry]}
+		if p.Rep != nil {
+			nulls.Rep = p.Rep[:at.entry]
+		}
+		if err := c.add(&nulls, nil); err != nil {
+			return at, err
+		}
+	}
+	return at, c.leaveDictionary(p.Rep != nil && p.Rep[at.entry] != 0)
 }
 
 // leaveDictionary finishes what is coded by the dictionary; the rest of the
 // chunk is plain. within says that the last row goes on, and must be plain as
 // a whole then, so that the next page begins with a row.
 func (c *ChunkWriter) leaveDictionary(within bool) error {
+	if c.mode == plain { // the dictionary has been given up
+		return nil
+	}
 	c.mode = plain
 	from := c.page.entries
 	if within {
@@ -371,11 +405,10 @@ func (c *ChunkWriter) takeBack(from int) error {
 	return nil
 }
 
-// storable reports whether p is copied as it is stored.
-func (c *ChunkWriter) storable(p *Page) bool {
-	least := c.limit / storedShare
+// copyable reports whether p may be copied as it is stored.
+func (c *ChunkWriter) copyable(p *Page) bool {
 	return p.Stored != nil && p.Stored.Codec == c.w.opts.Compression.Codec && !p.Coded && p.NonNull > 0 &&
-		p.Rep == nil && c.leaf.MaxRep == 0 && p.Stored.Size >= least && (c.page.entries == 0 || c.page.weight >= least)
+		(!c.known || p.Encoding == c.encoding) && p.Rep == nil && c.leaf.MaxRep == 0 && p.Stored.Size >= c.limit/storedShare
 }
 
 func (c *ChunkWriter) addStored(p *Page) error {
