@@ -643,9 +643,9 @@ func writeModel(t testing.TB, seed uint64) (*model, []byte, *File) {
 }
 
 func TestWriterModel(t *testing.T) {
-	n := uint64(150)
+	n := uint64(60)
 	if testing.Short() {
-		n = 40
+		n = 20
 	}
 	for seed := range n {
 		writeModel(t, seed)

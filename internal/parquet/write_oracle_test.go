@@ -233,9 +233,9 @@ func fromRow(entries []string, row int) []string {
 }
 
 func TestWriterOracles(t *testing.T) {
-	n := uint64(60)
+	n := uint64(25)
 	if testing.Short() {
-		n = 15
+		n = 8
 	}
 	rng := rand.New(rand.NewPCG(19, 20))
 	byArrow := 0
