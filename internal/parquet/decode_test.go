@@ -53,15 +53,6 @@ func TestHybridAgainstParquetGo(t *testing.T) {
 	}
 }
 
-// naiveBits reads value i of width bits, bit by bit.
-func naiveBits(src []byte, i int, width uint) (v uint64) {
-	for k := range width {
-		bit := uint(i)*width + k
-		v |= uint64(src[bit/8]>>(bit%8)&1) << k
-	}
-	return v
-}
-
 func TestUnpack(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 1))
 	for width := uint(0); width <= 32; width++ {
