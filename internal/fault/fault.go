@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 )
 
 // Sentinels. Every [Error] wraps exactly one of them.
@@ -135,11 +136,27 @@ func (e *Error) WithHint(format string, args ...any) *Error {
 //
 //	defer fault.Recovered(at, &err)
 //
-// around calls into decoders that panic on bytes they do not expect.
+// around calls into decoders that panic on bytes they do not expect. A memory
+// fault in mapped bytes, which is a panic where debug.SetPanicOnFault says so,
+// becomes an error that wraps ErrGone instead.
 func Recovered(at At, err *error) {
 	if r := recover(); r != nil {
+		if Gone(r) {
+			*err = fmt.Errorf("%s: %w", at, ErrGone)
+			return
+		}
 		e := Corrupt(at, "the decoder gave up")
 		e.Err = fmt.Errorf("%v", r)
 		*err = e
 	}
+}
+
+// ErrGone says that bytes of a mapped file can no longer be read. Another
+// attempt finds the file as it is then.
+var ErrGone = fmt.Errorf("the mapped file cannot be read any more: it was cut short meanwhile, or its disk fails: %w", syscall.ESTALE)
+
+// Gone reports whether a recovered panic is a memory fault.
+func Gone(r any) bool {
+	_, ok := r.(interface{ Addr() uintptr })
+	return ok
 }

@@ -108,6 +108,7 @@ type Chunk struct {
 
 	pos, end int64
 	winPos   int64 // where buf.window stands in the file
+	passed   int64 // mapped bytes from there to pos have not been given back
 
 	selected bool
 	left     []uint32 // selected rows that are yet to come
@@ -140,7 +141,7 @@ func (f *File) ChunkIn(buf *Buffers, rowGroup, leaf int) *Chunk {
 	start := chunkStart(md)
 	c := &Chunk{
 		f: f, leaf: &f.Leaves[leaf], md: md, at: f.at(rowGroup, leaf),
-		pos: start, end: start + md.TotalCompressedSize,
+		pos: start, end: start + md.TotalCompressedSize, passed: start,
 		wanted: f.RowGroups[rowGroup].Rows, buf: buf,
 	}
 	buf.window = buf.window[:0]
@@ -177,8 +178,10 @@ func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 	}()
 	for c.values < c.md.NumValues {
 		if c.selected && len(c.left) == 0 && !c.inRow {
+			c.pass(0)
 			return nil, io.EOF
 		}
+		c.pass(passAtOnce)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -213,6 +216,7 @@ func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 			return nil, err
 		}
 	}
+	c.pass(0)
 	switch {
 	case c.rows != c.wanted:
 		return nil, fault.Corrupt(c.at, "the pages have %d rows, the row group %d", c.rows, c.wanted)
@@ -220,6 +224,17 @@ func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 		return nil, fault.Corrupt(c.at, "the column ends before row %d", c.left[0])
 	}
 	return nil, io.EOF
+}
+
+// passAtOnce is how many mapped bytes are given back at once.
+const passAtOnce = 2 << 20
+
+// pass gives back mapped bytes that the walk is done with, if they are so many.
+func (c *Chunk) pass(least int64) {
+	if m := c.f.mapping; m != nil && m.Passed != nil && c.pos-c.passed > least {
+		m.Passed(c.passed, c.pos)
+		c.passed = c.pos
+	}
 }
 
 // here is the place of the page being read.
@@ -238,6 +253,9 @@ func (c *Chunk) corrupt(err error, format string, args ...any) error {
 // peek returns n bytes at c.pos, fewer at the chunk's end.
 func (c *Chunk) peek(n int64) ([]byte, error) {
 	n = min(n, c.end-c.pos)
+	if m := c.f.mapping; m != nil && c.end <= int64(len(m.Bytes)) {
+		return m.Bytes[c.pos : c.pos+n : c.pos+n], nil
+	}
 	w := c.buf.window
 	from := c.pos - c.winPos
 	if from < 0 || from > int64(len(w)) {
@@ -323,6 +341,9 @@ func (c *Chunk) readBody(h *pageHeader) ([]byte, error) {
 		return nil, err
 	}
 	body = body[:stored]
+	if m := c.f.mapping; m != nil && m.Read != nil {
+		m.Read(stored)
+	}
 	if h.CRC.Valid {
 		if got := crc32.ChecksumIEEE(body); got != uint32(h.CRC.V) {
 			e := fault.Corrupt(at, "the page's checksum is wrong")

@@ -34,6 +34,7 @@ type File struct {
 
 	r         io.ReaderAt
 	readSize  int64 // bytes to read at once, at least
+	mapping   *Mapping
 	footerPos int64 // where the footer begins; column chunks end before
 	digest    [16]byte
 }
@@ -70,6 +71,22 @@ func Open(r io.ReaderAt, size int64, name string) (f *File, err error) {
 // ReadAtLeast makes reads of pages fetch n bytes at once, for files that are
 // far away. It is called before any page is read.
 func (f *File) ReadAtLeast(n int64) { f.readSize = n }
+
+// Mapping is a file in memory: an alternative to reading it.
+type Mapping struct {
+	Bytes []byte // all of the file, to be read only
+	// Read, if not nil, is told how many bytes were looked at, and Passed that
+	// a walk over pages will not come back to those from lo to hi. Both are
+	// called from many goroutines.
+	Read   func(n int64)
+	Passed func(lo, hi int64)
+}
+
+// Map makes walks over pages look into a mapping; nil: read the file again.
+// Nobody may use the file meanwhile. Bytes that can no longer be read are an
+// error that wraps fault.ErrGone, if the goroutine has called
+// debug.SetPanicOnFault, and else the end of the process.
+func (f *File) Map(m *Mapping) { f.mapping = m }
 
 // Fingerprint identifies the file by its size and the bytes of its footer
 // (16 bytes, XXH3-128). It is not a cryptographic digest.

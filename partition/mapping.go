@@ -1,0 +1,39 @@
+package partition
+
+import (
+	"os"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+)
+
+// mapPages makes walks over the pages of a Parquet file look into the file as
+// it is mapped into memory, where its source can do so, instead of copying it
+// page by page. What a walk has passed leaves the memory again, so that little
+// of the file is there at a time. unmap ends that; its error may say that the
+// file changed. Nobody may use the file while either is called.
+func (f *File) mapPages() (unmap func() error) {
+	nothing := func() error { return nil }
+	m, ok := f.src.(Mapper)
+	if !ok {
+		return nothing
+	}
+	b, end, err := m.Map()
+	if err != nil {
+		return nothing // it can still be read
+	}
+	page := int64(os.Getpagesize())
+	file := f.parquet().File()
+	file.Map(&parquet.Mapping{
+		Bytes: b,
+		Read:  func(n int64) { f.bytes.Add(n) },
+		Passed: func(lo, hi int64) {
+			if lo, hi = (lo+page-1)/page*page, hi/page*page; lo < hi {
+				forget(b[lo:hi])
+			}
+		},
+	})
+	return func() error {
+		file.Map(nil)
+		return end()
+	}
+}
