@@ -50,11 +50,10 @@ type Output struct {
 	Stdout io.Writer
 	Store  Store  // nil: Local{}
 	Format Format // Parquet or ArrowFile; empty: by the name, else Parquet
-	// Codec compresses Parquet files: "snappy", "zstd", "gzip", "brotli" or
-	// "none"; empty: as the first input.
-	Codec  string
-	Result string   // ResultCandidates or ResultExact
-	Filter [32]byte // digest of the filter that was used; zero: none
+	// Compression is that of Parquet files. The zero value: as the first input.
+	Compression Compression
+	Result      string   // ResultCandidates or ResultExact
+	Filter      [32]byte // digest of the filter that was used; zero: none
 	// Run is the digest of the run without its shard, see Digest; zero: none,
 	// so that no output is taken for that of the same run.
 	Run   [32]byte
@@ -347,7 +346,11 @@ func (o Output) newRecordWriter(dst io.Writer, schema *arrow.Schema, in *File) (
 	schema = Without(schema, MetaResult, MetaFilter, MetaRun) // of an input that is itself an output
 	switch o.Format {
 	case Parquet:
-		return generic.NewParquetWriter(dst, schema, generic.WriterOptions{Codec: o.codec(in), Metadata: md, StoredSchema: stored, Mem: o.Mem})
+		c := o.compression(in)
+		if c.Codec == "lz4" && o.Compression.Codec == "" {
+			c.Codec = "zstd" // of records there is no other writer
+		}
+		return generic.NewParquetWriter(dst, schema, generic.WriterOptions{Codec: c.Codec, Level: c.Level, Metadata: md, StoredSchema: stored, Mem: o.Mem})
 	case ArrowFile:
 		return arrowipc.NewFileWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.Mem})
 	case ArrowStream:
@@ -356,25 +359,15 @@ func (o Output) newRecordWriter(dst io.Writer, schema *arrow.Schema, in *File) (
 	return nil, fault.Unsupported(fault.At{File: o.Name}, "writing %s files", o.Format)
 }
 
-// codec returns the compression of Parquet files whose rows come from in.
-func (o Output) codec(in *File) string {
-	codec := o.Codec
-	if codec == "" && in != nil {
-		codec = in.Codec()
-	}
-	switch codec {
-	case "snappy", "zstd", "gzip", "brotli", "none":
-		return codec
-	}
-	return "zstd" // of another format, or one that the writer lacks
-}
-
 // oneSchema returns the schema that all parts share.
 func oneSchema(parts []Part) (*arrow.Schema, *File, error) {
 	if len(parts) == 0 {
 		return nil, nil, errors.New("an output without a part, and so without a schema")
 	}
 	first := parts[0]
+	if first.pages != nil { // which go into one file; see planPages
+		return first.Schema, first.Piece.File, nil
+	}
 	for _, p := range parts[1:] {
 		if !p.Schema.Equal(first.Schema) {
 			return nil, nil, fault.Mismatch(fault.At{File: p.name()}, "schema", describe(first.Schema)+" as in "+first.name(), describe(p.Schema)).

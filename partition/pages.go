@@ -44,9 +44,9 @@ const (
 type pageSource struct {
 	part   int // which part of the output its rows belong to
 	piece  Piece
-	leaves []int                   // of the file, in the order of the output's
-	order  []int                   // positions in leaves, the largest first
-	schema []parquet.SchemaElement // of the output
+	leaves []int            // of the file, in the order of the output's; -1: it lacks that one
+	adapt  *parquet.Adapter // makes them the output's; nil: they are
+	order  []int            // positions in leaves, the largest first
 	layout *parquet.Writer
 	sink   *relay
 	rows   int64 // of a row group of the output, at most
@@ -123,11 +123,11 @@ type parkedPage struct {
 	dict *parquet.Dictionary
 }
 
-// add adds the pages of the chunk to the lane, in the place of segment n.
-func (l *lane) add(ctx context.Context, n int64, c *parquet.Chunk) error {
+// add adds the pages to the lane, in the place of segment n.
+func (l *lane) add(ctx context.Context, n int64, pages *leafPages) error {
 	var early []parkedPage
 	for {
-		p, err := c.Next(ctx)
+		p, dict, err := pages.next(ctx)
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -135,10 +135,10 @@ func (l *lane) add(ctx context.Context, n int64, c *parquet.Chunk) error {
 			return err
 		}
 		if early != nil || l.turn.Load() != n {
-			early = append(early, parkedPage{p.Clone(), c.Dictionary()})
+			early = append(early, parkedPage{p.Clone(), dict})
 			continue
 		}
-		if err := l.w.Add(p, c.Dictionary()); err != nil {
+		if err := l.w.Add(p, dict); err != nil {
 			return err
 		}
 	}
@@ -385,9 +385,9 @@ func (e *pageEngine) decide() {
 func newOutGroup(s *segment) *outGroup {
 	src := s.source
 	g := &outGroup{part: src.part, layout: src.layout, max: src.rows}
-	for i, leaf := range src.leaves {
+	for i := range src.leaves {
 		w := src.layout.Chunk(i)
-		if src.file().LeavesDictionary(s.stretch.group, leaf) { // so would this one
+		if src.leavesDictionary(s.stretch.group, i) { // so would this one
 			w.NoDictionary()
 		}
 		g.lanes = append(g.lanes, &lane{w: w})
@@ -450,14 +450,11 @@ func (w *pageWorker) selectRows(s *segment) (settle func(), err error) {
 func (w *pageWorker) copyLeaf(s *segment, i int) (settle func(), err error) {
 	e, f := w.engine, s.source.piece.File
 	defer recovered(f, s.stretch.group, &err)
-	c := s.source.file().ChunkIn(w.buf, s.stretch.group, s.source.leaves[i])
-	if int64(len(s.rows)) != f.GroupRows(s.stretch.group) {
-		c.Select(s.rows)
-	}
-	if err := s.group.lanes[i].add(e.ctx, s.number, c); err != nil {
+	pages := s.source.pages(w.buf, s.stretch.group, i, s.rows)
+	if err := s.group.lanes[i].add(e.ctx, s.number, pages); err != nil {
 		return nil, err
 	}
-	seen, skipped := c.Pages()
+	seen, skipped := pages.count()
 	e.scanner.Stats.Pages.Add(int64(seen))
 	e.scanner.Stats.PagesSkipped.Add(int64(skipped))
 	return func() {

@@ -68,8 +68,14 @@ type ScanOptions struct {
 	// Any, if one does; those to exclude are applied in any case.
 	Match []Match
 	Any   bool
-	// Columns are the top-level columns to keep, in order; nil: all.
+	// Columns are the top-level columns to keep, in order; nil: all. Each file
+	// has them, unless Schema is Union: then some file has.
 	Columns []string
+	// Schema says what becomes of files whose columns differ; see
+	// [Output.SchemaModeOf]. Pinned, with Union, is the schema that rows are
+	// brought to, in place of the union of the files'.
+	Schema SchemaMode
+	Pinned *PinnedSchema
 	// Threads is the number of workers; 0: GOMAXPROCS.
 	Threads int
 	Mem     memory.Allocator
@@ -104,6 +110,9 @@ func NewScanner(opts ScanOptions) (*Scanner, error) {
 	}
 	if opts.Mem == nil {
 		opts.Mem = memory.DefaultAllocator
+	}
+	if err := opts.checkSchema(); err != nil {
+		return nil, err
 	}
 	for _, m := range opts.Match {
 		if err := usable(m.Filter); err != nil {
@@ -160,8 +169,10 @@ func (m Match) KeyPaths() ([]keys.Path, error) {
 // Check finds all columns in the file and compares their classes with the
 // filters', so that a mismatch is reported before anything is read.
 func (s *Scanner) Check(f *File) error {
-	if _, err := s.Schema(f); err != nil {
-		return err
+	if s.opts.Schema != Union {
+		if _, err := s.Schema(f); err != nil {
+			return err
+		}
 	}
 	for _, m := range s.opts.Match {
 		if _, err := NewProber(f.Name, f.Schema(), m); err != nil {
@@ -171,22 +182,22 @@ func (s *Scanner) Check(f *File) error {
 	return nil
 }
 
-// Schema returns the schema of what is kept of the file.
-func (s *Scanner) Schema(f *File) (*arrow.Schema, error) {
-	if s.opts.Columns == nil {
-		return f.Schema(), nil
-	}
-	cols, err := s.columns(f)
-	if err != nil {
-		return nil, err
+// Schema returns the schema of what is kept of the file, as it is there.
+func (s *Scanner) Schema(f *File) (*arrow.Schema, error) { return s.opts.schemaOf(f) }
+
+// schemaOf returns the schema of what is kept of the file.
+func (o *ScanOptions) schemaOf(f *File) (*arrow.Schema, error) {
+	cols, err := o.columns(f)
+	if cols == nil || err != nil {
+		return f.Schema(), err
 	}
 	return project(f.Schema(), cols), nil
 }
 
-// columns returns the positions of the columns to keep.
-func (s *Scanner) columns(f *File) ([]int, error) {
+// columns returns the positions of the columns to keep; nil: all.
+func (o *ScanOptions) columns(f *File) ([]int, error) {
 	var cols []int
-	for _, name := range s.opts.Columns {
+	for _, name := range o.Columns {
 		field, err := keys.Path{name}.Resolve(f.Schema())
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name, err)
@@ -241,7 +252,7 @@ func (s *Scanner) verifiers() []Verifier {
 
 // Count scans the pieces and counts, in Stats, the rows that pass.
 func (s *Scanner) Count(ctx context.Context, pieces []Piece) error {
-	parts, err := s.parts(pieces)
+	parts, err := s.parts(pieces, false)
 	if err != nil {
 		return err
 	}
@@ -273,11 +284,8 @@ func (s *Scanner) Scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, erro
 // readColumns returns the columns to keep, followed by those that only the
 // keys need.
 func (s *Scanner) readColumns(f *File) ([]int, error) {
-	if s.opts.Columns == nil {
-		return nil, nil
-	}
-	cols, err := s.columns(f)
-	if err != nil {
+	cols, err := s.opts.columns(f)
+	if cols == nil || err != nil {
 		return nil, err
 	}
 	for _, m := range s.opts.Match {
@@ -325,7 +333,7 @@ func (w *scanWorker) group(ctx context.Context, p Piece, group int, emit func(ar
 		}
 		w.keys, w.keysFile = k, p.File
 	}
-	columns, err := s.columns(p.File)
+	columns, err := s.opts.columns(p.File)
 	if err != nil {
 		return err
 	}

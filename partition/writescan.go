@@ -8,9 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/parquet-go/parquet-go/format"
-
-	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
@@ -20,34 +17,38 @@ import (
 // shard that has none of them.
 func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (Written, error) {
 	o.fill()
-	parts, err := s.parts(pieces)
+	all, err := o.unified(ctx, &s.opts, logs)
 	if err != nil {
 		return Written{}, err
 	}
-	if len(parts) == 0 && !o.IsDir(ctx) {
-		schema, err := s.Schema(logs[0])
-		if err != nil {
-			return Written{}, err
-		}
-		parts = append(parts, Part{Name: "empty", Schema: schema})
+	if len(pieces) == 0 && !o.IsDir(ctx) {
+		pieces = []Piece{{File: logs[0]}} // no row of it, but its schema
 	}
-	if o.Format == Parquet && o.Name != "-" {
-		if err := o.planPages(ctx, s, parts); err != nil {
+	parts, err := s.parts(pieces, all == nil)
+	if err != nil {
+		return Written{}, err
+	}
+	if o.pagesFit() {
+		if err := o.planPages(ctx, s, parts, all); err != nil {
 			return Written{}, err
 		}
 	}
 	return o.Write(ctx, parts, s.output(ctx, parts))
 }
 
-// parts returns the stretches of the output, one for each piece.
-func (s *Scanner) parts(pieces []Piece) ([]Part, error) {
+// parts returns the stretches of the output, one for each piece. own: each with
+// the schema of what is kept of its file.
+func (s *Scanner) parts(pieces []Piece, own bool) ([]Part, error) {
 	var parts []Part
 	for _, p := range pieces {
-		schema, err := s.Schema(p.File)
-		if err != nil {
-			return nil, err
+		part := Part{Piece: p, Schema: p.File.Schema()}
+		if own {
+			var err error
+			if part.Schema, err = s.opts.schemaOf(p.File); err != nil {
+				return nil, err
+			}
 		}
-		parts = append(parts, Part{Piece: p, Schema: schema})
+		parts = append(parts, part)
 	}
 	return parts, nil
 }
@@ -117,59 +118,56 @@ func (s *Scanner) pages(ctx context.Context, parts []Part) iter.Seq2[Rows, error
 }
 
 // planPages gives the parts whose rows can be copied as pages a pageSource. A
-// single file is copied so only if all of its parts are.
-func (o Output) planPages(ctx context.Context, s *Scanner, parts []Part) error {
+// single file is copied so only if all of its parts are. all is what the parts
+// share; nil: each keeps its own schema.
+func (o Output) planPages(ctx context.Context, s *Scanner, parts []Part, all *unified) error {
 	dir := o.IsDir(ctx)
+	foreign := func(p Part) bool { return p.Piece.File.parquet() == nil }
+	if !dir && slices.ContainsFunc(parts, foreign) {
+		return nil
+	}
 	var first *pageSource
 	for i := range parts {
-		p := &parts[i]
-		if p.Piece.File == nil || p.Piece.File.parquet() == nil {
-			if dir {
-				continue
-			}
-			for j := range parts {
-				parts[j].pages = nil
-			}
-			return nil
+		if foreign(parts[i]) {
+			continue
 		}
-		src, err := o.newPageSource(s, p.Piece, i)
+		src, err := o.newPageSource(s, parts[i].Piece, all)
 		if err != nil {
 			return err
 		}
+		src.part = i
 		if !dir {
 			if first == nil {
 				first = src
-			} else if diff, same := parquet.SameSchema(src.schema, first.schema); !same {
-				return fault.Mismatch(fault.At{File: p.name()}, "schema", "that of "+parts[0].name(), diff).
-					WithHint("write to a directory, -o OUT/, where each file keeps its own schema")
 			}
 			src.part, src.layout, src.rows = 0, first.layout, first.rows
 		}
-		p.pages = src
+		parts[i].pages = src
 	}
 	return nil
 }
 
-func (o Output) newPageSource(s *Scanner, piece Piece, part int) (*pageSource, error) {
+func (o Output) newPageSource(s *Scanner, piece Piece, all *unified) (*pageSource, error) {
 	f := piece.File.parquet().File()
-	columns, err := s.columns(piece.File)
+	src := &pageSource{piece: piece, sink: new(relay)}
+	proj, reshaped, err := parquet.Projection{}, false, error(nil)
+	if all != nil {
+		proj, src.adapt, err = all.projection(f)
+		reshaped = !all.describedBy(f)
+	} else {
+		proj, err = s.opts.projection(piece.File)
+		reshaped = s.opts.Columns != nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	proj := f.Project(columns)
-	src := &pageSource{part: part, piece: piece, leaves: proj.Leaves, schema: proj.Schema}
+	src.leaves = proj.Leaves
 	src.measure()
-	src.sink = new(relay)
 	src.layout, err = parquet.NewWriter(src.sink, proj.Schema, proj.Orders, parquet.WriterOptions{
-		Compression: compressions[o.codec(piece.File)],
-		KeyValue:    o.keyValues(f, columns != nil),
+		Compression: o.compression(piece.File).ofPages(),
+		KeyValue:    o.keyValues(f, reshaped),
 	})
 	return src, err
-}
-
-var compressions = map[string]parquet.Compression{
-	"none": {Codec: format.Uncompressed}, "snappy": {Codec: format.Snappy}, "gzip": {Codec: format.Gzip},
-	"brotli": {Codec: format.Brotli}, "zstd": {Codec: format.Zstd}, "lz4": {Codec: format.Lz4Raw},
 }
 
 // measure orders the leaves by size, and finds out how many rows make a row
@@ -181,6 +179,9 @@ func (p *pageSource) measure() {
 	for g := p.piece.Lo; g < p.piece.Hi; g++ {
 		rows += f.RowGroups[g].Rows
 		for i, l := range p.leaves {
+			if l < 0 {
+				continue // NULLs take next to nothing
+			}
 			md := &f.Metadata.RowGroups[g].Columns[l].MetaData
 			sizes[i] += md.TotalCompressedSize
 			plain += min(md.TotalUncompressedSize, 1<<40)
@@ -196,11 +197,11 @@ func (p *pageSource) measure() {
 	}
 }
 
-// keyValues returns the metadata of an output that has the columns of f, or
-// some of them.
-func (o Output) keyValues(f *parquet.File, projected bool) []parquet.KeyValue {
+// keyValues returns the metadata of an output that has the columns of f, or,
+// reshaped, others.
+func (o Output) keyValues(f *parquet.File, reshaped bool) []parquet.KeyValue {
 	drop := []string{MetaResult, MetaFilter, MetaRun} // of an input that is itself an output
-	if projected {
+	if reshaped {
 		drop = append(drop, describing...)
 	}
 	var kv []parquet.KeyValue

@@ -30,6 +30,7 @@ const DefaultRowGroupBytes = 64 << 20
 // WriterOptions say how a Parquet file is written. The zero value works.
 type WriterOptions struct {
 	Codec        string            // "snappy" (also for ""), "zstd", "gzip", "brotli" or "none"
+	Level        int               // of the codec, in its own scale; 0: a fast default, for zstd 1
 	RowGroupRows int64             // most rows of a row group; 0: DefaultRowGroupRows
 	Metadata     map[string]string // key-value metadata on top of the schema's
 	// RowGroupBytes is the most bytes of a row group's rows, about as plain
@@ -92,6 +93,9 @@ func NewParquetWriter(w io.Writer, sc *arrow.Schema, opts WriterOptions) (pw *Pa
 	if opts.Mem == nil {
 		opts.Mem = memory.NewGoAllocator()
 	}
+	if opts.Level == 0 && opts.Codec == "zstd" {
+		opts.Level = 1
+	}
 	sink := &sinkWriter{w: w}
 	defer recovered("starting the Parquet file", sink, &err)
 	s := shaper{}
@@ -113,6 +117,9 @@ func NewParquetWriter(w io.Writer, sc *arrow.Schema, opts WriterOptions) (pw *Pa
 		v15.WithAllocator(opts.Mem), v15.WithVersion(v15.V2_LATEST), v15.WithDataPageVersion(v15.DataPageV1),
 		v15.WithDictionaryDefault(true), v15.WithCompression(codec), v15.WithCreatedBy("bloomjoin"),
 		v15.WithBatchSize(writeEntries), v15.WithStats(false), // finish adds right ones
+	}
+	if opts.Level != 0 {
+		props = append(props, v15.WithCompressionLevel(opts.Level))
 	}
 	fw := file.NewParquetWriter(sink, root, file.WithWriterProps(v15.NewWriterProperties(props...)),
 		file.WithWriteMetadata(kv))

@@ -1,0 +1,66 @@
+package partition
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+)
+
+// Compression is that of Parquet files.
+type Compression struct {
+	Codec string // "snappy", "zstd", "gzip", "brotli", "lz4" (the format's LZ4_RAW) or "none"
+	Level int    // in the codec's own scale; 0: a fast default, for zstd 1
+}
+
+// codecs are the codecs that can be written, with their highest level.
+var codecs = map[string]struct {
+	codec format.CompressionCodec
+	level int
+}{
+	"none": {format.Uncompressed, 0}, "snappy": {format.Snappy, 0}, "gzip": {format.Gzip, 9},
+	"brotli": {format.Brotli, 11}, "zstd": {format.Zstd, 22}, "lz4": {format.Lz4Raw, 9},
+}
+
+// ParseCompression reads a codec and its level, as in "zstd:3" or "snappy".
+func ParseCompression(s string) (Compression, error) {
+	name, level, leveled := strings.Cut(s, ":")
+	codec, ok := codecs[name]
+	if !ok {
+		return Compression{}, fmt.Errorf("compression %q: want snappy, zstd, gzip, brotli, lz4 or none", s)
+	}
+	c := Compression{Codec: name}
+	if !leveled {
+		return c, nil
+	}
+	var err error
+	if c.Level, err = strconv.Atoi(level); err == nil && c.Level >= 1 && c.Level <= codec.level {
+		return c, nil
+	}
+	if codec.level == 0 {
+		return c, fmt.Errorf("compression %q: %s has no levels", s, name)
+	}
+	return c, fmt.Errorf("compression %q: want a level of %s from 1 to %d", s, name, codec.level)
+}
+
+// compression returns that of files whose rows come from in.
+func (o Output) compression(in *File) Compression {
+	if o.Compression.Codec != "" {
+		return o.Compression
+	}
+	c := Compression{Codec: "zstd"} // for inputs of another format, or in a codec that is not written
+	if in != nil {
+		if _, ok := codecs[in.Codec()]; ok {
+			c.Codec = in.Codec()
+		}
+	}
+	return c
+}
+
+// ofPages is the compression as the writer of pages wants it.
+func (c Compression) ofPages() parquet.Compression {
+	return parquet.Compression{Codec: codecs[c.Codec].codec, Level: c.Level}
+}

@@ -1,0 +1,428 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+)
+
+// SchemaMode says what becomes of log files whose columns differ.
+type SchemaMode string
+
+// The modes.
+const (
+	// PerFile lets each file of a directory have the schema of its input. A
+	// single file or stream has one schema: for it, PerFile is Strict.
+	PerFile SchemaMode = "per-file"
+	// Strict refuses files whose schemas differ, whatever the shard.
+	Strict SchemaMode = "strict"
+	// Union gives all files of the output one schema, which holds the rows of
+	// all of the log's, whatever the shard. Columns are found by name, and are
+	// NULL where a file lacks them; types are widened only where each value
+	// stays what it is. Inputs and outputs are Parquet.
+	Union SchemaMode = "union"
+)
+
+// SchemaModeOf returns the mode of an output for which the given one is asked;
+// empty: PerFile in a directory, else Strict.
+func (o Output) SchemaModeOf(ctx context.Context, asked SchemaMode) SchemaMode {
+	dir := o.IsDir(ctx)
+	switch {
+	case asked == Strict, asked == Union:
+		return asked
+	case dir:
+		return PerFile
+	}
+	return Strict
+}
+
+// PinnedSchema is what all files of an output are to have for a schema.
+type PinnedSchema struct{ file *parquet.File }
+
+// ReadSchema reads the schema of a Parquet file, such as an earlier output.
+func ReadSchema(ctx context.Context, name string, opts OpenOptions) (p *PinnedSchema, err error) {
+	files, err := Open(ctx, []string{name}, opts)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, Close(files)) }()
+	if len(files) > 1 || files[0].parquet() == nil {
+		return nil, fault.Unsupported(fault.At{File: name}, "a schema that is not taken from one Parquet file")
+	}
+	return &PinnedSchema{files[0].parquet().File()}, nil
+}
+
+// Bytes is the schema as it stands in a footer: what tells it from others.
+func (p *PinnedSchema) Bytes() ([]byte, error) {
+	m := parquet.FileMetaData{Schema: p.file.Metadata.Schema, RowGroups: []parquet.RowGroupMeta{}}
+	b, err := m.Encode()
+	if err != nil {
+		return nil, fmt.Errorf("%s: encoding the schema: %w", p.file.Name, err)
+	}
+	return b, nil
+}
+
+// elements returns the schema, or of it the columns of the given names.
+func (p *PinnedSchema) elements(columns []string) ([]parquet.SchemaElement, error) {
+	if columns == nil {
+		return p.file.Metadata.Schema, nil
+	}
+	var at []int
+	for _, name := range columns {
+		has := func(n *parquet.Node) bool { return n.Name == name }
+		i := slices.IndexFunc(p.file.Root.Children, has)
+		if i < 0 {
+			return nil, fault.Mismatch(fault.At{File: p.file.Name, Column: name}, "the given schema", "a column of that name", "none")
+		}
+		at = append(at, i)
+	}
+	return p.file.Project(at).Schema, nil
+}
+
+// CheckSchemas returns an error if the columns of the log's files do not go
+// into the output as the options want them. It needs no more than the files'
+// schemas. logs are all files of the log, whatever the shard.
+func (o Output) CheckSchemas(ctx context.Context, opts ScanOptions, logs []*File) error {
+	o.fill()
+	_, err := o.unified(ctx, &opts, logs)
+	return err
+}
+
+// unified is the schema of all Parquet files of an output.
+type unified struct {
+	schema []parquet.SchemaElement
+	// stored: all files of the log have the same Arrow schema beside their own.
+	stored bool
+}
+
+// unified returns what all Parquet files of the output share, nil if each part
+// keeps its own schema.
+func (o Output) unified(ctx context.Context, opts *ScanOptions, logs []*File) (*unified, error) {
+	switch o.SchemaModeOf(ctx, opts.Schema) {
+	case Union:
+		schema, err := o.union(opts, logs)
+		u := &unified{schema: schema, stored: true}
+		for _, f := range logs {
+			u.stored = u.stored && f.storedSchema() == logs[0].storedSchema()
+		}
+		return u, err
+	case Strict:
+		return nil, o.alike(opts, logs)
+	}
+	return nil, nil
+}
+
+// projection returns the schema with the leaves of f that its leaves are made
+// from, -1 where f has none, and what makes them.
+func (u *unified) projection(f *parquet.File) (parquet.Projection, *parquet.Adapter, error) {
+	p := parquet.Projection{Schema: u.schema}
+	adapt, err := parquet.NewAdapter(f, u.schema)
+	if err != nil {
+		return p, nil, err
+	}
+	for _, l := range adapt.Leaves {
+		p.Leaves = append(p.Leaves, l.Leaf)
+	}
+	return p, adapt, nil
+}
+
+// describedBy reports whether what programs have stored in f about its columns
+// holds for the schema, too, and for the rows of all files.
+func (u *unified) describedBy(f *parquet.File) bool {
+	_, same := parquet.SameSchema(u.schema, f.Metadata.Schema)
+	return same && u.stored
+}
+
+// projection returns what is kept of a Parquet file.
+func (opts *ScanOptions) projection(f *File) (parquet.Projection, error) {
+	columns, err := opts.columns(f)
+	if err != nil {
+		return parquet.Projection{}, err
+	}
+	return f.parquet().File().Project(columns), nil
+}
+
+// checkSchema refuses options that contradict each other.
+func (opts *ScanOptions) checkSchema() error {
+	switch {
+	case !slices.Contains([]SchemaMode{"", PerFile, Strict, Union}, opts.Schema):
+		return fmt.Errorf("schema mode %q: want %s, %s or %s", opts.Schema, PerFile, Strict, Union)
+	case opts.Pinned != nil && opts.Schema != Union:
+		return fmt.Errorf("a given schema with schema mode %q: want %s", opts.Schema, Union)
+	}
+	return nil
+}
+
+func (o Output) union(opts *ScanOptions, logs []*File) ([]parquet.SchemaElement, error) {
+	if !o.pagesFit() {
+		return nil, fault.Unsupported(fault.At{File: o.Name}, "the union of schemas in an Arrow output").
+			WithHint("write Parquet, or one output for each schema")
+	}
+	var files []*parquet.File
+	for _, f := range logs {
+		if f.parquet() == nil {
+			return nil, fault.Unsupported(fault.At{File: f.Name}, "an Arrow file in a union of schemas").
+				WithHint("turn it into Parquet before, or keep each file's own schema with --schema per-file -o OUT/")
+		}
+		files = append(files, f.parquet().File())
+	}
+	if err := sameDurations(opts, logs); err != nil {
+		return nil, err
+	}
+	if opts.Pinned == nil {
+		return parquet.Union(files, opts.Columns)
+	}
+	schema, err := opts.Pinned.elements(opts.Columns)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		if opts.Columns == nil {
+			err = parquet.Covers(schema, f)
+		} else {
+			_, err = parquet.NewAdapter(f, schema)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return schema, nil
+}
+
+// alike refuses files that do not have the first one's schema.
+func (o Output) alike(opts *ScanOptions, logs []*File) error {
+	first := logs[0]
+	want, err := opts.schemaOf(first)
+	if err != nil {
+		return err
+	}
+	for _, f := range logs[1:] {
+		got, err := opts.schemaOf(f)
+		if err != nil {
+			return err
+		}
+		diff := ""
+		if o.pagesFit() && f.parquet() != nil && first.parquet() != nil {
+			diff, err = opts.difference(f, first)
+			if err != nil {
+				return err
+			}
+		}
+		if diff == "" && !got.Equal(want) {
+			diff = describe(got)
+		}
+		if diff != "" {
+			return fault.Mismatch(fault.At{File: f.Name}, "schema", describe(want)+" as in "+first.Name, diff).
+				WithHint("write to a directory, -o OUT/, where each file keeps its own schema, or take --schema union")
+		}
+	}
+	return nil
+}
+
+// difference names the first one between the Parquet schemas of what is kept
+// of two files, "" if there is none.
+func (opts *ScanOptions) difference(a, b *File) (string, error) {
+	pa, err := opts.projection(a)
+	if err != nil {
+		return "", err
+	}
+	pb, err := opts.projection(b)
+	diff, _ := parquet.SameSchema(pa.Schema, pb.Schema)
+	return diff, err
+}
+
+// pagesFit reports whether the output takes pages.
+func (o Output) pagesFit() bool { return o.Format == Parquet && o.Name != "-" }
+
+// sameDurations refuses durations that are something else in another file.
+// Parquet has no such type: for it they are integers, and the Arrow schema
+// that is stored beside says of what unit.
+func sameDurations(opts *ScanOptions, logs []*File) error {
+	type origin struct{ typ, file string }
+	seen := map[string]origin{}
+	for _, f := range logs {
+		for _, field := range f.Schema().Fields() {
+			if opts.Columns != nil && !slices.Contains(opts.Columns, field.Name) {
+				continue
+			}
+			for path, typ := range leafTypes(field.Name, field.Type) {
+				o, ok := seen[path]
+				if !ok {
+					seen[path] = origin{typ, f.Name}
+				} else if o.typ != typ && strings.Contains(o.typ+typ, "duration") {
+					return fault.Mismatch(fault.At{File: f.Name, Column: path}, "the column's type", o.typ+" as in "+o.file, typ).
+						WithHint("write one output per input (a directory, per-file schemas), or leave the column out")
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// leafTypes lists the types without children that there are in t, by the path
+// from the column of that name.
+func leafTypes(name string, t arrow.DataType) map[string]string {
+	leaves := map[string]string{}
+	var walk func(path string, t arrow.DataType)
+	walk = func(path string, t arrow.DataType) {
+		nested, ok := t.(arrow.NestedType)
+		switch {
+		case !ok && t.ID() != arrow.NULL:
+			leaves[path] = t.String()
+		case ok:
+			for i, f := range nested.Fields() {
+				at := strconv.Itoa(i) // of a list or map
+				if t.ID() == arrow.STRUCT {
+					at = f.Name
+				}
+				walk(path+"."+at, f.Type)
+			}
+		}
+	}
+	walk(name, t)
+	return leaves
+}
+
+// Skipped is a file that is left out, and why.
+type Skipped struct {
+	File *File
+	Why  string
+}
+
+// HaveKeys divides the files of a log into those that have the key columns of
+// the matches, and those without, to be left out as if all of their keys were
+// NULL. A column that the file has, but not as a key, is no matter of this.
+//
+// A file is left out if it lacks a column of a match that all rows must pass,
+// or, with any, if each of the matches has a column that it lacks. What
+// excludes keeps rows without a key, so that its columns do not count here.
+// That no file has them is a mismatch.
+func HaveKeys(files []*File, matches []Match, anyMatch bool) (with []*File, without []Skipped, err error) {
+	for _, f := range files {
+		why, lacking, wanted := "", 0, 0
+		for _, m := range matches {
+			if m.Exclude {
+				continue
+			}
+			wanted++
+			missing, err := m.missing(f.Schema())
+			if err != nil {
+				return nil, nil, err
+			}
+			if missing != nil {
+				lacking++
+				why = fmt.Sprintf("it has no key column %s", missing)
+			}
+		}
+		if lacking > 0 && (!anyMatch || lacking == wanted) {
+			without = append(without, Skipped{f, why})
+		} else {
+			with = append(with, f)
+		}
+	}
+	if len(with) == 0 && len(without) > 0 {
+		return nil, nil, fault.Mismatch(fault.At{File: without[0].File.Name}, "key columns", "those of the filter in some file of the log", without[0].Why)
+	}
+	return with, without, nil
+}
+
+// missing returns the first key column that the schema lacks, nil if it has
+// all. A name that stands there twice, or a path through something else than a
+// struct, is not missing but wrong.
+func (m Match) missing(schema *arrow.Schema) (keys.Path, error) {
+	paths, err := m.KeyPaths()
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range paths {
+		if schema.HasField(strings.Join(p, ".")) { // that very name, in need of quotes
+			continue
+		}
+		fields := schema.Fields()
+		for _, name := range p {
+			i := slices.IndexFunc(fields, func(f arrow.Field) bool { return f.Name == name })
+			if i < 0 {
+				return p, nil
+			}
+			st, ok := fields[i].Type.(*arrow.StructType)
+			if !ok {
+				break
+			}
+			fields = st.Fields()
+		}
+	}
+	return nil, nil
+}
+
+// leafPages are the pages of one leaf of a segment, as the output has them.
+type leafPages struct {
+	chunk *parquet.Chunk       // nil: the file lacks the leaf
+	adapt *parquet.LeafAdapter // nil: they stay as they are
+	rows  int                  // without a chunk: those to come
+}
+
+// nullRows is the number of rows of a page of NULLs, at most.
+const nullRows = 64 << 10
+
+// next returns the next page and its dictionary, or io.EOF.
+func (l *leafPages) next(ctx context.Context) (*parquet.Page, *parquet.Dictionary, error) {
+	if l.chunk == nil {
+		if l.rows == 0 {
+			return nil, nil, io.EOF
+		}
+		n := min(l.rows, nullRows)
+		l.rows -= n
+		return l.adapt.Nulls(n), nil, nil
+	}
+	p, err := l.chunk.Next(ctx)
+	if err != nil || l.adapt == nil {
+		return p, l.chunk.Dictionary(), err
+	}
+	return l.adapt.Adapt(p, l.chunk.Dictionary())
+}
+
+// count returns how many pages of the file were come by, and how many of them
+// were not decompressed.
+func (l *leafPages) count() (seen, skipped int) {
+	if l.chunk == nil {
+		return 0, 0
+	}
+	return l.chunk.Pages()
+}
+
+// pages returns those of leaf i, of the given rows of a row group.
+func (p *pageSource) pages(buf *parquet.Buffers, group, i int, rows []uint32) *leafPages {
+	l := &leafPages{rows: len(rows)}
+	if p.adapt != nil {
+		if s := &p.adapt.Leaves[i]; !s.Identity() {
+			l.adapt = s.Pages(group)
+			if s.Missing {
+				return l
+			}
+		}
+	}
+	l.chunk = p.file().ChunkIn(buf, group, p.leaves[i])
+	if int64(len(rows)) != p.piece.File.GroupRows(group) {
+		l.chunk.Select(rows)
+	}
+	return l
+}
+
+// leavesDictionary reports whether the file's writer gave up the dictionary of
+// leaf i of a row group, so that ours would do so, too.
+func (p *pageSource) leavesDictionary(group, i int) bool {
+	if p.adapt != nil && p.adapt.Leaves[i].LevelsOnly {
+		return false
+	}
+	return p.file().LeavesDictionary(group, p.leaves[i])
+}
