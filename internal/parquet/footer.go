@@ -104,9 +104,18 @@ type pageHeader struct {
 	UncompressedPageSize int32                                    `thrift:"2,required"`
 	CompressedPageSize   int32                                    `thrift:"3,required"`
 	CRC                  thrift.Null[int32]                       `thrift:"4,optional"`
-	DataPageHeader       thrift.Null[format.DataPageHeader]       `thrift:"5,optional"`
+	DataPageHeader       thrift.Null[dataPageHeader]              `thrift:"5,optional"`
 	DictionaryPageHeader thrift.Null[format.DictionaryPageHeader] `thrift:"7,optional"`
 	DataPageHeaderV2     thrift.Null[format.DataPageHeaderV2]     `thrift:"8,optional"`
+}
+
+// dataPageHeader is that of a V1 page, without its statistics: they are not
+// read, and those of the format package would be written even if empty.
+type dataPageHeader struct {
+	NumValues               int32           `thrift:"1,required"`
+	Encoding                format.Encoding `thrift:"2,required"`
+	DefinitionLevelEncoding format.Encoding `thrift:"3,required"`
+	RepetitionLevelEncoding format.Encoding `thrift:"4,required"`
 }
 
 // Encode serialises the footer's structure. What it was decoded from but these

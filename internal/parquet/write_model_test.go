@@ -18,10 +18,11 @@ import (
 // of all row groups, and how its input is stored.
 type modelColumn struct {
 	statsCase
-	nodes  []format.FieldRepetitionType // above the leaf, and the leaf's own
-	maxDef int
-	maxRep int
-	groups [][]input
+	nodes   []format.FieldRepetitionType // above the leaf, and the leaf's own
+	maxDef  int
+	maxRep  int
+	groups  [][]input
+	useDict bool
 }
 
 // input is a run of entries as an input chunk has them: coded or in one
@@ -76,7 +77,7 @@ func newModel(rng *rand.Rand, columns, groups, rows int) *model {
 	}
 	cases := modelCases()
 	for range columns {
-		c := &modelColumn{statsCase: cases[rng.IntN(len(cases))]}
+		c := &modelColumn{statsCase: cases[rng.IntN(len(cases))], useDict: rng.IntN(4) == 0}
 		for range 1 + rng.IntN(3) {
 			r := []format.FieldRepetitionType{format.Required, format.Optional, format.Repeated}[rng.IntN(3)]
 			c.nodes = append(c.nodes, r)
@@ -240,6 +241,9 @@ func (m *model) write(rng *rand.Rand, step int, opts WriterOptions) ([]byte, err
 		chunks := make([]*EncodedChunk, len(m.columns))
 		for i, c := range m.columns {
 			cw := w.Chunk(i)
+			if c.useDict {
+				cw.UseDictionary()
+			}
 			for _, in := range c.groups[g] {
 				for from, value := 0, 0; from < len(in.def); {
 					to := min(from+1+rng.IntN(step), len(in.def))
@@ -411,6 +415,9 @@ func checkChunkMeta(t testing.TB, b []byte, c *ColumnChunk, pages []readPage, di
 		}
 		if !h.CRC.Valid {
 			t.Fatal("a page without checksum")
+		}
+		if known, err := thrift.Marshal(new(thrift.CompactProtocol), &h); err != nil || !bytes.Equal(known, b[pos:pos+int64(size)]) {
+			t.Fatalf("a page header that says more than its fields here: %x, %v", b[pos:pos+int64(size)], err)
 		}
 		e := h.DataPageHeader.V.Encoding
 		switch {

@@ -44,7 +44,8 @@ type ChunkWriter struct {
 	limit int // weight of a page
 	*chunkState
 
-	mode mode
+	numbered bool // plain values go into the dictionary too
+	mode     mode
 	// encoding is that of pages without the dictionary: the one of the first
 	// page that came without, and PLAIN before it.
 	encoding format.Encoding
@@ -99,6 +100,10 @@ func (w *Writer) Chunk(leaf int) *ChunkWriter {
 	return &ChunkWriter{w: w, leaf: &w.leaves[leaf], order: w.order[leaf], limit: w.opts.PageBytes, chunkState: s}
 }
 
+// UseDictionary makes the chunk begin with a dictionary also if its values come
+// plain. It is called before the first page is added.
+func (c *ChunkWriter) UseDictionary() { c.numbered = c.leaf.Type != format.Boolean }
+
 // Size is the number of bytes of memory that the chunk holds.
 func (c *ChunkWriter) Size() int64 {
 	if c.chunkState == nil {
@@ -134,12 +139,12 @@ func (c *ChunkWriter) add(p *Page, dict *Dictionary) error {
 	var at cursor
 	switch {
 	case p.NonNull == 0:
-	case c.mode == undecided && p.Coded:
+	case c.mode == undecided && (p.Coded || c.numbered):
 		c.mode = coded
 		c.dict.start(c.leaf.width(), c.w.opts.DictBytes)
 	case c.mode == undecided:
 		c.mode = plain
-	case c.mode == coded && !p.Coded:
+	case c.mode == coded && !p.Coded && !c.numbered:
 		var err error
 		if at, err = c.turnPlain(p); err != nil {
 			return err
@@ -165,10 +170,10 @@ func (c *ChunkWriter) addEntries(p *Page, dict *Dictionary, at cursor) error {
 		}
 		var err error
 		switch {
-		case !p.Coded || p.NonNull == 0:
-			at, err = c.addPlain(p, at)
-		case c.mode == coded:
+		case p.NonNull > 0 && c.mode == coded:
 			at, err = c.addCoded(p, dict, at)
+		case p.NonNull == 0 || !p.Coded:
+			at, err = c.addPlain(p, at)
 		default:
 			at, err = c.addDecoded(p, dict, at)
 		}
@@ -217,13 +222,9 @@ func (c *ChunkWriter) fail(format string, args ...any) error {
 // midRow reports whether p goes on with the row at hand.
 func (c *ChunkWriter) midRow(p *Page) bool { return p.Values > 0 && p.Rep != nil && p.Rep[0] != 0 }
 
-// cursor is a place in a page: an entry, the first value from there on, and
-// the position of that in Page.Plain.
-type cursor struct{ entry, value, pos int }
-
 // addPlain adds entries from at on, as many as belong to the pending page.
 func (c *ChunkWriter) addPlain(p *Page, at cursor) (cursor, error) {
-	to, weight, err := c.reach(p, at)
+	to, weight, err := c.reach(p, at, false)
 	if err != nil {
 		return to, err
 	}
@@ -258,149 +259,6 @@ func (c *ChunkWriter) addLevels(p *Page, from, to int) error {
 	}
 	if g.entries > MaxPageValues {
 		return fault.Unsupported(fault.At{Column: c.leaf.Dotted}, "a row of more than %d values", MaxPageValues)
-	}
-	return nil
-}
-
-// addCoded adds entries from at on, by the merged dictionary, as many as
-// belong to the pending page. Where the dictionary is full the chunk leaves it.
-func (c *ChunkWriter) addCoded(p *Page, dict *Dictionary, at cursor) (cursor, error) {
-	to, weight, err := c.reach(p, at)
-	if err != nil {
-		return to, err
-	}
-	g := &c.page
-	n := to.value - at.value
-	g.indices = growTo(g.indices, g.values+n)
-	done, err := c.dict.translate(g.indices[g.values:], p.Indices[at.value:to.value], dict)
-	g.indices = g.indices[:g.values+done]
-	if err != nil {
-		return to, c.fail("%w", err)
-	}
-	if done < n {
-		to.entry = nthValue(p, c.leaf.MaxDef, at, done)
-		to.value = at.value + done
-		weight = (to.entry - at.entry) * minEntryWeight
-	}
-	g.values += done
-	g.weight += weight
-	if err := c.addLevels(p, at.entry, to.entry); err != nil || done == n {
-		return to, err
-	}
-	return to, c.leaveDictionary(p.Rep != nil && p.Rep[to.entry] != 0)
-}
-
-// nthValue is the entry of the n-th value from at on, n counted from 0.
-func nthValue(p *Page, maxDef int, at cursor, n int) int {
-	e := at.entry
-	if p.Def == nil {
-		return e + n
-	}
-	for ; ; e++ {
-		if int(p.Def[e]) == maxDef {
-			if n == 0 {
-				return e
-			}
-			n--
-		}
-	}
-}
-
-// addDecoded adds some of the entries from at on, by their values.
-func (c *ChunkWriter) addDecoded(p *Page, dict *Dictionary, at cursor) (cursor, error) {
-	var part Page
-	rest := p.Indices[at.value:]
-	n, err := dict.values(&c.spare, rest, c.leaf.width(), c.limit)
-	if err != nil {
-		return at, c.fail("%w", err)
-	}
-	to := cursor{entry: p.Values, value: at.value + n}
-	if n < len(rest) {
-		to.entry = nthValue(p, c.leaf.MaxDef, at, n)
-	}
-	part.Values, part.NonNull, part.Plain = to.entry-at.entry, n, c.spare
-	if p.Def != nil {
-		part.Def = p.Def[at.entry:to.entry]
-	}
-	if p.Rep != nil {
-		part.Rep = p.Rep[at.entry:to.entry]
-	}
-	return to, c.addEntries(&part, nil, cursor{})
-}
-
-// turnPlain leaves the dictionary for the values of p, which are plain. NULLs
-// before the first of them still belong to what is coded: it must not matter
-// whether they come in a page of their own.
-func (c *ChunkWriter) turnPlain(p *Page) (at cursor, err error) {
-	if p.Def != nil && !c.copyable(p) {
-		at.entry = bytes.IndexByte(p.Def, uint8(c.leaf.MaxDef))
-		nulls := Page{Values: at.entry, Def: p.Def[:at.entry]}
-		if p.Rep != nil {
-			nulls.Rep = p.Rep[:at.entry]
-		}
-		if err := c.add(&nulls, nil); err != nil {
-			return at, err
-		}
-	}
-	return at, c.leaveDictionary(p.Rep != nil && p.Rep[at.entry] != 0)
-}
-
-// leaveDictionary finishes what is coded by the dictionary; the rest of the
-// chunk is plain. within says that the last row goes on, and must be plain as
-// a whole then, so that the next page begins with a row.
-func (c *ChunkWriter) leaveDictionary(within bool) error {
-	if c.mode == plain { // the dictionary has been given up
-		return nil
-	}
-	c.mode = plain
-	from := c.page.entries
-	if within {
-		from = bytes.LastIndexByte(c.page.rep, 0)
-	}
-	return c.takeBack(from)
-}
-
-// takeBack finishes the pending page with the entries before the given one,
-// which are coded, and adds the others by their values.
-func (c *ChunkWriter) takeBack(from int) error {
-	g := &c.page
-	rest := Page{Values: g.entries - from, NonNull: g.entries - from, Coded: true}
-	if c.leaf.MaxDef > 0 {
-		c.tail[0] = append(c.tail[0][:0], g.def[from:]...)
-		rest.Def = c.tail[0]
-		rest.NonNull = bytes.Count(rest.Def, []byte{uint8(c.leaf.MaxDef)})
-		g.def = g.def[:from]
-	}
-	rest.Rows = rest.Values
-	if c.leaf.MaxRep > 0 {
-		c.tail[1] = append(c.tail[1][:0], g.rep[from:]...)
-		rest.Rep = c.tail[1]
-		rest.Rows = bytes.Count(rest.Rep, []byte{0})
-		g.rep = g.rep[:from]
-	}
-	g.entries, g.rows = from, g.rows-rest.Rows
-	g.values -= rest.NonNull
-	c.codes = append(c.codes[:0], g.indices[g.values:]...)
-	g.indices = g.indices[:g.values]
-	rest.Indices = c.codes
-	if g.entries > 0 {
-		if err := c.writePending(true); err != nil {
-			return err
-		}
-	}
-	g.reset()
-	dict := c.dict.merged()
-	c.mode = plain
-	for at := (cursor{}); at.entry < rest.Values; {
-		var err error
-		if rest.NonNull == 0 {
-			at, err = c.addPlain(&Page{Values: rest.Values, Def: rest.Def, Rep: rest.Rep}, at)
-		} else {
-			at, err = c.addDecoded(&rest, dict, at)
-		}
-		if err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -442,133 +300,4 @@ func (c *ChunkWriter) Finish() (*EncodedChunk, error) {
 	c.w.putState(c.chunkState)
 	c.chunkState = nil
 	return e, c.err
-}
-
-// reach finds the end of those entries from at on that belong to the pending
-// page, and what they weigh.
-func (c *ChunkWriter) reach(p *Page, at cursor) (to cursor, weight int, err error) {
-	w := weigher{p: p, max: uint8(c.leaf.MaxDef), width: minEntryWeight, bytes: at.pos, cursor: at}
-	if !p.Coded {
-		w.width = max(w.width, c.leaf.width())
-	}
-	need := c.limit - c.page.weight
-	switch {
-	case need <= 0: // the row goes on
-	case p.Coded || c.leaf.width() <= minEntryWeight && c.leaf.Type != format.ByteArray:
-		w.even(need)
-	case c.leaf.Type == format.ByteArray:
-		err = w.byteArrays(need)
-	default:
-		w.fixed(need)
-	}
-	for p.Rep != nil && err == nil && w.entry < p.Values && p.Rep[w.entry] != 0 {
-		err = w.one(!p.Coded && c.leaf.Type == format.ByteArray)
-	}
-	w.pos = w.value * c.leaf.width()
-	if c.leaf.Type == format.ByteArray {
-		w.pos = w.bytes
-	}
-	if err != nil {
-		err = c.fail("%w", err)
-	}
-	return w.cursor, w.weight, err
-}
-
-// weigher steps over the entries of a page and adds up what they weigh.
-type weigher struct {
-	p      *Page
-	max    uint8 // definition level of a value
-	width  int   // of a value, where all have the same
-	weight int
-	bytes  int // position in p.Plain, of byte arrays
-	cursor
-}
-
-// values counts those among entries [from, to).
-func (w *weigher) values(from, to int) int {
-	if w.p.Def == nil {
-		return to - from
-	}
-	return bytes.Count(w.p.Def[from:to], []byte{w.max})
-}
-
-// even steps over entries of the least weight.
-func (w *weigher) even(need int) {
-	n := min((need+minEntryWeight-1)/minEntryWeight, w.p.Values-w.entry)
-	w.value += w.values(w.entry, w.entry+n)
-	w.entry += n
-	w.weight += n * minEntryWeight
-}
-
-// fixed steps over values of one width, and NULLs.
-func (w *weigher) fixed(need int) {
-	if w.p.Def == nil {
-		n := min((need+w.width-1)/w.width, w.p.Values-w.entry)
-		w.entry, w.value, w.weight = w.entry+n, w.value+n, w.weight+n*w.width
-		return
-	}
-	for step := min(1<<16, w.p.Values-w.entry); step > 0; {
-		n := w.values(w.entry, w.entry+step)
-		weight := n*w.width + (step-n)*minEntryWeight
-		if w.weight+weight < need || step == 1 {
-			w.entry, w.value, w.weight = w.entry+step, w.value+n, w.weight+weight
-			if w.weight >= need {
-				return
-			}
-			step = min(step, w.p.Values-w.entry)
-		} else {
-			step /= 2
-		}
-	}
-}
-
-var errByteArrays = errors.New("byte arrays that run beyond their page")
-
-// byteArrays steps over byte arrays and NULLs.
-func (w *weigher) byteArrays(need int) error {
-	if rest := len(w.p.Plain) - w.pos + minEntryWeight*(w.p.Values-w.entry-(w.p.NonNull-w.value)); rest < need {
-		w.weight += rest
-		w.entry, w.value, w.bytes = w.p.Values, w.p.NonNull, len(w.p.Plain)
-		return nil
-	}
-	if w.p.Def != nil {
-		for w.entry < w.p.Values && w.weight < need {
-			if err := w.one(true); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	from, start := w.entry, w.bytes
-	for w.entry < w.p.Values && w.bytes-start < need {
-		_, next, err := byteArrayAt(w.p.Plain, w.bytes)
-		if err != nil {
-			return err
-		}
-		w.entry, w.bytes = w.entry+1, next
-	}
-	w.value += w.entry - from
-	w.weight += w.bytes - start
-	return nil
-}
-
-// one steps over one entry.
-func (w *weigher) one(byteArray bool) error {
-	switch {
-	case w.p.Def != nil && w.p.Def[w.entry] != w.max:
-		w.weight += minEntryWeight
-	case byteArray:
-		_, next, err := byteArrayAt(w.p.Plain, w.bytes)
-		if err != nil {
-			return err
-		}
-		w.weight += next - w.bytes
-		w.bytes = next
-		w.value++
-	default:
-		w.weight += w.width
-		w.value++
-	}
-	w.entry++
-	return nil
 }

@@ -114,6 +114,27 @@ func (b *dictBuilder) translate(dst, indices []uint32, from *Dictionary) (done i
 	return len(indices), nil
 }
 
+// numbers numbers the values that stand at pos in plain, as many as dst takes,
+// and returns where the next one stands. done is less than their number when
+// the next value does not fit into the dictionary any more.
+func (b *dictBuilder) numbers(dst []uint32, plain []byte, pos int) (done, next int, err error) {
+	for i := range dst {
+		end := pos + b.width
+		if b.width == 0 {
+			if _, end, err = byteArrayAt(plain, pos); err != nil {
+				return 0, pos, err
+			}
+		}
+		r := b.number(plain[pos:end])
+		if r == 0 {
+			return i, pos, nil
+		}
+		dst[i] = r - 1
+		pos = end
+	}
+	return len(dst), pos, nil
+}
+
 // number returns one more than the number of v, a PLAIN value. It is 0 when v
 // is new and there is no room for it.
 func (b *dictBuilder) number(v []byte) uint32 {

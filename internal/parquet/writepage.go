@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
-	"math/bits"
 
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
@@ -44,27 +43,6 @@ func (c *ChunkWriter) finishPage() error {
 	c.page.reset()
 	return err
 }
-
-// dictionaryPays reports whether the dictionary and the pending page's indices
-// take fewer bytes than its values.
-func (c *ChunkWriter) dictionaryPays() bool {
-	d := c.dict.merged()
-	most := len(d.Plain) + (c.page.values*int(indexWidth(d.Len))+7)/8
-	if w := c.leaf.width(); w > 0 {
-		return most < c.page.values*w
-	}
-	size := 0
-	for _, i := range c.page.indices {
-		if size += 4 + int(d.size(i)); size > most {
-			return true
-		}
-	}
-	return false
-}
-
-// indexWidth is the number of bits of the indices of n entries. One is the
-// least: not all readers take none.
-func indexWidth(n int) uint { return uint(max(1, bits.Len(uint(max(n, 1)-1)))) }
 
 // writePending encodes the pending page, by the dictionary if byDict is set.
 func (c *ChunkWriter) writePending(byDict bool) error {
@@ -128,7 +106,7 @@ func (c *ChunkWriter) emitIn(ws *workspace, p *encodedPage) error {
 	h := pageHeader{
 		Type: format.DataPage, UncompressedPageSize: int32(p.size), CompressedPageSize: int32(len(p.body)),
 		CRC: thrift.New(int32(crc32.ChecksumIEEE(p.body))),
-		DataPageHeader: thrift.New(format.DataPageHeader{
+		DataPageHeader: thrift.New(dataPageHeader{
 			NumValues: int32(p.entries), Encoding: p.encoding,
 			DefinitionLevelEncoding: format.RLE, RepetitionLevelEncoding: format.RLE,
 		}),
@@ -198,38 +176,6 @@ func appendLevels(dst []byte, levels []uint8, max int, same bool) []byte {
 	return dst
 }
 
-// codedBounds are those of the entries of the dictionary that the pending page
-// uses. It notes how many entries are in use at all.
-func (c *ChunkWriter) codedBounds(ws *workspace) (bounds, error) {
-	d := c.dict.merged()
-	used := growTo(ws.used, d.Len)
-	ws.used = used
-	clear(used)
-	for _, i := range c.page.indices {
-		used[i] = true
-	}
-	n := 0
-	for i, u := range used {
-		if u {
-			n++
-			c.inUse = max(c.inUse, i+1)
-		}
-	}
-	if n == d.Len {
-		b, err := c.order.boundsOf(d.Plain, n, c.leaf)
-		return b.clone(), err // the dictionary may move
-	}
-	values := ws.values[:0]
-	for i, u := range used {
-		if u {
-			v, _ := d.value(uint32(i), c.leaf.width())
-			values = append(values, v...)
-		}
-	}
-	ws.values = values
-	return c.order.boundsOf(values, n, c.leaf)
-}
-
 // encoded makes the chunk of the pages.
 func (c *ChunkWriter) encoded() (*EncodedChunk, error) {
 	e := &EncodedChunk{
@@ -244,35 +190,6 @@ func (c *ChunkWriter) encoded() (*EncodedChunk, error) {
 	e.index.setOrder(c.order)
 	e.stats = c.order.statistics(c.bounds, c.nulls)
 	return e, nil
-}
-
-// dictionaryPage encodes the dictionary, without the entries that only values
-// that were taken back had.
-func (c *ChunkWriter) dictionaryPage(e *EncodedChunk) error {
-	d := c.dict.merged()
-	ws := c.w.takeSpace()
-	defer c.w.putSpace(ws)
-	plain := d.Plain
-	if c.inUse < d.Len {
-		if w := c.leaf.width(); w > 0 {
-			plain = plain[:c.inUse*w]
-		} else {
-			plain = plain[:d.offsets[c.inUse]-4]
-		}
-	}
-	body, err := ws.codec.compress(ws, plain, c.w.opts.Compression)
-	if err != nil {
-		return c.fail("%w", err)
-	}
-	h := pageHeader{
-		Type: format.DictionaryPage, UncompressedPageSize: int32(len(plain)), CompressedPageSize: int32(len(body)),
-		CRC:                  thrift.New(int32(crc32.ChecksumIEEE(body))),
-		DictionaryPageHeader: thrift.New(format.DictionaryPageHeader{NumValues: int32(c.inUse), Encoding: format.Plain}),
-	}
-	n, err := c.put(ws, &e.dict, &h, body)
-	e.plainSize += int64(n + len(plain))
-	c.count(format.DictionaryPage, format.Plain)
-	return err
 }
 
 // EncodedChunk is a column chunk in memory, ready to be written.

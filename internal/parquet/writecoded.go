@@ -1,0 +1,241 @@
+package parquet
+
+import (
+	"bytes"
+	"hash/crc32"
+	"math/bits"
+
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// addCoded adds entries from at on, by the merged dictionary, as many as
+// belong to the pending page. Where the dictionary is full the chunk leaves it.
+func (c *ChunkWriter) addCoded(p *Page, dict *Dictionary, at cursor) (cursor, error) {
+	to, weight, err := c.reach(p, at, true)
+	if err != nil {
+		return to, err
+	}
+	g := &c.page
+	n := to.value - at.value
+	g.indices = growTo(g.indices, g.values+n)
+	var done int
+	if p.Coded {
+		done, err = c.dict.translate(g.indices[g.values:], p.Indices[at.value:to.value], dict)
+	} else {
+		done, to.pos, err = c.dict.numbers(g.indices[g.values:], p.Plain, at.pos)
+	}
+	g.indices = g.indices[:g.values+done]
+	if err != nil {
+		return to, c.fail("%w", err)
+	}
+	if done < n {
+		to.entry = nthValue(p, c.leaf.MaxDef, at, done)
+		to.value = at.value + done
+		weight = (to.entry - at.entry) * minEntryWeight
+	}
+	g.values += done
+	g.weight += weight
+	if err := c.addLevels(p, at.entry, to.entry); err != nil || done == n {
+		return to, err
+	}
+	return to, c.leaveDictionary(p.Rep != nil && p.Rep[to.entry] != 0)
+}
+
+// nthValue is the entry of the n-th value from at on, n counted from 0.
+func nthValue(p *Page, maxDef int, at cursor, n int) int {
+	e := at.entry
+	if p.Def == nil {
+		return e + n
+	}
+	for ; ; e++ {
+		if int(p.Def[e]) == maxDef {
+			if n == 0 {
+				return e
+			}
+			n--
+		}
+	}
+}
+
+// addDecoded adds some of the entries from at on, by their values.
+func (c *ChunkWriter) addDecoded(p *Page, dict *Dictionary, at cursor) (cursor, error) {
+	var part Page
+	rest := p.Indices[at.value:]
+	n, err := dict.values(&c.spare, rest, c.leaf.width(), c.limit)
+	if err != nil {
+		return at, c.fail("%w", err)
+	}
+	to := cursor{entry: p.Values, value: at.value + n}
+	if n < len(rest) {
+		to.entry = nthValue(p, c.leaf.MaxDef, at, n)
+	}
+	part.Values, part.NonNull, part.Plain = to.entry-at.entry, n, c.spare
+	if p.Def != nil {
+		part.Def = p.Def[at.entry:to.entry]
+	}
+	if p.Rep != nil {
+		part.Rep = p.Rep[at.entry:to.entry]
+	}
+	return to, c.addEntries(&part, nil, cursor{})
+}
+
+// turnPlain leaves the dictionary for the values of p, which are plain. NULLs
+// before the first of them still belong to what is coded: it must not matter
+// whether they come in a page of their own.
+func (c *ChunkWriter) turnPlain(p *Page) (at cursor, err error) {
+	if p.Def != nil && !c.copyable(p) {
+		at.entry = bytes.IndexByte(p.Def, uint8(c.leaf.MaxDef))
+		nulls := Page{Values: at.entry, Def: p.Def[:at.entry]}
+		if p.Rep != nil {
+			nulls.Rep = p.Rep[:at.entry]
+		}
+		if err := c.add(&nulls, nil); err != nil {
+			return at, err
+		}
+	}
+	return at, c.leaveDictionary(p.Rep != nil && p.Rep[at.entry] != 0)
+}
+
+// leaveDictionary finishes what is coded by the dictionary; the rest of the
+// chunk is plain. within says that the last row goes on, and must be plain as
+// a whole then, so that the next page begins with a row.
+func (c *ChunkWriter) leaveDictionary(within bool) error {
+	if c.mode == plain { // the dictionary has been given up
+		return nil
+	}
+	from := c.page.entries
+	if c.coded == 0 && c.page.values > 0 && !c.dictionaryPays() {
+		from = 0
+	} else if within {
+		from = bytes.LastIndexByte(c.page.rep, 0)
+	}
+	return c.takeBack(from)
+}
+
+// takeBack goes on without the dictionary. It finishes the pending page with the entries before the given one,
+// which are coded, and adds the others by their values.
+func (c *ChunkWriter) takeBack(from int) error {
+	c.mode = plain
+	g := &c.page
+	rest := Page{Values: g.entries - from, NonNull: g.entries - from, Coded: true}
+	if c.leaf.MaxDef > 0 {
+		c.tail[0] = append(c.tail[0][:0], g.def[from:]...)
+		rest.Def = c.tail[0]
+		rest.NonNull = bytes.Count(rest.Def, []byte{uint8(c.leaf.MaxDef)})
+		g.def = g.def[:from]
+	}
+	rest.Rows = rest.Values
+	if c.leaf.MaxRep > 0 {
+		c.tail[1] = append(c.tail[1][:0], g.rep[from:]...)
+		rest.Rep = c.tail[1]
+		rest.Rows = bytes.Count(rest.Rep, []byte{0})
+		g.rep = g.rep[:from]
+	}
+	g.entries, g.rows = from, g.rows-rest.Rows
+	g.values -= rest.NonNull
+	c.codes = append(c.codes[:0], g.indices[g.values:]...)
+	g.indices = g.indices[:g.values]
+	rest.Indices = c.codes
+	if g.entries > 0 {
+		if err := c.writePending(g.values > 0 || c.coded > 0); err != nil {
+			return err
+		}
+	}
+	g.reset()
+	dict := c.dict.merged()
+	for at := (cursor{}); at.entry < rest.Values; {
+		var err error
+		if rest.NonNull == 0 {
+			at, err = c.addPlain(&Page{Values: rest.Values, Def: rest.Def, Rep: rest.Rep}, at)
+		} else {
+			at, err = c.addDecoded(&rest, dict, at)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dictionaryPays reports whether the dictionary and the pending page's indices
+// take fewer bytes than its values.
+func (c *ChunkWriter) dictionaryPays() bool {
+	d := c.dict.merged()
+	most := len(d.Plain) + (c.page.values*int(indexWidth(d.Len))+7)/8
+	if w := c.leaf.width(); w > 0 {
+		return most < c.page.values*w
+	}
+	size := 0
+	for _, i := range c.page.indices {
+		if size += 4 + int(d.size(i)); size > most {
+			return true
+		}
+	}
+	return false
+}
+
+// indexWidth is the number of bits of the indices of n entries. One is the
+// least: not all readers take none.
+func indexWidth(n int) uint { return uint(max(1, bits.Len(uint(max(n, 1)-1)))) }
+
+// codedBounds are those of the entries of the dictionary that the pending page
+// uses. It notes how many entries are in use at all.
+func (c *ChunkWriter) codedBounds(ws *workspace) (bounds, error) {
+	d := c.dict.merged()
+	used := growTo(ws.used, d.Len)
+	ws.used = used
+	clear(used)
+	for _, i := range c.page.indices {
+		used[i] = true
+	}
+	n := 0
+	for i, u := range used {
+		if u {
+			n++
+			c.inUse = max(c.inUse, i+1)
+		}
+	}
+	if n == d.Len {
+		b, err := c.order.boundsOf(d.Plain, n, c.leaf)
+		return b.clone(), err // the dictionary may move
+	}
+	values := ws.values[:0]
+	for i, u := range used {
+		if u {
+			v, _ := d.value(uint32(i), c.leaf.width())
+			values = append(values, v...)
+		}
+	}
+	ws.values = values
+	return c.order.boundsOf(values, n, c.leaf)
+}
+
+// dictionaryPage encodes the dictionary, without the entries that only values
+// that were taken back had.
+func (c *ChunkWriter) dictionaryPage(e *EncodedChunk) error {
+	d := c.dict.merged()
+	ws := c.w.takeSpace()
+	defer c.w.putSpace(ws)
+	plain := d.Plain
+	if c.inUse < d.Len {
+		if w := c.leaf.width(); w > 0 {
+			plain = plain[:c.inUse*w]
+		} else {
+			plain = plain[:d.offsets[c.inUse]-4]
+		}
+	}
+	body, err := ws.codec.compress(ws, plain, c.w.opts.Compression)
+	if err != nil {
+		return c.fail("%w", err)
+	}
+	h := pageHeader{
+		Type: format.DictionaryPage, UncompressedPageSize: int32(len(plain)), CompressedPageSize: int32(len(body)),
+		CRC:                  thrift.New(int32(crc32.ChecksumIEEE(body))),
+		DictionaryPageHeader: thrift.New(format.DictionaryPageHeader{NumValues: int32(c.inUse), Encoding: format.Plain}),
+	}
+	n, err := c.put(ws, &e.dict, &h, body)
+	e.plainSize += int64(n + len(plain))
+	c.count(format.DictionaryPage, format.Plain)
+	return err
+}
