@@ -366,12 +366,19 @@ func byName(name string) Format {
 	return ""
 }
 
+// farRead is how many bytes are read of a Parquet file at once, at least, where
+// each read may be a request over a network.
+const farRead = 4 << 20
+
 // open makes the reader of the file's format.
 func (f *File) open(opts OpenOptions) (err error) {
 	r := counted{f.src, f.bytes}
 	switch f.Format {
 	case Parquet:
 		f.table, err = generic.OpenParquet(r, f.Size, f.Name, opts.Mem)
+		if _, near := f.src.(Mapper); err == nil && !near {
+			f.parquet().File().ReadAtLeast(farRead)
+		}
 	case ArrowFile:
 		f.table, err = arrowipc.OpenFile(r, f.Size, f.Name, opts.Mem)
 	case ArrowStream:

@@ -174,7 +174,11 @@ func (l *leafScan) hits(ctx context.Context, s stretch) (_ []uint32, nulls int64
 	if !all {
 		c.Select(l.ranges)
 	}
-	l.dict = nil
+	if none, err := l.dictionaryDenies(c, s.group); err != nil {
+		return nil, 0, err
+	} else if none {
+		c.SkipCoded()
+	}
 	done := 0 // of l.ranges
 	for {
 		p, err := c.Next(ctx)
@@ -186,6 +190,10 @@ func (l *leafScan) hits(ctx context.Context, s stretch) (_ []uint32, nulls int64
 		}
 		rows := l.ranges[done:]
 		if !all {
+			for int64(rows[0]) < p.FirstRow { // in a page that was skipped
+				rows = rows[1:]
+				done++
+			}
 			done += p.Values
 		}
 		if err := l.page(p, c.Dictionary(), all, rows); err != nil {
@@ -310,6 +318,26 @@ func (l *leafScan) withKeys(p *parquet.Page, f func(k *keys.Batch, hits []uint32
 		}
 		return f(k, hits)
 	})
+}
+
+// dictionaryDenies reports whether the chunk has a dictionary of which no entry
+// passes, so that nothing coded by it needs to be decoded: unless somebody wants
+// to count rows by key, or NULLs.
+func (l *leafScan) dictionaryDenies(c *parquet.Chunk, group int) (none bool, err error) {
+	l.dict = nil
+	f, leaf := l.file.parquet().File(), l.leaf.values.Index()
+	nulls := f.Metadata.RowGroups[group].Columns[leaf].MetaData.Statistics.NullCount
+	if l.verifier != nil || f.Leaves[leaf].MaxDef > 0 && !(nulls.Valid && nulls.V == 0) {
+		return false, nil
+	}
+	d, err := c.ReadDictionary()
+	if err != nil || d == nil {
+		return false, err
+	}
+	if err := l.probeDictionary(d); err != nil {
+		return false, err
+	}
+	return !slices.Contains(l.entry, true), nil
 }
 
 // probeDictionary probes each entry of a dictionary, unless that was done.

@@ -180,9 +180,10 @@ type pageEngine struct {
 	changed *sync.Cond
 	next    func() (*segment, bool) // the next segment of the input
 	more    bool
-	open    []*segment  // in order: begun, and not all of their tasks done
-	filling *outGroup   // the row group that the next segment may go to
-	ready   []*outGroup // in order: begun, and not taken by the consumer
+	unmap   map[*File]func() error // of files with open segments
+	open    []*segment             // in order: begun, and not all of their tasks done
+	filling *outGroup              // the row group that the next segment may go to
+	ready   []*outGroup            // in order: begun, and not taken by the consumer
 	err     error
 	stop    bool
 }
@@ -193,7 +194,7 @@ func (s *Scanner) copyPages(ctx context.Context, sources []*pageSource) iter.Seq
 	return func(yield func(*outGroup, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		e := &pageEngine{ctx: ctx, scanner: s, threads: s.opts.Threads, more: true}
+		e := &pageEngine{ctx: ctx, scanner: s, threads: s.opts.Threads, more: true, unmap: map[*File]func() error{}}
 		if e.threads <= 0 {
 			e.threads = runtime.GOMAXPROCS(0)
 		}
@@ -206,7 +207,12 @@ func (s *Scanner) copyPages(ctx context.Context, sources []*pageSource) iter.Seq
 			workers.Go(e.work)
 		}
 		unhook := context.AfterFunc(ctx, e.wake)
-		defer workers.Wait()
+		defer func() {
+			workers.Wait()
+			for _, unmap := range e.unmap { // after an error, which says more
+				_ = unmap()
+			}
+		}()
 		defer unhook()
 		defer e.halt()
 		for {
@@ -273,6 +279,7 @@ func (e *pageEngine) take() (*outGroup, error) {
 func (e *pageEngine) work() {
 	w := &pageWorker{engine: e, buf: new(parquet.Buffers)}
 	defer w.buf.Close()
+	debug.SetPanicOnFault(true) // in mapped pages; see recovered
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for !e.stop && e.err == nil && e.ctx.Err() == nil {
@@ -336,6 +343,9 @@ func (e *pageEngine) pick(w *pageWorker) task {
 		e.decide()
 		e.changed.Broadcast()
 		return e.pick(w)
+	}
+	if f := s.source.piece.File; e.unmap[f] == nil {
+		e.unmap[f] = f.mapPages()
 	}
 	e.open = append(e.open, s)
 	return func() (func(), error) { return w.selectRows(s) }
@@ -402,7 +412,9 @@ func (e *pageEngine) close(s *segment) {
 	if slices.ContainsFunc(e.open, func(o *segment) bool { return o.source.piece.File == f }) {
 		return
 	}
-	if err := f.rest(); err != nil && e.err == nil {
+	err := errors.Join(e.unmap[f](), f.rest())
+	delete(e.unmap, f)
+	if err != nil && e.err == nil {
 		e.err = err
 	}
 }
@@ -480,7 +492,9 @@ func (w *pageWorker) finish(g *outGroup, l *lane) (settle func(), err error) {
 // recovered turns a panic, which only damaged input or a fault in a library can
 // cause, into an error with its place.
 func recovered(f *File, group int, err *error) {
-	if r := recover(); r != nil {
+	if r := recover(); fault.Gone(r) {
+		*err = fmt.Errorf("%s: %w", fault.At{File: f.Name, RowGroup: group + 1}, fault.ErrGone)
+	} else if r != nil {
 		*err = fmt.Errorf("%s: internal error: %v\n%s", fault.At{File: f.Name, RowGroup: group + 1}, r, debug.Stack())
 	}
 }

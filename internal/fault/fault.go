@@ -141,14 +141,19 @@ func (e *Error) WithHint(format string, args ...any) *Error {
 // becomes an error that wraps ErrGone instead.
 func Recovered(at At, err *error) {
 	if r := recover(); r != nil {
-		if Gone(r) {
-			*err = fmt.Errorf("%s: %w", at, ErrGone)
-			return
-		}
-		e := Corrupt(at, "the decoder gave up")
-		e.Err = fmt.Errorf("%v", r)
-		*err = e
+		*err = Panicked(at, r)
 	}
+}
+
+// Panicked is what Recovered makes of a recovered panic, for deferred functions
+// that find out the place then.
+func Panicked(at At, r any) error {
+	if Gone(r) {
+		return fmt.Errorf("%s: %w", at, ErrGone)
+	}
+	e := Corrupt(at, "the decoder gave up")
+	e.Err = fmt.Errorf("%v", r)
+	return e
 }
 
 // ErrGone says that bytes of a mapped file can no longer be read. Another

@@ -113,6 +113,11 @@ type Chunk struct {
 	selected bool
 	left     []uint32 // selected rows that are yet to come
 	inRow    bool     // the last row seen is selected, and may go on
+	noCoded  bool     // pages coded by the dictionary are skipped
+	index    *OffsetIndex
+	indexed  bool // index was looked for
+	jumped   bool // the next page was found by it
+	run      int  // pages skipped one after the other
 
 	dict    *Dictionary
 	pages   int   // data pages seen
@@ -166,16 +171,42 @@ func (c *Chunk) Pages() (seen, skipped int) { return c.pages, c.skipped }
 func (c *Chunk) Close() { c.buf.Close() }
 
 // Dictionary returns the chunk's dictionary, nil when it has none. It is read
-// with the first page.
+// with the first page, or before by ReadDictionary.
 func (c *Chunk) Dictionary() *Dictionary { return c.dict }
+
+// ReadDictionary reads the dictionary page, if the chunk begins with one, before
+// any data page.
+func (c *Chunk) ReadDictionary() (d *Dictionary, err error) {
+	defer c.recovered(&err)
+	if c.pages > 0 || c.dict != nil || c.md.NumValues == 0 {
+		return c.dict, nil
+	}
+	start := c.pos
+	h, _, err := c.readHeader()
+	if err != nil {
+		return nil, err
+	}
+	if h.Type != format.DictionaryPage {
+		c.pos = start
+		return nil, nil
+	}
+	body, err := c.readBody(h)
+	if err != nil {
+		return nil, err
+	}
+	err = c.dictionary(h, body)
+	return c.dict, err
+}
+
+// SkipCoded makes Next skip the pages whose values are indices of the
+// dictionary, as their headers say, without decompressing them.
+func (c *Chunk) SkipCoded() { c.noCoded = true }
 
 // Next returns the next data page that has entries, io.EOF behind the last
 // one. If no rows were selected, the chunk's totals have been checked at the
 // end; a walk for selected rows ends with the last of them. An error is final.
 func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
-	defer func() {
-		fault.Recovered(c.here(), &err)
-	}()
+	defer c.recovered(&err)
 	for c.values < c.md.NumValues {
 		if c.selected && len(c.left) == 0 && !c.inRow {
 			c.pass(0)
@@ -183,6 +214,9 @@ func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 		}
 		c.pass(passAtOnce)
 		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := c.jump(); err != nil {
 			return nil, err
 		}
 		header, offset, err := c.readHeader()
@@ -205,6 +239,7 @@ func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 		case format.DataPage, format.DataPageV2:
 			c.pages++
 			c.page = Page{Number: c.pages, Offset: offset, FirstRow: c.rows}
+			c.run = 0
 			if err = c.decode(header, body); err == nil && c.page.Values > 0 {
 				return &c.page, nil
 			}
@@ -224,6 +259,13 @@ func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 		return nil, fault.Corrupt(c.at, "the column ends before row %d", c.left[0])
 	}
 	return nil, io.EOF
+}
+
+// recovered is deferred around what may panic, see fault.Recovered.
+func (c *Chunk) recovered(err *error) {
+	if r := recover(); r != nil {
+		*err = fault.Panicked(c.here(), r)
+	}
 }
 
 // passAtOnce is how many mapped bytes are given back at once.

@@ -22,7 +22,7 @@ func (c *Chunk) decode(h *pageHeader, body []byte) error {
 	if err != nil || c.page.Values == 0 {
 		return err
 	}
-	if err := c.count(); err != nil {
+	if err := errors.Join(c.count(), c.landed()); err != nil {
 		return err
 	}
 	if h.Type == format.DataPageV2 {

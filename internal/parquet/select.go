@@ -2,6 +2,7 @@ package parquet
 
 import (
 	"slices"
+	"sort"
 
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/parquet-go/parquet-go/format"
@@ -13,21 +14,70 @@ import (
 // without reports whether the page that the header stands before holds none of
 // the selected rows, and how many rows it has.
 func (c *Chunk) without(h *pageHeader) (rows int64, ok bool) {
-	if !c.selected {
+	if !c.selected && !c.noCoded {
 		return 0, false
 	}
+	var enc format.Encoding
 	switch {
 	case h.Type == format.DataPageV2 && h.DataPageHeaderV2.Valid:
-		rows = int64(h.DataPageHeaderV2.V.NumRows)
+		rows, enc = int64(h.DataPageHeaderV2.V.NumRows), h.DataPageHeaderV2.V.Encoding
 	case h.Type == format.DataPage && h.DataPageHeader.Valid && c.leaf.MaxRep == 0:
-		rows = int64(h.DataPageHeader.V.NumValues)
+		rows, enc = int64(h.DataPageHeader.V.NumValues), h.DataPageHeader.V.Encoding
 	default:
 		return 0, false
 	}
 	if rows < 0 {
 		return 0, false
 	}
-	return rows, len(c.left) == 0 || int64(c.left[0]) >= c.rows+rows
+	if c.noCoded && isCoded(enc) {
+		return rows, true
+	}
+	return rows, c.selected && (len(c.left) == 0 || int64(c.left[0]) >= c.rows+rows)
+}
+
+// jumpAfter is how many pages are skipped by their headers before the page
+// index is asked where the next one is that is wanted.
+const jumpAfter = 8
+
+// jump goes to the page that holds the next selected row, if many before it
+// have been skipped and there is an index that tells where it is.
+func (c *Chunk) jump() (err error) {
+	if c.run < jumpAfter || !c.selected || len(c.left) == 0 || c.leaf.MaxRep > 0 {
+		return nil
+	}
+	c.run = 0
+	if !c.indexed {
+		c.indexed = true
+		if c.index, _, err = c.f.OffsetIndex(c.at.RowGroup-1, c.leaf.Index); err != nil {
+			return err
+		}
+	}
+	if c.index == nil || c.pages >= len(c.index.Pages) || c.index.Pages[c.pages].FirstRow != c.rows {
+		return nil // none, or one that leaves pages out
+	}
+	row := int64(c.left[0])
+	to := c.pages + sort.Search(len(c.index.Pages)-c.pages, func(i int) bool { return c.index.End(c.pages+i) > row })
+	if to <= c.pages || to >= len(c.index.Pages) {
+		return nil
+	}
+	p := c.index.Pages[to]
+	c.skipped += to - c.pages
+	c.pages, c.pos, c.passed = to, p.Offset, p.Offset
+	c.rows, c.values = p.FirstRow, p.FirstRow
+	c.jumped = true
+	return nil
+}
+
+// landed checks that the page behind a jump has the rows that the index says.
+func (c *Chunk) landed() error {
+	if !c.jumped {
+		return nil
+	}
+	c.jumped = false
+	if end := c.index.End(c.pages - 1); c.rows != end {
+		return c.corrupt(nil, "the page ends with row %d, the page index says %d", c.rows, end)
+	}
+	return nil
 }
 
 // skip steps over a page of so many rows.
@@ -43,8 +93,12 @@ func (c *Chunk) skip(h *pageHeader, rows int64) error {
 	if n < 0 || int64(n) > c.md.NumValues-c.values || rows > int64(n) {
 		return fault.Corrupt(at, "%d rows of %d values where the column chunk has %d values left", rows, n, c.md.NumValues-c.values)
 	}
+	for len(c.left) > 0 && int64(c.left[0]) < c.rows+rows { // of a page that is skipped for its encoding
+		c.left = c.left[1:]
+	}
 	c.pages++
 	c.skipped++
+	c.run++
 	c.values += int64(n)
 	c.rows += rows
 	c.inRow = false // rows begin with the page, or there is none in it
