@@ -26,12 +26,22 @@ func (j *Join) Write(ctx context.Context, out partition.Output, end func() error
 	if err != nil {
 		return partition.Written{}, err
 	}
+	j.scanned = s
 	w, err := out.WriteScan(ctx, s, j.pieces, j.logs)
 	if err != nil {
 		return w, err
 	}
-	j.scanned(s)
+	j.finishScan(s)
 	return w, nil
+}
+
+// PathOf returns the way that the rows of a log file went, see
+// [partition.Scanner.PathOf]. It is known once Write has returned.
+func (j *Join) PathOf(f *partition.File) (path, why string) {
+	if j.scanned == nil {
+		return "generic", "rows are joined as Arrow records"
+	}
+	return j.scanned.PathOf(f)
 }
 
 // rowsOfLog reports whether the answer is rows of the log as they are.
@@ -161,11 +171,11 @@ func (j *Join) scan(ctx context.Context, yield func(partition.Rows, error) bool)
 			return
 		}
 	}
-	j.scanned(s)
+	j.finishScan(s)
 }
 
-// scanned fills the report after a scan.
-func (j *Join) scanned(s *partition.Scanner) {
+// finishScan fills the report after a scan.
+func (j *Join) finishScan(s *partition.Scanner) {
 	st := &s.Stats
 	j.rowsIn.Store(st.RowsIn.Load())
 	j.rowsOut.Store(st.RowsOut.Load())

@@ -59,6 +59,15 @@ func (s *idSide) matched() int64 {
 
 // prepare builds the filter and the ID side by the strategy.
 func (j *Join) prepare(ctx context.Context) error {
+	if err := j.prepareSide(ctx); err != nil {
+		return err
+	}
+	// A mapped filter says so no more when all has been read.
+	j.report.FPRAsked, j.report.FPRPredicted = j.filter.FPRAsked, j.filter.FPR()
+	return nil
+}
+
+func (j *Join) prepareSide(ctx context.Context) error {
 	j.filter = j.opts.Filter
 	if j.filter != nil {
 		if err := j.checkFilter(); err != nil {

@@ -126,8 +126,9 @@ type Join struct {
 	layouts map[*partition.File]*layout
 	pieces  []partition.Piece
 
-	filter *codec.Filter
-	side   *idSide
+	filter  *codec.Filter
+	side    *idSide
+	scanned *partition.Scanner // that Write used, if any
 
 	rowsIn, rowsOut, keysNull, candidates, falsePositives atomic.Int64
 	mu                                                    sync.Mutex
@@ -329,7 +330,6 @@ func (j *Join) finish() {
 	for _, p := range j.pieces {
 		j.report.RowGroups += int64(p.Hi - p.Lo)
 	}
-	j.report.FPRAsked, j.report.FPRPredicted = j.filter.FPRAsked, j.filter.FPR()
 	j.report.IDsTotal, j.report.IDsMatched = j.side.total, j.side.matched()
 	strangers := newSpread()
 	for _, s := range j.spreads {

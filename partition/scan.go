@@ -99,8 +99,10 @@ type ScanStats struct {
 
 // Scanner applies filters to files.
 type Scanner struct {
-	opts  ScanOptions
-	Stats ScanStats
+	opts    ScanOptions
+	Stats   ScanStats
+	copied  map[*File]bool // files whose pages are copied
+	counted bool           // rows are counted, not kept
 }
 
 // NewScanner checks the options as far as that needs no file.
@@ -123,7 +125,7 @@ func NewScanner(opts ScanOptions) (*Scanner, error) {
 				WithHint("build the filter with --kind exact, or use an anti join")
 		}
 	}
-	return &Scanner{opts: opts}, nil
+	return &Scanner{opts: opts, copied: map[*File]bool{}}, nil
 }
 
 // Result returns what the rows that pass are: ResultExact if every filter is
@@ -252,6 +254,7 @@ func (s *Scanner) verifiers() []Verifier {
 
 // Count scans the pieces and counts, in Stats, the rows that pass.
 func (s *Scanner) Count(ctx context.Context, pieces []Piece) error {
+	s.counted = true
 	parts, err := s.parts(pieces, false)
 	if err != nil {
 		return err

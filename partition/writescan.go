@@ -33,6 +33,9 @@ func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs 
 			return Written{}, err
 		}
 	}
+	for _, p := range parts {
+		s.copied[p.Piece.File] = p.pages != nil
+	}
 	return o.Write(ctx, parts, s.output(ctx, parts))
 }
 
@@ -255,15 +258,17 @@ func (w pageWriter) Write(r Rows) error {
 
 func (w pageWriter) Close() (rows, bytes int64, err error) { return w.layout.Close() }
 
-// PathOf returns the way that the rows of a file go to the output, "engine" if
-// pages are copied and "generic" if Arrow records are made, and why.
-func (o Output) PathOf(f *File) (path, why string) {
-	o.fill()
+// PathOf returns the way that the rows of a file went to the output, "engine" if
+// pages were copied and "generic" if Arrow records were made, and why. It is
+// known once the scan has begun.
+func (s *Scanner) PathOf(f *File) (path, why string) {
 	switch {
 	case f.parquet() == nil:
 		return "generic", strings.ReplaceAll(string(f.Format), "-", " ") + " is no Parquet"
-	case o.Name == "-" || o.Format != Parquet:
-		return "generic", "the keys are read first, then Arrow records of the rows that pass"
+	case s.copied[f]:
+		return "engine", "pages are copied"
+	case s.counted:
+		return "engine", "only keys are read"
 	}
-	return "engine", "pages are copied"
+	return "generic", "the keys are read first, then Arrow records are made of the rows that pass"
 }

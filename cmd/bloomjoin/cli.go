@@ -270,10 +270,10 @@ type pathOf struct {
 	Reason string `json:"reason"`
 }
 
-func pathsOf(pieces []partition.Piece, o partition.Output) []pathOf {
+func pathsOf(pieces []partition.Piece, of func(*partition.File) (path, why string)) []pathOf {
 	out := []pathOf{}
 	for _, p := range pieces {
-		path, why := o.PathOf(p.File)
+		path, why := of(p.File)
 		out = append(out, pathOf{p.File.Name, path, why})
 	}
 	return out

@@ -181,7 +181,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		return err
 	}
 	r := newJoinReport(start, j.Report())
-	r.BytesRead, r.BytesWritten, r.Path = bytesRead(logs)+bytesRead(ids), written.Bytes, pathsOf(partition.Split(logs, opts.Shard), out)
+	r.BytesRead, r.BytesWritten, r.Path = bytesRead(logs)+bytesRead(ids), written.Bytes, pathsOf(partition.Split(logs, opts.Shard), j.PathOf)
 	c.sayJoin(o, r)
 	return c.report(r, o.out)
 }

@@ -266,7 +266,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		RowGroups: st.RowGroups.Load(), RowGroupsSkipped: st.RowGroupsSkipped.Load(),
 		Pages: st.Pages.Load(), PagesSkipped: st.PagesSkipped.Load(),
 		BytesRead: bytesRead(files), BytesWritten: written.Bytes,
-		FPRAsked: asked, FPRPredicted: predicted, Path: pathsOf(pieces, out),
+		FPRAsked: asked, FPRPredicted: predicted, Path: pathsOf(pieces, scanner.PathOf),
 	}
 	c.sayScan(o, r)
 	if o.count && !c.json {
