@@ -5,6 +5,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/parquet-go/parquet-go/format"
 )
 
 // LeafValues makes Arrow arrays of the values of one leaf, without their
@@ -56,6 +57,9 @@ func (v LeafValues) Array(page *parquet.Page, dict *parquet.Dictionary) (arrow.A
 	if err := s.add(page, 0, page.NonNull, dict); err != nil {
 		s.release()
 		at := fault.At{File: v.p.f.Name, Column: v.p.f.Leaves[v.col.leaf].Dotted, Page: page.Number}
+		if v.p.f.Leaves[v.col.leaf].Type == format.Int96 {
+			return nil, fault.Unsupported(at, "an INT96 timestamp beyond the years 1677 to 2262")
+		}
 		return nil, &fault.Error{Kind: fault.ErrCorrupt, At: at, What: "a value does not fit its column", Err: err}
 	}
 	d := s.data(v.col.field.Type, page.NonNull, 0, nil)

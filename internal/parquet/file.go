@@ -132,6 +132,7 @@ func (f *File) decodeFooter(at fault.At, footer []byte) error {
 	if err != nil {
 		return &fault.Error{Kind: fault.ErrCorrupt, At: at, What: "the footer does not decode", Err: err}
 	}
+	f.Metadata.keepAnnotations(footer)
 	if f.Metadata.EncryptionAlgorithm.Valid {
 		return fault.Unsupported(at, "the file has encrypted columns").
 			WithHint("write it again without Parquet encryption")

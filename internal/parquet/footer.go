@@ -36,6 +36,8 @@ type SchemaElement struct {
 	Precision      thrift.Null[int32]                      `thrift:"8,optional"`
 	FieldID        thrift.Null[int32]                      `thrift:"9,optional"`
 	LogicalType    thrift.Null[format.LogicalType]         `thrift:"10,optional"`
+
+	annotation annotation // LogicalType as it is stored
 }
 
 // KeyValue is one entry of the key-value metadata.
@@ -121,7 +123,11 @@ type dataPageHeader struct {
 // Encode serialises the footer's structure. What it was decoded from but these
 // types do not have is lost.
 func (m *FileMetaData) Encode() ([]byte, error) {
-	return thrift.Marshal(new(thrift.CompactProtocol), m)
+	b, err := thrift.Marshal(new(thrift.CompactProtocol), m)
+	if err != nil {
+		return nil, err
+	}
+	return m.withAnnotations(b)
 }
 
 // DecodeFooter decodes a footer without checking what it says.
