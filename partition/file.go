@@ -4,11 +4,15 @@
 //
 // The way of the data is
 //
-//	names ── Open ──► Files ── Split(shard) ──► Pieces ── Scan(filter) ──► batches ── Write ──► Parquet or Arrow
+//	names ── Open ──► Files ── Split(shard) ──► Pieces ── Scanner(filter) ──► pages or batches ── Output ──► Parquet or Arrow
 //
-// A [Piece] is a range of a file's row groups. Workers take row groups in
-// order and in parallel; what they make of them comes out in input order,
-// whatever their number. Rows leave as Arrow record batches.
+// A [Piece] is a range of a file's row groups. What workers make of pieces comes
+// out in input order, whatever their number.
+//
+// Of Parquet files the scan reads the key columns first, and of the others only
+// what belongs to rows that pass. On the way to a Parquet file the rows never
+// become rows: their entries are copied from page to page (pages.go). Else they
+// leave as Arrow record batches, as do those of files of other formats.
 //
 // Every size in a file is checked before it is used, every error says where it
 // stands, and no output is visible before it is whole.
