@@ -10,8 +10,7 @@
 // pages behind an empty one, and lacks several codecs and encodings. Tests
 // compare with it where it is right.
 //
-// Writing cuts the arrays into levels and values here and hands those to
-// v15's column writers, which encode, compress and lay out the file. What is
-// handed over is always dense: slices with offsets and values spaced out for
-// NULLs are where v15 writes wrong files.
+// Writing cuts the arrays into levels and values here, page by page, and gives
+// those to the writer of internal/parquet, which encodes, compresses and lays
+// out the file.
 package generic

@@ -107,8 +107,7 @@ func (f *full) Write(p []byte) (int, error) {
 	return k, nil
 }
 
-// A full disk is what is told, wherever it is full and whatever v15 makes of
-// it: it panics at the magic number and in places that go on after an error.
+// A full disk is what is told, wherever it is full.
 func TestFullDisk(t *testing.T) {
 	mem := checked(t)
 	rec := record(t, mem, everything(), rowsJSON(12))

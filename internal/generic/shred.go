@@ -12,7 +12,7 @@ import (
 // slot is one entry on its way down to a leaf: its levels so far, and the
 // index of its value in the array at hand, -1 once it has ended above.
 type slot struct {
-	rep, def int16
+	rep, def uint8
 	index    int32
 }
 

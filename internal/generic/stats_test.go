@@ -48,7 +48,7 @@ func floats32(values ...float32) arrow.Array {
 
 // The bounds of a chunk, by hand. The lists of NULLs say how many there are.
 func TestBounds(t *testing.T) {
-	long, edge := strings.Repeat("x", 65), strings.Repeat("y", 64)
+	long, edge := strings.Repeat("x", 1025), strings.Repeat("y", 1024)
 	from := func(dt arrow.DataType, json string) arrow.Array {
 		arr, _, err := array.FromJSON(memory.NewGoAllocator(), dt, strings.NewReader(json))
 		if err != nil {
@@ -69,8 +69,8 @@ func TestBounds(t *testing.T) {
 		"unsigned bytes":  {from(bin, `["/w==","fw=="]`), "\x7f", "\xff", 0},
 		"prefixes":        {from(text, `["ab","a","abc"]`), "a", "abc", 0},
 		"NULLs":           {from(text, `[null,null]`), nil, nil, 2},
-		"64 bytes":        {from(text, `["a","`+edge+`"]`), "a", edge, 0},
-		"65 bytes":        {from(text, `["a","`+long+`"]`), nil, nil, 0},
+		"1024 bytes":      {from(text, `["a","`+edge+`"]`), "a", edge, 0},
+		"1025 bytes":      {from(text, `["a","`+long+`"]`), "a", long[:1023] + "y", 0},
 		"by value":        {from(&arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: text}, `["a","",null,"b"]`), "", "b", 1},
 		"in lists":        {from(arrow.ListOf(text), `[["b",""],null,["a",null]]`), "", "b", 2},
 		"fixed":           {from(&arrow.FixedSizeBinaryType{ByteWidth: 1}, `["gA==","AQ=="]`), "\x01", "\x80", 0},
@@ -78,7 +78,7 @@ func TestBounds(t *testing.T) {
 		"true":            {from(arrow.FixedWidthTypes.Boolean, `[true,true]`), le(true), le(true), 0},
 		"both":            {from(arrow.FixedWidthTypes.Boolean, `[true,false]`), le(false), le(true), 0},
 		"int8":            {from(arrow.PrimitiveTypes.Int8, `[-128,0,127]`), le(int32(-128)), le(int32(127)), 0},
-		"uint32":          {from(arrow.PrimitiveTypes.Uint32, `[0,4294967295,null]`), nil, nil, 1},
+		"uint32":          {from(arrow.PrimitiveTypes.Uint32, `[0,4294967295,null]`), le(uint32(0)), le(uint32(math.MaxUint32)), 1},
 		"int64":           {from(arrow.PrimitiveTypes.Int64, `[5,null,-5]`), le(int64(-5)), le(int64(5)), 1},
 		"seconds":         {from(arrow.FixedWidthTypes.Timestamp_s, `["1969-12-31 23:59:59"]`), le(int64(-1000)), le(int64(-1000)), 0},
 		"floats":          {floats32(2, -1), le(float32(-1)), le(float32(2)), 0},
@@ -90,7 +90,7 @@ func TestBounds(t *testing.T) {
 		"+0":              {floats64(0), negative, 0.0, 0},
 		"-0":              {floats64(negative), negative, 0.0, 0},
 		"zeros of both":   {floats32(0, float32(negative)), float32(negative), float32(0), 0},
-		"a decimal":       {from(&arrow.Decimal128Type{Precision: 5}, `["-1",null]`), nil, nil, 1},
+		"a decimal":       {from(&arrow.Decimal128Type{Precision: 5}, `["-1",null]`), "\xff\xff\xff", "\xff\xff\xff", 1},
 		"only empty list": {from(arrow.ListOf(arrow.PrimitiveTypes.Int32), `[[],[]]`), nil, nil, 2},
 	} {
 		t.Run(name, func(t *testing.T) {

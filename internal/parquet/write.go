@@ -118,6 +118,9 @@ func NewWriter(w io.Writer, schema []SchemaElement, orders []format.ColumnOrder,
 // Leaves are the columns, in the order of their chunks.
 func (w *Writer) Leaves() []Leaf { return w.leaves }
 
+// Schema is the file's, depth first.
+func (w *Writer) Schema() []SchemaElement { return w.schema }
+
 // RowGroup writes a row group of so many rows: one chunk for each leaf, in
 // their order. The chunks are used up.
 func (w *Writer) RowGroup(rows int64, chunks []*EncodedChunk) error {
