@@ -15,6 +15,11 @@ import (
 // Write joins and writes the answer to the output. End, if not nil, is called
 // when all has been read, before anything is visible; its error is the join's.
 func (j *Join) Write(ctx context.Context, out partition.Output, end func() error) (partition.Written, error) {
+	if j.rowsOfLog() || j.opts.Schema == partition.Strict {
+		if err := out.CheckSchemas(ctx, j.kept(), j.logs); err != nil {
+			return partition.Written{}, err
+		}
+	}
 	if !j.rowsOfLog() {
 		return out.Write(ctx, j.Parts(), j.until(ctx, end))
 	}
@@ -52,10 +57,18 @@ func (j *Join) scanner(end func() error) (*partition.Scanner, error) {
 	m := j.match()
 	m.Exclude = j.opts.Type == Anti
 	m.Verifier = j.newVerifier
-	return partition.NewScanner(partition.ScanOptions{
-		Match: []partition.Match{m}, Threads: j.opts.Threads, Mem: j.opts.Mem,
-		Progress: j.opts.Progress, End: end,
-	})
+	opts := j.kept()
+	opts.Match, opts.End = []partition.Match{m}, end
+	return partition.NewScanner(opts)
+}
+
+// kept is what the scan does with the rows that pass.
+func (j *Join) kept() partition.ScanOptions {
+	o := &j.opts
+	return partition.ScanOptions{
+		Columns: o.Columns, Schema: o.Schema, Pinned: o.Pinned,
+		Threads: o.Threads, Mem: o.Mem, Progress: o.Progress,
+	}
 }
 
 // newVerifier returns what one worker of the scan checks candidates with.

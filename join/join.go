@@ -86,7 +86,12 @@ type Options struct {
 	// Shard is the part of the log to join. The ID set is always read whole.
 	Shard partition.Shard
 	// Memory is the most bytes that the ID table may take; 0: no bound.
-	Memory  int64
+	Memory int64
+	// Columns, Schema and Pinned are those of [partition.ScanOptions], for semi
+	// and anti joins, whose rows are the log's.
+	Columns []string
+	Schema  partition.SchemaMode
+	Pinned  *partition.PinnedSchema
 	Threads int // workers; 0: GOMAXPROCS
 	Mem     memory.Allocator
 	// Progress, if not nil, is called with the number of rows of each batch,
@@ -205,6 +210,10 @@ func (j *Join) options() error {
 		return fault.Unsupported(fault.At{}, "a %s join of a shard of the log, since an ID without a row here may have one elsewhere", o.Type).
 			WithHint("run it without --shard, or use inner or left")
 	}
+	if o.Type.columnsOfIDs() && (o.Columns != nil || o.Schema == partition.Union) {
+		return fault.Unsupported(fault.At{}, "some of the columns, or a union of schemas, in a %s join", o.Type).
+			WithHint("only semi and anti joins have it; or do it before, with a scan")
+	}
 	if o.Filter != nil && !o.Filter.Sealed() {
 		return fault.Mismatch(fault.At{}, "filter", "a sealed filter", "a partial one").WithHint("merge all partial filters of the build first")
 	}
@@ -269,6 +278,12 @@ func (j *Join) look(f *partition.File, left []keys.Path) error {
 	l, err := newLayout(f.Schema(), j.idCols, left, j.opts.Type)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name, err)
+	}
+	if j.rowsOfLog() && j.opts.Schema != partition.Union {
+		kept := j.kept()
+		if l.schema, err = kept.SchemaOf(f); err != nil {
+			return err
+		}
 	}
 	j.layouts[f] = l
 	return nil

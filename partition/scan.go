@@ -184,11 +184,12 @@ func (s *Scanner) Check(f *File) error {
 	return nil
 }
 
-// Schema returns the schema of what is kept of the file, as it is there.
-func (s *Scanner) Schema(f *File) (*arrow.Schema, error) { return s.opts.schemaOf(f) }
+// Schema returns the schema of what is kept of the file; see
+// [ScanOptions.SchemaOf].
+func (s *Scanner) Schema(f *File) (*arrow.Schema, error) { return s.opts.SchemaOf(f) }
 
-// schemaOf returns the schema of what is kept of the file.
-func (o *ScanOptions) schemaOf(f *File) (*arrow.Schema, error) {
+// SchemaOf returns the schema of what is kept of the file, as it is there.
+func (o *ScanOptions) SchemaOf(f *File) (*arrow.Schema, error) {
 	cols, err := o.columns(f)
 	if cols == nil || err != nil {
 		return f.Schema(), err
@@ -275,6 +276,11 @@ func (s *Scanner) Count(ctx context.Context, pieces []Piece) error {
 
 // Scan yields the rows of the pieces that pass, in input order.
 func (s *Scanner) Scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, error] {
+	if s.opts.Schema == Union {
+		return func(yield func(Rows, error) bool) {
+			yield(Rows{}, fault.Unsupported(fault.At{}, "the union of schemas in Arrow records").WithHint("write Parquet"))
+		}
+	}
 	for _, p := range pieces {
 		s.Stats.RowGroups.Add(int64(p.Hi - p.Lo))
 	}

@@ -202,12 +202,12 @@ func (o Output) union(opts *ScanOptions, logs []*File) ([]parquet.SchemaElement,
 // alike refuses files that do not have the first one's schema.
 func (o Output) alike(opts *ScanOptions, logs []*File) error {
 	first := logs[0]
-	want, err := opts.schemaOf(first)
+	want, err := opts.SchemaOf(first)
 	if err != nil {
 		return err
 	}
 	for _, f := range logs[1:] {
-		got, err := opts.schemaOf(f)
+		got, err := opts.SchemaOf(f)
 		if err != nil {
 			return err
 		}

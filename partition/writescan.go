@@ -47,7 +47,7 @@ func (s *Scanner) parts(pieces []Piece, own bool) ([]Part, error) {
 		part := Part{Piece: p, Schema: p.File.Schema()}
 		if own {
 			var err error
-			if part.Schema, err = s.opts.schemaOf(p.File); err != nil {
+			if part.Schema, err = s.opts.SchemaOf(p.File); err != nil {
 				return nil, err
 			}
 		}

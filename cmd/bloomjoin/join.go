@@ -19,6 +19,7 @@ type joinFlags struct {
 	ids                                                    []string
 	filter, on, typ, strategy, shard, format, out, keyType string
 	idsFormat                                              string
+	layout                                                 layoutFlags
 	fpr                                                    float64
 }
 
@@ -54,6 +55,7 @@ are read as the type of the log's key.`,
 	f.StringVar(&o.strategy, "strategy", "auto", "auto, lookup or broadcast")
 	f.StringVar(&o.keyType, "key-type", "", "type of the key in text ID sets (default: the log's)")
 	f.StringVar(&o.idsFormat, "ids-format", "", "format of standard input: lines, csv, tsv or ndjson (default lines)")
+	o.layout.add(f)
 	f.StringVar(&o.shard, "shard", "", "I/N: worker I of N, from 0")
 	f.StringVar(&o.format, "format", "", "parquet or arrow (default: by the name, else parquet)")
 	f.StringVarP(&o.out, "output", "o", "", "file, directory/, or -")
@@ -112,8 +114,29 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 		return opts, open, out, err
 	}
 	opts.KeepTypes = o.keyType != ""
-	open.TextFormat, err = textFormat(o.idsFormat)
-	return opts, open, out, err
+	if open.TextFormat, err = textFormat(o.idsFormat); err != nil {
+		return opts, open, out, err
+	}
+	return opts, open, out, o.checkLayout(&opts, &out)
+}
+
+// checkLayout checks what an answer of the wanted type can be like.
+func (o *joinFlags) checkLayout(opts *join.Options, out *partition.Output) error {
+	var kept partition.ScanOptions
+	if err := o.layout.check(&kept, out); err != nil {
+		return err
+	}
+	opts.Columns, opts.Schema = kept.Columns, kept.Schema
+	rowsOfLog := opts.Type == join.Semi || opts.Type == join.Anti
+	switch {
+	case !rowsOfLog && opts.Columns != nil:
+		return usagef("--columns is unsupported with --type %s: only the answers of semi and anti are rows of the log", o.typ)
+	case !rowsOfLog && opts.Schema == partition.Union:
+		return usagef("--schema union is unsupported with --type %s: only the answers of semi and anti are rows of the log", o.typ)
+	case o.layout.missingKey == "skip-file" && slices.Contains([]join.Type{join.Anti, join.Left, join.Full}, opts.Type):
+		return usagef("--missing-key skip-file leaves out rows without a key, which --type %s keeps", o.typ)
+	}
+	return nil
 }
 
 func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) {
@@ -128,6 +151,15 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	}
 	if !opts.Shard.Whole() && slices.Contains(o.ids, "-") && out.IsDir(ctx) {
 		return usagef("--shard with IDs from standard input: the workers that fill %s could not tell that they have the same; name a file", o.out)
+	}
+	kept := partition.ScanOptions{Columns: opts.Columns, Schema: opts.Schema}
+	if err := o.layout.pin(ctx, &kept, o.out); err != nil {
+		return err
+	}
+	opts.Pinned = kept.Pinned
+	layout, err := o.layout.words(ctx, &kept, out)
+	if err != nil {
+		return err
 	}
 	var filters []*codec.Filter
 	if o.filter != "" {
@@ -145,11 +177,16 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		return err
 	}
 	defer partition.Close(ids)
-	logs, err := c.open(cmd, args, partition.OpenOptions{})
+	all, err := c.open(cmd, args, partition.OpenOptions{})
 	if err != nil {
 		return err
 	}
-	defer partition.Close(logs)
+	defer partition.Close(all)
+	left, _, _ := keys.ParsePairs(o.on) // as checked before
+	logs, skipped, err := c.keyed(&o.layout, all, []partition.Match{{Key: keys.PathsString(left)}}, false)
+	if err != nil {
+		return err
+	}
 	add, end := c.progress("joining", logs)
 	defer end()
 	opts.Progress = add
@@ -161,7 +198,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	// not either. IDs from standard input have no identity: nothing is taken
 	// for done.
 	words := []string{"join", o.on, o.typ, o.keyType, o.idsFormat, fmt.Sprint(len(ids), " of the files are IDs")}
-	known, ok, err := partition.Digest(append(words, formatWord(out)), append(append([]*partition.File{}, ids...), logs...))
+	known, ok, err := partition.Digest(append(words, layout...), slices.Concat(ids, all))
 	if err != nil {
 		return err
 	}
@@ -169,7 +206,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		known = [32]byte{}
 	}
 	out.Result, out.Run, out.Shard = partition.ResultExact, known, opts.Shard
-	if err := out.Check(ctx, logs, ids...); err != nil {
+	if err := out.Check(ctx, logs, append(filesOf(skipped), ids...)...); err != nil {
 		if errors.Is(err, partition.ErrDone) && ok {
 			return c.done("join", o.out, start)
 		}
@@ -181,7 +218,8 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		return err
 	}
 	r := newJoinReport(start, j.Report())
-	r.BytesRead, r.BytesWritten, r.Path = bytesRead(logs)+bytesRead(ids), written.Bytes, pathsOf(partition.Split(logs, opts.Shard), j.PathOf)
+	r.BytesRead, r.BytesWritten, r.Path = bytesRead(all)+bytesRead(ids), written.Bytes, pathsOf(partition.Split(logs, opts.Shard), j.PathOf)
+	r.leftOut(skipped)
 	c.sayJoin(o, r)
 	return c.report(r, o.out)
 }

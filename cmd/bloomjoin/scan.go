@@ -20,9 +20,10 @@ import (
 )
 
 type scanFlags struct {
-	filter, key, columns, shard, format, out string
-	match, exclude                           []string
-	all, any, count                          bool
+	filter, key, shard, format, out string
+	match, exclude                  []string
+	all, any, count                 bool
+	layout                          layoutFlags
 }
 
 func (c *cli) scanCmd() *cobra.Command {
@@ -52,7 +53,7 @@ output.`,
 	f.BoolVar(&o.all, "all", false, "keep rows that all filters let through (the default)")
 	f.BoolVar(&o.any, "any", false, "keep rows that any filter lets through")
 	f.StringArrayVar(&o.exclude, "exclude", nil, "COL[,COL]=FILTER: drop the members of an exact filter; may be repeated")
-	f.StringVar(&o.columns, "columns", "", "columns to keep, separated by commas (default: all)")
+	o.layout.add(f)
 	f.StringVar(&o.shard, "shard", "", "I/N: worker I of N, from 0")
 	f.StringVar(&o.format, "format", "", "parquet or arrow (default: by the name, else parquet)")
 	f.BoolVar(&o.count, "count", false, "count the candidates and write nothing")
@@ -189,6 +190,7 @@ type scanReport struct {
 	BytesWritten     int64    `json:"bytes_written"`
 	FPRAsked         float64  `json:"fpr_asked"`
 	FPRPredicted     float64  `json:"fpr_predicted"`
+	FilesSkipped     int      `json:"files_skipped"`
 	Path             []pathOf `json:"path"`
 }
 
@@ -198,18 +200,14 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	columns, err := columnNames(o.columns)
-	if err != nil {
-		return err
-	}
 	shard, err := shardOf(o.shard)
 	if err != nil {
 		return err
 	}
 	var out partition.Output
 	if o.count {
-		if o.out != "" {
-			return usagef("--count writes nothing, so that -o makes no sense with it")
+		if o.out != "" || o.layout.any() {
+			return usagef("--count writes nothing, so that -o, --schema and --compression make no sense with it")
 		}
 	} else if out, err = c.outputOf(cmd.Context(), o.out, o.format); err != nil {
 		return err
@@ -219,8 +217,18 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		return err
 	}
 	ctx := cmd.Context()
-	opts := partition.ScanOptions{Columns: columns, Any: o.any, Threads: c.threads}
-	words := []string{"scan", fmt.Sprint(o.any), o.columns}
+	opts := partition.ScanOptions{Any: o.any, Threads: c.threads}
+	if err := o.layout.check(&opts, &out); err != nil {
+		return err
+	}
+	if err := o.layout.pin(ctx, &opts, o.out); err != nil {
+		return err
+	}
+	layout, err := o.layout.words(ctx, &opts, out)
+	if err != nil {
+		return err
+	}
+	words := append([]string{"scan", fmt.Sprint(o.any)}, layout...)
 	filters, words, err := readFilters(ctx, matches, o.out, words, codec.Limits{MaxBytes: uint64(budget)})
 	defer func() { err = errors.Join(err, closeFilters(filters.files)) }() // as far as the scan has not
 	if err != nil {
@@ -229,11 +237,15 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	asked, predicted := filters.files[0].FPRAsked, filters.files[0].FPR()
 	opts.Match = filters.match
 	opts.End = func() error { return closeFilters(filters.files) }
-	files, err := c.open(cmd, args, partition.OpenOptions{})
+	all, err := c.open(cmd, args, partition.OpenOptions{})
 	if err != nil {
 		return err
 	}
-	defer partition.Close(files)
+	defer partition.Close(all)
+	files, skipped, err := c.keyed(&o.layout, all, opts.Match, opts.Any)
+	if err != nil {
+		return err
+	}
 	add, end := c.progress("scanning", files)
 	defer end()
 	opts.Progress = add
@@ -246,12 +258,17 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 			return err
 		}
 	}
+	if !o.count {
+		if err := out.CheckSchemas(ctx, opts, files); err != nil {
+			return err
+		}
+	}
 	out.Result, out.Filter, out.Shard = scanner.Result(), filters.digest, shard
-	if out.Run, _, err = partition.Digest(append(words, formatWord(out)), files); err != nil {
+	if out.Run, _, err = partition.Digest(words, all); err != nil {
 		return err
 	}
 	pieces := partition.Split(files, shard)
-	written, err := c.scanTo(ctx, scanner, files, pieces, out, o.count)
+	written, err := c.scanTo(ctx, scanner, files, skipped, pieces, out, o.count)
 	end()
 	if errors.Is(err, partition.ErrDone) {
 		return c.done("scan", o.out, start)
@@ -265,9 +282,10 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		RowsIn: st.RowsIn.Load(), RowsOut: st.RowsOut.Load(), KeysNull: st.KeysNull.Load(),
 		RowGroups: st.RowGroups.Load(), RowGroupsSkipped: st.RowGroupsSkipped.Load(),
 		Pages: st.Pages.Load(), PagesSkipped: st.PagesSkipped.Load(),
-		BytesRead: bytesRead(files), BytesWritten: written.Bytes,
+		BytesRead: bytesRead(all), BytesWritten: written.Bytes,
 		FPRAsked: asked, FPRPredicted: predicted, Path: pathsOf(pieces, scanner.PathOf),
 	}
+	r.leftOut(skipped)
 	c.sayScan(o, r)
 	if o.count && !c.json {
 		_, err := fmt.Fprintln(c.stdout, r.RowsOut)
@@ -277,14 +295,22 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 }
 
 // scanTo scans into the output, or only counts.
-func (c *cli) scanTo(ctx context.Context, s *partition.Scanner, files []*partition.File, pieces []partition.Piece, out partition.Output, count bool) (w partition.Written, err error) {
+func (c *cli) scanTo(ctx context.Context, s *partition.Scanner, files []*partition.File, skipped []partition.Skipped, pieces []partition.Piece, out partition.Output, count bool) (w partition.Written, err error) {
 	if count {
 		return w, s.Count(ctx, pieces)
 	}
-	if err := out.Check(ctx, files); err != nil {
+	if err := out.Check(ctx, files, filesOf(skipped)...); err != nil {
 		return w, err
 	}
 	return out.WriteScan(ctx, s, pieces, files)
+}
+
+func filesOf(skipped []partition.Skipped) []*partition.File {
+	var files []*partition.File
+	for _, s := range skipped {
+		files = append(files, s.File)
+	}
+	return files
 }
 
 // filterSet is the filters of a scan.
