@@ -7,6 +7,7 @@ import (
 
 	"github.com/parquet-go/parquet-go/format"
 
+	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
@@ -61,6 +62,10 @@ func (o Output) compression(in *File) Compression {
 }
 
 // ofPages is the compression as the writer of pages wants it.
-func (c Compression) ofPages() parquet.Compression {
-	return parquet.Compression{Codec: codecs[c.Codec].codec, Level: c.Level}
+func (c Compression) ofPages() (parquet.Compression, error) {
+	codec, ok := codecs[c.Codec]
+	if !ok {
+		return parquet.Compression{}, fault.Unsupported(fault.At{}, "compression codec %q for Parquet", c.Codec)
+	}
+	return parquet.Compression{Codec: codec.codec, Level: c.Level}, nil
 }

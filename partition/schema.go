@@ -111,11 +111,12 @@ func (o Output) unified(ctx context.Context, opts *ScanOptions, logs []*File) (*
 	switch o.SchemaModeOf(ctx, opts.Schema) {
 	case Union:
 		schema, err := o.union(opts, logs)
-		u := &unified{schema: schema, stored: true}
-		for _, f := range logs {
-			u.stored = u.stored && f.storedSchema() == logs[0].storedSchema()
+		if err != nil {
+			return nil, err
 		}
-		return u, err
+		stored := logs[0].storedSchema()
+		differs := func(f *File) bool { return f.storedSchema() != stored }
+		return &unified{schema: schema, stored: !slices.ContainsFunc(logs[1:], differs)}, nil
 	case Strict:
 		return nil, o.alike(opts, logs)
 	}
@@ -199,7 +200,8 @@ func (o Output) union(opts *ScanOptions, logs []*File) ([]parquet.SchemaElement,
 	return schema, nil
 }
 
-// alike refuses files that do not have the first one's schema.
+// alike refuses files that do not have the first one's schema: what Parquet
+// says of the columns where pages are copied, and what Arrow makes of them.
 func (o Output) alike(opts *ScanOptions, logs []*File) error {
 	first := logs[0]
 	want, err := opts.SchemaOf(first)
@@ -211,34 +213,25 @@ func (o Output) alike(opts *ScanOptions, logs []*File) error {
 		if err != nil {
 			return err
 		}
-		diff := ""
+		differs := func(want, got string) error {
+			return fault.Mismatch(fault.At{File: f.Name}, "schema", want, got).
+				WithHint("write to a directory, -o OUT/, where each file keeps its own schema, or take --schema union")
+		}
+		if !got.Equal(want) {
+			return differs(describe(want)+" as in "+first.Name, describe(got))
+		}
 		if o.pagesFit() && f.parquet() != nil && first.parquet() != nil {
-			diff, err = opts.difference(f, first)
-			if err != nil {
+			a, errA := opts.projection(first)
+			b, errB := opts.projection(f)
+			if err := errors.Join(errA, errB); err != nil {
 				return err
 			}
-		}
-		if diff == "" && !got.Equal(want) {
-			diff = describe(got)
-		}
-		if diff != "" {
-			return fault.Mismatch(fault.At{File: f.Name}, "schema", describe(want)+" as in "+first.Name, diff).
-				WithHint("write to a directory, -o OUT/, where each file keeps its own schema, or take --schema union")
+			if diff, same := parquet.SameSchema(a.Schema, b.Schema); !same {
+				return differs("that of "+first.Name+", the first", diff)
+			}
 		}
 	}
 	return nil
-}
-
-// difference names the first one between the Parquet schemas of what is kept
-// of two files, "" if there is none.
-func (opts *ScanOptions) difference(a, b *File) (string, error) {
-	pa, err := opts.projection(a)
-	if err != nil {
-		return "", err
-	}
-	pb, err := opts.projection(b)
-	diff, _ := parquet.SameSchema(pa.Schema, pb.Schema)
-	return diff, err
 }
 
 // pagesFit reports whether the output takes pages.

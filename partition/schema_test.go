@@ -465,6 +465,8 @@ func TestCompression(t *testing.T) {
 			equal(t, "the format's name", f.parquet().File().Codec(0, 0).String(), "LZ4_RAW")
 		}
 	}
+	_, err := writeScan(t, Output{Name: filepath.Join(dir, "lzo.parquet"), Compression: Compression{Codec: "lzo"}}, ScanOptions{}, in)
+	says(t, "a codec that is not written", err, ErrUnsupported, `"lzo"`)
 	for _, text := range []string{"", "lzo", "ZSTD", "zstd:", "zstd:0", "zstd:23", "zstd:x", "snappy:1", "none:1", "gzip:10", "brotli:12", "zstd:-1"} {
 		if c, err := ParseCompression(text); err == nil {
 			t.Errorf("%q is %+v", text, c)

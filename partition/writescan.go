@@ -166,9 +166,12 @@ func (o Output) newPageSource(s *Scanner, piece Piece, all *unified) (*pageSourc
 	}
 	src.leaves = proj.Leaves
 	src.measure()
+	compression, err := o.compression(piece.File).ofPages()
+	if err != nil {
+		return nil, err
+	}
 	src.layout, err = parquet.NewWriter(src.sink, proj.Schema, proj.Orders, parquet.WriterOptions{
-		Compression: o.compression(piece.File).ofPages(),
-		KeyValue:    o.keyValues(f, reshaped),
+		Compression: compression, KeyValue: o.keyValues(f, reshaped),
 	})
 	return src, err
 }

@@ -258,11 +258,6 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 			return err
 		}
 	}
-	if !o.count {
-		if err := out.CheckSchemas(ctx, opts, files); err != nil {
-			return err
-		}
-	}
 	out.Result, out.Filter, out.Shard = scanner.Result(), filters.digest, shard
 	if out.Run, _, err = partition.Digest(words, all); err != nil {
 		return err
