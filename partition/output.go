@@ -347,9 +347,6 @@ func (o Output) newRecordWriter(dst io.Writer, schema *arrow.Schema, in *File) (
 	switch o.Format {
 	case Parquet:
 		c := o.compression(in)
-		if c.Codec == "lz4" && o.Compression.Codec == "" {
-			c.Codec = "zstd" // of records there is no other writer
-		}
 		return generic.NewParquetWriter(dst, schema, generic.WriterOptions{Codec: c.Codec, Level: c.Level, Metadata: md, StoredSchema: stored, Mem: o.Mem})
 	case ArrowFile:
 		return arrowipc.NewFileWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.Mem})

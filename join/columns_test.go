@@ -1,0 +1,99 @@
+package join_test
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/join"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// differing is a log of two files with other columns, the first in two row
+// groups.
+func differing(t testing.TB) []*partition.File {
+	t.Helper()
+	dir := t.TempDir()
+	a, b := filepath.Join(dir, "a.parquet"), filepath.Join(dir, "b.parquet")
+	writeFile(t, a, table(t, numbers("k", arrow.PrimitiveTypes.Int32, 0, 6), texts("s", "p", "q", "r", "s", "t", "u")), 3, partition.Parquet)
+	writeFile(t, b, table(t, ints("n", "10", "20", "30"), ints("k", "4", "5", "-1")), 3, partition.Parquet)
+	return open(t, partition.OpenOptions{}, dir)
+}
+
+// result joins into a file and reads that back by a join that keeps all of it.
+func result(t *testing.T, ids, logs []*partition.File, opts join.Options) (answer, error) {
+	t.Helper()
+	j, err := join.New(ids, logs, opts)
+	if err != nil {
+		return answer{}, err
+	}
+	out := partition.Output{Name: filepath.Join(t.TempDir(), "o.parquet"), Result: partition.ResultExact}
+	if _, err := j.Write(t.Context(), out, nil); err != nil {
+		return answer{}, err
+	}
+	none := files(t, 1, 1, ints("none", "1"))
+	whole := open(t, partition.OpenOptions{}, out.Name)
+	return run(t, none, whole, join.Options{On: whole[0].Schema().Field(0).Name + "=none", Type: join.Anti})
+}
+
+func TestUnionOfTheLog(t *testing.T) {
+	ids := files(t, 1, 1, ints("id", "0", "4", "5", "-1"))
+	for _, c := range []struct {
+		opts  join.Options
+		names string
+		rows  []string
+	}{
+		{join.Options{Schema: partition.Union}, "k s n", []string{`0 "p" NULL`, `4 "t" NULL`, `5 "u" NULL`, `4 NULL 10`, `5 NULL 20`, `-1 NULL 30`}},
+		{join.Options{Schema: partition.Union, Type: join.Anti}, "k s n", []string{`2 "r" NULL`, `3 "s" NULL`}},
+		{join.Options{Schema: partition.Union, Columns: []string{"n"}}, "n", []string{"NULL", "NULL", "NULL", "10", "20", "30"}},
+		{join.Options{Columns: []string{"k"}}, "", nil},
+	} {
+		c.opts.On = "k=id"
+		got, err := result(t, ids, differing(t), c.opts)
+		if c.rows == nil {
+			if !errors.Is(err, fault.ErrMismatch) { // int32 and int64
+				t.Errorf("%+v: %v", c.opts, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%+v: %v", c.opts, err)
+			continue
+		}
+		if got.names != c.names || !slices.Equal(got.rows, c.rows) {
+			t.Errorf("%+v: %s %q, want %s %q", c.opts, got.names, got.rows, c.names, c.rows)
+		}
+	}
+	_, err := result(t, ids, differing(t), join.Options{On: "k=id"})
+	if !errors.Is(err, fault.ErrMismatch) {
+		t.Errorf("columns that differ, in one file: %v", err)
+	}
+}
+
+func TestColumnsOfTheLog(t *testing.T) {
+	ids := files(t, 1, 1, ints("id", "1", "2"))
+	logs := files(t, 2, 2, numbers("k", arrow.PrimitiveTypes.Int64, 0, 4), texts("s", "a", "b", "c", "d"), ints("n", "5", "6", "7", "8"))
+	for typ, want := range map[join.Type][]string{join.Semi: {`6 "b"`, `7 "c"`}, join.Anti: {`5 "a"`, `8 "d"`}} {
+		opts := join.Options{On: "k=id", Type: typ, Columns: []string{"n", "s"}}
+		got, err := run(t, ids, logs, opts)
+		if err != nil || got.names != "n s" || !slices.Equal(got.rows, want) {
+			t.Errorf("%s: %s %q, %v; want %q", typ, got.names, got.rows, err, want)
+		}
+		got, err = result(t, ids, logs, opts)
+		if err != nil || got.names != "n s" || !slices.Equal(got.rows, want) {
+			t.Errorf("%s, written: %s %q, %v; want %q", typ, got.names, got.rows, err, want)
+		}
+	}
+	refused(t, "a column that is not there", ids, logs, join.Options{On: "k=id", Columns: []string{"x"}}, logs[0].Name, `"x"`)
+	for _, opts := range []join.Options{{Columns: []string{"s"}}, {Schema: partition.Union}} {
+		opts.On, opts.Type = "k=id", join.Left
+		if err := refused(t, "not of the log alone", ids, logs, opts, "unsupported", "left"); !errors.Is(err, fault.ErrUnsupported) {
+			t.Errorf("%+v: %v", opts, err)
+		}
+	}
+	refused(t, "records of a union", ids, logs, join.Options{On: "k=id", Schema: partition.Union}, "unsupported", "Parquet")
+}
