@@ -2,6 +2,7 @@ package join
 
 import (
 	"math/bits"
+	"math/rand/v2"
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/internal/hugepage"
@@ -49,6 +50,7 @@ func (s *intSet) matched() int64 { return s.natural.matched() + s.negative.match
 // seven tenths full at the most. Zero stands for an empty slot; that it is a
 // member is told by the slot behind the last one.
 type intTable struct {
+	mul    uint64 // odd and random, so that nobody can choose values that collide; 0: none yet
 	slots  []uint64
 	n      uint64   // places that a hash leads to; slots has more, to the end of which a probe may run
 	len    uint64   // members
@@ -68,7 +70,10 @@ func (t *intTable) reserve(members uint64) {
 
 func (t *intTable) resize(n uint64) {
 	old := *t
-	*t = intTable{slots: hugepage.Words(n + spareSlots), n: n, len: old.len, isZero: old.isZero}
+	*t = intTable{mul: old.mul, slots: hugepage.Words(n + spareSlots), n: n, len: old.len, isZero: old.isZero}
+	if t.mul == 0 {
+		t.mul = rand.Uint64() | 1
+	}
 	if old.again != nil {
 		t.again = make([]uint32, len(t.slots))
 	}
@@ -92,7 +97,7 @@ func (t *intTable) place(v uint64) int {
 	if v == 0 {
 		return last
 	}
-	at, _ := bits.Mul64(v*0x9e3779b97f4a7c15, t.n)
+	at, _ := bits.Mul64(v*t.mul, t.n)
 	for i := int(at); ; i++ {
 		if i == last {
 			i = 0 // the spare slots are full
@@ -142,7 +147,7 @@ func (t *intTable) warm(values []uint64) (x uint64) {
 		return 0
 	}
 	for _, v := range values {
-		at, _ := bits.Mul64(v*0x9e3779b97f4a7c15, t.n)
+		at, _ := bits.Mul64(v*t.mul, t.n)
 		x |= t.slots[at]
 	}
 	return x

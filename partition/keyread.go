@@ -78,24 +78,42 @@ func (r *keyReader) group(ctx context.Context, p Piece, group int, _ func(arrow.
 		if err != nil {
 			return err
 		}
-		err = r.leaf.fill(&r.batch, r.decoded(page, c.Dictionary()), func(b *keys.Batch) error {
-			b.Len = page.Values
-			return r.work(p, b)
-		})
-		if err != nil {
+		if err := r.page(p, page, c.Dictionary()); err != nil {
 			return err
 		}
 	}
 }
 
-// decoded returns the page with values in place of indices.
-func (r *keyReader) decoded(p *parquet.Page, dict *parquet.Dictionary) *parquet.Page {
-	if !p.Coded || p.NonNull == 0 {
-		return p
+// page passes on the keys of a page: those of a dictionary in steps, since a few
+// bytes of indices may stand for any number of bytes.
+func (r *keyReader) page(p Piece, page *parquet.Page, dict *parquet.Dictionary) error {
+	if !page.Coded || page.NonNull == 0 {
+		return r.leaf.fill(&r.batch, page, func(b *keys.Batch) error {
+			b.Len = page.Values
+			return r.work(p, b)
+		})
 	}
-	r.plain = dict.AppendValues(r.plain[:0], p.Indices[:p.NonNull], r.leaf.width())
-	return &parquet.Page{Number: p.Number, Values: p.Values, NonNull: p.NonNull, Def: p.Def, Plain: r.plain}
+	nulls := page.Values - page.NonNull
+	for indices := page.Indices[:page.NonNull]; len(indices) > 0; {
+		var n int
+		r.plain, n = dict.AppendValues(r.plain[:0], indices, r.leaf.width(), stepBytes)
+		indices = indices[n:]
+		step := &parquet.Page{Number: page.Number, Values: n + nulls, NonNull: n, Plain: r.plain}
+		err := r.leaf.fill(&r.batch, step, func(b *keys.Batch) error {
+			b.Len = step.Values
+			return r.work(p, b)
+		})
+		if err != nil {
+			return err
+		}
+		nulls = 0
+	}
+	return nil
 }
+
+// stepBytes is about how many bytes of keys are taken out of a dictionary at
+// once.
+const stepBytes = 4 << 20
 
 // records reads the keys of a row group of any file.
 func (r *keyReader) records(ctx context.Context, p Piece, group int) error {

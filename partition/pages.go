@@ -49,7 +49,6 @@ type pageSource struct {
 	order  []int            // positions in leaves, the largest first
 	layout *parquet.Writer
 	sink   *relay
-	rows   int64 // of a row group of the output, at most
 }
 
 // file is the Parquet file.
@@ -96,8 +95,8 @@ type segment struct {
 type outGroup struct {
 	part     int
 	layout   *parquet.Writer
-	max      int64 // rows
 	rows     int64
+	bytes    int64 // uncompressed, as expected
 	segments int64
 	closed   bool // no segment will come
 	lanes    []*lane
@@ -372,8 +371,8 @@ func (e *pageEngine) decide() {
 		if !s.known {
 			return
 		}
-		n := int64(len(s.rows))
-		if g := e.filling; g != nil && (g.part != s.source.part || g.rows > 0 && g.rows+n > g.max) {
+		n, bytes := int64(len(s.rows)), s.source.expected(s.stretch.group, int64(len(s.rows)))
+		if g := e.filling; g != nil && (g.part != s.source.part || g.rows+n > groupRows || g.bytes+bytes > groupBytes) {
 			g.closed = true
 			e.filling = nil
 		}
@@ -384,6 +383,7 @@ func (e *pageEngine) decide() {
 		s.group, s.number = e.filling, e.filling.segments
 		s.group.segments++
 		s.group.rows += n
+		s.group.bytes += bytes
 	}
 	if !e.more && e.filling != nil {
 		e.filling.closed = true
@@ -394,7 +394,7 @@ func (e *pageEngine) decide() {
 // newOutGroup begins the row group that the rows of s are the first of.
 func newOutGroup(s *segment) *outGroup {
 	src := s.source
-	g := &outGroup{part: src.part, layout: src.layout, max: src.rows}
+	g := &outGroup{part: src.part, layout: src.layout}
 	for i := range src.leaves {
 		w := src.layout.Chunk(i)
 		if src.leavesDictionary(s.stretch.group, i) { // so would this one

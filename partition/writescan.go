@@ -2,6 +2,7 @@ package partition
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"iter"
@@ -143,7 +144,7 @@ func (o Output) planPages(ctx context.Context, s *Scanner, parts []Part, all *un
 			if first == nil {
 				first = src
 			}
-			src.part, src.layout, src.rows = 0, first.layout, first.rows
+			src.part, src.layout = 0, first.layout
 		}
 		parts[i].pages = src
 	}
@@ -176,31 +177,35 @@ func (o Output) newPageSource(s *Scanner, piece Piece, all *unified) (*pageSourc
 	return src, err
 }
 
-// measure orders the leaves by size, and finds out how many rows make a row
-// group of the output.
+// measure orders the leaves by size.
 func (p *pageSource) measure() {
-	f := p.file()
 	sizes := make([]int64, len(p.leaves))
-	var rows, plain int64
-	for g := p.piece.Lo; g < p.piece.Hi; g++ {
-		rows += f.RowGroups[g].Rows
-		for i, l := range p.leaves {
-			if l < 0 {
-				continue // NULLs take next to nothing
-			}
-			md := &f.Metadata.RowGroups[g].Columns[l].MetaData
-			sizes[i] += md.TotalCompressedSize
-			plain += min(md.TotalUncompressedSize, 1<<40)
+	for i, l := range p.leaves {
+		p.order = append(p.order, i)
+		for g := p.piece.Lo; g < p.piece.Hi && l >= 0; g++ {
+			sizes[i] += p.file().Metadata.RowGroups[g].Columns[l].MetaData.TotalCompressedSize
 		}
 	}
-	for i := range p.leaves {
-		p.order = append(p.order, i)
+	slices.SortStableFunc(p.order, func(a, b int) int { return cmp.Compare(sizes[b], sizes[a]) })
+}
+
+// expected returns how many bytes, uncompressed, n rows of a row group may come
+// to, by what its footer says: their share of the pages, and dictionaries, all
+// of which n rows may need.
+func (p *pageSource) expected(group int, n int64) (bytes int64) {
+	const most = 1 << 40 // keeps the sum in range, whatever a footer says
+	rg := &p.file().Metadata.RowGroups[group]
+	for _, l := range p.leaves {
+		if l < 0 {
+			continue // NULLs take next to nothing
+		}
+		md := &rg.Columns[l].MetaData
+		bytes += int64(float64(min(md.TotalUncompressedSize, most)) / float64(max(rg.NumRows, 1)) * float64(n))
+		if d := md.DataPageOffset - md.DictionaryPageOffset; md.DictionaryPageOffset > 0 && d > 0 {
+			bytes += min(d, most)
+		}
 	}
-	slices.SortStableFunc(p.order, func(a, b int) int { return int(min(1, max(-1, sizes[b]-sizes[a]))) })
-	p.rows = groupRows
-	if rows > 0 {
-		p.rows = min(groupRows, max(1024, groupBytes/max(plain/rows, 1)))
-	}
+	return bytes
 }
 
 // keyValues returns the metadata of an output that has the columns of f, or,

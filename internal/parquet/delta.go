@@ -8,122 +8,151 @@ import (
 
 var errDelta = errors.New("invalid header of the delta encoding")
 
-const maxDeltaBlock = 1 << 20 // values
+const (
+	maxDeltaBlock = 1 << 20 // values
 
-// decodeDelta decodes want integers of DELTA_BINARY_PACKED data at the start
-// of src to PLAIN form, size bytes each (4 or 8), in buf's memory where that
-// is enough. It returns them and the bytes behind. Arithmetic wraps, as the
-// format wants it.
-func decodeDelta(src, buf []byte, want, size int) (values, rest []byte, err error) {
-	h := deltaHeader{src: src}
-	if err := h.read(); err != nil {
+	// deltaBatch is how many values are decoded at a time, a multiple of 8.
+	deltaBatch = 128
+)
+
+// deltaReader decodes the integers of DELTA_BINARY_PACKED data. Arithmetic
+// wraps, as the format wants it.
+type deltaReader struct {
+	src     []byte // what is to come: blocks, or what is left of one
+	left    int    // values to come
+	started bool   // the first value has been returned
+
+	minis    int    // miniblocks per block
+	perMini  int    // values per miniblock
+	widths   []byte // of the block's miniblocks to come
+	width    uint   // of the current one
+	inMini   int    // values of it to come
+	minDelta int64
+	last     int64
+	deltas   [deltaBatch]uint32
+}
+
+// openDelta checks the whole structure of the DELTA_BINARY_PACKED data at the
+// start of src, which must have want values. It returns a reader of them,
+// which has nothing left to fail on, and the bytes behind.
+func openDelta(src []byte, want int) (r *deltaReader, rest []byte, err error) {
+	r = new(deltaReader)
+	if err := r.readHeader(src); err != nil {
 		return nil, nil, err
 	}
-	if h.total != uint64(want) {
+	if r.left != want {
 		return nil, nil, errShortValues
 	}
-	if want == 0 {
-		return buf[:0], h.src, nil
-	}
-	switch blocks := (want - 1 + h.minis*h.perMini - 1) / (h.minis * h.perMini); {
-	case blocks > len(h.src)/(1+h.minis): // each takes a byte, and one for each miniblock
-		return nil, nil, errShortValues
-	case want > MaxPageSize/size:
-		return nil, nil, errExpands
-	}
-	values = grow(buf, want*size)
-	last, out := h.first, values[putInt(values, h.first, size):]
-	src = h.src
-	scratch := make([]uint32, deltaBatch)
-	for len(out) > 0 {
-		minDelta, n := binary.Varint(src)
-		if n <= 0 || len(src)-n < h.minis {
+	rest = r.src
+	for left := want - 1; left > 0; {
+		_, n := binary.Varint(rest)
+		if n <= 0 || len(rest)-n < r.minis {
 			return nil, nil, errShortValues
 		}
-		widths := src[n : n+h.minis]
-		src = src[n+h.minis:]
+		widths := rest[n : n+r.minis]
+		rest = rest[n+r.minis:]
 		for _, w := range widths {
-			if len(out) == 0 {
+			if left <= 0 {
 				break // miniblocks without values are not stored, their widths may be anything
 			}
-			count := min(len(out)/size, h.perMini)
 			switch {
 			case w > 64:
 				return nil, nil, errDelta
-			case uint64(len(src))*8 < uint64(count)*uint64(w):
+			case packedSize(min(left, r.perMini), uint(w)) > uint64(len(rest)):
 				return nil, nil, errShortValues
 			}
-			last = unpackDeltas(out[:count*size], src, uint(w), size, minDelta, last, scratch)
-			out, src = out[count*size:], src[min(h.perMini/8*int(w), len(src)):]
+			rest = rest[r.miniSize(uint(w), len(rest)):]
+			left -= r.perMini
 		}
 	}
-	return values, src, nil
+	return r, rest, nil
 }
 
-// putInt stores the lower size bytes (4 or 8) of v and returns size.
-func putInt(b []byte, v int64, size int) int {
-	if size == 4 {
-		binary.LittleEndian.PutUint32(b, uint32(v))
-	} else {
-		binary.LittleEndian.PutUint64(b, uint64(v))
-	}
-	return size
+// miniSize is what a miniblock takes of the bytes that are there: the padding
+// of the last one is sometimes cut off.
+func (r *deltaReader) miniSize(width uint, there int) int {
+	return min(r.perMini/8*int(width), there)
 }
 
-type deltaHeader struct {
-	src     []byte
-	minis   int // miniblocks per block
-	perMini int // values per miniblock
-	total   uint64
-	first   int64
-}
-
-func (h *deltaHeader) read() error {
+func (r *deltaReader) readHeader(src []byte) error {
 	var v [3]uint64
 	for i := range v {
-		u, n := binary.Uvarint(h.src)
+		u, n := binary.Uvarint(src)
 		if n <= 0 {
 			return errShortValues
 		}
-		v[i], h.src = u, h.src[n:]
+		v[i], src = u, src[n:]
 	}
-	first, n := binary.Varint(h.src)
+	first, n := binary.Varint(src)
 	if n <= 0 {
 		return errShortValues
 	}
-	h.src, h.first = h.src[n:], first
 	block, minis := v[0], v[1]
 	if block == 0 || block > maxDeltaBlock || block%128 != 0 ||
 		minis == 0 || block%minis != 0 || block/minis%32 != 0 || v[2] > math.MaxInt32 {
 		return errDelta
 	}
-	h.minis, h.perMini, h.total = int(minis), int(block/minis), v[2]
+	r.src, r.last = src[n:], first
+	r.minis, r.perMini, r.left = int(minis), int(block/minis), int(v[2])
 	return nil
 }
 
-// deltaBatch is how many deltas are unpacked at a time, a multiple of 8.
-const deltaBatch = 128
-
-// unpackDeltas adds up deltas of width bits, which src holds, from last on. It
-// fills out with the sums, size bytes each, and returns the final one.
-// scratch has deltaBatch places.
-func unpackDeltas(out, src []byte, width uint, size int, minDelta, last int64, scratch []uint32) int64 {
-	if width > 32 {
-		for bit := uint(0); len(out) >= size; bit += width {
-			last += minDelta + int64(bitsAt(src, bit, width))
-			out = out[putInt(out, last, size):]
+// next decodes the next values to PLAIN form, size bytes each (4 or 8), and
+// returns how many: at least one as long as there are any. out has room for
+// deltaBatch values, or for all that are to come.
+func (r *deltaReader) next(out []byte, size int) int {
+	switch {
+	case r.left == 0:
+		return 0
+	case !r.started:
+		r.started = true
+		r.left--
+		putInt(out, r.last, size)
+		return 1
+	case r.inMini == 0:
+		r.nextMini()
+	}
+	batch := min(r.inMini, deltaBatch)
+	n := min(batch, r.left)
+	out = out[:n*size]
+	if r.width > 32 {
+		for bit := uint(0); len(out) >= size; bit += r.width {
+			r.last += r.minDelta + int64(bitsAt(r.src, bit, r.width))
+			putInt(out, r.last, size)
+			out = out[size:]
 		}
-		return last
+	} else {
+		deltas := r.deltas[:n]
+		unpack(deltas, r.src, r.width, math.MaxUint32)
+		r.last = putSums(out, deltas, size, r.minDelta, r.last)
 	}
-	for len(out) > 0 {
-		deltas := scratch[:min(len(out)/size, deltaBatch)]
-		unpack(deltas, src, width, math.MaxUint32)
-		last = putSums(out, deltas, size, minDelta, last)
-		out, src = out[len(deltas)*size:], src[min(deltaBatch/8*int(width), len(src)):]
-	}
-	return last
+	r.left -= n
+	r.inMini -= batch
+	r.src = r.src[min(batch/8*int(r.width), len(r.src)):]
+	return n
 }
 
+// nextMini goes on to the next miniblock, and to the next block behind the
+// last one.
+func (r *deltaReader) nextMini() {
+	if len(r.widths) == 0 {
+		minDelta, n := binary.Varint(r.src)
+		r.minDelta, r.widths, r.src = minDelta, r.src[n:n+r.minis], r.src[n+r.minis:]
+	}
+	r.width, r.widths = uint(r.widths[0]), r.widths[1:]
+	r.inMini = r.perMini
+}
+
+func putInt(b []byte, v int64, size int) {
+	if size == 4 {
+		binary.LittleEndian.PutUint32(b, uint32(v))
+	} else {
+		binary.LittleEndian.PutUint64(b, uint64(v))
+	}
+}
+
+// putSums adds up deltas from last on, stores the sums and returns the final
+// one.
 func putSums(out []byte, deltas []uint32, size int, minDelta, last int64) int64 {
 	if size == 4 {
 		for _, d := range deltas {
@@ -140,6 +169,51 @@ func putSums(out []byte, deltas []uint32, size int, minDelta, last int64) int64 
 	}
 	return last
 }
+
+// decodeDelta decodes want integers at the start of src to PLAIN form, size
+// bytes each (4 or 8), in buf's memory where that is enough. It returns them
+// and the bytes behind.
+func decodeDelta(src, buf []byte, want, size int) (values, rest []byte, err error) {
+	r, rest, err := openDelta(src, want)
+	if err != nil {
+		return nil, nil, err
+	}
+	if want > MaxPageSize/size {
+		return nil, nil, errExpands
+	}
+	values = grow(buf, want*size)
+	for out := values; len(out) > 0; {
+		out = out[r.next(out, size)*size:]
+	}
+	return values, rest, nil
+}
+
+// lengthReader hands out lengths one by one.
+type lengthReader struct {
+	r     *deltaReader
+	batch [4 * deltaBatch]byte
+	at    int // in batch, which ends with end
+	end   int
+}
+
+// openLengths is openDelta for lengths.
+func openLengths(src []byte, want int) (l *lengthReader, rest []byte, err error) {
+	r, rest, err := openDelta(src, want)
+	return &lengthReader{r: r}, rest, err
+}
+
+// next returns the next length, which must be there. Negative ones come out
+// as more than any page has.
+func (l *lengthReader) next() uint64 {
+	if l.at == l.end {
+		l.fill()
+	}
+	n := binary.LittleEndian.Uint32(l.batch[l.at:])
+	l.at += 4
+	return uint64(n)
+}
+
+func (l *lengthReader) fill() { l.at, l.end = 0, 4*l.r.next(l.batch[:], 4) }
 
 // bitsAt returns the width bits that begin bit bits into b, least significant
 // first. They must be there.
@@ -165,21 +239,4 @@ func bitsAt(b []byte, bit, width uint) uint64 {
 		return lo
 	}
 	return lo & (1<<width - 1)
-}
-
-// decodeLengths decodes want lengths, each between 0 and limit, to 32-bit
-// integers in PLAIN form.
-func decodeLengths(src []byte, want, limit int) (l, rest []byte, err error) {
-	l, rest, err = decodeDelta(src, nil, want, 4)
-	if err != nil {
-		return nil, nil, err
-	}
-	top := uint32(0)
-	for b := l; len(b) >= 4; b = b[4:] {
-		top = max(top, binary.LittleEndian.Uint32(b))
-	}
-	if uint64(top) > uint64(limit) {
-		return nil, nil, errBound
-	}
-	return l, rest, nil
 }

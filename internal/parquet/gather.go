@@ -149,6 +149,7 @@ func gatherBools(dst, src []byte, sel []uint32) []byte {
 func gatherByteArrays(dst, src []byte, n int, sel []uint32) ([]byte, error) {
 	w := byteArrayWalk{src: src}
 	next := 0 // the value that begins at w.pos
+	dst = slices.Grow(dst, int(float64(len(src))*float64(len(sel))/float64(max(n, 1))))
 	for i := 0; i < len(sel); {
 		run := 1 // values that follow one another are copied together
 		for i+run < len(sel) && sel[i+run] == sel[i]+uint32(run) {

@@ -70,14 +70,18 @@ func span(elements []SchemaElement, at, leaf int) (int, int) {
 func (l *Leaf) Width() int { return l.width() }
 
 // AppendValues appends the PLAIN values of the entries of the given indices,
-// all in range. width is that of [Leaf.Width]; the leaf is no boolean.
-func (d *Dictionary) AppendValues(dst []byte, indices []uint32, width int) []byte {
+// all in range, until dst has most bytes or more, and returns how many it took:
+// one at least. width is that of [Leaf.Width]; the leaf is no boolean.
+func (d *Dictionary) AppendValues(dst []byte, indices []uint32, width, most int) (_ []byte, n int) {
 	for _, i := range indices {
 		if width > 0 {
 			dst = append(dst, d.Plain[int(i)*width:(int(i)+1)*width]...)
 		} else {
 			dst = append(dst, d.Plain[d.offsets[i]-4:d.offsets[i+1]-4]...)
 		}
+		if n++; len(dst) >= most {
+			break
+		}
 	}
-	return dst
+	return dst, n
 }

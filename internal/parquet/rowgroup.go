@@ -20,6 +20,9 @@ func (f *File) checkRowGroups(at fault.At) error {
 		if rg.NumRows < 0 || rg.NumRows > math.MaxInt64-total {
 			return fault.Corrupt(gat, "impossible number of rows: %d", rg.NumRows)
 		}
+		if rg.NumRows > math.MaxUint32 { // rows are numbered in 32 bits
+			return fault.Unsupported(gat, "a row group of %d rows", rg.NumRows).WithHint("write the file with row groups of at most 2^32-1 rows")
+		}
 		total += rg.NumRows
 		if len(rg.Columns) != len(f.Leaves) {
 			return fault.Corrupt(gat, "%d column chunks for %d columns", len(rg.Columns), len(f.Leaves))

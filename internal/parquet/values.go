@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/parquet-go/parquet-go/format"
 )
@@ -150,7 +149,7 @@ func deltaIntegers(l *Leaf, src, buf []byte, n int) ([]byte, error) {
 // deltaLengthBytes decodes DELTA_LENGTH_BYTE_ARRAY: all lengths, then all
 // bytes.
 func deltaLengthBytes(src, buf []byte, n int) ([]byte, error) {
-	sizes, rest, err := decodeLengths(src, n, len(src))
+	lengths, rest, err := openLengths(src, n)
 	if err != nil {
 		return nil, err
 	}
@@ -160,13 +159,13 @@ func deltaLengthBytes(src, buf []byte, n int) ([]byte, error) {
 	out := grow(buf, len(rest)+4*n)
 	to := out
 	for range n {
-		k := int(binary.LittleEndian.Uint32(sizes))
-		if k > len(rest) {
+		k := lengths.next()
+		if k > uint64(len(rest)) {
 			return nil, errShortValues
 		}
 		binary.LittleEndian.PutUint32(to, uint32(k))
-		copyShort(to[4:], rest, k)
-		to, rest, sizes = to[4+k:], rest[k:], sizes[4:]
+		copyShort(to[4:], rest, int(k))
+		to, rest = to[4+k:], rest[k:]
 	}
 	if len(rest) > 0 {
 		return nil, errTrailing
@@ -197,21 +196,18 @@ func copy32(dst, src *[32]byte) {
 }
 
 // deltaBytes decodes DELTA_BYTE_ARRAY: each value is so many bytes of the one
-// before and a suffix.
+// before and a suffix. The lengths are gone through twice, first for the size
+// of all values.
 func deltaBytes(l *Leaf, src, buf []byte, n int) ([]byte, error) {
-	prefixes, rest, err := decodeLengths(src, n, math.MaxInt32)
-	if err != nil {
-		return nil, err
-	}
-	suffixes, rest, err := decodeLengths(rest, n, len(rest))
-	if err != nil {
-		return nil, err
-	}
 	head := 0 // bytes in front of each value
 	if l.Type == format.ByteArray {
 		head = 4
 	}
-	size, err := checkPrefixes(l, prefixes, suffixes, len(rest), head)
+	size, err := deltaBytesSize(l, src, n, head)
+	if err != nil {
+		return nil, err
+	}
+	prefixes, suffixes, rest, err := openPrefixes(src, n)
 	if err != nil {
 		return nil, err
 	}
@@ -219,41 +215,51 @@ func deltaBytes(l *Leaf, src, buf []byte, n int) ([]byte, error) {
 	var before []byte // the value before, and what follows it in out
 	to := out
 	for range n {
-		p, s := int(binary.LittleEndian.Uint32(prefixes)), int(binary.LittleEndian.Uint32(suffixes))
+		p, s := prefixes.next(), suffixes.next()
 		if head > 0 {
 			binary.LittleEndian.PutUint32(to, uint32(p+s))
 		}
 		to = to[head:]
-		copyShort(to, before, p)
-		copyShort(to[p:], rest, s)
+		copyShort(to, before, int(p))
+		copyShort(to[p:], rest, int(s))
 		before, to, rest = to, to[p+s:], rest[s:]
-		prefixes, suffixes = prefixes[4:], suffixes[4:]
 	}
 	return out, nil
 }
 
-// checkPrefixes checks the lengths of DELTA_BYTE_ARRAY values whose suffixes
-// take so many bytes, and returns the size of the values, each with head
-// bytes in front.
-func checkPrefixes(l *Leaf, prefixes, suffixes []byte, suffixBytes, head int) (int, error) {
-	size, have := 0, 0 // of the values so far, and of the one before
-	for len(prefixes) > 0 && len(suffixes) > 0 {
-		p, s := int(binary.LittleEndian.Uint32(prefixes)), int(binary.LittleEndian.Uint32(suffixes))
+// openPrefixes opens the lengths of DELTA_BYTE_ARRAY, and returns the suffixes
+// behind them.
+func openPrefixes(src []byte, n int) (prefixes, suffixes *lengthReader, rest []byte, err error) {
+	if prefixes, rest, err = openLengths(src, n); err == nil {
+		suffixes, rest, err = openLengths(rest, n)
+	}
+	return prefixes, suffixes, rest, err
+}
+
+// deltaBytesSize checks the lengths of DELTA_BYTE_ARRAY and returns the size
+// of the values, each with head bytes in front.
+func deltaBytesSize(l *Leaf, src []byte, n, head int) (int, error) {
+	prefixes, suffixes, rest, err := openPrefixes(src, n)
+	if err != nil {
+		return 0, err
+	}
+	left := uint64(len(rest))
+	size, have := 0, uint64(0) // of the values so far, and of the one before
+	for range n {
+		p, s := prefixes.next(), suffixes.next()
 		switch {
-		case p > have || s > suffixBytes:
+		case p > have || s > left:
 			return 0, errShortValues
-		case l.Type == format.FixedLenByteArray && p+s != l.TypeLength:
+		case head == 0 && p+s != uint64(l.TypeLength):
 			return 0, errBound
 		}
 		have = p + s
-		suffixBytes -= s
-		size += head + have
-		if size > MaxPageSize {
+		left -= s
+		if size += head + int(have); size > MaxPageSize {
 			return 0, errExpands
 		}
-		prefixes, suffixes = prefixes[4:], suffixes[4:]
 	}
-	if suffixBytes > 0 {
+	if left > 0 {
 		return 0, errTrailing
 	}
 	return size, nil

@@ -41,7 +41,8 @@ type WriterOptions struct {
 	PageBytes int
 	// DictBytes is the most bytes of a chunk's dictionary, in PLAIN encoding;
 	// behind the value that exceeds it the chunk is written without one. 0:
-	// DefaultDictBytes.
+	// DefaultDictBytes, or twice the size of a dictionary of the input, up to
+	// 64 MiB, where that is more.
 	DictBytes int
 }
 
@@ -58,6 +59,8 @@ type Writer struct {
 	leaves []Leaf
 	order  []valueOrder // of each leaf
 	opts   WriterOptions
+
+	growDicts bool // DictBytes rises with the dictionaries of the input
 
 	groups  []RowGroupMeta
 	indexes [][]pageIndex // of each group's chunks
@@ -84,7 +87,8 @@ func NewWriter(w io.Writer, schema []SchemaElement, orders []format.ColumnOrder,
 	if opts.PageBytes == 0 {
 		opts.PageBytes = DefaultPageBytes
 	}
-	if opts.DictBytes == 0 {
+	grow := opts.DictBytes == 0
+	if grow {
 		opts.DictBytes = DefaultDictBytes
 	}
 	if opts.CreatedBy == "" {
@@ -97,7 +101,7 @@ func NewWriter(w io.Writer, schema []SchemaElement, orders []format.ColumnOrder,
 	if orders != nil && len(orders) != len(f.Leaves) {
 		return nil, fmt.Errorf("%d column orders for %d columns", len(orders), len(f.Leaves))
 	}
-	wr := &Writer{out: sink{w: w}, schema: schema, leaves: f.Leaves, opts: opts}
+	wr := &Writer{out: sink{w: w}, schema: schema, leaves: f.Leaves, opts: opts, growDicts: grow}
 	wr.orders = make([]format.ColumnOrder, len(f.Leaves))
 	wr.order = valueOrders(f.Root, f.Leaves)
 	for i := range wr.orders {

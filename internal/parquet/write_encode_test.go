@@ -250,14 +250,14 @@ func TestAppendBits(t *testing.T) {
 
 func TestCompression(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
-	texts := [][]byte{{0}, []byte("x"), bytes.Repeat([]byte("abc"), 100_000), make([]byte, 2_500_000)}
-	noise := make([]byte, 300_000)
+	texts := [][]byte{{0}, []byte("x"), bytes.Repeat([]byte("abc"), 100_000), make([]byte, 1_200_000)}
+	noise := make([]byte, 100_000)
 	for i := range noise {
 		noise[i] = byte(rng.Uint32())
 	}
 	texts = append(texts, noise)
 	levels := map[format.CompressionCodec][]int{
-		format.Uncompressed: {0}, format.Snappy: {0}, format.Gzip: {0, 1, 9}, format.Zstd: {0, 1, 3, 9, 22},
+		format.Uncompressed: {0}, format.Snappy: {0}, format.Gzip: {0, 1, 9}, format.Zstd: {0, 3, 22},
 		format.Brotli: {0, 1, 5}, format.Lz4Raw: {0, 1, 9},
 	}
 	for codec, levels := range levels {
@@ -268,7 +268,7 @@ func TestCompression(t *testing.T) {
 			}
 			var ws workspace
 			var d decompressor
-			for _, src := range append(texts, texts...) {
+			for _, src := range append(texts[1:], texts[0]) {
 				b, err := ws.codec.compress(&ws, src, c)
 				if err != nil {
 					t.Fatal(codec, level, err)

@@ -650,7 +650,7 @@ func writeModel(t testing.TB, seed uint64) (*model, []byte, *File) {
 }
 
 func TestWriterModel(t *testing.T) {
-	n := uint64(60)
+	n := uint64(40)
 	if testing.Short() {
 		n = 20
 	}
@@ -660,7 +660,7 @@ func TestWriterModel(t *testing.T) {
 }
 
 func FuzzWriter(f *testing.F) {
-	for seed := range uint64(20) {
+	for seed := range uint64(8) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) { writeModel(t, seed) })

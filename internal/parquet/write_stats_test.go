@@ -250,7 +250,7 @@ func TestBounds(t *testing.T) {
 			rng := rand.New(rand.NewPCG(15, 16))
 			leaf, order := writeLeaf(t, c.leaf())
 			found := 0
-			for i := range 600 {
+			for i := range 240 {
 				n := 1 + i%30
 				values := make([][]byte, n)
 				for k := range values {
@@ -276,8 +276,8 @@ func TestBounds(t *testing.T) {
 				}
 				c.checkCuts(t, order, b)
 			}
-			if c.less != nil && found < 100 {
-				t.Fatalf("bounds for %d of 600", found)
+			if c.less != nil && found < 40 {
+				t.Fatalf("bounds for %d of 240", found)
 			}
 		})
 	}

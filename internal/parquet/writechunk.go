@@ -141,7 +141,7 @@ func (c *ChunkWriter) add(p *Page, dict *Dictionary) error {
 	case p.NonNull == 0:
 	case c.mode == undecided && (p.Coded || c.numbered):
 		c.mode = coded
-		c.dict.start(c.leaf.width(), c.w.opts.DictBytes)
+		c.dict.start(c.leaf.width(), c.w.opts.DictBytes, c.w.growDicts)
 	case c.mode == undecided:
 		c.mode = plain
 	case c.mode == coded && !p.Coded && !c.numbered:

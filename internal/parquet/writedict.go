@@ -41,8 +41,9 @@ func (d *Dictionary) value(i uint32, width int) ([]byte, bool) {
 // which they are first used. Values are equal when their bytes are.
 type dictBuilder struct {
 	dict  Dictionary
-	width int // bytes of a value, 0 for byte arrays
-	limit int // bytes of dict.Plain
+	width int  // bytes of a value, 0 for byte arrays
+	limit int  // bytes of dict.Plain
+	grows bool // limit rises with the dictionaries of the input
 
 	// Open addressing with linear probing, at most half full. A slot has the
 	// upper half of the value's hash, and its number plus one; 0 is free.
@@ -54,10 +55,13 @@ type dictBuilder struct {
 	remap []uint32    // of its entries: the merged number plus one, 0 if unknown
 }
 
-const firstSlots = 1 << 10
+const (
+	firstSlots   = 1 << 10
+	maxDictBytes = 64 << 20 // to which large dictionaries of the input raise the limit
+)
 
-func (b *dictBuilder) start(width, limit int) {
-	b.width, b.limit = width, limit
+func (b *dictBuilder) start(width, limit int, grows bool) {
+	b.width, b.limit, b.grows = width, limit, grows
 	b.dict = Dictionary{Plain: b.dict.Plain[:0], offsets: b.dict.offsets[:0]}
 	if width == 0 {
 		b.dict.offsets = append(b.dict.offsets, 4)
@@ -94,6 +98,11 @@ func (b *dictBuilder) translate(dst, indices []uint32, from *Dictionary) (done i
 		b.from = from
 		b.remap = growIndices(b.remap, from.Len)
 		clear(b.remap)
+		// Whoever wrote a large dictionary did so because plain values would be
+		// larger by far.
+		if b.grows {
+			b.limit = max(b.limit, min(2*len(from.Plain), maxDictBytes))
+		}
 	}
 	remap := b.remap
 	dst = dst[:len(indices)]
