@@ -126,21 +126,14 @@ func python(name, text, file, module string, files many, times int, packages ...
 	}}
 }
 
-// join is our command line. Where columns are left out it is two: an exact
-// filter of the IDs, whose candidates are the answer, and the scan.
+// join is our command line.
 func join(program string, t task) []step {
-	common := []string{"--force", "--quiet", "--threads", strconv.Itoa(t.threads)}
-	run := func(args ...string) step {
-		return step{argv: slices.Concat([]string{program}, args[:1], common, args[1:])}
+	argv := []string{program, "join", "--force", "--quiet", "--threads", strconv.Itoa(t.threads),
+		"--ids", t.ids, "--on", key, "--type", "semi"}
+	if t.shape.columns != nil {
+		argv = append(argv, "--columns", t.columns(""))
 	}
-	if t.shape.columns == nil {
-		return []step{run("join", "--ids", t.ids, "--on", key, "--type", "semi", "-o", t.out, t.log)}
-	}
-	filter := t.out + ".bjf"
-	return []step{
-		run("build", "--key", key, "--kind", "exact", "-o", filter, t.ids),
-		run("scan", "--filter", filter, "--columns", t.columns(""), "-o", t.out, t.log),
-	}
+	return []step{{argv: append(argv, "-o", t.out, t.log)}}
 }
 
 func floor(p tools, t task, share float64) []step {

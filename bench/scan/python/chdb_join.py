@@ -7,4 +7,5 @@ chdb.query(
     f"INSERT INTO FUNCTION file('{out}', Parquet) "
     f"SELECT {columns} FROM file('{log}', Parquet) WHERE {key} IN (SELECT {key} FROM file('{ids}', Parquet)) "
     f"SETTINGS max_threads = {threads}, output_format_parquet_compression_method = '{codec}'"
+    + (", output_format_compression_level = 1" if codec == "zstd" else "")
 )
