@@ -10,10 +10,14 @@ import pathlib
 import sys
 import tempfile
 
+import engine
 import flights
 import formats
 import harness
+import identity
 import keys
+import pages
+import privacy
 import shards
 import usage
 
@@ -28,7 +32,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="bloomjoin-interop.") as work:
         t = harness.Checks(pathlib.Path(options.tool).resolve(), work, options.only)
         t.shared = options.shared.resolve()
-        for module in (usage, keys, formats, shards, flights):
+        for module in (usage, keys, formats, shards, identity, pages, engine, privacy, flights):
             module.run(t, repository)
     print(f"{t.passed} passed, {t.failed} failed")
     sys.exit(1 if t.failed or not t.passed else 0)
