@@ -636,6 +636,9 @@ func writeModel(t testing.TB, seed uint64) (*model, []byte, *File) {
 		PageBytes:   []int{1, 50, 400, 5000, 0}[rng.IntN(5)],
 		DictBytes:   []int{1, 60, 1000, 0}[rng.IntN(4)],
 	}
+	if opts.PageBytes == 1 { // very many pages, which would all go to the slowest codecs
+		opts.Compression.Codec = modelCodecs[rng.IntN(2)]
+	}
 	b, err := m.write(rng, 1<<30, opts)
 	if err != nil {
 		t.Fatal(err)
