@@ -173,9 +173,10 @@ type mutation struct {
 	from *apart
 	kind string
 	b    []byte
-	// guarded: only bytes that checksums cover were changed, so that what can
-	// still be read is the original's.
+	// guarded: only bytes of one page were changed, which a checksum covers.
+	// What can still be read is the original's; errors are of that page.
 	guarded bool
+	page    int // among the chunk's data pages, from 1; 0 for the dictionary
 }
 
 // mutator makes mutations of models, and of mixtures of them.
@@ -209,9 +210,9 @@ func (u *mutator) mutate(rng *rand.Rand) (*mutation, error) {
 		return &mutation{from: m, kind: kind, b: b}, err
 	}
 	c := m.clone()
-	kind, guarded := u.mutatePages(rng, c)
+	kind, page := u.mutatePages(rng, c)
 	b, err := c.assemble(nil)
-	return &mutation{from: m, kind: kind, b: b, guarded: guarded && m.crc}, err
+	return &mutation{from: m, kind: kind, b: b, guarded: m.crc && page >= 0, page: page}, err
 }
 
 // mutateBytes changes a file's bytes, wherever.
@@ -256,11 +257,12 @@ func damage(rng *rand.Rand, b []byte) {
 	}
 }
 
-// mutatePages changes a page, or the row of pages.
-func (u *mutator) mutatePages(rng *rand.Rand, m *apart) (kind string, guarded bool) {
+// mutatePages changes a page, or the row of pages. It returns the page's
+// number when only the bytes that its checksum covers were changed, else -1.
+func (u *mutator) mutatePages(rng *rand.Rand, m *apart) (kind string, page int) {
 	pages := m.anyChunk(rng)
 	if len(*pages) == 0 {
-		return "nothing", true
+		return "nothing", -1
 	}
 	at := rng.IntN(len(*pages))
 	p := &(*pages)[at]
@@ -268,15 +270,20 @@ func (u *mutator) mutatePages(rng *rand.Rand, m *apart) (kind string, guarded bo
 	switch rng.IntN(10) {
 	case 0, 1:
 		damage(rng, p.body)
-		return "bytes of a page", true
+		for _, q := range (*pages)[:at+1] {
+			if !q.header.DictionaryPageHeader.Valid {
+				page++
+			}
+		}
+		return "bytes of a page", page
 	case 2, 3: // most of what can go wrong stands in front
 		damage(rng, p.body[:min(len(p.body), 24)])
 		p.seal()
-		return "a page's first bytes, sealed", false
+		return "a page's first bytes, sealed", -1
 	case 4:
 		damage(rng, p.body)
 		p.seal()
-		return "bytes of a page, sealed", false
+		return "bytes of a page, sealed", -1
 	case 5:
 		if n := len(p.body); rng.IntN(2) == 0 {
 			p.body = p.body[:rng.IntN(n+1)]
@@ -285,13 +292,13 @@ func (u *mutator) mutatePages(rng *rand.Rand, m *apart) (kind string, guarded bo
 		}
 		p.header.CompressedPageSize = int32(len(p.body))
 		p.seal()
-		return "a page of another length, sealed", false
+		return "a page of another length, sealed", -1
 	case 6:
 		other := *u.models[rng.IntN(len(u.models))].anyChunk(rng)
 		if len(other) > 0 {
 			*p = other[rng.IntN(len(other))]
 		}
-		return "another file's page", false
+		return "another file's page", -1
 	case 7:
 		switch other := rng.IntN(len(*pages)); rng.IntN(3) {
 		case 0:
@@ -301,9 +308,9 @@ func (u *mutator) mutatePages(rng *rand.Rand, m *apart) (kind string, guarded bo
 		default:
 			(*pages)[at], (*pages)[other] = (*pages)[other], (*pages)[at]
 		}
-		return "pages in another order", false
+		return "pages in another order", -1
 	}
-	return "a page header's " + changeHeader(rng, &p.header), false
+	return "a page header's " + changeHeader(rng, &p.header), -1
 }
 
 // anyChunk returns a chunk that has pages, if one is found.

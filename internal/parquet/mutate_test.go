@@ -354,6 +354,12 @@ func TestHostile(t *testing.T) {
 		}
 		if m.guarded {
 			guarded++
+			for _, err := range r.errs {
+				var e *fault.Error
+				if errors.As(err, &e) && e.At.Page != m.page {
+					t.Fatalf("mutation %d, %s: %s: page %d was changed: %v", i, m.from.name, m.kind, m.page, err)
+				}
+			}
 			for k, sums := range r.chunks {
 				if sums != nil && sums.all != originals[m.from].chunks[k].all {
 					t.Fatalf("mutation %d, %s: %s: chunk %d has other values than it had", i, m.from.name, m.kind, k)
