@@ -131,11 +131,12 @@ func (o Output) planPages(ctx context.Context, s *Scanner, parts []Part, all *un
 		return nil
 	}
 	var first *pageSource
+	pool := new(parquet.Pool)
 	for i := range parts {
 		if foreign(parts[i]) {
 			continue
 		}
-		src, err := o.newPageSource(s, parts[i].Piece, all)
+		src, err := o.newPageSource(s, parts[i].Piece, all, pool)
 		if err != nil {
 			return err
 		}
@@ -151,7 +152,7 @@ func (o Output) planPages(ctx context.Context, s *Scanner, parts []Part, all *un
 	return nil
 }
 
-func (o Output) newPageSource(s *Scanner, piece Piece, all *unified) (*pageSource, error) {
+func (o Output) newPageSource(s *Scanner, piece Piece, all *unified, pool *parquet.Pool) (*pageSource, error) {
 	f := piece.File.parquet().File()
 	src := &pageSource{piece: piece, sink: new(relay)}
 	proj, reshaped, err := parquet.Projection{}, false, error(nil)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"sync"
 
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
@@ -44,6 +43,8 @@ type WriterOptions struct {
 	// DefaultDictBytes, or twice the size of a dictionary of the input, up to
 	// 64 MiB, where that is more.
 	DictBytes int
+	// Pool is what the Writer takes its memory from; nil: one of its own.
+	Pool *Pool
 }
 
 // Writer writes a Parquet file out of column chunks, which are encoded in
@@ -66,11 +67,6 @@ type Writer struct {
 	indexes [][]pageIndex // of each group's chunks
 	rows    int64
 	closed  bool
-
-	mu     sync.Mutex
-	blocks blockPool
-	spaces []*workspace  // free
-	states []*chunkState // free
 }
 
 // NewWriter starts a file on w. schema is the footer's, depth first, and kept
@@ -90,6 +86,9 @@ func NewWriter(w io.Writer, schema []SchemaElement, orders []format.ColumnOrder,
 	grow := opts.DictBytes == 0
 	if grow {
 		opts.DictBytes = DefaultDictBytes
+	}
+	if opts.Pool == nil {
+		opts.Pool = new(Pool)
 	}
 	if opts.CreatedBy == "" {
 		opts.CreatedBy = defaultCreator
@@ -212,6 +211,7 @@ func (w *Writer) Close() (rows, bytes int64, err error) {
 	if err := w.out.write(append(footer, magic...)); err != nil {
 		return 0, 0, err
 	}
+	w.groups, w.indexes = nil, nil // whoever keeps the Writer need not keep them
 	return w.rows, w.out.n, nil
 }
 

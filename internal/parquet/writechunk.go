@@ -88,12 +88,13 @@ func (p *pending) reset() {
 
 // Chunk starts a column chunk of a leaf, which counts from 0.
 func (w *Writer) Chunk(leaf int) *ChunkWriter {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	pool := w.opts.Pool
+	pool.mu.Lock()
+	defer pool.mu.Unlock()
 	var s *chunkState
-	if n := len(w.states); n > 0 {
-		s = w.states[n-1]
-		w.states = w.states[:n-1]
+	if n := len(pool.states); n > 0 {
+		s = pool.states[n-1]
+		pool.states = pool.states[:n-1]
 	} else {
 		s = new(chunkState)
 	}

@@ -21,6 +21,7 @@ type workspace struct {
 	deltas []int64
 	header thriftBuffer
 	codec  compressor
+	level  int // that codec is for
 }
 
 // encodedPage is a data page, compressed.

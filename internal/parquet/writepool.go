@@ -1,6 +1,17 @@
 package parquet
 
-// storage holds bytes in blocks from the Writer's pool.
+import "sync"
+
+// Pool is memory that Writers use one after the other. The zero value is ready,
+// and safe for concurrent use.
+type Pool struct {
+	mu     sync.Mutex
+	blocks blockPool
+	spaces []*workspace  // free
+	states []*chunkState // free
+}
+
+// storage holds bytes in blocks from the Writer's Pool.
 type storage struct {
 	blocks [][]byte
 	n      int64 // bytes
@@ -35,9 +46,10 @@ func (w *Writer) store(s *storage, b []byte) {
 }
 
 func (w *Writer) takeBlock(class int) []byte {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	free := &w.blocks[class]
+	p := w.opts.Pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	free := &p.blocks[class]
 	if n := len(*free); n > 0 {
 		b := (*free)[n-1]
 		*free = (*free)[:n-1]
@@ -48,11 +60,12 @@ func (w *Writer) takeBlock(class int) []byte {
 
 // release gives the memory of a chunk that is written back.
 func (w *Writer) release(e *EncodedChunk) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	p := w.opts.Pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, s := range [...]*storage{&e.dict, &e.pages} {
 		for i, b := range s.blocks {
-			w.blocks[min(i, blockClasses-1)] = append(w.blocks[min(i, blockClasses-1)], b[:0])
+			p.blocks[min(i, blockClasses-1)] = append(p.blocks[min(i, blockClasses-1)], b[:0])
 		}
 		*s = storage{}
 	}
@@ -60,14 +73,19 @@ func (w *Writer) release(e *EncodedChunk) {
 }
 
 func (w *Writer) takeSpace() *workspace {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	n := len(w.spaces)
+	p := w.opts.Pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(p.spaces)
 	if n == 0 {
-		return new(workspace)
+		return &workspace{level: w.opts.Compression.Level}
 	}
-	ws := w.spaces[n-1]
-	w.spaces = w.spaces[:n-1]
+	ws := p.spaces[n-1]
+	p.spaces = p.spaces[:n-1]
+	if ws.level != w.opts.Compression.Level {
+		ws.codec = compressor{}
+	}
+	ws.level = w.opts.Compression.Level
 	return ws
 }
 
@@ -79,9 +97,10 @@ func (w *Writer) putSpace(ws *workspace) {
 	if most := keptPages * w.opts.PageBytes; cap(ws.body) > most || cap(ws.packed) > most || cap(ws.values) > most {
 		ws.body, ws.packed, ws.values = nil, nil, nil
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.spaces = append(w.spaces, ws)
+	p := w.opts.Pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.spaces = append(p.spaces, ws)
 }
 
 func (w *Writer) putState(s *chunkState) {
@@ -90,7 +109,8 @@ func (w *Writer) putState(s *chunkState) {
 	if most := keptPages * w.opts.PageBytes; cap(s.page.plain) > most || cap(s.spare) > most {
 		s.page.plain, s.spare = nil, nil
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.states = append(w.states, s)
+	p := w.opts.Pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.states = append(p.states, s)
 }
