@@ -202,7 +202,9 @@ func (j *Join) keyColumns(f *partition.File) ([]int, error) {
 func (s *idSide) addKeys(batch *keys.Batch, opts *Options) error {
 	s.total += int64(len(batch.Rows))
 	if values, signed, ok := batch.Ints(); ok {
-		s.ints.add(values, signed)
+		if !s.ints.add(values, signed, opts.Memory) {
+			return s.tooLarge(opts)
+		}
 		return s.check(s.ints.bytes(), opts)
 	}
 	if len(s.table.next)+len(batch.Rows) >= int(none) {
@@ -219,9 +221,13 @@ func (s *idSide) addKeys(batch *keys.Batch, opts *Options) error {
 // check returns an error if held bytes are more than the budget allows.
 func (s *idSide) check(held int64, opts *Options) error {
 	if opts.Memory > 0 && held > opts.Memory {
-		return fmt.Errorf("%w of %d bytes: the table of IDs takes more (raise --memory)", ErrMemory, opts.Memory)
+		return s.tooLarge(opts)
 	}
 	return nil
+}
+
+func (s *idSide) tooLarge(opts *Options) error {
+	return fmt.Errorf("%w of %d bytes: the table of IDs takes more (raise --memory)", ErrMemory, opts.Memory)
 }
 
 // add puts rows of an ID batch into the side: those at the positions in keep
@@ -361,7 +367,9 @@ func (j *Join) reserveInts() {
 		n += max(f.Rows(), 0)
 	}
 	if j.opts.Memory == 0 || n <= j.opts.Memory/16 { // else duplicates may make it fit all the same
-		j.side.ints.natural.reserve(uint64(n))
+		if n := j.side.ints.natural.growth(uint64(n)); n > 0 {
+			j.side.ints.natural.resize(n)
+		}
 	}
 }
 

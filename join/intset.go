@@ -21,8 +21,29 @@ type intSet struct {
 // warmed is how many values are looked for at once.
 const warmed = 32
 
-// add puts in values, in two's complement if signed.
-func (s *intSet) add(values []uint64, signed bool) {
+// add puts in values, in two's complement if signed. It reports false, having
+// changed nothing, if that would take more than most bytes, what is held while
+// a table grows counted; most 0: no bound.
+func (s *intSet) add(values []uint64, signed bool, most int64) bool {
+	negative := uint64(0)
+	for _, v := range values {
+		if signed {
+			negative += v >> 63
+		}
+	}
+	for _, t := range []struct {
+		*intTable
+		n uint64
+	}{{&s.natural, uint64(len(values)) - negative}, {&s.negative, negative}} {
+		n := t.growth(t.n)
+		if n == 0 {
+			continue
+		}
+		if most > 0 && s.bytes()+int64(8*(n+spareSlots)) > most {
+			return false
+		}
+		t.resize(n)
+	}
 	for len(values) > 0 {
 		some := values[:min(warmed, len(values))]
 		values = values[len(some):]
@@ -31,6 +52,7 @@ func (s *intSet) add(values []uint64, signed bool) {
 			s.table(v, signed).add(v)
 		}
 	}
+	return true
 }
 
 // table returns the part in which v stands.
@@ -61,11 +83,17 @@ type intTable struct {
 
 const spareSlots = 64 // behind the last place, for probes to run into, and one for zero
 
-// reserve makes room for members more ones.
-func (t *intTable) reserve(members uint64) {
-	if want := (t.len + members) + (t.len+members)/7*3 + 8; want > t.n {
-		t.resize(want)
+// growth returns how many places there must be before members more ones are
+// added; 0: no more than there are.
+func (t *intTable) growth(members uint64) uint64 {
+	if members == 0 {
+		return 0
 	}
+	want := (t.len + members) + (t.len+members)/7*3 + 8 // seven tenths full
+	if want <= t.n {
+		return 0
+	}
+	return max(want, 2*t.n)
 }
 
 func (t *intTable) resize(n uint64) {
@@ -108,10 +136,8 @@ func (t *intTable) place(v uint64) int {
 	}
 }
 
+// add puts in v, for which there is room.
 func (t *intTable) add(v uint64) {
-	if 10*(t.len+1) > 7*t.n {
-		t.resize(2*t.n + 1024)
-	}
 	i := t.place(v)
 	switch {
 	case v == 0 && !t.isZero:

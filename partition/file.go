@@ -246,6 +246,20 @@ func (f *File) rest() error {
 	return nil
 }
 
+// unless returns err, behind the news that the file has changed since it was
+// opened, if it has: then what is wrong with its bytes will be otherwise at the
+// next attempt.
+func (f *File) unless(err error) error {
+	c, ok := f.src.(interface{ Changed() error })
+	if !ok || err == nil {
+		return err
+	}
+	if changed := c.Changed(); changed != nil {
+		return fmt.Errorf("%w (%w)", changed, err)
+	}
+	return err
+}
+
 // Close closes the file.
 func (f *File) Close() error {
 	err := f.table.Close()

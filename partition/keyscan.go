@@ -381,6 +381,7 @@ type recordScan struct {
 	prober   *Prober // nil before the first record
 	columns  []int
 	verifier Verifier
+	rows     []uint32 // of the stretch
 	found    []uint32
 	members  []uint32
 }
@@ -392,34 +393,28 @@ func newRecordScan(f *File, m Match, p *Prober, v Verifier) *recordScan {
 func (r *recordScan) pruned() bool { return false }
 
 func (r *recordScan) hits(ctx context.Context, s stretch) (_ []uint32, nulls int64, err error) {
-	r.found = r.found[:0]
-	first := int64(0)
-	for rec, err := range r.file.Read(ctx, s.group, r.columns) {
+	r.found, r.rows = r.found[:0], r.rows[:0]
+	for row := s.lo; row < s.hi; row++ {
+		r.rows = append(r.rows, uint32(row))
+	}
+	first := s.lo
+	for rec, err := range r.file.parquet().ReadRows(ctx, s.group, r.columns, r.rows) {
 		if err != nil {
 			return nil, 0, err
 		}
-		if first+rec.NumRows() > s.lo {
-			n, err := r.record(rec, first, s)
-			if err != nil {
-				return nil, 0, err
-			}
-			nulls += n
+		n, err := r.record(rec, first)
+		if err != nil {
+			return nil, 0, err
 		}
-		if first += rec.NumRows(); first >= s.hi {
-			break
-		}
+		nulls += n
+		first += rec.NumRows()
 	}
 	return r.found, nulls, nil
 }
 
-// record appends the rows of a record, the first of which has the given
-// number, as far as they lie in the stretch.
-func (r *recordScan) record(rec arrow.Record, first int64, s stretch) (nulls int64, err error) {
-	if lo, hi := max(s.lo-first, 0), min(s.hi-first, rec.NumRows()); lo > 0 || hi < rec.NumRows() {
-		rec = rec.NewSlice(lo, hi)
-		defer rec.Release()
-		first += lo
-	}
+// record appends the rows of a record that pass. The first one has the given
+// number in the row group.
+func (r *recordScan) record(rec arrow.Record, first int64) (nulls int64, err error) {
 	if r.prober == nil {
 		if r.prober, err = NewProber(r.file.Name, rec.Schema(), r.match); err != nil {
 			return 0, err

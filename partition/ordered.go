@@ -233,6 +233,6 @@ func (m *mapper) run(t groupTask, work groupWork) (err error) {
 			err = fmt.Errorf("%s: internal error: %v\n%s", fault.At{File: p.File.Name, RowGroup: t.group + 1}, r, debug.Stack())
 		}
 	}()
-	defer func() { err = errors.Join(err, p.File.rest()) }()
+	defer func() { err = errors.Join(p.File.unless(err), p.File.rest()) }()
 	return work(m.ctx, p, t.group, func(rec arrow.Record) error { return m.send(t, result{rec: rec}) })
 }

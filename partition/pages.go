@@ -37,7 +37,7 @@ const (
 	segmentBytes = 128 << 20 // bytes of a segment, decompressed, about
 	groupRows    = 1 << 20   // rows of a row group of the output, at most, unless a segment has more
 	groupBytes   = 48 << 20  // bytes of a row group of the output, uncompressed, as the footers lead to expect
-	parkRows     = 32 << 10  // rows of a segment that may wait for the segment before it
+	parkBytes    = 4 << 20   // expected of a segment that may wait for the segment before it
 )
 
 // pageSource is a piece whose pages are copied.
@@ -57,22 +57,33 @@ func (p *pageSource) file() *parquet.File { return p.piece.File.parquet().File()
 // segments yields the stretches into which the piece is cut.
 func (p *pageSource) segments() iter.Seq[stretch] {
 	return func(yield func(stretch) bool) {
-		f := p.file()
 		for g := p.piece.Lo; g < p.piece.Hi; g++ {
-			rows, bytes := f.RowGroups[g].Rows, int64(0)
-			for _, c := range f.Metadata.RowGroups[g].Columns {
-				bytes += min(c.MetaData.TotalUncompressedSize, 1<<40)
-			}
-			n := max(1, (rows+segmentRows/2)/segmentRows, bytes/segmentBytes)
-			n = min(n, max(rows, 1))
-			for i := range n {
-				s := stretch{group: g, lo: rows / n * i, hi: rows / n * (i + 1)}
-				if i == n-1 {
-					s.hi = rows
-				}
+			for s := range stretches(p.file(), g) {
 				if !yield(s) {
 					return
 				}
+			}
+		}
+	}
+}
+
+// stretches cuts a row group into stretches that take a bounded amount of
+// memory, by what the footer says of it.
+func stretches(f *parquet.File, group int) iter.Seq[stretch] {
+	return func(yield func(stretch) bool) {
+		rows, bytes := f.RowGroups[group].Rows, int64(0)
+		for _, c := range f.Metadata.RowGroups[group].Columns {
+			bytes += min(c.MetaData.TotalUncompressedSize, 1<<40)
+		}
+		n := max(1, (rows+segmentRows/2)/segmentRows, bytes/segmentBytes)
+		n = min(n, max(rows, 1))
+		for i := range n {
+			s := stretch{group: group, lo: rows / n * i, hi: rows / n * (i + 1)}
+			if i == n-1 {
+				s.hi = rows
+			}
+			if !yield(s) {
+				return
 			}
 		}
 	}
@@ -85,6 +96,7 @@ type segment struct {
 	rows   []uint32 // that pass, once known
 	known  bool
 	group  *outGroup // that its rows go to, once decided
+	bytes  int64     // of its rows, uncompressed, as expected
 	number int64     // among the group's segments
 	taken  []bool    // leaf tasks begun, by position in source.leaves
 	begun  int
@@ -138,11 +150,17 @@ func (l *lane) add(ctx context.Context, n int64, pages *leafPages) error {
 			continue
 		}
 		if err := l.w.Add(p, dict); err != nil {
-			return err
+			return &addError{err}
 		}
 	}
 	return l.end(n, early)
 }
+
+// addError is an error of adding to a lane, which knows the column and not
+// whose rows they were.
+type addError struct{ error }
+
+func (e *addError) Unwrap() error { return e.error }
 
 // end ends the turn of segment n, whose early pages were not added yet, and
 // adds what was waiting for that.
@@ -161,7 +179,7 @@ func (l *lane) end(n int64, early []parkedPage) error {
 		}
 		for _, p := range pages {
 			if err := l.w.Add(p.page, p.dict); err != nil {
-				return err
+				return &addError{err}
 			}
 		}
 		delete(l.parked, turn)
@@ -325,7 +343,7 @@ func (e *pageEngine) pick(w *pageWorker) task {
 		}
 		for _, i := range s.source.order {
 			l := s.group.lanes[i]
-			if s.taken[i] || l.turn.Load() != s.number && len(s.rows) > parkRows {
+			if s.taken[i] || l.turn.Load() != s.number && s.bytes > parkBytes {
 				continue
 			}
 			s.taken[i] = true
@@ -380,7 +398,7 @@ func (e *pageEngine) decide() {
 			e.filling = newOutGroup(s)
 			e.ready = append(e.ready, e.filling)
 		}
-		s.group, s.number = e.filling, e.filling.segments
+		s.group, s.number, s.bytes = e.filling, e.filling.segments, bytes
 		s.group.segments++
 		s.group.rows += n
 		s.group.bytes += bytes
@@ -443,7 +461,7 @@ func (w *pageWorker) selectRows(s *segment) (settle func(), err error) {
 	}
 	rows, err := w.keys.scan(e.ctx, s.stretch, nil)
 	if err != nil {
-		return nil, err
+		return nil, f.unless(err)
 	}
 	return func() {
 		s.rows, s.known = rows, true
@@ -464,7 +482,10 @@ func (w *pageWorker) copyLeaf(s *segment, i int) (settle func(), err error) {
 	defer recovered(f, s.stretch.group, &err)
 	pages := s.source.pages(w.buf, s.stretch.group, i, s.rows)
 	if err := s.group.lanes[i].add(e.ctx, s.number, pages); err != nil {
-		return nil, err
+		if add := (*addError)(nil); errors.As(err, &add) {
+			err = fmt.Errorf("%s: %w", fault.At{File: f.Name, RowGroup: s.stretch.group + 1}, add.error)
+		}
+		return nil, f.unless(err)
 	}
 	seen, skipped := pages.count()
 	e.scanner.Stats.Pages.Add(int64(seen))
@@ -479,6 +500,11 @@ func (w *pageWorker) copyLeaf(s *segment, i int) (settle func(), err error) {
 
 // finish ends a lane to which all segments have added.
 func (w *pageWorker) finish(g *outGroup, l *lane) (settle func(), err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("internal error: %v\n%s", r, debug.Stack())
+		}
+	}()
 	chunk, err := l.w.Finish()
 	if err != nil {
 		return nil, err

@@ -346,18 +346,20 @@ func (w *scanWorker) group(ctx context.Context, p Piece, group int, emit func(ar
 	if err != nil {
 		return err
 	}
-	rows, err := w.keys.scan(ctx, stretch{group: group, hi: p.File.GroupRows(group)}, w.selected[:0])
-	if err != nil {
-		return err
-	}
-	w.selected = rows
-	for rec, err := range p.File.parquet().ReadRows(ctx, group, columns, rows) {
+	for part := range stretches(p.File.parquet().File(), group) {
+		rows, err := w.keys.scan(ctx, part, w.selected[:0])
 		if err != nil {
 			return err
 		}
-		rec.Retain()
-		if err := emit(rec); err != nil {
-			return err
+		w.selected = rows
+		for rec, err := range p.File.parquet().ReadRows(ctx, group, columns, rows) {
+			if err != nil {
+				return err
+			}
+			rec.Retain()
+			if err := emit(rec); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -23,7 +23,8 @@ import (
 // called from many goroutines at once. A Source that holds something scarce,
 // such as a file descriptor, may have a method Rest() error, which is called
 // when nothing will be read for a while. One that knows when the object was
-// last written says so by a method ModTime() time.Time.
+// last written says so by a method ModTime() time.Time, one that knows whether it
+// has changed since it was opened by a method Changed() error.
 type Source interface {
 	io.ReaderAt
 	io.Closer
@@ -290,6 +291,15 @@ func (l *localFile) reopen() (*os.File, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// Changed returns an error if the file is no longer as it was opened.
+func (l *localFile) Changed() error {
+	f, err := l.reopen()
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // unchanged returns an error unless f is the file that was opened first, as it

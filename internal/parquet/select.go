@@ -90,7 +90,7 @@ func (c *Chunk) skip(h *pageHeader, rows int64) error {
 	if h.Type == format.DataPageV2 {
 		n = h.DataPageHeaderV2.V.NumValues
 	}
-	if n < 0 || int64(n) > c.md.NumValues-c.values || rows > int64(n) {
+	if n < 0 || int64(n) > c.md.NumValues-c.values || rows > int64(n) || c.leaf.MaxRep == 0 && rows != int64(n) {
 		return fault.Corrupt(at, "%d rows of %d values where the column chunk has %d values left", rows, n, c.md.NumValues-c.values)
 	}
 	for len(c.left) > 0 && int64(c.left[0]) < c.rows+rows { // of a page that is skipped for its encoding
@@ -106,7 +106,7 @@ func (c *Chunk) skip(h *pageHeader, rows int64) error {
 	if c.rows > c.wanted {
 		return fault.Corrupt(at, "more rows than the row group's %d", c.wanted)
 	}
-	return nil
+	return c.landed()
 }
 
 // narrow finds the entries of the selected rows in the page, whose levels are
