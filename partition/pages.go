@@ -110,9 +110,16 @@ type outGroup struct {
 	rows     int64
 	bytes    int64 // uncompressed, as expected
 	segments int64
-	closed   bool // no segment will come
+	ended    int64 // segments all of whose tasks are done
+	closed   bool  // no segment will come
 	lanes    []*lane
 	finished int // lanes
+}
+
+// complete reports whether the row group can be written: all of its chunks are
+// there, and their files were still as they were opened.
+func (g *outGroup) complete() bool {
+	return g.closed && g.finished == len(g.lanes) && g.ended == g.segments
 }
 
 // lane is a leaf of an outGroup. Segments add to it one after the other; what
@@ -190,6 +197,7 @@ func (l *lane) end(n int64, early []parkedPage) error {
 // pageEngine runs the tasks.
 type pageEngine struct {
 	ctx     context.Context
+	cancel  context.CancelFunc
 	scanner *Scanner
 	threads int
 
@@ -211,7 +219,7 @@ func (s *Scanner) copyPages(ctx context.Context, sources []*pageSource) iter.Seq
 	return func(yield func(*outGroup, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		e := &pageEngine{ctx: ctx, scanner: s, threads: s.opts.Threads, more: true, unmap: map[*File]func() error{}}
+		e := &pageEngine{ctx: ctx, cancel: cancel, scanner: s, threads: s.opts.Threads, more: true, unmap: map[*File]func() error{}}
 		if e.threads <= 0 {
 			e.threads = runtime.GOMAXPROCS(0)
 		}
@@ -267,6 +275,7 @@ func (e *pageEngine) halt() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stop = true
+	e.cancel() // whatever tasks are still at it, nobody wants it
 	e.changed.Broadcast()
 }
 
@@ -280,7 +289,7 @@ func (e *pageEngine) take() (*outGroup, error) {
 			return nil, e.err
 		case e.ctx.Err() != nil:
 			return nil, context.Cause(e.ctx)
-		case len(e.ready) > 0 && e.ready[0].closed && e.ready[0].finished == len(e.ready[0].lanes):
+		case len(e.ready) > 0 && e.ready[0].complete():
 			g := e.ready[0]
 			e.ready = e.ready[1:]
 			e.changed.Broadcast()
@@ -311,11 +320,11 @@ func (e *pageEngine) work() {
 		e.mu.Unlock()
 		settle, err := run()
 		e.mu.Lock()
-		if err != nil && e.err == nil {
-			e.err = err
-		}
 		if err == nil {
 			settle()
+		} else if e.err == nil {
+			e.err = err
+			e.cancel()
 		}
 		e.changed.Broadcast()
 	}
@@ -372,7 +381,7 @@ func (e *pageEngine) pick(w *pageWorker) task {
 func (e *pageEngine) room() bool {
 	waiting := 0
 	for _, g := range e.ready {
-		if g.closed && g.finished == len(g.lanes) {
+		if g.complete() {
 			waiting++
 		}
 	}
@@ -426,6 +435,9 @@ func newOutGroup(s *segment) *outGroup {
 // close removes a segment all of whose tasks are done.
 func (e *pageEngine) close(s *segment) {
 	e.open = slices.DeleteFunc(e.open, func(o *segment) bool { return o == s })
+	if s.group != nil {
+		s.group.ended++
+	}
 	f := s.source.piece.File
 	if slices.ContainsFunc(e.open, func(o *segment) bool { return o.source.piece.File == f }) {
 		return
