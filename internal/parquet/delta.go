@@ -188,12 +188,11 @@ func decodeDelta(src, buf []byte, want, size int) (values, rest []byte, err erro
 	return values, rest, nil
 }
 
-// lengthReader hands out lengths one by one.
+// lengthReader hands out lengths, some at a time.
 type lengthReader struct {
-	r     *deltaReader
-	batch [4 * deltaBatch]byte
-	at    int // in batch, which ends with end
-	end   int
+	r    *deltaReader
+	buf  [4 * deltaBatch]byte
+	left []byte // of buf
 }
 
 // openLengths is openDelta for lengths.
@@ -202,18 +201,15 @@ func openLengths(src []byte, want int) (l *lengthReader, rest []byte, err error)
 	return &lengthReader{r: r}, rest, err
 }
 
-// next returns the next length, which must be there. Negative ones come out
-// as more than any page has.
-func (l *lengthReader) next() uint64 {
-	if l.at == l.end {
-		l.fill()
+// batch returns the lengths that come next, 32 bits each in PLAIN form, at
+// least one as long as there are any. Negative ones are more than any page
+// has. The caller says by cutting l.left how many it has taken.
+func (l *lengthReader) batch() []byte {
+	if len(l.left) == 0 {
+		l.left = l.buf[:4*l.r.next(l.buf[:], 4)]
 	}
-	n := binary.LittleEndian.Uint32(l.batch[l.at:])
-	l.at += 4
-	return uint64(n)
+	return l.left
 }
-
-func (l *lengthReader) fill() { l.at, l.end = 0, 4*l.r.next(l.batch[:], 4) }
 
 // bitsAt returns the width bits that begin bit bits into b, least significant
 // first. They must be there.

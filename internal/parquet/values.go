@@ -158,14 +158,17 @@ func deltaLengthBytes(src, buf []byte, n int) ([]byte, error) {
 	}
 	out := grow(buf, len(rest)+4*n)
 	to := out
-	for range n {
-		k := lengths.next()
-		if k > uint64(len(rest)) {
-			return nil, errShortValues
+	for b := lengths.batch(); len(b) > 0; b = lengths.batch() {
+		for ; len(b) >= 4; b = b[4:] {
+			k := uint(binary.LittleEndian.Uint32(b))
+			if k > uint(len(rest)) {
+				return nil, errShortValues
+			}
+			binary.LittleEndian.PutUint32(to, uint32(k))
+			copyShort(to[4:], rest, int(k))
+			to, rest = to[4+k:], rest[k:]
 		}
-		binary.LittleEndian.PutUint32(to, uint32(k))
-		copyShort(to[4:], rest, int(k))
-		to, rest = to[4+k:], rest[k:]
+		lengths.left = nil
 	}
 	if len(rest) > 0 {
 		return nil, errTrailing
@@ -214,17 +217,24 @@ func deltaBytes(l *Leaf, src, buf []byte, n int) ([]byte, error) {
 	out := grow(buf, size)
 	var before []byte // the value before, and what follows it in out
 	to := out
-	for range n {
-		p, s := prefixes.next(), suffixes.next()
-		if head > 0 {
-			binary.LittleEndian.PutUint32(to, uint32(p+s))
+	for {
+		ps, ss := prefixes.batch(), suffixes.batch()
+		k := min(len(ps), len(ss))
+		if k == 0 {
+			return out, nil
 		}
-		to = to[head:]
-		copyShort(to, before, int(p))
-		copyShort(to[p:], rest, int(s))
-		before, to, rest = to, to[p+s:], rest[s:]
+		prefixes.left, suffixes.left = ps[k:], ss[k:]
+		for ps, ss = ps[:k], ss[:k]; len(ps) >= 4 && len(ss) >= 4; ps, ss = ps[4:], ss[4:] {
+			p, s := int(binary.LittleEndian.Uint32(ps)), int(binary.LittleEndian.Uint32(ss))
+			if head > 0 {
+				binary.LittleEndian.PutUint32(to, uint32(p+s))
+			}
+			to = to[head:]
+			copyShort(to, before, p)
+			copyShort(to[p:], rest, s)
+			before, to, rest = to, to[p+s:], rest[s:]
+		}
 	}
-	return out, nil
 }
 
 // openPrefixes opens the lengths of DELTA_BYTE_ARRAY, and returns the suffixes
@@ -243,20 +253,27 @@ func deltaBytesSize(l *Leaf, src []byte, n, head int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	left := uint64(len(rest))
-	size, have := 0, uint64(0) // of the values so far, and of the one before
-	for range n {
-		p, s := prefixes.next(), suffixes.next()
-		switch {
-		case p > have || s > left:
-			return 0, errShortValues
-		case head == 0 && p+s != uint64(l.TypeLength):
-			return 0, errBound
+	size, have, left := head*n, uint(0), uint(len(rest)) // of the values so far, of the one before, of the suffixes
+	for {
+		ps, ss := prefixes.batch(), suffixes.batch()
+		k := min(len(ps), len(ss))
+		if k == 0 {
+			break
 		}
-		have = p + s
-		left -= s
-		if size += head + int(have); size > MaxPageSize {
-			return 0, errExpands
+		prefixes.left, suffixes.left = ps[k:], ss[k:]
+		for ps, ss = ps[:k], ss[:k]; len(ps) >= 4 && len(ss) >= 4; ps, ss = ps[4:], ss[4:] {
+			p, s := uint(binary.LittleEndian.Uint32(ps)), uint(binary.LittleEndian.Uint32(ss))
+			switch {
+			case p > have || s > left:
+				return 0, errShortValues
+			case head == 0 && p+s != uint(l.TypeLength):
+				return 0, errBound
+			}
+			have = p + s
+			left -= s
+			if size += int(have); size > MaxPageSize {
+				return 0, errExpands
+			}
 		}
 	}
 	if left > 0 {
