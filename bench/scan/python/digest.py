@@ -5,6 +5,8 @@ import sys
 
 import duckdb
 
+duckdb.execute("SET enable_progress_bar = false")  # which would stand in the answer
+
 file = sys.argv[1]
 columns = [(name, type) for name, type, *_ in duckdb.sql(f"DESCRIBE FROM '{file}'").fetchall()]
 # Systems differ in whether a timestamp is an instant: its number does not.
