@@ -347,7 +347,7 @@ func (o Output) newRecordWriter(dst io.Writer, schema *arrow.Schema, in *File) (
 	switch o.Format {
 	case Parquet:
 		c := o.compression(in)
-		return generic.NewParquetWriter(dst, schema, generic.WriterOptions{Codec: c.Codec, Level: c.Level, Metadata: md, StoredSchema: stored, Mem: o.Mem})
+		return generic.NewParquetWriter(dst, schema, generic.WriterOptions{Codec: c.Codec, Level: c.Level, Metadata: md, StoredSchema: stored})
 	case ArrowFile:
 		return arrowipc.NewFileWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.Mem})
 	case ArrowStream:

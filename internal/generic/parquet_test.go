@@ -39,7 +39,7 @@ func TestRoundTrip(t *testing.T) {
 			mem := checked(t)
 			rec := record(t, mem, everything(), rowsJSON(101))
 			defer rec.Release()
-			b := written(t, rec, 1000, WriterOptions{Codec: codec, RowGroupRows: 30, Mem: mem})
+			b := written(t, rec, 1000, WriterOptions{Codec: codec, RowGroupRows: 30})
 			p := open(t, b, mem)
 			if got := p.Codec(); got != codec {
 				t.Errorf("codec %q", got)

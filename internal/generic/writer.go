@@ -6,7 +6,6 @@ import (
 	"io"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/parquet-go/parquet-go/format"
@@ -26,7 +25,6 @@ type WriterOptions struct {
 	// columns that are those of a file with it: it knows of dictionaries and
 	// of fixed-size lists, which Schema does not. Empty: the writer's schema.
 	StoredSchema string
-	Mem          memory.Allocator // may be nil; nothing is taken from it
 }
 
 var writerCodecs = map[string]format.CompressionCodec{
