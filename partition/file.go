@@ -27,6 +27,7 @@ import (
 	"io"
 	"iter"
 	"path"
+	"runtime"
 	"sort"
 	"strings"
 	"sync"
@@ -35,6 +36,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
@@ -515,6 +517,17 @@ func Digest(words []string, files []*File) (sum [32]byte, ok bool, err error) {
 	}
 	for _, w := range words {
 		put([]byte(w))
+	}
+	var prints errgroup.Group // of many small files, which are read
+	prints.SetLimit(runtime.GOMAXPROCS(0))
+	for _, f := range files {
+		prints.Go(func() error {
+			_, err := f.Fingerprint()
+			return err
+		})
+	}
+	if err := prints.Wait(); err != nil {
+		return sum, false, err
 	}
 	ok = true
 	for _, f := range files {

@@ -27,6 +27,7 @@ type keyScan struct {
 	matches []matchScan // one for each filter
 	votes   []int16     // filters that let a row through
 	barred  []bool      // rows that an exclusion drops
+	pruned  bool        // no page was read for the last rows
 }
 
 // matchScan finds the rows whose key one filter lets through.
@@ -76,7 +77,7 @@ func (k *keyScan) scan(ctx context.Context, s stretch, dst []uint32) ([]uint32, 
 		return nil, err
 	}
 	st := &k.scanner.Stats
-	if s.lo == 0 && !slices.ContainsFunc(k.matches, func(m matchScan) bool { return !m.pruned() }) {
+	if s.lo == 0 && k.pruned && len(dst) == before {
 		st.RowGroupsSkipped.Add(1)
 	}
 	st.RowsIn.Add(s.hi - s.lo)
@@ -92,8 +93,10 @@ func (k *keyScan) rows(ctx context.Context, s stretch, dst []uint32) ([]uint32, 
 	if len(k.matches) == 1 && !opts.Match[0].Exclude {
 		rows, nulls, err := k.matches[0].hits(ctx, s)
 		k.scanner.Stats.KeysNull.Add(nulls)
+		k.pruned = k.matches[0].pruned()
 		return append(dst, rows...), err
 	}
+	k.pruned = true
 	n := int(s.hi - s.lo)
 	k.votes = zeroed(k.votes, n)
 	k.barred = zeroed(k.barred, n)
@@ -105,6 +108,10 @@ func (k *keyScan) rows(ctx context.Context, s stretch, dst []uint32) ([]uint32, 
 		}
 		if i == 0 {
 			k.scanner.Stats.KeysNull.Add(nulls)
+		}
+		k.pruned = k.pruned && m.pruned()
+		if len(rows) == 0 && !opts.Any && !opts.Match[i].Exclude {
+			return dst, nil // whatever the others say
 		}
 		if opts.Match[i].Exclude {
 			for _, r := range rows {

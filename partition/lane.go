@@ -51,6 +51,7 @@ type parkedPage struct {
 // add adds the pages to the lane, in the place of segment n.
 func (l *lane) add(ctx context.Context, n int64, pages *leafPages) error {
 	var early []parkedPage
+	var last, held *parquet.Dictionary // of early pages, and its copy
 	for {
 		p, dict, err := pages.next(ctx)
 		if errors.Is(err, io.EOF) {
@@ -60,7 +61,13 @@ func (l *lane) add(ctx context.Context, n int64, pages *leafPages) error {
 			return err
 		}
 		if early != nil || l.turn.Load() != n {
-			early = append(early, parkedPage{p.Clone(), dict})
+			if dict != last {
+				last, held = dict, nil
+				if dict != nil {
+					held = dict.Clone()
+				}
+			}
+			early = append(early, parkedPage{p.Clone(), held})
 			continue
 		}
 		if err := l.w.Add(p, dict); err != nil {

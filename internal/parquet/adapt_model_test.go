@@ -339,7 +339,7 @@ func pagesOf(rng *rand.Rand, d *field, s stream) (pages []*Page, dict *Dictionar
 			}
 		}
 		if d.value.physical == format.ByteArray {
-			dict.offsets = byteArrayOffsets(dict.Plain, dict.Len)
+			dict.offsets = byteArrayOffsets(nil, dict.Plain, dict.Len)
 		}
 	}
 	for from, value := 0, 0; from < len(s.def); {

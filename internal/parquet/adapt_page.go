@@ -171,7 +171,7 @@ func (a *LeafAdapter) dictionary(p *Page, dict *Dictionary) (*Dictionary, error)
 		}
 		to := &Dictionary{Len: dict.Len, Plain: plain}
 		if a.s.values.to.physical == format.ByteArray {
-			to.offsets = byteArrayOffsets(plain, dict.Len)
+			to.offsets = byteArrayOffsets(nil, plain, dict.Len)
 		}
 		a.from, a.to, a.misfits = dict, to, misfits
 	}

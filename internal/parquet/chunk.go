@@ -65,12 +65,13 @@ func (p *Page) Bytes(i int, dict *Dictionary) []byte {
 		return dict.Plain[dict.offsets[j] : dict.offsets[j+1]-4]
 	}
 	if p.offsets == nil {
-		p.offsets = byteArrayOffsets(p.Plain, p.NonNull)
+		p.offsets = byteArrayOffsets(nil, p.Plain, p.NonNull)
 	}
 	return p.Plain[p.offsets[i] : p.offsets[i+1]-4]
 }
 
-// Dictionary is a chunk's dictionary: Len values in PLAIN encoding.
+// Dictionary is a chunk's dictionary: Len values in PLAIN encoding. Its memory
+// is that of the Chunk's Buffers, and good until they serve another Chunk.
 type Dictionary struct {
 	Len     int
 	Plain   []byte
@@ -87,6 +88,8 @@ type Buffers struct {
 	raw     []byte // decompressed page
 	plain   []byte // values brought to PLAIN
 	picked  []byte // selected values
+	dict    []byte // of the dictionary
+	offsets []uint32
 	rep     []uint8
 	def     []uint8
 	indices []uint32
@@ -209,7 +212,7 @@ func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 	defer c.recovered(&err)
 	for c.values < c.md.NumValues {
 		if c.selected && len(c.left) == 0 && !c.inRow {
-			c.pass(0)
+			c.pass(passAtEnd)
 			return nil, io.EOF
 		}
 		c.pass(passAtOnce)
@@ -251,7 +254,7 @@ func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 			return nil, err
 		}
 	}
-	c.pass(0)
+	c.pass(passAtEnd)
 	switch {
 	case c.rows != c.wanted:
 		return nil, fault.Corrupt(c.at, "the pages have %d rows, the row group %d", c.rows, c.wanted)
@@ -268,8 +271,12 @@ func (c *Chunk) recovered(err *error) {
 	}
 }
 
-// passAtOnce is how many mapped bytes are given back at once.
-const passAtOnce = 2 << 20
+// Mapped bytes are given back when they are so many, and at the end of a chunk
+// when that is worth a system call.
+const (
+	passAtOnce = 2 << 20
+	passAtEnd  = 64 << 10
+)
 
 // pass gives back mapped bytes that the walk is done with, if they are so many.
 func (c *Chunk) pass(least int64) {
@@ -440,17 +447,19 @@ func (c *Chunk) dictionary(h *pageHeader, body []byte) error {
 	if err != nil {
 		return &fault.Error{Kind: fault.ErrCorrupt, At: c.at, What: "the dictionary's values do not decode", Err: err}
 	}
-	c.dict = &Dictionary{Len: n, Plain: append([]byte(nil), plain...)}
+	c.buf.dict = append(c.buf.dict[:0], plain...)
+	c.dict = &Dictionary{Len: n, Plain: c.buf.dict}
 	if c.leaf.Type == format.ByteArray {
-		c.dict.offsets = byteArrayOffsets(plain, n)
+		c.buf.offsets = byteArrayOffsets(c.buf.offsets, plain, n)
+		c.dict.offsets = c.buf.offsets
 	}
 	return nil
 }
 
 // byteArrayOffsets returns where each of n checked values begins, behind its
-// length, and where a further one would.
-func byteArrayOffsets(plain []byte, n int) []uint32 {
-	offsets := make([]uint32, n+1)
+// length, and where a further one would; in buf's memory if that is enough.
+func byteArrayOffsets(buf []uint32, plain []byte, n int) []uint32 {
+	offsets := growIndices(buf, n+1)
 	pos := uint32(4)
 	for i := range n {
 		offsets[i] = pos

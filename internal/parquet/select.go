@@ -277,3 +277,8 @@ func (p *Page) Clone() *Page {
 	q.offsets = nil
 	return &q
 }
+
+// Clone returns a copy of the dictionary that stays valid.
+func (d *Dictionary) Clone() *Dictionary {
+	return &Dictionary{Len: d.Len, Plain: slices.Clone(d.Plain), offsets: slices.Clone(d.offsets)}
+}

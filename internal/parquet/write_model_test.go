@@ -207,7 +207,7 @@ func (in *input) code(rng *rand.Rand, leaf *Leaf) {
 	in.encoding = format.RLEDictionary
 	in.dict = &Dictionary{Len: len(entries), Plain: plainOf(leaf, entries)}
 	if leaf.Type == format.ByteArray {
-		in.dict.offsets = byteArrayOffsets(in.dict.Plain, len(entries))
+		in.dict.offsets = byteArrayOffsets(nil, in.dict.Plain, len(entries))
 	}
 }
 
