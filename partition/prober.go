@@ -91,7 +91,7 @@ func (p *Prober) guard(probe func()) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		r := recover()
-		if _, fault := r.(interface{ Addr() uintptr }); fault {
+		if fault.Gone(r) {
 			err = errFilterGone
 		} else if r != nil {
 			panic(r)

@@ -16,6 +16,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 )
 
 // config is what the flags say.
@@ -126,7 +128,7 @@ func wantedTables(list string) ([]string, error) {
 // makeTables runs the topics that have a wanted table, each as one
 // measurement, and prints or files their tables as they come.
 func makeTables(cfg config, wanted []string, options string, update bool) error {
-	on, err := machine()
+	on, err := report.Machine()
 	if err != nil {
 		return err
 	}
@@ -144,7 +146,7 @@ func makeTables(cfg config, wanted []string, options string, update bool) error 
 			}
 			text := tab.markdown("go run ./filters -table "+strings.Join(t.tables, ",")+options, on)
 			if update {
-				err = updateDocument(document, tab.name, text)
+				err = report.Update(document, tab.name, text)
 			} else {
 				_, err = fmt.Fprintf(os.Stdout, "## %s\n\n%s\n", tab.name, text)
 			}

@@ -34,10 +34,6 @@ func size(path, name string) (uint64, error) {
 	return kb << 10, err
 }
 
-func cpuModel() (string, error) { return procField("/proc/cpuinfo", "model name") }
-
-func memInfo(name string) (uint64, error) { return size("/proc/meminfo", name) }
-
 // resident returns the memory that this process has now, and peak the most it
 // had since resetPeak, file pages that it has mapped included.
 func resident() (uint64, error) { return size("/proc/self/status", "VmRSS") }

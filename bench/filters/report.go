@@ -1,15 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"runtime"
 	"runtime/debug"
-	"slices"
-	"strings"
+
+	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 )
 
 // document is where -update writes, seen from the module's directory.
@@ -30,76 +26,10 @@ func (t *table) note(format string, args ...any) {
 }
 
 // markdown renders the table below the command that makes it and the machine
-// that it was made on. Columns but the first are flush right.
+// that it was made on.
 func (t *table) markdown(command, machine string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "```sh\ncd bench && %s\n```\n\n%s\n\n", command, machine)
-	line := func(cells []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
-	line(t.head)
-	rule := make([]string, len(t.head))
-	for i := range rule {
-		rule[i] = "---:"
-	}
-	rule[0] = "---"
-	line(rule)
-	for _, r := range t.rows {
-		line(r)
-	}
-	for _, n := range t.notes {
-		fmt.Fprintf(&b, "\n%s\n", n)
-	}
-	return b.String()
-}
-
-// updateDocument replaces what stands between the table's markers in a file.
-func updateDocument(path, name, text string) error {
-	doc, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("run this in the directory bench: %w", err)
-	}
-	doc, err = replaceTable(doc, name, text)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return os.WriteFile(path, doc, 0o644)
-}
-
-const endMarker = "<!-- end -->"
-
-func replaceTable(doc []byte, name, text string) ([]byte, error) {
-	begin := []byte("<!-- table: " + name + " -->\n")
-	before, rest, ok := bytes.Cut(doc, begin)
-	if !ok {
-		return nil, fmt.Errorf("no marker %q", begin)
-	}
-	old, after, ok := bytes.Cut(rest, []byte(endMarker))
-	if !ok || bytes.Contains(old, []byte("<!-- table:")) {
-		return nil, fmt.Errorf("no %q behind %q", endMarker, begin)
-	}
-	return slices.Concat(before, begin, []byte("\n"+text+"\n"+endMarker), after), nil
-}
-
-// machine says in a line what the figures were measured on.
-func machine() (string, error) {
-	cpu, err := cpuModel()
-	if err != nil {
-		return "", err
-	}
-	memory, err := memInfo("MemTotal")
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%s, %d processors, %s of memory; %s %s/%s; commit %s.", cpu, processors(),
-		gib(float64(memory)), runtime.Version(), runtime.GOOS, runtime.GOARCH, commit()), nil
-}
-
-// commit names the checkout, or says that git does not know.
-func commit() string {
-	out, err := exec.Command("git", "describe", "--always", "--dirty", "--exclude=*").Output()
-	if err != nil {
-		return "unknown"
-	}
-	return strings.TrimSpace(string(out))
+	r := report.Table{Name: t.name, Head: t.head, Rows: t.rows, Notes: t.notes}
+	return r.Filed(command, machine)
 }
 
 // version returns the version of a module that this program was built with.

@@ -130,15 +130,6 @@ func (m *FileMetaData) Encode() ([]byte, error) {
 	return m.withAnnotations(b)
 }
 
-// DecodeFooter decodes a footer without checking what it says.
-func DecodeFooter(b []byte) (*FileMetaData, error) {
-	m := new(FileMetaData)
-	if _, err := decodeThrift(b, m); err != nil {
-		return nil, err
-	}
-	return m, nil
-}
-
 // Two writers are known to have stored something else than they said.
 
 // shortChunks reports whether the writer left the dictionary page's header
