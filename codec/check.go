@@ -6,13 +6,15 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
 )
 
 // check returns the first rule of the format that m breaks. Reader and writer
 // share it, so that whatever is written can be read.
 func (m *meta) check() *problem {
 	for _, rule := range []func() *problem{
-		m.checkKey, m.checkSet, m.checkParams, m.checkParts, m.checkPartial, m.checkRegisters,
+		m.checkKey, m.checkSet, m.checkParams, m.checkParts, m.checkPartial, m.checkRegisters, m.checkCapacity,
 	} {
 		if p := rule(); p != nil {
 			return p
@@ -196,6 +198,23 @@ func (m *meta) checkRegisters() *problem {
 		if r > MaxRegister {
 			return bad("register", fmt.Sprintf("at most %d", MaxRegister), r)
 		}
+	}
+	return nil
+}
+
+func (m *meta) checkCapacity() *problem {
+	c := m.Capacity
+	if c == (Capacity{}) {
+		return nil
+	}
+	if c.Keys == 0 {
+		return bad("capacity", "at least 1 key", 0)
+	}
+	if c.Blocks == 0 || c.Blocks > bloom.MaxBlocks {
+		return bad("blocks for the capacity", fmt.Sprintf("1 to %d", uint64(bloom.MaxBlocks)), c.Blocks)
+	}
+	if n := m.Params.Blocks; n != 0 && n != c.Blocks {
+		return bad("blocks for the capacity", fmt.Sprintf("%d as in the parameters", n), c.Blocks)
 	}
 	return nil
 }

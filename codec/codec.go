@@ -103,6 +103,13 @@ type Partial struct {
 	Held []uint32 // shards in this filter, ascending, from 0
 }
 
+// Capacity says that a filter has room for further keys: until so many distinct
+// ones are in, bits of that size let others through at the rate asked for.
+type Capacity struct {
+	Keys   uint64 // distinct keys, at least 1
+	Blocks uint64 // those of Params, or, in a sealed exact filter, of the Bloom filter that a larger union turns into
+}
+
 // MaxShards bounds the number of shards of a build.
 const MaxShards = 1 << 20
 
@@ -134,6 +141,7 @@ type Filter struct {
 	Registers []byte
 	Partial   *Partial   // nil when sealed
 	Parents   [][32]byte // digests of the filters that a set operation made this from
+	Capacity  Capacity   // zero: the size is for the keys that are in
 
 	kind  Kind
 	bits  *bloom.Filter

@@ -111,6 +111,16 @@ func goldens() []golden {
 		{"bloom512-uncompressed", Options{Uncompressed: true}, func(t testing.TB) *Filter {
 			return splitFilter(t, bloom.Split512, 120, keysFrom(3, 20))
 		}},
+		{"bloom-capacity", Options{}, func(t testing.TB) *Filter {
+			f := bloomFilter(t, 720, keysFrom(9, 40)) // room for 900
+			f.Capacity = Capacity{Keys: 900, Blocks: 720}
+			return f
+		}},
+		{"exact-capacity", Options{}, func(t testing.TB) *Filter {
+			f := exactFilter(dense(-70, 90), true)
+			f.Capacity = Capacity{Keys: 1 << 40, Blocks: 1 << 32}
+			return f
+		}},
 		{"exact512-partial", Options{}, func(t testing.TB) *Filter {
 			f := exactFilter(dense(1_000_000, 70), false)
 			f.Params = bloom.Params{Geometry: bloom.Split512, Hash: xxh3Hash, Blocks: 1440}

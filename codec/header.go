@@ -30,6 +30,7 @@ const (
 	secRegisters = 8
 	secParents   = 9
 	secChunks    = 10 // stands behind the payload
+	secCapacity  = 11
 )
 
 // section says how one type of section is written and read. A section that
@@ -55,6 +56,7 @@ func sections() []section {
 		{secRange, "key range", false, false, putRange, getRange},
 		{secRegisters, "registers", false, false, putRegisters, getRegisters},
 		{secParents, "parents", false, false, putParents, getParents},
+		{secCapacity, "capacity", false, false, putCapacity, getCapacity},
 	}
 }
 
@@ -374,6 +376,22 @@ func putParents(m *meta, dst []byte) []byte {
 func getParents(m *meta, c *cursor) *problem {
 	for len(c.b) > 0 && !c.short {
 		m.Parents = append(m.Parents, [32]byte(append(c.take(32), make([]byte, 32)...)[:32]))
+	}
+	return nil
+}
+
+func putCapacity(m *meta, dst []byte) []byte {
+	if m.Capacity == (Capacity{}) {
+		return dst
+	}
+	dst = binary.LittleEndian.AppendUint64(dst, m.Capacity.Keys)
+	return binary.LittleEndian.AppendUint64(dst, m.Capacity.Blocks)
+}
+
+func getCapacity(m *meta, c *cursor) *problem {
+	m.Capacity = Capacity{Keys: c.u64(), Blocks: c.u64()}
+	if m.Capacity == (Capacity{}) {
+		return bad("says nothing", "", "")
 	}
 	return nil
 }

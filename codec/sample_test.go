@@ -130,6 +130,9 @@ func describe(t testing.TB, f *Filter) string {
 	for _, d := range f.Parents {
 		fmt.Fprintf(&w, "parent %x\n", d)
 	}
+	if f.Capacity != (Capacity{}) {
+		fmt.Fprintf(&w, "capacity %d in %d blocks\n", f.Capacity.Keys, f.Capacity.Blocks)
+	}
 	if f.Registers != nil {
 		fmt.Fprintf(&w, "registers %d sha256 %x\n", len(f.Registers), sha256.Sum256(f.Registers))
 	}

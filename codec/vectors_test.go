@@ -74,6 +74,13 @@ func putFPR(p float64) func(d *pieces) {
 	}
 }
 
+func putCapacityOf(keys, blocks uint64) func(d *pieces) {
+	return func(d *pieces) {
+		body := binary.LittleEndian.AppendUint64(nil, keys)
+		d.sections = append(d.sections, piece{secCapacity, 0, binary.LittleEndian.AppendUint64(body, blocks)})
+	}
+}
+
 // withRoaring replaces the natural members of an exact filter by b.
 func withRoaring(b []byte) func(testing.TB) []byte {
 	return func(t testing.TB) []byte {
@@ -211,6 +218,19 @@ func vectors() []vector {
 		})},
 		{"parents-length", "corrupt", "section parents: too short", edit(base, func(d *pieces) {
 			d.sections = append(d.sections, piece{secParents, 0, make([]byte, 33)})
+		})},
+		{"capacity-of-no-keys", "corrupt", "capacity: want at least 1 key", edit(base, putCapacityOf(0, 32))},
+		{"capacity-without-blocks", "corrupt", "blocks for the capacity: want 1 to 4294967296, got 0", edit(exactBase, putCapacityOf(9, 0))},
+		{"capacity-2-to-60", "corrupt", "blocks for the capacity: want 1 to 4294967296", edit(exactBase, putCapacityOf(9, 1<<60))},
+		{"capacity-of-another-size", "corrupt", "want 32 as in the parameters, got 31", edit(base, putCapacityOf(9, 31))},
+		{"capacity-nothing", "corrupt", "section capacity: says nothing", edit(base, putCapacityOf(0, 0))},
+		{"capacity-critical", "corrupt", "section capacity: critical flag", edit(base, func(d *pieces) {
+			putCapacityOf(9, 32)(d)
+			d.section(secCapacity).flags = flagCritical
+		})},
+		{"capacity-too-short", "corrupt", "section capacity: too short", edit(base, func(d *pieces) {
+			putCapacityOf(9, 32)(d)
+			d.section(secCapacity).body = d.section(secCapacity).body[:15]
 		})},
 
 		{"chunk-size", "corrupt", "chunk size", edit(base, func(d *pieces) { d.section(secPayload).body[0] = 1 })},
