@@ -36,6 +36,9 @@ type Options struct {
 	// Capacity is an upper bound on the number of keys; 0: the number of rows,
 	// which text files do not tell beforehand.
 	Capacity uint64
+	// Room says that the sealed filter is to keep the size for Capacity keys,
+	// distinct ones, so that those of later sets can be put in by unions.
+	Room bool
 	// NoKeyRange keeps the least and the greatest key out of the filter, from
 	// which a scan sees what it need not read.
 	NoKeyRange bool
@@ -102,7 +105,7 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 	p := &Plan{opts: opts, files: files, pieces: partition.Split(files, opts.Shard)}
 	p.Spec = Spec{
 		Hash: bloom.Hash{ID: bloom.XXH3}, Geometry: opts.Geometry, Capacity: opts.Capacity,
-		FPR: opts.FPR, MaxSize: opts.MaxSize, Want: opts.Kind, NoRange: opts.NoKeyRange,
+		FPR: opts.FPR, MaxSize: opts.MaxSize, Room: opts.Room, Want: opts.Kind, NoRange: opts.NoKeyRange,
 	}
 	for _, path := range paths {
 		p.Spec.Names = append(p.Spec.Names, path.String())

@@ -11,6 +11,18 @@
 // What comes out depends on the union of the keys and on the Spec, never on
 // how the keys were divided.
 //
+// # Room
+//
+// A sealed filter is folded to the size that its keys need, so that those of
+// two sets seldom have one size, and their union is too large for either. Where
+// sets are to grow by unions, [Options] has Room: every filter keeps the size
+// for the Capacity, at which the rate holds until so many distinct keys are in,
+// and filters of one capacity and rate are of one size. An exact set needs no
+// room; it is chosen while it is better than the bits of that size, also by a
+// union ([Combine]), which turns it into those bits once it is not. So what is added
+// day by day stays small, and comes to what one build of all IDs comes to.
+// [Check] tells when the room is used up.
+//
 // # Registers
 //
 // Where bits are filled, so is a HyperLogLog sketch of the keys
@@ -23,6 +35,7 @@ package filterbuild
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -41,6 +54,7 @@ type Spec struct {
 	Capacity uint64         // upper bound on the keys, from which the size follows
 	FPR      float64        // wished; 0: by [bloom.DefaultFPR] of Capacity
 	MaxSize  uint64         // most bytes of the bits; 0: no limit
+	Room     bool           // the sealed filter keeps its size, and says the Capacity
 	Want     codec.Want     // kind of filter
 	NoRange  bool           // the filter does not tell the least and the greatest of its keys
 }
@@ -103,6 +117,9 @@ func (s Spec) check() error {
 	if s.FPR != 0 && !(s.FPR > 0 && s.FPR < 1) { // as worded, NaN is refused too
 		return fmt.Errorf("false-positive rate %v: want more than 0 and less than 1", s.FPR)
 	}
+	if s.Room && s.Capacity == 0 {
+		return errors.New("room for further keys: want a capacity, the number of keys in the end")
+	}
 	if s.Geometry != 0 && !slices.Contains(bloom.Geometries(), s.Geometry) {
 		return fault.Unsupported(fault.At{}, "%s", s.Geometry).WithHint("want one of %v", bloom.Geometries())
 	}
@@ -116,6 +133,9 @@ func (s Spec) id(inputs [32]byte) [32]byte {
 		s.Names, s.Classes, s.Hash, s.Geometry, s.Capacity, s.FPR, s.MaxSize, s.Want, keys.NormalForm)
 	if s.NoRange { // else the id is what it was before there was a choice
 		h.Write([]byte("no key range"))
+	}
+	if s.Room {
+		h.Write([]byte("room"))
 	}
 	h.Write(inputs[:])
 	var sum [32]byte

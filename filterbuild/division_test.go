@@ -80,6 +80,12 @@ func idSets() []idSet {
 		{"registers and blocks of 256 bits", Options{Key: "id", FPR: 1e-9, Geometry: bloom.Split256}, bloomOnly, one(func(rng *rand.Rand) any {
 			return numbers(setRows, func(int) string { return fmt.Sprintf("user-%d", rng.Uint64N(5000)) })
 		})},
+		{"room", Options{Key: "id", FPR: 0.01, Capacity: 20_000, Room: true}, anyKind, one(func(rng *rand.Rand) any {
+			return numbers(setRows, func(int) int64 { return int64(rng.Uint64N(1 << 40)) })
+		})},
+		{"room that is too small", Options{Key: "id", FPR: 0.001, Capacity: 900, Room: true}, anyKind, one(func(rng *rand.Rand) any {
+			return numbers(setRows, func(int) int64 { return int64(rng.Uint64N(1 << 20)) })
+		})},
 		{"composite", Options{Key: "n,s", FPR: 0.01}, bloomOnly, func(t *testing.T, s *memStore) []string {
 			rec := record(t,
 				column{"s", numbers(setRows, func(i int) string { return strings.Repeat("x", i%5) })},

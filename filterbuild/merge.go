@@ -283,7 +283,8 @@ func (p *partial) take(ctx context.Context, parts []part, lim codec.Limits) (*pa
 		return nil, nil, err
 	}
 	r := &partial{
-		spec: Spec{Names: f.KeyNames(), Classes: f.KeyClasses(), Hash: f.Params.Hash, FPR: f.FPRAsked, Want: f.Want},
+		spec: Spec{Names: f.KeyNames(), Classes: f.KeyClasses(), Hash: f.Params.Hash, FPR: f.FPRAsked, Want: f.Want,
+			Capacity: f.Capacity.Keys, Room: f.Capacity != (codec.Capacity{})},
 		fpr:  f.FPRAsked, params: f.Params, keys: f.Keys, set: f.Exact(), bits: f.Bloom(), registers: registersOf(f), bounds: boundsIn(f),
 	}
 	if p == nil {

@@ -229,6 +229,9 @@ func (p *partial) header(id [32]byte) *codec.Filter {
 		NormalForm: keys.NormalForm, Params: p.params, Keys: p.keys,
 		FPRAsked: p.fpr, Want: p.spec.Want, BuildID: id,
 	}
+	if p.spec.Room {
+		f.Capacity = codec.Capacity{Keys: p.spec.Capacity, Blocks: p.params.Blocks}
+	}
 	for i, name := range p.spec.Names {
 		f.Key = append(f.Key, codec.KeyColumn{Name: name, Class: p.spec.Classes[i]})
 	}

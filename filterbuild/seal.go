@@ -18,7 +18,7 @@ const (
 )
 
 // seal returns the finished filter of all keys, the bits folded as far as the
-// rate allows: exact, where there is a choice, if its payload takes no more
+// rate allows, unless there is to be room: exact, where there is a choice, if its payload takes no more
 // pages in the file than the bits (or registers and bits), and can be probed
 // fast in memory that is in proportion. The choice depends on the keys and the
 // Spec alone.
@@ -44,10 +44,12 @@ func (p *partial) seal(id [32]byte) (*codec.Filter, error) {
 			return nil, err
 		}
 	}
-	f := p.header(id)
-	bits, err := p.bits.Shrink(p.fpr)
-	if err != nil {
-		return nil, err
+	f, bits := p.header(id), p.bits
+	if !p.spec.Room {
+		var err error
+		if bits, err = bits.Shrink(p.fpr); err != nil {
+			return nil, err
+		}
 	}
 	f.SetBloom(bits)
 	attach(f, p.registers)
@@ -64,9 +66,12 @@ func attach(f *codec.Filter, r *bloom.Registers) {
 }
 
 // sealedBits returns the size in bytes that the bits of so many distinct keys
-// fold to, by the formula for the rate: without a filter in memory.
+// have, or fold to, by the formula for the rate: without a filter in memory.
 func (p *partial) sealedBits(distinct uint64) uint64 {
 	all := p.params.Blocks
+	if p.spec.Room {
+		return p.params.Bytes()
+	}
 	need := p.params.Geometry.BlocksFor(max(distinct, 1), bloom.FoldLimit(p.fpr))
 	k := max(all/need, 1)
 	for all%k != 0 {

@@ -1,0 +1,62 @@
+package filterbuild
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+)
+
+// ErrRate says that a sealed filter lets through more than was asked for: it
+// holds more keys than its size is for.
+var ErrRate = errors.New("false-positive rate above the wish")
+
+// ErrFull says that a sealed filter holds more distinct keys than its capacity.
+var ErrFull = errors.New("over the capacity")
+
+// rateSlack is how far above the wish the rate of the bits may lie: folding
+// uses 2 % ([bloom.FoldSlack]), and the rest is noise in the bits of small
+// filters.
+const rateSlack = 1.05
+
+// Check returns nil if a sealed filter is what was asked for, else what it falls
+// short of: the error wraps [ErrRate], [ErrFull] or both. No key is missing from
+// such a filter. Of a partial one nothing can be told yet. rep is what is known
+// of its keys: see [Count].
+func Check(f *codec.Filter, rep Report) error {
+	if !f.Sealed() {
+		return nil
+	}
+	var errs []error
+	if p := f.FPR(); p > rateSlack*f.FPRAsked {
+		hint := "build --expect N sizes it for N"
+		if f.Capacity.Keys > 0 {
+			hint = "build --capacity N makes room for N"
+		}
+		errs = append(errs, fmt.Errorf("%w: lets through %.2g of the rows that it should drop, more than the %.2g asked for: it holds more keys than its size is for (%s)",
+			ErrRate, p, f.FPRAsked, hint))
+	}
+	if n := f.Capacity.Keys; n > 0 && surely(f, rep) > float64(n) {
+		errs = append(errs, fmt.Errorf("%w: %d distinct keys, and room for %d (build one filter from all ID sets, with a larger --capacity)", ErrFull, rep.Distinct, n))
+	}
+	if len(errs) == 2 {
+		return fmt.Errorf("%w; %w", errs[0], errs[1])
+	}
+	return errors.Join(errs...)
+}
+
+// surely returns how many distinct keys there are at least: what an estimate
+// says, less three standard errors.
+func surely(f *codec.Filter, rep Report) float64 {
+	if f.Bloom() == nil || !rep.Estimated {
+		return float64(rep.Distinct)
+	}
+	if c := f.Bloom().Count(); !math.IsInf(c.Keys, 1) {
+		return c.Keys - 3*c.StdErr
+	}
+	if r := registersOf(f); r != nil { // a block is full
+		return r.Estimate() * (1 - 3*0.0081)
+	}
+	return 0
+}

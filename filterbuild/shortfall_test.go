@@ -1,0 +1,117 @@
+package filterbuild
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+func sparse(seed uint64, n int) []int64 {
+	rng := rand.New(rand.NewPCG(seed, 0))
+	return numbers(n, func(int) int64 { return int64(rng.Uint64()) })
+}
+
+// What a filter has room for is a function of the capacity and the rate, not of
+// the keys; without room it is as small as the keys allow.
+func TestRoom(t *testing.T) {
+	opts := Options{FPR: 0.01, Capacity: 50_000, Room: true, Kind: codec.WantBloom}
+	blocks := bloom.Split256.Blocks(50_000, 0.01)
+	for _, n := range []int{0, 1, 700, 50_000, 80_000} {
+		f := filterOf(t, sparse(1, n), opts)
+		if f.Params.Blocks != blocks || f.Capacity != (codec.Capacity{Keys: 50_000, Blocks: blocks}) || f.FPRAsked != 0.01 {
+			t.Errorf("%d keys: %d blocks, capacity %+v, rate %g; want %d blocks", n, f.Params.Blocks, f.Capacity, f.FPRAsked, blocks)
+		}
+		if n <= 50_000 && f.FPR() > 0.0102 {
+			t.Errorf("%d keys: rate %g", n, f.FPR())
+		}
+	}
+	opts.Room = false
+	if f := filterOf(t, sparse(1, 700), opts); f.Params.Blocks >= blocks/20 || f.Capacity != (codec.Capacity{}) {
+		t.Errorf("without room: %d blocks, capacity %+v", f.Params.Blocks, f.Capacity)
+	}
+	// By size: the rate is that of the capacity in it.
+	opts = Options{MaxSize: 32_000, Geometry: bloom.Split256, Capacity: 50_000, Room: true, Kind: codec.WantBloom}
+	f := filterOf(t, sparse(1, 700), opts)
+	if got := bloom.Split256.FPR(f.Params.Blocks, 50_000); f.Params.Bytes() > 32_000 || f.Params.Bytes() < 20_000 || math.Abs(got-f.FPRAsked) > 1e-9 {
+		t.Errorf("by size: %d bytes, rate %g, want %g", f.Params.Bytes(), f.FPRAsked, got)
+	}
+	s := newStore()
+	putColumn(t, s, "ids", sparse(1, 10))
+	if _, err := plan(t, s, []string{"ids"}, Options{Key: "id", Room: true}); err == nil {
+		t.Error("room for an unknown number of keys")
+	}
+}
+
+// Auto: exact while that is smaller than the bits of the capacity's size.
+func TestRoomOfExactFilters(t *testing.T) {
+	for n, want := range map[int]codec.Kind{200: codec.KindExact, 20_000: codec.KindBloom} {
+		f := filterOf(t, sparse(2, n), Options{FPR: 0.01, Capacity: 50_000, Room: true})
+		if f.Kind() != want || f.Capacity != (codec.Capacity{Keys: 50_000, Blocks: bloom.Split256.Blocks(50_000, 0.01)}) {
+			t.Errorf("%d keys of 50,000: %s, capacity %+v; want %s", n, f.Kind(), f.Capacity, want)
+		}
+	}
+}
+
+// A build with room and one without are two builds.
+func TestRoomIsInTheBuildID(t *testing.T) {
+	s := newStore()
+	putColumn(t, s, "ids", sparse(1, 100))
+	ids := map[[32]byte]bool{}
+	for _, opts := range []Options{{Capacity: 1000}, {Capacity: 1000, Room: true}, {Capacity: 1001, Room: true}} {
+		opts.Key = "id"
+		p, err := plan(t, s, []string{"ids"}, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[p.BuildID] = true
+	}
+	if len(ids) != 3 {
+		t.Errorf("%d build ids, want 3", len(ids))
+	}
+}
+
+func TestCheck(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		n    int
+		opts Options
+		want []error
+	}{
+		{"as many as expected", 20_000, Options{Capacity: 20_000, Kind: codec.WantBloom}, nil},
+		{"more than expected", 45_000, Options{Capacity: 20_000, Kind: codec.WantBloom}, []error{ErrRate}},
+		{"more than expected, exact", 30_000, Options{Capacity: 20_000, Kind: codec.WantExact}, nil},
+		{"room is left", 100, Options{Capacity: 20_000, Room: true, Kind: codec.WantBloom}, nil},
+		{"just full", 20_000, Options{Capacity: 20_000, Room: true, Kind: codec.WantBloom}, nil},
+		{"over the capacity", 45_000, Options{Capacity: 20_000, Room: true, Kind: codec.WantBloom}, []error{ErrRate, ErrFull}},
+		{"hardly over the capacity", 20_700, Options{Capacity: 20_000, Room: true, Kind: codec.WantBloom}, []error{ErrFull}},
+		{"over the capacity, exact", 20_001, Options{Capacity: 20_000, Room: true, Kind: codec.WantExact}, []error{ErrFull}},
+		{"full blocks", 60_000, Options{Capacity: 9_000, Room: true, Kind: codec.WantBloom, FPR: 0.5}, []error{ErrRate, ErrFull}},
+		{"full blocks and registers", 900_000, Options{Capacity: 150_000, Room: true, Kind: codec.WantBloom, FPR: 0.5}, []error{ErrRate, ErrFull}},
+	} {
+		if c.opts.FPR == 0 {
+			c.opts.FPR = 0.01
+		}
+		f := filterOf(t, sparse(3, c.n), c.opts)
+		err := Check(f, Count(f))
+		for _, e := range []error{ErrRate, ErrFull} {
+			want := false
+			for _, w := range c.want {
+				want = want || w == e
+			}
+			if errors.Is(err, e) != want {
+				t.Errorf("%s: %v; %v: want %v", c.name, err, e, want)
+			}
+		}
+	}
+	s := newStore()
+	putColumn(t, s, "ids", sparse(3, 30_000))
+	f, rep := build(t, s, []string{"ids"}, Options{Key: "id", FPR: 0.01, Capacity: 20_000, Shard: partition.Shard{Index: 0, Of: 1}})
+	if err := Check(f, rep); err != nil {
+		t.Errorf("a partial filter: %v", err)
+	}
+}
