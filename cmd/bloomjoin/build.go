@@ -23,8 +23,8 @@ import (
 type buildFlags struct {
 	key, keyType, maxSize, kind, geometry, shard, out, idsFormat string
 	fpr                                                          float64
-	expect                                                       uint64
-	uncompressed, noKeyRange                                     bool
+	expect, capacity                                             uint64
+	uncompressed, noKeyRange, strict                             bool
 }
 
 func (c *cli) buildCmd() *cobra.Command {
@@ -46,7 +46,14 @@ split-512 is smaller where few false positives are wanted: by 7 % at 0.1 %, by
 than size there, say --geometry split-256.
 
 With --shard i/n, worker i of n (from 0) builds a partial filter of its share;
-bloomjoin merge makes the filter of all of them.`,
+bloomjoin merge makes the filter of all of them. With --shard auto/n it takes i
+from JOB_COMPLETION_INDEX (Kubernetes), AWS_BATCH_JOB_ARRAY_INDEX or
+SLURM_ARRAY_TASK_ID (an array that starts at 0).
+
+A filter is folded to the size that its keys need. With --capacity N it keeps
+the size for N keys, so that the IDs of later days can be put in by
+bloomjoin merge --union until N distinct ones are in: build all of them with the
+same --capacity and --fpr (or --max-size).`,
 		Example: `  bloomjoin build --key user_id -o users.bjf ids/
   zcat ids.txt.gz | bloomjoin build --key user_id --key-type int64 -o users.bjf -
   bloomjoin build --key user_id --shard 3/16 -o part-3.bjf ids/`,
@@ -61,18 +68,24 @@ bloomjoin merge makes the filter of all of them.`,
 	f.StringVar(&o.maxSize, "max-size", "", "most bytes of the filter's bits, as 64MiB")
 	f.StringVar(&o.kind, "kind", "auto", "auto, bloom or exact")
 	f.StringVar(&o.geometry, "geometry", "auto", "auto, split-256 (faster) or split-512 (smaller below 0.1 %)")
-	f.StringVar(&o.shard, "shard", "", "I/N: worker I of N, from 0")
-	f.Uint64Var(&o.expect, "expect", 0, "upper bound on the number of keys")
+	f.StringVar(&o.shard, "shard", "", shardHelp)
+	f.Uint64Var(&o.expect, "expect", 0, "upper bound on the number of keys (default: the number of rows, where files tell it)")
+	f.Uint64Var(&o.capacity, "capacity", 0, "leave room for so many distinct keys in the end, put in by unions")
+	f.BoolVar(&o.strict, "strict", false, "fail, and write nothing, rather than warn of more false positives than asked for, or more keys than --capacity")
 	f.StringVar(&o.idsFormat, "ids-format", "", "format of standard input: lines, csv, tsv or ndjson (default lines)")
 	f.BoolVar(&o.uncompressed, "uncompressed", false, "store the filter so that processes can map it")
 	f.BoolVar(&o.noKeyRange, "no-key-range", false, "do not store the least and the greatest key, by which scans skip what they need not read")
 	f.StringVarP(&o.out, "output", "o", "", "filter file to write")
+	cmd.MarkFlagsMutuallyExclusive("expect", "capacity")
 	return cmd
 }
 
 // options checks the flags before anything is opened.
 func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, partition.OpenOptions, error) {
 	opts := filterbuild.Options{Key: o.key, FPR: o.fpr, Capacity: o.expect, NoKeyRange: o.noKeyRange, Threads: c.threads}
+	if o.capacity > 0 {
+		opts.Capacity, opts.Room = o.capacity, true
+	}
 	open := partition.OpenOptions{Text: true, Stdin: c.stdin}
 	var err error
 	if opts.Memory, err = c.budget(); err != nil {
@@ -112,10 +125,8 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, p
 	default:
 		return opts, open, usagef("--kind %s: want auto, bloom or exact", o.kind)
 	}
-	if o.shard != "" {
-		if opts.Shard, err = partition.ParseShard(o.shard); err != nil {
-			return opts, open, usageError{err}
-		}
+	if opts.Shard, err = c.shardOf(o.shard); err != nil {
+		return opts, open, err
 	}
 	open.Column = paths[len(paths)-1].Name()
 	open.Types, err = keyTypes(o.keyType, paths)
@@ -191,6 +202,7 @@ type buildReport struct {
 	KeysNull     int64   `json:"keys_null"`
 	Distinct     uint64  `json:"distinct"`
 	Estimated    bool    `json:"distinct_estimated"`
+	Capacity     uint64  `json:"capacity,omitempty"` // distinct keys that there is room for
 	Kind         string  `json:"kind"`
 	Geometry     string  `json:"geometry,omitempty"` // of a Bloom filter
 	Sealed       bool    `json:"sealed"`
@@ -207,6 +219,9 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	start := time.Now()
 	if err := checkRate(cmd, o.fpr); err != nil {
 		return err
+	}
+	if cmd.Flags().Changed("capacity") && o.capacity == 0 {
+		return usagef("--capacity 0: want the number of keys to leave room for")
 	}
 	opts, open, err := c.buildOptions(o, args)
 	if err != nil {
@@ -244,6 +259,11 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 			done = false
 		}
 	}
+	if done && o.strict { // the run before may not have been
+		if err := checkFile(cmd.Context(), o.out, opts.Memory); err != nil {
+			return err
+		}
+	}
 	if done {
 		return c.done("build", o.out, start)
 	}
@@ -254,6 +274,10 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	short := filterbuild.Check(f, rep)
+	if short != nil && o.strict {
+		return fmt.Errorf("%s: not written: %w", o.out, short)
+	}
 	size, err := filterbuild.Write(cmd.Context(), partition.Local{}, o.out, f, codec.Options{Uncompressed: o.uncompressed}, c.force)
 	if err != nil {
 		return err
@@ -263,7 +287,8 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 		return err
 	}
 	r.BytesRead = bytesRead(files)
-	c.sayFilter(o.out, f, r)
+	r.Shard = c.shard
+	c.sayFilter(o.out, f, r, short)
 	return c.report(r, o.out)
 }
 
@@ -320,7 +345,7 @@ func filterReport(verb string, start time.Time, f *codec.Filter, rep filterbuild
 	r := buildReport{
 		head: newHead(verb, start),
 		Rows: rep.Rows, Keys: f.Keys, KeysNull: rep.KeysNull, Distinct: rep.Distinct, Estimated: rep.Estimated,
-		Kind: f.Kind().String(), Sealed: f.Sealed(), FileBytes: size,
+		Capacity: f.Capacity.Keys, Kind: f.Kind().String(), Sealed: f.Sealed(), FileBytes: size,
 		FPRAsked: f.FPRAsked, FPRPredicted: f.FPR(), Digest: fmt.Sprintf("%x", digest),
 	}
 	if b := f.Bloom(); b != nil {
@@ -334,9 +359,21 @@ func filterReport(verb string, start time.Time, f *codec.Filter, rep filterbuild
 	return r, nil
 }
 
-// sayFilter tells people what was built, and warns of a filter that lets
-// through more than was asked for.
-func (c *cli) sayFilter(name string, f *codec.Filter, r buildReport) {
+// checkFile is filterbuild.Check of a filter file.
+func checkFile(ctx context.Context, name string, budget int64) (err error) {
+	f, err := filterbuild.Read(ctx, partition.Local{}, name, codec.Limits{MaxBytes: uint64(budget)})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := filterbuild.Check(f, filterbuild.Count(f)); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// sayFilter tells people what was built, and warns of what it falls short of.
+func (c *cli) sayFilter(name string, f *codec.Filter, r buildReport, short error) {
 	about := ""
 	if r.Estimated {
 		about = "about "
@@ -349,9 +386,13 @@ func (c *cli) sayFilter(name string, f *codec.Filter, r buildReport) {
 	if r.Geometry != "" {
 		size += " in " + r.Geometry
 	}
-	c.say("%s: %s filter, %s: %s keys (%s%s distinct), %s, false positives %.2g, in %.2f s",
-		name, r.Kind, state, count(r.Keys), about, count(r.Distinct), size, r.FPRPredicted, r.Seconds)
-	if f.Sealed() && r.FPRPredicted > 1.05*f.FPRAsked {
-		c.warn("%s lets through %.2g of the rows that it should drop, more than the %.2g asked for: it holds more keys than its size is for (build it for all of them: build --expect N)", name, r.FPRPredicted, f.FPRAsked)
+	full := ""
+	if r.Capacity > 0 && f.Sealed() {
+		full = fmt.Sprintf(", %s of the room for %s", percent(int64(r.Distinct), int64(r.Capacity)), count(r.Capacity))
+	}
+	c.say("%s: %s filter, %s: %s keys (%s%s distinct%s), %s, false positives %.2g (asked: %.2g), in %.2f s",
+		name, r.Kind, state, count(r.Keys), about, count(r.Distinct), full, size, r.FPRPredicted, r.FPRAsked, r.Seconds)
+	if short != nil {
+		c.warn("%s: %v", name, short)
 	}
 }

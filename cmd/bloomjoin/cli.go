@@ -31,6 +31,8 @@ type cli struct {
 	json, quiet, verbose, force bool
 	threads                     int
 	memory                      string
+
+	shard string // of this worker, once --shard is parsed
 }
 
 func (c *cli) commonFlags(root *cobra.Command) {
@@ -180,6 +182,7 @@ type head struct {
 	Verb          string  `json:"verb"`
 	SchemaVersion int     `json:"schema_version"` // of the report; fields may be added to a version
 	Seconds       float64 `json:"seconds"`
+	Shard         string  `json:"shard,omitempty"` // "3/16": of this worker
 	AlreadyDone   bool    `json:"already_done,omitempty"`
 }
 
@@ -191,7 +194,7 @@ func newHead(verb string, start time.Time) head {
 func (c *cli) done(verb, output string, start time.Time) error {
 	c.say("%s: already done", output)
 	h := newHead(verb, start)
-	h.AlreadyDone = true
+	h.AlreadyDone, h.Shard = true, c.shard
 	return c.report(h, output)
 }
 

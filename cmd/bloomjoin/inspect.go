@@ -62,7 +62,9 @@ type filterFacts struct {
 	Geometry     string     `json:"geometry"`
 	Blocks       uint64     `json:"blocks"`
 	Keys         uint64     `json:"keys"`
-	Distinct     uint64     `json:"distinct_estimate,omitempty"` // by the registers, if there are any
+	Distinct     uint64     `json:"distinct_estimate,omitempty"` // by the registers, if there are any; else, when checked, by bits or members
+	Capacity     uint64     `json:"capacity,omitempty"`          // distinct keys that there is room for
+	Parents      []string   `json:"parents,omitempty"`           // digests of the filters that it was made from
 	FPRAsked     float64    `json:"fpr_asked"`
 	FPRPredicted *float64   `json:"fpr_predicted,omitempty"`
 	PayloadBytes uint64     `json:"payload_bytes"`
@@ -180,12 +182,19 @@ func (i *inspected) filter(src partition.Source, name string, check bool, lim co
 		distinct = fmt.Sprintf(", about %s distinct (registers, ± 0.8 %%)", count(facts.Distinct))
 	}
 	i.say("keys", "%s added%s", count(f.Keys), distinct)
+	if facts.Capacity = f.Capacity.Keys; facts.Capacity > 0 {
+		i.say("capacity", "room for %s distinct keys%s", count(facts.Capacity), facts.full())
+	}
 	i.say("reveals", "%s", facts.Reveals)
 	if f.Kind() == codec.KindBloom {
 		i.say("geometry", "%s, %s blocks (%s), %s", facts.Geometry, count(facts.Blocks), bytesOf(h.PayloadBytes), facts.Hash)
 	}
 	i.say("digest", "%s", facts.Digest)
 	i.say("build", "%s", facts.BuildID)
+	for _, d := range f.Parents {
+		facts.Parents = append(facts.Parents, fmt.Sprintf("%x", d))
+		i.say("made from", "%x", d)
+	}
 	if check {
 		whole, err := h.Load(lim)
 		if err != nil {
@@ -194,10 +203,21 @@ func (i *inspected) filter(src partition.Source, name string, check bool, lim co
 		i.Checked = true
 		rep, p := filterbuild.Count(whole), whole.FPR()
 		facts.FPRPredicted = &p
-		i.say("false positives", "%.3g by the bits, %.3g asked for; about %s distinct keys", p, f.FPRAsked, count(rep.Distinct))
+		if facts.Distinct == 0 {
+			facts.Distinct = rep.Distinct
+		}
+		i.say("false positives", "%.3g by the bits, %.3g asked for; about %s distinct keys%s", p, f.FPRAsked, count(rep.Distinct), facts.full())
 		i.say("checked", "all checksums hold")
 	}
 	return nil
+}
+
+// full says how much of the capacity is used up, where both are known.
+func (f *filterFacts) full() string {
+	if f.Capacity == 0 || f.Distinct == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %s used", percent(int64(f.Distinct), int64(f.Capacity)))
 }
 
 func (i *inspected) table(ctx context.Context, name string, check bool) error {

@@ -56,7 +56,7 @@ are read as the type of the log's key.`,
 	f.StringVar(&o.keyType, "key-type", "", "type of the key in text ID sets (default: the log's)")
 	f.StringVar(&o.idsFormat, "ids-format", "", "format of standard input: lines, csv, tsv or ndjson (default lines)")
 	o.layout.add(f)
-	f.StringVar(&o.shard, "shard", "", "I/N: worker I of N, from 0")
+	f.StringVar(&o.shard, "shard", "", shardHelp)
 	f.StringVar(&o.format, "format", "", "parquet or arrow (default: by the name, else parquet)")
 	f.StringVarP(&o.out, "output", "o", "", "file, directory/, or -")
 	return cmd
@@ -100,7 +100,7 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 	if !slices.Contains([]join.Strategy{join.Auto, join.Lookup, join.Broadcast}, opts.Strategy) {
 		return opts, open, out, usagef("--strategy %s: want auto, lookup or broadcast", o.strategy)
 	}
-	if opts.Shard, err = shardOf(o.shard); err != nil {
+	if opts.Shard, err = c.shardOf(o.shard); err != nil {
 		return opts, open, out, err
 	}
 	if !opts.Shard.Whole() && (opts.Type == join.Right || opts.Type == join.Full) {
@@ -220,6 +220,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	r := newJoinReport(start, j.Report())
 	r.BytesRead, r.BytesWritten, r.Path = bytesRead(all)+bytesRead(ids), written.Bytes, pathsOf(partition.Split(logs, opts.Shard), j.PathOf)
 	r.leftOut(skipped)
+	r.Shard = c.shard
 	c.sayJoin(o, r)
 	return c.report(r, o.out)
 }

@@ -14,6 +14,7 @@ import (
 type mergeFlags struct {
 	out                                                 string
 	partial, union, intersect, difference, uncompressed bool
+	strict                                              bool
 }
 
 // op returns the set operation that is wanted, or "".
@@ -59,6 +60,7 @@ error, and the filter is to be built from the IDs of all.`,
 	f.BoolVar(&o.union, "union", false, "make a filter of the keys of all")
 	f.BoolVar(&o.intersect, "intersect", false, "make a filter of the keys that are in each")
 	f.BoolVar(&o.difference, "difference", false, "make a filter of the keys that are in the first alone (exact filters)")
+	f.BoolVar(&o.strict, "strict", false, "fail, and write nothing, rather than warn of more false positives than asked for, or more keys than the capacity")
 	f.BoolVar(&o.uncompressed, "uncompressed", false, "store the filter so that processes can map it")
 	f.StringVarP(&o.out, "output", "o", "", "filter file to write")
 	cmd.MarkFlagsMutuallyExclusive("partial", "union", "intersect", "difference")
@@ -82,6 +84,11 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	rep := filterbuild.Count(f)
+	short := filterbuild.Check(f, rep)
+	if short != nil && o.strict {
+		return fmt.Errorf("%s: not written: %w", o.out, short)
+	}
 	want, err := f.Digest()
 	if err != nil {
 		return err
@@ -99,11 +106,11 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	r, err := filterReport("merge", start, f, filterbuild.Count(f), size)
+	r, err := filterReport("merge", start, f, rep, size)
 	if err != nil {
 		return err
 	}
-	c.sayFilter(o.out, f, r)
+	c.sayFilter(o.out, f, r, short)
 	return c.report(r, o.out)
 }
 

@@ -54,7 +54,7 @@ output.`,
 	f.BoolVar(&o.any, "any", false, "keep rows that any filter lets through")
 	f.StringArrayVar(&o.exclude, "exclude", nil, "COL[,COL]=FILTER: drop the members of an exact filter; may be repeated")
 	o.layout.add(f)
-	f.StringVar(&o.shard, "shard", "", "I/N: worker I of N, from 0")
+	f.StringVar(&o.shard, "shard", "", shardHelp)
 	f.StringVar(&o.format, "format", "", "parquet or arrow (default: by the name, else parquet)")
 	f.BoolVar(&o.count, "count", false, "count the candidates and write nothing")
 	f.StringVarP(&o.out, "output", "o", "", "file, directory/, or -")
@@ -98,18 +98,6 @@ func (o *scanFlags) matches() ([]matchFlag, error) {
 		return nil, usagef("say with --filter FILE which filter to apply")
 	}
 	return out, nil
-}
-
-// shardOf parses --shard.
-func shardOf(s string) (partition.Shard, error) {
-	if s == "" {
-		return partition.Shard{}, nil
-	}
-	shard, err := partition.ParseShard(s)
-	if err != nil {
-		return shard, usageError{err}
-	}
-	return shard, nil
 }
 
 // outputOf checks -o and --format.
@@ -200,7 +188,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	shard, err := shardOf(o.shard)
+	shard, err := c.shardOf(o.shard)
 	if err != nil {
 		return err
 	}
@@ -281,6 +269,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		FPRAsked: asked, FPRPredicted: predicted, Path: pathsOf(pieces, scanner.PathOf),
 	}
 	r.leftOut(skipped)
+	r.Shard = c.shard
 	c.sayScan(o, r)
 	if o.count && !c.json {
 		_, err := fmt.Fprintln(c.stdout, r.RowsOut)

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+const shardHelp = "I/N: worker I of N, from 0; auto/N: I as Kubernetes, AWS Batch or Slurm tell it"
+
+// indexVariables are where batch systems put the number of a task of an array,
+// from 0: indexed jobs of Kubernetes, array jobs of AWS Batch and of Slurm.
+func indexVariables() []string {
+	return []string{"JOB_COMPLETION_INDEX", "AWS_BATCH_JOB_ARRAY_INDEX", slurmIndex}
+}
+
+const slurmIndex = "SLURM_ARRAY_TASK_ID"
+
+// shardOf parses --shard, and remembers it for the report.
+func (c *cli) shardOf(s string) (partition.Shard, error) {
+	if s == "" {
+		return partition.Shard{}, nil
+	}
+	if n, ok := strings.CutPrefix(s, "auto"); ok {
+		index, err := shardIndex(s, n)
+		if err != nil {
+			return partition.Shard{}, err
+		}
+		s = index + n
+	}
+	shard, err := partition.ParseShard(s)
+	if err != nil {
+		return shard, usageError{err}
+	}
+	c.shard = shard.String()
+	return shard, nil
+}
+
+// shardIndex returns the index that the environment gives for --shard auto/N.
+// It is never shifted: a task that is run again alone could not tell by how
+// much, and would take the part of another.
+func shardIndex(flag, slashN string) (string, error) {
+	of, err := partition.ParseShard("0" + slashN)
+	if err != nil {
+		return "", usagef("--shard %s: want auto/N with 1 ≤ N ≤ %d, as in auto/16", flag, partition.MaxShards)
+	}
+	var set []string // as NAME="VALUE"
+	var index, hint string
+	for _, name := range indexVariables() {
+		v := os.Getenv(name)
+		if v == "" {
+			continue
+		}
+		set = append(set, fmt.Sprintf("%s=%q", name, v))
+		if name == slurmIndex {
+			hint = fmt.Sprintf(" (a Slurm array must start at 0: --array=0-%d)", of.Of-1)
+		}
+		i, err := strconv.ParseUint(v, 10, 32)
+		if err != nil || i >= uint64(of.Of) {
+			return "", usagef("--shard %s: %s=%q: want a number from 0 to %d%s", flag, name, v, of.Of-1, hint)
+		}
+		v = strconv.FormatUint(i, 10)
+		if index != "" && v != index {
+			return "", usagef("--shard %s: %s differ: unset the one that does not number the workers of this job", flag, strings.Join(set, " and "))
+		}
+		index = v
+	}
+	if index == "" {
+		return "", usagef("--shard %s: none of %s is set: this is no task of an array job (say --shard I/%d)", flag, strings.Join(indexVariables(), ", "), of.Of)
+	}
+	return index, nil
+}
