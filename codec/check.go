@@ -14,7 +14,7 @@ import (
 // share it, so that whatever is written can be read.
 func (m *meta) check() *problem {
 	for _, rule := range []func() *problem{
-		m.checkKey, m.checkSet, m.checkParams, m.checkParts, m.checkPartial, m.checkRegisters, m.checkCapacity,
+		m.checkKey, m.checkRule, m.checkSet, m.checkParams, m.checkParts, m.checkPartial, m.checkRegisters, m.checkCapacity,
 	} {
 		if p := rule(); p != nil {
 			return p

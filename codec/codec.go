@@ -126,6 +126,10 @@ type Filter struct {
 	// NormalForm names the rules by which keys became bytes, such as "1".
 	// Filters of different rules have different hashes.
 	NormalForm string
+	// Rule says how strings were made alike before that: some of "trim",
+	// "lower" and "uuid", in this order, separated by commas; empty: they were
+	// taken as they are. Filters of different rules have different hashes.
+	Rule string
 	// Params are those of the Bloom payload; for an exact partial, those of
 	// the Bloom filter that it may turn into; for a sealed exact filter Blocks
 	// is 0.
@@ -204,8 +208,15 @@ func (f *Filter) KeyRange(column int) (lo, hi []byte, ok bool) {
 	return k.Min, k.Max, k.Min != nil
 }
 
-// Normal returns the name of the rules by which keys became bytes.
-func (f *Filter) Normal() string { return f.NormalForm }
+// Normal returns the name of the rules by which keys became bytes: NormalForm,
+// and behind a plus Rule, if there is one. Only keys that became bytes by the
+// same may be probed.
+func (f *Filter) Normal() string {
+	if f.Rule == "" {
+		return f.NormalForm
+	}
+	return f.NormalForm + "+" + f.Rule
+}
 
 // FPR returns the predicted false-positive rate: that of the Bloom filter's
 // bits, 0 for an exact set, NaN without a payload.

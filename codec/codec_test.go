@@ -365,6 +365,13 @@ func TestEncodeRefuses(t *testing.T) {
 		"no payload":        func(f *Filter) { f.bits = nil },
 		"no key":            func(f *Filter) { f.Key = nil },
 		"no normal form":    func(f *Filter) { f.NormalForm = "" },
+		"rule unknown":      func(f *Filter) { f.Key[0].Class, f.Rule = "bytes", "upper" },
+		"rule not in order": func(f *Filter) { f.Key[0].Class, f.Rule = "bytes", "lower,trim" },
+		"rule twice":        func(f *Filter) { f.Key[0].Class, f.Rule = "bytes", "trim,trim" },
+		"rule of integers":  func(f *Filter) { f.Rule = "trim" },
+		"rule, UUIDs, text": func(f *Filter) {
+			f.Key, f.Rule = []KeyColumn{{Class: "fixed[16]"}, {Class: "bytes"}}, "uuid"
+		},
 		"long name":         func(f *Filter) { f.Key[0].Name = strings.Repeat("x", 1<<16) },
 		"class":             func(f *Filter) { f.Key[0].Class = "fixed[07]" },
 		"one bound":         func(f *Filter) { f.Key[0].Min = intBound(1) },
@@ -418,6 +425,9 @@ func TestDigestTellsApart(t *testing.T) {
 		"shards": func(f *Filter) { f.Partial = &Partial{Of: 1, Held: []uint32{0}} },
 		"parent": func(f *Filter) { f.Parents = make([][32]byte, 1) },
 		"range":  func(f *Filter) { f.Key[0].Min, f.Key[0].Max = intBound(1), intBound(2) },
+		"trim":   func(f *Filter) { f.Key[0].Class, f.Rule = "bytes", "trim" },
+		"lower":  func(f *Filter) { f.Key[0].Class, f.Rule = "bytes", "lower" },
+		"both":   func(f *Filter) { f.Key[0].Class, f.Rule = "bytes", "trim,lower" },
 	} {
 		f := bloomFilter(t, 100, keysFrom(1, 5))
 		change(f)
@@ -436,6 +446,9 @@ func TestNames(t *testing.T) {
 	f := composite(t)
 	if got := fmt.Sprintf("%v %v %s %s %s %s %s", f.KeyNames()[:2], f.KeyClasses()[:3], f.Normal(), f.Kind(), f.Want, Kind(9), Want(9)); got != "[a b.c] [integer bytes fixed[16]] 1 bloom auto kind 9 want 9" {
 		t.Error(got)
+	}
+	if f = ruled(t, "trim,uuid", "fixed[16]"); f.Normal() != "1+trim,uuid" {
+		t.Error(f.Normal())
 	}
 	if f.FPR() != f.Bloom().FPR() || exactFilter(nil, false).FPR() != 0 {
 		t.Error("FPR is not that of the payload")

@@ -127,7 +127,28 @@ func goldens() []golden {
 			f.Partial = &Partial{Of: 2, Held: []uint32{1}}
 			return f
 		}},
+		{"rule-lower", Options{}, func(t testing.TB) *Filter {
+			return ruled(t, "lower", "bytes", " anna@example.com", "müller\t", "Ärger")
+		}},
+		{"rule-uuid", Options{}, func(t testing.TB) *Filter {
+			id := []byte{0x12, 0x3e, 0x45, 0x67, 0xe8, 0x9b, 0x12, 0xd3, 0xa4, 0x56, 0x42, 0x66, 0x14, 0x17, 0x40, 0}
+			f := ruled(t, "trim,lower,uuid", "fixed[16]", string(id))
+			f.Key[0].Min, f.Key[0].Max = id, id
+			f.Partial = &Partial{Of: 3, Held: []uint32{1}}
+			return f
+		}},
 	}
+}
+
+// ruled returns a filter of keys as they stand under a rule.
+func ruled(t testing.TB, rule, class string, keys ...string) *Filter {
+	f := bloomFilter(t, 1, nil)
+	f.Rule, f.Keys = rule, uint64(len(keys))
+	f.Key[0] = KeyColumn{Name: "user", Class: class}
+	for _, k := range keys {
+		f.Bloom().Add([]uint64{xxh3Hash.Sum([]byte(k))})
+	}
+	return f
 }
 
 // composite has a column of every class and every optional section.

@@ -31,6 +31,7 @@ const (
 	secParents   = 9
 	secChunks    = 10 // stands behind the payload
 	secCapacity  = 11
+	secRule      = 12
 )
 
 // section says how one type of section is written and read. A section that
@@ -57,6 +58,7 @@ func sections() []section {
 		{secRegisters, "registers", false, false, putRegisters, getRegisters},
 		{secParents, "parents", false, false, putParents, getParents},
 		{secCapacity, "capacity", false, false, putCapacity, getCapacity},
+		{secRule, "rule", true, false, putRule, getRule},
 	}
 }
 

@@ -54,6 +54,11 @@ func partialBase(t testing.TB) *pieces {
 	return dismantle(t, encode(t, f, Options{}))
 }
 
+// ruleBase is a Bloom filter of strings in lower case.
+func ruleBase(t testing.TB) *pieces {
+	return dismantle(t, encode(t, ruled(t, "lower", "bytes", "anna", "otto"), Options{}))
+}
+
 // edit returns a vector's file: a base with one change.
 func edit(of func(testing.TB) *pieces, change func(d *pieces)) func(testing.TB) []byte {
 	return func(t testing.TB) []byte {
@@ -232,6 +237,16 @@ func vectors() []vector {
 			putCapacityOf(9, 32)(d)
 			d.section(secCapacity).body = d.section(secCapacity).body[:15]
 		})},
+
+		{"rule-nothing", "corrupt", "section rule: says nothing", edit(ruleBase, func(d *pieces) { d.section(secRule).body[0] = 0 })},
+		{"rule-unknown", "newer", "section rule: unknown", edit(ruleBase, func(d *pieces) { d.section(secRule).body[0] |= 8 })},
+		{"rule-unknown-high", "newer", "section rule: unknown", edit(ruleBase, func(d *pieces) { d.section(secRule).body[3] = 0x80 })},
+		{"rule-not-critical", "corrupt", "section rule: critical flag", edit(ruleBase, func(d *pieces) { d.section(secRule).flags = 0 })},
+		{"rule-length", "corrupt", "section rule: too short", edit(ruleBase, func(d *pieces) { d.section(secRule).body = d.section(secRule).body[:1] })},
+		{"rule-of-integers", "corrupt", "key under the rule lower: want a column of class bytes, got integer", edit(base, func(d *pieces) {
+			d.sections = append(d.sections, piece{secRule, flagCritical, []byte{2, 0, 0, 0}})
+		})},
+		{"rule-uuid-of-text", "corrupt", "key under the rule lower,uuid: want a column of class fixed[16], got bytes", edit(ruleBase, func(d *pieces) { d.section(secRule).body[0] |= 4 })},
 
 		{"chunk-size", "corrupt", "chunk size", edit(base, func(d *pieces) { d.section(secPayload).body[0] = 1 })},
 		{"payload-parts", "corrupt", "payload parts", edit(base, func(d *pieces) {
