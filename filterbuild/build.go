@@ -168,7 +168,10 @@ func (p *Plan) capacity() error {
 		return nil
 	}
 	for _, f := range p.files {
-		n := f.Rows()
+		n, err := f.CountRows()
+		if err != nil {
+			return err
+		}
 		if n < 0 {
 			if !p.opts.Shard.Whole() {
 				return fmt.Errorf("%s: %w, so that shards would come to filters of different sizes (say --expect N)", f.Name, ErrCapacity)

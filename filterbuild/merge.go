@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"slices"
 
@@ -80,8 +81,11 @@ func Write(ctx context.Context, store partition.Store, name string, f *codec.Fil
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, sink.Abort()) }()
-	if size, err = codec.Encode(sink, f, opts); err != nil {
+	if size, err = codec.Encode(until{ctx, sink}, f, opts); err != nil {
 		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
 	}
 	err = sink.Commit(replace)
 	if replace || !errors.Is(err, fs.ErrExist) {
@@ -103,6 +107,19 @@ func Write(ctx context.Context, store partition.Store, name string, f *codec.Fil
 		return 0, fmt.Errorf("%s: %w, of another run (--force replaces it)", name, partition.ErrExists)
 	}
 	return rival, nil
+}
+
+// until is a writer that ends with its context: a large file takes a while.
+type until struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+func (u until) Write(p []byte) (int, error) {
+	if u.ctx.Err() != nil {
+		return 0, context.Cause(u.ctx)
+	}
+	return u.w.Write(p)
 }
 
 // Holds reports whether the file is a filter for whose header want returns

@@ -299,6 +299,16 @@ func (f *File) Rows() int64 {
 	return n
 }
 
+// CountRows is Rows, but where the number is -1 only because it could not be
+// read, it returns the error.
+func (f *File) CountRows() (int64, error) {
+	if t, ok := f.table.(*arrowipc.Table); ok {
+		n, err := t.Rows()
+		return n, errors.Join(f.unless(err), f.rest())
+	}
+	return f.Rows(), nil
+}
+
 // parquet returns the reader of a Parquet file, else nil.
 func (f *File) parquet() *generic.Parquet {
 	p, _ := f.table.(*generic.Parquet)

@@ -183,15 +183,15 @@ func (f *fileSource) loader(at fault.At, blk block, b batch, dicts dictSource) *
 func (f *fileSource) groups() int           { return len(f.blocks) }
 func (f *fileSource) bytes(group int) int64 { return f.blocks[group].meta + f.blocks[group].body }
 
-func (f *fileSource) rows(group int) int64 {
+func (f *fileSource) rows(group int) (int64, error) {
 	if n := f.lengths[group].Load(); n > 0 {
-		return n - 1
+		return n - 1, nil
 	}
 	b, err := f.batch(group)
 	if err != nil {
-		return -1
+		return -1, err
 	}
-	return b.length
+	return b.length, nil
 }
 
 func (f *fileSource) place(group int) fault.At {

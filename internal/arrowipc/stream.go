@@ -221,8 +221,8 @@ func (p *pass) skip(n int64) error {
 	return nil
 }
 
-func (s *streamSource) groups() int    { return 1 }
-func (s *streamSource) rows(int) int64 { return -1 }
+func (s *streamSource) groups() int             { return 1 }
+func (s *streamSource) rows(int) (int64, error) { return -1, nil }
 func (s *streamSource) bytes(int) int64 {
 	if s.opts.Size > 0 {
 		return s.opts.Size

@@ -37,7 +37,7 @@ type Table struct {
 // source is what a file and a stream do differently.
 type source interface {
 	groups() int
-	rows(group int) int64
+	rows(group int) (int64, error)
 	bytes(group int) int64
 	// read hands the columns of one group to yield until it returns false.
 	read(ctx context.Context, group int, p projection, yield func(arrow.Record, error) bool)
@@ -68,7 +68,23 @@ func (t *Table) NumGroups() int { return t.src.groups() }
 
 // GroupRows is the number of rows of a group; -1 when it is not known. For a
 // file it reads the header of that batch, once.
-func (t *Table) GroupRows(group int) int64 { return t.src.rows(group) }
+func (t *Table) GroupRows(group int) int64 {
+	n, _ := t.src.rows(group)
+	return n
+}
+
+// Rows is the number of rows of all groups; -1 when it is not known. An error
+// says why a file does not tell it.
+func (t *Table) Rows() (n int64, err error) {
+	for g := range t.NumGroups() {
+		r, err := t.src.rows(g)
+		if r < 0 {
+			return -1, err
+		}
+		n += r
+	}
+	return n, nil
+}
 
 // GroupBytes is the size of a group in the input; -1 when it is not known.
 func (t *Table) GroupBytes(group int) int64 { return t.src.bytes(group) }

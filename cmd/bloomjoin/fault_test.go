@@ -1,0 +1,358 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// idFile writes n IDs, one a line, that begin with from and are far apart.
+func idFile(t *testing.T, n int, from uint64) string {
+	t.Helper()
+	var b bytes.Buffer
+	for i := range uint64(n) {
+		fmt.Fprintln(&b, (from+i)*0x9e3779b97f4a7c15>>1)
+	}
+	name := filepath.Join(t.TempDir(), "ids.txt")
+	if err := os.WriteFile(name, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// slowShard is a build of a shard whose file is large for its keys: most of its
+// time it writes.
+func slowShard(ids, out string) []string {
+	return []string{
+		"build", "--quiet", "--key", "id", "--key-type", "int64", "--kind", "bloom", "--expect", "20000000",
+		"--fpr", "0.01", "--uncompressed", "--shard", "0/2", "-o", out, ids,
+	}
+}
+
+// must runs the command, which has to succeed.
+func must(t *testing.T, args ...string) {
+	t.Helper()
+	if out, err := exec.Command("bloomjoin", args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v: %s", args, err, out)
+	}
+}
+
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// names lists a directory.
+func names(t *testing.T, dir string) (all []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
+}
+
+// attempted waits until an attempt is seen in the directory.
+func attempted(t *testing.T, dir string) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); len(names(t, dir)) == 0; time.Sleep(100 * time.Microsecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no attempt is seen")
+		}
+	}
+}
+
+// A shard that is killed leaves no filter or a whole one, whenever that is, and
+// the one after it comes to the same bytes as if nothing had been.
+func TestShardKilled(t *testing.T) {
+	ids := idFile(t, 20_000, 1)
+	ref := filepath.Join(t.TempDir(), "ref.bjf")
+	began := time.Now()
+	must(t, slowShard(ids, ref)...)
+	took := time.Since(began)
+	want := read(t, ref)
+	rng := rand.New(rand.NewPCG(6, 1))
+	var before, during, after int
+	for round := range 24 {
+		dir := t.TempDir()
+		out := filepath.Join(dir, "part.bjf")
+		cmd := exec.Command("bloomjoin", slowShard(ids, out)...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if round%2 == 0 {
+			time.Sleep(time.Duration(rng.Int64N(int64(took) * 5 / 4)))
+		} else { // while it writes
+			attempted(t, dir)
+			time.Sleep(time.Duration(rng.Int64N(int64(took) / 2)))
+		}
+		if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		left := names(t, dir)
+		done := false
+		for _, name := range left {
+			switch {
+			case name == "part.bjf":
+				done = true
+				if !bytes.Equal(read(t, out), want) {
+					t.Fatalf("round %d: a file that is not whole", round)
+				}
+			case !strings.HasPrefix(name, ".part.bjf.") || !strings.HasSuffix(name, ".tmp"):
+				t.Errorf("round %d: %s is left behind", round, name)
+			}
+		}
+		switch {
+		case done:
+			after++
+		case len(left) > 0:
+			during++
+		default:
+			before++
+		}
+		must(t, slowShard(ids, out)...)
+		if !bytes.Equal(read(t, out), want) {
+			t.Errorf("round %d: the next attempt made other bytes", round)
+		}
+	}
+	t.Logf("killed %d times before the file was begun, %d while it was written, %d when it stood", before, during, after)
+	if during < 3 {
+		t.Errorf("killed only %d times while the file was written", during)
+	}
+}
+
+// A build that is interrupted while it writes ends with 130 and leaves nothing.
+// Only one that was as good as done may be done.
+func TestInterruptedBuild(t *testing.T) {
+	ids := idFile(t, 20_000, 1)
+	ref := filepath.Join(t.TempDir(), "ref.bjf")
+	must(t, slowShard(ids, ref)...)
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		ended := 0
+		for range 10 {
+			dir := t.TempDir()
+			out := filepath.Join(dir, "part.bjf")
+			cmd := exec.Command("bloomjoin", slowShard(ids, out)...)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			attempted(t, dir)
+			if err := cmd.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait()
+			code, left := cmd.ProcessState.ExitCode(), names(t, dir)
+			switch {
+			case code == exitInterrupted && len(left) == 0:
+				ended++
+			case code != exitDone || !slices.Equal(left, []string{"part.bjf"}) || !bytes.Equal(read(t, out), read(t, ref)):
+				t.Errorf("%v: exit code %d, and there is %v", sig, code, left)
+			}
+		}
+		if ended < 5 {
+			t.Errorf("%v ended only %d of 10 builds while they wrote", sig, ended)
+		}
+	}
+}
+
+// Two processes of one name: a whole file of one of them stands there, and the
+// other says so.
+func TestRivalShards(t *testing.T) {
+	ids := []string{idFile(t, 20_000, 1), idFile(t, 20_000, 100_000)}
+	var want [2][]byte
+	for i := range ids {
+		ref := filepath.Join(t.TempDir(), "ref.bjf")
+		must(t, slowShard(ids[i], ref)...)
+		want[i] = read(t, ref)
+	}
+	wins := [2]int{}
+	for round := range 12 {
+		dir := t.TempDir()
+		out := filepath.Join(dir, "part.bjf")
+		same := round%4 == 3 // both read the same IDs
+		var cmds [2]*exec.Cmd
+		var said [2]bytes.Buffer
+		for i := range cmds {
+			args := slowShard(ids[i], out)
+			if same {
+				args = slowShard(ids[0], out)
+			}
+			cmds[i] = exec.Command("bloomjoin", args...)
+			cmds[i].Stderr = &said[i]
+			if err := cmds[i].Start(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Duration(round%3) * time.Millisecond)
+		}
+		var codes [2]int
+		for i, cmd := range cmds {
+			_ = cmd.Wait()
+			codes[i] = cmd.ProcessState.ExitCode()
+		}
+		if left := names(t, dir); len(left) != 1 {
+			t.Errorf("round %d: left behind: %v", round, left)
+		}
+		got := read(t, out)
+		if same {
+			if codes != [2]int{} || !bytes.Equal(got, want[0]) {
+				t.Errorf("round %d: two of the same: exit codes %v: %s%s", round, codes, &said[0], &said[1])
+			}
+			continue
+		}
+		winner := 0
+		if codes[0] != 0 {
+			winner = 1
+		}
+		wins[winner]++
+		loser := 1 - winner
+		if codes[winner] != exitDone || codes[loser] != exitFailed || !bytes.Equal(got, want[winner]) {
+			t.Errorf("round %d: exit codes %v; is it the first's file: %v, the second's: %v", round, codes, bytes.Equal(got, want[0]), bytes.Equal(got, want[1]))
+		}
+		if s := said[loser].String(); !strings.Contains(s, "part.bjf") || !strings.Contains(s, "--force") {
+			t.Errorf("round %d: the loser says %q", round, s)
+		}
+	}
+	t.Logf("the first won %d times, the second %d", wins[0], wins[1])
+}
+
+// What a merge cannot use is named, and nothing is written.
+func TestMergeRefusesDamage(t *testing.T) {
+	dir := t.TempDir()
+	ids, other := idFile(t, 300, 1), idFile(t, 300, 1000)
+	file := func(name string) string { return filepath.Join(dir, name) }
+	build := func(name, ids string, flags ...string) {
+		args := append([]string{"build", "--quiet", "--key", "id", "--key-type", "int64", "--expect", "300"}, flags...)
+		must(t, append(args, "-o", file(name), ids)...)
+	}
+	build("good", ids, "--shard", "0/2", "--kind", "bloom")
+	build("rest", ids, "--shard", "1/2", "--kind", "bloom")
+	build("foreign", other, "--shard", "1/2", "--kind", "bloom")
+	build("otherwise", ids, "--shard", "1/2", "--kind", "bloom", "--fpr", "0.01")
+	build("third", ids, "--shard", "1/3", "--kind", "bloom")
+	build("sealed", ids)
+	whole := read(t, file("rest"))
+	put := func(name string, b []byte) {
+		if err := os.WriteFile(file(name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("empty", nil)
+	put("zeros", make([]byte, len(whole)))
+	put("short", whole[:len(whole)-1])
+	put("head", whole[:len(whole)/2])
+	put("long", append(bytes.Clone(whole), 0))
+	put("twice", append(bytes.Clone(whole), whole...))
+	if err := os.Mkdir(file("directory"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	log := mustAbs(t, flights+"/logs/2001-04.parquet")
+	out := file("out")
+	refused := func(bad string) {
+		t.Helper()
+		for _, args := range [][]string{{bad, file("good")}, {file("good"), bad}} {
+			for _, flag := range []string{"--partial=false", "--partial", "--union"} {
+				cmd := exec.Command("bloomjoin", append([]string{"merge", flag, "-o", out}, args...)...)
+				said, err := cmd.CombinedOutput()
+				if code := cmd.ProcessState.ExitCode(); code != exitFailed {
+					t.Fatalf("%s %s: %v, want exit code 1: %s", flag, args, err, said)
+				}
+				// Of two that are at odds either is named first; a set
+				// operation takes none of them.
+				if flag != "--union" && !bytes.Contains(said, []byte(filepath.Base(bad))) {
+					t.Errorf("%s %s: the error does not name the file: %s", flag, args, said)
+				}
+				if _, err := os.Stat(out); !errors.Is(err, os.ErrNotExist) {
+					t.Fatalf("%s %s: there is an output", flag, args)
+				}
+			}
+		}
+	}
+	for _, name := range []string{"empty", "zeros", "short", "head", "long", "twice", "directory", "foreign", "otherwise", "third", "sealed", "none"} {
+		refused(file(name))
+	}
+	refused(log)
+	refused(ids)
+	rng := rand.New(rand.NewPCG(6, 2))
+	for range 10 { // the decoder's own tests flip every bit
+		bit := rng.IntN(8 * len(whole))
+		b := bytes.Clone(whole)
+		b[bit/8] ^= 1 << (bit % 8)
+		put("flipped", b)
+		refused(file("flipped"))
+	}
+	must(t, "merge", "--quiet", "-o", out, file("rest"), file("good"))
+}
+
+// mountSmall is a script that mounts a small disk of its own on its first
+// argument and runs the others there. It ends with 99 where that is not allowed.
+const mountSmall = `
+size=$1 dir=$2; shift 2
+mount -t tmpfs -o size=$size tmpfs "$dir" 2>/dev/null || exit 99
+cd "$dir" || exit 98
+"$@"
+code=$?
+ls -A
+exit $code`
+
+// onSmallDisk runs the command in a directory of its own that holds size, and
+// returns its exit code, and what it said and left behind.
+func onSmallDisk(t *testing.T, size string, args ...string) (code int, said string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "sh", append([]string{"-c", mountSmall, "sh", size, t.TempDir(), "bloomjoin"}, args...)...)
+	inNewNamespace(cmd)
+	out, err := cmd.CombinedOutput()
+	code = cmd.ProcessState.ExitCode()
+	if code == 99 || errors.Is(err, os.ErrPermission) || code < 0 && err != nil {
+		t.Skipf("a disk of its own cannot be mounted here: %v", err)
+	}
+	return code, string(out)
+}
+
+// A full disk is worth another attempt, and nothing is left on it.
+func TestFullDisk(t *testing.T) {
+	ids := idFile(t, 20_000, 1)
+	code, said := onSmallDisk(t, "64m", slowShard(ids, "part.bjf")...)
+	if code != exitDone || !strings.HasSuffix(said, "part.bjf\n") {
+		t.Fatalf("with room: exit code %d: %s", code, said)
+	}
+	for _, size := range []string{"4k", "64k", "1m", "20m"} {
+		code, said := onSmallDisk(t, size, slowShard(ids, "part.bjf")...)
+		if code != exitTryAgain || !strings.Contains(said, "no space left") {
+			t.Errorf("%s: exit code %d, want 75: %s", size, code, said)
+		}
+		if lines := strings.Split(strings.TrimSpace(said), "\n"); len(lines) != 1 {
+			t.Errorf("%s: left behind: %s", size, lines[1:])
+		}
+	}
+}
+
+// What a quota on file sizes cuts off leaves nothing either.
+func TestBuildBeyondFileSizeLimit(t *testing.T) {
+	ids, dir := idFile(t, 20_000, 1), t.TempDir()
+	script := `trap '' XFSZ; ulimit -f 8; exec bloomjoin "$@"`
+	cmd := exec.Command("sh", append([]string{"-c", script, "sh"}, slowShard(ids, dir+"/part.bjf")...)...)
+	out, _ := cmd.CombinedOutput()
+	if code := cmd.ProcessState.ExitCode(); code != exitFailed || !bytes.Contains(out, []byte("too large")) {
+		t.Errorf("exit code %d: %s; want 1", code, out)
+	}
+	if left := names(t, dir); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
