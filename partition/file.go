@@ -113,6 +113,10 @@ type OpenOptions struct {
 	Column string
 	// Types gives columns of text inputs a type. Others are strings.
 	Types map[string]arrow.DataType
+	// SkipBad leaves out lines of text that are surely bad and surely all that
+	// is: a value that does not parse, a row of another width than the names, a
+	// line of NDJSON that is no object; see [File.BadLines].
+	SkipBad bool
 	// Stdin is read for the name "-". Nil: that name is refused.
 	Stdin io.Reader
 }
@@ -418,7 +422,7 @@ func (f *File) open(opts OpenOptions) (err error) {
 			return fmt.Errorf("%s: %w", f.Name, errNoData)
 		}
 		f.table, err = text.Open(f.reopen(r), f.Name, text.Options{
-			Format: textFormats[f.Format], Size: f.Size, Column: opts.Column, Types: opts.Types, Mem: opts.Mem,
+			Format: textFormats[f.Format], Size: f.Size, Column: opts.Column, Types: opts.Types, Mem: opts.Mem, SkipBad: opts.SkipBad,
 		})
 	}
 	return err
@@ -460,7 +464,7 @@ func openStdin(opts OpenOptions) (*File, error) {
 		f.Format = Lines
 	}
 	f.table, err = text.Open(open, f.Name, text.Options{
-		Format: textFormats[f.Format], Size: -1, Once: true, Column: opts.Column, Types: opts.Types, Mem: opts.Mem,
+		Format: textFormats[f.Format], Size: -1, Once: true, Column: opts.Column, Types: opts.Types, Mem: opts.Mem, SkipBad: opts.SkipBad,
 	})
 	return f, err
 }

@@ -23,7 +23,8 @@ type KeyWork func(p Piece, b *keys.Batch) error
 // MapKeys reads the keys of all rows of the pieces with several workers, in no
 // certain order, and nothing but the keys. key names the columns as
 // [keys.ParsePaths] reads it; threads 0: GOMAXPROCS. A key that is one column
-// of a Parquet file goes from its pages to the batch without a detour.
+// of a Parquet file, or of integers or strings in text, goes from its pages or
+// lines to the batch without a detour.
 func MapKeys(ctx context.Context, pieces []Piece, key string, threads int, newWork func() (KeyWork, error)) error {
 	paths, err := keys.ParsePaths(key)
 	if err != nil {
@@ -65,6 +66,9 @@ func (r *keyReader) group(ctx context.Context, p Piece, group int, _ func(arrow.
 			}
 		}
 		r.file = p.File
+	}
+	if t, column, ok := r.plainText(p.File); ok {
+		return r.text(ctx, p, t, column)
 	}
 	if r.leaf == nil {
 		return r.records(ctx, p, group)

@@ -1,28 +1,79 @@
 package text
 
 import (
-	"bufio"
-	"encoding/csv"
-	"errors"
-	"fmt"
+	"bytes"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 )
 
-// lines splits text into lines that are not empty.
+// lines splits a stream into lines, in place.
 type lines struct {
-	at  fault.At // Line is that of the current line
-	r   *bufio.Reader
-	lim *limited
-	max int
-	buf []byte
+	at   fault.At // Line is that of the line last read
+	s    *stream
+	max  int    // bytes of a line
+	look int    // bytes in which a NUL is still looked for
+	end  string // how the line last read ends: LF, CR LF, or nothing
+	buf  []byte // text that was read
+	from int    // where the next line begins in it
+	seen int    // from here on a line end is looked for
+	err  error  // what follows buf
 }
 
-func newLines(at fault.At, r *bufio.Reader, max int, lim *limited) *lines {
-	return &lines{at: at, r: r, max: max, lim: lim}
+// newLines begins behind a byte order mark. With look, a NUL in the first
+// 64 KiB is an error.
+func newLines(s *stream, max int, look bool) (*lines, error) {
+	l := &lines{at: s.at, s: s, max: max, buf: make([]byte, 0, readSize)}
+	for len(l.buf) < 3 && l.err == nil {
+		l.fill()
+	}
+	switch head := string(l.buf[:min(3, len(l.buf))]); {
+	case head == "\xEF\xBB\xBF":
+		l.from, l.seen = 3, 3
+	case strings.HasPrefix(head, "\xFF\xFE"), strings.HasPrefix(head, "\xFE\xFF"):
+		return nil, fault.Unsupported(l.at, "text in UTF-16").WithHint("write it as UTF-8")
+	}
+	if look {
+		l.look = readSize
+		l.lookAt(l.buf[l.from:])
+	}
+	if l.err != nil && l.err != io.EOF {
+		return nil, l.err
+	}
+	return l, nil
+}
+
+// lookAt looks for a NUL in what was read.
+func (l *lines) lookAt(text []byte) {
+	text = text[:min(len(text), l.look)]
+	l.look -= len(text)
+	if len(text) > 0 && bytes.IndexByte(text, 0) >= 0 {
+		l.buf, l.seen = l.buf[:l.from], l.from
+		l.err = fault.Unsupported(l.s.at, "binary data, not text").
+			WithHint("if it is compressed, take the compression off; only gzip and zstd are read")
+	}
+}
+
+// fill reads on.
+func (l *lines) fill() {
+	if l.from > 0 {
+		n := copy(l.buf[:cap(l.buf)], l.buf[l.from:])
+		l.buf, l.seen, l.from = l.buf[:n], l.seen-l.from, 0
+	}
+	if len(l.buf) == cap(l.buf) { // read looks at the length of lines
+		l.buf = append(make([]byte, 0, 2*cap(l.buf)), l.buf...)
+	}
+	for range 100 {
+		n, err := l.s.Read(l.buf[len(l.buf):cap(l.buf)])
+		fresh := l.buf[len(l.buf) : len(l.buf)+n]
+		l.buf, l.err = l.buf[:len(l.buf)+n], err
+		l.lookAt(fresh)
+		if n > 0 || err != nil {
+			return
+		}
+	}
+	l.err = io.ErrNoProgress
 }
 
 // next is the next line that is not empty, without its end; valid until the
@@ -36,66 +87,76 @@ func (l *lines) next() ([]byte, error) {
 	}
 }
 
+// read is the next line, without its end; valid until the call after.
 func (l *lines) read() ([]byte, error) {
-	l.at.Line++
-	l.lim.reset(l.at.Line)
-	l.buf = l.buf[:0]
 	for {
-		part, err := l.r.ReadSlice('\n')
-		if len(l.buf)+len(part) > l.max+2 {
+		if i := bytes.IndexByte(l.buf[l.seen:], '\n'); i >= 0 {
+			line := l.buf[l.from : l.seen+i]
+			l.from = l.seen + i + 1
+			l.seen = l.from
+			l.end = "\n"
+			return l.cut(line)
+		}
+		l.seen = len(l.buf)
+		if len(l.buf)-l.from > l.max+1 { // a CR may be the line's end
+			l.at.Line++
 			return nil, tooLong(l.at, l.max)
 		}
-		if errors.Is(err, bufio.ErrBufferFull) {
-			l.buf = append(l.buf, part...)
+		if l.err == nil {
+			l.fill()
 			continue
 		}
-		if err == io.EOF && len(l.buf)+len(part) > 0 {
-			err = nil // a last line without an end
+		if l.err != io.EOF || l.from == len(l.buf) {
+			return nil, l.err
 		}
-		if err != nil {
-			return nil, err
-		}
-		line := part
-		if len(l.buf) > 0 {
-			l.buf = append(l.buf, part...)
-			line = l.buf
-		}
-		if n := len(line); n > 0 && line[n-1] == '\n' {
-			line = line[:n-1]
-		}
-		if n := len(line); n > 0 && line[n-1] == '\r' {
-			line = line[:n-1]
-		}
-		if len(line) > l.max {
-			return nil, tooLong(l.at, l.max)
-		}
-		return line, nil
+		line := l.buf[l.from:] // a last line without an end
+		l.from, l.end = len(l.buf), ""
+		return l.cut(line)
 	}
+}
+
+// cut takes the CR off a line, which counts from now on.
+func (l *lines) cut(line []byte) ([]byte, error) {
+	l.at.Line++
+	if n := len(line); n > 0 && line[n-1] == '\r' {
+		line = line[:n-1]
+		if l.end != "" {
+			l.end = "\r\n"
+		}
+	}
+	if len(line) > l.max {
+		return nil, tooLong(l.at, l.max)
+	}
+	return line, nil
+}
+
+func tooLong(at fault.At, max int) error {
+	return fault.Unsupported(at, "a line of more than %d bytes", max).WithHint("is this the right format?")
 }
 
 // idLines is one ID a line.
 type idLines struct {
 	*lines
 	name string
-	id   string
+	id   []byte
 }
 
 func (r *idLines) columns() []string { return []string{r.name} }
 
-func (r *idLines) next() error {
-	line, err := r.lines.next()
-	r.id = string(line)
+func (r *idLines) next() (err error) {
+	r.id, err = r.lines.next()
 	return err
 }
 
-func (r *idLines) value(int, string) (string, bool) { return r.id, true }
-func (r *idLines) line(int) int                     { return r.at.Line }
+func (r *idLines) value(int) ([]byte, bool) { return r.id, true }
+func (r *idLines) line(int) int             { return r.at.Line }
+func (r *idLines) confined() bool           { return true }
 
 // tsv is tab-separated values without quotes.
 type tsv struct {
 	*lines
 	names []string
-	row   []string
+	row   [][]byte
 }
 
 func newTSV(l *lines) (*tsv, error) {
@@ -114,104 +175,23 @@ func (r *tsv) next() error {
 	if err != nil {
 		return err
 	}
-	r.row = r.row[:0]
-	for f := range strings.SplitSeq(string(line), "\t") {
-		if r.row = append(r.row, f); len(r.row) > len(r.names) {
-			break
-		}
-	}
+	r.row = split(r.row[:0], line, '\t', len(r.names))
 	return checkWidth(r.at, len(r.row), len(r.names))
 }
 
-func (r *tsv) value(c int, _ string) (string, bool) { return r.row[c], r.row[c] != "" }
-func (r *tsv) line(int) int                         { return r.at.Line }
+func (r *tsv) value(c int) ([]byte, bool) { return r.row[c], len(r.row[c]) > 0 }
+func (r *tsv) line(int) int               { return r.at.Line }
+func (r *tsv) confined() bool             { return true }
 
-// csvRows is comma-separated values with quotes.
-type csvRows struct {
-	at    fault.At
-	r     *csv.Reader
-	lim   *limited
-	names []string
-	row   []string
-}
-
-func newCSV(at fault.At, br *bufio.Reader, lim *limited) (*csvRows, error) {
-	r := &csvRows{at: at, r: csv.NewReader(br), lim: lim}
-	r.r.FieldsPerRecord = -1
-	r.r.ReuseRecord = true
-	if err := r.read(); err != nil {
-		return nil, headerError(at, err)
-	}
-	r.names = slices.Clone(r.row)
-	at.Line = r.line(0)
-	return r, checkNames(at, r.names)
-}
-
-func (r *csvRows) columns() []string { return r.names }
-
-func (r *csvRows) read() (err error) {
-	line := 1
-	if r.row != nil {
-		line = r.line(len(r.row)-1) + 1
-	}
-	r.lim.reset(line)
-	r.row, err = r.r.Read()
-	var parse *csv.ParseError
-	if errors.As(err, &parse) {
-		at := r.at
-		at.Line = parse.Line
-		return fault.Corrupt(at, "%v", parse.Err)
-	}
-	return err
-}
-
-func (r *csvRows) next() error {
-	if err := r.read(); err != nil {
-		return err
-	}
-	at := r.at
-	at.Line = r.line(0)
-	return checkWidth(at, len(r.row), len(r.names))
-}
-
-func (r *csvRows) value(c int, _ string) (string, bool) { return r.row[c], r.row[c] != "" }
-
-func (r *csvRows) line(c int) int {
-	line, _ := r.r.FieldPos(c)
-	return line
-}
-
-func headerError(at fault.At, err error) error {
-	if err == io.EOF {
-		at.Line = 0
-		return fault.Corrupt(at, "no row of column names")
-	}
-	return err
-}
-
-// checkNames wants names that can be told apart.
-func checkNames(at fault.At, names []string) error {
-	seen := map[string]bool{}
-	for i, n := range names {
-		if n == "" {
-			return fault.Corrupt(at, "column %d has no name", i+1)
+// split appends the fields of a line to row: all of them, or, of too many, one
+// more than there are columns.
+func split(row [][]byte, line []byte, by byte, columns int) [][]byte {
+	for len(row) < columns {
+		i := bytes.IndexByte(line, by)
+		if i < 0 {
+			return append(row, line)
 		}
-		if seen[n] {
-			return fault.Corrupt(at, "two columns are named %q", n)
-		}
-		seen[n] = true
+		row, line = append(row, line[:i]), line[i+1:]
 	}
-	return nil
-}
-
-func checkWidth(at fault.At, got, want int) error {
-	if got == want {
-		return nil
-	}
-	e := fault.Corrupt(at, "a row with another number of fields than the names")
-	e.Want, e.Got = fmt.Sprint(want), fmt.Sprint(got)
-	if got > want {
-		e.Got = fmt.Sprintf("more than %d", want)
-	}
-	return e
+	return append(row, line)
 }

@@ -19,17 +19,25 @@ const (
 
 // ndjson is one JSON object a line.
 type ndjson struct {
-	l      *lines
-	names  []string
-	ahead  [][]byte // lines read for the columns, not yet handed out
-	lineNo []int    // of those lines
-	at     fault.At
-	row    map[string][]byte // raw JSON of each key
+	l     *lines
+	names []string
+	index map[string]int  // of names
+	ahead []numbered      // lines read for the columns, not yet handed out
+	at    fault.At        // Line is that of the current row
+	row   [][]byte        // raw JSON of each column, nil if it is missing
+	other map[string]bool // keys of the object that are no columns
+	keys  []string        // of them, in order
 }
 
-func newNDJSON(l *lines) (*ndjson, error) {
-	r := &ndjson{l: l, row: map[string][]byte{}, at: l.at}
-	seen := map[string]bool{}
+type numbered struct {
+	text []byte
+	line int
+}
+
+// newNDJSON looks at the first objects for the columns. It adds to bad, unless
+// that is nil, the lines among them that hold no object.
+func newNDJSON(l *lines, bad *Bad) (*ndjson, error) {
+	r := &ndjson{l: l, index: map[string]int{}, other: map[string]bool{}, at: l.at}
 	for size := 0; len(r.ahead) < sampled && size < sampleBytes; {
 		line, err := l.next()
 		if err == io.EOF {
@@ -38,32 +46,34 @@ func newNDJSON(l *lines) (*ndjson, error) {
 		if err != nil {
 			return nil, err
 		}
-		keys, err := r.object(l.at, line)
-		if err != nil {
-			return nil, err
-		}
-		for _, k := range keys {
-			if !seen[k] {
-				seen[k] = true
-				r.names = append(r.names, k)
-			}
-		}
+		r.at.Line = l.at.Line
 		size += len(line)
-		r.ahead = append(r.ahead, bytes.Clone(line))
-		r.lineNo = append(r.lineNo, l.at.Line)
+		if err := r.object(line); err != nil {
+			if bad == nil {
+				return nil, err
+			}
+			bad.add(l.at.Line)
+			continue
+		}
+		for _, k := range r.keys {
+			r.index[k] = len(r.names)
+			r.names, r.row = append(r.names, k), append(r.row, nil)
+		}
+		r.ahead = append(r.ahead, numbered{bytes.Clone(line), l.at.Line})
 	}
 	return r, nil
 }
 
 func (r *ndjson) columns() []string { return r.names }
 func (r *ndjson) line(int) int      { return r.at.Line }
+func (r *ndjson) confined() bool    { return true }
 
 func (r *ndjson) next() error {
 	var line []byte
 	var err error
 	if len(r.ahead) > 0 {
-		line, r.at.Line = r.ahead[0], r.lineNo[0]
-		r.ahead, r.lineNo = r.ahead[1:], r.lineNo[1:]
+		line, r.at.Line = r.ahead[0].text, r.ahead[0].line
+		r.ahead = r.ahead[1:]
 	} else {
 		line, err = r.l.next()
 		r.at.Line = r.l.at.Line
@@ -71,15 +81,14 @@ func (r *ndjson) next() error {
 	if err != nil {
 		return err
 	}
-	_, err = r.object(r.at, line)
-	return err
+	return r.object(line)
 }
 
 // value is the text of a key's value; see the package comment.
-func (r *ndjson) value(_ int, name string) (string, bool) {
-	raw, ok := r.row[name]
-	if !ok || raw[0] == 'n' {
-		return "", false
+func (r *ndjson) value(c int) ([]byte, bool) {
+	raw := r.row[c]
+	if raw == nil || raw[0] == 'n' {
+		return nil, false
 	}
 	switch raw[0] {
 	case '"':
@@ -88,24 +97,25 @@ func (r *ndjson) value(_ int, name string) (string, bool) {
 	case '{', '[':
 		var b bytes.Buffer
 		if err := json.Compact(&b, raw); err != nil { // it was valid when the line was read
-			return string(raw), true
+			return raw, true
 		}
-		return b.String(), true
+		return b.Bytes(), true
 	}
-	return string(raw), true
+	return raw, true
 }
 
-// object takes a line apart into r.row and returns its keys in order.
-func (r *ndjson) object(at fault.At, line []byte) ([]string, error) {
+// object takes a line apart into row and keys. Its error is a badLine.
+func (r *ndjson) object(line []byte) error {
 	clear(r.row)
+	clear(r.other)
+	r.keys = r.keys[:0]
 	line = bytes.Trim(line, " \t\r")
 	if !utf8.Valid(line) {
-		return nil, fault.Corrupt(at, "JSON that is not UTF-8")
+		return &badLine{fault.Corrupt(r.at, "JSON that is not UTF-8")}
 	}
 	if !json.Valid(line) || line[0] != '{' {
-		return nil, fault.Corrupt(at, "not one JSON object")
+		return &badLine{fault.Corrupt(r.at, "not one JSON object")}
 	}
-	var keys []string
 	for s := (scanner{line, 1}); s.more(); {
 		key, ok := unquote(s.value())
 		s.skip(':')
@@ -114,16 +124,30 @@ func (r *ndjson) object(at fault.At, line []byte) ([]string, error) {
 			_, ok = unquote(raw)
 		}
 		if !ok {
-			return nil, fault.Corrupt(at, "half a surrogate pair in a JSON string")
+			return &badLine{fault.Corrupt(r.at, "half a surrogate pair in a JSON string")}
 		}
-		if _, twice := r.row[key]; twice {
-			at.Column = key
-			return nil, fault.Corrupt(at, "a key that stands twice in an object")
+		if !r.set(key, raw) {
+			at := r.at
+			at.Column = string(key)
+			return &badLine{fault.Corrupt(at, "a key that stands twice in an object")}
 		}
-		r.row[key] = raw
-		keys = append(keys, key)
 	}
-	return keys, nil
+	return nil
+}
+
+// set notes the value of a key; false if it has one already.
+func (r *ndjson) set(key, raw []byte) bool {
+	if c, ok := r.index[string(key)]; ok {
+		twice := r.row[c] != nil
+		r.row[c] = raw
+		return !twice
+	}
+	if r.other[string(key)] {
+		return false
+	}
+	r.other[string(key)] = true
+	r.keys = append(r.keys, string(key))
+	return true
 }
 
 // scanner walks an object that is known to be valid JSON.
@@ -191,9 +215,9 @@ func (s *scanner) str() {
 
 // unquote is the text of a valid JSON string; false when an escape is half a
 // surrogate pair, which has no text.
-func unquote(raw []byte) (string, bool) {
+func unquote(raw []byte) ([]byte, bool) {
 	if bytes.IndexByte(raw, '\\') < 0 {
-		return string(raw[1 : len(raw)-1]), true
+		return raw[1 : len(raw)-1], true
 	}
 	for i := 1; i < len(raw)-1; i++ {
 		if raw[i] != '\\' {
@@ -209,18 +233,18 @@ func unquote(raw []byte) (string, bool) {
 			continue
 		}
 		if u > 0xDBFF || raw[i+1] != '\\' || raw[i+2] != 'u' {
-			return "", false
+			return nil, false
 		}
 		if low := hex4(raw[i+3:]); low < 0xDC00 || low > 0xDFFF {
-			return "", false
+			return nil, false
 		}
 		i += 6
 	}
 	var s string
 	if json.Unmarshal(raw, &s) != nil {
-		return "", false
+		return nil, false
 	}
-	return s, true
+	return []byte(s), true
 }
 
 func hex4(b []byte) uint64 {

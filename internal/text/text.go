@@ -8,42 +8,56 @@
 //     are looked past. Compression is seen by its first bytes; a name that
 //     promises compression which is not there is an error.
 //   - A UTF-8 byte order mark is skipped; UTF-16 is refused. Lines end with LF
-//     or CR LF. Wholly empty lines are skipped. A line (in CSV a row, in quotes
-//     it may be many lines) has at most Options.MaxLineBytes.
+//     or CR LF, the last one also with the input; a CR alone ends no line and
+//     is a byte like any other. Wholly empty lines are skipped, those of blanks
+//     are not. A line (in CSV a row, in quotes it may be many lines) has at
+//     most Options.MaxLineBytes.
 //   - CSV and TSV begin with a row of names, none empty, none twice. A row with
 //     another number of fields is an error. An empty field is NULL. CSV has the
-//     quotes of RFC 4180, and a quoted empty field is NULL like any other; CR LF
-//     inside quotes becomes LF. TSV has no quotes.
+//     quotes of RFC 4180, and a quoted empty field is NULL like any other; what
+//     stands inside quotes, line ends too, is taken as it is. TSV has no quotes.
 //   - A NUL byte in the first 64 KiB of lines, CSV or TSV means that they are
 //     no text, and is an error.
-//   - Lines have one column, "id" or as Options.Column says. A line is an ID as it stands, spaces too.
+//   - Lines have one column, "id" or as Options.Column says, and no header. A
+//     line is an ID as it stands, spaces too.
 //   - NDJSON has one object a line. Columns are the keys of the first 1,000
-//     objects in order of appearance; a key that appears in none of them is no
-//     column, also if a type is given for it, and is ignored later. Strings are
-//     taken as they are (an empty one is not NULL), numbers by their literal
-//     text, so that no digit is lost, booleans as true and false, objects and
-//     arrays as their compact JSON text. null and a missing key are NULL. A key
-//     that stands twice in an object, invalid UTF-8, and half a surrogate pair
-//     are errors.
+//     objects, or of 32 MiB, in order of appearance; a key that appears in none
+//     of them is no column, also if a type is given for it, and is ignored
+//     later. Strings are taken as they are (an empty one is not NULL), numbers
+//     by their literal text, so that no digit is lost, booleans as true and
+//     false, objects and arrays as their compact JSON text. null and a missing
+//     key are NULL. A key that stands twice in an object, invalid UTF-8, and
+//     half a surrogate pair are errors.
 //   - Columns are strings, unless a type is given for them; see [Options].Types.
 //     A string is its bytes; except in NDJSON nobody checks that they are UTF-8.
 //
 // A value that does not parse is an error with file, line, column and type,
 // without the value.
+//
+// With Options.SkipBad, bad lines are left out and counted instead. Bad is only
+// what surely is bad by itself and surely ends with its line:
+//
+//   - a line with a value that does not parse, in a column that is read;
+//   - a row of CSV or TSV with another number of fields than there are names;
+//   - a line of NDJSON that is not one object in UTF-8 with each key once.
+//
+// All else stays an error, since more than a line may be lost: in CSV, quotes
+// that break the rules, and a row that is bad and stands on several lines (an
+// opening quote without a closing one takes good lines with it until the next
+// quote); a line that is too long; a header that is missing or ambiguous; UTF-16
+// and binary data; broken or unfinished compression; what the storage reports.
 package text
 
 import (
 	"context"
 	"fmt"
 	"io"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 )
@@ -60,12 +74,8 @@ const (
 	NDJSON
 )
 
-// Sizes of batches, and the default for one line.
-const (
-	batchRows  = 64 << 10
-	batchBytes = 16 << 20
-	maxLine    = 16 << 20
-)
+// maxLine is the default for the bytes of one line.
+const maxLine = 16 << 20
 
 // Options say how text is read. The zero value works, but for Size.
 type Options struct {
@@ -94,6 +104,8 @@ type Options struct {
 	Mem memory.Allocator
 	// MaxLineBytes, 0 for 16 MiB.
 	MaxLineBytes int
+	// SkipBad leaves bad lines out and counts them; see [Table.Bad].
+	SkipBad bool
 }
 
 // Table is a text input that can be read. Its methods may be called
@@ -115,7 +127,7 @@ type input struct {
 
 	mu    sync.Mutex
 	first *pass // Once: the pass that has read the header, until it is used
-
+	bad   Bad   // of the last pass that came to the end
 }
 
 // FormatOf is the format that a file's name stands for, in upper or lower case,
@@ -229,8 +241,16 @@ func (in *input) Close() error {
 	return err
 }
 
-// begin is the pass for a Read.
-func (in *input) begin() (*pass, error) {
+// begin is the pass for a Read, which reads ahead until ctx ends.
+func (in *input) begin(ctx context.Context) (*pass, error) {
+	p, err := in.fromStart()
+	if err == nil {
+		p.s.ahead(ctx)
+	}
+	return p, err
+}
+
+func (in *input) fromStart() (*pass, error) {
 	if in.opts.Once {
 		in.mu.Lock()
 		defer in.mu.Unlock()
@@ -250,127 +270,4 @@ func (in *input) begin() (*pass, error) {
 		return nil, fault.Mismatch(in.at, "the columns have changed since the input was opened", "", "")
 	}
 	return p, nil
-}
-
-// Read returns the rows in batches of 65,536 or about 16 MiB. group is 0.
-// columns are indexes into the schema, in the wanted order; nil means all, and
-// an empty list gives records without columns that still know their number of
-// rows. A record is released when yield returns: whoever keeps it, or a column
-// of it, retains it. The sequence ends after its first error; errors about the
-// input are of package fault. ctx is looked at every few thousand rows.
-func (t *Table) Read(ctx context.Context, group int, columns []int) iter.Seq2[arrow.Record, error] {
-	return func(yield func(arrow.Record, error) bool) {
-		b, err := t.batcher(group, columns)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		defer b.rb.Release()
-		p, err := t.begin()
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		defer p.close()
-		for {
-			rec, err := b.next(ctx, p)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if rec == nil || !yieldOne(rec, yield) {
-				return
-			}
-		}
-	}
-}
-
-// yieldOne hands rec out and releases it, also when yield panics.
-func yieldOne(rec arrow.Record, yield func(arrow.Record, error) bool) bool {
-	defer rec.Release()
-	return yield(rec, nil)
-}
-
-// batcher builds records of the wanted columns.
-type batcher struct {
-	t       *Table
-	columns []int
-	rb      *array.RecordBuilder
-	schema  *arrow.Schema
-}
-
-func (t *Table) batcher(group int, columns []int) (*batcher, error) {
-	if t.err != nil {
-		return nil, t.err
-	}
-	if group != 0 {
-		return nil, fmt.Errorf("%s: group %d of 1", t.at, group)
-	}
-	if columns == nil {
-		columns = make([]int, t.schema.NumFields())
-		for i := range columns {
-			columns[i] = i
-		}
-	}
-	fields := make([]arrow.Field, len(columns))
-	for i, c := range columns {
-		if c < 0 || c >= t.schema.NumFields() {
-			return nil, fmt.Errorf("%s: column %d of %d", t.at, c, t.schema.NumFields())
-		}
-		fields[i] = t.schema.Field(c)
-	}
-	s := arrow.NewSchema(fields, nil)
-	return &batcher{t, columns, array.NewRecordBuilder(t.opts.Mem, s), s}, nil
-}
-
-// next reads one batch; nil at the end. The caller releases it.
-func (b *batcher) next(ctx context.Context, p *pass) (arrow.Record, error) {
-	rows, size := 0, 0
-	for ; rows < batchRows && size < batchBytes; rows++ {
-		if rows%4096 == 0 {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-		}
-		err := p.rows.next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return nil, p.wrap(err)
-		}
-		n, err := b.add(p.rows)
-		if err != nil {
-			return nil, err
-		}
-		size += n
-	}
-	if rows == 0 {
-		return nil, nil
-	}
-	cols := make([]arrow.Array, len(b.columns))
-	for i, f := range b.rb.Fields() {
-		cols[i] = f.NewArray()
-		defer cols[i].Release()
-	}
-	return array.NewRecord(b.schema, cols, int64(rows)), nil
-}
-
-// add appends the current row and returns its bytes.
-func (b *batcher) add(r rows) (size int, err error) {
-	for i, c := range b.columns {
-		v, ok := r.value(c, b.schema.Field(i).Name)
-		f := b.rb.Field(i)
-		if !ok {
-			f.AppendNull()
-			continue
-		}
-		size += len(v)
-		if !b.t.parse[c](f, v) {
-			at := b.t.at
-			at.Column, at.Line = b.schema.Field(i).Name, r.line(c)
-			return 0, &fault.Error{Kind: fault.ErrMismatch, At: at, What: "a value that does not parse", Want: b.schema.Field(i).Type.String()}
-		}
-	}
-	return size, nil
 }

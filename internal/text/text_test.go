@@ -95,6 +95,17 @@ func TestRows(t *testing.T) {
 		{"quotes", "a.csv", "id,n\n\"a,\"\"b\",\"x\ny\"\n", "[[a,\"b x\ny]]"},
 		{"empty is NULL", "a.csv", "id,n\n,\"\"\nx,\n", "[[∅ ∅] [x ∅]]"},
 		{"empty lines", "a.csv", "\nid,n\n\n1,2\n\n\n", "[[1 2]]"},
+		{"CR LF in quotes stays", "a.csv", "id,n\r\n\"a\r\nb\",\"\r\"\r\n\"\n\r\n\r\r\n\",2", "[[a\r\nb \r] [\n\r\n\r\r\n 2]]"},
+		{"quotes about names", "a.csv", "\"i\"\"d\",\"n\nm\"\n\"1\",\"\"\"\"\n", "[[1 \"]]"},
+		{"CR alone", "a.csv", "id,n\n\r1,2\r3\n\r,\r\r\n", "[[\r1 2\r3] [\r \r]]"},
+		{"CR alone", "a.txt", "1\r2\n\r\n\r\r\n3\r", "[[1\r2] [\r] [3]]"},
+		{"CR at the end", "a.csv", "id\r\n1\r\n\r", "[[1]]"},
+		{"lines of blanks", "a.txt", "1\n \n\t\n\n2\n", "[[1] [ ] [\t] [2]]"},
+		{"lines of blanks", "a.csv", "id\n1\n \n\n2\n", "[[1] [ ] [2]]"},
+		{"mark and empty lines", "a.csv", "\xEF\xBB\xBF\r\n\n\"id\"\r\n1", "[[1]]"},
+		{"a mark alone", "a.txt", "\xEF\xBB\xBF", "[]"},
+		{"a second mark", "a.txt", "\xEF\xBB\xBF\xEF\xBB\xBF1\n", "[[\xEF\xBB\xBF1]]"},
+		{"lines have no header", "a.txt", "id\n1\n", "[[id] [1]]"},
 		{"spaces stay", "a.csv", "id,n\n 1 , 2\n", "[[ 1   2]]"},
 		{"upper case suffix", "A.CSV", "id\n1\n", "[[1]]"},
 		{"header only", "a.csv", "id,n\n", "[]"},
@@ -133,8 +144,18 @@ func TestRefused(t *testing.T) {
 		{"empty name", "a.tsv", "a\t\tb\n", fault.ErrCorrupt, "column 2"},
 		{"too few", "a.csv", "a,b\n1,2\n\"3\n\"\n", fault.ErrCorrupt, "a.csv: line 3:"},
 		{"too many", "a.tsv", "a\tb\n\n1\t2\t3\n", fault.ErrCorrupt, "a.tsv: line 3:"},
+		{"too few behind quoted lines", "a.csv", "a,b\r\n\"1\r\n\r\n\",2\r\n\r\n3\r\n", fault.ErrCorrupt, "a.csv: line 6:"},
+		{"too many behind a mark", "a.csv", "\xEF\xBB\xBFa\n1\n\n2,3", fault.ErrCorrupt, "a.csv: line 4:"},
+		{"too many in quotes", "a.csv", "a,b\n1,2\n1,\"2\n\",3,4\n", fault.ErrCorrupt, "a.csv: line 3:"},
+		{"value behind a mark", "a.txt", "\xEF\xBB\xBF1\r\n\r\nx", fault.ErrMismatch, "a.txt: line 3: column n"},
+		{"a value of blanks", "a.txt", "1\n \n", fault.ErrMismatch, "a.txt: line 2: column n"},
+		{"CR alone", "a.txt", "1\r2\n", fault.ErrMismatch, "a.txt: line 1: column n"},
+		{"two names", "a.csv", "\n\na,\"a\"\n", fault.ErrCorrupt, "line 3"},
+		{"JSON of blanks", "a.jsonl", "{}\n \n", fault.ErrCorrupt, "line 2"},
+		{"bare quote behind quoted lines", "a.csv", "a,b\n\"\n\n\",x\ny,x\"y\n", fault.ErrCorrupt, "line 5: corrupt: a quote in"},
+		{"behind a quote", "a.csv", "a\n\"x\"y\n", fault.ErrCorrupt, "line 2: corrupt: something behind"},
 		{"bare quote", "a.csv", "a\nx\"y\n", fault.ErrCorrupt, "line 2"},
-		{"open quote", "a.csv", "a\n\"x\ny\n", fault.ErrCorrupt, "quote"},
+		{"open quote", "a.csv", "a\n1\n\"x\ny\n", fault.ErrCorrupt, "line 3: corrupt: a quote that is not closed"},
 		{"value", "a.csv", "id,n\n1,2\n3,secret\n", fault.ErrMismatch, "a.csv: line 3: column n: mismatch: a value that does not parse: want int8"},
 		{"value behind lines in quotes", "a.csv", "id,n\n\"1\n\n\",\"2\"\n\"\n\",128\n", fault.ErrMismatch, "line 6: column n"},
 		{"json value", "a.jsonl", "{\"n\":1}\n\n{\"n\":1.0}", fault.ErrMismatch, "line 3: column n"},
@@ -156,7 +177,7 @@ func TestRefused(t *testing.T) {
 		{"not compressed", "a.csv.zst", "", fault.ErrCorrupt, "not zstd"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			_, err := read(t, c.name, c.text, Options{Types: types})
+			_, err := read(t, c.name, c.text, Options{Types: types, Column: "n"})
 			if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %v with %q", err, c.kind, c.want)
 			}
@@ -184,6 +205,17 @@ func TestLongLines(t *testing.T) {
 		}
 		if taken := 1<<30 - mem.left; taken > 1<<20 {
 			t.Errorf("%s: %d bytes were read", name, taken)
+		}
+	}
+	for name, head := range map[string]string{"a.txt": "1\n\r\n\n", "a.tsv": "id\n\n1\n", "a.csv": "id\n\"\n\"\n", "a.jsonl": "{}\n{}\n\n"} {
+		for _, line := range []string{strings.Repeat("x", 101), "\"" + strings.Repeat("\n", 101) + "\""} {
+			_, err := read(t, name, head+line, Options{MaxLineBytes: 100})
+			if line[0] == '"' && name != "a.csv" {
+				continue
+			}
+			if !errors.Is(err, fault.ErrUnsupported) || !strings.Contains(err.Error(), name+": line 4:") {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 	}
 	line := strings.Repeat("x", 100)

@@ -1,0 +1,192 @@
+package text
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+)
+
+var typed = map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int8, "m": arrow.PrimitiveTypes.Uint8}
+
+func TestSkipBad(t *testing.T) {
+	for _, c := range []struct {
+		what, name, text, want string
+		bad                    []int
+	}{
+		{"values", "a.txt", "1\nx\n\n128\r\n2\n \n-\n3", "[[1] [2] [3]]", []int{2, 4, 6, 7}},
+		{"nothing else", "a.txt", "x\ny", "[]", []int{1, 2}},
+		{"nothing bad", "a.txt", "1\n2\n", "[[1] [2]]", nil},
+		{"behind a mark", "a.csv", "\xEF\xBB\xBFn\r\nx\r\n\r\n1\r\ny\r\n", "[[1]]", []int{2, 5}},
+		{"width", "a.csv", "n,s\n1\n1,a,b\n1,a,b,c\n2,\"a\"\n3,\"a\",\"b\"\n", "[[2 a]]", []int{2, 3, 4, 6}},
+		{"width", "a.tsv", "n\ts\n1\n1\t\"\tb\n2\t\"\n", "[[2 \"]]", []int{2, 3}},
+		{"behind quoted lines", "a.csv", "n,s\n1,\"\n\n\"\n\nx,y\n2,z\n", "[[1 \n\n] [2 z]]", []int{6}},
+		{"second column", "a.csv", "s,n,m\na,1,1\nb,2,-1\n,x,x\nc,,\n", "[[a 1 1] [c ∅ ∅]]", []int{3, 4}},
+		{"NULL is not bad", "a.csv", "n,s\n,\n\"\",x\n", "[[∅ ∅] [∅ x]]", nil},
+		{"objects", "a.jsonl", "[1]\n{\"n\":1}\n{\"n\":1,\"n\":2}\n{\"n\":\"\xff\"}\n\n{\"n\":\"2\"}\n{\"n\":\"\\ud800\"}\n{\"n\":3\n \n{} {}\n{\"n\":1.0}\n",
+			"[[1] [2]]", []int{1, 3, 4, 7, 8, 9, 10, 11}},
+		{"keys of bad objects", "a.jsonl", "{\"z\":1,\"z\":2}\n{\"n\":1}\n", "[[1]]", []int{1}},
+		{"bytes are never bad", "a.csv", "s\n\xff\n\xc3(\n", "[[\xff] [\xc3(]]", nil},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			for _, once := range []bool{false, true} {
+				tab, err := Open(given(t, c.text), c.name, Options{Types: typed, Column: "n", SkipBad: true, Once: once})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 2 { // what one pass has counted is not added to another's
+					rows, err := all(tab, nil)
+					bad := tab.Bad()
+					if err != nil || fmt.Sprint(rows) != c.want || bad.Lines != int64(len(c.bad)) || !slices.Equal(bad.First, c.bad) {
+						t.Errorf("once=%v: %v, %v, bad %v\nwant %s, bad %v", once, rows, err, bad, c.want, c.bad)
+					}
+					if once {
+						break
+					}
+				}
+				tab.Close()
+			}
+		})
+	}
+}
+
+// What may be more than a line stays an error.
+func TestNotSkipped(t *testing.T) {
+	for _, c := range []struct {
+		what, name, text string
+		kind             error
+		want             string
+	}{
+		{"bare quote", "a.csv", "n,s\n1,a\"\n2,b\n", fault.ErrCorrupt, "line 2"},
+		{"behind a quote", "a.csv", "n,s\n1,\"a\"b\n2,b\n", fault.ErrCorrupt, "line 2"},
+		{"open quote", "a.csv", "n,s\n1,\"a\n2,b\n", fault.ErrCorrupt, "line 2"},
+		{"a row that may have taken others", "a.csv", "n,s\n1,\"a\n2,b\n3,\",c\n", fault.ErrCorrupt, "line 2"},
+		{"a value that may have taken others", "a.csv", "n,s\n0,a\n\"1,a\n2,\",b\n", fault.ErrMismatch, "line 3: column n"},
+		{"too long", "a.txt", "1\n" + strings.Repeat("1", 2001) + "\n2\n", fault.ErrUnsupported, "line 2"},
+		{"no header", "a.csv", "\n\n", fault.ErrCorrupt, "column names"},
+		{"two names", "a.csv", "n,n\n1,2\n", fault.ErrCorrupt, "line 1"},
+		{"UTF-16", "a.txt", "\xFE\xFF\x001\x00\n", fault.ErrUnsupported, "UTF-16"},
+		{"binary data", "a.txt", "1\n\x00\n", fault.ErrUnsupported, "binary data"},
+		{"no gzip", "a.txt.gz", "1\n", fault.ErrCorrupt, "gzip"},
+		{"half of gzip", "a.txt.gz", gz("1\n2\n")[:20], fault.ErrCorrupt, "a.txt.gz"},
+		{"junk behind zstd", "a.txt.zst", zst("1\n2\n") + "xxxx", fault.ErrCorrupt, "a.txt.zst"},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			opts := Options{Types: typed, Column: "n", SkipBad: true, MaxLineBytes: 2000}
+			rows, err := read(t, c.name, c.text, opts)
+			if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, %v; want %v with %q", rows, err, c.kind, c.want)
+			}
+		})
+	}
+	// A line that the storage has cut short is not taken for a bad one.
+	for _, text := range []string{"1\n2\nx", gz("1\n2\nx")} {
+		open := func() (io.ReadCloser, error) {
+			return io.NopCloser(io.MultiReader(strings.NewReader(text[:len(text)-1]), iotest.ErrReader(errStorage))), nil
+		}
+		tab, err := Open(open, "a.txt", Options{Types: typed, Column: "n", SkipBad: true})
+		if err == nil {
+			_, err = all(tab, nil)
+		}
+		if !errors.Is(err, errStorage) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// Bad lines in columns that are not read do not matter.
+func TestBadColumns(t *testing.T) {
+	tab, err := Open(given(t, "n,m\n1,x\ny,2\n3,3\n4,5,6\n"), "a.csv", Options{Types: typed, SkipBad: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		columns []int
+		want    string
+		bad     []int
+	}{
+		{[]int{0}, "[[1] [3]]", []int{3, 5}},
+		{[]int{1}, "[[2] [3]]", []int{2, 5}},
+		{[]int{1, 0}, "[[3 3]]", []int{2, 3, 5}},
+		{[]int{}, "[[] [] []]", []int{5}},
+	} {
+		rows, err := all(tab, c.columns)
+		if err != nil || fmt.Sprint(rows) != c.want || !slices.Equal(tab.Bad().First, c.bad) {
+			t.Errorf("columns %v: %v, %v, bad %v", c.columns, rows, err, tab.Bad())
+		}
+	}
+}
+
+// The numbers of bad lines are bounded, their count is not; lines that are bad
+// by the batch leave no empty batch behind.
+func TestManyBad(t *testing.T) {
+	text := "1\n" + strings.Repeat("x\n", 2*batchRows+5) + "2\n" + strings.Repeat("y\n", 3)
+	tab, err := Open(given(t, text), "a.txt", Options{Types: typed, Column: "n", SkipBad: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []int64
+	for rec, err := range tab.Read(context.Background(), 0, nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, rec.NumRows())
+	}
+	want := make([]int, badShown)
+	for i := range want {
+		want[i] = i + 2
+	}
+	if bad := tab.Bad(); !slices.Equal(rows, []int64{1, 1}) || bad.Lines != 2*batchRows+8 || !slices.Equal(bad.First, want) {
+		t.Errorf("batches of %d rows, bad %v", rows, bad)
+	}
+	for _, err := range tab.Read(context.Background(), 0, nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		break // a pass that did not come to the end does not count
+	}
+	if tab.Bad().Lines != 2*batchRows+8 {
+		t.Error(tab.Bad())
+	}
+}
+
+// Passes side by side count for themselves.
+func TestBadAtOnce(t *testing.T) {
+	text := strings.Repeat("1\nx\n", 5000)
+	open := func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }
+	tab, err := Open(open, "a.txt", Options{Types: typed, Column: "n", SkipBad: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			n := 0
+			if i%2 == 0 {
+				rows, err := all(tab, nil)
+				if n = len(rows); err != nil {
+					t.Error(err)
+				}
+			} else {
+				for v, err := range tab.ReadPlain(context.Background(), 0) {
+					if n += v.Rows; err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			if bad := tab.Bad(); n != 5000 || bad.Lines != 5000 {
+				t.Errorf("%d rows, %d bad lines", n, bad.Lines)
+			}
+		})
+	}
+	wg.Wait()
+}

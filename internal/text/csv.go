@@ -1,0 +1,177 @@
+package text
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+)
+
+// csvRows is comma-separated values with quotes, by RFC 4180. (encoding/csv
+// reads the same rows, but makes LF of CR LF in quotes, which changes keys.)
+type csvRows struct {
+	l     *lines
+	names []string
+	first int      // line on which the row begins
+	row   [][]byte // its fields
+	// Of a row with quotes:
+	copied []byte // the fields' bytes
+	ends   []int  // of each field in copied
+	on     []int  // the line on which each field begins; empty: the first
+}
+
+func newCSV(l *lines) (*csvRows, error) {
+	r := &csvRows{l: l}
+	if err := r.read(math.MaxInt); err != nil {
+		return nil, headerError(l.at, err)
+	}
+	for _, name := range r.row {
+		r.names = append(r.names, string(name))
+	}
+	at := l.at
+	at.Line = r.first
+	return r, checkNames(at, r.names)
+}
+
+func (r *csvRows) columns() []string          { return r.names }
+func (r *csvRows) value(c int) ([]byte, bool) { return r.row[c], len(r.row[c]) > 0 }
+func (r *csvRows) confined() bool             { return r.first == r.l.at.Line }
+
+func (r *csvRows) line(c int) int {
+	if len(r.on) > 0 {
+		return r.on[c]
+	}
+	return r.first
+}
+
+func (r *csvRows) next() error {
+	if err := r.read(len(r.names)); err != nil {
+		return err
+	}
+	at := r.l.at
+	at.Line = r.first
+	return checkWidth(at, len(r.row), len(r.names))
+}
+
+// read reads a row; of one with too many fields, one more than there are
+// columns.
+func (r *csvRows) read(columns int) error {
+	r.row, r.on = r.row[:0], r.on[:0]
+	line, err := r.l.next()
+	if err != nil {
+		return err
+	}
+	r.first = r.l.at.Line
+	if bytes.IndexByte(line, '"') >= 0 {
+		return r.quoted(line, columns)
+	}
+	r.row = split(r.row, line, ',', columns)
+	return nil
+}
+
+// quoted reads a row with quotes, which may end on a later line than it begins.
+func (r *csvRows) quoted(line []byte, columns int) (err error) {
+	r.copied, r.ends = r.copied[:0], r.ends[:0]
+	for more := true; more; {
+		begin, on := len(r.copied), r.l.at.Line
+		if len(line) > 0 && line[0] == '"' {
+			if line, err = r.quotedField(line[1:]); err != nil {
+				return err
+			}
+			if more = len(line) > 0; more {
+				if line[0] != ',' {
+					return r.quoteError("something behind a closing quote that is not a comma")
+				}
+				line = line[1:]
+			}
+		} else {
+			var field []byte
+			field, line, more = bytes.Cut(line, []byte(","))
+			if bytes.IndexByte(field, '"') >= 0 {
+				return r.quoteError("a quote in a field that does not begin with one")
+			}
+			r.copied = append(r.copied, field...)
+		}
+		if len(r.ends) > columns { // one too many is there already
+			r.copied = r.copied[:begin]
+			continue
+		}
+		r.ends, r.on = append(r.ends, len(r.copied)), append(r.on, on)
+	}
+	begin := 0
+	for _, end := range r.ends {
+		r.row = append(r.row, r.copied[begin:end])
+		begin = end
+	}
+	return nil
+}
+
+// quotedField copies a field behind its opening quote, and returns what is
+// behind the closing one on the last line.
+func (r *csvRows) quotedField(line []byte) ([]byte, error) {
+	opened := r.l.at
+	for {
+		i := bytes.IndexByte(line, '"')
+		if i < 0 {
+			r.copied = append(append(r.copied, line...), r.l.end...)
+			if len(r.copied) > r.l.max {
+				opened.Line = r.first
+				return nil, tooLong(opened, r.l.max)
+			}
+			var err error
+			if line, err = r.l.read(); err == io.EOF {
+				return nil, fault.Corrupt(opened, "a quote that is not closed")
+			} else if err != nil {
+				return nil, err
+			}
+			continue
+		}
+		r.copied, line = append(r.copied, line[:i]...), line[i+1:]
+		if len(line) == 0 || line[0] != '"' {
+			return line, nil
+		}
+		r.copied, line = append(r.copied, '"'), line[1:]
+	}
+}
+
+// quoteError is about the current line. It stays an error whatever may be
+// skipped: nobody knows where the row ends.
+func (r *csvRows) quoteError(what string) error { return fault.Corrupt(r.l.at, "%s", what) }
+
+func headerError(at fault.At, err error) error {
+	if err == io.EOF {
+		at.Line = 0
+		return fault.Corrupt(at, "no row of column names")
+	}
+	return err
+}
+
+// checkNames wants names that can be told apart.
+func checkNames(at fault.At, names []string) error {
+	seen := map[string]bool{}
+	for i, n := range names {
+		if n == "" {
+			return fault.Corrupt(at, "column %d has no name", i+1)
+		}
+		if seen[n] {
+			return fault.Corrupt(at, "two columns are named %q", n)
+		}
+		seen[n] = true
+	}
+	return nil
+}
+
+// checkWidth compares a row's fields with the names.
+func checkWidth(at fault.At, got, want int) error {
+	if got == want {
+		return nil
+	}
+	e := fault.Corrupt(at, "a row with another number of fields than the names")
+	e.Want, e.Got = fmt.Sprint(want), fmt.Sprint(got)
+	if got > want {
+		e.Got = fmt.Sprintf("more than %d", want)
+	}
+	return &badLine{e}
+}

@@ -1,0 +1,149 @@
+package text
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+)
+
+// rows is what the formats do differently: a sequence of rows.
+type rows interface {
+	// columns are the names; they do not change.
+	columns() []string
+	// next goes to the next row; io.EOF after the last. A badLine may be
+	// followed by more rows.
+	next() error
+	// value is the text of column c; false for NULL. It is valid until next.
+	value(c int) ([]byte, bool)
+	// line is where column c of the row stands, from 1.
+	line(c int) int
+	// confined reports whether the row stands on one line.
+	confined() bool
+}
+
+// pass is one reading of the input.
+type pass struct {
+	at   fault.At
+	s    *stream
+	rows rows
+	bad  *Bad // nil: bad lines are errors
+}
+
+func (p *pass) close() error { return p.s.close() }
+
+// pass opens the input and reads its header.
+func (in *input) pass() (*pass, error) {
+	s, err := in.openStream()
+	if err != nil {
+		return nil, err
+	}
+	p := &pass{at: in.at, s: s}
+	if in.opts.SkipBad {
+		p.bad = new(Bad)
+	}
+	if err := p.begin(in); err != nil {
+		p.close()
+		return nil, asFault(err)
+	}
+	return p, nil
+}
+
+func (p *pass) begin(in *input) error {
+	l, err := newLines(p.s, in.opts.MaxLineBytes, in.opts.Format != NDJSON) // in which NUL is no JSON
+	if err != nil {
+		return err
+	}
+	switch in.opts.Format {
+	case CSV:
+		p.rows, err = newCSV(l)
+	case TSV:
+		p.rows, err = newTSV(l)
+	case Lines:
+		p.rows = &idLines{lines: l, name: cmp.Or(in.opts.Column, "id")}
+	case NDJSON:
+		p.rows, err = newNDJSON(l, p.bad)
+	default:
+		return fmt.Errorf("%s: text format %d", in.at, in.opts.Format)
+	}
+	return err
+}
+
+// next goes to the next row that is not bad; io.EOF after the last.
+func (p *pass) next() error {
+	for {
+		err := p.rows.next()
+		if err == nil || err == io.EOF {
+			return err
+		}
+		var bad *badLine
+		if !errors.As(err, &bad) || p.bad == nil || !p.rows.confined() {
+			return asFault(err)
+		}
+		p.bad.add(bad.fault.At.Line)
+	}
+}
+
+// refuse is told that the value of column c of the row does not parse: the row
+// is left out, if that may be, else the error says what was wanted.
+func (p *pass) refuse(c int, name, want string) error {
+	if p.bad != nil && p.rows.confined() {
+		p.bad.add(p.rows.line(c))
+		return nil
+	}
+	at := p.at
+	at.Column, at.Line = name, p.rows.line(c)
+	return &fault.Error{Kind: fault.ErrMismatch, At: at, What: "a value that does not parse", Want: want}
+}
+
+// Bad says which lines were left out as bad.
+type Bad struct {
+	Lines int64 // how many
+	First []int // the numbers of the first 20 of them, from 1, ascending
+}
+
+// badShown is how many line numbers are kept.
+const badShown = 20
+
+func (b *Bad) add(line int) {
+	b.Lines++
+	if len(b.First) < badShown {
+		b.First = append(b.First, line)
+	}
+}
+
+// Bad returns the lines that were left out by the last Read or ReadPlain that
+// came to the end of the input. Zero without SkipBad, and before.
+func (in *input) Bad() Bad {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return Bad{in.bad.Lines, slices.Clone(in.bad.First)}
+}
+
+// ended is called when a pass has come to the end.
+func (in *input) ended(p *pass) {
+	if p.bad == nil {
+		return
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.bad = *p.bad
+}
+
+// badLine is an error that is confined to one line, if the row is.
+type badLine struct{ fault *fault.Error }
+
+func (b *badLine) Error() string { return b.fault.Error() }
+func (b *badLine) Unwrap() error { return b.fault }
+
+// asFault is err as callers see it.
+func asFault(err error) error {
+	var bad *badLine
+	if errors.As(err, &bad) {
+		return bad.fault
+	}
+	return err
+}

@@ -1,0 +1,179 @@
+package text
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/bloomjoin/bloomjoin/internal/take"
+)
+
+// Sizes of batches.
+const (
+	batchRows  = 64 << 10
+	batchBytes = 16 << 20
+)
+
+// Read returns the rows in batches of 65,536 or about 16 MiB. group is 0.
+// columns are indexes into the schema, in the wanted order; nil means all, and
+// an empty list gives records without columns that still know their number of
+// rows. A record is released when yield returns: whoever keeps it, or a column
+// of it, retains it. The sequence ends after its first error; errors about the
+// input are of package fault. ctx is looked at every few thousand rows.
+func (t *Table) Read(ctx context.Context, group int, columns []int) iter.Seq2[arrow.Record, error] {
+	return func(yield func(arrow.Record, error) bool) {
+		b, err := t.batcher(group, columns)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer b.rb.Release()
+		p, err := t.begin(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer p.close()
+		for {
+			rec, err := b.next(ctx, p)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if rec == nil || !yieldOne(rec, yield) {
+				return
+			}
+		}
+	}
+}
+
+// yieldOne hands rec out and releases it, also when yield panics.
+func yieldOne(rec arrow.Record, yield func(arrow.Record, error) bool) bool {
+	defer rec.Release()
+	return yield(rec, nil)
+}
+
+// batcher builds records of the wanted columns.
+type batcher struct {
+	t       *Table
+	columns []int
+	rb      *array.RecordBuilder
+	schema  *arrow.Schema
+}
+
+func (t *Table) batcher(group int, columns []int) (*batcher, error) {
+	if t.err != nil {
+		return nil, t.err
+	}
+	if group != 0 {
+		return nil, fmt.Errorf("%s: group %d of 1", t.at, group)
+	}
+	if columns == nil {
+		columns = make([]int, t.schema.NumFields())
+		for i := range columns {
+			columns[i] = i
+		}
+	}
+	fields := make([]arrow.Field, len(columns))
+	for i, c := range columns {
+		if c < 0 || c >= t.schema.NumFields() {
+			return nil, fmt.Errorf("%s: column %d of %d", t.at, c, t.schema.NumFields())
+		}
+		fields[i] = t.schema.Field(c)
+	}
+	s := arrow.NewSchema(fields, nil)
+	return &batcher{t, columns, array.NewRecordBuilder(t.opts.Mem, s), s}, nil
+}
+
+// next reads one batch; nil at the end. The caller releases it.
+func (b *batcher) next(ctx context.Context, p *pass) (arrow.Record, error) {
+	for {
+		rec, err := b.batch(ctx, p)
+		if rec == nil || rec.NumRows() > 0 {
+			return rec, err
+		}
+		rec.Release() // nothing but bad lines
+	}
+}
+
+func (b *batcher) batch(ctx context.Context, p *pass) (arrow.Record, error) {
+	var out []int // rows that are to be left out
+	rows, size := 0, 0
+	for ; size < batchBytes && rows < batchRows; rows++ {
+		if rows%4096 == 0 && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		err := p.next()
+		if err == io.EOF {
+			b.t.ended(p)
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		n, good, err := b.add(p)
+		if err != nil {
+			return nil, err
+		}
+		if !good {
+			out = append(out, rows)
+		}
+		size += n
+	}
+	if rows == 0 {
+		return nil, nil
+	}
+	cols := make([]arrow.Array, len(b.columns))
+	for i, f := range b.rb.Fields() {
+		cols[i] = f.NewArray()
+		defer cols[i].Release()
+	}
+	rec := array.NewRecord(b.schema, cols, int64(rows))
+	if len(out) == 0 {
+		return rec, nil
+	}
+	defer rec.Release()
+	return take.Record(b.t.opts.Mem, rec, others(rows, out))
+}
+
+// others are the numbers below n that are not in out, which is ascending.
+func others(n int, out []int) []int {
+	in := make([]int, 0, n-len(out))
+	for i := range n {
+		if len(out) > 0 && out[0] == i {
+			out = out[1:]
+			continue
+		}
+		in = append(in, i)
+	}
+	return in
+}
+
+// add appends the current row and returns its bytes. A row that is not good,
+// since a value does not parse, is to be left out.
+func (b *batcher) add(p *pass) (size int, good bool, err error) {
+	good = true
+	for i, c := range b.columns {
+		f := b.rb.Field(i)
+		v, ok := p.rows.value(c)
+		if !good || !ok {
+			f.AppendNull()
+			continue
+		}
+		size += len(v)
+		if b.t.parse[c](f, view(v)) {
+			continue
+		}
+		field := b.schema.Field(i)
+		if err := p.refuse(c, field.Name, field.Type.String()); err != nil {
+			return 0, false, err
+		}
+		good = false
+		f.AppendNull()
+	}
+	return size, good, nil
+}

@@ -1,0 +1,261 @@
+package text
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+)
+
+// maxWindow is the largest zstd window that is decoded, as `zstd --long` makes.
+const maxWindow = 128 << 20
+
+// readSize is the size of read buffers in bytes, and blocksAhead how many of
+// them are decompressed ahead.
+const (
+	readSize    = 64 << 10
+	blocksAhead = 4
+)
+
+// patience is how long close waits for a read of standard input.
+const patience = time.Second
+
+// stream is the text of an input without its compression. Until ahead is
+// called it is read where it is wanted, and then by a goroutine of its own, a
+// few blocks ahead. Its errors are those of the storage as they are, and what
+// decoders find, as faults; the first one stays.
+type stream struct {
+	at   fault.At
+	once bool
+	src  *source
+	zstd *zstd.Decoder
+	text io.Reader // decompressed
+	err  error     // that ended it
+
+	// Set by ahead.
+	ctx    context.Context
+	cancel context.CancelFunc
+	full   chan block
+	free   chan []byte
+	held   []byte        // the block that cur is of
+	cur    []byte        // its bytes that were not read
+	next   error         // what follows them
+	done   chan struct{} // closed when the goroutine has ended
+}
+
+// block is decompressed text, and the error behind it.
+type block struct {
+	text []byte
+	err  error
+}
+
+// source notes the storage's own error, to tell it from what decoders find.
+type source struct {
+	io.ReadCloser
+	err error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		s.err = err
+	}
+	return n, err
+}
+
+// openStream opens the input and looks for its compression.
+func (in *input) openStream() (*stream, error) {
+	rc, err := in.open()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", in.at, err)
+	}
+	s := &stream{at: in.at, once: in.opts.Once, src: &source{ReadCloser: rc}}
+	if err := s.decompress(); err != nil {
+		_ = s.release()
+		return nil, s.wrap(err)
+	}
+	return s, nil
+}
+
+// decompress sets text.
+func (s *stream) decompress() (err error) {
+	defer fault.Recovered(s.at, &err)
+	br := bufio.NewReaderSize(s.src, readSize)
+	head, err := br.Peek(4)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	_, promised := cutCompression(strings.ToLower(s.at.File))
+	switch kind := compressionOf(head); {
+	case kind == "gzip":
+		s.text, err = gzip.NewReader(br)
+		return err
+	case kind == "zstd":
+		s.zstd, err = zstd.NewReader(br, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(maxWindow))
+		s.text = s.zstd
+		return err
+	case promised != "":
+		return fault.Corrupt(s.at, "not %s, as its name says", promised)
+	}
+	s.text = br
+	return nil
+}
+
+// compressionOf looks at the first bytes of the input.
+func compressionOf(head []byte) string {
+	switch {
+	case bytes.HasPrefix(head, []byte{0x1F, 0x8B}):
+		return "gzip"
+	case bytes.HasPrefix(head, []byte{0x28, 0xB5, 0x2F, 0xFD}):
+		return "zstd"
+	case len(head) == 4 && head[0]&0xF0 == 0x50 && bytes.Equal(head[1:], []byte{0x2A, 0x4D, 0x18}): // a skippable frame
+		return "zstd"
+	}
+	return ""
+}
+
+// cutCompression takes the suffix of a compression off a name in lower case.
+func cutCompression(name string) (rest, kind string) {
+	for suffix, kind := range map[string]string{".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"} {
+		if rest, ok := strings.CutSuffix(name, suffix); ok {
+			return rest, kind
+		}
+	}
+	return name, ""
+}
+
+// wrap gives an error its place and kind: what the storage says stays as it
+// is, all else means broken bytes.
+func (s *stream) wrap(err error) error {
+	var known *fault.Error
+	switch {
+	case s.src.err != nil:
+		return fmt.Errorf("%s: %w", s.at, s.src.err)
+	case errors.As(err, &known), errors.Is(err, fault.ErrGone):
+		return err
+	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
+		return fault.Unsupported(s.at, "zstd with a window of more than %d MiB", maxWindow>>20)
+	}
+	e := fault.Corrupt(s.at, "compressed text")
+	e.Err = err
+	return e
+}
+
+// decode reads text into p.
+func (s *stream) decode(p []byte) (n int, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			n, err = 0, fault.Panicked(s.at, r)
+		}
+		if err != nil && err != io.EOF {
+			err = s.wrap(err)
+		}
+	}()
+	return s.text.Read(p)
+}
+
+// ahead makes a goroutine read on until ctx ends or the stream is closed.
+func (s *stream) ahead(ctx context.Context) {
+	if s.err != nil { // all has been read
+		return
+	}
+	s.ctx, s.cancel = context.WithCancel(ctx)
+	s.full, s.free = make(chan block, blocksAhead), make(chan []byte, blocksAhead)
+	for range blocksAhead {
+		s.free <- make([]byte, readSize)
+	}
+	s.done = make(chan struct{})
+	go s.run()
+}
+
+func (s *stream) run() {
+	defer close(s.done)
+	defer func() { _ = s.release() }()
+	for {
+		var b []byte
+		select {
+		case b = <-s.free:
+		case <-s.ctx.Done():
+			return
+		}
+		n, err := s.decode(b)
+		select {
+		case s.full <- block{b[:n], err}:
+		case <-s.ctx.Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// Read reads text.
+func (s *stream) Read(p []byte) (n int, err error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	if s.full == nil {
+		n, s.err = s.decode(p)
+		return n, s.err
+	}
+	if len(s.cur) == 0 {
+		if s.next != nil {
+			s.err = s.next
+			return 0, s.err
+		}
+		if s.held != nil {
+			s.free <- s.held[:cap(s.held)] // has room for all blocks
+			s.held = nil
+		}
+		select {
+		case b := <-s.full:
+			s.held, s.cur, s.next = b.text, b.text, b.err
+		case <-s.ctx.Done():
+			s.err = context.Cause(s.ctx)
+			return 0, s.err
+		}
+	}
+	n = copy(p, s.cur)
+	s.cur = s.cur[n:]
+	return n, nil
+}
+
+// close ends the use of the stream and waits for its goroutine; but not for
+// long where it may be that standard input says nothing: then the goroutine
+// ends as soon as something comes.
+func (s *stream) close() error {
+	if s.full == nil {
+		return s.release()
+	}
+	s.cancel()
+	var enough <-chan time.Time
+	if s.once {
+		t := time.NewTimer(patience)
+		defer t.Stop()
+		enough = t.C
+	}
+	select {
+	case <-s.done:
+	case <-enough:
+	}
+	return nil
+}
+
+// release closes what the stream reads from.
+func (s *stream) release() error {
+	if s.zstd != nil {
+		s.zstd.Close()
+	}
+	return s.src.Close()
+}

@@ -1,0 +1,195 @@
+package text
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"strconv"
+	"unsafe"
+
+	"github.com/apache/arrow/go/v15/arrow"
+)
+
+// Values are some of a column's values as Parquet's PLAIN encoding has them.
+type Values struct {
+	Rows    int    // with and without a value
+	NonNull int    // values
+	Plain   []byte // integers: 8 bytes each, little-endian; byte strings: each behind its length of 4 bytes
+}
+
+// Sizes of Values: few enough to stay in a processor's cache.
+const (
+	valueRows  = 16 << 10
+	valueBytes = 1 << 20
+)
+
+// Kind is what ReadPlain reads a column as.
+type Kind int
+
+// Kinds; Other columns are read as records only.
+const (
+	Other Kind = iota
+	Signed
+	Unsigned
+	Bytes
+)
+
+// Kind returns that of a column: integers of any width, strings and binaries
+// have one.
+func (t *Table) Kind(column int) Kind {
+	k, _ := kindOf(t.schema.Field(column).Type)
+	return k
+}
+
+// kindOf also returns the bits of an integer.
+func kindOf(t arrow.DataType) (k Kind, bits int) {
+	switch t.ID() {
+	case arrow.INT8, arrow.INT16, arrow.INT32, arrow.INT64:
+		return Signed, t.(arrow.FixedWidthDataType).BitWidth()
+	case arrow.UINT8, arrow.UINT16, arrow.UINT32, arrow.UINT64:
+		return Unsigned, t.(arrow.FixedWidthDataType).BitWidth()
+	case arrow.STRING, arrow.LARGE_STRING, arrow.BINARY, arrow.LARGE_BINARY:
+		return Bytes, 0
+	}
+	return Other, 0
+}
+
+// ReadPlain reads one column whose Kind is not Other, as Read does: the same
+// values in the same order, the same error. Values are good until yield
+// returns.
+func (t *Table) ReadPlain(ctx context.Context, column int) iter.Seq2[Values, error] {
+	return func(yield func(Values, error) bool) {
+		r, err := t.plainReader(column)
+		if err != nil {
+			yield(Values{}, err)
+			return
+		}
+		p, err := t.begin(ctx)
+		if err != nil {
+			yield(Values{}, err)
+			return
+		}
+		defer p.close()
+		for {
+			err := r.fill(ctx, p)
+			if err != nil && err != io.EOF {
+				yield(Values{}, err)
+				return
+			}
+			if err == io.EOF {
+				t.ended(p)
+			}
+			if r.Rows > 0 && !yield(r.Values, nil) || err == io.EOF {
+				return
+			}
+		}
+	}
+}
+
+// plainReader fills Values.
+type plainReader struct {
+	Values
+	column     int
+	name, want string
+	kind       Kind
+	bits       int
+}
+
+func (t *Table) plainReader(column int) (*plainReader, error) {
+	if t.err != nil {
+		return nil, t.err
+	}
+	if column < 0 || column >= t.schema.NumFields() {
+		return nil, fmt.Errorf("%s: column %d of %d", t.at, column, t.schema.NumFields())
+	}
+	f := t.schema.Field(column)
+	r := &plainReader{column: column, name: f.Name, want: f.Type.String()}
+	if r.kind, r.bits = kindOf(f.Type); r.kind == Other {
+		return nil, fmt.Errorf("%s: column %s of type %s has no plain values", t.at, f.Name, f.Type)
+	}
+	return r, nil
+}
+
+// fill reads the next values; io.EOF, behind the last of them, at the end.
+func (r *plainReader) fill(ctx context.Context, p *pass) error {
+	r.Rows, r.NonNull, r.Plain = 0, 0, r.Plain[:0]
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	for r.Rows < valueRows && len(r.Plain) < valueBytes {
+		if err := p.next(); err != nil {
+			return err
+		}
+		v, ok := p.rows.value(r.column)
+		if !ok {
+			r.Rows++
+			continue
+		}
+		if !r.put(v) {
+			if err := p.refuse(r.column, r.name, r.want); err != nil {
+				return err
+			}
+			continue
+		}
+		r.Rows++
+		r.NonNull++
+	}
+	return nil
+}
+
+// put appends the value that v stands for; false, and nothing appended, if it
+// stands for none.
+func (r *plainReader) put(v []byte) bool {
+	if r.kind == Bytes {
+		if len(v) > math.MaxInt32 {
+			return false
+		}
+		r.Plain = append(binary.LittleEndian.AppendUint32(r.Plain, uint32(len(v))), v...)
+		return true
+	}
+	n, ok := parseInt(v, r.kind == Signed, r.bits)
+	if ok {
+		r.Plain = binary.LittleEndian.AppendUint64(r.Plain, n)
+	}
+	return ok
+}
+
+// parseInt is the integer that s stands for, in two's complement: an optional
+// sign and digits; false if it does not fit in bits.
+func parseInt(s []byte, signed bool, bits int) (uint64, bool) {
+	negative := false
+	if len(s) > 0 && (s[0] == '-' || s[0] == '+') {
+		negative, s = s[0] == '-', s[1:]
+	}
+	var n uint64
+	if len(s) == 0 {
+		return 0, false
+	}
+	if len(s) > 19 { // may be more than 64 bits, or have zeros in front
+		var err error
+		if n, err = strconv.ParseUint(view(s), 10, 64); err != nil {
+			return 0, false
+		}
+	} else {
+		for _, c := range s {
+			if c -= '0'; c > 9 {
+				return 0, false
+			}
+			n = 10*n + uint64(c)
+		}
+	}
+	switch limit := uint64(1) << (bits - 1); {
+	case !signed:
+		return n, !(negative && n != 0) && n>>(bits-1)>>1 == 0
+	case negative:
+		return -n, n <= limit
+	default:
+		return n, n < limit
+	}
+}
+
+// view is b as a string, good until b changes.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -1,0 +1,226 @@
+package text
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+)
+
+// plainly reads a column by ReadPlain: how many rows, and the text of the
+// values.
+func plainly(ctx context.Context, tab *Table, column int) (rows int, values []string, err error) {
+	for v, err := range tab.ReadPlain(ctx, column) {
+		if err != nil {
+			return rows, values, err
+		}
+		rows += v.Rows
+		plain := v.Plain
+		for range v.NonNull {
+			switch tab.Kind(column) {
+			case Signed:
+				values = append(values, fmt.Sprint(int64(binary.LittleEndian.Uint64(plain))))
+				plain = plain[8:]
+			case Unsigned:
+				values = append(values, fmt.Sprint(binary.LittleEndian.Uint64(plain)))
+				plain = plain[8:]
+			default:
+				n := binary.LittleEndian.Uint32(plain)
+				values = append(values, string(plain[4:4+n]))
+				plain = plain[4+n:]
+			}
+		}
+		if len(plain) > 0 {
+			return rows, values, fmt.Errorf("%d bytes behind the values", len(plain))
+		}
+	}
+	return rows, values, nil
+}
+
+// byRecords reads a column by Read, in the same form.
+func byRecords(tab *Table, column int) (rows int, values []string, err error) {
+	for rec, err := range tab.Read(context.Background(), 0, []int{column}) {
+		if err != nil {
+			return rows, values, err
+		}
+		rows += int(rec.NumRows())
+		col := rec.Column(0)
+		for i := range col.Len() {
+			if col.IsNull(i) {
+				continue
+			}
+			switch c := col.(type) {
+			case *array.Binary:
+				values = append(values, string(c.Value(i)))
+			case *array.LargeBinary:
+				values = append(values, string(c.Value(i)))
+			case array.StringLike:
+				values = append(values, strings.Clone(c.Value(i)))
+			default:
+				values = append(values, c.ValueStr(i))
+			}
+		}
+	}
+	return rows, values, nil
+}
+
+// FuzzPlain holds ReadPlain against Read: the same values, the same error, the
+// same bad lines.
+func FuzzPlain(f *testing.F) {
+	names := []string{"a.txt", "a.csv", "a.tsv", "a.jsonl"}
+	prim := arrow.PrimitiveTypes
+	types := []arrow.DataType{
+		prim.Int8, prim.Int16, prim.Int32, prim.Int64, prim.Uint8, prim.Uint16, prim.Uint32, prim.Uint64,
+		arrow.BinaryTypes.String, arrow.BinaryTypes.Binary, arrow.BinaryTypes.LargeString, arrow.BinaryTypes.LargeBinary,
+	}
+	for i, s := range []string{
+		"1\n-1\n+7\r\n\n007\n128\n-128\n-129\n0", "n,s\n1,a\n,b\n\"2\",\"\n\"\n3\n", "n\ts\n1\ta\n\tb\nx\tc\n", "{\"n\":1}\n{\"n\":\"2\"}\n{}\n{\"n\":1e3}\n[]\n",
+		"9223372036854775807\n-9223372036854775808\n9223372036854775808\n", "18446744073709551615\n18446744073709551616\n00000000000000000000000001\n-0\n--0\n+\n",
+		"32768\n-32768\n65536\n2147483648\n4294967296\n", " 1\n1 \n1_0\n\xD9\xA3\n1.0\n0x1\n", "\xEF\xBB\xBFn\n1\n",
+	} {
+		for j := range types {
+			f.Add(s, uint8(i%len(names)), uint8(j), i%2 == 0)
+		}
+	}
+	f.Fuzz(func(t *testing.T, s string, name, dt uint8, skip bool) {
+		opts := Options{Column: "n", Types: map[string]arrow.DataType{"n": types[int(dt)%len(types)]}, SkipBad: skip, MaxLineBytes: 1 << 16}
+		tab, err := Open(given(t, s), names[int(name)%len(names)], opts)
+		if err != nil || tab.Schema().NumFields() == 0 {
+			return
+		}
+		column := tab.Schema().NumFields() - 1
+		if at := tab.Schema().FieldIndices("n"); len(at) > 0 {
+			column = at[0]
+		}
+		rows, values, err := byRecords(tab, column)
+		bad := tab.Bad()
+		gotRows, got, gotErr := plainly(context.Background(), tab, column)
+		if fmt.Sprint(err) != fmt.Sprint(gotErr) {
+			t.Fatalf("%v, by records %v", gotErr, err)
+		}
+		if err == nil && (rows != gotRows || fmt.Sprintf("%q", values) != fmt.Sprintf("%q", got)) {
+			t.Fatalf("%d rows %q, by records %d rows %q", gotRows, got, rows, values)
+		}
+		if fmt.Sprint(bad) != fmt.Sprint(tab.Bad()) || !skip && bad.Lines > 0 {
+			t.Fatalf("bad %v, by records %v", tab.Bad(), bad)
+		}
+	})
+}
+
+// Values come in batches whose size is bounded, whatever the lines are like.
+func TestPlainBatches(t *testing.T) {
+	for _, c := range []struct{ lines, length, batches int }{
+		{valueRows, 3, 1}, {valueRows + 1, 3, 2}, {2 * valueRows, 3, 2}, {10, valueBytes - 4, 10}, {3, 2 * valueBytes, 3}, {0, 0, 0},
+	} {
+		text := strings.Repeat(strings.Repeat("x", c.length)+"\n", c.lines)
+		tab, err := Open(given(t, text), "a.txt", Options{Column: "n"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		batches, rows := 0, 0
+		for v, err := range tab.ReadPlain(context.Background(), 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			batches++
+			rows += v.Rows
+		}
+		if batches != c.batches || rows != c.lines {
+			t.Errorf("%d lines of %d: %d rows in %d batches, want %d", c.lines, c.length, rows, batches, c.batches)
+		}
+	}
+}
+
+func TestPlainRefused(t *testing.T) {
+	tab, err := Open(given(t, "n\n1\n"), "a.csv", Options{Types: map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Float64}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, column := range []int{-1, 0, 1} {
+		if _, _, err := plainly(context.Background(), tab, column); err == nil {
+			t.Errorf("column %d", column)
+		}
+	}
+	nested := tab.WithTypes(map[string]arrow.DataType{"n": arrow.ListOf(arrow.PrimitiveTypes.Int8)})
+	if _, _, err := plainly(context.Background(), nested, 0); !errors.Is(err, fault.ErrUnsupported) {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errStorage)
+	typed := tab.WithTypes(map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int8})
+	if _, _, err := plainly(ctx, typed, 0); !errors.Is(err, errStorage) {
+		t.Error(err)
+	}
+}
+
+// stalled is standard input that says something, and then nothing for long.
+type stalled struct {
+	io.Reader
+	more chan struct{}
+}
+
+func (s stalled) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	if err != io.EOF {
+		return n, err
+	}
+	<-s.more
+	return 0, io.EOF
+}
+
+// An end of the context, and an error, are not kept waiting by a standard input
+// that has stalled; its goroutine ends with it.
+func TestStalledInput(t *testing.T) {
+	for name, text := range map[string]string{"an error": "1\nx\n", "a cancellation": "1\n2\n"} {
+		more := make(chan struct{})
+		open := func() (io.ReadCloser, error) {
+			return io.NopCloser(stalled{io.MultiReader(strings.NewReader(text[:2]), strings.NewReader(text[2:])), more}), nil
+		}
+		tab, err := Open(open, "standard input", Options{Format: Lines, Once: true, Column: "n", Types: typed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+		start := time.Now()
+		_, _, err = plainly(ctx, tab, 0)
+		if took := time.Since(start); err == nil || took > 20*patience {
+			t.Errorf("%s: %v, after %v", name, err, took)
+		}
+		cancel()
+		close(more) // goleak sees to it that this ends the goroutine
+	}
+}
+
+// Reading ahead is bounded, and ends when nobody wants more.
+func TestAheadIsBounded(t *testing.T) {
+	mem := &endless{left: 1 << 30}
+	open := func() (io.ReadCloser, error) {
+		return struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(strings.NewReader("1\n"), strings.NewReader(strings.Repeat("2\n", valueRows)), mem), mem}, nil
+	}
+	tab, err := Open(open, "a.txt", Options{Column: "n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range tab.ReadPlain(context.Background(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond)
+		break
+	}
+	if taken := 1<<30 - mem.left; taken > 3*blocksAhead*readSize {
+		t.Errorf("%d bytes were read ahead", taken)
+	}
+}
