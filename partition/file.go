@@ -360,7 +360,28 @@ func detect(src Source, e Entry) (Format, error) {
 	if e.Found {
 		return "", fmt.Errorf("%s: %w", e.Name, errNoData)
 	}
+	if f, err := byTail(src); f != "" || err != nil {
+		return f, err
+	}
 	return Lines, nil
+}
+
+// byTail finds the format of a file by its last bytes, for one whose first are
+// damaged: it is no text.
+func byTail(src Source) (Format, error) {
+	var tail [6]byte
+	n := min(int64(len(tail)), src.Size())
+	if m, err := src.ReadAt(tail[:n], src.Size()-n); int64(m) < n {
+		return "", err
+	}
+	s := string(tail[:n])
+	switch {
+	case strings.HasSuffix(s, "PAR1"), strings.HasSuffix(s, "PARE"):
+		return Parquet, nil
+	case s == "ARROW1":
+		return ArrowFile, nil
+	}
+	return "", nil
 }
 
 func byMagic(head []byte) Format {

@@ -61,6 +61,7 @@ func TestOpenFormats(t *testing.T) {
 		{"a.txt", "1\n", Lines, -1, 1},
 		{"a.ids", "1\n", Lines, -1, 1},
 		{"a", "1\n", Lines, -1, 1},
+		{"b", "1", Lines, -1, 1},
 		{"empty.txt", "", Lines, -1, 1},
 	} {
 		name := put(t, filepath.Join(t.TempDir(), c.name), c.content)
@@ -81,11 +82,12 @@ func TestOpenRefusals(t *testing.T) {
 	for name, content := range map[string]string{
 		"cut.parquet": parquet[:len(parquet)-7], "head.parquet": parquet[:20], "empty.parquet": "", "text.parquet": "1\n2\n",
 		"encrypted.parquet": "PARE" + parquet[4:], "cut.arrow": "ARROW1\x00\x00", "no.arrow": "hello",
+		"other-head": "par1" + parquet[4:], "other-head-arrow": "xxxxxx\nARROW1",
 	} {
 		path := put(t, filepath.Join(dir, name), content)
 		for _, text := range []bool{false, true} {
 			files, err := Open(t.Context(), []string{path}, OpenOptions{Text: text})
-			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrUnsupported) || files != nil {
+			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrUnsupported) && (text || !errors.Is(err, errNoData)) || files != nil {
 				t.Errorf("%s, text allowed: %v: %v", name, text, err)
 				continue
 			}

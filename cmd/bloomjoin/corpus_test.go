@@ -10,12 +10,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 )
 
 // What no file may make the command take.
@@ -128,11 +130,55 @@ func keyFor(report []byte) (column, typ, id string) {
 	return "", "", ""
 }
 
+// asIDs builds the filter of a file's own column, whole and in shards, and has
+// it scan the file: every row that has a key passes. It reports whether there
+// is such a filter.
+func (c *tally) asIDs(t *testing.T, name, column string) bool {
+	dir := t.TempDir()
+	whole, merged := filepath.Join(dir, "whole"), filepath.Join(dir, "merged")
+	build := []string{"build", "--quiet", "--json", "--key", column, "-o"}
+	said, code := c.attempt(t, name, append(build, whole, name)...)
+	var built, scanned struct {
+		Rows, Keys int64
+		Null       int64 `json:"keys_null"`
+		In         int64 `json:"rows_in"`
+		Out        int64 `json:"rows_out"`
+	}
+	merge := []string{"merge", "--quiet", "-o", merged}
+	for _, shard := range []string{"0/2", "1/2"} {
+		part := filepath.Join(dir, "part-"+shard[:1])
+		if _, partCode := c.attempt(t, name, append(build, part, "--shard", shard, name)...); code == 0 && partCode != 0 {
+			// Only the number of keys of a stream is not known beforehand.
+			part = ""
+		}
+		merge = append(merge, part)
+	}
+	if code != 0 {
+		if left, err := os.ReadDir(dir); err != nil || len(left) == 2 {
+			t.Errorf("%s: all shards of what is no whole: %v, %v", name, left, err)
+		}
+		return false
+	}
+	if err := json.Unmarshal(said, &built); err != nil || built.Rows != built.Keys+built.Null {
+		t.Errorf("%s: build says %s: %v", name, said, err)
+	}
+	said, code = c.attempt(t, name, "scan", "--quiet", "--json", "--count", "--filter", whole, "--key", column, name)
+	if err := json.Unmarshal(said, &scanned); code == 0 && (err != nil || scanned.In != built.Rows || scanned.Out != built.Keys) {
+		t.Errorf("%s: of %d rows, %d with a key, %d of %d pass: %v", name, built.Rows, built.Keys, scanned.Out, scanned.In, err)
+	}
+	if !slices.Contains(merge, "") {
+		if _, code := c.attempt(t, merged, merge...); code != 0 || !bytes.Equal(read(t, merged), read(t, whole)) {
+			t.Errorf("%s: shards came to another filter", name)
+		}
+	}
+	return code == 0
+}
+
 // Whatever the file, the command ends with 0 or 1 within its limits.
 func TestCorpora(t *testing.T) {
 	names := corpus(t)
 	c := &tally{ends: map[string]int{}}
-	var keyed atomic.Int64
+	var keyed, built atomic.Int64
 	next := make(chan string)
 	var workers sync.WaitGroup
 	for range 2 {
@@ -141,6 +187,10 @@ func TestCorpora(t *testing.T) {
 				c.attempt(t, name, "inspect", "--check", name)
 				report, code := c.attempt(t, name, "inspect", "--json", name)
 				if code != 0 {
+					none := filepath.Join(t.TempDir(), "filter")
+					if _, code := c.attempt(t, name, "build", "--key", "id", "-o", none, name); code == 0 && !utf8.Valid(read(t, name)) {
+						t.Errorf("%s: a filter of a file that cannot be read and is no text", name)
+					}
 					continue
 				}
 				column, typ, id := keyFor(report)
@@ -172,6 +222,9 @@ func TestCorpora(t *testing.T) {
 				if _, code := c.attempt(t, list, "build", "--quiet", "--key", "id", "--key-type", typ, "-o", filter, list); code == 0 {
 					c.attempt(t, name, "scan", "--quiet", "--filter", filter, "--key", column, "-o", filepath.Join(dir, "scan.parquet"), name)
 				}
+				if c.asIDs(t, name, column) {
+					built.Add(1)
+				}
 			}
 		})
 	}
@@ -180,9 +233,9 @@ func TestCorpora(t *testing.T) {
 	}
 	close(next)
 	workers.Wait()
-	t.Logf("%d files, %d of them with a key: %v; at most %d MiB (%s) and %v of processor time (%s)",
-		len(names), keyed.Load(), c.ends, c.memory>>20, c.most[0], c.time, c.most[1])
-	if keyed.Load() < 150 || c.ends["inspect exit 0"] < 200 || c.ends["inspect exit 1"] < 200 {
+	t.Logf("%d files, %d of them with a key, %d with a filter of it: %v; at most %d MiB (%s) and %v of processor time (%s)",
+		len(names), keyed.Load(), built.Load(), c.ends, c.memory>>20, c.most[0], c.time, c.most[1])
+	if keyed.Load() < 150 || built.Load() < 100 || c.ends["inspect exit 0"] < 200 || c.ends["inspect exit 1"] < 200 {
 		t.Error("the corpora are not what they were")
 	}
 }
