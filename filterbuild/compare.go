@@ -45,7 +45,11 @@ func Compare(ctx context.Context, store partition.Store, a, b string, lim codec.
 	if err != nil {
 		return c, "", err
 	}
-	heads := [2]*codec.Filter{parts[0].head.Filter, parts[1].head.Filter}
+	read, err := headers(parts)
+	if err != nil {
+		return c, "", err
+	}
+	heads := [2]*codec.Filter{read[0].Filter, read[1].Filter}
 	for i, f := range heads {
 		if err := sameKeys(heads[0], f, a, parts[i].name); err != nil {
 			return c, "", err
@@ -56,8 +60,8 @@ func Compare(ctx context.Context, store partition.Store, a, b string, lim codec.
 		return registersOf(heads[0]).Compare(registersOf(heads[1])), Sketched, nil
 	}
 	var f [2]*codec.Filter
-	for i, p := range parts {
-		if f[i], err = p.head.Load(lim); err != nil {
+	for i, h := range read {
+		if f[i], err = h.Load(lim); err != nil {
 			return c, "", err
 		}
 	}
@@ -71,7 +75,7 @@ func Compare(ctx context.Context, store partition.Store, a, b string, lim codec.
 		c.A, c.B, c.OnlyA, c.OnlyB = c.B, c.A, c.OnlyB, c.OnlyA
 		return c, by, err
 	}
-	if err := combinable(f[:], []string{a, b}); err != nil {
+	if err := combinable(parts); err != nil {
 		return c, "", err
 	}
 	if c, err = f[0].Bloom().Compare(f[1].Bloom()); err == nil {

@@ -2,13 +2,16 @@ package filterbuild
 
 import (
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
 // The key range of a filter follows from its keys, as all of it does: of a
 // partial filter from those it holds, of a sealed one from the union, of which
 // a part that does not tell its range makes the whole unknown. A sealed exact
-// filter has none, since its members say it.
+// filter has none, since its members say it. Of filters in a set operation all
+// ranges must be known for a union, for an intersection one is enough; where two
+// do not meet, no key is in both, and nothing is said.
 
 func classesOf(names []string) []keys.Class {
 	classes := make([]keys.Class, len(names))
@@ -61,31 +64,9 @@ func tell(f *codec.Filter, b *keys.Bounds) {
 	}
 }
 
-// combineRanges gives the result of a set operation the range that follows
-// from those of the filters: for a union they must all be known, for an
-// intersection one is enough. Where two do not meet, no key is in both, and
-// nothing is said.
-func combineRanges(op SetOp, out *codec.Filter, filters []*codec.Filter) {
-	all := rangeOf(filters[0])
-	for _, f := range filters[1:] {
-		b := rangeOf(f)
-		if op == Union {
-			all.Merge(b)
-		} else {
-			all = all.Intersect(b)
-		}
-	}
-	tell(out, all)
-}
-
-// rangeOf returns the bounds of a sealed filter's keys: its members', or those
-// that its file tells.
-func rangeOf(f *codec.Filter) *keys.Bounds {
-	set := f.Exact()
-	if set == nil {
-		return boundsIn(f)
-	}
-	b := keys.NewBounds(classesOf(f.KeyClasses()))
+// rangeOf returns the bounds of an exact set.
+func rangeOf(set *exact.Set) *keys.Bounds {
+	b := keys.NewBounds([]keys.Class{keys.Integer})
 	if lo, below, ok := set.Least(); ok {
 		hi, negative, _ := set.Greatest()
 		b.Widen(0, keys.IntegerPart(lo, below), keys.IntegerPart(hi, negative), true)

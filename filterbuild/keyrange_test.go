@@ -159,7 +159,7 @@ func TestKeyRangeOfCombinations(t *testing.T) {
 	} {
 		for _, pair := range [][]*codec.Filter{{c.a, c.b}, {c.b, c.a}} {
 			for op, want := range map[SetOp]string{Union: c.union, Intersect: c.common} {
-				f, err := Combine(op, pair, []string{"a", "b"})
+				f, err := combine(t, op, pair, []string{"a", "b"})
 				if err != nil {
 					t.Fatalf("%s: %s: %v", c.name, op, err)
 				}

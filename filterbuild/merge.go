@@ -4,194 +4,34 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"slices"
-
-	"golang.org/x/sync/errgroup"
+	"strings"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// Read reads one filter file whole and verifies it. A Bloom filter that is
-// stored uncompressed is mapped instead, where the store can: all processes of
-// a machine share its memory then. The caller calls Close on the filter when
-// it is done with it, and before it lets anyone see what it made with it: an
-// error of Close says that the file changed meanwhile.
-func Read(ctx context.Context, store partition.Store, name string, lim codec.Limits) (*codec.Filter, error) {
-	return read(ctx, store, name, lim, true)
-}
-
-// Load is Read into memory of its own in any case, for what works on all of a
-// filter rather than probes it.
-func Load(ctx context.Context, store partition.Store, name string, lim codec.Limits) (*codec.Filter, error) {
-	return read(ctx, store, name, lim, false)
-}
-
-func read(ctx context.Context, store partition.Store, name string, lim codec.Limits, mapped bool) (f *codec.Filter, err error) {
-	src, err := store.Open(ctx, name)
-	if err != nil {
-		return nil, err
+// Merge OR-merges partial filter files of one build, given in any order, into
+// the sealed filter, or, if open, into a larger partial one. Files that cannot
+// be read, that are of other builds or sealed, shards that come twice, and,
+// when sealing, shards that are missing are refused; the error lists all of
+// them, not only the first, though a long list is cut short.
+//
+// Memory holds one filter, however many files there are, and beside it one
+// part at a time if that is an exact one: both within the limit. A [Names] is for
+// directories and patterns.
+func Merge(ctx context.Context, store partition.Store, names []string, open bool, lim codec.Limits) (f *codec.Filter, err error) {
+	if len(names) == 0 {
+		return nil, errors.New("no filter to merge")
 	}
+	parts, err := openParts(ctx, store, names)
 	defer func() {
-		if e := src.Close(); e != nil {
-			if f != nil {
-				e = errors.Join(e, f.Close())
-			}
+		if e := closeParts(parts); e != nil {
 			f, err = nil, errors.Join(err, e)
 		}
 	}()
-	h, err := codec.DecodeHeader(src, src.Size(), name)
-	if err != nil {
-		return nil, err
-	}
-	if m, ok := src.(partition.Mapper); ok && mapped && h.Mappable() {
-		f, err := readMapped(h, m, lim)
-		if !errors.Is(err, fault.ErrUnsupported) {
-			return f, err
-		}
-	}
-	return h.Load(lim)
-}
-
-// readMapped maps a file and verifies it. The error is of the unsupported kind
-// where it cannot be mapped, for whatever reason: it may still be readable.
-func readMapped(h *codec.Header, m partition.Mapper, lim codec.Limits) (*codec.Filter, error) {
-	file, unmap, err := m.Map()
-	if err != nil {
-		return nil, fmt.Errorf("%w: map: %w", fault.ErrUnsupported, err)
-	}
-	f, err := h.LoadMapped(file, unmap, lim)
-	if err != nil {
-		return nil, errors.Join(err, unmap())
-	}
-	return f, nil
-}
-
-// Write writes a filter file, which only its owner may read: an exact filter
-// holds the IDs themselves. It returns the size of the file. Unless replace is
-// set, a file that stands there is left alone: if it holds the same filter,
-// stored so that it serves as well, that is a success, as two workers may run
-// the same; else the error wraps [partition.ErrExists].
-func Write(ctx context.Context, store partition.Store, name string, f *codec.Filter, opts codec.Options, replace bool) (size int64, err error) {
-	sink, err := store.Create(ctx, name, true)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, sink.Abort()) }()
-	if size, err = codec.Encode(until{ctx, sink}, f, opts); err != nil {
-		return 0, fmt.Errorf("%s: %w", name, err)
-	}
-	if ctx.Err() != nil {
-		return 0, context.Cause(ctx)
-	}
-	err = sink.Commit(replace)
-	if replace || !errors.Is(err, fs.ErrExist) {
-		return size, err
-	}
-	want, err := f.Digest()
-	if err != nil {
-		return 0, err
-	}
-	var rival int64
-	same, err := Holds(ctx, store, name, func(h *codec.Header) bool {
-		rival = h.FileBytes
-		return h.Digest() == want && (h.Contiguous || !opts.Uncompressed)
-	})
-	if err != nil {
-		return 0, err
-	}
-	if !same {
-		return 0, fmt.Errorf("%s: %w, of another run (--force replaces it)", name, partition.ErrExists)
-	}
-	return rival, nil
-}
-
-// until is a writer that ends with its context: a large file takes a while.
-type until struct {
-	ctx context.Context
-	w   io.Writer
-}
-
-func (u until) Write(p []byte) (int, error) {
-	if u.ctx.Err() != nil {
-		return 0, context.Cause(u.ctx)
-	}
-	return u.w.Write(p)
-}
-
-// Holds reports whether the file is a filter for whose header want returns
-// true, and whole: it is read to its end, and its payload not kept. What is
-// damaged or no filter is none; only a file that cannot be read is an error.
-func Holds(ctx context.Context, store partition.Store, name string, want func(*codec.Header) bool) (ok bool, err error) {
-	src, err := store.Open(ctx, name)
-	if err != nil {
-		return false, err
-	}
-	defer func() { err = errors.Join(err, src.Close()) }()
-	h, err := codec.DecodeHeader(src, src.Size(), name)
-	if err == nil && want(h) {
-		if err = h.Verify(); err == nil {
-			return true, nil
-		}
-	}
-	var broken *fault.Error
-	if errors.As(err, &broken) {
-		err = nil
-	}
-	return false, err
-}
-
-// part is an opened partial filter file.
-type part struct {
-	name string
-	src  partition.Source
-	head *codec.Header
-}
-
-// opensAtOnce bounds how many files are being opened: each takes a few reads,
-// which on network storage are all waiting.
-const opensAtOnce = 16
-
-// openParts opens filter files without reading their payloads. After an error
-// those that were opened are still to be closed.
-func openParts(ctx context.Context, store partition.Store, names []string) ([]part, error) {
-	parts := make([]part, len(names))
-	var group errgroup.Group // without a context of its own: a source may live with the one it was opened with
-	group.SetLimit(opensAtOnce)
-	for i, name := range names {
-		group.Go(func() (err error) {
-			p := &parts[i]
-			p.name = name
-			if p.src, err = store.Open(ctx, name); err == nil {
-				p.head, err = codec.DecodeHeader(p.src, p.src.Size(), name)
-			}
-			return err
-		})
-	}
-	return parts, group.Wait()
-}
-
-func closeParts(parts []part) error {
-	var errs []error
-	for _, p := range parts {
-		if p.src != nil {
-			errs = append(errs, p.src.Close())
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// Merge OR-merges partial filter files of one build, given in any order, into
-// the sealed filter, or, if open, into a larger partial one. Files of other
-// builds, a shard that comes twice, and, when sealing, shards that are missing
-// are refused. Memory holds one filter, however many files there are, and a
-// second one while an exact part is merged into a Bloom filter.
-func Merge(ctx context.Context, store partition.Store, names []string, open bool, lim codec.Limits) (f *codec.Filter, err error) {
-	parts, err := openParts(ctx, store, names)
-	defer func() { err = errors.Join(err, closeParts(parts)) }()
 	if err != nil {
 		return nil, err
 	}
@@ -199,125 +39,299 @@ func Merge(ctx context.Context, store partition.Store, names []string, open bool
 	if err != nil {
 		return nil, err
 	}
-	first := parts[0].head.Filter
-	var all *partial
-	for rest := parts; len(rest) > 0; {
-		if err := ctx.Err(); err != nil {
-			return nil, context.Cause(ctx)
-		}
-		if all, rest, err = all.take(ctx, rest, lim); err != nil {
-			return nil, err
-		}
+	first := &parts[0].about
+	all, err := mergeParts(ctx, parts, lim)
+	if err != nil {
+		return nil, err
 	}
 	if !open {
 		return all.seal(first.BuildID)
+	}
+	if err := all.decide(); err != nil {
+		return nil, err
 	}
 	return all.open(first.BuildID, codec.Partial{Of: first.Partial.Of, Held: held}), nil
 }
 
 // agree checks that the parts are of one build and what they hold together.
 func agree(parts []part, open bool) (held []uint32, err error) {
-	if len(parts) == 0 {
-		return nil, errors.New("no filter to merge")
+	build := buildOf(parts)
+	if build == nil {
+		build = &parts[0]
 	}
-	first := parts[0].head.Filter
+	var sealed, foreign, twice []error
 	owner := map[uint32]string{}
-	for _, p := range parts {
-		f := p.head.Filter
-		at := fault.At{File: p.name}
-		if f.Sealed() {
-			return nil, fault.Mismatch(at, "filter", "a partial filter", "a sealed one").
-				WithHint("sealed filters are combined with --union or --intersect")
-		}
-		if f.BuildID != first.BuildID || f.Partial.Of != first.Partial.Of {
-			return nil, fault.Mismatch(at, "build", buildName(first)+" as in "+parts[0].name, buildName(f)).
-				WithHint("merge only partial filters that were built from the same inputs with the same options")
-		}
-		for _, s := range f.Partial.Held {
-			if other, ok := owner[s]; ok {
-				return nil, fault.Mismatch(at, "shards", "each shard once", fmt.Sprintf("shard %d/%d again, which is in %s", s, first.Partial.Of, other))
-			}
-			owner[s] = p.name
-			held = append(held, s)
+	for i := range parts {
+		p := &parts[i]
+		switch f, at := &p.about, (fault.At{File: p.name}); {
+		case f.Sealed():
+			sealed = append(sealed, fault.Mismatch(at, "filter", "a partial filter", "a sealed one").
+				WithHint("sealed filters are combined with --union or --intersect"))
+		case differs(&build.about, f) != nil:
+			foreign = append(foreign, differs(&build.about, f).of(build.name, at))
+		default:
+			twice = append(twice, repeated(p, owner)...)
+			held = append(held, f.Partial.Held...)
 		}
 	}
+	var missing error
 	slices.Sort(held)
-	if missing := int(first.Partial.Of) - len(held); missing > 0 && !open {
-		return nil, fault.Mismatch(fault.At{}, "shards", fmt.Sprintf("all %d", first.Partial.Of), fmt.Sprintf("%d, without %s", len(held), gaps(held, first.Partial.Of))).
-			WithHint("merge the missing partial filters too, or say --partial for a larger partial filter")
+	held = slices.Compact(held)
+	if !build.about.Sealed() && !open {
+		missing = lacking(held, build.about.Partial.Of)
 	}
-	return held, nil
+	return held, several([]error{several(sealed), several(foreign), several(twice), missing})
+}
+
+// buildOf returns the first part of the build that most of the partial filters
+// are of: the others are the odd ones out. It is nil if all are sealed.
+func buildOf(parts []part) (most *part) {
+	type id struct {
+		build [32]byte
+		of    uint32
+	}
+	count, first := map[id]int{}, map[id]*part{}
+	best := id{}
+	for i := range parts {
+		f := &parts[i].about
+		if f.Sealed() {
+			continue
+		}
+		k := id{f.BuildID, f.Partial.Of}
+		if count[k]++; count[k] == 1 {
+			first[k] = &parts[i]
+		}
+	}
+	for i := range parts { // in order, so that of a tie the first one is taken
+		if f := &parts[i].about; !f.Sealed() {
+			if k := (id{f.BuildID, f.Partial.Of}); most == nil || count[k] > count[best] {
+				best, most = k, first[k]
+			}
+		}
+	}
+	return most
+}
+
+// difference is in what two partial filters are not of one build.
+type difference struct{ what, want, got, hint string }
+
+func (d *difference) of(first string, at fault.At) error {
+	return fault.Mismatch(at, d.what, d.want+" as in "+first, d.got).WithHint("%s", d.hint)
+}
+
+// differs returns nil if two partial filters are of one build. Where the build
+// id is the same, so is the rest, unless a program is at fault.
+func differs(a, b *codec.Filter) *difference {
+	if a.BuildID != b.BuildID || a.Partial.Of != b.Partial.Of {
+		return &difference{"build", buildName(a), buildName(b), "merge only partial filters that were built from the same inputs with the same options"}
+	}
+	const hint = "the build is the same, and yet they differ: build both again"
+	spell := func(f *codec.Filter) string {
+		return fmt.Sprintf("%q %q %q, %v, rate %v, %s, %v", f.Normal(), f.KeyNames(), f.KeyClasses(), f.Params, f.FPRAsked, f.Want, f.Capacity)
+	}
+	if want, got := spell(a), spell(b); want != got {
+		return &difference{"filter of the build", want, got, hint}
+	}
+	return nil
+}
+
+// repeated notes the part's shards in owner, and returns an error for each of the
+// files that have some of them already.
+func repeated(p *part, owner map[uint32]string) (errs []error) {
+	var others []string // in the order in which they come
+	shards := map[string][]uint32{}
+	for _, s := range p.about.Partial.Held {
+		other, ok := owner[s]
+		if !ok {
+			owner[s] = p.name
+			continue
+		}
+		if shards[other] == nil {
+			others = append(others, other)
+		}
+		shards[other] = append(shards[other], s)
+	}
+	for _, other := range others {
+		errs = append(errs, fault.Mismatch(fault.At{File: p.name}, "shards", "each shard once",
+			fmt.Sprintf("shard %s of %d again, which is in %s", numbered(shards[other]), p.about.Partial.Of, other)))
+	}
+	return errs
+}
+
+// lacking returns an error if not all n shards are held.
+func lacking(held []uint32, n uint32) error {
+	missing := int(n) - len(held)
+	if missing <= 0 {
+		return nil
+	}
+	return fault.Mismatch(fault.At{}, "shards", fmt.Sprintf("all %d", n), fmt.Sprintf("%d, without %s", len(held), gaps(held, n))).
+		WithHint("merge the missing partial filters too, or say --partial for a larger partial filter")
 }
 
 func buildName(f *codec.Filter) string {
 	return fmt.Sprintf("%x of %d shards", f.BuildID[:6], f.Partial.Of)
 }
 
-// gaps lists the numbers below n that are not in held, as ranges.
+// gaps lists the numbers below n that are not in held, which ascends, as
+// ranges, the first ones of many.
 func gaps(held []uint32, n uint32) string {
-	out, next := "", uint32(0)
-	put := func(end uint32) { // missing: next up to end, exclusive
-		if next >= end {
-			return
-		}
-		if out != "" {
-			out += ","
-		}
-		if out += fmt.Sprint(next); end-next > 1 {
-			out += fmt.Sprintf("-%d", end-1)
-		}
-	}
+	var l rangeList
+	next := uint32(0)
 	for _, s := range held {
-		put(s)
+		l.add(next, s)
 		next = s + 1
 	}
-	put(n)
-	return out
+	l.add(next, n)
+	return l.String()
 }
 
-// take reads the keys of the first part into p, which is nil before it, or of
-// as many Bloom filters as stand there if p is one. It returns the parts that
-// are left.
-func (p *partial) take(ctx context.Context, parts []part, lim codec.Limits) (*partial, []part, error) {
-	if p != nil && p.bits != nil {
-		var blooms []*codec.Header
-		for _, q := range parts {
-			if q.head.Filter.Kind() != codec.KindBloom {
-				break
-			}
-			blooms = append(blooms, q.head)
-			p.keys += q.head.Filter.Keys
-			p.sketch(registersOf(q.head.Filter))
-			p.stretch(boundsIn(q.head.Filter))
+// numbered lists numbers that ascend as ranges, the first ones of many.
+func numbered(numbers []uint32) string {
+	var l rangeList
+	for len(numbers) > 0 {
+		n := 1
+		for n < len(numbers) && numbers[n] == numbers[0]+uint32(n) {
+			n++
 		}
-		if len(blooms) > 0 {
-			return p, parts[len(blooms):], codec.OrInto(ctx, p.bits, blooms...)
+		l.add(numbers[0], numbers[0]+uint32(n))
+		numbers = numbers[n:]
+	}
+	return l.String()
+}
+
+// rangeList writes ranges of numbers, as 1,4-5,7.
+type rangeList struct {
+	text []string
+	more int // numbers that are not listed
+}
+
+// add adds the numbers from lo up to hi, exclusive.
+func (l *rangeList) add(lo, hi uint32) {
+	switch {
+	case lo >= hi:
+	case len(l.text) == maxListed:
+		l.more += int(hi - lo)
+	case hi-lo == 1:
+		l.text = append(l.text, fmt.Sprint(lo))
+	default:
+		l.text = append(l.text, fmt.Sprintf("%d-%d", lo, hi-1))
+	}
+}
+
+func (l *rangeList) String() string {
+	s := strings.Join(l.text, ",")
+	if l.more > 0 {
+		s += fmt.Sprintf(" and %d more", l.more)
+	}
+	return s
+}
+
+// mergeParts reads the keys of all parts, which agree, into one. Where any of
+// them is a Bloom filter, so is the whole, and it is filled from the start.
+func mergeParts(ctx context.Context, parts []part, lim codec.Limits) (*partial, error) {
+	first := &parts[0].about
+	all := partialOf(first, &budget{most: limitOf(lim), workers: 1})
+	blooms, exacts := byKind(parts)
+	if len(blooms) == 0 {
+		all.set = exact.New()
+	} else if err := all.fill(); err != nil {
+		return nil, fmt.Errorf("%s: %w", blooms[0].name, err)
+	}
+	for some := range slices.Chunk(blooms, readsAtOnce) {
+		if err := all.takeBits(ctx, some); err != nil {
+			return nil, err
 		}
 	}
-	q, rest := parts[0], parts[1:]
-	f, err := q.head.Load(lim)
+	for i := range exacts {
+		if err := all.takeSet(ctx, &exacts[i], lim); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// partialOf returns what parts like f are merged into, without keys.
+func partialOf(f *codec.Filter, b *budget) *partial {
+	s := Spec{
+		Names: f.KeyNames(), Classes: f.KeyClasses(), Hash: f.Params.Hash, Geometry: f.Params.Geometry, FPR: f.FPRAsked, Want: f.Want,
+		Capacity: f.Capacity.Keys, Room: f.Capacity != (codec.Capacity{}),
+	}
+	return &partial{spec: s, fpr: f.FPRAsked, params: f.Params, bounds: s.newBounds(), share: share{of: b}}
+}
+
+func byKind(parts []part) (blooms, exacts []part) {
+	for _, p := range parts {
+		if p.about.Kind() == codec.KindBloom {
+			blooms = append(blooms, p)
+		} else {
+			exacts = append(exacts, p)
+		}
+	}
+	return blooms, exacts
+}
+
+// readsAtOnce is how many files are merged side by side: enough that bits are
+// set many times while they are in the processor's cache, and few enough for
+// any limit on open files.
+const readsAtOnce = 64
+
+// takeBits puts the bits of some Bloom filters into p's.
+func (p *partial) takeBits(ctx context.Context, parts []part) error {
+	heads, err := headers(parts)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	r := &partial{
-		spec: Spec{Names: f.KeyNames(), Classes: f.KeyClasses(), Hash: f.Params.Hash, FPR: f.FPRAsked, Want: f.Want,
-			Capacity: f.Capacity.Keys, Room: f.Capacity != (codec.Capacity{})},
-		fpr:  f.FPRAsked, params: f.Params, keys: f.Keys, set: f.Exact(), bits: f.Bloom(), registers: registersOf(f), bounds: boundsIn(f),
+	for _, h := range heads {
+		p.keys += h.Filter.Keys
+		p.sketch(registersOf(h.Filter))
+		p.stretch(boundsIn(h.Filter))
 	}
-	if p == nil {
-		return r, rest, r.settle()
-	}
-	if err := p.merge(r); err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", q.name, err)
-	}
-	return p, rest, nil
+	return errors.Join(codec.OrInto(ctx, p.bits, heads...), restAll(parts))
 }
 
-// Count returns what can be said of the keys of a filter that was not built
-// here.
-func Count(f *codec.Filter) Report {
-	if s := f.Exact(); s != nil {
-		return Report{Keys: f.Keys, Distinct: s.Len()}
+// takeSet puts the members of an exact filter into p's set or bits.
+func (p *partial) takeSet(ctx context.Context, q *part, lim codec.Limits) error {
+	beside := share{of: p.share.of}
+	set, err := q.set(ctx, &beside, lim)
+	if err != nil {
+		return err
 	}
-	return Report{Keys: f.Keys, Distinct: distinct(f.Bloom(), f.Keys), Estimated: true}
+	defer beside.release()
+	p.keys += q.about.Keys
+	p.stretch(boundsIn(&q.about))
+	if p.bits != nil {
+		p.hashAll(set)
+		return nil
+	}
+	p.set.Union(set)
+	return p.decide()
+}
+
+// hashAll puts the members of a set into the bits.
+func (p *partial) hashAll(set *exact.Set) {
+	for values := range set.Values {
+		p.hash(values)
+	}
+}
+
+// set reads an exact filter, which is held in the share.
+func (p *part) set(ctx context.Context, s *share, lim codec.Limits) (*exact.Set, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	h, err := p.header()
+	if err != nil {
+		return nil, err
+	}
+	f, err := h.Load(lim)
+	if err == nil {
+		err = p.rest()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.set(f.Exact().Bytes()); err != nil {
+		return nil, fmt.Errorf("%s: %w", p.name, err)
+	}
+	return f.Exact(), nil
 }

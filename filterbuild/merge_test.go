@@ -73,9 +73,9 @@ func TestMergeRefusals(t *testing.T) {
 		{"some are missing", []string{all[0], all[2], all[3], all[6]}, false, fault.ErrMismatch, []string{"all 8", "4, without 1,4-5,7", "--partial"}},
 		{"one is missing", all[1:], false, fault.ErrMismatch, []string{"7, without 0"}},
 		{"one of eight", all[7:], false, fault.ErrMismatch, []string{"without 0-6"}},
-		{"one twice", append(all[:8:8], all[2]), false, fault.ErrMismatch, []string{"shard 2/8 again", "p-2-of-8"}},
-		{"one twice in a partial merge", []string{all[2], all[2]}, true, fault.ErrMismatch, []string{"shard 2/8 again", "in p-2-of-8"}},
-		{"one twice within a larger part", []string{all[0], "pair", all[4]}, true, fault.ErrMismatch, []string{"p-4-of-8", "shard 4/8 again", "in pair"}},
+		{"one twice", append(all[:8:8], all[2]), false, fault.ErrMismatch, []string{"shard 2 of 8 again", "p-2-of-8"}},
+		{"one twice in a partial merge", []string{all[2], all[2]}, true, fault.ErrMismatch, []string{"shard 2 of 8 again", "in p-2-of-8"}},
+		{"one twice within a larger part", []string{all[0], "pair", all[4]}, true, fault.ErrMismatch, []string{"p-4-of-8", "shard 4 of 8 again", "in pair"}},
 		{"other inputs", []string{all[0], "o-1-of-8"}, true, fault.ErrMismatch, []string{"o-1-of-8", "build", "as in p-0-of-8", "same inputs"}},
 		{"another rate", []string{all[0], "r-1-of-8"}, true, fault.ErrMismatch, []string{"r-1-of-8", "build", "as in p-0-of-8"}},
 		{"another number of shards", []string{all[0], "q-1-of-4"}, true, fault.ErrMismatch, []string{"q-1-of-4", "of 8 shards as in p-0-of-8", "of 4 shards"}},
@@ -98,7 +98,7 @@ func TestMergeRefusals(t *testing.T) {
 		t.Error("nothing was merged into something")
 	}
 	_, err = Merge(t.Context(), s, all, false, codec.Limits{MaxBytes: 1000})
-	refused(t, "limit", err, codec.ErrLimit, "p-0-of-8")
+	refused(t, "limit", err, ErrMemory, "p-0-of-8", "--memory")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("enough"))
 	if _, err := Merge(ctx, s, all, false, codec.Limits{}); err == nil || !strings.Contains(err.Error(), "enough") {

@@ -27,24 +27,15 @@ const (
 // if one in 280 or more is in use, and indexed in eight times the memory of the
 // bits if one in 84 or more is.
 func (p *partial) seal(id [32]byte) (*codec.Filter, error) {
-	if err := p.decide(); err != nil {
+	if err := p.choose(); err != nil {
 		return nil, err
 	}
+	f, bits := p.header(id), p.bits
 	if p.set != nil {
-		f := p.header(id)
 		f.Params.Blocks = 0
 		f.SetExact(p.set)
-		if p.spec.Want == codec.WantExact {
-			return f, nil
-		}
-		if exactIsBetter(p.set, p.sealedBits(p.set.Len())) {
-			return f, nil
-		}
-		if err := p.blur(); err != nil {
-			return nil, err
-		}
+		return f, nil
 	}
-	f, bits := p.header(id), p.bits
 	if !p.spec.Room {
 		var err error
 		if bits, err = bits.Shrink(p.fpr); err != nil {
@@ -55,6 +46,17 @@ func (p *partial) seal(id [32]byte) (*codec.Filter, error) {
 	attach(f, p.registers)
 	tell(f, p.bounds)
 	return f, nil
+}
+
+// choose makes the final choice of the kind.
+func (p *partial) choose() error {
+	if err := p.decide(); err != nil || p.set == nil || p.spec.Want == codec.WantExact {
+		return err
+	}
+	if exactIsBetter(p.set, p.sealedBits(p.set.Len())) {
+		return nil
+	}
+	return p.blur()
 }
 
 // attach gives a sealed Bloom filter its registers, if they are known, where

@@ -1,15 +1,18 @@
 package filterbuild
 
 import (
+	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // SetOp combines sealed filters.
@@ -38,7 +41,7 @@ const (
 // filters were brought to a size that was not made for them.
 const foldLimit = 2
 
-// Combine applies op to sealed filters over the same kind of key. Exact
+// Combine applies op to sealed filter files over the same kind of key. Exact
 // filters stay exact among themselves; with a Bloom filter the result is one.
 //
 // Bloom filters must be of one geometry. Those of different sizes are folded to
@@ -46,59 +49,78 @@ const foldLimit = 2
 // than each, and exact ones are put into that size. Where either happened, a
 // result that lets through more than twice what was asked of any Bloom filter is
 // refused: sealed filters are as small as their own keys allow, so that the union
-// of two Bloom filters is nearly always better built from the ID sets. The
-// result's FPR may exceed what was asked of the filters; compare the two.
-func Combine(op SetOp, filters []*codec.Filter, names []string) (*codec.Filter, error) {
-	if len(filters) < 2 {
-		return nil, fmt.Errorf("%s: want two filters or more, got %d", op, len(filters))
+// of two Bloom filters is nearly always better built from the ID sets, or from
+// filters with room. The result's FPR may exceed what was asked of the filters:
+// see [Check].
+//
+// A union of filters with room for one number of keys has that room, too, as
+// has what is left of a set by a difference. Exact sets are put into bits of that size once these
+// are the better filter. Where room would be lost the union is refused.
+//
+// The headers are read first, then one filter after the other. Memory holds the
+// result and, where a filter cannot be read straight into it, that filter and
+// what it folds to; all within the limit.
+func Combine(ctx context.Context, store partition.Store, op SetOp, names []string, lim codec.Limits) (f *codec.Filter, err error) {
+	if op != Union && op != Intersect && op != Difference {
+		return nil, fmt.Errorf("set operation %q: want union, intersect or difference", op)
 	}
-	if err := combinable(filters, names); err != nil {
-		return nil, err
+	if len(names) < 2 {
+		return nil, fmt.Errorf("%s: want two filters or more, got %d", op, len(names))
 	}
-	bits := slices.IndexFunc(filters, func(f *codec.Filter) bool { return f.Exact() == nil })
-	if op == Difference && bits >= 0 {
-		return nil, fault.Mismatch(fault.At{File: names[bits]}, "filter to take a difference of", "an exact one",
-			"a Bloom filter, whose false positives would be taken away as well: their rows would be lost").
-			WithHint("build all with --kind exact; or, where the first is a Bloom filter, scan with --filter for it and --exclude for exact ones")
-	}
-	out, err := descend(op, filters)
+	parts, err := openParts(ctx, store, names)
+	defer func() {
+		if e := closeParts(parts); e != nil {
+			f, err = nil, errors.Join(err, e)
+		}
+	}()
 	if err != nil {
 		return nil, err
 	}
-	if bits < 0 {
-		set, err := combineExact(op, filters)
-		if err != nil {
-			return nil, err
-		}
-		out.Params.Blocks, out.Keys = 0, set.Len()
-		out.SetExact(set)
-		return out, nil
-	}
-	if err := combineBits(op, out, filters); err != nil {
+	if err := combinable(parts); err != nil {
 		return nil, err
 	}
-	combineRanges(op, out, filters)
-	return out, checkRate(op, out, filters, names)
+	blooms, _ := byKind(parts)
+	if op == Difference && len(blooms) > 0 {
+		return nil, fault.Mismatch(fault.At{File: blooms[0].name}, "filter to take a difference of", "an exact one",
+			"a Bloom filter, whose false positives would be taken away as well: their rows would be lost").
+			WithHint("build all with --kind exact; or, where the first is a Bloom filter, scan with --filter for it and --exclude for exact ones")
+	}
+	out := descend(op, parts)
+	if err := keepRoom(op, out, parts); err != nil {
+		return nil, err
+	}
+	c := combiner{op: op, lim: lim, budget: &budget{most: limitOf(lim), workers: 1}}
+	if len(blooms) == 0 {
+		return out, c.sets(ctx, out, parts)
+	}
+	if err := c.bits(ctx, out, parts); err != nil {
+		return nil, err
+	}
+	return out, checkRate(op, out, parts)
 }
 
 // checkRate refuses a result that was brought to a size at which it says next
-// to nothing.
-func checkRate(op SetOp, out *codec.Filter, filters []*codec.Filter, names []string) error {
-	resized := func(f *codec.Filter) bool { return f.Params.Blocks != out.Params.Blocks }
+// to nothing, unless that size is the one that was asked for.
+func checkRate(op SetOp, out *codec.Filter, parts []part) error {
+	resized := func(p part) bool { return p.about.Params.Blocks != out.Params.Blocks }
 	limit, fpr := foldLimit*out.FPRAsked, out.FPR()
-	if fpr <= limit || !slices.ContainsFunc(filters, resized) {
+	if fpr <= limit || out.Capacity.Keys > 0 || !slices.ContainsFunc(parts, resized) {
 		return nil
 	}
 	how := "folded to a common size"
-	hint := "build one filter from all ID sets"
-	if slices.ContainsFunc(filters, func(f *codec.Filter) bool { return f.Exact() != nil }) {
+	hint := "build one filter from all ID sets, or each with room for all: the same --capacity"
+	if _, exacts := byKind(parts); len(exacts) > 0 {
 		how = "exact ones put into the size of the others"
-		hint = "build one filter from all ID sets, or all with --kind exact"
+		hint = "build one filter from all ID sets, or all with --kind exact, or with room for all: the same --capacity"
 	}
 	if op == Intersect {
 		hint = "scan with --filter and --match, which needs no common size"
 	}
-	return fault.Mismatch(fault.At{File: strings.Join(names, ", ")}, "false-positive rate of the "+op.noun()+", "+how,
+	var names []string
+	for _, p := range parts {
+		names = append(names, p.name)
+	}
+	return fault.Mismatch(fault.At{File: listed(names)}, "false-positive rate of the "+op.noun()+", "+how,
 		fmt.Sprintf("at most %.2g", limit), fmt.Sprintf("%.2g", fpr)).WithHint("%s", hint)
 }
 
@@ -111,24 +133,27 @@ func (op SetOp) noun() string {
 
 // combinable refuses filters that are not sealed or not over the same keys,
 // and Bloom filters whose bits mean different things.
-func combinable(filters []*codec.Filter, names []string) error {
-	first := -1 // Bloom filter
-	for i, f := range filters {
-		if err := sameKeys(filters[0], f, names[0], names[i]); err != nil {
-			return err
-		}
-		if f.Exact() != nil {
+func combinable(parts []part) error {
+	var bits *part // the first Bloom filter
+	var errs []error
+	for i := range parts {
+		p := &parts[i]
+		if err := sameKeys(&parts[0].about, &p.about, parts[0].name, p.name); err != nil {
+			errs = append(errs, err)
 			continue
 		}
-		if first < 0 {
-			first = i
+		if p.about.Kind() != codec.KindBloom {
+			continue
 		}
-		if want, got := filters[first].Params.Geometry, f.Params.Geometry; want != got {
-			return fault.Mismatch(fault.At{File: names[i]}, "filter geometry", want.String()+" as in "+names[first], got.String()).
-				WithHint("build one of them again with --geometry")
+		if bits == nil {
+			bits = p
+		}
+		if want, got := bits.about.Params.Geometry, p.about.Params.Geometry; want != got {
+			errs = append(errs, fault.Mismatch(fault.At{File: p.name}, "filter geometry", want.String()+" as in "+bits.name, got.String()).
+				WithHint("build one of them again with --geometry"))
 		}
 	}
-	return nil
+	return several(errs)
 }
 
 // sameKeys refuses a partial filter, and filters over different kinds of key.
@@ -150,22 +175,18 @@ func sameKeys(a, b *codec.Filter, first, name string) error {
 // descend returns the header of a filter made from others. But for a
 // difference, it does not depend on their order: the key's names are those of
 // the filter with the least digest.
-func descend(op SetOp, filters []*codec.Filter) (*codec.Filter, error) {
-	out := &codec.Filter{
-		NormalForm: filters[0].NormalForm, Params: filters[0].Params, Want: codec.WantAuto,
-	}
+func descend(op SetOp, parts []part) *codec.Filter {
+	first := &parts[0].about
+	out := &codec.Filter{NormalForm: first.NormalForm, Rule: first.Rule, Params: first.Params, Want: codec.WantAuto}
 	named := 0
-	bits := slices.DeleteFunc(slices.Clone(filters), func(f *codec.Filter) bool { return f.Bloom() == nil })
-	for i, f := range filters {
-		d, err := f.Digest()
-		if err != nil {
-			return nil, err
-		}
+	blooms, _ := byKind(parts)
+	for i := range parts {
+		f, d := &parts[i].about, parts[i].digest
 		out.Parents = append(out.Parents, d)
 		if op != Difference && slices.Compare(d[:], out.Parents[named][:]) < 0 {
 			named = i
 		}
-		if len(bits) == 0 || f.Bloom() != nil { // of an exact one a rate was asked in vain
+		if len(blooms) == 0 || f.Kind() == codec.KindBloom { // of an exact one a rate was asked in vain
 			out.FPRAsked = max(out.FPRAsked, f.FPRAsked)
 		}
 		out.Params.Geometry = min(out.Params.Geometry, f.Params.Geometry)
@@ -175,7 +196,7 @@ func descend(op SetOp, filters []*codec.Filter) (*codec.Filter, error) {
 			out.Keys = f.Keys
 		}
 	}
-	for _, k := range filters[named].Key {
+	for _, k := range parts[named].about.Key {
 		out.Key = append(out.Key, codec.KeyColumn{Name: k.Name, Class: k.Class})
 	}
 	sorted := out.Parents
@@ -190,73 +211,252 @@ func descend(op SetOp, filters []*codec.Filter) (*codec.Filter, error) {
 		h.Write(d[:])
 	}
 	h.Sum(out.BuildID[:0])
-	return out, nil
+	return out
 }
 
-// combineExact applies op to exact filters.
-func combineExact(op SetOp, filters []*codec.Filter) (*exact.Set, error) {
-	set := filters[0].Exact().Clone()
-	for _, f := range filters[1:] {
-		switch op {
-		case Union:
-			set.Union(f.Exact())
-		case Intersect:
-			set.Intersect(f.Exact())
-		case Difference:
-			set.Difference(f.Exact())
-		default:
-			return nil, fmt.Errorf("set operation %q: want union, intersect or difference", op)
+// keepRoom gives a union the room that the filters have, and the wishes that go
+// with it. What decides are the Bloom filters, since an exact set can be put into
+// any bits; where all are exact, those that have room. A difference keeps the
+// room of what is left of the first set.
+func keepRoom(op SetOp, out *codec.Filter, parts []part) error {
+	deciding, exacts := byKind(parts)
+	switch {
+	case op == Intersect:
+		return nil
+	case op == Difference:
+		deciding = parts[:1]
+	case len(deciding) == 0:
+		deciding = slices.DeleteFunc(exacts, func(p part) bool { return p.about.Capacity == codec.Capacity{} })
+	}
+	at := slices.IndexFunc(deciding, func(p part) bool { return p.about.Capacity != codec.Capacity{} })
+	if at < 0 {
+		return nil
+	}
+	first := &deciding[at]
+	var errs []error
+	for i := range deciding {
+		p := &deciding[i]
+		if p.about.Capacity != first.about.Capacity || p.about.Params.Geometry != first.about.Params.Geometry {
+			errs = append(errs, fault.Mismatch(fault.At{File: p.name}, "room", roomOf(&first.about)+" as in "+first.name, roomOf(&p.about)).
+				WithHint("build all with the same --capacity, --fpr or --max-size, and --geometry"))
 		}
 	}
-	return set, nil
+	f := &first.about
+	out.Capacity, out.Params.Geometry, out.Want, out.FPRAsked = f.Capacity, f.Params.Geometry, f.Want, 0
+	for i := range deciding {
+		out.FPRAsked = max(out.FPRAsked, deciding[i].about.FPRAsked)
+		if deciding[i].about.Want != f.Want {
+			out.Want = codec.WantAuto
+		}
+	}
+	return several(errs)
 }
 
-// combineBits brings all filters to a common size and combines them in out.
-// Exact ones take the size of the others.
-func combineBits(op SetOp, out *codec.Filter, filters []*codec.Filter) error {
-	var common uint64
-	var params bloom.Params
-	for _, f := range filters {
-		if f.Bloom() != nil {
-			params = f.Params
-			common = bloom.CommonFold(f.Params.Blocks, common)
-		}
+func roomOf(f *codec.Filter) string {
+	if f.Capacity == (codec.Capacity{}) {
+		return "none"
 	}
-	params.Blocks = common
-	var all *partial
-	for _, f := range filters {
-		p, err := atSize(f, params)
+	return fmt.Sprintf("that for %d keys in %d blocks of %s", f.Capacity.Keys, f.Capacity.Blocks, f.Params.Geometry)
+}
+
+// combiner applies an operation to one filter after the other.
+type combiner struct {
+	op     SetOp
+	lim    codec.Limits
+	budget *budget
+}
+
+func limitOf(lim codec.Limits) uint64 {
+	if lim.MaxBytes == 0 {
+		return codec.DefaultMaxBytes
+	}
+	return lim.MaxBytes
+}
+
+// sets combines exact filters.
+func (c *combiner) sets(ctx context.Context, out *codec.Filter, parts []part) error {
+	all := &partial{params: out.Params, fpr: out.FPRAsked, share: share{of: c.budget}, bounds: keys.NewBounds(classesOf(out.KeyClasses()))}
+	all.params.Blocks = out.Capacity.Blocks
+	all.spec = Spec{Want: out.Want, Room: true, Capacity: out.Capacity.Keys}
+	if out.Capacity == (codec.Capacity{}) {
+		all.spec.Want = codec.WantExact // there is no other size
+	}
+	for i := range parts {
+		beside := share{of: c.budget}
+		set, err := parts[i].set(ctx, &beside, c.lim)
 		if err != nil {
 			return err
 		}
+		all.stretch(rangeOf(set))
 		switch {
-		case all == nil:
-			all = p
-		case op == Union:
-			err = all.merge(p)
-		case op == Intersect: // of the registers nothing is known
-			all.registers = nil
-			err = all.bits.Intersect(p.bits)
+		case i == 0:
+			all.set = set
+		case c.op == Union:
+			all.set.Union(set)
+		case c.op == Intersect:
+			all.set.Intersect(set)
 		default:
-			err = fmt.Errorf("set operation %q: want union, intersect or difference", op)
+			all.set.Difference(set)
 		}
-		if err != nil {
+		beside.release()
+		if _, err := all.share.set(all.set.Bytes()); err != nil {
 			return err
 		}
+	}
+	if err := all.choose(); err != nil {
+		return err
+	}
+	if all.set != nil {
+		out.Params.Blocks, out.Keys = 0, all.set.Len()
+		out.SetExact(all.set)
+		return nil
 	}
 	out.SetBloom(all.bits)
 	attach(out, all.registers)
+	tell(out, all.bounds)
 	return nil
 }
 
-// atSize returns the filter's bits at the given size, as a copy, and its
-// registers, if they are known.
-func atSize(f *codec.Filter, params bloom.Params) (*partial, error) {
-	p := &partial{params: params, set: f.Exact(), registers: registersOf(f)}
-	if p.set != nil {
-		return p, p.blur()
+// bits brings all filters to the greatest size to which the Bloom filters can
+// be folded, and combines them. Exact ones are put into bits of that size.
+func (c *combiner) bits(ctx context.Context, out *codec.Filter, parts []part) error {
+	blooms, exacts := byKind(parts)
+	params := blooms[0].about.Params
+	for _, p := range blooms {
+		params.Blocks = bloom.CommonFold(p.about.Params.Blocks, params.Blocks)
 	}
+	if err := c.room(params, blooms, len(exacts) > 0); err != nil {
+		return err
+	}
+	all := &partial{params: params, fpr: out.FPRAsked, share: share{of: c.budget}, bounds: keys.NewBounds(classesOf(out.KeyClasses()))}
 	var err error
-	p.bits, err = f.Bloom().Fold(f.Params.Blocks / params.Blocks)
-	return p, err
+	if c.op == Union {
+		err = c.unite(ctx, all, blooms, exacts)
+	} else {
+		err = c.intersect(ctx, all, blooms, exacts)
+	}
+	if err != nil {
+		return err
+	}
+	out.SetBloom(all.bits)
+	attach(out, all.registers)
+	tell(out, all.bounds)
+	return nil
+}
+
+// room refuses, before anything is allocated, what exceeds the limit: the
+// result, and beside it the largest filter that cannot be read straight into it,
+// folded and not.
+func (c *combiner) room(params bloom.Params, blooms []part, exacts bool) error {
+	result, beside := params.Bytes(), uint64(0)
+	if c.op == Intersect && (len(blooms) > 1 || exacts) {
+		beside = result
+	}
+	for _, p := range blooms {
+		if p.bytes != result {
+			beside = max(beside, p.bytes+result)
+		}
+	}
+	if need := result + beside; need > c.budget.most {
+		return fmt.Errorf("%w of %d bytes: the %s takes %d, %d of them for its result (raise --memory)", ErrMemory, c.budget.most, c.op.noun(), need, result)
+	}
+	return nil
+}
+
+// unite puts all filters into all.
+func (c *combiner) unite(ctx context.Context, all *partial, blooms, exacts []part) error {
+	if err := all.fill(); err != nil {
+		return err
+	}
+	var alike, others []part
+	for _, p := range blooms {
+		if p.about.Params == all.params {
+			alike = append(alike, p)
+		} else {
+			others = append(others, p)
+		}
+	}
+	for some := range slices.Chunk(alike, readsAtOnce) {
+		if err := all.takeBits(ctx, some); err != nil {
+			return err
+		}
+	}
+	for i := range others {
+		bits, head, err := c.load(ctx, &others[i], all.params)
+		if err != nil {
+			return err
+		}
+		all.sketch(registersOf(head))
+		all.stretch(boundsIn(head))
+		if err := all.bits.Union(bits); err != nil {
+			return err
+		}
+	}
+	for i := range exacts {
+		beside := share{of: c.budget}
+		set, err := exacts[i].set(ctx, &beside, c.lim)
+		if err != nil {
+			return err
+		}
+		all.stretch(rangeOf(set))
+		all.hashAll(set)
+		beside.release()
+	}
+	return nil
+}
+
+// intersect leaves in all what every filter has. Of the registers of an
+// intersection nothing is known.
+func (c *combiner) intersect(ctx context.Context, all *partial, blooms, exacts []part) error {
+	for i := range blooms {
+		bits, head, err := c.load(ctx, &blooms[i], all.params)
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			all.bits, all.bounds = bits, boundsIn(head)
+			continue
+		}
+		all.bounds = all.bounds.Intersect(boundsIn(head))
+		if err := all.bits.Intersect(bits); err != nil {
+			return err
+		}
+	}
+	for i := range exacts {
+		beside := share{of: c.budget}
+		set, err := exacts[i].set(ctx, &beside, c.lim)
+		if err != nil {
+			return err
+		}
+		all.bounds = all.bounds.Intersect(rangeOf(set))
+		one := &partial{params: all.params}
+		if err := one.fill(); err != nil {
+			return err
+		}
+		one.hashAll(set)
+		if err := all.bits.Intersect(one.bits); err != nil {
+			return err
+		}
+		beside.release()
+	}
+	all.registers = nil
+	return nil
+}
+
+// load reads a Bloom filter and brings it to the size of the result.
+func (c *combiner) load(ctx context.Context, p *part, params bloom.Params) (bits *bloom.Filter, f *codec.Filter, err error) {
+	if ctx.Err() != nil {
+		return nil, nil, context.Cause(ctx)
+	}
+	h, err := p.header()
+	if err != nil {
+		return nil, nil, err
+	}
+	if f, err = h.Load(c.lim); err != nil {
+		return nil, nil, err
+	}
+	if bits = f.Bloom(); bits.Params().Blocks != params.Blocks {
+		bits, err = bits.Fold(bits.Params().Blocks / params.Blocks)
+	}
+	return bits, f, errors.Join(err, p.rest())
 }

@@ -96,7 +96,7 @@ func fuzzCombine(f *testing.F, op SetOp, want func(in, all int, first bool) bool
 			bits = bits || f.Bloom() != nil
 			sketched = sketched && (f.Exact() != nil || f.Registers != nil)
 		}
-		got, err := Combine(op, filters, names)
+		got, err := combine(t, op, filters, names)
 		if err != nil {
 			if errors.Is(err, fault.ErrMismatch) && bits || len(filters) < 2 {
 				return

@@ -37,6 +37,18 @@ func span(lo, hi int) []int64 {
 	return numbers(hi-lo, func(i int) int64 { return int64(lo+i) * 7919 })
 }
 
+// combine is Combine of filters in memory, by way of their files.
+func combine(t testing.TB, op SetOp, filters []*codec.Filter, names []string) (*codec.Filter, error) {
+	t.Helper()
+	s := newStore()
+	var files []string
+	for i, f := range filters {
+		s.put(names[i], encoded(t, f))
+		files = append(files, names[i])
+	}
+	return Combine(t.Context(), s, op, files, codec.Limits{})
+}
+
 func TestCombine(t *testing.T) {
 	exact := func(lo, hi int) *codec.Filter { return filterOf(t, span(lo, hi), Options{Kind: codec.WantExact}) }
 	bits := func(lo, hi int, fpr float64) *codec.Filter {
@@ -59,11 +71,11 @@ func TestCombine(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := [][]byte{encoded(t, c.a), encoded(t, c.b)}
-			union, err := Combine(Union, []*codec.Filter{c.a, c.b}, []string{"a", "b"})
+			union, err := combine(t, Union, []*codec.Filter{c.a, c.b}, []string{"a", "b"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			common, err := Combine(Intersect, []*codec.Filter{c.a, c.b}, []string{"a", "b"})
+			common, err := combine(t, Intersect, []*codec.Filter{c.a, c.b}, []string{"a", "b"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,7 +110,7 @@ func TestCombine(t *testing.T) {
 			if len(union.Parents) != 2 || union.BuildID == common.BuildID || union.BuildID == c.a.BuildID {
 				t.Error("the result does not say what it was made from")
 			}
-			swapped, err := Combine(Union, []*codec.Filter{c.b, c.a}, []string{"b", "a"})
+			swapped, err := combine(t, Union, []*codec.Filter{c.b, c.a}, []string{"b", "a"})
 			if err != nil || !bytes.Equal(encoded(t, swapped), encoded(t, union)) {
 				t.Errorf("the order matters: %v", err)
 			}
@@ -153,20 +165,20 @@ func TestCombineRefusals(t *testing.T) {
 		{"a partial one", partial, []string{"b: ", "a sealed filter", "a partial one", "merge the parts of its build"}},
 	} {
 		for _, op := range []SetOp{Union, Intersect} {
-			_, err := Combine(op, []*codec.Filter{ints, c.b}, []string{"a", "b"})
+			_, err := combine(t, op, []*codec.Filter{ints, c.b}, []string{"a", "b"})
 			refused(t, string(op)+" with "+c.name, err, fault.ErrMismatch, c.words...)
 		}
 	}
-	_, err = Combine(Union, []*codec.Filter{partial, ints}, []string{"a", "b"})
+	_, err = combine(t, Union, []*codec.Filter{partial, ints}, []string{"a", "b"})
 	refused(t, "a partial one first", err, fault.ErrMismatch, "a: ", "a partial one")
 	// A union that would have to be folded until it lets through far more than
 	// was asked for.
-	_, err = Combine(Union, []*codec.Filter{ints, many}, []string{"small.bjf", "large.bjf"})
+	_, err = combine(t, Union, []*codec.Filter{ints, many}, []string{"small.bjf", "large.bjf"})
 	refused(t, "union of unlike sizes", err, fault.ErrMismatch, "small.bjf", "large.bjf", "at most 0.02", "from all ID sets")
-	if _, err = Combine(Intersect, []*codec.Filter{ints, many}, []string{"small.bjf", "large.bjf"}); err != nil {
+	if _, err = combine(t, Intersect, []*codec.Filter{ints, many}, []string{"small.bjf", "large.bjf"}); err != nil {
 		t.Errorf("intersection of unlike sizes: %v", err)
 	}
-	if _, err := Combine(Union, []*codec.Filter{ints}, []string{"a"}); err == nil || !strings.Contains(err.Error(), "two filters or more") {
+	if _, err := combine(t, Union, []*codec.Filter{ints}, []string{"a"}); err == nil || !strings.Contains(err.Error(), "two filters or more") {
 		t.Errorf("one filter: %v", err)
 	}
 }
@@ -176,7 +188,7 @@ func TestIntersectWithAnEmptySet(t *testing.T) {
 	some := filterOf(t, span(0, 900), Options{Kind: codec.WantBloom, FPR: 0.01})
 	none := filterOf(t, []int64{}, Options{Kind: codec.WantBloom, FPR: 0.01})
 	for _, pair := range [][]*codec.Filter{{some, none}, {none, some}} {
-		f, err := Combine(Intersect, pair, []string{"a", "b"})
+		f, err := combine(t, Intersect, pair, []string{"a", "b"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -204,9 +216,9 @@ func TestCombineFoldsNoFurtherThanUseful(t *testing.T) {
 		return f
 	}
 	for _, op := range []SetOp{Union, Intersect} {
-		_, err := Combine(op, []*codec.Filter{of(241), of(251)}, []string{"a.bjf", "b.bjf"})
+		_, err := combine(t, op, []*codec.Filter{of(241), of(251)}, []string{"a.bjf", "b.bjf"})
 		refused(t, string(op), err, fault.ErrMismatch, "a.bjf, b.bjf", "folded to a common size", "at most 0.02", "size")
-		if _, err := Combine(op, []*codec.Filter{of(50), of(50)}, []string{"a.bjf", "b.bjf"}); err != nil {
+		if _, err := combine(t, op, []*codec.Filter{of(50), of(50)}, []string{"a.bjf", "b.bjf"}); err != nil {
 			t.Errorf("%s of one size: %v", op, err)
 		}
 	}
@@ -219,14 +231,14 @@ func TestCombineWithALargeExactSet(t *testing.T) {
 	few := filterOf(t, span(5000, 5050), Options{Kind: codec.WantExact})
 	many := filterOf(t, span(5000, 45_000), Options{Kind: codec.WantExact, FPR: 0.5})
 	for _, order := range [][]*codec.Filter{{bits, many}, {many, bits}, {bits, few, many}} {
-		_, err := Combine(Union, order, []string{"a.bjf", "b.bjf", "c.bjf"}[:len(order)])
+		_, err := combine(t, Union, order, []string{"a.bjf", "b.bjf", "c.bjf"}[:len(order)])
 		refused(t, "union", err, fault.ErrMismatch, "a.bjf, b.bjf", "false-positive rate of the union", "at most 0.02", "--kind exact")
-		f, err := Combine(Intersect, order[:2], []string{"a.bjf", "b.bjf"})
+		f, err := combine(t, Intersect, order[:2], []string{"a.bjf", "b.bjf"})
 		if err != nil || passed(t, f, span(5000, 45_000)) > 2000 {
 			t.Errorf("intersection: %v", err)
 		}
 	}
-	f, err := Combine(Union, []*codec.Filter{bits, few}, []string{"a.bjf", "b.bjf"})
+	f, err := combine(t, Union, []*codec.Filter{bits, few}, []string{"a.bjf", "b.bjf"})
 	if err != nil || passed(t, f, span(0, 5050)) != 5050 || f.FPR() > 0.02 {
 		t.Errorf("union with few: %v", err)
 	}
@@ -241,7 +253,7 @@ func TestCombineGeometries(t *testing.T) {
 	}
 	var want []byte
 	for _, order := range [][]*codec.Filter{{small, large}, {large, small}} {
-		f, err := Combine(Union, order, []string{"a", "b"})
+		f, err := combine(t, Union, order, []string{"a", "b"})
 		if err != nil || f.Exact().Len() != 9000 {
 			t.Fatalf("%v", err)
 		}
@@ -252,12 +264,12 @@ func TestCombineGeometries(t *testing.T) {
 		}
 	}
 	bits := filterOf(t, span(0, 9000), Options{Kind: codec.WantBloom, FPR: 0.01})
-	if f, err := Combine(Intersect, []*codec.Filter{small, bits}, []string{"a", "b"}); err != nil || passed(t, f, span(0, 3000)) != 3000 {
+	if f, err := combine(t, Intersect, []*codec.Filter{small, bits}, []string{"a", "b"}); err != nil || passed(t, f, span(0, 3000)) != 3000 {
 		t.Errorf("exact and another geometry's bits: %v", err)
 	}
 	other := filterOf(t, span(0, 9000), Options{Kind: codec.WantBloom, FPR: 0.0001})
 	for _, op := range []SetOp{Union, Intersect} {
-		_, err := Combine(op, []*codec.Filter{small, bits, other}, []string{"a", "b", "c"})
+		_, err := combine(t, op, []*codec.Filter{small, bits, other}, []string{"a", "b", "c"})
 		refused(t, string(op), err, fault.ErrMismatch, "c: ", "want split-256 as in b, got split-512", "--geometry")
 	}
 }
@@ -266,7 +278,7 @@ func TestDifference(t *testing.T) {
 	exact := func(lo, hi int) *codec.Filter { return filterOf(t, span(lo, hi), Options{Kind: codec.WantExact}) }
 	a, b, c := exact(0, 9000), exact(1000, 3000), exact(2000, 4000)
 	before := encoded(t, a)
-	f, err := Combine(Difference, []*codec.Filter{a, b, c}, []string{"a", "b", "c"})
+	f, err := combine(t, Difference, []*codec.Filter{a, b, c}, []string{"a", "b", "c"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,26 +289,26 @@ func TestDifference(t *testing.T) {
 	if !bytes.Equal(before, encoded(t, a)) {
 		t.Error("the first filter has changed")
 	}
-	swapped, err := Combine(Difference, []*codec.Filter{a, c, b}, []string{"a", "c", "b"})
+	swapped, err := combine(t, Difference, []*codec.Filter{a, c, b}, []string{"a", "c", "b"})
 	if err != nil || !bytes.Equal(encoded(t, swapped), encoded(t, f)) {
 		t.Errorf("the order of what is taken away matters: %v", err)
 	}
-	back, err := Combine(Difference, []*codec.Filter{b, a, c}, []string{"b", "a", "c"})
+	back, err := combine(t, Difference, []*codec.Filter{b, a, c}, []string{"b", "a", "c"})
 	if err != nil || back.BuildID == f.BuildID || back.Exact().Len() != 0 {
 		t.Errorf("the first filter's place does not matter: %v", err)
 	}
-	none, err := Combine(Difference, []*codec.Filter{a, a}, []string{"a", "a"})
+	none, err := combine(t, Difference, []*codec.Filter{a, a}, []string{"a", "a"})
 	if err != nil || again(t, none).Exact().Len() != 0 || len(none.Parents) != 2 {
 		t.Errorf("a set without itself: %v", err)
 	}
 	bits := filterOf(t, span(0, 10), Options{Kind: codec.WantBloom, FPR: 0.01})
 	for i, order := range [][]*codec.Filter{{bits, a}, {a, bits}, {a, b, bits}} {
 		names := []string{"x", "y", "z"}[:len(order)]
-		_, err := Combine(Difference, order, names)
+		_, err := combine(t, Difference, order, names)
 		refused(t, "difference with bits", err, fault.ErrMismatch, names[i]+": ", "want an exact one, got a Bloom filter", "rows would be lost", "--kind exact", "--exclude")
 	}
 	for _, order := range [][]*codec.Filter{{a, b}, {bits, bits}} {
-		if _, err := Combine("sum", order, []string{"a", "b"}); err == nil || !strings.Contains(err.Error(), `"sum": want union`) {
+		if _, err := combine(t, "sum", order, []string{"a", "b"}); err == nil || !strings.Contains(err.Error(), `"sum": want union`) {
 			t.Errorf("no set operation: %v", err)
 		}
 	}
@@ -312,7 +324,7 @@ func TestUnionRegisters(t *testing.T) {
 	var want bloom.Registers
 	want.Add(hashes)
 	for _, order := range [][]*codec.Filter{{with, few}, {few, with}} {
-		f, err := Combine(Union, order, []string{"a", "b"})
+		f, err := combine(t, Union, order, []string{"a", "b"})
 		if err != nil || string(f.Registers) != string(want[:]) {
 			t.Errorf("others than the registers of all keys, or %v", err)
 		}
@@ -320,7 +332,7 @@ func TestUnionRegisters(t *testing.T) {
 	without := again(t, with)
 	without.Registers = nil
 	for _, order := range [][]*codec.Filter{{with, without}, {without, with}, {with, few, without}} {
-		f, err := Combine(Union, order, []string{"a", "b", "c"}[:len(order)])
+		f, err := combine(t, Union, order, []string{"a", "b", "c"}[:len(order)])
 		if err != nil || f.Registers != nil {
 			t.Errorf("registers of some of the keys, or %v", err)
 		}
@@ -332,7 +344,7 @@ func TestUnionRegisters(t *testing.T) {
 func TestUnionOfOneSize(t *testing.T) {
 	opts := Options{Kind: codec.WantBloom, MaxSize: 24_000, Geometry: bloom.Split256}
 	yesterday, today := filterOf(t, span(0, 10_000), opts), filterOf(t, span(1000, 14_000), opts)
-	f, err := Combine(Union, []*codec.Filter{yesterday, today}, []string{"a", "b"})
+	f, err := combine(t, Union, []*codec.Filter{yesterday, today}, []string{"a", "b"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -197,6 +197,7 @@ func textFormat(s string) (partition.Format, error) {
 // buildReport is the JSON of build and merge.
 type buildReport struct {
 	head
+	Inputs       int     `json:"inputs,omitempty"` // of merge: filter files
 	Rows         int64   `json:"rows"`
 	Keys         uint64  `json:"keys"`
 	KeysNull     int64   `json:"keys_null"`

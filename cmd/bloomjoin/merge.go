@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"os"
+	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,7 +38,8 @@ func (c *cli) mergeCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "merge [--partial | --union | --intersect | --difference] -o FILTER FILTER...",
 		Short: "Merge partial filters into the filter of all, or combine finished ones",
-		Long: `Merge makes one filter of several.
+		Long: `Merge makes one filter of several: files, directories or patterns of such. Parts of
+a path that begin with _ or . are no data.
 
 Without a flag it merges all partial filters of one build, in any order, into
 the finished filter. With --partial it merges some of them into a larger
@@ -50,7 +54,12 @@ partial filter. The other flags combine finished filters of any builds:
 
 Bloom filters must be of one geometry. Those of different sizes are folded to a
 common one; where that lets through more than twice what was asked for, it is an
-error, and the filter is to be built from the IDs of all.`,
+error, and the filter is to be built from the IDs of all. Filters that are to grow
+by unions are built with one --capacity: they are of one size, and so is the union,
+which says how much of the capacity is used.`,
+		Example: `  bloomjoin merge -o users.bjf parts/
+  bloomjoin merge --partial -o rack-3.bjf parts/rack-3-*.bjf
+  bloomjoin merge --union --strict -o users-tuesday.bjf users-monday.bjf new-on-tuesday.bjf`,
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.merge(cmd, &o, args) },
 	}
@@ -72,15 +81,7 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 	if o.out == "" || o.out == "-" {
 		return usagef("say with -o FILE where the filter goes")
 	}
-	if n := len(args); o.op() != "" && n < 2 {
-		return usagef("want two filters or more, got %d", n)
-	}
-	budget, err := c.budget()
-	if err != nil {
-		return err
-	}
-	lim := codec.Limits{MaxBytes: uint64(budget)}
-	f, err := mergeFilters(cmd, o, args, lim)
+	f, inputs, err := c.mergeFilters(cmd.Context(), o, args)
 	if err != nil {
 		return err
 	}
@@ -110,26 +111,45 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	r.Inputs = inputs
 	c.sayFilter(o.out, f, r, short)
 	return c.report(r, o.out)
 }
 
-func mergeFilters(cmd *cobra.Command, o *mergeFlags, args []string, lim codec.Limits) (f *codec.Filter, err error) {
-	ctx := cmd.Context()
-	op := o.op()
-	if op == "" {
-		return filterbuild.Merge(ctx, partition.Local{}, args, o.partial, lim)
+// mergeFilters merges or combines what the arguments stand for. It returns the
+// number of files, too.
+func (c *cli) mergeFilters(ctx context.Context, o *mergeFlags, args []string) (*codec.Filter, int, error) {
+	budget, err := c.budget()
+	if err != nil {
+		return nil, 0, err
 	}
-	var filters []*codec.Filter
-	for _, name := range args {
-		f, err := filterbuild.Load(ctx, partition.Local{}, name, lim)
-		if err != nil {
-			return nil, err
+	if c.threads > 0 { // nothing else runs in the process
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(min(c.threads, runtime.GOMAXPROCS(0))))
+	}
+	// The output of the run before may stand among the parts. Where it is to be
+	// replaced, it counts as one of them: else what it holds could be lost.
+	var skip func(string) bool
+	if out, err := os.Stat(o.out); err == nil && !c.force {
+		skip = func(name string) bool {
+			in, err := os.Stat(name)
+			return err == nil && os.SameFile(in, out)
 		}
-		filters = append(filters, f)
 	}
-	if f, err = filterbuild.Combine(op, filters, args); err != nil {
-		return nil, fmt.Errorf("%s: %w", op, err)
+	names, err := filterbuild.Names(ctx, partition.Local{}, args, skip)
+	if err != nil {
+		return nil, 0, err
 	}
-	return f, nil
+	if n := len(names); o.op() != "" && n < 2 {
+		return nil, n, usagef("want two filters or more, got %d", n)
+	}
+	lim := codec.Limits{MaxBytes: uint64(budget)}
+	if op := o.op(); op != "" {
+		f, err := filterbuild.Combine(ctx, partition.Local{}, op, names, lim)
+		if err != nil {
+			return nil, 0, fmt.Errorf("%s: %w", op, err)
+		}
+		return f, len(names), nil
+	}
+	f, err := filterbuild.Merge(ctx, partition.Local{}, names, o.partial, lim)
+	return f, len(names), err
 }

@@ -1,0 +1,191 @@
+package filterbuild
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// Names returns the filter files that the names stand for: each itself, those
+// that a pattern matches, or all files below a directory, as [partition.Store]
+// lists them. A file that was searched for and that skip holds back is left out;
+// nil: none.
+func Names(ctx context.Context, store partition.Store, names []string, skip func(name string) bool) ([]string, error) {
+	var out []string
+	var errs []error
+	for _, name := range names {
+		entries, err := store.List(ctx, name)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		for _, e := range entries {
+			if searched := e.Name != name; searched && skip != nil && skip(e.Name) {
+				continue
+			}
+			out = append(out, e.Name)
+		}
+	}
+	return out, several(errs)
+}
+
+// part is a filter file whose header has been read and verified. The header
+// itself is dropped: registers and the table of chunks make it a hundred KiB for
+// a large filter, and there may be thousands of parts.
+type part struct {
+	name   string
+	src    partition.Source
+	about  codec.Filter // without registers and payload
+	bytes  uint64       // of the payload
+	digest [32]byte     // as the header says it
+}
+
+// opensAtOnce bounds how many files are being opened: each takes a few reads,
+// which on network storage are all waiting.
+const opensAtOnce = 16
+
+// openParts opens filter files and reads their headers. The error names all
+// files that cannot be read, not only the first. After an error those that were
+// opened are still to be closed.
+func openParts(ctx context.Context, store partition.Store, names []string) ([]part, error) {
+	parts, errs := make([]part, len(names)), make([]error, len(names))
+	var group errgroup.Group // without a context of its own: a source may live with the one it was opened with
+	group.SetLimit(opensAtOnce)
+	for i, name := range names {
+		group.Go(func() error {
+			parts[i].name = name
+			errs[i] = parts[i].open(ctx, store)
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return parts, err
+	}
+	if ctx.Err() != nil {
+		return parts, context.Cause(ctx)
+	}
+	return parts, several(errs)
+}
+
+func (p *part) open(ctx context.Context, store partition.Store) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var err error
+	if p.src, err = store.Open(ctx, p.name); err != nil {
+		return err
+	}
+	h, err := codec.DecodeHeader(p.src, p.src.Size(), p.name)
+	if err != nil {
+		return err
+	}
+	p.about, p.bytes, p.digest = *h.Filter, h.PayloadBytes, h.Digest()
+	p.about.Registers = nil
+	return p.rest()
+}
+
+// header reads the header once more.
+func (p *part) header() (*codec.Header, error) {
+	h, err := codec.DecodeHeader(p.src, p.src.Size(), p.name)
+	if err == nil && h.Digest() != p.digest {
+		err = fmt.Errorf("%s: the file changed while it was read: %w", p.name, syscall.ESTALE)
+	}
+	return h, err
+}
+
+// headers reads the headers of some parts once more.
+func headers(parts []part) ([]*codec.Header, error) {
+	heads, errs := make([]*codec.Header, len(parts)), make([]error, len(parts))
+	var group errgroup.Group
+	group.SetLimit(opensAtOnce)
+	for i := range parts {
+		group.Go(func() error {
+			heads[i], errs[i] = parts[i].header()
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return heads, several(errs)
+}
+
+// rest lets the source give back what it holds, such as a file descriptor,
+// until it is read again.
+func (p *part) rest() error {
+	if r, ok := p.src.(interface{ Rest() error }); ok {
+		return r.Rest()
+	}
+	return nil
+}
+
+func restAll(parts []part) error {
+	var errs []error
+	for i := range parts {
+		errs = append(errs, parts[i].rest())
+	}
+	return errors.Join(errs...)
+}
+
+func closeParts(parts []part) error {
+	var errs []error
+	for _, p := range parts {
+		if p.src != nil {
+			errs = append(errs, p.src.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// maxListed is how many faults, files or ranges of a kind an error lists.
+const maxListed = 20
+
+// faults are those of several files. The text has a line for each of the first
+// ones, and says how many more there are.
+type faults []error
+
+// several returns the errors that are not nil as one, nil if there is none.
+func several(errs []error) error {
+	var all faults
+	for _, err := range errs {
+		if err != nil {
+			all = append(all, err)
+		}
+	}
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		return all[0]
+	}
+	return all
+}
+
+func (f faults) Error() string {
+	var lines []string
+	for _, err := range f[:min(len(f), maxListed)] {
+		lines = append(lines, err.Error())
+	}
+	if more := len(f) - len(lines); more > 0 {
+		lines = append(lines, fmt.Sprintf("… and %d more", more))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap makes errors.Is look at all of them.
+func (f faults) Unwrap() []error { return f }
+
+// listed lists names, the first ones of many.
+func listed(names []string) string {
+	more := ""
+	if n := len(names) - maxListed; n > 0 {
+		names, more = names[:maxListed], fmt.Sprintf(" and %d more", n)
+	}
+	return strings.Join(names, ", ") + more
+}
