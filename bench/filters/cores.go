@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bench/internal/child"
 	"github.com/bloomjoin/bloomjoin/bench/internal/keyset"
 	"github.com/bloomjoin/bloomjoin/bench/internal/measure"
+	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 	"github.com/bloomjoin/bloomjoin/bloom"
 )
 
@@ -201,6 +202,6 @@ func (r *coresRun) cells() []string {
 	return []string{
 		figure(r.probe1), figure(r.probe2), fmt.Sprintf("%.2f×", probe.Median()),
 		figure(r.read1), figure(r.read2), fmt.Sprintf("%.2f×", read.Median()),
-		fmt.Sprintf("%.2f", ratio), yes(ratio >= 0.9),
+		fmt.Sprintf("%.2f", ratio), report.Yes(ratio >= 0.9),
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bench/internal/keyset"
 	"github.com/bloomjoin/bloomjoin/bench/internal/measure"
+	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
@@ -187,7 +188,7 @@ func exactTable(cfg config) ([]table, error) {
 			t.row(cells...)
 		}
 	}
-	v, err := version("github.com/RoaringBitmap/roaring/v2")
+	v, err := report.Version("github.com/RoaringBitmap/roaring/v2")
 	if err != nil {
 		return nil, err
 	}

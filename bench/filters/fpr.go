@@ -10,6 +10,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bench/internal/keyset"
 	"github.com/bloomjoin/bloomjoin/bench/internal/measure"
+	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 	"github.com/bloomjoin/bloomjoin/bloom"
 )
 
@@ -130,7 +131,7 @@ func fprTable(cfg config) ([]table, error) {
 		t.row(r.geometry.String(), count(r.keys), fmt.Sprintf("%.0e", r.p), fmt.Sprintf("%.2f", r.bitsPerKey()),
 			fmt.Sprintf("%.4g", r.formula()), fmt.Sprintf("%.4g", got.bits),
 			fmt.Sprintf("%.4g", float64(got.found)/float64(got.probes)), fmt.Sprintf("%.0e", float64(got.probes)),
-			fmt.Sprint(got.found), yes(within))
+			fmt.Sprint(got.found), report.Yes(within))
 	}
 	t.note("%d of %d filters are outside their bound; %.1g are expected to be by chance.", outside, len(all), float64(len(all))*(1-measure.Confidence))
 	return []table{t}, nil

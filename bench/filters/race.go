@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bench/internal/child"
 	"github.com/bloomjoin/bloomjoin/bench/internal/keyset"
 	"github.com/bloomjoin/bloomjoin/bench/internal/measure"
+	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 )
 
 const bitsPerKey = 12
@@ -306,7 +307,7 @@ func targetsTable(all []*entrant, sizes []uint64) table {
 			for _, n := range sizes {
 				rival, want := best(all, n, op.of), target(op.name, n)
 				ratio := op.of(rival)[n].Over(op.of(e)[n]).Median()
-				t.row(e.name, op.name, count(n), rival.name, fmt.Sprintf("%.2f", ratio), fmt.Sprintf("≥ %.1f", want), yes(ratio >= want))
+				t.row(e.name, op.name, count(n), rival.name, fmt.Sprintf("%.2f", ratio), fmt.Sprintf("≥ %.1f", want), report.Yes(ratio >= want))
 			}
 		}
 	}

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"runtime/debug"
 
 	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 )
@@ -32,20 +30,6 @@ func (t *table) markdown(command, machine string) string {
 	return r.Filed(command, machine)
 }
 
-// version returns the version of a module that this program was built with.
-func version(module string) (string, error) {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "", errors.New("the program does not know what it was built from")
-	}
-	for _, m := range info.Deps {
-		if m.Path == module {
-			return m.Version, nil
-		}
-	}
-	return "", fmt.Errorf("module %s is not part of the program", module)
-}
-
 // Figures as text.
 
 func gib(bytes float64) string { return fmt.Sprintf("%.1f GiB", bytes/(1<<30)) }
@@ -62,11 +46,4 @@ func count(n uint64) string {
 		return fmt.Sprintf("%g k", float64(n)/1e3)
 	}
 	return fmt.Sprint(n)
-}
-
-func yes(ok bool) string {
-	if ok {
-		return "yes"
-	}
-	return "**no**"
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bench/internal/child"
 	"github.com/bloomjoin/bloomjoin/bench/internal/measure"
+	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 	"github.com/bloomjoin/bloomjoin/bloom"
 )
 
@@ -88,7 +89,7 @@ func largeTable(cfg config) ([]table, error) {
 	t.row("formula", fmt.Sprintf("%.4g", rate{bloom.Split512, n, p}.formula()))
 	t.row("by the bits", fmt.Sprintf("%.4g, in %.1f s", r.Bits, r.BitsSeconds))
 	t.row("measured", fmt.Sprintf("%.4g, %d of %.0e", float64(r.Found)/float64(probes), r.Found, float64(probes)))
-	t.row("within the bound", yes(measure.Plausible(r.Found, probes, r.Bits)))
+	t.row("within the bound", report.Yes(measure.Plausible(r.Found, probes, r.Bits)))
 	t.row("peak resident memory", fmt.Sprintf("%s, %s more than the filter", gib(float64(r.Peak)), mib(float64(r.Peak)-float64(r.Bytes))))
 	t.row("in huge pages", gib(float64(r.Huge)))
 	return []table{t}, nil

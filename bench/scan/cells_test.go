@@ -96,7 +96,7 @@ func TestSteps(t *testing.T) {
 		job := task{cell: cells[0], log: "LOG", ids: "IDS", out: "OUT", threads: 3, share: 0.25}
 		i := slices.IndexFunc(contenders(), func(c contender) bool { return c.name == name })
 		for _, s := range contenders()[i].steps(programs, job) {
-			text = append(text, strings.Join(append(slices.Clone(s.env), commandLine(s)), " "))
+			text = append(text, strings.Join(append(slices.Clone(s.Env), s.String()), " "))
 		}
 		return text
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
+
+	"github.com/bloomjoin/bloomjoin/bench/internal/race"
 )
 
 // checkOutput reads an output's footer: so many rows, all chunks of the codec.
@@ -48,7 +50,7 @@ func digestOf(ctx context.Context, python, path string) (digest map[string]strin
 	cmd := exec.CommandContext(ctx, python, "-c", script("digest"), path)
 	cmd.Stdout, cmd.Stderr = &out, &complaint
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("digest of %s: %w\n%s", path, err, tail(complaint.String(), 20))
+		return nil, fmt.Errorf("digest of %s: %w\n%s", path, err, race.Tail(complaint.String(), 20))
 	}
 	return digest, json.Unmarshal(out.Bytes(), &digest)
 }

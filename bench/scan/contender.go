@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/bloomjoin/bloomjoin/bench/internal/race"
 )
 
 // scripts are the peers' programs, as their users would write them, and what
@@ -44,12 +46,6 @@ type tools struct {
 	python, ours, other, floor string
 }
 
-// step is a process to run; a contender's time is that of its steps together.
-type step struct {
-	argv []string
-	env  []string // besides the environment
-}
-
 type kind int
 
 const (
@@ -65,41 +61,31 @@ type contender struct {
 	kind     kind
 	packages []string // of Python, with their versions; the first one is the system
 	module   string   // what a script imports of the first package
-	steps    func(tools, task) []step
+	steps    func(tools, task) []race.Step
 }
 
-// versions of the packages, as pip takes them.
-const (
-	duckdbPackage     = "duckdb==2.0.0"
-	polarsPackage     = "polars==2.1.0"
-	pyarrowPackage    = "pyarrow==26.0.1"
-	numpyPackage      = "numpy==2.4.6"
-	datafusionPackage = "datafusion==55.0.0"
-	chdbPackage       = "chdb==4.4.0"
-)
-
 // dataPackages are what makes the data and checks the outputs.
-func dataPackages() []string { return []string{duckdbPackage, pyarrowPackage, numpyPackage} }
+func dataPackages() []string { return []string{race.DuckDB, race.Pyarrow, race.Numpy} }
 
 // contenders in the order of the document.
 func contenders() []contender {
 	return []contender{
 		{name: "ours", text: "**bloomjoin**", kind: ours,
-			steps: func(p tools, t task) []step { return join(p.ours, t) }},
+			steps: func(p tools, t task) []race.Step { return join(p.ours, t) }},
 		{name: "other", text: "bloomjoin, another build", kind: ours,
-			steps: func(p tools, t task) []step { return join(p.other, t) }},
-		python("duckdb", "DuckDB", "duckdb_join", "duckdb", glob, 1, duckdbPackage),
-		python("polars", "Polars is_in", "polars_isin", "polars", glob, 1, polarsPackage),
-		python("polars4", "Polars is_in, twice the threads", "polars_isin", "polars", glob, 2, polarsPackage),
-		python("polars-join", "Polars semi join", "polars_join", "polars", glob, 1, polarsPackage),
-		python("pyarrow", "pyarrow isin", "pyarrow_isin", "pyarrow.dataset", directory, 1, pyarrowPackage),
-		python("pyarrow-join", "pyarrow Dataset.join", "pyarrow_join", "pyarrow.dataset", directory, 1, pyarrowPackage),
-		python("datafusion", "DataFusion", "datafusion_join", "datafusion", directory, 1, datafusionPackage, pyarrowPackage),
-		python("chdb", "ClickHouse (chdb)", "chdb_join", "chdb", glob, 1, chdbPackage),
+			steps: func(p tools, t task) []race.Step { return join(p.other, t) }},
+		python("duckdb", "DuckDB", "duckdb_join", "duckdb", glob, 1, race.DuckDB),
+		python("polars", "Polars is_in", "polars_isin", "polars", glob, 1, race.Polars),
+		python("polars4", "Polars is_in, twice the threads", "polars_isin", "polars", glob, 2, race.Polars),
+		python("polars-join", "Polars semi join", "polars_join", "polars", glob, 1, race.Polars),
+		python("pyarrow", "pyarrow isin", "pyarrow_isin", "pyarrow.dataset", directory, 1, race.Pyarrow),
+		python("pyarrow-join", "pyarrow Dataset.join", "pyarrow_join", "pyarrow.dataset", directory, 1, race.Pyarrow),
+		python("datafusion", "DataFusion", "datafusion_join", "datafusion", directory, 1, race.DataFusion, race.Pyarrow),
+		python("chdb", "ClickHouse (chdb)", "chdb_join", "chdb", glob, 1, race.Chdb),
 		{name: "floor", text: "*floor: decompress*", kind: bound,
-			steps: func(p tools, t task) []step { return floor(p, t, 0) }},
+			steps: func(p tools, t task) []race.Step { return floor(p, t, 0) }},
 		{name: "floor2", text: "*floor: decompress, compress what is written*", kind: bound,
-			steps: func(p tools, t task) []step { return floor(p, t, t.share) }},
+			steps: func(p tools, t task) []race.Step { return floor(p, t, t.share) }},
 	}
 }
 
@@ -114,30 +100,30 @@ const (
 // python is a peer whose script is run with
 // LOG IDS OUT CODEC KEY COLUMNS|* THREADS.
 func python(name, text, file, module string, files many, times int, packages ...string) contender {
-	return contender{name: name, text: text, kind: peer, module: module, packages: packages, steps: func(p tools, t task) []step {
+	return contender{name: name, text: text, kind: peer, module: module, packages: packages, steps: func(p tools, t task) []race.Step {
 		log, threads := t.log, strconv.Itoa(t.threads*times)
 		if t.shape.many && files == glob {
 			log = filepath.Join(log, "*.parquet")
 		}
-		return []step{{
-			argv: []string{p.python, "-c", script(file), log, t.ids, t.out, t.codec, key, t.columns("*"), threads},
-			env:  []string{"POLARS_MAX_THREADS=" + threads},
+		return []race.Step{{
+			Argv: []string{p.python, "-c", script(file), log, t.ids, t.out, t.codec, key, t.columns("*"), threads},
+			Env:  []string{"POLARS_MAX_THREADS=" + threads},
 		}}
 	}}
 }
 
 // join is our command line.
-func join(program string, t task) []step {
+func join(program string, t task) []race.Step {
 	argv := []string{program, "join", "--force", "--quiet", "--threads", strconv.Itoa(t.threads),
 		"--ids", t.ids, "--on", key, "--type", "semi"}
 	if t.shape.columns != nil {
 		argv = append(argv, "--columns", t.columns(""))
 	}
-	return []step{{argv: append(argv, "-o", t.out, t.log)}}
+	return []race.Step{{Argv: append(argv, "-o", t.out, t.log)}}
 }
 
-func floor(p tools, t task, share float64) []step {
-	return []step{{argv: []string{p.floor, "-threads", strconv.Itoa(t.threads), "-columns", t.columns(""),
+func floor(p tools, t task, share float64) []race.Step {
+	return []race.Step{{Argv: []string{p.floor, "-threads", strconv.Itoa(t.threads), "-columns", t.columns(""),
 		"-share", strconv.FormatFloat(share, 'g', -1, 64), t.log}}}
 }
 

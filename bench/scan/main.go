@@ -21,6 +21,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/bench/internal/measure"
+	"github.com/bloomjoin/bloomjoin/bench/internal/race"
 	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 )
 
@@ -35,9 +36,6 @@ func main() {
 		os.Exit(1) //nolint:forbidigo // the command's own end
 	}
 }
-
-// say tells what goes on, on standard error.
-func say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
 // run is what the flags say.
 type run struct {
@@ -156,7 +154,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	for _, c := range r.contenders {
 		packages = append(packages, c.packages...)
 	}
-	if err := r.store.environment(ctx, packages); err != nil {
+	if r.store.python, err = race.Environment(ctx, r.store.dir, packages); err != nil {
 		return err
 	}
 	r.tools.python = r.store.python
@@ -173,11 +171,11 @@ func (r *run) programs(ctx context.Context) (err error) {
 	named := func(name string) bool {
 		return slices.ContainsFunc(r.contenders, func(c contender) bool { return c.name == name })
 	}
-	if r.tools.floor, err = r.store.build(ctx, ".", "./scan/floor"); err != nil {
+	if r.tools.floor, err = race.Build(ctx, r.store.dir, ".", "./scan/floor"); err != nil {
 		return err
 	}
 	if r.tools.ours == "" && named("ours") {
-		if r.tools.ours, err = r.store.build(ctx, "..", "./cmd/bloomjoin"); err != nil {
+		if r.tools.ours, err = race.Build(ctx, r.store.dir, "..", "./cmd/bloomjoin"); err != nil {
 			return err
 		}
 	}
@@ -251,14 +249,14 @@ func (r *run) startups(ctx context.Context) (report.Table, error) {
 		var walls measure.Samples
 		var most int64
 		for range 4 { // the first one warms the cache
-			u, err := execute(ctx, []step{{argv: []string{r.tools.python, "-c", "import " + c.module}}})
+			u, err := race.Execute(ctx, race.Step{Argv: []string{r.tools.python, "-c", "import " + c.module}})
 			if err != nil {
 				return t, err
 			}
-			walls, most = append(walls, u.wall), max(most, u.peak)
+			walls, most = append(walls, u.Wall), max(most, u.Peak)
 		}
 		name, version, _ := strings.Cut(c.packages[0], "==")
-		t.Row(name, version, seconds(walls[1:].Median()), mib(most))
+		t.Row(name, version, report.Seconds(walls[1:].Median()), report.MiB(most))
 	}
 	return t, nil
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bloomjoin/bloomjoin/bench/internal/race"
 )
 
 // race lets the contenders do a cell's task, in rounds: in each round all in
@@ -19,10 +21,10 @@ func (r *run) race(ctx context.Context, c cell) (res result, err error) {
 	}
 	t, rows := taskOf(c, dir, f)
 	t.threads = r.threads
-	if err := warm(t.log, t.ids); err != nil {
+	if err := race.Warm(t.log, t.ids); err != nil {
 		return res, err
 	}
-	res = result{cell: c, rows: rows, runs: map[string][]usage{}}
+	res = result{cell: c, rows: rows, runs: race.Runs{}}
 	var first string
 	var want map[string]string
 	for round := range r.rounds {
@@ -51,7 +53,7 @@ func (r *run) race(ctx context.Context, c cell) (res result, err error) {
 
 // once runs a contender in an empty directory, which it removes, and with
 // nothing of its predecessor's left to be written to disk.
-func (r *run) once(ctx context.Context, who contender, t task, rows int64, digested bool) (u usage, digest map[string]string, err error) {
+func (r *run) once(ctx context.Context, who contender, t task, rows int64, digested bool) (u race.Usage, digest map[string]string, err error) {
 	dir, err := os.MkdirTemp(r.out, "bloomjoin-bench-")
 	if err != nil {
 		return u, nil, err
@@ -63,10 +65,10 @@ func (r *run) once(ctx context.Context, who contender, t task, rows int64, diges
 		unix.Sync()
 	}()
 	t.out = filepath.Join(dir, "out.parquet")
-	if u, err = execute(ctx, who.steps(r.tools, t)); err != nil || who.kind == bound {
+	if u, err = race.Execute(ctx, who.steps(r.tools, t)...); err != nil || who.kind == bound {
 		return u, nil, err
 	}
-	if u.size, err = checkOutput(t.out, rows, t.codec); err != nil || !digested {
+	if u.Size, err = checkOutput(t.out, rows, t.codec); err != nil || !digested {
 		return u, nil, err
 	}
 	digest, err = digestOf(ctx, r.tools.python, t.out)

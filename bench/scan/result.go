@@ -2,9 +2,8 @@ package main
 
 import (
 	"math"
-	"slices"
 
-	"github.com/bloomjoin/bloomjoin/bench/internal/measure"
+	"github.com/bloomjoin/bloomjoin/bench/internal/race"
 )
 
 // result is what a cell's rounds gave: for each contender a usage per round,
@@ -12,51 +11,18 @@ import (
 type result struct {
 	cell
 	rows int64
-	runs map[string][]usage
-}
-
-// samples returns one figure of a contender, by round.
-func (r result) samples(name string, of func(usage) float64) measure.Samples {
-	s := make(measure.Samples, len(r.runs[name]))
-	for i, u := range r.runs[name] {
-		s[i] = of(u)
-	}
-	return s
-}
-
-func wallOf(u usage) float64 { return u.wall }
-func cpuOf(u usage) float64  { return u.cpu }
-
-func (r result) wall(name string) float64    { return r.samples(name, wallOf).Median() }
-func (r result) minimum(name string) float64 { return slices.Min(r.samples(name, wallOf)) }
-func (r result) cpu(name string) float64     { return r.samples(name, cpuOf).Median() }
-func (r result) size(name string) int64      { return r.runs[name][0].size }
-
-// peak returns the most memory of any round.
-func (r result) peak(name string) (most int64) {
-	for _, u := range r.runs[name] {
-		most = max(most, u.peak)
-	}
-	return most
-}
-
-// ratio returns how long a contender takes in units of another: the median of
-// the rounds' quotients. It is not a number if either did not run.
-func (r result) ratio(name, unit string) float64 {
-	if len(r.runs[name]) == 0 || len(r.runs[name]) != len(r.runs[unit]) {
-		return math.NaN()
-	}
-	return r.samples(name, wallOf).Over(r.samples(unit, wallOf)).Median()
+	runs race.Runs
 }
 
 // fastest returns the peer with the least median, or "".
-func (r result) fastest(all []contender) (name string) {
+func (r result) fastest(all []contender) string {
+	var peers []string
 	for _, c := range all {
-		if c.kind == peer && len(r.runs[c.name]) > 0 && (name == "" || r.wall(c.name) < r.wall(name)) {
-			name = c.name
+		if c.kind == peer {
+			peers = append(peers, c.name)
 		}
 	}
-	return name
+	return r.runs.Fastest(peers)
 }
 
 // geometricMean returns the mean of ratios. One that is not a number makes it

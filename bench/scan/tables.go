@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/bench/internal/report"
@@ -17,10 +16,10 @@ func (r *run) cellTable(res result) report.Table {
 		}
 		size := "–"
 		if c.kind != bound {
-			size = fmt.Sprintf("%.1f", float64(res.size(c.name))/1e6)
+			size = fmt.Sprintf("%.1f", float64(res.runs.Size(c.name))/1e6)
 		}
-		t.Row(c.text, seconds(res.wall(c.name)), seconds(res.minimum(c.name)), seconds(res.cpu(c.name)),
-			mib(res.peak(c.name)), size, number(res.ratio("ours", c.name)))
+		t.Row(c.text, report.Seconds(res.runs.Wall(c.name)), report.Seconds(res.runs.Least(c.name)), report.Seconds(res.runs.CPU(c.name)),
+			report.MiB(res.runs.Peak(c.name)), size, report.Number(res.runs.Ratio("ours", c.name)))
 	}
 	return t
 }
@@ -51,25 +50,25 @@ func (r *run) matrix(results []result) []report.Table {
 		return nil
 	}
 	wall := r.matrixTable("wall", "seconds, median (least)", results, func(res result, name string) string {
-		return seconds(res.wall(name)) + " (" + seconds(res.minimum(name)) + ")"
+		return report.Seconds(res.runs.Wall(name)) + " (" + report.Seconds(res.runs.Least(name)) + ")"
 	})
 	wall.Note("%d rounds.", r.rounds)
 	ratio := r.matrixTable("ratio", "time of bloomjoin / time of", results, func(res result, name string) string {
-		return number(res.ratio("ours", name))
+		return report.Number(res.runs.Ratio("ours", name))
 	})
 	ratio.Head = append(ratio.Head, "geometric mean")
 	for i, c := range r.contenders {
-		ratio.Rows[i] = append(ratio.Rows[i], number(meanOver(results, c.name)))
+		ratio.Rows[i] = append(ratio.Rows[i], report.Number(meanOver(results, c.name)))
 	}
 	return []report.Table{
 		wall, ratio,
-		r.matrixTable("cpu", "CPU seconds", results, func(res result, name string) string { return seconds(res.cpu(name)) }),
-		r.matrixTable("memory", "peak MiB", results, func(res result, name string) string { return mib(res.peak(name)) }),
+		r.matrixTable("cpu", "CPU seconds", results, func(res result, name string) string { return report.Seconds(res.runs.CPU(name)) }),
+		r.matrixTable("memory", "peak MiB", results, func(res result, name string) string { return report.MiB(res.runs.Peak(name)) }),
 		r.matrixTable("output", "MB written", results, func(res result, name string) string {
-			if res.size(name) == 0 {
+			if res.runs.Size(name) == 0 {
 				return "–"
 			}
-			return fmt.Sprintf("%.1f", float64(res.size(name))/1e6)
+			return fmt.Sprintf("%.1f", float64(res.runs.Size(name))/1e6)
 		}),
 	}
 }
@@ -78,7 +77,7 @@ func (r *run) matrix(results []result) []report.Table {
 func meanOver(results []result, name string) float64 {
 	var all []float64
 	for _, res := range results {
-		all = append(all, res.ratio("ours", name))
+		all = append(all, res.runs.Ratio("ours", name))
 	}
 	return geometricMean(all)
 }
@@ -90,22 +89,22 @@ func (r *run) goals(name string, results []result) report.Table {
 	var toFastest []float64
 	for _, res := range results {
 		want, fastest := limitsOf(res.cell), res.fastest(r.contenders)
-		quotient := res.ratio("ours", fastest)
+		quotient := res.runs.Ratio("ours", fastest)
 		toFastest = append(toFastest, quotient)
-		row := []string{res.String(), fmt.Sprint(res.rows), seconds(res.wall("ours")), number(res.ratio("ours", "duckdb")),
-			r.text(fastest), number(quotient), "≤ " + number(want.fastest), met(quotient, want.fastest)}
+		row := []string{res.String(), fmt.Sprint(res.rows), report.Seconds(res.runs.Wall("ours")), report.Number(res.runs.Ratio("ours", "duckdb")),
+			r.text(fastest), report.Number(quotient), "≤ " + report.Number(want.fastest), report.Met(quotient, want.fastest)}
 		if floor := floorOf(res.cell); floor == "" {
 			row = append(row, "–", "–", "–")
 		} else {
-			over := res.ratio("ours", floor)
-			row = append(row, number(over), "≤ "+number(want.floor), met(over, want.floor))
+			over := res.runs.Ratio("ours", floor)
+			row = append(row, report.Number(over), "≤ "+report.Number(want.floor), report.Met(over, want.floor))
 		}
-		t.Row(append(row, mib(res.peak("ours")), met(float64(res.peak("ours")), float64(want.peak)))...)
+		t.Row(append(row, report.MiB(res.runs.Peak("ours")), report.Met(float64(res.runs.Peak("ours")), float64(want.peak)))...)
 	}
 	if len(results) > 1 && results[0].shape.name == base {
 		duckdb, fastest := meanOver(results, "duckdb"), geometricMean(toFastest)
 		t.Note("Geometric means: %s of DuckDB's time (target ≤ %s: %s), %s of the fastest peer's (target ≤ %s: %s).",
-			number(duckdb), number(meanDuckDB), met(duckdb, meanDuckDB), number(fastest), number(meanFastest), met(fastest, meanFastest))
+			report.Number(duckdb), report.Number(meanDuckDB), report.Met(duckdb, meanDuckDB), report.Number(fastest), report.Number(meanFastest), report.Met(fastest, meanFastest))
 	}
 	return t
 }
@@ -117,27 +116,4 @@ func (r *run) text(name string) string {
 		return "–"
 	}
 	return r.contenders[i].text
-}
-
-// Figures as text.
-
-func seconds(s float64) string { return fmt.Sprintf("%.2f", s) }
-func mib(bytes int64) string   { return fmt.Sprintf("%.0f", float64(bytes)/(1<<20)) }
-
-func number(v float64) string {
-	if math.IsNaN(v) {
-		return "–"
-	}
-	return fmt.Sprintf("%.2f", v)
-}
-
-// met says whether a figure keeps within its limit.
-func met(v, limit float64) string {
-	switch {
-	case math.IsNaN(v):
-		return "–"
-	case v <= limit:
-		return "yes"
-	}
-	return "**no**"
 }

@@ -12,15 +12,14 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"time"
 
 	"github.com/bloomjoin/bloomjoin/bench/internal/child"
 	"github.com/bloomjoin/bloomjoin/bench/internal/keyset"
 	"github.com/bloomjoin/bloomjoin/bench/internal/measure"
+	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 )
 
 func main() {
@@ -75,27 +74,13 @@ func names() (r reply, err error) {
 	for _, c := range contenders() {
 		v := ""
 		if c.module != "" {
-			if v, err = version(c.module); err != nil {
+			if v, err = report.Version(c.module); err != nil {
 				return r, err
 			}
 		}
 		r.Names, r.Versions = append(r.Names, c.name), append(r.Versions, v)
 	}
 	return r, nil
-}
-
-// version returns the version of a module that this program was built with.
-func version(module string) (string, error) {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "", errors.New("the program does not know what it was built from")
-	}
-	for _, m := range info.Deps {
-		if m.Path == module {
-			return m.Version, nil
-		}
-	}
-	return "", fmt.Errorf("module %s is not part of the program", module)
 }
 
 func (s *state) makeKeys(words []string) error {

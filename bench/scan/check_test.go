@@ -1,42 +1,14 @@
 package main
 
 import (
-	"context"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 )
-
-func shell(command string) step {
-	return step{argv: []string{"sh", "-c", command}, env: []string{"WORD=word"}}
-}
-
-func TestExecute(t *testing.T) {
-	u, err := execute(context.Background(), []step{shell("sleep 0.1"), shell(`test "$WORD" = word && sleep 0.1`)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if u.wall < 0.2 || u.wall > 20 || u.cpu > u.wall || u.peak < 100<<10 || u.peak > 1<<30 {
-		t.Errorf("two sleeps of 0.1 s: got %+v", u)
-	}
-	_, err = execute(context.Background(), []step{shell("echo first\necho the reason >&2; exit 3"), shell("touch " + t.TempDir() + "/never")})
-	if err == nil || !strings.Contains(err.Error(), "the reason") || !strings.Contains(err.Error(), "exit status 3") {
-		t.Errorf("a failure: got %v", err)
-	}
-}
-
-func TestTail(t *testing.T) {
-	for text, want := range map[string]string{"": "", "a\n": "a", "a\nb\nc\n": "b\nc"} {
-		if got := tail(text, 2); got != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
-		}
-	}
-}
 
 func TestCheckOutput(t *testing.T) {
 	type row struct {
