@@ -179,7 +179,7 @@ func exactTable(cfg config) ([]table, error) {
 			if err != nil {
 				return nil, err
 			}
-			cells := []string{fmt.Sprint(ratio), count(n), fmt.Sprintf("%.2f", entropy(float64(n), float64(n*ratio))),
+			cells := []string{fmt.Sprint(ratio), report.Count(n), fmt.Sprintf("%.2f", entropy(float64(n), float64(n*ratio))),
 				fmt.Sprintf("%.2f", raw), fmt.Sprintf("%.2f", file),
 				fmt.Sprintf("%.2f", float64(e.bf.Params().Bytes()*8)/float64(n)), fmt.Sprintf("%.2f", float64(e.set.Bytes()*8)/float64(n))}
 			for _, s := range []measure.Samples{e.addSorted, e.addShuffled, e.addRoaring, e.addBloom, e.probe, e.probeRoaring, e.probeBloom} {

@@ -128,7 +128,7 @@ func fprTable(cfg config) ([]table, error) {
 		if !within {
 			outside++
 		}
-		t.row(r.geometry.String(), count(r.keys), fmt.Sprintf("%.0e", r.p), fmt.Sprintf("%.2f", r.bitsPerKey()),
+		t.row(r.geometry.String(), report.Count(r.keys), fmt.Sprintf("%.0e", r.p), fmt.Sprintf("%.2f", r.bitsPerKey()),
 			fmt.Sprintf("%.4g", r.formula()), fmt.Sprintf("%.4g", got.bits),
 			fmt.Sprintf("%.4g", float64(got.found)/float64(got.probes)), fmt.Sprintf("%.0e", float64(got.probes)),
 			fmt.Sprint(got.found), report.Yes(within))
@@ -174,7 +174,7 @@ func formulaTable(cfg config) ([]table, error) {
 		want, got := r.formula(), results[i]
 		z := (got.mean - want) / got.se
 		worst = max(worst, math.Abs(z))
-		t.row(r.geometry.String(), count(r.keys), fmt.Sprintf("%.0e", r.p), fmt.Sprintf("%.5g", want), fmt.Sprintf("%.5g", got.mean),
+		t.row(r.geometry.String(), report.Count(r.keys), fmt.Sprintf("%.0e", r.p), fmt.Sprintf("%.5g", want), fmt.Sprintf("%.5g", got.mean),
 			fmt.Sprintf("%.1g", got.se), fmt.Sprint(seedsFor(cfg, r.keys)), fmt.Sprintf("%+.3f %%", (got.mean/want-1)*100), fmt.Sprintf("%+.1f", z))
 	}
 	t.note("The greatest difference of the %d is %.1f standard errors.", len(all), worst)

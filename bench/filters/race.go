@@ -216,7 +216,7 @@ func race(all []*entrant, n uint64, rounds int) error {
 func speedTable(name string, all []*entrant, sizes []uint64, of func(*entrant) map[uint64]measure.Samples) table {
 	t := table{name: name, head: []string{"ns/key"}}
 	for _, n := range sizes {
-		t.head = append(t.head, count(n)+" keys")
+		t.head = append(t.head, report.Count(n)+" keys")
 	}
 	for _, e := range all {
 		cells := []string{e.label}
@@ -267,7 +267,7 @@ func best(all []*entrant, n uint64, of func(*entrant) map[uint64]measure.Samples
 func workTable(all []*entrant, sizes []uint64) table {
 	t := table{name: "work", head: []string{"bits/key, false positives"}}
 	for _, n := range sizes {
-		t.head = append(t.head, count(n)+" keys")
+		t.head = append(t.head, report.Count(n)+" keys")
 	}
 	for _, e := range all {
 		if e.floor {
@@ -307,7 +307,7 @@ func targetsTable(all []*entrant, sizes []uint64) table {
 			for _, n := range sizes {
 				rival, want := best(all, n, op.of), target(op.name, n)
 				ratio := op.of(rival)[n].Over(op.of(e)[n]).Median()
-				t.row(e.name, op.name, count(n), rival.name, fmt.Sprintf("%.2f", ratio), fmt.Sprintf("≥ %.1f", want), report.Yes(ratio >= want))
+				t.row(e.name, op.name, report.Count(n), rival.name, fmt.Sprintf("%.2f", ratio), fmt.Sprintf("≥ %.1f", want), report.Yes(ratio >= want))
 			}
 		}
 	}

@@ -34,16 +34,3 @@ func (t *table) markdown(command, machine string) string {
 
 func gib(bytes float64) string { return fmt.Sprintf("%.1f GiB", bytes/(1<<30)) }
 func mib(bytes float64) string { return fmt.Sprintf("%.1f MiB", bytes/(1<<20)) }
-
-// count writes a number of keys: 1000000 as 1 M.
-func count(n uint64) string {
-	switch {
-	case n >= 1e9 && n%1e8 == 0:
-		return fmt.Sprintf("%g G", float64(n)/1e9)
-	case n >= 1e6 && n%1e5 == 0:
-		return fmt.Sprintf("%g M", float64(n)/1e6)
-	case n >= 1e3 && n%100 == 0:
-		return fmt.Sprintf("%g k", float64(n)/1e3)
-	}
-	return fmt.Sprint(n)
-}

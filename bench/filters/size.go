@@ -83,7 +83,7 @@ func largeTable(cfg config) ([]table, error) {
 	if err := once("large", &r, "build", n, p, probes); err != nil {
 		return nil, err
 	}
-	t := table{name: "large", head: []string{count(n) + " keys at 1e-04, split-512", ""}}
+	t := table{name: "large", head: []string{report.Count(n) + " keys at 1e-04, split-512", ""}}
 	t.row("size", fmt.Sprintf("%s, %.3f bytes/key", gib(float64(r.Bytes)), float64(r.Bytes)/float64(n)))
 	t.row("time to make and fill it, one goroutine", fmt.Sprintf("%.1f s, %.1f ns/key", r.Seconds, r.Seconds*1e9/float64(n)))
 	t.row("formula", fmt.Sprintf("%.4g", rate{bloom.Split512, n, p}.formula()))

@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -134,17 +133,7 @@ func listAll() error {
 
 // prepare makes what is not there yet: directories, the peers, data.
 func (r *run) prepare(ctx context.Context) (err error) {
-	if r.store.dir == "" {
-		cache, err := os.UserCacheDir()
-		if err != nil {
-			return err
-		}
-		r.store.dir = filepath.Join(cache, "bloomjoin-bench")
-	}
-	if r.store.dir, err = filepath.Abs(r.store.dir); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(r.store.dir, 0o755); err != nil {
+	if r.store.dir, err = race.Store(r.store.dir); err != nil {
 		return err
 	}
 	if r.out == "" {

@@ -7,15 +7,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/bench/internal/race"
 )
 
-func someResult() result {
-	return result{runs: race.Runs{
-		"ours":    walls(1, 2, 6),
-		"duckdb":  walls(2, 2, 3), // quotients 0.5, 1, 2
-		"polars4": walls(4, 1, 2), // quotients 0.25, 2, 3
-		"floor":   walls(0.5, 0.5, 0.5),
-	}}
-}
-
 func walls(seconds ...float64) (runs []race.Usage) {
 	for _, s := range seconds {
 		runs = append(runs, race.Usage{Wall: s})

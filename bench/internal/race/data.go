@@ -21,6 +21,23 @@ const (
 	Chdb       = "chdb==4.4.0"
 )
 
+// Store makes the directory that keeps data and programs from one run to the
+// next, by default one in the user's cache, and returns its absolute path.
+func Store(dir string) (string, error) {
+	if dir == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return "", err
+		}
+		dir = filepath.Join(cache, "bloomjoin-bench")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	return dir, os.MkdirAll(dir, 0o755)
+}
+
 // Environment makes a virtual environment below dir that has the packages,
 // unless there is one, and returns its interpreter.
 func Environment(ctx context.Context, dir string, packages []string) (python string, err error) {

@@ -34,3 +34,16 @@ func Yes(ok bool) string {
 	}
 	return "**no**"
 }
+
+// Count writes a number of keys: 1000000 as 1 M.
+func Count(n uint64) string {
+	switch {
+	case n >= 1e9 && n%1e8 == 0:
+		return fmt.Sprintf("%g G", float64(n)/1e9)
+	case n >= 1e6 && n%1e5 == 0:
+		return fmt.Sprintf("%g M", float64(n)/1e6)
+	case n >= 1e3 && n%100 == 0:
+		return fmt.Sprintf("%g k", float64(n)/1e3)
+	}
+	return fmt.Sprint(n)
+}

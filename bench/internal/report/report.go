@@ -52,8 +52,11 @@ func (t *Table) Markdown() string {
 
 // Filed renders the table below the command that makes it, run in the
 // directory bench, and a line about the machine that it was made on.
-func (t *Table) Filed(command, machine string) string {
-	return fmt.Sprintf("```sh\ncd bench && %s\n```\n\n%s\n\n%s", command, machine, t.Markdown())
+func (t *Table) Filed(command, machine string) string { return Filed(command, machine, t.Markdown()) }
+
+// Filed puts a text that is made already below the same.
+func Filed(command, machine, text string) string {
+	return fmt.Sprintf("```sh\ncd bench && %s\n```\n\n%s\n\n%s", command, machine, text)
 }
 
 // Update replaces what stands between the table's markers in a document.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -69,6 +70,44 @@ func TestWalk(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// It is the values that come out, not only as many bytes: the sum of all, as
+// another reader has it.
+func TestWalkSeesValues(t *testing.T) {
+	const rows = 50_000
+	path := filepath.Join(t.TempDir(), "a.parquet")
+	write(t, path, rows, parquet.Compression(&parquet.Snappy))
+	all, err := parquet.ReadFile[row](path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got uint64
+	for i, r := range all {
+		want += uint64(i+1) * uint64(r.ID)
+	}
+	chunks, err := list(path, "id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, at := newWorker(0), uint64(0)
+	w.seen = func(plain []byte) {
+		for ; len(plain) >= 8; plain = plain[8:] {
+			at++
+			got += at * binary.LittleEndian.Uint64(plain)
+		}
+		if len(plain) > 0 {
+			t.Errorf("%d bytes are left of a page", len(plain))
+		}
+	}
+	for _, c := range chunks {
+		if err := w.chunk(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if at != rows || got != want {
+		t.Errorf("%d values of sum %d, want %d of %d", at, got, rows, want)
 	}
 }
 

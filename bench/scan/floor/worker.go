@@ -35,6 +35,7 @@ type worker struct {
 	stored, plain []byte
 	packed        []byte
 	pending       map[pageKind][]byte // taken from pages, not yet compressed
+	seen          func(plain []byte)  // if not nil, gets every page: to see that nothing is left out
 	decoder       *zstd.Decoder
 	encoder       *zstd.Encoder
 }
@@ -100,6 +101,9 @@ func (w *worker) page(c chunk, header *format.PageHeader, body []byte) error {
 	}
 	if len(w.plain) != int(header.UncompressedPageSize) {
 		return fmt.Errorf("decompressed to %d bytes, want %d", len(w.plain), header.UncompressedPageSize)
+	}
+	if w.seen != nil {
+		w.seen(w.plain)
 	}
 	w.pages++
 	w.totals.stored += int64(len(body))

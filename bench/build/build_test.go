@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/bench/internal/race"
+	"github.com/bloomjoin/bloomjoin/bench/internal/report"
+)
+
+func TestChosenCells(t *testing.T) {
+	names := func(quick bool, wanted ...string) string {
+		t.Helper()
+		chosen, err := chosenCells(wanted, quick)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, c := range chosen {
+			all = append(all, c.name)
+		}
+		return strings.Join(all, " ")
+	}
+	every := names(false, "all")
+	if got := names(true); got != every || !strings.Contains(every, "int64-1b") {
+		t.Errorf("quick: got %q, want all of %q", got, every)
+	}
+	if got := names(false); strings.Contains(got, "1b") || !strings.Contains(got, "string-100m") {
+		t.Errorf("by default: got %q", got)
+	}
+	if got, want := names(true, "text-10m", "int64-100m"), "int64-100m text-10m"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, err := chosenCells([]string{"int64-100m", "int32"}, false); err == nil {
+		t.Errorf("a name that there is not: got %v, want an error", got)
+	}
+}
+
+// The document has a place for each cell.
+func TestDocumentHasMarkers(t *testing.T) {
+	doc, err := os.ReadFile("../" + document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cells() {
+		if _, err := report.Replace(doc, c.name, ""); err != nil {
+			t.Error(err)
+		}
+		if !strings.Contains(string(doc), "-cell "+c.name+"\n") && !strings.Contains(string(doc), "`"+c.name+"`") {
+			t.Errorf("the document does not tell of %s", c.name)
+		}
+	}
+}
+
+// The bound is four standard deviations of the binomial distribution: for 1 % of
+// 10 million, 10^5 hits, give or take 4·√99000 = 1258.5.
+func TestRate(t *testing.T) {
+	for _, c := range []struct {
+		rate
+		want bool
+	}{
+		{rate{100_000, 10_000_000, 0.01}, true},
+		{rate{101_258, 10_000_000, 0.01}, true},
+		{rate{101_259, 10_000_000, 0.01}, false},
+		{rate{98_742, 10_000_000, 0.01}, true},
+		{rate{98_741, 10_000_000, 0.01}, false},
+		{rate{0, 10_000_000, 0}, true},
+		{rate{1, 10_000_000, 0}, false},
+		{rate{0, 0, 0}, false},
+		{rate{1, 1, math.NaN()}, false},
+	} {
+		if err := c.err(); (err == nil) != c.want {
+			t.Errorf("%+v: %v, want it to pass: %t", c.rate, err, c.want)
+		}
+	}
+}
+
+// Folding, computed in another way than by walking the divisors: no divisor
+// above the chosen one gives few enough false positives.
+func TestFoldingOf(t *testing.T) {
+	const capacity, distinct = 1_000_000_000, 5_000_000
+	f, err := foldingOf("split-256", capacity, distinct)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.blocks%f.by != 0 || f.blocks%f.next != 0 || f.by >= f.next || f.rate > 0.0102 || f.nextRate <= 0.0102 {
+		t.Errorf("%+v", f)
+	}
+	for k := f.by + 1; k < f.next; k++ {
+		if f.blocks%k == 0 {
+			t.Errorf("%d divides, too: %+v", k, f)
+		}
+	}
+	// 10.5 bits a key and a step: 6.6 MB, and no more than a quarter above.
+	if f.bytes < 6_500_000 || f.bytes > 8_200_000 {
+		t.Errorf("%d bytes for %d keys", f.bytes, distinct)
+	}
+	if f, err := foldingOf("", capacity, distinct); err == nil {
+		t.Errorf("no geometry: got %+v, want an error", f)
+	}
+}
+
+func someContest() *contest {
+	b := &bench{}
+	return &contest{
+		bench: b, cell: cell{name: "c", set: set{rows: 100_000_000}},
+		contenders: append([]contender{{name: "ours", text: "**bloomjoin**"}, {name: "floor", text: "*floor*", kind: bound}},
+			b.peers("IDS", [3]string{"a", "x", "A"}, [3]string{"b", "x", "B"})...),
+		runs: race.Runs{
+			"ours":  {{Wall: 1, CPU: 2, Peak: 400 << 20}, {Wall: 2, CPU: 2, Peak: 420 << 20}},
+			"floor": {{Wall: 0.5}, {Wall: 0.5}},
+			"a-x":   {{Wall: 4}, {Wall: 4}},
+			"b-x":   {{Wall: 3}, {Wall: 6}},
+		},
+		built: map[string]built{"ours": {Kind: "bloom", MemoryBytes: 132 << 20}},
+		rates: map[string]rate{"ours": {100_000, 10_000_000, 0.01}},
+	}
+}
+
+func TestTables(t *testing.T) {
+	r := someContest()
+	main := r.table()
+	if got, want := strings.Join(main.Rows[0], "|"), "**bloomjoin**|1.50|1.00|66.7|2.00|420|132.0, bloom|1.00"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := strings.Join(main.Rows[1], "|"), "*floor*|0.50|0.50|200.0|0.00|0|–|0.38"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	goals := targets()
+	atLeast(&goals, "speed", " M", r.speed("ours"), 60)
+	atLeast(&goals, "speed", " M", r.speed("ours"), 70)
+	r.peak(&goals, "ours")
+	r.fastestGo(&goals, 3)
+	text := (&result{tables: []report.Table{main, goals}}).markdown()
+	for _, want := range []string{
+		"| speed | 66.7 M | ≥ 60 M | yes |", "| speed | 66.7 M | ≥ 70 M | **no** |",
+		"| peak memory | 420 MiB | ≤ 428 MiB (1.3 × filter + 256 MiB) | yes |",
+		"(A) / bloomjoin's | 3.0 × | ≥ 3 × | yes |", // rounds: 4/1 and 4/2, B's median is higher
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in:\n%s", want, text)
+		}
+	}
+	done := r.done(main, goals)
+	if last := done.tables[1].Rows[len(done.tables[1].Rows)-1]; last[1] != "1.0000 % of 10000000" || last[2] != "1.0000 ± 0.0126 % (predicted, 4 σ)" || last[3] != "yes" {
+		t.Errorf("got %q", last)
+	}
+}
+
+// product is a script that stands for our program: it makes the file after -o,
+// and says what a build says.
+func product(t *testing.T, says string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "product")
+	text := "#!/bin/sh\n" + says + "\n"
+	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A filter that loses a member, another filter in the second round, or fewer keys
+// than there are end the run; false positives out of bounds are told of.
+func TestWrongFilters(t *testing.T) {
+	const build, scan = `{"keys":100000,"digest":"a","kind":"bloom","fpr_predicted":0.01}`, `{"rows_in":10000,"rows_out":10000}`
+	right := `case "$1 $*" in build*) echo '` + build + `';; *members*) echo '` + scan + `';; *) echo '{"rows_in":10000,"rows_out":100,"fpr_predicted":0.01}';; esac`
+	for name, c := range map[string]struct{ says, failure, wrong string }{
+		"right":      {right, "", ""},
+		"key lost":   {strings.Replace(right, `"rows_out":10000}`, `"rows_out":9999}`, 1), "9999 of 10000 members", ""},
+		"few keys":   {strings.Replace(right, `"keys":100000`, `"keys":99999`, 1), "99999 keys were read", ""},
+		"other bits": {strings.Replace(right, `"digest":"a"`, `"digest":"'$$'"`, 1), "different filters", ""},
+		"rate":       {strings.Replace(right, `"rows_out":100,`, `"rows_out":200,`, 1), "", "200 false positives"},
+		"no JSON":    {"echo done", "done", ""},
+		"failure":    {"echo trouble >&2; exit 1", "trouble", ""},
+	} {
+		b := &bench{out: t.TempDir(), quick: true}
+		b.program.ours = product(t, c.says)
+		r, err := b.race(context.Background(), cell{set: set{rows: 100_000_000}}, paths{"/nowhere"}, []contender{b.bloomjoin("ours", "", "IDS")})
+		if (err == nil) != (c.failure == "") || err != nil && !strings.Contains(err.Error(), c.failure) {
+			t.Errorf("%s: %v, want %q", name, err, c.failure)
+			continue
+		}
+		if got := len(r.wrong) > 0; got != (c.wrong != "") || got && !strings.Contains(r.wrong[0].Error(), c.wrong) {
+			t.Errorf("%s: %v, want %q", name, r.wrong, c.wrong)
+		}
+		left, err := os.ReadDir(b.out)
+		if err != nil || len(left) > 0 {
+			t.Errorf("%s: left behind: %v, %v", name, left, err)
+		}
+	}
+}
+
+// What programs are told.
+func TestSteps(t *testing.T) {
+	b := &bench{}
+	b.program.ours, b.program.floor, b.program.peers = "BJ", "FLOOR", "PEERS"
+	for want, got := range map[string]race.Step{
+		"BJ build --force --quiet --json --threads 2 --key id --fpr 0.01 --kind bloom -o OUT IDS": b.build("OUT", "IDS", "--kind", "bloom"),
+		"BJ merge --force --quiet --json --threads 2 -o OUT A B":                                  b.merge("OUT", "A", "B"),
+		"FLOOR -threads 2 -columns id IDS":                                                        b.floor("IDS").step(""),
+		"PEERS -filter a -reader x -threads 2 -fpr 0.01 IDS":                                      b.peers("IDS", [3]string{"a", "x", "A"})[0].step(""),
+	} {
+		if got.String() != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for _, args := range [][]string{{"x"}, {"-cell", "x"}, {"-rounds", "-1"}, {"-quick", "-update"}} {
+		if err := command(context.Background(), append(slices.Clone(args), "-data", t.TempDir())); err == nil {
+			t.Errorf("%q: want an error", args)
+		}
+	}
+}

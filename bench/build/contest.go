@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bloomjoin/bloomjoin/bench/internal/race"
+	"github.com/bloomjoin/bloomjoin/bench/internal/report"
+)
+
+type kind int
+
+const (
+	ours   kind = iota
+	goPeer      // another library in Go
+	peer        // another system
+	bound       // a floor: it makes no filter
+)
+
+// contender is one way to make a filter of a cell's IDs.
+type contender struct {
+	name, text string
+	kind       kind
+	step       func(out string) race.Step
+	as         string // form of the logs that its filter is probed with
+}
+
+// contest is a race in a cell, and what came of it.
+type contest struct {
+	*bench
+	cell       cell
+	paths      paths
+	contenders []contender
+	runs       race.Runs
+	built      map[string]built // what ours said, by the contender's name
+	rates      map[string]rate
+	wrong      []error
+}
+
+// race lets the contenders run in rounds: in each all in turn, the first one
+// another each time. Of ours every round must make the same filter; that of the
+// first one is probed.
+func (b *bench) race(ctx context.Context, c cell, p paths, contenders []contender) (*contest, error) {
+	r := &contest{bench: b, cell: c, paths: p, contenders: contenders, runs: race.Runs{}, built: map[string]built{}, rates: map[string]rate{}}
+	for round := range b.roundsOf(c) {
+		for i := range contenders {
+			who := contenders[(i+round)%len(contenders)]
+			if err := r.once(ctx, who); err != nil {
+				return r, fmt.Errorf("%s: %w", who.name, err)
+			}
+		}
+	}
+	return r, nil
+}
+
+func (b *bench) roundsOf(c cell) int {
+	switch {
+	case b.rounds > 0:
+		return b.rounds
+	case b.quick || c.big:
+		return 2
+	}
+	return 5
+}
+
+// once runs a contender in an empty directory, which it removes, and with
+// nothing of its predecessor's left to be written to disk.
+func (r *contest) once(ctx context.Context, who contender) (err error) {
+	race.Say("%s: %s", r.cell.name, who.name)
+	dir, err := os.MkdirTemp(r.out, "bloomjoin-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if failed := os.RemoveAll(dir); err == nil {
+			err = failed
+		}
+		unix.Sync()
+	}()
+	out := filepath.Join(dir, "filter.bjf")
+	if who.kind != ours {
+		u, err := race.Execute(ctx, who.step(out))
+		r.runs[who.name] = append(r.runs[who.name], u)
+		return err
+	}
+	var now built
+	u, err := answered(ctx, who.step(out), &now)
+	if err != nil {
+		return err
+	}
+	r.runs[who.name] = append(r.runs[who.name], u)
+	if want := r.keys(); now.Keys != want {
+		return fmt.Errorf("%d keys were read, want %d", now.Keys, want)
+	}
+	before, again := r.built[who.name]
+	if again {
+		if before.Digest != now.Digest {
+			return fmt.Errorf("two builds of the same made different filters, %s and %s", before.Digest, now.Digest)
+		}
+		return nil
+	}
+	r.built[who.name] = now
+	rate, err := r.probe(ctx, out, r.paths, who.as)
+	if err != nil {
+		return err
+	}
+	r.rates[who.name] = rate
+	if err := rate.err(); err != nil {
+		r.wrong = append(r.wrong, fmt.Errorf("%s: %w", who.name, err))
+	}
+	return nil
+}
+
+// keys is how many rows the contenders read.
+func (r *contest) keys() uint64 { return r.scaled(r.cell.set.rows) }
+
+// speed returns a contender's keys a second, in millions.
+func (r *contest) speed(name string) float64 { return float64(r.keys()) / r.runs.Wall(name) / 1e6 }
+
+// table is all that was measured of the contenders, ours first and in units of
+// its time.
+func (r *contest) table() report.Table {
+	first := r.contenders[0].name
+	t := report.Table{Name: r.cell.name, Head: []string{report.Count(r.keys()) + " keys", "median s", "least s", "M keys/s", "CPU s", "peak MiB", "filter MiB", "its time / bloomjoin's"}}
+	for _, c := range r.contenders {
+		size := "–"
+		if made, ok := r.built[c.name]; ok {
+			size = fmt.Sprintf("%.1f, %s", float64(made.MemoryBytes)/(1<<20), made.Kind)
+		}
+		t.Row(c.text, report.Seconds(r.runs.Wall(c.name)), report.Seconds(r.runs.Least(c.name)), fmt.Sprintf("%.1f", r.speed(c.name)),
+			report.Seconds(r.runs.CPU(c.name)), report.MiB(r.runs.Peak(c.name)), size, report.Number(r.runs.Ratio(c.name, first)))
+	}
+	t.Note("%d rounds, %d threads.", len(r.runs[first]), threads)
+	return t
+}
+
+// targets begins a table of them.
+func targets() report.Table { return report.Table{Head: []string{"", "measured", "wanted", "met"}} }
+
+// atLeast adds a target that a figure is to reach. Without one the figure is
+// told alone.
+func atLeast(t *report.Table, what, unit string, got, want float64) {
+	wanted, met := "–", "–"
+	if want > 0 {
+		wanted, met = fmt.Sprintf("≥ %g%s", want, unit), report.Yes(got >= want)
+	}
+	t.Row(what, fmt.Sprintf("%.1f%s", got, unit), wanted, met)
+}
+
+// fastestGo adds the comparison with the fastest of the peers in Go.
+func (r *contest) fastestGo(t *report.Table, want float64) {
+	var names []string
+	for _, c := range r.contenders {
+		if c.kind == goPeer {
+			names = append(names, c.name)
+		}
+	}
+	best := r.runs.Fastest(names)
+	if best == "" {
+		return
+	}
+	text := r.contenders[slices.IndexFunc(r.contenders, func(c contender) bool { return c.name == best })].text
+	atLeast(t, "time of the fastest in Go ("+text+") / bloomjoin's", " ×", r.runs.Ratio(best, r.contenders[0].name), want)
+}
+
+// peak adds the bound of memory: 1.3 times the filter and 256 MiB.
+func (r *contest) peak(t *report.Table, name string) {
+	limit := 1.3*float64(r.built[name].MemoryBytes) + 256<<20
+	got := r.runs.Peak(name)
+	t.Row("peak memory", report.MiB(got)+" MiB", fmt.Sprintf("≤ %s MiB (1.3 × filter + 256 MiB)", report.MiB(int64(limit))), report.Met(float64(got), limit))
+}
+
+// peers are other libraries, from the same files.
+func (r *bench) peers(ids string, names ...[3]string) (all []contender) {
+	for _, n := range names {
+		argv := []string{r.program.peers, "-filter", n[0], "-reader", n[1], "-threads", fmt.Sprint(threads), "-fpr", fmt.Sprint(fpr), ids}
+		all = append(all, contender{name: n[0] + "-" + n[1], text: n[2], kind: goPeer, step: func(string) race.Step { return race.Step{Argv: argv} }})
+	}
+	return all
+}
+
+// floor decompresses the pages of files.
+func (b *bench) floor(ids string) contender {
+	return contender{name: "floor", text: "*floor: decompress*", kind: bound, step: func(string) race.Step {
+		return race.Step{Argv: []string{b.program.floor, "-threads", fmt.Sprint(threads), "-columns", key, ids}}
+	}}
+}
+
+// peerReply is what command peers prints.
+type peerReply struct {
+	Version string
+	Bytes   uint64
+	Probed  uint64
+	Hits    uint64
+}
+
+// equals says in a sentence what filters peers make: of what version, how large,
+// and how many of the keys outside they let through.
+func (r *contest) equals(ctx context.Context, t *report.Table, log string) error {
+	for _, c := range r.contenders {
+		if c.kind != goPeer {
+			continue
+		}
+		s := c.step("")
+		s.Argv = slices.Insert(slices.Clone(s.Argv), len(s.Argv)-1, "-probe", log)
+		var reply peerReply
+		if _, err := answered(ctx, s, &reply); err != nil {
+			return err
+		}
+		if reply.Probed == 0 {
+			return fmt.Errorf("%s: nothing was probed", s)
+		}
+		t.Note("%s %s: %.1f MiB, %.2f %% false positives.", c.text, reply.Version, float64(reply.Bytes)/(1<<20), 100*float64(reply.Hits)/float64(reply.Probed))
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+// Command memory fills a filter with keys that lie in memory, and probes it:
+//
+//	memory -keys N -threads T -fpr P -outside M
+//
+// Keys are made before the clock starts. It prints a JSON object; see reply.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/bloomjoin/bloomjoin/bench/internal/keyset"
+	"github.com/bloomjoin/bloomjoin/bench/internal/measure"
+	"github.com/bloomjoin/bloomjoin/bloom"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "memory:", err)
+		os.Exit(1) //nolint:forbidigo // the command's own end
+	}
+}
+
+// reply is what was measured.
+type reply struct {
+	NS           int64   `json:"ns"` // from the keys to the filled filter
+	Bytes        uint64  `json:"bytes"`
+	FPRPredicted float64 `json:"fpr_predicted"`
+	Probed       uint64  `json:"probed"`
+	Hits         uint64  `json:"hits"` // false ones
+}
+
+func run(args []string) error {
+	flags := flag.NewFlagSet("memory", flag.ContinueOnError)
+	n := flags.Uint64("keys", 1e6, "keys of the set")
+	threads := flags.Int("threads", 2, "goroutines")
+	fpr := flags.Float64("fpr", 0.01, "false-positive rate")
+	outside := flags.Uint64("outside", 1e5, "other keys to probe")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 || *n == 0 || *threads < 1 {
+		return errors.New("want keys, and a thread at least")
+	}
+	r, err := measured(*n, *threads, *fpr, *outside)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(r)
+}
+
+func measured(n uint64, threads int, fpr float64, outside uint64) (r reply, err error) {
+	ids, keys := keyset.Sparse(), make([]uint64, n)
+	for i := range keys {
+		keys[i] = ids.At(uint64(i))
+	}
+	params := bloom.Params{Geometry: bloom.GeometryFor(fpr), Hash: bloom.Hash{ID: bloom.XXH3}}
+	params.Blocks = params.Geometry.Blocks(n, fpr)
+	var f *bloom.Filter
+	took := measure.Timed(func() { f, err = fill(params, keys, threads) })
+	if err != nil {
+		return r, err
+	}
+	r = reply{NS: took.Nanoseconds() / int64(time.Nanosecond), Bytes: params.Bytes(), FPRPredicted: f.FPR(), Probed: outside}
+	sel := make([]uint32, 0, keyset.Batch+1)
+	keyset.Batches(keys, func(part []uint64) {
+		if found := len(f.ProbeInts(part, sel)); found < len(part) {
+			err = fmt.Errorf("%d of %d keys are not found", len(part)-found, len(part))
+		}
+	})
+	for i := range keys[:min(outside, n)] {
+		keys[i] = ids.At(n + uint64(i))
+	}
+	r.Probed = min(outside, n)
+	keyset.Batches(keys[:r.Probed], func(part []uint64) { r.Hits += uint64(len(f.ProbeInts(part, sel))) })
+	return r, err
+}
+
+// fill makes a filter of the keys: each goroutine fills one of its own with its
+// share, and the filters are merged, each goroutine a range of blocks.
+func fill(p bloom.Params, keys []uint64, threads int) (*bloom.Filter, error) {
+	filters, failures := make([]*bloom.Filter, threads), make([]error, threads)
+	var all sync.WaitGroup
+	for i := range threads {
+		share := keys[len(keys)*i/threads : len(keys)*(i+1)/threads]
+		all.Go(func() {
+			if filters[i], failures[i] = bloom.New(p); failures[i] == nil {
+				keyset.Batches(share, filters[i].AddInts)
+			}
+		})
+	}
+	all.Wait()
+	if err := errors.Join(failures...); err != nil {
+		return nil, err
+	}
+	for _, f := range filters[1:] {
+		if err := filters[0].Union(f); err != nil {
+			return nil, err
+		}
+	}
+	return filters[0], nil
+}
