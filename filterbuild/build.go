@@ -24,6 +24,11 @@ import (
 type Options struct {
 	// Key names the key columns of the ID files: paths separated by commas.
 	Key string
+	// Normalize names the rule by which strings in the key are made alike before
+	// they are compared: some of trim, lower and uuid, separated by commas; see
+	// FORMAT.md of package codec. It is recorded in the filter, and holds for
+	// whatever is compared with it. Under uuid, an ID that is none is an error.
+	Normalize string
 	// FPR is the wished false-positive rate; 0: by the number of keys. MaxSize
 	// bounds the bits in bytes instead; 0: no bound. At most one is set.
 	FPR     float64
@@ -103,7 +108,12 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 		return nil, err
 	}
 	p := &Plan{opts: opts, files: files, pieces: partition.Split(files, opts.Shard)}
+	rule, err := keys.ParseRule(opts.Normalize)
+	if err != nil {
+		return nil, err
+	}
 	p.Spec = Spec{
+		Rule: rule,
 		Hash: bloom.Hash{ID: bloom.XXH3}, Geometry: opts.Geometry, Capacity: opts.Capacity,
 		FPR: opts.FPR, MaxSize: opts.MaxSize, Room: opts.Room, Want: opts.Kind, NoRange: opts.NoKeyRange,
 	}
@@ -140,7 +150,8 @@ func (p *Plan) classes(paths []keys.Path) error {
 	var want []keys.Class
 	var first string
 	for _, f := range p.files {
-		enc, err := keys.NewEncoder(f.Schema(), paths)
+		f.CheckIDs(paths, p.Spec.Rule)
+		enc, err := keys.NewEncoder(f.Schema(), paths, p.Spec.Rule)
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.Name, err)
 		}
@@ -224,7 +235,7 @@ func (p *Plan) Build(ctx context.Context) (*codec.Filter, Report, error) {
 				}
 				at = piece.File
 			}
-			if err := enc.Encode(rec, &batch); err != nil {
+			if err := enc.EncodeIDs(rec, &batch); err != nil {
 				return fmt.Errorf("%s: %w", piece.File.Name, err)
 			}
 			if p.opts.Progress != nil {
@@ -248,7 +259,7 @@ func (p *Plan) encoder(f *partition.File, schema *arrow.Schema) (*keys.Encoder, 
 	if err != nil {
 		return nil, err
 	}
-	enc, err := keys.NewEncoder(schema, paths)
+	enc, err := keys.NewEncoder(schema, paths, p.Spec.Rule)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
@@ -333,7 +344,7 @@ func (b *Builder) Worker() (*Worker, error) {
 // Add puts in the keys of a batch.
 func (w *Worker) Add(batch *keys.Batch) error {
 	w.rows += int64(batch.Len)
-	w.null += int64(batch.Len - len(batch.Rows))
+	w.null += int64(batch.Nulls())
 	if w.part != nil {
 		return w.part.add(batch)
 	}

@@ -48,7 +48,8 @@ import (
 // Spec is what all workers of a build agree on.
 type Spec struct {
 	Names    []string       // of the key columns
-	Classes  []string       // of the key columns
+	Classes  []string       // of the key columns, under the rule
+	Rule     keys.Rule      // by which strings are made alike
 	Hash     bloom.Hash     //
 	Geometry bloom.Geometry // 0: by the rate, see [bloom.GeometryFor]
 	Capacity uint64         // upper bound on the keys, from which the size follows
@@ -133,6 +134,9 @@ func (s Spec) id(inputs [32]byte) [32]byte {
 		s.Names, s.Classes, s.Hash, s.Geometry, s.Capacity, s.FPR, s.MaxSize, s.Want, keys.NormalForm)
 	if s.NoRange { // else the id is what it was before there was a choice
 		h.Write([]byte("no key range"))
+	}
+	if s.Rule != 0 { // likewise
+		fmt.Fprintf(h, "normalize %s ", s.Rule)
 	}
 	if s.Room {
 		h.Write([]byte("room"))

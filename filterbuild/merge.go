@@ -10,6 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -230,7 +231,10 @@ func (l *rangeList) String() string {
 // them is a Bloom filter, so is the whole, and it is filled from the start.
 func mergeParts(ctx context.Context, parts []part, lim codec.Limits) (*partial, error) {
 	first := &parts[0].about
-	all := partialOf(first, &budget{most: limitOf(lim), workers: 1})
+	all, err := partialOf(first, &budget{most: limitOf(lim), workers: 1})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", parts[0].name, err)
+	}
 	blooms, exacts := byKind(parts)
 	if len(blooms) == 0 {
 		all.set = exact.New()
@@ -251,12 +255,16 @@ func mergeParts(ctx context.Context, parts []part, lim codec.Limits) (*partial, 
 }
 
 // partialOf returns what parts like f are merged into, without keys.
-func partialOf(f *codec.Filter, b *budget) *partial {
+func partialOf(f *codec.Filter, b *budget) (*partial, error) {
+	rule, err := keys.RuleOf(f.Normal())
+	if err != nil {
+		return nil, err
+	}
 	s := Spec{
-		Names: f.KeyNames(), Classes: f.KeyClasses(), Hash: f.Params.Hash, Geometry: f.Params.Geometry, FPR: f.FPRAsked, Want: f.Want,
+		Names: f.KeyNames(), Classes: f.KeyClasses(), Rule: rule, Hash: f.Params.Hash, Geometry: f.Params.Geometry, FPR: f.FPRAsked, Want: f.Want,
 		Capacity: f.Capacity.Keys, Room: f.Capacity != (codec.Capacity{}),
 	}
-	return &partial{spec: s, fpr: f.FPRAsked, params: f.Params, bounds: s.newBounds(), share: share{of: b}}
+	return &partial{spec: s, fpr: f.FPRAsked, params: f.Params, bounds: s.newBounds(), share: share{of: b}}, nil
 }
 
 func byKind(parts []part) (blooms, exacts []part) {

@@ -226,7 +226,7 @@ func (p *partial) sketch(r *bloom.Registers) {
 // header returns a filter without its keys.
 func (p *partial) header(id [32]byte) *codec.Filter {
 	f := &codec.Filter{
-		NormalForm: keys.NormalForm, Params: p.params, Keys: p.keys,
+		NormalForm: keys.NormalForm, Rule: p.spec.Rule.String(), Params: p.params, Keys: p.keys,
 		FPRAsked: p.fpr, Want: p.spec.Want, BuildID: id,
 	}
 	if p.spec.Room {

@@ -162,14 +162,25 @@ func sameKeys(a, b *codec.Filter, first, name string) error {
 	switch {
 	case !b.Sealed():
 		return fault.Mismatch(at, "filter", "a sealed filter", "a partial one").WithHint("merge the parts of its build first")
-	case a.Normal() != b.Normal():
-		return fault.Mismatch(at, "normal form", a.Normal()+" as in "+first, b.Normal())
+	case a.NormalForm != b.NormalForm:
+		return fault.Mismatch(at, "normal form", a.NormalForm+" as in "+first, b.NormalForm)
+	case a.Rule != b.Rule:
+		return fault.Mismatch(at, "--normalize, by which the filter was built", orNone(a.Rule)+" as in "+first, orNone(b.Rule)).
+			WithHint("build one of them again, with the rule of the other")
 	case !slices.Equal(a.KeyClasses(), b.KeyClasses()):
 		return fault.Mismatch(at, "key class", strings.Join(a.KeyClasses(), ",")+" as in "+first, strings.Join(b.KeyClasses(), ","))
 	case a.Params.Hash != b.Params.Hash:
 		return fault.Mismatch(at, "filter hash", a.Params.Hash.String()+" as in "+first, b.Params.Hash.String())
 	}
 	return nil
+}
+
+// orNone words a rule.
+func orNone(rule string) string {
+	if rule == "" {
+		return "none"
+	}
+	return rule
 }
 
 // descend returns the header of a filter made from others. But for a

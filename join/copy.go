@@ -58,7 +58,7 @@ func (j *Join) scanner(end func() error) (*partition.Scanner, error) {
 	m.Exclude = j.opts.Type == Anti
 	m.Verifier = j.newVerifier
 	opts := j.kept()
-	opts.Match, opts.End = []partition.Match{m}, end
+	opts.Match, opts.End, opts.Normalize = []partition.Match{m}, end, j.opts.Normalize
 	return partition.NewScanner(opts)
 }
 

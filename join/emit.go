@@ -68,7 +68,7 @@ func (w *worker) work(p partition.Piece, rec arrow.Record, emit func(arrow.Recor
 	}
 	j := w.j
 	j.rowsIn.Add(rec.NumRows())
-	j.keysNull.Add(rec.NumRows() - int64(len(w.prober.Keys.Rows)))
+	j.keysNull.Add(int64(w.prober.Keys.Nulls()))
 	j.candidates.Add(int64(len(hits)))
 	if j.opts.Progress != nil {
 		j.opts.Progress(rec.NumRows())
@@ -375,13 +375,13 @@ func (j *Join) allIDs(ctx context.Context, fn func(*partition.File, arrow.Record
 	if err != nil {
 		return err
 	}
-	enc, err := keys.NewEncoder(j.idCols.schema, paths)
+	enc, err := keys.NewEncoder(j.idCols.schema, paths, j.rule)
 	if err != nil {
 		return err
 	}
 	var batch keys.Batch
 	for _, rec := range j.side.records {
-		if err := enc.Encode(rec, &batch); err != nil {
+		if err := enc.EncodeIDs(rec, &batch); err != nil {
 			return err
 		}
 		if err := fn(nil, rec, &batch); err != nil {
@@ -439,7 +439,7 @@ func sameKeys(a, b arrow.Array) bool {
 	var batches [2]keys.Batch
 	for i, col := range []arrow.Array{a, b} {
 		schema := arrow.NewSchema([]arrow.Field{{Name: "key", Type: col.DataType(), Nullable: true}}, nil)
-		enc, err := keys.NewEncoder(schema, []keys.Path{{"key"}})
+		enc, err := keys.NewEncoder(schema, []keys.Path{{"key"}}, 0) // what is cast stays the same
 		if err != nil {
 			return false
 		}

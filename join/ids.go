@@ -104,8 +104,13 @@ func (j *Join) checkFilter() error {
 	for _, c := range j.filter.KeyClasses() {
 		got = append(got, keys.Class(c))
 	}
-	if j.filter.Normal() != keys.NormalForm {
-		return fault.Mismatch(fault.At{}, "filter's normal form of keys", keys.NormalForm, j.filter.Normal())
+	rule, err := keys.RuleOf(j.filter.Normal())
+	if err != nil {
+		return err
+	}
+	if rule != j.rule {
+		return fault.Mismatch(fault.At{File: "the filter"}, "--normalize, by which it was built", j.rule.Word()+" as the join's", rule.Word()).
+			WithHint("build it with the join's --normalize, or say the filter's for the join, or leave --filter out")
 	}
 	return keys.Match(fault.At{File: "the filter"}, j.classes, got)
 }
@@ -140,6 +145,7 @@ func (j *Join) eachID(ctx context.Context, columns func(*partition.File) ([]int,
 	var at *partition.File
 	var enc *keys.Encoder
 	var batch keys.Batch
+	var before int64 // rows of the file
 	retain := func() (partition.Work, error) {
 		return func(_ partition.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 			rec.Retain()
@@ -161,14 +167,15 @@ func (j *Join) eachID(ctx context.Context, columns func(*partition.File) ([]int,
 				defer rec.Release()
 			}
 			if f != at {
-				if enc, err = keys.NewEncoder(rec.Schema(), paths); err != nil {
+				if enc, err = keys.NewEncoder(rec.Schema(), paths, j.rule); err != nil {
 					return fmt.Errorf("%s: %w", f.Name, err)
 				}
-				at = f
+				at, before = f, 0
 			}
-			if err := enc.Encode(rec, &batch); err != nil {
-				return fmt.Errorf("%s: %w", f.Name, err)
+			if err := enc.EncodeIDs(rec, &batch); err != nil {
+				return fmt.Errorf("%s: %w", f.Name, inGroup(err, f, before, &batch))
 			}
+			before += rec.NumRows()
 			return fn(f, rec, &batch)
 		}()
 		if err != nil {
@@ -176,6 +183,28 @@ func (j *Join) eachID(ctx context.Context, columns func(*partition.File) ([]int,
 		}
 	}
 	return nil
+}
+
+// inGroup adds the row group to an error about the IDs of a batch, which has so
+// many rows of the file before it.
+func inGroup(err error, f *partition.File, before int64, batch *keys.Batch) error {
+	var e *fault.Error
+	if !errors.Is(err, keys.ErrNoUUID) || !errors.As(err, &e) {
+		return err
+	}
+	row := before + int64(batch.Void()[0])
+	for g := range f.NumGroups() {
+		n := f.GroupRows(g)
+		if n < 0 {
+			break
+		}
+		if row < n {
+			e.At.RowGroup = g + 1
+			break
+		}
+		row -= n
+	}
+	return err
 }
 
 // idRead returns the columns to read of the ID files: all, or only the key.
@@ -191,7 +220,7 @@ func (j *Join) keyColumns(f *partition.File) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	enc, err := keys.NewEncoder(f.Schema(), paths)
+	enc, err := keys.NewEncoder(f.Schema(), paths, j.rule)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
@@ -333,7 +362,7 @@ func (j *Join) lookupKeys(ctx context.Context, builder *filterbuild.Builder) err
 		threads = builder.Workers()
 	}
 	var mu sync.Mutex
-	err := partition.MapKeys(ctx, partition.Split(j.ids, partition.Shard{}), j.idKey, threads, func() (partition.KeyWork, error) {
+	err := partition.MapKeys(ctx, partition.Split(j.ids, partition.Shard{}), j.idKey, j.rule, threads, func() (partition.KeyWork, error) {
 		fill := j.holds
 		if builder != nil {
 			worker, err := builder.Worker()

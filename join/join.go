@@ -76,6 +76,12 @@ type Options struct {
 	On       string
 	Type     Type     // empty: Semi
 	Strategy Strategy // empty: Auto
+	// Normalize names the rule by which strings in the keys of both sides are
+	// made alike before they are compared: some of trim, lower and uuid,
+	// separated by commas; see FORMAT.md of package codec. The rows of the
+	// answer are as they were. Under uuid, an ID that is none is an error, and a
+	// log key that is none has no ID.
+	Normalize string
 	// Filter is a sealed filter that was built from these IDs; nil: one is
 	// built. An ID that it does not hold is an error.
 	Filter *codec.Filter
@@ -123,6 +129,7 @@ type Join struct {
 	opts    Options
 	ids     []*partition.File
 	logs    []*partition.File
+	rule    keys.Rule
 	logKey  string // paths
 	idKey   string
 	classes []keys.Class
@@ -155,6 +162,9 @@ func New(ids, logs []*partition.File, opts Options) (*Join, error) {
 	if err != nil {
 		return nil, err
 	}
+	if j.rule, err = keys.ParseRule(opts.Normalize); err != nil {
+		return nil, err
+	}
 	j.logKey, j.idKey = keys.PathsString(left), keys.PathsString(right)
 	if !opts.KeepTypes {
 		if err := j.typeText(left, right); err != nil {
@@ -183,7 +193,7 @@ func New(ids, logs []*partition.File, opts Options) (*Join, error) {
 // as the files tell.
 func (j *Join) newPlan(capacity uint64) (*filterbuild.Plan, error) {
 	return filterbuild.NewPlan(j.ids, filterbuild.Options{
-		Key: j.idKey, FPR: j.opts.FPR, Capacity: capacity,
+		Key: j.idKey, Normalize: j.opts.Normalize, FPR: j.opts.FPR, Capacity: capacity,
 		Threads: j.opts.Threads, Memory: j.opts.Memory, Mem: j.opts.Mem,
 	})
 }
@@ -228,7 +238,7 @@ func (j *Join) typeText(left, right []keys.Path) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", j.logs[0].Name, err)
 		}
-		if t := textType(field.Type); t != nil {
+		if t := textType(field.Type); t != nil && !j.readsAsUUID(t) {
 			types[right[i].Name()] = t
 		}
 	}
@@ -236,6 +246,13 @@ func (j *Join) typeText(left, right []keys.Path) error {
 		f.SetTypes(types)
 	}
 	return nil
+}
+
+// readsAsUUID reports whether text that meets columns of type t is left as it
+// is, since the rule makes of it what t has.
+func (j *Join) readsAsUUID(t arrow.DataType) bool {
+	c, err := keys.ClassOf(t)
+	return err == nil && c == keys.Fixed(16) && j.rule&keys.UUID != 0
 }
 
 // textType returns the type as which a text is read to be compared with a
@@ -267,7 +284,7 @@ func textType(t arrow.DataType) arrow.DataType {
 
 // look compares a log file's key with the IDs' and lays out its answer.
 func (j *Join) look(f *partition.File, left []keys.Path) error {
-	enc, err := keys.NewEncoder(f.Schema(), left)
+	enc, err := keys.NewEncoder(f.Schema(), left, j.rule)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name, err)
 	}

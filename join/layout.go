@@ -96,6 +96,10 @@ func newLayout(log *arrow.Schema, ids *idColumns, left []keys.Path, t Type) (*la
 			return nil, err
 		}
 		l.shared[f.Index[0]] = s.idCol
+		if t.keepsIDs() && !sameClass(f.Type, ids.schema.Field(s.idCol).Type) {
+			return nil, fault.Unsupported(fault.At{Column: s.name}, "a %s join in which the key stands once, as %s in the log and as %s among the IDs", t, f.Type, ids.schema.Field(s.idCol).Type).
+				WithHint("give the ID's column another name and say --on %s=NAME, so that each side keeps its own", s.name)
+		}
 	}
 	for _, f := range log.Fields() {
 		if t.keepsIDs() {
@@ -121,6 +125,14 @@ func newLayout(log *arrow.Schema, ids *idColumns, left []keys.Path, t Type) (*la
 		l.schema = partition.Reshaped(l.schema)
 	}
 	return l, nil
+}
+
+// sameClass reports whether keys of two types are of one class as they are
+// stored: under a rule, those of others may be equal, too.
+func sameClass(a, b arrow.DataType) bool {
+	c, err := keys.ClassOf(a)
+	d, err2 := keys.ClassOf(b)
+	return err == nil && err2 == nil && (c == d || c == keys.Null || d == keys.Null)
 }
 
 // withoutFieldID drops the number by which Parquet knows a column, which is

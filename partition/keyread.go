@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/parquet-go/parquet-go/format"
 
+	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/internal/generic"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -22,17 +23,19 @@ type KeyWork func(p Piece, b *keys.Batch) error
 
 // MapKeys reads the keys of all rows of the pieces with several workers, in no
 // certain order, and nothing but the keys. key names the columns as
-// [keys.ParsePaths] reads it; threads 0: GOMAXPROCS. A key that is one column
-// of a Parquet file, or of integers or strings in text, goes from its pages or
-// lines to the batch without a detour.
-func MapKeys(ctx context.Context, pieces []Piece, key string, threads int, newWork func() (KeyWork, error)) error {
+// [keys.ParsePaths] reads it, rule is what their strings are normalised by;
+// threads 0: GOMAXPROCS. A key that is one column of a Parquet file, or of
+// integers or strings in text, goes from its pages or lines to the batch without
+// a detour. The keys are IDs: a value that none may have under the rule is an
+// error.
+func MapKeys(ctx context.Context, pieces []Piece, key string, rule keys.Rule, threads int, newWork func() (KeyWork, error)) error {
 	paths, err := keys.ParsePaths(key)
 	if err != nil {
 		return err
 	}
 	for _, err := range mapGroups(ctx, pieces, threads, func() (groupWork, error) {
 		work, err := newWork()
-		r := &keyReader{paths: paths, work: work, buf: new(parquet.Buffers)}
+		r := &keyReader{paths: paths, rule: rule, work: work, buf: new(parquet.Buffers)}
 		return r.group, err
 	}) {
 		if err != nil {
@@ -45,6 +48,7 @@ func MapKeys(ctx context.Context, pieces []Piece, key string, threads int, newWo
 // keyReader reads the keys of row groups for one worker.
 type keyReader struct {
 	paths []keys.Path
+	rule  keys.Rule
 	work  KeyWork
 	buf   *parquet.Buffers
 	file  *File // that enc and leaf are about
@@ -56,13 +60,13 @@ type keyReader struct {
 
 func (r *keyReader) group(ctx context.Context, p Piece, group int, _ func(arrow.Record) error) (err error) {
 	if r.file != p.File {
-		if r.enc, err = keys.NewEncoder(p.File.Schema(), r.paths); err != nil {
+		if r.enc, err = keys.NewEncoder(p.File.Schema(), r.paths, r.rule); err != nil {
 			return fmt.Errorf("%s: %w", p.File.Name, err)
 		}
 		r.leaf = nil
 		if f := p.File.parquet(); f != nil {
 			if leaf, ok := f.Leaf(r.enc.Index()); ok {
-				r.leaf = newKeyLeaf(p.File, leaf)
+				r.leaf = newKeyLeaf(p.File, leaf, r.rule)
 			}
 		}
 		r.file = p.File
@@ -83,7 +87,7 @@ func (r *keyReader) group(ctx context.Context, p Piece, group int, _ func(arrow.
 			return err
 		}
 		if err := r.page(p, page, c.Dictionary()); err != nil {
-			return err
+			return inGroup(err, group)
 		}
 	}
 }
@@ -94,7 +98,7 @@ func (r *keyReader) page(p Piece, page *parquet.Page, dict *parquet.Dictionary) 
 	if !page.Coded || page.NonNull == 0 {
 		return r.leaf.fill(&r.batch, page, func(b *keys.Batch) error {
 			b.Len = page.Values
-			return r.work(p, b)
+			return r.pass(p, b)
 		})
 	}
 	nulls := page.Values - page.NonNull
@@ -105,7 +109,7 @@ func (r *keyReader) page(p Piece, page *parquet.Page, dict *parquet.Dictionary) 
 		step := &parquet.Page{Number: page.Number, Values: n + nulls, NonNull: n, Plain: r.plain}
 		err := r.leaf.fill(&r.batch, step, func(b *keys.Batch) error {
 			b.Len = step.Values
-			return r.work(p, b)
+			return r.pass(p, b)
 		})
 		if err != nil {
 			return err
@@ -113,6 +117,23 @@ func (r *keyReader) page(p Piece, page *parquet.Page, dict *parquet.Dictionary) 
 		nulls = 0
 	}
 	return nil
+}
+
+// pass hands on keys that came from pages or lines.
+func (r *keyReader) pass(p Piece, b *keys.Batch) error {
+	if len(b.Void()) > 0 {
+		return b.IDs(fault.At{File: p.File.Name, Column: keys.PathsString(r.paths)})
+	}
+	return r.work(p, b)
+}
+
+// inGroup adds the row group to an error about the IDs of a record or page.
+func inGroup(err error, group int) error {
+	var e *fault.Error
+	if errors.Is(err, keys.ErrNoUUID) && errors.As(err, &e) {
+		e.At.RowGroup = group + 1
+	}
+	return err
 }
 
 // stepBytes is about how many bytes of keys are taken out of a dictionary at
@@ -127,12 +148,12 @@ func (r *keyReader) records(ctx context.Context, p Piece, group int) error {
 			return err
 		}
 		if enc == nil {
-			if enc, err = keys.NewEncoder(rec.Schema(), r.paths); err != nil {
+			if enc, err = keys.NewEncoder(rec.Schema(), r.paths, r.rule); err != nil {
 				return fmt.Errorf("%s: %w", p.File.Name, err)
 			}
 		}
-		if err := enc.Encode(rec, &r.batch); err != nil {
-			return fmt.Errorf("%s: %w", p.File.Name, err)
+		if err := enc.EncodeIDs(rec, &r.batch); err != nil {
+			return fmt.Errorf("%s: %w", p.File.Name, inGroup(err, group))
 		}
 		if err := r.work(p, &r.batch); err != nil {
 			return err
@@ -149,14 +170,15 @@ type keyLeaf struct {
 	enc     *keys.Encoder // of it; nil where values are keys as they stand
 	int     int           // bytes of an integer that is a key as it stands; 0: not so
 	signed  bool
-	strings bool // byte arrays that are keys as they stand
+	strings bool // byte arrays, whose bytes are the keys, under the rule
+	rule    keys.Rule
 }
 
 // keyName is the column that a keyLeaf's schema has.
 const keyName = "key"
 
-func newKeyLeaf(f *File, leaf generic.LeafValues) *keyLeaf {
-	l := &keyLeaf{file: f, values: leaf}
+func newKeyLeaf(f *File, leaf generic.LeafValues, rule keys.Rule) *keyLeaf {
+	l := &keyLeaf{file: f, values: leaf, rule: rule}
 	l.schema = arrow.NewSchema([]arrow.Field{{Name: keyName, Type: leaf.Type()}}, nil)
 	if leaf.Plain() {
 		switch leaf.Type().ID() {
@@ -188,11 +210,11 @@ func (l *keyLeaf) fill(b *keys.Batch, p *parquet.Page, f func(*keys.Batch) error
 		b.SetInts(p.Plain, p.NonNull, l.int, l.signed)
 		return f(b)
 	case l.strings:
-		b.SetBytes(p.Plain, p.NonNull)
+		b.SetBytes(p.Plain, p.NonNull, l.rule)
 		return f(b)
 	}
 	if l.enc == nil {
-		enc, err := keys.NewEncoder(l.schema, []keys.Path{{keyName}})
+		enc, err := keys.NewEncoder(l.schema, []keys.Path{{keyName}}, l.rule)
 		if err != nil {
 			return fmt.Errorf("%s: %w", l.file.Name, err)
 		}

@@ -164,9 +164,12 @@ type leafScan struct {
 }
 
 func newLeafScan(f *File, leaf generic.LeafValues, m Match, v Verifier) (*leafScan, error) {
-	l := &leafScan{file: f, leaf: newKeyLeaf(f, leaf), verifier: v}
+	rule, err := keys.RuleOf(m.Filter.Normal())
+	if err != nil {
+		return nil, err
+	}
+	l := &leafScan{file: f, leaf: newKeyLeaf(f, leaf, rule), verifier: v}
 	m.Key = keyName
-	var err error
 	l.prober, err = NewProber(f.Name, l.leaf.schema, m)
 	return l, err
 }
@@ -285,7 +288,7 @@ func (l *leafScan) page(p *parquet.Page, dict *parquet.Dictionary, whole bool, r
 			hits = members
 		}
 		for _, h := range hits {
-			l.found = append(l.found, row(h))
+			l.found = append(l.found, row(k.Rows[h]))
 		}
 		return nil
 	})
@@ -357,8 +360,8 @@ func (l *leafScan) probeDictionary(dict *parquet.Dictionary) error {
 		l.uses = zeroed(l.uses, dict.Len)
 	}
 	return l.withKeys(l.asPage(), func(k *keys.Batch, hits []uint32) error {
-		for _, e := range l.verified(k, hits) {
-			l.entry[e] = true
+		for _, h := range l.verified(k, hits) {
+			l.entry[k.Rows[h]] = true
 		}
 		return nil
 	})
@@ -376,7 +379,10 @@ func (l *leafScan) countEntries() error {
 		return nil
 	}
 	return l.withKeys(l.asPage(), func(k *keys.Batch, hits []uint32) error {
-		l.verifier.Count(k, hits, l.verified(k, hits), l.uses)
+		for i, e := range k.Rows { // of an entry that is no key, none are counted
+			l.uses[i] = l.uses[e]
+		}
+		l.verifier.Count(k, hits, l.verified(k, hits), l.uses[:len(k.Rows)])
 		return nil
 	})
 }
@@ -440,5 +446,5 @@ func (r *recordScan) record(rec arrow.Record, first int64) (nulls int64, err err
 	for _, h := range hits {
 		r.found = append(r.found, uint32(first)+k.Rows[h])
 	}
-	return rec.NumRows() - int64(len(k.Rows)), nil
+	return int64(k.Nulls()), nil
 }

@@ -25,12 +25,12 @@ func (r *keyReader) text(ctx context.Context, p Piece, t *text.Table, column int
 			return err
 		}
 		if kind == text.Bytes {
-			r.batch.SetBytes(v.Plain, v.NonNull)
+			r.batch.SetBytes(v.Plain, v.NonNull, r.rule)
 		} else {
 			r.batch.SetInts(v.Plain, v.NonNull, 8, kind == text.Signed)
 		}
 		r.batch.Len = v.Rows
-		if err := r.work(p, &r.batch); err != nil {
+		if err := r.pass(p, &r.batch); err != nil {
 			return err
 		}
 	}

@@ -83,7 +83,7 @@ func readGroup(ctx context.Context, p Piece, group int, opts ReadOptions, work W
 			return err
 		}
 		if err := work(p, rec, emit); err != nil {
-			return err
+			return inGroup(err, group)
 		}
 	}
 	return nil

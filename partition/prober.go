@@ -23,13 +23,18 @@ type Prober struct {
 }
 
 // NewProber finds the key columns in the schema and compares their classes
-// with the filter's. The file's name is for errors.
+// with the filter's. Keys are made under the rule that the filter's were, see
+// [keys.Rule]. The file's name is for errors.
 func NewProber(file string, schema *arrow.Schema, m Match) (*Prober, error) {
 	paths, err := m.KeyPaths()
 	if err != nil {
 		return nil, err
 	}
-	enc, err := keys.NewEncoder(schema, paths)
+	rule, err := keys.RuleOf(m.Filter.Normal())
+	if err != nil {
+		return nil, err
+	}
+	enc, err := keys.NewEncoder(schema, paths, rule)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}

@@ -55,6 +55,10 @@ func newPruner(f *parquet.File, schema *arrow.Schema, m Match) (*pruner, error) 
 	if err != nil {
 		return nil, err
 	}
+	rule, err := keys.RuleOf(m.Filter.Normal())
+	if err != nil {
+		return nil, err
+	}
 	p := &pruner{file: f}
 	for i, path := range paths {
 		field, err := path.Resolve(schema)
@@ -72,6 +76,9 @@ func newPruner(f *parquet.File, schema *arrow.Schema, m Match) (*pruner, error) 
 		}
 		if leaf.MaxDef > 0 {
 			p.nullable = append(p.nullable, leaf.Index)
+		}
+		if rule.Of(class) != 0 {
+			continue // statistics are of the values as they are stored
 		}
 		if i < len(m.Filter.KeyClasses()) && keys.Class(m.Filter.KeyClasses()[i]) == class { // else the prober says what is wrong
 			p.add(leaf, class, i, m.Filter)

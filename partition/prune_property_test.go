@@ -159,7 +159,7 @@ func keysIn(t testing.TB, file []byte, key string) (groups [][]string, schema *a
 	if err != nil {
 		t.Fatal(err)
 	}
-	enc, err := keys.NewEncoder(table.Schema(), paths)
+	enc, err := keys.NewEncoder(table.Schema(), paths, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,6 +68,12 @@ type ScanOptions struct {
 	// Any, if one does; those to exclude are applied in any case.
 	Match []Match
 	Any   bool
+	// Normalize names the rule by which the log's strings are made alike before
+	// they are compared: some of trim, lower and uuid, separated by commas; see
+	// FORMAT.md of package codec. It is to be the one that the filters were
+	// built with. Filters over keys that no rule is about, as integers, need
+	// none beside others that have one.
+	Normalize string
 	// Columns are the top-level columns to keep, in order; nil: all. Each file
 	// has them, unless Schema is Union: then some file has.
 	Columns []string
@@ -125,6 +131,9 @@ func NewScanner(opts ScanOptions) (*Scanner, error) {
 				WithHint("build the filter with --kind exact, or use an anti join")
 		}
 	}
+	if err := opts.checkRules(); err != nil {
+		return nil, err
+	}
 	return &Scanner{opts: opts, copied: map[*File]bool{}}, nil
 }
 
@@ -145,11 +154,8 @@ func usable(f Filter) error {
 		return fault.Mismatch(fault.At{}, "filter", "a sealed filter", "a partial one, which lacks keys").
 			WithHint("merge all partial filters of the build first")
 	}
-	if f.Normal() != keys.NormalForm {
-		return fault.Mismatch(fault.At{}, "normal form of keys", keys.NormalForm, f.Normal()).
-			WithHint("build the filter again, with this version")
-	}
-	return nil
+	_, err := keys.RuleOf(f.Normal())
+	return err
 }
 
 // KeyPaths returns the log columns that the match is applied to.
@@ -435,7 +441,7 @@ func (w *scanWorker) pass(rec arrow.Record) ([]int, error) {
 			hits = members
 		}
 		if i == 0 {
-			w.scanner.Stats.KeysNull.Add(int64(n - len(p.Keys.Rows)))
+			w.scanner.Stats.KeysNull.Add(int64(p.Keys.Nulls()))
 		}
 		if w.scanner.opts.Match[i].Exclude {
 			for _, h := range hits {

@@ -58,7 +58,7 @@ func bloomOf(t testing.TB, key string, blocks uint64, rec arrow.Record) *testFil
 	if err != nil {
 		t.Fatal(err)
 	}
-	enc, err := keys.NewEncoder(rec.Schema(), paths)
+	enc, err := keys.NewEncoder(rec.Schema(), paths, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

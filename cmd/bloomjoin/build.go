@@ -21,10 +21,10 @@ import (
 
 // buildFlags are the flags of build.
 type buildFlags struct {
-	key, keyType, maxSize, kind, geometry, shard, out, idsFormat string
-	fpr                                                          float64
-	expect, capacity                                             uint64
-	uncompressed, noKeyRange, strict                             bool
+	key, keyType, normalize, maxSize, kind, geometry, shard, out, idsFormat string
+	fpr                                                                     float64
+	expect, capacity                                                        uint64
+	uncompressed, noKeyRange, strict                                        bool
 }
 
 func (c *cli) buildCmd() *cobra.Command {
@@ -45,6 +45,13 @@ split-512 is smaller where few false positives are wanted: by 7 % at 0.1 %, by
 10 % at 0.01 %. auto takes split-512 from 0.1 % down; if speed is worth more
 than size there, say --geometry split-256.
 
+--normalize makes strings alike before they are compared: trim takes ASCII white
+space off both ends, lower makes ASCII letters lower case and leaves all others
+as they are, uuid makes 16 bytes of the text of a UUID (with dashes or without,
+in braces, behind urn:uuid:, in any case), so that it meets columns of UUIDs; an
+ID that is no UUID is an error then. They are applied in this order to every
+column of strings in the key, and recorded in the filter: a scan says the same.
+
 With --shard i/n, worker i of n (from 0) builds a partial filter of its share;
 bloomjoin merge makes the filter of all of them. With --shard auto/n it takes i
 from JOB_COMPLETION_INDEX (Kubernetes), AWS_BATCH_JOB_ARRAY_INDEX or
@@ -64,6 +71,7 @@ same --capacity and --fpr (or --max-size).`,
 	f.SortFlags = false
 	f.StringVar(&o.key, "key", "", `key columns, as user_id, user.id (a path into structs), "a.b",c`)
 	f.StringVar(&o.keyType, "key-type", "", "type of the key in text inputs, as int64, uuid, date, 'decimal(18,2)'")
+	f.StringVar(&o.normalize, "normalize", "", "rules by which strings are made alike: some of trim,lower,uuid")
 	f.Float64Var(&o.fpr, "fpr", 0, "false-positive rate (default: by the number of keys)")
 	f.StringVar(&o.maxSize, "max-size", "", "most bytes of the filter's bits, as 64MiB")
 	f.StringVar(&o.kind, "kind", "auto", "auto, bloom or exact")
@@ -101,6 +109,10 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, p
 	if err != nil {
 		return opts, open, usagef("--key: %w", err)
 	}
+	if _, err := keys.ParseRule(o.normalize); err != nil {
+		return opts, open, usagef("--normalize %w", err)
+	}
+	opts.Normalize = o.normalize
 	if opts.Geometry, err = geometryOf(o.geometry); err != nil {
 		return opts, open, err
 	}
@@ -308,7 +320,7 @@ func checkType(flag string, types map[string]arrow.DataType, plan *filterbuild.P
 		if err != nil {
 			return err
 		}
-		if string(c) != plan.Spec.Classes[i] {
+		if c = plan.Spec.Rule.Class(c); string(c) != plan.Spec.Classes[i] {
 			return fmt.Errorf("--key-type %s is of class %s, but column %s of the files is of class %s (the flag is for text files)", flag, c, name, plan.Spec.Classes[i])
 		}
 	}

@@ -58,6 +58,7 @@ type filterFacts struct {
 	Of           uint32     `json:"of,omitempty"`
 	Key          []keyFacts `json:"key"`
 	NormalForm   string     `json:"normal_form"`
+	Normalize    string     `json:"normalize,omitempty"` // rules by which strings were made alike
 	Hash         string     `json:"hash"`
 	Geometry     string     `json:"geometry"`
 	Blocks       uint64     `json:"blocks"`
@@ -156,7 +157,7 @@ func (i *inspected) filter(src partition.Source, name string, check bool, lim co
 	}
 	f := h.Filter
 	facts := &filterFacts{
-		Kind: f.Kind().String(), Sealed: f.Sealed(), NormalForm: f.NormalForm, Hash: f.Params.Hash.String(),
+		Kind: f.Kind().String(), Sealed: f.Sealed(), NormalForm: f.NormalForm, Normalize: f.Rule, Hash: f.Params.Hash.String(),
 		Geometry: f.Params.Geometry.String(), Blocks: f.Params.Blocks, Keys: f.Keys, FPRAsked: f.FPRAsked,
 		PayloadBytes: h.PayloadBytes, StoredBytes: h.StoredBytes, Version: h.Version,
 		BuildID: fmt.Sprintf("%x", f.BuildID), Digest: fmt.Sprintf("%x", h.Digest()),
@@ -168,6 +169,9 @@ func (i *inspected) filter(src partition.Source, name string, check bool, lim co
 	for _, k := range f.Key {
 		facts.Key = append(facts.Key, keyFacts{k.Name, k.Class})
 		i.say("key", "%s, class %s", k.Name, k.Class)
+	}
+	if f.Rule != "" {
+		i.say("normalized by", "%s", f.Rule)
 	}
 	i.Filter = facts
 	state := "sealed: complete"

@@ -18,7 +18,7 @@ import (
 type joinFlags struct {
 	ids                                                    []string
 	filter, on, typ, strategy, shard, format, out, keyType string
-	idsFormat                                              string
+	idsFormat, normalize                                   string
 	layout                                                 layoutFlags
 	fpr                                                    float64
 }
@@ -39,7 +39,12 @@ func (c *cli) joinCmd() *cobra.Command {
 
 A key column of one name on both sides stands in the answer once. Another ID
 column whose name the log also has gets the ending _ids. The IDs of text files
-are read as the type of the log's key.`,
+are read as the type of the log's key.
+
+--normalize compares the keys of both sides under rules that make strings alike;
+see build --help for them. Rows are written as they are: a key column of one
+name on both sides as the log has it. Under uuid, text meets columns of UUIDs; an
+ID that is no UUID is an error, and a log key that is none has no ID.`,
 		Example: `  bloomjoin join --ids users.parquet --on user_id -o rows.parquet logs/
   bloomjoin join --ids airports.csv --on origin=iata --type inner -o flights.parquet flights/`,
 		Args: usageArgs(cobra.MinimumNArgs(1)),
@@ -49,6 +54,7 @@ are read as the type of the log's key.`,
 	f.SortFlags = false
 	f.StringArrayVar(&o.ids, "ids", nil, "ID set, as for build; may be repeated")
 	f.StringVar(&o.on, "on", "", "pairs of key columns, LOGCOL=IDCOL, or one name for both")
+	f.StringVar(&o.normalize, "normalize", "", "rules by which strings of both sides are made alike: some of trim,lower,uuid")
 	f.StringVar(&o.typ, "type", "semi", "semi, anti, inner, left, right or full")
 	f.StringVar(&o.filter, "filter", "", "filter that was built from these IDs (default: one is built)")
 	f.Float64Var(&o.fpr, "fpr", 0, "false-positive rate of the filter that is built (default: by the number of IDs)")
@@ -94,6 +100,11 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 	if err != nil {
 		return opts, open, out, usagef("--on: %w", err)
 	}
+	rule, err := keys.ParseRule(o.normalize)
+	if err != nil {
+		return opts, open, out, usagef("--normalize %w", err)
+	}
+	opts.Normalize = rule.String()
 	if !slices.Contains([]join.Type{join.Semi, join.Anti, join.Inner, join.Left, join.Right, join.Full}, opts.Type) {
 		return opts, open, out, usagef("--type %s: want semi, anti, inner, left, right or full", o.typ)
 	}
@@ -198,6 +209,9 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	// not either. IDs from standard input have no identity: nothing is taken
 	// for done.
 	words := []string{"join", o.on, o.typ, o.keyType, o.idsFormat, fmt.Sprint(len(ids), " of the files are IDs")}
+	if opts.Normalize != "" { // else the run is what it was before there was a choice
+		words = append(words, "normalize "+opts.Normalize)
+	}
 	known, ok, err := partition.Digest(append(words, layout...), slices.Concat(ids, all))
 	if err != nil {
 		return err

@@ -20,10 +20,10 @@ import (
 )
 
 type scanFlags struct {
-	filter, key, shard, format, out string
-	match, exclude                  []string
-	all, any, count                 bool
-	layout                          layoutFlags
+	filter, key, normalize, shard, format, out string
+	match, exclude                             []string
+	all, any, count                            bool
+	layout                                     layoutFlags
 }
 
 func (c *cli) scanCmd() *cobra.Command {
@@ -38,7 +38,11 @@ so that candidates are not yet answers: join them, or use bloomjoin join.
 LOGS are Parquet or Arrow files, directories or patterns of such. OUT is a file
 (.parquet, or .arrow), a directory (by a / at its end: one file for each input
 file, and _SUCCESS when all are there), or - for an Arrow stream on standard
-output.`,
+output.
+
+A filter that was built with --normalize is applied under the same rules, which
+scan has to say too; see build --help for them. The rows that are written stay
+as they are. A log key that is no UUID under uuid is no member of any filter.`,
 		Example: `  bloomjoin scan --filter users.bjf -o candidates.parquet logs/
   bloomjoin scan --filter users.bjf --key user.id --shard 3/16 -o out/ logs/
   bloomjoin scan --filter users.bjf --columns user_id,url -o - logs/ | consumer`,
@@ -49,6 +53,7 @@ output.`,
 	f.SortFlags = false
 	f.StringVar(&o.filter, "filter", "", "filter file")
 	f.StringVar(&o.key, "key", "", "the log's key columns (default: the names in the filter)")
+	f.StringVar(&o.normalize, "normalize", "", "rules by which strings are made alike, as build was told: some of trim,lower,uuid")
 	f.StringArrayVar(&o.match, "match", nil, "COL[,COL]=FILTER: a further filter; may be repeated")
 	f.BoolVar(&o.all, "all", false, "keep rows that all filters let through (the default)")
 	f.BoolVar(&o.any, "any", false, "keep rows that any filter lets through")
@@ -188,6 +193,9 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
+	if _, err := keys.ParseRule(o.normalize); err != nil {
+		return usagef("--normalize %w", err)
+	}
 	shard, err := c.shardOf(o.shard)
 	if err != nil {
 		return err
@@ -205,7 +213,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		return err
 	}
 	ctx := cmd.Context()
-	opts := partition.ScanOptions{Any: o.any, Threads: c.threads}
+	opts := partition.ScanOptions{Any: o.any, Normalize: o.normalize, Threads: c.threads}
 	if err := o.layout.check(&opts, &out); err != nil {
 		return err
 	}

@@ -7,8 +7,9 @@ import (
 )
 
 // Batch holds the keys of one record batch in normal form. Rows with a NULL in
-// any part of the key have none. The zero value is empty and ready for
-// [Encoder.Encode], which reuses its memory.
+// any part of the key have none, nor, under a [Rule] with UUID, those with a
+// text that is no UUID: either equals nothing. The zero value is empty and ready
+// for [Encoder.Encode], which reuses its memory.
 type Batch struct {
 	// Rows are the rows that have a key, ascending. All other slices and
 	// positions run along it.
@@ -23,6 +24,8 @@ type Batch struct {
 	data   []byte
 	ends   []int // of key i in data; it begins where key i-1 ends
 
+	void []uint32 // rows without a key in which no part is NULL
+
 	shared bool   // data is the record's
 	own    []byte // what data is otherwise
 }
@@ -32,6 +35,12 @@ type Batch struct {
 func (b *Batch) Ints() (values []uint64, signed, ok bool) {
 	return b.ints, b.signed, b.isInt
 }
+
+// Nulls returns the number of rows with a NULL in the key.
+func (b *Batch) Nulls() int { return b.Len - len(b.Rows) - len(b.void) }
+
+// Void returns the rows without a key that have no NULL in it, ascending.
+func (b *Batch) Void() []uint32 { return b.void }
 
 // Append appends the key at position i of Rows to dst: bytes that are equal
 // if, and only if, the keys are.
@@ -74,7 +83,25 @@ func (b *Batch) reset(n int) {
 	if b.shared {
 		b.data = b.own
 	}
-	*b = Batch{Rows: b.Rows[:0], Len: n, ints: b.ints[:0], data: b.data[:0], ends: b.ends[:0]}
+	*b = Batch{Rows: b.Rows[:0], Len: n, ints: b.ints[:0], data: b.data[:0], ends: b.ends[:0], void: b.void[:0]}
+}
+
+// normalise applies a rule to keys that are one column of strings, in data that
+// is the batch's own. A key that becomes none takes its row along.
+func (b *Batch) normalise(r Rule) {
+	start, out, n := 0, 0, 0
+	for i, end := range b.ends {
+		key, ok := r.apply(b.data[start:end])
+		start = end
+		if !ok {
+			b.void = append(b.void, b.Rows[i])
+			continue
+		}
+		out += copy(b.data[out:], key)
+		b.ends[n], b.Rows[n] = out, b.Rows[i]
+		n++
+	}
+	b.data, b.ends, b.Rows = b.data[:out], b.ends[:n], b.Rows[:n]
 }
 
 // appendInt appends an integer as a part of a key: eight bytes of two's

@@ -10,6 +10,15 @@
 // A [Class] says which columns can be compared at all. The normal forms of
 // each class are specified in codec/FORMAT.md; [NormalForm] is their version,
 // recorded in every filter.
+//
+// Columns of strings, of class [Bytes], may be made alike before that by a
+// [Rule]: trim takes ASCII white space off both ends, lower makes ASCII letters
+// lower case, uuid makes the text of a UUID its 16 bytes, so that it meets
+// columns of UUIDs. They are applied in this order, to every part of the key
+// that is of class Bytes. The rule is a property of both sides of a comparison,
+// recorded in the filter, and no rule for any other class. Statistics and Bloom
+// filters of a column are about its values as they are stored, and say nothing
+// of what a rule makes of them.
 package keys
 
 import (

@@ -33,8 +33,9 @@ func (b *Batch) SetInts(plain []byte, n, width int, signed bool) {
 }
 
 // SetBytes fills b with n keys that are byte strings, each behind its length
-// of 4 bytes, little-endian, in plain. Position i of Rows is value i.
-func (b *Batch) SetBytes(plain []byte, n int) {
+// of 4 bytes, little-endian, in plain, under a rule. Rows numbers the values:
+// without a rule, position i of Rows is value i.
+func (b *Batch) SetBytes(plain []byte, n int, rule Rule) {
 	b.reset(n)
 	b.numberRows(n)
 	b.data, b.ends = slices.Grow(b.data, len(plain)), slices.Grow(b.ends, n)
@@ -43,6 +44,9 @@ func (b *Batch) SetBytes(plain []byte, n int) {
 		b.data = append(b.data, plain[4:4+size]...)
 		plain = plain[4+size:]
 		b.ends = append(b.ends, len(b.data))
+	}
+	if rule != 0 {
+		b.normalise(rule)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -16,15 +17,19 @@ import (
 type Encoder struct {
 	fields  []Field
 	paths   []Path
-	classes []Class
+	classes []Class // under the rules
+	rule    Rule
+	rules   []Rule // what of rule is applied to each column
 }
 
-// NewEncoder resolves the key columns in the schema.
-func NewEncoder(schema *arrow.Schema, paths []Path) (*Encoder, error) {
+// NewEncoder resolves the key columns in the schema, whose strings become keys
+// under the rule. A rule that concerns none of the columns is an error.
+func NewEncoder(schema *arrow.Schema, paths []Path, rule Rule) (*Encoder, error) {
 	if len(paths) == 0 {
 		return nil, fmt.Errorf("no key column is named")
 	}
-	e := &Encoder{paths: paths}
+	e := &Encoder{paths: paths, rule: rule}
+	var stored []Class
 	for _, p := range paths {
 		f, err := p.Resolve(schema)
 		if err != nil {
@@ -35,12 +40,27 @@ func NewEncoder(schema *arrow.Schema, paths []Path) (*Encoder, error) {
 			return nil, fault.Unsupported(fault.At{Column: p.String()}, "a key of type %s", f.Type)
 		}
 		e.fields = append(e.fields, f)
-		e.classes = append(e.classes, c)
+		e.classes = append(e.classes, rule.Class(c))
+		e.rules = append(e.rules, rule.Of(c))
+		stored = append(stored, c)
+	}
+	if rule != 0 && !rule.Concerns(stored) && !slices.Contains(stored, Null) {
+		return nil, fault.Unsupported(fault.At{Column: PathsString(paths)}, "--normalize %s of a key of class %s", rule, joined(stored)).
+			WithHint("the rule is for strings: leave it out, or cast the column")
 	}
 	return e, nil
 }
 
-// Classes returns the class of each key column.
+// joined lists classes for a message.
+func joined(classes []Class) string {
+	names := make([]string, len(classes))
+	for i, c := range classes {
+		names[i] = string(c)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Classes returns the class of each key column, under the rule.
 func (e *Encoder) Classes() []Class { return e.classes }
 
 // Index returns the field numbers, from the schema's top down, that lead to the
@@ -86,12 +106,23 @@ func (e *Encoder) Encode(rec arrow.Record, b *Batch) error {
 		parts[i] = p
 	}
 	b.findRows(parts)
-	if len(parts) == 1 {
-		encodeOne(&parts[0], b)
-	} else {
+	switch {
+	case len(parts) == 1:
+		encodeOne(&parts[0], b, e.rules[0])
+	case e.rule == 0:
 		encodeComposite(parts, b)
+	default:
+		encodeNormalised(parts, e.rules, b)
 	}
 	return nil
+}
+
+// EncodeIDs is Encode for IDs: a value that no ID may have is an error.
+func (e *Encoder) EncodeIDs(rec arrow.Record, b *Batch) error {
+	if err := e.Encode(rec, b); err != nil {
+		return err
+	}
+	return b.IDs(fault.At{Column: PathsString(e.paths)})
 }
 
 // findRows lists the rows that have a key.
@@ -119,7 +150,7 @@ func hasKey(parts []part, row int) bool {
 	return true
 }
 
-func encodeOne(p *part, b *Batch) {
+func encodeOne(p *part, b *Batch, rule Rule) {
 	if p.ints != nil {
 		b.isInt, b.signed = true, p.signed
 		if p.dict == nil {
@@ -131,12 +162,15 @@ func encodeOne(p *part, b *Batch) {
 		}
 		return
 	}
-	if p.dict == nil && len(b.Rows) == b.Len && b.share(unwrapped(p.leaf)) {
+	if rule == 0 && p.dict == nil && len(b.Rows) == b.Len && b.share(unwrapped(p.leaf)) {
 		return
 	}
 	for _, row := range b.Rows {
 		b.data = p.put(b.data, int(row))
 		b.ends = append(b.ends, len(b.data))
+	}
+	if rule != 0 {
+		b.normalise(rule)
 	}
 }
 
@@ -158,6 +192,35 @@ func encodeComposite(parts []part, b *Batch) {
 		}
 		b.ends = append(b.ends, len(b.data))
 	}
+}
+
+// encodeNormalised is encodeComposite under a rule for each part.
+func encodeNormalised(parts []part, rules []Rule, b *Batch) {
+	var tmp []byte
+	kept := b.Rows[:0]
+rows:
+	for _, row := range b.Rows {
+		start := len(b.data)
+		for i := range parts {
+			p := &parts[i]
+			if p.ints != nil {
+				v := p.ints(int(row))
+				tmp = appendInt(tmp[:0], v, p.signed && int64(v) < 0)
+			} else {
+				tmp = p.put(tmp[:0], int(row))
+			}
+			value, ok := rules[i].apply(tmp)
+			if !ok {
+				b.data, b.void = b.data[:start], append(b.void, row)
+				continue rows
+			}
+			b.data = binary.AppendUvarint(b.data, uint64(len(value)))
+			b.data = append(b.data, value...)
+		}
+		kept = append(kept, row)
+		b.ends = append(b.ends, len(b.data))
+	}
+	b.Rows = kept
 }
 
 // part reads one key column of one record batch.

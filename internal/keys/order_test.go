@@ -62,7 +62,7 @@ func TestNumber(t *testing.T) {
 		{decimal(255, 2), "51/20"},
 	} {
 		schema := arrow.NewSchema([]arrow.Field{{Name: "k", Type: c.col.DataType()}, {Name: "l", Type: c.col.DataType()}}, nil)
-		enc, err := keys.NewEncoder(schema, []keys.Path{{"k"}, {"l"}})
+		enc, err := keys.NewEncoder(schema, []keys.Path{{"k"}, {"l"}}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

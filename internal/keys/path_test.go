@@ -126,7 +126,7 @@ func TestResolve(t *testing.T) {
 		if err != nil || !slices.Equal(f.Index, want) {
 			t.Errorf("%s: %v, %v, want %v", s, f.Index, err, want)
 		}
-		_, err = keys.NewEncoder(nested(), paths)
+		_, err = keys.NewEncoder(nested(), paths, 0)
 		if err != nil {
 			t.Errorf("%s: %v", s, err)
 		}
@@ -152,7 +152,7 @@ func TestNotFound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = keys.NewEncoder(nested(), paths)
+		_, err = keys.NewEncoder(nested(), paths, 0)
 		var nf *keys.NotFoundError
 		if !errors.As(err, &nf) {
 			t.Errorf("%s: %v, want a NotFoundError", s, err)
@@ -176,12 +176,12 @@ func TestUnsupportedKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = keys.NewEncoder(nested(), paths)
+		_, err = keys.NewEncoder(nested(), paths, 0)
 		if !errors.Is(err, fault.ErrUnsupported) || !strings.Contains(err.Error(), "unsupported") || !strings.Contains(err.Error(), s) {
 			t.Errorf("%s: %v, want it to be unsupported", s, err)
 		}
 	}
-	if _, err := keys.NewEncoder(nested(), nil); err == nil {
+	if _, err := keys.NewEncoder(nested(), nil, 0); err == nil {
 		t.Error("a key of no columns")
 	}
 }
@@ -192,7 +192,7 @@ func TestColumns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	enc, err := keys.NewEncoder(nested(), paths)
+	enc, err := keys.NewEncoder(nested(), paths, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -186,7 +186,7 @@ func encode(t testing.TB, rec arrow.Record, paths string, batch *keys.Batch) []s
 	if err != nil {
 		t.Fatal(err)
 	}
-	enc, err := keys.NewEncoder(rec.Schema(), ps)
+	enc, err := keys.NewEncoder(rec.Schema(), ps, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

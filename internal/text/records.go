@@ -169,7 +169,7 @@ func (b *batcher) add(p *pass) (size int, good bool, err error) {
 			continue
 		}
 		field := b.schema.Field(i)
-		if err := p.refuse(c, field.Name, field.Type.String()); err != nil {
+		if err := p.refuse(c, field.Name, b.t.wanted(c)); err != nil {
 			return 0, false, err
 		}
 		good = false

@@ -58,6 +58,7 @@ import (
 	"sync"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 )
@@ -113,6 +114,7 @@ type Options struct {
 type Table struct {
 	*input
 	types  map[string]arrow.DataType
+	wants  map[string]want
 	schema *arrow.Schema
 	parse  []parser // one for each column
 	err    error    // a type that text is not parsed to
@@ -178,7 +180,7 @@ func Open(open func() (io.ReadCloser, error), name string, opts Options) (*Table
 	} else if err := p.close(); err != nil {
 		return nil, fmt.Errorf("%s: %w", at, err)
 	}
-	t := in.table(opts.Types)
+	t := in.table(opts.Types, nil)
 	if t.err != nil {
 		_ = in.Close()
 		return nil, t.err
@@ -186,9 +188,24 @@ func Open(open func() (io.ReadCloser, error), name string, opts Options) (*Table
 	return t, nil
 }
 
-// table is the input with types for some columns.
-func (in *input) table(types map[string]arrow.DataType) *Table {
-	t := &Table{input: in, types: maps.Clone(types)}
+// want is what the texts of a column must be, beside what its type wants.
+type want struct {
+	ok   func(value string) bool
+	name string
+}
+
+// wanted words what the values of a column must be.
+func (t *Table) wanted(column int) string {
+	f := t.schema.Field(column)
+	if w, ok := t.wants[f.Name]; ok {
+		return w.name
+	}
+	return f.Type.String()
+}
+
+// table is the input with types and wants for some columns.
+func (in *input) table(types map[string]arrow.DataType, wants map[string]want) *Table {
+	t := &Table{input: in, types: maps.Clone(types), wants: wants}
 	fields := make([]arrow.Field, len(in.columns))
 	for i, name := range in.columns {
 		var dt arrow.DataType = arrow.BinaryTypes.String
@@ -204,6 +221,10 @@ func (in *input) table(types map[string]arrow.DataType) *Table {
 			at.Column = name
 			t.err = fault.Unsupported(at, "text as %s", dt)
 		}
+		if w, given := wants[name]; given && ok {
+			parse := p
+			p = func(b array.Builder, s string) bool { return w.ok(s) && parse(b, s) }
+		}
 		fields[i] = arrow.Field{Name: name, Type: dt, Nullable: true}
 		t.parse = append(t.parse, p)
 	}
@@ -215,7 +236,22 @@ func (in *input) table(types map[string]arrow.DataType) *Table {
 // opened with. Both tables share the one pass of an input that can be read
 // once; closing one closes both. A type that text is not parsed to is reported
 // by Read.
-func (t *Table) WithTypes(types map[string]arrow.DataType) *Table { return t.input.table(types) }
+func (t *Table) WithTypes(types map[string]arrow.DataType) *Table {
+	return t.input.table(types, t.wants)
+}
+
+// WithCheck is the same input, as with WithTypes, in which a text in the named
+// columns, which are of strings or binaries, does not parse if ok returns false
+// for it; name says what is wanted. ok may be called from many goroutines, and
+// keeps no text.
+func (t *Table) WithCheck(columns []string, ok func(value string) bool, name string) *Table {
+	wants := map[string]want{}
+	maps.Copy(wants, t.wants)
+	for _, c := range columns {
+		wants[c] = want{ok, name}
+	}
+	return t.input.table(t.types, wants)
+}
 
 // Schema is the table's schema. All columns may be NULL.
 func (t *Table) Schema() *arrow.Schema { return t.schema }

@@ -96,6 +96,7 @@ type plainReader struct {
 	name, want string
 	kind       Kind
 	bits       int
+	ok         func(string) bool // of byte strings; nil: all are
 }
 
 func (t *Table) plainReader(column int) (*plainReader, error) {
@@ -106,7 +107,7 @@ func (t *Table) plainReader(column int) (*plainReader, error) {
 		return nil, fmt.Errorf("%s: column %d of %d", t.at, column, t.schema.NumFields())
 	}
 	f := t.schema.Field(column)
-	r := &plainReader{column: column, name: f.Name, want: f.Type.String()}
+	r := &plainReader{column: column, name: f.Name, want: t.wanted(column), ok: t.wants[f.Name].ok}
 	if r.kind, r.bits = kindOf(f.Type); r.kind == Other {
 		return nil, fmt.Errorf("%s: column %s of type %s has no plain values", t.at, f.Name, f.Type)
 	}
@@ -144,7 +145,7 @@ func (r *plainReader) fill(ctx context.Context, p *pass) error {
 // stands for none.
 func (r *plainReader) put(v []byte) bool {
 	if r.kind == Bytes {
-		if len(v) > math.MaxInt32 {
+		if len(v) > math.MaxInt32 || r.ok != nil && !r.ok(view(v)) {
 			return false
 		}
 		r.Plain = append(binary.LittleEndian.AppendUint32(r.Plain, uint32(len(v))), v...)
