@@ -1,0 +1,305 @@
+package filterbuild
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// All that is wrong with a merge is said at once.
+func TestMergeListsAllThatIsWrong(t *testing.T) {
+	s := parts(t)
+	b, _ := s.get("p-6-of-8")
+	s.put("cut", b[:len(b)-9])
+	s.put("text", []byte("1\n2\n3\n"))
+	s.put("empty", nil)
+	_, err := Merge(t.Context(), s, []string{"p-0-of-8", "cut", "text", "nowhere", "empty"}, false, codec.Limits{})
+	refused(t, "bad headers", err, fault.ErrCorrupt, "cut: ", "text: ", "nowhere: ", "empty: ")
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("one is missing: %v", err)
+	}
+	pair, err := Merge(t.Context(), s, []string{"p-1-of-8", "p-4-of-8"}, true, codec.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Write(t.Context(), s, "pair", pair, codec.Options{}, false); err != nil {
+		t.Fatal(err)
+	}
+	// A build of which most files are, though the first one is of another.
+	_, err = Merge(t.Context(), s, []string{
+		"o-3-of-8", "p-0-of-8", "pair", "sealed", "q-1-of-4", "p-4-of-8", "p-5-of-8", "p-0-of-8", "p-1-of-8", "r-2-of-8",
+	}, false, codec.Limits{})
+	refused(t, "everything", err, fault.ErrMismatch,
+		"sealed: mismatch: filter: want a partial filter, got a sealed one",
+		"o-3-of-8: mismatch: build: want ", "as in p-0-of-8",
+		"q-1-of-4: mismatch: build", "of 4 shards",
+		"r-2-of-8: mismatch: build",
+		"p-4-of-8: mismatch: shards: want each shard once, got shard 4 of 8 again, which is in pair",
+		"p-0-of-8: mismatch: shards: want each shard once, got shard 0 of 8 again, which is in p-0-of-8",
+		"p-1-of-8: mismatch: shards: want each shard once, got shard 1 of 8 again, which is in pair",
+		"want all 8, got 4, without 2-3,6-7")
+	if n := strings.Count(err.Error(), "\n") + 1; n != 8 {
+		t.Errorf("%d lines, want 8:\n%v", n, err)
+	}
+}
+
+// Long lists are cut short, and say so.
+func TestMergeListsAreBounded(t *testing.T) {
+	s := newStore()
+	putColumn(t, s, "ids", span(0, 300))
+	opts := Options{Key: "id", FPR: 0.01, Threads: 1}
+	names := buildShards(t, s, "p", []string{"ids"}, opts, 100)
+	opts.FPR = 0.02
+	others := buildShards(t, s, "q", []string{"ids"}, opts, 50)
+	var even []string
+	for i := 0; i < len(names); i += 2 {
+		even = append(even, names[i])
+	}
+	_, err := Merge(t.Context(), s, even, false, codec.Limits{})
+	refused(t, "every second one", err, fault.ErrMismatch, "all 100, got 50, without 1,3,5,", ",39 and 30 more")
+	_, err = Merge(t.Context(), s, slices.Concat(names, others), false, codec.Limits{})
+	refused(t, "two builds", err, fault.ErrMismatch, "q-0-of-50: ", "q-19-of-50: ", "… and 30 more")
+	_, err = Merge(t.Context(), s, slices.Concat(names, names), false, codec.Limits{})
+	refused(t, "all twice", err, fault.ErrMismatch, "shard 19 of 100 again", "… and 80 more")
+	for _, n := range names {
+		b, _ := s.get(n)
+		s.put(n, b[:100])
+	}
+	_, err = Merge(t.Context(), s, names, false, codec.Limits{})
+	refused(t, "all cut short", err, fault.ErrCorrupt, "p-0-of-100: ", "p-19-of-100: ", "… and 80 more")
+	if strings.Count(err.Error(), "\n") != 20 {
+		t.Errorf("%v", err)
+	}
+}
+
+// Parts that a faulty program gave the id of another build.
+func TestMergeOfABuildThatDiffers(t *testing.T) {
+	s := parts(t)
+	b, _ := s.get("p-1-of-8")
+	for name, change := range map[string]func(f *codec.Filter){
+		"rate":        func(f *codec.Filter) { f.FPRAsked = 0.02 },
+		"name":        func(f *codec.Filter) { f.Key[0].Name = "other" },
+		"wish":        func(f *codec.Filter) { f.Want = codec.WantExact },
+		"normal form": func(f *codec.Filter) { f.NormalForm = "2" },
+		"room":        func(f *codec.Filter) { f.Capacity = codec.Capacity{Keys: 9, Blocks: f.Params.Blocks} },
+	} {
+		f, err := codec.Decode(bytes.NewReader(b), int64(len(b)), "p", codec.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(f)
+		s.put("odd", encoded(t, f))
+		_, err = Merge(t.Context(), s, []string{"p-0-of-8", "odd"}, true, codec.Limits{})
+		refused(t, name, err, fault.ErrMismatch, "odd: ", "filter of the build", "as in p-0-of-8")
+	}
+}
+
+// Any tree of merges, in any order, on any number of processors, comes to the
+// bytes of one process.
+func TestMergeTrees(t *testing.T) {
+	rng := rand.New(rand.NewPCG(31, 32))
+	for _, set := range idSets() {
+		for _, kind := range set.kinds {
+			s := newStore()
+			inputs := set.put(t, s)
+			opts := set.opts
+			opts.Kind, opts.Threads = kind, 1
+			whole, _ := build(t, s, inputs, opts)
+			names := buildShards(t, s, "part", inputs, opts, 11)
+			for range 3 {
+				procs := 1 + rng.IntN(5)
+				before := runtime.GOMAXPROCS(procs)
+				f := mergeGroups(t, s, names, rng)
+				runtime.GOMAXPROCS(before)
+				if !bytes.Equal(encoded(t, f), encoded(t, whole)) {
+					t.Errorf("%s, %s, %d processors: another filter: %s of %d keys, want %s of %d", set.name, kind, procs, f.Kind(), f.Keys, whole.Kind(), whole.Keys)
+				}
+			}
+		}
+	}
+}
+
+// mergeGroups merges random groups, some of one part, into larger parts, and
+// those again, until it merges what is left.
+func mergeGroups(t *testing.T, s *memStore, names []string, rng *rand.Rand) *codec.Filter {
+	t.Helper()
+	for level := 0; len(names) > 4; level++ {
+		rng.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+		var next []string
+		for rest := names; len(rest) > 0; {
+			n := min(1+rng.IntN(5), len(rest))
+			f, err := Merge(t.Context(), s, rest[:n], true, codec.Limits{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			name := fmt.Sprintf("level-%d-%d", level, len(next))
+			if _, err := Write(t.Context(), s, name, f, codec.Options{Uncompressed: rng.IntN(2) == 0}, true); err != nil {
+				t.Fatal(err)
+			}
+			next, rest = append(next, name), rest[n:]
+		}
+		names = next
+	}
+	f, err := Merge(t.Context(), s, names, false, codec.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// drowsyStore counts the sources that hold a descriptor: from a read until
+// Rest.
+type drowsyStore struct {
+	*memStore
+	awake, most atomic.Int64
+	swap        map[string]string // what is read after the first Rest
+}
+
+type drowsySource struct {
+	partition.Source
+	s    *drowsyStore
+	name string
+	up   atomic.Bool
+}
+
+func (s *drowsyStore) Open(ctx context.Context, name string) (partition.Source, error) {
+	src, err := s.memStore.Open(ctx, name)
+	return &drowsySource{Source: src, s: s, name: name}, err
+}
+
+func (d *drowsySource) ReadAt(p []byte, off int64) (int, error) {
+	if d.up.CompareAndSwap(false, true) {
+		n := d.s.awake.Add(1)
+		for most := d.s.most.Load(); n > most && !d.s.most.CompareAndSwap(most, n); most = d.s.most.Load() {
+		}
+	}
+	return d.Source.ReadAt(p, off)
+}
+
+func (d *drowsySource) Rest() error {
+	if d.up.CompareAndSwap(true, false) {
+		d.s.awake.Add(-1)
+	}
+	if other, ok := d.s.swap[d.name]; ok {
+		var err error
+		d.Source, err = d.s.memStore.Open(context.Background(), other)
+		return err
+	}
+	return nil
+}
+
+// Hundreds of parts are not open at a time, nor are their filters in memory.
+func TestMergeOfManyParts(t *testing.T) {
+	for _, kind := range []codec.Want{codec.WantBloom, codec.WantExact} {
+		s := &drowsyStore{memStore: newStore()}
+		putColumn(t, s.memStore, "ids", span(0, 2000))
+		opts := Options{Key: "id", FPR: 0.01, Kind: kind, Threads: 1}
+		names := buildShards(t, s.memStore, "p", []string{"ids"}, opts, 300)
+		whole, _ := build(t, s.memStore, []string{"ids"}, opts)
+		most := whole.Params.Bytes()
+		if kind == codec.WantExact {
+			most = 8 * whole.Exact().Bytes()
+		} else if b, _ := s.get(names[0]); true {
+			h, err := codec.DecodeHeader(bytes.NewReader(b), int64(len(b)), "p")
+			if err != nil {
+				t.Fatal(err)
+			}
+			most = h.PayloadBytes
+		}
+		f, err := Merge(t.Context(), s, names, false, codec.Limits{MaxBytes: most})
+		if err != nil {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		if !bytes.Equal(encoded(t, f), encoded(t, whole)) {
+			t.Errorf("%s: another filter", kind)
+		}
+		if n := s.most.Load(); n > readsAtOnce || n == 0 {
+			t.Errorf("%s: %d files are open at a time, want at most %d", kind, n, readsAtOnce)
+		}
+		if n := s.awake.Load(); n != 0 {
+			t.Errorf("%s: %d files stay open", kind, n)
+		}
+		_, err = Merge(t.Context(), s, names, false, codec.Limits{MaxBytes: most / 8})
+		if !errors.Is(err, ErrMemory) && !errors.Is(err, codec.ErrLimit) {
+			t.Errorf("%s: over the limit: %v", kind, err)
+		}
+	}
+}
+
+// Sets that turn into bits do so within the limit.
+func TestMergeOfExactPartsIsBounded(t *testing.T) {
+	s := newStore()
+	putColumn(t, s, "ids", clusters(60_000, 30, "random", false))
+	opts := Options{Key: "id", FPR: 0.01, Threads: 1}
+	names := buildShards(t, s, "p", []string{"ids"}, opts, 40)
+	first, err := Load(t.Context(), s, names[0], codec.Limits{})
+	if err != nil || first.Kind() != codec.KindExact {
+		t.Fatalf("the parts are no exact ones, or %v", err)
+	}
+	f, err := Merge(t.Context(), s, names, false, codec.Limits{})
+	if err != nil || f.Kind() != codec.KindBloom {
+		t.Fatalf("the whole is exact, or %v", err)
+	}
+	_, err = Merge(t.Context(), s, names, false, codec.Limits{MaxBytes: first.Params.Bytes() - 1})
+	if !errors.Is(err, ErrMemory) {
+		t.Errorf("%v, want an error that is %q", err, ErrMemory)
+	}
+}
+
+// What is read in the end is what was looked at before.
+func TestMergeOfAPartThatChanges(t *testing.T) {
+	s := &drowsyStore{memStore: parts(t), swap: map[string]string{"p-1-of-8": "o-1-of-8"}}
+	_, err := Merge(t.Context(), s, []string{"p-0-of-8", "p-1-of-8"}, true, codec.Limits{})
+	refused(t, "a part that changes", err, syscall.ESTALE, "p-1-of-8: the file changed")
+}
+
+// Names are files, patterns and directories; what begins with _ or . is no
+// data, and what is to be left out is so only where it was searched for.
+func TestNames(t *testing.T) {
+	dir := t.TempDir()
+	var store partition.Local
+	for _, name := range []string{"a/p-1", "a/p-2", "a/_SUCCESS", "a/.p-3.tmp", "a/b/p-3", "all"} {
+		sink, err := store.Create(t.Context(), dir+"/"+name, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := sink.Commit(false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := func(name string) bool { return strings.HasSuffix(name, "p-3") }
+	for _, c := range []struct {
+		names []string
+		skip  func(string) bool
+		want  string
+	}{
+		{[]string{"a"}, nil, "a/b/p-3 a/p-1 a/p-2"},
+		{[]string{"a"}, last, "a/p-1 a/p-2"},
+		{[]string{"a/b/*"}, nil, "a/b/p-3"},
+		{[]string{"a/p-*", "all", "a/b/p-3"}, last, "a/p-1 a/p-2 all a/b/p-3"},
+	} {
+		var names []string
+		for _, n := range c.names {
+			names = append(names, dir+"/"+n)
+		}
+		got, err := Names(t.Context(), store, names, c.skip)
+		if s := strings.ReplaceAll(strings.Join(got, " "), dir+"/", ""); err != nil || s != c.want {
+			t.Errorf("%q: %q, %v; want %q", c.names, s, err, c.want)
+		}
+	}
+	_, err := Names(t.Context(), store, []string{dir + "/x", dir + "/all", dir + "/y*"}, nil)
+	refused(t, "no such files", err, fs.ErrNotExist, "/x", "/y*")
+}

@@ -1,0 +1,206 @@
+package filterbuild
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+)
+
+// payload is what a filter holds, without what its header says.
+func payload(t testing.TB, f *codec.Filter) []byte {
+	t.Helper()
+	if f.Bloom() != nil {
+		return append(bitsOf(f.Bloom()), f.Registers...)
+	}
+	form, negative, natural, err := f.Exact().Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Concat([]byte{byte(form)}, negative, natural)
+}
+
+// day is the IDs that come on a day, some of which were there before.
+func day(i, n int, every int) []int64 {
+	return numbers(n, func(k int) int64 { return int64(i*n*9/10+k) * int64(every) })
+}
+
+// Day after day new IDs are put in by a union. What comes out is what one build
+// of all IDs comes to, whatever the kinds on the way, and the rate holds until
+// the capacity is reached.
+func TestDailyUnions(t *testing.T) {
+	kinds := map[codec.Kind]int{}
+	for _, c := range []struct {
+		every int // one in so many integers is an ID
+		opts  Options
+	}{
+		{1, Options{FPR: 0.01}}, {200, Options{FPR: 0.01}}, {1 << 30, Options{FPR: 0.01}}, {1 << 30, Options{FPR: 0.0001}},
+		{3000, Options{FPR: 0.01, Kind: codec.WantBloom}}, {1 << 20, Options{FPR: 0.01, Kind: codec.WantExact}},
+		{1 << 30, Options{MaxSize: 64_000}},
+	} {
+		const capacity, perDay = 36_000, 2_000
+		c.opts.Capacity, c.opts.Room = capacity, true
+		all := filterOf(t, day(0, perDay, c.every), c.opts)
+		want := all.Capacity
+		ids := day(0, perDay, c.every)
+		for i := 1; len(ids) < capacity*2; i++ {
+			n := perDay
+			if i%3 == 0 {
+				n = perDay / 100 // next to nothing
+			}
+			today := day(i, perDay, c.every)[:n]
+			ids = append(ids, today...)
+			name := fmt.Sprintf("one in %d, %+v, day %d", c.every, c.opts, i)
+			f, err := combine(t, Union, []*codec.Filter{all, filterOf(t, today, c.opts)}, []string{"yesterday", "today"})
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			all = again(t, f)
+			if all.Capacity != want || all.Want != c.opts.Kind {
+				t.Fatalf("%s: capacity %+v, kind %s wanted", name, all.Capacity, all.Want)
+			}
+			if f := all; f.Kind() == codec.KindBloom && f.Params.Blocks != want.Blocks {
+				t.Fatalf("%s: %d blocks, want %d", name, f.Params.Blocks, want.Blocks)
+			}
+			if i%6 != 0 {
+				continue
+			}
+			kinds[all.Kind()]++
+			whole := filterOf(t, ids, c.opts)
+			if all.Kind() != whole.Kind() || !bytes.Equal(payload(t, all), payload(t, whole)) {
+				t.Fatalf("%s: %s filter, not the %s one of all IDs", name, all.Kind(), whole.Kind())
+			}
+			distinct := exact.New()
+			for _, id := range ids {
+				distinct.Add([]uint64{uint64(id)}, true)
+			}
+			err = Check(all, Count(all))
+			switch n := distinct.Len(); {
+			case n <= capacity && err != nil:
+				t.Errorf("%s: %d keys of %d: %v", name, n, capacity, err)
+			case n > capacity*21/20 && !errors.Is(err, ErrFull):
+				t.Errorf("%s: %d keys of %d: %v, want an error that is %q", name, n, capacity, err, ErrFull)
+			case n > capacity*3/2 && all.Kind() == codec.KindBloom && !errors.Is(err, ErrRate):
+				t.Errorf("%s: %d keys of %d: %v, want an error that is %q", name, n, capacity, err, ErrRate)
+			}
+		}
+	}
+	if kinds[codec.KindBloom] < 5 || kinds[codec.KindExact] < 5 {
+		t.Errorf("not both kinds: %v", kinds)
+	}
+}
+
+// The union of filters with different room, or with none, would have none: it is
+// refused. Exact filters can be put into any room.
+func TestUnionKeepsRoom(t *testing.T) {
+	of := func(lo, hi int, opts Options) *codec.Filter {
+		opts.Room = opts.Capacity > 0
+		return filterOf(t, span(lo, hi), opts)
+	}
+	bits := Options{FPR: 0.01, Kind: codec.WantBloom, Capacity: 40_000}
+	sets := Options{FPR: 0.01, Capacity: 40_000}
+	smaller, none := bits, bits
+	smaller.Capacity, none.Capacity = 20_000, 0
+	a, b := of(0, 3000, bits), of(2000, 9000, bits)
+	small, without := of(0, 3000, smaller), of(0, 3000, none)
+	few := of(9000, 9100, sets)
+	fewNone := of(9000, 9100, Options{FPR: 0.5, Kind: codec.WantExact})
+	fewSmaller := of(9000, 9100, Options{FPR: 0.01, Capacity: 20_000})
+	if few.Kind() != codec.KindExact || fewSmaller.Kind() != codec.KindExact {
+		t.Fatal("100 keys are no exact filter")
+	}
+	for _, c := range []struct {
+		name    string
+		filters []*codec.Filter
+		want    codec.Capacity
+		fpr     float64
+		words   []string // of the error
+	}{
+		{"equal", []*codec.Filter{a, b}, a.Capacity, 0.01, nil},
+		{"with an exact one", []*codec.Filter{a, few, b}, a.Capacity, 0.01, nil},
+		{"with an exact one without room", []*codec.Filter{fewNone, b}, a.Capacity, 0.01, nil},
+		{"with an exact one of other room", []*codec.Filter{fewSmaller, b}, a.Capacity, 0.01, nil},
+		{"exact ones", []*codec.Filter{few, fewNone}, a.Capacity, 0.01, nil},
+		{"exact ones without room", []*codec.Filter{fewNone, fewNone}, codec.Capacity{}, 0.5, nil},
+		{"smaller", []*codec.Filter{a, small}, codec.Capacity{}, 0, []string{"2: mismatch: room", "want that for 40000 keys", "as in 1", "got that for 20000 keys", "--capacity"}},
+		{"none", []*codec.Filter{a, without, b}, codec.Capacity{}, 0, []string{"2: mismatch: room", "got none"}},
+		{"exact ones of different room", []*codec.Filter{few, fewSmaller}, codec.Capacity{}, 0, []string{"2: mismatch: room"}},
+	} {
+		names := []string{"1", "2", "3"}[:len(c.filters)]
+		f, err := combine(t, Union, c.filters, names)
+		if c.words != nil {
+			refused(t, c.name, err, fault.ErrMismatch, c.words...)
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if f.Capacity != c.want || f.FPRAsked != c.fpr {
+			t.Errorf("%s: capacity %+v, rate %g; want %+v, %g", c.name, f.Capacity, f.FPRAsked, c.want, c.fpr)
+		}
+		slices.Reverse(c.filters)
+		if g, err := combine(t, Union, c.filters, names); err != nil || !bytes.Equal(encoded(t, f), encoded(t, g)) {
+			t.Errorf("%s: the order matters, %v", c.name, err)
+		}
+	}
+	// What is taken away leaves the room; what is common to all has none.
+	if f, err := combine(t, Difference, []*codec.Filter{few, fewNone}, []string{"a", "b"}); err != nil || f.Capacity != few.Capacity || f.Exact().Len() != 0 {
+		t.Errorf("difference: %+v, %v", f.Capacity, err)
+	}
+	if f, err := combine(t, Intersect, []*codec.Filter{a, b}, []string{"a", "b"}); err != nil || f.Capacity != (codec.Capacity{}) {
+		t.Errorf("intersection: %+v, %v", f.Capacity, err)
+	}
+}
+
+// The memory of a set operation is its result, and beside it one filter and its
+// fold where it must be brought to the size of the result: of many filters no
+// more than of two.
+func TestCombineIsBounded(t *testing.T) {
+	of := func(lo int, blocks uint64) *codec.Filter {
+		f := filterOf(t, span(lo, lo+5000), Options{Kind: codec.WantBloom, FPR: 0.01})
+		values := numbers(5000, func(i int) uint64 { return uint64(lo+i) * 7919 })
+		bits, err := bloom.New(bloom.Params{Blocks: blocks, Hash: f.Params.Hash, Geometry: f.Params.Geometry})
+		if err != nil {
+			t.Fatal(err)
+		}
+		bits.AddInts(values)
+		f.SetBloom(bits)
+		return f
+	}
+	const mib = 1 << 20 / 32 // blocks
+	for _, c := range []struct {
+		name   string
+		op     SetOp
+		blocks []uint64
+		want   uint64 // MiB
+	}{
+		{"a union of one size", Union, slices.Repeat([]uint64{mib}, 90), 1},
+		{"a union with a larger one", Union, append(slices.Repeat([]uint64{mib}, 20), 4*mib), 6},
+		{"a union with larger ones", Union, []uint64{2 * mib, mib, 3 * mib, 2 * mib}, 5},
+		{"an intersection", Intersect, slices.Repeat([]uint64{mib}, 20), 2},
+		{"an intersection with larger ones", Intersect, []uint64{2 * mib, mib, 3 * mib, 2 * mib}, 5},
+	} {
+		s := &drowsyStore{memStore: newStore()}
+		var names []string
+		for i, n := range c.blocks {
+			name := fmt.Sprint(i)
+			s.put(name, encoded(t, of(i, n)))
+			names = append(names, name)
+		}
+		if f, err := Combine(t.Context(), s, c.op, names, codec.Limits{MaxBytes: c.want << 20}); err != nil || f.Params.Blocks != mib {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		_, err := Combine(t.Context(), s, c.op, names, codec.Limits{MaxBytes: c.want<<20 - 1})
+		refused(t, c.name, err, ErrMemory, c.op.noun(), fmt.Sprint(c.want<<20), "--memory")
+		if n := s.most.Load(); n > readsAtOnce {
+			t.Errorf("%s: %d files are open at a time", c.name, n)
+		}
+	}
+}
