@@ -116,6 +116,7 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 		Rule: rule,
 		Hash: bloom.Hash{ID: bloom.XXH3}, Geometry: opts.Geometry, Capacity: opts.Capacity,
 		FPR: opts.FPR, MaxSize: opts.MaxSize, Room: opts.Room, Want: opts.Kind, NoRange: opts.NoKeyRange,
+		SkipBad: slices.ContainsFunc(files, (*partition.File).SkipsBad),
 	}
 	for _, path := range paths {
 		p.Spec.Names = append(p.Spec.Names, path.String())

@@ -57,6 +57,7 @@ type Spec struct {
 	MaxSize  uint64         // most bytes of the bits; 0: no limit
 	Room     bool           // the sealed filter keeps its size, and says the Capacity
 	Want     codec.Want     // kind of filter
+	SkipBad  bool           // bad lines of text IDs are left out
 	NoRange  bool           // the filter does not tell the least and the greatest of its keys
 }
 
@@ -132,6 +133,9 @@ func (s Spec) id(inputs [32]byte) [32]byte {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %q %d %d %v %d %d %q ",
 		s.Names, s.Classes, s.Hash, s.Geometry, s.Capacity, s.FPR, s.MaxSize, s.Want, keys.NormalForm)
+	if s.SkipBad { // as with the range
+		h.Write([]byte("without bad lines"))
+	}
 	if s.NoRange { // else the id is what it was before there was a choice
 		h.Write([]byte("no key range"))
 	}

@@ -1,6 +1,7 @@
 package filterbuild
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/apache/arrow/go/v15/arrow"
 	"go.uber.org/goleak"
 
 	"github.com/bloomjoin/bloomjoin/codec"
@@ -18,6 +20,66 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Leaving out bad lines makes another build of text, not of Parquet files; a
+// filter without them is that of the good lines.
+func TestSkipBad(t *testing.T) {
+	s := newStore()
+	putColumn(t, s, "p.parquet", span(0, 100))
+	bad, good := "id\n", "id\n"
+	for i := range 5000 {
+		bad += strconv.Itoa(i) + "\n"
+		good += strconv.Itoa(i) + "\n"
+		if i%50 == 0 {
+			bad += "x\n1,2\n\n"
+		}
+	}
+	s.put("bad.csv", []byte(bad))
+	s.put("good.csv", []byte(good))
+	open := func(name string, skip bool) (*Plan, []*partition.File) {
+		files, err := partition.Open(t.Context(), []string{name}, partition.OpenOptions{
+			Store: s, Text: true, SkipBad: skip, Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { partition.Close(files) })
+		p, err := NewPlan(files, Options{Key: "id", Kind: codec.WantExact})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p, files
+	}
+	for name, same := range map[string]bool{"p.parquet": true, "good.csv": false, "bad.csv": false} {
+		strict, _ := open(name, false)
+		lenient, _ := open(name, true)
+		if (strict.BuildID == lenient.BuildID) != same {
+			t.Errorf("%s: the same build id: %v", name, !same)
+		}
+	}
+	strict, _ := open("bad.csv", false)
+	if _, _, err := strict.Build(t.Context()); !errors.Is(err, fault.ErrMismatch) || !strings.Contains(err.Error(), "bad.csv: line 3: column id") {
+		t.Errorf("%v", err)
+	}
+	lenient, files := open("bad.csv", true)
+	clean, _ := open("good.csv", true)
+	a, rep, err := lenient.Build(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _, err := clean.Build(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := a.Exact().Clone()
+	both.Union(b.Exact())
+	if rep.Rows != 5000 || a.Exact().Len() != 5000 || b.Exact().Len() != 5000 || both.Len() != 5000 {
+		t.Errorf("%d rows, %d and %d keys, %d in all", rep.Rows, a.Exact().Len(), b.Exact().Len(), both.Len())
+	}
+	if n, first := files[0].BadLines(); n != 200 || !slices.Equal(first[:4], []int{3, 4, 56, 57}) || len(first) != 20 {
+		t.Errorf("%d bad lines, %v", n, first)
+	}
+}
 
 // A build is told by its inputs and options, not by where and when they are.
 func TestBuildID(t *testing.T) {

@@ -49,3 +49,10 @@ func (f *File) BadLines() (count int64, first []int) {
 	bad := t.Bad()
 	return bad.Lines, bad.First
 }
+
+// SkipsBad reports whether bad lines of the file are left out, which changes
+// what is in it.
+func (f *File) SkipsBad() bool {
+	t, ok := f.table.(*text.Table)
+	return ok && t.SkipsBad()
+}

@@ -24,7 +24,7 @@ type buildFlags struct {
 	key, keyType, normalize, maxSize, kind, geometry, shard, out, idsFormat string
 	fpr                                                                     float64
 	expect, capacity                                                        uint64
-	uncompressed, noKeyRange, strict                                        bool
+	uncompressed, noKeyRange, strict, skipBad                               bool
 }
 
 func (c *cli) buildCmd() *cobra.Command {
@@ -37,7 +37,13 @@ func (c *cli) buildCmd() *cobra.Command {
 IDS are Parquet or Arrow files, or text: CSV and TSV with a header, NDJSON, or
 one ID a line; compressed with gzip or zstd or not; directories and patterns of
 such; or - for standard input. The IDs of text files are strings, unless
---key-type says otherwise.
+--key-type says otherwise. A line of text that is bad ends the build with its
+number; with --skip-bad it is left out, counted and named instead. Bad is a
+value that does not parse as the --key-type, a row of CSV or TSV with another
+number of fields than the header, a line of NDJSON that is no JSON object. What
+may be more than one line stays an error: quotes of CSV that do not pair, a bad
+row over several lines, a line above 16 MiB, a header that is missing, UTF-16,
+binary data, broken compression.
 
 Bits have one of two geometries. split-256 is Parquet's, and faster to probe
 on processors without AVX-512;
@@ -81,6 +87,7 @@ same --capacity and --fpr (or --max-size).`,
 	f.Uint64Var(&o.capacity, "capacity", 0, "leave room for so many distinct keys in the end, put in by unions")
 	f.BoolVar(&o.strict, "strict", false, "fail, and write nothing, rather than warn of more false positives than asked for, or more keys than --capacity")
 	f.StringVar(&o.idsFormat, "ids-format", "", "format of standard input: lines, csv, tsv or ndjson (default lines)")
+	f.BoolVar(&o.skipBad, "skip-bad", false, skipBadHelp)
 	f.BoolVar(&o.uncompressed, "uncompressed", false, "store the filter so that processes can map it")
 	f.BoolVar(&o.noKeyRange, "no-key-range", false, "do not store the least and the greatest key, by which scans skip what they need not read")
 	f.StringVarP(&o.out, "output", "o", "", "filter file to write")
@@ -94,7 +101,7 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, p
 	if o.capacity > 0 {
 		opts.Capacity, opts.Room = o.capacity, true
 	}
-	open := partition.OpenOptions{Text: true, Stdin: c.stdin}
+	open := partition.OpenOptions{Text: true, Stdin: c.stdin, SkipBad: o.skipBad}
 	var err error
 	if opts.Memory, err = c.budget(); err != nil {
 		return opts, open, err
@@ -209,6 +216,7 @@ func textFormat(s string) (partition.Format, error) {
 // buildReport is the JSON of build and merge.
 type buildReport struct {
 	head
+	*badLines
 	Inputs       int     `json:"inputs,omitempty"` // of merge: filter files
 	Rows         int64   `json:"rows"`
 	Keys         uint64  `json:"keys"`
@@ -299,8 +307,9 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	r.BytesRead = bytesRead(files)
+	r.BytesRead, r.badLines = bytesRead(files), badLinesOf(files, o.skipBad)
 	r.Shard = c.shard
+	c.sayBad(r.badLines)
 	c.sayFilter(o.out, f, r, short)
 	return c.report(r, o.out)
 }

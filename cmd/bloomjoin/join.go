@@ -21,6 +21,7 @@ type joinFlags struct {
 	idsFormat, normalize                                   string
 	layout                                                 layoutFlags
 	fpr                                                    float64
+	skipBad                                                bool
 }
 
 func (c *cli) joinCmd() *cobra.Command {
@@ -61,6 +62,7 @@ ID that is no UUID is an error, and a log key that is none has no ID.`,
 	f.StringVar(&o.strategy, "strategy", "auto", "auto, lookup or broadcast")
 	f.StringVar(&o.keyType, "key-type", "", "type of the key in text ID sets (default: the log's)")
 	f.StringVar(&o.idsFormat, "ids-format", "", "format of standard input: lines, csv, tsv or ndjson (default lines)")
+	f.BoolVar(&o.skipBad, "skip-bad", false, skipBadHelp+" (as build does)")
 	o.layout.add(f)
 	f.StringVar(&o.shard, "shard", "", shardHelp)
 	f.StringVar(&o.format, "format", "", "parquet or arrow (default: by the name, else parquet)")
@@ -71,6 +73,7 @@ ID that is no UUID is an error, and a log key that is none has no ID.`,
 // joinReport is the JSON of join.
 type joinReport struct {
 	scanReport
+	*badLines
 	Candidates   int64            `json:"candidates"`
 	IDsTotal     int64            `json:"ids_total"`
 	IDsMatched   int64            `json:"ids_matched"`
@@ -85,7 +88,7 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 	opts := join.Options{
 		On: o.on, Type: join.Type(o.typ), Strategy: join.Strategy(o.strategy), FPR: o.fpr, Threads: c.threads,
 	}
-	open := partition.OpenOptions{Text: true, Stdin: c.stdin}
+	open := partition.OpenOptions{Text: true, Stdin: c.stdin, SkipBad: o.skipBad}
 	out, err := c.outputOf(ctx, o.out, o.format)
 	if err != nil {
 		return opts, open, out, err
@@ -212,6 +215,9 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	if opts.Normalize != "" { // else the run is what it was before there was a choice
 		words = append(words, "normalize "+opts.Normalize)
 	}
+	if slices.ContainsFunc(ids, (*partition.File).SkipsBad) {
+		words = append(words, "without bad lines")
+	}
 	known, ok, err := partition.Digest(append(words, layout...), slices.Concat(ids, all))
 	if err != nil {
 		return err
@@ -235,6 +241,8 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	r.BytesRead, r.BytesWritten, r.Path = bytesRead(all)+bytesRead(ids), written.Bytes, pathsOf(partition.Split(logs, opts.Shard), j.PathOf)
 	r.leftOut(skipped)
 	r.Shard = c.shard
+	r.badLines = badLinesOf(ids, o.skipBad)
+	c.sayBad(r.badLines)
 	c.sayJoin(o, r)
 	return c.report(r, o.out)
 }

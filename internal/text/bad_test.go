@@ -34,6 +34,8 @@ func TestSkipBad(t *testing.T) {
 		{"NULL is not bad", "a.csv", "n,s\n,\n\"\",x\n", "[[∅ ∅] [∅ x]]", nil},
 		{"objects", "a.jsonl", "[1]\n{\"n\":1}\n{\"n\":1,\"n\":2}\n{\"n\":\"\xff\"}\n\n{\"n\":\"2\"}\n{\"n\":\"\\ud800\"}\n{\"n\":3\n \n{} {}\n{\"n\":1.0}\n",
 			"[[1] [2]]", []int{1, 3, 4, 7, 8, 9, 10, 11}},
+		{"objects and values", "a.jsonl", "{\"n\":\"x\"}\n" + strings.Repeat("[]\n", 9) + "{\"n\":1}\n{\"n\":\"x\"}\n" + strings.Repeat("[]\n{\"n\":128}\n", 3),
+			"[[1]]", []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 16, 17, 18}},
 		{"keys of bad objects", "a.jsonl", "{\"z\":1,\"z\":2}\n{\"n\":1}\n", "[[1]]", []int{1}},
 		{"bytes are never bad", "a.csv", "s\n\xff\n\xc3(\n", "[[\xff] [\xc3(]]", nil},
 	} {
@@ -189,4 +191,19 @@ func TestBadAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// Of bad lines in any order the least 20 are kept.
+func TestBadOrder(t *testing.T) {
+	var b Bad
+	for i := range 100 {
+		b.add(i*37%101 + 1)
+	}
+	want := make([]int, badShown)
+	for i := range want {
+		want[i] = i + 1
+	}
+	if b.Lines != 100 || !slices.Equal(b.First, want) {
+		t.Error(b)
+	}
 }

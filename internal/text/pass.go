@@ -47,7 +47,11 @@ func (in *input) pass() (*pass, error) {
 	}
 	if err := p.begin(in); err != nil {
 		p.close()
-		return nil, asFault(err)
+		var bad *badLine
+		if errors.As(err, &bad) {
+			return nil, bad.fault.WithHint(skipHint)
+		}
+		return nil, err
 	}
 	return p, nil
 }
@@ -80,8 +84,14 @@ func (p *pass) next() error {
 			return err
 		}
 		var bad *badLine
-		if !errors.As(err, &bad) || p.bad == nil || !p.rows.confined() {
-			return asFault(err)
+		if !errors.As(err, &bad) {
+			return err
+		}
+		if !p.rows.confined() {
+			return bad.fault
+		}
+		if p.bad == nil {
+			return bad.fault.WithHint(skipHint)
 		}
 		p.bad.add(bad.fault.At.Line)
 	}
@@ -96,8 +106,15 @@ func (p *pass) refuse(c int, name, want string) error {
 	}
 	at := p.at
 	at.Column, at.Line = name, p.rows.line(c)
-	return &fault.Error{Kind: fault.ErrMismatch, At: at, What: "a value that does not parse", Want: want}
+	e := &fault.Error{Kind: fault.ErrMismatch, At: at, What: "a value that does not parse", Want: want}
+	if p.rows.confined() {
+		e.Hint = skipHint
+	}
+	return e
 }
+
+// skipHint says what helps where a line is bad.
+const skipHint = "--skip-bad leaves such lines out"
 
 // Bad says which lines were left out as bad.
 type Bad struct {
@@ -108,11 +125,16 @@ type Bad struct {
 // badShown is how many line numbers are kept.
 const badShown = 20
 
+// add counts a line. They come in order but for those that are found while the
+// columns of NDJSON are looked for.
 func (b *Bad) add(line int) {
 	b.Lines++
-	if len(b.First) < badShown {
-		b.First = append(b.First, line)
+	if n := len(b.First); n == badShown && line > b.First[n-1] {
+		return
 	}
+	i, _ := slices.BinarySearch(b.First, line)
+	b.First = slices.Insert(b.First, i, line)
+	b.First = b.First[:min(len(b.First), badShown)]
 }
 
 // Bad returns the lines that were left out by the last Read or ReadPlain that
@@ -122,6 +144,9 @@ func (in *input) Bad() Bad {
 	defer in.mu.Unlock()
 	return Bad{in.bad.Lines, slices.Clone(in.bad.First)}
 }
+
+// SkipsBad reports whether bad lines are left out.
+func (in *input) SkipsBad() bool { return in.opts.SkipBad }
 
 // ended is called when a pass has come to the end.
 func (in *input) ended(p *pass) {
@@ -138,12 +163,3 @@ type badLine struct{ fault *fault.Error }
 
 func (b *badLine) Error() string { return b.fault.Error() }
 func (b *badLine) Unwrap() error { return b.fault }
-
-// asFault is err as callers see it.
-func asFault(err error) error {
-	var bad *badLine
-	if errors.As(err, &bad) {
-		return bad.fault
-	}
-	return err
-}

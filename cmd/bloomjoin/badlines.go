@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// skipBadHelp describes --skip-bad.
+const skipBadHelp = "leave out lines of text IDs that are bad, and say which"
+
+// badLines are the lines of text IDs that were left out, for --json with
+// --skip-bad.
+type badLines struct {
+	Lines int64     `json:"bad_lines"`
+	In    []badFile `json:"bad_lines_in"`
+}
+
+// badFile are those of one file: how many, and the numbers of the first 20.
+type badFile struct {
+	File  string `json:"file"`
+	Count int64  `json:"bad_lines"`
+	Lines []int  `json:"lines"`
+}
+
+// badLinesOf collects what the files have left out; nil without --skip-bad.
+func badLinesOf(files []*partition.File, skip bool) *badLines {
+	if !skip {
+		return nil
+	}
+	b := &badLines{In: []badFile{}}
+	for _, f := range files {
+		if n, first := f.BadLines(); n > 0 {
+			b.Lines += n
+			b.In = append(b.In, badFile{f.Name, n, first})
+		}
+	}
+	return b
+}
+
+// sayBad warns of lines that were left out.
+func (c *cli) sayBad(b *badLines) {
+	if b == nil {
+		return
+	}
+	for _, f := range b.In {
+		numbers := strings.Trim(fmt.Sprint(f.Lines), "[]")
+		numbers = strings.ReplaceAll(numbers, " ", ", ")
+		if f.Count > int64(len(f.Lines)) {
+			numbers += ", …"
+		}
+		c.warn("%s: bad lines that were left out: %s (%s)", f.File, count(f.Count), numbers)
+	}
+}

@@ -1,0 +1,147 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+)
+
+// keysOf reads a key by MapKeys: each key, how many rows there were, and how
+// many of them without a key.
+func keysOf(t *testing.T, files []*File, key string) (all []string, rows, null int, err error) {
+	t.Helper()
+	var mu sync.Mutex
+	err = MapKeys(t.Context(), Split(files, Shard{}), key, 0, 2, func() (KeyWork, error) {
+		return func(_ Piece, b *keys.Batch) error {
+			mu.Lock()
+			defer mu.Unlock()
+			rows, null = rows+b.Len, null+b.Len-len(b.Rows)
+			for i := range b.Rows {
+				all = append(all, string(b.Append(nil, i)))
+			}
+			return nil
+		}, nil
+	})
+	return all, rows, null, err
+}
+
+// keysByRecords is keysOf by way of records.
+func keysByRecords(t *testing.T, files []*File, key string) (all []string, rows, null int, err error) {
+	t.Helper()
+	paths, err := keys.ParsePaths(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b keys.Batch
+	for r, err := range Map(t.Context(), Split(files, Shard{}), ReadOptions{}, pass) {
+		if err != nil {
+			return all, rows, null, err
+		}
+		enc, err := keys.NewEncoder(r.Record.Schema(), paths, 0)
+		if err == nil {
+			err = enc.Encode(r.Record, &b)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, null = rows+b.Len, null+b.Len-len(b.Rows)
+		for i := range b.Rows {
+			all = append(all, string(b.Append(nil, i)))
+		}
+		r.Record.Release()
+	}
+	return all, rows, null, nil
+}
+
+// Keys of text are the same whether their lines are parsed straight into keys
+// or by way of records; those of several columns, and of other types, go by
+// records in any case.
+func TestTextKeys(t *testing.T) {
+	dir := t.TempDir()
+	var csv, tsv, lines, json strings.Builder
+	csv.WriteString("id,b\r\n")
+	tsv.WriteString("id\tb\n")
+	for i := range 20_000 {
+		id := fmt.Sprint(i*i%60_000 - 100)
+		if i%97 == 0 {
+			id = ""
+		} else {
+			fmt.Fprintf(&lines, "%s\r\n", id)
+		}
+		fmt.Fprintf(&csv, "\"%s\",\"x\r\ny\"\r\n", id)
+		fmt.Fprintf(&tsv, "%s\t%d\n\n", id, i)
+		if id == "" {
+			id = "null"
+		}
+		fmt.Fprintf(&json, "{\"b\": [], \"id\": %s}\n", id)
+	}
+	for name, text := range map[string]string{"a.csv": csv.String(), "a.tsv": tsv.String(), "a.txt": lines.String(), "a.ndjson": json.String()} {
+		path := put(t, dir+"/"+name, text)
+		for _, id := range []arrow.DataType{arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Int32, arrow.BinaryTypes.String, arrow.PrimitiveTypes.Float64} {
+			for _, key := range []string{"id", "id,b"} {
+				if key != "id" && name == "a.txt" {
+					continue
+				}
+				files := open(t, OpenOptions{Text: true, Mem: checked(t), Types: map[string]arrow.DataType{"id": id}}, path)
+				got, rows, null, err := keysOf(t, files, key)
+				want, wantRows, wantNull, wantErr := keysByRecords(t, files, key)
+				if err != nil || wantErr != nil {
+					t.Fatal(name, id, err, wantErr)
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("%s, %s, %s: other keys", name, id, key)
+				}
+				equal(t, "rows", rows, wantRows)
+				equal(t, "rows without a key", null, wantNull)
+			}
+		}
+	}
+}
+
+// An error of the work, of the text, and of the context end the reading.
+func TestTextKeysEnd(t *testing.T) {
+	path := put(t, t.TempDir()+"/a.txt", strings.Repeat("1\n", 200_000)+"x\n")
+	files := open(t, OpenOptions{Text: true, Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}}, path)
+	_, _, _, err := keysOf(t, files, "id")
+	says(t, "a bad line", err, ErrMismatch, "a.txt: line 200001: column id")
+	full := errors.New("full")
+	ctx, cancel := context.WithCancel(t.Context())
+	for _, c := range []struct {
+		work KeyWork
+		want error
+	}{
+		{func(Piece, *keys.Batch) error { return full }, full},
+		{func(Piece, *keys.Batch) error { cancel(); return nil }, context.Canceled},
+	} {
+		err := MapKeys(ctx, Split(files, Shard{}), "id", 0, 1, func() (KeyWork, error) { return c.work, nil })
+		if !errors.Is(err, c.want) {
+			t.Errorf("%v, want %v", err, c.want)
+		}
+	}
+}
+
+func TestBadLines(t *testing.T) {
+	dir := t.TempDir()
+	rec := record(t, checked(t), col{"id", []int64{1}})
+	parquet := write(t, dir+"/a.parquet", 1, rec)
+	csv := put(t, dir+"/b.csv", "id\n1\nx\n2\n\n3,4\n")
+	opts := OpenOptions{Text: true, SkipBad: true, Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}, Stdin: strings.NewReader("x\n1\n")}
+	files := open(t, opts, parquet, csv, "-")
+	all, rows, null, err := keysOf(t, files, "id")
+	if err != nil || len(all) != 4 || rows != 4 || null != 0 {
+		t.Errorf("%d keys of %d rows, %d without, %v", len(all), rows, null, err)
+	}
+	for _, f := range files {
+		n, lines := f.BadLines()
+		want := map[Format]string{Parquet: "0 [] false", CSV: "2 [3 6] true", Lines: "1 [1] true"}[f.Format]
+		equal(t, f.Name, fmt.Sprintf("%d %v %v", n, lines, f.SkipsBad()), want)
+	}
+}
