@@ -19,6 +19,7 @@ import keys
 import pages
 import privacy
 import shards
+import text
 import usage
 
 
@@ -32,7 +33,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="bloomjoin-interop.") as work:
         t = harness.Checks(pathlib.Path(options.tool).resolve(), work, options.only)
         t.shared = options.shared.resolve()
-        for module in (usage, keys, formats, shards, identity, pages, engine, privacy, flights):
+        for module in (usage, keys, text, formats, shards, identity, pages, engine, privacy, flights):
             module.run(t, repository)
     print(f"{t.passed} passed, {t.failed} failed")
     sys.exit(1 if t.failed or not t.passed else 0)

@@ -47,3 +47,11 @@ def sql(query, **tables):
 def csv_ids(path, name):
     """A DuckDB source for a CSV file: every column is text, as it is for the tool."""
     return f"read_csv('{path}', header=true, all_varchar=true) {name}"
+
+
+def rejects(path, columns):
+    """The rows of a CSV file that DuckDB takes, and the numbers of the lines that it rejects."""
+    with duckdb.connect() as db:
+        rows = db.execute(f"from read_csv('{path}', header=true, columns={columns}, store_rejects=true)").fetchall()
+        lines = db.execute("select distinct line from reject_errors order by line").fetchall()
+        return rows, [n for (n,) in lines]
