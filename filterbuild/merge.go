@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
@@ -20,9 +22,11 @@ import (
 // when sealing, shards that are missing are refused; the error lists all of
 // them, not only the first, though a long list is cut short.
 //
-// Memory holds one filter, however many files there are, and beside it one
-// part at a time if that is an exact one: both within the limit. A [Names] is for
-// directories and patterns.
+// Memory holds one filter, however many files there are, and beside it exact
+// parts, one at a time or a few small ones; of exact parts alone, sets of up to
+// twice the size of their union: all within the limit, or the error wraps
+// [ErrMemory] or [codec.ErrLimit]. It works on as many processors as
+// GOMAXPROCS says. [Names] is for directories and patterns.
 func Merge(ctx context.Context, store partition.Store, names []string, open bool, lim codec.Limits) (f *codec.Filter, err error) {
 	if len(names) == 0 {
 		return nil, errors.New("no filter to merge")
@@ -236,22 +240,17 @@ func mergeParts(ctx context.Context, parts []part, lim codec.Limits) (*partial, 
 		return nil, fmt.Errorf("%s: %w", parts[0].name, err)
 	}
 	blooms, exacts := byKind(parts)
-	if len(blooms) == 0 {
-		all.set = exact.New()
-	} else if err := all.fill(); err != nil {
-		return nil, fmt.Errorf("%s: %w", blooms[0].name, err)
+	if len(blooms) > 0 {
+		if err := all.fill(); err != nil {
+			return nil, fmt.Errorf("%s: %w", blooms[0].name, err)
+		}
 	}
 	for some := range slices.Chunk(blooms, readsAtOnce) {
 		if err := all.takeBits(ctx, some); err != nil {
 			return nil, err
 		}
 	}
-	for i := range exacts {
-		if err := all.takeSet(ctx, &exacts[i], lim); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
+	return all, all.takeSets(ctx, exacts, lim)
 }
 
 // partialOf returns what parts like f are merged into, without keys.
@@ -297,22 +296,52 @@ func (p *partial) takeBits(ctx context.Context, parts []part) error {
 	return errors.Join(codec.OrInto(ctx, p.bits, heads...), restAll(parts))
 }
 
-// takeSet puts the members of an exact filter into p's set or bits.
-func (p *partial) takeSet(ctx context.Context, q *part, lim codec.Limits) error {
-	beside := share{of: p.share.of}
-	set, err := q.set(ctx, &beside, lim)
-	if err != nil {
-		return err
+// takeSets puts the members of exact filters into p's set or bits.
+func (p *partial) takeSets(ctx context.Context, parts []part, lim codec.Limits) error {
+	var sets pile
+	for len(parts) > 0 {
+		n := sideBySide(parts)
+		some, err := loadSets(ctx, parts[:n], p.share.of, lim)
+		if err != nil {
+			return err
+		}
+		for i, q := range parts[:n] {
+			p.keys += q.about.Keys
+			p.stretch(boundsIn(&q.about))
+			if p.bits != nil {
+				p.hashAll(some[i].set)
+			} else if err := p.heap(&sets, some[i].set); err != nil {
+				return err
+			}
+			some[i].share.release()
+		}
+		parts = parts[n:]
 	}
-	defer beside.release()
-	p.keys += q.about.Keys
-	p.stretch(boundsIn(&q.about))
 	if p.bits != nil {
-		p.hashAll(set)
 		return nil
 	}
-	p.set.Union(set)
+	p.set = sets.all()
 	return p.decide()
+}
+
+// heap puts a set on the pile, which turns into p's bits once a set in it is
+// worse than those.
+func (p *partial) heap(sets *pile, set *exact.Set) error {
+	cost := sets.add(set)
+	if _, err := p.share.set(sets.bytes()); err != nil {
+		return err
+	}
+	if p.spec.Want == codec.WantExact || cost <= p.params.Bytes() {
+		return nil
+	}
+	if err := p.fill(); err != nil {
+		return err
+	}
+	for _, set := range *sets {
+		p.hashAll(set)
+	}
+	*sets = nil
+	return nil
 }
 
 // hashAll puts the members of a set into the bits.
@@ -320,6 +349,79 @@ func (p *partial) hashAll(set *exact.Set) {
 	for values := range set.Values {
 		p.hash(values)
 	}
+}
+
+// pile is a union of sets that is made as late as pays: two sets are united
+// once they are of about one size, so that of many sets none is copied more often than
+// the logarithm of their number. Each is less than half as large as the one before
+// it, so that all together take no more than twice what the largest does.
+type pile []*exact.Set
+
+// add adds a set, which is used up, and returns the cost of the one that it
+// became part of.
+func (p *pile) add(set *exact.Set) (cost uint64) {
+	sets := *p
+	for n := set.Len(); len(sets) > 0 && sets[len(sets)-1].Len() <= 2*n; n = set.Len() {
+		last := sets[len(sets)-1]
+		last.Union(set)
+		set, sets = last, sets[:len(sets)-1]
+	}
+	*p = append(sets, set)
+	return set.Cost()
+}
+
+// all returns the union, and leaves nothing.
+func (p *pile) all() *exact.Set {
+	all := exact.New()
+	for len(*p) > 0 {
+		last := len(*p) - 1
+		set := (*p)[last]
+		set.Union(all)
+		all, *p = set, (*p)[:last]
+	}
+	return all
+}
+
+func (p pile) bytes() (n uint64) {
+	for _, set := range p {
+		n += set.Bytes()
+	}
+	return n
+}
+
+// besideBytes is how many bytes of exact payloads are read side by side; larger
+// ones are read one by one.
+const besideBytes = 8 << 20
+
+// sideBySide returns how many of the exact filters to read at the same time.
+func sideBySide(parts []part) int {
+	n, bytes := 0, uint64(0)
+	for n < len(parts) && n < runtime.GOMAXPROCS(0) && (n == 0 || bytes+parts[n].bytes <= besideBytes) {
+		bytes += parts[n].bytes
+		n++
+	}
+	return n
+}
+
+// loaded is a set and what it takes of the budget.
+type loaded struct {
+	set   *exact.Set
+	share share
+}
+
+// loadSets reads exact filters, all at the same time.
+func loadSets(ctx context.Context, parts []part, b *budget, lim codec.Limits) ([]loaded, error) {
+	sets, errs := make([]loaded, len(parts)), make([]error, len(parts))
+	var wg sync.WaitGroup
+	for i := range parts {
+		sets[i].share.of = b
+		wg.Go(func() { sets[i].set, errs[i] = parts[i].set(ctx, &sets[i].share, lim) })
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return sets, several(errs)
 }
 
 // set reads an exact filter, which is held in the share.

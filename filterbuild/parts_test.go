@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -256,6 +257,41 @@ func TestMergeOfExactPartsIsBounded(t *testing.T) {
 	_, err = Merge(t.Context(), s, names, false, codec.Limits{MaxBytes: first.Params.Bytes() - 1})
 	if !errors.Is(err, ErrMemory) {
 		t.Errorf("%v, want an error that is %q", err, ErrMemory)
+	}
+}
+
+// A pile is the union of what was put on it, and not much larger.
+func TestPile(t *testing.T) {
+	rng := rand.New(rand.NewPCG(41, 42))
+	for range 20 {
+		var sets pile
+		want := exact.New()
+		for range rng.IntN(200) {
+			set := exact.New()
+			for range rng.IntN(1 << rng.IntN(10)) {
+				set.Add([]uint64{rng.Uint64N(20_000)}, false)
+			}
+			want.Union(set)
+			if cost := sets.add(set); cost > want.Cost() {
+				t.Fatalf("cost %d, of the union %d", cost, want.Cost())
+			}
+			n := uint64(0)
+			for i, s := range sets {
+				if n += s.Len(); i > 0 && 2*s.Len() >= sets[i-1].Len() {
+					t.Fatalf("%d members upon %d", s.Len(), sets[i-1].Len())
+				}
+			}
+			if n > 2*want.Len() {
+				t.Fatalf("%d members for a union of %d", n, want.Len())
+			}
+		}
+		got := sets.all()
+		if got.Len() != want.Len() || len(sets) != 0 {
+			t.Fatalf("%d members, want %d", got.Len(), want.Len())
+		}
+		if got.Difference(want); got.Len() != 0 {
+			t.Fatal("other members")
+		}
 	}
 }
 

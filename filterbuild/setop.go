@@ -292,6 +292,7 @@ func (c *combiner) sets(ctx context.Context, out *codec.Filter, parts []part) er
 	if out.Capacity == (codec.Capacity{}) {
 		all.spec.Want = codec.WantExact // there is no other size
 	}
+	var union pile
 	for i := range parts {
 		beside := share{of: c.budget}
 		set, err := parts[i].set(ctx, &beside, c.lim)
@@ -300,19 +301,26 @@ func (c *combiner) sets(ctx context.Context, out *codec.Filter, parts []part) er
 		}
 		all.stretch(rangeOf(set))
 		switch {
+		case c.op == Union:
+			union.add(set)
 		case i == 0:
 			all.set = set
-		case c.op == Union:
-			all.set.Union(set)
 		case c.op == Intersect:
 			all.set.Intersect(set)
 		default:
 			all.set.Difference(set)
 		}
 		beside.release()
-		if _, err := all.share.set(all.set.Bytes()); err != nil {
+		held := union.bytes()
+		if all.set != nil {
+			held += all.set.Bytes()
+		}
+		if _, err := all.share.set(held); err != nil {
 			return err
 		}
+	}
+	if c.op == Union {
+		all.set = union.all()
 	}
 	if err := all.choose(); err != nil {
 		return err
