@@ -2,6 +2,8 @@ package bloom
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 )
@@ -83,6 +85,41 @@ func (f *Filter) Shrink(fpr float64) (*Filter, error) {
 		}
 	}
 	return f, nil
+}
+
+// SureFold returns a factor by which Shrink will fold a filter of p at least,
+// once it holds so many distinct keys, give or take five standard errors: one that divides
+// whatever factor it may choose. A filter that is smaller by it beforehand comes
+// out the same.
+func (p Params) SureFold(keys Estimate, fpr float64) uint64 {
+	limit := FoldLimit(fpr)
+	least, most := max(keys.Keys-5*keys.StdErr, 0), keys.Keys+5*keys.StdErr+1
+	sure := uint64(0)
+	for _, k := range divisors(p.Blocks) {
+		blocks := p.Blocks / k
+		// The rate of a block varies by about as much as it is, that of all by
+		// so much less.
+		stray := 1.002 + 6/math.Sqrt(float64(blocks))
+		if sure == 0 && p.Geometry.FPR(blocks, uint64(least)) > limit*stray {
+			continue // too far, whatever the bits are
+		}
+		sure = CommonFold(k, sure)
+		if p.Geometry.FPR(blocks, uint64(most)) <= limit/stray {
+			break // near enough, whatever they are
+		}
+	}
+	return max(sure, 1)
+}
+
+// FoldWithin returns the smallest factor by which the blocks can be folded to
+// so many bytes, 0 if not even one block fits.
+func (p Params) FoldWithin(size uint64) uint64 {
+	for _, k := range slices.Backward(divisors(p.Blocks)) {
+		if p.Blocks/k*p.Geometry.BlockBytes() <= size {
+			return k
+		}
+	}
+	return 0
 }
 
 // orWords ORs b into a, which is as long.

@@ -7,10 +7,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
@@ -51,13 +49,17 @@ type Options struct {
 	// be merged, also where it is the only shard. The zero Shard reads all
 	// and seals.
 	Shard partition.Shard
-	// Memory is the most bytes that filters may take while they are filled; 0:
-	// no bound. With less than one Bloom filter's size for each worker, fewer
-	// workers run; with less than one at all, only exact filters can be built,
-	// by as many workers as wished. While it is open whether the filter will be
-	// exact, a set may take more than the Bloom filter would: where the budget
-	// has room for that alone, WantBloom needs to be said.
-	Memory  int64
+	// Memory is the most bytes that filters, and keys that wait for theirs, may
+	// take while they are filled; 0: no bound. Where one Bloom filter for as many
+	// keys as there are rows exceeds it, one is filled that is folded
+	// beforehand, which may take a second pass over the IDs. Where the budget has room for one
+	// but not for the buffers of all workers, fewer run. While it is open
+	// whether the filter will be exact, a set may take more than the Bloom filter
+	// would: where the budget has no room for that, WantBloom needs to be said.
+	Memory int64
+	// TempDir is where keys wait on disk that exceed Memory until their number
+	// is known; empty: [os.TempDir].
+	TempDir string
 	Threads int // workers; 0: GOMAXPROCS
 	Mem     memory.Allocator
 	// Progress, if not nil, is called with the number of rows of each batch,
@@ -78,7 +80,19 @@ type Report struct {
 	KeysNull  int64  // rows without a key
 	Distinct  uint64 // keys without duplicates: exact, or estimated from the bits
 	Estimated bool   // Distinct is an estimate
+	Sharing   Sharing
+	Workers   int   // that filled the filter
+	Passes    int   // over the keys: 2 if they were counted first
+	Spilled   int64 // bytes of keys that waited on disk
 	Seconds   float64
+}
+
+// threads returns the number of workers that are wished.
+func (o Options) threads() int {
+	if o.Threads > 0 {
+		return o.Threads
+	}
+	return runtime.GOMAXPROCS(0)
 }
 
 // KeyPaths returns the key columns.
@@ -209,250 +223,88 @@ func (p *Plan) SetProgress(fn func(rows int64)) { p.opts.Progress = fn }
 // the plan has no shard, else partial.
 func (p *Plan) Build(ctx context.Context) (*codec.Filter, Report, error) {
 	start := time.Now()
-	b, err := p.NewBuilder()
-	if err != nil {
-		return nil, Report{}, err
+	f, rep, err := p.fill(ctx, 1, 1)
+	if errors.Is(err, ErrMemory) && p.countable() {
+		f, rep, err = p.fold(ctx, err)
 	}
-	read := partition.ReadOptions{Threads: b.Workers(), Columns: func(f *partition.File) ([]int, error) {
-		enc, err := p.encoder(f, f.Schema())
-		if err != nil {
-			return nil, err
-		}
-		return enc.Columns(), nil
-	}}
-	work := func() (partition.Work, error) {
-		w, err := b.Worker()
-		if err != nil {
-			return nil, err
-		}
-		var at *partition.File
-		var enc *keys.Encoder
-		var batch keys.Batch
-		return func(piece partition.Piece, rec arrow.Record, _ func(arrow.Record) error) error {
-			if at != piece.File {
-				var err error
-				if enc, err = p.encoder(piece.File, rec.Schema()); err != nil {
-					return err
-				}
-				at = piece.File
-			}
-			if err := enc.EncodeIDs(rec, &batch); err != nil {
-				return fmt.Errorf("%s: %w", piece.File.Name, err)
-			}
-			if p.opts.Progress != nil {
-				p.opts.Progress(rec.NumRows())
-			}
-			return w.Add(&batch)
-		}, nil
-	}
-	for _, err := range partition.Map(ctx, p.pieces, read, work) {
-		if err != nil {
-			return nil, Report{}, err
-		}
-	}
-	f, rep, err := b.Finish()
 	rep.Seconds = time.Since(start).Seconds()
 	return f, rep, err
 }
 
-func (p *Plan) encoder(f *partition.File, schema *arrow.Schema) (*keys.Encoder, error) {
-	paths, err := p.opts.KeyPaths()
+// fill reads the keys into bits that are folded by the given factor beforehand.
+func (p *Plan) fill(ctx context.Context, fold uint64, pass int) (f *codec.Filter, rep Report, err error) {
+	b, err := p.newBuilder(ctx, fold)
 	if err != nil {
-		return nil, err
+		return nil, rep, err
 	}
-	enc, err := keys.NewEncoder(schema, paths, p.Spec.Rule)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.Name, err)
-	}
-	return enc, nil
-}
-
-// Builder fills a plan's filter from batches of keys, whoever reads them.
-type Builder struct {
-	plan    *Plan
-	threads int
-	memory  budget
-	mu      sync.Mutex
-	workers []*Worker
-}
-
-// NewBuilder returns a builder for up to Workers goroutines. The error wraps
-// ErrMemory if not even one of them could work within the budget.
-func (p *Plan) NewBuilder() (*Builder, error) {
-	b := &Builder{plan: p, threads: p.opts.Threads}
-	if b.threads <= 0 {
-		b.threads = runtime.GOMAXPROCS(0)
-	}
-	if p.opts.Memory > 0 {
-		b.memory.most = uint64(p.opts.Memory)
-	}
-	if b.memory.most > 0 && !p.unsized && p.Spec.Want != codec.WantExact {
-		params, _, err := p.Spec.size()
+	defer func() { err = errors.Join(err, b.Close()) }()
+	err = p.each(ctx, b.Workers(), func() (func(*keys.Batch) error, error) {
+		w, err := b.Worker()
 		if err != nil {
 			return nil, err
 		}
-		if params.Bytes() > b.memory.most && !p.Spec.exact() {
-			return nil, overBudget(b.memory.most, params)
-		}
-		each := params.Bytes()
-		if p.Spec.exact() {
-			each *= 2 // a set is given up when it costs as much as the bits, which are filled from it
-		}
-		fit := b.memory.most / each
-		if params.Bytes() <= b.memory.most {
-			fit = max(fit, 1)
-		}
-		if fit > 0 { // else a worker whose set turns into bits ends the build
-			b.threads = int(min(uint64(b.threads), fit))
-		}
-	}
-	b.memory.workers = uint64(b.threads)
-	return b, nil
-}
-
-// Workers returns how many goroutines the memory budget lets work.
-func (b *Builder) Workers() int { return b.threads }
-
-// Worker fills a private partial filter. One goroutine uses it at a time.
-type Worker struct {
-	b    *Builder
-	part *partial // nil while the size is not known
-	rows int64
-	null int64
-	// Keys that wait for the size: integers with their signs, or hashes.
-	wait   []uint64
-	signed []uint64 // signed integers, apart
-	hashes []uint64
-	bounds *keys.Bounds // of those keys; nil if none are to be kept
-	share  share        // of the memory budget, for them
-}
-
-// Worker returns a new worker. It may be called from many goroutines.
-func (b *Builder) Worker() (*Worker, error) {
-	w := &Worker{b: b, bounds: b.plan.Spec.newBounds(), share: share{of: &b.memory}}
-	if !b.plan.unsized {
-		var err error
-		if w.part, err = newPartial(b.plan.Spec, &b.memory); err != nil {
-			return nil, err
-		}
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.workers = append(b.workers, w)
-	return w, nil
-}
-
-// Add puts in the keys of a batch.
-func (w *Worker) Add(batch *keys.Batch) error {
-	w.rows += int64(batch.Len)
-	w.null += int64(batch.Nulls())
-	if w.part != nil {
-		return w.part.add(batch)
-	}
-	if w.bounds != nil {
-		w.bounds.Add(batch)
-	}
-	if values, signed, ok := batch.Ints(); ok && signed {
-		w.signed = append(w.signed, values...)
-	} else if ok {
-		w.wait = append(w.wait, values...)
-	} else {
-		w.hashes = batch.Hash(w.b.plan.Spec.Hash, w.hashes)
-		w.wait = append(w.wait, w.hashes...)
-	}
-	if _, ok := w.share.hold(uint64(cap(w.wait)+cap(w.signed)) * 8); !ok {
-		return fmt.Errorf("%w of %d bytes: %w, and keys are held until it is (say --expect N, or raise --memory)", ErrMemory, w.b.memory.most, ErrCapacity)
-	}
-	return nil
-}
-
-// Finish merges the workers' filters and seals the result, or, for a shard,
-// returns it as a partial filter. No worker may be used after.
-func (b *Builder) Finish() (*codec.Filter, Report, error) {
-	var rep Report
-	if len(b.workers) == 0 {
-		if _, err := b.Worker(); err != nil { // for a shard without input
-			return nil, rep, err
-		}
-	}
-	for _, w := range b.workers {
-		rep.Rows += w.rows
-		rep.KeysNull += w.null
-	}
-	rep.Keys = uint64(rep.Rows - rep.KeysNull)
-	all, err := b.union(rep.Keys)
+		return w.Add, nil
+	})
 	if err != nil {
 		return nil, rep, err
 	}
-	if err := all.decide(); err != nil {
-		return nil, rep, err
-	}
-	if all.set != nil {
-		rep.Distinct = all.set.Len()
-	} else {
-		rep.Distinct, rep.Estimated = distinct(all.bits, rep.Keys), true
-	}
-	if s := b.plan.opts.Shard; !sealing(s) {
-		return all.open(b.plan.BuildID, codec.Partial{Of: s.Of, Held: []uint32{s.Index}}), rep, nil
-	}
-	f, err := all.seal(b.plan.BuildID)
+	f, rep, err = b.Finish(ctx)
+	rep.Passes = pass
 	return f, rep, err
 }
 
-// union merges what the workers hold.
-func (b *Builder) union(n uint64) (*partial, error) {
-	spec := b.plan.Spec
-	if !b.plan.unsized {
-		all := b.workers[0].part
-		for _, w := range b.workers[1:] {
-			if err := all.merge(w.part); err != nil {
-				return nil, err
-			}
-			w.part = nil
-		}
-		return all, nil
-	}
-	spec.Capacity = max(n, 1)
-	all, err := newPartial(spec, &b.memory)
+// fold builds the filter in a budget that has no room, tooLarge says, for as many
+// keys as there may be. It fills one that is folded until it fits; if then so few
+// distinct keys are in that it would have been folded further anyhow, that is
+// the filter, and else the keys are read again into one that is folded by a
+// factor which is sure.
+func (p *Plan) fold(ctx context.Context, tooLarge error) (*codec.Filter, Report, error) {
+	params, fpr, err := p.Spec.size()
 	if err != nil {
-		return nil, err
+		return nil, Report{}, err
 	}
-	for _, w := range b.workers {
-		if err := all.drain(w); err != nil {
+	first := params.FoldWithin(uint64(p.opts.Memory))
+	if first <= 1 { // it is not the bits that are too large
+		return nil, Report{}, tooLarge
+	}
+	f, rep, err := p.fill(ctx, first, 1)
+	if err != nil || f.Exact() != nil {
+		return f, rep, err
+	}
+	count := f.Bloom().Count()
+	if !(count.StdErr < 0.01*count.Keys+1) { // so full that they do not tell
+		return nil, rep, tooLarge
+	}
+	sure := params.SureFold(count, fpr)
+	if sure%first == 0 {
+		return f, rep, nil
+	}
+	if sure < first {
+		return nil, rep, tooLarge
+	}
+	return p.fill(ctx, sure, 2)
+}
+
+// each passes the keys of the plan's pieces to work, with several workers.
+func (p *Plan) each(ctx context.Context, threads int, newWork func() (func(*keys.Batch) error, error)) error {
+	return partition.MapKeys(ctx, p.pieces, p.opts.Key, p.Spec.Rule, threads, func() (partition.KeyWork, error) {
+		work, err := newWork()
+		if err != nil {
 			return nil, err
 		}
-		all.stretch(w.bounds)
-	}
-	return all, nil
-}
-
-// drain puts in the keys that a worker held back, batch by batch.
-func (p *partial) drain(w *Worker) error {
-	for _, held := range []struct {
-		values []uint64
-		signed bool
-	}{{w.wait, false}, {w.signed, true}} {
-		for chunk := range slices.Chunk(held.values, 1<<16) {
-			if !p.spec.integer() {
-				p.keys += uint64(len(chunk))
-				p.addHashes(chunk)
-			} else if err := p.addInts(chunk, held.signed); err != nil {
-				return err
+		return func(_ partition.Piece, b *keys.Batch) error {
+			if p.opts.Progress != nil {
+				p.opts.Progress(int64(b.Len))
 			}
-		}
-	}
-	w.wait, w.signed = nil, nil
-	w.share.release()
-	return nil
+			return work(b)
+		}, nil
+	})
 }
 
-// distinct rounds the estimate from the bits, which cannot exceed the keys.
-func distinct(f *bloom.Filter, added uint64) uint64 {
-	c := f.Count().Keys
-	if c >= float64(added) {
-		return added
-	}
-	return uint64(c + 0.5)
+// countable reports whether the keys can be read twice, and nobody else's
+// filter needs to be of the size of this one before it is folded.
+func (p *Plan) countable() bool {
+	return sealing(p.opts.Shard) && !p.unsized && !p.Spec.Room && !slices.ContainsFunc(p.files, (*partition.File).Once)
 }
 
 // String says what is built, for people.

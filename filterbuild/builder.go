@@ -2,8 +2,9 @@
 //
 // The way is
 //
-//	ID files ── Split(shard) ──► workers, each filling a private partial filter
-//	partial filters ── OR-merge ──► one ── Seal: fold, choose the kind ──► codec.Filter
+//	ID files ── Split(shard) ──► pages ──► keys ──► hashes ──► workers, which fill bits
+//	private filters ── OR-merge ──► one ── Seal: fold, choose the kind ──► codec.Filter
+//	        or one filter that all fill, each a range of blocks at a time ──►
 //
 // inside one process, and across processes: a worker with a shard writes its
 // partial filter to a file, and [Merge] reads them. [Spec] holds everything
@@ -59,6 +60,8 @@ type Spec struct {
 	Want     codec.Want     // kind of filter
 	SkipBad  bool           // bad lines of text IDs are left out
 	NoRange  bool           // the filter does not tell the least and the greatest of its keys
+
+	sparse bool // the keys lie so far apart that no exact set is tried; follows from the inputs
 }
 
 // size returns the parameters of the bits before they are folded, and the rate
@@ -108,7 +111,9 @@ func (s Spec) integer() bool {
 }
 
 // exact reports whether the keys are held exactly as long as that is cheap.
-func (s Spec) exact() bool { return s.integer() && s.Want != codec.WantBloom }
+func (s Spec) exact() bool {
+	return s.integer() && s.Want != codec.WantBloom && (s.Want == codec.WantExact || !s.sparse)
+}
 
 // check refuses what no filter can be.
 func (s Spec) check() error {

@@ -159,7 +159,7 @@ func divide(t *testing.T, set idSet, kind codec.Want) {
 		opts.Threads = threads
 		if f, again := build(t, s, inputs, opts); !bytes.Equal(encoded(t, f), want) {
 			t.Errorf("%d threads: another filter: %s of %d keys, want %s of %d", threads, f.Kind(), f.Keys, whole.Kind(), whole.Keys)
-		} else if again.Seconds = rep.Seconds; again != rep {
+		} else if again.Seconds, again.Sharing, again.Workers = rep.Seconds, rep.Sharing, rep.Workers; again != rep {
 			t.Errorf("%d threads: report %+v, want %+v", threads, again, rep)
 		}
 		for _, n := range map[int][]uint32{1: {2, 7}, 8: {3, 16}}[threads] {

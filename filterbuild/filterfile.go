@@ -147,5 +147,5 @@ func Count(f *codec.Filter) Report {
 	if s := f.Exact(); s != nil {
 		return Report{Keys: f.Keys, Distinct: s.Len()}
 	}
-	return Report{Keys: f.Keys, Distinct: distinct(f.Bloom(), f.Keys), Estimated: true}
+	return Report{Keys: f.Keys, Distinct: distinct(f.Bloom(), registersOf(f), f.Keys), Estimated: true}
 }

@@ -263,7 +263,7 @@ func partialOf(f *codec.Filter, b *budget) (*partial, error) {
 		Names: f.KeyNames(), Classes: f.KeyClasses(), Rule: rule, Hash: f.Params.Hash, Geometry: f.Params.Geometry, FPR: f.FPRAsked, Want: f.Want,
 		Capacity: f.Capacity.Keys, Room: f.Capacity != (codec.Capacity{}),
 	}
-	return &partial{spec: s, fpr: f.FPRAsked, params: f.Params, bounds: s.newBounds(), share: share{of: b}}, nil
+	return &partial{spec: s, fpr: f.FPRAsked, full: f.Params, params: f.Params, bounds: s.newBounds(), share: share{of: b}}, nil
 }
 
 func byKind(parts []part) (blooms, exacts []part) {

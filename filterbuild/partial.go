@@ -14,21 +14,25 @@ import (
 // possible and wanted, and turns into a Bloom filter when that is cheaper.
 type partial struct {
 	spec   Spec
-	params bloom.Params
+	full   bloom.Params // of bits for as many keys as there may be
+	params bloom.Params // of the bits: full, or what it folds to for sure
 	fpr    float64
 	keys   uint64 // added, duplicates counted
 
 	set       *exact.Set       // nil once, or if never, exact
 	first     *scout           // the first keys, before they are put into the set; nil once they are
 	checkAt   uint64           // number of keys at which the set's cost is looked at again
-	bits      *bloom.Filter    // nil while exact
+	bits      *bloom.Filter    // nil while exact, or where there is a pool
+	pool      *pool            // the bits that several fill; nil: they are its own
+	adder     *bloom.Adder     // to the pool's bits; nil while exact
 	registers *bloom.Registers // of the keys in bits; nil if they are not known
 	bounds    *keys.Bounds     // of all keys; nil if they are not known, or not to be told
 	hashes    []uint64
 	share     share // of the memory budget
 }
 
-// newPartial returns an empty one, whose memory is held within the budget.
+// newPartial returns an empty one, whose memory is held within the budget. It
+// is to be begun.
 func newPartial(s Spec, b *budget) (*partial, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -37,22 +41,45 @@ func newPartial(s Spec, b *budget) (*partial, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &partial{spec: s, fpr: fpr, params: params, bounds: s.newBounds(), share: share{of: b}}
-	if s.exact() {
-		p.set, p.first = exact.New(), newScout()
-		return p, nil
-	}
-	return p, p.fill()
+	return &partial{spec: s, fpr: fpr, full: params, params: params, bounds: s.newBounds(), share: share{of: b}}, nil
 }
 
-// fill makes room for bits.
-func (p *partial) fill() error {
+// begin makes room for keys.
+func (p *partial) begin() error {
+	if p.spec.exact() {
+		p.set, p.first = exact.New(), newScout()
+		return nil
+	}
+	return p.fill()
+}
+
+// fill makes room for bits, or finds the way to them.
+func (p *partial) fill() (err error) {
+	p.registers = new(bloom.Registers)
+	if p.pool != nil {
+		if _, ok := p.share.hold(p.pool.buffer); !ok {
+			return overBudget(p.share.of.most, p.params)
+		}
+		p.adder, err = p.pool.adder()
+		return err
+	}
 	if err := p.share.bits(p.params); err != nil {
 		return err
 	}
-	bits, err := bloom.New(p.params)
-	p.bits, p.registers = bits, new(bloom.Registers)
+	p.bits, err = bloom.New(p.params)
 	return err
+}
+
+// pour puts all keys into the pool's bits.
+func (p *partial) pour() error {
+	if p.set != nil {
+		if err := p.blur(); err != nil {
+			return err
+		}
+	}
+	p.adder.Flush()
+	p.adder = nil
+	return nil
 }
 
 // add puts in the keys of a batch.
@@ -60,12 +87,22 @@ func (p *partial) add(b *keys.Batch) error {
 	if p.bounds != nil {
 		p.bounds.Add(b)
 	}
-	if values, signed, ok := b.Ints(); ok && p.set != nil {
+	if values, signed, ok := b.Ints(); ok {
 		return p.addInts(values, signed)
 	}
 	p.keys += uint64(len(b.Rows))
 	p.hashes = b.Hash(p.params.Hash, p.hashes)
 	p.addHashes(p.hashes)
+	return nil
+}
+
+// addWaiting puts in integers, or, of keys that are none, hashes.
+func (p *partial) addWaiting(values []uint64, signed bool) error {
+	if p.spec.integer() {
+		return p.addInts(values, signed)
+	}
+	p.keys += uint64(len(values))
+	p.addHashes(values)
 	return nil
 }
 
@@ -99,7 +136,7 @@ func (p *partial) look() error {
 
 // tooSparse reports whether the first keys alone are better off as bits.
 func (p *partial) tooSparse() bool {
-	return p.spec.Want != codec.WantExact && p.first.cost() > p.params.Bytes()
+	return p.spec.Want != codec.WantExact && p.first.cost() > p.full.Bytes()
 }
 
 // gather puts the first keys into the set, if the budget has room for it.
@@ -115,17 +152,28 @@ func (p *partial) gather() error {
 	return nil
 }
 
+// hashStep is how many integers are hashed at a time: so many that their
+// hashes stay in the first-level cache until they are in.
+const hashStep = 1 << 11
+
 // hash puts integers into the bits.
 func (p *partial) hash(values []uint64) {
-	p.hashes = slices.Grow(p.hashes[:0], len(values))[:len(values)]
-	p.params.Hash.Sum64(p.hashes, values)
-	p.addHashes(p.hashes)
+	p.hashes = slices.Grow(p.hashes[:0], hashStep)
+	for step := range slices.Chunk(values, hashStep) {
+		hashes := p.hashes[:len(step)]
+		p.params.Hash.Sum64(hashes, step)
+		p.addHashes(hashes)
+	}
 }
 
 func (p *partial) addHashes(hashes []uint64) {
-	p.bits.Add(hashes)
 	if p.registers != nil {
 		p.registers.Add(hashes)
+	}
+	if p.adder != nil {
+		p.adder.Add(hashes)
+	} else {
+		p.bits.Add(hashes)
 	}
 }
 
@@ -139,10 +187,10 @@ func (p *partial) settle() error {
 	cost := p.set.Cost()
 	room, err := p.share.set(cost + p.set.Bytes())
 	if p.spec.Want != codec.WantExact {
-		if cost > p.params.Bytes() {
+		if cost > p.full.Bytes() {
 			return p.blur()
 		}
-		room = min(room, p.params.Bytes()-cost)
+		room = min(room, p.full.Bytes()-cost)
 	}
 	p.checkAt = p.keys + max(room/exact.MaxCostPerKey, 1<<12)
 	return err

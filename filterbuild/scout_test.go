@@ -56,7 +56,7 @@ func TestFirstKeysOverBudget(t *testing.T) {
 	rng := rand.New(rand.NewPCG(45, 46))
 	spec := Spec{Names: []string{"id"}, Classes: []string{"integer"}, Hash: bloom.Hash{ID: bloom.XXH3}, Capacity: 1e6, FPR: 0.01, Want: codec.WantExact}
 	p, err := newPartial(spec, &budget{most: 8 << 20, workers: 1})
-	if err != nil {
+	if err = errors.Join(err, p.begin()); err != nil {
 		t.Fatal(err)
 	}
 	for range 10 {

@@ -70,16 +70,16 @@ func attach(f *codec.Filter, r *bloom.Registers) {
 // sealedBits returns the size in bytes that the bits of so many distinct keys
 // have, or fold to, by the formula for the rate: without a filter in memory.
 func (p *partial) sealedBits(distinct uint64) uint64 {
-	all := p.params.Blocks
+	all := p.full.Blocks
 	if p.spec.Room {
-		return p.params.Bytes()
+		return p.full.Bytes()
 	}
-	need := p.params.Geometry.BlocksFor(max(distinct, 1), bloom.FoldLimit(p.fpr))
+	need := p.full.Geometry.BlocksFor(max(distinct, 1), bloom.FoldLimit(p.fpr))
 	k := max(all/need, 1)
 	for all%k != 0 {
 		k--
 	}
-	return all / k * p.params.Geometry.BlockBytes()
+	return all / k * p.full.Geometry.BlockBytes()
 }
 
 // exactIsBetter reports whether a set rather than so many bytes of bits should

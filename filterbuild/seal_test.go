@@ -88,8 +88,7 @@ func TestMemoryOfExactFilters(t *testing.T) {
 		{"auto, and the set is small", "dense", Options{Capacity: 1e9, Memory: 1 << 20}, nil},
 		{"exact, and the set is too large", "sparse", Options{Kind: codec.WantExact, Capacity: 1e9, Memory: 1 << 20},
 			[]string{"budget of 1048576 bytes", "exact set takes more", "--memory"}},
-		{"auto, and the set is too large", "sparse", Options{Capacity: 1e9, Memory: 1 << 20},
-			[]string{"budget of 1048576 bytes", "exact set takes more", "--kind bloom"}},
+		{"auto, and the keys are counted first", "sparse", Options{Capacity: 1e7, FPR: 0.01, Memory: 1 << 20}, nil},
 		{"auto, and the set turns into bits", "sparse", Options{Capacity: 1e5, FPR: 0.01, Memory: 100_000},
 			[]string{"budget of 100000 bytes", "the filter takes", "--max-size"}},
 		{"auto, with room for one", "sparse", Options{Capacity: 1e5, FPR: 0.01, Memory: 200_000}, nil},
@@ -128,12 +127,12 @@ func TestWorkersOfExactFilters(t *testing.T) {
 		kind   codec.Want
 		memory int64
 		want   int
-	}{{codec.WantExact, 1 << 20, 8}, {codec.WantAuto, 1 << 20, 8}, {codec.WantAuto, 15 << 20, 1}, {codec.WantAuto, 30 << 20, 1}, {codec.WantAuto, 60 << 20, 2}, {codec.WantBloom, 30 << 20, 2}} {
+	}{{codec.WantExact, 1 << 20, 8}, {codec.WantAuto, 1 << 20, 8}, {codec.WantAuto, 15 << 20, 1}, {codec.WantAuto, 30 << 20, 1}, {codec.WantAuto, 60 << 20, 2}, {codec.WantBloom, 30 << 20, 8}, {codec.WantBloom, 13 << 20, 1}} {
 		p, err := plan(t, s, []string{"ids"}, Options{Key: "id", FPR: 0.01, Capacity: 1e7, Threads: 8, Kind: c.kind, Memory: c.memory})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b, err := p.NewBuilder(); err != nil || b.Workers() != c.want {
+		if b, err := p.NewBuilder(t.Context()); err != nil || b.Workers() != c.want {
 			t.Errorf("%s, %d bytes: %v workers, %v; want %d", c.kind, c.memory, b.Workers(), err, c.want)
 		}
 	}

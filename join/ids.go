@@ -310,21 +310,21 @@ func (s *idSide) add(rec arrow.Record, batch *keys.Batch, keep []int, columns bo
 
 // lookup reads all IDs into the table, and into the filter unless one was
 // given.
-func (j *Join) lookup(ctx context.Context) error {
+func (j *Join) lookup(ctx context.Context) (err error) {
 	j.side = &idSide{table: newTable(), whole: true}
 	var worker *filterbuild.Worker
 	var builder *filterbuild.Builder
-	var err error
 	if j.filter == nil {
-		if builder, err = j.plan.NewBuilder(); err != nil {
+		if builder, err = j.plan.NewBuilder(ctx); err != nil {
 			return err
 		}
+		defer func() { err = errors.Join(err, builder.Close()) }()
 	}
 	if j.rowsOfLog() {
 		if err := j.lookupKeys(ctx, builder); err != nil || builder == nil {
 			return err
 		}
-		j.filter, _, err = builder.Finish()
+		j.filter, _, err = builder.Finish(ctx)
 		return err
 	}
 	if builder != nil {
@@ -347,7 +347,7 @@ func (j *Join) lookup(ctx context.Context) error {
 	if err != nil || builder == nil {
 		return err
 	}
-	j.filter, _, err = builder.Finish()
+	j.filter, _, err = builder.Finish(ctx)
 	return err
 }
 

@@ -45,6 +45,59 @@ func MapKeys(ctx context.Context, pieces []Piece, key string, rule keys.Rule, th
 	return nil
 }
 
+// SampleKeys calls work with the keys of up to n pages of Parquet files, the
+// first of row groups that are spread evenly over all of them. Which these are
+// depends on the files alone. Files of other formats, and keys of several
+// columns, give no sample.
+func SampleKeys(ctx context.Context, files []*File, key string, n int, work KeyWork) error {
+	paths, err := keys.ParsePaths(key)
+	if err != nil {
+		return err
+	}
+	groups := 0
+	for _, f := range files {
+		if f.parquet() != nil {
+			groups += f.NumGroups()
+		}
+	}
+	n = min(n, groups)
+	r := &keyReader{paths: paths, work: work, buf: new(parquet.Buffers)}
+	defer r.buf.Close()
+	at, taken := 0, 0 // groups passed, pages read
+	for _, f := range files {
+		if f.parquet() == nil {
+			continue
+		}
+		for g := range f.NumGroups() {
+			if taken < n && at == groups*taken/n {
+				taken++
+				if err := r.sample(ctx, Piece{File: f, Lo: g, Hi: g + 1}); err != nil {
+					return err
+				}
+			}
+			at++
+		}
+	}
+	return nil
+}
+
+// sample reads the first page of a row group.
+func (r *keyReader) sample(ctx context.Context, p Piece) (err error) {
+	defer func() { err = errors.Join(p.File.unless(err), p.File.rest()) }()
+	if err := r.open(p.File); err != nil || r.leaf == nil {
+		return err
+	}
+	c := p.File.parquet().File().ChunkIn(r.buf, p.Lo, r.leaf.values.Index())
+	page, err := c.Next(ctx)
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return r.page(p, page, c.Dictionary())
+}
+
 // keyReader reads the keys of row groups for one worker.
 type keyReader struct {
 	paths []keys.Path
@@ -58,18 +111,27 @@ type keyReader struct {
 	plain []byte
 }
 
-func (r *keyReader) group(ctx context.Context, p Piece, group int, _ func(arrow.Record) error) (err error) {
-	if r.file != p.File {
-		if r.enc, err = keys.NewEncoder(p.File.Schema(), r.paths, r.rule); err != nil {
-			return fmt.Errorf("%s: %w", p.File.Name, err)
+// open finds the key in a file, unless it is the one read last.
+func (r *keyReader) open(file *File) (err error) {
+	if r.file == file {
+		return nil
+	}
+	if r.enc, err = keys.NewEncoder(file.Schema(), r.paths, r.rule); err != nil {
+		return fmt.Errorf("%s: %w", file.Name, err)
+	}
+	r.leaf = nil
+	if f := file.parquet(); f != nil {
+		if leaf, ok := f.Leaf(r.enc.Index()); ok {
+			r.leaf = newKeyLeaf(file, leaf, r.rule)
 		}
-		r.leaf = nil
-		if f := p.File.parquet(); f != nil {
-			if leaf, ok := f.Leaf(r.enc.Index()); ok {
-				r.leaf = newKeyLeaf(p.File, leaf, r.rule)
-			}
-		}
-		r.file = p.File
+	}
+	r.file = file
+	return nil
+}
+
+func (r *keyReader) group(ctx context.Context, p Piece, group int, _ func(arrow.Record) error) error {
+	if err := r.open(p.File); err != nil {
+		return err
 	}
 	if t, column, ok := r.plainText(p.File); ok {
 		return r.text(ctx, p, t, column)

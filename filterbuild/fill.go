@@ -1,0 +1,382 @@
+package filterbuild
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+)
+
+// Sharing is how the workers of a process share the filling of bits.
+type Sharing string
+
+const (
+	// Alone: one worker fills the filter.
+	Alone Sharing = "alone"
+	// Private: each worker fills a partial filter of its own, and these are
+	// OR-merged. It is the faster way as long as they stay in the caches.
+	Private Sharing = "private"
+	// Ranges: all workers fill one filter, whose blocks are cut into ranges
+	// that one of them at a time has for itself (see [bloom.Shared]). Memory
+	// is that of one filter, and a few MiB for each worker.
+	Ranges Sharing = "ranges"
+)
+
+const (
+	// privateMost is the most bytes that private filters take together: as
+	// long as each takes some 32 MiB, filling two of them takes 10 to 30 % less
+	// time than filling one by ranges; at 128 MiB as much, at 1 GiB more.
+	privateMost = 64 << 20
+	// A worker's buffer of hashes. More than 4 MiB gain nothing, whatever the
+	// size of the filter; below 256 KiB the locks are felt.
+	bufferMost  = 4 << 20
+	bufferLeast = 256 << 10
+)
+
+// Builder fills a plan's filter from batches of keys, whoever reads them. It
+// must be closed.
+type Builder struct {
+	plan    *Plan
+	spec    Spec         // the plan's, but for what was found out since
+	params  bloom.Params // of the bits while they are filled; not set while the size is not known
+	threads int
+	sharing Sharing
+	memory  budget
+	pool    *pool // the one filter, of Ranges
+
+	mu      sync.Mutex
+	workers []*Worker
+	spill   spillFile
+}
+
+// NewBuilder returns a builder for up to Workers goroutines. It may read a
+// sample of the IDs. The error wraps ErrMemory if not even one worker could
+// work within the budget.
+func (p *Plan) NewBuilder(ctx context.Context) (*Builder, error) { return p.newBuilder(ctx, 1) }
+
+// newBuilder is NewBuilder for bits that are folded beforehand.
+func (p *Plan) newBuilder(ctx context.Context, fold uint64) (*Builder, error) {
+	b := &Builder{plan: p, spec: p.Spec, threads: p.opts.threads()}
+	b.memory.most = uint64(max(p.opts.Memory, 0))
+	b.memory.workers = uint64(b.threads)
+	b.spill.dir = p.opts.TempDir
+	if p.unsized {
+		b.sharing = Private // of keys that wait
+		return b, nil
+	}
+	sparse, err := p.sparse(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b.spec.sparse = sparse
+	return b, b.divide(func(bloom.Params, float64) uint64 { return fold })
+}
+
+// divide fixes the size of the bits, and who fills them.
+func (b *Builder) divide(fold func(p bloom.Params, fpr float64) uint64) error {
+	params, fpr, err := b.spec.size()
+	if err != nil {
+		return err
+	}
+	params.Blocks /= fold(params, fpr)
+	b.params = params
+	size := params.Bytes()
+	if most := b.memory.most; most > 0 && size > most && !b.spec.exact() {
+		return overBudget(most, params)
+	}
+	b.share(size)
+	b.memory.workers = uint64(b.threads)
+	return nil
+}
+
+// share chooses the way of sharing that lets most workers work within the
+// budget, and their number.
+func (b *Builder) share(size uint64) {
+	n, room := uint64(b.threads), b.memory.most
+	if room == 0 {
+		room = math.MaxInt64
+	}
+	if size > room || b.spec.Want == codec.WantExact { // a set that turns into bits ends the build
+		b.sharing = Private
+		return
+	}
+	private := min(n, min(privateMost, room)/size)
+	ranges := min(n, (room-size)/bufferLeast)
+	if b.spec.exact() {
+		// A set is given up when it costs as much as the bits, which are then
+		// filled from it.
+		private, ranges = min(private, room/(2*size)), min(ranges, (room-size)/(2*size))
+	}
+	switch {
+	case private <= 1 && ranges <= 1:
+		b.sharing, b.threads = Alone, 1
+	case private >= ranges:
+		b.sharing, b.threads = Private, int(private)
+	default:
+		b.sharing, b.threads = Ranges, int(ranges)
+		b.pool = &pool{params: b.params, buffer: min(bufferMost, (room-size)/ranges), share: share{of: &b.memory}}
+	}
+}
+
+// Workers returns how many goroutines the memory budget lets work.
+func (b *Builder) Workers() int { return b.threads }
+
+// Close gives back what the builder holds on disk. It is called in any case.
+func (b *Builder) Close() error { return b.spill.close() }
+
+// pool is the one filter that workers fill by ranges, once one of them has
+// bits to fill.
+type pool struct {
+	params bloom.Params
+	buffer uint64 // bytes for each worker
+	share  share
+
+	mu     sync.Mutex
+	filter *bloom.Filter
+	shared *bloom.Shared
+}
+
+// adder returns a new way into the filter.
+func (p *pool) adder() (*bloom.Adder, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.filter == nil {
+		if err := p.share.bits(p.params); err != nil {
+			return nil, err
+		}
+		f, err := bloom.New(p.params)
+		if err != nil {
+			return nil, err
+		}
+		p.filter, p.shared = f, bloom.NewShared(f, p.buffer)
+	}
+	return p.shared.Adder(), nil
+}
+
+// Worker takes in keys for a Builder. One goroutine uses it at a time.
+type Worker struct {
+	b       *Builder
+	part    *partial // nil while the size is not known
+	rows    int64
+	null    int64
+	backlog *backlog // keys that wait for the size
+}
+
+// Worker returns a new worker. It may be called from many goroutines.
+func (b *Builder) Worker() (*Worker, error) {
+	w := &Worker{b: b}
+	if b.plan.unsized {
+		w.backlog = newBacklog(b)
+	} else {
+		var err error
+		if w.part, err = b.newPartial(); err != nil {
+			return nil, err
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.workers = append(b.workers, w)
+	return w, nil
+}
+
+// newPartial returns an empty partial filter for a worker.
+func (b *Builder) newPartial() (*partial, error) {
+	p, err := newPartial(b.spec, &b.memory)
+	if err != nil {
+		return nil, err
+	}
+	p.params, p.pool = b.params, b.pool
+	return p, p.begin()
+}
+
+// Add puts in the keys of a batch.
+func (w *Worker) Add(batch *keys.Batch) error {
+	w.rows += int64(batch.Len)
+	w.null += int64(batch.Nulls())
+	if w.part != nil {
+		return w.part.add(batch)
+	}
+	return w.backlog.add(batch)
+}
+
+// Finish merges what the workers hold and seals the result, or, for a shard,
+// returns it as a partial filter. No worker may be used after.
+func (b *Builder) Finish(ctx context.Context) (*codec.Filter, Report, error) {
+	var rep Report
+	if len(b.workers) == 0 {
+		if _, err := b.Worker(); err != nil { // for a shard without input
+			return nil, rep, err
+		}
+	}
+	for _, w := range b.workers {
+		rep.Rows += w.rows
+		rep.KeysNull += w.null
+	}
+	rep.Keys = uint64(rep.Rows - rep.KeysNull)
+	if b.plan.unsized {
+		if err := b.release(ctx, rep.Keys); err != nil {
+			return nil, rep, err
+		}
+	}
+	all, err := b.union()
+	if err != nil {
+		return nil, rep, err
+	}
+	if err := all.decide(); err != nil {
+		return nil, rep, err
+	}
+	rep.Sharing, rep.Workers, rep.Passes, rep.Spilled = b.sharing, b.threads, 1, b.spill.size
+	if all.set != nil {
+		rep.Distinct = all.set.Len()
+	} else {
+		rep.Distinct, rep.Estimated = distinct(all.bits, all.registers, rep.Keys), true
+	}
+	if s := b.plan.opts.Shard; !sealing(s) {
+		return all.open(b.plan.BuildID, codec.Partial{Of: s.Of, Held: []uint32{s.Index}}), rep, nil
+	}
+	f, err := all.seal(b.plan.BuildID)
+	return f, rep, err
+}
+
+// union merges what the workers hold. If one of them has turned to bits that
+// all share, the others follow.
+func (b *Builder) union() (*partial, error) {
+	all := b.workers[0].part
+	if b.pool == nil || b.pool.filter == nil {
+		for _, w := range b.workers[1:] {
+			if err := all.merge(w.part); err != nil {
+				return nil, err
+			}
+			w.part = nil
+		}
+		all.pool = nil // what turns to bits now does so alone
+		return all, nil
+	}
+	for _, w := range b.workers {
+		if err := w.part.pour(); err != nil {
+			return nil, err
+		}
+		if w.part != all {
+			all.keys += w.part.keys
+			all.stretch(w.part.bounds)
+			all.sketch(w.part.registers)
+		}
+		w.part.share.release()
+	}
+	all.bits, all.pool = b.pool.filter, nil
+	return all, nil
+}
+
+// release sizes the filter, now that the number of keys is known, and puts in
+// those that have waited for it.
+func (b *Builder) release(ctx context.Context, n uint64) error {
+	b.spec.Capacity = max(n, 1)
+	counted := new(bloom.Registers)
+	for _, w := range b.workers {
+		if err := w.backlog.end(); err != nil {
+			return err
+		}
+		counted.Merge(&w.backlog.registers)
+	}
+	if err := b.makeRoom(counted); err != nil {
+		return err
+	}
+	waiting := b.workers
+	b.workers = nil
+	for range b.threads {
+		w := &Worker{b: b}
+		var err error
+		if w.part, err = b.newPartial(); err != nil {
+			return err
+		}
+		b.workers = append(b.workers, w)
+	}
+	blocks := make(chan block)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		defer close(blocks)
+		for _, w := range waiting {
+			for _, x := range w.backlog.blocks {
+				select {
+				case blocks <- x:
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+			}
+			w.backlog.blocks = nil
+			w.backlog.share.release()
+		}
+		return nil
+	})
+	for _, w := range b.workers {
+		group.Go(func() error { return w.drain(blocks) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for _, w := range waiting {
+		b.workers[0].part.stretch(w.backlog.bounds)
+	}
+	return nil
+}
+
+// makeRoom divides the work, and lets all keys wait on disk if the filter needs
+// the memory.
+func (b *Builder) makeRoom(counted *bloom.Registers) error {
+	distinct := counted.Estimate()
+	err := b.divide(func(p bloom.Params, fpr float64) uint64 {
+		if b.spec.Room {
+			return 1
+		}
+		return p.SureFold(bloom.Estimate{Keys: distinct, StdErr: 0.0081 * distinct}, fpr)
+	})
+	if err != nil || b.memory.most == 0 {
+		return err
+	}
+	if held := b.memory.held.Load(); held+b.params.Bytes()+uint64(b.threads)*bufferLeast <= b.memory.most {
+		return nil
+	}
+	for _, w := range b.workers {
+		if err := w.backlog.toDisk(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drain puts in keys that have waited.
+func (w *Worker) drain(blocks <-chan block) error {
+	var buf []uint64
+	for x := range blocks {
+		values, err := x.load(&w.b.spill, &buf)
+		if err != nil {
+			return err
+		}
+		for chunk := range slices.Chunk(values, 1<<14) {
+			if err := w.part.addWaiting(chunk, x.signed); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// distinct returns about how many keys there are, of so many with duplicates:
+// by the bits, or, where these are so full that they hardly tell, by the
+// registers, if they are known.
+func distinct(f *bloom.Filter, r *bloom.Registers, added uint64) uint64 {
+	c := f.Count()
+	if r != nil && !(c.StdErr < 0.01*c.Keys) {
+		c.Keys = r.Estimate()
+	}
+	if c.Keys >= float64(added) {
+		return added
+	}
+	return uint64(c.Keys + 0.5)
+}

@@ -1,0 +1,238 @@
+package filterbuild
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// Whoever fills the bits, and in however little memory, the same filter comes
+// out: of keys that are far apart, of keys that lie close, of strings.
+func TestSharing(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for name, ids := range map[string]any{
+		"far":     numbers(300_000, func(int) int64 { return int64(rng.Uint64()) }),
+		"close":   numbers(300_000, func(int) int64 { return rng.Int64N(1 << 20) }),
+		"strings": numbers(300_000, func(int) string { return strconv.FormatUint(rng.Uint64N(200_000), 36) }),
+	} {
+		s := newStore()
+		for i := range 6 {
+			switch ids := ids.(type) {
+			case []int64:
+				putColumn(t, s, "ids"+strconv.Itoa(i), ids[i*50_000:(i+1)*50_000])
+			case []string:
+				putColumn(t, s, "ids"+strconv.Itoa(i), ids[i*50_000:(i+1)*50_000])
+			}
+		}
+		names := []string{"ids0", "ids1", "ids2", "ids3", "ids4", "ids5"}
+		for _, kind := range []codec.Want{codec.WantAuto, codec.WantBloom} {
+			opts := Options{Key: "id", FPR: 0.01, Capacity: 30e6, Threads: 1, Kind: kind}
+			want, rep := build(t, s, names, opts)
+			if rep.Sharing != Alone || rep.Workers != 1 || rep.Passes != 1 {
+				t.Fatalf("%s: %+v", name, rep)
+			}
+			params, _, err := Spec{Capacity: opts.Capacity, FPR: opts.FPR, Hash: bloom.Hash{ID: bloom.XXH3}}.size()
+			if err != nil {
+				t.Fatal(err)
+			}
+			size := int64(params.Bytes())
+			for _, c := range []struct {
+				threads int
+				memory  int64
+				sharing Sharing
+				passes  int
+			}{
+				{2, 0, Ranges, 1},
+				{5, 0, Ranges, 1},
+				{3, size + 1<<20, Ranges, 1},
+				{3, size, Alone, 1},
+				{1, size / 2, Alone, 0},
+				{4, size / 3, Private, 0},
+				{2, size / 7, Private, 0},
+				{2, size / 16, Private, 0},
+			} {
+				opts.Threads, opts.Memory = c.threads, c.memory
+				got, rep := build(t, s, names, opts)
+				if !bytes.Equal(encoded(t, got), encoded(t, want)) {
+					t.Errorf("%s, %s, %d threads, %d bytes: another filter", name, kind, c.threads, c.memory)
+				}
+				if kind == codec.WantBloom && (rep.Sharing != c.sharing && c.passes > 0 || c.passes > 0 && rep.Passes != c.passes) {
+					t.Errorf("%s, %d threads, %d bytes: %+v, want %s, %d passes", name, c.threads, c.memory, rep, c.sharing, c.passes)
+				}
+			}
+			opts.Capacity, opts.Threads, opts.Memory = 300_000, 3, 0
+			if _, rep := build(t, s, names, opts); rep.Sharing != Private || rep.Workers != 3 {
+				t.Errorf("%s, small: %+v", name, rep)
+			}
+		}
+	}
+}
+
+// Keys whose number is not known wait in memory or on disk; the filter is that
+// of a build which knew.
+func TestBacklog(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for name, line := range map[string]func() string{
+		"integers": func() string { return strconv.FormatInt(rng.Int64N(1<<40)-1<<39, 10) },
+		"strings":  func() string { return strconv.FormatUint(rng.Uint64N(1<<18), 36) },
+	} {
+		var b strings.Builder
+		const n = 700_000
+		for range n {
+			b.WriteString(line() + "\n")
+		}
+		text := b.String()
+		open := func() []*partition.File {
+			o := partition.OpenOptions{Text: true, Stdin: strings.NewReader(text), Column: "id"}
+			if name == "integers" {
+				o.Types = map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}
+			}
+			files, err := partition.Open(t.Context(), []string{"-"}, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { partition.Close(files) })
+			return files
+		}
+		run := func(opts Options) (*codec.Filter, Report) {
+			p, err := NewPlan(open(), opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, rep, err := p.Build(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return f, rep
+		}
+		dir := t.TempDir()
+		opts := Options{Key: "id", FPR: 0.01, Threads: 2, Capacity: n, TempDir: dir}
+		want, _ := run(opts)
+		opts.Capacity = 0
+		for _, memory := range []int64{0, 1 << 30, 6 << 20, 2 << 20} {
+			opts.Memory = memory
+			got, rep := run(opts)
+			if !bytes.Equal(encoded(t, got), encoded(t, want)) {
+				t.Errorf("%s, %d bytes: another filter", name, memory)
+			}
+			if spills := memory > 0 && memory < 8<<20; (rep.Spilled > 0) != spills {
+				t.Errorf("%s, %d bytes: %d on disk", name, memory, rep.Spilled)
+			}
+			if rep.Spilled > 8*n {
+				t.Errorf("%s: %d bytes of %d keys", name, rep.Spilled, n)
+			}
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("%d files are left, %v", len(left), err)
+		}
+		opts.TempDir = dir + "/none"
+		p, err := NewPlan(open(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := p.Build(t.Context()); err == nil || !strings.Contains(err.Error(), "--temp-dir") {
+			t.Errorf("a directory that is not there: %v", err)
+		}
+	}
+}
+
+// What comes back from disk must be what went there.
+func TestSpillChecked(t *testing.T) {
+	s := spillFile{dir: t.TempDir()}
+	p, err := s.write([]uint64{1, 2, 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make([]uint64, 3)
+	if err := s.read(p, got); err != nil || got[2] != 3 {
+		t.Fatal(got, err)
+	}
+	if _, err := s.file.WriteAt([]byte{9}, 8); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.read(p, got); !errors.Is(err, partition.ErrCorrupt) {
+		t.Errorf("changed bytes: %v", err)
+	}
+	if err := s.close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A sample tells keys that are far apart from others, whether the sample has
+// duplicates or the keys come in order.
+func TestFarApart(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	const s = 100_000
+	for name, c := range map[string]struct {
+		next func(i int) uint64
+		n    uint64
+		want bool
+	}{
+		"random":                  {func(int) uint64 { return rng.Uint64() }, 1e9, true},
+		"random, few distinct":    {func(int) uint64 { return keys62[rng.IntN(len(keys62))] }, 1e9, true},
+		"in order, a gap of 2^32": {func(i int) uint64 { return uint64(i) << 32 }, 1e8, true},
+		"a sequence":              {func(i int) uint64 { return uint64(i) }, 1e8, false},
+		"a quarter of a sequence": {func(int) uint64 { return rng.Uint64N(400e6) }, 100e6, false},
+		"one in 300":              {func(int) uint64 { return rng.Uint64N(3e10) }, 100e6, false},
+		"one in 10,000":           {func(int) uint64 { return rng.Uint64N(1e12) }, 100e6, true},
+		"a thousand tenants":      {func(int) uint64 { return rng.Uint64N(1000)<<48 | rng.Uint64N(100_000) }, 100e6, false},
+		"too few":                 {func(i int) uint64 { return uint64(i%4000) << 40 }, 1e9, false},
+	} {
+		if got := farApart(numbers(s, c.next), c.n); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+var keys62 = func() []uint64 {
+	rng := rand.New(rand.NewPCG(7, 8))
+	return numbers(50_000, func(int) uint64 { return rng.Uint64() })
+}()
+
+// A builder whose run is cancelled while it puts in what has waited ends.
+func TestFinishCancelled(t *testing.T) {
+	files, err := partition.Open(t.Context(), []string{"-"}, partition.OpenOptions{Text: true, Stdin: strings.NewReader("1\n2\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer partition.Close(files)
+	p, err := NewPlan(files, Options{Key: "id"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := p.NewBuilder(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	w, err := b.Worker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var batch keys.Batch
+	plain := []byte{1, 0, 0, 0, 'a'}
+	for range blockKeys * 3 {
+		batch.SetBytes(plain, 1, keys.Rule{})
+		batch.Len = 1
+		if err := w.Add(&batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := b.Finish(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,70 @@
+package filterbuild
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// Whether integers lie close enough for an exact set to be smaller than a Bloom
+// filter is known for sure at the end alone. A set of keys that lie far apart is
+// slow to fill and takes a hundred times the memory of the bits. So a sample is
+// looked at first; it depends on the inputs alone, so that every shard of a
+// build comes to the same.
+
+const (
+	sampleFrom  = 1 << 20 // rows; less are soon read
+	samplePages = 8
+	sampleLeast = 4096 // distinct keys in a sample that says something
+	// closeEnough is how many keys must stand in a container of 2^16
+	// neighbouring values, on average, for the set to be tried: a quarter of what
+	// an exact set needs to be smaller than a Bloom filter at 1 %.
+	closeEnough = 64
+)
+
+// sparse reports whether no exact set needs to be tried.
+func (p *Plan) sparse(ctx context.Context) (bool, error) {
+	if !p.Spec.integer() || p.Spec.Want != codec.WantAuto || p.Spec.Capacity < sampleFrom {
+		return false, nil
+	}
+	var mu sync.Mutex
+	var values []uint64
+	err := partition.SampleKeys(ctx, p.files, p.opts.Key, samplePages, func(_ partition.Piece, b *keys.Batch) error {
+		mu.Lock()
+		defer mu.Unlock()
+		ints, _, _ := b.Ints()
+		values = append(values, ints...)
+		return nil
+	})
+	if err != nil {
+		return false, err
+	}
+	return farApart(values, p.Spec.Capacity), nil
+}
+
+// farApart reports whether, judged by a sample, a set of up to so many keys has
+// too few of them in each container.
+//
+// Of d distinct keys in the sample, let q·d share a container with a smaller
+// one. If all n keys were spread evenly over K containers, q would be about
+// d/2K, and so the keys to a container about n/K = 2qn/d. Keys that are not
+// spread evenly are closer to their neighbours, in the sample too.
+func farApart(values []uint64, n uint64) bool {
+	slices.Sort(values)
+	values = slices.Compact(values)
+	d := len(values)
+	if d < sampleLeast {
+		return false
+	}
+	shared := 0
+	for i, v := range values[1:] {
+		if v>>16 == values[i]>>16 {
+			shared++
+		}
+	}
+	return 2*float64(shared)*float64(n) < closeEnough*float64(d)*float64(d)
+}
