@@ -1,6 +1,7 @@
 package filterbuild
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -245,7 +246,7 @@ func (p *Plan) fill(ctx context.Context, fold uint64, pass int) (f *codec.Filter
 		}
 		return w.Add, nil
 	})
-	if err != nil {
+	if err = cmp.Or(err, partition.Unchanged(p.pieces)); err != nil {
 		return nil, rep, err
 	}
 	f, rep, err = b.Finish(ctx)

@@ -6,9 +6,13 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -224,7 +228,7 @@ func TestFinishCancelled(t *testing.T) {
 	var batch keys.Batch
 	plain := []byte{1, 0, 0, 0, 'a'}
 	for range blockKeys * 3 {
-		batch.SetBytes(plain, 1, keys.Rule{})
+		batch.SetBytes(plain, 1, 0)
 		batch.Len = 1
 		if err := w.Add(&batch); err != nil {
 			t.Fatal(err)
@@ -234,5 +238,37 @@ func TestFinishCancelled(t *testing.T) {
 	cancel()
 	if _, _, err := b.Finish(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
+	}
+}
+
+// An ID file that is written over while it is read is no half of two sets.
+func TestChangedInputs(t *testing.T) {
+	for _, name := range []string{"ids.txt", "ids.csv"} {
+		path := filepath.Join(t.TempDir(), name)
+		text := "id\n" + strings.Repeat("1234567\n", 400_000)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		files, err := partition.Open(t.Context(), []string{path}, partition.OpenOptions{Text: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer partition.Close(files)
+		p, err := NewPlan(files, Options{Key: "id"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var once sync.Once
+		p.SetProgress(func(int64) {
+			once.Do(func() {
+				time.Sleep(20 * time.Millisecond) // a clock tick of the file system
+				if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, "7", "8")), 0o600); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+		if _, _, err := p.Build(t.Context()); !errors.Is(err, syscall.ESTALE) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

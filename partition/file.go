@@ -266,6 +266,20 @@ func (f *File) unless(err error) error {
 	return err
 }
 
+// Unchanged returns an error if the file of a piece is no longer as it was when
+// it was opened, as far as its source can tell: what was read of it may then be
+// of two files.
+func Unchanged(pieces []Piece) error {
+	for _, p := range pieces {
+		if c, ok := p.File.src.(interface{ Changed() error }); ok {
+			if err := c.Changed(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // Close closes the file.
 func (f *File) Close() error {
 	err := f.table.Close()

@@ -21,10 +21,10 @@ import (
 
 // buildFlags are the flags of build.
 type buildFlags struct {
-	key, keyType, normalize, maxSize, kind, geometry, shard, out, idsFormat string
-	fpr                                                                     float64
-	expect, capacity                                                        uint64
-	uncompressed, noKeyRange, strict, skipBad                               bool
+	key, tempDir, keyType, normalize, maxSize, kind, geometry, shard, out, idsFormat string
+	fpr                                                                              float64
+	expect, capacity                                                                 uint64
+	uncompressed, noKeyRange, strict, skipBad                                        bool
 }
 
 func (c *cli) buildCmd() *cobra.Command {
@@ -97,7 +97,7 @@ same --capacity and --fpr (or --max-size).`,
 
 // options checks the flags before anything is opened.
 func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, partition.OpenOptions, error) {
-	opts := filterbuild.Options{Key: o.key, FPR: o.fpr, Capacity: o.expect, NoKeyRange: o.noKeyRange, Threads: c.threads}
+	opts := filterbuild.Options{Key: o.key, FPR: o.fpr, Capacity: o.expect, NoKeyRange: o.noKeyRange, Threads: c.threads, TempDir: o.tempDir}
 	if o.capacity > 0 {
 		opts.Capacity, opts.Room = o.capacity, true
 	}
@@ -233,7 +233,13 @@ type buildReport struct {
 	FPRAsked     float64 `json:"fpr_asked"`
 	FPRPredicted float64 `json:"fpr_predicted"`
 	BytesRead    int64   `json:"bytes_read"`
-	Digest       string  `json:"digest"`
+	// How a build was done: the workers and how they shared the filter, the
+	// passes over the IDs, and the bytes that waited on disk.
+	Threads      int                 `json:"threads,omitempty"`
+	Sharing      filterbuild.Sharing `json:"sharing,omitempty"`
+	Passes       int                 `json:"passes,omitempty"`
+	SpilledBytes int64               `json:"spilled_bytes,omitempty"`
+	Digest       string              `json:"digest"`
 }
 
 func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
