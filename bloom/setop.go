@@ -87,28 +87,39 @@ func (f *Filter) Shrink(fpr float64) (*Filter, error) {
 	return f, nil
 }
 
-// SureFold returns a factor by which Shrink will fold a filter of p at least,
-// once it holds so many distinct keys, give or take five standard errors: one that divides
-// whatever factor it may choose. A filter that is smaller by it beforehand comes
-// out the same.
-func (p Params) SureFold(keys Estimate, fpr float64) uint64 {
+// Folds returns the factors of which one is that by which Shrink will fold a
+// filter of p, once it holds so many distinct keys, give or take five standard
+// errors: in descending order, few, and at least one. A filter that is smaller
+// beforehand by a factor that divides them all comes out the same; so does one
+// that is smaller by the first of them at which its rate is within FoldLimit.
+func (p Params) Folds(keys Estimate, fpr float64) []uint64 {
 	limit := FoldLimit(fpr)
 	least, most := max(keys.Keys-5*keys.StdErr, 0), keys.Keys+5*keys.StdErr+1
-	sure := uint64(0)
+	var ks []uint64
 	for _, k := range divisors(p.Blocks) {
 		blocks := p.Blocks / k
 		// The rate of a block varies by about as much as it is, that of all by
 		// so much less.
 		stray := 1.002 + 6/math.Sqrt(float64(blocks))
-		if sure == 0 && p.Geometry.FPR(blocks, uint64(least)) > limit*stray {
+		if len(ks) == 0 && k > 1 && p.Geometry.FPR(blocks, uint64(least)) > limit*stray {
 			continue // too far, whatever the bits are
 		}
-		sure = CommonFold(k, sure)
+		ks = append(ks, k)
 		if p.Geometry.FPR(blocks, uint64(most)) <= limit/stray {
 			break // near enough, whatever they are
 		}
 	}
-	return max(sure, 1)
+	return ks
+}
+
+// SureFold returns the greatest factor that divides all that [Params.Folds]
+// returns.
+func (p Params) SureFold(keys Estimate, fpr float64) uint64 {
+	sure := uint64(0)
+	for _, k := range p.Folds(keys, fpr) {
+		sure = CommonFold(k, sure)
+	}
+	return sure
 }
 
 // FoldWithin returns the smallest factor by which the blocks can be folded to

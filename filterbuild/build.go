@@ -257,8 +257,8 @@ func (p *Plan) fill(ctx context.Context, fold uint64, pass int) (f *codec.Filter
 // fold builds the filter in a budget that has no room, tooLarge says, for as many
 // keys as there may be. It fills one that is folded until it fits; if then so few
 // distinct keys are in that it would have been folded further anyhow, that is
-// the filter, and else the keys are read again into one that is folded by a
-// factor which is sure.
+// the filter. Else the keys, which are counted now, are read again into one that
+// is folded as far as is sure, or, where that does not fit, as far as may be.
 func (p *Plan) fold(ctx context.Context, tooLarge error) (*codec.Filter, Report, error) {
 	params, fpr, err := p.Spec.size()
 	if err != nil {
@@ -280,10 +280,19 @@ func (p *Plan) fold(ctx context.Context, tooLarge error) (*codec.Filter, Report,
 	if sure%first == 0 {
 		return f, rep, nil
 	}
-	if sure < first {
-		return nil, rep, tooLarge
+	if sure >= first {
+		return p.fill(ctx, sure, 2)
 	}
-	return p.fill(ctx, sure, 2)
+	for i, k := range params.Folds(count, fpr) {
+		if k < first {
+			break
+		}
+		f, rep, err := p.fill(ctx, k, 2+i)
+		if err != nil || f.FPR() <= bloom.FoldLimit(fpr) {
+			return f, rep, err
+		}
+	}
+	return nil, rep, tooLarge
 }
 
 // each passes the keys of the plan's pieces to work, with several workers.

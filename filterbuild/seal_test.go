@@ -89,10 +89,12 @@ func TestMemoryOfExactFilters(t *testing.T) {
 		{"exact, and the set is too large", "sparse", Options{Kind: codec.WantExact, Capacity: 1e9, Memory: 1 << 20},
 			[]string{"budget of 1048576 bytes", "exact set takes more", "--memory"}},
 		{"auto, and the keys are counted first", "sparse", Options{Capacity: 1e7, FPR: 0.01, Memory: 1 << 20}, nil},
-		{"auto, and the set turns into bits", "sparse", Options{Capacity: 1e5, FPR: 0.01, Memory: 100_000},
-			[]string{"budget of 100000 bytes", "the filter takes", "--max-size"}},
+		{"auto, and the set turns into bits", "sparse", Options{Capacity: 1e5, FPR: 0.01, Memory: 100_000}, nil},
+		{"auto, bits, and too many keys", "sparse", Options{Capacity: 1e5, FPR: 0.01, Memory: 20_000},
+			[]string{"budget of 20000 bytes", "the filter takes", "--max-size"}},
 		{"auto, with room for one", "sparse", Options{Capacity: 1e5, FPR: 0.01, Memory: 200_000}, nil},
-		{"bits", "dense", Options{Kind: codec.WantBloom, Capacity: 1e9, Memory: 1 << 20}, []string{"the filter takes"}},
+		{"bits", "dense", Options{Kind: codec.WantBloom, Capacity: 1e7, Memory: 1 << 20}, nil},
+		{"bits, and too many keys", "dense", Options{Kind: codec.WantBloom, Capacity: 1e7, FPR: 0.01, Memory: 10_000}, []string{"the filter takes"}},
 	} {
 		for _, threads := range []int{1, 4} {
 			c.opts.Key, c.opts.Threads = "id", threads
