@@ -28,7 +28,8 @@ const (
 
 // sparse reports whether no exact set needs to be tried.
 func (p *Plan) sparse(ctx context.Context) (bool, error) {
-	if !p.Spec.integer() || p.Spec.Want != codec.WantAuto || p.Spec.Capacity < sampleFrom {
+	if !p.Spec.integer() || p.Spec.Want != codec.WantAuto || p.Spec.Capacity < sampleFrom || p.Spec.Room {
+		// With room for more, the set competes with bits for all that may come.
 		return false, nil
 	}
 	var mu sync.Mutex

@@ -288,6 +288,7 @@ func limitOf(lim codec.Limits) uint64 {
 func (c *combiner) sets(ctx context.Context, out *codec.Filter, parts []part) error {
 	all := &partial{params: out.Params, fpr: out.FPRAsked, share: share{of: c.budget}, bounds: keys.NewBounds(classesOf(out.KeyClasses()))}
 	all.params.Blocks = out.Capacity.Blocks
+	all.full = all.params
 	all.spec = Spec{Want: out.Want, Room: true, Capacity: out.Capacity.Keys}
 	if out.Capacity == (codec.Capacity{}) {
 		all.spec.Want = codec.WantExact // there is no other size
@@ -347,7 +348,7 @@ func (c *combiner) bits(ctx context.Context, out *codec.Filter, parts []part) er
 	if err := c.room(params, blooms, len(exacts) > 0); err != nil {
 		return err
 	}
-	all := &partial{params: params, fpr: out.FPRAsked, share: share{of: c.budget}, bounds: keys.NewBounds(classesOf(out.KeyClasses()))}
+	all := &partial{full: params, params: params, fpr: out.FPRAsked, share: share{of: c.budget}, bounds: keys.NewBounds(classesOf(out.KeyClasses()))}
 	var err error
 	if c.op == Union {
 		err = c.unite(ctx, all, blooms, exacts)
@@ -448,7 +449,7 @@ func (c *combiner) intersect(ctx context.Context, all *partial, blooms, exacts [
 			return err
 		}
 		all.bounds = all.bounds.Intersect(rangeOf(set))
-		one := &partial{params: all.params}
+		one := &partial{full: all.params, params: all.params}
 		if err := one.fill(); err != nil {
 			return err
 		}

@@ -90,6 +90,7 @@ same --capacity and --fpr (or --max-size).`,
 	f.BoolVar(&o.skipBad, "skip-bad", false, skipBadHelp)
 	f.BoolVar(&o.uncompressed, "uncompressed", false, "store the filter so that processes can map it")
 	f.BoolVar(&o.noKeyRange, "no-key-range", false, "do not store the least and the greatest key, by which scans skip what they need not read")
+	f.StringVar(&o.tempDir, "temp-dir", "", "directory for IDs that wait on disk, beyond --memory, until their number is known (default: the system's)")
 	f.StringVarP(&o.out, "output", "o", "", "filter file to write")
 	cmd.MarkFlagsMutuallyExclusive("expect", "capacity")
 	return cmd
@@ -314,6 +315,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 		return err
 	}
 	r.BytesRead, r.badLines = bytesRead(files), badLinesOf(files, o.skipBad)
+	r.Threads, r.Sharing, r.Passes, r.SpilledBytes = rep.Workers, rep.Sharing, rep.Passes, rep.Spilled
 	r.Shard = c.shard
 	c.sayBad(r.badLines)
 	c.sayFilter(o.out, f, r, short)
