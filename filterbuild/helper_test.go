@@ -141,6 +141,13 @@ func arrayOf(t testing.TB, values any) arrow.Array {
 		defer b.Release()
 		b.AppendValues(v, nil)
 		return b.NewArray()
+	case [][16]byte:
+		b := array.NewFixedSizeBinaryBuilder(mem, &arrow.FixedSizeBinaryType{ByteWidth: 16})
+		defer b.Release()
+		for _, x := range v {
+			b.Append(x[:])
+		}
+		return b.NewArray()
 	case []any:
 		b := array.NewInt64Builder(mem)
 		defer b.Release()

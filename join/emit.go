@@ -381,7 +381,7 @@ func (j *Join) allIDs(ctx context.Context, fn func(*partition.File, arrow.Record
 	}
 	var batch keys.Batch
 	for _, rec := range j.side.records {
-		if err := enc.EncodeIDs(rec, &batch); err != nil {
+		if err := enc.Encode(rec, &batch); err != nil { // of IDs that were looked at before
 			return err
 		}
 		if err := fn(nil, rec, &batch); err != nil {

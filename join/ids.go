@@ -172,8 +172,8 @@ func (j *Join) eachID(ctx context.Context, columns func(*partition.File) ([]int,
 				}
 				at, before = f, 0
 			}
-			if err := enc.EncodeIDs(rec, &batch); err != nil {
-				return fmt.Errorf("%s: %w", f.Name, inGroup(err, f, before, &batch))
+			if err := enc.EncodeIDs(f.Name, rec, &batch); err != nil {
+				return inGroup(err, f, before, &batch)
 			}
 			before += rec.NumRows()
 			return fn(f, rec, &batch)

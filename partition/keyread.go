@@ -189,7 +189,8 @@ func (r *keyReader) pass(p Piece, b *keys.Batch) error {
 	return r.work(p, b)
 }
 
-// inGroup adds the row group to an error about the IDs of a record or page.
+// inGroup adds the row group to an error about the IDs of a record or page,
+// whose text nobody has taken yet.
 func inGroup(err error, group int) error {
 	var e *fault.Error
 	if errors.Is(err, keys.ErrNoUUID) && errors.As(err, &e) {
@@ -214,8 +215,8 @@ func (r *keyReader) records(ctx context.Context, p Piece, group int) error {
 				return fmt.Errorf("%s: %w", p.File.Name, err)
 			}
 		}
-		if err := enc.EncodeIDs(rec, &r.batch); err != nil {
-			return fmt.Errorf("%s: %w", p.File.Name, inGroup(err, group))
+		if err := enc.EncodeIDs(p.File.Name, rec, &r.batch); err != nil {
+			return inGroup(err, group)
 		}
 		if err := r.work(p, &r.batch); err != nil {
 			return err

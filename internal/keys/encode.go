@@ -117,12 +117,13 @@ func (e *Encoder) Encode(rec arrow.Record, b *Batch) error {
 	return nil
 }
 
-// EncodeIDs is Encode for IDs: a value that no ID may have is an error.
-func (e *Encoder) EncodeIDs(rec arrow.Record, b *Batch) error {
+// EncodeIDs is Encode for IDs of a file, which errors name: a value that no ID
+// may have is one.
+func (e *Encoder) EncodeIDs(file string, rec arrow.Record, b *Batch) error {
 	if err := e.Encode(rec, b); err != nil {
-		return err
+		return fmt.Errorf("%s: %w", file, err)
 	}
-	return b.IDs(fault.At{Column: PathsString(e.paths)})
+	return b.IDs(fault.At{File: file, Column: PathsString(e.paths)})
 }
 
 // findRows lists the rows that have a key.

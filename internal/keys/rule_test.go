@@ -300,7 +300,7 @@ func checkRuled(t *testing.T, kind string, rule keys.Rule, a arrow.Array, values
 				t.Errorf("%s of %s: %d NULLs, want %d", rule, kind, b.Nulls(), n)
 			}
 		}
-		err = enc.EncodeIDs(rec, &b)
+		err = enc.EncodeIDs("ids", rec, &b)
 		if (len(void) > 0) != errors.Is(err, keys.ErrNoUUID) || (err == nil) != (len(void) == 0) {
 			t.Errorf("%s of %s as IDs: error %v, void %d", rule, kind, err, void)
 		}
