@@ -136,6 +136,11 @@ func (r *contest) table() report.Table {
 			report.Seconds(r.runs.CPU(c.name)), report.MiB(r.runs.Peak(c.name)), size, report.Number(r.runs.Ratio(c.name, first)))
 	}
 	t.Note("%d rounds, %d threads.", len(r.runs[first]), threads)
+	for _, c := range r.contenders {
+		if made := r.built[c.name]; made.Sharing != "" {
+			t.Note("%s, as it says: sharing %s, %d passes over the IDs, %.1f MB spilled.", c.text, made.Sharing, made.Passes, float64(made.SpilledBytes)/1e6)
+		}
+	}
 	return t
 }
 

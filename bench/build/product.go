@@ -21,6 +21,10 @@ type built struct {
 	FileBytes    int64   `json:"file_bytes"`
 	FPRPredicted float64 `json:"fpr_predicted"`
 	Digest       string  `json:"digest"`
+	// How the work was shared; see filterbuild.Sharing.
+	Sharing      string `json:"sharing"`
+	Passes       int    `json:"passes"`
+	SpilledBytes int64  `json:"spilled_bytes"`
 }
 
 // scanned is what bloomjoin scan --json says.

@@ -1,8 +1,9 @@
 // Command memory fills a filter with keys that lie in memory, and probes it:
 //
-//	memory -keys N -threads T -fpr P -outside M
+//	memory [-private] -keys N -threads T -fpr P -outside M
 //
-// Keys are made before the clock starts. It prints a JSON object; see reply.
+// The goroutines fill one filter together, by ranges of its blocks, or with
+// -private one each, to be merged. Keys are made before the clock starts. It prints a JSON object; see reply.
 package main
 
 import (
@@ -11,8 +12,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
-	"time"
 
 	"github.com/bloomjoin/bloomjoin/bench/internal/keyset"
 	"github.com/bloomjoin/bloomjoin/bench/internal/measure"
@@ -40,6 +41,7 @@ func run(args []string) error {
 	n := flags.Uint64("keys", 1e6, "keys of the set")
 	threads := flags.Int("threads", 2, "goroutines")
 	fpr := flags.Float64("fpr", 0.01, "false-positive rate")
+	private := flags.Bool("private", false, "a filter for each goroutine")
 	outside := flags.Uint64("outside", 1e5, "other keys to probe")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -47,14 +49,21 @@ func run(args []string) error {
 	if flags.NArg() > 0 || *n == 0 || *threads < 1 {
 		return errors.New("want keys, and a thread at least")
 	}
-	r, err := measured(*n, *threads, *fpr, *outside)
+	fill := fillShared
+	if *private {
+		fill = fillPrivate
+	}
+	r, err := measured(fill, *n, *threads, *fpr, *outside)
 	if err != nil {
 		return err
 	}
 	return json.NewEncoder(os.Stdout).Encode(r)
 }
 
-func measured(n uint64, threads int, fpr float64, outside uint64) (r reply, err error) {
+// filler makes a filter of keys.
+type filler func(p bloom.Params, keys []uint64, threads int) (*bloom.Filter, error)
+
+func measured(fill filler, n uint64, threads int, fpr float64, outside uint64) (r reply, err error) {
 	ids, keys := keyset.Sparse(), make([]uint64, n)
 	for i := range keys {
 		keys[i] = ids.At(uint64(i))
@@ -66,7 +75,7 @@ func measured(n uint64, threads int, fpr float64, outside uint64) (r reply, err 
 	if err != nil {
 		return r, err
 	}
-	r = reply{NS: took.Nanoseconds() / int64(time.Nanosecond), Bytes: params.Bytes(), FPRPredicted: f.FPR(), Probed: outside}
+	r = reply{NS: took.Nanoseconds(), Bytes: params.Bytes(), FPRPredicted: f.FPR(), Probed: outside}
 	sel := make([]uint32, 0, keyset.Batch+1)
 	keyset.Batches(keys, func(part []uint64) {
 		if found := len(f.ProbeInts(part, sel)); found < len(part) {
@@ -81,9 +90,39 @@ func measured(n uint64, threads int, fpr float64, outside uint64) (r reply, err 
 	return r, err
 }
 
-// fill makes a filter of the keys: each goroutine fills one of its own with its
-// share, and the filters are merged, each goroutine a range of blocks.
-func fill(p bloom.Params, keys []uint64, threads int) (*bloom.Filter, error) {
+// A goroutine's buffer of a shared filter, and how many keys it hashes at a time.
+const (
+	buffer = 4 << 20
+	span   = 4 << 10
+)
+
+// fillShared makes one filter of the keys: goroutines fill it together, range by
+// range, each with its share of the keys.
+func fillShared(p bloom.Params, keys []uint64, threads int) (*bloom.Filter, error) {
+	f, err := bloom.New(p)
+	if err != nil {
+		return nil, err
+	}
+	shared := bloom.NewShared(f, buffer)
+	var all sync.WaitGroup
+	for i := range threads {
+		share := keys[len(keys)*i/threads : len(keys)*(i+1)/threads]
+		all.Go(func() {
+			adder, hashes := shared.Adder(), make([]uint64, span)
+			for part := range slices.Chunk(share, span) {
+				p.Hash.Sum64(hashes[:len(part)], part)
+				adder.Add(hashes[:len(part)])
+			}
+			adder.Flush()
+		})
+	}
+	all.Wait()
+	return f, nil
+}
+
+// fillPrivate makes a filter for each goroutine, of its share of the keys, and
+// merges them.
+func fillPrivate(p bloom.Params, keys []uint64, threads int) (*bloom.Filter, error) {
 	filters, failures := make([]*bloom.Filter, threads), make([]error, threads)
 	var all sync.WaitGroup
 	for i := range threads {

@@ -9,8 +9,8 @@ import (
 )
 
 func TestMeasured(t *testing.T) {
-	for _, threads := range []int{1, 2, 5} {
-		r, err := measured(100_000, threads, 0.01, 50_000)
+	for threads, fill := range map[int]filler{1: fillShared, 2: fillPrivate, 5: fillShared} {
+		r, err := measured(fill, 100_000, threads, 0.01, 50_000)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -21,22 +21,24 @@ func TestMeasured(t *testing.T) {
 	}
 }
 
-// The filter is the same on any number of goroutines.
+// The filter is the same on any number of goroutines, in both ways.
 func TestFill(t *testing.T) {
 	keys := keyset.Set(100_003)
 	p := bloom.Params{Geometry: bloom.Split256, Hash: bloom.Hash{ID: bloom.XXH3}, Blocks: 5000}
 	var want []byte
 	for _, threads := range []int{1, 2, 3, 8} {
-		f, err := fill(p, keys, threads)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := f.AppendBlocks(nil, 0, p.Blocks)
-		if want == nil {
-			want = got
-		}
-		if string(got) != string(want) {
-			t.Errorf("%d goroutines make another filter", threads)
+		for name, fill := range map[string]filler{"shared": fillShared, "private": fillPrivate} {
+			f, err := fill(p, keys, threads)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := f.AppendBlocks(nil, 0, p.Blocks)
+			if want == nil {
+				want = got
+			}
+			if string(got) != string(want) {
+				t.Errorf("%s: %d goroutines make another filter", name, threads)
+			}
 		}
 	}
 	for _, args := range [][]string{{"x"}, {"-keys", "0"}, {"-threads", "0"}} {
