@@ -22,11 +22,12 @@ type Batch struct {
 	ints   []uint64
 	signed bool
 	data   []byte
-	ends   []int // of key i in data; it begins where key i-1 ends
+	ends   []int // of key i in data; it begins gap bytes behind the end of key i-1
+	gap    int
 
 	void []uint32 // rows without a key in which no part is NULL
 
-	shared bool   // data is the record's
+	shared bool   // data is the record's, or the page's
 	own    []byte // what data is otherwise
 }
 
@@ -71,9 +72,9 @@ func (b *Batch) Hash(h bloom.Hash, dst []uint64) []uint64 {
 
 // bytes returns the normal form of the key at position i; not for integers.
 func (b *Batch) bytes(i int) []byte {
-	start := 0
+	start := b.gap
 	if i > 0 {
-		start = b.ends[i-1]
+		start += b.ends[i-1]
 	}
 	return b.data[start:b.ends[i]]
 }

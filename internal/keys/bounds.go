@@ -101,13 +101,12 @@ func (b *Bounds) Add(batch *Batch) {
 		b.put(0, appendInt(nil, lo, batch.signed && int64(lo) < 0))
 		b.put(0, appendInt(nil, hi, batch.signed && int64(hi) < 0))
 	case len(b.columns) == 1:
-		bytewise := OrderOf(b.classes[0]) == ByBytes
+		if OrderOf(b.classes[0]) == ByBytes {
+			b.addStrings(batch)
+			return
+		}
 		for i := range n {
-			key, e := batch.bytes(i), &b.columns[0]
-			if bytewise && e.lo != nil && bytes.Compare(key, e.lo) >= 0 && bytes.Compare(key, e.hi) <= 0 {
-				continue
-			}
-			b.put(0, key)
+			b.put(0, batch.bytes(i))
 		}
 	default:
 		for i := range n {
@@ -119,6 +118,37 @@ func (b *Bounds) Add(batch *Batch) {
 			}
 		}
 	}
+}
+
+// addStrings is Add for keys that are one column of byte strings. Nearly all of
+// them lie between the bounds so far by their first eight bytes.
+func (b *Bounds) addStrings(batch *Batch) {
+	e := &b.columns[0]
+	if e.lost {
+		return
+	}
+	lo, hi := head(e.lo), head(e.hi)
+	for i := range batch.Rows {
+		key := batch.bytes(i)
+		if e.lo != nil {
+			if h := head(key); h > lo && h < hi || bytes.Compare(key, e.lo) >= 0 && bytes.Compare(key, e.hi) <= 0 {
+				continue
+			}
+		}
+		b.put(0, key)
+		lo, hi = head(e.lo), head(e.hi)
+	}
+}
+
+// head returns the first eight bytes as a number, missing ones as zero: of two
+// strings, the one with the smaller head is the smaller.
+func head(s []byte) uint64 {
+	if len(s) >= 8 {
+		return binary.BigEndian.Uint64(s)
+	}
+	var b [8]byte
+	copy(b[:], s)
+	return binary.BigEndian.Uint64(b[:])
 }
 
 // leastAndGreatest of integers that are all signed or none. In either case a

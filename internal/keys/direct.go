@@ -34,20 +34,35 @@ func (b *Batch) SetInts(plain []byte, n, width int, signed bool) {
 
 // SetBytes fills b with n keys that are byte strings, each behind its length
 // of 4 bytes, little-endian, in plain, under a rule. Rows numbers the values:
-// without a rule, position i of Rows is value i.
+// without a rule, position i of Rows is value i, and b shares plain's memory.
 func (b *Batch) SetBytes(plain []byte, n int, rule Rule) {
 	b.reset(n)
 	b.numberRows(n)
-	b.data, b.ends = slices.Grow(b.data, len(plain)), slices.Grow(b.ends, n)
-	for range n {
-		size := binary.LittleEndian.Uint32(plain)
-		b.data = append(b.data, plain[4:4+size]...)
-		plain = plain[4+size:]
-		b.ends = append(b.ends, len(b.data))
+	b.ends = slices.Grow(b.ends, n)[:n]
+	end := 0
+	for i := range b.ends {
+		end += lengthBytes + int(binary.LittleEndian.Uint32(plain[end:]))
+		b.ends[i] = end
 	}
+	b.shared, b.own, b.data, b.gap = true, b.data, plain[:end], lengthBytes
 	if rule != 0 {
+		b.unshare()
 		b.normalise(rule)
 	}
+}
+
+// lengthBytes is what stands before a PLAIN byte array.
+const lengthBytes = 4
+
+// unshare copies the keys into the batch's own memory.
+func (b *Batch) unshare() {
+	from, start := b.data, 0
+	b.data = slices.Grow(b.own[:0], len(from))
+	for i, end := range b.ends {
+		b.data = append(b.data, from[start+b.gap:end]...)
+		b.ends[i], start = len(b.data), end
+	}
+	b.shared, b.own, b.gap = false, nil, 0
 }
 
 // numberRows gives every row a key.
