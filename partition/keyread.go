@@ -33,9 +33,10 @@ func MapKeys(ctx context.Context, pieces []Piece, key string, rule keys.Rule, th
 	if err != nil {
 		return err
 	}
+	parsers := parsersOf(pieces, threads)
 	for _, err := range mapGroups(ctx, pieces, threads, func() (groupWork, error) {
 		work, err := newWork()
-		r := &keyReader{paths: paths, rule: rule, work: work, buf: new(parquet.Buffers)}
+		r := &keyReader{paths: paths, rule: rule, work: work, parsers: parsers, buf: new(parquet.Buffers)}
 		return r.group, err
 	}) {
 		if err != nil {
@@ -100,15 +101,16 @@ func (r *keyReader) sample(ctx context.Context, p Piece) (err error) {
 
 // keyReader reads the keys of row groups for one worker.
 type keyReader struct {
-	paths []keys.Path
-	rule  keys.Rule
-	work  KeyWork
-	buf   *parquet.Buffers
-	file  *File // that enc and leaf are about
-	enc   *keys.Encoder
-	leaf  *keyLeaf // nil: by way of records
-	batch keys.Batch
-	plain []byte
+	paths   []keys.Path
+	rule    keys.Rule
+	work    KeyWork
+	parsers int // goroutines that parse a text file
+	buf     *parquet.Buffers
+	file    *File // that enc and leaf are about
+	enc     *keys.Encoder
+	leaf    *keyLeaf // nil: by way of records
+	batch   keys.Batch
+	plain   []byte
 }
 
 // open finds the key in a file, unless it is the one read last.

@@ -2,6 +2,7 @@ package partition
 
 import (
 	"context"
+	"runtime"
 
 	"github.com/bloomjoin/bloomjoin/internal/text"
 )
@@ -17,10 +18,23 @@ func (r *keyReader) plainText(f *File) (t *text.Table, column int, ok bool) {
 	return t, index[0], true
 }
 
+// parsersOf divides the threads among the pieces that they work on at once: a
+// text file is one row group.
+func parsersOf(pieces []Piece, threads int) int {
+	if threads <= 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	groups := 0
+	for _, p := range pieces {
+		groups += p.Hi - p.Lo
+	}
+	return threads / max(min(groups, threads), 1)
+}
+
 // text reads the keys of a text file.
 func (r *keyReader) text(ctx context.Context, p Piece, t *text.Table, column int) error {
 	kind := t.Kind(column)
-	for v, err := range t.ReadPlain(ctx, column) {
+	for v, err := range t.ReadPlain(ctx, column, r.parsers) {
 		if err != nil {
 			return err
 		}

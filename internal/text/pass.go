@@ -27,10 +27,11 @@ type rows interface {
 
 // pass is one reading of the input.
 type pass struct {
-	at   fault.At
-	s    *stream
-	rows rows
-	bad  *Bad // nil: bad lines are errors
+	at    fault.At
+	s     *stream
+	lines *lines
+	rows  rows
+	bad   *Bad // nil: bad lines are errors
 }
 
 func (p *pass) close() error { return p.s.close() }
@@ -61,6 +62,7 @@ func (p *pass) begin(in *input) error {
 	if err != nil {
 		return err
 	}
+	p.lines = l
 	switch in.opts.Format {
 	case CSV:
 		p.rows, err = newCSV(l)

@@ -30,7 +30,19 @@ func BenchmarkIDs(b *testing.B) {
 				if err != nil {
 					return err
 				}
-				for _, err := range t.ReadPlain(context.Background(), 0) {
+				for _, err := range t.ReadPlain(context.Background(), 0, 1) {
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			},
+			"values by two": func() error {
+				t, err := Open(open, "ids.txt", Options{Types: types})
+				if err != nil {
+					return err
+				}
+				for _, err := range t.ReadPlain(context.Background(), 0, 2) {
 					if err != nil {
 						return err
 					}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,8 +19,8 @@ import (
 
 // plainly reads a column by ReadPlain: how many rows, and the text of the
 // values.
-func plainly(ctx context.Context, tab *Table, column int) (rows int, values []string, err error) {
-	for v, err := range tab.ReadPlain(ctx, column) {
+func plainly(ctx context.Context, tab *Table, column, threads int) (rows int, values []string, err error) {
+	for v, err := range tab.ReadPlain(ctx, column, threads) {
 		if err != nil {
 			return rows, values, err
 		}
@@ -103,15 +104,17 @@ func FuzzPlain(f *testing.F) {
 		}
 		rows, values, err := byRecords(tab, column)
 		bad := tab.Bad()
-		gotRows, got, gotErr := plainly(context.Background(), tab, column)
-		if fmt.Sprint(err) != fmt.Sprint(gotErr) {
-			t.Fatalf("%v, by records %v", gotErr, err)
-		}
-		if err == nil && (rows != gotRows || fmt.Sprintf("%q", values) != fmt.Sprintf("%q", got)) {
-			t.Fatalf("%d rows %q, by records %d rows %q", gotRows, got, rows, values)
-		}
-		if fmt.Sprint(bad) != fmt.Sprint(tab.Bad()) || !skip && bad.Lines > 0 {
-			t.Fatalf("bad %v, by records %v", tab.Bad(), bad)
+		for _, threads := range []int{1, 3} {
+			gotRows, got, gotErr := plainly(context.Background(), tab, column, threads)
+			if fmt.Sprint(err) != fmt.Sprint(gotErr) {
+				t.Fatalf("%d threads: %v, by records %v", threads, gotErr, err)
+			}
+			if err == nil && (rows != gotRows || fmt.Sprintf("%q", values) != fmt.Sprintf("%q", got)) {
+				t.Fatalf("%d threads: %d rows %q, by records %d rows %q", threads, gotRows, got, rows, values)
+			}
+			if fmt.Sprint(bad) != fmt.Sprint(tab.Bad()) || !skip && bad.Lines > 0 {
+				t.Fatalf("%d threads: bad %v, by records %v", threads, tab.Bad(), bad)
+			}
 		}
 	})
 }
@@ -127,7 +130,7 @@ func TestPlainBatches(t *testing.T) {
 			t.Fatal(err)
 		}
 		batches, rows := 0, 0
-		for v, err := range tab.ReadPlain(context.Background(), 0) {
+		for v, err := range tab.ReadPlain(context.Background(), 0, 1) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -146,18 +149,18 @@ func TestPlainRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, column := range []int{-1, 0, 1} {
-		if _, _, err := plainly(context.Background(), tab, column); err == nil {
+		if _, _, err := plainly(context.Background(), tab, column, 1); err == nil {
 			t.Errorf("column %d", column)
 		}
 	}
 	nested := tab.WithTypes(map[string]arrow.DataType{"n": arrow.ListOf(arrow.PrimitiveTypes.Int8)})
-	if _, _, err := plainly(context.Background(), nested, 0); !errors.Is(err, fault.ErrUnsupported) {
+	if _, _, err := plainly(context.Background(), nested, 0, 1); !errors.Is(err, fault.ErrUnsupported) {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errStorage)
 	typed := tab.WithTypes(map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int8})
-	if _, _, err := plainly(ctx, typed, 0); !errors.Is(err, errStorage) {
+	if _, _, err := plainly(ctx, typed, 0, 1); !errors.Is(err, errStorage) {
 		t.Error(err)
 	}
 }
@@ -181,23 +184,32 @@ func (s stalled) Read(p []byte) (int, error) {
 // that has stalled; its goroutine ends with it.
 func TestStalledInput(t *testing.T) {
 	for name, text := range map[string]string{"an error": "1\nx\n", "a cancellation": "1\n2\n"} {
-		more := make(chan struct{})
-		open := func() (io.ReadCloser, error) {
-			return io.NopCloser(stalled{io.MultiReader(strings.NewReader(text[:2]), strings.NewReader(text[2:])), more}), nil
+		for _, threads := range []int{1, 2} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				stall(t, text, threads)
+			})
 		}
-		tab, err := Open(open, "standard input", Options{Format: Lines, Once: true, Column: "n", Types: typed})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-		start := time.Now()
-		_, _, err = plainly(ctx, tab, 0)
-		if took := time.Since(start); err == nil || took > 20*patience {
-			t.Errorf("%s: %v, after %v", name, err, took)
-		}
-		cancel()
-		close(more) // goleak sees to it that this ends the goroutine
 	}
+}
+
+func stall(t *testing.T, text string, threads int) {
+	more := make(chan struct{})
+	open := func() (io.ReadCloser, error) {
+		return io.NopCloser(stalled{io.MultiReader(strings.NewReader(text[:2]), strings.NewReader(text[2:])), more}), nil
+	}
+	tab, err := Open(open, "standard input", Options{Format: Lines, Once: true, Column: "n", Types: typed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	start := time.Now()
+	_, _, err = plainly(ctx, tab, 0, threads)
+	if took := time.Since(start); err == nil || took > 20*patience {
+		t.Errorf("%v, after %v", err, took)
+	}
+	cancel()
+	close(more) // goleak sees to it that this ends the goroutine
 }
 
 // Reading ahead is bounded, and ends when nobody wants more.
@@ -213,7 +225,7 @@ func TestAheadIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range tab.ReadPlain(context.Background(), 0) {
+	for _, err := range tab.ReadPlain(context.Background(), 0, 1) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,5 +234,68 @@ func TestAheadIsBounded(t *testing.T) {
 	}
 	if taken := 1<<30 - mem.left; taken > 3*blocksAhead*readSize {
 		t.Errorf("%d bytes were read ahead", taken)
+	}
+}
+
+// Parts parsed side by side come out in order, with the bad lines and the first
+// error of the whole, wherever parts are cut.
+func TestParts(t *testing.T) {
+	var text strings.Builder
+	var want []string
+	var bad []int
+	line := 0
+	add := func(s string) { line++; text.WriteString(s + "\n") }
+	for i := 0; text.Len() < 10*splitBytes; i++ {
+		add(fmt.Sprint(i))
+		want = append(want, fmt.Sprint(i))
+		if i%1000 == 7 {
+			add("")
+			add("x" + strings.Repeat("y", i%5000))
+			bad = append(bad, line)
+		}
+	}
+	text.WriteString("5")
+	want = append(want, "5")
+	types := map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int64}
+	for _, once := range []bool{false, true} {
+		for _, threads := range []int{1, 2, 7} {
+			opts := Options{Column: "n", Types: types, SkipBad: true, Once: once, MaxLineBytes: 6000}
+			tab, err := Open(given(t, gz(text.String())), "a.txt.gz", opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows, values, err := plainly(context.Background(), tab, 0, threads)
+			if got := tab.Bad(); err != nil || rows != len(want) || !slices.Equal(values, want) || got.Lines != int64(len(bad)) || !slices.Equal(got.First, bad[:badShown]) {
+				t.Errorf("%d threads: %d rows of %d, bad %v of %d, %v", threads, rows, len(want), got, len(bad), err)
+			}
+		}
+	}
+	strict, err := Open(given(t, text.String()), "a.txt", Options{Column: "n", Types: types})
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, err := Open(given(t, text.String()), "a.txt", Options{Column: "n", Types: types, SkipBad: true, MaxLineBytes: 3000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := 0 // the first line that is too long
+	for i, s := range strings.Split(text.String(), "\n") {
+		if len(s) > 3000 {
+			long = i + 1
+			break
+		}
+	}
+	for _, threads := range []int{1, 2, 7} {
+		if _, _, err := plainly(context.Background(), strict, 0, threads); !errors.Is(err, fault.ErrMismatch) || !strings.Contains(err.Error(), fmt.Sprintf("line %d:", bad[0])) {
+			t.Errorf("%d threads: %v", threads, err)
+		}
+		if _, _, err := plainly(context.Background(), short, 0, threads); !errors.Is(err, fault.ErrUnsupported) || !strings.Contains(err.Error(), fmt.Sprintf("line %d:", long)) {
+			t.Errorf("%d threads: %v, want line %d", threads, err, long)
+		}
+		for v, err := range strict.ReadPlain(context.Background(), 0, threads) {
+			if err == nil && v.Rows > 0 {
+				break // ends all goroutines
+			}
+		}
 	}
 }

@@ -1,0 +1,187 @@
+package text
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"sync"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+)
+
+// splitBytes is about how much text one goroutine parses at once.
+const splitBytes = 128 << 10
+
+// splitter is what rows are whose lines can be parsed in any order.
+type splitter interface {
+	// over returns rows of the same kind over other lines.
+	over(l *lines) rows
+	// early returns rows over lines that were read and not yet handed out; nil:
+	// there are none.
+	early() rows
+}
+
+func (r *idLines) over(l *lines) rows { return &idLines{lines: l, name: r.name} }
+func (r *idLines) early() rows        { return nil }
+
+func (r *tsv) over(l *lines) rows { return &tsv{lines: l, names: r.names} }
+func (r *tsv) early() rows        { return nil }
+
+func (r *ndjson) over(l *lines) rows {
+	return &ndjson{l: l, names: r.names, index: r.index, at: l.at, row: make([][]byte, len(r.names)), other: map[string]bool{}}
+}
+
+func (r *ndjson) early() rows {
+	ahead := r.over(&lines{at: r.at, err: io.EOF}).(*ndjson)
+	ahead.ahead = r.ahead
+	return ahead
+}
+
+// part is a stretch of whole lines that one goroutine parses.
+type part struct {
+	plainReader
+	text []byte
+	rows rows // over it
+	bad  Bad
+	err  error
+	done chan struct{} // filled when it is parsed
+}
+
+// fillParts parses an input's parts by so many goroutines and passes their
+// values to yield, in order. It returns io.EOF at the end, and nil if nobody
+// wants more.
+func (p *pass) fillParts(ctx context.Context, r *plainReader, s splitter, threads int, yield func(Values) bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	work, queue, free := make(chan *part), make(chan *part, 2*threads), make(chan *part, 2*threads+2)
+	for range cap(free) {
+		free <- &part{plainReader: *r, done: make(chan struct{}, 1)}
+	}
+	wg.Go(func() {
+		defer close(work)
+		p.cut(ctx, s, work, queue, free)
+	})
+	for range threads {
+		wg.Go(func() {
+			for c := range work {
+				c.parse(ctx, p)
+				c.done <- struct{}{}
+			}
+		})
+	}
+	for {
+		var c *part
+		select {
+		case c = <-queue:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		select {
+		case <-c.done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if p.bad != nil {
+			p.bad.merge(c.bad)
+		}
+		if c.Rows > 0 && (c.err == nil || c.err == io.EOF) && !yield(c.Values) {
+			return nil
+		}
+		if c.err != nil {
+			return c.err
+		}
+		free <- c
+	}
+}
+
+// cut sends the parts of the input to be parsed, and, in order, to the queue.
+func (p *pass) cut(ctx context.Context, s splitter, work, queue chan<- *part, free <-chan *part) {
+	rows := s.early()
+	for {
+		var c *part
+		select {
+		case c = <-free:
+		case <-ctx.Done():
+			return
+		}
+		c.rows, c.bad, c.err = rows, Bad{}, nil
+		if rows == nil {
+			c.rows, c.err = p.cutOne(c, s)
+		}
+		rows = nil
+		end := c.err
+		for _, to := range []chan<- *part{queue, work} {
+			select {
+			case to <- c:
+			case <-ctx.Done():
+				return
+			}
+		}
+		if end != nil {
+			return
+		}
+	}
+}
+
+// cutOne returns rows over the next lines, and what is behind them.
+func (p *pass) cutOne(c *part, s splitter) (r rows, err error) {
+	at := p.lines.at
+	c.text = c.text[:0]
+	for len(c.text) < splitBytes && err == nil {
+		c.text, err = p.lines.whole(c.text)
+	}
+	return s.over(&lines{at: at, max: p.lines.max, buf: c.text, err: io.EOF}), err
+}
+
+// parse fills the part's values; an error of its lines comes before the one
+// behind them.
+func (c *part) parse(ctx context.Context, p *pass) {
+	own := &pass{at: p.at, rows: c.rows}
+	if p.bad != nil {
+		own.bad = &c.bad
+	}
+	err := func() (err error) {
+		defer fault.Recovered(p.at, &err)
+		return c.fill(ctx, own)
+	}()
+	if err != io.EOF {
+		c.err = err
+	}
+}
+
+// whole appends to dst the whole lines that were read, or, if there are none,
+// the next one. An error is behind them.
+func (l *lines) whole(dst []byte) ([]byte, error) {
+	for {
+		if i := bytes.LastIndexByte(l.buf[l.seen:], '\n'); i >= 0 {
+			text := l.buf[l.from : l.seen+i+1]
+			l.at.Line += bytes.Count(text, []byte{'\n'})
+			l.from += len(text)
+			l.seen = l.from
+			return append(dst, text...), nil
+		}
+		switch l.seen = len(l.buf); {
+		case len(l.buf)-l.from > l.max+1:
+			l.at.Line++
+			return dst, tooLong(l.at, l.max)
+		case l.err == nil:
+			l.fill()
+			continue
+		case l.err == io.EOF && l.from < len(l.buf): // a last line without an end
+			dst = append(dst, l.buf[l.from:]...)
+			l.from = len(l.buf)
+			l.at.Line++
+		}
+		return dst, l.err
+	}
+}
+
+// merge adds what was counted apart.
+func (b *Bad) merge(o Bad) {
+	for _, line := range o.First {
+		b.add(line)
+	}
+	b.Lines += o.Lines - int64(len(o.First))
+}
