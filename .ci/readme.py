@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Print the commands of the README that are to be run.
+"""Print the commands of the README, or of a guide, that are to be run.
 
-    readme.py README.md test|demo|run
+    readme.py FILE test|demo|run
 
 A marked block is a fenced code block whose opening fence stands on the line
 after a line '<!-- ci: WORD -->'. Blocks of the word are printed in order. There
