@@ -239,11 +239,13 @@ func keepRoom(op SetOp, out *codec.Filter, parts []part) error {
 	case len(deciding) == 0:
 		deciding = slices.DeleteFunc(exacts, func(p part) bool { return p.about.Capacity == codec.Capacity{} })
 	}
-	at := slices.IndexFunc(deciding, func(p part) bool { return p.about.Capacity != codec.Capacity{} })
-	if at < 0 {
+	first := roomy(deciding)
+	if first == nil && op == Union {
+		first = roomy(parts) // whose room would be lost
+	}
+	if first == nil {
 		return nil
 	}
-	first := &deciding[at]
 	var errs []error
 	for i := range deciding {
 		p := &deciding[i]
@@ -261,6 +263,16 @@ func keepRoom(op SetOp, out *codec.Filter, parts []part) error {
 		}
 	}
 	return several(errs)
+}
+
+// roomy returns the first of the filters that has room, or nil.
+func roomy(parts []part) *part {
+	for i := range parts {
+		if parts[i].about.Capacity != (codec.Capacity{}) {
+			return &parts[i]
+		}
+	}
+	return nil
 }
 
 func roomOf(f *codec.Filter) string {

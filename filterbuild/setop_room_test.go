@@ -130,6 +130,7 @@ func TestUnionKeepsRoom(t *testing.T) {
 		{"exact ones without room", []*codec.Filter{fewNone, fewNone}, codec.Capacity{}, 0.5, nil},
 		{"smaller", []*codec.Filter{a, small}, codec.Capacity{}, 0, []string{"2: mismatch: room", "want that for 40000 keys", "as in 1", "got that for 20000 keys", "--capacity"}},
 		{"none", []*codec.Filter{a, without, b}, codec.Capacity{}, 0, []string{"2: mismatch: room", "got none"}},
+		{"none, and an exact one with room", []*codec.Filter{without, few}, codec.Capacity{}, 0, []string{"1: mismatch: room", "as in 2, got none"}},
 		{"exact ones of different room", []*codec.Filter{few, fewSmaller}, codec.Capacity{}, 0, []string{"2: mismatch: room"}},
 	} {
 		names := []string{"1", "2", "3"}[:len(c.filters)]

@@ -31,8 +31,11 @@ func Check(f *codec.Filter, rep Report) error {
 	var errs []error
 	if p := f.FPR(); p > rateSlack*f.FPRAsked {
 		hint := "build --expect N sizes it for N"
-		if f.Capacity.Keys > 0 {
+		switch {
+		case f.Capacity.Keys > 0:
 			hint = "build --capacity N makes room for N"
+		case len(f.Parents) > 0:
+			hint = "build one filter from all ID sets, or each with room for all: the same --capacity"
 		}
 		errs = append(errs, fmt.Errorf("%w: lets through %.2g of the rows that it should drop, more than the %.2g asked for: it holds more keys than its size is for (%s)",
 			ErrRate, p, f.FPRAsked, hint))
