@@ -2,6 +2,7 @@ package partition
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -156,31 +157,58 @@ func (r *keyReader) group(ctx context.Context, p Piece, group int, _ func(arrow.
 	}
 }
 
-// page passes on the keys of a page: those of a dictionary in steps, since a few
+// page passes on the keys of a page in steps: a page may be large, and a few
 // bytes of indices may stand for any number of bytes.
 func (r *keyReader) page(p Piece, page *parquet.Page, dict *parquet.Dictionary) error {
-	if !page.Coded || page.NonNull == 0 {
-		return r.leaf.fill(&r.batch, page, func(b *keys.Batch) error {
-			b.Len = page.Values
-			return r.pass(p, b)
-		})
+	if page.NonNull == 0 || r.leaf.bits() {
+		return r.step(p, page)
 	}
+	indices, plain, width := page.Indices, page.Plain, r.leaf.width()
 	nulls := page.Values - page.NonNull
-	for indices := page.Indices[:page.NonNull]; len(indices) > 0; {
+	for left := page.NonNull; left > 0; {
 		var n int
-		r.plain, n = dict.AppendValues(r.plain[:0], indices, r.leaf.width(), stepBytes)
-		indices = indices[n:]
-		step := &parquet.Page{Number: page.Number, Values: n + nulls, NonNull: n, Plain: r.plain}
-		err := r.leaf.fill(&r.batch, step, func(b *keys.Batch) error {
-			b.Len = step.Values
-			return r.pass(p, b)
-		})
-		if err != nil {
+		var some []byte
+		if page.Coded {
+			r.plain, n = dict.AppendValues(r.plain[:0], indices[:left], width, stepBytes)
+			indices, some = indices[n:], r.plain
+		} else {
+			some, n = firstValues(plain, left, width)
+			plain = plain[len(some):]
+		}
+		if err := r.step(p, &parquet.Page{Number: page.Number, Values: n + nulls, NonNull: n, Plain: some}); err != nil {
 			return err
 		}
-		nulls = 0
+		left, nulls = left-n, 0
 	}
 	return nil
+}
+
+// stepBytes is about how many bytes of keys are passed on at once: so few that
+// they stay in the second-level cache.
+const stepBytes = 256 << 10
+
+// firstValues returns the bytes of the first of n PLAIN values, of the given
+// width or, if that is 0, byte arrays: of stepBytes, or of one value if that is
+// larger.
+func firstValues(plain []byte, n, width int) (some []byte, values int) {
+	if width > 0 {
+		n = min(n, max(stepBytes/width, 1))
+		return plain[:n*width], n
+	}
+	end := 0
+	for values < n && end < stepBytes {
+		end += 4 + int(binary.LittleEndian.Uint32(plain[end:]))
+		values++
+	}
+	return plain[:end], values
+}
+
+// step passes on the keys of a page that is not coded.
+func (r *keyReader) step(p Piece, page *parquet.Page) error {
+	return r.leaf.fill(&r.batch, page, func(b *keys.Batch) error {
+		b.Len = page.Values
+		return r.pass(p, b)
+	})
 }
 
 // pass hands on keys that came from pages or lines.
@@ -200,10 +228,6 @@ func inGroup(err error, group int) error {
 	}
 	return err
 }
-
-// stepBytes is about how many bytes of keys are taken out of a dictionary at
-// once.
-const stepBytes = 4 << 20
 
 // records reads the keys of a row group of any file.
 func (r *keyReader) records(ctx context.Context, p Piece, group int) error {
@@ -266,6 +290,11 @@ func newKeyLeaf(f *File, leaf generic.LeafValues, rule keys.Rule) *keyLeaf {
 
 // width is that of a PLAIN value, 0 for byte arrays.
 func (l *keyLeaf) width() int { return l.file.parquet().File().Leaves[l.values.Index()].Width() }
+
+// bits reports whether PLAIN values are single bits.
+func (l *keyLeaf) bits() bool {
+	return l.file.parquet().File().Leaves[l.values.Index()].Type == format.Boolean
+}
 
 // fill calls f with the keys of a page that is not coded, in b, which are good
 // until f returns.
