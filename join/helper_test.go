@@ -156,9 +156,9 @@ func open(t testing.TB, opts partition.OpenOptions, names ...string) []*partitio
 }
 
 // filterOf builds a filter of the IDs.
-func filterOf(t testing.TB, ids []*partition.File, key string, kind codec.Want, fpr float64) *codec.Filter {
+func filterOf(t testing.TB, ids []*partition.File, key string, kind codec.Want, fpr float64, rule ...string) *codec.Filter {
 	t.Helper()
-	plan, err := filterbuild.NewPlan(ids, filterbuild.Options{Key: key, Kind: kind, FPR: fpr})
+	plan, err := filterbuild.NewPlan(ids, filterbuild.Options{Key: key, Kind: kind, FPR: fpr, Normalize: strings.Join(rule, ",")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,26 +291,32 @@ func decimal(v *big.Int, scale int32) string {
 	return new(big.Rat).SetFrac(v, pow).RatString()
 }
 
-// key returns the values at the paths in row i; ok is false if one is NULL.
-func key(t testing.TB, rec arrow.Record, paths []string, i int) (string, bool) {
+// key returns the values at the paths in row i under a rule; null is true if
+// one is NULL, and else void if one is no UUID and should be.
+func key(t testing.TB, rec arrow.Record, paths []string, i int, rule string) (k string, null, void bool) {
 	var parts []string
 	for _, p := range paths {
 		names := strings.Split(p, ".")
 		a := rec.Column(rec.Schema().FieldIndices(names[0])[0])
 		for _, n := range names[1:] {
 			if a.IsNull(i) {
-				return "", false
+				return "", true, false
 			}
 			at, _ := a.DataType().(*arrow.StructType).FieldIdx(n)
 			a = a.(*array.Struct).Field(at)
 		}
 		v := value(t, a, i)
 		if v == "NULL" {
-			return "", false
+			return "", true, false
+		}
+		if rule != "" {
+			var ok bool
+			v, ok = ruled(t, a, v, rule)
+			void = void || !ok
 		}
 		parts = append(parts, v)
 	}
-	return strings.Join(parts, "\x00"), true
+	return strings.Join(parts, "\x00"), false, void
 }
 
 // oracle is the join by its definition: every row of the log against every ID,
@@ -321,6 +327,8 @@ type oracle struct {
 	rows           []string
 	total, matched int64 // IDs with a key, and those that a row met
 	keysNull       int64
+	rule           string // by which strings are made alike
+	void           int64  // log rows whose key is not NULL, and none
 }
 
 func (o *oracle) join(t testing.TB, typ join.Type) {
@@ -346,14 +354,18 @@ func (o *oracle) join(t testing.TB, typ join.Type) {
 	}
 	met := make([]bool, o.ids.NumRows())
 	for l := range int(o.log.NumRows()) {
-		k, ok := key(t, o.log, o.logKey, l)
-		if !ok {
+		k, null, void := key(t, o.log, o.logKey, l, o.rule)
+		switch {
+		case null:
 			o.keysNull++
+		case void:
+			o.void++
 		}
+		ok := !null && !void
 		any := false
 		for i := range met {
-			ik, iok := key(t, o.ids, o.idKey, i)
-			if !ok || !iok || k != ik {
+			ik, inull, _ := key(t, o.ids, o.idKey, i, o.rule)
+			if !ok || inull || k != ik {
 				continue
 			}
 			if met[i] = true; typ != join.Semi && typ != join.Anti {
@@ -369,7 +381,7 @@ func (o *oracle) join(t testing.TB, typ join.Type) {
 		}
 	}
 	for i := range met {
-		if _, ok := key(t, o.ids, o.idKey, i); ok {
+		if _, null, _ := key(t, o.ids, o.idKey, i, o.rule); !null {
 			o.total++
 		}
 		if met[i] {
