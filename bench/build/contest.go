@@ -138,7 +138,7 @@ func (r *contest) table() report.Table {
 	t.Note("%d rounds, %d threads.", len(r.runs[first]), threads)
 	for _, c := range r.contenders {
 		if made := r.built[c.name]; made.Sharing != "" {
-			t.Note("%s, as it says: sharing %s, %d passes over the IDs, %.1f MB spilled.", c.text, made.Sharing, made.Passes, float64(made.SpilledBytes)/1e6)
+			t.Note("%s, as it says: sharing: %s; passes over the IDs: %d; spilled: %.1f MB.", c.text, made.Sharing, made.Passes, float64(made.SpilledBytes)/1e6)
 		}
 	}
 	return t
