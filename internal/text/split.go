@@ -9,8 +9,15 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 )
 
-// splitBytes is about how much text one goroutine parses at once.
-const splitBytes = 128 << 10
+const (
+	// splitBytes is about how much text one goroutine parses at once.
+	splitBytes = 128 << 10
+	// longBytes is how much may be parsed beside other parts: a long line has
+	// the memory for itself.
+	longBytes = 1 << 20
+	// mostParsers is how many goroutines the one that cuts can keep busy.
+	mostParsers = 8
+)
 
 // splitter is what rows are whose lines can be parsed in any order.
 type splitter interface {
@@ -51,6 +58,7 @@ type part struct {
 // values to yield, in order. It returns io.EOF at the end, and nil if nobody
 // wants more.
 func (p *pass) fillParts(ctx context.Context, r *plainReader, s splitter, threads int, yield func(Values) bool) error {
+	threads = min(threads, mostParsers)
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -92,12 +100,15 @@ func (p *pass) fillParts(ctx context.Context, r *plainReader, s splitter, thread
 		if c.err != nil {
 			return c.err
 		}
+		if cap(c.text)+cap(c.Plain) > 4*longBytes {
+			c.text, c.Plain, c.rows = nil, nil, nil
+		}
 		free <- c
 	}
 }
 
 // cut sends the parts of the input to be parsed, and, in order, to the queue.
-func (p *pass) cut(ctx context.Context, s splitter, work, queue chan<- *part, free <-chan *part) {
+func (p *pass) cut(ctx context.Context, s splitter, work, queue chan<- *part, free chan *part) {
 	rows := s.early()
 	for {
 		var c *part
@@ -111,7 +122,7 @@ func (p *pass) cut(ctx context.Context, s splitter, work, queue chan<- *part, fr
 			c.rows, c.err = p.cutOne(c, s)
 		}
 		rows = nil
-		end := c.err
+		end, long := c.err, len(c.text) > longBytes
 		for _, to := range []chan<- *part{queue, work} {
 			select {
 			case to <- c:
@@ -119,10 +130,27 @@ func (p *pass) cut(ctx context.Context, s splitter, work, queue chan<- *part, fr
 				return
 			}
 		}
-		if end != nil {
+		if end != nil || long && !settle(ctx, free) {
 			return
 		}
 	}
+}
+
+// settle waits until all parts are free; false if ctx ends before.
+func settle(ctx context.Context, free chan *part) bool {
+	parts := make([]*part, 0, cap(free))
+	for range cap(free) {
+		select {
+		case c := <-free:
+			parts = append(parts, c)
+		case <-ctx.Done():
+			return false
+		}
+	}
+	for _, c := range parts {
+		free <- c
+	}
+	return true
 }
 
 // cutOne returns rows over the next lines, and what is behind them.

@@ -171,9 +171,6 @@ func (s *stream) ahead(ctx context.Context) {
 	}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	s.full, s.free = make(chan block, blocksAhead), make(chan []byte, blocksAhead)
-	for range blocksAhead {
-		s.free <- make([]byte, readSize)
-	}
 	s.done = make(chan struct{})
 	go s.run()
 }
@@ -181,12 +178,17 @@ func (s *stream) ahead(ctx context.Context) {
 func (s *stream) run() {
 	defer close(s.done)
 	defer func() { _ = s.release() }()
-	for {
+	for made := 0; ; {
 		var b []byte
-		select {
-		case b = <-s.free:
-		case <-s.ctx.Done():
-			return
+		if made < blocksAhead && len(s.free) == 0 {
+			b = make([]byte, readSize)
+			made++
+		} else {
+			select {
+			case b = <-s.free:
+			case <-s.ctx.Done():
+				return
+			}
 		}
 		n, err := s.decode(b)
 		select {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -297,5 +298,40 @@ func TestParts(t *testing.T) {
 				break // ends all goroutines
 			}
 		}
+	}
+}
+
+// Of long lines one at a time is held, however many goroutines parse.
+func TestLongParts(t *testing.T) {
+	const length, lines = 4 << 20, 24
+	line := strings.Repeat("x", length) + "\n"
+	open := func() (io.ReadCloser, error) {
+		var r []io.Reader
+		for range lines {
+			r = append(r, strings.NewReader(line), strings.NewReader("1\n"))
+		}
+		return io.NopCloser(io.MultiReader(r...)), nil
+	}
+	tab, err := Open(open, "a.txt", Options{Column: "n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, now runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	rows, most := 0, uint64(0)
+	for v, err := range tab.ReadPlain(context.Background(), 0, 8) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows += v.Rows
+		time.Sleep(time.Millisecond) // for the others to read on as far as they may
+		runtime.GC()
+		runtime.ReadMemStats(&now)
+		most = max(most, now.HeapAlloc-min(before.HeapAlloc, now.HeapAlloc))
+	}
+	// The line, as it grows, where it is cut, and as a value.
+	if rows != 2*lines || most > 12*length {
+		t.Errorf("%d rows, %d MiB held", rows, most>>20)
 	}
 }
