@@ -10,6 +10,7 @@ import pathlib
 import sys
 import tempfile
 
+import builds
 import engine
 import flights
 import formats
@@ -33,7 +34,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="bloomjoin-interop.") as work:
         t = harness.Checks(pathlib.Path(options.tool).resolve(), work, options.only)
         t.shared = options.shared.resolve()
-        for module in (usage, keys, text, formats, shards, identity, pages, engine, privacy, flights):
+        for module in (usage, keys, text, formats, shards, builds, identity, pages, engine, privacy, flights):
             module.run(t, repository)
     print(f"{t.passed} passed, {t.failed} failed")
     sys.exit(1 if t.failed or not t.passed else 0)
