@@ -319,6 +319,9 @@ func onSmallDisk(t *testing.T, size string, args ...string) (code int, said stri
 	inNewNamespace(cmd)
 	out, err := cmd.CombinedOutput()
 	code = cmd.ProcessState.ExitCode()
+	if code == 98 {
+		t.Fatalf("%v: %s", err, out)
+	}
 	if code == 99 || errors.Is(err, os.ErrPermission) || code < 0 && err != nil {
 		t.Skipf("a disk of its own cannot be mounted here: %v", err)
 	}
@@ -354,5 +357,78 @@ func TestBuildBeyondFileSizeLimit(t *testing.T) {
 	}
 	if left := names(t, dir); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// spilling is a build that does not know how many keys there are, and has not
+// the memory to keep them.
+func spilling(ids, temp, out string) []string {
+	return []string{
+		"build", "--quiet", "--json", "--key", "id", "--key-type", "int64", "--memory", "8MiB", "--fpr", "0.01",
+		"--temp-dir", temp, "-o", out, ids,
+	}
+}
+
+// Where the disk on which keys wait is full, the build ends with 75, and leaves
+// nothing there or as its output.
+func TestFullTemporaryDisk(t *testing.T) {
+	ids, dir := idFile(t, 1_000_000, 1), t.TempDir()
+	out := filepath.Join(dir, "ids.bjf")
+	for _, size := range []string{"64k", "1m", "7m"} {
+		code, said := onSmallDisk(t, size, spilling(ids, ".", out)...)
+		if code != exitTryAgain || !strings.Contains(said, "no space left") || !strings.Contains(said, "--temp-dir") {
+			t.Errorf("%s: exit code %d, want 75: %s", size, code, said)
+		}
+		if lines := strings.Split(strings.TrimSpace(said), "\n"); len(lines) != 1 {
+			t.Errorf("%s: left behind: %s", size, lines[1:])
+		}
+		if left := names(t, dir); len(left) != 0 {
+			t.Errorf("%s: left behind: %s", size, left)
+		}
+	}
+	if code, said := onSmallDisk(t, "9m", spilling(ids, ".", out)...); code != exitDone || !strings.Contains(said, `"spilled_bytes":8`) {
+		t.Errorf("with room: exit code %d: %s", code, said)
+	}
+}
+
+// Keys that wait on disk are gone with the process, whatever ends it.
+func TestKeysOnDiskAreGone(t *testing.T) {
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, os.Kill} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		temp := t.TempDir()
+		cmd, _, dir := start(t, r, spilling("-", temp, "ids.bjf")...)
+		r.Close()
+		if _, err := w.Write(read(t, idFile(t, 1_000_000, 1))); err != nil {
+			t.Fatal(err)
+		}
+		// More than a pipe holds: when it is written, the keys are read but for
+		// the last ones. On Linux it can be seen that some are on disk.
+		if open, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", cmd.Process.Pid)); err == nil && len(open) > 0 {
+			spilled := slices.ContainsFunc(open, func(fd string) bool {
+				name, err := os.Readlink(fd)
+				return err == nil && strings.HasPrefix(name, temp)
+			})
+			if !spilled {
+				t.Error("no keys wait on disk: the test shows nothing")
+			}
+		}
+		if sig == os.Kill {
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait()
+			if left := names(t, dir); len(left) != 0 {
+				t.Errorf("%v: left behind: %v", sig, left)
+			}
+		} else {
+			interrupted(t, cmd, sig, dir)
+		}
+		if left := names(t, temp); len(left) != 0 {
+			t.Errorf("%v: left behind: %v", sig, left)
+		}
 	}
 }
