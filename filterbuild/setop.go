@@ -476,19 +476,20 @@ func (c *combiner) intersect(ctx context.Context, all *partial, blooms, exacts [
 }
 
 // load reads a Bloom filter and brings it to the size of the result.
-func (c *combiner) load(ctx context.Context, p *part, params bloom.Params) (bits *bloom.Filter, f *codec.Filter, err error) {
-	if ctx.Err() != nil {
-		return nil, nil, context.Cause(ctx)
-	}
+func (c *combiner) load(ctx context.Context, p *part, params bloom.Params) (*bloom.Filter, *codec.Filter, error) {
 	h, err := p.header()
 	if err != nil {
 		return nil, nil, err
 	}
-	if f, err = h.Load(c.lim); err != nil {
+	bits, err := bloom.New(h.Filter.Params)
+	if err != nil {
 		return nil, nil, err
 	}
-	if bits = f.Bloom(); bits.Params().Blocks != params.Blocks {
-		bits, err = bits.Fold(bits.Params().Blocks / params.Blocks)
+	if err := codec.OrInto(ctx, bits, h); err != nil {
+		return nil, nil, err
 	}
-	return bits, f, errors.Join(err, p.rest())
+	if k := bits.Params().Blocks / params.Blocks; k > 1 {
+		bits, err = bits.Fold(k)
+	}
+	return bits, h.Filter, errors.Join(err, p.rest())
 }

@@ -76,6 +76,12 @@ func TestDailyUnions(t *testing.T) {
 			if all.Kind() != whole.Kind() || !bytes.Equal(payload(t, all), payload(t, whole)) {
 				t.Fatalf("%s: %s filter, not the %s one of all IDs", name, all.Kind(), whole.Kind())
 			}
+			if len(ids) <= capacity {
+				strangers := numbers(100_000, func(i int) int64 { return -int64(i) - 1 })
+				if p := float64(passed(t, all, strangers)) / 100_000; p > 1.2*all.FPRAsked+5e-4 {
+					t.Errorf("%s: %g of strangers pass, %g was asked for", name, p, all.FPRAsked)
+				}
+			}
 			distinct := exact.New()
 			for _, id := range ids {
 				distinct.Add([]uint64{uint64(id)}, true)
