@@ -32,6 +32,7 @@ type pass struct {
 	lines *lines
 	rows  rows
 	bad   *Bad // nil: bad lines are errors
+	part  int  // bytes that one of several goroutines parses at once
 }
 
 func (p *pass) close() error { return p.s.close() }
@@ -42,7 +43,7 @@ func (in *input) pass() (*pass, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pass{at: in.at, s: s}
+	p := &pass{at: in.at, s: s, part: in.part}
 	if in.opts.SkipBad {
 		p.bad = new(Bad)
 	}

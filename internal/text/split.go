@@ -157,7 +157,7 @@ func settle(ctx context.Context, free chan *part) bool {
 func (p *pass) cutOne(c *part, s splitter) (r rows, err error) {
 	at := p.lines.at
 	c.text = c.text[:0]
-	for len(c.text) < splitBytes && err == nil {
+	for len(c.text) < p.part && err == nil {
 		c.text, err = p.lines.whole(c.text)
 	}
 	return s.over(&lines{at: at, max: p.lines.max, buf: c.text, err: io.EOF}), err

@@ -126,6 +126,7 @@ type input struct {
 	open    func() (io.ReadCloser, error)
 	opts    Options
 	columns []string // names, as found
+	part    int      // splitBytes, but for tests
 
 	mu    sync.Mutex
 	first *pass // Once: the pass that has read the header, until it is used
@@ -169,7 +170,7 @@ func Open(open func() (io.ReadCloser, error), name string, opts Options) (*Table
 	if opts.MaxLineBytes <= 0 {
 		opts.MaxLineBytes = maxLine
 	}
-	in := &input{at: at, open: open, opts: opts}
+	in := &input{at: at, open: open, opts: opts, part: splitBytes}
 	p, err := in.pass()
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -95,7 +96,18 @@ func FuzzPlain(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string, name, dt uint8, skip bool) {
 		opts := Options{Column: "n", Types: map[string]arrow.DataType{"n": types[int(dt)%len(types)]}, SkipBad: skip, MaxLineBytes: 1 << 16}
-		tab, err := Open(given(t, s), names[int(name)%len(names)], opts)
+		all, bytewise := given(t, s), false
+		open := func() (io.ReadCloser, error) {
+			r, err := all()
+			if bytewise { // else all is one part
+				r = struct {
+					io.Reader
+					io.Closer
+				}{iotest.OneByteReader(r), r}
+			}
+			return r, err
+		}
+		tab, err := Open(open, names[int(name)%len(names)], opts)
 		if err != nil || tab.Schema().NumFields() == 0 {
 			return
 		}
@@ -106,6 +118,7 @@ func FuzzPlain(f *testing.F) {
 		rows, values, err := byRecords(tab, column)
 		bad := tab.Bad()
 		for _, threads := range []int{1, 3} {
+			bytewise, tab.part = threads > 1 && len(s) < 1000, 1+len(s)%20
 			gotRows, got, gotErr := plainly(context.Background(), tab, column, threads)
 			if fmt.Sprint(err) != fmt.Sprint(gotErr) {
 				t.Fatalf("%d threads: %v, by records %v", threads, gotErr, err)
