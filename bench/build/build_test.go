@@ -41,6 +41,30 @@ func TestChosenCells(t *testing.T) {
 	}
 }
 
+// No two sets have a name in common, under -quick neither.
+func TestNamesOfSets(t *testing.T) {
+	type sized struct {
+		set
+		divided uint64
+	}
+	names := map[string]sized{}
+	for _, c := range cells() {
+		for _, divided := range []uint64{1, smaller} {
+			if c.set.kind == "" {
+				continue
+			}
+			name, now := c.set.name(c.set.rows/divided), sized{c.set, divided}
+			if other, ok := names[name]; ok && other != now {
+				t.Errorf("%s is %+v and %+v", name, other, now)
+			}
+			names[name] = now
+		}
+	}
+	if len(names) < 10 {
+		t.Errorf("%d names: %v", len(names), names)
+	}
+}
+
 // The document has a place for each cell.
 func TestDocumentHasMarkers(t *testing.T) {
 	doc, err := os.ReadFile("../" + document)

@@ -220,7 +220,7 @@ func (r *contest) equals(ctx context.Context, t *report.Table, log string) error
 		if reply.Probed == 0 {
 			return fmt.Errorf("%s: nothing was probed", s)
 		}
-		t.Note("%s %s: %.1f MiB, %.2f %% false positives.", c.text, reply.Version, float64(reply.Bytes)/(1<<20), 100*float64(reply.Hits)/float64(reply.Probed))
+		t.Note("%s (%s): %.1f MiB, %.2f %% false positives.", c.text, reply.Version, float64(reply.Bytes)/(1<<20), 100*float64(reply.Hits)/float64(reply.Probed))
 	}
 	return nil
 }

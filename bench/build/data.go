@@ -46,15 +46,21 @@ func (p paths) outside(as string) string { return filepath.Join(p.dir, "outside"
 func (p paths) members(as string) string { return filepath.Join(p.dir, "members"+as+".parquet") }
 func (p paths) text() string             { return filepath.Join(p.dir, "ids", "part-00.txt.gz") }
 
+// name tells a set's data from all others, as long as no two sets of a kind have
+// as many rows.
+func (s set) name(rows uint64) string {
+	return fmt.Sprintf("build-%s-%d.v%d", s.kind, rows, dataVersion)
+}
+
 // dataset returns where a cell's data are, which it makes if need be and reads
-// once. The name has all that they depend on.
+// once.
 func (b *bench) dataset(ctx context.Context, c cell) (paths, error) {
 	s := c.set
 	if s.kind == "" {
 		return paths{}, nil
 	}
 	rows := b.scaled(s.rows)
-	p := paths{filepath.Join(b.data, fmt.Sprintf("build-%s-%d.v%d", s.kind, rows, dataVersion))}
+	p := paths{filepath.Join(b.data, s.name(rows))}
 	err := race.Make(p.dir, func(begun string) error {
 		argv := []string{b.program.generate, "-set", s.kind, "-rows", number(rows), "-files", number(s.files), "-outside", number(b.scaled(outside))}
 		if s.distinct > 0 {
