@@ -418,6 +418,18 @@ func TestRuleUUIDColumn(t *testing.T) {
 		equal(t, name, got, []int{0, 1, 3, 6, 7})
 		equal(t, name+": NULLs", st.KeysNull.Load(), int64(1))
 	}
+	// Its values are the keys, so that its statistics hold.
+	sorted := array.NewFixedSizeBinaryBuilder(checked(t), &arrow.FixedSizeBinaryType{ByteWidth: 16})
+	defer sorted.Release()
+	for i := range 8 {
+		sorted.Append(bytes.Repeat([]byte{byte(i) << 5}, 16))
+	}
+	a2 := sorted.NewArray()
+	defer a2.Release()
+	path := write(t, filepath.Join(t.TempDir(), "sorted.parquet"), 2, record(t, checked(t), col{"k", a2}, col{"z", numbers(8, func(i int) int64 { return int64(i) })}))
+	got, st := scanned(t, ScanOptions{Match: []Match{{Filter: filter}}, Normalize: "trim,lower,uuid"}, Shard{}, path)
+	equal(t, "sorted", got, []int{1})
+	equal(t, "sorted: row groups skipped", st.RowGroupsSkipped.Load(), int64(2))
 }
 
 // What a scan says its rule is must be each filter's.
