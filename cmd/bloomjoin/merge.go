@@ -81,7 +81,12 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 	if o.out == "" || o.out == "-" {
 		return usagef("say with -o FILE where the filter goes")
 	}
-	f, inputs, err := c.mergeFilters(cmd.Context(), o, args)
+	names, err := c.mergeInputs(cmd.Context(), o, args)
+	if err != nil {
+		return err
+	}
+	read := sizes(names) // while they all stand there
+	f, err := c.mergeFilters(cmd.Context(), o, names)
 	if err != nil {
 		return err
 	}
@@ -111,21 +116,13 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	r.Inputs = inputs
+	r.Inputs, r.BytesRead = len(names), read
 	c.sayFilter(o.out, f, r, short)
 	return c.report(r, o.out)
 }
 
-// mergeFilters merges or combines what the arguments stand for. It returns the
-// number of files, too.
-func (c *cli) mergeFilters(ctx context.Context, o *mergeFlags, args []string) (*codec.Filter, int, error) {
-	budget, err := c.budget()
-	if err != nil {
-		return nil, 0, err
-	}
-	if c.threads > 0 { // nothing else runs in the process
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(min(c.threads, runtime.GOMAXPROCS(0))))
-	}
+// mergeInputs lists the filter files that the arguments stand for.
+func (c *cli) mergeInputs(ctx context.Context, o *mergeFlags, args []string) ([]string, error) {
 	// The output of the run before may stand among the parts. Where it is to be
 	// replaced, it counts as one of them: else what it holds could be lost.
 	var skip func(string) bool
@@ -136,20 +133,39 @@ func (c *cli) mergeFilters(ctx context.Context, o *mergeFlags, args []string) (*
 		}
 	}
 	names, err := filterbuild.Names(ctx, partition.Local{}, args, skip)
-	if err != nil {
-		return nil, 0, err
+	if n := len(names); err == nil && o.op() != "" && n < 2 {
+		err = usagef("want two filters or more, got %d", n)
 	}
-	if n := len(names); o.op() != "" && n < 2 {
-		return nil, n, usagef("want two filters or more, got %d", n)
+	return names, err
+}
+
+// mergeFilters merges or combines filter files.
+func (c *cli) mergeFilters(ctx context.Context, o *mergeFlags, names []string) (*codec.Filter, error) {
+	budget, err := c.budget()
+	if err != nil {
+		return nil, err
+	}
+	if c.threads > 0 { // nothing else runs in the process
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(min(c.threads, runtime.GOMAXPROCS(0))))
 	}
 	lim := codec.Limits{MaxBytes: uint64(budget)}
-	if op := o.op(); op != "" {
-		f, err := filterbuild.Combine(ctx, partition.Local{}, op, names, lim)
-		if err != nil {
-			return nil, 0, fmt.Errorf("%s: %w", op, err)
-		}
-		return f, len(names), nil
+	op := o.op()
+	if op == "" {
+		return filterbuild.Merge(ctx, partition.Local{}, names, o.partial, lim)
 	}
-	f, err := filterbuild.Merge(ctx, partition.Local{}, names, o.partial, lim)
-	return f, len(names), err
+	f, err := filterbuild.Combine(ctx, partition.Local{}, op, names, lim)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", op, err)
+	}
+	return f, nil
+}
+
+// sizes adds up the sizes of files.
+func sizes(names []string) (n int64) {
+	for _, name := range names {
+		if info, err := os.Stat(name); err == nil {
+			n += info.Size()
+		}
+	}
+	return n
 }
