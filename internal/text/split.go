@@ -63,6 +63,7 @@ func (p *pass) fillParts(ctx context.Context, r *plainReader, s splitter, thread
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
+	defer p.s.stop() // which one of them may be waiting for
 	work, queue, free := make(chan *part), make(chan *part, 2*threads), make(chan *part, 2*threads+2)
 	for range cap(free) {
 		free <- &part{plainReader: *r, done: make(chan struct{}, 1)}
@@ -153,11 +154,12 @@ func settle(ctx context.Context, free chan *part) bool {
 	return true
 }
 
-// cutOne returns rows over the next lines, and what is behind them.
+// cutOne returns rows over the next lines, and what is behind them. It does not
+// wait for more where there are some.
 func (p *pass) cutOne(c *part, s splitter) (r rows, err error) {
 	at := p.lines.at
 	c.text = c.text[:0]
-	for len(c.text) < p.part && err == nil {
+	for len(c.text) == 0 && err == nil || len(c.text) < p.part && err == nil && p.s.ready() {
 		c.text, err = p.lines.whole(c.text)
 	}
 	return s.over(&lines{at: at, max: p.lines.max, buf: c.text, err: io.EOF}), err

@@ -233,6 +233,17 @@ func (s *stream) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
+// ready reports whether Read need not wait for the goroutine.
+func (s *stream) ready() bool { return s.full == nil || len(s.cur) > 0 || len(s.full) > 0 }
+
+// stop ends reading ahead; Read returns an error from then on, at the latest
+// behind what is there.
+func (s *stream) stop() {
+	if s.cancel != nil {
+		s.cancel()
+	}
+}
+
 // close ends the use of the stream and waits for its goroutine; but not for
 // long where it may be that standard input says nothing: then the goroutine
 // ends as soon as something comes.
