@@ -24,7 +24,8 @@ type Filter interface {
 	// KeyNames and KeyClasses describe the key columns, in the key's order.
 	KeyNames() []string
 	KeyClasses() []string
-	// Normal is the version of the rules by which keys became bytes.
+	// Normal names the rules by which keys became bytes: their version, and,
+	// behind a plus, how strings were made alike before, if they were.
 	Normal() string
 	// Sealed reports whether the filter is complete. No other may be used.
 	Sealed() bool

@@ -115,6 +115,10 @@ func Match(at fault.At, want, got []Class) error {
 // hint says what helps when IDs of class a meet a log of class b.
 func hint(a, b Class) string {
 	switch {
+	case a == Bytes && b == Fixed(16):
+		return "text that spells UUIDs meets them where all sides say --normalize uuid; IDs from text files can be built as UUIDs, here --key-type uuid"
+	case a == Fixed(16) && b == Bytes:
+		return "the log's column is text; if it spells UUIDs, build and scan with --normalize uuid; else build the filter from a text column, or with --key-type string from a text file"
 	case a == Bytes:
 		return fmt.Sprintf("IDs that were read as text can be built as numbers, dates or UUIDs with --key-type, here --key-type %s", typeFor(b))
 	case a == Timestamp && b == Instant, a == Instant && b == Timestamp:
