@@ -207,3 +207,49 @@ func TestBadOrder(t *testing.T) {
 		t.Error(b)
 	}
 }
+
+// A text that fails a column's check is as one that does not parse: with its
+// line, whichever way the column is read, and left out with SkipBad.
+func TestCheck(t *testing.T) {
+	const text = "k,n\nfine,1\n\n\"fine\",2\nno,3\n,4\nno,5\nfine,6\n"
+	for i, skip := range []bool{false, true, false, true} {
+		tab, err := Open(func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }, "a.csv", Options{Size: -1, SkipBad: skip})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, checked := range []*Table{
+			tab.WithCheck([]string{"k", "z"}, func(s string) bool { return s == "fine" }, "fine things"),
+			tab.WithCheck([]string{"k"}, func(s string) bool { return s == "fine" }, "fine things").WithTypes(nil), // which keeps the check
+		} {
+			rows, nulls := 0, 0
+			var errs []error
+			for rec, err := range checked.Read(t.Context(), 0, []int{1, 0}) {
+				if err != nil {
+					errs = append(errs, err)
+					break
+				}
+				rows, nulls = rows+int(rec.NumRows()), nulls+rec.Column(1).NullN()
+			}
+			for v, err := range checked.ReadPlain(t.Context(), 0, 1+i) {
+				if err != nil {
+					errs = append(errs, err)
+					break
+				}
+				if v.Rows != rows || v.Rows-v.NonNull != nulls || string(v.Plain) != strings.Repeat("\x04\x00\x00\x00fine", v.NonNull) {
+					t.Errorf("%d rows, %d values %q, want %d rows with %d NULLs", v.Rows, v.NonNull, v.Plain, rows, nulls)
+				}
+			}
+			if bad := checked.Bad(); skip && (len(errs) > 0 || rows != 4 || nulls != 1 || bad.Lines != 2 || !slices.Equal(bad.First, []int{5, 7})) {
+				t.Errorf("bad ones left out: %d rows, %d NULLs, %+v, errors %v", rows, nulls, bad, errs)
+			}
+			for _, err := range errs {
+				if !errors.Is(err, fault.ErrMismatch) || !strings.Contains(err.Error(), "a.csv: line 5: column k: ") || !strings.Contains(err.Error(), "want fine things") {
+					t.Error(err)
+				}
+			}
+			if !skip && len(errs) != 2 {
+				t.Errorf("%d errors of two ways to read", len(errs))
+			}
+		}
+	}
+}
