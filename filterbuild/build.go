@@ -283,7 +283,11 @@ func (p *Plan) fold(ctx context.Context, tooLarge error) (*codec.Filter, Report,
 	if sure >= first {
 		return p.fill(ctx, sure, 2)
 	}
-	for i, k := range params.Folds(count, fpr) {
+	folds := params.Folds(count, fpr)
+	if len(folds) > maxTries { // of small filters, whose bits say little
+		return nil, rep, tooLarge
+	}
+	for i, k := range folds {
 		if k < first {
 			break
 		}
@@ -294,6 +298,9 @@ func (p *Plan) fold(ctx context.Context, tooLarge error) (*codec.Filter, Report,
 	}
 	return nil, rep, tooLarge
 }
+
+// maxTries bounds how often the keys are read again.
+const maxTries = 8
 
 // each passes the keys of the plan's pieces to work, with several workers.
 func (p *Plan) each(ctx context.Context, threads int, newWork func() (func(*keys.Batch) error, error)) error {

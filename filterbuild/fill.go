@@ -234,6 +234,9 @@ func (b *Builder) Finish(ctx context.Context) (*codec.Filter, Report, error) {
 	rep.Sharing, rep.Workers, rep.Passes, rep.Spilled = b.sharing, b.threads, 1, b.spill.size
 	if all.set != nil {
 		rep.Distinct = all.set.Len()
+		if rep.Sharing == Ranges { // of bits, which there are none of
+			rep.Sharing = Private
+		}
 	} else {
 		rep.Distinct, rep.Estimated = distinct(all.bits, all.registers, rep.Keys), true
 	}

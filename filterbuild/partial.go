@@ -21,6 +21,8 @@ type partial struct {
 
 	set       *exact.Set       // nil once, or if never, exact
 	first     *scout           // the first keys, before they are put into the set; nil once they are
+	flat      *exact.Dense     // keys on their way to the set; nil: they go there at once
+	flatBytes uint64           // held for it
 	checkAt   uint64           // number of keys at which the set's cost is looked at again
 	bits      *bloom.Filter    // nil while exact, or where there is a pool
 	pool      *pool            // the bits that several fill; nil: they are its own
@@ -113,12 +115,49 @@ func (p *partial) addInts(values []uint64, signed bool) error {
 	case p.first != nil:
 		p.first.add(values, signed)
 		return p.look()
+	case p.flat != nil && p.flat.Add(values, signed):
+		return p.holdFlat()
 	case p.set != nil:
+		p.pack()
 		p.set.Add(values, signed)
 		return p.settle()
 	}
 	p.hash(values)
 	return nil
+}
+
+// flatten lets further keys of a set wait in a flat bitmap, where they are so
+// close that it takes about what the bits would, and the budget has room.
+func (p *partial) flatten() {
+	const least, most = 16 << 20, 32 // bytes, and times the bits
+	size := p.full.Bytes()
+	size = min(max(size, least), most*size) // so many containers cost less than the bits
+	room, ok := p.share.hold(p.share.held)
+	if ok && p.set != nil {
+		p.flat = exact.NewDense(min(size, room))
+	}
+}
+
+// holdFlat holds the flat bitmap in the budget, or does without it.
+func (p *partial) holdFlat() error {
+	if n := p.flat.Bytes(); n != p.flatBytes {
+		_, ok := p.share.hold(p.share.held - p.flatBytes + n)
+		if p.flatBytes = n; !ok {
+			p.pack()
+			return p.settle()
+		}
+	}
+	return nil
+}
+
+// pack puts the keys of the flat bitmap into the set.
+func (p *partial) pack() {
+	if p.flat == nil {
+		return
+	}
+	p.flat.Into(p.set)
+	p.share.hold(p.share.held - p.flatBytes)
+	p.flat, p.flatBytes, p.checkAt = nil, 0, 0
 }
 
 // look decides of the first keys whether they turn into bits, go into the set
@@ -128,7 +167,9 @@ func (p *partial) look() error {
 		return p.blur()
 	}
 	if p.first.dense() {
-		return p.decide()
+		err := p.decide()
+		p.flatten()
+		return err
 	}
 	_, err := p.share.set(p.first.bytes())
 	return err
@@ -139,8 +180,9 @@ func (p *partial) tooSparse() bool {
 	return p.spec.Want != codec.WantExact && p.first.cost() > p.full.Bytes()
 }
 
-// gather puts the first keys into the set, if the budget has room for it.
+// gather puts all keys into the set, if the budget has room for it.
 func (p *partial) gather() error {
+	p.pack()
 	if p.first == nil {
 		return nil
 	}
@@ -211,6 +253,7 @@ func (p *partial) decide() error {
 
 // blur turns the exact set into a Bloom filter.
 func (p *partial) blur() error {
+	p.pack()
 	if err := p.fill(); err != nil {
 		return err
 	}
