@@ -3,7 +3,6 @@ package filterbuild
 import (
 	"context"
 	"slices"
-	"sync"
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -19,6 +18,7 @@ import (
 const (
 	sampleFrom  = 1 << 20 // rows; less are soon read
 	samplePages = 8
+	samplePage  = 1 << 17 // keys, at most
 	sampleLeast = 4096 // distinct keys in a sample that says something
 	// closeEnough is how many keys must stand in a container of 2^16
 	// neighbouring values, on average, for the set to be tried: a quarter of what
@@ -32,13 +32,16 @@ func (p *Plan) sparse(ctx context.Context) (bool, error) {
 		// With room for more, the set competes with bits for all that may come.
 		return false, nil
 	}
-	var mu sync.Mutex
 	var values []uint64
-	err := partition.SampleKeys(ctx, p.files, p.opts.Key, samplePages, func(_ partition.Piece, b *keys.Batch) error {
-		mu.Lock()
-		defer mu.Unlock()
+	var at partition.Piece
+	var taken int
+	err := partition.SampleKeys(ctx, p.files, p.opts.Key, samplePages, func(piece partition.Piece, b *keys.Batch) error {
+		if piece != at {
+			at, taken = piece, 0
+		}
 		ints, _, _ := b.Ints()
-		values = append(values, ints...)
+		ints = ints[:min(len(ints), samplePage-taken)]
+		values, taken = append(values, ints...), taken+len(ints)
 		return nil
 	})
 	if err != nil {

@@ -47,8 +47,8 @@ func MapKeys(ctx context.Context, pieces []Piece, key string, rule keys.Rule, th
 	return nil
 }
 
-// SampleKeys calls work with the keys of up to n pages of Parquet files, the
-// first of row groups that are spread evenly over all of them. Which these are
+// SampleKeys calls work, from one goroutine, with the keys of up to n pages of
+// Parquet files, the first of row groups that are spread evenly over all of them. Which these are
 // depends on the files alone. Files of other formats, and keys of several
 // columns, give no sample.
 func SampleKeys(ctx context.Context, files []*File, key string, n int, work KeyWork) error {
