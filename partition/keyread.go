@@ -50,7 +50,8 @@ func MapKeys(ctx context.Context, pieces []Piece, key string, rule keys.Rule, th
 // SampleKeys calls work, from one goroutine, with the keys of up to n pages of
 // Parquet files, the first of row groups that are spread evenly over all of them. Which these are
 // depends on the files alone. Files of other formats, and keys of several
-// columns, give no sample.
+// columns, give no sample. Pages come one after the other, each as a Piece of its
+// row group, and in steps.
 func SampleKeys(ctx context.Context, files []*File, key string, n int, work KeyWork) error {
 	paths, err := keys.ParsePaths(key)
 	if err != nil {
@@ -229,6 +230,10 @@ func inGroup(err error, group int) error {
 	return err
 }
 
+// stepRows is how many rows of a record are passed on at once: the record batch
+// of an Arrow file may be all of it.
+const stepRows = 1 << 16
+
 // records reads the keys of a row group of any file.
 func (r *keyReader) records(ctx context.Context, p Piece, group int) error {
 	enc := (*keys.Encoder)(nil) // of the records' schema
@@ -241,11 +246,16 @@ func (r *keyReader) records(ctx context.Context, p Piece, group int) error {
 				return fmt.Errorf("%s: %w", p.File.Name, err)
 			}
 		}
-		if err := enc.EncodeIDs(p.File.Name, rec, &r.batch); err != nil {
-			return inGroup(err, group)
-		}
-		if err := r.work(p, &r.batch); err != nil {
-			return err
+		for from := int64(0); from == 0 || from < rec.NumRows(); from += stepRows {
+			some := rec.NewSlice(from, min(from+stepRows, rec.NumRows()))
+			err := enc.EncodeIDs(p.File.Name, some, &r.batch)
+			if err == nil {
+				err = r.work(p, &r.batch)
+			}
+			some.Release()
+			if err != nil {
+				return inGroup(err, group)
+			}
 		}
 	}
 	return nil
