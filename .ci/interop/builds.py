@@ -283,5 +283,46 @@ def sets(t, _repository):
     t.ok("keys waited on disk, and in memory", any(spilled) and not all(spilled), spilled)
 
 
+def edges(t, _repository):
+    """ID sets that are hardly any, and sizes that are hardly right: a filter whose members all pass, or a clear error."""
+    many = list(range(0, 10**9, 3331))
+    for name, columns, kind in [
+        ("no row", [[]], pa.int64()),
+        ("NULLs", [[None] * 1000], pa.int64()),
+        ("NULLs of text", [[None] * 1000, []], pa.string()),
+        ("one key", [[], [7], []], pa.int64()),
+        ("one key, many times", [[5] * 300_000], pa.int64()),
+        ("one text, many times", [["x"] * 300_000], pa.string()),
+        ("empty text", [["", None]], pa.string()),
+        ("the ends of int64", [[2**63 - 1, -(2**63)]], pa.int64()),
+        ("the ends of uint64", [[0, 2**64 - 1]], pa.uint64()),
+        ("many keys", [many], pa.int64()),
+        ("many texts", [[str(v) for v in many]], pa.string()),
+    ]:
+        files = [tables.write(pa.table({"k": pa.array(v, kind)}), t.path("edge.parquet")) for v in columns]
+        rows, present = sum(map(len, columns)), sum(v is not None for c in columns for v in c)
+        for more in [[], ["--kind", "bloom"], ["--expect", 1], ["--fpr", 1e-9], ["--fpr", 0.9], ["--max-size", 64], ["--expect", 10**7, "--threads", 64], ["--memory", "3MiB"]]:  # fmt: skip
+            out, said = built(t, ["--key", "k", *more], files, little=True)
+            if not out:
+                t.ok(f"{name}, {more}: refused", more == ["--memory", "3MiB"] and rows > 1000)
+                continue
+            passed = t.run("scan", "--json", "--count", "--filter", out, "--key", "k", *files).json
+            got = said["rows"], said["keys"], passed["rows_in"], passed["rows_out"]
+            t.equal(f"{name}, {more}: rows, keys, members that pass", got, (rows, present, rows, present))
+    ids = tables.write(pa.table({"k": pa.array(many[:9000])}), t.path("ids.parquet"))
+    out = t.path("small.filter")
+    r = t.run("build", "--key", "k", "--kind", "bloom", "--expect", 10, "-o", out, ids)
+    t.ok("a filter that is too small: a warning", "warning" in r.text and "--expect" in r.text, r.text)
+    for name, other, words in [
+        ("the second file lacks the key", pa.table({"other": [1]}), ["second.parquet", '"k"']),
+        ("the second file has text", pa.table({"k": ["1"]}), ["integer", "bytes"]),
+        ("the second file's key has no type", pa.table({"k": pa.nulls(3)}), ["second.parquet", "unsupported"]),
+    ]:
+        path, out = t.path("d") / "second.parquet", t.path("none.filter")
+        r = t.run("build", "--key", "k", "-o", out, ids, tables.write(other, path), want=1)
+        t.ok(f"{name}: {words}, no output", all(w in r.text for w in words) and not out.exists(), r.text)
+
+
 def run(t, repository):
+    t.group("builds at the edges", edges, repository)
     t.group("builds of random ID sets", sets, repository)
