@@ -552,3 +552,97 @@ func TestMemoryBudgetOfBuild(t *testing.T) {
 		}
 	}
 }
+
+// A merge that is killed leaves no filter or a whole one; one that replaces an
+// older file by force, that or the new one; and on a full disk nothing.
+func TestMergeFaults(t *testing.T) {
+	dir := t.TempDir()
+	parts := []string{filepath.Join(dir, "0.bjf"), filepath.Join(dir, "1.bjf")}
+	ids := idFile(t, 20_000, 1)
+	for i, part := range parts {
+		args := slowShard(ids, part)
+		args[slices.Index(args, "0/2")] = fmt.Sprintf("%d/2", i)
+		must(t, args...)
+	}
+	merge := func(out string, flags ...string) []string {
+		return append(append([]string{"merge", "--quiet", "--partial", "--uncompressed"}, flags...), "-o", out, parts[1], parts[0])
+	}
+	ref := filepath.Join(dir, "ref.bjf")
+	began := time.Now()
+	must(t, merge(ref)...)
+	took := time.Since(began)
+	want, older := read(t, ref), []byte("an older file")
+	rng := rand.New(rand.NewPCG(6, 3))
+	var before, during, after int
+	for round := range 16 {
+		dir := t.TempDir()
+		out := filepath.Join(dir, "all.bjf")
+		args := merge(out)
+		if round%2 == 0 {
+			args = merge(out, "--force")
+			if err := os.WriteFile(out, older, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := exec.Command("bloomjoin", args...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(rng.Int64N(int64(took) * 5 / 4)))
+		if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		tmp := slices.ContainsFunc(names(t, dir), func(name string) bool { return strings.HasSuffix(name, ".tmp") })
+		switch b, err := os.ReadFile(out); {
+		case err == nil && bytes.Equal(b, want):
+			after++
+		case round%2 == 0 && !bytes.Equal(b, older), round%2 != 0 && !errors.Is(err, os.ErrNotExist):
+			t.Fatalf("round %d: a file that is not whole: %d bytes, %v", round, len(b), err)
+		case tmp:
+			during++
+		default:
+			before++
+		}
+		must(t, append(args, "--force")...)
+		if !bytes.Equal(read(t, out), want) {
+			t.Errorf("round %d: the next attempt made other bytes", round)
+		}
+	}
+	t.Logf("killed %d times before the file was begun, %d while it was written, %d when it stood", before, during, after)
+	interrupts := 0
+	for round := range 12 {
+		dir := t.TempDir()
+		cmd := exec.Command("bloomjoin", merge(filepath.Join(dir, "all.bjf"))...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(rng.Int64N(int64(took) * 5 / 4)))
+		if err := cmd.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		code, left := cmd.ProcessState.ExitCode(), names(t, dir)
+		if code == exitInterrupted {
+			interrupts++
+		}
+		// Before it listens the signal ends it at once: -1.
+		if !((code == exitInterrupted || code < 0) && len(left) == 0 || code == exitDone && slices.Equal(left, []string{"all.bjf"})) {
+			t.Errorf("interrupted, round %d: exit code %d, and there is %v", round, code, left)
+		}
+	}
+	if interrupts == 0 {
+		t.Error("no merge was interrupted")
+	}
+	t.Run("full disk", func(t *testing.T) {
+		for _, size := range []string{"64k", "10m"} {
+			code, said := onSmallDisk(t, size, merge("all.bjf")...)
+			if code != exitTryAgain || !strings.Contains(said, "no space left") {
+				t.Errorf("%s: exit code %d, want 75: %s", size, code, said)
+			}
+			if lines := strings.Split(strings.TrimSpace(said), "\n"); len(lines) != 1 {
+				t.Errorf("%s: left behind: %s", size, lines[1:])
+			}
+		}
+	})
+}
