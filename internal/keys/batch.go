@@ -27,8 +27,10 @@ type Batch struct {
 
 	void []uint32 // rows without a key in which no part is NULL
 
-	shared bool   // data is the record's, or the page's
-	own    []byte // what data is otherwise
+	shared     bool     // data is the record's, or the page's
+	own        []byte   // what data is otherwise
+	sharedInts bool     // ints is the page's
+	ownInts    []uint64 // what ints is otherwise
 }
 
 // Ints returns the keys as integers, if the key is one integer column: two's
@@ -83,6 +85,9 @@ func (b *Batch) bytes(i int) []byte {
 func (b *Batch) reset(n int) {
 	if b.shared {
 		b.data = b.own
+	}
+	if b.sharedInts {
+		b.ints = b.ownInts
 	}
 	*b = Batch{Rows: b.Rows[:0], Len: n, ints: b.ints[:0], data: b.data[:0], ends: b.ends[:0], void: b.void[:0]}
 }

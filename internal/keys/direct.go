@@ -3,17 +3,22 @@ package keys
 import (
 	"encoding/binary"
 	"slices"
+	"unsafe"
 )
 
 // Keys that are one column of integers or strings need no Arrow arrays on the
 // way: their values, as Parquet stores them, are the keys.
 
 // SetInts fills b with n keys that are integers of 4 or 8 bytes, little-endian,
-// one behind the other in plain. Position i of Rows is value i.
+// one behind the other in plain, whose memory b may share. Position i of Rows is
+// value i.
 func (b *Batch) SetInts(plain []byte, n, width int, signed bool) {
 	b.reset(n)
 	b.isInt, b.signed = true, signed
 	b.numberRows(n)
+	if width == 8 && b.shareInts(plain, n) {
+		return
+	}
 	b.ints = slices.Grow(b.ints, n)[:n]
 	switch {
 	case width == 8:
@@ -31,6 +36,20 @@ func (b *Batch) SetInts(plain []byte, n, width int, signed bool) {
 		}
 	}
 }
+
+// shareInts makes n integers of 8 bytes in plain the batch's without a copy, if
+// they lie as the machine has them.
+func (b *Batch) shareInts(plain []byte, n int) bool {
+	if n == 0 || !littleEndian || uintptr(unsafe.Pointer(&plain[0]))%8 != 0 {
+		return false
+	}
+	b.sharedInts, b.ownInts = true, b.ints
+	b.ints = unsafe.Slice((*uint64)(unsafe.Pointer(&plain[:8*n][0])), n)
+	return true
+}
+
+// littleEndian says that integers in memory are as they are in Parquet.
+var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
 // SetBytes fills b with n keys that are byte strings, each behind its length
 // of 4 bytes, little-endian, in plain, under a rule. Rows numbers the values:
