@@ -56,5 +56,5 @@ func (s *share) bits(p bloom.Params) error {
 }
 
 func overBudget(most uint64, p bloom.Params) error {
-	return fmt.Errorf("%w of %d bytes: the filter takes %d (raise --memory or --fpr, or bound the filter by build --max-size)", ErrMemory, most, p.Bytes())
+	return fmt.Errorf("%w of %d bytes: the filter takes %d, for as many keys as the ID files have rows, or --expect says (raise --memory or --fpr, or bound the filter by build --max-size)", ErrMemory, most, p.Bytes())
 }

@@ -81,14 +81,23 @@ func (c *cli) total() (int64, error) {
 		if n < minMemory {
 			return 0, usagef("--memory %s: want 1MiB or more", c.memory)
 		}
+		if limit := memoryThere(); limit > 0 {
+			n = min(n, limit) // what is not there cannot be used
+		}
 		return int64(n), nil
 	}
+	return int64(memoryThere() / 10 * 9), nil
+}
+
+// memoryThere returns the bytes that the container or the machine has; 0: not
+// known.
+func memoryThere() uint64 {
 	for _, source := range []memlimit.Provider{memlimit.FromCgroup, memlimit.FromSystem} {
 		if n, err := source(); err == nil && n > 0 && n < math.MaxInt64 {
-			return int64(n / 10 * 9), nil
+			return n
 		}
 	}
-	return 0, nil
+	return 0
 }
 
 // budget returns the bytes that tables and filters may take: half of the
