@@ -18,7 +18,7 @@ import (
 const (
 	sampleFrom  = 1 << 20 // rows; less are soon read
 	samplePages = 8
-	samplePage  = 1 << 17 // keys, at most
+	samplePage  = 1 << 14 // keys, at most
 	sampleLeast = 4096    // distinct keys in a sample that says something
 	// closeEnough is how many keys must stand in a container of 2^16
 	// neighbouring values, on average, for the set to be tried: a quarter of what
