@@ -302,8 +302,8 @@ func (c *combiner) sets(ctx context.Context, out *codec.Filter, parts []part) er
 	all.params.Blocks = out.Capacity.Blocks
 	all.full = all.params
 	all.spec = Spec{Want: out.Want, Room: true, Capacity: out.Capacity.Keys}
-	if out.Capacity == (codec.Capacity{}) {
-		all.spec.Want = codec.WantExact // there is no other size
+	if out.Capacity == (codec.Capacity{}) || c.op == Difference {
+		all.spec.Want = codec.WantExact // there is no other size, or no error allowed
 	}
 	var union pile
 	for i := range parts {

@@ -166,6 +166,36 @@ func TestUnionKeepsRoom(t *testing.T) {
 	}
 }
 
+// What is left of a set may have gaps, and be larger than the bits that there
+// is room for. It stays exact all the same.
+func TestDifferenceStaysExact(t *testing.T) {
+	opts := Options{MaxSize: 4 << 10, Capacity: 100_000, Room: true}
+	run := filterOf(t, numbers(100_000, func(i int) int64 { return int64(i) }), opts)
+	var gone []int64
+	var want uint64
+	for i := range int64(100_000) {
+		if i*i%7 < 3 {
+			gone = append(gone, i)
+		} else {
+			want++
+		}
+	}
+	away := filterOf(t, gone, Options{Kind: codec.WantExact})
+	if run.Kind() != codec.KindExact {
+		t.Fatal("a run of IDs is no exact filter")
+	}
+	f, err := combine(t, Difference, []*codec.Filter{run, away}, []string{"a", "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Kind() != codec.KindExact || f.Exact().Len() != want || f.Keys != want || f.Capacity != run.Capacity {
+		t.Fatalf("%s, %d keys, room %+v; want an exact filter of %d keys with room %+v", f.Kind(), f.Keys, f.Capacity, want, run.Capacity)
+	}
+	if n := f.Exact().WireBytes(); n <= uint64(opts.MaxSize) {
+		t.Errorf("%d bytes: the bits are not smaller, so that nothing was tried", n)
+	}
+}
+
 // The memory of a set operation is its result, and beside it one filter and its
 // fold where it must be brought to the size of the result: of many filters no
 // more than of two.
