@@ -171,6 +171,13 @@ func (p *Plan) classes(paths []keys.Path) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.Name, err)
 		}
+		if f.Format.IsText() {
+			as := string(f.Format)
+			for _, c := range enc.Columns() {
+				as += " " + f.Schema().Field(c).Type.String()
+			}
+			p.Spec.reading = append(p.Spec.reading, as)
+		}
 		got := enc.Classes()
 		if slices.Contains(got, keys.Null) {
 			return fault.Unsupported(fault.At{File: f.Name, Column: p.opts.Key}, "a key column without a type, which holds only NULLs")

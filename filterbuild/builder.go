@@ -61,7 +61,8 @@ type Spec struct {
 	SkipBad  bool           // bad lines of text IDs are left out
 	NoRange  bool           // the filter does not tell the least and the greatest of its keys
 
-	sparse bool // the keys lie so far apart that no exact set is tried; follows from the inputs
+	reading []string // of each text file, the format and the key's types: other ones make other keys of it
+	sparse  bool     // the keys lie so far apart that no exact set is tried; follows from the inputs
 }
 
 // size returns the parameters of the bits before they are folded, and the rate
@@ -149,6 +150,9 @@ func (s Spec) id(inputs [32]byte) [32]byte {
 	}
 	if s.Room {
 		h.Write([]byte("room"))
+	}
+	for _, as := range s.reading {
+		fmt.Fprintf(h, "text as %q ", as)
 	}
 	h.Write(inputs[:])
 	var sum [32]byte

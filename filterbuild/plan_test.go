@@ -338,3 +338,33 @@ func nan() float64 {
 	zero := 0.0
 	return zero / zero
 }
+
+// The same text read as other types may be other keys, of one class: 0.1 is.
+// Neither is a build of them already done, nor do their shards merge.
+func TestIDTellsHowTextIsRead(t *testing.T) {
+	s := newStore()
+	s.put("ids.csv", []byte("id\n0.1\n"))
+	seen := map[[32]byte]string{}
+	for range 2 {
+		for _, as := range []arrow.DataType{arrow.PrimitiveTypes.Float32, arrow.PrimitiveTypes.Float64, arrow.BinaryTypes.String} {
+			files, err := partition.Open(t.Context(), []string{"ids.csv"}, partition.OpenOptions{Store: s, Text: true, Types: map[string]arrow.DataType{"id": as}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := NewPlan(files, Options{Key: "id"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if other, ok := seen[p.BuildID]; ok && other != as.String() {
+				t.Errorf("one build id of %s and %s", other, as)
+			}
+			seen[p.BuildID] = as.String()
+			if err := partition.Close(files); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if len(seen) != 3 {
+		t.Errorf("%d build ids", len(seen))
+	}
+}
