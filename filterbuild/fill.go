@@ -247,31 +247,33 @@ func (b *Builder) Finish(ctx context.Context) (*codec.Filter, Report, error) {
 	return f, rep, err
 }
 
-// union merges what the workers hold. If one of them has turned to bits that
-// all share, the others follow.
+// union merges what the workers hold. Once one of them, or the union of some,
+// has turned to bits that all share, the others follow.
 func (b *Builder) union() (*partial, error) {
-	all := b.workers[0].part
-	if b.pool == nil || b.pool.filter == nil {
-		for _, w := range b.workers[1:] {
-			if err := all.merge(w.part); err != nil {
-				return nil, err
-			}
-			w.part = nil
+	all, rest := b.workers[0].part, b.workers[1:]
+	for len(rest) > 0 && (b.pool == nil || b.pool.filter == nil) {
+		if err := all.merge(rest[0].part); err != nil {
+			return nil, err
 		}
+		rest[0].part, rest = nil, rest[1:]
+	}
+	if b.pool == nil || b.pool.filter == nil {
 		all.pool = nil // what turns to bits now does so alone
 		return all, nil
 	}
-	for _, w := range b.workers {
+	if err := all.pour(); err != nil {
+		return nil, err
+	}
+	for _, w := range rest {
 		if err := w.part.pour(); err != nil {
 			return nil, err
 		}
-		if w.part != all {
-			all.keys += w.part.keys
-			all.stretch(w.part.bounds)
-			all.sketch(w.part.registers)
-		}
+		all.keys += w.part.keys
+		all.stretch(w.part.bounds)
+		all.sketch(w.part.registers)
 		w.part.share.release()
 	}
+	all.share.release()
 	all.bits, all.pool = b.pool.filter, nil
 	return all, nil
 }
@@ -342,7 +344,7 @@ func (b *Builder) makeRoom(counted *bloom.Registers) error {
 	if err != nil || b.memory.most == 0 {
 		return err
 	}
-	if held := b.memory.held.Load(); held+b.params.Bytes()+uint64(b.threads)*bufferLeast <= b.memory.most {
+	if held := b.memory.held.Load(); held+b.given() <= b.memory.most {
 		return nil
 	}
 	for _, w := range b.workers {
@@ -351,6 +353,22 @@ func (b *Builder) makeRoom(counted *bloom.Registers) error {
 		}
 	}
 	return nil
+}
+
+// given returns how many bytes share gave to the workers, all in all.
+func (b *Builder) given() uint64 {
+	size, n := b.params.Bytes(), uint64(b.threads)
+	given := size
+	switch b.sharing {
+	case Private:
+		given = n * size
+	case Ranges:
+		given = size + n*b.pool.buffer
+	}
+	if b.spec.exact() {
+		given += n * 2 * size // of sets, until they are given up
+	}
+	return given
 }
 
 // drain puts in keys that have waited.

@@ -152,6 +152,62 @@ func TestBacklog(t *testing.T) {
 	}
 }
 
+// Sets that are each cheaper than the bits may not be so together: then their
+// union turns into the bits that the workers would have shared.
+func TestUnionTurns(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	s := newStore()
+	ids := numbers(600_000, func(int) int64 { return rng.Int64N(1 << 36) })
+	putArrow(t, s, "ids", 200_000, record(t, column{"id", ids}))
+	opts := Options{Key: "id", FPR: 0.01, Capacity: 40e6, Threads: 1}
+	want, _ := build(t, s, []string{"ids"}, opts)
+	if want.Exact() != nil {
+		t.Fatal("exact")
+	}
+	for opts.Threads = 2; opts.Threads <= 4; opts.Threads++ {
+		got, rep := build(t, s, []string{"ids"}, opts)
+		if rep.Sharing != Ranges {
+			t.Errorf("%+v", rep)
+		}
+		if !bytes.Equal(encoded(t, got), encoded(t, want)) {
+			t.Errorf("%d threads: another filter", opts.Threads)
+		}
+	}
+}
+
+// Keys that wait in memory go to disk where the filter, as it is shared, leaves
+// them no room.
+func TestBacklogMakesRoom(t *testing.T) {
+	var b strings.Builder
+	for i := range 1_100_000 {
+		b.WriteString(strconv.Itoa(i) + "x\n")
+	}
+	text := b.String()
+	run := func(opts Options) (*codec.Filter, Report) {
+		opts.Key, opts.FPR, opts.Threads, opts.TempDir = "id", 1e-6, 2, t.TempDir()
+		files, err := partition.Open(t.Context(), []string{"-"}, partition.OpenOptions{Text: true, Stdin: strings.NewReader(text), Column: "id"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer partition.Close(files)
+		p, err := NewPlan(files, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, rep, err := p.Build(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f, rep
+	}
+	want, _ := run(Options{})
+	for _, memory := range []int64{8 << 20, 9 << 20, 11 << 20} {
+		if got, rep := run(Options{Memory: memory}); !bytes.Equal(encoded(t, got), encoded(t, want)) || rep.Spilled == 0 {
+			t.Errorf("%d bytes: %+v", memory, rep)
+		}
+	}
+}
+
 // What comes back from disk must be what went there.
 func TestSpillChecked(t *testing.T) {
 	s := spillFile{dir: t.TempDir()}
