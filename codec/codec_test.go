@@ -75,7 +75,7 @@ func TestDamageGoldens(t *testing.T) {
 			f := g.filter(t)
 			f.Registers = nil // 131,072 bits more of the same
 			// Raw chunks are those of the two tests above.
-			if file := encode(t, f, g.opts); len(file) < pageBytes || g.name == "composite" {
+			if file := encode(t, f, g.opts); len(file) < pageBytes || g.name == "composite" || g.name == "rule-uuid" {
 				damage(t, file)
 			}
 		})
@@ -117,6 +117,19 @@ func randomFilter(t testing.TB, r *rand.Rand) *Filter {
 		f.Registers = make([]byte, RegisterCount)
 		for i := range f.Registers {
 			f.Registers[i] = byte(r.IntN(MaxRegister + 1))
+		}
+	}
+	if r.IntN(3) == 0 {
+		f.Capacity = Capacity{Keys: 1 + r.Uint64N(1<<40), Blocks: f.Params.Blocks}
+		if f.Params.Blocks == 0 {
+			f.Capacity.Blocks = 1 + r.Uint64N(1<<32)
+		}
+	}
+	if f.Kind() == KindBloom && f.Key[0].Min == nil && r.IntN(2) == 0 {
+		rules := []string{"trim", "lower", "trim,lower", "uuid", "trim,uuid", "lower,uuid", "trim,lower,uuid"}
+		f.Rule, f.Key[0].Class = rules[r.IntN(len(rules))], "bytes"
+		if strings.HasSuffix(f.Rule, "uuid") {
+			f.Key[0].Class = "fixed[16]"
 		}
 	}
 	for range r.IntN(3) {
