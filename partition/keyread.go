@@ -48,10 +48,10 @@ func MapKeys(ctx context.Context, pieces []Piece, key string, rule keys.Rule, th
 }
 
 // SampleKeys calls work, from one goroutine, with the keys of up to n pages of
-// Parquet files, the first of row groups that are spread evenly over all of them. Which these are
-// depends on the files alone. Files of other formats, and keys of several
-// columns, give no sample. Pages come one after the other, each as a Piece of its
-// row group, and in steps.
+// Parquet files, the first of row groups that are spread evenly over all of
+// them. Which these are depends on the files alone. Files of other formats, and
+// keys of several columns, give no sample. Pages come one after the other, each
+// as a Piece of its row group, and in steps.
 func SampleKeys(ctx context.Context, files []*File, key string, n int, work KeyWork) error {
 	paths, err := keys.ParsePaths(key)
 	if err != nil {

@@ -574,7 +574,7 @@ func TestMergeFaults(t *testing.T) {
 	want, older := read(t, ref), []byte("an older file")
 	rng := rand.New(rand.NewPCG(6, 3))
 	var before, during, after int
-	for round := range 16 {
+	for round := range 10 {
 		dir := t.TempDir()
 		out := filepath.Join(dir, "all.bjf")
 		args := merge(out)
@@ -611,7 +611,7 @@ func TestMergeFaults(t *testing.T) {
 	}
 	t.Logf("killed %d times before the file was begun, %d while it was written, %d when it stood", before, during, after)
 	interrupts := 0
-	for round := range 12 {
+	for round := range 8 {
 		dir := t.TempDir()
 		cmd := exec.Command("bloomjoin", merge(filepath.Join(dir, "all.bjf"))...)
 		if err := cmd.Start(); err != nil {
