@@ -231,7 +231,7 @@ func (b *Builder) Finish(ctx context.Context) (*codec.Filter, Report, error) {
 	if err := all.decide(); err != nil {
 		return nil, rep, err
 	}
-	rep.Sharing, rep.Workers, rep.Passes, rep.Spilled = b.sharing, b.threads, 1, b.spill.size
+	rep.Sharing, rep.Workers, rep.Passes, rep.Spilled = b.sharing, len(b.workers), 1, b.spill.size
 	if all.set != nil {
 		rep.Distinct = all.set.Len()
 		if rep.Sharing == Ranges { // of bits, which there are none of
@@ -239,6 +239,9 @@ func (b *Builder) Finish(ctx context.Context) (*codec.Filter, Report, error) {
 		}
 	} else {
 		rep.Distinct, rep.Estimated = distinct(all.bits, all.registers, rep.Keys), true
+	}
+	if rep.Workers == 1 { // of files with one row group, however many might have worked
+		rep.Sharing = Alone
 	}
 	if s := b.plan.opts.Shard; !sealing(s) {
 		return all.open(b.plan.BuildID, codec.Partial{Of: s.Of, Held: []uint32{s.Index}}), rep, nil
@@ -282,13 +285,15 @@ func (b *Builder) union() (*partial, error) {
 // those that have waited for it.
 func (b *Builder) release(ctx context.Context, n uint64) error {
 	b.spec.Capacity = max(n, 1)
-	counted := new(bloom.Registers)
+	counted, parts := new(bloom.Registers), 0
 	for _, w := range b.workers {
 		if err := w.backlog.end(); err != nil {
 			return err
 		}
 		counted.Merge(&w.backlog.registers)
+		parts += len(w.backlog.blocks)
 	}
+	b.threads = min(b.threads, max(parts, 1))
 	if err := b.makeRoom(counted); err != nil {
 		return err
 	}

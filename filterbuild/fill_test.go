@@ -175,6 +175,29 @@ func TestUnionTurns(t *testing.T) {
 	}
 }
 
+// No more workers are made than there is work for, and the report tells how many
+// there were.
+func TestWorkers(t *testing.T) {
+	s := newStore()
+	putColumn(t, s, "one", numbers(1000, func(i int) int64 { return int64(i) << 40 }))
+	putColumn(t, s, "two", numbers(1000, func(i int) int64 { return int64(i) << 41 }))
+	s.put("lines.csv", []byte("id\na\nb\n"))
+	for _, c := range []struct {
+		inputs  []string
+		want    int
+		sharing Sharing
+	}{
+		{[]string{"one"}, 1, Alone},
+		{[]string{"one", "two"}, 2, Private},
+		{[]string{"lines.csv"}, 1, Alone},
+	} {
+		_, rep := build(t, s, c.inputs, Options{Key: "id", Threads: 50})
+		if rep.Workers != c.want || rep.Sharing != c.sharing {
+			t.Errorf("%v: %+v", c.inputs, rep)
+		}
+	}
+}
+
 // Keys that wait in memory go to disk where the filter, as it is shared, leaves
 // them no room.
 func TestBacklogMakesRoom(t *testing.T) {
