@@ -17,17 +17,7 @@ import (
 // a machine share its memory then. The caller calls Close on the filter when
 // it is done with it, and before it lets anyone see what it made with it: an
 // error of Close says that the file changed meanwhile.
-func Read(ctx context.Context, store partition.Store, name string, lim codec.Limits) (*codec.Filter, error) {
-	return read(ctx, store, name, lim, true)
-}
-
-// Load is Read into memory of its own in any case, for what works on all of a
-// filter rather than probes it.
-func Load(ctx context.Context, store partition.Store, name string, lim codec.Limits) (*codec.Filter, error) {
-	return read(ctx, store, name, lim, false)
-}
-
-func read(ctx context.Context, store partition.Store, name string, lim codec.Limits, mapped bool) (f *codec.Filter, err error) {
+func Read(ctx context.Context, store partition.Store, name string, lim codec.Limits) (f *codec.Filter, err error) {
 	src, err := store.Open(ctx, name)
 	if err != nil {
 		return nil, err
@@ -44,7 +34,7 @@ func read(ctx context.Context, store partition.Store, name string, lim codec.Lim
 	if err != nil {
 		return nil, err
 	}
-	if m, ok := src.(partition.Mapper); ok && mapped && h.Mappable() {
+	if m, ok := src.(partition.Mapper); ok && h.Mappable() {
 		f, err := readMapped(h, m, lim)
 		if !errors.Is(err, fault.ErrUnsupported) {
 			return f, err

@@ -246,7 +246,7 @@ func TestMergeOfExactPartsIsBounded(t *testing.T) {
 	putColumn(t, s, "ids", clusters(60_000, 30, "random", false))
 	opts := Options{Key: "id", FPR: 0.01, Threads: 1}
 	names := buildShards(t, s, "p", []string{"ids"}, opts, 40)
-	first, err := Load(t.Context(), s, names[0], codec.Limits{})
+	first, err := Read(t.Context(), s, names[0], codec.Limits{})
 	if err != nil || first.Kind() != codec.KindExact {
 		t.Fatalf("the parts are no exact ones, or %v", err)
 	}

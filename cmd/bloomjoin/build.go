@@ -39,17 +39,16 @@ one ID a line; compressed with gzip or zstd or not; directories and patterns of
 such; or - for standard input. The IDs of text files are strings, unless
 --key-type says otherwise. A line of text that is bad ends the build with its
 number; with --skip-bad it is left out, counted and named instead. Bad is a
-value that does not parse as the --key-type, a row of CSV or TSV with another
-number of fields than the header, a line of NDJSON that is no JSON object. What
-may be more than one line stays an error: quotes of CSV that do not pair, a bad
-row over several lines, a line above 16 MiB, a header that is missing, UTF-16,
-binary data, broken compression.
+value that does not parse as the --key-type or is no UUID under --normalize uuid,
+a row of CSV or TSV with another number of fields than the header, a line of
+NDJSON that is no JSON object. What may be more than one line stays an error:
+quotes of CSV that do not pair, a bad row over several lines, a line above 16
+MiB, a header that is missing, UTF-16, binary data, broken compression.
 
-Bits have one of two geometries. split-256 is Parquet's, and faster to probe
-on processors without AVX-512;
-split-512 is smaller where few false positives are wanted: by 7 % at 0.1 %, by
-10 % at 0.01 %. auto takes split-512 from 0.1 % down; if speed is worth more
-than size there, say --geometry split-256.
+Bits have one of two geometries. split-256 is Parquet's, and faster to probe on
+processors without AVX-512; split-512 is smaller where few false positives are
+wanted: by 7 % at 0.1 %, by 10 % at 0.01 %. auto takes split-512 from 0.1 % down;
+if speed is worth more than size there, say --geometry split-256.
 
 --normalize makes strings alike before they are compared: trim takes ASCII white
 space off both ends, lower makes ASCII letters lower case and leaves all others

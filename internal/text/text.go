@@ -145,12 +145,6 @@ func FormatOf(name string) (Format, bool) {
 	return Auto, false
 }
 
-// Compressed reports whether a file's name ends as those of compressed text do.
-func Compressed(name string) bool {
-	_, kind := cutCompression(strings.ToLower(name))
-	return kind != ""
-}
-
 // Open opens an input; open is called for the header and again for each Read,
 // unless opts.Once is set. name is for error messages, and for the format when
 // opts has none.
