@@ -247,7 +247,9 @@ def one(t, rng, n, ways, spilled):
         other = pa.table({c: pa.array(v, types[c]) for c, (v, _) in columns.items()}).take(pa.array(order))
         files = write(t, rng, other, key)
         more = rng.choice([["--threads", 3], ["--threads", 8], ["--threads", 64], ["--memory", "300MiB"], ["--uncompressed"]])
-        out, said = built(t, options, files, *more)
+        out, said = built(t, options, files, *more, little=want == "exact")  # a set of far keys takes much
+        if not out:
+            continue
         same(f"{types}, {more}, {files}", out)
         t.ok(f"{name}: {more}: rows, keys", (said["rows"], said["keys"]) == (n, present), said)
         same(f"{types}, shards of {files}", by_shards(t, rng, options, files))
@@ -277,7 +279,7 @@ def sets(t, _repository):
     rng, ways, spilled = random.Random(SEED), set(), []
     for n in (0, 1, 2, 100, 5000, 5000, 70_000, 70_000, 300_000, 300_000, 700_000):
         one(t, rng, n, ways, spilled)
-    if SEED != 6:
+    if (SEED, ROUNDS) != (6, 3):
         return
     t.equal("all ways of sharing the work were gone", ways, {"alone", "private", "ranges"})
     t.ok("keys waited on disk, and in memory", any(spilled) and not all(spilled), spilled)
