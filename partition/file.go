@@ -19,6 +19,7 @@
 package partition
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -235,7 +236,7 @@ func openEntry(ctx context.Context, e Entry, opts OpenOptions) (*File, error) {
 	if e.Found {
 		f.root = strings.TrimSuffix(e.Name, e.Rel)
 	}
-	if f.Format, err = detect(src, e); err == nil {
+	if f.Format, err = detect(src, e, opts.TextFormat); err == nil {
 		err = f.open(opts)
 	}
 	if err != nil {
@@ -359,7 +360,7 @@ func (f *File) SetTypes(types map[string]arrow.DataType) {
 
 // detect finds the format by name and by the first bytes. The name decides for
 // text, so that a damaged Parquet file is not taken for one.
-func detect(src Source, e Entry) (Format, error) {
+func detect(src Source, e Entry, unnamed Format) (Format, error) {
 	var head [8]byte
 	n, err := src.ReadAt(head[:min(8, src.Size())], 0)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -377,7 +378,7 @@ func detect(src Source, e Entry) (Format, error) {
 	if f, err := byTail(src); f != "" || err != nil {
 		return f, err
 	}
-	return Lines, nil
+	return cmp.Or(unnamed, Lines), nil
 }
 
 // byTail finds the format of a file by its last bytes, for one whose first are

@@ -85,7 +85,7 @@ same --capacity and --fpr (or --max-size).`,
 	f.Uint64Var(&o.expect, "expect", 0, "upper bound on the number of keys (default: the number of rows, where files tell it)")
 	f.Uint64Var(&o.capacity, "capacity", 0, "leave room for so many distinct keys in the end, put in by unions")
 	f.BoolVar(&o.strict, "strict", false, "fail, and write nothing, rather than warn of more false positives than asked for, or more keys than --capacity")
-	f.StringVar(&o.idsFormat, "ids-format", "", "format of standard input: lines, csv, tsv or ndjson (default lines)")
+	f.StringVar(&o.idsFormat, "ids-format", "", "format of IDs whose name does not say it, as on standard input: lines, csv, tsv or ndjson (default lines)")
 	f.BoolVar(&o.skipBad, "skip-bad", false, skipBadHelp)
 	f.BoolVar(&o.uncompressed, "uncompressed", false, "store the filter so that processes can map it")
 	f.BoolVar(&o.noKeyRange, "no-key-range", false, "do not store the least and the greatest key, by which scans skip what they need not read")

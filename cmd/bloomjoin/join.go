@@ -61,7 +61,7 @@ ID that is no UUID is an error, and a log key that is none has no ID.`,
 	f.Float64Var(&o.fpr, "fpr", 0, "false-positive rate of the filter that is built (default: by the number of IDs)")
 	f.StringVar(&o.strategy, "strategy", "auto", "auto, lookup or broadcast")
 	f.StringVar(&o.keyType, "key-type", "", "type of the key in text ID sets (default: the log's)")
-	f.StringVar(&o.idsFormat, "ids-format", "", "format of standard input: lines, csv, tsv or ndjson (default lines)")
+	f.StringVar(&o.idsFormat, "ids-format", "", "format of IDs whose name does not say it, as on standard input: lines, csv, tsv or ndjson (default lines)")
 	f.BoolVar(&o.skipBad, "skip-bad", false, skipBadHelp+" (as build does)")
 	o.layout.add(f)
 	f.StringVar(&o.shard, "shard", "", shardHelp)
