@@ -80,6 +80,10 @@ func (s Spec) size() (params bloom.Params, fpr float64, err error) {
 		params.Geometry = bloom.GeometryFor(fpr)
 	}
 	params.Blocks = params.Geometry.Blocks(keys, fpr)
+	if got := params.Geometry.FPR(params.Blocks, keys); s.MaxSize == 0 && got > bloom.FoldLimit(fpr) {
+		return params, 0, fault.Unsupported(fault.At{}, "a false-positive rate of %.2g for %d keys, of which the largest filter lets through %.2g", fpr, keys, got).
+			WithHint("bound the number of keys with --expect, or the filter with --max-size")
+	}
 	if s.MaxSize == 0 || params.Bytes() <= s.MaxSize {
 		return params, fpr, nil
 	}

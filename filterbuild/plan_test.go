@@ -3,6 +3,7 @@ package filterbuild
 import (
 	"errors"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -366,5 +367,23 @@ func TestIDTellsHowTextIsRead(t *testing.T) {
 	}
 	if len(seen) != 3 {
 		t.Errorf("%d build ids", len(seen))
+	}
+}
+
+// More keys than the largest filter is for are refused before any is read.
+func TestTooManyKeys(t *testing.T) {
+	s := newStore()
+	putColumn(t, s, "ids", span(0, 10))
+	for _, opts := range []Options{
+		{Key: "id", Capacity: 1e15},
+		{Key: "id", Capacity: math.MaxUint64, FPR: 0.5},
+		{Key: "id", Capacity: 1e12, FPR: 1e-4, Kind: codec.WantBloom},
+	} {
+		p, err := plan(t, s, []string{"ids"}, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = p.Build(t.Context())
+		refused(t, "too many keys", err, fault.ErrUnsupported, "--max-size", "--expect")
 	}
 }
