@@ -10,7 +10,9 @@
 // partial filter to a file, and [Merge] reads them. [Spec] holds everything
 // that all of them must agree on; each computes it from the same inputs alone.
 // What comes out depends on the union of the keys and on the Spec, never on
-// how the keys were divided.
+// how the keys were divided; but for large sets of integers, whether an exact
+// form is tried at all depends on a sample of the ID files (sample.go), which is
+// the same for every shard.
 //
 // # Room
 //
