@@ -1,8 +1,11 @@
 package bloom
 
 import (
+	"iter"
 	"math"
 	"math/bits"
+	"runtime"
+	"sync"
 )
 
 // miss is the chance that one key leaves a given bit of its block clear.
@@ -62,35 +65,70 @@ func (f *Filter) FPR() float64 { return f.foldedFPR(1) }
 // foldedFPR returns what FPR would return after Fold(k), without folding. The
 // sum is kept in integers, so that every machine comes to the same decision.
 func (f *Filter) foldedFPR(k uint64) float64 {
-	var hi, lo uint64 // of Σ over blocks of Π over lanes of bits set, each ≤ 2^48
-	f.eachFolded(k, func(b []uint64) {
-		p := uint64(1)
-		for _, w := range b {
-			if len(b) == len(block512{}) {
-				p *= uint64(bits.OnesCount64(w))
-			} else {
-				p *= uint64(bits.OnesCount32(uint32(w)) * bits.OnesCount32(uint32(w>>32)))
+	var mu sync.Mutex
+	var high, low uint64 // of Σ over blocks of Π over lanes of bits set, each ≤ 2^48
+	f.eachFolded(k, func(blocks iter.Seq[[]uint64]) {
+		var hi, lo, carry uint64
+		for b := range blocks {
+			p := uint64(1)
+			for _, w := range b {
+				if len(b) == len(block512{}) {
+					p *= uint64(bits.OnesCount64(w))
+				} else {
+					p *= uint64(bits.OnesCount32(uint32(w)) * bits.OnesCount32(uint32(w>>32)))
+				}
 			}
+			lo, carry = bits.Add64(lo, p, 0)
+			hi += carry
 		}
-		var carry uint64
-		lo, carry = bits.Add64(lo, p, 0)
-		hi += carry
+		mu.Lock()
+		defer mu.Unlock()
+		low, carry = bits.Add64(low, lo, 0)
+		high += hi + carry
 	})
-	sum := math.Ldexp(float64(hi), 64) + float64(lo)
+	sum := math.Ldexp(float64(high), 64) + float64(low)
 	return sum / math.Pow(float64(f.params.Geometry.laneBits()), lanes) / float64(f.params.Blocks/k)
 }
 
-// eachFolded calls fn with every block that Fold(k) would give. The slice is
-// reused.
-func (f *Filter) eachFolded(k uint64, fn func(block []uint64)) {
+// aloneBytes is how many bytes of bits one goroutine looks at in a millisecond.
+const aloneBytes = 2 << 20
+
+// eachFolded calls fn with the blocks that Fold(k) would give: with all of
+// them, or, of large filters, with a part of them in each of several goroutines,
+// which have ended when it returns. A block is good until the next.
+func (f *Filter) eachFolded(k uint64, fn func(blocks iter.Seq[[]uint64])) {
+	n := f.params.Blocks / k
+	parts := min(f.params.Bytes()/aloneBytes+1, uint64(runtime.GOMAXPROCS(0)))
+	var workers sync.WaitGroup
+	for i := range parts - 1 {
+		workers.Go(func() { fn(f.folded(k, n*i/parts, n*(i+1)/parts)) })
+	}
+	fn(f.folded(k, n*(parts-1)/parts, n))
+	workers.Wait()
+}
+
+// folded yields blocks lo to hi (exclusive) of what Fold(k) would give.
+func (f *Filter) folded(k, lo, hi uint64) iter.Seq[[]uint64] {
 	w := f.params.Geometry.words()
-	var sum block512
-	for words := f.words; len(words) > 0; {
-		copy(sum[:w], words)
-		for i := uint64(1); i < k; i++ {
-			orWords(sum[:w], words[i*w:(i+1)*w])
+	words := f.words[lo*k*w : hi*k*w]
+	return func(yield func([]uint64) bool) {
+		if k == 1 {
+			for ; len(words) > 0; words = words[w:] {
+				if !yield(words[:w]) {
+					return
+				}
+			}
+			return
 		}
-		fn(sum[:w])
-		words = words[k*w:]
+		var sum block512
+		for ; len(words) > 0; words = words[k*w:] {
+			copy(sum[:w], words)
+			for i := uint64(1); i < k; i++ {
+				orWords(sum[:w], words[i*w:(i+1)*w])
+			}
+			if !yield(sum[:w]) {
+				return
+			}
+		}
 	}
 }

@@ -1,8 +1,10 @@
 package bloom
 
 import (
+	"iter"
 	"math"
 	"math/bits"
+	"sync"
 
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 )
@@ -62,13 +64,22 @@ func (f *Filter) Compare(g *Filter) (c Comparison, err error) {
 // root of their number. A full block makes both numbers +Inf.
 func (f *Filter) Count() (e Estimate) {
 	s := float64(f.params.Geometry.laneBits())
+	var mu sync.Mutex
 	var blocks [lanes*wordBits + 1]uint64 // by number of bits set
-	f.eachFolded(1, func(b []uint64) {
-		set := 0
-		for _, w := range b {
-			set += bits.OnesCount64(w)
+	f.eachFolded(1, func(some iter.Seq[[]uint64]) {
+		var counts [len(blocks)]uint64
+		for b := range some {
+			set := 0
+			for _, w := range b {
+				set += bits.OnesCount64(w)
+			}
+			counts[set]++
 		}
-		blocks[set]++
+		mu.Lock()
+		defer mu.Unlock()
+		for set, n := range counts {
+			blocks[set] += n
+		}
 	})
 	var variance float64
 	for set, n := range blocks {
