@@ -100,18 +100,21 @@ func TestShardKilled(t *testing.T) {
 	want := read(t, ref)
 	rng := rand.New(rand.NewPCG(6, 1))
 	var before, during, after int
-	for round := range 24 {
+	for round := 0; round < 24 || during < 3 && round < mostRounds; round++ {
 		dir := t.TempDir()
 		out := filepath.Join(dir, "part.bjf")
 		cmd := exec.Command("bloomjoin", slowShard(ids, out)...)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		if round%2 == 0 {
+		switch {
+		case round < 24 && round%2 == 0:
 			time.Sleep(time.Duration(rng.Int64N(int64(took) * 5 / 4)))
-		} else { // while it writes
+		case round < 24 && round%4 == 1: // while it writes, or after
 			attempted(t, dir)
 			time.Sleep(time.Duration(rng.Int64N(int64(took) / 2)))
+		default: // while it writes, unless the machine is busy
+			attempted(t, dir)
 		}
 		if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			t.Fatal(err)
@@ -144,10 +147,13 @@ func TestShardKilled(t *testing.T) {
 		}
 	}
 	t.Logf("killed %d times before the file was begun, %d while it was written, %d when it stood", before, during, after)
-	if during < 3 {
-		t.Errorf("killed only %d times while the file was written", during)
+	if during == 0 {
+		t.Error("never killed while the file was written")
 	}
 }
+
+// mostRounds is how often something is tried that depends on the moment.
+const mostRounds = 100
 
 // A build that is interrupted while it writes ends with 130 and leaves nothing.
 // Only one that was as good as done may be done.
@@ -157,7 +163,7 @@ func TestInterruptedBuild(t *testing.T) {
 	must(t, slowShard(ids, ref)...)
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		ended := 0
-		for range 10 {
+		for round := 0; round < 10 || ended == 0 && round < mostRounds; round++ {
 			dir := t.TempDir()
 			out := filepath.Join(dir, "part.bjf")
 			cmd := exec.Command("bloomjoin", slowShard(ids, out)...)
@@ -177,8 +183,8 @@ func TestInterruptedBuild(t *testing.T) {
 				t.Errorf("%v: exit code %d, and there is %v", sig, code, left)
 			}
 		}
-		if ended < 5 {
-			t.Errorf("%v ended only %d of 10 builds while they wrote", sig, ended)
+		if ended == 0 {
+			t.Errorf("%v ended no build while it wrote", sig)
 		}
 	}
 }
@@ -416,15 +422,22 @@ func TestKeysOnDiskAreGone(t *testing.T) {
 		if _, err := w.Write(read(t, idFile(t, 1_000_000, 1))); err != nil {
 			t.Fatal(err)
 		}
-		// More than a pipe holds: when it is written, the keys are read but for
-		// the last ones. On Linux it can be seen that some are on disk.
-		if open, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", cmd.Process.Pid)); err == nil && len(open) > 0 {
-			spilled := slices.ContainsFunc(open, func(fd string) bool {
+		// On Linux it can be seen that some keys are on disk, before long.
+		fds := fmt.Sprintf("/proc/%d/fd/*", cmd.Process.Pid)
+		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+			open, err := filepath.Glob(fds)
+			if err != nil || len(open) == 0 {
+				break
+			}
+			if slices.ContainsFunc(open, func(fd string) bool {
 				name, err := os.Readlink(fd)
 				return err == nil && strings.HasPrefix(name, temp)
-			})
-			if !spilled {
+			}) {
+				break
+			}
+			if time.Now().After(deadline) {
 				t.Error("no keys wait on disk: the test shows nothing")
+				break
 			}
 		}
 		if sig == os.Kill {
@@ -611,13 +624,17 @@ func TestMergeFaults(t *testing.T) {
 	}
 	t.Logf("killed %d times before the file was begun, %d while it was written, %d when it stood", before, during, after)
 	interrupts := 0
-	for round := range 8 {
+	for round := 0; round < 8 || interrupts == 0 && round < mostRounds; round++ {
 		dir := t.TempDir()
 		cmd := exec.Command("bloomjoin", merge(filepath.Join(dir, "all.bjf"))...)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Duration(rng.Int64N(int64(took) * 5 / 4)))
+		if round < 8 {
+			time.Sleep(time.Duration(rng.Int64N(int64(took) * 5 / 4)))
+		} else {
+			attempted(t, dir)
+		}
 		if err := cmd.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			t.Fatal(err)
 		}
