@@ -42,7 +42,7 @@ func TestSharing(t *testing.T) {
 		}
 		names := []string{"ids0", "ids1", "ids2", "ids3", "ids4", "ids5"}
 		for _, kind := range []codec.Want{codec.WantAuto, codec.WantBloom} {
-			opts := Options{Key: "id", FPR: 0.01, Capacity: 30e6, Threads: 1, Kind: kind}
+			opts := Options{Key: "id", FPR: 0.01, Capacity: 12e6, Threads: 1, Kind: kind}
 			want, rep := build(t, s, names, opts)
 			if rep.Sharing != Alone || rep.Workers != 1 || rep.Passes != 1 {
 				t.Fatalf("%s: %+v", name, rep)
@@ -58,8 +58,8 @@ func TestSharing(t *testing.T) {
 				sharing Sharing
 				passes  int
 			}{
-				{2, 0, Ranges, 1},
 				{5, 0, Ranges, 1},
+				{8, 0, Ranges, 1},
 				{3, size + 1<<20, Ranges, 1},
 				{3, size, Alone, 1},
 				{1, size / 2, Alone, 0},
