@@ -28,8 +28,8 @@ const (
 
 // sparse reports whether no exact set needs to be tried.
 func (p *Plan) sparse(ctx context.Context) (bool, error) {
+	// With room for more, a set competes with bits for all that may come.
 	if !p.Spec.integer() || p.Spec.Want != codec.WantAuto || p.Spec.Capacity < sampleFrom || p.Spec.Room {
-		// With room for more, the set competes with bits for all that may come.
 		return false, nil
 	}
 	var values []uint64

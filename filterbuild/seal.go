@@ -18,10 +18,10 @@ const (
 )
 
 // seal returns the finished filter of all keys, the bits folded as far as the
-// rate allows, unless there is to be room: exact, where there is a choice, if its payload takes no more
-// pages in the file than the bits (or registers and bits), and can be probed
-// fast in memory that is in proportion. The choice depends on the keys and the
-// Spec alone.
+// rate allows, unless there is to be room. It is exact, where there is still a
+// choice (see sample.go), if that payload takes no more pages in the file than
+// the bits (or registers and bits), and can be probed fast in memory that is in
+// proportion: which depends on the keys and the Spec alone.
 //
 // Where IDs come from a sequence, exact is smaller than 10 bits a key at 1 %
 // if one in 280 or more is in use, and indexed in eight times the memory of the
