@@ -62,8 +62,11 @@ type Strategy string
 const (
 	// Auto takes Lookup, or Broadcast where the IDs exceed the memory budget.
 	Auto      Strategy = "auto"
-	Lookup    Strategy = "lookup"
-	Broadcast Strategy = "broadcast"
+	Exact     Strategy = "exact"     // semi and anti: the filter is exact, what it lets through is the answer
+	Lookup    Strategy = "lookup"    // all IDs in a table, the log past it
+	Broadcast Strategy = "broadcast" // a filter of the IDs finds the candidates, and of the IDs those are held that some candidate has
+	Reverse   Strategy = "reverse"   // a filter of the log's keys finds the IDs to hold
+	Shuffle   Strategy = "shuffle"   // neither side fits: both are divided by hash, on disk
 )
 
 // ErrMemory says that what must be held exceeds the memory budget.
@@ -99,6 +102,9 @@ type Options struct {
 	Schema  partition.SchemaMode
 	Pinned  *partition.PinnedSchema
 	Threads int // workers; 0: GOMAXPROCS
+	// TempDir is where keys and rows wait on disk that exceed Memory; empty:
+	// [os.TempDir].
+	TempDir string
 	Mem     memory.Allocator
 	// Progress, if not nil, is called with the number of rows of each batch,
 	// from many goroutines.
@@ -121,6 +127,7 @@ type Report struct {
 	FPRPredicted float64
 	FPRMeasured  MeasuredFPR
 	Strategy     Strategy
+	SpilledBytes int64 // written to TempDir
 }
 
 // Join is a join whose inputs have been looked at, and nothing read yet. It
