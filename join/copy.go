@@ -100,6 +100,9 @@ type verifier struct {
 	sink    uint64 // of warm
 }
 
+// Filter implements [partition.Verifier].
+func (v *verifier) Filter() bool { return true }
+
 func (v *verifier) Verify(k *keys.Batch, hits []uint32) []uint32 {
 	if v.side.ints != nil {
 		return v.verifyInts(k, hits)
@@ -189,7 +192,7 @@ func (j *Join) scan(ctx context.Context, yield func(partition.Rows, error) bool)
 
 // finishScan fills the report after a scan.
 func (j *Join) finishScan(s *partition.Scanner) {
-	st := &s.Stats
+	st := s.Stats
 	j.rowsIn.Store(st.RowsIn.Load())
 	j.rowsOut.Store(st.RowsOut.Load())
 	j.keysNull.Store(st.KeysNull.Load())

@@ -63,7 +63,7 @@ func newKeyScan(s *Scanner, f *File, buf *parquet.Buffers, verifiers []Verifier)
 		if l.pruner, err = newPruner(f.parquet().File(), f.Schema(), m); err != nil {
 			return nil, err
 		}
-		l.buf, l.stats = buf, &s.Stats
+		l.buf, l.stats, l.countNulls = buf, s.Stats, s.opts.CountNulls
 		k.matches = append(k.matches, l)
 	}
 	return k, nil
@@ -76,7 +76,7 @@ func (k *keyScan) scan(ctx context.Context, s stretch, dst []uint32) ([]uint32, 
 	if err != nil {
 		return nil, err
 	}
-	st := &k.scanner.Stats
+	st := k.scanner.Stats
 	if s.lo == 0 && k.pruned && len(dst) == before {
 		st.RowGroupsSkipped.Add(1)
 	}
@@ -151,6 +151,8 @@ type leafScan struct {
 	verifier Verifier
 	buf      *parquet.Buffers
 	stats    *ScanStats
+
+	countNulls bool // what is not known to be NULL or not is read
 
 	dict  *parquet.Dictionary // that entry and uses are about
 	entry []bool              // by entry: lets rows through
@@ -231,6 +233,9 @@ func (l *leafScan) narrow(ctx context.Context, s stretch) (all bool, nulls int64
 	if l.pruner != nil {
 		if ranges, nulls, err = l.pruner.rows(ctx, s.group); err != nil {
 			return false, 0, err
+		}
+		if nulls < 0 && l.countNulls {
+			ranges = [][2]int64{{0, total}}
 		}
 		if nulls < 0 || s.lo > 0 {
 			nulls = 0 // unknown, or counted with the row group's first stretch
@@ -322,7 +327,7 @@ func (l *leafScan) withValue(p *parquet.Page) []uint32 {
 // the filter lets through, which are good until f returns.
 func (l *leafScan) withKeys(p *parquet.Page, f func(k *keys.Batch, hits []uint32) error) error {
 	return l.leaf.fill(&l.prober.Keys, p, func(k *keys.Batch) error {
-		hits, err := l.prober.probeKeys()
+		hits, err := l.prober.probeKeys(l.verifier != nil && !l.verifier.Filter())
 		if err != nil {
 			return err
 		}
@@ -433,7 +438,7 @@ func (r *recordScan) record(rec arrow.Record, first int64) (nulls int64, err err
 			return 0, err
 		}
 	}
-	hits, err := r.prober.Probe(rec)
+	hits, err := r.prober.probe(rec, r.verifier != nil && !r.verifier.Filter())
 	if err != nil {
 		return 0, err
 	}

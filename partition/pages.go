@@ -42,6 +42,7 @@ const (
 type pageSource struct {
 	part   int // which part of the output its rows belong to
 	piece  Piece
+	within [2]int64         // rows of a row group to look at
 	leaves []int            // of the file, in the order of the output's; -1: it lacks that one
 	adapt  *parquet.Adapter // makes them the output's; nil: they are
 	order  []int            // positions in leaves, the largest first
@@ -57,7 +58,8 @@ func (p *pageSource) segments() iter.Seq[stretch] {
 	return func(yield func(stretch) bool) {
 		for g := p.piece.Lo; g < p.piece.Hi; g++ {
 			for s := range stretches(p.file(), g) {
-				if !yield(s) {
+				s, ok := s.clip(p.within)
+				if ok && !yield(s) {
 					return
 				}
 			}

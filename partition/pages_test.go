@@ -148,7 +148,7 @@ func copyTo(ctx context.Context, t testing.TB, opts ScanOptions, out Output, nam
 		t.Fatal(err)
 	}
 	_, err = out.WriteScan(ctx, s, Split(files, out.Shard), files)
-	return &s.Stats, err
+	return s.Stats, err
 }
 
 func ids(n, step int64) []int64 {

@@ -55,22 +55,30 @@ func (p *Prober) Columns() []int { return p.enc.Columns() }
 // Probe puts the record's keys into p.Keys and returns the positions in
 // p.Keys.Rows of those that may be members, ascending. The slice is valid
 // until the next call.
-func (p *Prober) Probe(rec arrow.Record) ([]uint32, error) {
+func (p *Prober) Probe(rec arrow.Record) ([]uint32, error) { return p.probe(rec, false) }
+
+// probe is Probe, or, all, without asking the filter.
+func (p *Prober) probe(rec arrow.Record, all bool) ([]uint32, error) {
 	if err := p.enc.Encode(rec, &p.Keys); err != nil {
 		return nil, err
 	}
-	return p.probeKeys()
+	return p.probeKeys(all)
 }
 
 // probeKeys returns the positions in p.Keys.Rows of the keys that may be
-// members, ascending.
-func (p *Prober) probeKeys() ([]uint32, error) {
+// members, ascending; all: without asking the filter.
+func (p *Prober) probeKeys(all bool) ([]uint32, error) {
 	p.hits = p.hits[:0]
 	values, signed, integer := p.Keys.Ints()
-	bits := p.filter.Bloom()
+	bits, set := p.filter.Bloom(), p.filter.Exact()
 	switch {
+	case all || bits == nil && set == nil:
+		for i := range p.Keys.Rows {
+			p.hits = append(p.hits, uint32(i))
+		}
+		return p.hits, nil
 	case bits == nil:
-		p.hits = p.filter.Exact().Probe(values, signed, p.hits)
+		p.hits = set.Probe(values, signed, p.hits)
 		return p.hits, nil
 	case !integer:
 		p.hashes = p.Keys.Hash(bits.Params().Hash, p.hashes)

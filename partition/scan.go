@@ -32,6 +32,7 @@ type Filter interface {
 	// Bloom returns the filter's bits, or nil if it is exact.
 	Bloom() *bloom.Filter
 	// Exact returns the set of members, or nil if the filter is a Bloom filter.
+	// If there is neither, everything passes.
 	Exact() *exact.Set
 }
 
@@ -51,6 +52,9 @@ type Match struct {
 
 // A Verifier tells members from false positives. One goroutine uses it.
 type Verifier interface {
+	// Filter reports whether the filter is to be asked about the keys that come
+	// next. If not, all of them are hits.
+	Filter() bool
 	// Verify returns those of hits, ascending positions in k, whose key is a
 	// member, in memory of its own or that of hits.
 	Verify(k *keys.Batch, hits []uint32) []uint32
@@ -69,6 +73,10 @@ type ScanOptions struct {
 	// Any, if one does; those to exclude are applied in any case.
 	Match []Match
 	Any   bool
+	// Stages, if not nil, divides the pieces of a scan into stages, which have
+	// filters of their own in place of those of Match. They come one after the
+	// other: no worker is in two.
+	Stages func(ctx context.Context, pieces []Piece) iter.Seq2[Stage, error]
 	// Normalize names the rule by which the log's strings are made alike before
 	// they are compared: some of trim, lower and uuid, separated by commas; see
 	// FORMAT.md of package codec. It is to be the one that the filters were
@@ -83,9 +91,16 @@ type ScanOptions struct {
 	// brought to, in place of the union of the files'.
 	Schema SchemaMode
 	Pinned *PinnedSchema
+	// CountNulls says that KeysNull is to be right. Otherwise rows count as
+	// having a key if they are in stretches that need not be read, of which
+	// nobody says how many NULLs they have.
+	CountNulls bool
 	// Threads is the number of workers; 0: GOMAXPROCS.
 	Threads int
 	Mem     memory.Allocator
+	// Work, if not nil, makes what is made of the records that pass, by the
+	// worker that has read them, on their way out of [Scanner.Scan].
+	Work func() (Work, error)
 	// End, if not nil, is called when all rows have been scanned, before an
 	// output of them becomes visible; its error is the scan's.
 	End func() error
@@ -107,7 +122,7 @@ type ScanStats struct {
 // Scanner applies filters to files.
 type Scanner struct {
 	opts    ScanOptions
-	Stats   ScanStats
+	Stats   *ScanStats
 	copied  map[*File]bool // files whose pages are copied
 	counted bool           // rows are counted, not kept
 }
@@ -135,7 +150,7 @@ func NewScanner(opts ScanOptions) (*Scanner, error) {
 	if err := opts.checkRules(); err != nil {
 		return nil, err
 	}
-	return &Scanner{opts: opts, copied: map[*File]bool{}}, nil
+	return &Scanner{opts: opts, Stats: new(ScanStats), copied: map[*File]bool{}}, nil
 }
 
 // Result returns what the rows that pass are: ResultExact if every filter is
@@ -283,18 +298,19 @@ func (s *Scanner) Count(ctx context.Context, pieces []Piece) error {
 
 // Scan yields the rows of the pieces that pass, in input order.
 func (s *Scanner) Scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, error] {
-	if s.opts.Schema == Union {
-		return func(yield func(Rows, error) bool) {
-			yield(Rows{}, fault.Unsupported(fault.At{}, "the union of schemas in Arrow records").WithHint("write Parquet"))
+	return func(yield func(Rows, error) bool) {
+		for st, err := range s.stages(ctx, pieces) {
+			if err != nil {
+				yield(Rows{}, err)
+				return
+			}
+			for r, err := range st.scan(ctx) {
+				if !yield(r, err) || err != nil {
+					return
+				}
+			}
 		}
 	}
-	for _, p := range pieces {
-		s.Stats.RowGroups.Add(int64(p.Hi - p.Lo))
-	}
-	return mapGroups(ctx, pieces, s.opts.Threads, func() (groupWork, error) {
-		w := &scanWorker{scanner: s, verifiers: s.verifiers(), buf: new(parquet.Buffers)}
-		return w.group, nil
-	})
 }
 
 // readColumns returns the columns to keep, followed by those that only the
@@ -321,7 +337,9 @@ func (s *Scanner) readColumns(f *File) ([]int, error) {
 // scanWorker filters the row groups of one goroutine.
 type scanWorker struct {
 	scanner   *Scanner
+	within    [2]int64 // rows of a row group to look at
 	verifiers []Verifier
+	further   Work // what becomes of the records; nil: they are what is wanted
 
 	keys     *keyScan // of a Parquet file
 	keysFile *File
@@ -339,6 +357,7 @@ type scanWorker struct {
 // that pass; of others all rows.
 func (w *scanWorker) group(ctx context.Context, p Piece, group int, emit func(arrow.Record) error) error {
 	s := w.scanner
+	emit = w.beyond(p, group, emit)
 	if p.File.parquet() == nil {
 		return readGroup(ctx, p, group, ReadOptions{Columns: s.readColumns}, w.work, emit)
 	}
@@ -354,6 +373,10 @@ func (w *scanWorker) group(ctx context.Context, p Piece, group int, emit func(ar
 		return err
 	}
 	for part := range stretches(p.File.parquet().File(), group) {
+		part, ok := part.clip(w.within)
+		if !ok {
+			continue
+		}
 		rows, err := w.keys.scan(ctx, part, w.selected[:0])
 		if err != nil {
 			return err
@@ -372,6 +395,17 @@ func (w *scanWorker) group(ctx context.Context, p Piece, group int, emit func(ar
 	return nil
 }
 
+// beyond returns what passes records on through what becomes of them.
+func (w *scanWorker) beyond(p Piece, group int, emit func(arrow.Record) error) func(arrow.Record) error {
+	if w.further == nil {
+		return emit
+	}
+	return func(rec arrow.Record) error {
+		defer rec.Release()
+		return inGroup(w.further(p, rec, emit), group)
+	}
+}
+
 func (w *scanWorker) work(p Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 	if err := w.enter(p.File, rec.Schema()); err != nil {
 		return err
@@ -380,7 +414,7 @@ func (w *scanWorker) work(p Piece, rec arrow.Record, emit func(arrow.Record) err
 	if err != nil {
 		return err
 	}
-	st := &w.scanner.Stats
+	st := w.scanner.Stats
 	st.RowsIn.Add(rec.NumRows())
 	if w.scanner.opts.Progress != nil {
 		w.scanner.opts.Progress(rec.NumRows())
@@ -432,11 +466,12 @@ func (w *scanWorker) pass(rec arrow.Record) ([]int, error) {
 	w.barred = append(w.barred[:0], make([]bool, n)...)
 	need := int16(0)
 	for i, p := range w.probers {
-		hits, err := p.Probe(rec)
+		v := w.verifiers[i]
+		hits, err := p.probe(rec, v != nil && !v.Filter())
 		if err != nil {
 			return nil, err
 		}
-		if v := w.verifiers[i]; v != nil {
+		if v != nil {
 			members := v.Verify(&p.Keys, append([]uint32(nil), hits...))
 			v.Count(&p.Keys, hits, members, nil)
 			hits = members

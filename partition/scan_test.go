@@ -138,7 +138,7 @@ func scanned(t testing.TB, opts ScanOptions, shard Shard, names ...string) ([]in
 		}
 		r.Record.Release()
 	}
-	return got, &s.Stats
+	return got, s.Stats
 }
 
 // where returns the numbers of the rows that satisfy keep.

@@ -61,21 +61,16 @@ func (s *Scanner) parts(pieces []Piece, own bool) ([]Part, error) {
 // pages, others as records.
 func (s *Scanner) output(ctx context.Context, parts []Part) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
-		for lo := 0; lo < len(parts); {
-			hi := lo + 1
-			for hi < len(parts) && (parts[hi].pages == nil) == (parts[lo].pages == nil) {
-				hi++
+		for st, err := range s.stages(ctx, piecesOf(parts)) {
+			if err != nil {
+				yield(Rows{}, err)
+				return
 			}
-			rows := s.records(ctx, parts, lo, hi)
-			if parts[lo].pages != nil {
-				rows = s.pages(ctx, parts[lo:hi])
-			}
-			for r, err := range rows {
+			for r, err := range st.output(ctx, parts) {
 				if !yield(r, err) || err != nil {
 					return
 				}
 			}
-			lo = hi
 		}
 		if s.opts.End != nil {
 			if err := s.opts.End(); err != nil {
@@ -85,31 +80,47 @@ func (s *Scanner) output(ctx context.Context, parts []Part) iter.Seq2[Rows, erro
 	}
 }
 
-func (s *Scanner) records(ctx context.Context, parts []Part, lo, hi int) iter.Seq2[Rows, error] {
+func piecesOf(parts []Part) []Piece {
+	var pieces []Piece
+	for _, p := range parts {
+		pieces = append(pieces, p.Piece)
+	}
+	return pieces
+}
+
+// output is that of one stage.
+func (st *stage) output(ctx context.Context, all []Part) iter.Seq2[Rows, error] {
+	parts := st.parts(all)
 	return func(yield func(Rows, error) bool) {
-		var pieces []Piece
-		for _, p := range parts[lo:hi] {
-			if p.Piece.File != nil {
-				pieces = append(pieces, p.Piece)
+		for lo := 0; lo < len(parts); {
+			hi := lo + 1
+			for hi < len(parts) && (parts[hi].pages == nil) == (parts[lo].pages == nil) {
+				hi++
 			}
-		}
-		for r, err := range s.Scan(ctx, pieces) {
-			r.Piece += lo
-			if !yield(r, err) {
-				return
+			some := stage{st.scanner, st.pieces[lo:hi], st.of[lo:hi], st.within}
+			rows := some.scan(ctx)
+			if parts[lo].pages != nil {
+				rows = some.pages(ctx, parts[lo:hi])
 			}
+			for r, err := range rows {
+				if !yield(r, err) || err != nil {
+					return
+				}
+			}
+			lo = hi
 		}
 	}
 }
 
-func (s *Scanner) pages(ctx context.Context, parts []Part) iter.Seq2[Rows, error] {
+// pages yields the rows of the stage's pieces, which the parts are, as pages.
+func (st *stage) pages(ctx context.Context, parts []Part) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
+		st.countGroups()
 		var sources []*pageSource
 		for _, p := range parts {
-			s.Stats.RowGroups.Add(int64(p.Piece.Hi - p.Piece.Lo))
 			sources = append(sources, p.pages)
 		}
-		for g, err := range s.copyPages(ctx, sources) {
+		for g, err := range st.scanner.copyPages(ctx, sources) {
 			if err != nil {
 				yield(Rows{}, err)
 				return

@@ -267,7 +267,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	st := &scanner.Stats
+	st := scanner.Stats
 	r := scanReport{
 		head:   newHead("scan", start),
 		RowsIn: st.RowsIn.Load(), RowsOut: st.RowsOut.Load(), KeysNull: st.KeysNull.Load(),

@@ -81,6 +81,25 @@ func (b *Batch) bytes(i int) []byte {
 	return b.data[start:b.ends[i]]
 }
 
+// Select makes dst a batch of the keys at some positions of b.Rows, in that
+// order; a position may come several times. Rows then numbers the keys. dst keeps
+// its memory, and shares none with b.
+func (b *Batch) Select(dst *Batch, positions []uint32) {
+	dst.reset(len(positions))
+	dst.numberRows(len(positions))
+	if b.isInt {
+		dst.isInt, dst.signed = true, b.signed
+		for _, p := range positions {
+			dst.ints = append(dst.ints, b.ints[p])
+		}
+		return
+	}
+	for _, p := range positions {
+		dst.data = append(dst.data, b.bytes(int(p))...)
+		dst.ends = append(dst.ends, len(dst.data))
+	}
+}
+
 // reset empties the batch for a record of n rows and keeps its memory.
 func (b *Batch) reset(n int) {
 	if b.shared {

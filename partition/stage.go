@@ -1,0 +1,149 @@
+package partition
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+)
+
+// Stage is a run of row groups with filters of its own. Only one set of filters
+// is in use at a time, so that what they take in memory is that of the largest.
+type Stage struct {
+	// Pieces are what the stage reads, in order. Each is within one of the
+	// scan's pieces, and each row of these is in one stage.
+	Pieces []Piece
+	// Rows, if not zero, limits a stage that has one row group of a Parquet
+	// file to the rows [Rows[0], Rows[1]) of it.
+	Rows  [2]int64
+	Match []Match
+}
+
+// stage is a Stage on its way.
+type stage struct {
+	scanner *Scanner // with the stage's filters
+	pieces  []Piece
+	of      []int // for each of pieces, the scan's piece that it belongs to
+	within  [2]int64
+}
+
+// stages yields the stages of a scan of the pieces: one, unless the options say
+// otherwise.
+func (s *Scanner) stages(ctx context.Context, pieces []Piece) iter.Seq2[stage, error] {
+	all := [2]int64{0, math.MaxInt64}
+	return func(yield func(stage, error) bool) {
+		if s.opts.Stages == nil {
+			st := stage{scanner: s, pieces: pieces, within: all}
+			for i := range pieces {
+				st.of = append(st.of, i)
+			}
+			yield(st, nil)
+			return
+		}
+		for next, err := range s.opts.Stages(ctx, pieces) {
+			if err != nil {
+				yield(stage{}, err)
+				return
+			}
+			st := stage{scanner: s.with(next.Match), pieces: next.Pieces, within: next.Rows}
+			if st.within == [2]int64{} {
+				st.within = all
+			}
+			for _, p := range next.Pieces {
+				of, ok := pieceOf(pieces, p)
+				if !ok {
+					yield(stage{}, fmt.Errorf("%s: row groups %d to %d of a stage are none of the scan's", p.File.Name, p.Lo+1, p.Hi))
+					return
+				}
+				st.of = append(st.of, of)
+			}
+			if !yield(st, nil) {
+				return
+			}
+		}
+	}
+}
+
+// with returns the scanner with other filters. Both count into the same Stats.
+func (s *Scanner) with(m []Match) *Scanner {
+	t := *s
+	t.opts.Match, t.opts.Stages = m, nil
+	return &t
+}
+
+// pieceOf returns which of the pieces p is within.
+func pieceOf(pieces []Piece, p Piece) (int, bool) {
+	for i, q := range pieces {
+		if q.File == p.File && q.Lo <= p.Lo && p.Hi <= q.Hi {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// scan yields the rows of the stage that pass, as records.
+func (st *stage) scan(ctx context.Context) iter.Seq2[Rows, error] {
+	s := st.scanner
+	return func(yield func(Rows, error) bool) {
+		if s.opts.Schema == Union {
+			yield(Rows{}, fault.Unsupported(fault.At{}, "the union of schemas in Arrow records").WithHint("write Parquet"))
+			return
+		}
+		st.countGroups()
+		for r, err := range mapGroups(ctx, st.pieces, s.opts.Threads, st.newWorker) {
+			if err == nil {
+				r.Piece = st.of[r.Piece]
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (st *stage) newWorker() (groupWork, error) {
+	s := st.scanner
+	w := &scanWorker{scanner: s, within: st.within, verifiers: s.verifiers(), buf: new(parquet.Buffers)}
+	if s.opts.Work == nil {
+		return w.group, nil
+	}
+	work, err := s.opts.Work()
+	w.further = work
+	return w.group, err
+}
+
+// countGroups counts the row groups of the stage, each where it begins.
+func (st *stage) countGroups() {
+	for _, p := range st.pieces {
+		if st.within[0] == 0 {
+			st.scanner.Stats.RowGroups.Add(int64(p.Hi - p.Lo))
+		}
+	}
+}
+
+// parts returns those of the output's parts that the stage has rows of, narrowed
+// to these, and for each its number among them.
+func (st *stage) parts(parts []Part) []Part {
+	narrowed := make([]Part, len(st.pieces))
+	for i, p := range st.pieces {
+		narrowed[i] = parts[st.of[i]]
+		narrowed[i].Piece = p
+		if src := narrowed[i].pages; src != nil {
+			own := *src
+			own.piece, own.within = p, st.within
+			narrowed[i].pages = &own
+		}
+	}
+	return narrowed
+}
+
+// clip returns what of a stretch is within bounds; ok false: nothing, where the
+// stretch itself has something.
+func (s stretch) clip(within [2]int64) (_ stretch, ok bool) {
+	t := s
+	t.lo, t.hi = max(s.lo, within[0]), min(s.hi, within[1])
+	return t, t.lo < t.hi || s.lo == s.hi
+}
