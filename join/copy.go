@@ -103,6 +103,9 @@ type verifier struct {
 // Filter implements [partition.Verifier].
 func (v *verifier) Filter() bool { return true }
 
+// Begin implements [partition.Verifier].
+func (v *verifier) Begin(*partition.File, int) {}
+
 func (v *verifier) Verify(k *keys.Batch, hits []uint32) []uint32 {
 	if v.side.ints != nil {
 		return v.verifyInts(k, hits)
@@ -152,7 +155,7 @@ func (v *verifier) mark(k *keys.Batch, i int, h uint32) {
 	v.side.ints.table(values[h], signed).mark(v.slots[i])
 }
 
-func (v *verifier) Count(k *keys.Batch, hits, members, rows []uint32) {
+func (v *verifier) Count(k *keys.Batch, hits, members, rows []uint32) error {
 	candidates, matched := int64(0), int64(0)
 	for _, h := range hits {
 		candidates += rowsOf(rows, h)
@@ -173,6 +176,7 @@ func (v *verifier) Count(k *keys.Batch, hits, members, rows []uint32) {
 		}
 		v.spread.add(h, rowsOf(rows, uint32(i)))
 	}
+	return nil
 }
 
 // scan is Run of a join whose answer is rows of the log as they are.

@@ -289,7 +289,9 @@ func (l *leafScan) page(p *parquet.Page, dict *parquet.Dictionary, whole bool, r
 	}
 	return l.withKeys(p, func(k *keys.Batch, hits []uint32) error {
 		if members := l.verified(k, hits); l.verifier != nil {
-			l.verifier.Count(k, hits, members, nil)
+			if err := l.verifier.Count(k, hits, members, nil); err != nil {
+				return err
+			}
 			hits = members
 		}
 		for _, h := range hits {
@@ -387,8 +389,7 @@ func (l *leafScan) countEntries() error {
 		for i, e := range k.Rows { // of an entry that is no key, none are counted
 			l.uses[i] = l.uses[e]
 		}
-		l.verifier.Count(k, hits, l.verified(k, hits), l.uses[:len(k.Rows)])
-		return nil
+		return l.verifier.Count(k, hits, l.verified(k, hits), l.uses[:len(k.Rows)])
 	})
 }
 
@@ -445,7 +446,9 @@ func (r *recordScan) record(rec arrow.Record, first int64) (nulls int64, err err
 	k := &r.prober.Keys
 	if r.verifier != nil {
 		r.members = r.verifier.Verify(k, append(r.members[:0], hits...))
-		r.verifier.Count(k, hits, r.members, nil)
+		if err := r.verifier.Count(k, hits, r.members, nil); err != nil {
+			return 0, err
+		}
 		hits = r.members
 	}
 	for _, h := range hits {

@@ -366,6 +366,7 @@ func (w *pageWorker) selectRows(s *segment) (settle func(), err error) {
 		}
 		w.file = f
 	}
+	begin(w.verifiers, f, s.stretch.group)
 	rows, err := w.keys.scan(e.ctx, s.stretch, nil)
 	if err != nil {
 		return nil, f.unless(err)

@@ -232,7 +232,7 @@ func (v *setVerifier) Verify(k *keys.Batch, hits []uint32) []uint32 {
 	return out
 }
 
-func (v *setVerifier) Count(k *keys.Batch, hits, members, rows []uint32) {
+func (v *setVerifier) Count(k *keys.Batch, hits, members, rows []uint32) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for i := range k.Rows {
@@ -244,6 +244,7 @@ func (v *setVerifier) Count(k *keys.Batch, hits, members, rows []uint32) {
 			v.count[string(k.Append(nil, i))] += n
 		}
 	}
+	return nil
 }
 
 func TestRuleProperty(t *testing.T) {
@@ -528,3 +529,5 @@ func TestRuleOfIDs(t *testing.T) {
 }
 
 func (v *setVerifier) Filter() bool { return true }
+
+func (v *setVerifier) Begin(*File, int) {}

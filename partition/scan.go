@@ -52,6 +52,9 @@ type Match struct {
 
 // A Verifier tells members from false positives. One goroutine uses it.
 type Verifier interface {
+	// Begin is called before the keys of a row group, or of a part of it. Keys
+	// that a row group has in a dictionary come once for each part.
+	Begin(f *File, group int)
 	// Filter reports whether the filter is to be asked about the keys that come
 	// next. If not, all of them are hits.
 	Filter() bool
@@ -60,8 +63,8 @@ type Verifier interface {
 	Verify(k *keys.Batch, hits []uint32) []uint32
 	// Count is told of all keys of k, after Verify: which of them the filter
 	// let through, which of these are members, and how many rows have each;
-	// rows nil: one.
-	Count(k *keys.Batch, hits, members, rows []uint32)
+	// rows nil: one. An error ends the scan.
+	Count(k *keys.Batch, hits, members, rows []uint32) error
 }
 
 // exact reports whether what the match lets through are members.
@@ -264,6 +267,15 @@ func Without(s *arrow.Schema, drop ...string) *arrow.Schema {
 	return arrow.NewSchema(s.Fields(), &kept)
 }
 
+// begin tells the verifiers which row group comes.
+func begin(verifiers []Verifier, f *File, group int) {
+	for _, v := range verifiers {
+		if v != nil {
+			v.Begin(f, group)
+		}
+	}
+}
+
 // verifiers returns those of one worker, nil for a match without.
 func (s *Scanner) verifiers() []Verifier {
 	vs := make([]Verifier, len(s.opts.Match))
@@ -358,6 +370,7 @@ type scanWorker struct {
 func (w *scanWorker) group(ctx context.Context, p Piece, group int, emit func(arrow.Record) error) error {
 	s := w.scanner
 	emit = w.beyond(p, group, emit)
+	begin(w.verifiers, p.File, group)
 	if p.File.parquet() == nil {
 		return readGroup(ctx, p, group, ReadOptions{Columns: s.readColumns}, w.work, emit)
 	}
@@ -473,7 +486,9 @@ func (w *scanWorker) pass(rec arrow.Record) ([]int, error) {
 		}
 		if v != nil {
 			members := v.Verify(&p.Keys, append([]uint32(nil), hits...))
-			v.Count(&p.Keys, hits, members, nil)
+			if err := v.Count(&p.Keys, hits, members, nil); err != nil {
+				return nil, err
+			}
 			hits = members
 		}
 		if i == 0 {
