@@ -93,11 +93,8 @@ type verifier struct {
 	j       *Join
 	side    *idSide
 	spread  *spread
-	key     []byte
-	entries []uint32 // of the members that Verify has found: in the table,
-	slots   []int    // or in the set
+	entries []uint32 // of the members that Verify has found
 	hashes  []uint64
-	sink    uint64 // of warm
 }
 
 // Filter implements [partition.Verifier].
@@ -107,52 +104,9 @@ func (v *verifier) Filter() bool { return true }
 func (v *verifier) Begin(*partition.File, int) {}
 
 func (v *verifier) Verify(k *keys.Batch, hits []uint32) []uint32 {
-	if v.side.ints != nil {
-		return v.verifyInts(k, hits)
-	}
-	v.entries = v.entries[:0]
-	members := hits[:0]
-	for _, h := range hits {
-		v.key = k.Append(v.key[:0], int(h))
-		if e := v.side.table.find(k.HashAt(tableHash, int(h)), v.key); e != none {
-			members = append(members, h)
-			v.entries = append(v.entries, e)
-		}
-	}
+	var members []uint32
+	members, v.entries = v.side.find(k, hits, hits, v.entries)
 	return members
-}
-
-func (v *verifier) verifyInts(k *keys.Batch, hits []uint32) []uint32 {
-	values, signed, _ := k.Ints()
-	v.slots = v.slots[:0]
-	members := hits[:0]
-	var ahead [warmed]uint64
-	for len(hits) > 0 {
-		some := hits[:min(warmed, len(hits))]
-		hits = hits[len(some):]
-		for i, h := range some {
-			ahead[i] = values[h]
-		}
-		v.sink |= v.side.ints.natural.warm(ahead[:len(some)])
-		for _, h := range some {
-			if slot := v.side.ints.table(values[h], signed).find(values[h]); slot >= 0 {
-				members = append(members, h)
-				v.slots = append(v.slots, slot)
-			}
-		}
-	}
-	return members
-}
-
-// mark notes that log rows have member i of those that Verify has found, which
-// stands at position h.
-func (v *verifier) mark(k *keys.Batch, i int, h uint32) {
-	if v.side.ints == nil {
-		v.side.table.mark(v.entries[i])
-		return
-	}
-	values, signed, _ := k.Ints()
-	v.side.ints.table(values[h], signed).mark(v.slots[i])
 }
 
 func (v *verifier) Count(k *keys.Batch, hits, members, rows []uint32) error {
@@ -162,7 +116,7 @@ func (v *verifier) Count(k *keys.Batch, hits, members, rows []uint32) error {
 	}
 	for i, m := range members {
 		if n := rowsOf(rows, m); n > 0 {
-			v.mark(k, i, m)
+			v.side.mark(v.entries[i])
 			matched += n
 		}
 	}

@@ -30,7 +30,8 @@ type worker struct {
 	layout *layout
 	prober *partition.Prober
 	spread *spread
-	key    []byte
+	// Of the candidates, those that have an ID, and its entry.
+	members, entries []uint32
 	// Rows of the answer: log row, and ID row or -1.
 	log, ids []int
 	emit     func(arrow.Record) error
@@ -81,13 +82,17 @@ func (w *worker) work(p partition.Piece, rec arrow.Record, emit func(arrow.Recor
 func (w *worker) rows(hits []uint32) error {
 	k := &w.prober.Keys
 	side, t := w.j.side, w.j.opts.Type
-	at, hit := 0, 0 // next row with a key, next candidate
+	w.members, w.entries = side.find(k, hits, w.members, w.entries)
+	at, hit, member := 0, 0, 0 // next row with a key, next candidate, next one that has an ID
 	for row := range k.Len {
 		e := none
 		if at < len(k.Rows) && int(k.Rows[at]) == row {
 			if hit < len(hits) && int(hits[hit]) == at {
 				hit++
-				if e = w.find(side.table, at); e == none {
+				if member < len(w.members) && int(w.members[member]) == at {
+					e = w.entries[member]
+					member++
+				} else {
 					w.j.falsePositives.Add(1)
 				}
 			}
@@ -100,7 +105,7 @@ func (w *worker) rows(hits []uint32) error {
 		case e == none && t.keepsLog(), e != none && t == Semi:
 			w.log, w.ids = append(w.log, row), append(w.ids, -1)
 		case e != none && t.columnsOfIDs():
-			for id := side.table.first[e]; id != none; id = side.table.next[id] {
+			for id := side.first(e); id != none; id = side.next(e, id) {
 				w.log, w.ids = append(w.log, row), append(w.ids, int(id))
 				if len(w.log) == batchRows {
 					if err := w.flush(); err != nil {
@@ -110,17 +115,10 @@ func (w *worker) rows(hits []uint32) error {
 			}
 		}
 		if e != none {
-			side.table.mark(e)
+			side.mark(e)
 		}
 	}
 	return nil
-}
-
-// find looks up the key at position i of the batch.
-func (w *worker) find(t *table, i int) uint32 {
-	k := &w.prober.Keys
-	w.key = k.Append(w.key[:0], i)
-	return t.find(k.HashAt(tableHash, i), w.key)
 }
 
 // stranger counts a row whose key is in no ID.
@@ -172,7 +170,9 @@ func (w *worker) record(log, ids []int) (arrow.Record, error) {
 	}
 	if w.j.opts.Type.columnsOfIDs() {
 		for _, c := range w.j.idCols.payload {
-			cols.gather(w.j.side, c, ids, w.j.idCols.schema.Field(c).Type)
+			if cols.err == nil {
+				cols.add(w.j.side.column(c, ids, w.j.idCols.schema.Field(c).Type))
+			}
 		}
 	}
 	return cols.record(w.layout.schema, len(log))
@@ -222,15 +222,9 @@ func (c *columns) values(a arrow.Array, rows []int) {
 
 // null adds a column of n NULLs.
 func (c *columns) null(t arrow.DataType, n int) {
-	rows := make([]int, n)
-	for i := range rows {
-		rows[i] = -1
+	if c.err == nil {
+		c.add(nulls(c.mem, t, n))
 	}
-	b := array.NewBuilder(c.mem, t)
-	defer b.Release()
-	empty := b.NewArray()
-	defer empty.Release()
-	c.take(empty, rows)
 }
 
 func (c *columns) record(schema *arrow.Schema, n int) (arrow.Record, error) {
@@ -240,116 +234,13 @@ func (c *columns) record(schema *arrow.Schema, n int) (arrow.Record, error) {
 	return array.NewRecord(schema, c.cols, int64(n)), nil
 }
 
-// gather adds column col of the given ID rows, which may stand in several
-// records: the part from each is taken, the parts are put one behind another,
-// and a second take restores the order.
-func (c *columns) gather(side *idSide, col int, rows []int, t arrow.DataType) {
-	if c.err != nil {
-		return
-	}
-	if len(side.records) == 1 {
-		c.take(side.records[0].Column(col), rows)
-		return
-	}
-	perRecord := map[int][]int{}
-	order := []int{}
-	at := make([][2]int, len(rows)) // record, position among the rows taken of it
-	for i, r := range rows {
-		if r < 0 {
-			at[i] = [2]int{-1, 0}
-			continue
-		}
-		k := side.record(r)
-		if _, ok := perRecord[k]; !ok {
-			order = append(order, k)
-		}
-		at[i] = [2]int{k, len(perRecord[k])}
-		perRecord[k] = append(perRecord[k], r-side.starts[k])
-	}
-	if len(order) == 0 {
-		c.null(t, len(rows))
-		return
-	}
-	parts := columns{mem: c.mem}
-	defer parts.release()
-	start, n := map[int]int{}, 0
-	for _, k := range order {
-		start[k] = n
-		n += len(perRecord[k])
-		parts.take(side.records[k].Column(col), perRecord[k])
-	}
-	if parts.err != nil {
-		c.err = parts.err
-		return
-	}
-	whole, err := concatenate(parts.cols, c.mem)
-	if err != nil {
-		c.err = err
-		return
-	}
-	defer whole.Release()
-	back := make([]int, len(rows))
-	for i, a := range at {
-		if back[i] = -1; a[0] >= 0 {
-			back[i] = start[a[0]] + a[1]
-		}
-	}
-	c.take(whole, back)
-}
-
-// concatenate joins arrays, whose sizes together were not checked yet.
-func concatenate(arrs []arrow.Array, mem memory.Allocator) (a arrow.Array, err error) {
-	var total int
-	for _, a := range arrs {
-		for _, b := range a.Data().Buffers() {
-			if b != nil {
-				total += b.Len()
-			}
-		}
-	}
-	if total > 1<<31-1 {
-		return nil, take.ErrTooLarge
-	}
-	return array.Concatenate(arrs, mem)
-}
-
-// record returns the number of the record that holds row r.
-func (s *idSide) record(r int) int {
-	lo, hi := 0, len(s.starts)
-	for hi-lo > 1 {
-		if mid := (lo + hi) / 2; s.starts[mid] <= r {
-			lo = mid
-		} else {
-			hi = mid
-		}
-	}
-	return lo
-}
-
 // unmatched yields the IDs whose key no log row has, and those with a NULL
 // key, in the ID set's order.
 func (j *Join) unmatched(ctx context.Context) iter.Seq2[partition.Rows, error] {
 	return func(yield func(partition.Rows, error) bool) {
 		l := j.layouts[j.logs[0]]
-		var key []byte
 		errStop := errors.New("stop")
-		one := func(_ *partition.File, rec arrow.Record, batch *keys.Batch) error {
-			var rows []int
-			i := 0
-			for row := range batch.Len {
-				e := none
-				if i < len(batch.Rows) && int(batch.Rows[i]) == row {
-					key = batch.Append(key[:0], i)
-					e = j.side.table.find(batch.HashAt(tableHash, i), key)
-					i++
-				}
-				if e == none || !j.side.table.marked(e) {
-					rows = append(rows, row)
-				}
-			}
-			if len(rows) == 0 {
-				return nil
-			}
+		one := func(rec arrow.Record, rows []int) error {
 			out, err := j.lone(ctx, l, rec, rows)
 			if err != nil {
 				return err
@@ -360,35 +251,44 @@ func (j *Join) unmatched(ctx context.Context) iter.Seq2[partition.Rows, error] {
 			}
 			return nil
 		}
-		if err := j.allIDs(ctx, one); err != nil && !errors.Is(err, errStop) {
+		if err := j.loneIDs(ctx, one); err != nil && !errors.Is(err, errStop) {
 			yield(partition.Rows{}, err)
 		}
 	}
 }
 
-// allIDs calls fn with all ID rows: from memory if they are there.
-func (j *Join) allIDs(ctx context.Context, fn func(*partition.File, arrow.Record, *keys.Batch) error) error {
-	if !j.side.whole {
-		return j.eachID(ctx, nil, fn)
+// loneIDs calls fn with the IDs that no log row has: from memory if all are
+// there.
+func (j *Join) loneIDs(ctx context.Context, fn func(rec arrow.Record, rows []int) error) error {
+	if j.whole {
+		return j.side.lone(fn)
 	}
-	paths, err := keys.ParsePaths(j.idKey)
-	if err != nil {
-		return err
-	}
-	enc, err := keys.NewEncoder(j.idCols.schema, paths, j.rule)
-	if err != nil {
-		return err
-	}
-	var batch keys.Batch
-	for _, rec := range j.side.records {
-		if err := enc.Encode(rec, &batch); err != nil { // of IDs that were looked at before
-			return err
+	var all, members, entries []uint32
+	return j.eachID(ctx, nil, func(_ *partition.File, rec arrow.Record, batch *keys.Batch) error {
+		for len(all) < len(batch.Rows) {
+			all = append(all, uint32(len(all)))
 		}
-		if err := fn(nil, rec, &batch); err != nil {
-			return err
+		members, entries = j.side.find(batch, all[:len(batch.Rows)], members, entries)
+		var rows []int
+		at, member := 0, 0
+		for row := range batch.Len {
+			lone := true
+			if at < len(batch.Rows) && int(batch.Rows[at]) == row {
+				if member < len(members) && int(members[member]) == at {
+					lone = !j.side.marked(entries[member])
+					member++
+				}
+				at++
+			}
+			if lone {
+				rows = append(rows, row)
+			}
 		}
-	}
-	return nil
+		if len(rows) == 0 {
+			return nil
+		}
+		return fn(rec, rows)
+	})
 }
 
 // lone makes rows of the answer of IDs without a log row.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -46,7 +45,8 @@ func (j *Join) prepareSide(ctx context.Context) error {
 			return full
 		}
 		j.side.release()
-		j.side = nil
+		j.side, j.whole = nil, false
+		j.idsTotal.Store(0)
 	}
 	for _, f := range j.ids {
 		if f.Once() {
@@ -193,7 +193,7 @@ func (j *Join) keyColumns(f *partition.File) ([]int, error) {
 // lookup reads all IDs into the table, and into the filter unless one was
 // given.
 func (j *Join) lookup(ctx context.Context) (err error) {
-	j.side = &idSide{table: newTable(), whole: true}
+	j.side, j.whole = j.newSide(), true
 	var worker *filterbuild.Worker
 	var builder *filterbuild.Builder
 	if j.filter == nil {
@@ -214,9 +214,8 @@ func (j *Join) lookup(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	columns := j.opts.Type.columnsOfIDs()
 	err = j.eachID(ctx, j.idRead, func(f *partition.File, rec arrow.Record, batch *keys.Batch) error {
-		j.side.total += int64(len(batch.Rows))
+		j.idsTotal.Add(int64(len(batch.Rows)))
 		if worker != nil {
 			if err := worker.Add(batch); err != nil {
 				return err
@@ -224,8 +223,11 @@ func (j *Join) lookup(ctx context.Context) (err error) {
 		} else if err := j.holds(batch, f.Name); err != nil {
 			return err
 		}
-		return j.side.add(rec, batch, nil, columns, &j.opts)
+		return j.side.addRows(rec, batch)
 	})
+	if err == nil {
+		err = j.side.seal()
+	}
 	if err != nil || builder == nil {
 		return err
 	}
@@ -236,14 +238,15 @@ func (j *Join) lookup(ctx context.Context) (err error) {
 // lookupKeys reads the IDs' keys into the side, and into the filter if there is
 // a builder: what is needed where the answer has none of their rows.
 func (j *Join) lookupKeys(ctx context.Context, builder *filterbuild.Builder) error {
-	if len(j.classes) == 1 && j.classes[0] == keys.Integer {
-		j.reserveInts()
+	var n int64
+	for _, f := range j.ids {
+		n += max(f.Rows(), 0)
 	}
+	j.side.reserve(n)
 	threads := j.opts.Threads
 	if builder != nil {
 		threads = builder.Workers()
 	}
-	var mu sync.Mutex
 	err := partition.MapKeys(ctx, partition.Split(j.ids, partition.Shard{}), j.idKey, j.rule, threads, func() (partition.KeyWork, error) {
 		fill := j.holds
 		if builder != nil {
@@ -257,32 +260,25 @@ func (j *Join) lookupKeys(ctx context.Context, builder *filterbuild.Builder) err
 			if err := fill(b, p.File.Name); err != nil {
 				return err
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			return j.side.addKeys(b, &j.opts)
+			j.idsTotal.Add(int64(len(b.Rows)))
+			return j.side.addKeys(b)
 		}, nil
 	})
-	if s := j.side.ints; s != nil {
-		s.natural.seal()
-		s.negative.seal()
+	if err != nil {
+		return err
 	}
-	return err
+	return j.side.seal()
 }
 
-// reserveInts makes room for the IDs in a set of integers, as far as their
-// number is known beforehand.
-func (j *Join) reserveInts() {
-	j.side.ints = new(intSet)
-	var n int64
-	for _, f := range j.ids {
-		n += max(f.Rows(), 0)
-	}
-	if j.opts.Memory == 0 || n <= j.opts.Memory/16 { // else duplicates may make it fit all the same
-		if n := j.side.ints.natural.growth(uint64(n)); n > 0 {
-			j.side.ints.natural.resize(n)
-		}
-	}
+// newSide returns an ID side for what the answer needs.
+func (j *Join) newSide() *idSide {
+	return newIDSide(sideKind{
+		integers: j.integers(), columns: j.opts.Type.columnsOfIDs(), threads: j.opts.Threads, mem: j.opts.Mem,
+	}, j.account)
 }
+
+// integers reports whether the key is one column of integers.
+func (j *Join) integers() bool { return len(j.classes) == 1 && j.classes[0] == keys.Integer }
 
 // broadcast collects the keys of the candidates, and then the IDs that have
 // one of them.
@@ -292,29 +288,31 @@ func (j *Join) broadcast(ctx context.Context) error {
 			return err
 		}
 	}
-	j.side = &idSide{table: newTable()}
 	wanted, err := j.candidateKeys(ctx)
+	defer wanted.release() // held until all IDs are read
 	if err != nil {
 		return err
 	}
-	j.side.bytes = wanted.bytes() // held until all IDs are read
-	columns := j.opts.Type.columnsOfIDs()
-	var key []byte
-	keep := []int{}
-	return j.eachID(ctx, j.idRead, func(f *partition.File, rec arrow.Record, batch *keys.Batch) error {
-		j.side.total += int64(len(batch.Rows))
+	j.side = j.newSide()
+	var all, keep, entries []uint32
+	err = j.eachID(ctx, j.idRead, func(f *partition.File, rec arrow.Record, batch *keys.Batch) error {
+		j.idsTotal.Add(int64(len(batch.Rows)))
 		if err := j.holds(batch, f.Name); err != nil {
 			return err
 		}
-		keep = keep[:0]
-		for i := range batch.Rows {
-			key = batch.Append(key[:0], i)
-			if wanted.find(batch.HashAt(tableHash, i), key) != none {
-				keep = append(keep, i)
-			}
+		for len(all) < len(batch.Rows) {
+			all = append(all, uint32(len(all)))
 		}
-		return j.side.add(rec, batch, keep, columns, &j.opts)
+		keep, entries = wanted.find(batch, all[:len(batch.Rows)], keep, entries)
+		if j.rowsOfLog() {
+			return j.side.addSomeKeys(batch, keep)
+		}
+		return j.side.addSomeRows(rec, batch, keep)
 	})
+	if err != nil {
+		return err
+	}
+	return j.side.seal()
 }
 
 // buildFilter builds the filter in a pass of its own, after one that counts the
@@ -339,8 +337,8 @@ func (j *Join) buildFilter(ctx context.Context) (err error) {
 
 // candidateKeys reads the log's keys and returns those that the filter lets
 // through.
-func (j *Join) candidateKeys(ctx context.Context) (*table, error) {
-	wanted := newTable()
+func (j *Join) candidateKeys(ctx context.Context) (*idSide, error) {
+	wanted := newIDSide(sideKind{integers: j.integers(), threads: j.opts.Threads, mem: j.opts.Mem}, j.account)
 	columns := func(f *partition.File) ([]int, error) {
 		p, err := partition.NewProber(f.Name, f.Schema(), j.match())
 		if err != nil {
@@ -352,7 +350,6 @@ func (j *Join) candidateKeys(ctx context.Context) (*table, error) {
 	for _, err := range partition.Map(ctx, j.pieces, opts, func() (partition.Work, error) {
 		var prober *partition.Prober
 		var at *partition.File
-		var key []byte
 		return func(p partition.Piece, rec arrow.Record, _ func(arrow.Record) error) error {
 			if at != p.File {
 				var err error
@@ -365,21 +362,12 @@ func (j *Join) candidateKeys(ctx context.Context) (*table, error) {
 			if err != nil {
 				return err
 			}
-			j.mu.Lock()
-			defer j.mu.Unlock()
-			for _, h := range hits {
-				key = prober.Keys.Append(key[:0], int(h))
-				wanted.entry(prober.Keys.HashAt(tableHash, int(h)), key)
-			}
-			if m := j.opts.Memory; m > 0 && wanted.bytes() > m {
-				return fmt.Errorf("%w of %d bytes: the keys of the candidates take more (raise --memory)", ErrMemory, m)
-			}
-			return nil
+			return wanted.addSomeKeys(&prober.Keys, hits)
 		}, nil
 	}) {
 		if err != nil {
-			return nil, err
+			return wanted, err
 		}
 	}
-	return wanted, nil
+	return wanted, wanted.seal()
 }

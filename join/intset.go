@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/internal/hugepage"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
 // intSet is a set of integers, of which it tells which ones the log has: what
@@ -15,7 +16,6 @@ import (
 type intSet struct {
 	natural  intTable // values from 0 on
 	negative intTable // values below, in two's complement
-	sink     uint64   // of warm
 }
 
 // warmed is how many values are looked for at once.
@@ -39,7 +39,7 @@ func (s *intSet) add(values []uint64, signed bool, most int64) bool {
 		if n == 0 {
 			continue
 		}
-		if most > 0 && s.bytes()+int64(8*(n+spareSlots)) > most {
+		if all := s.natural.n + s.negative.n + n; all+2*spareSlots >= uint64(none) || most > 0 && s.bytes()+int64(8*(n+spareSlots)) > most {
 			return false
 		}
 		t.resize(n)
@@ -47,7 +47,7 @@ func (s *intSet) add(values []uint64, signed bool, most int64) bool {
 	for len(values) > 0 {
 		some := values[:min(warmed, len(values))]
 		values = values[len(some):]
-		s.sink |= s.natural.warm(some)
+		s.natural.warm(some)
 		for _, v := range some {
 			s.table(v, signed).add(v)
 		}
@@ -61,6 +61,48 @@ func (s *intSet) table(v uint64, signed bool) *intTable {
 		return &s.negative
 	}
 	return &s.natural
+}
+
+// find is [idSide.find]. Entries are slots, those of the negative part behind
+// the others.
+func (s *intSet) find(k *keys.Batch, hits, members, entries []uint32) (found, of []uint32) {
+	values, signed, _ := k.Ints()
+	var ahead [warmed]uint64
+	for len(hits) > 0 {
+		some := hits[:min(warmed, len(hits))]
+		hits = hits[len(some):]
+		for i, h := range some {
+			ahead[i] = values[h]
+		}
+		s.natural.warm(ahead[:len(some)])
+		for i, h := range some {
+			t, base := &s.natural, 0
+			if v := ahead[i]; signed && int64(v) < 0 {
+				t, base = &s.negative, len(s.natural.slots)
+			}
+			if slot := t.find(ahead[i]); slot >= 0 {
+				members, entries = append(members, h), append(entries, uint32(base+slot))
+			}
+		}
+	}
+	return members, entries
+}
+
+func (s *intSet) mark(e uint32) {
+	t, slot := s.slot(e)
+	t.mark(slot)
+}
+
+func (s *intSet) marked(e uint32) bool {
+	t, slot := s.slot(e)
+	return t.marks[slot/32]>>(slot%32)&1 != 0
+}
+
+func (s *intSet) slot(e uint32) (*intTable, int) {
+	if n := len(s.natural.slots); int(e) >= n {
+		return &s.negative, int(e) - n
+	}
+	return &s.natural, int(e)
 }
 
 func (s *intSet) bytes() int64 { return s.natural.bytes() + s.negative.bytes() }
@@ -168,6 +210,8 @@ func (t *intTable) find(v uint64) int {
 
 // warm reads the slots that the search for each value begins with, so that the
 // cache misses of all of them run side by side. Its result means nothing.
+//
+//go:noinline
 func (t *intTable) warm(values []uint64) (x uint64) {
 	if t.n == 0 {
 		return 0

@@ -146,13 +146,15 @@ type Join struct {
 	pieces  []partition.Piece
 
 	filter  *codec.Filter
+	account *account
 	side    *idSide
+	whole   bool               // all IDs are in side
 	scanned *partition.Scanner // that Write used, if any
 
-	rowsIn, rowsOut, keysNull, candidates, falsePositives atomic.Int64
-	mu                                                    sync.Mutex
-	spreads                                               []*spread // one for each worker
-	report                                                Report
+	rowsIn, rowsOut, keysNull, candidates, falsePositives, idsTotal atomic.Int64
+	mu                                                              sync.Mutex
+	spreads                                                         []*spread // one for each worker
+	report                                                          Report
 }
 
 // New looks at the inputs: it finds the keys, compares their classes and
@@ -161,7 +163,7 @@ func New(ids, logs []*partition.File, opts Options) (*Join, error) {
 	if len(ids) == 0 || len(logs) == 0 {
 		return nil, fmt.Errorf("a join needs files of IDs and of a log, got %d and %d", len(ids), len(logs))
 	}
-	j := &Join{opts: opts, ids: ids, logs: logs, layouts: map[*partition.File]*layout{}}
+	j := &Join{opts: opts, ids: ids, logs: logs, layouts: map[*partition.File]*layout{}, account: &account{most: opts.Memory}}
 	if err := j.options(); err != nil {
 		return nil, err
 	}
@@ -369,7 +371,7 @@ func (j *Join) finish() {
 	for _, p := range j.pieces {
 		j.report.RowGroups += int64(p.Hi - p.Lo)
 	}
-	j.report.IDsTotal, j.report.IDsMatched = j.side.total, j.side.matched()
+	j.report.IDsTotal, j.report.IDsMatched = j.idsTotal.Load(), j.side.matched()
 	strangers := newSpread()
 	for _, s := range j.spreads {
 		strangers.merge(s)
