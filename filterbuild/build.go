@@ -152,9 +152,19 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 	if ok {
 		p.BuildID = p.Spec.id(inputs)
 	} else if !sealing(opts.Shard) { // partial filters are told apart by their inputs
-		return nil, fmt.Errorf("standard input: %w, so that it cannot be divided into shards", ErrCapacity)
+		return nil, fmt.Errorf("%s: %w, so that it cannot be divided into shards", nameless(files), ErrCapacity)
 	}
 	return p, nil
+}
+
+// nameless returns the first of the files that has no identity.
+func nameless(files []*partition.File) string {
+	for _, f := range files {
+		if fp, err := f.Fingerprint(); fp == nil && err == nil {
+			return f.Name
+		}
+	}
+	return ""
 }
 
 // sealing reports whether a build of the shard ends in a sealed filter: whoever

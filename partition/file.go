@@ -65,6 +65,8 @@ const (
 	TSV         Format = "tsv"
 	NDJSON      Format = "ndjson"
 	Lines       Format = "lines" // one ID a line, in a column called id
+	// RecordBatches are those that a program brings, see [Records].
+	RecordBatches Format = "records"
 )
 
 // textFormats are the formats that package text reads.
@@ -91,10 +93,11 @@ type File struct {
 	Name   string // as it was opened, for messages
 	Rel    string // what identifies it on every machine; see Entry
 	Format Format
-	Size   int64 // bytes; -1 for standard input
+	Size   int64 // bytes; -1 for standard input and records
 
 	table
-	src   Source
+	src   Source        // nil: there is nothing to be read again by its place
+	once  bool          // the rows can be read only one time
 	root  string        // the directory that was searched for it, or ""
 	bytes *atomic.Int64 // read from src so far
 	print func() ([]byte, error)
@@ -294,7 +297,7 @@ func (f *File) Close() error {
 func (f *File) BytesRead() int64 { return f.bytes.Load() }
 
 // Once reports whether the file can be read only one time.
-func (f *File) Once() bool { return f.src == nil }
+func (f *File) Once() bool { return f.once }
 
 // modTime returns when the file was last written, zero if nobody knows.
 func modTime(s Source) (t time.Time) {
@@ -476,7 +479,7 @@ func openStdin(opts OpenOptions) (*File, error) {
 	if opts.Stdin == nil {
 		return nil, errors.New(`standard input ("-") can be read as an ID set only`)
 	}
-	f := &File{Name: "standard input", Rel: "-", Size: -1, bytes: new(atomic.Int64)}
+	f := &File{Name: "standard input", Rel: "-", Size: -1, once: true, bytes: new(atomic.Int64)}
 	r := &counted64{r: opts.Stdin, n: f.bytes}
 	head := make([]byte, 8)
 	n, err := io.ReadFull(r, head)
@@ -531,9 +534,9 @@ func (c *counted64) Read(p []byte) (int, error) {
 // Fingerprint identifies the content of the file, without its name: a digest
 // of a Parquet file's footer, which knows the place, size and statistics of
 // every column chunk, and of all bytes of small files and of other formats,
-// which have nothing of the kind. It is nil for standard input.
+// which have nothing of the kind. It is nil for standard input and records.
 func (f *File) Fingerprint() ([]byte, error) {
-	if f.Once() {
+	if f.src == nil {
 		return nil, nil
 	}
 	return f.print()

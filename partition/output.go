@@ -153,7 +153,7 @@ func (o Output) apart(inputs []*File) error {
 	clear := map[string]bool{"": true} // directories that were looked at
 	for _, f := range inputs {
 		switch {
-		case f.Rel == "-":
+		case f.src == nil: // it stands nowhere
 		case place.holds(f.Name):
 			return fmt.Errorf("%s: the output would stand where the input %s does", o.Name, f.Name)
 		case !clear[f.root] && newPlace(f.root).holds(o.Name):

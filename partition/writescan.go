@@ -283,6 +283,8 @@ func (w pageWriter) Close() (rows, bytes int64, err error) { return w.layout.Clo
 // known once the scan has begun.
 func (s *Scanner) PathOf(f *File) (path, why string) {
 	switch {
+	case f.Format == RecordBatches:
+		return "generic", "the rows are given as Arrow records"
 	case f.parquet() == nil:
 		return "generic", strings.ReplaceAll(string(f.Format), "-", " ") + " is no Parquet"
 	case s.copied[f]:

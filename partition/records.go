@@ -1,0 +1,205 @@
+package partition
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"runtime/debug"
+	"sync/atomic"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+)
+
+// RecordsOptions says what is known beforehand of rows that a program brings.
+type RecordsOptions struct {
+	// Once says that read can be called one time only. What needs a second
+	// pass is then an error, before the first where that is known by then.
+	Once bool
+	// Rows is the number of rows, 0 if it is not known. It spares a pass that
+	// counts. A pass of another number of rows is an error.
+	Rows int64
+}
+
+// Records returns a File whose rows are those that read yields: record batches
+// that a program has or makes. It is read, as a log or as IDs, by all that reads
+// files. It has one group, and so one worker at a time: rows that several
+// workers are to share are given as several Files, whose names differ.
+//
+// read is called once for each pass over the rows, and gives the same rows in
+// the same order each time. A pass gets the context that its reader runs under,
+// runs in a goroutine of the reader's, and ends when the sequence does, at its
+// first error, or when the loop body of the sequence returns false; whatever the
+// sequence holds it frees then. Passes may overlap, unless the Options say Once.
+// Nothing is read of it but what a pass asks for: no goroutine runs ahead.
+//
+// A record stays its giver's: it is to be valid until the sequence is asked for
+// the next one, and whoever keeps it longer retains it. So [array.RecordReader]s
+// and channels of records are a short loop away. A record has any number of
+// rows, and the columns of the schema, in order, with their types; metadata may
+// differ. One that has not, a NULL in a column that the schema says has none,
+// and a panic of the sequence are errors that name the File and the record,
+// counted from 1 as a row group.
+//
+// The File has no size, no [File.Fingerprint] and so no identity: no run over it
+// is taken for done, and nothing that several processes divide by
+// [Shard] can come of it. Close does nothing.
+func Records(name string, schema *arrow.Schema, read func(context.Context) iter.Seq2[arrow.Record, error], opts RecordsOptions) *File {
+	t := &recordTable{at: fault.At{File: name}, schema: schema, read: read, opts: opts}
+	return &File{Name: name, Rel: name, Format: RecordBatches, Size: -1, table: t, once: opts.Once, bytes: new(atomic.Int64)}
+}
+
+// recordTable is a table of the records that a program yields.
+type recordTable struct {
+	at     fault.At
+	schema *arrow.Schema
+	read   func(context.Context) iter.Seq2[arrow.Record, error]
+	opts   RecordsOptions
+	begun  atomic.Bool
+}
+
+func (t *recordTable) Schema() *arrow.Schema { return t.schema }
+func (t *recordTable) NumGroups() int        { return 1 }
+func (t *recordTable) GroupBytes(int) int64  { return 0 } // so that Files count alike where work is divided
+func (t *recordTable) Close() error          { return nil }
+
+func (t *recordTable) GroupRows(int) int64 {
+	if t.opts.Rows == 0 {
+		return -1
+	}
+	return t.opts.Rows
+}
+
+// Read implements table. What the program yields is checked, cut into records
+// of a bounded number of rows, and brought to the wanted columns.
+func (t *recordTable) Read(ctx context.Context, group int, columns []int) iter.Seq2[arrow.Record, error] {
+	return func(yield func(arrow.Record, error) bool) {
+		if t.begun.Swap(true) && t.opts.Once {
+			yield(nil, fmt.Errorf("%s: its records can be read only once", t.at))
+			return
+		}
+		p := &recordPass{recordTable: t, columns: columns, yield: yield, schema: t.schema}
+		if columns != nil {
+			md := t.schema.Metadata()
+			fields := make([]arrow.Field, len(columns))
+			for i, c := range columns {
+				fields[i] = t.schema.Field(c)
+			}
+			p.schema = arrow.NewSchema(fields, &md)
+		}
+		if err := p.run(ctx); err != nil && !p.left {
+			yield(nil, err)
+		}
+	}
+}
+
+// recordPass is one pass over the records.
+type recordPass struct {
+	*recordTable
+	columns []int         // wanted; nil: all
+	schema  *arrow.Schema // of these
+	yield   func(arrow.Record, error) bool
+	inside  bool // yield is running, whose panics are not the program's sequence's
+	left    bool // yield wants no more
+	records int
+	rows    int64
+}
+
+// run hands all records on, or returns why it cannot.
+func (p *recordPass) run(ctx context.Context) (err error) {
+	defer func() {
+		if p.inside {
+			return // a panic of the reader, who deals with it
+		}
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%s: the sequence of records panicked: %v\n%s", p.here(), r, debug.Stack())
+		}
+	}()
+	seq := p.read(ctx)
+	if seq == nil {
+		return fmt.Errorf("%s: no sequence of records was given", p.at)
+	}
+	for rec, err := range seq {
+		p.records++
+		if err == nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.here(), err)
+		}
+		if err := p.check(rec); err != nil {
+			return err
+		}
+		if p.pass(rec); p.left {
+			return nil
+		}
+	}
+	if err := context.Cause(ctx); err != nil { // for which the sequence may have ended early
+		return fmt.Errorf("%s: %w", p.at, err)
+	}
+	if p.opts.Rows > 0 && p.rows != p.opts.Rows {
+		return fault.Mismatch(p.at, "rows of the records", fmt.Sprintf("%d, as was said", p.opts.Rows), fmt.Sprint(p.rows))
+	}
+	return nil
+}
+
+// here is the record that is looked at, or was last.
+func (p *recordPass) here() fault.At {
+	at := p.at
+	at.RowGroup = p.records
+	return at
+}
+
+// check compares a record with the schema.
+func (p *recordPass) check(rec arrow.Record) error {
+	if rec == nil {
+		return fmt.Errorf("%s: neither a record nor an error was yielded", p.here())
+	}
+	fields := p.recordTable.schema.Fields()
+	if n := int(rec.NumCols()); n != len(fields) {
+		return fault.Mismatch(p.here(), "columns of a record", fmt.Sprintf("%d as in the schema", len(fields)), fmt.Sprint(n))
+	}
+	for i, f := range fields {
+		at := p.here()
+		at.Column = f.Name
+		switch name, col := rec.ColumnName(i), rec.Column(i); {
+		case name != f.Name:
+			return fault.Mismatch(at, fmt.Sprintf("column %d of a record", i+1), f.Name+" as in the schema", name)
+		case !arrow.TypeEqual(col.DataType(), f.Type):
+			return fault.Mismatch(at, "type of a record's column", f.Type.String()+" as in the schema", col.DataType().String())
+		case !f.Nullable && col.NullN() > 0:
+			return fault.Mismatch(at, "column of a record", "no NULL, as the schema says", fmt.Sprintf("%d", col.NullN()))
+		}
+	}
+	if p.rows += rec.NumRows(); p.opts.Rows > 0 && p.rows > p.opts.Rows {
+		return fault.Mismatch(p.here(), "rows of the records", fmt.Sprintf("%d, as was said", p.opts.Rows), "more")
+	}
+	return nil
+}
+
+// pass hands a record on, in steps: what is made of a step is held, and the
+// program's record may be all there is.
+func (p *recordPass) pass(rec arrow.Record) {
+	cols := rec.Columns()
+	if p.columns != nil {
+		cols = make([]arrow.Array, len(p.columns))
+		for i, c := range p.columns {
+			cols[i] = rec.Column(c)
+		}
+	}
+	whole := array.NewRecord(p.schema, cols, rec.NumRows())
+	defer whole.Release()
+	for from := int64(0); from < rec.NumRows() && !p.left; from += stepRows {
+		some := whole.NewSlice(from, min(from+stepRows, rec.NumRows()))
+		p.hand(some)
+	}
+}
+
+func (p *recordPass) hand(rec arrow.Record) {
+	defer rec.Release()
+	p.inside = true
+	p.left = !p.yield(rec, nil)
+	p.inside = false
+}
