@@ -1,0 +1,56 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/bench/internal/race"
+)
+
+// answer is what DuckDB reads in a file: its rows, and the sum over them of the
+// hash of all their values, whatever the order of rows and columns.
+type answer struct {
+	Rows    int64    `json:"rows"`
+	Hash    string   `json:"hash"`
+	Columns []string `json:"columns"` // sorted
+	Codecs  []string `json:"codecs"`
+	bytes   int64
+}
+
+func answerIn(ctx context.Context, python, path string) (a answer, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return a, err
+	}
+	var out, complaint bytes.Buffer
+	cmd := exec.CommandContext(ctx, python, "-c", script("answer"), path)
+	cmd.Stdout, cmd.Stderr = &out, &complaint
+	if err := cmd.Run(); err != nil {
+		return a, fmt.Errorf("reading %s: %w\n%s", path, err, race.Tail(complaint.String(), 20))
+	}
+	a.bytes = info.Size()
+	return a, json.Unmarshal(out.Bytes(), &a)
+}
+
+// same compares an answer with DuckDB's, which is to have rows: equal answers
+// without any would show nothing.
+func (a answer) same(want answer) error {
+	switch {
+	case want.Rows == 0:
+		return fmt.Errorf("DuckDB's answer has no rows")
+	case !slices.Equal(a.Columns, want.Columns):
+		return fmt.Errorf("the answer has the columns %q, DuckDB's %q", a.Columns, want.Columns)
+	case a.Rows != want.Rows:
+		return fmt.Errorf("the answer has %d rows, DuckDB's %d", a.Rows, want.Rows)
+	case a.Hash != want.Hash:
+		return fmt.Errorf("the answer's %d rows are others than DuckDB's", a.Rows)
+	case !slices.Equal(a.Codecs, want.Codecs):
+		return fmt.Errorf("the answer is compressed by %q, DuckDB's by %q", a.Codecs, want.Codecs)
+	}
+	return nil
+}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bloomjoin/bloomjoin/bench/internal/race"
+	"github.com/bloomjoin/bloomjoin/bench/internal/report"
+)
+
+// joined is what bloomjoin join --json says; docs/schemas.md documents it.
+type joined struct {
+	RowsIn       int64   `json:"rows_in"`
+	RowsOut      int64   `json:"rows_out"`
+	Candidates   int64   `json:"candidates"`
+	IDsTotal     int64   `json:"ids_total"`
+	IDsMatched   int64   `json:"ids_matched"`
+	FPRPredicted float64 `json:"fpr_predicted"`
+	Strategy     string  `json:"strategy"`
+	SpilledBytes int64   `json:"spilled_bytes"`
+}
+
+// contest is a race, and what came of it.
+type contest struct {
+	*bench
+	name       string
+	contenders []contender
+	runs       race.Runs
+	said       map[string]joined // by ours, by the contender's name
+	failed     map[string]string // why, by the contender's name
+	wrong      []error           // the failures that must not be
+	answers    map[job]answer    // DuckDB's
+}
+
+// race lets the contenders run in rounds: in each all in turn, the first one
+// another each time. Every answer is compared with DuckDB's, which comes first.
+// Who fails runs no more; the others do.
+func (b *bench) race(ctx context.Context, name string, rounds int, contenders []contender) (*contest, error) {
+	r := &contest{
+		bench: b, name: name, contenders: contenders,
+		runs: race.Runs{}, said: map[string]joined{}, failed: map[string]string{}, answers: map[job]answer{},
+	}
+	for _, c := range contenders {
+		if err := r.answer(ctx, c.job); err != nil {
+			return r, err
+		}
+	}
+	for round := range b.roundsOf(rounds) {
+		for i := range contenders {
+			who := contenders[(i+round)%len(contenders)]
+			if r.failed[who.name] != "" {
+				continue
+			}
+			err := r.once(ctx, who)
+			if ctx.Err() != nil {
+				return r, ctx.Err()
+			}
+			if err != nil {
+				r.fails(who, err)
+			}
+		}
+	}
+	return r, nil
+}
+
+func (b *bench) roundsOf(usual int) int {
+	switch {
+	case b.rounds > 0:
+		return b.rounds
+	case b.quick:
+		return 2
+	}
+	return usual
+}
+
+// answer asks DuckDB, untimed, unless it was asked before.
+func (r *contest) answer(ctx context.Context, j job) error {
+	if _, ok := r.answers[j]; ok {
+		return nil
+	}
+	if err := race.Warm(j.log, j.ids); err != nil {
+		return err
+	}
+	race.Say("%s: the answer", r.name)
+	return r.within(func(out, scratch string) error {
+		_, err := race.Execute(ctx, reference(j).step(r.bench, j, out, scratch))
+		if err == nil {
+			r.answers[j], err = answerIn(ctx, r.program.python, out)
+		}
+		return err
+	})
+}
+
+// within gives a contender an empty directory, which it removes. Nothing is left
+// to be written to disk when it returns.
+func (r *contest) within(do func(out, scratch string) error) (err error) {
+	dir, err := os.MkdirTemp(r.out, "bloomjoin-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, os.RemoveAll(dir))
+		unix.Sync()
+	}()
+	return do(outIn(dir), dir)
+}
+
+// once runs a contender.
+func (r *contest) once(ctx context.Context, who contender) error {
+	race.Say("%s: %s", r.name, who.name)
+	return r.within(func(out, scratch string) error {
+		s, printed := who.step(r.bench, who.job, out, scratch), bytes.Buffer{}
+		s.Out = &printed
+		u, err := race.Execute(ctx, s)
+		if err != nil {
+			return err
+		}
+		got, err := answerIn(ctx, r.program.python, out)
+		if err != nil {
+			return err
+		}
+		if err := got.same(r.answers[who.job]); err != nil {
+			return err
+		}
+		if who.kind == ours {
+			var says joined
+			if err := json.Unmarshal(printed.Bytes(), &says); err != nil {
+				return fmt.Errorf("%s: %w: %s", s, err, race.Tail(printed.String(), 3))
+			}
+			if says.RowsOut != got.Rows {
+				return fmt.Errorf("it says that it wrote %d rows; there are %d", says.RowsOut, got.Rows)
+			}
+			r.said[who.name] = says
+		}
+		u.Size = got.bytes
+		r.runs[who.name] = append(r.runs[who.name], u)
+		return nil
+	})
+}
+
+// fails takes a contender out of the race. If it may refuse, and exits by itself,
+// nothing is wrong.
+func (r *contest) fails(who contender, err error) {
+	race.Say("%s: %s fails", r.name, who.name)
+	r.failed[who.name] = strings.TrimPrefix(race.Tail(err.Error(), 1), "bloomjoin: ")
+	delete(r.runs, who.name)
+	delete(r.said, who.name)
+	if exit := (*exec.ExitError)(nil); !who.mayRefuse || !errors.As(err, &exit) || !exit.Exited() {
+		r.wrong = append(r.wrong, fmt.Errorf("%s: %w", who.name, err))
+	}
+}
+
+// spilled is what our process wrote to disk to wait there.
+func (r *contest) spilled(name string) string {
+	if s, ok := r.said[name]; ok {
+		return fmt.Sprintf("%.0f", float64(s.SpilledBytes)/1e6)
+	}
+	return "–"
+}
+
+// table has all that was measured of the contenders. unit names the one whose
+// time is the unit of a contender's.
+func (r *contest) table(unitText string, unit func(name string) string) report.Table {
+	t := report.Table{Name: r.name, Head: []string{r.name, "median s", "least s", "CPU s", "peak MiB", "on disk MB", "rows out", "its time / " + unitText}}
+	for _, c := range r.contenders {
+		if len(r.runs[c.name]) == 0 {
+			t.Row(c.text, "failed", "–", "–", "–", "–", "–", "–")
+			continue
+		}
+		t.Row(c.text, report.Seconds(r.runs.Wall(c.name)), report.Seconds(r.runs.Least(c.name)), report.Seconds(r.runs.CPU(c.name)),
+			report.MiB(r.runs.Peak(c.name)), r.spilled(c.name), fmt.Sprint(r.answers[c.job].Rows), report.Number(r.runs.Ratio(c.name, unit(c.name))))
+	}
+	for _, c := range r.contenders {
+		if why := r.failed[c.name]; why != "" {
+			t.Note("%s: %s", c.text, why)
+		}
+	}
+	t.Note("%d rounds, %d threads.", r.roundsRun(), threads)
+	return t
+}
+
+// toOurs is a table in units of our time.
+func (r *contest) toOurs() report.Table {
+	return r.table("bloomjoin's", func(string) string { return "ours" })
+}
+
+// roundsRun is how often those ran that did not fail.
+func (r *contest) roundsRun() (n int) {
+	for _, runs := range r.runs {
+		n = max(n, len(runs))
+	}
+	return n
+}
+
+// figure is one of a contender, not a number if it did not run.
+func (r *contest) figure(name string, of func(name string) float64) float64 {
+	if len(r.runs[name]) == 0 {
+		return math.NaN()
+	}
+	return of(name)
+}
+
+// peakRatio compares the memory of two contenders.
+func (r *contest) peakRatio(name, unit string) float64 {
+	peak := func(name string) float64 { return float64(r.runs.Peak(name)) }
+	return r.figure(name, peak) / r.figure(unit, peak)
+}
+
+// targets begins a table of them.
+func targets() report.Table { return report.Table{Head: []string{"", "measured", "wanted", "met"}} }
+
+// atMost adds a target that a figure is to keep within.
+func atMost(t *report.Table, what string, got, want float64) {
+	t.Row(what, report.Number(got), "≤ "+report.Number(want), report.Met(got, want))
+}

@@ -1,0 +1,64 @@
+// Command generate makes the logs and ID sets that joins are measured with.
+//
+//	generate -make users -rows N -users U -members M DIRECTORY   ids: N keys, M of them of the U users of a log of bench/scan
+//	generate -make dense -rows N DIRECTORY                       log and ids of N rows each, whose keys lie close together
+//	generate -make skew  -rows N DIRECTORY                       ids, and the logs uniform, heavy and zipf of N rows each
+//	generate -make pair  -rows N DIRECTORY                       log and ids of N rows each, two integers a row
+//
+// What is in a row follows from its number (package keyset), so that the files
+// are the same on every machine, and no more than a row group is held in memory.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "generate:", err)
+		os.Exit(1) //nolint:forbidigo // the command's own end
+	}
+}
+
+// request is what is to be made.
+type request struct {
+	set                  string
+	rows, users, members uint64
+	dir                  string
+}
+
+func run(args []string) error {
+	var r request
+	flags := flag.NewFlagSet("generate", flag.ContinueOnError)
+	flags.StringVar(&r.set, "make", "", "users, dense, skew or pair")
+	flags.Uint64Var(&r.rows, "rows", 0, "rows of each file")
+	flags.Uint64Var(&r.users, "users", 0, "users of the log, of set users")
+	flags.Uint64Var(&r.members, "members", 0, "how many of these users are in the set")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if r.dir = flags.Arg(0); flags.NArg() != 1 || r.rows < 10 {
+		return errors.New("want a directory, and ten rows or more")
+	}
+	if r.set == "users" && (r.members == 0 || r.members > min(r.users, r.rows)) {
+		return fmt.Errorf("%d members of %d users in a set of %d", r.members, r.users, r.rows)
+	}
+	files, ok := map[string]func(request) []table{
+		"users": request.usersFiles, "dense": request.denseFiles, "skew": request.skewFiles, "pair": request.pairFiles,
+	}[r.set]
+	if !ok {
+		return fmt.Errorf("no set %q", r.set)
+	}
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for _, t := range files(r) {
+		group.Go(func() error { return t.write(r.dir) })
+	}
+	return group.Wait()
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/bench/internal/race"
+	"github.com/bloomjoin/bloomjoin/bench/internal/report"
+)
+
+func TestChosenCells(t *testing.T) {
+	names := func(quick bool, wanted ...string) string {
+		t.Helper()
+		chosen, err := chosenCells(wanted, quick)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, c := range chosen {
+			all = append(all, c.name)
+		}
+		return strings.Join(all, " ")
+	}
+	every := names(false, "all")
+	if got := names(true); got != every || !strings.Contains(every, "shuffle-200m") {
+		t.Errorf("quick: got %q, want all of %q", got, every)
+	}
+	if got := names(false); strings.Contains(got, "200m") || !strings.Contains(got, "semi-100m") {
+		t.Errorf("by default: got %q", got)
+	}
+	if got, want := names(true, "skew", "semi-100m"), "semi-100m skew"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, err := chosenCells([]string{"semi-100m", "semi"}, false); err == nil {
+		t.Errorf("a name that there is not: got %v, want an error", got)
+	}
+}
+
+// The document has a place for each cell.
+func TestDocumentHasMarkers(t *testing.T) {
+	doc, err := os.ReadFile("../" + document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cells() {
+		if _, err := report.Replace(doc, c.name, ""); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestSame(t *testing.T) {
+	a := answer{Rows: 3, Hash: "4", Columns: []string{"a", "b"}, Codecs: []string{"snappy"}}
+	if err := a.same(a); err != nil {
+		t.Error(err)
+	}
+	for what, b := range map[string]answer{
+		"rows":    {Rows: 2, Hash: "4", Columns: a.Columns, Codecs: a.Codecs},
+		"values":  {Rows: 3, Hash: "5", Columns: a.Columns, Codecs: a.Codecs},
+		"columns": {Rows: 3, Hash: "4", Columns: []string{"a", "c"}, Codecs: a.Codecs},
+		"codec":   {Rows: 3, Hash: "4", Columns: a.Columns, Codecs: []string{"zstd"}},
+	} {
+		if err := b.same(a); err == nil {
+			t.Errorf("other %s: want an error", what)
+		}
+	}
+	if err := (answer{}).same(answer{}); err == nil {
+		t.Error("answers without rows show nothing: want an error")
+	}
+}
+
+// What programs are told.
+func TestSteps(t *testing.T) {
+	b := &bench{}
+	b.program.ours, b.program.python = "BJ", "PY"
+	semi := jobOf(dataset{log: "LOG", ids: "IDS"}, "semi")
+	inner := jobOf(dataset{log: "LOG", ids: "IDS"}, "inner")
+	for _, c := range []struct {
+		who  contender
+		want string
+	}{
+		{bloomjoin("ours", "", semi), "TMPDIR=TMP BJ join --force --quiet --json --threads 2 --ids IDS --on user_id --type semi -o OUT LOG"},
+		{strategy("shuffle", inner, "--memory", "1GiB"), "TMPDIR=TMP BJ join --force --quiet --json --threads 2 --ids IDS --on user_id --type inner --strategy shuffle --memory 1GiB -o OUT LOG"},
+		{duckdb(semi), "POLARS_MAX_THREADS=2 PY -c SCRIPT LOG IDS OUT snappy user_id semi  2 TMP"},
+		{reference(inner), "POLARS_MAX_THREADS=2 PY -c SCRIPT LOG IDS OUT snappy user_id inner score,name 2 TMP 8GiB"},
+		{polars(semi)[1], "POLARS_MAX_THREADS=4 PY -c SCRIPT LOG IDS OUT snappy user_id semi  4 TMP"},
+	} {
+		s := c.who.step(b, c.who.job, "OUT", "TMP")
+		if got := strings.Join(append(slices.Clone(s.Env), s.String()), " "); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+	if got := polars(inner); len(got) != 1 {
+		t.Errorf("is_in has no columns of the IDs: got %d ways", len(got))
+	}
+}
+
+// stand is a script in the place of a program.
+func stand(t *testing.T, script string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A wrong answer, a report of other rows than were written, another strategy than
+// asked for and a failure are told of; a refusal that may be is not. The others
+// run on.
+func TestWrongAnswers(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(log, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// Python's part: DuckDB's join writes "right", and answers are read by their text.
+	python := stand(t, `case $# in 3) sed 's/.*/{"rows":7,"hash":"&","columns":["a"],"codecs":["snappy"]}/' "$3";; *) echo right >"$5";; esac`)
+	const product = `while [ "$1" != -o ]; do test "$1" = --strategy && how=$2; shift; done; echo TEXT >"$2"; echo '{"rows_out":ROWS,"strategy":"'$how'"}'`
+	says := func(text, rows string) string {
+		return strings.NewReplacer("TEXT", text, "ROWS", rows).Replace(product)
+	}
+	for name, c := range map[string]struct {
+		ours, wrong string
+		mayRefuse   bool
+	}{
+		"right":          {ours: says("right", "7")},
+		"wrong answer":   {ours: says("other", "7"), wrong: "others than DuckDB's"},
+		"wrong, refuses": {ours: says("other", "7"), wrong: "others than DuckDB's", mayRefuse: true},
+		"wrong report":   {ours: says("right", "8"), wrong: "says that it wrote 8 rows"},
+		"other strategy": {ours: strings.Replace(says("right", "7"), "how=$2", "how=shuffle", 1), wrong: "it took shuffle"},
+		"no output":      {ours: "echo '{}'", wrong: "no such file"},
+		"failure":        {ours: "echo trouble >&2; exit 1", wrong: "trouble"},
+		"refusal":        {ours: "echo trouble >&2; exit 1", mayRefuse: true},
+		"crash":          {ours: "kill -9 $$", wrong: "killed", mayRefuse: true},
+	} {
+		b := &bench{out: t.TempDir(), quick: true}
+		b.program.ours, b.program.python = stand(t, c.ours), python
+		j := job{dataset: dataset{log: log, ids: log}, typ: "semi"}
+		who := strategy("lookup", j)
+		who.mayRefuse = c.mayRefuse
+		r, err := b.race(context.Background(), "cell", 5, []contender{who, duckdb(j)})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		wrong := append(r.wrong, r.disobeyed()...)
+		if got := len(wrong) > 0; got != (c.wrong != "") || got && !strings.Contains(wrong[0].Error(), c.wrong) {
+			t.Errorf("%s: got %v, want %q", name, wrong, c.wrong)
+		}
+		if len(r.runs["duckdb"]) != 2 {
+			t.Errorf("%s: DuckDB ran %d times, want 2", name, len(r.runs["duckdb"]))
+		}
+		table := r.table("DuckDB's", func(string) string { return "duckdb" })
+		if failed := table.Rows[0][1] == "failed"; failed != (r.failed["lookup"] != "") {
+			t.Errorf("%s: %q", name, table.Rows)
+		}
+		left, err := os.ReadDir(b.out)
+		if err != nil || len(left) > 0 {
+			t.Errorf("%s: left behind: %v, %v", name, left, err)
+		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	semi := job{typ: "semi"}
+	r := &contest{
+		bench: &bench{}, name: "c", contenders: []contender{bloomjoin("ours", "**bloomjoin**", semi), duckdb(semi), strategy("exact", semi)},
+		runs: race.Runs{
+			"ours":   {{Wall: 1, CPU: 2, Peak: 400 << 20}, {Wall: 2, CPU: 2, Peak: 420 << 20}},
+			"duckdb": {{Wall: 4, CPU: 8, Peak: 4 << 30}, {Wall: 4, CPU: 8, Peak: 4 << 30}},
+		},
+		said: map[string]joined{"ours": {SpilledBytes: 3e6}}, failed: map[string]string{"exact": "no"}, answers: map[job]answer{semi: {Rows: 5}},
+	}
+	table := r.toOurs()
+	for i, want := range []string{"**bloomjoin**|1.50|1.00|2.00|420|3|5|1.00", "DuckDB 2.0.0|4.00|4.00|8.00|4096|–|5|3.00", "`exact`|failed|–|–|–|–|–|–"} {
+		if got := strings.Join(table.Rows[i], "|"); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if got := r.peakRatio("ours", "duckdb"); got != 420.0/4096 {
+		t.Errorf("memory: got %v", got)
+	}
+	if got := r.peakRatio("exact", "duckdb"); !math.IsNaN(got) {
+		t.Errorf("memory of who did not run: got %v", got)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for _, args := range [][]string{{"x"}, {"-cell", "x"}, {"-rounds", "-1"}, {"-quick", "-update"}} {
+		if err := command(context.Background(), append(slices.Clone(args), "-data", t.TempDir())); err == nil {
+			t.Errorf("%q: want an error", args)
+		}
+	}
+}

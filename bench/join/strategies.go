@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/bench/internal/race"
+	"github.com/bloomjoin/bloomjoin/bench/internal/report"
+)
+
+// forced are the strategies that can be asked for.
+var forced = []string{"exact", "lookup", "broadcast", "reverse", "shuffle"}
+
+// planned is how much longer than the best the planner's choice may take.
+const planned = 1.2
+
+// strategies races all of them. must names one that may not refuse, besides
+// those that never may: all but exact, which answers with columns of the IDs,
+// or IDs that make no exact filter, cannot do.
+func strategies(typ, must string) func(context.Context, *bench, cell, dataset) (*result, error) {
+	return func(ctx context.Context, b *bench, c cell, d dataset) (*result, error) {
+		j := jobOf(d, typ)
+		contenders := []contender{bloomjoin("ours", "**the planner's choice**", j)}
+		for _, name := range forced {
+			s := strategy(name, j)
+			s.mayRefuse = name == "exact" && name != must
+			contenders = append(contenders, s)
+		}
+		r, err := b.race(ctx, c.name, 3, contenders)
+		if err != nil {
+			return nil, err
+		}
+		best := r.runs.Fastest(forced)
+		if best == "" {
+			return nil, errors.Join(r.wrong...)
+		}
+		t, goals := r.table("that of `"+best+"`", func(string) string { return best }), targets()
+		t.Note("%s", r.summary("ours"))
+		atMost(&goals, fmt.Sprintf("time of the planner's choice, `%s` / that of the best, `%s`", r.said["ours"].Strategy, best), r.runs.Ratio("ours", best), planned)
+		return &result{tables: []report.Table{t, goals}, wrong: append(r.wrong, r.disobeyed()...)}, nil
+	}
+}
+
+// disobeyed lists the contenders that took another strategy than the one that
+// their name begins with.
+func (r *contest) disobeyed() (wrong []error) {
+	for _, c := range r.contenders {
+		told, _, _ := strings.Cut(c.name, " ")
+		if took := r.said[c.name].Strategy; slices.Contains(forced, told) && took != "" && took != told {
+			wrong = append(wrong, fmt.Errorf("%s: told to take %s, it took %s", c.name, told, took))
+		}
+	}
+	return wrong
+}
+
+// skewed is how much longer than an even log one with heavy keys may take.
+const skewed = 2.0
+
+// skew runs the same strategies on logs that differ in how rows fall on keys.
+func skew(ctx context.Context, b *bench, c cell, d dataset) (*result, error) {
+	logs := []struct{ name, text string }{
+		{"uniform", "even"}, {"heavy", "one key has 30 %"}, {"zipf", "Zipf's law, exponent 1.2"},
+	}
+	ways := []struct {
+		name  string
+		flags []string
+	}{
+		{"lookup", nil}, {"reverse", nil}, {"shuffle", []string{"--memory", skewMemory}},
+	}
+	var contenders []contender
+	for _, way := range ways {
+		for _, log := range logs {
+			j := jobOf(dataset{log: filepath.Join(filepath.Dir(d.log), log.name+".parquet"), ids: d.ids}, "inner")
+			s := strategy(way.name, j, way.flags...)
+			s.name, s.text = way.name+" "+log.name, "`"+way.name+"`, "+log.text
+			contenders = append(contenders, s)
+		}
+	}
+	r, err := b.race(ctx, c.name, 3, contenders)
+	if err != nil {
+		return nil, err
+	}
+	even := func(name string) string {
+		way, _, _ := strings.Cut(name, " ")
+		return way + " uniform"
+	}
+	t, goals := r.table("on the even log", even), targets()
+	t.Note("`shuffle` has `--memory %s`.", skewMemory)
+	for _, c := range contenders {
+		if even(c.name) != c.name {
+			atMost(&goals, c.text+": time / on the even log", r.runs.Ratio(c.name, even(c.name)), skewed)
+		}
+	}
+	return &result{tables: []report.Table{t, goals}, wrong: append(r.wrong, r.disobeyed()...)}, nil
+}
+
+// skewMemory is less than the IDs of these joins need.
+const skewMemory = "128MiB"
+
+// shuffleMemory is less than either side of the big join needs.
+const shuffleMemory = "1GiB"
+
+// shuffle joins two sides that both exceed the memory, beside DuckDB in the same.
+func shuffle(ctx context.Context, b *bench, c cell, d dataset) (*result, error) {
+	j := job{dataset: d, typ: "inner", payload: "score"}
+	limited := python("duckdb", version(race.DuckDB)+", `memory_limit` "+shuffleMemory, "duckdb_join", threads, j, shuffleMemory)
+	limited.mayRefuse = true
+	forced := strategy("shuffle", j, "--memory", shuffleMemory)
+	forced.text += ", `--memory " + shuffleMemory + "`"
+	r, err := b.race(ctx, c.name, 1, []contender{
+		bloomjoin("ours", "**bloomjoin**, `--memory "+shuffleMemory+"`", j, "--memory", shuffleMemory),
+		forced, limited,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if got, want := r.answers[j].Rows, int64(b.scaled(pairRows)/10); got != want {
+		r.wrong = append(r.wrong, fmt.Errorf("DuckDB finds %d rows where %d must be", got, want))
+	}
+	t, goals := r.toOurs(), targets()
+	t.Note("%s", r.summary("ours"))
+	t.Note("The answers of all have %d rows, and the sum of DuckDB's hash over them is %s.", r.answers[j].Rows, r.answers[j].Hash)
+	for _, c := range r.contenders[:2] {
+		got := r.figure(c.name, func(name string) float64 { return float64(r.runs.Peak(name)) / (1 << 20) })
+		goals.Row("peak MiB, "+c.text, fmt.Sprintf("%.0f", got), "≤ 1024", report.Met(got, 1024))
+	}
+	return &result{tables: []report.Table{t, goals}, wrong: append(r.wrong, r.disobeyed()...)}, nil
+}
