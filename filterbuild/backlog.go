@@ -1,18 +1,12 @@
 package filterbuild
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"sync"
-
-	"github.com/zeebo/xxh3"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
-	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/spill"
 )
 
 // How many keys there are, text tells only at its end, and a filter cannot grow.
@@ -29,7 +23,7 @@ const backlogPart = 4
 // backlog holds the keys that one worker has read.
 type backlog struct {
 	spec      Spec
-	spill     *spillFile
+	spill     *spill.File
 	most      uint64      // bytes in memory; 0: no bound
 	open      [2][]uint64 // of unsigned and of signed integers, or of hashes
 	blocks    []block
@@ -43,12 +37,12 @@ type backlog struct {
 type block struct {
 	values []uint64 // nil: on disk
 	signed bool
-	place  place
+	disk   *spill.Stream
 }
 
 func newBacklog(b *Builder) *backlog {
 	return &backlog{
-		spec: b.spec, spill: &b.spill, bounds: b.spec.newBounds(), share: share{of: &b.memory},
+		spec: b.spec, spill: b.spill, bounds: b.spec.newBounds(), share: share{of: &b.memory},
 		most: b.memory.most / backlogPart / b.memory.workers,
 	}
 }
@@ -116,13 +110,15 @@ func (l *backlog) end() error {
 
 // toDisk writes the blocks in memory to disk.
 func (l *backlog) toDisk() error {
+	var raw []byte
 	for i := range l.blocks {
 		x := &l.blocks[i]
 		if x.values == nil {
 			continue
 		}
-		var err error
-		if x.place, err = l.spill.write(x.values); err != nil {
+		x.disk = l.spill.Stream()
+		raw = spill.AppendInts(raw[:0], x.values)
+		if err := x.disk.Write(raw, false); err != nil {
 			return err
 		}
 		x.values = nil
@@ -131,94 +127,20 @@ func (l *backlog) toDisk() error {
 	return nil
 }
 
+// waitsOnDisk is what errors of the file say.
+const waitsOnDisk = "keys that wait on disk until their number is known (say --expect N, raise --memory, or name a directory with room by --temp-dir)"
+
 // load returns the keys of a block, those on disk in buf.
-func (x block) load(s *spillFile, buf *[]uint64) ([]uint64, error) {
+func (x block) load(buf *[]uint64, raw *[]byte) ([]uint64, error) {
 	if x.values != nil {
 		return x.values, nil
 	}
-	*buf = slices.Grow((*buf)[:0], x.place.keys)[:x.place.keys]
-	return *buf, s.read(x.place, *buf)
-}
-
-// spillFile is a temporary file of keys, which has no name where the system
-// lets it be: then it is gone with the process, however that ends. It may be
-// written and read by many goroutines at once.
-type spillFile struct {
-	dir string
-
-	mu   sync.Mutex
-	file *os.File // nil until something is written
-	name string   // if it still has one
-	size int64
-}
-
-// place is where a block stands in the file.
-type place struct {
-	offset int64
-	keys   int
-	sum    uint64
-}
-
-// write appends a block.
-func (s *spillFile) write(values []uint64) (place, error) {
-	raw := make([]byte, 0, 8*len(values))
-	for _, v := range values {
-		raw = binary.LittleEndian.AppendUint64(raw, v)
+	var err error
+	if *raw, err = x.disk.Reader().Next(*raw); err != nil {
+		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.file == nil {
-		if err := s.create(); err != nil {
-			return place{}, err
-		}
+	if *buf, err = spill.Ints(*buf, *raw); err != nil {
+		return nil, fmt.Errorf("%s: %w", waitsOnDisk, err)
 	}
-	p := place{offset: s.size, keys: len(values), sum: xxh3.Hash(raw)}
-	n, err := s.file.WriteAt(raw, s.size)
-	if err != nil {
-		return p, s.fault(err)
-	}
-	s.size += int64(n)
-	return p, nil
-}
-
-func (s *spillFile) fault(err error) error {
-	return fmt.Errorf("keys that wait on disk until their number is known (say --expect N, raise --memory, or name a directory with room by --temp-dir): %w", err)
-}
-
-func (s *spillFile) create() (err error) {
-	if s.file, err = os.CreateTemp(s.dir, "bloomjoin-keys-*"); err != nil {
-		return s.fault(err)
-	}
-	s.name = s.file.Name()
-	if os.Remove(s.name) == nil {
-		s.name = ""
-	}
-	return nil
-}
-
-// read reads a block into values, and checks it.
-func (s *spillFile) read(p place, values []uint64) error {
-	raw := make([]byte, 8*p.keys)
-	if _, err := s.file.ReadAt(raw, p.offset); err != nil {
-		return s.fault(err)
-	}
-	if xxh3.Hash(raw) != p.sum {
-		return s.fault(fault.Corrupt(fault.At{File: s.file.Name()}, "other bytes were read than written"))
-	}
-	for i := range values {
-		values[i] = binary.LittleEndian.Uint64(raw[8*i:])
-	}
-	return nil
-}
-
-func (s *spillFile) close() error {
-	if s.file == nil {
-		return nil
-	}
-	err := s.file.Close()
-	if s.name != "" {
-		err = errors.Join(err, os.Remove(s.name))
-	}
-	s.file = nil
-	return err
+	return *buf, nil
 }

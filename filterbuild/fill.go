@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/spill"
 )
 
 // Sharing is how the workers of a process share the filling of bits.
@@ -52,7 +53,7 @@ type Builder struct {
 
 	mu      sync.Mutex
 	workers []*Worker
-	spill   spillFile
+	spill   *spill.File
 }
 
 // NewBuilder returns a builder for up to Workers goroutines. It may read a
@@ -65,7 +66,7 @@ func (p *Plan) newBuilder(ctx context.Context, fold uint64) (*Builder, error) {
 	b := &Builder{plan: p, spec: p.Spec, threads: p.opts.threads()}
 	b.memory.most = uint64(max(p.opts.Memory, 0))
 	b.memory.workers = uint64(b.threads)
-	b.spill.dir = p.opts.TempDir
+	b.spill = spill.New(p.opts.TempDir, waitsOnDisk)
 	if p.unsized {
 		b.sharing = Private // of keys that wait
 		return b, nil
@@ -128,7 +129,7 @@ func (b *Builder) share(size uint64) {
 func (b *Builder) Workers() int { return b.threads }
 
 // Close gives back what the builder holds on disk. It is called in any case.
-func (b *Builder) Close() error { return b.spill.close() }
+func (b *Builder) Close() error { return b.spill.Close() }
 
 // pool is the one filter that workers fill by ranges, once one of them has
 // bits to fill.
@@ -231,7 +232,7 @@ func (b *Builder) Finish(ctx context.Context) (*codec.Filter, Report, error) {
 	if err := all.decide(); err != nil {
 		return nil, rep, err
 	}
-	rep.Sharing, rep.Workers, rep.Passes, rep.Spilled = b.sharing, len(b.workers), 1, b.spill.size
+	rep.Sharing, rep.Workers, rep.Passes, rep.Spilled = b.sharing, len(b.workers), 1, b.spill.Written()
 	if all.set != nil {
 		rep.Distinct = all.set.Len()
 		if rep.Sharing == Ranges { // of bits, which there are none of
@@ -379,8 +380,9 @@ func (b *Builder) given() uint64 {
 // drain puts in keys that have waited.
 func (w *Worker) drain(blocks <-chan block) error {
 	var buf []uint64
+	var raw []byte
 	for x := range blocks {
-		values, err := x.load(&w.b.spill, &buf)
+		values, err := x.load(&buf, &raw)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,29 @@
+package spill
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+)
+
+// AppendInts appends integers so that [Ints] finds them again: eight bytes
+// each, as nothing is known of them.
+func AppendInts(dst []byte, values []uint64) []byte {
+	dst = slices.Grow(dst, 8*len(values))
+	for _, v := range values {
+		dst = binary.LittleEndian.AppendUint64(dst, v)
+	}
+	return dst
+}
+
+// Ints returns what AppendInts has made b of, in dst's memory if that suffices.
+func Ints(dst []uint64, b []byte) ([]uint64, error) {
+	if len(b)%8 != 0 {
+		return nil, fmt.Errorf("integers in %d bytes, want a multiple of eight", len(b))
+	}
+	dst = slices.Grow(dst[:0], len(b)/8)[:len(b)/8]
+	for i := range dst {
+		dst[i] = binary.LittleEndian.Uint64(b[8*i:])
+	}
+	return dst, nil
+}
