@@ -13,13 +13,16 @@ import (
 // looked up among the IDs while the page with its key is at hand.
 
 // Write joins and writes the answer to the output. End, if not nil, is called
-// when all has been read, before anything is visible; its error is the join's.
+// when all has been read and Options.Require is met, before anything is visible;
+// its error is the join's. With Options.Require, that holds for the files of a
+// directory, too: see [partition.Output].Hold.
 func (j *Join) Write(ctx context.Context, out partition.Output, end func() error) (partition.Written, error) {
 	if j.rowsOfLog() || j.opts.Schema == partition.Strict {
 		if err := out.CheckSchemas(ctx, j.kept(), j.logs); err != nil {
 			return partition.Written{}, err
 		}
 	}
+	out.Hold = out.Hold || j.opts.Require.any()
 	if !j.rowsOfLog() {
 		return out.Write(ctx, j.Parts(), j.until(ctx, end))
 	}
@@ -27,17 +30,18 @@ func (j *Join) Write(ctx context.Context, out partition.Output, end func() error
 	if err := j.prepare(ctx); err != nil {
 		return partition.Written{}, err
 	}
-	s, err := j.scanner(end)
+	var s *partition.Scanner
+	s, err := j.scanner(func() error {
+		if err := j.finishScan(s); err != nil || end == nil {
+			return err
+		}
+		return end()
+	})
 	if err != nil {
 		return partition.Written{}, err
 	}
 	j.scanned = s
-	w, err := out.WriteScan(ctx, s, j.pieces, j.logs)
-	if err != nil {
-		return w, err
-	}
-	j.finishScan(s)
-	return w, nil
+	return out.WriteScan(ctx, s, j.pieces, j.logs)
 }
 
 // PathOf returns the way that the rows of a log file went, see
@@ -145,18 +149,20 @@ func (j *Join) scan(ctx context.Context, yield func(partition.Rows, error) bool)
 			return
 		}
 	}
-	j.finishScan(s)
+	if err := j.finishScan(s); err != nil {
+		yield(partition.Rows{}, err)
+	}
 }
 
-// finishScan fills the report after a scan.
-func (j *Join) finishScan(s *partition.Scanner) {
+// finishScan is finish after a scan.
+func (j *Join) finishScan(s *partition.Scanner) error {
 	st := s.Stats
 	j.rowsIn.Store(st.RowsIn.Load())
 	j.rowsOut.Store(st.RowsOut.Load())
 	j.keysNull.Store(st.KeysNull.Load())
 	j.report.RowGroupsSkipped = st.RowGroupsSkipped.Load()
 	j.report.Pages, j.report.PagesSkipped = st.Pages.Load(), st.PagesSkipped.Load()
-	j.finish()
+	return j.finish()
 }
 
 // until is Run, with end called at its end.

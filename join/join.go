@@ -106,6 +106,8 @@ type Options struct {
 	// [os.TempDir].
 	TempDir string
 	Mem     memory.Allocator
+	// Require says what the answer must be like, or else nothing is published.
+	Require Require
 	// Progress, if not nil, is called with the number of rows of each batch,
 	// from many goroutines.
 	Progress func(rows int64)
@@ -121,6 +123,7 @@ type Report struct {
 	RowGroupsSkipped, Pages, PagesSkipped int64
 
 	Candidates   int64 // log rows that the filter let through
+	RowsMatched  int64 // of them, those whose key is in an ID
 	IDsTotal     int64 // ID rows with a key that is not NULL
 	IDsMatched   int64 // of them, those whose key a log row has
 	FPRAsked     float64
@@ -128,6 +131,8 @@ type Report struct {
 	FPRMeasured  MeasuredFPR
 	Strategy     Strategy
 	SpilledBytes int64 // written to TempDir
+
+	scanned bool // the log is what a scan or join let through
 }
 
 // Join is a join whose inputs have been looked at, and nothing read yet. It
@@ -236,7 +241,7 @@ func (j *Join) options() error {
 	if o.Filter != nil && !o.Filter.Sealed() {
 		return fault.Mismatch(fault.At{}, "filter", "a sealed filter", "a partial one").WithHint("merge all partial filters of the build first")
 	}
-	return nil
+	return o.Require.valid(o.Type)
 }
 
 // typeText gives the key columns of text ID files the type of the log's.
@@ -335,7 +340,8 @@ func (j *Join) Parts() []partition.Part {
 // Report returns what the join came to, once Run's sequence has ended.
 func (j *Join) Report() Report { return j.report }
 
-// Run yields the rows of the answer. An error ends the sequence.
+// Run yields the rows of the answer. An error ends the sequence; what Require
+// wants is known only when all rows were yielded.
 func (j *Join) Run(ctx context.Context) iter.Seq2[partition.Rows, error] {
 	return func(yield func(partition.Rows, error) bool) {
 		defer func() { j.side.release() }()
@@ -360,12 +366,14 @@ func (j *Join) Run(ctx context.Context) iter.Seq2[partition.Rows, error] {
 				}
 			}
 		}
-		j.finish()
+		if err := j.finish(); err != nil {
+			yield(partition.Rows{}, err)
+		}
 	}
 }
 
-// finish fills the report.
-func (j *Join) finish() {
+// finish fills the report, and compares it with what is required.
+func (j *Join) finish() error {
 	j.report.RowsIn, j.report.RowsOut = j.rowsIn.Load(), j.rowsOut.Load()
 	j.report.KeysNull, j.report.Candidates = j.keysNull.Load(), j.candidates.Load()
 	for _, p := range j.pieces {
@@ -377,6 +385,16 @@ func (j *Join) finish() {
 		strangers.merge(s)
 	}
 	j.report.FPRMeasured = measure(j.report.FPRPredicted, j.falsePositives.Load(), strangers)
+	j.report.RowsMatched = j.report.Candidates - j.falsePositives.Load()
+	j.report.scanned = !slices.ContainsFunc(j.logs, neverScanned)
+	return j.opts.Require.check(j.opts.Type, &j.report)
+}
+
+// neverScanned reports whether a file is no output of a scan or join.
+func neverScanned(f *partition.File) bool {
+	md := f.Schema().Metadata()
+	_, ok := md.GetValue(partition.MetaResult)
+	return !ok
 }
 
 // match is the filter as the scan applies it to the log.

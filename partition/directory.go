@@ -260,8 +260,12 @@ func (o Output) writeDir(ctx context.Context, parts []Part, rows iter.Seq2[Rows,
 	if err := o.checkParts(parts); err != nil {
 		return w, err
 	}
-	if err := o.clear(ctx); err != nil {
-		return w, err
+	held := holding{out: o}
+	defer func() { err = errors.Join(err, held.abort()) }()
+	if !o.Hold {
+		if err := o.clear(ctx); err != nil {
+			return w, err
+		}
 	}
 	next, stop := iter.Pull2(rows)
 	defer stop()
@@ -284,7 +288,7 @@ func (o Output) writeDir(ctx context.Context, parts []Part, rows iter.Seq2[Rows,
 			continue // only lends its schema to a file
 		}
 		name := o.fileName(p)
-		n, size, err := o.publishInto(ctx, o.path(name), p, one)
+		n, size, err := held.write(ctx, o.path(name), p, one)
 		if err != nil {
 			return w, err
 		}
@@ -301,7 +305,61 @@ func (o Output) writeDir(ctx context.Context, parts []Part, rows iter.Seq2[Rows,
 	if more { // never to be lost without a word
 		return w, fmt.Errorf("%s: rows of part %d of %d came out of order", o.Name, pending.Piece, len(parts))
 	}
+	if err := held.publish(ctx); err != nil {
+		return w, err
+	}
 	return w, errors.Join(o.writeManifest(ctx, w), o.succeed(ctx))
+}
+
+// holding is the files of a directory that are written and wait for the rest,
+// if they are to.
+type holding struct {
+	out   Output
+	names []string
+	sinks []Sink
+}
+
+// write writes a file, and makes it visible unless it is held.
+func (h *holding) write(ctx context.Context, name string, p Part, rows iter.Seq2[Rows, error]) (n, size int64, err error) {
+	sink, n, size, err := h.out.stage(ctx, name, p, rows)
+	if err != nil {
+		return 0, 0, err
+	}
+	if !h.out.Hold {
+		return n, size, h.out.commitInto(ctx, name, sink)
+	}
+	h.names, h.sinks = append(h.names, name), append(h.sinks, sink)
+	if f, ok := sink.(interface{ Finish() error }); ok {
+		err = f.Finish()
+	}
+	return n, size, err
+}
+
+// publish makes the files that are held visible.
+func (h *holding) publish(ctx context.Context) error {
+	if !h.out.Hold {
+		return nil
+	}
+	if err := h.out.clear(ctx); err != nil {
+		return err
+	}
+	for len(h.sinks) > 0 {
+		name, sink := h.names[0], h.sinks[0]
+		h.names, h.sinks = h.names[1:], h.sinks[1:]
+		if err := h.out.commitInto(ctx, name, sink); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// abort drops the files that are held still.
+func (h *holding) abort() error {
+	var errs []error
+	for _, s := range h.sinks {
+		errs = append(errs, s.Abort())
+	}
+	return errors.Join(errs...)
 }
 
 // checkNames refuses logs of which two would be written to one name, by
@@ -326,15 +384,15 @@ func (o Output) checkParts(parts []Part) error {
 	return nil
 }
 
-// publishInto writes one file of the directory. It replaces what this run has
-// left there, and nothing that another run has put there meanwhile.
-func (o Output) publishInto(ctx context.Context, name string, p Part, rows iter.Seq2[Rows, error]) (n, size int64, err error) {
+// commitInto makes one file of the directory visible. It replaces what this run
+// has left there, and nothing that another run has put there meanwhile.
+func (o Output) commitInto(ctx context.Context, name string, sink Sink) error {
 	marker, err := o.marker(ctx, name)
 	if err != nil {
-		return 0, 0, err
+		return errors.Join(err, sink.Abort())
 	}
 	o.Force = o.ours(marker)
-	return o.publish(ctx, name, p, rows)
+	return o.commit(ctx, name, sink)
 }
 
 func (o Output) writeManifest(ctx context.Context, w Written) error {

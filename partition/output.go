@@ -60,7 +60,12 @@ type Output struct {
 	Shard Shard // which worker writes
 	// Force replaces what another run has left.
 	Force bool
-	Mem   memory.Allocator
+	// Hold keeps the files of a directory back until all rows have come, and
+	// with Force leaves there what stands there until then: a sequence of rows
+	// that ends in an error has changed nothing. (A single file is visible only
+	// then in any case.) It takes the room of all files beside what they replace.
+	Hold bool
+	Mem  memory.Allocator
 }
 
 // Written is what an output came to.
@@ -294,7 +299,8 @@ func (o Output) metadata() map[string]string {
 // single file or stream needs one schema for all parts.
 //
 // When Write returns an error, nothing of a single file is visible, and of a
-// directory only whole files, without _SUCCESS.
+// directory only whole files, without _SUCCESS; see also Hold. What went to a
+// stream has gone.
 func (o Output) Write(ctx context.Context, parts []Part, rows iter.Seq2[Rows, error]) (w Written, err error) {
 	o.fill()
 	switch {
@@ -463,31 +469,46 @@ func (o Output) plain(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
 
 // publish writes one file and makes it visible.
 func (o Output) publish(ctx context.Context, name string, p Part, rows iter.Seq2[Rows, error]) (n, size int64, err error) {
+	sink, n, size, err := o.stage(ctx, name, p, rows)
+	if err != nil {
+		return 0, 0, err
+	}
+	return n, size, o.commit(ctx, name, sink)
+}
+
+// stage writes one file, which nobody sees yet.
+func (o Output) stage(ctx context.Context, name string, p Part, rows iter.Seq2[Rows, error]) (_ Sink, n, size int64, err error) {
 	sink, err := o.Store.Create(ctx, name, false)
 	if err != nil {
-		return 0, 0, err
+		return nil, 0, 0, err
 	}
-	defer func() { err = errors.Join(err, sink.Abort()) }()
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, sink.Abort())
+		}
+	}()
 	w, err := o.newWriter(sink, p)
 	if err != nil {
-		return 0, 0, fmt.Errorf("writing %s: %w", name, err)
+		return nil, 0, 0, fmt.Errorf("writing %s: %w", name, err)
 	}
-	if n, size, err = copyAll(w, name, rows); err != nil {
-		return 0, 0, err
-	}
-	if err := sink.Commit(o.Force); err != nil {
-		if errors.Is(err, fs.ErrExist) {
-			// A rival finished meanwhile. If it ran the same, all is well.
-			switch rival := o.compare(ctx, name); {
-			case errors.Is(rival, ErrDone):
-				return n, size, nil
-			case rival != nil:
-				return 0, 0, rival
-			}
+	n, size, err = copyAll(w, name, rows)
+	return sink, n, size, err
+}
+
+// commit makes a file that was written visible, or drops it.
+func (o Output) commit(ctx context.Context, name string, sink Sink) (err error) {
+	defer func() { err = errors.Join(err, sink.Abort()) }()
+	err = sink.Commit(o.Force)
+	if errors.Is(err, fs.ErrExist) {
+		// A rival finished meanwhile. If it ran the same, all is well.
+		switch rival := o.compare(ctx, name); {
+		case errors.Is(rival, ErrDone):
+			return nil
+		case rival != nil:
+			return rival
 		}
-		return 0, 0, err
 	}
-	return n, size, nil
+	return err
 }
 
 // ending returns the file name ending of the output's format.

@@ -44,7 +44,9 @@ type Mapper interface {
 }
 
 // Sink is an object that is being written. Nobody sees it until Commit, and
-// then whole.
+// then whole. A Sink that holds something scarce, such as a file descriptor, may
+// have a method Finish() error, which is called where Commit may follow long
+// after the last Write.
 type Sink interface {
 	io.Writer
 	// Commit makes what was written durable and visible under its name. If
@@ -374,12 +376,21 @@ func (Local) Create(_ context.Context, name string, private bool) (Sink, error) 
 
 func (s *localSink) Write(p []byte) (int, error) { return s.f.Write(p) }
 
+// Finish makes what was written durable and gives the descriptor back.
+func (s *localSink) Finish() error {
+	if s.closed {
+		return nil
+	}
+	if err := errors.Join(s.f.Sync(), s.f.Close()); err != nil {
+		return err
+	}
+	s.closed = true
+	return nil
+}
+
 func (s *localSink) Commit(replace bool) error {
-	if !s.closed {
-		if err := errors.Join(s.f.Sync(), s.f.Close()); err != nil {
-			return err
-		}
-		s.closed = true
+	if err := s.Finish(); err != nil {
+		return err
 	}
 	tmp := s.f.Name()
 	if replace {

@@ -1,0 +1,99 @@
+package join
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+)
+
+// Require says what an answer must be like. It is looked at when all has been
+// read: [Join.Write] then publishes nothing, not a file of a directory, and
+// [Join.Run] ends in an error. The zero value requires nothing. Of a shard, it
+// is about the shard's part of the log.
+type Require struct {
+	// Rows is the least number of rows of the answer.
+	Rows int64
+	// IDsMatched is the least share, from 0 to 1, of the IDs that have a log
+	// row: of Report.IDsTotal, those in Report.IDsMatched. Where there are no
+	// IDs it is not met.
+	IDsMatched float64
+	// MaxKept is the largest share, from 0 to 1, of the log's rows that may
+	// stand in the answer; 0: any. Left and full joins keep all of them.
+	MaxKept float64
+}
+
+// ErrRequire says that an answer is not as [Options].Require wants it. The error
+// itself is a [*RequireError].
+var ErrRequire = errors.New("a requirement is not met")
+
+// RequireError lists what is not met.
+type RequireError struct{ Unmet []Unmet }
+
+// Unmet is a requirement that is not met, in words.
+type Unmet struct{ What, Want, Got string }
+
+func (e *RequireError) Error() string {
+	var parts []string
+	for _, u := range e.Unmet {
+		parts = append(parts, fmt.Sprintf("%s: want %s, got %s", u.What, u.Want, u.Got))
+	}
+	return ErrRequire.Error() + ": " + strings.Join(parts, "; ")
+}
+
+// Is makes errors.Is find ErrRequire.
+func (e *RequireError) Is(target error) bool { return target == ErrRequire }
+
+// any reports whether something is required.
+func (r Require) any() bool { return r != Require{} }
+
+func (r Require) valid(t Type) error {
+	valid := func(s float64) bool { return s >= 0 && s <= 1 } // as worded, NaN is none
+	switch {
+	case r.Rows < 0:
+		return fmt.Errorf("require %d rows: want 0 or more", r.Rows)
+	case !valid(r.IDsMatched):
+		return fmt.Errorf("require a share of %v of the IDs: want 0 to 1", r.IDsMatched)
+	case !valid(r.MaxKept):
+		return fmt.Errorf("require that a share of %v of the log is kept at most: want 0 to 1", r.MaxKept)
+	case r.MaxKept > 0 && (t == Left || t == Full):
+		return fault.Unsupported(fault.At{}, "a bound on the rows of the log that a %s join keeps, which are all", t)
+	}
+	return nil
+}
+
+// check compares the report with what is required.
+func (r Require) check(t Type, rep *Report) error {
+	e := &RequireError{}
+	unmet := func(what, want, got string) { e.Unmet = append(e.Unmet, Unmet{what, want, got}) }
+	if rep.RowsOut < r.Rows {
+		unmet("rows of the answer", fmt.Sprintf("%d or more", r.Rows), fmt.Sprint(rep.RowsOut))
+	}
+	if r.IDsMatched > 0 && !(ratio(rep.IDsMatched, rep.IDsTotal) >= r.IDsMatched) {
+		unmet("IDs that have a row in the log", percentOf(r.IDsMatched)+" or more", partOf(rep.IDsMatched, rep.IDsTotal))
+	}
+	kept := rep.RowsMatched
+	if t == Anti {
+		kept = rep.RowsOut
+	}
+	if r.MaxKept > 0 && ratio(kept, rep.RowsIn) > r.MaxKept {
+		unmet("rows of the log that are kept", percentOf(r.MaxKept)+" or fewer", partOf(kept, rep.RowsIn))
+	}
+	if e.Unmet == nil {
+		return nil
+	}
+	return e
+}
+
+// ratio returns part/whole, NaN of nothing.
+func ratio(part, whole int64) float64 { return float64(part) / float64(whole) }
+
+func percentOf(share float64) string { return fmt.Sprintf("%.6g%%", 100*share) }
+
+func partOf(part, whole int64) string {
+	if whole == 0 {
+		return "0 of 0"
+	}
+	return fmt.Sprintf("%d of %d (%.3g%%)", part, whole, 100*ratio(part, whole))
+}

@@ -1,0 +1,249 @@
+package join_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/join"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// TestRequire: bounds that an answer just meets let it through, and of each
+// that it just misses Run says so behind the last row, and Write before
+// anything is there.
+func TestRequire(t *testing.T) {
+	// 20 IDs, of which 5 have rows: 15 to 19, among the log's 40, whose last
+	// has no key.
+	ids := open(t, partition.OpenOptions{}, writeTable(t, table(t, numbers("k", arrow.PrimitiveTypes.Int64, 0, 20)), 2, 1, ""))
+	log := numbers("k", arrow.PrimitiveTypes.Int64, 15, 55)
+	log.values[39] = "NULL"
+	logs := open(t, partition.OpenOptions{}, writeTable(t, table(t, log), 3, 2, ""))
+	rows := map[join.Type]int64{join.Semi: 5, join.Anti: 35, join.Inner: 5, join.Left: 40, join.Right: 20, join.Full: 55}
+	kept := map[join.Type]float64{join.Semi: 5. / 40, join.Anti: 35. / 40, join.Inner: 5. / 40, join.Right: 5. / 40}
+	for _, typ := range types {
+		for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast} {
+			opts := join.Options{On: "k", Type: typ, Strategy: strategy}
+			met := join.Require{Rows: rows[typ], IDsMatched: 5. / 20, MaxKept: kept[typ]}
+			for _, c := range []struct {
+				missed join.Require
+				unmet  join.Unmet
+			}{
+				{join.Require{}, join.Unmet{}},
+				{met, join.Unmet{}},
+				{join.Require{Rows: rows[typ] + 1}, join.Unmet{What: "rows of the answer", Want: fmt.Sprint(rows[typ]+1, " or more"), Got: fmt.Sprint(rows[typ])}},
+				{join.Require{IDsMatched: math.Nextafter(5./20, 1)}, join.Unmet{What: "IDs that have a row in the log", Want: "25% or more", Got: "5 of 20 (25%)"}},
+				{join.Require{IDsMatched: 1}, join.Unmet{What: "IDs that have a row in the log", Want: "100% or more", Got: "5 of 20 (25%)"}},
+				{join.Require{MaxKept: math.Nextafter(kept[typ], 0)}, join.Unmet{What: "rows of the log that are kept",
+					Want: fmt.Sprintf("%.6g%% or fewer", 100*kept[typ]), Got: fmt.Sprintf("%.0f of 40 (%.3g%%)", 40*kept[typ], 100*kept[typ])}},
+			} {
+				if kept[typ] == 0 && strings.HasPrefix(c.unmet.What, "rows of the log") {
+					continue // of joins that keep all
+				}
+				opts.Require = c.missed
+				ok := c.unmet == join.Unmet{}
+				name := fmt.Sprint(typ, strategy, c.missed)
+				got, err := run(t, ids, logs, opts)
+				checkRequire(t, name, err, c.unmet)
+				if int64(len(got.rows)) != rows[typ] {
+					t.Errorf("%s: %d rows, want %d", name, len(got.rows), rows[typ])
+				}
+				for _, out := range []string{"out.parquet", "out.arrow", "out/"} {
+					dir := t.TempDir()
+					ended := false
+					j, err := join.New(ids, logs, opts)
+					if err != nil {
+						t.Fatal(err)
+					}
+					_, err = j.Write(t.Context(), partition.Output{Name: filepath.Join(dir, out) + strings.Repeat("/", strings.Count(out, "/"))}, func() error {
+						ended = true
+						return nil
+					})
+					checkRequire(t, name+out, err, c.unmet)
+					if left := standing(t, dir); ok != ended || ok == (len(left) == 0) {
+						t.Errorf("%s %s: end called %v, %v stands there", name, out, ended, left)
+					}
+				}
+			}
+		}
+	}
+}
+
+// standing lists what stands below a directory, hidden files too.
+func standing(t *testing.T, dir string) (names []string) {
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			names = append(names, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+func checkRequire(t *testing.T, name string, err error, want join.Unmet) {
+	t.Helper()
+	if want == (join.Unmet{}) {
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		return
+	}
+	var e *join.RequireError
+	if !errors.Is(err, join.ErrRequire) || !errors.As(err, &e) || !slices.Equal(e.Unmet, []join.Unmet{want}) {
+		t.Errorf("%s: %v, want that %+v", name, err, want)
+	}
+}
+
+// TestRequireOfNothing: empty sides, and all that is unmet at once.
+func TestRequireOfNothing(t *testing.T) {
+	some := open(t, partition.OpenOptions{}, writeTable(t, table(t, numbers("k", arrow.PrimitiveTypes.Int64, 0, 9)), 1, 1, ""))
+	none := open(t, partition.OpenOptions{}, writeTable(t, table(t, numbers("k", arrow.PrimitiveTypes.Int64, 0, 0)), 1, 1, ""))
+	_, err := run(t, none, some, join.Options{On: "k", Require: join.Require{IDsMatched: 0.01, MaxKept: 0.01}})
+	checkRequire(t, "no IDs", err, join.Unmet{What: "IDs that have a row in the log", Want: "1% or more", Got: "0 of 0"})
+	_, err = run(t, some, none, join.Options{On: "k", Require: join.Require{MaxKept: 0.01}})
+	checkRequire(t, "no log", err, join.Unmet{})
+	_, err = run(t, none, some, join.Options{On: "k", Type: join.Anti, Require: join.Require{Rows: 10, IDsMatched: 0.5, MaxKept: 0.5}})
+	want := "a requirement is not met: rows of the answer: want 10 or more, got 9; IDs that have a row in the log: want 50% or more, got 0 of 0; rows of the log that are kept: want 50% or fewer, got 9 of 9 (100%)"
+	if err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// TestRequireRefusals: what cannot be required is refused before anything is
+// read.
+func TestRequireRefusals(t *testing.T) {
+	ids, logs := files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 0, 3)), files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 0, 3))
+	for _, c := range []struct {
+		typ  join.Type
+		r    join.Require
+		word string
+	}{
+		{join.Semi, join.Require{Rows: -1}, "-1 rows"},
+		{join.Semi, join.Require{IDsMatched: 1.01}, "1.01"},
+		{join.Semi, join.Require{IDsMatched: math.NaN()}, "NaN"},
+		{join.Semi, join.Require{MaxKept: -0.1}, "-0.1"},
+		{join.Left, join.Require{MaxKept: 0.5}, "unsupported"},
+		{join.Full, join.Require{MaxKept: 0.5}, "unsupported"},
+	} {
+		if _, err := join.New(ids, logs, join.Options{On: "k", Type: c.typ, Require: c.r}); err == nil || !strings.Contains(err.Error(), c.word) {
+			t.Errorf("%s %+v: %v, want %q", c.typ, c.r, err, c.word)
+		}
+	}
+}
+
+// repeated is a column of values, each so many times, mixed.
+func repeated(name string, times map[int]int) column {
+	c := column{name: name, dt: arrow.PrimitiveTypes.Int64}
+	var order []int
+	for v := range times {
+		order = append(order, v)
+	}
+	slices.Sort(order)
+	for n := 0; ; n++ {
+		more := false
+		for _, v := range order {
+			if n < times[v] {
+				c.values, more = append(c.values, fmt.Sprint(v)), true
+			}
+		}
+		if !more {
+			return c
+		}
+	}
+}
+
+// TestWarnings: each is raised where it should be, and none where all is well,
+// however heavy a key is.
+func TestWarnings(t *testing.T) {
+	span := func(lo, hi, times int) map[int]int {
+		m := map[int]int{}
+		for v := lo; v < hi; v++ {
+			m[v] = times
+		}
+		return m
+	}
+	with := func(m map[int]int, v, times int) map[int]int { m[v] = times; return m }
+	const far = 1 << 40 // so that no exact set is the smaller filter
+	ids := span(0, 400, 1)
+	for v := range 400 {
+		delete(ids, v)
+		ids[v*v*far/1000] = 1
+	}
+	nulls := column{name: "k", dt: arrow.PrimitiveTypes.Int64, values: slices.Repeat([]string{"NULL"}, 50)}
+	member, stranger := 0, 7
+	for _, c := range []struct {
+		name string
+		ids  column
+		log  column
+		typ  join.Type
+		want []join.WarningCode
+	}{
+		{"all is well", repeated("k", ids), repeated("k", with(span(1, 3000, 2), member, 900)), join.Semi, nil},
+		{"a heavy key that is an ID", repeated("k", ids), repeated("k", with(span(1, 3000, 2), member, 30_000)), join.Semi, nil},
+		{"a heavy key that is none", repeated("k", ids), repeated("k", with(with(span(1, 3000, 2), stranger, 30_000), member, 3000)), join.Semi, nil},
+		{"nothing but a heavy key that is an ID", repeated("k", ids), repeated("k", with(map[int]int{}, member, 5000)), join.Inner, nil},
+		{"no ID", repeated("k", nil), repeated("k", span(0, 10, 1)), join.Semi, []join.WarningCode{join.WarnNoIDs}},
+		{"NULL IDs", nulls, repeated("k", span(0, 10, 1)), join.Semi, []join.WarningCode{join.WarnNoIDs}},
+		{"NULLs in the log", repeated("k", ids), nulls, join.Left, []join.WarningCode{join.WarnNoKeys}},
+		{"no log", repeated("k", ids), repeated("k", nil), join.Semi, nil},
+		{"none matched", repeated("k", ids), repeated("k", span(1, 4000, 1)), join.Semi, []join.WarningCode{join.WarnNoneMatched}},
+		{"none matched but a heavy stranger", repeated("k", ids), repeated("k", with(span(1, 4000, 1), stranger, 30_000)), join.Inner, []join.WarningCode{join.WarnNoneMatched}},
+		{"hardly any matched", repeated("k", ids), repeated("k", with(span(1, 30_000, 1), member, 9)), join.Semi, []join.WarningCode{join.WarnFalsePositivesOnly}},
+		{"all matched", repeated("k", ids), repeated("k", with(map[int]int{}, member, 50)), join.Semi, []join.WarningCode{join.WarnNothingDropped}},
+		{"all matched, none left", repeated("k", ids), repeated("k", with(map[int]int{}, member, 50)), join.Anti, []join.WarningCode{join.WarnNothingDropped}},
+		{"all matched, with columns", repeated("k", ids), repeated("k", with(map[int]int{}, member, 50)), join.Left, nil},
+	} {
+		for _, fpr := range []float64{0.02, 0} {
+			idFiles := files(t, 1, 1, c.ids)
+			opts := join.Options{On: "k", Type: c.typ}
+			if fpr > 0 {
+				opts.Filter = filterOf(t, idFiles, "k", codec.WantBloom, fpr)
+			} else if c.name == "hardly any matched" {
+				continue // a filter that lets through next to nothing, so that 9 rows are 9 rows
+			}
+			got, err := run(t, idFiles, files(t, 2, 2, c.log), opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var codes []join.WarningCode
+			for _, w := range got.report.Warnings(c.typ) {
+				codes = append(codes, w.Code)
+				if w.Text == "" {
+					t.Errorf("%s: no text", w.Code)
+				}
+			}
+			if !slices.Equal(codes, c.want) {
+				t.Errorf("%s, rate %v: warnings %v, want %v (%+v)", c.name, fpr, codes, c.want, got.report)
+			}
+		}
+	}
+}
+
+// TestWarningsOfWhatWasScanned: that nothing is dropped of candidates is no news.
+func TestWarningsOfWhatWasScanned(t *testing.T) {
+	ids := files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 0, 30))
+	opts := join.Options{On: "k"}
+	j, err := join.New(ids, files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 10, 90)), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), "kept.parquet")
+	if _, err := j.Write(t.Context(), partition.Output{Name: name, Result: partition.ResultExact}, nil); err != nil {
+		t.Fatal(err)
+	}
+	got, err := run(t, ids, open(t, partition.OpenOptions{}, name), opts)
+	if ws := got.report.Warnings(join.Semi); err != nil || len(got.rows) != 20 || len(ws) > 0 {
+		t.Errorf("%v, %d rows, %v", err, len(got.rows), ws)
+	}
+}
