@@ -86,7 +86,7 @@ func (s *idSide) add(batch *keys.Batch, keep []uint32) error {
 			most = max(m-s.share.of.held.Load()+s.share.bytes(), 1)
 		}
 		if !s.ints.add(values, signed, most) {
-			return s.share.take(s.ints.bytes() + most) // which is too much
+			return s.share.take(most + 1) // which is too much, whatever the set holds by now
 		}
 		return s.count()
 	}
