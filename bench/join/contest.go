@@ -73,11 +73,8 @@ func (b *bench) race(ctx context.Context, name string, rounds int, contenders []
 }
 
 func (b *bench) roundsOf(usual int) int {
-	switch {
-	case b.rounds > 0:
+	if b.rounds > 0 {
 		return b.rounds
-	case b.quick:
-		return 2
 	}
 	return usual
 }

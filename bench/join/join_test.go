@@ -138,12 +138,12 @@ func TestWrongAnswers(t *testing.T) {
 		"refusal":        {ours: "echo trouble >&2; exit 1", mayRefuse: true},
 		"crash":          {ours: "kill -9 $$", wrong: "killed", mayRefuse: true},
 	} {
-		b := &bench{out: t.TempDir(), quick: true}
+		b := &bench{out: t.TempDir(), smaller: 1}
 		b.program.ours, b.program.python = stand(t, c.ours), python
 		j := job{dataset: dataset{log: log, ids: log}, typ: "semi"}
 		who := strategy("lookup", j)
 		who.mayRefuse = c.mayRefuse
-		r, err := b.race(context.Background(), "cell", 5, []contender{who, duckdb(j)})
+		r, err := b.race(context.Background(), "cell", 2, []contender{who, duckdb(j)})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -190,7 +190,7 @@ func TestTable(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
-	for _, args := range [][]string{{"x"}, {"-cell", "x"}, {"-rounds", "-1"}, {"-quick", "-update"}} {
+	for _, args := range [][]string{{"x"}, {"-cell", "x"}, {"-rounds", "-1"}, {"-smaller", "0"}, {"-smaller", "1001"}, {"-quick", "-update"}, {"-smaller", "2", "-update"}} {
 		if err := command(context.Background(), append(slices.Clone(args), "-data", t.TempDir())); err == nil {
 			t.Errorf("%q: want an error", args)
 		}
