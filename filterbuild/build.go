@@ -40,6 +40,10 @@ type Options struct {
 	// Capacity is an upper bound on the number of keys; 0: the number of rows,
 	// which text files do not tell beforehand.
 	Capacity uint64
+	// Uncounted says that fewer keys come than the files have rows, nobody knows
+	// how many: the capacity comes out while they are added, as with text. It
+	// leaves Capacity out of account.
+	Uncounted bool
 	// Room says that the sealed filter is to keep the size for Capacity keys,
 	// distinct ones, so that those of later sets can be put in by unions.
 	Room bool
@@ -208,6 +212,10 @@ func (p *Plan) classes(paths []keys.Path) error {
 
 // capacity bounds the number of keys by the number of rows.
 func (p *Plan) capacity() error {
+	if p.opts.Uncounted {
+		p.unsized, p.Spec.Capacity = true, 0
+		return nil
+	}
 	if p.Spec.Capacity > 0 {
 		return nil
 	}

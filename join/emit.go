@@ -46,14 +46,66 @@ func (j *Join) newWorker() (partition.Work, error) {
 	return w.work, nil
 }
 
-// work joins one batch of the log.
-func (w *worker) work(p partition.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
-	if w.file != p.File {
-		var err error
-		if w.prober, err = partition.NewProber(p.File.Name, rec.Schema(), w.j.match()); err != nil {
+// newPairer returns what makes pairs of log rows that the scan has found to have
+// an ID, which it has counted too.
+func (j *Join) newPairer() (partition.Work, error) {
+	w := &worker{j: j}
+	return w.pair, nil
+}
+
+// pair makes the pairs of one batch.
+func (w *worker) pair(p partition.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
+	if err := w.enter(p.File, rec, partition.Match{Filter: everything{w.j.plan}, Key: w.j.logKey}); err != nil {
+		return err
+	}
+	hits, err := w.prober.Probe(rec)
+	if err != nil {
+		return err
+	}
+	w.rec, w.emit, w.log, w.ids = rec, emit, w.log[:0], w.ids[:0]
+	k, side := &w.prober.Keys, w.j.side
+	w.members, w.entries = side.find(k, hits, w.members, w.entries)
+	if len(w.members) != k.Len {
+		return fmt.Errorf("internal error: %d of %d rows that were found to have an ID have none", k.Len-len(w.members), k.Len)
+	}
+	for row, e := range w.entries {
+		if err := w.pairs(row, e); err != nil {
 			return err
 		}
-		w.file, w.layout = p.File, w.j.layouts[p.File]
+	}
+	return w.flush()
+}
+
+// pairs appends the pairs of a log row and the IDs of an entry.
+func (w *worker) pairs(row int, e uint32) error {
+	side := w.j.side
+	for id := side.first(e); id != none; id = side.next(e, id) {
+		w.log, w.ids = append(w.log, row), append(w.ids, int(id))
+		if len(w.log) == batchRows {
+			if err := w.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// enter prepares for the batches of a file, all of which have one schema.
+func (w *worker) enter(f *partition.File, rec arrow.Record, m partition.Match) (err error) {
+	if w.file == f {
+		return nil
+	}
+	if w.prober, err = partition.NewProber(f.Name, rec.Schema(), m); err != nil {
+		return err
+	}
+	w.file, w.layout = f, w.j.layouts[f]
+	return nil
+}
+
+// work joins one batch of the log.
+func (w *worker) work(p partition.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
+	if err := w.enter(p.File, rec, w.j.match()); err != nil {
+		return err
 	}
 	hits, err := w.prober.Probe(rec)
 	if err != nil {
@@ -68,6 +120,9 @@ func (w *worker) work(p partition.Piece, rec arrow.Record, emit func(arrow.Recor
 		return err
 	}
 	j := w.j
+	if !j.block.counts() {
+		return nil
+	}
 	j.rowsIn.Add(rec.NumRows())
 	j.keysNull.Add(int64(w.prober.Keys.Nulls()))
 	j.candidates.Add(int64(len(hits)))
@@ -80,44 +135,48 @@ func (w *worker) work(p partition.Piece, rec arrow.Record, emit func(arrow.Recor
 // rows finds the answer's rows for each row of the log batch, in order. hits
 // are positions in the batch of keys that the filter let through.
 func (w *worker) rows(hits []uint32) error {
-	k := &w.prober.Keys
-	side, t := w.j.side, w.j.opts.Type
+	k, side, blk := &w.prober.Keys, w.j.side, w.j.block
 	w.members, w.entries = side.find(k, hits, w.members, w.entries)
 	at, hit, member := 0, 0, 0 // next row with a key, next candidate, next one that has an ID
 	for row := range k.Len {
-		e := none
+		e, keyed, candidate := none, false, false
 		if at < len(k.Rows) && int(k.Rows[at]) == row {
+			keyed = true
 			if hit < len(hits) && int(hits[hit]) == at {
 				hit++
-				if member < len(w.members) && int(w.members[member]) == at {
-					e = w.entries[member]
-					member++
-				} else {
-					w.j.falsePositives.Add(1)
-				}
+				candidate = true
 			}
-			if e == none {
-				w.stranger(at)
+			if member < len(w.members) && int(w.members[member]) == at {
+				e = w.entries[member]
+				member++
 			}
 			at++
 		}
-		switch {
-		case e == none && t.keepsLog(), e != none && t == Semi:
-			w.log, w.ids = append(w.log, row), append(w.ids, -1)
-		case e != none && t.columnsOfIDs():
-			for id := side.first(e); id != none; id = side.next(e, id) {
-				w.log, w.ids = append(w.log, row), append(w.ids, int(id))
-				if len(w.log) == batchRows {
-					if err := w.flush(); err != nil {
-						return err
-					}
-				}
+		if e != none {
+			if err := w.pairs(row, e); err != nil {
+				return err
+			}
+			side.mark(e)
+			blk.join(row)
+			continue
+		}
+		if !blk.lone(row) {
+			continue
+		}
+		if candidate {
+			w.j.falsePositives.Add(1)
+		}
+		if keyed {
+			w.stranger(at - 1)
+		}
+		w.log, w.ids = append(w.log, row), append(w.ids, -1)
+		if len(w.log) == batchRows {
+			if err := w.flush(); err != nil {
+				return err
 			}
 		}
-		if e != none {
-			side.mark(e)
-		}
 	}
+	blk.pass(k.Len)
 	return nil
 }
 

@@ -16,9 +16,7 @@
 package join
 
 import (
-	"context"
 	"fmt"
-	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -68,6 +66,9 @@ const (
 	Reverse   Strategy = "reverse"   // a filter of the log's keys finds the IDs to hold
 	Shuffle   Strategy = "shuffle"   // neither side fits: both are divided by hash, on disk
 )
+
+// Strategies returns all strategies, Auto first.
+func Strategies() []Strategy { return []Strategy{Auto, Exact, Lookup, Broadcast, Reverse, Shuffle} }
 
 // ErrMemory says that what must be held exceeds the memory budget.
 var ErrMemory = filterbuild.ErrMemory
@@ -131,7 +132,6 @@ type Report struct {
 	FPRMeasured  MeasuredFPR
 	Strategy     Strategy
 	SpilledBytes int64 // written to TempDir
-	Plan         *Plan // that chose the strategy; nil if none was made
 
 	scanned bool // the log is what a scan or join let through
 }
@@ -151,11 +151,15 @@ type Join struct {
 	layouts map[*partition.File]*layout
 	pieces  []partition.Piece
 
-	filter  *codec.Filter
-	account *account
-	side    *idSide
-	whole   bool               // all IDs are in side
-	scanned *partition.Scanner // that Write used, if any
+	filter   *codec.Filter
+	account  *account
+	side     *idSide // that the log, or the leg at hand, is joined with
+	whole    bool    // all IDs are in side
+	marks    *marks  // in place of side, if the filter is exact
+	shuffled *shuffled
+	block    *block             // of IDs that side is, if it is not all that a row could have
+	scanned  *partition.Scanner // if the scan makes the answer, or finds its rows
+	end      func() error
 
 	rowsIn, rowsOut, keysNull, candidates, falsePositives, idsTotal atomic.Int64
 	mu                                                              sync.Mutex
@@ -209,7 +213,7 @@ func New(ids, logs []*partition.File, opts Options) (*Join, error) {
 func (j *Join) newPlan(capacity uint64) (*filterbuild.Plan, error) {
 	return filterbuild.NewPlan(j.ids, filterbuild.Options{
 		Key: j.idKey, Normalize: j.opts.Normalize, FPR: j.opts.FPR, Capacity: capacity,
-		Threads: j.opts.Threads, Memory: j.opts.Memory, Mem: j.opts.Mem,
+		Threads: j.opts.Threads, Memory: j.filterBudget(), TempDir: j.opts.TempDir, Mem: j.opts.Mem,
 	})
 }
 
@@ -228,8 +232,8 @@ func (j *Join) options() error {
 	if !slices.Contains([]Type{Semi, Anti, Inner, Left, Right, Full}, o.Type) {
 		return fmt.Errorf("join type %q: want semi, anti, inner, left, right or full", o.Type)
 	}
-	if !slices.Contains([]Strategy{Auto, Lookup, Broadcast}, o.Strategy) {
-		return fmt.Errorf("strategy %q: want auto, lookup or broadcast", o.Strategy)
+	if !slices.Contains(Strategies(), o.Strategy) {
+		return fmt.Errorf("strategy %q: want one of %v", o.Strategy, Strategies())
 	}
 	if o.Type.keepsIDs() && !o.Shard.Whole() {
 		return fault.Unsupported(fault.At{}, "a %s join of a shard of the log, since an ID without a row here may have one elsewhere", o.Type).
@@ -336,59 +340,6 @@ func (j *Join) Parts() []partition.Part {
 		parts = append(parts, partition.Part{Schema: j.layouts[j.logs[0]].schema})
 	}
 	return parts
-}
-
-// Report returns what the join came to, once Run's sequence has ended.
-func (j *Join) Report() Report { return j.report }
-
-// Run yields the rows of the answer. An error ends the sequence; what Require
-// wants is known only when all rows were yielded.
-func (j *Join) Run(ctx context.Context) iter.Seq2[partition.Rows, error] {
-	return func(yield func(partition.Rows, error) bool) {
-		defer func() { j.side.release() }()
-		if err := j.prepare(ctx); err != nil {
-			yield(partition.Rows{}, err)
-			return
-		}
-		if j.rowsOfLog() {
-			j.scan(ctx, yield)
-			return
-		}
-		opts := partition.ReadOptions{Threads: j.opts.Threads}
-		for r, err := range partition.Map(ctx, j.pieces, opts, j.newWorker) {
-			if !yield(r, err) || err != nil {
-				return
-			}
-		}
-		if j.opts.Type.keepsIDs() {
-			for r, err := range j.unmatched(ctx) {
-				if !yield(r, err) || err != nil {
-					return
-				}
-			}
-		}
-		if err := j.finish(); err != nil {
-			yield(partition.Rows{}, err)
-		}
-	}
-}
-
-// finish fills the report, and compares it with what is required.
-func (j *Join) finish() error {
-	j.report.RowsIn, j.report.RowsOut = j.rowsIn.Load(), j.rowsOut.Load()
-	j.report.KeysNull, j.report.Candidates = j.keysNull.Load(), j.candidates.Load()
-	for _, p := range j.pieces {
-		j.report.RowGroups += int64(p.Hi - p.Lo)
-	}
-	j.report.IDsTotal, j.report.IDsMatched = j.idsTotal.Load(), j.side.matched()
-	strangers := newSpread()
-	for _, s := range j.spreads {
-		strangers.merge(s)
-	}
-	j.report.FPRMeasured = measure(j.report.FPRPredicted, j.falsePositives.Load(), strangers)
-	j.report.RowsMatched = j.report.Candidates - j.falsePositives.Load()
-	j.report.scanned = !slices.ContainsFunc(j.logs, neverScanned)
-	return j.opts.Require.check(j.opts.Type, &j.report)
 }
 
 // neverScanned reports whether a file is no output of a scan or join.

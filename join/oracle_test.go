@@ -170,8 +170,10 @@ func check(t *testing.T, c keyCase, o oracle, ids, logs []*partition.File, opts 
 	}
 	members := o.log.NumRows() - r.KeysNull - o.void - r.FPRMeasured.Rows
 	switch opts.Type { // whose row groups without a member are not probed, and their rows not among FPRMeasured.Rows
-	case join.Semi:
-		members = int64(len(o.rows))
+	case join.Semi, join.Inner, join.Right:
+		semi := oracle{log: o.log, ids: o.ids, logKey: o.logKey, idKey: o.idKey, rule: o.rule}
+		semi.join(t, join.Semi)
+		members = int64(len(semi.rows))
 	case join.Anti:
 		members = o.log.NumRows() - int64(len(o.rows))
 	}
@@ -198,7 +200,7 @@ func TestEveryWay(t *testing.T) {
 				if c.noRight && (typ == join.Right || typ == join.Full) {
 					continue
 				}
-				for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast} {
+				for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse} {
 					for _, threads := range []int{1, 4} {
 						for _, f := range filters[:min(threads, len(filters))] { // by one thread only without
 							check(t, c, oracle{log: log, ids: idTable}, ids, logs, join.Options{On: c.on, Type: typ, Strategy: strategy, Threads: threads, Filter: f})
@@ -242,7 +244,7 @@ func TestRandom(t *testing.T) {
 			}
 			_, idKey := c.paths()
 			var first []byte
-			for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast} {
+			for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse} {
 				opts := join.Options{On: c.on, Type: typ, Strategy: strategy, Normalize: c.rule, Threads: 1 + r.IntN(4), FPR: []float64{0, 0.5}[r.IntN(2)]}
 				if r.IntN(2) == 0 {
 					opts.Filter = filterOf(t, ids, strings.Join(idKey, ","), codec.WantAuto, 0.5, c.rule)

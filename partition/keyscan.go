@@ -386,6 +386,7 @@ func (l *leafScan) countEntries() error {
 		return nil
 	}
 	return l.withKeys(l.asPage(), func(k *keys.Batch, hits []uint32) error {
+		k.KeepVoid(func(e uint32) bool { return l.uses[e] > 0 })
 		for i, e := range k.Rows { // of an entry that is no key, none are counted
 			l.uses[i] = l.uses[e]
 		}

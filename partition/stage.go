@@ -20,6 +20,9 @@ type Stage struct {
 	// file to the rows [Rows[0], Rows[1]) of it.
 	Rows  [2]int64
 	Match []Match
+	// Again says that the stage reads the rows of the one before once more. They
+	// are not counted another time, but for those that pass.
+	Again bool
 }
 
 // stage is a Stage on its way.
@@ -49,6 +52,9 @@ func (s *Scanner) stages(ctx context.Context, pieces []Piece) iter.Seq2[stage, e
 				return
 			}
 			st := stage{scanner: s.with(next.Match), pieces: next.Pieces, within: next.Rows}
+			if next.Again {
+				st.scanner.Stats = new(ScanStats)
+			}
 			if st.within == [2]int64{} {
 				st.within = all
 			}
@@ -60,7 +66,11 @@ func (s *Scanner) stages(ctx context.Context, pieces []Piece) iter.Seq2[stage, e
 				}
 				st.of = append(st.of, of)
 			}
-			if !yield(st, nil) {
+			more := yield(st, nil)
+			if next.Again {
+				s.Stats.RowsOut.Add(st.scanner.Stats.RowsOut.Load())
+			}
+			if !more {
 				return
 			}
 		}

@@ -13,11 +13,10 @@ import (
 )
 
 // answer is what DuckDB reads in a file: its rows, and the sum over them of the
-// hash of all their values, whatever the order of columns.
+// hash of all their values, whatever the order of rows and columns.
 type answer struct {
 	Rows    int64    `json:"rows"`
 	Hash    string   `json:"hash"`
-	Ordered string   `json:"ordered"` // the same, of the rows and their numbers
 	Columns []string `json:"columns"` // sorted
 	Codecs  []string `json:"codecs"`
 	bytes   int64

@@ -111,7 +111,7 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 	if !slices.Contains([]join.Type{join.Semi, join.Anti, join.Inner, join.Left, join.Right, join.Full}, opts.Type) {
 		return opts, open, out, usagef("--type %s: want semi, anti, inner, left, right or full", o.typ)
 	}
-	if !slices.Contains([]join.Strategy{join.Auto, join.Lookup, join.Broadcast}, opts.Strategy) {
+	if !slices.Contains(join.Strategies(), opts.Strategy) {
 		return opts, open, out, usagef("--strategy %s: want auto, lookup or broadcast", o.strategy)
 	}
 	if opts.Shard, err = c.shardOf(o.shard); err != nil {

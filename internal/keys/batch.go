@@ -2,6 +2,7 @@ package keys
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 )
@@ -44,6 +45,12 @@ func (b *Batch) Nulls() int { return b.Len - len(b.Rows) - len(b.void) }
 
 // Void returns the rows without a key that have no NULL in it, ascending.
 func (b *Batch) Void() []uint32 { return b.void }
+
+// KeepVoid leaves only those of Void that keep is true of: the batch may be of
+// entries of a dictionary, which no row needs to have.
+func (b *Batch) KeepVoid(keep func(row uint32) bool) {
+	b.void = slices.DeleteFunc(b.void, func(row uint32) bool { return !keep(row) })
+}
 
 // Append appends the key at position i of Rows to dst: bytes that are equal
 // if, and only if, the keys are.

@@ -1,0 +1,184 @@
+package join
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"sync/atomic"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// errNotExact says that the IDs came to a Bloom filter.
+var errNotExact = fmt.Errorf("%w: an exact filter of these IDs would be larger than a Bloom filter", ErrMemory)
+
+// exactly prepares for a join whose filter is exact: what it lets through is the
+// answer, and the IDs need not be held beside it.
+func (j *Join) exactly(ctx context.Context) error {
+	if !j.rowsOfLog() || !j.integers() {
+		return fault.Unsupported(fault.At{}, "strategy exact for a %s join on keys of class %v", j.opts.Type, j.plan.Spec.Classes).
+			WithHint("it is for semi and anti joins on one column of integers; leave --strategy out")
+	}
+	if j.filter != nil {
+		return j.checkExact(ctx)
+	}
+	want := codec.WantExact
+	if j.opts.Strategy == Auto {
+		want = codec.WantAuto
+	}
+	room := j.account.share("the exact filter")
+	budget := j.opts.Memory / 2
+	if err := room.take(budget); err != nil {
+		return err
+	}
+	defer room.giveAll()
+	plan, err := filterbuild.NewPlan(j.ids, filterbuild.Options{
+		Key: j.idKey, Kind: want, Threads: j.opts.Threads, Memory: budget, TempDir: j.opts.TempDir, Mem: j.opts.Mem,
+	})
+	if err != nil {
+		return err
+	}
+	f, rep, err := plan.Build(ctx)
+	if err != nil {
+		return err
+	}
+	if f.Exact() == nil {
+		return errNotExact
+	}
+	room.giveAll()
+	if err := j.holdFilter(f); err != nil {
+		return err
+	}
+	j.filter = f
+	j.idsTotal.Store(int64(rep.Keys))
+	j.marks, err = newMarks(f.Exact(), j.account)
+	return err
+}
+
+// checkExact compares an exact filter that was given with the IDs: each is to be
+// in both.
+func (j *Join) checkExact(ctx context.Context) error {
+	set := j.filter.Exact()
+	if set == nil {
+		return fault.Mismatch(fault.At{File: "the filter"}, "kind, for strategy exact", "exact", "bloom").
+			WithHint("build it with --kind exact, or leave --strategy out")
+	}
+	if err := j.holdFilter(j.filter); err != nil {
+		return err
+	}
+	seen, err := newMarks(set, j.account)
+	if err != nil {
+		return err
+	}
+	err = j.eachIDKey(ctx, func(f *partition.File, k *keys.Batch) error {
+		if err := j.holds(k, f.Name); err != nil {
+			return err
+		}
+		values, _, _ := k.Ints()
+		for _, v := range values {
+			seen.mark(seen.entry(v))
+		}
+		j.idsTotal.Add(int64(len(values)))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if n := uint64(seen.count()); n != set.Len() {
+		return fault.Mismatch(fault.At{File: "the filter"}, "number of distinct IDs", fmt.Sprint(n), fmt.Sprint(set.Len())).
+			WithHint("the filter was built from other IDs; build it again, or leave --filter out")
+	}
+	clear(seen.words)
+	j.marks = seen
+	return nil
+}
+
+// eachIDKey reads the IDs' keys with several workers, in no certain order.
+func (j *Join) eachIDKey(ctx context.Context, fn func(f *partition.File, k *keys.Batch) error) error {
+	return partition.MapKeys(ctx, partition.Split(j.ids, partition.Shard{}), j.idKey, j.rule, j.opts.Threads, func() (partition.KeyWork, error) {
+		return func(p partition.Piece, k *keys.Batch) error { return fn(p.File, k) }, nil
+	})
+}
+
+// exactMatched returns how many IDs have a row in the log.
+func (j *Join) exactMatched(ctx context.Context) (int64, error) {
+	n := j.marks.count()
+	if uint64(j.idsTotal.Load()) == j.filter.Exact().Len() {
+		return n, nil
+	}
+	var all atomic.Int64 // of several IDs with one key, all
+	err := j.eachIDKey(ctx, func(_ *partition.File, k *keys.Batch) error {
+		values, _, _ := k.Ints()
+		for _, v := range values {
+			if j.marks.marked(j.marks.entry(v)) {
+				all.Add(1)
+			}
+		}
+		return nil
+	})
+	return all.Load(), err
+}
+
+// marks tells which members of an exact set the log has, in a bit for each
+// integer between the least and the greatest. mark may be called from many
+// goroutines.
+type marks struct {
+	least uint64 // in two's complement
+	words []uint32
+}
+
+// marksPerMember bounds the bits for a member of a set that is not dense.
+const marksPerMember = 64
+
+func newMarks(set *exact.Set, of *account) (*marks, error) {
+	lo, below, ok := set.Least()
+	if !ok {
+		return &marks{}, nil
+	}
+	hi, negative, _ := set.Greatest()
+	span := hi - lo
+	if below && !negative && hi>>63 != 0 || span >= uint64(none) || span > max(1<<23, marksPerMember*set.Len()) {
+		return nil, fmt.Errorf("%w: to tell which IDs have rows, a bit for each integer between the least and the greatest is needed", ErrMemory)
+	}
+	m := &marks{least: lo}
+	n := int64(span/32 + 1)
+	if err := of.share("marks of the IDs").take(4 * n); err != nil {
+		return nil, err
+	}
+	m.words = make([]uint32, n)
+	return m, nil
+}
+
+// entry returns the number of a member.
+func (m *marks) entry(v uint64) uint32 { return uint32(v - m.least) }
+
+func (m *marks) mark(e uint32) {
+	w, bit := &m.words[e/32], uint32(1)<<(e%32)
+	if atomic.LoadUint32(w)&bit == 0 { // most marks are repeats: spare the write
+		atomic.OrUint32(w, bit)
+	}
+}
+
+func (m *marks) marked(e uint32) bool { return m.words[e/32]>>(e%32)&1 != 0 }
+
+func (m *marks) count() (n int64) {
+	for _, w := range m.words {
+		n += int64(bits.OnesCount32(w))
+	}
+	return n
+}
+
+// find implements members: an exact filter lets nothing else through.
+func (m *marks) find(k *keys.Batch, hits, found, entries []uint32) (_, of []uint32) {
+	values, _, _ := k.Ints()
+	entries = entries[:0]
+	for _, h := range hits {
+		entries = append(entries, m.entry(values[h]))
+	}
+	return append(found[:0], hits...), entries
+}

@@ -1,0 +1,191 @@
+package join
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// keeper takes the IDs that a filter of the log lets through.
+type keeper interface {
+	// addSomeKeys takes the keys at the positions in some, where no rows are
+	// wanted. It may be called from many goroutines.
+	addSomeKeys(k *keys.Batch, some []uint32) error
+	// addRows takes a record of ID rows with their keys, which all have one. It
+	// is called by one goroutine, in the IDs' order.
+	addRows(rec arrow.Record, k *keys.Batch) error
+}
+
+// keep reads the IDs past a filter of the log and hands on those that it lets
+// through. If there is no filter of the IDs yet, one of these is built.
+func (j *Join) keep(ctx context.Context, ofLog *codec.Filter, to keeper) error {
+	log := j.account.share("the filter of the log")
+	defer log.giveAll()
+	if err := log.take(bytesOf(ofLog)); err != nil {
+		return err
+	}
+	m := partition.Match{Key: j.idKey, Filter: ofLog}
+	read := j.keepKeys
+	if j.opts.Type.columnsOfIDs() {
+		read = j.keepRows
+	}
+	if j.filter != nil {
+		return read(ctx, m, to, nil)
+	}
+	f, err := j.filterFrom(ctx, j.ids, filterbuild.Options{Key: j.idKey, FPR: j.opts.FPR, Uncounted: true}, func(b *filterbuild.Builder) error {
+		return read(ctx, m, to, b)
+	})
+	if err != nil {
+		return err
+	}
+	j.filter = f
+	return j.holdFilter(f)
+}
+
+// bytesOf returns what a filter's bits take in memory.
+func bytesOf(f *codec.Filter) int64 {
+	if bits := f.Bloom(); bits != nil {
+		return int64(bits.Params().Bytes())
+	}
+	return int64(f.Exact().Bytes())
+}
+
+// keepKeys is keep of keys, which it also puts into a filter, if b is not nil.
+func (j *Join) keepKeys(ctx context.Context, m partition.Match, to keeper, b *filterbuild.Builder) error {
+	opts := partition.ScanOptions{CountNulls: true, Threads: j.opts.Threads}
+	if b != nil {
+		opts.Threads = b.Workers()
+	}
+	stats, err := j.readKeys(ctx, m, partition.Split(j.ids, partition.Shard{}), opts, func() (keyWork, error) {
+		add := func(*keys.Batch, []uint32) error { return nil }
+		var times []uint32
+		var err error
+		if b != nil {
+			add, err = adder(b)
+		}
+		return func(f *partition.File, group int, k *keys.Batch, hits, rows []uint32) error {
+			if err := j.idsGood(f, group, k); err != nil {
+				return err
+			}
+			if rows != nil {
+				times = repeated(times[:0], hits, rows)
+				hits = times
+			}
+			if len(hits) == 0 {
+				return nil
+			}
+			if err := add(k, hits); err != nil {
+				return err
+			}
+			return to.addSomeKeys(k, hits)
+		}, err
+	})
+	if err == nil {
+		j.idsTotal.Store(stats.RowsIn.Load() - stats.KeysNull.Load())
+	}
+	return err
+}
+
+// repeated appends each hit as many times as rows have it.
+func repeated(dst, hits, rows []uint32) []uint32 {
+	for _, h := range hits {
+		for range rows[h] {
+			dst = append(dst, h)
+		}
+	}
+	return dst
+}
+
+// keepRows is keep of rows.
+func (j *Join) keepRows(ctx context.Context, m partition.Match, to keeper, b *filterbuild.Builder) error {
+	add := func(*keys.Batch, []uint32) error { return nil }
+	var err error
+	if b != nil {
+		if add, err = adder(b); err != nil {
+			return err
+		}
+	}
+	m.Verifier = func() partition.Verifier {
+		return &reader{work: func(f *partition.File, group int, k *keys.Batch, _, _ []uint32) error { return j.idsGood(f, group, k) }}
+	}
+	s, err := partition.NewScanner(partition.ScanOptions{
+		Match: []partition.Match{m}, Normalize: j.opts.Normalize, CountNulls: true, Threads: j.opts.Threads, Mem: j.opts.Mem,
+	})
+	if err != nil {
+		return err
+	}
+	pieces := partition.Split(j.ids, partition.Shard{})
+	enc := idEncoder{j: j}
+	for r, err := range s.Scan(ctx, pieces) {
+		if err != nil {
+			return err
+		}
+		err = enc.with(pieces[r.Piece].File, r.Record, func(rec arrow.Record, k *keys.Batch) error {
+			if err := add(k, nil); err != nil {
+				return err
+			}
+			return to.addRows(rec, k)
+		})
+		r.Record.Release()
+		if err != nil {
+			return err
+		}
+	}
+	j.idsTotal.Store(s.Stats.RowsIn.Load() - s.Stats.KeysNull.Load())
+	return nil
+}
+
+// idsGood returns an error if keys are not what IDs may have, or a filter that
+// was given lacks one.
+func (j *Join) idsGood(f *partition.File, group int, k *keys.Batch) error {
+	if err := k.IDs(fault.At{File: f.Name, RowGroup: group + 1, Column: j.idKey}); err != nil {
+		return err
+	}
+	if j.opts.Filter != nil {
+		return j.holds(k, f.Name)
+	}
+	return nil
+}
+
+// idEncoder makes keys of records of ID rows, file after file.
+type idEncoder struct {
+	j     *Join
+	file  *partition.File
+	enc   *keys.Encoder
+	batch keys.Batch
+}
+
+// with calls fn with the record, in which values stand in place of dictionaries
+// where the answer has the IDs' columns, and its keys.
+func (e *idEncoder) with(f *partition.File, rec arrow.Record, fn func(rec arrow.Record, k *keys.Batch) error) error {
+	if e.j.opts.Type.columnsOfIDs() {
+		plain, err := take.PlainRecord(e.j.opts.Mem, rec)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.Name, err)
+		}
+		defer plain.Release()
+		rec = plain
+	}
+	if e.file != f {
+		paths, err := keys.ParsePaths(e.j.idKey)
+		if err != nil {
+			return err
+		}
+		if e.enc, err = keys.NewEncoder(rec.Schema(), paths, e.j.rule); err != nil {
+			return fmt.Errorf("%s: %w", f.Name, err)
+		}
+		e.file = f
+	}
+	if err := e.enc.EncodeIDs(f.Name, rec, &e.batch); err != nil {
+		return err
+	}
+	return fn(rec, &e.batch)
+}

@@ -1,0 +1,145 @@
+package join
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// prepare finds out, by the strategy, what the log is joined with: a filter, and
+// the IDs that are held, or the legs of a shuffled join.
+func (j *Join) prepare(ctx context.Context) error {
+	j.filter = j.opts.Filter
+	if j.filter != nil {
+		if err := j.checkFilter(); err != nil {
+			return err
+		}
+	}
+	if err := j.carryOut(ctx); err != nil {
+		return err
+	}
+	// A mapped filter says so no more when all has been read.
+	j.report.FPRAsked, j.report.FPRPredicted = j.filter.FPRAsked, j.filter.FPR()
+	return nil
+}
+
+// carryOut takes the strategy that was asked for, or the planned one, and, where
+// that turns out to need more memory than there is, one that needs less.
+func (j *Join) carryOut(ctx context.Context) error {
+	strategy, less := j.opts.Strategy, []Strategy(nil)
+	if strategy == Auto {
+		var err error
+		if strategy, err = j.choose(ctx); err != nil {
+			return err
+		}
+		less = lesser(strategy, j.filter != nil)
+	}
+	err := j.by(ctx, strategy)
+	for _, next := range less {
+		if !errors.Is(err, ErrMemory) {
+			break
+		}
+		if again := j.rereadable(); again != nil {
+			return fmt.Errorf("%w; for less, %w", err, again)
+		}
+		j.restart()
+		err = j.by(ctx, next)
+	}
+	return err
+}
+
+// lesser returns the strategies that take less memory, in the order in which to
+// try them.
+func lesser(s Strategy, filtered bool) []Strategy {
+	switch {
+	case s == Exact:
+		return append([]Strategy{Lookup}, lesser(Lookup, filtered)...)
+	case s == Lookup && filtered:
+		return []Strategy{Broadcast, Shuffle}
+	case s == Lookup:
+		return []Strategy{Reverse, Shuffle}
+	case s == Shuffle:
+		return nil
+	}
+	return []Strategy{Shuffle}
+}
+
+// by prepares for a strategy.
+func (j *Join) by(ctx context.Context, s Strategy) error {
+	j.report.Strategy = s
+	switch s {
+	case Exact:
+		return j.exactly(ctx)
+	case Lookup:
+		return j.lookup(ctx)
+	case Broadcast, Reverse:
+		if err := j.rereadable(); err != nil {
+			return err
+		}
+		return j.reduce(ctx, s)
+	case Shuffle:
+		if err := j.rereadable(); err != nil {
+			return err
+		}
+		return j.shuffle(ctx)
+	}
+	return fmt.Errorf("strategy %q", s)
+}
+
+// restart forgets what a strategy has begun.
+func (j *Join) restart() {
+	j.side.release()
+	j.side, j.whole, j.filter = nil, false, j.opts.Filter
+	j.idsTotal.Store(0)
+}
+
+// rereadable returns an error if IDs or log can be read only once.
+func (j *Join) rereadable() error {
+	for what, files := range map[string][]*partition.File{"the IDs are": j.ids, "the log is": j.logs} {
+		for _, f := range files {
+			if f.Once() {
+				return fmt.Errorf("%s to be read more than once, which %s cannot be (name a file, or raise --memory)", what, f.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// checkFilter compares a filter that was given with the IDs' key.
+func (j *Join) checkFilter() error {
+	var got []keys.Class
+	for _, c := range j.filter.KeyClasses() {
+		got = append(got, keys.Class(c))
+	}
+	rule, err := keys.RuleOf(j.filter.Normal())
+	if err != nil {
+		return err
+	}
+	if rule != j.rule {
+		return fault.Mismatch(fault.At{File: "the filter"}, "--normalize, by which it was built", j.rule.Word()+" as the join's", rule.Word()).
+			WithHint("build it with the join's --normalize, or say the filter's for the join, or leave --filter out")
+	}
+	return keys.Match(fault.At{File: "the filter"}, j.classes, got)
+}
+
+// holds returns an error if the filter lacks a key of the batch: it was built
+// from other IDs, and would lose their rows.
+func (j *Join) holds(batch *keys.Batch, file string) error {
+	var passed int
+	if set := j.filter.Exact(); set != nil {
+		values, signed, _ := batch.Ints()
+		passed = len(set.Probe(values, signed, nil))
+	} else {
+		bits := j.filter.Bloom()
+		passed = len(bits.Probe(batch.Hash(bits.Params().Hash, nil), nil))
+	}
+	if passed == len(batch.Rows) {
+		return nil
+	}
+	return fault.Mismatch(fault.At{File: file}, "filter", "one that holds every ID", fmt.Sprintf("one that lacks %d of %d", len(batch.Rows)-passed, len(batch.Rows))).
+		WithHint("the filter was built from other IDs; build it again, or leave --filter out")
+}
