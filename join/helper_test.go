@@ -237,7 +237,6 @@ func showRow(t testing.TB, rec arrow.Record, i int) string {
 // value writes an element exactly and in a way that is equal for equal values,
 // whatever the type: what a key is to this test. Package keys has no part in it.
 func value(t testing.TB, a arrow.Array, i int) string {
-	t.Helper()
 	if a.IsNull(i) || a.DataType().ID() == arrow.NULL {
 		return "NULL"
 	}
@@ -268,6 +267,8 @@ func value(t testing.TB, a arrow.Array, i int) string {
 		return fmt.Sprintf("%q", a.Value(i))
 	case *array.Binary:
 		return fmt.Sprintf("%q", a.Value(i))
+	case *array.LargeBinary:
+		return fmt.Sprintf("%q", a.Value(i))
 	}
 	b, err := json.Marshal(a.GetOneForMarshal(i))
 	if err != nil {
@@ -291,36 +292,8 @@ func decimal(v *big.Int, scale int32) string {
 	return new(big.Rat).SetFrac(v, pow).RatString()
 }
 
-// key returns the values at the paths in row i under a rule; null is true if
-// one is NULL, and else void if one is no UUID and should be.
-func key(t testing.TB, rec arrow.Record, paths []string, i int, rule string) (k string, null, void bool) {
-	var parts []string
-	for _, p := range paths {
-		names := strings.Split(p, ".")
-		a := rec.Column(rec.Schema().FieldIndices(names[0])[0])
-		for _, n := range names[1:] {
-			if a.IsNull(i) {
-				return "", true, false
-			}
-			at, _ := a.DataType().(*arrow.StructType).FieldIdx(n)
-			a = a.(*array.Struct).Field(at)
-		}
-		v := value(t, a, i)
-		if v == "NULL" {
-			return "", true, false
-		}
-		if rule != "" {
-			var ok bool
-			v, ok = ruled(t, a, v, rule)
-			void = void || !ok
-		}
-		parts = append(parts, v)
-	}
-	return strings.Join(parts, "\x00"), false, void
-}
-
-// oracle is the join by its definition: every row of the log against every ID,
-// then the IDs that no row met.
+// oracle is a join by its definition, see nestedLoop; its keys are paths with
+// dots.
 type oracle struct {
 	log, ids       arrow.Record
 	logKey, idKey  []string
@@ -332,74 +305,15 @@ type oracle struct {
 }
 
 func (o *oracle) join(t testing.TB, typ join.Type) {
-	shared := map[string]string{}
-	for i, p := range o.logKey {
-		if p == o.idKey[i] && !strings.Contains(p, ".") {
-			shared[p] = p
-		}
+	n := nestedLoop(t, o.log, o.ids, paths(o.logKey), paths(o.idKey), o.rule, typ)
+	o.rows, o.total, o.matched, o.keysNull, o.void = n.rows, n.total, n.member, n.keysNull, n.void
+}
+
+func paths(dotted []string) (out [][]string) {
+	for _, p := range dotted {
+		out = append(out, strings.Split(p, "."))
 	}
-	idNames := func(i int) string { // the ID's own columns
-		var out []string
-		for c, f := range o.ids.Schema().Fields() {
-			if _, ok := shared[f.Name]; ok {
-				continue
-			}
-			if i < 0 {
-				out = append(out, "NULL")
-			} else {
-				out = append(out, value(t, o.ids.Column(c), i))
-			}
-		}
-		return " " + strings.Join(out, " ")
-	}
-	met := make([]bool, o.ids.NumRows())
-	for l := range int(o.log.NumRows()) {
-		k, null, void := key(t, o.log, o.logKey, l, o.rule)
-		switch {
-		case null:
-			o.keysNull++
-		case void:
-			o.void++
-		}
-		ok := !null && !void
-		any := false
-		for i := range met {
-			ik, inull, _ := key(t, o.ids, o.idKey, i, o.rule)
-			if !ok || inull || k != ik {
-				continue
-			}
-			if met[i] = true; typ != join.Semi && typ != join.Anti {
-				o.rows = append(o.rows, showRow(t, o.log, l)+idNames(i))
-			}
-			any = true
-		}
-		switch {
-		case any && typ == join.Semi, !any && typ == join.Anti:
-			o.rows = append(o.rows, showRow(t, o.log, l))
-		case !any && (typ == join.Left || typ == join.Full):
-			o.rows = append(o.rows, showRow(t, o.log, l)+idNames(-1))
-		}
-	}
-	for i := range met {
-		if _, null, _ := key(t, o.ids, o.idKey, i, o.rule); !null {
-			o.total++
-		}
-		if met[i] {
-			o.matched++
-		}
-		if met[i] || typ != join.Right && typ != join.Full {
-			continue
-		}
-		var row []string
-		for _, f := range o.log.Schema().Fields() {
-			if name, ok := shared[f.Name]; ok {
-				row = append(row, value(t, o.ids.Column(o.ids.Schema().FieldIndices(name)[0]), i))
-			} else {
-				row = append(row, "NULL")
-			}
-		}
-		o.rows = append(o.rows, strings.Join(row, " ")+idNames(i))
-	}
+	return out
 }
 
 // written joins into the bytes of a Parquet file.

@@ -1,0 +1,531 @@
+package join_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/join"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// TestMetamorphic joins small tables that are drawn from a seed: types ×
+// strategies × memory budgets × threads × classes of key × NULLs × duplicates ×
+// formats × files × shards × outputs. Each way must give the rows of the naive
+// nested loop, in its order, and its figures.
+//
+//	BLOOMJOIN_METAMORPHIC=10000   so many cases instead of the few here
+//	BLOOMJOIN_METAMORPHIC_SEED=7  from this seed on; alone: this case again
+func TestMetamorphic(t *testing.T) {
+	cases, first := 100, 0
+	if testing.Short() {
+		cases = 30
+	}
+	if n := os.Getenv("BLOOMJOIN_METAMORPHIC_SEED"); n != "" {
+		first, cases = number(t, n), 1
+	}
+	if n := os.Getenv("BLOOMJOIN_METAMORPHIC"); n != "" {
+		cases = number(t, n)
+	}
+	var total tally
+	failed := 0
+	for seed := first; seed < first+cases && failed < 5; seed++ {
+		if !t.Run(strconv.Itoa(seed), func(t *testing.T) { metamorphic(t, uint64(seed), &total) }) {
+			failed++
+		}
+	}
+	t.Log(&total)
+	if cases >= 100 && failed == 0 {
+		total.check(t)
+	}
+}
+
+func number(t testing.TB, s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// tally counts what the cases had, so that a test that tries nothing fails.
+type tally struct {
+	cases, joins, refused, tooSmall, spilled int
+	ways                                     map[string]int
+}
+
+func (t *tally) add(c *recipe, w way, r join.Report) {
+	if t.ways == nil {
+		t.ways = map[string]int{}
+	}
+	t.joins++
+	if r.SpilledBytes > 0 {
+		t.spilled++
+	}
+	for _, s := range []string{string(w.typ) + " " + string(r.Strategy), w.budget, w.out, fmt.Sprint(w.shards > 1, " shards")} {
+		t.ways[s]++
+	}
+	for _, p := range c.parts {
+		t.ways[p.name]++
+	}
+}
+
+func (t *tally) String() string {
+	var ways []string
+	for w, n := range t.ways {
+		ways = append(ways, fmt.Sprintf("%s: %d", w, n))
+	}
+	slices.Sort(ways)
+	return fmt.Sprintf("%d cases, %d joins, %d refusals as stated, %d budgets too small, %d joins spilled; %s",
+		t.cases, t.joins, t.refused, t.tooSmall, t.spilled, strings.Join(ways, ", "))
+}
+
+// check fails if something was never tried.
+func (t *tally) check(tb testing.TB) {
+	for _, typ := range types {
+		for _, s := range strategies(typ) {
+			if t.ways[string(typ)+" "+string(s)] == 0 {
+				tb.Errorf("no %s join was carried out by %s", typ, s)
+			}
+		}
+	}
+	for _, f := range families() {
+		if t.ways[f.name] == 0 {
+			tb.Errorf("no key was of family %s", f.name)
+		}
+	}
+}
+
+// strategies are those that can give a join of the type.
+func strategies(typ join.Type) []join.Strategy {
+	all := []join.Strategy{join.Lookup, join.Broadcast}
+	if typ == join.Semi || typ == join.Anti {
+		return all
+	}
+	return all
+}
+
+// way is how a case is joined.
+type way struct {
+	typ      join.Type
+	strategy join.Strategy
+	budget   string // none, generous or tiny
+	memory   int64  // of it
+	threads  int
+	filter   string // none, or what one that is given is made for
+	fpr      float64
+	out      string // rows, or an output's name
+	shards   int
+}
+
+func (w way) String() string {
+	return fmt.Sprintf("%s join by %s, memory %s (%d), %d threads, filter %s, fpr %v, into %s, %d shards",
+		w.typ, w.strategy, w.budget, w.memory, w.threads, w.filter, w.fpr, w.out, w.shards)
+}
+
+// drawWay draws the rest of a way.
+func (c *recipe) drawWay(r *rand.Rand, typ join.Type, s join.Strategy) way {
+	w := way{typ: typ, strategy: s, budget: choose(r, "none", "generous", "tiny"), threads: 1 + r.IntN(4), fpr: choose(r, 0, 0, 0.5),
+		filter: choose(r, "none", "none", "bloom", "auto"), out: choose(r, "rows", "rows", "out.parquet", "out.arrow", "dir/", "-"), shards: 1}
+	if typ != join.Right && typ != join.Full && w.out == "rows" && r.IntN(4) == 0 {
+		w.shards = 2 + r.IntN(4)
+	}
+	if s == join.Exact {
+		w.filter = choose(r, "none", "exact")
+	}
+	if w.budget == "generous" {
+		w.memory = 256 << 20
+	}
+	return w
+}
+
+// metamorphic joins the case of a seed in many ways.
+func metamorphic(t *testing.T, seed uint64, total *tally) {
+	c := draw(seed)
+	r := rand.New(rand.NewPCG(seed, 9))
+	typ := types[r.IntN(len(types))]
+	in := c.store(t, c.logs, c.ids)
+	total.cases++
+	files := map[string][]byte{} // of one output's bytes
+	for _, s := range append(strategies(typ), join.Auto) {
+		if s == join.Exact && !c.integer() {
+			continue
+		}
+		w := c.drawWay(r, typ, s)
+		if err := c.attempt(t, in, &w, total, files); err != nil {
+			if t.Context().Err() != nil {
+				t.Fatal(err)
+			}
+			t.Errorf("case %d: %v\n%v\n%v\nagain with BLOOMJOIN_METAMORPHIC_SEED=%d%s", seed, err, c, w, seed, c.smaller(t, w))
+			return
+		}
+	}
+}
+
+// attempt joins in one way and returns what is wrong. A tiny budget is the
+// smallest that suffices; all below must be refused for that.
+func (c *recipe) attempt(t *testing.T, in *inputs, w *way, total *tally, files map[string][]byte) error {
+	refusal := c.refusal(w.typ)
+	if w.budget == "tiny" && refusal == "" && w.memory == 0 {
+		for w.memory = 1 << 8; ; w.memory *= 2 {
+			err := in.join(t, *w, total, nil)
+			if err == nil {
+				return nil
+			}
+			if w.memory >= 1<<28 || !tooSmall(err) {
+				return err
+			}
+			total.tooSmall++
+		}
+	}
+	err := in.join(t, *w, total, files)
+	switch {
+	case refusal == "":
+		return err
+	case err == nil:
+		return fmt.Errorf("it succeeds; want a refusal since %s", refusal)
+	case !errors.Is(err, fault.ErrUnsupported):
+		return fmt.Errorf("%w; want that it is unsupported since %s", err, refusal)
+	}
+	total.refused++
+	return nil
+}
+
+// tooSmall reports whether an error is of a memory budget.
+func tooSmall(err error) bool {
+	return errors.Is(err, join.ErrMemory) || strings.Contains(err.Error(), "exceeds the memory budget")
+}
+
+// refusal says why a join of the type cannot have an answer: a key column of
+// one name has the log's type, which must hold the IDs' keys.
+func (c *recipe) refusal(typ join.Type) string {
+	if typ != join.Right && typ != join.Full {
+		return ""
+	}
+	for i := range c.parts {
+		p := &c.parts[i]
+		if !p.shared() {
+			continue
+		}
+		if fixed := func(dt arrow.DataType) bool { return dt.ID() == arrow.FIXED_SIZE_BINARY }; fixed(p.log.dt) != fixed(p.ids.dt) {
+			return "one column is for text and UUIDs"
+		}
+		for _, l := range c.ids.leaves {
+			if slices.Equal(l.path, p.ids.path) && slices.ContainsFunc(l.cells, func(v string) bool { return v != null && !p.holds(p.log.dt, v) }) {
+				return "the log's type does not hold a key"
+			}
+		}
+	}
+	return ""
+}
+
+// inputs are a case's tables, stored and open.
+type inputs struct {
+	c         *recipe
+	logs, ids []*partition.File
+	dir       string // of the IDs
+	log, id   arrow.Record
+	wanted    map[join.Type]*naive
+	filters   map[string]*codec.Filter
+}
+
+// store writes both tables and opens them.
+func (c *recipe) store(t testing.TB, logs, ids dataset) *inputs {
+	in := &inputs{c: c, wanted: map[join.Type]*naive{}, filters: map[string]*codec.Filter{}}
+	in.log, in.id = logs.record(t), ids.record(t)
+	t.Cleanup(in.log.Release)
+	t.Cleanup(in.id.Release)
+	in.logs = open(t, partition.OpenOptions{}, c.logForm.write(t, logs))
+	key := c.idKey[len(c.idKey)-1]
+	in.dir = c.idForm.write(t, ids)
+	in.ids = open(t, partition.OpenOptions{Text: true, Column: key[len(key)-1]}, in.dir)
+	return in
+}
+
+// want returns the naive answer.
+func (in *inputs) want(t testing.TB, typ join.Type) *naive {
+	if in.wanted[typ] == nil {
+		in.wanted[typ] = nestedLoop(t, in.log, in.id, in.c.logKey, in.c.idKey, in.c.rule, typ)
+	}
+	return in.wanted[typ]
+}
+
+// filter returns a filter of the IDs; nil for none.
+func (in *inputs) filter(t testing.TB, name string) *codec.Filter {
+	if name == "none" || in.filters[name] != nil {
+		return in.filters[name]
+	}
+	kind := map[string]codec.Want{"bloom": codec.WantBloom, "auto": codec.WantAuto, "exact": codec.WantExact}[name]
+	ids := in.ids
+	if in.c.idForm.format.IsText() { // whose types New sets, where the filter has been built before
+		kinds := map[string]arrow.DataType{}
+		for _, p := range in.c.parts {
+			kinds[p.ids.path[0]] = p.ids.dt
+		}
+		ids = open(t, partition.OpenOptions{Text: true, Column: in.c.parts[0].ids.path[0], Types: kinds}, in.dir)
+	}
+	in.filters[name] = filterOf(t, ids, onOf(in.c.idKey, in.c.idKey), kind, 0.3, in.c.rule)
+	return in.filters[name]
+}
+
+// join joins in one way and compares. Files holds the bytes of outputs so far,
+// which must be the same in all ways; nil: not kept.
+func (in *inputs) join(t *testing.T, w way, total *tally, files map[string][]byte) error {
+	want := in.want(t, w.typ)
+	var got answer
+	var sum join.Report // of all shards
+	skipped := false
+	for i := range w.shards {
+		part, err := in.shard(t, w, i, files)
+		if err != nil {
+			return err
+		}
+		if part.names != want.names {
+			return fmt.Errorf("the columns are %s, want %s", part.names, want.names)
+		}
+		got.rows = append(got.rows, part.rows...)
+		r := part.report
+		sum.RowsIn, sum.RowsOut, sum.KeysNull = sum.RowsIn+r.RowsIn, sum.RowsOut+r.RowsOut, sum.KeysNull+r.KeysNull
+		sum.IDsTotal, sum.IDsMatched = max(sum.IDsTotal, r.IDsTotal), sum.IDsMatched+r.IDsMatched
+		if w.strategy != join.Auto && r.Strategy != w.strategy {
+			return fmt.Errorf("the report says strategy %s", r.Strategy)
+		}
+		if r.IDsTotal != want.total {
+			return fmt.Errorf("the report says %d IDs, want %d", r.IDsTotal, want.total)
+		}
+		skipped = skipped || r.RowGroupsSkipped+r.PagesSkipped > 0
+		total.add(in.c, w, r)
+	}
+	if !slices.Equal(got.rows, want.rows) {
+		return unlike(got.rows, want.rows)
+	}
+	nulls := sum.KeysNull == want.keysNull || sum.KeysNull < want.keysNull && skipped // of which nobody says how many NULLs they have
+	if sum.RowsIn != want.rowsIn || sum.RowsOut != int64(len(want.rows)) || !nulls {
+		return fmt.Errorf("the report says %d rows of %d, %d without a key; want %d of %d, %d", sum.RowsOut, sum.RowsIn, sum.KeysNull, len(want.rows), want.rowsIn, want.keysNull)
+	}
+	if sum.IDsMatched < want.member || w.shards == 1 && sum.IDsMatched != want.member {
+		return fmt.Errorf("the report says %d IDs matched, want %d", sum.IDsMatched, want.member)
+	}
+	return nil
+}
+
+// unlike says in what the rows differ: as multisets, or in their order.
+func unlike(got, want []string) error {
+	count := map[string]int{}
+	for _, r := range want {
+		count[r]++
+	}
+	for _, r := range got {
+		count[r]--
+	}
+	var missing, more []string
+	for r, n := range count {
+		if n > 0 {
+			missing = append(missing, fmt.Sprintf("%d × %s", n, r))
+		} else if n < 0 {
+			more = append(more, fmt.Sprintf("%d × %s", -n, r))
+		}
+	}
+	if len(missing)+len(more) == 0 {
+		i := 0
+		for got[i] == want[i] {
+			i++
+		}
+		return fmt.Errorf("%d rows in another order, from row %d on: got %s, want %s", len(got), i, got[i], want[i])
+	}
+	slices.Sort(missing)
+	slices.Sort(more)
+	return fmt.Errorf("got %d rows, want %d; missing:\n  %s\ntoo many:\n  %s", len(got), len(want),
+		strings.Join(missing[:min(5, len(missing))], "\n  "), strings.Join(more[:min(5, len(more))], "\n  "))
+}
+
+// shard joins one shard of the log.
+func (in *inputs) shard(t *testing.T, w way, i int, files map[string][]byte) (got answer, err error) {
+	mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+	temp := t.TempDir()
+	opts := join.Options{On: in.c.on, Type: w.typ, Strategy: w.strategy, Normalize: in.c.rule, FPR: w.fpr, Threads: w.threads, Memory: w.memory, TempDir: temp, Mem: mem}
+	if w.shards > 1 {
+		opts.Shard = partition.Shard{Index: uint32(i), Of: uint32(w.shards)}
+	}
+	if in.c.refusal(w.typ) == "" || w.filter == "exact" {
+		opts.Filter = in.filter(t, w.filter)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	defer func() {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = fmt.Errorf("it hangs: %w", err)
+		}
+		if n := mem.CurrentAlloc(); n != 0 {
+			err = errors.Join(err, fmt.Errorf("%d bytes are not released", n))
+		}
+		if left, e := os.ReadDir(temp); e != nil || len(left) > 0 {
+			err = errors.Join(err, e, fmt.Errorf("%d files are left behind", len(left)))
+		}
+	}()
+	j, err := join.New(in.ids, in.logs, opts)
+	if err != nil {
+		return got, err
+	}
+	if w.out == "rows" {
+		err = got.collect(t, ctx, j)
+	} else {
+		err = got.file(t, ctx, j, w, files)
+	}
+	got.report = j.Report()
+	return got, err
+}
+
+// collect takes the rows as records.
+func (a *answer) collect(t *testing.T, ctx context.Context, j *join.Join) error {
+	parts := j.Parts()
+	a.names = names(parts[0].Schema)
+	last := 0
+	for r, err := range j.Run(ctx) {
+		if err != nil {
+			return err
+		}
+		err = func() error {
+			defer r.Record.Release()
+			if r.Piece < last || r.Record.NumRows() == 0 {
+				return fmt.Errorf("%d rows of part %d after part %d", r.Record.NumRows(), r.Piece, last)
+			}
+			last = r.Piece
+			if !r.Record.Schema().Equal(parts[r.Piece].Schema) {
+				return fmt.Errorf("part %d has schema %v, said was %v", r.Piece, r.Record.Schema(), parts[r.Piece].Schema)
+			}
+			for i := range int(r.Record.NumRows()) {
+				a.rows = append(a.rows, showRow(t, r.Record, i))
+			}
+			return nil
+		}()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// file writes the answer and reads it back.
+func (a *answer) file(t *testing.T, ctx context.Context, j *join.Join, w way, files map[string][]byte) error {
+	var stream bytes.Buffer
+	dir := t.TempDir()
+	out := partition.Output{Name: w.out, Stdout: &stream, Result: partition.ResultExact}
+	if w.out != "-" {
+		out.Name = filepath.Join(dir, w.out)
+		if strings.HasSuffix(w.out, "/") {
+			out.Name += "/"
+		}
+	}
+	done, err := j.Write(ctx, out, nil)
+	if err != nil {
+		if left, e := os.ReadDir(dir); e != nil || len(left) > 0 && w.out != "dir/" {
+			return fmt.Errorf("%d files are published or left behind after %w", len(left), err)
+		}
+		return err
+	}
+	var all []byte
+	format := partition.Parquet
+	switch w.out {
+	case "-":
+		all, format = stream.Bytes(), partition.ArrowStream
+		a.names, a.rows, err = stored(t, all, format)
+	default:
+		if w.out == "out.arrow" {
+			format = partition.ArrowFile
+		}
+		for i, f := range done.Files {
+			name := f.Name
+			if w.out == "dir/" {
+				name = filepath.Join(dir, w.out, f.Name)
+			}
+			b, err := os.ReadFile(name)
+			if err != nil {
+				return err
+			}
+			columns, rows, err := stored(t, b, format)
+			if err != nil {
+				return err
+			}
+			if i > 0 && columns != a.names || int64(len(rows)) != f.Rows {
+				return fmt.Errorf("%s: columns %s and %d rows; want %s and %d", f.Name, columns, len(rows), a.names, f.Rows)
+			}
+			a.names, a.rows, all = columns, append(a.rows, rows...), append(all, b...)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if files == nil {
+		return nil
+	}
+	if before, ok := files[w.out]; ok && !bytes.Equal(before, all) {
+		return fmt.Errorf("%d bytes are written, not the same as the %d by another strategy", len(all), len(before))
+	}
+	files[w.out] = all
+	return nil
+}
+
+// smaller takes rows away from both tables as long as the join is wrong, and
+// returns what is left.
+func (c *recipe) smaller(t *testing.T, w way) string {
+	logs, ids := c.logs, c.ids
+	var last error
+	wrong := func(l, i dataset) bool {
+		small := *c
+		small.logs, small.ids = l, i
+		w := w
+		err := small.attempt(t, small.store(t, l, i), &w, &tally{}, nil)
+		if err != nil {
+			last = err
+		}
+		return err != nil
+	}
+	if !wrong(logs, ids) {
+		return "\n(it does not fail a second time)"
+	}
+	until := time.Now().Add(20 * time.Second)
+	for _, d := range []*dataset{&logs, &ids, &logs, &ids} {
+		for step := max(d.rows/2, 1); step > 0; step /= 2 {
+			for at := 0; at < d.rows && time.Now().Before(until); {
+				var rows []int
+				for i := range d.rows {
+					if i < at || i >= at+step {
+						rows = append(rows, i)
+					}
+				}
+				before := *d
+				if *d = d.subset(rows); !wrong(logs, ids) {
+					*d, at = before, at+step
+				}
+			}
+		}
+	}
+	if logs.rows*len(logs.leaves)+ids.rows*len(ids.leaves) > 200 {
+		return fmt.Sprintf("\nand with %d and %d rows: %v", logs.rows, ids.rows, last)
+	}
+	return fmt.Sprintf("\nand with less: %v\n%v%v", last, logs, ids)
+}
+
+// String shows a table.
+func (d dataset) String() string {
+	var b strings.Builder
+	for _, l := range d.leaves {
+		fmt.Fprintf(&b, "  %s %s: %q\n", strings.Join(l.path, "."), l.dt, l.cells)
+	}
+	return b.String()
+}
