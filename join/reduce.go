@@ -23,9 +23,9 @@ import (
 // relational queries", JACM 1981) by a filter instead of keys: what it lets
 // through in vain is held in vain, and changes nothing in the answer.
 
-// reducedFPR is the rate of a filter of the log: an ID that is held in vain
+// logFPR is the rate of a filter of the log: an ID that is held in vain
 // costs some thirty times as much memory as the bits of a key of the log.
-const reducedFPR = 0.004
+const logFPR = 0.004
 
 // filterPart is the part of the memory budget that a filter of the log may take.
 const filterPart = 3
@@ -90,7 +90,7 @@ func (j *Join) logFilter(ctx context.Context) (*codec.Filter, error) {
 
 // logFilterOptions says how the filter of the log is built.
 func (j *Join) logFilterOptions() (filterbuild.Options, error) {
-	opts := filterbuild.Options{Key: j.logKey, FPR: reducedFPR}
+	opts := filterbuild.Options{Key: j.logKey, FPR: logFPR}
 	for _, f := range j.logs {
 		n, err := f.CountRows()
 		if err != nil {
@@ -103,8 +103,8 @@ func (j *Join) logFilterOptions() (filterbuild.Options, error) {
 		opts.Capacity += uint64(n)
 	}
 	opts.Capacity = max(opts.Capacity, 1)
-	g, most := bloom.GeometryFor(reducedFPR), uint64(j.filterBudget())
-	if most > 0 && g.Blocks(opts.Capacity, reducedFPR)*uint64(g.BlockBytes()) > most {
+	g, most := bloom.GeometryFor(logFPR), uint64(j.filterBudget())
+	if most > 0 && g.Blocks(opts.Capacity, logFPR)*uint64(g.BlockBytes()) > most {
 		opts.FPR, opts.MaxSize = 0, most // which is enough if keys repeat
 	}
 	return opts, nil

@@ -13,10 +13,11 @@ import (
 )
 
 // answer is what DuckDB reads in a file: its rows, and the sum over them of the
-// hash of all their values, whatever the order of rows and columns.
+// hash of all their values, whatever the order of columns.
 type answer struct {
 	Rows    int64    `json:"rows"`
 	Hash    string   `json:"hash"`
+	Ordered string   `json:"ordered"` // the same, of the rows and their numbers
 	Columns []string `json:"columns"` // sorted
 	Codecs  []string `json:"codecs"`
 	bytes   int64

@@ -59,7 +59,7 @@ func jobOf(d dataset, typ string) job {
 func beside(typ string, wall, peak float64) func(context.Context, *bench, cell, dataset) (*result, error) {
 	return func(ctx context.Context, b *bench, c cell, d dataset) (*result, error) {
 		j := jobOf(d, typ)
-		r, err := b.race(ctx, c.name, 5, append([]contender{bloomjoin("ours", "**bloomjoin**", j), duckdb(j)}, polars(j)...))
+		r, err := b.race(ctx, c.name, 3, append([]contender{bloomjoin("ours", "**bloomjoin**", j), duckdb(j)}, polars(j)...))
 		if err != nil {
 			return nil, err
 		}

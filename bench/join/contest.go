@@ -39,6 +39,7 @@ type contest struct {
 	failed     map[string]string // why, by the contender's name
 	wrong      []error           // the failures that must not be
 	answers    map[job]answer    // DuckDB's
+	ordered    map[job]string    // our rows in their order, which no strategy may change
 }
 
 // race lets the contenders run in rounds: in each all in turn, the first one
@@ -47,7 +48,7 @@ type contest struct {
 func (b *bench) race(ctx context.Context, name string, rounds int, contenders []contender) (*contest, error) {
 	r := &contest{
 		bench: b, name: name, contenders: contenders,
-		runs: race.Runs{}, said: map[string]joined{}, failed: map[string]string{}, answers: map[job]answer{},
+		runs: race.Runs{}, said: map[string]joined{}, failed: map[string]string{}, answers: map[job]answer{}, ordered: map[job]string{},
 	}
 	for _, c := range contenders {
 		if err := r.answer(ctx, c.job); err != nil {
@@ -73,11 +74,8 @@ func (b *bench) race(ctx context.Context, name string, rounds int, contenders []
 }
 
 func (b *bench) roundsOf(usual int) int {
-	switch {
-	case b.rounds > 0:
+	if b.rounds > 0 {
 		return b.rounds
-	case b.quick:
-		return 2
 	}
 	return usual
 }
@@ -139,7 +137,10 @@ func (r *contest) once(ctx context.Context, who contender) error {
 			if says.RowsOut != got.Rows {
 				return fmt.Errorf("it says that it wrote %d rows; there are %d", says.RowsOut, got.Rows)
 			}
-			r.said[who.name] = says
+			if before, ok := r.ordered[who.job]; ok && before != got.Ordered {
+				return errors.New("its rows are right, and in another order than those of a join before")
+			}
+			r.ordered[who.job], r.said[who.name] = got.Ordered, says
 		}
 		u.Size = got.bytes
 		r.runs[who.name] = append(r.runs[who.name], u)

@@ -13,8 +13,8 @@ import (
 // makes something else than before.
 const dataVersion = 1
 
-// smaller is what -quick divides sizes by.
-const smaller = 1000
+// quickest is what -quick divides sizes by.
+const quickest = 1000
 
 // Sizes.
 const (
@@ -28,13 +28,11 @@ const (
 	smallIDs  = 2000
 )
 
-// scaled returns a number as -quick wants it.
-func (b *bench) scaled(n uint64) uint64 {
-	if b.quick {
-		return n / smaller
-	}
-	return n
-}
+// groupRows are the rows of a row group.
+const groupRows = 1_000_000
+
+// scaled returns a number as -quick or -smaller want it.
+func (b *bench) scaled(n uint64) uint64 { return n / b.smaller }
 
 // dataset is where the files of a cell lie.
 type dataset struct{ log, ids string }
@@ -42,6 +40,9 @@ type dataset struct{ log, ids string }
 // sized makes a log's or an ID set's directory by command generate, unless it is
 // there.
 func (b *bench) sized(ctx context.Context, set string, rows uint64, more ...string) (dir string, err error) {
+	if b.smaller > 1 { // as many row groups as else
+		more = append(more, "-group", number(b.scaled(groupRows)))
+	}
 	name := "join-" + set + "-" + number(rows)
 	for i := 1; i < len(more); i += 2 {
 		name += "-" + more[i]

@@ -110,7 +110,7 @@ func stand(t *testing.T, script string) string {
 	return path
 }
 
-// A wrong answer, a report of other rows than were written, another strategy than
+// A wrong answer, the same rows in another order than before, a report of other rows than were written, another strategy than
 // asked for and a failure are told of; a refusal that may be is not. The others
 // run on.
 func TestWrongAnswers(t *testing.T) {
@@ -119,7 +119,7 @@ func TestWrongAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Python's part: DuckDB's join writes "right", and answers are read by their text.
-	python := stand(t, `case $# in 3) sed 's/.*/{"rows":7,"hash":"&","columns":["a"],"codecs":["snappy"]}/' "$3";; *) echo right >"$5";; esac`)
+	python := stand(t, `case $# in 3) sed 's/\(.*\) \(.*\)/{"rows":7,"hash":"\1","ordered":"\2","columns":["a"],"codecs":["snappy"]}/' "$3";; *) echo right 1 >"$5";; esac`)
 	const product = `while [ "$1" != -o ]; do test "$1" = --strategy && how=$2; shift; done; echo TEXT >"$2"; echo '{"rows_out":ROWS,"strategy":"'$how'"}'`
 	says := func(text, rows string) string {
 		return strings.NewReplacer("TEXT", text, "ROWS", rows).Replace(product)
@@ -128,22 +128,23 @@ func TestWrongAnswers(t *testing.T) {
 		ours, wrong string
 		mayRefuse   bool
 	}{
-		"right":          {ours: says("right", "7")},
-		"wrong answer":   {ours: says("other", "7"), wrong: "others than DuckDB's"},
-		"wrong, refuses": {ours: says("other", "7"), wrong: "others than DuckDB's", mayRefuse: true},
-		"wrong report":   {ours: says("right", "8"), wrong: "says that it wrote 8 rows"},
-		"other strategy": {ours: strings.Replace(says("right", "7"), "how=$2", "how=shuffle", 1), wrong: "it took shuffle"},
+		"right":          {ours: says("right 2", "7")},
+		"wrong answer":   {ours: says("other 2", "7"), wrong: "others than DuckDB's"},
+		"wrong, refuses": {ours: says("other 2", "7"), wrong: "others than DuckDB's", mayRefuse: true},
+		"wrong report":   {ours: says("right 2", "8"), wrong: "says that it wrote 8 rows"},
+		"other strategy": {ours: strings.Replace(says("right 2", "7"), "how=$2", "how=shuffle", 1), wrong: "it took shuffle"},
+		"other order":    {ours: says("right $$", "7"), wrong: "another order"},
 		"no output":      {ours: "echo '{}'", wrong: "no such file"},
 		"failure":        {ours: "echo trouble >&2; exit 1", wrong: "trouble"},
 		"refusal":        {ours: "echo trouble >&2; exit 1", mayRefuse: true},
 		"crash":          {ours: "kill -9 $$", wrong: "killed", mayRefuse: true},
 	} {
-		b := &bench{out: t.TempDir(), quick: true}
+		b := &bench{out: t.TempDir(), smaller: 1}
 		b.program.ours, b.program.python = stand(t, c.ours), python
 		j := job{dataset: dataset{log: log, ids: log}, typ: "semi"}
 		who := strategy("lookup", j)
 		who.mayRefuse = c.mayRefuse
-		r, err := b.race(context.Background(), "cell", 5, []contender{who, duckdb(j)})
+		r, err := b.race(context.Background(), "cell", 2, []contender{who, duckdb(j)})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -190,7 +191,7 @@ func TestTable(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
-	for _, args := range [][]string{{"x"}, {"-cell", "x"}, {"-rounds", "-1"}, {"-quick", "-update"}} {
+	for _, args := range [][]string{{"x"}, {"-cell", "x"}, {"-rounds", "-1"}, {"-smaller", "0"}, {"-smaller", "1001"}, {"-quick", "-update"}, {"-smaller", "2", "-update"}} {
 		if err := command(context.Background(), append(slices.Clone(args), "-data", t.TempDir())); err == nil {
 			t.Errorf("%q: want an error", args)
 		}

@@ -44,8 +44,8 @@ func main() {
 // bench is what the flags say, and the programs that are run.
 type bench struct {
 	data, out string
-	rounds    int // 0: as the cell says
-	quick     bool
+	rounds    int    // 0: as the cell says
+	smaller   uint64 // what sizes are divided by
 	program   struct{ ours, generate, scan, python string }
 }
 
@@ -67,7 +67,8 @@ func command(ctx context.Context, args []string) error {
 	list := flags.Bool("list", false, "name the cells, and do nothing")
 	makeOnly := flags.Bool("generate", false, "make the data of the cells, and do nothing else")
 	update := flags.Bool("update", false, "write what was measured into "+document+" as well")
-	flags.BoolVar(&b.quick, "quick", false, "all cells, a thousandth of the size, two rounds: to see that everything runs, not for figures")
+	quick := flags.Bool("quick", false, "all cells, a thousandth of the size, one round: to see that everything runs, not for figures")
+	flags.Uint64Var(&b.smaller, "smaller", 1, "divide sizes by this: to see that answers are right, not for figures")
 	flags.StringVar(&b.data, "data", "", "directory for data and programs, kept from run to run (default: bloomjoin-bench in the user's cache directory)")
 	flags.StringVar(&b.out, "out", "", "directory for answers and what waits on disk, which are removed (default: that of -data)")
 	flags.IntVar(&b.rounds, "rounds", 0, "rounds (default: as the cell says)")
@@ -75,13 +76,16 @@ func command(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if flags.NArg() > 0 || b.rounds < 0 {
-		return fmt.Errorf("want flags alone; got %q", flags.Args())
+	if flags.NArg() > 0 || b.rounds < 0 || b.smaller < 1 || b.smaller > quickest {
+		return fmt.Errorf("want flags alone, and sizes divided by 1 to %d; got %q", quickest, flags.Args())
 	}
-	if *update && b.quick {
-		return errors.New("-quick measures nothing that the document could have")
+	if *quick {
+		b.smaller, b.rounds = quickest, 1
 	}
-	chosen, err := chosenCells(names, b.quick)
+	if *update && b.smaller > 1 {
+		return errors.New("what is smaller measures nothing that the document could have")
+	}
+	chosen, err := chosenCells(names, *quick)
 	if err != nil {
 		return err
 	}

@@ -126,7 +126,7 @@ func shuffle(ctx context.Context, b *bench, c cell, d dataset) (*result, error) 
 	t.Note("The answers of all have %d rows, and the sum of DuckDB's hash over them is %s.", r.answers[j].Rows, r.answers[j].Hash)
 	for _, c := range r.contenders[:2] {
 		got := r.figure(c.name, func(name string) float64 { return float64(r.runs.Peak(name)) / (1 << 20) })
-		goals.Row("peak MiB, "+c.text, fmt.Sprintf("%.0f", got), "≤ 1024", report.Met(got, 1024))
+		goals.Row("peak MiB, "+c.text, strings.ReplaceAll(fmt.Sprintf("%.0f", got), "NaN", "–"), "≤ 1024", report.Met(got, 1024))
 	}
 	return &result{tables: []report.Table{t, goals}, wrong: append(r.wrong, r.disobeyed()...)}, nil
 }

@@ -30,6 +30,7 @@ func main() {
 type request struct {
 	set                  string
 	rows, users, members uint64
+	group                uint64 // rows of a row group
 	dir                  string
 }
 
@@ -40,10 +41,11 @@ func run(args []string) error {
 	flags.Uint64Var(&r.rows, "rows", 0, "rows of each file")
 	flags.Uint64Var(&r.users, "users", 0, "users of the log, of set users")
 	flags.Uint64Var(&r.members, "members", 0, "how many of these users are in the set")
+	flags.Uint64Var(&r.group, "group", 1_000_000, "rows of a row group")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if r.dir = flags.Arg(0); flags.NArg() != 1 || r.rows < 10 {
+	if r.dir = flags.Arg(0); flags.NArg() != 1 || r.rows < 10 || r.group == 0 {
 		return errors.New("want a directory, and ten rows or more")
 	}
 	if r.set == "users" && (r.members == 0 || r.members > min(r.users, r.rows)) {
@@ -58,7 +60,7 @@ func run(args []string) error {
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for _, t := range files(r) {
-		group.Go(func() error { return t.write(r.dir) })
+		group.Go(func() error { return t.write(r.dir, r.group) })
 	}
 	return group.Wait()
 }

@@ -13,8 +13,7 @@ import (
 
 const (
 	pageBytes = 1 << 20
-	batch     = 8 << 10   // rows written at a time
-	group     = 1_000_000 // rows of a row group
+	batch     = 8 << 10 // rows written at a time
 )
 
 func (c column) node() schema.Node {
@@ -26,9 +25,9 @@ func (c column) node() schema.Node {
 		schema.NewIntLogicalType(64, true), parquet.Types.Int64, 0, -1))
 }
 
-// write makes the file, in row groups of a million rows and pages of 1 MiB,
-// snappy, without dictionaries.
-func (t table) write(dir string) (err error) {
+// write makes the file, in row groups of so many rows and pages of 1 MiB, snappy,
+// without dictionaries.
+func (t table) write(dir string, group uint64) (err error) {
 	f, err := os.Create(filepath.Join(dir, t.name+".parquet"))
 	if err != nil {
 		return err

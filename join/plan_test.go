@@ -1,0 +1,83 @@
+package join_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/join"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// TestPlanSmall: of a small log all rows are looked at, and the plan is exact.
+func TestPlanSmall(t *testing.T) {
+	log := writeTable(t, table(t,
+		column{name: "k", dt: arrow.PrimitiveTypes.Int64, values: []string{"1", "2", "2", "NULL", "-3", "9"}},
+		column{name: "v", dt: arrow.BinaryTypes.String, values: []string{"a", "b", "c", "d", "e", "f"}}), 2, 2, partition.Parquet)
+	ids := writeTable(t, table(t,
+		column{name: "k", dt: arrow.PrimitiveTypes.Int64, values: []string{"2", "2", "NULL", "-3", "100"}}), 1, 1, partition.Parquet)
+	j, err := join.New(open(t, partition.OpenOptions{}, ids), open(t, partition.OpenOptions{}, log), join.Options{On: "k", Type: join.Inner})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := j.Plan(context.Background(), join.PlanOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (join.Estimate{Value: 0.5, Low: 0.5, High: 0.5}); p.Selectivity == nil || *p.Selectivity != want {
+		t.Errorf("selectivity %+v, want %+v", p.Selectivity, want)
+	}
+	if want := (join.Estimate{Value: 5, Low: 5, High: 5}); p.JoinRows == nil || *p.JoinRows != want {
+		t.Errorf("rows %+v, want %+v", p.JoinRows, want)
+	}
+	if p.Log.Distinct == nil || p.Log.Distinct.Value != 4 || p.Log.Rows.Value != 6 || p.IDs.Rows.Value != 5 {
+		t.Errorf("sides %+v %+v", p.Log, p.IDs)
+	}
+	if p.Strategy != join.Lookup || len(p.Strategies) != 5 {
+		t.Errorf("strategy %s of %+v", p.Strategy, p.Strategies)
+	}
+	if p.Sketch == nil || p.Sketch.Rows < 5 {
+		t.Errorf("sketch %+v", p.Sketch)
+	}
+}
+
+// TestPlanReadsNothing: where footers tell which strategy is best, no page is
+// read.
+func TestPlanReadsNothing(t *testing.T) {
+	var k []string
+	for i := range 20000 {
+		k = append(k, fmt.Sprint(i*7919%100003))
+	}
+	log := open(t, partition.OpenOptions{}, writeTable(t, table(t, column{name: "k", dt: arrow.PrimitiveTypes.Int64, values: k}), 2, 2, partition.Parquet))
+	ids := open(t, partition.OpenOptions{}, writeTable(t, table(t, column{name: "k", dt: arrow.PrimitiveTypes.Int64, values: k[:500]}), 1, 1, partition.Parquet))
+	j, err := join.New(ids, log, join.Options{On: "k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func() (n int64) {
+		for _, f := range slices.Concat(ids, log) {
+			n += f.BytesRead()
+		}
+		return n
+	}
+	before := read()
+	p, err := join.ChoosePlan(j, context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if read() != before || p.Selectivity != nil {
+		t.Errorf("%d bytes were read: %+v", read()-before, p)
+	}
+	if p.Strategy != join.Lookup && p.Strategy != join.Exact {
+		t.Errorf("strategy %s", p.Strategy)
+	}
+	if _, err := j.Plan(context.Background(), join.PlanOptions{}); err != nil {
+		t.Error(err)
+	}
+	if read() == before {
+		t.Error("a plan that estimates reads nothing")
+	}
+}

@@ -1,0 +1,143 @@
+package partition
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+)
+
+// PlainBytes returns about how many bytes the given top-level columns of the
+// groups lo to hi, hi exclusive, take once they are decompressed; nil: all
+// columns. It reads nothing. Where only the size of all columns is known, each
+// is taken for its share; -1: nothing is known, as of standard input.
+func (f *File) PlainBytes(lo, hi int, columns []int) int64 {
+	if p := f.parquet(); p != nil {
+		return plainBytes(p.File(), f, lo, hi, columns)
+	}
+	if f.Once() {
+		return -1
+	}
+	var stored int64
+	for g := lo; g < hi; g++ {
+		stored += f.GroupBytes(g)
+	}
+	if n := len(f.Schema().Fields()); columns != nil && n > 0 {
+		return int64(float64(stored) * float64(len(columns)) / float64(n))
+	}
+	return stored
+}
+
+func plainBytes(p *parquet.File, f *File, lo, hi int, columns []int) int64 {
+	var names map[string]bool
+	if columns != nil {
+		names = map[string]bool{}
+		for _, c := range columns {
+			names[f.Schema().Field(c).Name] = true
+		}
+	}
+	var sum int64
+	for g := lo; g < hi; g++ {
+		for i := range p.Metadata.RowGroups[g].Columns {
+			if names == nil || names[p.Leaves[i].Path[0]] {
+				sum += min(p.Metadata.RowGroups[g].Columns[i].MetaData.TotalUncompressedSize, math.MaxInt64/2-sum)
+			}
+		}
+	}
+	return sum
+}
+
+// EstimateRows is Rows, but where these are not known before they are read, it
+// returns an estimate from the lines at three places of the file; exact tells
+// which. The estimate of a compressed text supposes that it has a quarter of
+// its size; -1: nothing is known, as of standard input.
+func (f *File) EstimateRows() (rows int64, exact bool, err error) {
+	if rows = f.Rows(); rows >= 0 {
+		return rows, true, nil
+	}
+	if f.Once() {
+		return -1, false, nil
+	}
+	if !f.Format.IsText() {
+		rows, err = f.CountRows()
+		return rows, err == nil, err
+	}
+	const piece = 64 << 10
+	var seen, lines int64
+	buf := make([]byte, piece)
+	for i := range int64(3) {
+		at := max(f.Size-piece, 0) * i / 2
+		n := min(piece, f.Size-at)
+		if m, err := f.src.ReadAt(buf[:n], at); int64(m) < n {
+			return -1, false, err
+		}
+		if i == 0 && compressed(buf[:n]) {
+			return f.Size * 4 / guessedLine, false, f.rest()
+		}
+		seen, lines = seen+n, lines+int64(bytes.Count(buf[:n], []byte("\n")))
+		if f.Size <= piece {
+			break
+		}
+	}
+	return int64(float64(f.Size)*float64(lines)/float64(max(seen, 1))) + 1, false, f.rest()
+}
+
+// guessedLine is taken for the bytes of a line where nobody can see it.
+const guessedLine = 12
+
+// compressed reports whether a text begins as a compressed one does.
+func compressed(b []byte) bool {
+	for _, magic := range []string{"\x1f\x8b", "\x28\xb5\x2f\xfd", "BZh", "\xfd7zXZ", "\x04\x22\x4d\x18"} {
+		if bytes.HasPrefix(b, []byte(magic)) {
+			return true
+		}
+	}
+	return false
+}
+
+// IntegerRange returns bounds of an integer key column of the files, as their
+// statistics state and are believed for pruning; ok is false if some file's are
+// not known, or there are no values. It reads nothing.
+func IntegerRange(files []*File, key keys.Path) (lo, hi float64, ok bool) {
+	lo, hi = math.Inf(1), math.Inf(-1)
+	for _, f := range files {
+		p := f.parquet()
+		if p == nil {
+			return 0, 0, false
+		}
+		leaf, found := leafAt(p.File(), key)
+		if !found || !knownOrder(p.File(), leaf) || !boundsBelieved(p.File().Metadata.CreatedBy, leaf) {
+			return 0, 0, false
+		}
+		var o order
+		if perOne, fine := o.numbers(leaf, keys.Integer); !fine || !perOne.IsInt64() || leaf.Type == format.FixedLenByteArray {
+			return 0, 0, false
+		}
+		for g := range p.File().RowGroups {
+			st := &p.File().Metadata.RowGroups[g].Columns[leaf.Index].MetaData.Statistics
+			least, most := boundOf(st.MinValue), boundOf(st.MaxValue)
+			if n, known := st.NullCount.Get(); least == nil && most == nil && known && n == p.GroupRows(g) {
+				continue
+			}
+			a, fine := o.bound(least)
+			b, known := o.bound(most)
+			if least == nil || most == nil || !fine || !known {
+				return 0, 0, false
+			}
+			lo, hi = math.Min(lo, o.float(a)), math.Max(hi, o.float(b))
+		}
+	}
+	return lo, hi, lo <= hi
+}
+
+// float returns about the integer that b stands for.
+func (o *order) float(b []byte) float64 {
+	if v := o.integer(b); o.signed {
+		return float64(int64(v))
+	} else {
+		return float64(v)
+	}
+}

@@ -1,0 +1,80 @@
+package partition
+
+import (
+	"context"
+	"errors"
+)
+
+// Skips says how much of a log a scan need not read, as far as bounds in the
+// files tell.
+type Skips struct {
+	Groups, GroupsSkipped int64
+	Pages, PagesSkipped   int64 // of the key column, where there is a page index
+	Rows, RowsSkipped     int64
+}
+
+// Skippable finds out by statistics and page indexes, reading no page, how much
+// of the pieces cannot hold a member of the match's filter, as a scan would. Of
+// more than most row groups it looks at most of them, spread evenly.
+func Skippable(ctx context.Context, pieces []Piece, m Match, most int) (s Skips, err error) {
+	var groups []Piece
+	for _, p := range pieces {
+		for g := p.Lo; g < p.Hi; g++ {
+			if p.File.parquet() != nil {
+				groups = append(groups, Piece{p.File, g, g + 1})
+			}
+		}
+	}
+	n := min(len(groups), most)
+	var file *File
+	var by *pruner
+	for i := range n {
+		p := groups[nth(i, n, int64(len(groups)))]
+		if p.File != file {
+			if by, err = newPruner(p.File.parquet().File(), p.File.Schema(), m); err != nil {
+				return s, err
+			}
+			file = p.File
+		}
+		if err := s.look(ctx, by, p); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// look adds what there is and what can be skipped of a row group.
+func (s *Skips) look(ctx context.Context, by *pruner, p Piece) (err error) {
+	defer func() { err = errors.Join(p.File.unless(err), p.File.rest()) }()
+	rows := p.File.GroupRows(p.Lo)
+	s.Groups++
+	s.Rows += rows
+	if by == nil || rows == 0 {
+		return nil
+	}
+	ranges, _, err := by.rows(ctx, p.Lo)
+	if err != nil {
+		return err
+	}
+	left := int64(0)
+	for _, r := range ranges {
+		left += r[1] - r[0]
+	}
+	s.RowsSkipped += rows - left
+	if left == 0 {
+		s.GroupsSkipped++
+	}
+	for _, part := range by.parts[:min(1, len(by.parts))] {
+		x, ok, err := p.File.parquet().File().OffsetIndex(p.Lo, part.leaf.Index)
+		if err != nil || !ok {
+			return err
+		}
+		s.Pages += int64(len(x.Pages))
+		for i, page := range x.Pages {
+			if len(intersect(ranges, [][2]int64{{page.FirstRow, x.End(i)}})) == 0 {
+				s.PagesSkipped++
+			}
+		}
+	}
+	return nil
+}
