@@ -143,6 +143,9 @@ func draw(seed uint64) *recipe {
 	c.logs.void, c.ids.void = map[string][]bool{}, map[string][]bool{}
 	for i := range choose(r, 1, 1, 1, 2, 3) {
 		f := known[r.IntN(len(known))]
+		if c.rule == "" && r.IntN(4) == 0 { // the usual key, which has ways of its own
+			f = families()[0]
+		}
 		if c.rule != "" && i > 0 { // beside a key of the rule, one that it leaves alone
 			f = families()[choose(r, 0, 4)]
 		}
