@@ -80,7 +80,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		}
 	}
 	got, err := run(t, ids, logs, join.Options{On: "k"})
-	if err != nil || len(got.rows) != 3 || got.report.Strategy != join.Lookup {
+	if err != nil || len(got.rows) != 3 || got.report.Strategy != join.Exact {
 		t.Errorf("by default: %v, %d rows, strategy %s", err, len(got.rows), got.report.Strategy)
 	}
 }
@@ -154,7 +154,7 @@ func TestMemory(t *testing.T) {
 				}
 			}
 		}
-		if seen[join.Lookup] == 0 || seen[join.Reverse] == 0 {
+		if seen[join.Lookup]+seen[join.Exact] == 0 || seen[join.Reverse] == 0 {
 			t.Errorf("%s: auto came to %v", typ, seen)
 		}
 	}

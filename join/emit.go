@@ -30,6 +30,8 @@ type worker struct {
 	layout *layout
 	prober *partition.Prober
 	spread *spread
+	asking *filtering
+	asked  bool // the filter is, about the batch at hand
 	// Of the candidates, those that have an ID, and its entry.
 	members, entries []uint32
 	// Rows of the answer: log row, and ID row or -1.
@@ -39,7 +41,7 @@ type worker struct {
 }
 
 func (j *Join) newWorker() (partition.Work, error) {
-	w := &worker{j: j, spread: newSpread()}
+	w := &worker{j: j, spread: newSpread(), asking: j.newFiltering()}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.spreads = append(j.spreads, w.spread)
@@ -107,7 +109,11 @@ func (w *worker) work(p partition.Piece, rec arrow.Record, emit func(arrow.Recor
 	if err := w.enter(p.File, rec, w.j.match()); err != nil {
 		return err
 	}
-	hits, err := w.prober.Probe(rec)
+	probe := w.prober.Probe
+	if w.asked = w.asking.ask(); !w.asked {
+		probe = w.prober.All
+	}
+	hits, err := probe(rec)
 	if err != nil {
 		return err
 	}
@@ -126,6 +132,11 @@ func (w *worker) work(p partition.Piece, rec arrow.Record, emit func(arrow.Recor
 	j.rowsIn.Add(rec.NumRows())
 	j.keysNull.Add(int64(w.prober.Keys.Nulls()))
 	j.candidates.Add(int64(len(hits)))
+	if n := int64(len(w.prober.Keys.Rows)); w.asked {
+		w.asking.seen(n, int64(len(hits)))
+	} else {
+		j.unasked.Add(n)
+	}
 	if j.opts.Progress != nil {
 		j.opts.Progress(rec.NumRows())
 	}
@@ -137,6 +148,8 @@ func (w *worker) work(p partition.Piece, rec arrow.Record, emit func(arrow.Recor
 func (w *worker) rows(hits []uint32) error {
 	k, side, blk := &w.prober.Keys, w.j.side, w.j.block
 	w.members, w.entries = side.find(k, hits, w.members, w.entries)
+	matched := int64(0)
+	defer func() { w.j.matched.Add(matched) }()
 	at, hit, member := 0, 0, 0 // next row with a key, next candidate, next one that has an ID
 	for row := range k.Len {
 		e, keyed, candidate := none, false, false
@@ -158,15 +171,16 @@ func (w *worker) rows(hits []uint32) error {
 			}
 			side.mark(e)
 			blk.join(row)
+			matched++
 			continue
 		}
 		if !blk.lone(row) {
 			continue
 		}
-		if candidate {
+		if candidate && w.asked {
 			w.j.falsePositives.Add(1)
 		}
-		if keyed {
+		if keyed && w.asked {
 			w.stranger(at - 1)
 		}
 		w.log, w.ids = append(w.log, row), append(w.ids, -1)

@@ -2,6 +2,7 @@ package join
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/bits"
 	"sync/atomic"
@@ -14,8 +15,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// errNotExact says that the IDs came to a Bloom filter.
-var errNotExact = fmt.Errorf("%w: an exact filter of these IDs would be larger than a Bloom filter", ErrMemory)
+// errNotExact says that there is no exact filter of just these IDs, and another
+// strategy is to be taken.
+var errNotExact = errors.New("no exact filter of these IDs")
 
 // exactly prepares for a join whose filter is exact: what it lets through is the
 // answer, and the IDs need not be held beside it.
@@ -89,7 +91,9 @@ func (j *Join) checkExact(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if n := uint64(seen.count()); n != set.Len() {
+	if n := uint64(seen.count()); n != set.Len() && j.opts.Strategy == Auto {
+		return errNotExact // it has more, which another strategy looks up
+	} else if n != set.Len() {
 		return fault.Mismatch(fault.At{File: "the filter"}, "number of distinct IDs", fmt.Sprint(n), fmt.Sprint(set.Len())).
 			WithHint("the filter was built from other IDs; build it again, or leave --filter out")
 	}

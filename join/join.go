@@ -123,8 +123,9 @@ type Report struct {
 	// Of joins that copy pages:
 	RowGroupsSkipped, Pages, PagesSkipped int64
 
-	Candidates   int64 // log rows that the filter let through
+	Candidates   int64 // log rows that the filter let through, or was not asked about
 	RowsMatched  int64 // of them, those whose key is in an ID
+	RowsUnasked  int64 // log rows that the filter was not asked about, since it dropped too few
 	IDsTotal     int64 // ID rows with a key that is not NULL
 	IDsMatched   int64 // of them, those whose key a log row has
 	FPRAsked     float64
@@ -152,6 +153,7 @@ type Join struct {
 	layouts map[*partition.File]*layout
 	pieces  []partition.Piece
 
+	model    model
 	filter   *codec.Filter
 	account  *account
 	side     *idSide // that the log, or the leg at hand, is joined with
@@ -162,10 +164,10 @@ type Join struct {
 	scanned  *partition.Scanner // if the scan makes the answer, or finds its rows
 	end      func() error
 
-	rowsIn, rowsOut, keysNull, candidates, falsePositives, idsTotal atomic.Int64
-	mu                                                              sync.Mutex
-	spreads                                                         []*spread // one for each worker
-	report                                                          Report
+	rowsIn, rowsOut, keysNull, candidates, matched, falsePositives, unasked, idsTotal atomic.Int64
+	mu                                                                                sync.Mutex
+	spreads                                                                           []*spread // one for each worker
+	report                                                                            Report
 }
 
 // New looks at the inputs: it finds the keys, compares their classes and

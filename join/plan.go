@@ -143,21 +143,21 @@ func (j *Join) Plan(ctx context.Context, opts PlanOptions) (*Plan, error) {
 // choosePlan is Plan as the join itself needs it: it takes no more time than it
 // may save. Where the footers tell which strategy to take whatever the keys
 // are, no key is read.
-func (j *Join) choosePlan(ctx context.Context) (*Plan, error) {
+func (j *Join) choosePlan(ctx context.Context) (*Plan, sizes, error) {
 	start := time.Now()
 	p, s, err := j.facts()
 	if err != nil {
-		return nil, err
+		return nil, s, err
 	}
 	j.settle(p, s)
 	if !j.decided(s) {
 		if err := j.estimate(ctx, p, &s, PlanOptions{Runs: quickRuns, RunRows: quickRows, IDRows: quickRuns * quickRows}.filled(), false); err != nil {
-			return nil, err
+			return nil, s, err
 		}
 		j.settle(p, s)
 	}
 	p.Seconds = time.Since(start).Seconds()
-	return p, nil
+	return p, s, nil
 }
 
 // The sample of a plan on the way of a join, and the least time that a strategy

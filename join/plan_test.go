@@ -64,7 +64,7 @@ func TestPlanReadsNothing(t *testing.T) {
 		return n
 	}
 	before := read()
-	p, err := join.ChoosePlan(j, context.Background())
+	p, _, err := join.ChoosePlan(j, context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}

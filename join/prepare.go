@@ -30,17 +30,19 @@ func (j *Join) prepare(ctx context.Context) error {
 // carryOut takes the strategy that was asked for, or the planned one, and, where
 // that turns out to need more memory than there is, one that needs less.
 func (j *Join) carryOut(ctx context.Context) error {
+	plan, s, err := j.choosePlan(ctx)
+	if err != nil {
+		return err
+	}
+	j.report.Plan, j.model = plan, model{s, j.limits()}
 	strategy, less := j.opts.Strategy, []Strategy(nil)
 	if strategy == Auto {
-		var err error
-		if strategy, err = j.choose(ctx); err != nil {
-			return err
-		}
+		strategy = plan.Strategy
 		less = lesser(strategy, j.filter != nil)
 	}
-	err := j.by(ctx, strategy)
+	err = j.by(ctx, strategy)
 	for _, next := range less {
-		if !errors.Is(err, ErrMemory) {
+		if !errors.Is(err, ErrMemory) && !errors.Is(err, errNotExact) {
 			break
 		}
 		if again := j.rereadable(); again != nil {

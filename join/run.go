@@ -265,7 +265,7 @@ func (j *Join) finish(ctx context.Context) (err error) {
 		strangers.merge(s)
 	}
 	r.FPRMeasured = measure(r.FPRPredicted, j.falsePositives.Load(), strangers)
-	r.RowsMatched = r.Candidates - j.falsePositives.Load()
+	r.RowsMatched, r.RowsUnasked = j.matched.Load(), j.unasked.Load()
 	r.scanned = !slices.ContainsFunc(j.logs, neverScanned)
 	return j.opts.Require.check(j.opts.Type, r)
 }

@@ -14,7 +14,7 @@ type members interface {
 
 // newVerifier returns what one worker of the scan checks candidates with.
 func (j *Join) newVerifier() partition.Verifier {
-	v := &verifier{j: j, ids: j.side, spread: newSpread()}
+	v := &verifier{j: j, ids: j.side, spread: newSpread(), asking: j.newFiltering(), asked: true}
 	if j.marks != nil {
 		v.ids = j.marks
 	}
@@ -22,6 +22,26 @@ func (j *Join) newVerifier() partition.Verifier {
 	defer j.mu.Unlock()
 	j.spreads = append(j.spreads, v.spread)
 	return v
+}
+
+// newFiltering returns what decides for one worker whether the filter goes on
+// being asked; nil: it does, as it is the join.
+func (j *Join) newFiltering() *filtering {
+	if j.side == nil {
+		return nil
+	}
+	return newFiltering(&j.model, float64(j.side.share.bytes()))
+}
+
+// verifier looks candidates up among the IDs.
+type verifier struct {
+	j       *Join
+	ids     members
+	spread  *spread
+	asking  *filtering
+	asked   bool     // the filter is, about the row group at hand
+	entries []uint32 // of the members that Verify has found
+	hashes  []uint64
 }
 
 // rowsOf returns how many rows have the key at position i.
@@ -32,29 +52,28 @@ func rowsOf(rows []uint32, i uint32) int64 {
 	return int64(rows[i])
 }
 
-// verifier looks candidates up among the IDs.
-type verifier struct {
-	j       *Join
-	ids     members
-	spread  *spread
-	entries []uint32 // of the members that Verify has found
-	hashes  []uint64
-}
+// Begin implements [partition.Verifier].
+func (v *verifier) Begin(*partition.File, int) { v.asked = v.asking.ask() }
 
 // Filter implements [partition.Verifier].
-func (v *verifier) Filter() bool { return true }
+func (v *verifier) Filter() bool { return v.asked }
 
-// Begin implements [partition.Verifier].
-func (v *verifier) Begin(*partition.File, int) {}
-
+// Verify implements [partition.Verifier].
 func (v *verifier) Verify(k *keys.Batch, hits []uint32) []uint32 {
 	var members []uint32
 	members, v.entries = v.ids.find(k, hits, hits, v.entries)
 	return members
 }
 
+// Count implements [partition.Verifier].
 func (v *verifier) Count(k *keys.Batch, hits, members, rows []uint32) error {
-	candidates, matched := int64(0), int64(0)
+	all, candidates, matched := int64(len(k.Rows)), int64(0), int64(0)
+	if rows != nil {
+		all = 0
+		for _, n := range rows {
+			all += int64(n)
+		}
+	}
 	for _, h := range hits {
 		candidates += rowsOf(rows, h)
 	}
@@ -64,8 +83,23 @@ func (v *verifier) Count(k *keys.Batch, hits, members, rows []uint32) error {
 			matched += n
 		}
 	}
+	v.j.matched.Add(matched)
+	if v.j.block != nil { // which does not know whether a row is a stranger
+		return nil
+	}
 	v.j.candidates.Add(candidates)
+	if !v.asked {
+		v.j.unasked.Add(all)
+		return nil
+	}
+	v.asking.seen(all, candidates)
 	v.j.falsePositives.Add(candidates - matched)
+	v.strangers(k, members, rows)
+	return nil
+}
+
+// strangers counts the rows whose key is in no ID.
+func (v *verifier) strangers(k *keys.Batch, members, rows []uint32) {
 	v.hashes = k.Hash(tableHash, v.hashes)
 	for i, h := range v.hashes {
 		if len(members) > 0 && members[0] == uint32(i) {
@@ -74,5 +108,4 @@ func (v *verifier) Count(k *keys.Batch, hits, members, rows []uint32) error {
 		}
 		v.spread.add(h, rowsOf(rows, uint32(i)))
 	}
-	return nil
 }

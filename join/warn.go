@@ -42,7 +42,7 @@ func (r Report) Warnings(of Type) []Warning {
 		warn(WarnNoKeys, "all keys of the log are NULL; check which columns are paired")
 	case r.RowsMatched == 0:
 		warn(WarnNoneMatched, "no ID has a row in the log; check which columns are paired")
-	case float64(r.RowsMatched) <= noise(r.FPRPredicted, withKey):
+	case r.RowsUnasked == 0 && float64(r.RowsMatched) <= noise(r.FPRPredicted, withKey):
 		warn(WarnFalsePositivesOnly, "of the %d rows that pass the filter %d have an ID: about as many would pass if none had; check which columns are paired", r.Candidates, r.RowsMatched)
 	case r.RowsMatched == r.RowsIn && (of == Semi || of == Anti) && !r.scanned:
 		warn(WarnNothingDropped, "each row of the log has an ID: the filter has dropped none")

@@ -86,7 +86,7 @@ func (m *model) behind(held float64) float64 {
 }
 
 // Filtering decides in mid-scan whether a filter goes on being asked. It is
-// for one goroutine.
+// for one goroutine. A nil one always asks.
 //
 // Asking costs probe nanoseconds for each row, and spares behind nanoseconds for
 // each row that is dropped. It stops when what it spares is below four fifths
@@ -114,6 +114,9 @@ func newFiltering(m *model, held float64) *filtering {
 
 // seen tells that of rows that were asked for, so many passed.
 func (f *filtering) seen(rows, passed int64) {
+	if f == nil {
+		return
+	}
 	f.rows += float64(rows)
 	f.passed += float64(passed)
 	if f.rows < filterLeast {
@@ -131,6 +134,9 @@ func (f *filtering) seen(rows, passed int64) {
 
 // ask reports whether the next row group is to be asked for.
 func (f *filtering) ask() bool {
+	if f == nil {
+		return true
+	}
 	if !f.resting {
 		f.sinceLastProbed = 0
 		return true

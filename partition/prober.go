@@ -57,6 +57,9 @@ func (p *Prober) Columns() []int { return p.enc.Columns() }
 // until the next call.
 func (p *Prober) Probe(rec arrow.Record) ([]uint32, error) { return p.probe(rec, false) }
 
+// All is Probe without asking the filter: all keys may be members.
+func (p *Prober) All(rec arrow.Record) ([]uint32, error) { return p.probe(rec, true) }
+
 // probe is Probe, or, all, without asking the filter.
 func (p *Prober) probe(rec arrow.Record, all bool) ([]uint32, error) {
 	if err := p.enc.Encode(rec, &p.Keys); err != nil {
