@@ -95,5 +95,5 @@ func partOf(part, whole int64) string {
 	if whole == 0 {
 		return "0 of 0"
 	}
-	return fmt.Sprintf("%d of %d (%.3g%%)", part, whole, 100*ratio(part, whole))
+	return fmt.Sprintf("%d of %d (%.5g%%)", part, whole, 100*ratio(part, whole))
 }

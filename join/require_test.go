@@ -43,7 +43,7 @@ func TestRequire(t *testing.T) {
 				{join.Require{IDsMatched: math.Nextafter(5./20, 1)}, join.Unmet{What: "IDs that have a row in the log", Want: "25% or more", Got: "5 of 20 (25%)"}},
 				{join.Require{IDsMatched: 1}, join.Unmet{What: "IDs that have a row in the log", Want: "100% or more", Got: "5 of 20 (25%)"}},
 				{join.Require{MaxKept: math.Nextafter(kept[typ], 0)}, join.Unmet{What: "rows of the log that are kept",
-					Want: fmt.Sprintf("%.6g%% or fewer", 100*kept[typ]), Got: fmt.Sprintf("%.0f of 40 (%.3g%%)", 40*kept[typ], 100*kept[typ])}},
+					Want: fmt.Sprintf("%.6g%% or fewer", 100*kept[typ]), Got: fmt.Sprintf("%.0f of 40 (%.5g%%)", 40*kept[typ], 100*kept[typ])}},
 			} {
 				if kept[typ] == 0 && strings.HasPrefix(c.unmet.What, "rows of the log") {
 					continue // of joins that keep all

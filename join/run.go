@@ -215,7 +215,8 @@ func (j *Join) kept() partition.ScanOptions {
 // Report returns what the join came to, once Run's sequence has ended.
 func (j *Join) Report() Report { return j.report }
 
-// conclude fills the report when all has been read, and calls end.
+// conclude fills the report when all has been read, compares it with what is
+// required, and calls end.
 func (j *Join) conclude(ctx context.Context, end func() error) error {
 	if s := j.scanned; s != nil {
 		st := s.Stats
@@ -236,13 +237,13 @@ func (j *Join) conclude(ctx context.Context, end func() error) error {
 			return err
 		}
 	}
-	if end == nil {
-		return nil
+	if err := j.opts.Require.check(j.opts.Type, &j.report); err != nil || end == nil {
+		return err
 	}
 	return end()
 }
 
-// finish fills the report, and compares it with what is required.
+// finish fills the report.
 func (j *Join) finish(ctx context.Context) (err error) {
 	r := &j.report
 	r.RowsIn, r.RowsOut = j.rowsIn.Load(), j.rowsOut.Load()
@@ -267,7 +268,7 @@ func (j *Join) finish(ctx context.Context) (err error) {
 	r.FPRMeasured = measure(r.FPRPredicted, j.falsePositives.Load(), strangers)
 	r.RowsMatched, r.RowsUnasked = j.matched.Load(), j.unasked.Load()
 	r.scanned = !slices.ContainsFunc(j.logs, neverScanned)
-	return j.opts.Require.check(j.opts.Type, r)
+	return nil
 }
 
 // release gives back what the join holds.

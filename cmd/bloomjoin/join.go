@@ -20,6 +20,8 @@ type joinFlags struct {
 	filter, on, typ, strategy, shard, format, out, keyType string
 	idsFormat, normalize                                   string
 	layout                                                 layoutFlags
+	tempDir                                                string
+	require                                                requireFlags
 	fpr                                                    float64
 	skipBad                                                bool
 }
@@ -42,12 +44,30 @@ A key column of one name on both sides stands in the answer once. Another ID
 column whose name the log also has gets the ending _ids. The IDs of text files
 are read as the type of the log's key.
 
+The strategy decides what is held in memory; the answer is the same by each. Of
+a table or set larger than half of --memory, lookup and exact are refused.
+
+  exact      semi and anti: an exact filter over integer IDs is all that is held
+  lookup     all IDs in a table, behind a filter over them
+  broadcast  a filter over the IDs finds the log's candidates; the IDs that these
+             have are held. Reads both sides twice
+  reverse    a filter over the log's keys finds the IDs to hold: for more IDs than
+             rows. Reads the log twice, and the IDs once
+  shuffle    as broadcast or reverse, what exceeds the memory being divided on
+             disk: see --temp-dir
+  auto       takes the one that should be fastest within --memory
+
+--require-rows, --require-ids-matched and --max-kept are looked at when all has
+been read: where one is not met, the exit code is 1 and nothing is published, not
+a file of a directory. With --shard they are about the worker's part of the log.
+
 --normalize compares the keys of both sides under rules that make strings alike;
 see build --help for them. Rows are written as they are: a key column of one
 name on both sides as the log has it. Under uuid, text meets columns of UUIDs; an
 ID that is no UUID is an error, and a log key that is none has no ID.`,
 		Example: `  bloomjoin join --ids users.parquet --on user_id -o rows.parquet logs/
-  bloomjoin join --ids airports.csv --on origin=iata --type inner -o flights.parquet flights/`,
+  bloomjoin join --ids airports.csv --on origin=iata --type inner -o flights.parquet flights/
+  bloomjoin join --ids users.parquet --on user_id --require-rows 1 --max-kept 20% -o out/ logs/`,
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.join(cmd, &o, args) },
 	}
@@ -57,9 +77,11 @@ ID that is no UUID is an error, and a log key that is none has no ID.`,
 	f.StringVar(&o.on, "on", "", "pairs of key columns, LOGCOL=IDCOL, or one name for both")
 	f.StringVar(&o.normalize, "normalize", "", "rules by which strings of both sides are made alike: some of trim,lower,uuid")
 	f.StringVar(&o.typ, "type", "semi", "semi, anti, inner, left, right or full")
-	f.StringVar(&o.filter, "filter", "", "filter that was built from these IDs (default: one is built)")
+	f.StringVar(&o.filter, "filter", "", "filter that was built from these IDs, for exact, lookup, broadcast and shuffle (default: one is built where it pays)")
 	f.Float64Var(&o.fpr, "fpr", 0, "false-positive rate of the filter that is built (default: by the number of IDs)")
-	f.StringVar(&o.strategy, "strategy", "auto", "auto, lookup or broadcast")
+	f.StringVar(&o.strategy, "strategy", "auto", "auto, exact, lookup, broadcast, reverse or shuffle")
+	f.StringVar(&o.tempDir, "temp-dir", "", "directory for what waits on disk, beyond --memory (default: the system's)")
+	o.require.add(f)
 	f.StringVar(&o.keyType, "key-type", "", "type of the key in text ID sets (default: the log's)")
 	f.StringVar(&o.idsFormat, "ids-format", "", "format of IDs whose name does not say it, as on standard input: lines, csv, tsv or ndjson (default lines)")
 	f.BoolVar(&o.skipBad, "skip-bad", false, skipBadHelp+" (as build does)")
@@ -76,6 +98,7 @@ type joinReport struct {
 	*badLines
 	Candidates   int64            `json:"candidates"`
 	IDsTotal     int64            `json:"ids_total"`
+	RowsMatched  int64            `json:"rows_matched"`
 	IDsMatched   int64            `json:"ids_matched"`
 	FPRMeasured  float64          `json:"fpr_measured"`
 	FPRBound     join.MeasuredFPR `json:"fpr_measured_bound"`
@@ -87,6 +110,7 @@ type joinReport struct {
 func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, partition.OpenOptions, partition.Output, error) {
 	opts := join.Options{
 		On: o.on, Type: join.Type(o.typ), Strategy: join.Strategy(o.strategy), FPR: o.fpr, Threads: c.threads,
+		TempDir: o.tempDir,
 	}
 	open := partition.OpenOptions{Text: true, Stdin: c.stdin, SkipBad: o.skipBad}
 	out, err := c.outputOf(ctx, o.out, o.format)
@@ -112,7 +136,13 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 		return opts, open, out, usagef("--type %s: want semi, anti, inner, left, right or full", o.typ)
 	}
 	if !slices.Contains(join.Strategies(), opts.Strategy) {
-		return opts, open, out, usagef("--strategy %s: want auto, lookup or broadcast", o.strategy)
+		return opts, open, out, usagef("--strategy %s: want auto, exact, lookup, broadcast, reverse or shuffle", o.strategy)
+	}
+	if opts.Strategy == join.Exact && opts.Type != join.Semi && opts.Type != join.Anti {
+		return opts, open, out, usagef("--strategy exact makes semi and anti joins; --type %s has columns of the IDs, which the filter has not", o.typ)
+	}
+	if opts.Require, err = o.require.of(opts.Type, o.out); err != nil {
+		return opts, open, out, err
 	}
 	if opts.Shard, err = c.shardOf(o.shard); err != nil {
 		return opts, open, out, err
@@ -218,6 +248,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	if slices.ContainsFunc(ids, (*partition.File).SkipsBad) {
 		words = append(words, "without bad lines")
 	}
+	words = append(words, o.require.words(opts.Require)...)
 	known, ok, err := partition.Digest(append(words, layout...), slices.Concat(ids, all))
 	if err != nil {
 		return err
@@ -234,10 +265,14 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	}
 	written, err := j.Write(ctx, out, func() error { return closeFilters(filters) })
 	end()
+	if errors.Is(err, join.ErrRequire) {
+		return fmt.Errorf("%w; nothing was published", err)
+	}
 	if err != nil {
 		return err
 	}
 	r := newJoinReport(start, j.Report())
+	r.Warnings = append(r.Warnings, j.Report().Warnings(opts.Type)...)
 	r.BytesRead, r.BytesWritten, r.Path = bytesRead(all)+bytesRead(ids), written.Bytes, pathsOf(partition.Split(logs, opts.Shard), j.PathOf)
 	r.leftOut(skipped)
 	r.Shard = c.shard
@@ -253,10 +288,11 @@ func newJoinReport(start time.Time, rep join.Report) joinReport {
 			head: newHead("join", start), RowsIn: rep.RowsIn, RowsOut: rep.RowsOut, KeysNull: rep.KeysNull,
 			RowGroups: rep.RowGroups, RowGroupsSkipped: rep.RowGroupsSkipped,
 			Pages: rep.Pages, PagesSkipped: rep.PagesSkipped,
-			FPRAsked: rep.FPRAsked, FPRPredicted: rep.FPRPredicted,
+			FPRAsked: rep.FPRAsked, FPRPredicted: rep.FPRPredicted, Warnings: []join.Warning{},
 		},
-		Candidates: rep.Candidates, IDsTotal: rep.IDsTotal, IDsMatched: rep.IDsMatched,
+		Candidates: rep.Candidates, RowsMatched: rep.RowsMatched, IDsTotal: rep.IDsTotal, IDsMatched: rep.IDsMatched,
 		FPRMeasured: rep.FPRMeasured.Rate, FPRBound: rep.FPRMeasured, Strategy: string(rep.Strategy),
+		SpilledBytes: rep.SpilledBytes,
 	}
 }
 
@@ -268,17 +304,12 @@ func (c *cli) sayJoin(o *joinFlags, r joinReport) {
 		}
 		c.say("  strategy %s; false positives: %.2g predicted, %.2g measured over %s rows (expected %.2g to %.2g)",
 			r.Strategy, r.FPRPredicted, r.FPRMeasured, count(r.FPRBound.Rows), r.FPRBound.Low, r.FPRBound.High)
+		if r.SpilledBytes > 0 {
+			c.say("  %s waited on disk", bytesOf(r.SpilledBytes))
+		}
 	}
 	c.say("%s join: %s rows from %s, of which %s were candidates (%s); %s of %s IDs matched; into %s in %.2f s",
 		o.typ, count(r.RowsOut), count(r.RowsIn), count(r.Candidates), percent(r.Candidates, r.RowsIn),
 		count(r.IDsMatched), count(r.IDsTotal), o.out, r.Seconds)
-	if r.IDsMatched == 0 && r.IDsTotal > 0 && r.RowsIn > r.KeysNull {
-		c.warn("no ID has a row in the log; check that --on %s pairs the right columns", o.on)
-	}
-	if r.FPRPredicted > 1.05*r.FPRAsked && r.FPRAsked > 0 {
-		c.warn("the filter lets through %.2g of the rows that it should drop, more than the %.2g asked for: it holds more keys than expected", r.FPRPredicted, r.FPRAsked)
-	}
-	if !r.FPRBound.Inside() {
-		c.warn("%s", fmt.Sprintf("the filter let through %.2g of the rows whose key is in no ID, outside the %.2g to %.2g that its bits predict; the answer is right, but something is wrong with the filter", r.FPRMeasured, r.FPRBound.Low, r.FPRBound.High))
-	}
+	c.sayWarnings(r.Warnings)
 }

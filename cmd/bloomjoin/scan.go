@@ -16,6 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/text"
+	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -185,6 +186,8 @@ type scanReport struct {
 	FPRPredicted     float64  `json:"fpr_predicted"`
 	FilesSkipped     int      `json:"files_skipped"`
 	Path             []pathOf `json:"path"`
+
+	Warnings []join.Warning `json:"warnings"`
 }
 
 func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) {
@@ -278,6 +281,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	}
 	r.leftOut(skipped)
 	r.Shard = c.shard
+	r.Warnings = scanWarnings(opts.Match, r)
 	c.sayScan(o, r)
 	if o.count && !c.json {
 		_, err := fmt.Fprintln(c.stdout, r.RowsOut)
@@ -376,4 +380,5 @@ func (c *cli) sayScan(o *scanFlags, r scanReport) {
 	}
 	c.say("%s of %s rows are candidates (%s)%s: %s read, %s written, in %.2f s",
 		count(r.RowsOut), count(r.RowsIn), percent(r.RowsOut, r.RowsIn), to, bytesOf(r.BytesRead), bytesOf(r.BytesWritten), r.Seconds)
+	c.sayWarnings(r.Warnings)
 }

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/bloomjoin/bloomjoin/join"
+)
+
+// requireFlags say what an answer must be like to be published.
+type requireFlags struct {
+	rows                int64
+	idsMatched, maxKept string
+}
+
+func (o *requireFlags) add(f *pflag.FlagSet) {
+	f.Int64Var(&o.rows, "require-rows", 0, "fail, and publish nothing, where the answer has fewer rows")
+	f.StringVar(&o.idsMatched, "require-ids-matched", "", "fail, and publish nothing, where a smaller share of the IDs has a row in the log, as 50%")
+	f.StringVar(&o.maxKept, "max-kept", "", "fail, and publish nothing, where a larger share of the log's rows is kept, as 10%")
+}
+
+// of checks the flags against the type of the join and the output.
+func (o *requireFlags) of(typ join.Type, out string) (r join.Require, err error) {
+	if o.rows < 0 {
+		return r, usagef("--require-rows %d: want 0 or more", o.rows)
+	}
+	r.Rows = o.rows
+	if r.IDsMatched, err = percentFlag("--require-ids-matched", o.idsMatched); err != nil {
+		return r, err
+	}
+	if r.MaxKept, err = percentFlag("--max-kept", o.maxKept); err != nil {
+		return r, err
+	}
+	switch {
+	case r.MaxKept > 0 && (typ == join.Left || typ == join.Full):
+		return r, usagef("--max-kept makes no sense with --type %s, which keeps all rows of the log", typ)
+	case r != join.Require{} && out == "-":
+		return r, usagef("--require-rows, --require-ids-matched and --max-kept are unsupported with -o -: the rows have gone before they are counted; write a file")
+	}
+	return r, nil
+}
+
+// words identify what is required, in the digest of a run: that one is done
+// says that it was met.
+func (o *requireFlags) words(r join.Require) []string {
+	if r == (join.Require{}) { // the run is what it was before there was a choice
+		return nil
+	}
+	return []string{fmt.Sprintf("require %d rows, %v of the IDs, keep %v", r.Rows, r.IDsMatched, r.MaxKept)}
+}
+
+var percentage = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?%$`)
+
+// percentFlag reads a share such as 10% or 0.5%: more than nothing, at most all.
+// Empty: 0. The share is the float64 next to the number that is written, so that
+// 7 of 1000 are 0.7%.
+func percentFlag(flag, s string) (float64, error) {
+	if s == "" {
+		return 0, nil
+	}
+	if percentage.MatchString(s) {
+		if p, err := strconv.ParseFloat(strings.TrimSuffix(s, "%")+"e-2", 64); err == nil && p > 0 && p <= 1 {
+			return p, nil
+		}
+	}
+	return 0, usagef("%s %s: want more than 0%% and at most 100%%, as 10%% or 0.5%%", flag, s)
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/bloomjoin/bloomjoin/join"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// sayWarnings prints the warnings of a report.
+func (c *cli) sayWarnings(ws []join.Warning) {
+	for _, w := range ws {
+		c.warn("%s", w.Text)
+	}
+}
+
+// scanWarnings returns what is remarkable about the rows that one filter has let
+// through. Where several are combined, nobody knows what to expect.
+//
+// A scan has no exact check, so that it goes by what the filter's bits predict of
+// a log without any ID: at most three standard deviations of so many independent
+// rows above the mean. Rows of one key pass or do not pass together, which makes
+// the number scatter more: a heavy key that passes is more than that, whether it
+// is a member or not, and raises no warning.
+func scanWarnings(match []partition.Match, r scanReport) []join.Warning {
+	ws := []join.Warning{}
+	if len(match) != 1 || match[0].Exclude || r.RowsIn == 0 {
+		return ws
+	}
+	warn := func(code join.WarningCode, format string, args ...any) {
+		ws = append(ws, join.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
+	}
+	p, n := r.FPRPredicted, float64(r.RowsIn-r.KeysNull)
+	switch {
+	case n == 0:
+		warn(join.WarnNoKeys, "all keys of the log are NULL; check --key")
+	case r.RowsOut == 0:
+		warn(join.WarnNoneMatched, "no row passes the filter: no ID has a row in the log; check --key")
+	case float64(r.RowsOut) <= p*n+3*math.Sqrt(p*(1-p)*n):
+		warn(join.WarnFalsePositivesOnly, "%s rows pass the filter, about as many as if no ID had a row in the log (%.2g of them are let through by mistake); check --key", count(r.RowsOut), p)
+	case r.RowsOut == r.RowsIn:
+		warn(join.WarnNothingDropped, "the filter lets all rows through: the scan is but a copy")
+	}
+	return ws
+}

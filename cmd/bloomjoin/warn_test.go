@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/internal/generic"
+)
+
+func TestPercentFlag(t *testing.T) {
+	for _, c := range []struct {
+		s    string
+		want float64
+	}{
+		{"", 0}, {"10%", 0.1}, {"0.5%", 0.005}, {"100%", 1}, {"100.000%", 1}, {"7%", 7. / 100}, {"0.7%", 7. / 1000}, {"33.3%", 333. / 1000}, {"00012%", 0.12},
+		{"0.0000001%", 1e-9},
+	} {
+		if got, err := percentFlag("--p", c.s); err != nil || got != c.want {
+			t.Errorf("%q: %v, %v, want %v", c.s, got, err, c.want)
+		}
+	}
+	for _, s := range []string{"10", "%", "-1%", "+1%", "0%", "0.0%", "100.1%", "1e1%", "NaN%", "Inf%", "10 %", " 10%", "10%%", ".5%", "5.%", "0x1%", "1_0%", "10%\n", "1" + strings.Repeat("0", 400) + "%"} {
+		if got, err := percentFlag("--p", s); err == nil || got != 0 {
+			t.Errorf("%q is taken for %v", s, got)
+		}
+	}
+}
+
+// putKeys writes a log whose column k has value v so many times.
+func putKeys(t *testing.T, name string, times func(v int64) int, values int64) string {
+	t.Helper()
+	b := array.NewInt64Builder(memory.DefaultAllocator)
+	defer b.Release()
+	for v := range values {
+		for range times(v) {
+			b.Append(v)
+		}
+	}
+	a := b.NewArray()
+	defer a.Release()
+	rec := array.NewRecord(arrow.NewSchema([]arrow.Field{{Name: "k", Type: a.DataType()}}, nil), []arrow.Array{a}, int64(a.Len()))
+	defer rec.Release()
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w, err := generic.NewParquetWriter(f, rec.Schema(), generic.WriterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Write(rec); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// TestWarningsOfAScan: what passes a filter of which no key is in the log is
+// told from what passes where some are, and a heavy key, whatever becomes of it,
+// is not taken for false positives.
+func TestWarningsOfAScan(t *testing.T) {
+	dir := t.TempDir()
+	const member = 0 // the first one; the others, and so the filter's range, lie beyond the strangers
+	var ids strings.Builder
+	for i := range 5000 {
+		fmt.Fprintln(&ids, member+int64(i)*104_729)
+	}
+	text := filepath.Join(dir, "ids.txt")
+	if err := os.WriteFile(text, []byte(ids.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	run0 := func(args ...string) (figures struct {
+		RowsIn   int64 `json:"rows_in"`
+		RowsOut  int64 `json:"rows_out"`
+		Warnings []struct{ Code, Text string }
+	}, stderr string) {
+		t.Helper()
+		var out, msg bytes.Buffer
+		if code := run(args, nil, &out, &msg); code != 0 {
+			t.Fatalf("%v: exit code %d: %s", args, code, msg.String())
+		}
+		if err := json.Unmarshal(out.Bytes(), &figures); err != nil {
+			t.Fatal(err)
+		}
+		return figures, msg.String()
+	}
+	filter := filepath.Join(dir, "ids.bjf")
+	run0("build", "--json", "--key", "k", "--key-type", "int64", "--kind", "bloom", "--fpr", "0.02", "-o", filter, text)
+	// A stranger that passes, and one that does not.
+	var passes, fails int64 = -1, -1
+	for v := int64(1); passes < 0 || fails < 0; v++ {
+		if v > 2000 {
+			t.Fatal("no stranger passes")
+		}
+		name := putKeys(t, filepath.Join(dir, "one.parquet"), func(w int64) int { return map[bool]int{true: 1}[w == v] }, v+1)
+		if got, _ := run0("scan", "--json", "--count", "--filter", filter, "--key", "k", name); got.RowsOut == 1 {
+			passes = v
+		} else {
+			fails = v
+		}
+	}
+	some := func(extra map[int64]int) func(int64) int {
+		return func(v int64) int {
+			if n, ok := extra[v]; ok {
+				return n
+			}
+			return map[bool]int{true: 1}[v != member]
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		times func(int64) int
+		want  string
+	}{
+		{"strangers alone", some(nil), "false-positives-only"},
+		{"a handful of members", some(map[int64]int{member: 20}), "false-positives-only"},
+		{"many members", some(map[int64]int{member: 400}), ""},
+		{"a heavy member", some(map[int64]int{member: 30_000}), ""},
+		{"a heavy stranger that passes", some(map[int64]int{passes: 30_000}), ""},
+		{"a heavy stranger that does not, and members", some(map[int64]int{fails: 30_000, member: 2000}), ""},
+		{"a heavy member alone", func(v int64) int { return map[bool]int{true: 9}[v == member] }, "nothing-dropped"},
+		{"a heavy stranger alone", func(v int64) int { return map[bool]int{true: 9999}[v == fails] }, "none-matched"},
+		{"no rows", func(int64) int { return 0 }, ""},
+	} {
+		name := putKeys(t, filepath.Join(dir, "log.parquet"), c.times, 50_001)
+		got, msg := run0("scan", "--json", "--count", "--filter", filter, "--key", "k", name)
+		codes := ""
+		for _, w := range got.Warnings {
+			codes += w.Code
+			if !strings.Contains(msg, "warning: "+w.Text) {
+				t.Errorf("%s: %q is not said: %s", c.name, w.Text, msg)
+			}
+		}
+		if codes != c.want || got.Warnings == nil {
+			t.Errorf("%s: warnings %q, want %q (%d of %d rows pass)", c.name, codes, c.want, got.RowsOut, got.RowsIn)
+		}
+	}
+}
