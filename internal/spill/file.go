@@ -28,6 +28,8 @@ const extentBytes = 256 << 10
 // it be: then it is gone with the process, however that ends. It is made when
 // the first chunk is written. Many goroutines may use it at once.
 type File struct {
+	Window int // see [Window]; not to be changed while somebody reads
+
 	dir   string
 	about string
 
@@ -43,9 +45,13 @@ type File struct {
 	closed  bool
 }
 
+// Window is how many bytes are read at a time where chunks are no larger, unless
+// [File.Window] is set.
+const Window = 64 << 10
+
 // New returns a file in dir; empty: [os.TempDir]. Its errors begin with about,
 // which says what waits there and what helps.
-func New(dir, about string) *File { return &File{dir: dir, about: about} }
+func New(dir, about string) *File { return &File{Window: Window, dir: dir, about: about} }
 
 // Written returns how many bytes were written.
 func (f *File) Written() int64 { return f.written.Load() }

@@ -22,7 +22,7 @@ func chunks(rng *rand.Rand, n int) [][]byte {
 		size := rng.IntN(100)
 		switch i % 7 {
 		case 3:
-			size = rng.IntN(3 * window)
+			size = rng.IntN(3 * Window)
 		case 5:
 			size = rng.IntN(3 * extentBytes)
 		}

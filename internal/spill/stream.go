@@ -143,11 +143,20 @@ type Reader struct {
 	win   []byte // the memory of raw
 }
 
-// window is how many bytes are read at a time, if a chunk is no larger.
-const window = 64 << 10
-
 // Reader returns a reader from the first chunk on.
 func (s *Stream) Reader() *Reader { return &Reader{s: s} }
+
+// Place is where a reader is.
+type Place struct {
+	at    int64
+	chunk uint64
+}
+
+// Place returns where the reader is.
+func (r *Reader) Place() Place { return Place{r.at, r.chunk} }
+
+// Seek brings the reader to where it, or another of the stream, has been.
+func (r *Reader) Seek(p Place) { r.at, r.chunk, r.raw = p.at, p.chunk, nil }
 
 // Next returns the next chunk, in dst's memory if that suffices, and io.EOF
 // behind the last one. Other bytes than those that were written are an error of
@@ -198,7 +207,7 @@ func (r *Reader) peek(n int) ([]byte, error) {
 	if len(r.raw) >= n {
 		return r.raw[:n], nil
 	}
-	want := int(min(int64(max(n, window)), r.s.size-r.at))
+	want := int(min(int64(max(n, r.s.file.Window)), r.s.size-r.at))
 	if n > want {
 		return nil, r.s.file.corrupt("bytes of a chunk", fmt.Sprint(n), fmt.Sprint(want))
 	}
@@ -235,4 +244,21 @@ func (s *Stream) read(b []byte, at int64) error {
 		b, at = b[n:], at+int64(n)
 	}
 	return nil
+}
+
+// Damage changes a byte of what was written: for tests.
+func (s *Stream) Damage(at int64) {
+	file, err := s.file.handle()
+	if err != nil || at >= s.size {
+		panic("nothing there")
+	}
+	var b [1]byte
+	off := int64(s.extents[at/extentBytes])*extentBytes + at%extentBytes
+	if _, err := file.ReadAt(b[:], off); err != nil {
+		panic(err)
+	}
+	b[0]++
+	if _, err := file.WriteAt(b[:], off); err != nil {
+		panic(err)
+	}
 }

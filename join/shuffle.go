@@ -1,0 +1,415 @@
+package join
+
+import (
+	"bytes"
+	"math"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/spill"
+)
+
+// A shuffle is a join of IDs that exceed the memory, even those that some log
+// row may have. Of the log nothing goes to disk but keys:
+//
+//	the log's keys ── logWriter ──► (key, stretch) by buckets of the key's hash
+//	IDs ── idWriter ──► (key, row) by the same buckets, and rows in their order
+//	bucket by bucket: exchange ──► what IDs each stretch of the log needs
+//	range by range: source.fill ──► the ID side for a run of stretches
+//
+// A stretch is a run of units, a unit is a row group of the log. How many IDs
+// each run of stretches needs is known exactly after the exchange, so that
+// ranges, runs whose IDs fit into memory, are chosen then. Only a single stretch
+// may need more; its IDs are taken in blocks.
+type shuffle struct {
+	shuffleOptions
+	file    *spill.File
+	share   *share
+	mu      sync.Mutex
+	shares  []*share // all that were given out
+	room    int64    // bytes that the account had when the shuffle began
+	tags    []uint16 // by unit: its stretch
+	starts  []int    // by stretch: its first unit; and the number of units
+	mask    uint64   // of hashes: all bits, but in tests
+	size    int      // bytes of a bucket's buffer
+	logKeys []*entryStream
+	idKeys  []*entryStream
+	rows    *rowSpill // of joins that want rows
+
+	// From the exchange:
+	needs      *needs
+	runs       []unitRange    // of stretches
+	ranges     []unitRange    // the same, of units
+	perStretch []*entryStream // of joins that want no rows: keys that each needs
+	perRange   []*spill.Stream
+	idsMatched atomic.Int64 // ID rows whose key a log row has
+}
+
+// shuffleOptions say what a shuffle is to do.
+type shuffleOptions struct {
+	account  *account
+	dir      string
+	integers bool          // the key is one column of integers
+	encoder  *keys.Encoder // of the schema of the ID rows; nil: rows are not wanted
+	schema   *arrow.Schema // of the ID rows
+	unitRows []int64       // rows of each unit; fewer than 0: not known
+	matched  bool          // which ID rows the log has is wanted, in joins that want rows
+	threads  int
+	mem      memory.Allocator
+}
+
+// waitsOnDisk is what errors of the file say.
+const waitsOnDisk = "keys and rows that wait on disk (raise --memory, or name a directory with room by --temp-dir)"
+
+// Sizes that a shuffle's parts have at the most.
+const (
+	mostStretches = 256
+	mostBuckets   = 1024
+	leastRoom     = 256 << 10
+	leastWindow   = 4 << 10
+	unboundRoom   = 1 << 30 // what is used where there is no bound
+)
+
+func newShuffle(o shuffleOptions) (*shuffle, error) {
+	s := &shuffle{shuffleOptions: o, mask: ^uint64(0)}
+	s.threads = max(s.threads, 1)
+	s.share = s.newShare("keys and rows on their way to disk")
+	s.file = spill.New(o.dir, waitsOnDisk)
+	s.room = s.left()
+	if s.room < leastRoom {
+		return nil, s.share.take(leastRoom)
+	}
+	s.file.Window = int(min(max(s.room/64, leastWindow), spill.Window))
+	s.divideUnits()
+	s.divideKeys()
+	if o.encoder != nil {
+		s.rows = newRowSpill(s)
+	}
+	return s, nil
+}
+
+// newShare returns a share that ends with the shuffle, if not before.
+func (s *shuffle) newShare(what string) *share {
+	sh := s.account.share(what)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shares = append(s.shares, sh)
+	return sh
+}
+
+// left returns how many bytes the account has left.
+func (s *shuffle) left() int64 {
+	if s.account.most == 0 {
+		return unboundRoom
+	}
+	return s.account.most - s.account.held.Load()
+}
+
+// divideUnits makes stretches of about equal numbers of rows.
+func (s *shuffle) divideUnits() {
+	units := len(s.unitRows)
+	n := int(math.Sqrt(float64(s.room) / float64(64*s.threads))) // what is counted of them takes a sixteenth
+	n = max(min(n, units, mostStretches), 1)
+	var total, at float64
+	for _, r := range s.unitRows {
+		total += float64(max(r, 0)) + 1
+	}
+	s.tags = make([]uint16, units)
+	tag := -1
+	for u, r := range s.unitRows {
+		// The last units have a stretch each if there are no more than that.
+		want := min(int(at/total*float64(n)), n-1)
+		if tag < 0 || tag < n-1 && (want > tag || units-u <= n-1-tag) {
+			tag++
+			s.starts = append(s.starts, u)
+		}
+		s.tags[u] = uint16(tag)
+		at += float64(max(r, 0)) + 1
+	}
+	if units == 0 {
+		s.starts = []int{0}
+	}
+	s.starts = append(s.starts, units)
+}
+
+func (s *shuffle) stretches() int { return len(s.starts) - 1 }
+
+// divideKeys chooses the number of buckets: so many that the table of one fits
+// into memory, and better into the processor's cache, as far as the buffers for
+// them take no more than their part.
+func (s *shuffle) divideKeys() {
+	part := min(s.room/4, 64<<20) / int64(s.threads)
+	var rows int64
+	for _, r := range s.unitRows {
+		if r < 0 {
+			rows = math.MaxInt32 // many
+		}
+		rows += r
+	}
+	table := min(s.room/int64(4*s.threads), 2<<20)
+	n := int64(1)
+	for n < mostBuckets && n*table < rows*int64(slotBytes+nodeBytes) && 2*n*2*leastBuffer < part {
+		n *= 2
+	}
+	s.size = int(min(max(part/n, leastBuffer), mostBuffer))
+	s.logKeys, s.idKeys = newEntryStreams(s.file, int(n)), newEntryStreams(s.file, int(n))
+}
+
+// bucket returns the bucket of a key's hash.
+func (s *shuffle) bucket(hash uint64) int { return bucketOf(hash&s.mask, len(s.logKeys)) }
+
+// bucketOf returns which of n buckets, a power of two, a hash belongs to. The
+// filters have used the high bits; these are others, mixed.
+func bucketOf(hash uint64, n int) int {
+	return int((hash * 0x9e3779b97f4a7c15) >> 1 >> (63 - bits.TrailingZeros(uint(n))))
+}
+
+// written returns how many bytes went to disk, and disk the most that it held
+// at one time.
+func (s *shuffle) written() int64 { return s.file.Written() }
+func (s *shuffle) disk() int64    { return s.file.Disk() }
+
+// close gives back the disk and the memory.
+func (s *shuffle) close() error {
+	for _, sh := range s.shares {
+		sh.giveAll()
+	}
+	return s.file.Close()
+}
+
+// logWriter writes the keys of the log to disk. One goroutine uses it.
+type logWriter struct {
+	s      *shuffle
+	w      *entryWriter
+	hashes []uint64
+	ints   []spill.Pair // the last entry that was written of the keys of each place
+	others []lastKey
+	key    []byte
+	share  *share
+}
+
+// lastKey is where a key stands in a writer's buffer.
+type lastKey struct {
+	hash, tag uint64 // 0: none yet
+	flush     uint32
+	at, size  int
+}
+
+// repeatSlots is how many keys a logWriter knows again: those that repeat
+// within a stretch need to be written once.
+const (
+	repeatSlots = 1 << 13
+	lastBytes   = 40
+)
+
+// logWriter returns a writer for one goroutine, to be closed. The error wraps
+// [ErrMemory].
+func (s *shuffle) logWriter() (*logWriter, error) {
+	l := &logWriter{s: s, share: s.newShare("keys of the log on their way to disk")}
+	var err error
+	if l.w, err = newEntryWriter(s.logKeys, s.integers, s.size, l.share); err != nil {
+		return nil, err
+	}
+	slots := repeatSlots
+	for int64(slots)*lastBytes > s.room/int64(64*s.threads) {
+		slots /= 2
+	}
+	if err := l.share.take(int64(slots) * 24); err != nil {
+		l.share.giveAll()
+		return nil, err
+	}
+	if s.integers {
+		l.ints = make([]spill.Pair, slots)
+	} else {
+		l.others = make([]lastKey, slots)
+	}
+	return l, nil
+}
+
+// add writes the keys of a batch at the positions in hits, which stand in a
+// unit of the log.
+func (l *logWriter) add(batch *keys.Batch, hits []uint32, unit int) error {
+	if len(hits) == 0 {
+		return nil
+	}
+	s, tag := l.s, uint64(l.s.tags[unit])
+	if len(hits) > len(batch.Rows)/4 {
+		l.hashes = batch.Hash(levelHash(0), l.hashes)
+	} else {
+		l.hashes = l.hashes[:0]
+	}
+	hashAt := func(h uint32) uint64 {
+		if len(l.hashes) > 0 {
+			return l.hashes[h]
+		}
+		return batch.HashAt(levelHash(0), int(h))
+	}
+	values, signed, ints := batch.Ints()
+	if s.integers && ints {
+		for _, h := range hits {
+			hash, v := hashAt(h), values[h]
+			entry := spill.Pair{A: v, B: (tag+1)<<1 | negative(v, signed)} // no entry is zero
+			last := &l.ints[hash&uint64(len(l.ints)-1)]
+			if *last == entry {
+				continue
+			}
+			*last = entry
+			if err := l.w.putInt(s.bucket(hash), v, entry.B&1, tag); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, h := range hits {
+		l.key = batch.Append(l.key[:0], int(h))
+		if err := l.addKey(hashAt(h), tag); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addKey writes l.key.
+func (l *logWriter) addKey(hash, tag uint64) error {
+	n := l.s.bucket(hash)
+	last := &l.others[hash&uint64(len(l.others)-1)]
+	if last.hash == hash && last.tag == tag+1 && last.flush == l.w.flushes[n] && last.size == len(l.key) {
+		if was := l.w.raw[n]; last.at+last.size <= len(was) && bytes.Equal(was[last.at:last.at+last.size], l.key) {
+			return nil
+		}
+	}
+	at, err := l.w.putKey(n, l.key, tag)
+	*last = lastKey{hash: hash, tag: tag + 1, flush: l.w.flushes[n], at: at, size: len(l.key)}
+	return err
+}
+
+// close writes what waits in buffers, and gives them back.
+func (l *logWriter) close() error {
+	err := l.w.close()
+	l.share.giveAll()
+	l.ints, l.others = nil, nil
+	return err
+}
+
+// negative returns 1 for integers below zero.
+func negative(v uint64, signed bool) uint64 {
+	if signed {
+		return v >> 63
+	}
+	return 0
+}
+
+// idWriter writes IDs to disk. One goroutine uses it.
+type idWriter struct {
+	s      *shuffle
+	w      *entryWriter
+	hashes []uint64
+	key    []byte
+	share  *share
+}
+
+// idWriter returns a writer for one goroutine, to be closed. If rows are
+// wanted, there is one. The error wraps [ErrMemory].
+func (s *shuffle) idWriter() (*idWriter, error) {
+	w := &idWriter{s: s, share: s.newShare("IDs on their way to disk")}
+	var err error
+	w.w, err = newEntryWriter(s.idKeys, s.integers, s.size, w.share)
+	return w, err
+}
+
+// add writes the IDs of a batch at the positions in keep, ascending. Where rows
+// are wanted, rec has them, whose first one has number firstRow among all ID
+// rows; numbers ascend.
+func (w *idWriter) add(rec arrow.Record, batch *keys.Batch, keep []uint32, firstRow int64) error {
+	if len(keep) == 0 {
+		return nil
+	}
+	w.hashes = batch.Hash(levelHash(0), w.hashes)
+	values, signed, ints := batch.Ints()
+	for _, k := range keep {
+		tag := uint64(0)
+		if w.s.rows != nil {
+			tag = uint64(firstRow) + uint64(batch.Rows[k])
+		}
+		n := w.s.bucket(w.hashes[k])
+		var err error
+		if w.s.integers && ints {
+			err = w.w.putInt(n, values[k], negative(values[k], signed), tag)
+		} else {
+			w.key = batch.Append(w.key[:0], int(k))
+			_, err = w.w.putKey(n, w.key, tag)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if w.s.rows != nil {
+		return w.s.rows.add(rec, batch, keep, firstRow)
+	}
+	return nil
+}
+
+// close writes what waits in buffers, and gives them back.
+func (w *idWriter) close() error {
+	err := w.w.close()
+	w.share.giveAll()
+	if w.s.rows != nil {
+		w.s.rows.done()
+	}
+	return err
+}
+
+// unitRange is a run of units: lo to hi, hi exclusive.
+type unitRange struct{ lo, hi int }
+
+// choose divides the stretches into ranges, each with as many stretches as have
+// IDs that fit: no more than most of them.
+func (s *shuffle) choose(most int64) (runs []unitRange) {
+	for lo := 0; lo < s.stretches(); {
+		hi, sum := lo, int64(0)
+		for hi < s.stretches() {
+			sum += s.needs.more(hi, lo)
+			if hi > lo && sum > most {
+				break
+			}
+			hi++
+		}
+		runs = append(runs, unitRange{lo, hi})
+		lo = hi
+	}
+	return runs
+}
+
+// needs counts the IDs that runs of stretches need: for each ID and each stretch
+// that needs it, whether, and which, the last stretch before was that does.
+type needs struct {
+	counts []int64 // by stretch, and by the one before it, or none, from 0
+}
+
+func newNeeds(stretches int) *needs {
+	return &needs{counts: make([]int64, (stretches+1)*stretches/2)}
+}
+
+func (n *needs) bytes() int64 { return int64(8 * len(n.counts)) }
+
+// add counts an ID that a stretch needs, and that below, or -1, needs before it.
+func (n *needs) add(stretch, below int) { n.counts[stretch*(stretch+1)/2+below+1]++ }
+
+// more returns how many IDs a stretch needs that none from lo on needs before.
+func (n *needs) more(stretch, lo int) (sum int64) {
+	for _, c := range n.counts[stretch*(stretch+1)/2:][:lo+1] {
+		sum += c
+	}
+	return sum
+}
+
+func (n *needs) merge(o *needs) {
+	for i, c := range o.counts {
+		n.counts[i] += c
+	}
+}

@@ -1,0 +1,198 @@
+package join
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/spill"
+)
+
+// source reads the IDs that a range needs into ID sides: into one if they fit,
+// as they should, else into one after the other. One goroutine uses it.
+type source struct {
+	s   *shuffle
+	n   int       // range
+	run unitRange // its stretches
+
+	at      int // stretch that is read, where rows are not wanted
+	entries entryReader
+	rows    *spill.Reader // where they are
+	batch   keys.Batch
+	plain   [2][]byte // keys as a batch takes them; of integers, from zero on and below
+}
+
+// source returns the source of the IDs that range n of s.ranges needs.
+func (s *shuffle) source(ctx context.Context, n int) *source {
+	r := &source{s: s, n: n, run: s.runs[n], at: s.runs[n].lo}
+	if s.rows != nil {
+		r.rows = s.perRange[n].Reader()
+		return r
+	}
+	r.entries = entryReader{ctx: ctx, integers: s.integers}
+	r.entries.open(s.perStretch[r.at])
+	return r
+}
+
+// ids returns how many IDs the range needs.
+func (r *source) ids() (n int64) {
+	for stretch := r.run.lo; stretch < r.run.hi; stretch++ {
+		n += r.s.needs.more(stretch, r.run.lo)
+	}
+	return n
+}
+
+// free gives back the disk that the range's IDs take.
+func (r *source) free() {
+	if r.s.rows != nil {
+		r.s.perRange[r.n].Free()
+		return
+	}
+	for stretch := r.run.lo; stretch < r.run.hi; stretch++ {
+		r.s.perStretch[stretch].free()
+	}
+}
+
+// place is where a source is.
+type place struct {
+	at     int
+	chunks spill.Place
+}
+
+func (r *source) place() place {
+	if r.rows != nil {
+		return place{chunks: r.rows.Place()}
+	}
+	return place{r.at, r.entries.r.Place()}
+}
+
+func (r *source) seek(p place) {
+	if r.rows != nil {
+		r.rows.Seek(p.chunks)
+		return
+	}
+	if r.at != p.at {
+		r.at = p.at
+		r.entries.open(r.s.perStretch[r.at])
+	}
+	r.entries.r.Seek(p.chunks)
+}
+
+// next returns a sealed side with IDs, and whether there are more than it could
+// take. The first one may be empty. The caller releases it. The error wraps
+// [ErrMemory] if hardly any ID fits.
+func (r *source) next(ctx context.Context) (side *idSide, more bool, err error) {
+	start, most := r.place(), 0
+	for {
+		var n int
+		side, n, more, err = r.fill(ctx, most)
+		if err == nil || !errors.Is(err, ErrMemory) || n < 2 {
+			return side, more, err
+		}
+		// Whatever of chunk n the side has: it is made again, without it.
+		r.seek(start)
+		most = n - max(n/16, 1)
+	}
+}
+
+// fill fills a side with at most so many chunks of IDs, or as many as there
+// are. n is the number of those that were begun.
+func (r *source) fill(ctx context.Context, most int) (side *idSide, n int, more bool, err error) {
+	s := r.s
+	kind := sideKind{integers: s.integers, columns: s.rows != nil, threads: s.threads, mem: s.mem}
+	side = newIDSide(kind, s.account)
+	defer func() {
+		if err != nil {
+			side.release()
+			side = nil
+		}
+	}()
+	if most == 0 && s.rows == nil {
+		side.reserve(r.ids())
+	}
+	for {
+		err := r.add(ctx, side)
+		if err == io.EOF {
+			return side, n, false, side.seal()
+		}
+		n++
+		if err != nil {
+			return side, n, false, err
+		}
+		if n == most {
+			return side, n, true, side.seal()
+		}
+	}
+}
+
+// add puts the IDs of the next chunk into a side, or returns io.EOF.
+func (r *source) add(ctx context.Context, side *idSide) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if r.rows != nil {
+		return r.addRows(side)
+	}
+	for {
+		b, err := r.entries.next()
+		if err == nil {
+			return r.addKeys(side, b)
+		}
+		if err != io.EOF || r.at+1 == r.run.hi {
+			return err
+		}
+		r.at++
+		r.entries.open(r.s.perStretch[r.at])
+	}
+}
+
+func (r *source) addRows(side *idSide) error {
+	b, err := r.rows.Next(nil) // of which the record is made
+	if err != nil {
+		return err
+	}
+	rec, err := spill.Record(r.s.schema, b, 0)
+	if err != nil {
+		return fmt.Errorf("%s: %w", waitsOnDisk, err)
+	}
+	defer rec.Release()
+	if err := r.s.encoder.Encode(rec, &r.batch); err != nil {
+		return err
+	}
+	return side.addRows(rec, &r.batch)
+}
+
+// addKeys adds those keys that no stretch of the range before needs.
+func (r *source) addKeys(side *idSide, b *entryBatch) error {
+	plain := [2][]byte{r.plain[0][:0], r.plain[1][:0]}
+	var n int
+	for i, p := range b.pairs {
+		switch {
+		case int(b.tag(i)) > r.run.lo: // the tag is the stretch before, and one
+		case r.s.integers:
+			plain[p.B&1] = binary.LittleEndian.AppendUint64(plain[p.B&1], p.A)
+		default:
+			plain[0] = binary.LittleEndian.AppendUint32(plain[0], uint32(len(b.keys[i])))
+			plain[0] = append(plain[0], b.keys[i]...)
+			n++
+		}
+	}
+	r.plain = plain
+	if !r.s.integers {
+		r.batch.SetBytes(plain[0], n, 0)
+		return side.addKeys(&r.batch)
+	}
+	for sign, values := range plain {
+		if len(values) == 0 {
+			continue
+		}
+		r.batch.SetInts(values, len(values)/8, 8, sign == 1)
+		if err := side.addKeys(&r.batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
