@@ -1,10 +1,32 @@
 package partition
 
 import (
+	"errors"
 	"os"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
+
+// mostMapped is how many files are mapped at once.
+const mostMapped = 64
+
+// mapFew is mapPages for the Parquet files of the pieces, unless they are many.
+func mapFew(pieces []Piece) (unmap func() error) {
+	var ends []func() error
+	seen := map[*File]bool{}
+	for _, p := range pieces {
+		if f := p.File; f.parquet() != nil && !seen[f] && len(seen) < mostMapped {
+			seen[f] = true
+			ends = append(ends, f.mapPages())
+		}
+	}
+	return func() (err error) {
+		for _, end := range ends {
+			err = errors.Join(err, end())
+		}
+		return err
+	}
+}
 
 // mapPages makes walks over the pages of a Parquet file look into the file as
 // it is mapped into memory, where its source can do so, instead of copying it

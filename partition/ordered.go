@@ -3,15 +3,12 @@ package partition
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"runtime"
 	"runtime/debug"
 	"sync"
 
 	"github.com/apache/arrow/go/v15/arrow"
-
-	"github.com/bloomjoin/bloomjoin/internal/fault"
 )
 
 // Rows is a record batch with where it comes from. Whoever receives it
@@ -181,6 +178,7 @@ func (m *mapper) start(newWork func() (groupWork, error)) []groupTask {
 		m.workers.Add(1)
 		go func() {
 			defer m.workers.Done()
+			debug.SetPanicOnFault(true) // in mapped pages; see recovered
 			work, err := newWork()
 			for t := range next {
 				if err == nil {
@@ -228,11 +226,7 @@ func (m *mapper) send(t groupTask, r result) error {
 // fault in a library can cause, becomes an error with its place.
 func (m *mapper) run(t groupTask, work groupWork) (err error) {
 	p := m.pieces[t.piece]
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("%s: internal error: %v\n%s", fault.At{File: p.File.Name, RowGroup: t.group + 1}, r, debug.Stack())
-		}
-	}()
+	defer recovered(p.File, t.group, &err)
 	defer func() { err = errors.Join(p.File.unless(err), p.File.rest()) }()
 	return work(m.ctx, p, t.group, func(rec arrow.Record) error { return m.send(t, result{rec: rec}) })
 }

@@ -98,16 +98,24 @@ func pieceOf(pieces []Piece, p Piece) (int, bool) {
 func (st *stage) scan(ctx context.Context) iter.Seq2[Rows, error] {
 	s := st.scanner
 	return func(yield func(Rows, error) bool) {
+		ended := false // nobody listens any more
 		if s.opts.Schema == Union {
 			yield(Rows{}, fault.Unsupported(fault.At{}, "the union of schemas in Arrow records").WithHint("write Parquet"))
 			return
 		}
 		st.countGroups()
+		unmap := mapFew(st.pieces)
+		defer func() {
+			if err := unmap(); err != nil && !ended {
+				yield(Rows{}, err)
+			}
+		}()
 		for r, err := range mapGroups(ctx, st.pieces, s.opts.Threads, st.newWorker) {
 			if err == nil {
 				r.Piece = st.of[r.Piece]
 			}
 			if !yield(r, err) || err != nil {
+				ended = true
 				return
 			}
 		}
