@@ -39,7 +39,6 @@ const (
 	spillEntry = 16.0 // a log row's key, hash and place on disk, without the key's bytes if it is no integer
 	fastCache  = 1 << 21
 	slowCache  = 1 << 26
-	reducedFPR = 0.01 // of the filter of the log's keys
 )
 
 // sizes is what a choice goes by. What is not known is an upper bound.
@@ -56,6 +55,7 @@ type sizes struct {
 	keyBytes float64 // of one key, in normal form
 	integer  bool    // the key is one integer column
 	exact    bool    // a filter of the IDs comes out exact
+	spread   float64 // integers from the least ID to the greatest; 0: not known
 
 	selectivity float64 // share of the log's rows whose key is in an ID
 	joinRows    float64 // pairs
@@ -67,8 +67,8 @@ type limits struct {
 	memory  float64 // 0: no bound
 	threads float64
 	typ     Type
-	once    bool // the IDs can be read one time only
-	filter  bool // a filter of the IDs is there
+	once    string // the side that can be read one time only
+	filter  bool   // a filter of the IDs is there
 	fpr     float64
 }
 
@@ -240,15 +240,14 @@ func (m *model) cost(s Strategy, serial, parallel, memory, spilled float64) Cost
 func (m *model) exact() Cost {
 	filter := m.filterOfIDs()
 	build := m.readIDs() + m.idRows*(nsFilterAdd+miss(filter))
-	if m.filter {
-		build = 0
-	}
-	c := m.cost(Exact, 0, build+m.scan(filter)+m.answer(), filter, 0)
+	c := m.cost(Exact, 0, build+m.scan(filter)+m.answer(), filter+m.spread/8, 0)
 	switch {
 	case m.typ.columnsOfIDs():
 		c.Why = fmt.Sprintf("the answer of type %s has columns of the IDs", m.typ)
 	case !m.sizes.exact:
 		c.Why = "the filter does not come out exact"
+	case m.spread > math.Max(1<<23, marksPerMember*m.idKeys):
+		c.Why = "the IDs are too far apart for a bit for each integer between them"
 	}
 	return c
 }
@@ -267,12 +266,12 @@ func (m *model) lookup() Cost {
 // filter of log keys, and then the join with those that are kept. It returns the
 // rows that are kept, too: those that some log row has, and false positives.
 func (m *model) reduced(logKeys float64) (kept, filter, held, serial, parallel float64) {
-	filter = filterBytes(logKeys, reducedFPR)
-	kept = math.Min(m.idRows, m.kept+reducedFPR*math.Max(0, m.idRows-m.kept))
+	filter = filterBytes(logKeys, logFPR)
+	kept = math.Min(m.idRows, m.kept+logFPR*math.Max(0, m.idRows-m.kept))
 	held = m.held(kept, math.Min(kept, m.idKeys))
 	second := filterBytes(kept, bloom.DefaultFPR(uint64(kept)))
 	parallel = m.readIDs() + m.idRows*(nsFilterFind+miss(filter)) +
-		m.scan(second) + kept*(nsFilterAdd+miss(second)) + m.find(m.candidates(reducedFPR), held) + m.answer()
+		m.scan(second) + kept*(nsFilterAdd+miss(second)) + m.find(m.candidates(logFPR), held) + m.answer()
 	return kept, filter, held + second, m.put(kept, held), parallel
 }
 
@@ -303,7 +302,7 @@ func (m *model) reverse() Cost {
 // into a table; the answer is made from one range of the log after the other.
 func (m *model) shuffle() Cost {
 	logKeys := m.logKeys
-	filter := filterBytes(logKeys, reducedFPR)
+	filter := filterBytes(logKeys, logFPR)
 	if m.limits.memory > 0 { // a filter that does not fit is left out
 		filter = math.Min(filter, m.limits.memory/4)
 	}
@@ -323,10 +322,10 @@ func (m *model) shuffle() Cost {
 	return m.again(m.cost(Shuffle, serial, parallel, memory, spilled))
 }
 
-// again refuses what reads the IDs after the log.
+// again refuses what reads a side twice that cannot be.
 func (m *model) again(c Cost) Cost {
-	if m.once {
-		c.Why = "the IDs can be read only once"
+	if m.once != "" {
+		c.Why = m.once + " can be read only once"
 	}
 	return c
 }
@@ -337,8 +336,10 @@ func inBytes(n float64) string {
 		name string
 		size float64
 	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
-		if n >= u.size {
-			return fmt.Sprintf("%.3g %s", n/u.size, u.name)
+		if v := n / u.size; v >= 100 {
+			return fmt.Sprintf("%.0f %s", v, u.name)
+		} else if v >= 1 {
+			return fmt.Sprintf("%.3g %s", v, u.name)
 		}
 	}
 	return fmt.Sprintf("%.0f B", n)

@@ -21,7 +21,7 @@ import (
 // make an estimate wrong by a row, which no answer depends on.
 
 // Estimate is a figure with bounds. Where they are not the same, they hold with
-// a confidence of 95 %.
+// a confidence of 99 %.
 type Estimate struct {
 	Value float64 `json:"value"`
 	Low   float64 `json:"low"`
@@ -267,7 +267,7 @@ func sampled(x *index, ids *sample) (*matches, error) {
 // runs (that of a sample of clusters, W. Cochran, "Sampling techniques", 1977,
 // ch. 9), with Student's t. That is blind for what no run has come by; so the
 // upper bound supposes that a share of the log matches whole which is so small
-// that k runs miss it with a chance of one in forty.
+// that k runs miss it with a chance of one in two hundred.
 //
 // A row that was seen to match does so: the lower bound is never less than
 // these. Where IDs are sampled, the log's keys may all be where no run of IDs
@@ -315,7 +315,7 @@ func (s *sample) selectivity(m *matches) (selectivity, perRow Estimate) {
 		return selectivity, perRow
 	}
 	selectivity.Low, selectivity.High = math.Min(certain, selectivity.Value), 1
-	heaviest := 3 * m.total / math.Max(1, m.seen()) // rows of a key that a sample misses with a chance of 5 %
+	heaviest := 5 * m.total / math.Max(1, m.seen()) // rows of a key that a sample misses with a chance below 1 %
 	for _, c := range m.counts {
 		heaviest = math.Max(heaviest, c)
 	}
@@ -351,8 +351,8 @@ func (s *sample) mean(of []float64) Estimate {
 	return Estimate{mean, math.Max(0, mean-t), mean + t}
 }
 
-// unseen is the share of the side that the runs miss with a chance of one in
-// forty, if it is made of whole runs.
+// unseen is the share of the side that the runs miss with a chance of one in two
+// hundred, if it is made of whole runs.
 func (s *sample) unseen() float64 {
 	if s.all {
 		return 0
@@ -361,19 +361,21 @@ func (s *sample) unseen() float64 {
 	for _, r := range s.runs {
 		rows += r.rows
 	}
-	share := 1 - math.Pow(0.025, 1/math.Max(1, float64(len(s.runs))))
+	share := 1 - math.Pow(0.005, 1/math.Max(1, float64(len(s.runs))))
 	return math.Min(share, math.Max(0, 1-rows/math.Max(s.total, 1)))
 }
 
-// student returns the 97.5 % quantile of Student's t distribution with n
-// degrees of freedom: Cornish and Fisher's expansion, right to 1 % from n = 3 on.
+// student returns the 99.5 % quantile of Student's t distribution with n
+// degrees of freedom: Cornish and Fisher's expansion, right to 2 % from n = 4 on.
 func student(n float64) float64 {
-	const z = 1.959964
+	const z = 2.575829
 	switch {
 	case n < 2:
-		return 12.706
+		return 63.657
 	case n < 3:
-		return 4.303
+		return 9.925
+	case n < 4:
+		return 5.841
 	}
 	return z + (z*z*z+z)/(4*n) + (5*math.Pow(z, 5)+16*z*z*z+3*z)/(96*n*n) +
 		(3*math.Pow(z, 7)+19*math.Pow(z, 5)+17*z*z*z-15*z)/(384*n*n*n)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
@@ -33,8 +34,8 @@ type Plan struct {
 	BreakEven BreakEven    `json:"break_even"`
 
 	Strategies []Cost   `json:"strategies"`
-	Advice     []string `json:"advice"` // when filtering, or this program, gains little
-	Seconds    float64  `json:"seconds"`
+	Advice     []string `json:"advice"`       // when filtering, or this program, gains little
+	Seconds    float64  `json:"plan_seconds"` // that planning took
 }
 
 // SideFacts are the figures of one side.
@@ -89,7 +90,7 @@ type PlanOptions struct {
 	Scan    float64
 	// Workers each get the filter; 0: one.
 	Workers int
-	// Runs of RunRows rows are the sample; 0: 256 of 4096.
+	// Runs of RunRows rows are the sample; 0: 512 of 2048.
 	Runs, RunRows int
 	// IDRows is the number of IDs up to which all are read; more are sampled.
 	// 0: all are, whatever their number.
@@ -106,10 +107,10 @@ func (o PlanOptions) filled() PlanOptions {
 	def(&o.Scan, 1e9)
 	o.Workers = max(o.Workers, 1)
 	if o.Runs <= 0 {
-		o.Runs = 256
+		o.Runs = 512
 	}
 	if o.RunRows <= 0 {
-		o.RunRows = 4096
+		o.RunRows = 2048
 	}
 	if o.IDRows <= 0 {
 		o.IDRows = math.MaxInt64
@@ -128,8 +129,7 @@ func (j *Join) Plan(ctx context.Context, opts PlanOptions) (*Plan, error) {
 		return nil, err
 	}
 	opts = opts.filled()
-	once := j.once()
-	if !once {
+	if j.once() == "" {
 		if err := j.estimate(ctx, p, &s, opts, true); err != nil {
 			return nil, err
 		}
@@ -172,7 +172,7 @@ const (
 // are, or whether finding out would cost what it saves.
 func (j *Join) decided(s sizes) bool {
 	l := j.limits()
-	if l.once || j.opts.Strategy != Auto {
+	if l.once != "" || j.opts.Strategy != Auto {
 		return true
 	}
 	var first Strategy
@@ -197,14 +197,15 @@ func (j *Join) decided(s sizes) bool {
 	return first != "none" || worst < quickSeconds
 }
 
-// once reports whether the IDs can be read one time only.
-func (j *Join) once() bool {
-	for _, f := range j.ids {
-		if f.Once() {
-			return true
-		}
+// once returns the side that can be read one time only, if there is one.
+func (j *Join) once() string {
+	switch {
+	case slices.ContainsFunc(j.ids, (*partition.File).Once):
+		return "the IDs"
+	case slices.ContainsFunc(j.logs, (*partition.File).Once):
+		return "the log"
 	}
-	return false
+	return ""
 }
 
 // idRows is the number of ID rows, or an estimate, -1 if nothing is known.
@@ -225,33 +226,30 @@ func (j *Join) facts() (*Plan, sizes, error) {
 	p := &Plan{Advice: []string{}}
 	s := sizes{keyBytes: 8, integer: len(j.classes) == 1 && j.classes[0] == keys.Integer}
 	p.Log.Files, p.IDs.Files = len(j.pieces), len(j.ids)
-	var rows int64
+	var rows int64 // -1: not known
 	for _, piece := range j.pieces {
 		f := piece.File
 		key, kept, err := j.logColumns(f)
 		if err != nil {
 			return nil, s, err
 		}
-		for g := piece.Lo; g < piece.Hi; g++ {
-			if n := f.GroupRows(g); n >= 0 {
-				rows += n
-			} else if n, err = f.CountRows(); err != nil {
-				return nil, s, err
-			} else {
-				rows += n / int64(max(f.NumGroups(), 1))
-			}
+		if rows, err = addRows(rows, piece); err != nil {
+			return nil, s, err
 		}
-		p.Log.KeyBytes += f.PlainBytes(piece.Lo, piece.Hi, key)
-		p.Log.Bytes += f.PlainBytes(piece.Lo, piece.Hi, kept)
+		p.Log.KeyBytes = addBytes(p.Log.KeyBytes, f.PlainBytes(piece.Lo, piece.Hi, key))
+		p.Log.Bytes = addBytes(p.Log.Bytes, f.PlainBytes(piece.Lo, piece.Hi, kept))
 		s.logColumns = math.Max(s.logColumns, float64(len(f.Schema().Fields())))
 		if kept != nil {
 			s.logColumns = float64(len(kept))
 		}
 	}
 	p.Log.Rows = exactly(float64(rows))
-	s.logRows, s.logBytes, s.logKeyBytes = float64(rows), float64(p.Log.Bytes), float64(p.Log.KeyBytes)
+	s.logRows, s.logBytes, s.logKeyBytes = float64(rows), float64(max(p.Log.Bytes, 0)), float64(max(p.Log.KeyBytes, 0))
 	if err := j.idFacts(p, &s); err != nil {
 		return nil, s, err
+	}
+	if rows < 0 { // as many as there are IDs, for want of better
+		s.logRows = math.Max(1<<20, s.idRows)
 	}
 	if !s.integer {
 		s.keyBytes = math.Max(8, math.Max(s.logKeyBytes/math.Max(s.logRows, 1), float64(p.IDs.KeyBytes)/math.Max(s.idRows, 1)))
@@ -261,6 +259,31 @@ func (j *Join) facts() (*Plan, sizes, error) {
 	s.kept = math.Min(s.idRows, s.selectivity*s.logKeys)
 	s.joinRows = s.selectivity * s.logRows
 	return p, s, nil
+}
+
+// addRows adds the rows of a piece to a number of rows, of which -1 says that it
+// is not known.
+func addRows(rows int64, p partition.Piece) (int64, error) {
+	for g := p.Lo; g < p.Hi && rows >= 0; g++ {
+		n := p.File.GroupRows(g)
+		if n < 0 {
+			all, err := p.File.CountRows()
+			if err != nil || all < 0 {
+				return -1, err
+			}
+			n = all / int64(p.File.NumGroups())
+		}
+		rows += n
+	}
+	return rows, nil
+}
+
+// addBytes adds sizes, of which -1 says that one is not known.
+func addBytes(a, b int64) int64 {
+	if a < 0 || b < 0 {
+		return -1
+	}
+	return a + b
 }
 
 // idFacts looks at the footers of the IDs.
@@ -279,19 +302,15 @@ func (j *Join) idFacts(p *Plan, s *sizes) error {
 		if err != nil {
 			return err
 		}
-		if f.Once() {
-			p.IDs.Bytes, p.IDs.KeyBytes = -1, -1
-			break
-		}
-		p.IDs.KeyBytes += f.PlainBytes(0, f.NumGroups(), key)
-		p.IDs.Bytes += f.PlainBytes(0, f.NumGroups(), kept)
+		p.IDs.KeyBytes = addBytes(p.IDs.KeyBytes, f.PlainBytes(0, f.NumGroups(), key))
+		p.IDs.Bytes = addBytes(p.IDs.Bytes, f.PlainBytes(0, f.NumGroups(), kept))
 	}
 	s.idRows = math.Max(0, p.IDs.Rows.High)
 	s.idKeys = s.idRows
 	if j.opts.Type.columnsOfIDs() {
 		s.idBytes = math.Max(0, float64(p.IDs.Bytes))
 	}
-	s.exact = j.comesOutExact(s.idKeys)
+	s.exact, s.spread = j.comesOutExact(s.idKeys)
 	return nil
 }
 
@@ -320,20 +339,34 @@ func (j *Join) logColumns(f *partition.File) (key, kept []int, err error) {
 // comesOutExact reports whether a filter of so many distinct IDs will be exact:
 // whether, spread evenly over the range that the statistics tell, they take
 // fewer bytes as an exact set than as bits. Keys that are not spread evenly take
-// still fewer.
-func (j *Join) comesOutExact(n float64) bool {
+// still fewer. spread is the number of integers in that range.
+func (j *Join) comesOutExact(n float64) (exact bool, spread float64) {
 	if j.opts.Filter != nil {
-		return j.opts.Filter.Exact() != nil
+		set := j.opts.Filter.Exact()
+		if set == nil {
+			return false, 0
+		}
+		lo, below, _ := set.Least()
+		hi, negative, _ := set.Greatest()
+		return true, integer(hi, negative) - integer(lo, below) + 1
 	}
-	if len(j.classes) != 1 || j.classes[0] != keys.Integer || n < 1 {
-		return false
+	if !j.integers() || n < 1 {
+		return false, 0
 	}
 	paths, err := keys.ParsePaths(j.idKey)
 	if err != nil || len(paths) != 1 {
-		return false
+		return false, 0
 	}
 	lo, hi, ok := partition.IntegerRange(j.ids, paths[0])
-	return ok && exactIsSmaller(n, hi-lo, j.opts.FPR)
+	return ok && exactIsSmaller(n, hi-lo+1, j.opts.FPR), hi - lo + 1
+}
+
+// integer is about the value of an integer in two's complement.
+func integer(v uint64, negative bool) float64 {
+	if negative {
+		return float64(int64(v))
+	}
+	return float64(v)
 }
 
 // exactIsSmaller compares an exact set of n keys, spread over a range, with a
@@ -399,7 +432,7 @@ func (j *Join) estimate(ctx context.Context, p *Plan, s *sizes, opts PlanOptions
 	s.logKeys, s.selectivity, s.joinRows = distinct.Value, selectivity.Value, pairs.Value
 	s.idRows, s.idKeys = math.Max(m.total, 0), math.Max(1, m.keys.Value)
 	s.kept = math.Min(s.idRows, distinct.Value*m.perKey())
-	s.exact = j.comesOutExact(s.idKeys)
+	s.exact, s.spread = j.comesOutExact(s.idKeys)
 	return nil
 }
 
@@ -459,8 +492,8 @@ func (j *Join) why(s sizes, l limits, c Cost, all []Cost) string {
 	if j.opts.Strategy != Auto {
 		return "it was asked for"
 	}
-	if l.once {
-		return "the IDs can be read only once"
+	if l.once != "" {
+		return l.once + " can be read only once"
 	}
 	var lookup Cost
 	for _, o := range all {
@@ -506,8 +539,8 @@ func (j *Join) advise(p *Plan, s sizes, opts PlanOptions) {
 	m := model{sizes: s, limits: j.limits()}
 	p.Filter.Best = bestFPR(s, opts)
 	if p.Selectivity == nil {
-		if m.once {
-			p.Advice = append(p.Advice, "IDs that can be read only once are not looked at beforehand: name a file for estimates.")
+		if m.once != "" {
+			p.Advice = append(p.Advice, "What can be read only once is not looked at beforehand: name a file for estimates.")
 		}
 		return
 	}

@@ -28,7 +28,7 @@ func TestChoose(t *testing.T) {
 		{"few dense IDs with rows", with(func(s *sizes) { s.idRows, s.exact, s.idBytes = 20000, true, 1e6 }), limits{typ: Inner}, Lookup},
 		{"100 million IDs", with(func(s *sizes) { s.idRows = 100 * million }), limits{typ: Semi, memory: 10 * gib}, Reverse},
 		{"100 million IDs, little memory", with(func(s *sizes) { s.idRows = 100 * million }), limits{typ: Semi, memory: gib / 2}, Reverse},
-		{"100 million IDs once", with(func(s *sizes) { s.idRows = 100 * million }), limits{typ: Semi, memory: gib, once: true}, Lookup},
+		{"100 million IDs once", with(func(s *sizes) { s.idRows = 100 * million }), limits{typ: Semi, memory: gib, once: "the IDs"}, Lookup},
 		{"100 million IDs with rows", with(func(s *sizes) { s.idRows, s.idBytes = 100*million, 2.4e9 }), limits{typ: Inner, memory: 10 * gib}, Reverse},
 		{"100 million IDs, a filter", with(func(s *sizes) { s.idRows = 100 * million }), limits{typ: Semi, memory: gib, filter: true}, Broadcast},
 		{"huge, few match", with(func(s *sizes) {

@@ -13,12 +13,12 @@ import (
 // PlainBytes returns about how many bytes the given top-level columns of the
 // groups lo to hi, hi exclusive, take once they are decompressed; nil: all
 // columns. It reads nothing. Where only the size of all columns is known, each
-// is taken for its share; -1: nothing is known, as of standard input.
+// is taken for its share; -1: nothing is known, as of standard input and of records.
 func (f *File) PlainBytes(lo, hi int, columns []int) int64 {
 	if p := f.parquet(); p != nil {
 		return plainBytes(p.File(), f, lo, hi, columns)
 	}
-	if f.Once() {
+	if f.Size < 0 {
 		return -1
 	}
 	var stored int64
@@ -53,12 +53,12 @@ func plainBytes(p *parquet.File, f *File, lo, hi int, columns []int) int64 {
 // EstimateRows is Rows, but where these are not known before they are read, it
 // returns an estimate from the lines at three places of the file; exact tells
 // which. The estimate of a compressed text supposes that it has a quarter of
-// its size; -1: nothing is known, as of standard input.
+// its size; -1: nothing is known, as of standard input and of records.
 func (f *File) EstimateRows() (rows int64, exact bool, err error) {
 	if rows = f.Rows(); rows >= 0 {
 		return rows, true, nil
 	}
-	if f.Once() {
+	if f.Size < 0 {
 		return -1, false, nil
 	}
 	if !f.Format.IsText() {

@@ -131,6 +131,7 @@ func (c *cli) root() *cobra.Command {
   merge    merges partial filters, or combines finished ones
   scan     copies the rows of a log that a filter lets through: candidates
   join     joins a log with an ID set exactly
+  plan     says what a join will come to, and how it is best done
   inspect  says what a file is, and whether it is whole`,
 		Version:       version(),
 		SilenceUsage:  true,
@@ -143,7 +144,7 @@ func (c *cli) root() *cobra.Command {
 		return usagef("%w (%s --help lists the flags)", err, cmd.CommandPath())
 	})
 	c.commonFlags(root)
-	root.AddCommand(c.buildCmd(), c.mergeCmd(), c.scanCmd(), c.joinCmd(), c.inspectCmd())
+	root.AddCommand(c.buildCmd(), c.mergeCmd(), c.scanCmd(), c.joinCmd(), c.planCmd(), c.inspectCmd())
 	return root
 }
 

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/join"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+type planFlags struct {
+	joinFlags
+	network, scan string
+	workers, runs int
+}
+
+func (c *cli) planCmd() *cobra.Command {
+	var o planFlags
+	cmd := &cobra.Command{
+		Use:   "plan --ids IDS --on LOGCOL[=IDCOL][,...] [--type T] LOGS...",
+		Short: "Say what a join will come to, and how it is best done",
+		Long: `Plan looks at a sample of the log's keys, and at all IDs' keys, and says what a
+join of them will come to: how many rows of the log have an ID, how many rows the
+answer has, what each strategy takes, which one join will choose and why, what a
+filter spares in a distributed join and which false-positive rate is best for
+it, and when filtering, or this program, gains little. It writes nothing.
+
+Figures that are not sure have bounds, which hold with a confidence of 99 %.`,
+		Example: `  bloomjoin plan --ids users.parquet --on user_id logs/
+  bloomjoin plan --ids users.parquet --on user_id --workers 200 --network 10Gbit/s logs/`,
+		Args: usageArgs(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.plan(cmd, &o, args) },
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringArrayVar(&o.ids, "ids", nil, "ID set, as for join; may be repeated")
+	f.StringVar(&o.on, "on", "", "pairs of key columns, LOGCOL=IDCOL, or one name for both")
+	f.StringVar(&o.typ, "type", "semi", "semi, anti, inner, left, right or full")
+	f.StringVar(&o.normalize, "normalize", "", "rules by which strings of both sides are made alike: some of trim,lower,uuid")
+	f.StringVar(&o.filter, "filter", "", "filter that was built from these IDs")
+	f.Float64Var(&o.fpr, "fpr", 0, "false-positive rate of the filter (default: by the number of IDs)")
+	f.StringVar(&o.strategy, "strategy", "auto", "auto, exact, lookup, broadcast, reverse or shuffle")
+	f.StringVar(&o.layout.columns, "columns", "", "columns of the log to keep, separated by commas (default: all)")
+	f.StringVar(&o.keyType, "key-type", "", "type of the key in text ID sets (default: the log's)")
+	f.StringVar(&o.idsFormat, "ids-format", "", "format of IDs whose name does not say it: lines, csv, tsv or ndjson (default lines)")
+	f.StringVar(&o.shard, "shard", "", shardHelp)
+	f.StringVar(&o.network, "network", "10Gbit/s", "speed at which a worker receives, as 10Gbit/s or 500MB/s")
+	f.StringVar(&o.scan, "scan-speed", "1GB/s", "speed at which a worker joins what it received")
+	f.IntVar(&o.workers, "workers", 1, "workers that each get the filter")
+	f.IntVar(&o.runs, "sample", 512, "runs of 2,048 rows of the log to look at")
+	return cmd
+}
+
+// planReport is the JSON of plan.
+type planReport struct {
+	head
+	join.Plan
+}
+
+func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) {
+	start := time.Now()
+	if err := checkRate(cmd, o.fpr); err != nil {
+		return err
+	}
+	if o.workers < 1 || o.runs < 2 {
+		return usagef("--workers %d --sample %d: want at least one worker and two runs", o.workers, o.runs)
+	}
+	o.out, o.layout.missingKey = "-", "error"
+	ctx := cmd.Context()
+	opts, open, _, err := c.joinOptions(ctx, &o.joinFlags)
+	if err != nil {
+		return err
+	}
+	by := join.PlanOptions{Workers: o.workers, Runs: o.runs}
+	if by.Network, err = parseSpeed(o.network); err != nil {
+		return usagef("--network: %w", err)
+	}
+	if by.Scan, err = parseSpeed(o.scan); err != nil {
+		return usagef("--scan-speed: %w", err)
+	}
+	if o.filter != "" {
+		if opts.Filter, err = readFilter(ctx, o.filter, codec.Limits{MaxBytes: uint64(opts.Memory)}); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, closeFilters([]*codec.Filter{opts.Filter})) }()
+	}
+	ids, err := c.open(cmd, o.ids, open)
+	if err != nil {
+		return err
+	}
+	defer partition.Close(ids)
+	logs, err := c.open(cmd, args, partition.OpenOptions{})
+	if err != nil {
+		return err
+	}
+	defer partition.Close(logs)
+	j, err := join.New(ids, logs, opts)
+	if err != nil {
+		return err
+	}
+	p, err := j.Plan(ctx, by)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.report(planReport{newHead("plan", start), *p}, "")
+	}
+	return printPlan(c.stdout, p)
+}
+
+// parseSpeed reads bytes per second, as 10Gbit/s or 500MB/s.
+func parseSpeed(s string) (float64, error) {
+	bare, _ := strings.CutSuffix(s, "/s")
+	if bits, ok := strings.CutSuffix(bare, "bit"); ok {
+		n, err := parseSize(bits + "B")
+		if err != nil {
+			return 0, fmt.Errorf("speed %q: want one such as 10Gbit/s or 500MB/s", s)
+		}
+		return float64(n) / 8, nil
+	}
+	n, err := parseSize(bare)
+	if err != nil {
+		return 0, fmt.Errorf("speed %q: want one such as 10Gbit/s or 500MB/s", s)
+	}
+	return float64(n), nil
+}
+
+// printPlan prints a plan for people.
+func printPlan(out io.Writer, p *join.Plan) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	line := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
+	line("log", "%s", sideOf(p.Log))
+	line("IDs", "%s", sideOf(p.IDs))
+	printEstimates(line, p)
+	if f := p.Filter; f != nil {
+		kind := fmt.Sprintf("false positives %s", share(f.FPR))
+		if f.Exact {
+			kind = "exact"
+		}
+		line("filter", "%s, %s", bytesOf(f.Bytes), kind)
+		if b := f.Best; b.Workers > 0 {
+			line("best rate", "%s (%s) for %s at %s/s each, joining %s/s", share(b.FPR), bytesOf(b.Bytes), things(b.Workers, "worker"), bytesOf(int64(b.Network)), bytesOf(int64(b.ScanSpeed)))
+		}
+	}
+	if s := p.Shuffled; s != nil {
+		line("into a shuffle", "%s of the log without a filter, %s with it", bytesOf(s.BytesWithout), bytesOf(s.Bytes))
+	}
+	if s := p.Skips; s != nil && s.Groups > 0 {
+		line("can be skipped", "%s of %s row groups, %s of %s pages of the key, by the range of the IDs", count(s.GroupsSkipped), count(s.Groups), count(s.PagesSkipped), count(s.Pages))
+	}
+	if e := p.BreakEven; e.Worth {
+		line("filtering", "worth it, as it is where fewer than %s of the rows have an ID", share(e.Selectivity))
+	} else {
+		line("filtering", "not worth it, unless fewer than %s of the rows have an ID", share(e.Selectivity))
+	}
+	line("strategy", "%s: %s", p.Strategy, p.Why)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(w, "\n\tstrategy\tseconds\tmemory\tspilled\t")
+	for _, s := range p.Strategies {
+		mark := ""
+		if s.Strategy == p.Strategy {
+			mark = "*"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%.3g\t%s\t%s\t%s\n", mark, s.Strategy, s.Seconds, bytesOf(s.MemoryBytes), bytesOf(s.SpilledBytes), s.Why)
+	}
+	if len(p.Advice) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, a := range p.Advice {
+		fmt.Fprintln(w, a)
+	}
+	return w.Flush()
+}
+
+// printEstimates prints what a sample tells.
+func printEstimates(line func(name, format string, args ...any), p *join.Plan) {
+	if p.Selectivity == nil {
+		line("sample", "none")
+		return
+	}
+	s := p.Sampled
+	rows, ids := "all rows", "all IDs"
+	if !s.LogAll {
+		rows = fmt.Sprintf("%s rows in %s", count(s.LogRows), things(s.LogRuns, "run"))
+	}
+	if !s.IDsAll {
+		ids = fmt.Sprintf("%s of the IDs in %s", count(s.IDRows), things(s.IDRuns, "run"))
+	}
+	line("sample", "%s of the log, %s", rows, ids)
+	line("rows with an ID", "%s", within(*p.Selectivity, share))
+	line("pairs", "%s", within(*p.JoinRows, whole))
+}
+
+// sideOf describes one side.
+func sideOf(s join.SideFacts) string {
+	out := "rows not counted"
+	if s.Rows.Value >= 0 {
+		out = within(s.Rows, whole) + " rows"
+	}
+	out += " in " + things(s.Files, "file")
+	if s.Bytes >= 0 {
+		out += fmt.Sprintf(", %s decompressed", bytesOf(s.Bytes))
+	}
+	if s.Distinct != nil {
+		out += ", " + within(*s.Distinct, whole) + " keys"
+	}
+	return out
+}
+
+// within renders an estimate with its bounds.
+func within(e join.Estimate, render func(float64) string) string {
+	if e.Low == e.High {
+		return render(e.Value)
+	}
+	return fmt.Sprintf("about %s (%s to %s)", render(e.Value), render(e.Low), render(e.High))
+}
+
+func whole(v float64) string { return count(int64(math.Round(v))) }
+
+// share renders a part of one.
+func share(v float64) string { return strconv.FormatFloat(100*v, 'g', 3, 64) + " %" }
+
+// things renders a number of things.
+func things[T int | int64](n T, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return count(int64(n)) + " " + thing
+}
