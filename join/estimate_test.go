@@ -122,9 +122,9 @@ func (d *keySets) record(keys []int64) arrow.Record {
 			numbers.Append(k)
 		}
 	}
-	var key arrow.Array = numbers.NewArray()
+	key := numbers.NewArray()
 	if d.text {
-		key = texts.NewArray()
+		key = texts.NewArray() // both are Arrow arrays
 	}
 	schema := arrow.NewSchema([]arrow.Field{{Name: "k", Type: key.DataType(), Nullable: true}, {Name: "n", Type: arrow.PrimitiveTypes.Int64}}, nil)
 	return array.NewRecord(schema, []arrow.Array{key, rows.NewArray()}, int64(len(keys)))
