@@ -16,6 +16,7 @@ import flights
 import formats
 import harness
 import identity
+import joins
 import keys
 import normalize
 import pages
@@ -35,7 +36,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="bloomjoin-interop.") as work:
         t = harness.Checks(pathlib.Path(options.tool).resolve(), work, options.only)
         t.shared = options.shared.resolve()
-        for module in (usage, keys, normalize, text, formats, shards, builds, identity, pages, engine, privacy, flights):
+        for module in (usage, keys, joins, normalize, text, formats, shards, builds, identity, pages, engine, privacy, flights):
             module.run(t, repository)
     print(f"{t.passed} passed, {t.failed} failed")
     sys.exit(1 if t.failed or not t.passed else 0)
