@@ -101,11 +101,16 @@ func (j *Join) restart() {
 
 // rereadable returns an error if IDs or log can be read only once.
 func (j *Join) rereadable() error {
-	for what, files := range map[string][]*partition.File{"the IDs are": j.ids, "the log is": j.logs} {
-		for _, f := range files {
-			if f.Once() {
-				return fmt.Errorf("%s to be read more than once, which %s cannot be (name a file, or raise --memory)", what, f.Name)
-			}
+	if err := again("the IDs are", j.ids); err != nil {
+		return err
+	}
+	return again("the log is", j.logs)
+}
+
+func again(what string, files []*partition.File) error {
+	for _, f := range files {
+		if f.Once() {
+			return fmt.Errorf("%s to be read more than once, which %s cannot be (name a file, or raise --memory)", what, f.Name)
 		}
 	}
 	return nil

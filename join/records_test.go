@@ -1,0 +1,315 @@
+package join_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"go.uber.org/goleak"
+
+	"github.com/bloomjoin/bloomjoin/join"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// poison overwrites what is freed, so that whoever still looks at it is found
+// out.
+type poison struct{ memory.Allocator }
+
+func (p poison) Free(b []byte) {
+	for i := range b {
+		b[i] = 0xee
+	}
+	p.Allocator.Free(b)
+}
+
+// given is a side of a join whose records are made when they are asked for and
+// freed when the next one is.
+type given struct {
+	t       testing.TB
+	mem     memory.Allocator
+	rows    arrow.Record
+	size    int64 // of a record
+	ended   int   // passes that came to an end
+	begun   int
+	err     error // after so many records
+	after   int
+	panics  bool
+	watched func() // called for each record
+}
+
+func (g *given) read(ctx context.Context) iter.Seq2[arrow.Record, error] {
+	return func(yield func(arrow.Record, error) bool) {
+		g.begun++
+		defer func() { g.ended++ }()
+		n := 0
+		for lo := int64(0); lo < g.rows.NumRows(); lo += g.size {
+			if n++; n > g.after && g.panics {
+				panic("the program's fault")
+			} else if n > g.after && g.err != nil {
+				yield(nil, g.err)
+				return
+			}
+			if g.watched != nil {
+				g.watched()
+			}
+			if !g.one(lo, yield) {
+				return
+			}
+		}
+	}
+}
+
+// one yields a copy of some rows and frees it.
+func (g *given) one(lo int64, yield func(arrow.Record, error) bool) bool {
+	part := g.rows.NewSlice(lo, min(lo+g.size, g.rows.NumRows()))
+	defer part.Release()
+	var cols []arrow.Array
+	for _, c := range part.Columns() {
+		a, err := array.Concatenate([]arrow.Array{c}, g.mem)
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		cols = append(cols, a)
+	}
+	rec := array.NewRecord(g.rows.Schema(), cols, part.NumRows())
+	for _, c := range cols {
+		c.Release()
+	}
+	defer rec.Release()
+	return yield(rec, nil)
+}
+
+func (g *given) input() join.Input { return join.Input{Schema: g.rows.Schema(), Read: g.read} }
+
+// sides are IDs and a log with repeated and missing keys, and columns beside.
+func sides(t testing.TB) (ids, log arrow.Record) {
+	dict := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}
+	key := func(n, mod int) column {
+		c := column{name: "k", dt: arrow.PrimitiveTypes.Int64}
+		for i := range n {
+			c.values = append(c.values, []string{fmt.Sprint(i * 7 % mod), "NULL"}[min(i%13/12, 1)])
+		}
+		return c
+	}
+	words := func(name string, n int, dt arrow.DataType) column {
+		c := column{name: name, dt: dt}
+		for i := range n {
+			c.values = append(c.values, fmt.Sprint(name, i%90))
+		}
+		return c
+	}
+	return table(t, key(150, 120), words("w", 150, arrow.BinaryTypes.String)),
+		table(t, key(400, 300), words("d", 400, dict), words("w", 400, arrow.BinaryTypes.String))
+}
+
+// TestRecords: records give the rows that files with the same rows give, in the
+// same order, by every strategy, and all that was lent and borrowed is given
+// back.
+func TestRecords(t *testing.T) {
+	ids, log := sides(t)
+	idDir, logDir := writeTable(t, ids, 1, 3, partition.ArrowFile), writeTable(t, log, 1, 4, partition.ArrowFile)
+	for _, typ := range types {
+		for _, strategy := range append(strategies(typ), join.Auto) {
+			opts := join.Options{On: "k", Type: typ, Strategy: strategy, Threads: 3}
+			want, err := run(t, open(t, partition.OpenOptions{}, idDir), open(t, partition.OpenOptions{}, logDir), opts)
+			if err != nil || len(want.rows) == 0 {
+				t.Fatalf("%s %s: %v", typ, strategy, err)
+			}
+			for _, size := range []int64{1, 64} {
+				for _, known := range []bool{false, true} {
+					mem := poison{checked(t)}
+					opts.Mem = mem
+					left, right := &given{t: t, mem: mem, rows: log, size: size}, &given{t: t, mem: mem, rows: ids, size: size}
+					l, r := left.input(), right.input()
+					if known {
+						l.Rows, r.Rows = log.NumRows(), ids.NumRows()
+					}
+					seq := join.Records(t.Context(), r, l, opts)
+					for range 2 { // it may be ranged over again
+						got := collect(t, seq)
+						name := fmt.Sprintf("%s %s, records of %d, number known %v", typ, strategy, size, known)
+						if !slices.Equal(got, want.rows) {
+							t.Fatalf("%s: %d rows, want %d:\n%s\nwant\n%s", name, len(got), len(want.rows), strings.Join(got, "\n"), strings.Join(want.rows, "\n"))
+						}
+						if left.begun == 0 || left.begun != left.ended || right.begun != right.ended {
+							t.Errorf("%s: %d of %d and %d of %d passes have ended", name, left.ended, left.begun, right.ended, right.begun)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func collect(t testing.TB, seq iter.Seq2[arrow.Record, error]) (rows []string) {
+	t.Helper()
+	for rec, err := range seq {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rec.NumRows() == 0 {
+			t.Error("an empty record")
+		}
+		for i := range int(rec.NumRows()) {
+			rows = append(rows, showRow(t, rec, i))
+		}
+	}
+	return rows
+}
+
+// TestRecordsOnce: what can be read only once is joined by the strategies that
+// need no more, and refused by others before the second pass.
+func TestRecordsOnce(t *testing.T) {
+	ids, log := sides(t)
+	for _, typ := range types {
+		for _, strategy := range append(strategies(typ), join.Auto) {
+			mem := poison{checked(t)}
+			left, right := &given{t: t, mem: mem, rows: log, size: 50}, &given{t: t, mem: mem, rows: ids, size: 50}
+			l, r := left.input(), right.input()
+			l.Once, r.Once = true, true
+			rows, failed := 0, error(nil)
+			for rec, err := range join.Records(t.Context(), r, l, join.Options{On: "k", Type: typ, Strategy: strategy, Mem: mem}) {
+				if err != nil {
+					failed = err
+					break
+				}
+				rows += int(rec.NumRows())
+			}
+			if strategy == join.Auto || strategy == join.Lookup {
+				if failed != nil || rows == 0 {
+					t.Errorf("%s %s: %v, %d rows", typ, strategy, failed, rows)
+				}
+			} else if failed == nil || !strings.Contains(failed.Error(), "read more than once") || left.begun+right.begun > 0 {
+				t.Errorf("%s %s: %v after %d and %d passes", typ, strategy, failed, left.begun, right.begun)
+			}
+		}
+	}
+}
+
+// TestRecordsEnd: however a join of records ends, its inputs are told so, no
+// goroutine is left and all memory is given back.
+func TestRecordsEnd(t *testing.T) {
+	ids, log := sides(t)
+	stop := errors.New("enough")
+	before := goleak.IgnoreCurrent()
+	for _, typ := range []join.Type{join.Semi, join.Anti, join.Inner, join.Full} {
+		for _, strategy := range strategies(typ) {
+			for _, how := range []string{"break", "cancel", "cancel in a pass", "error of the log", "error of the IDs", "panic of the log", "panic of the IDs", "panic of the receiver"} {
+				for _, at := range []int{0, 2} {
+					name := fmt.Sprint(typ, " ", strategy, ": ", how, " at ", at)
+					ctx, cancel := context.WithCancelCause(context.Background())
+					mem := poison{checked(t)}
+					left, right := &given{t: t, mem: mem, rows: log, size: 40, after: at}, &given{t: t, mem: mem, rows: ids, size: 40, after: at}
+					side := map[bool]*given{true: left, false: right}[strings.HasSuffix(how, "log")]
+					switch {
+					case strings.HasPrefix(how, "error"):
+						side.err = stop
+					case strings.HasPrefix(how, "panic of the"):
+						side.panics = !strings.HasSuffix(how, "receiver")
+					case how == "cancel in a pass":
+						seen := 0
+						left.watched = func() {
+							if seen++; seen > at {
+								cancel(stop)
+							}
+						}
+					}
+					seq := join.Records(ctx, right.input(), left.input(), join.Options{On: "k", Type: typ, Strategy: strategy, Threads: 2, Mem: mem})
+					seen := 0
+					var last error
+					func() {
+						defer func() {
+							if r := recover(); r != nil && r != "the receiver's" {
+								t.Errorf("%s: panic %v", name, r)
+							}
+						}()
+						for _, err := range seq {
+							if last != nil {
+								t.Errorf("%s: the sequence goes on after %v", name, last)
+							}
+							if last = err; err != nil {
+								continue
+							}
+							switch seen++; {
+							case seen <= at:
+							case how == "break":
+								return
+							case how == "cancel":
+								cancel(stop)
+							case strings.HasSuffix(how, "receiver"):
+								panic("the receiver's")
+							}
+						}
+					}()
+					cancel(nil)
+					switch {
+					case strings.HasPrefix(how, "error") && !errors.Is(last, stop),
+						how == "cancel in a pass" && !errors.Is(last, stop),
+						how == "cancel" && last != nil && !errors.Is(last, stop),
+						side.panics && (last == nil || !strings.Contains(last.Error(), "panicked: the program's fault") || !strings.Contains(last.Error(), "the log")) && side == left,
+						side.panics && side == right && (last == nil || !strings.Contains(last.Error(), "the IDs")):
+						t.Errorf("%s: %d records, then %v", name, seen, last)
+					}
+					if left.begun != left.ended || right.begun != right.ended {
+						t.Errorf("%s: %d of %d and %d of %d passes have ended", name, left.ended, left.begun, right.ended, right.begun)
+					}
+				}
+			}
+		}
+	}
+	goleak.VerifyNone(t, before)
+}
+
+// TestRecordsRefusals: what cannot be joined is the sequence's only word.
+func TestRecordsRefusals(t *testing.T) {
+	ids, log := sides(t)
+	good := func(rec arrow.Record) join.Input {
+		return (&given{t: t, mem: memory.DefaultAllocator, rows: rec, size: 50}).input()
+	}
+	for _, c := range []struct {
+		name     string
+		ids, log join.Input
+		on, word string
+	}{
+		{"no such key", good(ids), good(log), "key", `no column "key"`},
+		{"another class", good(ids), good(log), "w=k", "mismatch"},
+		{"no schema", join.Input{}, good(log), "k", "the IDs"},
+		{"no sequence", good(ids), join.Input{Schema: log.Schema(), Read: func(context.Context) iter.Seq2[arrow.Record, error] { return nil }}, "k", "the log: no sequence"},
+	} {
+		n := 0
+		for rec, err := range join.Records(t.Context(), c.ids, c.log, join.Options{On: c.on}) {
+			if n++; rec != nil || err == nil || !strings.Contains(err.Error(), c.word) {
+				t.Errorf("%s: %v, %v, want %q", c.name, rec, err, c.word)
+			}
+		}
+		if n != 1 {
+			t.Errorf("%s: %d yields", c.name, n)
+		}
+	}
+}
+
+// TestRecordsOfRecords: the answer of a join is an input of another.
+func TestRecordsOfRecords(t *testing.T) {
+	ids, log := sides(t)
+	mem := poison{checked(t)}
+	side := func(rec arrow.Record) join.Input { return (&given{t: t, mem: mem, rows: rec, size: 30}).input() }
+	kept := join.Input{Schema: log.Schema(), Read: func(ctx context.Context) iter.Seq2[arrow.Record, error] {
+		return join.Records(ctx, side(ids), side(log), join.Options{On: "k", Mem: mem})
+	}}
+	opts := join.Options{On: "k", Type: join.Inner, Mem: mem}
+	for _, strategy := range strategies(join.Inner) {
+		opts.Strategy = strategy
+		got := collect(t, join.Records(t.Context(), side(ids), kept, opts))
+		want := collect(t, join.Records(t.Context(), side(ids), side(log), opts))
+		if !slices.Equal(got, want) || len(got) == 0 {
+			t.Errorf("%s: %d rows, want %d", strategy, len(got), len(want))
+		}
+	}
+}
