@@ -154,7 +154,7 @@ func (m *model) filterOfIDs() float64 {
 	if m.sizes.exact {
 		return 2 * m.idKeys
 	}
-	return filterBytes(m.idRows, m.rate())
+	return filterBytes(m.idKeys, m.rate())
 }
 
 func (m *model) read(rows float64) float64 {
@@ -240,7 +240,11 @@ func (m *model) cost(s Strategy, serial, parallel, memory, spilled float64) Cost
 func (m *model) exact() Cost {
 	filter := m.filterOfIDs()
 	build := m.readIDs() + m.idRows*(nsFilterAdd+miss(filter))
-	c := m.cost(Exact, 0, build+m.scan(filter)+m.answer(), filter+m.spread/8, 0)
+	held := filter
+	if m.sizes.exact {
+		held += m.spread / 8
+	}
+	c := m.cost(Exact, 0, build+m.scan(filter)+m.answer(), held, 0)
 	switch {
 	case m.typ.columnsOfIDs():
 		c.Why = fmt.Sprintf("the answer of type %s has columns of the IDs", m.typ)

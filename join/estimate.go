@@ -274,8 +274,9 @@ func sampled(x *index, ids *sample) (*matches, error) {
 // was, and nothing bounds the selectivity from above.
 func (s *sample) selectivity(m *matches) (selectivity, perRow Estimate) {
 	var some, pairs []float64
-	var certain, surely, most float64 // shares of rows
-	alike := 1.0                      // distinct keys for each ID row
+	var certain, surely float64 // rows and pairs that were seen
+	var most float64            // pairs for each row of a run
+	alike := 1.0                // distinct keys for each ID row
 	if m.ids != nil && m.total > 0 {
 		alike = m.keys.Value / m.total
 	}
@@ -294,14 +295,15 @@ func (s *sample) selectivity(m *matches) (selectivity, perRow Estimate) {
 			hit = math.Min(1, sum/n*alike) * n
 		}
 		some, pairs = append(some, hit/n), append(pairs, sum/n)
-		certain += seen / s.total
-		surely += sum / s.total
+		certain += seen
+		surely += sum
 		most = math.Max(most, sum/n)
 	}
-	selectivity, perRow = s.mean(some), s.mean(pairs)
+	certain, surely = certain/math.Max(s.total, 1), surely/math.Max(s.total, 1)
 	if s.all && m.ids == nil {
-		return exactly(selectivity.Value), exactly(perRow.Value)
+		return exactly(certain), exactly(surely)
 	}
+	selectivity, perRow = s.mean(some), s.mean(pairs)
 	unseen := s.unseen()
 	dup := 1.0
 	if m.keys.Value > 0 {

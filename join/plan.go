@@ -310,7 +310,7 @@ func (j *Join) idFacts(p *Plan, s *sizes) error {
 	if j.opts.Type.columnsOfIDs() {
 		s.idBytes = math.Max(0, float64(p.IDs.Bytes))
 	}
-	s.exact, s.spread = j.comesOutExact(s.idKeys)
+	s.exact, s.spread = j.comesOutExact(s.idKeys, nil)
 	return nil
 }
 
@@ -337,10 +337,11 @@ func (j *Join) logColumns(f *partition.File) (key, kept []int, err error) {
 }
 
 // comesOutExact reports whether a filter of so many distinct IDs will be exact:
-// whether, spread evenly over the range that the statistics tell, they take
-// fewer bytes as an exact set than as bits. Keys that are not spread evenly take
-// still fewer. spread is the number of integers in that range.
-func (j *Join) comesOutExact(n float64) (exact bool, spread float64) {
+// whether, spread evenly over their range, they take fewer bytes as an exact set
+// than as bits. Keys that are not spread evenly take still fewer. The range is
+// that of bounds, or what the statistics tell; spread is the number of integers
+// in it, 0 if it is not known.
+func (j *Join) comesOutExact(n float64, bounds *keys.Bounds) (exact bool, spread float64) {
 	if j.opts.Filter != nil {
 		set := j.opts.Filter.Exact()
 		if set == nil {
@@ -353,12 +354,32 @@ func (j *Join) comesOutExact(n float64) (exact bool, spread float64) {
 	if !j.integers() || n < 1 {
 		return false, 0
 	}
-	paths, err := keys.ParsePaths(j.idKey)
-	if err != nil || len(paths) != 1 {
+	lo, hi, ok := j.rangeOfIDs(bounds)
+	if !ok {
 		return false, 0
 	}
-	lo, hi, ok := partition.IntegerRange(j.ids, paths[0])
-	return ok && exactIsSmaller(n, hi-lo+1, j.opts.FPR), hi - lo + 1
+	return exactIsSmaller(n, hi-lo+1, j.opts.FPR), hi - lo + 1
+}
+
+// rangeOfIDs returns the least and the greatest of IDs that are integers, as
+// bounds or, if they are nil, statistics tell.
+func (j *Join) rangeOfIDs(bounds *keys.Bounds) (lo, hi float64, ok bool) {
+	if bounds == nil {
+		paths, err := keys.ParsePaths(j.idKey)
+		if err != nil || len(paths) != 1 {
+			return 0, 0, false
+		}
+		return partition.IntegerRange(j.ids, paths[0])
+	}
+	least, most, ok := bounds.Column(0)
+	a, fine := keys.Number(keys.Integer, least)
+	b, known := keys.Number(keys.Integer, most)
+	if !ok || !fine || !known {
+		return 0, 0, false
+	}
+	lo, _ = a.Float64()
+	hi, _ = b.Float64()
+	return lo, hi, true
 }
 
 // integer is about the value of an integer in two's complement.
@@ -432,7 +453,7 @@ func (j *Join) estimate(ctx context.Context, p *Plan, s *sizes, opts PlanOptions
 	s.logKeys, s.selectivity, s.joinRows = distinct.Value, selectivity.Value, pairs.Value
 	s.idRows, s.idKeys = math.Max(m.total, 0), math.Max(1, m.keys.Value)
 	s.kept = math.Min(s.idRows, distinct.Value*m.perKey())
-	s.exact, s.spread = j.comesOutExact(s.idKeys)
+	s.exact, s.spread = j.comesOutExact(s.idKeys, m.bounds)
 	return nil
 }
 

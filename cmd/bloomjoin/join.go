@@ -104,6 +104,7 @@ type joinReport struct {
 	FPRBound     join.MeasuredFPR `json:"fpr_measured_bound"`
 	Strategy     string           `json:"strategy"`
 	SpilledBytes int64            `json:"spilled_bytes"`
+	Plan         *planned         `json:"plan,omitempty"`
 }
 
 // joinOptions checks the flags before anything is opened.
@@ -272,6 +273,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		return err
 	}
 	r := newJoinReport(start, j.Report())
+	r.Plan = comparePlan(o.typ, start, j.Report())
 	r.Warnings = append(r.Warnings, j.Report().Warnings(opts.Type)...)
 	r.BytesRead, r.BytesWritten, r.Path = bytesRead(all)+bytesRead(ids), written.Bytes, pathsOf(partition.Split(logs, opts.Shard), j.PathOf)
 	r.leftOut(skipped)
@@ -306,6 +308,9 @@ func (c *cli) sayJoin(o *joinFlags, r joinReport) {
 			r.Strategy, r.FPRPredicted, r.FPRMeasured, count(r.FPRBound.Rows), r.FPRBound.Low, r.FPRBound.High)
 		if r.SpilledBytes > 0 {
 			c.say("  %s waited on disk", bytesOf(r.SpilledBytes))
+		}
+		if r.Plan != nil {
+			c.sayPlanned(r.Plan)
 		}
 	}
 	c.say("%s join: %s rows from %s, of which %s were candidates (%s); %s of %s IDs matched; into %s in %.2f s",

@@ -117,6 +117,51 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	return printPlan(c.stdout, p)
 }
 
+// planned is a plan beside what came of it, in the JSON of join.
+type planned struct {
+	*join.Plan
+	Actual actual `json:"actual"`
+}
+
+// actual has the figures that a plan estimates.
+type actual struct {
+	Strategy    join.Strategy `json:"strategy"`
+	Selectivity float64       `json:"selectivity"`
+	JoinRows    *int64        `json:"join_rows,omitempty"` // where the answer is the pairs
+	Seconds     float64       `json:"seconds"`
+}
+
+// comparePlan puts a join's plan beside its figures; nil if there was none.
+func comparePlan(typ string, start time.Time, rep join.Report) *planned {
+	if rep.Plan == nil {
+		return nil
+	}
+	p := &planned{Plan: rep.Plan, Actual: actual{Strategy: rep.Strategy, Seconds: time.Since(start).Seconds()}}
+	if rep.RowsIn > 0 {
+		p.Actual.Selectivity = float64(rep.RowsMatched) / float64(rep.RowsIn)
+	}
+	if join.Type(typ) == join.Inner {
+		p.Actual.JoinRows = &rep.RowsOut
+	}
+	return p
+}
+
+// sayPlanned tells people what was planned, and what came of it.
+func (c *cli) sayPlanned(p *planned) {
+	c.say("  planned as %s, since %s", p.Strategy, p.Why)
+	for _, s := range p.Strategies {
+		if s.Strategy == p.Actual.Strategy {
+			c.say("  %s expected to take %.2g s, and %s; it took %.2g s", s.Strategy, s.Seconds, bytesOf(s.MemoryBytes), p.Actual.Seconds)
+		}
+	}
+	if p.Selectivity != nil {
+		c.say("  rows with an ID: %s expected, %s found", within(*p.Selectivity, share), share(p.Actual.Selectivity))
+	}
+	if p.JoinRows != nil && p.Actual.JoinRows != nil {
+		c.say("  pairs: %s expected, %s found", within(*p.JoinRows, whole), count(*p.Actual.JoinRows))
+	}
+}
+
 // parseSpeed reads bytes per second, as 10Gbit/s or 500MB/s.
 func parseSpeed(s string) (float64, error) {
 	bare, _ := strings.CutSuffix(s, "/s")
@@ -220,10 +265,11 @@ func sideOf(s join.SideFacts) string {
 
 // within renders an estimate with its bounds.
 func within(e join.Estimate, render func(float64) string) string {
-	if e.Low == e.High {
-		return render(e.Value)
+	value, low, high := render(e.Value), render(e.Low), render(e.High)
+	if low == high {
+		return value
 	}
-	return fmt.Sprintf("about %s (%s to %s)", render(e.Value), render(e.Low), render(e.High))
+	return fmt.Sprintf("about %s (%s to %s)", value, low, high)
 }
 
 func whole(v float64) string { return count(int64(math.Round(v))) }
