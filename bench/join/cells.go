@@ -42,6 +42,8 @@ func cells() []cell {
 			data: made("pair", pairRows, "log"), measure: shuffle},
 		{name: "small", text: "2,000 IDs and a log of 10 MB",
 			data: small, measure: little},
+		{name: "plan", text: "what the planner estimates, beside what is",
+			data: planned, measure: plans},
 	}
 }
 

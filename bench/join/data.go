@@ -26,6 +26,7 @@ const (
 	pairRows  = 200_000_000
 	smallRows = 150_000 // 10 MB of bench/scan's log
 	smallIDs  = 2000
+	shapeRows = 5_000_000 // of bench/scan's other logs
 )
 
 // groupRows are the rows of a row group.
@@ -55,19 +56,29 @@ func (b *bench) sized(ctx context.Context, set string, rows uint64, more ...stri
 	})
 }
 
-// usersOf has bench/scan's log of so many rows, and a set of ids IDs of which
+// scanned is a log of bench/scan, which its program makes unless it is there, in
+// the directory of its IDs.
+func (b *bench) scanned(ctx context.Context, shape, flag string, rows uint64) (dir string, err error) {
+	argv := []string{b.program.scan, "-generate", "-data", b.data, "-cell", shape + "/" + codec + "/1%", "-contenders", "duckdb", flag, number(rows)}
+	if _, err := race.Execute(ctx, race.Step{Argv: argv}); err != nil {
+		return "", err
+	}
+	dirs, err := filepath.Glob(filepath.Join(b.data, shape+"-"+number(rows)+".v*"))
+	if err != nil || len(dirs) == 0 {
+		return "", fmt.Errorf("%q made no log of %d rows: %w", argv, rows, err)
+	}
+	return dirs[len(dirs)-1], nil
+}
+
+// usersOf has bench/scan's base of so many rows, and a set of ids IDs of which
 // some are its users.
 func usersOf(ctx context.Context, b *bench, rows, ids, members uint64) (d dataset, err error) {
-	argv := []string{b.program.scan, "-generate", "-data", b.data, "-cell", "base/" + codec + "/1%", "-contenders", "duckdb", "-rows", number(rows)}
-	if _, err := race.Execute(ctx, race.Step{Argv: argv}); err != nil {
+	log, err := b.scanned(ctx, "base", "-rows", rows)
+	if err != nil {
 		return d, err
 	}
-	logs, err := filepath.Glob(filepath.Join(b.data, "base-"+number(rows)+".v*", "log."+codec+".parquet"))
-	if err != nil || len(logs) == 0 {
-		return d, fmt.Errorf("%s made no log of %d rows: %w", argv, rows, err)
-	}
 	dir, err := b.sized(ctx, "users", ids, "-users", number(rows), "-members", number(members))
-	return dataset{log: logs[len(logs)-1], ids: filepath.Join(dir, "ids.parquet")}, err
+	return dataset{log: filepath.Join(log, "log."+codec+".parquet"), ids: filepath.Join(dir, "ids.parquet")}, err
 }
 
 // many has 100 million IDs, few those of them that are users, and small both

@@ -15,8 +15,8 @@ import (
 // forced are the strategies that can be asked for.
 var forced = []string{"exact", "lookup", "broadcast", "reverse", "shuffle"}
 
-// planned is how much longer than the best the planner's choice may take.
-const planned = 1.2
+// aboveBest is how much longer than the best the planner's choice may take.
+const aboveBest = 1.2
 
 // strategies races all of them. must names one that may not refuse, besides
 // those that never may: all but exact, which answers with columns of the IDs,
@@ -40,7 +40,7 @@ func strategies(typ, must string) func(context.Context, *bench, cell, dataset) (
 		}
 		t, goals := r.table("that of `"+best+"`", func(string) string { return best }), targets()
 		t.Note("%s", r.summary("ours"))
-		atMost(&goals, fmt.Sprintf("time of the planner's choice, `%s` / that of the best, `%s`", r.said["ours"].Strategy, best), r.runs.Ratio("ours", best), planned)
+		atMost(&goals, fmt.Sprintf("time of the planner's choice, `%s` / that of the best, `%s`", r.said["ours"].Strategy, best), r.runs.Ratio("ours", best), aboveBest)
 		return &result{tables: []report.Table{t, goals}, wrong: append(r.wrong, r.disobeyed()...)}, nil
 	}
 }

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+
+	"github.com/bloomjoin/bloomjoin/bench/internal/race"
+	"github.com/bloomjoin/bloomjoin/bench/internal/report"
+)
+
+// sample is a log and IDs that a plan is made for.
+type sample struct {
+	text string
+	dataset
+	pattern string // of the log's files, if it is a directory
+}
+
+// samples makes logs and IDs of all kinds: rows that are spread in all ways over
+// keys and over the file, all of which match, and none.
+func samples(ctx context.Context, b *bench) (all []sample, err error) {
+	for _, s := range []struct {
+		text string
+		data func(context.Context, *bench) (dataset, error)
+	}{
+		{"even, the IDs of 1 % of the users", few},
+		{"even, 100 million IDs", many},
+		{"even, half of the users", made("skew", skewRows, "uniform")},
+		{"one key has 30 %", made("skew", skewRows, "heavy")},
+		{"Zipf's law, exponent 1.2", made("skew", skewRows, "zipf")},
+		{"IDs close together", made("dense", denseRows, "log")},
+	} {
+		d, err := s.data(ctx, b)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, sample{text: s.text, dataset: d})
+	}
+	even, dense := all[2].dataset, all[5].dataset
+	all = append(all,
+		sample{text: "equal: the log is the ID set", dataset: dataset{log: even.log, ids: even.log}},
+		sample{text: "disjoint", dataset: dataset{log: even.log, ids: dense.ids}})
+	for _, s := range []struct{ shape, text string }{
+		{"clustered", "clustered, one range of users"}, {"sorted", "sorted by key"}, {"string", "strings"},
+		{"dictionary", "100 k users, dictionary"}, {"small", "2,000 files"},
+	} {
+		dir, err := b.scanned(ctx, s.shape, "-scale", b.scaled(shapeRows))
+		if err != nil {
+			return nil, err
+		}
+		one := sample{text: s.text, dataset: dataset{log: filepath.Join(dir, "log."+codec+".parquet"), ids: filepath.Join(dir, "ids-1.parquet")}}
+		if s.shape == "small" {
+			one.log = filepath.Join(dir, "log."+codec)
+			one.pattern = "/*.parquet"
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// planned makes the data of plans, which are many.
+func planned(ctx context.Context, b *bench) (dataset, error) {
+	_, err := samples(ctx, b)
+	return dataset{}, err
+}
+
+// estimate is a figure with the bounds that a plan gives it.
+type estimate struct{ Value, Low, High float64 }
+
+func (e estimate) holds(real float64) bool { return e.Low <= real && real <= e.High }
+
+// plan is what bloomjoin plan --json says; docs/schemas.md documents it.
+type plan struct {
+	Strategy    string   `json:"strategy"`
+	Selectivity estimate `json:"selectivity"`
+	JoinRows    estimate `json:"join_rows"`
+	Seconds     float64  `json:"seconds"`
+}
+
+// real is what DuckDB counts.
+type real struct {
+	Rows    float64 `json:"rows"`
+	Matched float64 `json:"matched"` // rows of the log that have an ID
+	Pairs   float64 `json:"pairs"`
+}
+
+// plans compares estimates with what DuckDB counts. One out of its bounds is
+// wrong as one in twenty may be: it is told of and ends nothing.
+func plans(ctx context.Context, b *bench, c cell, _ dataset) (*result, error) {
+	all, err := samples(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	t := report.Table{Name: c.name, Head: []string{"log and IDs", "rows that match, %", "estimated (bounds)", "rows of the inner join", "estimated (bounds)", "error", "inside", "strategy", "seconds"}}
+	var inside int
+	for _, s := range all {
+		race.Say("%s: %s", c.name, s.text)
+		var p plan
+		if err := answered(ctx, &p, b.program.ours, "plan", "--quiet", "--json", "--threads", fmt.Sprint(threads), "--ids", s.ids, "--on", key, "--type", "inner", s.log); err != nil {
+			return nil, err
+		}
+		var is real
+		if err := answered(ctx, &is, b.program.python, "-c", script("count"), s.log+s.pattern, s.ids, key, fmt.Sprint(threads)); err != nil {
+			return nil, err
+		}
+		share := is.Matched / is.Rows
+		ok := p.Selectivity.holds(share) && p.JoinRows.holds(is.Pairs)
+		if ok {
+			inside++
+		}
+		t.Row(s.text, percent(share), bounds(p.Selectivity, percent), whole(is.Pairs), bounds(p.JoinRows, whole),
+			errorOf(p.JoinRows.Value, is.Pairs), report.Yes(ok), "`"+p.Strategy+"`", report.Seconds(p.Seconds))
+	}
+	t.Note("%d of %d inside the bounds.", inside, len(all))
+	return &result{tables: []report.Table{t}}, nil
+}
+
+// answered runs a program that prints a JSON object.
+func answered(ctx context.Context, answer any, argv ...string) error {
+	var out bytes.Buffer
+	s := race.Step{Argv: argv, Out: &out}
+	if _, err := race.Execute(ctx, s); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(out.Bytes(), answer); err != nil {
+		return fmt.Errorf("%s: %w: %s", s, err, race.Tail(out.String(), 3))
+	}
+	return nil
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.4g", 100*share) }
+func whole(v float64) string       { return fmt.Sprintf("%.0f", v) }
+
+// bounds shows an estimate.
+func bounds(e estimate, text func(float64) string) string {
+	return fmt.Sprintf("%s (%s to %s)", text(e.Value), text(e.Low), text(e.High))
+}
+
+// errorOf is how far an estimate is from what is, in per cent of that.
+func errorOf(got, want float64) string {
+	switch {
+	case got == want:
+		return "0"
+	case want == 0:
+		return "–"
+	}
+	return fmt.Sprintf("%+.2g %%", 100*(got-want)/want)
+}
