@@ -190,6 +190,29 @@ func TestTable(t *testing.T) {
 	}
 }
 
+func TestEstimate(t *testing.T) {
+	e := estimate{Value: 10, Low: 9, High: 11}
+	for figure, want := range map[float64]bool{8.99: false, 9: true, 9 - 1e-12: true, 11: true, 11 + 1e-12: true, 11.01: false} {
+		if got := e.holds(figure); got != want {
+			t.Errorf("%v: got %t", figure, got)
+		}
+	}
+	if zero := (estimate{}); !zero.holds(0) || zero.holds(1) {
+		t.Error("nothing is estimated as nothing")
+	}
+	for _, c := range []struct {
+		got, want float64
+		text      string
+	}{{100, 100, "0"}, {0, 0, "0"}, {1, 0, "–"}, {101, 100, "+1 %"}, {87.65, 100, "-12 %"}, {100 + 1e-12, 100, "0"}} {
+		if got := errorOf(c.got, c.want); got != c.text {
+			t.Errorf("%v for %v: got %q, want %q", c.got, c.want, got, c.text)
+		}
+	}
+	if got, want := bounds(estimate{0.01, 0.005, 0.02}, percent), "1 (0.5 to 2)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestUsage(t *testing.T) {
 	for _, args := range [][]string{{"x"}, {"-cell", "x"}, {"-rounds", "-1"}, {"-smaller", "0"}, {"-smaller", "1001"}, {"-quick", "-update"}, {"-smaller", "2", "-update"}} {
 		if err := command(context.Background(), append(slices.Clone(args), "-data", t.TempDir())); err == nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"path/filepath"
 
 	"github.com/bloomjoin/bloomjoin/bench/internal/race"
@@ -69,7 +70,13 @@ func planned(ctx context.Context, b *bench) (dataset, error) {
 // estimate is a figure with the bounds that a plan gives it.
 type estimate struct{ Value, Low, High float64 }
 
-func (e estimate) holds(real float64) bool { return e.Low <= real && real <= e.High }
+// rounding is what computing may add to a figure that is known.
+const rounding = 1e-9
+
+// holds reports whether a figure is within the bounds.
+func (e estimate) holds(real float64) bool {
+	return e.Low*(1-rounding) <= real && real <= e.High*(1+rounding)
+}
 
 // plan is what bloomjoin plan --json says; docs/schemas.md documents it.
 type plan struct {
@@ -141,7 +148,7 @@ func bounds(e estimate, text func(float64) string) string {
 // errorOf is how far an estimate is from what is, in per cent of that.
 func errorOf(got, want float64) string {
 	switch {
-	case got == want:
+	case math.Abs(got-want) <= rounding*want:
 		return "0"
 	case want == 0:
 		return "–"
