@@ -91,7 +91,7 @@ func TestShards(t *testing.T) {
 	ids := files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 40, 160), numbers("w", arrow.PrimitiveTypes.Int64, 0, 120))
 	logs := files(t, 3, 4, numbers("k", arrow.PrimitiveTypes.Int32, 0, 200))
 	for _, typ := range types[:4] {
-		for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse} {
+		for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
 			opts := join.Options{On: "k", Type: typ, Strategy: strategy, FPR: 0.5}
 			whole, err := run(t, ids, logs, opts)
 			if err != nil {
@@ -136,7 +136,7 @@ func TestMemory(t *testing.T) {
 		}
 		seen := map[join.Strategy]int{}
 		for _, memory := range []int64{1, 100, 1 << 12, 1 << 13, 20_000, 1 << 15, 1 << 16, 100_000, 1 << 17, 1 << 18, 1 << 20, 1 << 26} {
-			for _, strategy := range []join.Strategy{join.Auto, join.Lookup, join.Broadcast, join.Reverse} {
+			for _, strategy := range []join.Strategy{join.Auto, join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
 				opts := join.Options{On: "k", Type: typ, Strategy: strategy, Memory: memory}
 				got, err := run(t, ids, logs, opts)
 				if err != nil {
@@ -161,14 +161,18 @@ func TestMemory(t *testing.T) {
 }
 
 // TestMemoryOfColumns: the IDs' columns count where the answer has them, in
-// either strategy.
+// each strategy but that which needs not hold them.
 func TestMemoryOfColumns(t *testing.T) {
 	ids := files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 0, 1000), texts("w", slices.Repeat([]string{strings.Repeat("x", 3000)}, 1000)...))
 	logs := files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 0, 1000))
 	for _, strategy := range []join.Strategy{join.Auto, join.Lookup, join.Broadcast, join.Reverse} {
 		for _, typ := range types {
-			_, err := run(t, ids, logs, join.Options{On: "k", Type: typ, Strategy: strategy, Memory: 2 << 20})
-			if columns := typ != join.Semi && typ != join.Anti; columns != errors.Is(err, join.ErrMemory) || !columns && err != nil {
+			got, err := run(t, ids, logs, join.Options{On: "k", Type: typ, Strategy: strategy, Memory: 2 << 20})
+			if strategy == join.Auto {
+				if columns := typ != join.Semi && typ != join.Anti; err != nil || columns != (got.report.Strategy == join.Shuffle) || columns != (got.report.SpilledBytes > 0) {
+					t.Errorf("%s: %v, report %+v", typ, err, got.report)
+				}
+			} else if columns := typ != join.Semi && typ != join.Anti; columns != errors.Is(err, join.ErrMemory) || !columns && err != nil {
 				t.Errorf("%s %s: %v", typ, strategy, err)
 			}
 		}
@@ -182,7 +186,7 @@ func TestOtherFilter(t *testing.T) {
 	}
 	ids, others, more, logs := k(0, 500), k(1, 501), k(-5, 600), k(490, 510)
 	text := files(t, 1, 1, texts("k", "a", "b"))
-	for _, strategy := range []join.Strategy{join.Auto, join.Lookup, join.Broadcast, join.Reverse} {
+	for _, strategy := range []join.Strategy{join.Auto, join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
 		for _, kind := range []codec.Want{codec.WantBloom, codec.WantExact} {
 			for _, typ := range types {
 				opts := join.Options{On: "k", Type: typ, Strategy: strategy, Filter: filterOf(t, others, "k", kind, 0.001)}
@@ -284,7 +288,7 @@ func TestSharedKeyDoesNotFit(t *testing.T) {
 	} {
 		logs := files(t, 1, 1, column{name: "k", dt: c.log, values: []string{c.both}})
 		for _, typ := range []join.Type{join.Right, join.Full} {
-			for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse} {
+			for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
 				name := fmt.Sprintf("%s: %s into %s", typ, c.id, c.log)
 				opts := join.Options{On: "k", Type: typ, Strategy: strategy}
 				good := files(t, 1, 1, column{name: "k", dt: c.id, values: []string{c.both, c.fits}}, ints("w", "7", "8"))

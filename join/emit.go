@@ -333,15 +333,16 @@ func (j *Join) unmatched(ctx context.Context) iter.Seq2[partition.Rows, error] {
 // loneIDs calls fn with the IDs that no log row has: from memory if all are
 // there.
 func (j *Join) loneIDs(ctx context.Context, fn func(rec arrow.Record, rows []int) error) error {
-	if j.whole {
+	switch {
+	case j.shuffled != nil:
+		return j.shuffled.loneRows(ctx, fn)
+	case j.whole:
 		return j.side.lone(fn)
 	}
 	var all, members, entries []uint32
 	return j.eachID(ctx, nil, func(_ *partition.File, rec arrow.Record, batch *keys.Batch) error {
-		for len(all) < len(batch.Rows) {
-			all = append(all, uint32(len(all)))
-		}
-		members, entries = j.side.find(batch, all[:len(batch.Rows)], members, entries)
+		all = upTo(all, len(batch.Rows))
+		members, entries = j.side.find(batch, all, members, entries)
 		var rows []int
 		at, member := 0, 0
 		for row := range batch.Len {

@@ -133,6 +133,7 @@ type Report struct {
 	FPRMeasured  MeasuredFPR
 	Strategy     Strategy
 	SpilledBytes int64 // written to TempDir
+	DiskBytes    int64 // the most that was there at one time
 	Plan         *Plan // that chose the strategy; nil if none was made
 
 	scanned bool // the log is what a scan or join let through

@@ -16,12 +16,26 @@ import (
 
 // keeper takes the IDs that a filter of the log lets through.
 type keeper interface {
-	// addSomeKeys takes the keys at the positions in some, where no rows are
-	// wanted. It may be called from many goroutines.
-	addSomeKeys(k *keys.Batch, some []uint32) error
-	// addRows takes a record of ID rows with their keys, which all have one. It
-	// is called by one goroutine, in the IDs' order.
-	addRows(rec arrow.Record, k *keys.Batch) error
+	// worker returns what takes the keys at the positions in some, from one
+	// goroutine, where no rows are wanted.
+	worker() (func(k *keys.Batch, some []uint32) error, error)
+	// addRows takes ID rows: those of rec whose keys are at the positions in
+	// some, ascending. first is the number of rec's first row: among all ID rows
+	// in joins that keep IDs without a log row, else among those in records that
+	// come here. It is called by one goroutine, in the IDs' order.
+	addRows(rec arrow.Record, k *keys.Batch, some []uint32, first int64) error
+}
+
+// heldIDs keeps IDs in memory.
+type heldIDs struct{ side *idSide }
+
+func (h heldIDs) worker() (func(*keys.Batch, []uint32) error, error) { return h.side.addSomeKeys, nil }
+
+func (h heldIDs) addRows(rec arrow.Record, k *keys.Batch, some []uint32, _ int64) error {
+	if len(some) == k.Len {
+		return h.side.addRows(rec, k)
+	}
+	return h.side.addSomeRows(rec, k, some)
 }
 
 // keep reads the IDs past a filter of the log and hands on those that it lets
@@ -34,7 +48,10 @@ func (j *Join) keep(ctx context.Context, ofLog *codec.Filter, to keeper) error {
 	}
 	m := partition.Match{Key: j.idKey, Filter: ofLog}
 	read := j.keepKeys
-	if j.opts.Type.columnsOfIDs() {
+	switch {
+	case j.opts.Type.keepsIDs():
+		read = j.keepNumbered
+	case j.opts.Type.columnsOfIDs():
 		read = j.keepRows
 	}
 	if j.filter != nil {
@@ -69,8 +86,11 @@ func (j *Join) keepKeys(ctx context.Context, m partition.Match, to keeper, b *fi
 		var times []uint32
 		var err error
 		if b != nil {
-			add, err = adder(b)
+			if add, err = adder(b); err != nil {
+				return nil, err
+			}
 		}
+		take, err := to.worker()
 		return func(f *partition.File, group int, k *keys.Batch, hits, rows []uint32) error {
 			if err := j.idsGood(f, group, k); err != nil {
 				return err
@@ -85,7 +105,7 @@ func (j *Join) keepKeys(ctx context.Context, m partition.Match, to keeper, b *fi
 			if err := add(k, hits); err != nil {
 				return err
 			}
-			return to.addSomeKeys(k, hits)
+			return take(k, hits)
 		}, err
 	})
 	if err == nil {
@@ -124,6 +144,8 @@ func (j *Join) keepRows(ctx context.Context, m partition.Match, to keeper, b *fi
 	}
 	pieces := partition.Split(j.ids, partition.Shard{})
 	enc := idEncoder{j: j}
+	var n int64
+	var all []uint32
 	for r, err := range s.Scan(ctx, pieces) {
 		if err != nil {
 			return err
@@ -132,7 +154,9 @@ func (j *Join) keepRows(ctx context.Context, m partition.Match, to keeper, b *fi
 			if err := add(k, nil); err != nil {
 				return err
 			}
-			return to.addRows(rec, k)
+			all = upTo(all, len(k.Rows))
+			defer func() { n += rec.NumRows() }()
+			return to.addRows(rec, k, all, n)
 		})
 		r.Record.Release()
 		if err != nil {
@@ -141,6 +165,46 @@ func (j *Join) keepRows(ctx context.Context, m partition.Match, to keeper, b *fi
 	}
 	j.idsTotal.Store(s.Stats.RowsIn.Load() - s.Stats.KeysNull.Load())
 	return nil
+}
+
+// keepNumbered is keep of rows whose numbers among all of the IDs are wanted.
+func (j *Join) keepNumbered(ctx context.Context, m partition.Match, to keeper, b *filterbuild.Builder) error {
+	add := func(*keys.Batch, []uint32) error { return nil }
+	var err error
+	if b != nil {
+		if add, err = adder(b); err != nil {
+			return err
+		}
+	}
+	bits := m.Filter.Bloom()
+	var n int64
+	var hits []uint32
+	var hashes []uint64
+	return j.eachID(ctx, nil, func(f *partition.File, rec arrow.Record, k *keys.Batch) error {
+		defer func() { n += rec.NumRows() }()
+		j.idsTotal.Add(int64(len(k.Rows)))
+		if j.opts.Filter != nil {
+			if err := j.holds(k, f.Name); err != nil {
+				return err
+			}
+		}
+		hashes = k.Hash(bits.Params().Hash, hashes)
+		if hits = bits.Probe(hashes, hits[:0]); len(hits) == 0 {
+			return nil
+		}
+		if err := add(k, hits); err != nil {
+			return err
+		}
+		return to.addRows(rec, k, hits, n)
+	})
+}
+
+// upTo returns the positions below n, in dst's memory if that suffices.
+func upTo(dst []uint32, n int) []uint32 {
+	for len(dst) < n {
+		dst = append(dst, uint32(len(dst)))
+	}
+	return dst[:n]
 }
 
 // idsGood returns an error if keys are not what IDs may have, or a filter that

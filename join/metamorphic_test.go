@@ -113,7 +113,7 @@ func (t *tally) check(tb testing.TB) {
 
 // strategies are those that can give a join of the type.
 func strategies(typ join.Type) []join.Strategy {
-	all := []join.Strategy{join.Lookup, join.Broadcast, join.Reverse}
+	all := []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle}
 	if typ == join.Semi || typ == join.Anti {
 		return append(all, join.Exact)
 	}

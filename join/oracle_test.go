@@ -200,7 +200,7 @@ func TestEveryWay(t *testing.T) {
 				if c.noRight && (typ == join.Right || typ == join.Full) {
 					continue
 				}
-				for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse} {
+				for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
 					for _, threads := range []int{1, 4} {
 						for _, f := range filters[:min(threads, len(filters))] { // by one thread only without
 							check(t, c, oracle{log: log, ids: idTable}, ids, logs, join.Options{On: c.on, Type: typ, Strategy: strategy, Threads: threads, Filter: f})
@@ -244,7 +244,7 @@ func TestRandom(t *testing.T) {
 			}
 			_, idKey := c.paths()
 			var first []byte
-			for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse} {
+			for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
 				opts := join.Options{On: c.on, Type: typ, Strategy: strategy, Normalize: c.rule, Threads: 1 + r.IntN(4), FPR: []float64{0, 0.5}[r.IntN(2)]}
 				if r.IntN(2) == 0 {
 					opts.Filter = filterOf(t, ids, strings.Join(idKey, ","), codec.WantAuto, 0.5, c.rule)

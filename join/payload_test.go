@@ -65,7 +65,7 @@ func TestPayload(t *testing.T) {
 	}
 	idFiles, logFiles := open(t, partition.OpenOptions{}, idDir), open(t, partition.OpenOptions{}, logDir)
 	for _, typ := range types {
-		for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse} {
+		for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
 			got, err := run(t, idFiles, logFiles, join.Options{On: "k", Type: typ, Strategy: strategy})
 			if err != nil {
 				t.Fatalf("%s %s: %v", typ, strategy, err)
@@ -154,7 +154,7 @@ func TestTextIDs(t *testing.T) {
 			return open(t, partition.OpenOptions{Text: true}, name)
 		}
 		for _, typ := range []join.Type{join.Semi, join.Inner, join.Full} {
-			for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse} {
+			for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
 				got, err := run(t, csv(c.csv), logs, join.Options{On: "k=id", Type: typ, Strategy: strategy})
 				if err != nil || typ != join.Full && len(got.rows) != c.rows {
 					t.Errorf("%s %s %s: %v, %q, want %d rows", dt, typ, strategy, err, got.rows, c.rows)

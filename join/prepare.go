@@ -94,8 +94,9 @@ func (j *Join) by(ctx context.Context, s Strategy) error {
 
 // restart forgets what a strategy has begun.
 func (j *Join) restart() {
-	j.side.release()
-	j.side, j.whole, j.filter = nil, false, j.opts.Filter
+	j.release()
+	j.side, j.whole, j.marks, j.shuffled, j.filter = nil, false, nil, nil, j.opts.Filter
+	j.account = &account{most: j.opts.Memory}
 	j.idsTotal.Store(0)
 }
 

@@ -45,7 +45,7 @@ func (j *Join) reduce(ctx context.Context, s Strategy) error {
 		return err
 	}
 	j.side = j.newSide()
-	if err := j.keep(ctx, ofLog, j.side); err != nil {
+	if err := j.keep(ctx, ofLog, heldIDs{j.side}); err != nil {
 		return err
 	}
 	return j.side.seal()
@@ -79,7 +79,7 @@ func (j *Join) logFilter(ctx context.Context) (*codec.Filter, error) {
 		return nil, err
 	}
 	return j.filterFrom(ctx, j.logs, opts, func(b *filterbuild.Builder) error {
-		return j.eachLogKey(ctx, b.Workers(), func() (keyWork, error) {
+		return j.eachLogKey(ctx, j.pieces, b.Workers(), func() (keyWork, error) {
 			add, err := adder(b)
 			return func(_ *partition.File, _ int, k *keys.Batch, hits, rows []uint32) error {
 				return add(k, used(hits, rows))
@@ -193,14 +193,14 @@ func (e everything) Exact() *exact.Set    { return nil }
 // One goroutine calls it.
 type keyWork func(f *partition.File, group int, k *keys.Batch, hits, rows []uint32) error
 
-// eachLogKey reads the log's keys with several workers, through the filter of
+// eachLogKey reads the keys of pieces of the log with several workers, through the filter of
 // the IDs if there is one.
-func (j *Join) eachLogKey(ctx context.Context, threads int, newWork func() (keyWork, error)) error {
+func (j *Join) eachLogKey(ctx context.Context, pieces []partition.Piece, threads int, newWork func() (keyWork, error)) error {
 	m := partition.Match{Key: j.logKey, Filter: everything{j.plan}}
 	if j.filter != nil {
 		m.Filter = j.filter
 	}
-	_, err := j.readKeys(ctx, m, j.pieces, partition.ScanOptions{Threads: threads}, newWork)
+	_, err := j.readKeys(ctx, m, pieces, partition.ScanOptions{Threads: threads}, newWork)
 	return err
 }
 

@@ -38,7 +38,7 @@ func TestReleases(t *testing.T) {
 	logDir := writeTable(t, table(t, numbers("k", arrow.PrimitiveTypes.Int64, 250, 900)), 4, 3, "")
 	errStop := errors.New("enough")
 	for _, typ := range types {
-		for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse} {
+		for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
 			for _, threads := range []int{1, 4} {
 				for _, at := range []int{0, 1, 2, 5, 1000} { // batches before the end
 					for _, how := range []string{"break", "cancel", "before"} {
@@ -101,7 +101,7 @@ func TestErrorMidway(t *testing.T) {
 	}
 	for _, c := range []struct{ ids, logs, word string }{{good, bad, broken}, {bad, good, broken}, {csv, good, "line 70002"}} {
 		for _, typ := range types {
-			for _, strategy := range []join.Strategy{join.Auto, join.Lookup, join.Broadcast, join.Reverse} {
+			for _, strategy := range []join.Strategy{join.Auto, join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
 				mem := checked(t)
 				j, err := join.New(tracked(t, mem, c.ids), tracked(t, mem, c.logs), join.Options{On: "k", Type: typ, Strategy: strategy, Mem: mem})
 				if err != nil {
@@ -138,7 +138,7 @@ func TestErrorMidway(t *testing.T) {
 func TestProgress(t *testing.T) {
 	ids := files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 0, 3))
 	logs := files(t, 3, 3, numbers("k", arrow.PrimitiveTypes.Int64, 0, 100))
-	for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse} {
+	for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
 		told := make(chan int64, 100)
 		got, err := run(t, ids, logs, join.Options{On: "k", Strategy: strategy, Progress: func(n int64) { told <- n }})
 		close(told)

@@ -30,7 +30,7 @@ func TestRequire(t *testing.T) {
 	rows := map[join.Type]int64{join.Semi: 5, join.Anti: 35, join.Inner: 5, join.Left: 40, join.Right: 20, join.Full: 55}
 	kept := map[join.Type]float64{join.Semi: 5. / 40, join.Anti: 35. / 40, join.Inner: 5. / 40, join.Right: 5. / 40}
 	for _, typ := range types {
-		for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse} {
+		for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
 			opts := join.Options{On: "k", Type: typ, Strategy: strategy}
 			met := join.Require{Rows: rows[typ], IDsMatched: 5. / 20, MaxKept: kept[typ]}
 			for _, c := range []struct {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/util"
@@ -372,6 +373,9 @@ type matchedRows struct {
 // matchedRows returns what tells, after the exchange, which ID rows have a key
 // that some log row has.
 func (s *shuffle) matchedRows() *matchedRows {
+	if s.rows.matched == nil { // no row came
+		return &matchedRows{r: s.rows, block: math.MaxInt64}
+	}
 	return &matchedRows{r: s.rows, in: s.rows.matched.Reader(), block: -1}
 }
 

@@ -117,7 +117,7 @@ func TestRuleAcrossTypes(t *testing.T) {
 		}
 		for format, ids := range sides {
 			for _, typ := range types {
-				for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse} {
+				for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
 					o := oracle{log: logTable, ids: idTable, logKey: []string{c.log.name}, idKey: []string{c.ids.name}, rule: "trim,uuid"}
 					o.join(t, typ)
 					got, err := run(t, ids, logs, join.Options{On: c.log.name + "=" + c.ids.name, Type: typ, Strategy: strategy, Normalize: "uuid,trim"})

@@ -253,7 +253,7 @@ func (j *Join) finish(ctx context.Context) (err error) {
 	}
 	switch r.IDsTotal = j.idsTotal.Load(); {
 	case j.shuffled != nil:
-		r.IDsMatched, r.SpilledBytes = j.shuffled.matched, j.shuffled.spilled()
+		r.IDsMatched, r.SpilledBytes, r.DiskBytes = j.shuffled.idsMatched.Load(), j.shuffled.written(), j.shuffled.disk()
 	case j.marks != nil:
 		if r.IDsMatched, err = j.exactMatched(ctx); err != nil {
 			return err

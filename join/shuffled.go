@@ -2,16 +2,258 @@ package join
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
+	"sync"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-type shuffled struct{ matched int64 }
+// shuffled is a join by way of a shuffle: the log in legs, each with the IDs that
+// its rows need.
+type shuffled struct {
+	*shuffle
+	j     *Join
+	units []partition.Piece // of one row group each
+	first map[*partition.File]int
+}
 
-func (s *shuffled) legs(context.Context) iter.Seq2[leg, error] { return nil }
-func (s *shuffled) spilled() int64                             { return 0 }
-func (s *shuffled) close() error                               { return nil }
+// shuffle prepares for a join of IDs that exceed the memory, even those of them
+// that some log row may have: what the log and the IDs have in common goes to
+// disk, by key.
+func (j *Join) shuffle(ctx context.Context) (err error) {
+	ofLog, err := j.logFilter(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := j.newShuffled()
+	if err != nil {
+		return err
+	}
+	j.shuffled = s
+	ids := &spilledIDs{s: s.shuffle}
+	if err := errors.Join(j.keep(ctx, ofLog, ids), ids.close()); err != nil {
+		return err
+	}
+	if err := s.spillLog(ctx); err != nil {
+		return err
+	}
+	return s.exchange(ctx)
+}
 
-func (j *Join) shuffle(context.Context) error {
-	return fmt.Errorf("%w: neither side fits (raise --memory)", ErrMemory)
+func (j *Join) newShuffled() (*shuffled, error) {
+	s := &shuffled{j: j, first: map[*partition.File]int{}}
+	opts := shuffleOptions{
+		account: j.account, dir: j.opts.TempDir, integers: j.integers(), matched: j.opts.Type.keepsIDs(),
+		threads: j.threads(), mem: j.opts.Mem,
+	}
+	if j.opts.Type.columnsOfIDs() {
+		paths, err := keys.ParsePaths(j.idKey)
+		if err != nil {
+			return nil, err
+		}
+		opts.schema = j.idCols.schema
+		if opts.encoder, err = keys.NewEncoder(opts.schema, paths, j.rule); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range j.pieces {
+		s.first[p.File] = len(s.units) - p.Lo
+		for g := p.Lo; g < p.Hi; g++ {
+			s.units = append(s.units, partition.Piece{File: p.File, Lo: g, Hi: g + 1})
+			opts.unitRows = append(opts.unitRows, p.File.GroupRows(g))
+		}
+	}
+	var err error
+	s.shuffle, err = newShuffle(opts)
+	return s, err
+}
+
+// spilledIDs writes the IDs that are kept to disk.
+type spilledIDs struct {
+	s    *shuffle
+	mu   sync.Mutex
+	open []*idWriter
+	rows *idWriter
+	n    int64 // rows written
+}
+
+// worker implements keeper.
+func (d *spilledIDs) worker() (func(k *keys.Batch, some []uint32) error, error) {
+	w, err := d.writer()
+	if err != nil {
+		return nil, err
+	}
+	return func(k *keys.Batch, some []uint32) error { return w.add(nil, k, some, 0) }, nil
+}
+
+func (d *spilledIDs) writer() (*idWriter, error) {
+	w, err := d.s.idWriter()
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.open = append(d.open, w)
+	return w, nil
+}
+
+// addRows implements keeper.
+func (d *spilledIDs) addRows(rec arrow.Record, k *keys.Batch, some []uint32, first int64) (err error) {
+	if d.rows == nil {
+		if d.rows, err = d.writer(); err != nil {
+			return err
+		}
+	}
+	return d.rows.add(rec, k, some, first)
+}
+
+func (d *spilledIDs) close() (err error) {
+	for _, w := range d.open {
+		err = errors.Join(err, w.close())
+	}
+	return err
+}
+
+// spillLog writes the log's keys to disk, as far as the filter lets them through.
+func (s *shuffled) spillLog(ctx context.Context) error {
+	var mu sync.Mutex
+	var open []*logWriter
+	err := s.j.eachLogKey(ctx, s.j.pieces, s.j.threads(), func() (keyWork, error) {
+		w, err := s.logWriter()
+		if err != nil {
+			return nil, err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		open = append(open, w)
+		return func(f *partition.File, group int, k *keys.Batch, hits, rows []uint32) error {
+			return w.add(k, used(hits, rows), s.first[f]+group)
+		}, nil
+	})
+	for _, w := range open {
+		err = errors.Join(err, w.close())
+	}
+	return err
+}
+
+// legs yields the ranges of the log, each with the IDs that it needs.
+func (s *shuffled) legs(ctx context.Context) iter.Seq2[leg, error] {
+	return func(yield func(leg, error) bool) {
+		for n, r := range s.ranges {
+			if !s.leg(ctx, n, s.units[r.lo:r.hi], yield) {
+				return
+			}
+		}
+	}
+}
+
+// leg yields a range: whole, if the IDs that it needs fit into memory, as they
+// should, else row group by row group.
+func (s *shuffled) leg(ctx context.Context, n int, units []partition.Piece, yield func(leg, error) bool) bool {
+	src := s.source(ctx, n)
+	side, more, err := src.next(ctx)
+	if err != nil {
+		yield(leg{}, err)
+		return false
+	}
+	if !more {
+		defer src.free()
+		defer side.release()
+		return yield(leg{Stage: partition.Stage{Pieces: joined(units)}, side: side}, nil)
+	}
+	side.release()
+	for _, u := range units {
+		if !s.unit(ctx, n, u, yield) {
+			return false
+		}
+	}
+	src.free()
+	return true
+}
+
+// joined puts row groups of one file that follow each other into one piece.
+func joined(units []partition.Piece) (pieces []partition.Piece) {
+	for _, u := range units {
+		if n := len(pieces); n > 0 && pieces[n-1].File == u.File && pieces[n-1].Hi == u.Lo {
+			pieces[n-1].Hi = u.Hi
+			continue
+		}
+		pieces = append(pieces, u)
+	}
+	return pieces
+}
+
+// unit yields a row group of a range whose IDs exceed the memory: with those of
+// them that it needs itself, in blocks if these do, too.
+func (s *shuffled) unit(ctx context.Context, n int, u partition.Piece, yield func(leg, error) bool) bool {
+	own, err := s.keysOf(ctx, u)
+	defer own.release()
+	if err != nil {
+		yield(leg{}, err)
+		return false
+	}
+	src := s.source(ctx, n)
+	src.only = own
+	var rows []uint64
+	for again := false; ; again = true {
+		side, more, err := src.next(ctx)
+		if err == nil && (more || again) && s.j.opts.Type == Anti {
+			side.release()
+			err = fmt.Errorf("%w of %d bytes: the IDs that row group %d of %s needs take more (raise --memory)", ErrMemory, s.account.most, u.Lo+1, u.File.Name)
+		}
+		if err != nil {
+			yield(leg{}, err)
+			return false
+		}
+		l := leg{Stage: partition.Stage{Pieces: []partition.Piece{u}, Again: again}, side: side}
+		if more || again {
+			l.block = &block{last: !more, joined: &rows}
+		}
+		ok := yield(l, nil)
+		side.release()
+		if !ok || !more {
+			return ok
+		}
+	}
+}
+
+// keysOf returns the keys of a row group that the filter lets through.
+func (s *shuffled) keysOf(ctx context.Context, u partition.Piece) (*idSide, error) {
+	own := newIDSide(sideKind{integers: s.integers, threads: s.threads, mem: s.mem}, s.account)
+	err := s.j.eachLogKey(ctx, []partition.Piece{u}, 1, func() (keyWork, error) {
+		return func(_ *partition.File, _ int, k *keys.Batch, hits, rows []uint32) error {
+			return own.addSomeKeys(k, used(hits, rows))
+		}, nil
+	})
+	if err == nil {
+		err = own.seal()
+	}
+	return own, err
+}
+
+// loneRows calls fn with the ID rows that no log row has.
+func (s *shuffled) loneRows(ctx context.Context, fn func(rec arrow.Record, rows []int) error) error {
+	matched, n := s.matchedRows(), int64(0)
+	return s.j.eachID(ctx, nil, func(_ *partition.File, rec arrow.Record, _ *keys.Batch) error {
+		var rows []int
+		for row := range int(rec.NumRows()) {
+			has, err := matched.has(n)
+			if err != nil {
+				return err
+			}
+			if !has {
+				rows = append(rows, row)
+			}
+			n++
+		}
+		if len(rows) == 0 {
+			return nil
+		}
+		return fn(rec, rows)
+	})
 }

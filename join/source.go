@@ -18,6 +18,9 @@ type source struct {
 	n   int       // range
 	run unitRange // its stretches
 
+	only              *idSide // if not nil, IDs that it has not are left out
+	all, found, entry []uint32
+
 	at      int // stretch that is read, where rows are not wanted
 	entries entryReader
 	rows    *spill.Reader // where they are
@@ -110,7 +113,7 @@ func (r *source) fill(ctx context.Context, most int) (side *idSide, n int, more 
 			side = nil
 		}
 	}()
-	if most == 0 && s.rows == nil {
+	if most == 0 && s.rows == nil && r.only == nil {
 		side.reserve(r.ids())
 	}
 	for {
@@ -162,7 +165,25 @@ func (r *source) addRows(side *idSide) error {
 	if err := r.s.encoder.Encode(rec, &r.batch); err != nil {
 		return err
 	}
+	if r.only != nil {
+		return side.addSomeRows(rec, &r.batch, r.wanted())
+	}
 	return side.addRows(rec, &r.batch)
+}
+
+// wanted returns the positions in the batch of the IDs that only has.
+func (r *source) wanted() []uint32 {
+	r.all = upTo(r.all, len(r.batch.Rows))
+	r.found, r.entry = r.only.find(&r.batch, r.all, r.found, r.entry)
+	return r.found
+}
+
+// addBatch adds the batch to a side.
+func (r *source) addBatch(side *idSide) error {
+	if r.only != nil {
+		return side.addSomeKeys(&r.batch, r.wanted())
+	}
+	return side.addKeys(&r.batch)
 }
 
 // addKeys adds those keys that no stretch of the range before needs.
@@ -183,14 +204,14 @@ func (r *source) addKeys(side *idSide, b *entryBatch) error {
 	r.plain = plain
 	if !r.s.integers {
 		r.batch.SetBytes(plain[0], n, 0)
-		return side.addKeys(&r.batch)
+		return r.addBatch(side)
 	}
 	for sign, values := range plain {
 		if len(values) == 0 {
 			continue
 		}
 		r.batch.SetInts(values, len(values)/8, 8, sign == 1)
-		if err := side.addKeys(&r.batch); err != nil {
+		if err := r.addBatch(side); err != nil {
 			return err
 		}
 	}
