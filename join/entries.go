@@ -44,18 +44,21 @@ func (s *entryStream) free() {
 type entryWriter struct {
 	streams []*entryStream
 	share   *share
-	size    int            // bytes of a buffer
-	pairs   [][]spill.Pair // by stream, of integers: the key, and the tag and its sign
-	raw     [][]byte       // by stream, of others: tag, length, key
-	counts  []int64        // by stream, of raw: entries
-	flushes []uint32       // by stream: how often its buffer was written
+	size    int          // bytes of a buffer
+	pairs   []spill.Pair // of integers: the key, and the tag and its sign; each stream has room of them
+	room    int          // pairs of a stream
+	filled  []uint32     // by stream: of them
+	raw     [][]byte     // by stream, of others: tag, length, key
+	counts  []int64      // by stream, of raw: entries
+	flushes []uint32     // by stream: how often its buffer was written
 	out     []byte
 }
 
 // Bounds on the buffer of one stream.
 const (
 	leastBuffer = 512
-	mostBuffer  = 64 << 10
+	mostBuffer  = 16 << 10
+	pairBytes   = 16
 )
 
 // newEntryWriter makes a writer with buffers of size bytes, for integers or
@@ -66,7 +69,8 @@ func newEntryWriter(streams []*entryStream, integers bool, size int, s *share) (
 		return nil, err
 	}
 	if integers {
-		w.pairs = make([][]spill.Pair, len(streams))
+		w.room = size / pairBytes
+		w.pairs, w.filled = make([]spill.Pair, w.room*len(streams)), make([]uint32, len(streams))
 		return w, nil
 	}
 	w.raw, w.counts = make([][]byte, len(streams)), make([]int64, len(streams))
@@ -79,13 +83,10 @@ func (w *entryWriter) bytes() int64 { return int64(len(w.streams))*int64(w.size+
 
 // putInt appends an integer to stream n.
 func (w *entryWriter) putInt(n int, v, negative, tag uint64) error {
-	p := w.pairs[n]
-	if p == nil {
-		p = make([]spill.Pair, 0, w.size/16)
-	}
-	p = append(p, spill.Pair{A: v, B: tag<<1 | negative})
-	w.pairs[n] = p
-	if len(p) == cap(p) {
+	at := w.filled[n]
+	w.pairs[n*w.room+int(at)] = spill.Pair{A: v, B: tag<<1 | negative}
+	w.filled[n] = at + 1
+	if int(at)+1 == w.room {
 		return w.flush(n)
 	}
 	return nil
@@ -132,8 +133,8 @@ func (w *entryWriter) flush(n int) error {
 	s := w.streams[n]
 	w.flushes[n]++
 	if w.pairs != nil {
-		p := w.pairs[n]
-		w.pairs[n] = p[:0]
+		p := w.pairs[n*w.room:][:w.filled[n]]
+		w.filled[n] = 0
 		if len(p) == 0 {
 			return nil
 		}

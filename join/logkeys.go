@@ -110,14 +110,15 @@ func (t *logKeys) warm(b *entryBatch, lo, hi int) {
 
 // find returns the slot of entry i, or the empty one where its key would stand.
 // There is one, as the table is never full.
-func (t *logKeys) find(b *entryBatch, i int) (*keySlot, uint64) {
-	p := b.pairs[i]
+func (t *logKeys) find(b *entryBatch, i int) (*keySlot, int) {
+	p := &b.pairs[i]
 	want := uint32(p.B&slotNegative) | slotUsed
-	for at := t.place(p.A); ; at++ {
-		if at == t.n {
+	slots := t.slots[:t.n]
+	for at := int(t.place(p.A)); ; at++ {
+		if at == len(slots) {
 			at = 0
 		}
-		s := &t.slots[at]
+		s := &slots[at]
 		if s.info&slotUsed == 0 {
 			return s, at
 		}
@@ -128,7 +129,7 @@ func (t *logKeys) find(b *entryBatch, i int) (*keySlot, uint64) {
 }
 
 // key returns the key in a slot, if it is no integer.
-func (t *logKeys) key(slot uint64) []byte {
+func (t *logKeys) key(slot int) []byte {
 	at := t.arena[t.places[slot]:]
 	size, n := binary.Uvarint(at)
 	return at[n : n+int(size)]

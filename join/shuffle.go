@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"math/bits"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -237,37 +238,48 @@ func (l *logWriter) add(batch *keys.Batch, hits []uint32, unit int) error {
 	if len(hits) == 0 {
 		return nil
 	}
-	s, tag := l.s, uint64(l.s.tags[unit])
-	if len(hits) > len(batch.Rows)/4 {
-		l.hashes = batch.Hash(levelHash(0), l.hashes)
-	} else {
-		l.hashes = l.hashes[:0]
+	l.hashes = hashesOf(l.hashes, batch, hits)
+	tag := uint64(l.s.tags[unit])
+	if _, _, ok := batch.Ints(); ok && l.s.integers {
+		return l.addInts(batch, hits, tag)
 	}
-	hashAt := func(h uint32) uint64 {
-		if len(l.hashes) > 0 {
-			return l.hashes[h]
-		}
-		return batch.HashAt(levelHash(0), int(h))
-	}
-	values, signed, ints := batch.Ints()
-	if s.integers && ints {
-		for _, h := range hits {
-			hash, v := hashAt(h), values[h]
-			entry := spill.Pair{A: v, B: (tag+1)<<1 | negative(v, signed)} // no entry is zero
-			last := &l.ints[hash&uint64(len(l.ints)-1)]
-			if *last == entry {
-				continue
-			}
-			*last = entry
-			if err := l.w.putInt(s.bucket(hash), v, entry.B&1, tag); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	for _, h := range hits {
+	for i, h := range hits {
 		l.key = batch.Append(l.key[:0], int(h))
-		if err := l.addKey(hashAt(h), tag); err != nil {
+		if err := l.addKey(l.hashes[i], tag); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hashesOf returns the hashes of the keys at the positions in hits.
+func hashesOf(dst []uint64, batch *keys.Batch, hits []uint32) []uint64 {
+	if len(hits) > len(batch.Rows)/4 {
+		dst = batch.Hash(levelHash(0), dst)
+		for i, h := range hits {
+			dst[i] = dst[h] // hits ascend
+		}
+		return dst[:len(hits)]
+	}
+	dst = slices.Grow(dst[:0], len(hits))[:len(hits)]
+	for i, h := range hits {
+		dst[i] = batch.HashAt(levelHash(0), int(h))
+	}
+	return dst
+}
+
+// addInts is add of integers.
+func (l *logWriter) addInts(batch *keys.Batch, hits []uint32, tag uint64) error {
+	values, signed, _ := batch.Ints()
+	for i, h := range hits {
+		hash, v := l.hashes[i], values[h]
+		entry := spill.Pair{A: v, B: (tag+1)<<1 | negative(v, signed)} // no entry is zero
+		last := &l.ints[hash&uint64(len(l.ints)-1)]
+		if *last == entry {
+			continue
+		}
+		*last = entry
+		if err := l.w.putInt(l.s.bucket(hash), v, entry.B&1, tag); err != nil {
 			return err
 		}
 	}
@@ -329,16 +341,29 @@ func (w *idWriter) add(rec arrow.Record, batch *keys.Batch, keep []uint32, first
 	if len(keep) == 0 {
 		return nil
 	}
-	w.hashes = batch.Hash(levelHash(0), w.hashes)
+	w.hashes = hashesOf(w.hashes, batch, keep)
+	if err := w.addKeys(batch, keep, firstRow); err != nil {
+		return err
+	}
+	if w.s.rows != nil {
+		return w.s.rows.add(rec, batch, keep, firstRow)
+	}
+	return nil
+}
+
+// addKeys writes the keys, tagged with their row's number if rows are wanted.
+func (w *idWriter) addKeys(batch *keys.Batch, keep []uint32, firstRow int64) error {
+	rows := w.s.rows != nil
+	tag := uint64(0)
 	values, signed, ints := batch.Ints()
-	for _, k := range keep {
-		tag := uint64(0)
-		if w.s.rows != nil {
+	ints = ints && w.s.integers
+	for i, k := range keep {
+		n := w.s.bucket(w.hashes[i])
+		if rows {
 			tag = uint64(firstRow) + uint64(batch.Rows[k])
 		}
-		n := w.s.bucket(w.hashes[k])
 		var err error
-		if w.s.integers && ints {
+		if ints {
 			err = w.w.putInt(n, values[k], negative(values[k], signed), tag)
 		} else {
 			w.key = batch.Append(w.key[:0], int(k))
@@ -347,9 +372,6 @@ func (w *idWriter) add(rec arrow.Record, batch *keys.Batch, keep []uint32, first
 		if err != nil {
 			return err
 		}
-	}
-	if w.s.rows != nil {
-		return w.s.rows.add(rec, batch, keep, firstRow)
 	}
 	return nil
 }
