@@ -1,0 +1,252 @@
+package partition
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+)
+
+// TestRuns: each row of a row group is in runs as often as any other, whether
+// groups are large or small, and what the runs stand for is all.
+func TestRuns(t *testing.T) {
+	var groups []group
+	for range 500 {
+		groups = append(groups, group{batches: 1000}, group{batches: 100}, group{batches: 7}, group{})
+	}
+	f := fakeFile("log", groups...)
+	pieces := []Piece{{f, 0, 1000}, {f, 1000, 2000}}
+	const n, rows = 13_000, 40
+	runs, all, ok := Runs(pieces, n, rows)
+	if !ok || all || len(runs) != n {
+		t.Fatalf("%d runs, all %v, %v", len(runs), all, ok)
+	}
+	at := map[int64][]float64{1000: make([]float64, 1000), 100: make([]float64, 100), 7: make([]float64, 7)}
+	var stands float64
+	last := Run{}
+	for _, r := range runs {
+		size := f.GroupRows(r.Group)
+		if r.Group < last.Group || r.Group == last.Group && r.First < last.First || r.Rows != min(rows, size) || r.First >= size {
+			t.Fatalf("run %+v after %+v in a group of %d", r, last, size)
+		}
+		last = r
+		stands += r.Stands
+		picked := r.selection()
+		if picked == nil {
+			picked = numbers(int(size), func(i int) uint32 { return uint32(i) })
+		}
+		if int64(len(picked)) != r.Rows || !slices.IsSorted(picked) || len(slices.Compact(slices.Clone(picked))) != len(picked) {
+			t.Fatalf("run %+v picks %v", r, picked)
+		}
+		for _, row := range picked {
+			at[size][row]++
+		}
+	}
+	if total := 500.0 * 1107; math.Abs(stands-total) > 1e-6*total {
+		t.Errorf("the runs stand for %.1f rows of %.0f", stands, total)
+	}
+	for size, counts := range at {
+		// A run begins at a row of a group of that size as often as these have
+		// rows, and takes min(40, size) rows of it.
+		want := float64(n) * float64(min(rows, size)) / 1107
+		for row, got := range counts {
+			if math.Abs(got-want) > 6*math.Sqrt(want) {
+				t.Errorf("row %d of groups of %d was picked %.0f times, want about %.0f", row, size, got, want)
+			}
+		}
+	}
+
+	if again, _, _ := Runs(pieces, n, rows); !slices.Equal(again, runs) {
+		t.Error("the same files give other runs")
+	}
+	runs, all, ok = Runs(pieces, 1000, 1000)
+	if !ok || !all || len(runs) != 1500 {
+		t.Errorf("more than there is: %d runs, all %v, %v", len(runs), all, ok)
+	}
+	unknown := open(t, OpenOptions{Text: true}, put(t, filepath.Join(t.TempDir(), "ids.txt"), "1\n2\n"))
+	if _, _, ok := Runs(Split(unknown, Shard{}), 2, 2); ok {
+		t.Error("runs of a text, whose rows nobody knows")
+	}
+	if runs, all, ok := Runs(nil, 5, 5); len(runs) != 0 || !all || !ok {
+		t.Errorf("of nothing: %v, all %v, %v", runs, all, ok)
+	}
+}
+
+// TestReadRuns: the keys of runs are those of their rows, whatever the format,
+// the key and the number of workers.
+func TestReadRuns(t *testing.T) {
+	const rows, groupRows = 5000, 700
+	ids := numbers(rows, func(i int) any {
+		if i%11 == 3 {
+			return nil
+		}
+		return i
+	})
+	names := numbers(rows, func(i int) string { return fmt.Sprint("user-", i%300) })
+	dir := t.TempDir()
+	for _, ending := range []string{"parquet", "arrow"} {
+		name := write(t, filepath.Join(dir, "log."+ending), groupRows, record(t, memory.DefaultAllocator, col{"id", ids}, col{"name", names}))
+		pieces := Split(open(t, OpenOptions{}, name), Shard{})
+		for _, key := range []string{"id", "name", "id,name"} {
+			for _, n := range []int{7, 300} { // a sample, and all
+				runs, _, ok := Runs(pieces, n, 100)
+				if !ok {
+					t.Fatal("no runs")
+				}
+				got := make([][]string, len(runs))
+				seen := make([]int, len(runs))
+				var mu sync.Mutex
+				err := ReadRuns(t.Context(), runs, key, 0, 3, func() (RunWork, error) {
+					return func(run int, b *keys.Batch) error {
+						mu.Lock()
+						defer mu.Unlock()
+						seen[run] += b.Len
+						for i := range b.Rows {
+							got[run] = append(got[run], string(b.Append(nil, i)))
+						}
+						return nil
+					}, nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, r := range runs {
+					picked := r.selection()
+					if picked == nil {
+						picked = numbers(int(r.File.GroupRows(r.Group)), func(i int) uint32 { return uint32(i) })
+					}
+					var want []string
+					for _, row := range picked {
+						if k, ok := keyAt(t, ids, names, key, r.Group*groupRows+int(row)); ok {
+							want = append(want, k)
+						}
+					}
+					if seen[i] != len(picked) || !slices.Equal(got[i], want) {
+						t.Fatalf("%s, key %s, run %d of %d rows: %d rows with %d keys, want %d", ending, key, i, len(picked), seen[i], len(got[i]), len(want))
+					}
+				}
+			}
+		}
+	}
+}
+
+// keyAt returns the key of a row as package keys writes it, by way of a record
+// of that row alone.
+func keyAt(t *testing.T, ids []any, names []string, key string, row int) (string, bool) {
+	t.Helper()
+	rec := record(t, memory.DefaultAllocator, col{"id", ids[row : row+1]}, col{"name", names[row : row+1]})
+	defer rec.Release()
+	if ids[row] == nil && key != "name" {
+		return "", false
+	}
+	paths, err := keys.ParsePaths(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	enc, err := keys.NewEncoder(rec.Schema(), paths, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b keys.Batch
+	if err := enc.Encode(rec, &b); err != nil || len(b.Rows) != 1 {
+		t.Fatal(err, b.Rows)
+	}
+	return string(b.Append(nil, 0)), true
+}
+
+// TestEstimateRows: of a text about the number of its lines, of others what it
+// is.
+func TestEstimateRows(t *testing.T) {
+	dir := t.TempDir()
+	lines := strings.Repeat("12345\n", 100_000)
+	for _, c := range []struct {
+		name, content string
+		low, high     int64
+		exact         bool
+	}{
+		{"ids.txt", lines, 99_000, 101_000, false},
+		{"few.txt", "1\n2\n3\n", 3, 4, false},
+		{"empty.txt", "", 0, 1, false},
+		{"packed.txt.gz", "\x1f\x8b\x08" + strings.Repeat("x", 30_000), 5_000, 20_000, false},
+	} {
+		f := &File{Name: c.name, Format: Lines, Size: int64(len(c.content)), src: readerSource{strings.NewReader(c.content)}, table: unknownRows{fakeFile("x").table}}
+		if n, exact, err := f.EstimateRows(); err != nil || n < c.low || n > c.high || exact != c.exact {
+			t.Errorf("%s: %d rows, exactly %v, %v; want %d to %d", c.name, n, exact, err, c.low, c.high)
+		}
+	}
+	name := write(t, filepath.Join(dir, "log.parquet"), 10, record(t, memory.DefaultAllocator, col{"id", numbers(25, func(i int) int64 { return int64(i) })}))
+	if n, exact, err := open(t, OpenOptions{}, name)[0].EstimateRows(); n != 25 || !exact || err != nil {
+		t.Errorf("Parquet: %d rows, exactly %v, %v", n, exact, err)
+	}
+	in := open(t, OpenOptions{Text: true, Stdin: strings.NewReader("1\n")}, "-")[0]
+	if n, exact, err := in.EstimateRows(); n != -1 || exact || err != nil {
+		t.Errorf("standard input: %d rows, exactly %v, %v", n, exact, err)
+	}
+	if n := in.PlainBytes(0, 1, nil); n != -1 {
+		t.Errorf("standard input has %d bytes", n)
+	}
+}
+
+// unknownRows is a table of one group whose rows nobody knows.
+type unknownRows struct{ table }
+
+func (unknownRows) NumGroups() int      { return 1 }
+func (unknownRows) GroupRows(int) int64 { return -1 }
+
+// readerSource is a Source of a string.
+type readerSource struct{ *strings.Reader }
+
+func (r readerSource) Close() error { return nil }
+
+// between is a filter of which nothing is known but bounds of its integers.
+type between struct{ lo, hi int64 }
+
+func (between) KeyNames() []string   { return []string{"id"} }
+func (between) KeyClasses() []string { return []string{string(keys.Integer)} }
+func (between) Normal() string       { return keys.NormalForm }
+func (between) Sealed() bool         { return true }
+func (between) Bloom() *bloom.Filter { return nil }
+func (between) Exact() *exact.Set    { return nil }
+
+func (b between) KeyRange(int) (lo, hi []byte, ok bool) {
+	return keys.IntegerPart(uint64(b.lo), b.lo < 0), keys.IntegerPart(uint64(b.hi), b.hi < 0), true
+}
+
+// TestSkippable: of a sorted log all is skipped but the groups in which a value
+// between the bounds is; of the footers that much is known of the values, too.
+func TestSkippable(t *testing.T) {
+	dir := t.TempDir()
+	ids := numbers(1000, func(i int) int64 { return int64(i) - 200 })
+	sorted := write(t, filepath.Join(dir, "a.parquet"), 100, record(t, memory.DefaultAllocator, col{"id", ids}, col{"n", ids}))
+	nulls := write(t, filepath.Join(dir, "b.parquet"), 100, record(t, memory.DefaultAllocator, col{"id", []any{5_000, nil}}, col{"n", ids[:2]}))
+	files := open(t, OpenOptions{}, sorted, nulls)
+	s, err := Skippable(t.Context(), Split(files, Shard{}), Match{Filter: between{-50, 120}}, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Groups != 11 || s.GroupsSkipped != 8 || s.Rows != 1002 || s.RowsSkipped < 702 || s.RowsSkipped > 1002-171 {
+		t.Errorf("%+v", s)
+	}
+	if s, err := Skippable(t.Context(), Split(files, Shard{}), Match{Filter: between{-50, 120}}, 3); err != nil || s.Groups != 3 {
+		t.Errorf("three groups: %+v, %v", s, err)
+	}
+	path := keys.Path{"id"}
+	if lo, hi, ok := IntegerRange(files, path); !ok || lo != -200 || hi != 5000 {
+		t.Errorf("range %v to %v, %v", lo, hi, ok)
+	}
+	if _, _, ok := IntegerRange(files, keys.Path{"x"}); ok {
+		t.Error("a range of a column that is not there")
+	}
+	if all, one := files[0].PlainBytes(0, 10, nil), files[0].PlainBytes(0, 10, []int{0}); one < 8*1000 || all < 2*one*9/10 || all > 2*one*11/10 {
+		t.Errorf("%d bytes, of one column %d", all, one)
+	}
+}
