@@ -38,6 +38,8 @@ func cells() []cell {
 			data: made("dense", denseRows, "log"), measure: strategies("semi", "exact")},
 		{name: "skew", text: "a key that has 30 % of the rows, and Zipf's law",
 			data: made("skew", skewRows, "uniform"), measure: skew},
+		{name: "budgets", text: "10 million rows with 5 million IDs, in less and less memory",
+			data: made("skew", skewRows, "uniform"), measure: budgets},
 		{name: "shuffle-200m", text: "200 million rows with 200 million IDs in 1 GiB", big: true,
 			data: made("pair", pairRows, "log"), measure: shuffle},
 		{name: "small", text: "2,000 IDs and a log of 10 MB",
