@@ -12,7 +12,7 @@ import pyarrow.csv
 import tables
 
 TYPES = ("semi", "anti", "inner", "left", "right", "full")
-STRATEGIES = ("lookup", "broadcast", "reverse", "auto")
+STRATEGIES = ("lookup", "broadcast", "reverse", "shuffle", "auto")
 SEEDS = range(40)
 
 DAY = datetime.datetime(2020, 1, 1)
@@ -253,7 +253,7 @@ def little(t):
             how = ["--type", kind, "--strategy", strategy, "--memory", "24MiB", "--temp-dir", temp]
             r = t.run("join", "--ids", idp, "--on", "user=id", *how, "--json", "-o", out, logp, want=None)
             t.equal(f"{name}: leaves no temporary file", list(temp.iterdir()), [])
-            if r.code:
+            if r.code and strategy not in ("shuffle", "auto"):
                 t.ok(f"{name}: says that it has not the memory", r.code == 1 and "--memory" in r.text and not out.exists(), str(r))
                 continue
             if r.code:
