@@ -38,12 +38,26 @@ func TestPercentFlag(t *testing.T) {
 // putKeys writes a log whose column k has value v so many times.
 func putKeys(t *testing.T, name string, times func(v int64) int, values int64) string {
 	t.Helper()
+	v, left := int64(-1), 0
+	return putInts(t, name, func() (int64, bool) {
+		for left == 0 {
+			if v++; v >= values {
+				return 0, false
+			}
+			left = times(v)
+		}
+		left--
+		return v, true
+	})
+}
+
+// putInts writes a log whose column k has the values that next returns.
+func putInts(t *testing.T, name string, next func() (int64, bool)) string {
+	t.Helper()
 	b := array.NewInt64Builder(memory.DefaultAllocator)
 	defer b.Release()
-	for v := range values {
-		for range times(v) {
-			b.Append(v)
-		}
+	for v, ok := next(); ok; v, ok = next() {
+		b.Append(v)
 	}
 	a := b.NewArray()
 	defer a.Release()

@@ -1,0 +1,253 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// alarms has IDs that are multiples of a large number, so that no exact set is
+// the smaller filter, and everything else is a stranger.
+type alarms struct {
+	t   *testing.T
+	dir string
+	ids string
+}
+
+const alarmIDs, alarmStep = 80_000, 1_000_003
+
+func newAlarms(t *testing.T) *alarms {
+	a := &alarms{t: t, dir: t.TempDir()}
+	var ids strings.Builder
+	for i := range int64(alarmIDs) {
+		fmt.Fprintln(&ids, i*alarmStep)
+	}
+	a.ids = filepath.Join(a.dir, "ids.txt")
+	if err := os.WriteFile(a.ids, []byte(ids.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// must runs a command in this process, and returns its figures and messages.
+func (a *alarms) must(args ...string) (figures alarmFigures, said string) {
+	a.t.Helper()
+	var out, msg bytes.Buffer
+	if code := run(args, nil, &out, &msg); code != exitDone {
+		a.t.Fatalf("%v: exit code %d: %s", args, code, &msg)
+	}
+	if err := json.Unmarshal(out.Bytes(), &figures); err != nil {
+		a.t.Fatal(err)
+	}
+	return figures, msg.String()
+}
+
+type alarmFigures struct {
+	RowsOut      int64   `json:"rows_out"`
+	Candidates   int64   `json:"candidates"`
+	FPRAsked     float64 `json:"fpr_asked"`
+	FPRPredicted float64 `json:"fpr_predicted"`
+	FPRMeasured  float64 `json:"fpr_measured"`
+	Warnings     []struct{ Code, Text string }
+}
+
+// build builds a filter, of a wanted rate of 2 %, and returns its name.
+func (a *alarms) build(more ...string) string {
+	name := filepath.Join(a.t.TempDir(), "ids.bjf")
+	args := []string{"build", "--json", "--key", "k", "--key-type", "int64", "--kind", "bloom", "--fpr", "0.02", "-o", name}
+	a.must(append(append(args, more...), a.ids)...)
+	return name
+}
+
+// log writes a log of keys and how often each is there, spread over the file.
+func (a *alarms) log(times map[int64]int) string {
+	var order []int64
+	for v := range times {
+		order = append(order, v)
+	}
+	slices.Sort(order)
+	var rows []int64
+	for n := 0; ; n++ {
+		before := len(rows)
+		for _, v := range order {
+			if n < times[v] {
+				rows = append(rows, v)
+			}
+		}
+		if len(rows) == before {
+			break
+		}
+	}
+	at := 0
+	return putInts(a.t, filepath.Join(a.t.TempDir(), "log.parquet"), func() (int64, bool) {
+		at++
+		return rows[min(at, len(rows))-1], at <= len(rows)
+	})
+}
+
+// strangers are n keys that no ID has, among the IDs.
+func strangers(n int64) map[int64]int {
+	m := map[int64]int{}
+	for i := range n {
+		m[i*(alarmIDs/n)*alarmStep+17] = 1
+	}
+	return m
+}
+
+// check joins by every strategy that goes by the filter, and compares the codes
+// of the warnings, which people are told of, too.
+func (a *alarms) check(what, filter, log string, rows int64, codes ...string) {
+	a.t.Helper()
+	for _, strategy := range []string{"lookup", "broadcast", "shuffle"} {
+		for _, typ := range []string{"semi", "anti", "inner", "full"} {
+			out := filepath.Join(a.t.TempDir(), "out.parquet")
+			got, said := a.must("join", "--json", "--ids", a.ids, "--filter", filter, "--on", "k", "--strategy", strategy, "--type", typ, "-o", out, log)
+			var have []string
+			for _, w := range got.Warnings {
+				have = append(have, w.Code)
+				if !strings.Contains(said, "warning: "+w.Text) {
+					a.t.Errorf("%s: %s is not said: %s", what, w.Code, said)
+				}
+			}
+			if !slices.Equal(have, codes) || typ == "semi" && got.RowsOut != rows {
+				a.t.Errorf("%s, %s join by %s: %d rows, warnings %q, want %d, %q (%+v)", what, typ, strategy, got.RowsOut, have, rows, codes, got)
+			}
+		}
+	}
+}
+
+// with puts members, IDs, among other keys.
+func with(m map[int64]int, members int64, times int) map[int64]int {
+	for i := range members {
+		m[i*alarmStep] = times
+	}
+	return m
+}
+
+// A filter that was sized for half of the keys it got says so before it is used,
+// and so does the join: what its bits predict is above what was asked for.
+func TestAlarmOfAFullFilter(t *testing.T) {
+	a := newAlarms(t)
+	log := a.log(with(strangers(5000), 500, 2))
+	a.check("a filter for all keys", a.build(), log, 1000)
+	a.check("a filter for half of the keys", a.build("--expect", fmt.Sprint(alarmIDs/2)), log, 1000, "filter-too-full")
+}
+
+// A filter with other bits than its keys have, under a right checksum, lets
+// through more than its bits predict; or it lacks an ID, and is refused.
+func TestAlarmOfATamperedFilter(t *testing.T) {
+	a := newAlarms(t)
+	const alien = 200 // of 5,000 strangers, 4 % beside the 2 % that pass anyway
+	log := a.log(with(strangers(5000), 500, 2))
+	name := a.build()
+	tampered := func(change func(*bloom.Filter)) string {
+		f, err := filterbuild.Read(t.Context(), partition.Local{}, name, codec.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		bits := f.Bloom().Clone()
+		change(bits)
+		f.SetBloom(bits)
+		other := filepath.Join(t.TempDir(), "tampered.bjf")
+		if _, err := filterbuild.Write(t.Context(), partition.Local{}, other, f, codec.Options{}, false); err != nil {
+			t.Fatal(err)
+		}
+		a.must("inspect", "--check", "--json", other) // it is whole
+		return other
+	}
+	a.check("the filter as it was", name, log, 1000)
+	same := tampered(func(*bloom.Filter) {})
+	a.check("the filter written again", same, log, 1000)
+	var put int64
+	other := tampered(func(b *bloom.Filter) {
+		for v := range strangers(5000) {
+			if put++; put > alien {
+				break
+			}
+			b.AddInts([]uint64{uint64(v)})
+		}
+	})
+	a.check("a filter with the bits of strangers", other, log, 1000, "filter-rate")
+	// Blocks that change places.
+	moved := tampered(func(b *bloom.Filter) {
+		n := b.Params().Blocks
+		half := n / 2
+		lo, hi := b.AppendBlocks(nil, 0, half), b.AppendBlocks(nil, half, 2*half)
+		fresh, err := bloom.New(b.Params())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := fresh.OrBlocks(0, hi); err != nil {
+			t.Fatal(err)
+		}
+		if err := fresh.OrBlocks(half, lo); err != nil {
+			t.Fatal(err)
+		}
+		*b = *fresh
+	})
+	for _, strategy := range []string{"lookup", "broadcast", "shuffle"} {
+		out := filepath.Join(t.TempDir(), "out.parquet")
+		var said bytes.Buffer
+		code := run([]string{"join", "--ids", a.ids, "--filter", moved, "--on", "k", "--strategy", strategy, "-o", out, log}, nil, &bytes.Buffer{}, &said)
+		if code != exitFailed || !strings.Contains(said.String(), "lacks") {
+			t.Errorf("%s with a filter that lacks IDs: exit code %d: %s", strategy, code, &said)
+		}
+		if _, err := os.Stat(out); err == nil {
+			t.Errorf("%s with a filter that lacks IDs: the output is there", strategy)
+		}
+	}
+}
+
+// A heavy key that happens to be a false positive raises no alarm, beside
+// members or alone; nor does one that is dropped, or an ID.
+func TestNoAlarmOfAHeavyKey(t *testing.T) {
+	a := newAlarms(t)
+	name := a.build()
+	f, err := filterbuild.Read(t.Context(), partition.Local{}, name, codec.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var passes, fails int64
+	for v := range strangers(5000) {
+		if len(f.Bloom().ProbeInts([]uint64{uint64(v)}, nil)) > 0 {
+			passes = v
+		} else {
+			fails = v
+		}
+	}
+	if passes == 0 || fails == 0 {
+		t.Fatal("all strangers pass, or none")
+	}
+	heavy := func(v int64, times int, members int64) string {
+		m := with(strangers(5000), members, 4)
+		m[v] = times
+		return a.log(m)
+	}
+	a.check("a heavy false positive", name, heavy(passes, 3000, 500), 2000)
+	a.check("a heavier false positive", name, heavy(passes, 20_000, 500), 2000)
+	a.check("a heavy stranger that is dropped", name, heavy(fails, 20_000, 500), 2000)
+	a.check("a heavy ID", name, heavy(0, 20_000, 500), 20_000+499*4)
+	a.check("a heavy false positive, and no ID", name, heavy(passes, 3000, 0), 0, "none-matched")
+}
+
+// Candidates that are no more than false positives would be are most likely
+// those: the answer is right, and probably not what was meant.
+func TestAlarmOfSilentNothing(t *testing.T) {
+	a := newAlarms(t)
+	name := a.build()
+	a.check("strangers alone", name, a.log(strangers(10_000)), 0, "none-matched")
+	a.check("three IDs by chance", name, a.log(with(strangers(10_000), 3, 1)), 3, "false-positives-only")
+	a.check("enough IDs", name, a.log(with(strangers(10_000), 300, 1)), 300)
+}
