@@ -36,6 +36,7 @@ type worker struct {
 	members, entries []uint32
 	// Rows of the answer: log row, and ID row or -1.
 	log, ids []int
+	places   []take.Place // of the ID rows
 	emit     func(arrow.Record) error
 	rec      arrow.Record
 }
@@ -242,9 +243,10 @@ func (w *worker) record(log, ids []int) (arrow.Record, error) {
 		}
 	}
 	if w.j.opts.Type.columnsOfIDs() {
+		w.places = w.j.side.locate(w.places[:0], ids)
 		for _, c := range w.j.idCols.payload {
 			if cols.err == nil {
-				cols.add(w.j.side.column(c, ids, w.j.idCols.schema.Field(c).Type))
+				cols.add(w.j.side.column(c, w.places, w.j.idCols.schema.Field(c).Type))
 			}
 		}
 	}

@@ -1,132 +1,169 @@
 package join
 
 import (
+	"sort"
+
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
-	"github.com/apache/arrow/go/v15/arrow/util"
 
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
-// idRows are the rows of IDs, in order, in several records.
+// idRows are the rows of IDs, in order, in records. Of many small ones it makes
+// few: what is done for each record would be most of the work.
 type idRows struct {
+	share   *share
+	mem     memory.Allocator
 	records []arrow.Record
 	starts  []int // number of each record's first row
 	n       int
-	bytes   int64
+	batches []int // number of the first row of each batch, as they were added
+
+	small []arrow.Record // the rows behind those in records
+	rows  int            // in small
+	bytes int64          // of small
 }
 
+const (
+	wholeRows  = 1 << 16 // of a record made of small ones, or up to half as many more
+	wholeBytes = 8 << 20 // the same of its bytes, so that no offset overflows
+)
+
 // add appends rows of rec: those at the positions in keep of batch.Rows, or all
-// if keep is nil.
-func (r *idRows) add(mem memory.Allocator, rec arrow.Record, batch *keys.Batch, keep []uint32) error {
-	kept := rec
-	if keep == nil {
-		kept.Retain()
-	} else {
-		rows := make([]int, len(keep))
-		for i, k := range keep {
-			rows[i] = int(batch.Rows[k])
-		}
-		var err error
-		if kept, err = take.Record(mem, rec, rows); err != nil {
+// if keep is nil. The error wraps [ErrMemory], or is one of package take.
+func (r *idRows) add(rec arrow.Record, batch *keys.Batch, keep []uint32) (err error) {
+	if rec, err = r.own(rec, batch, keep); err != nil {
+		return err
+	}
+	bytes := recordBytes(rec)
+	if err := r.share.take(bytes); err != nil {
+		rec.Release()
+		return err
+	}
+	r.batches = append(r.batches, r.n+r.rows)
+	if rec.NumRows() >= wholeRows/2 || bytes >= wholeBytes/2 {
+		if err := r.flush(); err != nil {
+			rec.Release()
 			return err
 		}
+		r.append(rec)
+		return nil
 	}
-	r.records = append(r.records, kept)
-	r.starts = append(r.starts, r.n)
-	r.n += int(kept.NumRows())
-	r.bytes += util.TotalRecordSize(kept)
+	r.small, r.rows, r.bytes = append(r.small, rec), r.rows+int(rec.NumRows()), r.bytes+bytes
+	if r.rows >= wholeRows || r.bytes >= wholeBytes {
+		return r.flush()
+	}
 	return nil
 }
 
-func (r *idRows) release() {
-	for _, rec := range r.records {
-		rec.Release()
+// own returns the rows as a record that holds nothing else: rec itself, or a
+// copy. The caller releases it.
+func (r *idRows) own(rec arrow.Record, batch *keys.Batch, keep []uint32) (arrow.Record, error) {
+	if keep == nil && recordBytes(rec) <= 2*neededBytes(rec)+4096 {
+		rec.Retain()
+		return rec, nil
 	}
-	*r = idRows{}
-}
-
-// record returns the number of the record that holds the row.
-func (r *idRows) record(row int) int {
-	lo, hi := 0, len(r.starts)
-	for hi-lo > 1 {
-		if mid := (lo + hi) / 2; r.starts[mid] <= row {
-			lo = mid
-		} else {
-			hi = mid
+	rows := make([]int, 0, batch.Len)
+	if keep == nil { // a part of some larger record, all of which it would hold
+		for i := range batch.Len {
+			rows = append(rows, i)
 		}
 	}
-	return lo
+	for _, k := range keep {
+		rows = append(rows, int(batch.Rows[k]))
+	}
+	return take.Record(r.mem, rec, rows)
 }
 
-// column returns column col, of type t, of the given ID rows; -1 gives NULL.
-// They may stand in several records: the part from each is taken, the parts are
-// put one behind another, and a second take restores the order. The caller
-// releases the result. The error may wrap [take.ErrTooLarge].
-func (s *idSide) column(col int, rows []int, t arrow.DataType) (arrow.Array, error) {
-	mem, r := s.kind.mem, &s.rows
-	if len(r.records) == 1 {
-		return take.Array(mem, r.records[0].Column(col), rows)
+func (r *idRows) append(rec arrow.Record) {
+	r.records, r.starts = append(r.records, rec), append(r.starts, r.n)
+	r.n += int(rec.NumRows())
+}
+
+// flush makes one record of the small ones.
+func (r *idRows) flush() error {
+	if len(r.small) < 2 || r.share.take(r.bytes) != nil { // no room for both: then as they are
+		for _, rec := range r.small {
+			r.append(rec)
+		}
+	} else {
+		rec, err := r.merge()
+		if err != nil {
+			return err
+		}
+		for _, rec := range r.small {
+			rec.Release()
+		}
+		// What the small ones took, twice until now, is what the one takes.
+		r.share.give(2*r.bytes - recordBytes(rec))
+		r.append(rec)
 	}
-	perRecord := map[int][]int{}
-	order := []int{}
-	at := make([][2]int, len(rows)) // record, position among the rows taken of it
-	for i, row := range rows {
+	clear(r.small)
+	r.small, r.rows, r.bytes = r.small[:0], 0, 0
+	return nil
+}
+
+// merge returns the rows of the small records in one, which the caller releases.
+func (r *idRows) merge() (arrow.Record, error) {
+	places := make([]take.Place, 0, r.rows)
+	for i, rec := range r.small {
+		for row := range int(rec.NumRows()) {
+			places = append(places, take.Place{Chunk: int32(i), Row: row})
+		}
+	}
+	cols := columns{mem: r.mem}
+	defer cols.release()
+	for c := range int(r.small[0].NumCols()) {
+		if cols.err == nil {
+			cols.add(take.Gather(r.mem, columnOf(r.small, c), places))
+		}
+	}
+	return cols.record(r.small[0].Schema(), len(places))
+}
+
+// columnOf returns column c of each record.
+func columnOf(records []arrow.Record, c int) []arrow.Array {
+	chunks := make([]arrow.Array, len(records))
+	for i, rec := range records {
+		chunks[i] = rec.Column(c)
+	}
+	return chunks
+}
+
+// locate appends the places of ID rows to dst; -1 is nowhere.
+func (r *idRows) locate(dst []take.Place, rows []int) []take.Place {
+	for _, row := range rows {
 		if row < 0 {
-			at[i] = [2]int{-1, 0}
+			dst = append(dst, take.Place{Chunk: -1})
 			continue
 		}
-		k := r.record(row)
-		if _, ok := perRecord[k]; !ok {
-			order = append(order, k)
+		k := row * len(r.records) / r.n // they are of about one size
+		if row < r.starts[k] || k+1 < len(r.starts) && row >= r.starts[k+1] {
+			k = sort.SearchInts(r.starts, row+1) - 1
 		}
-		at[i] = [2]int{k, len(perRecord[k])}
-		perRecord[k] = append(perRecord[k], row-r.starts[k])
+		dst = append(dst, take.Place{Chunk: int32(k), Row: row - r.starts[k]})
 	}
-	if len(order) == 0 {
-		return nulls(mem, t, len(rows))
-	}
-	parts := columns{mem: mem}
-	defer parts.release()
-	start, n := map[int]int{}, 0
-	for _, k := range order {
-		start[k] = n
-		n += len(perRecord[k])
-		parts.take(r.records[k].Column(col), perRecord[k])
-	}
-	if parts.err != nil {
-		return nil, parts.err
-	}
-	whole, err := concatenate(parts.cols, mem)
-	if err != nil {
-		return nil, err
-	}
-	defer whole.Release()
-	back := make([]int, len(rows))
-	for i, a := range at {
-		if back[i] = -1; a[0] >= 0 {
-			back[i] = start[a[0]] + a[1]
-		}
-	}
-	return take.Array(mem, whole, back)
+	return dst
 }
 
-// concatenate joins arrays, whose sizes together were not checked yet.
-func concatenate(arrs []arrow.Array, mem memory.Allocator) (a arrow.Array, err error) {
-	var total int
-	for _, a := range arrs {
-		for _, b := range a.Data().Buffers() {
-			if b != nil {
-				total += b.Len()
-			}
-		}
+// column returns column c, of type t, at the places of rows. The caller releases
+// it. The error may wrap [take.ErrTooLarge].
+func (r *idRows) column(c int, places []take.Place, t arrow.DataType) (arrow.Array, error) {
+	if len(r.records) == 0 {
+		return nulls(r.mem, t, len(places))
 	}
-	if total > 1<<31-1 {
-		return nil, take.ErrTooLarge
+	return take.Gather(r.mem, columnOf(r.records, c), places)
+}
+
+// release lets all rows go.
+func (r *idRows) release() {
+	for _, rec := range append(r.records, r.small...) {
+		r.share.give(recordBytes(rec))
+		rec.Release()
 	}
-	return array.Concatenate(arrs, mem)
+	*r = idRows{share: r.share, mem: r.mem}
 }
 
 // nulls returns an array of n NULLs.
@@ -140,4 +177,86 @@ func nulls(mem memory.Allocator, t arrow.DataType, n int) (arrow.Array, error) {
 	empty := b.NewArray()
 	defer empty.Release()
 	return take.Array(mem, empty, rows)
+}
+
+// recordBytes returns what a record takes in memory, each buffer once.
+func recordBytes(rec arrow.Record) (n int64) {
+	seen := map[*byte]bool{}
+	for _, col := range rec.Columns() {
+		n += dataBytes(col.Data(), seen)
+	}
+	return n
+}
+
+func dataBytes(d arrow.ArrayData, seen map[*byte]bool) (n int64) {
+	for _, b := range d.Buffers() {
+		if b == nil || b.Len() == 0 {
+			continue
+		}
+		if all := b.Buf(); !seen[&all[0]] {
+			seen[&all[0]] = true
+			n += int64(cap(all)) // an allocator of arrow that makes one shorter keeps the rest
+		}
+	}
+	for _, c := range d.Children() {
+		n += dataBytes(c, seen)
+	}
+	if dict, ok := d.Dictionary().(*array.Data); ok && dict != nil {
+		n += dataBytes(dict, seen)
+	}
+	return n
+}
+
+// neededBytes returns about what the rows of a record would take in one of
+// their own.
+func neededBytes(rec arrow.Record) (n int64) {
+	for _, col := range rec.Columns() {
+		n += arrayBytes(col)
+	}
+	return n
+}
+
+func arrayBytes(a arrow.Array) int64 {
+	rows := a.Len()
+	n := int64(rows+7) / 8
+	switch a := a.(type) {
+	case array.ExtensionArray:
+		return arrayBytes(a.Storage())
+	case *array.Dictionary:
+		return n + 4*int64(rows) + arrayBytes(a.Dictionary())
+	case *array.Struct:
+		for i := range a.NumField() {
+			n += arrayBytes(a.Field(i))
+		}
+	case *array.String:
+		n += 4*int64(rows) + int64(len(a.ValueBytes()))
+	case *array.Binary:
+		n += 4*int64(rows) + int64(len(a.ValueBytes()))
+	case *array.LargeString:
+		n += 8*int64(rows) + int64(len(a.ValueBytes()))
+	case *array.LargeBinary:
+		n += 8*int64(rows) + int64(len(a.ValueBytes()))
+	case array.ListLike:
+		if rows == 0 {
+			break
+		}
+		s, _ := a.ValueOffsets(0)
+		_, e := a.ValueOffsets(rows - 1)
+		elems := array.NewSlice(a.ListValues(), s, e)
+		defer elems.Release()
+		n += 4*int64(rows) + arrayBytes(elems)
+	case *array.StringView:
+		for i := range rows {
+			n += int64(arrow.ViewHeaderSizeBytes + len(a.Value(i)))
+		}
+	case *array.BinaryView:
+		for i := range rows {
+			n += int64(arrow.ViewHeaderSizeBytes + len(a.Value(i)))
+		}
+	default:
+		if t, ok := a.DataType().(arrow.FixedWidthDataType); ok {
+			n += int64(rows) * int64(t.BitWidth()) / 8
+		}
+	}
+	return n
 }

@@ -2,12 +2,14 @@ package join
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"sync"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
 // idSide holds IDs by their keys: all of a join's, or those that some log row
@@ -15,118 +17,90 @@ import (
 //
 // It is filled with keys or with rows, then sealed. From then on find, mark,
 // first and next may be called from many goroutines. What it takes in memory is
-// on an account. An entry stands for one key, a row for one ID row, numbered
-// from 0 as they were added.
+// on an account, before it is allocated. An entry stands for one key, a row for
+// one ID row, numbered from 0 as they were added.
 type idSide struct {
 	kind  sideKind
 	share *share
-	mu    sync.Mutex // while it is filled
 
-	table *table
-	ints  *intSet // instead of the table, where integers and no rows are wanted
-	rows  idRows
+	keys    *table
+	below   *table // of integers those below zero, in two's complement; nil for other keys
+	rows    idRows
+	links   chains
+	fillers sync.Pool
+	lonely  int64 // bytes that lone needs
 }
 
 // sideKind is what a side is made for.
 type sideKind struct {
 	integers bool // the key is one column of integers
 	columns  bool // the IDs' rows are wanted
-	threads  int  // that fill it; 0: GOMAXPROCS
+	threads  int  // that add rows, or, between the last and seal, move them; 0: GOMAXPROCS
 	mem      memory.Allocator
 }
 
 func newIDSide(kind sideKind, of *account) *idSide {
 	s := &idSide{kind: kind, share: of.share("the table of IDs")}
-	if kind.integers && !kind.columns {
-		s.ints = new(intSet)
-	} else {
-		s.table = newTable()
+	s.links.share, s.rows.share, s.rows.mem = s.share, s.share, kind.mem
+	var links *chains
+	if kind.columns {
+		links = &s.links
+	}
+	secret := rand.Uint64() | 1
+	s.keys = newTable(s.share, kind.integers, links, secret)
+	if kind.integers {
+		s.below = newTable(s.share, true, links, secret)
 	}
 	return s
 }
 
-// reserve makes room for n IDs, if the account has it: where it has not,
-// duplicates may make them fit all the same.
+// reserve makes room for the keys of n IDs in an empty side, if the account has
+// it: where it has not, duplicates may make them fit all the same.
 func (s *idSide) reserve(n int64) {
-	if s.ints == nil || s.share.of.most > 0 && n > s.share.of.most/16 {
-		return
-	}
-	if n := s.ints.natural.growth(uint64(n)); n > 0 {
-		s.ints.natural.resize(n)
-	}
+	_ = s.keys.reserve(uint64(n))
 }
 
 // addKeys puts the keys of an ID batch into the side, where no rows are wanted.
 // It may be called from many goroutines. The error wraps [ErrMemory].
-func (s *idSide) addKeys(batch *keys.Batch) error { return s.add(batch, nil) }
+func (s *idSide) addKeys(batch *keys.Batch) error {
+	return s.fill(batch, nil, len(batch.Rows), 0, 1, blockKeys)
+}
 
 // addSomeKeys is addKeys of those at the positions in keep.
 func (s *idSide) addSomeKeys(batch *keys.Batch, keep []uint32) error {
 	if len(keep) == 0 {
 		return nil
 	}
-	return s.add(batch, keep)
+	return s.fill(batch, keep, len(keep), 0, 1, blockKeys)
 }
 
-// add adds the keys at the positions in keep, or, if it is nil, all.
-func (s *idSide) add(batch *keys.Batch, keep []uint32) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ints != nil {
-		values, signed, _ := batch.Ints()
-		if keep != nil {
-			kept := make([]uint64, len(keep))
-			for i, k := range keep {
-				kept[i] = values[k]
-			}
-			values = kept
-		}
-		most := int64(0)
-		if m := s.share.of.most; m > 0 {
-			most = max(m-s.share.of.held.Load()+s.share.bytes(), 1)
-		}
-		if !s.ints.add(values, signed, most) {
-			return s.share.take(most + 1) // which is too much, whatever the set holds by now
-		}
-		return s.count()
+// fill adds n keys, in blocks, with several threads.
+func (s *idSide) fill(batch *keys.Batch, keep []uint32, n int, row uint32, threads, block int) error {
+	f, _ := s.fillers.Get().(*filler)
+	if f == nil {
+		f = new(filler)
 	}
-	if len(s.table.next)+len(batch.Rows) >= int(none) {
-		return fmt.Errorf("%w: more than 2^32 IDs in a table", ErrMemory)
-	}
-	for i := range positions(batch, keep) {
-		s.put(batch, i)
-	}
-	return s.count()
-}
-
-// positions yields those in keep, or all if it is nil.
-func positions(batch *keys.Batch, keep []uint32) func(yield func(int) bool) {
-	return func(yield func(int) bool) {
-		if keep == nil {
-			for i := range batch.Rows {
-				if !yield(i) {
-					return
-				}
-			}
-			return
+	defer s.fillers.Put(f)
+	f.batch, f.threads = batch, threads
+	f.values, f.signed, _ = batch.Ints()
+	for lo := 0; lo < n; lo += block {
+		f.load(s.keys, s.below, keep, lo, min(lo+block, n), row)
+		if err := f.fill(s.keys, f.items); err != nil {
+			return err
 		}
-		for _, i := range keep {
-			if !yield(int(i)) {
-				return
-			}
+		if err := f.fill(s.below, f.negative); err != nil {
+			return err
 		}
 	}
-}
-
-func (s *idSide) put(batch *keys.Batch, i int) {
-	key := batch.Append(nil, i)
-	s.table.addRow(s.table.entry(batch.HashAt(tableHash, i), key))
+	return nil
 }
 
 // addRows puts the rows of an ID batch into the side, with and without a key.
 // It is called by one goroutine, in the IDs' order. The error wraps
 // [ErrMemory], or is one of package take.
-func (s *idSide) addRows(rec arrow.Record, batch *keys.Batch) error { return s.addTo(rec, batch, nil) }
+func (s *idSide) addRows(rec arrow.Record, batch *keys.Batch) error {
+	return s.addTo(rec, batch, nil, len(batch.Rows), batch.Len)
+}
 
 // addSomeRows is addRows of those at the ascending positions in keep of
 // batch.Rows.
@@ -134,59 +108,40 @@ func (s *idSide) addSomeRows(rec arrow.Record, batch *keys.Batch, keep []uint32)
 	if len(keep) == 0 {
 		return nil
 	}
-	return s.addTo(rec, batch, keep)
+	return s.addTo(rec, batch, keep, len(keep), len(keep))
 }
 
-// addTo adds the rows at the positions in keep, or, if it is nil, all.
-func (s *idSide) addTo(rec arrow.Record, batch *keys.Batch, keep []uint32) error {
-	if len(s.table.next)+batch.Len >= int(none) {
+func (s *idSide) addTo(rec arrow.Record, batch *keys.Batch, keep []uint32, n, rows int) error {
+	first := s.links.rows
+	if s.links.rows += uint64(rows); s.links.rows >= uint64(none) {
 		return fmt.Errorf("%w: more than 2^32 IDs in a table", ErrMemory)
 	}
-	at := 0
-	if keep == nil {
-		for row := range batch.Len {
-			if at < len(batch.Rows) && int(batch.Rows[at]) == row {
-				s.put(batch, at)
-				at++
-			} else {
-				s.table.addRow(none)
-			}
-		}
-	} else {
-		for _, i := range keep {
-			s.put(batch, int(i))
-		}
-	}
-	if err := s.rows.add(s.kind.mem, rec, batch, keep); err != nil {
+	if err := s.links.cover(); err != nil {
 		return err
 	}
-	return s.count()
+	if err := s.fill(batch, keep, n, uint32(first), s.kind.threads, 4*blockKeys); err != nil {
+		return err
+	}
+	return s.rows.add(rec, batch, keep)
 }
 
-// count brings the account up to what the side takes.
-func (s *idSide) count() error {
-	held := s.rows.bytes
-	if s.ints != nil {
-		held += s.ints.bytes()
-	} else {
-		held += s.table.bytes()
-	}
-	if more := held - s.share.bytes(); more > 0 {
-		return s.share.take(more)
-	}
-	s.share.give(s.share.bytes() - held)
-	return nil
-}
-
-// seal is called once, between the last add and the first find. The error
-// wraps [ErrMemory].
+// seal is called between the last add and the first find. The error wraps
+// [ErrMemory].
 func (s *idSide) seal() error {
-	if s.ints == nil {
-		return nil
+	if err := s.rows.flush(); err != nil {
+		return err
 	}
-	s.ints.natural.seal()
-	s.ints.negative.seal()
-	return s.count()
+	if s.kind.columns {
+		s.lonely = int64(s.links.rows/64+1) * 8
+		if err := s.share.take(s.lonely); err != nil {
+			s.lonely = 0
+			return err
+		}
+	}
+	if err := s.keys.seal(); err != nil || s.below == nil {
+		return err
+	}
+	return s.below.seal()
 }
 
 // find looks up the keys at the positions in hits, and returns the positions of
@@ -194,35 +149,37 @@ func (s *idSide) seal() error {
 // memory of members, which may be that of hits, and of entries.
 func (s *idSide) find(k *keys.Batch, hits, members, entries []uint32) (found, of []uint32) {
 	members, entries = members[:0], entries[:0]
-	if s.ints != nil {
-		return s.ints.find(k, hits, members, entries)
-	}
-	var key []byte
-	for _, h := range hits {
-		key = k.Append(key[:0], int(h))
-		if e := s.table.find(k.HashAt(tableHash, int(h)), key); e != none {
-			members, entries = append(members, h), append(entries, e)
+	for len(hits) > 0 {
+		some := hits[:min(warmed, len(hits))]
+		hits = hits[len(some):]
+		if s.below != nil {
+			members, entries = s.keys.findInts(s.below, k, some, members, entries)
+		} else {
+			members, entries = s.keys.findBytes(k, some, members, entries)
 		}
 	}
 	return members, entries
 }
 
+// entry returns the table of an entry, and what the entry is there.
+func (s *idSide) entry(e uint32) (*table, uint32) {
+	if n := uint32(len(s.keys.words)); s.below != nil && e >= n {
+		return s.below, e - n
+	}
+	return s.keys, e
+}
+
 // mark notes that a log row has the entry's key.
 func (s *idSide) mark(entry uint32) {
-	if s.ints != nil {
-		s.ints.mark(entry)
-		return
-	}
-	s.table.mark(entry)
+	t, e := s.entry(entry)
+	t.mark(e)
 }
 
 // marked reports whether mark was called for the entry, as far as this
 // goroutine can know.
 func (s *idSide) marked(entry uint32) bool {
-	if s.ints != nil {
-		return s.ints.marked(entry)
-	}
-	return s.table.marked(entry)
+	t, e := s.entry(entry)
+	return t.marked(e)
 }
 
 // matched returns the number of IDs that were added whose entry is marked.
@@ -230,51 +187,84 @@ func (s *idSide) matched() int64 {
 	if s == nil {
 		return 0
 	}
-	if s.ints != nil {
-		return s.ints.matched()
-	}
-	var n int64
-	for e := range s.table.count {
-		if s.table.marked(uint32(e)) {
-			n += int64(s.table.count[e])
-		}
+	n := s.keys.matched()
+	if s.below != nil {
+		n += s.below.matched()
 	}
 	return n
 }
 
 // first returns the first row of an entry, where rows are wanted, and next the
 // one behind a row, or none.
-func (s *idSide) first(entry uint32) uint32 { return s.table.first[entry] }
+func (s *idSide) first(entry uint32) uint32 {
+	t, e := s.entry(entry)
+	return t.first(e)
+}
 
-func (s *idSide) next(_, row uint32) uint32 { return s.table.next[row] }
+func (s *idSide) next(entry, row uint32) uint32 {
+	t, e := s.entry(entry)
+	return t.next(e, row)
+}
 
-// lone calls fn with each record of ID rows, in order, and those of its rows
-// that have no key, or one whose entry is not marked.
+// lone calls fn with the ID rows that have no key, or one whose entry is not
+// marked, in order: with a record and numbers of its rows, once for
+// each batch that was added and has such rows, so that what is made of them does
+// not depend on how they are held.
 func (s *idSide) lone(fn func(rec arrow.Record, rows []int) error) error {
-	marked := make([]bool, len(s.table.next))
-	for e := range s.table.first {
-		if !s.table.marked(uint32(e)) {
+	matched := make([]uint64, s.links.rows/64+1)
+	for _, t := range []*table{s.keys, s.below} {
+		if t == nil {
 			continue
 		}
-		for r := s.table.first[e]; r != none; r = s.table.next[r] {
-			marked[r] = true
-		}
-	}
-	for i, rec := range s.rows.records {
-		var rows []int
-		for r := range int(rec.NumRows()) {
-			if !marked[s.rows.starts[i]+r] {
-				rows = append(rows, r)
+		t.eachMarked(func(e uint32) {
+			for r := t.first(e); r != none; r = t.next(e, r) {
+				matched[r/64] |= 1 << (r % 64)
 			}
-		}
-		if len(rows) == 0 {
-			continue
-		}
-		if err := fn(rec, rows); err != nil {
-			return err
+		})
+	}
+	batches := append(s.rows.batches, s.rows.n)
+	var rows []int
+	for i, rec := range s.rows.records {
+		start := s.rows.starts[i]
+		for end := start + int(rec.NumRows()); batches[0] < end; batches = batches[1:] {
+			rows = rows[:0]
+			for n := batches[0]; n < batches[1]; n++ {
+				if matched[n/64]>>(n%64)&1 == 0 {
+					rows = append(rows, n-start)
+				}
+			}
+			if len(rows) == 0 {
+				continue
+			}
+			if err := fn(rec, rows); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// locate appends the places of ID rows to dst, for column; -1 is the place of
+// none, where NULL stands.
+func (s *idSide) locate(dst []take.Place, rows []int) []take.Place { return s.rows.locate(dst, rows) }
+
+// column returns column c, of type t, at the places of ID rows. The caller
+// releases it. The error may wrap [take.ErrTooLarge].
+func (s *idSide) column(c int, places []take.Place, t arrow.DataType) (arrow.Array, error) {
+	return s.rows.column(c, places, t)
+}
+
+// reset empties the side for other IDs, and keeps its memory but for that of
+// rows.
+func (s *idSide) reset() {
+	s.keys.reset()
+	if s.below != nil {
+		s.below.reset()
+	}
+	s.share.give(s.lonely)
+	s.lonely = 0
+	s.links.reset()
+	s.rows.release()
 }
 
 // release ends the side, which may be nil, and what it has on the account.
@@ -283,6 +273,6 @@ func (s *idSide) release() {
 		return
 	}
 	s.rows.release()
-	s.table, s.ints = newTable(), nil
+	s.keys, s.below, s.links = newTable(s.share, s.kind.integers, nil, 1), nil, chains{}
 	s.share.giveAll()
 }

@@ -3,132 +3,289 @@ package join
 import (
 	"bytes"
 	"math/bits"
+	"sync"
 	"sync/atomic"
+
+	"github.com/bloomjoin/bloomjoin/internal/hugepage"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
 // none stands for no entry and no row.
 const none = ^uint32(0)
 
-// table is a hash table from keys to the rows that have them: open addressing
-// over entries, one for each distinct key; the rows of a key are a chain in
-// ascending order. Keys are compared by their bytes, never by their hashes
-// alone.
+// table is a hash table of keys: open addressing with linear probing over slots
+// of eight bytes, eight tenths full at the most. A slot holds an integer itself,
+// and of any other key a part of its hash and its place in the arena; keys are
+// compared by their values or bytes, never by hashes alone. The number of a slot
+// is the key's entry.
 //
-// It is filled by one goroutine; then find and mark may be called from many.
+// The slots are divided into ranges by the hash's high bits, and no probe leaves
+// its range. So many goroutines fill the table, each a range at a time, and its
+// growth is one pass over memory in order. Once it is sealed, find and mark may
+// be called from many goroutines.
 type table struct {
-	slots []uint32 // entry, or none; a power of two of them
+	share  *share
+	ints   bool    // the keys are integers of one sign
+	chains *chains // of the rows; nil: keys only, of which it is counted how often they came
 
-	// By entry:
-	hashes []uint64
-	ends   []int // of the key in arena; it begins where the last one ends
-	arena  []byte
-	first  []uint32 // row
-	last   []uint32
-	count  []uint32 // rows
-	seen   []uint32 // bit set of entries that mark was called for
-
-	next []uint32 // by row: the next row with the same key
+	grown  sync.RWMutex // held to write when the slots change
+	secret uint64       // random, so that nobody can choose keys that collide
+	slots
+	have   uint64 // slots of which words has the memory
+	zero   bool   // the integer zero is a member; it comes and goes with the range of its hash
+	arena  arena
+	ranges [maxRanges]tableRange
+	marks  []uint32 // bit set by slot
 }
 
-// newTable returns an empty table.
-func newTable() *table {
-	t := &table{}
-	t.resize(1 << 10)
-	return t
+// slots are the slots of a table, and how they are laid out.
+type slots struct {
+	words []uint64 // n of them, and one for the integer zero; 0: empty
+	aside []uint32 // by slot: the key's last row, or how often it came again; nil: no key came again
+	n     uint64   // ranges × width
+	width uint64   // slots of a range
+	shift uint     // of a hash, for its range
 }
 
-// bytes returns what the table takes in memory, about.
-func (t *table) bytes() int64 {
-	return int64(4*cap(t.slots) + 8*cap(t.hashes) + 8*cap(t.ends) + cap(t.arena) +
-		4*(cap(t.first)+cap(t.last)+cap(t.count)+cap(t.seen)+cap(t.next)))
+type tableRange struct {
+	mu    sync.Mutex
+	n     uint64   // members
+	piece piece    // of the arena, for the next keys
+	_     [64]byte // no other range in this one's cache line
 }
 
-func (t *table) resize(n int) {
-	t.slots = make([]uint32, n)
-	for i := range t.slots {
-		t.slots[i] = none
+const (
+	maxRanges = 64
+	fewSlots  = 1 << 14 // no range has fewer, unless it is the only one
+	warmed    = 32      // keys that are looked for at once
+)
+
+// newTable returns an empty table. Those of one side have one secret.
+func newTable(of *share, ints bool, rows *chains, secret uint64) *table {
+	return &table{share: of, ints: ints, chains: rows, secret: secret, arena: arena{share: of}}
+}
+
+// mix spreads 64 bits, so that no pattern of keys becomes one of slots. It is
+// the 64-bit hash of wyhash (Wang Yi, public domain): a single multiplication
+// would put integers in a row into a few dense clusters, for some factors.
+func (t *table) mix(x uint64) uint64 {
+	hi, lo := bits.Mul64(x^0x2d358dccaa6c78a5, t.secret)
+	hi, lo = bits.Mul64(lo^0x8bb84b93962eacc9, hi^t.secret)
+	return hi ^ lo
+}
+
+// hash returns the mixed hash of what a slot holds.
+func (t *table) hash(word uint64, dir [][]byte) uint64 {
+	if t.ints {
+		return t.mix(word)
 	}
-	for e, h := range t.hashes {
-		i := t.slot(h)
-		for t.slots[i] != none {
-			i = (i + 1) & uint64(len(t.slots)-1)
+	return t.mix(tableHash.Sum(keyAt(dir, word)))
+}
+
+// start returns where the search for a mixed hash begins, and the end of its
+// range, from which it goes on at the range's beginning.
+func (s *slots) start(h uint64) (at, end uint64) {
+	at, _ = bits.Mul64(h, s.n)
+	return at, (h>>s.shift + 1) * s.width
+}
+
+// limit returns how many members a range may have.
+func (s *slots) limit() uint64 { return s.width * 8 / 10 }
+
+// arrange returns the layout of n slots, or a few more.
+func arrange(n uint64) slots {
+	ranges := 0
+	for 1<<ranges < maxRanges && n>>ranges >= 2*fewSlots {
+		ranges++
+	}
+	width := max((n+1<<ranges-1)>>ranges, 16)
+	return slots{n: width << ranges, width: width, shift: uint(64 - ranges)}
+}
+
+// slotsFor returns how many slots n keys should have: seven tenths are full
+// then, so that no range is that got more than the others.
+func slotsFor(n uint64) uint64 { return n + n/7*3 + 16 }
+
+// size returns what n slots take in memory.
+func (t *table) size(n uint64, aside bool) int64 {
+	if n == 0 {
+		return 0
+	}
+	b := hugepage.Size(n + 1)
+	if aside {
+		b += 4 * (n + 1)
+	}
+	return int64(b)
+}
+
+// findInts looks up the keys at the positions in hits, a few of them, and appends
+// those that are members to members, which may begin where hits does, and their
+// entries to entries. Integers below zero are looked up in below, whose entries
+// come behind those of t.
+func (t *table) findInts(below *table, k *keys.Batch, hits, members, entries []uint32) (found, of []uint32) {
+	values, signed, _ := k.Ints()
+	var hashes [warmed]uint64
+	for i, h := range hits {
+		hashes[i] = t.mix(values[h])
+	}
+	t.warm(hashes[:len(hits)])
+	for i, h := range hits {
+		v, in, base := values[h], t, uint32(0)
+		if signed && int64(v) < 0 {
+			in, base = below, uint32(len(t.words))
 		}
-		t.slots[i] = uint32(e)
-	}
-}
-
-// slot returns where the search for hash h begins. The filter has used the
-// high bits; these are others, mixed.
-func (t *table) slot(h uint64) uint64 {
-	return (h * 0x9e3779b97f4a7c15) >> (64 - uint(bits.TrailingZeros(uint(len(t.slots)))))
-}
-
-func (t *table) key(e uint32) []byte {
-	start := 0
-	if e > 0 {
-		start = t.ends[e-1]
-	}
-	return t.arena[start:t.ends[e]]
-}
-
-// find returns the entry of the key with hash h, or none.
-func (t *table) find(h uint64, key []byte) uint32 {
-	for i := t.slot(h); ; i = (i + 1) & uint64(len(t.slots)-1) {
-		e := t.slots[i]
-		if e == none || t.hashes[e] == h && bytes.Equal(t.key(e), key) {
-			return e
+		if in.n == 0 {
+			continue
+		}
+		if at := in.place(v, hashes[i]); in.words[at] == v && (v != 0 || in.zero) {
+			members, entries = append(members, h), append(entries, base+uint32(at))
 		}
 	}
+	return members, entries
 }
 
-// entry returns the entry of the key, which it makes if there is none.
-func (t *table) entry(h uint64, key []byte) uint32 {
-	if e := t.find(h, key); e != none {
-		return e
+// place returns the slot of an integer, or the empty one where it would stand.
+func (t *table) place(v, h uint64) uint64 {
+	if v == 0 {
+		return t.n
 	}
-	if 2*(len(t.hashes)+1) > len(t.slots) {
-		t.resize(2 * len(t.slots))
+	at, end := t.start(h)
+	for w := t.words[at]; w != v && w != 0; w = t.words[at] {
+		if at++; at == end {
+			at -= t.width
+		}
 	}
-	e := uint32(len(t.hashes))
-	t.hashes = append(t.hashes, h)
-	t.arena = append(t.arena, key...)
-	t.ends = append(t.ends, len(t.arena))
-	t.first, t.last, t.count = append(t.first, none), append(t.last, none), append(t.count, 0)
-	if int(e)%32 == 0 {
-		t.seen = append(t.seen, 0)
-	}
-	i := t.slot(h)
-	for t.slots[i] != none {
-		i = (i + 1) & uint64(len(t.slots)-1)
-	}
-	t.slots[i] = e
-	return e
+	return at
 }
 
-// addRow appends a row to an entry's chain. Rows are numbered from 0 and added
-// in order; those without a key are added to none.
-func (t *table) addRow(e uint32) {
-	row := uint32(len(t.next))
-	t.next = append(t.next, none)
-	if e == none {
-		return
+// findBytes is findInts of keys in the arena. It looks for the slots whose part
+// of the hash is the key's, and then at the keys, whose cache misses run side by
+// side too.
+func (t *table) findBytes(k *keys.Batch, hits, members, entries []uint32) (found, of []uint32) {
+	if t.n == 0 {
+		return members, entries
 	}
-	if t.first[e] == none {
-		t.first[e] = row
-	} else {
-		t.next[t.last[e]] = row
+	var hashes, words [warmed]uint64
+	for i, h := range hits {
+		hashes[i] = t.mix(k.HashAt(tableHash, int(h)))
 	}
-	t.last[e] = row
-	t.count[e]++
+	t.warm(hashes[:len(hits)])
+	dir := t.arena.dir()
+	for i, h := range hashes[:len(hits)] {
+		at, end := t.start(h)
+		words[i] = t.words[t.tagged(at, end, h)]
+	}
+	warmKeys(dir, words[:len(hits)])
+	var buf [64]byte
+	for i, h := range hits {
+		at := t.placeOf(dir, k.Bytes(buf[:], int(h)), hashes[i])
+		if t.words[at] != 0 {
+			members, entries = append(members, h), append(entries, uint32(at))
+		}
+	}
+	return members, entries
+}
+
+// placeOf returns the slot of a key in the arena, or the empty one where it
+// would stand.
+func (t *table) placeOf(dir [][]byte, key []byte, h uint64) uint64 {
+	at, end := t.start(h)
+	at = t.tagged(at, end, h)
+	for t.words[at] != 0 && !bytes.Equal(keyAt(dir, t.words[at]), key) {
+		if at++; at == end {
+			at -= t.width
+		}
+		at = t.tagged(at, end, h)
+	}
+	return at
+}
+
+// tagged returns the first slot from at on that is empty or has the hash's tag.
+func (t *table) tagged(at, end, h uint64) uint64 {
+	for w := t.words[at]; w != 0 && w>>placeBits != tag(h); w = t.words[at] {
+		if at++; at == end {
+			at -= t.width
+		}
+	}
+	return at
+}
+
+// warm reads the slots that the search for each hash begins with, so that the
+// cache misses of all of them run side by side. Its result means nothing.
+//
+//go:noinline
+func (t *table) warm(hashes []uint64) (x uint64) {
+	for _, h := range hashes {
+		if at, _ := bits.Mul64(h, t.n); at < uint64(len(t.words)) {
+			x |= t.words[at]
+		}
+	}
+	return x
+}
+
+// seal is called between the last add and the first mark. The error wraps
+// [ErrMemory].
+func (t *table) seal() error {
+	want := (len(t.words) + 31) / 32
+	if cap(t.marks) < want {
+		if err := t.share.take(int64(4 * (want - cap(t.marks)))); err != nil {
+			return err
+		}
+		t.marks = make([]uint32, want)
+	}
+	t.marks = t.marks[:want]
+	clear(t.marks)
+	return nil
 }
 
 // mark notes that a log row has the entry's key.
 func (t *table) mark(e uint32) {
-	w, bit := &t.seen[e/32], uint32(1)<<(e%32)
+	w, bit := &t.marks[e/32], uint32(1)<<(e%32)
 	if atomic.LoadUint32(w)&bit == 0 { // most marks are repeats: spare the write
 		atomic.OrUint32(w, bit)
 	}
 }
 
-// marked reports whether mark was called for the entry.
-func (t *table) marked(e uint32) bool { return t.seen[e/32]>>(e%32)&1 != 0 }
+func (t *table) marked(e uint32) bool {
+	return atomic.LoadUint32(&t.marks[e/32])>>(e%32)&1 != 0
+}
+
+// eachMarked calls fn with every entry that is marked.
+func (t *table) eachMarked(fn func(e uint32)) {
+	for w, word := range t.marks {
+		for ; word != 0; word &= word - 1 {
+			fn(uint32(32*w + bits.TrailingZeros32(word)))
+		}
+	}
+}
+
+// matched returns how often the keys that are marked were added.
+func (t *table) matched() (n int64) {
+	if t.aside == nil || t.chains != nil && !t.chains.open {
+		for _, word := range t.marks {
+			n += int64(bits.OnesCount32(word))
+		}
+		return n
+	}
+	t.eachMarked(func(e uint32) {
+		if t.chains == nil {
+			n += 1 + int64(t.aside[e])
+			return
+		}
+		for row := t.first(e); row != none; row = t.next(e, row) {
+			n++
+		}
+	})
+	return n
+}
+
+// first returns the first row of an entry, and next the one behind a row, or
+// none.
+func (t *table) first(e uint32) uint32 { return t.chains.after(t.aside[e]) }
+
+func (t *table) next(e, row uint32) uint32 {
+	if row == t.aside[e] {
+		return none
+	}
+	return t.chains.after(row)
+}

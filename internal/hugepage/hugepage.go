@@ -21,11 +21,7 @@ const (
 // bytes or more, on a huge page, the last of which is theirs to its end. They
 // are the garbage collector's, as all memory in Go.
 func Words(n uint64) []uint64 {
-	align := uint64(line)
-	if n*8 >= From {
-		align = Bytes
-	}
-	whole := (n*8 + align - 1) / align * align / 8
+	align, whole := layout(n)
 	words := make([]uint64, whole+align/8)
 	past := uint64(uintptr(unsafe.Pointer(&words[0]))) % align
 	words = words[(align-past)%align/8:][:whole]
@@ -33,4 +29,20 @@ func Words(n uint64) []uint64 {
 		advise(words)
 	}
 	return words[:n:n]
+}
+
+// Size returns how many bytes [Words] allocates for n words.
+func Size(n uint64) uint64 {
+	align, whole := layout(n)
+	return whole*8 + align
+}
+
+// layout returns the bytes that n words are aligned to, and how many words are
+// theirs.
+func layout(n uint64) (align, words uint64) {
+	align = line
+	if n*8 >= From {
+		align = Bytes
+	}
+	return align, (n*8 + align - 1) / align * align / 8
 }

@@ -61,6 +61,15 @@ func (b *Batch) Append(dst []byte, i int) []byte {
 	return append(dst, b.bytes(i)...)
 }
 
+// Bytes returns what Append appends: the batch's own, or, of an integer, in the
+// memory of buf.
+func (b *Batch) Bytes(buf []byte, i int) []byte {
+	if b.isInt {
+		return b.Append(buf[:0], i)
+	}
+	return b.bytes(i)
+}
+
 // Hash returns the hash of each key in Rows, in dst's memory if it suffices.
 // Equal keys have equal hashes; an integer's hash leaves out its sign, so that
 // -1 and 2^64-1 share one.
