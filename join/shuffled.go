@@ -79,7 +79,6 @@ type spilledIDs struct {
 	mu   sync.Mutex
 	open []*idWriter
 	rows *idWriter
-	n    int64 // rows written
 }
 
 // worker implements keeper.
