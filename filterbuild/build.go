@@ -37,6 +37,11 @@ type Options struct {
 	// 0.1 %, else Split256, the faster one. It is chosen by the rate alone, so
 	// that all shards choose alike.
 	Geometry bloom.Geometry
+	// Seed is that of the hash. The keys of a filter that were chosen by another
+	// one need another seed: those which that one let through in vain are like its
+	// own keys, and where both hash alike, these would be let through more often
+	// than the bits tell.
+	Seed uint64
 	// Capacity is an upper bound on the number of keys; 0: the number of rows,
 	// which text files do not tell beforehand.
 	Capacity uint64
@@ -133,7 +138,7 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 	}
 	p.Spec = Spec{
 		Rule: rule,
-		Hash: bloom.Hash{ID: bloom.XXH3}, Geometry: opts.Geometry, Capacity: opts.Capacity,
+		Hash: bloom.Hash{ID: bloom.XXH3, Seed: opts.Seed}, Geometry: opts.Geometry, Capacity: opts.Capacity,
 		FPR: opts.FPR, MaxSize: opts.MaxSize, Room: opts.Room, Want: opts.Kind, NoRange: opts.NoKeyRange,
 		SkipBad: slices.ContainsFunc(files, (*partition.File).SkipsBad),
 	}

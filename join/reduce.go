@@ -27,6 +27,10 @@ import (
 // costs some thirty times as much memory as the bits of a key of the log.
 const logFPR = 0.004
 
+// logSeed is the seed of the hash of a filter of the log. That of the IDs that it
+// lets through has another, see [filterbuild.Options].
+const logSeed = 1
+
 // filterPart is the part of the memory budget that a filter of the log may take.
 const filterPart = 3
 
@@ -90,7 +94,7 @@ func (j *Join) logFilter(ctx context.Context) (*codec.Filter, error) {
 
 // logFilterOptions says how the filter of the log is built.
 func (j *Join) logFilterOptions() (filterbuild.Options, error) {
-	opts := filterbuild.Options{Key: j.logKey, FPR: logFPR}
+	opts := filterbuild.Options{Key: j.logKey, FPR: logFPR, Seed: logSeed}
 	for _, f := range j.logs {
 		n, err := f.CountRows()
 		if err != nil {
