@@ -255,11 +255,12 @@ func (l *logWriter) add(batch *keys.Batch, hits []uint32, unit int) error {
 // hashesOf returns the hashes of the keys at the positions in hits.
 func hashesOf(dst []uint64, batch *keys.Batch, hits []uint32) []uint64 {
 	if len(hits) > len(batch.Rows)/4 {
-		dst = batch.Hash(levelHash(0), dst)
+		dst = slices.Grow(batch.Hash(levelHash(0), dst), len(hits))
+		some := dst[len(dst) : len(dst)+len(hits)] // hits may repeat
 		for i, h := range hits {
-			dst[i] = dst[h] // hits ascend
+			some[i] = dst[h]
 		}
-		return dst[:len(hits)]
+		return append(dst[:0], some...)
 	}
 	dst = slices.Grow(dst[:0], len(hits))[:len(hits)]
 	for i, h := range hits {
