@@ -27,6 +27,9 @@ type joined struct {
 	FPRPredicted float64 `json:"fpr_predicted"`
 	Strategy     string  `json:"strategy"`
 	SpilledBytes int64   `json:"spilled_bytes"`
+	Warnings     []struct {
+		Text string `json:"text"`
+	} `json:"warnings"`
 }
 
 // contest is a race, and what came of it.
@@ -136,6 +139,9 @@ func (r *contest) once(ctx context.Context, who contender) error {
 			}
 			if says.RowsOut != got.Rows {
 				return fmt.Errorf("it says that it wrote %d rows; there are %d", says.RowsOut, got.Rows)
+			}
+			if len(says.Warnings) > 0 { // there is nothing to warn of
+				return fmt.Errorf("it warns: %s", says.Warnings[0].Text)
 			}
 			if before, ok := r.ordered[who.job]; ok && before != got.Ordered {
 				return errors.New("its rows are right, and in another order than those of a join before")

@@ -110,8 +110,8 @@ func stand(t *testing.T, script string) string {
 	return path
 }
 
-// A wrong answer, the same rows in another order than before, a report of other rows than were written, another strategy than
-// asked for and a failure are told of; a refusal that may be is not. The others
+// A wrong answer, the same rows in another order than before, a report of other rows than were written, a warning, another
+// strategy than asked for and a failure are told of; a refusal that may be is not. The others
 // run on.
 func TestWrongAnswers(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
@@ -134,6 +134,7 @@ func TestWrongAnswers(t *testing.T) {
 		"wrong report":   {ours: says("right 2", "8"), wrong: "says that it wrote 8 rows"},
 		"other strategy": {ours: strings.Replace(says("right 2", "7"), "how=$2", "how=shuffle", 1), wrong: "it took shuffle"},
 		"other order":    {ours: says("right $$", "7"), wrong: "another order"},
+		"alarm":          {ours: strings.Replace(says("right 2", "7"), `{"rows_out"`, `{"warnings":[{"text":"odd"}],"rows_out"`, 1), wrong: "it warns: odd"},
 		"no output":      {ours: "echo '{}'", wrong: "no such file"},
 		"failure":        {ours: "echo trouble >&2; exit 1", wrong: "trouble"},
 		"refusal":        {ours: "echo trouble >&2; exit 1", mayRefuse: true},
