@@ -216,11 +216,14 @@ func (s *shuffle) logWriter() (*logWriter, error) {
 	if l.w, err = newEntryWriter(s.logKeys, s.integers, s.size, l.share); err != nil {
 		return nil, err
 	}
-	slots := repeatSlots
-	for int64(slots)*lastBytes > s.room/int64(64*s.threads) {
+	slots, each := repeatSlots, int64(pairBytes)
+	if !s.integers {
+		each = lastBytes
+	}
+	for int64(slots)*each > s.room/int64(64*s.threads) {
 		slots /= 2
 	}
-	if err := l.share.take(int64(slots) * 24); err != nil {
+	if err := l.share.take(int64(slots)*each + 8*hashedAtOnce); err != nil {
 		l.share.giveAll()
 		return nil, err
 	}
@@ -238,31 +241,40 @@ func (l *logWriter) add(batch *keys.Batch, hits []uint32, unit int) error {
 	if len(hits) == 0 {
 		return nil
 	}
-	l.hashes = hashesOf(l.hashes, batch, hits)
 	tag := uint64(l.s.tags[unit])
-	if _, _, ok := batch.Ints(); ok && l.s.integers {
-		return l.addInts(batch, hits, tag)
-	}
-	for i, h := range hits {
-		l.key = batch.Append(l.key[:0], int(h))
-		if err := l.addKey(l.hashes[i], tag); err != nil {
-			return err
+	_, _, ints := batch.Ints()
+	for some := range slices.Chunk(hits, hashedAtOnce) {
+		l.hashes = hashesOf(l.hashes, batch, some)
+		if ints && l.s.integers {
+			if err := l.addInts(batch, some, tag); err != nil {
+				return err
+			}
+			continue
+		}
+		for i, h := range some {
+			l.key = batch.Append(l.key[:0], int(h))
+			if err := l.addKey(l.hashes[i], tag); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// hashesOf returns the hashes of the keys at the positions in hits.
+// hashedAtOnce is how many keys of a batch are hashed before they are written.
+const hashedAtOnce = 1 << 10
+
+// hashesOf returns the hashes of the keys at the positions in hits, which may
+// repeat.
 func hashesOf(dst []uint64, batch *keys.Batch, hits []uint32) []uint64 {
-	if len(hits) > len(batch.Rows)/4 {
-		dst = slices.Grow(batch.Hash(levelHash(0), dst), len(hits))
-		some := dst[len(dst) : len(dst)+len(hits)] // hits may repeat
-		for i, h := range hits {
-			some[i] = dst[h]
-		}
-		return append(dst[:0], some...)
-	}
 	dst = slices.Grow(dst[:0], len(hits))[:len(hits)]
+	if values, _, ok := batch.Ints(); ok {
+		for i, h := range hits {
+			dst[i] = values[h]
+		}
+		levelHash(0).Sum64(dst, dst)
+		return dst
+	}
 	for i, h := range hits {
 		dst[i] = batch.HashAt(levelHash(0), int(h))
 	}
@@ -342,9 +354,11 @@ func (w *idWriter) add(rec arrow.Record, batch *keys.Batch, keep []uint32, first
 	if len(keep) == 0 {
 		return nil
 	}
-	w.hashes = hashesOf(w.hashes, batch, keep)
-	if err := w.addKeys(batch, keep, firstRow); err != nil {
-		return err
+	for some := range slices.Chunk(keep, hashedAtOnce) {
+		w.hashes = hashesOf(w.hashes, batch, some)
+		if err := w.addKeys(batch, some, firstRow); err != nil {
+			return err
+		}
 	}
 	if w.s.rows != nil {
 		return w.s.rows.add(rec, batch, keep, firstRow)

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -453,7 +455,7 @@ func TestShuffleManyBlocks(t *testing.T) {
 	}
 }
 
-// Many keys in little memory, and the memory as it is.
+// Many keys in little memory.
 func TestShuffleMuchInLittle(t *testing.T) {
 	if testing.Short() {
 		t.Skip()
@@ -466,12 +468,69 @@ func TestShuffleMuchInLittle(t *testing.T) {
 		}
 		c.ids = pick(rng, 1_000_000, 3_000_000)
 		s, blocks := c.run(t, 4<<20)
-		t.Logf("rows %v: %d ranges, %d blocks, %d bytes written, %d at one time", rows, len(s.ranges), blocks, s.written(), s.disk())
+		t.Logf("rows %v: %d ranges, %d bytes written, %d at one time", rows, len(s.ranges), s.written(), s.disk())
 		if blocks < 2 || rows && s.disk() >= s.written() {
 			t.Error("the test shows too little")
 		}
-		runtime.GC()
+		if blocks != len(s.ranges) {
+			t.Errorf("%d blocks in %d ranges: not every range fits, as it should", blocks, len(s.ranges))
+		}
 	}
+}
+
+// What is on the account is what is held.
+func TestShuffleAccount(t *testing.T) {
+	for _, kind := range keyKinds()[1:3] {
+		rng := rand.New(rand.NewPCG(15, 16))
+		c := shuffleCase{kind: kind, opts: shuffleOptions{threads: 1}, units: [][]int{make([]int, 1<<20)}}
+		s := c.start(t, 64<<20)
+		var batches []*keys.Batch
+		for range 40 {
+			b := new(keys.Batch)
+			if err := kind.encoder(t).Encode(kind.record(t, pick(rng, 20_000, 1<<30), 0), b); err != nil {
+				t.Fatal(err)
+			}
+			batches = append(batches, b)
+		}
+		compare := func(what string, made func() (held int64, keep any)) {
+			t.Helper()
+			before := heapInUse()
+			held, keep := made()
+			got := heapInUse() - before
+			runtime.KeepAlive(keep)
+			if off := float64(got)/float64(held) - 1; math.Abs(off) > 0.1 {
+				t.Errorf("%s, %s: %d bytes are held, %d on the account", kind.name, what, got, held)
+			}
+		}
+		compare("writer", func() (int64, any) {
+			l, err := s.logWriter()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, b := range batches {
+				if err := l.add(b, all(b), 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return l.share.bytes(), l
+		})
+		compare("table", func() (int64, any) {
+			table := newLogKeys(s.integers, 3<<20, 24, 100)
+			return table.bytes(), table
+		})
+		runtime.KeepAlive(batches)
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func heapInUse() int64 {
+	runtime.GC()
+	runtime.GC() // pools are emptied in two steps
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }
 
 // One unit that needs more IDs than fit gets them in blocks.
@@ -529,5 +588,31 @@ func TestShuffleFaults(t *testing.T) {
 			t.Errorf("a changed byte: %v", err)
 		}
 		s.close()
+	}
+}
+
+// Random cases, in as little memory as there may be. SHUFFLE_CASES says how many.
+func TestShuffleRandom(t *testing.T) {
+	cases := 25
+	if n, err := strconv.Atoi(os.Getenv("SHUFFLE_CASES")); err == nil {
+		cases = n
+	}
+	for seed := range cases {
+		rng := rand.New(rand.NewPCG(99, uint64(seed)))
+		kinds := keyKinds()
+		c := shuffleCase{kind: kinds[rng.IntN(len(kinds))], rows: rng.IntN(2) == 0, opts: shuffleOptions{threads: 1 + rng.IntN(4)}}
+		span := 1 << rng.IntN(16)
+		for range rng.IntN(1 << rng.IntN(9)) {
+			c.units = append(c.units, pick(rng, rng.IntN(1<<rng.IntN(11)), span))
+		}
+		c.ids = pick(rng, rng.IntN(1<<rng.IntN(15)), span)
+		if rng.IntN(8) == 0 {
+			mask := uint64(rng.IntN(4))
+			c.mask = &mask
+		}
+		memory := int64(leastRoom) << rng.IntN(4)
+		t.Run(fmt.Sprintf("%d: %s, rows %v, %d units, %d ids, %d bytes", seed, c.kind.name, c.rows, len(c.units), len(c.ids), memory), func(t *testing.T) {
+			c.run(t, memory)
+		})
 	}
 }
