@@ -13,32 +13,39 @@ import (
 // chosen by comparison. It knows no state of the machine: the same inputs give
 // the same choice.
 
-// Nanoseconds of one thread.
+// Nanoseconds of one thread, as BenchmarkCosts and whole joins give them. Those
+// of tables and filters are for what stands in the second-level cache; a miss is
+// added where it is larger, in part up to slowCache.
 const (
 	nsRead       = 1.6 // a key of eight bytes, from its page to a batch
-	nsReadByte   = 0.4 // each further byte of a key
-	nsFilterAdd  = 4.0
-	nsFilterFind = 2.5
-	nsSetAdd     = 9.0 // of integers alone, without rows
-	nsSetFind    = 6.0
-	nsTableAdd   = 60.0 // of any keys, with rows
-	nsTableFind  = 30.0
-	nsMiss       = 18.0 // added to all of these where what is looked at is in no cache
-	nsDecode     = 0.4  // a byte of the log's columns, decompressed and decoded
+	nsReadByte   = 0.4 // each further byte of a key, hashing included
+	nsFilterAdd  = 1.4
+	nsFilterFind = 1.4
+	nsFilterMiss = 3.0  // the misses of several keys run side by side
+	nsIntAdd     = 12.0 // of a key to a table of integers
+	nsIntFind    = 9.0
+	nsIntMiss    = 13.0
+	nsKeyAdd     = 35.0 // of any other key
+	nsKeyFind    = 30.0
+	nsKeyMiss    = 20.0
+	nsChain      = 8.0  // a row of the IDs that is kept with its key
+	nsDecode     = 0.4  // a byte of columns, decompressed and decoded
+	nsAssemble   = 0.3  // more, where records are made of them
 	nsWrite      = 1.5  // a byte of the answer, encoded and compressed
 	nsRow        = 12.0 // a row of the answer that is put together
 	nsSpill      = 1.5  // a byte written to disk and read again
+	nsExchange   = 60.0 // an entry of a shuffle, from one side to the other
 	nsStart      = 1e6  // a pass over one side: goroutines, files, buffers
+	fastCache    = 1 << 21
+	slowCache    = 1 << 26
 )
 
-// Bytes held.
+// Bytes held and spilled.
 const (
-	setBytes   = 16.0 // a member of a set of integers, while it grows
-	tableBytes = 48.0 // a key in a table without its own bytes, while it grows
-	rowBytes   = 8.0  // a row of the IDs that is kept
-	spillEntry = 16.0 // a log row's key, hash and place on disk, without the key's bytes if it is no integer
-	fastCache  = 1 << 21
-	slowCache  = 1 << 26
+	slotBytesOf = 17.5 // of a key in a table
+	keyBytesOf  = 1.5  // beside those of a key that is no integer
+	rowBytesOf  = 4.0  // of a row of the IDs in the chain of its key
+	spillEntry  = 12.0 // of a key that goes to disk, compressed
 )
 
 // sizes is what a choice goes by. What is not known is an upper bound.
@@ -80,6 +87,8 @@ type Cost struct {
 	Seconds      float64  `json:"seconds"`
 	MemoryBytes  int64    `json:"memory_bytes"`
 	SpilledBytes int64    `json:"spilled_bytes"`
+
+	reserved float64 // of the memory, for a filter while it is built
 }
 
 // costs returns what each strategy takes, in a fixed order.
@@ -88,8 +97,8 @@ func costs(s sizes, l limits) []Cost {
 	out := []Cost{m.exact(), m.lookup(), m.broadcast(), m.reverse(), m.shuffle()}
 	for i := range out {
 		c := &out[i]
-		if c.Why == "" && l.memory > 0 && float64(c.MemoryBytes) > l.memory {
-			c.Why = fmt.Sprintf("it needs about %s of the %s that there are", inBytes(float64(c.MemoryBytes)), inBytes(l.memory))
+		if c.Why == "" && l.memory > 0 && float64(c.MemoryBytes)+c.reserved > l.memory {
+			c.Why = fmt.Sprintf("it needs about %s of the %s that there are", inBytes(float64(c.MemoryBytes)+c.reserved), inBytes(l.memory))
 		}
 		c.Feasible = c.Why == ""
 	}
@@ -125,17 +134,28 @@ type model struct {
 	limits
 }
 
-// miss returns what a random access into so many bytes costs beyond the
-// constants, which are those of the second-level cache.
-func miss(held float64) float64 {
+// misses returns which part of random accesses to so many bytes misses the
+// caches.
+func misses(held float64) float64 {
 	share := math.Log2(math.Max(held, 1)/fastCache) / math.Log2(slowCache/fastCache)
-	return nsMiss * math.Min(1, math.Max(0, share))
+	return math.Min(1, math.Max(0, share))
 }
+
+// add and ask are what a filter of so many bytes takes for a key.
+func add(filter float64) float64 { return nsFilterAdd + nsFilterMiss*misses(filter) }
+func ask(filter float64) float64 { return nsFilterFind + nsFilterMiss*misses(filter) }
 
 // filterBytes is the size of a Bloom filter.
 func filterBytes(keys, p float64) float64 {
 	g := bloom.GeometryFor(p)
 	return float64(g.BlocksFor(uint64(math.Max(keys, 1)), p) * g.BlockBytes())
+}
+
+// rateOf is the rate of a filter of so many keys that is to have rate p and has
+// only so many bytes.
+func rateOf(bytes, keys, p float64) float64 {
+	g := bloom.GeometryFor(p)
+	return math.Max(p, g.FPR(max(1, uint64(bytes)/g.BlockBytes()), uint64(keys)))
 }
 
 // rate is that of the filter of the IDs.
@@ -151,100 +171,126 @@ func (m *model) rate() float64 {
 
 // filterOfIDs is the bytes of the filter of the IDs.
 func (m *model) filterOfIDs() float64 {
-	if m.sizes.exact {
+	switch {
+	case m.sizes.exact && m.spread > 0:
+		return math.Min(2*m.idKeys, m.spread/8)
+	case m.sizes.exact:
 		return 2 * m.idKeys
 	}
-	return filterBytes(m.idKeys, m.rate())
+	return m.within(filterBytes(m.idKeys, m.rate()))
 }
+
+// within is the bytes of a filter that wants so many: it may take a part of the
+// memory.
+func (m *model) within(filter float64) float64 {
+	if m.limits.memory > 0 {
+		filter = math.Min(filter, m.limits.memory/filterPart)
+	}
+	return filter
+}
+
+// building is what is reserved beside a filter of so many bytes while it is
+// built.
+func (m *model) building(filter float64) float64 { return math.Max(0, m.memory/filterPart-filter) }
 
 func (m *model) read(rows float64) float64 {
 	return rows * (nsRead + nsReadByte*math.Max(0, m.keyBytes-8))
 }
 
-// readIDs is reading the IDs' keys, or their rows where the answer has them.
-func (m *model) readIDs() float64 {
-	return nsStart + m.read(m.idRows) + nsDecode*m.idBytes
+// readIDs is reading the IDs' keys, and of their rows, where the answer has them,
+// the share that is kept.
+func (m *model) readIDs(kept float64) float64 {
+	t := nsStart + m.read(m.idRows)
+	if m.idBytes > 0 {
+		t += (nsDecode*touched(kept, m.idRows, m.idBytes/2) + nsAssemble*kept) * m.idBytes
+	}
+	return t
 }
 
 // held returns the bytes of a table of so many ID rows with so many keys.
 func (m *model) held(rows, keys float64) float64 {
-	if m.integer && !m.typ.columnsOfIDs() {
-		return setBytes * keys
+	bytes := slotBytesOf * keys
+	if !m.integer {
+		bytes += (m.keyBytes + keyBytesOf) * keys
 	}
-	payload := 0.0
-	if m.idRows > 0 {
-		payload = m.idBytes / m.idRows * rows
+	if m.typ.columnsOfIDs() {
+		bytes += (rowBytesOf + m.idBytes/math.Max(m.idRows, 1)) * rows
 	}
-	return (tableBytes+m.keyBytes)*keys + rowBytes*rows + payload
+	return bytes
 }
 
 // put is putting ID rows into a table that will take held bytes, find looking
 // keys up in it.
 func (m *model) put(rows, held float64) float64 {
-	if m.integer && !m.typ.columnsOfIDs() {
-		return rows * (nsSetAdd + miss(held))
+	t := nsIntAdd + nsIntMiss*misses(held)
+	if !m.integer {
+		t = nsKeyAdd + nsKeyMiss*misses(held)
 	}
-	return rows * (nsTableAdd + miss(held))
+	if m.typ.columnsOfIDs() {
+		t += nsChain
+	}
+	return t * rows
 }
 
 func (m *model) find(rows, held float64) float64 {
-	if m.integer && !m.typ.columnsOfIDs() {
-		return rows * (nsSetFind + miss(held))
+	if m.integer {
+		return rows * (nsIntFind + nsIntMiss*misses(held))
 	}
-	return rows * (nsTableFind + 2*miss(held))
+	return rows * (nsKeyFind + nsKeyMiss*misses(held))
 }
 
-// scan is reading the log's keys past a filter of so many bytes that lets
-// through, of the rows without an ID, the share p.
+// scan is reading the log's keys past a filter of so many bytes.
 func (m *model) scan(filter float64) float64 {
-	return nsStart + m.read(m.logRows) + m.logRows*(nsFilterFind+miss(filter)/2)
+	return nsStart + m.read(m.logRows) + m.logRows*ask(filter)
 }
 
+// touched is the share of the pages of a column that has a row of those that are
+// kept, the given share, if they are strewn about. A page of a mebibyte is
+// usual.
+func touched(kept, rows, bytes float64) float64 {
+	pageRows := math.Min(rows, (1<<20)/math.Max(bytes/math.Max(rows, 1), 0.1))
+	return 1 - math.Pow(1-math.Min(kept, 1), pageRows)
+}
+
+// candidates is the number of log rows that a filter of rate p lets through.
 func (m *model) candidates(p float64) float64 {
 	return m.logRows * (m.selectivity + (1-m.selectivity)*p)
 }
 
 // answer is making the rows of the answer.
 func (m *model) answer() float64 {
-	if m.logRows == 0 {
-		return nsStart
-	}
 	kept := m.selectivity
-	if m.typ.keepsLog() {
+	switch {
+	case m.typ == Anti:
 		kept = 1 - m.selectivity
-		if m.typ != Anti {
-			kept = 1
-		}
+	case m.typ.keepsLog():
+		kept = 1
 	}
-	// A page is decoded if one of its rows is kept; a mebibyte is usual.
-	perRow := m.logBytes / m.logRows / math.Max(m.logColumns, 1)
-	pageRows := math.Min(m.logRows, (1<<20)/math.Max(perRow, 0.1))
-	touched := 1 - math.Pow(1-math.Min(kept, 1), pageRows)
-	t := touched*m.logBytes*nsDecode + kept*m.logBytes*nsWrite
+	decode := touched(kept, m.logRows, m.logBytes/math.Max(m.logColumns, 1)) * m.logBytes
+	t := decode*nsDecode + kept*m.logBytes*nsWrite
 	if m.typ.columnsOfIDs() {
 		rows := math.Max(m.joinRows, kept*m.logRows)
-		t += rows * (nsRow + nsWrite*m.idBytes/math.Max(m.idRows, 1))
+		t += decode*nsAssemble + rows*(nsRow+nsWrite*m.idBytes/math.Max(m.idRows, 1))
 	}
-	return t
+	return nsStart + t
 }
 
-// cost puts together what was added up, in bytes and nanoseconds: of those,
-// serial ones that a single thread takes.
-func (m *model) cost(s Strategy, serial, parallel, memory, spilled float64) Cost {
+// cost puts together what was added up.
+func (m *model) cost(s Strategy, ns, memory, reserved, spilled float64) Cost {
 	return Cost{
-		Strategy: s, Seconds: (serial + parallel/math.Max(m.threads, 1)) / 1e9,
-		MemoryBytes: int64(memory), SpilledBytes: int64(spilled),
+		Strategy: s, Seconds: ns / math.Max(m.threads, 1) / 1e9,
+		MemoryBytes: int64(memory), SpilledBytes: int64(spilled), reserved: reserved,
 	}
 }
 
 func (m *model) exact() Cost {
 	filter := m.filterOfIDs()
-	build := m.readIDs() + m.idRows*(nsFilterAdd+miss(filter))
 	held := filter
 	if m.sizes.exact {
-		held += m.spread / 8
+		held += m.spread / 8 // marks
 	}
-	c := m.cost(Exact, 0, build+m.scan(filter)+m.answer(), held, 0)
+	build := m.readIDs(0) + m.idRows*nsIntAdd
+	c := m.cost(Exact, build+m.scan(filter)+m.answer(), held, math.Max(0, m.memory/2-held), 0)
 	switch {
 	case m.typ.columnsOfIDs():
 		c.Why = fmt.Sprintf("the answer of type %s has columns of the IDs", m.typ)
@@ -258,72 +304,84 @@ func (m *model) exact() Cost {
 
 func (m *model) lookup() Cost {
 	filter, held := m.filterOfIDs(), m.held(m.idRows, m.idKeys)
-	build := m.idRows * (nsFilterAdd + miss(filter))
+	build, reserved := m.idRows*add(filter), m.building(filter)
 	if m.filter {
-		build = 0
+		build, reserved = m.idRows*ask(filter), 0
 	}
-	return m.cost(Lookup, m.put(m.idRows, held),
-		build+m.readIDs()+m.scan(filter)+m.find(m.candidates(m.rate()), held)+m.answer(), filter+held, 0)
+	ns := build + m.readIDs(1) + m.put(m.idRows, held) + m.scan(filter) + m.find(m.candidates(m.rate()), held) + m.answer()
+	return m.cost(Lookup, ns, filter+held, reserved, 0)
 }
 
-// reduced is the second half of broadcast, reverse and shuffle: the IDs past a
-// filter of log keys, and then the join with those that are kept. It returns the
-// rows that are kept, too: those that some log row has, and false positives.
-func (m *model) reduced(logKeys float64) (kept, filter, held, serial, parallel float64) {
-	filter = filterBytes(logKeys, logFPR)
-	kept = math.Min(m.idRows, m.kept+logFPR*math.Max(0, m.idRows-m.kept))
-	held = m.held(kept, math.Min(kept, m.idKeys))
-	second := filterBytes(kept, bloom.DefaultFPR(uint64(kept)))
-	parallel = m.readIDs() + m.idRows*(nsFilterFind+miss(filter)) +
-		m.scan(second) + kept*(nsFilterAdd+miss(second)) + m.find(m.candidates(logFPR), held) + m.answer()
-	return kept, filter, held + second, m.put(kept, held), parallel
+// reduction is the IDs past a filter of the log's keys.
+type reduction struct {
+	rows   float64 // that are kept: those that some log row has, and false positives
+	ofLog  float64 // bytes of the filter of the log
+	filter float64 // of that of the IDs that are kept
+	rate   float64 // of that, how many other keys it lets through
+	held   float64 // of their table
+	ns     float64 // of reading the IDs, and the answer
+}
+
+// reduced returns the reduction by so many keys of the log.
+func (m *model) reduced(logKeys float64) (r reduction) {
+	r.ofLog = m.within(filterBytes(logKeys, logFPR))
+	pass := rateOf(r.ofLog, logKeys, logFPR)
+	r.rows = math.Min(m.idRows, m.kept+pass*math.Max(0, m.idRows-m.kept))
+	r.filter = m.within(filterBytes(r.rows, bloom.DefaultFPR(uint64(r.rows))))
+	r.rate = rateOf(r.filter, r.rows, bloom.DefaultFPR(uint64(r.rows)))
+	r.held = m.held(r.rows, math.Min(r.rows, m.idKeys))
+	r.ns = m.readIDs(r.rows/math.Max(m.idRows, 1)) + m.idRows*ask(r.ofLog) + r.rows*add(r.filter) + m.scan(r.filter) + m.answer()
+	return r
 }
 
 func (m *model) broadcast() Cost {
 	ids := m.filterOfIDs()
-	// The log's keys past the filter of IDs, and those that pass into another.
-	keys := math.Min(m.logKeys, m.kept+m.rate()*m.logKeys)
-	_, filter, held, serial, parallel := m.reduced(keys)
-	build := nsStart + m.read(m.idRows) + m.idRows*(nsFilterAdd+miss(ids))
+	pass := m.rate()
+	r := m.reduced(math.Min(m.logKeys, m.kept+pass*m.logKeys))
+	build := nsStart + m.read(m.idRows) + m.idRows*add(ids)
 	if m.filter {
 		build = 0
 	}
-	parallel += build + m.scan(ids) + m.candidates(m.rate())*(nsFilterAdd+miss(filter))
-	return m.again(m.cost(Broadcast, serial, parallel, math.Max(ids+filter, filter+held), 0))
+	ns := r.ns + build + m.scan(ids) + m.candidates(pass)*add(r.ofLog) + m.put(r.rows, r.held) + m.find(m.candidates(pass), r.held)
+	return m.again(m.cost(Broadcast, ns, ids+r.ofLog+r.held, m.building(ids+r.ofLog), 0))
+}
+
+// ofLog is reading the log's keys into a filter of so many bytes.
+func (m *model) ofLog(filter float64) float64 {
+	return nsStart + m.read(m.logRows) + m.logRows*add(filter)
 }
 
 func (m *model) reverse() Cost {
-	_, filter, held, serial, parallel := m.reduced(m.logKeys)
-	parallel += nsStart + m.read(m.logRows) + m.logRows*(nsFilterAdd+miss(filter))
-	c := m.again(m.cost(Reverse, serial, parallel, filter+held, 0))
+	r := m.reduced(m.logKeys)
+	ns := r.ns + m.ofLog(r.ofLog) + m.put(r.rows, r.held) + m.find(m.candidates(r.rate), r.held)
+	c := m.again(m.cost(Reverse, ns, r.ofLog+r.filter+r.held, m.building(r.filter), 0))
 	if m.filter && c.Why == "" {
 		c.Why = "the filter that was given would go unused"
 	}
 	return c
 }
 
-// shuffle is reverse with log keys and kept IDs on disk. Each bucket is put
-// into a table; the answer is made from one range of the log after the other.
+// shuffle is the reduction with what is kept on disk, and the log's keys that a
+// filter of it lets through, too. Each range of the log is then joined with its
+// IDs.
 func (m *model) shuffle() Cost {
-	logKeys := m.logKeys
-	filter := filterBytes(logKeys, logFPR)
-	if m.limits.memory > 0 { // a filter that does not fit is left out
-		filter = math.Min(filter, m.limits.memory/4)
-	}
-	kept, _, held, serial, parallel := m.reduced(logKeys)
-	entry := spillEntry
+	r := m.reduced(m.logKeys)
+	key := spillEntry
 	if !m.integer {
-		entry += m.keyBytes
+		key += m.keyBytes
 	}
-	payload := entry + m.idBytes/math.Max(m.idRows, 1)
-	spilled := m.logRows*entry + 2*kept*payload
-	parallel += nsStart + m.read(m.logRows) + m.logRows*(nsFilterAdd+miss(filter)) +
-		spilled*nsSpill + m.logRows*nsTableAdd
-	memory := filter + held
-	if m.limits.memory > 0 {
-		memory = math.Min(memory, m.limits.memory)
+	entries := m.candidates(r.rate)
+	spilled := entries*key + r.rows*key
+	if m.typ.columnsOfIDs() {
+		spilled += 2 * r.rows * m.idBytes / math.Max(m.idRows, 1)
 	}
-	return m.again(m.cost(Shuffle, serial, parallel, memory, spilled))
+	held := m.held(1, 1)
+	if m.memory > 0 {
+		held = math.Min(r.held, m.memory-math.Min(m.memory, r.ofLog+r.filter))
+	}
+	ns := r.ns + m.ofLog(r.ofLog) + m.scan(r.filter) + spilled*nsSpill + (entries+r.rows)*nsExchange +
+		m.put(r.rows, held) + m.find(entries, held)
+	return m.again(m.cost(Shuffle, ns, r.ofLog+r.filter+held, 0, spilled))
 }
 
 // again refuses what reads a side twice that cannot be.

@@ -61,13 +61,12 @@ type BreakEven struct {
 	Selectivity float64 `json:"selectivity"`
 }
 
-// breakEven weighs building and asking a filter against what a row costs behind
-// it. That is looking for its key among the IDs and, in a join whose answer is
-// put together from rows, decoding it.
+// breakEven weighs building and asking a filter against what it spares: looking
+// for a key among the IDs.
 func (m *model) breakEven() BreakEven {
 	filter, held := m.filterOfIDs(), m.held(m.idRows, m.idKeys)
 	rows := math.Max(m.logRows, 1)
-	cost := nsFilterFind + miss(filter)/2 + m.idRows*(nsFilterAdd+miss(filter))/rows
+	cost := ask(filter) + m.idRows*add(filter)/rows
 	e := BreakEven{Selectivity: math.Max(0, 1-m.rate()-cost/m.behind(held))}
 	if m.sizes.exact && !m.typ.columnsOfIDs() { // the filter is the join
 		e.Selectivity = 1
@@ -76,14 +75,9 @@ func (m *model) breakEven() BreakEven {
 	return e
 }
 
-// behind is what a row costs that the filter lets through.
-func (m *model) behind(held float64) float64 {
-	t := m.find(1, held)
-	if !m.typ.keepsLog() {
-		t += nsDecode * m.logBytes / math.Max(m.logRows, 1)
-	}
-	return t
-}
+// behind is what a row costs that the filter lets through. Other columns are
+// read of rows alone whose key has been found.
+func (m *model) behind(held float64) float64 { return m.find(1, held) }
 
 // Filtering decides in mid-scan whether a filter goes on being asked. It is
 // for one goroutine. A nil one always asks.
@@ -109,7 +103,7 @@ const (
 // newFiltering returns the decision for a filter of so many bytes and IDs that
 // take held bytes.
 func newFiltering(m *model, held float64) *filtering {
-	return &filtering{probe: nsFilterFind + miss(m.filterOfIDs())/2, behind: m.behind(held)}
+	return &filtering{probe: ask(m.filterOfIDs()), behind: m.behind(held)}
 }
 
 // seen tells that of rows that were asked for, so many passed.

@@ -181,6 +181,19 @@ func parseSpeed(s string) (float64, error) {
 
 // printPlan prints a plan for people.
 func printPlan(out io.Writer, p *join.Plan) error {
+	var b strings.Builder
+	if err := layOut(&b, p); err != nil {
+		return err
+	}
+	for line := range strings.Lines(b.String()) {
+		if _, err := fmt.Fprintln(out, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func layOut(out io.Writer, p *join.Plan) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
 	line("log", "%s", sideOf(p.Log))
