@@ -12,16 +12,20 @@ type block struct {
 	row    int       // number of the batch's first row
 }
 
-// join notes that a row of the batch has an ID.
-func (b *block) join(row int) {
+// join notes that a row of the batch has an ID. first reports whether no block
+// before had one.
+func (b *block) join(row int) (first bool) {
 	if b == nil {
-		return
+		return true
 	}
 	at := b.row + row
 	for at/64 >= len(*b.joined) {
 		*b.joined = append(*b.joined, 0)
 	}
-	(*b.joined)[at/64] |= 1 << (at % 64)
+	word, bit := &(*b.joined)[at/64], uint64(1)<<(at%64)
+	first = *word&bit == 0
+	*word |= bit
+	return first
 }
 
 // lone reports whether a row of the batch, which has no ID in this block, has

@@ -171,8 +171,9 @@ func (w *worker) rows(hits []uint32) error {
 				return err
 			}
 			side.mark(e)
-			blk.join(row)
-			matched++
+			if blk.join(row) {
+				matched++
+			}
 			continue
 		}
 		if !blk.lone(row) {

@@ -1,18 +1,3 @@
-// Package join joins a log with an ID set exactly, behind a filter that has
-// already dropped most of the log.
-//
-// The log is the left side. The way is
-//
-//	IDs ──► filter, and a table of IDs by key
-//	log ── filter ──► candidates ── table ──► rows of the answer, in input order
-//
-// Two strategies differ in what the table holds. [Lookup] holds all IDs.
-// [Broadcast] reads the log's keys first and then holds only the IDs that some
-// candidate has, so that memory follows the candidates; it reads both sides
-// twice. Either gives the same rows in the same order, whatever the number of
-// workers.
-//
-// Keys are equal if their values are, see package keys; NULL equals nothing.
 package join
 
 import (
@@ -95,7 +80,8 @@ type Options struct {
 	KeepTypes bool
 	// Shard is the part of the log to join. The ID set is always read whole.
 	Shard partition.Shard
-	// Memory is the most bytes that the ID table may take; 0: no bound.
+	// Memory is the most bytes that filters, the IDs that are held, and buffers
+	// for what goes to disk may take together; 0: no bound.
 	Memory int64
 	// Columns, Schema and Pinned are those of [partition.ScanOptions], for semi
 	// and anti joins, whose rows are the log's.

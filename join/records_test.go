@@ -313,3 +313,35 @@ func TestRecordsOfRecords(t *testing.T) {
 		}
 	}
 }
+
+// TestRecordsInLittleMemory: IDs that do not fit are shuffled, and cut into
+// blocks, as those of files are: records are one group of rows whose number is
+// not known.
+func TestRecordsInLittleMemory(t *testing.T) {
+	const n = 20_000
+	column := func(name, format string, n, times int) column {
+		c := column{name: name, dt: arrow.BinaryTypes.String}
+		for i := range n * times {
+			c.values = append(c.values, fmt.Sprintf(format, i%n))
+		}
+		return c
+	}
+	ids := table(t, column("k", "key %08d", n, 2), column("p", "payload payload payload %d", n, 2))
+	log := table(t, column("k", "key %08d", n*5/4, 1), column("w", "word %d", n*5/4, 1))
+	for _, typ := range types {
+		mem := poison{checked(t)}
+		side := func(rec arrow.Record) join.Input { return (&given{t: t, mem: mem, rows: rec, size: 5000}).input() }
+		opts := join.Options{On: "k", Type: typ, Mem: mem, Threads: 2}
+		opts.Strategy = join.Lookup
+		want := collect(t, join.Records(t.Context(), side(ids), side(log), opts))
+		opts.Strategy, opts.Memory, opts.TempDir = join.Shuffle, 5<<19, t.TempDir()
+		got := collect(t, join.Records(t.Context(), side(ids), side(log), opts))
+		if typ != join.Semi && typ != join.Anti { // blocks come one behind another
+			slices.Sort(got)
+			slices.Sort(want)
+		}
+		if !slices.Equal(got, want) || len(want) < n/4 {
+			t.Errorf("%s: %d rows, want %d", typ, len(got), len(want))
+		}
+	}
+}

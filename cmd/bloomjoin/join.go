@@ -77,7 +77,7 @@ ID that is no UUID is an error, and a log key that is none has no ID.`,
 	f.StringVar(&o.on, "on", "", "pairs of key columns, LOGCOL=IDCOL, or one name for both")
 	f.StringVar(&o.normalize, "normalize", "", "rules by which strings of both sides are made alike: some of trim,lower,uuid")
 	f.StringVar(&o.typ, "type", "semi", "semi, anti, inner, left, right or full")
-	f.StringVar(&o.filter, "filter", "", "filter that was built from these IDs, for exact, lookup, broadcast and shuffle (default: one is built where it pays)")
+	f.StringVar(&o.filter, "filter", "", "filter that was built from these IDs, to read the log through (default: one is built where the strategy wants one)")
 	f.Float64Var(&o.fpr, "fpr", 0, "false-positive rate of the filter that is built (default: by the number of IDs)")
 	f.StringVar(&o.strategy, "strategy", "auto", "auto, exact, lookup, broadcast, reverse or shuffle")
 	f.StringVar(&o.tempDir, "temp-dir", "", "directory for what waits on disk, beyond --memory (default: the system's)")
