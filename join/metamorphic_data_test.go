@@ -124,6 +124,7 @@ type recipe struct {
 	logForm, idForm form
 	on              string
 	logKey, idKey   [][]string
+	big             string // ids or log: more than the least budget that a shuffle works with
 }
 
 // draw makes the case of a seed.
@@ -139,6 +140,9 @@ func draw(seed uint64) *recipe {
 		if text && (f.rule == "" && c.rule == "" || f.rule != "" && c.rule != "" && (f.rule == "uuid") == strings.Contains(c.rule, "uuid")) {
 			known = append(known, f)
 		}
+	}
+	if r.IntN(10) == 0 {
+		c.big = choose(r, "ids", "log")
 	}
 	c.logs.void, c.ids.void = map[string][]bool{}, map[string][]bool{}
 	for i := range choose(r, 1, 1, 1, 2, 3) {
@@ -193,6 +197,12 @@ func (c *recipe) newPart(r *rand.Rand, f family, i int) part {
 // fill draws the keys of both sides from common tuples, with NULLs.
 func (c *recipe) fill(r *rand.Rand) {
 	tuples := make([][]string, choose(r, 1, 3, 8, 25, 25, 100, 1000))
+	switch c.big {
+	case "ids":
+		tuples = make([][]string, choose(r, 20, 200))
+	case "log":
+		tuples = make([][]string, 4000)
+	}
 	for i := range tuples {
 		for _, p := range c.parts {
 			v := p.value(r)
@@ -209,6 +219,12 @@ func (c *recipe) fill(r *rand.Rand) {
 	n, m := choose(r, sizes...), choose(r, sizes...)
 	if r.IntN(8) == 0 && len(tuples) >= 100 {
 		n, m = n*choose(r, 1, 10), m*choose(r, 1, 10)
+	}
+	switch c.big {
+	case "ids":
+		n, m = 20+r.IntN(50), 200+r.IntN(400)
+	case "log":
+		n, m = 3000+r.IntN(3000), 100+r.IntN(400)
 	}
 	heavy := r.IntN(4) == 0
 	side := func(d *dataset, rows int, of func(*part) *leaf) {
@@ -284,6 +300,13 @@ func (c *recipe) payload(r *rand.Rand) {
 	if c.idForm.format != partition.Lines {
 		c.ids.number(c.idForm, "m")
 		c.ids.more(r, c.idForm)
+		if c.big == "ids" {
+			l := leaf{path: []string{"wide"}, dt: arrow.BinaryTypes.String}
+			for range c.ids.rows {
+				l.cells = append(l.cells, strings.Repeat(choose(r, "x", "yz", "abc"), 1000+r.IntN(1000)))
+			}
+			c.ids.leaves = append(c.ids.leaves, l)
+		}
 	}
 	c.logs.number(c.logForm, "n")
 	c.logs.more(r, c.logForm)
