@@ -303,7 +303,7 @@ func (x *exchanger) emit(slot *keySlot, b *entryBatch, i int) error {
 // Bytes that an ID takes in the ID side, besides those of its key, if that is no
 // integer, and of its row.
 const (
-	sideKeyBytes = 16
+	sideKeyBytes = 24
 	sideRowBytes = 64
 )
 

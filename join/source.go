@@ -113,7 +113,7 @@ func (r *source) fill(ctx context.Context, most int) (side *idSide, n int, more 
 			side = nil
 		}
 	}()
-	if most == 0 && s.rows == nil && r.only == nil {
+	if most == 0 && r.only == nil {
 		side.reserve(r.ids())
 	}
 	for {
