@@ -421,10 +421,10 @@ func TestShuffleCollisions(t *testing.T) {
 			for _, mask := range []uint64{0, 1} { // nothing divides them, or a bit at a time
 				rng := rand.New(rand.NewPCG(7, 8))
 				c := shuffleCase{kind: kind, rows: rows, mask: &mask, opts: shuffleOptions{threads: 2}}
-				for range 100 { // so that sets are large
-					c.units = append(c.units, pick(rng, 700, 1500))
+				for range 60 { // so that sets are large
+					c.units = append(c.units, pick(rng, 500, 1000))
 				}
-				c.ids = pick(rng, 1200, 1500)
+				c.ids = pick(rng, 800, 1000)
 				c.run(t, 256<<10)
 			}
 		}
