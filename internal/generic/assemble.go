@@ -9,6 +9,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/parquet-go/parquet-go/format"
+
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
@@ -20,6 +22,9 @@ type leafReader struct {
 	leaf  *parquet.Leaf
 	at    fault.At
 	chunk *parquet.Chunk
+
+	most int64 // bytes of values that pages may have, taken together; 0: they were measured
+	took int64
 
 	page  *parquet.Page // nil before the first and behind the last
 	entry int           // next of the page
@@ -63,7 +68,34 @@ func (r *leafReader) advance(ctx context.Context) (bool, error) {
 		r.page = nil
 		return false, nil
 	}
+	if err == nil && r.most > 0 {
+		if r.took += int64(len(p.Plain)); r.took > r.most {
+			return false, fault.Corrupt(r.at, "the pages have more than the %d bytes that the footer says", r.chunk.FooterBytes())
+		}
+	}
 	return err == nil, err
+}
+
+// bound returns how many bytes some rows of the chunk take at the most, by its
+// footer and its dictionary. ok is false where these do not tell.
+func (r *leafReader) bound(rows int64) (bytes int64, ok bool, err error) {
+	const levels = 16 // and offsets, for each entry
+	switch l := r.leaf; {
+	case l.MaxRep > 0 || l.Type == format.Int96:
+		return 0, false, nil
+	case l.Type == format.FixedLenByteArray:
+		return rows * (int64(l.TypeLength) + levels), true, nil
+	case l.Type != format.ByteArray:
+		return rows * (8 + levels), true, nil
+	}
+	if !r.chunk.PlainOrCoded() { // encodings that share bytes between values
+		return 0, false, nil
+	}
+	d, err := r.chunk.ReadDictionary()
+	if err != nil {
+		return 0, false, err
+	}
+	return rows*(levels+d.Longest()) + r.chunk.FooterBytes(), true, nil
 }
 
 // read takes the next rows rows.

@@ -122,7 +122,8 @@ func (p *Parquet) Read(ctx context.Context, group int, columns []int) iter.Seq2[
 }
 
 // ReadRows is Read of some rows of a group, ascending and without repetition,
-// alone. Pages without any of them are neither validated nor decoded.
+// alone. Pages without any of them are neither validated nor decoded, and, where
+// the rows are surely few bytes, an error may come after the first record.
 func (p *Parquet) ReadRows(ctx context.Context, group int, columns []int, rows []uint32) iter.Seq2[arrow.Record, error] {
 	return func(yield func(arrow.Record, error) bool) {
 		if int64(len(rows)) == p.GroupRows(group) {
@@ -244,11 +245,47 @@ func (g *groupReader) count(ctx context.Context, yield func(arrow.Record, error)
 	return nil
 }
 
+// fewBytes is what picked rows may take, if by the footer they take no more,
+// without their being measured before they are read.
+const fewBytes = 64 << 20
+
+// few reports whether the picked rows surely take few bytes: by what the chunks
+// take as a whole, and by the longest entries of their dictionaries. To measure
+// them would be to decompress everything twice. A footer that says too little is
+// found out while reading; see leafReader.most.
+func (g *groupReader) few() (bool, error) {
+	if g.picked == nil {
+		return false, nil
+	}
+	total := int64(0)
+	for _, r := range g.leaves {
+		n, ok, err := r.bound(g.rows)
+		if err != nil || !ok {
+			return false, err
+		}
+		if total += n; total > fewBytes {
+			return false, nil
+		}
+	}
+	for _, r := range g.leaves {
+		r.most = maxRowSize
+	}
+	return true, nil
+}
+
 // cut validates the wanted columns and decides on the number of rows of each
 // record.
 func (g *groupReader) cut(ctx context.Context) (cuts []int, err error) {
 	defer fault.Recovered(fault.At{File: g.p.f.Name, RowGroup: g.group + 1}, &err)
 	rows := g.rows
+	if few, err := g.few(); err != nil {
+		return nil, err
+	} else if few {
+		for ; rows > batchRows; rows -= batchRows {
+			cuts = append(cuts, batchRows)
+		}
+		return append(cuts, int(rows)), nil
+	}
 	var blocks []int64
 	for _, r := range g.leaves {
 		fp, err := g.measure(ctx, r.leaf.Index)

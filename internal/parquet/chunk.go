@@ -7,8 +7,9 @@ import (
 	"hash/crc32"
 	"io"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
 )
 
 const (
@@ -80,6 +81,18 @@ type Dictionary struct {
 
 // size returns the number of bytes of entry i of a byte array dictionary.
 func (d *Dictionary) size(i uint32) int64 { return int64(d.offsets[i+1]-d.offsets[i]) - 4 }
+
+// Longest returns the size of the largest entry of a byte array dictionary; nil
+// has none.
+func (d *Dictionary) Longest() (n int64) {
+	if d == nil {
+		return 0
+	}
+	for i := range d.Len {
+		n = max(n, d.size(uint32(i)))
+	}
+	return n
+}
 
 // Buffers is the memory in which pages are read and decoded. It serves one
 // Chunk after the other; the zero value is ready.
@@ -200,6 +213,22 @@ func (c *Chunk) ReadDictionary() (d *Dictionary, err error) {
 	err = c.dictionary(h, body)
 	return c.dict, err
 }
+
+// PlainOrCoded reports whether the footer knows no other encodings of the chunk's
+// values than PLAIN and the dictionary's.
+func (c *Chunk) PlainOrCoded() bool {
+	for _, e := range c.md.Encodings {
+		switch e {
+		case format.Plain, format.PlainDictionary, format.RLEDictionary, format.RLE, format.BitPacked:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// FooterBytes returns what the footer says of the chunk's size, decompressed.
+func (c *Chunk) FooterBytes() int64 { return c.md.TotalUncompressedSize }
 
 // SkipCoded makes Next skip the pages whose values are indices of the
 // dictionary, as their headers say, without decompressing them.
