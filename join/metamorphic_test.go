@@ -197,7 +197,7 @@ func metamorphic(t *testing.T, seed uint64, total *tally) {
 func (c *recipe) attempt(t *testing.T, in *inputs, w *way, total *tally, files map[string][]byte) error {
 	refusal := c.refusal(w.typ)
 	if w.budget == "tiny" && refusal == "" && w.memory == 0 {
-		for w.memory = 1 << 8; ; w.memory *= 2 {
+		for w.memory = 1 << 10; ; w.memory *= 4 {
 			err := in.join(t, *w, total, files)
 			if err == nil {
 				return nil
