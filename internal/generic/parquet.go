@@ -245,25 +245,29 @@ func (g *groupReader) count(ctx context.Context, yield func(arrow.Record, error)
 	return nil
 }
 
-// fewBytes is what picked rows may take, if by the footer they take no more,
-// without their being measured before they are read.
-const fewBytes = 64 << 20
+// fewBytes is what picked rows may take at the very most, were they the longest
+// of the row group, without their being measured before they are read.
+const fewBytes = 192 << 20
 
-// few reports whether the picked rows surely take few bytes: by what the chunks
-// take as a whole, and by the longest entries of their dictionaries. To measure
-// them would be to decompress everything twice. A footer that says too little is
-// found out while reading; see leafReader.most.
+// few reports whether the picked rows take few bytes: surely no more than
+// fewBytes, by what the chunks take as a whole and by the longest entries of
+// their dictionaries, and, if they are as long as others, no more than a record
+// may have. To measure them would be to decompress everything twice. A footer
+// that says too little is found out while reading; see leafReader.most.
 func (g *groupReader) few() (bool, error) {
 	if g.picked == nil {
 		return false, nil
 	}
-	total := int64(0)
+	most, share := int64(0), 0.0
+	part := float64(g.rows) / float64(max(g.p.f.RowGroups[g.group].Rows, 1))
 	for _, r := range g.leaves {
 		n, ok, err := r.bound(g.rows)
 		if err != nil || !ok {
 			return false, err
 		}
-		if total += n; total > fewBytes {
+		most += n
+		share += part * float64(r.chunk.FooterBytes())
+		if most > fewBytes || share > batchBytes {
 			return false, nil
 		}
 	}
