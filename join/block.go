@@ -9,6 +9,7 @@ package join
 type block struct {
 	last   bool
 	joined *[]uint64 // bit set of rows that have an ID, shared by the blocks
+	keys   *idSide   // of the row group; marked: those that have an ID, in this block or before
 	row    int       // number of the batch's first row
 }
 

@@ -343,5 +343,22 @@ func TestRecordsInLittleMemory(t *testing.T) {
 		if !slices.Equal(got, want) || len(want) < n/4 {
 			t.Errorf("%s: %d rows, want %d", typ, len(got), len(want))
 		}
+		// A row that has IDs in several blocks is one row.
+		f := func(name string, in join.Input) []*partition.File {
+			return []*partition.File{partition.Records(name, in.Schema, in.Read, partition.RecordsOptions{})}
+		}
+		j, err := join.New(f("ids", side(ids)), f("log", side(log)), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for r, err := range j.Run(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Record.Release()
+		}
+		if r := j.Report(); r.RowsMatched != n || r.Candidates < n || r.IDsMatched != 2*n || r.RowsIn != n*5/4 {
+			t.Errorf("%s: %d of %d rows and %d IDs matched, want %d and %d", typ, r.RowsMatched, r.RowsIn, r.IDsMatched, n, 2*n)
+		}
 	}
 }

@@ -211,7 +211,7 @@ func (s *shuffled) unit(ctx context.Context, n int, u partition.Piece, yield fun
 		}
 		l := leg{Stage: partition.Stage{Pieces: []partition.Piece{u}, Again: again}, side: side}
 		if more || again {
-			l.block = &block{last: !more, joined: &rows}
+			l.block = &block{last: !more, joined: &rows, keys: own}
 		}
 		ok := yield(l, nil)
 		side.release()

@@ -42,6 +42,8 @@ type verifier struct {
 	asked   bool     // the filter is, about the row group at hand
 	entries []uint32 // of the members that Verify has found
 	hashes  []uint64
+
+	found, own []uint32 // of inBlocks
 }
 
 // rowsOf returns how many rows have the key at position i.
@@ -83,10 +85,17 @@ func (v *verifier) Count(k *keys.Batch, hits, members, rows []uint32) error {
 			matched += n
 		}
 	}
-	v.j.matched.Add(matched)
-	if v.j.block != nil { // which does not know whether a row is a stranger
+	if b := v.j.block; b != nil { // which does not know whether a row is a stranger
+		v.j.matched.Add(v.inBlocks(b, k, hits, members, rows))
+		if b.last {
+			v.j.candidates.Add(candidates)
+		}
+		if b.last && !v.asked {
+			v.j.unasked.Add(all)
+		}
 		return nil
 	}
+	v.j.matched.Add(matched)
 	v.j.candidates.Add(candidates)
 	if !v.asked {
 		v.j.unasked.Add(all)
@@ -96,6 +105,25 @@ func (v *verifier) Count(k *keys.Batch, hits, members, rows []uint32) error {
 	v.j.falsePositives.Add(candidates - matched)
 	v.strangers(k, members, rows)
 	return nil
+}
+
+// inBlocks returns, in the last block, how many rows have an ID in any of the
+// blocks, and 0 before.
+func (v *verifier) inBlocks(b *block, k *keys.Batch, hits, members, rows []uint32) (n int64) {
+	v.found, v.own = b.keys.find(k, members, v.found, v.own)
+	for _, e := range v.own {
+		b.keys.mark(e)
+	}
+	if !b.last {
+		return 0
+	}
+	v.found, v.own = b.keys.find(k, hits, v.found, v.own)
+	for i, h := range v.found {
+		if b.keys.marked(v.own[i]) {
+			n += rowsOf(rows, h)
+		}
+	}
+	return n
 }
 
 // strangers counts the rows whose key is in no ID.
