@@ -7,8 +7,8 @@
 //	cd bench && go run ./join -data DIR -quick                 all, a thousandth of the size: does it run?
 //
 // It needs Linux, Go, and Python 3 with venv, into which it installs the peers.
-// Data are made once, and kept in the directory that -data names: 6 GB, and 6.4
-// GB more for the big cell.
+// Data are made once, and kept in the directory that -data names: 9 GB, and
+// for the big cell 13 GB more.
 //
 // An answer that is not DuckDB's ends the run with exit status 1, and so does a
 // strategy that refuses what it should do. A target that is missed does not.
