@@ -65,7 +65,7 @@ func (s *shuffle) exchange(ctx context.Context) error {
 // exchangeAll lets all threads work on the buckets.
 func (s *shuffle) exchangeAll(ctx context.Context, out []*entryStream) error {
 	group, ctx := errgroup.WithContext(ctx)
-	threads := int(max(min(s.left()/(2*leastRoom), int64(s.threads)), 1))
+	threads := int(max(min(s.left()/(4*leastRoom), int64(s.threads)), 1))
 	room := s.left() / int64(threads)
 	var next atomic.Int64
 	var all []*exchanger

@@ -38,7 +38,7 @@ type rowSpill struct {
 // Bounds on a block, in bits of its number of rows, and on a piece of a record.
 const (
 	leastBlock, mostBlock = 10, 18
-	leastPiece, mostPiece = 4 << 10, 1 << 20
+	leastPiece, mostPiece = 1 << 10, 1 << 20
 )
 
 func newRowSpill(s *shuffle) *rowSpill {

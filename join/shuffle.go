@@ -71,8 +71,8 @@ const waitsOnDisk = "keys and rows that wait on disk (raise --memory, or name a 
 const (
 	mostStretches = 256
 	mostBuckets   = 1024
-	leastRoom     = 256 << 10
-	leastWindow   = 4 << 10
+	leastRoom     = 64 << 10
+	leastWindow   = 1 << 10
 	unboundRoom   = 1 << 30 // what is used where there is no bound
 )
 
@@ -157,7 +157,7 @@ func (s *shuffle) divideKeys() {
 	for n < mostBuckets && n*table < rows*int64(slotBytes+nodeBytes) && 2*n*2*leastBuffer < part {
 		n *= 2
 	}
-	s.size = int(min(max(part/n, leastBuffer), mostBuffer))
+	s.size = int(max(min(part/n, s.room/int64(64*s.threads), mostBuffer), leastBuffer))
 	s.logKeys, s.idKeys = newEntryStreams(s.file, int(n)), newEntryStreams(s.file, int(n))
 }
 

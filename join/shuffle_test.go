@@ -591,10 +591,10 @@ func TestShuffleFaults(t *testing.T) {
 	}
 }
 
-// Random cases, in as little memory as there may be. SHUFFLE_CASES says how many.
+// Random cases, in as little memory as there may be. BLOOMJOIN_SHUFFLE says how many.
 func TestShuffleRandom(t *testing.T) {
 	cases := 25
-	if n, err := strconv.Atoi(os.Getenv("SHUFFLE_CASES")); err == nil {
+	if n, err := strconv.Atoi(os.Getenv("BLOOMJOIN_SHUFFLE")); err == nil {
 		cases = n
 	}
 	for seed := range cases {

@@ -89,21 +89,25 @@ func (r *source) seek(p place) {
 // [ErrMemory] if hardly any ID fits.
 func (r *source) next(ctx context.Context) (side *idSide, more bool, err error) {
 	start, most := r.place(), 0
-	for {
+	for reserve := r.only == nil; ; reserve = false {
 		var n int
-		side, n, more, err = r.fill(ctx, most)
-		if err == nil || !errors.Is(err, ErrMemory) || n < 2 {
+		side, n, more, err = r.fill(ctx, most, reserve)
+		if err == nil || !errors.Is(err, ErrMemory) || n < 2 && !reserve {
 			return side, more, err
 		}
-		// Whatever of chunk n the side has: it is made again, without it.
+		// Whatever of chunk n the side has: it is made again, without it, and
+		// without room for all beforehand.
 		r.seek(start)
-		most = n - max(n/16, 1)
+		if n > 1 {
+			most = n - max(n/16, 1)
+		}
 	}
 }
 
 // fill fills a side with at most so many chunks of IDs, or as many as there
-// are. n is the number of those that were begun.
-func (r *source) fill(ctx context.Context, most int) (side *idSide, n int, more bool, err error) {
+// are, having made room for all beforehand if that is asked for. n is the number
+// of those that were begun.
+func (r *source) fill(ctx context.Context, most int, reserve bool) (side *idSide, n int, more bool, err error) {
 	s := r.s
 	kind := sideKind{integers: s.integers, columns: s.rows != nil, threads: s.threads, mem: s.mem}
 	side = newIDSide(kind, s.account)
@@ -113,7 +117,7 @@ func (r *source) fill(ctx context.Context, most int) (side *idSide, n int, more 
 			side = nil
 		}
 	}()
-	if most == 0 && r.only == nil {
+	if reserve {
 		side.reserve(r.ids())
 	}
 	for {
