@@ -22,6 +22,7 @@ const (
 	nsFilterAdd  = 1.4
 	nsFilterFind = 1.4
 	nsFilterMiss = 3.0  // the misses of several keys run side by side
+	nsExactAdd   = 4.0  // of a key to an exact set that is dense
 	nsIntAdd     = 12.0 // of a key to a table of integers
 	nsIntFind    = 9.0
 	nsIntMiss    = 13.0
@@ -106,8 +107,9 @@ func costs(s sizes, l limits) []Cost {
 }
 
 // choose returns the strategy to take: of those that are feasible the fastest,
-// and of those within a tenth of it the simplest. If none is, that is the last
-// one that could be tried, and the join itself will say what is wrong.
+// and of those within a tenth of it the simplest, which reads least often. If
+// none is, that is the last one that could be tried, and the join itself will say
+// what is wrong.
 func choose(costs []Cost) Cost {
 	best := math.Inf(1)
 	for _, c := range costs {
@@ -115,17 +117,18 @@ func choose(costs []Cost) Cost {
 			best = math.Min(best, c.Seconds)
 		}
 	}
-	for _, c := range costs {
-		if c.Feasible && c.Seconds <= 1.1*best {
-			return c
+	lookup := Cost{Strategy: Lookup}
+	for _, simple := range []Strategy{Exact, Lookup, Reverse, Broadcast, Shuffle} {
+		for _, c := range costs {
+			if c.Strategy == simple && c.Feasible && c.Seconds <= 1.1*best {
+				return c
+			}
+			if c.Strategy == Lookup {
+				lookup = c
+			}
 		}
 	}
-	for _, c := range costs {
-		if c.Strategy == Lookup {
-			return c
-		}
-	}
-	return Cost{Strategy: Lookup}
+	return lookup
 }
 
 // model computes costs. Times are in nanoseconds of one thread.
@@ -289,7 +292,7 @@ func (m *model) exact() Cost {
 	if m.sizes.exact {
 		held += m.spread / 8 // marks
 	}
-	build := m.readIDs(0) + m.idRows*nsIntAdd
+	build := m.readIDs(0) + m.idRows*nsExactAdd
 	c := m.cost(Exact, build+m.scan(filter)+m.answer(), held, math.Max(0, m.memory/2-held), 0)
 	switch {
 	case m.typ.columnsOfIDs():

@@ -168,6 +168,7 @@ type matches struct {
 	total  float64   // ID rows with a key
 	keys   Estimate  // distinct keys
 	ids    *sample   // nil: all IDs have been read
+	hits   int       // of a sample of IDs those whose key is in that of the log
 	bounds *keys.Bounds
 }
 
@@ -248,6 +249,7 @@ func sampled(x *index, ids *sample) (*matches, error) {
 		for _, h := range r.hashes {
 			if e, ok := x.of[h]; ok {
 				m.counts[e] += ids.total * r.stands / r.rows
+				m.hits++
 			}
 		}
 	}

@@ -151,7 +151,11 @@ func (j *Join) choosePlan(ctx context.Context) (*Plan, sizes, error) {
 	}
 	j.settle(p, s)
 	if !j.decided(s) {
-		if err := j.estimate(ctx, p, &s, PlanOptions{Runs: quickRuns, RunRows: quickRows, IDRows: quickRuns * quickRows}.filled(), false); err != nil {
+		opts := PlanOptions{Runs: quickRuns, RunRows: quickRows}
+		if !j.soonRead(s) {
+			opts.IDRows = quickRuns * quickRows
+		}
+		if err := j.estimate(ctx, p, &s, opts.filled(), false); err != nil {
 			return nil, s, err
 		}
 		j.settle(p, s)
@@ -167,6 +171,14 @@ const (
 	quickRows    = 2048
 	quickSeconds = 0.4
 )
+
+// soonRead reports whether reading all IDs past a sample takes less than a tenth
+// of what the join is expected to take.
+func (j *Join) soonRead(s sizes) bool {
+	m := model{sizes: s, limits: j.limits()}
+	t := nsStart + m.read(s.idRows) + s.idRows*ask(fastCache)
+	return t/math.Max(m.threads, 1)/1e9 < choose(costs(s, m.limits)).Seconds/10
+}
 
 // decided reports whether the same strategy would be chosen whatever the keys
 // are, or whether finding out would cost what it saves.
@@ -426,6 +438,10 @@ func (j *Join) estimate(ctx context.Context, p *Plan, s *sizes, opts PlanOptions
 	}
 	seen, _ := log.keyed()
 	distinct := log.distinct(x)
+	if !all && m.ids != nil && m.hits < fewHits { // what is estimated by these is chance
+		p.Log.Distinct, s.logKeys = &distinct, distinct.Value
+		return nil
+	}
 	selectivity, perRow := log.selectivity(m)
 	perRow.High = math.Min(perRow.High, math.Max(m.total, perRow.Value))
 	pairs := perRow.times(s.logRows)
@@ -488,6 +504,10 @@ func (m *matches) perKey() float64 {
 	}
 	return sum / math.Max(1, float64(len(m.counts)))
 }
+
+// fewHits is how many IDs of a sample must be among the log's sample for their
+// number to say something.
+const fewHits = 16
 
 // settle chooses the strategy and says why.
 func (j *Join) settle(p *Plan, s sizes) {
