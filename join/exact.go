@@ -15,8 +15,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// errNotExact says that there is no exact filter of just these IDs, and another
-// strategy is to be taken.
+// errNotExact says that there is no exact filter of just these IDs, or none that
+// can tell which of them have rows, and that another strategy is to be taken.
 var errNotExact = errors.New("no exact filter of these IDs")
 
 // exactly prepares for a join whose filter is exact: what it lets through is the
@@ -29,6 +29,15 @@ func (j *Join) exactly(ctx context.Context) error {
 	if err := again("the IDs are", j.ids); err != nil { // to count those that have rows, where keys repeat
 		return err
 	}
+	err := j.exactFilter(ctx)
+	if errors.Is(err, errNotExact) && j.opts.Strategy == Exact {
+		return fault.Unsupported(fault.At{}, "strategy exact: %v", err).WithHint("leave --strategy out")
+	}
+	return err
+}
+
+// exactFilter builds the filter, or checks the one that was given.
+func (j *Join) exactFilter(ctx context.Context) error {
 	if j.filter != nil {
 		return j.checkExact(ctx)
 	}
@@ -150,7 +159,7 @@ func newMarks(set *exact.Set, of *account) (*marks, error) {
 	hi, negative, _ := set.Greatest()
 	span := hi - lo
 	if below && !negative && hi>>63 != 0 || span >= uint64(none) || span > max(1<<23, marksPerMember*set.Len()) {
-		return nil, fmt.Errorf("%w: to tell which IDs have rows, a bit for each integer between the least and the greatest is needed", ErrMemory)
+		return nil, fmt.Errorf("%w: they lie so far apart that a bit for each integer between the least and the greatest, to tell which have rows, is too much", errNotExact)
 	}
 	m := &marks{least: lo}
 	n := int64(span/32 + 1)

@@ -49,7 +49,10 @@ const (
 	Lookup    Strategy = "lookup"    // all IDs in a table, the log past it
 	Broadcast Strategy = "broadcast" // a filter of the IDs finds the candidates, and of the IDs those are held that some candidate has
 	Reverse   Strategy = "reverse"   // a filter of the log's keys finds the IDs to hold
-	Shuffle   Strategy = "shuffle"   // neither side fits: both are divided by hash, on disk
+	// Shuffle: neither side fits; both are divided by hash, on disk. Where the
+	// IDs of a single row group of the log exceed the memory, its rows come in
+	// another order: those of one block of IDs after those of another.
+	Shuffle Strategy = "shuffle"
 )
 
 // Strategies returns all strategies, Auto first.

@@ -525,7 +525,7 @@ func (j *Join) settle(p *Plan, s sizes) {
 	p.Why = j.why(s, l, c, p.Strategies)
 	m := model{sizes: s, limits: l}
 	p.Filter = &FilterFacts{Bytes: int64(m.filterOfIDs()), FPR: m.rate(), Exact: s.exact}
-	p.BreakEven = m.breakEven()
+	p.BreakEven = m.breakEvenOf(p.Strategy)
 }
 
 // why says in a sentence why a strategy is taken.

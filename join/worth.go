@@ -75,6 +75,38 @@ func (m *model) breakEven() BreakEven {
 	return e
 }
 
+// breakEvenOf is breakEven for a strategy. One that filters the IDs by the log is
+// compared with looking all rows up among all IDs: it pays as long as it takes
+// less time.
+func (m *model) breakEvenOf(s Strategy) BreakEven {
+	by := map[Strategy]func(*model) Cost{Broadcast: (*model).broadcast, Reverse: (*model).reverse, Shuffle: (*model).shuffle}[s]
+	if by == nil {
+		return m.breakEven()
+	}
+	pays := func(selectivity float64) bool {
+		t := *m
+		t.selectivity = selectivity
+		if m.selectivity > 0 {
+			t.kept = math.Min(m.idRows, m.kept*selectivity/m.selectivity)
+		}
+		return by(&t).Seconds < t.lookup().Seconds
+	}
+	e := BreakEven{Worth: pays(m.selectivity)}
+	lo, hi := 0.0, 1.0
+	if pays(1) {
+		lo = 1
+	}
+	for hi-lo > 1e-4 {
+		if mid := (lo + hi) / 2; pays(mid) {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	e.Selectivity = lo
+	return e
+}
+
 // behind is what a row costs that the filter lets through. Other columns are
 // read of rows alone whose key has been found.
 func (m *model) behind(held float64) float64 { return m.find(1, held) }
