@@ -133,25 +133,36 @@ func (r *contest) once(ctx context.Context, who contender) error {
 			return err
 		}
 		if who.kind == ours {
-			var says joined
-			if err := json.Unmarshal(printed.Bytes(), &says); err != nil {
-				return fmt.Errorf("%s: %w: %s", s, err, race.Tail(printed.String(), 3))
+			if err := r.heard(who, printed.Bytes(), got); err != nil {
+				return fmt.Errorf("%s: %w", s, err)
 			}
-			if says.RowsOut != got.Rows {
-				return fmt.Errorf("it says that it wrote %d rows; there are %d", says.RowsOut, got.Rows)
-			}
-			if len(says.Warnings) > 0 { // there is nothing to warn of
-				return fmt.Errorf("it warns: %s", says.Warnings[0].Text)
-			}
-			if before, ok := r.ordered[who.job]; ok && before != got.Ordered {
-				return errors.New("its rows are right, and in another order than those of a join before")
-			}
-			r.ordered[who.job], r.said[who.name] = got.Ordered, says
 		}
 		u.Size = got.bytes
 		r.runs[who.name] = append(r.runs[who.name], u)
 		return nil
 	})
+}
+
+// heard checks what our process says against what it wrote.
+func (r *contest) heard(who contender, printed []byte, got answer) error {
+	var says joined
+	if err := json.Unmarshal(printed, &says); err != nil {
+		return fmt.Errorf("%w: %s", err, race.Tail(string(printed), 3))
+	}
+	before, ok := r.ordered[who.job]
+	switch {
+	case says.RowsOut != got.Rows:
+		return fmt.Errorf("it says that it wrote %d rows; there are %d", says.RowsOut, got.Rows)
+	case len(says.Warnings) > 0: // there is nothing to warn of
+		return fmt.Errorf("it warns: %s", says.Warnings[0].Text)
+	case ok && before != got.Ordered && !who.anyOrder:
+		return errors.New("its rows are right, and in another order than those of a join before")
+	}
+	r.said[who.name] = says
+	if !who.anyOrder {
+		r.ordered[who.job] = got.Ordered
+	}
+	return nil
 }
 
 // fails takes a contender out of the race. If it may refuse, and exits by itself,

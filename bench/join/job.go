@@ -44,6 +44,8 @@ type contender struct {
 	job        job
 	// mayRefuse says that an error is an answer, which the table tells of.
 	mayRefuse bool
+	// anyOrder says that the memory is too little for the order of the others.
+	anyOrder bool
 	// step is the process that does it, and writes to out. What waits on disk goes
 	// below scratch.
 	step func(b *bench, j job, out, scratch string) race.Step
