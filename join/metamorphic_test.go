@@ -193,7 +193,7 @@ func metamorphic(t *testing.T, seed uint64, total *tally) {
 }
 
 // attempt joins in one way and returns what is wrong. A tiny budget is the
-// smallest that suffices; all below must be refused for that.
+// smallest, of powers of four, that suffices; all below must be refused for that.
 func (c *recipe) attempt(t *testing.T, in *inputs, w *way, total *tally, files map[string][]byte) error {
 	refusal := c.refusal(w.typ)
 	if w.budget == "tiny" && refusal == "" && w.memory == 0 {

@@ -1,8 +1,8 @@
 package join
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"sync"
@@ -36,7 +36,7 @@ func (j *Join) shuffle(ctx context.Context) (err error) {
 	}
 	j.shuffled = s
 	ids := &spilledIDs{s: s.shuffle}
-	if err := errors.Join(j.keep(ctx, ofLog, ids), ids.close()); err != nil {
+	if err := cmp.Or(j.keep(ctx, ofLog, ids), ids.close()); err != nil {
 		return err
 	}
 	if err := s.spillLog(ctx); err != nil {
@@ -113,7 +113,7 @@ func (d *spilledIDs) addRows(rec arrow.Record, k *keys.Batch, some []uint32, fir
 
 func (d *spilledIDs) close() (err error) {
 	for _, w := range d.open {
-		err = errors.Join(err, w.close())
+		err = cmp.Or(err, w.close()) // a full disk is told of once
 	}
 	return err
 }
@@ -135,7 +135,7 @@ func (s *shuffled) spillLog(ctx context.Context) error {
 		}, nil
 	})
 	for _, w := range open {
-		err = errors.Join(err, w.close())
+		err = cmp.Or(err, w.close()) // a full disk is told of once
 	}
 	return err
 }

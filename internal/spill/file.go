@@ -11,6 +11,7 @@
 package spill
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -95,6 +96,9 @@ func (f *File) open() (err error) {
 		return f.fault(os.ErrClosed)
 	}
 	if f.file != nil {
+		return nil
+	}
+	if f.file, err = unnamed(cmp.Or(f.dir, os.TempDir())); err == nil {
 		return nil
 	}
 	if f.file, err = os.CreateTemp(f.dir, "bloomjoin-spill-*"); err != nil {

@@ -1,0 +1,251 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// bothSides writes a log and IDs that have about a tenth of n keys in common.
+func bothSides(t *testing.T, n int64) (ids, log string) {
+	t.Helper()
+	dir := t.TempDir()
+	side := func(name string, seed uint64) string {
+		rng, left := rand.New(rand.NewPCG(seed, 1)), n
+		return putInts(t, filepath.Join(dir, name), func() (int64, bool) {
+			left--
+			return rng.Int64N(10*n) * 7, left >= 0
+		})
+	}
+	return side("ids.parquet", 1), side("log.parquet", 2)
+}
+
+// shuffling is a join by way of the disk.
+func shuffling(ids, log, temp, out string, more ...string) []string {
+	return append([]string{
+		"join", "--quiet", "--json", "--on", "k", "--type", "full", "--strategy", "shuffle", "--memory", "16MiB", "--ids", ids,
+		"--temp-dir", temp, "-o", out, log,
+	}, more...)
+}
+
+// waitsOnDisk waits until a process has a file below the directory open, which
+// on Linux can be seen. It reports false if the process ends before.
+func waitsOnDisk(t *testing.T, cmd *exec.Cmd, temp string) bool {
+	t.Helper()
+	fds := fmt.Sprintf("/proc/%d/fd/*", cmd.Process.Pid)
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		open, err := filepath.Glob(fds)
+		if err != nil || len(open) == 0 {
+			return false
+		}
+		for _, fd := range open {
+			if name, err := os.Readlink(fd); err == nil && strings.HasPrefix(name, temp) {
+				return true
+			}
+		}
+	}
+	t.Error("nothing waits on disk: the test shows nothing")
+	return false
+}
+
+// What a join has on disk is gone with the process, whatever ends it and
+// whenever, and no output is seen.
+func TestShuffleInterrupted(t *testing.T) {
+	if _, err := os.Stat("/proc/self/fd"); err != nil {
+		t.Skip("what a process has open cannot be seen here")
+	}
+	ids, log := bothSides(t, 200_000)
+	began := time.Now()
+	must(t, shuffling(ids, log, t.TempDir(), filepath.Join(t.TempDir(), "ref.parquet"))...)
+	took := time.Since(began)
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, os.Kill} {
+		ended := 0
+		for round := 0; round < 3 || ended == 0 && round < mostRounds; round++ {
+			temp := t.TempDir()
+			cmd, _, dir := start(t, nil, shuffling(ids, log, temp, "out.parquet")...)
+			if !waitsOnDisk(t, cmd, temp) {
+				_ = cmd.Wait()
+				continue
+			}
+			time.Sleep(took * time.Duration(round%3) / 6)
+			if err := cmd.Process.Signal(sig); err != nil && !strings.Contains(err.Error(), "already finished") {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait()
+			code, left := cmd.ProcessState.ExitCode(), names(t, dir)
+			switch {
+			case code == exitDone && slices.Equal(left, []string{"out.parquet"}): // as good as done
+			case sig == os.Kill && code < 0 && !slices.Contains(left, "out.parquet"):
+				ended++
+			case code == exitInterrupted && len(left) == 0:
+				ended++
+			default:
+				t.Errorf("%v: exit code %d, and there is %v: %s", sig, code, left, cmd.Stderr)
+			}
+			if left := names(t, temp); len(left) != 0 {
+				t.Errorf("%v: left behind on disk: %v", sig, left)
+			}
+		}
+		if ended == 0 {
+			t.Errorf("%v ended no join that had something on disk", sig)
+		}
+	}
+}
+
+// Where the disk for what waits is full, or that for the answer, the join ends
+// with 75; nothing is published or left behind.
+func TestShuffleOnFullDisk(t *testing.T) {
+	ids, log := bothSides(t, 200_000)
+	dir := t.TempDir()
+	out := filepath.Join(dir, "out.parquet")
+	for _, size := range []string{"64k", "200k"} {
+		code, said := onSmallDisk(t, size, shuffling(ids, log, ".", out)...)
+		if code != exitTryAgain || !strings.Contains(said, "no space left") || !strings.Contains(said, "--temp-dir") {
+			t.Errorf("%s to wait on: exit code %d, want 75: %s", size, code, said)
+		}
+		if lines := strings.Split(strings.TrimSpace(said), "\n"); len(lines) != 1 {
+			t.Errorf("%s to wait on: left behind: %s", size, lines[1:])
+		}
+		if left := names(t, dir); len(left) != 0 {
+			t.Errorf("%s to wait on: left behind: %s", size, left)
+		}
+	}
+	for _, size := range []string{"4k", "1m"} {
+		temp := t.TempDir()
+		code, said := onSmallDisk(t, size, shuffling(ids, log, temp, "out.parquet")...)
+		if code != exitTryAgain || !strings.Contains(said, "no space left") {
+			t.Errorf("%s for the answer: exit code %d, want 75: %s", size, code, said)
+		}
+		if lines := strings.Split(strings.TrimSpace(said), "\n"); len(lines) != 1 {
+			t.Errorf("%s for the answer: left behind: %s", size, lines[1:])
+		}
+		if left := names(t, temp); len(left) != 0 {
+			t.Errorf("%s for the answer: left behind on disk: %s", size, left)
+		}
+	}
+	if code, said := onSmallDisk(t, "200m", shuffling(ids, log, ".", "out.parquet")...); code != exitDone || !strings.HasSuffix(said, "\nout.parquet\n") {
+		t.Errorf("with room: exit code %d: %s", code, said)
+	}
+}
+
+// Two joins into one file: a whole answer of one of them stands there, and the
+// other says so. Where both are of the same inputs, by whatever strategy, both
+// are done.
+func TestRivalJoins(t *testing.T) {
+	ids, log := bothSides(t, 100_000)
+	_, others := bothSides(t, 50_000)
+	reference := func(ids string) []byte {
+		ref := filepath.Join(t.TempDir(), "ref.parquet")
+		must(t, shuffling(ids, log, t.TempDir(), ref)...)
+		return read(t, ref)
+	}
+	want := [2][]byte{reference(ids), reference(others)}
+	for round := range 4 {
+		dir := t.TempDir()
+		out := filepath.Join(dir, "out.parquet")
+		same := round%2 == 1
+		args := [2][]string{shuffling(ids, log, dir, out), shuffling(others, log, dir, out)}
+		if same {
+			args[1] = shuffling(ids, log, dir, out, "--strategy", "lookup", "--memory", "1GiB")
+		}
+		var cmds [2]*exec.Cmd
+		var said [2]bytes.Buffer
+		for i := range cmds {
+			cmds[i] = exec.Command("bloomjoin", args[i]...)
+			cmds[i].Stderr = &said[i]
+			if err := cmds[i].Start(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var codes [2]int
+		for i, cmd := range cmds {
+			_ = cmd.Wait()
+			codes[i] = cmd.ProcessState.ExitCode()
+		}
+		if left := names(t, dir); len(left) != 1 {
+			t.Errorf("round %d: left behind: %v", round, left)
+		}
+		got := read(t, out)
+		if same {
+			if codes != [2]int{} || !bytes.Equal(got, want[0]) {
+				t.Errorf("round %d: two of the same: exit codes %v: %s%s", round, codes, &said[0], &said[1])
+			}
+			continue
+		}
+		winner := 0
+		if codes[0] != exitDone {
+			winner = 1
+		}
+		if codes[winner] != exitDone || codes[1-winner] != exitFailed || !bytes.Equal(got, want[winner]) {
+			t.Errorf("round %d: exit codes %v; is it the first's file: %v, the second's: %v", round, codes, bytes.Equal(got, want[0]), bytes.Equal(got, want[1]))
+		}
+		if s := said[1-winner].String(); !strings.Contains(s, "out.parquet") || !strings.Contains(s, "--force") {
+			t.Errorf("round %d: the loser says %q", round, s)
+		}
+	}
+}
+
+// A side that changes while a join reads it several times ends the join with 75
+// or 1; where it does not, the answer is that of the side as it was.
+func TestSideChangesDuringJoin(t *testing.T) {
+	ids, log := bothSides(t, 100_000)
+	otherIDs, otherLog := bothSides(t, 70_000)
+	was := map[string][]byte{ids: read(t, ids), log: read(t, log)}
+	is := map[string][]byte{ids: read(t, otherIDs), log: read(t, otherLog)}
+	rng := rand.New(rand.NewPCG(5, 5))
+	for _, strategy := range []string{"reverse", "shuffle", "broadcast"} {
+		args := func(out string) []string {
+			return []string{"join", "--quiet", "--on", "k", "--type", "inner", "--strategy", strategy, "--ids", ids, "--temp-dir", t.TempDir(), "-o", out, log}
+		}
+		ref := filepath.Join(t.TempDir(), "ref.parquet")
+		began := time.Now()
+		must(t, args(ref)...)
+		took := time.Since(began)
+		failed := 0
+		for round := 0; round < 4 || failed == 0 && round < mostRounds; round++ {
+			dir := t.TempDir()
+			out := filepath.Join(dir, "out.parquet")
+			side := []string{ids, log}[round%2]
+			var said bytes.Buffer
+			cmd := exec.Command("bloomjoin", args(out)...)
+			cmd.Stderr = &said
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Duration(rng.Int64N(int64(took))))
+			if err := os.WriteFile(side, is[side], 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait()
+			switch code := cmd.ProcessState.ExitCode(); {
+			case code == exitDone:
+				// It had read all, or began with the other file.
+				if got := read(t, out); !bytes.Equal(got, read(t, ref)) {
+					fresh := filepath.Join(t.TempDir(), "fresh.parquet")
+					must(t, args(fresh)...)
+					if !bytes.Equal(got, read(t, fresh)) {
+						t.Errorf("%s: the answer is neither that of the file as it was nor as it is", strategy)
+					}
+				}
+			case code != exitTryAgain && code != exitFailed || len(names(t, dir)) > 0:
+				t.Errorf("%s: exit code %d, left %v: %s", strategy, code, names(t, dir), &said)
+			default:
+				failed++
+			}
+			if err := os.WriteFile(side, was[side], 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if failed == 0 {
+			t.Errorf("%s: no join has met the change", strategy)
+		}
+	}
+}
