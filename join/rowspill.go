@@ -386,7 +386,7 @@ func (m *matchedRows) has(row int64) (bool, error) {
 	for m.block < want {
 		var err error
 		if m.chunk, err = m.in.Next(m.chunk); err == io.EOF {
-			m.block = int64(len(m.r.blocks))
+			m.block = math.MaxInt64 // of further rows none was kept
 			break
 		} else if err != nil {
 			return false, err

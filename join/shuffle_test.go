@@ -258,6 +258,12 @@ func (c *shuffleCase) check(t testing.TB, s *shuffle) (blocks int) {
 				t.Fatalf("row %d is matched: %v, want %v: %v", row, got, inLog[n], err)
 			}
 		}
+		for i := range 2 << s.rows.bits { // rows behind the last one that was kept
+			row := int64(len(c.ids) + i)
+			if got, err := m.has(row); err != nil || got {
+				t.Fatalf("row %d, which was not kept, is matched: %v: %v", row, got, err)
+			}
+		}
 	}
 	return blocks
 }
