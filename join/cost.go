@@ -148,19 +148,6 @@ func misses(held float64) float64 {
 func add(filter float64) float64 { return nsFilterAdd + nsFilterMiss*misses(filter) }
 func ask(filter float64) float64 { return nsFilterFind + nsFilterMiss*misses(filter) }
 
-// filterBytes is the size of a Bloom filter.
-func filterBytes(keys, p float64) float64 {
-	g := bloom.GeometryFor(p)
-	return float64(g.BlocksFor(uint64(math.Max(keys, 1)), p) * g.BlockBytes())
-}
-
-// rateOf is the rate of a filter of so many keys that is to have rate p and has
-// only so many bytes.
-func rateOf(bytes, keys, p float64) float64 {
-	g := bloom.GeometryFor(p)
-	return math.Max(p, g.FPR(max(1, uint64(bytes)/g.BlockBytes()), uint64(keys)))
-}
-
 // rate is that of the filter of the IDs.
 func (m *model) rate() float64 {
 	switch {

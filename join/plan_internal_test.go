@@ -1,7 +1,10 @@
 package join
 
 import (
+	"math"
 	"testing"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
 )
 
 func TestChoose(t *testing.T) {
@@ -84,5 +87,33 @@ func TestFiltering(t *testing.T) {
 	few.seen(1000, 1000)
 	if !few.ask() {
 		t.Error("a thousand rows decide nothing")
+	}
+}
+
+// TestFilterBytes: the sizes that a plan takes for filters are theirs.
+func TestFilterBytes(t *testing.T) {
+	for _, n := range []uint64{10_000, 1_000_000, 50_000_000} {
+		for p := 0.5; p > 1e-6; p /= 1.7 {
+			g := bloom.GeometryFor(p)
+			want := float64(g.BlocksFor(n, p) * g.BlockBytes())
+			got := filterBytes(float64(n), p)
+			if math.Abs(got-want) > 0.05*want {
+				t.Errorf("%d keys at %.3g: %.0f bytes, want %.0f", n, p, got, want)
+			}
+			if r := rateOf(want, float64(n), 0); math.Abs(r-p) > 0.3*p { // between two geometries it jumps
+				t.Errorf("%d keys in %.0f bytes: rate %.3g, want %.3g", n, want, r, p)
+			}
+		}
+	}
+	if got := rateOf(1000, 1e9, 0.01); got != 1 {
+		t.Errorf("a filter of no bits for a key has rate %v", got)
+	}
+}
+
+// BenchmarkChoose is what each look at the strategies costs.
+func BenchmarkChoose(b *testing.B) {
+	s := sizes{logRows: 150000, logKeys: 40000, logBytes: 2e7, logColumns: 10, idRows: 2000, idKeys: 2000, keyBytes: 8, integer: true, selectivity: 0.01, kept: 100}
+	for b.Loop() {
+		choose(costs(s, limits{threads: 2, memory: 1e10}))
 	}
 }

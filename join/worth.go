@@ -18,8 +18,8 @@ import (
 //	p = W·n / (8·ln²2 · (1-s)·L·b·(1 + N/R))
 //
 // The filters here are blocked and take somewhat more bits, the more so the
-// lower p is; so the least is searched for, over rates in steps of 5 %, with the
-// bytes that a filter takes in fact.
+// lower p is; so the least is searched for, over rates in steps of 5 %, with about
+// the bytes that a filter takes in fact.
 type BestFPR struct {
 	FPR       float64 `json:"fpr"`
 	Formula   float64 `json:"fpr_by_formula"` // p, as above
