@@ -245,20 +245,3 @@ func (s *Stream) read(b []byte, at int64) error {
 	}
 	return nil
 }
-
-// Damage changes a byte of what was written: for tests.
-func (s *Stream) Damage(at int64) {
-	file, err := s.file.handle()
-	if err != nil || at >= s.size {
-		panic("nothing there")
-	}
-	var b [1]byte
-	off := int64(s.extents[at/extentBytes])*extentBytes + at%extentBytes
-	if _, err := file.ReadAt(b[:], off); err != nil {
-		panic(err)
-	}
-	b[0]++
-	if _, err := file.WriteAt(b[:], off); err != nil {
-		panic(err)
-	}
-}
