@@ -185,6 +185,7 @@ func TestOtherFilter(t *testing.T) {
 		return files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, lo, hi))
 	}
 	ids, others, more, logs := k(0, 500), k(1, 501), k(-5, 600), k(490, 510)
+	apart, few, all := append(k(0, 100), k(1000, 1100)...), k(0, 100), k(0, 2000)
 	text := files(t, 1, 1, texts("k", "a", "b"))
 	for _, strategy := range []join.Strategy{join.Auto, join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
 		for _, kind := range []codec.Want{codec.WantBloom, codec.WantExact} {
@@ -198,6 +199,9 @@ func TestOtherFilter(t *testing.T) {
 				if got, err := run(t, ids, logs, opts); err != nil || got.report.IDsMatched != 10 {
 					t.Errorf("%s %s with a filter of more IDs: %v, %+v", typ, strategy, err, got.report)
 				}
+				// The IDs that it lacks are out of the range of the candidates.
+				opts.Filter = filterOf(t, few, "k", kind, 0.001)
+				refused(t, "IDs apart", apart, all, opts, "built from other IDs", "lacks 100 of 100", apart[1].Name)
 			}
 		}
 		refused(t, "class", ids, logs, join.Options{On: "k", Strategy: strategy, Filter: filterOf(t, text, "k", codec.WantBloom, 0.01)}, "mismatch", "integer", "bytes")

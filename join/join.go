@@ -43,7 +43,7 @@ type Strategy string
 
 // The strategies.
 const (
-	// Auto takes Lookup, or Broadcast where the IDs exceed the memory budget.
+	// Auto takes the one that the plan says is fastest within the memory.
 	Auto      Strategy = "auto"
 	Exact     Strategy = "exact"     // semi and anti: the filter is exact, what it lets through is the answer
 	Lookup    Strategy = "lookup"    // all IDs in a table, the log past it

@@ -71,8 +71,10 @@ func (j *Join) buildFilter(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	j.filter, _, err = j.plan.Build(ctx)
-	return err
+	if j.filter, _, err = j.plan.Build(ctx); err != nil {
+		return err
+	}
+	return j.holdFilter(j.filter)
 }
 
 // logFilter returns a filter of the log's keys: of those of candidates, if there
@@ -95,6 +97,9 @@ func (j *Join) logFilter(ctx context.Context) (*codec.Filter, error) {
 // logFilterOptions says how the filter of the log is built.
 func (j *Join) logFilterOptions() (filterbuild.Options, error) {
 	opts := filterbuild.Options{Key: j.logKey, FPR: logFPR, Seed: logSeed}
+	// IDs out of the range of the log's keys are read all the same where each is
+	// to be checked: against the filter that was given, or by the rule.
+	opts.NoKeyRange = j.opts.Filter != nil || j.rule != 0
 	for _, f := range j.logs {
 		n, err := f.CountRows()
 		if err != nil {
@@ -121,7 +126,7 @@ func (j *Join) filterBudget() int64 { return j.opts.Memory / filterPart }
 // files', or some of them. What the filter may take is on the account while it
 // is built, and then what it takes, until the join ends.
 func (j *Join) filterFrom(ctx context.Context, files []*partition.File, opts filterbuild.Options, fill func(*filterbuild.Builder) error) (_ *codec.Filter, err error) {
-	opts.Normalize, opts.Kind, opts.NoKeyRange = j.opts.Normalize, codec.WantBloom, false
+	opts.Normalize, opts.Kind = j.opts.Normalize, codec.WantBloom
 	opts.Threads, opts.Memory, opts.TempDir, opts.Mem = j.opts.Threads, j.filterBudget(), j.opts.TempDir, j.opts.Mem
 	plan, err := filterbuild.NewPlan(files, opts)
 	if err != nil {
