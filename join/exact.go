@@ -61,6 +61,7 @@ func (j *Join) exactFilter(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	j.spilled += rep.Spilled
 	if f.Exact() == nil {
 		return errNotExact
 	}

@@ -122,7 +122,7 @@ type Report struct {
 	FPRMeasured  MeasuredFPR
 	Strategy     Strategy
 	SpilledBytes int64 // written to TempDir
-	DiskBytes    int64 // the most that was there at one time
+	DiskBytes    int64 // the most that Shuffle had there at one time
 	Plan         *Plan // that chose the strategy; nil if none was made
 
 	scanned bool // the log is what a scan or join let through
@@ -150,6 +150,7 @@ type Join struct {
 	whole    bool    // all IDs are in side
 	marks    *marks  // in place of side, if the filter is exact
 	shuffled *shuffled
+	spilled  int64              // bytes of keys that waited on disk for the size of a filter
 	block    *block             // of IDs that side is, if it is not all that a row could have
 	scanned  *partition.Scanner // if the scan makes the answer, or finds its rows
 	end      func() error

@@ -71,9 +71,11 @@ func (j *Join) buildFilter(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if j.filter, _, err = j.plan.Build(ctx); err != nil {
+	var rep filterbuild.Report
+	if j.filter, rep, err = j.plan.Build(ctx); err != nil {
 		return err
 	}
+	j.spilled += rep.Spilled
 	return j.holdFilter(j.filter)
 }
 
@@ -150,7 +152,8 @@ func (j *Join) build(ctx context.Context, plan *filterbuild.Plan, fill func(*fil
 	if err := fill(b); err != nil {
 		return nil, err
 	}
-	f, _, err := b.Finish(ctx)
+	f, rep, err := b.Finish(ctx)
+	j.spilled += rep.Spilled
 	return f, err
 }
 

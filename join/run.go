@@ -251,9 +251,11 @@ func (j *Join) finish(ctx context.Context) (err error) {
 	for _, p := range j.pieces {
 		r.RowGroups += int64(p.Hi - p.Lo)
 	}
+	r.SpilledBytes = j.spilled
 	switch r.IDsTotal = j.idsTotal.Load(); {
 	case j.shuffled != nil:
-		r.IDsMatched, r.SpilledBytes, r.DiskBytes = j.shuffled.idsMatched.Load(), j.shuffled.written(), j.shuffled.disk()
+		r.IDsMatched, r.DiskBytes = j.shuffled.idsMatched.Load(), j.shuffled.disk()
+		r.SpilledBytes += j.shuffled.written()
 	case j.marks != nil:
 		if r.IDsMatched, err = j.exactMatched(ctx); err != nil {
 			return err
