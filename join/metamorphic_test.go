@@ -209,10 +209,8 @@ func (c *recipe) attempt(t *testing.T, in *inputs, w *way, total *tally, files m
 	}
 	err := in.join(t, *w, total, files)
 	switch {
-	case refusal == "" && tooSmall(err):
-		return c.unless(*w, err)
 	case refusal == "":
-		return err
+		return c.unless(*w, err)
 	case err == nil:
 		return fmt.Errorf("it succeeds; want a refusal since %s", refusal)
 	case !errors.Is(err, fault.ErrUnsupported):
@@ -222,10 +220,10 @@ func (c *recipe) attempt(t *testing.T, in *inputs, w *way, total *tally, files m
 	return nil
 }
 
-// unless returns the error, unless it is the one that exact joins have, whatever
-// the budget, where the IDs are far apart.
+// unless returns the error, if any, unless it is the one that exact joins have
+// where the IDs are far apart.
 func (c *recipe) unless(w way, err error) error {
-	if w.strategy != join.Exact || !tooSmall(err) {
+	if w.strategy != join.Exact || !errors.Is(err, fault.ErrUnsupported) {
 		return err
 	}
 	var least, most *big.Int
