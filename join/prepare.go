@@ -79,7 +79,11 @@ func (j *Join) by(ctx context.Context, s Strategy) error {
 	case Lookup:
 		return j.lookup(ctx)
 	case Broadcast, Reverse:
-		if err := j.rereadable(); err != nil {
+		err := j.rereadable()
+		if s == Reverse && !j.opts.Type.keepsIDs() {
+			err = again("the log is", j.logs) // IDs are read once
+		}
+		if err != nil {
 			return err
 		}
 		return j.reduce(ctx, s)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -231,6 +232,9 @@ func (s *shuffled) keysOf(ctx context.Context, u partition.Piece) (*idSide, erro
 	})
 	if err == nil {
 		err = own.seal()
+	}
+	if err != nil {
+		err = fmt.Errorf("keys of the log in %s: %w", fault.At{File: u.File.Name, RowGroup: u.Lo + 1}, err)
 	}
 	return own, err
 }
