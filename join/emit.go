@@ -39,6 +39,7 @@ type worker struct {
 	places   []take.Place // of the ID rows
 	emit     func(arrow.Record) error
 	rec      arrow.Record
+	widest   int64 // a bound on the bytes of a row of rec
 }
 
 func (j *Join) newWorker() (partition.Work, error) {
@@ -65,7 +66,7 @@ func (w *worker) pair(p partition.Piece, rec arrow.Record, emit func(arrow.Recor
 	if err != nil {
 		return err
 	}
-	w.rec, w.emit, w.log, w.ids = rec, emit, w.log[:0], w.ids[:0]
+	w.rec, w.widest, w.emit, w.log, w.ids = rec, widestRow(rec), emit, w.log[:0], w.ids[:0]
 	k, side := &w.prober.Keys, w.j.side
 	w.members, w.entries = side.find(k, hits, w.members, w.entries)
 	if len(w.members) != k.Len {
@@ -118,7 +119,7 @@ func (w *worker) work(p partition.Piece, rec arrow.Record, emit func(arrow.Recor
 	if err != nil {
 		return err
 	}
-	w.rec, w.emit = rec, emit
+	w.rec, w.widest, w.emit = rec, widestRow(rec), emit
 	w.log, w.ids = w.log[:0], w.ids[:0]
 	if err := w.rows(hits); err != nil {
 		return err
@@ -207,11 +208,14 @@ func (w *worker) flush() error {
 		return nil
 	}
 	w.j.rowsOut.Add(int64(len(w.log)))
-	err := w.assemble(w.log, w.ids)
-	w.log, w.ids = w.log[:0], w.ids[:0]
-	if err != nil {
-		return fmt.Errorf("%s: %w", w.file.Name, err)
+	for log, ids := w.log, w.ids; len(log) > 0; {
+		n := w.fitting(log, ids)
+		if err := w.assemble(log[:n], ids[:n]); err != nil {
+			return fmt.Errorf("%s: %w", w.file.Name, err)
+		}
+		log, ids = log[n:], ids[n:]
 	}
+	w.log, w.ids = w.log[:0], w.ids[:0]
 	return nil
 }
 

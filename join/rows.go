@@ -20,6 +20,7 @@ type idRows struct {
 	starts  []int // number of each record's first row
 	n       int
 	batches []int // number of the first row of each batch, as they were added
+	widest  int64 // a bound on the bytes of a row in records
 
 	small []arrow.Record // the rows behind those in records
 	rows  int            // in small
@@ -80,6 +81,7 @@ func (r *idRows) own(rec arrow.Record, batch *keys.Batch, keep []uint32) (arrow.
 func (r *idRows) append(rec arrow.Record) {
 	r.records, r.starts = append(r.records, rec), append(r.starts, r.n)
 	r.n += int(rec.NumRows())
+	r.widest = max(r.widest, widestRow(rec))
 }
 
 // flush makes one record of the small ones.
