@@ -84,7 +84,8 @@ type Options struct {
 	// Shard is the part of the log to join. The ID set is always read whole.
 	Shard partition.Shard
 	// Memory is the most bytes that filters, the IDs that are held, and buffers
-	// for what goes to disk may take together; 0: no bound.
+	// for what goes to disk may take together; 0: no bound. A Filter that is
+	// given comes on top, but with Exact.
 	Memory int64
 	// Columns, Schema and Pinned are those of [partition.ScanOptions], for semi
 	// and anti joins, whose rows are the log's.

@@ -100,7 +100,7 @@ func (j *Join) everyRow(ctx context.Context) iter.Seq2[partition.Rows, error] {
 			opts := partition.ReadOptions{Threads: j.opts.Threads}
 			for r, err := range partition.Map(ctx, l.Pieces, opts, j.newWorker) {
 				if err == nil {
-					r.Piece = j.pieceOf(l.Pieces[r.Piece])
+					r.Piece, err = partition.PieceOf(j.pieces, l.Pieces[r.Piece])
 				}
 				if !yield(r, err) || err != nil {
 					return
@@ -113,16 +113,6 @@ func (j *Join) everyRow(ctx context.Context) iter.Seq2[partition.Rows, error] {
 // enter makes a leg the one that workers find.
 func (j *Join) enter(l leg) {
 	j.side, j.block = l.side, l.block
-}
-
-// pieceOf returns the number of the join's piece that p is within.
-func (j *Join) pieceOf(p partition.Piece) int {
-	for i, q := range j.pieces {
-		if q.File == p.File && q.Lo <= p.Lo && p.Hi <= q.Hi {
-			return i
-		}
-	}
-	return 0
 }
 
 // Write joins and writes the answer to the output. End, if not nil, is called

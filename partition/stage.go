@@ -59,9 +59,9 @@ func (s *Scanner) stages(ctx context.Context, pieces []Piece) iter.Seq2[stage, e
 				st.within = all
 			}
 			for _, p := range next.Pieces {
-				of, ok := pieceOf(pieces, p)
-				if !ok {
-					yield(stage{}, fmt.Errorf("%s: row groups %d to %d of a stage are none of the scan's", p.File.Name, p.Lo+1, p.Hi))
+				of, err := PieceOf(pieces, p)
+				if err != nil {
+					yield(stage{}, err)
 					return
 				}
 				st.of = append(st.of, of)
@@ -84,14 +84,14 @@ func (s *Scanner) with(m []Match) *Scanner {
 	return &t
 }
 
-// pieceOf returns which of the pieces p is within.
-func pieceOf(pieces []Piece, p Piece) (int, bool) {
+// PieceOf returns which of the pieces p is within.
+func PieceOf(pieces []Piece, p Piece) (int, error) {
 	for i, q := range pieces {
 		if q.File == p.File && q.Lo <= p.Lo && p.Hi <= q.Hi {
-			return i, true
+			return i, nil
 		}
 	}
-	return 0, false
+	return 0, fmt.Errorf("%s: row groups %d to %d of a stage are none of the scan's", p.File.Name, p.Lo+1, p.Hi)
 }
 
 // scan yields the rows of the stage that pass, as records.
