@@ -13,6 +13,9 @@ import (
 // TestCoverage: over many ID sets, the truth is within the bounds as often as
 // they say, however the log is ordered.
 func TestCoverage(t *testing.T) {
+	if join.RaceEnabled {
+		t.Skip("a statistic of many runs, which the race detector makes ten times as slow")
+	}
 	const rows, tries = 100_000, 40
 	r := rand.New(rand.NewPCG(3, 9))
 	keys := make([]int64, rows)

@@ -173,6 +173,9 @@ func inside(e *join.Estimate, truth float64) bool {
 // TestEstimates compares plans with the truth, on samples of several sizes: it
 // has to be within the bounds, and where all was read, to be the estimate.
 func TestEstimates(t *testing.T) {
+	if join.RaceEnabled {
+		t.Skip("a statistic of many runs, which the race detector makes ten times as slow")
+	}
 	samples := []struct {
 		name string
 		opts join.PlanOptions

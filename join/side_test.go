@@ -463,6 +463,9 @@ func TestSideBudget(t *testing.T) {
 // TestSideMemory: what is on the account is what the heap holds, within a
 // tenth.
 func TestSideMemory(t *testing.T) {
+	if RaceEnabled {
+		t.Skip("memory by the allocator's figures, which the race detector makes ten times as slow")
+	}
 	for _, name := range []string{"int64", "string"} {
 		types := sideKinds[name]
 		for _, columns := range []bool{false, true} {
