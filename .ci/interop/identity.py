@@ -202,7 +202,9 @@ numbers = itertools.count()
 
 def fresh(t, name):
     """A path where nothing is, also when several threads ask at once."""
-    return t.work / f"{next(numbers)}-{name}"
+    while (path := t.work / f"{next(numbers)}-{name}").exists():
+        pass  # of another group, which counts for itself
+    return path
 
 
 def one(t, tally, name, path, rng):
