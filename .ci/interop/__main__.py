@@ -21,9 +21,11 @@ import keys
 import normalize
 import pages
 import privacy
+import readers
 import shards
 import text
 import usage
+import writers
 
 
 def main():
@@ -36,8 +38,9 @@ def main():
     with tempfile.TemporaryDirectory(prefix="bloomjoin-interop.") as work:
         t = harness.Checks(pathlib.Path(options.tool).resolve(), work, options.only)
         t.shared = options.shared.resolve()
-        for module in (usage, keys, joins, normalize, text, formats, shards, builds, identity, pages, engine, privacy, flights):
+        for module in (usage, keys, joins, normalize, text, formats, shards, builds, identity, pages, engine, privacy, flights, writers, readers):
             module.run(t, repository)
+    print(f"{t.opened} outputs were opened by pyarrow, DuckDB and Polars")
     print(f"{t.passed} passed, {t.failed} failed")
     sys.exit(1 if t.failed or not t.passed else 0)
 
