@@ -123,6 +123,12 @@ type OpenOptions struct {
 	SkipBad bool
 	// Stdin is read for the name "-". Nil: that name is refused.
 	Stdin io.Reader
+	// Int96Nanos makes INT96 timestamps of Parquet timestamp[ns], which holds
+	// all of their digits in the years 1677 to 2262. Else they are
+	// timestamp[us], which holds all years, and digits below a microsecond are
+	// an error. Keys are compared in full in either case, and pages that are
+	// copied stay INT96.
+	Int96Nanos bool
 }
 
 func (o *OpenOptions) fill() {
@@ -448,10 +454,18 @@ func (f *File) open(opts OpenOptions) (err error) {
 	r := counted{f.src, f.bytes}
 	switch f.Format {
 	case Parquet:
-		f.table, err = generic.OpenParquet(r, f.Size, f.Name, opts.Mem)
-		if _, near := f.src.(Mapper); err == nil && !near {
-			f.parquet().File().ReadAtLeast(farRead)
+		var p *generic.Parquet
+		p, err = generic.OpenParquet(r, f.Size, f.Name, opts.Mem)
+		if err == nil && opts.Int96Nanos {
+			p, err = p.WithInt96Nanos()
 		}
+		if err != nil {
+			return err
+		}
+		if _, near := f.src.(Mapper); !near {
+			p.File().ReadAtLeast(farRead)
+		}
+		f.table = p
 	case ArrowFile:
 		f.table, err = arrowipc.OpenFile(r, f.Size, f.Name, opts.Mem)
 	case ArrowStream:

@@ -418,7 +418,7 @@ func (r *recordScan) hits(ctx context.Context, s stretch) (_ []uint32, nulls int
 		r.rows = append(r.rows, uint32(row))
 	}
 	first := s.lo
-	for rec, err := range r.file.parquet().ReadRows(ctx, s.group, r.columns, r.rows) {
+	for rec, err := range r.file.parquet().ReadKeys(ctx, s.group, r.columns, r.rows) {
 		if err != nil {
 			return nil, 0, err
 		}

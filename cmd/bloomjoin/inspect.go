@@ -259,10 +259,8 @@ func (i *inspected) table(ctx context.Context, name string, check bool) error {
 		return nil
 	}
 	for g := range f.NumGroups() {
-		for _, err := range f.Read(ctx, g, nil) {
-			if err != nil {
-				return err
-			}
+		if err := f.Check(ctx, g); err != nil {
+			return err
 		}
 	}
 	i.Checked = true

@@ -118,6 +118,9 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 	if err != nil {
 		return opts, open, out, err
 	}
+	if open.Int96Nanos, err = o.layout.int96Nanos(); err != nil {
+		return opts, open, out, err
+	}
 	if len(o.ids) == 0 {
 		return opts, open, out, usagef("say with --ids IDS which IDs to join with")
 	}
@@ -222,7 +225,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		return err
 	}
 	defer partition.Close(ids)
-	all, err := c.open(cmd, args, partition.OpenOptions{})
+	all, err := c.open(cmd, args, partition.OpenOptions{Int96Nanos: open.Int96Nanos})
 	if err != nil {
 		return err
 	}

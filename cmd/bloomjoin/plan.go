@@ -50,6 +50,7 @@ Figures that are not sure have bounds, which hold with a confidence of 99 %.`,
 	f.Float64Var(&o.fpr, "fpr", 0, "false-positive rate of the filter (default: by the number of IDs)")
 	f.StringVar(&o.strategy, "strategy", "auto", "auto, exact, lookup, broadcast, reverse or shuffle")
 	f.StringVar(&o.layout.columns, "columns", "", "columns of the log to keep, separated by commas (default: all)")
+	o.layout.addInt96(f)
 	f.StringVar(&o.keyType, "key-type", "", "type of the key in text ID sets (default: the log's)")
 	f.StringVar(&o.idsFormat, "ids-format", "", "format of IDs whose name does not say it: lines, csv, tsv or ndjson (default lines)")
 	f.StringVar(&o.shard, "shard", "", shardHelp)
@@ -98,7 +99,7 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 		return err
 	}
 	defer partition.Close(ids)
-	logs, err := c.open(cmd, args, partition.OpenOptions{})
+	logs, err := c.open(cmd, args, partition.OpenOptions{Int96Nanos: open.Int96Nanos})
 	if err != nil {
 		return err
 	}

@@ -211,6 +211,10 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	} else if out, err = c.outputOf(cmd.Context(), o.out, o.format); err != nil {
 		return err
 	}
+	int96Nanos, err := o.layout.int96Nanos()
+	if err != nil {
+		return err
+	}
 	budget, err := c.budget()
 	if err != nil {
 		return err
@@ -236,7 +240,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	asked, predicted := filters.files[0].FPRAsked, filters.files[0].FPR()
 	opts.Match = filters.match
 	opts.End = func() error { return closeFilters(filters.files) }
-	all, err := c.open(cmd, args, partition.OpenOptions{})
+	all, err := c.open(cmd, args, partition.OpenOptions{Int96Nanos: int96Nanos})
 	if err != nil {
 		return err
 	}

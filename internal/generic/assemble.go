@@ -81,10 +81,12 @@ func (r *leafReader) advance(ctx context.Context) (bool, error) {
 func (r *leafReader) bound(rows int64) (bytes int64, ok bool, err error) {
 	const levels = 16 // and offsets, for each entry
 	switch l := r.leaf; {
-	case l.MaxRep > 0 || l.Type == format.Int96:
+	case l.MaxRep > 0:
 		return 0, false, nil
 	case l.Type == format.FixedLenByteArray:
 		return rows * (int64(l.TypeLength) + levels), true, nil
+	case l.Type == format.Int96:
+		return rows * (12 + levels), true, nil
 	case l.Type != format.ByteArray:
 		return rows * (8 + levels), true, nil
 	}
@@ -120,13 +122,22 @@ func (r *leafReader) read(ctx context.Context, mem memory.Allocator, rows int) e
 		if err := r.take(n); err != nil {
 			at := r.at
 			at.Page = r.page.Number
-			return &fault.Error{Kind: fault.ErrCorrupt, At: at, What: "a value does not fit its column", Err: err}
+			return misfit(at, err)
 		}
 	}
 	if begun < rows {
 		return fault.Corrupt(r.at, "the column ends %d rows early", rows-begun)
 	}
 	return nil
+}
+
+// misfit is a sink's error about a value, in its place.
+func misfit(at fault.At, err error) error {
+	if f, ok := err.(*fault.Error); ok { //nolint:errorlint // as the sink made it
+		f.At = at
+		return f
+	}
+	return &fault.Error{Kind: fault.ErrCorrupt, At: at, What: "a value does not fit its column", Err: err}
 }
 
 // span returns how many of the page's next entries belong to rows more rows,

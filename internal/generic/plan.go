@@ -39,7 +39,8 @@ type column struct {
 
 // planner builds the columns of a file.
 type planner struct {
-	f *parquet.File
+	f     *parquet.File
+	int96 int96Form
 }
 
 // storedArrow returns the Arrow schema that the file's writer has stored, as it
@@ -56,7 +57,7 @@ func storedArrow(f *parquet.File) string {
 }
 
 // plan returns the file's top-level columns and its Arrow schema.
-func plan(f *parquet.File) ([]*column, *arrow.Schema, error) {
+func plan(f *parquet.File, int96 int96Form) ([]*column, *arrow.Schema, error) {
 	var root *origin
 	var keys, values []string
 	seen := map[string]bool{originKey: true}
@@ -75,7 +76,7 @@ func plan(f *parquet.File) ([]*column, *arrow.Schema, error) {
 			}
 		}
 	}
-	p := planner{f: f}
+	p := planner{f: f, int96: int96}
 	columns := make([]*column, len(f.Root.Children))
 	fields := make([]arrow.Field, len(columns))
 	for i, n := range f.Root.Children {
@@ -242,7 +243,7 @@ func (p *planner) annotatedMap(n *parquet.Node, l levels, o *origin) (*column, e
 
 func (p *planner) leaf(n *parquet.Node, l levels, o *origin) (*column, error) {
 	leaf := &p.f.Leaves[n.Leaf]
-	dt, sink, err := leafType(leaf, o)
+	dt, sink, err := leafType(leaf, o, p.int96)
 	if err != nil {
 		return nil, fault.Unsupported(fault.At{File: p.f.Name, Column: leaf.Dotted}, "%s", err.Error())
 	}

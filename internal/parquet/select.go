@@ -239,8 +239,12 @@ func (c *Chunk) pickPlain(src []byte, total int, values []uint32) error {
 	p := &c.page
 	dst := c.buf.picked[:0]
 	if p.Encoding == format.Plain && c.leaf.Type == format.ByteArray {
+		var tail int
 		var err error
-		if dst, err = gatherByteArrays(dst, src, total, values); err != nil {
+		if dst, tail, err = gatherByteArrays(dst, src, total, values); err == nil {
+			err = c.ends(tail)
+		}
+		if err != nil {
 			return c.corrupt(err, "the page's values do not decode (%v)", p.Encoding)
 		}
 	} else {
@@ -250,7 +254,7 @@ func (c *Chunk) pickPlain(src []byte, total int, values []uint32) error {
 		}
 		switch c.leaf.Type {
 		case format.ByteArray:
-			if dst, err = gatherByteArrays(dst, plain, total, values); err != nil {
+			if dst, _, err = gatherByteArrays(dst, plain, total, values); err != nil {
 				return c.corrupt(err, "the page's values do not decode (%v)", p.Encoding)
 			}
 		case format.Boolean:
