@@ -118,7 +118,7 @@ DUCKDB = {
 DUCKDB_TYPES = {
     "numbers": "*, i64::hugeint as huge, u64::uhugeint as uhuge, (i32 % 1000000)::decimal(9,2) as dec9",
     "strings": "*, (few || 'x')::enum_of_few as enum, {'a': text}::json as json, '101'::bit as bits",
-    "times": "*, to_days(coalesce(abs(epoch(ts_s)) % 1000, 5)::int) + to_months(3) as span, time_us::timetz as timetz",
+    "times": "* exclude (duration), to_days(coalesce(abs(epoch(ts_s)) % 1000, 5)::int) + to_months(3) as span, time_us::timetz as timetz",
     "nested": "*, [id, id + 1]::bigint[2] as array, map {id: words} as map_of_lists, [pair, null] as pairs",
 }
 
