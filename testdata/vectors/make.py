@@ -55,6 +55,30 @@ def fastparquet():
     fp.write(HERE / "fastparquet_required.parquet", frame[["i", "s", "f", "b", "one"]], has_nulls=False, compression="GZIP")
 
 
+@writer
+def pyarrow11():
+    """V2 pages of columns with lists: num_rows is the number of values, and pages begin anywhere in a row."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    n = 120
+    size = [0, 1, 2, 7, 40]
+    lists = holes([list(range(k, k + size[k % 5])) for k in range(n)])
+    t = pa.table(
+        {
+            "id": pa.array(range(n), pa.int64()),
+            "list": pa.array(lists, pa.list_(pa.int32())),
+            "deep": pa.array([v and [[str(x)] * (x % 3) for x in v[:9]] for v in lists], pa.list_(pa.list_(pa.string()))),
+            "map": pa.array([v and [(str(x), x) for x in v[:5]] for v in lists], pa.map_(pa.string(), pa.int64())),
+            "single": pa.array([[k] for k in range(n)], pa.list_(pa.int64())),
+            "name": [f"name {k % 10}" for k in range(n)],
+        }
+    )
+    options = dict(data_page_version="2.0", write_batch_size=16, data_page_size=64, store_schema=False)
+    pq.write_table(t, HERE / "pyarrow11_v2_lists.parquet", compression="snappy", **options)
+    pq.write_table(t, HERE / "pyarrow11_v2_plain.parquet", compression="none", use_dictionary=False, row_group_size=70, **options)
+
+
 if __name__ == "__main__":
     for name in sys.argv[1:]:
         WRITERS[name]()
