@@ -2,20 +2,11 @@ package generic
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/parquet-go/parquet-go/format"
-)
-
-// Keys of a field's metadata. The first two are what other tools use; the
-// last keeps an annotation of Parquet that Arrow has no type for.
-const (
-	fieldIDKey   = "PARQUET:field_id"
-	extensionKey = "ARROW:extension:name"
-	logicalKey   = "PARQUET:logical_type"
 )
 
 // column is a node of the plan by which levels and values become arrays: an
@@ -104,10 +95,11 @@ func (p *planner) node(n *parquet.Node, l levels, o *origin) (*column, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := p.list(n, l, elem, o)
-		c.field.Metadata, elem.field.Metadata = elem.field.Metadata, arrow.Metadata{}
-		c.field.Type = listType(elem.field, o)
-		return c, nil
+		// The annotation is the element's, the field id the column's.
+		if elem.field.Metadata, err = p.fieldMetadata(n, o.child(0, 1), true, false); err != nil {
+			return nil, err
+		}
+		return p.list(n, l, elem, o, false)
 	}
 	return p.value(n, l, n.Repetition == format.Optional, o)
 }
@@ -152,18 +144,20 @@ func (p *planner) structure(n *parquet.Node, l levels, o *origin) (*column, erro
 		c.leaves += cc.leaves
 	}
 	c.leaf = c.children[0].leaf
-	c.field = arrow.Field{Name: n.Name, Type: arrow.StructOf(fields...), Metadata: fieldMetadata(n, o)}
-	return c, nil
+	meta, err := p.fieldMetadata(n, o, true, true)
+	c.field = arrow.Field{Name: n.Name, Type: arrow.StructOf(fields...), Metadata: meta}
+	return c, err
 }
 
-// list makes the column of a list of elem. l is in force outside of its
-// repeated node.
-func (p *planner) list(n *parquet.Node, l levels, elem *column, o *origin) *column {
+// list makes the column of a list of elem, which has the node's annotation
+// unless annotated. l is in force outside of its repeated node.
+func (p *planner) list(n *parquet.Node, l levels, elem *column, o *origin, annotated bool) (*column, error) {
+	meta, err := p.fieldMetadata(n, o, annotated, true)
 	return &column{
-		field: arrow.Field{Name: n.Name, Type: listType(elem.field, o), Metadata: fieldMetadata(n, o)},
+		field: arrow.Field{Name: n.Name, Type: listType(elem.field, o), Metadata: meta},
 		rep:   l.rep, slot: l.slot, def: l.def, elemDef: l.def + 1,
 		children: []*column{elem}, leaf: elem.leaf, leaves: elem.leaves,
-	}
+	}, err
 }
 
 func listType(elem arrow.Field, o *origin) arrow.DataType {
@@ -199,7 +193,7 @@ func (p *planner) annotatedList(n *parquet.Node, l levels, o *origin) (*column, 
 	if err != nil {
 		return nil, err
 	}
-	return p.list(n, l, elem, o), nil
+	return p.list(n, l, elem, o, true)
 }
 
 // annotatedMap plans a MAP. One whose keys may be NULL is not a map to Arrow:
@@ -219,7 +213,7 @@ func (p *planner) annotatedMap(n *parquet.Node, l levels, o *origin) (*column, e
 		if err != nil {
 			return nil, err
 		}
-		return p.list(n, l, key, nil), nil
+		return p.list(n, l, key, nil, true)
 	}
 	entries := o.child(0, 1)
 	if entries != nil && entries.name != r.Name {
@@ -230,9 +224,12 @@ func (p *planner) annotatedMap(n *parquet.Node, l levels, o *origin) (*column, e
 		return nil, err
 	}
 	if r.Children[0].Repetition != format.Required {
-		return p.list(n, l, pair, nil), nil
+		return p.list(n, l, pair, nil, true)
 	}
-	c := p.list(n, l, pair, o)
+	c, err := p.list(n, l, pair, o, true)
+	if err != nil {
+		return nil, err
+	}
 	key, value := pair.children[0], pair.children[1]
 	t := arrow.MapOfWithMetadata(key.field.Type, key.field.Metadata, value.field.Type, value.field.Metadata)
 	t.SetItemNullable(value.field.Nullable)
@@ -247,44 +244,10 @@ func (p *planner) leaf(n *parquet.Node, l levels, o *origin) (*column, error) {
 	if err != nil {
 		return nil, fault.Unsupported(fault.At{File: p.f.Name, Column: leaf.Dotted}, "%s", err.Error())
 	}
+	meta, err := p.fieldMetadata(n, o, true, true)
 	return &column{
-		field: arrow.Field{Name: n.Name, Type: dt, Metadata: fieldMetadata(n, o)},
+		field: arrow.Field{Name: n.Name, Type: dt, Metadata: meta},
 		rep:   l.rep, slot: l.slot, def: l.def,
 		leaf: n.Leaf, leaves: 1, sink: sink,
-	}, nil
-}
-
-// annotations that Arrow has no type for, by what the writer calls them.
-var annotations = map[parquet.Kind]string{
-	parquet.Enum: "ENUM", parquet.BSON: "BSON", parquet.Interval: "INTERVAL",
-	parquet.Geometry: "GEOMETRY", parquet.Geography: "GEOGRAPHY",
-	parquet.Variant: "VARIANT", parquet.Unknown: "UNKNOWN",
-}
-
-// extensions are Arrow's canonical names for the ones that it has.
-var extensions = map[parquet.Kind]string{parquet.UUID: "arrow.uuid", parquet.JSON: "arrow.json"}
-
-// fieldMetadata is a field's: what the stored Arrow schema says, the field id
-// and the annotation.
-func fieldMetadata(n *parquet.Node, o *origin) arrow.Metadata {
-	var keys, values []string
-	has := map[string]bool{fieldIDKey: true, logicalKey: true}
-	if o != nil {
-		for i, k := range o.keys {
-			if !has[k] {
-				has[k] = true
-				keys, values = append(keys, k), append(values, o.values[i])
-			}
-		}
-	}
-	if name, ok := extensions[n.Logical.Kind]; ok && !has[extensionKey] {
-		keys, values = append(keys, extensionKey, "ARROW:extension:metadata"), append(values, name, "")
-	}
-	if name, ok := annotations[n.Logical.Kind]; ok {
-		keys, values = append(keys, logicalKey), append(values, name)
-	}
-	if n.FieldID >= 0 {
-		keys, values = append(keys, fieldIDKey), append(values, strconv.Itoa(int(n.FieldID)))
-	}
-	return arrow.NewMetadata(keys, values)
+	}, err
 }

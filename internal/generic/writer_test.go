@@ -89,7 +89,7 @@ func TestDecimalThatDoesNotFit(t *testing.T) {
 
 func TestUnwritableTypes(t *testing.T) {
 	annotated := oneColumn(arrow.BinaryTypes.Binary).Field(0)
-	annotated.Metadata = arrow.NewMetadata([]string{logicalKey}, []string{"GEOMETRY"})
+	annotated.Metadata = arrow.NewMetadata([]string{logicalKey}, []string{"HIEROGLYPH"})
 	inner := arrow.StructOf(arrow.Field{Name: "x", Type: arrow.FixedWidthTypes.MonthInterval, Nullable: true})
 	for name, f := range map[string]arrow.Field{
 		"interval":        {Name: "c", Type: arrow.FixedWidthTypes.MonthInterval},

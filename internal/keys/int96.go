@@ -3,6 +3,7 @@ package keys
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 	"reflect"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -47,17 +48,29 @@ func (*Int96Type) Deserialize(arrow.DataType, string) (arrow.ExtensionType, erro
 const (
 	julianEpoch  = 2440588 // Julian day number of 1970-01-01
 	daySeconds   = 24 * 60 * 60
-	nanosSeconds = 1_000_000_000
+	microsSecond = 1_000_000
+	nanosSecond  = 1_000_000_000
 )
 
 // SplitInt96 returns the point in time that an INT96 of 12 bytes stands for, as
 // seconds since the epoch, rounded down, and nanoseconds. The value is
 // nanoseconds of the day, which may lie outside of it, and a Julian day number,
 // both little-endian.
+//
+// Spark, for which the type is kept alive, counts microseconds in 64 bits and
+// lets them wrap around on both ways, so that the last years before 294247 are
+// stored as days far in the past. A value that 64 bits do not hold is taken
+// modulo 2^64 microseconds, as Spark reads it.
 func SplitInt96(b []byte) (seconds int64, nanos uint32) {
 	days := int64(int32(binary.LittleEndian.Uint32(b[8:]))) - julianEpoch
-	more, rest := floorDiv(int64(binary.LittleEndian.Uint64(b)), nanosSeconds)
-	return days*daySeconds + more, uint32(rest)
+	more, rest := floorDiv(int64(binary.LittleEndian.Uint64(b)), nanosSecond)
+	seconds = days*daySeconds + more
+	if seconds > math.MaxInt64/microsSecond || seconds < math.MinInt64/microsSecond {
+		wrapped := seconds*microsSecond + rest/1000
+		sec, micros := floorDiv(wrapped, microsSecond)
+		return sec, uint32(micros*1000 + rest%1000)
+	}
+	return seconds, uint32(rest)
 }
 
 // putInt96 appends the normal form, that of timestamps.
