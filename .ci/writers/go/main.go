@@ -167,6 +167,14 @@ func (s source) nested(i int) nested {
 	return n
 }
 
+// dictionaries are for all types but booleans, which hardly a reader takes so.
+func dictionaries(more ...parquet.WriterOption) []parquet.WriterOption {
+	for _, k := range []parquet.Kind{parquet.Int32, parquet.Int64, parquet.Int96, parquet.Float, parquet.Double, parquet.ByteArray, parquet.FixedLenByteArray} {
+		more = append(more, parquet.DefaultEncodingFor(k, &parquet.RLEDictionary))
+	}
+	return more
+}
+
 var ways = []struct {
 	name    string
 	nulls   float64
@@ -176,8 +184,8 @@ var ways = []struct {
 	{"small-v1", 0.15, []parquet.WriterOption{parquet.DataPageVersion(1), parquet.PageBufferSize(300), parquet.Compression(&parquet.Snappy)}},
 	{"small-v2", 0.15, []parquet.WriterOption{parquet.DataPageVersion(2), parquet.PageBufferSize(300), parquet.Compression(&parquet.Zstd)}},
 	{"v1-gzip", 1, []parquet.WriterOption{parquet.DataPageVersion(1), parquet.Compression(&parquet.Gzip), parquet.MaxRowsPerRowGroup(900)}},
-	{"dictionaries", 0.15, []parquet.WriterOption{parquet.DefaultEncoding(&parquet.RLEDictionary), parquet.Compression(&parquet.Lz4Raw)}},
-	{"dictionaries-v1", 0, []parquet.WriterOption{parquet.DefaultEncoding(&parquet.RLEDictionary), parquet.DataPageVersion(1), parquet.DictionaryMaxBytes(500), parquet.PageBufferSize(2000)}},
+	{"dictionaries", 0.15, dictionaries(parquet.Compression(&parquet.Lz4Raw))},
+	{"dictionaries-v1", 0, dictionaries(parquet.DataPageVersion(1), parquet.DictionaryMaxBytes(500), parquet.PageBufferSize(2000))},
 	{"plain", 0.15, []parquet.WriterOption{parquet.DefaultEncoding(&parquet.Plain), parquet.Compression(&parquet.Brotli), parquet.DataPageStatistics(true)}},
 	{"delta", 1, []parquet.WriterOption{
 		parquet.DefaultEncodingFor(parquet.Int32, &parquet.DeltaBinaryPacked), parquet.DefaultEncodingFor(parquet.Int64, &parquet.DeltaBinaryPacked),
