@@ -201,7 +201,7 @@ func (c *Chunk) checkV2(dh *format.DataPageHeaderV2) error {
 		return c.corrupt(nil, "the page has %d rows, its header says %d", p.Rows, dh.NumRows)
 	case p.Rep != nil && p.Rep[0] != 0 && !counted:
 		return c.corrupt(nil, "the page begins in the middle of a row")
-	case int(dh.NumNulls) != p.Values-p.NonNull:
+	case int(dh.NumNulls) != p.Values-p.NonNull && !c.f.Metadata.falseNulls():
 		return c.corrupt(nil, "the page has %d nulls, its header says %d", p.Values-p.NonNull, dh.NumNulls)
 	}
 	return nil

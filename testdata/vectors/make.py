@@ -78,6 +78,16 @@ def pyarrow11():
     pq.write_table(t, HERE / "pyarrow11_v2_lists.parquet", compression="snappy", **options)
     pq.write_table(t, HERE / "pyarrow11_v2_plain.parquet", compression="none", use_dictionary=False, row_group_size=70, **options)
 
+    t = pa.table(
+        {
+            "id": pa.array(range(n), pa.int64()),
+            "kind": pa.array(holes([f"k{k % 9}" for k in range(n)])).dictionary_encode(),
+            "t": pa.array(holes([k * 10**9 for k in range(n)]), pa.timestamp("us")),
+            "none": pa.nulls(n, pa.timestamp("us")),
+        }
+    )
+    pq.write_table(t, HERE / "pyarrow11_v2_nulls.parquet", use_deprecated_int96_timestamps=True, **options)
+
 
 if __name__ == "__main__":
     for name in sys.argv[1:]:
