@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/endian"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/internal/flat"
 )
@@ -47,9 +46,6 @@ func parseSchema(at fault.At, t flat.Table) (tree *schemaTree, err error) {
 	defer outside(at, t, &err)
 	if e := t.Int16(4, 0); e != 0 {
 		return nil, fault.Unsupported(at, "big-endian data")
-	}
-	if endian.IsBigEndian {
-		return nil, fault.Unsupported(at, "Arrow data on a big-endian machine")
 	}
 	p := schemaParser{at: at, dicts: map[int64]*dictionary{}}
 	fieldAt, n := t.Tables(6)
