@@ -114,7 +114,7 @@ func repair(b []byte) []byte {
 	le := binary.LittleEndian
 	copy(b, magic)
 	le.PutUint64(b[16:], xxh3.Hash(b[:16]))
-	end := min(len(b), prologueBytes+int(le.Uint32(b[12:])))
+	end := int(min(int64(len(b)), prologueBytes+int64(le.Uint32(b[12:]))))
 	resumSections(b[prologueBytes:end])
 	at := len(b) - trailerBytes
 	le.PutUint64(b[at:], uint64(len(b)))

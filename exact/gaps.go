@@ -151,11 +151,12 @@ func (w *bitWriter) quick(gaps []uint64, k uint) int {
 	b, at, word, n := w.b, w.at, w.word, w.n
 	low, written := uint64(1)<<k-1, len(gaps)
 	for i, gap := range gaps {
-		q := uint(gap >> (k & 63))
-		if q >= gapsEscape {
+		whole := gap >> (k & 63) // compared in 64 bits: a uint may have 32
+		if whole >= gapsEscape {
 			written = i
 			break
 		}
+		q := uint(whole)
 		word |= (gap&low<<1 | 1) << ((q + n) & 63)
 		n += q + 1 + k
 		binary.LittleEndian.PutUint64(b[at:], word)

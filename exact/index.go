@@ -209,10 +209,11 @@ func (ix *index) bytes() uint64 {
 }
 
 // What the headers of a container and of a 32-bit bitmap take in memory, beside
-// what the library counts.
+// what the library counts: six words and thirteen.
 const (
-	containerBytes = 48
-	highBytes      = 104
+	wordBytes      = bits.UintSize / 8
+	containerBytes = 6 * wordBytes
+	highBytes      = 13 * wordBytes
 )
 
 // compressedBytes returns what the compressed bitmaps take in memory, about.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/bits"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -274,6 +275,21 @@ func stored(t testing.TB, b []byte, format partition.Format) (columns string, ro
 			return "", nil, err
 		}
 		defer f.Close()
+		if bits.UintSize < 64 { // arrow/go's reader panics, for a count that is not aligned
+			p, err := generic.OpenParquet(bytes.NewReader(b), int64(len(b)), "stored", memory.DefaultAllocator)
+			if err != nil {
+				return "", nil, err
+			}
+			for g := range p.NumGroups() {
+				for rec, err := range p.Read(t.Context(), g, nil) {
+					if err != nil {
+						return "", nil, err
+					}
+					show(rec)
+				}
+			}
+			return names(p.Schema()), rows, nil
+		}
 		r, err := pqarrow.NewFileReader(f, pqarrow.ArrowReadProperties{}, memory.DefaultAllocator)
 		if err != nil {
 			return "", nil, err
@@ -308,7 +324,9 @@ func stored(t testing.TB, b []byte, format partition.Format) (columns string, ro
 	if err != nil {
 		return "", nil, err
 	}
-	defer f.Release()
+	if bits.UintSize == 64 { // as above
+		defer f.Release()
+	}
 	for f.Next() {
 		show(f.Record())
 	}

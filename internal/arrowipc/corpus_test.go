@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -219,7 +220,9 @@ func oracle(b []byte, stream bool) (recs []arrow.Record, err error) {
 		if err != nil {
 			return nil, err
 		}
-		defer r.Release()
+		if strconv.IntSize == 64 { // the reader's count is not aligned for less
+			defer r.Release()
+		}
 		for r.Next() {
 			r.Record().Retain()
 			recs = append(recs, r.Record())

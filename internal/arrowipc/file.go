@@ -11,7 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
-	flatbuffers "github.com/google/flatbuffers/go"
+	"github.com/bloomjoin/bloomjoin/internal/flat"
 )
 
 const (
@@ -93,13 +93,13 @@ func (f *fileSource) readFooter(size int64) ([]byte, error) {
 // parseFooter reads the schema and the places of the messages, which all lie
 // before end.
 func (f *fileSource) parseFooter(buf []byte, end int64) (err error) {
-	defer fault.Recovered(f.at, &err)
-	t := rootTable(buf)
+	t := flat.Root(buf)
+	defer outside(f.at, t, &err)
 	// Old Java writers leave the version out; each message has its own.
-	if v := t.GetInt16Slot(footerVersion, 0); v < 0 || v > metadataV5 {
+	if v := t.Int16(footerVersion, 0); v < 0 || v > metadataV5 {
 		return fault.Corrupt(f.at, "metadata version %d", v)
 	}
-	schema, ok := t.sub(footerSchema)
+	schema, ok := t.Table(footerSchema)
 	if !ok {
 		return fault.Corrupt(f.at, "footer without a schema")
 	}
@@ -127,12 +127,21 @@ func (f *fileSource) parseFooter(buf []byte, end int64) (err error) {
 	return nil
 }
 
+// blockAt reads the Block struct at the beginning of mem.
+func blockAt(mem []byte) block {
+	return block{
+		off:  int64(binary.LittleEndian.Uint64(mem)),
+		meta: int64(int32(binary.LittleEndian.Uint32(mem[8:]))),
+		body: int64(binary.LittleEndian.Uint64(mem[16:])),
+	}
+}
+
 // readBlocks reads a vector of blocks that lie between the head and end.
-func (f *fileSource) readBlocks(t table, slot flatbuffers.VOffsetT, end int64) ([]block, error) {
-	mem, n := t.vector(slot, 24)
+func (f *fileSource) readBlocks(t flat.Table, slot int, end int64) ([]block, error) {
+	mem, n := t.Vector(slot, 24)
 	out := make([]block, n)
 	for i := range out {
-		b := block{flatbuffers.GetInt64(mem[24*i:]), int64(flatbuffers.GetInt32(mem[24*i+8:])), flatbuffers.GetInt64(mem[24*i+16:])}
+		b := blockAt(mem[24*i:])
 		if b.off < fileHead || b.meta < 8 || b.body < 0 || b.off > end || b.meta > end-b.off || b.body > end-b.off-b.meta {
 			return nil, fault.Corrupt(f.at, "message %d lies outside the file", i)
 		}

@@ -1,10 +1,11 @@
 package arrowipc
 
 import (
+	"encoding/binary"
 	"math"
 
 	"github.com/bloomjoin/bloomjoin/internal/fault"
-	flatbuffers "github.com/google/flatbuffers/go"
+	"github.com/bloomjoin/bloomjoin/internal/flat"
 )
 
 // Slots of the tables in the format's Schema.fbs, Message.fbs and File.fbs
@@ -44,78 +45,28 @@ const (
 	metadataV5 = 4
 )
 
-// table is one flatbuffer table. Its accessors panic with a runtime error when
-// an offset leads outside the bytes; every entry point that parses metadata
-// recovers and reports fault.ErrCorrupt. Nothing here allocates from a size
-// that has not been held against the bytes.
-type table struct{ flatbuffers.Table }
-
-// rootTable is the table that buf's first offset points at.
-func rootTable(buf []byte) table {
-	return table{flatbuffers.Table{Bytes: buf, Pos: flatbuffers.GetUOffsetT(buf)}}
-}
-
-// sub is the table (or union member) in a slot; false when the slot is empty.
-func (t table) sub(slot flatbuffers.VOffsetT) (table, bool) {
-	o := t.Offset(slot)
-	if o == 0 {
-		return table{}, false
+// outside replaces *err by what t's flatbuffer has found outside its bytes:
+// everything read after that is empty, so *err may only be a consequence.
+func outside(at fault.At, t flat.Table, err *error) {
+	if bad := t.Err(); bad != nil {
+		*err = fault.Corrupt(at, "%v", bad)
 	}
-	pos := t.Indirect(flatbuffers.UOffsetT(o) + t.Pos)
-	_ = t.Bytes[pos] // a table lies inside the bytes
-	return table{flatbuffers.Table{Bytes: t.Bytes, Pos: pos}}, true
-}
-
-// bytes is the string in a slot, nil when the slot is empty. It shares memory.
-func (t table) bytes(slot flatbuffers.VOffsetT) []byte {
-	o := t.Offset(slot)
-	if o == 0 {
-		return nil
-	}
-	return t.ByteVector(flatbuffers.UOffsetT(o) + t.Pos)
-}
-
-// vector is the memory of the vector in a slot, whose n elements are width
-// bytes each. Its bounds are checked; an empty slot is an empty vector.
-func (t table) vector(slot flatbuffers.VOffsetT, width int) (mem []byte, n int) {
-	o := flatbuffers.UOffsetT(t.Offset(slot))
-	if o == 0 {
-		return nil, 0
-	}
-	n = t.VectorLen(o)
-	start := uint64(t.Vector(o))
-	return t.Bytes[start : start+uint64(n)*uint64(width)], n
-}
-
-// tables is the vector of tables in a slot; at(i) is its i-th element.
-func (t table) tables(slot flatbuffers.VOffsetT) (at func(i int) table, n int) {
-	o := flatbuffers.UOffsetT(t.Offset(slot))
-	if o == 0 {
-		return nil, 0
-	}
-	_, n = t.vector(slot, flatbuffers.SizeUOffsetT)
-	start := t.Vector(o)
-	return func(i int) table {
-		pos := t.Indirect(start + flatbuffers.UOffsetT(i)*flatbuffers.SizeUOffsetT)
-		_ = t.Bytes[pos]
-		return table{flatbuffers.Table{Bytes: t.Bytes, Pos: pos}}
-	}, n
 }
 
 // message is the parsed envelope of one IPC message.
 type message struct {
 	v5     bool // metadata version 5; otherwise 4
 	kind   byte // headerSchema, headerDict or headerBatch
-	header table
+	header flat.Table
 	body   int64 // bytes of body that follow the metadata
 }
 
 // parseMessage reads the envelope in meta, the metadata without its length
 // prefix.
 func parseMessage(at fault.At, meta []byte) (m message, err error) {
-	defer fault.Recovered(at, &err)
-	t := rootTable(meta)
-	switch v := t.GetInt16Slot(messageVersion, 0); v {
+	t := flat.Root(meta)
+	defer outside(at, t, &err)
+	switch v := t.Int16(messageVersion, 0); v {
 	case metadataV5:
 		m.v5 = true
 	case metadataV4:
@@ -124,8 +75,8 @@ func parseMessage(at fault.At, meta []byte) (m message, err error) {
 	default:
 		return m, fault.Corrupt(at, "metadata version %d", v)
 	}
-	m.kind = t.GetByteSlot(messageType, 0)
-	m.body = t.GetInt64Slot(messageBody, 0)
+	m.kind = t.Byte(messageType, 0)
+	m.body = t.Int64(messageBody, 0)
 	if m.body < 0 || m.body > math.MaxInt64/2 {
 		return m, fault.Corrupt(at, "body length %d", m.body)
 	}
@@ -137,7 +88,7 @@ func parseMessage(at fault.At, meta []byte) (m message, err error) {
 		return m, fault.Corrupt(at, "message of kind %d", m.kind)
 	}
 	var ok bool
-	if m.header, ok = t.sub(messageHeader); !ok {
+	if m.header, ok = t.Table(messageHeader); !ok {
 		return m, fault.Corrupt(at, "message without a header")
 	}
 	return m, nil
@@ -152,10 +103,10 @@ type dictBatch struct {
 
 // parseDict reads the header of a dictionary batch.
 func parseDict(at fault.At, m message) (d dictBatch, err error) {
-	defer fault.Recovered(at, &err)
-	d.id = m.header.GetInt64Slot(dictID, 0)
-	d.delta = m.header.GetBoolSlot(dictDelta, false)
-	data, ok := m.header.sub(dictData)
+	defer outside(at, m.header, &err)
+	d.id = m.header.Int64(dictID, 0)
+	d.delta = m.header.Bool(dictDelta, false)
+	data, ok := m.header.Table(dictData)
 	if !ok {
 		return d, fault.Corrupt(at, "dictionary batch without data")
 	}
@@ -187,21 +138,21 @@ type batch struct {
 // parseBatch reads a RecordBatch table of message m and checks that every
 // buffer lies in the body and that together they are no bigger than it, so
 // that no byte can be claimed twice.
-func parseBatch(at fault.At, t table, m message) (b batch, err error) {
-	defer fault.Recovered(at, &err)
+func parseBatch(at fault.At, t flat.Table, m message) (b batch, err error) {
+	defer outside(at, t, &err)
 	b = batch{v5: m.v5, codec: codecNone, body: m.body}
-	if b.length = t.GetInt64Slot(batchLength, 0); b.length < 0 {
+	if b.length = t.Int64(batchLength, 0); b.length < 0 {
 		return b, fault.Corrupt(at, "batch of %d rows", b.length)
 	}
-	b.nodes, _ = t.vector(batchNodes, 16)
-	b.buffers, _ = t.vector(batchBuffers, 16)
-	b.variadic, _ = t.vector(batchVariadic, 8)
-	if c, ok := t.sub(batchCompression); ok {
-		b.codec = codec(c.GetInt8Slot(4, 0))
+	b.nodes, _ = t.Vector(batchNodes, 16)
+	b.buffers, _ = t.Vector(batchBuffers, 16)
+	b.variadic, _ = t.Vector(batchVariadic, 8)
+	if c, ok := t.Table(batchCompression); ok {
+		b.codec = codec(c.Byte(4, 0))
 		if b.codec != codecLZ4 && b.codec != codecZstd {
 			return b, fault.Unsupported(at, "compression codec %d", b.codec)
 		}
-		if method := c.GetInt8Slot(6, 0); method != 0 {
+		if method := c.Byte(6, 0); method != 0 {
 			return b, fault.Unsupported(at, "compression method %d", method)
 		}
 	}
@@ -220,5 +171,5 @@ func parseBatch(at fault.At, t table, m message) (b batch, err error) {
 
 // pair is the i-th pair of int64 in mem.
 func pair(mem []byte, i int) (int64, int64) {
-	return flatbuffers.GetInt64(mem[16*i:]), flatbuffers.GetInt64(mem[16*i+8:])
+	return int64(binary.LittleEndian.Uint64(mem[16*i:])), int64(binary.LittleEndian.Uint64(mem[16*i+8:]))
 }

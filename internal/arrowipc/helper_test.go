@@ -12,9 +12,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// wantFault wants an error about the input's bytes.
+// wantFault wants an error about the input's bytes that a check has found, not
+// a recovered panic.
 func wantFault(t testing.TB, err error) {
 	t.Helper()
+	if errors.Is(err, fault.ErrPanicked) {
+		t.Errorf("got a recovered panic: %v", err)
+	}
 	if !errors.Is(err, fault.ErrCorrupt) && !errors.Is(err, fault.ErrUnsupported) {
 		t.Errorf("got %v, want a fault", err)
 	}

@@ -1,11 +1,11 @@
 package arrowipc
 
 import (
+	"encoding/binary"
 	"math"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
-	flatbuffers "github.com/google/flatbuffers/go"
 )
 
 // Limits on the number of values in one array.
@@ -202,7 +202,7 @@ func (w *layouter) takeViews(n *node) error {
 	if 8*w.variadic >= len(w.b.variadic) {
 		return w.corrupt(n.f, "the batch has too few counts of view buffers")
 	}
-	count := flatbuffers.GetInt64(w.b.variadic[8*w.variadic:])
+	count := int64(binary.LittleEndian.Uint64(w.b.variadic[8*w.variadic:]))
 	w.variadic++
 	if count < 0 || count > int64(len(w.b.buffers)/16-w.bufs) {
 		return w.corrupt(n.f, "%d view buffers", count)

@@ -1,12 +1,12 @@
 package arrowipc
 
 import (
+	"encoding/binary"
 	"math"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/endian"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
-	flatbuffers "github.com/google/flatbuffers/go"
+	"github.com/bloomjoin/bloomjoin/internal/flat"
 )
 
 // Limits on a schema. Flatbuffers may share parts, so that a few bytes can
@@ -42,16 +42,14 @@ type schemaTree struct {
 
 // parseSchema turns a Schema table into a tree, with everything checked that
 // the constructors of Arrow types would panic on.
-func parseSchema(at fault.At, t table) (tree *schemaTree, err error) {
+func parseSchema(at fault.At, t flat.Table) (tree *schemaTree, err error) {
 	defer fault.Recovered(at, &err)
-	if e := t.GetInt16Slot(4, 0); e != 0 {
+	defer outside(at, t, &err)
+	if e := t.Int16(4, 0); e != 0 {
 		return nil, fault.Unsupported(at, "big-endian data")
 	}
-	if endian.IsBigEndian {
-		return nil, fault.Unsupported(at, "Arrow data on a big-endian machine")
-	}
 	p := schemaParser{at: at, dicts: map[int64]*dictionary{}}
-	fieldAt, n := t.tables(6)
+	fieldAt, n := t.Tables(6)
 	tree = &schemaTree{dicts: p.dicts}
 	shown := make([]arrow.Field, 0, min(n, maxFields))
 	for i := range n {
@@ -86,17 +84,17 @@ func (p *schemaParser) text(b []byte) (string, error) {
 }
 
 // metadata reads the key-value pairs in a slot.
-func (p *schemaParser) metadata(t table, slot flatbuffers.VOffsetT) (arrow.Metadata, error) {
-	at, n := t.tables(slot)
+func (p *schemaParser) metadata(t flat.Table, slot int) (arrow.Metadata, error) {
+	at, n := t.Tables(slot)
 	var keys, values []string
 	for i := range n {
 		kv := at(i)
 		p.bytes += 32 // so that empty pairs count as well
-		k, err := p.text(kv.bytes(4))
+		k, err := p.text(kv.Bytes(4))
 		if err != nil {
 			return arrow.Metadata{}, err
 		}
-		v, err := p.text(kv.bytes(6))
+		v, err := p.text(kv.Bytes(6))
 		if err != nil {
 			return arrow.Metadata{}, err
 		}
@@ -106,22 +104,22 @@ func (p *schemaParser) metadata(t table, slot flatbuffers.VOffsetT) (arrow.Metad
 }
 
 // field reads one field and what is below it.
-func (p *schemaParser) field(t table, depth int) (*field, error) {
+func (p *schemaParser) field(t flat.Table, depth int) (*field, error) {
 	if depth > maxDepth {
 		return nil, fault.Unsupported(p.at, "schema nested deeper than %d levels", maxDepth)
 	}
 	if p.fields++; p.fields > maxFields {
 		return nil, fault.Unsupported(p.at, "schema with more than %d fields", maxFields)
 	}
-	name, err := p.text(t.bytes(4))
+	name, err := p.text(t.Bytes(4))
 	if err != nil {
 		return nil, err
 	}
-	f := &field{Field: arrow.Field{Name: name, Nullable: t.GetBoolSlot(6, false)}}
+	f := &field{Field: arrow.Field{Name: name, Nullable: t.Bool(6, false)}}
 	if f.Metadata, err = p.metadata(t, 16); err != nil {
 		return nil, err
 	}
-	childAt, n := t.tables(14)
+	childAt, n := t.Tables(14)
 	for i := range n {
 		c, err := p.field(childAt(i), depth+1)
 		if err != nil {
@@ -129,14 +127,14 @@ func (p *schemaParser) field(t table, depth int) (*field, error) {
 		}
 		f.children = append(f.children, c)
 	}
-	typ, ok := t.sub(10)
+	typ, ok := t.Table(10)
 	if !ok {
 		return nil, p.corrupt(f, "field without a type")
 	}
-	if f.layout, err = p.typ(f, t.GetByteSlot(8, 0), typ); err != nil {
+	if f.layout, err = p.typ(f, t.Byte(8, 0), typ); err != nil {
 		return nil, err
 	}
-	if enc, ok := t.sub(12); ok {
+	if enc, ok := t.Table(12); ok {
 		if err := p.encoded(f, enc); err != nil {
 			return nil, err
 		}
@@ -145,15 +143,15 @@ func (p *schemaParser) field(t table, depth int) (*field, error) {
 }
 
 // encoded makes f a dictionary-encoded field.
-func (p *schemaParser) encoded(f *field, enc table) error {
+func (p *schemaParser) encoded(f *field, enc flat.Table) error {
 	index := arrow.DataType(arrow.PrimitiveTypes.Int32) // the format's default
-	if t, ok := enc.sub(6); ok {
+	if t, ok := enc.Table(6); ok {
 		var err error
 		if index, err = p.integer(f, t); err != nil {
 			return err
 		}
 	}
-	if enc.GetInt16Slot(10, 0) != 0 {
+	if enc.Int16(10, 0) != 0 {
 		return p.unsupported(f, "dictionary of another kind than a dense array")
 	}
 	values := &field{Field: arrow.Field{Name: f.Name, Nullable: true}, layout: f.layout, plain: f.plain, children: f.children}
@@ -161,7 +159,7 @@ func (p *schemaParser) encoded(f *field, enc table) error {
 		values.plain = ofViews(f.layout)
 	}
 	values.Type = values.shown()
-	f.dict = &dictionary{id: enc.GetInt64Slot(4, 0), values: values}
+	f.dict = &dictionary{id: enc.Int64(4, 0), values: values}
 	if old := p.dicts[f.dict.id]; old == nil {
 		p.dicts[f.dict.id] = f.dict
 	} else if !sameLayout(old.values, values) {
@@ -169,7 +167,7 @@ func (p *schemaParser) encoded(f *field, enc table) error {
 	} else {
 		f.dict = old
 	}
-	f.layout = &arrow.DictionaryType{IndexType: index, ValueType: values.Type, Ordered: enc.GetBoolSlot(8, false)}
+	f.layout = &arrow.DictionaryType{IndexType: index, ValueType: values.Type, Ordered: enc.Bool(8, false)}
 	f.plain, f.children = nil, nil
 	if arrow.IsFloating(values.Type.ID()) {
 		f.plain = &conversion{values.Type, plainDictionary}
@@ -255,7 +253,7 @@ func (f *field) shownChildren() []arrow.Field {
 
 // typ reads the type of f, whose children have been read; kind is the
 // member of the format's Type union.
-func (p *schemaParser) typ(f *field, kind byte, t table) (arrow.DataType, error) {
+func (p *schemaParser) typ(f *field, kind byte, t flat.Table) (arrow.DataType, error) {
 	want := 0 // children
 	switch kind {
 	case 12, 16, 17, 21, 25, 26:
@@ -282,7 +280,7 @@ var simple = map[byte]arrow.DataType{
 }
 
 // flat reads a type without children.
-func (p *schemaParser) flat(f *field, kind byte, t table) (arrow.DataType, error) {
+func (p *schemaParser) flat(f *field, kind byte, t flat.Table) (arrow.DataType, error) {
 	if dt, ok := simple[kind]; ok {
 		return dt, nil
 	}
@@ -290,28 +288,28 @@ func (p *schemaParser) flat(f *field, kind byte, t table) (arrow.DataType, error
 	case 2:
 		return p.integer(f, t)
 	case 3:
-		return pick(p, f, t.GetInt16Slot(4, 0), arrow.FixedWidthTypes.Float16, arrow.PrimitiveTypes.Float32, arrow.PrimitiveTypes.Float64)
+		return pick(p, f, t.Int16(4, 0), arrow.FixedWidthTypes.Float16, arrow.PrimitiveTypes.Float32, arrow.PrimitiveTypes.Float64)
 	case 7:
 		return p.decimal(f, t)
 	case 8:
-		return pick(p, f, t.GetInt16Slot(4, 1), arrow.FixedWidthTypes.Date32, arrow.FixedWidthTypes.Date64)
+		return pick(p, f, t.Int16(4, 1), arrow.FixedWidthTypes.Date32, arrow.FixedWidthTypes.Date64)
 	case 9:
-		unit, width := t.GetInt16Slot(4, 1), t.GetInt32Slot(6, 32)
+		unit, width := t.Int16(4, 1), t.Int32(6, 32)
 		if (width == 32) != (unit < 2) || width != 32 && width != 64 {
 			return nil, p.corrupt(f, "time of unit %d in %d bits", unit, width)
 		}
 		return pick(p, f, unit, arrow.FixedWidthTypes.Time32s, arrow.FixedWidthTypes.Time32ms, arrow.FixedWidthTypes.Time64us, arrow.FixedWidthTypes.Time64ns)
 	case 10:
-		unit := t.GetInt16Slot(4, 0)
+		unit := t.Int16(4, 0)
 		if unit < 0 || unit > 3 {
 			return nil, p.corrupt(f, "time unit %d", unit)
 		}
-		zone, err := p.text(t.bytes(6))
+		zone, err := p.text(t.Bytes(6))
 		return &arrow.TimestampType{Unit: arrow.TimeUnit(unit), TimeZone: zone}, err
 	case 11:
-		return pick(p, f, t.GetInt16Slot(4, 0), arrow.FixedWidthTypes.MonthInterval, arrow.FixedWidthTypes.DayTimeInterval, arrow.FixedWidthTypes.MonthDayNanoInterval)
+		return pick(p, f, t.Int16(4, 0), arrow.FixedWidthTypes.MonthInterval, arrow.FixedWidthTypes.DayTimeInterval, arrow.FixedWidthTypes.MonthDayNanoInterval)
 	case 15:
-		n := t.GetInt32Slot(4, 0)
+		n := t.Int32(4, 0)
 		if n < 0 {
 			return nil, p.corrupt(f, "fixed-size binary of %d bytes", n)
 		}
@@ -320,7 +318,7 @@ func (p *schemaParser) flat(f *field, kind byte, t table) (arrow.DataType, error
 		}
 		return &arrow.FixedSizeBinaryType{ByteWidth: int(n)}, nil
 	case 18:
-		return pick(p, f, t.GetInt16Slot(4, 1), arrow.FixedWidthTypes.Duration_s, arrow.FixedWidthTypes.Duration_ms, arrow.FixedWidthTypes.Duration_us, arrow.FixedWidthTypes.Duration_ns)
+		return pick(p, f, t.Int16(4, 1), arrow.FixedWidthTypes.Duration_s, arrow.FixedWidthTypes.Duration_ms, arrow.FixedWidthTypes.Duration_us, arrow.FixedWidthTypes.Duration_ns)
 	case 0:
 		return nil, p.corrupt(f, "field without a type")
 	}
@@ -335,15 +333,15 @@ func pick(p *schemaParser, f *field, i int16, of ...arrow.DataType) (arrow.DataT
 	return of[i], nil
 }
 
-func (p *schemaParser) integer(f *field, t table) (arrow.DataType, error) {
-	signed := t.GetBoolSlot(6, false)
+func (p *schemaParser) integer(f *field, t flat.Table) (arrow.DataType, error) {
+	signed := t.Bool(6, false)
 	types := map[int32][2]arrow.DataType{
 		8:  {arrow.PrimitiveTypes.Uint8, arrow.PrimitiveTypes.Int8},
 		16: {arrow.PrimitiveTypes.Uint16, arrow.PrimitiveTypes.Int16},
 		32: {arrow.PrimitiveTypes.Uint32, arrow.PrimitiveTypes.Int32},
 		64: {arrow.PrimitiveTypes.Uint64, arrow.PrimitiveTypes.Int64},
 	}
-	bits := t.GetInt32Slot(4, 0)
+	bits := t.Int32(4, 0)
 	pair, ok := types[bits]
 	if !ok && bits > 0 {
 		return nil, p.unsupported(f, "integer of %d bits", bits)
@@ -357,8 +355,8 @@ func (p *schemaParser) integer(f *field, t table) (arrow.DataType, error) {
 	return pair[0], nil
 }
 
-func (p *schemaParser) decimal(f *field, t table) (arrow.DataType, error) {
-	precision, scale, bits := t.GetInt32Slot(4, 0), t.GetInt32Slot(6, 0), t.GetInt32Slot(8, 128)
+func (p *schemaParser) decimal(f *field, t flat.Table) (arrow.DataType, error) {
+	precision, scale, bits := t.Int32(4, 0), t.Int32(6, 0), t.Int32(8, 128)
 	var digits int32
 	switch bits {
 	case 128:
@@ -394,7 +392,7 @@ func (p *schemaParser) decimal(f *field, t table) (arrow.DataType, error) {
 }
 
 // nested reads a type with children.
-func (p *schemaParser) nested(f *field, kind byte, t table) (arrow.DataType, error) {
+func (p *schemaParser) nested(f *field, kind byte, t flat.Table) (arrow.DataType, error) {
 	kids := f.shownChildren()
 	switch kind {
 	case 12:
@@ -412,7 +410,7 @@ func (p *schemaParser) nested(f *field, kind byte, t table) (arrow.DataType, err
 	case 14:
 		return p.union(f, t, kids)
 	case 16:
-		n := t.GetInt32Slot(4, 0)
+		n := t.Int32(4, 0)
 		if n < 0 {
 			return nil, p.corrupt(f, "fixed-size list of %d", n)
 		}
@@ -431,21 +429,21 @@ func (p *schemaParser) nested(f *field, kind byte, t table) (arrow.DataType, err
 	}
 }
 
-func (p *schemaParser) mapped(f *field, t table, entries arrow.Field) (arrow.DataType, error) {
+func (p *schemaParser) mapped(f *field, t flat.Table, entries arrow.Field) (arrow.DataType, error) {
 	s, ok := entries.Type.(*arrow.StructType)
 	if !ok || s.NumFields() != 2 || f.children[0].dict != nil {
 		return nil, p.corrupt(f, "map without a struct of two fields")
 	}
 	m := arrow.MapOfWithMetadata(s.Field(0).Type, s.Field(0).Metadata, s.Field(1).Type, s.Field(1).Metadata)
 	m.SetItemNullable(s.Field(1).Nullable)
-	m.KeysSorted = t.GetBoolSlot(4, false)
+	m.KeysSorted = t.Bool(4, false)
 	f.children[0].layout = m.Elem() // field names in a map's entries are not kept
 	return m, nil
 }
 
-func (p *schemaParser) union(f *field, t table, kids []arrow.Field) (arrow.DataType, error) {
+func (p *schemaParser) union(f *field, t flat.Table, kids []arrow.Field) (arrow.DataType, error) {
 	var codes []arrow.UnionTypeCode
-	ids, n := t.vector(6, 4)
+	ids, n := t.Vector(6, 4)
 	if n == 0 {
 		if len(kids) > math.MaxInt8+1 {
 			return nil, p.corrupt(f, "union of %d types", len(kids))
@@ -458,14 +456,14 @@ func (p *schemaParser) union(f *field, t table, kids []arrow.Field) (arrow.DataT
 	}
 	seen := [math.MaxInt8 + 1]bool{}
 	for i := range n {
-		id := flatbuffers.GetInt32(ids[4*i:])
+		id := int32(binary.LittleEndian.Uint32(ids[4*i:]))
 		if id < 0 || id > math.MaxInt8 || seen[id] {
 			return nil, p.corrupt(f, "union with type id %d", id)
 		}
 		seen[id] = true
 		codes = append(codes, arrow.UnionTypeCode(id))
 	}
-	switch mode := t.GetInt16Slot(4, 0); mode {
+	switch mode := t.Int16(4, 0); mode {
 	case 0:
 		return arrow.SparseUnionOf(kids, codes), nil
 	case 1:

@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/internal/flat"
 	flatbuffers "github.com/google/flatbuffers/go"
 )
 
@@ -322,8 +323,7 @@ func (o *output) Close() error {
 // the schema message, whose bytes are carried along as a vector: offsets in
 // flatbuffers are relative, so a table can stay where it is.
 func footer(schema []byte, dicts, batches []block) []byte {
-	m := rootTable(schema)
-	header, _ := m.sub(messageHeader)
+	header, _ := flat.Root(schema).Table(messageHeader)
 
 	b := flatbuffers.NewBuilder(len(schema) + 24*(len(dicts)+len(batches)) + 256)
 	padded := (len(schema) + 7) &^ 7
@@ -334,7 +334,7 @@ func footer(schema []byte, dicts, batches []block) []byte {
 	for i := len(schema) - 1; i >= 0; i-- {
 		b.PlaceByte(schema[i])
 	}
-	schemaAt := b.Offset() - header.Pos // offsets count from the end
+	schemaAt := b.Offset() - flatbuffers.UOffsetT(header.Pos()) // offsets count from the end
 	b.EndVector(padded / 8)
 	dictsAt := putBlocks(b, dicts)
 	batchesAt := putBlocks(b, batches)

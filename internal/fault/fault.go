@@ -132,11 +132,23 @@ func (e *Error) WithHint(format string, args ...any) *Error {
 	return e
 }
 
-// Recovered turns a panic of a library into a Corrupt error. It is used as
+// ErrPanicked marks an error made of a recovered panic, as errors.Is reports.
+// Input is checked where it is read, so such an error means a missing check:
+// tests over hostile input fail on it.
+var ErrPanicked = errors.New("recovered panic")
+
+// panicked is a recovered panic as an error.
+type panicked struct{ value any }
+
+func (p panicked) Error() string        { return fmt.Sprint(p.value) }
+func (p panicked) Is(target error) bool { return target == ErrPanicked }
+
+// Recovered turns a panic of a decoder into a Corrupt error that wraps
+// [ErrPanicked]. It is used as
 //
 //	defer fault.Recovered(at, &err)
 //
-// around calls into decoders that panic on bytes they do not expect. A memory
+// and is the last resort: bounds are checked where they are read. A memory
 // fault in mapped bytes, which is a panic where debug.SetPanicOnFault says so,
 // becomes an error that wraps ErrGone instead.
 func Recovered(at At, err *error) {
@@ -152,7 +164,7 @@ func Panicked(at At, r any) error {
 		return fmt.Errorf("%s: %w", at, ErrGone)
 	}
 	e := Corrupt(at, "the decoder gave up")
-	e.Err = fmt.Errorf("%v", r)
+	e.Err = panicked{r}
 	return e
 }
 

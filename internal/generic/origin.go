@@ -6,7 +6,7 @@ import (
 	"errors"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	flatbuffers "github.com/google/flatbuffers/go"
+	"github.com/bloomjoin/bloomjoin/internal/flat"
 )
 
 // The Arrow schema that writers store beside the Parquet one tells what the
@@ -54,11 +54,6 @@ const (
 
 // parseOrigin reads a stored Arrow schema. It returns nil when it is not one.
 func parseOrigin(encoded string) (root *origin) {
-	defer func() { // offsets are checked against the slice's bounds by Go itself
-		if recover() != nil {
-			root = nil
-		}
-	}()
 	b, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
 		if b, err = base64.RawStdEncoding.DecodeString(encoded); err != nil {
@@ -77,20 +72,17 @@ func parseOrigin(encoded string) (root *origin) {
 	}
 	b = b[:n:n]
 	p := originParser{budget: maxOriginFields}
-	message := flatbuffers.Table{Bytes: b, Pos: flatbuffers.GetUOffsetT(b)}
+	message := flat.Root(b)
 	const schemaHeader = 1
-	o := flatbuffers.UOffsetT(message.Offset(6))
-	header := flatbuffers.UOffsetT(message.Offset(8))
-	if o == 0 || header == 0 || message.GetByte(o+message.Pos) != schemaHeader {
+	schema, ok := message.Table(8)
+	if !ok || message.Byte(6, 0) != schemaHeader {
 		return nil
 	}
-	var schema flatbuffers.Table
-	message.Union(&schema, header)
 	root = &origin{}
-	if root.children, err = p.fields(&schema, 6, 0); err != nil {
+	if root.children, err = p.fields(schema, 6, 0); err != nil {
 		return nil
 	}
-	if root.keys, root.values, err = p.metadata(&schema, 8); err != nil {
+	if root.keys, root.values, err = p.metadata(schema, 8); err != nil || message.Err() != nil {
 		return nil
 	}
 	return root
@@ -99,51 +91,34 @@ func parseOrigin(encoded string) (root *origin) {
 type originParser struct{ budget int }
 
 // tables calls f for each table of the vector at slot.
-func (p *originParser) tables(t *flatbuffers.Table, slot flatbuffers.VOffsetT, f func(*flatbuffers.Table) error) error {
-	o := flatbuffers.UOffsetT(t.Offset(slot))
-	if o == 0 {
-		return nil
-	}
-	n := t.VectorLen(o)
-	if p.budget -= n; n < 0 || n > len(t.Bytes)/4 || p.budget < 0 {
+func (p *originParser) tables(t flat.Table, slot int, f func(flat.Table) error) error {
+	at, n := t.Tables(slot)
+	if p.budget -= n; p.budget < 0 {
 		return errOrigin
 	}
-	start := t.Vector(o)
 	for i := range n {
-		pos := t.Indirect(start + flatbuffers.UOffsetT(4*i))
-		if err := f(&flatbuffers.Table{Bytes: t.Bytes, Pos: pos}); err != nil {
+		if err := f(at(i)); err != nil {
 			return err
 		}
 	}
-	return nil
+	return t.Err()
 }
 
-func (p *originParser) text(t *flatbuffers.Table, slot flatbuffers.VOffsetT) string {
-	o := flatbuffers.UOffsetT(t.Offset(slot))
-	if o == 0 {
-		return ""
-	}
-	return string(t.ByteVector(o + t.Pos))
-}
-
-func (p *originParser) metadata(t *flatbuffers.Table, slot flatbuffers.VOffsetT) (keys, values []string, err error) {
-	err = p.tables(t, slot, func(kv *flatbuffers.Table) error {
-		keys = append(keys, p.text(kv, 4))
-		values = append(values, p.text(kv, 6))
-		return nil
+func (p *originParser) metadata(t flat.Table, slot int) (keys, values []string, err error) {
+	err = p.tables(t, slot, func(kv flat.Table) error {
+		keys = append(keys, string(kv.Bytes(4)))
+		values = append(values, string(kv.Bytes(6)))
+		return kv.Err()
 	})
 	return keys, values, err
 }
 
-func (p *originParser) fields(t *flatbuffers.Table, slot flatbuffers.VOffsetT, depth int) (out []*origin, err error) {
+func (p *originParser) fields(t flat.Table, slot int, depth int) (out []*origin, err error) {
 	if depth > maxOriginDepth {
 		return nil, errOrigin
 	}
-	err = p.tables(t, slot, func(ft *flatbuffers.Table) error {
-		f := &origin{name: p.text(ft, 4)}
-		if o := flatbuffers.UOffsetT(ft.Offset(8)); o != 0 {
-			f.kind = ft.GetByte(o + ft.Pos)
-		}
+	err = p.tables(t, slot, func(ft flat.Table) error {
+		f := &origin{name: string(ft.Bytes(4)), kind: ft.Byte(8, 0)}
 		p.parameters(f, ft)
 		var err error
 		if f.children, err = p.fields(ft, 14, depth+1); err != nil {
@@ -157,27 +132,22 @@ func (p *originParser) fields(t *flatbuffers.Table, slot flatbuffers.VOffsetT, d
 }
 
 // parameters reads those of the types that matter here.
-func (p *originParser) parameters(f *origin, ft *flatbuffers.Table) {
-	o := flatbuffers.UOffsetT(ft.Offset(10))
-	if o == 0 {
-		return
-	}
-	var t flatbuffers.Table
-	ft.Union(&t, o)
+func (p *originParser) parameters(f *origin, ft flat.Table) {
+	t, _ := ft.Table(10)
 	switch f.kind {
 	case fbTimestamp:
-		f.zone = p.text(&t, 6)
+		f.zone = string(t.Bytes(6))
 	case fbDuration:
-		f.unit = arrow.TimeUnit(t.GetInt16Slot(4, int16(arrow.Millisecond)))
+		f.unit = arrow.TimeUnit(t.Int16(4, int16(arrow.Millisecond)))
 		if f.unit < arrow.Second || f.unit > arrow.Nanosecond {
 			f.kind = 0
 		}
 	case fbDecimal:
-		f.bits = int(t.GetInt32Slot(8, 128))
+		f.bits = int(t.Int32(8, 128))
 	case fbFixedList:
-		f.size = int(t.GetInt32Slot(4, 0))
+		f.size = int(t.Int32(4, 0))
 	case fbMap:
-		f.sorted = t.GetBoolSlot(4, false)
+		f.sorted = t.Bool(4, false)
 	}
 }
 

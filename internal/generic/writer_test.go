@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math/big"
 	"strings"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+	decimals "github.com/bloomjoin/bloomjoin/internal/decimal"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
@@ -61,7 +63,7 @@ func TestDecimals(t *testing.T) {
 			dt = &arrow.Decimal128Type{Precision: precision}
 		}
 		nines := strings.Repeat("9", int(precision))
-		rec := record(t, mem, oneColumn(dt), `[{"c":"`+nines+`"},{"c":"-`+nines+`"},{"c":"-1"},{"c":null},{"c":"0"}]`)
+		rec := decimalRecord(mem, dt, nines, "-"+nines, "-1", "", "0")
 		p := open(t, written(t, rec, 5, WriterOptions{}), mem)
 		tbl := all(t, p, nil)
 		if !arrow.TypeEqual(p.Schema().Field(0).Type, dt) || !same(tbl.Column(0), rec.Column(0), mem) {
@@ -70,6 +72,29 @@ func TestDecimals(t *testing.T) {
 		tbl.Release()
 		rec.Release()
 	}
+}
+
+// decimalRecord has a column c of unscaled values; an empty text is NULL.
+func decimalRecord(mem memory.Allocator, dt arrow.DataType, values ...string) arrow.Record {
+	b := array.NewRecordBuilder(mem, oneColumn(dt))
+	defer b.Release()
+	for _, s := range values {
+		v, ok := new(big.Int).SetString(s, 10)
+		switch c := b.Field(0).(type) {
+		case *array.Decimal128Builder:
+			if ok {
+				c.Append(decimals.From128(v))
+				continue
+			}
+		case *array.Decimal256Builder:
+			if ok {
+				c.Append(decimals.From256(v))
+				continue
+			}
+		}
+		b.Field(0).AppendNull()
+	}
+	return b.NewRecord()
 }
 
 func TestDecimalThatDoesNotFit(t *testing.T) {

@@ -196,8 +196,8 @@ func decimalBytes(precision int) int {
 }
 
 // maxDigits is ⌊(8n-1)·log10(2)⌋, the digits that n bytes always hold; the
-// fraction is exact for the n in question.
-func maxDigits(n int) int { return (8*n - 1) * 301029996 / 1000000000 }
+// fraction is exact for the n in question, and the product needs 64 bits.
+func maxDigits(n int) int { return int(int64(8*n-1) * 301029996 / 1000000000) }
 
 func timeUnit(u arrow.TimeUnit) format.TimeUnit {
 	switch u {

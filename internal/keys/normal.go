@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/decimal128"
+	"github.com/bloomjoin/bloomjoin/internal/decimal"
 )
 
 // intsOf returns a reader of an integer array's values as 64 bits of two's
@@ -79,7 +80,7 @@ func putOf(a arrow.Array) func(dst []byte, i int) []byte {
 		return func(dst []byte, i int) []byte { return putDecimal128(dst, a.Value(i), scale) }
 	case *array.Decimal256:
 		scale := a.DataType().(*arrow.Decimal256Type).Scale
-		return func(dst []byte, i int) []byte { return putDecimal(dst, a.Value(i).BigInt(), scale) }
+		return func(dst []byte, i int) []byte { return putDecimal(dst, decimal.Big256(a.Value(i)), scale) }
 	case *array.Null:
 		return func(dst []byte, _ int) []byte { return dst }
 	}
@@ -153,7 +154,7 @@ func putTimestamps(a *array.Timestamp) func(dst []byte, i int) []byte {
 func putDecimal128(dst []byte, n decimal128.Num, scale int32) []byte {
 	v := int64(n.LowBits())
 	if n.HighBits() != v>>63 {
-		return putDecimal(dst, n.BigInt(), scale)
+		return putDecimal(dst, decimal.Big128(n), scale)
 	}
 	for v != 0 && v%10 == 0 {
 		v, scale = v/10, scale-1

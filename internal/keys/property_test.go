@@ -10,9 +10,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
-	"github.com/apache/arrow/go/v15/arrow/decimal128"
-	"github.com/apache/arrow/go/v15/arrow/decimal256"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/bloomjoin/bloomjoin/internal/decimal"
 
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
@@ -299,8 +298,8 @@ func decimals128(v *big.Int, scale int32) (arrow.Array, []string) {
 	b := array.NewDecimal128Builder(memory.DefaultAllocator, &arrow.Decimal128Type{Precision: 38, Scale: scale})
 	defer b.Release()
 	neg := new(big.Int).Neg(v)
-	b.Append(decimal128.FromBigInt(v))
-	b.Append(decimal128.FromBigInt(neg))
+	b.Append(decimal.From128(v))
+	b.Append(decimal.From128(neg))
 	return b.NewArray(), []string{rat(v, scale), rat(neg, scale)}
 }
 
@@ -308,8 +307,8 @@ func decimals256(v *big.Int, scale int32) (arrow.Array, []string) {
 	b := array.NewDecimal256Builder(memory.DefaultAllocator, &arrow.Decimal256Type{Precision: 76, Scale: scale})
 	defer b.Release()
 	neg := new(big.Int).Neg(v)
-	b.Append(decimal256.FromBigInt(v))
-	b.Append(decimal256.FromBigInt(neg))
+	b.Append(decimal.From256(v))
+	b.Append(decimal.From256(neg))
 	return b.NewArray(), []string{rat(v, scale), rat(neg, scale)}
 }
 

@@ -10,8 +10,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
-	"github.com/apache/arrow/go/v15/arrow/decimal128"
-	"github.com/apache/arrow/go/v15/arrow/decimal256"
+	"github.com/bloomjoin/bloomjoin/internal/decimal"
 )
 
 // parser appends the value that s stands for; false, and nothing appended,
@@ -39,11 +38,11 @@ func parserOf(dt arrow.DataType) (parser, bool) {
 		return timestampParser(dt), true
 	case *arrow.Decimal128Type:
 		return decimalParser(dt, func(b array.Builder, n *big.Int) {
-			b.(*array.Decimal128Builder).Append(decimal128.FromBigInt(n))
+			b.(*array.Decimal128Builder).Append(decimal.From128(n))
 		}), true
 	case *arrow.Decimal256Type:
 		return decimalParser(dt, func(b array.Builder, n *big.Int) {
-			b.(*array.Decimal256Builder).Append(decimal256.FromBigInt(n))
+			b.(*array.Decimal256Builder).Append(decimal.From256(n))
 		}), true
 	}
 	p, ok := integers[dt.ID()]

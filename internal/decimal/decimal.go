@@ -1,0 +1,74 @@
+// Package decimal converts between Arrow's decimals and big integers.
+//
+// The conversions of arrow/go v15 take a word of a big.Int for 64 bits, and are
+// wrong, or panic, where a word has 32.
+package decimal
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/big"
+
+	"github.com/apache/arrow/go/v15/arrow/decimal128"
+	"github.com/apache/arrow/go/v15/arrow/decimal256"
+)
+
+// Big128 returns the unscaled value of n.
+func Big128(n decimal128.Num) *big.Int {
+	return fromWords(uint64(n.HighBits()), n.LowBits())
+}
+
+// Big256 returns the unscaled value of n.
+func Big256(n decimal256.Num) *big.Int {
+	w := n.Array()
+	return fromWords(w[3], w[2], w[1], w[0])
+}
+
+// From128 returns v as an unscaled value. It panics unless v fits in 128 bits
+// of two's complement.
+func From128(v *big.Int) decimal128.Num {
+	var w [2]uint64
+	toWords(v, w[:])
+	return decimal128.New(int64(w[0]), w[1])
+}
+
+// From256 returns v as an unscaled value. It panics unless v fits in 256 bits
+// of two's complement.
+func From256(v *big.Int) decimal256.Num {
+	var w [4]uint64
+	toWords(v, w[:])
+	return decimal256.New(w[0], w[1], w[2], w[3])
+}
+
+// fromWords reads two's complement, the highest word first.
+func fromWords(words ...uint64) *big.Int {
+	b := make([]byte, 0, 32)
+	for _, w := range words {
+		b = binary.BigEndian.AppendUint64(b, w)
+	}
+	v := new(big.Int).SetBytes(b)
+	if int64(words[0]) < 0 {
+		v.Sub(v, power(len(words)))
+	}
+	return v
+}
+
+// toWords writes two's complement, the highest word first.
+func toWords(v *big.Int, words []uint64) {
+	bits := v.BitLen()
+	if v.Sign() < 0 {
+		bits = new(big.Int).Not(v).BitLen()
+		v = new(big.Int).Add(v, power(len(words)))
+	}
+	if bits >= 64*len(words) {
+		panic(fmt.Sprintf("a decimal of %d bits in %d", bits+1, 64*len(words)))
+	}
+	var b [32]byte
+	v.FillBytes(b[:8*len(words)])
+	for i := range words {
+		words[i] = binary.BigEndian.Uint64(b[8*i:])
+	}
+}
+
+// power returns 2^(64·words).
+func power(words int) *big.Int { return new(big.Int).Lsh(big.NewInt(1), uint(64*words)) }

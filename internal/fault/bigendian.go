@@ -1,0 +1,8 @@
+//go:build armbe || arm64be || m68k || mips || mips64 || mips64p32 || ppc || ppc64 || s390 || s390x || shbe || sparc || sparc64
+
+package fault
+
+// Filters, Arrow buffers and Parquet pages are little-endian, and are used in
+// memory as they are. Every package stands on this one, so that none compiles
+// where they would be read as other numbers.
+const _ = bloomjoin_needs_a_little_endian_machine
