@@ -27,11 +27,9 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"path"
 	"runtime"
 	"sort"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -129,6 +127,21 @@ type OpenOptions struct {
 	// an error. Keys are compared in full in either case, and pages that are
 	// copied stay INT96.
 	Int96Nanos bool
+
+	// Include and Exclude are patterns for the files of directories, as those of
+	// [path.Match]: against the path below the directory, or the file's own name
+	// if the pattern has no slash. Only files that match Include, if there is one,
+	// and no Exclude are read.
+	Include, Exclude []string
+	// PassedOver, if not nil, is told of files of directories that are not read,
+	// and why.
+	PassedOver func(name, why string)
+	// AllowEmpty allows directories without data. Else they are errors.
+	AllowEmpty bool
+	// Base is the directory that outputs mirror: a file's Rel is its path below
+	// it. Empty: Rel begins with the first name=value directory of the path, and
+	// without one is as [Entry] says.
+	Base string
 }
 
 func (o *OpenOptions) fill() {
@@ -159,68 +172,14 @@ func Open(ctx context.Context, names []string, opts OpenOptions) (files []*File,
 			files = append(files, f)
 			continue
 		}
-		entries, err := opts.Store.List(ctx, name)
+		found, err := opts.find(ctx, name)
+		files = append(files, found...)
 		if err != nil {
 			return files, err
-		}
-		var foreign []string
-		var stray string
-		before := len(files)
-		for _, e := range entries {
-			f, err := openEntry(ctx, e, opts)
-			if errors.Is(err, errNoData) && e.Found {
-				foreign = append(foreign, e.Rel)
-				if stray == "" && !isDocument(e.Rel) {
-					stray = e.Rel
-				}
-				continue
-			}
-			if err != nil {
-				return files, err
-			}
-			files = append(files, f)
-		}
-		if len(files) == before {
-			return files, noneFound(name, foreign, opts.Text)
-		}
-		if stray != "" {
-			return files, strayFile(name, stray)
 		}
 	}
 	sort.SliceStable(files, func(i, j int) bool { return files[i].Rel < files[j].Rel })
 	return files, nil
-}
-
-// isDocument reports whether a file is, by its name, something that people put
-// beside data.
-func isDocument(rel string) bool {
-	switch strings.ToLower(path.Ext(rel)) {
-	case ".md", ".txt", ".html", ".pdf", ".crc", ".yaml", ".yml", ".xml", ".sql", ".py", ".sh":
-		return true
-	}
-	switch strings.ToUpper(path.Base(rel)) {
-	case "README", "LICENSE", "NOTICE":
-		return true
-	}
-	return false
-}
-
-// strayFile refuses a directory that holds something else beside data: rows
-// may be in it, in a format that is not read here or behind damaged first
-// bytes.
-func strayFile(dir, rel string) error {
-	return fmt.Errorf("%s: %s there is %w (name the files by a pattern, or begin the names of what is no data with _ or .)", dir, rel, errNoData)
-}
-
-func noneFound(dir string, foreign []string, text bool) error {
-	kinds := "Parquet or Arrow"
-	if text {
-		kinds = "Parquet, Arrow, CSV, TSV, NDJSON or text"
-	}
-	if len(foreign) > 3 {
-		foreign = append(foreign[:3], "…")
-	}
-	return fmt.Errorf("directory %s holds no %s files, only %s", dir, kinds, strings.Join(foreign, ", "))
 }
 
 // Close closes the files.
@@ -230,28 +189,6 @@ func Close(files []*File) error {
 		errs = append(errs, f.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// errNoData: the file is of no format that may be read here.
-var errNoData = errors.New("neither a Parquet nor an Arrow file")
-
-func openEntry(ctx context.Context, e Entry, opts OpenOptions) (*File, error) {
-	src, err := opts.Store.Open(ctx, e.Name)
-	if err != nil {
-		return nil, err
-	}
-	f := &File{Name: e.Name, Rel: e.Rel, Size: src.Size(), src: src, bytes: new(atomic.Int64)}
-	f.print = sync.OnceValues(f.digest)
-	if e.Found {
-		f.root = strings.TrimSuffix(e.Name, e.Rel)
-	}
-	if f.Format, err = detect(src, e, opts.TextFormat); err == nil {
-		err = f.open(opts)
-	}
-	if err != nil {
-		return nil, errors.Join(err, src.Close())
-	}
-	return f, f.rest()
 }
 
 // rest gives back what the source holds until the next read.

@@ -47,6 +47,7 @@ type inspected struct {
 	Checked bool         `json:"checked"` // read whole and found right
 	Filter  *filterFacts `json:"filter,omitempty"`
 	Table   *tableFacts  `json:"table,omitempty"`
+	name    string       // as it is
 	lines   [][2]string  // for people
 }
 
@@ -115,7 +116,7 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, args []string) error {
 		}
 		report.Files = append(report.Files, i)
 		if !c.json {
-			i.print(c.stdout)
+			i.print(printable{c.stdout})
 		}
 	}
 	report.Seconds = time.Since(start).Seconds()
@@ -128,7 +129,7 @@ func (c *cli) inspectOne(ctx context.Context, name string, check bool, lim codec
 		return i, err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	i = inspected{File: name, Bytes: src.Size()}
+	i = inspected{File: partition.EscapeName(name), name: name, Bytes: src.Size()}
 	first := make([]byte, min(16, src.Size()))
 	if _, err := src.ReadAt(first, 0); err != nil && !errors.Is(err, io.EOF) {
 		return i, err
@@ -144,7 +145,7 @@ func (i *inspected) say(name, format string, args ...any) {
 }
 
 func (i *inspected) print(w io.Writer) {
-	fmt.Fprintf(w, "%s: %s\n", i.File, bytesOf(i.Bytes))
+	fmt.Fprintf(w, "%s: %s\n", i.name, bytesOf(i.Bytes))
 	for _, l := range i.lines {
 		fmt.Fprintf(w, "  %-15s %s\n", l[0], l[1])
 	}

@@ -130,6 +130,6 @@ func (c *cli) keyed(o *layoutFlags, files []*partition.File, matches []partition
 func (r *scanReport) leftOut(skipped []partition.Skipped) {
 	r.FilesSkipped = len(skipped)
 	for _, s := range skipped {
-		r.Path = append(r.Path, pathOf{s.File.Name, "skipped", s.Why})
+		r.Path = append(r.Path, pathOf{partition.EscapeName(s.File.Name), "skipped", s.Why})
 	}
 }

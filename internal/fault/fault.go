@@ -39,7 +39,7 @@ type At struct {
 func (a At) String() string {
 	var parts []string
 	if a.File != "" {
-		parts = append(parts, a.File)
+		parts = append(parts, Printable(a.File, ""))
 	}
 	if a.Line > 0 {
 		parts = append(parts, fmt.Sprintf("line %d", a.Line))
@@ -48,7 +48,7 @@ func (a At) String() string {
 		parts = append(parts, fmt.Sprintf("row group %d", a.RowGroup))
 	}
 	if a.Column != "" {
-		parts = append(parts, "column "+a.Column)
+		parts = append(parts, "column "+Printable(a.Column, ""))
 	}
 	if a.Page > 0 {
 		parts = append(parts, fmt.Sprintf("page %d", a.Page))
