@@ -49,6 +49,7 @@ var (
 	ErrCorrupt     = fault.ErrCorrupt     // the bytes break their format's rules
 	ErrUnsupported = fault.ErrUnsupported // valid, but not handled
 	ErrMismatch    = fault.ErrMismatch    // two things that must agree do not
+	ErrMemory      = fault.ErrMemory      // what must be held exceeds the memory budget
 )
 
 // Format is a file format.
@@ -142,6 +143,10 @@ type OpenOptions struct {
 	// it. Empty: Rel begins with the first name=value directory of the path, and
 	// without one is as [Entry] says.
 	Base string
+	// Memory is the memory budget of the whole process in bytes; 0: no bound. It
+	// bounds what is read of the files at once, as batches of text. What needs
+	// more is an error that wraps [ErrMemory].
+	Memory int64
 }
 
 func (o *OpenOptions) fill() {
@@ -412,7 +417,7 @@ func (f *File) open(opts OpenOptions) (err error) {
 			return fmt.Errorf("%s: %w", f.Name, errNoData)
 		}
 		f.table, err = text.Open(f.reopen(r), f.Name, text.Options{
-			Format: textFormats[f.Format], Size: f.Size, Column: opts.Column, Types: opts.Types, Mem: opts.Mem, SkipBad: opts.SkipBad,
+			Format: textFormats[f.Format], Size: f.Size, Column: opts.Column, Types: opts.Types, Mem: opts.Mem, Memory: opts.Memory, SkipBad: opts.SkipBad,
 		})
 	}
 	return err
@@ -454,7 +459,7 @@ func openStdin(opts OpenOptions) (*File, error) {
 		f.Format = Lines
 	}
 	f.table, err = text.Open(open, f.Name, text.Options{
-		Format: textFormats[f.Format], Size: -1, Once: true, Column: opts.Column, Types: opts.Types, Mem: opts.Mem, SkipBad: opts.SkipBad,
+		Format: textFormats[f.Format], Size: -1, Once: true, Column: opts.Column, Types: opts.Types, Mem: opts.Mem, Memory: opts.Memory, SkipBad: opts.SkipBad,
 	})
 	return f, err
 }

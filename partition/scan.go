@@ -325,10 +325,13 @@ func (s *Scanner) Scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, erro
 	}
 }
 
-// readColumns returns the columns to keep, followed by those that only the
-// keys need.
+// readColumns returns the columns to keep, none if rows are only counted,
+// followed by those that only the keys need.
 func (s *Scanner) readColumns(f *File) ([]int, error) {
 	cols, err := s.opts.columns(f)
+	if s.counted {
+		cols = []int{}
+	}
 	if cols == nil || err != nil {
 		return nil, err
 	}
@@ -433,7 +436,7 @@ func (w *scanWorker) work(p Piece, rec arrow.Record, emit func(arrow.Record) err
 		w.scanner.opts.Progress(rec.NumRows())
 	}
 	st.RowsOut.Add(int64(len(rows)))
-	if len(rows) == 0 {
+	if len(rows) == 0 || w.scanner.counted {
 		return nil
 	}
 	if n := len(w.scanner.opts.Columns); w.scanner.opts.Columns != nil {

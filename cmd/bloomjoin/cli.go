@@ -20,6 +20,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -114,6 +115,9 @@ func (c *cli) budget() (int64, error) {
 func (c *cli) explain(err error) error {
 	if !errors.Is(err, filterbuild.ErrMemory) && !errors.Is(err, codec.ErrLimit) {
 		return err
+	}
+	if input := (*fault.Error)(nil); errors.As(err, &input) && errors.Is(input, fault.ErrMemory) {
+		return err // of an input, which says what would do
 	}
 	total, unknown := c.total()
 	if unknown != nil || total == 0 {
@@ -281,6 +285,11 @@ func (c *cli) notes(output string, w partition.Written) {
 // open opens what the user names.
 func (c *cli) open(cmd *cobra.Command, names []string, opts partition.OpenOptions) ([]*partition.File, error) {
 	opts.Store = partition.Local{}
+	total, err := c.total()
+	if err != nil {
+		return nil, err
+	}
+	opts.Memory = total
 	return partition.Open(cmd.Context(), names, opts)
 }
 

@@ -109,7 +109,7 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, args []string) error {
 	}{head: newHead("inspect", start), Files: []inspected{}}
 	var failed []error
 	for _, name := range args {
-		i, err := c.inspectOne(cmd.Context(), name, check, codec.Limits{MaxBytes: uint64(budget)})
+		i, err := c.inspectOne(cmd, name, check, codec.Limits{MaxBytes: uint64(budget)})
 		if err != nil {
 			failed = append(failed, err)
 			continue
@@ -123,8 +123,8 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, args []string) error {
 	return errors.Join(append(failed, c.report(report, ""))...)
 }
 
-func (c *cli) inspectOne(ctx context.Context, name string, check bool, lim codec.Limits) (i inspected, err error) {
-	src, err := partition.Local{}.Open(ctx, name)
+func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim codec.Limits) (i inspected, err error) {
+	src, err := partition.Local{}.Open(cmd.Context(), name)
 	if err != nil {
 		return i, err
 	}
@@ -137,7 +137,12 @@ func (c *cli) inspectOne(ctx context.Context, name string, check bool, lim codec
 	if codec.IsFilter(first) {
 		return i, i.filter(src, name, check, lim)
 	}
-	return i, i.table(ctx, name, check)
+	files, err := c.open(cmd, []string{name}, partition.OpenOptions{})
+	if err != nil {
+		return i, err
+	}
+	defer func() { err = errors.Join(err, partition.Close(files)) }()
+	return i, i.table(cmd.Context(), files[0], check)
 }
 
 func (i *inspected) say(name, format string, args ...any) {
@@ -225,13 +230,7 @@ func (f *filterFacts) full() string {
 	return fmt.Sprintf(", %s used", percent(int64(f.Distinct), int64(f.Capacity)))
 }
 
-func (i *inspected) table(ctx context.Context, name string, check bool) error {
-	files, err := partition.Open(ctx, []string{name}, partition.OpenOptions{})
-	if err != nil {
-		return err
-	}
-	defer partition.Close(files)
-	f := files[0]
+func (i *inspected) table(ctx context.Context, f *partition.File, check bool) error {
 	md := f.Schema().Metadata()
 	t := &tableFacts{Format: string(f.Format), Rows: f.Rows(), RowGroups: f.NumGroups(), Codec: f.Codec()}
 	t.Result, _ = md.GetValue(partition.MetaResult)
