@@ -274,7 +274,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	}
 	r := newJoinReport(start, j.Report())
 	r.Plan = comparePlan(o.typ, start, j.Report())
-	r.Warnings = append(r.Warnings, j.Report().Warnings(opts.Type)...)
+	r.Warnings = append(append(r.Warnings, j.Report().Warnings(opts.Type)...), damaged(all)...)
 	r.BytesRead, r.BytesWritten, r.Path = bytesRead(all)+bytesRead(ids), written.Bytes, pathsOf(partition.Split(logs, opts.Shard), j.PathOf)
 	r.leftOut(skipped)
 	r.Shard = c.shard
