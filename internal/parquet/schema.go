@@ -35,6 +35,8 @@ type Leaf struct {
 	Type       format.Type
 	TypeLength int // bytes of a FIXED_LEN_BYTE_ARRAY, else 0
 	Logical    Logical
+
+	shared []int // of File.shared: the groups that it is below
 }
 
 // schemaBuilder turns the footer's flat list of elements into the tree. It mends
@@ -72,6 +74,7 @@ func (f *File) buildSchema(at fault.At) error {
 		f.Metadata.Schema = b.kept
 	}
 	f.Root = root
+	f.shareGroups()
 	return nil
 }
 

@@ -147,6 +147,34 @@ def by_hand():
         save(name, [root(2), element("k", 0, 2), element("v", 0, 2)], n, [k, (["v"], 2, n, pages)])
     pages = [dictionary_page(ints([7]), 1), data_page(b"\0" + edit.unsigned(n << 1), n, 8)]
     save("indices_of_no_bits", [root(2), element("k", 0, 2), element("v", 0, 2)], n, [k, (["v"], 2, n, pages)])
+    disagreeing(save, k)
+
+
+def disagreeing(save, k):
+    """Columns of one repeated group that repeat differently, with as many elements in all."""
+    import record
+    from edit import data_page, element, prefixed, runs
+
+    n = k[2]
+    pairs = {"equal_totals": ([0, 1, 0], [0, 0, 1]), "one_element_less": ([0, 1, 0, 1], [0, 1, 0])}
+    for name, (one, other) in pairs.items():
+        leaves = []
+        for leaf, rep in (("key", one), ("value", other)):
+            rep = rep + [0] * (n - rep.count(0))
+            body = prefixed(runs(rep, 1)) + prefixed(runs([2] * len(rep), 2)) + ints(range(len(rep)))
+            leaves.append((["m", "key_value", leaf], 2, len(rep), [data_page(body, len(rep))]))
+        m = [element("m", 1, children=1, converted=1), element("key_value", 2, children=2), element("key", 0, 2), element("value", 0, 2)]
+        save(f"map_{name}", [element("schema", children=2), element("k", 0, 2), *m], n, [k, *leaves])
+        record.refused("a map whose keys and values repeat differently", HERE / f"map_{name}", "corrupt", ["row group 1", "m.key_value.key", "m.key_value.value"])
+    # A list of structs, the second of which is NULL for one column only.
+    leaves = []
+    for leaf, null in (("a", 2), ("b", 1)):
+        definition = [3, null] + [3] * (n - 1)
+        body = prefixed(runs([0, 1] + [0] * (n - 1), 1)) + prefixed(runs(definition, 2)) + ints(range(definition.count(3)))
+        leaves.append((["list", "element", leaf], 2, n + 1, [data_page(body, n + 1)]))
+    schema = [element("list", 1, children=1), element("element", 2, children=2), element("a", 1, 2), element("b", 1, 2)]
+    save("struct_of_fewer_elements", [element("schema", children=2), element("k", 0, 2), *schema], n, [k, *leaves])
+    record.refused("structs in a list, of which one field has an element less", HERE / "struct_of_fewer_elements", "corrupt", ["list.element.a", "list.element.b"])
 
 
 @writer
