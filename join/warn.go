@@ -23,6 +23,7 @@ const (
 	WarnFalsePositivesOnly WarningCode = "false-positives-only" // about as many rows pass the filter as if none had a key of the set
 	WarnNothingDropped     WarningCode = "nothing-dropped"      // each row of the log has a key of the set
 	WarnFilterTooFull      WarningCode = "filter-too-full"      // the filter's rate is above what was asked for
+	WarnDamaged            WarningCode = "damaged"              // a part of a file that can be done without is damaged, see [partition.File.Doubts]
 	WarnFilterRate         WarningCode = "filter-rate"          // the filter's measured rate is outside what its bits predict
 )
 

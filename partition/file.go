@@ -100,6 +100,8 @@ type File struct {
 	root  string        // the directory that was searched for it, or ""
 	bytes *atomic.Int64 // read from src so far
 	print func() ([]byte, error)
+
+	doubts doubts
 }
 
 // OpenOptions says how to open files. The zero value reads local Parquet and

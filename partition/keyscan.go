@@ -60,7 +60,10 @@ func newKeyScan(s *Scanner, f *File, buf *parquet.Buffers, verifiers []Verifier)
 		if err != nil {
 			return nil, err
 		}
-		if l.pruner, err = newPruner(f.parquet().File(), f.Schema(), m); err != nil {
+		if l.pruner, err = newPruner(f.parquet().File(), f.Schema(), m); l.pruner != nil {
+			l.pruner.doubt = f.doubts.add
+		}
+		if err != nil {
 			return nil, err
 		}
 		l.buf, l.stats, l.countNulls = buf, s.Stats, s.opts.CountNulls

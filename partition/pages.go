@@ -95,10 +95,11 @@ type segment struct {
 	source *pageSource
 	rows   []uint32 // that pass, once known
 	known  bool
-	group  *outGroup // that its rows go to, once decided
-	bytes  int64     // of its rows, uncompressed, as expected
-	number int64     // among the group's segments
-	taken  []bool    // leaf tasks begun, by position in source.leaves
+	group  *outGroup             // that its rows go to, once decided
+	bytes  int64                 // of its rows, uncompressed, as expected
+	number int64                 // among the group's segments
+	taken  []bool                // leaf tasks begun, by position in source.leaves
+	shapes map[int]parquet.Shape // of the file's leaves that were copied, by number
 	begun  int
 	done   int
 }
@@ -166,7 +167,7 @@ func allSegments(sources []*pageSource) iter.Seq[*segment] {
 	return func(yield func(*segment) bool) {
 		for _, src := range sources {
 			for st := range src.segments() {
-				if !yield(&segment{stretch: st, source: src, taken: make([]bool, len(src.leaves))}) {
+				if !yield(&segment{stretch: st, source: src, taken: make([]bool, len(src.leaves)), shapes: map[int]parquet.Shape{}}) {
 					return
 				}
 			}
@@ -399,7 +400,14 @@ func (w *pageWorker) copyLeaf(s *segment, i int) (settle func(), err error) {
 	e.scanner.Stats.Pages.Add(int64(seen))
 	e.scanner.Stats.PagesSkipped.Add(int64(skipped))
 	return func() {
+		if pages.chunk != nil {
+			s.shapes[s.source.leaves[i]] = pages.chunk.Shape()
+		}
 		if s.done++; s.done == len(s.taken) {
+			if err := s.source.file().CheckShapes(s.stretch.group, s.shapes); err != nil && e.err == nil {
+				e.err = f.unless(err)
+				e.cancel()
+			}
 			s.rows = nil
 			e.close(s)
 		}

@@ -44,6 +44,9 @@ type pruner struct {
 	// NULL; unclear if a key column is none of the file's leaves.
 	nullable []int
 	unclear  bool
+
+	// doubt, if not nil, is told what is damaged and is therefore not used.
+	doubt func(error)
 }
 
 // newPruner returns what can be pruned of the file by what is known of the
@@ -152,7 +155,7 @@ func (p *pruner) rows(ctx context.Context, g int) (ranges [][2]int64, nulls int6
 	if !p.none {
 		ranges = [][2]int64{{0, rows}}
 	}
-	group := &prunedGroup{file: p.file, group: g, rows: rows}
+	group := &prunedGroup{file: p.file, group: g, rows: rows, doubt: p.doubt}
 	for i := 0; i < len(p.parts) && len(ranges) > 0; i++ {
 		found, err := p.parts[i].rows(group)
 		if err != nil {
@@ -185,6 +188,7 @@ type prunedGroup struct {
 	group int
 	rows  int64
 	index map[int]*pageIndex // by leaf
+	doubt func(error)
 }
 
 // pageIndex is the page index of a column chunk; empty where there is none.

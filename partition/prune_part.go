@@ -3,6 +3,7 @@ package partition
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/exact"
@@ -135,6 +136,12 @@ func (p *prunedPart) found(g *prunedGroup, least, most []byte) (_ *exact.Set, ok
 	}
 	bits, ok, err := g.file.BloomFilter(g.group, p.leaf.Index)
 	if errors.Is(err, fault.ErrUnsupported) {
+		return nil, false, nil
+	}
+	if errors.Is(err, fault.ErrCorrupt) { // it only spares reading pages, which are checked for themselves
+		if g.doubt != nil {
+			g.doubt(fmt.Errorf("%w; the Bloom filter is not used, the column's pages are read", err))
+		}
 		return nil, false, nil
 	}
 	if err != nil || !ok {

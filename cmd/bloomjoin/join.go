@@ -296,6 +296,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		r.Warnings = append(r.Warnings, j.Report().Warnings(opts.Type)...)
 		r.Path = pathsOf(partition.Split(logs, opts.Shard), j.PathOf)
 	}
+	r.Warnings = append(r.Warnings, damaged(all)...)
 	r.BytesRead, r.BytesWritten = bytesRead(all)+bytesRead(ids), written.Bytes
 	r.leftOut(skipped)
 	r.Shard = c.shard

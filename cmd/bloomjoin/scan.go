@@ -292,7 +292,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	}
 	r.leftOut(skipped)
 	r.Shard = c.shard
-	r.Warnings = scanWarnings(opts.Match, r)
+	r.Warnings = append(scanWarnings(opts.Match, r), damaged(all)...)
 	c.sayScan(o, r)
 	c.notes(o.out, written)
 	if o.count && !c.json {

@@ -15,6 +15,16 @@ func (c *cli) sayWarnings(ws []join.Warning) {
 	}
 }
 
+// damaged returns warnings of what is damaged in files and could be done without.
+func damaged(files []*partition.File) (ws []join.Warning) {
+	for _, f := range files {
+		for _, d := range f.Doubts() {
+			ws = append(ws, join.Warning{Code: join.WarnDamaged, Text: d})
+		}
+	}
+	return ws
+}
+
 // scanWarnings returns what is remarkable about the rows that one filter has let
 // through. Where several are combined, nobody knows what to expect.
 //

@@ -313,7 +313,7 @@ func (g *groupReader) few() (bool, error) {
 	return true, nil
 }
 
-// cut validates the wanted columns and decides on the number of rows of each
+// cut validates the wanted columns, each and together, and decides on the number of rows of each
 // record.
 func (g *groupReader) cut(ctx context.Context) (cuts []int, err error) {
 	defer fault.Recovered(fault.At{File: g.p.f.Name, RowGroup: g.group + 1}, &err)
@@ -327,11 +327,13 @@ func (g *groupReader) cut(ctx context.Context) (cuts []int, err error) {
 		return append(cuts, int(rows)), nil
 	}
 	var blocks []int64
+	shapes := map[int]parquet.Shape{}
 	for _, r := range g.leaves {
 		fp, err := g.measure(ctx, r.leaf.Index)
 		if err != nil {
 			return nil, err
 		}
+		shapes[r.leaf.Index] = fp.Shape
 		if fp.MaxRow > maxRowSize {
 			return nil, fault.Unsupported(r.at, "a row of %d bytes", fp.MaxRow)
 		}
@@ -342,6 +344,9 @@ func (g *groupReader) cut(ctx context.Context) (cuts []int, err error) {
 		for i, n := range fp.Blocks {
 			blocks[i] += n
 		}
+	}
+	if err := g.p.f.CheckShapes(g.group, shapes); err != nil {
+		return nil, err
 	}
 	have, bytes := 0, int64(0)
 	flush := func() {

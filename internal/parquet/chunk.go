@@ -147,6 +147,7 @@ type Chunk struct {
 	sameDef bool  // the page's definition levels are all def
 	def     uint8 //
 	stored  StoredPage
+	shape   Shape
 	buf     *Buffers
 }
 
@@ -165,6 +166,9 @@ func (f *File) ChunkIn(buf *Buffers, rowGroup, leaf int) *Chunk {
 		f: f, leaf: &f.Leaves[leaf], md: md, at: f.at(rowGroup, leaf),
 		pos: start, end: start + md.TotalCompressedSize, passed: start,
 		wanted: f.RowGroups[rowGroup].Rows, buf: buf,
+	}
+	if n := len(c.leaf.shared); n > 0 {
+		c.shape = make(Shape, n)
 	}
 	buf.window = buf.window[:0]
 	if f.Metadata.shortChunks() {
@@ -274,6 +278,9 @@ func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 			c.page = Page{Number: c.pages, Offset: offset, FirstRow: c.rows}
 			c.run = 0
 			if err = c.decode(header, body); err == nil && c.page.Values > 0 {
+				if c.shape != nil {
+					c.addShape()
+				}
 				return &c.page, nil
 			}
 		case format.IndexPage:

@@ -32,6 +32,7 @@ type File struct {
 	Leaves    []Leaf     // in the order of the schema, which is that of a row group's chunks
 	RowGroups []RowGroup // in file order
 
+	shared    []shared
 	r         io.ReaderAt
 	readSize  int64 // bytes to read at once, at least
 	mapping   *Mapping

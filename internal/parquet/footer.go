@@ -131,7 +131,7 @@ func (m *FileMetaData) Encode() ([]byte, error) {
 	return m.withAnnotations(b)
 }
 
-// Two writers are known to have stored something else than they said.
+// Some writers are known to have stored something else than they said.
 
 // shortChunks reports whether the writer left the dictionary page's header
 // out of a chunk's size (PARQUET-816: parquet-mr before 1.2.9).
@@ -148,6 +148,10 @@ func (m *FileMetaData) shortChunks() bool {
 	}
 	return v == ""
 }
+
+// lowBitsFirst reports whether levels in the BIT_PACKED encoding begin with the
+// lowest bit of each byte, as Impala writes and reads them.
+func (m *FileMetaData) lowBitsFirst() bool { return strings.HasPrefix(m.CreatedBy, "impala") }
 
 // falseFlags reports whether the writer compressed pages of the second version
 // and said that it did not (PARQUET-1937: parquet-cpp before 2.0).

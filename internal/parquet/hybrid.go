@@ -115,6 +115,24 @@ func fill[T uint8 | uint32](dst []T, v T) {
 	}
 }
 
+// unpackHighFirst unpacks values of width bits, at most 8, the highest bit of
+// each byte first, which is the order of the deprecated BIT_PACKED encoding. It
+// reports false if one is above limit. src has all of them.
+func unpackHighFirst(dst []uint8, src []byte, width uint, limit uint8) bool {
+	ok := true
+	bits, have := uint(0), uint(0) // the lowest have bits are yet to be unpacked
+	for i := range dst {
+		if have < width {
+			bits, have = bits<<8|uint(src[0]), have+8
+			src = src[1:]
+		}
+		have -= width
+		dst[i] = uint8(bits >> have & (1<<width - 1))
+		ok = ok && dst[i] <= limit
+	}
+	return ok
+}
+
 // constantLevel reports whether src stands for n levels of width bits that
 // are all v. It says so from the runs, without decoding them; false means
 // "not, or not surely, or src is not valid". v may be above what the column

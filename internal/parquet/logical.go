@@ -124,6 +124,10 @@ func unitOf(at fault.At, u format.TimeUnit) (Unit, error) {
 	return 0, fault.Unsupported(at, "an unknown unit of time")
 }
 
+// convertedNull is a converted type that the format never had: parquet-cpp 1.3
+// to 1.5 gave it to columns without values.
+const convertedNull deprecated.ConvertedType = 25
+
 func fromConvertedType(at fault.At, c deprecated.ConvertedType, e *SchemaElement) (Logical, error) {
 	lt := Logical{Converted: true}
 	switch c {
@@ -153,6 +157,8 @@ func fromConvertedType(at fault.At, c deprecated.ConvertedType, e *SchemaElement
 		lt.Kind, lt.BitWidth = Int, 8<<(c-deprecated.Uint8)
 	case deprecated.Int8, deprecated.Int16, deprecated.Int32, deprecated.Int64:
 		lt.Kind, lt.BitWidth, lt.Signed = Int, 8<<(c-deprecated.Int8), true
+	case convertedNull:
+		lt = Logical{Kind: Null}
 	case deprecated.List, deprecated.Map, deprecated.MapKeyValue:
 		return lt, fault.Corrupt(at, "a column annotated as a list or map")
 	default:

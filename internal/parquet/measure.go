@@ -19,6 +19,7 @@ const BlockRows = 1024
 type Footprint struct {
 	Blocks []int64 // of each BlockRows rows in turn
 	MaxRow int64   // of the largest row
+	Shape  Shape   // of the rows
 }
 
 // ValidateChunk decodes a whole column chunk and reports the first thing that
@@ -63,6 +64,7 @@ func (c *Chunk) measure(ctx context.Context, rows int64) (*Footprint, error) {
 	if blocks := (rows + BlockRows - 1) / BlockRows; int64(len(m.out.Blocks)) != blocks {
 		return nil, fault.Corrupt(c.at, "the pages have %d blocks of rows, want %d", len(m.out.Blocks), blocks)
 	}
+	m.out.Shape = c.shape
 	return &m.out, nil
 }
 

@@ -33,7 +33,7 @@ func (c *Chunk) decode(h *pageHeader, body []byte) error {
 	if c.selected && !c.narrow() {
 		return c.decodeSelected(values)
 	}
-	if c.leaf.MaxRep == 0 && !c.v2 {
+	if c.leaf.MaxRep == 0 && !c.v2 && (c.leaf.MaxDef == 0 || h.DataPageHeader.V.DefinitionLevelEncoding == format.RLE) {
 		c.stored = StoredPage{Body: body, Size: int(h.UncompressedPageSize), Codec: c.md.Codec}
 		c.page.Stored = &c.stored
 	}
@@ -83,7 +83,8 @@ func (c *Chunk) openV1(h *pageHeader, body []byte) ([]byte, format.Encoding, err
 	return data, dh.Encoding, nil
 }
 
-// levelsV1 reads levels behind their length and returns what follows.
+// levelsV1 reads the levels of a V1 page and returns what follows: runs after
+// their length, or, in the deprecated form, bits without one.
 func (c *Chunk) levelsV1(buf *[]uint8, max int, enc format.Encoding, data []byte) ([]uint8, []byte, error) {
 	if max == 0 {
 		return nil, data, nil
@@ -91,7 +92,7 @@ func (c *Chunk) levelsV1(buf *[]uint8, max int, enc format.Encoding, data []byte
 	switch enc {
 	case format.RLE:
 	case format.BitPacked:
-		return nil, nil, fault.Unsupported(c.here(), "levels in the deprecated BIT_PACKED encoding")
+		return c.packedLevels(buf, max, data)
 	default:
 		return nil, nil, c.corrupt(nil, "levels encoded as %v", enc)
 	}
@@ -105,6 +106,29 @@ func (c *Chunk) levelsV1(buf *[]uint8, max int, enc format.Encoding, data []byte
 	}
 	dst, err := c.levels(buf, max, data[:n])
 	return dst, data[n:], err
+}
+
+// packedLevels reads levels in the deprecated BIT_PACKED encoding.
+func (c *Chunk) packedLevels(buf *[]uint8, max int, data []byte) ([]uint8, []byte, error) {
+	size := packedSize(c.page.Values, levelWidth(max))
+	if size > uint64(len(data)) {
+		return nil, nil, c.corrupt(nil, "the page ends within its levels")
+	}
+	dst := grow(*buf, c.page.Values)
+	*buf = dst
+	if buf == &c.buf.def {
+		c.sameDef = false
+	}
+	unpackBits := unpackHighFirst
+	if c.f.Metadata.lowBitsFirst() {
+		unpackBits = func(dst []uint8, src []byte, width uint, limit uint8) bool {
+			return unpack(dst, src, width, uint32(limit))
+		}
+	}
+	if !unpackBits(dst, data, levelWidth(max), uint8(max)) {
+		return nil, nil, c.corrupt(errBound, "the page's levels do not decode")
+	}
+	return dst, data[size:], nil
 }
 
 // levels decodes the page's levels. Definition levels that are all the same are

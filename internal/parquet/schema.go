@@ -5,6 +5,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/parquet-go/parquet-go/deprecated"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -35,14 +36,21 @@ type Leaf struct {
 	Type       format.Type
 	TypeLength int // bytes of a FIXED_LEN_BYTE_ARRAY, else 0
 	Logical    Logical
+
+	shared []int // of File.shared: the groups that it is below
 }
 
-// schemaBuilder turns the footer's flat list of elements into the tree.
+// schemaBuilder turns the footer's flat list of elements into the tree. It mends
+// the list where writers have put there what other readers refuse and what says
+// nothing: groups without a column below, the physical type of a group, and the
+// converted type NULL.
 type schemaBuilder struct {
-	f    *File
-	at   fault.At
-	next int
-	path []string
+	f      *File
+	at     fault.At
+	next   int
+	path   []string
+	kept   []SchemaElement // mended
+	mended bool
 }
 
 func (f *File) buildSchema(at fault.At) error {
@@ -63,7 +71,11 @@ func (f *File) buildSchema(at fault.At) error {
 	if b.next != len(f.Metadata.Schema) {
 		return fault.Corrupt(at, "the schema has %d elements, its tree %d", len(f.Metadata.Schema), b.next)
 	}
+	if b.mended {
+		f.Metadata.Schema = b.kept
+	}
 	f.Root = root
+	f.shareGroups()
 	return nil
 }
 
@@ -73,7 +85,8 @@ func (b *schemaBuilder) here() fault.At {
 	return at
 }
 
-// node takes the next element and those below it.
+// node takes the next element and those below it. It returns nil for a group
+// without a column below.
 func (b *schemaBuilder) node(depth, def, rep int) (*Node, error) {
 	if b.next >= len(b.f.Metadata.Schema) {
 		return nil, fault.Corrupt(b.at, "the schema's tree has more elements than the schema")
@@ -81,6 +94,7 @@ func (b *schemaBuilder) node(depth, def, rep int) (*Node, error) {
 	if depth > maxSchemaDepth {
 		return nil, fault.Unsupported(b.here(), "the schema is nested more than %d levels deep", maxSchemaDepth)
 	}
+	b.kept = append(b.kept, b.f.Metadata.Schema[b.next])
 	e := &b.f.Metadata.Schema[b.next]
 	b.next++
 	n := &Node{Name: e.Name, FieldID: -1, Leaf: -1, Element: e}
@@ -106,12 +120,24 @@ func (b *schemaBuilder) node(depth, def, rep int) (*Node, error) {
 	if e.Type.Valid && e.NumChildren.V <= 0 {
 		return n, b.leaf(n, e, def, rep)
 	}
-	return n, b.group(n, e, depth, def, rep)
+	at := len(b.kept) - 1
+	if err := b.group(n, e, depth, def, rep); err != nil {
+		return nil, err
+	}
+	if len(n.Children) == 0 && depth > 0 {
+		b.kept, b.mended = b.kept[:at], true
+		return nil, nil
+	}
+	if k := &b.kept[at]; k.Type.Valid || int(k.NumChildren.V) != len(n.Children) {
+		k.Type, k.NumChildren = thrift.Null[format.Type]{}, thrift.New(int32(len(n.Children)))
+		b.mended = true
+	}
+	return n, nil
 }
 
 func (b *schemaBuilder) group(n *Node, e *SchemaElement, depth, def, rep int) error {
 	count := int(e.NumChildren.V)
-	if e.Type.Valid || count < 0 || count > len(b.f.Metadata.Schema)-b.next || count == 0 && depth > 0 {
+	if count < 0 || count > len(b.f.Metadata.Schema)-b.next {
 		return fault.Corrupt(b.here(), "neither a column nor a group: %d children", count)
 	}
 	if depth > 0 {
@@ -120,13 +146,15 @@ func (b *schemaBuilder) group(n *Node, e *SchemaElement, depth, def, rep int) er
 			return err
 		}
 	}
-	n.Children = make([]*Node, count)
-	for i := range n.Children {
+	n.Children = make([]*Node, 0, count)
+	for range count {
 		child, err := b.node(depth+1, def, rep)
 		if err != nil {
 			return err
 		}
-		n.Children[i] = child
+		if child != nil {
+			n.Children = append(n.Children, child)
+		}
 	}
 	return nil
 }
@@ -154,6 +182,14 @@ func (b *schemaBuilder) leaf(n *Node, e *SchemaElement, def, rep int) error {
 	var err error
 	if l.Logical, err = leafLogical(b.here(), e, &l); err != nil {
 		return err
+	}
+	if e.ConvertedType.Valid && e.ConvertedType.V == convertedNull {
+		k := &b.kept[len(b.kept)-1]
+		k.ConvertedType = thrift.Null[deprecated.ConvertedType]{}
+		if !k.LogicalType.Valid {
+			k.LogicalType = thrift.New(format.LogicalType{Value: new(format.NullType)})
+		}
+		b.mended = true
 	}
 	n.Leaf, n.Logical = l.Index, l.Logical
 	b.f.Leaves = append(b.f.Leaves, l)

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	pg "github.com/parquet-go/parquet-go"
+)
+
+// TestDamagedBloomFilter: a column's own Bloom filter that is damaged is not
+// used. Scan and join give the same rows without it, and say so.
+func TestDamagedBloomFilter(t *testing.T) {
+	type row struct {
+		K int64 `parquet:"k"`
+		V int64 `parquet:"v"`
+	}
+	var rows []row
+	for i := range int64(20000) {
+		rows = append(rows, row{i * 7919 % 20011, i})
+	}
+	dir := t.TempDir()
+	log := filepath.Join(dir, "log.parquet")
+	if err := pg.WriteFile(log, rows, pg.BloomFilters(pg.SplitBlockFilter(10, "k"))); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := pg.OpenFile(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := filepath.Join(dir, "ids.csv")
+	if err := os.WriteFile(ids, []byte("k\n7\n19000\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	filter := filepath.Join(dir, "ids.bjf")
+	try := func(log string, args ...string) (rows int, warnings []string, said string) {
+		t.Helper()
+		var out, msg bytes.Buffer
+		if code := run(append(args, log), nil, &out, &msg); code != 0 {
+			t.Fatalf("%v: exit code %d: %s", args, code, msg.String())
+		}
+		var r struct {
+			RowsOut  int `json:"rows_out"`
+			Warnings []struct{ Code, Text string }
+		}
+		if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range r.Warnings {
+			if w.Code == "damaged" {
+				warnings = append(warnings, w.Text)
+			}
+		}
+		return r.RowsOut, warnings, msg.String()
+	}
+	try(ids, "build", "--json", "--key", "k", "--key-type", "int64", "--kind", "exact", "-o", filter)
+	bad := filepath.Join(dir, "bad.parquet")
+	at := f.Metadata().RowGroups[0].Columns[0].MetaData.BloomFilterOffset
+	copy(b[at:], bytes.Repeat([]byte{0xff}, 16))
+	if err := os.WriteFile(bad, b, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"scan", "--json", "--filter", filter, "-o", filepath.Join(dir, "scanned.parquet")},
+		{"join", "--json", "--ids", ids, "--on", "k", "--strategy", "exact", "-o", filepath.Join(dir, "joined.parquet")},
+	} {
+		args = append(args, "--force")
+		if n, warnings, said := try(log, args...); n != 2 || len(warnings) > 0 || strings.Contains(said, "Bloom filter is not used") {
+			t.Errorf("%s of a whole file: %d rows, %q, %s", args[0], n, warnings, said)
+		}
+		n, warnings, said := try(bad, args...)
+		if n != 2 || len(warnings) != 1 || !strings.Contains(warnings[0], "bad.parquet: row group 1: column k") || !strings.Contains(said, warnings[0]) {
+			t.Errorf("%s: %d rows, warnings %q, said %s", args[0], n, warnings, said)
+		}
+	}
+}
