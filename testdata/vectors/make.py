@@ -135,7 +135,7 @@ def pyarrow():
             "rank": pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 0, 1], pa.int8()), ["low", "high", "never"], ordered=True),
         }
     )
-    pq.write_table(hints, HERE / "pyarrow_hints.parquet", row_group_size=3)
+    pq.write_table(hints, HERE / "pyarrow_hints.parquet", row_group_size=3, write_time_adjusted_to_utc=True)
 
     years = [datetime.datetime(9999, 12, 31), datetime.datetime(1, 1, 1), None, datetime.datetime(1969, 12, 31, 23, 59, 59, 999999)]
     sentinels = pa.table({"id": pa.array(range(4), pa.int64()), "t": pa.array(years, pa.timestamp("us"))})
@@ -151,7 +151,7 @@ def duckdb():
         f"""copy (select i::bigint k, case when i <> 2 then ('POINT(' || i || ' 2)')::geometry end point,
                case when i = 1 then 'text'::variant when i <> 2 then {{'a': i, 'b': [i]}}::variant end variant,
                [('{{"a": ' || i || '}}')::json] docs
-            from range(5) r(i)) to '{HERE}/duckdb_annotated.parquet' (format parquet)"""
+            from range(5) r(i)) to '{HERE}/duckdb_annotated.parquet' (format parquet, geoparquet_version 'BOTH')"""
     )
 
 
