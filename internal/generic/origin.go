@@ -40,9 +40,16 @@ type origin struct {
 	bits     int            // of a decimal
 	size     int            // of a fixed-size list
 	sorted   bool           // of a map's keys
+	coded    *coding        // of a dictionary-encoded field; the rest is about its values
 	children []*origin
 	keys     []string // of the field's metadata
 	values   []string
+}
+
+// coding is what a stored Arrow schema says of a dictionary.
+type coding struct {
+	index   arrow.DataType
+	ordered bool
 }
 
 var errOrigin = errors.New("malformed stored Arrow schema")
@@ -145,6 +152,7 @@ func (p *originParser) fields(t *flatbuffers.Table, slot flatbuffers.VOffsetT, d
 			f.kind = ft.GetByte(o + ft.Pos)
 		}
 		p.parameters(f, ft)
+		f.coded = p.coding(ft)
 		var err error
 		if f.children, err = p.fields(ft, 14, depth+1); err != nil {
 			return err
@@ -190,6 +198,42 @@ func (o *origin) named(name string) *origin {
 	c := *o
 	c.name = name
 	return &c
+}
+
+// coding is that of a field that may be nil.
+func (o *origin) coding() *coding {
+	if o == nil {
+		return nil
+	}
+	return o.coded
+}
+
+// coding reads what the field says of its dictionary; nil if it has none, or an
+// index type that nobody knows.
+func (p *originParser) coding(ft *flatbuffers.Table) *coding {
+	o := flatbuffers.UOffsetT(ft.Offset(12))
+	if o == 0 {
+		return nil
+	}
+	t := flatbuffers.Table{Bytes: ft.Bytes, Pos: ft.Indirect(o + ft.Pos)}
+	c := &coding{index: arrow.PrimitiveTypes.Int32, ordered: t.GetBoolSlot(8, false)}
+	if o := flatbuffers.UOffsetT(t.Offset(6)); o != 0 {
+		index := flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(o + t.Pos)}
+		types := map[int32][2]arrow.DataType{
+			8:  {arrow.PrimitiveTypes.Uint8, arrow.PrimitiveTypes.Int8},
+			16: {arrow.PrimitiveTypes.Uint16, arrow.PrimitiveTypes.Int16},
+			32: {arrow.PrimitiveTypes.Uint32, arrow.PrimitiveTypes.Int32},
+			64: {arrow.PrimitiveTypes.Uint64, arrow.PrimitiveTypes.Int64},
+		}
+		c.index = types[index.GetInt32Slot(4, 0)][0]
+		if index.GetBoolSlot(6, false) {
+			c.index = types[index.GetInt32Slot(4, 0)][1]
+		}
+	}
+	if c.index == nil {
+		return nil
+	}
+	return c
 }
 
 // child returns the i-th child when there are n.
