@@ -28,6 +28,7 @@ import (
 	"io"
 	"iter"
 	"runtime"
+	"slices"
 	"sort"
 	"strings"
 	"sync/atomic"
@@ -40,6 +41,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/internal/generic"
+	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 )
 
@@ -302,6 +304,28 @@ func (f *File) storedSchema() string {
 		return p.StoredSchema()
 	}
 	return ""
+}
+
+// coded returns the schema of an answer, which has the file's columns first or
+// some of them, with their dictionary types where it has those of their values.
+// Parquet outputs store it as what readers that know Arrow restore.
+func (f *File) coded(s *arrow.Schema) *arrow.Schema {
+	from := f.Schema()
+	if p := f.parquet(); p != nil {
+		from = p.CodedSchema()
+	}
+	fields := slices.Clone(s.Fields())
+	for i, field := range fields {
+		at := slices.IndexFunc(from.Fields(), func(g arrow.Field) bool { return g.Name == field.Name })
+		if at < 0 || i >= len(from.Fields()) { // behind the log's columns stand the IDs'
+			continue
+		}
+		if t := from.Field(at).Type; arrow.TypeEqual(take.PlainType(t), field.Type) {
+			fields[i].Type = t
+		}
+	}
+	md := s.Metadata()
+	return arrow.NewSchema(fields, &md)
 }
 
 // SetTypes gives columns of a text file types; of other files it does nothing.

@@ -374,6 +374,12 @@ func (o Output) newRecordWriter(dst io.Writer, schema *arrow.Schema, in *File) (
 	switch o.Format {
 	case Parquet:
 		c := o.compression(in)
+		if stored == "" && in != nil {
+			var err error
+			if stored, err = generic.EncodeSchema(in.coded(schema)); err != nil {
+				return nil, err
+			}
+		}
 		return generic.NewParquetWriter(dst, schema, generic.WriterOptions{Codec: c.Codec, Level: c.Level, Metadata: md, StoredSchema: stored})
 	case ArrowFile:
 		return arrowipc.NewFileWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.Mem})

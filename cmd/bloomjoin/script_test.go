@@ -37,6 +37,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("FLIGHTS", flights)
+			env.Setenv("VECTORS", filepath.Join(filepath.Dir(flights), "vectors"))
 			env.Setenv("GORACE", quickExit)
 			return nil
 		},

@@ -40,9 +40,16 @@ type origin struct {
 	bits     int            // of a decimal
 	size     int            // of a fixed-size list
 	sorted   bool           // of a map's keys
+	coded    *coding        // of a dictionary-encoded field; the rest is about its values
 	children []*origin
 	keys     []string // of the field's metadata
 	values   []string
+}
+
+// coding is what a stored Arrow schema says of a dictionary.
+type coding struct {
+	index   arrow.DataType
+	ordered bool
 }
 
 var errOrigin = errors.New("malformed stored Arrow schema")
@@ -120,6 +127,7 @@ func (p *originParser) fields(t flat.Table, slot int, depth int) (out []*origin,
 	err = p.tables(t, slot, func(ft flat.Table) error {
 		f := &origin{name: string(ft.Bytes(4)), kind: ft.Byte(8, 0)}
 		p.parameters(f, ft)
+		f.coded = p.coding(ft)
 		var err error
 		if f.children, err = p.fields(ft, 14, depth+1); err != nil {
 			return err
@@ -160,6 +168,40 @@ func (o *origin) named(name string) *origin {
 	c := *o
 	c.name = name
 	return &c
+}
+
+// coding is that of a field that may be nil.
+func (o *origin) coding() *coding {
+	if o == nil {
+		return nil
+	}
+	return o.coded
+}
+
+// coding reads what the field says of its dictionary; nil if it has none, or an
+// index type that nobody knows.
+func (p *originParser) coding(ft flat.Table) *coding {
+	t, ok := ft.Table(12)
+	if !ok {
+		return nil
+	}
+	c := &coding{index: arrow.PrimitiveTypes.Int32, ordered: t.Bool(8, false)}
+	if index, ok := t.Table(6); ok {
+		types := map[int32][2]arrow.DataType{
+			8:  {arrow.PrimitiveTypes.Uint8, arrow.PrimitiveTypes.Int8},
+			16: {arrow.PrimitiveTypes.Uint16, arrow.PrimitiveTypes.Int16},
+			32: {arrow.PrimitiveTypes.Uint32, arrow.PrimitiveTypes.Int32},
+			64: {arrow.PrimitiveTypes.Uint64, arrow.PrimitiveTypes.Int64},
+		}
+		c.index = types[index.Int32(4, 0)][0]
+		if index.Bool(6, false) {
+			c.index = types[index.Int32(4, 0)][1]
+		}
+	}
+	if c.index == nil {
+		return nil
+	}
+	return c
 }
 
 // child returns the i-th child when there are n.

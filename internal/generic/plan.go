@@ -26,6 +26,7 @@ type column struct {
 	leaf     int       // index of the (first) leaf below
 	leaves   int       // number of leaves below
 	sink     sinkFunc  // of a leaf
+	coded    *coding   // of a leaf that the writer had dictionary-encoded
 }
 
 // planner builds the columns of a file.
@@ -259,6 +260,6 @@ func (p *planner) leaf(n *parquet.Node, l levels, o *origin) (*column, error) {
 	return &column{
 		field: arrow.Field{Name: n.Name, Type: dt, Metadata: meta},
 		rep:   l.rep, slot: l.slot, def: l.def,
-		leaf: n.Leaf, leaves: 1, sink: sink,
+		leaf: n.Leaf, leaves: 1, sink: sink, coded: o.coding(),
 	}, err
 }

@@ -252,7 +252,7 @@ func TestStatistics(t *testing.T) {
 // The stored Arrow schema is a hint: nonsense in it changes nothing.
 func TestHostileStoredSchema(t *testing.T) {
 	sc := oneColumn(&arrow.TimestampType{Unit: arrow.Millisecond, TimeZone: "Asia/Tokyo"})
-	good, err := storedSchema(sc)
+	good, err := EncodeSchema(sc)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +267,7 @@ func TestHostileStoredSchema(t *testing.T) {
 }
 
 func FuzzStoredSchema(f *testing.F) {
-	good, err := storedSchema(everything())
+	good, err := EncodeSchema(everything())
 	if err != nil {
 		f.Fatal(err)
 	}

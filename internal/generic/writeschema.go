@@ -222,9 +222,9 @@ func fieldID(m arrow.Metadata) thrift.Null[int32] {
 	return thrift.New(int32(id))
 }
 
-// storedSchema is the value under originKey: the schema as an encapsulated
-// IPC message.
-func storedSchema(sc *arrow.Schema) (out string, err error) {
+// EncodeSchema returns the value under which an Arrow schema is stored in a
+// Parquet file: the schema as an encapsulated IPC message.
+func EncodeSchema(sc *arrow.Schema) (out string, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("storing the Arrow schema: %v", r)
@@ -262,7 +262,7 @@ func keyValues(sc *arrow.Schema, extra map[string]string, stored string) (kv []p
 		kv = append(kv, parquet.KeyValue{Key: k, Value: extra[k]})
 	}
 	if stored == "" {
-		stored, err = storedSchema(sc)
+		stored, err = EncodeSchema(sc)
 	}
 	return append(kv, parquet.KeyValue{Key: originKey, Value: stored}), err
 }
