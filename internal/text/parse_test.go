@@ -129,6 +129,15 @@ func valueOf(arr arrow.Array) any {
 	return arr.GetOneForMarshal(0)
 }
 
+// unpanicked wants err, if there is one, to come from a check, not from a
+// recovered panic.
+func unpanicked(t testing.TB, err error) {
+	t.Helper()
+	if errors.Is(err, fault.ErrPanicked) {
+		t.Fatalf("a recovered panic: %v", err)
+	}
+}
+
 // FuzzCSV compares with encoding/csv: the same rows, or both find a fault. It
 // makes LF of CR LF in quotes, and that alone is another matter.
 func FuzzCSV(f *testing.F) {
@@ -140,6 +149,7 @@ func FuzzCSV(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		rows, err := read(t, "a.csv", s, Options{MaxLineBytes: 1 << 20})
+		unpanicked(t, err)
 		if compressionOf([]byte(s[:min(4, len(s))])) != "" || errors.Is(err, fault.ErrUnsupported) {
 			return
 		}
@@ -208,10 +218,12 @@ func FuzzNDJSON(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		tab, err := Open(given(t, s), "a.jsonl", Options{})
+		unpanicked(t, err)
 		if err != nil || len(s) > 1<<16 {
 			return
 		}
 		rows, err := all(tab, nil)
+		unpanicked(t, err)
 		if err != nil || compressionOf([]byte(s[:min(4, len(s))])) != "" {
 			return
 		}
