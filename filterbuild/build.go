@@ -81,7 +81,7 @@ type Options struct {
 var ErrCapacity = errors.New("the number of keys is not known beforehand")
 
 // ErrMemory says that what must be held exceeds the memory budget.
-var ErrMemory = errors.New("over the memory budget")
+var ErrMemory = fault.ErrMemory
 
 // Report is what a build came to.
 type Report struct {

@@ -51,6 +51,8 @@ func (s *memStore) List(_ context.Context, name string) ([]partition.Entry, erro
 	return []partition.Entry{{Name: name, Rel: path.Base(name)}}, nil
 }
 
+func (*memStore) Tree(context.Context, string) ([]partition.Object, error) { return nil, nil }
+
 type memSource struct{ *bytes.Reader }
 
 func (memSource) Close() error { return nil }

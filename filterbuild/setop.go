@@ -83,7 +83,7 @@ func Combine(ctx context.Context, store partition.Store, op SetOp, names []strin
 	if op == Difference && len(blooms) > 0 {
 		return nil, fault.Mismatch(fault.At{File: blooms[0].name}, "filter to take a difference of", "an exact one",
 			"a Bloom filter, whose false positives would be taken away as well: their rows would be lost").
-			WithHint("build all with --kind exact; or, where the first is a Bloom filter, scan with --filter for it and --exclude for exact ones")
+			WithHint("build all with --kind exact; or, where the first is a Bloom filter, scan with --filter for it and --no-match for exact ones")
 	}
 	out := descend(op, parts)
 	if err := keepRoom(op, out, parts); err != nil {

@@ -305,7 +305,7 @@ func TestDifference(t *testing.T) {
 	for i, order := range [][]*codec.Filter{{bits, a}, {a, bits}, {a, b, bits}} {
 		names := []string{"x", "y", "z"}[:len(order)]
 		_, err := combine(t, Difference, order, names)
-		refused(t, "difference with bits", err, fault.ErrMismatch, names[i]+": ", "want an exact one, got a Bloom filter", "rows would be lost", "--kind exact", "--exclude")
+		refused(t, "difference with bits", err, fault.ErrMismatch, names[i]+": ", "want an exact one, got a Bloom filter", "rows would be lost", "--kind exact", "--no-match")
 	}
 	for _, order := range [][]*codec.Filter{{a, b}, {bits, bits}} {
 		if _, err := combine(t, "sum", order, []string{"a", "b"}); err == nil || !strings.Contains(err.Error(), `"sum": want union`) {

@@ -99,9 +99,9 @@ func (j *Join) idFacts(p *Plan, s *sizes) error {
 		if err != nil {
 			return err
 		}
-		kept, err := j.idRead(f)
-		if err != nil {
-			return err
+		kept := key
+		if j.opts.Type.columnsOfIDs() {
+			kept = nil
 		}
 		p.IDs.KeyBytes = addBytes(p.IDs.KeyBytes, f.PlainBytes(0, f.NumGroups(), key))
 		p.IDs.Bytes = addBytes(p.IDs.Bytes, f.PlainBytes(0, f.NumGroups(), kept))

@@ -17,7 +17,8 @@ import (
 // this package builds.
 var tableHash = bloom.Hash{ID: bloom.XXH3}
 
-// eachID calls fn with every batch of ID rows, in order, and their keys. fn
+// eachID calls fn with every batch of ID rows, in order, and their keys, which
+// are all that is read of files if columns is not nil: their key columns. fn
 // may keep the record by retaining it. Where the answer has the IDs' columns,
 // the record has values in place of dictionaries.
 func (j *Join) eachID(ctx context.Context, columns func(*partition.File) ([]int, error), fn func(f *partition.File, rec arrow.Record, batch *keys.Batch) error) error {
@@ -30,7 +31,7 @@ func (j *Join) eachID(ctx context.Context, columns func(*partition.File) ([]int,
 			return emit(rec)
 		}, nil
 	}
-	for r, err := range partition.Map(ctx, pieces, partition.ReadOptions{Threads: j.opts.Threads, Columns: columns}, retain) {
+	for r, err := range partition.Map(ctx, pieces, partition.ReadOptions{Threads: j.opts.Threads, Columns: columns, Keys: columns != nil}, retain) {
 		if err != nil {
 			return err
 		}
@@ -72,12 +73,13 @@ func inGroup(err error, f *partition.File, before int64, batch *keys.Batch) erro
 	return err
 }
 
-// idRead returns the columns to read of the ID files: all, or only the key.
-func (j *Join) idRead(f *partition.File) ([]int, error) {
+// idRead returns which columns to read of the ID files: nil, for all, or the key
+// columns.
+func (j *Join) idRead() func(*partition.File) ([]int, error) {
 	if j.opts.Type.columnsOfIDs() {
-		return nil, nil
+		return nil
 	}
-	return j.keyColumns(f)
+	return j.keyColumns
 }
 
 func (j *Join) keyColumns(f *partition.File) ([]int, error) {

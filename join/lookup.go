@@ -40,7 +40,7 @@ func (j *Join) lookupRows(ctx context.Context, builder *filterbuild.Builder) err
 		}
 		add = func(k *keys.Batch, _ string) error { return w.Add(k) }
 	}
-	return j.eachID(ctx, j.idRead, func(f *partition.File, rec arrow.Record, k *keys.Batch) error {
+	return j.eachID(ctx, j.idRead(), func(f *partition.File, rec arrow.Record, k *keys.Batch) error {
 		j.idsTotal.Add(int64(len(k.Rows)))
 		if err := add(k, f.Name); err != nil {
 			return err

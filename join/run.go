@@ -126,6 +126,7 @@ func (j *Join) Write(ctx context.Context, out partition.Output, end func() error
 		}
 	}
 	out.Hold = out.Hold || j.opts.Require.any()
+	out.Logs = j.logs
 	if !j.rowsOfLog() {
 		return out.Write(ctx, j.Parts(), j.run(ctx, end))
 	}
@@ -159,7 +160,7 @@ func (j *Join) rowsOfLog() bool { return !j.opts.Type.columnsOfIDs() }
 // made of.
 func (j *Join) scanner(ctx context.Context) (*partition.Scanner, error) {
 	m := j.match()
-	m.Exclude = j.opts.Type == Anti
+	m.NoMatch = j.opts.Type == Anti
 	m.Verifier = j.newVerifier
 	opts := j.kept()
 	opts.Match, opts.Normalize = []partition.Match{m}, j.opts.Normalize

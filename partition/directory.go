@@ -2,156 +2,435 @@ package partition
 
 import (
 	"context"
-	"encoding/json"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"iter"
 	"path"
+	"slices"
 	"strings"
+
+	"github.com/zeebo/xxh3"
 )
 
-// A directory that is written holds one file for each input partition, a
-// manifest from each worker, and _SUCCESS once all workers' manifests are
-// there. The names of the latter begin with an underscore, so that no reader
-// takes them for data.
-const successName = "_SUCCESS"
-
-// Manifest is what a worker says of its part of a directory, as JSON.
-type Manifest struct {
-	Version int    `json:"version"` // 1
-	Run     string `json:"run"`     // digest of the run, the same for all workers
-	Shard   uint32 `json:"shard"`
-	Of      uint32 `json:"of"`
-	Result  string `json:"result"`
-	Filter  string `json:"filter,omitempty"`
-	Written
+// listing is what stands in an output directory.
+type listing struct {
+	objects   map[string]Object // by Rel
+	manifests []*Manifest
 }
 
-// manifestName returns the name of worker i's manifest.
-func manifestName(i, of uint32) string {
-	if of <= 1 {
-		return "_manifest.json"
+func (o Output) look(ctx context.Context) (*listing, error) {
+	tree, err := o.Store.Tree(ctx, o.Name)
+	if err != nil {
+		return nil, err
 	}
-	return fmt.Sprintf("_manifest-%05d-of-%05d.json", i, of)
-}
-
-func (o Output) path(name string) string {
-	return strings.TrimRight(o.Name, "/") + "/" + name
-}
-
-// common is the run's digest without the shard.
-func (o Output) common() string {
-	whole := o
-	whole.Shard = Shard{}
-	return whole.run()
-}
-
-// checkDir: see Check. Files of the same run that stand there without its
-// manifest are what an interrupted attempt has left; they do no harm.
-func (o Output) checkDir(ctx context.Context) error {
-	m, err := o.readManifest(ctx, manifestName(o.Shard.Index, o.Shard.Of))
-	if err == nil && o.known() && m.Run == o.common() {
-		return o.finished(ctx, m)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !o.Force {
-		return err
-	}
-	if o.Force {
-		return nil
-	}
-	entries, err := o.Store.List(ctx, o.Name)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	for _, e := range entries {
-		marker, err := o.marker(ctx, e.Name)
-		if err != nil {
-			return err
-		}
-		if !o.ours(marker) {
-			return fmt.Errorf("%s: %w: %s is of another run (--force replaces the files)", o.Name, ErrExists, e.Rel)
-		}
-	}
-	return o.alone(ctx)
-}
-
-// alone returns an error that wraps ErrExists if another run has left its
-// manifest, even one of no files.
-func (o Output) alone(ctx context.Context) error {
-	names := []string{successName, manifestName(0, 1)}
-	for i := range o.Shard.Of {
-		names = append(names, manifestName(i, o.Shard.Of))
-	}
-	for _, name := range names {
-		m, err := o.readManifest(ctx, name)
-		if errors.Is(err, fs.ErrNotExist) {
+	d := &listing{objects: map[string]Object{}}
+	for _, obj := range tree {
+		d.objects[obj.Rel] = obj
+		if !isManifest(obj.Rel) {
 			continue
 		}
-		if err != nil {
-			return err
+		m, err := o.readManifest(ctx, obj.Rel)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // replaced by another run meanwhile
 		}
-		if m.Run != o.common() || m.Of != max(o.Shard.Of, 1) {
-			return fmt.Errorf("%s: %w: %s is of another run (--force replaces the files)", o.Name, ErrExists, name)
+		if err != nil {
+			return nil, err
+		}
+		d.manifests = append(d.manifests, m)
+	}
+	return d, nil
+}
+
+// own returns this worker's manifest, or nil.
+func (d *listing) own(o Output) *Manifest {
+	for _, m := range d.manifests {
+		if m.of(o) && m.Shard == o.Shard.Index {
+			return m
 		}
 	}
 	return nil
 }
 
-// finished returns ErrDone if all files of the worker's manifest are there.
-// Where somebody has removed one, it returns nil, and the directory is marked
-// unfinished.
-func (o Output) finished(ctx context.Context, m Manifest) error {
-	for _, f := range m.Files {
-		size, err := o.size(ctx, f.Name)
-		if err != nil {
-			return err
-		}
-		if size != f.Bytes {
-			return errors.Join(o.remove(ctx, o.path(successName)), o.remove(ctx, o.path(manifestName(m.Shard, m.Of))))
+// data returns the names of what a reader of the directory would read.
+func (d *listing) data() (names []string) {
+	for name := range d.objects {
+		if !slices.ContainsFunc(strings.Split(name, "/"), marks) {
+			names = append(names, name)
 		}
 	}
-	if s, err := o.readManifest(ctx, successName); err == nil && s.Run == m.Run {
-		return ErrDone
-	}
-	// A worker was stopped between its manifest and _SUCCESS.
-	if err := o.succeed(ctx); err != nil {
-		return err
-	}
-	return ErrDone
+	slices.Sort(names)
+	return names
 }
 
-// size returns the size of a file in the directory, -1 if there is none.
-func (o Output) size(ctx context.Context, name string) (int64, error) {
+// trouble returns what has become of a file that a manifest lists: "" if it is
+// as it was written, else missing, cut or changed. Bytes are compared only if
+// the file may have been written after the manifest.
+func (o Output) trouble(ctx context.Context, d *listing, m *Manifest, f ManifestFile) (string, error) {
+	obj, ok := d.objects[f.Name]
+	switch {
+	case !ok:
+		return "missing", nil
+	case !obj.Regular:
+		return "changed: no regular file", nil
+	case obj.Size < f.Bytes:
+		return "cut", nil
+	case obj.Size > f.Bytes:
+		return "changed", nil
+	case f.Sum == "": // of version 1
+		marker, _, err := o.marker(ctx, o.path(f.Name))
+		if run, _, _ := strings.Cut(marker, " "); err != nil || run != m.Run {
+			return "changed", ctx.Err()
+		}
+		return "", nil
+	case obj.ModTime.IsZero() || m.written.IsZero() || !obj.ModTime.After(m.written):
+		return "", nil
+	}
+	sum, err := o.sumOf(ctx, f.Name)
+	if err != nil || sum == f.Sum {
+		return "", err
+	}
+	return "changed", nil
+}
+
+// sumOf returns the checksum of a file of the directory, as manifests have it.
+func (o Output) sumOf(ctx context.Context, name string) (_ string, err error) {
 	src, err := o.Store.Open(ctx, o.path(name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return -1, nil
-	}
 	if err != nil {
-		return 0, err
+		return "", err
 	}
-	return src.Size(), src.Close()
+	defer func() { err = errors.Join(err, src.Close()) }()
+	h := xxh3.New()
+	buf := make([]byte, 1<<20)
+	for at := int64(0); at < src.Size(); {
+		n, err := src.ReadAt(buf[:min(int64(len(buf)), src.Size()-at)], at)
+		if n == 0 && err != nil {
+			return "", fmt.Errorf("%s: %w", o.path(name), err)
+		}
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
+		h.Write(buf[:n])
+		at += int64(n)
+	}
+	return sumText(h), nil
+}
+
+func sumText(h *xxh3.Hasher) string {
+	b := h.Sum128().Bytes()
+	return hex.EncodeToString(b[:])
+}
+
+// summary returns what _SUCCESS says of the directory, or why it cannot stand
+// there. waits is true if workers of this very run are all that is missing.
+func (o Output) summary(ctx context.Context, d *listing) (sum *Manifest, lack string, waits bool, err error) {
+	sum = &Manifest{Version: 2, Done: true, Files: []ManifestFile{}}
+	type claim struct {
+		m *Manifest
+		f ManifestFile
+	}
+	claims := map[string][]claim{}
+	workers := map[string]uint32{}
+	for i, m := range d.manifests {
+		if workers[m.group()]++; !m.Done {
+			return nil, "the run of " + m.file + " has not finished", m.of(o), nil
+		}
+		for _, f := range m.Files {
+			claims[f.Name] = append(claims[f.Name], claim{m, f})
+		}
+		if i == 0 {
+			sum.Run, sum.Of, sum.Result, sum.Filter = m.Run, m.Of, m.Result, m.Filter
+		} else if m.group() != d.manifests[0].group() {
+			sum.Run, sum.Of = "", 1
+		}
+		if m.Result != sum.Result || m.Filter != sum.Filter {
+			sum.Result, sum.Filter = "", ""
+		}
+	}
+	for _, m := range d.manifests {
+		if n := workers[m.group()]; n < m.Of {
+			return nil, fmt.Sprintf("%d of the %d workers of %s have finished", n, m.Of, m.file), m.of(o), nil
+		}
+	}
+	for name, cs := range claims {
+		var first string
+		for i, c := range cs {
+			trouble, err := o.trouble(ctx, d, c.m, c.f)
+			if err != nil {
+				return nil, "", false, err
+			}
+			if i == 0 {
+				first = trouble
+			}
+			if trouble == "" {
+				c.f.Run, first = c.m.Run, ""
+				sum.Files = append(sum.Files, c.f)
+				sum.Rows, sum.Bytes = sum.Rows+c.f.Rows, sum.Bytes+c.f.Bytes
+				break
+			}
+		}
+		if first != "" && (lack == "" || name < lack) {
+			lack = name + " is " + first
+		}
+	}
+	slices.SortFunc(sum.Files, func(a, b ManifestFile) int { return strings.Compare(a.Name, b.Name) })
+	for _, name := range d.data() {
+		if claims[name] != nil || !d.objects[name].Regular || lack != "" {
+			continue
+		}
+		if marker, _, err := o.marker(ctx, o.path(name)); err != nil {
+			return nil, "", false, err
+		} else if marker != "" {
+			lack = name + " is an output that no manifest lists"
+		}
+	}
+	return sum, lack, false, nil
+}
+
+// succeed makes _SUCCESS say what the directory holds if all is there and
+// whole, and else removes it. The worker that finishes last writes it; two at
+// once write the same. Whoever begins writes its manifest first and removes
+// _SUCCESS then; so a look at the manifests after _SUCCESS was written shows
+// whether it is still true.
+func (o Output) succeed(ctx context.Context) (lack string, err error) {
+	for range 100 {
+		d, err := o.look(ctx)
+		if err != nil {
+			return "", err
+		}
+		sum, lack, waits, err := o.summary(ctx, d)
+		if err != nil {
+			return "", err
+		}
+		if lack != "" || len(d.manifests) == 0 {
+			if waits {
+				lack = ""
+			}
+			return lack, o.remove(ctx, successName)
+		}
+		if old, err := o.readManifest(ctx, successName); err == nil && old.says(sum) {
+			return "", nil
+		}
+		if err := o.writeManifest(ctx, successName, sum); err != nil {
+			return "", err
+		}
+	}
+	return "other runs keep changing the directory", o.remove(ctx, successName)
+}
+
+// says reports whether two summaries are the same.
+func (m *Manifest) says(other *Manifest) bool {
+	return m.Run == other.Run && m.Of == other.Of && m.Result == other.Result && m.Filter == other.Filter &&
+		m.Rows == other.Rows && m.Bytes == other.Bytes && slices.Equal(m.Files, other.Files)
+}
+
+// checkDir: see Check. A _SUCCESS that is false goes in any case. done is the
+// name of the manifest of a run that has finished.
+func (o Output) checkDir(ctx context.Context) (done string, err error) {
+	d, err := o.look(ctx)
+	if err != nil {
+		return "", err
+	}
+	if _, ok := d.objects[successName]; ok {
+		if _, lack, _, err := o.summary(ctx, d); err != nil {
+			return "", err
+		} else if lack != "" {
+			if err := o.remove(ctx, successName); err != nil {
+				return "", err
+			}
+		}
+	}
+	var targets []target
+	for _, p := range Split(o.Logs, o.Shard) {
+		targets = append(targets, target{o.fileName(Part{Piece: p}), p.File.Rel})
+	}
+	if m := d.own(o); m != nil && m.Done && m.lists(targets) && !o.Force {
+		problem, err := o.problem(ctx, d, m)
+		if err != nil {
+			return "", err
+		}
+		if problem == "" {
+			// _SUCCESS may be missing if a worker was stopped just before.
+			lack, err := o.succeed(ctx)
+			if err != nil {
+				return "", err
+			}
+			if lack != "" {
+				return m.file, fmt.Errorf("%w, but there is no %s: %s", ErrDone, successName, lack)
+			}
+			return m.file, ErrDone
+		}
+	}
+	_, err = o.place(ctx, d, targets)
+	return "", err
+}
+
+// problem returns what is wrong with the files of a manifest, "" if nothing is.
+func (o Output) problem(ctx context.Context, d *listing, m *Manifest) (string, error) {
+	for _, f := range m.Files {
+		trouble, err := o.trouble(ctx, d, m, f)
+		if err != nil || trouble != "" {
+			return f.Name + " is " + trouble, err
+		}
+	}
+	return "", nil
+}
+
+// target is a file that a worker is about to write.
+type target struct{ name, input string }
+
+// lists reports whether the manifest has all targets: another run may have
+// replaced some.
+func (m *Manifest) lists(targets []target) bool {
+	names := map[string]bool{}
+	for _, f := range m.Files {
+		names[f.Name] = true
+	}
+	return !slices.ContainsFunc(targets, func(t target) bool { return !names[t.name] })
+}
+
+// place returns an error if a target cannot be written: something stands there,
+// or on the way, that is neither of this run nor what Force replaces. Without
+// Force no other run may have written to the directory at all. seen are the
+// markers of the files that are to be replaced.
+func (o Output) place(ctx context.Context, d *listing, targets []target) (seen map[string]string, err error) {
+	if !o.Force {
+		if err := o.alone(ctx, d); err != nil {
+			return nil, err
+		}
+	}
+	replaced := d.replaced(o)
+	listed, own := map[string]string{}, map[string]bool{}
+	for _, m := range d.manifests {
+		for _, f := range m.Files {
+			if m.of(o) {
+				own[f.Name] = true
+			} else if listed[f.Name] = f.Input; f.Input == "" {
+				listed[f.Name] = "other inputs"
+			}
+		}
+	}
+	seen = map[string]string{}
+	for _, t := range targets {
+		if !localName(t.name) {
+			return nil, fmt.Errorf("%s: the output of %s would be written to %q, which is not below the directory", o.Name, t.input, t.name)
+		}
+		if err := d.way(t.name); err != nil {
+			return nil, fmt.Errorf("%s: %w: %w; the output of %s would be written there (remove it, or write to another directory)", o.Name, ErrExists, err, t.input)
+		}
+		if _, ok := d.objects[t.name]; !ok {
+			continue
+		}
+		marker, table, err := o.marker(ctx, o.path(t.name))
+		if err != nil {
+			return nil, err
+		}
+		seen[t.name] = marker
+		switch {
+		case o.ours(marker), own[t.name] && !table, o.Force && (own[t.name] || replaced[t.name]):
+			continue
+		case own[t.name]:
+			return nil, fmt.Errorf("%s: %w: %s was changed since this run wrote it (--force replaces it)", o.Name, ErrExists, t.name)
+		case listed[t.name] != "":
+			return nil, fmt.Errorf("%s: %w: %s is the output of %s, which this run does not read (write to another directory, or say with --base what names are kept below)", o.Name, ErrExists, t.name, listed[t.name])
+		}
+		return nil, fmt.Errorf("%s: %w: %s is in no manifest of this directory, so that --force leaves it alone (remove it, or write to another directory)", o.Name, ErrExists, t.name)
+	}
+	return seen, nil
+}
+
+// way returns an error if the name leads through something that is no directory,
+// or is itself no regular file.
+func (d *listing) way(name string) error {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if _, ok := d.objects[dir]; ok {
+			return fmt.Errorf("%s is no directory, but a file or link", dir)
+		}
+	}
+	if obj, ok := d.objects[name]; ok && !obj.Regular {
+		return fmt.Errorf("%s is no regular file, but a link or device", name)
+	}
+	return nil
+}
+
+// alone returns an error that wraps ErrExists if something of another run, or of
+// nobody's, stands in the directory.
+func (o Output) alone(ctx context.Context, d *listing) error {
+	own := map[string]bool{}
+	for _, m := range d.manifests {
+		if !m.of(o) {
+			what := m.file
+			if i := slices.IndexFunc(m.Files, func(f ManifestFile) bool { _, ok := d.objects[f.Name]; return ok }); i >= 0 {
+				what = m.Files[i].Name
+			}
+			return fmt.Errorf("%s: %w: %s is of another run (--force replaces the outputs of the inputs named, and keeps the others)", o.Name, ErrExists, what)
+		}
+		for _, f := range m.Files {
+			own[f.Name] = true
+		}
+	}
+	for _, name := range d.data() {
+		if own[name] {
+			continue
+		}
+		marker := ""
+		if d.objects[name].Regular {
+			var err error
+			if marker, _, err = o.marker(ctx, o.path(name)); err != nil {
+				return err
+			}
+		}
+		if marker == "" {
+			return fmt.Errorf("%s: %w: %s is no output of bloomjoin (--force leaves it where it is)", o.Name, ErrExists, name)
+		}
+		if !o.ours(marker) {
+			return fmt.Errorf("%s: %w: %s is of another run (--force replaces the outputs of the inputs named, and keeps the others)", o.Name, ErrExists, name)
+		}
+	}
+	return nil
+}
+
+// replaced returns the files of other runs that Force replaces: those whose
+// input this run names, and those of no input where it names all of their run.
+func (d *listing) replaced(o Output) map[string]bool {
+	inputs := map[string]bool{}
+	for _, f := range o.Logs {
+		inputs[f.Rel] = true
+	}
+	partly := map[string]bool{} // groups with other inputs
+	for _, m := range d.manifests {
+		for _, f := range m.Files {
+			partly[m.group()] = partly[m.group()] || f.Input != "" && !inputs[f.Input]
+		}
+	}
+	names := map[string]bool{}
+	for _, m := range d.manifests {
+		for _, f := range m.Files {
+			if !m.of(o) && (inputs[f.Input] || f.Input == "" && !partly[m.group()]) {
+				names[f.Name] = true
+			}
+		}
+	}
+	return names
 }
 
 // marker returns what a file says of the run that wrote it, see Output.run; ""
-// if it is none of ours.
-func (o Output) marker(ctx context.Context, name string) (string, error) {
-	files, err := Open(ctx, []string{name}, OpenOptions{Store: o.Store, Mem: o.Mem})
+// if it is none of ours. table is false if it cannot be read as a table.
+func (o Output) marker(ctx context.Context, name string) (marker string, table bool, err error) {
+	f, err := openEntry(ctx, Entry{Name: name, Rel: path.Base(name)}, OpenOptions{Store: o.Store, Mem: o.Mem})
 	if err != nil {
-		return "", ctx.Err() // whatever it is, nothing of ours
+		return "", false, ctx.Err() // whatever it is, nothing of ours
 	}
-	md := files[0].Schema().Metadata()
+	md := f.Schema().Metadata()
 	run, _ := md.GetValue(MetaRun)
 	if _, ok := md.GetValue(MetaResult); ok && run == "" {
 		run = "unknown"
 	}
-	return run, Close(files)
+	return run, true, f.Close()
 }
 
 // ours reports whether a file with the marker was written by some worker of
-// this run, divided as it is now. (Divided otherwise, the same rows would
-// stand there twice.)
+// this run, divided as it is now.
 func (o Output) ours(marker string) bool {
 	run, shard, _ := strings.Cut(marker, " ")
 	if !o.known() {
@@ -163,203 +442,11 @@ func (o Output) ours(marker string) bool {
 	return run == o.common() && strings.HasSuffix(shard, fmt.Sprintf("/%d", o.Shard.Of))
 }
 
-// clear makes room. What marks another run as finished goes first, then, which
-// Force allows, its data files. A file that is no output of ours is left alone,
-// and then nothing is removed at all.
-func (o Output) clear(ctx context.Context) error {
-	entries, err := o.Store.List(ctx, o.Name)
-	if errors.Is(err, fs.ErrNotExist) {
-		entries, err = nil, nil // no data yet
-	}
-	if err != nil {
-		return err
-	}
-	if !o.Force { // what has come since Check is refused
-		if err := o.alone(ctx); err != nil {
-			return err
-		}
-	}
-	numbers := map[uint32]bool{1: true, max(o.Shard.Of, 1): true} // of workers that have written here
-	var stale []string
-	for _, e := range entries {
-		marker, err := o.marker(ctx, e.Name)
-		switch {
-		case err != nil:
-			return err
-		case o.ours(marker):
-			continue
-		case !o.Force:
-			return fmt.Errorf("%s: %w: %s is of another run (--force replaces the files)", o.Name, ErrExists, e.Rel)
-		case marker == "":
-			return fmt.Errorf("%s: %w: %s is no output of bloomjoin, so that --force leaves it alone", o.Name, ErrExists, e.Rel)
-		}
-		if _, shard, ok := strings.Cut(marker, " "); ok {
-			if s, err := ParseShard(shard); err == nil {
-				numbers[s.Of] = true
-			}
-		}
-		stale = append(stale, e.Name)
-	}
-	if m, err := o.readManifest(ctx, successName); err != nil || m.Run != o.common() || m.Of != max(o.Shard.Of, 1) {
-		if err := o.remove(ctx, o.path(successName)); err != nil {
-			return err
-		}
-	}
-	for of := range numbers {
-		for i := range of {
-			if err := o.clearManifest(ctx, i, of); err != nil {
-				return err
-			}
-		}
-	}
-	for _, name := range stale {
-		if err := o.remove(ctx, name); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// clearManifest removes a manifest unless it is of this run.
-func (o Output) clearManifest(ctx context.Context, i, of uint32) error {
-	m, err := o.readManifest(ctx, manifestName(i, of))
-	if errors.Is(err, fs.ErrNotExist) || err == nil && o.known() && m.Run == o.common() && m.Of == max(o.Shard.Of, 1) {
-		return nil
-	}
-	return o.remove(ctx, o.path(manifestName(i, of)))
-}
-
-func (o Output) remove(ctx context.Context, name string) error {
-	if err := o.Store.Remove(ctx, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-func (o Output) readManifest(ctx context.Context, name string) (m Manifest, err error) {
-	src, err := o.Store.Open(ctx, o.path(name))
-	if err != nil {
-		return m, err
-	}
-	defer func() { err = errors.Join(err, src.Close()) }()
-	b, err := io.ReadAll(io.NewSectionReader(src, 0, min(src.Size(), 1<<30)))
-	if err != nil {
-		return m, err
-	}
-	if err := json.Unmarshal(b, &m); err != nil {
-		return m, fmt.Errorf("%s: %w: %w", o.path(name), ErrCorrupt, err)
-	}
-	return m, nil
-}
-
-// writeDir writes each part to its own file, then the manifest.
-func (o Output) writeDir(ctx context.Context, parts []Part, rows iter.Seq2[Rows, error]) (w Written, err error) {
-	if !o.known() && !o.Shard.Whole() {
-		return w, errors.New("a directory that several workers write needs the digest of their run")
-	}
-	if err := o.checkParts(parts); err != nil {
-		return w, err
-	}
-	held := holding{out: o}
-	defer func() { err = errors.Join(err, held.abort()) }()
-	if !o.Hold {
-		if err := o.clear(ctx); err != nil {
-			return w, err
-		}
-	}
-	next, stop := iter.Pull2(rows)
-	defer stop()
-	pending, err, more := next()
-	defer func() {
-		pending.release() // of the part after one that failed
-	}()
-	for i, p := range parts {
-		one := func(yield func(Rows, error) bool) {
-			for more && (err != nil || pending.Piece == i) {
-				r := pending
-				pending = Rows{Piece: r.Piece} // the rest is the receiver's now
-				if !yield(r, err) {
-					return
-				}
-				pending, err, more = next()
-			}
-		}
-		if p.Piece.File == nil && p.Name == "" {
-			continue // only lends its schema to a file
-		}
-		name := o.fileName(p)
-		n, size, err := held.write(ctx, o.path(name), p, one)
-		if err != nil {
-			return w, err
-		}
-		out := WrittenFile{Name: name, Rows: n, Bytes: size}
-		if p.Piece.File != nil {
-			out.Input = p.Piece.File.Rel
-		}
-		w.Files = append(w.Files, out)
-		w.Rows, w.Bytes = w.Rows+n, w.Bytes+size
-	}
-	if err != nil {
-		return w, err
-	}
-	if more { // never to be lost without a word
-		return w, fmt.Errorf("%s: rows of part %d of %d came out of order", o.Name, pending.Piece, len(parts))
-	}
-	if err := held.publish(ctx); err != nil {
-		return w, err
-	}
-	return w, errors.Join(o.writeManifest(ctx, w), o.succeed(ctx))
-}
-
-// holding is the files of a directory that are written and wait for the rest,
-// if they are to.
-type holding struct {
-	out   Output
-	names []string
-	sinks []Sink
-}
-
-// write writes a file, and makes it visible unless it is held.
-func (h *holding) write(ctx context.Context, name string, p Part, rows iter.Seq2[Rows, error]) (n, size int64, err error) {
-	sink, n, size, err := h.out.stage(ctx, name, p, rows)
-	if err != nil {
-		return 0, 0, err
-	}
-	if !h.out.Hold {
-		return n, size, h.out.commitInto(ctx, name, sink)
-	}
-	h.names, h.sinks = append(h.names, name), append(h.sinks, sink)
-	if f, ok := sink.(interface{ Finish() error }); ok {
-		err = f.Finish()
-	}
-	return n, size, err
-}
-
-// publish makes the files that are held visible.
-func (h *holding) publish(ctx context.Context) error {
-	if !h.out.Hold {
-		return nil
-	}
-	if err := h.out.clear(ctx); err != nil {
-		return err
-	}
-	for len(h.sinks) > 0 {
-		name, sink := h.names[0], h.sinks[0]
-		h.names, h.sinks = h.names[1:], h.sinks[1:]
-		if err := h.out.commitInto(ctx, name, sink); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// abort drops the files that are held still.
-func (h *holding) abort() error {
-	var errs []error
-	for _, s := range h.sinks {
-		errs = append(errs, s.Abort())
-	}
-	return errors.Join(errs...)
+// common is the run's digest without the shard.
+func (o Output) common() string {
+	whole := o
+	whole.Shard = Shard{}
+	return whole.run()
 }
 
 // checkNames refuses logs of which two would be written to one name, by
@@ -377,75 +464,9 @@ func (o Output) checkParts(parts []Part) error {
 	for _, p := range parts {
 		name := o.fileName(p)
 		if other, ok := names[name]; ok {
-			return fmt.Errorf("%s and %s would both be written to %s in %s (name their common directory as the input, or write to two directories)", other, p.name(), name, o.Name)
+			return fmt.Errorf("%s and %s would both be written to %s in %s (name their common directory as the input or with --base, or write to two directories)", other, p.name(), name, o.Name)
 		}
 		names[name] = p.name()
 	}
 	return nil
-}
-
-// commitInto makes one file of the directory visible. It replaces what this run
-// has left there, and nothing that another run has put there meanwhile.
-func (o Output) commitInto(ctx context.Context, name string, sink Sink) error {
-	marker, err := o.marker(ctx, name)
-	if err != nil {
-		return errors.Join(err, sink.Abort())
-	}
-	o.Force = o.ours(marker)
-	return o.commit(ctx, name, sink)
-}
-
-func (o Output) writeManifest(ctx context.Context, w Written) error {
-	m := Manifest{
-		Version: 1, Run: o.common(), Shard: o.Shard.Index, Of: max(o.Shard.Of, 1),
-		Result: o.Result, Filter: o.metadata()[MetaFilter], Written: w,
-	}
-	name := manifestName(o.Shard.Index, o.Shard.Of)
-	if old, err := o.readManifest(ctx, name); err == nil && old.Run != m.Run {
-		return fmt.Errorf("%s: %w: another run has written %s meanwhile", o.Name, ErrExists, name)
-	}
-	return o.writeJSON(ctx, name, m)
-}
-
-func (o Output) writeJSON(ctx context.Context, name string, v any) (err error) {
-	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	sink, err := o.Store.Create(ctx, o.path(name), false)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, sink.Abort()) }()
-	if _, err := sink.Write(append(b, '\n')); err != nil {
-		return err
-	}
-	return sink.Commit(true)
-}
-
-// succeed writes _SUCCESS if the manifests of all workers of this run are
-// there. The worker that finishes last does it; two at once write the same.
-func (o Output) succeed(ctx context.Context) error {
-	sum := Manifest{Version: 1, Run: o.common(), Of: max(o.Shard.Of, 1), Result: o.Result, Filter: o.metadata()[MetaFilter]}
-	for i := range sum.Of {
-		m, err := o.readManifest(ctx, manifestName(i, o.Shard.Of))
-		if errors.Is(err, fs.ErrNotExist) || err == nil && m.Run != sum.Run {
-			return nil // not all is there yet
-		}
-		if err != nil {
-			return err
-		}
-		sum.Rows, sum.Bytes = sum.Rows+m.Rows, sum.Bytes+m.Bytes
-		for _, f := range m.Files {
-			marker, err := o.marker(ctx, o.path(f.Name))
-			if err != nil {
-				return err
-			}
-			if size, err := o.size(ctx, f.Name); err != nil || size != f.Bytes || o.known() && !o.ours(marker) {
-				return errors.Join(err, fmt.Errorf("%s: %w: %s is not as this run has written it", o.Name, ErrExists, f.Name))
-			}
-			sum.Files = append(sum.Files, WrittenFile{Name: path.Clean(f.Name), Input: f.Input, Rows: f.Rows, Bytes: f.Bytes})
-		}
-	}
-	return o.writeJSON(ctx, successName, sum)
 }

@@ -27,11 +27,9 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"path"
 	"runtime"
 	"sort"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -51,6 +49,7 @@ var (
 	ErrCorrupt     = fault.ErrCorrupt     // the bytes break their format's rules
 	ErrUnsupported = fault.ErrUnsupported // valid, but not handled
 	ErrMismatch    = fault.ErrMismatch    // two things that must agree do not
+	ErrMemory      = fault.ErrMemory      // what must be held exceeds the memory budget
 )
 
 // Format is a file format.
@@ -123,6 +122,31 @@ type OpenOptions struct {
 	SkipBad bool
 	// Stdin is read for the name "-". Nil: that name is refused.
 	Stdin io.Reader
+	// Int96Nanos makes INT96 timestamps of Parquet timestamp[ns], which holds
+	// all of their digits in the years 1677 to 2262. Else they are
+	// timestamp[us], which holds all years, and digits below a microsecond are
+	// an error. Keys are compared in full in either case, and pages that are
+	// copied stay INT96.
+	Int96Nanos bool
+
+	// Include and Exclude are patterns for the files of directories, as those of
+	// [path.Match]: against the path below the directory, or the file's own name
+	// if the pattern has no slash. Only files that match Include, if there is one,
+	// and no Exclude are read.
+	Include, Exclude []string
+	// PassedOver, if not nil, is told of files of directories that are not read,
+	// and why.
+	PassedOver func(name, why string)
+	// AllowEmpty allows directories without data. Else they are errors.
+	AllowEmpty bool
+	// Base is the directory that outputs mirror: a file's Rel is its path below
+	// it. Empty: Rel begins with the first name=value directory of the path, and
+	// without one is as [Entry] says.
+	Base string
+	// Memory is the memory budget of the whole process in bytes; 0: no bound. It
+	// bounds what is read of the files at once, as batches of text. What needs
+	// more is an error that wraps [ErrMemory].
+	Memory int64
 }
 
 func (o *OpenOptions) fill() {
@@ -153,68 +177,14 @@ func Open(ctx context.Context, names []string, opts OpenOptions) (files []*File,
 			files = append(files, f)
 			continue
 		}
-		entries, err := opts.Store.List(ctx, name)
+		found, err := opts.find(ctx, name)
+		files = append(files, found...)
 		if err != nil {
 			return files, err
-		}
-		var foreign []string
-		var stray string
-		before := len(files)
-		for _, e := range entries {
-			f, err := openEntry(ctx, e, opts)
-			if errors.Is(err, errNoData) && e.Found {
-				foreign = append(foreign, e.Rel)
-				if stray == "" && !isDocument(e.Rel) {
-					stray = e.Rel
-				}
-				continue
-			}
-			if err != nil {
-				return files, err
-			}
-			files = append(files, f)
-		}
-		if len(files) == before {
-			return files, noneFound(name, foreign, opts.Text)
-		}
-		if stray != "" {
-			return files, strayFile(name, stray)
 		}
 	}
 	sort.SliceStable(files, func(i, j int) bool { return files[i].Rel < files[j].Rel })
 	return files, nil
-}
-
-// isDocument reports whether a file is, by its name, something that people put
-// beside data.
-func isDocument(rel string) bool {
-	switch strings.ToLower(path.Ext(rel)) {
-	case ".md", ".txt", ".html", ".pdf", ".crc", ".yaml", ".yml", ".xml", ".sql", ".py", ".sh":
-		return true
-	}
-	switch strings.ToUpper(path.Base(rel)) {
-	case "README", "LICENSE", "NOTICE":
-		return true
-	}
-	return false
-}
-
-// strayFile refuses a directory that holds something else beside data: rows
-// may be in it, in a format that is not read here or behind damaged first
-// bytes.
-func strayFile(dir, rel string) error {
-	return fmt.Errorf("%s: %s there is %w (name the files by a pattern, or begin the names of what is no data with _ or .)", dir, rel, errNoData)
-}
-
-func noneFound(dir string, foreign []string, text bool) error {
-	kinds := "Parquet or Arrow"
-	if text {
-		kinds = "Parquet, Arrow, CSV, TSV, NDJSON or text"
-	}
-	if len(foreign) > 3 {
-		foreign = append(foreign[:3], "…")
-	}
-	return fmt.Errorf("directory %s holds no %s files, only %s", dir, kinds, strings.Join(foreign, ", "))
 }
 
 // Close closes the files.
@@ -224,28 +194,6 @@ func Close(files []*File) error {
 		errs = append(errs, f.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// errNoData: the file is of no format that may be read here.
-var errNoData = errors.New("neither a Parquet nor an Arrow file")
-
-func openEntry(ctx context.Context, e Entry, opts OpenOptions) (*File, error) {
-	src, err := opts.Store.Open(ctx, e.Name)
-	if err != nil {
-		return nil, err
-	}
-	f := &File{Name: e.Name, Rel: e.Rel, Size: src.Size(), src: src, bytes: new(atomic.Int64)}
-	f.print = sync.OnceValues(f.digest)
-	if e.Found {
-		f.root = strings.TrimSuffix(e.Name, e.Rel)
-	}
-	if f.Format, err = detect(src, e, opts.TextFormat); err == nil {
-		err = f.open(opts)
-	}
-	if err != nil {
-		return nil, errors.Join(err, src.Close())
-	}
-	return f, f.rest()
 }
 
 // rest gives back what the source holds until the next read.
@@ -448,10 +396,18 @@ func (f *File) open(opts OpenOptions) (err error) {
 	r := counted{f.src, f.bytes}
 	switch f.Format {
 	case Parquet:
-		f.table, err = generic.OpenParquet(r, f.Size, f.Name, opts.Mem)
-		if _, near := f.src.(Mapper); err == nil && !near {
-			f.parquet().File().ReadAtLeast(farRead)
+		var p *generic.Parquet
+		p, err = generic.OpenParquet(r, f.Size, f.Name, opts.Mem)
+		if err == nil && opts.Int96Nanos {
+			p, err = p.WithInt96Nanos()
 		}
+		if err != nil {
+			return err
+		}
+		if _, near := f.src.(Mapper); !near {
+			p.File().ReadAtLeast(farRead)
+		}
+		f.table = p
 	case ArrowFile:
 		f.table, err = arrowipc.OpenFile(r, f.Size, f.Name, opts.Mem)
 	case ArrowStream:
@@ -461,7 +417,7 @@ func (f *File) open(opts OpenOptions) (err error) {
 			return fmt.Errorf("%s: %w", f.Name, errNoData)
 		}
 		f.table, err = text.Open(f.reopen(r), f.Name, text.Options{
-			Format: textFormats[f.Format], Size: f.Size, Column: opts.Column, Types: opts.Types, Mem: opts.Mem, SkipBad: opts.SkipBad,
+			Format: textFormats[f.Format], Size: f.Size, Column: opts.Column, Types: opts.Types, Mem: opts.Mem, Memory: opts.Memory, SkipBad: opts.SkipBad,
 		})
 	}
 	return err
@@ -503,7 +459,7 @@ func openStdin(opts OpenOptions) (*File, error) {
 		f.Format = Lines
 	}
 	f.table, err = text.Open(open, f.Name, text.Options{
-		Format: textFormats[f.Format], Size: -1, Once: true, Column: opts.Column, Types: opts.Types, Mem: opts.Mem, SkipBad: opts.SkipBad,
+		Format: textFormats[f.Format], Size: -1, Once: true, Column: opts.Column, Types: opts.Types, Mem: opts.Mem, Memory: opts.Memory, SkipBad: opts.SkipBad,
 	})
 	return f, err
 }

@@ -9,6 +9,7 @@ import (
 	"math/bits"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -214,13 +215,26 @@ func tree(t testing.TB, root string) []string {
 			return err
 		}
 		rel, err := filepath.Rel(root, path)
-		names = append(names, filepath.ToSlash(rel))
+		names = append(names, runDigits.ReplaceAllString(filepath.ToSlash(rel), "_manifest"))
 		return err
 	})
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)
 	}
 	return names
+}
+
+// runDigits is what the names of manifests have of their run.
+var runDigits = regexp.MustCompile(`_manifest-[0-9a-f]{16}`)
+
+// manifestOf returns the path of the only manifest of a directory.
+func manifestOf(t testing.TB, dir string) string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "_manifest*.json"))
+	if err != nil || len(names) != 1 {
+		t.Fatalf("manifests %v, %v; want one", names, err)
+	}
+	return names[0]
 }
 
 // open opens files for the test.

@@ -102,7 +102,13 @@ func snapshot(t *testing.T, dir string) string {
 	var b strings.Builder
 	for _, name := range tree(t, dir) {
 		if base := name[strings.LastIndex(name, "/")+1:]; !strings.HasPrefix(base, ".") {
-			b.WriteString(name + "\n" + get(t, dir+"/"+name) + "\n")
+			content := ""
+			if strings.HasPrefix(base, "_manifest") {
+				content = get(t, manifestOf(t, dir))
+			} else {
+				content = get(t, dir+"/"+name)
+			}
+			b.WriteString(name + "\n" + content + "\n")
 		}
 	}
 	return b.String()

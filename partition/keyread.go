@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -235,10 +236,35 @@ func inGroup(err error, group int) error {
 // of an Arrow file may be all of it.
 const stepRows = 1 << 16
 
+// readKeys is Read of columns that only keys are made of.
+func (f *File) readKeys(ctx context.Context, group int, columns []int) iter.Seq2[arrow.Record, error] {
+	return f.readKeysOf(ctx, group, columns, nil)
+}
+
+// readKeysOf is readKeys of a Parquet file's given rows (nil: all), and of all
+// rows of other files.
+func (f *File) readKeysOf(ctx context.Context, group int, columns []int, rows []uint32) iter.Seq2[arrow.Record, error] {
+	if p := f.parquet(); p != nil {
+		return p.ReadKeys(ctx, group, columns, rows)
+	}
+	return f.Read(ctx, group, columns)
+}
+
+// Check reads a row group, or what other files have for one, and returns the
+// first thing that is wrong with it.
+func (f *File) Check(ctx context.Context, group int) error {
+	for _, err := range f.readKeys(ctx, group, nil) { // INT96 in any unit are good
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // records reads the keys of a row group of any file.
 func (r *keyReader) records(ctx context.Context, p Piece, group int) error {
 	enc := (*keys.Encoder)(nil) // of the records' schema
-	for rec, err := range p.File.Read(ctx, group, r.enc.Columns()) {
+	for rec, err := range p.File.readKeys(ctx, group, r.enc.Columns()) {
 		if err != nil {
 			return err
 		}

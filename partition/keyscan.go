@@ -90,7 +90,7 @@ func (k *keyScan) scan(ctx context.Context, s stretch, dst []uint32) ([]uint32, 
 
 func (k *keyScan) rows(ctx context.Context, s stretch, dst []uint32) ([]uint32, error) {
 	opts := &k.scanner.opts
-	if len(k.matches) == 1 && !opts.Match[0].Exclude {
+	if len(k.matches) == 1 && !opts.Match[0].NoMatch {
 		rows, nulls, err := k.matches[0].hits(ctx, s)
 		k.scanner.Stats.KeysNull.Add(nulls)
 		k.pruned = k.matches[0].pruned()
@@ -110,10 +110,10 @@ func (k *keyScan) rows(ctx context.Context, s stretch, dst []uint32) ([]uint32, 
 			k.scanner.Stats.KeysNull.Add(nulls)
 		}
 		k.pruned = k.pruned && m.pruned()
-		if len(rows) == 0 && !opts.Any && !opts.Match[i].Exclude {
+		if len(rows) == 0 && !opts.Any && !opts.Match[i].NoMatch {
 			return dst, nil // whatever the others say
 		}
-		if opts.Match[i].Exclude {
+		if opts.Match[i].NoMatch {
 			for _, r := range rows {
 				k.barred[int64(r)-s.lo] = true
 			}
@@ -418,7 +418,7 @@ func (r *recordScan) hits(ctx context.Context, s stretch) (_ []uint32, nulls int
 		r.rows = append(r.rows, uint32(row))
 	}
 	first := s.lo
-	for rec, err := range r.file.parquet().ReadRows(ctx, s.group, r.columns, r.rows) {
+	for rec, err := range r.file.parquet().ReadKeys(ctx, s.group, r.columns, r.rows) {
 		if err != nil {
 			return nil, 0, err
 		}

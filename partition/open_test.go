@@ -3,8 +3,10 @@ package partition
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -107,8 +109,10 @@ func TestOpenDirectory(t *testing.T) {
 	ids := func() arrow.Record { return record(t, checked(t), col{"id", []int64{1}}) }
 	write(t, filepath.Join(dir, "y=1/b.parquet"), 1, ids())
 	write(t, filepath.Join(dir, "a.arrow"), 1, ids())
-	put(t, filepath.Join(dir, "README.md"), "not data")
-	put(t, filepath.Join(dir, "notes.html"), "not data either")
+	for _, name := range []string{"README.md", "license", "y=1/NOTICE.txt", ".a.arrow.crc", "a.arrow.crc", "y=1_$folder$"} {
+		put(t, filepath.Join(dir, name), "not data")
+	}
+	put(t, filepath.Join(dir, "nothing.dat"), "")
 	put(t, filepath.Join(dir, "_SUCCESS"), "")
 	put(t, filepath.Join(dir, ".x.parquet.0123.tmp"), "PAR1")
 	var got []string
@@ -117,10 +121,10 @@ func TestOpenDirectory(t *testing.T) {
 	}
 	equal(t, "files", got, []string{"a.arrow", "y=1/b.parquet"})
 	// What may be data is not passed over: rows might be in it.
-	for _, name := range []string{"part-00001", "rest.csv", "more.orc"} {
+	for _, name := range []string{"part-00001", "rest.csv", "more.orc", "day2.txt", "notes.md", "x.xml", "y=1/make.py", "page.html", "README2"} {
 		put(t, filepath.Join(dir, name), "damaged, or in another format")
 		_, err := Open(t.Context(), []string{dir}, OpenOptions{})
-		says(t, "a stray file", err, nil, name, "pattern")
+		says(t, "a stray file", err, nil, name, "--exclude "+filepath.Base(name))
 		if err := os.Remove(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -134,11 +138,11 @@ func TestOpenDirectory(t *testing.T) {
 	equal(t, "files with text", got, []string{"a.arrow", "c.csv", "y=1/b.parquet"})
 
 	none := t.TempDir()
-	for _, name := range []string{"readme.md", "b", "c", "d", "e"} {
+	for _, name := range []string{"readme.md", "b.x", "c", "d", "e"} {
 		put(t, filepath.Join(none, name), "no data")
 	}
 	_, err := Open(t.Context(), []string{none}, OpenOptions{})
-	says(t, "a directory without data", err, nil, none, "Parquet or Arrow", "b, c, d, …")
+	says(t, "a directory without data", err, nil, none, "Parquet or Arrow", "b.x, c, d, …")
 	_, err = Open(t.Context(), []string{none}, OpenOptions{Text: true})
 	says(t, "a directory without IDs", err, nil, none, "CSV")
 	if err := os.WriteFile(filepath.Join(dir, "y=1/bad.parquet"), []byte("PAR1 cut"), 0o600); err != nil {
@@ -146,6 +150,100 @@ func TestOpenDirectory(t *testing.T) {
 	}
 	_, err = Open(t.Context(), []string{dir}, OpenOptions{})
 	says(t, "a damaged file in a directory", err, ErrCorrupt, "bad.parquet")
+}
+
+// Include and Exclude choose the files of directories, and no others.
+func TestIncludeExclude(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a.parquet", "b.arrow", "y=1/c.parquet", "y=2/c.parquet", "y=2/LICENSE.parquet"} {
+		write(t, filepath.Join(dir, name), 1, record(t, checked(t), col{"id", []int64{1}}))
+	}
+	for _, name := range []string{"notes.txt", "y=1/rest.csv", "README"} {
+		put(t, filepath.Join(dir, name), "1\n")
+	}
+	for _, c := range []struct{ include, exclude, want, passed []string }{
+		{[]string{"*.parquet"}, nil, []string{"a.parquet", "y=1/c.parquet", "y=2/LICENSE.parquet", "y=2/c.parquet"}, []string{"README", "b.arrow", "notes.txt", "y=1/rest.csv"}},
+		{[]string{"y=2/*.parquet", "a*"}, []string{"L*"}, []string{"a.parquet", "y=2/c.parquet"}, []string{"README", "b.arrow", "notes.txt", "y=1/c.parquet", "y=1/rest.csv", "y=2/LICENSE.parquet"}},
+		{nil, []string{"*.txt", "y=1/*"}, []string{"a.parquet", "b.arrow", "y=2/LICENSE.parquet", "y=2/c.parquet"}, []string{"README", "notes.txt", "y=1/c.parquet", "y=1/rest.csv"}},
+		{[]string{"*.zip"}, nil, nil, []string{"README", "a.parquet", "b.arrow", "notes.txt", "y=1/c.parquet", "y=1/rest.csv", "y=2/LICENSE.parquet", "y=2/c.parquet"}},
+	} {
+		var passed, got []string
+		opts := OpenOptions{Include: c.include, Exclude: c.exclude, AllowEmpty: c.want == nil, PassedOver: func(name, why string) {
+			rel, err := filepath.Rel(dir, name)
+			if err != nil || why == "" {
+				t.Error(err, why)
+			}
+			passed = append(passed, rel)
+		}}
+		for _, f := range open(t, opts, dir) {
+			got = append(got, f.Rel)
+		}
+		equal(t, fmt.Sprint(c.include, c.exclude), got, c.want)
+		equal(t, fmt.Sprint(c.include, c.exclude, ": passed over"), passed, c.passed)
+	}
+	_, err := Open(t.Context(), []string{dir}, OpenOptions{Include: []string{"*.csv"}})
+	says(t, "text that is included", err, nil, "rest.csv", "Parquet or Arrow")
+	_, err = Open(t.Context(), []string{dir}, OpenOptions{Exclude: []string{"*"}})
+	says(t, "all is excluded", err, ErrNoFiles, dir)
+	_, err = Open(t.Context(), []string{dir}, OpenOptions{Exclude: []string{"["}})
+	says(t, "no pattern", err, path.ErrBadPattern, "[")
+	if files := open(t, OpenOptions{Exclude: []string{"*"}}, filepath.Join(dir, "a.parquet")); len(files) != 1 {
+		t.Error("a file that was named is left out by a pattern")
+	}
+}
+
+// Outputs mirror the path from the first name=value directory, or below the
+// base.
+func TestBase(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for _, name := range []string{"logs/dt=1/a.parquet", "logs/dt=2/h=3/a.parquet", "logs/plain/b.parquet"} {
+		write(t, name, 1, record(t, checked(t), col{"id", []int64{1}}))
+	}
+	if err := os.Symlink("logs", "alias"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, base, want string }{
+		{"logs/dt=1", "", "dt=1/a.parquet"},
+		{"logs/dt=1/", "", "dt=1/a.parquet"},
+		{"./logs/plain/../dt=1", "", "dt=1/a.parquet"},
+		{filepath.Join(dir, "logs/dt=2"), "", "dt=2/h=3/a.parquet"},
+		{"logs/dt=2/h=3/a.parquet", "", "dt=2/h=3/a.parquet"},
+		{"logs/dt=*/*.parquet", "", "dt=1/a.parquet"},
+		{"logs/dt=*", "", "dt=1/a.parquet dt=2/h=3/a.parquet"},
+		{"logs/plain", "", "b.parquet"},
+		{"logs/plain/b.parquet", "", "b.parquet"},
+		{"logs/plain", "logs", "plain/b.parquet"},
+		{"logs/plain/b.parquet", ".", "logs/plain/b.parquet"},
+		{"logs/dt=2", "logs/dt=2", "h=3/a.parquet"},
+		{"logs/dt=1", dir, "logs/dt=1/a.parquet"},
+		{"alias/plain", "alias", "plain/b.parquet"},
+		{"logs/plain", "alias/", "plain/b.parquet"},
+	} {
+		var got []string
+		for _, f := range open(t, OpenOptions{Base: c.base}, c.name) {
+			got = append(got, f.Rel)
+		}
+		equal(t, c.name+" from "+c.base, strings.Join(got, " "), c.want)
+	}
+	for _, base := range []string{"logs/dt=2", "elsewhere", "logs/dt=1/a.parquet"} {
+		_, err := Open(t.Context(), []string{"logs/dt=1"}, OpenOptions{Base: base})
+		says(t, base, err, nil, "logs/dt=1/a.parquet", "--base "+base)
+	}
+}
+
+// The Parquet files of table formats hold rows that are no longer in the table.
+func TestTableFormats(t *testing.T) {
+	for mark, format := range map[string]string{"_delta_log/0.json": "Delta", "metadata/v1.metadata.json": "Iceberg", ".hoodie/hoodie.properties": "Hudi"} {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "t/dt=1/a.parquet"), 1, record(t, checked(t), col{"id", []int64{1}}))
+		put(t, filepath.Join(dir, "t", mark), "{}")
+		for _, name := range []string{dir + "/t", dir, dir + "/t/", dir + "/t/dt=1", dir + "/*"} {
+			_, err := Open(t.Context(), []string{name}, OpenOptions{Exclude: []string{"*.json"}})
+			says(t, name, err, ErrUnsupported, format, dir+"/t")
+		}
+		open(t, OpenOptions{}, dir+"/t/dt=*/*.parquet") // what is named is meant
+	}
 }
 
 // The order of the files, from which shards follow, does not depend on how

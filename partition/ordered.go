@@ -33,6 +33,9 @@ type ReadOptions struct {
 	// Columns returns the top-level columns to read of a file, in order. Nil,
 	// or a nil result: all.
 	Columns func(*File) ([]int, error)
+	// Keys says that the columns are read for keys alone. INT96 timestamps have
+	// all years and digits then, in a type that is of use for keys only.
+	Keys bool
 }
 
 // Work is called with each record that was read, by one goroutine at a time.
@@ -75,7 +78,11 @@ func readGroup(ctx context.Context, p Piece, group int, opts ReadOptions, work W
 			return err
 		}
 	}
-	for rec, err := range p.File.Read(ctx, group, columns) {
+	read := p.File.Read
+	if opts.Keys {
+		read = p.File.readKeys
+	}
+	for rec, err := range read(ctx, group, columns) {
 		if err != nil {
 			return err
 		}

@@ -58,14 +58,19 @@ type Output struct {
 	// so that no output is taken for that of the same run.
 	Run   [32]byte
 	Shard Shard // which worker writes
-	// Force replaces what another run has left.
+	// Force writes again what is done, and replaces what another run has left: a
+	// file, or in a directory the outputs of Logs that its manifests list.
 	Force bool
+	// Logs are all files of the log, whatever the shard. Nil: those of the parts.
+	Logs []*File
 	// Hold keeps the files of a directory back until all rows have come, and
 	// with Force leaves there what stands there until then: a sequence of rows
 	// that ends in an error has changed nothing. (A single file is visible only
 	// then in any case.) It takes the room of all files beside what they replace.
 	Hold bool
 	Mem  memory.Allocator
+
+	nonce string // see identify
 }
 
 // Written is what an output came to.
@@ -73,6 +78,9 @@ type Written struct {
 	Files []WrittenFile `json:"files"`
 	Rows  int64         `json:"rows"`
 	Bytes int64         `json:"bytes"`
+	// Notes are what the user should know of a directory: why it is not marked
+	// complete although this run is, and what of an earlier run was damaged.
+	Notes []string `json:"-"`
 }
 
 // WrittenFile is one file of an output.
@@ -114,10 +122,11 @@ func (o Output) IsDir(ctx context.Context) bool {
 	return o.Name != "-" && o.Store.IsDir(ctx, o.Name)
 }
 
-// Check returns nil if the output can be written, ErrDone if the same run has
-// finished it before, and an error that wraps ErrExists if something else
-// stands there and Force is not set. An output that would stand in the place
-// of an input is refused in any case. It is called before the work.
+// Check returns nil if the output can be written, an error that wraps ErrDone if
+// the same run has finished it before and Force is not set, and one that wraps
+// ErrExists if something stands there that may not be replaced. An output that
+// would stand in the place of an input is refused in any case. It is called
+// before the work.
 //
 // logs are all files of the log, whatever the shard; others are further inputs.
 func (o Output) Check(ctx context.Context, logs []*File, others ...*File) error {
@@ -135,18 +144,17 @@ func (o Output) Check(ctx context.Context, logs []*File, others ...*File) error 
 		if err := o.checkNames(logs); err != nil {
 			return err
 		}
-		err = o.checkDir(ctx)
-		done = o.path(manifestName(o.Shard.Index, o.Shard.Of))
-	} else {
-		err = o.compare(ctx, o.Name)
+		o.Logs = logs
+		if done, err = o.checkDir(ctx); done != "" {
+			done = o.path(done)
+		}
+	} else if err = o.compare(ctx, o.Name); o.Force && (errors.Is(err, ErrDone) || errors.Is(err, ErrExists)) {
+		return nil
 	}
 	if errors.Is(err, ErrDone) {
 		if changed := ChangedSince(ctx, o.Store, done, inputs); changed != nil {
 			err = changed
 		}
-	}
-	if errors.Is(err, ErrExists) && o.Force {
-		return nil
 	}
 	return err
 }
@@ -256,16 +264,12 @@ func (o Output) compare(ctx context.Context, name string) error {
 	if err := src.Close(); err != nil {
 		return err
 	}
-	files, err := Open(ctx, []string{name}, OpenOptions{Store: o.Store, Mem: o.Mem})
-	if err == nil {
-		md := files[0].Schema().Metadata()
-		run, _ := md.GetValue(MetaRun)
-		if err := Close(files); err != nil {
-			return err
-		}
-		if o.known() && run == o.run() {
-			return ErrDone
-		}
+	marker, _, err := o.marker(ctx, name)
+	if err != nil {
+		return err
+	}
+	if o.known() && marker == o.run() {
+		return ErrDone
 	}
 	return fmt.Errorf("%s: %w, of another run (--force replaces it)", name, ErrExists)
 }
@@ -303,6 +307,9 @@ func (o Output) metadata() map[string]string {
 // stream has gone.
 func (o Output) Write(ctx context.Context, parts []Part, rows iter.Seq2[Rows, error]) (w Written, err error) {
 	o.fill()
+	if err := o.identify(ctx); err != nil {
+		return w, err
+	}
 	switch {
 	case o.Name == "-":
 		return o.writeStream(parts, rows)
@@ -310,6 +317,20 @@ func (o Output) Write(ctx context.Context, parts []Part, rows iter.Seq2[Rows, er
 		return o.writeDir(ctx, parts, rows)
 	}
 	return o.writeFile(ctx, parts, rows)
+}
+
+// WriteEmpty writes the output of a log without files: a directory without
+// files, or a file of the given schema, which nil is an error.
+func (o Output) WriteEmpty(ctx context.Context, schema *arrow.Schema) (Written, error) {
+	o.fill()
+	var parts []Part
+	if !o.IsDir(ctx) {
+		if schema == nil {
+			return Written{}, fmt.Errorf("%s: the log has no file, and so no columns, which a file needs (write to a directory, -o OUT/, or name the columns with --schema-from)", o.Name)
+		}
+		parts = []Part{{Schema: schema}}
+	}
+	return o.Write(ctx, parts, func(func(Rows, error) bool) {})
 }
 
 // writer is what writes a file of either format. Write takes over what it is
@@ -469,15 +490,18 @@ func (o Output) plain(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
 
 // publish writes one file and makes it visible.
 func (o Output) publish(ctx context.Context, name string, p Part, rows iter.Seq2[Rows, error]) (n, size int64, err error) {
-	sink, n, size, err := o.stage(ctx, name, p, rows)
+	if err := Sweep(ctx, o.Store, name); err != nil {
+		return 0, 0, err
+	}
+	sink, n, size, err := o.stage(ctx, name, p, rows, io.Discard)
 	if err != nil {
 		return 0, 0, err
 	}
 	return n, size, o.commit(ctx, name, sink)
 }
 
-// stage writes one file, which nobody sees yet.
-func (o Output) stage(ctx context.Context, name string, p Part, rows iter.Seq2[Rows, error]) (_ Sink, n, size int64, err error) {
+// stage writes one file, which nobody sees yet, and copies its bytes to sum.
+func (o Output) stage(ctx context.Context, name string, p Part, rows iter.Seq2[Rows, error], sum io.Writer) (_ Sink, n, size int64, err error) {
 	sink, err := o.Store.Create(ctx, name, false)
 	if err != nil {
 		return nil, 0, 0, err
@@ -487,7 +511,7 @@ func (o Output) stage(ctx context.Context, name string, p Part, rows iter.Seq2[R
 			err = errors.Join(err, sink.Abort())
 		}
 	}()
-	w, err := o.newWriter(sink, p)
+	w, err := o.newWriter(io.MultiWriter(sink, sum), p)
 	if err != nil {
 		return nil, 0, 0, fmt.Errorf("writing %s: %w", name, err)
 	}

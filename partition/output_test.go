@@ -158,8 +158,9 @@ func TestOutputFileAgain(t *testing.T) {
 	_, err := first.do(t)
 	says(t, "the same run", err, ErrDone)
 	first.out.Force = true
-	_, err = first.do(t)
-	says(t, "the same run, forced", err, ErrDone)
+	if w, err := first.do(t); err != nil || w.Rows != 30 {
+		t.Errorf("the same run, forced: %+v, %v; want that it is done again", w, err)
+	}
 	other := first
 	other.out.Run, other.out.Force = runOf(2), false
 	_, err = other.do(t)
@@ -262,8 +263,11 @@ func TestOutputFailure(t *testing.T) {
 		_, err = j.doWith(t, failing(after))
 		says(t, "a directory", err, boom)
 		for _, name := range tree(t, dir) { // files of a directory are whole, or not there
-			if !slices.Contains([]string{"a.parquet", "y=1/b.parquet", "y=1/c.parquet"}, name) {
+			if !slices.Contains([]string{"_manifest.json", "a.parquet", "y=1/b.parquet", "y=1/c.parquet"}, name) {
 				t.Errorf("%s is left of a directory that is not finished", name)
+				continue
+			}
+			if name == "_manifest.json" { // not done
 				continue
 			}
 			if rows, _ := contents(t, filepath.Join(dir, name)); len(rows) != 10 {
@@ -332,10 +336,11 @@ func TestOutputDirectory(t *testing.T) {
 	}
 	equal(t, "rows", rows, allRows)
 	var m Manifest
-	if err := json.Unmarshal([]byte(get(t, dir+"_manifest.json")), &m); err != nil {
+	if err := json.Unmarshal([]byte(get(t, manifestOf(t, dir))), &m); err != nil {
 		t.Fatal(err)
 	}
-	if m.Version != 1 || m.Rows != 30 || m.Result != ResultCandidates || m.Of != 1 || m.Filter != fmt.Sprintf("%x", runOf(7)) || m.Files[1] != (WrittenFile{"y=1/b.parquet", "y=1/b.arrow", 10, w.Files[1].Bytes}) {
+	if m.Version != 2 || !m.Done || m.Rows != 30 || m.Result != ResultCandidates || m.Of != 1 || m.Filter != fmt.Sprintf("%x", runOf(7)) ||
+		m.Files[1] != (ManifestFile{"y=1/b.parquet", "y=1/b.arrow", "", 10, w.Files[1].Bytes, m.Files[1].Sum}) || len(m.Files[1].Sum) != 32 {
 		t.Errorf("manifest %+v", m)
 	}
 	before := tree(t, dir)
@@ -365,14 +370,23 @@ func TestOutputDirectory(t *testing.T) {
 	if _, err := other.do(t); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "files of the other run", tree(t, dir), []string{"_SUCCESS", "_manifest.json", "a.parquet"})
+	// It has replaced the output of its input, and kept the others.
+	equal(t, "files of both runs", tree(t, dir), []string{"_SUCCESS", "_manifest.json", "_manifest.json", "a.parquet", "y=1/b.parquet", "y=1/c.parquet"})
+	for name, run := range map[string]byte{"a.parquet": 2, "y=1/b.parquet": 1, "y=1/c.parquet": 1} {
+		_, schema := contents(t, dir+name)
+		equal(t, name, metaOf(schema, MetaRun), fmt.Sprintf("%x", runOf(run)))
+	}
+	_, err = j.do(t)
+	says(t, "the first run, of which a file was replaced", err, ErrExists, "--force")
 	// What is no output stays, even with Force.
 	put(t, dir+"notes.txt", "mine")
 	_, err = j.do(t)
 	says(t, "a foreign file", err, ErrExists)
 	j.out.Force = true
-	_, err = j.do(t)
-	says(t, "a foreign file, forced", err, ErrExists, "notes.txt")
+	if _, err := j.do(t); err != nil {
+		t.Error(err)
+	}
+	equal(t, "all of the first run", tree(t, dir), slices.Sorted(slices.Values(append(slices.Clone(before), "notes.txt"))))
 	equal(t, "notes", get(t, dir+"notes.txt"), "mine")
 }
 

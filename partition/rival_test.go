@@ -71,29 +71,63 @@ func TestDanglingLinkAsOutput(t *testing.T) {
 	}
 }
 
-// Force replaces outputs, never data of others, and removes nothing before it
-// is sure.
+// Force replaces outputs, never data of others: what no manifest lists stays, and
+// where it stands in the way nothing is written at all.
 func TestForceSparesForeignFiles(t *testing.T) {
 	in := logs(t)
 	out := filepath.Join(t.TempDir(), "out") + "/"
-	if _, err := (job{[]string{in}, Output{Name: out, Run: runOf(1), Result: ResultExact}}).do(t); err != nil {
+	if _, err := (job{[]string{in + "/a.parquet"}, Output{Name: out, Run: runOf(1), Result: ResultExact}}).do(t); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(out, "zz/mine.parquet"), 4, record(t, checked(t), col{"id", []int64{1}}))
-	before := tree(t, out)
-	_, err := job{[]string{in}, Output{Name: out, Run: runOf(2), Force: true}}.do(t)
-	says(t, "a foreign file", err, ErrExists, "mine.parquet")
-	equal(t, "files", tree(t, out), before)
-	if err := os.Remove(filepath.Join(out, "zz/mine.parquet")); err != nil {
+	precious := t.TempDir()
+	mine := write(t, filepath.Join(precious, "mine.parquet"), 4, record(t, checked(t), col{"id", []int64{1}}))
+	link := func(to, name string) {
+		if err := os.Symlink(to, filepath.Join(out, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link(precious, "link")
+	link(mine, "link.parquet")
+	put(t, filepath.Join(out, "zz/mine.parquet"), get(t, mine))
+	forced := job{[]string{in}, Output{Name: out, Run: runOf(2), Force: true}}
+	if _, err := forced.do(t); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (job{[]string{in}, Output{Name: out, Run: runOf(2), Force: true}}).do(t); err != nil {
-		t.Error(err)
+	equal(t, "files", tree(t, out), []string{"_SUCCESS", "_manifest.json", "a.parquet", "link", "link.parquet", "y=1/b.parquet", "y=1/c.parquet", "zz/mine.parquet"})
+	equal(t, "behind the link", tree(t, precious), []string{"mine.parquet"})
+
+	// At the name of an output: no file or link of others goes.
+	for what, place := range map[string]func(out string){
+		"in no manifest":  func(out string) { put(t, out+"y=1/c.parquet", get(t, mine)) },
+		"no regular file": func(out string) { link(mine, "y=1/c.parquet") },
+	} {
+		out = filepath.Join(t.TempDir(), "out") + "/"
+		if _, err := (job{[]string{in + "/a.parquet", in + "/y=1/b.arrow"}, Output{Name: out, Run: runOf(1)}}).do(t); err != nil {
+			t.Fatal(err)
+		}
+		place(out)
+		before := snapshot(t, out)
+		forced.out.Name = out
+		_, err := forced.do(t)
+		says(t, what, err, ErrExists, "y=1/c.parquet", what)
+		equal(t, what, snapshot(t, out), before)
 	}
+
+	// A directory of the output that is a link leads elsewhere.
+	other := filepath.Join(t.TempDir(), "out") + "/"
+	if err := os.MkdirAll(other, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(precious, other+"y=1"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := job{[]string{in}, Output{Name: other, Run: runOf(1), Force: true}}.do(t)
+	says(t, "a directory that is a link", err, ErrExists, "y=1")
+	equal(t, "behind the link", tree(t, precious), []string{"mine.parquet"})
 }
 
-// The mark of a run that was finished once goes before another begins to
-// write.
+// The mark of a run that was finished once goes before a file of another one is
+// seen.
 func TestStaleSuccess(t *testing.T) {
 	in := logs(t)
 	out := filepath.Join(t.TempDir(), "out") + "/"
@@ -106,12 +140,14 @@ func TestStaleSuccess(t *testing.T) {
 		}
 	}
 	_, err := job{[]string{in}, Output{Name: out, Run: runOf(2)}}.do(t)
-	says(t, "a manifest without its files", err, ErrExists, "_SUCCESS")
+	says(t, "a manifest without its files", err, ErrExists, "_manifest")
+	equal(t, "what is left", tree(t, out), []string{"_manifest.json"})
+	put(t, out+successName, "{}")
 	_, err = job{[]string{in}, Output{Name: out, Run: runOf(2), Force: true}}.doWith(t, func(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
 		return func(yield func(Rows, error) bool) {
 			for r, err := range rows {
-				if slices.Contains(tree(t, out), successName) {
-					t.Error("rows are written beside another run's mark of success")
+				if now := tree(t, out); slices.Contains(now, successName) && slices.Contains(now, "a.parquet") {
+					t.Error("a file stands beside another run's mark of success")
 				}
 				if !yield(r, err) {
 					return

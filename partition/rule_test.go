@@ -323,7 +323,7 @@ func checkRule(t *testing.T, rng *rand.Rand, what, path, key, rule string, rows 
 		verify, exclude bool
 		want            []int
 	}{{"match", false, false, in}, {"verified", true, false, in}, {"excluded", true, true, out}} {
-		m := Match{Filter: filter, Key: key, Exclude: c.exclude}
+		m := Match{Filter: filter, Key: key, NoMatch: c.exclude}
 		v := &setVerifier{members, new(sync.Mutex), map[string]int64{}}
 		if c.verify {
 			m.Verifier = func() Verifier { return v }

@@ -154,7 +154,7 @@ func (r *keyReader) run(ctx context.Context, run Run, work KeyWork) (err error) 
 	}
 	rows := run.selection()
 	if r.leaf == nil {
-		return r.sampled(ctx, p, r.selected(ctx, p, rows), rows)
+		return r.sampled(ctx, p, p.File.readKeysOf(ctx, p.Lo, r.enc.Columns(), rows), rows)
 	}
 	c := run.File.parquet().File().ChunkIn(r.buf, run.Group, r.leaf.values.Index())
 	if rows != nil {
@@ -172,14 +172,6 @@ func (r *keyReader) run(ctx context.Context, run Run, work KeyWork) (err error) 
 			return err
 		}
 	}
-}
-
-// selected reads the key columns of the rows, of Parquet only of them.
-func (r *keyReader) selected(ctx context.Context, p Piece, rows []uint32) iter.Seq2[arrow.Record, error] {
-	if f := p.File.parquet(); f != nil && rows != nil {
-		return f.ReadRows(ctx, p.Lo, r.enc.Columns(), rows)
-	}
-	return p.File.Read(ctx, p.Lo, r.enc.Columns())
 }
 
 // sampled hands on the keys of records: of files other than Parquet those of

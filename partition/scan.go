@@ -42,9 +42,9 @@ type Match struct {
 	// Key names the log's key columns: paths separated by commas, as in
 	// `user.id` or `"a.b",c`. Empty: the names that the filter was built with.
 	Key string
-	// Exclude keeps the rows whose key is surely not in the set, and those
+	// NoMatch keeps the rows whose key is surely not in the set, and those
 	// with a NULL key. It needs an exact filter, or a Verifier.
-	Exclude bool
+	NoMatch bool
 	// Verifier, if not nil, makes what looks closer at the keys that the filter
 	// lets through; each worker has its own. With it a Match is exact.
 	Verifier func() Verifier
@@ -73,7 +73,7 @@ func (m *Match) exact() bool { return m.Verifier != nil || m.Filter.Exact() != n
 // ScanOptions says what to keep. Each row that passes is kept once.
 type ScanOptions struct {
 	// Match holds the filters. A row is kept if all let it through, or, with
-	// Any, if one does; those to exclude are applied in any case.
+	// Any, if one does; those with NoMatch are applied in any case.
 	Match []Match
 	Any   bool
 	// Stages, if not nil, divides the pieces of a scan into stages, which have
@@ -145,8 +145,8 @@ func NewScanner(opts ScanOptions) (*Scanner, error) {
 		if err := usable(m.Filter); err != nil {
 			return nil, err
 		}
-		if m.Exclude && !m.exact() {
-			return nil, fault.Unsupported(fault.At{}, "excluding by a Bloom filter, which would drop rows that only look like members").
+		if m.NoMatch && !m.exact() {
+			return nil, fault.Unsupported(fault.At{}, "dropping the members of a Bloom filter, which would drop rows that only look like members").
 				WithHint("build the filter with --kind exact, or use an anti join")
 		}
 	}
@@ -325,10 +325,13 @@ func (s *Scanner) Scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, erro
 	}
 }
 
-// readColumns returns the columns to keep, followed by those that only the
-// keys need.
+// readColumns returns the columns to keep, none if rows are only counted,
+// followed by those that only the keys need.
 func (s *Scanner) readColumns(f *File) ([]int, error) {
 	cols, err := s.opts.columns(f)
+	if s.counted {
+		cols = []int{}
+	}
 	if cols == nil || err != nil {
 		return nil, err
 	}
@@ -433,7 +436,7 @@ func (w *scanWorker) work(p Piece, rec arrow.Record, emit func(arrow.Record) err
 		w.scanner.opts.Progress(rec.NumRows())
 	}
 	st.RowsOut.Add(int64(len(rows)))
-	if len(rows) == 0 {
+	if len(rows) == 0 || w.scanner.counted {
 		return nil
 	}
 	if n := len(w.scanner.opts.Columns); w.scanner.opts.Columns != nil {
@@ -494,7 +497,7 @@ func (w *scanWorker) pass(rec arrow.Record) ([]int, error) {
 		if i == 0 {
 			w.scanner.Stats.KeysNull.Add(int64(p.Keys.Nulls()))
 		}
-		if w.scanner.opts.Match[i].Exclude {
+		if w.scanner.opts.Match[i].NoMatch {
 			for _, h := range hits {
 				w.barred[p.Keys.Rows[h]] = true
 			}

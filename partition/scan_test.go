@@ -174,11 +174,11 @@ func TestScan(t *testing.T) {
 		{"any", ScanOptions{Match: []Match{{Filter: low}, {Filter: even}}, Any: true}, func(n, s int64) bool { return n >= 0 && (n < 200 || n%2 == 0) }, true, nil},
 		{"all of two columns", ScanOptions{Match: []Match{{Filter: low}, {Filter: strs}}}, func(n, s int64) bool { return n >= 0 && n < 200 && isStr(s) }, false, nil},
 		{"any of two columns", ScanOptions{Match: []Match{{Filter: low}, {Filter: strs}}, Any: true}, func(n, s int64) bool { return n >= 0 && n < 200 || isStr(s) }, false, nil},
-		{"exclude", ScanOptions{Match: []Match{{Filter: low, Exclude: true}}}, func(n, s int64) bool { return n < 0 || n >= 200 }, true, nil},
-		{"all but", ScanOptions{Match: []Match{{Filter: low}, {Filter: even, Exclude: true}}}, func(n, s int64) bool { return n >= 0 && n < 200 && n%2 == 1 }, true, nil},
-		{"any but", ScanOptions{Match: []Match{{Filter: low}, {Filter: even, Exclude: true}}, Any: true}, func(n, s int64) bool { return n >= 0 && n < 200 && n%2 == 1 }, true, nil},
+		{"exclude", ScanOptions{Match: []Match{{Filter: low, NoMatch: true}}}, func(n, s int64) bool { return n < 0 || n >= 200 }, true, nil},
+		{"all but", ScanOptions{Match: []Match{{Filter: low}, {Filter: even, NoMatch: true}}}, func(n, s int64) bool { return n >= 0 && n < 200 && n%2 == 1 }, true, nil},
+		{"any but", ScanOptions{Match: []Match{{Filter: low}, {Filter: even, NoMatch: true}}, Any: true}, func(n, s int64) bool { return n >= 0 && n < 200 && n%2 == 1 }, true, nil},
 		{"nothing", ScanOptions{Match: []Match{{Filter: exactOf("n")}}}, func(n, s int64) bool { return false }, true, nil},
-		{"all but nothing", ScanOptions{Match: []Match{{Filter: exactOf("n"), Exclude: true}}}, func(n, s int64) bool { return true }, true, nil},
+		{"all but nothing", ScanOptions{Match: []Match{{Filter: exactOf("n"), NoMatch: true}}}, func(n, s int64) bool { return true }, true, nil},
 		{"another column", ScanOptions{Match: []Match{{Filter: low, Key: "row"}}}, nil, true, nil},
 		{"columns without the key", ScanOptions{Match: []Match{{Filter: low}}, Columns: []string{"row"}}, func(n, s int64) bool { return n >= 0 && n < 200 }, true, nil},
 		{"columns in another order", ScanOptions{Match: []Match{{Filter: strs}, {Filter: low}}, Columns: []string{"n", "row"}}, func(n, s int64) bool { return n >= 0 && n < 200 && isStr(s) }, false, nil},
@@ -310,7 +310,7 @@ func TestScanRefusals(t *testing.T) {
 		{"no filter", ScanOptions{}, nil, []string{"filter"}},
 		{"an unsealed filter", ScanOptions{Match: []Match{{Filter: low}, {Filter: openF}}}, ErrMismatch, []string{"a sealed filter", "partial", "merge"}},
 		{"other rules for keys", ScanOptions{Match: []Match{{Filter: old}}}, ErrMismatch, []string{"normal form", "want 1, got 0"}},
-		{"excluding by a Bloom filter", ScanOptions{Match: []Match{{Filter: strs, Exclude: true}}}, ErrUnsupported, []string{"unsupported", "--kind exact", "anti join"}},
+		{"excluding by a Bloom filter", ScanOptions{Match: []Match{{Filter: strs, NoMatch: true}}}, ErrUnsupported, []string{"unsupported", "--kind exact", "anti join"}},
 	} {
 		_, err := NewScanner(c.opts)
 		says(t, c.name, err, c.kind, c.words...)

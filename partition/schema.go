@@ -304,7 +304,7 @@ func HaveKeys(files []*File, matches []Match, anyMatch bool) (with []*File, with
 	for _, f := range files {
 		why, lacking, wanted := "", 0, 0
 		for _, m := range matches {
-			if m.Exclude {
+			if m.NoMatch {
 				continue
 			}
 			wanted++

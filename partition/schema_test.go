@@ -418,7 +418,7 @@ func TestHaveKeys(t *testing.T) {
 	both, onlyA, onlyB := file("both", a, b), file("onlyA", a), file("onlyB", b)
 	deep, other, flat := file("deep", in(a), b), file("other", in(b), a), file("flat", arrow.Field{Name: "s.a", Type: int64Type})
 	name := func(key string) Match { return Match{Key: key} }
-	except := func(key string) Match { return Match{Key: key, Exclude: true} }
+	except := func(key string) Match { return Match{Key: key, NoMatch: true} }
 	for _, c := range []struct {
 		match   []Match
 		any     bool

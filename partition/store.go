@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"os"
-	"path"
 	"path/filepath"
-	"sort"
 	"strings"
 	"sync"
 	"syscall"
@@ -69,14 +66,26 @@ type Entry struct {
 	Found bool
 }
 
+// Object is something that stands below a directory and is no directory itself.
+type Object struct {
+	Rel     string // its path below the directory, with slashes
+	Regular bool   // false: a link, a pipe, a device
+	Size    int64
+	ModTime time.Time // zero: not known
+}
+
 // Store is where objects live. [Local] is the file system; a program that
 // keeps its objects elsewhere brings its own.
 type Store interface {
 	// List returns the objects that name stands for: itself, those that a
 	// pattern matches, or those below a directory, except where an element of
 	// the path that name does not spell out begins with '_' or '.'. Those of a
-	// directory are in ascending order of Rel. No object at all is an error.
+	// directory are in ascending order of Rel. No object at all is an error, of
+	// a directory one that wraps ErrNoFiles.
 	List(ctx context.Context, name string) ([]Entry, error)
+	// Tree returns what stands below a directory that is written, whatever its
+	// name, and follows no link. Of no directory it returns nothing.
+	Tree(ctx context.Context, dir string) ([]Object, error)
 	Open(ctx context.Context, name string) (Source, error)
 	// Create begins an object. private keeps other users from reading it,
 	// where the store knows users.
@@ -91,129 +100,12 @@ type Local struct{}
 
 var _ Store = Local{}
 
-// List implements [Store]. Patterns are those of [filepath.Match].
-func (Local) List(ctx context.Context, name string) ([]Entry, error) {
-	if err := local(name); err != nil {
-		return nil, err
-	}
-	info, err := os.Stat(name)
-	switch {
-	case err == nil && info.IsDir():
-		return walk(ctx, name)
-	case err == nil:
-		return []Entry{{Name: name, Rel: filepath.Base(name)}}, nil
-	case !errors.Is(err, fs.ErrNotExist) || !strings.ContainsAny(name, `*?[`):
-		return nil, err
-	}
-	pattern := filepath.Clean(name)
-	matches, err := filepath.Glob(pattern)
-	if err != nil {
-		return nil, fmt.Errorf("pattern %s: %w", name, err)
-	}
-	var entries []Entry
-	for _, m := range matches {
-		if marked(pattern, m) {
-			continue
-		}
-		info, err := os.Stat(m)
-		if err != nil {
-			return nil, err
-		}
-		if info.IsDir() {
-			below, err := walk(ctx, m)
-			if err != nil {
-				return nil, err
-			}
-			for _, e := range below {
-				e.Rel = filepath.Base(m) + "/" + e.Rel
-				entries = append(entries, e)
-			}
-			continue
-		}
-		entries = append(entries, Entry{Name: m, Rel: filepath.Base(m)})
-	}
-	if len(entries) == 0 {
-		return nil, fmt.Errorf("pattern %s: %w", name, fs.ErrNotExist)
-	}
-	return entries, nil
-}
-
 // local refuses names of objects elsewhere, which would do as file names.
 func local(name string) error {
 	if i := strings.Index(name, "://"); i > 0 {
 		return fault.Unsupported(fault.At{File: name}, "%s:// addresses; only local files are read and written", name[:i])
 	}
 	return nil
-}
-
-// marks reports whether a name is not data: a marker such as _SUCCESS, an
-// attempt, a hidden file.
-func marks(name string) bool { return strings.HasPrefix(name, "_") || strings.HasPrefix(name, ".") }
-
-// marked reports whether a wildcard of the pattern has matched a name that is
-// not data. What the pattern spells out is meant.
-func marked(pattern, match string) bool {
-	want := strings.Split(filepath.ToSlash(pattern), "/")
-	got := strings.Split(filepath.ToSlash(match), "/")
-	for i, name := range got {
-		if marks(name) && want[i][:1] != name[:1] {
-			return true
-		}
-	}
-	return false
-}
-
-// walk lists the files below a directory, in ascending order of Rel. Links are
-// followed: a part of a log that stands elsewhere is part of it.
-func walk(ctx context.Context, root string) ([]Entry, error) {
-	entries, err := walkInto(ctx, nil, root, root, "")
-	if err != nil {
-		return nil, err
-	}
-	if len(entries) == 0 {
-		return nil, fmt.Errorf("directory %s holds no files: %w", root, fs.ErrNotExist)
-	}
-	sort.Slice(entries, func(i, j int) bool { return entries[i].Rel < entries[j].Rel })
-	return entries, nil
-}
-
-// walkInto lists the files below dir, whose path below root is rel. above are
-// the directories it stands in, so that a link to one of them is noticed.
-func walkInto(ctx context.Context, above []fs.FileInfo, root, dir, rel string) (entries []Entry, err error) {
-	self, err := os.Stat(dir)
-	if err != nil {
-		return nil, err
-	}
-	for _, a := range above {
-		if os.SameFile(a, self) {
-			return nil, fmt.Errorf("directory %s: %s is a link to a directory that it stands in", root, dir)
-		}
-	}
-	above = append(above[:len(above):len(above)], self)
-	list, err := os.ReadDir(dir)
-	if err := errors.Join(err, ctx.Err()); err != nil {
-		return nil, err
-	}
-	for _, d := range list {
-		if marks(d.Name()) {
-			continue
-		}
-		name, below := filepath.Join(dir, d.Name()), path.Join(rel, d.Name())
-		info, err := os.Stat(name)
-		switch {
-		case err != nil:
-			return nil, err
-		case info.IsDir():
-			sub, err := walkInto(ctx, above, root, name, below)
-			if err != nil {
-				return nil, err
-			}
-			entries = append(entries, sub...)
-		case info.Mode().IsRegular():
-			entries = append(entries, Entry{Name: name, Rel: below, Found: true})
-		}
-	}
-	return entries, nil
 }
 
 // localFile reads a file. Its descriptor can be given back between reads: a
@@ -362,7 +254,7 @@ func (Local) Create(_ context.Context, name string, private bool) (Sink, error) 
 	}
 	// A name that begins with a dot is no data to anyone who reads the
 	// directory meanwhile.
-	tmp := filepath.Join(dir, fmt.Sprintf(".%s.%016x.tmp", base, rand.Uint64()))
+	tmp := filepath.Join(dir, tmpName(base))
 	mode := fs.FileMode(0o666)
 	if private {
 		mode = 0o600

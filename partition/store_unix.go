@@ -5,6 +5,7 @@ package partition
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"sync"
 	"syscall"
 )
@@ -30,4 +31,22 @@ func (l *localFile) Map() ([]byte, func() error, error) {
 		return errors.Join(l.unchanged(f), syscall.Munmap(b), f.Close())
 	})
 	return b, unmap, nil
+}
+
+// seenDirs are directories that were walked.
+type seenDirs map[[2]uint64]bool
+
+// add notes a directory, and reports whether it was noted before.
+func (s *seenDirs) add(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return false
+	}
+	key := [2]uint64{uint64(st.Dev), uint64(st.Ino)} //nolint:unconvert // the types differ between systems
+	if *s == nil {
+		*s = seenDirs{}
+	}
+	seen := (*s)[key]
+	(*s)[key] = true
+	return seen
 }

@@ -18,6 +18,10 @@ import (
 // shard that has none of them.
 func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (Written, error) {
 	o.fill()
+	o.Logs = logs
+	if err := o.identify(ctx); err != nil {
+		return Written{}, err
+	}
 	all, err := o.unified(ctx, &s.opts, logs)
 	if err != nil {
 		return Written{}, err

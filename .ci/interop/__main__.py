@@ -1,6 +1,6 @@
 """The tool against DuckDB and pyarrow.
 
-    python .ci/interop --tool PATH --shared DIR [--only PREFIX]
+    python .ci/interop --tool PATH --shared DIR [--only PREFIX | --without PREFIX] [--writers DIR]
 
 One line per check; at the end 'N passed, N failed'. Exit 1 if any failed, or if none ran.
 """
@@ -21,9 +21,11 @@ import keys
 import normalize
 import pages
 import privacy
+import readers
 import shards
 import text
 import usage
+import writers
 
 
 def main():
@@ -31,13 +33,18 @@ def main():
     parser.add_argument("--tool", required=True)
     parser.add_argument("--shared", required=True, type=pathlib.Path)
     parser.add_argument("--only", default="", help="groups whose names begin so")
+    parser.add_argument("--without", help="no groups whose names begin so")
+    parser.add_argument("--writers", type=pathlib.Path, help="pyarrow11/bin/python, parquet-go and jars/ of parquet-java")
     options = parser.parse_args()
+    if options.writers:
+        options.writers = options.writers.resolve()
     repository = pathlib.Path(__file__).resolve().parents[2]
     with tempfile.TemporaryDirectory(prefix="bloomjoin-interop.") as work:
-        t = harness.Checks(pathlib.Path(options.tool).resolve(), work, options.only)
-        t.shared = options.shared.resolve()
-        for module in (usage, keys, joins, normalize, text, formats, shards, builds, identity, pages, engine, privacy, flights):
+        t = harness.Checks(pathlib.Path(options.tool).resolve(), work, options.only, options.without)
+        t.shared, t.writers = options.shared.resolve(), options.writers
+        for module in (usage, keys, joins, normalize, text, formats, shards, builds, identity, pages, engine, privacy, flights, writers, readers):
             module.run(t, repository)
+    print(f"{t.opened} outputs were opened by pyarrow, DuckDB and Polars")
     print(f"{t.passed} passed, {t.failed} failed")
     sys.exit(1 if t.failed or not t.passed else 0)
 

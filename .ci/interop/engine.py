@@ -273,7 +273,7 @@ def empty_shard(t):
 
 
 def many_filters(t):
-    """--match, --all, --any and --exclude against SQL."""
+    """--match, --all, --any and --no-match against SQL."""
     rng = random.Random(8)
     n = 30_000
     table = pa.table({
@@ -294,7 +294,7 @@ def many_filters(t):
                 match, exclude = columns[:split], columns[split:]
                 for how in rng.sample(["--all", "--any"], 1):
                     flags = [f for c in match for f in ("--match", f"{c}={flt[c]}")] + [
-                        f for c in exclude for f in ("--exclude", f"{c}={flt[c]}")
+                        f for c in exclude for f in ("--no-match", f"{c}={flt[c]}")
                     ]
                     some = (" and " if how == "--all" else " or ").join(said[c] for c in match) or "true"
                     none = " and ".join(f"not {said[c]}" for c in exclude) or "true"

@@ -1,10 +1,16 @@
 """Running the tool and counting what held."""
 
 import json
+import os
 import pathlib
 import subprocess
 import time
 import traceback
+
+import readers
+
+
+FULL = bool(os.environ.get("BLOOMJOIN_INTEROP_FULL"))  # more of each: random cases, files
 
 
 class Result:
@@ -25,19 +31,22 @@ class Result:
         return self.err.decode(errors="replace")
 
     def __str__(self):
-        return f"exit {self.code} of: bloomjoin {' '.join(map(str, self.args))}\n      {self.text.strip()[-600:]}"
+        command = " ".join(map(str, self.args))
+        if len(command) > 1000:
+            command = f"{command[:700]} … {command[-200:]}"
+        return f"exit {self.code}: {self.text.strip()[-600:]}\n      of: bloomjoin {command}"
 
 
 class Checks:
     """Counts checks and prints a line for each. Work is a directory that is all theirs."""
 
-    def __init__(self, tool, work, only=""):
-        self.tool, self.work, self.only = tool, pathlib.Path(work), only
-        self.passed, self.failed = 0, 0
+    def __init__(self, tool, work, only="", without=None):
+        self.tool, self.work, self.only, self.without = tool, pathlib.Path(work), only, without
+        self.passed, self.failed, self.opened = 0, 0, 0
         self.prefix = ""
 
-    def run(self, *args, stdin=b"", want=0, seconds=300):
-        """Runs the tool. An exit code other than want raises; want=None takes any."""
+    def run(self, *args, stdin=b"", want=0, seconds=300, opens=True):
+        """Runs the tool. An exit code other than want raises; want=None takes any. Opens: what it wrote is opened by others."""
         args = [str(a) for a in args]
         p = subprocess.run([self.tool, *args], input=stdin, capture_output=True, timeout=seconds)
         r = Result(args, p.returncode, p.stdout, p.stderr)
@@ -45,7 +54,16 @@ class Checks:
             raise AssertionError(f"a panic: {r}")
         if want is not None and p.returncode != want:
             raise AssertionError(f"want exit {want}, got {r}")
+        if opens and p.returncode == 0:
+            self.open(r)
         return r
+
+    def open(self, r):
+        """Has what a run wrote opened by other readers. Only what is wrong with it is a check of its own."""
+        for path in readers.written(r.args):
+            self.opened += 1
+            for problem in readers.problems(path, r.args):
+                self.ok("opened", False, f"{problem}\n      of: bloomjoin {' '.join(r.args)[:1000]}")
 
     def ok(self, name, holds, detail=""):
         """One check."""
@@ -61,7 +79,7 @@ class Checks:
 
     def group(self, name, function, *args):
         """Calls function(self, *args). What it raises is one failed check, and the others go on."""
-        if not name.startswith(self.only):
+        if not name.startswith(self.only) or self.without and name.startswith(self.without):
             return
         began, self.prefix = time.monotonic(), name + ": "
         try:

@@ -11,11 +11,12 @@ import struct
 import numpy as np
 import pyarrow as pa
 
+import harness
 import identity
 import rawfile
 import tables
 
-CASES = 40  # random files
+CASES = 800 if harness.FULL else 40  # random files
 SEED = 20
 
 

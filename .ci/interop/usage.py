@@ -206,8 +206,8 @@ def listing(path):
     return sorted((f, time(f), pathlib.Path(f).read_bytes()) for f in files)
 
 
-def exclude(t):
-    """--exclude drops the members of an exact filter and keeps NULL keys."""
+def no_match(t):
+    """--no-match drops the members of an exact filter and keeps NULL keys."""
     logs = tables.write(
         pa.table({"a": pa.array([1, 2, 3, None, 5]), "b": pa.array([1, 1, 9, 9, 9])}), t.path("logs.parquet")
     )
@@ -217,7 +217,7 @@ def exclude(t):
         filters[name] = t.path(f"{name}.filter")
         t.run("build", "--key", "a", "--kind", "exact", "-o", filters[name], ids)
     out = t.path("out.parquet")
-    t.run("scan", "--filter", filters["yes"], "--exclude", f"a={filters['no']}", "-o", out, logs)
+    t.run("scan", "--filter", filters["yes"], "--no-match", f"a={filters['no']}", "-o", out, logs)
     t.equal("kept", tables.read(out)["a"].to_pylist(), [1, 3])
     out = t.path("out.parquet")
     t.run("scan", "--filter", filters["yes"], "--match", f"b={filters['no']}", "--any", "-o", out, logs)
@@ -230,4 +230,4 @@ def run(t, _repository):
     t.group("bad inputs", bad_inputs)
     t.group("bad filters", bad_filters)
     t.group("outputs", outputs)
-    t.group("exclude", exclude)
+    t.group("no-match", no_match)

@@ -33,7 +33,7 @@ func badLinesOf(files []*partition.File, skip bool) *badLines {
 	for _, f := range files {
 		if n, first := f.BadLines(); n > 0 {
 			b.Lines += n
-			b.In = append(b.In, badFile{f.Name, n, first})
+			b.In = append(b.In, badFile{partition.EscapeName(f.Name), n, first})
 		}
 	}
 	return b

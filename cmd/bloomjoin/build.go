@@ -25,6 +25,7 @@ type buildFlags struct {
 	fpr                                                                              float64
 	expect, capacity                                                                 uint64
 	uncompressed, noKeyRange, strict, skipBad                                        bool
+	inputs                                                                           inputFlags
 }
 
 func (c *cli) buildCmd() *cobra.Command {
@@ -85,6 +86,7 @@ same --capacity and --fpr (or --max-size).`,
 	f.Uint64Var(&o.expect, "expect", 0, "upper bound on the number of keys (default: the number of rows, where files tell it)")
 	f.Uint64Var(&o.capacity, "capacity", 0, "leave room for so many distinct keys in the end, put in by unions")
 	f.BoolVar(&o.strict, "strict", false, "fail, and write nothing, rather than warn of more false positives than asked for, or more keys than --capacity")
+	o.inputs.add(f)
 	f.StringVar(&o.idsFormat, "ids-format", "", "format of IDs whose name does not say it, as on standard input: lines, csv, tsv or ndjson (default lines)")
 	f.BoolVar(&o.skipBad, "skip-bad", false, skipBadHelp)
 	f.BoolVar(&o.uncompressed, "uncompressed", false, "store the filter so that processes can map it")
@@ -254,6 +256,9 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	if err := o.inputs.fill(c, &open); err != nil {
+		return err
+	}
 	files, err := c.open(cmd, args, open)
 	if err != nil {
 		return err
@@ -280,10 +285,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	}
 	if done {
 		if changed := partition.ChangedSince(cmd.Context(), partition.Local{}, o.out, files); changed != nil {
-			if !c.force {
-				return changed
-			}
-			done = false
+			return changed
 		}
 	}
 	if done && o.strict { // the run before may not have been
@@ -292,7 +294,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 		}
 	}
 	if done {
-		return c.done("build", o.out, start)
+		return c.done("build", o.out, start, partition.ErrDone)
 	}
 	add, end := c.progress("reading IDs", files)
 	plan.SetProgress(add)
@@ -355,6 +357,7 @@ func sameShard(f *codec.Filter, s partition.Shard) bool {
 // may not be replaced.
 func (c *cli) filterDone(ctx context.Context, name string, same func(*codec.Header) bool) (bool, error) {
 	done, err := filterbuild.Holds(ctx, partition.Local{}, name, same)
+	done = done && !c.force
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil

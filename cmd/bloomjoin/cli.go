@@ -20,6 +20,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -27,6 +28,7 @@ import (
 type cli struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
+	terminal       io.Writer // standard error itself
 
 	json, quiet, verbose, force bool
 	threads                     int
@@ -41,9 +43,9 @@ func (c *cli) commonFlags(root *cobra.Command) {
 	f.BoolVar(&c.json, "json", false, "print a JSON object with the figures at the end")
 	f.IntVar(&c.threads, "threads", 0, "number of workers (default: the processors that the container allows)")
 	f.StringVar(&c.memory, "memory", "", "memory budget, as 3GiB (default: by the container's limit)")
-	f.BoolVar(&c.force, "force", false, "replace an output that exists")
+	f.BoolVar(&c.force, "force", false, "do it again, and replace an output that exists; in a directory, the outputs of the inputs named")
 	f.BoolVar(&c.quiet, "quiet", false, "print nothing but errors")
-	f.BoolVar(&c.verbose, "verbose", false, "say more about each file")
+	f.BoolVar(&c.verbose, "verbose", false, "say more about each file, and which files of directories are passed over")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		// Cobra would call this later, and its error is one of usage.
 		if err := cmd.ValidateFlagGroups(); err != nil {
@@ -113,6 +115,9 @@ func (c *cli) budget() (int64, error) {
 func (c *cli) explain(err error) error {
 	if !errors.Is(err, filterbuild.ErrMemory) && !errors.Is(err, codec.ErrLimit) {
 		return err
+	}
+	if input := (*fault.Error)(nil); errors.As(err, &input) && errors.Is(input, fault.ErrMemory) {
+		return err // of an input, which says what would do
 	}
 	total, unknown := c.total()
 	if unknown != nil || total == 0 {
@@ -199,9 +204,10 @@ func newHead(verb string, start time.Time) head {
 	return head{Verb: verb, SchemaVersion: 1, Seconds: time.Since(start).Seconds()}
 }
 
-// done reports that there is nothing left to do.
-func (c *cli) done(verb, output string, start time.Time) error {
-	c.say("%s: already done", output)
+// done reports that there is nothing left to do; why is partition.ErrDone, or
+// wraps it.
+func (c *cli) done(verb, output string, start time.Time, why error) error {
+	c.say("%s: %v", output, why)
 	h := newHead(verb, start)
 	h.AlreadyDone, h.Shard = true, c.shard
 	return c.report(h, output)
@@ -211,7 +217,7 @@ func (c *cli) done(verb, output string, start time.Time) error {
 // It returns a function to call with each batch's rows, nil if nothing is
 // shown, and one to call at the end.
 func (c *cli) progress(what string, files []*partition.File) (add func(int64), end func()) {
-	f, ok := c.stderr.(*os.File)
+	f, ok := c.terminal.(*os.File)
 	if !ok || c.quiet || !term.IsTerminal(int(f.Fd())) {
 		return nil, func() {}
 	}
@@ -269,9 +275,21 @@ func splitColumn(s string) (columns, rest string, ok bool) {
 	return s, "", false
 }
 
-// inputs opens what the user names.
+// notes tells the user what a directory's files were found to be like.
+func (c *cli) notes(output string, w partition.Written) {
+	for _, n := range w.Notes {
+		c.warn("%s: %s", output, n)
+	}
+}
+
+// open opens what the user names.
 func (c *cli) open(cmd *cobra.Command, names []string, opts partition.OpenOptions) ([]*partition.File, error) {
 	opts.Store = partition.Local{}
+	total, err := c.total()
+	if err != nil {
+		return nil, err
+	}
+	opts.Memory = total
 	return partition.Open(cmd.Context(), names, opts)
 }
 
@@ -286,7 +304,7 @@ func pathsOf(pieces []partition.Piece, of func(*partition.File) (path, why strin
 	out := []pathOf{}
 	for _, p := range pieces {
 		path, why := of(p.File)
-		out = append(out, pathOf{p.File.Name, path, why})
+		out = append(out, pathOf{partition.EscapeName(p.File.Name), path, why})
 	}
 	return out
 }

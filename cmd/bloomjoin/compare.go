@@ -51,7 +51,7 @@ func (c *cli) compare(cmd *cobra.Command, args []string) error {
 		filterbuild.Estimated: "estimated from the filters' bits and members",
 	}[method]
 	if !c.json {
-		fmt.Fprintf(c.stdout, "A = %s, B = %s: %s\n", args[0], args[1], how)
+		fmt.Fprintf(printable{c.stdout}, "A = %s, B = %s: %s\n", args[0], args[1], how)
 	}
 	for _, s := range []struct {
 		name string
@@ -69,7 +69,7 @@ func (c *cli) compare(cmd *cobra.Command, args []string) error {
 		if method != filterbuild.Counted {
 			line += fmt.Sprintf(" ± %s", count(uint64(math.Ceil(s.of.StdErr))))
 		}
-		fmt.Fprintln(c.stdout, line)
+		fmt.Fprintln(printable{c.stdout}, line)
 	}
 	r.head = newHead("inspect", start)
 	return c.report(r, "")

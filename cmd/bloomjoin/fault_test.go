@@ -144,13 +144,13 @@ func TestShardKilled(t *testing.T) {
 // mostRounds is how often something is tried that depends on the moment.
 const mostRounds = 100
 
-// A build that is interrupted while it writes ends with 130 and leaves nothing.
+// A build that is interrupted while it writes ends with 128 and the signal, and leaves nothing.
 // Only one that was as good as done may be done.
 func TestInterruptedBuild(t *testing.T) {
 	ids := idFile(t, 20_000, 1)
 	ref := filepath.Join(t.TempDir(), "ref.bjf")
 	must(t, slowShard(ids, ref)...)
-	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		ended := 0
 		for round := 0; round < 10 || ended == 0 && round < mostRounds; round++ {
 			dir := t.TempDir()
@@ -166,7 +166,7 @@ func TestInterruptedBuild(t *testing.T) {
 			_ = cmd.Wait()
 			code, left := cmd.ProcessState.ExitCode(), names(t, dir)
 			switch {
-			case code == exitInterrupted && len(left) == 0:
+			case code == signalled(sig) && len(left) == 0:
 				ended++
 			case code != exitDone || !slices.Equal(left, []string{"part.bjf"}) || !bytes.Equal(read(t, out), read(t, ref)):
 				t.Errorf("%v: exit code %d, and there is %v", sig, code, left)

@@ -47,6 +47,7 @@ type inspected struct {
 	Checked bool         `json:"checked"` // read whole and found right
 	Filter  *filterFacts `json:"filter,omitempty"`
 	Table   *tableFacts  `json:"table,omitempty"`
+	name    string       // as it is
 	lines   [][2]string  // for people
 }
 
@@ -108,27 +109,27 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, args []string) error {
 	}{head: newHead("inspect", start), Files: []inspected{}}
 	var failed []error
 	for _, name := range args {
-		i, err := c.inspectOne(cmd.Context(), name, check, codec.Limits{MaxBytes: uint64(budget)})
+		i, err := c.inspectOne(cmd, name, check, codec.Limits{MaxBytes: uint64(budget)})
 		if err != nil {
 			failed = append(failed, err)
 			continue
 		}
 		report.Files = append(report.Files, i)
 		if !c.json {
-			i.print(c.stdout)
+			i.print(printable{c.stdout})
 		}
 	}
 	report.Seconds = time.Since(start).Seconds()
 	return errors.Join(append(failed, c.report(report, ""))...)
 }
 
-func (c *cli) inspectOne(ctx context.Context, name string, check bool, lim codec.Limits) (i inspected, err error) {
-	src, err := partition.Local{}.Open(ctx, name)
+func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim codec.Limits) (i inspected, err error) {
+	src, err := partition.Local{}.Open(cmd.Context(), name)
 	if err != nil {
 		return i, err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	i = inspected{File: name, Bytes: src.Size()}
+	i = inspected{File: partition.EscapeName(name), name: name, Bytes: src.Size()}
 	first := make([]byte, min(16, src.Size()))
 	if _, err := src.ReadAt(first, 0); err != nil && !errors.Is(err, io.EOF) {
 		return i, err
@@ -136,7 +137,12 @@ func (c *cli) inspectOne(ctx context.Context, name string, check bool, lim codec
 	if codec.IsFilter(first) {
 		return i, i.filter(src, name, check, lim)
 	}
-	return i, i.table(ctx, name, check)
+	files, err := c.open(cmd, []string{name}, partition.OpenOptions{})
+	if err != nil {
+		return i, err
+	}
+	defer func() { err = errors.Join(err, partition.Close(files)) }()
+	return i, i.table(cmd.Context(), files[0], check)
 }
 
 func (i *inspected) say(name, format string, args ...any) {
@@ -144,7 +150,7 @@ func (i *inspected) say(name, format string, args ...any) {
 }
 
 func (i *inspected) print(w io.Writer) {
-	fmt.Fprintf(w, "%s: %s\n", i.File, bytesOf(i.Bytes))
+	fmt.Fprintf(w, "%s: %s\n", i.name, bytesOf(i.Bytes))
 	for _, l := range i.lines {
 		fmt.Fprintf(w, "  %-15s %s\n", l[0], l[1])
 	}
@@ -224,13 +230,7 @@ func (f *filterFacts) full() string {
 	return fmt.Sprintf(", %s used", percent(int64(f.Distinct), int64(f.Capacity)))
 }
 
-func (i *inspected) table(ctx context.Context, name string, check bool) error {
-	files, err := partition.Open(ctx, []string{name}, partition.OpenOptions{})
-	if err != nil {
-		return err
-	}
-	defer partition.Close(files)
-	f := files[0]
+func (i *inspected) table(ctx context.Context, f *partition.File, check bool) error {
 	md := f.Schema().Metadata()
 	t := &tableFacts{Format: string(f.Format), Rows: f.Rows(), RowGroups: f.NumGroups(), Codec: f.Codec()}
 	t.Result, _ = md.GetValue(partition.MetaResult)
@@ -259,10 +259,8 @@ func (i *inspected) table(ctx context.Context, name string, check bool) error {
 		return nil
 	}
 	for g := range f.NumGroups() {
-		for _, err := range f.Read(ctx, g, nil) {
-			if err != nil {
-				return err
-			}
+		if err := f.Check(ctx, g); err != nil {
+			return err
 		}
 	}
 	i.Checked = true

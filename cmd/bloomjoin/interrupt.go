@@ -5,8 +5,54 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"syscall"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
 )
+
+// signalError says which signal has ended the command.
+type signalError struct{ syscall.Signal }
+
+func (e signalError) Error() string { return fmt.Sprintf("interrupted by a signal: %v", e.Signal) }
+
+func (signalError) Is(target error) bool { return target == context.Canceled }
+
+// untilSignal returns a context that ends with the first SIGINT, SIGTERM or
+// SIGHUP, whose cause is a signalError. A second signal ends the process at once.
+// A signal that whoever started the process wants ignored, as nohup does, stays so.
+func untilSignal(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	got := make(chan os.Signal, 1)
+	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(sig) {
+			signal.Notify(got, sig)
+		}
+	}
+	go func() {
+		select {
+		case sig := <-got:
+			if s, ok := sig.(syscall.Signal); ok {
+				cancel(signalError{s})
+			}
+		case <-ctx.Done():
+		}
+		signal.Stop(got)
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// printable is a stream that people read, perhaps on a terminal: control
+// characters, which names of files and columns may have, are written as \x1b.
+type printable struct{ io.Writer }
+
+func (p printable) Write(b []byte) (int, error) {
+	if _, err := io.WriteString(p.Writer, fault.Printable(string(b), "\n\t")); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
 
 // errClosed says that nobody reads standard output any more.
 var errClosed = fmt.Errorf("standard output was closed (%w)", syscall.EPIPE)
@@ -49,6 +95,7 @@ func (i *interruptibleReader) Read(p []byte) (int, error) {
 type interruptibleWriter struct {
 	ctx context.Context
 	w   io.Writer
+	err error // the first, so that a command that does not look fails all the same
 }
 
 func (i *interruptibleWriter) Write(p []byte) (int, error) {
@@ -62,6 +109,9 @@ func (i *interruptibleWriter) Write(p []byte) (int, error) {
 	}
 	if errors.Is(err, syscall.EPIPE) {
 		err = errClosed
+	}
+	if i.err == nil {
+		i.err = err
 	}
 	return n, err
 }

@@ -20,6 +20,7 @@ type joinFlags struct {
 	filter, on, typ, strategy, shard, format, out, keyType string
 	idsFormat, normalize                                   string
 	layout                                                 layoutFlags
+	inputs                                                 inputFlags
 	tempDir                                                string
 	require                                                requireFlags
 	fpr                                                    float64
@@ -86,6 +87,8 @@ ID that is no UUID is an error, and a log key that is none has no ID.`,
 	f.StringVar(&o.idsFormat, "ids-format", "", "format of IDs whose name does not say it, as on standard input: lines, csv, tsv or ndjson (default lines)")
 	f.BoolVar(&o.skipBad, "skip-bad", false, skipBadHelp+" (as build does)")
 	o.layout.add(f)
+	o.inputs.add(f)
+	o.inputs.addOutput(f)
 	f.StringVar(&o.shard, "shard", "", shardHelp)
 	f.StringVar(&o.format, "format", "", "parquet or arrow (default: by the name, else parquet)")
 	f.StringVarP(&o.out, "output", "o", "", "file, directory/, or -")
@@ -116,6 +119,9 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 	open := partition.OpenOptions{Text: true, Stdin: c.stdin, SkipBad: o.skipBad}
 	out, err := c.outputOf(ctx, o.out, o.format)
 	if err != nil {
+		return opts, open, out, err
+	}
+	if open.Int96Nanos, err = o.layout.int96Nanos(); err != nil {
 		return opts, open, out, err
 	}
 	if len(o.ids) == 0 {
@@ -222,7 +228,11 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		return err
 	}
 	defer partition.Close(ids)
-	all, err := c.open(cmd, args, partition.OpenOptions{})
+	openLogs := partition.OpenOptions{Int96Nanos: open.Int96Nanos}
+	if err := o.inputs.fill(c, &openLogs); err != nil {
+		return err
+	}
+	all, err := c.open(cmd, args, openLogs)
 	if err != nil {
 		return err
 	}
@@ -235,9 +245,11 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	add, end := c.progress("joining", logs)
 	defer end()
 	opts.Progress = add
-	j, err := join.New(ids, logs, opts)
-	if err != nil {
-		return err
+	var j *join.Join // nil: the log has no file
+	if len(logs) > 0 {
+		if j, err = join.New(ids, logs, opts); err != nil {
+			return err
+		}
 	}
 	// The answer does not depend on the filter, so that the run's digest does
 	// not either. IDs from standard input have no identity: nothing is taken
@@ -260,11 +272,16 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	out.Result, out.Run, out.Shard = partition.ResultExact, known, opts.Shard
 	if err := out.Check(ctx, logs, append(filesOf(skipped), ids...)...); err != nil {
 		if errors.Is(err, partition.ErrDone) && ok {
-			return c.done("join", o.out, start)
+			return c.done("join", o.out, start, err)
 		}
 		return err
 	}
-	written, err := j.Write(ctx, out, func() error { return closeFilters(filters) })
+	var written partition.Written
+	if j == nil {
+		written, err = c.joinEmpty(ctx, o, opts, out)
+	} else {
+		written, err = j.Write(ctx, out, func() error { return closeFilters(filters) })
+	}
 	end()
 	if errors.Is(err, join.ErrRequire) {
 		return fmt.Errorf("%w; nothing was published", err)
@@ -272,15 +289,20 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	r := newJoinReport(start, j.Report())
-	r.Plan = comparePlan(o.typ, start, j.Report())
-	r.Warnings = append(r.Warnings, j.Report().Warnings(opts.Type)...)
-	r.BytesRead, r.BytesWritten, r.Path = bytesRead(all)+bytesRead(ids), written.Bytes, pathsOf(partition.Split(logs, opts.Shard), j.PathOf)
+	r := newJoinReport(start, join.Report{})
+	if j != nil {
+		r = newJoinReport(start, j.Report())
+		r.Plan = comparePlan(o.typ, start, j.Report())
+		r.Warnings = append(r.Warnings, j.Report().Warnings(opts.Type)...)
+		r.Path = pathsOf(partition.Split(logs, opts.Shard), j.PathOf)
+	}
+	r.BytesRead, r.BytesWritten = bytesRead(all)+bytesRead(ids), written.Bytes
 	r.leftOut(skipped)
 	r.Shard = c.shard
 	r.badLines = badLinesOf(ids, o.skipBad)
 	c.sayBad(r.badLines)
 	c.sayJoin(o, r)
+	c.notes(o.out, written)
 	return c.report(r, o.out)
 }
 

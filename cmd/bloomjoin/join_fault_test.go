@@ -85,7 +85,7 @@ func TestShuffleInterrupted(t *testing.T) {
 			case code == exitDone && slices.Equal(left, []string{"out.parquet"}): // as good as done
 			case sig == os.Kill && code < 0 && !slices.Contains(left, "out.parquet"):
 				ended++
-			case code == exitInterrupted && len(left) == 0:
+			case code == signalled(sig) && len(left) == 0:
 				ended++
 			default:
 				t.Errorf("%v: exit code %d, and there is %v: %s", sig, code, left, cmd.Stderr)

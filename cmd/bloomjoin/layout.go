@@ -14,7 +14,7 @@ import (
 // layoutFlags say what the files of an output are like, and what becomes of
 // log files that differ. Scan and join have them.
 type layoutFlags struct {
-	columns, schema, schemaFrom, compression, missingKey string
+	columns, schema, schemaFrom, compression, missingKey, int96 string
 }
 
 func (o *layoutFlags) add(f *pflag.FlagSet) {
@@ -23,6 +23,19 @@ func (o *layoutFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&o.schemaFrom, "schema-from", "", "Parquet file that has the schema wanted, as an earlier output; with it, --schema union")
 	f.StringVar(&o.compression, "compression", "", "of Parquet: snappy, zstd, gzip, brotli, lz4 or none, and :LEVEL (default: as the first input)")
 	f.StringVar(&o.missingKey, "missing-key", "error", "files without the key: error or skip-file")
+	o.addInt96(f)
+}
+
+func (o *layoutFlags) addInt96(f *pflag.FlagSet) {
+	f.StringVar(&o.int96, "int96", "us", "unit of INT96 timestamps in rows that are made anew: us (all years) or ns (1677 to 2262)")
+}
+
+// int96Nanos reports whether INT96 timestamps are to keep nanoseconds.
+func (o *layoutFlags) int96Nanos() (bool, error) {
+	if o.int96 != "us" && o.int96 != "ns" {
+		return false, usagef("--int96 %s: want us or ns", o.int96)
+	}
+	return o.int96 == "ns", nil
 }
 
 // any reports whether something is asked of what is written.
@@ -81,6 +94,9 @@ func (o *layoutFlags) words(ctx context.Context, opts *partition.ScanOptions, ou
 		o.columns, string(out.SchemaModeOf(ctx, opts.Schema)), o.missingKey,
 		out.Compression.Codec, fmt.Sprint(out.Compression.Level), formatWord(out),
 	}
+	if o.int96 == "ns" { // else the run is what it was before there was a choice
+		words = append(words, "int96 ns")
+	}
 	if opts.Pinned == nil {
 		return words, nil
 	}
@@ -114,6 +130,6 @@ func (c *cli) keyed(o *layoutFlags, files []*partition.File, matches []partition
 func (r *scanReport) leftOut(skipped []partition.Skipped) {
 	r.FilesSkipped = len(skipped)
 	for _, s := range skipped {
-		r.Path = append(r.Path, pathOf{s.File.Name, "skipped", s.Why})
+		r.Path = append(r.Path, pathOf{partition.EscapeName(s.File.Name), "skipped", s.Why})
 	}
 }

@@ -20,17 +20,15 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // Exit codes. Batch systems tell by them what is worth another attempt.
 const (
-	exitDone        = 0
-	exitFailed      = 1   // would fail again
-	exitUsage       = 64  // wrong usage, found before any input was opened
-	exitTryAgain    = 75  // may succeed another time
-	exitInterrupted = 130 // by a signal
+	exitDone     = 0
+	exitFailed   = 1   // would fail again
+	exitUsage    = 64  // wrong usage, found before any input was opened
+	exitTryAgain = 75  // may succeed another time
+	exitSignal   = 128 // plus its number: 129 SIGHUP, 130 SIGINT, 143 SIGTERM
 )
 
 func main() {
@@ -47,27 +45,31 @@ func main() {
 
 // run is the whole command but for the process around it.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal(context.Background())
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	data := &interruptibleWriter{ctx: ctx, w: stdout}
 	c := &cli{
 		stdin:  &interruptibleReader{ctx: ctx, r: stdin},
-		stdout: &interruptibleWriter{ctx, stdout}, stderr: stderr,
+		stdout: data, stderr: printable{stderr}, terminal: stderr,
 	}
 	root := c.root()
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
-	root.SetErr(stderr)
+	root.SetErr(c.stderr)
 	err := guarded(func() error { return root.ExecuteContext(ctx) })
-	if errors.Is(err, partition.ErrDone) {
+	if err == nil {
+		err = data.err // of a report that could not be written
+	}
+	if err == nil {
 		return exitDone
 	}
-	if err != nil {
-		fmt.Fprintln(stderr, "bloomjoin:", c.explain(err))
-		return exitCode(ctx, err)
+	said := c.explain(err)
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		said = context.Cause(ctx)
 	}
-	return exitDone
+	fmt.Fprintln(c.stderr, "bloomjoin:", said)
+	return exitCode(ctx, err)
 }
 
 // guarded turns a panic, which is always a mistake of ours, into an error that
@@ -97,7 +99,11 @@ func exitCode(ctx context.Context, err error) int {
 	case errors.As(err, &usage):
 		return exitUsage
 	case ctx.Err() != nil: // whatever came of it
-		return exitInterrupted
+		var by signalError
+		if errors.As(context.Cause(ctx), &by) {
+			return exitSignal + int(by.Signal)
+		}
+		return exitSignal + int(syscall.SIGINT)
 	case passing(err):
 		return exitTryAgain
 	}

@@ -50,8 +50,10 @@ Figures that are not sure have bounds, which hold with a confidence of 99 %.`,
 	f.Float64Var(&o.fpr, "fpr", 0, "false-positive rate of the filter (default: by the number of IDs)")
 	f.StringVar(&o.strategy, "strategy", "auto", "auto, exact, lookup, broadcast, reverse or shuffle")
 	f.StringVar(&o.layout.columns, "columns", "", "columns of the log to keep, separated by commas (default: all)")
+	o.layout.addInt96(f)
 	f.StringVar(&o.keyType, "key-type", "", "type of the key in text ID sets (default: the log's)")
 	f.StringVar(&o.idsFormat, "ids-format", "", "format of IDs whose name does not say it: lines, csv, tsv or ndjson (default lines)")
+	o.inputs.add(f)
 	f.StringVar(&o.shard, "shard", "", shardHelp)
 	f.StringVar(&o.network, "network", "10Gbit/s", "speed at which a worker receives, as 10Gbit/s or 500MB/s")
 	f.StringVar(&o.scan, "scan-speed", "1GB/s", "speed at which a worker joins what it received")
@@ -98,7 +100,11 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 		return err
 	}
 	defer partition.Close(ids)
-	logs, err := c.open(cmd, args, partition.OpenOptions{})
+	openLogs := partition.OpenOptions{Int96Nanos: open.Int96Nanos}
+	if err := o.inputs.fill(c, &openLogs); err != nil {
+		return err
+	}
+	logs, err := c.open(cmd, args, openLogs)
 	if err != nil {
 		return err
 	}
@@ -114,7 +120,7 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	if c.json {
 		return c.report(planReport{newHead("plan", start), *p}, "")
 	}
-	return printPlan(c.stdout, p)
+	return printPlan(printable{c.stdout}, p)
 }
 
 // planned is a plan beside what came of it, in the JSON of join.

@@ -45,8 +45,13 @@ func start(t *testing.T, stdin io.Reader, args ...string) (cmd *exec.Cmd, stdout
 	return cmd, stdout, dir
 }
 
+// signalled returns the exit code of a command that a signal has interrupted.
+func signalled(sig os.Signal) int {
+	return map[os.Signal]int{syscall.SIGHUP: 129, os.Interrupt: 130, syscall.SIGTERM: 143}[sig]
+}
+
 // interrupted sends the signal and expects the process to end by itself with
-// 130, and to leave nothing in its directory.
+// 128 and the number of the signal, and to leave nothing in its directory.
 func interrupted(t *testing.T, cmd *exec.Cmd, sig os.Signal, dir string) {
 	t.Helper()
 	if err := cmd.Process.Signal(sig); err != nil {
@@ -54,8 +59,8 @@ func interrupted(t *testing.T, cmd *exec.Cmd, sig os.Signal, dir string) {
 	}
 	began := time.Now()
 	var exit *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted {
-		t.Errorf("%v: %v, want exit code 130; it said %s", sig, err, cmd.Stderr)
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != signalled(sig) {
+		t.Errorf("%v: %v, want 128 and the signal; it said %s", sig, err, cmd.Stderr)
 	}
 	if d := time.Since(began); d > 20*time.Second {
 		t.Errorf("it took %v to end", d)
@@ -68,7 +73,7 @@ func interrupted(t *testing.T, cmd *exec.Cmd, sig os.Signal, dir string) {
 
 // A signal ends a command that waits for somebody who never writes.
 func TestInterruptedWhileReading(t *testing.T) {
-	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		for _, args := range [][]string{
 			{"build", "--key", "id", "-o", "out.bjf", "-"},
 			{"join", "--ids", "-", "--on", "origin", "-o", "out.parquet", "FLIGHTS/logs"},
@@ -215,8 +220,10 @@ func (timeout) Timeout() bool   { return true }
 func (timeout) Temporary() bool { return true }
 
 func TestExitCode(t *testing.T) {
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
+	ended, cancel := context.WithCancelCause(t.Context())
+	cancel(signalError{syscall.SIGTERM})
+	hungUp, hangUp := context.WithCancelCause(t.Context())
+	hangUp(signalError{syscall.SIGHUP})
 	wrap := func(err error) error {
 		return fmt.Errorf("out.parquet: %w", errors.Join(&fs.PathError{Op: "write", Path: "x", Err: err}, errors.New("and then")))
 	}
@@ -239,8 +246,9 @@ func TestExitCode(t *testing.T) {
 		{t.Context(), wrap(syscall.ENOENT), exitFailed},
 		{t.Context(), wrap(syscall.EFBIG), exitFailed},
 		{t.Context(), wrap(syscall.EROFS), exitFailed},
-		{ended, errors.New("whatever came of it"), exitInterrupted},
-		{ended, wrap(syscall.ENOSPC), exitInterrupted},
+		{ended, errors.New("whatever came of it"), 143},
+		{ended, wrap(syscall.ENOSPC), 143},
+		{hungUp, wrap(syscall.ENOSPC), 129},
 		{ended, usagef("no"), exitUsage},
 	} {
 		if got := exitCode(c.ctx, c.err); got != c.want {

@@ -22,9 +22,10 @@ import (
 
 type scanFlags struct {
 	filter, key, normalize, shard, format, out string
-	match, exclude                             []string
+	match, noMatch                             []string
 	all, any, count                            bool
 	layout                                     layoutFlags
+	inputs                                     inputFlags
 }
 
 func (c *cli) scanCmd() *cobra.Command {
@@ -58,8 +59,10 @@ as they are. A log key that is no UUID under uuid is no member of any filter.`,
 	f.StringArrayVar(&o.match, "match", nil, "COL[,COL]=FILTER: a further filter; may be repeated")
 	f.BoolVar(&o.all, "all", false, "keep rows that all filters let through (the default)")
 	f.BoolVar(&o.any, "any", false, "keep rows that any filter lets through")
-	f.StringArrayVar(&o.exclude, "exclude", nil, "COL[,COL]=FILTER: drop the members of an exact filter; may be repeated")
+	f.StringArrayVar(&o.noMatch, "no-match", nil, "COL[,COL]=FILTER: drop the members of an exact filter; may be repeated")
 	o.layout.add(f)
+	o.inputs.add(f)
+	o.inputs.addOutput(f)
 	f.StringVar(&o.shard, "shard", "", shardHelp)
 	f.StringVar(&o.format, "format", "", "parquet or arrow (default: by the name, else parquet)")
 	f.BoolVar(&o.count, "count", false, "count the candidates and write nothing")
@@ -71,7 +74,7 @@ as they are. A log key that is no UUID under uuid is no member of any filter.`,
 // matchFlag is a filter file and the columns it is applied to.
 type matchFlag struct {
 	columns, file string
-	exclude       bool
+	none          bool // drop the members
 }
 
 // matches lists the filters that the flags name.
@@ -87,8 +90,8 @@ func (o *scanFlags) matches() ([]matchFlag, error) {
 	} else if o.key != "" {
 		return nil, usagef("--key goes with --filter; --match names its own columns")
 	}
-	for i, list := range [][]string{o.match, o.exclude} {
-		name := []string{"--match", "--exclude"}[i]
+	for i, list := range [][]string{o.match, o.noMatch} {
+		name := []string{"--match", "--no-match"}[i]
 		for _, m := range list {
 			cols, file, ok := splitColumn(m)
 			if !ok {
@@ -211,6 +214,10 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	} else if out, err = c.outputOf(cmd.Context(), o.out, o.format); err != nil {
 		return err
 	}
+	int96Nanos, err := o.layout.int96Nanos()
+	if err != nil {
+		return err
+	}
 	budget, err := c.budget()
 	if err != nil {
 		return err
@@ -236,7 +243,11 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	asked, predicted := filters.files[0].FPRAsked, filters.files[0].FPR()
 	opts.Match = filters.match
 	opts.End = func() error { return closeFilters(filters.files) }
-	all, err := c.open(cmd, args, partition.OpenOptions{})
+	open := partition.OpenOptions{Int96Nanos: int96Nanos}
+	if err := o.inputs.fill(c, &open); err != nil {
+		return err
+	}
+	all, err := c.open(cmd, args, open)
 	if err != nil {
 		return err
 	}
@@ -262,10 +273,10 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		return err
 	}
 	pieces := partition.Split(files, shard)
-	written, err := c.scanTo(ctx, scanner, files, skipped, pieces, out, o.count)
+	written, err := c.scanTo(ctx, scanner, opts, o.layout.schemaFrom, files, skipped, pieces, out, o.count)
 	end()
 	if errors.Is(err, partition.ErrDone) {
-		return c.done("scan", o.out, start)
+		return c.done("scan", o.out, start, err)
 	}
 	if err != nil {
 		return err
@@ -283,6 +294,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	r.Shard = c.shard
 	r.Warnings = scanWarnings(opts.Match, r)
 	c.sayScan(o, r)
+	c.notes(o.out, written)
 	if o.count && !c.json {
 		_, err := fmt.Fprintln(c.stdout, r.RowsOut)
 		return err
@@ -291,12 +303,15 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 }
 
 // scanTo scans into the output, or only counts.
-func (c *cli) scanTo(ctx context.Context, s *partition.Scanner, files []*partition.File, skipped []partition.Skipped, pieces []partition.Piece, out partition.Output, count bool) (w partition.Written, err error) {
+func (c *cli) scanTo(ctx context.Context, s *partition.Scanner, opts partition.ScanOptions, schemaFrom string, files []*partition.File, skipped []partition.Skipped, pieces []partition.Piece, out partition.Output, count bool) (w partition.Written, err error) {
 	if count {
 		return w, s.Count(ctx, pieces)
 	}
 	if err := out.Check(ctx, files, filesOf(skipped)...); err != nil {
 		return w, err
+	}
+	if len(files) == 0 {
+		return c.writeEmpty(ctx, out, opts, schemaFrom)
 	}
 	return out.WriteScan(ctx, s, pieces, files)
 }
@@ -345,8 +360,8 @@ func readFilters(ctx context.Context, flags []matchFlag, out string, words []str
 		}
 		h.Write(d[:])
 		set.digest = d
-		set.match = append(set.match, partition.Match{Filter: f, Key: m.columns, Exclude: m.exclude})
-		words = append(words, m.columns, fmt.Sprint(m.exclude), string(d[:]))
+		set.match = append(set.match, partition.Match{Filter: f, Key: m.columns, NoMatch: m.none})
+		words = append(words, m.columns, fmt.Sprint(m.none), string(d[:]))
 	}
 	if len(flags) > 1 {
 		h.Sum(set.digest[:0])

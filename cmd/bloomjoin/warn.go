@@ -25,7 +25,7 @@ func (c *cli) sayWarnings(ws []join.Warning) {
 // is a member or not, and raises no warning.
 func scanWarnings(match []partition.Match, r scanReport) []join.Warning {
 	ws := []join.Warning{}
-	if len(match) != 1 || match[0].Exclude || r.RowsIn == 0 {
+	if len(match) != 1 || match[0].NoMatch || r.RowsIn == 0 {
 		return ws
 	}
 	warn := func(code join.WarningCode, format string, args ...any) {

@@ -135,14 +135,22 @@ func (l *loader) load(n *node) (arrow.ArrayData, error) {
 	if err := l.check(n, bufs, kids); err != nil {
 		return nil, err
 	}
-	dt := n.f.layout
-	if _, ok := n.f.Type.(arrow.ExtensionType); ok {
-		dt = n.f.Type
+	switch {
+	case n.f.dict != nil && n.f.plain == nil:
+		return l.encoded(n, n.f.Type, bufs)
+	case n.f.dict != nil:
+		stored, err := l.encoded(n, n.f.layout, bufs)
+		if err != nil {
+			return nil, err
+		}
+		defer stored.Release()
+		return n.f.plain.data(l, n, stored, n.f.Type)
+	case n.f.plain != nil:
+		stored := array.NewData(n.f.layout, int(n.len), bufs, kids, int(n.nulls), 0)
+		defer stored.Release()
+		return n.f.plain.data(l, n, stored, n.f.Type)
 	}
-	if n.f.dict != nil {
-		return l.encoded(n, dt, bufs)
-	}
-	return array.NewData(dt, int(n.len), bufs, kids, int(n.nulls), 0), nil
+	return array.NewData(n.f.Type, int(n.len), bufs, kids, int(n.nulls), 0), nil
 }
 
 // fitKids cuts children that are longer than their parent needs.

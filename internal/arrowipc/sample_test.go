@@ -94,10 +94,6 @@ func fill(r *rand.Rand, b array.Builder, n int, nullable bool) {
 			if err := b.AppendString(fmt.Sprint("d", r.IntN(7))); err != nil {
 				panic(err)
 			}
-		case *array.ListViewBuilder:
-			k := r.IntN(4)
-			b.AppendWithSize(true, k)
-			fill(r, b.ValueBuilder(), k, true)
 		case *array.RunEndEncodedBuilder:
 			b.Append(1)
 			fill(r, b.ValueBuilder(), 1, true)
@@ -136,7 +132,6 @@ func oddFields() []arrow.Field {
 	return []arrow.Field{
 		field1("dict", &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}),
 		field1("view", arrow.BinaryTypes.StringView),
-		field1("listview", arrow.ListViewOf(arrow.PrimitiveTypes.Int64)),
 		{Name: "ree", Type: arrow.RunEndEncodedOf(arrow.PrimitiveTypes.Int32, arrow.BinaryTypes.String)},
 		{Name: "sparse", Type: arrow.SparseUnionOf(kids, codes)},
 		{Name: "dense", Type: arrow.DenseUnionOf(kids, codes)},

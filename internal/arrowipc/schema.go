@@ -22,6 +22,7 @@ const (
 type field struct {
 	arrow.Field                // as shown to users; Type is the extension type where it is registered
 	layout      arrow.DataType // what lies in the body: storage type, or *arrow.DictionaryType
+	plain       *conversion    // what becomes of it; nil: it stays
 	children    []*field
 	dict        *dictionary // of a dictionary-encoded field; children are its values' then
 }
@@ -153,7 +154,11 @@ func (p *schemaParser) encoded(f *field, enc flat.Table) error {
 	if enc.Int16(10, 0) != 0 {
 		return p.unsupported(f, "dictionary of another kind than a dense array")
 	}
-	values := &field{Field: arrow.Field{Name: f.Name, Type: f.layout, Nullable: true}, layout: f.layout, children: f.children}
+	values := &field{Field: arrow.Field{Name: f.Name, Nullable: true}, layout: f.layout, plain: f.plain, children: f.children}
+	if f.plain == nil {
+		values.plain = ofViews(f.layout)
+	}
+	values.Type = values.shown()
 	f.dict = &dictionary{id: enc.Int64(4, 0), values: values}
 	if old := p.dicts[f.dict.id]; old == nil {
 		p.dicts[f.dict.id] = f.dict
@@ -162,8 +167,11 @@ func (p *schemaParser) encoded(f *field, enc flat.Table) error {
 	} else {
 		f.dict = old
 	}
-	f.layout = &arrow.DictionaryType{IndexType: index, ValueType: values.layout, Ordered: enc.Bool(8, false)}
-	f.children = nil
+	f.layout = &arrow.DictionaryType{IndexType: index, ValueType: values.Type, Ordered: enc.Bool(8, false)}
+	f.plain, f.children = nil, nil
+	if arrow.IsFloating(values.Type.ID()) {
+		f.plain = &conversion{values.Type, plainDictionary}
+	}
 	return nil
 }
 
@@ -190,7 +198,7 @@ const (
 // extension sets the type that is shown: the registered extension type, whose
 // two metadata keys are dropped then, or the storage type.
 func (p *schemaParser) extension(f *field) error {
-	f.Type = f.layout
+	f.Type = f.shown()
 	i := f.Metadata.FindKey(extensionName)
 	if i < 0 {
 		return nil
@@ -210,8 +218,8 @@ func (p *schemaParser) extension(f *field) error {
 			keys, values = append(keys, k), append(values, v)
 		}
 	}
-	t, err := ext.Deserialize(f.layout, data)
-	if err != nil || !arrow.TypeEqual(t.StorageType(), f.layout) {
+	t, err := ext.Deserialize(f.shown(), data)
+	if err != nil || !arrow.TypeEqual(t.StorageType(), f.shown()) {
 		e := p.unsupported(f, "these parameters of extension type %s", ext.ExtensionName())
 		e.Err = err
 		return e
@@ -333,9 +341,13 @@ func (p *schemaParser) integer(f *field, t flat.Table) (arrow.DataType, error) {
 		32: {arrow.PrimitiveTypes.Uint32, arrow.PrimitiveTypes.Int32},
 		64: {arrow.PrimitiveTypes.Uint64, arrow.PrimitiveTypes.Int64},
 	}
-	pair, ok := types[t.Int32(4, 0)]
+	bits := t.Int32(4, 0)
+	pair, ok := types[bits]
+	if !ok && bits > 0 {
+		return nil, p.unsupported(f, "integer of %d bits", bits)
+	}
 	if !ok {
-		return nil, p.corrupt(f, "integer of %d bits", t.Int32(4, 0))
+		return nil, p.corrupt(f, "integer of %d bits", bits)
 	}
 	if signed {
 		return pair[1], nil
@@ -351,8 +363,10 @@ func (p *schemaParser) decimal(f *field, t flat.Table) (arrow.DataType, error) {
 		digits = 38
 	case 256:
 		digits = 76
-	case 32, 64:
-		return nil, p.unsupported(f, "decimal of %d bits", bits)
+	case 32:
+		digits = 9
+	case 64:
+		digits = 18
 	default:
 		return nil, p.corrupt(f, "decimal of %d bits", bits)
 	}
@@ -362,10 +376,19 @@ func (p *schemaParser) decimal(f *field, t flat.Table) (arrow.DataType, error) {
 	if scale < -digits || scale > digits {
 		return nil, p.unsupported(f, "decimal of scale %d", scale)
 	}
-	if bits == 128 {
-		return &arrow.Decimal128Type{Precision: precision, Scale: scale}, nil
+	if bits == 256 {
+		return &arrow.Decimal256Type{Precision: precision, Scale: scale}, nil
 	}
-	return &arrow.Decimal256Type{Precision: precision, Scale: scale}, nil
+	to := &arrow.Decimal128Type{Precision: precision, Scale: scale}
+	switch bits {
+	case 32:
+		f.plain = &conversion{to, plainDecimals}
+		return arrow.PrimitiveTypes.Int32, nil
+	case 64:
+		f.plain = &conversion{to, plainDecimals}
+		return arrow.PrimitiveTypes.Int64, nil
+	}
+	return to, nil
 }
 
 // nested reads a type with children.
@@ -377,8 +400,10 @@ func (p *schemaParser) nested(f *field, kind byte, t flat.Table) (arrow.DataType
 	case 21:
 		return arrow.LargeListOfField(kids[0]), nil
 	case 25:
+		f.plain = &conversion{arrow.ListOfField(kids[0]), plainLists}
 		return arrow.ListViewOfField(kids[0]), nil
 	case 26:
+		f.plain = &conversion{arrow.LargeListOfField(kids[0]), plainLists}
 		return arrow.LargeListViewOfField(kids[0]), nil
 	case 13:
 		return arrow.StructOf(kids...), nil

@@ -12,8 +12,10 @@
 // Read: metadata versions V4 and V5, with and without the continuation marker
 // that came with 0.15; all types that arrow/go v15 has; buffers compressed
 // with LZ4 frames or zstd; dictionaries, nested ones, deltas, and in streams
-// replacements. Refused as unsupported: big-endian data, decimals of 32 and 64
-// bits, tensors, unions with NULLs of their own (before 1.0), arrays of more
+// replacements. Dictionaries of views become dictionaries of large strings or
+// binary, dictionaries of floating-point numbers their values, list views lists,
+// and decimals of 32 and 64 bits decimals of 128. Refused as unsupported:
+// big-endian data, tensors, unions with NULLs of their own (before 1.0), arrays of more
 // than 2³¹-1 values, and what lies beyond the limits in this package.
 package arrowipc
 

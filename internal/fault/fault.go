@@ -8,6 +8,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"syscall"
 )
@@ -23,6 +24,8 @@ var (
 	// ErrMismatch: two things that must agree do not (key classes, hashes,
 	// geometries, schemas, builds).
 	ErrMismatch = errors.New("mismatch")
+	// ErrMemory: what must be held exceeds the memory budget.
+	ErrMemory = errors.New("over the memory budget")
 )
 
 // At says where in the input something was found. Zero fields are left out of
@@ -39,7 +42,7 @@ type At struct {
 func (a At) String() string {
 	var parts []string
 	if a.File != "" {
-		parts = append(parts, a.File)
+		parts = append(parts, Printable(a.File, ""))
 	}
 	if a.Line > 0 {
 		parts = append(parts, fmt.Sprintf("line %d", a.Line))
@@ -48,7 +51,7 @@ func (a At) String() string {
 		parts = append(parts, fmt.Sprintf("row group %d", a.RowGroup))
 	}
 	if a.Column != "" {
-		parts = append(parts, "column "+a.Column)
+		parts = append(parts, "column "+Printable(a.Column, ""))
 	}
 	if a.Page > 0 {
 		parts = append(parts, fmt.Sprintf("page %d", a.Page))
@@ -124,6 +127,16 @@ func Unsupported(at At, format string, args ...any) *Error {
 // Mismatch reports two things that must agree and do not.
 func Mismatch(at At, what, want, got string) *Error {
 	return &Error{Kind: ErrMismatch, At: at, What: what, Want: want, Got: got}
+}
+
+// Memory reports that what takes need bytes, which may be one part in share of
+// a memory budget. The hint names the smallest budget that suffices.
+func Memory(at At, what string, need, budget, share int64) *Error {
+	const unit = 1 << 20
+	mib := min(need, math.MaxInt64/2/share)*share/unit + 1
+	e := &Error{Kind: ErrMemory, At: at, What: fmt.Sprintf("%s takes %d bytes in memory", what, need)}
+	e.Want = fmt.Sprintf("at most %d, a part in %d of the budget", budget/share, share)
+	return e.WithHint("raise --memory to %dMiB or more", mib)
 }
 
 // WithHint returns e with the advice set.

@@ -5,11 +5,10 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/parquet-go/parquet-go/format"
 )
 
-// LeafValues makes Arrow arrays of the values of one leaf, without their
-// levels.
+// LeafValues makes Arrow arrays of the values of one leaf, as [Parquet.ReadKeys]
+// has them, without their levels.
 type LeafValues struct {
 	p   *Parquet
 	col *column
@@ -18,7 +17,7 @@ type LeafValues struct {
 // Leaf returns the leaf that index leads to: field numbers from the schema's
 // top down. ok is false if that is a struct or a list, or below a list.
 func (p *Parquet) Leaf(index []int) (v LeafValues, ok bool) {
-	level := p.columns
+	level := p.keys
 	var c *column
 	for _, i := range index {
 		if i < 0 || i >= len(level) {
@@ -57,10 +56,7 @@ func (v LeafValues) Array(page *parquet.Page, dict *parquet.Dictionary) (arrow.A
 	if err := s.add(page, 0, page.NonNull, dict); err != nil {
 		s.release()
 		at := fault.At{File: v.p.f.Name, Column: v.p.f.Leaves[v.col.leaf].Dotted, Page: page.Number}
-		if v.p.f.Leaves[v.col.leaf].Type == format.Int96 {
-			return nil, fault.Unsupported(at, "an INT96 timestamp beyond the years 1677 to 2262")
-		}
-		return nil, &fault.Error{Kind: fault.ErrCorrupt, At: at, What: "a value does not fit its column", Err: err}
+		return nil, misfit(at, err)
 	}
 	d := s.data(v.col.field.Type, page.NonNull, 0, nil)
 	defer d.Release()

@@ -13,7 +13,7 @@ var units = [...]arrow.TimeUnit{parquet.Millis: arrow.Millisecond, parquet.Micro
 
 // leafType is the Arrow type of a leaf's values and how they get there. o may
 // be nil.
-func leafType(l *parquet.Leaf, o *origin) (arrow.DataType, sinkFunc, error) {
+func leafType(l *parquet.Leaf, o *origin, int96 int96Form) (arrow.DataType, sinkFunc, error) {
 	kind := byte(0)
 	if o != nil {
 		kind = o.kind
@@ -53,7 +53,8 @@ func leafType(l *parquet.Leaf, o *origin) (arrow.DataType, sinkFunc, error) {
 		}
 		return arrow.PrimitiveTypes.Int64, copySink(8), nil
 	case format.Int96:
-		return &arrow.TimestampType{Unit: arrow.Nanosecond}, convertSink(12, 8, int96ToNanos), nil
+		dt, sink := int96.values()
+		return dt, sink, nil
 	case format.Float:
 		return arrow.PrimitiveTypes.Float32, copySink(4), nil
 	case format.Double:

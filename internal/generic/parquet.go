@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -26,6 +27,7 @@ const (
 type Parquet struct {
 	f       *parquet.File
 	columns []*column
+	keys    []*column // as keys need them; columns, but for INT96
 	schema  *arrow.Schema
 	mem     memory.Allocator
 }
@@ -41,19 +43,34 @@ func OpenParquet(r io.ReaderAt, size int64, name string, mem memory.Allocator) (
 	if mem == nil {
 		mem = memory.NewGoAllocator()
 	}
+	return newParquet(f, mem, int96Micros)
+}
+
+// newParquet plans how the columns of f become arrays, INT96 in the given way.
+func newParquet(f *parquet.File, mem memory.Allocator, int96 int96Form) (p *Parquet, err error) {
 	p = &Parquet{f: f, mem: mem}
-	p.columns, p.schema, err = plan(f)
-	if err != nil {
+	if p.columns, p.schema, err = plan(f, int96); err != nil {
 		return nil, err
 	}
-	return p, nil
+	p.keys = p.columns
+	isInt96 := func(l parquet.Leaf) bool { return l.Type == format.Int96 }
+	if slices.ContainsFunc(f.Leaves, isInt96) {
+		p.keys, _, err = plan(f, int96Stored)
+	}
+	return p, err
 }
+
+// WithInt96Nanos returns p with INT96 timestamps as timestamp[ns], which holds
+// the years 1677 to 2262 and all digits, and not as timestamp[us], which holds
+// all years and six digits of a second. Values beyond are errors when they are
+// read.
+func (p *Parquet) WithInt96Nanos() (*Parquet, error) { return newParquet(p.f, p.mem, int96Nanos) }
 
 // Schema is the Arrow schema of the file's columns. It follows the Parquet
 // schema; the Arrow schema that some writers store beside it contributes the
-// time zones of instants, large offsets, durations, 256-bit decimals and
-// metadata. Dictionary-encoded and fixed-size lists come back as their plain
-// forms. Field ids stand in the fields' metadata under "PARQUET:field_id", the
+// time zones of instants, large offsets, durations, 256-bit decimals, fixed-size
+// lists and metadata. Dictionary-encoded columns come back as their values. Field
+// ids stand in the fields' metadata under "PARQUET:field_id", the
 // file's key-value metadata in the schema's.
 func (p *Parquet) Schema() *arrow.Schema { return p.schema }
 
@@ -115,31 +132,45 @@ func (p *Parquet) Close() error { return nil }
 // checked per page and per record.
 func (p *Parquet) Read(ctx context.Context, group int, columns []int) iter.Seq2[arrow.Record, error] {
 	return func(yield func(arrow.Record, error) bool) {
-		if err := p.read(ctx, group, columns, nil, yield); err != nil {
+		if err := p.read(ctx, p.columns, group, columns, nil, yield); err != nil {
 			yield(nil, err)
 		}
 	}
+}
+
+// ReadKeys is ReadRows of columns that keys are made of, which have every digit
+// and year there: INT96 timestamps are [keys.Int96]. Nil stands for all rows.
+func (p *Parquet) ReadKeys(ctx context.Context, group int, columns []int, rows []uint32) iter.Seq2[arrow.Record, error] {
+	return p.readRows(ctx, p.keys, group, columns, rows)
 }
 
 // ReadRows is Read of some rows of a group, ascending and without repetition,
 // alone. Pages without any of them are neither validated nor decoded, and, where
 // the rows are surely few bytes, an error may come after the first record.
 func (p *Parquet) ReadRows(ctx context.Context, group int, columns []int, rows []uint32) iter.Seq2[arrow.Record, error] {
+	if rows == nil {
+		rows = []uint32{}
+	}
+	return p.readRows(ctx, p.columns, group, columns, rows)
+}
+
+func (p *Parquet) readRows(ctx context.Context, of []*column, group int, columns []int, rows []uint32) iter.Seq2[arrow.Record, error] {
 	return func(yield func(arrow.Record, error) bool) {
 		if int64(len(rows)) == p.GroupRows(group) {
 			rows = nil
-		} else if len(rows) == 0 {
+		} else if rows != nil && len(rows) == 0 {
 			return
 		}
-		if err := p.read(ctx, group, columns, rows, yield); err != nil {
+		if err := p.read(ctx, of, group, columns, rows, yield); err != nil {
 			yield(nil, err)
 		}
 	}
 }
 
-// read does the work of Read, or if rows is not nil, of ReadRows. Once yield
-// has returned false it returns nil.
-func (p *Parquet) read(ctx context.Context, group int, columns []int, rows []uint32, yield func(arrow.Record, error) bool) error {
+// read does the work of Read, or if rows is not nil, of ReadRows, with the
+// given plan of the file's columns. Once yield has returned false it returns
+// nil.
+func (p *Parquet) read(ctx context.Context, of []*column, group int, columns []int, rows []uint32, yield func(arrow.Record, error) bool) error {
 	if group < 0 || group >= len(p.f.RowGroups) {
 		return fmt.Errorf("%s: no row group %d of %d", p.f.Name, group+1, len(p.f.RowGroups))
 	}
@@ -149,7 +180,7 @@ func (p *Parquet) read(ctx context.Context, group int, columns []int, rows []uin
 			columns[i] = i
 		}
 	}
-	g, err := p.openGroup(group, columns, rows)
+	g, err := p.openGroup(of, group, columns, rows)
 	if err != nil {
 		return err
 	}
@@ -187,21 +218,23 @@ type groupReader struct {
 	leaves  []*leafReader
 	asm     assembler
 	picked  []uint32 // rows to read; nil: all
+	padding int64    // bytes of a row beside what its pages say
 	rows    int64    // how many that are
 }
 
-func (p *Parquet) openGroup(group int, columns []int, picked []uint32) (*groupReader, error) {
+func (p *Parquet) openGroup(of []*column, group int, columns []int, picked []uint32) (*groupReader, error) {
 	g := &groupReader{p: p, group: group, picked: picked, rows: p.f.RowGroups[group].Rows, asm: assembler{mem: p.mem, leaves: map[int]*leafReader{}}}
 	if picked != nil {
 		g.rows = int64(len(picked))
 	}
 	fields := make([]arrow.Field, len(columns))
 	for i, c := range columns {
-		if c < 0 || c >= len(p.columns) {
-			return nil, fmt.Errorf("%s: no column %d of %d", p.f.Name, c, len(p.columns))
+		if c < 0 || c >= len(of) {
+			return nil, fmt.Errorf("%s: no column %d of %d", p.f.Name, c, len(of))
 		}
-		col := p.columns[c]
+		col := of[c]
 		g.columns, fields[i] = append(g.columns, col), col.field
+		g.padding += col.padding()
 		g.addLeaves(col)
 	}
 	meta := p.schema.Metadata()
@@ -258,7 +291,10 @@ func (g *groupReader) few() (bool, error) {
 	if g.picked == nil {
 		return false, nil
 	}
-	most, share := int64(0), 0.0
+	most, share := g.rows*g.padding, float64(g.rows*g.padding)
+	if most > batchBytes {
+		return false, nil
+	}
 	part := float64(g.rows) / float64(max(g.p.f.RowGroups[g.group].Rows, 1))
 	for _, r := range g.leaves {
 		n, ok, err := r.bound(g.rows)
@@ -316,6 +352,7 @@ func (g *groupReader) cut(ctx context.Context) (cuts []int, err error) {
 	}
 	for i, n := range blocks {
 		block := int(min(parquet.BlockRows, rows-int64(i)*parquet.BlockRows))
+		n += int64(block) * g.padding
 		if have+block > batchRows || bytes+n > batchBytes {
 			flush()
 		}

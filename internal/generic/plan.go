@@ -2,20 +2,11 @@ package generic
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/parquet-go/parquet-go/format"
-)
-
-// Keys of a field's metadata. The first two are what other tools use; the
-// last keeps an annotation of Parquet that Arrow has no type for.
-const (
-	fieldIDKey   = "PARQUET:field_id"
-	extensionKey = "ARROW:extension:name"
-	logicalKey   = "PARQUET:logical_type"
 )
 
 // column is a node of the plan by which levels and values become arrays: an
@@ -39,7 +30,8 @@ type column struct {
 
 // planner builds the columns of a file.
 type planner struct {
-	f *parquet.File
+	f     *parquet.File
+	int96 int96Form
 }
 
 // storedArrow returns the Arrow schema that the file's writer has stored, as it
@@ -56,7 +48,7 @@ func storedArrow(f *parquet.File) string {
 }
 
 // plan returns the file's top-level columns and its Arrow schema.
-func plan(f *parquet.File) ([]*column, *arrow.Schema, error) {
+func plan(f *parquet.File, int96 int96Form) ([]*column, *arrow.Schema, error) {
 	var root *origin
 	var keys, values []string
 	seen := map[string]bool{originKey: true}
@@ -75,7 +67,7 @@ func plan(f *parquet.File) ([]*column, *arrow.Schema, error) {
 			}
 		}
 	}
-	p := planner{f: f}
+	p := planner{f: f, int96: int96}
 	columns := make([]*column, len(f.Root.Children))
 	fields := make([]arrow.Field, len(columns))
 	for i, n := range f.Root.Children {
@@ -103,10 +95,11 @@ func (p *planner) node(n *parquet.Node, l levels, o *origin) (*column, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := p.list(n, l, elem, o)
-		c.field.Metadata, elem.field.Metadata = elem.field.Metadata, arrow.Metadata{}
-		c.field.Type = listType(elem.field, o)
-		return c, nil
+		// The annotation is the element's, the field id the column's.
+		if elem.field.Metadata, err = p.fieldMetadata(n, o.child(0, 1), true, false); err != nil {
+			return nil, err
+		}
+		return p.list(n, l, elem, o, false)
 	}
 	return p.value(n, l, n.Repetition == format.Optional, o)
 }
@@ -151,23 +144,32 @@ func (p *planner) structure(n *parquet.Node, l levels, o *origin) (*column, erro
 		c.leaves += cc.leaves
 	}
 	c.leaf = c.children[0].leaf
-	c.field = arrow.Field{Name: n.Name, Type: arrow.StructOf(fields...), Metadata: fieldMetadata(n, o)}
-	return c, nil
+	meta, err := p.fieldMetadata(n, o, true, true)
+	c.field = arrow.Field{Name: n.Name, Type: arrow.StructOf(fields...), Metadata: meta}
+	return c, err
 }
 
-// list makes the column of a list of elem. l is in force outside of its
-// repeated node.
-func (p *planner) list(n *parquet.Node, l levels, elem *column, o *origin) *column {
+// list makes the column of a list of elem, which has the node's annotation
+// unless annotated. l is in force outside of its repeated node.
+func (p *planner) list(n *parquet.Node, l levels, elem *column, o *origin, annotated bool) (*column, error) {
+	meta, err := p.fieldMetadata(n, o, annotated, true)
 	return &column{
-		field: arrow.Field{Name: n.Name, Type: listType(elem.field, o), Metadata: fieldMetadata(n, o)},
+		field: arrow.Field{Name: n.Name, Type: listType(elem.field, o), Metadata: meta},
 		rep:   l.rep, slot: l.slot, def: l.def, elemDef: l.def + 1,
 		children: []*column{elem}, leaf: elem.leaf, leaves: elem.leaves,
-	}
+	}, err
 }
 
+// maxFixedList is the largest size of the fixed-size lists that are made: a NULL
+// one takes as much memory as any other.
+const maxFixedList = 1 << 16
+
 func listType(elem arrow.Field, o *origin) arrow.DataType {
-	if o != nil && o.kind == fbLargeList {
+	switch {
+	case o != nil && o.kind == fbLargeList:
 		return arrow.LargeListOfField(elem)
+	case o != nil && o.kind == fbFixedList && o.size > 0 && o.size <= maxFixedList:
+		return arrow.FixedSizeListOfField(int32(o.size), elem)
 	}
 	return arrow.ListOfField(elem)
 }
@@ -193,12 +195,12 @@ func (p *planner) annotatedList(n *parquet.Node, l levels, o *origin) (*column, 
 		r.Logical.Kind != parquet.None || r.Children[0].Repetition == format.Repeated {
 		elem, err = p.value(r, inner, false, o.child(0, 1))
 	} else {
-		elem, err = p.node(r.Children[0], inner, o.child(0, 1))
+		elem, err = p.node(r.Children[0], inner, o.child(0, 1).named(r.Children[0].Name))
 	}
 	if err != nil {
 		return nil, err
 	}
-	return p.list(n, l, elem, o), nil
+	return p.list(n, l, elem, o, true)
 }
 
 // annotatedMap plans a MAP. One whose keys may be NULL is not a map to Arrow:
@@ -218,23 +220,30 @@ func (p *planner) annotatedMap(n *parquet.Node, l levels, o *origin) (*column, e
 		if err != nil {
 			return nil, err
 		}
-		return p.list(n, l, key, nil), nil
+		return p.list(n, l, key, nil, true)
 	}
-	entries := o.child(0, 1)
-	if entries != nil && entries.name != r.Name {
-		entries = &origin{name: r.Name, children: entries.children}
+	var entries *origin
+	if of := o.child(0, 1); of != nil && len(of.children) == 2 {
+		entries = &origin{name: r.Name}
+		for i, child := range of.children {
+			entries.children = append(entries.children, child.named(r.Children[i].Name))
+		}
 	}
 	pair, err := p.value(r, inner, false, entries)
 	if err != nil {
 		return nil, err
 	}
 	if r.Children[0].Repetition != format.Required {
-		return p.list(n, l, pair, nil), nil
+		return p.list(n, l, pair, nil, true)
 	}
-	c := p.list(n, l, pair, o)
+	c, err := p.list(n, l, pair, o, true)
+	if err != nil {
+		return nil, err
+	}
 	key, value := pair.children[0], pair.children[1]
 	t := arrow.MapOfWithMetadata(key.field.Type, key.field.Metadata, value.field.Type, value.field.Metadata)
 	t.SetItemNullable(value.field.Nullable)
+	t.KeysSorted = o != nil && o.kind == fbMap && o.sorted
 	c.field.Type = t
 	pair.field.Type = t.Elem()
 	return c, nil
@@ -242,48 +251,14 @@ func (p *planner) annotatedMap(n *parquet.Node, l levels, o *origin) (*column, e
 
 func (p *planner) leaf(n *parquet.Node, l levels, o *origin) (*column, error) {
 	leaf := &p.f.Leaves[n.Leaf]
-	dt, sink, err := leafType(leaf, o)
+	dt, sink, err := leafType(leaf, o, p.int96)
 	if err != nil {
 		return nil, fault.Unsupported(fault.At{File: p.f.Name, Column: leaf.Dotted}, "%s", err.Error())
 	}
+	meta, err := p.fieldMetadata(n, o, true, true)
 	return &column{
-		field: arrow.Field{Name: n.Name, Type: dt, Metadata: fieldMetadata(n, o)},
+		field: arrow.Field{Name: n.Name, Type: dt, Metadata: meta},
 		rep:   l.rep, slot: l.slot, def: l.def,
 		leaf: n.Leaf, leaves: 1, sink: sink,
-	}, nil
-}
-
-// annotations that Arrow has no type for, by what the writer calls them.
-var annotations = map[parquet.Kind]string{
-	parquet.Enum: "ENUM", parquet.BSON: "BSON", parquet.Interval: "INTERVAL",
-	parquet.Geometry: "GEOMETRY", parquet.Geography: "GEOGRAPHY",
-	parquet.Variant: "VARIANT", parquet.Unknown: "UNKNOWN",
-}
-
-// extensions are Arrow's canonical names for the ones that it has.
-var extensions = map[parquet.Kind]string{parquet.UUID: "arrow.uuid", parquet.JSON: "arrow.json"}
-
-// fieldMetadata is a field's: what the stored Arrow schema says, the field id
-// and the annotation.
-func fieldMetadata(n *parquet.Node, o *origin) arrow.Metadata {
-	var keys, values []string
-	has := map[string]bool{fieldIDKey: true, logicalKey: true}
-	if o != nil {
-		for i, k := range o.keys {
-			if !has[k] {
-				has[k] = true
-				keys, values = append(keys, k), append(values, o.values[i])
-			}
-		}
-	}
-	if name, ok := extensions[n.Logical.Kind]; ok && !has[extensionKey] {
-		keys, values = append(keys, extensionKey, "ARROW:extension:metadata"), append(values, name, "")
-	}
-	if name, ok := annotations[n.Logical.Kind]; ok {
-		keys, values = append(keys, logicalKey), append(values, name)
-	}
-	if n.FieldID >= 0 {
-		keys, values = append(keys, fieldIDKey), append(values, strconv.Itoa(int(n.FieldID)))
-	}
-	return arrow.NewMetadata(keys, values)
+	}, err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
@@ -189,7 +190,7 @@ func (s *varSink[O]) add(p *parquet.Page, from, n int, dict *parquet.Dictionary)
 	for i := range n {
 		v := p.Bytes(from+i, dict)
 		if w == 4 && len(v) > math.MaxInt32-s.bytes.n {
-			return errors.New("unsupported: more than 2 GiB of bytes in one batch")
+			return fault.Unsupported(fault.At{}, "more than 2 GiB of bytes in one batch")
 		}
 		copy(s.bytes.extend(len(v)), v)
 		putOffset(dst[i*w:], O(s.bytes.n))
@@ -222,15 +223,6 @@ func putOffset[O int32 | int64](b []byte, v O) {
 // Conversions of single values. Parquet's numbers are little-endian, Arrow's
 // as the machine's, which is little-endian on all that Go's v15 assembly and
 // this package support.
-
-func int96ToNanos(dst, src []byte) error {
-	v, ok := parquet.Int96Nanos(src)
-	if !ok {
-		return errors.New("an INT96 timestamp out of range")
-	}
-	binary.LittleEndian.PutUint64(dst, uint64(v))
-	return nil
-}
 
 // narrow takes integers of 32 bits that must fit into width bytes.
 func narrow(width int, signed bool) func(dst, src []byte) error {

@@ -33,7 +33,7 @@ func TestConvertedTypes(t *testing.T) {
 		"date64": {arrow.FixedWidthTypes.Date64, arrow.FixedWidthTypes.Date32,
 			`[{"c":"1969-12-31"},{"c":"2024-02-29"}]`, `["1969-12-31","2024-02-29"]`},
 		"dictionary": {dict, arrow.BinaryTypes.String, `[{"c":"a"},{"c":null},{"c":"b"},{"c":"a"}]`, `["a",null,"b","a"]`},
-		"fixed-size list": {arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Int8), arrow.ListOf(arrow.PrimitiveTypes.Int8),
+		"fixed-size list": {arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Int8), arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Int8),
 			`[{"c":[1,null]},{"c":null},{"c":[3,4]}]`, `[[1,null],null,[3,4]]`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestDecimalThatDoesNotFit(t *testing.T) {
 
 func TestUnwritableTypes(t *testing.T) {
 	annotated := oneColumn(arrow.BinaryTypes.Binary).Field(0)
-	annotated.Metadata = arrow.NewMetadata([]string{logicalKey}, []string{"GEOMETRY"})
+	annotated.Metadata = arrow.NewMetadata([]string{logicalKey}, []string{"HIEROGLYPH"})
 	inner := arrow.StructOf(arrow.Field{Name: "x", Type: arrow.FixedWidthTypes.MonthInterval, Nullable: true})
 	for name, f := range map[string]arrow.Field{
 		"interval":        {Name: "c", Type: arrow.FixedWidthTypes.MonthInterval},

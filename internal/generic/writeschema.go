@@ -102,10 +102,11 @@ func (s *shaper) field(f arrow.Field, name string, up around) (*shape, error) {
 	id := fieldID(f.Metadata)
 	switch dt := dt.(type) {
 	case *arrow.StructType:
-		if a := value(f.Metadata, logicalKey); a != "" {
-			return nil, s.fail(dt, "its annotation "+a)
+		g := s.group(name, r, dt.NumFields())
+		g.FieldID = id
+		if why := annotateGroup(g, f, dt); why != "" {
+			return nil, s.fail(dt, why)
 		}
-		s.group(name, r, dt.NumFields()).FieldID = id
 		return sh, s.fields(sh, dt, here)
 	case *arrow.MapType:
 		s.annotated(name, r, &format.MapType{}, deprecated.Map).FieldID = id

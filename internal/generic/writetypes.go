@@ -48,8 +48,23 @@ func integer(bits int8, signed bool) parquet.SchemaElement {
 	return converted(logically(ofType(t), &format.IntType{BitWidth: bits, IsSigned: signed}), c)
 }
 
-// leafElement decides how values of dt are stored. why says what hinders it.
+// leafElement decides how values of dt are stored, with the annotation that the
+// field says. why says what hinders it.
 func leafElement(f arrow.Field, dt arrow.DataType) (e parquet.SchemaElement, why string) {
+	name, stored, err := annotation(f.Metadata)
+	if e, why = storedAs(f, name, dt); why == "" && err == nil && stored != nil {
+		e.ConvertedType = thrift.Null[deprecated.ConvertedType]{}
+		err = e.SetAnnotation(stored)
+	}
+	if err != nil {
+		why = "its annotation " + name + ": " + err.Error()
+	}
+	return e, why
+}
+
+// storedAs decides how values of dt are stored. annotation is the name of one
+// that Arrow has no type for.
+func storedAs(f arrow.Field, annotation string, dt arrow.DataType) (e parquet.SchemaElement, why string) {
 	switch dt := dt.(type) {
 	case *arrow.NullType:
 		if !f.Nullable {
@@ -83,9 +98,9 @@ func leafElement(f arrow.Field, dt arrow.DataType) (e parquet.SchemaElement, why
 	case *arrow.Date32Type, *arrow.Date64Type:
 		return converted(logically(ofType(format.Int32), &format.DateType{}), deprecated.Date), ""
 	case *arrow.Time32Type:
-		return logically(ofType(format.Int32), &format.TimeType{Unit: timeUnit(arrow.Millisecond)}), ""
+		return timeElement(format.Int32, arrow.Millisecond, annotation == timeUTC), ""
 	case *arrow.Time64Type:
-		return logically(ofType(format.Int64), &format.TimeType{Unit: timeUnit(dt.Unit)}), ""
+		return timeElement(format.Int64, dt.Unit, annotation == timeUTC), ""
 	case *arrow.TimestampType:
 		return timestampElement(dt), ""
 	case *arrow.Decimal128Type:
@@ -94,11 +109,24 @@ func leafElement(f arrow.Field, dt arrow.DataType) (e parquet.SchemaElement, why
 		return decimalElement(dt.Precision, dt.Scale, 76)
 	case *arrow.StringType, *arrow.LargeStringType, *arrow.StringViewType,
 		*arrow.BinaryType, *arrow.LargeBinaryType, *arrow.BinaryViewType:
-		return bytesElement(f, dt)
+		return bytesElement(f, annotation, dt)
 	case *arrow.FixedSizeBinaryType:
-		return fixedElement(f, dt)
+		return fixedElement(f, annotation, dt)
 	}
 	return e, "there is no Parquet type for it"
+}
+
+// timeElement has a converted type only if readers take it for what it is: one
+// adjusted to UTC.
+func timeElement(t format.Type, unit arrow.TimeUnit, utc bool) parquet.SchemaElement {
+	e := logically(ofType(t), &format.TimeType{IsAdjustedToUTC: utc, Unit: timeUnit(unit)})
+	switch {
+	case utc && unit == arrow.Millisecond:
+		e = converted(e, deprecated.TimeMillis)
+	case utc && unit == arrow.Microsecond:
+		e = converted(e, deprecated.TimeMicros)
+	}
+	return e
 }
 
 // timestampElement has a converted type for instants alone: that is what
@@ -115,16 +143,15 @@ func timestampElement(dt *arrow.TimestampType) parquet.SchemaElement {
 	return e
 }
 
-func bytesElement(f arrow.Field, dt arrow.DataType) (parquet.SchemaElement, string) {
+func bytesElement(f arrow.Field, annotation string, dt arrow.DataType) (parquet.SchemaElement, string) {
 	e := ofType(format.ByteArray)
-	annotation := value(f.Metadata, logicalKey)
 	text := dt.ID() == arrow.STRING || dt.ID() == arrow.LARGE_STRING || dt.ID() == arrow.STRING_VIEW
 	switch {
 	case annotation == "ENUM" && text:
 		e = converted(logically(e, &format.EnumType{}), deprecated.Enum)
 	case annotation == "BSON" && !text:
 		e = converted(logically(e, &format.BsonType{}), deprecated.Bson)
-	case annotation != "":
+	case annotation != "" && !withParameters[annotation]:
 		return e, "its annotation " + annotation
 	case text && value(f.Metadata, extensionKey) == "arrow.json":
 		e = converted(logically(e, &format.JsonType{}), deprecated.Json)
@@ -134,15 +161,14 @@ func bytesElement(f arrow.Field, dt arrow.DataType) (parquet.SchemaElement, stri
 	return e, ""
 }
 
-func fixedElement(f arrow.Field, dt *arrow.FixedSizeBinaryType) (parquet.SchemaElement, string) {
+func fixedElement(f arrow.Field, annotation string, dt *arrow.FixedSizeBinaryType) (parquet.SchemaElement, string) {
 	e := fixedLength(dt.ByteWidth)
-	annotation := value(f.Metadata, logicalKey)
 	switch {
 	case dt.ByteWidth <= 0:
 		return e, "values without bytes"
 	case annotation == "INTERVAL" && dt.ByteWidth == 12:
 		e = converted(e, deprecated.Interval) // there is no logical type for it
-	case annotation != "":
+	case annotation != "" && !withParameters[annotation]:
 		return e, "its annotation " + annotation
 	case dt.ByteWidth == 16 && value(f.Metadata, extensionKey) == "arrow.uuid":
 		e = logically(e, &format.UUIDType{})

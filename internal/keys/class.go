@@ -65,6 +65,8 @@ func ClassOf(t arrow.DataType) (Class, error) {
 	switch t := t.(type) {
 	case *arrow.DictionaryType:
 		return ClassOf(t.ValueType)
+	case *Int96Type:
+		return Timestamp, nil
 	case arrow.ExtensionType:
 		return ClassOf(t.StorageType())
 	case *arrow.FixedSizeBinaryType:

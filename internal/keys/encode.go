@@ -248,6 +248,10 @@ func newPart(col arrow.Array, index []int) (part, error) {
 		col = st.Field(i)
 	}
 	p.leaf = col
+	if raw, ok := col.(*Int96Array); ok {
+		p.put = putInt96(raw.Storage().(*array.FixedSizeBinary))
+		return p, nil
+	}
 	col = unwrapped(col)
 	if d, ok := col.(*array.Dictionary); ok {
 		p.dict, col = d, unwrapped(d.Dictionary())

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 
+	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -21,6 +22,36 @@ const (
 type annotation struct {
 	stored  []byte
 	decoded format.LogicalTypeValue
+}
+
+// Annotation returns the element's logical type as a footer stores it, a
+// structure of Thrift's compact protocol; nil if it has none.
+func (e *SchemaElement) Annotation() ([]byte, error) {
+	switch {
+	case !e.LogicalType.Valid:
+		return nil, nil
+	case e.annotation.stored != nil && e.annotation.decoded == e.LogicalType.V.Value:
+		return e.annotation.stored, nil
+	}
+	return thrift.Marshal(new(thrift.CompactProtocol), &e.LogicalType.V)
+}
+
+// SetAnnotation gives the element a logical type that Annotation returned.
+func (e *SchemaElement) SetAnnotation(stored []byte) (err error) {
+	s := skimmer{b: stored}
+	if err := s.value(wireStruct, 0); err != nil {
+		return err
+	}
+	if s.pos != len(stored) {
+		return errTrailing
+	}
+	var t format.LogicalType
+	if err := thrift.Unmarshal(new(thrift.CompactProtocol), stored, &t); err != nil {
+		return err
+	}
+	e.LogicalType = thrift.New(t)
+	e.annotation = annotation{bytes.Clone(stored), t.Value}
+	return nil
 }
 
 // placed is where an element of the schema has its annotation.

@@ -143,6 +143,7 @@ type Chunk struct {
 	wanted  int64 // rows of the row group
 
 	page    Page
+	v2      bool  // the page is of the second version
 	sameDef bool  // the page's definition levels are all def
 	def     uint8 //
 	stored  StoredPage
@@ -472,7 +473,10 @@ func (c *Chunk) dictionary(h *pageHeader, body []byte) error {
 		return err
 	}
 	n := int(dh.NumValues)
-	plain, err := plainValues(c.leaf, data, n)
+	plain, tail, err := plainValues(c.leaf, data, n)
+	if err == nil && tail > 0 {
+		err = errTrailing
+	}
 	if err != nil {
 		return &fault.Error{Kind: fault.ErrCorrupt, At: c.at, What: "the dictionary's values do not decode", Err: err}
 	}

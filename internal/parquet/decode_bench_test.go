@@ -128,7 +128,7 @@ func BenchmarkValues(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			var buf []byte
 			perValue(b, func() error {
-				got, err := decodeValues(&c.leaf, c.enc, c.src, buf, benchValues)
+				got, _, err := decodeValues(&c.leaf, c.enc, c.src, buf, benchValues)
 				if c.enc != format.Plain {
 					buf = got
 				}
@@ -162,7 +162,7 @@ func BenchmarkGather(b *testing.B) {
 		var numbers []uint32
 		bytesOf := func(src []byte) func() error {
 			return func() (err error) {
-				buf, err = gatherByteArrays(buf[:0], src, benchValues, c.sel)
+				buf, _, err = gatherByteArrays(buf[:0], src, benchValues, c.sel)
 				return err
 			}
 		}

@@ -345,7 +345,7 @@ func FuzzByteArrays(f *testing.F) {
 		}
 		values, ok := c.naive(src, n)
 		want := toPlain(values)
-		got, err := decodeValues(&Leaf{Type: format.ByteArray}, c.enc, src, bytes.Repeat([]byte{0xff}, 99), n)
+		got, err := decodeExactly(&Leaf{Type: format.ByteArray}, c.enc, src, bytes.Repeat([]byte{0xff}, 99), n)
 		if (err == nil) != ok || ok && !bytes.Equal(got, want) {
 			t.Fatalf("%v, %d values: %x, %v, not %x, %v", c.enc, n, got, err, want, ok)
 		}
@@ -389,7 +389,7 @@ func checkDeltaFixed(t *testing.T, src []byte, n, length int, values [][]byte, o
 		ok = ok && len(v) == length
 	}
 	leaf := &Leaf{Type: format.FixedLenByteArray, TypeLength: length}
-	got, err := decodeValues(leaf, format.DeltaByteArray, src, nil, n)
+	got, err := decodeExactly(leaf, format.DeltaByteArray, src, nil, n)
 	if (err == nil) != ok || ok && !bytes.Equal(got, want) {
 		t.Fatalf("%d values of %d bytes: %x, %v, not %x, %v", n, length, got, err, want, ok)
 	}
@@ -409,12 +409,12 @@ func FuzzFixed(f *testing.F) {
 		n := len(src) / w
 		checkGatherFixed(t, src, w, pickAny(seed, n))
 		checkGatherBools(t, src, pickAny(seed, 8*len(src)))
-		_, err := unsplit(src, nil, n, w)
+		_, err := exactly(unsplit(src, nil, n, w))
 		if (err == nil) != (len(src) == n*w) {
 			t.Fatalf("%d values of %d bytes in %d: %v", n, w, len(src), err)
 		}
 		whole := src[:n*w]
-		got, err := unsplit(whole, bytes.Repeat([]byte{0xff}, 99), n, w)
+		got, err := exactly(unsplit(whole, bytes.Repeat([]byte{0xff}, 99), n, w))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -451,7 +451,7 @@ func FuzzBooleans(f *testing.F) {
 			ok = ok && b <= 1
 			want[i/8] |= byte(b) << (i % 8)
 		}
-		got, err := rleBooleans(src, bytes.Repeat([]byte{0xff}, 99), n)
+		got, _, err := rleBooleans(src, bytes.Repeat([]byte{0xff}, 99), n)
 		if (err == nil) != ok || ok && !bytes.Equal(got, want) {
 			t.Fatalf("%d booleans: %x, %v, not %x, %v", n, got, err, want, ok)
 		}

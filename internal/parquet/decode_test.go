@@ -222,17 +222,17 @@ func TestValuesAgainstParquetGo(t *testing.T) {
 			"delta fixed":  {Leaf{Type: format.FixedLenByteArray, TypeLength: 5}, &prefixes, must(prefixes.EncodeFixedLenByteArray(nil, fixed, 5)), fixed},
 			"split":        {Leaf{Type: format.Int64}, &split, must(split.EncodeInt64(nil, longs)), plain64(longs)},
 		} {
-			got, err := decodeValues(&c.leaf, c.enc.Encoding(), c.src, nil, n)
+			got, err := decodeExactly(&c.leaf, c.enc.Encoding(), c.src, nil, n)
 			if err != nil || !bytes.Equal(got, c.plain) {
 				t.Fatalf("%s of %d: %v", name, n, err)
 			}
 			for cut := 1; cut <= min(len(c.src), 9); cut++ { // a part is an error, or padding
-				got, err := decodeValues(&c.leaf, c.enc.Encoding(), c.src[:len(c.src)-cut], nil, n)
+				got, err := decodeExactly(&c.leaf, c.enc.Encoding(), c.src[:len(c.src)-cut], nil, n)
 				if err == nil && !bytes.Equal(got, c.plain) {
 					t.Fatalf("%s of %d: other values from %d bytes less", name, n, cut)
 				}
 			}
-			if _, err := decodeValues(&c.leaf, c.enc.Encoding(), c.src, nil, n+1); err == nil {
+			if _, err := decodeExactly(&c.leaf, c.enc.Encoding(), c.src, nil, n+1); err == nil {
 				t.Fatalf("%s: %d values out of %d", name, n+1, n)
 			}
 		}
@@ -310,10 +310,10 @@ func TestUnsplit(t *testing.T) {
 					want = append(want, src[k*n+i])
 				}
 			}
-			if got, err := unsplit(src, nil, n, w); err != nil || !bytes.Equal(got, want) {
+			if got, err := exactly(unsplit(src, nil, n, w)); err != nil || !bytes.Equal(got, want) {
 				t.Errorf("%d values of %d bytes: %v", n, w, err)
 			}
-			if _, err := unsplit(append(src, 0), nil, n, w); err == nil {
+			if _, err := exactly(unsplit(append(src, 0), nil, n, w)); err == nil {
 				t.Errorf("%d values of %d bytes and one more byte", n, w)
 			}
 		}
@@ -346,14 +346,14 @@ func TestRLEBooleans(t *testing.T) {
 		}
 		all := append(binary.LittleEndian.AppendUint32(nil, uint32(len(src))), src...)
 		dirty := bytes.Repeat([]byte{0xff}, 1000)
-		if got, err := rleBooleans(all, dirty, n); err != nil || !bytes.Equal(got, want) {
+		if got, _, err := rleBooleans(all, dirty, n); err != nil || !bytes.Equal(got, want) {
 			t.Fatalf("%d booleans: %v", n, err)
 		}
-		if _, err := rleBooleans(all, nil, n+8); err == nil {
+		if _, _, err := rleBooleans(all, nil, n+8); err == nil {
 			t.Fatalf("%d booleans out of %d", n+8, n)
 		}
 	}
-	if _, err := rleBooleans([]byte{2, 0, 0, 0, 2 << 1, 2}, nil, 2); err == nil {
+	if _, _, err := rleBooleans([]byte{2, 0, 0, 0, 2 << 1, 2}, nil, 2); err == nil {
 		t.Error("a boolean that is 2")
 	}
 }
@@ -370,7 +370,7 @@ func TestDeltaBytesDoNotExpand(t *testing.T) {
 	src, _ := enc.EncodeInt32(nil, prefix)
 	more, _ := enc.EncodeInt32(nil, suffix)
 	src = append(append(src, more...), make([]byte, size)...)
-	if _, err := decodeValues(&Leaf{Type: format.ByteArray}, format.DeltaByteArray, src, nil, again+1); err != errExpands {
+	if _, err := decodeExactly(&Leaf{Type: format.ByteArray}, format.DeltaByteArray, src, nil, again+1); err != errExpands {
 		t.Fatal(err)
 	}
 }

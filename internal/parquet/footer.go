@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/parquet-go/parquet-go/deprecated"
@@ -152,4 +153,13 @@ func (m *FileMetaData) shortChunks() bool {
 // and said that it did not (PARQUET-1937: parquet-cpp before 2.0).
 func (m *FileMetaData) falseFlags() bool {
 	return strings.HasPrefix(m.CreatedBy, "parquet-cpp version 1.")
+}
+
+// falseNulls reports whether the writer counts the nulls of V2 pages wrongly:
+// all of the chunk's, or none (Arrow C++ before 12).
+func (m *FileMetaData) falseNulls() bool {
+	version, ok := strings.CutPrefix(m.CreatedBy, "parquet-cpp-arrow version ")
+	major, _, _ := strings.Cut(version, ".")
+	n, err := strconv.Atoi(major)
+	return ok && err == nil && n < 12
 }

@@ -144,9 +144,9 @@ func gatherBools(dst, src []byte, sel []uint32) []byte {
 }
 
 // gatherByteArrays appends the values at sel of n PLAIN byte arrays, with
-// their lengths. All n lengths are checked, and that src ends with the last
-// value.
-func gatherByteArrays(dst, src []byte, n int, sel []uint32) ([]byte, error) {
+// their lengths. All n lengths are checked; tail is the number of bytes after
+// the last value.
+func gatherByteArrays(dst, src []byte, n int, sel []uint32) (_ []byte, tail int, err error) {
 	w := byteArrayWalk{src: src}
 	next := 0 // the value that begins at w.pos
 	dst = slices.Grow(dst, int(float64(len(src))*float64(len(sel))/float64(max(n, 1))))
@@ -156,23 +156,20 @@ func gatherByteArrays(dst, src []byte, n int, sel []uint32) ([]byte, error) {
 			run++
 		}
 		if gap := int(sel[i]) - next; gap > 0 && !w.skip(gap) {
-			return nil, errShortValues
+			return nil, 0, errShortValues
 		}
 		from := w.pos
 		if run == 1 && !w.step() || run > 1 && !w.skip(run) {
-			return nil, errShortValues
+			return nil, 0, errShortValues
 		}
 		dst = append(dst, src[from:w.pos]...)
 		next = int(sel[i]) + run
 		i += run
 	}
-	switch {
-	case !w.skip(n - next):
-		return nil, errShortValues
-	case w.pos != uint64(len(src)):
-		return nil, errTrailing
+	if !w.skip(n - next) {
+		return nil, 0, errShortValues
 	}
-	return dst, nil
+	return dst, len(src) - int(w.pos), nil
 }
 
 // byteArrayWalk goes from value to value of PLAIN byte arrays.

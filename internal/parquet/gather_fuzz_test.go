@@ -110,8 +110,8 @@ func TestGatherBools(t *testing.T) {
 // checkGatherByteArrays compares with plainValues, which may refuse src.
 func checkGatherByteArrays(t *testing.T, src []byte, n int, sel []uint32) {
 	t.Helper()
-	got, err := gatherByteArrays(bytes.Clone(prefix), src, n, sel)
-	if _, wrong := plainValues(&Leaf{Type: format.ByteArray}, src, n); !errors.Is(err, wrong) || (err == nil) != (wrong == nil) {
+	got, err := exactly(gatherByteArrays(bytes.Clone(prefix), src, n, sel))
+	if _, wrong := exactly(plainValues(&Leaf{Type: format.ByteArray}, src, n)); !errors.Is(err, wrong) || (err == nil) != (wrong == nil) {
 		t.Fatalf("%d of %d values: %v, want %v", len(sel), n, err, wrong)
 	}
 	if err != nil {

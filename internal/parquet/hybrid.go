@@ -88,6 +88,22 @@ func decodeHybrid[T uint8 | uint32](dst []T, src []byte, width uint, limit uint3
 	return nil
 }
 
+// checkZeros checks the runs of n values of no bits, which are all 0. Some
+// writers store no run at all for them.
+func checkZeros(src []byte, n int) error {
+	if len(src) == 0 {
+		return nil
+	}
+	for n > 0 {
+		run, err := nextRun(src, 0, n)
+		if err != nil {
+			return err
+		}
+		n, src = n-run.n, src[run.end:]
+	}
+	return nil
+}
+
 // fill sets all of dst to v.
 func fill[T uint8 | uint32](dst []T, v T) {
 	done := min(len(dst), 32)

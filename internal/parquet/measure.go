@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"math"
 
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/parquet-go/parquet-go/format"
@@ -24,8 +23,7 @@ type Footprint struct {
 
 // ValidateChunk decodes a whole column chunk and reports the first thing that
 // is wrong with it: checksums, sizes, levels, values, and the totals against
-// the footer. INT96 timestamps must fit into 64 bits of nanoseconds. rowGroup
-// and leaf count from 0.
+// the footer. rowGroup and leaf count from 0.
 func (f *File) ValidateChunk(ctx context.Context, rowGroup, leaf int) error {
 	_, err := f.Measure(ctx, rowGroup, leaf)
 	return err
@@ -58,11 +56,6 @@ func (c *Chunk) measure(ctx context.Context, rows int64) (*Footprint, error) {
 		}
 		if err != nil {
 			return nil, err
-		}
-		if c.leaf.Type == format.Int96 {
-			if err := c.checkInt96(p); err != nil {
-				return nil, err
-			}
 		}
 		m.add(p, c.dict)
 	}
@@ -115,59 +108,4 @@ func (m *meter) add(p *Page, dict *Dictionary) {
 		}
 		next++
 	}
-}
-
-const (
-	julianEpoch = 2440588 // Julian day number of 1970-01-01
-	dayNanos    = int64(24 * 60 * 60 * 1e9)
-)
-
-// Int96Nanos converts an INT96 timestamp, 12 bytes as stored (nanoseconds of
-// the day, Julian day number, both little-endian), to nanoseconds since the
-// epoch. It reports false when they do not fit.
-func Int96Nanos(b []byte) (int64, bool) {
-	nanos := int64(binary.LittleEndian.Uint64(b))
-	days := int64(int32(binary.LittleEndian.Uint32(b[8:]))) - julianEpoch
-	days += nanos / dayNanos
-	nanos %= dayNanos
-	if days < 0 && nanos > 0 { // keep both of one sign, so that a sum that fits has a product that fits
-		days++
-		nanos -= dayNanos
-	} else if days > 0 && nanos < 0 {
-		days--
-		nanos += dayNanos
-	}
-	if days > math.MaxInt64/dayNanos || days < math.MinInt64/dayNanos {
-		return 0, false
-	}
-	t := days*dayNanos + nanos
-	if days > 0 && t < 0 || days < 0 && t > 0 {
-		return 0, false
-	}
-	return t, true
-}
-
-// checkInt96 checks the page's timestamps. Those of a dictionary are checked
-// when they are used.
-func (c *Chunk) checkInt96(p *Page) error {
-	check := func(b []byte) error {
-		if _, ok := Int96Nanos(b); !ok {
-			return fault.Unsupported(c.here(), "an INT96 timestamp beyond the years 1677 to 2262")
-		}
-		return nil
-	}
-	if p.Coded {
-		for _, i := range p.Indices {
-			if err := check(c.dict.Plain[12*i : 12*i+12]); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	for b := p.Plain; len(b) > 0; b = b[12:] {
-		if err := check(b[:12]); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -79,7 +79,7 @@ func checkPage(p *Page, c *Chunk) error {
 		}
 		full -= size
 	case c.leaf.Type == format.ByteArray:
-		if _, err := plainValues(c.leaf, p.Plain, p.NonNull); err != nil {
+		if _, err := exactly(plainValues(c.leaf, p.Plain, p.NonNull)); err != nil {
 			return fmt.Errorf("page %d: %w", p.Number, err)
 		}
 		full -= p.NonNull

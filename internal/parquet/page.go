@@ -14,7 +14,7 @@ import (
 func (c *Chunk) decode(h *pageHeader, body []byte) error {
 	var values []byte
 	var err error
-	if h.Type == format.DataPageV2 {
+	if c.v2 = h.Type == format.DataPageV2; c.v2 {
 		values, c.page.Encoding, err = c.openV2(h, body)
 	} else {
 		values, c.page.Encoding, err = c.openV1(h, body)
@@ -25,7 +25,7 @@ func (c *Chunk) decode(h *pageHeader, body []byte) error {
 	if err := errors.Join(c.count(), c.landed()); err != nil {
 		return err
 	}
-	if h.Type == format.DataPageV2 {
+	if c.v2 {
 		if err := c.checkV2(&h.DataPageHeaderV2.V); err != nil {
 			return err
 		}
@@ -33,7 +33,7 @@ func (c *Chunk) decode(h *pageHeader, body []byte) error {
 	if c.selected && !c.narrow() {
 		return c.decodeSelected(values)
 	}
-	if c.leaf.MaxRep == 0 && h.Type == format.DataPage {
+	if c.leaf.MaxRep == 0 && !c.v2 {
 		c.stored = StoredPage{Body: body, Size: int(h.UncompressedPageSize), Codec: c.md.Codec}
 		c.page.Stored = &c.stored
 	}
@@ -195,12 +195,13 @@ func (c *Chunk) count() error {
 
 func (c *Chunk) checkV2(dh *format.DataPageHeaderV2) error {
 	p := &c.page
+	counted := countsValues(c.leaf, dh)
 	switch {
-	case int(dh.NumRows) != p.Rows:
+	case int(dh.NumRows) != p.Rows && !counted:
 		return c.corrupt(nil, "the page has %d rows, its header says %d", p.Rows, dh.NumRows)
-	case p.Rep != nil && p.Rep[0] != 0:
+	case p.Rep != nil && p.Rep[0] != 0 && !counted:
 		return c.corrupt(nil, "the page begins in the middle of a row")
-	case int(dh.NumNulls) != p.Values-p.NonNull:
+	case int(dh.NumNulls) != p.Values-p.NonNull && !c.f.Metadata.falseNulls():
 		return c.corrupt(nil, "the page has %d nulls, its header says %d", p.Values-p.NonNull, dh.NumNulls)
 	}
 	return nil
@@ -220,7 +221,10 @@ func (c *Chunk) decodeNonNull(src []byte) error {
 // plainOf brings the page's values to PLAIN form.
 func (c *Chunk) plainOf(src []byte) ([]byte, error) {
 	p := &c.page
-	plain, err := decodeValues(c.leaf, p.Encoding, src, c.buf.plain, p.NonNull)
+	plain, tail, err := decodeValues(c.leaf, p.Encoding, src, c.buf.plain, p.NonNull)
+	if err == nil {
+		err = c.ends(tail)
+	}
 	switch {
 	case errors.Is(err, errEncoding):
 		e := fault.Unsupported(c.here(), "the page's values")
@@ -235,6 +239,20 @@ func (c *Chunk) plainOf(src []byte) ([]byte, error) {
 		c.buf.plain = plain
 	}
 	return plain, nil
+}
+
+// ends checks that the page's values may have so many bytes after them. V1
+// pages may: fastparquet pads them with zeros. Stored pages that we copy do not.
+func (c *Chunk) ends(tail int) error {
+	p := &c.page
+	switch {
+	case tail == 0:
+	case c.v2 && p.Encoding != format.DeltaBinaryPacked && p.Encoding != format.RLE: // which say themselves where they end
+		return errTrailing
+	default:
+		p.Stored = nil
+	}
+	return nil
 }
 
 // isCoded reports whether values so encoded are indices of a dictionary.
@@ -274,8 +292,13 @@ func (c *Chunk) indexWidth(src []byte) (width uint, limit uint32, err error) {
 	if c.dict.Len == 0 || len(src) == 0 {
 		return 0, 0, c.corrupt(nil, "%d dictionary indices in %d bytes, for %d entries", p.NonNull, len(src), c.dict.Len)
 	}
-	if src[0] > 32 {
+	switch {
+	case src[0] > 32:
 		return 0, 0, c.corrupt(nil, "dictionary indices of %d bits", src[0])
+	case src[0] == 0:
+		if err := checkZeros(src[1:], p.NonNull); err != nil {
+			return 0, 0, c.corrupt(err, "the page's dictionary indices do not decode")
+		}
 	}
 	return uint(src[0]), uint32(min(c.dict.Len-1, math.MaxInt32)), nil
 }

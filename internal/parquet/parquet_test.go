@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -209,39 +208,6 @@ func TestBloomFilter(t *testing.T) {
 		}
 		if has("certainly not") || has("of course not") {
 			t.Errorf("%s has what it should not", name)
-		}
-	}
-}
-
-func TestInt96Nanos(t *testing.T) {
-	make96 := func(day uint32, nanos uint64) []byte {
-		return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(nil, nanos), day)
-	}
-	moment := func(day uint32, d time.Duration) time.Time {
-		return time.Unix(0, 0).UTC().AddDate(0, 0, int(day)-2440588).Add(d)
-	}
-	for _, day := range []uint32{2440588, 2440587, 2451545, 2333836 + 1, 2547338 - 1} {
-		for _, d := range []time.Duration{0, 1, 24*time.Hour - 1} {
-			got, ok := parquet.Int96Nanos(make96(day, uint64(d)))
-			if want := moment(day, d).UnixNano(); !ok || got != want {
-				t.Errorf("day %d + %v: got %d, %v, want %d", day, d, got, ok, want)
-			}
-		}
-	}
-	// The limits of int64: 1677-09-21T00:12:43.145224192 and 2262-04-11T23:47:16.854775807.
-	low, high := uint64(763145224192), uint64(85636854775807)
-	for _, c := range []struct {
-		day   uint32
-		nanos uint64
-		want  int64
-		ok    bool
-	}{
-		{2333836, low, -1 << 63, true}, {2333836, low - 1, 0, false},
-		{2547339, high, 1<<63 - 1, true}, {2547339, high + 1, 0, false},
-		{0, 0, 0, false}, {1 << 31, 0, 0, false},
-	} {
-		if got, ok := parquet.Int96Nanos(make96(c.day, c.nanos)); got != c.want || ok != c.ok {
-			t.Errorf("day %d, %d ns: got %d, %v", c.day, c.nanos, got, ok)
 		}
 	}
 }

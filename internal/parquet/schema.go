@@ -22,6 +22,7 @@ type Node struct {
 	Logical    Logical
 	Children   []*Node
 	Leaf       int // index into File.Leaves; -1 for groups
+	Element    *SchemaElement
 }
 
 // Leaf is one column: a leaf of the schema.
@@ -82,7 +83,7 @@ func (b *schemaBuilder) node(depth, def, rep int) (*Node, error) {
 	}
 	e := &b.f.Metadata.Schema[b.next]
 	b.next++
-	n := &Node{Name: e.Name, FieldID: -1, Leaf: -1}
+	n := &Node{Name: e.Name, FieldID: -1, Leaf: -1, Element: e}
 	if e.FieldID.Valid {
 		n.FieldID = e.FieldID.V
 	}

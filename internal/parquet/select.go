@@ -9,7 +9,8 @@ import (
 )
 
 // Walking a chunk for selected rows. A page's header tells how many rows begin
-// in it, except for V1 pages of repeated leaves, which have to be looked into.
+// in it, except for V1 pages of repeated leaves, which have to be looked into,
+// and V2 pages whose header may have counted values instead of rows.
 
 // without reports whether the page that the header stands before holds none of
 // the selected rows, and how many rows it has.
@@ -20,7 +21,11 @@ func (c *Chunk) without(h *pageHeader) (rows int64, ok bool) {
 	var enc format.Encoding
 	switch {
 	case h.Type == format.DataPageV2 && h.DataPageHeaderV2.Valid:
-		rows, enc = int64(h.DataPageHeaderV2.V.NumRows), h.DataPageHeaderV2.V.Encoding
+		dh := &h.DataPageHeaderV2.V
+		if countsValues(c.leaf, dh) && !c.oneEntryPerRow(h) {
+			return 0, false
+		}
+		rows, enc = int64(dh.NumRows), dh.Encoding
 	case h.Type == format.DataPage && h.DataPageHeader.Valid && c.leaf.MaxRep == 0:
 		rows, enc = int64(h.DataPageHeader.V.NumValues), h.DataPageHeader.V.Encoding
 	default:
@@ -33,6 +38,29 @@ func (c *Chunk) without(h *pageHeader) (rows int64, ok bool) {
 		return rows, true
 	}
 	return rows, c.selected && (len(c.left) == 0 || int64(c.left[0]) >= c.rows+rows)
+}
+
+// countsValues reports whether the header of a V2 page of a repeated leaf gives
+// the number of values as that of rows. Apache Arrow before 12 always does, and
+// its pages begin anywhere in a row; of other writers it means that each row has
+// one entry.
+func countsValues(l *Leaf, dh *format.DataPageHeaderV2) bool {
+	return l.MaxRep > 0 && dh.NumRows == dh.NumValues
+}
+
+// oneEntryPerRow reports whether the repetition levels of the V2 page whose
+// header was read begin a row with each entry. They are not compressed.
+func (c *Chunk) oneEntryPerRow(h *pageHeader) bool {
+	dh := &h.DataPageHeaderV2.V
+	if n := dh.RepetitionLevelsByteLength; dh.NumValues <= 0 || n < 0 || n > h.CompressedPageSize {
+		return false
+	}
+	b, err := c.peek(int64(dh.RepetitionLevelsByteLength))
+	if err != nil {
+		return false // reading the page says why
+	}
+	level, ok := constantLevel(b, int(dh.NumValues), levelWidth(c.leaf.MaxRep))
+	return ok && level == 0
 }
 
 // jumpAfter is how many pages are skipped by their headers before the page
@@ -239,8 +267,12 @@ func (c *Chunk) pickPlain(src []byte, total int, values []uint32) error {
 	p := &c.page
 	dst := c.buf.picked[:0]
 	if p.Encoding == format.Plain && c.leaf.Type == format.ByteArray {
+		var tail int
 		var err error
-		if dst, err = gatherByteArrays(dst, src, total, values); err != nil {
+		if dst, tail, err = gatherByteArrays(dst, src, total, values); err == nil {
+			err = c.ends(tail)
+		}
+		if err != nil {
 			return c.corrupt(err, "the page's values do not decode (%v)", p.Encoding)
 		}
 	} else {
@@ -250,7 +282,7 @@ func (c *Chunk) pickPlain(src []byte, total int, values []uint32) error {
 		}
 		switch c.leaf.Type {
 		case format.ByteArray:
-			if dst, err = gatherByteArrays(dst, plain, total, values); err != nil {
+			if dst, _, err = gatherByteArrays(dst, plain, total, values); err != nil {
 				return c.corrupt(err, "the page's values do not decode (%v)", p.Encoding)
 			}
 		case format.Boolean:

@@ -86,12 +86,37 @@ func valueAt(l *parquet.Leaf, p *parquet.Page, dict *parquet.Dictionary, i int) 
 	return p.Plain[i*w : (i+1)*w]
 }
 
+// goodVectors are the Parquet files of testdata/vectors that can be read.
+func goodVectors(t *testing.T) map[string][]byte {
+	paths, err := filepath.Glob("../../testdata/vectors/*.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{}
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if validate(path) == nil {
+			files[filepath.Base(path)] = b
+		}
+	}
+	if len(files) == 0 {
+		t.Fatal("no vectors")
+	}
+	return files
+}
+
 // TestSelect: a walk for some rows gives the rows that a whole walk gives at
 // their places.
 func TestSelect(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	files := map[string][]byte{}
 	for name, b := range small(t) {
+		files[name] = b
+	}
+	for name, b := range goodVectors(t) {
 		files[name] = b
 	}
 	if os.Getenv("BLOOMJOIN_SHARED") != "" {

@@ -3,11 +3,14 @@ package parquet
 import "encoding/binary"
 
 // unsplit decodes n BYTE_STREAM_SPLIT values of w bytes: all first bytes,
-// then all second bytes, and so on.
-func unsplit(src, buf []byte, n, w int) ([]byte, error) {
-	if uint64(len(src)) != uint64(n)*uint64(w) {
-		return nil, errShortValues
+// then all second bytes, and so on. tail is the number of bytes after the last
+// of them.
+func unsplit(src, buf []byte, n, w int) (plain []byte, tail int, err error) {
+	size := uint64(n) * uint64(w)
+	if size > uint64(len(src)) {
+		return nil, 0, errShortValues
 	}
+	src, tail = src[:size], len(src)-int(size)
 	out := grow(buf, len(src))
 	whole := n &^ 7
 	switch {
@@ -26,7 +29,7 @@ func unsplit(src, buf []byte, n, w int) ([]byte, error) {
 			out[(whole+i)*w+k] = c
 		}
 	}
-	return out, nil
+	return out, tail, nil
 }
 
 // unsplit4 brings together the bytes of eight values at a time, of n values

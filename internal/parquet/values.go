@@ -31,10 +31,11 @@ func (l *Leaf) width() int {
 }
 
 // decodeValues turns n values into PLAIN form. The result is in src's memory
-// where that form is what stands there, else in buf's or its own.
-func decodeValues(l *Leaf, enc format.Encoding, src, buf []byte, n int) ([]byte, error) {
+// where that form is what stands there, else in buf's or its own. tail is the
+// number of bytes after the last value.
+func decodeValues(l *Leaf, enc format.Encoding, src, buf []byte, n int) (plain []byte, tail int, err error) {
 	if n == 0 && enc != format.Plain {
-		return nil, nil // writers differ in what they store for no values
+		return nil, 0, nil // writers differ in what they store for no values
 	}
 	switch enc {
 	case format.Plain:
@@ -60,11 +61,12 @@ func decodeValues(l *Leaf, enc format.Encoding, src, buf []byte, n int) ([]byte,
 			return unsplit(src, buf, n, w)
 		}
 	}
-	return nil, fmt.Errorf("%w: %v for %v", errEncoding, enc, l.Type)
+	return nil, 0, fmt.Errorf("%w: %v for %v", errEncoding, enc, l.Type)
 }
 
-// plainValues checks PLAIN values. Bytes behind the last one are an error.
-func plainValues(l *Leaf, src []byte, n int) ([]byte, error) {
+// plainValues checks n PLAIN values at the start of src. tail is the number of
+// bytes after the last one.
+func plainValues(l *Leaf, src []byte, n int) (plain []byte, tail int, err error) {
 	size := uint64(0)
 	switch {
 	case l.Type == format.Boolean:
@@ -72,31 +74,29 @@ func plainValues(l *Leaf, src []byte, n int) ([]byte, error) {
 	case l.Type == format.ByteArray:
 		w := byteArrayWalk{src: src}
 		if !w.skip(n) {
-			return nil, errShortValues
+			return nil, 0, errShortValues
 		}
 		size = w.pos
 	default:
 		size = uint64(n) * uint64(l.width())
 	}
-	switch {
-	case size > uint64(len(src)):
-		return nil, errShortValues
-	case size < uint64(len(src)):
-		return nil, errTrailing
+	if size > uint64(len(src)) {
+		return nil, 0, errShortValues
 	}
-	return src, nil
+	return src[:size], len(src) - int(size), nil
 }
 
 // rleBooleans decodes booleans from runs of 1-bit values behind the length of
 // them all.
-func rleBooleans(src, buf []byte, n int) ([]byte, error) {
+func rleBooleans(src, buf []byte, n int) (plain []byte, tail int, err error) {
 	if len(src) < 4 {
-		return nil, errShortValues
+		return nil, 0, errShortValues
 	}
 	size := binary.LittleEndian.Uint32(src)
 	if uint64(size) > uint64(len(src)-4) {
-		return nil, errShortValues
+		return nil, 0, errShortValues
 	}
+	tail = len(src) - 4 - int(size)
 	src = src[4 : 4+size]
 	out := grow(buf, (n+7)/8)
 	clear(out)
@@ -104,9 +104,9 @@ func rleBooleans(src, buf []byte, n int) ([]byte, error) {
 		run, err := nextRun(src, 1, n-from)
 		switch {
 		case err != nil:
-			return nil, err
+			return nil, 0, err
 		case run.value > 1:
-			return nil, errBound
+			return nil, 0, errBound
 		case run.value == bitPacked:
 			orBits(out, from, src[run.data:], run.n)
 		case run.value == 1:
@@ -114,7 +114,7 @@ func rleBooleans(src, buf []byte, n int) ([]byte, error) {
 		}
 		from, src = from+run.n, src[run.end:]
 	}
-	return out, nil
+	return out, tail, nil
 }
 
 // setBits sets n bits of b from bit at on.
@@ -141,20 +141,20 @@ func orBits(b []byte, at int, src []byte, n int) {
 	}
 }
 
-func deltaIntegers(l *Leaf, src, buf []byte, n int) ([]byte, error) {
-	out, _, err := decodeDelta(src, buf, n, l.width())
-	return out, err
+func deltaIntegers(l *Leaf, src, buf []byte, n int) (plain []byte, tail int, err error) {
+	plain, rest, err := decodeDelta(src, buf, n, l.width())
+	return plain, len(rest), err
 }
 
 // deltaLengthBytes decodes DELTA_LENGTH_BYTE_ARRAY: all lengths, then all
 // bytes.
-func deltaLengthBytes(src, buf []byte, n int) ([]byte, error) {
+func deltaLengthBytes(src, buf []byte, n int) (plain []byte, tail int, err error) {
 	lengths, rest, err := openLengths(src, n)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if len(rest)+4*n > MaxPageSize {
-		return nil, errExpands
+		return nil, 0, errExpands
 	}
 	out := grow(buf, len(rest)+4*n)
 	to := out
@@ -162,7 +162,7 @@ func deltaLengthBytes(src, buf []byte, n int) ([]byte, error) {
 		for ; len(b) >= 4; b = b[4:] {
 			k := uint(binary.LittleEndian.Uint32(b))
 			if k > uint(len(rest)) {
-				return nil, errShortValues
+				return nil, 0, errShortValues
 			}
 			binary.LittleEndian.PutUint32(to, uint32(k))
 			copyShort(to[4:], rest, int(k))
@@ -170,10 +170,7 @@ func deltaLengthBytes(src, buf []byte, n int) ([]byte, error) {
 		}
 		lengths.left = nil
 	}
-	if len(rest) > 0 {
-		return nil, errTrailing
-	}
-	return out, nil
+	return out[:len(out)-len(rest)], len(rest), nil
 }
 
 // copyShort copies the first n bytes of src. Up to 32 are copied as 32 where
@@ -201,18 +198,18 @@ func copy32(dst, src *[32]byte) {
 // deltaBytes decodes DELTA_BYTE_ARRAY: each value is so many bytes of the one
 // before and a suffix. The lengths are gone through twice, first for the size
 // of all values.
-func deltaBytes(l *Leaf, src, buf []byte, n int) ([]byte, error) {
+func deltaBytes(l *Leaf, src, buf []byte, n int) (plain []byte, tail int, err error) {
 	head := 0 // bytes in front of each value
 	if l.Type == format.ByteArray {
 		head = 4
 	}
-	size, err := deltaBytesSize(l, src, n, head)
+	size, tail, err := deltaBytesSize(l, src, n, head)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	prefixes, suffixes, rest, err := openPrefixes(src, n)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	out := grow(buf, size)
 	var before []byte // the value before, and what follows it in out
@@ -221,7 +218,7 @@ func deltaBytes(l *Leaf, src, buf []byte, n int) ([]byte, error) {
 		ps, ss := prefixes.batch(), suffixes.batch()
 		k := min(len(ps), len(ss))
 		if k == 0 {
-			return out, nil
+			return out, tail, nil
 		}
 		prefixes.left, suffixes.left = ps[k:], ss[k:]
 		for ps, ss = ps[:k], ss[:k]; len(ps) >= 4 && len(ss) >= 4; ps, ss = ps[4:], ss[4:] {
@@ -247,11 +244,12 @@ func openPrefixes(src []byte, n int) (prefixes, suffixes *lengthReader, rest []b
 }
 
 // deltaBytesSize checks the lengths of DELTA_BYTE_ARRAY and returns the size
-// of the values, each with head bytes in front.
-func deltaBytesSize(l *Leaf, src []byte, n, head int) (int, error) {
+// of the values, each with head bytes in front, and the number of bytes after
+// the last suffix.
+func deltaBytesSize(l *Leaf, src []byte, n, head int) (size, tail int, err error) {
 	prefixes, suffixes, rest, err := openPrefixes(src, n)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	size, have, left := head*n, uint(0), uint(len(rest)) // of the values so far, of the one before, of the suffixes
 	for {
@@ -265,21 +263,18 @@ func deltaBytesSize(l *Leaf, src []byte, n, head int) (int, error) {
 			p, s := uint(binary.LittleEndian.Uint32(ps)), uint(binary.LittleEndian.Uint32(ss))
 			switch {
 			case p > have || s > left:
-				return 0, errShortValues
+				return 0, 0, errShortValues
 			case head == 0 && p+s != uint(l.TypeLength):
-				return 0, errBound
+				return 0, 0, errBound
 			}
 			have = p + s
 			left -= s
 			if size += int(have); size > MaxPageSize {
-				return 0, errExpands
+				return 0, 0, errExpands
 			}
 		}
 	}
-	if left > 0 {
-		return 0, errTrailing
-	}
-	return size, nil
+	return size, int(left), nil
 }
 
 // grow returns a slice of n bytes, in buf's memory when that is enough.

@@ -140,14 +140,14 @@ func TestAppendDelta(t *testing.T) {
 			}
 		}
 		b := ws.appendIntegers(nil, plain64(v), 8)
-		if got, err := deltaIntegers(&Leaf{Type: format.Int64}, b, nil, n); err != nil || !bytes.Equal(got, plain64(v)) {
+		if got, err := exactly(deltaIntegers(&Leaf{Type: format.Int64}, b, nil, n)); err != nil || !bytes.Equal(got, plain64(v)) {
 			t.Fatalf("%d values: %v", n, err)
 		}
 		if got, err := new(delta.BinaryPackedEncoding).DecodeInt64(nil, b); err != nil || !slices.Equal(got, v) {
 			t.Fatalf("parquet-go, %d values: %v", n, err)
 		}
 		b = ws.appendIntegers(nil, plain32(v32), 4)
-		if got, err := deltaIntegers(&Leaf{Type: format.Int32}, b, nil, n); err != nil || !bytes.Equal(got, plain32(v32)) {
+		if got, err := exactly(deltaIntegers(&Leaf{Type: format.Int32}, b, nil, n)); err != nil || !bytes.Equal(got, plain32(v32)) {
 			t.Fatalf("%d values of 32 bits: %v", n, err)
 		}
 		if got, err := new(delta.BinaryPackedEncoding).DecodeInt32(nil, b); err != nil || !slices.Equal(got, v32) {
@@ -166,7 +166,7 @@ func TestAppendByteArrays(t *testing.T) {
 	for n := range 300 {
 		all, offsets, plain := randomBytes(rng, n)
 		b := ws.appendLengths(nil, plain, n)
-		if got, err := decodeValues(leaf, format.DeltaLengthByteArray, b, nil, n); err != nil || !bytes.Equal(got, plain) {
+		if got, err := decodeExactly(leaf, format.DeltaLengthByteArray, b, nil, n); err != nil || !bytes.Equal(got, plain) {
 			t.Fatalf("lengths of %d values: %v", n, err)
 		}
 		if n > 0 {
@@ -176,7 +176,7 @@ func TestAppendByteArrays(t *testing.T) {
 			}
 		}
 		b = ws.appendPrefixes(nil, plain, n, 0)
-		if got, err := decodeValues(leaf, format.DeltaByteArray, b, nil, n); err != nil || !bytes.Equal(got, plain) {
+		if got, err := decodeExactly(leaf, format.DeltaByteArray, b, nil, n); err != nil || !bytes.Equal(got, plain) {
 			t.Fatalf("prefixes of %d values: %v", n, err)
 		}
 		if n > 0 {
@@ -199,7 +199,7 @@ func TestAppendFixed(t *testing.T) {
 			}
 			leaf := &Leaf{Type: format.FixedLenByteArray, TypeLength: width}
 			b := appendSplit([]byte("x"), plain, width)[1:]
-			if got, err := decodeValues(leaf, format.ByteStreamSplit, b, nil, n); err != nil || !bytes.Equal(got, plain) {
+			if got, err := decodeExactly(leaf, format.ByteStreamSplit, b, nil, n); err != nil || !bytes.Equal(got, plain) {
 				t.Fatalf("split, %d values of %d bytes: %v", n, width, err)
 			}
 			got, err := new(bytestreamsplit.Encoding).DecodeFixedLenByteArray(nil, b, width)
@@ -207,7 +207,7 @@ func TestAppendFixed(t *testing.T) {
 				t.Fatalf("parquet-go, split, %d values of %d bytes: %v", n, width, err)
 			}
 			b = ws.appendPrefixes(nil, plain, n, width)
-			if got, err := decodeValues(leaf, format.DeltaByteArray, b, nil, n); err != nil || !bytes.Equal(got, plain) {
+			if got, err := decodeExactly(leaf, format.DeltaByteArray, b, nil, n); err != nil || !bytes.Equal(got, plain) {
 				t.Fatalf("prefixes, %d values of %d bytes: %v", n, width, err)
 			}
 			got, err = new(delta.ByteArrayEncoding).DecodeFixedLenByteArray(nil, b, width)

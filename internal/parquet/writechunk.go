@@ -56,7 +56,8 @@ type ChunkWriter struct {
 	coded    int // dictionary-encoded pages
 	inUse    int // entries of the dictionary that they use
 	out      storage
-	plainN   int64 // bytes of out, pages not compressed
+	dictOut  storage // the dictionary page, once no value is coded any more
+	plainN   int64   // bytes of both, pages not compressed
 	kinds    []pageKind
 	index    pageIndex
 	bounds   bounds
@@ -65,11 +66,8 @@ type ChunkWriter struct {
 
 // chunkState is the memory of a ChunkWriter that others use after it.
 type chunkState struct {
-	page  pending
-	dict  dictBuilder
-	spare []byte    // values of indices
-	tail  [2][]byte // levels taken back
-	codes []uint32  // indices taken back
+	page pending
+	dict *dictBuilder // nil unless values are coded
 }
 
 // pending holds the entries of the page to come.
@@ -111,8 +109,8 @@ func (c *ChunkWriter) Size() int64 {
 		return 0
 	}
 	p := &c.page
-	n := cap(p.rep) + cap(p.def) + cap(p.plain) + 4*cap(p.indices) + cap(c.spare) + c.dict.held()
-	return int64(n) + c.out.held
+	n := cap(p.rep) + cap(p.def) + cap(p.plain) + 4*cap(p.indices) + c.dict.held()
+	return int64(n) + c.out.held + c.dictOut.held
 }
 
 // Add takes the entries of a page. dict is the dictionary of the chunk it is
@@ -142,6 +140,7 @@ func (c *ChunkWriter) add(p *Page, dict *Dictionary) error {
 	case p.NonNull == 0:
 	case c.mode == undecided && (p.Coded || c.numbered):
 		c.mode = coded
+		c.dict = c.w.takeDict()
 		c.dict.start(c.leaf.width(), c.w.opts.DictBytes, c.w.growDicts)
 	case c.mode == undecided:
 		c.mode = plain
@@ -176,7 +175,9 @@ func (c *ChunkWriter) addEntries(p *Page, dict *Dictionary, at cursor) error {
 		case p.NonNull == 0 || !p.Coded:
 			at, err = c.addPlain(p, at)
 		default:
-			at, err = c.addDecoded(p, dict, at)
+			r := c.w.takeRecoding()
+			at, err = c.addDecoded(p, dict, at, r)
+			c.w.putRecoding(r)
 		}
 		if err != nil {
 			return err

@@ -58,11 +58,12 @@ func nthValue(p *Page, maxDef int, at cursor, n int) int {
 	}
 }
 
-// addDecoded adds some of the entries from at on, by their values.
-func (c *ChunkWriter) addDecoded(p *Page, dict *Dictionary, at cursor) (cursor, error) {
+// addDecoded adds some of the entries from at on, by their values, which it
+// decodes into r.
+func (c *ChunkWriter) addDecoded(p *Page, dict *Dictionary, at cursor, r *recoding) (cursor, error) {
 	var part Page
 	rest := p.Indices[at.value:]
-	n, err := dict.values(&c.spare, rest, c.leaf.width(), c.limit)
+	n, err := dict.values(&r.plain, rest, c.leaf.width(), c.limit)
 	if err != nil {
 		return at, c.fail("%w", err)
 	}
@@ -70,7 +71,7 @@ func (c *ChunkWriter) addDecoded(p *Page, dict *Dictionary, at cursor) (cursor, 
 	if n < len(rest) {
 		to.entry = nthValue(p, c.leaf.MaxDef, at, n)
 	}
-	part.Values, part.NonNull, part.Plain = to.entry-at.entry, n, c.spare
+	part.Values, part.NonNull, part.Plain = to.entry-at.entry, n, r.plain
 	if p.Def != nil {
 		part.Def = p.Def[at.entry:to.entry]
 	}
@@ -113,49 +114,53 @@ func (c *ChunkWriter) leaveDictionary(within bool) error {
 	return c.takeBack(from)
 }
 
-// takeBack goes on without the dictionary. It finishes the pending page with the entries before the given one,
-// which are coded, and adds the others by their values.
+// takeBack goes on without the dictionary. It finishes the pending page with the
+// entries before the given one, which are coded, and adds the others by their
+// values. The dictionary's memory then serves other chunks.
 func (c *ChunkWriter) takeBack(from int) error {
 	c.mode = plain
+	r := c.w.takeRecoding()
+	defer c.w.putRecoding(r)
 	g := &c.page
 	rest := Page{Values: g.entries - from, NonNull: g.entries - from, Coded: true}
 	if c.leaf.MaxDef > 0 {
-		c.tail[0] = append(c.tail[0][:0], g.def[from:]...)
-		rest.Def = c.tail[0]
+		r.def = append(r.def[:0], g.def[from:]...)
+		rest.Def = r.def
 		rest.NonNull = bytes.Count(rest.Def, []byte{uint8(c.leaf.MaxDef)})
 		g.def = g.def[:from]
 	}
 	rest.Rows = rest.Values
 	if c.leaf.MaxRep > 0 {
-		c.tail[1] = append(c.tail[1][:0], g.rep[from:]...)
-		rest.Rep = c.tail[1]
+		r.rep = append(r.rep[:0], g.rep[from:]...)
+		rest.Rep = r.rep
 		rest.Rows = bytes.Count(rest.Rep, []byte{0})
 		g.rep = g.rep[:from]
 	}
 	g.entries, g.rows = from, g.rows-rest.Rows
 	g.values -= rest.NonNull
-	c.codes = append(c.codes[:0], g.indices[g.values:]...)
+	r.indices = append(r.indices[:0], g.indices[g.values:]...)
 	g.indices = g.indices[:g.values]
-	rest.Indices = c.codes
+	rest.Indices = r.indices
 	if g.entries > 0 {
 		if err := c.writePending(g.values > 0 || c.coded > 0); err != nil {
 			return err
 		}
 	}
 	g.reset()
+	g.indices = nil // none will come any more
 	dict := c.dict.merged()
 	for at := (cursor{}); at.entry < rest.Values; {
 		var err error
 		if rest.NonNull == 0 {
 			at, err = c.addPlain(&Page{Values: rest.Values, Def: rest.Def, Rep: rest.Rep}, at)
 		} else {
-			at, err = c.addDecoded(&rest, dict, at)
+			at, err = c.addDecoded(&rest, dict, at, r)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return nil
+	return c.endDictionary()
 }
 
 // dictionaryPays reports whether the dictionary and the pending page's indices
@@ -211,9 +216,20 @@ func (c *ChunkWriter) codedBounds(ws *workspace) (bounds, error) {
 	return c.order.boundsOf(values, n, c.leaf)
 }
 
+// endDictionary encodes the dictionary, if pages are coded by it, and gives its
+// memory back.
+func (c *ChunkWriter) endDictionary() (err error) {
+	if c.coded > 0 {
+		err = c.dictionaryPage()
+	}
+	c.w.putDict(c.dict)
+	c.dict = nil
+	return err
+}
+
 // dictionaryPage encodes the dictionary, without the entries that only values
 // that were taken back had.
-func (c *ChunkWriter) dictionaryPage(e *EncodedChunk) error {
+func (c *ChunkWriter) dictionaryPage() error {
 	d := c.dict.merged()
 	ws := c.w.takeSpace()
 	defer c.w.putSpace(ws)
@@ -234,8 +250,7 @@ func (c *ChunkWriter) dictionaryPage(e *EncodedChunk) error {
 		CRC:                  thrift.New(int32(crc32.ChecksumIEEE(body))),
 		DictionaryPageHeader: thrift.New(format.DictionaryPageHeader{NumValues: int32(c.inUse), Encoding: format.Plain}),
 	}
-	n, err := c.put(ws, &e.dict, &h, body)
-	e.plainSize += int64(n + len(plain))
-	c.count(format.DictionaryPage, format.Plain)
+	n, err := c.put(ws, &c.dictOut, &h, body)
+	c.plainN += int64(n + len(plain))
 	return err
 }

@@ -77,17 +77,28 @@ func (b *dictBuilder) start(width, limit int, grows bool) {
 	clear(b.slots)
 }
 
-// release forgets the values.
+// release forgets the values, and lets go of what is larger than most
+// dictionaries need.
 func (b *dictBuilder) release() {
 	b.from = nil
 	if len(b.slots) > 1<<18 {
 		b.slots = nil
 	}
+	if cap(b.dict.Plain) > 2*DefaultDictBytes {
+		b.dict = Dictionary{}
+	}
+	if cap(b.remap) > 1<<18 {
+		b.remap = nil
+	}
 }
 
 func (b *dictBuilder) merged() *Dictionary { return &b.dict }
 
+// held is the number of bytes of memory that b holds, which may be nil.
 func (b *dictBuilder) held() int {
+	if b == nil {
+		return 0
+	}
 	return cap(b.dict.Plain) + 4*cap(b.dict.offsets) + 8*cap(b.slots) + 4*cap(b.remap)
 }
 
@@ -173,7 +184,7 @@ func (b *dictBuilder) number(v []byte) uint32 {
 }
 
 func (b *dictBuilder) grow() {
-	b.slots = make([]uint64, 4*len(b.slots))
+	b.slots = make([]uint64, 2*len(b.slots))
 	mask := uint64(len(b.slots) - 1)
 	for i := range b.dict.Len {
 		v, _ := b.dict.value(uint32(i), b.width)

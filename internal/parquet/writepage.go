@@ -24,6 +24,13 @@ type workspace struct {
 	level  int // that codec is for
 }
 
+// recoding is the memory in which entries that were coded become plain.
+type recoding struct {
+	plain    []byte // values of indices
+	rep, def []byte
+	indices  []uint32
+}
+
 // encodedPage is a data page, compressed.
 type encodedPage struct {
 	entries, rows, values int
@@ -134,9 +141,10 @@ func (c *ChunkWriter) put(ws *workspace, to *storage, h *pageHeader, body []byte
 	if err != nil {
 		return 0, c.fail("%w", err)
 	}
-	c.w.store(to, head)
-	c.w.store(to, body)
-	return len(head), nil
+	if err := c.w.store(to, head); err != nil {
+		return 0, err
+	}
+	return len(head), c.w.store(to, body)
 }
 
 // pageKind counts the pages of one type and encoding.
@@ -179,15 +187,18 @@ func appendLevels(dst []byte, levels []uint8, max int, same bool) []byte {
 
 // encoded makes the chunk of the pages.
 func (c *ChunkWriter) encoded() (*EncodedChunk, error) {
-	e := &EncodedChunk{
-		w: c.w, leaf: c.leaf.Index, rows: c.rows, entries: c.entries, pages: c.out, plainSize: c.plainN, index: c.index,
-	}
-	if c.coded > 0 {
-		if err := c.dictionaryPage(e); err != nil {
+	if c.mode == coded {
+		if err := c.endDictionary(); err != nil {
 			return nil, err
 		}
 	}
-	e.kinds = c.kinds
+	if c.coded > 0 {
+		c.count(format.DictionaryPage, format.Plain)
+	}
+	e := &EncodedChunk{
+		w: c.w, leaf: c.leaf.Index, rows: c.rows, entries: c.entries, dict: c.dictOut, pages: c.out, plainSize: c.plainN,
+		kinds: c.kinds, index: c.index,
+	}
 	e.index.setOrder(c.order)
 	e.stats = c.order.statistics(c.bounds, c.nulls)
 	return e, nil
@@ -246,10 +257,8 @@ func (e *EncodedChunk) place(at int64, l *Leaf, codec format.CompressionCodec) C
 
 func (e *EncodedChunk) write(s *sink) error {
 	for _, part := range [...]*storage{&e.dict, &e.pages} {
-		for _, b := range part.blocks {
-			if err := s.write(b); err != nil {
-				return err
-			}
+		if err := part.each(s.write); err != nil {
+			return err
 		}
 	}
 	return nil

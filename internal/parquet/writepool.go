@@ -5,22 +5,48 @@ import "sync"
 // Pool is memory that Writers use one after the other. The zero value is ready,
 // and safe for concurrent use.
 type Pool struct {
+	// Most is the number of bytes of encoded pages to hold in memory. Pages
+	// beyond it wait in Overflow. It is not changed once a Writer uses the Pool.
+	Most int64
+	// Overflow returns storage outside of memory for one column chunk; nil:
+	// encoded pages are held in memory, whatever they take.
+	Overflow func() Overflow
+
 	mu     sync.Mutex
+	used   int64 // bytes of blocks in use
 	blocks blockPool
-	spaces []*workspace  // free
-	states []*chunkState // free
+	spaces []*workspace   // free
+	states []*chunkState  // free
+	dicts  []*dictBuilder // free
+	recode []*recoding    // free
 }
 
-// storage holds bytes in blocks from the Writer's Pool.
+// Overflow stores bytes outside of memory. One goroutine uses it at a time.
+type Overflow interface {
+	// Write appends a copy of b.
+	Write(b []byte) error
+	// Each calls fn with all that was written, in order, in pieces that are
+	// valid until fn returns.
+	Each(fn func(b []byte) error) error
+	// Free drops what was written.
+	Free()
+}
+
+// storage holds bytes in blocks from the Writer's Pool, those before them in its
+// Overflow.
 type storage struct {
 	blocks [][]byte
-	n      int64 // bytes
-	held   int64 // bytes of the blocks
+	n      int64    // bytes
+	held   int64    // bytes of the blocks
+	moved  Overflow // nil: nothing was moved there
 }
 
 const (
 	blockClasses  = 5
 	smallestBlock = 4 << 10 // each class four times the one before
+
+	// leastMoved is how many bytes of a chunk are worth moving to the Overflow.
+	leastMoved = 64 << 10
 )
 
 // blockPool keeps blocks that are free. Small chunks take small blocks, large
@@ -28,27 +54,70 @@ const (
 type blockPool [blockClasses][][]byte
 
 // store appends b to s.
-func (w *Writer) store(s *storage, b []byte) {
+func (w *Writer) store(s *storage, b []byte) error {
 	s.n += int64(len(b))
 	for len(b) > 0 {
 		last := len(s.blocks) - 1
 		if last < 0 || len(s.blocks[last]) == cap(s.blocks[last]) {
+			if s.held >= leastMoved && w.opts.Pool.full() {
+				if err := w.move(s); err != nil {
+					return err
+				}
+			}
 			block := w.takeBlock(min(len(s.blocks), blockClasses-1))
 			s.blocks = append(s.blocks, block)
 			s.held += int64(cap(block))
-			last++
+			last = len(s.blocks) - 1
 		}
 		block := s.blocks[last]
 		n := copy(block[len(block):cap(block)], b)
 		s.blocks[last] = block[:len(block)+n]
 		b = b[n:]
 	}
+	return nil
+}
+
+// full reports whether encoded pages take more memory than they may.
+func (p *Pool) full() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.Overflow != nil && p.used >= p.Most
+}
+
+// move moves the bytes of s out of memory.
+func (w *Writer) move(s *storage) error {
+	if s.moved == nil {
+		s.moved = w.opts.Pool.Overflow()
+	}
+	for _, b := range s.blocks {
+		if err := s.moved.Write(b); err != nil {
+			return err
+		}
+	}
+	w.opts.Pool.putBlocks(s)
+	return nil
+}
+
+// each calls fn with the bytes of s, in order.
+func (s *storage) each(fn func(b []byte) error) error {
+	if s.moved != nil {
+		if err := s.moved.Each(fn); err != nil {
+			return err
+		}
+	}
+	for _, b := range s.blocks {
+		if err := fn(b); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (w *Writer) takeBlock(class int) []byte {
 	p := w.opts.Pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.used += smallestBlock << (2 * class)
 	free := &p.blocks[class]
 	if n := len(*free); n > 0 {
 		b := (*free)[n-1]
@@ -58,18 +127,36 @@ func (w *Writer) takeBlock(class int) []byte {
 	return make([]byte, 0, smallestBlock<<(2*class))
 }
 
-// release gives the memory of a chunk that is written back.
-func (w *Writer) release(e *EncodedChunk) {
-	p := w.opts.Pool
+// putBlocks takes the blocks of s back.
+func (p *Pool) putBlocks(s *storage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	for i, b := range s.blocks {
+		class := min(i, blockClasses-1)
+		p.blocks[class] = append(p.blocks[class], b[:0])
+	}
+	p.used -= s.held
+	s.blocks, s.held = nil, 0
+}
+
+// release gives the memory of a chunk that is written back.
+func (w *Writer) release(e *EncodedChunk) {
 	for _, s := range [...]*storage{&e.dict, &e.pages} {
-		for i, b := range s.blocks {
-			p.blocks[min(i, blockClasses-1)] = append(p.blocks[min(i, blockClasses-1)], b[:0])
+		w.opts.Pool.putBlocks(s)
+		if s.moved != nil {
+			s.moved.Free()
 		}
 		*s = storage{}
 	}
 	e.written = true
+}
+
+// Held is the number of bytes of memory that the Pool has given out as encoded
+// pages.
+func (p *Pool) Held() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.used
 }
 
 func (w *Writer) takeSpace() *workspace {
@@ -94,7 +181,8 @@ func (w *Writer) takeSpace() *workspace {
 const keptPages = 8
 
 func (w *Writer) putSpace(ws *workspace) {
-	if most := keptPages * w.opts.PageBytes; cap(ws.body) > most || cap(ws.packed) > most || cap(ws.values) > most {
+	most := keptPages * w.opts.PageBytes
+	if cap(ws.body) > most || cap(ws.packed) > most || cap(ws.values) > most {
 		ws.body, ws.packed, ws.values = nil, nil, nil
 	}
 	p := w.opts.Pool
@@ -103,11 +191,60 @@ func (w *Writer) putSpace(ws *workspace) {
 	p.spaces = append(p.spaces, ws)
 }
 
+func (w *Writer) takeRecoding() *recoding {
+	p := w.opts.Pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(p.recode)
+	if n == 0 {
+		return new(recoding)
+	}
+	r := p.recode[n-1]
+	p.recode = p.recode[:n-1]
+	return r
+}
+
+func (w *Writer) putRecoding(r *recoding) {
+	if cap(r.plain) > keptPages*w.opts.PageBytes {
+		r.plain = nil
+	}
+	p := w.opts.Pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.recode = append(p.recode, r)
+}
+
+// takeDict returns a dictBuilder to start with.
+func (w *Writer) takeDict() *dictBuilder {
+	p := w.opts.Pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := len(p.dicts); n > 0 {
+		d := p.dicts[n-1]
+		p.dicts = p.dicts[:n-1]
+		return d
+	}
+	return new(dictBuilder)
+}
+
+// putDict takes a dictBuilder back, which may be nil.
+func (w *Writer) putDict(d *dictBuilder) {
+	if d == nil {
+		return
+	}
+	d.release()
+	p := w.opts.Pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dicts = append(p.dicts, d)
+}
+
 func (w *Writer) putState(s *chunkState) {
 	s.page.reset()
-	s.dict.release()
-	if most := keptPages * w.opts.PageBytes; cap(s.page.plain) > most || cap(s.spare) > most {
-		s.page.plain, s.spare = nil, nil
+	w.putDict(s.dict)
+	s.dict = nil
+	if cap(s.page.plain) > keptPages*w.opts.PageBytes {
+		s.page.plain = nil
 	}
 	p := w.opts.Pool
 	p.mu.Lock()

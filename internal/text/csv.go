@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"math"
 
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 )
@@ -24,7 +23,7 @@ type csvRows struct {
 
 func newCSV(l *lines) (*csvRows, error) {
 	r := &csvRows{l: l}
-	if err := r.read(math.MaxInt); err != nil {
+	if err := r.read(maxNames); err != nil {
 		return nil, headerError(l.at, err)
 	}
 	for _, name := range r.row {
@@ -118,7 +117,7 @@ func (r *csvRows) quotedField(line []byte) ([]byte, error) {
 			r.copied = append(append(r.copied, line...), r.l.end...)
 			if len(r.copied) > r.l.max {
 				opened.Line = r.first
-				return nil, tooLong(opened, r.l.max)
+				return nil, r.l.tooLong(opened)
 			}
 			var err error
 			if line, err = r.l.read(); err == io.EOF {
@@ -150,7 +149,10 @@ func headerError(at fault.At, err error) error {
 
 // checkNames wants names that can be told apart.
 func checkNames(at fault.At, names []string) error {
-	seen := map[string]bool{}
+	if err := checkNumber(at, len(names), maxNames, "a header of"); err != nil {
+		return err
+	}
+	seen := make(map[string]bool, len(names))
 	for i, n := range names {
 		if n == "" {
 			return fault.Corrupt(at, "column %d has no name", i+1)

@@ -10,15 +10,17 @@ import (
 
 // lines splits a stream into lines, in place.
 type lines struct {
-	at   fault.At // Line is that of the line last read
-	s    *stream
-	max  int    // bytes of a line
-	look int    // bytes in which a NUL is still looked for
-	end  string // how the line last read ends: LF, CR LF, or nothing
-	buf  []byte // text that was read
-	from int    // where the next line begins in it
-	seen int    // from here on a line end is looked for
-	err  error  // what follows buf
+	at  fault.At // Line is that of the line last read
+	s   *stream
+	max int // bytes of a line
+	// budget is the memory budget if max is a part of it, else 0.
+	budget int64
+	look   int    // bytes in which a NUL is still looked for
+	end    string // how the line last read ends: LF, CR LF, or nothing
+	buf    []byte // text that was read
+	from   int    // where the next line begins in it
+	seen   int    // from here on a line end is looked for
+	err    error  // what follows buf
 }
 
 // newLines begins behind a byte order mark. With look, a NUL in the first
@@ -100,7 +102,7 @@ func (l *lines) read() ([]byte, error) {
 		l.seen = len(l.buf)
 		if len(l.buf)-l.from > l.max+1 { // a CR may be the line's end
 			l.at.Line++
-			return nil, tooLong(l.at, l.max)
+			return nil, l.tooLong(l.at)
 		}
 		if l.err == nil {
 			l.fill()
@@ -125,13 +127,17 @@ func (l *lines) cut(line []byte) ([]byte, error) {
 		}
 	}
 	if len(line) > l.max {
-		return nil, tooLong(l.at, l.max)
+		return nil, l.tooLong(l.at)
 	}
 	return line, nil
 }
 
-func tooLong(at fault.At, max int) error {
-	return fault.Unsupported(at, "a line of more than %d bytes", max).WithHint("is this the right format?")
+// tooLong is the error for a line of more than l.max bytes.
+func (l *lines) tooLong(at fault.At) error {
+	if l.budget > 0 {
+		return fault.Memory(at, "a line", int64(l.max)+1, l.budget, lineShare)
+	}
+	return fault.Unsupported(at, "a line of more than %d bytes", l.max).WithHint("is this the right format?")
 }
 
 // idLines is one ID a line.
@@ -164,7 +170,10 @@ func newTSV(l *lines) (*tsv, error) {
 	if err != nil {
 		return nil, headerError(l.at, err)
 	}
-	r := &tsv{lines: l, names: strings.Split(string(line), "\t")}
+	r := &tsv{lines: l}
+	for _, name := range split(nil, line, '\t', maxNames) {
+		r.names = append(r.names, string(name))
+	}
 	return r, checkNames(l.at, r.names)
 }
 

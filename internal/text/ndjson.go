@@ -25,6 +25,7 @@ type ndjson struct {
 	ahead []numbered      // lines read for the columns, not yet handed out
 	at    fault.At        // Line is that of the current row
 	row   [][]byte        // raw JSON of each column, nil if it is missing
+	there []int           // columns that row has
 	other map[string]bool // keys of the object that are no columns
 	keys  []string        // of them, in order
 }
@@ -34,11 +35,19 @@ type numbered struct {
 	line int
 }
 
-// newNDJSON looks at the first objects for the columns. It adds to bad, unless
-// that is nil, the lines among them that hold no object.
-func newNDJSON(l *lines, bad *Bad) (*ndjson, error) {
+// newNDJSON begins a pass. The first one looks at the first objects for the
+// columns. It adds to bad, unless that is nil, the lines among them that hold no
+// object. Only of an input that cannot be opened again it keeps them.
+func (in *input) newNDJSON(l *lines, bad *Bad) (*ndjson, error) {
 	r := &ndjson{l: l, index: map[string]int{}, other: map[string]bool{}, at: l.at}
-	for size := 0; len(r.ahead) < sampled && size < sampleBytes; {
+	if in.columns != nil {
+		r.names, r.row = in.columns, make([][]byte, len(in.columns))
+		for i, name := range r.names {
+			r.index[name] = i
+		}
+		return r, nil
+	}
+	for n, size := 0, 0; n < sampled && size < sampleBytes; n++ {
 		line, err := l.next()
 		if err == io.EOF {
 			break
@@ -53,11 +62,21 @@ func newNDJSON(l *lines, bad *Bad) (*ndjson, error) {
 				return nil, err
 			}
 			bad.add(l.at.Line)
+			n--
 			continue
+		}
+		if err := checkNumber(r.at, len(r.names)+len(r.keys), maxNames, "the objects up to here have"); err != nil {
+			return nil, err
 		}
 		for _, k := range r.keys {
 			r.index[k] = len(r.names)
 			r.names, r.row = append(r.names, k), append(r.row, nil)
+		}
+		if !in.opts.Once {
+			continue
+		}
+		if most := in.opts.part(aheadShare, sampleBytes); int64(size) > most && most < sampleBytes {
+			return nil, fault.Memory(r.at, "the objects that are looked at for the columns, of an input that can be read once,", int64(size), in.opts.Memory, aheadShare)
 		}
 		r.ahead = append(r.ahead, numbered{bytes.Clone(line), l.at.Line})
 	}
@@ -106,7 +125,10 @@ func (r *ndjson) value(c int) ([]byte, bool) {
 
 // object takes a line apart into row and keys. Its error is a badLine.
 func (r *ndjson) object(line []byte) error {
-	clear(r.row)
+	for _, c := range r.there {
+		r.row[c] = nil
+	}
+	r.there = r.there[:0]
 	clear(r.other)
 	r.keys = r.keys[:0]
 	line = bytes.Trim(line, " \t\r")
@@ -140,6 +162,7 @@ func (r *ndjson) set(key, raw []byte) bool {
 	if c, ok := r.index[string(key)]; ok {
 		twice := r.row[c] != nil
 		r.row[c] = raw
+		r.there = append(r.there, c)
 		return !twice
 	}
 	if r.other[string(key)] {

@@ -59,9 +59,12 @@ func (in *input) pass() (*pass, error) {
 }
 
 func (p *pass) begin(in *input) error {
-	l, err := newLines(p.s, in.opts.MaxLineBytes, in.opts.Format != NDJSON) // in which NUL is no JSON
+	l, err := newLines(p.s, in.opts.lineBytes(), in.opts.Format != NDJSON) // in which NUL is no JSON
 	if err != nil {
 		return err
+	}
+	if in.opts.MaxLineBytes <= 0 && l.max < maxLine {
+		l.budget = in.opts.Memory
 	}
 	p.lines = l
 	switch in.opts.Format {
@@ -72,7 +75,7 @@ func (p *pass) begin(in *input) error {
 	case Lines:
 		p.rows = &idLines{lines: l, name: cmp.Or(in.opts.Column, "id")}
 	case NDJSON:
-		p.rows, err = newNDJSON(l, p.bad)
+		p.rows, err = in.newNDJSON(l, p.bad)
 	default:
 		return fmt.Errorf("%s: text format %d", in.at, in.opts.Format)
 	}

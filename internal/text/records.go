@@ -18,7 +18,11 @@ const (
 	batchBytes = 16 << 20
 )
 
-// Read returns the rows in batches of 65,536 or about 16 MiB. group is 0.
+// cellBytes is what a value takes beside its own bytes, and a NULL.
+const cellBytes = 9
+
+// Read returns the rows in batches of 65,536 or about 16 MiB, NULLs included, or
+// less where Options.Memory says so. group is 0.
 // columns are indexes into the schema, in the wanted order; nil means all, and
 // an empty list gives records without columns that still know their number of
 // rows. A record is released when yield returns: whoever keeps it, or a column
@@ -63,6 +67,7 @@ type batcher struct {
 	columns []int
 	rb      *array.RecordBuilder
 	schema  *arrow.Schema
+	most    int // bytes of a batch
 }
 
 func (t *Table) batcher(group int, columns []int) (*batcher, error) {
@@ -78,6 +83,9 @@ func (t *Table) batcher(group int, columns []int) (*batcher, error) {
 			columns[i] = i
 		}
 	}
+	if err := checkNumber(t.at, len(columns), maxColumns, "rows of"); err != nil {
+		return nil, err
+	}
 	fields := make([]arrow.Field, len(columns))
 	for i, c := range columns {
 		if c < 0 || c >= t.schema.NumFields() {
@@ -86,7 +94,8 @@ func (t *Table) batcher(group int, columns []int) (*batcher, error) {
 		fields[i] = t.schema.Field(c)
 	}
 	s := arrow.NewSchema(fields, nil)
-	return &batcher{t, columns, array.NewRecordBuilder(t.opts.Mem, s), s}, nil
+	most := int(t.opts.part(batchShare, batchBytes))
+	return &batcher{t, columns, array.NewRecordBuilder(t.opts.Mem, s), s, most}, nil
 }
 
 // next reads one batch; nil at the end. The caller releases it.
@@ -103,7 +112,7 @@ func (b *batcher) next(ctx context.Context, p *pass) (arrow.Record, error) {
 func (b *batcher) batch(ctx context.Context, p *pass) (arrow.Record, error) {
 	var out []int // rows that are to be left out
 	rows, size := 0, 0
-	for ; size < batchBytes && rows < batchRows; rows++ {
+	for ; size < b.most && rows < batchRows; rows++ {
 		if rows%4096 == 0 && ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -157,6 +166,7 @@ func others(n int, out []int) []int {
 // since a value does not parse, is to be left out.
 func (b *batcher) add(p *pass) (size int, good bool, err error) {
 	good = true
+	size = cellBytes * len(b.columns)
 	for i, c := range b.columns {
 		f := b.rb.Field(i)
 		v, ok := p.rows.value(c)

@@ -21,25 +21,30 @@ const (
 
 // splitter is what rows are whose lines can be parsed in any order.
 type splitter interface {
-	// over returns rows of the same kind over other lines.
-	over(l *lines) rows
+	// over returns rows of the same kind over other lines, in the memory of old
+	// rows of that kind, or nil.
+	over(l *lines, old rows) rows
 	// early returns rows over lines that were read and not yet handed out; nil:
 	// there are none.
 	early() rows
 }
 
-func (r *idLines) over(l *lines) rows { return &idLines{lines: l, name: r.name} }
+func (r *idLines) over(l *lines, _ rows) rows { return &idLines{lines: l, name: r.name} }
 func (r *idLines) early() rows        { return nil }
 
-func (r *tsv) over(l *lines) rows { return &tsv{lines: l, names: r.names} }
+func (r *tsv) over(l *lines, _ rows) rows { return &tsv{lines: l, names: r.names} }
 func (r *tsv) early() rows        { return nil }
 
-func (r *ndjson) over(l *lines) rows {
+func (r *ndjson) over(l *lines, old rows) rows {
+	if o, ok := old.(*ndjson); ok {
+		o.l, o.at = l, l.at
+		return o
+	}
 	return &ndjson{l: l, names: r.names, index: r.index, at: l.at, row: make([][]byte, len(r.names)), other: map[string]bool{}}
 }
 
 func (r *ndjson) early() rows {
-	ahead := r.over(&lines{at: r.at, err: io.EOF}).(*ndjson)
+	ahead := r.over(&lines{at: r.at, err: io.EOF}, nil).(*ndjson)
 	ahead.ahead = r.ahead
 	return ahead
 }
@@ -118,11 +123,12 @@ func (p *pass) cut(ctx context.Context, s splitter, work, queue chan<- *part, fr
 		case <-ctx.Done():
 			return
 		}
-		c.rows, c.bad, c.err = rows, Bad{}, nil
-		if rows == nil {
+		c.bad, c.err = Bad{}, nil
+		if rows != nil {
+			c.rows, rows = rows, nil
+		} else {
 			c.rows, c.err = p.cutOne(c, s)
 		}
-		rows = nil
 		end, long := c.err, len(c.text) > longBytes
 		for _, to := range []chan<- *part{queue, work} {
 			select {
@@ -162,7 +168,7 @@ func (p *pass) cutOne(c *part, s splitter) (r rows, err error) {
 	for len(c.text) == 0 && err == nil || len(c.text) < p.part && err == nil && p.s.ready() {
 		c.text, err = p.lines.whole(c.text)
 	}
-	return s.over(&lines{at: at, max: p.lines.max, buf: c.text, err: io.EOF}), err
+	return s.over(&lines{at: at, max: p.lines.max, buf: c.text, err: io.EOF}, c.rows), err
 }
 
 // parse fills the part's values; an error of its lines comes before the one
@@ -195,7 +201,7 @@ func (l *lines) whole(dst []byte) ([]byte, error) {
 		switch l.seen = len(l.buf); {
 		case len(l.buf)-l.from > l.max+1:
 			l.at.Line++
-			return dst, tooLong(l.at, l.max)
+			return dst, l.tooLong(l.at)
 		case l.err == nil:
 			l.fill()
 			continue

@@ -78,6 +78,45 @@ const (
 // maxLine is the default for the bytes of one line.
 const maxLine = 16 << 20
 
+// Limits on columns. Each column of a record takes more than 1 KiB, however few
+// rows there are, each further name only itself.
+const (
+	maxNames   = 32 << 10 // of an input
+	maxColumns = 10_000   // of a record
+)
+
+// checkNumber refuses n columns if those are more than most.
+func checkNumber(at fault.At, n, most int, what string) error {
+	if n <= most {
+		return nil
+	}
+	return fault.Unsupported(at, "%s more than %d columns", what, most).
+		WithHint("keep only the columns that are needed; if the names are data, write a row for each of them")
+}
+
+// Parts of the memory budget.
+const (
+	batchShare = 32 // of a batch
+	lineShare  = 8  // of a line
+	aheadShare = 8  // of lines that were read for the columns, and cannot be read again
+)
+
+// part returns one part in share of the memory budget, but no more than most.
+func (o *Options) part(share, most int64) int64 {
+	if o.Memory <= 0 {
+		return most
+	}
+	return min(o.Memory/share, most)
+}
+
+// lineBytes returns the most bytes of a line.
+func (o *Options) lineBytes() int {
+	if o.MaxLineBytes > 0 {
+		return o.MaxLineBytes
+	}
+	return int(o.part(lineShare, maxLine))
+}
+
 // Options say how text is read. The zero value works, but for Size.
 type Options struct {
 	Format Format
@@ -103,8 +142,11 @@ type Options struct {
 	Types map[string]arrow.DataType
 	// Mem is where arrays come from; nil means the Go heap.
 	Mem memory.Allocator
-	// MaxLineBytes, 0 for 16 MiB.
+	// MaxLineBytes, 0 for 16 MiB, or an eighth of Memory if that is less.
 	MaxLineBytes int
+	// Memory is the memory budget of the whole process in bytes; 0: no bound.
+	// Batches of records are a small part of it.
+	Memory int64
 	// SkipBad leaves bad lines out and counts them; see [Table.Bad].
 	SkipBad bool
 }
@@ -125,7 +167,7 @@ type input struct {
 	at      fault.At
 	open    func() (io.ReadCloser, error)
 	opts    Options
-	columns []string // names, as found
+	columns []string // names, as found; nil until they are
 	part    int      // splitBytes, but for tests
 
 	mu    sync.Mutex
@@ -161,15 +203,12 @@ func Open(open func() (io.ReadCloser, error), name string, opts Options) (*Table
 	if opts.Mem == nil {
 		opts.Mem = memory.NewGoAllocator()
 	}
-	if opts.MaxLineBytes <= 0 {
-		opts.MaxLineBytes = maxLine
-	}
 	in := &input{at: at, open: open, opts: opts, part: splitBytes}
 	p, err := in.pass()
 	if err != nil {
 		return nil, err
 	}
-	in.columns = p.rows.columns()
+	in.columns = append([]string{}, p.rows.columns()...) // nil before
 	if opts.Once {
 		in.first = p
 	} else if err := p.close(); err != nil {

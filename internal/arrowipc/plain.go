@@ -1,0 +1,155 @@
+package arrowipc
+
+import (
+	"encoding/binary"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/internal/take"
+)
+
+// Some layouts are brought to plainer ones as they are read: those that
+// arrow/go v15 does not have, or cannot write again.
+
+// conversion makes arrays of another type of those that lie in the body.
+type conversion struct {
+	to   arrow.DataType
+	data func(l *loader, n *node, from arrow.ArrayData, to arrow.DataType) (arrow.ArrayData, error)
+}
+
+// shown is the type of the field's arrays once they are loaded, extensions
+// aside.
+func (f *field) shown() arrow.DataType {
+	if f.plain != nil {
+		return f.plain.to
+	}
+	return f.layout
+}
+
+// ofViews is the conversion of a dictionary's values if they are views, which
+// the encoder miscounts the buffers of; else nil.
+func ofViews(dt arrow.DataType) *conversion {
+	switch dt.ID() {
+	case arrow.STRING_VIEW:
+		return &conversion{arrow.BinaryTypes.LargeString, plainViews}
+	case arrow.BINARY_VIEW:
+		return &conversion{arrow.BinaryTypes.LargeBinary, plainViews}
+	}
+	return nil
+}
+
+// plainViews puts the bytes of views one behind the other. Views may share
+// bytes; what they come to is bounded by what is there.
+func plainViews(l *loader, n *node, from arrow.ArrayData, to arrow.DataType) (arrow.ArrayData, error) {
+	a := array.MakeFromData(from)
+	defer a.Release()
+	views := a.(array.ViewLike)
+	there, total := int64(16*a.Len()), int64(0)
+	for _, b := range from.Buffers()[2:] {
+		there += int64(b.Len())
+	}
+	for i := range a.Len() {
+		if a.IsValid(i) {
+			total += int64(views.ValueHeader(i).Len())
+		}
+	}
+	if total > 4*there {
+		return nil, fault.Unsupported(l.place(n.f), "views of %d bytes in buffers of %d", total, there)
+	}
+	offsets, values := memory.NewResizableBuffer(l.mem), memory.NewResizableBuffer(l.mem)
+	defer offsets.Release()
+	defer values.Release()
+	offsets.Resize(8 * (a.Len() + 1))
+	values.Resize(int(total))
+	at := 0
+	for i := range a.Len() {
+		binary.LittleEndian.PutUint64(offsets.Bytes()[8*i:], uint64(at))
+		if !a.IsValid(i) {
+			continue
+		}
+		if s, ok := a.(*array.StringView); ok {
+			at += copy(values.Bytes()[at:], s.Value(i))
+		} else {
+			at += copy(values.Bytes()[at:], a.(*array.BinaryView).Value(i))
+		}
+	}
+	binary.LittleEndian.PutUint64(offsets.Bytes()[8*a.Len():], uint64(at))
+	return array.NewData(to, a.Len(), []*memory.Buffer{from.Buffers()[0], offsets, values}, nil, from.NullN(), 0), nil
+}
+
+// plainDictionary puts values in place of a dictionary of floating-point values,
+// of which the encoder takes those for equal that are only nearly so.
+func plainDictionary(l *loader, _ *node, from arrow.ArrayData, to arrow.DataType) (arrow.ArrayData, error) {
+	coded := array.MakeFromData(from)
+	defer coded.Release()
+	a, err := take.Plain(l.mem, coded)
+	if err != nil {
+		return nil, err
+	}
+	defer a.Release()
+	return array.NewData(to, a.Len(), a.Data().Buffers(), nil, a.NullN(), 0), nil
+}
+
+// plainDecimals makes decimals of 128 bits of those of 32 and 64, which lie in
+// the body as integers do.
+func plainDecimals(l *loader, _ *node, from arrow.ArrayData, to arrow.DataType) (arrow.ArrayData, error) {
+	width := from.DataType().(arrow.FixedWidthDataType).BitWidth() / 8
+	values := memory.NewResizableBuffer(l.mem)
+	defer values.Release()
+	values.Resize(16 * from.Len())
+	src, dst := from.Buffers()[1].Bytes(), values.Bytes()
+	for i := range from.Len() {
+		var v int64
+		if width == 4 {
+			v = int64(int32(binary.LittleEndian.Uint32(src[4*i:])))
+		} else {
+			v = int64(binary.LittleEndian.Uint64(src[8*i:]))
+		}
+		binary.LittleEndian.PutUint64(dst[16*i:], uint64(v))
+		binary.LittleEndian.PutUint64(dst[16*i+8:], uint64(v>>63))
+	}
+	return array.NewData(to, from.Len(), []*memory.Buffer{from.Buffers()[0], values}, nil, from.NullN(), 0), nil
+}
+
+// plainLists makes lists of list views.
+func plainLists(l *loader, n *node, from arrow.ArrayData, to arrow.DataType) (arrow.ArrayData, error) {
+	a := array.MakeFromData(from)
+	defer a.Release()
+	lists := a.(array.ListLike)
+	var rows []int
+	most := from.Children()[0].Len() + 1<<16 // list views may share elements; what they come to is bounded
+	width := to.(arrow.OffsetsDataType).OffsetTypeTraits().BytesRequired(1)
+	offsets := memory.NewResizableBuffer(l.mem)
+	defer offsets.Release()
+	offsets.Resize(width * (a.Len() + 1))
+	put := func(i int) {
+		if width == 4 {
+			binary.LittleEndian.PutUint32(offsets.Bytes()[4*i:], uint32(len(rows)))
+		} else {
+			binary.LittleEndian.PutUint64(offsets.Bytes()[8*i:], uint64(len(rows)))
+		}
+	}
+	for i := range a.Len() {
+		put(i)
+		if !a.IsValid(i) {
+			continue
+		}
+		lo, hi := lists.ValueOffsets(i)
+		if hi-lo > int64(most-len(rows)) {
+			return nil, fault.Unsupported(l.place(n.f), "list views that share their elements")
+		}
+		for ; lo < hi; lo++ {
+			rows = append(rows, int(lo))
+		}
+	}
+	put(a.Len())
+	child, err := take.Array(l.mem, lists.ListValues(), rows)
+	if err != nil {
+		return nil, err
+	}
+	defer child.Release()
+	return array.NewData(to, a.Len(), []*memory.Buffer{from.Buffers()[0], offsets}, []arrow.ArrayData{child.Data()}, from.NullN(), 0), nil
+}

@@ -1,0 +1,209 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// errNoData: the file is of no format that may be read here.
+var errNoData = errors.New("neither a Parquet nor an Arrow file")
+
+// find opens the files that one name stands for. Every file of a directory is
+// data, surely no data by its name, left out by a pattern, or an error: rows may
+// be in a file of a format that is not read here, or with damaged first bytes.
+// With an error, the files that are open are returned, too.
+func (o *OpenOptions) find(ctx context.Context, name string) (files []*File, err error) {
+	entries, err := o.Store.List(ctx, name)
+	if errors.Is(err, ErrNoFiles) && o.AllowEmpty {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var stray, passed []string
+	for _, e := range entries {
+		why, err := o.leftOut(e)
+		if err != nil {
+			return files, err
+		}
+		if why == "" {
+			var f *File
+			f, why, err = o.openFound(ctx, e)
+			switch {
+			case errors.Is(err, errNoData) && e.Found:
+				stray = append(stray, e.Rel)
+				continue
+			case err != nil:
+				return files, err
+			case f != nil:
+				files = append(files, f)
+				continue
+			}
+		}
+		passed = append(passed, e.Rel)
+		if o.PassedOver != nil {
+			o.PassedOver(e.Name, why)
+		}
+	}
+	switch {
+	case len(stray) > 0 && len(files) == 0:
+		return files, fmt.Errorf("directory %s holds no %s files, only %s", name, o.kinds(), firstFew(append(stray, passed...)))
+	case len(stray) > 0:
+		return files, fmt.Errorf("%s: %s there is %w (say --exclude %s if it is no data, or name the files by a pattern)", name, stray[0], errNoData, quoteGlob(path.Base(stray[0])))
+	case len(files) == 0 && !o.AllowEmpty:
+		return files, fmt.Errorf("directory %s holds no %s files, only %s: %w", name, o.kinds(), firstFew(passed), ErrNoFiles)
+	}
+	return files, nil
+}
+
+// kinds names what may be read.
+func (o *OpenOptions) kinds() string {
+	if o.Text {
+		return "Parquet, Arrow, CSV, TSV, NDJSON or text"
+	}
+	return "Parquet or Arrow"
+}
+
+// firstFew lists the first of the names.
+func firstFew(names []string) string {
+	if len(names) > 3 {
+		names = append(names[:3:3], "…")
+	}
+	return strings.Join(names, ", ")
+}
+
+// quoteGlob returns a pattern that matches the name alone, for a shell.
+func quoteGlob(name string) string {
+	if strings.ContainsAny(name, " *?[]\\'\"$`&;()<>|!") {
+		return "'" + strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "'", `'\''`).Replace(name) + "'"
+	}
+	return name
+}
+
+// leftOut returns why a file of a directory is not to be read by Include and
+// Exclude, "" if it may be.
+func (o *OpenOptions) leftOut(e Entry) (why string, err error) {
+	if !e.Found {
+		return "", nil
+	}
+	match := func(patterns []string) (bool, error) {
+		for _, p := range patterns {
+			name := e.Rel
+			if !strings.Contains(p, "/") {
+				name = path.Base(name)
+			}
+			if ok, err := path.Match(p, name); err != nil || ok {
+				if err != nil {
+					err = fmt.Errorf("pattern %s: %w", p, err)
+				}
+				return ok, err
+			}
+		}
+		return false, nil
+	}
+	in, err := match(o.Include)
+	if err != nil {
+		return "", err
+	}
+	out, err := match(o.Exclude)
+	switch {
+	case out:
+		why = "it is excluded"
+	case len(o.Include) > 0 && !in:
+		why = "it is not included"
+	}
+	return why, err
+}
+
+// openFound opens a file. Of one that is surely no data it returns why.
+func (o *OpenOptions) openFound(ctx context.Context, e Entry) (_ *File, why string, err error) {
+	e, root, err := o.rebase(e)
+	if err != nil {
+		return nil, "", err
+	}
+	f, err := openEntry(ctx, e, *o)
+	if f != nil {
+		f.root = root
+	}
+	if !e.Found || err != nil && !errors.Is(err, errNoData) || err == nil && !f.Format.IsText() {
+		return f, "", err
+	}
+	switch {
+	case len(o.Include) == 0 && noData(path.Base(e.Rel)):
+		why = "its name says that it is no data"
+	case err != nil && o.isEmpty(ctx, e):
+		why = "it is empty"
+	default:
+		return f, "", err
+	}
+	if f != nil {
+		err = f.Close()
+	} else {
+		err = nil
+	}
+	return nil, why, err
+}
+
+func (o *OpenOptions) isEmpty(ctx context.Context, e Entry) bool {
+	src, err := o.Store.Open(ctx, e.Name)
+	return err == nil && src.Size() == 0 && src.Close() == nil
+}
+
+// noData reports whether a file is surely no data by its name: what people and
+// programs put beside data under fixed names.
+func noData(name string) bool {
+	if strings.HasSuffix(name, ".crc") || strings.HasSuffix(name, "_$folder$") {
+		return true
+	}
+	stem, _, _ := strings.Cut(strings.ToUpper(name), ".")
+	return slices.Contains([]string{"README", "LICENSE", "LICENCE", "NOTICE", "COPYING"}, stem)
+}
+
+// rebase gives an entry the path below the base for its Rel. root is the
+// directory that was searched for it, "" if none was.
+func (o *OpenOptions) rebase(e Entry) (_ Entry, root string, err error) {
+	above := strings.TrimSuffix(e.Name, e.Rel)
+	if e.Found {
+		root = above
+	}
+	if o.Base == "" {
+		dir := filepath.ToSlash(above)
+		if !strings.Contains(dir, "://") {
+			dir = path.Clean(dir) + "/"
+		}
+		if _, below, ok := cutPartition(dir); ok {
+			e.Rel = below + e.Rel
+		}
+		return e, root, nil
+	}
+	for _, base := range []string{absolute(o.Base), newPlace(o.Base).real} {
+		if rel, err := filepath.Rel(base, absolute(e.Name)); err == nil && rel != "." && filepath.IsLocal(rel) {
+			e.Rel = filepath.ToSlash(rel)
+			return e, root, nil
+		}
+	}
+	return e, root, fmt.Errorf("%s: the input is not below the --base %s", e.Name, o.Base)
+}
+
+func openEntry(ctx context.Context, e Entry, opts OpenOptions) (*File, error) {
+	src, err := opts.Store.Open(ctx, e.Name)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{Name: e.Name, Rel: e.Rel, Size: src.Size(), src: src, bytes: new(atomic.Int64)}
+	f.print = sync.OnceValues(f.digest)
+	if f.Format, err = detect(src, e, opts.TextFormat); err == nil {
+		err = f.open(opts)
+	}
+	if err != nil {
+		return nil, errors.Join(err, src.Close())
+	}
+	return f, f.rest()
+}
