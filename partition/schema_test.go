@@ -32,9 +32,25 @@ func nullable(fields ...arrow.Field) *arrow.Schema {
 	return arrow.NewSchema(fields, nil)
 }
 
+// asStored is schema with its lists' elements named as arrow/go stores them.
+func asStored(schema *arrow.Schema) *arrow.Schema {
+	fields := schema.Fields()
+	for i, f := range fields {
+		if l, ok := f.Type.(*arrow.ListType); ok {
+			elem := l.ElemField()
+			elem.Name = "element"
+			fields[i].Type = arrow.ListOfField(elem)
+		}
+	}
+	return arrow.NewSchema(fields, nil)
+}
+
 // foreign writes rows, as JSON, with arrow/go.
 func foreign(t testing.TB, path string, schema *arrow.Schema, rows string, props ...v15.WriterProperty) string {
 	t.Helper()
+	if bits.UintSize < 64 {
+		schema = asStored(schema)
+	}
 	rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader("["+rows+"]"))
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +58,8 @@ func foreign(t testing.TB, path string, schema *arrow.Schema, rows string, props
 	defer rec.Release()
 	var b bytes.Buffer
 	if bits.UintSize < 64 { // arrow/go's writer panics, for a count that is not aligned
-		w, err := generic.NewParquetWriter(&b, schema, generic.WriterOptions{})
+		codec := strings.ToLower(v15.NewWriterProperties(props...).Compression().String())
+		w, err := generic.NewParquetWriter(&b, schema, generic.WriterOptions{Codec: strings.Replace(codec, "uncompressed", "none", 1)})
 		if err != nil {
 			t.Fatal(err)
 		}
