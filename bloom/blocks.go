@@ -7,22 +7,17 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 )
 
-// littleEndian says that the words in memory are the bytes of the file.
-var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
-
 // AppendBlocks appends blocks lo to hi (exclusive) to dst, lanes in order,
 // each lane little-endian: the layout of Parquet's bitset and of the filter's
 // file.
 func (f *Filter) AppendBlocks(dst []byte, lo, hi uint64) []byte {
 	w := f.params.Geometry.words()
 	words := f.words[lo*w : hi*w]
-	if littleEndian && len(words) > 0 {
-		return append(dst, unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*8)...)
+	if len(words) == 0 {
+		return dst
 	}
-	for _, x := range words {
-		dst = binary.LittleEndian.AppendUint64(dst, x)
-	}
-	return dst
+	// Words in memory are the bytes of the file: machines are little-endian.
+	return append(dst, unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*8)...)
 }
 
 // OrBlocks ORs src, in the layout of AppendBlocks, into the filter from block

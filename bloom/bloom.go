@@ -40,6 +40,7 @@ package bloom
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/internal/fault"
@@ -97,8 +98,14 @@ func New(p Params) (*Filter, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
+	if p.Bytes() > mostBytes {
+		return nil, fault.Unsupported(fault.At{}, "filter of %d bytes, more than there are addresses on this machine", p.Bytes())
+	}
 	return &Filter{params: p, words: hugepage.Words(p.Blocks * p.Geometry.words())}, nil
 }
+
+// mostBytes is the most that a slice can have beside its alignment.
+const mostBytes = math.MaxInt - 2*hugepage.Bytes
 
 // Params returns what the filter was made with.
 func (f *Filter) Params() Params { return f.params }

@@ -10,9 +10,9 @@ import (
 // View returns a filter over bits that stand elsewhere, such as a file that is
 // mapped into memory, in the layout of [Filter.AppendBlocks]. They must stay
 // there, unchanged, as long as the filter is used; a method that changes the
-// filter copies them first. bits must begin at a multiple of eight bytes, and
-// the machine be little-endian: where that is not so, the error wraps
-// fault.ErrUnsupported, and the bits must be read into a filter.
+// filter copies them first. bits must begin at a multiple of eight bytes:
+// where they do not, the error wraps fault.ErrUnsupported, and the bits must be
+// read into a filter.
 func View(p Params, bits []byte) (*Filter, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -21,8 +21,8 @@ func View(p Params, bits []byte) (*Filter, error) {
 		return nil, fault.Mismatch(fault.At{}, "bits of the filter", fmt.Sprintf("%d bytes", p.Bytes()), fmt.Sprintf("%d bytes", len(bits)))
 	}
 	at := unsafe.Pointer(&bits[0])
-	if !littleEndian || uintptr(at)%8 != 0 {
-		return nil, fault.Unsupported(fault.At{}, "filter in place, at an odd address or on a big-endian machine")
+	if uintptr(at)%8 != 0 {
+		return nil, fault.Unsupported(fault.At{}, "filter in place, at an odd address")
 	}
 	return &Filter{params: p, words: unsafe.Slice((*uint64)(at), len(bits)/8), fixed: true}, nil
 }

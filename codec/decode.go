@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/zeebo/xxh3"
@@ -21,16 +22,16 @@ const DefaultMaxBytes = 64 << 30
 // Limits bounds what a reader takes from a file.
 type Limits struct {
 	// MaxBytes bounds the payload in memory, in bytes; 0 means
-	// DefaultMaxBytes. A larger one is refused with ErrLimit before it is
+	// DefaultMaxBytes, or what a 32-bit machine addresses. A larger one is refused with ErrLimit before it is
 	// allocated.
 	MaxBytes uint64
 }
 
 func (l Limits) max() uint64 {
 	if l.MaxBytes == 0 {
-		return DefaultMaxBytes
+		return min(DefaultMaxBytes, math.MaxInt)
 	}
-	return l.MaxBytes
+	return min(l.MaxBytes, math.MaxInt)
 }
 
 // Header is a filter's file without its payload, opened with [DecodeHeader].

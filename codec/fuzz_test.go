@@ -68,10 +68,12 @@ func FuzzLoadMapped(f *testing.F) {
 
 func oneForm(t *testing.T, b []byte) {
 	h, err := DecodeHeader(bytes.NewReader(b), int64(len(b)), "fuzz")
+	unpanicked(t, err)
 	if err != nil {
 		return
 	}
 	f, err := h.Load(Limits{MaxBytes: 1 << 22})
+	unpanicked(t, err)
 	if err != nil {
 		return
 	}

@@ -357,6 +357,9 @@ func FuzzUnmarshal(f *testing.F) {
 		if n := after.TotalAlloc - before.TotalAlloc; n > 100*size+1<<20 {
 			t.Fatalf("%d bytes allocated for %d", n, size)
 		}
+		if errors.Is(err, fault.ErrPanicked) {
+			t.Fatalf("a recovered panic: %v", err)
+		}
 		if err != nil {
 			return
 		}

@@ -315,8 +315,11 @@ func FuzzForms(f *testing.F) {
 	f.Fuzz(func(t *testing.T, form uint8, negative, natural []byte) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, _ = Unmarshal(Form(form), negative, natural)
+		_, err := Unmarshal(Form(form), negative, natural)
 		runtime.ReadMemStats(&after)
+		if errors.Is(err, fault.ErrPanicked) {
+			t.Fatalf("a recovered panic: %v", err)
+		}
 		size := uint64(len(negative) + len(natural))
 		if n := after.TotalAlloc - before.TotalAlloc; n > 200*size+4<<20 {
 			t.Fatalf("%d bytes allocated for %d", n, size)

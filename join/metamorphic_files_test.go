@@ -143,7 +143,7 @@ func (f form) groupsOf(t testing.TB, d dataset, fn func(arrow.Record) error) {
 func (f form) parquet(t testing.TB, r *rand.Rand, out io.Writer, d dataset, ours bool) {
 	empty := d.between(0, 0).record(t)
 	defer empty.Release()
-	if ours { // with a page index
+	if ours || bits.UintSize < 64 { // with a page index; arrow/go's writer panics, for a count that is not aligned
 		w, err := generic.NewParquetWriter(out, empty.Schema(), generic.WriterOptions{RowGroupRows: int64(f.groups), Codec: choose(r, "snappy", "snappy", "none", "zstd")})
 		if err != nil {
 			t.Fatal(err)

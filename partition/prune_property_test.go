@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -371,6 +372,9 @@ func TestPruneComposite(t *testing.T) {
 // Arrow's writer in Go: row groups without page indexes, and the faults of its
 // statistics.
 func TestPruneArrow(t *testing.T) {
+	if bits.UintSize < 64 {
+		t.Skip("arrow/go's Parquet writer panics on a count that is not aligned to 64 bits")
+	}
 	rng := rand.New(rand.NewPCG(25, 26))
 	types := []arrow.DataType{
 		arrow.PrimitiveTypes.Int8, arrow.PrimitiveTypes.Uint8, arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Uint32,

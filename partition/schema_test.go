@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	v15 "github.com/apache/arrow/go/v15/parquet"
 	"github.com/apache/arrow/go/v15/parquet/compress"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+	"github.com/bloomjoin/bloomjoin/internal/generic"
 )
 
 // Files here are written by arrow/go, and the rows that are expected listed by
@@ -30,15 +32,43 @@ func nullable(fields ...arrow.Field) *arrow.Schema {
 	return arrow.NewSchema(fields, nil)
 }
 
+// asStored is schema with its lists' elements named as arrow/go stores them.
+func asStored(schema *arrow.Schema) *arrow.Schema {
+	fields := schema.Fields()
+	for i, f := range fields {
+		if l, ok := f.Type.(*arrow.ListType); ok {
+			elem := l.ElemField()
+			elem.Name = "element"
+			fields[i].Type = arrow.ListOfField(elem)
+		}
+	}
+	return arrow.NewSchema(fields, nil)
+}
+
 // foreign writes rows, as JSON, with arrow/go.
 func foreign(t testing.TB, path string, schema *arrow.Schema, rows string, props ...v15.WriterProperty) string {
 	t.Helper()
+	if bits.UintSize < 64 {
+		schema = asStored(schema)
+	}
 	rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader("["+rows+"]"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rec.Release()
 	var b bytes.Buffer
+	if bits.UintSize < 64 { // arrow/go's writer panics, for a count that is not aligned
+		codec := strings.ToLower(v15.NewWriterProperties(props...).Compression().String())
+		w, err := generic.NewParquetWriter(&b, schema, generic.WriterOptions{Codec: strings.Replace(codec, "uncompressed", "none", 1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = w.Write(rec)
+		if _, _, bad := w.Close(); errors.Join(err, bad) != nil {
+			t.Fatal(err, bad)
+		}
+		return put(t, path, b.String())
+	}
 	stored := pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema())
 	w, err := pqarrow.NewFileWriter(schema, &b, v15.NewWriterProperties(props...), stored)
 	if err != nil {

@@ -38,18 +38,15 @@ func (b *Batch) SetInts(plain []byte, n, width int, signed bool) {
 }
 
 // shareInts makes n integers of 8 bytes in plain the batch's without a copy, if
-// they lie as the machine has them.
+// they are aligned; integers in memory are as they are in Parquet.
 func (b *Batch) shareInts(plain []byte, n int) bool {
-	if n == 0 || !littleEndian || uintptr(unsafe.Pointer(&plain[0]))%8 != 0 {
+	if n == 0 || uintptr(unsafe.Pointer(&plain[0]))%8 != 0 {
 		return false
 	}
 	b.sharedInts, b.ownInts = true, b.ints
 	b.ints = unsafe.Slice((*uint64)(unsafe.Pointer(&plain[:8*n][0])), n)
 	return true
 }
-
-// littleEndian says that integers in memory are as they are in Parquet.
-var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
 // SetBytes fills b with n keys that are byte strings, each behind its length
 // of 4 bytes, little-endian, in plain, under a rule. Rows numbers the values:

@@ -55,8 +55,9 @@ func check(b []byte, name string) error {
 	return nil
 }
 
+// typed reports whether err is of a known kind, and no recovered panic.
 func typed(err error) bool {
-	return errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrUnsupported)
+	return !errors.Is(err, fault.ErrPanicked) && (errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrUnsupported))
 }
 
 func TestSmallFilesAreValid(t *testing.T) {

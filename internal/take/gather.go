@@ -190,10 +190,10 @@ func valuesOf(chunks []arrow.Array) []func(row int) string {
 
 func gatherBinary(mem memory.Allocator, chunks []arrow.Array, places []Place) (*array.Data, error) {
 	values, maps := valuesOf(chunks), bitmaps(chunks)
-	total := 0
+	total := int64(0)
 	for _, p := range places {
 		if p.Chunk >= 0 && maps[p.Chunk].valid(p.Row) {
-			total += len(values[p.Chunk](p.Row))
+			total += int64(len(values[p.Chunk](p.Row)))
 		}
 	}
 	id := chunks[0].DataType().ID()
@@ -202,7 +202,7 @@ func gatherBinary(mem memory.Allocator, chunks []arrow.Array, places []Place) (*
 		return nil, err
 	}
 	defer offs.buf.Release()
-	out := newBuffer(mem, total)
+	out := newBuffer(mem, int(total))
 	defer out.Release()
 	at := 0
 	for i, p := range places {
@@ -217,13 +217,13 @@ func gatherBinary(mem memory.Allocator, chunks []arrow.Array, places []Place) (*
 // gatherViews copies views with their bytes, as viewData does.
 func gatherViews(mem memory.Allocator, chunks []arrow.Array, places []Place) (*array.Data, error) {
 	values, maps := valuesOf(chunks), bitmaps(chunks)
-	total := 0
+	total := int64(0)
 	for _, p := range places {
 		if p.Chunk < 0 || !maps[p.Chunk].valid(p.Row) {
 			continue
 		}
 		if n := len(values[p.Chunk](p.Row)); n > viewInline {
-			total += n
+			total += int64(n)
 		}
 	}
 	if total > math.MaxInt32 {
@@ -231,7 +231,7 @@ func gatherViews(mem memory.Allocator, chunks []arrow.Array, places []Place) (*a
 	}
 	headers := newBuffer(mem, len(places)*arrow.ViewHeaderSizeBytes)
 	defer headers.Release()
-	out := newBuffer(mem, total)
+	out := newBuffer(mem, int(total))
 	defer out.Release()
 	hs := arrow.ViewHeaderTraits.CastFromBytes(headers.Bytes())
 	at := 0
@@ -250,11 +250,11 @@ func gatherViews(mem memory.Allocator, chunks []arrow.Array, places []Place) (*a
 
 func gatherList(mem memory.Allocator, chunks []arrow.Array, places []Place) (*array.Data, error) {
 	maps := bitmaps(chunks)
-	total := 0
+	total := int64(0)
 	for _, p := range places {
 		if p.Chunk >= 0 && maps[p.Chunk].valid(p.Row) {
 			s, e := chunks[p.Chunk].(array.ListLike).ValueOffsets(p.Row)
-			total += int(e - s)
+			total += e - s
 		}
 	}
 	offs, err := newOffsets(mem, len(places), total, chunks[0].DataType().ID() == arrow.LARGE_LIST)

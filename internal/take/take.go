@@ -167,10 +167,10 @@ func binaryData(mem memory.Allocator, a arrow.Array, rows []int) (*array.Data, e
 	case *array.LargeBinary:
 		value, large = a.ValueString, true
 	}
-	total := 0
+	total := int64(0)
 	for _, r := range rows {
 		if r >= 0 && a.IsValid(r) {
-			total += len(value(r))
+			total += int64(len(value(r)))
 		}
 	}
 	offs, err := newOffsets(mem, len(rows), total, large)
@@ -178,7 +178,7 @@ func binaryData(mem memory.Allocator, a arrow.Array, rows []int) (*array.Data, e
 		return nil, err
 	}
 	defer offs.buf.Release()
-	out := newBuffer(mem, total)
+	out := newBuffer(mem, int(total))
 	defer out.Release()
 	at := 0
 	for i, r := range rows {
@@ -196,10 +196,10 @@ const viewInline = 12
 // viewData copies string or binary views with their bytes: the rows left
 // behind leave nothing in the one buffer.
 func viewData(mem memory.Allocator, a arrow.Array, rows []int, value func(r int) string) (*array.Data, error) {
-	total := 0
+	total := int64(0)
 	for _, r := range rows {
 		if r >= 0 && a.IsValid(r) && len(value(r)) > viewInline {
-			total += len(value(r))
+			total += int64(len(value(r)))
 		}
 	}
 	if total > math.MaxInt32 {
@@ -207,7 +207,7 @@ func viewData(mem memory.Allocator, a arrow.Array, rows []int, value func(r int)
 	}
 	headers := newBuffer(mem, len(rows)*arrow.ViewHeaderSizeBytes)
 	defer headers.Release()
-	out := newBuffer(mem, total)
+	out := newBuffer(mem, int(total))
 	defer out.Release()
 	hs := arrow.ViewHeaderTraits.CastFromBytes(headers.Bytes())
 	at := 0
@@ -229,8 +229,8 @@ type offsets struct {
 	large bool
 }
 
-func newOffsets(mem memory.Allocator, n, total int, large bool) (offsets, error) {
-	if !large && total > math.MaxInt32 {
+func newOffsets(mem memory.Allocator, n int, total int64, large bool) (offsets, error) {
+	if !large && total > math.MaxInt32 || total > math.MaxInt {
 		return offsets{}, ErrTooLarge
 	}
 	width := 4
@@ -251,11 +251,11 @@ func (o offsets) set(i, v int) {
 // listData handles lists, large lists and maps: it takes the elements of each
 // row from the child.
 func listData(mem memory.Allocator, a array.ListLike, rows []int) (*array.Data, error) {
-	total := 0
+	total := int64(0)
 	for _, r := range rows {
 		if r >= 0 && a.IsValid(r) {
 			s, e := a.ValueOffsets(r)
-			total += int(e - s)
+			total += e - s
 		}
 	}
 	offs, err := newOffsets(mem, len(rows), total, a.DataType().ID() == arrow.LARGE_LIST)

@@ -209,11 +209,11 @@ func decimalParser(dt arrow.DecimalType, add func(array.Builder, *big.Int)) pars
 			add(b, new(big.Int))
 			return true
 		}
-		zeros := exp + scale
-		if zeros < 0 || len(digits)+zeros > precision {
+		zeros := exp + int64(scale)
+		if zeros < 0 || int64(len(digits))+zeros > int64(precision) {
 			return false
 		}
-		n, _ := new(big.Int).SetString(digits+strings.Repeat("0", zeros), 10)
+		n, _ := new(big.Int).SetString(digits+strings.Repeat("0", int(zeros)), 10)
 		if negative {
 			n.Neg(n)
 		}
@@ -224,25 +224,25 @@ func decimalParser(dt arrow.DecimalType, add func(array.Builder, *big.Int)) pars
 
 // splitDecimal takes a decimal apart: its digits without zeros at either end,
 // and the power of ten that they are to be multiplied with.
-func splitDecimal(s string) (digits string, exp int, negative, ok bool) {
+func splitDecimal(s string) (digits string, exp int64, negative, ok bool) {
 	if s, negative = strings.CutPrefix(s, "-"); !negative {
 		s = strings.TrimPrefix(s, "+")
 	}
 	if i := strings.IndexAny(s, "eE"); i >= 0 {
-		e, err := strconv.ParseInt(s[i+1:], 10, 32)
-		if err != nil {
+		var err error
+		if exp, err = strconv.ParseInt(s[i+1:], 10, 32); err != nil {
 			return "", 0, false, false
 		}
-		s, exp = s[:i], int(e)
+		s = s[:i]
 	}
 	whole, part, _ := strings.Cut(s, ".")
 	if whole+part == "" {
 		return "", 0, false, false
 	}
-	exp -= len(part)
+	exp -= int64(len(part))
 	digits = strings.TrimLeft(whole+part, "0")
 	trimmed := strings.TrimRight(digits, "0")
-	exp += len(digits) - len(trimmed)
+	exp += int64(len(digits) - len(trimmed))
 	for _, c := range []byte(trimmed) {
 		if c < '0' || c > '9' {
 			return "", 0, false, false
