@@ -240,10 +240,14 @@ func (w *worker) record(log, ids []int) (arrow.Record, error) {
 	mem := w.j.opts.Mem
 	cols := columns{mem: mem}
 	defer cols.release()
-	for _, col := range w.rec.Columns() {
-		if w.layout.plain {
+	for i, col := range w.rec.Columns() {
+		t := w.layout.schema.Field(i).Type
+		switch {
+		case col.DataType().ID() == arrow.NULL && t.ID() != arrow.NULL: // a key that stands once
+			cols.null(t, len(log))
+		case w.layout.plain:
 			cols.values(col, log)
-		} else {
+		default:
 			cols.take(col, log)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 
 // The columns of an answer are the log's, in order, and then, unless the join
 // is semi or anti, the ID set's. A key column that has one name on both sides
-// stands there once, with the log's type; for an ID without a log row it holds
-// the ID's key. Another ID column whose name the log also has gets the ending
+// stands there once, with the log's type, or the ID's if the log's is null; for
+// an ID without a log row it holds the ID's key. Another ID column whose name the log also has gets the ending
 // "_ids".
 
 // idColumns are the columns of the ID files. Their dictionaries, which differ
@@ -101,9 +101,12 @@ func newLayout(log *arrow.Schema, ids *idColumns, left []keys.Path, t Type) (*la
 				WithHint("give the ID's column another name and say --on %s=NAME, so that each side keeps its own", s.name)
 		}
 	}
-	for _, f := range log.Fields() {
+	for i, f := range log.Fields() {
 		if t.keepsIDs() {
 			f.Nullable, f.Type = true, take.PlainType(f.Type)
+			if c, ok := l.shared[i]; ok && f.Type.ID() == arrow.NULL { // which could not hold the ID's key
+				f.Type = ids.schema.Field(c).Type
+			}
 		}
 		fields = append(fields, f)
 	}

@@ -181,7 +181,7 @@ func keyPaths(fields []arrow.Field, above keys.Path) (out []keys.Path) {
 		path := append(slices.Clone(above), f.Name)
 		if st, ok := f.Type.(*arrow.StructType); ok {
 			out = append(out, keyPaths(st.Fields(), path)...)
-		} else if _, err := keys.ClassOf(f.Type); err == nil {
+		} else if c, err := keys.ClassOf(f.Type); err == nil && c != keys.Null { // no ID is of type null
 			out = append(out, path)
 		}
 	}

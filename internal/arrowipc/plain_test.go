@@ -25,7 +25,7 @@ func TestPlainLayouts(t *testing.T) {
 		{"pyarrow_layouts", "bin", "dictionary<values=large_binary, indices=int8, ordered=false>", `["bG9uZ2VyIHRoYW4gdHdlbHZlIGJ5dGVz",null,"c2hvcnQ="]`},
 	} {
 		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
-		b, err := os.ReadFile("testdata/" + c.file + ".arrow")
+		b, err := os.ReadFile("../../testdata/vectors/" + c.file + ".arrow")
 		if err != nil {
 			t.Fatal(err)
 		}

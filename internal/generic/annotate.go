@@ -25,6 +25,9 @@ const (
 	logicalKey    = "PARQUET:logical_type"
 )
 
+// timeUTC is the name of an annotation as times that are adjusted to UTC.
+const timeUTC = "TIME_UTC"
+
 // annotations are the names of those that Arrow has no type for.
 var annotations = map[parquet.Kind]string{
 	parquet.Enum: "ENUM", parquet.BSON: "BSON", parquet.Interval: "INTERVAL",
@@ -103,6 +106,9 @@ func (p *planner) annotate(out *pairs, n *parquet.Node) error {
 		out.add(extensionData, data)
 	}
 	name, ok := annotations[kind]
+	if kind == parquet.Time && n.Logical.UTC {
+		name, ok = timeUTC, true
+	}
 	if !ok {
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
 // leafReader cuts the pages of one column chunk into batches of rows: the
@@ -309,7 +310,72 @@ func (a *assembler) buildList(c *column, r *leafReader) (arrow.ArrayData, error)
 		return nil, err
 	}
 	defer elem.Release()
+	if fixed, ok := c.field.Type.(*arrow.FixedSizeListType); ok {
+		if elem, err = a.fixedElements(r.at, int(fixed.Len()), elem, offsets, bitmap, slots); err != nil {
+			return nil, err
+		}
+		defer elem.Release()
+		return array.NewData(fixed, slots, []*memory.Buffer{bitmap}, []arrow.ArrayData{elem}, nulls, 0), nil
+	}
 	return array.NewData(c.field.Type, slots, []*memory.Buffer{bitmap, offsets}, []arrow.ArrayData{elem}, nulls, 0), nil
+}
+
+// elementBytes is about what an element of a fixed-size list takes, as one that
+// is NULL does, too.
+const elementBytes = 8
+
+// padding returns about how many bytes the fixed-size lists of a row take even
+// if they are NULL.
+func (c *column) padding() (n int64) {
+	if fixed, ok := c.field.Type.(*arrow.FixedSizeListType); ok {
+		n = int64(fixed.Len()) * elementBytes
+	}
+	for _, cc := range c.children {
+		n += cc.padding()
+	}
+	return n
+}
+
+// fixedElements returns the elements of lists as fixed-size lists have them: size
+// for each slot, NULLs for one that is NULL.
+func (a *assembler) fixedElements(at fault.At, size int, elem arrow.ArrayData, offsets, bitmap *memory.Buffer, slots int) (arrow.ArrayData, error) {
+	ends := arrow.Int32Traits.CastFromBytes(offsets.Bytes())
+	valid := func(i int) bool { return bitmap == nil || bitmap.Bytes()[i/8]>>(i%8)&1 != 0 }
+	nulls := 0
+	for i := range slots {
+		switch n := int(ends[i+1] - ends[i]); {
+		case !valid(i):
+			nulls++
+		case n != size:
+			return nil, fault.Corrupt(at, "a list of %d elements where the Arrow schema in the file says %d", n, size)
+		}
+	}
+	if nulls == 0 {
+		elem.Retain()
+		return elem, nil
+	}
+	if int64(slots)*int64(size) > maxRowSize/elementBytes {
+		return nil, fault.Unsupported(at, "%d fixed-size lists of %d elements, %d of them NULL, in one batch", slots, size, nulls)
+	}
+	rows := make([]int, 0, slots*size)
+	for i := range slots {
+		for j := range size {
+			if row := int(ends[i]) + j; valid(i) {
+				rows = append(rows, row)
+			} else {
+				rows = append(rows, -1)
+			}
+		}
+	}
+	values := array.MakeFromData(elem)
+	defer values.Release()
+	padded, err := take.Array(a.mem, values, rows)
+	if err != nil {
+		return nil, err
+	}
+	defer padded.Release()
+	padded.Data().Retain()
+	return padded.Data(), nil
 }
 
 // listOffsets counts the elements of each slot of a list.

@@ -23,6 +23,7 @@ const (
 	fbTimestamp = 10
 	fbList      = 12
 	fbStruct    = 13
+	fbFixedList = 16
 	fbMap       = 17
 	fbDuration  = 18
 	fbLargeBin  = 19
@@ -37,6 +38,8 @@ type origin struct {
 	zone     string
 	unit     arrow.TimeUnit // of a duration
 	bits     int            // of a decimal
+	size     int            // of a fixed-size list
+	sorted   bool           // of a map's keys
 	children []*origin
 	keys     []string // of the field's metadata
 	values   []string
@@ -171,7 +174,22 @@ func (p *originParser) parameters(f *origin, ft *flatbuffers.Table) {
 		}
 	case fbDecimal:
 		f.bits = int(t.GetInt32Slot(8, 128))
+	case fbFixedList:
+		f.size = int(t.GetInt32Slot(4, 0))
+	case fbMap:
+		f.sorted = t.GetBoolSlot(4, false)
 	}
+}
+
+// named returns o under another name: parts of lists and maps are known by their
+// place.
+func (o *origin) named(name string) *origin {
+	if o == nil || o.name == name {
+		return o
+	}
+	c := *o
+	c.name = name
+	return &c
 }
 
 // child returns the i-th child when there are n.

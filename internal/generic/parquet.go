@@ -68,9 +68,9 @@ func (p *Parquet) WithInt96Nanos() (*Parquet, error) { return newParquet(p.f, p.
 
 // Schema is the Arrow schema of the file's columns. It follows the Parquet
 // schema; the Arrow schema that some writers store beside it contributes the
-// time zones of instants, large offsets, durations, 256-bit decimals and
-// metadata. Dictionary-encoded and fixed-size lists come back as their plain
-// forms. Field ids stand in the fields' metadata under "PARQUET:field_id", the
+// time zones of instants, large offsets, durations, 256-bit decimals, fixed-size
+// lists and metadata. Dictionary-encoded columns come back as their values. Field
+// ids stand in the fields' metadata under "PARQUET:field_id", the
 // file's key-value metadata in the schema's.
 func (p *Parquet) Schema() *arrow.Schema { return p.schema }
 
@@ -218,6 +218,7 @@ type groupReader struct {
 	leaves  []*leafReader
 	asm     assembler
 	picked  []uint32 // rows to read; nil: all
+	padding int64    // bytes of a row beside what its pages say
 	rows    int64    // how many that are
 }
 
@@ -233,6 +234,7 @@ func (p *Parquet) openGroup(of []*column, group int, columns []int, picked []uin
 		}
 		col := of[c]
 		g.columns, fields[i] = append(g.columns, col), col.field
+		g.padding += col.padding()
 		g.addLeaves(col)
 	}
 	meta := p.schema.Metadata()
@@ -289,7 +291,10 @@ func (g *groupReader) few() (bool, error) {
 	if g.picked == nil {
 		return false, nil
 	}
-	most, share := int64(0), 0.0
+	most, share := g.rows*g.padding, float64(g.rows*g.padding)
+	if most > batchBytes {
+		return false, nil
+	}
 	part := float64(g.rows) / float64(max(g.p.f.RowGroups[g.group].Rows, 1))
 	for _, r := range g.leaves {
 		n, ok, err := r.bound(g.rows)
@@ -347,6 +352,7 @@ func (g *groupReader) cut(ctx context.Context) (cuts []int, err error) {
 	}
 	for i, n := range blocks {
 		block := int(min(parquet.BlockRows, rows-int64(i)*parquet.BlockRows))
+		n += int64(block) * g.padding
 		if have+block > batchRows || bytes+n > batchBytes {
 			flush()
 		}

@@ -160,9 +160,16 @@ func (p *planner) list(n *parquet.Node, l levels, elem *column, o *origin, annot
 	}, err
 }
 
+// maxFixedList is the largest size of the fixed-size lists that are made: a NULL
+// one takes as much memory as any other.
+const maxFixedList = 1 << 16
+
 func listType(elem arrow.Field, o *origin) arrow.DataType {
-	if o != nil && o.kind == fbLargeList {
+	switch {
+	case o != nil && o.kind == fbLargeList:
 		return arrow.LargeListOfField(elem)
+	case o != nil && o.kind == fbFixedList && o.size > 0 && o.size <= maxFixedList:
+		return arrow.FixedSizeListOfField(int32(o.size), elem)
 	}
 	return arrow.ListOfField(elem)
 }
@@ -188,7 +195,7 @@ func (p *planner) annotatedList(n *parquet.Node, l levels, o *origin) (*column, 
 		r.Logical.Kind != parquet.None || r.Children[0].Repetition == format.Repeated {
 		elem, err = p.value(r, inner, false, o.child(0, 1))
 	} else {
-		elem, err = p.node(r.Children[0], inner, o.child(0, 1))
+		elem, err = p.node(r.Children[0], inner, o.child(0, 1).named(r.Children[0].Name))
 	}
 	if err != nil {
 		return nil, err
@@ -215,9 +222,12 @@ func (p *planner) annotatedMap(n *parquet.Node, l levels, o *origin) (*column, e
 		}
 		return p.list(n, l, key, nil, true)
 	}
-	entries := o.child(0, 1)
-	if entries != nil && entries.name != r.Name {
-		entries = &origin{name: r.Name, children: entries.children}
+	var entries *origin
+	if of := o.child(0, 1); of != nil && len(of.children) == 2 {
+		entries = &origin{name: r.Name}
+		for i, child := range of.children {
+			entries.children = append(entries.children, child.named(r.Children[i].Name))
+		}
 	}
 	pair, err := p.value(r, inner, false, entries)
 	if err != nil {
@@ -233,6 +243,7 @@ func (p *planner) annotatedMap(n *parquet.Node, l levels, o *origin) (*column, e
 	key, value := pair.children[0], pair.children[1]
 	t := arrow.MapOfWithMetadata(key.field.Type, key.field.Metadata, value.field.Type, value.field.Metadata)
 	t.SetItemNullable(value.field.Nullable)
+	t.KeysSorted = o != nil && o.kind == fbMap && o.sorted
 	c.field.Type = t
 	pair.field.Type = t.Elem()
 	return c, nil

@@ -22,8 +22,8 @@ type WriterOptions struct {
 	// DefaultRowGroupBytes.
 	RowGroupBytes int64
 	// StoredSchema is stored as the Arrow schema beside the Parquet one, for
-	// columns that are those of a file with it: it knows of dictionaries and
-	// of fixed-size lists, which Schema does not. Empty: the writer's schema.
+	// columns that are those of a file with it: it knows of dictionaries, which
+	// Schema does not. Empty: the writer's schema.
 	StoredSchema string
 }
 

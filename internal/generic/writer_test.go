@@ -31,7 +31,7 @@ func TestConvertedTypes(t *testing.T) {
 		"date64": {arrow.FixedWidthTypes.Date64, arrow.FixedWidthTypes.Date32,
 			`[{"c":"1969-12-31"},{"c":"2024-02-29"}]`, `["1969-12-31","2024-02-29"]`},
 		"dictionary": {dict, arrow.BinaryTypes.String, `[{"c":"a"},{"c":null},{"c":"b"},{"c":"a"}]`, `["a",null,"b","a"]`},
-		"fixed-size list": {arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Int8), arrow.ListOf(arrow.PrimitiveTypes.Int8),
+		"fixed-size list": {arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Int8), arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Int8),
 			`[{"c":[1,null]},{"c":null},{"c":[3,4]}]`, `[[1,null],null,[3,4]]`},
 	} {
 		t.Run(name, func(t *testing.T) {

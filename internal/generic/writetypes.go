@@ -98,9 +98,9 @@ func storedAs(f arrow.Field, annotation string, dt arrow.DataType) (e parquet.Sc
 	case *arrow.Date32Type, *arrow.Date64Type:
 		return converted(logically(ofType(format.Int32), &format.DateType{}), deprecated.Date), ""
 	case *arrow.Time32Type:
-		return logically(ofType(format.Int32), &format.TimeType{Unit: timeUnit(arrow.Millisecond)}), ""
+		return timeElement(format.Int32, arrow.Millisecond, annotation == timeUTC), ""
 	case *arrow.Time64Type:
-		return logically(ofType(format.Int64), &format.TimeType{Unit: timeUnit(dt.Unit)}), ""
+		return timeElement(format.Int64, dt.Unit, annotation == timeUTC), ""
 	case *arrow.TimestampType:
 		return timestampElement(dt), ""
 	case *arrow.Decimal128Type:
@@ -114,6 +114,19 @@ func storedAs(f arrow.Field, annotation string, dt arrow.DataType) (e parquet.Sc
 		return fixedElement(f, annotation, dt)
 	}
 	return e, "there is no Parquet type for it"
+}
+
+// timeElement has a converted type only if readers take it for what it is: one
+// adjusted to UTC.
+func timeElement(t format.Type, unit arrow.TimeUnit, utc bool) parquet.SchemaElement {
+	e := logically(ofType(t), &format.TimeType{IsAdjustedToUTC: utc, Unit: timeUnit(unit)})
+	switch {
+	case utc && unit == arrow.Millisecond:
+		e = converted(e, deprecated.TimeMillis)
+	case utc && unit == arrow.Microsecond:
+		e = converted(e, deprecated.TimeMicros)
+	}
+	return e
 }
 
 // timestampElement has a converted type for instants alone: that is what

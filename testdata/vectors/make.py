@@ -89,6 +89,82 @@ def pyarrow11():
     pq.write_table(t, HERE / "pyarrow11_v2_nulls.parquet", use_deprecated_int96_timestamps=True, **options)
 
 
+@writer
+def polars():
+    """Dictionaries of views."""
+    import polars as pl
+
+    frame = pl.DataFrame(
+        {
+            "cat": pl.Series(["a", "long enough for a buffer", None, "a"], dtype=pl.Categorical),
+            "enum": pl.Series(["y", None, "x", "y"], dtype=pl.Enum(["x", "y", "never"])),
+            "list": pl.Series([["a"], None, ["a long one, of more than twelve bytes", "a"], []], dtype=pl.List(pl.Categorical)),
+        }
+    )
+    frame.write_ipc(HERE / "polars_categories.arrow")
+
+
+@writer
+def pyarrow():
+    """Types that Parquet knows from the Arrow schema only, or by its annotation only; and INT96."""
+    import datetime
+
+    import pyarrow as pa
+    import pyarrow.ipc as ipc
+    import pyarrow.parquet as pq
+
+    small, binary = decimal.Decimal, [b"short", b"longer than twelve bytes"]
+    layouts = pa.table(
+        {
+            "d32": pa.array([small("1.50"), None, small("-99999.99")], pa.decimal32(7, 2)),
+            "d64": pa.array([small("-1"), small("123456789012345.678"), None], pa.decimal64(18, 3)),
+            "views": pa.array([[1, None], None, []], pa.list_view(pa.int32())),
+            "large": pa.array([["a"], [], ["b", "c"]], pa.large_list_view(pa.string())),
+            "bin": pa.DictionaryArray.from_arrays(pa.array([1, None, 0], pa.int8()), pa.array(binary, pa.binary_view())),
+            "floats": pa.DictionaryArray.from_arrays(pa.array([1, None, 0], pa.int8()), pa.array([1.5, -0.5])),
+            "null": pa.nulls(3),
+        }
+    )
+    with ipc.new_file(HERE / "pyarrow_layouts.arrow", layouts.schema) as w:
+        w.write_table(layouts)
+
+    pairs = pa.map_(pa.string(), pa.large_string(), keys_sorted=True)
+    hints = pa.table(
+        {
+            "k": pa.array(range(5), pa.int64()),
+            "fixed": pa.array([[1, 2], None, [3, None], None, [4, 5]], pa.list_(pa.int32(), 2)),
+            "nested": pa.array([[[1, 2]], None, [None, [3, 4]], [], [[5, 6]]], pa.list_(pa.list_(pa.int16(), 2))),
+            "large": pa.array([["a"], None, [None], [], ["b", "c"]], pa.list_(pa.large_string())),
+            "map": pa.array([[("a", "x")], None, [], [("b", None)], [("c", "y"), ("d", "z")]], pairs),
+            "time": pa.array([datetime.time(1, 2, 3), None] * 2 + [datetime.time(0)], pa.time64("us")),
+            "second": pa.array([datetime.datetime(1969, 12, 31, 23, 59, 59), None] * 2 + [datetime.datetime(2024, 1, 1)], pa.timestamp("s")),
+            "wide": pa.array([small("1.5"), None, small("-2"), small("3"), small("4")], pa.decimal256(50, 2)),
+            "tensor": pa.ExtensionArray.from_storage(
+                pa.fixed_shape_tensor(pa.int32(), [2]), pa.array([[k, -k] for k in range(5)], pa.list_(pa.int32(), 2))
+            ),
+            "rank": pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 0, 1], pa.int8()), ["low", "high", "never"], ordered=True),
+        }
+    )
+    pq.write_table(hints, HERE / "pyarrow_hints.parquet", row_group_size=3)
+
+    years = [datetime.datetime(9999, 12, 31), datetime.datetime(1, 1, 1), None, datetime.datetime(1969, 12, 31, 23, 59, 59, 999999)]
+    sentinels = pa.table({"id": pa.array(range(4), pa.int64()), "t": pa.array(years, pa.timestamp("us"))})
+    pq.write_table(sentinels, HERE / "pyarrow_int96.parquet", use_deprecated_int96_timestamps=True)
+
+
+@writer
+def duckdb():
+    """Types by annotations that have parameters."""
+    import duckdb as db
+
+    db.sql(
+        f"""copy (select i::bigint k, case when i <> 2 then ('POINT(' || i || ' 2)')::geometry end point,
+               case when i = 1 then 'text'::variant when i <> 2 then {{'a': i, 'b': [i]}}::variant end variant,
+               [('{{"a": ' || i || '}}')::json] docs
+            from range(5) r(i)) to '{HERE}/duckdb_annotated.parquet' (format parquet)"""
+    )
+
+
 if __name__ == "__main__":
     for name in sys.argv[1:]:
         WRITERS[name]()

@@ -33,7 +33,8 @@ def shown(a):
     if isinstance(t, pa.BaseExtensionType):
         return shown(a.storage)
     if pa.types.is_dictionary(t):
-        return shown(a.dictionary_decode())
+        values = shown(a.dictionary)  # pyarrow decodes none of views
+        return each(a.indices.to_pylist(), lambda i: values[i])
     if pa.types.is_floating(t):
         return each(a.to_pylist(), number)
     if pa.types.is_decimal(t):
