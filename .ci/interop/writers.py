@@ -249,9 +249,27 @@ def one(t, directory):
         for i, path in enumerate(paths):
             kinds = ["semi"] + (["anti", "inner", "left"] if i % 8 == 1 or len(paths) < 4 else [])
             pool.submit(attempt, t, files, path, kinds, random.Random(f"{directory} {path}"))
+    types(t, files, paths[-1], rng)
     for path in set(table.column_names) - {p[0] for p in paths}:
         r = t.run("join", "--ids", read[-1], "--on", f'"{path}"', "-o", t.path("none.parquet"), read[-1], want=1)
         t.ok(f"{path} is no key", "unsupported" in r.text or "no column" in r.text, str(r))
+
+
+def types(t, files, path, rng):
+    """Every join type on one column of one file, into Parquet and Arrow; t.run has them opened."""
+    source = next(p for p in files.paths if p.stem.endswith("-1000") and files.arrow(p) is not None)
+    ids = chosen(files, path, rng)
+    where = tables.write(pa.table({"the id": ids, "payload": pa.array(range(len(ids)))}), identity.fresh(t, "ids.parquet"))
+    column = plain(identity.values_at(files.arrow(source), path))
+    rows, alone = len(column), len(ids) - pc.sum(pc.is_in(ids, pc.unique(column))).as_py()
+    matched = pc.sum(pc.is_in(column, ids, skip_nulls=True)).as_py()
+    want = {"semi": matched, "anti": rows - matched, "inner": matched, "left": rows, "right": matched + alone, "full": rows + alone}
+    for kind, n in want.items():
+        for form in (".parquet", ".arrow"):
+            out = identity.fresh(t, f"out{form}")
+            on = f'{identity.quoted(path)}="the id"'
+            r = t.run("join", "--ids", where, "--on", on, "--type", kind, "-o", out, source, want=None)
+            t.ok(f"{kind} on {'.'.join(path)} into {form}", r.code == 0 and readers.by_pyarrow(out).num_rows == n, str(r))
 
 
 def attempt(t, files, path, kinds, rng):
