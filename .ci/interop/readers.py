@@ -40,7 +40,7 @@ def by_duckdb(path):
 
 def by_polars(path):
     if is_arrow(path):
-        return polars.read_ipc(path, memory_map=False)
+        return polars.read_ipc(path)
     return polars.read_parquet(path, glob=False, hive_partitioning=False)
 
 
