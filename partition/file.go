@@ -42,6 +42,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/internal/generic"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 )
 
@@ -128,6 +129,8 @@ type OpenOptions struct {
 	// bounds what is read of the files at once, as batches of text. What needs
 	// more is an error that wraps [ErrMemory].
 	Memory int64
+
+	room *parquet.Room // of that
 }
 
 func (o *OpenOptions) fill() {
@@ -137,6 +140,7 @@ func (o *OpenOptions) fill() {
 	if o.Mem == nil {
 		o.Mem = memory.DefaultAllocator
 	}
+	o.room = parquet.NewRoom(o.Memory)
 }
 
 // Open opens all files that the names stand for, in ascending order of Rel:
@@ -446,16 +450,22 @@ func byName(name string) Format {
 
 // farRead is how many bytes are read of a Parquet file at once, at least, where
 // each read may be a request over a network.
-const farRead = 4 << 20
+const (
+	farRead   = 4 << 20
+	leastRead = 256 << 10 // where the memory budget is small
+)
 
 // open makes the reader of the file's format.
 func (f *File) open(opts OpenOptions) (err error) {
 	r := counted{f.src, f.bytes}
 	switch f.Format {
 	case Parquet:
-		f.table, err = generic.OpenParquet(r, f.Size, f.Name, opts.Mem)
-		if _, near := f.src.(Mapper); err == nil && !near {
-			f.parquet().File().ReadAtLeast(farRead)
+		if f.table, err = generic.OpenParquet(r, f.Size, f.Name, opts.Mem); err != nil {
+			return err
+		}
+		f.parquet().File().Bound(opts.room)
+		if _, near := f.src.(Mapper); !near {
+			f.parquet().File().ReadAtLeast(min(farRead, max(opts.room.Part(64, farRead), leastRead)))
 		}
 	case ArrowFile:
 		f.table, err = arrowipc.OpenFile(r, f.Size, f.Name, opts.Mem)

@@ -220,12 +220,14 @@ func (c *Chunk) decodeNonNull(src []byte) error {
 // plainOf brings the page's values to PLAIN form.
 func (c *Chunk) plainOf(src []byte) ([]byte, error) {
 	p := &c.page
-	plain, err := decodeValues(c.leaf, p.Encoding, src, c.buf.plain, p.NonNull)
+	plain, err := c.decodeValues(src)
 	switch {
 	case errors.Is(err, errEncoding):
 		e := fault.Unsupported(c.here(), "the page's values")
 		e.Err = err
 		return nil, e
+	case errors.Is(err, errExpands) && c.f.room.Most(MaxPageSize) < MaxPageSize:
+		return nil, c.f.room.TooLarge(c.here(), "the page, whose values share bytes,", MaxPageSize)
 	case errors.Is(err, errExpands):
 		return nil, fault.Unsupported(c.here(), "page too large: its values take more than %d bytes", MaxPageSize)
 	case err != nil:
@@ -235,6 +237,17 @@ func (c *Chunk) plainOf(src []byte) ([]byte, error) {
 		c.buf.plain = plain
 	}
 	return plain, nil
+}
+
+// decodeValues decodes the page's values. Those that share bytes may become any
+// number of times as large; what they may take goes by the budget.
+func (c *Chunk) decodeValues(src []byte) ([]byte, error) {
+	p := &c.page
+	shared := c.leaf.Type == format.ByteArray || c.leaf.Type == format.FixedLenByteArray
+	if c.f.room == nil || p.Encoding != format.DeltaByteArray || !shared || p.NonNull == 0 {
+		return decodeValues(c.leaf, p.Encoding, src, c.buf.plain, p.NonNull)
+	}
+	return deltaBytes(c.leaf, src, c.buf.plain, p.NonNull, c.f.room.Most(MaxPageSize))
 }
 
 // isCoded reports whether values so encoded are indices of a dictionary.

@@ -53,7 +53,7 @@ func decodeValues(l *Leaf, enc format.Encoding, src, buf []byte, n int) ([]byte,
 		}
 	case format.DeltaByteArray:
 		if l.Type == format.ByteArray || l.Type == format.FixedLenByteArray {
-			return deltaBytes(l, src, buf, n)
+			return deltaBytes(l, src, buf, n, MaxPageSize)
 		}
 	case format.ByteStreamSplit:
 		if w := l.width(); w > 0 && l.Type != format.Int96 {
@@ -200,13 +200,13 @@ func copy32(dst, src *[32]byte) {
 
 // deltaBytes decodes DELTA_BYTE_ARRAY: each value is so many bytes of the one
 // before and a suffix. The lengths are gone through twice, first for the size
-// of all values.
-func deltaBytes(l *Leaf, src, buf []byte, n int) ([]byte, error) {
+// of all values, which is an error above most.
+func deltaBytes(l *Leaf, src, buf []byte, n int, most int64) ([]byte, error) {
 	head := 0 // bytes in front of each value
 	if l.Type == format.ByteArray {
 		head = 4
 	}
-	size, err := deltaBytesSize(l, src, n, head)
+	size, err := deltaBytesSize(l, src, n, head, most)
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +248,7 @@ func openPrefixes(src []byte, n int) (prefixes, suffixes *lengthReader, rest []b
 
 // deltaBytesSize checks the lengths of DELTA_BYTE_ARRAY and returns the size
 // of the values, each with head bytes in front.
-func deltaBytesSize(l *Leaf, src []byte, n, head int) (int, error) {
+func deltaBytesSize(l *Leaf, src []byte, n, head int, most int64) (int, error) {
 	prefixes, suffixes, rest, err := openPrefixes(src, n)
 	if err != nil {
 		return 0, err
@@ -271,7 +271,7 @@ func deltaBytesSize(l *Leaf, src []byte, n, head int) (int, error) {
 			}
 			have = p + s
 			left -= s
-			if size += int(have); size > MaxPageSize {
+			if size += int(have); int64(size) > most {
 				return 0, errExpands
 			}
 		}
