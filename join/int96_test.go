@@ -112,7 +112,7 @@ func TestInt96Records(t *testing.T) {
 func TestNullLogKey(t *testing.T) {
 	ids := files(t, 1, 1, ints("null", "1", "2"), texts("z", "a", "b"))
 	for typ, want := range map[join.Type]int{join.Semi: 0, join.Anti: 3, join.Inner: 0, join.Left: 3, join.Right: 2, join.Full: 5} {
-		logs := open(t, partition.OpenOptions{}, filepath.Join(vectorDir, "pyarrow_layouts.arrow"))
+		logs := open(t, partition.OpenOptions{}, filepath.Join(vectorDir(), "pyarrow_layouts.arrow"))
 		got, err := run(t, ids, logs, join.Options{On: "null", Type: typ})
 		if err != nil || len(got.rows) != want {
 			t.Errorf("%s: %d rows, want %d: %v", typ, len(got.rows), want, err)

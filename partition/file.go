@@ -41,6 +41,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/internal/generic"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 )
@@ -151,6 +152,8 @@ type OpenOptions struct {
 	// bounds what is read of the files at once, as batches of text. What needs
 	// more is an error that wraps [ErrMemory].
 	Memory int64
+
+	room *parquet.Room // of that
 }
 
 func (o *OpenOptions) fill() {
@@ -160,6 +163,7 @@ func (o *OpenOptions) fill() {
 	if o.Mem == nil {
 		o.Mem = memory.DefaultAllocator
 	}
+	o.room = parquet.NewRoom(o.Memory)
 }
 
 // Open opens all files that the names stand for, in ascending order of Rel:
@@ -415,7 +419,10 @@ func byName(name string) Format {
 
 // farRead is how many bytes are read of a Parquet file at once, at least, where
 // each read may be a request over a network.
-const farRead = 4 << 20
+const (
+	farRead   = 4 << 20
+	leastRead = 256 << 10 // where the memory budget is small
+)
 
 // open makes the reader of the file's format.
 func (f *File) open(opts OpenOptions) (err error) {
@@ -423,15 +430,17 @@ func (f *File) open(opts OpenOptions) (err error) {
 	switch f.Format {
 	case Parquet:
 		var p *generic.Parquet
-		p, err = generic.OpenParquet(r, f.Size, f.Name, opts.Mem)
-		if err == nil && opts.Int96Nanos {
-			p, err = p.WithInt96Nanos()
-		}
-		if err != nil {
+		if p, err = generic.OpenParquet(r, f.Size, f.Name, opts.Mem); err != nil {
 			return err
 		}
+		if opts.Int96Nanos {
+			if p, err = p.WithInt96Nanos(); err != nil {
+				return err
+			}
+		}
+		p.File().Bound(opts.room)
 		if _, near := f.src.(Mapper); !near {
-			p.File().ReadAtLeast(farRead)
+			p.File().ReadAtLeast(min(farRead, max(opts.room.Part(64, farRead), leastRead)))
 		}
 		f.table = p
 	case ArrowFile:

@@ -91,6 +91,7 @@ func (r *keyReader) sample(ctx context.Context, p Piece) (err error) {
 	if err := r.open(p.File); err != nil || r.leaf == nil {
 		return err
 	}
+	defer r.buf.Rest()
 	c := p.File.parquet().File().ChunkIn(r.buf, p.Lo, r.leaf.values.Index())
 	page, err := c.Next(ctx)
 	if errors.Is(err, io.EOF) {
@@ -145,6 +146,7 @@ func (r *keyReader) group(ctx context.Context, p Piece, group int, _ func(arrow.
 	if r.leaf == nil {
 		return r.records(ctx, p, group)
 	}
+	defer r.buf.Rest()
 	c := p.File.parquet().File().ChunkIn(r.buf, group, r.leaf.values.Index())
 	for {
 		page, err := c.Next(ctx)

@@ -185,11 +185,12 @@ func (l *leafScan) hits(ctx context.Context, s stretch) (_ []uint32, nulls int64
 	if err != nil || !all && len(l.ranges) == 0 {
 		return nil, outside, err
 	}
+	defer l.buf.Rest()
 	c := l.file.parquet().File().ChunkIn(l.buf, s.group, l.leaf.values.Index())
 	if !all {
 		c.Select(l.ranges)
 	}
-	if none, err := l.dictionaryDenies(c, s.group); err != nil {
+	if none, err := l.dictionaryDenies(ctx, c, s.group); err != nil {
 		return nil, 0, err
 	} else if none {
 		c.SkipCoded()
@@ -343,14 +344,14 @@ func (l *leafScan) withKeys(p *parquet.Page, f func(k *keys.Batch, hits []uint32
 // dictionaryDenies reports whether the chunk has a dictionary of which no entry
 // passes, so that nothing coded by it needs to be decoded: unless somebody wants
 // to count rows by key, or NULLs.
-func (l *leafScan) dictionaryDenies(c *parquet.Chunk, group int) (none bool, err error) {
+func (l *leafScan) dictionaryDenies(ctx context.Context, c *parquet.Chunk, group int) (none bool, err error) {
 	l.dict = nil
 	f, leaf := l.file.parquet().File(), l.leaf.values.Index()
 	nulls := f.Metadata.RowGroups[group].Columns[leaf].MetaData.Statistics.NullCount
 	if l.verifier != nil || f.Leaves[leaf].MaxDef > 0 && !(nulls.Valid && nulls.V == 0) {
 		return false, nil
 	}
-	d, err := c.ReadDictionary()
+	d, err := c.ReadDictionary(ctx)
 	if err != nil || d == nil {
 		return false, err
 	}

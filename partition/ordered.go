@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
 // Rows is a record batch with where it comes from. Whoever receives it
@@ -108,7 +110,8 @@ func mapGroups(ctx context.Context, pieces []Piece, threads int, newWork func() 
 			}
 			m.workers.Wait()
 		}()
-		for _, t := range tasks {
+		for i, t := range tasks {
+			m.turns.begin(i)
 			for r := range t.out {
 				if r.err != nil {
 					yield(Rows{}, r.err)
@@ -142,6 +145,7 @@ func (r result) release() {
 // groupTask is one row group.
 type groupTask struct {
 	piece, group int
+	number       int         // among the tasks
 	out          chan result // closed when the group is done
 }
 
@@ -151,6 +155,46 @@ type mapper struct {
 	threads int
 	workers sync.WaitGroup
 	begun   chan struct{} // an element for each task that is handed out and not consumed
+	turns   turns
+}
+
+// turns tells which task the consumer is at.
+type turns struct {
+	mu      sync.Mutex
+	at      int
+	waiting map[int]chan struct{} // by task: closed when the consumer is there
+}
+
+// begin says that the consumer is at a task.
+func (t *turns) begin(task int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.at = task
+	if c := t.waiting[task]; c != nil {
+		close(c)
+		delete(t.waiting, task)
+	}
+}
+
+// wait waits until the consumer is at a task, which one goroutine asks for.
+func (t *turns) wait(ctx context.Context, task int) error {
+	t.mu.Lock()
+	if t.at >= task {
+		t.mu.Unlock()
+		return nil
+	}
+	if t.waiting == nil {
+		t.waiting = map[int]chan struct{}{}
+	}
+	c := make(chan struct{})
+	t.waiting[task] = c
+	t.mu.Unlock()
+	select {
+	case <-c:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // start lays out the tasks and starts the workers. Tasks are handed out in
@@ -159,7 +203,7 @@ func (m *mapper) start(newWork func() (groupWork, error)) []groupTask {
 	var tasks []groupTask
 	for i, p := range m.pieces {
 		for g := p.Lo; g < p.Hi; g++ {
-			tasks = append(tasks, groupTask{i, g, make(chan result, inFlight)})
+			tasks = append(tasks, groupTask{i, g, len(tasks), make(chan result, inFlight)})
 		}
 	}
 	threads := m.threads
@@ -235,5 +279,6 @@ func (m *mapper) run(t groupTask, work groupWork) (err error) {
 	p := m.pieces[t.piece]
 	defer recovered(p.File, t.group, &err)
 	defer func() { err = errors.Join(p.File.unless(err), p.File.rest()) }()
-	return work(m.ctx, p, t.group, func(rec arrow.Record) error { return m.send(t, result{rec: rec}) })
+	ctx := parquet.WithTurn(m.ctx, func(ctx context.Context) error { return m.turns.wait(ctx, t.number) })
+	return work(ctx, p, t.group, func(rec arrow.Record) error { return m.send(t, result{rec: rec}) })
 }

@@ -389,6 +389,7 @@ func (w *pageWorker) selectRows(s *segment) (settle func(), err error) {
 func (w *pageWorker) copyLeaf(s *segment, i int) (settle func(), err error) {
 	e, f := w.engine, s.source.piece.File
 	defer recovered(f, s.stretch.group, &err)
+	defer w.buf.Rest()
 	pages := s.source.pages(w.buf, s.stretch.group, i, s.rows)
 	if err := s.group.lanes[i].add(e.ctx, s.number, pages); err != nil {
 		if add := (*addError)(nil); errors.As(err, &add) {

@@ -156,6 +156,7 @@ func (r *keyReader) run(ctx context.Context, run Run, work KeyWork) (err error) 
 	if r.leaf == nil {
 		return r.sampled(ctx, p, p.File.readKeysOf(ctx, p.Lo, r.enc.Columns(), rows), rows)
 	}
+	defer r.buf.Rest()
 	c := run.File.parquet().File().ChunkIn(r.buf, run.Group, r.leaf.values.Index())
 	if rows != nil {
 		c.Select(rows)

@@ -24,6 +24,11 @@ type leafReader struct {
 	at    fault.At
 	chunk *parquet.Chunk
 
+	group int
+	// again says that the chunk is opened again for each batch, in memory that
+	// it shares with others.
+	again bool
+
 	most int64 // bytes of values that pages may have, taken together; 0: they were measured
 	took int64
 
@@ -36,10 +41,11 @@ type leafReader struct {
 	sink     sink // of the batch; nil once its data is taken
 }
 
-func newLeafReader(f *parquet.File, group int, col *column) *leafReader {
+func newLeafReader(f *parquet.File, group int, col *column, claim *parquet.Claim) *leafReader {
 	leaf := &f.Leaves[col.leaf]
 	return &leafReader{
-		col: col, leaf: leaf, chunk: f.Chunk(group, col.leaf),
+		group: group,
+		col:   col, leaf: leaf, chunk: f.ChunkIn(parquet.BuffersOf(claim), group, col.leaf),
 		at: fault.At{File: f.Name, RowGroup: group + 1, Column: leaf.Dotted},
 	}
 }
@@ -47,6 +53,20 @@ func newLeafReader(f *parquet.File, group int, col *column) *leafReader {
 func (r *leafReader) close() {
 	r.drop()
 	r.chunk.Close()
+}
+
+// rest gives back the pages, but not the batch.
+func (r *leafReader) rest() {
+	if !r.again {
+		r.chunk.Close()
+	}
+	r.again, r.page = true, nil
+}
+
+// reopen begins the chunk again, with some rows alone, in the given memory.
+func (r *leafReader) reopen(f *parquet.File, buf *parquet.Buffers, rows []uint32) {
+	r.chunk, r.page = f.ChunkIn(buf, r.group, r.col.leaf), nil
+	r.chunk.Select(rows)
 }
 
 // drop releases the batch's values if nobody took them.
@@ -79,7 +99,7 @@ func (r *leafReader) advance(ctx context.Context) (bool, error) {
 
 // bound returns how many bytes some rows of the chunk take at the most, by its
 // footer and its dictionary. ok is false where these do not tell.
-func (r *leafReader) bound(rows int64) (bytes int64, ok bool, err error) {
+func (r *leafReader) bound(ctx context.Context, rows int64) (bytes int64, ok bool, err error) {
 	const levels = 16 // and offsets, for each entry
 	switch l := r.leaf; {
 	case l.MaxRep > 0:
@@ -94,7 +114,7 @@ func (r *leafReader) bound(rows int64) (bytes int64, ok bool, err error) {
 	if !r.chunk.PlainOrCoded() { // encodings that share bytes between values
 		return 0, false, nil
 	}
-	d, err := r.chunk.ReadDictionary()
+	d, err := r.chunk.ReadDictionary(ctx)
 	if err != nil {
 		return 0, false, err
 	}

@@ -19,6 +19,7 @@ import (
 const (
 	batchRows  = 64 << 10 // of a record, at most
 	batchBytes = 32 << 20 // of a record, about
+	batchShare = 32       // of the memory budget is what a record may take, if that is less
 	maxRowSize = 1 << 30  // bytes of one row
 )
 
@@ -180,7 +181,7 @@ func (p *Parquet) read(ctx context.Context, of []*column, group int, columns []i
 			columns[i] = i
 		}
 	}
-	g, err := p.openGroup(of, group, columns, rows)
+	g, err := p.openGroup(ctx, of, group, columns, rows)
 	if err != nil {
 		return err
 	}
@@ -212,6 +213,7 @@ func (p *Parquet) read(ctx context.Context, of []*column, group int, columns []i
 // groupReader reads the wanted columns of one row group.
 type groupReader struct {
 	p       *Parquet
+	claim   *parquet.Claim // of the pages of all leaves
 	group   int
 	columns []*column
 	schema  *arrow.Schema
@@ -220,13 +222,18 @@ type groupReader struct {
 	picked  []uint32 // rows to read; nil: all
 	padding int64    // bytes of a row beside what its pages say
 	rows    int64    // how many that are
+	from    int      // first of the next batch
+	reading *leafReader
+	shared  *parquet.Buffers // of leaves that are opened again
+	batch   []uint32         // rows of the next batch, where that is asked for
 }
 
-func (p *Parquet) openGroup(of []*column, group int, columns []int, picked []uint32) (*groupReader, error) {
-	g := &groupReader{p: p, group: group, picked: picked, rows: p.f.RowGroups[group].Rows, asm: assembler{mem: p.mem, leaves: map[int]*leafReader{}}}
+func (p *Parquet) openGroup(ctx context.Context, of []*column, group int, columns []int, picked []uint32) (*groupReader, error) {
+	g := &groupReader{p: p, claim: p.f.ClaimFor(ctx), group: group, picked: picked, rows: p.f.RowGroups[group].Rows, asm: assembler{mem: p.mem, leaves: map[int]*leafReader{}}}
 	if picked != nil {
 		g.rows = int64(len(picked))
 	}
+	g.claim.Evict, g.shared = g.evict, parquet.BuffersOf(g.claim)
 	fields := make([]arrow.Field, len(columns))
 	for i, c := range columns {
 		if c < 0 || c >= len(of) {
@@ -247,7 +254,7 @@ func (g *groupReader) addLeaves(c *column) {
 		g.addLeaves(cc)
 	}
 	if c.sink != nil && g.asm.leaves[c.leaf] == nil {
-		r := newLeafReader(g.p.f, g.group, c)
+		r := newLeafReader(g.p.f, g.group, c, g.claim)
 		if g.picked != nil {
 			r.chunk.Select(g.picked)
 		}
@@ -260,6 +267,7 @@ func (g *groupReader) close() {
 	for _, r := range g.leaves {
 		r.close()
 	}
+	g.shared.Close()
 }
 
 // count yields records without columns.
@@ -287,7 +295,7 @@ const fewBytes = 192 << 20
 // their dictionaries, and, if they are as long as others, no more than a record
 // may have. To measure them would be to decompress everything twice. A footer
 // that says too little is found out while reading; see leafReader.most.
-func (g *groupReader) few() (bool, error) {
+func (g *groupReader) few(ctx context.Context) (bool, error) {
 	if g.picked == nil {
 		return false, nil
 	}
@@ -297,18 +305,19 @@ func (g *groupReader) few() (bool, error) {
 	}
 	part := float64(g.rows) / float64(max(g.p.f.RowGroups[g.group].Rows, 1))
 	for _, r := range g.leaves {
-		n, ok, err := r.bound(g.rows)
+		g.reading = r
+		n, ok, err := r.bound(ctx, g.rows)
 		if err != nil || !ok {
 			return false, err
 		}
 		most += n
 		share += part * float64(r.chunk.FooterBytes())
-		if most > fewBytes || share > batchBytes {
+		if most > fewBytes || share > float64(g.p.f.Room().Part(batchShare, batchBytes)) {
 			return false, nil
 		}
 	}
 	for _, r := range g.leaves {
-		r.most = maxRowSize
+		r.most = g.p.f.Room().Most(maxRowSize)
 	}
 	return true, nil
 }
@@ -318,7 +327,7 @@ func (g *groupReader) few() (bool, error) {
 func (g *groupReader) cut(ctx context.Context) (cuts []int, err error) {
 	defer fault.Recovered(fault.At{File: g.p.f.Name, RowGroup: g.group + 1}, &err)
 	rows := g.rows
-	if few, err := g.few(); err != nil {
+	if few, err := g.few(ctx); err != nil {
 		return nil, err
 	} else if few {
 		for ; rows > batchRows; rows -= batchRows {
@@ -337,6 +346,9 @@ func (g *groupReader) cut(ctx context.Context) (cuts []int, err error) {
 		if fp.MaxRow > maxRowSize {
 			return nil, fault.Unsupported(r.at, "a row of %d bytes", fp.MaxRow)
 		}
+		if room := g.p.f.Room(); fp.MaxRow > room.Most(maxRowSize) {
+			return nil, room.TooLarge(r.at, "a row", fp.MaxRow)
+		}
 		if blocks == nil {
 			blocks = fp.Blocks
 			continue
@@ -348,6 +360,7 @@ func (g *groupReader) cut(ctx context.Context) (cuts []int, err error) {
 	if err := g.p.f.CheckShapes(g.group, shapes); err != nil {
 		return nil, err
 	}
+	most := g.p.f.Room().Part(batchShare, batchBytes)
 	have, bytes := 0, int64(0)
 	flush := func() {
 		if have > 0 {
@@ -358,12 +371,12 @@ func (g *groupReader) cut(ctx context.Context) (cuts []int, err error) {
 	for i, n := range blocks {
 		block := int(min(parquet.BlockRows, rows-int64(i)*parquet.BlockRows))
 		n += int64(block) * g.padding
-		if have+block > batchRows || bytes+n > batchBytes {
+		if have+block > batchRows || bytes+n > most {
 			flush()
 		}
-		if n > batchBytes { // wide rows: cut the block itself
-			step := max(1, int(int64(block)*batchBytes/n))
-			if n > maxRowSize {
+		if n > most { // wide rows: cut the block itself
+			step := max(1, int(int64(block)*most/n))
+			if n > g.p.f.Room().Most(maxRowSize) {
 				step = 1 // they may stand side by side
 			}
 			for ; block > step; block -= step {
@@ -388,10 +401,8 @@ func (g *groupReader) measure(ctx context.Context, leaf int) (*parquet.Footprint
 // next makes the record of the next rows rows.
 func (g *groupReader) next(ctx context.Context, rows int) (rec arrow.Record, err error) {
 	defer fault.Recovered(fault.At{File: g.p.f.Name, RowGroup: g.group + 1}, &err)
-	for _, r := range g.leaves {
-		if err := r.read(ctx, g.p.mem, rows); err != nil {
-			return nil, err
-		}
+	if err := g.fill(ctx, rows); err != nil {
+		return nil, err
 	}
 	arrays := make([]arrow.Array, 0, len(g.columns))
 	defer func() {
@@ -421,9 +432,56 @@ func (g *groupReader) next(ctx context.Context, rows int) (rec arrow.Record, err
 	return array.NewRecord(g.schema, arrays, int64(rows)), nil
 }
 
-// end checks that no column has rows left.
+// fill reads the next rows of all leaves. Leaves whose pages do not fit into the
+// memory budget together are opened again for each batch.
+func (g *groupReader) fill(ctx context.Context, rows int) error {
+	g.batch = g.batch[:0]
+	for _, r := range g.leaves {
+		if r.again {
+			r.reopen(g.p.f, g.shared, g.rowsOf(rows))
+		}
+		g.reading = r
+		if err := r.read(ctx, g.p.mem, rows); err != nil {
+			return err
+		}
+		if r.again || g.claim.Crowded() {
+			r.rest()
+		}
+	}
+	g.from += rows
+	return nil
+}
+
+// rowsOf returns the rows of the next batch.
+func (g *groupReader) rowsOf(rows int) []uint32 {
+	if g.picked != nil {
+		return g.picked[g.from : g.from+rows]
+	}
+	for len(g.batch) < rows {
+		g.batch = append(g.batch, uint32(g.from+len(g.batch)))
+	}
+	return g.batch
+}
+
+// evict gives back the pages of all leaves but the one that is being read.
+func (g *groupReader) evict() {
+	if !g.reading.again {
+		g.shared.Rest()
+	}
+	for _, r := range g.leaves {
+		if r != g.reading {
+			r.rest()
+		}
+	}
+}
+
+// end checks that no column has rows left, as far as that was not known when
+// they were opened.
 func (g *groupReader) end(ctx context.Context) error {
 	for _, r := range g.leaves {
+		if r.again {
+			continue
+		}
 		if more, err := r.advance(ctx); err != nil {
 			return err
 		} else if more {

@@ -109,10 +109,22 @@ type Buffers struct {
 	entries []uint32 // of the page: those of selected rows
 	values  []uint32 // of the page: the values among those
 	codec   decompressor
+
+	charged int64  // bytes that were claimed for all of these
+	own     Claim  // of which they are, unless
+	shared  *Claim // is not nil
 }
 
-// Close gives back what the decoders hold. The Buffers may be used again.
-func (b *Buffers) Close() { b.codec.close() }
+// BuffersOf returns Buffers whose pages are charged to a claim, until Rest or
+// Close is called.
+func BuffersOf(c *Claim) *Buffers { return &Buffers{shared: c} }
+
+// Close gives back what the decoders and large pages hold. The Buffers may be
+// used again.
+func (b *Buffers) Close() {
+	b.codec.close()
+	b.Rest()
+}
 
 // Chunk walks the pages of one column chunk. It is not safe for concurrent
 // use; several Chunks of one File are.
@@ -135,12 +147,14 @@ type Chunk struct {
 	jumped   bool // the next page was found by it
 	run      int  // pages skipped one after the other
 
-	dict    *Dictionary
-	pages   int   // data pages seen
-	skipped int   // of them, those that were not decompressed
-	values  int64 // entries seen
-	rows    int64
-	wanted  int64 // rows of the row group
+	dict *Dictionary
+	// dictBytes is what was charged for it.
+	dictBytes int64
+	pages     int   // data pages seen
+	skipped   int   // of them, those that were not decompressed
+	values    int64 // entries seen
+	rows      int64
+	wanted    int64 // rows of the row group
 
 	page    Page
 	v2      bool  // the page is of the second version
@@ -157,8 +171,8 @@ func (f *File) Chunk(rowGroup, leaf int) *Chunk {
 	return f.ChunkIn(new(Buffers), rowGroup, leaf)
 }
 
-// ChunkIn is [File.Chunk] in memory that is used again and again. Closing the
-// Chunk leaves the decoders in buf open.
+// ChunkIn is [File.Chunk] in memory that is used again and again. When the Chunk
+// is not used any more, also after an error, [Buffers.Rest] is to be called.
 func (f *File) ChunkIn(buf *Buffers, rowGroup, leaf int) *Chunk {
 	md := &f.Metadata.RowGroups[rowGroup].Columns[leaf].MetaData
 	start := chunkStart(md)
@@ -169,6 +183,10 @@ func (f *File) ChunkIn(buf *Buffers, rowGroup, leaf int) *Chunk {
 	}
 	if n := len(c.leaf.shared); n > 0 {
 		c.shape = make(Shape, n)
+	}
+	if buf.shared == nil {
+		buf.Rest()
+		buf.own.room = f.room
 	}
 	buf.window = buf.window[:0]
 	if f.Metadata.shortChunks() {
@@ -188,8 +206,11 @@ func (c *Chunk) Select(rows []uint32) { c.selected, c.left = true, rows }
 // were not decompressed.
 func (c *Chunk) Pages() (seen, skipped int) { return c.pages, c.skipped }
 
-// Close gives back the decoders' memory.
-func (c *Chunk) Close() { c.buf.Close() }
+// Close gives back the memory of the decoders, the page and the dictionary.
+func (c *Chunk) Close() {
+	c.page, c.stored, c.dict = Page{}, StoredPage{}, nil
+	c.buf.Close()
+}
 
 // Dictionary returns the chunk's dictionary, nil when it has none. It is read
 // with the first page, or before by ReadDictionary.
@@ -197,7 +218,7 @@ func (c *Chunk) Dictionary() *Dictionary { return c.dict }
 
 // ReadDictionary reads the dictionary page, if the chunk begins with one, before
 // any data page.
-func (c *Chunk) ReadDictionary() (d *Dictionary, err error) {
+func (c *Chunk) ReadDictionary(ctx context.Context) (d *Dictionary, err error) {
 	defer c.recovered(&err)
 	if c.pages > 0 || c.dict != nil || c.md.NumValues == 0 {
 		return c.dict, nil
@@ -210,6 +231,9 @@ func (c *Chunk) ReadDictionary() (d *Dictionary, err error) {
 	if h.Type != format.DictionaryPage {
 		c.pos = start
 		return nil, nil
+	}
+	if err := c.charge(ctx, h); err != nil {
+		return nil, err
 	}
 	body, err := c.readBody(h)
 	if err != nil {
@@ -266,6 +290,9 @@ func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 			}
 			continue
 		}
+		if err := c.charge(ctx, header); err != nil {
+			return nil, err
+		}
 		body, err := c.readBody(header)
 		if err != nil {
 			return nil, err
@@ -277,7 +304,10 @@ func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 			c.pages++
 			c.page = Page{Number: c.pages, Offset: offset, FirstRow: c.rows}
 			c.run = 0
-			if err = c.decode(header, body); err == nil && c.page.Values > 0 {
+			if err = c.decode(header, body); err == nil {
+				err = c.chargeShared(ctx, header)
+			}
+			if err == nil && c.page.Values > 0 {
 				if c.shape != nil {
 					c.addShape()
 				}
@@ -487,7 +517,11 @@ func (c *Chunk) dictionary(h *pageHeader, body []byte) error {
 	if err != nil {
 		return &fault.Error{Kind: fault.ErrCorrupt, At: c.at, What: "the dictionary's values do not decode", Err: err}
 	}
-	c.buf.dict = append(c.buf.dict[:0], plain...)
+	if c.md.Codec == format.Uncompressed { // it stands in the window
+		c.buf.dict = append(c.buf.dict[:0], plain...)
+	} else {
+		c.buf.dict, c.buf.raw = plain, c.buf.dict[:0]
+	}
 	c.dict = &Dictionary{Len: n, Plain: c.buf.dict}
 	if c.leaf.Type == format.ByteArray {
 		c.buf.offsets = byteArrayOffsets(c.buf.offsets, plain, n)

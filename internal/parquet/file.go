@@ -34,6 +34,7 @@ type File struct {
 
 	shared    []shared
 	r         io.ReaderAt
+	room      *Room
 	readSize  int64 // bytes to read at once, at least
 	mapping   *Mapping
 	footerPos int64 // where the footer begins; column chunks end before
@@ -68,6 +69,13 @@ func Open(r io.ReaderAt, size int64, name string) (f *File, err error) {
 	f.digest = h.Sum128().Bytes()
 	return f, nil
 }
+
+// Bound makes pages take what the room has. It is called before any page is
+// read.
+func (f *File) Bound(room *Room) { f.room = room }
+
+// Room returns what Bound was told, nil if there is no bound.
+func (f *File) Room() *Room { return f.room }
 
 // ReadAtLeast makes reads of pages fetch n bytes at once, for files that are
 // far away. It is called before any page is read.

@@ -245,7 +245,7 @@ func (c *Chunk) decodeNonNull(src []byte) error {
 // plainOf brings the page's values to PLAIN form.
 func (c *Chunk) plainOf(src []byte) ([]byte, error) {
 	p := &c.page
-	plain, tail, err := decodeValues(c.leaf, p.Encoding, src, c.buf.plain, p.NonNull)
+	plain, tail, err := c.decodeValues(src)
 	if err == nil {
 		err = c.ends(tail)
 	}
@@ -254,6 +254,8 @@ func (c *Chunk) plainOf(src []byte) ([]byte, error) {
 		e := fault.Unsupported(c.here(), "the page's values")
 		e.Err = err
 		return nil, e
+	case errors.Is(err, errExpands) && c.f.room.Most(MaxPageSize) < MaxPageSize:
+		return nil, c.f.room.TooLarge(c.here(), "the page, whose values share bytes,", MaxPageSize)
 	case errors.Is(err, errExpands):
 		return nil, fault.Unsupported(c.here(), "page too large: its values take more than %d bytes", MaxPageSize)
 	case err != nil:
@@ -277,6 +279,17 @@ func (c *Chunk) ends(tail int) error {
 		p.Stored = nil
 	}
 	return nil
+}
+
+// decodeValues decodes the page's values. Those that share bytes may become any
+// number of times as large; what they may take goes by the budget.
+func (c *Chunk) decodeValues(src []byte) (plain []byte, tail int, err error) {
+	p := &c.page
+	shared := c.leaf.Type == format.ByteArray || c.leaf.Type == format.FixedLenByteArray
+	if c.f.room == nil || p.Encoding != format.DeltaByteArray || !shared || p.NonNull == 0 {
+		return decodeValues(c.leaf, p.Encoding, src, c.buf.plain, p.NonNull)
+	}
+	return deltaBytes(c.leaf, src, c.buf.plain, p.NonNull, c.f.room.Most(MaxPageSize))
 }
 
 // isCoded reports whether values so encoded are indices of a dictionary.

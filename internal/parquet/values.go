@@ -54,7 +54,7 @@ func decodeValues(l *Leaf, enc format.Encoding, src, buf []byte, n int) (plain [
 		}
 	case format.DeltaByteArray:
 		if l.Type == format.ByteArray || l.Type == format.FixedLenByteArray {
-			return deltaBytes(l, src, buf, n)
+			return deltaBytes(l, src, buf, n, MaxPageSize)
 		}
 	case format.ByteStreamSplit:
 		if w := l.width(); w > 0 && l.Type != format.Int96 {
@@ -197,13 +197,13 @@ func copy32(dst, src *[32]byte) {
 
 // deltaBytes decodes DELTA_BYTE_ARRAY: each value is so many bytes of the one
 // before and a suffix. The lengths are gone through twice, first for the size
-// of all values.
-func deltaBytes(l *Leaf, src, buf []byte, n int) (plain []byte, tail int, err error) {
+// of all values, which is an error above most.
+func deltaBytes(l *Leaf, src, buf []byte, n int, most int64) (plain []byte, tail int, err error) {
 	head := 0 // bytes in front of each value
 	if l.Type == format.ByteArray {
 		head = 4
 	}
-	size, tail, err := deltaBytesSize(l, src, n, head)
+	size, tail, err := deltaBytesSize(l, src, n, head, most)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -246,7 +246,7 @@ func openPrefixes(src []byte, n int) (prefixes, suffixes *lengthReader, rest []b
 // deltaBytesSize checks the lengths of DELTA_BYTE_ARRAY and returns the size
 // of the values, each with head bytes in front, and the number of bytes after
 // the last suffix.
-func deltaBytesSize(l *Leaf, src []byte, n, head int) (size, tail int, err error) {
+func deltaBytesSize(l *Leaf, src []byte, n, head int, most int64) (size, tail int, err error) {
 	prefixes, suffixes, rest, err := openPrefixes(src, n)
 	if err != nil {
 		return 0, 0, err
@@ -269,7 +269,7 @@ func deltaBytesSize(l *Leaf, src []byte, n, head int) (size, tail int, err error
 			}
 			have = p + s
 			left -= s
-			if size += int(have); size > MaxPageSize {
+			if size += int(have); int64(size) > most {
 				return 0, 0, errExpands
 			}
 		}

@@ -1,0 +1,272 @@
+package parquet
+
+import (
+	"context"
+
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+)
+
+// A page may be a few bytes in its file and hundreds of megabytes in memory. So
+// what it will take is computed from its header, and charged, before anything
+// is inflated.
+
+// Parts of the memory budget.
+const (
+	pageShare  = 4   // of the pages of one reader
+	smallShare = 128 // of the pages that a reader may have beside those of others
+	leastSmall = 256 << 10
+	leastMost  = 8 << 20
+)
+
+// Room bounds what the pages of all Files that share it take in memory. Small
+// pages are free. Only one reader at a time has large ones, others wait for it.
+// What is too large even then is an error that wraps fault.ErrMemory. The nil
+// Room has no bound.
+type Room struct {
+	budget      int64
+	small, most int64
+	large       chan struct{} // has an element while a reader has large pages
+}
+
+// NewRoom returns the Room of a process with a memory budget in bytes; 0: nil.
+func NewRoom(budget int64) *Room {
+	if budget <= 0 {
+		return nil
+	}
+	return &Room{
+		budget: budget, small: max(budget/smallShare, leastSmall), most: max(budget/pageShare, leastMost),
+		large: make(chan struct{}, 1),
+	}
+}
+
+// Part returns one part in share of the budget, but no more than most.
+func (r *Room) Part(share, most int64) int64 {
+	if r == nil {
+		return most
+	}
+	return min(r.budget/share, most)
+}
+
+// Most returns the bytes that the pages of one reader may take, but no more than
+// most.
+func (r *Room) Most(most int64) int64 {
+	if r == nil {
+		return most
+	}
+	return min(r.most, most)
+}
+
+// TooLarge is the error for what takes more than Most.
+func (r *Room) TooLarge(at fault.At, what string, bytes int64) error {
+	return fault.Memory(at, what, bytes, r.budget, pageShare)
+}
+
+// Claim is what one reader takes of a Room: of one Chunk, or of several whose
+// pages it needs together. One goroutine uses it.
+type Claim struct {
+	room  *Room
+	held  int64
+	large bool
+	// turn, if not nil, is called before the claim becomes large, in place of
+	// waiting for other readers to give back what they have.
+	turn func(context.Context) error
+	// Evict, if not nil, is called when the Room has no more. It gives back what
+	// the reader can read again.
+	Evict func()
+}
+
+// Crowded reports whether the claim is for most of what it may be.
+func (c *Claim) Crowded() bool { return c.room != nil && c.held > c.room.most/4*3 }
+
+// ClaimFor returns a claim of a reader of the file that holds pages while it
+// hands on what it has made of them. It becomes large only when it is the
+// reader's turn; see [WithTurn].
+func (f *File) ClaimFor(ctx context.Context) *Claim {
+	c := &Claim{room: f.room, turn: func(context.Context) error { return nil }}
+	if turn, ok := ctx.Value(turnKey{}).(func(context.Context) error); ok {
+		c.turn = turn
+	}
+	return c
+}
+
+type turnKey struct{}
+
+// WithTurn returns a context for one of several readers whose results are
+// consumed in order. turn waits until those of all readers before are consumed:
+// then nobody waits for this one in vain.
+func WithTurn(ctx context.Context, turn func(context.Context) error) context.Context {
+	return context.WithValue(ctx, turnKey{}, turn)
+}
+
+// take adds n bytes, before they are allocated.
+func (c *Claim) take(ctx context.Context, at fault.At, what string, n int64) error {
+	r := c.room
+	if r == nil {
+		return nil
+	}
+	if c.held+n > r.most && c.Evict != nil {
+		c.Evict()
+	}
+	if all := c.held + n; all > r.most {
+		return r.TooLarge(at, what, all)
+	} else if all > r.small && !c.large {
+		if err := c.enlarge(ctx); err != nil {
+			return err
+		}
+	}
+	c.held += n
+	return nil
+}
+
+// enlarge waits until the claim may be large.
+func (c *Claim) enlarge(ctx context.Context) error {
+	if c.turn != nil {
+		c.large = true
+		return c.turn(ctx)
+	}
+	select {
+	case c.room.large <- struct{}{}:
+		c.large = true
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// give ends the claim of n bytes.
+func (c *Claim) give(n int64) {
+	if c.room == nil {
+		return
+	}
+	if c.held -= n; c.large && c.turn == nil && c.held <= c.room.small {
+		c.large = false
+		<-c.room.large
+	}
+}
+
+// Rest ends the use of the pages and of the dictionary that were read into b,
+// and gives back what is large of them.
+func (b *Buffers) Rest() {
+	if b.charged == 0 {
+		return
+	}
+	c := b.claim()
+	large := c.large
+	c.give(b.charged)
+	b.charged = 0
+	if large {
+		*b = Buffers{codec: b.codec, shared: b.shared, own: b.own}
+	}
+}
+
+// claim is what b's pages are charged to.
+func (b *Buffers) claim() *Claim {
+	if b.shared != nil {
+		return b.shared
+	}
+	return &b.own
+}
+
+// charge makes sure that b may hold n bytes.
+func (b *Buffers) charge(ctx context.Context, at fault.At, what string, n int64) error {
+	if n <= b.charged {
+		return nil
+	}
+	err := b.claim().take(ctx, at, what, n-b.charged)
+	if err == nil {
+		b.charged = n
+	}
+	return err
+}
+
+// charge charges for the page that the header stands before.
+func (c *Chunk) charge(ctx context.Context, h *pageHeader) error {
+	if c.f.room == nil {
+		return nil
+	}
+	at, err := c.checkSizes(h)
+	if err != nil {
+		return err
+	}
+	if h.Type == format.DictionaryPage {
+		c.dictBytes = c.dictionaryBytes(h)
+		return c.buf.charge(ctx, at, "the dictionary", c.dictBytes)
+	}
+	return c.buf.charge(ctx, at, "the page, with its dictionary,", c.dictBytes+c.pageBytes(h))
+}
+
+// chargeShared charges for the decoded values of a page whose values share bytes,
+// which were not allocated without bound; see [Chunk.decodeValues].
+func (c *Chunk) chargeShared(ctx context.Context, h *pageHeader) error {
+	if c.f.room == nil || c.page.Encoding != format.DeltaByteArray {
+		return nil
+	}
+	n := c.dictBytes + c.pageBytes(h) + int64(cap(c.buf.plain))
+	return c.buf.charge(ctx, c.here(), "the page, whose values share bytes,", n)
+}
+
+// storedBytes returns what a page takes before it is decoded: as it is stored,
+// unless that is mapped, and decompressed.
+func (c *Chunk) storedBytes(h *pageHeader) (n int64) {
+	if c.f.mapping == nil {
+		n = max(int64(h.CompressedPageSize), min(c.f.readSize, c.end-c.pos))
+	}
+	if c.md.Codec != format.Uncompressed {
+		n += int64(h.UncompressedPageSize)
+	}
+	return n
+}
+
+// dictionaryBytes returns what the dictionary takes while it is decoded.
+func (c *Chunk) dictionaryBytes(h *pageHeader) int64 {
+	n := c.storedBytes(h)
+	if c.md.Codec == format.Uncompressed {
+		n += int64(h.UncompressedPageSize)
+	}
+	if c.leaf.Type == format.ByteArray {
+		n += 4 * int64(max(h.DictionaryPageHeader.V.NumValues, 0))
+	}
+	return n
+}
+
+// pageBytes returns what a data page takes at the most, but for values of
+// DELTA_BYTE_ARRAY, whose size only they tell.
+func (c *Chunk) pageBytes(h *pageHeader) int64 {
+	var count int32
+	var enc format.Encoding
+	switch h.Type {
+	case format.DataPage:
+		count, enc = h.DataPageHeader.V.NumValues, h.DataPageHeader.V.Encoding
+	case format.DataPageV2:
+		count, enc = h.DataPageHeaderV2.V.NumValues, h.DataPageHeaderV2.V.Encoding
+	}
+	n := int64(max(count, 0))
+	each := int64(0) // bytes of an entry
+	if c.leaf.MaxRep > 0 {
+		each++
+	}
+	if c.leaf.MaxDef > 0 {
+		each++
+	}
+	if c.selected {
+		each += 4 // numbers of entries
+		if c.leaf.MaxDef > 0 {
+			each += 4 // and of values
+		}
+	}
+	switch {
+	case isCoded(enc):
+		each += 4
+	case enc == format.Plain && c.leaf.Type == format.ByteArray:
+		each += 4 // offsets, once they are asked for
+	case enc == format.Plain:
+	case c.leaf.Type == format.ByteArray:
+		each += 4
+		return n*each + c.storedBytes(h) + int64(h.UncompressedPageSize)
+	default:
+		each += int64(c.leaf.width())
+	}
+	return n*each + c.storedBytes(h)
+}

@@ -1,0 +1,82 @@
+package partition
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow/memory"
+)
+
+// hostile are files that are small and become large; see their names.
+const (
+	longList  = "testdata/list_of_60_million.parquet"         // 429 bytes
+	longWords = "testdata/dictionary_of_long_strings.parquet" // 4,000 rows of 8 strings of 1 MiB
+)
+
+// What a page will take is charged before it is inflated, wherever it is read.
+func TestPagesAreCharged(t *testing.T) {
+	opts := OpenOptions{Memory: 64 << 20}
+	f := open(t, opts, longList)[0]
+	where := []string{longList, "row group 1", "column l.list.element", "page 1", "--memory"}
+	for _, err := range f.Read(t.Context(), 0, nil) {
+		says(t, "records", err, ErrMemory, where...)
+	}
+	says(t, "checking", f.parquet().File().ValidateChunk(t.Context(), 0, 1), ErrMemory, where...)
+	s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("user", 2)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := Output{Name: filepath.Join(t.TempDir(), "o.parquet"), Format: Parquet}
+	_, err = out.WriteScan(t.Context(), s, Split([]*File{f}, Shard{}), []*File{f})
+	says(t, "a scan", err, ErrMemory, where...)
+}
+
+// Records of a dictionary with long strings are cut by what they become.
+func TestLongStringsAreCut(t *testing.T) {
+	f := open(t, OpenOptions{Memory: 64 << 20}, longWords)[0]
+	rows := int64(0)
+	for rec, err := range f.Read(t.Context(), 0, nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rec.NumRows() > 2 { // of 1 MiB
+			t.Fatalf("a record of %d rows", rec.NumRows())
+		}
+		if rows += rec.NumRows(); rows > 100 {
+			break
+		}
+	}
+	f = open(t, OpenOptions{Memory: 16 << 20}, longWords)[0]
+	for _, err := range f.Read(t.Context(), 0, nil) {
+		says(t, "a dictionary", err, ErrMemory, longWords, "row group 1", "column s", "--memory to 33MiB")
+	}
+}
+
+// Row groups that need large pages are read by several workers, and none waits
+// for ever for another.
+func TestLargePagesTakeTurns(t *testing.T) {
+	const groups, each = 8, 200_000
+	rec := record(t, memory.DefaultAllocator, col{"user", numbers(groups*each, func(i int) int64 { return int64(i) * 0x9E3779B97F4A7C1 })})
+	name := write(t, filepath.Join(t.TempDir(), "a.parquet"), each, rec)
+	for _, threads := range []int{1, 4, 16} {
+		files := open(t, OpenOptions{Memory: 32 << 20}, name)
+		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("user", 0, 0x9E3779B97F4A7C1)}}, Threads: threads})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Count(t.Context(), Split(files, Shard{})); err != nil || s.Stats.RowsOut.Load() != 2 {
+			t.Errorf("%d threads: %v, %d rows", threads, err, s.Stats.RowsOut.Load())
+		}
+		rows := int64(0)
+		for r, err := range Map(t.Context(), Split(files, Shard{}), ReadOptions{Threads: threads}, pass) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows += r.Record.NumRows()
+			r.Record.Release()
+		}
+		if rows != groups*each {
+			t.Errorf("%d threads: %d rows", threads, rows)
+		}
+	}
+}
