@@ -439,7 +439,7 @@ func (p *schemaParser) mapped(f *field, t table, entries arrow.Field) (arrow.Dat
 	m := arrow.MapOfWithMetadata(s.Field(0).Type, s.Field(0).Metadata, s.Field(1).Type, s.Field(1).Metadata)
 	m.SetItemNullable(s.Field(1).Nullable)
 	m.KeysSorted = t.GetBoolSlot(4, false)
-	f.children[0].layout = m.Elem() // field names in a map's entries are not kept
+	f.children[0].layout, f.children[0].Type = m.Elem(), m.Elem() // field names in a map's entries are not kept
 	return m, nil
 }
 
