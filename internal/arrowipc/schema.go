@@ -437,7 +437,7 @@ func (p *schemaParser) mapped(f *field, t flat.Table, entries arrow.Field) (arro
 	m := arrow.MapOfWithMetadata(s.Field(0).Type, s.Field(0).Metadata, s.Field(1).Type, s.Field(1).Metadata)
 	m.SetItemNullable(s.Field(1).Nullable)
 	m.KeysSorted = t.Bool(4, false)
-	f.children[0].layout = m.Elem() // field names in a map's entries are not kept
+	f.children[0].layout, f.children[0].Type = m.Elem(), m.Elem() // field names in a map's entries are not kept
 	return m, nil
 }
 

@@ -154,7 +154,8 @@ func (r *leafReader) read(ctx context.Context, mem memory.Allocator, rows int) e
 
 // misfit is a sink's error about a value, in its place.
 func misfit(at fault.At, err error) error {
-	if f, ok := err.(*fault.Error); ok { //nolint:errorlint // as the sink made it
+	var f *fault.Error
+	if errors.As(err, &f) {
 		f.At = at
 		return f
 	}
