@@ -7,15 +7,17 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
-// mostMapped is how many files are mapped at once.
+// mostMapped is how many files are mapped at once at most, each of which takes a
+// descriptor.
 const mostMapped = 64
 
 // mapFew is mapPages for the Parquet files of the pieces, unless they are many.
 func mapFew(pieces []Piece) (unmap func() error) {
 	var ends []func() error
+	most := min(mostMapped, descriptors()/4)
 	seen := map[*File]bool{}
 	for _, p := range pieces {
-		if f := p.File; f.parquet() != nil && !seen[f] && len(seen) < mostMapped {
+		if f := p.File; f.parquet() != nil && !seen[f] && len(seen) < most {
 			seen[f] = true
 			ends = append(ends, f.mapPages())
 		}

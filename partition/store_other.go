@@ -7,6 +7,9 @@ import (
 	"os"
 )
 
+// descriptors returns how many files the process may have open.
+func descriptors() int { return 1 << 10 }
+
 // seenDirs are directories that were walked.
 type seenDirs []fs.FileInfo
 

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/zeebo/xxh3"
 )
@@ -35,6 +36,7 @@ type dirWriter struct {
 	files   []ManifestFile
 	held    []staged
 	seen    map[string]string // markers of files to replace
+	intent  fileState         // of its manifest
 	begun   bool
 	changed bool // other runs' files or manifests, or a file was published
 	notes   []string
@@ -185,11 +187,34 @@ func (d *dirWriter) commit(ctx context.Context, s staged) error {
 	return o.commit(ctx, name, s.sink)
 }
 
-// undisputed returns an error if another run has taken this one's manifest away:
-// it was told to replace these files.
+// fileState tells one content of a small file from another, as a rule.
+type fileState struct {
+	size    int64
+	written time.Time
+}
+
+// stateOf returns the state of a file of the directory.
+func (o Output) stateOf(ctx context.Context, name string) (fileState, error) {
+	src, err := o.Store.Open(ctx, o.path(name))
+	if err != nil {
+		return fileState{}, err
+	}
+	return fileState{src.Size(), modTime(src)}, src.Close()
+}
+
+// undisputed returns an error if another run has taken files out of this one's
+// manifest, or all of it: it was told to replace them.
 func (d *dirWriter) undisputed(ctx context.Context) error {
+	now, err := d.out.stateOf(ctx, d.out.manifestName())
+	if err == nil && now == d.intent && !now.written.IsZero() {
+		return nil
+	}
 	m, err := d.out.readManifest(ctx, d.out.manifestName())
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(m.Files) < len(d.plan) {
+	if err == nil && m.lists(d.plan) {
+		d.intent = now // another attempt at the same run has written it
+		return nil
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: %w: another run has replaced outputs of this one meanwhile (let only one run write the outputs of an input)", d.out.Name, ErrExists)
 	}
 	return err

@@ -200,9 +200,17 @@ func TestFullStandardOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer full.Close()
+	filter := filepath.Join(t.TempDir(), "airports.bjf")
 	for _, args := range [][]string{
 		{"join", "--ids", flights + "/airports.csv", "--on", "origin=iata", "-o", "-", flights + "/logs"},
 		{"inspect", "--json", flights + "/logs/2001-04.parquet"},
+		{"inspect", flights + "/logs/2001-04.parquet"},
+		{"plan", "--ids", flights + "/airports.csv", "--on", "origin=iata", flights + "/logs"},
+		{"join", "--json", "--ids", flights + "/airports.csv", "--on", "origin=iata", "-o", t.TempDir() + "/", flights + "/logs"},
+		{"build", "--json", "--key", "iata", "-o", filter, flights + "/airports.csv"},
+		{"scan", "--count", "--filter", filter, "--key", "origin", flights + "/logs"},
+		{"inspect", "--compare", filter, filter},
+		{"merge", "--json", "--union", "-o", filter + "2", filter, filter},
 	} {
 		cmd := exec.Command("bloomjoin", args...)
 		cmd.Stdout = full

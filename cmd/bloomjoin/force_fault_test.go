@@ -1,0 +1,270 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// days writes a log of two days, each of four files, and two sets of IDs.
+func days(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for day := range int64(2) {
+		if err := os.MkdirAll(filepath.Join(dir, fmt.Sprintf("logs/dt=%d", day+1)), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		for file := range int64(4) {
+			left := int64(500)
+			putInts(t, filepath.Join(dir, fmt.Sprintf("logs/dt=%d/%d.parquet", day+1, file)), func() (int64, bool) {
+				left--
+				return left*8 + file*2 + day, left >= 0
+			})
+		}
+	}
+	for i := range int64(2) {
+		left := int64(100)
+		putInts(t, filepath.Join(dir, fmt.Sprintf("ids%d.parquet", i)), func() (int64, bool) {
+			left--
+			return left*20 + i, left >= 0
+		})
+	}
+	return dir
+}
+
+// forced is a join of one day into the directory, which replaces what is there.
+func forced(dir, out string, day, ids int, format string) []string {
+	return []string{
+		"join", "--quiet", "--force", "--format", format, "--ids", fmt.Sprintf("%s/ids%d.parquet", dir, ids), "--on", "k",
+		"-o", out, fmt.Sprintf("%s/logs/dt=%d", dir, day),
+	}
+}
+
+// snapshotOf returns the content of all files below a directory, by path; links
+// are not followed.
+func snapshotOf(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		if d.Type()&fs.ModeSymlink != 0 {
+			files[rel], err = os.Readlink(path)
+			return err
+		}
+		b, err := os.ReadFile(path)
+		files[rel] = string(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// Runs with --force over two days are killed at any moment. What is of others or
+// of the other day never changes, each output is whole and of some run, and
+// _SUCCESS stands only beside what it lists. The next run that is left alone
+// heals the directory, and removes what the killed ones have left.
+func TestForceKilled(t *testing.T) {
+	dir := days(t)
+	formats := []string{"parquet", "arrow"}
+	whole := map[string]map[string]bool{} // contents that an output may have
+	var took time.Duration
+	for day := 1; day <= 2; day++ {
+		for ids := range 2 {
+			for _, format := range formats {
+				ref := t.TempDir()
+				began := time.Now()
+				must(t, forced(dir, ref+"/", day, ids, format)...)
+				took = max(took, time.Since(began))
+				for name, content := range snapshotOf(t, ref) {
+					if whole[name] == nil {
+						whole[name] = map[string]bool{}
+					}
+					whole[name][content] = true
+				}
+			}
+		}
+	}
+	precious, out := t.TempDir(), filepath.Join(t.TempDir(), "out")
+	putInts(t, filepath.Join(precious, "0.parquet"), func() (int64, bool) { return 0, false })
+	kept := snapshotOf(t, precious)
+	must(t, forced(dir, out+"/", 1, 0, "parquet")...)
+	must(t, forced(dir, out+"/", 2, 0, "parquet")...)
+	foreign := map[string]string{"link": precious, "dt=1/link.parquet": precious + "/0.parquet", "dt=2/mine.parquet": "not ours", "dt=3/0.parquet": "not ours"}
+	for name, content := range foreign {
+		path := filepath.Join(out, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if strings.HasPrefix(content, "/") {
+			err = os.Symlink(content, path)
+		} else {
+			err = os.WriteFile(path, []byte(content), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	rng := rand.New(rand.NewPCG(13, 2))
+	rounds, killed, between := 30, 0, 0
+	if n := os.Getenv("BLOOMJOIN_KILLS"); n != "" {
+		if _, err := fmt.Sscan(n, &rounds); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for round := range rounds {
+		before := snapshotOf(t, out)
+		day := 1 + rng.IntN(2)
+		cmd := exec.Command("bloomjoin", forced(dir, out+"/", day, rng.IntN(2), formats[rng.IntN(2)])...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(rng.Int64N(int64(took))))
+		if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		after := snapshotOf(t, out)
+		if cmd.ProcessState.ExitCode() < 0 {
+			killed++
+			if after["_SUCCESS"] == "" {
+				between++
+			}
+		} else if code := cmd.ProcessState.ExitCode(); code != exitDone {
+			t.Errorf("round %d: exit code %d", round, code)
+		}
+		for name, content := range foreign {
+			if after[name] != content {
+				t.Fatalf("round %d: %s has changed", round, name)
+			}
+		}
+		for name, content := range before {
+			if strings.HasPrefix(name, fmt.Sprintf("dt=%d/", 3-day)) && !strings.HasSuffix(name, ".tmp") && after[name] != content {
+				t.Fatalf("round %d: %s of the other day has changed", round, name)
+			}
+		}
+		outputs := 0
+		for name, content := range after {
+			base := filepath.Base(name)
+			if _, ok := foreign[name]; ok || strings.HasPrefix(base, "_") || strings.HasPrefix(base, ".") {
+				continue
+			}
+			if outputs++; !whole[name][content] {
+				t.Fatalf("round %d: %s is the output of no run", round, name)
+			}
+		}
+		if s, ok := after["_SUCCESS"]; ok {
+			var listed struct {
+				Files []struct {
+					Name  string `json:"name"`
+					Bytes int    `json:"bytes"`
+				} `json:"files"`
+			}
+			if err := json.Unmarshal([]byte(s), &listed); err != nil || len(listed.Files) != 8 || outputs != 8 {
+				t.Fatalf("round %d: _SUCCESS of %d files beside %d: %v", round, len(listed.Files), outputs, err)
+			}
+			for _, f := range listed.Files {
+				if len(after[f.Name]) != f.Bytes {
+					t.Fatalf("round %d: %s has %d bytes, and _SUCCESS says %d", round, f.Name, len(after[f.Name]), f.Bytes)
+				}
+			}
+		}
+	}
+	if got := snapshotOf(t, precious); len(got) != 1 || got["0.parquet"] != kept["0.parquet"] {
+		t.Error("what a link leads to has changed")
+	}
+	t.Logf("%d of %d were killed, %d of them between the first and the last file or before they had healed", killed, rounds, between)
+	if killed == 0 || between == 0 {
+		t.Error("no run was killed at work: the test shows nothing")
+	}
+	for day := 1; day <= 2; day++ {
+		must(t, forced(dir, out+"/", day, 1, "parquet")...)
+	}
+	healed := snapshotOf(t, out)
+	for name := range healed {
+		_, theirs := foreign[name]
+		switch base := filepath.Base(name); {
+		case theirs || whole[name][healed[name]] && strings.HasSuffix(name, ".parquet"), base == "_SUCCESS", strings.HasPrefix(base, "_manifest"):
+		default:
+			t.Errorf("left behind: %s", name)
+		}
+	}
+	if _, ok := healed["_SUCCESS"]; !ok || len(healed) != 8+len(foreign)+3 {
+		t.Errorf("%d files, _SUCCESS: %v", len(healed), ok)
+	}
+}
+
+// Two runs at once: over different days both succeed, and the directory is
+// complete. Over one day both may fail, but what is there is of some run, and
+// _SUCCESS stands only where one of them has done all.
+func TestForceRivals(t *testing.T) {
+	dir := days(t)
+	for round := range 12 {
+		out := filepath.Join(t.TempDir(), "out")
+		same := round%2 == 1
+		if round%3 > 0 {
+			for day := 1; day <= 2; day++ {
+				must(t, forced(dir, out+"/", day, 0, "parquet")...)
+			}
+		}
+		var cmds [2]*exec.Cmd
+		for i := range cmds {
+			day := 1 + i
+			if same {
+				day = 1
+			}
+			cmds[i] = exec.Command("bloomjoin", forced(dir, out+"/", day, i, "parquet")...)
+			if err := cmds[i].Start(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var codes [2]int
+		for i, cmd := range cmds {
+			_ = cmd.Wait()
+			codes[i] = cmd.ProcessState.ExitCode()
+		}
+		files := snapshotOf(t, out)
+		_, success := files["_SUCCESS"]
+		if !same && (codes != [2]int{} || !success) {
+			t.Errorf("round %d: two days: exit codes %v, _SUCCESS: %v", round, codes, success)
+		}
+		if same && success && codes[0] != exitDone && codes[1] != exitDone {
+			t.Errorf("round %d: both runs failed, and there is _SUCCESS", round)
+		}
+		if !success {
+			continue
+		}
+		// All files of the day are of one run.
+		runs := map[string]bool{}
+		var listed struct {
+			Files []struct{ Name, Run string }
+		}
+		if err := json.Unmarshal([]byte(files["_SUCCESS"]), &listed); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range listed.Files {
+			if strings.HasPrefix(f.Name, "dt=1/") {
+				runs[f.Run] = true
+			}
+		}
+		if len(runs) != 1 {
+			t.Errorf("round %d: _SUCCESS beside a day of %d runs", round, len(runs))
+		}
+	}
+}
