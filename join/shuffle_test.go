@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"math/bits"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -506,7 +506,11 @@ func TestShuffleAccount(t *testing.T) {
 			held, keep := made()
 			got := heapInUse() - before
 			runtime.KeepAlive(keep)
-			if off := float64(got)/float64(held) - 1; math.Abs(off) > 0.1 {
+			least := -0.1
+			if bits.UintSize < 64 { // slices and pointers are counted as those of 64 bits
+				least = -0.25
+			}
+			if off := float64(got)/float64(held) - 1; off < least || off > 0.1 {
 				t.Errorf("%s, %s: %d bytes are held, %d on the account", kind.name, what, got, held)
 			}
 		}
