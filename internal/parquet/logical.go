@@ -126,7 +126,7 @@ func unitOf(at fault.At, u format.TimeUnit) (Unit, error) {
 
 // convertedNull is a converted type that the format never had: parquet-cpp 1.3
 // to 1.5 gave it to columns without values.
-const convertedNull deprecated.ConvertedType = 25
+const convertedNull deprecated.ConvertedType = 24
 
 func fromConvertedType(at fault.At, c deprecated.ConvertedType, e *SchemaElement) (Logical, error) {
 	lt := Logical{Converted: true}

@@ -156,6 +156,18 @@ func TestPadding(t *testing.T) {
 	}
 }
 
+// TestUnpackHighFirst has the example of the format's Encodings.md.
+func TestUnpackHighFirst(t *testing.T) {
+	src := []byte{0b00000101, 0b00111001, 0b01110111}
+	got := make([]uint8, 8)
+	if !unpackHighFirst(got, src, 3, 7) || !bytes.Equal(got, []byte{0, 1, 2, 3, 4, 5, 6, 7}) {
+		t.Errorf("%d", got)
+	}
+	if unpackHighFirst(got, src, 3, 6) {
+		t.Error("a level above the limit")
+	}
+}
+
 // TestEmptyRuns: a run without values before the page's last one is corrupt,
 // also in indices of no bits, which take no bytes.
 func TestEmptyRuns(t *testing.T) {

@@ -42,8 +42,8 @@ type Leaf struct {
 
 // schemaBuilder turns the footer's flat list of elements into the tree. It mends
 // the list where writers have put there what other readers refuse and what says
-// nothing: groups without a column below, the physical type of a group, and the
-// converted type NULL.
+// nothing: groups without a column below, the physical type of a group, the
+// converted type NULL, and no repetition.
 type schemaBuilder struct {
 	f      *File
 	at     fault.At
@@ -104,9 +104,11 @@ func (b *schemaBuilder) node(depth, def, rep int) (*Node, error) {
 	if depth > 0 { // the root's name and repetition mean nothing
 		b.path = append(b.path, e.Name)
 		defer func() { b.path = b.path[:len(b.path)-1] }()
+		if !e.RepetitionType.Valid { // the zero of its values is meant
+			b.kept[len(b.kept)-1].RepetitionType = thrift.New(format.Required)
+			b.mended = true
+		}
 		switch {
-		case !e.RepetitionType.Valid:
-			return nil, fault.Corrupt(b.here(), "no repetition type")
 		case e.RepetitionType.V == format.Optional:
 			def++
 		case e.RepetitionType.V == format.Repeated:

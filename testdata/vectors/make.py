@@ -133,17 +133,21 @@ def by_hand():
     )
     lists = [[i, None] for i in range(n)]
     expect("bit_packed_levels", "definition and repetition levels in the deprecated BIT_PACKED encoding", ["k", "v", "list"], [list(r) for r in zip(range(n), optional, lists)])
+    low_first = bytes(sum(d << i for i, d in enumerate(defined[at : at + 8])) for at in range(0, n, 8))
+    v = (["v"], 2, n, [data_page(low_first + ints(optional), n, levels=4)])
+    save("bit_packed_by_impala", [root(2), element("k", 0, 2), element("v", 1, 2)], n, [k, v], b"impala version 2.5.0")
     rle = prefixed(runs(defined, 1))
     save(
         "converted_null",
-        [root(2), element("k", 0, 2), element("nothing", 1, 1, converted=25)],
+        [root(2), element("k", 0, 2), element("nothing", 1, 1, converted=24)],
         n,
         [k, (["nothing"], 1, n, [data_page(prefixed(runs([0] * n, 1)), n)])],
         b"parquet-cpp version 1.5.1-SNAPSHOT",
     )
-    expect("converted_null", "the converted type NULL (25) of parquet-cpp 1.3 to 1.5", ["k", "nothing"], [[i, None] for i in range(n)])
+    expect("converted_null", "the converted type NULL (24) of parquet-cpp 1.3 to 1.5", ["k", "nothing"], [[i, None] for i in range(n)])
     save("root_with_type", [root(2) | element("schema", 0, 2), element("k", 0, 2), element("v", 1, 2)], n, [k, (["v"], 2, n, [data_page(rle + ints(optional), n)])])
     save("root_without_repetition", [root(1), element("k", 0, 2)], n, [k])
+    save("column_without_repetition", [root(1), element("k", None, 2)], n, [k])
     save(
         "empty_groups",
         [root(4), element("none", 1, children=0), element("k", 0, 2), element("s", 1, children=2), element("v", 1, 2), element("inner", 0, children=0), element("bare", 0)],
