@@ -42,8 +42,8 @@ type Leaf struct {
 
 // schemaBuilder turns the footer's flat list of elements into the tree. It mends
 // the list where writers have put there what other readers refuse and what says
-// nothing: groups without a column below, the physical type of a group, the
-// converted type NULL, and no repetition.
+// nothing: groups without a column below, the physical type and the logical type
+// NULL of a group, the converted type NULL, and no repetition.
 type schemaBuilder struct {
 	f      *File
 	at     fault.At
@@ -130,6 +130,10 @@ func (b *schemaBuilder) node(depth, def, rep int) (*Node, error) {
 		b.kept, b.mended = b.kept[:at], true
 		return nil, nil
 	}
+	if k := &b.kept[at]; annotatedNull(k) {
+		k.LogicalType = thrift.Null[format.LogicalType]{}
+		b.mended = true
+	}
 	if k := &b.kept[at]; k.Type.Valid || int(k.NumChildren.V) != len(n.Children) {
 		k.Type, k.NumChildren = thrift.Null[format.Type]{}, thrift.New(int32(len(n.Children)))
 		b.mended = true
@@ -198,9 +202,16 @@ func (b *schemaBuilder) leaf(n *Node, e *SchemaElement, def, rep int) error {
 	return nil
 }
 
+// annotatedNull reports whether an element has the logical type NULL, with which
+// parquet-java 1.11 accompanies MAP_KEY_VALUE. On a group it means nothing.
+func annotatedNull(e *SchemaElement) bool {
+	_, ok := e.LogicalType.V.Value.(*format.NullType)
+	return ok
+}
+
 // groupLogical reads the annotation of a group: LIST, MAP, VARIANT or none.
 func (b *schemaBuilder) groupLogical(e *SchemaElement) (Logical, error) {
-	if e.LogicalType.Valid {
+	if e.LogicalType.Valid && !annotatedNull(e) {
 		switch e.LogicalType.V.Value.(type) {
 		case *format.ListType:
 			return Logical{Kind: List}, nil

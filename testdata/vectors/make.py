@@ -161,6 +161,14 @@ def by_hand():
         save(name, [root(2), element("k", 0, 2), element("v", 0, 2)], n, [k, (["v"], 2, n, pages)])
     pages = [dictionary_page(ints([7]), 1), data_page(b"\0" + edit.unsigned(n << 1), n, 8)]
     save("indices_of_no_bits", [root(2), element("k", 0, 2), element("v", 0, 2)], n, [k, (["v"], 2, n, pages)])
+    m = [element("m", 1, children=1, converted=1), element("map", 2, children=2, converted=2), element("key", 0, 2), element("value", 1, 2)]
+    m[1][10] = (edit.STRUCT, {11: (edit.STRUCT, {})})
+    each = prefixed(runs([0] * n, 1))
+    entries = [
+        (["m", "map", "key"], 2, n, [data_page(each + prefixed(runs([2] * n, 2)) + ints(range(n)), n)]),
+        (["m", "map", "value"], 2, n, [data_page(each + prefixed(runs([2 + d for d in defined], 2)) + ints(optional), n)]),
+    ]
+    save("map_annotated_null", [root(2), element("k", 0, 2), *m], n, [k, *entries])
     disagreeing(save, k)
 
 
