@@ -231,7 +231,7 @@ func (o Output) checkDir(ctx context.Context) (done string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if _, ok := d.objects[successName]; ok {
+	if _, ok := d.objects[successName]; ok && len(d.manifests) > 0 {
 		if _, lack, _, err := o.summary(ctx, d); err != nil {
 			return "", err
 		} else if lack != "" {
@@ -299,7 +299,17 @@ func (o Output) place(ctx context.Context, d *listing, targets []target) (seen m
 			return nil, err
 		}
 	}
+	if _, ok := d.objects[successName]; ok && len(d.manifests) == 0 {
+		if _, err := o.readManifest(ctx, successName); err != nil {
+			return nil, fmt.Errorf("%s: %w: %s is of another program (write to another directory)", o.Name, ErrExists, successName)
+		}
+	}
 	replaced := d.replaced(o)
+	for name := range replaced {
+		if obj, ok := d.objects[name]; ok && !obj.Regular {
+			return nil, fmt.Errorf("%s: %w: %w; another run has written a file of that name, which is to be replaced (remove it, or write to another directory)", o.Name, ErrExists, d.way(name))
+		}
+	}
 	listed, own := map[string]string{}, map[string]bool{}
 	for _, m := range d.manifests {
 		for _, f := range m.Files {

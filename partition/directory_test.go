@@ -134,6 +134,13 @@ func TestManifestLeadsNowhere(t *testing.T) {
 		t.Error(err)
 	}
 	equal(t, "behind the link", get(t, mine), "mine")
+	put(t, out+"_manifest-1.json", `{"version":2,"run":"1","of":1,"done":true,"files":[{"name":"other.parquet","input":"a.parquet"}]}`)
+	if err := os.Symlink(mine, out+"other.parquet"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := job{[]string{in}, Output{Name: out, Run: runOf(2), Force: true}}.do(t)
+	says(t, "a link in the place of an output", err, ErrExists, "other.parquet is no regular file")
+	equal(t, "behind the link", get(t, mine), "mine")
 	for _, bad := range []string{"{", `{"version":9,"of":1}`, `{"version":2,"of":0}`, `{"version":2,"of":2,"shard":2}`} {
 		put(t, out+"_manifest-1.json", bad)
 		_, err := job{[]string{in}, Output{Name: out, Run: runOf(1), Force: true}}.do(t)

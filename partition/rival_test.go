@@ -113,6 +113,13 @@ func TestForceSparesForeignFiles(t *testing.T) {
 		equal(t, what, snapshot(t, out), before)
 	}
 
+	// What another program has marked complete stays so.
+	spark := filepath.Join(t.TempDir(), "out") + "/"
+	put(t, spark+successName, "")
+	_, err := job{[]string{in}, Output{Name: spark, Run: runOf(1), Force: true}}.do(t)
+	says(t, "a directory of another program", err, ErrExists, successName)
+	equal(t, "a directory of another program", tree(t, spark), []string{successName})
+
 	// A directory of the output that is a link leads elsewhere.
 	other := filepath.Join(t.TempDir(), "out") + "/"
 	if err := os.MkdirAll(other, 0o777); err != nil {
@@ -121,7 +128,7 @@ func TestForceSparesForeignFiles(t *testing.T) {
 	if err := os.Symlink(precious, other+"y=1"); err != nil {
 		t.Fatal(err)
 	}
-	_, err := job{[]string{in}, Output{Name: other, Run: runOf(1), Force: true}}.do(t)
+	_, err = job{[]string{in}, Output{Name: other, Run: runOf(1), Force: true}}.do(t)
 	says(t, "a directory that is a link", err, ErrExists, "y=1")
 	equal(t, "behind the link", tree(t, precious), []string{"mine.parquet"})
 }

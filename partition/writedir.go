@@ -290,12 +290,8 @@ func (d *dirWriter) clear(ctx context.Context, c *listing) error {
 		}
 	}
 	for name := range replaced {
-		obj, ok := c.objects[name]
-		if !ok || written[name] {
-			continue
-		}
-		if err := c.way(name); err != nil || !obj.Regular {
-			return fmt.Errorf("%s: %w: %w; it stands where another run has written, and is left alone", o.Name, ErrExists, err)
+		if _, ok := c.objects[name]; !ok || written[name] {
+			continue // what stands there is a regular file below no link: see place
 		}
 		if err := o.remove(ctx, name); err != nil {
 			return err

@@ -40,7 +40,7 @@ so that candidates are not yet answers: join them, or use bloomjoin join.
 LOGS are Parquet or Arrow files, directories or patterns of such. OUT is a file
 (.parquet, or .arrow), a directory (by a / at its end: one file for each input
 file, and _SUCCESS when all are there), or - for an Arrow stream on standard
-output.
+output. With --force a directory loses only the outputs of the LOGS named.
 
 A filter that was built with --normalize is applied under the same rules, which
 scan has to say too; see build --help for them. The rows that are written stay
