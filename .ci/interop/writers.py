@@ -117,6 +117,8 @@ def null_count(table, path):
 OTHERWISE = [
     ("Polars", "timestamp[us]", "timestamp[ns]"),  # INT96 without an Arrow schema
     ("Polars", "extension<arrow.json>", "large_binary"),  # JSON without an Arrow schema
+    ("Polars", "int64", "timestamp[ms]"),  # seconds by arrow-rs: plain integers, as pyarrow and DuckDB read them, and an Arrow schema
+    ("Polars", "int64", "timestamp[ms, tz=UTC]"),
     ("DuckDB", "string", "binary"),  # UUIDs of DataFusion, which only the Arrow schema tells of
 ]
 
