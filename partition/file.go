@@ -130,7 +130,8 @@ type OpenOptions struct {
 	// more is an error that wraps [ErrMemory].
 	Memory int64
 
-	room *parquet.Room // of that
+	room *parquet.Room     // of that
+	like **generic.Parquet // opened last, whose schema others may share
 }
 
 func (o *OpenOptions) fill() {
@@ -140,7 +141,7 @@ func (o *OpenOptions) fill() {
 	if o.Mem == nil {
 		o.Mem = memory.DefaultAllocator
 	}
-	o.room = parquet.NewRoom(o.Memory)
+	o.room, o.like = parquet.NewRoom(o.Memory), new(*generic.Parquet)
 }
 
 // Open opens all files that the names stand for, in ascending order of Rel:
@@ -177,6 +178,10 @@ func Open(ctx context.Context, names []string, opts OpenOptions) (files []*File,
 					stray = e.Rel
 				}
 				continue
+			}
+			if errors.Is(err, ErrMemory) && len(entries) > 1 {
+				n := len(files) - before + 1
+				err = fmt.Errorf("%w: this is file %d of %d, so all take about %.1f times as much", err, n, len(entries), float64(len(entries))/float64(n))
 			}
 			if err != nil {
 				return files, err
@@ -460,10 +465,11 @@ func (f *File) open(opts OpenOptions) (err error) {
 	r := counted{f.src, f.bytes}
 	switch f.Format {
 	case Parquet:
-		if f.table, err = generic.OpenParquet(r, f.Size, f.Name, opts.Mem); err != nil {
+		p, err := generic.OpenParquetLike(*opts.like, opts.room, r, f.Size, f.Name, opts.Mem)
+		if err != nil {
 			return err
 		}
-		f.parquet().File().Bound(opts.room)
+		f.table, *opts.like = p, p
 		if _, near := f.src.(Mapper); !near {
 			f.parquet().File().ReadAtLeast(min(farRead, max(opts.room.Part(64, farRead), leastRead)))
 		}

@@ -34,20 +34,34 @@ type Parquet struct {
 // OpenParquet opens the Parquet file of size bytes behind r. name is used in
 // errors. mem may be nil. r is kept; closing it is the caller's.
 func OpenParquet(r io.ReaderAt, size int64, name string, mem memory.Allocator) (p *Parquet, err error) {
+	return OpenParquetLike(nil, nil, r, size, name, mem)
+}
+
+// OpenParquetLike is [OpenParquet] of a file that takes what the room has, and
+// that shares the schema of another one, if that is not nil and theirs are the
+// same.
+func OpenParquetLike(like *Parquet, room *parquet.Room, r io.ReaderAt, size int64, name string, mem memory.Allocator) (p *Parquet, err error) {
 	defer fault.Recovered(fault.At{File: name}, &err)
-	f, err := parquet.Open(r, size, name)
+	f, err := parquet.OpenIn(room, r, size, name)
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if p == nil {
+			f.Close()
+		}
+	}()
 	if mem == nil {
 		mem = memory.NewGoAllocator()
 	}
-	p = &Parquet{f: f, mem: mem}
-	p.columns, p.schema, err = plan(f)
+	if like != nil && f.Share(like.f) {
+		return &Parquet{f: f, mem: mem, columns: like.columns, schema: like.schema}, nil
+	}
+	columns, schema, err := plan(f)
 	if err != nil {
 		return nil, err
 	}
-	return p, nil
+	return &Parquet{f: f, mem: mem, columns: columns, schema: schema}, nil
 }
 
 // Schema is the Arrow schema of the file's columns. It follows the Parquet
@@ -102,7 +116,10 @@ func (p *Parquet) Codec() string {
 }
 
 // Close ends the use of the file. It releases nothing that records hold.
-func (p *Parquet) Close() error { return nil }
+func (p *Parquet) Close() error {
+	p.f.Close()
+	return nil
+}
 
 // Read yields the rows of a row group, from 0, in records of at most 64 Ki
 // rows and about 32 MiB. columns are indexes of Schema's fields in the wanted

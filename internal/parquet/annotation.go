@@ -13,6 +13,8 @@ import (
 
 const (
 	schemaField     = 2 // of the footer
+	rowGroupsField  = 4
+	columnsField    = 1 // of a row group
 	annotationField = 10
 )
 
