@@ -474,9 +474,9 @@ func (f *File) open(opts OpenOptions) (err error) {
 			f.parquet().File().ReadAtLeast(min(farRead, max(opts.room.Part(64, farRead), leastRead)))
 		}
 	case ArrowFile:
-		f.table, err = arrowipc.OpenFile(r, f.Size, f.Name, opts.Mem)
+		f.table, err = arrowipc.OpenFileIn(opts.Memory, r, f.Size, f.Name, opts.Mem)
 	case ArrowStream:
-		f.table, err = arrowipc.OpenStream(f.reopen(r), f.Name, opts.Mem, arrowipc.StreamOptions{Size: f.Size})
+		f.table, err = arrowipc.OpenStream(f.reopen(r), f.Name, opts.Mem, arrowipc.StreamOptions{Size: f.Size, Memory: opts.Memory})
 	default:
 		if !opts.Text {
 			return fmt.Errorf("%s: %w", f.Name, errNoData)
@@ -511,7 +511,7 @@ func openStdin(opts OpenOptions) (*File, error) {
 	open := func() (io.ReadCloser, error) { return whole, nil }
 	switch f.Format = byMagic(head[:n]); f.Format {
 	case ArrowStream:
-		f.table, err = arrowipc.OpenStream(open, f.Name, opts.Mem, arrowipc.StreamOptions{Once: true})
+		f.table, err = arrowipc.OpenStream(open, f.Name, opts.Mem, arrowipc.StreamOptions{Once: true, Memory: opts.Memory})
 		return f, err
 	case Parquet, ArrowFile:
 		return nil, fault.Unsupported(fault.At{File: f.Name}, "a %s file there, which is read from its end", f.Format).
