@@ -112,8 +112,8 @@ func (f *File) ClaimFor(ctx context.Context) *Claim {
 type turnKey struct{}
 
 // WithTurn returns a context for one of several readers whose results are
-// consumed in order. turn waits until those of all readers before are consumed:
-// then nobody waits for this one in vain.
+// consumed in order. turn waits until the results of all readers before it are
+// consumed: from then on nothing that the reader waits for depends on others.
 func WithTurn(ctx context.Context, turn func(context.Context) error) context.Context {
 	return context.WithValue(ctx, turnKey{}, turn)
 }
