@@ -153,7 +153,8 @@ type OpenOptions struct {
 	// more is an error that wraps [ErrMemory].
 	Memory int64
 
-	room *parquet.Room // of that
+	room *parquet.Room     // of that
+	like **generic.Parquet // opened last, whose schema others may share
 }
 
 func (o *OpenOptions) fill() {
@@ -163,7 +164,7 @@ func (o *OpenOptions) fill() {
 	if o.Mem == nil {
 		o.Mem = memory.DefaultAllocator
 	}
-	o.room = parquet.NewRoom(o.Memory)
+	o.room, o.like = parquet.NewRoom(o.Memory), new(*generic.Parquet)
 }
 
 // Open opens all files that the names stand for, in ascending order of Rel:
@@ -429,24 +430,20 @@ func (f *File) open(opts OpenOptions) (err error) {
 	r := counted{f.src, f.bytes}
 	switch f.Format {
 	case Parquet:
-		var p *generic.Parquet
-		if p, err = generic.OpenParquet(r, f.Size, f.Name, opts.Mem); err != nil {
+		p, err := generic.OpenParquetWith(r, f.Size, f.Name, generic.ParquetOptions{
+			Mem: opts.Mem, Room: opts.room, Like: *opts.like, Int96Nanos: opts.Int96Nanos,
+		})
+		if err != nil {
 			return err
 		}
-		if opts.Int96Nanos {
-			if p, err = p.WithInt96Nanos(); err != nil {
-				return err
-			}
-		}
-		p.File().Bound(opts.room)
+		f.table, *opts.like = p, p
 		if _, near := f.src.(Mapper); !near {
 			p.File().ReadAtLeast(min(farRead, max(opts.room.Part(64, farRead), leastRead)))
 		}
-		f.table = p
 	case ArrowFile:
-		f.table, err = arrowipc.OpenFile(r, f.Size, f.Name, opts.Mem)
+		f.table, err = arrowipc.OpenFileIn(opts.Memory, r, f.Size, f.Name, opts.Mem)
 	case ArrowStream:
-		f.table, err = arrowipc.OpenStream(f.reopen(r), f.Name, opts.Mem, arrowipc.StreamOptions{Size: f.Size})
+		f.table, err = arrowipc.OpenStream(f.reopen(r), f.Name, opts.Mem, arrowipc.StreamOptions{Size: f.Size, Memory: opts.Memory})
 	default:
 		if !opts.Text {
 			return fmt.Errorf("%s: %w", f.Name, errNoData)
@@ -481,7 +478,7 @@ func openStdin(opts OpenOptions) (*File, error) {
 	open := func() (io.ReadCloser, error) { return whole, nil }
 	switch f.Format = byMagic(head[:n]); f.Format {
 	case ArrowStream:
-		f.table, err = arrowipc.OpenStream(open, f.Name, opts.Mem, arrowipc.StreamOptions{Once: true})
+		f.table, err = arrowipc.OpenStream(open, f.Name, opts.Mem, arrowipc.StreamOptions{Once: true, Memory: opts.Memory})
 		return f, err
 	case Parquet, ArrowFile:
 		return nil, fault.Unsupported(fault.At{File: f.Name}, "a %s file there, which is read from its end", f.Format).

@@ -1,10 +1,16 @@
 package partition
 
 import (
+	"bytes"
+	"fmt"
+	"io"
 	"path/filepath"
 	"testing"
 
+	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 )
 
 // hostile are files that are small and become large; see their names.
@@ -78,5 +84,34 @@ func TestLargePagesTakeTurns(t *testing.T) {
 		if rows != groups*each {
 			t.Errorf("%d threads: %d rows", threads, rows)
 		}
+	}
+}
+
+// Schemas of very many fields are refused before they are read, in files and in
+// streams.
+func TestArrowSchemasAreCharged(t *testing.T) {
+	fields := make([]arrow.Field, 30_000)
+	for i := range fields {
+		fields[i] = arrow.Field{Name: fmt.Sprint(i), Type: arrow.PrimitiveTypes.Int32}
+	}
+	schema := arrow.NewSchema(fields, nil)
+	var file, stream bytes.Buffer
+	for out, begin := range map[*bytes.Buffer]func(io.Writer, *arrow.Schema, arrowipc.WriterOptions) (*arrowipc.Writer, error){
+		&file: arrowipc.NewFileWriter, &stream: arrowipc.NewStreamWriter,
+	} {
+		w, err := begin(out, schema, arrowipc.WriterOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := t.TempDir()
+	for name, content := range map[string]string{"a.arrow": file.String(), "a.arrows": stream.String()} {
+		path := put(t, filepath.Join(dir, name), content)
+		_, err := Open(t.Context(), []string{path}, OpenOptions{Memory: 16 << 20})
+		says(t, name, err, ErrMemory, path, "--memory")
+		open(t, OpenOptions{Memory: 128 << 20}, path)
 	}
 }

@@ -31,6 +31,7 @@ type block struct {
 // fileSource reads an IPC file. All fields but the atomic ones are constant.
 type fileSource struct {
 	at         fault.At
+	budget     int64 // of memory, 0: no bound
 	r          io.ReaderAt
 	mem        memory.Allocator
 	tree       *schemaTree
@@ -44,10 +45,16 @@ type fileSource struct {
 // messages. It reads the footer and checks it; batches are checked when they
 // are read. Memory for what is read comes from mem; nil means the Go heap.
 func OpenFile(r io.ReaderAt, size int64, name string, mem memory.Allocator) (*Table, error) {
+	return OpenFileIn(0, r, size, name, mem)
+}
+
+// OpenFileIn is [OpenFile] in a process with a memory budget in bytes, which
+// bounds the footer; 0: no bound.
+func OpenFileIn(budget int64, r io.ReaderAt, size int64, name string, mem memory.Allocator) (*Table, error) {
 	if mem == nil {
 		mem = memory.NewGoAllocator()
 	}
-	f := &fileSource{at: fault.At{File: name}, r: r, mem: mem}
+	f := &fileSource{at: fault.At{File: name}, budget: budget, r: r, mem: mem}
 	footer, err := f.readFooter(size)
 	if err != nil {
 		return nil, err
@@ -83,6 +90,9 @@ func (f *fileSource) readFooter(size int64) ([]byte, error) {
 	if n < 4 || n > size-fileHead-fileTail {
 		return nil, fault.Corrupt(f.at, "a footer of %d bytes in a file of %d", n, size)
 	}
+	if err := fits(f.at, "the footer", n, f.budget); err != nil {
+		return nil, err
+	}
 	footer := make([]byte, n)
 	if err := readAt(f.r, footer, size-fileTail-n); err != nil {
 		return nil, wrapRead(f.at, "the footer", err)
@@ -103,7 +113,7 @@ func (f *fileSource) parseFooter(buf []byte, end int64) (err error) {
 	if !ok {
 		return fault.Corrupt(f.at, "footer without a schema")
 	}
-	if f.tree, err = parseSchema(f.at, schema); err != nil {
+	if f.tree, err = parseSchema(f.at, schema, f.budget); err != nil {
 		return err
 	}
 	if f.dictBlocks, err = f.readBlocks(t, footerDicts, end); err != nil {

@@ -18,6 +18,19 @@ const (
 	maxWidth       = 1 << 24  // bytes of a fixed-size binary value
 )
 
+const (
+	schemaShare = 4   // of the memory budget is what a schema may take
+	fieldBytes  = 600 // of a field, beside its name
+)
+
+// fits returns an error if the budget has no room for n bytes of a schema.
+func fits(at fault.At, what string, n, memory int64) error {
+	if memory > 0 && n > memory/schemaShare {
+		return fault.Memory(at, what, n, memory, schemaShare)
+	}
+	return nil
+}
+
 // field is one node of the schema's tree, as it lies in the messages.
 type field struct {
 	arrow.Field                // as shown to users; Type is the extension type where it is registered
@@ -41,14 +54,15 @@ type schemaTree struct {
 }
 
 // parseSchema turns a Schema table into a tree, with everything checked that
-// the constructors of Arrow types would panic on.
-func parseSchema(at fault.At, t flat.Table) (tree *schemaTree, err error) {
+// the constructors of Arrow types would panic on. memory is the memory budget of
+// the process in bytes; 0: no bound.
+func parseSchema(at fault.At, t flat.Table, memory int64) (tree *schemaTree, err error) {
 	defer fault.Recovered(at, &err)
 	defer outside(at, t, &err)
 	if e := t.Int16(4, 0); e != 0 {
 		return nil, fault.Unsupported(at, "big-endian data")
 	}
-	p := schemaParser{at: at, dicts: map[int64]*dictionary{}}
+	p := schemaParser{at: at, memory: memory, dicts: map[int64]*dictionary{}}
 	fieldAt, n := t.Tables(6)
 	tree = &schemaTree{dicts: p.dicts}
 	shown := make([]arrow.Field, 0, min(n, maxFields))
@@ -70,6 +84,7 @@ func parseSchema(at fault.At, t flat.Table) (tree *schemaTree, err error) {
 
 type schemaParser struct {
 	at     fault.At
+	memory int64
 	fields int
 	bytes  int
 	dicts  map[int64]*dictionary
@@ -110,6 +125,9 @@ func (p *schemaParser) field(t flat.Table, depth int) (*field, error) {
 	}
 	if p.fields++; p.fields > maxFields {
 		return nil, fault.Unsupported(p.at, "schema with more than %d fields", maxFields)
+	}
+	if err := fits(p.at, "the schema", fieldBytes*int64(p.fields), p.memory); err != nil {
+		return nil, err
 	}
 	name, err := p.text(t.Bytes(4))
 	if err != nil {

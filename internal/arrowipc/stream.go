@@ -25,6 +25,9 @@ type StreamOptions struct {
 	Once bool
 	// Size in bytes, 0 when it is not known.
 	Size int64
+	// Memory is the memory budget of the process in bytes, which bounds the
+	// schema; 0: no bound.
+	Memory int64
 }
 
 // streamSource reads an IPC stream.
@@ -71,6 +74,7 @@ type pass struct {
 	rc     io.ReadCloser
 	r      *bufio.Reader
 	mem    memory.Allocator
+	memory int64 // budget, 0: no bound
 	left   int64 // bytes to come at most; -1 when that is not known
 	tree   *schemaTree
 	digest []byte
@@ -82,7 +86,7 @@ func (s *streamSource) pass() (*pass, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.at, err)
 	}
-	p := &pass{at: s.at, rc: rc, r: bufio.NewReaderSize(rc, 64<<10), mem: s.mem, left: -1}
+	p := &pass{at: s.at, rc: rc, r: bufio.NewReaderSize(rc, 64<<10), mem: s.mem, memory: s.opts.Memory, left: -1}
 	if s.opts.Size > 0 {
 		p.left = s.opts.Size
 	}
@@ -115,7 +119,7 @@ func (p *pass) schema(known *schemaTree) error {
 		p.tree = known
 		return nil
 	}
-	p.tree, err = parseSchema(p.at, m.header)
+	p.tree, err = parseSchema(p.at, m.header, p.memory)
 	return err
 }
 
@@ -157,6 +161,9 @@ func (p *pass) metadata() ([]byte, error) {
 	}
 	if n > maxMeta {
 		return nil, fault.Corrupt(p.at, "not an Arrow stream, or a broken one: metadata of %d bytes", n)
+	}
+	if err := fits(p.at, "a message's metadata", int64(n), p.memory); err != nil {
+		return nil, err
 	}
 	// Grows as bytes arrive, whatever n says.
 	meta, err := io.ReadAll(io.LimitReader(p.r, int64(n)))

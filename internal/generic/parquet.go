@@ -36,20 +36,50 @@ type Parquet struct {
 // OpenParquet opens the Parquet file of size bytes behind r. name is used in
 // errors. mem may be nil. r is kept; closing it is the caller's.
 func OpenParquet(r io.ReaderAt, size int64, name string, mem memory.Allocator) (p *Parquet, err error) {
+	return OpenParquetWith(r, size, name, ParquetOptions{Mem: mem})
+}
+
+// ParquetOptions says how to open a Parquet file. The zero value is ready.
+type ParquetOptions struct {
+	Mem  memory.Allocator // nil: Go's
+	Room *parquet.Room    // what the file may take of memory; nil: no bound
+	// Like, if not nil, is a file that was opened with these options. Its schema
+	// is shared if the file has the same.
+	Like *Parquet
+	// Int96Nanos makes INT96 timestamps timestamp[ns], which holds the years 1677
+	// to 2262 and all digits, and not timestamp[us], which holds all years and six
+	// digits of a second. Values beyond are errors when they are read.
+	Int96Nanos bool
+}
+
+// OpenParquetWith is [OpenParquet] with options.
+func OpenParquetWith(r io.ReaderAt, size int64, name string, opts ParquetOptions) (p *Parquet, err error) {
 	defer fault.Recovered(fault.At{File: name}, &err)
-	f, err := parquet.Open(r, size, name)
+	f, err := parquet.OpenIn(opts.Room, r, size, name)
 	if err != nil {
 		return nil, err
 	}
-	if mem == nil {
-		mem = memory.NewGoAllocator()
+	defer func() {
+		if p == nil {
+			f.Close()
+		}
+	}()
+	if opts.Mem == nil {
+		opts.Mem = memory.NewGoAllocator()
 	}
-	return newParquet(f, mem, int96Micros)
+	return newParquet(f, opts)
 }
 
-// newParquet plans how the columns of f become arrays, INT96 in the given way.
-func newParquet(f *parquet.File, mem memory.Allocator, int96 int96Form) (p *Parquet, err error) {
-	p = &Parquet{f: f, mem: mem}
+// newParquet plans how the columns of f become arrays.
+func newParquet(f *parquet.File, opts ParquetOptions) (p *Parquet, err error) {
+	if like := opts.Like; like != nil && f.Share(like.f) {
+		return &Parquet{f: f, mem: opts.Mem, columns: like.columns, keys: like.keys, schema: like.schema}, nil
+	}
+	int96 := int96Micros
+	if opts.Int96Nanos {
+		int96 = int96Nanos
+	}
+	p = &Parquet{f: f, mem: opts.Mem}
 	if p.columns, p.schema, err = plan(f, int96); err != nil {
 		return nil, err
 	}
@@ -60,12 +90,6 @@ func newParquet(f *parquet.File, mem memory.Allocator, int96 int96Form) (p *Parq
 	}
 	return p, err
 }
-
-// WithInt96Nanos returns p with INT96 timestamps as timestamp[ns], which holds
-// the years 1677 to 2262 and all digits, and not as timestamp[us], which holds
-// all years and six digits of a second. Values beyond are errors when they are
-// read.
-func (p *Parquet) WithInt96Nanos() (*Parquet, error) { return newParquet(p.f, p.mem, int96Nanos) }
 
 // Schema is the Arrow schema of the file's columns. It follows the Parquet
 // schema; the Arrow schema that some writers store beside it contributes the
@@ -119,7 +143,10 @@ func (p *Parquet) Codec() string {
 }
 
 // Close ends the use of the file. It releases nothing that records hold.
-func (p *Parquet) Close() error { return nil }
+func (p *Parquet) Close() error {
+	p.f.Close()
+	return nil
+}
 
 // Read yields the rows of a row group, from 0, in records of at most 64 Ki
 // rows and about 32 MiB. columns are indexes of Schema's fields in the wanted

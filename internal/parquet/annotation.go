@@ -14,6 +14,8 @@ import (
 
 const (
 	schemaField     = 2 // of the footer
+	rowGroupsField  = 4
+	columnsField    = 1 // of a row group
 	annotationField = 10
 )
 

@@ -35,6 +35,7 @@ type File struct {
 	shared    []shared
 	r         io.ReaderAt
 	room      *Room
+	footer    int64 // bytes that were charged for it
 	readSize  int64 // bytes to read at once, at least
 	mapping   *Mapping
 	footerPos int64 // where the footer begins; column chunks end before
@@ -51,9 +52,21 @@ type RowGroup struct {
 // its structure. name is used in errors only. r is kept and must stay
 // readable; Open reads twice, both at the end of the file.
 func Open(r io.ReaderAt, size int64, name string) (f *File, err error) {
+	return OpenIn(nil, r, size, name)
+}
+
+// OpenIn is [Open] of a file that takes what the room has, for its footer and for
+// its pages. The footer's part is given back by Close.
+func OpenIn(room *Room, r io.ReaderAt, size int64, name string) (f *File, err error) {
 	at := fault.At{File: name}
 	defer fault.Recovered(at, &err)
-	f = &File{Name: name, Size: size, r: r}
+	f = &File{Name: name, Size: size, r: r, room: room}
+	opened := f
+	defer func() {
+		if err != nil {
+			opened.Close()
+		}
+	}()
 	footer, err := f.readFooter(at)
 	if err != nil {
 		return nil, err
@@ -61,6 +74,7 @@ func Open(r io.ReaderAt, size int64, name string) (f *File, err error) {
 	if err := f.decodeFooter(at, footer); err != nil {
 		return nil, err
 	}
+	_ = f.charge(at, -int64(len(footer))) // giving back does not fail
 	var sz [8]byte
 	binary.LittleEndian.PutUint64(sz[:], uint64(size))
 	h := xxh3.New()
@@ -76,6 +90,20 @@ func (f *File) Bound(room *Room) { f.room = room }
 
 // Room returns what Bound was told, nil if there is no bound.
 func (f *File) Room() *Room { return f.room }
+
+// Close gives back what was charged for the footer.
+func (f *File) Close() {
+	_ = f.charge(fault.At{}, -f.footer) // giving back does not fail
+}
+
+// charge adds to what is charged for the footer.
+func (f *File) charge(at fault.At, bytes int64) error {
+	err := f.room.Footer(at, bytes)
+	if err == nil {
+		f.footer += bytes
+	}
+	return err
+}
 
 // ReadAtLeast makes reads of pages fetch n bytes at once, for files that are
 // far away. It is called before any page is read.
@@ -130,12 +158,18 @@ func (f *File) readFooter(at fault.At) ([]byte, error) {
 	if n > maxFooterSize {
 		return nil, fault.Unsupported(at, "the footer has %d bytes, more than %d", n, maxFooterSize)
 	}
+	if err := f.charge(at, n); err != nil {
+		return nil, err
+	}
 	f.footerPos = f.Size - tailSize - n
 	footer := make([]byte, n)
 	return footer, f.readFull(footer, f.footerPos)
 }
 
 func (f *File) decodeFooter(at fault.At, footer []byte) error {
+	if err := f.charge(at, decodedBytes(footer)); err != nil {
+		return err
+	}
 	f.Metadata = new(FileMetaData)
 	n, err := decodeThrift(footer, f.Metadata)
 	if err != nil {

@@ -2,6 +2,7 @@ package parquet
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/parquet-go/parquet-go/format"
 
@@ -14,10 +15,11 @@ import (
 
 // Parts of the memory budget.
 const (
-	pageShare  = 4   // of the pages of one reader
-	smallShare = 128 // of the pages that a reader may have beside those of others
-	leastSmall = 256 << 10
-	leastMost  = 8 << 20
+	pageShare   = 4   // of the pages of one reader
+	footerShare = 4   // of one footer, and of all footers together twice as much
+	smallShare  = 128 // of the pages that a reader may have beside those of others
+	leastSmall  = 256 << 10
+	leastMost   = 8 << 20
 )
 
 // Room bounds what the pages of all Files that share it take in memory. Small
@@ -28,6 +30,7 @@ type Room struct {
 	budget      int64
 	small, most int64
 	large       chan struct{} // has an element while a reader has large pages
+	footers     atomic.Int64  // bytes that footers take
 }
 
 // NewRoom returns the Room of a process with a memory budget in bytes; 0: nil.
@@ -39,6 +42,21 @@ func NewRoom(budget int64) *Room {
 		budget: budget, small: max(budget/smallShare, leastSmall), most: max(budget/pageShare, leastMost),
 		large: make(chan struct{}, 1),
 	}
+}
+
+// Footer charges for a footer, or a schema, before it is decoded. A negative
+// number gives back.
+func (r *Room) Footer(at fault.At, bytes int64) error {
+	if r == nil {
+		return nil
+	}
+	if most := max(r.budget/footerShare, leastMost); bytes > most {
+		return fault.Memory(at, "the footer", bytes, r.budget, footerShare)
+	} else if all := r.footers.Add(bytes); all > 2*most {
+		r.footers.Add(-bytes)
+		return fault.Memory(at, "the footer, with those of the files before,", all, r.budget, footerShare/2)
+	}
+	return nil
 }
 
 // Part returns one part in share of the budget, but no more than most.
@@ -94,8 +112,8 @@ func (f *File) ClaimFor(ctx context.Context) *Claim {
 type turnKey struct{}
 
 // WithTurn returns a context for one of several readers whose results are
-// consumed in order. turn waits until those of all readers before are consumed:
-// then nobody waits for this one in vain.
+// consumed in order. turn waits until the results of all readers before it are
+// consumed: from then on nothing that the reader waits for depends on others.
 func WithTurn(ctx context.Context, turn func(context.Context) error) context.Context {
 	return context.WithValue(ctx, turnKey{}, turn)
 }

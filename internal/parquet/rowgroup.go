@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -32,6 +33,7 @@ func (f *File) checkRowGroups(at fault.At) error {
 			if err := f.checkChunk(g, c); err != nil {
 				return err
 			}
+			rg.Columns[c].MetaData.trim()
 			n := rg.Columns[c].MetaData.TotalCompressedSize
 			if n > math.MaxInt64-f.RowGroups[g].CompressedBytes {
 				return fault.Corrupt(gat, "impossible size")
@@ -43,6 +45,13 @@ func (f *File) checkRowGroups(at fault.At) error {
 		return fault.Corrupt(at, "the row groups have %d rows, the file says %d", total, f.Metadata.NumRows)
 	}
 	return nil
+}
+
+// trim drops what nobody asks for once it is checked: there may be as many
+// footers in memory as a log has files.
+func (md *ColumnMetaData) trim() {
+	md.PathInSchema = nil // that of the leaf
+	md.Statistics.Min, md.Statistics.Max = thrift.Null[[]byte]{}, thrift.Null[[]byte]{}
 }
 
 func (f *File) checkChunk(g, c int) error {

@@ -52,9 +52,10 @@ func skimStruct(b []byte) (int, error) {
 	if err := s.structure(0); err != nil {
 		return 0, err
 	}
-	// A decoded footer element takes up to some 700 bytes; real ones average
-	// dozens of bytes on disk.
-	if s.structs > 1<<16 && s.structs > s.pos/8 {
+	// A decoded footer element takes up to some 400 bytes; real ones average
+	// dozens of bytes on disk, and 6 where columns have neither rows nor names to
+	// speak of.
+	if s.structs > 1<<16 && s.structs > s.pos/4 {
 		return 0, errThriftBig
 	}
 	return s.pos, nil
@@ -209,4 +210,67 @@ func decodeThrift(b []byte, v any) (int, error) {
 		return 0, err
 	}
 	return n, nil
+}
+
+// What parts of a footer take once they are decoded, beside the bytes that they
+// have there.
+const (
+	elementBytes = 1 << 10 // of the schema, with what is made of it
+	chunkBytes   = 512
+)
+
+// decodedBytes returns about what a footer takes once it is decoded. What does
+// not parse counts as far as it does; the decoder reports it.
+func decodedBytes(footer []byte) int64 {
+	elements, chunks := 0, 0
+	s := skimmer{b: footer}
+	_ = s.fields(func(id int64, t byte, _ int, _ int64) error {
+		if t != wireList || id != schemaField && id != rowGroupsField {
+			return s.unlessFlag(t)
+		}
+		start := s.pos
+		n, err := s.count()
+		if id == schemaField {
+			elements, s.pos = n, start
+			return s.value(t, 0)
+		}
+		for i := 0; i < n && err == nil; i++ {
+			err = s.fields(func(id int64, t byte, _ int, _ int64) error {
+				start := s.pos
+				if t == wireList && id == columnsField {
+					n, _ := s.count()
+					chunks, s.pos = chunks+n, start
+				}
+				return s.unlessFlag(t)
+			})
+		}
+		return err
+	})
+	return int64(len(footer)) + elementBytes*int64(elements) + chunkBytes*int64(chunks)
+}
+
+// unlessFlag skips the value of a field of type t; true and false have none.
+func (s *skimmer) unlessFlag(t byte) error {
+	if t == wireTrue || t == wireFalse {
+		return nil
+	}
+	return s.value(t, 1)
+}
+
+// count reads the number of elements of a list, of which each takes a byte.
+func (s *skimmer) count() (int, error) {
+	c, err := s.byte()
+	if err != nil {
+		return 0, err
+	}
+	n := uint64(c >> 4)
+	if n == 15 {
+		if n, err = s.uvarint(); err != nil {
+			return 0, err
+		}
+	}
+	if n > uint64(len(s.b)-s.pos) {
+		return 0, errThriftShort
+	}
+	return int(n), nil
 }

@@ -28,6 +28,8 @@
 //     false, objects and arrays as their compact JSON text. null and a missing
 //     key are NULL. A key that stands twice in an object, invalid UTF-8, and
 //     half a surrogate pair are errors.
+//   - An input has at most 32,768 columns, and rows that are read as a whole at
+//     most 10,000; a key is read alone.
 //   - Columns are strings, unless a type is given for them; see [Options].Types.
 //     A string is its bytes; except in NDJSON nobody checks that they are UTF-8.
 //

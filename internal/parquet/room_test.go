@@ -1,0 +1,97 @@
+package parquet
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+)
+
+// manyColumns is a file without rows that has so many columns.
+func manyColumns(t *testing.T, n int) []byte {
+	t.Helper()
+	m := &FileMetaData{Version: 1, RowGroups: []RowGroupMeta{}}
+	m.Schema = append(m.Schema, SchemaElement{Name: "root"})
+	m.Schema[0].NumChildren.V, m.Schema[0].NumChildren.Valid = int32(n), true
+	for i := range n {
+		e := SchemaElement{Name: fmt.Sprint(i)}
+		e.Type.Valid, e.RepetitionType.Valid = true, true
+		e.Type.V = 1
+		m.Schema = append(m.Schema, e)
+	}
+	footer, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := append([]byte(magic), footer...)
+	b = append(b, byte(len(footer)), byte(len(footer)>>8), byte(len(footer)>>16), byte(len(footer)>>24))
+	return append(b, magic...)
+}
+
+// What a footer will take is charged before it is decoded, and given back when
+// the file is closed.
+func TestFootersAreCharged(t *testing.T) {
+	b := manyColumns(t, 100_000)
+	room := NewRoom(64 << 20)
+	_, err := OpenIn(room, bytes.NewReader(b), int64(len(b)), "wide")
+	if !errors.Is(err, fault.ErrMemory) || room.footers.Load() != 0 {
+		t.Errorf("%v, with %d bytes held", err, room.footers.Load())
+	}
+	room = NewRoom(1 << 30)
+	f, err := OpenIn(room, bytes.NewReader(b), int64(len(b)), "wide")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if held := room.footers.Load(); held < 100_000*elementBytes {
+		t.Errorf("%d bytes held", held)
+	}
+	if f.Close(); room.footers.Load() != 0 {
+		t.Errorf("%d bytes held after closing", room.footers.Load())
+	}
+}
+
+// Files of one schema share it, and the footers of all together are bounded.
+func TestFootersShareSchemas(t *testing.T) {
+	b := manyColumns(t, 1000)
+	room := NewRoom(32 << 20)
+	var first *File
+	for i := range 1000 { // of 1 MiB each, but for the schema
+		f, err := OpenIn(room, bytes.NewReader(b), int64(len(b)), "wide")
+		if err != nil {
+			if i < 2 || !errors.Is(err, fault.ErrMemory) {
+				t.Fatalf("file %d: %v", i, err)
+			}
+			return
+		}
+		if first == nil {
+			first = f
+		} else if !f.Share(first) || &f.Leaves[0] != &first.Leaves[0] {
+			t.Fatal("the schema is not shared")
+		}
+	}
+	if most := int64(16 << 20); room.footers.Load() > most {
+		t.Errorf("%d bytes held", room.footers.Load())
+	}
+	other := manyColumns(t, 999)
+	f, err := Open(bytes.NewReader(other), int64(len(other)), "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Share(first) || len(f.Leaves) != 999 {
+		t.Error("another schema is shared")
+	}
+}
+
+// A million columns without names to speak of are no corrupt footer.
+func TestColumnsWithShortNames(t *testing.T) {
+	if testing.Short() || os.Getenv("GOARCH") == "386" {
+		t.Skip("takes 1 GiB")
+	}
+	b := manyColumns(t, 300_000)
+	if _, err := Open(bytes.NewReader(b), int64(len(b)), "wide"); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,26 @@
+package parquet
+
+import (
+	"reflect"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+)
+
+// Share makes f use the schema and the metadata of another file in place of its
+// own, if they are the same: a log may have any number of files, and what their
+// footers take is mostly that. It reports whether they are.
+func (f *File) Share(like *File) bool {
+	a, b := f.Metadata, like.Metadata
+	if len(a.Schema) != len(b.Schema) || !reflect.DeepEqual(a.KeyValueMetadata, b.KeyValueMetadata) ||
+		!reflect.DeepEqual(a.Schema, b.Schema) || !reflect.DeepEqual(a.ColumnOrders, b.ColumnOrders) {
+		return false
+	}
+	a.Schema, a.KeyValueMetadata, a.ColumnOrders = b.Schema, b.KeyValueMetadata, b.ColumnOrders
+	f.Root, f.Leaves, f.shared = like.Root, like.Leaves, like.shared
+	bytes := elementBytes * int64(len(a.Schema))
+	for _, kv := range a.KeyValueMetadata {
+		bytes += int64(len(kv.Key) + len(kv.Value))
+	}
+	_ = f.charge(fault.At{}, -min(bytes, f.footer)) // giving back does not fail
+	return true
+}
