@@ -47,7 +47,7 @@ func (g Geometry) FPR(blocks, keys uint64) float64 {
 	mode := math.Min(hi, math.Floor((n+1)*q))
 	sum, hit := 1.0, g.hitIn(mode)
 	for i, w := mode, 1.0; i < hi && w > 1e-18; i++ {
-		w *= ratio(i)
+		w = float64(w * ratio(i)) // an assignment alone would not keep it from being fused
 		sum, hit = sum+w, hit+float64(w*g.hitIn(i+1))
 	}
 	for i, w := mode, 1.0; i > lo && w > 1e-30; i-- {
