@@ -101,6 +101,8 @@ type File struct {
 	root  string        // the directory that was searched for it, or ""
 	bytes *atomic.Int64 // read from src so far
 	print func() ([]byte, error)
+
+	inFlight int64 // see OpenOptions
 }
 
 // OpenOptions says how to open files. The zero value reads local Parquet and
@@ -123,6 +125,11 @@ type OpenOptions struct {
 	SkipBad bool
 	// Stdin is read for the name "-". Nil: that name is refused.
 	Stdin io.Reader
+	// InFlight is the most bytes that pages, records and row groups on their way
+	// from the files to a consumer may take together, about; 0: no bound. Fewer
+	// and smaller buffers, then fewer workers, keep to it. One worker is the
+	// least, whatever it needs.
+	InFlight int64
 }
 
 func (o *OpenOptions) fill() {
@@ -234,7 +241,7 @@ func openEntry(ctx context.Context, e Entry, opts OpenOptions) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &File{Name: e.Name, Rel: e.Rel, Size: src.Size(), src: src, bytes: new(atomic.Int64)}
+	f := &File{Name: e.Name, Rel: e.Rel, Size: src.Size(), src: src, bytes: new(atomic.Int64), inFlight: opts.InFlight}
 	f.print = sync.OnceValues(f.digest)
 	if e.Found {
 		f.root = strings.TrimSuffix(e.Name, e.Rel)

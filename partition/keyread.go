@@ -34,10 +34,11 @@ func MapKeys(ctx context.Context, pieces []Piece, key string, rule keys.Rule, th
 	if err != nil {
 		return err
 	}
-	parsers := parsersOf(pieces, threads)
-	for _, err := range mapGroups(ctx, pieces, threads, func() (groupWork, error) {
+	way := flightOf(inFlight(pieces), threads, func() int64 { return keyNeed(pieces, paths) })
+	parsers := parsersOf(pieces, way.workers)
+	for _, err := range mapGroups(ctx, pieces, way, func() (groupWork, error) {
 		work, err := newWork()
-		r := &keyReader{paths: paths, rule: rule, work: work, parsers: parsers, buf: new(parquet.Buffers)}
+		r := &keyReader{paths: paths, rule: rule, work: work, way: way, parsers: parsers, buf: new(parquet.Buffers)}
 		return r.group, err
 	}) {
 		if err != nil {
@@ -106,6 +107,7 @@ type keyReader struct {
 	paths   []keys.Path
 	rule    keys.Rule
 	work    KeyWork
+	way     flight
 	parsers int  // goroutines that parse a text file
 	lenient bool // a value that none may have under the rule is no key, and no error
 	buf     *parquet.Buffers
@@ -238,7 +240,7 @@ const stepRows = 1 << 16
 // records reads the keys of a row group of any file.
 func (r *keyReader) records(ctx context.Context, p Piece, group int) error {
 	enc := (*keys.Encoder)(nil) // of the records' schema
-	for rec, err := range p.File.Read(ctx, group, r.enc.Columns()) {
+	for rec, err := range r.way.table(p.File).Read(ctx, group, r.enc.Columns()) {
 		if err != nil {
 			return err
 		}

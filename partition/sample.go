@@ -7,7 +7,6 @@ import (
 	"io"
 	"iter"
 	"math/bits"
-	"runtime"
 	"sync/atomic"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -117,18 +116,20 @@ func ReadRuns(ctx context.Context, runs []Run, key string, rule keys.Rule, threa
 	if err != nil {
 		return err
 	}
-	if threads <= 0 {
-		threads = runtime.GOMAXPROCS(0)
+	var pieces []Piece
+	for _, r := range runs {
+		pieces = append(pieces, Piece{File: r.File, Lo: r.Group, Hi: r.Group + 1})
 	}
+	way := flightOf(inFlight(pieces), threads, func() int64 { return keyNeed(pieces, paths) })
 	var next atomic.Int64
 	workers, ctx := errgroup.WithContext(ctx)
-	for range min(threads, len(runs)) {
+	for range min(way.workers, len(runs)) {
 		workers.Go(func() error {
 			work, err := newWork()
 			if err != nil {
 				return err
 			}
-			r := &keyReader{paths: paths, rule: rule, lenient: true, parsers: 1, buf: new(parquet.Buffers)}
+			r := &keyReader{paths: paths, rule: rule, lenient: true, way: way, parsers: 1, buf: new(parquet.Buffers)}
 			defer r.buf.Close()
 			for {
 				i := int(next.Add(1)) - 1

@@ -158,7 +158,7 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 	if open.Types, err = keyTypes(o.keyType, right); err != nil {
 		return opts, open, out, err
 	}
-	opts.KeepTypes = o.keyType != ""
+	opts.KeepTypes, out.TempDir = o.keyType != "", o.tempDir
 	if open.TextFormat, err = textFormat(o.idsFormat); err != nil {
 		return opts, open, out, err
 	}

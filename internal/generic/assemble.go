@@ -22,6 +22,8 @@ type leafReader struct {
 	leaf  *parquet.Leaf
 	at    fault.At
 	chunk *parquet.Chunk
+	p     *Parquet
+	buf   *parquet.Buffers // of chunk
 
 	most int64 // bytes of values that pages may have, taken together; 0: they were measured
 	took int64
@@ -35,17 +37,19 @@ type leafReader struct {
 	sink     sink // of the batch; nil once its data is taken
 }
 
-func newLeafReader(f *parquet.File, group int, col *column) *leafReader {
+func newLeafReader(p *Parquet, group int, col *column) *leafReader {
+	f, buf := p.f, p.takeBuffers()
 	leaf := &f.Leaves[col.leaf]
 	return &leafReader{
-		col: col, leaf: leaf, chunk: f.Chunk(group, col.leaf),
+		col: col, leaf: leaf, p: p, buf: buf, chunk: f.ChunkIn(buf, group, col.leaf),
 		at: fault.At{File: f.Name, RowGroup: group + 1, Column: leaf.Dotted},
 	}
 }
 
 func (r *leafReader) close() {
 	r.drop()
-	r.chunk.Close()
+	r.page = nil
+	r.p.putBuffers(r.buf)
 }
 
 // drop releases the batch's values if nobody took them.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"iter"
 	"strings"
+	"sync"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -28,6 +29,8 @@ type Parquet struct {
 	columns []*column
 	schema  *arrow.Schema
 	mem     memory.Allocator
+	batch   int64      // bytes of a record, about
+	buffers *sync.Pool // of *parquet.Buffers
 }
 
 // OpenParquet opens the Parquet file of size bytes behind r. name is used in
@@ -41,7 +44,7 @@ func OpenParquet(r io.ReaderAt, size int64, name string, mem memory.Allocator) (
 	if mem == nil {
 		mem = memory.NewGoAllocator()
 	}
-	p = &Parquet{f: f, mem: mem}
+	p = &Parquet{f: f, mem: mem, batch: batchBytes, buffers: &sync.Pool{New: func() any { return new(parquet.Buffers) }}}
 	p.columns, p.schema, err = plan(f)
 	if err != nil {
 		return nil, err
@@ -98,6 +101,32 @@ func (p *Parquet) Codec() string {
 		return "lz4"
 	}
 	return strings.ToLower(best.String())
+}
+
+// InBatches returns a reader of the same file whose records have about so many
+// bytes at the most.
+func (p *Parquet) InBatches(bytes int64) *Parquet {
+	q := *p
+	q.batch = min(max(bytes, 1), batchBytes)
+	return &q
+}
+
+// Below returns the leaves of top-level columns; nil: of all.
+func (p *Parquet) Below(columns []int) (leaves []int) {
+	if columns == nil {
+		for i := range p.f.Leaves {
+			leaves = append(leaves, i)
+		}
+		return leaves
+	}
+	for _, c := range columns {
+		if c >= 0 && c < len(p.columns) {
+			for i := range p.columns[c].leaves {
+				leaves = append(leaves, p.columns[c].leaf+i)
+			}
+		}
+	}
+	return leaves
 }
 
 // Close ends the use of the file. It releases nothing that records hold.
@@ -214,7 +243,7 @@ func (g *groupReader) addLeaves(c *column) {
 		g.addLeaves(cc)
 	}
 	if c.sink != nil && g.asm.leaves[c.leaf] == nil {
-		r := newLeafReader(g.p.f, g.group, c)
+		r := newLeafReader(g.p, g.group, c)
 		if g.picked != nil {
 			r.chunk.Select(g.picked)
 		}
@@ -245,12 +274,12 @@ func (g *groupReader) count(ctx context.Context, yield func(arrow.Record, error)
 	return nil
 }
 
-// fewBytes is what picked rows may take at the very most, were they the longest
+// fewBatches is how many batches' bytes picked rows may take at the very most, were they the longest
 // of the row group, without their being measured before they are read.
-const fewBytes = 192 << 20
+const fewBatches = 6
 
 // few reports whether the picked rows take few bytes: surely no more than
-// fewBytes, by what the chunks take as a whole and by the longest entries of
+// fewBatches, by what the chunks take as a whole and by the longest entries of
 // their dictionaries, and, if they are as long as others, no more than a record
 // may have. To measure them would be to decompress everything twice. A footer
 // that says too little is found out while reading; see leafReader.most.
@@ -267,7 +296,7 @@ func (g *groupReader) few() (bool, error) {
 		}
 		most += n
 		share += part * float64(r.chunk.FooterBytes())
-		if most > fewBytes || share > batchBytes {
+		if most > fewBatches*g.p.batch || share > float64(g.p.batch) {
 			return false, nil
 		}
 	}
@@ -291,8 +320,10 @@ func (g *groupReader) cut(ctx context.Context) (cuts []int, err error) {
 		return append(cuts, int(rows)), nil
 	}
 	var blocks []int64
+	buf := g.p.takeBuffers()
+	defer g.p.putBuffers(buf)
 	for _, r := range g.leaves {
-		fp, err := g.measure(ctx, r.leaf.Index)
+		fp, err := g.p.f.Measure(ctx, buf, g.group, r.leaf.Index, g.picked)
 		if err != nil {
 			return nil, err
 		}
@@ -316,11 +347,11 @@ func (g *groupReader) cut(ctx context.Context) (cuts []int, err error) {
 	}
 	for i, n := range blocks {
 		block := int(min(parquet.BlockRows, rows-int64(i)*parquet.BlockRows))
-		if have+block > batchRows || bytes+n > batchBytes {
+		if have+block > batchRows || bytes+n > g.p.batch {
 			flush()
 		}
-		if n > batchBytes { // wide rows: cut the block itself
-			step := max(1, int(int64(block)*batchBytes/n))
+		if n > g.p.batch { // wide rows: cut the block itself
+			step := max(1, int(int64(block)*g.p.batch/n))
 			if n > maxRowSize {
 				step = 1 // they may stand side by side
 			}
@@ -336,11 +367,12 @@ func (g *groupReader) cut(ctx context.Context) (cuts []int, err error) {
 	return cuts, nil
 }
 
-func (g *groupReader) measure(ctx context.Context, leaf int) (*parquet.Footprint, error) {
-	if g.picked != nil {
-		return g.p.f.MeasureRows(ctx, g.group, leaf, g.picked)
-	}
-	return g.p.f.Measure(ctx, g.group, leaf)
+func (p *Parquet) takeBuffers() *parquet.Buffers { return p.buffers.Get().(*parquet.Buffers) }
+
+// putBuffers takes buffers back that no chunk uses any more.
+func (p *Parquet) putBuffers(b *parquet.Buffers) {
+	b.Close()
+	p.buffers.Put(b)
 }
 
 // next makes the record of the next rows rows.
