@@ -39,8 +39,9 @@ const (
 // or tables.
 const forRecords = 2
 
-// inFlight returns the least bound of the pieces' files; 0: there is none.
-func inFlight(pieces []Piece) (least int64) {
+// InFlight returns the least [OpenOptions].InFlight of the pieces' files; 0: there
+// is no bound.
+func InFlight(pieces []Piece) (least int64) {
 	for _, p := range pieces {
 		if n := p.File.inFlight; n > 0 && (least == 0 || n < least) {
 			least = n

@@ -34,7 +34,7 @@ func MapKeys(ctx context.Context, pieces []Piece, key string, rule keys.Rule, th
 	if err != nil {
 		return err
 	}
-	way := flightOf(inFlight(pieces), threads, func() int64 { return keyNeed(pieces, paths) })
+	way := flightOf(InFlight(pieces), threads, func() int64 { return keyNeed(pieces, paths) })
 	parsers := parsersOf(pieces, way.workers)
 	for _, err := range mapGroups(ctx, pieces, way, func() (groupWork, error) {
 		work, err := newWork()

@@ -55,7 +55,7 @@ type groupWork func(ctx context.Context, p Piece, group int, emit func(arrow.Rec
 func Map(ctx context.Context, pieces []Piece, opts ReadOptions, newWork func() (Work, error)) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
 		unmap := mapFew(pieces)
-		way := flightOf(inFlight(pieces)/forRecords, opts.Threads, func() int64 { return need(pieces, opts.Columns) })
+		way := flightOf(InFlight(pieces)/forRecords, opts.Threads, func() int64 { return need(pieces, opts.Columns) })
 		more := true
 		for r, err := range mapGroups(ctx, pieces, way, func() (groupWork, error) {
 			work, err := newWork()

@@ -120,7 +120,7 @@ func ReadRuns(ctx context.Context, runs []Run, key string, rule keys.Rule, threa
 	for _, r := range runs {
 		pieces = append(pieces, Piece{File: r.File, Lo: r.Group, Hi: r.Group + 1})
 	}
-	way := flightOf(inFlight(pieces), threads, func() int64 { return keyNeed(pieces, paths) })
+	way := flightOf(InFlight(pieces), threads, func() int64 { return keyNeed(pieces, paths) })
 	var next atomic.Int64
 	workers, ctx := errgroup.WithContext(ctx)
 	for range min(way.workers, len(runs)) {

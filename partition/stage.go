@@ -110,7 +110,7 @@ func (st *stage) scan(ctx context.Context) iter.Seq2[Rows, error] {
 				yield(Rows{}, err)
 			}
 		}()
-		way := flightOf(inFlight(st.pieces)/forRecords, s.opts.Threads, func() int64 { return need(st.pieces, s.opts.columns) + st.keyNeed() })
+		way := flightOf(InFlight(st.pieces)/forRecords, s.opts.Threads, func() int64 { return need(st.pieces, s.opts.columns) + st.keyNeed() })
 		newWorker := func() (groupWork, error) { return st.newWorker(way) }
 		for r, err := range mapGroups(ctx, st.pieces, way, newWorker) {
 			if err == nil {

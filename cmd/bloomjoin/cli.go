@@ -62,7 +62,9 @@ func (c *cli) checkCommon() error {
 	}
 	total, err := c.total()
 	if err == nil && total > 0 {
-		debug.SetMemoryLimit(total - outsideHeap) // the collector works harder before it goes beyond
+		// The collector works harder before the heap goes beyond, but not for a
+		// limit that the heap cannot keep: then it would do nothing else.
+		debug.SetMemoryLimit(max(total-outsideHeap, leastLimit))
 	}
 	return err
 }
@@ -74,11 +76,12 @@ const minMemory = 16 << 20
 // Parts of --memory. What is left of it, a tenth or more, is for garbage that has
 // not been collected yet.
 const (
-	outsideHeap  = 3 << 20  // the program's own data, which the collector does not count
-	programs     = 10 << 20 // that, and what the runtime and libraries keep
-	forTables    = 2        // tables and filters may take this part of the rest
-	forPages     = 0.4      // pages, records and row groups in flight take as much of it
-	outputsPages = 4        // row groups of the output that wait, this part of that
+	leastLimit   = 112 << 20 // what a join of a dozen columns may hold in any case
+	outsideHeap  = 3 << 20   // the program's own data, which the collector does not count
+	programs     = 10 << 20  // that, and what the runtime and libraries keep
+	forTables    = 2         // tables and filters may take this part of the rest
+	forPages     = 0.4       // pages, records and row groups in flight take as much of it
+	outputsPages = 4         // row groups of the output that wait, this part of that
 )
 
 // total returns the bytes that the process may take: what the user says, or
