@@ -45,7 +45,8 @@ column whose name the log also has gets the ending _ids. The IDs of text files
 are read as the type of the log's key.
 
 The strategy decides what is held in memory; the answer is the same by each. Of
-a table or set larger than half of --memory, lookup and exact are refused.
+a table or set that exceeds its part of --memory, nearly half, lookup and exact
+are refused.
 
   exact      semi and anti: an exact filter over integer IDs is all that is held
   lookup     all IDs in a table, behind a filter over them
