@@ -67,6 +67,9 @@ type Options struct {
 	// whether the filter will be exact, a set may take more than the Bloom filter
 	// would: where the budget has no room for that, WantBloom needs to be said.
 	Memory int64
+	// Squeeze makes a Bloom filter that would exceed Memory as large as Memory
+	// allows, with the rate that it then has, in place of an error.
+	Squeeze bool
 	// TempDir is where keys wait on disk that exceed Memory until their number
 	// is known; empty: [os.TempDir].
 	TempDir string

@@ -86,11 +86,15 @@ func (b *Builder) divide(fold func(p bloom.Params, fpr float64) uint64) error {
 		return err
 	}
 	params.Blocks /= fold(params, fpr)
-	b.params = params
 	size := params.Bytes()
 	if most := b.memory.most; most > 0 && size > most && !b.spec.exact() {
-		return overBudget(most, params)
+		if b.spec.MaxSize > 0 || !b.plan.opts.Squeeze {
+			return overBudget(most, params)
+		}
+		b.spec.FPR, b.spec.MaxSize = 0, most
+		return b.divide(fold)
 	}
+	b.params = params
 	b.share(size)
 	b.memory.workers = uint64(b.threads)
 	return nil

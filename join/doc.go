@@ -75,7 +75,7 @@
 // wraps [ErrMemory], unless Auto finds another way; Shuffle finds none where the
 // distinct keys of a single row group of the log exceed it. Beside that there are
 // pages and batches in flight, some for each worker, whatever the sizes of the
-// files. What is on disk has no name, where the system knows such files, so that
+// files: [partition.OpenOptions].InFlight bounds them. What is on disk has no name, where the system knows such files, so that
 // nothing of it is left, however the process ends.
 //
 // # Trust

@@ -144,6 +144,8 @@ type Join struct {
 	layouts map[*partition.File]*layout
 	pieces  []partition.Piece
 
+	batchBytes int64 // of the answer, see batchBytesOf
+
 	model    model
 	filter   *codec.Filter
 	account  *account
@@ -200,6 +202,7 @@ func New(ids, logs []*partition.File, opts Options) (*Join, error) {
 		}
 	}
 	j.pieces = partition.Split(logs, opts.Shard)
+	j.batchBytes = batchBytesOf(partition.InFlight(j.pieces))
 	return j, nil
 }
 

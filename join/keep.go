@@ -57,7 +57,7 @@ func (j *Join) keep(ctx context.Context, ofLog *codec.Filter, to keeper) error {
 	if j.filter != nil {
 		return read(ctx, m, to, nil)
 	}
-	f, err := j.filterFrom(ctx, j.ids, filterbuild.Options{Key: j.idKey, FPR: j.opts.FPR, Uncounted: true}, func(b *filterbuild.Builder) error {
+	f, err := j.filterFrom(ctx, j.ids, filterbuild.Options{Key: j.idKey, FPR: j.opts.FPR, Uncounted: true, Squeeze: true}, func(b *filterbuild.Builder) error {
 		return read(ctx, m, to, b)
 	})
 	if err != nil {

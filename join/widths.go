@@ -9,9 +9,22 @@ import (
 // of the answer may be far larger than what it is made of, and is bounded by
 // bytes as well as rows.
 
-// batchBytes is about the most bytes of a batch of the answer that has more than
-// one row.
-const batchBytes = 16 << 20
+// batchBytes and leastBatchBytes bound about the most bytes of a batch of the
+// answer that has more than one row.
+const (
+	batchBytes      = 16 << 20
+	leastBatchBytes = 1 << 20
+	batchPart       = 16 // of what may be in flight
+)
+
+// batchBytesOf returns how many bytes such a batch may have, for logs of which so
+// many bytes may be in flight; 0: no bound.
+func batchBytesOf(inFlight int64) int64 {
+	if inFlight == 0 {
+		return batchBytes
+	}
+	return min(max(inFlight/batchPart, leastBatchBytes), batchBytes)
+}
 
 // widest returns a bound on the bytes of any one value.
 func widest(a arrow.Array) (most int64) {
@@ -112,7 +125,7 @@ func (w *worker) fitting(log, ids []int) int {
 		side = &w.j.side.rows
 		width += side.widest
 	}
-	if int64(len(log))*width <= batchBytes {
+	if int64(len(log))*width <= w.j.batchBytes {
 		return len(log)
 	}
 	var bytes int64
@@ -122,7 +135,7 @@ func (w *worker) fitting(log, ids []int) int {
 			w.places = side.locate(w.places[:0], ids[i:i+1])
 			bytes += rowBytes(side.records[w.places[0].Chunk], w.places[0].Row)
 		}
-		if bytes > batchBytes {
+		if bytes > w.j.batchBytes {
 			return max(i, 1)
 		}
 	}

@@ -104,7 +104,8 @@ type File struct {
 	bytes *atomic.Int64 // read from src so far
 	print func() ([]byte, error)
 
-	doubts doubts
+	doubts   doubts
+	inFlight int64 // see OpenOptions
 }
 
 // OpenOptions says how to open files. The zero value reads local Parquet and
@@ -152,8 +153,13 @@ type OpenOptions struct {
 	// bounds what is read of the files at once, as batches of text. What needs
 	// more is an error that wraps [ErrMemory].
 	Memory int64
+	// InFlight is the most bytes that pages, records and row groups on their way
+	// from the files to a consumer may take together, about; 0: no bound. Fewer
+	// and smaller buffers, then fewer workers, keep to it. One worker is the
+	// least, whatever it needs.
+	InFlight int64
 
-	room *parquet.Room     // of that
+	room *parquet.Room     // of Memory
 	like **generic.Parquet // opened last, whose schema others may share
 }
 

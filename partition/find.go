@@ -200,7 +200,7 @@ func openEntry(ctx context.Context, e Entry, opts OpenOptions) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &File{Name: e.Name, Rel: e.Rel, Size: src.Size(), src: src, bytes: new(atomic.Int64)}
+	f := &File{Name: e.Name, Rel: e.Rel, Size: src.Size(), src: src, bytes: new(atomic.Int64), inFlight: opts.InFlight}
 	f.print = sync.OnceValues(f.digest)
 	if f.Format, err = detect(src, e, opts.TextFormat); err == nil {
 		err = f.open(opts)

@@ -35,10 +35,11 @@ func MapKeys(ctx context.Context, pieces []Piece, key string, rule keys.Rule, th
 	if err != nil {
 		return err
 	}
-	parsers := parsersOf(pieces, threads)
-	for _, err := range mapGroups(ctx, pieces, threads, func() (groupWork, error) {
+	way := flightOf(InFlight(pieces), threads, func() int64 { return keyNeed(pieces, paths) })
+	parsers := parsersOf(pieces, way.workers)
+	for _, err := range mapGroups(ctx, pieces, way, func() (groupWork, error) {
 		work, err := newWork()
-		r := &keyReader{paths: paths, rule: rule, work: work, parsers: parsers, buf: new(parquet.Buffers)}
+		r := &keyReader{paths: paths, rule: rule, work: work, way: way, parsers: parsers, buf: new(parquet.Buffers)}
 		return r.group, err
 	}) {
 		if err != nil {
@@ -108,6 +109,7 @@ type keyReader struct {
 	paths   []keys.Path
 	rule    keys.Rule
 	work    KeyWork
+	way     flight
 	parsers int  // goroutines that parse a text file
 	lenient bool // a value that none may have under the rule is no key, and no error
 	buf     *parquet.Buffers
@@ -239,23 +241,23 @@ func inGroup(err error, group int) error {
 const stepRows = 1 << 16
 
 // readKeys is Read of columns that only keys are made of.
-func (f *File) readKeys(ctx context.Context, group int, columns []int) iter.Seq2[arrow.Record, error] {
-	return f.readKeysOf(ctx, group, columns, nil)
+func readKeys(ctx context.Context, from table, group int, columns []int) iter.Seq2[arrow.Record, error] {
+	return readKeysOf(ctx, from, group, columns, nil)
 }
 
 // readKeysOf is readKeys of a Parquet file's given rows (nil: all), and of all
 // rows of other files.
-func (f *File) readKeysOf(ctx context.Context, group int, columns []int, rows []uint32) iter.Seq2[arrow.Record, error] {
-	if p := f.parquet(); p != nil {
+func readKeysOf(ctx context.Context, from table, group int, columns []int, rows []uint32) iter.Seq2[arrow.Record, error] {
+	if p, ok := from.(*generic.Parquet); ok {
 		return p.ReadKeys(ctx, group, columns, rows)
 	}
-	return f.Read(ctx, group, columns)
+	return from.Read(ctx, group, columns)
 }
 
 // Check reads a row group, or what other files have for one, and returns the
 // first thing that is wrong with it.
 func (f *File) Check(ctx context.Context, group int) error {
-	for _, err := range f.readKeys(ctx, group, nil) { // INT96 in any unit are good
+	for _, err := range readKeys(ctx, f.table, group, nil) { // INT96 in any unit are good
 		if err != nil {
 			return err
 		}
@@ -266,7 +268,7 @@ func (f *File) Check(ctx context.Context, group int) error {
 // records reads the keys of a row group of any file.
 func (r *keyReader) records(ctx context.Context, p Piece, group int) error {
 	enc := (*keys.Encoder)(nil) // of the records' schema
-	for rec, err := range p.File.readKeys(ctx, group, r.enc.Columns()) {
+	for rec, err := range readKeys(ctx, r.way.table(p.File), group, r.enc.Columns()) {
 		if err != nil {
 			return err
 		}

@@ -39,6 +39,27 @@ type matchScan interface {
 	// pruned reports whether the last call knew without reading a page that
 	// the row group has no hit.
 	pruned() bool
+	// size and shed are those of keyScan.
+	size() int64
+	shed()
+}
+
+// size returns how many bytes of memory the scan keeps from one row group to the
+// next.
+func (k *keyScan) size() int64 {
+	n := int64(2*cap(k.votes) + cap(k.barred))
+	for _, m := range k.matches {
+		n += m.size()
+	}
+	return n
+}
+
+// shed lets go of that memory.
+func (k *keyScan) shed() {
+	k.votes, k.barred = nil, nil
+	for _, m := range k.matches {
+		m.shed()
+	}
 }
 
 // newKeyScan prepares to scan the file. verifiers has one for each match, or
@@ -228,6 +249,15 @@ func (l *leafScan) hits(ctx context.Context, s stretch) (_ []uint32, nulls int64
 
 func (l *leafScan) pruned() bool { return l.none }
 
+func (l *leafScan) size() int64 {
+	return int64(cap(l.entry) + 4*(cap(l.uses)+cap(l.ranges)+cap(l.found)+cap(l.there)+cap(l.members)))
+}
+
+func (l *leafScan) shed() {
+	l.dict, l.entry, l.uses = nil, nil, nil
+	l.ranges, l.found, l.there, l.members = nil, nil, nil, nil
+}
+
 // narrow finds out which rows of the stretch have to be looked at: all of the
 // row group, or l.ranges. nulls counts rows elsewhere, in the row group that
 // the stretch begins, that are known to have no key.
@@ -415,6 +445,10 @@ func newRecordScan(f *File, m Match, p *Prober, v Verifier) *recordScan {
 }
 
 func (r *recordScan) pruned() bool { return false }
+
+func (r *recordScan) size() int64 { return int64(4 * (cap(r.rows) + cap(r.found) + cap(r.members))) }
+
+func (r *recordScan) shed() { r.rows, r.found, r.members = nil, nil, nil }
 
 func (r *recordScan) hits(ctx context.Context, s stretch) (_ []uint32, nulls int64, err error) {
 	r.found, r.rows = r.found[:0], r.rows[:0]

@@ -2,7 +2,6 @@ package partition
 
 import (
 	"context"
-	"runtime"
 
 	"github.com/bloomjoin/bloomjoin/internal/text"
 )
@@ -21,9 +20,6 @@ func (r *keyReader) plainText(f *File) (t *text.Table, column int, ok bool) {
 // parsersOf divides the threads among the pieces that they work on at once: a
 // text file is one row group.
 func parsersOf(pieces []Piece, threads int) int {
-	if threads <= 0 {
-		threads = runtime.GOMAXPROCS(0)
-	}
 	groups := 0
 	for _, p := range pieces {
 		groups += p.Hi - p.Lo

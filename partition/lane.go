@@ -34,6 +34,7 @@ func (g *outGroup) complete() bool {
 type lane struct {
 	w    *parquet.ChunkWriter
 	turn atomic.Int64 // number of the segment that may add
+	held atomic.Int64 // bytes of memory, but for encoded pages
 
 	mu     sync.Mutex
 	parked map[int64][]parkedPage
@@ -73,6 +74,7 @@ func (l *lane) add(ctx context.Context, n int64, pages *leafPages) error {
 		if err := l.w.Add(p, dict); err != nil {
 			return &addError{err}
 		}
+		l.held.Store(l.w.Pending())
 	}
 	return l.end(n, early)
 }
@@ -102,6 +104,7 @@ func (l *lane) end(n int64, early []parkedPage) error {
 			if err := l.w.Add(p.page, p.dict); err != nil {
 				return &addError{err}
 			}
+			l.held.Store(l.w.Pending())
 		}
 		delete(l.parked, turn)
 		l.turn.Store(turn + 1)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"runtime"
 	"runtime/debug"
 	"sync"
 
@@ -50,10 +49,6 @@ type Work func(piece Piece, rec arrow.Record, emit func(arrow.Record) error) err
 // Work does. One goroutine calls it at a time.
 type groupWork func(ctx context.Context, p Piece, group int, emit func(arrow.Record) error) error
 
-// inFlight is the number of finished batches of a group that may wait for the
-// consumer, and the number of groups per worker that may be begun before it.
-const inFlight = 2
-
 // Map reads the pieces with several workers, passes each record batch through
 // a worker's own Work, and yields what it emits in input order: pieces in
 // order, their groups in order, the batches of a group in order. What is yielded
@@ -63,16 +58,28 @@ const inFlight = 2
 // sequence after everything before it was yielded. When the consumer stops, or
 // ctx ends, all goroutines have ended before Map returns.
 func Map(ctx context.Context, pieces []Piece, opts ReadOptions, newWork func() (Work, error)) iter.Seq2[Rows, error] {
-	return mapGroups(ctx, pieces, opts.Threads, func() (groupWork, error) {
-		work, err := newWork()
-		return func(ctx context.Context, p Piece, group int, emit func(arrow.Record) error) error {
-			return readGroup(ctx, p, group, opts, work, emit)
-		}, err
-	})
+	return func(yield func(Rows, error) bool) {
+		unmap := mapFew(pieces)
+		way := flightOf(InFlight(pieces)/forRecords, opts.Threads, func() int64 { return need(pieces, opts.Columns) })
+		more := true
+		for r, err := range mapGroups(ctx, pieces, way, func() (groupWork, error) {
+			work, err := newWork()
+			return func(ctx context.Context, p Piece, group int, emit func(arrow.Record) error) error {
+				return readGroup(ctx, p, group, opts, way, work, emit)
+			}, err
+		}) {
+			if more = yield(r, err) && err == nil; !more {
+				break
+			}
+		}
+		if err := unmap(); err != nil && more {
+			yield(Rows{}, err)
+		}
+	}
 }
 
 // readGroup passes the records of a row group through work.
-func readGroup(ctx context.Context, p Piece, group int, opts ReadOptions, work Work, emit func(arrow.Record) error) error {
+func readGroup(ctx context.Context, p Piece, group int, opts ReadOptions, way flight, work Work, emit func(arrow.Record) error) error {
 	var columns []int
 	var err error
 	if opts.Columns != nil {
@@ -80,9 +87,12 @@ func readGroup(ctx context.Context, p Piece, group int, opts ReadOptions, work W
 			return err
 		}
 	}
-	read := p.File.Read
+	from := way.table(p.File)
+	read := from.Read
 	if opts.Keys {
-		read = p.File.readKeys
+		read = func(ctx context.Context, group int, columns []int) iter.Seq2[arrow.Record, error] {
+			return readKeys(ctx, from, group, columns)
+		}
 	}
 	for rec, err := range read(ctx, group, columns) {
 		if err != nil {
@@ -96,10 +106,10 @@ func readGroup(ctx context.Context, p Piece, group int, opts ReadOptions, work W
 }
 
 // mapGroups is Map by row groups.
-func mapGroups(ctx context.Context, pieces []Piece, threads int, newWork func() (groupWork, error)) iter.Seq2[Rows, error] {
+func mapGroups(ctx context.Context, pieces []Piece, way flight, newWork func() (groupWork, error)) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
-		m := mapper{ctx: ctx, pieces: pieces, threads: threads}
+		m := mapper{ctx: ctx, pieces: pieces, way: way}
 		tasks := m.start(newWork)
 		defer func() {
 			cancel()
@@ -152,7 +162,7 @@ type groupTask struct {
 type mapper struct {
 	ctx     context.Context
 	pieces  []Piece
-	threads int
+	way     flight
 	workers sync.WaitGroup
 	begun   chan struct{} // an element for each task that is handed out and not consumed
 	turns   turns
@@ -203,15 +213,11 @@ func (m *mapper) start(newWork func() (groupWork, error)) []groupTask {
 	var tasks []groupTask
 	for i, p := range m.pieces {
 		for g := p.Lo; g < p.Hi; g++ {
-			tasks = append(tasks, groupTask{i, g, len(tasks), make(chan result, inFlight)})
+			tasks = append(tasks, groupTask{i, g, len(tasks), make(chan result, m.way.queue)})
 		}
 	}
-	threads := m.threads
-	if threads <= 0 {
-		threads = runtime.GOMAXPROCS(0)
-	}
 	next := make(chan groupTask)
-	m.begun = make(chan struct{}, inFlight*min(threads, max(len(tasks), 1)))
+	m.begun = make(chan struct{}, min(m.way.begun, max(len(tasks), 1)))
 	m.workers.Add(1)
 	go func() {
 		defer m.workers.Done()
@@ -225,7 +231,7 @@ func (m *mapper) start(newWork func() (groupWork, error)) []groupTask {
 			}
 		}
 	}()
-	for range min(threads, len(tasks)) {
+	for range min(m.way.workers, len(tasks)) {
 		m.workers.Add(1)
 		go func() {
 			defer m.workers.Done()

@@ -19,6 +19,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/internal/generic"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
@@ -68,9 +69,15 @@ type Output struct {
 	// that ends in an error has changed nothing. (A single file is visible only
 	// then in any case.) It takes the room of all files beside what they replace.
 	Hold bool
-	Mem  memory.Allocator
+	// Memory is the most bytes of encoded pages to hold in memory until their row
+	// group is complete; 0: no bound. Others wait in TempDir; empty: [os.TempDir].
+	// The output's bytes are the same.
+	Memory  int64
+	TempDir string
+	Mem     memory.Allocator
 
-	nonce string // see identify
+	pool  *parquet.Pool // of all writers
+	nonce string        // see identify
 }
 
 // Written is what an output came to.
@@ -310,6 +317,8 @@ func (o Output) Write(ctx context.Context, parts []Part, rows iter.Seq2[Rows, er
 	if err := o.identify(ctx); err != nil {
 		return w, err
 	}
+	end := o.begin()
+	defer func() { err = errors.Join(err, end()) }()
 	switch {
 	case o.Name == "-":
 		return o.writeStream(parts, rows)
@@ -380,7 +389,7 @@ func (o Output) newRecordWriter(dst io.Writer, schema *arrow.Schema, in *File) (
 				return nil, err
 			}
 		}
-		return generic.NewParquetWriter(dst, schema, generic.WriterOptions{Codec: c.Codec, Level: c.Level, Metadata: md, StoredSchema: stored})
+		return generic.NewParquetWriter(dst, schema, generic.WriterOptions{Codec: c.Codec, Level: c.Level, Metadata: md, StoredSchema: stored, Pool: o.pool})
 	case ArrowFile:
 		return arrowipc.NewFileWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.Mem})
 	case ArrowStream:

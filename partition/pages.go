@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -110,6 +109,8 @@ type pageEngine struct {
 	cancel  context.CancelFunc
 	scanner *Scanner
 	threads int
+	most    int64 // bytes that may be in flight; 0: no bound
+	pool    *parquet.Pool
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -119,6 +120,8 @@ type pageEngine struct {
 	open    []*segment             // in order: begun, and not all of their tasks done
 	filling *outGroup              // the row group that the next segment may go to
 	ready   []*outGroup            // in order: begun, and not taken by the consumer
+	workers []*pageWorker
+	active  int // workers that have a task
 	err     error
 	stop    bool
 }
@@ -129,9 +132,12 @@ func (s *Scanner) copyPages(ctx context.Context, sources []*pageSource) iter.Seq
 	return func(yield func(*outGroup, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		e := &pageEngine{ctx: ctx, cancel: cancel, scanner: s, threads: s.opts.Threads, more: true, unmap: map[*File]func() error{}}
-		if e.threads <= 0 {
-			e.threads = runtime.GOMAXPROCS(0)
+		e := &pageEngine{
+			ctx: ctx, cancel: cancel, scanner: s, threads: processors(s.opts.Threads), most: InFlight(piecesOfSources(sources)),
+			more: true, unmap: map[*File]func() error{},
+		}
+		if len(sources) > 0 && sources[0].layout != nil {
+			e.pool = sources[0].layout.Pool()
 		}
 		e.changed = sync.NewCond(&e.mu)
 		next, stop := iter.Pull(allSegments(sources))
@@ -161,6 +167,14 @@ func (s *Scanner) copyPages(ctx context.Context, sources []*pageSource) iter.Seq
 			}
 		}
 	}
+}
+
+func piecesOfSources(sources []*pageSource) []Piece {
+	pieces := make([]Piece, len(sources))
+	for i, s := range sources {
+		pieces[i] = s.piece
+	}
+	return pieces
 }
 
 func allSegments(sources []*pageSource) iter.Seq[*segment] {
@@ -214,22 +228,30 @@ func (e *pageEngine) take() (*outGroup, error) {
 // work is a worker.
 func (e *pageEngine) work() {
 	w := &pageWorker{engine: e, buf: new(parquet.Buffers)}
-	defer w.buf.Close()
+	defer func() { w.buf.Close() }()
 	debug.SetPanicOnFault(true) // in mapped pages; see recovered
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.workers = append(e.workers, w)
 	for !e.stop && e.err == nil && e.ctx.Err() == nil {
 		run := e.pick(w)
 		if run == nil {
 			if !e.more && len(e.open) == 0 && len(e.ready) == 0 {
 				return
 			}
+			if e.most > 0 {
+				w.shed()
+			}
 			e.changed.Wait()
 			continue
 		}
+		e.active++
+		w.held = max(w.held, e.taskNeed())
 		e.mu.Unlock()
 		settle, err := run()
 		e.mu.Lock()
+		e.active--
+		w.held = w.holds()
 		if err == nil {
 			settle()
 		} else if e.err == nil {
@@ -256,13 +278,20 @@ func (e *pageEngine) pick(w *pageWorker) task {
 			}
 		}
 	}
+	if !e.admits(w) {
+		return nil
+	}
+	park := int64(parkBytes)
+	if e.most > 0 {
+		park = min(park, e.most/16)
+	}
 	for _, s := range e.open {
 		if s.group == nil || s.begun == len(s.taken) {
 			continue
 		}
 		for _, i := range s.source.order {
 			l := s.group.lanes[i]
-			if s.taken[i] || l.turn.Load() != s.number && s.bytes > parkBytes {
+			if s.taken[i] || l.turn.Load() != s.number && s.bytes > park {
 				continue
 			}
 			s.taken[i] = true
@@ -295,7 +324,69 @@ func (e *pageEngine) room() bool {
 			waiting++
 		}
 	}
+	if len(e.open) > 0 && e.most > 0 && e.held()+e.segmentNeed() > e.most-e.most/4 {
+		return false
+	}
 	return len(e.open) < e.threads+1 && waiting < 1
+}
+
+// admits reports whether a worker may take another task: if what is in flight
+// has room for what a task takes, or no other worker has one, so that there is
+// always one at work.
+func (e *pageEngine) admits(w *pageWorker) bool {
+	if e.most == 0 || e.active == 0 {
+		return true
+	}
+	return e.held()-w.held+max(w.held, e.taskNeed()) <= e.most
+}
+
+// taskNeed returns about what a task takes: as much as the largest so far.
+func (e *pageEngine) taskNeed() int64 {
+	need := int64(leastTask)
+	for _, w := range e.workers {
+		need = max(need, w.held)
+	}
+	return need
+}
+
+// leastTask is how many bytes a task is expected to take at the least: a page or
+// two, and its dictionary.
+const leastTask = 3 << 20
+
+// held returns about how many bytes are in flight.
+func (e *pageEngine) held() (n int64) {
+	for _, w := range e.workers {
+		n += w.held
+	}
+	for _, s := range e.open {
+		n += 4 * int64(cap(s.rows))
+	}
+	for _, g := range e.ready {
+		for _, l := range g.lanes {
+			n += l.held.Load()
+		}
+	}
+	if e.pool != nil {
+		n += e.pool.Held()
+	}
+	return n
+}
+
+// segmentNeed returns about what another segment adds to it: the pages that are
+// begun of another row group, and the numbers of its rows.
+func (e *pageEngine) segmentNeed() (n int64) {
+	for _, g := range e.ready {
+		var lanes int64
+		for _, l := range g.lanes {
+			lanes += l.held.Load()
+		}
+		n = max(n, lanes)
+	}
+	rows := int64(0)
+	for _, s := range e.open {
+		rows = max(rows, s.hi-s.lo)
+	}
+	return n + leastTask + 3*4*rows
 }
 
 // decide puts the open segments whose rows are known, in order, into row
@@ -352,6 +443,26 @@ type pageWorker struct {
 	keys      *keyScan
 	file      *File // that keys is about
 	verifiers []Verifier
+	held      int64 // bytes: after the last task, or expected of this one; guarded by the engine's lock
+}
+
+// holds returns how many bytes the worker keeps for its next task.
+func (w *pageWorker) holds() int64 {
+	n := w.buf.Size()
+	if w.keys != nil {
+		n += w.keys.size()
+	}
+	return n
+}
+
+// shed lets go of what the worker keeps, while there is nothing for it to do.
+func (w *pageWorker) shed() {
+	w.buf.Close()
+	*w.buf = parquet.Buffers{} // keys holds the pointer
+	if w.keys != nil {
+		w.keys.shed()
+	}
+	w.held = 0
 }
 
 // selectRows is the key task of a segment.
@@ -428,6 +539,7 @@ func (w *pageWorker) finish(g *outGroup, l *lane) (settle func(), err error) {
 	}
 	return func() {
 		l.chunk, l.w = chunk, nil
+		l.held.Store(0)
 		g.finished++
 	}, nil
 }

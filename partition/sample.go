@@ -7,7 +7,6 @@ import (
 	"io"
 	"iter"
 	"math/bits"
-	"runtime"
 	"sync/atomic"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -117,18 +116,20 @@ func ReadRuns(ctx context.Context, runs []Run, key string, rule keys.Rule, threa
 	if err != nil {
 		return err
 	}
-	if threads <= 0 {
-		threads = runtime.GOMAXPROCS(0)
+	var pieces []Piece
+	for _, r := range runs {
+		pieces = append(pieces, Piece{File: r.File, Lo: r.Group, Hi: r.Group + 1})
 	}
+	way := flightOf(InFlight(pieces), threads, func() int64 { return keyNeed(pieces, paths) })
 	var next atomic.Int64
 	workers, ctx := errgroup.WithContext(ctx)
-	for range min(threads, len(runs)) {
+	for range min(way.workers, len(runs)) {
 		workers.Go(func() error {
 			work, err := newWork()
 			if err != nil {
 				return err
 			}
-			r := &keyReader{paths: paths, rule: rule, lenient: true, parsers: 1, buf: new(parquet.Buffers)}
+			r := &keyReader{paths: paths, rule: rule, lenient: true, way: way, parsers: 1, buf: new(parquet.Buffers)}
 			defer r.buf.Close()
 			for {
 				i := int(next.Add(1)) - 1
@@ -154,7 +155,7 @@ func (r *keyReader) run(ctx context.Context, run Run, work KeyWork) (err error) 
 	}
 	rows := run.selection()
 	if r.leaf == nil {
-		return r.sampled(ctx, p, p.File.readKeysOf(ctx, p.Lo, r.enc.Columns(), rows), rows)
+		return r.sampled(ctx, p, readKeysOf(ctx, r.way.table(p.File), p.Lo, r.enc.Columns(), rows), rows)
 	}
 	defer r.buf.Rest()
 	c := run.File.parquet().File().ChunkIn(r.buf, run.Group, r.leaf.values.Index())

@@ -14,6 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/internal/generic"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/take"
@@ -352,6 +353,7 @@ func (s *Scanner) readColumns(f *File) ([]int, error) {
 // scanWorker filters the row groups of one goroutine.
 type scanWorker struct {
 	scanner   *Scanner
+	way       flight
 	within    [2]int64 // rows of a row group to look at
 	verifiers []Verifier
 	further   Work // what becomes of the records; nil: they are what is wanted
@@ -375,7 +377,7 @@ func (w *scanWorker) group(ctx context.Context, p Piece, group int, emit func(ar
 	emit = w.beyond(p, group, emit)
 	begin(w.verifiers, p.File, group)
 	if p.File.parquet() == nil {
-		return readGroup(ctx, p, group, ReadOptions{Columns: s.readColumns}, w.work, emit)
+		return readGroup(ctx, p, group, ReadOptions{Columns: s.readColumns}, w.way, w.work, emit)
 	}
 	if w.keysFile != p.File {
 		k, err := newKeyScan(s, p.File, w.buf, w.verifiers)
@@ -398,7 +400,7 @@ func (w *scanWorker) group(ctx context.Context, p Piece, group int, emit func(ar
 			return err
 		}
 		w.selected = rows
-		for rec, err := range p.File.parquet().ReadRows(ctx, group, columns, rows) {
+		for rec, err := range w.way.table(p.File).(*generic.Parquet).ReadRows(ctx, group, columns, rows) {
 			if err != nil {
 				return err
 			}

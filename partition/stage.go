@@ -110,7 +110,9 @@ func (st *stage) scan(ctx context.Context) iter.Seq2[Rows, error] {
 				yield(Rows{}, err)
 			}
 		}()
-		for r, err := range mapGroups(ctx, st.pieces, s.opts.Threads, st.newWorker) {
+		way := flightOf(InFlight(st.pieces)/forRecords, s.opts.Threads, func() int64 { return need(st.pieces, s.opts.columns) + st.keyNeed() })
+		newWorker := func() (groupWork, error) { return st.newWorker(way) }
+		for r, err := range mapGroups(ctx, st.pieces, way, newWorker) {
 			if err == nil {
 				r.Piece = st.of[r.Piece]
 			}
@@ -122,9 +124,22 @@ func (st *stage) scan(ctx context.Context) iter.Seq2[Rows, error] {
 	}
 }
 
-func (st *stage) newWorker() (groupWork, error) {
+// keyNeed returns what finding the rows that pass takes, at the most: their
+// numbers, and those of the rows to look at.
+func (st *stage) keyNeed() (most int64) {
+	for _, p := range st.pieces {
+		if f := p.File.parquet(); f != nil {
+			for g := p.Lo; g < p.Hi; g++ {
+				most = max(most, f.GroupRows(g))
+			}
+		}
+	}
+	return 3 * 4 * min(most, segmentRows)
+}
+
+func (st *stage) newWorker(way flight) (groupWork, error) {
 	s := st.scanner
-	w := &scanWorker{scanner: s, within: st.within, verifiers: s.verifiers(), buf: new(parquet.Buffers)}
+	w := &scanWorker{scanner: s, way: way, within: st.within, verifiers: s.verifiers(), buf: new(parquet.Buffers)}
 	if s.opts.Work == nil {
 		return w.group, nil
 	}

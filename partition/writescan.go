@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"iter"
 	"slices"
@@ -16,12 +17,14 @@ import (
 // Parquet files are copied page by page; others go by way of Arrow records.
 // logs are all files of the log: they lend their schema to the output of a
 // shard that has none of them.
-func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (Written, error) {
+func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (_ Written, err error) {
 	o.fill()
 	o.Logs = logs
 	if err := o.identify(ctx); err != nil {
 		return Written{}, err
 	}
+	end := o.begin()
+	defer func() { err = errors.Join(err, end()) }()
 	all, err := o.unified(ctx, &s.opts, logs)
 	if err != nil {
 		return Written{}, err
@@ -146,12 +149,11 @@ func (o Output) planPages(ctx context.Context, s *Scanner, parts []Part, all *un
 		return nil
 	}
 	var first *pageSource
-	pool := new(parquet.Pool)
 	for i := range parts {
 		if foreign(parts[i]) {
 			continue
 		}
-		src, err := o.newPageSource(s, parts[i].Piece, all, pool)
+		src, err := o.newPageSource(s, parts[i].Piece, all)
 		if err != nil {
 			return err
 		}
@@ -167,7 +169,7 @@ func (o Output) planPages(ctx context.Context, s *Scanner, parts []Part, all *un
 	return nil
 }
 
-func (o Output) newPageSource(s *Scanner, piece Piece, all *unified, pool *parquet.Pool) (*pageSource, error) {
+func (o Output) newPageSource(s *Scanner, piece Piece, all *unified) (*pageSource, error) {
 	f := piece.File.parquet().File()
 	src := &pageSource{piece: piece, sink: new(relay)}
 	proj, reshaped, err := parquet.Projection{}, false, error(nil)
@@ -188,7 +190,7 @@ func (o Output) newPageSource(s *Scanner, piece Piece, all *unified, pool *parqu
 		return nil, err
 	}
 	src.layout, err = parquet.NewWriter(src.sink, proj.Schema, proj.Orders, parquet.WriterOptions{
-		Compression: compression, KeyValue: o.keyValues(f, reshaped),
+		Compression: compression, KeyValue: o.keyValues(f, reshaped), Pool: o.pool,
 	})
 	return src, err
 }

@@ -64,13 +64,27 @@ func (c *cli) checkCommon() error {
 	}
 	total, err := c.total()
 	if err == nil && total > 0 {
-		debug.SetMemoryLimit(total) // the collector works harder before it goes beyond
+		// The collector works harder before the heap goes beyond, but not for a
+		// limit that the heap cannot keep: then it would do nothing else.
+		debug.SetMemoryLimit(max(total-outsideHeap, leastLimit))
 	}
 	return err
 }
 
-// minMemory is the least --memory in bytes. A budget of 0 would be none.
-const minMemory = 1 << 20
+// minMemory is the least --memory in bytes: what the program itself, pages of a
+// few columns, and a small filter take.
+const minMemory = 16 << 20
+
+// Parts of --memory. What is left of it, a tenth or more, is for garbage that has
+// not been collected yet.
+const (
+	leastLimit   = 112 << 20 // what a join of a dozen columns may hold in any case
+	outsideHeap  = 3 << 20   // the program's own data, which the collector does not count
+	programs     = 10 << 20  // that, and what the runtime and libraries keep
+	forTables    = 2         // tables and filters may take this part of the rest
+	forPages     = 0.4       // pages, records and row groups in flight take as much of it
+	outputsPages = 4         // row groups of the output that wait, this part of that
+)
 
 // total returns the bytes that the process may take: what the user says, or
 // nine tenths of what the container or the machine has; 0 if nobody knows.
@@ -81,7 +95,7 @@ func (c *cli) total() (int64, error) {
 			return 0, usagef("--memory: %w", err)
 		}
 		if n < minMemory {
-			return 0, usagef("--memory %s: want 1MiB or more", c.memory)
+			return 0, usagef("--memory %s: want %s or more", c.memory, bytesOf(uint64(minMemory)))
 		}
 		if limit := memoryThere(); limit > 0 {
 			n = min(n, limit) // what is not there cannot be used
@@ -102,12 +116,24 @@ func memoryThere() uint64 {
 	return 0
 }
 
-// budget returns the bytes that tables and filters may take: half of the
-// total. The other half is for pages and batches in flight, and for what the
-// collector has not collected yet.
+// budget returns the bytes that tables and filters may take.
 func (c *cli) budget() (int64, error) {
 	n, err := c.total()
-	return n / 2, err
+	return tablesOf(n), err
+}
+
+// tablesOf is what of a total tables and filters may take: half of what the
+// program leaves, and a quarter where it leaves little.
+func tablesOf(total int64) int64 { return max((total-programs)/forTables, total/4) }
+
+// inFlight returns the bytes that pages, records and row groups may take on
+// their way; 0: no bound.
+func (c *cli) inFlight() int64 {
+	n, err := c.total()
+	if err != nil || n == 0 {
+		return 0 // as checkCommon has said
+	}
+	return int64(float64(max(n-programs, 0)) * forPages)
 }
 
 // explain adds to errors about the budget what the user's own number has to do
@@ -127,7 +153,7 @@ func (c *cli) explain(err error) error {
 	if given == "" {
 		given = bytesOf(total) + ", the default,"
 	}
-	return fmt.Errorf("%w (half of the --memory of %s goes to tables and filters)", err, given)
+	return fmt.Errorf("%w (of the --memory of %s, tables and filters may take %s)", err, given, bytesOf(tablesOf(total)))
 }
 
 // parseSize reads a size such as 64MiB, 3GiB or 100MB.
@@ -284,12 +310,11 @@ func (c *cli) notes(output string, w partition.Written) {
 
 // open opens what the user names.
 func (c *cli) open(cmd *cobra.Command, names []string, opts partition.OpenOptions) ([]*partition.File, error) {
-	opts.Store = partition.Local{}
 	total, err := c.total()
 	if err != nil {
 		return nil, err
 	}
-	opts.Memory = total
+	opts.Store, opts.Memory, opts.InFlight = partition.Local{}, total, c.inFlight()
 	return partition.Open(cmd.Context(), names, opts)
 }
 

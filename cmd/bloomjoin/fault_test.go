@@ -302,7 +302,7 @@ func TestBuildBeyondFileSizeLimit(t *testing.T) {
 // the memory to keep them.
 func spilling(ids, temp, out string) []string {
 	return []string{
-		"build", "--quiet", "--json", "--key", "id", "--key-type", "int64", "--memory", "8MiB", "--fpr", "0.01",
+		"build", "--quiet", "--json", "--key", "id", "--key-type", "int64", "--memory", "16MiB", "--fpr", "0.01",
 		"--temp-dir", temp, "-o", out, ids,
 	}
 }

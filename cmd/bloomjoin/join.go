@@ -46,7 +46,8 @@ column whose name the log also has gets the ending _ids. The IDs of text files
 are read as the type of the log's key.
 
 The strategy decides what is held in memory; the answer is the same by each. Of
-a table or set larger than half of --memory, lookup and exact are refused.
+a table or set that exceeds its part of --memory, nearly half, lookup and exact
+are refused.
 
   exact      semi and anti: an exact filter over integer IDs is all that is held
   lookup     all IDs in a table, behind a filter over them
@@ -164,7 +165,7 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 	if open.Types, err = keyTypes(o.keyType, right); err != nil {
 		return opts, open, out, err
 	}
-	opts.KeepTypes = o.keyType != ""
+	opts.KeepTypes, out.TempDir = o.keyType != "", o.tempDir
 	if open.TextFormat, err = textFormat(o.idsFormat); err != nil {
 		return opts, open, out, err
 	}

@@ -28,9 +28,19 @@ import (
 // a page or a record batch for each worker.
 const beside = 96 << 20
 
-// runWatched runs the command and returns the most bytes that it had resident,
-// as far as the system tells while it runs. (What it tells at the end counts the
-// memory of the process that started it.)
+// statusBytes returns a size in a process's status.
+func statusBytes(status, field string) int64 {
+	_, after, _ := strings.Cut(status, field)
+	var kib int64
+	if _, err := fmt.Sscan(after, &kib); err != nil {
+		return 0
+	}
+	return kib << 10
+}
+
+// runWatched runs the command and returns the most anonymous and shared memory
+// that it had in bytes, as far as the system tells while it runs. (What it tells
+// at the end counts the memory of the process that started it.)
 func runWatched(cmd *exec.Cmd) (peak int64, err error) {
 	if err := cmd.Start(); err != nil {
 		return 0, err
@@ -43,11 +53,8 @@ func runWatched(cmd *exec.Cmd) (peak int64, err error) {
 			return peak, err
 		case <-time.After(time.Millisecond):
 			status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
-			if _, after, ok := strings.Cut(string(status), "VmHWM:"); ok && strings.HasPrefix(string(status), "Name:\tbloomjoin") {
-				var kib int64
-				if _, err := fmt.Sscan(after, &kib); err == nil {
-					peak = max(peak, kib<<10)
-				}
+			if strings.HasPrefix(string(status), "Name:\tbloomjoin") {
+				peak = max(peak, statusBytes(string(status), "RssAnon:")+statusBytes(string(status), "RssShmem:"))
 			}
 		}
 	}
@@ -129,6 +136,76 @@ func TestMemoryBudgetOfBuild(t *testing.T) {
 			case err != nil || json.Unmarshal(out.Bytes(), &r) != nil || r.Keys != n:
 				t.Errorf("%s: %d keys, %v: %s", name, r.Keys, err, &said)
 			}
+		}
+	}
+}
+
+// The budget is held whatever the number of workers, in scans and joins that
+// make records: of a log whose row groups would take some 30 MiB for each worker.
+func TestMemoryBudgetOfWorkers(t *testing.T) {
+	if raceEnabled || testing.Short() || runtime.GOOS != "linux" {
+		t.Skip("memory is measured on Linux, without the race detector")
+	}
+	const (
+		budget, rows, group = 128 << 20, 480_000, 24_000
+		texts               = 6
+	)
+	dir := t.TempDir()
+	table := func(name string, rows, texts int, id func(i int) int64) string {
+		fields := []arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}}
+		for c := range texts {
+			fields = append(fields, arrow.Field{Name: fmt.Sprint("text", c), Type: arrow.BinaryTypes.String})
+		}
+		path := filepath.Join(dir, name)
+		f, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := generic.NewParquetWriter(f, arrow.NewSchema(fields, nil), generic.WriterOptions{RowGroupRows: group})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for from := 0; from < rows; from += group {
+			b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(fields, nil))
+			for i := from; i < min(from+group, rows); i++ {
+				b.Field(0).(*array.Int64Builder).Append(id(i))
+				for c := range texts {
+					x := uint64(i*texts+c+1) * 0x9e3779b97f4a7c15
+					b.Field(1 + c).(*array.StringBuilder).Append(fmt.Sprintf("%016x%016x%016x", x, x*x, x*x*x))
+				}
+			}
+			rec := b.NewRecord()
+			if err := out.Write(rec); err != nil {
+				t.Fatal(err)
+			}
+			rec.Release()
+			b.Release()
+		}
+		_, _, err = out.Close()
+		if err := errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	log := table("log.parquet", rows, texts, func(i int) int64 { return int64(i) })
+	ids := table("ids.parquet", rows/10, 1, func(i int) int64 { return int64(i) * 20 })
+	filter := filepath.Join(dir, "ids.bjf")
+	if said, err := exec.Command("bloomjoin", "build", "--key", "id", "--kind", "bloom", "-o", filter, ids).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	for name, args := range map[string][]string{
+		"scan":          {"scan", "--filter", filter},
+		"full, lookup":  {"join", "--ids", ids, "--on", "id", "--type", "full", "--strategy", "lookup"},
+		"full, shuffle": {"join", "--ids", ids, "--on", "id", "--type", "full", "--strategy", "shuffle"},
+	} {
+		out := filepath.Join(t.TempDir(), "out.parquet")
+		cmd := exec.Command("bloomjoin", append(args, "--quiet", "--threads", "16", "--memory", fmt.Sprint(budget), "-o", out, log)...)
+		var said bytes.Buffer
+		cmd.Stderr = &said
+		peak, err := runWatched(cmd)
+		t.Logf("%s: %d MiB", name, peak>>20)
+		if err != nil || peak == 0 || peak > budget+budget*15/100 {
+			t.Errorf("%s: a peak of %d MiB in %d, %v: %s", name, peak>>20, budget>>20, err, &said)
 		}
 	}
 }

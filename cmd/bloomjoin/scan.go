@@ -111,7 +111,7 @@ func (o *scanFlags) matches() ([]matchFlag, error) {
 
 // outputOf checks -o and --format.
 func (c *cli) outputOf(ctx context.Context, out, format string) (partition.Output, error) {
-	o := partition.Output{Name: out, Stdout: c.stdout, Force: c.force}
+	o := partition.Output{Name: out, Stdout: c.stdout, Force: c.force, Memory: c.inFlight() / outputsPages}
 	switch format {
 	case "", "parquet", "arrow":
 		o.Format = partition.Format(format)

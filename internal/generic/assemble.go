@@ -23,6 +23,8 @@ type leafReader struct {
 	leaf  *parquet.Leaf
 	at    fault.At
 	chunk *parquet.Chunk
+	p     *Parquet
+	buf   *parquet.Buffers // of chunk
 
 	group int
 	// again says that the chunk is opened again for each batch, in memory that
@@ -41,18 +43,21 @@ type leafReader struct {
 	sink     sink // of the batch; nil once its data is taken
 }
 
-func newLeafReader(f *parquet.File, group int, col *column, claim *parquet.Claim) *leafReader {
+// newLeafReader returns a reader of a column whose pages are charged to the claim.
+func newLeafReader(p *Parquet, group int, col *column, claim *parquet.Claim) *leafReader {
+	f, buf := p.f, p.takeBuffers(claim)
 	leaf := &f.Leaves[col.leaf]
 	return &leafReader{
-		group: group,
-		col:   col, leaf: leaf, chunk: f.ChunkIn(parquet.BuffersOf(claim), group, col.leaf),
+		group: group, p: p, buf: buf,
+		col: col, leaf: leaf, chunk: f.ChunkIn(buf, group, col.leaf),
 		at: fault.At{File: f.Name, RowGroup: group + 1, Column: leaf.Dotted},
 	}
 }
 
 func (r *leafReader) close() {
 	r.drop()
-	r.chunk.Close()
+	r.page = nil
+	r.p.putBuffers(r.buf)
 }
 
 // rest gives back the pages, but not the batch.

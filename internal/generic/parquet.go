@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -31,6 +32,8 @@ type Parquet struct {
 	keys    []*column // as keys need them; columns, but for INT96
 	schema  *arrow.Schema
 	mem     memory.Allocator
+	batch   int64      // bytes of a record, about
+	buffers *sync.Pool // of *parquet.Buffers
 }
 
 // OpenParquet opens the Parquet file of size bytes behind r. name is used in
@@ -72,14 +75,16 @@ func OpenParquetWith(r io.ReaderAt, size int64, name string, opts ParquetOptions
 
 // newParquet plans how the columns of f become arrays.
 func newParquet(f *parquet.File, opts ParquetOptions) (p *Parquet, err error) {
+	p = &Parquet{f: f, mem: opts.Mem, batch: opts.Room.Part(batchShare, batchBytes)}
 	if like := opts.Like; like != nil && f.Share(like.f) {
-		return &Parquet{f: f, mem: opts.Mem, columns: like.columns, keys: like.keys, schema: like.schema}, nil
+		p.columns, p.keys, p.schema, p.buffers = like.columns, like.keys, like.schema, like.buffers
+		return p, nil
 	}
 	int96 := int96Micros
 	if opts.Int96Nanos {
 		int96 = int96Nanos
 	}
-	p = &Parquet{f: f, mem: opts.Mem}
+	p.buffers = &sync.Pool{New: func() any { return new(parquet.Buffers) }}
 	if p.columns, p.schema, err = plan(f, int96); err != nil {
 		return nil, err
 	}
@@ -140,6 +145,32 @@ func (p *Parquet) Codec() string {
 		return "lz4"
 	}
 	return strings.ToLower(best.String())
+}
+
+// InBatches returns a reader of the same file whose records have about so many
+// bytes at the most.
+func (p *Parquet) InBatches(bytes int64) *Parquet {
+	q := *p
+	q.batch = min(max(bytes, 1), p.batch)
+	return &q
+}
+
+// Below returns the leaves of top-level columns; nil: of all.
+func (p *Parquet) Below(columns []int) (leaves []int) {
+	if columns == nil {
+		for i := range p.f.Leaves {
+			leaves = append(leaves, i)
+		}
+		return leaves
+	}
+	for _, c := range columns {
+		if c >= 0 && c < len(p.columns) {
+			for i := range p.columns[c].leaves {
+				leaves = append(leaves, p.columns[c].leaf+i)
+			}
+		}
+	}
+	return leaves
 }
 
 // Close ends the use of the file. It releases nothing that records hold.
@@ -260,7 +291,7 @@ func (p *Parquet) openGroup(ctx context.Context, of []*column, group int, column
 	if picked != nil {
 		g.rows = int64(len(picked))
 	}
-	g.claim.Evict, g.shared = g.evict, parquet.BuffersOf(g.claim)
+	g.claim.Evict, g.shared = g.evict, p.takeBuffers(g.claim)
 	fields := make([]arrow.Field, len(columns))
 	for i, c := range columns {
 		if c < 0 || c >= len(of) {
@@ -281,7 +312,7 @@ func (g *groupReader) addLeaves(c *column) {
 		g.addLeaves(cc)
 	}
 	if c.sink != nil && g.asm.leaves[c.leaf] == nil {
-		r := newLeafReader(g.p.f, g.group, c, g.claim)
+		r := newLeafReader(g.p, g.group, c, g.claim)
 		if g.picked != nil {
 			r.chunk.Select(g.picked)
 		}
@@ -294,7 +325,7 @@ func (g *groupReader) close() {
 	for _, r := range g.leaves {
 		r.close()
 	}
-	g.shared.Close()
+	g.p.putBuffers(g.shared)
 }
 
 // count yields records without columns.
@@ -313,12 +344,12 @@ func (g *groupReader) count(ctx context.Context, yield func(arrow.Record, error)
 	return nil
 }
 
-// fewBytes is what picked rows may take at the very most, were they the longest
+// fewBatches is how many batches' bytes picked rows may take at the very most, were they the longest
 // of the row group, without their being measured before they are read.
-const fewBytes = 192 << 20
+const fewBatches = 6
 
 // few reports whether the picked rows take few bytes: surely no more than
-// fewBytes, by what the chunks take as a whole and by the longest entries of
+// fewBatches, by what the chunks take as a whole and by the longest entries of
 // their dictionaries, and, if they are as long as others, no more than a record
 // may have. To measure them would be to decompress everything twice. A footer
 // that says too little is found out while reading; see leafReader.most.
@@ -339,7 +370,7 @@ func (g *groupReader) few(ctx context.Context) (bool, error) {
 		}
 		most += n
 		share += part * float64(r.chunk.FooterBytes())
-		if most > fewBytes || share > float64(g.p.f.Room().Part(batchShare, batchBytes)) {
+		if most > fewBatches*g.p.batch || share > float64(g.p.batch) {
 			return false, nil
 		}
 	}
@@ -364,8 +395,10 @@ func (g *groupReader) cut(ctx context.Context) (cuts []int, err error) {
 	}
 	var blocks []int64
 	shapes := map[int]parquet.Shape{}
+	buf := g.p.takeBuffers(nil)
+	defer g.p.putBuffers(buf)
 	for _, r := range g.leaves {
-		fp, err := g.measure(ctx, r.leaf.Index)
+		fp, err := g.p.f.Measure(ctx, buf, g.group, r.leaf.Index, g.picked)
 		if err != nil {
 			return nil, err
 		}
@@ -387,7 +420,6 @@ func (g *groupReader) cut(ctx context.Context) (cuts []int, err error) {
 	if err := g.p.f.CheckShapes(g.group, shapes); err != nil {
 		return nil, err
 	}
-	most := g.p.f.Room().Part(batchShare, batchBytes)
 	have, bytes := 0, int64(0)
 	flush := func() {
 		if have > 0 {
@@ -398,11 +430,11 @@ func (g *groupReader) cut(ctx context.Context) (cuts []int, err error) {
 	for i, n := range blocks {
 		block := int(min(parquet.BlockRows, rows-int64(i)*parquet.BlockRows))
 		n += int64(block) * g.padding
-		if have+block > batchRows || bytes+n > most {
+		if have+block > batchRows || bytes+n > g.p.batch {
 			flush()
 		}
-		if n > most { // wide rows: cut the block itself
-			step := max(1, int(int64(block)*most/n))
+		if n > g.p.batch { // wide rows: cut the block itself
+			step := max(1, int(int64(block)*g.p.batch/n))
 			if n > g.p.f.Room().Most(maxRowSize) {
 				step = 1 // they may stand side by side
 			}
@@ -418,11 +450,19 @@ func (g *groupReader) cut(ctx context.Context) (cuts []int, err error) {
 	return cuts, nil
 }
 
-func (g *groupReader) measure(ctx context.Context, leaf int) (*parquet.Footprint, error) {
-	if g.picked != nil {
-		return g.p.f.MeasureRows(ctx, g.group, leaf, g.picked)
-	}
-	return g.p.f.Measure(ctx, g.group, leaf)
+// takeBuffers returns buffers whose pages are charged to the claim; nil: to one
+// of their own.
+func (p *Parquet) takeBuffers(claim *parquet.Claim) *parquet.Buffers {
+	b := p.buffers.Get().(*parquet.Buffers)
+	b.ChargeTo(claim)
+	return b
+}
+
+// putBuffers takes buffers back that no chunk uses any more.
+func (p *Parquet) putBuffers(b *parquet.Buffers) {
+	b.Close()
+	b.ChargeTo(nil)
+	p.buffers.Put(b)
 }
 
 // next makes the record of the next rows rows.

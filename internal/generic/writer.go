@@ -25,6 +25,8 @@ type WriterOptions struct {
 	// columns that are those of a file with it: it knows of dictionaries, which
 	// Schema does not. Empty: the writer's schema.
 	StoredSchema string
+	// Pool is what the writer takes its memory from; nil: one of its own.
+	Pool *parquet.Pool
 }
 
 var writerCodecs = map[string]format.CompressionCodec{
@@ -62,7 +64,7 @@ func NewParquetWriter(w io.Writer, sc *arrow.Schema, opts WriterOptions) (*Parqu
 		return nil, err
 	}
 	file, err := parquet.NewWriter(w, plan.elements, nil, parquet.WriterOptions{
-		Compression: parquet.Compression{Codec: codec, Level: opts.Level}, KeyValue: kv,
+		Compression: parquet.Compression{Codec: codec, Level: opts.Level}, KeyValue: kv, Pool: opts.Pool,
 	})
 	if err != nil {
 		return nil, err

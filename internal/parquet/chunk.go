@@ -115,9 +115,9 @@ type Buffers struct {
 	shared  *Claim // is not nil
 }
 
-// BuffersOf returns Buffers whose pages are charged to a claim, until Rest or
-// Close is called.
-func BuffersOf(c *Claim) *Buffers { return &Buffers{shared: c} }
+// ChargeTo has the pages charged to a claim that others share, until it is called
+// with another; nil: to one of the Buffers' own. No page is in use.
+func (b *Buffers) ChargeTo(c *Claim) { b.shared = c }
 
 // Close gives back what the decoders and large pages hold. The Buffers may be
 // used again.

@@ -26,25 +26,21 @@ type Footprint struct {
 // is wrong with it: checksums, sizes, levels, values, and the totals against
 // the footer. rowGroup and leaf count from 0.
 func (f *File) ValidateChunk(ctx context.Context, rowGroup, leaf int) error {
-	_, err := f.Measure(ctx, rowGroup, leaf)
+	_, err := f.Measure(ctx, new(Buffers), rowGroup, leaf, nil)
 	return err
 }
 
 // Measure validates a column chunk as [File.ValidateChunk] does, and returns
-// what it takes in memory.
-func (f *File) Measure(ctx context.Context, rowGroup, leaf int) (*Footprint, error) {
-	c := f.Chunk(rowGroup, leaf)
-	defer c.Close()
-	return c.measure(ctx, f.RowGroups[rowGroup].Rows)
-}
-
-// MeasureRows is Measure of the given rows, ascending, alone. Other pages than
-// theirs are not looked at.
-func (f *File) MeasureRows(ctx context.Context, rowGroup, leaf int, rows []uint32) (*Footprint, error) {
-	c := f.Chunk(rowGroup, leaf)
-	defer c.Close()
-	c.Select(rows)
-	return c.measure(ctx, int64(len(rows)))
+// what it takes in memory. If rows is not nil, that is done of these rows alone,
+// ascending, and other pages than theirs are not looked at.
+func (f *File) Measure(ctx context.Context, buf *Buffers, rowGroup, leaf int, rows []uint32) (*Footprint, error) {
+	c := f.ChunkIn(buf, rowGroup, leaf)
+	n := f.RowGroups[rowGroup].Rows
+	if rows != nil {
+		c.Select(rows)
+		n = int64(len(rows))
+	}
+	return c.measure(ctx, n)
 }
 
 // measure reads all that the chunk has to give, which must be so many rows.

@@ -121,6 +121,9 @@ func NewWriter(w io.Writer, schema []SchemaElement, orders []format.ColumnOrder,
 // Leaves are the columns, in the order of their chunks.
 func (w *Writer) Leaves() []Leaf { return w.leaves }
 
+// Pool is what the Writer takes its memory from.
+func (w *Writer) Pool() *Pool { return w.opts.Pool }
+
 // Schema is the file's, depth first.
 func (w *Writer) Schema() []SchemaElement { return w.schema }
 

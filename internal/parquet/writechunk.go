@@ -104,13 +104,16 @@ func (w *Writer) Chunk(leaf int) *ChunkWriter {
 func (c *ChunkWriter) UseDictionary() { c.numbered = c.leaf.Type != format.Boolean }
 
 // Size is the number of bytes of memory that the chunk holds.
-func (c *ChunkWriter) Size() int64 {
+func (c *ChunkWriter) Size() int64 { return c.Pending() + c.out.held + c.dictOut.held }
+
+// Pending is Size without pages that are encoded: what the page to come and the
+// dictionary take.
+func (c *ChunkWriter) Pending() int64 {
 	if c.chunkState == nil {
 		return 0
 	}
 	p := &c.page
-	n := cap(p.rep) + cap(p.def) + cap(p.plain) + 4*cap(p.indices) + c.dict.held()
-	return int64(n) + c.out.held + c.dictOut.held
+	return int64(cap(p.rep) + cap(p.def) + cap(p.plain) + 4*cap(p.indices) + c.dict.held())
 }
 
 // Add takes the entries of a page. dict is the dictionary of the chunk it is

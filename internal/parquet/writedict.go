@@ -46,8 +46,9 @@ type dictBuilder struct {
 	grows bool // limit rises with the dictionaries of the input
 
 	// Open addressing with linear probing, at most half full. A slot has the
-	// upper half of the value's hash, and its number plus one; 0 is free.
-	slots []uint64
+	// value's number plus one in its low numberBits, and above them the upper bits
+	// of its hash; 0 is free.
+	slots []uint32
 	seed  maphash.Seed
 	keys  [2]uint64 // random, for hashes of integers
 
@@ -56,6 +57,8 @@ type dictBuilder struct {
 }
 
 const (
+	numberBits   = 24
+	numberMask   = 1<<numberBits - 1
 	firstSlots   = 1 << 10
 	maxDictBytes = 64 << 20 // to which large dictionaries of the input raise the limit
 )
@@ -68,7 +71,7 @@ func (b *dictBuilder) start(width, limit int, grows bool) {
 	}
 	b.from = nil
 	if b.slots == nil {
-		b.slots = make([]uint64, firstSlots)
+		b.slots = make([]uint32, firstSlots)
 		b.seed = maphash.MakeSeed()
 		for i := range b.keys {
 			b.keys[i] = maphash.Comparable(b.seed, i) | 1
@@ -81,7 +84,7 @@ func (b *dictBuilder) start(width, limit int, grows bool) {
 // dictionaries need.
 func (b *dictBuilder) release() {
 	b.from = nil
-	if len(b.slots) > 1<<18 {
+	if len(b.slots) > 1<<19 {
 		b.slots = nil
 	}
 	if cap(b.dict.Plain) > 2*DefaultDictBytes {
@@ -99,7 +102,7 @@ func (b *dictBuilder) held() int {
 	if b == nil {
 		return 0
 	}
-	return cap(b.dict.Plain) + 4*cap(b.dict.offsets) + 8*cap(b.slots) + 4*cap(b.remap)
+	return cap(b.dict.Plain) + 4*(cap(b.dict.offsets)+cap(b.slots)+cap(b.remap))
 }
 
 // translate turns indices of from into those of the merged dictionary. done is
@@ -159,16 +162,16 @@ func (b *dictBuilder) numbers(dst []uint32, plain []byte, pos int) (done, next i
 // is new and there is no room for it.
 func (b *dictBuilder) number(v []byte) uint32 {
 	h := b.hash(v)
-	mask := uint64(len(b.slots) - 1)
+	mask, tag := uint64(len(b.slots)-1), tagOf(h)
 	at := h & mask
 	for ; b.slots[at] != 0; at = (at + 1) & mask {
-		if s := b.slots[at]; s>>32 == h>>32 {
-			if old, _ := b.dict.value(uint32(s)-1, b.width); string(old) == string(v) {
-				return uint32(s)
+		if s := b.slots[at]; s&^numberMask == tag {
+			if old, _ := b.dict.value(s&numberMask-1, b.width); string(old) == string(v) {
+				return s & numberMask
 			}
 		}
 	}
-	if len(v) > b.limit-len(b.dict.Plain) {
+	if len(v) > b.limit-len(b.dict.Plain) || b.dict.Len == numberMask {
 		return 0
 	}
 	b.dict.Plain = append(b.dict.Plain, v...)
@@ -176,15 +179,18 @@ func (b *dictBuilder) number(v []byte) uint32 {
 		b.dict.offsets = append(b.dict.offsets, uint32(len(b.dict.Plain)+4))
 	}
 	b.dict.Len++
-	b.slots[at] = h>>32<<32 | uint64(b.dict.Len)
+	b.slots[at] = tag | uint32(b.dict.Len)
 	if b.dict.Len > len(b.slots)/2 {
 		b.grow()
 	}
 	return uint32(b.dict.Len)
 }
 
+// tagOf is the part of a hash that stands in a slot.
+func tagOf(h uint64) uint32 { return uint32(h>>32) &^ numberMask }
+
 func (b *dictBuilder) grow() {
-	b.slots = make([]uint64, 2*len(b.slots))
+	b.slots = make([]uint32, 2*len(b.slots))
 	mask := uint64(len(b.slots) - 1)
 	for i := range b.dict.Len {
 		v, _ := b.dict.value(uint32(i), b.width)
@@ -193,7 +199,7 @@ func (b *dictBuilder) grow() {
 		for b.slots[at] != 0 {
 			at = (at + 1) & mask
 		}
-		b.slots[at] = h>>32<<32 | uint64(i+1)
+		b.slots[at] = tagOf(h) | uint32(i+1)
 	}
 }
 

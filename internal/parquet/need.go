@@ -1,0 +1,64 @@
+package parquet
+
+import (
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// Need returns about how many bytes of memory decoding the column chunk takes,
+// beside what is made of its values: the dictionary, and one page. It goes by
+// the headers of the dictionary and the first data page, as far as they can be
+// read; what is wrong with them is found when the chunk is read.
+func (f *File) Need(rowGroup, leaf int) (bytes int64) {
+	md := &f.Metadata.RowGroups[rowGroup].Columns[leaf].MetaData
+	c := f.Chunk(rowGroup, leaf)
+	defer c.Close()
+	defer func() {
+		if recover() != nil { // in a mapped page that is gone
+			bytes = md.TotalUncompressedSize
+		}
+	}()
+	for range 2 {
+		h, _, err := c.readHeader()
+		if err != nil {
+			return bytes
+		}
+		if _, err := c.checkSizes(h); err != nil {
+			return bytes
+		}
+		size, stored := int64(h.UncompressedPageSize), int64(h.CompressedPageSize)
+		if f.mapping == nil {
+			bytes = max(bytes, max(stored, f.readSize)+headerAhead)
+		}
+		switch h.Type {
+		case format.DictionaryPage:
+			bytes += 2*size + 4*int64(h.DictionaryPageHeader.V.NumValues)
+			c.pos += stored
+		case format.DataPage:
+			return bytes + pageNeed(size, h.DataPageHeader.V.NumValues, h.DataPageHeader.V.Encoding)
+		case format.DataPageV2:
+			return bytes + pageNeed(size, h.DataPageHeaderV2.V.NumValues, h.DataPageHeaderV2.V.Encoding)
+		default:
+			return bytes
+		}
+	}
+	return bytes
+}
+
+// pageNeed returns about what a decoded data page takes.
+func pageNeed(size int64, values int32, e format.Encoding) int64 {
+	const levels = 2 // bytes of an entry
+	switch n := int64(values); e {
+	case format.PlainDictionary, format.RLEDictionary:
+		return size + (levels+4)*n
+	case format.Plain:
+		return size + levels*n
+	default: // brought to PLAIN
+		return 3*size + levels*n
+	}
+}
+
+// Size returns how many bytes of memory the buffers hold.
+func (b *Buffers) Size() int64 {
+	return int64(cap(b.window) + cap(b.raw) + cap(b.plain) + cap(b.picked) + cap(b.dict) + cap(b.rep) + cap(b.def) +
+		4*(cap(b.offsets)+cap(b.indices)+cap(b.entries)+cap(b.values)))
+}

@@ -1,0 +1,171 @@
+package partition
+
+import (
+	"errors"
+	"io"
+	"runtime"
+
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/spill"
+)
+
+// What is in flight between a file and its consumer: pages, records and row
+// groups. [OpenOptions.InFlight] bounds it. Buffers give way first (batches get
+// smaller, fewer of them wait), then workers. One worker always remains, so that
+// a bound below its need is exceeded, not refused.
+
+// flight is how record batches travel from the workers to the consumer.
+type flight struct {
+	workers int
+	batch   int64 // bytes of a record; 0: as the format has them
+	begun   int   // row groups that may be begun before the consumer
+	queue   int   // finished batches of a row group that may wait
+}
+
+// inFlightBatches is, where memory is not bounded, the number of finished
+// batches of a row group that may wait for the consumer, and the number of row
+// groups per worker that may be begun before it.
+const inFlightBatches = 2
+
+// Bounds of a record batch where the memory is bounded.
+const (
+	leastBatch = 256 << 10
+	mostBatch  = 8 << 20
+)
+
+// forRecords is the part of what may be in flight that goes to the workers that
+// make records. The rest is for what the consumer makes of them: row groups,
+// or tables.
+const forRecords = 2
+
+// InFlight returns the least [OpenOptions].InFlight of the pieces' files; 0: there
+// is no bound.
+func InFlight(pieces []Piece) (least int64) {
+	for _, p := range pieces {
+		if n := p.File.inFlight; n > 0 && (least == 0 || n < least) {
+			least = n
+		}
+	}
+	return least
+}
+
+// processors returns the number of workers that are asked for.
+func processors(threads int) int {
+	if threads <= 0 {
+		return runtime.GOMAXPROCS(0)
+	}
+	return threads
+}
+
+// flightOf divides what may be in flight. need is what a worker takes beside
+// batches. Of these it has three: the one that it reads, the one that it makes of
+// it, and a finished one that waits.
+func flightOf(most int64, threads int, need func() int64) flight {
+	threads = processors(threads)
+	if most == 0 {
+		return flight{workers: threads, begun: inFlightBatches * threads, queue: inFlightBatches}
+	}
+	own := need()
+	batches := func(workers int64) int64 { return 3*workers + 1 } // the consumer has one
+	workers := int64(threads)
+	for workers > 1 && workers*own+batches(workers)*4*leastBatch > most {
+		workers--
+	}
+	batch := (most - workers*own) / batches(workers)
+	return flight{workers: int(workers), batch: min(max(batch, leastBatch), mostBatch), begun: int(workers), queue: 1}
+}
+
+// table returns the file's table, whose records have no more bytes than f says.
+func (f flight) table(file *File) table {
+	if p := file.parquet(); p != nil && f.batch > 0 {
+		return p.InBatches(f.batch)
+	}
+	return file.table
+}
+
+// need returns what a worker takes to decode the given top-level columns of the
+// pieces' row groups, all at the same time; nil: all columns. It looks at the
+// largest row group of each file.
+func need(pieces []Piece, columns func(*File) ([]int, error)) (most int64) {
+	seen := map[*File]bool{}
+	for _, p := range pieces {
+		f := p.File.parquet()
+		if f == nil || seen[p.File] || p.Lo == p.Hi {
+			continue
+		}
+		if seen[p.File] = true; len(seen) > mostMapped { // files of one log are alike
+			break
+		}
+		group := p.Lo
+		for g := p.Lo; g < p.Hi; g++ {
+			if f.GroupBytes(g) > f.GroupBytes(group) {
+				group = g
+			}
+		}
+		var wanted []int
+		if columns != nil {
+			wanted, _ = columns(p.File) // an error comes back when they are read
+		}
+		var n int64
+		for _, leaf := range f.Below(wanted) {
+			n += f.File().Need(group, leaf)
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// keyNeed is need of the key columns, and of the steps in which keys are passed
+// on.
+func keyNeed(pieces []Piece, paths []keys.Path) int64 {
+	const steps = 8 * stepBytes
+	return steps + need(pieces, func(f *File) ([]int, error) {
+		enc, err := keys.NewEncoder(f.Schema(), paths, 0)
+		if err != nil {
+			return []int{}, err
+		}
+		return enc.Columns(), nil
+	})
+}
+
+// overflow is what of an output's row groups waits on disk.
+type overflow struct{ *spill.Stream }
+
+// waitsOnDisk is what errors of such a file say.
+const waitsOnDisk = "pages of the output that wait on disk (raise --memory, or name a directory with room by --temp-dir)"
+
+func (o overflow) Write(b []byte) error { return o.Stream.Write(b, false) }
+
+func (o overflow) Each(fn func(b []byte) error) error {
+	r := o.Reader()
+	var chunk []byte
+	for {
+		var err error
+		if chunk, err = r.Next(chunk); errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := fn(chunk); err != nil {
+			return err
+		}
+	}
+}
+
+// begin makes what the writers of the output share, unless it is there. The
+// caller calls end when all is written.
+func (o *Output) begin() (end func() error) {
+	if o.pool != nil {
+		return func() error { return nil }
+	}
+	o.pool = new(parquet.Pool)
+	if o.Memory == 0 {
+		return func() error { return nil }
+	}
+	waiting := spill.New(o.TempDir, waitsOnDisk)
+	o.pool.Most = o.Memory
+	o.pool.Overflow = func() parquet.Overflow { return overflow{waiting.Stream()} }
+	return waiting.Close
+}
