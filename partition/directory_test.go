@@ -100,6 +100,17 @@ func TestFalseSuccessIsHealed(t *testing.T) {
 	if _, err := whole.do(t); err != nil {
 		t.Fatal(err)
 	}
+	// A change is not forgotten when another run takes files out of the manifest.
+	was := get(t, out+"y=1/c.parquet")
+	put(t, out+"y=1/c.parquet", was[:30]+string([]byte{was[30] ^ 1})+was[31:])
+	if w, err := (job{[]string{in + "/a.parquet"}, Output{Name: out, Run: runOf(2), Force: true}}).do(t); err != nil || len(w.Notes) != 1 || slices.Contains(tree(t, out), successName) {
+		t.Errorf("beside a file that was changed: %v, %v, %v", w.Notes, err, tree(t, out))
+	}
+	whole.out.Force = true
+	if _, err := whole.do(t); err != nil {
+		t.Fatal(err)
+	}
+	whole.out.Force = false
 	mine := get(t, filepath.Join(in, "a.parquet"))
 	put(t, out+"a.parquet", mine)
 	_, err := whole.do(t)

@@ -317,6 +317,13 @@ func (d *dirWriter) prune(ctx context.Context, c *listing, replaced map[string]b
 		m.Rows, m.Bytes = 0, 0
 		for _, f := range m.Files {
 			m.Rows, m.Bytes = m.Rows+f.Rows, m.Bytes+f.Bytes
+			// A file that was changed is known by being younger than its manifest,
+			// which is about to be written: its run has to write it again.
+			trouble, err := d.out.trouble(ctx, c, m, f)
+			if err != nil {
+				return err
+			}
+			m.Done = m.Done && trouble != "changed"
 		}
 		if err := d.out.writeManifest(ctx, m.file, m); err != nil {
 			return err
