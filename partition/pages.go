@@ -133,7 +133,7 @@ func (s *Scanner) copyPages(ctx context.Context, sources []*pageSource) iter.Seq
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		e := &pageEngine{
-			ctx: ctx, cancel: cancel, scanner: s, threads: processors(s.opts.Threads), most: InFlight(piecesOfSources(sources)),
+			ctx: ctx, cancel: cancel, scanner: s, threads: processors(s.opts.Threads), most: InFlight(piecesOfSources(sources)) / 4 * 3, // the rest is what nobody counts
 			more: true, unmap: map[*File]func() error{},
 		}
 		if len(sources) > 0 && sources[0].layout != nil {

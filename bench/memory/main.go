@@ -71,6 +71,7 @@ func (g *grid) ways() []way {
 		args := []string{"join", "--ids", g.ids, "--on", key, "--type", typ, "--strategy", strategy}
 		ways = append(ways, way{"join " + typ + ", " + strategy, args, false})
 	}
+	join("anti", "auto") // which keeps most rows
 	for _, typ := range []string{"semi", "full"} {
 		for _, strategy := range []string{"auto", "lookup", "broadcast", "reverse", "shuffle"} {
 			join(typ, strategy)

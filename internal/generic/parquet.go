@@ -344,12 +344,13 @@ func (g *groupReader) count(ctx context.Context, yield func(arrow.Record, error)
 	return nil
 }
 
-// fewBatches is how many batches' bytes picked rows may take at the very most, were they the longest
-// of the row group, without their being measured before they are read.
+// fewBatches is how many batches' bytes picked rows may take at the very most,
+// were they the longest of the row group, without their being measured before
+// they are read.
 const fewBatches = 6
 
-// few reports whether the picked rows take few bytes: surely no more than
-// fewBatches, by what the chunks take as a whole and by the longest entries of
+// few reports whether the picked rows take few bytes: surely no more than those
+// of fewBatches, by what the chunks take as a whole and by the longest entries of
 // their dictionaries, and, if they are as long as others, no more than a record
 // may have. To measure them would be to decompress everything twice. A footer
 // that says too little is found out while reading; see leafReader.most.

@@ -14,6 +14,7 @@ type Pool struct {
 
 	mu     sync.Mutex
 	used   int64 // bytes of blocks in use
+	spare  int64 // of blocks that are free
 	blocks blockPool
 	spaces []*workspace   // free
 	states []*chunkState  // free
@@ -120,6 +121,7 @@ func (w *Writer) takeBlock(class int) []byte {
 	p.used += smallestBlock << (2 * class)
 	free := &p.blocks[class]
 	if n := len(*free); n > 0 {
+		p.spare -= smallestBlock << (2 * class)
 		b := (*free)[n-1]
 		*free = (*free)[:n-1]
 		return b
@@ -133,9 +135,12 @@ func (p *Pool) putBlocks(s *storage) {
 	defer p.mu.Unlock()
 	for i, b := range s.blocks {
 		class := min(i, blockClasses-1)
-		p.blocks[class] = append(p.blocks[class], b[:0])
+		p.used -= smallestBlock << (2 * class)
+		if p.Overflow == nil || p.used+p.spare < p.Most {
+			p.spare += smallestBlock << (2 * class)
+			p.blocks[class] = append(p.blocks[class], b[:0])
+		}
 	}
-	p.used -= s.held
 	s.blocks, s.held = nil, 0
 }
 
@@ -151,12 +156,11 @@ func (w *Writer) release(e *EncodedChunk) {
 	e.written = true
 }
 
-// Held is the number of bytes of memory that the Pool has given out as encoded
-// pages.
+// Held is the number of bytes of memory that the Pool has for encoded pages.
 func (p *Pool) Held() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.used
+	return p.used + p.spare
 }
 
 func (w *Writer) takeSpace() *workspace {
@@ -214,6 +218,9 @@ func (w *Writer) putRecoding(r *recoding) {
 	p.recode = append(p.recode, r)
 }
 
+// keptDicts is how many free dictBuilders a Pool keeps that is to be small.
+const keptDicts = 1
+
 // takeDict returns a dictBuilder to start with.
 func (w *Writer) takeDict() *dictBuilder {
 	p := w.opts.Pool
@@ -236,17 +243,21 @@ func (w *Writer) putDict(d *dictBuilder) {
 	p := w.opts.Pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.dicts = append(p.dicts, d)
+	if p.Overflow == nil || len(p.dicts) < keptDicts {
+		p.dicts = append(p.dicts, d)
+	}
 }
 
 func (w *Writer) putState(s *chunkState) {
 	s.page.reset()
 	w.putDict(s.dict)
 	s.dict = nil
-	if cap(s.page.plain) > keptPages*w.opts.PageBytes {
+	p := w.opts.Pool
+	if p.Overflow != nil {
+		s.page = pending{}
+	} else if cap(s.page.plain) > keptPages*w.opts.PageBytes {
 		s.page.plain = nil
 	}
-	p := w.opts.Pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.states = append(p.states, s)
