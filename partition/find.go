@@ -156,16 +156,24 @@ func (o *OpenOptions) openFound(ctx context.Context, e Entry) (_ *File, why stri
 
 func (o *OpenOptions) isEmpty(ctx context.Context, e Entry) bool {
 	src, err := o.Store.Open(ctx, e.Name)
-	return err == nil && src.Size() == 0 && src.Close() == nil
+	if err != nil {
+		return false
+	}
+	size := src.Size()
+	return src.Close() == nil && size == 0
 }
 
 // noData reports whether a file is surely no data by its name: what people and
-// programs put beside data under fixed names.
+// programs put beside data under fixed names. A file with the ending of a table,
+// as license.csv, may be one.
 func noData(name string) bool {
 	if strings.HasSuffix(name, ".crc") || strings.HasSuffix(name, "_$folder$") {
 		return true
 	}
-	stem, _, _ := strings.Cut(strings.ToUpper(name), ".")
+	if name = strings.ToUpper(name); byName(name) != "" && !strings.HasSuffix(name, ".TXT") {
+		return false
+	}
+	stem, _, _ := strings.Cut(name, ".")
 	return slices.Contains([]string{"README", "LICENSE", "LICENCE", "NOTICE", "COPYING"}, stem)
 }
 

@@ -121,7 +121,7 @@ func TestOpenDirectory(t *testing.T) {
 	}
 	equal(t, "files", got, []string{"a.arrow", "y=1/b.parquet"})
 	// What may be data is not passed over: rows might be in it.
-	for _, name := range []string{"part-00001", "rest.csv", "more.orc", "day2.txt", "notes.md", "x.xml", "y=1/make.py", "page.html", "README2"} {
+	for _, name := range []string{"part-00001", "rest.csv", "more.orc", "day2.txt", "notes.md", "x.xml", "y=1/make.py", "page.html", "README2", "license.csv", "y=1/Notice.jsonl.gz"} {
 		put(t, filepath.Join(dir, name), "damaged, or in another format")
 		_, err := Open(t.Context(), []string{dir}, OpenOptions{})
 		says(t, "a stray file", err, nil, name, "--exclude "+filepath.Base(name))
@@ -131,11 +131,13 @@ func TestOpenDirectory(t *testing.T) {
 	}
 	// As an ID set, what has the name of a text is one.
 	put(t, filepath.Join(dir, "c.csv"), "id\n1\n")
+	put(t, filepath.Join(dir, "license.csv"), "id\n2\n")
+	put(t, filepath.Join(dir, "license.txt"), "not data")
 	got = nil
 	for _, f := range open(t, OpenOptions{Text: true}, dir) {
 		got = append(got, f.Rel)
 	}
-	equal(t, "files with text", got, []string{"a.arrow", "c.csv", "y=1/b.parquet"})
+	equal(t, "files with text", got, []string{"a.arrow", "c.csv", "license.csv", "y=1/b.parquet"})
 
 	none := t.TempDir()
 	for _, name := range []string{"readme.md", "b.x", "c", "d", "e"} {
