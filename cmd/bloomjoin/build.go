@@ -256,7 +256,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.inputs.fill(c, &open); err != nil {
+	if err := o.inputs.fill(&open); err != nil {
 		return err
 	}
 	files, err := c.open(cmd, args, open)

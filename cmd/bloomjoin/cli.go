@@ -315,6 +315,9 @@ func (c *cli) open(cmd *cobra.Command, names []string, opts partition.OpenOption
 		return nil, err
 	}
 	opts.Store, opts.Memory, opts.InFlight = partition.Local{}, total, c.inFlight()
+	if c.verbose {
+		opts.PassedOver = func(name, why string) { c.say("  %s: passed over: %s", name, why) }
+	}
 	return partition.Open(cmd.Context(), names, opts)
 }
 

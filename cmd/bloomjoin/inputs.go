@@ -31,16 +31,13 @@ func (o *inputFlags) addOutput(f *pflag.FlagSet) {
 }
 
 // fill checks the flags and puts them into the options.
-func (o *inputFlags) fill(c *cli, open *partition.OpenOptions) error {
+func (o *inputFlags) fill(open *partition.OpenOptions) error {
 	for _, p := range slices.Concat(o.include, o.exclude) {
 		if _, err := path.Match(p, ""); err != nil || p == "" {
 			return usagef("--include or --exclude %q: want a pattern such as '*.parquet' or 'dt=2024-*/*'", p)
 		}
 	}
 	open.Include, open.Exclude, open.AllowEmpty, open.Base = o.include, o.exclude, o.allowEmpty, o.base
-	if c.verbose {
-		open.PassedOver = func(name, why string) { c.say("  %s: passed over: %s", name, why) }
-	}
 	return nil
 }
 

@@ -230,7 +230,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	}
 	defer partition.Close(ids)
 	openLogs := partition.OpenOptions{Int96Nanos: open.Int96Nanos}
-	if err := o.inputs.fill(c, &openLogs); err != nil {
+	if err := o.inputs.fill(&openLogs); err != nil {
 		return err
 	}
 	all, err := c.open(cmd, args, openLogs)

@@ -101,7 +101,7 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	}
 	defer partition.Close(ids)
 	openLogs := partition.OpenOptions{Int96Nanos: open.Int96Nanos}
-	if err := o.inputs.fill(c, &openLogs); err != nil {
+	if err := o.inputs.fill(&openLogs); err != nil {
 		return err
 	}
 	logs, err := c.open(cmd, args, openLogs)

@@ -244,7 +244,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	opts.Match = filters.match
 	opts.End = func() error { return closeFilters(filters.files) }
 	open := partition.OpenOptions{Int96Nanos: int96Nanos}
-	if err := o.inputs.fill(c, &open); err != nil {
+	if err := o.inputs.fill(&open); err != nil {
 		return err
 	}
 	all, err := c.open(cmd, args, open)
