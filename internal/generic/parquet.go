@@ -550,6 +550,7 @@ func (g *groupReader) end(ctx context.Context) error {
 		if r.again {
 			continue
 		}
+		g.reading = r
 		if more, err := r.advance(ctx); err != nil {
 			return err
 		} else if more {
