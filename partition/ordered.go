@@ -51,8 +51,9 @@ type groupWork func(ctx context.Context, p Piece, group int, emit func(arrow.Rec
 
 // Map reads the pieces with several workers, passes each record batch through
 // a worker's own Work, and yields what it emits in input order: pieces in
-// order, their groups in order, the batches of a group in order. What is yielded
-// depends on the input alone, not on the number of workers.
+// order, their groups in order, the batches of a group in order. The rows depend
+// on the input alone; how many of them a batch has depends on
+// [OpenOptions].InFlight and the number of workers as well.
 //
 // Memory is bounded by a few batches for each worker. An error ends the
 // sequence after everything before it was yielded. When the consumer stops, or
