@@ -64,7 +64,7 @@ func TestPagesBeyondTheBudget(t *testing.T) {
 		for _, bound := range []bool{false, true} {
 			p := open(t, b, nil)
 			if bound {
-				p.File().Bound(parquet.NewRoom(32 << 20)) // 8 MiB for pages
+				p = openIn(t, b, parquet.NewRoom(32<<20)) // 8 MiB for pages
 			}
 			read := p.Read(t.Context(), 0, nil)
 			if picked != nil {
@@ -102,9 +102,9 @@ func TestRowBeyondTheBudget(t *testing.T) {
 	for range 3_000_000 {
 		l.ValueBuilder().(*array.Int64Builder).Append(7)
 	}
-	p := open(t, written(t, b.NewRecord(), 1, WriterOptions{}), nil)
+	file := written(t, b.NewRecord(), 1, WriterOptions{})
 	for memory, ok := range map[int64]bool{32 << 20: false, 1 << 30: true} {
-		p.File().Bound(parquet.NewRoom(memory))
+		p := openIn(t, file, parquet.NewRoom(memory))
 		var err error
 		for _, e := range p.Read(t.Context(), 0, nil) {
 			err = e

@@ -84,11 +84,7 @@ func OpenIn(room *Room, r io.ReaderAt, size int64, name string) (f *File, err er
 	return f, nil
 }
 
-// Bound makes pages take what the room has. It is called before any page is
-// read.
-func (f *File) Bound(room *Room) { f.room = room }
-
-// Room returns what Bound was told, nil if there is no bound.
+// Room returns what OpenIn was told, nil if there is no bound.
 func (f *File) Room() *Room { return f.room }
 
 // Close gives back what was charged for the footer.
