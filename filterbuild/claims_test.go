@@ -26,6 +26,7 @@ func claim(t *testing.T, file []byte, groups int, rows int64) []byte {
 	m := f.Metadata
 	g := m.RowGroups[0]
 	g.NumRows, g.Columns[0].MetaData.NumValues = rows, rows
+	g.Columns[0].MetaData.PathInSchema = f.Leaves[0].Path // Open drops it
 	m.RowGroups = nil
 	for range groups {
 		m.RowGroups = append(m.RowGroups, g)

@@ -159,9 +159,12 @@ type OpenOptions struct {
 	// least, whatever it needs.
 	InFlight int64
 
-	room *parquet.Room     // of Memory
-	like **generic.Parquet // opened last, whose schema others may share
+	room *parquet.Room // of Memory
+	like *like         // what other files may share
 }
+
+// like is the Parquet file that was opened last.
+type like struct{ table *generic.Parquet }
 
 func (o *OpenOptions) fill() {
 	if o.Store == nil {
@@ -170,7 +173,7 @@ func (o *OpenOptions) fill() {
 	if o.Mem == nil {
 		o.Mem = memory.DefaultAllocator
 	}
-	o.room, o.like = parquet.NewRoom(o.Memory), new(*generic.Parquet)
+	o.room, o.like = parquet.NewRoom(o.Memory), new(like)
 }
 
 // Open opens all files that the names stand for, in ascending order of Rel:
@@ -437,12 +440,12 @@ func (f *File) open(opts OpenOptions) (err error) {
 	switch f.Format {
 	case Parquet:
 		p, err := generic.OpenParquetWith(r, f.Size, f.Name, generic.ParquetOptions{
-			Mem: opts.Mem, Room: opts.room, Like: *opts.like, Int96Nanos: opts.Int96Nanos,
+			Mem: opts.Mem, Room: opts.room, Like: opts.like.table, Int96Nanos: opts.Int96Nanos,
 		})
 		if err != nil {
 			return err
 		}
-		f.table, *opts.like = p, p
+		f.table, opts.like.table = p, p
 		if _, near := f.src.(Mapper); !near {
 			p.File().ReadAtLeast(min(farRead, max(opts.room.Part(64, farRead), leastRead)))
 		}

@@ -112,6 +112,7 @@ func need(pieces []Piece, columns func(*File) ([]int, error)) (most int64) {
 			n += f.File().Need(group, leaf)
 		}
 		most = max(most, n)
+		_ = p.File.rest() // a log may have more files than may be open; reading on fails where this did
 	}
 	return most
 }

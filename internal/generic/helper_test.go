@@ -11,6 +11,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/decimal128"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
 // everything is a schema of the types that come back as they were.
@@ -108,6 +110,15 @@ func written(t testing.TB, rec arrow.Record, step int64, opts WriterOptions) []b
 
 func open(t testing.TB, b []byte, mem memory.Allocator) *Parquet {
 	p, err := OpenParquet(bytes.NewReader(b), int64(len(b)), "x.parquet", mem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// openIn is open of a file whose pages take what the room has.
+func openIn(t testing.TB, b []byte, room *parquet.Room) *Parquet {
+	p, err := OpenParquetWith(bytes.NewReader(b), int64(len(b)), "x.parquet", ParquetOptions{Room: room})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package generic
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -49,15 +48,6 @@ func wide(columns, rows int) arrow.Record {
 	return b.NewRecord()
 }
 
-// openIn opens the file in a room, which may be nil.
-func openIn(t *testing.T, room *parquet.Room, b []byte) *Parquet {
-	p, err := OpenParquetWith(bytes.NewReader(b), int64(len(b)), "x.parquet", ParquetOptions{Room: room})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
 // Pages of many columns that do not fit into the budget together are read one
 // after the other, batch by batch, and the rows are the same.
 func TestPagesBeyondTheBudget(t *testing.T) {
@@ -72,9 +62,9 @@ func TestPagesBeyondTheBudget(t *testing.T) {
 	for name, picked := range map[string][]uint32{"all": nil, "every second": some(2), "few": some(5000)} {
 		tables := map[bool][]arrow.Record{}
 		for _, bound := range []bool{false, true} {
-			p := openIn(t, nil, b)
+			p := open(t, b, nil)
 			if bound {
-				p = openIn(t, parquet.NewRoom(32<<20), b) // 8 MiB for pages
+				p = openIn(t, b, parquet.NewRoom(32<<20)) // 8 MiB for pages
 			}
 			read := p.Read(t.Context(), 0, nil)
 			if picked != nil {
@@ -114,7 +104,7 @@ func TestRowBeyondTheBudget(t *testing.T) {
 	}
 	file := written(t, b.NewRecord(), 1, WriterOptions{})
 	for memory, ok := range map[int64]bool{32 << 20: false, 1 << 30: true} {
-		p := openIn(t, parquet.NewRoom(memory), file)
+		p := openIn(t, file, parquet.NewRoom(memory))
 		var err error
 		for _, e := range p.Read(t.Context(), 0, nil) {
 			err = e

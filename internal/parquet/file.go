@@ -84,7 +84,7 @@ func OpenIn(room *Room, r io.ReaderAt, size int64, name string) (f *File, err er
 	return f, nil
 }
 
-// Room returns what the file was opened in, nil if there is no bound.
+// Room returns what OpenIn was told, nil if there is no bound.
 func (f *File) Room() *Room { return f.room }
 
 // Close gives back what was charged for the footer.
