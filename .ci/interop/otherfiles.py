@@ -42,7 +42,7 @@ def pandas_frame(nulls):
     flags = g.random(n) < 0.5
     at = samples.EPOCH + g.integers(-(10**8), 10**8, n)
     columns |= {
-        "flag": flags, "Flag": pandas.array(flags, "boolean"), "f32": samples.floats(g, "float32"), "f64": samples.floats(g, "float64"),
+        "flag": flags, "Boolean": pandas.array(flags, "boolean"), "f32": samples.floats(g, "float32"), "f64": samples.floats(g, "float64"),
         "text": pandas.Series(samples.texts(g, n), dtype=object), "string": pandas.array(samples.texts(g, 500), "string"),
         "binary": pandas.Series([b"\0" * (i % 5) + str(i).encode() for i in g.integers(0, n, n)], dtype=object),
         "category": pandas.Categorical(samples.texts(g, 60)), "many": pandas.Categorical(samples.texts(g, 5000)),
