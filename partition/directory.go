@@ -427,7 +427,9 @@ func (d *listing) replaced(o Output) map[string]bool {
 // marker returns what a file says of the run that wrote it, see Output.run; ""
 // if it is none of ours. table is false if it cannot be read as a table.
 func (o Output) marker(ctx context.Context, name string) (marker string, table bool, err error) {
-	f, err := openEntry(ctx, Entry{Name: name, Rel: path.Base(name)}, OpenOptions{Store: o.Store, Mem: o.Mem})
+	opts := OpenOptions{Store: o.Store, Mem: o.Mem}
+	opts.fill()
+	f, err := openEntry(ctx, Entry{Name: name, Rel: path.Base(name)}, opts)
 	if err != nil {
 		return "", false, ctx.Err() // whatever it is, nothing of ours
 	}
