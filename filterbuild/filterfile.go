@@ -61,8 +61,12 @@ func readMapped(h *codec.Header, m partition.Mapper, lim codec.Limits) (*codec.F
 // holds the IDs themselves. It returns the size of the file. Unless replace is
 // set, a file that stands there is left alone: if it holds the same filter,
 // stored so that it serves as well, that is a success, as two workers may run
-// the same; else the error wraps [partition.ErrExists].
+// the same; else the error wraps [partition.ErrExists]. Temporary files of
+// earlier attempts are removed if their processes are gone.
 func Write(ctx context.Context, store partition.Store, name string, f *codec.Filter, opts codec.Options, replace bool) (size int64, err error) {
+	if err := partition.Sweep(ctx, store, name); err != nil {
+		return 0, err
+	}
 	sink, err := store.Create(ctx, name, true)
 	if err != nil {
 		return 0, err

@@ -203,6 +203,7 @@ func (o *OpenOptions) rebase(e Entry) (_ Entry, root string, err error) {
 	return e, root, fmt.Errorf("%s: the input is not below the --base %s", e.Name, o.Base)
 }
 
+// openEntry opens a file with options that are filled.
 func openEntry(ctx context.Context, e Entry, opts OpenOptions) (*File, error) {
 	src, err := opts.Store.Open(ctx, e.Name)
 	if err != nil {

@@ -57,6 +57,12 @@ var errOrigin = errors.New("malformed stored Arrow schema")
 const (
 	maxOriginDepth  = 64
 	maxOriginFields = 1 << 20
+
+	// Parts of a flatbuffer may overlap. What is made of them is bounded by what
+	// they would take if they did not, with some room for writers that store equal
+	// strings once.
+	leastOrigin  = 8 // bytes of a table
+	sharedOrigin = 4 // times the bytes that there are
 )
 
 // parseOrigin reads a stored Arrow schema. It returns nil when it is not one.
@@ -78,7 +84,7 @@ func parseOrigin(encoded string) (root *origin) {
 		return nil
 	}
 	b = b[:n:n]
-	p := originParser{budget: maxOriginFields}
+	p := originParser{budget: min(maxOriginFields, len(b)/leastOrigin), bytes: sharedOrigin * len(b)}
 	message := flat.Root(b)
 	const schemaHeader = 1
 	schema, ok := message.Table(8)
@@ -95,7 +101,19 @@ func parseOrigin(encoded string) (root *origin) {
 	return root
 }
 
-type originParser struct{ budget int }
+type originParser struct {
+	budget int // tables that may come yet
+	bytes  int // of strings that may come yet
+}
+
+// text copies a string. Beyond the budget it is empty, and the schema an error.
+func (p *originParser) text(t flat.Table, slot int) string {
+	b := t.Bytes(slot)
+	if p.bytes -= len(b); p.bytes < 0 {
+		return ""
+	}
+	return string(b)
+}
 
 // tables calls f for each table of the vector at slot.
 func (p *originParser) tables(t flat.Table, slot int, f func(flat.Table) error) error {
@@ -108,13 +126,16 @@ func (p *originParser) tables(t flat.Table, slot int, f func(flat.Table) error) 
 			return err
 		}
 	}
+	if p.bytes < 0 {
+		return errOrigin
+	}
 	return t.Err()
 }
 
 func (p *originParser) metadata(t flat.Table, slot int) (keys, values []string, err error) {
 	err = p.tables(t, slot, func(kv flat.Table) error {
-		keys = append(keys, string(kv.Bytes(4)))
-		values = append(values, string(kv.Bytes(6)))
+		keys = append(keys, p.text(kv, 4))
+		values = append(values, p.text(kv, 6))
 		return kv.Err()
 	})
 	return keys, values, err
@@ -125,7 +146,7 @@ func (p *originParser) fields(t flat.Table, slot int, depth int) (out []*origin,
 		return nil, errOrigin
 	}
 	err = p.tables(t, slot, func(ft flat.Table) error {
-		f := &origin{name: string(ft.Bytes(4)), kind: ft.Byte(8, 0)}
+		f := &origin{name: p.text(ft, 4), kind: ft.Byte(8, 0)}
 		p.parameters(f, ft)
 		f.coded = p.coding(ft)
 		var err error
@@ -144,7 +165,7 @@ func (p *originParser) parameters(f *origin, ft flat.Table) {
 	t, _ := ft.Table(10)
 	switch f.kind {
 	case fbTimestamp:
-		f.zone = string(t.Bytes(6))
+		f.zone = p.text(t, 6)
 	case fbDuration:
 		f.unit = arrow.TimeUnit(t.Int16(4, int16(arrow.Millisecond)))
 		if f.unit < arrow.Second || f.unit > arrow.Nanosecond {

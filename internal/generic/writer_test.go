@@ -2,6 +2,8 @@ package generic
 
 import (
 	"bytes"
+	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"io"
 	"math/big"
@@ -11,6 +13,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+	flatbuffers "github.com/google/flatbuffers/go"
+
 	decimals "github.com/bloomjoin/bloomjoin/internal/decimal"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -263,6 +267,41 @@ func TestHostileStoredSchema(t *testing.T) {
 		if parseOrigin(bad) != nil {
 			t.Errorf("%q was taken for a schema", bad)
 		}
+	}
+}
+
+// sharing returns a stored schema whose metadata has one pair of a key and a
+// value of so many bytes, in so many places.
+func sharing(times, bytes int) string {
+	b := flatbuffers.NewBuilder(0)
+	value := b.CreateString(strings.Repeat("v", bytes))
+	b.StartObject(2)
+	b.PrependUOffsetTSlot(1, value, 0)
+	pair := b.EndObject()
+	b.StartVector(4, times, 4)
+	for range times {
+		b.PrependUOffsetT(pair)
+	}
+	pairs := b.EndVector(times)
+	b.StartObject(3)
+	b.PrependUOffsetTSlot(2, pairs, 0)
+	schema := b.EndObject()
+	b.StartObject(3)
+	b.PrependByteSlot(1, 1, 0)
+	b.PrependUOffsetTSlot(2, schema, 0)
+	b.Finish(b.EndObject())
+	message := b.FinishedBytes()
+	out := binary.LittleEndian.AppendUint32([]byte{0xff, 0xff, 0xff, 0xff}, uint32(len(message)))
+	return base64.StdEncoding.EncodeToString(append(out, message...))
+}
+
+// Parts of a stored schema that stand in many places do not take memory for each.
+func TestStoredSchemaThatExpands(t *testing.T) {
+	if o := parseOrigin(sharing(2, 1000)); o == nil || len(o.values) != 2 || len(o.values[1]) != 1000 {
+		t.Errorf("a pair in two places: %+v", o)
+	}
+	if parseOrigin(sharing(100, 1<<20)) != nil {
+		t.Error("1 MiB became 100")
 	}
 }
 

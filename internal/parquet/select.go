@@ -52,8 +52,8 @@ func countsValues(l *Leaf, dh *format.DataPageHeaderV2) bool {
 // header was read begin a row with each entry. They are not compressed.
 func (c *Chunk) oneEntryPerRow(h *pageHeader) bool {
 	dh := &h.DataPageHeaderV2.V
-	if n := dh.RepetitionLevelsByteLength; dh.NumValues <= 0 || n < 0 || n > h.CompressedPageSize {
-		return false
+	if n := dh.RepetitionLevelsByteLength; dh.NumValues <= 0 || n < 0 || n > min(h.CompressedPageSize, headerAhead) {
+		return false // or they take more than equal levels do
 	}
 	b, err := c.peek(int64(dh.RepetitionLevelsByteLength))
 	if err != nil {

@@ -1,0 +1,49 @@
+package filterbuild
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// What a killed process has left of a filter file goes when the file is written
+// again.
+func TestWriteSweeps(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "f.bjf")
+	sink, err := partition.Local{}.Create(t.Context(), name, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 {
+		t.Fatal(entries, err)
+	}
+	// As of an earlier process with this one's number: HOST-PID-START-RANDOM.
+	tag := strings.Split(entries[0].Name(), "-")
+	start, err := strconv.ParseUint(tag[2], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag[2] = strconv.FormatUint(start-1, 10)
+	if err := sink.Abort(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, strings.Join(tag, "-")), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newStore()
+	putParquet(t, s, "ids.parquet", 10, record(t, column{"id", []int64{1, 2, 3}}))
+	f, _ := build(t, s, []string{"ids.parquet"}, Options{Key: "id"})
+	if _, err := Write(t.Context(), partition.Local{}, name, f, codec.Options{}, false); err != nil {
+		t.Fatal(err)
+	}
+	if entries, err = os.ReadDir(dir); err != nil || len(entries) != 1 || entries[0].Name() != "f.bjf" {
+		t.Error(entries, err)
+	}
+}
