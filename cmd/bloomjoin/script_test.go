@@ -8,11 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -25,7 +27,20 @@ func TestMain(m *testing.M) {
 	// A process under the race detector sleeps for a second before it exits,
 	// unless told otherwise; the tests start thousands.
 	os.Setenv("GORACE", quickExit)
+	if filepath.Base(os.Args[0]) != "bloomjoin" { // the tests, not the command
+		heed(os.Interrupt, syscall.SIGHUP)
+	}
 	testscript.Main(m, map[string]func(){"bloomjoin": main})
+}
+
+// heed makes the commands that are started end by signals that this process
+// ignores, as under nohup: they would inherit that, and rightly keep to it.
+func heed(signals ...os.Signal) {
+	for _, sig := range signals {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
 }
 
 func TestScripts(t *testing.T) {
