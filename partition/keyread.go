@@ -254,11 +254,29 @@ func readKeysOf(ctx context.Context, from table, group int, columns []int, rows 
 	return from.Read(ctx, group, columns)
 }
 
-// Check reads a row group, or what other files have for one, and returns the
-// first thing that is wrong with it.
+// Check reads a row group with its page indexes, or what other files have for
+// one, and returns the first thing that is wrong with it.
 func (f *File) Check(ctx context.Context, group int) error {
 	for _, err := range readKeys(ctx, f.table, group, nil) { // INT96 in any unit are good
 		if err != nil {
+			return err
+		}
+	}
+	if p := f.parquet(); p != nil {
+		return checkIndexes(p.File(), group)
+	}
+	return nil
+}
+
+// checkIndexes reads the page indexes of a row group, which a scan asks and
+// which reading all of its pages does not.
+func checkIndexes(f *parquet.File, group int) error {
+	for leaf := range f.Metadata.RowGroups[group].Columns {
+		x, ok, err := f.OffsetIndex(group, leaf)
+		if err == nil && ok {
+			_, _, err = f.ColumnIndex(group, leaf, x)
+		}
+		if err != nil && !errors.Is(err, fault.ErrUnsupported) {
 			return err
 		}
 	}

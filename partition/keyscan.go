@@ -431,6 +431,7 @@ func (l *leafScan) countEntries() error {
 // recordScan is a matchScan of a key of any shape, by way of Arrow records.
 type recordScan struct {
 	file     *File
+	from     *generic.Parquet // its reader
 	match    Match
 	prober   *Prober // nil before the first record
 	columns  []int
@@ -440,8 +441,15 @@ type recordScan struct {
 	members  []uint32
 }
 
+// keyBatches is how many record batches of keys what may be in flight would hold.
+const keyBatches = 64
+
 func newRecordScan(f *File, m Match, p *Prober, v Verifier) *recordScan {
-	return &recordScan{file: f, match: m, columns: p.Columns(), verifier: v}
+	from := f.parquet()
+	if f.inFlight > 0 {
+		from = from.InBatches(max(f.inFlight/keyBatches, leastBatch))
+	}
+	return &recordScan{file: f, from: from, match: m, columns: p.Columns(), verifier: v}
 }
 
 func (r *recordScan) pruned() bool { return false }
@@ -456,7 +464,8 @@ func (r *recordScan) hits(ctx context.Context, s stretch) (_ []uint32, nulls int
 		r.rows = append(r.rows, uint32(row))
 	}
 	first := s.lo
-	for rec, err := range r.file.parquet().ReadKeys(ctx, s.group, r.columns, r.rows) {
+	ctx = parquet.WithTurn(ctx, nil)
+	for rec, err := range r.from.ReadKeys(ctx, s.group, r.columns, r.rows) {
 		if err != nil {
 			return nil, 0, err
 		}

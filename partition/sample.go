@@ -155,7 +155,7 @@ func (r *keyReader) run(ctx context.Context, run Run, work KeyWork) (err error) 
 	}
 	rows := run.selection()
 	if r.leaf == nil {
-		return r.sampled(ctx, p, readKeysOf(ctx, r.way.table(p.File), p.Lo, r.enc.Columns(), rows), rows)
+		return r.sampled(ctx, p, readKeysOf(parquet.WithTurn(ctx, nil), r.way.table(p.File), p.Lo, r.enc.Columns(), rows), rows)
 	}
 	defer r.buf.Rest()
 	c := run.File.parquet().File().ChunkIn(r.buf, run.Group, r.leaf.values.Index())

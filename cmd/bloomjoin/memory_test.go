@@ -19,6 +19,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+	pq "github.com/parquet-go/parquet-go"
 
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/generic"
@@ -207,5 +208,54 @@ func TestMemoryBudgetOfWorkers(t *testing.T) {
 		if err != nil || peak == 0 || peak > budget+budget*15/100 {
 			t.Errorf("%s: a peak of %d MiB in %d, %v: %s", name, peak>>20, budget>>20, err, &said)
 		}
+	}
+}
+
+// Pages that are large share the budget, also those of keys of several columns,
+// which many workers read on the way to pages that are copied.
+func TestMemoryBudgetOfLargePages(t *testing.T) {
+	if raceEnabled || testing.Short() || runtime.GOOS != "linux" {
+		t.Skip("memory is measured on Linux, without the race detector")
+	}
+	const (
+		budget, groups, each = 192 << 20, 12, 20_000
+		wide                 = 1000 // bytes: 20 MB in a page
+	)
+	type row struct {
+		A string `parquet:"a,plain"`
+		B string `parquet:"b,plain"`
+	}
+	dir := t.TempDir()
+	table := func(name string, rows, every int) string {
+		path := filepath.Join(dir, name)
+		f, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := pq.NewGenericWriter[row](f, pq.PageBufferSize(64<<20), pq.MaxRowsPerRowGroup(each), pq.Compression(&pq.Zstd))
+		for i := range rows {
+			long := strings.Repeat("x", wide)
+			_, err = w.Write([]row{{fmt.Sprint(long, i*every), fmt.Sprint(long, i*every%7)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(w.Close(), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	log, ids := table("log.parquet", groups*each, 1), table("ids.parquet", 100, 1000)
+	cmd := exec.Command("bloomjoin", "join", "--json", "--quiet", "--ids", ids, "--on", "a,b", "--threads", "16",
+		"--memory", fmt.Sprint(budget), "-o", filepath.Join(dir, "out.parquet"), log)
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	peak, err := runWatched(cmd)
+	t.Logf("%d MiB", peak>>20)
+	var r struct {
+		Rows int `json:"rows_out"`
+	}
+	if err != nil || json.Unmarshal(out.Bytes(), &r) != nil || r.Rows != 100 || peak == 0 || peak > budget+budget*15/100 {
+		t.Errorf("a peak of %d MiB in %d, %d rows, %v: %s", peak>>20, budget>>20, r.Rows, err, &said)
 	}
 }

@@ -1,15 +1,20 @@
 package generic
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	pq "github.com/parquet-go/parquet-go"
 
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -112,5 +117,42 @@ func TestRowBeyondTheBudget(t *testing.T) {
 		if ok != (err == nil) || !ok && (!errors.Is(err, fault.ErrMemory) || !strings.Contains(err.Error(), "column l") || !strings.Contains(err.Error(), "--memory")) {
 			t.Errorf("in %d bytes: %v", memory, err)
 		}
+	}
+}
+
+// A reader that waits for nobody does not wait for itself, when it measures pages
+// while it has dictionaries.
+func TestReaderDoesNotWaitForItself(t *testing.T) {
+	const rows = 40_000
+	type row struct {
+		A string `parquet:"a,dict"`
+		B string `parquet:"b,dict"`
+	}
+	var b bytes.Buffer
+	w := pq.NewGenericWriter[row](&b, pq.PageBufferSize(16<<20))
+	for i := range rows {
+		if _, err := w.Write([]row{{fmt.Sprintf("%040d", i), fmt.Sprintf("%050d", i)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var picked []uint32
+	for i := uint32(0); i < rows; i += 2 {
+		picked = append(picked, i)
+	}
+	p := openIn(t, b.Bytes(), parquet.NewRoom(32<<20))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	n := int64(0)
+	for rec, err := range p.InBatches(100<<10).ReadKeys(parquet.WithTurn(ctx, nil), 0, []int{0, 1}, picked) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += rec.NumRows()
+	}
+	if n != rows/2 {
+		t.Errorf("%d rows", n)
 	}
 }

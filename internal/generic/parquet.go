@@ -396,7 +396,7 @@ func (g *groupReader) cut(ctx context.Context) (cuts []int, err error) {
 	}
 	var blocks []int64
 	shapes := map[int]parquet.Shape{}
-	buf := g.p.takeBuffers(nil)
+	buf := g.p.takeBuffers(g.claim.Beside())
 	defer g.p.putBuffers(buf)
 	for _, r := range g.leaves {
 		fp, err := g.p.f.Measure(ctx, buf, g.group, r.leaf.Index, g.picked)

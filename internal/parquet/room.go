@@ -113,9 +113,20 @@ type turnKey struct{}
 
 // WithTurn returns a context for one of several readers whose results are
 // consumed in order. turn waits until the results of all readers before it are
-// consumed: from then on nothing that the reader waits for depends on others.
+// consumed: from then on nothing that the reader waits for depends on others. Nil
+// is for a reader that waits for nobody while it has pages: it waits for others
+// to give back what they have, as Buffers do that are charged for themselves.
 func WithTurn(ctx context.Context, turn func(context.Context) error) context.Context {
 	return context.WithValue(ctx, turnKey{}, turn)
+}
+
+// Beside returns a claim for pages that the reader has for a while beside those
+// of c, and that do not wait for these; nil: the Buffers' own.
+func (c *Claim) Beside() *Claim {
+	if c.turn != nil || !c.large {
+		return nil
+	}
+	return &Claim{room: c.room, turn: func(context.Context) error { return nil }}
 }
 
 // take adds n bytes, before they are allocated.
@@ -170,13 +181,13 @@ func (b *Buffers) Rest() {
 	if b.charged == 0 {
 		return
 	}
-	c := b.claim()
-	large := c.large
-	c.give(b.charged)
-	b.charged = 0
-	if large {
+	c, n := b.claim(), b.charged
+	if c.large {
+		b.codec.close() // zstd's keeps the last page
 		*b = Buffers{codec: b.codec, shared: b.shared, own: b.own}
 	}
+	b.charged = 0
+	c.give(n) // when nobody holds it any more
 }
 
 // claim is what b's pages are charged to.

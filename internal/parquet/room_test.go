@@ -5,7 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"testing"
+	"weak"
+
+	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 )
@@ -94,4 +98,32 @@ func TestColumnsWithShortNames(t *testing.T) {
 	if _, err := Open(bytes.NewReader(b), int64(len(b)), "wide"); err != nil {
 		t.Error(err)
 	}
+}
+
+// Nothing holds a large page any more once it is given back, not even the decoder.
+func TestLargePagesAreLetGo(t *testing.T) {
+	const size = 8 << 20
+	var z compressor
+	stored, err := z.compress(new(workspace), make([]byte, size), Compression{Codec: format.Zstd})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b Buffers
+	b.own.room = NewRoom(64 << 20)
+	if err := b.charge(t.Context(), fault.At{}, "the page", size); err != nil {
+		t.Fatal(err)
+	}
+	if b.raw, err = b.codec.decompress(format.Zstd, nil, stored, size); err != nil {
+		t.Fatal(err)
+	}
+	page := weak.Make(&b.raw[0])
+	b.Rest()
+	runtime.GC()
+	if page.Value() != nil {
+		t.Error("the page is still in memory")
+	}
+	if len(b.own.room.large) > 0 || b.own.held != 0 {
+		t.Errorf("%d bytes are still claimed", b.own.held)
+	}
+	runtime.KeepAlive(&b)
 }

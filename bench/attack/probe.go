@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// filterVictim is a filter file.
+type filterVictim struct {
+	dir     string
+	name    string
+	others  []string // its fellows, to merge or compare with
+	ids     *partition.File
+	key     string
+	rows    int64
+	partial bool
+}
+
+// recipe is how a filter is made.
+type recipe struct {
+	name   string
+	column string
+	keys   int64
+	opts   filterbuild.Options
+	write  codec.Options
+}
+
+var recipes = []recipe{
+	{"split256", "id", 3000, filterbuild.Options{Kind: codec.WantBloom, Geometry: bloom.Split256}, codec.Options{}},
+	{"split512", "id", 3000, filterbuild.Options{Kind: codec.WantBloom, Geometry: bloom.Split512}, codec.Options{}},
+	{"mapped", "id", 3000, filterbuild.Options{Kind: codec.WantBloom}, codec.Options{Uncompressed: true}},
+	{"text", "text", 3000, filterbuild.Options{Normalize: "trim,lower"}, codec.Options{}},
+	{"two", "id,text", 3000, filterbuild.Options{}, codec.Options{}},
+	{"room", "id", 1000, filterbuild.Options{Kind: codec.WantBloom, Room: true, Capacity: 20_000}, codec.Options{}},
+	{"dense", "row", 3000, filterbuild.Options{Kind: codec.WantExact}, codec.Options{}},
+	{"sparse", "id", 3000, filterbuild.Options{Kind: codec.WantExact}, codec.Options{}},
+	{"raw", "id", 3000, filterbuild.Options{Kind: codec.WantExact}, codec.Options{Uncompressed: true}},
+	{"chunks", "id", 120_000, filterbuild.Options{Kind: codec.WantBloom, FPR: 1e-6}, codec.Options{}},
+	{"sketch", "id", 50_000, filterbuild.Options{Kind: codec.WantBloom}, codec.Options{}},
+	{"partial", "id", 3000, filterbuild.Options{Kind: codec.WantBloom, Shard: partition.Shard{Index: 0, Of: 2}}, codec.Options{}},
+	{"partial-exact", "row", 3000, filterbuild.Options{Kind: codec.WantExact, Shard: partition.Shard{Index: 0, Of: 2}}, codec.Options{}},
+}
+
+// idFile writes an ID file of two groups: a scattered integer, its text, and a
+// dense integer, some of it negative.
+func idFile(path string, n int64) (err error) {
+	schema := arrow.NewSchema([]arrow.Field{
+		{Name: "id", Type: arrow.PrimitiveTypes.Int64}, {Name: "text", Type: arrow.BinaryTypes.String}, {Name: "row", Type: arrow.PrimitiveTypes.Int64},
+	}, nil)
+	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+	defer b.Release()
+	for i := range n {
+		id := i * 0x9e3779b97f4a7c1 % (1 << 40)
+		b.Field(0).(*array.Int64Builder).Append(id)
+		b.Field(1).(*array.StringBuilder).Append(fmt.Sprintf(" Key-%d", id))
+		b.Field(2).(*array.Int64Builder).Append(i - n/4)
+	}
+	rec := b.NewRecord()
+	defer rec.Release()
+	f := partition.Records("ids", schema, func(context.Context) iter.Seq2[arrow.Record, error] {
+		return func(yield func(arrow.Record, error) bool) { yield(rec, nil) }
+	}, partition.RecordsOptions{})
+	rows := partition.Map(context.Background(), partition.Split([]*partition.File{f}, partition.Shard{}), partition.ReadOptions{}, func() (partition.Work, error) {
+		return func(_ partition.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
+			half := rec.NumRows() / 2
+			return errors.Join(emit(rec.NewSlice(0, half)), emit(rec.NewSlice(half, rec.NumRows())))
+		}, nil
+	})
+	_, err = partition.Output{Name: path, Force: true}.Write(context.Background(), []partition.Part{{Name: "ids", Schema: schema}}, rows)
+	return err
+}
+
+func filterVictims(dir string) ([]victim, error) {
+	ctx := context.Background()
+	var out []victim
+	for _, r := range recipes {
+		path := filepath.Join(dir, fmt.Sprintf("ids-%d.arrow", r.keys))
+		if _, err := os.Stat(path); err != nil {
+			if err := idFile(path, r.keys); err != nil {
+				return nil, err
+			}
+		}
+		ids, err := open(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		v := &filterVictim{dir: dir, ids: ids, key: r.column, rows: r.keys, partial: r.opts.Shard.Of > 0}
+		r.opts.Key = r.column
+		for i := range uint32(2) {
+			if r.opts.Shard.Of > 0 {
+				r.opts.Shard.Index = i
+			}
+			p, err := filterbuild.NewPlan([]*partition.File{ids}, r.opts)
+			if err != nil {
+				return nil, err
+			}
+			f, _, err := p.Build(ctx)
+			if err != nil {
+				return nil, err
+			}
+			name := filepath.Join(dir, fmt.Sprintf("%s-%d.bjf", r.name, i))
+			if _, err := filterbuild.Write(ctx, partition.Local{}, name, f, r.write, true); err != nil {
+				return nil, err
+			}
+			v.others = append(v.others, name)
+		}
+		v.name, v.others = v.others[0], v.others[1:]
+		b, err := os.ReadFile(v.name)
+		if err != nil {
+			return nil, err
+		}
+		from, err := takeFilter(b)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", v.name, err)
+		}
+		same := from.(*filterModel)
+		if string(same.bytes(nil, func([]byte) {})) != string(b) && r.write.Uncompressed {
+			return nil, fmt.Errorf("%s: taking it apart and putting it together changes it", v.name)
+		}
+		if got := v.try(ctx, 0, v.name, mutation{}); got.wrong != "" || got.refuse != nil {
+			return nil, fmt.Errorf("%s as it is: %s %w", v.name, got.wrong, got.refuse)
+		}
+		out = append(out, victim{v.name, from, v.try})
+	}
+	return out, nil
+}
+
+// try reads the filter, asks for all of its keys, and merges or combines it.
+func (v *filterVictim) try(ctx context.Context, n int, path string, m mutation) verdict {
+	limits := codec.Limits{MaxBytes: budget}
+	store := partition.Local{}
+	f, err := filterbuild.Read(ctx, store, path, limits)
+	if err != nil {
+		if _, merge := filterbuild.Merge(ctx, store, []string{path, v.others[0]}, true, limits); v.partial && merge == nil {
+			return verdict{wrong: "merged, but not read: " + oneLine(err)}
+		}
+		return verdict{refuse: err}
+	}
+	var lost string
+	var probe error
+	if f.Sealed() {
+		var passed int64
+		passed, probe = v.count(ctx, f)
+		if probe == nil && passed < v.rows && !m.loses {
+			lost = fmt.Sprintf("%d of %d keys are missed", v.rows-passed, v.rows)
+		}
+	}
+	errs := []error{probe, f.Close()}
+	if v.partial {
+		_, err := filterbuild.Merge(ctx, store, []string{path, v.others[0]}, n%2 == 0, limits)
+		errs = append(errs, err)
+	} else {
+		op := []filterbuild.SetOp{filterbuild.Union, filterbuild.Intersect}[n%2]
+		_, err := filterbuild.Combine(ctx, store, op, []string{v.others[0], path}, limits)
+		_, _, err2 := filterbuild.Compare(ctx, store, path, v.others[0], limits)
+		errs = append(errs, err, err2)
+	}
+	err = errors.Join(errs...)
+	if errors.Is(err, fault.ErrPanicked) {
+		return verdict{wrong: "a recovered panic: " + oneLine(err)}
+	}
+	return verdict{wrong: lost, refuse: err}
+}
+
+// count returns how many of the IDs pass.
+func (v *filterVictim) count(ctx context.Context, f *codec.Filter) (int64, error) {
+	s, err := partition.NewScanner(partition.ScanOptions{
+		Match: []partition.Match{{Filter: f, Key: v.key}}, Threads: 2, Normalize: f.Rule,
+	})
+	if err != nil {
+		return 0, err
+	}
+	rows := int64(0)
+	for r, err := range s.Scan(ctx, partition.Split([]*partition.File{v.ids}, partition.Shard{})) {
+		if err != nil {
+			return 0, err
+		}
+		rows += r.Record.NumRows()
+		r.Record.Release()
+	}
+	return rows, nil
+}

@@ -1,0 +1,327 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"iter"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/join"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// tableVictim is a file of a table.
+type tableVictim struct {
+	dir, name string
+	keys      []key
+	sums      sums
+	others    map[string]map[string]bool // by ending, the columns whose values a copy has in other words
+}
+
+// key is a column that may be one.
+type key struct {
+	name string // as it is written in a list of columns
+	none *partition.File
+}
+
+// sums is what a file holds.
+type sums struct {
+	rows    int64
+	columns map[string]uint64
+	partly  bool // there is more than the sums are of
+}
+
+func tableVictims(dir string, files []string, take func([]byte) (mutable, error)) []victim {
+	var out []victim
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			fmt.Printf("passed over: %s\n", oneLine(err))
+			continue
+		}
+		v := &tableVictim{dir: dir, name: name}
+		from, err := take(b)
+		if err == nil {
+			err = v.look(context.Background())
+		}
+		if err != nil {
+			fmt.Printf("passed over: %s: %s\n", name, oneLine(err))
+			continue
+		}
+		out = append(out, victim{name, from, v.try})
+	}
+	return out
+}
+
+func open(ctx context.Context, path string) (*partition.File, error) {
+	files, err := partition.Open(ctx, []string{path}, partition.OpenOptions{Memory: budget, InFlight: budget / 4})
+	if err != nil {
+		return nil, err
+	}
+	return files[0], nil
+}
+
+// look reads the file as it is, and finds columns that may be keys.
+func (v *tableVictim) look(ctx context.Context) error {
+	f, err := open(ctx, v.name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	if v.sums, err = sumsOf(ctx, f); err != nil {
+		return err
+	}
+	for _, c := range f.Schema().Fields() {
+		name := `"` + strings.ReplaceAll(c.Name, `"`, `""`) + `"`
+		p, err := filterbuild.NewPlan([]*partition.File{f}, filterbuild.Options{Key: name})
+		if err != nil {
+			continue
+		}
+		if _, _, err := p.Build(ctx); err != nil {
+			continue
+		}
+		none := partition.Records("none", arrow.NewSchema([]arrow.Field{c}, nil), func(context.Context) iter.Seq2[arrow.Record, error] {
+			return func(func(arrow.Record, error) bool) {}
+		}, partition.RecordsOptions{})
+		v.keys = append(v.keys, key{name, none})
+	}
+	if len(v.keys) == 0 {
+		return errors.New("no column that may be a key")
+	}
+	v.others = map[string]map[string]bool{}
+	for n := range copies {
+		s, err := v.copied(ctx, n, f)
+		if err != nil {
+			continue
+		}
+		v.others[copies[n]] = map[string]bool{}
+		for c, sum := range v.sums.columns {
+			v.others[copies[n]][c] = s.columns[c] != sum
+		}
+	}
+	return nil
+}
+
+const mostSummed = 1 << 20 // bytes of a batch whose values are summed
+
+// sizeOf returns how many bytes an array has.
+func sizeOf(d arrow.ArrayData) (n int) {
+	for _, b := range d.Buffers() {
+		if b != nil {
+			n += b.Len()
+		}
+	}
+	for _, c := range d.Children() {
+		n += sizeOf(c)
+	}
+	if dict, ok := d.(*array.Data); ok && dict.DataType().ID() == arrow.DICTIONARY {
+		n += sizeOf(dict.Dictionary())
+	}
+	return n
+}
+
+// valueOf is a value as text, also one of a dictionary that holds NULLs.
+func valueOf(c arrow.Array, row int) string {
+	for {
+		d, ok := c.(*array.Dictionary)
+		if !ok || d.IsNull(row) {
+			break
+		}
+		c, row = d.Dictionary(), d.GetValueIndex(row)
+	}
+	if c.IsNull(row) {
+		return "NULL"
+	}
+	return "=" + c.ValueStr(row)
+}
+
+func sumsOf(ctx context.Context, f *partition.File) (sums, error) {
+	s := sums{columns: map[string]uint64{}}
+	for r, err := range partition.Map(ctx, partition.Split([]*partition.File{f}, partition.Shard{}), partition.ReadOptions{Threads: 2}, func() (partition.Work, error) {
+		return func(_ partition.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
+			rec.Retain()
+			return emit(rec)
+		}, nil
+	}) {
+		if err != nil {
+			return s, err
+		}
+		for i, c := range r.Record.Columns() {
+			if sizeOf(c.Data()) > mostSummed || c.Len() > 1<<14 {
+				s.partly = true
+				continue
+			}
+			name := r.Record.ColumnName(i)
+			for row := range c.Len() {
+				h := fnv.New64a()
+				_, _ = fmt.Fprintf(h, "%d %d %s", i, s.rows+int64(row), valueOf(c, row))
+				s.columns[name] ^= h.Sum64()
+			}
+		}
+		s.rows += r.Record.NumRows()
+		r.Record.Release()
+	}
+	return s, nil
+}
+
+// differ says where a holds something else than b, but for columns in except.
+func (a sums) differ(b sums, except map[string]bool) string {
+	if a.partly || b.partly {
+		return ""
+	}
+	if a.rows != b.rows {
+		return fmt.Sprintf("%d rows, want %d", a.rows, b.rows)
+	}
+	for _, c := range names(b.columns) {
+		if !except[c] && a.columns[c] != b.columns[c] {
+			return fmt.Sprintf("column %q differs", c)
+		}
+	}
+	return ""
+}
+
+// try reads, copies and joins.
+func (v *tableVictim) try(ctx context.Context, n int, path string, m mutation) verdict {
+	f, err := open(ctx, path)
+	if err != nil {
+		return verdict{refuse: err}
+	}
+	defer func() { _ = f.Close() }()
+	var check error
+	for g := range f.NumGroups() {
+		if check = f.Check(ctx, g); check != nil {
+			break
+		}
+	}
+	got, read := sumsOf(ctx, f)
+	ending := copies[n%len(copies)]
+	var copied sums
+	var copyErr error
+	if v.others[ending] != nil {
+		copied, copyErr = v.copied(ctx, n, f)
+	} else {
+		copyErr = read
+	}
+	joined := v.join(ctx, n, path, f)
+	for _, err := range []error{check, read, copyErr, joined} {
+		if errors.Is(err, fault.ErrPanicked) {
+			return verdict{wrong: "a recovered panic: " + oneLine(err)}
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return verdict{refuse: errors.Join(err, check, read, copyErr, joined)}
+	}
+	if wrong := agree(check, read, copyErr, joined); wrong != "" {
+		return verdict{wrong: wrong}
+	}
+	if read == nil && copyErr == nil && v.others[ending] != nil {
+		if d := copied.differ(got, v.others[ending]); d != "" {
+			return verdict{wrong: "copied otherwise than read: " + d}
+		}
+	}
+	if read == nil && m.column != "" {
+		if d := got.differ(v.sums, map[string]bool{m.column: true}); d != "" {
+			return verdict{wrong: "not touched: " + d}
+		}
+	}
+	return verdict{refuse: errors.Join(check, read, copyErr, joined)}
+}
+
+var aboutIndex = regexp.MustCompile("the (offset|column) index")
+
+// agree says which ways to read disagree about a file. A limit of one of them is
+// not the file's fault.
+func agree(check, read, copied, joined error) string {
+	limit := func(err error) bool {
+		return err == nil || errors.Is(err, fault.ErrUnsupported) || errors.Is(err, fault.ErrMemory)
+	}
+	ok := func(err error) bool { return !errors.Is(err, partition.ErrCorrupt) }
+	if check != nil && aboutIndex.MatchString(check.Error()) {
+		return "" // not every way to read asks for one
+	}
+	switch {
+	case check == nil && !limit(read) && !ok(read):
+		return "checked well, but not read: " + oneLine(read)
+	case check == nil && !limit(copied) && !ok(copied):
+		return "checked well, but not copied: " + oneLine(copied)
+	case check == nil && !limit(joined) && !ok(joined):
+		return "checked well, but not joined: " + oneLine(joined)
+	case check != nil && !ok(check) && copied == nil:
+		return "copied, but checked as corrupt: " + oneLine(check)
+	case check != nil && !ok(check) && read == nil:
+		return "read, but checked as corrupt: " + oneLine(check)
+	}
+	return ""
+}
+
+// copies are the endings of copies.
+var copies = []string{".parquet", ".parquet", ".arrow"}
+
+// copied copies all rows to a file, those that have no key of an empty set, page
+// by page where both are Parquet, and reads that.
+func (v *tableVictim) copied(ctx context.Context, n int, f *partition.File) (s sums, err error) {
+	k := v.keys[n%len(v.keys)]
+	j, err := join.New([]*partition.File{k.none}, []*partition.File{f}, join.Options{On: k.name, Type: join.Anti, Memory: budget / 4, TempDir: v.dir, Threads: 2})
+	if err != nil {
+		return s, err
+	}
+	name := filepath.Join(v.dir, "copied"+copies[n%len(copies)])
+	if _, err := j.Write(ctx, v.output(name), nil); err != nil {
+		return s, err
+	}
+	back, err := open(ctx, name)
+	if err != nil {
+		return s, fmt.Errorf("OUR OWN OUTPUT %s", oneLine(err))
+	}
+	defer func() { err = errors.Join(err, back.Close(), os.Remove(name)) }()
+	if s, err = sumsOf(ctx, back); err != nil && !errors.Is(err, fault.ErrMemory) {
+		err = fmt.Errorf("OUR OWN OUTPUT %s", oneLine(err))
+	}
+	return s, err
+}
+
+func (v *tableVictim) output(name string) partition.Output {
+	return partition.Output{Name: name, Result: partition.ResultExact, Force: true, Memory: budget / 4, TempDir: v.dir}
+}
+
+var (
+	types      = []join.Type{join.Semi, join.Inner, join.Anti, join.Left, join.Right, join.Full}
+	strategies = []join.Strategy{join.Auto, join.Auto, join.Lookup, join.Broadcast, join.Reverse, join.Shuffle}
+)
+
+// join joins the file with itself as it was, on either side.
+func (v *tableVictim) join(ctx context.Context, n int, path string, f *partition.File) (err error) {
+	other, err := open(ctx, v.name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, other.Close()) }()
+	ids, log := other, f
+	if n%4 == 3 {
+		ids, log = f, other
+	}
+	opts := join.Options{
+		On: v.keys[n/3%len(v.keys)].name, Type: types[n%len(types)], Strategy: strategies[n/6%len(strategies)],
+		Memory: budget / 4, TempDir: v.dir, Threads: 2,
+	}
+	j, err := join.New([]*partition.File{ids}, []*partition.File{log}, opts)
+	if err != nil {
+		return err
+	}
+	name := filepath.Join(v.dir, "joined"+[]string{".parquet", ".arrow"}[n/2%2])
+	_, err = j.Write(ctx, v.output(name), nil)
+	if err != nil {
+		return err
+	}
+	return os.Remove(name)
+}
