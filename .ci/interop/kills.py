@@ -36,9 +36,10 @@ MARKS = ("_", ".")
 def tree(root):
     """Path below root → digest, of regular files; links as their target."""
     found = {}
-    for where, _, names in os.walk(root):
-        for name in names:
-            p = pathlib.Path(where, name)
+    for where, dirs, names in os.walk(root):
+        for p in (pathlib.Path(where, name) for name in dirs + names):
+            if p.is_dir() and not p.is_symlink():
+                continue
             rel = str(p.relative_to(root))
             found[rel] = os.readlink(p) if p.is_symlink() else hashlib.sha256(p.read_bytes()).hexdigest()
     return found
