@@ -117,7 +117,7 @@ class Attack:
             precious = box / "precious"
             precious.mkdir()
             shutil.copy(self.work / "logs/dt=2024-01-01/part-0.parquet", precious / "mine.parquet")
-            (box / "out" / "link").symlink_to(precious)
+            (box / "out" / "link").symlink_to("../precious")
 
     def whole(self, name):
         """The undisturbed run's tree."""

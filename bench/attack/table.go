@@ -33,7 +33,10 @@ type tableVictim struct {
 type key struct {
 	name string // as it is written in a list of columns
 	none *partition.File
+	many bool // a join of all columns with itself would take long
 }
+
+const mostPairs = 20_000
 
 // sums is what a file holds.
 type sums struct {
@@ -88,13 +91,14 @@ func (v *tableVictim) look(ctx context.Context) error {
 		if err != nil {
 			continue
 		}
-		if _, _, err := p.Build(ctx); err != nil {
+		_, rep, err := p.Build(ctx)
+		if err != nil {
 			continue
 		}
 		none := partition.Records("none", arrow.NewSchema([]arrow.Field{c}, nil), func(context.Context) iter.Seq2[arrow.Record, error] {
 			return func(func(arrow.Record, error) bool) {}
 		}, partition.RecordsOptions{})
-		v.keys = append(v.keys, key{name, none})
+		v.keys = append(v.keys, key{name, none, rep.Keys*rep.Keys > mostPairs*rep.Distinct})
 	}
 	if len(v.keys) == 0 {
 		return errors.New("no column that may be a key")
@@ -324,9 +328,13 @@ func (v *tableVictim) join(ctx context.Context, n int, path string, f *partition
 	if n%4 == 3 {
 		ids, log = f, other
 	}
+	k := v.keys[n/3%len(v.keys)]
 	opts := join.Options{
-		On: v.keys[n/3%len(v.keys)].name, Type: types[n%len(types)], Strategy: strategies[n/6%len(strategies)],
+		On: k.name, Type: types[n%len(types)], Strategy: strategies[n/6%len(strategies)],
 		Memory: budget / 4, TempDir: v.dir, Threads: 2,
+	}
+	if k.many {
+		opts.Type = []join.Type{join.Semi, join.Anti}[n%2]
 	}
 	j, err := join.New([]*partition.File{ids}, []*partition.File{log}, opts)
 	if err != nil {
