@@ -67,12 +67,13 @@ type verdict struct {
 }
 
 type options struct {
-	kind  string
-	count int
-	seed  uint64
-	only  int
-	keep  string
-	files []string
+	kind   string
+	count  int
+	seed   uint64
+	only   int
+	keep   string
+	copies string
+	files  []string
 }
 
 func main() {
@@ -82,6 +83,7 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "of the random numbers")
 	flag.IntVar(&o.only, "only", -1, "the one mutation to do")
 	flag.StringVar(&o.keep, "keep", "", "directory for files with wrong answers")
+	flag.StringVar(&o.copies, "copies", "", "directory for copies of what could be read, N.copy.*, and for what they were made of, N.was.*")
 	flag.Parse()
 	o.files = flag.Args()
 	if err := command(o); err != nil {
@@ -100,9 +102,9 @@ func command(o options) error {
 	var victims []victim
 	switch o.kind {
 	case "parquet":
-		victims = tableVictims(dir, o.files, takeParquet)
+		victims, err = tableVictims(dir, o.copies, o.files, takeParquet)
 	case "arrow":
-		victims = tableVictims(dir, o.files, takeArrow)
+		victims, err = tableVictims(dir, o.copies, o.files, takeArrow)
 	case "filter":
 		victims, err = filterVictims(dir)
 	default:
@@ -119,7 +121,6 @@ func command(o options) error {
 
 func attack(o options, dir string, victims []victim) error {
 	began, read, wrong := time.Now(), 0, 0
-	fmt.Printf("%d files\n", len(victims))
 	refused := map[string]int{}
 	for n := range o.count {
 		if o.only >= 0 && n != o.only {

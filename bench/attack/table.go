@@ -23,6 +23,7 @@ import (
 // tableVictim is a file of a table.
 type tableVictim struct {
 	dir, name string
+	copies    string // where copies are kept; empty: nowhere
 	keys      []key
 	sums      sums
 	others    map[string]map[string]bool // by ending, the columns whose values a copy has in other words
@@ -32,7 +33,10 @@ type tableVictim struct {
 type key struct {
 	name string // as it is written in a list of columns
 	none *partition.File
+	many bool // a join of all columns with itself would take long
 }
+
+const mostPairs = 20_000
 
 // sums is what a file holds.
 type sums struct {
@@ -41,13 +45,12 @@ type sums struct {
 	partly  bool // there is more than the sums are of
 }
 
-func tableVictims(dir string, files []string, take func([]byte) (mutable, error)) []victim {
+func tableVictims(dir, copies string, files []string, take func([]byte) (mutable, error)) ([]victim, error) {
 	var out []victim
 	for _, name := range files {
 		b, err := os.ReadFile(name)
 		if err != nil {
-			fmt.Printf("passed over: %s\n", oneLine(err))
-			continue
+			return nil, err
 		}
 		v := &tableVictim{dir: dir, name: name}
 		from, err := take(b)
@@ -55,12 +58,13 @@ func tableVictims(dir string, files []string, take func([]byte) (mutable, error)
 			err = v.look(context.Background())
 		}
 		if err != nil {
-			fmt.Printf("passed over: %s: %s\n", name, oneLine(err))
 			continue
 		}
+		v.copies = copies
 		out = append(out, victim{name, from, v.try})
 	}
-	return out
+	fmt.Printf("%d of %d files can be read as they are\n", len(out), len(files))
+	return out, nil
 }
 
 func open(ctx context.Context, path string) (*partition.File, error) {
@@ -87,13 +91,14 @@ func (v *tableVictim) look(ctx context.Context) error {
 		if err != nil {
 			continue
 		}
-		if _, _, err := p.Build(ctx); err != nil {
+		_, rep, err := p.Build(ctx)
+		if err != nil {
 			continue
 		}
 		none := partition.Records("none", arrow.NewSchema([]arrow.Field{c}, nil), func(context.Context) iter.Seq2[arrow.Record, error] {
 			return func(func(arrow.Record, error) bool) {}
 		}, partition.RecordsOptions{})
-		v.keys = append(v.keys, key{name, none})
+		v.keys = append(v.keys, key{name, none, rep.Keys*rep.Keys > mostPairs*rep.Distinct})
 	}
 	if len(v.keys) == 0 {
 		return errors.New("no column that may be a key")
@@ -212,6 +217,11 @@ func (v *tableVictim) try(ctx context.Context, n int, path string, m mutation) v
 	} else {
 		copyErr = read
 	}
+	if v.copies != "" && copyErr == nil {
+		if err := os.WriteFile(filepath.Join(v.copies, fmt.Sprintf("%d.was%s", n, filepath.Ext(v.name))), m.bytes, 0o600); err != nil {
+			return verdict{wrong: oneLine(err)}
+		}
+	}
 	joined := v.join(ctx, n, path, f)
 	for _, err := range []error{check, read, copyErr, joined} {
 		if errors.Is(err, fault.ErrPanicked) {
@@ -235,6 +245,14 @@ func (v *tableVictim) try(ctx context.Context, n int, path string, m mutation) v
 		}
 	}
 	return verdict{refuse: errors.Join(check, read, copyErr, joined)}
+}
+
+// put removes a copy, or keeps it for other readers.
+func (v *tableVictim) put(name string, n int) error {
+	if v.copies == "" {
+		return os.Remove(name)
+	}
+	return os.Rename(name, filepath.Join(v.copies, fmt.Sprintf("%d.copy%s", n, filepath.Ext(name))))
 }
 
 var aboutIndex = regexp.MustCompile("the (offset|column) index")
@@ -283,7 +301,7 @@ func (v *tableVictim) copied(ctx context.Context, n int, f *partition.File) (s s
 	if err != nil {
 		return s, fmt.Errorf("OUR OWN OUTPUT %s", oneLine(err))
 	}
-	defer func() { err = errors.Join(err, back.Close(), os.Remove(name)) }()
+	defer func() { err = errors.Join(err, back.Close(), v.put(name, n)) }()
 	if s, err = sumsOf(ctx, back); err != nil && !errors.Is(err, fault.ErrMemory) {
 		err = fmt.Errorf("OUR OWN OUTPUT %s", oneLine(err))
 	}
@@ -310,9 +328,13 @@ func (v *tableVictim) join(ctx context.Context, n int, path string, f *partition
 	if n%4 == 3 {
 		ids, log = f, other
 	}
+	k := v.keys[n/3%len(v.keys)]
 	opts := join.Options{
-		On: v.keys[n/3%len(v.keys)].name, Type: types[n%len(types)], Strategy: strategies[n/6%len(strategies)],
+		On: k.name, Type: types[n%len(types)], Strategy: strategies[n/6%len(strategies)],
 		Memory: budget / 4, TempDir: v.dir, Threads: 2,
+	}
+	if k.many {
+		opts.Type = []join.Type{join.Semi, join.Anti}[n%2]
 	}
 	j, err := join.New([]*partition.File{ids}, []*partition.File{log}, opts)
 	if err != nil {

@@ -294,7 +294,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 		}
 	}
 	if done {
-		return c.done("build", o.out, start, partition.ErrDone)
+		return c.done(cmd.Context(), "build", o.out, start, partition.ErrDone)
 	}
 	add, end := c.progress("reading IDs", files)
 	plan.SetProgress(add)

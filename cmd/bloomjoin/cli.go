@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -231,8 +232,12 @@ func newHead(verb string, start time.Time) head {
 }
 
 // done reports that there is nothing left to do; why is partition.ErrDone, or
-// wraps it.
-func (c *cli) done(verb, output string, start time.Time, why error) error {
+// wraps it. A process that was killed between the output's appearance and its
+// own end may have left a temporary file, which no other run would remove.
+func (c *cli) done(ctx context.Context, verb, output string, start time.Time, why error) error {
+	if err := partition.Sweep(ctx, partition.Local{}, output); err != nil {
+		return err
+	}
 	c.say("%s: %v", output, why)
 	h := newHead(verb, start)
 	h.AlreadyDone, h.Shard = true, c.shard

@@ -273,7 +273,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	out.Result, out.Run, out.Shard = partition.ResultExact, known, opts.Shard
 	if err := out.Check(ctx, logs, append(filesOf(skipped), ids...)...); err != nil {
 		if errors.Is(err, partition.ErrDone) && ok {
-			return c.done("join", o.out, start, err)
+			return c.done(cmd.Context(), "join", o.out, start, err)
 		}
 		return err
 	}

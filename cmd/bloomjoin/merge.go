@@ -106,7 +106,7 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 		return err
 	}
 	if done {
-		return c.done("merge", o.out, start, partition.ErrDone)
+		return c.done(cmd.Context(), "merge", o.out, start, partition.ErrDone)
 	}
 	size, err := filterbuild.Write(cmd.Context(), partition.Local{}, o.out, f, codec.Options{Uncompressed: o.uncompressed}, c.force)
 	if err != nil {

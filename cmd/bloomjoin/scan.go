@@ -276,7 +276,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	written, err := c.scanTo(ctx, scanner, opts, o.layout.schemaFrom, files, skipped, pieces, out, o.count)
 	end()
 	if errors.Is(err, partition.ErrDone) {
-		return c.done("scan", o.out, start, err)
+		return c.done(cmd.Context(), "scan", o.out, start, err)
 	}
 	if err != nil {
 		return err
