@@ -291,10 +291,11 @@ func (m *Manifest) lists(targets []target) bool {
 
 // place returns an error if a target cannot be written: something stands there,
 // or on the way, that is neither of this run nor what Force replaces. Without
-// Force no other run may have written to the directory at all. seen are the
-// markers of the files that are to be replaced.
+// Force no other run may have written to the directory at all, unless this one
+// has finished there before and heals its part. seen are the markers of the files
+// that are to be replaced.
 func (o Output) place(ctx context.Context, d *listing, targets []target) (seen map[string]string, err error) {
-	if !o.Force {
+	if own := d.own(o); !o.Force && (own == nil || !own.Done) {
 		if err := o.alone(ctx, d); err != nil {
 			return nil, err
 		}
@@ -341,6 +342,8 @@ func (o Output) place(ctx context.Context, d *listing, targets []target) (seen m
 			continue
 		case own[t.name]:
 			return nil, fmt.Errorf("%s: %w: %s was changed since this run wrote it (--force replaces it)", o.Name, ErrExists, t.name)
+		case listed[t.name] != "" && !o.Force:
+			return nil, fmt.Errorf("%s: %w: %s is of another run (--force replaces the outputs of the inputs named, and keeps the others)", o.Name, ErrExists, t.name)
 		case listed[t.name] != "":
 			return nil, fmt.Errorf("%s: %w: %s is the output of %s, which this run does not read (write to another directory, or say with --base what names are kept below)", o.Name, ErrExists, t.name, listed[t.name])
 		}

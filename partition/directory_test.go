@@ -38,11 +38,25 @@ func TestRunsShareADirectory(t *testing.T) {
 	arrow.out.Format = ArrowFile
 	did(arrow)
 	equal(t, "files", tree(t, out), []string{"_SUCCESS", "_manifest.json", "_manifest.json", "a.parquet", "y=1/b.arrow", "y=1/c.arrow"})
+	// A run that has finished heals its part, although others stand beside it.
+	if err := os.Truncate(out+"a.parquet", 100); err != nil {
+		t.Fatal(err)
+	}
+	healed := run(2, Shard{}, in+"/a.parquet")
+	healed.out.Force = false
+	if w, err := healed.do(t); err != nil || len(w.Notes) != 1 || !strings.Contains(w.Notes[0], "a.parquet is cut") {
+		t.Errorf("healing: %v, %v", w.Notes, err)
+	}
+	equal(t, "healed", slices.Contains(tree(t, out), successName), true)
+	// What another run has replaced since is that run's.
+	did(run(5, Shard{}, in+"/a.parquet"))
+	_, err := healed.do(t)
+	says(t, "replaced since", err, ErrExists, "of another run", "--force")
 	// Without Force no other run may come.
 	write(t, filepath.Join(in, "z/a.parquet"), 1, record(t, checked(t), col{"id", []int64{1}}))
 	other := run(4, Shard{}, in+"/z")
 	other.out.Force = false
-	_, err := other.do(t)
+	_, err = other.do(t)
 	says(t, "without force", err, ErrExists, "--force")
 }
 
