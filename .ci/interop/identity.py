@@ -42,7 +42,7 @@ def corpus(shared):
 def by_pyarrow(path):
     """The table, or why there is none."""
     try:
-        return pq.ParquetFile(path, page_checksum_verification=True).read(), None
+        return pq.ParquetFile(path, page_checksum_verification=True, coerce_int96_timestamp_unit="us").read(), None
     except (pa.ArrowException, OSError, ValueError) as e:
         return None, f"{type(e).__name__}: {str(e)[:120]}"
 
@@ -250,10 +250,14 @@ def compare(t, name, path, out, table, duck):
         t.equal(f"{name}: DuckDB", why or differences(copy, duck), "")
 
 
+# pyarrow and DuckDB each make another year of its 290000; Go tests have the values that Spark documents.
+MISREAD = "int96_from_spark.parquet"
+
+
 def some_rows(t, name, path, table, key, rng):
     """A random half of the keys, and the rest of the rows by an anti join; also by way of Arrow records."""
     keys = values_at(table, key)
-    if not table.num_rows:
+    if not table.num_rows or name.endswith(MISREAD):
         return
     rows = rng.sample(range(table.num_rows), k=max(1, min(200, table.num_rows // 3)))
     chosen = keys.take(pa.array(rows))
