@@ -136,15 +136,15 @@ func attack(o options, dir string, victims []victim) error {
 		since := time.Now()
 		got := watched(v, n, path, m)
 		if d := time.Since(since); d > time.Second {
-			fmt.Printf("slow   %s %d: %s: %s: %.1f s\n", o.kind, n, v.name, m.what, d.Seconds())
+			fmt.Fprintf(os.Stdout, "slow   %s %d: %s: %s: %.1f s\n", o.kind, n, v.name, m.what, d.Seconds())
 		}
 		if o.only >= 0 {
-			fmt.Printf("%s: %s: %+v\n", v.name, m.what, got)
+			fmt.Fprintf(os.Stdout, "%s: %s: %+v\n", v.name, m.what, got)
 		}
 		switch {
 		case got.wrong != "":
 			wrong++
-			fmt.Printf("WRONG  %s %d: %s: %s: %s\n", o.kind, n, v.name, m.what, got.wrong)
+			fmt.Fprintf(os.Stdout, "WRONG  %s %d: %s: %s: %s\n", o.kind, n, v.name, m.what, got.wrong)
 			if o.keep != "" {
 				if err := os.WriteFile(filepath.Join(o.keep, filepath.Base(path)), m.bytes, 0o600); err != nil {
 					return err
@@ -159,7 +159,7 @@ func attack(o options, dir string, victims []victim) error {
 			return err
 		}
 	}
-	fmt.Printf("%s: %d mutations of %d files with seed %d in %.0f s: %d read, %d refused %v, %d wrong\n",
+	fmt.Fprintf(os.Stdout, "%s: %d mutations of %d files with seed %d in %.0f s: %d read, %d refused %v, %d wrong\n",
 		o.kind, o.count, len(victims), o.seed, time.Since(began).Seconds(), read, o.count-read-wrong, refused, wrong)
 	if wrong > 0 {
 		return fmt.Errorf("%d wrong answers", wrong)
@@ -214,7 +214,7 @@ func watched(v victim, n int, path string, m mutation) verdict {
 		case <-tick.C:
 			most.Store(max(most.Load(), heap()))
 			if time.Since(began) > patient {
-				fmt.Printf("WRONG  %d: %s: %s: deaf for %v\n", n, v.name, m.what, patient)
+				fmt.Fprintf(os.Stdout, "WRONG  %d: %s: %s: deaf for %v\n", n, v.name, m.what, patient)
 				panic("a reader does not end")
 			}
 		}

@@ -63,7 +63,7 @@ func tableVictims(dir, copies string, files []string, take func([]byte) (mutable
 		v.copies = copies
 		out = append(out, victim{name, from, v.try})
 	}
-	fmt.Printf("%d of %d files can be read as they are\n", len(out), len(files))
+	fmt.Fprintf(os.Stdout, "%d of %d files can be read as they are\n", len(out), len(files))
 	return out, nil
 }
 

@@ -187,7 +187,7 @@ func (g *grid) cell(ctx context.Context, w way, threads int, budget int64) (stri
 	} else {
 		out += ".parquet"
 	}
-	defer os.Remove(out)
+	defer func() { _ = os.Remove(out) }()
 	args := append(w.args[:len(w.args):len(w.args)], "--quiet", "--threads", fmt.Sprint(threads), "--memory", fmt.Sprint(budget), "-o", out)
 	input := g.log
 	if w.ids {
