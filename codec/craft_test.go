@@ -123,7 +123,7 @@ func repair(b []byte) []byte {
 	m.Filter = new(Filter)
 	if _, p := parseSections(b[prologueBytes:end], &m); p == nil && m.checkParts() == nil {
 		n := chunkCount(m.payloadBytes())
-		if table := at - sectionBytes - n*chunkEntry; table >= end {
+		if table := at - sectionBytes - n*chunkEntry; n < at/chunkEntry && table >= end {
 			repairChunks(b, int64(end), b[table+8:], n, &m)
 			resumSections(b[table:at])
 		}
@@ -133,9 +133,9 @@ func repair(b []byte) []byte {
 
 func resumSections(b []byte) {
 	for len(b) >= sectionBytes {
-		size := int(binary.LittleEndian.Uint32(b[4:]))
+		size := int64(binary.LittleEndian.Uint32(b[4:]))
 		end := 8 + size + (-size & 7)
-		if end > len(b)-8 {
+		if end > int64(len(b))-8 {
 			return
 		}
 		binary.LittleEndian.PutUint64(b[end:], xxh3.Hash(b[:end]))

@@ -7,13 +7,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/apache/arrow/go/v15/parquet/file"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+
+	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // want holds the figures of one ID set in expected.txt, which DuckDB has
@@ -107,22 +111,11 @@ func do(t *testing.T, args ...string) map[string]any {
 }
 
 // counted reads Parquet files with the reader of arrow/go, which is not ours,
-// and returns the number of rows and the sum of the column distance.
+// and returns the number of rows and the sum of the column distance. Where an int
+// has 32 bits that reader panics (its counts are not aligned), and ours is taken.
 func counted(t *testing.T, names ...string) (rows, distance int64) {
 	t.Helper()
-	for _, name := range names {
-		f, err := file.OpenParquetFile(name, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := pqarrow.NewFileReader(f, pqarrow.ArrowReadProperties{}, memory.DefaultAllocator)
-		if err != nil {
-			t.Fatal(err)
-		}
-		table, err := r.ReadTable(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+	add := func(table arrow.Table) {
 		rows += table.NumRows()
 		for _, i := range table.Schema().FieldIndices("distance") {
 			for _, chunk := range table.Column(i).Data().Chunks() {
@@ -135,11 +128,52 @@ func counted(t *testing.T, names ...string) (rows, distance int64) {
 			}
 		}
 		table.Release()
+	}
+	for _, name := range names {
+		if strconv.IntSize < 64 {
+			add(ownTable(t, name))
+			continue
+		}
+		f, err := file.OpenParquetFile(name, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := pqarrow.NewFileReader(f, pqarrow.ArrowReadProperties{}, memory.DefaultAllocator)
+		if err != nil {
+			t.Fatal(err)
+		}
+		table, err := r.ReadTable(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		add(table)
 		if err := f.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return rows, distance
+}
+
+// ownTable reads a file with our own reader.
+func ownTable(t *testing.T, name string) arrow.Table {
+	t.Helper()
+	files, err := partition.Open(t.Context(), []string{name}, partition.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer partition.Close(files)
+	var records []arrow.Record
+	for g := range files[0].NumGroups() {
+		for rec, err := range files[0].Read(t.Context(), g, nil) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			rec.Retain()
+			defer rec.Release()
+			records = append(records, rec)
+		}
+	}
+	return array.NewTableFromRecords(files[0].Schema(), records)
 }
 
 // The whole job on real data: every join type against every ID set gives what
