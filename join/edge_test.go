@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -290,6 +291,9 @@ func TestSharedKeyDoesNotFit(t *testing.T) {
 		{arrow.BinaryTypes.String, arrow.BinaryTypes.LargeString, "a", "", "b", `"b"`},
 		{arrow.FixedWidthTypes.Date32, arrow.FixedWidthTypes.Date32, "2000-01-01", "", "1970-01-02", `"1970-01-02"`},
 	} {
+		if c.id.ID() == arrow.DECIMAL256 && strconv.IntSize < 64 {
+			continue // arrow/go panics there at so many digits
+		}
 		logs := files(t, 1, 1, column{name: "k", dt: c.log, values: []string{c.both}})
 		for _, typ := range []join.Type{join.Right, join.Full} {
 			for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
