@@ -59,7 +59,7 @@ func (j *Join) newPairer() (partition.Work, error) {
 
 // pair makes the pairs of one batch.
 func (w *worker) pair(p partition.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
-	if err := w.enter(p.File, rec, partition.Match{Filter: everything{w.j.plan}, Key: w.j.logKey}); err != nil {
+	if err := w.enter(p.File, rec, w.j.matchOf(everything{w.j.plan}, w.j.logKey)); err != nil {
 		return err
 	}
 	hits, err := w.prober.Probe(rec)
@@ -424,7 +424,7 @@ func sameKeys(a, b arrow.Array) bool {
 	var batches [2]keys.Batch
 	for i, col := range []arrow.Array{a, b} {
 		schema := arrow.NewSchema([]arrow.Field{{Name: "key", Type: col.DataType(), Nullable: true}}, nil)
-		enc, err := keys.NewEncoder(schema, []keys.Path{{"key"}}, 0) // what is cast stays the same
+		enc, err := keys.NewEncoder(schema, []keys.Column{{Path: keys.Path{"key"}}}, keys.Options{}) // of one class, whatever the join compares
 		if err != nil {
 			return false
 		}

@@ -118,12 +118,8 @@ func (j *Join) idFacts(p *Plan, s *sizes) error {
 // logColumns returns the key columns of a log file, and those that the answer
 // has, nil for all.
 func (j *Join) logColumns(f *partition.File) (key, kept []int, err error) {
-	paths, err := keys.ParsePaths(j.logKey)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, path := range paths {
-		field, err := path.Resolve(f.Schema())
+	for _, c := range j.left {
+		field, err := c.Resolve(f.Schema(), j.opts.IgnoreCase)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
@@ -166,11 +162,10 @@ func (j *Join) comesOutExact(n float64, bounds *keys.Bounds) (exact bool, spread
 // bounds or, if they are nil, statistics tell.
 func (j *Join) rangeOfIDs(bounds *keys.Bounds) (lo, hi float64, ok bool) {
 	if bounds == nil {
-		paths, err := keys.ParsePaths(j.idKey)
-		if err != nil || len(paths) != 1 {
+		if len(j.right) != 1 {
 			return 0, 0, false
 		}
-		return partition.IntegerRange(j.ids, paths[0])
+		return partition.IntegerRange(j.ids, j.right[0], j.opts.IgnoreCase)
 	}
 	least, most, ok := bounds.Column(0)
 	a, fine := keys.Number(keys.Integer, least)

@@ -55,10 +55,11 @@ func (j *Join) eachID(ctx context.Context, columns func(*partition.File) ([]int,
 // many rows of the file before it.
 func inGroup(err error, f *partition.File, before int64, batch *keys.Batch) error {
 	var e *fault.Error
-	if !errors.Is(err, keys.ErrNoUUID) || !errors.As(err, &e) {
+	first, faulty := batch.Faulty()
+	if !faulty || !errors.As(err, &e) {
 		return err
 	}
-	row := before + int64(batch.Void()[0])
+	row := before + int64(first)
 	for g := range f.NumGroups() {
 		n := f.GroupRows(g)
 		if n < 0 {
@@ -83,11 +84,7 @@ func (j *Join) idRead() func(*partition.File) ([]int, error) {
 }
 
 func (j *Join) keyColumns(f *partition.File) ([]int, error) {
-	paths, err := keys.ParsePaths(j.idKey)
-	if err != nil {
-		return nil, err
-	}
-	enc, err := keys.NewEncoder(f.Schema(), paths, j.rule)
+	enc, err := keys.NewEncoder(f.Schema(), j.right, j.keyOptions())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}

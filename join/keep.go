@@ -46,7 +46,7 @@ func (j *Join) keep(ctx context.Context, ofLog *codec.Filter, to keeper) error {
 	if err := log.take(bytesOf(ofLog)); err != nil {
 		return err
 	}
-	m := partition.Match{Key: j.idKey, Filter: ofLog}
+	m := j.matchOf(ofLog, j.idKey)
 	read := j.keepKeys
 	switch {
 	case j.opts.Type.keepsIDs():
@@ -57,7 +57,9 @@ func (j *Join) keep(ctx context.Context, ofLog *codec.Filter, to keeper) error {
 	if j.filter != nil {
 		return read(ctx, m, to, nil)
 	}
-	f, err := j.filterFrom(ctx, j.ids, filterbuild.Options{Key: j.idKey, FPR: j.opts.FPR, Uncounted: true, Squeeze: true}, func(b *filterbuild.Builder) error {
+	opts := j.filterOptions(j.idKey)
+	opts.FPR, opts.Uncounted, opts.Squeeze = j.opts.FPR, true, true
+	f, err := j.filterFrom(ctx, j.ids, opts, func(b *filterbuild.Builder) error {
 		return read(ctx, m, to, b)
 	})
 	if err != nil {
@@ -182,7 +184,7 @@ func (j *Join) keepNumbered(ctx context.Context, m partition.Match, to keeper, b
 	var hashes []uint64
 	return j.eachID(ctx, nil, func(f *partition.File, rec arrow.Record, k *keys.Batch) error {
 		defer func() { n += rec.NumRows() }()
-		j.idsTotal.Add(int64(len(k.Rows)))
+		j.idsTotal.Add(int64(len(k.Rows) + len(k.Void())))
 		if j.opts.Filter != nil {
 			if err := j.holds(k, f.Name); err != nil {
 				return err
@@ -239,11 +241,8 @@ func (e *idEncoder) with(f *partition.File, rec arrow.Record, fn func(rec arrow.
 		rec = plain
 	}
 	if e.file != f {
-		paths, err := keys.ParsePaths(e.j.idKey)
-		if err != nil {
-			return err
-		}
-		if e.enc, err = keys.NewEncoder(rec.Schema(), paths, e.j.rule); err != nil {
+		var err error
+		if e.enc, err = keys.NewEncoder(rec.Schema(), e.j.right, e.j.keyOptions()); err != nil {
 			return fmt.Errorf("%s: %w", f.Name, err)
 		}
 		e.file = f

@@ -30,9 +30,10 @@ type idColumns struct {
 type sharedKey struct {
 	name  string
 	idCol int
+	cast  bool // on one side or both
 }
 
-func newIDColumns(ids []*partition.File, left, right []keys.Path, t Type) (*idColumns, error) {
+func newIDColumns(ids []*partition.File, left, right []keys.Column, ignoreCase bool, t Type) (*idColumns, error) {
 	c := &idColumns{}
 	if !t.columnsOfIDs() {
 		return c, nil
@@ -52,12 +53,12 @@ func newIDColumns(ids []*partition.File, left, right []keys.Path, t Type) (*idCo
 	md := c.schema.Metadata()
 	c.schema = arrow.NewSchema(fields, &md)
 	for i, p := range right {
-		if len(p) == 1 && slices.Equal(p, left[i]) {
-			f, err := p.Resolve(c.schema)
+		if len(p.Path) == 1 && slices.Equal(p.Path, left[i].Path) {
+			f, err := p.Resolve(c.schema, ignoreCase)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", ids[0].Name, err)
 			}
-			c.shared = append(c.shared, sharedKey{p[0], f.Index[0]})
+			c.shared = append(c.shared, sharedKey{p.Name(), f.Index[0], p.Cast != nil || left[i].Cast != nil})
 		}
 	}
 	for i := range c.schema.Fields() {
@@ -87,17 +88,17 @@ type layout struct {
 	plain bool
 }
 
-func newLayout(log *arrow.Schema, ids *idColumns, left []keys.Path, t Type) (*layout, error) {
+func newLayout(log *arrow.Schema, ids *idColumns, ignoreCase bool, t Type) (*layout, error) {
 	l := &layout{log: log, shared: map[int]int{}, plain: t.keepsIDs()}
 	var fields []arrow.Field
 	for _, s := range ids.shared {
-		f, err := keys.Path{s.name}.Resolve(log)
+		f, err := keys.Path{s.name}.Resolve(log, ignoreCase)
 		if err != nil {
 			return nil, err
 		}
 		l.shared[f.Index[0]] = s.idCol
-		if t.keepsIDs() && !sameClass(f.Type, ids.schema.Field(s.idCol).Type) {
-			return nil, fault.Unsupported(fault.At{Column: s.name}, "a %s join in which the key stands once, as %s in the log and as %s among the IDs", t, f.Type, ids.schema.Field(s.idCol).Type).
+		if t.keepsIDs() && (s.cast || !sameClass(f.Type, ids.schema.Field(s.idCol).Type)) {
+			return nil, fault.Unsupported(fault.At{Column: s.name}, "a %s join in which the key is one column, of type %s in the log and %s among the IDs, compared as another", t, f.Type, ids.schema.Field(s.idCol).Type).
 				WithHint("give the ID's column another name and say --on %s=NAME, so that each side keeps its own", s.name)
 		}
 	}

@@ -41,7 +41,7 @@ func (j *Join) lookupRows(ctx context.Context, builder *filterbuild.Builder) err
 		add = func(k *keys.Batch, _ string) error { return w.Add(k) }
 	}
 	return j.eachID(ctx, j.idRead(), func(f *partition.File, rec arrow.Record, k *keys.Batch) error {
-		j.idsTotal.Add(int64(len(k.Rows)))
+		j.idsTotal.Add(int64(len(k.Rows) + len(k.Void())))
 		if err := add(k, f.Name); err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ func (j *Join) lookupKeys(ctx context.Context, builder *filterbuild.Builder) err
 	if builder != nil {
 		threads = builder.Workers()
 	}
-	return partition.MapKeys(ctx, partition.Split(j.ids, partition.Shard{}), j.idKey, j.rule, threads, func() (partition.KeyWork, error) {
+	return partition.MapKeys(ctx, partition.Split(j.ids, partition.Shard{}), j.idKey, j.keyOptions(), threads, func() (partition.KeyWork, error) {
 		fill := j.holds
 		if builder != nil {
 			worker, err := builder.Worker()
@@ -74,7 +74,7 @@ func (j *Join) lookupKeys(ctx context.Context, builder *filterbuild.Builder) err
 			if err := fill(b, p.File.Name); err != nil {
 				return err
 			}
-			j.idsTotal.Add(int64(len(b.Rows)))
+			j.idsTotal.Add(int64(len(b.Rows) + len(b.Void())))
 			return j.side.addKeys(b)
 		}, nil
 	})

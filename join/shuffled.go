@@ -53,12 +53,9 @@ func (j *Join) newShuffled() (*shuffled, error) {
 		threads: j.threads(), mem: j.opts.Mem,
 	}
 	if j.opts.Type.columnsOfIDs() {
-		paths, err := keys.ParsePaths(j.idKey)
-		if err != nil {
-			return nil, err
-		}
 		opts.schema = j.idCols.schema
-		if opts.encoder, err = keys.NewEncoder(opts.schema, paths, j.rule); err != nil {
+		var err error
+		if opts.encoder, err = keys.NewEncoder(opts.schema, j.right, j.keyOptions()); err != nil {
 			return nil, err
 		}
 	}

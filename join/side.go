@@ -82,7 +82,7 @@ func (s *idSide) fill(batch *keys.Batch, keep []uint32, n int, row uint32, threa
 	}
 	defer s.fillers.Put(f)
 	f.batch, f.threads = batch, threads
-	f.values, f.signed, _ = batch.Ints()
+	f.values, _ = batch.Ints()
 	for lo := 0; lo < n; lo += block {
 		f.load(s.keys, s.below, keep, lo, min(lo+block, n), row)
 		if err := f.fill(s.keys, f.items); err != nil {

@@ -57,9 +57,9 @@ type order struct {
 }
 
 // newOrder returns the order of a leaf's values, and brings the bounds of the
-// members into it. ok is false where the order is not defined, or statistics in
+// members, which are of class of, into it. ok is false where the order is not defined, or statistics in
 // it are not to be believed.
-func newOrder(l *parquet.Leaf, class keys.Class, m members) (o order, ok bool) {
+func newOrder(l *parquet.Leaf, class, of keys.Class, m members) (o order, ok bool) {
 	switch keys.OrderOf(class) {
 	case keys.ByBytes:
 		return newByteOrder(l, class, m)
@@ -68,7 +68,7 @@ func newOrder(l *parquet.Leaf, class keys.Class, m members) (o order, ok bool) {
 		if !ok {
 			return o, false
 		}
-		return o, o.place(class, m, perOne)
+		return o, o.place(of, m, perOne)
 	}
 	return o, false
 }
@@ -117,6 +117,8 @@ func (o *order) numbers(l *parquet.Leaf, class keys.Class) (perOne *big.Int, ok 
 	case class == keys.Integer && kind == parquet.Int:
 		o.signed, bits = l.Logical.Signed, l.Logical.BitWidth
 	case class == keys.Date && kind == parquet.Date:
+	case class == keys.Time && kind == parquet.Time:
+		perOne = keys.Pow10(3 * (int(l.Logical.Unit) + 1))
 	case (class == keys.Instant || class == keys.Timestamp) && kind == parquet.Timestamp:
 		perOne = keys.Pow10(3 * (int(l.Logical.Unit) + 1))
 	case class == keys.Decimal && kind == parquet.Decimal && l.Logical.Scale <= l.Logical.Precision && l.Logical.Precision <= 8*maxDecimalWidth:

@@ -54,11 +54,11 @@ func bloomOf(t testing.TB, key string, blocks uint64, rec arrow.Record) *testFil
 	if f.bits, err = bloom.New(bloom.Params{Geometry: bloom.Split256, Hash: hash, Blocks: blocks}); err != nil {
 		t.Fatal(err)
 	}
-	paths, err := keys.ParsePaths(key)
+	paths, err := keys.ParseColumns(key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	enc, err := keys.NewEncoder(rec.Schema(), paths, 0)
+	enc, err := keys.NewEncoder(rec.Schema(), paths, keys.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

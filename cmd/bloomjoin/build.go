@@ -25,6 +25,7 @@ type buildFlags struct {
 	fpr                                                                              float64
 	expect, capacity                                                                 uint64
 	uncompressed, noKeyRange, strict, skipBad                                        bool
+	keys                                                                             keyFlags
 	inputs                                                                           inputFlags
 }
 
@@ -78,6 +79,7 @@ same --capacity and --fpr (or --max-size).`,
 	f.StringVar(&o.key, "key", "", `key columns, as user_id, user.id (a path into structs), "a.b",c`)
 	f.StringVar(&o.keyType, "key-type", "", "type of the key in text inputs, as int64, uuid, date, 'decimal(18,2)'")
 	f.StringVar(&o.normalize, "normalize", "", "rules by which strings are made alike: some of trim,lower,uuid")
+	o.keys.add(f)
 	f.Float64Var(&o.fpr, "fpr", 0, "false-positive rate (default: by the number of keys)")
 	f.StringVar(&o.maxSize, "max-size", "", "most bytes of the filter's bits, as 64MiB")
 	f.StringVar(&o.kind, "kind", "auto", "auto, bloom or exact")
@@ -114,10 +116,14 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, p
 	if o.key == "" {
 		return opts, open, usagef("say with --key COL which column holds the IDs")
 	}
-	paths, err := keys.ParsePaths(o.key)
+	columns, err := keys.ParseColumns(o.key)
 	if err != nil {
 		return opts, open, usagef("--key: %w", err)
 	}
+	if err := o.keys.check(columns); err != nil {
+		return opts, open, err
+	}
+	opts.IgnoreCase, opts.NullMisfits = o.keys.ignoreCase, o.keys.nullMisfits()
 	if _, err := keys.ParseRule(o.normalize); err != nil {
 		return opts, open, usagef("--normalize %w", err)
 	}
@@ -149,8 +155,8 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, p
 	if opts.Shard, err = c.shardOf(o.shard); err != nil {
 		return opts, open, err
 	}
-	open.Column = paths[len(paths)-1].Name()
-	open.Types, err = keyTypes(o.keyType, paths)
+	open.Column = columns[len(columns)-1].Name()
+	open.Types, err = keyTypes(o.keyType, columns)
 	if err != nil {
 		return opts, open, err
 	}
@@ -174,21 +180,21 @@ func geometryOf(name string) (bloom.Geometry, error) {
 }
 
 // keyTypes pairs key columns with the types that --key-type names.
-func keyTypes(s string, paths []keys.Path) (map[string]arrow.DataType, error) {
+func keyTypes(s string, columns []keys.Column) (map[string]arrow.DataType, error) {
 	if s == "" {
 		return nil, nil
 	}
 	names := splitTypes(s)
-	if len(names) != len(paths) {
-		return nil, usagef("--key-type %s: want a type for each of the %d key columns", s, len(paths))
+	if len(names) != len(columns) {
+		return nil, usagef("--key-type %s: want a type for each of the %d key columns", s, len(columns))
 	}
 	types := map[string]arrow.DataType{}
-	for i, p := range paths {
+	for i, c := range columns {
 		t, err := keys.ParseType(names[i])
 		if err != nil {
 			return nil, usagef("--key-type: %w", err)
 		}
-		types[p.Name()] = t
+		types[c.Name()] = t
 	}
 	return types, nil
 }
@@ -273,7 +279,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := checkType(o.keyType, open.Types, plan); err != nil {
+	if err := checkType(o.keyType, o.key, open.Types, plan); err != nil {
 		return err
 	}
 	done, err := c.filterDone(cmd.Context(), o.out, func(h *codec.Header) bool {
@@ -324,14 +330,14 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 }
 
 // checkType refuses a --key-type that typed inputs contradict.
-func checkType(flag string, types map[string]arrow.DataType, plan *filterbuild.Plan) error {
+func checkType(flag, key string, types map[string]arrow.DataType, plan *filterbuild.Plan) error {
+	columns, err := keys.ParseColumns(key)
+	if err != nil {
+		return err
+	}
 	for i, name := range plan.Spec.Names {
-		paths, err := keys.ParsePaths(name)
-		if err != nil {
-			return err
-		}
-		t, ok := types[paths[0].Name()]
-		if !ok {
+		t, ok := types[columns[i].Name()]
+		if !ok || columns[i].Cast != nil {
 			continue
 		}
 		c, err := keys.ClassOf(t)

@@ -19,6 +19,7 @@ type joinFlags struct {
 	ids                                                    []string
 	filter, on, typ, strategy, shard, format, out, keyType string
 	idsFormat, normalize                                   string
+	keys                                                   keyFlags
 	layout                                                 layoutFlags
 	inputs                                                 inputFlags
 	tempDir                                                string
@@ -78,6 +79,7 @@ ID that is no UUID is an error, and a log key that is none has no ID.`,
 	f.StringArrayVar(&o.ids, "ids", nil, "ID set, as for build; may be repeated")
 	f.StringVar(&o.on, "on", "", "pairs of key columns, LOGCOL=IDCOL, or one name for both")
 	f.StringVar(&o.normalize, "normalize", "", "rules by which strings of both sides are made alike: some of trim,lower,uuid")
+	o.keys.add(f)
 	f.StringVar(&o.typ, "type", "semi", "semi, anti, inner, left, right or full")
 	f.StringVar(&o.filter, "filter", "", "filter that was built from these IDs, to read the log through (default: one is built where the strategy wants one)")
 	f.Float64Var(&o.fpr, "fpr", 0, "false-positive rate of the filter that is built (default: by the number of IDs)")
@@ -131,10 +133,14 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 	if o.on == "" {
 		return opts, open, out, usagef("say with --on LOGCOL=IDCOL which columns are equal")
 	}
-	_, right, err := keys.ParsePairs(o.on)
+	left, right, err := keys.ParsePairs(o.on)
 	if err != nil {
 		return opts, open, out, usagef("--on: %w", err)
 	}
+	if err := o.keys.check(left, right); err != nil {
+		return opts, open, out, err
+	}
+	opts.IgnoreCase, opts.NullMisfits = o.keys.ignoreCase, o.keys.nullMisfits()
 	rule, err := keys.ParseRule(o.normalize)
 	if err != nil {
 		return opts, open, out, usagef("--normalize %w", err)
@@ -239,7 +245,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	}
 	defer partition.Close(all)
 	left, _, _ := keys.ParsePairs(o.on) // as checked before
-	logs, skipped, err := c.keyed(&o.layout, all, []partition.Match{{Key: keys.PathsString(left)}}, false)
+	logs, skipped, err := c.keyed(&o.layout, all, []partition.Match{{Key: keys.ColumnsString(left), IgnoreCase: opts.IgnoreCase}}, false)
 	if err != nil {
 		return err
 	}
@@ -263,6 +269,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		words = append(words, "without bad lines")
 	}
 	words = append(words, o.require.words(opts.Require)...)
+	words = append(words, o.keys.words()...)
 	known, ok, err := partition.Digest(append(words, layout...), slices.Concat(ids, all))
 	if err != nil {
 		return err

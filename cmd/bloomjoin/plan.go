@@ -46,6 +46,7 @@ Figures that are not sure have bounds, which hold with a confidence of 99 %.`,
 	f.StringVar(&o.on, "on", "", "pairs of key columns, LOGCOL=IDCOL, or one name for both")
 	f.StringVar(&o.typ, "type", "semi", "semi, anti, inner, left, right or full")
 	f.StringVar(&o.normalize, "normalize", "", "rules by which strings of both sides are made alike: some of trim,lower,uuid")
+	o.keys.add(f)
 	f.StringVar(&o.filter, "filter", "", "filter that was built from these IDs")
 	f.Float64Var(&o.fpr, "fpr", 0, "false-positive rate of the filter (default: by the number of IDs)")
 	f.StringVar(&o.strategy, "strategy", "auto", "auto, exact, lookup, broadcast, reverse or shuffle")

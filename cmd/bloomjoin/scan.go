@@ -24,6 +24,7 @@ type scanFlags struct {
 	filter, key, normalize, shard, format, out string
 	match, noMatch                             []string
 	all, any, count                            bool
+	keys                                       keyFlags
 	layout                                     layoutFlags
 	inputs                                     inputFlags
 }
@@ -56,6 +57,7 @@ as they are. A log key that is no UUID under uuid is no member of any filter.`,
 	f.StringVar(&o.filter, "filter", "", "filter file")
 	f.StringVar(&o.key, "key", "", "the log's key columns (default: the names in the filter)")
 	f.StringVar(&o.normalize, "normalize", "", "rules by which strings are made alike, as build was told: some of trim,lower,uuid")
+	o.keys.add(f)
 	f.StringArrayVar(&o.match, "match", nil, "COL[,COL]=FILTER: a further filter; may be repeated")
 	f.BoolVar(&o.all, "all", false, "keep rows that all filters let through (the default)")
 	f.BoolVar(&o.any, "any", false, "keep rows that any filter lets through")
@@ -80,11 +82,14 @@ type matchFlag struct {
 // matches lists the filters that the flags name.
 func (o *scanFlags) matches() ([]matchFlag, error) {
 	var out []matchFlag
+	var all []keys.Column
 	if o.filter != "" {
 		if o.key != "" {
-			if _, err := keys.ParsePaths(o.key); err != nil {
+			columns, err := keys.ParseColumns(o.key)
+			if err != nil {
 				return nil, usagef("--key: %w", err)
 			}
+			all = append(all, columns...)
 		}
 		out = append(out, matchFlag{columns: o.key, file: o.filter})
 	} else if o.key != "" {
@@ -97,16 +102,18 @@ func (o *scanFlags) matches() ([]matchFlag, error) {
 			if !ok {
 				return nil, usagef("%s %s: want COL=FILTER", name, m)
 			}
-			if _, err := keys.ParsePaths(cols); err != nil {
+			columns, err := keys.ParseColumns(cols)
+			if err != nil {
 				return nil, usagef("%s: %w", name, err)
 			}
+			all = append(all, columns...)
 			out = append(out, matchFlag{cols, file, i == 1})
 		}
 	}
 	if len(out) == 0 {
 		return nil, usagef("say with --filter FILE which filter to apply")
 	}
-	return out, nil
+	return out, o.keys.check(all)
 }
 
 // outputOf checks -o and --format.
@@ -223,7 +230,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		return err
 	}
 	ctx := cmd.Context()
-	opts := partition.ScanOptions{Any: o.any, Normalize: o.normalize, Threads: c.threads}
+	opts := partition.ScanOptions{Any: o.any, Normalize: o.normalize, IgnoreCase: o.keys.ignoreCase, Threads: c.threads}
 	if err := o.layout.check(&opts, &out); err != nil {
 		return err
 	}
@@ -234,7 +241,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	words := append([]string{"scan", fmt.Sprint(o.any)}, layout...)
+	words := append([]string{"scan", fmt.Sprint(o.any)}, append(layout, o.keys.words()...)...)
 	filters, words, err := readFilters(ctx, matches, o.out, words, codec.Limits{MaxBytes: uint64(budget)})
 	defer func() { err = errors.Join(err, closeFilters(filters.files)) }() // as far as the scan has not
 	if err != nil {
@@ -242,6 +249,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	}
 	asked, predicted := filters.files[0].FPRAsked, filters.files[0].FPR()
 	opts.Match = filters.match
+	o.keys.match(opts.Match)
 	opts.End = func() error { return closeFilters(filters.files) }
 	open := partition.OpenOptions{Int96Nanos: int96Nanos}
 	if err := o.inputs.fill(&open); err != nil {
