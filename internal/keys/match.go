@@ -23,7 +23,7 @@ func Match(at fault.At, ids, log Side) error {
 	}
 	for i, a := range ids.Classes {
 		if b := log.Classes[i]; !a.comparable(b) {
-			return fault.Mismatch(at, "key class", a.word()+" as the IDs", b.word()).WithHint("%s", remedy(ids, log, i))
+			return fault.Mismatch(at, "key class", a.word()+", as the IDs are", b.word()).WithHint("%s", remedy(ids, log, i))
 		}
 	}
 	return nil
@@ -35,7 +35,7 @@ func Same(at fault.At, column Column, first string, want, got Class) error {
 	if want == got || want == Null || got == Null {
 		return nil
 	}
-	e := fault.Mismatch(at, "key class", fmt.Sprintf("%s as in %s", want.word(), first), got.word())
+	e := fault.Mismatch(at, "key class", fmt.Sprintf("%s, as in %s", want.word(), first), got.word())
 	if to := widest(want, got); column.Cast == nil && castable(want, to) && castable(got, to) {
 		return e.WithHint("the keys of a filter are of one class: cast those of all files, as %s", column.as(to))
 	}
@@ -69,7 +69,7 @@ func remedy(ids, log Side, i int) string {
 	ofLog := castable(b, a) && logCol.Cast == nil
 	ofIDs := castable(a, b)
 	if ids.Columns == nil {
-		build := fmt.Sprintf("build the filter from keys of type %s", typeFor(b))
+		build := fmt.Sprintf("build the filter again with its key cast, as ID::%s", typeFor(b))
 		switch {
 		case ofLog && ofIDs:
 			return fmt.Sprintf("name the log's column %s, or %s", logCol.as(a), build)
