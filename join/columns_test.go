@@ -89,11 +89,9 @@ func TestColumnsOfTheLog(t *testing.T) {
 		}
 	}
 	refused(t, "a column that is not there", ids, logs, join.Options{On: "k=id", Columns: []string{"x"}}, logs[0].Name, `"x"`)
-	for _, opts := range []join.Options{{Columns: []string{"s"}}, {Schema: partition.Union}} {
-		opts.On, opts.Type = "k=id", join.Left
-		if err := refused(t, "not of the log alone", ids, logs, opts, "unsupported", "left"); !errors.Is(err, fault.ErrUnsupported) {
-			t.Errorf("%+v: %v", opts, err)
-		}
+	union := join.Options{On: "k=id", Type: join.Left, Schema: partition.Union}
+	if err := refused(t, "not of the log alone", ids, logs, union, "unsupported", "left"); !errors.Is(err, fault.ErrUnsupported) {
+		t.Errorf("%+v: %v", union, err)
 	}
 	refused(t, "records of a union", ids, logs, join.Options{On: "k=id", Schema: partition.Union}, "unsupported", "Parquet")
 }

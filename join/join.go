@@ -87,9 +87,18 @@ type Options struct {
 	// for what goes to disk may take together; 0: no bound. A Filter that is
 	// given comes on top, but with Exact.
 	Memory int64
-	// Columns, Schema and Pinned are those of [partition.ScanOptions], for semi
-	// and anti joins, whose rows are the log's.
+	// Columns are the columns of the answer, in order: NAME, or log.NAME and
+	// ids.NAME where both sides have a column of that name that is not a shared
+	// key. A name with a dot, comma or quote stands in double quotes. Only
+	// top-level columns can be chosen. Nil: all; empty but not nil: none, for a
+	// join whose rows are only counted, see [Join.Count].
 	Columns []string
+	// Suffix is appended to the name of an ID column where the answer has a log
+	// column of that name, repeatedly until the name is unique. Empty: "_ids".
+	// Semi and anti joins take none.
+	Suffix string
+	// Schema and Pinned are those of [partition.ScanOptions], for semi and anti
+	// joins, whose rows are the log's.
 	Schema  partition.SchemaMode
 	Pinned  *partition.PinnedSchema
 	Threads int // workers; 0: GOMAXPROCS
@@ -139,6 +148,8 @@ type Join struct {
 	logKey  string // paths
 	idKey   string
 	classes []keys.Class
+	wanted  []wanted // columns of the answer; nil: all
+	counts  bool     // rows of the answer are counted, not made
 	plan    *filterbuild.Plan
 	idCols  *idColumns
 	layouts map[*partition.File]*layout
@@ -159,6 +170,7 @@ type Join struct {
 	end      func() error
 
 	rowsIn, rowsOut, keysNull, candidates, matched, falsePositives, unasked, idsTotal atomic.Int64
+	idsNull                                                                           atomic.Int64 // ID rows without a key
 	mu                                                                                sync.Mutex
 	spreads                                                                           []*spread // one for each worker
 	report                                                                            Report
@@ -193,7 +205,7 @@ func New(ids, logs []*partition.File, opts Options) (*Join, error) {
 	for _, c := range j.plan.Spec.Classes {
 		j.classes = append(j.classes, keys.Class(c))
 	}
-	if j.idCols, err = newIDColumns(ids, left, right, j.opts.Type); err != nil {
+	if j.idCols, err = j.newIDColumns(logs[0].Schema(), left, right); err != nil {
 		return nil, err
 	}
 	for _, f := range logs {
@@ -237,9 +249,17 @@ func (j *Join) options() error {
 		return fault.Unsupported(fault.At{}, "a %s join of a shard of the log, since an ID without a row here may have one elsewhere", o.Type).
 			WithHint("run it without --shard, or use inner or left")
 	}
-	if o.Type.columnsOfIDs() && (o.Columns != nil || o.Schema == partition.Union) {
-		return fault.Unsupported(fault.At{}, "some of the columns, or a union of schemas, in a %s join", o.Type).
+	if o.Type.columnsOfIDs() && o.Schema == partition.Union {
+		return fault.Unsupported(fault.At{}, "a union of schemas in a %s join", o.Type).
 			WithHint("only semi and anti joins have it; or do it before, with a scan")
+	}
+	if err := o.CheckColumns(); err != nil {
+		return fmt.Errorf("columns of the answer: %w", err)
+	}
+	j.wanted, _ = parseColumns(o.Columns, o.Type)
+	j.counts = o.Columns != nil && len(o.Columns) == 0
+	if o.Suffix == "" {
+		o.Suffix = defaultSuffix
 	}
 	if o.Filter != nil && !o.Filter.Sealed() {
 		return fault.Mismatch(fault.At{}, "filter", "a sealed filter", "a partial one").WithHint("merge all partial filters of the build first")
@@ -309,7 +329,7 @@ func (j *Join) look(f *partition.File, left []keys.Path) error {
 	if err := keys.Match(at, j.classes, enc.Classes()); err != nil {
 		return err
 	}
-	l, err := newLayout(f.Schema(), j.idCols, left, j.opts.Type)
+	l, err := j.newLayout(f, left)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name, err)
 	}
