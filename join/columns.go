@@ -31,17 +31,11 @@ func (w wanted) String() string {
 	return keys.Path{w.side, w.name}.String()
 }
 
-// CheckColumns returns an error if Columns or Suffix are wrong whatever the
+// CheckColumns returns an error if Columns are wrong for the Type, whatever the
 // inputs.
 func (o *Options) CheckColumns() error {
 	_, err := parseColumns(o.Columns, o.Type)
-	switch {
-	case err != nil:
-		return err
-	case o.Suffix != "" && !o.Type.columnsOfIDs():
-		return fmt.Errorf("a suffix for columns of the IDs in a %s join, whose answer has none", o.Type)
-	}
-	return nil
+	return err
 }
 
 // parseColumns reads the columns of an answer: NAME, log.NAME or ids.NAME each,
@@ -49,6 +43,9 @@ func (o *Options) CheckColumns() error {
 func parseColumns(columns []string, t Type) ([]wanted, error) {
 	if columns == nil {
 		return nil, nil
+	}
+	if t == "" {
+		t = Semi
 	}
 	out := []wanted{}
 	for _, c := range columns {
@@ -68,7 +65,7 @@ func parseColumns(columns []string, t Type) ([]wanted, error) {
 		}
 		if !t.columnsOfIDs() {
 			if w.side == idsSide {
-				return nil, fmt.Errorf("%s: the answer of a %s join has no columns of the IDs (use an inner or left join)", w, t)
+				return nil, fmt.Errorf("%s: the answer of type %s has no columns of the IDs (type inner or left has)", w, t)
 			}
 			w.side = ""
 		}
@@ -142,7 +139,7 @@ func (c *chooser) find(w wanted) (chosen, error) {
 	switch {
 	case isKey, !c.typ.columnsOfIDs() && inLog:
 	case !c.typ.columnsOfIDs() && inIDs:
-		return chosen{}, fmt.Errorf("%s is a column of the IDs, and the answer of a %s join has none of them (use an inner or left join)", w, c.typ)
+		return chosen{}, fmt.Errorf("%s is a column of the IDs, and the answer of type %s has none of them (type inner or left has)", w, c.typ)
 	case w.side == "" && inLog && inIDs:
 		return chosen{}, fmt.Errorf("both the log and the IDs have a column %s (name %s or %s)", w, wanted{logSide, w.name}, wanted{idsSide, w.name})
 	case w.side == logSide && inLog, w.side == "" && inLog:

@@ -253,12 +253,15 @@ func (j *Join) options() error {
 		return fault.Unsupported(fault.At{}, "a union of schemas in a %s join", o.Type).
 			WithHint("only semi and anti joins have it; or do it before, with a scan")
 	}
-	if err := o.CheckColumns(); err != nil {
+	var err error
+	if j.wanted, err = parseColumns(o.Columns, o.Type); err != nil {
 		return fmt.Errorf("columns of the answer: %w", err)
 	}
-	j.wanted, _ = parseColumns(o.Columns, o.Type)
 	j.counts = o.Columns != nil && len(o.Columns) == 0
-	if o.Suffix == "" {
+	switch {
+	case o.Suffix != "" && !o.Type.columnsOfIDs():
+		return fmt.Errorf("suffix %q: the answer of type %s has no columns of the IDs", o.Suffix, o.Type)
+	case o.Suffix == "":
 		o.Suffix = defaultSuffix
 	}
 	if o.Filter != nil && !o.Filter.Sealed() {

@@ -19,8 +19,8 @@ type naive struct {
 	columns                         []naiveColumn
 	cells                           [][]string // of the rows, by column
 	rows                            []string   // in order: the log's, then the ID set's
-	rowsIn, keysNull, total, member int64    // member: ID rows that a log row met
-	void                            int64    // log rows whose key is not NULL, and none under the rule
+	rowsIn, keysNull, total, member int64      // member: ID rows that a log row met
+	void                            int64      // log rows whose key is not NULL, and none under the rule
 }
 
 // naiveColumn is a column of an answer: its name on the side that it is from.
