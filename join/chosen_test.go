@@ -369,3 +369,34 @@ func TestCountWithAFilter(t *testing.T) {
 		}
 	}
 }
+
+// TestCountInLittleMemory: from the least memory on in which a join by way of
+// disk works, where the IDs of a row group come in blocks, counts are right.
+func TestCountInLittleMemory(t *testing.T) {
+	const n = 6000
+	keys := func(n, times int) column {
+		c := column{name: "k", dt: arrow.BinaryTypes.String}
+		for i := range n * times {
+			c.values = append(c.values, fmt.Sprintf("key %08d", i%n))
+		}
+		return c
+	}
+	ids, logs := files(t, 1, 1, keys(n, 3)), files(t, 1, 1, keys(n*5/4, 2))
+	for typ, want := range map[join.Type]int64{join.Inner: 6 * n, join.Left: 6*n + n/2, join.Right: 6 * n, join.Full: 6*n + n/2} {
+		var worked int
+		for memory := int64(64 << 10); worked < 12; memory += memory / 16 {
+			j, err := join.New(ids, logs, join.Options{On: "k", Type: typ, Strategy: join.Shuffle, Memory: memory, TempDir: t.TempDir(), Columns: []string{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := j.Count(t.Context())
+			if tooSmall(err) && memory < 64<<20 {
+				continue
+			}
+			worked++
+			if r := j.Report(); err != nil || got != want || r.RowsMatched != 2*n || r.IDsMatched != 3*n {
+				t.Fatalf("%s in %d bytes: %d rows, %v, want %d; %d rows matched, %d IDs", typ, memory, got, err, want, r.RowsMatched, r.IDsMatched)
+			}
+		}
+	}
+}

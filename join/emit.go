@@ -94,23 +94,26 @@ func (w *worker) pairs(row int, e uint32) error {
 	side := w.j.side
 	if !side.kind.columns {
 		for range side.times(e) {
-			if err := w.add(row, -1); err != nil {
+			if err := w.add(row); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
 	for id := side.first(e); id != none; id = side.next(e, id) {
-		if err := w.add(row, int(id)); err != nil {
-			return err
+		w.log, w.ids = append(w.log, row), append(w.ids, int(id))
+		if len(w.log) == batchRows {
+			if err := w.flush(); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// add appends a row of the answer.
-func (w *worker) add(row, id int) error {
-	w.log, w.ids = append(w.log, row), append(w.ids, id)
+// add appends a log row to the answer, without an ID row.
+func (w *worker) add(row int) error {
+	w.log, w.ids = append(w.log, row), append(w.ids, -1)
 	if len(w.log) < batchRows {
 		return nil
 	}
@@ -208,7 +211,7 @@ func (w *worker) rows(hits []uint32) error {
 		if keyed && w.asked {
 			w.stranger(at - 1)
 		}
-		if err := w.add(row, -1); err != nil {
+		if err := w.add(row); err != nil {
 			return err
 		}
 	}

@@ -114,6 +114,7 @@ type joinReport struct {
 	FPRBound     join.MeasuredFPR `json:"fpr_measured_bound"`
 	Strategy     string           `json:"strategy"`
 	SpilledBytes int64            `json:"spilled_bytes"`
+	Columns      []string         `json:"columns,omitempty"` // of the answer, where --columns names them
 	Plan         *planned         `json:"plan,omitempty"`
 }
 
@@ -352,6 +353,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		r.Plan = comparePlan(o.typ, start, j.Report())
 		r.Warnings = append(r.Warnings, j.Report().Warnings(opts.Type)...)
 		r.Path = pathsOf(partition.Split(logs, opts.Shard), j.PathOf)
+		r.Columns = columnsOf(j, opts)
 	}
 	r.Warnings = append(r.Warnings, damaged(all)...)
 	r.BytesRead, r.BytesWritten = bytesRead(all)+bytesRead(ids), written.Bytes
@@ -366,6 +368,20 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		return err
 	}
 	return c.report(r, o.out)
+}
+
+// columnsOf returns the names that the chosen columns have in the answer; none if
+// none were chosen.
+func columnsOf(j *join.Join, opts join.Options) (names []string) {
+	if opts.Type == join.Semi || opts.Type == join.Anti {
+		return bareNames(opts.Columns)
+	}
+	if len(opts.Columns) > 0 {
+		for _, f := range j.Parts()[0].Schema.Fields() {
+			names = append(names, f.Name)
+		}
+	}
+	return names
 }
 
 // identify tells the output which run it is of, and reports whether that is
