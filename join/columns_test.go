@@ -68,6 +68,19 @@ func TestUnionOfTheLog(t *testing.T) {
 			t.Errorf("%+v: %s %q, want %s %q", c.opts, got.names, got.rows, c.names, c.rows)
 		}
 	}
+	one := join.Options{On: "k=id", Type: join.Inner, Columns: []string{"w"}} // in which the files do not differ
+	words := files(t, 1, 1, ints("id", "0", "4", "-1"), texts("w", "a", "b", "c"))
+	if got, err := onDisk(t, words, differing(t), one); err != nil || !slices.Equal(got.rows, []string{`"a"`, `"b"`, `"b"`, `"c"`}) {
+		t.Errorf("columns of the IDs alone, in one file: %q, %v", got.rows, err)
+	}
+	one.Schema = partition.Strict
+	if _, err := onDisk(t, words, differing(t), one); err != nil {
+		t.Errorf("columns of the IDs alone, all of one schema: %v", err)
+	}
+	one.Columns = []string{"w", "k"}
+	if _, err := onDisk(t, words, differing(t), one); !errors.Is(err, fault.ErrMismatch) {
+		t.Errorf("a column that differs, all of one schema: %v", err)
+	}
 	_, err := result(t, ids, differing(t), join.Options{On: "k=id"})
 	if !errors.Is(err, fault.ErrMismatch) {
 		t.Errorf("columns that differ, in one file: %v", err)

@@ -6,8 +6,8 @@
 //
 // [New] looks at the inputs, [Join.Plan] estimates, [Join.Run] yields the answer
 // as Arrow records, [Join.Write] writes it and [Join.Count] counts its rows;
-// [Join.Report] says what it came to. The inputs are files of package partition, or records that a program has:
-// see [Records].
+// [Join.Report] says what it came to. The inputs are files of package partition,
+// or records that a program has: see [Records].
 //
 // # What is equal
 //

@@ -101,7 +101,7 @@ func (j *Join) idFacts(p *Plan, s *sizes) error {
 		}
 		kept := key
 		if j.idCols.rows {
-			if kept, err = j.idCols.read(f); err != nil {
+			if kept, err = j.idCols.kept(f); err != nil {
 				return err
 			}
 		}

@@ -173,6 +173,19 @@ func (c *idColumns) read(f *partition.File) ([]int, error) {
 	return at, nil
 }
 
+// kept returns the positions of the columns to hold of an ID file.
+func (c *idColumns) kept(f *partition.File) ([]int, error) {
+	read, err := c.read(f)
+	if read == nil {
+		return c.held, err
+	}
+	at := make([]int, len(c.held))
+	for i, h := range c.held {
+		at[i] = read[h]
+	}
+	return at, nil
+}
+
 // project returns the columns of a record at the given positions; nil: all. The
 // caller releases it.
 func project(rec arrow.Record, at []int) arrow.Record {
