@@ -75,7 +75,7 @@ func (j *Join) lookupKeys(ctx context.Context, builder *filterbuild.Builder) err
 				return err
 			}
 			j.idsTotal.Add(int64(len(b.Rows)))
-			j.idsNull.Add(int64(b.Len - len(b.Rows)))
+			j.idsNull.Add(int64(b.Nulls()))
 			return j.side.addKeys(b)
 		}, nil
 	})
