@@ -20,12 +20,15 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/bloomjoin/bloomjoin/join"
 )
 
 // Exit codes. Batch systems tell by them what is worth another attempt.
 const (
 	exitDone     = 0
 	exitFailed   = 1   // would fail again
+	exitGate     = 2   // a --require-* or --max-* gate is not met
 	exitUsage    = 64  // wrong usage, found before any input was opened
 	exitTryAgain = 75  // may succeed another time
 	exitSignal   = 128 // plus its number: 129 SIGHUP, 130 SIGINT, 143 SIGTERM
@@ -106,6 +109,8 @@ func exitCode(ctx context.Context, err error) int {
 		return exitSignal + int(syscall.SIGINT)
 	case passing(err):
 		return exitTryAgain
+	case errors.Is(err, join.ErrRequire):
+		return exitGate
 	}
 	return exitFailed
 }
