@@ -135,7 +135,7 @@ func (j *Join) Plan(ctx context.Context, opts PlanOptions) (*Plan, error) {
 			return nil, err
 		}
 	}
-	j.settle(p, s, quick.Strategy)
+	j.settle(p, s, j.ends(quick.Strategy, s))
 	j.advise(p, s, opts)
 	p.Seconds = time.Since(start).Seconds()
 	return p, nil
@@ -257,8 +257,8 @@ func (j *Join) estimate(ctx context.Context, p *Plan, s *sizes, opts PlanOptions
 	p.Sampled = SampleFacts{LogRuns: int64(len(log.runs)), LogRows: int64(seen), LogAll: log.all, IDsAll: m.ids == nil, IDRows: int64(m.total)}
 	if m.ids != nil {
 		p.Sampled.IDRuns, p.Sampled.IDRows = int64(len(m.ids.runs)), int64(m.seen())
-	} else {
-		p.IDs.Rows = exactly(math.Max(p.IDs.Rows.Value, m.total))
+	} else if p.IDs.Rows.Low != p.IDs.Rows.High || p.IDs.Rows.Value < m.total { // else NULLs are among them
+		p.IDs.Rows = exactly(m.total)
 	}
 	if all {
 		bound, err := x.innerProduct(m.counts)
@@ -315,6 +315,26 @@ func (m *matches) perKey() float64 {
 // fewHits is how many IDs of a sample must be among the log's sample for their
 // number to say something.
 const fewHits = 16
+
+// ends returns the strategy that a join ends with which begins with the given
+// one: carryOut goes on to the next where one turns out not to be feasible.
+func (j *Join) ends(begins Strategy, s sizes) Strategy {
+	if j.opts.Strategy != Auto {
+		return begins
+	}
+	feasible := map[Strategy]bool{}
+	for _, c := range costs(s, j.limits()) {
+		feasible[c.Strategy] = c.Feasible
+	}
+	ends := begins
+	for _, next := range lesser(begins, j.opts.Filter != nil) {
+		if feasible[ends] {
+			break
+		}
+		ends = next
+	}
+	return ends
+}
 
 // settle puts the costs into the plan, and the strategy: the one that is wanted
 // or, if that is Auto, the best one.
