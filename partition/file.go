@@ -370,7 +370,7 @@ func detect(src Source, e Entry, unnamed Format) (Format, error) {
 		return f, nil
 	}
 	if e.Found {
-		return "", fmt.Errorf("%s: %w", e.Name, errNoData)
+		return "", fmt.Errorf("%s: %w", e.Name, ErrNoData)
 	}
 	if f, err := byTail(src); f != "" || err != nil {
 		return f, err
@@ -461,7 +461,7 @@ func (f *File) open(opts OpenOptions) (err error) {
 		f.table, err = arrowipc.OpenStream(f.reopen(r), f.Name, opts.Mem, arrowipc.StreamOptions{Size: f.Size, Memory: opts.Memory})
 	default:
 		if !opts.Text {
-			return fmt.Errorf("%s: %w", f.Name, errNoData)
+			return fmt.Errorf("%s: %w (rows in other formats can come as an Arrow stream on standard input: docs/stdin.md)", f.Name, ErrNoData)
 		}
 		f.table, err = text.Open(f.reopen(r), f.Name, text.Options{
 			Format: textFormats[f.Format], Guessed: opts.TextFormat == "", Size: f.Size, Column: opts.Column, Types: opts.Types, Mem: opts.Mem, Memory: opts.Memory, SkipBad: opts.SkipBad,

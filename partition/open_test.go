@@ -89,7 +89,7 @@ func TestOpenRefusals(t *testing.T) {
 		path := put(t, filepath.Join(dir, name), content)
 		for _, text := range []bool{false, true} {
 			files, err := Open(t.Context(), []string{path}, OpenOptions{Text: text})
-			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrUnsupported) && (text || !errors.Is(err, errNoData)) || files != nil {
+			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrUnsupported) && (text || !errors.Is(err, ErrNoData)) || files != nil {
 				t.Errorf("%s, text allowed: %v: %v", name, text, err)
 				continue
 			}

@@ -125,11 +125,14 @@ func (Local) Open(_ context.Context, name string) (Source, error) {
 	}
 	info, err := os.Stat(name) // before it is opened, at which a pipe would wait for its other end
 	if err != nil {
-		return nil, err
+		return nil, missing(name, err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fault.Unsupported(fault.At{File: name}, "%s; want a regular file", info.Mode().Type()).
-			WithHint(`a pipe can be read as standard input, by the name "-"`)
+		e := fault.Unsupported(fault.At{File: name}, "%s; want a regular file", kindOf(info.Mode()))
+		if !info.IsDir() {
+			e.Hint = `a pipe can be read as standard input, by the name "-"`
+		}
+		return nil, e
 	}
 	f, err := os.Open(name)
 	if err != nil {
