@@ -26,7 +26,7 @@ func (j *Join) exactly(ctx context.Context) error {
 		return fault.Unsupported(fault.At{}, "strategy exact for a %s join on keys of class %v", j.opts.Type, j.plan.Spec.Classes).
 			WithHint("it is for semi and anti joins on one column of integers; leave --strategy out")
 	}
-	if err := again("the IDs are", j.ids); err != nil { // to count those that have rows, where keys repeat
+	if err := j.again("the IDs", j.ids); err != nil { // to count those that have rows, where keys repeat
 		return err
 	}
 	err := j.exactFilter(ctx)

@@ -81,7 +81,7 @@ func (j *Join) by(ctx context.Context, s Strategy) error {
 	case Broadcast, Reverse:
 		err := j.rereadable()
 		if s == Reverse && !j.opts.Type.keepsIDs() {
-			err = again("the log is", j.logs) // IDs are read once
+			err = j.again("the log", j.logs) // IDs are read once
 		}
 		if err != nil {
 			return err
@@ -106,16 +106,21 @@ func (j *Join) restart() {
 
 // rereadable returns an error if IDs or log can be read only once.
 func (j *Join) rereadable() error {
-	if err := again("the IDs are", j.ids); err != nil {
+	if err := j.again("the IDs", j.ids); err != nil {
 		return err
 	}
-	return again("the log is", j.logs)
+	return j.again("the log", j.logs)
 }
 
-func again(what string, files []*partition.File) error {
+// again returns an error if a file cannot be read again, as the strategy needs.
+func (j *Join) again(what string, files []*partition.File) error {
 	for _, f := range files {
-		if f.Once() {
-			return fmt.Errorf("%s to be read more than once, which %s cannot be (name a file, or raise --memory)", what, f.Name)
+		switch {
+		case !f.Once():
+		case j.opts.Strategy != Auto:
+			return fmt.Errorf("%s: strategy %s reads %s more than once, and it can be read once (leave --strategy out, or write it to a file first)", f.Name, j.opts.Strategy, what)
+		default:
+			return fmt.Errorf("%s: %s would have to be read more than once, and can be read once (raise --memory, or write it to a file first)", f.Name, what)
 		}
 	}
 	return nil

@@ -276,7 +276,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	opts.Match = filters.match
 	opts.End = func() error { return closeFilters(filters.files) }
 	open := partition.OpenOptions{Int96Nanos: int96Nanos}
-	if err := c.logFrom(&open, &o.inputs, args, shard, out); err != nil {
+	if err := c.logFrom(ctx, &open, &o.inputs, args, shard, out); err != nil {
 		return err
 	}
 	all, err := c.open(cmd, args, open)
