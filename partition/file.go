@@ -490,7 +490,7 @@ func openStdin(opts OpenOptions) (*File, error) {
 		f.table, err = arrowipc.OpenStream(open, f.Name, opts.Mem, arrowipc.StreamOptions{Once: true, Memory: opts.Memory})
 		return f, err
 	case Parquet, ArrowFile:
-		return nil, fault.Unsupported(fault.At{File: f.Name}, "a %s file there, which is read from its end", f.Format).
+		return nil, fault.Unsupported(fault.At{File: f.Name}, "a %s file on standard input, since it is read from its end", f.Format).
 			WithHint("name the file instead")
 	}
 	if !opts.Text {

@@ -147,7 +147,7 @@ func NewScanner(opts ScanOptions) (*Scanner, error) {
 			return nil, err
 		}
 		if m.NoMatch && !m.exact() {
-			return nil, fault.Unsupported(fault.At{}, "dropping the members of a Bloom filter, which would drop rows that only look like members").
+			return nil, fault.Unsupported(fault.At{}, "dropping the members of a Bloom filter, since its false positives would be dropped, too").
 				WithHint("build the filter with --kind exact, or use an anti join")
 		}
 	}
@@ -171,7 +171,7 @@ func (s *Scanner) Result() string {
 // usable refuses filters that would lose rows.
 func usable(f Filter) error {
 	if !f.Sealed() {
-		return fault.Mismatch(fault.At{}, "filter", "a sealed filter", "a partial one, which lacks keys").
+		return fault.Mismatch(fault.At{}, "filter", "a sealed filter", "a partial one, in which keys are missing").
 			WithHint("merge all partial filters of the build first")
 	}
 	_, err := keys.RuleOf(f.Normal())

@@ -103,7 +103,7 @@ var _ Store = Local{}
 // local refuses names of objects elsewhere, which would do as file names.
 func local(name string) error {
 	if i := strings.Index(name, "://"); i > 0 {
-		return fault.Unsupported(fault.At{File: name}, "%s:// addresses; only local files are read and written", name[:i])
+		return fault.Unsupported(fault.At{File: name}, "%s:// addresses", name[:i]).WithHint("copy the data to a local disk; only local files are read and written")
 	}
 	return nil
 }
@@ -128,8 +128,8 @@ func (Local) Open(_ context.Context, name string) (Source, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fault.Unsupported(fault.At{File: name}, "%s; want a regular file", info.Mode().Type()).
-			WithHint(`a pipe can be read as standard input, by the name "-"`)
+		return nil, fault.Unsupported(fault.At{File: name}, "%s where a regular file is needed", kindOf(info.Mode())).
+			WithHint(`name a file; a pipe can be read as standard input, "-"`)
 	}
 	f, err := os.Open(name)
 	if err != nil {
