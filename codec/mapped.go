@@ -100,7 +100,7 @@ func (h *Header) guard(f func() error) (err error) {
 			panic(r)
 		}
 		p := bad("mapped file", fmt.Sprintf("%d bytes to read", h.FileBytes), fmt.Sprintf("a fault at byte %d", offset))
-		p.hint = "the file was cut short meanwhile, or its disk fails"
+		p.hint = "the file was cut short while it was in use, or its disk fails: copy it to a place where nobody changes it"
 		err = p.inFile(h.name)
 	}()
 	return f()
