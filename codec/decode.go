@@ -8,6 +8,8 @@ import (
 	"io"
 	"math"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/zeebo/xxh3"
 
@@ -160,16 +162,33 @@ func checkMagic(b []byte) *problem {
 		return nil
 	}
 	got := string(b[:min(len(b), len(magic))])
-	p := bad("magic", fmt.Sprintf("%q", magic), fmt.Sprintf("%q", got))
+	p := bad("magic", "that of a bloomjoin filter", kindOf(got))
 	switch {
 	case strings.HasPrefix(magic, got):
 		return cutShort(prologueBytes, int64(len(b)))
 	case len(got) > 3 && got[1:4] == magic[1:4]:
 		p.hint = "a transfer in text mode changed line ends or high bits: copy the file again, as binary"
 	default:
-		p.hint = "this is not a filter file; make one with bloomjoin build"
+		p.hint = "bloomjoin build makes a filter of a file of IDs"
 	}
 	return p
+}
+
+// kindOf names the kind of a file by its first bytes.
+func kindOf(first string) string {
+	for _, f := range []struct{ magic, what string }{
+		{"PAR1", "a Parquet file"}, {"PARE", "an encrypted Parquet file"},
+		{"ARROW1", "an Arrow file"}, {"\xFF\xFF\xFF\xFF", "an Arrow stream"},
+		{"\x1F\x8B", "a gzip file"}, {"\x28\xB5\x2F\xFD", "a zstd file"},
+	} {
+		if strings.HasPrefix(first, f.magic) {
+			return f.what
+		}
+	}
+	if !strings.ContainsFunc(first, func(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) && !unicode.IsSpace(r) }) {
+		return "text"
+	}
+	return fmt.Sprintf("%q", first)
 }
 
 func cutShort(want, got int64) *problem {

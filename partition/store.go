@@ -125,11 +125,15 @@ func (Local) Open(_ context.Context, name string) (Source, error) {
 	}
 	info, err := os.Stat(name) // before it is opened, at which a pipe would wait for its other end
 	if err != nil {
-		return nil, err
+		return nil, missing(name, err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fault.Unsupported(fault.At{File: name}, "%s where a regular file is needed", kindOf(info.Mode())).
-			WithHint(`name a file; a pipe can be read as standard input, "-"`)
+		e := fault.Unsupported(fault.At{File: name}, "%s where a regular file is needed", kindOf(info.Mode()))
+		e.Hint = "name a file"
+		if !info.IsDir() {
+			e.Hint = `name a file; a pipe can be read as standard input, "-"`
+		}
+		return nil, e
 	}
 	f, err := os.Open(name)
 	if err != nil {

@@ -210,8 +210,9 @@ func shellWords(line string) (words []string) {
 }
 
 var (
-	wantWords = regexp.MustCompile(`\b(want|needs?|must)\b`)
-	hintWords = regexp.MustCompile(`(?i)\b(add|bound|build|cast|change|check|choose|convert|copy|delete|did you mean|drop|give|leaves?|let|lower|make|merge|move|name|pass|put|raise|read|remove|rename|repeat|replaces?|retry|run|save|say|separate|set|split|take|try|use|unset|write)\b|--help`)
+	placeWords = regexp.MustCompile(`\bstandard (in|out)put\b|\bcolumn \S+:|\bdirectory \S|^bloomjoin: --?[a-z]`)
+	wantWords  = regexp.MustCompile(`\b(want|needs?|must)\b`)
+	hintWords  = regexp.MustCompile(`(?i)\b(add|bound|build|cast|change|check|choose|convert|copy|delete|did you mean|drop|give|leaves?|let|lower|make|merge|move|name|pass|put|raise|read|remove|rename|repeat|replaces?|retry|run|save|say|separate|set|split|take|try|use|unset|write)\b|--help|usage:|is required|\(--[a-z]`)
 )
 
 // check reports parts that the text lacks: where and what to do always, and
@@ -226,7 +227,7 @@ func (c errorCase) check(t *testing.T, text string) {
 	if !strings.HasPrefix(last, "bloomjoin: ") {
 		t.Errorf("no error on standard error: %q", text)
 	}
-	place := strings.Contains(last, "standard input") || strings.Contains(last, "standard output")
+	place := placeWords.MatchString(last)
 	for _, word := range shellWords(c.shown())[1:] {
 		_, value, _ := strings.Cut(word, "=")
 		place = place || len(word) > 1 && strings.Contains(last, word) || len(value) > 0 && strings.Contains(last, value)

@@ -94,9 +94,9 @@ func usageErrors() []errorGroup {
 			usage("A negative number of rows", join+"--require-rows -1 -o out.parquet logs"),
 			usage("A bound on what a left join keeps", join+"--type left --max-kept 10% -o out.parquet logs"),
 			usage("A requirement on standard output", join+"--require-rows 1 -o - logs"),
-			{about: "Too few rows", cmd: join + "--require-rows 1000 -o out.parquet logs", exit: exitFailed},
-			{about: "Too few IDs with rows", cmd: "bloomjoin join --ids names.csv --on url=user_id --require-ids-matched 50% -o out.parquet logs", exit: exitFailed},
-			{about: "Too many rows kept", cmd: join + "--type anti --max-kept 10% -o out.parquet logs", exit: exitFailed},
+			{about: "Too few rows", cmd: join + "--require-rows 1000 -o out.parquet logs", exit: exitGate},
+			{about: "Too few IDs with rows", cmd: "bloomjoin join --ids names.csv --on url=user_id --require-ids-matched 50% -o out.parquet logs", exit: exitGate},
+			{about: "Too many rows kept", cmd: join + "--type anti --max-kept 10% -o out.parquet logs", exit: exitGate},
 		},
 	}}
 }

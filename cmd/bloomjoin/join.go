@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -16,84 +17,79 @@ import (
 )
 
 type joinFlags struct {
-	ids                                                    []string
-	filter, on, typ, strategy, shard, format, out, keyType string
-	idsFormat, normalize                                   string
-	layout                                                 layoutFlags
-	inputs                                                 inputFlags
-	tempDir                                                string
-	require                                                requireFlags
-	fpr                                                    float64
-	skipBad                                                bool
+	ids                                           []string
+	filter, on, typ, strategy, shard, format, out string
+	normalize, tempDir                            string
+	text                                          idFlags
+	layout                                        layoutFlags
+	inputs                                        inputFlags
+	require                                       requireFlags
+	fpr                                           float64
 }
 
 func (c *cli) joinCmd() *cobra.Command {
 	var o joinFlags
 	cmd := &cobra.Command{
-		Use:   "join --ids IDS --on LOGCOL[=IDCOL][,...] [--type T] -o OUT LOGS...",
+		Use:   "join --ids IDS --on LOGCOL[=IDCOL][,...] [flags] -o OUT LOGS...",
 		Short: "Join a log with an ID set exactly",
-		Long: `Join joins a log, the left side, with an ID set, the right side.
+		Long: `Join a log, the left side, with an ID set, the right side.
 
   semi   log rows whose key is in an ID, each once (the default)
-  anti   log rows whose key is in no ID, those with a NULL key among them
+  anti   log rows whose key is in no ID, and those whose key is NULL
   inner  pairs of log row and ID
   left   inner, and log rows without an ID
   right  inner, and IDs without a log row
-  full   left and right
-
-A key column of one name on both sides stands in the answer once. Another ID
-column whose name the log also has gets the ending _ids. The IDs of text files
-are read as the type of the log's key.
-
-The strategy decides what is held in memory; the answer is the same by each. Of
-a table or set that exceeds its part of --memory, nearly half, lookup and exact
-are refused.
-
-  exact      semi and anti: an exact filter over integer IDs is all that is held
-  lookup     all IDs in a table, behind a filter over them
-  broadcast  a filter over the IDs finds the log's candidates; the IDs that these
-             have are held. Reads both sides twice
-  reverse    a filter over the log's keys finds the IDs to hold: for more IDs than
-             rows. Reads the log twice, and the IDs once
-  shuffle    as broadcast or reverse, what exceeds the memory being divided on
-             disk: see --temp-dir
-  auto       takes the one that should be fastest within --memory
-
---require-rows, --require-ids-matched and --max-kept are looked at when all has
-been read: where one is not met, the exit code is 1 and nothing is published, not
-a file of a directory. With --shard they are about the worker's part of the log.
-
---normalize compares the keys of both sides under rules that make strings alike;
-see build --help for them. Rows are written as they are: a key column of one
-name on both sides as the log has it. Under uuid, text meets columns of UUIDs; an
-ID that is no UUID is an error, and a log key that is none has no ID.`,
+  full   left and right`,
 		Example: `  bloomjoin join --ids users.parquet --on user_id -o rows.parquet logs/
   bloomjoin join --ids airports.csv --on origin=iata --type inner -o flights.parquet flights/
   bloomjoin join --ids users.parquet --on user_id --require-rows 1 --max-kept 20% -o out/ logs/`,
-		Args: usageArgs(cobra.MinimumNArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.join(cmd, &o, args) },
+		Annotations: docs("commands.md#join"),
+		Args:        inputs("LOGS"),
+		RunE:        func(cmd *cobra.Command, args []string) error { return c.join(cmd, &o, args) },
 	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.StringArrayVar(&o.ids, "ids", nil, "ID set, as for build; may be repeated")
-	f.StringVar(&o.on, "on", "", "pairs of key columns, LOGCOL=IDCOL, or one name for both")
-	f.StringVar(&o.normalize, "normalize", "", "rules by which strings of both sides are made alike: some of trim,lower,uuid")
-	f.StringVar(&o.typ, "type", "semi", "semi, anti, inner, left, right or full")
-	f.StringVar(&o.filter, "filter", "", "filter that was built from these IDs, to read the log through (default: one is built where the strategy wants one)")
-	f.Float64Var(&o.fpr, "fpr", 0, "false-positive rate of the filter that is built (default: by the number of IDs)")
-	f.StringVar(&o.strategy, "strategy", "auto", "auto, exact, lookup, broadcast, reverse or shuffle")
-	f.StringVar(&o.tempDir, "temp-dir", "", "directory for what waits on disk, beyond --memory (default: the system's)")
-	o.require.add(f)
-	f.StringVar(&o.keyType, "key-type", "", "type of the key in text ID sets (default: the log's)")
-	f.StringVar(&o.idsFormat, "ids-format", "", "format of IDs whose name does not say it, as on standard input: lines, csv, tsv or ndjson (default lines)")
-	f.BoolVar(&o.skipBad, "skip-bad", false, skipBadHelp+" (as build does)")
-	o.layout.add(f)
-	o.inputs.add(f)
-	o.inputs.addOutput(f)
-	f.StringVar(&o.shard, "shard", "", shardHelp)
-	f.StringVar(&o.format, "format", "", "parquet or arrow (default: by the name, else parquet)")
-	f.StringVarP(&o.out, "output", "o", "", "file, directory/, or -")
+	all := cmd.Flags()
+	flagGroup(all, groupInput, func(f *pflag.FlagSet) {
+		o.addInput(f)
+		o.inputs.addLog(f)
+	})
+	flagGroup(all, groupKeys, func(f *pflag.FlagSet) {
+		o.addKeys(f)
+		o.layout.addMissingKey(f)
+	})
+	flagGroup(all, groupJoin, o.addJoin)
+	flagGroup(all, groupOutput, func(f *pflag.FlagSet) {
+		f.StringVarP(&o.out, "output", "o", "", outputHelp)
+		c.addForce(f)
+		o.layout.add(f)
+		o.inputs.addOutput(f)
+		f.StringVar(&o.format, "format", "", formatHelp)
+	})
+	flagGroup(all, groupChecks, o.require.add)
+	flagGroup(all, groupMemory, func(f *pflag.FlagSet) { f.StringVar(&o.tempDir, "temp-dir", "", tempDirHelp) })
+	c.completeJoin(cmd, &o)
 	return cmd
+}
+
+// addInput adds the flags about what is read; plan has them, too.
+func (o *joinFlags) addInput(f *pflag.FlagSet) {
+	f.StringArrayVar(&o.ids, "ids", nil, "`IDS` the ID set: a file, directory, pattern, or - for standard input; may be repeated")
+	o.text.add(f, "the log's")
+	o.inputs.add(f)
+	f.StringVar(&o.shard, "shard", "", shardHelp)
+}
+
+// addKeys adds the flags about keys; plan has them, too.
+func (o *joinFlags) addKeys(f *pflag.FlagSet) {
+	f.StringVar(&o.on, "on", "", "`LOGCOL=IDCOL` the key columns, or one name for both sides; pairs separated by commas")
+	f.StringVar(&o.normalize, "normalize", "", normalizeHelp)
+}
+
+// addJoin adds the flags about how to join; plan has them, too.
+func (o *joinFlags) addJoin(f *pflag.FlagSet) {
+	f.StringVar(&o.typ, "type", "semi", "`TYPE` type of join: semi, anti, inner, left, right or full")
+	f.StringVar(&o.strategy, "strategy", "auto", "`STRATEGY` auto, exact, lookup, broadcast, reverse or shuffle")
+	f.StringVar(&o.filter, "filter", "", "`FILE` a filter that was built from these IDs (default: one is built where it helps)")
+	f.Float64Var(&o.fpr, "fpr", 0, "`RATE` false-positive rate of the filter that is built (default: by the number of IDs)")
 }
 
 // joinReport is the JSON of join.
@@ -117,7 +113,7 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 		On: o.on, Type: join.Type(o.typ), Strategy: join.Strategy(o.strategy), FPR: o.fpr, Threads: c.threads,
 		TempDir: o.tempDir,
 	}
-	open := partition.OpenOptions{Text: true, Stdin: c.stdin, SkipBad: o.skipBad}
+	open := partition.OpenOptions{Text: true, Stdin: c.stdin}
 	out, err := c.outputOf(ctx, o.out, o.format)
 	if err != nil {
 		return opts, open, out, err
@@ -125,11 +121,11 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 	if open.Int96Nanos, err = o.layout.int96Nanos(); err != nil {
 		return opts, open, out, err
 	}
-	if len(o.ids) == 0 {
-		return opts, open, out, usagef("say with --ids IDS which IDs to join with")
+	if err := o.text.check(&open, o.ids); err != nil {
+		return opts, open, out, err
 	}
 	if o.on == "" {
-		return opts, open, out, usagef("say with --on LOGCOL=IDCOL which columns are equal")
+		return opts, open, out, usagef("--on LOGCOL=IDCOL is required: name the key columns, or --on COL if both sides name it so")
 	}
 	_, right, err := keys.ParsePairs(o.on)
 	if err != nil {
@@ -140,14 +136,14 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 		return opts, open, out, usagef("--normalize %w", err)
 	}
 	opts.Normalize = rule.String()
-	if !slices.Contains([]join.Type{join.Semi, join.Anti, join.Inner, join.Left, join.Right, join.Full}, opts.Type) {
-		return opts, open, out, usagef("--type %s: want semi, anti, inner, left, right or full", o.typ)
+	if err := oneOf("type", o.typ, joinTypes...); err != nil {
+		return opts, open, out, err
 	}
-	if !slices.Contains(join.Strategies(), opts.Strategy) {
-		return opts, open, out, usagef("--strategy %s: want auto, exact, lookup, broadcast, reverse or shuffle", o.strategy)
+	if err := oneOf("strategy", o.strategy, strategies()...); err != nil {
+		return opts, open, out, err
 	}
 	if opts.Strategy == join.Exact && opts.Type != join.Semi && opts.Type != join.Anti {
-		return opts, open, out, usagef("--strategy exact makes semi and anti joins; --type %s has columns of the IDs, which the filter has not", o.typ)
+		return opts, open, out, usagef("--strategy exact: it answers semi and anti joins only; --type %s needs the IDs' columns, which a filter does not hold (try lookup)", o.typ)
 	}
 	if opts.Require, err = o.require.of(opts.Type, o.out); err != nil {
 		return opts, open, out, err
@@ -156,19 +152,16 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 		return opts, open, out, err
 	}
 	if !opts.Shard.Whole() && (opts.Type == join.Right || opts.Type == join.Full) {
-		return opts, open, out, usagef("--type %s needs the whole log: an ID without a row in this shard may have one in another", o.typ)
+		return opts, open, out, usagef("--type %s: it needs the whole log, since an ID without a row in this shard may have one in another (run it without --shard)", o.typ)
 	}
 	if opts.Memory, err = c.budget(); err != nil {
 		return opts, open, out, err
 	}
 	open.Column = right[len(right)-1].Name()
-	if open.Types, err = keyTypes(o.keyType, right); err != nil {
+	if open.Types, err = keyTypes(o.text.keyType, right); err != nil {
 		return opts, open, out, err
 	}
-	opts.KeepTypes, out.TempDir = o.keyType != "", o.tempDir
-	if open.TextFormat, err = textFormat(o.idsFormat); err != nil {
-		return opts, open, out, err
-	}
+	opts.KeepTypes, out.TempDir = o.text.keyType != "", o.tempDir
 	return opts, open, out, o.checkLayout(&opts, &out)
 }
 
@@ -191,8 +184,34 @@ func (o *joinFlags) checkLayout(opts *join.Options, out *partition.Output) error
 	return nil
 }
 
+// joinTypes are the values of --type.
+var joinTypes = []string{"semi", "anti", "inner", "left", "right", "full"}
+
+// strategies returns the values of --strategy.
+func strategies() (names []string) {
+	for _, s := range join.Strategies() {
+		names = append(names, string(s))
+	}
+	return names
+}
+
+// hasIDs returns an error if there is no --ids. It shows the command with the
+// first argument as the IDs, which is not guessed: it may be part of the log.
+func (o *joinFlags) hasIDs(cmd *cobra.Command, args []string) error {
+	if len(o.ids) > 0 {
+		return nil
+	}
+	if len(args) < 2 {
+		return usagef("--ids IDS is required: name the IDs to join with")
+	}
+	return usagef("--ids IDS is required: if %s are the IDs, %s", args[0], rightForm(cmd, "ids", args, "LOGS"))
+}
+
 func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) {
 	start := time.Now()
+	if err := o.hasIDs(cmd, args); err != nil {
+		return err
+	}
 	if err := checkRate(cmd, o.fpr); err != nil {
 		return err
 	}
@@ -202,7 +221,14 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		return err
 	}
 	if !opts.Shard.Whole() && slices.Contains(o.ids, "-") && out.IsDir(ctx) {
-		return usagef("--shard with IDs from standard input: the workers that fill %s could not tell that they have the same; name a file", o.out)
+		return usagef("--ids -: workers that fill %s together must read the same IDs, which standard input does not ensure (name a file)", o.out)
+	}
+	openLogs := partition.OpenOptions{Int96Nanos: open.Int96Nanos}
+	if err := c.logFrom(&openLogs, &o.inputs, args, opts.Shard, out); err != nil {
+		return err
+	}
+	if err := onceOnly(o.ids, args); err != nil {
+		return err
 	}
 	kept := partition.ScanOptions{Columns: opts.Columns, Schema: opts.Schema}
 	if err := o.layout.pin(ctx, &kept, o.out); err != nil {
@@ -229,8 +255,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		return err
 	}
 	defer partition.Close(ids)
-	openLogs := partition.OpenOptions{Int96Nanos: open.Int96Nanos}
-	if err := o.inputs.fill(&openLogs); err != nil {
+	if err := o.text.apply(ids); err != nil {
 		return err
 	}
 	all, err := c.open(cmd, args, openLogs)
@@ -243,7 +268,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	add, end := c.progress("joining", logs)
+	add, end := c.progress("joining", partition.Split(logs, opts.Shard))
 	defer end()
 	opts.Progress = add
 	var j *join.Join // nil: the log has no file
@@ -255,7 +280,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	// The answer does not depend on the filter, so that the run's digest does
 	// not either. IDs from standard input have no identity: nothing is taken
 	// for done.
-	words := []string{"join", o.on, o.typ, o.keyType, o.idsFormat, fmt.Sprint(len(ids), " of the files are IDs")}
+	words := []string{"join", o.on, o.typ, o.text.keyType, o.text.format, fmt.Sprint(len(ids), " of the files are IDs")}
 	if opts.Normalize != "" { // else the run is what it was before there was a choice
 		words = append(words, "normalize "+opts.Normalize)
 	}
@@ -301,11 +326,19 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	r.BytesRead, r.BytesWritten = bytesRead(all)+bytesRead(ids), written.Bytes
 	r.leftOut(skipped)
 	r.Shard = c.shard
-	r.badLines = badLinesOf(ids, o.skipBad)
+	r.badLines = badLinesOf(ids, o.text.skipBad)
 	c.sayBad(r.badLines)
 	c.sayJoin(o, r)
 	c.notes(o.out, written)
 	return c.report(r, o.out)
+}
+
+// onceOnly refuses standard input as both sides.
+func onceOnly(ids, logs []string) error {
+	if slices.Contains(ids, "-") && slices.Contains(logs, "-") {
+		return usagef("-: standard input can be read once: name a file for the IDs or for the log")
+	}
+	return nil
 }
 
 func newJoinReport(start time.Time, rep join.Report) joinReport {
