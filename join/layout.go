@@ -43,7 +43,7 @@ func newIDColumns(ids []*partition.File, left, right []keys.Path, t Type) (*idCo
 		if !sameColumns(take.PlainSchema(f.Schema()), c.schema) {
 			return nil, fault.Mismatch(fault.At{File: f.Name}, "columns of the ID files",
 				fmt.Sprintf("%v as in %s", c.schema.Fields(), ids[0].Name), fmt.Sprint(f.Schema().Fields())).
-				WithHint("a semi or anti join needs only the key to be alike")
+				WithHint("give the files the same columns; a semi or anti join needs only the key")
 		}
 		for i, g := range f.Schema().Fields() {
 			fields[i].Nullable = fields[i].Nullable || g.Nullable
@@ -97,8 +97,8 @@ func newLayout(log *arrow.Schema, ids *idColumns, left []keys.Path, t Type) (*la
 		}
 		l.shared[f.Index[0]] = s.idCol
 		if t.keepsIDs() && !sameClass(f.Type, ids.schema.Field(s.idCol).Type) {
-			return nil, fault.Unsupported(fault.At{Column: s.name}, "a %s join in which the key stands once, as %s in the log and as %s among the IDs", t, f.Type, ids.schema.Field(s.idCol).Type).
-				WithHint("give the ID's column another name and say --on %s=NAME, so that each side keeps its own", s.name)
+			return nil, fault.Unsupported(fault.At{Column: s.name}, "a %s join whose key column has one name, but is %s in the log and %s in the IDs", t, f.Type, ids.schema.Field(s.idCol).Type).
+				WithHint("rename the ID's column and write --on %s=NAME, so that each side keeps its own", s.name)
 		}
 	}
 	for i, f := range log.Fields() {

@@ -81,7 +81,7 @@ func (j *Join) by(ctx context.Context, s Strategy) error {
 	case Broadcast, Reverse:
 		err := j.rereadable()
 		if s == Reverse && !j.opts.Type.keepsIDs() {
-			err = j.again("the log", j.logs) // IDs are read once
+			err = j.again(j.logs) // IDs are read once
 		}
 		if err != nil {
 			return err
@@ -106,21 +106,21 @@ func (j *Join) restart() {
 
 // rereadable returns an error if IDs or log can be read only once.
 func (j *Join) rereadable() error {
-	if err := j.again("the IDs", j.ids); err != nil {
+	if err := j.again(j.ids); err != nil {
 		return err
 	}
-	return j.again("the log", j.logs)
+	return j.again(j.logs)
 }
 
 // again returns an error if a file cannot be read again, as the strategy needs.
-func (j *Join) again(what string, files []*partition.File) error {
+func (j *Join) again(files []*partition.File) error {
 	for _, f := range files {
 		switch {
 		case !f.Once():
 		case j.opts.Strategy != Auto:
-			return fmt.Errorf("%s: strategy %s reads %s more than once, and it can be read once (leave --strategy out, or write it to a file first)", f.Name, j.opts.Strategy, what)
+			return fmt.Errorf("%s: it can be read only once, but strategy %s reads it more than once (leave --strategy out, or name a file)", f.Name, j.opts.Strategy)
 		default:
-			return fmt.Errorf("%s: %s would have to be read more than once, and can be read once (raise --memory, or write it to a file first)", f.Name, what)
+			return fmt.Errorf("%s: it can be read only once, but this join reads it more than once (name a file, or raise --memory)", f.Name)
 		}
 	}
 	return nil
@@ -137,8 +137,8 @@ func (j *Join) checkFilter() error {
 		return err
 	}
 	if rule != j.rule {
-		return fault.Mismatch(fault.At{File: "the filter"}, "--normalize, by which it was built", j.rule.Word()+" as the join's", rule.Word()).
-			WithHint("build it with the join's --normalize, or say the filter's for the join, or leave --filter out")
+		return fault.Mismatch(fault.At{File: "the filter"}, "--normalize", j.rule.Word()+", as in the join", rule.Word()).
+			WithHint("build the filter with the join's --normalize, or give the join the filter's, or leave --filter out")
 	}
 	return keys.Match(fault.At{File: "the filter"}, j.classes, got)
 }
@@ -157,6 +157,6 @@ func (j *Join) holds(batch *keys.Batch, file string) error {
 	if passed == len(batch.Rows) {
 		return nil
 	}
-	return fault.Mismatch(fault.At{File: file}, "filter", "one that holds every ID", fmt.Sprintf("one that lacks %d of %d", len(batch.Rows)-passed, len(batch.Rows))).
-		WithHint("the filter was built from other IDs; build it again, or leave --filter out")
+	return fault.Mismatch(fault.At{File: file}, "the filter", "every ID in it", fmt.Sprintf("%d of %d missing", len(batch.Rows)-passed, len(batch.Rows))).
+		WithHint("it was built from other IDs; build it again, or leave --filter out")
 }

@@ -103,7 +103,7 @@ var _ Store = Local{}
 // local refuses names of objects elsewhere, which would do as file names.
 func local(name string) error {
 	if i := strings.Index(name, "://"); i > 0 {
-		return fault.Unsupported(fault.At{File: name}, "%s:// addresses; only local files are read and written", name[:i])
+		return fault.Unsupported(fault.At{File: name}, "%s:// addresses", name[:i]).WithHint("copy the data to a local disk; only local files are read and written")
 	}
 	return nil
 }
@@ -128,9 +128,10 @@ func (Local) Open(_ context.Context, name string) (Source, error) {
 		return nil, missing(name, err)
 	}
 	if !info.Mode().IsRegular() {
-		e := fault.Unsupported(fault.At{File: name}, "%s; want a regular file", kindOf(info.Mode()))
+		e := fault.Unsupported(fault.At{File: name}, "%s where a regular file is needed", kindOf(info.Mode()))
+		e.Hint = "name a file"
 		if !info.IsDir() {
-			e.Hint = `a pipe can be read as standard input, by the name "-"`
+			e.Hint = `name a file; a pipe can be read as standard input, "-"`
 		}
 		return nil, e
 	}
