@@ -136,7 +136,7 @@ func (j *Join) alike(c *idColumns) error {
 		if !slices.EqualFunc(fields, got, sameColumn) {
 			return fault.Mismatch(fault.At{File: f.Name}, "columns of the ID files",
 				fmt.Sprintf("%v as in %s", fields, j.ids[0].Name), fmt.Sprint(got)).
-				WithHint("a semi or anti join needs only the key to be alike")
+				WithHint("give the files the same columns; a semi or anti join needs only the key")
 		}
 		for k, g := range got {
 			fields[k].Nullable = fields[k].Nullable || g.Nullable
@@ -285,8 +285,8 @@ func (j *Join) keyOnce(c chosen, f arrow.Field) error {
 	if !cast && sameClass(f.Type, of) {
 		return nil
 	}
-	return fault.Unsupported(fault.At{Column: f.Name}, "a %s join in which the key is one column, of type %s in the log and %s among the IDs, compared as another", j.opts.Type, f.Type, of).
-		WithHint("give the ID's column another name and say --on %s=NAME, so that each side keeps its own", f.Name)
+	return fault.Unsupported(fault.At{Column: f.Name}, "a %s join whose key column has one name, but is %s in the log and %s in the IDs, or is cast", j.opts.Type, f.Type, of).
+		WithHint("rename the ID's column and write --on %s=NAME, so that each side keeps its own", f.Name)
 }
 
 // idField returns the field of an ID column under a name that is not taken, and

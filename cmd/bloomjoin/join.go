@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -16,92 +17,89 @@ import (
 )
 
 type joinFlags struct {
-	ids                                                    []string
-	filter, on, typ, strategy, shard, format, out, keyType string
-	idsFormat, normalize                                   string
-	keys                                                   keyFlags
-	layout                                                 layoutFlags
-	inputs                                                 inputFlags
-	tempDir                                                string
-	require                                                requireFlags
-	fpr                                                    float64
-	skipBad                                                bool
-	suffix                                                 string
-	count                                                  bool
+	ids                                           []string
+	filter, on, typ, strategy, shard, format, out string
+	normalize, tempDir                            string
+	suffix                                        string
+	count                                         bool
+	text                                          idFlags
+	keys                                          keyFlags
+	layout                                        layoutFlags
+	inputs                                        inputFlags
+	require                                       requireFlags
+	fpr                                           float64
 }
 
 func (c *cli) joinCmd() *cobra.Command {
 	var o joinFlags
 	cmd := &cobra.Command{
-		Use:   "join --ids IDS --on LOGCOL[=IDCOL][,...] [--type T] -o OUT LOGS...",
+		Use:   "join --ids IDS --on LOGCOL[=IDCOL][,...] [flags] -o OUT LOGS...",
 		Short: "Join a log with an ID set exactly",
-		Long: `Join joins a log, the left side, with an ID set, the right side.
+		Long: `Join a log, the left side, with an ID set, the right side.
 
   semi   log rows whose key is in an ID, each once (the default)
-  anti   log rows whose key is in no ID, those with a NULL key among them
+  anti   log rows whose key is in no ID, and those whose key is NULL
   inner  pairs of log row and ID
   left   inner, and log rows without an ID
   right  inner, and IDs without a log row
-  full   left and right
-
-A key column that has one name on both sides appears once. --columns chooses
-columns of the answer: NAME, or log.NAME and ids.NAME where both sides have one of
-that name. Another ID column that is named like a column of the log gets the
-suffix _ids (--suffix). The IDs of text files are read as the type of the log's key.
-
-The strategy decides what is held in memory; the answer is the same by each. Of
-a table or set that exceeds its part of --memory, nearly half, lookup and exact
-are refused.
-
-  exact      semi and anti: an exact filter over integer IDs is all that is held
-  lookup     all IDs in a table, behind a filter over them
-  broadcast  a filter over the IDs finds the log's candidates; the IDs that these
-             have are held. Reads both sides twice
-  reverse    a filter over the log's keys finds the IDs to hold: for more IDs than
-             rows. Reads the log twice, and the IDs once
-  shuffle    as broadcast or reverse, what exceeds the memory being divided on
-             disk: see --temp-dir
-  auto       takes the one that should be fastest within --memory
-
---require-rows, --require-ids-matched and --max-kept are looked at when all has
-been read: where one is not met, the exit code is 1 and nothing is published, not
-a file of a directory. With --shard they are about the worker's part of the log.
-
---normalize compares the keys of both sides under rules that make strings alike;
-see build --help for them. Rows are written as they are: a key column of one
-name on both sides as the log has it. Under uuid, text meets columns of UUIDs; an
-ID that is no UUID is an error, and a log key that is none has no ID.`,
+  full   left and right`,
 		Example: `  bloomjoin join --ids users.parquet --on user_id -o rows.parquet logs/
   bloomjoin join --ids airports.csv --on origin=iata --type inner -o flights.parquet flights/
   bloomjoin join --ids users.parquet --on user_id --require-rows 1 --max-kept 20% -o out/ logs/`,
-		Args: usageArgs(cobra.MinimumNArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.join(cmd, &o, args) },
+		Annotations: docs("commands.md#join"),
+		Args:        inputs("LOGS"),
+		RunE:        func(cmd *cobra.Command, args []string) error { return c.join(cmd, &o, args) },
 	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.StringArrayVar(&o.ids, "ids", nil, "ID set, as for build; may be repeated")
-	f.StringVar(&o.on, "on", "", "pairs of key columns, LOGCOL=IDCOL, or one name for both")
-	f.StringVar(&o.normalize, "normalize", "", "rules by which strings of both sides are made alike: some of trim,lower,uuid")
-	o.keys.add(f)
-	f.StringVar(&o.typ, "type", "semi", "semi, anti, inner, left, right or full")
-	f.StringVar(&o.filter, "filter", "", "filter that was built from these IDs, to read the log through (default: one is built where the strategy wants one)")
-	f.Float64Var(&o.fpr, "fpr", 0, "false-positive rate of the filter that is built (default: by the number of IDs)")
-	f.StringVar(&o.strategy, "strategy", "auto", "auto, exact, lookup, broadcast, reverse or shuffle")
-	f.StringVar(&o.tempDir, "temp-dir", "", "directory for what waits on disk, beyond --memory (default: the system's)")
-	o.require.add(f)
-	f.StringVar(&o.keyType, "key-type", "", "type of the key in text ID sets (default: the log's)")
-	f.StringVar(&o.idsFormat, "ids-format", "", "format of IDs whose name does not say it, as on standard input: lines, csv, tsv or ndjson (default lines)")
-	f.BoolVar(&o.skipBad, "skip-bad", false, skipBadHelp+" (as build does)")
-	o.layout.add(f)
-	f.Lookup("columns").Usage = "columns of the answer, in order: NAME, log.NAME or ids.NAME, separated by commas (default: all)"
-	f.StringVar(&o.suffix, "suffix", defaultSuffix, "appended to the name of an ID column where the log has one of that name")
-	f.BoolVar(&o.count, "count", false, "print the number of rows of the answer and write nothing")
-	o.inputs.add(f)
-	o.inputs.addOutput(f)
-	f.StringVar(&o.shard, "shard", "", shardHelp)
-	f.StringVar(&o.format, "format", "", "parquet or arrow (default: by the name, else parquet)")
-	f.StringVarP(&o.out, "output", "o", "", "file, directory/, or -")
+	all := cmd.Flags()
+	flagGroup(all, groupInput, func(f *pflag.FlagSet) {
+		o.addInput(f)
+		o.inputs.addLog(f)
+	})
+	flagGroup(all, groupKeys, func(f *pflag.FlagSet) {
+		o.addKeys(f)
+		o.layout.addMissingKey(f)
+	})
+	flagGroup(all, groupJoin, o.addJoin)
+	flagGroup(all, groupOutput, func(f *pflag.FlagSet) {
+		f.StringVarP(&o.out, "output", "o", "", outputHelp)
+		f.BoolVar(&o.count, "count", false, "count the rows of the answer, and write nothing")
+		c.addForce(f)
+		o.layout.add(f)
+		f.Lookup("columns").Usage = columnsHelp
+		f.StringVar(&o.suffix, "suffix", defaultSuffix, "`SUFFIX` appended to the name of an ID column where the log has one of that name")
+		o.inputs.addOutput(f)
+		f.StringVar(&o.format, "format", "", formatHelp)
+	})
+	flagGroup(all, groupChecks, o.require.add)
+	flagGroup(all, groupMemory, func(f *pflag.FlagSet) { f.StringVar(&o.tempDir, "temp-dir", "", tempDirHelp) })
+	c.completeJoin(cmd, &o)
 	return cmd
+}
+
+// addInput adds the flags about what is read; plan has them, too.
+func (o *joinFlags) addInput(f *pflag.FlagSet) {
+	f.StringArrayVar(&o.ids, "ids", nil, "`IDS` the ID set: a file, directory, pattern, or - for standard input; may be repeated")
+	o.text.add(f, "the log's")
+	o.inputs.add(f)
+	f.StringVar(&o.shard, "shard", "", shardHelp)
+}
+
+// addKeys adds the flags about keys; plan has them, too.
+func (o *joinFlags) addKeys(f *pflag.FlagSet) {
+	f.StringVar(&o.on, "on", "", "`LOGCOL=IDCOL` the key columns, or one name for both sides; pairs separated by commas; cast as COL::TYPE")
+	f.StringVar(&o.normalize, "normalize", "", normalizeHelp)
+	o.keys.add(f)
+}
+
+// columnsHelp describes --columns of join and plan.
+const columnsHelp = "`COLUMNS` columns of the answer, in order: NAME, log.NAME or ids.NAME (default: all)"
+
+// addJoin adds the flags about how to join; plan has them, too.
+func (o *joinFlags) addJoin(f *pflag.FlagSet) {
+	f.StringVar(&o.typ, "type", "semi", "`TYPE` type of join: semi, anti, inner, left, right or full")
+	f.StringVar(&o.strategy, "strategy", "auto", "`STRATEGY` auto, exact, lookup, broadcast, reverse or shuffle")
+	f.StringVar(&o.filter, "filter", "", "`FILE` a filter that was built from these IDs (default: one is built where it helps)")
+	f.Float64Var(&o.fpr, "fpr", 0, "`RATE` false-positive rate of the filter that is built (default: by the number of IDs)")
 }
 
 // joinReport is the JSON of join.
@@ -116,7 +114,7 @@ type joinReport struct {
 	FPRBound     join.MeasuredFPR `json:"fpr_measured_bound"`
 	Strategy     string           `json:"strategy"`
 	SpilledBytes int64            `json:"spilled_bytes"`
-	Columns      []string         `json:"columns,omitempty"` // of the answer, where --columns names them
+	Columns      []string         `json:"columns,omitempty"` // of the answer, where they were chosen
 	Plan         *planned         `json:"plan,omitempty"`
 }
 
@@ -126,25 +124,22 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 		On: o.on, Type: join.Type(o.typ), Strategy: join.Strategy(o.strategy), FPR: o.fpr, Threads: c.threads,
 		TempDir: o.tempDir,
 	}
-	open := partition.OpenOptions{Text: true, Stdin: c.stdin, SkipBad: o.skipBad}
+	open := partition.OpenOptions{Text: true, Stdin: c.stdin}
 	var out partition.Output
 	var err error
-	if o.count {
-		err = o.checkCount()
-	} else {
-		out, err = c.outputOf(ctx, o.out, o.format)
-	}
-	if err != nil {
-		return opts, open, out, err
+	if !o.count {
+		if out, err = c.outputOf(ctx, o.out, o.format); err != nil {
+			return opts, open, out, err
+		}
 	}
 	if open.Int96Nanos, err = o.layout.int96Nanos(); err != nil {
 		return opts, open, out, err
 	}
-	if len(o.ids) == 0 {
-		return opts, open, out, usagef("say with --ids IDS which IDs to join with")
+	if err := o.text.check(&open, o.ids); err != nil {
+		return opts, open, out, err
 	}
 	if o.on == "" {
-		return opts, open, out, usagef("say with --on LOGCOL=IDCOL which columns are equal")
+		return opts, open, out, usagef("--on LOGCOL=IDCOL is required: name the key columns, or --on COL if both sides name it so")
 	}
 	left, right, err := keys.ParsePairs(o.on)
 	if err != nil {
@@ -159,14 +154,14 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 		return opts, open, out, usagef("--normalize %w", err)
 	}
 	opts.Normalize = rule.String()
-	if !slices.Contains([]join.Type{join.Semi, join.Anti, join.Inner, join.Left, join.Right, join.Full}, opts.Type) {
-		return opts, open, out, usagef("--type %s: want semi, anti, inner, left, right or full", o.typ)
+	if err := oneOf("type", o.typ, joinTypes...); err != nil {
+		return opts, open, out, err
 	}
-	if !slices.Contains(join.Strategies(), opts.Strategy) {
-		return opts, open, out, usagef("--strategy %s: want auto, exact, lookup, broadcast, reverse or shuffle", o.strategy)
+	if err := oneOf("strategy", o.strategy, strategies()...); err != nil {
+		return opts, open, out, err
 	}
 	if opts.Strategy == join.Exact && opts.Type != join.Semi && opts.Type != join.Anti {
-		return opts, open, out, usagef("--strategy exact makes semi and anti joins; --type %s has columns of the IDs, which the filter has not", o.typ)
+		return opts, open, out, usagef("--strategy exact: it answers semi and anti joins only; --type %s needs the IDs' columns, which a filter does not hold (try lookup)", o.typ)
 	}
 	if opts.Require, err = o.require.of(opts.Type, o.out); err != nil {
 		return opts, open, out, err
@@ -175,19 +170,16 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 		return opts, open, out, err
 	}
 	if !opts.Shard.Whole() && (opts.Type == join.Right || opts.Type == join.Full) {
-		return opts, open, out, usagef("--type %s needs the whole log: an ID without a row in this shard may have one in another", o.typ)
+		return opts, open, out, usagef("--type %s: it needs the whole log, since an ID without a row in this shard may have one in another (run it without --shard)", o.typ)
 	}
 	if opts.Memory, err = c.budget(); err != nil {
 		return opts, open, out, err
 	}
 	open.Column = right[len(right)-1].Name()
-	if open.Types, err = keyTypes(o.keyType, right); err != nil {
+	if open.Types, err = keyTypes(o.text.keyType, right); err != nil {
 		return opts, open, out, err
 	}
-	opts.KeepTypes, out.TempDir = o.keyType != "", o.tempDir
-	if open.TextFormat, err = textFormat(o.idsFormat); err != nil {
-		return opts, open, out, err
-	}
+	opts.KeepTypes, out.TempDir = o.text.keyType != "", o.tempDir
 	return opts, open, out, o.checkLayout(&opts, &out)
 }
 
@@ -234,39 +226,59 @@ func (o *joinFlags) chooseColumns(opts *join.Options) error {
 	return nil
 }
 
-// checkCount checks the flags that go with --count.
-func (o *joinFlags) checkCount() error {
-	if o.out != "" || o.layout.any() || o.layout.columns != "" || o.format != "" {
-		return usagef("--count writes nothing, so that -o, --columns, --format, --schema and --compression make no sense with it")
+// defaultSuffix is that of --suffix.
+const defaultSuffix = "_ids"
+
+// checkAnswer checks the flags about what is written, where they are given.
+func (o *joinFlags) checkAnswer(cmd *cobra.Command) error {
+	if o.count {
+		return countsOnly(cmd, "suffix")
+	}
+	if !cmd.Flags().Changed("suffix") {
+		return nil
+	}
+	switch typ := join.Type(o.typ); {
+	case o.suffix == "":
+		return usagef("--suffix: want what is appended to the name of an ID column, such as %s, got nothing", defaultSuffix)
+	case typ == join.Semi || typ == join.Anti:
+		return usagef("--suffix: it renames columns of the IDs, and the answer of --type %s has none (leave it out)", typ)
 	}
 	return nil
 }
 
-// defaultSuffix is that of --suffix.
-const defaultSuffix = "_ids"
+// joinTypes are the values of --type.
+var joinTypes = []string{"semi", "anti", "inner", "left", "right", "full"}
 
-// checkSuffix checks --suffix where it is given.
-func (o *joinFlags) checkSuffix() error {
-	switch typ := join.Type(o.typ); {
-	case o.suffix == "":
-		return usagef("--suffix is empty: name what is appended to the name of an ID column, such as %s", defaultSuffix)
-	case o.count:
-		return usagef("--count writes nothing, so that --suffix makes no sense with it")
-	case typ == join.Semi || typ == join.Anti:
-		return usagef("--suffix renames columns of the IDs, and the answer of --type %s has none", typ)
+// strategies returns the values of --strategy.
+func strategies() (names []string) {
+	for _, s := range join.Strategies() {
+		names = append(names, string(s))
 	}
-	return nil
+	return names
+}
+
+// hasIDs returns an error if there is no --ids. It shows the command with the
+// first argument as the IDs, which is not guessed: it may be part of the log.
+func (o *joinFlags) hasIDs(cmd *cobra.Command, args []string) error {
+	if len(o.ids) > 0 {
+		return nil
+	}
+	if len(args) < 2 {
+		return usagef("--ids IDS is required: name the IDs to join with")
+	}
+	return usagef("--ids IDS is required: if %s are the IDs, %s", args[0], rightForm(cmd, "ids", args, "LOGS"))
 }
 
 func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) {
 	start := time.Now()
+	if err := o.hasIDs(cmd, args); err != nil {
+		return err
+	}
 	if err := checkRate(cmd, o.fpr); err != nil {
 		return err
 	}
-	if cmd.Flags().Changed("suffix") {
-		if err := o.checkSuffix(); err != nil {
-			return err
-		}
+	if err := o.checkAnswer(cmd); err != nil {
+		return err
 	}
 	ctx := cmd.Context()
 	opts, open, out, err := c.joinOptions(ctx, o)
@@ -274,7 +286,14 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		return err
 	}
 	if !o.count && !opts.Shard.Whole() && slices.Contains(o.ids, "-") && out.IsDir(ctx) {
-		return usagef("--shard with IDs from standard input: the workers that fill %s could not tell that they have the same; name a file", o.out)
+		return usagef("--ids -: workers that fill %s together must read the same IDs, which standard input does not ensure (name a file)", o.out)
+	}
+	openLogs := partition.OpenOptions{Int96Nanos: open.Int96Nanos}
+	if err := c.logFrom(ctx, &openLogs, &o.inputs, args, opts.Shard, out); err != nil {
+		return err
+	}
+	if err := onceOnly(o.ids, args); err != nil {
+		return err
 	}
 	kept := partition.ScanOptions{Columns: opts.Columns, Schema: opts.Schema}
 	if err := o.layout.pin(ctx, &kept, o.out); err != nil {
@@ -301,8 +320,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		return err
 	}
 	defer partition.Close(ids)
-	openLogs := partition.OpenOptions{Int96Nanos: open.Int96Nanos}
-	if err := o.inputs.fill(&openLogs); err != nil {
+	if err := o.text.apply(ids); err != nil {
 		return err
 	}
 	all, err := c.open(cmd, args, openLogs)
@@ -315,7 +333,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	add, end := c.progress("joining", logs)
+	add, end := c.progress("joining", partition.Split(logs, opts.Shard))
 	defer end()
 	opts.Progress = add
 	var j *join.Join // nil: the log has no file
@@ -365,7 +383,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	r.BytesRead, r.BytesWritten = bytesRead(all)+bytesRead(ids), written.Bytes
 	r.leftOut(skipped)
 	r.Shard = c.shard
-	r.badLines = badLinesOf(ids, o.skipBad)
+	r.badLines = badLinesOf(ids, o.text.skipBad)
 	c.sayBad(r.badLines)
 	c.sayJoin(o, r)
 	c.notes(o.out, written)
@@ -391,11 +409,10 @@ func columnsOf(j *join.Join, opts join.Options) (names []string) {
 }
 
 // identify tells the output which run it is of, and reports whether that is
-// known. The answer does not depend on the filter, so that the run's digest does
-// not either. IDs from standard input have no identity: nothing is taken for
-// done.
+// known. The answer does not depend on the filter, so the run's digest does not
+// either. Standard input has no identity: nothing is taken for done.
 func (o *joinFlags) identify(opts join.Options, layout []string, ids, all []*partition.File, out *partition.Output) (known bool, err error) {
-	words := []string{"join", o.on, o.typ, o.keyType, o.idsFormat, fmt.Sprint(len(ids), " of the files are IDs")}
+	words := []string{"join", o.on, o.typ, o.text.keyType, o.text.format, fmt.Sprint(len(ids), " of the files are IDs")}
 	if opts.Normalize != "" { // else the run is what it was before there was a choice
 		words = append(words, "normalize "+opts.Normalize)
 	}
@@ -416,6 +433,14 @@ func (o *joinFlags) identify(opts join.Options, layout []string, ids, all []*par
 	}
 	out.Result, out.Run, out.Shard = partition.ResultExact, run, opts.Shard
 	return known, nil
+}
+
+// onceOnly refuses standard input as both sides.
+func onceOnly(ids, logs []string) error {
+	if slices.Contains(ids, "-") && slices.Contains(logs, "-") {
+		return usagef("-: standard input can be read once: name a file for the IDs or for the log")
+	}
+	return nil
 }
 
 func newJoinReport(start time.Time, rep join.Report) joinReport {

@@ -17,8 +17,8 @@ type keyFlags struct {
 }
 
 func (o *keyFlags) add(f *pflag.FlagSet) {
-	f.BoolVar(&o.ignoreCase, "ignore-case", false, "find columns by names whose letters may differ in case")
-	f.StringVar(&o.castErrors, "cast-errors", "error", "a value that does not fit COL::TYPE: error, or null to count it as NULL")
+	f.BoolVar(&o.ignoreCase, "ignore-case", false, "find columns whatever the case of their letters")
+	f.StringVar(&o.castErrors, "cast-errors", "error", "`MODE` values that do not fit a cast: error, or null to count them as NULL")
 }
 
 // check checks the flags before anything is opened. keyLists are the values of

@@ -9,7 +9,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-const shardHelp = "I/N: worker I of N, from 0; auto/N: I as Kubernetes, AWS Batch or Slurm tell it"
+const shardHelp = "`I/N` read part I of N, from 0; auto/N: I from Kubernetes, AWS Batch or Slurm"
 
 // indexVariables are where batch systems put the number of a task of an array,
 // from 0: indexed jobs of Kubernetes, array jobs of AWS Batch and of Slurm.

@@ -175,5 +175,5 @@ func checkWidth(at fault.At, got, want int) error {
 	if got > want {
 		e.Got = fmt.Sprintf("more than %d", want)
 	}
-	return &badLine{e}
+	return &badLine{fault: e, confined: true}
 }

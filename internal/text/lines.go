@@ -27,14 +27,17 @@ type lines struct {
 // 64 KiB is an error.
 func newLines(s *stream, max int, look bool) (*lines, error) {
 	l := &lines{at: s.at, s: s, max: max, buf: make([]byte, 0, readSize)}
-	for len(l.buf) < 3 && l.err == nil {
+	for len(l.buf) < 4 && l.err == nil {
 		l.fill()
 	}
 	switch head := string(l.buf[:min(3, len(l.buf))]); {
 	case head == "\xEF\xBB\xBF":
 		l.from, l.seen = 3, 3
 	case strings.HasPrefix(head, "\xFF\xFE"), strings.HasPrefix(head, "\xFE\xFF"):
-		return nil, fault.Unsupported(l.at, "text in UTF-16").WithHint("write it as UTF-8")
+		return nil, notUTF8(l.at, "UTF-16")
+	}
+	if encoding := utf16(l.buf[l.from:]); encoding != "" {
+		return nil, notUTF8(l.at, encoding)
 	}
 	if look {
 		l.look = readSize

@@ -1,0 +1,41 @@
+package main
+
+// shortErrors lists cases of which a part of the text is still to be written.
+func shortErrors() []string {
+	return []string{
+		"A key without its filter",
+		"A quote in a column name is not closed",
+		"Two equals signs in a pair",
+		"A column twice",
+		"A union with columns of the IDs",
+		"A level of a compression without levels",
+		"A shard without a number of shards",
+		"Too few rows",
+		"Too few IDs with rows",
+		"Too many rows kept",
+		"No such file of IDs",
+		"A quote that is not closed",
+		"Text after a closing quote",
+		"A CSV file without a header",
+		"Two columns of one name",
+		"A column without a name",
+		"A line that is not JSON",
+		"A line that is too long",
+		"A compressed file that was cut short",
+		"A file that is not compressed as its name says",
+		"The log's key has another name",
+		"A key in a list",
+		"A field of a column that is not a struct",
+		"A pattern that matches nothing",
+		"A directory without files",
+		"A directory without data",
+		"A log in CSV",
+		"Files without the key",
+		"A schema that is not from a Parquet file",
+		"A log that is not below --base",
+		"Right join of a log without files",
+		"No parts",
+		"The output's directory is a file",
+		"The disk is full",
+	}
+}
