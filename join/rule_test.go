@@ -155,7 +155,7 @@ func TestRuleRefusals(t *testing.T) {
 		{"integers", strs, strs, join.Options{On: "n", Normalize: "lower"}, fault.ErrUnsupported, []string{"--normalize lower of a key of class integer"}},
 		{"a log of integers", strs, strs, join.Options{On: "n=k", Normalize: "lower"}, fault.ErrUnsupported, []string{"column n", "--normalize lower of a key of class integer"}},
 		{"an unknown rule", strs, strs, join.Options{On: "k", Normalize: "upper"}, nil, []string{"want some of trim, lower, uuid"}},
-		{"no rule, other classes", strs, raws, join.Options{On: "k"}, fault.ErrMismatch, []string{"want bytes, got fixed[16]"}},
+		{"no rule, other classes", strs, raws, join.Options{On: "k"}, fault.ErrMismatch, []string{"want text or binary (the IDs), got fixed[16] (the log)", "k=k::uuid"}},
 		{"lower, other classes", strs, raws, join.Options{On: "k", Normalize: "lower"}, fault.ErrUnsupported, []string{"class fixed[16]"}},
 		{"one column for two classes", strs, raws, join.Options{On: "k", Type: join.Full, Normalize: "uuid"}, fault.ErrUnsupported, []string{"a full join whose key column has one name", "--on k=NAME"}},
 		{"a filter of another rule", strs, strs, join.Options{On: "k", Normalize: "lower", Filter: filterOf(t, strs, "k", codec.WantAuto, 0, "trim")}, fault.ErrMismatch, []string{"want lower, as in the join, got trim"}},

@@ -46,7 +46,7 @@ all IDs' keys. Bounds hold with a confidence of 99 %.`,
 	flagGroup(all, groupKeys, o.addKeys)
 	flagGroup(all, groupJoin, func(f *pflag.FlagSet) {
 		o.addJoin(f)
-		f.StringVar(&o.layout.columns, "columns", "", "`COLUMNS` columns of the log to keep, as a,b (default: all)")
+		f.StringVar(&o.layout.columns, "columns", "", columnsHelp)
 		o.layout.addInt96(f)
 	})
 	flagGroup(all, groupPlan, func(f *pflag.FlagSet) {
