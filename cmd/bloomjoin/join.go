@@ -19,15 +19,14 @@ import (
 type joinFlags struct {
 	ids                                           []string
 	filter, on, typ, strategy, shard, format, out string
-	normalize, tempDir                            string
-	suffix                                        string
-	count                                         bool
+	normalize, tempDir, suffix                    string
 	text                                          idFlags
 	keys                                          keyFlags
 	layout                                        layoutFlags
 	inputs                                        inputFlags
 	require                                       requireFlags
 	fpr                                           float64
+	count                                         bool
 }
 
 func (c *cli) joinCmd() *cobra.Command {
@@ -62,11 +61,11 @@ func (c *cli) joinCmd() *cobra.Command {
 	flagGroup(all, groupJoin, o.addJoin)
 	flagGroup(all, groupOutput, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.out, "output", "o", "", outputHelp)
-		f.BoolVar(&o.count, "count", false, "count the rows of the answer, and write nothing")
+		f.BoolVar(&o.count, "count", false, "print the number of rows of the answer, and write nothing")
 		c.addForce(f)
 		o.layout.add(f)
 		f.Lookup("columns").Usage = columnsHelp
-		f.StringVar(&o.suffix, "suffix", defaultSuffix, "`SUFFIX` appended to the name of an ID column where the log has one of that name")
+		f.StringVar(&o.suffix, "suffix", defaultSuffix, "`TEXT` appended to the name of an ID column if the log has one of that name")
 		o.inputs.addOutput(f)
 		f.StringVar(&o.format, "format", "", formatHelp)
 	})
@@ -75,6 +74,9 @@ func (c *cli) joinCmd() *cobra.Command {
 	c.completeJoin(cmd, &o)
 	return cmd
 }
+
+// columnsHelp describes --columns of join and plan.
+const columnsHelp = "`COLUMNS` columns of the answer, as a,log.b,ids.b (default: all)"
 
 // addInput adds the flags about what is read; plan has them, too.
 func (o *joinFlags) addInput(f *pflag.FlagSet) {
@@ -86,13 +88,10 @@ func (o *joinFlags) addInput(f *pflag.FlagSet) {
 
 // addKeys adds the flags about keys; plan has them, too.
 func (o *joinFlags) addKeys(f *pflag.FlagSet) {
-	f.StringVar(&o.on, "on", "", "`LOGCOL=IDCOL` the key columns, or one name for both sides; pairs separated by commas; cast as COL::TYPE")
+	f.StringVar(&o.on, "on", "", "`LOGCOL=IDCOL` the key columns, or one name for both sides; pairs separated by commas")
 	f.StringVar(&o.normalize, "normalize", "", normalizeHelp)
 	o.keys.add(f)
 }
-
-// columnsHelp describes --columns of join and plan.
-const columnsHelp = "`COLUMNS` columns of the answer, in order: NAME, log.NAME or ids.NAME (default: all)"
 
 // addJoin adds the flags about how to join; plan has them, too.
 func (o *joinFlags) addJoin(f *pflag.FlagSet) {
@@ -114,7 +113,7 @@ type joinReport struct {
 	FPRBound     join.MeasuredFPR `json:"fpr_measured_bound"`
 	Strategy     string           `json:"strategy"`
 	SpilledBytes int64            `json:"spilled_bytes"`
-	Columns      []string         `json:"columns,omitempty"` // of the answer, where they were chosen
+	Columns      []string         `json:"columns,omitempty"` // of the answer, where --columns names them
 	Plan         *planned         `json:"plan,omitempty"`
 }
 
@@ -128,9 +127,10 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 	var out partition.Output
 	var err error
 	if !o.count {
-		if out, err = c.outputOf(ctx, o.out, o.format); err != nil {
-			return opts, open, out, err
-		}
+		out, err = c.outputOf(ctx, o.out, o.format)
+	}
+	if err != nil {
+		return opts, open, out, err
 	}
 	if open.Int96Nanos, err = o.layout.int96Nanos(); err != nil {
 		return opts, open, out, err
@@ -203,6 +203,29 @@ func (o *joinFlags) checkLayout(opts *join.Options, out *partition.Output) error
 	return nil
 }
 
+// joinTypes are the values of --type.
+var joinTypes = []string{"semi", "anti", "inner", "left", "right", "full"}
+
+// strategies returns the values of --strategy.
+func strategies() (names []string) {
+	for _, s := range join.Strategies() {
+		names = append(names, string(s))
+	}
+	return names
+}
+
+// hasIDs returns an error if there is no --ids. It shows the command with the
+// first argument as the IDs, which is not guessed: it may be part of the log.
+func (o *joinFlags) hasIDs(cmd *cobra.Command, args []string) error {
+	if len(o.ids) > 0 {
+		return nil
+	}
+	if len(args) < 2 {
+		return usagef("--ids IDS is required: name the IDs to join with")
+	}
+	return usagef("--ids IDS is required: if %s are the IDs, %s", args[0], rightForm(cmd, "ids", args, "LOGS"))
+}
+
 // chooseColumns puts --columns and --suffix into the options.
 func (o *joinFlags) chooseColumns(opts *join.Options) error {
 	if opts.Type != join.Semi && opts.Type != join.Anti {
@@ -229,44 +252,15 @@ func (o *joinFlags) chooseColumns(opts *join.Options) error {
 // defaultSuffix is that of --suffix.
 const defaultSuffix = "_ids"
 
-// checkAnswer checks the flags about what is written, where they are given.
-func (o *joinFlags) checkAnswer(cmd *cobra.Command) error {
-	if o.count {
-		return countsOnly(cmd, "suffix")
-	}
-	if !cmd.Flags().Changed("suffix") {
-		return nil
-	}
+// checkSuffix checks --suffix where it is given.
+func (o *joinFlags) checkSuffix() error {
 	switch typ := join.Type(o.typ); {
 	case o.suffix == "":
-		return usagef("--suffix: want what is appended to the name of an ID column, such as %s, got nothing", defaultSuffix)
+		return usagef("--suffix is empty: name what is appended to the name of an ID column, as %s", defaultSuffix)
 	case typ == join.Semi || typ == join.Anti:
-		return usagef("--suffix: it renames columns of the IDs, and the answer of --type %s has none (leave it out)", typ)
+		return usagef("--suffix %s: the answer of --type %s has no columns of the IDs (leave --suffix out)", o.suffix, typ)
 	}
 	return nil
-}
-
-// joinTypes are the values of --type.
-var joinTypes = []string{"semi", "anti", "inner", "left", "right", "full"}
-
-// strategies returns the values of --strategy.
-func strategies() (names []string) {
-	for _, s := range join.Strategies() {
-		names = append(names, string(s))
-	}
-	return names
-}
-
-// hasIDs returns an error if there is no --ids. It shows the command with the
-// first argument as the IDs, which is not guessed: it may be part of the log.
-func (o *joinFlags) hasIDs(cmd *cobra.Command, args []string) error {
-	if len(o.ids) > 0 {
-		return nil
-	}
-	if len(args) < 2 {
-		return usagef("--ids IDS is required: name the IDs to join with")
-	}
-	return usagef("--ids IDS is required: if %s are the IDs, %s", args[0], rightForm(cmd, "ids", args, "LOGS"))
 }
 
 func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) {
@@ -274,11 +268,16 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	if err := o.hasIDs(cmd, args); err != nil {
 		return err
 	}
+	if err := checkCount(cmd, o.count); err != nil {
+		return err
+	}
 	if err := checkRate(cmd, o.fpr); err != nil {
 		return err
 	}
-	if err := o.checkAnswer(cmd); err != nil {
-		return err
+	if cmd.Flags().Changed("suffix") {
+		if err := o.checkSuffix(); err != nil {
+			return err
+		}
 	}
 	ctx := cmd.Context()
 	opts, open, out, err := c.joinOptions(ctx, o)
@@ -394,6 +393,14 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	return c.report(r, o.out)
 }
 
+// onceOnly refuses standard input as both sides.
+func onceOnly(ids, logs []string) error {
+	if slices.Contains(ids, "-") && slices.Contains(logs, "-") {
+		return usagef("-: standard input can be read once: name a file for the IDs or for the log")
+	}
+	return nil
+}
+
 // columnsOf returns the names that the chosen columns have in the answer; none if
 // none were chosen.
 func columnsOf(j *join.Join, opts join.Options) (names []string) {
@@ -409,8 +416,9 @@ func columnsOf(j *join.Join, opts join.Options) (names []string) {
 }
 
 // identify tells the output which run it is of, and reports whether that is
-// known. The answer does not depend on the filter, so the run's digest does not
-// either. Standard input has no identity: nothing is taken for done.
+// known. The answer does not depend on the filter, so that the run's digest does
+// not either. IDs from standard input have no identity: nothing is taken for
+// done.
 func (o *joinFlags) identify(opts join.Options, layout []string, ids, all []*partition.File, out *partition.Output) (known bool, err error) {
 	words := []string{"join", o.on, o.typ, o.text.keyType, o.text.format, fmt.Sprint(len(ids), " of the files are IDs")}
 	if opts.Normalize != "" { // else the run is what it was before there was a choice
@@ -433,14 +441,6 @@ func (o *joinFlags) identify(opts join.Options, layout []string, ids, all []*par
 	}
 	out.Result, out.Run, out.Shard = partition.ResultExact, run, opts.Shard
 	return known, nil
-}
-
-// onceOnly refuses standard input as both sides.
-func onceOnly(ids, logs []string) error {
-	if slices.Contains(ids, "-") && slices.Contains(logs, "-") {
-		return usagef("-: standard input can be read once: name a file for the IDs or for the log")
-	}
-	return nil
 }
 
 func newJoinReport(start time.Time, rep join.Report) joinReport {

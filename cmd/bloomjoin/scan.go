@@ -54,7 +54,7 @@ use bloomjoin join.`,
 		f.StringVar(&o.shard, "shard", "", shardHelp)
 	})
 	flagGroup(all, groupKeys, func(f *pflag.FlagSet) {
-		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns of the log; cast as COL::TYPE (default: the names in the filter)")
+		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns of the log (default: the names in the filter)")
 		f.StringVar(&o.normalize, "normalize", "", normalizeHelp+", as the filter was built")
 		o.keys.add(f)
 		o.layout.addMissingKey(f)
@@ -83,6 +83,16 @@ const (
 	outputHelp = "`OUT` file.parquet or .arrow; directory/ for a file per input; - for an Arrow stream"
 	formatHelp = "`FORMAT` format of the output: parquet or arrow (default: by the name)"
 )
+
+// checkCount refuses flags about an output beside --count.
+func checkCount(cmd *cobra.Command, count bool) error {
+	for _, name := range []string{"output", "schema", "schema-from", "compression", "format", "columns", "suffix", "force", "base"} {
+		if count && cmd.Flags().Changed(name) {
+			return usagef("--count writes nothing: leave --%s out", name)
+		}
+	}
+	return nil
+}
 
 // matchFlag is a filter file and the columns it is applied to.
 type matchFlag struct {
@@ -125,16 +135,6 @@ func (o *scanFlags) matches() ([]matchFlag, error) {
 		return nil, usagef("--filter FILE is required: name the filter to apply, which bloomjoin build makes")
 	}
 	return out, o.keys.check(all)
-}
-
-// countsOnly refuses flags about what is written beside --count.
-func countsOnly(cmd *cobra.Command, more ...string) error {
-	for _, name := range append(more, "output", "schema", "schema-from", "compression", "format", "columns", "force", "base") {
-		if cmd.Flags().Changed(name) {
-			return usagef("--count writes nothing: leave --%s out", name)
-		}
-	}
-	return nil
 }
 
 // outputOf checks -o and --format.
@@ -254,12 +254,13 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		return err
 	}
 	var out partition.Output
-	if o.count {
-		if err := countsOnly(cmd); err != nil {
+	if err := checkCount(cmd, o.count); err != nil {
+		return err
+	}
+	if !o.count {
+		if out, err = c.outputOf(cmd.Context(), o.out, o.format); err != nil {
 			return err
 		}
-	} else if out, err = c.outputOf(cmd.Context(), o.out, o.format); err != nil {
-		return err
 	}
 	int96Nanos, err := o.layout.int96Nanos()
 	if err != nil {
@@ -275,6 +276,10 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		return err
 	}
 	if err := o.layout.check(&opts, &out); err != nil {
+		return err
+	}
+	open := partition.OpenOptions{Int96Nanos: int96Nanos}
+	if err := c.logFrom(ctx, &open, &o.inputs, args, shard, out); err != nil {
 		return err
 	}
 	if err := o.layout.pin(ctx, &opts, o.out); err != nil {
@@ -294,10 +299,6 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	opts.Match = filters.match
 	o.keys.match(opts.Match)
 	opts.End = func() error { return closeFilters(filters.files) }
-	open := partition.OpenOptions{Int96Nanos: int96Nanos}
-	if err := c.logFrom(ctx, &open, &o.inputs, args, shard, out); err != nil {
-		return err
-	}
 	all, err := c.open(cmd, args, open)
 	if err != nil {
 		return err
