@@ -27,7 +27,7 @@ func (j *Join) exactly(ctx context.Context) error {
 		return fault.Unsupported(fault.At{}, "strategy exact for a %s join on keys of class %s", j.opts.Type, strings.Join(j.plan.Spec.Classes, ", ")).
 			WithHint("it needs a semi or anti join on one column of integers; leave --strategy out")
 	}
-	if err := again(j.ids); err != nil { // to count those that have rows, where keys repeat
+	if err := j.again(j.ids); err != nil { // to count those that have rows, where keys repeat
 		return err
 	}
 	err := j.exactFilter(ctx)

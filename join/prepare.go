@@ -81,7 +81,7 @@ func (j *Join) by(ctx context.Context, s Strategy) error {
 	case Broadcast, Reverse:
 		err := j.rereadable()
 		if s == Reverse && !j.opts.Type.keepsIDs() {
-			err = again(j.logs) // IDs are read once
+			err = j.again(j.logs) // IDs are read once
 		}
 		if err != nil {
 			return err
@@ -106,16 +106,20 @@ func (j *Join) restart() {
 
 // rereadable returns an error if IDs or log can be read only once.
 func (j *Join) rereadable() error {
-	if err := again(j.ids); err != nil {
+	if err := j.again(j.ids); err != nil {
 		return err
 	}
-	return again(j.logs)
+	return j.again(j.logs)
 }
 
-// again returns an error if one of the files can be read only once.
-func again(files []*partition.File) error {
+// again returns an error if a file cannot be read again, as the strategy needs.
+func (j *Join) again(files []*partition.File) error {
 	for _, f := range files {
-		if f.Once() {
+		switch {
+		case !f.Once():
+		case j.opts.Strategy != Auto:
+			return fmt.Errorf("%s: it can be read only once, but strategy %s reads it more than once (leave --strategy out, or name a file)", f.Name, j.opts.Strategy)
+		default:
 			return fmt.Errorf("%s: it can be read only once, but this join reads it more than once (name a file, or raise --memory)", f.Name)
 		}
 	}

@@ -47,6 +47,7 @@ func (c *cli) commonFlags(root *cobra.Command) {
 		f.BoolVar(&c.quiet, "quiet", false, "print warnings and errors only")
 		f.BoolVar(&c.verbose, "verbose", false, "print more: how each file was read, which files were passed over")
 	})
+	complete(root, map[string]completion{"progress": words("auto", "lines", "none")})
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if err := checkExclusive(cmd); err != nil {
 			return err

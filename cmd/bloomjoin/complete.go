@@ -92,7 +92,7 @@ func (c *cli) pairs(o *joinFlags) completion {
 // complete sets how values of flags are completed.
 func complete(cmd *cobra.Command, of map[string]completion) {
 	for name, f := range of {
-		if cmd.Flags().Lookup(name) == nil {
+		if cmd.Flags().Lookup(name) == nil && cmd.PersistentFlags().Lookup(name) == nil {
 			continue // only some verbs have it
 		}
 		if err := cmd.RegisterFlagCompletionFunc(name, f); err != nil {

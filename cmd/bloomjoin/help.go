@@ -312,7 +312,6 @@ func rightForm(cmd *cobra.Command, flag string, args []string, rest string) stri
 	return strings.Join(words, " ")
 }
 
-
 // quoteWord quotes a word for a shell if it needs it.
 func quoteWord(s string) string {
 	if s != "" && !strings.ContainsAny(s, " \t\n*?[]\\'\"$`&;()<>|!#~{}") {

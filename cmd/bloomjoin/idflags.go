@@ -80,5 +80,5 @@ func textKeys(files []*partition.File, keyType string, classes []string) string 
 	if text < 0 || keyType != "" || !slices.Contains(classes, "bytes") {
 		return ""
 	}
-	return fmt.Sprintf("the keys of %s are read as text, and match columns of text only; for a log with other keys say what they are, as --key-type int64", files[text].Name)
+	return fmt.Sprintf("the keys of %s are text, and match text only; if the log's are not, give their type, as --key-type int64", files[text].Name)
 }

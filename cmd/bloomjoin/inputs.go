@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/spf13/pflag"
@@ -48,7 +47,7 @@ func (o *inputFlags) fill(open *partition.OpenOptions) error {
 }
 
 // logFrom prepares to open a log, which may come on standard input once.
-func (c *cli) logFrom(open *partition.OpenOptions, o *inputFlags, logs []string, shard partition.Shard, out partition.Output) error {
+func (c *cli) logFrom(ctx context.Context, open *partition.OpenOptions, o *inputFlags, logs []string, shard partition.Shard, out partition.Output) error {
 	if err := o.fill(open); err != nil {
 		return err
 	}
@@ -56,12 +55,12 @@ func (c *cli) logFrom(open *partition.OpenOptions, o *inputFlags, logs []string,
 		return nil
 	}
 	switch {
-	case slices.Index(logs, "-") != len(logs)-1 || len(logs) > 1 && slices.Contains(logs[:len(logs)-1], "-"):
-		return usagef("-: standard input can be read once: name it once, as the last of LOGS")
+	case slices.Contains(logs[slices.Index(logs, "-")+1:], "-"):
+		return usagef("-: standard input can be read once, and is named twice")
 	case !shard.Whole():
 		return usagef("--shard %s: a log from standard input cannot be shared among workers (write it to a file first)", shard)
-	case strings.HasSuffix(out.Name, "/"):
-		return usagef("-o %s: a log from standard input has no name for its file in a directory: name a file, as %srows.parquet", out.Name, out.Name)
+	case out.IsDir(ctx):
+		return usagef("-o %s: a log from standard input has no name for its file in a directory: name a file, as -o rows.parquet", out.Name)
 	}
 	open.Stdin = c.stdin
 	return nil

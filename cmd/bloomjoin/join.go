@@ -224,7 +224,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		return usagef("--ids -: workers that fill %s together must read the same IDs, which standard input does not ensure (name a file)", o.out)
 	}
 	openLogs := partition.OpenOptions{Int96Nanos: open.Int96Nanos}
-	if err := c.logFrom(&openLogs, &o.inputs, args, opts.Shard, out); err != nil {
+	if err := c.logFrom(ctx, &openLogs, &o.inputs, args, opts.Shard, out); err != nil {
 		return err
 	}
 	if err := onceOnly(o.ids, args); err != nil {

@@ -95,6 +95,10 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	if by.Scan, err = parseSpeed(o.scan); err != nil {
 		return usagef("--scan-speed: %w", err)
 	}
+	openLogs := partition.OpenOptions{Int96Nanos: open.Int96Nanos}
+	if err := o.inputs.fill(&openLogs); err != nil {
+		return err
+	}
 	if o.filter != "" {
 		if opts.Filter, err = readFilter(ctx, o.filter, codec.Limits{MaxBytes: uint64(opts.Memory)}); err != nil {
 			return err
@@ -107,10 +111,6 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	}
 	defer partition.Close(ids)
 	if err := o.text.apply(ids); err != nil {
-		return err
-	}
-	openLogs := partition.OpenOptions{Int96Nanos: open.Int96Nanos}
-	if err := o.inputs.fill(&openLogs); err != nil {
 		return err
 	}
 	logs, err := c.open(cmd, args, openLogs)

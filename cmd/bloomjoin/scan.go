@@ -259,6 +259,10 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	if err := o.layout.check(&opts, &out); err != nil {
 		return err
 	}
+	open := partition.OpenOptions{Int96Nanos: int96Nanos}
+	if err := c.logFrom(ctx, &open, &o.inputs, args, shard, out); err != nil {
+		return err
+	}
 	if err := o.layout.pin(ctx, &opts, o.out); err != nil {
 		return err
 	}
@@ -275,10 +279,6 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	asked, predicted := filters.files[0].FPRAsked, filters.files[0].FPR()
 	opts.Match = filters.match
 	opts.End = func() error { return closeFilters(filters.files) }
-	open := partition.OpenOptions{Int96Nanos: int96Nanos}
-	if err := c.logFrom(&open, &o.inputs, args, shard, out); err != nil {
-		return err
-	}
 	all, err := c.open(cmd, args, open)
 	if err != nil {
 		return err
