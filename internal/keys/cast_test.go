@@ -35,6 +35,12 @@ func castTo(t *testing.T, col arrow.Array, to string, o keys.Options) []string {
 	for i, row := range b.Rows {
 		out[row] = string(b.Append(nil, i))
 	}
+	if o.NullMisfits {
+		if err := b.Fit(fault.At{}, columns); err != nil || b.Nulls() != b.Len-len(b.Rows) {
+			t.Errorf("%d NULLs of %d rows, %d keys: %v", b.Nulls(), b.Len, len(b.Rows), err)
+		}
+		return out
+	}
 	for _, row := range b.Misfits() {
 		out[row] = "misfit"
 	}

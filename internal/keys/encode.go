@@ -152,6 +152,7 @@ func (e *Encoder) Columns() []int {
 // it is good until the record is released.
 func (e *Encoder) Encode(rec arrow.Record, b *Batch) error {
 	b.reset(int(rec.NumRows()))
+	b.lenient = e.options.NullMisfits
 	parts := make([]part, len(e.fields))
 	for i, f := range e.fields {
 		p, err := newPart(rec.Column(f.Index[0]), f.Index[1:])
@@ -176,9 +177,6 @@ func (e *Encoder) Encode(rec arrow.Record, b *Batch) error {
 		encodeComposite(parts, b)
 	default:
 		encodeChangedComposite(parts, b)
-	}
-	if e.options.NullMisfits {
-		b.misfits = b.misfits[:0]
 	}
 	return nil
 }
