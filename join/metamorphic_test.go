@@ -267,6 +267,9 @@ func (c *recipe) refusal(typ join.Type) string {
 		if fixed := func(dt arrow.DataType) bool { return dt.ID() == arrow.FIXED_SIZE_BINARY }; fixed(p.log.dt) != fixed(p.ids.dt) {
 			return "one column is for text and UUIDs"
 		}
+		if p.name == "number" && classOf(p.log.dt) != classOf(p.ids.dt) {
+			return "one column is for two classes of numbers"
+		}
 		for _, l := range c.ids.leaves {
 			if slices.Equal(l.path, p.ids.path) && slices.ContainsFunc(l.cells, func(v string) bool { return v != null && !p.holds(p.log.dt, v) }) {
 				return "the log's type does not hold a key"

@@ -62,6 +62,9 @@ func newPruner(f *parquet.File, schema *arrow.Schema, m Match) (*pruner, error) 
 	if err != nil {
 		return nil, err
 	}
+	if slices.ContainsFunc(columns, func(c keys.Column) bool { return c.Cast != nil }) {
+		return nil, nil // a value that does not fit must be found wherever it stands
+	}
 	p := &pruner{file: f}
 	for i, c := range columns {
 		field, err := c.Resolve(schema, m.IgnoreCase)
@@ -80,7 +83,7 @@ func newPruner(f *parquet.File, schema *arrow.Schema, m Match) (*pruner, error) 
 		if leaf.MaxDef > 0 {
 			p.nullable = append(p.nullable, leaf.Index)
 		}
-		if options.Rule.Of(class) != 0 || c.Cast != nil {
+		if options.Rule.Of(class) != 0 {
 			continue // statistics are of the values as they are stored
 		}
 		if i >= len(options.Classes) {

@@ -50,6 +50,7 @@ type order struct {
 
 	size   int  // bytes of a value; 0: byte arrays
 	number bool // else bytes
+	float  bool // a number in 4 or 8 bytes of a float
 	signed bool
 	little bool     // little-endian as stored
 	least  *big.Int // of the values that the column's type allows; numbers only
@@ -60,6 +61,9 @@ type order struct {
 // members, which are of class of, into it. ok is false where the order is not defined, or statistics in
 // it are not to be believed.
 func newOrder(l *parquet.Leaf, class, of keys.Class, m members) (o order, ok bool) {
+	if class == keys.Float {
+		return newFloatOrder(l, of, m)
+	}
 	switch keys.OrderOf(class) {
 	case keys.ByBytes:
 		return newByteOrder(l, class, m)
@@ -180,6 +184,9 @@ func (o *order) bound(stored []byte) (b []byte, ok bool) {
 	}
 	if !o.number {
 		return stored, true
+	}
+	if o.float {
+		return floatBound(stored)
 	}
 	b = slices.Clone(stored)
 	if o.little {

@@ -128,14 +128,14 @@ func IntegerRange(files []*File, key keys.Column, ignoreCase bool) (lo, hi float
 			if least == nil || most == nil || !fine || !known {
 				return 0, 0, false
 			}
-			lo, hi = math.Min(lo, o.float(a)), math.Max(hi, o.float(b))
+			lo, hi = math.Min(lo, o.about(a)), math.Max(hi, o.about(b))
 		}
 	}
 	return lo, hi, lo <= hi
 }
 
-// float returns about the integer that b stands for.
-func (o *order) float(b []byte) float64 {
+// about returns about the integer that b stands for.
+func (o *order) about(b []byte) float64 {
 	if v := o.integer(b); o.signed {
 		return float64(int64(v))
 	} else {

@@ -192,7 +192,7 @@ func (p *part) anyInteger(row int) (uint64, bool, outcome) {
 }
 
 // ErrMisfit says that a value does not fit the type that it is cast to.
-var ErrMisfit = errors.New("no value of that type equals it")
+var ErrMisfit = errors.New("a cast never rounds")
 
 // Fit returns an error if a row of the batch has a value that does not fit the
 // type that its column is cast to. at says where the batch is from.
@@ -213,7 +213,8 @@ func Misfit(at fault.At, columns []Column) error {
 	}
 	at.Column = strings.Join(names, ",")
 	return &fault.Error{
-		Kind: fault.ErrMismatch, At: at, What: "cast", Want: "a value of type " + strings.Join(casts, ", "), Got: "another", Err: ErrMisfit,
-		Hint: "a cast never rounds; name a type that holds all values, or count the others as NULL with --cast-errors null",
+		Kind: fault.ErrMismatch, At: at, What: "cast to " + strings.Join(casts, ", "),
+		Want: "a value of that type", Got: "one that has no equal there", Err: ErrMisfit,
+		Hint: "name a type that holds all values, or count the others as NULL with --cast-errors null",
 	}
 }

@@ -91,7 +91,7 @@ func NewEncoder(schema *arrow.Schema, columns []Column, o Options) (*Encoder, er
 		}
 		s.of = o.Rule.Class(c)
 		s.to = s.of
-		if i < len(o.Classes) && s.of.Numeric() && o.Classes[i].Numeric() {
+		if i < len(o.Classes) && (s.of == Null || s.of.Numeric() && o.Classes[i].Numeric()) {
 			s.to = o.Classes[i]
 		}
 		e.fields = append(e.fields, f)
@@ -167,6 +167,8 @@ func (e *Encoder) Encode(rec arrow.Record, b *Batch) error {
 	b.findRows(parts)
 	changed := slices.ContainsFunc(parts, func(p part) bool { return p.rule != 0 || p.cast != nil || p.convert != nil })
 	switch one := &parts[0]; {
+	case len(parts) == 1 && one.null:
+		b.isInt = one.class == Integer
 	case len(parts) == 1 && one.cast == nil && one.convert == nil:
 		encodeOne(one, b)
 	case len(parts) == 1 && one.class == Integer:

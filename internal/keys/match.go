@@ -23,7 +23,7 @@ func Match(at fault.At, ids, log Side) error {
 	}
 	for i, a := range ids.Classes {
 		if b := log.Classes[i]; !a.comparable(b) {
-			return fault.Mismatch(at, "key class", a.word()+", as the IDs are", b.word()).WithHint("%s", remedy(ids, log, i))
+			return fault.Mismatch(at, "key class", a.word()+" (the IDs)", b.word()+" (the log)").WithHint("%s", remedy(ids, log, i))
 		}
 	}
 	return nil
@@ -35,7 +35,7 @@ func Same(at fault.At, column Column, first string, want, got Class) error {
 	if want == got || want == Null || got == Null {
 		return nil
 	}
-	e := fault.Mismatch(at, "key class", fmt.Sprintf("%s, as in %s", want.word(), first), got.word())
+	e := fault.Mismatch(at, "key class", fmt.Sprintf("%s (%s)", want.word(), first), got.word())
 	if to := widest(want, got); column.Cast == nil && castable(want, to) && castable(got, to) {
 		return e.WithHint("the keys of a filter are of one class: cast those of all files, as %s", column.as(to))
 	}
@@ -56,7 +56,7 @@ func widest(a, b Class) Class {
 // word names the class for people.
 func (c Class) word() string {
 	if c == Bytes {
-		return "bytes (text or binary)"
+		return "text or binary"
 	}
 	return string(c)
 }
