@@ -42,7 +42,7 @@ func (b *Batch) drop(row uint32, why outcome) {
 func (p *part) value(row int) (value []byte, out outcome) {
 	value = p.stored(p.tmp[0][:0], row)
 	p.tmp[0] = value
-	ok := true
+	var ok bool
 	if p.cast != nil {
 		if value, ok = p.cast(p.tmp[1][:0], value); !ok {
 			return nil, isMisfit

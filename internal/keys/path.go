@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -300,8 +301,7 @@ func (e *NotFoundError) Error() string {
 // Missing reports whether the schema has no column of that name: not one too
 // many, nor one that something else than a struct stands above.
 func (e *NotFoundError) Missing() bool {
-	_, ok := e.Cause.(errNoColumn)
-	return ok
+	return errors.As(e.Cause, new(errNoColumn))
 }
 
 // ColumnsString renders columns as [ParseColumns] reads them.
