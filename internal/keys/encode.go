@@ -112,7 +112,7 @@ func NewEncoder(schema *arrow.Schema, columns []Column, o Options) (*Encoder, er
 func (e *Encoder) Classes() []Class { return e.classes }
 
 // Side returns the key columns and their classes.
-func (e *Encoder) Side() Side { return Side{e.columns, e.classes} }
+func (e *Encoder) Side() Side { return Side{Columns: e.columns, Classes: e.classes} }
 
 // AsStored reports whether the key is one column whose values are keys as they
 // are stored, but for the rule: they are neither cast nor converted.
