@@ -121,10 +121,16 @@ def sources():
     yield "text", pa.string(), TEXTS, TEXTS, text
     yield "large text", pa.large_string(), TEXTS, TEXTS, text
     yield "coded text", pa.dictionary(pa.int32(), pa.string()), TEXTS, TEXTS, text
-    raw = [b"", b"7", b"ab", b"\xff\x00", bytes(16), bytes(range(16))]
-    yield "binary", pa.binary(), raw, raw, lambda v, to: (
-        v if to in ("string", "binary") else (v if len(v) == (16 if to == "uuid" else 2) else MISFIT) if to in ("uuid", "fixed[2]") else None
-    )
+    raw = [b"", b"7", b"ab", b"-12", b"1.5", b"true", b"1970-01-02", b"\xff\x00", b"7\xff", bytes(16), bytes(range(16))]
+
+    def octets(v, to):
+        if to in ("string", "binary"):
+            return v
+        if to in ("uuid", "fixed[2]"):
+            return v if len(v) == (16 if to == "uuid" else 2) else MISFIT
+        return text(v.decode("latin-1"), to)
+
+    yield "binary", pa.binary(), raw, raw, octets
     yield "boolean", pa.bool_(), [True, False], [True, False], lambda v, to: v if to == "boolean" else str(v).lower().encode() if to == "string" else None
     days = [0, 1, -1, 19782, -719162, 2932896, 100_000]
 
