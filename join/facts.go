@@ -100,15 +100,17 @@ func (j *Join) idFacts(p *Plan, s *sizes) error {
 			return err
 		}
 		kept := key
-		if j.opts.Type.columnsOfIDs() {
-			kept = nil
+		if j.idCols.rows {
+			if kept, err = j.idCols.kept(f); err != nil {
+				return err
+			}
 		}
 		p.IDs.KeyBytes = addBytes(p.IDs.KeyBytes, f.PlainBytes(0, f.NumGroups(), key))
 		p.IDs.Bytes = addBytes(p.IDs.Bytes, f.PlainBytes(0, f.NumGroups(), kept))
 	}
 	s.idRows = math.Max(0, p.IDs.Rows.High)
 	s.idKeys = s.idRows
-	if j.opts.Type.columnsOfIDs() {
+	if j.idCols.rows {
 		s.idBytes = math.Max(0, float64(p.IDs.Bytes))
 	}
 	s.exact, s.spread = j.comesOutExact(s.idKeys, nil)
@@ -125,9 +127,12 @@ func (j *Join) logColumns(f *partition.File) (key, kept []int, err error) {
 		}
 		key = append(key, field.Index[0])
 	}
-	for _, name := range j.opts.Columns {
-		if at := f.Schema().FieldIndices(name); len(at) > 0 {
-			kept = append(kept, at[0])
+	if names := j.logNames(false); names != nil {
+		kept = []int{}
+		for _, name := range names {
+			if at := f.Schema().FieldIndices(name); len(at) > 0 {
+				kept = append(kept, at[0])
+			}
 		}
 	}
 	return key, kept, nil

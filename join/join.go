@@ -93,9 +93,18 @@ type Options struct {
 	// for what goes to disk may take together; 0: no bound. A Filter that is
 	// given comes on top, but with Exact.
 	Memory int64
-	// Columns, Schema and Pinned are those of [partition.ScanOptions], for semi
-	// and anti joins, whose rows are the log's.
+	// Columns are the columns of the answer, in order: NAME, or log.NAME and
+	// ids.NAME where both sides have a column of that name that is not a shared
+	// key. A name with a dot, comma or quote stands in double quotes. Only
+	// top-level columns can be chosen. Nil: all; empty but not nil: none, for a
+	// join whose rows are only counted, see [Join.Count].
 	Columns []string
+	// Suffix is appended to the name of an ID column where the answer has a log
+	// column of that name, repeatedly until the name is unique. Empty: "_ids".
+	// Semi and anti joins take none.
+	Suffix string
+	// Schema and Pinned are those of [partition.ScanOptions], for semi and anti
+	// joins, whose rows are the log's.
 	Schema  partition.SchemaMode
 	Pinned  *partition.PinnedSchema
 	Threads int // workers; 0: GOMAXPROCS
@@ -147,6 +156,8 @@ type Join struct {
 	logKey  string        // left and right as text
 	idKey   string
 	classes []keys.Class // in which both sides are compared
+	wanted  []wanted     // columns of the answer; nil: all
+	counts  bool         // rows of the answer are counted, not made
 	plan    *filterbuild.Plan
 	idCols  *idColumns
 	layouts map[*partition.File]*layout
@@ -167,6 +178,7 @@ type Join struct {
 	end      func() error
 
 	rowsIn, rowsOut, keysNull, candidates, matched, falsePositives, unasked, idsTotal atomic.Int64
+	idsNull                                                                           atomic.Int64 // ID rows without a key
 	mu                                                                                sync.Mutex
 	spreads                                                                           []*spread // one for each worker
 	report                                                                            Report
@@ -201,7 +213,7 @@ func New(ids, logs []*partition.File, opts Options) (*Join, error) {
 	if j.plan, err = j.newPlan(0); err != nil {
 		return nil, err
 	}
-	if j.idCols, err = newIDColumns(ids, j.left, j.right, opts.IgnoreCase, j.opts.Type); err != nil {
+	if j.idCols, err = j.newIDColumns(logs[0].Schema()); err != nil {
 		return nil, err
 	}
 	for _, f := range logs {
@@ -245,9 +257,20 @@ func (j *Join) options() error {
 		return fault.Unsupported(fault.At{}, "a %s join of a shard of the log, since an ID without a row here may have one elsewhere", o.Type).
 			WithHint("run it without --shard, or use inner or left")
 	}
-	if o.Type.columnsOfIDs() && (o.Columns != nil || o.Schema == partition.Union) {
-		return fault.Unsupported(fault.At{}, "some of the columns, or a union of schemas, in a %s join", o.Type).
+	if o.Type.columnsOfIDs() && o.Schema == partition.Union {
+		return fault.Unsupported(fault.At{}, "a union of schemas in a %s join", o.Type).
 			WithHint("only semi and anti joins have it; or do it before, with a scan")
+	}
+	var err error
+	if j.wanted, err = parseColumns(o.Columns, o.Type); err != nil {
+		return fmt.Errorf("columns of the answer: %w", err)
+	}
+	j.counts = o.Columns != nil && len(o.Columns) == 0
+	switch {
+	case o.Suffix != "" && !o.Type.columnsOfIDs():
+		return fmt.Errorf("suffix %q: the answer of type %s has no columns of the IDs", o.Suffix, o.Type)
+	case o.Suffix == "":
+		o.Suffix = defaultSuffix
 	}
 	if o.Filter != nil && !o.Filter.Sealed() {
 		return fault.Mismatch(fault.At{}, "filter", "a sealed filter", "a partial one").WithHint("merge all partial filters of the build first")
@@ -257,7 +280,7 @@ func (j *Join) options() error {
 
 // look lays out the answer of a log file.
 func (j *Join) look(f *partition.File) error {
-	l, err := newLayout(f.Schema(), j.idCols, j.opts.IgnoreCase, j.opts.Type)
+	l, err := j.newLayout(f)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name, err)
 	}

@@ -64,9 +64,9 @@ func (j *Join) meet() ([]keys.Class, error) {
 	all := make([]keys.Class, len(j.left))
 	for c := range all {
 		var ok bool
-		if all[c], ok = keys.Meet(column(ids, c), column(logs, c)); !ok { // of files of one side
+		if all[c], ok = keys.Meet(classesIn(ids, c), classesIn(logs, c)); !ok { // of files of one side
 			at := fault.At{File: j.ids[0].Name, Column: j.idKey}
-			return nil, fault.Mismatch(at, "key class", "one for all files of a side", fmt.Sprint(append(column(ids, c), column(logs, c)...)))
+			return nil, fault.Mismatch(at, "key class", "one for all files of a side", fmt.Sprint(append(classesIn(ids, c), classesIn(logs, c)...)))
 		}
 	}
 	return all, nil
@@ -87,8 +87,8 @@ func (j *Join) classesOf(files []*partition.File, columns []keys.Column) ([][]ke
 	return out, nil
 }
 
-// column returns the class that column c has in each file.
-func column(files [][]keys.Class, c int) (classes []keys.Class) {
+// classesIn returns the class that column c has in each file.
+func classesIn(files [][]keys.Class, c int) (classes []keys.Class) {
 	for _, f := range files {
 		classes = append(classes, f[c])
 	}

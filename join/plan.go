@@ -220,6 +220,7 @@ func (j *Join) limits() limits {
 	return limits{
 		memory: float64(j.opts.Memory), threads: float64(j.threads()), typ: j.opts.Type,
 		once: j.once(), filter: j.opts.Filter != nil, fpr: j.opts.FPR,
+		keysOnly: !j.idCols.rows, counts: j.counts,
 	}
 }
 

@@ -102,6 +102,7 @@ func (j *Join) restart() {
 	j.side, j.whole, j.marks, j.shuffled, j.filter = nil, false, nil, nil, j.opts.Filter
 	j.account = &account{most: j.opts.Memory}
 	j.idsTotal.Store(0)
+	j.idsNull.Store(0)
 }
 
 // rereadable returns an error if IDs or log can be read only once.

@@ -61,7 +61,7 @@ func (j *Join) reduce(ctx context.Context, s Strategy) error {
 func (j *Join) buildFilter(ctx context.Context) (err error) {
 	if !j.plan.Sized() {
 		var n uint64
-		err := j.eachID(ctx, j.keyColumns, func(_ *partition.File, _ arrow.Record, batch *keys.Batch) error {
+		err := j.eachID(ctx, false, func(_ *partition.File, _ arrow.Record, batch *keys.Batch) error {
 			n += uint64(len(batch.Rows))
 			return nil
 		})

@@ -58,6 +58,8 @@ type shuffleOptions struct {
 	integers bool          // the key is one column of integers
 	encoder  *keys.Encoder // of the schema of the ID rows; nil: rows are not wanted
 	schema   *arrow.Schema // of the ID rows
+	held     []int         // columns of them that the sides hold; nil: all
+	multiple bool          // how many IDs have a key counts, in joins that want no rows
 	unitRows []int64       // rows of each unit; fewer than 0: not known
 	matched  bool          // which ID rows the log has is wanted, in joins that want rows
 	threads  int

@@ -51,9 +51,10 @@ func (j *Join) newShuffled() (*shuffled, error) {
 	opts := shuffleOptions{
 		account: j.account, dir: j.opts.TempDir, integers: j.integers(), matched: j.opts.Type.keepsIDs(),
 		threads: j.threads(), mem: j.opts.Mem,
+		multiple: j.opts.Type.columnsOfIDs(),
 	}
-	if j.opts.Type.columnsOfIDs() {
-		opts.schema = j.idCols.schema
+	if j.idCols.rows {
+		opts.schema, opts.held = j.idCols.schema, j.idCols.held
 		var err error
 		if opts.encoder, err = keys.NewEncoder(opts.schema, j.right, j.keyOptions()); err != nil {
 			return nil, err
@@ -239,7 +240,7 @@ func (s *shuffled) keysOf(ctx context.Context, u partition.Piece) (*idSide, erro
 // loneRows calls fn with the ID rows that no log row has.
 func (s *shuffled) loneRows(ctx context.Context, fn func(rec arrow.Record, rows []int) error) error {
 	matched, n := s.matchedRows(), int64(0)
-	return s.j.eachID(ctx, nil, func(_ *partition.File, rec arrow.Record, _ *keys.Batch) error {
+	return s.j.eachID(ctx, true, func(_ *partition.File, rec arrow.Record, _ *keys.Batch) error {
 		var rows []int
 		for row := range int(rec.NumRows()) {
 			has, err := matched.has(n)
@@ -251,9 +252,6 @@ func (s *shuffled) loneRows(ctx context.Context, fn func(rec arrow.Record, rows 
 			}
 			n++
 		}
-		if len(rows) == 0 {
-			return nil
-		}
-		return fn(rec, rows)
+		return s.j.hold(rec, rows, fn)
 	})
 }

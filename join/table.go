@@ -269,7 +269,7 @@ func (t *table) matched() (n int64) {
 	}
 	t.eachMarked(func(e uint32) {
 		if t.chains == nil {
-			n += 1 + int64(t.aside[e])
+			n += t.times(e)
 			return
 		}
 		for row := t.first(e); row != none; row = t.next(e, row) {
@@ -277,6 +277,15 @@ func (t *table) matched() (n int64) {
 		}
 	})
 	return n
+}
+
+// times returns how often the key of an entry was added, to a table without
+// chains.
+func (t *table) times(e uint32) int64 {
+	if t.aside == nil {
+		return 1
+	}
+	return 1 + int64(t.aside[e])
 }
 
 // first returns the first row of an entry, and next the one behind a row, or

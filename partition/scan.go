@@ -247,7 +247,10 @@ func (o *ScanOptions) SchemaOf(f *File) (*arrow.Schema, error) {
 
 // columns returns the positions of the columns to keep; nil: all.
 func (o *ScanOptions) columns(f *File) ([]int, error) {
-	var cols []int
+	if o.Columns == nil {
+		return nil, nil
+	}
+	cols := []int{}
 	for _, name := range o.Columns {
 		field, err := keys.Path{name}.Resolve(f.Schema(), o.IgnoreCase)
 		if err != nil {

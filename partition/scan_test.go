@@ -355,3 +355,27 @@ func TestScanRefusals(t *testing.T) {
 		says(t, c.name+", unchecked", last, c.kind)
 	}
 }
+
+// TestNoColumns: an empty list of columns is none, not all: records then have
+// rows alone, and there is nothing to write.
+func TestNoColumns(t *testing.T) {
+	f := open(t, OpenOptions{}, write(t, filepath.Join(t.TempDir(), "a.parquet"), 2, record(t, checked(t), col{"n", []int64{1, 2, 3}})))
+	opts := ScanOptions{Match: []Match{{Filter: exactOf("n", 1, 2, 3)}}, Columns: []string{}}
+	s, err := NewScanner(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows int64
+	for r, err := range s.Scan(t.Context(), Split(f, Shard{})) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows += r.Record.NumRows()
+		equal(t, "columns", r.Record.NumCols(), 0)
+		r.Record.Release()
+	}
+	equal(t, "rows", rows, 3)
+	out := Output{Name: filepath.Join(t.TempDir(), "out.parquet")}
+	_, err = out.WriteScan(t.Context(), s, Split(f, Shard{}), f)
+	says(t, "no columns", err, nil, "no column is named")
+}

@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -65,6 +66,18 @@ func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts join.Options, ou
 		return w, usagef("--allow-empty with --type %s: the log has no file, and so no columns, which every row of the answer has", opts.Type)
 	case opts.Require.Rows > 0 || opts.Require.IDsMatched > 0:
 		return w, join.ErrRequire
+	case o.count:
+		return w, nil
 	}
-	return c.writeEmpty(ctx, out, partition.ScanOptions{Columns: opts.Columns}, o.layout.schemaFrom)
+	return c.writeEmpty(ctx, out, partition.ScanOptions{Columns: bareNames(opts.Columns)}, o.layout.schemaFrom)
+}
+
+// bareNames returns the names of columns of the log, which may be written
+// log.NAME.
+func bareNames(columns []string) (names []string) {
+	for _, c := range columns {
+		paths, _ := keys.ParsePaths(c) // which was checked
+		names = append(names, paths[0].Name())
+	}
+	return names
 }

@@ -26,6 +26,8 @@ type joinFlags struct {
 	require                                                requireFlags
 	fpr                                                    float64
 	skipBad                                                bool
+	suffix                                                 string
+	count                                                  bool
 }
 
 func (c *cli) joinCmd() *cobra.Command {
@@ -42,9 +44,10 @@ func (c *cli) joinCmd() *cobra.Command {
   right  inner, and IDs without a log row
   full   left and right
 
-A key column of one name on both sides stands in the answer once. Another ID
-column whose name the log also has gets the ending _ids. The IDs of text files
-are read as the type of the log's key.
+A key column that has one name on both sides appears once. --columns chooses
+columns of the answer: NAME, or log.NAME and ids.NAME where both sides have one of
+that name. Another ID column that is named like a column of the log gets the
+suffix _ids (--suffix). The IDs of text files are read as the type of the log's key.
 
 The strategy decides what is held in memory; the answer is the same by each. Of
 a table or set that exceeds its part of --memory, nearly half, lookup and exact
@@ -90,6 +93,9 @@ ID that is no UUID is an error, and a log key that is none has no ID.`,
 	f.StringVar(&o.idsFormat, "ids-format", "", "format of IDs whose name does not say it, as on standard input: lines, csv, tsv or ndjson (default lines)")
 	f.BoolVar(&o.skipBad, "skip-bad", false, skipBadHelp+" (as build does)")
 	o.layout.add(f)
+	f.Lookup("columns").Usage = "columns of the answer, in order: NAME, log.NAME or ids.NAME, separated by commas (default: all)"
+	f.StringVar(&o.suffix, "suffix", defaultSuffix, "appended to the name of an ID column where the log has one of that name")
+	f.BoolVar(&o.count, "count", false, "print the number of rows of the answer and write nothing")
 	o.inputs.add(f)
 	o.inputs.addOutput(f)
 	f.StringVar(&o.shard, "shard", "", shardHelp)
@@ -110,6 +116,7 @@ type joinReport struct {
 	FPRBound     join.MeasuredFPR `json:"fpr_measured_bound"`
 	Strategy     string           `json:"strategy"`
 	SpilledBytes int64            `json:"spilled_bytes"`
+	Columns      []string         `json:"columns,omitempty"` // of the answer, where --columns names them
 	Plan         *planned         `json:"plan,omitempty"`
 }
 
@@ -120,7 +127,13 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 		TempDir: o.tempDir,
 	}
 	open := partition.OpenOptions{Text: true, Stdin: c.stdin, SkipBad: o.skipBad}
-	out, err := c.outputOf(ctx, o.out, o.format)
+	var out partition.Output
+	var err error
+	if o.count {
+		err = o.checkCount()
+	} else {
+		out, err = c.outputOf(ctx, o.out, o.format)
+	}
 	if err != nil {
 		return opts, open, out, err
 	}
@@ -184,15 +197,63 @@ func (o *joinFlags) checkLayout(opts *join.Options, out *partition.Output) error
 	if err := o.layout.check(&kept, out); err != nil {
 		return err
 	}
-	opts.Columns, opts.Schema = kept.Columns, kept.Schema
+	opts.Schema = kept.Schema
+	if err := o.chooseColumns(opts); err != nil {
+		return err
+	}
 	rowsOfLog := opts.Type == join.Semi || opts.Type == join.Anti
 	switch {
-	case !rowsOfLog && opts.Columns != nil:
-		return usagef("--columns is unsupported with --type %s: only the answers of semi and anti are rows of the log", o.typ)
 	case !rowsOfLog && opts.Schema == partition.Union:
 		return usagef("--schema union is unsupported with --type %s: only the answers of semi and anti are rows of the log", o.typ)
 	case o.layout.missingKey == "skip-file" && slices.Contains([]join.Type{join.Anti, join.Left, join.Full}, opts.Type):
 		return usagef("--missing-key skip-file leaves out rows without a key, which --type %s keeps", o.typ)
+	}
+	return nil
+}
+
+// chooseColumns puts --columns and --suffix into the options.
+func (o *joinFlags) chooseColumns(opts *join.Options) error {
+	if opts.Type != join.Semi && opts.Type != join.Anti {
+		opts.Suffix = o.suffix
+	}
+	if o.count {
+		opts.Columns = []string{}
+	}
+	if o.layout.columns != "" {
+		paths, err := keys.ParsePaths(o.layout.columns)
+		if err != nil {
+			return usagef("--columns: %w", err)
+		}
+		for _, p := range paths {
+			opts.Columns = append(opts.Columns, p.String())
+		}
+	}
+	if err := opts.CheckColumns(); err != nil {
+		return usagef("--columns: %w", err)
+	}
+	return nil
+}
+
+// checkCount checks the flags that go with --count.
+func (o *joinFlags) checkCount() error {
+	if o.out != "" || o.layout.any() || o.layout.columns != "" || o.format != "" {
+		return usagef("--count writes nothing, so that -o, --columns, --format, --schema and --compression make no sense with it")
+	}
+	return nil
+}
+
+// defaultSuffix is that of --suffix.
+const defaultSuffix = "_ids"
+
+// checkSuffix checks --suffix where it is given.
+func (o *joinFlags) checkSuffix() error {
+	switch typ := join.Type(o.typ); {
+	case o.suffix == "":
+		return usagef("--suffix is empty: name what is appended to the name of an ID column, such as %s", defaultSuffix)
+	case o.count:
+		return usagef("--count writes nothing, so that --suffix makes no sense with it")
+	case typ == join.Semi || typ == join.Anti:
+		return usagef("--suffix renames columns of the IDs, and the answer of --type %s has none", typ)
 	}
 	return nil
 }
@@ -202,12 +263,17 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	if err := checkRate(cmd, o.fpr); err != nil {
 		return err
 	}
+	if cmd.Flags().Changed("suffix") {
+		if err := o.checkSuffix(); err != nil {
+			return err
+		}
+	}
 	ctx := cmd.Context()
 	opts, open, out, err := c.joinOptions(ctx, o)
 	if err != nil {
 		return err
 	}
-	if !opts.Shard.Whole() && slices.Contains(o.ids, "-") && out.IsDir(ctx) {
+	if !o.count && !opts.Shard.Whole() && slices.Contains(o.ids, "-") && out.IsDir(ctx) {
 		return usagef("--shard with IDs from standard input: the workers that fill %s could not tell that they have the same; name a file", o.out)
 	}
 	kept := partition.ScanOptions{Columns: opts.Columns, Schema: opts.Schema}
@@ -258,40 +324,30 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 			return err
 		}
 	}
-	// The answer does not depend on the filter, so that the run's digest does
-	// not either. IDs from standard input have no identity: nothing is taken
-	// for done.
-	words := []string{"join", o.on, o.typ, o.keyType, o.idsFormat, fmt.Sprint(len(ids), " of the files are IDs")}
-	if opts.Normalize != "" { // else the run is what it was before there was a choice
-		words = append(words, "normalize "+opts.Normalize)
-	}
-	if slices.ContainsFunc(ids, (*partition.File).SkipsBad) {
-		words = append(words, "without bad lines")
-	}
-	words = append(words, o.require.words(opts.Require)...)
-	words = append(words, o.keys.words()...)
-	known, ok, err := partition.Digest(append(words, layout...), slices.Concat(ids, all))
-	if err != nil {
-		return err
-	}
-	if !ok {
-		known = [32]byte{}
-	}
-	out.Result, out.Run, out.Shard = partition.ResultExact, known, opts.Shard
-	if err := out.Check(ctx, logs, append(filesOf(skipped), ids...)...); err != nil {
-		if errors.Is(err, partition.ErrDone) && ok {
-			return c.done(cmd.Context(), "join", o.out, start, err)
+	if !o.count {
+		known, err := o.identify(opts, layout, ids, all, &out)
+		if err != nil {
+			return err
 		}
-		return err
+		if err := out.Check(ctx, logs, append(filesOf(skipped), ids...)...); err != nil {
+			if errors.Is(err, partition.ErrDone) && known {
+				return c.done(cmd.Context(), "join", o.out, start, err)
+			}
+			return err
+		}
 	}
 	var written partition.Written
-	if j == nil {
+	switch {
+	case j == nil:
 		written, err = c.joinEmpty(ctx, o, opts, out)
-	} else {
+	case o.count:
+		_, err = j.Count(ctx)
+		err = errors.Join(err, closeFilters(filters))
+	default:
 		written, err = j.Write(ctx, out, func() error { return closeFilters(filters) })
 	}
 	end()
-	if errors.Is(err, join.ErrRequire) {
+	if errors.Is(err, join.ErrRequire) && !o.count {
 		return fmt.Errorf("%w; nothing was published", err)
 	}
 	if err != nil {
@@ -303,6 +359,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		r.Plan = comparePlan(o.typ, start, j.Report())
 		r.Warnings = append(r.Warnings, j.Report().Warnings(opts.Type)...)
 		r.Path = pathsOf(partition.Split(logs, opts.Shard), j.PathOf)
+		r.Columns = columnsOf(j, opts)
 	}
 	r.Warnings = append(r.Warnings, damaged(all)...)
 	r.BytesRead, r.BytesWritten = bytesRead(all)+bytesRead(ids), written.Bytes
@@ -312,7 +369,53 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	c.sayBad(r.badLines)
 	c.sayJoin(o, r)
 	c.notes(o.out, written)
+	if o.count && !c.json {
+		_, err := fmt.Fprintln(c.stdout, r.RowsOut)
+		return err
+	}
 	return c.report(r, o.out)
+}
+
+// columnsOf returns the names that the chosen columns have in the answer; none if
+// none were chosen.
+func columnsOf(j *join.Join, opts join.Options) (names []string) {
+	if opts.Type == join.Semi || opts.Type == join.Anti {
+		return bareNames(opts.Columns)
+	}
+	if len(opts.Columns) > 0 {
+		for _, f := range j.Parts()[0].Schema.Fields() {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+// identify tells the output which run it is of, and reports whether that is
+// known. The answer does not depend on the filter, so that the run's digest does
+// not either. IDs from standard input have no identity: nothing is taken for
+// done.
+func (o *joinFlags) identify(opts join.Options, layout []string, ids, all []*partition.File, out *partition.Output) (known bool, err error) {
+	words := []string{"join", o.on, o.typ, o.keyType, o.idsFormat, fmt.Sprint(len(ids), " of the files are IDs")}
+	if opts.Normalize != "" { // else the run is what it was before there was a choice
+		words = append(words, "normalize "+opts.Normalize)
+	}
+	if o.suffix != defaultSuffix {
+		words = append(words, "suffix "+o.suffix)
+	}
+	if slices.ContainsFunc(ids, (*partition.File).SkipsBad) {
+		words = append(words, "without bad lines")
+	}
+	words = append(words, o.require.words(opts.Require)...)
+	words = append(words, o.keys.words()...)
+	run, known, err := partition.Digest(append(words, layout...), slices.Concat(ids, all))
+	if err != nil {
+		return false, err
+	}
+	if !known {
+		run = [32]byte{}
+	}
+	out.Result, out.Run, out.Shard = partition.ResultExact, run, opts.Shard
+	return known, nil
 }
 
 func newJoinReport(start time.Time, rep join.Report) joinReport {
@@ -344,8 +447,12 @@ func (c *cli) sayJoin(o *joinFlags, r joinReport) {
 			c.sayPlanned(r.Plan)
 		}
 	}
-	c.say("%s join: %s rows from %s, of which %s were candidates (%s); %s of %s IDs matched; into %s in %.2f s",
+	to := ""
+	if !o.count {
+		to = " into " + o.out
+	}
+	c.say("%s join: %s rows from %s, of which %s were candidates (%s); %s of %s IDs matched;%s in %.2f s",
 		o.typ, count(r.RowsOut), count(r.RowsIn), count(r.Candidates), percent(r.Candidates, r.RowsIn),
-		count(r.IDsMatched), count(r.IDsTotal), o.out, r.Seconds)
+		count(r.IDsMatched), count(r.IDsTotal), to, r.Seconds)
 	c.sayWarnings(r.Warnings)
 }

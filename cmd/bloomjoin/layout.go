@@ -41,12 +41,9 @@ func (o *layoutFlags) int96Nanos() (bool, error) {
 // any reports whether something is asked of what is written.
 func (o *layoutFlags) any() bool { return o.schema != "" || o.schemaFrom != "" || o.compression != "" }
 
-// check puts the flags into the options of scan and output before anything is
-// opened.
+// check puts the flags, but for --columns, into the options of scan and output
+// before anything is opened.
 func (o *layoutFlags) check(opts *partition.ScanOptions, out *partition.Output) (err error) {
-	if opts.Columns, err = columnNames(o.columns); err != nil {
-		return err
-	}
 	opts.Schema = partition.SchemaMode(o.schema)
 	if !slices.Contains([]partition.SchemaMode{"", partition.PerFile, partition.Strict, partition.Union}, opts.Schema) {
 		return usagef("--schema %s: want per-file, strict or union", o.schema)

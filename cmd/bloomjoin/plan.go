@@ -50,7 +50,7 @@ Figures that are not sure have bounds, which hold with a confidence of 99 %.`,
 	f.StringVar(&o.filter, "filter", "", "filter that was built from these IDs")
 	f.Float64Var(&o.fpr, "fpr", 0, "false-positive rate of the filter (default: by the number of IDs)")
 	f.StringVar(&o.strategy, "strategy", "auto", "auto, exact, lookup, broadcast, reverse or shuffle")
-	f.StringVar(&o.layout.columns, "columns", "", "columns of the log to keep, separated by commas (default: all)")
+	f.StringVar(&o.layout.columns, "columns", "", "columns of the answer: NAME, log.NAME or ids.NAME, separated by commas (default: all)")
 	o.layout.addInt96(f)
 	f.StringVar(&o.keyType, "key-type", "", "type of the key in text ID sets (default: the log's)")
 	f.StringVar(&o.idsFormat, "ids-format", "", "format of IDs whose name does not say it: lines, csv, tsv or ndjson (default lines)")

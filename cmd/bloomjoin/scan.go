@@ -231,6 +231,9 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	}
 	ctx := cmd.Context()
 	opts := partition.ScanOptions{Any: o.any, Normalize: o.normalize, IgnoreCase: o.keys.ignoreCase, Threads: c.threads}
+	if opts.Columns, err = columnNames(o.layout.columns); err != nil {
+		return err
+	}
 	if err := o.layout.check(&opts, &out); err != nil {
 		return err
 	}
