@@ -112,7 +112,7 @@ func (j *Join) typeText() error {
 		}
 	}
 	for _, f := range j.ids {
-		f.SetTypes(types)
+		f.SetTypes(types, j.opts.IgnoreCase)
 	}
 	return nil
 }
