@@ -49,7 +49,7 @@ func TestMisfitIsAnError(t *testing.T) {
 		log := castLog(t, name)
 		for what, match := range map[string][]Match{
 			"alone":                  {{Filter: first, Key: "k::int64"}},
-			"after one of no rows":  {{Filter: exactOf("n", 1000)}, {Filter: first, Key: "k::int64"}},
+			"after one of no rows":   {{Filter: exactOf("n", 1000)}, {Filter: first, Key: "k::int64"}},
 			"before one of no rows":  {{Filter: first, Key: "k::int64"}, {Filter: exactOf("n", 1000)}},
 			"of an exclusion":        {{Filter: exactOf("n", 1000)}, {Filter: first, Key: "k::int64", NoMatch: true}},
 			"in a key of two":        {{Filter: bloomOf(t, "n,n2", 8, record(t, checked(t), col{"n", []int64{1}}, col{"n2", []int64{1}})), Key: "k::int64,n"}},
