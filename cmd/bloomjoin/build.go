@@ -140,7 +140,7 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, p
 	if opts.Shard, err = c.shardOf(o.shard); err != nil {
 		return opts, open, err
 	}
-	open.Column = columns[len(columns)-1].Name()
+	open.Column, open.IgnoreCase = columns[len(columns)-1].Name(), o.keys.ignoreCase
 	open.Types, err = keyTypes(o.ids.keyType, columns)
 	return opts, open, err
 }
