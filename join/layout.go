@@ -137,7 +137,7 @@ func (j *Join) alike(c *idColumns) error {
 		if !slices.EqualFunc(fields, got, c.sameColumn) {
 			return fault.Mismatch(fault.At{File: f.Name}, "columns of the ID files",
 				fmt.Sprintf("%v as in %s", fields, j.ids[0].Name), fmt.Sprint(got)).
-				WithHint("choose columns that are alike (--columns); a semi or anti join needs only the key")
+				WithHint("give the files the same columns; a semi or anti join needs only the key")
 		}
 		for k, g := range got {
 			fields[k].Nullable = fields[k].Nullable || g.Nullable
