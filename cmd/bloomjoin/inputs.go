@@ -87,7 +87,7 @@ func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts join.Options, ou
 	var w partition.Written
 	switch {
 	case opts.Type == join.Right || opts.Type == join.Full:
-		return w, fmt.Errorf("--allow-empty --type %s: the log has no file, so that its columns, which the answer has, are not known", opts.Type)
+		return w, fmt.Errorf("--allow-empty --type %s: the log has no files, so the columns of the answer are unknown (use --type semi, anti, inner or left)", opts.Type)
 	case opts.Require.Rows > 0 || opts.Require.IDsMatched > 0:
 		return w, join.ErrRequire
 	}

@@ -177,7 +177,7 @@ func (o *joinFlags) checkLayout(opts *join.Options, out *partition.Output) error
 	case !rowsOfLog && opts.Columns != nil:
 		return usagef("--columns is unsupported with --type %s: only the answers of semi and anti are rows of the log", o.typ)
 	case !rowsOfLog && opts.Schema == partition.Union:
-		return usagef("--schema union is unsupported with --type %s: only the answers of semi and anti are rows of the log", o.typ)
+		return usagef("--schema union is unsupported with --type %s: want semi or anti (or scan the log with --schema union first, and join that)", o.typ)
 	case o.layout.missingKey == "skip-file" && slices.Contains([]join.Type{join.Anti, join.Left, join.Full}, opts.Type):
 		return usagef("--missing-key skip-file leaves out rows without a key, which --type %s keeps", o.typ)
 	}
@@ -310,7 +310,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	}
 	end()
 	if errors.Is(err, join.ErrRequire) {
-		return fmt.Errorf("%w; nothing was published", err)
+		return fmt.Errorf("%w; nothing was published (check the IDs, and the columns of --on)", err)
 	}
 	if err != nil {
 		return err

@@ -99,7 +99,7 @@ func (o *scanFlags) matches() ([]matchFlag, error) {
 		}
 		out = append(out, matchFlag{columns: o.key, file: o.filter})
 	} else if o.key != "" {
-		return nil, usagef("--key goes with --filter; --match names its own columns")
+		return nil, usagef("--key without --filter: name the columns in --match, as --match user_id=users.bjf")
 	}
 	for i, list := range [][]string{o.match, o.noMatch} {
 		name := []string{"--match", "--no-match"}[i]
