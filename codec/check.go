@@ -62,7 +62,7 @@ func fixedWidth(class string) (w int, ok bool) {
 
 func knownClass(class string) bool {
 	switch class {
-	case "integer", "bytes", "boolean", "date", "instant", "timestamp", "decimal", "float", "null":
+	case "integer", "bytes", "boolean", "date", "instant", "timestamp", "decimal", "float", "time", "duration", "null":
 		return true
 	}
 	_, ok := fixedWidth(class)
@@ -96,9 +96,9 @@ func validBound(class string, b []byte) bool {
 		return true
 	case "boolean":
 		return len(b) == 1 && b[0] <= 1
-	case "date":
+	case "date", "time":
 		return len(b) == 8
-	case "instant", "timestamp":
+	case "instant", "timestamp", "duration":
 		return len(b) == 12 && binary.LittleEndian.Uint32(b[8:]) < 1e9
 	case "decimal":
 		// Four bytes of scale, then two's complement without a superfluous byte.

@@ -52,11 +52,15 @@ func (l *backlog) add(batch *keys.Batch) error {
 	if l.bounds != nil {
 		l.bounds.Add(batch)
 	}
-	values, signed, ok := batch.Ints()
-	if !ok {
-		l.hashes = batch.Hash(l.spec.Hash, l.hashes)
-		values = l.hashes
+	if _, ok := batch.Ints(); ok {
+		return batch.BySign(func(values []uint64, signed bool, _ []uint32) error { return l.append(values, signed) })
 	}
+	l.hashes = batch.Hash(l.spec.Hash, l.hashes)
+	return l.append(l.hashes, false)
+}
+
+// append puts in integers, or, of keys that are none, hashes.
+func (l *backlog) append(values []uint64, signed bool) error {
 	which := 0
 	if signed {
 		which = 1

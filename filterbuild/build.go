@@ -21,8 +21,18 @@ import (
 
 // Options says how to build a filter. Only Key is needed.
 type Options struct {
-	// Key names the key columns of the ID files: paths separated by commas.
+	// Key names the key columns of the ID files: paths separated by commas, each
+	// of which may be cast, as in `user.id::int64`.
 	Key string
+	// Classes are the classes of the filter's keys, one for each column, to
+	// which numbers are converted exactly; those that have no equal there are
+	// left out. nil: those of the columns, in which all files must agree.
+	Classes []string
+	// IgnoreCase finds the columns by names whose letters may differ in case.
+	IgnoreCase bool
+	// NullMisfits makes a value that does not fit its cast a NULL. Otherwise it
+	// is an error.
+	NullMisfits bool
 	// Normalize names the rule by which strings in the key are made alike before
 	// they are compared: some of trim, lower and uuid, separated by commas; see
 	// FORMAT.md of package codec. It is recorded in the filter, and holds for
@@ -108,8 +118,17 @@ func (o Options) threads() int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// KeyPaths returns the key columns.
-func (o Options) KeyPaths() ([]keys.Path, error) { return keys.ParsePaths(o.Key) }
+// KeyColumns returns the key columns.
+func (o Options) KeyColumns() ([]keys.Column, error) { return keys.ParseColumns(o.Key) }
+
+// keys returns how the columns become keys under a rule.
+func (o Options) keys(rule keys.Rule) keys.Options {
+	k := keys.Options{Rule: rule, IgnoreCase: o.IgnoreCase, NullMisfits: o.NullMisfits}
+	if o.Classes != nil {
+		k.Classes = keys.ClassesOf(o.Classes)
+	}
+	return k
+}
 
 // Plan is a build whose inputs have been looked at, and nothing read yet.
 type Plan struct {
@@ -130,7 +149,7 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 	if opts.Mem == nil {
 		opts.Mem = memory.DefaultAllocator
 	}
-	paths, err := opts.KeyPaths()
+	columns, err := opts.KeyColumns()
 	if err != nil {
 		return nil, err
 	}
@@ -145,10 +164,16 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 		FPR: opts.FPR, MaxSize: opts.MaxSize, Room: opts.Room, Want: opts.Kind, NoRange: opts.NoKeyRange,
 		SkipBad: slices.ContainsFunc(files, (*partition.File).SkipsBad),
 	}
-	for _, path := range paths {
-		p.Spec.Names = append(p.Spec.Names, path.String())
+	for _, c := range columns {
+		p.Spec.Names = append(p.Spec.Names, c.Path.String())
+		if c.Cast != nil {
+			p.Spec.reading = append(p.Spec.reading, c.String())
+		}
 	}
-	if err := p.classes(paths); err != nil {
+	if p.Spec.reading != nil && opts.NullMisfits {
+		p.Spec.reading = append(p.Spec.reading, "misfits are NULL")
+	}
+	if err := p.classes(columns); err != nil {
 		return nil, err
 	}
 	if err := p.Spec.check(); err != nil {
@@ -183,13 +208,18 @@ func nameless(files []*partition.File) string {
 // counts shards, be it to one, merges them.
 func sealing(s partition.Shard) bool { return s == partition.Shard{} }
 
-// classes compares the key's classes over all files.
-func (p *Plan) classes(paths []keys.Path) error {
-	var want []keys.Class
-	var first string
+// classes compares the key's classes over all files. A column without a type,
+// which holds only NULLs, is of the class that the others have.
+func (p *Plan) classes(columns []keys.Column) error {
+	want := make([]keys.Class, len(columns))
+	first := make([]string, len(columns)) // file that has the class
+	for i := range want {
+		want[i] = keys.Null
+	}
+	options := p.opts.keys(p.Spec.Rule)
 	for _, f := range p.files {
-		f.CheckIDs(paths, p.Spec.Rule)
-		enc, err := keys.NewEncoder(f.Schema(), paths, p.Spec.Rule)
+		f.CheckIDs(columns, options)
+		enc, err := keys.NewEncoder(f.Schema(), columns, options)
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.Name, err)
 		}
@@ -200,20 +230,24 @@ func (p *Plan) classes(paths []keys.Path) error {
 			}
 			p.Spec.reading = append(p.Spec.reading, as)
 		}
-		got := enc.Classes()
-		if slices.Contains(got, keys.Null) {
-			return fault.Unsupported(fault.At{File: f.Name, Column: p.opts.Key}, "a key column without a type, which holds only NULLs")
-		}
-		if want == nil {
-			want, first = got, f.Name
+		if p.opts.Classes != nil {
 			continue
 		}
-		if err := keys.Match(fault.At{File: f.Name, Column: p.opts.Key}, want, got); err != nil {
-			return fmt.Errorf("the ID files differ from %s, the first: %w", first, err)
+		for i, got := range enc.Classes() {
+			if want[i] == keys.Null {
+				want[i], first[i] = got, f.Name
+			}
+			at := fault.At{File: f.Name, Column: columns[i].String()}
+			if err := keys.Same(at, columns[i], first[i], want[i], got); err != nil {
+				return err
+			}
 		}
 	}
-	for _, c := range want {
-		p.Spec.Classes = append(p.Spec.Classes, string(c))
+	p.Spec.Classes = p.opts.Classes
+	if p.opts.Classes == nil {
+		for _, c := range want {
+			p.Spec.Classes = append(p.Spec.Classes, string(c))
+		}
 	}
 	return nil
 }
@@ -337,7 +371,7 @@ const maxTries = 8
 
 // each passes the keys of the plan's pieces to work, with several workers.
 func (p *Plan) each(ctx context.Context, threads int, newWork func() (func(*keys.Batch) error, error)) error {
-	return partition.MapKeys(ctx, p.pieces, p.opts.Key, p.Spec.Rule, threads, func() (partition.KeyWork, error) {
+	return partition.MapKeys(ctx, p.pieces, p.opts.Key, p.opts.keys(p.Spec.Rule), threads, func() (partition.KeyWork, error) {
 		work, err := newWork()
 		if err != nil {
 			return nil, err

@@ -64,7 +64,7 @@ type Spec struct {
 	SkipBad  bool           // bad lines of text IDs are left out
 	NoRange  bool           // the filter does not tell the least and the greatest of its keys
 
-	reading []string // of each text file, the format and the key's types: other ones make other keys of it
+	reading []string // what makes other keys of the same files: casts, and of text the format and the key's types
 	sparse  bool     // the keys lie so far apart that no exact set is tried; follows from the inputs
 }
 
@@ -159,7 +159,7 @@ func (s Spec) id(inputs [32]byte) [32]byte {
 		h.Write([]byte("room"))
 	}
 	for _, as := range s.reading {
-		fmt.Fprintf(h, "text as %q ", as)
+		fmt.Fprintf(h, "text as %q ", as) // or cast; the words stay, so that the ids do
 	}
 	h.Write(inputs[:])
 	var sum [32]byte

@@ -89,8 +89,8 @@ func (p *partial) add(b *keys.Batch) error {
 	if p.bounds != nil {
 		p.bounds.Add(b)
 	}
-	if values, signed, ok := b.Ints(); ok {
-		return p.addInts(values, signed)
+	if _, ok := b.Ints(); ok {
+		return b.BySign(func(values []uint64, signed bool, _ []uint32) error { return p.addInts(values, signed) })
 	}
 	p.keys += uint64(len(b.Rows))
 	p.hashes = b.Hash(p.params.Hash, p.hashes)

@@ -302,9 +302,9 @@ func TestPlanRefusals(t *testing.T) {
 		words  []string
 	}{
 		{"unlike classes", []string{"ints.parquet", "strs.parquet"}, Options{Key: "id"}, fault.ErrMismatch,
-			[]string{"ints.parquet", "strs.parquet", "integer", "bytes"}},
+			[]string{"ints.parquet", "strs.parquet", "integer", "text or binary"}},
 		{"text beside integers", []string{"ints.parquet", "ids.csv"}, Options{Key: "id"}, fault.ErrMismatch,
-			[]string{"ints.parquet", "ids.csv", "integer", "bytes", "--key-type int64"}},
+			[]string{"ints.parquet", "ids.csv", "integer", "text or binary", "id::int64"}},
 		{"no such column", []string{"ints.parquet"}, Options{Key: "ids"}, nil, []string{"ints.parquet", "did you mean id?"}},
 		{"no such column in the second", []string{"ids.csv", "strs.parquet"}, Options{Key: "x"}, nil, []string{"strs.parquet", `no column "x"`}},
 		{"a rate and a size", []string{"ints.parquet"}, Options{Key: "id", FPR: 0.1, MaxSize: 100}, nil, []string{"want one of the two"}},

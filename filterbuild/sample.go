@@ -35,11 +35,11 @@ func (p *Plan) sparse(ctx context.Context) (bool, error) {
 	var values []uint64
 	var at partition.Piece
 	var taken int
-	err := partition.SampleKeys(ctx, p.files, p.opts.Key, samplePages, func(piece partition.Piece, b *keys.Batch) error {
+	err := partition.SampleKeys(ctx, p.files, p.opts.Key, p.opts.keys(p.Spec.Rule), samplePages, func(piece partition.Piece, b *keys.Batch) error {
 		if piece != at {
 			at, taken = piece, 0
 		}
-		ints, _, _ := b.Ints()
+		ints, _ := b.Ints()
 		ints = ints[:min(len(ints), samplePage-taken)]
 		values, taken = append(values, ints...), taken+len(ints)
 		return nil

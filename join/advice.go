@@ -118,7 +118,7 @@ const smallJoin = 256 << 20
 func (j *Join) skips(ctx context.Context, p *Plan, m *matches) error {
 	const groups = 256
 	f := known{j: j, bounds: m.bounds}
-	s, err := partition.Skippable(ctx, j.pieces, partition.Match{Filter: f, Key: j.logKey}, groups)
+	s, err := partition.Skippable(ctx, j.pieces, j.matchOf(f, j.logKey), groups)
 	if err != nil {
 		return err
 	}

@@ -68,6 +68,19 @@ func TestUnionOfTheLog(t *testing.T) {
 			t.Errorf("%+v: %s %q, want %s %q", c.opts, got.names, got.rows, c.names, c.rows)
 		}
 	}
+	one := join.Options{On: "k=id", Type: join.Inner, Columns: []string{"w"}} // in which the files do not differ
+	words := files(t, 1, 1, ints("id", "0", "4", "-1"), texts("w", "a", "b", "c"))
+	if got, err := onDisk(t, words, differing(t), one); err != nil || !slices.Equal(got.rows, []string{`"a"`, `"b"`, `"b"`, `"c"`}) {
+		t.Errorf("columns of the IDs alone, in one file: %q, %v", got.rows, err)
+	}
+	one.Schema = partition.Strict
+	if _, err := onDisk(t, words, differing(t), one); err != nil {
+		t.Errorf("columns of the IDs alone, all of one schema: %v", err)
+	}
+	one.Columns = []string{"w", "k"}
+	if _, err := onDisk(t, words, differing(t), one); !errors.Is(err, fault.ErrMismatch) {
+		t.Errorf("a column that differs, all of one schema: %v", err)
+	}
 	_, err := result(t, ids, differing(t), join.Options{On: "k=id"})
 	if !errors.Is(err, fault.ErrMismatch) {
 		t.Errorf("columns that differ, in one file: %v", err)
@@ -89,11 +102,9 @@ func TestColumnsOfTheLog(t *testing.T) {
 		}
 	}
 	refused(t, "a column that is not there", ids, logs, join.Options{On: "k=id", Columns: []string{"x"}}, logs[0].Name, `"x"`)
-	for _, opts := range []join.Options{{Columns: []string{"s"}}, {Schema: partition.Union}} {
-		opts.On, opts.Type = "k=id", join.Left
-		if err := refused(t, "not of the log alone", ids, logs, opts, "unsupported", "left"); !errors.Is(err, fault.ErrUnsupported) {
-			t.Errorf("%+v: %v", opts, err)
-		}
+	union := join.Options{On: "k=id", Type: join.Left, Schema: partition.Union}
+	if err := refused(t, "not of the log alone", ids, logs, union, "unsupported", "left"); !errors.Is(err, fault.ErrUnsupported) {
+		t.Errorf("%+v: %v", union, err)
 	}
 	refused(t, "records of a union", ids, logs, join.Options{On: "k=id", Schema: partition.Union}, "unsupported", "Parquet")
 }

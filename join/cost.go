@@ -72,12 +72,14 @@ type sizes struct {
 
 // limits is what a choice has to keep to.
 type limits struct {
-	memory  float64 // 0: no bound
-	threads float64
-	typ     Type
-	once    string // the side that can be read one time only
-	filter  bool   // a filter of the IDs is there
-	fpr     float64
+	memory   float64 // 0: no bound
+	threads  float64
+	typ      Type
+	keysOnly bool   // nothing of the IDs is held but their keys
+	counts   bool   // rows of the answer are counted, not made
+	once     string // the side that can be read one time only
+	filter   bool   // a filter of the IDs is there
+	fpr      float64
 }
 
 // Cost is what a strategy would take.
@@ -197,13 +199,16 @@ func (m *model) readIDs(kept float64) float64 {
 	return t
 }
 
+// rows reports whether the IDs' rows are held with their keys.
+func (m *model) rows() bool { return m.typ.columnsOfIDs() && !m.keysOnly }
+
 // held returns the bytes of a table of so many ID rows with so many keys.
 func (m *model) held(rows, keys float64) float64 {
 	bytes := slotBytesOf * keys
 	if !m.integer {
 		bytes += (m.keyBytes + keyBytesOf) * keys
 	}
-	if m.typ.columnsOfIDs() {
+	if m.rows() {
 		bytes += (rowBytesOf + m.idBytes/math.Max(m.idRows, 1)) * rows
 	}
 	return bytes
@@ -216,7 +221,7 @@ func (m *model) put(rows, held float64) float64 {
 	if !m.integer {
 		t = nsKeyAdd + nsKeyMiss*misses(held)
 	}
-	if m.typ.columnsOfIDs() {
+	if m.rows() {
 		t += nsChain
 	}
 	return t * rows
@@ -249,6 +254,9 @@ func (m *model) candidates(p float64) float64 {
 
 // answer is making the rows of the answer.
 func (m *model) answer() float64 {
+	if m.counts {
+		return nsStart
+	}
 	kept := m.selectivity
 	switch {
 	case m.typ == Anti:
@@ -362,7 +370,7 @@ func (m *model) shuffle() Cost {
 	}
 	entries := m.candidates(r.rate)
 	spilled := entries*key + r.rows*key
-	if m.typ.columnsOfIDs() {
+	if m.rows() {
 		spilled += 2 * r.rows * m.idBytes / math.Max(m.idRows, 1)
 	}
 	held := m.held(1, 1)

@@ -5,9 +5,9 @@
 //	log ── keys ── filter ──► candidates ── table ──► the answer's rows ── other columns ──► records, or pages
 //
 // [New] looks at the inputs, [Join.Plan] estimates, [Join.Run] yields the answer
-// as Arrow records and [Join.Write] writes it; [Join.Report] says what it came
-// to. The inputs are files of package partition, or records that a program has:
-// see [Records].
+// as Arrow records, [Join.Write] writes it and [Join.Count] counts its rows;
+// [Join.Report] says what it came to. The inputs are files of package partition,
+// or records that a program has: see [Records].
 //
 // # What is equal
 //
@@ -24,11 +24,16 @@
 // # The answer
 //
 // The log is the left side. Semi and anti joins give rows of the log, each once,
-// with the log's columns or some of them. The other types give the log's columns,
-// in order, and behind them those of the IDs. A key column that has one name on
-// both sides stands there once, with the log's type; for an ID without a log row
-// it holds the ID's key. Another column of the IDs whose name is taken gets the
-// ending "_ids", so often that it is not.
+// with the log's columns. The other types give the log's columns, in order, and
+// then those of the IDs. A key column that has one name on both sides stands
+// there once, with the log's type; for an ID without a log row it holds the ID's
+// key. Another ID column gets Options.Suffix if the answer has a log column of
+// its name.
+//
+// Options.Columns chooses columns of the answer, from both sides, and their
+// order. Other columns are neither read nor held, and how often a row stands in
+// the answer does not depend on the choice. [Join.Count] returns the number of
+// rows from the keys alone.
 //
 // Rows come in the log's order, file after file, and those of one log row in the
 // IDs' order; in right and full joins the IDs without a log row follow, in theirs.

@@ -71,7 +71,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	refused(t, "log column", ids, logs, join.Options{On: "kk=k"}, `no column "kk"`, "did you mean k?", logs[0].Name)
 	refused(t, "ID column", ids, logs, join.Options{On: "k=kk"}, `no column "kk"`, "did you mean k?", ids[0].Name)
 	refused(t, "FPR", ids, logs, join.Options{On: "k", FPR: 1.5}, "1.5")
-	if err := refused(t, "classes", ids, logs, join.Options{On: "s=k"}, "integer", "bytes", "--key-type", logs[0].Name); !errors.Is(err, fault.ErrMismatch) {
+	if err := refused(t, "classes", ids, logs, join.Options{On: "s=k"}, "integer", "text or binary", "s::int64", logs[0].Name); !errors.Is(err, fault.ErrMismatch) {
 		t.Errorf("classes: %v is no mismatch", err)
 	}
 	for _, typ := range []join.Type{join.Right, join.Full} {
@@ -205,7 +205,7 @@ func TestOtherFilter(t *testing.T) {
 				refused(t, "IDs apart", apart, all, opts, "built from other IDs", "100 of 100 missing", apart[1].Name)
 			}
 		}
-		refused(t, "class", ids, logs, join.Options{On: "k", Strategy: strategy, Filter: filterOf(t, text, "k", codec.WantBloom, 0.01)}, "mismatch", "integer", "bytes")
+		refused(t, "class", ids, logs, join.Options{On: "k", Strategy: strategy, Filter: filterOf(t, text, "k", codec.WantBloom, 0.01)}, "mismatch", "integer", "text or binary")
 		plan, err := filterbuild.NewPlan(ids, filterbuild.Options{Key: "k", Shard: partition.Shard{Index: 0, Of: 2}})
 		if err != nil {
 			t.Fatal(err)

@@ -38,8 +38,8 @@ type worker struct {
 	log, ids []int
 	places   []take.Place // of the ID rows
 	emit     func(arrow.Record) error
-	rec      arrow.Record
-	widest   int64 // a bound on the bytes of a row of rec
+	cols     []arrow.Array // of the log batch, those that the answer has
+	widest   int64         // a bound on the bytes of a row of cols
 }
 
 func (j *Join) newWorker() (partition.Work, error) {
@@ -59,14 +59,14 @@ func (j *Join) newPairer() (partition.Work, error) {
 
 // pair makes the pairs of one batch.
 func (w *worker) pair(p partition.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
-	if err := w.enter(p.File, rec, partition.Match{Filter: everything{w.j.plan}, Key: w.j.logKey}); err != nil {
+	if err := w.enter(p.File, rec, w.j.matchOf(everything{w.j.plan}, w.j.logKey)); err != nil {
 		return err
 	}
 	hits, err := w.prober.Probe(rec)
 	if err != nil {
 		return err
 	}
-	w.rec, w.widest, w.emit, w.log, w.ids = rec, widestRow(rec), emit, w.log[:0], w.ids[:0]
+	w.begin(rec, emit)
 	k, side := &w.prober.Keys, w.j.side
 	w.members, w.entries = side.find(k, hits, w.members, w.entries)
 	if len(w.members) != k.Len {
@@ -80,9 +80,26 @@ func (w *worker) pair(p partition.Piece, rec arrow.Record, emit func(arrow.Recor
 	return w.flush()
 }
 
+// begin prepares for a log batch.
+func (w *worker) begin(rec arrow.Record, emit func(arrow.Record) error) {
+	w.cols, w.emit = rec.Columns(), emit
+	if w.layout.read != nil {
+		w.cols = w.cols[:w.layout.kept]
+	}
+	w.widest, w.log, w.ids = widestRow(w.cols), w.log[:0], w.ids[:0]
+}
+
 // pairs appends the pairs of a log row and the IDs of an entry.
 func (w *worker) pairs(row int, e uint32) error {
 	side := w.j.side
+	if !side.kind.columns {
+		for range side.times(e) {
+			if err := w.add(row); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	for id := side.first(e); id != none; id = side.next(e, id) {
 		w.log, w.ids = append(w.log, row), append(w.ids, int(id))
 		if len(w.log) == batchRows {
@@ -92,6 +109,15 @@ func (w *worker) pairs(row int, e uint32) error {
 		}
 	}
 	return nil
+}
+
+// add appends a log row to the answer, without an ID row.
+func (w *worker) add(row int) error {
+	w.log, w.ids = append(w.log, row), append(w.ids, -1)
+	if len(w.log) < batchRows {
+		return nil
+	}
+	return w.flush()
 }
 
 // enter prepares for the batches of a file, all of which have one schema.
@@ -119,8 +145,7 @@ func (w *worker) work(p partition.Piece, rec arrow.Record, emit func(arrow.Recor
 	if err != nil {
 		return err
 	}
-	w.rec, w.widest, w.emit = rec, widestRow(rec), emit
-	w.log, w.ids = w.log[:0], w.ids[:0]
+	w.begin(rec, emit)
 	if err := w.rows(hits); err != nil {
 		return err
 	}
@@ -186,11 +211,8 @@ func (w *worker) rows(hits []uint32) error {
 		if keyed && w.asked {
 			w.stranger(at - 1)
 		}
-		w.log, w.ids = append(w.log, row), append(w.ids, -1)
-		if len(w.log) == batchRows {
-			if err := w.flush(); err != nil {
-				return err
-			}
+		if err := w.add(row); err != nil {
+			return err
 		}
 	}
 	blk.pass(k.Len)
@@ -240,23 +262,24 @@ func (w *worker) record(log, ids []int) (arrow.Record, error) {
 	mem := w.j.opts.Mem
 	cols := columns{mem: mem}
 	defer cols.release()
-	for i, col := range w.rec.Columns() {
+	if w.j.idCols.rows {
+		w.places = w.j.side.locate(w.places[:0], ids)
+	}
+	for i, c := range w.layout.columns {
 		t := w.layout.schema.Field(i).Type
-		switch {
+		if c.log < 0 {
+			if cols.err == nil {
+				cols.add(w.j.side.column(c.held, w.places, t))
+			}
+			continue
+		}
+		switch col := w.cols[c.log]; {
 		case col.DataType().ID() == arrow.NULL && t.ID() != arrow.NULL: // a key that stands once
 			cols.null(t, len(log))
 		case w.layout.plain:
 			cols.values(col, log)
 		default:
 			cols.take(col, log)
-		}
-	}
-	if w.j.opts.Type.columnsOfIDs() {
-		w.places = w.j.side.locate(w.places[:0], ids)
-		for _, c := range w.j.idCols.payload {
-			if cols.err == nil {
-				cols.add(w.j.side.column(c, w.places, w.j.idCols.schema.Field(c).Type))
-			}
 		}
 	}
 	return cols.record(w.layout.schema, len(log))
@@ -351,7 +374,7 @@ func (j *Join) loneIDs(ctx context.Context, fn func(rec arrow.Record, rows []int
 		return j.side.lone(fn)
 	}
 	var all, members, entries []uint32
-	return j.eachID(ctx, nil, func(_ *partition.File, rec arrow.Record, batch *keys.Batch) error {
+	return j.eachID(ctx, true, func(_ *partition.File, rec arrow.Record, batch *keys.Batch) error {
 		all = upTo(all, len(batch.Rows))
 		members, entries = j.side.find(batch, all, members, entries)
 		var rows []int
@@ -369,33 +392,40 @@ func (j *Join) loneIDs(ctx context.Context, fn func(rec arrow.Record, rows []int
 				rows = append(rows, row)
 			}
 		}
-		if len(rows) == 0 {
-			return nil
-		}
-		return fn(rec, rows)
+		return j.hold(rec, rows, fn)
 	})
+}
+
+// hold calls fn with rows of a record that eachID has given, if there are any,
+// in a record as the ID table has them.
+func (j *Join) hold(rec arrow.Record, rows []int, fn func(rec arrow.Record, rows []int) error) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	held := project(rec, j.idCols.held)
+	defer held.Release()
+	return fn(held, rows)
 }
 
 // lone makes rows of the answer of IDs without a log row.
 func (j *Join) lone(ctx context.Context, l *layout, rec arrow.Record, rows []int) (arrow.Record, error) {
 	cols := columns{mem: j.opts.Mem}
 	defer cols.release()
-	for i := range l.log.Fields() {
+	for i, c := range l.columns {
 		f := l.schema.Field(i)
-		c, ok := l.shared[i]
-		if !ok {
+		switch {
+		case c.held < 0:
 			cols.null(f.Type, len(rows))
-			continue
+		case c.log < 0:
+			cols.take(rec.Column(c.held), rows)
+		default: // a key that stands once
+			key, err := take.Array(j.opts.Mem, rec.Column(c.held), rows)
+			if err != nil {
+				return nil, err
+			}
+			cols.add(j.cast(ctx, key, f))
+			key.Release()
 		}
-		key, err := take.Array(j.opts.Mem, rec.Column(c), rows)
-		if err != nil {
-			return nil, err
-		}
-		cols.add(j.cast(ctx, key, f))
-		key.Release()
-	}
-	for _, c := range j.idCols.payload {
-		cols.take(rec.Column(c), rows)
 	}
 	return cols.record(l.schema, len(rows))
 }
@@ -424,7 +454,7 @@ func sameKeys(a, b arrow.Array) bool {
 	var batches [2]keys.Batch
 	for i, col := range []arrow.Array{a, b} {
 		schema := arrow.NewSchema([]arrow.Field{{Name: "key", Type: col.DataType(), Nullable: true}}, nil)
-		enc, err := keys.NewEncoder(schema, []keys.Path{{"key"}}, 0) // what is cast stays the same
+		enc, err := keys.NewEncoder(schema, []keys.Column{{Path: keys.Path{"key"}}}, keys.Options{}) // of one class, whatever the join compares
 		if err != nil {
 			return false
 		}

@@ -49,7 +49,7 @@ type sampledRun struct {
 }
 
 // readSample reads runs. ok is false where the side cannot be sampled.
-func readSample(ctx context.Context, pieces []partition.Piece, key string, rule keys.Rule, threads, runs, rows int) (s *sample, ok bool, err error) {
+func readSample(ctx context.Context, pieces []partition.Piece, key string, o keys.Options, threads, runs, rows int) (s *sample, ok bool, err error) {
 	chosen, all, ok := partition.Runs(pieces, runs, int64(rows))
 	if !ok {
 		return nil, false, nil
@@ -61,7 +61,7 @@ func readSample(ctx context.Context, pieces []partition.Piece, key string, rule 
 	for i, r := range chosen {
 		s.runs[i].stands = r.Stands / s.total
 	}
-	err = partition.ReadRuns(ctx, chosen, key, rule, threads, func() (partition.RunWork, error) {
+	err = partition.ReadRuns(ctx, chosen, key, o, threads, func() (partition.RunWork, error) {
 		var hashes []uint64
 		return func(run int, b *keys.Batch) error {
 			r := &s.runs[run]
@@ -190,7 +190,7 @@ func (j *Join) stream(ctx context.Context, x *index) (*matches, error) {
 	pieces := partition.Split(j.ids, partition.Shard{})
 	rows, _ := j.idRows()
 	thin := thinning(rows)
-	err = partition.MapKeys(ctx, pieces, j.idKey, j.rule, j.opts.Threads, func() (partition.KeyWork, error) {
+	err = partition.MapKeys(ctx, pieces, j.idKey, j.keyOptions(), j.opts.Threads, func() (partition.KeyWork, error) {
 		w := &worker{counts: make([]uint32, len(x.count)), bounds: keys.NewBounds(j.classes)}
 		var err error
 		if w.distinct, err = newDistinct(); err != nil {

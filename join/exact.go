@@ -52,9 +52,9 @@ func (j *Join) exactFilter(ctx context.Context) error {
 		return err
 	}
 	defer room.giveAll()
-	plan, err := filterbuild.NewPlan(j.ids, filterbuild.Options{
-		Key: j.idKey, Kind: want, Threads: j.opts.Threads, Memory: budget, TempDir: j.opts.TempDir, Mem: j.opts.Mem,
-	})
+	opts := j.filterOptions(j.idKey)
+	opts.Kind, opts.Threads, opts.Memory, opts.TempDir, opts.Mem = want, j.opts.Threads, budget, j.opts.TempDir, j.opts.Mem
+	plan, err := filterbuild.NewPlan(j.ids, opts)
 	if err != nil {
 		return err
 	}
@@ -95,11 +95,11 @@ func (j *Join) checkExact(ctx context.Context) error {
 		if err := j.holds(k, f.Name); err != nil {
 			return err
 		}
-		values, _, _ := k.Ints()
+		values, _ := k.Ints()
 		for _, v := range values {
 			seen.mark(seen.entry(v))
 		}
-		j.idsTotal.Add(int64(len(values)))
+		j.idsTotal.Add(int64(len(values) + len(k.Void())))
 		return nil
 	})
 	if err != nil {
@@ -118,7 +118,7 @@ func (j *Join) checkExact(ctx context.Context) error {
 
 // eachIDKey reads the IDs' keys with several workers, in no certain order.
 func (j *Join) eachIDKey(ctx context.Context, fn func(f *partition.File, k *keys.Batch) error) error {
-	return partition.MapKeys(ctx, partition.Split(j.ids, partition.Shard{}), j.idKey, j.rule, j.opts.Threads, func() (partition.KeyWork, error) {
+	return partition.MapKeys(ctx, partition.Split(j.ids, partition.Shard{}), j.idKey, j.keyOptions(), j.opts.Threads, func() (partition.KeyWork, error) {
 		return func(p partition.Piece, k *keys.Batch) error { return fn(p.File, k) }, nil
 	})
 }
@@ -131,7 +131,7 @@ func (j *Join) exactMatched(ctx context.Context) (int64, error) {
 	}
 	var all atomic.Int64 // of several IDs with one key, all
 	err := j.eachIDKey(ctx, func(_ *partition.File, k *keys.Batch) error {
-		values, _, _ := k.Ints()
+		values, _ := k.Ints()
 		for _, v := range values {
 			if j.marks.marked(j.marks.entry(v)) {
 				all.Add(1)
@@ -193,7 +193,7 @@ func (m *marks) count() (n int64) {
 
 // find implements members: an exact filter lets nothing else through.
 func (m *marks) find(k *keys.Batch, hits, found, entries []uint32) (_, of []uint32) {
-	values, _, _ := k.Ints()
+	values, _ := k.Ints()
 	entries = entries[:0]
 	for _, h := range hits {
 		entries = append(entries, m.entry(values[h]))

@@ -275,7 +275,7 @@ func (x *exchanger) ids(b *entryBatch) error {
 				continue
 			}
 			matched++
-			if x.s.rows == nil && slot.info&slotSeen != 0 {
+			if x.s.rows == nil && !x.s.multiple && slot.info&slotSeen != 0 {
 				continue // the stretches have the key
 			}
 			slot.info |= slotSeen

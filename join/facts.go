@@ -100,15 +100,17 @@ func (j *Join) idFacts(p *Plan, s *sizes) error {
 			return err
 		}
 		kept := key
-		if j.opts.Type.columnsOfIDs() {
-			kept = nil
+		if j.idCols.rows {
+			if kept, err = j.idCols.kept(f); err != nil {
+				return err
+			}
 		}
 		p.IDs.KeyBytes = addBytes(p.IDs.KeyBytes, f.PlainBytes(0, f.NumGroups(), key))
 		p.IDs.Bytes = addBytes(p.IDs.Bytes, f.PlainBytes(0, f.NumGroups(), kept))
 	}
 	s.idRows = math.Max(0, p.IDs.Rows.High)
 	s.idKeys = s.idRows
-	if j.opts.Type.columnsOfIDs() {
+	if j.idCols.rows {
 		s.idBytes = math.Max(0, float64(p.IDs.Bytes))
 	}
 	s.exact, s.spread = j.comesOutExact(s.idKeys, nil)
@@ -118,20 +120,19 @@ func (j *Join) idFacts(p *Plan, s *sizes) error {
 // logColumns returns the key columns of a log file, and those that the answer
 // has, nil for all.
 func (j *Join) logColumns(f *partition.File) (key, kept []int, err error) {
-	paths, err := keys.ParsePaths(j.logKey)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, path := range paths {
-		field, err := path.Resolve(f.Schema())
+	for _, c := range j.left {
+		field, err := c.Resolve(f.Schema(), j.opts.IgnoreCase)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
 		key = append(key, field.Index[0])
 	}
-	for _, name := range j.opts.Columns {
-		if at := f.Schema().FieldIndices(name); len(at) > 0 {
-			kept = append(kept, at[0])
+	if names := j.logNames(false); names != nil {
+		kept = []int{}
+		for _, name := range names {
+			if at := f.Schema().FieldIndices(name); len(at) > 0 {
+				kept = append(kept, at[0])
+			}
 		}
 	}
 	return key, kept, nil
@@ -166,11 +167,10 @@ func (j *Join) comesOutExact(n float64, bounds *keys.Bounds) (exact bool, spread
 // bounds or, if they are nil, statistics tell.
 func (j *Join) rangeOfIDs(bounds *keys.Bounds) (lo, hi float64, ok bool) {
 	if bounds == nil {
-		paths, err := keys.ParsePaths(j.idKey)
-		if err != nil || len(paths) != 1 {
+		if len(j.right) != 1 {
 			return 0, 0, false
 		}
-		return partition.IntegerRange(j.ids, paths[0])
+		return partition.IntegerRange(j.ids, j.right[0], j.opts.IgnoreCase)
 	}
 	least, most, ok := bounds.Column(0)
 	a, fine := keys.Number(keys.Integer, least)

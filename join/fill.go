@@ -33,7 +33,6 @@ const (
 type filler struct {
 	batch   *keys.Batch
 	values  []uint64 // the keys, if they are integers
-	signed  bool
 	threads int
 
 	items, negative, sorted []item
@@ -58,7 +57,7 @@ func (f *filler) load(t, below *table, keep []uint32, lo, hi int, row uint32) {
 			f.items = append(f.items, it)
 			continue
 		}
-		if v := f.values[it.pos]; f.signed && int64(v) < 0 {
+		if v := f.values[it.pos]; int64(v) < 0 && f.batch.Negative(int(it.pos)) {
 			it.hash = below.mix(v)
 			f.negative = append(f.negative, it)
 		} else {

@@ -17,13 +17,17 @@ import (
 // this package builds.
 var tableHash = bloom.Hash{ID: bloom.XXH3}
 
-// eachID calls fn with every batch of ID rows, in order, and their keys, which
-// are all that is read of files if columns is not nil: their key columns. fn
-// may keep the record by retaining it. Where the answer has the IDs' columns,
-// the record has values in place of dictionaries.
-func (j *Join) eachID(ctx context.Context, columns func(*partition.File) ([]int, error), fn func(f *partition.File, rec arrow.Record, batch *keys.Batch) error) error {
+// eachID calls fn with every batch of ID rows, in order, and their keys. The
+// record has the columns of j.idCols.schema, with values in place of
+// dictionaries, if rows is true, else only those of the key. fn may keep it by
+// retaining it.
+func (j *Join) eachID(ctx context.Context, rows bool, fn func(f *partition.File, rec arrow.Record, batch *keys.Batch) error) error {
 	pieces := partition.Split(j.ids, partition.Shard{})
-	enc := idEncoder{j: j}
+	enc := idEncoder{j: j, rows: rows}
+	opts := partition.ReadOptions{Threads: j.opts.Threads, Columns: j.keyColumns, Keys: true}
+	if rows {
+		opts.Columns, opts.Keys = j.idCols.read, false
+	}
 	var before int64 // rows of the file
 	retain := func() (partition.Work, error) {
 		return func(_ partition.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
@@ -31,7 +35,7 @@ func (j *Join) eachID(ctx context.Context, columns func(*partition.File) ([]int,
 			return emit(rec)
 		}, nil
 	}
-	for r, err := range partition.Map(ctx, pieces, partition.ReadOptions{Threads: j.opts.Threads, Columns: columns, Keys: columns != nil}, retain) {
+	for r, err := range partition.Map(ctx, pieces, opts, retain) {
 		if err != nil {
 			return err
 		}
@@ -55,10 +59,11 @@ func (j *Join) eachID(ctx context.Context, columns func(*partition.File) ([]int,
 // many rows of the file before it.
 func inGroup(err error, f *partition.File, before int64, batch *keys.Batch) error {
 	var e *fault.Error
-	if !errors.Is(err, keys.ErrNoUUID) || !errors.As(err, &e) {
+	first, faulty := batch.Faulty()
+	if !faulty || !errors.As(err, &e) {
 		return err
 	}
-	row := before + int64(batch.Void()[0])
+	row := before + int64(first)
 	for g := range f.NumGroups() {
 		n := f.GroupRows(g)
 		if n < 0 {
@@ -73,21 +78,8 @@ func inGroup(err error, f *partition.File, before int64, batch *keys.Batch) erro
 	return err
 }
 
-// idRead returns which columns to read of the ID files: nil, for all, or the key
-// columns.
-func (j *Join) idRead() func(*partition.File) ([]int, error) {
-	if j.opts.Type.columnsOfIDs() {
-		return nil
-	}
-	return j.keyColumns
-}
-
 func (j *Join) keyColumns(f *partition.File) ([]int, error) {
-	paths, err := keys.ParsePaths(j.idKey)
-	if err != nil {
-		return nil, err
-	}
-	enc, err := keys.NewEncoder(f.Schema(), paths, j.rule)
+	enc, err := keys.NewEncoder(f.Schema(), j.right, j.keyOptions())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
@@ -97,7 +89,7 @@ func (j *Join) keyColumns(f *partition.File) ([]int, error) {
 // newSide returns an ID side for what the answer needs.
 func (j *Join) newSide() *idSide {
 	return newIDSide(sideKind{
-		integers: j.integers(), columns: j.opts.Type.columnsOfIDs(), threads: j.opts.Threads, mem: j.opts.Mem,
+		integers: j.integers(), columns: j.idCols.rows, held: j.idCols.held, threads: j.opts.Threads, mem: j.opts.Mem,
 	}, j.account)
 }
 

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/codec"
@@ -65,6 +64,8 @@ var ErrMemory = filterbuild.ErrMemory
 type Options struct {
 	// On pairs the key columns, LOG=ID or one name for both, separated by
 	// commas: "user_id", "user.id=id,region=region".
+	// Each may be cast, as in "user_id::int64=uid"; a cast never rounds. Numbers
+	// of all types are compared by value.
 	On       string
 	Type     Type     // empty: Semi
 	Strategy Strategy // empty: Auto
@@ -74,6 +75,11 @@ type Options struct {
 	// answer are as they were. Under uuid, an ID that is none is an error, and a
 	// log key that is none has no ID.
 	Normalize string
+	// IgnoreCase finds columns by names whose letters may differ in case.
+	IgnoreCase bool
+	// NullMisfits makes a value that does not fit its cast a NULL. Otherwise it
+	// is an error that wraps [partition.ErrMismatch].
+	NullMisfits bool
 	// Filter is a sealed filter that was built from these IDs; nil: one is
 	// built. An ID that it does not hold is an error.
 	Filter *codec.Filter
@@ -87,9 +93,18 @@ type Options struct {
 	// for what goes to disk may take together; 0: no bound. A Filter that is
 	// given comes on top, but with Exact.
 	Memory int64
-	// Columns, Schema and Pinned are those of [partition.ScanOptions], for semi
-	// and anti joins, whose rows are the log's.
+	// Columns are the columns of the answer, in order: NAME, or log.NAME and
+	// ids.NAME where both sides have a column of that name that is not a shared
+	// key. A name with a dot, comma or quote stands in double quotes. Only
+	// top-level columns can be chosen. Nil: all; empty but not nil: none, for a
+	// join whose rows are only counted, see [Join.Count].
 	Columns []string
+	// Suffix is appended to the name of an ID column where the answer has a log
+	// column of that name, repeatedly until the name is unique. Empty: "_ids".
+	// Semi and anti joins take none.
+	Suffix string
+	// Schema and Pinned are those of [partition.ScanOptions], for semi and anti
+	// joins, whose rows are the log's.
 	Schema  partition.SchemaMode
 	Pinned  *partition.PinnedSchema
 	Threads int // workers; 0: GOMAXPROCS
@@ -136,9 +151,13 @@ type Join struct {
 	ids     []*partition.File
 	logs    []*partition.File
 	rule    keys.Rule
-	logKey  string // paths
+	left    []keys.Column // of the log
+	right   []keys.Column // of the IDs
+	logKey  string        // left and right as text
 	idKey   string
-	classes []keys.Class
+	classes []keys.Class // in which both sides are compared
+	wanted  []wanted     // columns of the answer; nil: all
+	counts  bool         // rows of the answer are counted, not made
 	plan    *filterbuild.Plan
 	idCols  *idColumns
 	layouts map[*partition.File]*layout
@@ -159,6 +178,7 @@ type Join struct {
 	end      func() error
 
 	rowsIn, rowsOut, keysNull, candidates, matched, falsePositives, unasked, idsTotal atomic.Int64
+	idsNull                                                                           atomic.Int64 // ID rows without a key
 	mu                                                                                sync.Mutex
 	spreads                                                                           []*spread // one for each worker
 	report                                                                            Report
@@ -174,30 +194,30 @@ func New(ids, logs []*partition.File, opts Options) (*Join, error) {
 	if err := j.options(); err != nil {
 		return nil, err
 	}
-	left, right, err := keys.ParsePairs(opts.On)
-	if err != nil {
+	var err error
+	if j.left, j.right, err = keys.ParsePairs(opts.On); err != nil {
 		return nil, err
 	}
 	if j.rule, err = keys.ParseRule(opts.Normalize); err != nil {
 		return nil, err
 	}
-	j.logKey, j.idKey = keys.PathsString(left), keys.PathsString(right)
+	j.logKey, j.idKey = keys.ColumnsString(j.left), keys.ColumnsString(j.right)
 	if !opts.KeepTypes {
-		if err := j.typeText(left, right); err != nil {
+		if err := j.typeText(); err != nil {
 			return nil, err
 		}
+	}
+	if j.classes, err = j.meet(); err != nil {
+		return nil, err
 	}
 	if j.plan, err = j.newPlan(0); err != nil {
 		return nil, err
 	}
-	for _, c := range j.plan.Spec.Classes {
-		j.classes = append(j.classes, keys.Class(c))
-	}
-	if j.idCols, err = newIDColumns(ids, left, right, j.opts.Type); err != nil {
+	if j.idCols, err = j.newIDColumns(logs[0].Schema()); err != nil {
 		return nil, err
 	}
 	for _, f := range logs {
-		if err := j.look(f, left); err != nil {
+		if err := j.look(f); err != nil {
 			return nil, err
 		}
 	}
@@ -209,10 +229,10 @@ func New(ids, logs []*partition.File, opts Options) (*Join, error) {
 // newPlan plans the filter of the IDs. capacity bounds their number; 0: as far
 // as the files tell.
 func (j *Join) newPlan(capacity uint64) (*filterbuild.Plan, error) {
-	return filterbuild.NewPlan(j.ids, filterbuild.Options{
-		Key: j.idKey, Normalize: j.opts.Normalize, FPR: j.opts.FPR, Capacity: capacity,
-		Threads: j.opts.Threads, Memory: j.filterBudget(), TempDir: j.opts.TempDir, Mem: j.opts.Mem,
-	})
+	opts := j.filterOptions(j.idKey)
+	opts.Normalize, opts.FPR, opts.Capacity = j.opts.Normalize, j.opts.FPR, capacity
+	opts.Threads, opts.Memory, opts.TempDir, opts.Mem = j.opts.Threads, j.filterBudget(), j.opts.TempDir, j.opts.Mem
+	return filterbuild.NewPlan(j.ids, opts)
 }
 
 // options fills in and checks what needs no file.
@@ -237,9 +257,20 @@ func (j *Join) options() error {
 		return fault.Unsupported(fault.At{}, "a %s join of a shard of the log, since an ID without a row here may have one elsewhere", o.Type).
 			WithHint("run it without --shard, or use inner or left")
 	}
-	if o.Type.columnsOfIDs() && (o.Columns != nil || o.Schema == partition.Union) {
-		return fault.Unsupported(fault.At{}, "some of the columns, or a union of schemas, in a %s join", o.Type).
+	if o.Type.columnsOfIDs() && o.Schema == partition.Union {
+		return fault.Unsupported(fault.At{}, "a union of schemas in a %s join", o.Type).
 			WithHint("only semi and anti joins have it; or do it before, with a scan")
+	}
+	var err error
+	if j.wanted, err = parseColumns(o.Columns, o.Type); err != nil {
+		return fmt.Errorf("columns of the answer: %w", err)
+	}
+	j.counts = o.Columns != nil && len(o.Columns) == 0
+	switch {
+	case o.Suffix != "" && !o.Type.columnsOfIDs():
+		return fmt.Errorf("suffix %q: the answer of type %s has no columns of the IDs", o.Suffix, o.Type)
+	case o.Suffix == "":
+		o.Suffix = defaultSuffix
 	}
 	if o.Filter != nil && !o.Filter.Sealed() {
 		return fault.Mismatch(fault.At{}, "filter", "a sealed filter", "a partial one").WithHint("merge all partial filters of the build first")
@@ -247,69 +278,9 @@ func (j *Join) options() error {
 	return o.Require.valid(o.Type)
 }
 
-// typeText gives the key columns of text ID files the type of the log's.
-func (j *Join) typeText(left, right []keys.Path) error {
-	types := map[string]arrow.DataType{}
-	for i, p := range left {
-		field, err := p.Resolve(j.logs[0].Schema())
-		if err != nil {
-			return fmt.Errorf("%s: %w", j.logs[0].Name, err)
-		}
-		if t := textType(field.Type); t != nil && !j.readsAsUUID(t) {
-			types[right[i].Name()] = t
-		}
-	}
-	for _, f := range j.ids {
-		f.SetTypes(types)
-	}
-	return nil
-}
-
-// readsAsUUID reports whether text that meets columns of type t is left as it
-// is, since the rule makes of it what t has.
-func (j *Join) readsAsUUID(t arrow.DataType) bool {
-	c, err := keys.ClassOf(t)
-	return err == nil && c == keys.Fixed(16) && j.rule&keys.UUID != 0
-}
-
-// textType returns the type as which a text is read to be compared with a
-// column of type t: the widest of its class; nil: as it is.
-func textType(t arrow.DataType) arrow.DataType {
-	for {
-		if d, ok := t.(*arrow.DictionaryType); ok {
-			t = d.ValueType
-		} else if e, ok := t.(arrow.ExtensionType); ok {
-			t = e.StorageType()
-		} else {
-			break
-		}
-	}
-	switch c, err := keys.ClassOf(t); {
-	case err != nil, c == keys.Bytes, c == keys.Null:
-		return nil
-	case c == keys.Integer && t.ID() == arrow.UINT64:
-		return t
-	case c == keys.Integer:
-		return arrow.PrimitiveTypes.Int64
-	case c == keys.Float:
-		return arrow.PrimitiveTypes.Float64
-	case c == keys.Date:
-		return arrow.FixedWidthTypes.Date32
-	}
-	return t
-}
-
-// look compares a log file's key with the IDs' and lays out its answer.
-func (j *Join) look(f *partition.File, left []keys.Path) error {
-	enc, err := keys.NewEncoder(f.Schema(), left, j.rule)
-	if err != nil {
-		return fmt.Errorf("%s: %w", f.Name, err)
-	}
-	at := fault.At{File: f.Name, Column: j.logKey}
-	if err := keys.Match(at, j.classes, enc.Classes()); err != nil {
-		return err
-	}
-	l, err := newLayout(f.Schema(), j.idCols, left, j.opts.Type)
+// look lays out the answer of a log file.
+func (j *Join) look(f *partition.File) error {
+	l, err := j.newLayout(f)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name, err)
 	}
@@ -348,6 +319,4 @@ func neverScanned(f *partition.File) bool {
 }
 
 // match is the filter as the scan applies it to the log.
-func (j *Join) match() partition.Match {
-	return partition.Match{Filter: j.filter, Key: j.logKey}
-}
+func (j *Join) match() partition.Match { return j.matchOf(j.filter, j.logKey) }

@@ -46,18 +46,21 @@ func (j *Join) keep(ctx context.Context, ofLog *codec.Filter, to keeper) error {
 	if err := log.take(bytesOf(ofLog)); err != nil {
 		return err
 	}
-	m := partition.Match{Key: j.idKey, Filter: ofLog}
+	m := j.matchOf(ofLog, j.idKey)
 	read := j.keepKeys
 	switch {
+	case !j.idCols.rows:
 	case j.opts.Type.keepsIDs():
 		read = j.keepNumbered
-	case j.opts.Type.columnsOfIDs():
+	default:
 		read = j.keepRows
 	}
 	if j.filter != nil {
 		return read(ctx, m, to, nil)
 	}
-	f, err := j.filterFrom(ctx, j.ids, filterbuild.Options{Key: j.idKey, FPR: j.opts.FPR, Uncounted: true, Squeeze: true}, func(b *filterbuild.Builder) error {
+	opts := j.filterOptions(j.idKey)
+	opts.FPR, opts.Uncounted, opts.Squeeze = j.opts.FPR, true, true
+	f, err := j.filterFrom(ctx, j.ids, opts, func(b *filterbuild.Builder) error {
 		return read(ctx, m, to, b)
 	})
 	if err != nil {
@@ -109,6 +112,7 @@ func (j *Join) keepKeys(ctx context.Context, m partition.Match, to keeper, b *fi
 		}, err
 	})
 	if err == nil {
+		j.idsNull.Store(stats.KeysNull.Load())
 		j.idsTotal.Store(stats.RowsIn.Load() - stats.KeysNull.Load())
 	}
 	return err
@@ -137,13 +141,14 @@ func (j *Join) keepRows(ctx context.Context, m partition.Match, to keeper, b *fi
 		return &reader{work: func(f *partition.File, group int, k *keys.Batch, _, _ []uint32) error { return j.idsGood(f, group, k) }}
 	}
 	s, err := partition.NewScanner(partition.ScanOptions{
-		Match: []partition.Match{m}, Normalize: j.opts.Normalize, CountNulls: true, Threads: j.opts.Threads, Mem: j.opts.Mem,
+		Match: []partition.Match{m}, Normalize: j.opts.Normalize, Columns: j.idCols.names, CountNulls: true,
+		Threads: j.opts.Threads, Mem: j.opts.Mem,
 	})
 	if err != nil {
 		return err
 	}
 	pieces := partition.Split(j.ids, partition.Shard{})
-	enc := idEncoder{j: j}
+	enc := idEncoder{j: j, rows: true}
 	var n int64
 	var all []uint32
 	for r, err := range s.Scan(ctx, pieces) {
@@ -180,9 +185,9 @@ func (j *Join) keepNumbered(ctx context.Context, m partition.Match, to keeper, b
 	var n int64
 	var hits []uint32
 	var hashes []uint64
-	return j.eachID(ctx, nil, func(f *partition.File, rec arrow.Record, k *keys.Batch) error {
+	return j.eachID(ctx, true, func(f *partition.File, rec arrow.Record, k *keys.Batch) error {
 		defer func() { n += rec.NumRows() }()
-		j.idsTotal.Add(int64(len(k.Rows)))
+		j.idsTotal.Add(int64(len(k.Rows) + len(k.Void())))
 		if j.opts.Filter != nil {
 			if err := j.holds(k, f.Name); err != nil {
 				return err
@@ -222,15 +227,15 @@ func (j *Join) idsGood(f *partition.File, group int, k *keys.Batch) error {
 // idEncoder makes keys of records of ID rows, file after file.
 type idEncoder struct {
 	j     *Join
+	rows  bool // values take the place of dictionaries
 	file  *partition.File
 	enc   *keys.Encoder
 	batch keys.Batch
 }
 
-// with calls fn with the record, in which values stand in place of dictionaries
-// where the answer has the IDs' columns, and its keys.
+// with calls fn with the record and its keys.
 func (e *idEncoder) with(f *partition.File, rec arrow.Record, fn func(rec arrow.Record, k *keys.Batch) error) error {
-	if e.j.opts.Type.columnsOfIDs() {
+	if e.rows {
 		plain, err := take.PlainRecord(e.j.opts.Mem, rec)
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.Name, err)
@@ -239,11 +244,8 @@ func (e *idEncoder) with(f *partition.File, rec arrow.Record, fn func(rec arrow.
 		rec = plain
 	}
 	if e.file != f {
-		paths, err := keys.ParsePaths(e.j.idKey)
-		if err != nil {
-			return err
-		}
-		if e.enc, err = keys.NewEncoder(rec.Schema(), paths, e.j.rule); err != nil {
+		var err error
+		if e.enc, err = keys.NewEncoder(rec.Schema(), e.j.right, e.j.keyOptions()); err != nil {
 			return fmt.Errorf("%s: %w", f.Name, err)
 		}
 		e.file = f

@@ -15,7 +15,7 @@ import (
 func (j *Join) lookup(ctx context.Context) (err error) {
 	j.side, j.whole = j.newSide(), true
 	read := j.lookupKeys
-	if j.opts.Type.columnsOfIDs() {
+	if j.idCols.rows {
 		read = j.lookupRows
 	}
 	if j.filter != nil {
@@ -40,8 +40,8 @@ func (j *Join) lookupRows(ctx context.Context, builder *filterbuild.Builder) err
 		}
 		add = func(k *keys.Batch, _ string) error { return w.Add(k) }
 	}
-	return j.eachID(ctx, j.idRead(), func(f *partition.File, rec arrow.Record, k *keys.Batch) error {
-		j.idsTotal.Add(int64(len(k.Rows)))
+	return j.eachID(ctx, true, func(f *partition.File, rec arrow.Record, k *keys.Batch) error {
+		j.idsTotal.Add(int64(len(k.Rows) + len(k.Void())))
 		if err := add(k, f.Name); err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func (j *Join) lookupRows(ctx context.Context, builder *filterbuild.Builder) err
 }
 
 // lookupKeys reads the IDs' keys into the side, and into the filter if there is
-// a builder: what is needed where the answer has none of their rows.
+// a builder: what is needed where the answer has none of their columns.
 func (j *Join) lookupKeys(ctx context.Context, builder *filterbuild.Builder) error {
 	var n int64
 	for _, f := range j.ids {
@@ -61,7 +61,7 @@ func (j *Join) lookupKeys(ctx context.Context, builder *filterbuild.Builder) err
 	if builder != nil {
 		threads = builder.Workers()
 	}
-	return partition.MapKeys(ctx, partition.Split(j.ids, partition.Shard{}), j.idKey, j.rule, threads, func() (partition.KeyWork, error) {
+	return partition.MapKeys(ctx, partition.Split(j.ids, partition.Shard{}), j.idKey, j.keyOptions(), threads, func() (partition.KeyWork, error) {
 		fill := j.holds
 		if builder != nil {
 			worker, err := builder.Worker()
@@ -74,7 +74,8 @@ func (j *Join) lookupKeys(ctx context.Context, builder *filterbuild.Builder) err
 			if err := fill(b, p.File.Name); err != nil {
 				return err
 			}
-			j.idsTotal.Add(int64(len(b.Rows)))
+			j.idsTotal.Add(int64(len(b.Rows) + len(b.Void())))
+			j.idsNull.Add(int64(b.Nulls()))
 			return j.side.addKeys(b)
 		}, nil
 	})

@@ -111,6 +111,17 @@ func families() []family {
 			types: func(r *rand.Rand, _ bool) (log, ids arrow.DataType) {
 				return choose(r, p.Float32, p.Float64), choose(r, p.Float32, p.Float64)
 			}},
+		{name: "number", value: drawNumber, holds: holdsNumber, types: func(r *rand.Rand, dict bool) (log, ids arrow.DataType) {
+			draw := func() arrow.DataType {
+				return choose[arrow.DataType](r, coded(r, dict, p.Int64), p.Int16, p.Uint64, p.Float32, p.Float64,
+					&arrow.Decimal128Type{Precision: 9, Scale: 2}, &arrow.Decimal128Type{Precision: 18}, &arrow.Decimal128Type{Precision: 38, Scale: 3})
+			}
+			log, ids = draw(), draw()
+			for classOf(log) == classOf(ids) { // which other families have
+				ids = draw()
+			}
+			return log, ids
+		}},
 		{name: "boolean", value: func(r *rand.Rand) string { return choose(r, "true", "false") }, holds: always, text: itself,
 			types: func(*rand.Rand, bool) (log, ids arrow.DataType) {
 				return arrow.FixedWidthTypes.Boolean, arrow.FixedWidthTypes.Boolean
@@ -220,7 +231,59 @@ func drawFloat(r *rand.Rand) string {
 		fmt.Sprint(float64(r.IntN(200)-100)/8), fmt.Sprint(r.NormFloat64()))
 }
 
+// drawNumber draws m/10^s, as drawDecimal does, or what only floats hold.
+func drawNumber(r *rand.Rand) string {
+	switch r.IntN(6) {
+	case 0:
+		return choose(r, "NaN", "Inf", "-Inf")
+	case 1:
+		return fmt.Sprintf("%d/%d", int64(1)<<53+int64(r.IntN(5)-2), r.IntN(2))
+	case 2:
+		return fmt.Sprintf("%d/2", 25*(r.IntN(40)-20))
+	}
+	return fmt.Sprintf("%d/0", choose(r, int64(r.IntN(41)-20), r.Int64()>>r.IntN(60), math.MinInt64, math.MaxInt64))
+}
+
+func holdsNumber(dt arrow.DataType, v string) bool {
+	dt = plainType(dt)
+	m, s, number := strings.Cut(v, "/")
+	switch {
+	case !number:
+		return arrow.IsFloating(dt.ID())
+	case arrow.IsDecimal(dt.ID()):
+		return holdsDecimal(dt, v)
+	case arrow.IsFloating(dt.ID()):
+		f, exact := rational(v).Float64()
+		return exact && (dt.ID() == arrow.FLOAT64 || float64(float32(f)) == f)
+	}
+	return s == "0" && holdsInteger(dt, m)
+}
+
+// rational is the number that drawDecimal writes.
+func rational(v string) *big.Rat {
+	i, ok := unscaled(6, v)
+	if !ok {
+		panic(v)
+	}
+	return new(big.Rat).SetFrac(i, big.NewInt(1_000_000))
+}
+
+// classOf is that of a number's type.
+func classOf(dt arrow.DataType) string {
+	switch dt = plainType(dt); {
+	case arrow.IsDecimal(dt.ID()):
+		return "decimal"
+	case arrow.IsFloating(dt.ID()):
+		return "float"
+	}
+	return "integer"
+}
+
 func parseFloat(v string) float64 {
+	if strings.Contains(v, "/") {
+		f, _ := rational(v).Float64()
+		return f
+	}
 	if v == "-NaN" { // of other bits
 		return math.Float64frombits(0xfff8000000000001)
 	}
@@ -280,6 +343,7 @@ func appendText(b array.Builder, v string) error {
 		}
 		return b.Append([]byte(v))
 	default:
+		v = strings.TrimSuffix(v, "/0") // an integer, as drawNumber writes it
 		return b.AppendValueFromString(v)
 	}
 	return nil

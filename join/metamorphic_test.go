@@ -77,6 +77,9 @@ func (t *tally) add(c *recipe, w way, r join.Report) {
 	if r.SpilledBytes > 0 {
 		t.spilled++
 	}
+	if w.columns != nil && w.out != "count" {
+		t.ways["some columns"]++
+	}
 	for _, s := range []string{string(w.typ) + " " + string(r.Strategy), string(w.typ), string(r.Strategy), w.budget, w.out, fmt.Sprint(w.shards > 1, " shards")} {
 		t.ways[s]++
 	}
@@ -98,7 +101,7 @@ func (t *tally) String() string {
 // check fails if something was never tried: of few cases a strategy, a type of
 // join or a budget, of many any combination, or a family of keys.
 func (t *tally) check(tb testing.TB) {
-	want := []string{"none", "tiny", "rows", "dir/", "true shards"}
+	want := []string{"none", "tiny", "rows", "count", "dir/", "true shards", "some columns"}
 	if t.spilled == 0 {
 		tb.Error("no join has spilled")
 	}
@@ -141,20 +144,23 @@ type way struct {
 	threads  int
 	filter   string // none, or what one that is given is made for
 	fpr      float64
-	out      string // rows, or an output's name
+	out      string // rows, or an output's name; count: only their number
 	shards   int
+	columns  []int // of the answer, by their numbers; nil: all
+	spelled  []string
+	suffix   string
 }
 
 func (w way) String() string {
-	return fmt.Sprintf("%s join by %s, memory %s (%d), %d threads, filter %s, fpr %v, into %s, %d shards",
-		w.typ, w.strategy, w.budget, w.memory, w.threads, w.filter, w.fpr, w.out, w.shards)
+	return fmt.Sprintf("%s join by %s, memory %s (%d), %d threads, filter %s, fpr %v, into %s, %d shards, columns %q, suffix %q",
+		w.typ, w.strategy, w.budget, w.memory, w.threads, w.filter, w.fpr, w.out, w.shards, w.spelled, w.suffix)
 }
 
 // drawWay draws the rest of a way.
 func (c *recipe) drawWay(r *rand.Rand, typ join.Type, s join.Strategy) way {
 	w := way{typ: typ, strategy: s, budget: choose(r, "none", "generous", "tiny"), threads: 1 + r.IntN(4), fpr: choose(r, 0, 0, 0.5),
-		filter: choose(r, "none", "none", "bloom", "auto"), out: choose(r, "rows", "rows", "out.parquet", "out.arrow", "dir/", "-"), shards: 1}
-	if typ != join.Right && typ != join.Full && w.out == "rows" && r.IntN(4) == 0 {
+		filter: choose(r, "none", "none", "bloom", "auto"), out: choose(r, "rows", "rows", "count", "out.parquet", "out.arrow", "dir/", "-"), shards: 1}
+	if typ != join.Right && typ != join.Full && (w.out == "rows" || w.out == "count") && r.IntN(4) == 0 {
 		w.shards = 2 + r.IntN(4)
 	}
 	if s == join.Exact {
@@ -177,11 +183,16 @@ func metamorphic(t *testing.T, seed uint64, total *tally) {
 	in := c.store(t, c.logs, c.ids)
 	total.cases++
 	files := map[string][]byte{} // of one output's bytes
+	var drawn way
+	if r.IntN(2) == 0 {
+		drawn.drawColumns(r, in.want(t, typ).columns, typ)
+	}
 	for _, s := range append(strategies(typ), join.Auto) {
 		if s == join.Exact && !c.integer() {
 			continue
 		}
 		w := c.drawWay(r, typ, s)
+		w.columns, w.spelled, w.suffix = drawn.columns, drawn.spelled, drawn.suffix
 		if err := c.attempt(t, in, &w, total, files); err != nil {
 			if t.Context().Err() != nil {
 				t.Fatal(err)
@@ -192,10 +203,33 @@ func metamorphic(t *testing.T, seed uint64, total *tally) {
 	}
 }
 
+// drawColumns draws columns of an answer, and how they are written.
+func (w *way) drawColumns(r *rand.Rand, all []naiveColumn, typ join.Type) {
+	w.columns = r.Perm(len(all))[:1+r.IntN(len(all))]
+	ids := false
+	for _, i := range w.columns {
+		c := all[i]
+		plain := onOf([][]string{{c.name}}, [][]string{{c.name}})
+		sides := []string{c.side + "." + plain}
+		ofLog := typ == join.Semi || typ == join.Anti
+		if c.shared && !ofLog {
+			sides = append(sides, "ids."+plain)
+		}
+		if !c.both || c.shared || ofLog {
+			sides = append(sides, plain)
+		}
+		w.spelled = append(w.spelled, sides[r.IntN(len(sides))])
+		ids = ids || c.side == "ids"
+	}
+	if ids {
+		w.suffix = choose(r, "", "_right", "s")
+	}
+}
+
 // attempt joins in one way and returns what is wrong. A tiny budget is the
 // smallest, of powers of four, that suffices; all below must be refused for that.
 func (c *recipe) attempt(t *testing.T, in *inputs, w *way, total *tally, files map[string][]byte) error {
-	refusal := c.refusal(w.typ)
+	refusal := c.refusal(w)
 	if w.budget == "tiny" && refusal == "" && w.memory == 0 {
 		for w.memory = 1 << 10; ; w.memory *= 4 {
 			err := in.join(t, *w, total, files)
@@ -255,17 +289,20 @@ func tooSmall(err error) bool {
 
 // refusal says why a join of the type cannot have an answer: a key column of
 // one name has the log's type, which must hold the IDs' keys.
-func (c *recipe) refusal(typ join.Type) string {
-	if typ != join.Right && typ != join.Full {
+func (c *recipe) refusal(w *way) string {
+	if w.typ != join.Right && w.typ != join.Full || w.out == "count" {
 		return ""
 	}
 	for i := range c.parts {
 		p := &c.parts[i]
-		if !p.shared() {
+		if !p.shared() || !w.has(p.log.path[0]) {
 			continue
 		}
 		if fixed := func(dt arrow.DataType) bool { return dt.ID() == arrow.FIXED_SIZE_BINARY }; fixed(p.log.dt) != fixed(p.ids.dt) {
 			return "one column is for text and UUIDs"
+		}
+		if p.name == "number" && classOf(p.log.dt) != classOf(p.ids.dt) {
+			return "one column is for two classes of numbers"
 		}
 		for _, l := range c.ids.leaves {
 			if slices.Equal(l.path, p.ids.path) && slices.ContainsFunc(l.cells, func(v string) bool { return v != null && !p.holds(p.log.dt, v) }) {
@@ -274,6 +311,13 @@ func (c *recipe) refusal(typ join.Type) string {
 		}
 	}
 	return ""
+}
+
+// has reports whether the answer has the key column that stands once under that
+// name.
+func (w *way) has(name string) bool {
+	plain := onOf([][]string{{name}}, [][]string{{name}})
+	return w.columns == nil || slices.ContainsFunc([]string{plain, "log." + plain, "ids." + plain}, func(s string) bool { return slices.Contains(w.spelled, s) })
 }
 
 // inputs are a case's tables, stored and open.
@@ -329,6 +373,13 @@ func (in *inputs) filter(t testing.TB, name string) *codec.Filter {
 // which must be the same in all ways; nil: not kept.
 func (in *inputs) join(t *testing.T, w way, total *tally, files map[string][]byte) error {
 	want := in.want(t, w.typ)
+	if w.columns != nil {
+		suffix := w.suffix
+		if suffix == "" {
+			suffix = "_ids"
+		}
+		want = want.only(w.columns, suffix)
+	}
 	var got answer
 	var sum join.Report // of all shards
 	skipped := false
@@ -337,7 +388,7 @@ func (in *inputs) join(t *testing.T, w way, total *tally, files map[string][]byt
 		if err != nil {
 			return err
 		}
-		if part.names != want.names {
+		if part.names != want.names && w.out != "count" {
 			return fmt.Errorf("the columns are %s, want %s", part.names, want.names)
 		}
 		got.rows = append(got.rows, part.rows...)
@@ -356,7 +407,7 @@ func (in *inputs) join(t *testing.T, w way, total *tally, files map[string][]byt
 		skipped = skipped || r.RowGroupsSkipped+r.PagesSkipped > 0
 		total.add(in.c, w, r)
 	}
-	if !slices.Equal(got.rows, want.rows) {
+	if w.out != "count" && !slices.Equal(got.rows, want.rows) {
 		if err := unlike(got.rows, want.rows); !errors.As(err, new(orderError)) || !in.blocks(w, sum) {
 			return err
 		}
@@ -428,7 +479,12 @@ func (in *inputs) shard(t *testing.T, w way, i int, files map[string][]byte) (go
 	if w.shards > 1 {
 		opts.Shard = partition.Shard{Index: uint32(i), Of: uint32(w.shards)}
 	}
-	if in.c.refusal(w.typ) == "" || w.filter == "exact" {
+	if w.out == "count" {
+		opts.Columns = []string{}
+	} else if w.columns != nil {
+		opts.Columns, opts.Suffix = w.spelled, w.suffix
+	}
+	if in.c.refusal(&w) == "" || w.filter == "exact" {
 		opts.Filter = in.filter(t, w.filter)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -448,9 +504,15 @@ func (in *inputs) shard(t *testing.T, w way, i int, files map[string][]byte) (go
 	if err != nil {
 		return got, err
 	}
-	if w.out == "rows" {
+	switch w.out {
+	case "rows":
 		err = got.collect(t, ctx, j)
-	} else {
+	case "count":
+		var n int64
+		if n, err = j.Count(ctx); err == nil && n != j.Report().RowsOut {
+			err = fmt.Errorf("%d rows are counted, the report says %d", n, j.Report().RowsOut)
+		}
+	default:
 		if in.blocks(w, join.Report{Strategy: join.Shuffle}) { // of which one way does not know another's
 			files = nil
 		}

@@ -16,9 +16,41 @@ import (
 // from what the types mean. NULL equals nothing.
 type naive struct {
 	names                           string
-	rows                            []string // in order: the log's, then the ID set's
-	rowsIn, keysNull, total, member int64    // member: ID rows that a log row met
-	void                            int64    // log rows whose key is not NULL, and none under the rule
+	columns                         []naiveColumn
+	cells                           [][]string // of the rows, by column
+	rows                            []string   // in order: the log's, then the ID set's
+	rowsIn, keysNull, total, member int64      // member: ID rows that a log row met
+	void                            int64      // log rows whose key is not NULL, and none under the rule
+}
+
+// naiveColumn is a column of an answer: its name on the side that it is from.
+type naiveColumn struct {
+	side, name string
+	shared     bool // a key that stands once
+	both       bool // the other side has a column of the name
+}
+
+// only returns the answer with some of its columns, in the order of their
+// numbers, and ID columns renamed by the suffix.
+func (n *naive) only(columns []int, suffix string) *naive {
+	out := *n
+	out.columns, out.cells, out.rows = nil, nil, nil
+	for _, c := range columns {
+		out.columns = append(out.columns, n.columns[c])
+	}
+	out.names = answerNames(out.columns, suffix)
+	for _, row := range n.cells {
+		var cells []string
+		for _, c := range columns {
+			cells = append(cells, row[c])
+		}
+		out.add(cells)
+	}
+	return &out
+}
+
+func (n *naive) add(cells []string) {
+	n.cells, n.rows = append(n.cells, cells), append(n.rows, strings.Join(cells, " "))
 }
 
 // naiveSide is a table with the keys of its rows.
@@ -79,21 +111,22 @@ func nestedLoop(t testing.TB, log, ids arrow.Record, logKey, idKey [][]string, r
 		}
 	}
 	out := &naive{rowsIn: log.NumRows()}
-	out.names = answerNames(log.Schema(), ids.Schema(), shared, typ)
-	pay := func(i int) (s string) { // the ID's own columns
+	out.columns = answerColumns(log.Schema(), ids.Schema(), shared, typ)
+	out.names = answerNames(out.columns, "_ids")
+	pay := func(i int) (s []string) { // the ID's own columns
 		for c, f := range ids.Schema().Fields() {
 			if slices.Contains(shared, f.Name) {
 				continue
 			}
 			if i < 0 {
-				s += " NULL"
+				s = append(s, "NULL")
 			} else {
-				s += " " + r.cell[i][c]
+				s = append(s, r.cell[i][c])
 			}
 		}
 		return s
 	}
-	payload := make([]string, ids.NumRows())
+	payload := make([][]string, ids.NumRows())
 	for i := range payload {
 		payload[i] = pay(i)
 	}
@@ -104,22 +137,22 @@ func nestedLoop(t testing.TB, log, ids arrow.Record, logKey, idKey [][]string, r
 		} else if l.void[i] {
 			out.void++
 		}
-		row, any := strings.Join(l.cell[i], " "), false
+		row, any := l.cell[i], false
 		if !l.null[i] && !l.void[i] {
 			for k := range r.keys {
 				if r.null[k] || r.keys[k] != l.keys[i] {
 					continue
 				}
 				if any, met[k] = true, true; typ != join.Semi && typ != join.Anti {
-					out.rows = append(out.rows, row+payload[k])
+					out.add(slices.Concat(row, payload[k]))
 				}
 			}
 		}
 		switch {
 		case any && typ == join.Semi, !any && typ == join.Anti:
-			out.rows = append(out.rows, row)
+			out.add(row)
 		case !any && (typ == join.Left || typ == join.Full):
-			out.rows = append(out.rows, row+pay(-1))
+			out.add(slices.Concat(row, pay(-1)))
 		}
 	}
 	for i := range met {
@@ -137,29 +170,43 @@ func nestedLoop(t testing.TB, log, ids arrow.Record, logKey, idKey [][]string, r
 				}
 				row = append(row, v)
 			}
-			out.rows = append(out.rows, strings.Join(row, " ")+payload[i])
+			out.add(slices.Concat(row, payload[i]))
 		}
 	}
 	return out
 }
 
-// answerNames names the columns of an answer: the log's, and then the ID set's
-// but for shared keys, with "_ids" behind names that are taken.
-func answerNames(log, ids *arrow.Schema, shared []string, typ join.Type) string {
-	var out []string
+// answerColumns lists the columns of an answer: the log's, and then the ID set's
+// but for shared keys.
+func answerColumns(log, ids *arrow.Schema, shared []string, typ join.Type) (out []naiveColumn) {
 	for _, f := range log.Fields() {
-		out = append(out, f.Name)
-	}
-	if typ == join.Semi || typ == join.Anti {
-		return strings.Join(out, " ")
+		out = append(out, naiveColumn{"log", f.Name, slices.Contains(shared, f.Name), ids.HasField(f.Name)})
 	}
 	for _, f := range ids.Fields() {
-		if slices.Contains(shared, f.Name) {
-			continue
+		if typ != join.Semi && typ != join.Anti && !slices.Contains(shared, f.Name) {
+			out = append(out, naiveColumn{"ids", f.Name, false, log.HasField(f.Name)})
 		}
-		name := f.Name
-		for slices.Contains(out, name) {
-			name += "_ids"
+	}
+	return out
+}
+
+// answerNames names the columns of an answer: the log's as they are, the IDs'
+// with the suffix behind names that are taken.
+func answerNames(columns []naiveColumn, suffix string) string {
+	var taken []string
+	for _, c := range columns {
+		if c.side == "log" {
+			taken = append(taken, c.name)
+		}
+	}
+	var out []string
+	for _, c := range columns {
+		name := c.name
+		for c.side == "ids" && slices.Contains(taken, name) {
+			name += suffix
+		}
+		if c.side == "ids" {
+			taken = append(taken, name)
 		}
 		out = append(out, name)
 	}

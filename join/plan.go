@@ -225,13 +225,14 @@ func (j *Join) limits() limits {
 	return limits{
 		memory: float64(j.opts.Memory), threads: float64(j.threads()), typ: j.opts.Type,
 		once: j.once(), filter: j.opts.Filter != nil, fpr: j.opts.FPR,
+		keysOnly: !j.idCols.rows, counts: j.counts,
 	}
 }
 
 // estimate samples both sides and puts what comes of it into the plan and the
 // sizes; with sketches only if all is wanted.
 func (j *Join) estimate(ctx context.Context, p *Plan, s *sizes, opts PlanOptions, all bool) error {
-	log, ok, err := readSample(ctx, j.pieces, j.logKey, j.rule, j.opts.Threads, opts.Runs, opts.RunRows)
+	log, ok, err := readSample(ctx, j.pieces, j.logKey, j.keyOptions(), j.opts.Threads, opts.Runs, opts.RunRows)
 	if err != nil || !ok {
 		return err
 	}
@@ -286,7 +287,7 @@ func (j *Join) compare(ctx context.Context, x *index, p *Plan, opts PlanOptions)
 	if n := p.IDs.Rows.Value; n > float64(opts.IDRows) {
 		pieces := partition.Split(j.ids, partition.Shard{})
 		runs := max(2, int(min(opts.IDRows/int64(opts.RunRows), math.MaxInt32)))
-		ids, ok, err := readSample(ctx, pieces, j.idKey, j.rule, j.opts.Threads, runs, opts.RunRows)
+		ids, ok, err := readSample(ctx, pieces, j.idKey, j.keyOptions(), j.opts.Threads, runs, opts.RunRows)
 		if err != nil || !ok {
 			return nil, err
 		}

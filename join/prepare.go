@@ -102,6 +102,7 @@ func (j *Join) restart() {
 	j.side, j.whole, j.marks, j.shuffled, j.filter = nil, false, nil, nil, j.opts.Filter
 	j.account = &account{most: j.opts.Memory}
 	j.idsTotal.Store(0)
+	j.idsNull.Store(0)
 }
 
 // rereadable returns an error if IDs or log can be read only once.
@@ -126,12 +127,8 @@ func (j *Join) again(files []*partition.File) error {
 	return nil
 }
 
-// checkFilter compares a filter that was given with the IDs' key.
+// checkFilter compares the rule of a filter that was given with the join's.
 func (j *Join) checkFilter() error {
-	var got []keys.Class
-	for _, c := range j.filter.KeyClasses() {
-		got = append(got, keys.Class(c))
-	}
 	rule, err := keys.RuleOf(j.filter.Normal())
 	if err != nil {
 		return err
@@ -140,7 +137,7 @@ func (j *Join) checkFilter() error {
 		return fault.Mismatch(fault.At{File: "the filter"}, "--normalize", j.rule.Word()+", as in the join", rule.Word()).
 			WithHint("build the filter with the join's --normalize, or give the join the filter's, or leave --filter out")
 	}
-	return keys.Match(fault.At{File: "the filter"}, j.classes, got)
+	return nil
 }
 
 // holds returns an error if the filter lacks a key of the batch: it was built
@@ -148,15 +145,18 @@ func (j *Join) checkFilter() error {
 func (j *Join) holds(batch *keys.Batch, file string) error {
 	var passed int
 	if set := j.filter.Exact(); set != nil {
-		values, signed, _ := batch.Ints()
-		passed = len(set.Probe(values, signed, nil))
+		_ = batch.BySign(func(values []uint64, signed bool, _ []uint32) error { // which does not fail
+			passed += len(set.Probe(values, signed, nil))
+			return nil
+		})
 	} else {
 		bits := j.filter.Bloom()
 		passed = len(bits.Probe(batch.Hash(bits.Params().Hash, nil), nil))
 	}
-	if passed == len(batch.Rows) {
+	all := len(batch.Rows) + len(batch.Void()) // which have no equal in the filter's class
+	if passed == all {
 		return nil
 	}
-	return fault.Mismatch(fault.At{File: file}, "the filter", "every ID in it", fmt.Sprintf("%d of %d missing", len(batch.Rows)-passed, len(batch.Rows))).
+	return fault.Mismatch(fault.At{File: file}, "the filter", "every ID in it", fmt.Sprintf("%d of %d missing", all-passed, all)).
 		WithHint("it was built from other IDs; build it again, or leave --filter out")
 }

@@ -3,6 +3,7 @@ package join
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -60,7 +61,7 @@ func (j *Join) reduce(ctx context.Context, s Strategy) error {
 func (j *Join) buildFilter(ctx context.Context) (err error) {
 	if !j.plan.Sized() {
 		var n uint64
-		err := j.eachID(ctx, j.keyColumns, func(_ *partition.File, _ arrow.Record, batch *keys.Batch) error {
+		err := j.eachID(ctx, false, func(_ *partition.File, _ arrow.Record, batch *keys.Batch) error {
 			n += uint64(len(batch.Rows))
 			return nil
 		})
@@ -98,10 +99,12 @@ func (j *Join) logFilter(ctx context.Context) (*codec.Filter, error) {
 
 // logFilterOptions says how the filter of the log is built.
 func (j *Join) logFilterOptions() (filterbuild.Options, error) {
-	opts := filterbuild.Options{Key: j.logKey, FPR: logFPR, Seed: logSeed}
+	opts := j.filterOptions(j.logKey)
+	opts.FPR, opts.Seed = logFPR, logSeed
 	// IDs out of the range of the log's keys are read all the same where each is
-	// to be checked: against the filter that was given, or by the rule.
-	opts.NoKeyRange = j.opts.Filter != nil || j.rule != 0
+	// to be checked: against the filter that was given, by the rule, or a cast.
+	cast := slices.ContainsFunc(j.right, func(c keys.Column) bool { return c.Cast != nil })
+	opts.NoKeyRange = j.opts.Filter != nil || j.rule != 0 || cast
 	for _, f := range j.logs {
 		n, err := f.CountRows()
 		if err != nil {
@@ -208,7 +211,7 @@ type keyWork func(f *partition.File, group int, k *keys.Batch, hits, rows []uint
 // eachLogKey reads the keys of pieces of the log with several workers, through the filter of
 // the IDs if there is one.
 func (j *Join) eachLogKey(ctx context.Context, pieces []partition.Piece, threads int, newWork func() (keyWork, error)) error {
-	m := partition.Match{Key: j.logKey, Filter: everything{j.plan}}
+	m := j.matchOf(everything{j.plan}, j.logKey)
 	if j.filter != nil {
 		m.Filter = j.filter
 	}

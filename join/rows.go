@@ -16,6 +16,7 @@ import (
 type idRows struct {
 	share   *share
 	mem     memory.Allocator
+	held    []int // columns of what is added that are kept; nil: all
 	records []arrow.Record
 	starts  []int // number of each record's first row
 	n       int
@@ -59,9 +60,11 @@ func (r *idRows) add(rec arrow.Record, batch *keys.Batch, keep []uint32) (err er
 	return nil
 }
 
-// own returns the rows as a record that holds nothing else: rec itself, or a
-// copy. The caller releases it.
+// own returns the rows, with the columns that are kept, as a record that holds
+// nothing else: columns of rec itself, or copies. The caller releases it.
 func (r *idRows) own(rec arrow.Record, batch *keys.Batch, keep []uint32) (arrow.Record, error) {
+	rec = project(rec, r.held)
+	defer rec.Release()
 	if keep == nil && recordBytes(rec) <= 2*neededBytes(rec)+4096 {
 		rec.Retain()
 		return rec, nil
@@ -81,7 +84,7 @@ func (r *idRows) own(rec arrow.Record, batch *keys.Batch, keep []uint32) (arrow.
 func (r *idRows) append(rec arrow.Record) {
 	r.records, r.starts = append(r.records, rec), append(r.starts, r.n)
 	r.n += int(rec.NumRows())
-	r.widest = max(r.widest, widestRow(rec))
+	r.widest = max(r.widest, widestRow(rec.Columns()))
 }
 
 // flush makes one record of the small ones.
@@ -165,7 +168,7 @@ func (r *idRows) release() {
 		r.share.give(recordBytes(rec))
 		rec.Release()
 	}
-	*r = idRows{share: r.share, mem: r.mem}
+	*r = idRows{share: r.share, mem: r.mem, held: r.held}
 }
 
 // nulls returns an array of n NULLs.

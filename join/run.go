@@ -2,6 +2,7 @@ package join
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 
@@ -33,6 +34,10 @@ func (j *Join) Run(ctx context.Context) iter.Seq2[partition.Rows, error] { retur
 func (j *Join) run(ctx context.Context, end func() error) iter.Seq2[partition.Rows, error] {
 	return func(yield func(partition.Rows, error) bool) {
 		defer j.release()
+		if j.counts {
+			yield(partition.Rows{}, errNoColumns)
+			return
+		}
 		if err := j.prepare(ctx); err != nil {
 			yield(partition.Rows{}, err)
 			return
@@ -47,6 +52,9 @@ func (j *Join) run(ctx context.Context, end func() error) iter.Seq2[partition.Ro
 		}
 	}
 }
+
+// errNoColumns says that there is nothing to make rows of.
+var errNoColumns = errors.New("no column of the answer is named (name some, leave Columns nil for all, or call Count)")
 
 // rows yields the rows of the answer, once all is prepared.
 func (j *Join) rows(ctx context.Context) iter.Seq2[partition.Rows, error] {
@@ -97,7 +105,10 @@ func (j *Join) everyRow(ctx context.Context) iter.Seq2[partition.Rows, error] {
 				return
 			}
 			j.enter(l)
-			opts := partition.ReadOptions{Threads: j.opts.Threads}
+			opts := partition.ReadOptions{
+				Threads: j.opts.Threads,
+				Columns: func(f *partition.File) ([]int, error) { return j.layouts[f].read, nil },
+			}
 			for r, err := range partition.Map(ctx, l.Pieces, opts, j.newWorker) {
 				if err == nil {
 					r.Piece, err = partition.PieceOf(j.pieces, l.Pieces[r.Piece])
@@ -120,6 +131,9 @@ func (j *Join) enter(l leg) {
 // its error is the join's. With Options.Require, that holds for the files of a
 // directory, too: see [partition.Output].Hold.
 func (j *Join) Write(ctx context.Context, out partition.Output, end func() error) (partition.Written, error) {
+	if j.counts {
+		return partition.Written{}, errNoColumns
+	}
 	if j.rowsOfLog() || j.opts.Schema == partition.Strict {
 		if err := out.CheckSchemas(ctx, j.kept(), j.logs); err != nil {
 			return partition.Written{}, err
@@ -164,10 +178,11 @@ func (j *Join) scanner(ctx context.Context) (*partition.Scanner, error) {
 	m.Verifier = j.newVerifier
 	opts := j.kept()
 	opts.Match, opts.Normalize = []partition.Match{m}, j.opts.Normalize
-	if !j.rowsOfLog() {
-		opts.Work = j.newPairer
-	} else {
+	if j.rowsOfLog() || j.counts {
 		opts.End = func() error { return j.conclude(ctx, j.end) }
+	} else {
+		opts.Work = j.newPairer
+		opts.Columns = j.logNames(true)
 	}
 	if j.shuffled != nil {
 		opts.Stages = func(ctx context.Context, _ []partition.Piece) iter.Seq2[partition.Stage, error] {
@@ -198,7 +213,7 @@ func (j *Join) stages(ctx context.Context, m partition.Match) iter.Seq2[partitio
 func (j *Join) kept() partition.ScanOptions {
 	o := &j.opts
 	return partition.ScanOptions{
-		Columns: o.Columns, Schema: o.Schema, Pinned: o.Pinned,
+		Columns: j.logNames(false), IgnoreCase: o.IgnoreCase, Schema: o.Schema, Pinned: o.Pinned,
 		Threads: o.Threads, Mem: o.Mem, Progress: o.Progress,
 	}
 }
@@ -260,6 +275,11 @@ func (j *Join) finish(ctx context.Context) (err error) {
 	}
 	r.FPRMeasured = measure(r.FPRPredicted, j.falsePositives.Load(), strangers)
 	r.RowsMatched, r.RowsUnasked = j.matched.Load(), j.unasked.Load()
+	if j.counts && !j.rowsOfLog() {
+		if r.RowsOut, err = j.counted(r); err != nil {
+			return err
+		}
+	}
 	r.scanned = !slices.ContainsFunc(j.logs, neverScanned)
 	return nil
 }

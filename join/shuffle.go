@@ -58,6 +58,8 @@ type shuffleOptions struct {
 	integers bool          // the key is one column of integers
 	encoder  *keys.Encoder // of the schema of the ID rows; nil: rows are not wanted
 	schema   *arrow.Schema // of the ID rows
+	held     []int         // columns of them that the sides hold; nil: all
+	multiple bool          // how many IDs have a key counts, in joins that want no rows
 	unitRows []int64       // rows of each unit; fewer than 0: not known
 	matched  bool          // which ID rows the log has is wanted, in joins that want rows
 	threads  int
@@ -242,7 +244,7 @@ func (l *logWriter) add(batch *keys.Batch, hits []uint32, unit int) error {
 		return nil
 	}
 	tag := uint64(l.s.tags[unit])
-	_, _, ints := batch.Ints()
+	_, ints := batch.Ints()
 	for some := range slices.Chunk(hits, hashedAtOnce) {
 		l.hashes = hashesOf(l.hashes, batch, some)
 		if ints && l.s.integers {
@@ -268,7 +270,7 @@ const hashedAtOnce = 1 << 10
 // repeat.
 func hashesOf(dst []uint64, batch *keys.Batch, hits []uint32) []uint64 {
 	dst = slices.Grow(dst[:0], len(hits))[:len(hits)]
-	if values, _, ok := batch.Ints(); ok {
+	if values, ok := batch.Ints(); ok {
 		for i, h := range hits {
 			dst[i] = values[h]
 		}
@@ -283,10 +285,10 @@ func hashesOf(dst []uint64, batch *keys.Batch, hits []uint32) []uint64 {
 
 // addInts is add of integers.
 func (l *logWriter) addInts(batch *keys.Batch, hits []uint32, tag uint64) error {
-	values, signed, _ := batch.Ints()
+	values, _ := batch.Ints()
 	for i, h := range hits {
 		hash, v := l.hashes[i], values[h]
-		entry := spill.Pair{A: v, B: (tag+1)<<1 | negative(v, signed)} // no entry is zero
+		entry := spill.Pair{A: v, B: (tag+1)<<1 | negative(batch, h)} // no entry is zero
 		last := &l.ints[hash&uint64(len(l.ints)-1)]
 		if *last == entry {
 			continue
@@ -322,9 +324,9 @@ func (l *logWriter) close() error {
 }
 
 // negative returns 1 for integers below zero.
-func negative(v uint64, signed bool) uint64 {
-	if signed {
-		return v >> 63
+func negative(batch *keys.Batch, i uint32) uint64 {
+	if batch.Negative(int(i)) {
+		return 1
 	}
 	return 0
 }
@@ -370,7 +372,7 @@ func (w *idWriter) add(rec arrow.Record, batch *keys.Batch, keep []uint32, first
 func (w *idWriter) addKeys(batch *keys.Batch, keep []uint32, firstRow int64) error {
 	rows := w.s.rows != nil
 	tag := uint64(0)
-	values, signed, ints := batch.Ints()
+	values, ints := batch.Ints()
 	ints = ints && w.s.integers
 	for i, k := range keep {
 		n := w.s.bucket(w.hashes[i])
@@ -379,7 +381,7 @@ func (w *idWriter) addKeys(batch *keys.Batch, keep []uint32, firstRow int64) err
 		}
 		var err error
 		if ints {
-			err = w.w.putInt(n, values[k], negative(values[k], signed), tag)
+			err = w.w.putInt(n, values[k], negative(batch, k), tag)
 		} else {
 			w.key = batch.Append(w.key[:0], int(k))
 			_, err = w.w.putKey(n, w.key, tag)

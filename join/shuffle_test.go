@@ -77,11 +77,11 @@ func (k keyKind) record(t testing.TB, numbers []int, firstRow int) arrow.Record 
 
 func (k keyKind) encoder(t testing.TB) *keys.Encoder {
 	rec := k.record(t, nil, 0)
-	var paths []keys.Path
+	var paths []keys.Column
 	for i := range k.types {
-		paths = append(paths, keys.Path{fmt.Sprint("k", i)})
+		paths = append(paths, keys.Column{Path: keys.Path{fmt.Sprint("k", i)}})
 	}
-	enc, err := keys.NewEncoder(rec.Schema(), paths, 0)
+	enc, err := keys.NewEncoder(rec.Schema(), paths, keys.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,14 +51,12 @@ func (j *Join) newShuffled() (*shuffled, error) {
 	opts := shuffleOptions{
 		account: j.account, dir: j.opts.TempDir, integers: j.integers(), matched: j.opts.Type.keepsIDs(),
 		threads: j.threads(), mem: j.opts.Mem,
+		multiple: j.opts.Type.columnsOfIDs(),
 	}
-	if j.opts.Type.columnsOfIDs() {
-		paths, err := keys.ParsePaths(j.idKey)
-		if err != nil {
-			return nil, err
-		}
-		opts.schema = j.idCols.schema
-		if opts.encoder, err = keys.NewEncoder(opts.schema, paths, j.rule); err != nil {
+	if j.idCols.rows {
+		opts.schema, opts.held = j.idCols.schema, j.idCols.held
+		var err error
+		if opts.encoder, err = keys.NewEncoder(opts.schema, j.right, j.keyOptions()); err != nil {
 			return nil, err
 		}
 	}
@@ -242,7 +240,7 @@ func (s *shuffled) keysOf(ctx context.Context, u partition.Piece) (*idSide, erro
 // loneRows calls fn with the ID rows that no log row has.
 func (s *shuffled) loneRows(ctx context.Context, fn func(rec arrow.Record, rows []int) error) error {
 	matched, n := s.matchedRows(), int64(0)
-	return s.j.eachID(ctx, nil, func(_ *partition.File, rec arrow.Record, _ *keys.Batch) error {
+	return s.j.eachID(ctx, true, func(_ *partition.File, rec arrow.Record, _ *keys.Batch) error {
 		var rows []int
 		for row := range int(rec.NumRows()) {
 			has, err := matched.has(n)
@@ -254,9 +252,6 @@ func (s *shuffled) loneRows(ctx context.Context, fn func(rec arrow.Record, rows 
 			}
 			n++
 		}
-		if len(rows) == 0 {
-			return nil
-		}
-		return fn(rec, rows)
+		return s.j.hold(rec, rows, fn)
 	})
 }

@@ -33,15 +33,16 @@ type idSide struct {
 
 // sideKind is what a side is made for.
 type sideKind struct {
-	integers bool // the key is one column of integers
-	columns  bool // the IDs' rows are wanted
-	threads  int  // that add rows, or, between the last and seal, move them; 0: GOMAXPROCS
+	integers bool  // the key is one column of integers
+	columns  bool  // the IDs' rows are wanted
+	held     []int // columns of the ID batches that the rows have; nil: all
+	threads  int   // that add rows, or, between the last and seal, move them; 0: GOMAXPROCS
 	mem      memory.Allocator
 }
 
 func newIDSide(kind sideKind, of *account) *idSide {
 	s := &idSide{kind: kind, share: of.share("the table of IDs")}
-	s.links.share, s.rows.share, s.rows.mem = s.share, s.share, kind.mem
+	s.links.share, s.rows.share, s.rows.mem, s.rows.held = s.share, s.share, kind.mem, kind.held
 	var links *chains
 	if kind.columns {
 		links = &s.links
@@ -82,7 +83,7 @@ func (s *idSide) fill(batch *keys.Batch, keep []uint32, n int, row uint32, threa
 	}
 	defer s.fillers.Put(f)
 	f.batch, f.threads = batch, threads
-	f.values, f.signed, _ = batch.Ints()
+	f.values, _ = batch.Ints()
 	for lo := 0; lo < n; lo += block {
 		f.load(s.keys, s.below, keep, lo, min(lo+block, n), row)
 		if err := f.fill(s.keys, f.items); err != nil {
@@ -204,6 +205,12 @@ func (s *idSide) first(entry uint32) uint32 {
 func (s *idSide) next(entry, row uint32) uint32 {
 	t, e := s.entry(entry)
 	return t.next(e, row)
+}
+
+// times returns how many IDs have an entry's key, where rows are not wanted.
+func (s *idSide) times(entry uint32) int64 {
+	t, e := s.entry(entry)
+	return t.times(e)
 }
 
 // lone calls fn with the ID rows that have no key, or one whose entry is not

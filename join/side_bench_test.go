@@ -21,7 +21,7 @@ func benchIDs(b *testing.B, n int, text bool) (recs []arrow.Record, batches []*k
 		dt = arrow.BinaryTypes.String
 	}
 	schema := arrow.NewSchema([]arrow.Field{{Name: "k", Type: dt}, {Name: "n", Type: arrow.PrimitiveTypes.Int64}}, nil)
-	enc, err := keys.NewEncoder(schema, []keys.Path{{"k"}}, 0)
+	enc, err := keys.NewEncoder(schema, []keys.Column{{Path: keys.Path{"k"}}}, keys.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

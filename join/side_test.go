@@ -38,10 +38,10 @@ type idBatch struct {
 func newIDBatch(t testing.TB, mem memory.Allocator, types []arrow.DataType, rows [][]string, first int) *idBatch {
 	t.Helper()
 	fields := []arrow.Field{}
-	paths := []keys.Path{}
+	paths := []keys.Column{}
 	for i, dt := range types {
 		fields = append(fields, arrow.Field{Name: "k" + strconv.Itoa(i), Type: dt, Nullable: true})
-		paths = append(paths, keys.Path{fields[i].Name})
+		paths = append(paths, keys.Column{Path: keys.Path{fields[i].Name}})
 	}
 	fields = append(fields, arrow.Field{Name: "n", Type: arrow.PrimitiveTypes.Int64}, arrow.Field{Name: "s", Type: arrow.BinaryTypes.String, Nullable: true})
 	b := array.NewRecordBuilder(mem, arrow.NewSchema(fields, nil))
@@ -73,7 +73,7 @@ func newIDBatch(t testing.TB, mem memory.Allocator, types []arrow.DataType, rows
 		}
 	}
 	out.rec = b.NewRecord()
-	enc, err := keys.NewEncoder(out.rec.Schema(), paths, 0)
+	enc, err := keys.NewEncoder(out.rec.Schema(), paths, keys.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -532,7 +532,7 @@ func TestSlicedRows(t *testing.T) {
 	whole := newIDBatch(t, memory.DefaultAllocator, sideKinds["string"], rows, 0)
 	var acc account
 	s := newIDSide(sideKind{columns: true, mem: memory.DefaultAllocator}, &acc)
-	enc, err := keys.NewEncoder(whole.rec.Schema(), []keys.Path{{"k0"}}, 0)
+	enc, err := keys.NewEncoder(whole.rec.Schema(), []keys.Column{{Path: keys.Path{"k0"}}}, keys.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -109,7 +109,7 @@ func (r *source) next(ctx context.Context) (side *idSide, more bool, err error) 
 // of those that were begun.
 func (r *source) fill(ctx context.Context, most int, reserve bool) (side *idSide, n int, more bool, err error) {
 	s := r.s
-	kind := sideKind{integers: s.integers, columns: s.rows != nil, threads: s.threads, mem: s.mem}
+	kind := sideKind{integers: s.integers, columns: s.rows != nil, held: s.held, threads: s.threads, mem: s.mem}
 	side = newIDSide(kind, s.account)
 	defer func() {
 		if err != nil {

@@ -123,7 +123,7 @@ func (t *table) size(n uint64, aside bool) int64 {
 // entries to entries. Integers below zero are looked up in below, whose entries
 // come behind those of t.
 func (t *table) findInts(below *table, k *keys.Batch, hits, members, entries []uint32) (found, of []uint32) {
-	values, signed, _ := k.Ints()
+	values, _ := k.Ints()
 	var hashes [warmed]uint64
 	for i, h := range hits {
 		hashes[i] = t.mix(values[h])
@@ -131,7 +131,7 @@ func (t *table) findInts(below *table, k *keys.Batch, hits, members, entries []u
 	t.warm(hashes[:len(hits)])
 	for i, h := range hits {
 		v, in, base := values[h], t, uint32(0)
-		if signed && int64(v) < 0 {
+		if int64(v) < 0 && k.Negative(int(h)) {
 			in, base = below, uint32(len(t.words))
 		}
 		if in.n == 0 {
@@ -269,7 +269,7 @@ func (t *table) matched() (n int64) {
 	}
 	t.eachMarked(func(e uint32) {
 		if t.chains == nil {
-			n += 1 + int64(t.aside[e])
+			n += t.times(e)
 			return
 		}
 		for row := t.first(e); row != none; row = t.next(e, row) {
@@ -277,6 +277,15 @@ func (t *table) matched() (n int64) {
 		}
 	})
 	return n
+}
+
+// times returns how often the key of an entry was added, to a table without
+// chains.
+func (t *table) times(e uint32) int64 {
+	if t.aside == nil {
+		return 1
+	}
+	return 1 + int64(t.aside[e])
 }
 
 // first returns the first row of an entry, and next the one behind a row, or

@@ -215,7 +215,7 @@ func (v vector) filter(t *testing.T, f *partition.File, path keys.Path) {
 	if dt := typeAt(t, f.Schema(), path); dt.ID() == arrow.NULL {
 		return // no IDs come of it
 	}
-	key := keys.PathsString([]keys.Path{path})
+	key := keys.Column{Path: path}.String()
 	var want int64
 	for _, row := range v.Rows {
 		if v.keyOf(row, f.Schema(), path) != "null" {
@@ -237,7 +237,7 @@ func (v vector) filter(t *testing.T, f *partition.File, path keys.Path) {
 
 // joins joins on the column with every other of its values.
 func (v vector) joins(t *testing.T, f *partition.File, rec arrow.Record, path keys.Path) {
-	key := keys.PathsString([]keys.Path{path})
+	key := keys.Column{Path: path}.String()
 	numbers := map[string]int{} // of the IDs
 	var places []int            // rows whose keys they are
 	seen := map[string]bool{"null": true}
@@ -281,7 +281,7 @@ func (v vector) joins(t *testing.T, f *partition.File, rec arrow.Record, path ke
 
 func typeAt(t *testing.T, schema *arrow.Schema, path keys.Path) arrow.DataType {
 	t.Helper()
-	field, err := path.Resolve(schema)
+	field, err := path.Resolve(schema, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -379,7 +379,7 @@ func (v vector) refused(t *testing.T) {
 	_, err = whole(t, files[0])
 	check("read", err)
 	for _, path := range keyPaths(files[0].Schema().Fields(), nil) {
-		key := keys.PathsString([]keys.Path{path})
+		key := keys.Column{Path: path}.String()
 		schema := files[0].Schema()
 		none := array.NewRecord(schema, nullArrays(t, schema), 1)
 		t.Cleanup(none.Release)

@@ -85,6 +85,11 @@ func (v *verifier) Count(k *keys.Batch, hits, members, rows []uint32) error {
 			matched += n
 		}
 	}
+	if v.j.counts && !v.j.rowsOfLog() {
+		if err := v.countPairs(members, rows); err != nil {
+			return err
+		}
+	}
 	if b := v.j.block; b != nil { // which does not know whether a row is a stranger
 		v.j.matched.Add(v.inBlocks(b, k, hits, members, rows))
 		if b.last {

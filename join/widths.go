@@ -101,17 +101,17 @@ func valueBytes(a arrow.Array, row int) (n int64) {
 	return arrayBytes(one)
 }
 
-// widestRow returns a bound on the bytes of any one row.
-func widestRow(rec arrow.Record) (most int64) {
-	for _, col := range rec.Columns() {
+// widestRow returns a bound on the bytes of any one row of some columns.
+func widestRow(cols []arrow.Array) (most int64) {
+	for _, col := range cols {
 		most += widest(col)
 	}
 	return most
 }
 
 // rowBytes returns about the bytes of one row; no more than widestRow.
-func rowBytes(rec arrow.Record, row int) (n int64) {
-	for _, col := range rec.Columns() {
+func rowBytes(cols []arrow.Array, row int) (n int64) {
+	for _, col := range cols {
 		n += valueBytes(col, row)
 	}
 	return n
@@ -121,7 +121,7 @@ func rowBytes(rec arrow.Record, row int) (n int64) {
 func (w *worker) fitting(log, ids []int) int {
 	var side *idRows
 	width := w.widest
-	if w.j.opts.Type.columnsOfIDs() {
+	if w.j.idCols.rows {
 		side = &w.j.side.rows
 		width += side.widest
 	}
@@ -130,10 +130,10 @@ func (w *worker) fitting(log, ids []int) int {
 	}
 	var bytes int64
 	for i, row := range log {
-		bytes += rowBytes(w.rec, row)
+		bytes += rowBytes(w.cols, row)
 		if side != nil && ids[i] >= 0 {
 			w.places = side.locate(w.places[:0], ids[i:i+1])
-			bytes += rowBytes(side.records[w.places[0].Chunk], w.places[0].Row)
+			bytes += rowBytes(side.records[w.places[0].Chunk].Columns(), w.places[0].Row)
 		}
 		if bytes > w.j.batchBytes {
 			return max(i, 1)

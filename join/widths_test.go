@@ -70,9 +70,9 @@ func TestRowBytes(t *testing.T) {
 	rec := payload(t, 0, 1, 2, 3, 4, 5, 6)
 	for lo := range rec.NumRows() + 1 {
 		part := rec.NewSlice(lo, rec.NumRows())
-		most := join.WidestRow(part)
+		most := join.WidestRow(part.Columns())
 		for i := range int(part.NumRows()) {
-			if n := join.RowBytes(part, i); n <= 0 || n > most {
+			if n := join.RowBytes(part.Columns(), i); n <= 0 || n > most {
 				t.Errorf("row %d from %d on: %d bytes, the widest has %d", i, lo, n, most)
 			}
 		}

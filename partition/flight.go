@@ -119,10 +119,10 @@ func need(pieces []Piece, columns func(*File) ([]int, error)) (most int64) {
 
 // keyNeed is need of the key columns, and of the steps in which keys are passed
 // on.
-func keyNeed(pieces []Piece, paths []keys.Path) int64 {
+func keyNeed(pieces []Piece, columns []keys.Column, o keys.Options) int64 {
 	const steps = 8 * stepBytes
 	return steps + need(pieces, func(f *File) ([]int, error) {
-		enc, err := keys.NewEncoder(f.Schema(), paths, 0)
+		enc, err := keys.NewEncoder(f.Schema(), columns, o)
 		if err != nil {
 			return []int{}, err
 		}

@@ -25,21 +25,21 @@ type KeyWork func(p Piece, b *keys.Batch) error
 
 // MapKeys reads the keys of all rows of the pieces with several workers, in no
 // certain order, and nothing but the keys. key names the columns as
-// [keys.ParsePaths] reads it, rule is what their strings are normalised by;
+// [keys.ParseColumns] reads it, and the options say how they become keys;
 // threads 0: GOMAXPROCS. A key that is one column of a Parquet file, or of
 // integers or strings in text, goes from its pages or lines to the batch without
 // a detour. The keys are IDs: a value that none may have under the rule is an
 // error.
-func MapKeys(ctx context.Context, pieces []Piece, key string, rule keys.Rule, threads int, newWork func() (KeyWork, error)) error {
-	paths, err := keys.ParsePaths(key)
+func MapKeys(ctx context.Context, pieces []Piece, key string, o keys.Options, threads int, newWork func() (KeyWork, error)) error {
+	columns, err := keys.ParseColumns(key)
 	if err != nil {
 		return err
 	}
-	way := flightOf(InFlight(pieces), threads, func() int64 { return keyNeed(pieces, paths) })
+	way := flightOf(InFlight(pieces), threads, func() int64 { return keyNeed(pieces, columns, o) })
 	parsers := parsersOf(pieces, way.workers)
 	for _, err := range mapGroups(ctx, pieces, way, func() (groupWork, error) {
 		work, err := newWork()
-		r := &keyReader{paths: paths, rule: rule, work: work, way: way, parsers: parsers, buf: new(parquet.Buffers)}
+		r := &keyReader{columns: columns, options: o, work: work, way: way, parsers: parsers, buf: new(parquet.Buffers)}
 		return r.group, err
 	}) {
 		if err != nil {
@@ -54,8 +54,8 @@ func MapKeys(ctx context.Context, pieces []Piece, key string, rule keys.Rule, th
 // them. Which these are depends on the files alone. Files of other formats, and
 // keys of several columns, give no sample. Pages come one after the other, each
 // as a Piece of its row group, and in steps.
-func SampleKeys(ctx context.Context, files []*File, key string, n int, work KeyWork) error {
-	paths, err := keys.ParsePaths(key)
+func SampleKeys(ctx context.Context, files []*File, key string, o keys.Options, n int, work KeyWork) error {
+	columns, err := keys.ParseColumns(key)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func SampleKeys(ctx context.Context, files []*File, key string, n int, work KeyW
 		}
 	}
 	n = min(n, groups)
-	r := &keyReader{paths: paths, work: work, buf: new(parquet.Buffers)}
+	r := &keyReader{columns: columns, options: o, work: work, buf: new(parquet.Buffers)}
 	defer r.buf.Close()
 	at, taken := 0, 0 // groups passed, pages read
 	for _, f := range files {
@@ -106,12 +106,12 @@ func (r *keyReader) sample(ctx context.Context, p Piece) (err error) {
 
 // keyReader reads the keys of row groups for one worker.
 type keyReader struct {
-	paths   []keys.Path
-	rule    keys.Rule
+	columns []keys.Column
+	options keys.Options
 	work    KeyWork
 	way     flight
 	parsers int  // goroutines that parse a text file
-	lenient bool // a value that none may have under the rule is no key, and no error
+	lenient bool // a value that none may have under the rule, or that does not fit its cast, is no key, and no error
 	buf     *parquet.Buffers
 	file    *File // that enc and leaf are about
 	enc     *keys.Encoder
@@ -125,13 +125,13 @@ func (r *keyReader) open(file *File) (err error) {
 	if r.file == file {
 		return nil
 	}
-	if r.enc, err = keys.NewEncoder(file.Schema(), r.paths, r.rule); err != nil {
+	if r.enc, err = keys.NewEncoder(file.Schema(), r.columns, r.options); err != nil {
 		return fmt.Errorf("%s: %w", file.Name, err)
 	}
 	r.leaf = nil
 	if f := file.parquet(); f != nil {
 		if leaf, ok := f.Leaf(r.enc.Index()); ok {
-			r.leaf = newKeyLeaf(file, leaf, r.rule)
+			r.leaf = newKeyLeaf(file, leaf, r.columns[0].Cast, r.options)
 		}
 	}
 	r.file = file
@@ -220,8 +220,11 @@ func (r *keyReader) step(p Piece, page *parquet.Page) error {
 
 // pass hands on keys that came from pages or lines.
 func (r *keyReader) pass(p Piece, b *keys.Batch) error {
-	if len(b.Void()) > 0 && !r.lenient {
-		return b.IDs(fault.At{File: p.File.Name, Column: keys.PathsString(r.paths)})
+	if _, faulty := b.Faulty(); faulty && !r.lenient {
+		if err := b.Fit(fault.At{File: p.File.Name}, r.columns); err != nil {
+			return err
+		}
+		return b.IDs(fault.At{File: p.File.Name, Column: keys.ColumnsString(r.columns)})
 	}
 	return r.work(p, b)
 }
@@ -230,7 +233,7 @@ func (r *keyReader) pass(p Piece, b *keys.Batch) error {
 // whose text nobody has taken yet.
 func inGroup(err error, group int) error {
 	var e *fault.Error
-	if errors.Is(err, keys.ErrNoUUID) && errors.As(err, &e) {
+	if (errors.Is(err, keys.ErrNoUUID) || errors.Is(err, keys.ErrMisfit)) && errors.As(err, &e) {
 		e.At.RowGroup = group + 1
 	}
 	return err
@@ -291,7 +294,7 @@ func (r *keyReader) records(ctx context.Context, p Piece, group int) error {
 			return err
 		}
 		if enc == nil {
-			if enc, err = keys.NewEncoder(rec.Schema(), r.paths, r.rule); err != nil {
+			if enc, err = keys.NewEncoder(rec.Schema(), r.columns, r.options); err != nil {
 				return fmt.Errorf("%s: %w", p.File.Name, err)
 			}
 		}
@@ -315,19 +318,23 @@ type keyLeaf struct {
 	file    *File
 	values  generic.LeafValues
 	schema  *arrow.Schema // of a record that has the leaf alone, as "key"
-	enc     *keys.Encoder // of it; nil where values are keys as they stand
+	column  keys.Column   // of it
+	options keys.Options
+	enc     *keys.Encoder // nil where values are keys as they stand, or not yet needed
 	int     int           // bytes of an integer that is a key as it stands; 0: not so
 	signed  bool
 	strings bool // byte arrays, whose bytes are the keys, under the rule
-	rule    keys.Rule
 }
 
 // keyName is the column that a keyLeaf's schema has.
 const keyName = "key"
 
-func newKeyLeaf(f *File, leaf generic.LeafValues, rule keys.Rule) *keyLeaf {
-	l := &keyLeaf{file: f, values: leaf, rule: rule}
+func newKeyLeaf(f *File, leaf generic.LeafValues, cast arrow.DataType, o keys.Options) *keyLeaf {
+	l := &keyLeaf{file: f, values: leaf, options: o, column: keys.Column{Path: keys.Path{keyName}, Cast: cast}}
 	l.schema = arrow.NewSchema([]arrow.Field{{Name: keyName, Type: leaf.Type()}}, nil)
+	if enc, err := keys.NewEncoder(l.schema, []keys.Column{l.column}, o); err != nil || !enc.AsStored() {
+		return l // fill returns the error
+	}
 	if leaf.Plain() {
 		switch leaf.Type().ID() {
 		case arrow.INT32:
@@ -363,11 +370,11 @@ func (l *keyLeaf) fill(b *keys.Batch, p *parquet.Page, f func(*keys.Batch) error
 		b.SetInts(p.Plain, p.NonNull, l.int, l.signed)
 		return f(b)
 	case l.strings:
-		b.SetBytes(p.Plain, p.NonNull, l.rule)
+		b.SetBytes(p.Plain, p.NonNull, l.options.Rule)
 		return f(b)
 	}
 	if l.enc == nil {
-		enc, err := keys.NewEncoder(l.schema, []keys.Path{{keyName}}, l.rule)
+		enc, err := keys.NewEncoder(l.schema, []keys.Column{l.column}, l.options)
 		if err != nil {
 			return fmt.Errorf("%s: %w", l.file.Name, err)
 		}

@@ -61,7 +61,7 @@ func TestLargeRecordBatch(t *testing.T) {
 		}
 	}
 	most := 0
-	err := MapKeys(t.Context(), Split(files, Shard{}), "user.id", 0, 1, func() (KeyWork, error) {
+	err := MapKeys(t.Context(), Split(files, Shard{}), "user.id", keys.Options{}, 1, func() (KeyWork, error) {
 		return func(_ Piece, b *keys.Batch) error {
 			most = max(most, b.Len)
 			return nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/internal/generic"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -169,6 +170,7 @@ func zeroed[T any](s []T, n int) []T {
 // through the leaf's pages, and probes what each holds, a dictionary once.
 type leafScan struct {
 	file     *File
+	columns  []keys.Column // the key's, for errors
 	leaf     *keyLeaf
 	prober   *Prober // of the leaf's schema
 	pruner   *pruner
@@ -181,6 +183,7 @@ type leafScan struct {
 	dict  *parquet.Dictionary // that entry and uses are about
 	entry []bool              // by entry: lets rows through
 	uses  []uint32            // by entry: rows, if there is a verifier
+	bad   []bool              // by entry: does not fit its cast; nil: all do
 
 	none    bool     // the row group cannot have a hit
 	ranges  []uint32 // rows to look at
@@ -190,12 +193,16 @@ type leafScan struct {
 }
 
 func newLeafScan(f *File, leaf generic.LeafValues, m Match, v Verifier) (*leafScan, error) {
-	rule, err := keys.RuleOf(m.Filter.Normal())
+	columns, err := m.KeyColumns()
 	if err != nil {
 		return nil, err
 	}
-	l := &leafScan{file: f, leaf: newKeyLeaf(f, leaf, rule), verifier: v}
-	m.Key = keyName
+	options, err := m.options()
+	if err != nil {
+		return nil, err
+	}
+	l := &leafScan{file: f, columns: columns, leaf: newKeyLeaf(f, leaf, columns[0].Cast, options), verifier: v}
+	m.Key = l.leaf.column.String()
 	l.prober, err = NewProber(f.Name, l.leaf.schema, m)
 	return l, err
 }
@@ -234,7 +241,7 @@ func (l *leafScan) hits(ctx context.Context, s stretch) (_ []uint32, nulls int64
 			done += p.Values
 		}
 		if err := l.page(p, c.Dictionary(), all, rows); err != nil {
-			return nil, 0, err
+			return nil, 0, inGroup(err, s.group)
 		}
 		nulls += int64(p.Values - p.NonNull)
 	}
@@ -309,6 +316,11 @@ func (l *leafScan) page(p *parquet.Page, dict *parquet.Dictionary, whole bool, r
 		if err := l.probeDictionary(dict); err != nil {
 			return err
 		}
+		if l.bad != nil {
+			if err := l.entriesFit(p.Indices[:p.NonNull]); err != nil {
+				return err
+			}
+		}
 		for i, e := range p.Indices[:p.NonNull] {
 			if l.entry[e] {
 				l.found = append(l.found, row(uint32(i)))
@@ -322,6 +334,9 @@ func (l *leafScan) page(p *parquet.Page, dict *parquet.Dictionary, whole bool, r
 		return nil
 	}
 	return l.withKeys(p, func(k *keys.Batch, hits []uint32) error {
+		if err := k.Fit(fault.At{File: l.file.Name}, l.columns); err != nil {
+			return err
+		}
 		if members := l.verified(k, hits); l.verifier != nil {
 			if err := l.verifier.Count(k, hits, members, nil); err != nil {
 				return err
@@ -333,6 +348,17 @@ func (l *leafScan) page(p *parquet.Page, dict *parquet.Dictionary, whole bool, r
 		}
 		return nil
 	})
+}
+
+// entriesFit returns an error if one of the dictionary's entries at indices does
+// not fit its cast.
+func (l *leafScan) entriesFit(indices []uint32) error {
+	for _, e := range indices {
+		if l.bad[e] {
+			return keys.Misfit(fault.At{File: l.file.Name}, l.columns)
+		}
+	}
+	return nil
 }
 
 // verified returns those of hits that are members, as far as anybody can tell.
@@ -388,7 +414,7 @@ func (l *leafScan) dictionaryDenies(ctx context.Context, c *parquet.Chunk, group
 	if err := l.probeDictionary(d); err != nil {
 		return false, err
 	}
-	return !slices.Contains(l.entry, true), nil
+	return !slices.Contains(l.entry, true) && l.bad == nil, nil
 }
 
 // probeDictionary probes each entry of a dictionary, unless that was done.
@@ -396,13 +422,19 @@ func (l *leafScan) probeDictionary(dict *parquet.Dictionary) error {
 	if dict == l.dict || dict == nil { // without one, no page has an index
 		return nil
 	}
-	l.dict, l.entry = dict, zeroed(l.entry, dict.Len)
+	l.dict, l.entry, l.bad = dict, zeroed(l.entry, dict.Len), nil
 	if l.verifier != nil {
 		l.uses = zeroed(l.uses, dict.Len)
 	}
 	return l.withKeys(l.asPage(), func(k *keys.Batch, hits []uint32) error {
 		for _, h := range l.verified(k, hits) {
 			l.entry[k.Rows[h]] = true
+		}
+		if misfits := k.Misfits(); len(misfits) > 0 {
+			l.bad = make([]bool, dict.Len)
+			for _, e := range misfits {
+				l.bad[e] = true
+			}
 		}
 		return nil
 	})
@@ -420,7 +452,7 @@ func (l *leafScan) countEntries() error {
 		return nil
 	}
 	return l.withKeys(l.asPage(), func(k *keys.Batch, hits []uint32) error {
-		k.KeepVoid(func(e uint32) bool { return l.uses[e] > 0 })
+		k.Keep(func(e uint32) bool { return l.uses[e] > 0 })
 		for i, e := range k.Rows { // of an entry that is no key, none are counted
 			l.uses[i] = l.uses[e]
 		}

@@ -11,7 +11,7 @@ import (
 func (r *keyReader) plainText(f *File) (t *text.Table, column int, ok bool) {
 	t, ok = f.table.(*text.Table)
 	index := r.enc.Index()
-	if !ok || len(index) != 1 || t.Kind(index[0]) == text.Other {
+	if !ok || len(index) != 1 || !r.enc.AsStored() || t.Kind(index[0]) == text.Other {
 		return nil, 0, false
 	}
 	return t, index[0], true
@@ -35,7 +35,7 @@ func (r *keyReader) text(ctx context.Context, p Piece, t *text.Table, column int
 			return err
 		}
 		if kind == text.Bytes {
-			r.batch.SetBytes(v.Plain, v.NonNull, r.rule)
+			r.batch.SetBytes(v.Plain, v.NonNull, r.options.Rule)
 		} else {
 			r.batch.SetInts(v.Plain, v.NonNull, 8, kind == text.Signed)
 		}

@@ -19,7 +19,7 @@ import (
 func keysOf(t *testing.T, files []*File, key string) (all []string, rows, null int, err error) {
 	t.Helper()
 	var mu sync.Mutex
-	err = MapKeys(t.Context(), Split(files, Shard{}), key, 0, 2, func() (KeyWork, error) {
+	err = MapKeys(t.Context(), Split(files, Shard{}), key, keys.Options{}, 2, func() (KeyWork, error) {
 		return func(_ Piece, b *keys.Batch) error {
 			mu.Lock()
 			defer mu.Unlock()
@@ -36,7 +36,7 @@ func keysOf(t *testing.T, files []*File, key string) (all []string, rows, null i
 // keysByRecords is keysOf by way of records.
 func keysByRecords(t *testing.T, files []*File, key string) (all []string, rows, null int, err error) {
 	t.Helper()
-	paths, err := keys.ParsePaths(key)
+	paths, err := keys.ParseColumns(key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func keysByRecords(t *testing.T, files []*File, key string) (all []string, rows,
 		if err != nil {
 			return all, rows, null, err
 		}
-		enc, err := keys.NewEncoder(r.Record.Schema(), paths, 0)
+		enc, err := keys.NewEncoder(r.Record.Schema(), paths, keys.Options{})
 		if err == nil {
 			err = enc.Encode(r.Record, &b)
 		}
@@ -121,7 +121,7 @@ func TestTextKeysEnd(t *testing.T) {
 		{func(Piece, *keys.Batch) error { return full }, full},
 		{func(Piece, *keys.Batch) error { cancel(); return nil }, context.Canceled},
 	} {
-		err := MapKeys(ctx, Split(files, Shard{}), "id", 0, 1, func() (KeyWork, error) { return c.work, nil })
+		err := MapKeys(ctx, Split(files, Shard{}), "id", keys.Options{}, 1, func() (KeyWork, error) { return c.work, nil })
 		if !errors.Is(err, c.want) {
 			t.Errorf("%v, want %v", err, c.want)
 		}

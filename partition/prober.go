@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
@@ -16,6 +18,7 @@ import (
 type Prober struct {
 	Keys keys.Batch // of the last record, good until that is released
 
+	file   string
 	enc    *keys.Encoder
 	filter Filter
 	hashes []uint64
@@ -24,29 +27,26 @@ type Prober struct {
 
 // NewProber finds the key columns in the schema and compares their classes
 // with the filter's. Keys are made under the rule that the filter's were, see
-// [keys.Rule]. The file's name is for errors.
+// [keys.Rule], and numbers are converted to its class. The file's name is for
+// errors.
 func NewProber(file string, schema *arrow.Schema, m Match) (*Prober, error) {
-	paths, err := m.KeyPaths()
+	columns, err := m.KeyColumns()
 	if err != nil {
 		return nil, err
 	}
-	rule, err := keys.RuleOf(m.Filter.Normal())
+	options, err := m.options()
 	if err != nil {
 		return nil, err
 	}
-	enc, err := keys.NewEncoder(schema, paths, rule)
+	enc, err := keys.NewEncoder(schema, columns, options)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	want := make([]keys.Class, 0, len(paths))
-	for _, c := range m.Filter.KeyClasses() {
-		want = append(want, keys.Class(c))
-	}
-	at := fault.At{File: file, Column: keys.PathsString(paths)}
-	if err := keys.Match(at, want, enc.Classes()); err != nil {
+	at := fault.At{File: file, Column: keys.ColumnsString(columns)}
+	if err := keys.Match(at, keys.Side{Classes: options.Classes}, enc.Side()); err != nil {
 		return nil, err
 	}
-	return &Prober{enc: enc, filter: m.Filter}, nil
+	return &Prober{file: file, enc: enc, filter: m.Filter}, nil
 }
 
 // Columns returns the top-level columns that hold the key, ascending.
@@ -62,7 +62,7 @@ func (p *Prober) All(rec arrow.Record) ([]uint32, error) { return p.probe(rec, t
 
 // probe is Probe, or, all, without asking the filter.
 func (p *Prober) probe(rec arrow.Record, all bool) ([]uint32, error) {
-	if err := p.enc.Encode(rec, &p.Keys); err != nil {
+	if err := p.enc.EncodeKeys(p.file, rec, &p.Keys); err != nil {
 		return nil, err
 	}
 	return p.probeKeys(all)
@@ -72,7 +72,7 @@ func (p *Prober) probe(rec arrow.Record, all bool) ([]uint32, error) {
 // members, ascending; all: without asking the filter.
 func (p *Prober) probeKeys(all bool) ([]uint32, error) {
 	p.hits = p.hits[:0]
-	values, signed, integer := p.Keys.Ints()
+	values, integer := p.Keys.Ints()
 	bits, set := p.filter.Bloom(), p.filter.Exact()
 	switch {
 	case all || bits == nil && set == nil:
@@ -81,8 +81,7 @@ func (p *Prober) probeKeys(all bool) ([]uint32, error) {
 		}
 		return p.hits, nil
 	case bits == nil:
-		p.hits = set.Probe(values, signed, p.hits)
-		return p.hits, nil
+		return p.probeSet(set)
 	case !integer:
 		p.hashes = p.Keys.Hash(bits.Params().Hash, p.hashes)
 	}
@@ -92,6 +91,24 @@ func (p *Prober) probeKeys(all bool) ([]uint32, error) {
 		} else {
 			p.hits = bits.Probe(p.hashes, p.hits)
 		}
+	})
+	return p.hits, err
+}
+
+// probeSet is probeKeys of an exact set.
+func (p *Prober) probeSet(set *exact.Set) ([]uint32, error) {
+	err := p.Keys.BySign(func(values []uint64, signed bool, positions []uint32) error {
+		n := len(p.hits)
+		p.hits = set.Probe(values, signed, p.hits)
+		for i, h := range p.hits[n:] {
+			if positions != nil {
+				p.hits[n+i] = positions[h]
+			}
+		}
+		if n > 0 {
+			slices.Sort(p.hits)
+		}
+		return nil
 	})
 	return p.hits, err
 }

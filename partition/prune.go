@@ -54,17 +54,20 @@ type pruner struct {
 // found in: the file's own or one that has a column for each of the file's, of
 // the same name and key class.
 func newPruner(f *parquet.File, schema *arrow.Schema, m Match) (*pruner, error) {
-	paths, err := m.KeyPaths()
+	columns, err := m.KeyColumns()
 	if err != nil {
 		return nil, err
 	}
-	rule, err := keys.RuleOf(m.Filter.Normal())
+	options, err := m.options()
 	if err != nil {
 		return nil, err
+	}
+	if slices.ContainsFunc(columns, func(c keys.Column) bool { return c.Cast != nil }) {
+		return nil, nil // a value that does not fit must be found wherever it stands
 	}
 	p := &pruner{file: f}
-	for i, path := range paths {
-		field, err := path.Resolve(schema)
+	for i, c := range columns {
+		field, err := c.Resolve(schema, m.IgnoreCase)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
@@ -72,7 +75,7 @@ func newPruner(f *parquet.File, schema *arrow.Schema, m Match) (*pruner, error) 
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
-		leaf, ok := leafAt(f, path)
+		leaf, ok := leafAt(f, field.Names)
 		if !ok {
 			p.unclear = true
 			continue
@@ -80,11 +83,14 @@ func newPruner(f *parquet.File, schema *arrow.Schema, m Match) (*pruner, error) 
 		if leaf.MaxDef > 0 {
 			p.nullable = append(p.nullable, leaf.Index)
 		}
-		if rule.Of(class) != 0 {
+		if options.Rule.Of(class) != 0 {
 			continue // statistics are of the values as they are stored
 		}
-		if i < len(m.Filter.KeyClasses()) && keys.Class(m.Filter.KeyClasses()[i]) == class { // else the prober says what is wrong
-			p.add(leaf, class, i, m.Filter)
+		if i >= len(options.Classes) {
+			continue // the prober says what is wrong
+		}
+		if of := options.Classes[i]; of == class || of.Numeric() && class.Numeric() {
+			p.add(leaf, class, i, of, m.Filter)
 		}
 	}
 	if !p.none && len(p.parts) == 0 {
@@ -93,10 +99,10 @@ func newPruner(f *parquet.File, schema *arrow.Schema, m Match) (*pruner, error) 
 	return p, nil
 }
 
-// add finds out what is known of a key column's members and what can be pruned
-// by that.
-func (p *pruner) add(l *parquet.Leaf, class keys.Class, column int, f Filter) {
-	members, ok := membersOf(f, column, class)
+// add finds out what is known of a key column's members, which are of class of,
+// and what can be pruned by that.
+func (p *pruner) add(l *parquet.Leaf, class keys.Class, column int, of keys.Class, f Filter) {
+	members, ok := membersOf(f, column, of)
 	switch {
 	case !ok:
 		return
@@ -104,7 +110,7 @@ func (p *pruner) add(l *parquet.Leaf, class keys.Class, column int, f Filter) {
 		p.none = true
 		return
 	}
-	part, ok := newPrunedPart(p.file, l, class, members)
+	part, ok := newPrunedPart(p.file, l, class, of, members)
 	switch {
 	case ok && part.order.empty:
 		p.none = true

@@ -50,6 +50,7 @@ type order struct {
 
 	size   int  // bytes of a value; 0: byte arrays
 	number bool // else bytes
+	float  bool // a number in 4 or 8 bytes of a float
 	signed bool
 	little bool     // little-endian as stored
 	least  *big.Int // of the values that the column's type allows; numbers only
@@ -57,9 +58,12 @@ type order struct {
 }
 
 // newOrder returns the order of a leaf's values, and brings the bounds of the
-// members into it. ok is false where the order is not defined, or statistics in
+// members, which are of class of, into it. ok is false where the order is not defined, or statistics in
 // it are not to be believed.
-func newOrder(l *parquet.Leaf, class keys.Class, m members) (o order, ok bool) {
+func newOrder(l *parquet.Leaf, class, of keys.Class, m members) (o order, ok bool) {
+	if class == keys.Float {
+		return newFloatOrder(l, of, m)
+	}
 	switch keys.OrderOf(class) {
 	case keys.ByBytes:
 		return newByteOrder(l, class, m)
@@ -68,7 +72,7 @@ func newOrder(l *parquet.Leaf, class keys.Class, m members) (o order, ok bool) {
 		if !ok {
 			return o, false
 		}
-		return o, o.place(class, m, perOne)
+		return o, o.place(of, m, perOne)
 	}
 	return o, false
 }
@@ -117,6 +121,8 @@ func (o *order) numbers(l *parquet.Leaf, class keys.Class) (perOne *big.Int, ok 
 	case class == keys.Integer && kind == parquet.Int:
 		o.signed, bits = l.Logical.Signed, l.Logical.BitWidth
 	case class == keys.Date && kind == parquet.Date:
+	case class == keys.Time && kind == parquet.Time:
+		perOne = keys.Pow10(3 * (int(l.Logical.Unit) + 1))
 	case (class == keys.Instant || class == keys.Timestamp) && kind == parquet.Timestamp:
 		perOne = keys.Pow10(3 * (int(l.Logical.Unit) + 1))
 	case class == keys.Decimal && kind == parquet.Decimal && l.Logical.Scale <= l.Logical.Precision && l.Logical.Precision <= 8*maxDecimalWidth:
@@ -178,6 +184,9 @@ func (o *order) bound(stored []byte) (b []byte, ok bool) {
 	}
 	if !o.number {
 		return stored, true
+	}
+	if o.float {
+		return floatBound(stored)
 	}
 	b = slices.Clone(stored)
 	if o.little {

@@ -21,14 +21,17 @@ type prunedPart struct {
 	bloom bool       // Parquet's Bloom filters of the leaf are believed
 }
 
-// newPrunedPart returns what a key column can be pruned by. ok is false if that
-// is nothing.
-func newPrunedPart(f *parquet.File, l *parquet.Leaf, class keys.Class, m members) (p prunedPart, ok bool) {
+// newPrunedPart returns what a key column of a class can be pruned by, where the
+// members are of class of. ok is false if that is nothing.
+func newPrunedPart(f *parquet.File, l *parquet.Leaf, class, of keys.Class, m members) (p prunedPart, ok bool) {
 	if !knownOrder(f, l) || !boundsBelieved(f.Metadata.CreatedBy, l) {
 		return p, false
 	}
-	p = prunedPart{leaf: l, set: m.set, bloom: bloomBelieved(f.Metadata.CreatedBy, l)}
-	p.order, ok = newOrder(l, class, m)
+	p = prunedPart{leaf: l}
+	if class == of { // else the leaf stores its members in another way
+		p.set, p.bloom = m.set, bloomBelieved(f.Metadata.CreatedBy, l)
+	}
+	p.order, ok = newOrder(l, class, of, m)
 	return p, ok
 }
 

@@ -156,11 +156,11 @@ func keysIn(t testing.TB, file []byte, key string) (groups [][]string, schema *a
 	if err != nil {
 		t.Fatal(err)
 	}
-	paths, err := keys.ParsePaths(key)
+	paths, err := keys.ParseColumns(key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	enc, err := keys.NewEncoder(table.Schema(), paths, 0)
+	enc, err := keys.NewEncoder(table.Schema(), paths, keys.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,6 +40,9 @@ const (
 	// inFixed: decimals in bytes, which have a sign, and UUIDs and other binaries
 	// of one width, which have none.
 	inFixed
+	// inFloats: floats. A program may lose all values before a NaN; only those
+	// are believed that pass over NaN, or write no bounds where there is one.
+	inFloats
 
 	inAll = inSigned | inStrings | inUnsigned | inFixed
 )
@@ -49,6 +52,8 @@ const (
 func boundsBelieved(createdBy string, l *parquet.Leaf) bool {
 	need := inSigned
 	switch {
+	case l.Type == format.Float, l.Type == format.Double:
+		need = inFloats
 	case l.Type == format.FixedLenByteArray:
 		need = inFixed
 	case l.Type == format.ByteArray:
@@ -69,13 +74,15 @@ func boundsBelieved(createdBy string, l *parquet.Leaf) bool {
 // trustIn returns what is known of a program.
 func trustIn(name string, v version) trust {
 	switch name {
-	case "bloomjoin", "impala", "parquet-mr", "parquet-mr-trino":
+	case "bloomjoin", "parquet-mr":
+		return inAll | inFloats
+	case "impala", "parquet-mr-trino":
 		return inAll
 	case "parquet-cpp-arrow":
 		if v.before(4, 0) { // decimals compared byte by byte (PARQUET-1655)
 			return inAll &^ inFixed
 		}
-		return inAll
+		return inAll | inFloats
 	case "parquet-cpp":
 		if v.before(1, 3) { // all compared as if signed
 			return inSigned

@@ -348,10 +348,10 @@ func TestRecordsKeys(t *testing.T) {
 	file := write(t, filepath.Join(t.TempDir(), "k.parquet"), 1000, made())
 	g := &given{make: []func() arrow.Record{made}}
 	sums := func(f *File) (rows, sum uint64) {
-		err := MapKeys(t.Context(), Split([]*File{f}, Shard{}), "k", 0, 1, func() (KeyWork, error) {
+		err := MapKeys(t.Context(), Split([]*File{f}, Shard{}), "k", keys.Options{}, 1, func() (KeyWork, error) {
 			return func(_ Piece, b *keys.Batch) error {
 				rows += uint64(b.Len)
-				values, _, _ := b.Ints()
+				values, _ := b.Ints()
 				for _, v := range values {
 					sum += v * v
 				}

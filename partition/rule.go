@@ -63,18 +63,18 @@ func otherRule(m Match, want, got keys.Rule) error {
 // CheckIDs makes the reading of a text file fail at a value that is no ID under
 // the rule, with its line, which nobody knows any more when it is a key. Of
 // other files it does nothing.
-func (f *File) CheckIDs(paths []keys.Path, rule keys.Rule) {
+func (f *File) CheckIDs(columns []keys.Column, o keys.Options) {
 	t, ok := f.table.(*text.Table)
-	if !ok || rule&keys.UUID == 0 {
+	if !ok || o.Rule&keys.UUID == 0 {
 		return
 	}
-	var columns []string
-	for _, p := range paths {
-		if field, err := p.Resolve(f.Schema()); err == nil {
-			if c, err := keys.ClassOf(field.Type); err == nil && c == keys.Bytes {
-				columns = append(columns, p.Name())
+	var names []string
+	for _, c := range columns {
+		if field, err := c.Resolve(f.Schema(), o.IgnoreCase); err == nil && c.Cast == nil {
+			if class, err := keys.ClassOf(field.Type); err == nil && class == keys.Bytes {
+				names = append(names, f.Schema().Field(field.Index[0]).Name)
 			}
 		}
 	}
-	f.table = t.WithCheck(columns, rule.Accepts, "a UUID, under --normalize uuid")
+	f.table = t.WithCheck(names, o.Rule.Accepts, "a UUID, under --normalize uuid")
 }

@@ -510,19 +510,19 @@ func TestRuleOfIDs(t *testing.T) {
 		{put(t, filepath.Join(dir, "g.ndjson"), "{\"k\":\""+id+"\"}\n{\"k\":null}\n{\"k\":\"secret\"}\n"), "k", []string{"g.ndjson: line 3: column k"}},
 	} {
 		files := open(t, OpenOptions{Text: true, Column: "k", Types: map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int64}}, c.name)
-		paths, err := keys.ParsePaths(c.key)
+		paths, err := keys.ParseColumns(c.key)
 		if err != nil {
 			t.Fatal(err)
 		}
-		files[0].CheckIDs(paths, keys.UUID) // as a plan does
+		files[0].CheckIDs(paths, keys.Options{Rule: keys.UUID}) // as a plan does
 		work := func() (KeyWork, error) { return func(Piece, *keys.Batch) error { return nil }, nil }
-		err = MapKeys(t.Context(), Split(files, Shard{}), c.key, keys.UUID, 1, work)
+		err = MapKeys(t.Context(), Split(files, Shard{}), c.key, keys.Options{Rule: keys.UUID}, 1, work)
 		says(t, c.name, err, ErrMismatch, c.words...)
 		if err != nil && (strings.Contains(err.Error(), "secret") || strings.Count(err.Error(), c.name) != 1) {
 			t.Errorf("%v", err)
 		}
 		files = open(t, OpenOptions{Text: true, Column: "k", Types: map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int64}}, c.name)
-		if err := MapKeys(t.Context(), Split(files, Shard{}), c.key, keys.Trim, 1, work); err != nil {
+		if err := MapKeys(t.Context(), Split(files, Shard{}), c.key, keys.Options{Rule: keys.Trim}, 1, work); err != nil {
 			t.Errorf("%s: only trimmed: %v", c.name, err)
 		}
 	}

@@ -109,10 +109,10 @@ func (r Run) selection() []uint32 {
 type RunWork func(run int, b *keys.Batch) error
 
 // ReadRuns reads the keys of runs with several workers, in no certain order.
-// A key that is none under the rule counts as NULL. newWork and threads are as
+// A key that is none under the rule, or does not fit its cast, counts as NULL. newWork and threads are as
 // in [MapKeys].
-func ReadRuns(ctx context.Context, runs []Run, key string, rule keys.Rule, threads int, newWork func() (RunWork, error)) error {
-	paths, err := keys.ParsePaths(key)
+func ReadRuns(ctx context.Context, runs []Run, key string, o keys.Options, threads int, newWork func() (RunWork, error)) error {
+	columns, err := keys.ParseColumns(key)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func ReadRuns(ctx context.Context, runs []Run, key string, rule keys.Rule, threa
 	for _, r := range runs {
 		pieces = append(pieces, Piece{File: r.File, Lo: r.Group, Hi: r.Group + 1})
 	}
-	way := flightOf(InFlight(pieces), threads, func() int64 { return keyNeed(pieces, paths) })
+	way := flightOf(InFlight(pieces), threads, func() int64 { return keyNeed(pieces, columns, o) })
 	var next atomic.Int64
 	workers, ctx := errgroup.WithContext(ctx)
 	for range min(way.workers, len(runs)) {
@@ -129,7 +129,7 @@ func ReadRuns(ctx context.Context, runs []Run, key string, rule keys.Rule, threa
 			if err != nil {
 				return err
 			}
-			r := &keyReader{paths: paths, rule: rule, lenient: true, way: way, parsers: 1, buf: new(parquet.Buffers)}
+			r := &keyReader{columns: columns, options: o, lenient: true, way: way, parsers: 1, buf: new(parquet.Buffers)}
 			defer r.buf.Close()
 			for {
 				i := int(next.Add(1)) - 1
@@ -186,7 +186,7 @@ func (r *keyReader) sampled(ctx context.Context, p Piece, records iter.Seq2[arro
 			return err
 		}
 		if enc == nil {
-			if enc, err = keys.NewEncoder(rec.Schema(), r.paths, r.rule); err != nil {
+			if enc, err = keys.NewEncoder(rec.Schema(), r.columns, r.options); err != nil {
 				return fmt.Errorf("%s: %w", p.File.Name, err)
 			}
 		}

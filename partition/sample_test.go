@@ -105,7 +105,7 @@ func TestReadRuns(t *testing.T) {
 				got := make([][]string, len(runs))
 				seen := make([]int, len(runs))
 				var mu sync.Mutex
-				err := ReadRuns(t.Context(), runs, key, 0, 3, func() (RunWork, error) {
+				err := ReadRuns(t.Context(), runs, key, keys.Options{}, 3, func() (RunWork, error) {
 					return func(run int, b *keys.Batch) error {
 						mu.Lock()
 						defer mu.Unlock()
@@ -148,11 +148,11 @@ func keyAt(t *testing.T, ids []any, names []string, key string, row int) (string
 	if ids[row] == nil && key != "name" {
 		return "", false
 	}
-	paths, err := keys.ParsePaths(key)
+	paths, err := keys.ParseColumns(key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	enc, err := keys.NewEncoder(rec.Schema(), paths, 0)
+	enc, err := keys.NewEncoder(rec.Schema(), paths, keys.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,11 +239,11 @@ func TestSkippable(t *testing.T) {
 	if s, err := Skippable(t.Context(), Split(files, Shard{}), Match{Filter: between{-50, 120}}, 3); err != nil || s.Groups != 3 {
 		t.Errorf("three groups: %+v, %v", s, err)
 	}
-	path := keys.Path{"id"}
-	if lo, hi, ok := IntegerRange(files, path); !ok || lo != -200 || hi != 5000 {
+	path := keys.Column{Path: keys.Path{"id"}}
+	if lo, hi, ok := IntegerRange(files, path, false); !ok || lo != -200 || hi != 5000 {
 		t.Errorf("range %v to %v, %v", lo, hi, ok)
 	}
-	if _, _, ok := IntegerRange(files, keys.Path{"x"}); ok {
+	if _, _, ok := IntegerRange(files, keys.Column{Path: keys.Path{"x"}}, false); ok {
 		t.Error("a range of a column that is not there")
 	}
 	if all, one := files[0].PlainBytes(0, 10, nil), files[0].PlainBytes(0, 10, []int{0}); one < 8*1000 || all < 2*one*9/10 || all > 2*one*11/10 {

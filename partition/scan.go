@@ -42,8 +42,14 @@ type Filter interface {
 type Match struct {
 	Filter Filter
 	// Key names the log's key columns: paths separated by commas, as in
-	// `user.id` or `"a.b",c`. Empty: the names that the filter was built with.
+	// `user.id` or `"a.b",c`, each of which may be cast, as in `user.id::int64`.
+	// Empty: the names that the filter was built with.
 	Key string
+	// IgnoreCase finds the columns by names whose letters may differ in case.
+	IgnoreCase bool
+	// NullMisfits makes a value that does not fit its cast a NULL. Otherwise it
+	// is an error that wraps [ErrMismatch].
+	NullMisfits bool
 	// NoMatch keeps the rows whose key is surely not in the set, and those
 	// with a NULL key. It needs an exact filter, or a Verifier.
 	NoMatch bool
@@ -89,8 +95,10 @@ type ScanOptions struct {
 	// none beside others that have one.
 	Normalize string
 	// Columns are the top-level columns to keep, in order; nil: all. Each file
-	// has them, unless Schema is Union: then some file has.
-	Columns []string
+	// has them, unless Schema is Union: then some file has. With IgnoreCase
+	// their letters may differ in case.
+	Columns    []string
+	IgnoreCase bool
 	// Schema says what becomes of files whose columns differ; see
 	// [Output.SchemaModeOf]. Pinned, with Union, is the schema that rows are
 	// brought to, in place of the union of the files'.
@@ -188,20 +196,28 @@ func usable(at fault.At, f Filter) error {
 	return err
 }
 
-// KeyPaths returns the log columns that the match is applied to.
-func (m Match) KeyPaths() ([]keys.Path, error) {
+// KeyColumns returns the log columns that the match is applied to.
+func (m Match) KeyColumns() ([]keys.Column, error) {
 	if m.Key != "" {
-		return keys.ParsePaths(m.Key)
+		return keys.ParseColumns(m.Key)
 	}
-	var paths []keys.Path
+	var columns []keys.Column
 	for _, name := range m.Filter.KeyNames() {
-		p, err := keys.ParsePaths(name)
+		c, err := keys.ParseColumns(name)
 		if err != nil {
 			return nil, err
 		}
-		paths = append(paths, p...)
+		columns = append(columns, c...)
 	}
-	return paths, nil
+	return columns, nil
+}
+
+// options returns how the columns become keys that the filter can be asked about.
+func (m Match) options() (keys.Options, error) {
+	rule, err := keys.RuleOf(m.Filter.Normal())
+	return keys.Options{
+		Rule: rule, Classes: keys.ClassesOf(m.Filter.KeyClasses()), IgnoreCase: m.IgnoreCase, NullMisfits: m.NullMisfits,
+	}, err
 }
 
 // Check finds all columns in the file and compares their classes with the
@@ -235,9 +251,12 @@ func (o *ScanOptions) SchemaOf(f *File) (*arrow.Schema, error) {
 
 // columns returns the positions of the columns to keep; nil: all.
 func (o *ScanOptions) columns(f *File) ([]int, error) {
-	var cols []int
+	if o.Columns == nil {
+		return nil, nil
+	}
+	cols := []int{}
 	for _, name := range o.Columns {
-		field, err := keys.Path{name}.Resolve(f.Schema())
+		field, err := keys.Path{name}.Resolve(f.Schema(), o.IgnoreCase)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name, err)
 		}

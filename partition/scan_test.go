@@ -54,11 +54,11 @@ func bloomOf(t testing.TB, key string, blocks uint64, rec arrow.Record) *testFil
 	if f.bits, err = bloom.New(bloom.Params{Geometry: bloom.Split256, Hash: hash, Blocks: blocks}); err != nil {
 		t.Fatal(err)
 	}
-	paths, err := keys.ParsePaths(key)
+	paths, err := keys.ParseColumns(key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	enc, err := keys.NewEncoder(rec.Schema(), paths, 0)
+	enc, err := keys.NewEncoder(rec.Schema(), paths, keys.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -323,8 +323,8 @@ func TestScanRefusals(t *testing.T) {
 		kind  error
 		words []string
 	}{
-		{"text against integers", ScanOptions{Match: []Match{{Filter: low}}}, ErrMismatch, []string{extra, "column n", "want integer, got bytes", "--key-type"}},
-		{"integers against text", ScanOptions{Match: []Match{{Filter: strs, Key: "row"}}}, ErrMismatch, []string{"a.parquet", "column row", "want bytes, got integer", "--key-type int64"}},
+		{"text against integers", ScanOptions{Match: []Match{{Filter: low}}}, ErrMismatch, []string{extra, "column n", "want integer (the IDs), got text or binary (the log)", "n::int64"}},
+		{"integers against text", ScanOptions{Match: []Match{{Filter: strs, Key: "row"}}}, ErrMismatch, []string{"a.parquet", "column row", "want text or binary (the IDs), got integer", "row::string", "ID::int64"}},
 		{"a key that one file lacks", ScanOptions{Match: []Match{{Filter: strs}}}, nil, []string{extra, `no column "s"`, "there are n, row"}},
 		{"a column that one file lacks", ScanOptions{Match: []Match{{Filter: low, Key: "row"}}, Columns: []string{"n", "s"}}, nil, []string{extra, `no column "s"`}},
 		{"a column that is none", ScanOptions{Match: []Match{{Filter: low, Key: "row"}}, Columns: []string{"rwo"}}, nil, []string{`no column "rwo"`, "did you mean row?"}},
@@ -354,4 +354,28 @@ func TestScanRefusals(t *testing.T) {
 		}
 		says(t, c.name+", unchecked", last, c.kind)
 	}
+}
+
+// TestNoColumns: an empty list of columns is none, not all: records then have
+// rows alone, and there is nothing to write.
+func TestNoColumns(t *testing.T) {
+	f := open(t, OpenOptions{}, write(t, filepath.Join(t.TempDir(), "a.parquet"), 2, record(t, checked(t), col{"n", []int64{1, 2, 3}})))
+	opts := ScanOptions{Match: []Match{{Filter: exactOf("n", 1, 2, 3)}}, Columns: []string{}}
+	s, err := NewScanner(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows int64
+	for r, err := range s.Scan(t.Context(), Split(f, Shard{})) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows += r.Record.NumRows()
+		equal(t, "columns", r.Record.NumCols(), 0)
+		r.Record.Release()
+	}
+	equal(t, "rows", rows, 3)
+	out := Output{Name: filepath.Join(t.TempDir(), "out.parquet")}
+	_, err = out.WriteScan(t.Context(), s, Split(f, Shard{}), f)
+	says(t, "no columns", err, nil, "no column is named")
 }

@@ -336,25 +336,17 @@ func HaveKeys(files []*File, matches []Match, anyMatch bool) (with []*File, with
 // all. A name that stands there twice, or a path through something else than a
 // struct, is not missing but wrong.
 func (m Match) missing(schema *arrow.Schema) (keys.Path, error) {
-	paths, err := m.KeyPaths()
+	columns, err := m.KeyColumns()
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range paths {
-		if schema.HasField(strings.Join(p, ".")) { // that very name, in need of quotes
+	for _, c := range columns {
+		if schema.HasField(strings.Join(c.Path, ".")) { // that very name, in need of quotes
 			continue
 		}
-		fields := schema.Fields()
-		for _, name := range p {
-			i := slices.IndexFunc(fields, func(f arrow.Field) bool { return f.Name == name })
-			if i < 0 {
-				return p, nil
-			}
-			st, ok := fields[i].Type.(*arrow.StructType)
-			if !ok {
-				break
-			}
-			fields = st.Fields()
+		var e *keys.NotFoundError
+		if _, err := c.Resolve(schema, m.IgnoreCase); errors.As(err, &e) && e.Missing() {
+			return c.Path, nil
 		}
 	}
 	return nil, nil

@@ -108,14 +108,15 @@ func compressed(b []byte) bool {
 // IntegerRange returns bounds of an integer key column of the files, as their
 // statistics state and are believed for pruning; ok is false if some file's are
 // not known, or there are no values. It reads nothing.
-func IntegerRange(files []*File, key keys.Path) (lo, hi float64, ok bool) {
+func IntegerRange(files []*File, key keys.Column, ignoreCase bool) (lo, hi float64, ok bool) {
 	lo, hi = math.Inf(1), math.Inf(-1)
 	for _, f := range files {
 		p := f.parquet()
-		if p == nil {
+		field, err := key.Resolve(f.Schema(), ignoreCase)
+		if p == nil || err != nil || key.Cast != nil {
 			return 0, 0, false
 		}
-		leaf, found := leafAt(p.File(), key)
+		leaf, found := leafAt(p.File(), field.Names)
 		if !found || !knownOrder(p.File(), leaf) || !boundsBelieved(p.File().Metadata.CreatedBy, leaf) {
 			return 0, 0, false
 		}
@@ -134,14 +135,14 @@ func IntegerRange(files []*File, key keys.Path) (lo, hi float64, ok bool) {
 			if least == nil || most == nil || !fine || !known {
 				return 0, 0, false
 			}
-			lo, hi = math.Min(lo, o.float(a)), math.Max(hi, o.float(b))
+			lo, hi = math.Min(lo, o.about(a)), math.Max(hi, o.about(b))
 		}
 	}
 	return lo, hi, lo <= hi
 }
 
-// float returns about the integer that b stands for.
-func (o *order) float(b []byte) float64 {
+// about returns about the integer that b stands for.
+func (o *order) about(b []byte) float64 {
 	if v := o.integer(b); o.signed {
 		return float64(int64(v))
 	} else {

@@ -18,6 +18,9 @@ import (
 // logs are all files of the log: they lend their schema to the output of a
 // shard that has none of them.
 func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (_ Written, err error) {
+	if s.opts.Columns != nil && len(s.opts.Columns) == 0 {
+		return Written{}, errors.New("no column is named for the output (name some, or leave Columns nil for all)")
+	}
 	o.fill()
 	o.Logs = logs
 	if err := o.identify(ctx); err != nil {

@@ -145,6 +145,31 @@ def question(log, ids, pairs, kind):
     return f"select {listed} from l {kind} join r on {where}", [n for _, n in columns]
 
 
+def chosen(rng, log, ids, pairs, kind):
+    """Some columns of the join, as --columns has them, and the question whose answer has them."""
+    shared = {a for a, b in pairs if a == b}
+    quote = lambda c: f'"{c}"' if " " in c else c  # noqa: E731
+    both = [c for c in log if c in ids and c not in shared]
+    columns = [("log", c) for c in log]
+    if kind not in ("semi", "anti"):
+        columns += [("ids", c) for c in ids if c not in shared]
+    columns = rng.sample(columns, rng.randint(1, len(columns)))
+    taken = {c for side, c in columns if side == "log"}
+    spelled, listed, names = [], [], []
+    for side, c in columns:
+        sides = [f"{side}.{quote(c)}"] + ([quote(c)] if c not in both or kind in ("semi", "anti") else [])
+        spelled.append(rng.choice(sides))
+        name = c
+        while side == "ids" and name in taken:
+            name += "_right"
+        taken.add(name)
+        once = side == "log" and c in shared and kind not in ("semi", "anti")
+        listed.append(f'coalesce(l."{c}", r."{c}") as "{c}"' if once else f'{"l" if side == "log" else "r"}."{c}" as "{name}"')
+        names.append(name)
+    where = " and ".join(f'l."{a}" = r."{b}"' for a, b in pairs)
+    return ",".join(spelled), f"select {', '.join(listed)} from l {kind} join r on {where}", names
+
+
 class Oracle:
     """Two tables in DuckDB: copied, as a filter that it hands on to Arrow has another place for NaN."""
 
@@ -165,7 +190,13 @@ class Oracle:
 
     def differences(self, got, kind):
         """What is unlike between an answer and DuckDB's; empty if nothing is."""
-        want, names = question(self.log.column_names, self.ids.column_names, self.pairs, kind)
+        return self.unlike(got, *question(self.log.column_names, self.ids.column_names, self.pairs, kind))
+
+    def count(self, kind):
+        return self.ask(f"select count(*) from ({question(self.log.column_names, self.ids.column_names, self.pairs, kind)[0]})")[0][0]
+
+    def unlike(self, got, want, names):
+        """The same for the answer to a question, and the names of its columns."""
         if got.column_names != names:
             return f"columns {got.column_names}, want {names}"
         self.hold("got", got)
@@ -227,6 +258,14 @@ def one(t, seed):
                 reports += f" {strategy}: strategy {r['strategy']}, {bad}"
         t.ok(f"{kind} on {case.on}, {case.log.num_rows} × {case.ids.num_rows} rows", not wrong, wrong)
         t.ok(f"{kind}: reports", not reports, reports)
+        how = ["--type", kind, "--strategy", case.rng.choice(known(t)), "--json"]
+        columns, query, names = chosen(case.rng, case.log.column_names, case.ids.column_names, case.pairs, kind)
+        out = t.path("chosen.parquet")
+        suffix = ["--suffix", "_right"] if kind not in ("semi", "anti") else []
+        t.run("join", "--ids", ids, "--on", case.on, *how, "--columns", columns, *suffix, "-o", out, log)
+        t.equal(f"{kind}, columns {columns}", oracle.unlike(tables.read(out), query, names), "")
+        r = t.run("join", "--ids", ids, "--on", case.on, *how, "--count", log).json
+        t.equal(f"{kind}, counted", r["rows_out"], oracle.count(kind))
 
 
 def little(t):

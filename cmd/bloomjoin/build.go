@@ -28,6 +28,7 @@ type buildFlags struct {
 	expect, capacity                                             uint64
 	uncompressed, noKeyRange, strict                             bool
 	ids                                                          idFlags
+	keys                                                         keyFlags
 	inputs                                                       inputFlags
 }
 
@@ -52,6 +53,7 @@ func (c *cli) buildCmd() *cobra.Command {
 	flagGroup(all, groupKeys, func(f *pflag.FlagSet) {
 		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns: user_id, user.id (in a struct), or a,b; not needed for one ID a line")
 		f.StringVar(&o.normalize, "normalize", "", normalizeHelp)
+		o.keys.add(f)
 	})
 	flagGroup(all, groupFilter, func(f *pflag.FlagSet) {
 		f.Float64Var(&o.fpr, "fpr", 0, "`RATE` false-positive rate (default: by the number of keys)")
@@ -102,10 +104,14 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, p
 	if err := o.keyOf(&opts, args); err != nil {
 		return opts, open, err
 	}
-	paths, err := keys.ParsePaths(opts.Key)
+	columns, err := keys.ParseColumns(opts.Key)
 	if err != nil {
 		return opts, open, usagef("--key: %w", err)
 	}
+	if err := o.keys.check(columns); err != nil {
+		return opts, open, err
+	}
+	opts.IgnoreCase, opts.NullMisfits = o.keys.ignoreCase, o.keys.nullMisfits()
 	if _, err := keys.ParseRule(o.normalize); err != nil {
 		return opts, open, usagef("--normalize %w", err)
 	}
@@ -134,8 +140,8 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, p
 	if opts.Shard, err = c.shardOf(o.shard); err != nil {
 		return opts, open, err
 	}
-	open.Column = paths[len(paths)-1].Name()
-	open.Types, err = keyTypes(o.ids.keyType, paths)
+	open.Column = columns[len(columns)-1].Name()
+	open.Types, err = keyTypes(o.ids.keyType, columns)
 	return opts, open, err
 }
 
@@ -208,21 +214,21 @@ func geometryOf(name string) (bloom.Geometry, error) {
 }
 
 // keyTypes pairs key columns with the types that --key-type names.
-func keyTypes(s string, paths []keys.Path) (map[string]arrow.DataType, error) {
+func keyTypes(s string, columns []keys.Column) (map[string]arrow.DataType, error) {
 	if s == "" {
 		return nil, nil
 	}
 	names := splitTypes(s)
-	if len(names) != len(paths) {
-		return nil, usagef("--key-type %s: want a type for each of the %d key columns", s, len(paths))
+	if len(names) != len(columns) {
+		return nil, usagef("--key-type %s: want a type for each of the %d key columns, got %d", s, len(columns), len(names))
 	}
 	types := map[string]arrow.DataType{}
-	for i, p := range paths {
+	for i, c := range columns {
 		t, err := keys.ParseType(names[i])
 		if err != nil {
 			return nil, usagef("--key-type: %w", err)
 		}
-		types[p.Name()] = t
+		types[c.Name()] = t
 	}
 	return types, nil
 }
@@ -309,7 +315,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 		}
 		return err
 	}
-	if err := checkType(o.ids.keyType, open.Types, plan); err != nil {
+	if err := checkType(o.ids.keyType, opts.Key, open.Types, plan); err != nil {
 		return err
 	}
 	note := textKeys(files, o.ids.keyType, plan.Spec.Classes)
@@ -365,14 +371,14 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 }
 
 // checkType refuses a --key-type that typed inputs contradict.
-func checkType(flag string, types map[string]arrow.DataType, plan *filterbuild.Plan) error {
+func checkType(flag, key string, types map[string]arrow.DataType, plan *filterbuild.Plan) error {
+	columns, err := keys.ParseColumns(key)
+	if err != nil {
+		return err
+	}
 	for i, name := range plan.Spec.Names {
-		paths, err := keys.ParsePaths(name)
-		if err != nil {
-			return err
-		}
-		t, ok := types[paths[0].Name()]
-		if !ok {
+		t, ok := types[columns[i].Name()]
+		if !ok || columns[i].Cast != nil {
 			continue
 		}
 		c, err := keys.ClassOf(t)
@@ -380,7 +386,7 @@ func checkType(flag string, types map[string]arrow.DataType, plan *filterbuild.P
 			return err
 		}
 		if c = plan.Spec.Rule.Class(c); string(c) != plan.Spec.Classes[i] {
-			return fmt.Errorf("--key-type %s is of class %s, but column %s of the files is of class %s (the flag is for text files)", flag, c, name, plan.Spec.Classes[i])
+			return fmt.Errorf("--key-type %s: text is read as class %s, but column %s of the typed files is of class %s (give text and files the same type, or cast with COL::TYPE)", flag, c, name, plan.Spec.Classes[i])
 		}
 	}
 	return nil
@@ -407,7 +413,7 @@ func (c *cli) filterDone(ctx context.Context, name string, same func(*codec.Head
 	case c.force:
 		return false, nil
 	}
-	return false, fmt.Errorf("%s: %w, of another run (--force replaces it)", name, partition.ErrExists)
+	return false, fmt.Errorf("%s: %w, and belongs to another run (--force replaces it)", name, partition.ErrExists)
 }
 
 func filterReport(verb string, start time.Time, f *codec.Filter, rep filterbuild.Report, size int64) (buildReport, error) {

@@ -111,6 +111,7 @@ func (c *cli) common() map[string]completion {
 		"compression": words("snappy", "zstd", "gzip", "brotli", "lz4", "none"),
 		"schema":      words("per-file", "strict", "union"),
 		"missing-key": words("error", "skip-file"),
+		"cast-errors": words("error", "null"),
 		"int96":       words("us", "ns"),
 		"columns":     listOf(c.ofLogs),
 		"type":        words(joinTypes...),

@@ -5,7 +5,6 @@ func shortErrors() []string {
 	return []string{
 		"A quote in a column name is not closed",
 		"Two equals signs in a pair",
-		"A column twice",
 		"A key in a list",
 		"A field of a column that is not a struct",
 	}

@@ -24,7 +24,7 @@ func usageErrors() []errorGroup {
 			usage("A column name is empty", "bloomjoin build --key user_id, -o users.bjf ids.csv"),
 			usage("A quote in a column name is not closed", scan+`--key '"user_id' -o out.parquet logs`),
 			usage("Two equals signs in a pair", "bloomjoin join --ids ids.csv --on a=b=c -o out.parquet logs"),
-			usage("An unknown type of key", build+"--key-type blob -o users.bjf ids.csv"),
+			usage("An unknown type of key", build+"--key-type money -o users.bjf ids.csv"),
 			usage("More types than keys", build+"--key-type int64,string -o users.bjf ids.csv"),
 			usage("An unknown format of IDs", build+"--ids-format xml -o users.bjf ids.csv"),
 			usage("An unknown rule to normalize by", build+"--normalize upper -o users.bjf ids.csv"),

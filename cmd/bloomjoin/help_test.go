@@ -196,7 +196,7 @@ func TestBadValues(t *testing.T) {
 		"inspect": "inspect nowhere",
 	}
 	bad := map[string][]string{
-		"key": {"a,", `"a`}, "key-type": {"blob", "int64,int64"}, "normalize": {"upper", "trim,"},
+		"key": {"a,", `"a`}, "key-type": {"money", "int64,int64"}, "normalize": {"upper", "trim,"},
 		"max-size": {"much", "1B"}, "kind": {"roaring", ""}, "geometry": {"512"}, "fpr": {"0", "1", "-1", "NaN", "x"},
 		"expect": {"-1", "0", "x"}, "capacity": {"0", "-1"}, "ids-format": {"xml"}, "shard": {"2/2", "x", "1", "auto/0", "1/0"},
 		"include": {"[", ""}, "exclude": {"[", ""}, "output": {"", "-", "/dev/null"}, "match": {"nowhere", "=x", "a,=x"}, "no-match": {"nowhere"},
@@ -205,9 +205,9 @@ func TestBadValues(t *testing.T) {
 		"require-rows": {"-1", "x"}, "require-ids-matched": {"0.5", "0%", "101%"}, "max-kept": {"0%", "2"},
 		"network": {"fast"}, "scan-speed": {"fast"}, "workers": {"0", "x"}, "sample": {"1", "x"},
 		"memory": {"lots", "0", "1MiB"}, "threads": {"-1", "x"}, "progress": {"bar"},
-		"json": {"maybe"}, "quiet": {"maybe"},
+		"json": {"maybe"}, "quiet": {"maybe"}, "cast-errors": {"drop", "null"}, "suffix": {""},
 	}
-	free := []string{"filter", "ids", "temp-dir", "base", "schema-from", "suffix", "help"} // any value may be right
+	free := []string{"filter", "ids", "temp-dir", "base", "schema-from", "help"} // any value may be right
 	eachVerb(t, func(cmd *cobra.Command) {
 		check := func(f *pflag.Flag) {
 			values, ok := bad[f.Name]

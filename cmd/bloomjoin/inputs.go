@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -37,9 +38,13 @@ func (o *inputFlags) addOutput(f *pflag.FlagSet) {
 
 // fill checks the flags and puts them into the options.
 func (o *inputFlags) fill(open *partition.OpenOptions) error {
-	for _, p := range slices.Concat(o.include, o.exclude) {
+	for i, p := range slices.Concat(o.include, o.exclude) {
 		if _, err := path.Match(p, ""); err != nil || p == "" {
-			return usagef("--include or --exclude %s: want a pattern such as '*.parquet' or 'dt=2024-*/*'", p)
+			name := "include"
+			if i >= len(o.include) {
+				name = "exclude"
+			}
+			return usagef("--%s %q: want a pattern, as '*.parquet' or 'dt=2024-*/*'", name, p)
 		}
 	}
 	open.Include, open.Exclude, open.AllowEmpty, open.Base = o.include, o.exclude, o.allowEmpty, o.base
@@ -87,9 +92,21 @@ func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts join.Options, ou
 	var w partition.Written
 	switch {
 	case opts.Type == join.Right || opts.Type == join.Full:
-		return w, fmt.Errorf("--allow-empty --type %s: the log has no files, so the columns of the answer are unknown (use --type semi, anti, inner or left)", opts.Type)
+		return w, fmt.Errorf("--allow-empty --type %s: the answer has the log's columns, and a log without files has none (use --type inner)", opts.Type)
 	case opts.Require.Rows > 0 || opts.Require.IDsMatched > 0:
 		return w, join.ErrRequire
+	case o.count:
+		return w, nil
 	}
-	return c.writeEmpty(ctx, out, partition.ScanOptions{Columns: opts.Columns}, o.layout.schemaFrom)
+	return c.writeEmpty(ctx, out, partition.ScanOptions{Columns: bareNames(opts.Columns)}, o.layout.schemaFrom)
+}
+
+// bareNames returns the names of columns of the log, which may be written
+// log.NAME.
+func bareNames(columns []string) (names []string) {
+	for _, c := range columns {
+		paths, _ := keys.ParsePaths(c) // which was checked
+		names = append(names, paths[0].Name())
+	}
+	return names
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 )
@@ -98,22 +99,37 @@ type interruptibleWriter struct {
 	err error // the first, so that a command that does not look fails all the same
 }
 
-func (i *interruptibleWriter) Write(p []byte) (int, error) {
-	var n int
-	err := await(i.ctx, func() (err error) {
-		n, err = i.w.Write(p)
-		return err
-	})
-	if i.ctx.Err() != nil {
-		return 0, context.Cause(i.ctx)
+// grace is how long a write may take after a signal: enough for a report of what
+// has been published, which would otherwise be lost.
+const grace = time.Second
+
+func (i *interruptibleWriter) Write(p []byte) (n int, err error) {
+	type written struct {
+		n   int
+		err error
 	}
-	if errors.Is(err, syscall.EPIPE) {
-		err = errClosed
+	done := make(chan written, 1)
+	go func() {
+		n, err := i.w.Write(p)
+		done <- written{n, err}
+	}()
+	var w written
+	select {
+	case w = <-done:
+	case <-i.ctx.Done():
+		select {
+		case w = <-done:
+		case <-time.After(grace):
+			return 0, context.Cause(i.ctx)
+		}
+	}
+	if errors.Is(w.err, syscall.EPIPE) {
+		w.err = errClosed
 	}
 	if i.err == nil {
-		i.err = err
+		i.err = w.err
 	}
-	return n, err
+	return w.n, w.err
 }
 
 // await returns what f returns, or the cause when ctx ends first. Only in the

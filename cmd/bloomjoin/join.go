@@ -19,12 +19,14 @@ import (
 type joinFlags struct {
 	ids                                           []string
 	filter, on, typ, strategy, shard, format, out string
-	normalize, tempDir                            string
+	normalize, tempDir, suffix                    string
 	text                                          idFlags
+	keys                                          keyFlags
 	layout                                        layoutFlags
 	inputs                                        inputFlags
 	require                                       requireFlags
 	fpr                                           float64
+	count                                         bool
 }
 
 func (c *cli) joinCmd() *cobra.Command {
@@ -59,8 +61,11 @@ func (c *cli) joinCmd() *cobra.Command {
 	flagGroup(all, groupJoin, o.addJoin)
 	flagGroup(all, groupOutput, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.out, "output", "o", "", outputHelp)
+		f.BoolVar(&o.count, "count", false, "print the number of rows of the answer, and write nothing")
 		c.addForce(f)
 		o.layout.add(f)
+		f.Lookup("columns").Usage = columnsHelp
+		f.StringVar(&o.suffix, "suffix", defaultSuffix, "`TEXT` appended to the name of an ID column if the log has one of that name")
 		o.inputs.addOutput(f)
 		f.StringVar(&o.format, "format", "", formatHelp)
 	})
@@ -69,6 +74,9 @@ func (c *cli) joinCmd() *cobra.Command {
 	c.completeJoin(cmd, &o)
 	return cmd
 }
+
+// columnsHelp describes --columns of join and plan.
+const columnsHelp = "`COLUMNS` columns of the answer, as a,log.b,ids.b (default: all)"
 
 // addInput adds the flags about what is read; plan has them, too.
 func (o *joinFlags) addInput(f *pflag.FlagSet) {
@@ -82,6 +90,7 @@ func (o *joinFlags) addInput(f *pflag.FlagSet) {
 func (o *joinFlags) addKeys(f *pflag.FlagSet) {
 	f.StringVar(&o.on, "on", "", "`LOGCOL=IDCOL` the key columns, or one name for both sides; pairs separated by commas")
 	f.StringVar(&o.normalize, "normalize", "", normalizeHelp)
+	o.keys.add(f)
 }
 
 // addJoin adds the flags about how to join; plan has them, too.
@@ -104,6 +113,7 @@ type joinReport struct {
 	FPRBound     join.MeasuredFPR `json:"fpr_measured_bound"`
 	Strategy     string           `json:"strategy"`
 	SpilledBytes int64            `json:"spilled_bytes"`
+	Columns      []string         `json:"columns,omitempty"` // of the answer, where --columns names them
 	Plan         *planned         `json:"plan,omitempty"`
 }
 
@@ -114,7 +124,11 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 		TempDir: o.tempDir,
 	}
 	open := partition.OpenOptions{Text: true, Stdin: c.stdin}
-	out, err := c.outputOf(ctx, o.out, o.format)
+	var out partition.Output
+	var err error
+	if !o.count {
+		out, err = c.outputOf(ctx, o.out, o.format)
+	}
 	if err != nil {
 		return opts, open, out, err
 	}
@@ -127,10 +141,14 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 	if o.on == "" {
 		return opts, open, out, usagef("--on LOGCOL=IDCOL is required: name the key columns, or --on COL if both sides name it so")
 	}
-	_, right, err := keys.ParsePairs(o.on)
+	left, right, err := keys.ParsePairs(o.on)
 	if err != nil {
 		return opts, open, out, usagef("--on: %w", err)
 	}
+	if err := o.keys.check(left, right); err != nil {
+		return opts, open, out, err
+	}
+	opts.IgnoreCase, opts.NullMisfits = o.keys.ignoreCase, o.keys.nullMisfits()
 	rule, err := keys.ParseRule(o.normalize)
 	if err != nil {
 		return opts, open, out, usagef("--normalize %w", err)
@@ -171,15 +189,16 @@ func (o *joinFlags) checkLayout(opts *join.Options, out *partition.Output) error
 	if err := o.layout.check(&kept, out); err != nil {
 		return err
 	}
-	opts.Columns, opts.Schema = kept.Columns, kept.Schema
+	opts.Schema = kept.Schema
+	if err := o.chooseColumns(opts); err != nil {
+		return err
+	}
 	rowsOfLog := opts.Type == join.Semi || opts.Type == join.Anti
 	switch {
-	case !rowsOfLog && opts.Columns != nil:
-		return usagef("--columns is unsupported with --type %s: only the answers of semi and anti are rows of the log", o.typ)
 	case !rowsOfLog && opts.Schema == partition.Union:
-		return usagef("--schema union is unsupported with --type %s: want semi or anti (or scan the log with --schema union first, and join that)", o.typ)
+		return usagef("--schema union: unsupported with --type %s (scan the log with --schema union first, and join the result)", o.typ)
 	case o.layout.missingKey == "skip-file" && slices.Contains([]join.Type{join.Anti, join.Left, join.Full}, opts.Type):
-		return usagef("--missing-key skip-file leaves out rows without a key, which --type %s keeps", o.typ)
+		return usagef("--missing-key skip-file: --type %s keeps rows without a key, which this would leave out (leave one of them out)", o.typ)
 	}
 	return nil
 }
@@ -207,20 +226,65 @@ func (o *joinFlags) hasIDs(cmd *cobra.Command, args []string) error {
 	return usagef("--ids IDS is required: if %s are the IDs, %s", args[0], rightForm(cmd, "ids", args, "LOGS"))
 }
 
+// chooseColumns puts --columns and --suffix into the options.
+func (o *joinFlags) chooseColumns(opts *join.Options) error {
+	if opts.Type != join.Semi && opts.Type != join.Anti {
+		opts.Suffix = o.suffix
+	}
+	if o.count {
+		opts.Columns = []string{}
+	}
+	if o.layout.columns != "" {
+		paths, err := keys.ParsePaths(o.layout.columns)
+		if err != nil {
+			return usagef("--columns: %w", err)
+		}
+		for _, p := range paths {
+			opts.Columns = append(opts.Columns, p.String())
+		}
+	}
+	if err := opts.CheckColumns(); err != nil {
+		return usagef("--columns: %w", err)
+	}
+	return nil
+}
+
+// defaultSuffix is that of --suffix.
+const defaultSuffix = "_ids"
+
+// checkSuffix checks --suffix where it is given.
+func (o *joinFlags) checkSuffix() error {
+	switch typ := join.Type(o.typ); {
+	case o.suffix == "":
+		return usagef("--suffix is empty: name what is appended to the name of an ID column, as %s", defaultSuffix)
+	case typ == join.Semi || typ == join.Anti:
+		return usagef("--suffix %s: the answer of --type %s has no columns of the IDs (leave --suffix out)", o.suffix, typ)
+	}
+	return nil
+}
+
 func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) {
 	start := time.Now()
 	if err := o.hasIDs(cmd, args); err != nil {
 		return err
 	}
+	if err := checkCount(cmd, o.count); err != nil {
+		return err
+	}
 	if err := checkRate(cmd, o.fpr); err != nil {
 		return err
+	}
+	if cmd.Flags().Changed("suffix") {
+		if err := o.checkSuffix(); err != nil {
+			return err
+		}
 	}
 	ctx := cmd.Context()
 	opts, open, out, err := c.joinOptions(ctx, o)
 	if err != nil {
 		return err
 	}
-	if !opts.Shard.Whole() && slices.Contains(o.ids, "-") && out.IsDir(ctx) {
+	if !o.count && !opts.Shard.Whole() && slices.Contains(o.ids, "-") && out.IsDir(ctx) {
 		return usagef("--ids -: workers that fill %s together must read the same IDs, which standard input does not ensure (name a file)", o.out)
 	}
 	openLogs := partition.OpenOptions{Int96Nanos: open.Int96Nanos}
@@ -264,7 +328,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	}
 	defer partition.Close(all)
 	left, _, _ := keys.ParsePairs(o.on) // as checked before
-	logs, skipped, err := c.keyed(&o.layout, all, []partition.Match{{Key: keys.PathsString(left)}}, false)
+	logs, skipped, err := c.keyed(&o.layout, all, []partition.Match{{Key: keys.ColumnsString(left), IgnoreCase: opts.IgnoreCase}}, false)
 	if err != nil {
 		return err
 	}
@@ -277,39 +341,30 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 			return err
 		}
 	}
-	// The answer does not depend on the filter, so that the run's digest does
-	// not either. IDs from standard input have no identity: nothing is taken
-	// for done.
-	words := []string{"join", o.on, o.typ, o.text.keyType, o.text.format, fmt.Sprint(len(ids), " of the files are IDs")}
-	if opts.Normalize != "" { // else the run is what it was before there was a choice
-		words = append(words, "normalize "+opts.Normalize)
-	}
-	if slices.ContainsFunc(ids, (*partition.File).SkipsBad) {
-		words = append(words, "without bad lines")
-	}
-	words = append(words, o.require.words(opts.Require)...)
-	known, ok, err := partition.Digest(append(words, layout...), slices.Concat(ids, all))
-	if err != nil {
-		return err
-	}
-	if !ok {
-		known = [32]byte{}
-	}
-	out.Result, out.Run, out.Shard = partition.ResultExact, known, opts.Shard
-	if err := out.Check(ctx, logs, append(filesOf(skipped), ids...)...); err != nil {
-		if errors.Is(err, partition.ErrDone) && ok {
-			return c.done(cmd.Context(), "join", o.out, start, err)
+	if !o.count {
+		known, err := o.identify(opts, layout, ids, all, &out)
+		if err != nil {
+			return err
 		}
-		return err
+		if err := out.Check(ctx, logs, append(filesOf(skipped), ids...)...); err != nil {
+			if errors.Is(err, partition.ErrDone) && known {
+				return c.done(cmd.Context(), "join", o.out, start, err)
+			}
+			return err
+		}
 	}
 	var written partition.Written
-	if j == nil {
+	switch {
+	case j == nil:
 		written, err = c.joinEmpty(ctx, o, opts, out)
-	} else {
+	case o.count:
+		_, err = j.Count(ctx)
+		err = errors.Join(err, closeFilters(filters))
+	default:
 		written, err = j.Write(ctx, out, func() error { return closeFilters(filters) })
 	}
 	end()
-	if errors.Is(err, join.ErrRequire) {
+	if errors.Is(err, join.ErrRequire) && !o.count {
 		return fmt.Errorf("%w; nothing was published (check the IDs, and the columns of --on)", err)
 	}
 	if err != nil {
@@ -321,6 +376,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		r.Plan = comparePlan(o.typ, start, j.Report())
 		r.Warnings = append(r.Warnings, j.Report().Warnings(opts.Type)...)
 		r.Path = pathsOf(partition.Split(logs, opts.Shard), j.PathOf)
+		r.Columns = columnsOf(j, opts)
 	}
 	r.Warnings = append(r.Warnings, damaged(all)...)
 	r.BytesRead, r.BytesWritten = bytesRead(all)+bytesRead(ids), written.Bytes
@@ -330,6 +386,10 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	c.sayBad(r.badLines)
 	c.sayJoin(o, r)
 	c.notes(o.out, written)
+	if o.count && !c.json {
+		_, err := fmt.Fprintln(c.stdout, r.RowsOut)
+		return err
+	}
 	return c.report(r, o.out)
 }
 
@@ -339,6 +399,48 @@ func onceOnly(ids, logs []string) error {
 		return usagef("-: standard input can be read once: name a file for the IDs or for the log")
 	}
 	return nil
+}
+
+// columnsOf returns the names that the chosen columns have in the answer; none if
+// none were chosen.
+func columnsOf(j *join.Join, opts join.Options) (names []string) {
+	if opts.Type == join.Semi || opts.Type == join.Anti {
+		return bareNames(opts.Columns)
+	}
+	if len(opts.Columns) > 0 {
+		for _, f := range j.Parts()[0].Schema.Fields() {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+// identify tells the output which run it is of, and reports whether that is
+// known. The answer does not depend on the filter, so that the run's digest does
+// not either. IDs from standard input have no identity: nothing is taken for
+// done.
+func (o *joinFlags) identify(opts join.Options, layout []string, ids, all []*partition.File, out *partition.Output) (known bool, err error) {
+	words := []string{"join", o.on, o.typ, o.text.keyType, o.text.format, fmt.Sprint(len(ids), " of the files are IDs")}
+	if opts.Normalize != "" { // else the run is what it was before there was a choice
+		words = append(words, "normalize "+opts.Normalize)
+	}
+	if o.suffix != defaultSuffix {
+		words = append(words, "suffix "+o.suffix)
+	}
+	if slices.ContainsFunc(ids, (*partition.File).SkipsBad) {
+		words = append(words, "without bad lines")
+	}
+	words = append(words, o.require.words(opts.Require)...)
+	words = append(words, o.keys.words()...)
+	run, known, err := partition.Digest(append(words, layout...), slices.Concat(ids, all))
+	if err != nil {
+		return false, err
+	}
+	if !known {
+		run = [32]byte{}
+	}
+	out.Result, out.Run, out.Shard = partition.ResultExact, run, opts.Shard
+	return known, nil
 }
 
 func newJoinReport(start time.Time, rep join.Report) joinReport {
@@ -370,8 +472,12 @@ func (c *cli) sayJoin(o *joinFlags, r joinReport) {
 			c.sayPlanned(r.Plan)
 		}
 	}
-	c.say("%s join: %s rows from %s, of which %s were candidates (%s); %s of %s IDs matched; into %s in %.2f s",
+	to := ""
+	if !o.count {
+		to = " into " + o.out
+	}
+	c.say("%s join: %s rows from %s, of which %s were candidates (%s); %s of %s IDs matched;%s in %.2f s",
 		o.typ, count(r.RowsOut), count(r.RowsIn), count(r.Candidates), percent(r.Candidates, r.RowsIn),
-		count(r.IDsMatched), count(r.IDsTotal), o.out, r.Seconds)
+		count(r.IDsMatched), count(r.IDsTotal), to, r.Seconds)
 	c.sayWarnings(r.Warnings)
 }

@@ -37,12 +37,9 @@ func (o *layoutFlags) int96Nanos() (bool, error) {
 	return o.int96 == "ns", oneOf("int96", o.int96, "us", "ns")
 }
 
-// check puts the flags into the options of scan and output before anything is
-// opened.
+// check puts the flags, but for --columns, into the options of scan and output
+// before anything is opened.
 func (o *layoutFlags) check(opts *partition.ScanOptions, out *partition.Output) (err error) {
-	if opts.Columns, err = columnNames(o.columns); err != nil {
-		return err
-	}
 	opts.Schema = partition.SchemaMode(o.schema)
 	if o.schema != "" {
 		if err := oneOf("schema", o.schema, string(partition.PerFile), string(partition.Strict), string(partition.Union)); err != nil {
@@ -60,7 +57,7 @@ func (o *layoutFlags) check(opts *partition.ScanOptions, out *partition.Output) 
 	}
 	arrow := out.Name == "-" || formatWord(*out) != string(partition.Parquet)
 	if opts.Schema == partition.Union && arrow {
-		return usagef("--schema union is unsupported for Arrow outputs: write Parquet")
+		return usagef("--schema union: unsupported for Arrow outputs (write Parquet)")
 	}
 	if o.compression == "" {
 		return nil

@@ -26,6 +26,7 @@ type scanFlags struct {
 	filter, key, normalize, shard, format, out string
 	match, noMatch                             []string
 	all, any, count                            bool
+	keys                                       keyFlags
 	layout                                     layoutFlags
 	inputs                                     inputFlags
 }
@@ -55,6 +56,7 @@ use bloomjoin join.`,
 	flagGroup(all, groupKeys, func(f *pflag.FlagSet) {
 		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns of the log (default: the names in the filter)")
 		f.StringVar(&o.normalize, "normalize", "", normalizeHelp+", as the filter was built")
+		o.keys.add(f)
 		o.layout.addMissingKey(f)
 	})
 	flagGroup(all, groupFilter, func(f *pflag.FlagSet) {
@@ -82,6 +84,16 @@ const (
 	formatHelp = "`FORMAT` format of the output: parquet or arrow (default: by the name)"
 )
 
+// checkCount refuses flags about an output beside --count.
+func checkCount(cmd *cobra.Command, count bool) error {
+	for _, name := range []string{"output", "schema", "schema-from", "compression", "format", "columns", "suffix", "force", "base"} {
+		if count && cmd.Flags().Changed(name) {
+			return usagef("--count writes nothing: leave --%s out", name)
+		}
+	}
+	return nil
+}
+
 // matchFlag is a filter file and the columns it is applied to.
 type matchFlag struct {
 	columns, file string
@@ -91,15 +103,18 @@ type matchFlag struct {
 // matches lists the filters that the flags name.
 func (o *scanFlags) matches() ([]matchFlag, error) {
 	var out []matchFlag
+	var all []keys.Column
 	if o.filter != "" {
 		if o.key != "" {
-			if _, err := keys.ParsePaths(o.key); err != nil {
+			columns, err := keys.ParseColumns(o.key)
+			if err != nil {
 				return nil, usagef("--key: %w", err)
 			}
+			all = append(all, columns...)
 		}
 		out = append(out, matchFlag{columns: o.key, file: o.filter})
 	} else if o.key != "" {
-		return nil, usagef("--key without --filter: name the columns in --match, as --match user_id=users.bjf")
+		return nil, usagef("--key %s: it names the columns for --filter, which is not given (with --match and --no-match, write COL=FILTER)", o.key)
 	}
 	for i, list := range [][]string{o.match, o.noMatch} {
 		name := []string{"--match", "--no-match"}[i]
@@ -108,16 +123,18 @@ func (o *scanFlags) matches() ([]matchFlag, error) {
 			if !ok {
 				return nil, usagef("%s %s: want COL=FILTER, as %s user_id=users.bjf", name, m, name)
 			}
-			if _, err := keys.ParsePaths(cols); err != nil {
+			columns, err := keys.ParseColumns(cols)
+			if err != nil {
 				return nil, usagef("%s: %w", name, err)
 			}
+			all = append(all, columns...)
 			out = append(out, matchFlag{cols, file, i == 1})
 		}
 	}
 	if len(out) == 0 {
 		return nil, usagef("--filter FILE is required: name the filter to apply, which bloomjoin build makes")
 	}
-	return out, nil
+	return out, o.keys.check(all)
 }
 
 // outputOf checks -o and --format.
@@ -193,7 +210,7 @@ func columnNames(s string) ([]string, error) {
 			return nil, usagef(`--columns: %s is a path; whole columns are kept (a column of that very name is written '"%s"')`, p, strings.Join(p, "."))
 		}
 		if slices.Contains(names, p[0]) {
-			return nil, usagef("--columns: %s stands there twice", p[0])
+			return nil, usagef("--columns: %s is named twice (name it once)", p[0])
 		}
 		names = append(names, p[0])
 	}
@@ -237,14 +254,13 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		return err
 	}
 	var out partition.Output
-	if o.count {
-		for _, name := range []string{"output", "schema", "schema-from", "compression", "format", "columns", "force", "base"} {
-			if cmd.Flags().Changed(name) {
-				return usagef("--count writes nothing: leave --%s out", name)
-			}
-		}
-	} else if out, err = c.outputOf(cmd.Context(), o.out, o.format); err != nil {
+	if err := checkCount(cmd, o.count); err != nil {
 		return err
+	}
+	if !o.count {
+		if out, err = c.outputOf(cmd.Context(), o.out, o.format); err != nil {
+			return err
+		}
 	}
 	int96Nanos, err := o.layout.int96Nanos()
 	if err != nil {
@@ -255,7 +271,10 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		return err
 	}
 	ctx := cmd.Context()
-	opts := partition.ScanOptions{Any: o.any, Normalize: o.normalize, Threads: c.threads}
+	opts := partition.ScanOptions{Any: o.any, Normalize: o.normalize, IgnoreCase: o.keys.ignoreCase, Threads: c.threads}
+	if opts.Columns, err = columnNames(o.layout.columns); err != nil {
+		return err
+	}
 	if err := o.layout.check(&opts, &out); err != nil {
 		return err
 	}
@@ -270,7 +289,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	words := append([]string{"scan", fmt.Sprint(o.any)}, layout...)
+	words := append([]string{"scan", fmt.Sprint(o.any)}, append(layout, o.keys.words()...)...)
 	filters, words, err := readFilters(ctx, matches, o.out, words, codec.Limits{MaxBytes: uint64(budget)})
 	defer func() { err = errors.Join(err, closeFilters(filters.files)) }() // as far as the scan has not
 	if err != nil {
@@ -278,6 +297,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	}
 	asked, predicted := filters.files[0].FPRAsked, filters.files[0].FPR()
 	opts.Match = filters.match
+	o.keys.match(opts.Match)
 	opts.End = func() error { return closeFilters(filters.files) }
 	all, err := c.open(cmd, args, open)
 	if err != nil {

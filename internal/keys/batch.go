@@ -22,11 +22,14 @@ type Batch struct {
 	isInt  bool
 	ints   []uint64
 	signed bool
+	above  []bool // by position: of signed keys, those from 2^63 on; nil: none
 	data   []byte
 	ends   []int // of key i in data; it begins gap bytes behind the end of key i-1
 	gap    int
 
-	void []uint32 // rows without a key in which no part is NULL
+	void    []uint32 // rows whose key matches nothing, though no part is NULL
+	noUUIDs []uint32 // of them, those that are no UUID under a rule
+	misfits []uint32 // rows with a value that does not fit its cast
 
 	shared     bool     // data is the record's, or the page's
 	own        []byte   // what data is otherwise
@@ -34,29 +37,73 @@ type Batch struct {
 	ownInts    []uint64 // what ints is otherwise
 }
 
-// Ints returns the keys as integers, if the key is one integer column: two's
-// complement if signed, else unsigned. ok is false for all other keys.
-func (b *Batch) Ints() (values []uint64, signed, ok bool) {
-	return b.ints, b.signed, b.isInt
+// Ints returns the keys as integers in 64 bits, two's complement if negative, if
+// the key is one integer column. ok is false for all other keys.
+func (b *Batch) Ints() (values []uint64, ok bool) { return b.ints, b.isInt }
+
+// Negative reports whether the integer at a position of Rows is below zero.
+func (b *Batch) Negative(i int) bool {
+	return b.signed && int64(b.ints[i]) < 0 && (b.above == nil || !b.above[i])
+}
+
+// BySign calls fn with the integers, two's complement if signed, else unsigned:
+// once for all of them, with nil for their positions in Rows, or, where some are
+// negative and some 2^63 or more, once for either kind.
+func (b *Batch) BySign(fn func(values []uint64, signed bool, positions []uint32) error) error {
+	if b.above == nil {
+		return fn(b.ints, b.signed, nil)
+	}
+	for _, signed := range []bool{true, false} {
+		var values []uint64
+		var positions []uint32
+		for i, v := range b.ints {
+			if b.above[i] != signed {
+				values, positions = append(values, v), append(positions, uint32(i))
+			}
+		}
+		if len(values) == 0 {
+			continue
+		}
+		if err := fn(values, signed, positions); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Nulls returns the number of rows with a NULL in the key.
-func (b *Batch) Nulls() int { return b.Len - len(b.Rows) - len(b.void) }
+func (b *Batch) Nulls() int { return b.Len - len(b.Rows) - len(b.void) - len(b.misfits) }
 
-// Void returns the rows without a key that have no NULL in it, ascending.
+// Void returns the rows whose key matches nothing, though it has no NULL.
 func (b *Batch) Void() []uint32 { return b.void }
 
-// KeepVoid leaves only those of Void that keep is true of: the batch may be of
-// entries of a dictionary, which no row needs to have.
-func (b *Batch) KeepVoid(keep func(row uint32) bool) {
-	b.void = slices.DeleteFunc(b.void, func(row uint32) bool { return !keep(row) })
+// Faulty returns the first row that [Batch.Fit] or [Batch.IDs] is about, if there
+// is one.
+func (b *Batch) Faulty() (row uint32, ok bool) {
+	for _, rows := range [][]uint32{b.misfits, b.noUUIDs} {
+		if len(rows) > 0 && (!ok || rows[0] < row) {
+			row, ok = rows[0], true
+		}
+	}
+	return row, ok
+}
+
+// Misfits returns the rows with a value that does not fit its cast, ascending.
+func (b *Batch) Misfits() []uint32 { return b.misfits }
+
+// Keep forgets all rows without a key but those that keep is true of: the batch
+// may be of entries of a dictionary, which no row needs to have.
+func (b *Batch) Keep(keep func(row uint32) bool) {
+	for _, rows := range []*[]uint32{&b.void, &b.noUUIDs, &b.misfits} {
+		*rows = slices.DeleteFunc(*rows, func(row uint32) bool { return !keep(row) })
+	}
 }
 
 // Append appends the key at position i of Rows to dst: bytes that are equal
 // if, and only if, the keys are.
 func (b *Batch) Append(dst []byte, i int) []byte {
 	if b.isInt {
-		return appendInt(dst, b.ints[i], b.signed && int64(b.ints[i]) < 0)
+		return appendInt(dst, b.ints[i], b.Negative(i))
 	}
 	return append(dst, b.bytes(i)...)
 }
@@ -105,8 +152,11 @@ func (b *Batch) Select(dst *Batch, positions []uint32) {
 	dst.numberRows(len(positions))
 	if b.isInt {
 		dst.isInt, dst.signed = true, b.signed
-		for _, p := range positions {
+		for i, p := range positions {
 			dst.ints = append(dst.ints, b.ints[p])
+			if b.above != nil && b.above[p] {
+				dst.raise(i, len(positions))
+			}
 		}
 		return
 	}
@@ -124,7 +174,18 @@ func (b *Batch) reset(n int) {
 	if b.sharedInts {
 		b.ints = b.ownInts
 	}
-	*b = Batch{Rows: b.Rows[:0], Len: n, ints: b.ints[:0], data: b.data[:0], ends: b.ends[:0], void: b.void[:0]}
+	*b = Batch{
+		Rows: b.Rows[:0], Len: n, ints: b.ints[:0], data: b.data[:0], ends: b.ends[:0],
+		void: b.void[:0], noUUIDs: b.noUUIDs[:0], misfits: b.misfits[:0],
+	}
+}
+
+// raise notes that the signed integer at position i of n is 2^63 or more.
+func (b *Batch) raise(i, n int) {
+	if b.above == nil {
+		b.above = make([]bool, n)
+	}
+	b.above[i] = true
 }
 
 // normalise applies a rule to keys that are one column of strings, in data that
@@ -135,7 +196,7 @@ func (b *Batch) normalise(r Rule) {
 		key, ok := r.apply(b.data[start:end])
 		start = end
 		if !ok {
-			b.void = append(b.void, b.Rows[i])
+			b.void, b.noUUIDs = append(b.void, b.Rows[i]), append(b.noUUIDs, b.Rows[i])
 			continue
 		}
 		out += copy(b.data[out:], key)

@@ -97,9 +97,12 @@ func (b *Bounds) Add(batch *Batch) {
 	switch {
 	case n == 0:
 	case batch.isInt:
-		lo, hi := leastAndGreatest(batch.ints, batch.signed)
-		b.put(0, appendInt(nil, lo, batch.signed && int64(lo) < 0))
-		b.put(0, appendInt(nil, hi, batch.signed && int64(hi) < 0))
+		_ = batch.BySign(func(values []uint64, signed bool, _ []uint32) error { // which does not fail
+			lo, hi := leastAndGreatest(values, signed)
+			b.put(0, appendInt(nil, lo, signed && int64(lo) < 0))
+			b.put(0, appendInt(nil, hi, signed && int64(hi) < 0))
+			return nil
+		})
 	case len(b.columns) == 1:
 		if OrderOf(b.classes[0]) == ByBytes {
 			b.addStrings(batch)
@@ -221,9 +224,9 @@ func compareParts(c Class, a, b []byte) int {
 			return int(b[8]) - int(a[8])
 		}
 		return compare(binary.LittleEndian.Uint64(a), binary.LittleEndian.Uint64(b))
-	case Date, Instant, Timestamp:
+	case Date, Instant, Timestamp, Time, Duration:
 		n := compare(int64(binary.LittleEndian.Uint64(a)), int64(binary.LittleEndian.Uint64(b)))
-		if n == 0 && c != Date {
+		if n == 0 && c != Date && c != Time {
 			n = compare(binary.LittleEndian.Uint32(a[8:]), binary.LittleEndian.Uint32(b[8:]))
 		}
 		return n

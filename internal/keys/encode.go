@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -12,56 +11,112 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 )
 
+// Options say how the columns of a key become keys.
+type Options struct {
+	Rule Rule // for columns of strings
+	// Classes, one for each column, are those of the other side. Numbers are
+	// converted to them; a column that cannot be compared is not an error here,
+	// see [Match]. nil: the columns' own.
+	Classes []Class
+	// IgnoreCase finds columns by names whose letters may differ in case.
+	IgnoreCase bool
+	// NullMisfits makes a value that does not fit the type it is cast to a NULL.
+	NullMisfits bool
+}
+
 // Encoder turns the key columns of record batches of one schema into normal
 // form. It is immutable: many goroutines may share one.
 type Encoder struct {
+	columns []Column
 	fields  []Field
-	paths   []Path
-	classes []Class // under the rules
-	rule    Rule
-	rules   []Rule // what of rule is applied to each column
+	options Options
+	classes []Class // after casts and rules
+	rules   []Rule  // what of the rule is applied to each column
+	steps   []steps
 }
 
-// NewEncoder resolves the key columns in the schema, whose strings become keys
-// under the rule. A rule that concerns none of the columns is an error.
-func NewEncoder(schema *arrow.Schema, paths []Path, rule Rule) (*Encoder, error) {
-	if len(paths) == 0 {
+// steps say how the values of a column are made keys.
+type steps struct {
+	from arrow.DataType // of the column
+	cast arrow.DataType // nil: none
+	of   Class          // before the conversion
+	to   Class          // of the keys
+}
+
+// asStored reports whether the normal form of the values is that of the keys,
+// but for a rule.
+func (s steps) asStored() bool {
+	cast, _ := s.caster()
+	return cast == nil && s.converter() == nil
+}
+
+func (s steps) caster() (c convert, ok bool) {
+	if s.cast == nil {
+		return nil, true
+	}
+	return caster(s.from, s.cast)
+}
+
+func (s steps) converter() convert {
+	if !s.of.Numeric() || !s.to.Numeric() {
+		return nil
+	}
+	return converter(s.of, s.to)
+}
+
+// NewEncoder resolves the key columns in the schema. A rule that concerns none
+// of the columns is an error.
+func NewEncoder(schema *arrow.Schema, columns []Column, o Options) (*Encoder, error) {
+	if len(columns) == 0 {
 		return nil, fmt.Errorf("no key column is named")
 	}
-	e := &Encoder{paths: paths, rule: rule}
-	var stored []Class
-	for _, p := range paths {
-		f, err := p.Resolve(schema)
+	e := &Encoder{columns: columns, options: o}
+	var stored []Class // before the rule
+	for i, col := range columns {
+		f, err := col.Resolve(schema, o.IgnoreCase)
 		if err != nil {
 			return nil, err
 		}
+		at := fault.At{Column: col.String()}
 		c, err := ClassOf(f.Type)
 		if err != nil {
-			return nil, fault.Unsupported(fault.At{Column: p.String()}, "a key of type %s", f.Type)
+			return nil, fault.Unsupported(at, "a key of type %s", f.Type)
+		}
+		s := steps{from: f.Type, cast: col.Cast}
+		if _, ok := s.caster(); !ok {
+			return nil, fault.Unsupported(at, "a cast from %s to %s", f.Type, TypeName(col.Cast))
+		}
+		if col.Cast != nil {
+			c, _ = ClassOf(col.Cast)
+		}
+		s.of = o.Rule.Class(c)
+		s.to = s.of
+		if i < len(o.Classes) && (s.of == Null || s.of.Numeric() && o.Classes[i].Numeric()) {
+			s.to = o.Classes[i]
 		}
 		e.fields = append(e.fields, f)
-		e.classes = append(e.classes, rule.Class(c))
-		e.rules = append(e.rules, rule.Of(c))
+		e.steps = append(e.steps, s)
+		e.classes = append(e.classes, s.of)
+		e.rules = append(e.rules, o.Rule.Of(c))
 		stored = append(stored, c)
 	}
-	if rule != 0 && !rule.Concerns(stored) && !slices.Contains(stored, Null) {
-		return nil, fault.Unsupported(fault.At{Column: PathsString(paths)}, "--normalize %s of a key of class %s", rule, joined(stored)).
-			WithHint("the rule is for strings: leave it out, or cast the column")
+	if o.Rule != 0 && !o.Rule.Concerns(stored) && !slices.Contains(stored, Null) {
+		return nil, fault.Unsupported(fault.At{Column: ColumnsString(columns)}, "--normalize %s of a key of class %s", o.Rule, joined(stored)).
+			WithHint("the rule is for strings: leave it out, or cast the column to string")
 	}
 	return e, nil
 }
 
-// joined lists classes for a message.
-func joined(classes []Class) string {
-	names := make([]string, len(classes))
-	for i, c := range classes {
-		names[i] = string(c)
-	}
-	return strings.Join(names, ", ")
-}
-
-// Classes returns the class of each key column, under the rule.
+// Classes returns the class of each key column, after its cast and the rule, and
+// before it is converted to [Options.Classes].
 func (e *Encoder) Classes() []Class { return e.classes }
+
+// Side returns the key columns and their classes.
+func (e *Encoder) Side() Side { return Side{e.columns, e.classes} }
+
+// AsStored reports whether the key is one column whose values are keys as they
+// are stored, but for the rule: they are neither cast nor converted.
+func (e *Encoder) AsStored() bool { return len(e.steps) == 1 && e.steps[0].asStored() }
 
 // Index returns the field numbers, from the schema's top down, that lead to the
 // key column; nil if there are several.
@@ -101,29 +156,50 @@ func (e *Encoder) Encode(rec arrow.Record, b *Batch) error {
 	for i, f := range e.fields {
 		p, err := newPart(rec.Column(f.Index[0]), f.Index[1:])
 		if err != nil {
-			return fmt.Errorf("column %s: %w", e.paths[i], err)
+			return fmt.Errorf("column %s: %w", e.columns[i], err)
 		}
+		p.rule, p.class = e.rules[i], e.steps[i].to
+		p.cast, _ = e.steps[i].caster()
+		p.convert = e.steps[i].converter()
 		parts[i] = p
 	}
 	b.findRows(parts)
-	switch {
+	changed := slices.ContainsFunc(parts, func(p part) bool { return p.rule != 0 || p.cast != nil || p.convert != nil })
+	switch one := &parts[0]; {
+	case len(parts) == 1 && one.null:
+		b.isInt = one.class == Integer
+	case len(parts) == 1 && one.cast == nil && one.convert == nil:
+		encodeOne(one, b)
+	case len(parts) == 1 && one.class == Integer:
+		encodeIntegers(one, b)
 	case len(parts) == 1:
-		encodeOne(&parts[0], b, e.rules[0])
-	case e.rule == 0:
+		encodeChanged(one, b)
+	case !changed:
 		encodeComposite(parts, b)
 	default:
-		encodeNormalised(parts, e.rules, b)
+		encodeChangedComposite(parts, b)
+	}
+	if e.options.NullMisfits {
+		b.misfits = b.misfits[:0]
 	}
 	return nil
 }
 
-// EncodeIDs is Encode for IDs of a file, which errors name: a value that no ID
-// may have is one.
-func (e *Encoder) EncodeIDs(file string, rec arrow.Record, b *Batch) error {
+// EncodeKeys is Encode for rows of a file, which errors name: a value that does
+// not fit its cast is one.
+func (e *Encoder) EncodeKeys(file string, rec arrow.Record, b *Batch) error {
 	if err := e.Encode(rec, b); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	return b.IDs(fault.At{File: file, Column: PathsString(e.paths)})
+	return b.Fit(fault.At{File: file}, e.columns)
+}
+
+// EncodeIDs is EncodeKeys for IDs: a value that no ID may have is an error, too.
+func (e *Encoder) EncodeIDs(file string, rec arrow.Record, b *Batch) error {
+	if err := e.EncodeKeys(file, rec, b); err != nil {
+		return err
+	}
+	return b.IDs(fault.At{File: file, Column: ColumnsString(e.columns)})
 }
 
 // findRows lists the rows that have a key.
@@ -151,7 +227,8 @@ func hasKey(parts []part, row int) bool {
 	return true
 }
 
-func encodeOne(p *part, b *Batch, rule Rule) {
+// encodeOne is for a key of one column that is neither cast nor converted.
+func encodeOne(p *part, b *Batch) {
 	if p.ints != nil {
 		b.isInt, b.signed = true, p.signed
 		if p.dict == nil {
@@ -163,15 +240,15 @@ func encodeOne(p *part, b *Batch, rule Rule) {
 		}
 		return
 	}
-	if rule == 0 && p.dict == nil && len(b.Rows) == b.Len && b.share(unwrapped(p.leaf)) {
+	if p.rule == 0 && p.dict == nil && len(b.Rows) == b.Len && b.share(unwrapped(p.leaf)) {
 		return
 	}
 	for _, row := range b.Rows {
 		b.data = p.put(b.data, int(row))
 		b.ends = append(b.ends, len(b.data))
 	}
-	if rule != 0 {
-		b.normalise(rule)
+	if p.rule != 0 {
+		b.normalise(p.rule)
 	}
 }
 
@@ -181,47 +258,12 @@ func encodeComposite(parts []part, b *Batch) {
 	var tmp []byte
 	for _, row := range b.Rows {
 		for i := range parts {
-			p := &parts[i]
-			if p.ints != nil {
-				v := p.ints(int(row))
-				tmp = appendInt(tmp[:0], v, p.signed && int64(v) < 0)
-			} else {
-				tmp = p.put(tmp[:0], int(row))
-			}
+			tmp = parts[i].stored(tmp[:0], int(row))
 			b.data = binary.AppendUvarint(b.data, uint64(len(tmp)))
 			b.data = append(b.data, tmp...)
 		}
 		b.ends = append(b.ends, len(b.data))
 	}
-}
-
-// encodeNormalised is encodeComposite under a rule for each part.
-func encodeNormalised(parts []part, rules []Rule, b *Batch) {
-	var tmp []byte
-	kept := b.Rows[:0]
-rows:
-	for _, row := range b.Rows {
-		start := len(b.data)
-		for i := range parts {
-			p := &parts[i]
-			if p.ints != nil {
-				v := p.ints(int(row))
-				tmp = appendInt(tmp[:0], v, p.signed && int64(v) < 0)
-			} else {
-				tmp = p.put(tmp[:0], int(row))
-			}
-			value, ok := rules[i].apply(tmp)
-			if !ok {
-				b.data, b.void = b.data[:start], append(b.void, row)
-				continue rows
-			}
-			b.data = binary.AppendUvarint(b.data, uint64(len(value)))
-			b.data = append(b.data, value...)
-		}
-		kept = append(kept, row)
-		b.ends = append(b.ends, len(b.data))
-	}
-	b.Rows = kept
 }
 
 // part reads one key column of one record batch.
@@ -233,6 +275,23 @@ type part struct {
 	signed bool
 	ints   func(row int) uint64             // integers
 	put    func(dst []byte, row int) []byte // all other classes
+
+	cast    convert // nil: none
+	rule    Rule
+	convert convert // nil: none
+	class   Class   // of the result
+
+	tmp [3][]byte // of value
+}
+
+// stored appends the normal form of a row's value as it is stored, as a part of
+// a composite key.
+func (p *part) stored(dst []byte, row int) []byte {
+	if p.ints != nil {
+		v := p.ints(row)
+		return appendInt(dst, v, p.signed && int64(v) < 0)
+	}
+	return p.put(dst, row)
 }
 
 // newPart descends from a top-level column to the key column.

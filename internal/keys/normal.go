@@ -55,10 +55,7 @@ func putOf(a arrow.Array) func(dst []byte, i int) []byte {
 		return func(dst []byte, i int) []byte { return append(dst, a.Value(i)...) }
 	case *array.Boolean:
 		return func(dst []byte, i int) []byte {
-			if a.Value(i) {
-				return append(dst, 1)
-			}
-			return append(dst, 0)
+			return putBool(dst, a.Value(i))
 		}
 	case *array.Date32:
 		return func(dst []byte, i int) []byte { return putDays(dst, int64(a.Value(i))) }
@@ -74,7 +71,15 @@ func putOf(a arrow.Array) func(dst []byte, i int) []byte {
 	case *array.Float64:
 		return func(dst []byte, i int) []byte { return putFloat(dst, a.Value(i)) }
 	case *array.Timestamp:
-		return putTimestamps(a)
+		return putUnits(nanosIn(a.DataType()), func(i int) int64 { return int64(a.Value(i)) })
+	case *array.Time32:
+		unit := nanosIn(a.DataType())
+		return func(dst []byte, i int) []byte { return putDays(dst, int64(a.Value(i))*unit) }
+	case *array.Time64:
+		unit := nanosIn(a.DataType())
+		return func(dst []byte, i int) []byte { return putDays(dst, int64(a.Value(i))*unit) }
+	case *array.Duration:
+		return putUnits(nanosIn(a.DataType()), func(i int) int64 { return int64(a.Value(i)) })
 	case *array.Decimal128:
 		scale := a.DataType().(*arrow.Decimal128Type).Scale
 		return func(dst []byte, i int) []byte { return putDecimal128(dst, a.Value(i), scale) }
@@ -94,6 +99,13 @@ func floorDiv(a, b int64) (q, r int64) {
 		q, r = q-1, r+b
 	}
 	return q, r
+}
+
+func putBool(dst []byte, v bool) []byte {
+	if v {
+		return append(dst, 1)
+	}
+	return append(dst, 0)
 }
 
 func putDays(dst []byte, days int64) []byte {
@@ -131,31 +143,37 @@ func half(b uint16) float64 {
 	return v
 }
 
-// putTimestamps: seconds and nanoseconds apart, so that no unit overflows.
-func putTimestamps(a *array.Timestamp) func(dst []byte, i int) []byte {
-	perSecond, nanos := int64(1), int64(1_000_000_000)
-	switch a.DataType().(*arrow.TimestampType).Unit {
-	case arrow.Millisecond:
-		perSecond, nanos = 1_000, 1_000_000
-	case arrow.Microsecond:
-		perSecond, nanos = 1_000_000, 1_000
-	case arrow.Nanosecond:
-		perSecond, nanos = 1_000_000_000, 1
-	}
+// nanosIn returns how many nanoseconds the unit of a type has.
+func nanosIn(t arrow.DataType) int64 {
+	return int64(t.(arrow.TemporalWithUnit).TimeUnit().Multiplier())
+}
+
+// putUnits: seconds and nanoseconds apart, so that no unit overflows.
+func putUnits(nanos int64, value func(i int) int64) func(dst []byte, i int) []byte {
+	perSecond := 1_000_000_000 / nanos
 	return func(dst []byte, i int) []byte {
-		sec, frac := floorDiv(int64(a.Value(i)), perSecond)
-		dst = binary.LittleEndian.AppendUint64(dst, uint64(sec))
-		return binary.LittleEndian.AppendUint32(dst, uint32(frac*nanos))
+		sec, frac := floorDiv(value(i), perSecond)
+		return putSeconds(dst, sec, uint32(frac*nanos))
 	}
 }
 
+func putSeconds(dst []byte, sec int64, nanos uint32) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(sec))
+	return binary.LittleEndian.AppendUint32(dst, nanos)
+}
+
 // putDecimal128 is putDecimal without big numbers for those of 64 bits, which
-// is nearly all there are.
+// nearly all are.
 func putDecimal128(dst []byte, n decimal128.Num, scale int32) []byte {
 	v := int64(n.LowBits())
 	if n.HighBits() != v>>63 {
 		return putDecimal(dst, decimal.Big128(n), scale)
 	}
+	return putSmallDecimal(dst, v, scale)
+}
+
+// putSmallDecimal is putDecimal of an unscaled value of 64 bits.
+func putSmallDecimal(dst []byte, v int64, scale int32) []byte {
 	for v != 0 && v%10 == 0 {
 		v, scale = v/10, scale-1
 	}

@@ -218,7 +218,7 @@ func TestGoldenComposite(t *testing.T) {
 			t.Errorf("row %d: %s, want %s", i, got, want[i])
 		}
 	}
-	if _, _, ok := b.Ints(); ok {
+	if _, ok := b.Ints(); ok {
 		t.Error("a composite key has Ints")
 	}
 }

@@ -22,7 +22,7 @@ const (
 // OrderOf returns how values of the class compare.
 func OrderOf(c Class) Order {
 	switch c {
-	case Integer, Date, Instant, Timestamp, Decimal:
+	case Integer, Date, Instant, Timestamp, Decimal, Time, Duration:
 		return ByNumber
 	case Bytes:
 		return ByBytes
@@ -43,7 +43,8 @@ const (
 )
 
 // Number returns the number that a value of a class ByNumber stands for, given
-// as a part of a composite key: days, seconds since 1970, or the number itself.
+// as a part of a composite key: days, seconds (since 1970, of the day, or of a
+// duration), or the number itself.
 // ok is false for any other bytes, and for decimals that would take unreasonable
 // memory.
 func Number(c Class, part []byte) (n *big.Rat, ok bool) {
@@ -56,7 +57,9 @@ func Number(c Class, part []byte) (n *big.Rat, ok bool) {
 		return new(big.Rat).SetInt(v), true
 	case c == Date && len(part) == 8:
 		return new(big.Rat).SetInt64(int64(binary.LittleEndian.Uint64(part))), true
-	case (c == Instant || c == Timestamp) && len(part) == 12:
+	case c == Time && len(part) == 8: // seconds of the day
+		return new(big.Rat).SetFrac64(int64(binary.LittleEndian.Uint64(part)), 1e9), true
+	case (c == Instant || c == Timestamp || c == Duration) && len(part) == 12:
 		n := new(big.Rat).SetFrac64(int64(binary.LittleEndian.Uint32(part[8:])), 1e9)
 		return n.Add(n, new(big.Rat).SetInt64(int64(binary.LittleEndian.Uint64(part)))), true
 	case c == Decimal && expandable(part):

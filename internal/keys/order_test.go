@@ -62,7 +62,7 @@ func TestNumber(t *testing.T) {
 		{decimal(255, 2), "51/20"},
 	} {
 		schema := arrow.NewSchema([]arrow.Field{{Name: "k", Type: c.col.DataType()}, {Name: "l", Type: c.col.DataType()}}, nil)
-		enc, err := keys.NewEncoder(schema, []keys.Path{{"k"}, {"l"}}, 0)
+		enc, err := keys.NewEncoder(schema, []keys.Column{{Path: keys.Path{"k"}}, {Path: keys.Path{"l"}}}, keys.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

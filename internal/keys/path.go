@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -17,7 +18,7 @@ type Path []string
 func (p Path) String() string {
 	parts := make([]string, len(p))
 	for i, s := range p {
-		if s == "" || strings.ContainsAny(s, `.,="`) {
+		if s == "" || strings.ContainsAny(s, `.,="`) || strings.Contains(s, castMark) {
 			s = `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
 		}
 		parts[i] = s
@@ -28,24 +29,59 @@ func (p Path) String() string {
 // Name returns the name of the column itself.
 func (p Path) Name() string { return p[len(p)-1] }
 
+// Column names a key column and, where it is cast, the type.
+type Column struct {
+	Path
+	Cast arrow.DataType // as [ParseType] returns it; nil: none
+}
+
+// castMark stands between a column and the type it is cast to.
+const castMark = "::"
+
+// String returns the column as [ParseColumns] reads it.
+func (c Column) String() string {
+	if c.Cast == nil {
+		return c.Path.String()
+	}
+	return c.Path.String() + castMark + TypeName(c.Cast)
+}
+
 // ParsePaths reads column paths separated by commas: a.b is column b of the
 // struct a; "a.b" in double quotes is a column of that very name, a quote in
 // it doubled.
 func ParsePaths(s string) ([]Path, error) {
-	pairs, err := parse(s, false)
+	columns, err := ParseColumns(s)
 	if err != nil {
 		return nil, err
 	}
-	paths := make([]Path, len(pairs))
-	for i, p := range pairs {
-		paths[i] = p[0]
+	paths := make([]Path, len(columns))
+	for i, c := range columns {
+		if c.Cast != nil {
+			return nil, fmt.Errorf("columns %q: %s is cast, which only a key can be", s, c.Path)
+		}
+		paths[i] = c.Path
 	}
 	return paths, nil
 }
 
-// ParsePairs reads pairs of column paths, LEFT=RIGHT, separated by commas. LEFT
+// ParseColumns reads key columns separated by commas: paths as [ParsePaths] reads
+// them, each of which may be cast, as PATH::TYPE with a type that [ParseType]
+// reads.
+func ParseColumns(s string) ([]Column, error) {
+	pairs, err := parse(s, false)
+	if err != nil {
+		return nil, err
+	}
+	columns := make([]Column, len(pairs))
+	for i, p := range pairs {
+		columns[i] = p[0]
+	}
+	return columns, nil
+}
+
+// ParsePairs reads pairs of key columns, LEFT=RIGHT, separated by commas. LEFT
 // alone stands for LEFT=LEFT.
-func ParsePairs(s string) (left, right []Path, err error) {
+func ParsePairs(s string) (left, right []Column, err error) {
 	pairs, err := parse(s, true)
 	if err != nil {
 		return nil, nil, err
@@ -57,21 +93,27 @@ func ParsePairs(s string) (left, right []Path, err error) {
 	return left, right, nil
 }
 
-// parse reads items separated by commas, each one path or, if pairs, two with
+// parse reads items separated by commas, each one column or, if pairs, two with
 // an equals sign between.
-func parse(s string, pairs bool) ([][]Path, error) {
-	var out [][]Path
-	item, path := []Path{}, Path{}
+func parse(s string, pairs bool) ([][]Column, error) {
+	var out [][]Column
+	var item []Column
+	var c Column
 	rest := s
 	for {
 		name, tail, err := parseName(rest, pairs)
 		if err != nil {
 			return nil, fmt.Errorf("columns %q: %w", s, err)
 		}
-		path = append(path, name)
+		c.Path = append(c.Path, name)
+		if strings.HasPrefix(tail, castMark) {
+			if c.Cast, tail, err = parseCast(tail[len(castMark):], pairs); err != nil {
+				return nil, fmt.Errorf("columns %q: %w", s, err)
+			}
+		}
 		if tail == "" || tail[0] != '.' {
-			item = append(item, path)
-			path = Path{}
+			item = append(item, c)
+			c = Column{}
 		}
 		switch {
 		case tail == "":
@@ -85,6 +127,24 @@ func parse(s string, pairs bool) ([][]Path, error) {
 	}
 }
 
+// parseCast reads a type up to a comma or equals sign outside of parentheses,
+// which stays in tail.
+func parseCast(s string, pairs bool) (t arrow.DataType, tail string, err error) {
+	depth, end := 0, 0
+	for ; end < len(s); end++ {
+		c := s[end]
+		if c == '(' {
+			depth++
+		} else if c == ')' {
+			depth--
+		} else if depth == 0 && (c == ',' || pairs && c == '=') {
+			break
+		}
+	}
+	t, err = ParseType(s[:end])
+	return t, s[end:], err
+}
+
 // parseName reads one name up to a separator, which stays in tail.
 func parseName(s string, pairs bool) (name, tail string, err error) {
 	stops := ".,"
@@ -95,6 +155,9 @@ func parseName(s string, pairs bool) (name, tail string, err error) {
 		n := strings.IndexAny(s, stops)
 		if n < 0 {
 			n = len(s)
+		}
+		if cast := strings.Index(s[:n], castMark); cast >= 0 {
+			n = cast
 		}
 		if n == 0 {
 			return "", "", fmt.Errorf("a column name is empty")
@@ -115,7 +178,7 @@ func parseName(s string, pairs bool) (name, tail string, err error) {
 		b.WriteByte('"')
 		s = s[1:]
 	}
-	if s != "" && !strings.ContainsRune(stops, rune(s[0])) {
+	if s != "" && !strings.ContainsRune(stops, rune(s[0])) && !strings.HasPrefix(s, castMark) {
 		return "", "", fmt.Errorf("something follows a closing quote")
 	}
 	return b.String(), s, nil
@@ -124,20 +187,22 @@ func parseName(s string, pairs bool) (name, tail string, err error) {
 // Field is a column found in a schema.
 type Field struct {
 	Index []int          // field numbers, from the schema's top down
+	Names Path           // of these fields, as the schema spells them
 	Type  arrow.DataType // of the column itself
 }
 
-// Resolve finds the column in the schema. The error names the columns there
-// are, and the nearest of them.
-func (p Path) Resolve(schema *arrow.Schema) (Field, error) {
+// Resolve finds the column in the schema, with ignoreCase by names whose letters
+// may differ in case. The error names the columns there are, and the nearest of
+// them.
+func (p Path) Resolve(schema *arrow.Schema, ignoreCase bool) (Field, error) {
 	fields := schema.Fields()
 	var out Field
 	for depth, name := range p {
-		i, err := find(fields, name)
+		i, err := find(fields, name, ignoreCase)
 		if err != nil {
 			return Field{}, p.notFound(schema, depth, fields, err)
 		}
-		out.Index = append(out.Index, i)
+		out.Index, out.Names = append(out.Index, i), append(out.Names, fields[i].Name)
 		out.Type = fields[i].Type
 		if depth == len(p)-1 {
 			break
@@ -166,11 +231,14 @@ func storage(t arrow.DataType) arrow.DataType {
 }
 
 // find returns the position of the one field called name.
-func find(fields []arrow.Field, name string) (int, error) {
+func find(fields []arrow.Field, name string, ignoreCase bool) (int, error) {
 	at := -1
 	for i, f := range fields {
-		if f.Name != name {
+		if f.Name != name && !(ignoreCase && strings.EqualFold(f.Name, name)) {
 			continue
+		}
+		if at >= 0 && ignoreCase {
+			return 0, fmt.Errorf("columns %q and %q are both %q if case is ignored", fields[at].Name, f.Name, name)
 		}
 		if at >= 0 {
 			return 0, fmt.Errorf("two columns are called %q", name)
@@ -178,10 +246,15 @@ func find(fields []arrow.Field, name string) (int, error) {
 		at = i
 	}
 	if at < 0 {
-		return 0, fmt.Errorf("no column %q", name)
+		return 0, errNoColumn{name}
 	}
 	return at, nil
 }
+
+// errNoColumn says that no field has a name.
+type errNoColumn struct{ name string }
+
+func (e errNoColumn) Error() string { return fmt.Sprintf("no column %q", e.name) }
 
 // notFound words the error for a path that ends at depth among fields.
 func (p Path) notFound(schema *arrow.Schema, depth int, fields []arrow.Field, cause error) error {
@@ -210,7 +283,7 @@ func (p Path) notFound(schema *arrow.Schema, depth int, fields []arrow.Field, ca
 	return e
 }
 
-// NotFoundError says that a schema lacks a column.
+// NotFoundError says that a key or another column cannot be found in a schema.
 type NotFoundError struct {
 	Path  Path
 	Cause error
@@ -225,11 +298,17 @@ func (e *NotFoundError) Error() string {
 	return s
 }
 
-// PathsString renders paths as ParsePaths reads them.
-func PathsString(paths []Path) string {
-	parts := make([]string, len(paths))
-	for i, p := range paths {
-		parts[i] = p.String()
+// Missing reports whether the schema has no column of that name: not one too
+// many, nor one that something else than a struct stands above.
+func (e *NotFoundError) Missing() bool {
+	return errors.As(e.Cause, new(errNoColumn))
+}
+
+// ColumnsString renders columns as [ParseColumns] reads them.
+func ColumnsString(columns []Column) string {
+	parts := make([]string, len(columns))
+	for i, c := range columns {
+		parts[i] = c.String()
 	}
 	return strings.Join(parts, ",")
 }

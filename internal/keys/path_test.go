@@ -34,16 +34,78 @@ func TestParsePaths(t *testing.T) {
 			t.Errorf("%q: %q, %v, want %q", s, got, err, want)
 			continue
 		}
-		again, err := keys.ParsePaths(keys.PathsString(got))
+		columns, err := keys.ParseColumns(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := keys.ParsePaths(keys.ColumnsString(columns))
 		if err != nil || !reflect.DeepEqual(again, want) {
-			t.Errorf("%q is written %q, which reads %q, %v", s, keys.PathsString(got), again, err)
+			t.Errorf("%q is written %q, which reads %q, %v", s, keys.ColumnsString(columns), again, err)
 		}
 	}
 	for _, s := range []string{"", ",", "a,", ",a", "a,,b", ".", "a.", ".a", "a..b", `"`, `"a`, `"a"b`, `"a""`, `a."b`, `"a" ,b`} {
-		if got, err := keys.ParsePaths(s); err == nil {
+		if got, err := keys.ParseColumns(s); err == nil {
 			t.Errorf("%q: %q, want an error", s, got)
 		} else if !strings.Contains(err.Error(), "columns ") {
 			t.Errorf("%q: the error does not show it: %v", s, err)
+		}
+	}
+}
+
+// TestParseCasts: a type may stand after each column, with commas of its own.
+func TestParseCasts(t *testing.T) {
+	for s, want := range map[string]string{
+		"a::int64":                          "a::int64",
+		"a::BIGINT,b":                       "a::int64,b",
+		"a.b::decimal( 10 , 2 ),c::VarChar": "a.b::decimal(10,2),c::string",
+		`"a::b"::uuid`:                      `"a::b"::uuid`,
+		`"a::b"`:                            `"a::b"`,
+		"a:b":                               "a:b",
+		"a::timestamp with time zone":       "a::timestamptz",
+	} {
+		got, err := keys.ParseColumns(s)
+		if err != nil || keys.ColumnsString(got) != want {
+			t.Errorf("%q: %v, %v, want %s", s, got, err, want)
+		}
+		if again, err := keys.ParseColumns(want); err != nil || keys.ColumnsString(again) != want {
+			t.Errorf("%q: %v, %v", want, again, err)
+		}
+	}
+	for _, s := range []string{"a::", "a::int8", "a::b", "::int64", "a::int64.b", "a::int64::int64", "a:::int64", `"a"::`, "a::decimal(1", "a::int64=b::int64"} {
+		if got, err := keys.ParseColumns(s); err == nil {
+			t.Errorf("%q: %v, want an error", s, got)
+		}
+	}
+	left, right, err := keys.ParsePairs(`a::decimal(9,1)=b::uint8,c::text`)
+	if err != nil || keys.ColumnsString(left) != "a::decimal(9,1),c::string" || keys.ColumnsString(right) != "b::uint8,c::string" {
+		t.Errorf("%v, %v, %v", left, right, err)
+	}
+	if _, err := keys.ParsePaths("a::int64"); err == nil {
+		t.Error("a path with a cast is read")
+	}
+}
+
+// TestIgnoreCase: names are found whatever the case of their letters, unless two
+// are alike then.
+func TestIgnoreCase(t *testing.T) {
+	schema := arrow.NewSchema([]arrow.Field{
+		{Name: "User", Type: arrow.StructOf(arrow.Field{Name: "ID", Type: arrow.PrimitiveTypes.Int64})},
+		{Name: "ts", Type: arrow.PrimitiveTypes.Int64}, {Name: "TS", Type: arrow.PrimitiveTypes.Int64},
+	}, nil)
+	f, err := keys.Path{"user", "id"}.Resolve(schema, true)
+	if err != nil || !reflect.DeepEqual(f.Index, []int{0, 0}) || f.Names.String() != "User.ID" {
+		t.Errorf("%+v, %v", f, err)
+	}
+	if _, err := (keys.Path{"user", "id"}).Resolve(schema, false); err == nil {
+		t.Error("found with other letters")
+	}
+	if f, err := (keys.Path{"TS"}).Resolve(schema, false); err != nil || f.Index[0] != 2 {
+		t.Errorf("%+v, %v", f, err)
+	}
+	for _, name := range []string{"ts", "TS", "Ts"} {
+		_, err := keys.Path{name}.Resolve(schema, true)
+		if err == nil || !strings.Contains(err.Error(), `"ts" and "TS"`) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
@@ -58,7 +120,7 @@ func TestParsePairs(t *testing.T) {
 		`a.b="a.b"`:          {"a.b", `"a.b"`},
 	} {
 		left, right, err := keys.ParsePairs(s)
-		if err != nil || keys.PathsString(left) != want[0] || keys.PathsString(right) != want[1] {
+		if err != nil || keys.ColumnsString(left) != want[0] || keys.ColumnsString(right) != want[1] {
 			t.Errorf("%q: %v, %v, %v, want %v", s, left, right, err, want)
 		}
 	}
@@ -75,10 +137,10 @@ func FuzzParsePaths(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if paths, err := keys.ParsePaths(s); err == nil {
-			again, err := keys.ParsePaths(keys.PathsString(paths))
+		if paths, err := keys.ParseColumns(s); err == nil {
+			again, err := keys.ParseColumns(keys.ColumnsString(paths))
 			if err != nil || !reflect.DeepEqual(paths, again) {
-				t.Errorf("%q: %q, written %q, read %q, %v", s, paths, keys.PathsString(paths), again, err)
+				t.Errorf("%q: %q, written %q, read %q, %v", s, paths, keys.ColumnsString(paths), again, err)
 			}
 		}
 		left, right, err := keys.ParsePairs(s)
@@ -118,15 +180,15 @@ func TestResolve(t *testing.T) {
 	for s, want := range map[string][]int{
 		"ts": {0}, "user.id": {1, 0}, "user.in.name": {1, 1, 1}, `"user.id"`: {2}, `"a.b"`: {3}, "wrapped.id": {8, 0},
 	} {
-		paths, err := keys.ParsePaths(s)
+		paths, err := keys.ParseColumns(s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := paths[0].Resolve(nested())
+		f, err := paths[0].Resolve(nested(), false)
 		if err != nil || !slices.Equal(f.Index, want) {
 			t.Errorf("%s: %v, %v, want %v", s, f.Index, err, want)
 		}
-		_, err = keys.NewEncoder(nested(), paths, 0)
+		_, err = keys.NewEncoder(nested(), paths, keys.Options{})
 		if err != nil {
 			t.Errorf("%s: %v", s, err)
 		}
@@ -148,11 +210,11 @@ func TestNotFound(t *testing.T) {
 		"ts.x":         {"ts is no struct but timestamp"},
 		`""`:           {`no column ""`},
 	} {
-		paths, err := keys.ParsePaths(s)
+		paths, err := keys.ParseColumns(s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = keys.NewEncoder(nested(), paths, 0)
+		_, err = keys.NewEncoder(nested(), paths, keys.Options{})
 		var nf *keys.NotFoundError
 		if !errors.As(err, &nf) {
 			t.Errorf("%s: %v, want a NotFoundError", s, err)
@@ -172,27 +234,27 @@ func TestNotFound(t *testing.T) {
 // TestUnsupportedKeys: what is repeated or has no class says so in one word.
 func TestUnsupportedKeys(t *testing.T) {
 	for _, s := range []string{"tags.id", "tags", "props", "props.key", "user", "user.in"} {
-		paths, err := keys.ParsePaths(s)
+		paths, err := keys.ParseColumns(s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = keys.NewEncoder(nested(), paths, 0)
+		_, err = keys.NewEncoder(nested(), paths, keys.Options{})
 		if !errors.Is(err, fault.ErrUnsupported) || !strings.Contains(err.Error(), "unsupported") || !strings.Contains(err.Error(), s) {
 			t.Errorf("%s: %v, want it to be unsupported", s, err)
 		}
 	}
-	if _, err := keys.NewEncoder(nested(), nil, 0); err == nil {
+	if _, err := keys.NewEncoder(nested(), nil, keys.Options{}); err == nil {
 		t.Error("a key of no columns")
 	}
 }
 
 // TestColumns: the top-level columns to read, ascending, each once.
 func TestColumns(t *testing.T) {
-	paths, err := keys.ParsePaths(`wrapped.id,user.in.id,ts,user.id`)
+	paths, err := keys.ParseColumns(`wrapped.id,user.in.id,ts,user.id`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	enc, err := keys.NewEncoder(nested(), paths, 0)
+	enc, err := keys.NewEncoder(nested(), paths, keys.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -225,11 +225,11 @@ var ErrNoUUID = errors.New("under --normalize uuid each ID is one")
 // IDs returns an error if a row of the batch has a value that no ID may have.
 // at says where the batch is from.
 func (b *Batch) IDs(at fault.At) error {
-	if len(b.void) == 0 {
+	if len(b.noUUIDs) == 0 {
 		return nil
 	}
 	return &fault.Error{
 		Kind: fault.ErrMismatch, At: at, What: "a value that is no UUID", Want: "32 hexadecimal digits, as 8-4-4-4-12 or without dashes", Err: ErrNoUUID,
-		Hint: "the rule goes for every column of strings in the key; white space around a UUID goes with trim,uuid",
+		Hint: "the rule applies to every column of strings in the key; to ignore white space around UUIDs, use trim,uuid",
 	}
 }

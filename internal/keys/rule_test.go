@@ -268,19 +268,19 @@ func checkRuled(t *testing.T, kind string, rule keys.Rule, a arrow.Array, values
 		part := string(binary.AppendUvarint(nil, uint64(len(k)))) + k
 		two = append(two, part+part)
 	}
-	path := keys.Path{"c"}
+	path := keys.Column{Path: keys.Path{"c"}}
 	if a.DataType().ID() == arrow.STRUCT {
-		path = keys.Path{"c", "s"}
+		path.Path = keys.Path{"c", "s"}
 	}
 	schema := arrow.NewSchema([]arrow.Field{{Name: "c", Type: a.DataType(), Nullable: true}}, nil)
 	rec := array.NewRecord(schema, []arrow.Array{a}, int64(a.Len()))
 	defer rec.Release()
 	before := fmt.Sprint(rec)
 	for _, c := range []struct {
-		paths []keys.Path
+		paths []keys.Column
 		want  []string
-	}{{[]keys.Path{path}, one}, {[]keys.Path{path, path}, two}} {
-		enc, err := keys.NewEncoder(schema, c.paths, rule)
+	}{{[]keys.Column{path}, one}, {[]keys.Column{path, path}, two}} {
+		enc, err := keys.NewEncoder(schema, c.paths, keys.Options{Rule: rule})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -324,7 +324,7 @@ func TestRuleOfOtherClasses(t *testing.T) {
 		{"i", "lower", "", "integer"}, {"i", "uuid", "", "integer"}, {"u", "trim,lower", "", "fixed[16]"}, {"f", "uuid", "", "fixed[8]"},
 		{"d", "trim", "", "date"}, {"i,d", "lower", "", "integer, date"},
 	} {
-		paths, err := keys.ParsePaths(c.key)
+		paths, err := keys.ParseColumns(c.key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -332,7 +332,7 @@ func TestRuleOfOtherClasses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		enc, err := keys.NewEncoder(schema, paths, rule)
+		enc, err := keys.NewEncoder(schema, paths, keys.Options{Rule: rule})
 		if c.unsupported != "" {
 			if !errors.Is(err, fault.ErrUnsupported) || !strings.Contains(err.Error(), "--normalize "+c.rule+" of a key of class "+c.unsupported+" ") {
 				t.Errorf("%s of %s: error %v", c.rule, c.key, err)
@@ -374,7 +374,7 @@ func TestRuleOfCompositeKeys(t *testing.T) {
 	}
 	rec := b.NewRecord()
 	defer rec.Release()
-	enc, err := keys.NewEncoder(schema, []keys.Path{{"i"}, {"s"}, {"u"}}, keys.UUID|keys.Trim|keys.Lower)
+	enc, err := keys.NewEncoder(schema, []keys.Column{{Path: keys.Path{"i"}}, {Path: keys.Path{"s"}}, {Path: keys.Path{"u"}}}, keys.Options{Rule: keys.UUID | keys.Trim | keys.Lower})
 	if err != nil {
 		t.Fatal(err)
 	}

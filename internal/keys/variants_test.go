@@ -182,11 +182,11 @@ var hashes = []bloom.Hash{{ID: bloom.XXH3}, {ID: bloom.XXH3, Seed: 0x9876543210a
 // what a Batch promises. batch is reused from call to call.
 func encode(t testing.TB, rec arrow.Record, paths string, batch *keys.Batch) []string {
 	t.Helper()
-	ps, err := keys.ParsePaths(paths)
+	ps, err := keys.ParseColumns(paths)
 	if err != nil {
 		t.Fatal(err)
 	}
-	enc, err := keys.NewEncoder(rec.Schema(), ps, 0)
+	enc, err := keys.NewEncoder(rec.Schema(), ps, keys.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func encode(t testing.TB, rec arrow.Record, paths string, batch *keys.Batch) []s
 	for i := range out {
 		out[i] = "NULL"
 	}
-	values, signed, isInt := batch.Ints()
+	values, isInt := batch.Ints()
 	for i, row := range batch.Rows {
 		if i > 0 && batch.Rows[i-1] >= row {
 			t.Fatalf("rows %v do not ascend", batch.Rows)
@@ -212,8 +212,8 @@ func encode(t testing.TB, rec arrow.Record, paths string, batch *keys.Batch) []s
 		key = key[6:]
 		out[row] = hex.EncodeToString(key)
 		if isInt {
-			if negative := signed && int64(values[i]) < 0; len(key) != 9 || (key[8] == 1) != negative {
-				t.Fatalf("integer %d (signed %v) is %x", values[i], signed, key)
+			if negative := batch.Negative(i); len(key) != 9 || (key[8] == 1) != negative {
+				t.Fatalf("integer %d (negative: %v) is %x", values[i], negative, key)
 			}
 			key = key[:8]
 		}

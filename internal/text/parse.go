@@ -1,7 +1,6 @@
 package text
 
 import (
-	"encoding/hex"
 	"math"
 	"math/big"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/bloomjoin/bloomjoin/internal/decimal"
+	"github.com/bloomjoin/bloomjoin/internal/scalar"
 )
 
 // parser appends the value that s stands for; false, and nothing appended,
@@ -36,6 +36,8 @@ func parserOf(dt arrow.DataType) (parser, bool) {
 		return parseDate, true
 	case *arrow.TimestampType:
 		return timestampParser(dt), true
+	case *arrow.Time32Type, *arrow.Time64Type:
+		return timeParser(dt), true
 	case *arrow.Decimal128Type:
 		return decimalParser(dt, func(b array.Builder, n *big.Int) {
 			b.(*array.Decimal128Builder).Append(decimal.From128(n))
@@ -91,25 +93,15 @@ func unsigned[T uint8 | uint16 | uint32 | uint64](bits int) parser {
 }
 
 func parseBool(b array.Builder, s string) bool {
-	v := strings.EqualFold(s, "true")
-	if !v && !strings.EqualFold(s, "false") {
-		return false
+	v, ok := scalar.Bool(s)
+	if ok {
+		b.(*array.BooleanBuilder).Append(v)
 	}
-	b.(*array.BooleanBuilder).Append(v)
-	return true
-}
-
-// float is strconv.ParseFloat without hexadecimal and underscores.
-func float(s string, bits int) (float64, bool) {
-	if strings.ContainsAny(s, "_xXpP") {
-		return 0, false
-	}
-	f, err := strconv.ParseFloat(s, bits)
-	return f, err == nil
+	return ok
 }
 
 func parseFloat32(b array.Builder, s string) bool {
-	f, ok := float(s, 32)
+	f, ok := scalar.Float(s, 32)
 	if ok {
 		b.(*array.Float32Builder).Append(float32(f))
 	}
@@ -117,7 +109,7 @@ func parseFloat32(b array.Builder, s string) bool {
 }
 
 func parseFloat64(b array.Builder, s string) bool {
-	f, ok := float(s, 64)
+	f, ok := scalar.Float(s, 64)
 	if ok {
 		b.(*array.Float64Builder).Append(f)
 	}
@@ -125,128 +117,63 @@ func parseFloat64(b array.Builder, s string) bool {
 }
 
 func parseDate(b array.Builder, s string) bool {
-	t, err := time.Parse(time.DateOnly, s)
-	if err != nil {
-		return false
+	days, ok := scalar.Date(s)
+	if ok {
+		b.(*array.Date32Builder).Append(arrow.Date32(days))
 	}
-	b.(*array.Date32Builder).Append(arrow.Date32(t.Unix() / 86400)) // midnight: no remainder
-	return true
+	return ok
 }
 
 // timestampParser wants an offset if the type has a zone, and none if not.
 func timestampParser(dt *arrow.TimestampType) parser {
-	layout := "2006-01-02T15:04:05"
-	if dt.TimeZone != "" {
-		layout = time.RFC3339
-	}
 	unit := int64(dt.Unit.Multiplier()) // nanoseconds
 	perSecond := int64(time.Second) / unit
 	return func(b array.Builder, s string) bool {
-		if len(s) > 10 && s[10] == ' ' {
-			s = s[:10] + "T" + s[11:]
-		}
-		t, err := time.Parse(layout, s)
-		if err != nil || !exactFraction(s) || int64(t.Nanosecond())%unit != 0 {
+		sec, nanos, ok := scalar.Timestamp(s, dt.TimeZone != "")
+		if !ok || int64(nanos)%unit != 0 || sec > math.MaxInt64/perSecond-1 || sec < math.MinInt64/perSecond+1 {
 			return false
 		}
-		sec, rest := t.Unix(), int64(t.Nanosecond())/unit
-		if sec > math.MaxInt64/perSecond-1 || sec < math.MinInt64/perSecond+1 {
-			return false
-		}
-		b.(*array.TimestampBuilder).Append(arrow.Timestamp(sec*perSecond + rest))
+		b.(*array.TimestampBuilder).Append(arrow.Timestamp(sec*perSecond + int64(nanos)/unit))
 		return true
 	}
 }
 
-// exactFraction refuses what package time lets pass: an hour of one digit, a
-// comma before the fraction, and digits after the ninth, which it drops.
-func exactFraction(s string) bool {
-	if len(s) < 19 || s[13] != ':' || s[16] != ':' {
-		return false
-	}
-	if len(s) == 19 || s[19] != '.' {
-		return len(s) == 19 || s[19] != ','
-	}
-	for i, c := range []byte(s[20:]) {
-		if c < '0' || c > '9' {
-			return true
-		}
-		if i >= 9 && c != '0' {
+// timeParser reads times of day.
+func timeParser(dt arrow.DataType) parser {
+	unit := int64(dt.(arrow.TemporalWithUnit).TimeUnit().Multiplier()) // nanoseconds
+	return func(b array.Builder, s string) bool {
+		nanos, ok := scalar.Time(s)
+		if !ok || nanos%unit != 0 {
 			return false
 		}
+		switch b := b.(type) {
+		case *array.Time32Builder:
+			b.Append(arrow.Time32(nanos / unit))
+		case *array.Time64Builder:
+			b.Append(arrow.Time64(nanos / unit))
+		}
+		return true
 	}
-	return true
 }
 
 // fixedParser reads hexadecimal of width bytes, and UUIDs.
 func fixedParser(width int) parser {
 	return func(b array.Builder, s string) bool {
-		if width == 16 && len(s) == 36 && s[8] == '-' && s[13] == '-' && s[18] == '-' && s[23] == '-' {
-			s = s[:8] + s[9:13] + s[14:18] + s[19:23] + s[24:]
+		v, ok := scalar.Fixed(s, width)
+		if ok {
+			b.(*array.FixedSizeBinaryBuilder).Append(v)
 		}
-		if len(s) != 2*width {
-			return false
-		}
-		v, err := hex.DecodeString(s)
-		if err != nil {
-			return false
-		}
-		b.(*array.FixedSizeBinaryBuilder).Append(v)
-		return true
+		return ok
 	}
 }
 
 // decimalParser reads decimals without rounding.
 func decimalParser(dt arrow.DecimalType, add func(array.Builder, *big.Int)) parser {
-	precision, scale := int(dt.GetPrecision()), int(dt.GetScale())
 	return func(b array.Builder, s string) bool {
-		digits, exp, negative, ok := splitDecimal(s)
-		if !ok {
-			return false
+		n, ok := scalar.Decimal(s, int(dt.GetPrecision()), int(dt.GetScale()))
+		if ok {
+			add(b, n)
 		}
-		// The value is digits · 10^exp; stored is digits · 10^(exp+scale).
-		if digits == "" {
-			add(b, new(big.Int))
-			return true
-		}
-		zeros := exp + int64(scale)
-		if zeros < 0 || int64(len(digits))+zeros > int64(precision) {
-			return false
-		}
-		n, _ := new(big.Int).SetString(digits+strings.Repeat("0", int(zeros)), 10)
-		if negative {
-			n.Neg(n)
-		}
-		add(b, n)
-		return true
+		return ok
 	}
-}
-
-// splitDecimal takes a decimal apart: its digits without zeros at either end,
-// and the power of ten that they are to be multiplied with.
-func splitDecimal(s string) (digits string, exp int64, negative, ok bool) {
-	if s, negative = strings.CutPrefix(s, "-"); !negative {
-		s = strings.TrimPrefix(s, "+")
-	}
-	if i := strings.IndexAny(s, "eE"); i >= 0 {
-		var err error
-		if exp, err = strconv.ParseInt(s[i+1:], 10, 32); err != nil {
-			return "", 0, false, false
-		}
-		s = s[:i]
-	}
-	whole, part, _ := strings.Cut(s, ".")
-	if whole+part == "" {
-		return "", 0, false, false
-	}
-	exp -= int64(len(part))
-	digits = strings.TrimLeft(whole+part, "0")
-	trimmed := strings.TrimRight(digits, "0")
-	exp += int64(len(digits) - len(trimmed))
-	for _, c := range []byte(trimmed) {
-		if c < '0' || c > '9' {
-			return "", 0, false, false
-		}
-	}
-	return trimmed, exp, negative, true
 }

@@ -57,8 +57,8 @@ func TestParse(t *testing.T) {
 		{prim.Uint16, map[string]any{"65535": uint16(65535)}, []string{"65536"}},
 		{prim.Uint32, map[string]any{"4294967295": uint32(math.MaxUint32)}, []string{"4294967296"}},
 		{prim.Uint64, map[string]any{"18446744073709551615": uint64(math.MaxUint64)}, []string{"18446744073709551616", "-1"}},
-		{prim.Float32, map[string]any{"1.5": float32(1.5), "-inf": float32(math.Inf(-1)), "16777217": float32(16777216)}, []string{"1e39", "x", "0x1p4", "1_0", ""}},
-		{prim.Float64, map[string]any{"1e-3": 0.001, ".5": 0.5, "-0": math.Copysign(0, -1)}, []string{"1e400", "0x1", "1,5", "nanny"}},
+		{prim.Float32, map[string]any{"1.5": float32(1.5), "-inf": float32(math.Inf(-1)), "16777216": float32(16777216), "16777217.5": float32(16777218)}, []string{"16777217", "-16777217", "1e39", "x", "0x1p4", "1_0", ""}},
+		{prim.Float64, map[string]any{"1e-3": 0.001, ".5": 0.5, "-0": math.Copysign(0, -1), "9007199254740992": 9007199254740992.0}, []string{"9007199254740993", "1e400", "0x1", "1,5", "nanny"}},
 		{fixed.Boolean, map[string]any{"true": true, "FALSE": false, "True": true}, []string{"1", "t", "yes", ""}},
 		{prim.Date32, map[string]any{"1970-01-01": arrow.Date32(0), "1969-12-31": arrow.Date32(-1), "2024-02-29": arrow.Date32(19782), "0001-01-01": arrow.Date32(-719162)},
 			[]string{"2023-02-29", "2024-1-1", "20240101", "2024-01-01T00:00:00", ""}},
@@ -69,6 +69,8 @@ func TestParse(t *testing.T) {
 			[]string{"1970-01-01T00:00:00", "1970-01-01T00:00:00,5Z", "1970-01-01T24:00:00Z"}},
 		{zoned(arrow.Nanosecond), map[string]any{"1970-01-01T00:00:00.123456789Z": arrow.Timestamp(123456789), "1970-01-01T00:00:00.12345678900Z": arrow.Timestamp(123456789), "2262-04-11T23:47:15Z": arrow.Timestamp(9223372035000000000)},
 			[]string{"2263-01-01T00:00:00Z", "1677-01-01T00:00:00Z", "1970-01-01T00:00:00.1234567891Z", "1970-01-01T0:00:00.1234567891Z"}},
+		{fixed.Time32s, map[string]any{"00:00:00": "00:00:00", "23:59:59.000": "23:59:59"}, []string{"24:00:00", "1:00:00", "00:00:00.5", "00:00", "00:00:00Z"}},
+		{fixed.Time64ns, map[string]any{"00:00:01.000000001": "00:00:01.000000001"}, []string{"00:00:00.0000000001", "00:00:00,5"}},
 		{dec, map[string]any{"1.5": "150", "-1.50": "-150", "999.99": "99999", "1e2": "10000", "0.0000": "0", "-0": "0", ".01": "1", "5.": "500", "0.12e1": "120", "00012.300": "1230", "0e99999": "0"},
 			[]string{"0.1e-2147483648", "10e2147483647", "1.234", "1000", "", ".", "-", "e1", "1e", "1e99", "1.2.3", "1 ", "٣", "1e9999999999", "inf", "1-2"}},
 		{decNeg, map[string]any{"100": "1", "99900": "999", "1e2": "1"}, []string{"150", "100000", "1"}},
@@ -99,7 +101,7 @@ func TestParse(t *testing.T) {
 	if arr, ok := parseOne(t, prim.Float64, "NaN"); !ok || !math.IsNaN(arr.(*array.Float64).Value(0)) {
 		t.Error("NaN")
 	}
-	for _, dt := range []arrow.DataType{arrow.Null, fixed.Float16, fixed.Time32s, fixed.Date64, arrow.StructOf(), arrow.BinaryTypes.StringView, fixed.Duration_s} {
+	for _, dt := range []arrow.DataType{arrow.Null, fixed.Float16, fixed.Date64, arrow.StructOf(), arrow.BinaryTypes.StringView, fixed.Duration_s} {
 		if _, ok := parserOf(dt); ok {
 			t.Errorf("a parser for %s", dt)
 		}

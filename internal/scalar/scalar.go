@@ -1,0 +1,161 @@
+// Package scalar reads single values from their text: what a cell of a CSV file
+// or a string that is cast stands for. Nothing is rounded, trimmed or guessed:
+// each function reports false for any other text.
+package scalar
+
+import (
+	"encoding/hex"
+	"math/big"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Bool reads true or false in any case.
+func Bool(s string) (v, ok bool) {
+	v = strings.EqualFold(s, "true")
+	return v, v || strings.EqualFold(s, "false")
+}
+
+// Float reads a decimal floating-point number, NaN or an infinity as
+// [strconv.ParseFloat] does, but neither hexadecimal nor underscores. Fractions
+// are rounded to the nearest float of so many bits; an integer that has no exact
+// float is refused, since it is likely an ID that would become another.
+func Float(s string, bits int) (f float64, ok bool) {
+	if strings.ContainsAny(s, "_xXpP") {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(s, bits)
+	return f, err == nil && (f < 1<<24 && f > -1<<24 || f != f || sameInteger(s, f))
+}
+
+// sameInteger reports whether f is what s spells, if s is an integer.
+func sameInteger(s string, f float64) bool {
+	digits := strings.TrimLeft(s, "+-")
+	if digits == "" || strings.Trim(digits, "0123456789") != "" {
+		return true
+	}
+	n, _ := new(big.Int).SetString(strings.TrimPrefix(s, "+"), 10)
+	exact, _ := new(big.Float).SetFloat64(f).Int(nil)
+	return n.Cmp(exact) == 0
+}
+
+// Date reads YYYY-MM-DD as days since 1970-01-01.
+func Date(s string) (days int64, ok bool) {
+	t, err := time.Parse(time.DateOnly, s)
+	return t.Unix() / 86400, err == nil // midnight: no remainder
+}
+
+// Timestamp reads YYYY-MM-DD, T or a space, HH:MM:SS and up to nine digits of a
+// fraction: with an offset, as in RFC 3339, if zoned, else without one. sec
+// counts from 1970, rounded down.
+func Timestamp(s string, zoned bool) (sec int64, nanos uint32, ok bool) {
+	layout := "2006-01-02T15:04:05"
+	if zoned {
+		layout = time.RFC3339
+	}
+	if len(s) > 10 && s[10] == ' ' {
+		s = s[:10] + "T" + s[11:]
+	}
+	t, err := time.Parse(layout, s)
+	if err != nil || !exactFraction(s, 11) {
+		return 0, 0, false
+	}
+	return t.Unix(), uint32(t.Nanosecond()), true
+}
+
+// Time reads HH:MM:SS and up to nine digits of a fraction as nanoseconds since
+// midnight.
+func Time(s string) (nanos int64, ok bool) {
+	t, err := time.Parse("15:04:05", s)
+	if err != nil || !exactFraction(s, 0) {
+		return 0, false
+	}
+	return int64(t.Sub(time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC))), true
+}
+
+// exactFraction refuses what package time lets pass in a time of day that starts
+// at a position: an hour of one digit, a comma before the fraction, and digits
+// after the ninth, which it drops.
+func exactFraction(s string, at int) bool {
+	if len(s) < at+8 || s[at+2] != ':' || s[at+5] != ':' {
+		return false
+	}
+	s = s[at+8:]
+	if s == "" || s[0] != '.' {
+		return s == "" || s[0] != ','
+	}
+	for i, c := range []byte(s[1:]) {
+		if c < '0' || c > '9' {
+			return true
+		}
+		if i >= 9 && c != '0' {
+			return false
+		}
+	}
+	return true
+}
+
+// Fixed reads width bytes in hexadecimal, and a UUID with dashes where width is
+// 16.
+func Fixed(s string, width int) (v []byte, ok bool) {
+	if width == 16 && len(s) == 36 && s[8] == '-' && s[13] == '-' && s[18] == '-' && s[23] == '-' {
+		s = s[:8] + s[9:13] + s[14:18] + s[19:23] + s[24:]
+	}
+	if len(s) != 2*width {
+		return nil, false
+	}
+	v, err := hex.DecodeString(s)
+	return v, err == nil
+}
+
+// Decimal reads a decimal, with or without an exponent, as an unscaled number of
+// the given precision and scale.
+func Decimal(s string, precision, scale int) (n *big.Int, ok bool) {
+	digits, exp, negative, ok := splitDecimal(s)
+	if !ok {
+		return nil, false
+	}
+	// The value is digits · 10^exp; stored is digits · 10^(exp+scale).
+	if digits == "" {
+		return new(big.Int), true
+	}
+	zeros := exp + int64(scale)
+	if zeros < 0 || int64(len(digits))+zeros > int64(precision) {
+		return nil, false
+	}
+	n, _ = new(big.Int).SetString(digits+strings.Repeat("0", int(zeros)), 10)
+	if negative {
+		n.Neg(n)
+	}
+	return n, true
+}
+
+// splitDecimal takes a decimal apart: its digits without zeros at either end,
+// and the power of ten that they are to be multiplied with.
+func splitDecimal(s string) (digits string, exp int64, negative, ok bool) {
+	if s, negative = strings.CutPrefix(s, "-"); !negative {
+		s = strings.TrimPrefix(s, "+")
+	}
+	if i := strings.IndexAny(s, "eE"); i >= 0 {
+		var err error
+		if exp, err = strconv.ParseInt(s[i+1:], 10, 32); err != nil {
+			return "", 0, false, false
+		}
+		s = s[:i]
+	}
+	whole, part, _ := strings.Cut(s, ".")
+	if whole+part == "" {
+		return "", 0, false, false
+	}
+	exp -= int64(len(part))
+	digits = strings.TrimLeft(whole+part, "0")
+	trimmed := strings.TrimRight(digits, "0")
+	exp += int64(len(digits) - len(trimmed))
+	for _, c := range []byte(trimmed) {
+		if c < '0' || c > '9' {
+			return "", 0, false, false
+		}
+	}
+	return trimmed, exp, negative, true
+}

@@ -1,0 +1,215 @@
+package join
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+)
+
+// Sides of a join, as a column of the answer names them.
+const (
+	logSide = "log"
+	idsSide = "ids"
+)
+
+// wanted is a column of the answer as the caller names it.
+type wanted struct {
+	side string // logSide, idsSide, or empty: whichever has the name
+	name string
+}
+
+// String returns the column as parseColumns reads it.
+func (w wanted) String() string {
+	if w.side == "" {
+		return keys.Path{w.name}.String()
+	}
+	return keys.Path{w.side, w.name}.String()
+}
+
+// CheckColumns returns an error if Columns are wrong for the Type, whatever the
+// inputs.
+func (o *Options) CheckColumns() error {
+	_, err := parseColumns(o.Columns, o.Type)
+	return err
+}
+
+// parseColumns reads the columns of an answer: NAME, log.NAME or ids.NAME each,
+// names quoted as in a key. The result is nil if columns is.
+func parseColumns(columns []string, t Type) ([]wanted, error) {
+	if columns == nil {
+		return nil, nil
+	}
+	if t == "" {
+		t = Semi
+	}
+	out := []wanted{}
+	for _, c := range columns {
+		paths, err := keys.ParsePaths(c)
+		if err != nil {
+			return nil, err
+		}
+		p := paths[0]
+		w := wanted{name: p.Name()}
+		switch {
+		case len(paths) > 1:
+			return nil, fmt.Errorf("%s: want one column, got %d", c, len(paths))
+		case len(p) == 2 && (p[0] == logSide || p[0] == idsSide):
+			w.side = p[0]
+		case len(p) > 1:
+			return nil, fmt.Errorf(`%s is a path, and only whole columns can be chosen (a column of that very name is written '"%s"'; log.NAME and ids.NAME name a side)`, p, strings.Join(p, "."))
+		}
+		if !t.columnsOfIDs() {
+			if w.side == idsSide {
+				return nil, fmt.Errorf("%s: the answer of type %s has no columns of the IDs (type inner or left has)", w, t)
+			}
+			w.side = ""
+		}
+		if slices.Contains(out, w) {
+			return nil, fmt.Errorf("%s is named twice (name it once)", w)
+		}
+		out = append(out, w)
+	}
+	return out, nil
+}
+
+// chosen is a column of the answer, found in the inputs.
+type chosen struct {
+	ofIDs bool
+	at    int // position in the schema of its side
+	key   int // of a log column that is a shared key: the ID column; else -1
+}
+
+// chooser finds the columns of an answer.
+type chooser struct {
+	typ    Type
+	log    *arrow.Schema
+	ids    *arrow.Schema
+	shared []sharedKey
+	suffix string
+
+	ignoreCase bool
+}
+
+// same reports whether two names are those of one column.
+func (c *chooser) same(a, b string) bool { return a == b || c.ignoreCase && strings.EqualFold(a, b) }
+
+// has reports whether a schema has a column of that name.
+func (c *chooser) has(schema *arrow.Schema, name string) bool {
+	return slices.ContainsFunc(schema.Fields(), func(f arrow.Field) bool { return c.same(f.Name, name) })
+}
+
+// choose returns the columns of the answer in order; nil stands for all: the
+// log's, then the IDs' without the shared keys.
+func (c *chooser) choose(columns []wanted) ([]chosen, error) {
+	var out []chosen
+	if columns == nil {
+		for i, f := range c.log.Fields() {
+			out = append(out, c.ofLog(i, f.Name))
+		}
+		for i := range c.ids.Fields() {
+			if c.typ.columnsOfIDs() && !slices.ContainsFunc(c.shared, func(s sharedKey) bool { return s.idCol == i }) {
+				out = append(out, chosen{ofIDs: true, at: i, key: -1})
+			}
+		}
+		return out, nil
+	}
+	for i, w := range columns {
+		at, err := c.find(w)
+		if err != nil {
+			return nil, err
+		}
+		if before := slices.Index(out, at); before >= 0 {
+			return nil, fmt.Errorf("%s and %s are the same column", columns[before], columns[i])
+		}
+		out = append(out, at)
+	}
+	return out, nil
+}
+
+// ofLog returns the log's column at a position.
+func (c *chooser) ofLog(at int, name string) chosen {
+	for _, s := range c.shared {
+		if c.same(s.name, name) {
+			return chosen{at: at, key: s.idCol}
+		}
+	}
+	return chosen{at: at, key: -1}
+}
+
+// find finds one column.
+func (c *chooser) find(w wanted) (chosen, error) {
+	inLog, inIDs := c.has(c.log, w.name), c.has(c.ids, w.name)
+	isKey := slices.ContainsFunc(c.shared, func(s sharedKey) bool { return c.same(s.name, w.name) })
+	ofIDs := false
+	switch {
+	case isKey, !c.typ.columnsOfIDs() && inLog:
+	case !c.typ.columnsOfIDs() && inIDs:
+		return chosen{}, fmt.Errorf("%s is a column of the IDs, and the answer of type %s has none of them (type inner or left has)", w, c.typ)
+	case w.side == "" && inLog && inIDs:
+		return chosen{}, fmt.Errorf("both the log and the IDs have a column %s (name %s or %s)", w, wanted{logSide, w.name}, wanted{idsSide, w.name})
+	case w.side == logSide && inLog, w.side == "" && inLog:
+	case w.side == idsSide && inIDs, w.side == "" && inIDs:
+		ofIDs = true
+	default:
+		return chosen{}, c.notFound(w)
+	}
+	schema := c.log
+	if ofIDs {
+		schema = c.ids
+	}
+	f, err := keys.Path{w.name}.Resolve(schema, c.ignoreCase) // which refuses a name that stands there twice
+	if err != nil {
+		return chosen{}, err
+	}
+	if ofIDs {
+		return chosen{ofIDs: true, at: f.Index[0], key: -1}, nil
+	}
+	return c.ofLog(f.Index[0], w.name), nil
+}
+
+// notFound words the error for a column that no side has: with the columns that
+// there are, each as it is to be written, and the one that may be meant.
+func (c *chooser) notFound(w wanted) error {
+	if dotted := w.side + "." + w.name; w.side != "" && (c.log.HasField(dotted) || c.ids.HasField(dotted)) {
+		return fmt.Errorf(`no column %s (the column of that very name is written '"%s"')`, w, dotted)
+	}
+	var names []string
+	best, least := "", len(w.name)/3+2
+	add := func(side string, schema, other *arrow.Schema) {
+		for _, f := range schema.Fields() {
+			as := wanted{name: f.Name}
+			if isKey := slices.ContainsFunc(c.shared, func(s sharedKey) bool { return c.same(s.name, f.Name) }); isKey && side == idsSide {
+				continue
+			} else if c.has(other, f.Name) && !isKey && c.typ.columnsOfIDs() {
+				as.side = side
+			}
+			names = append(names, as.String())
+			if d := levenshtein.ComputeDistance(strings.ToLower(f.Name), strings.ToLower(w.name)); d < least {
+				best, least = as.String(), d
+			}
+			if as.side == idsSide && w.name == f.Name+c.suffix {
+				best, least = as.String(), -1 // what the answer calls it
+			}
+		}
+	}
+	add(logSide, c.log, c.ids)
+	if c.typ.columnsOfIDs() {
+		add(idsSide, c.ids, c.log)
+	}
+	if len(names) > 20 {
+		names = append(names[:20], "…")
+	}
+	hint := "there are " + strings.Join(names, ", ")
+	if best != "" {
+		hint = "did you mean " + best + "? " + hint
+	}
+	if w.side == "" {
+		return fmt.Errorf("no column %q (%s)", w.name, hint)
+	}
+	return fmt.Errorf("no column %s (%s)", w, hint)
+}

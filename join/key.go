@@ -1,0 +1,172 @@
+package join
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// How the keys of both sides become comparable.
+
+// keyOptions returns how columns of either side become keys.
+func (j *Join) keyOptions() keys.Options {
+	return keys.Options{Rule: j.rule, Classes: j.classes, IgnoreCase: j.opts.IgnoreCase, NullMisfits: j.opts.NullMisfits}
+}
+
+// matchOf returns a filter and the key columns of the side that it is applied
+// to.
+func (j *Join) matchOf(f partition.Filter, key string) partition.Match {
+	return partition.Match{Filter: f, Key: key, IgnoreCase: j.opts.IgnoreCase, NullMisfits: j.opts.NullMisfits}
+}
+
+// filterOptions returns the options of filters over the keys of a side.
+func (j *Join) filterOptions(key string) filterbuild.Options {
+	o := filterbuild.Options{Key: key, IgnoreCase: j.opts.IgnoreCase, NullMisfits: j.opts.NullMisfits}
+	for _, c := range j.classes {
+		o.Classes = append(o.Classes, string(c))
+	}
+	return o
+}
+
+// meet returns the classes in which the keys are compared: those of the filter,
+// if one is given, else those that [keys.Meet] finds for the files of both sides.
+func (j *Join) meet() ([]keys.Class, error) {
+	ids, err := j.classesOf(j.ids, j.right)
+	if err != nil {
+		return nil, err
+	}
+	logs, err := j.classesOf(j.logs, j.left)
+	if err != nil {
+		return nil, err
+	}
+	for i, of := range ids {
+		for k, log := range logs {
+			at := fault.At{File: j.logs[k].Name, Column: j.logKey}
+			if err := keys.Match(at, keys.Side{Columns: j.right, Classes: of}, keys.Side{Columns: j.left, Classes: log}); err != nil {
+				return nil, err
+			}
+		}
+		if f := j.opts.Filter; f != nil {
+			at := fault.At{File: j.ids[i].Name, Column: j.idKey}
+			if err := keys.Match(at, keys.Side{Classes: keys.ClassesOf(f.KeyClasses())}, keys.Side{Columns: j.right, Classes: of}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if f := j.opts.Filter; f != nil {
+		return keys.ClassesOf(f.KeyClasses()), nil
+	}
+	all := make([]keys.Class, len(j.left))
+	for c := range all {
+		var ok bool
+		if all[c], ok = keys.Meet(classesIn(ids, c), classesIn(logs, c)); !ok { // of files of one side
+			at := fault.At{File: j.ids[0].Name, Column: j.idKey}
+			return nil, fault.Mismatch(at, "key class", "one for all files of a side", fmt.Sprint(append(classesIn(ids, c), classesIn(logs, c)...)))
+		}
+	}
+	return all, nil
+}
+
+// classesOf returns the classes of the key in each file.
+func (j *Join) classesOf(files []*partition.File, columns []keys.Column) ([][]keys.Class, error) {
+	options := j.keyOptions()
+	options.Classes = nil
+	var out [][]keys.Class
+	for _, f := range files {
+		enc, err := keys.NewEncoder(f.Schema(), columns, options)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		out = append(out, enc.Classes())
+	}
+	return out, nil
+}
+
+// classesIn returns the class that column c has in each file.
+func classesIn(files [][]keys.Class, c int) (classes []keys.Class) {
+	for _, f := range files {
+		classes = append(classes, f[c])
+	}
+	return classes
+}
+
+// typeText gives the key columns of text ID files the type of the log's. A
+// column that is cast stays text: the cast decides what it is.
+func (j *Join) typeText() error {
+	types := map[string]arrow.DataType{}
+	for i, c := range j.left {
+		t := c.Cast
+		if t == nil {
+			var err error
+			if t, err = j.logType(c); err != nil {
+				return err
+			}
+		}
+		if t := textType(t); t != nil && j.right[i].Cast == nil && !j.readsAsUUID(t) {
+			types[j.right[i].Name()] = t
+		}
+	}
+	for _, f := range j.ids {
+		f.SetTypes(types)
+	}
+	return nil
+}
+
+// logType returns the type of a key column of the log: an integer type, if some
+// file has one, else that of the first file in which it is not null.
+func (j *Join) logType(c keys.Column) (t arrow.DataType, err error) {
+	for _, f := range j.logs {
+		field, err := c.Resolve(f.Schema(), j.opts.IgnoreCase)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		if t == nil || t.ID() == arrow.NULL || isInteger(field.Type) && !isInteger(t) {
+			t = field.Type
+		}
+	}
+	return t, nil
+}
+
+func isInteger(t arrow.DataType) bool {
+	c, err := keys.ClassOf(t)
+	return err == nil && c == keys.Integer
+}
+
+// readsAsUUID reports whether text that meets columns of type t is left as it
+// is, since the rule makes of it what t has.
+func (j *Join) readsAsUUID(t arrow.DataType) bool {
+	c, err := keys.ClassOf(t)
+	return err == nil && c == keys.Fixed(16) && j.rule&keys.UUID != 0
+}
+
+// textType returns the type as which a text is read to be compared with a
+// column of type t: the widest of its class; nil: as it is.
+func textType(t arrow.DataType) arrow.DataType {
+	for {
+		if d, ok := t.(*arrow.DictionaryType); ok {
+			t = d.ValueType
+		} else if e, ok := t.(arrow.ExtensionType); ok {
+			t = e.StorageType()
+		} else {
+			break
+		}
+	}
+	switch c, err := keys.ClassOf(t); {
+	case err != nil, c == keys.Bytes, c == keys.Null:
+		return nil
+	case c == keys.Integer && t.ID() == arrow.UINT64:
+		return t
+	case c == keys.Integer:
+		return arrow.PrimitiveTypes.Int64
+	case c == keys.Float:
+		return arrow.PrimitiveTypes.Float64
+	case c == keys.Date:
+		return arrow.FixedWidthTypes.Date32
+	}
+	return t
+}
