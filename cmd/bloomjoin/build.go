@@ -220,7 +220,7 @@ func keyTypes(s string, columns []keys.Column) (map[string]arrow.DataType, error
 	}
 	names := splitTypes(s)
 	if len(names) != len(columns) {
-		return nil, usagef("--key-type %s: want a type for each of the %d key columns", s, len(columns))
+		return nil, usagef("--key-type %s: want a type for each of the %d key columns, got %d", s, len(columns), len(names))
 	}
 	types := map[string]arrow.DataType{}
 	for i, c := range columns {
@@ -386,7 +386,7 @@ func checkType(flag, key string, types map[string]arrow.DataType, plan *filterbu
 			return err
 		}
 		if c = plan.Spec.Rule.Class(c); string(c) != plan.Spec.Classes[i] {
-			return fmt.Errorf("--key-type %s is of class %s, but column %s of the files is of class %s (the flag is for text files)", flag, c, name, plan.Spec.Classes[i])
+			return fmt.Errorf("--key-type %s: text is read as class %s, but column %s of the typed files is of class %s (give text and files the same type, or cast with COL::TYPE)", flag, c, name, plan.Spec.Classes[i])
 		}
 	}
 	return nil
@@ -413,7 +413,7 @@ func (c *cli) filterDone(ctx context.Context, name string, same func(*codec.Head
 	case c.force:
 		return false, nil
 	}
-	return false, fmt.Errorf("%s: %w, of another run (--force replaces it)", name, partition.ErrExists)
+	return false, fmt.Errorf("%s: %w, and belongs to another run (--force replaces it)", name, partition.ErrExists)
 }
 
 func filterReport(verb string, start time.Time, f *codec.Filter, rep filterbuild.Report, size int64) (buildReport, error) {

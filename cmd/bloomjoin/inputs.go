@@ -38,9 +38,13 @@ func (o *inputFlags) addOutput(f *pflag.FlagSet) {
 
 // fill checks the flags and puts them into the options.
 func (o *inputFlags) fill(open *partition.OpenOptions) error {
-	for _, p := range slices.Concat(o.include, o.exclude) {
+	for i, p := range slices.Concat(o.include, o.exclude) {
 		if _, err := path.Match(p, ""); err != nil || p == "" {
-			return usagef("--include or --exclude %s: want a pattern such as '*.parquet' or 'dt=2024-*/*'", p)
+			name := "include"
+			if i >= len(o.include) {
+				name = "exclude"
+			}
+			return usagef("--%s %q: want a pattern, as '*.parquet' or 'dt=2024-*/*'", name, p)
 		}
 	}
 	open.Include, open.Exclude, open.AllowEmpty, open.Base = o.include, o.exclude, o.allowEmpty, o.base
@@ -88,7 +92,7 @@ func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts join.Options, ou
 	var w partition.Written
 	switch {
 	case opts.Type == join.Right || opts.Type == join.Full:
-		return w, fmt.Errorf("--allow-empty --type %s: the log has no file, so that its columns, which the answer has, are not known", opts.Type)
+		return w, fmt.Errorf("--allow-empty --type %s: the answer has the log's columns, and a log without files has none (use --type inner)", opts.Type)
 	case opts.Require.Rows > 0 || opts.Require.IDsMatched > 0:
 		return w, join.ErrRequire
 	case o.count:

@@ -233,7 +233,7 @@ func (i *inspected) filter(src partition.Source, name string, check bool, lim co
 		Geometry: f.Params.Geometry.String(), Blocks: f.Params.Blocks, Keys: f.Keys, FPRAsked: f.FPRAsked,
 		PayloadBytes: h.PayloadBytes, StoredBytes: h.StoredBytes, Version: h.Version,
 		BuildID: fmt.Sprintf("%x", f.BuildID), Digest: fmt.Sprintf("%x", h.Digest()),
-		Reveals: "membership: whoever has the file can ask whether a key is in the set",
+		Reveals: "membership: the file answers whether a key is in the set",
 	}
 	if f.Kind() == codec.KindExact {
 		facts.Reveals = "the IDs themselves"
@@ -306,7 +306,7 @@ func (i *inspected) table(ctx context.Context, f *partition.File, check bool) er
 	if t.Rows < 0 {
 		rows = "rows not counted"
 	}
-	i.say("format", "%s, %s in %d groups %s", t.Format, rows, t.RowGroups, t.Codec)
+	i.say("format", "%s, %s in %s %s", t.Format, rows, things(t.RowGroups, "row group"), t.Codec)
 	switch t.Result {
 	case partition.ResultCandidates:
 		i.say("result", "candidates of filter %.16s…: false positives may be among the rows", t.Filter)

@@ -196,9 +196,9 @@ func (o *joinFlags) checkLayout(opts *join.Options, out *partition.Output) error
 	rowsOfLog := opts.Type == join.Semi || opts.Type == join.Anti
 	switch {
 	case !rowsOfLog && opts.Schema == partition.Union:
-		return usagef("--schema union is unsupported with --type %s: only the answers of semi and anti are rows of the log", o.typ)
+		return usagef("--schema union: unsupported with --type %s (scan the log with --schema union first, and join the result)", o.typ)
 	case o.layout.missingKey == "skip-file" && slices.Contains([]join.Type{join.Anti, join.Left, join.Full}, opts.Type):
-		return usagef("--missing-key skip-file leaves out rows without a key, which --type %s keeps", o.typ)
+		return usagef("--missing-key skip-file: --type %s keeps rows without a key, which this would leave out (leave one of them out)", o.typ)
 	}
 	return nil
 }
@@ -365,7 +365,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	}
 	end()
 	if errors.Is(err, join.ErrRequire) && !o.count {
-		return fmt.Errorf("%w; nothing was published", err)
+		return fmt.Errorf("%w; nothing was published (check the IDs, and the columns of --on)", err)
 	}
 	if err != nil {
 		return err

@@ -57,7 +57,7 @@ func (o *layoutFlags) check(opts *partition.ScanOptions, out *partition.Output) 
 	}
 	arrow := out.Name == "-" || formatWord(*out) != string(partition.Parquet)
 	if opts.Schema == partition.Union && arrow {
-		return usagef("--schema union is unsupported for Arrow outputs: write Parquet")
+		return usagef("--schema union: unsupported for Arrow outputs (write Parquet)")
 	}
 	if o.compression == "" {
 		return nil

@@ -221,7 +221,7 @@ func layOut(out io.Writer, p *join.Plan) error {
 		}
 		line("filter", "%s, %s", bytesOf(f.Bytes), kind)
 		if b := f.Best; b.Workers > 0 {
-			line("best rate", "%s (%s) for %s at %s/s each, joining %s/s", share(b.FPR), bytesOf(b.Bytes), things(b.Workers, "worker"), bytesOf(int64(b.Network)), bytesOf(int64(b.ScanSpeed)))
+			line("best --fpr", "%s (%s) for %s at %s/s each, joining %s/s", share(b.FPR), bytesOf(b.Bytes), things(b.Workers, "worker"), bytesOf(int64(b.Network)), bytesOf(int64(b.ScanSpeed)))
 		}
 	}
 	if s := p.Shuffled; s != nil {

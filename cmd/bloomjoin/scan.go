@@ -114,7 +114,7 @@ func (o *scanFlags) matches() ([]matchFlag, error) {
 		}
 		out = append(out, matchFlag{columns: o.key, file: o.filter})
 	} else if o.key != "" {
-		return nil, usagef("--key goes with --filter; --match names its own columns")
+		return nil, usagef("--key %s: it names the columns for --filter, which is not given (with --match and --no-match, write COL=FILTER)", o.key)
 	}
 	for i, list := range [][]string{o.match, o.noMatch} {
 		name := []string{"--match", "--no-match"}[i]
@@ -210,7 +210,7 @@ func columnNames(s string) ([]string, error) {
 			return nil, usagef(`--columns: %s is a path; whole columns are kept (a column of that very name is written '"%s"')`, p, strings.Join(p, "."))
 		}
 		if slices.Contains(names, p[0]) {
-			return nil, usagef("--columns: %s stands there twice", p[0])
+			return nil, usagef("--columns: %s is named twice (name it once)", p[0])
 		}
 		names = append(names, p[0])
 	}

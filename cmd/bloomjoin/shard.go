@@ -33,7 +33,7 @@ func (c *cli) shardOf(s string) (partition.Shard, error) {
 	}
 	shard, err := partition.ParseShard(s)
 	if err != nil {
-		return shard, usageError{err}
+		return shard, usagef("--%w", err)
 	}
 	c.shard = shard.String()
 	return shard, nil
@@ -64,12 +64,12 @@ func shardIndex(flag, slashN string) (string, error) {
 		}
 		v = strconv.FormatUint(i, 10)
 		if index != "" && v != index {
-			return "", usagef("--shard %s: %s differ: unset the one that does not number the workers of this job", flag, strings.Join(set, " and "))
+			return "", usagef("--shard %s: %s differ (unset the one that does not number the workers of this job)", flag, strings.Join(set, " and "))
 		}
 		index = v
 	}
 	if index == "" {
-		return "", usagef("--shard %s: none of %s is set: this is no task of an array job (say --shard I/%d)", flag, strings.Join(indexVariables(), ", "), of.Of)
+		return "", usagef("--shard %s: none of %s is set, so this is not a task of an array job (give the number: --shard I/%d)", flag, strings.Join(indexVariables(), ", "), of.Of)
 	}
 	return index, nil
 }
