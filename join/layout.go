@@ -286,7 +286,7 @@ func (j *Join) keyOnce(c chosen, f arrow.Field) error {
 		return nil
 	}
 	return fault.Unsupported(fault.At{Column: f.Name}, "a %s join in which the key is one column, of type %s in the log and %s among the IDs, compared as another", j.opts.Type, f.Type, of).
-		WithHint("give the ID's column another name and say --on %s=NAME, so that each side keeps its own", f.Name)
+		WithHint("give the ID's column another name and say --on %s=NAME, so that each side keeps its own, or leave the key out with --columns", f.Name)
 }
 
 // idField returns the field of an ID column under a name that is not taken, and
