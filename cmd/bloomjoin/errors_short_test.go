@@ -30,6 +30,7 @@ func shortErrors() []string {
 		"A directory without files",
 		"A directory without data",
 		"A log in CSV",
+		"A text file to inspect",
 		"Files without the key",
 		"A schema that is not from a Parquet file",
 		"A log that is not below --base",

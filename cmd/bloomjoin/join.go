@@ -175,7 +175,7 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 	if opts.Memory, err = c.budget(); err != nil {
 		return opts, open, out, err
 	}
-	open.Column = right[len(right)-1].Name()
+	open.Column, open.IgnoreCase = right[len(right)-1].Name(), o.keys.ignoreCase
 	if open.Types, err = keyTypes(o.text.keyType, right); err != nil {
 		return opts, open, out, err
 	}
