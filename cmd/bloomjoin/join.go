@@ -88,7 +88,7 @@ func (o *joinFlags) addInput(f *pflag.FlagSet) {
 
 // addKeys adds the flags about keys; plan has them, too.
 func (o *joinFlags) addKeys(f *pflag.FlagSet) {
-	f.StringVar(&o.on, "on", "", "`LOGCOL=IDCOL` the key columns, or one name for both sides; pairs separated by commas")
+	f.StringVar(&o.on, "on", "", "`LOGCOL=IDCOL` key columns, or one name for both; commas between pairs; COL::TYPE casts")
 	f.StringVar(&o.normalize, "normalize", "", normalizeHelp)
 	o.keys.add(f)
 }
