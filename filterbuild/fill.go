@@ -204,6 +204,9 @@ func (b *Builder) newPartial() (*partial, error) {
 func (w *Worker) Add(batch *keys.Batch) error {
 	w.rows += int64(batch.Len)
 	w.null += int64(batch.Nulls())
+	if len(batch.Rows) == 0 { // of a column without a type, which may not be of the filter's class
+		return nil
+	}
 	if w.part != nil {
 		return w.part.add(batch)
 	}

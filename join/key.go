@@ -53,7 +53,7 @@ func (j *Join) meet() ([]keys.Class, error) {
 		}
 		if f := j.opts.Filter; f != nil {
 			at := fault.At{File: j.ids[i].Name, Column: j.idKey}
-			if err := keys.Match(at, keys.Side{Classes: keys.ClassesOf(f.KeyClasses())}, keys.Side{Columns: j.right, Classes: of}); err != nil {
+			if err := keys.Match(at, keys.Side{Classes: keys.ClassesOf(f.KeyClasses())}, keys.Side{Columns: j.right, Classes: of, IDs: true}); err != nil {
 				return nil, err
 			}
 		}
@@ -112,7 +112,7 @@ func (j *Join) typeText() error {
 		}
 	}
 	for _, f := range j.ids {
-		f.SetTypes(types)
+		f.SetTypes(types, j.opts.IgnoreCase)
 	}
 	return nil
 }

@@ -157,7 +157,7 @@ func TestRuleRefusals(t *testing.T) {
 		{"an unknown rule", strs, strs, join.Options{On: "k", Normalize: "upper"}, nil, []string{"want some of trim, lower, uuid"}},
 		{"no rule, other classes", strs, raws, join.Options{On: "k"}, fault.ErrMismatch, []string{"want text or binary (the IDs), got fixed[16] (the log)", "k=k::uuid"}},
 		{"lower, other classes", strs, raws, join.Options{On: "k", Normalize: "lower"}, fault.ErrUnsupported, []string{"class fixed[16]"}},
-		{"one column for two classes", strs, raws, join.Options{On: "k", Type: join.Full, Normalize: "uuid"}, fault.ErrUnsupported, []string{"a full join in which the key is one column", "--on k=NAME"}},
+		{"one column for two classes", strs, raws, join.Options{On: "k", Type: join.Full, Normalize: "uuid"}, fault.ErrUnsupported, []string{"a full join whose key column has one name", "--on k=NAME"}},
 		{"a filter of another rule", strs, strs, join.Options{On: "k", Normalize: "lower", Filter: filterOf(t, strs, "k", codec.WantAuto, 0, "trim")}, fault.ErrMismatch, []string{"want lower, as in the join, got trim"}},
 		{"a filter of no rule", strs, strs, join.Options{On: "k", Normalize: "lower", Filter: filterOf(t, strs, "k", codec.WantAuto, 0)}, fault.ErrMismatch, []string{"want lower, as in the join, got none"}},
 		{"a filter with a rule", strs, strs, join.Options{On: "k", Filter: filterOf(t, strs, "k", codec.WantAuto, 0, "trim")}, fault.ErrMismatch, []string{"want none, as in the join, got trim"}},

@@ -123,6 +123,9 @@ type OpenOptions struct {
 	Column string
 	// Types gives columns of text inputs a type. Others are strings.
 	Types map[string]arrow.DataType
+	// IgnoreCase finds the columns of Types by names whose letters may differ in
+	// case.
+	IgnoreCase bool
 	// SkipBad leaves out lines of text that are surely bad and surely all that
 	// is: a value that does not parse, a row of another width than the names, a
 	// line of NDJSON that is no object; see [File.BadLines].
@@ -343,11 +346,25 @@ func (f *File) coded(s *arrow.Schema) *arrow.Schema {
 	return arrow.NewSchema(fields, &md)
 }
 
-// SetTypes gives columns of a text file types; of other files it does nothing.
-func (f *File) SetTypes(types map[string]arrow.DataType) {
-	if t, ok := f.table.(*text.Table); ok {
-		f.table = t.WithTypes(types)
+// SetTypes gives columns of a text file types, with ignoreCase by names whose
+// letters may differ in case; of other files it does nothing.
+func (f *File) SetTypes(types map[string]arrow.DataType, ignoreCase bool) {
+	t, ok := f.table.(*text.Table)
+	if !ok {
+		return
 	}
+	if ignoreCase {
+		spelled := map[string]arrow.DataType{}
+		for name, typ := range types {
+			for _, column := range t.Schema().Fields() {
+				if strings.EqualFold(column.Name, name) {
+					spelled[column.Name] = typ
+				}
+			}
+		}
+		types = spelled
+	}
+	f.table = t.WithTypes(types)
 }
 
 // detect finds the format by name and by the first bytes. The name decides for
@@ -464,8 +481,11 @@ func (f *File) open(opts OpenOptions) (err error) {
 			return fmt.Errorf("%s: %w (rows in other formats can come as an Arrow stream on standard input: docs/stdin.md)", f.Name, ErrNoData)
 		}
 		f.table, err = text.Open(f.reopen(r), f.Name, text.Options{
-			Format: textFormats[f.Format], Guessed: opts.TextFormat == "", Size: f.Size, Column: opts.Column, Types: opts.Types, Mem: opts.Mem, Memory: opts.Memory, SkipBad: opts.SkipBad,
+			Format: textFormats[f.Format], Guessed: opts.TextFormat == "", Size: f.Size, Column: opts.Column, Mem: opts.Mem, Memory: opts.Memory, SkipBad: opts.SkipBad,
 		})
+		if err == nil {
+			f.SetTypes(opts.Types, opts.IgnoreCase)
+		}
 	}
 	return err
 }
@@ -510,8 +530,11 @@ func openStdin(opts OpenOptions) (*File, error) {
 		f.Format = Lines
 	}
 	f.table, err = text.Open(open, f.Name, text.Options{
-		Format: textFormats[f.Format], Guessed: opts.TextFormat == "", Size: -1, Once: true, Column: opts.Column, Types: opts.Types, Mem: opts.Mem, Memory: opts.Memory, SkipBad: opts.SkipBad,
+		Format: textFormats[f.Format], Guessed: opts.TextFormat == "", Size: -1, Once: true, Column: opts.Column, Mem: opts.Mem, Memory: opts.Memory, SkipBad: opts.SkipBad,
 	})
+	if err == nil {
+		f.SetTypes(opts.Types, opts.IgnoreCase)
+	}
 	return f, err
 }
 

@@ -29,6 +29,7 @@ type keyScan struct {
 	votes   []int16     // filters that let a row through
 	barred  []bool      // rows that an exclusion drops
 	pruned  bool        // no page was read for the last rows
+	strict  bool        // a match but the first has a cast that may fail, on any row
 }
 
 // matchScan finds the rows whose key one filter lets through.
@@ -68,6 +69,11 @@ func (k *keyScan) shed() {
 func newKeyScan(s *Scanner, f *File, buf *parquet.Buffers, verifiers []Verifier) (*keyScan, error) {
 	k := &keyScan{scanner: s, file: f}
 	for i, m := range s.opts.Match {
+		if strict, err := m.mayFail(); err != nil {
+			return nil, err
+		} else if i > 0 && strict {
+			k.strict = true
+		}
 		prober, err := NewProber(f.Name, f.Schema(), m)
 		if err != nil {
 			return nil, err
@@ -135,7 +141,7 @@ func (k *keyScan) rows(ctx context.Context, s stretch, dst []uint32) ([]uint32, 
 			k.scanner.Stats.KeysNull.Add(nulls)
 		}
 		k.pruned = k.pruned && m.pruned()
-		if len(rows) == 0 && !opts.Any && !opts.Match[i].NoMatch {
+		if len(rows) == 0 && !opts.Any && !opts.Match[i].NoMatch && !k.strict {
 			return dst, nil // whatever the others say
 		}
 		if opts.Match[i].NoMatch {
@@ -178,12 +184,14 @@ type leafScan struct {
 	buf      *parquet.Buffers
 	stats    *ScanStats
 
-	countNulls bool // what is not known to be NULL or not is read
+	countNulls  bool // what is not known to be NULL or not is read
+	nullMisfits bool // a value that does not fit its cast is a NULL
 
 	dict  *parquet.Dictionary // that entry and uses are about
 	entry []bool              // by entry: lets rows through
 	uses  []uint32            // by entry: rows, if there is a verifier
 	bad   []bool              // by entry: does not fit its cast; nil: all do
+	nulls int64               // rows of the stretch without a key, among those looked at
 
 	none    bool     // the row group cannot have a hit
 	ranges  []uint32 // rows to look at
@@ -201,14 +209,14 @@ func newLeafScan(f *File, leaf generic.LeafValues, m Match, v Verifier) (*leafSc
 	if err != nil {
 		return nil, err
 	}
-	l := &leafScan{file: f, columns: columns, leaf: newKeyLeaf(f, leaf, columns[0].Cast, options), verifier: v}
+	l := &leafScan{file: f, columns: columns, leaf: newKeyLeaf(f, leaf, columns[0].Cast, options), verifier: v, nullMisfits: m.NullMisfits}
 	m.Key = l.leaf.column.String()
 	l.prober, err = NewProber(f.Name, l.leaf.schema, m)
 	return l, err
 }
 
 func (l *leafScan) hits(ctx context.Context, s stretch) (_ []uint32, nulls int64, err error) {
-	l.found = l.found[:0]
+	l.found, l.nulls = l.found[:0], 0
 	all, outside, err := l.narrow(ctx, s)
 	if err != nil || !all && len(l.ranges) == 0 {
 		return nil, outside, err
@@ -243,7 +251,7 @@ func (l *leafScan) hits(ctx context.Context, s stretch) (_ []uint32, nulls int64
 		if err := l.page(p, c.Dictionary(), all, rows); err != nil {
 			return nil, 0, inGroup(err, s.group)
 		}
-		nulls += int64(p.Values - p.NonNull)
+		l.nulls += int64(p.Values - p.NonNull)
 	}
 	if err := l.countEntries(); err != nil {
 		return nil, 0, err
@@ -251,7 +259,7 @@ func (l *leafScan) hits(ctx context.Context, s stretch) (_ []uint32, nulls int64
 	seen, skipped := c.Pages()
 	l.stats.Pages.Add(int64(seen))
 	l.stats.PagesSkipped.Add(int64(skipped))
-	return l.found, nulls + outside, nil
+	return l.found, l.nulls + outside, nil
 }
 
 func (l *leafScan) pruned() bool { return l.none }
@@ -317,7 +325,7 @@ func (l *leafScan) page(p *parquet.Page, dict *parquet.Dictionary, whole bool, r
 			return err
 		}
 		if l.bad != nil {
-			if err := l.entriesFit(p.Indices[:p.NonNull]); err != nil {
+			if err := l.misfits(p.Indices[:p.NonNull]); err != nil {
 				return err
 			}
 		}
@@ -337,6 +345,7 @@ func (l *leafScan) page(p *parquet.Page, dict *parquet.Dictionary, whole bool, r
 		if err := k.Fit(fault.At{File: l.file.Name}, l.columns); err != nil {
 			return err
 		}
+		l.nulls += int64(len(k.Misfits()))
 		if members := l.verified(k, hits); l.verifier != nil {
 			if err := l.verifier.Count(k, hits, members, nil); err != nil {
 				return err
@@ -350,11 +359,15 @@ func (l *leafScan) page(p *parquet.Page, dict *parquet.Dictionary, whole bool, r
 	})
 }
 
-// entriesFit returns an error if one of the dictionary's entries at indices does
-// not fit its cast.
-func (l *leafScan) entriesFit(indices []uint32) error {
+// misfits returns an error if one of the dictionary's entries at indices does
+// not fit its cast, or counts those as NULLs.
+func (l *leafScan) misfits(indices []uint32) error {
 	for _, e := range indices {
-		if l.bad[e] {
+		switch {
+		case !l.bad[e]:
+		case l.nullMisfits:
+			l.nulls++
+		default:
 			return keys.Misfit(fault.At{File: l.file.Name}, l.columns)
 		}
 	}
@@ -503,7 +516,7 @@ func (r *recordScan) hits(ctx context.Context, s stretch) (_ []uint32, nulls int
 		}
 		n, err := r.record(rec, first)
 		if err != nil {
-			return nil, 0, err
+			return nil, 0, inGroup(err, s.group)
 		}
 		nulls += n
 		first += rec.NumRows()

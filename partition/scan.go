@@ -220,6 +220,12 @@ func (m Match) options() (keys.Options, error) {
 	}, err
 }
 
+// mayFail reports whether a value that does not fit its cast is an error.
+func (m Match) mayFail() (bool, error) {
+	columns, err := m.KeyColumns()
+	return !m.NullMisfits && slices.ContainsFunc(columns, func(c keys.Column) bool { return c.Cast != nil }), err
+}
+
 // Check finds all columns in the file and compares their classes with the
 // filters', so that a mismatch is reported before anything is read.
 func (s *Scanner) Check(f *File) error {

@@ -323,8 +323,8 @@ func TestScanRefusals(t *testing.T) {
 		kind  error
 		words []string
 	}{
-		{"text against integers", ScanOptions{Match: []Match{{Filter: low}}}, ErrMismatch, []string{extra, "column n", "want integer (the IDs), got text or binary (the log)", "n::int64"}},
-		{"integers against text", ScanOptions{Match: []Match{{Filter: strs, Key: "row"}}}, ErrMismatch, []string{"a.parquet", "column row", "want text or binary (the IDs), got integer", "row::string", "ID::int64"}},
+		{"text against integers", ScanOptions{Match: []Match{{Filter: low}}}, ErrMismatch, []string{extra, "column n", "want integer (the filter), got text or binary (the log)", "n::int64"}},
+		{"integers against text", ScanOptions{Match: []Match{{Filter: strs, Key: "row"}}}, ErrMismatch, []string{"a.parquet", "column row", "want text or binary (the filter), got integer", "row::string", "ID::int64"}},
 		{"a key that one file lacks", ScanOptions{Match: []Match{{Filter: strs}}}, nil, []string{extra, `no column "s"`, "there are n, row"}},
 		{"a column that one file lacks", ScanOptions{Match: []Match{{Filter: low, Key: "row"}}, Columns: []string{"n", "s"}}, nil, []string{extra, `no column "s"`}},
 		{"a column that is none", ScanOptions{Match: []Match{{Filter: low, Key: "row"}}, Columns: []string{"rwo"}}, nil, []string{`no column "rwo"`, "did you mean row?"}},

@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 import builds
+import casts
 import engine
 import flights
 import formats
@@ -19,6 +20,7 @@ import identity
 import joins
 import keys
 import normalize
+import numberkeys
 import pages
 import privacy
 import readers
@@ -42,7 +44,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="bloomjoin-interop.") as work:
         t = harness.Checks(pathlib.Path(options.tool).resolve(), work, options.only, options.without)
         t.shared, t.writers = options.shared.resolve(), options.writers
-        for module in (usage, keys, joins, normalize, text, formats, shards, builds, identity, pages, engine, privacy, flights, writers, readers):
+        for module in (usage, keys, numberkeys, casts, joins, normalize, text, formats, shards, builds, identity, pages, engine, privacy, flights, writers, readers):
             module.run(t, repository)
     print(f"{t.opened} outputs were opened by pyarrow, DuckDB and Polars")
     print(f"{t.passed} passed, {t.failed} failed")

@@ -51,7 +51,7 @@ func (c *cli) buildCmd() *cobra.Command {
 		f.StringVar(&o.shard, "shard", "", shardHelp)
 	})
 	flagGroup(all, groupKeys, func(f *pflag.FlagSet) {
-		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns: user_id, user.id (in a struct), or a,b; not needed for one ID a line")
+		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns: user_id, user.id (in a struct), a,b; cast as COL::TYPE; not needed for one ID a line")
 		f.StringVar(&o.normalize, "normalize", "", normalizeHelp)
 		o.keys.add(f)
 	})
@@ -140,7 +140,7 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, p
 	if opts.Shard, err = c.shardOf(o.shard); err != nil {
 		return opts, open, err
 	}
-	open.Column = columns[len(columns)-1].Name()
+	open.Column, open.IgnoreCase = columns[len(columns)-1].Name(), o.keys.ignoreCase
 	open.Types, err = keyTypes(o.ids.keyType, columns)
 	return opts, open, err
 }

@@ -88,7 +88,7 @@ func (o *joinFlags) addInput(f *pflag.FlagSet) {
 
 // addKeys adds the flags about keys; plan has them, too.
 func (o *joinFlags) addKeys(f *pflag.FlagSet) {
-	f.StringVar(&o.on, "on", "", "`LOGCOL=IDCOL` the key columns, or one name for both sides; pairs separated by commas")
+	f.StringVar(&o.on, "on", "", "`LOGCOL=IDCOL` key columns, or one name for both; commas between pairs; COL::TYPE casts")
 	f.StringVar(&o.normalize, "normalize", "", normalizeHelp)
 	o.keys.add(f)
 }
@@ -175,7 +175,7 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 	if opts.Memory, err = c.budget(); err != nil {
 		return opts, open, out, err
 	}
-	open.Column = right[len(right)-1].Name()
+	open.Column, open.IgnoreCase = right[len(right)-1].Name(), o.keys.ignoreCase
 	if open.Types, err = keyTypes(o.text.keyType, right); err != nil {
 		return opts, open, out, err
 	}

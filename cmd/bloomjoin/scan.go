@@ -54,7 +54,7 @@ use bloomjoin join.`,
 		f.StringVar(&o.shard, "shard", "", shardHelp)
 	})
 	flagGroup(all, groupKeys, func(f *pflag.FlagSet) {
-		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns of the log (default: the names in the filter)")
+		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns of the log; COL::TYPE casts (default: the names in the filter)")
 		f.StringVar(&o.normalize, "normalize", "", normalizeHelp+", as the filter was built")
 		o.keys.add(f)
 		o.layout.addMissingKey(f)

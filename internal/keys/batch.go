@@ -30,6 +30,7 @@ type Batch struct {
 	void    []uint32 // rows whose key matches nothing, though no part is NULL
 	noUUIDs []uint32 // of them, those that are no UUID under a rule
 	misfits []uint32 // rows with a value that does not fit its cast
+	lenient bool     // misfits are NULLs
 
 	shared     bool     // data is the record's, or the page's
 	own        []byte   // what data is otherwise
@@ -71,8 +72,15 @@ func (b *Batch) BySign(fn func(values []uint64, signed bool, positions []uint32)
 	return nil
 }
 
-// Nulls returns the number of rows with a NULL in the key.
-func (b *Batch) Nulls() int { return b.Len - len(b.Rows) - len(b.void) - len(b.misfits) }
+// Nulls returns the number of rows with a NULL in the key. Under
+// [Options.NullMisfits] misfits are among them.
+func (b *Batch) Nulls() int {
+	n := b.Len - len(b.Rows) - len(b.void)
+	if b.lenient {
+		return n
+	}
+	return n - len(b.misfits)
+}
 
 // Void returns the rows whose key matches nothing, though it has no NULL.
 func (b *Batch) Void() []uint32 { return b.void }
@@ -80,7 +88,11 @@ func (b *Batch) Void() []uint32 { return b.void }
 // Faulty returns the first row that [Batch.Fit] or [Batch.IDs] is about, if there
 // is one.
 func (b *Batch) Faulty() (row uint32, ok bool) {
-	for _, rows := range [][]uint32{b.misfits, b.noUUIDs} {
+	misfits := b.misfits
+	if b.lenient {
+		misfits = nil
+	}
+	for _, rows := range [][]uint32{misfits, b.noUUIDs} {
 		if len(rows) > 0 && (!ok || rows[0] < row) {
 			row, ok = rows[0], true
 		}
@@ -89,6 +101,7 @@ func (b *Batch) Faulty() (row uint32, ok bool) {
 }
 
 // Misfits returns the rows with a value that does not fit its cast, ascending.
+// Under [Options.NullMisfits] [Batch.Nulls] counts them, too.
 func (b *Batch) Misfits() []uint32 { return b.misfits }
 
 // Keep forgets all rows without a key but those that keep is true of: the batch

@@ -45,7 +45,7 @@ func caster(from, to arrow.DataType) (c convert, ok bool) {
 	case a == b && a != Bytes:
 		return nil, true
 	case a == Bytes:
-		return fromText(from, to)
+		return fromText(from, to), true
 	case b == Bytes:
 		return toText(a, from, to)
 	case (a == Timestamp || a == Instant) && (b == Timestamp || b == Instant):
@@ -162,36 +162,34 @@ func fitsDecimal(value []byte, precision, scale int32) bool {
 	return n.CmpAbs(Pow10(int(precision))) < 0
 }
 
-// fromText returns the cast from strings or binaries.
-func fromText(from, to arrow.DataType) (c convert, ok bool) {
+// fromText returns the cast from strings or binaries. Binaries are read as text,
+// which older writers store without saying so, except where bytes are wanted.
+func fromText(from, to arrow.DataType) convert {
 	binaries := from.ID() == arrow.BINARY || from.ID() == arrow.LARGE_BINARY || from.ID() == arrow.BINARY_VIEW
 	switch t := to.(type) {
 	case *arrow.StringType, *arrow.BinaryType:
-		return nil, true
+		return nil
 	case *arrow.FixedSizeBinaryType:
 		if binaries {
-			return copied(func(value []byte) bool { return len(value) == t.ByteWidth }), true
+			return copied(func(value []byte) bool { return len(value) == t.ByteWidth })
 		}
 		return func(dst, value []byte) ([]byte, bool) {
 			v, ok := scalar.Fixed(string(value), t.ByteWidth)
 			return append(dst, v...), ok
-		}, true
-	}
-	if binaries {
-		return nil, false
+		}
 	}
 	switch t := to.(type) {
 	case *arrow.BooleanType:
 		return func(dst, value []byte) ([]byte, bool) {
 			v, ok := scalar.Bool(string(value))
 			return putBool(dst, v), ok
-		}, true
+		}
 	case *arrow.Float32Type, *arrow.Float64Type:
 		width := to.(arrow.FixedWidthDataType).BitWidth()
 		return func(dst, value []byte) ([]byte, bool) {
 			v, ok := scalar.Float(string(value), width)
 			return putFloat(dst, v), ok
-		}, true
+		}
 	case arrow.DecimalType:
 		return func(dst, value []byte) ([]byte, bool) {
 			v, ok := scalar.Decimal(string(value), int(t.GetPrecision()), int(t.GetScale()))
@@ -199,24 +197,24 @@ func fromText(from, to arrow.DataType) (c convert, ok bool) {
 				return dst, false
 			}
 			return putDecimal(dst, v, t.GetScale()), true
-		}, true
+		}
 	case *arrow.Date32Type:
 		return func(dst, value []byte) ([]byte, bool) {
 			days, ok := scalar.Date(string(value))
 			return putDays(dst, days), ok
-		}, true
+		}
 	case *arrow.Time64Type:
 		return func(dst, value []byte) ([]byte, bool) {
 			nanos, ok := scalar.Time(string(value))
 			return putDays(dst, nanos), ok
-		}, true
+		}
 	case *arrow.TimestampType:
 		return func(dst, value []byte) ([]byte, bool) {
 			sec, nanos, ok := scalar.Timestamp(string(value), t.TimeZone != "")
 			return putSeconds(dst, sec, nanos), ok
-		}, true
+		}
 	}
-	return both(textToInteger, within(Null, from, to)), true
+	return both(textToInteger, within(Null, from, to))
 }
 
 // textToInteger reads canonical integers: 0, or digits that begin with another,

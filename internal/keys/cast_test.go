@@ -35,6 +35,12 @@ func castTo(t *testing.T, col arrow.Array, to string, o keys.Options) []string {
 	for i, row := range b.Rows {
 		out[row] = string(b.Append(nil, i))
 	}
+	if o.NullMisfits {
+		if err := b.Fit(fault.At{}, columns); err != nil || b.Nulls() != b.Len-len(b.Rows) {
+			t.Errorf("%d NULLs of %d rows, %d keys: %v", b.Nulls(), b.Len, len(b.Rows), err)
+		}
+		return out
+	}
 	for _, row := range b.Misfits() {
 		out[row] = "misfit"
 	}
@@ -56,6 +62,8 @@ func TestCast(t *testing.T) {
 		{arrow.BinaryTypes.String, []string{"0", "-1", "9223372036854775807", "-9223372036854775808", "NULL"}, "int64", prim.Int64, []string{"0", "-1", "9223372036854775807", "-9223372036854775808", "NULL"}},
 		{arrow.BinaryTypes.String, []string{"007", "+7", "-0", " 7", "7 ", "", "7.0", "7e0", "0x7", "٣", "--7", "9223372036854775808", "-9223372036854775809", "99999999999999999999", "100000000000000000000"}, "int64", nil, nil},
 		{arrow.BinaryTypes.LargeString, []string{"18446744073709551615", "0"}, "uint64", prim.Uint64, []string{"18446744073709551615", "0"}},
+		{arrow.BinaryTypes.Binary, []string{"MA==", "LTc=", "NULL"}, "int64", prim.Int64, []string{"0", "-7", "NULL"}}, // base64 of what is stored
+		{arrow.BinaryTypes.Binary, []string{"/w==", ""}, "int64", nil, nil},
 		{arrow.BinaryTypes.String, []string{"18446744073709551616", "-1", "18446744073709551620"}, "uint64", nil, nil},
 		{arrow.BinaryTypes.String, []string{"127", "-128"}, "tinyint", prim.Int8, []string{"127", "-128"}},
 		{arrow.BinaryTypes.String, []string{"128", "-129"}, "tinyint", nil, nil},
@@ -130,7 +138,7 @@ func TestCast(t *testing.T) {
 		}
 	}
 	for _, c := range [][2]any{
-		{prim.Float64, "string"}, {unzoned(arrow.Second), "string"}, {prim.Int64, "date"}, {fixed.Date32, "int64"}, {arrow.BinaryTypes.Binary, "int64"},
+		{prim.Float64, "string"}, {unzoned(arrow.Second), "string"}, {prim.Int64, "date"}, {fixed.Date32, "int64"},
 		{fixed.Boolean, "int64"}, {fixed.Time32s, "timestamp"}, {fixed.Duration_s, "int64"}, {&arrow.FixedSizeBinaryType{ByteWidth: 3}, "string"},
 	} {
 		schema := arrow.NewSchema([]arrow.Field{{Name: "k", Type: c[0].(arrow.DataType)}}, nil)

@@ -197,7 +197,7 @@ var ErrMisfit = errors.New("a cast never rounds")
 // Fit returns an error if a row of the batch has a value that does not fit the
 // type that its column is cast to. at says where the batch is from.
 func (b *Batch) Fit(at fault.At, columns []Column) error {
-	if len(b.misfits) == 0 {
+	if len(b.misfits) == 0 || b.lenient {
 		return nil
 	}
 	return Misfit(at, columns)

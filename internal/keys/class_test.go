@@ -154,15 +154,21 @@ func TestMatch(t *testing.T) {
 				if advised[1] == "log" {
 					of, to = b, a
 				}
-				schema := arrow.NewSchema([]arrow.Field{{Name: advised[1], Type: typesOf[of]}}, nil)
 				columns, err := keys.ParseColumns(advised[0])
 				if err != nil {
 					t.Errorf("%s, %s: the hint %q: %v", a, b, f.Hint, err)
 					continue
 				}
-				enc, err := keys.NewEncoder(schema, columns, keys.Options{})
-				if err != nil || enc.Classes()[0] != to {
-					t.Errorf("%s, %s: the hint %q: %v", a, b, f.Hint, err)
+				types := []arrow.DataType{typesOf[of]}
+				if of == keys.Bytes { // the hint is the same for binaries
+					types = append(types, arrow.BinaryTypes.Binary)
+				}
+				for _, dt := range types {
+					schema := arrow.NewSchema([]arrow.Field{{Name: advised[1], Type: dt}}, nil)
+					enc, err := keys.NewEncoder(schema, columns, keys.Options{})
+					if err != nil || enc.Classes()[0] != to {
+						t.Errorf("%s, %s of type %s: the hint %q: %v", a, b, dt, f.Hint, err)
+					}
 				}
 			}
 		}

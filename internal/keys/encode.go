@@ -112,7 +112,7 @@ func NewEncoder(schema *arrow.Schema, columns []Column, o Options) (*Encoder, er
 func (e *Encoder) Classes() []Class { return e.classes }
 
 // Side returns the key columns and their classes.
-func (e *Encoder) Side() Side { return Side{e.columns, e.classes} }
+func (e *Encoder) Side() Side { return Side{Columns: e.columns, Classes: e.classes} }
 
 // AsStored reports whether the key is one column whose values are keys as they
 // are stored, but for the rule: they are neither cast nor converted.
@@ -152,6 +152,7 @@ func (e *Encoder) Columns() []int {
 // it is good until the record is released.
 func (e *Encoder) Encode(rec arrow.Record, b *Batch) error {
 	b.reset(int(rec.NumRows()))
+	b.lenient = e.options.NullMisfits
 	parts := make([]part, len(e.fields))
 	for i, f := range e.fields {
 		p, err := newPart(rec.Column(f.Index[0]), f.Index[1:])
@@ -178,9 +179,6 @@ func (e *Encoder) Encode(rec arrow.Record, b *Batch) error {
 		encodeComposite(parts, b)
 	default:
 		encodeChangedComposite(parts, b)
-	}
-	if e.options.NullMisfits {
-		b.misfits = b.misfits[:0]
 	}
 	return nil
 }

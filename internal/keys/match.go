@@ -11,6 +11,15 @@ import (
 type Side struct {
 	Columns []Column // nil: of a filter
 	Classes []Class
+	IDs     bool // the side is IDs that are compared with a filter's, not a log
+}
+
+// name names the side for people.
+func (s Side) name() string {
+	if s.IDs {
+		return "the IDs"
+	}
+	return "the log"
 }
 
 // Match returns nil if the keys of IDs can be compared with those of a log,
@@ -23,7 +32,11 @@ func Match(at fault.At, ids, log Side) error {
 	}
 	for i, a := range ids.Classes {
 		if b := log.Classes[i]; !a.comparable(b) {
-			return fault.Mismatch(at, "key class", a.word()+" (the IDs)", b.word()+" (the log)").WithHint("%s", remedy(ids, log, i))
+			want := " (the IDs)"
+			if ids.Columns == nil {
+				want = " (the filter)"
+			}
+			return fault.Mismatch(at, "key class", a.word()+want, b.word()+" ("+log.name()+")").WithHint("%s", remedy(ids, log, i))
 		}
 	}
 	return nil
@@ -72,9 +85,9 @@ func remedy(ids, log Side, i int) string {
 		build := fmt.Sprintf("build the filter again with its key cast, as ID::%s", typeFor(b))
 		switch {
 		case ofLog && ofIDs:
-			return fmt.Sprintf("name the log's column %s, or %s", logCol.as(a), build)
+			return fmt.Sprintf("cast the key of %s, as %s, or %s", log.name(), logCol.as(a), build)
 		case ofLog:
-			return fmt.Sprintf("name the log's column %s", logCol.as(a))
+			return fmt.Sprintf("cast the key of %s, as %s", log.name(), logCol.as(a))
 		case ofIDs:
 			return build
 		}

@@ -238,7 +238,7 @@ func find(fields []arrow.Field, name string, ignoreCase bool) (int, error) {
 			continue
 		}
 		if at >= 0 && ignoreCase {
-			return 0, fmt.Errorf("columns %q and %q are both %q if case is ignored", fields[at].Name, f.Name, name)
+			return 0, &collision{fields[at].Name, f.Name, name}
 		}
 		if at >= 0 {
 			return 0, fmt.Errorf("two columns are called %q", name)
@@ -256,8 +256,18 @@ type errNoColumn struct{ name string }
 
 func (e errNoColumn) Error() string { return fmt.Sprintf("no column %q", e.name) }
 
+// collision says that two fields have a name if case is ignored.
+type collision struct{ first, second, name string }
+
+func (e *collision) Error() string {
+	return fmt.Sprintf("columns %q and %q are both %q if case is ignored", e.first, e.second, e.name)
+}
+
 // notFound words the error for a path that ends at depth among fields.
 func (p Path) notFound(schema *arrow.Schema, depth int, fields []arrow.Field, cause error) error {
+	if errors.As(cause, new(*collision)) {
+		return &NotFoundError{Path: p, Cause: cause, Hint: "leave --ignore-case out, and name one of them as it is spelled"}
+	}
 	dotted := strings.Join(p, ".")
 	if len(p) > 1 && len(schema.FieldIndices(dotted)) == 1 {
 		return &NotFoundError{Path: p, Cause: cause, Hint: fmt.Sprintf(`the column of that very name is written '"%s"'`, dotted)}

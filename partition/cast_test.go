@@ -1,0 +1,96 @@
+package partition
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+)
+
+// castLog has a misfit for a cast to int64 in its second row group of ten: "x",
+// in a column of texts.
+func castLog(t testing.TB, name string) string {
+	text := numbers(40, func(i int) string {
+		if i == 13 {
+			return "x"
+		}
+		return fmt.Sprint(i % 5)
+	})
+	return write(t, filepath.Join(t.TempDir(), name), 10, record(t, checked(t),
+		col{"k", text}, col{"n", numbers(40, func(i int) int64 { return int64(i) })}, col{"row", numbers(40, func(i int) int64 { return int64(i) })}))
+}
+
+// scanError returns the error that a scan of a file ends with.
+func scanError(t testing.TB, name string, opts ScanOptions) error {
+	t.Helper()
+	opts.Mem = checked(t)
+	files := open(t, OpenOptions{Mem: opts.Mem}, name)
+	s, err := NewScanner(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r, err := range s.Scan(t.Context(), Split(files, Shard{})) {
+		if err != nil {
+			return err
+		}
+		r.Record.Release()
+	}
+	return nil
+}
+
+// A value that does not fit its cast is an error, whatever another filter
+// lets through, and names its row group.
+func TestMisfitIsAnError(t *testing.T) {
+	first := exactOf("k", 1)
+	for _, name := range []string{"log.parquet", "log.arrow"} {
+		log := castLog(t, name)
+		for what, match := range map[string][]Match{
+			"alone":                  {{Filter: first, Key: "k::int64"}},
+			"after one of no rows":   {{Filter: exactOf("n", 1000)}, {Filter: first, Key: "k::int64"}},
+			"before one of no rows":  {{Filter: first, Key: "k::int64"}, {Filter: exactOf("n", 1000)}},
+			"of an exclusion":        {{Filter: exactOf("n", 1000)}, {Filter: first, Key: "k::int64", NoMatch: true}},
+			"in a key of two":        {{Filter: bloomOf(t, "n,n2", 8, record(t, checked(t), col{"n", []int64{1}}, col{"n2", []int64{1}})), Key: "k::int64,n"}},
+			"in a key of two, later": {{Filter: bloomOf(t, "n,n2", 8, record(t, checked(t), col{"n", []int64{1}}, col{"n2", []int64{1}})), Key: "n,k::int64"}},
+		} {
+			err := scanError(t, log, ScanOptions{Match: match})
+			if !errors.Is(err, keys.ErrMisfit) {
+				t.Errorf("%s, %s: %v", name, what, err)
+				continue
+			}
+			for _, want := range []string{name, "column k"} {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%s, %s: want %q in: %v", name, what, want, err)
+				}
+			}
+			if name == "log.parquet" && !strings.Contains(err.Error(), "row group 2") {
+				t.Errorf("%s, %s: want the row group in: %v", name, what, err)
+			}
+		}
+	}
+}
+
+// Misfits that count as NULLs are counted as such, in dictionaries as well.
+func TestMisfitsAreCounted(t *testing.T) {
+	for _, name := range []string{"log.parquet", "log.arrow"} {
+		log := castLog(t, name)
+		for _, id := range []int64{1, 77} {
+			m := Match{Filter: exactOf("k", id), Key: "k::int64", NullMisfits: true}
+			got, st := scanned(t, ScanOptions{Match: []Match{m}, CountNulls: true}, Shard{}, log)
+			want := 0
+			if id == 1 {
+				want = 8 // of 0 to 39, those that leave 1 by 5; 13 leaves 3
+			}
+			if len(got) != want || st.KeysNull.Load() != 1 {
+				t.Errorf("%s, ID %d: %d rows, %d NULLs, want %d rows and 1", name, id, len(got), st.KeysNull.Load(), want)
+			}
+			m.NoMatch = true
+			got, st = scanned(t, ScanOptions{Match: []Match{m}}, Shard{}, log)
+			if len(got) != 40-want || st.KeysNull.Load() != 1 {
+				t.Errorf("%s, not ID %d: %d rows, %d NULLs, want %d rows and 1", name, id, len(got), st.KeysNull.Load(), 40-want)
+			}
+		}
+	}
+}
