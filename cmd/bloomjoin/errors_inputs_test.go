@@ -59,7 +59,7 @@ func keyErrors() []errorGroup {
 			failed("A filter of text and a log of integers", scan+"names.bjf logs"),
 			failed("A filter of integers and a log of text", scan+"users.bjf text-keys.parquet"),
 			failed("A join of text with integers", join+"--ids ids.parquet --on user_id text-keys.parquet"),
-			failed("A value that a cast does not fit", join+"--ids ids.csv --on url::int64=user_id logs"),
+			failed("A value that a cast does not fit", join+"--ids ids.csv --on url::int64=user_id later.parquet"),
 			{about: "A cast to a type of two meanings", cmd: join + "--ids ids.csv --on user_id::int8 logs", exit: exitUsage},
 			{about: "A cast to an unknown type", cmd: join + "--ids ids.csv --on user_id::number logs", exit: exitUsage},
 			failed("Two key columns for a filter of one", scan+"users.bjf --key user_id,country logs"),
