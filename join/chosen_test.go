@@ -350,7 +350,7 @@ func TestCountNeedsKeysAlone(t *testing.T) {
 		opts.Columns = []string{"x"}
 		refused(t, "a column that one file lacks", ids, logs, opts, ids[1].Name, `no column "x"`)
 		opts.Columns = nil
-		refused(t, "all columns", ids, logs, opts, ids[1].Name, "columns of the ID files", "--columns")
+		refused(t, "all columns", ids, logs, opts, ids[1].Name, "columns of the ID files", "choose those that are alike")
 	}
 }
 

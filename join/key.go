@@ -1,7 +1,9 @@
 package join
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -47,8 +49,10 @@ func (j *Join) meet() ([]keys.Class, error) {
 	for i, of := range ids {
 		for k, log := range logs {
 			at := fault.At{File: j.logs[k].Name, Column: j.logKey}
-			if err := keys.Match(at, keys.Side{Columns: j.right, Classes: of}, keys.Side{Columns: j.left, Classes: log}); err != nil {
-				return nil, err
+			for c := range j.left {
+				if err := j.matchPart(at, c, of[c], log[c]); err != nil {
+					return nil, err
+				}
 			}
 		}
 		if f := j.opts.Filter; f != nil {
@@ -70,6 +74,22 @@ func (j *Join) meet() ([]keys.Class, error) {
 		}
 	}
 	return all, nil
+}
+
+// matchPart compares the classes of key column c. Where one column holds the keys of
+// both sides, a cast alone does not help.
+func (j *Join) matchPart(at fault.At, c int, ids, log keys.Class) error {
+	left, right := j.left[c], j.right[c]
+	once := j.opts.Type.keepsIDs() && slices.Equal(left.Path, right.Path)
+	if once {
+		right.Path = keys.Path{"NAME"}
+	}
+	err := keys.Match(at, keys.Side{Columns: []keys.Column{right}, Classes: []keys.Class{ids}}, keys.Side{Columns: []keys.Column{left}, Classes: []keys.Class{log}})
+	var e *fault.Error
+	if once && errors.As(err, &e) {
+		e.Hint = "give the ID's column another name, so that each side keeps its own, and " + e.Hint
+	}
+	return err
 }
 
 // classesOf returns the classes of the key in each file.

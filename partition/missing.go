@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/agnivade/levenshtein"
 )
@@ -14,10 +15,13 @@ import (
 // missing words the error of a name that stands for nothing, and adds the name
 // beside it that was probably meant. Other errors are returned as they are.
 func missing(name string, err error) error {
+	if errors.Is(err, syscall.ENOTDIR) {
+		return fmt.Errorf("%s: a part of the path is a file, not a directory (check the path)%w", name, quiet{err})
+	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	hint := ""
+	hint := " (check the path)"
 	if near := beside(filepath.Clean(name)); near != "" {
 		hint = " (did you mean " + near + "?)"
 	}

@@ -213,7 +213,20 @@ def pair(t, rng, a, b, layout, all_values, kinds):
         out = t.path("out.parquet" if kind != "semi" or form == ".parquet" else "out.arrow")
         t.run("join", "--ids", idp, "--on", "k=id", "--type", kind, "--strategy", strategy, "-o", out, log, opens=False)
         check(t, f"{name}: {kind} by {strategy}", out, expected(logs, ids, kind), table)
+    if rng.random() < 0.3:
+        in_shards(t, rng, name, ["--ids", idp, "--on", "k=id"], log, logs, ids)
     return idp, log, table, logs, ids, name
+
+
+def in_shards(t, rng, name, flags, log, logs, ids):
+    """Workers that each join a part of the log have the answer together."""
+    kind, of, got = rng.choice(KINDS[:4]), rng.choice((2, 5)), []
+    for i in range(of):
+        out = t.path("shard.parquet")
+        t.run("join", *flags, "--type", kind, "--threads", rng.choice((1, 4)), "--shard", f"{i}/{of}", "-o", out, log, opens=False)
+        got += pairs_of(tables.read(out))
+    problem = wrong(ordered(got), expected(logs, ids, kind))
+    t.ok(f"{name}: {kind} in {of} shards", not problem, problem)
 
 
 def through_filter(t, rng, idp, log, table, logs, ids, name, a):

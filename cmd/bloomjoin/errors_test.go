@@ -212,7 +212,7 @@ func shellWords(line string) (words []string) {
 var (
 	placeWords = regexp.MustCompile(`\bstandard (in|out)put\b|\bcolumn \S+:|\bdirectory \S|^bloomjoin: --?[a-z]`)
 	wantWords  = regexp.MustCompile(`\b(want|needs?|must)\b`)
-	hintWords  = regexp.MustCompile(`(?i)\b(add|bound|build|cast|change|check|choose|convert|copy|delete|did you mean|drop|give|leaves?|let|lower|make|merge|move|name|pass|put|raise|read|remove|rename|repeat|replaces?|retry|run|save|say|separate|set|split|take|try|use|unset|write)\b|--help|usage:|is required|\(--[a-z]`)
+	hintWords  = regexp.MustCompile(`(?i)\b(add|bound|build|cast|change|check|choose|convert|copy|delete|did you mean|drop|give|leaves?|let|lower|make|merge|move|name|pass|put|raise|read|remove|rename|repeat|replaces?|retry|run|save|say|scan|separate|set|split|take|try|use|unset|write)\b|--help|usage:|is required|\(there (is|are) |docs/|\(--[a-z]`)
 )
 
 // check reports parts that the text lacks: where and what to do always, and
@@ -234,7 +234,7 @@ func (c errorCase) check(t *testing.T, text string) {
 	}
 	want := wantWords.MatchString(last)
 	hint := hintWords.MatchString(last) || c.exit == exitUsage && want
-	compared := strings.Contains(last, "mismatch: ") || strings.Contains(last, "corrupt: ")
+	compared := strings.Contains(last, "mismatch: ")
 	for _, part := range []struct {
 		name   string
 		there  bool

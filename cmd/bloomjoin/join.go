@@ -365,7 +365,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	}
 	end()
 	if errors.Is(err, join.ErrRequire) && !o.count {
-		return fmt.Errorf("%w; nothing was published", err)
+		return fmt.Errorf("%w; nothing was published (check the IDs, and the columns of --on)", err)
 	}
 	if err != nil {
 		return err

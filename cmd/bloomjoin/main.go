@@ -75,8 +75,12 @@ func (c *cli) run(args []string, stdin io.Reader, stdout, stderr io.Writer) int 
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		said = context.Cause(ctx)
 	}
+	code := exitCode(ctx, err)
+	if code == exitTryAgain {
+		said = fmt.Errorf("%w%s", said, passes(err))
+	}
 	fmt.Fprintln(c.stderr, "bloomjoin:", said)
-	return exitCode(ctx, err)
+	return code
 }
 
 // guarded turns a panic, which is always a mistake of ours, into an error that
@@ -117,6 +121,14 @@ func exitCode(ctx context.Context, err error) int {
 		return exitGate
 	}
 	return exitFailed
+}
+
+// passes is the hint for a cause that may be gone at another attempt.
+func passes(err error) string {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return " (free some space, then run it again)"
+	}
+	return " (this may pass: run it again)"
 }
 
 // passing reports whether the cause may be gone at another attempt: a full

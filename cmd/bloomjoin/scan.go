@@ -210,7 +210,7 @@ func columnNames(s string) ([]string, error) {
 			return nil, usagef(`--columns: %s is a path; whole columns are kept (a column of that very name is written '"%s"')`, p, strings.Join(p, "."))
 		}
 		if slices.Contains(names, p[0]) {
-			return nil, usagef("--columns: %s is named twice", p[0])
+			return nil, usagef("--columns: %s is named twice (name it once)", p[0])
 		}
 		names = append(names, p[0])
 	}

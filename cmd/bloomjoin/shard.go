@@ -33,7 +33,7 @@ func (c *cli) shardOf(s string) (partition.Shard, error) {
 	}
 	shard, err := partition.ParseShard(s)
 	if err != nil {
-		return shard, usageError{err}
+		return shard, usagef("--%w", err)
 	}
 	c.shard = shard.String()
 	return shard, nil

@@ -140,7 +140,7 @@ func (l *lines) tooLong(at fault.At) error {
 	if l.budget > 0 {
 		return fault.Memory(at, "a line", int64(l.max)+1, l.budget, lineShare)
 	}
-	return fault.Unsupported(at, "a line of more than %d bytes", l.max).WithHint("is this the right format?")
+	return fault.Unsupported(at, "a line of more than %s", fault.Size(int64(l.max))).WithHint("check that the file has the format that its name says")
 }
 
 // idLines is one ID a line.
