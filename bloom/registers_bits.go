@@ -40,7 +40,7 @@ func (f *Filter) Compare(g *Filter) (c Comparison, err error) {
 	}
 	c.Union = a.Count()
 	if math.IsInf(c.Union.Keys, 1) {
-		return c, fault.Mismatch(fault.At{}, "blocks to estimate keys from", "clear bits in each", "full ones")
+		return c, fault.Mismatch(fault.At{}, "bits to compare", "clear bits in every block", "a full block")
 	}
 	for _, d := range []struct {
 		of      *Estimate

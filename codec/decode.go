@@ -8,11 +8,14 @@ import (
 	"io"
 	"math"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/zeebo/xxh3"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
 )
 
 // DefaultMaxBytes is the limit where Limits gives none: 64 GiB, enough for
@@ -159,16 +162,33 @@ func checkMagic(b []byte) *problem {
 		return nil
 	}
 	got := string(b[:min(len(b), len(magic))])
-	p := bad("magic", fmt.Sprintf("%q", magic), fmt.Sprintf("%q", got))
+	p := bad("magic", "that of a bloomjoin filter", kindOf(got))
 	switch {
 	case strings.HasPrefix(magic, got):
 		return cutShort(prologueBytes, int64(len(b)))
 	case len(got) > 3 && got[1:4] == magic[1:4]:
-		p.hint = "a transfer changed line ends or the high bits: copy the file again, as binary"
+		p.hint = "a transfer in text mode changed line ends or high bits: copy the file again, as binary"
 	default:
-		p.hint = "this is not a filter file; bloomjoin build makes one"
+		p.hint = "bloomjoin build makes a filter of a file of IDs"
 	}
 	return p
+}
+
+// kindOf names the kind of a file by its first bytes.
+func kindOf(first string) string {
+	for _, f := range []struct{ magic, what string }{
+		{"PAR1", "a Parquet file"}, {"PARE", "an encrypted Parquet file"},
+		{"ARROW1", "an Arrow file"}, {"\xFF\xFF\xFF\xFF", "an Arrow stream"},
+		{"\x1F\x8B", "a gzip file"}, {"\x28\xB5\x2F\xFD", "a zstd file"},
+	} {
+		if strings.HasPrefix(first, f.magic) {
+			return f.what
+		}
+	}
+	if !strings.ContainsFunc(first, func(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) && !unicode.IsSpace(r) }) {
+		return "text"
+	}
+	return fmt.Sprintf("%q", first)
 }
 
 func cutShort(want, got int64) *problem {
@@ -192,7 +212,7 @@ func (h *Header) readTail() (*problem, error) {
 	trailer := h.tail[size-trailerBytes:]
 	if want := binary.LittleEndian.Uint64(trailer); want != uint64(h.FileBytes) {
 		p := bad("file size at the end of the file", fmt.Sprint(h.FileBytes), want)
-		p.hint = "the file was cut short, or something stands behind it: copy it again, or build it again"
+		p.hint = "the file was cut short, or has extra bytes at its end: copy it again, or build it again"
 		return p, nil
 	}
 	// Its place and size follow from the header, so its first bytes are known.
@@ -290,8 +310,8 @@ func (h *Header) Load(lim Limits) (*Filter, error) {
 }
 
 func tooLarge(n uint64, lim Limits) *problem {
-	p := bad("payload", fmt.Sprintf("at most %d bytes", lim.max()), n)
-	p.kind, p.hint = ErrLimit, "allow more memory"
+	p := bad("bits or members of the filter", "at most "+fault.Size(int64(lim.max())), fault.Size(int64(min(n, math.MaxInt64))))
+	p.kind, p.hint = ErrLimit, "raise the memory budget"
 	return p
 }
 

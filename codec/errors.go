@@ -23,8 +23,8 @@ var (
 
 // Advice, given with errors about a file.
 const (
-	hintDamaged = "the file is damaged: copy it again, or build it again"
-	hintNewer   = "a newer version of bloomjoin wrote it: read it with that version"
+	hintDamaged = "the file is damaged: copy it again, or build the filter again"
+	hintNewer   = "it was written by a newer version of bloomjoin: use that version"
 )
 
 // problem is one broken rule, before it is known whether a file or a program

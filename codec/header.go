@@ -148,7 +148,7 @@ func unknown(s rawSection) *problem {
 		return bad("stands before the payload", "", "").in(sectionName(s.id))
 	}
 	if s.critical {
-		return bad("unknown, and the filter means nothing without it", "", "").in(sectionName(s.id)).newer()
+		return bad("unknown, and needed to read the filter", "", "").in(sectionName(s.id)).newer()
 	}
 	return nil
 }

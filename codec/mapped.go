@@ -29,7 +29,8 @@ func (h *Header) Mappable() bool { return h.Filter.kind == KindBloom && h.Contig
 // error; whoever uses the filter later decides for himself.
 func (h *Header) LoadMapped(file []byte, unmap func() error, lim Limits) (*Filter, error) {
 	if !h.Mappable() {
-		return nil, fault.Unsupported(fault.At{File: h.name}, "use in place of a payload that is %s; want an uncompressed Bloom filter", h.form())
+		return nil, fault.Unsupported(fault.At{File: h.name}, "mapping a payload that is %s", h.form()).
+			WithHint("write the filter with --uncompressed; only Bloom filters can be mapped")
 	}
 	if int64(len(file)) != h.FileBytes {
 		return nil, bad("map", fmt.Sprintf("%d bytes", h.FileBytes), len(file)).inFile(h.name)
@@ -99,7 +100,7 @@ func (h *Header) guard(f func() error) (err error) {
 			panic(r)
 		}
 		p := bad("mapped file", fmt.Sprintf("%d bytes to read", h.FileBytes), fmt.Sprintf("a fault at byte %d", offset))
-		p.hint = "the file was cut short meanwhile, or its disk fails"
+		p.hint = "the file was cut short while it was in use, or its disk fails: copy it to a place where nobody changes it"
 		err = p.inFile(h.name)
 	}()
 	return f()

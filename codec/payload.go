@@ -172,7 +172,7 @@ func OrInto(ctx context.Context, b *bloom.Filter, files ...*Header) error {
 	for _, h := range files {
 		if h.Filter.kind != KindBloom {
 			p := bad("payload", KindBloom.String(), h.Filter.kind)
-			p.hint = "load an exact filter and add its members"
+			p.hint = "load the exact filter, and add its members"
 			return p.inFile(h.name)
 		}
 		if err := b.Params().Match(h.Filter.Params); err != nil {

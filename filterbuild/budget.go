@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/fault"
 )
 
 // budget bounds the bytes that the workers of a build hold together.
@@ -40,7 +41,7 @@ func (s *share) release() { s.hold(0) }
 func (s *share) set(n uint64) (room uint64, err error) {
 	room, ok := s.hold(n)
 	if !ok {
-		err = fmt.Errorf("%w of %d bytes: the exact set takes more (raise --memory, or say --kind bloom)", ErrMemory, s.of.most)
+		err = fmt.Errorf("%w of %s: the exact set takes more (raise --memory, or use --kind bloom)", ErrMemory, fault.Size(int64(s.of.most)))
 	}
 	return room, err
 }
@@ -56,5 +57,5 @@ func (s *share) bits(p bloom.Params) error {
 }
 
 func overBudget(most uint64, p bloom.Params) error {
-	return fmt.Errorf("%w of %d bytes: the filter takes %d, for as many keys as the ID files have rows, or --expect says (raise --memory or --fpr, or bound the filter by build --max-size)", ErrMemory, most, p.Bytes())
+	return fmt.Errorf("%w of %s: the filter takes %s, sized for --expect or the rows of the ID files (raise --memory or --fpr, or bound the filter with --max-size)", ErrMemory, fault.Size(int64(most)), fault.Size(int64(p.Bytes())))
 }

@@ -91,7 +91,7 @@ type Options struct {
 }
 
 // ErrCapacity says that a shard cannot tell how many keys the whole build has.
-var ErrCapacity = errors.New("the number of keys is not known beforehand")
+var ErrCapacity = errors.New("the number of keys is not known in advance")
 
 // ErrMemory says that what must be held exceeds the memory budget.
 var ErrMemory = fault.ErrMemory
@@ -144,7 +144,7 @@ type Plan struct {
 // all workers of the build agree on.
 func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 	if opts.FPR != 0 && opts.MaxSize != 0 {
-		return nil, errors.New("a false-positive rate and a size cannot both be asked for")
+		return nil, errors.New("a false-positive rate and a size: want one of the two")
 	}
 	if opts.Mem == nil {
 		opts.Mem = memory.DefaultAllocator
@@ -189,7 +189,7 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 	if ok {
 		p.BuildID = p.Spec.id(inputs)
 	} else if !sealing(opts.Shard) { // partial filters are told apart by their inputs
-		return nil, fmt.Errorf("%s: %w, so that it cannot be divided into shards", nameless(files), ErrCapacity)
+		return nil, fmt.Errorf("%s: %w, so the input cannot be divided into shards (name a file)", nameless(files), ErrCapacity)
 	}
 	return p, nil
 }
@@ -268,7 +268,7 @@ func (p *Plan) capacity() error {
 		}
 		if n < 0 {
 			if !p.opts.Shard.Whole() {
-				return fmt.Errorf("%s: %w, so that shards would come to filters of different sizes (say --expect N)", f.Name, ErrCapacity)
+				return fmt.Errorf("%s: %w, so the shards' filters would differ in size (give an upper bound, --expect N)", f.Name, ErrCapacity)
 			}
 			p.unsized = true
 			p.Spec.Capacity = 0

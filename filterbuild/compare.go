@@ -87,7 +87,7 @@ func Compare(ctx context.Context, store partition.Store, a, b string, lim codec.
 	var full *fault.Error
 	if errors.As(err, &full) {
 		full.At.File = a + ", " + b
-		err = full.WithHint("at the size to which both can be folded nothing can be told; filters of 64 KiB and more have registers, and of exact filters the members are known")
+		err = full.WithHint("at their common size the filters are too full to compare; compare exact filters, or filters of 64 KiB and more")
 	}
 	return c, "", err
 }
@@ -129,8 +129,8 @@ func compareMembers(a *exact.Set, b *codec.Filter, name string) (c bloom.Compari
 	if math.IsInf(count.Keys, 1) {
 		r := registersOf(b)
 		if r == nil {
-			return c, "", fault.Mismatch(fault.At{File: name}, "filter to compare", "bits or registers that tell how many keys it holds",
-				"a block without a clear bit").WithHint("build it larger")
+			return c, "", fault.Mismatch(fault.At{File: name}, "filter to compare", "a filter with clear bits in every block, or of 64 KiB and more",
+				"a small one with a full block").WithHint("build it again with a larger --expect or --capacity")
 		}
 		return registersOfMembers(a, b.Params.Hash).Compare(r), Sketched, nil
 	}

@@ -165,7 +165,7 @@ func TestCompareRefusals(t *testing.T) {
 		{"seeded", fault.ErrMismatch, []string{"seeded: ", "hash: want xxh3-64 seed 0 as in a, got xxh3-64 seed 1"}},
 		{"part", fault.ErrMismatch, []string{"part: ", "want a sealed filter, got a partial one"}},
 		{"b", fault.ErrMismatch, []string{"b: ", "geometry: want split-256 as in a, got split-512"}},
-		{"full", fault.ErrMismatch, []string{"a, full: ", "want clear bits in each, got full ones", "registers"}},
+		{"full", fault.ErrMismatch, []string{"a, full: ", "want clear bits in every block, got a full block", "too full"}},
 		{"text", fault.ErrCorrupt, []string{"text"}},
 		{"nowhere", fs.ErrNotExist, []string{"nowhere"}},
 	} {
@@ -182,7 +182,7 @@ func TestCompareFull(t *testing.T) {
 	const a, b, both = 40_000, 30_000, 12_000
 	s := pair(t, 5, a, b, both, Options{Kind: codec.WantExact}, Options{Kind: codec.WantBloom, FPR: 0.9, Capacity: 20})
 	_, _, err := Compare(t.Context(), s, "a", "b", codec.Limits{})
-	refused(t, "a full filter", err, fault.ErrMismatch, "b: ", "how many keys", "without a clear bit")
+	refused(t, "a full filter", err, fault.ErrMismatch, "b: ", "clear bits in every block", "a full block")
 	f, err := Read(t.Context(), s, "b", codec.Limits{})
 	if err != nil {
 		t.Fatal(err)

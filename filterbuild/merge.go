@@ -29,7 +29,7 @@ import (
 // GOMAXPROCS says. [Names] is for directories and patterns.
 func Merge(ctx context.Context, store partition.Store, names []string, open bool, lim codec.Limits) (f *codec.Filter, err error) {
 	if len(names) == 0 {
-		return nil, errors.New("no filter to merge")
+		return nil, errors.New("no filter to merge: want one or more")
 	}
 	parts, err := openParts(ctx, store, names)
 	defer func() {
@@ -71,7 +71,7 @@ func agree(parts []part, open bool) (held []uint32, err error) {
 		switch f, at := &p.about, (fault.At{File: p.name}); {
 		case f.Sealed():
 			sealed = append(sealed, fault.Mismatch(at, "filter", "a partial filter", "a sealed one").
-				WithHint("sealed filters are combined with --union or --intersect"))
+				WithHint("combine sealed filters with --union or --intersect"))
 		case differs(&build.about, f) != nil:
 			foreign = append(foreign, differs(&build.about, f).of(build.name, at))
 		default:
@@ -130,7 +130,7 @@ func differs(a, b *codec.Filter) *difference {
 	if a.BuildID != b.BuildID || a.Partial.Of != b.Partial.Of {
 		return &difference{"build", buildName(a), buildName(b), "merge only partial filters that were built from the same inputs with the same options"}
 	}
-	const hint = "the build is the same, and yet they differ: build both again"
+	const hint = "their build IDs are equal, but they differ: build both again"
 	spell := func(f *codec.Filter) string {
 		return fmt.Sprintf("%q %q %q, %v, rate %v, %s, %v", f.Normal(), f.KeyNames(), f.KeyClasses(), f.Params, f.FPRAsked, f.Want, f.Capacity)
 	}
@@ -158,7 +158,8 @@ func repeated(p *part, owner map[uint32]string) (errs []error) {
 	}
 	for _, other := range others {
 		errs = append(errs, fault.Mismatch(fault.At{File: p.name}, "shards", "each shard once",
-			fmt.Sprintf("shard %s of %d again, which is in %s", numbered(shards[other]), p.about.Partial.Of, other)))
+			fmt.Sprintf("shard %s of %d, which is also in %s", numbered(shards[other]), p.about.Partial.Of, other)).
+			WithHint("leave one of the two out"))
 	}
 	return errs
 }
@@ -170,7 +171,7 @@ func lacking(held []uint32, n uint32) error {
 		return nil
 	}
 	return fault.Mismatch(fault.At{}, "shards", fmt.Sprintf("all %d", n), fmt.Sprintf("%d, without %s", len(held), gaps(held, n))).
-		WithHint("merge the missing partial filters too, or say --partial for a larger partial filter")
+		WithHint("add the missing partial filters, or merge into a larger partial filter with --partial")
 }
 
 func buildName(f *codec.Filter) string {

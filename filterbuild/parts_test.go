@@ -48,9 +48,9 @@ func TestMergeListsAllThatIsWrong(t *testing.T) {
 		"o-3-of-8: mismatch: build: want ", "as in p-0-of-8",
 		"q-1-of-4: mismatch: build", "of 4 shards",
 		"r-2-of-8: mismatch: build",
-		"p-4-of-8: mismatch: shards: want each shard once, got shard 4 of 8 again, which is in pair",
-		"p-0-of-8: mismatch: shards: want each shard once, got shard 0 of 8 again, which is in p-0-of-8",
-		"p-1-of-8: mismatch: shards: want each shard once, got shard 1 of 8 again, which is in pair",
+		"p-4-of-8: mismatch: shards: want each shard once, got shard 4 of 8, which is also in pair",
+		"p-0-of-8: mismatch: shards: want each shard once, got shard 0 of 8, which is also in p-0-of-8",
+		"p-1-of-8: mismatch: shards: want each shard once, got shard 1 of 8, which is also in pair",
 		"want all 8, got 4, without 2-3,6-7")
 	if n := strings.Count(err.Error(), "\n") + 1; n != 8 {
 		t.Errorf("%d lines, want 8:\n%v", n, err)
@@ -74,7 +74,7 @@ func TestMergeListsAreBounded(t *testing.T) {
 	_, err = Merge(t.Context(), s, slices.Concat(names, others), false, codec.Limits{})
 	refused(t, "two builds", err, fault.ErrMismatch, "q-0-of-50: ", "q-19-of-50: ", "… and 30 more")
 	_, err = Merge(t.Context(), s, slices.Concat(names, names), false, codec.Limits{})
-	refused(t, "all twice", err, fault.ErrMismatch, "shard 19 of 100 again", "… and 80 more")
+	refused(t, "all twice", err, fault.ErrMismatch, "shard 19 of 100, which is also", "… and 80 more")
 	for _, n := range names {
 		b, _ := s.get(n)
 		s.put(n, b[:100])

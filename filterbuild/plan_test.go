@@ -282,7 +282,7 @@ func TestMemoryBudget(t *testing.T) {
 	if err == nil {
 		t.Fatal("a partial filter larger than the budget was built")
 	}
-	for _, w := range []string{"--memory", "--fpr", "--max-size", strconv.FormatInt(size, 10)} {
+	for _, w := range []string{"--memory", "--fpr", "--max-size", fault.Size(size)} {
 		if !strings.Contains(err.Error(), w) {
 			t.Errorf("the text lacks %q: %v", w, err)
 		}
@@ -307,7 +307,7 @@ func TestPlanRefusals(t *testing.T) {
 			[]string{"ints.parquet", "ids.csv", "integer", "text or binary", "id::int64"}},
 		{"no such column", []string{"ints.parquet"}, Options{Key: "ids"}, nil, []string{"ints.parquet", "did you mean id?"}},
 		{"no such column in the second", []string{"ids.csv", "strs.parquet"}, Options{Key: "x"}, nil, []string{"strs.parquet", `no column "x"`}},
-		{"a rate and a size", []string{"ints.parquet"}, Options{Key: "id", FPR: 0.1, MaxSize: 100}, nil, []string{"cannot both"}},
+		{"a rate and a size", []string{"ints.parquet"}, Options{Key: "id", FPR: 0.1, MaxSize: 100}, nil, []string{"want one of the two"}},
 		{"a rate of 1", []string{"ints.parquet"}, Options{Key: "id", FPR: 1}, nil, []string{"rate 1"}},
 		{"a negative rate", []string{"ints.parquet"}, Options{Key: "id", FPR: -0.1}, nil, []string{"rate -0.1"}},
 		{"a rate that is no number", []string{"ints.parquet"}, Options{Key: "id", FPR: nan()}, nil, []string{"rate NaN"}},

@@ -235,7 +235,7 @@ func TestCombineIsBounded(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		_, err := Combine(t.Context(), s, c.op, names, codec.Limits{MaxBytes: c.want<<20 - 1})
-		refused(t, c.name, err, ErrMemory, c.op.noun(), fmt.Sprint(c.want<<20), "--memory")
+		refused(t, c.name, err, ErrMemory, c.op.noun(), fault.Size(int64(c.want<<20)), "--memory")
 		if n := s.most.Load(); n > readsAtOnce {
 			t.Errorf("%s: %d files are open at a time", c.name, n)
 		}

@@ -8,12 +8,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 )
 
-// ErrRate says that a sealed filter lets through more than was asked for: it
-// holds more keys than its size is for.
-var ErrRate = errors.New("false-positive rate above the wish")
+// ErrRate: a sealed filter has more false positives than were asked for, since
+// it holds more keys than fit its size.
+var ErrRate = errors.New("more false positives than asked for")
 
-// ErrFull says that a sealed filter holds more distinct keys than its capacity.
-var ErrFull = errors.New("over the capacity")
+// ErrFull: a sealed filter holds more distinct keys than its capacity.
+var ErrFull = errors.New("more keys than the capacity")
 
 // rateSlack is how far above the wish the rate of the bits may lie: folding
 // uses 2 % ([bloom.FoldSlack]), and the rest is noise in the bits of small
@@ -30,18 +30,18 @@ func Check(f *codec.Filter, rep Report) error {
 	}
 	var errs []error
 	if p := f.FPR(); p > rateSlack*f.FPRAsked {
-		hint := "build --expect N sizes it for N"
+		hint := "build it again with a larger --expect or --max-size"
 		switch {
 		case f.Capacity.Keys > 0:
-			hint = "build --capacity N makes room for N"
+			hint = "build it again with a larger --capacity"
 		case len(f.Parents) > 0:
-			hint = "build one filter from all ID sets, or each with room for all: the same --capacity"
+			hint = "build one filter from all ID sets, or build each with the same --capacity, enough for all"
 		}
-		errs = append(errs, fmt.Errorf("%w: lets through %.2g of the rows that it should drop, more than the %.2g asked for: it holds more keys than its size is for (%s)",
-			ErrRate, p, f.FPRAsked, hint))
+		errs = append(errs, fmt.Errorf("%w: want a rate of %.2g, got %.2g: it holds more keys than fit its size (%s)",
+			ErrRate, f.FPRAsked, p, hint))
 	}
 	if n := f.Capacity.Keys; n > 0 && surely(f, rep) > float64(n) {
-		errs = append(errs, fmt.Errorf("%w: %d distinct keys, and room for %d (build one filter from all ID sets, with a larger --capacity)", ErrFull, rep.Distinct, n))
+		errs = append(errs, fmt.Errorf("%w: want at most %d distinct keys, got %d (build one filter from all ID sets, with a larger --capacity)", ErrFull, n, rep.Distinct))
 	}
 	if len(errs) == 2 {
 		return fmt.Errorf("%w; %w", errs[0], errs[1])

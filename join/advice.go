@@ -12,12 +12,12 @@ import (
 )
 
 // why says in a sentence why a strategy is taken.
-func (j *Join) why(s sizes, l limits, c Cost, all []Cost) string {
+func (j *Join) why(s sizes, idRows Estimate, c Cost, all []Cost) string {
 	if j.opts.Strategy != Auto {
 		return "it was asked for"
 	}
-	if l.once != "" {
-		return l.once + " can be read only once"
+	if once := j.once(); once != "" {
+		return once + " can be read only once"
 	}
 	var lookup Cost
 	for _, o := range all {
@@ -25,16 +25,19 @@ func (j *Join) why(s sizes, l limits, c Cost, all []Cost) string {
 			lookup = o
 		}
 	}
-	ids, log := short(s.idRows), short(s.logRows)
+	ids, log := short(idRows.Value), short(s.logRows)
+	if idRows.Low != idRows.High {
+		ids = "about " + ids
+	}
 	switch c.Strategy {
 	case Exact:
-		return fmt.Sprintf("the %s IDs lie so close together that the filter holds them exactly, and what it lets through is the answer", ids)
+		return fmt.Sprintf("%s IDs lie so close together that the filter holds them exactly, and what it lets through is the answer", ids)
 	case Lookup:
-		return fmt.Sprintf("a table of the %s IDs takes about %s, and each side is read once", ids, inBytes(float64(c.MemoryBytes)))
+		return fmt.Sprintf("a table of %s IDs takes about %s, and each side is read once", ids, inBytes(float64(c.MemoryBytes)))
 	}
-	instead := fmt.Sprintf("a table of all %s IDs would take about %s", ids, inBytes(float64(lookup.MemoryBytes)))
+	instead := fmt.Sprintf("a table of %s IDs would take about %s", ids, inBytes(float64(lookup.MemoryBytes)))
 	if lookup.Feasible {
-		instead = fmt.Sprintf("a table of all %s IDs would take about %.2g s and %s", ids, lookup.Seconds, inBytes(float64(lookup.MemoryBytes)))
+		instead = fmt.Sprintf("a table of %s IDs would take about %.2g s and %s", ids, lookup.Seconds, inBytes(float64(lookup.MemoryBytes)))
 	}
 	switch c.Strategy {
 	case Broadcast:
@@ -79,11 +82,33 @@ func (j *Join) advise(p *Plan, s sizes, opts PlanOptions) {
 	case !p.BreakEven.Worth:
 		p.Advice = append(p.Advice, fmt.Sprintf("Filtering is not worth it: about %.3g %% of the log's rows have an ID, and it pays below %.3g %%.", 100*s.selectivity, 100*p.BreakEven.Selectivity))
 	}
+	if a := better(p); a != "" && j.opts.Strategy == Auto {
+		p.Advice = append(p.Advice, a)
+	}
 	if both := s.logBytes + float64(max(p.IDs.Bytes, 0)); both < smallJoin {
 		p.Advice = append(p.Advice, fmt.Sprintf("Both sides together have %s decompressed, which fits into memory: DuckDB or Polars would do as well.", inBytes(both)))
 	} else if s.selectivity > 0.5 && s.idRows < s.logRows {
 		p.Advice = append(p.Advice, "Most rows are kept, so that reading and writing them takes most of the time: DuckDB or Polars would do as well.")
 	}
+}
+
+// faster is how many times as fast another strategy must be to be advised, and
+// fasterSeconds the least that it must save.
+const (
+	faster        = 2
+	fasterSeconds = 1
+)
+
+// better returns advice where a strategy that the join does not choose, since it
+// looks less closely than the plan, should be much faster; "" if there is none.
+func better(p *Plan) string {
+	best := choose(p.Strategies)
+	for _, c := range p.Strategies {
+		if c.Strategy == p.Strategy && c.Seconds > faster*best.Seconds && c.Seconds-best.Seconds > fasterSeconds {
+			return fmt.Sprintf("Strategy %s should take %.2g s, %s %.2g s: a join does not read the IDs to find this out, so ask for it.", best.Strategy, best.Seconds, c.Strategy, c.Seconds)
+		}
+	}
+	return ""
 }
 
 // smallJoin is up to how many bytes of both sides any program joins in a moment.

@@ -3,6 +3,8 @@ package join
 import (
 	"fmt"
 	"sync/atomic"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
 )
 
 // account bounds the bytes that a join holds at one time. Whoever holds much
@@ -30,8 +32,8 @@ func (s *share) take(n int64) error {
 	if all := s.of.held.Add(n); s.of.most > 0 && all > s.of.most {
 		s.of.held.Add(-n)
 		own := s.held.Load()
-		return fmt.Errorf("%w of %d bytes: %s would take %d, beside %d for the rest of the join (raise --memory)",
-			ErrMemory, s.of.most, s.what, own+n, all-own-n)
+		return fmt.Errorf("%w of %s: %s needs %s, and the rest of the join %s (raise --memory)",
+			ErrMemory, fault.Size(s.of.most), s.what, fault.Size(own+n), fault.Size(all-own-n))
 	}
 	s.held.Add(n)
 	return nil

@@ -349,6 +349,8 @@ func TestCountNeedsKeysAlone(t *testing.T) {
 		}
 		opts.Columns = []string{"x"}
 		refused(t, "a column that one file lacks", ids, logs, opts, ids[1].Name, `no column "x"`)
+		opts.Columns = nil
+		refused(t, "all columns", ids, logs, opts, ids[1].Name, "columns of the ID files", "choose those that are alike")
 	}
 }
 
@@ -396,6 +398,85 @@ func TestCountInLittleMemory(t *testing.T) {
 			worked++
 			if r := j.Report(); err != nil || got != want || r.RowsMatched != 2*n || r.IDsMatched != 3*n {
 				t.Fatalf("%s in %d bytes: %d rows, %v, want %d; %d rows matched, %d IDs", typ, memory, got, err, want, r.RowsMatched, r.IDsMatched)
+			}
+		}
+	}
+}
+
+// TestColumnsInAnyCase: with IgnoreCase, columns are chosen by names in any case,
+// keep their own, and get the suffix where the names differ in case only.
+func TestColumnsInAnyCase(t *testing.T) {
+	ids := append(files(t, 1, 1, ints("USER", "1"), texts("X", "i"), texts("Name", "one")),
+		files(t, 1, 1, ints("user", "2"), texts("X", "j"), texts("NAME", "two"))...)
+	logs := files(t, 1, 1, ints("User", "2", "3"), texts("x", "a", "b"))
+	more := files(t, 1, 1, texts("X", "c"), ints("user", "1"))
+	for _, c := range []struct {
+		columns []string
+		names   string
+		rows    []string
+	}{
+		{nil, "User x X_ids Name", []string{`2 "a" "j" "two"`}},
+		{[]string{"NAME", "USER"}, "Name User", []string{`"two" 2`}},
+		{[]string{"ids.x", "log.X"}, "X_ids x", []string{`"j" "a"`}},
+		{[]string{"ids.x"}, "X", []string{`"j"`}},
+	} {
+		for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
+			opts := join.Options{On: "user", IgnoreCase: true, Type: join.Inner, Strategy: strategy, Columns: c.columns}
+			got, err := run(t, ids, logs, opts)
+			if err != nil || got.names != c.names || !slices.Equal(got.rows, c.rows) {
+				t.Errorf("%q by %s: %s %q, %v; want %s %q", c.columns, strategy, got.names, got.rows, err, c.names, c.rows)
+			}
+			opts.Type = join.Full // other files of the log write the names otherwise
+			if j, err := join.New(ids, append(slices.Clone(logs), more...), opts); err != nil {
+				t.Error(err)
+			} else if n, err := j.Count(t.Context()); n != 3 || err != nil {
+				t.Errorf("%q by %s: %d rows, %v", c.columns, strategy, n, err)
+			}
+		}
+	}
+	opts := join.Options{On: "user", IgnoreCase: true, Type: join.Inner, Columns: []string{"x"}}
+	refused(t, "a name on both sides", ids, logs, opts, "both the log and the IDs have a column x", "log.x or ids.x")
+	semi := join.Options{On: "user", IgnoreCase: true, Columns: []string{"X"}}
+	if got, err := run(t, ids, logs, semi); err != nil || !slices.Equal(got.rows, []string{`"a"`}) {
+		t.Errorf("semi: %q, %v", got.rows, err)
+	}
+}
+
+// TestCountOfCasts: keys that are converted, or have no equal in the class in
+// which both sides meet, are counted as the rows are.
+func TestCountOfCasts(t *testing.T) {
+	num := func(name string, dt arrow.DataType, values ...string) column {
+		return column{name: name, dt: dt, values: values}
+	}
+	p := arrow.PrimitiveTypes
+	ids := files(t, 1, 1, num("id", p.Float64, "1", "2.5", "NaN", "NULL", "2.5", "7", "1"), texts("w", "a", "b", "c", "d", "e", "f", "g"))
+	text := files(t, 1, 1, texts("id", "1", "NULL", "7", "7"))
+	decimals := num("k", &arrow.Decimal128Type{Precision: 9, Scale: 1}, "1", "2.5", "NULL", "2.5", "9")
+	for _, c := range []struct {
+		on   string
+		ids  []*partition.File
+		logs []*partition.File
+	}{
+		{"k=id", ids, files(t, 1, 1, decimals)},
+		{"k=id", ids, files(t, 2, 2, num("k", p.Int32, "1", "7", "NULL", "7", "9"))},
+		{"k=id::int64", text, files(t, 2, 2, num("k", p.Int32, "1", "7", "NULL", "7", "9"))},
+		{"k::int64=id", ids, files(t, 2, 2, texts("k", "1", "7", "NULL", "7", "9"))},
+	} {
+		for _, typ := range types {
+			for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
+				opts := join.Options{On: c.on, Type: typ, Strategy: strategy, Columns: []string{"k"}}
+				got, err := run(t, c.ids, c.logs, opts)
+				if err != nil {
+					t.Errorf("%s, %s by %s: %v", c.on, typ, strategy, err)
+					continue
+				}
+				j, err := join.New(c.ids, c.logs, opts)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n, err := j.Count(t.Context()); n != int64(len(got.rows)) || n == 0 || err != nil {
+					t.Errorf("%s, %s by %s: %d rows, %v; want %d", c.on, typ, strategy, n, err, len(got.rows))
+				}
 			}
 		}
 	}

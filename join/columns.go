@@ -70,7 +70,7 @@ func parseColumns(columns []string, t Type) ([]wanted, error) {
 			w.side = ""
 		}
 		if slices.Contains(out, w) {
-			return nil, fmt.Errorf("%s is named twice", w)
+			return nil, fmt.Errorf("%s is named twice (name it once)", w)
 		}
 		out = append(out, w)
 	}

@@ -192,7 +192,7 @@ func TestOtherFilter(t *testing.T) {
 		for _, kind := range []codec.Want{codec.WantBloom, codec.WantExact} {
 			for _, typ := range types {
 				opts := join.Options{On: "k", Type: typ, Strategy: strategy, Filter: filterOf(t, others, "k", kind, 0.001)}
-				err := refused(t, "other IDs", ids, logs, opts, "built from other IDs", "lacks 1 of 500", ids[0].Name)
+				err := refused(t, "other IDs", ids, logs, opts, "built from other IDs", "1 of 500 missing", ids[0].Name)
 				if !errors.Is(err, fault.ErrMismatch) {
 					t.Errorf("%v is no mismatch", err)
 				}
@@ -202,7 +202,7 @@ func TestOtherFilter(t *testing.T) {
 				}
 				// The IDs that it lacks are out of the range of the candidates.
 				opts.Filter = filterOf(t, few, "k", kind, 0.001)
-				refused(t, "IDs apart", apart, all, opts, "built from other IDs", "lacks 100 of 100", apart[1].Name)
+				refused(t, "IDs apart", apart, all, opts, "built from other IDs", "100 of 100 missing", apart[1].Name)
 			}
 		}
 		refused(t, "class", ids, logs, join.Options{On: "k", Strategy: strategy, Filter: filterOf(t, text, "k", codec.WantBloom, 0.01)}, "mismatch", "integer", "text or binary")

@@ -440,11 +440,11 @@ func (j *Join) cast(ctx context.Context, key arrow.Array, f arrow.Field) (arrow.
 	out, err := castArray(compute.WithAllocator(ctx, j.opts.Mem), key, f.Type)
 	if err == nil && !sameKeys(key, out) { // a float64 that no float32 equals
 		out.Release()
-		err = errors.New("not all values have an equal there")
+		err = errors.New("not every value has an equal there")
 	}
 	if err != nil {
 		e := fault.Unsupported(fault.At{Column: f.Name}, "an ID's key of type %s in the log's column of type %s", key.DataType(), f.Type)
-		return nil, e.WithHint("give the ID's column another name and say --on %s=NAME, so that each side keeps its own", f.Name)
+		return nil, e.WithHint("rename the ID's column and write --on %s=NAME, so that each side keeps its own", f.Name)
 	}
 	return out, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"strings"
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/codec"
@@ -17,16 +18,16 @@ import (
 
 // errNotExact says that there is no exact filter of just these IDs, or none that
 // can tell which of them have rows, and that another strategy is to be taken.
-var errNotExact = errors.New("no exact filter of these IDs")
+var errNotExact = errors.New("these IDs cannot be held exactly")
 
 // exactly prepares for a join whose filter is exact: what it lets through is the
 // answer, and the IDs need not be held beside it.
 func (j *Join) exactly(ctx context.Context) error {
 	if !j.rowsOfLog() || !j.integers() {
-		return fault.Unsupported(fault.At{}, "strategy exact for a %s join on keys of class %v", j.opts.Type, j.plan.Spec.Classes).
-			WithHint("it is for semi and anti joins on one column of integers; leave --strategy out")
+		return fault.Unsupported(fault.At{}, "strategy exact for a %s join on keys of class %s", j.opts.Type, strings.Join(j.plan.Spec.Classes, ", ")).
+			WithHint("it needs a semi or anti join on one column of integers; leave --strategy out")
 	}
-	if err := again("the IDs are", j.ids); err != nil { // to count those that have rows, where keys repeat
+	if err := j.again(j.ids); err != nil { // to count those that have rows, where keys repeat
 		return err
 	}
 	err := j.exactFilter(ctx)
@@ -80,7 +81,7 @@ func (j *Join) exactFilter(ctx context.Context) error {
 func (j *Join) checkExact(ctx context.Context) error {
 	set := j.filter.Exact()
 	if set == nil {
-		return fault.Mismatch(fault.At{File: "the filter"}, "kind, for strategy exact", "exact", "bloom").
+		return fault.Mismatch(fault.At{File: "the filter"}, "kind of filter for strategy exact", "exact", "bloom").
 			WithHint("build it with --kind exact, or leave --strategy out")
 	}
 	if err := j.holdFilter(j.filter); err != nil {
@@ -107,8 +108,8 @@ func (j *Join) checkExact(ctx context.Context) error {
 	if n := uint64(seen.count()); n != set.Len() && j.opts.Strategy == Auto {
 		return errNotExact // it has more, which another strategy looks up
 	} else if n != set.Len() {
-		return fault.Mismatch(fault.At{File: "the filter"}, "number of distinct IDs", fmt.Sprint(n), fmt.Sprint(set.Len())).
-			WithHint("the filter was built from other IDs; build it again, or leave --filter out")
+		return fault.Mismatch(fault.At{File: "the filter"}, "number of distinct IDs in it", fmt.Sprint(n), fmt.Sprint(set.Len())).
+			WithHint("it was built from other IDs; build it again, or leave --filter out")
 	}
 	clear(seen.words)
 	j.marks = seen
@@ -160,7 +161,7 @@ func newMarks(set *exact.Set, of *account) (*marks, error) {
 	hi, negative, _ := set.Greatest()
 	span := hi - lo
 	if below && !negative && hi>>63 != 0 || span >= uint64(none) || span > max(1<<23, marksPerMember*set.Len()) {
-		return nil, fmt.Errorf("%w: they lie so far apart that a bit for each integer between the least and the greatest, to tell which have rows, is too much", errNotExact)
+		return nil, fmt.Errorf("%w: they are too far apart for a bit for each integer between the smallest and the largest", errNotExact)
 	}
 	m := &marks{least: lo}
 	n := int64(span/32 + 1)

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
 )
 
 // The exchange finds out which stretches of the log need which IDs, bucket by
@@ -249,7 +251,7 @@ func (x *exchanger) turns(log, ids *entryStream) error {
 			return err
 		}
 		if x.table.count == 0 {
-			return fmt.Errorf("%w: a key of the log takes more than the %d bytes of a table of keys (raise --memory)", ErrMemory, x.table.bytes())
+			return fmt.Errorf("%w: a single key of the log takes more than a table of keys, %s (raise --memory)", ErrMemory, fault.Size(int64(x.table.bytes())))
 		}
 		if err := x.reader.each(ids, x.ids); err != nil {
 			return err

@@ -130,8 +130,8 @@ func (j *Join) logColumns(f *partition.File) (key, kept []int, err error) {
 	if names := j.logNames(false); names != nil {
 		kept = []int{}
 		for _, name := range names {
-			if at := f.Schema().FieldIndices(name); len(at) > 0 {
-				kept = append(kept, at[0])
+			if field, err := (keys.Path{name}).Resolve(f.Schema(), j.opts.IgnoreCase); err == nil { // else another file of a union has it
+				kept = append(kept, field.Index[0])
 			}
 		}
 	}

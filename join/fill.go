@@ -285,7 +285,7 @@ func (t *table) supply(lacks lack, from uint64) error {
 		}
 	}
 	if lacks&tooMany != 0 {
-		return errors.New("one key has more than 2^32 IDs")
+		return errors.New("one key has more than 2^32 IDs: want fewer (remove duplicate IDs)")
 	}
 	if lacks&links != 0 {
 		return t.chains.begin()

@@ -142,7 +142,7 @@ func (j *Join) keepRows(ctx context.Context, m partition.Match, to keeper, b *fi
 	}
 	s, err := partition.NewScanner(partition.ScanOptions{
 		Match: []partition.Match{m}, Normalize: j.opts.Normalize, Columns: j.idCols.names, CountNulls: true,
-		Threads: j.opts.Threads, Mem: j.opts.Mem,
+		IgnoreCase: j.opts.IgnoreCase, Threads: j.opts.Threads, Mem: j.opts.Mem,
 	})
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package join
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -133,10 +134,10 @@ func (j *Join) alike(c *idColumns) error {
 			fields = slices.Clone(got)
 			continue
 		}
-		if !slices.EqualFunc(fields, got, sameColumn) {
+		if !slices.EqualFunc(fields, got, c.sameColumn) {
 			return fault.Mismatch(fault.At{File: f.Name}, "columns of the ID files",
 				fmt.Sprintf("%v as in %s", fields, j.ids[0].Name), fmt.Sprint(got)).
-				WithHint("a semi or anti join needs only the key to be alike")
+				WithHint("give the files the same columns, or choose those that are alike; a semi or anti join needs only the key")
 		}
 		for k, g := range got {
 			fields[k].Nullable = fields[k].Nullable || g.Nullable
@@ -148,8 +149,8 @@ func (j *Join) alike(c *idColumns) error {
 }
 
 // sameColumn compares names and types, not metadata.
-func sameColumn(x, y arrow.Field) bool {
-	return x.Name == y.Name && arrow.TypeEqual(x.Type, y.Type)
+func (c *idColumns) sameColumn(x, y arrow.Field) bool {
+	return c.folded(x.Name) == c.folded(y.Name) && arrow.TypeEqual(x.Type, y.Type)
 }
 
 func fieldsAt(fields []arrow.Field, at []int) []arrow.Field {
@@ -252,7 +253,7 @@ func (j *Join) newLayout(f *partition.File) (*layout, error) {
 				f.Type = ids.all.Field(c.key).Type
 			}
 		}
-		fields[i], taken[f.Name] = f, true
+		fields[i], taken[ids.folded(f.Name)] = f, true
 		l.read = append(l.read, c.at)
 	}
 	l.kept = len(l.read)
@@ -285,8 +286,8 @@ func (j *Join) keyOnce(c chosen, f arrow.Field) error {
 	if !cast && sameClass(f.Type, of) {
 		return nil
 	}
-	return fault.Unsupported(fault.At{Column: f.Name}, "a %s join in which the key is one column, of type %s in the log and %s among the IDs, compared as another", j.opts.Type, f.Type, of).
-		WithHint("give the ID's column another name and say --on %s=NAME, so that each side keeps its own, or leave the key out with --columns", f.Name)
+	return fault.Unsupported(fault.At{Column: f.Name}, "a %s join whose key column has one name, but is %s in the log and %s in the IDs, or is cast", j.opts.Type, f.Type, of).
+		WithHint("rename the ID's column and write --on %s=NAME, so that each side keeps its own, or leave the key out with --columns", f.Name)
 }
 
 // idField returns the field of an ID column under a name that is not taken, and
@@ -295,11 +296,19 @@ func (j *Join) idField(c chosen, taken map[string]bool) arrow.Field {
 	f := j.idCols.schema.Field(j.idCols.held[j.idCols.of[c.at]])
 	f.Metadata = withoutFieldID(f.Metadata)
 	f.Nullable = f.Nullable || j.opts.Type == Left || j.opts.Type == Full
-	for taken[f.Name] {
+	for taken[j.idCols.folded(f.Name)] {
 		f.Name += j.opts.Suffix
 	}
-	taken[f.Name] = true
+	taken[j.idCols.folded(f.Name)] = true
 	return f
+}
+
+// folded returns a name in the form in which equal names are the same.
+func (c *idColumns) folded(name string) string {
+	if c.ignoreCase {
+		return strings.ToLower(name)
+	}
+	return name
 }
 
 // place says where each column of the answer comes from.

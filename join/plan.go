@@ -117,9 +117,14 @@ func (o PlanOptions) filled() PlanOptions {
 // Plan estimates what the join will come to and what each strategy would take.
 // It reads footers, indexes, samples of the log's keys, and the IDs' keys, and
 // writes nothing; the join can be run afterwards. IDs that can be read only once
-// are left unread.
+// are left unread. The strategy is the one that the join will take, which looks
+// less closely: Advice says if another one should be faster.
 func (j *Join) Plan(ctx context.Context, opts PlanOptions) (*Plan, error) {
 	start := time.Now()
+	quick, _, err := j.choosePlan(ctx)
+	if err != nil {
+		return nil, err
+	}
 	p, s, err := j.facts()
 	if err != nil {
 		return nil, err
@@ -130,7 +135,7 @@ func (j *Join) Plan(ctx context.Context, opts PlanOptions) (*Plan, error) {
 			return nil, err
 		}
 	}
-	j.settle(p, s)
+	j.settle(p, s, j.ends(quick.Strategy, s))
 	j.advise(p, s, opts)
 	p.Seconds = time.Since(start).Seconds()
 	return p, nil
@@ -145,7 +150,7 @@ func (j *Join) choosePlan(ctx context.Context) (*Plan, sizes, error) {
 	if err != nil {
 		return nil, s, err
 	}
-	j.settle(p, s)
+	j.settle(p, s, j.opts.Strategy)
 	if !j.decided(s) {
 		opts := PlanOptions{Runs: quickRuns, RunRows: quickRows}
 		if !j.soonRead(s) {
@@ -154,7 +159,7 @@ func (j *Join) choosePlan(ctx context.Context) (*Plan, sizes, error) {
 		if err := j.estimate(ctx, p, &s, opts.filled(), false); err != nil {
 			return nil, s, err
 		}
-		j.settle(p, s)
+		j.settle(p, s, j.opts.Strategy)
 	}
 	p.Seconds = time.Since(start).Seconds()
 	return p, s, nil
@@ -253,8 +258,8 @@ func (j *Join) estimate(ctx context.Context, p *Plan, s *sizes, opts PlanOptions
 	p.Sampled = SampleFacts{LogRuns: int64(len(log.runs)), LogRows: int64(seen), LogAll: log.all, IDsAll: m.ids == nil, IDRows: int64(m.total)}
 	if m.ids != nil {
 		p.Sampled.IDRuns, p.Sampled.IDRows = int64(len(m.ids.runs)), int64(m.seen())
-	} else {
-		p.IDs.Rows = exactly(math.Max(p.IDs.Rows.Value, m.total))
+	} else if p.IDs.Rows.Low != p.IDs.Rows.High || p.IDs.Rows.Value < m.total { // else NULLs are among them
+		p.IDs.Rows = exactly(m.total)
 	}
 	if all {
 		bound, err := x.innerProduct(m.counts)
@@ -312,20 +317,39 @@ func (m *matches) perKey() float64 {
 // number to say something.
 const fewHits = 16
 
-// settle chooses the strategy and says why.
-func (j *Join) settle(p *Plan, s sizes) {
+// ends returns the strategy that a join ends with which begins with the given
+// one: carryOut goes on to the next where one turns out not to be feasible.
+func (j *Join) ends(begins Strategy, s sizes) Strategy {
+	if j.opts.Strategy != Auto {
+		return begins
+	}
+	feasible := map[Strategy]bool{}
+	for _, c := range costs(s, j.limits()) {
+		feasible[c.Strategy] = c.Feasible
+	}
+	ends := begins
+	for _, next := range lesser(begins, j.opts.Filter != nil) {
+		if feasible[ends] {
+			break
+		}
+		ends = next
+	}
+	return ends
+}
+
+// settle puts the costs into the plan, and the strategy: the one that is wanted
+// or, if that is Auto, the best one.
+func (j *Join) settle(p *Plan, s sizes, wanted Strategy) {
 	l := j.limits()
 	p.Strategies = costs(s, l)
 	c := choose(p.Strategies)
-	if j.opts.Strategy != Auto {
-		for _, forced := range p.Strategies {
-			if forced.Strategy == j.opts.Strategy {
-				c = forced
-			}
+	for _, other := range p.Strategies {
+		if other.Strategy == wanted {
+			c = other
 		}
 	}
 	p.Strategy = c.Strategy
-	p.Why = j.why(s, l, c, p.Strategies)
+	p.Why = j.why(s, p.IDs.Rows, c, p.Strategies)
 	m := model{sizes: s, limits: l}
 	p.Filter = &FilterFacts{Bytes: int64(m.filterOfIDs()), FPR: m.rate(), Exact: s.exact}
 	p.BreakEven = m.breakEvenOf(p.Strategy)

@@ -81,7 +81,7 @@ func (j *Join) by(ctx context.Context, s Strategy) error {
 	case Broadcast, Reverse:
 		err := j.rereadable()
 		if s == Reverse && !j.opts.Type.keepsIDs() {
-			err = again("the log is", j.logs) // IDs are read once
+			err = j.again(j.logs) // IDs are read once
 		}
 		if err != nil {
 			return err
@@ -107,16 +107,21 @@ func (j *Join) restart() {
 
 // rereadable returns an error if IDs or log can be read only once.
 func (j *Join) rereadable() error {
-	if err := again("the IDs are", j.ids); err != nil {
+	if err := j.again(j.ids); err != nil {
 		return err
 	}
-	return again("the log is", j.logs)
+	return j.again(j.logs)
 }
 
-func again(what string, files []*partition.File) error {
+// again returns an error if a file cannot be read again, as the strategy needs.
+func (j *Join) again(files []*partition.File) error {
 	for _, f := range files {
-		if f.Once() {
-			return fmt.Errorf("%s to be read more than once, which %s cannot be (name a file, or raise --memory)", what, f.Name)
+		switch {
+		case !f.Once():
+		case j.opts.Strategy != Auto:
+			return fmt.Errorf("%s: it can be read only once, but strategy %s reads it more than once (leave --strategy out, or name a file)", f.Name, j.opts.Strategy)
+		default:
+			return fmt.Errorf("%s: it can be read only once, but this join reads it more than once (name a file, or raise --memory)", f.Name)
 		}
 	}
 	return nil
@@ -129,8 +134,8 @@ func (j *Join) checkFilter() error {
 		return err
 	}
 	if rule != j.rule {
-		return fault.Mismatch(fault.At{File: "the filter"}, "--normalize, by which it was built", j.rule.Word()+" as the join's", rule.Word()).
-			WithHint("build it with the join's --normalize, or say the filter's for the join, or leave --filter out")
+		return fault.Mismatch(fault.At{File: "the filter"}, "--normalize", j.rule.Word()+", as in the join", rule.Word()).
+			WithHint("build the filter with the join's --normalize, or give the join the filter's, or leave --filter out")
 	}
 	return nil
 }
@@ -152,6 +157,6 @@ func (j *Join) holds(batch *keys.Batch, file string) error {
 	if passed == all {
 		return nil
 	}
-	return fault.Mismatch(fault.At{File: file}, "filter", "one that holds every ID", fmt.Sprintf("one that lacks %d of %d", all-passed, all)).
-		WithHint("the filter was built from other IDs; build it again, or leave --filter out")
+	return fault.Mismatch(fault.At{File: file}, "the filter", "every ID in it", fmt.Sprintf("%d of %d missing", all-passed, all)).
+		WithHint("it was built from other IDs; build it again, or leave --filter out")
 }

@@ -186,7 +186,7 @@ func TestRecordsOnce(t *testing.T) {
 				if failed != nil || rows == 0 {
 					t.Errorf("%s %s: %v, %d rows", typ, strategy, failed, rows)
 				}
-			} else if failed == nil || !strings.Contains(failed.Error(), "read more than once") || left.begun+right.begun > 0 {
+			} else if failed == nil || !strings.Contains(failed.Error(), "reads it more than once") || left.begun+right.begun > 0 {
 				t.Errorf("%s %s: %v after %d and %d passes", typ, strategy, failed, left.begun, right.begun)
 			}
 		}

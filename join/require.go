@@ -52,13 +52,13 @@ func (r Require) valid(t Type) error {
 	valid := func(s float64) bool { return s >= 0 && s <= 1 } // as worded, NaN is none
 	switch {
 	case r.Rows < 0:
-		return fmt.Errorf("require %d rows: want 0 or more", r.Rows)
+		return fmt.Errorf("required rows %d: want 0 or more", r.Rows)
 	case !valid(r.IDsMatched):
-		return fmt.Errorf("require a share of %v of the IDs: want 0 to 1", r.IDsMatched)
+		return fmt.Errorf("required share of the IDs %v: want 0 to 1", r.IDsMatched)
 	case !valid(r.MaxKept):
-		return fmt.Errorf("require that a share of %v of the log is kept at most: want 0 to 1", r.MaxKept)
+		return fmt.Errorf("largest share of the log to keep %v: want 0 to 1", r.MaxKept)
 	case r.MaxKept > 0 && (t == Left || t == Full):
-		return fault.Unsupported(fault.At{}, "a bound on the rows of the log that a %s join keeps, which are all", t)
+		return fault.Unsupported(fault.At{}, "a bound on the rows that a %s join keeps, since it keeps all", t)
 	}
 	return nil
 }

@@ -130,7 +130,7 @@ func TestRequireRefusals(t *testing.T) {
 		r    join.Require
 		word string
 	}{
-		{join.Semi, join.Require{Rows: -1}, "-1 rows"},
+		{join.Semi, join.Require{Rows: -1}, "rows -1"},
 		{join.Semi, join.Require{IDsMatched: 1.01}, "1.01"},
 		{join.Semi, join.Require{IDsMatched: math.NaN()}, "NaN"},
 		{join.Semi, join.Require{MaxKept: -0.1}, "-0.1"},

@@ -42,7 +42,7 @@ func ParseCompression(s string) (Compression, error) {
 		return c, nil
 	}
 	if codec.level == 0 {
-		return c, fmt.Errorf("compression %q: %s has no levels", s, name)
+		return c, fmt.Errorf("compression %q: %s has no levels: want %s", s, name, name)
 	}
 	return c, fmt.Errorf("compression %q: want a level of %s from 1 to %d", s, name, codec.level)
 }

@@ -302,13 +302,13 @@ func (o Output) place(ctx context.Context, d *listing, targets []target) (seen m
 	}
 	if _, ok := d.objects[successName]; ok && len(d.manifests) == 0 {
 		if _, err := o.readManifest(ctx, successName); err != nil {
-			return nil, fmt.Errorf("%s: %w: %s is of another program (write to another directory)", o.Name, ErrExists, successName)
+			return nil, fmt.Errorf("%s: %w: %s was written by another program (write to another directory)", o.Name, ErrExists, successName)
 		}
 	}
 	replaced := d.replaced(o)
 	for name := range replaced {
 		if obj, ok := d.objects[name]; ok && !obj.Regular {
-			return nil, fmt.Errorf("%s: %w: %w; another run has written a file of that name, which is to be replaced (remove it, or write to another directory)", o.Name, ErrExists, d.way(name))
+			return nil, fmt.Errorf("%s: %w: %w, where an output of an earlier run was (remove it, or write to another directory)", o.Name, ErrExists, d.way(name))
 		}
 	}
 	listed, own := map[string]string{}, map[string]bool{}
@@ -324,10 +324,10 @@ func (o Output) place(ctx context.Context, d *listing, targets []target) (seen m
 	seen = map[string]string{}
 	for _, t := range targets {
 		if !localName(t.name) {
-			return nil, fmt.Errorf("%s: the output of %s would be written to %q, which is not below the directory", o.Name, t.input, t.name)
+			return nil, fmt.Errorf("%s: the output of %s would be %q, outside the directory (name the input by a path without ..)", o.Name, t.input, t.name)
 		}
 		if err := d.way(t.name); err != nil {
-			return nil, fmt.Errorf("%s: %w: %w; the output of %s would be written there (remove it, or write to another directory)", o.Name, ErrExists, err, t.input)
+			return nil, fmt.Errorf("%s: %w: %w, where the output of %s belongs (remove it, or write to another directory)", o.Name, ErrExists, err, t.input)
 		}
 		if _, ok := d.objects[t.name]; !ok {
 			continue
@@ -341,27 +341,27 @@ func (o Output) place(ctx context.Context, d *listing, targets []target) (seen m
 		case o.ours(marker), own[t.name] && !table, o.Force && (own[t.name] || replaced[t.name]):
 			continue
 		case own[t.name]:
-			return nil, fmt.Errorf("%s: %w: %s was changed since this run wrote it (--force replaces it)", o.Name, ErrExists, t.name)
+			return nil, fmt.Errorf("%s: %w: %s has changed since this run wrote it (--force replaces it)", o.Name, ErrExists, t.name)
 		case listed[t.name] != "" && !o.Force:
-			return nil, fmt.Errorf("%s: %w: %s is of another run (--force replaces the outputs of the inputs named, and keeps the others)", o.Name, ErrExists, t.name)
+			return nil, fmt.Errorf("%s: %w: %s belongs to another run (--force replaces the outputs of the inputs named, and keeps the others)", o.Name, ErrExists, t.name)
 		case listed[t.name] != "":
-			return nil, fmt.Errorf("%s: %w: %s is the output of %s, which this run does not read (write to another directory, or say with --base what names are kept below)", o.Name, ErrExists, t.name, listed[t.name])
+			return nil, fmt.Errorf("%s: %w: %s is the output of %s, which is not an input of this run (write to another directory, or set --base so that the names differ)", o.Name, ErrExists, t.name, listed[t.name])
 		}
-		return nil, fmt.Errorf("%s: %w: %s is in no manifest of this directory, so that --force leaves it alone (remove it, or write to another directory)", o.Name, ErrExists, t.name)
+		return nil, fmt.Errorf("%s: %w: %s is not listed in a manifest of this directory, so --force keeps it (remove it, or write to another directory)", o.Name, ErrExists, t.name)
 	}
 	return seen, nil
 }
 
-// way returns an error if the name leads through something that is no directory,
-// or is itself no regular file.
+// way returns an error if the name leads through something that is not a
+// directory, or is itself not a regular file.
 func (d *listing) way(name string) error {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if _, ok := d.objects[dir]; ok {
-			return fmt.Errorf("%s is no directory, but a file or link", dir)
+			return fmt.Errorf("%s is a file or link, not a directory", dir)
 		}
 	}
 	if obj, ok := d.objects[name]; ok && !obj.Regular {
-		return fmt.Errorf("%s is no regular file, but a link or device", name)
+		return fmt.Errorf("%s is a link or device, not a regular file", name)
 	}
 	return nil
 }
@@ -376,7 +376,7 @@ func (o Output) alone(ctx context.Context, d *listing) error {
 			if i := slices.IndexFunc(m.Files, func(f ManifestFile) bool { _, ok := d.objects[f.Name]; return ok }); i >= 0 {
 				what = m.Files[i].Name
 			}
-			return fmt.Errorf("%s: %w: %s is of another run (--force replaces the outputs of the inputs named, and keeps the others)", o.Name, ErrExists, what)
+			return fmt.Errorf("%s: %w: %s belongs to another run (--force replaces the outputs of the inputs named, and keeps the others)", o.Name, ErrExists, what)
 		}
 		for _, f := range m.Files {
 			own[f.Name] = true
@@ -394,10 +394,10 @@ func (o Output) alone(ctx context.Context, d *listing) error {
 			}
 		}
 		if marker == "" {
-			return fmt.Errorf("%s: %w: %s is no output of bloomjoin (--force leaves it where it is)", o.Name, ErrExists, name)
+			return fmt.Errorf("%s: %w: %s is not an output of bloomjoin (write to an empty directory; --force keeps such files)", o.Name, ErrExists, name)
 		}
 		if !o.ours(marker) {
-			return fmt.Errorf("%s: %w: %s is of another run (--force replaces the outputs of the inputs named, and keeps the others)", o.Name, ErrExists, name)
+			return fmt.Errorf("%s: %w: %s belongs to another run (--force replaces the outputs of the inputs named, and keeps the others)", o.Name, ErrExists, name)
 		}
 	}
 	return nil
@@ -479,7 +479,7 @@ func (o Output) checkParts(parts []Part) error {
 	for _, p := range parts {
 		name := o.fileName(p)
 		if other, ok := names[name]; ok {
-			return fmt.Errorf("%s and %s would both be written to %s in %s (name their common directory as the input or with --base, or write to two directories)", other, p.name(), name, o.Name)
+			return fmt.Errorf("%s and %s: both outputs would be %s in %s (name their common directory as the input or with --base, or write to two directories)", other, p.name(), name, o.Name)
 		}
 		names[name] = p.name()
 	}

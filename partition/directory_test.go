@@ -51,7 +51,7 @@ func TestRunsShareADirectory(t *testing.T) {
 	// What another run has replaced since is that run's.
 	did(run(5, Shard{}, in+"/a.parquet"))
 	_, err := healed.do(t)
-	says(t, "replaced since", err, ErrExists, "of another run", "--force")
+	says(t, "replaced since", err, ErrExists, "to another run", "--force")
 	// Without Force no other run may come.
 	write(t, filepath.Join(in, "z/a.parquet"), 1, record(t, checked(t), col{"id", []int64{1}}))
 	other := run(4, Shard{}, in+"/z")
@@ -128,7 +128,7 @@ func TestFalseSuccessIsHealed(t *testing.T) {
 	mine := get(t, filepath.Join(in, "a.parquet"))
 	put(t, out+"a.parquet", mine)
 	_, err := whole.do(t)
-	says(t, "a table of somebody's", err, ErrExists, "a.parquet was changed", "--force")
+	says(t, "a table of somebody's", err, ErrExists, "a.parquet has changed", "--force")
 	equal(t, "a table of somebody's", get(t, out+"a.parquet") == mine, true)
 }
 
@@ -164,7 +164,7 @@ func TestManifestLeadsNowhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := job{[]string{in}, Output{Name: out, Run: runOf(2), Force: true}}.do(t)
-	says(t, "a link in the place of an output", err, ErrExists, "other.parquet is no regular file")
+	says(t, "a link in the place of an output", err, ErrExists, "other.parquet is a link or device")
 	equal(t, "behind the link", get(t, mine), "mine")
 	for _, bad := range []string{"{", `{"version":9,"of":1}`, `{"version":2,"of":0}`, `{"version":2,"of":2,"shard":2}`} {
 		put(t, out+"_manifest-1.json", bad)

@@ -115,8 +115,9 @@ type OpenOptions struct {
 	Mem   memory.Allocator
 	// Text allows text formats: for ID sets.
 	Text bool
-	// TextFormat is the format of inputs whose name does not tell; empty: one
-	// ID a line.
+	// TextFormat is the format of inputs whose name does not tell, and of .txt
+	// and .ids; empty: one ID a line, unless an input surely is something else,
+	// which is an error.
 	TextFormat Format
 	// Column names the column of inputs with one ID a line; empty: "id".
 	Column string
@@ -377,11 +378,16 @@ func detect(src Source, e Entry, unnamed Format) (Format, error) {
 	if f := byMagic(head[:n]); f != "" {
 		return f, nil
 	}
-	if f := byName(e.Rel); f != "" {
+	if err := notRows(e.Name, head[:n]); err != nil {
+		return "", err
+	}
+	if f := byName(e.Rel); f == Lines {
+		return cmp.Or(unnamed, Lines), nil // .txt says little
+	} else if f != "" {
 		return f, nil
 	}
 	if e.Found {
-		return "", fmt.Errorf("%s: %w", e.Name, errNoData)
+		return "", fmt.Errorf("%s: %w", e.Name, ErrNoData)
 	}
 	if f, err := byTail(src); f != "" || err != nil {
 		return f, err
@@ -472,10 +478,10 @@ func (f *File) open(opts OpenOptions) (err error) {
 		f.table, err = arrowipc.OpenStream(f.reopen(r), f.Name, opts.Mem, arrowipc.StreamOptions{Size: f.Size, Memory: opts.Memory})
 	default:
 		if !opts.Text {
-			return fmt.Errorf("%s: %w", f.Name, errNoData)
+			return fmt.Errorf("%s: %w (rows in other formats can come as an Arrow stream on standard input: docs/stdin.md)", f.Name, ErrNoData)
 		}
 		f.table, err = text.Open(f.reopen(r), f.Name, text.Options{
-			Format: textFormats[f.Format], Size: f.Size, Column: opts.Column, Mem: opts.Mem, Memory: opts.Memory, SkipBad: opts.SkipBad,
+			Format: textFormats[f.Format], Guessed: opts.TextFormat == "", Size: f.Size, Column: opts.Column, Mem: opts.Mem, Memory: opts.Memory, SkipBad: opts.SkipBad,
 		})
 		if err == nil {
 			f.SetTypes(opts.Types, opts.IgnoreCase)
@@ -494,7 +500,7 @@ func (f *File) reopen(r io.ReaderAt) func() (io.ReadCloser, error) {
 // openStdin reads an ID set, or an Arrow stream, from standard input.
 func openStdin(opts OpenOptions) (*File, error) {
 	if opts.Stdin == nil {
-		return nil, errors.New(`standard input ("-") can be read as an ID set only`)
+		return nil, errors.New(`standard input ("-") cannot be read here: name a file`)
 	}
 	f := &File{Name: "standard input", Rel: "-", Size: -1, once: true, bytes: new(atomic.Int64)}
 	r := &counted64{r: opts.Stdin, n: f.bytes}
@@ -510,17 +516,21 @@ func openStdin(opts OpenOptions) (*File, error) {
 		f.table, err = arrowipc.OpenStream(open, f.Name, opts.Mem, arrowipc.StreamOptions{Once: true, Memory: opts.Memory})
 		return f, err
 	case Parquet, ArrowFile:
-		return nil, fault.Unsupported(fault.At{File: f.Name}, "a %s file there, which is read from its end", f.Format).
+		return nil, fault.Unsupported(fault.At{File: f.Name}, "a file of format %s, which is read from its end", f.Format).
 			WithHint("name the file instead")
 	}
+	if err := notRows(f.Name, head[:n]); err != nil {
+		return nil, err
+	}
 	if !opts.Text {
-		return nil, fmt.Errorf("standard input: %w", errNoData)
+		e := fault.Mismatch(fault.At{File: f.Name}, "the log", "an Arrow IPC stream", "something else")
+		return nil, e.WithHint("write one with DuckDB or pyarrow, see docs/stdin.md, or name a Parquet or Arrow file")
 	}
 	if f.Format = opts.TextFormat; f.Format == "" {
 		f.Format = Lines
 	}
 	f.table, err = text.Open(open, f.Name, text.Options{
-		Format: textFormats[f.Format], Size: -1, Once: true, Column: opts.Column, Mem: opts.Mem, Memory: opts.Memory, SkipBad: opts.SkipBad,
+		Format: textFormats[f.Format], Guessed: opts.TextFormat == "", Size: -1, Once: true, Column: opts.Column, Mem: opts.Mem, Memory: opts.Memory, SkipBad: opts.SkipBad,
 	})
 	if err == nil {
 		f.SetTypes(opts.Types, opts.IgnoreCase)

@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 )
 
-// errNoData: the file is of no format that may be read here.
-var errNoData = errors.New("neither a Parquet nor an Arrow file")
+// ErrNoData says that a file is of no format that may be read here.
+var ErrNoData = errors.New("neither a Parquet nor an Arrow file")
 
 // find opens the files that one name stands for. Every file of a directory is
 // data, surely no data by its name, left out by a pattern, or an error: rows may
@@ -37,7 +37,7 @@ func (o *OpenOptions) find(ctx context.Context, name string) (files []*File, err
 			var f *File
 			f, why, err = o.openFound(ctx, e)
 			switch {
-			case errors.Is(err, errNoData) && e.Found:
+			case errors.Is(err, ErrNoData) && e.Found:
 				stray = append(stray, e.Rel)
 				continue
 			case errors.Is(err, ErrMemory) && len(entries) > 1:
@@ -57,11 +57,11 @@ func (o *OpenOptions) find(ctx context.Context, name string) (files []*File, err
 	}
 	switch {
 	case len(stray) > 0 && len(files) == 0:
-		return files, fmt.Errorf("directory %s holds no %s files, only %s", name, o.kinds(), firstFew(append(stray, passed...)))
+		return files, fmt.Errorf("directory %s holds no %s files, only %s (name the directory with the data)", name, o.kinds(), firstFew(append(stray, passed...)))
 	case len(stray) > 0:
-		return files, fmt.Errorf("%s: %s there is %w (say --exclude %s if it is no data, or name the files by a pattern)", name, stray[0], errNoData, quoteGlob(path.Base(stray[0])))
+		return files, fmt.Errorf("%s: %s in it is %w (if it holds no rows: --exclude %s, or name the files by a pattern)", name, stray[0], ErrNoData, quoteGlob(path.Base(stray[0])))
 	case len(files) == 0 && !o.AllowEmpty:
-		return files, fmt.Errorf("directory %s holds no %s files, only %s: %w", name, o.kinds(), firstFew(passed), ErrNoFiles)
+		return files, fmt.Errorf("directory %s holds no %s files, only %s (name the directory with the data)%w", name, o.kinds(), firstFew(passed), quiet{ErrNoFiles})
 	}
 	return files, nil
 }
@@ -135,7 +135,7 @@ func (o *OpenOptions) openFound(ctx context.Context, e Entry) (_ *File, why stri
 	if f != nil {
 		f.root = root
 	}
-	if !e.Found || err != nil && !errors.Is(err, errNoData) || err == nil && !f.Format.IsText() {
+	if !e.Found || err != nil && !errors.Is(err, ErrNoData) || err == nil && !f.Format.IsText() {
 		return f, "", err
 	}
 	switch {
@@ -200,7 +200,7 @@ func (o *OpenOptions) rebase(e Entry) (_ Entry, root string, err error) {
 			return e, root, nil
 		}
 	}
-	return e, root, fmt.Errorf("%s: the input is not below the --base %s", e.Name, o.Base)
+	return e, root, fmt.Errorf("%s: the input is not below --base %s (name a directory that holds all inputs)", e.Name, o.Base)
 }
 
 // openEntry opens a file with options that are filled.

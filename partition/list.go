@@ -16,7 +16,7 @@ import (
 
 // ErrNoFiles says that a directory holds nothing that could be data. It wraps
 // fs.ErrNotExist.
-var ErrNoFiles = fmt.Errorf("no files: %w", fs.ErrNotExist)
+var ErrNoFiles = fmt.Errorf("no files%w", quiet{fs.ErrNotExist})
 
 // List implements [Store]. Patterns are those of [filepath.Match].
 func (Local) List(ctx context.Context, name string) ([]Entry, error) {
@@ -30,7 +30,7 @@ func (Local) List(ctx context.Context, name string) ([]Entry, error) {
 	case err == nil:
 		return []Entry{{Name: name, Rel: filepath.Base(name)}}, nil
 	case !errors.Is(err, fs.ErrNotExist) || !strings.ContainsAny(name, `*?[`):
-		return nil, err
+		return nil, missing(name, err)
 	}
 	pattern := filepath.Clean(name)
 	matches, err := filepath.Glob(pattern)
@@ -60,7 +60,7 @@ func (Local) List(ctx context.Context, name string) ([]Entry, error) {
 		entries = append(entries, Entry{Name: m, Rel: filepath.Base(m)})
 	}
 	if len(entries) == 0 {
-		return nil, fmt.Errorf("pattern %s: %w", name, fs.ErrNotExist)
+		return nil, fmt.Errorf("pattern %s: it matches no file (check the path, and quote the pattern)%w", name, quiet{fs.ErrNotExist})
 	}
 	return entries, nil
 }
@@ -105,7 +105,7 @@ func walk(ctx context.Context, root string) ([]Entry, error) {
 		}
 	}
 	if len(w.entries) == 0 {
-		return nil, fmt.Errorf("directory %s holds %w", root, ErrNoFiles)
+		return nil, fmt.Errorf("directory %s holds %w (name the directory with the data)", root, ErrNoFiles)
 	}
 	sort.Slice(w.entries, func(i, j int) bool { return w.entries[i].Rel < w.entries[j].Rel })
 	return w.entries, nil

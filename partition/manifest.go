@@ -100,7 +100,7 @@ func (o Output) readManifest(ctx context.Context, name string) (_ *Manifest, err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
 	at := fault.At{File: o.path(name)}
-	const hint = "restore it, or write to another directory: what the files beside it are cannot be told"
+	const hint = "restore it, or write to another directory; without it, the files beside it cannot be identified"
 	if src.Size() > maxManifest {
 		return nil, fault.Corrupt(at, "a manifest of %d bytes", src.Size()).WithHint(hint)
 	}
@@ -110,10 +110,11 @@ func (o Output) readManifest(ctx context.Context, name string) (_ *Manifest, err
 	}
 	m := &Manifest{}
 	if err := json.Unmarshal(b, m); err != nil {
-		return nil, fault.Corrupt(at, "not the JSON of a manifest: %v", err).WithHint(hint)
+		return nil, fault.Corrupt(at, "not a manifest in JSON: %v", err).WithHint(hint)
 	}
 	if m.Version < 1 || m.Version > 2 {
-		return nil, fault.Unsupported(at, "a manifest of version %d; this program knows 1 and 2", m.Version)
+		return nil, fault.Unsupported(at, "a manifest of version %d; this program reads 1 and 2", m.Version).
+			WithHint("use a newer bloomjoin, or write to another directory")
 	}
 	if m.Version == 1 {
 		m.Done = true
@@ -126,7 +127,7 @@ func (o Output) readManifest(ctx context.Context, name string) (_ *Manifest, err
 			f.Name, f.Input = unescapeName(f.Name), unescapeName(f.Input)
 		}
 		if !localName(f.Name) {
-			return nil, fault.Corrupt(at, "the file name %q leads out of the directory, or is none of an output", f.Name).WithHint(hint)
+			return nil, fault.Corrupt(at, "the file name %q, which is outside the directory or not an output", f.Name).WithHint(hint)
 		}
 		m.Files[i] = f
 	}

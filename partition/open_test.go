@@ -89,7 +89,7 @@ func TestOpenRefusals(t *testing.T) {
 		path := put(t, filepath.Join(dir, name), content)
 		for _, text := range []bool{false, true} {
 			files, err := Open(t.Context(), []string{path}, OpenOptions{Text: text})
-			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrUnsupported) && (text || !errors.Is(err, errNoData)) || files != nil {
+			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrUnsupported) && (text || !errors.Is(err, ErrNoData)) || files != nil {
 				t.Errorf("%s, text allowed: %v: %v", name, text, err)
 				continue
 			}
@@ -101,7 +101,7 @@ func TestOpenRefusals(t *testing.T) {
 	_, err = Open(t.Context(), []string{"s3://bucket/logs/"}, OpenOptions{})
 	says(t, "an object store", err, ErrUnsupported, "unsupported", "s3://")
 	_, err = Open(t.Context(), []string{"-"}, OpenOptions{})
-	says(t, "standard input as a log", err, nil, "ID set")
+	says(t, "standard input as a log", err, nil, "standard input", "name a file")
 }
 
 func TestOpenDirectory(t *testing.T) {
@@ -342,4 +342,57 @@ func TestDigest(t *testing.T) {
 	if digest(nil, a) == digest(nil, elsewhere) {
 		t.Error("other rows of the same size have the same digest")
 	}
+}
+
+// A file of a format that is not read is named for what it is; text that only
+// begins like one is text.
+func TestForeignFiles(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for _, c := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"users.bjf", "\x89BJF\r\n\x1a\n\x01\x00\x01\x00", []string{"got a bloomjoin filter", "--ids"}},
+		{"users.txt", "\x89BJF\r\n\x1a\n\x01\x00\x01\x00", []string{"got a bloomjoin filter", "--filter"}},
+		{"a.orc", "ORC\n\x0b\n\x03\x00\x00\x00", []string{"an ORC file", "docs/stdin.md"}},
+		{"a.avro", "Obj\x01\x04\x16avro.schema", []string{"an Avro file", "docs/stdin.md"}},
+		{"a.xlsx", "PK\x03\x04\x14\x00", []string{"a ZIP archive"}},
+		{"a.txt", "BZh91AY&SY\x00", []string{"bzip2", "decompress it first"}},
+	} {
+		path := write(c.name, c.text)
+		for _, text := range []bool{false, true} {
+			_, err := Open(t.Context(), []string{path}, OpenOptions{Text: text})
+			says(t, c.name, err, nil, append(c.want, path)...)
+		}
+		_, err := Open(t.Context(), []string{"-"}, OpenOptions{Text: true, Stdin: strings.NewReader(c.text)})
+		says(t, c.name, err, nil, append(c.want, "standard input")...)
+	}
+	for _, text := range []string{"ORCHID\nORC-7\n", "ORC\nElf\n", "BZh9\n", "PK\n"} {
+		files, err := Open(t.Context(), []string{write("ids", text)}, OpenOptions{Text: true})
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		Close(files)
+	}
+	// --ids-format is for .txt, too, but not for names that tell.
+	csv := "user_id,name\n7,a\n"
+	files, err := Open(t.Context(), []string{write("a.txt", csv), write("b.csv", csv)}, OpenOptions{Text: true, TextFormat: CSV})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer Close(files)
+	for _, f := range files {
+		if f.Format != CSV || f.Schema().NumFields() != 2 {
+			t.Errorf("%s: %s with %v", f.Name, f.Format, f.Schema())
+		}
+	}
+	_, err = Open(t.Context(), []string{write("c.txt", csv)}, OpenOptions{Text: true, Column: "user_id"})
+	says(t, "c.txt", err, ErrMismatch, "c.txt: line 1", "looks like a CSV header", "--ids-format csv")
 }

@@ -175,9 +175,9 @@ func (o Output) apart(inputs []*File) error {
 		switch {
 		case f.src == nil: // it stands nowhere
 		case place.holds(f.Name):
-			return fmt.Errorf("%s: the output would stand where the input %s does", o.Name, f.Name)
+			return fmt.Errorf("%s: the output is the input %s (write to another file)", o.Name, f.Name)
 		case !clear[f.root] && newPlace(f.root).holds(o.Name):
-			return fmt.Errorf("%s: the output would stand in the directory %s, which is read; the next run would read it, too", o.Name, f.root)
+			return fmt.Errorf("%s: the output is inside the input directory %s, and the next run would read it (write to another directory)", o.Name, f.root)
 		}
 		clear[f.root] = true
 	}
@@ -198,7 +198,7 @@ func ChangedSince(ctx context.Context, store Store, output string, inputs []*Fil
 	}
 	for _, f := range inputs {
 		if f.src != nil && !written.IsZero() && modTime(f.src).After(written) {
-			return fmt.Errorf("%s: %w, and the input %s was written after it (--force replaces it)", output, ErrExists, f.Name)
+			return fmt.Errorf("%s: %w, and its input %s was written later (--force replaces it)", output, ErrExists, f.Name)
 		}
 	}
 	return nil
@@ -278,7 +278,7 @@ func (o Output) compare(ctx context.Context, name string) error {
 	if o.known() && marker == o.run() {
 		return ErrDone
 	}
-	return fmt.Errorf("%s: %w, of another run (--force replaces it)", name, ErrExists)
+	return fmt.Errorf("%s: %w, and belongs to another run (--force replaces it)", name, ErrExists)
 }
 
 // run is the text that marks files of this run and shard.
@@ -335,7 +335,7 @@ func (o Output) WriteEmpty(ctx context.Context, schema *arrow.Schema) (Written, 
 	var parts []Part
 	if !o.IsDir(ctx) {
 		if schema == nil {
-			return Written{}, fmt.Errorf("%s: the log has no file, and so no columns, which a file needs (write to a directory, -o OUT/, or name the columns with --schema-from)", o.Name)
+			return Written{}, fmt.Errorf("%s: the log has no files, so the columns of the output are unknown (write to a directory, -o OUT/, or give them with --schema-from)", o.Name)
 		}
 		parts = []Part{{Schema: schema}}
 	}
@@ -464,7 +464,7 @@ func (o Output) writeStream(parts []Part, rows iter.Seq2[Rows, error]) (Written,
 	o.Format = ArrowStream
 	w, err := o.newWriter(o.Stdout, Part{Schema: schema})
 	if err != nil {
-		return Written{}, fmt.Errorf("writing standard output: %w", err)
+		return Written{}, fmt.Errorf("standard output: writing: %w", err)
 	}
 	n, size, err := copyAll(w, "standard output", rows)
 	return Written{Rows: n, Bytes: size}, err

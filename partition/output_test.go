@@ -468,7 +468,7 @@ func TestOutputSparesItsInputs(t *testing.T) {
 		{elsewhere + "/file.parquet", elsewhere + "/"}, {elsewhere + "/file.parquet", elsewhere + "/file.parquet"}, {elsewhere + "/dir", elsewhere + "/dir/"},
 	} {
 		_, err := job{[]string{c.input}, Output{Name: c.out, Run: runOf(1), Force: true}}.do(t)
-		if err == nil || errors.Is(err, ErrDone) || !strings.Contains(err.Error(), "the output would stand where the input") {
+		if err == nil || errors.Is(err, ErrDone) || !strings.Contains(err.Error(), "the output is the input") {
 			t.Errorf("%s into %s: %v", c.input, c.out, err)
 		}
 	}

@@ -77,7 +77,7 @@ func (t *recordTable) GroupRows(int) int64 {
 func (t *recordTable) Read(ctx context.Context, group int, columns []int) iter.Seq2[arrow.Record, error] {
 	return func(yield func(arrow.Record, error) bool) {
 		if t.begun.Swap(true) && t.opts.Once {
-			yield(nil, fmt.Errorf("%s: its records can be read only once", t.at))
+			yield(nil, fmt.Errorf("%s: the records can be read only once (give a sequence that can be repeated)", t.at))
 			return
 		}
 		p := &recordPass{recordTable: t, columns: columns, yield: yield, schema: t.schema}

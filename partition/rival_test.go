@@ -98,8 +98,8 @@ func TestForceSparesForeignFiles(t *testing.T) {
 
 	// At the name of an output: no file or link of others goes.
 	for what, place := range map[string]func(out string){
-		"in no manifest":  func(out string) { put(t, out+"y=1/c.parquet", get(t, mine)) },
-		"no regular file": func(out string) { link(mine, "y=1/c.parquet") },
+		"not listed in a manifest": func(out string) { put(t, out+"y=1/c.parquet", get(t, mine)) },
+		"not a regular file":       func(out string) { link(mine, "y=1/c.parquet") },
 	} {
 		out = filepath.Join(t.TempDir(), "out") + "/"
 		if _, err := (job{[]string{in + "/a.parquet", in + "/y=1/b.arrow"}, Output{Name: out, Run: runOf(1)}}).do(t); err != nil {
@@ -172,7 +172,7 @@ func TestOutputBelowItsInputs(t *testing.T) {
 	in := logs(t)
 	for _, name := range []string{filepath.Join(in, "out.parquet"), filepath.Join(in, "y=1", "out") + "/"} {
 		_, err := job{[]string{in}, Output{Name: name, Run: runOf(1)}}.do(t)
-		says(t, name, err, nil, "which is read")
+		says(t, name, err, nil, "inside the input directory")
 	}
 }
 
@@ -192,7 +192,7 @@ func TestChangedInputIsNotDone(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = j.do(t)
-		says(t, "after a change", err, ErrExists, "c.parquet", "written after")
+		says(t, "after a change", err, ErrExists, "c.parquet", "written later")
 		if err := os.Chtimes(filepath.Join(in, "y=1/c.parquet"), time.Unix(1, 0), time.Unix(1, 0)); err != nil {
 			t.Fatal(err)
 		}

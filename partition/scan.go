@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -151,11 +152,12 @@ func NewScanner(opts ScanOptions) (*Scanner, error) {
 		return nil, err
 	}
 	for _, m := range opts.Match {
-		if err := usable(m.Filter); err != nil {
+		at := fault.At{Column: m.columns()}
+		if err := usable(at, m.Filter); err != nil {
 			return nil, err
 		}
 		if m.NoMatch && !m.exact() {
-			return nil, fault.Unsupported(fault.At{}, "dropping the members of a Bloom filter, which would drop rows that only look like members").
+			return nil, fault.Unsupported(at, "dropping the members of a Bloom filter, since its false positives would be dropped, too").
 				WithHint("build the filter with --kind exact, or use an anti join")
 		}
 	}
@@ -176,10 +178,18 @@ func (s *Scanner) Result() string {
 	return ResultExact
 }
 
+// columns names the log columns that the match is applied to, for messages.
+func (m Match) columns() string {
+	if m.Key != "" {
+		return m.Key
+	}
+	return strings.Join(m.Filter.KeyNames(), ",")
+}
+
 // usable refuses filters that would lose rows.
-func usable(f Filter) error {
+func usable(at fault.At, f Filter) error {
 	if !f.Sealed() {
-		return fault.Mismatch(fault.At{}, "filter", "a sealed filter", "a partial one, which lacks keys").
+		return fault.Mismatch(at, "filter", "a sealed filter", "a partial one, in which keys are missing").
 			WithHint("merge all partial filters of the build first")
 	}
 	_, err := keys.RuleOf(f.Normal())

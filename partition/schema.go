@@ -57,7 +57,8 @@ func ReadSchema(ctx context.Context, name string, opts OpenOptions) (p *PinnedSc
 	}
 	defer func() { err = errors.Join(err, Close(files)) }()
 	if len(files) > 1 || files[0].parquet() == nil {
-		return nil, fault.Unsupported(fault.At{File: name}, "a schema that is not taken from one Parquet file")
+		return nil, fault.Unsupported(fault.At{File: name}, "a schema from anything but one Parquet file").
+			WithHint("name a Parquet file, such as an earlier output")
 	}
 	return &PinnedSchema{files[0].parquet().File()}, nil
 }
@@ -82,7 +83,8 @@ func (p *PinnedSchema) elements(columns []string) ([]parquet.SchemaElement, erro
 		has := func(n *parquet.Node) bool { return n.Name == name }
 		i := slices.IndexFunc(p.file.Root.Children, has)
 		if i < 0 {
-			return nil, fault.Mismatch(fault.At{File: p.file.Name, Column: name}, "the given schema", "a column of that name", "none")
+			return nil, fault.Mismatch(fault.At{File: p.file.Name, Column: name}, "the given schema", "a column of that name", "none").
+				WithHint("give a schema that has it, or leave the column out")
 		}
 		at = append(at, i)
 	}
@@ -166,14 +168,14 @@ func (opts *ScanOptions) checkSchema() error {
 
 func (o Output) union(opts *ScanOptions, logs []*File) ([]parquet.SchemaElement, error) {
 	if !o.pagesFit() {
-		return nil, fault.Unsupported(fault.At{File: o.Name}, "the union of schemas in an Arrow output").
+		return nil, fault.Unsupported(fault.At{File: o.Name}, "a union of schemas in an Arrow output").
 			WithHint("write Parquet, or one output for each schema")
 	}
 	var files []*parquet.File
 	for _, f := range logs {
 		if f.parquet() == nil {
 			return nil, fault.Unsupported(fault.At{File: f.Name}, "an Arrow file in a union of schemas").
-				WithHint("turn it into Parquet before, or keep each file's own schema with --schema per-file -o OUT/")
+				WithHint("convert it to Parquet, or keep each file's own schema with --schema per-file -o OUT/")
 		}
 		files = append(files, f.parquet().File())
 	}
@@ -215,7 +217,7 @@ func (o Output) alike(opts *ScanOptions, logs []*File) error {
 		}
 		differs := func(want, got string) error {
 			return fault.Mismatch(fault.At{File: f.Name}, "schema", want, got).
-				WithHint("write to a directory, -o OUT/, where each file keeps its own schema, or take --schema union")
+				WithHint("write to a directory, -o OUT/, where each file keeps its own schema, or use --schema union")
 		}
 		if !got.Equal(want) {
 			return differs(describe(want)+" as in "+first.Name, describe(got))
@@ -254,7 +256,7 @@ func sameDurations(opts *ScanOptions, logs []*File) error {
 					seen[path] = origin{typ, f.Name}
 				} else if o.typ != typ && strings.Contains(o.typ+typ, "duration") {
 					return fault.Mismatch(fault.At{File: f.Name, Column: path}, "the column's type", o.typ+" as in "+o.file, typ).
-						WithHint("write one output per input (a directory, per-file schemas), or leave the column out")
+						WithHint("write to a directory, where each file keeps its own types, or leave the column out")
 				}
 			}
 		}
@@ -324,7 +326,8 @@ func HaveKeys(files []*File, matches []Match, anyMatch bool) (with []*File, with
 		}
 	}
 	if len(with) == 0 && len(without) > 0 {
-		return nil, nil, fault.Mismatch(fault.At{File: without[0].File.Name}, "key columns", "those of the filter in some file of the log", without[0].Why)
+		return nil, nil, fault.Mismatch(fault.At{File: without[0].File.Name}, "key columns", "those of the filter, in at least one file of the log", without[0].Why+", and the other files lack it, too").
+			WithHint("check the names of the key columns")
 	}
 	return with, without, nil
 }

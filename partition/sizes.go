@@ -79,10 +79,17 @@ func (f *File) EstimateRows() (rows int64, exact bool, err error) {
 		}
 		seen, lines = seen+n, lines+int64(bytes.Count(buf[:n], []byte("\n")))
 		if f.Size <= piece {
+			if n > 0 && buf[n-1] != '\n' {
+				lines++
+			}
 			break
 		}
 	}
-	return int64(float64(f.Size)*float64(lines)/float64(max(seen, 1))) + 1, false, f.rest()
+	rows = int64(float64(f.Size) * float64(lines) / float64(max(seen, 1)))
+	if f.Format == CSV || f.Format == TSV { // the header
+		rows = max(rows-1, 0)
+	}
+	return rows, false, f.rest()
 }
 
 // guessedLine is taken for the bytes of a line where nobody can see it.

@@ -103,7 +103,7 @@ var _ Store = Local{}
 // local refuses names of objects elsewhere, which would do as file names.
 func local(name string) error {
 	if i := strings.Index(name, "://"); i > 0 {
-		return fault.Unsupported(fault.At{File: name}, "%s:// addresses; only local files are read and written", name[:i])
+		return fault.Unsupported(fault.At{File: name}, "%s:// addresses", name[:i]).WithHint("copy the data to a local disk; only local files are read and written")
 	}
 	return nil
 }
@@ -125,11 +125,15 @@ func (Local) Open(_ context.Context, name string) (Source, error) {
 	}
 	info, err := os.Stat(name) // before it is opened, at which a pipe would wait for its other end
 	if err != nil {
-		return nil, err
+		return nil, missing(name, err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fault.Unsupported(fault.At{File: name}, "%s; want a regular file", info.Mode().Type()).
-			WithHint(`a pipe can be read as standard input, by the name "-"`)
+		e := fault.Unsupported(fault.At{File: name}, "%s where a regular file is needed", kindOf(info.Mode()))
+		e.Hint = "name a file"
+		if !info.IsDir() {
+			e.Hint = `name a file; a pipe can be read as standard input, "-"`
+		}
+		return nil, e
 	}
 	f, err := os.Open(name)
 	if err != nil {

@@ -215,7 +215,7 @@ func (d *dirWriter) undisputed(ctx context.Context) error {
 		return nil
 	}
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: %w: another run has replaced outputs of this one meanwhile (let only one run write the outputs of an input)", d.out.Name, ErrExists)
+		return fmt.Errorf("%s: %w: another run replaced outputs of this one in the meantime (let only one run write the outputs of an input)", d.out.Name, ErrExists)
 	}
 	return err
 }
@@ -354,7 +354,7 @@ func (d *dirWriter) finish(ctx context.Context) error {
 			return err
 		}
 		if o.known() && !o.ours(marker) {
-			return fmt.Errorf("%s: %w: %s is no longer as this run has written it", o.Name, ErrExists, f.Name)
+			return fmt.Errorf("%s: %w: %s has changed since this run wrote it (let only one run write the outputs of an input)", o.Name, ErrExists, f.Name)
 		}
 	}
 	m := o.newManifest()

@@ -200,7 +200,7 @@ func TestAlarmOfATamperedFilter(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "out.parquet")
 		var said bytes.Buffer
 		code := run([]string{"join", "--ids", a.ids, "--filter", moved, "--on", "k", "--strategy", strategy, "-o", out, log}, nil, &bytes.Buffer{}, &said)
-		if code != exitFailed || !strings.Contains(said.String(), "lacks") {
+		if code != exitFailed || !strings.Contains(said.String(), "missing (it was built from other IDs") {
 			t.Errorf("%s with a filter that lacks IDs: exit code %d: %s", strategy, code, &said)
 		}
 		if _, err := os.Stat(out); err == nil {

@@ -7,9 +7,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// skipBadHelp describes --skip-bad.
-const skipBadHelp = "leave out lines of text IDs that are bad, and say which"
-
 // badLines are the lines of text IDs that were left out, for --json with
 // --skip-bad.
 type badLines struct {
@@ -50,6 +47,10 @@ func (c *cli) sayBad(b *badLines) {
 		if f.Count > int64(len(f.Lines)) {
 			numbers += ", …"
 		}
-		c.warn("%s: bad lines that were left out: %s (%s)", f.File, count(f.Count), numbers)
+		lines := "lines"
+		if f.Count == 1 {
+			lines = "line"
+		}
+		c.warn("%s: %s bad %s left out (%s %s)", f.File, count(f.Count), lines, lines, numbers)
 	}
 }

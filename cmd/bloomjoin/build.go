@@ -11,112 +11,100 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // buildFlags are the flags of build.
 type buildFlags struct {
-	key, tempDir, keyType, normalize, maxSize, kind, geometry, shard, out, idsFormat string
-	fpr                                                                              float64
-	expect, capacity                                                                 uint64
-	uncompressed, noKeyRange, strict, skipBad                                        bool
-	keys                                                                             keyFlags
-	inputs                                                                           inputFlags
+	key, tempDir, normalize, maxSize, kind, geometry, shard, out string
+	fpr                                                          float64
+	expect, capacity                                             uint64
+	uncompressed, noKeyRange, strict                             bool
+	ids                                                          idFlags
+	keys                                                         keyFlags
+	inputs                                                       inputFlags
 }
 
 func (c *cli) buildCmd() *cobra.Command {
 	var o buildFlags
 	cmd := &cobra.Command{
-		Use:   "build --key COL[,COL] -o FILTER IDS...",
+		Use:   "build [--key COL[,COL]] [flags] -o FILTER IDS...",
 		Short: "Turn an ID set into a filter, or a shard of it into a partial filter",
-		Long: `Build turns an ID set into a filter file.
-
-IDS are Parquet or Arrow files, or text: CSV and TSV with a header, NDJSON, or
-one ID a line; compressed with gzip or zstd or not; directories and patterns of
-such; or - for standard input. The IDs of text files are strings, unless
---key-type says otherwise. A line of text that is bad ends the build with its
-number; with --skip-bad it is left out, counted and named instead. Bad is a
-value that does not parse as the --key-type or is no UUID under --normalize uuid,
-a row of CSV or TSV with another number of fields than the header, a line of
-NDJSON that is no JSON object. What may be more than one line stays an error:
-quotes of CSV that do not pair, a bad row over several lines, a line above 16
-MiB, a header that is missing, UTF-16, binary data, broken compression.
-
-Bits have one of two geometries. split-256 is Parquet's, and faster to probe on
-processors without AVX-512; split-512 is smaller where few false positives are
-wanted: by 7 % at 0.1 %, by 10 % at 0.01 %. auto takes split-512 from 0.1 % down;
-if speed is worth more than size there, say --geometry split-256.
-
---normalize makes strings alike before they are compared: trim takes ASCII white
-space off both ends, lower makes ASCII letters lower case and leaves all others
-as they are, uuid makes 16 bytes of the text of a UUID (with dashes or without,
-in braces, behind urn:uuid:, in any case), so that it meets columns of UUIDs; an
-ID that is no UUID is an error then. They are applied in this order to every
-column of strings in the key, and recorded in the filter: a scan says the same.
-
-With --shard i/n, worker i of n (from 0) builds a partial filter of its share;
-bloomjoin merge makes the filter of all of them. With --shard auto/n it takes i
-from JOB_COMPLETION_INDEX (Kubernetes), AWS_BATCH_JOB_ARRAY_INDEX or
-SLURM_ARRAY_TASK_ID (an array that starts at 0).
-
-A filter is folded to the size that its keys need. With --capacity N it keeps
-the size for N keys, so that the IDs of later days can be put in by
-bloomjoin merge --union until N distinct ones are in: build all of them with the
-same --capacity and --fpr (or --max-size).`,
 		Example: `  bloomjoin build --key user_id -o users.bjf ids/
-  zcat ids.txt.gz | bloomjoin build --key user_id --key-type int64 -o users.bjf -
+  zcat ids.txt.gz | bloomjoin build --key-type int64 -o users.bjf -
   bloomjoin build --key user_id --shard 3/16 -o part-3.bjf ids/`,
-		Args: usageArgs(cobra.MinimumNArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.build(cmd, &o, args) },
+		Annotations: docs("commands.md#build"),
+		Args:        inputs("IDS"),
+		RunE:        func(cmd *cobra.Command, args []string) error { return c.build(cmd, &o, args) },
 	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.StringVar(&o.key, "key", "", `key columns, as user_id, user.id (a path into structs), "a.b",c`)
-	f.StringVar(&o.keyType, "key-type", "", "type of the key in text inputs, as int64, uuid, date, 'decimal(18,2)'")
-	f.StringVar(&o.normalize, "normalize", "", "rules by which strings are made alike: some of trim,lower,uuid")
-	o.keys.add(f)
-	f.Float64Var(&o.fpr, "fpr", 0, "false-positive rate (default: by the number of keys)")
-	f.StringVar(&o.maxSize, "max-size", "", "most bytes of the filter's bits, as 64MiB")
-	f.StringVar(&o.kind, "kind", "auto", "auto, bloom or exact")
-	f.StringVar(&o.geometry, "geometry", "auto", "auto, split-256 (faster) or split-512 (smaller below 0.1 %)")
-	f.StringVar(&o.shard, "shard", "", shardHelp)
-	f.Uint64Var(&o.expect, "expect", 0, "upper bound on the number of keys (default: the number of rows, where files tell it)")
-	f.Uint64Var(&o.capacity, "capacity", 0, "leave room for so many distinct keys in the end, put in by unions")
-	f.BoolVar(&o.strict, "strict", false, "fail, and write nothing, rather than warn of more false positives than asked for, or more keys than --capacity")
-	o.inputs.add(f)
-	f.StringVar(&o.idsFormat, "ids-format", "", "format of IDs whose name does not say it, as on standard input: lines, csv, tsv or ndjson (default lines)")
-	f.BoolVar(&o.skipBad, "skip-bad", false, skipBadHelp)
-	f.BoolVar(&o.uncompressed, "uncompressed", false, "store the filter so that processes can map it")
-	f.BoolVar(&o.noKeyRange, "no-key-range", false, "do not store the least and the greatest key, by which scans skip what they need not read")
-	f.StringVar(&o.tempDir, "temp-dir", "", "directory for IDs that wait on disk, beyond --memory, until their number is known (default: the system's)")
-	f.StringVarP(&o.out, "output", "o", "", "filter file to write")
-	cmd.MarkFlagsMutuallyExclusive("expect", "capacity")
+	all := cmd.Flags()
+	flagGroup(all, groupInput, func(f *pflag.FlagSet) {
+		o.ids.add(f, "strings")
+		o.inputs.add(f)
+		f.StringVar(&o.shard, "shard", "", shardHelp)
+	})
+	flagGroup(all, groupKeys, func(f *pflag.FlagSet) {
+		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns: user_id, user.id (in a struct), a,b; cast as COL::TYPE; not needed for one ID a line")
+		f.StringVar(&o.normalize, "normalize", "", normalizeHelp)
+		o.keys.add(f)
+	})
+	flagGroup(all, groupFilter, func(f *pflag.FlagSet) {
+		f.Float64Var(&o.fpr, "fpr", 0, "`RATE` false-positive rate (default: by the number of keys)")
+		f.StringVar(&o.maxSize, "max-size", "", "`SIZE` limit on the size of the filter, as 64MiB, in place of --fpr")
+		f.StringVar(&o.kind, "kind", "auto", "`KIND` kind of filter: auto, bloom or exact")
+		f.StringVar(&o.geometry, "geometry", "auto", "`GEOMETRY` of a Bloom filter: auto, split-256 (faster), split-512 (smaller below 0.1 %)")
+		f.Uint64Var(&o.expect, "expect", 0, "`N` upper bound on the number of keys (default: the number of rows, where files say)")
+		f.Uint64Var(&o.capacity, "capacity", 0, "`N` leave room for so many distinct keys, for later unions")
+		f.BoolVar(&o.noKeyRange, "no-key-range", false, "do not store the least and the greatest key, which let scans skip data")
+	})
+	flagGroup(all, groupOutput, func(f *pflag.FlagSet) {
+		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter file to write")
+		c.addForce(f)
+		f.BoolVar(&o.uncompressed, "uncompressed", false, "store the filter so that processes can map it")
+	})
+	flagGroup(all, groupChecks, func(f *pflag.FlagSet) { f.BoolVar(&o.strict, "strict", false, strictHelp) })
+	flagGroup(all, groupMemory, func(f *pflag.FlagSet) { f.StringVar(&o.tempDir, "temp-dir", "", tempDirHelp) })
+	exclusive(cmd, "expect", "capacity")
+	exclusive(cmd, "fpr", "max-size")
+	c.completeBuild(cmd, &o)
 	return cmd
 }
 
-// options checks the flags before anything is opened.
+// Descriptions of flags that several verbs have.
+const (
+	normalizeHelp = "`RULES` make strings alike before comparing: some of trim,lower,uuid"
+	strictHelp    = "fail, and write nothing, instead of warning of too many false positives or keys"
+	tempDirHelp   = "`DIR` directory for what exceeds --memory (default: the system's)"
+)
+
+// buildOptions checks the flags before anything is opened.
 func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, partition.OpenOptions, error) {
 	opts := filterbuild.Options{Key: o.key, FPR: o.fpr, Capacity: o.expect, NoKeyRange: o.noKeyRange, Threads: c.threads, TempDir: o.tempDir}
 	if o.capacity > 0 {
 		opts.Capacity, opts.Room = o.capacity, true
 	}
-	open := partition.OpenOptions{Text: true, Stdin: c.stdin, SkipBad: o.skipBad}
+	open := partition.OpenOptions{Text: true, Stdin: c.stdin}
 	var err error
 	if opts.Memory, err = c.budget(); err != nil {
 		return opts, open, err
 	}
-	if o.out == "" || o.out == "-" {
-		return opts, open, usagef("say with -o FILE where the filter goes")
+	if err := filterOutput(o.out); err != nil {
+		return opts, open, err
 	}
-	if o.key == "" {
-		return opts, open, usagef("say with --key COL which column holds the IDs")
+	if err := o.ids.check(&open, args); err != nil {
+		return opts, open, err
 	}
-	columns, err := keys.ParseColumns(o.key)
+	if err := o.keyOf(&opts, args); err != nil {
+		return opts, open, err
+	}
+	columns, err := keys.ParseColumns(opts.Key)
 	if err != nil {
 		return opts, open, usagef("--key: %w", err)
 	}
@@ -139,29 +127,78 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, p
 		if opts.MaxSize < least {
 			return opts, open, usagef("--max-size %s: want %d bytes or more", o.maxSize, least)
 		}
-		if o.fpr != 0 {
-			return opts, open, usagef("--fpr and --max-size exclude each other")
-		}
+	}
+	if err := oneOf("kind", o.kind, "auto", "bloom", "exact"); err != nil {
+		return opts, open, err
 	}
 	switch o.kind {
-	case "auto":
 	case "bloom":
 		opts.Kind = codec.WantBloom
 	case "exact":
 		opts.Kind = codec.WantExact
-	default:
-		return opts, open, usagef("--kind %s: want auto, bloom or exact", o.kind)
 	}
 	if opts.Shard, err = c.shardOf(o.shard); err != nil {
 		return opts, open, err
 	}
 	open.Column, open.IgnoreCase = columns[len(columns)-1].Name(), o.keys.ignoreCase
-	open.Types, err = keyTypes(o.keyType, columns)
-	if err != nil {
-		return opts, open, err
-	}
-	open.TextFormat, err = textFormat(o.idsFormat)
+	open.Types, err = keyTypes(o.ids.keyType, columns)
 	return opts, open, err
+}
+
+// lineKey is the name of the key of IDs that are one a line, without --key.
+const lineKey = "id"
+
+// keyOf puts the key's name into the options. It may be left out for IDs that are
+// one a line, which have no columns: files that have are refused by their names
+// here, and by their format once they are open.
+func (o *buildFlags) keyOf(opts *filterbuild.Options, args []string) error {
+	if o.key != "" {
+		return nil
+	}
+	opts.Key = lineKey
+	for _, name := range args {
+		f, ok := text.FormatOf(name)
+		if typedName(name) || ok && f != text.Lines || o.ids.format != "" && o.ids.format != string(partition.Lines) {
+			return usagef("%s: --key COL is required: name the column that holds the IDs", name)
+		}
+	}
+	return nil
+}
+
+// hasLines returns an error if a file without --key has columns to choose from.
+func (o *buildFlags) hasLines(files []*partition.File) error {
+	if o.key != "" {
+		return nil
+	}
+	for _, f := range files {
+		if f.Format != partition.Lines {
+			var names []string
+			for _, field := range f.Schema().Fields() {
+				names = append(names, field.Name)
+			}
+			return fmt.Errorf("%s: --key COL is required: name the column that holds the IDs (there are %s)", f.Name, firstNames(names))
+		}
+	}
+	return nil
+}
+
+// firstNames lists the first of the names.
+func firstNames(names []string) string {
+	if len(names) > 10 {
+		names = append(names[:10:10], "…")
+	}
+	return strings.Join(names, ", ")
+}
+
+// filterOutput checks the -o of a filter.
+func filterOutput(out string) error {
+	switch {
+	case out == "":
+		return usagef("-o FILE is required: name the filter file to write")
+	case out == "-":
+		return usagef("-o -: a filter is written to a file, not to standard output: name one, as -o users.bjf")
+	}
+	return regularOutput(out)
 }
 
 // geometryOf returns the geometry of that name, 0 for auto.
@@ -173,10 +210,7 @@ func geometryOf(name string) (bloom.Geometry, error) {
 		}
 		names = append(names, g.String())
 	}
-	if name == names[0] {
-		return 0, nil
-	}
-	return 0, usagef("--geometry %s: want %s", name, strings.Join(names, ", "))
+	return 0, oneOf("geometry", name, names...)
 }
 
 // keyTypes pairs key columns with the types that --key-type names.
@@ -186,7 +220,7 @@ func keyTypes(s string, columns []keys.Column) (map[string]arrow.DataType, error
 	}
 	names := splitTypes(s)
 	if len(names) != len(columns) {
-		return nil, usagef("--key-type %s: want a type for each of the %d key columns", s, len(columns))
+		return nil, usagef("--key-type %s: want a type for each of the %d key columns, got %d", s, len(columns), len(names))
 	}
 	types := map[string]arrow.DataType{}
 	for i, c := range columns {
@@ -211,14 +245,6 @@ func splitTypes(s string) []string {
 		}
 		return r == ',' && depth == 0
 	})
-}
-
-func textFormat(s string) (partition.Format, error) {
-	f := partition.Format(s)
-	if s != "" && !f.IsText() {
-		return "", usagef("--ids-format %s: want lines, csv, tsv or ndjson", s)
-	}
-	return f, nil
 }
 
 // buildReport is the JSON of build and merge.
@@ -248,12 +274,16 @@ type buildReport struct {
 	Passes       int                 `json:"passes,omitempty"`
 	SpilledBytes int64               `json:"spilled_bytes,omitempty"`
 	Digest       string              `json:"digest"`
+	Notes        []string            `json:"notes,omitempty"` // of build: what the user should know
 }
 
 func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	start := time.Now()
 	if err := checkRate(cmd, o.fpr); err != nil {
 		return err
+	}
+	if cmd.Flags().Changed("expect") && o.expect == 0 {
+		return usagef("--expect 0: want an upper bound on the number of keys")
 	}
 	if cmd.Flags().Changed("capacity") && o.capacity == 0 {
 		return usagef("--capacity 0: want the number of keys to leave room for")
@@ -270,6 +300,9 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 		return err
 	}
 	defer partition.Close(files)
+	if err := errors.Join(o.hasLines(files), o.ids.apply(files)); err != nil {
+		return err
+	}
 	for _, f := range files {
 		if err := spare(o.out, f.Name); err != nil {
 			return err
@@ -277,11 +310,15 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	}
 	plan, err := filterbuild.NewPlan(files, opts)
 	if err != nil {
+		if n := textKeys(files, o.ids.keyType, []string{"bytes"}); n != "" && opts.Kind == codec.WantExact && errors.Is(err, partition.ErrUnsupported) {
+			return fmt.Errorf("--kind exact: unsupported for text: %s, or use --kind bloom", n)
+		}
 		return err
 	}
-	if err := checkType(o.keyType, o.key, open.Types, plan); err != nil {
+	if err := checkType(o.ids.keyType, opts.Key, open.Types, plan); err != nil {
 		return err
 	}
+	note := textKeys(files, o.ids.keyType, plan.Spec.Classes)
 	done, err := c.filterDone(cmd.Context(), o.out, func(h *codec.Header) bool {
 		return plan.BuildID != [32]byte{} && h.Filter.BuildID == plan.BuildID && sameShard(h.Filter, opts.Shard) &&
 			(h.Contiguous || !o.uncompressed)
@@ -302,7 +339,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if done {
 		return c.done(cmd.Context(), "build", o.out, start, partition.ErrDone)
 	}
-	add, end := c.progress("reading IDs", files)
+	add, end := c.progress("reading IDs", partition.Split(files, opts.Shard))
 	plan.SetProgress(add)
 	f, rep, err := plan.Build(cmd.Context())
 	end()
@@ -321,11 +358,15 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	r.BytesRead, r.badLines = bytesRead(files), badLinesOf(files, o.skipBad)
+	r.BytesRead, r.badLines = bytesRead(files), badLinesOf(files, o.ids.skipBad)
 	r.Threads, r.Sharing, r.Passes, r.SpilledBytes = rep.Workers, rep.Sharing, rep.Passes, rep.Spilled
 	r.Shard = c.shard
 	c.sayBad(r.badLines)
 	c.sayFilter(o.out, f, r, short)
+	if note != "" {
+		r.Notes = append(r.Notes, note)
+		c.say("note: %s", note)
+	}
 	return c.report(r, o.out)
 }
 
@@ -345,7 +386,7 @@ func checkType(flag, key string, types map[string]arrow.DataType, plan *filterbu
 			return err
 		}
 		if c = plan.Spec.Rule.Class(c); string(c) != plan.Spec.Classes[i] {
-			return fmt.Errorf("--key-type %s is of class %s, but column %s of the files is of class %s (the flag is for text files)", flag, c, name, plan.Spec.Classes[i])
+			return fmt.Errorf("--key-type %s: text is read as class %s, but column %s of the typed files is of class %s (give text and files the same type, or cast with COL::TYPE)", flag, c, name, plan.Spec.Classes[i])
 		}
 	}
 	return nil
@@ -372,7 +413,7 @@ func (c *cli) filterDone(ctx context.Context, name string, same func(*codec.Head
 	case c.force:
 		return false, nil
 	}
-	return false, fmt.Errorf("%s: %w, of another run (--force replaces it)", name, partition.ErrExists)
+	return false, fmt.Errorf("%s: %w, and belongs to another run (--force replaces it)", name, partition.ErrExists)
 }
 
 func filterReport(verb string, start time.Time, f *codec.Filter, rep filterbuild.Report, size int64) (buildReport, error) {

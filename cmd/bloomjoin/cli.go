@@ -9,15 +9,12 @@ import (
 	"math"
 	"os"
 	"runtime/debug"
-	"sync/atomic"
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
-	"golang.org/x/term"
+	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
@@ -33,27 +30,35 @@ type cli struct {
 
 	json, quiet, verbose, force bool
 	threads                     int
-	memory                      string
+	memory, progressMode        string
+	progressEvery               time.Duration // between lines of progress
 
 	shard string // of this worker, once --shard is parsed
 }
 
 func (c *cli) commonFlags(root *cobra.Command) {
-	f := root.PersistentFlags()
-	f.SortFlags = false
-	f.BoolVar(&c.json, "json", false, "print a JSON object with the figures at the end")
-	f.IntVar(&c.threads, "threads", 0, "number of workers (default: the processors that the container allows)")
-	f.StringVar(&c.memory, "memory", "", "memory budget, as 3GiB (default: by the container's limit)")
-	f.BoolVar(&c.force, "force", false, "do it again, and replace an output that exists; in a directory, the outputs of the inputs named")
-	f.BoolVar(&c.quiet, "quiet", false, "print nothing but errors")
-	f.BoolVar(&c.verbose, "verbose", false, "say more about each file, and which files of directories are passed over")
+	flagGroup(root.PersistentFlags(), groupMemory, func(f *pflag.FlagSet) {
+		f.StringVar(&c.memory, "memory", "", "`SIZE` memory budget, as 3GiB (default: nine tenths of the container's limit)")
+		f.IntVar(&c.threads, "threads", 0, "`N` number of workers (default: the processors that the container allows)")
+	})
+	flagGroup(root.PersistentFlags(), groupReports, func(f *pflag.FlagSet) {
+		f.BoolVar(&c.json, "json", false, "print a JSON object with the figures at the end")
+		f.StringVar(&c.progressMode, "progress", "auto", progressHelp)
+		f.BoolVar(&c.quiet, "quiet", false, "print warnings and errors only")
+		f.BoolVar(&c.verbose, "verbose", false, "print more: how each file was read, which files were passed over")
+	})
+	complete(root, map[string]completion{"progress": words("auto", "lines", "none")})
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		// Cobra would call this later, and its error is one of usage.
-		if err := cmd.ValidateFlagGroups(); err != nil {
-			return usageError{err}
+		if err := checkExclusive(cmd); err != nil {
+			return err
 		}
 		return c.checkCommon()
 	}
+}
+
+// addForce adds the flag of verbs that write an output.
+func (c *cli) addForce(f *pflag.FlagSet) {
+	f.BoolVar(&c.force, "force", false, "replace an output that exists; in a directory, the outputs of the inputs named")
 }
 
 func (c *cli) checkCommon() error {
@@ -61,7 +66,10 @@ func (c *cli) checkCommon() error {
 		return usagef("--threads %d: want 1 or more", c.threads)
 	}
 	if c.quiet && c.verbose {
-		return usagef("--quiet and --verbose exclude each other")
+		return usagef("--quiet and --verbose exclude each other: give one of them")
+	}
+	if err := oneOf("progress", c.progressMode, "auto", "lines", "none"); err != nil {
+		return err
 	}
 	total, err := c.total()
 	if err == nil && total > 0 {
@@ -182,7 +190,7 @@ func spare(output string, inputs ...string) error {
 	}
 	for _, name := range inputs {
 		if in, err := os.Stat(name); err == nil && os.SameFile(in, out) {
-			return fmt.Errorf("%s: the output would stand where the input %s does", output, name)
+			return fmt.Errorf("%s: the output would replace the input %s (give -o another name)", output, name)
 		}
 	}
 	return nil
@@ -242,40 +250,6 @@ func (c *cli) done(ctx context.Context, verb, output string, start time.Time, wh
 	h := newHead(verb, start)
 	h.AlreadyDone, h.Shard = true, c.shard
 	return c.report(h, output)
-}
-
-// progress shows how far the rows have come, if standard error is a terminal.
-// It returns a function to call with each batch's rows, nil if nothing is
-// shown, and one to call at the end.
-func (c *cli) progress(what string, files []*partition.File) (add func(int64), end func()) {
-	f, ok := c.terminal.(*os.File)
-	if !ok || c.quiet || !term.IsTerminal(int(f.Fd())) {
-		return nil, func() {}
-	}
-	var total int64
-	for _, f := range files {
-		n := f.Rows()
-		if n < 0 {
-			total = 0
-			break
-		}
-		total += n
-	}
-	p := mpb.New(mpb.WithOutput(f), mpb.WithWidth(40))
-	var rows atomic.Int64
-	bar := p.AddBar(total,
-		mpb.PrependDecorators(decor.Name(what+" ")),
-		mpb.AppendDecorators(decor.Any(func(s decor.Statistics) string {
-			if s.Total <= 0 {
-				return humanize.Comma(rows.Load()) + " rows"
-			}
-			return fmt.Sprintf("%s of %s rows", humanize.Comma(rows.Load()), humanize.Comma(s.Total))
-		})),
-		mpb.BarRemoveOnComplete())
-	return func(n int64) { rows.Add(n); bar.IncrInt64(n) }, func() {
-		bar.Abort(true)
-		p.Wait()
-	}
 }
 
 // count renders a number for people.

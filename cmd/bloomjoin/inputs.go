@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"path"
 	"slices"
 
@@ -21,24 +22,52 @@ type inputFlags struct {
 }
 
 func (o *inputFlags) add(f *pflag.FlagSet) {
-	f.StringArrayVar(&o.include, "include", nil, "GLOB: of directories, read only the files that match: by the path below the directory, or by the name if GLOB has no slash; may be repeated")
-	f.StringArrayVar(&o.exclude, "exclude", nil, "GLOB: of directories, leave out the files that match; may be repeated")
+	f.StringArrayVar(&o.include, "include", nil, "`GLOB` in directories, read only the files that match, as '*.parquet' or 'dt=2024-*/*'; may be repeated")
+	f.StringArrayVar(&o.exclude, "exclude", nil, "`GLOB` in directories, leave out the files that match; may be repeated")
+}
+
+// addLog adds the flags of verbs that may find no log.
+func (o *inputFlags) addLog(f *pflag.FlagSet) {
+	f.BoolVar(&o.allowEmpty, "allow-empty", false, "accept a directory without data as a log without rows")
 }
 
 // addOutput adds the flags of verbs that write an output for each input.
 func (o *inputFlags) addOutput(f *pflag.FlagSet) {
-	f.BoolVar(&o.allowEmpty, "allow-empty", false, "take a directory of LOGS without data for a log without rows")
-	f.StringVar(&o.base, "base", "", "directory of LOGS that OUT/ mirrors (default: the part of a path before its first name=value directory, else the directory named)")
+	f.StringVar(&o.base, "base", "", "`DIR` directory that OUT/ mirrors (default: the path before the first name=value directory)")
 }
 
 // fill checks the flags and puts them into the options.
 func (o *inputFlags) fill(open *partition.OpenOptions) error {
-	for _, p := range slices.Concat(o.include, o.exclude) {
+	for i, p := range slices.Concat(o.include, o.exclude) {
 		if _, err := path.Match(p, ""); err != nil || p == "" {
-			return usagef("--include or --exclude %q: want a pattern such as '*.parquet' or 'dt=2024-*/*'", p)
+			name := "include"
+			if i >= len(o.include) {
+				name = "exclude"
+			}
+			return usagef("--%s %q: want a pattern, as '*.parquet' or 'dt=2024-*/*'", name, p)
 		}
 	}
 	open.Include, open.Exclude, open.AllowEmpty, open.Base = o.include, o.exclude, o.allowEmpty, o.base
+	return nil
+}
+
+// logFrom prepares to open a log, which may come on standard input once.
+func (c *cli) logFrom(ctx context.Context, open *partition.OpenOptions, o *inputFlags, logs []string, shard partition.Shard, out partition.Output) error {
+	if err := o.fill(open); err != nil {
+		return err
+	}
+	if !slices.Contains(logs, "-") {
+		return nil
+	}
+	switch {
+	case slices.Contains(logs[slices.Index(logs, "-")+1:], "-"):
+		return usagef("-: standard input can be read once, and is named twice")
+	case !shard.Whole():
+		return usagef("--shard %s: a log from standard input cannot be shared among workers (write it to a file first)", shard)
+	case out.IsDir(ctx):
+		return usagef("-o %s: a log from standard input has no name for its file in a directory: name a file, as -o rows.parquet", out.Name)
+	}
+	open.Stdin = c.stdin
 	return nil
 }
 
@@ -63,7 +92,7 @@ func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts join.Options, ou
 	var w partition.Written
 	switch {
 	case opts.Type == join.Right || opts.Type == join.Full:
-		return w, usagef("--allow-empty with --type %s: the log has no file, and so no columns, which every row of the answer has", opts.Type)
+		return w, fmt.Errorf("--allow-empty --type %s: the answer has the log's columns, and a log without files has none (use --type inner)", opts.Type)
 	case opts.Require.Rows > 0 || opts.Require.IDsMatched > 0:
 		return w, join.ErrRequire
 	case o.count:

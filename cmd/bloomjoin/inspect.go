@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
@@ -20,13 +22,12 @@ func (c *cli) inspectCmd() *cobra.Command {
 	var check, compare bool
 	cmd := &cobra.Command{
 		Use:   "inspect [--check | --compare] FILE...",
-		Short: "Say what a filter, Parquet or Arrow file is, and whether it is whole",
-		Long: `Inspect says what each file is. With --check it also reads all of it and verifies
-its checksums and structure; a file that is damaged makes the exit code 1.
-
-With --compare it says of two filters how many keys each has, both, and one
-alone: exactly for exact filters, else estimated, with standard errors.`,
-		Args: usageArgs(cobra.MinimumNArgs(1)),
+		Short: "Describe a filter, Parquet or Arrow file, and check whether it is whole",
+		Example: `  bloomjoin inspect users.bjf logs/
+  bloomjoin inspect --check users.bjf rows.parquet
+  bloomjoin inspect --compare monday.bjf tuesday.bjf`,
+		Annotations: docs("commands.md#inspect"),
+		Args:        inputs("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if compare {
 				return c.compare(cmd, args)
@@ -34,9 +35,11 @@ alone: exactly for exact filters, else estimated, with standard errors.`,
 			return c.inspect(cmd, check, args)
 		},
 	}
-	cmd.Flags().BoolVar(&check, "check", false, "read all of each file and verify it")
-	cmd.Flags().BoolVar(&compare, "compare", false, "say how the ID sets of two filters overlap")
-	cmd.MarkFlagsMutuallyExclusive("check", "compare")
+	flagGroup(cmd.Flags(), groupChecks, func(f *pflag.FlagSet) {
+		f.BoolVar(&check, "check", false, "read all of each file and verify it; exit code 1 if one is damaged")
+		f.BoolVar(&compare, "compare", false, "compare the ID sets of two filters: how many keys both have, and each alone")
+	})
+	exclusive(cmd, "check", "compare")
 	return cmd
 }
 
@@ -108,8 +111,14 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, args []string) error {
 		Files []inspected `json:"files"`
 	}{head: newHead("inspect", start), Files: []inspected{}}
 	var failed []error
+	lim := codec.Limits{MaxBytes: uint64(budget)}
 	for _, name := range args {
-		i, err := c.inspectOne(cmd, name, check, codec.Limits{MaxBytes: uint64(budget)})
+		if info, err := os.Stat(name); err == nil && info.IsDir() {
+			found, err := c.inspectDir(cmd, name, check, lim)
+			report.Files, failed = append(report.Files, found...), append(failed, err)
+			continue
+		}
+		i, err := c.inspectOne(cmd, name, check, lim)
 		if err != nil {
 			failed = append(failed, err)
 			continue
@@ -121,6 +130,63 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, args []string) error {
 	}
 	report.Seconds = time.Since(start).Seconds()
 	return errors.Join(append(failed, c.report(report, ""))...)
+}
+
+// inspectDir says in a line what each file below a directory is. A file of
+// another format is no error.
+func (c *cli) inspectDir(cmd *cobra.Command, dir string, check bool, lim codec.Limits) (found []inspected, err error) {
+	entries, err := partition.Local{}.List(cmd.Context(), dir)
+	if errors.Is(err, partition.ErrNoFiles) {
+		c.describe("%s: a directory without files", dir)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.describe("%s: a directory of %s", dir, things(len(entries), "file"))
+	var failed []error
+	for _, e := range entries {
+		i, err := c.inspectOne(cmd, e.Name, check, lim)
+		if err != nil {
+			if errors.Is(err, partition.ErrNoData) {
+				c.describe("  %s: not a filter, Parquet or Arrow file", e.Rel)
+				continue
+			}
+			c.describe("  %s: cannot be read", e.Rel)
+			failed = append(failed, err)
+			continue
+		}
+		c.describe("  %s: %s, %s", e.Rel, bytesOf(i.Bytes), i.summary())
+		found = append(found, i)
+	}
+	return found, errors.Join(failed...)
+}
+
+// describe prints a line about a file, unless the report is JSON.
+func (c *cli) describe(format string, args ...any) {
+	if !c.json {
+		fmt.Fprintf(printable{c.stdout}, format+"\n", args...)
+	}
+}
+
+// summary says on one line what a file is.
+func (i *inspected) summary() string {
+	checked := ""
+	if i.Checked {
+		checked = ", checked"
+	}
+	if f := i.Filter; f != nil {
+		state := "sealed"
+		if !f.Sealed {
+			state = fmt.Sprintf("partial, %d of %d shards", len(f.Shards), f.Of)
+		}
+		return fmt.Sprintf("%s filter, %s, %s keys%s", f.Kind, state, count(f.Keys), checked)
+	}
+	rows := count(i.Table.Rows) + " rows"
+	if i.Table.Rows < 0 {
+		rows = "rows not counted"
+	}
+	return fmt.Sprintf("%s, %s, %s%s", i.Table.Format, rows, things(len(i.Table.Columns), "column"), checked)
 }
 
 func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim codec.Limits) (i inspected, err error) {
@@ -167,7 +233,7 @@ func (i *inspected) filter(src partition.Source, name string, check bool, lim co
 		Geometry: f.Params.Geometry.String(), Blocks: f.Params.Blocks, Keys: f.Keys, FPRAsked: f.FPRAsked,
 		PayloadBytes: h.PayloadBytes, StoredBytes: h.StoredBytes, Version: h.Version,
 		BuildID: fmt.Sprintf("%x", f.BuildID), Digest: fmt.Sprintf("%x", h.Digest()),
-		Reveals: "membership: whoever has the file can ask whether a key is in the set",
+		Reveals: "membership: the file answers whether a key is in the set",
 	}
 	if f.Kind() == codec.KindExact {
 		facts.Reveals = "the IDs themselves"
@@ -240,7 +306,7 @@ func (i *inspected) table(ctx context.Context, f *partition.File, check bool) er
 	if t.Rows < 0 {
 		rows = "rows not counted"
 	}
-	i.say("format", "%s, %s in %d groups %s", t.Format, rows, t.RowGroups, t.Codec)
+	i.say("format", "%s, %s in %s %s", t.Format, rows, things(t.RowGroups, "row group"), t.Codec)
 	switch t.Result {
 	case partition.ResultCandidates:
 		i.say("result", "candidates of filter %.16s…: false positives may be among the rows", t.Filter)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -16,92 +17,88 @@ import (
 )
 
 type joinFlags struct {
-	ids                                                    []string
-	filter, on, typ, strategy, shard, format, out, keyType string
-	idsFormat, normalize                                   string
-	keys                                                   keyFlags
-	layout                                                 layoutFlags
-	inputs                                                 inputFlags
-	tempDir                                                string
-	require                                                requireFlags
-	fpr                                                    float64
-	skipBad                                                bool
-	suffix                                                 string
-	count                                                  bool
+	ids                                           []string
+	filter, on, typ, strategy, shard, format, out string
+	normalize, tempDir, suffix                    string
+	text                                          idFlags
+	keys                                          keyFlags
+	layout                                        layoutFlags
+	inputs                                        inputFlags
+	require                                       requireFlags
+	fpr                                           float64
+	count                                         bool
 }
 
 func (c *cli) joinCmd() *cobra.Command {
 	var o joinFlags
 	cmd := &cobra.Command{
-		Use:   "join --ids IDS --on LOGCOL[=IDCOL][,...] [--type T] -o OUT LOGS...",
+		Use:   "join --ids IDS --on LOGCOL[=IDCOL][,...] [flags] -o OUT LOGS...",
 		Short: "Join a log with an ID set exactly",
-		Long: `Join joins a log, the left side, with an ID set, the right side.
+		Long: `Join a log, the left side, with an ID set, the right side.
 
   semi   log rows whose key is in an ID, each once (the default)
-  anti   log rows whose key is in no ID, those with a NULL key among them
+  anti   log rows whose key is in no ID, and those whose key is NULL
   inner  pairs of log row and ID
   left   inner, and log rows without an ID
   right  inner, and IDs without a log row
-  full   left and right
-
-A key column that has one name on both sides appears once. --columns chooses
-columns of the answer: NAME, or log.NAME and ids.NAME where both sides have one of
-that name. Another ID column that is named like a column of the log gets the
-suffix _ids (--suffix). The IDs of text files are read as the type of the log's key.
-
-The strategy decides what is held in memory; the answer is the same by each. Of
-a table or set that exceeds its part of --memory, nearly half, lookup and exact
-are refused.
-
-  exact      semi and anti: an exact filter over integer IDs is all that is held
-  lookup     all IDs in a table, behind a filter over them
-  broadcast  a filter over the IDs finds the log's candidates; the IDs that these
-             have are held. Reads both sides twice
-  reverse    a filter over the log's keys finds the IDs to hold: for more IDs than
-             rows. Reads the log twice, and the IDs once
-  shuffle    as broadcast or reverse, what exceeds the memory being divided on
-             disk: see --temp-dir
-  auto       takes the one that should be fastest within --memory
-
---require-rows, --require-ids-matched and --max-kept are looked at when all has
-been read: where one is not met, the exit code is 1 and nothing is published, not
-a file of a directory. With --shard they are about the worker's part of the log.
-
---normalize compares the keys of both sides under rules that make strings alike;
-see build --help for them. Rows are written as they are: a key column of one
-name on both sides as the log has it. Under uuid, text meets columns of UUIDs; an
-ID that is no UUID is an error, and a log key that is none has no ID.`,
+  full   left and right`,
 		Example: `  bloomjoin join --ids users.parquet --on user_id -o rows.parquet logs/
   bloomjoin join --ids airports.csv --on origin=iata --type inner -o flights.parquet flights/
   bloomjoin join --ids users.parquet --on user_id --require-rows 1 --max-kept 20% -o out/ logs/`,
-		Args: usageArgs(cobra.MinimumNArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.join(cmd, &o, args) },
+		Annotations: docs("commands.md#join"),
+		Args:        inputs("LOGS"),
+		RunE:        func(cmd *cobra.Command, args []string) error { return c.join(cmd, &o, args) },
 	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.StringArrayVar(&o.ids, "ids", nil, "ID set, as for build; may be repeated")
-	f.StringVar(&o.on, "on", "", "pairs of key columns, LOGCOL=IDCOL, or one name for both")
-	f.StringVar(&o.normalize, "normalize", "", "rules by which strings of both sides are made alike: some of trim,lower,uuid")
-	o.keys.add(f)
-	f.StringVar(&o.typ, "type", "semi", "semi, anti, inner, left, right or full")
-	f.StringVar(&o.filter, "filter", "", "filter that was built from these IDs, to read the log through (default: one is built where the strategy wants one)")
-	f.Float64Var(&o.fpr, "fpr", 0, "false-positive rate of the filter that is built (default: by the number of IDs)")
-	f.StringVar(&o.strategy, "strategy", "auto", "auto, exact, lookup, broadcast, reverse or shuffle")
-	f.StringVar(&o.tempDir, "temp-dir", "", "directory for what waits on disk, beyond --memory (default: the system's)")
-	o.require.add(f)
-	f.StringVar(&o.keyType, "key-type", "", "type of the key in text ID sets (default: the log's)")
-	f.StringVar(&o.idsFormat, "ids-format", "", "format of IDs whose name does not say it, as on standard input: lines, csv, tsv or ndjson (default lines)")
-	f.BoolVar(&o.skipBad, "skip-bad", false, skipBadHelp+" (as build does)")
-	o.layout.add(f)
-	f.Lookup("columns").Usage = "columns of the answer, in order: NAME, log.NAME or ids.NAME, separated by commas (default: all)"
-	f.StringVar(&o.suffix, "suffix", defaultSuffix, "appended to the name of an ID column where the log has one of that name")
-	f.BoolVar(&o.count, "count", false, "print the number of rows of the answer and write nothing")
-	o.inputs.add(f)
-	o.inputs.addOutput(f)
-	f.StringVar(&o.shard, "shard", "", shardHelp)
-	f.StringVar(&o.format, "format", "", "parquet or arrow (default: by the name, else parquet)")
-	f.StringVarP(&o.out, "output", "o", "", "file, directory/, or -")
+	all := cmd.Flags()
+	flagGroup(all, groupInput, func(f *pflag.FlagSet) {
+		o.addInput(f)
+		o.inputs.addLog(f)
+	})
+	flagGroup(all, groupKeys, func(f *pflag.FlagSet) {
+		o.addKeys(f)
+		o.layout.addMissingKey(f)
+	})
+	flagGroup(all, groupJoin, o.addJoin)
+	flagGroup(all, groupOutput, func(f *pflag.FlagSet) {
+		f.StringVarP(&o.out, "output", "o", "", outputHelp)
+		f.BoolVar(&o.count, "count", false, "print the number of rows of the answer, and write nothing")
+		c.addForce(f)
+		o.layout.add(f)
+		f.Lookup("columns").Usage = columnsHelp
+		f.StringVar(&o.suffix, "suffix", defaultSuffix, "`TEXT` appended to the name of an ID column if the log has one of that name")
+		o.inputs.addOutput(f)
+		f.StringVar(&o.format, "format", "", formatHelp)
+	})
+	flagGroup(all, groupChecks, o.require.add)
+	flagGroup(all, groupMemory, func(f *pflag.FlagSet) { f.StringVar(&o.tempDir, "temp-dir", "", tempDirHelp) })
+	c.completeJoin(cmd, &o)
 	return cmd
+}
+
+// columnsHelp describes --columns of join and plan.
+const columnsHelp = "`COLUMNS` columns of the answer, as a,log.b,ids.b (default: all)"
+
+// addInput adds the flags about what is read; plan has them, too.
+func (o *joinFlags) addInput(f *pflag.FlagSet) {
+	f.StringArrayVar(&o.ids, "ids", nil, "`IDS` the ID set: a file, directory, pattern, or - for standard input; may be repeated")
+	o.text.add(f, "the log's")
+	o.inputs.add(f)
+	f.StringVar(&o.shard, "shard", "", shardHelp)
+}
+
+// addKeys adds the flags about keys; plan has them, too.
+func (o *joinFlags) addKeys(f *pflag.FlagSet) {
+	f.StringVar(&o.on, "on", "", "`LOGCOL=IDCOL` key columns, or one name for both; commas between pairs; COL::TYPE casts")
+	f.StringVar(&o.normalize, "normalize", "", normalizeHelp)
+	o.keys.add(f)
+}
+
+// addJoin adds the flags about how to join; plan has them, too.
+func (o *joinFlags) addJoin(f *pflag.FlagSet) {
+	f.StringVar(&o.typ, "type", "semi", "`TYPE` type of join: semi, anti, inner, left, right or full")
+	f.StringVar(&o.strategy, "strategy", "auto", "`STRATEGY` auto, exact, lookup, broadcast, reverse or shuffle")
+	f.StringVar(&o.filter, "filter", "", "`FILE` a filter that was built from these IDs (default: one is built where it helps)")
+	f.Float64Var(&o.fpr, "fpr", 0, "`RATE` false-positive rate of the filter that is built (default: by the number of IDs)")
 }
 
 // joinReport is the JSON of join.
@@ -126,12 +123,10 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 		On: o.on, Type: join.Type(o.typ), Strategy: join.Strategy(o.strategy), FPR: o.fpr, Threads: c.threads,
 		TempDir: o.tempDir,
 	}
-	open := partition.OpenOptions{Text: true, Stdin: c.stdin, SkipBad: o.skipBad}
+	open := partition.OpenOptions{Text: true, Stdin: c.stdin}
 	var out partition.Output
 	var err error
-	if o.count {
-		err = o.checkCount()
-	} else {
+	if !o.count {
 		out, err = c.outputOf(ctx, o.out, o.format)
 	}
 	if err != nil {
@@ -140,11 +135,11 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 	if open.Int96Nanos, err = o.layout.int96Nanos(); err != nil {
 		return opts, open, out, err
 	}
-	if len(o.ids) == 0 {
-		return opts, open, out, usagef("say with --ids IDS which IDs to join with")
+	if err := o.text.check(&open, o.ids); err != nil {
+		return opts, open, out, err
 	}
 	if o.on == "" {
-		return opts, open, out, usagef("say with --on LOGCOL=IDCOL which columns are equal")
+		return opts, open, out, usagef("--on LOGCOL=IDCOL is required: name the key columns, or --on COL if both sides name it so")
 	}
 	left, right, err := keys.ParsePairs(o.on)
 	if err != nil {
@@ -159,14 +154,14 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 		return opts, open, out, usagef("--normalize %w", err)
 	}
 	opts.Normalize = rule.String()
-	if !slices.Contains([]join.Type{join.Semi, join.Anti, join.Inner, join.Left, join.Right, join.Full}, opts.Type) {
-		return opts, open, out, usagef("--type %s: want semi, anti, inner, left, right or full", o.typ)
+	if err := oneOf("type", o.typ, joinTypes...); err != nil {
+		return opts, open, out, err
 	}
-	if !slices.Contains(join.Strategies(), opts.Strategy) {
-		return opts, open, out, usagef("--strategy %s: want auto, exact, lookup, broadcast, reverse or shuffle", o.strategy)
+	if err := oneOf("strategy", o.strategy, strategies()...); err != nil {
+		return opts, open, out, err
 	}
 	if opts.Strategy == join.Exact && opts.Type != join.Semi && opts.Type != join.Anti {
-		return opts, open, out, usagef("--strategy exact makes semi and anti joins; --type %s has columns of the IDs, which the filter has not", o.typ)
+		return opts, open, out, usagef("--strategy exact: it answers semi and anti joins only; --type %s needs the IDs' columns, which a filter does not hold (try lookup)", o.typ)
 	}
 	if opts.Require, err = o.require.of(opts.Type, o.out); err != nil {
 		return opts, open, out, err
@@ -175,19 +170,16 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 		return opts, open, out, err
 	}
 	if !opts.Shard.Whole() && (opts.Type == join.Right || opts.Type == join.Full) {
-		return opts, open, out, usagef("--type %s needs the whole log: an ID without a row in this shard may have one in another", o.typ)
+		return opts, open, out, usagef("--type %s: it needs the whole log, since an ID without a row in this shard may have one in another (run it without --shard)", o.typ)
 	}
 	if opts.Memory, err = c.budget(); err != nil {
 		return opts, open, out, err
 	}
 	open.Column, open.IgnoreCase = right[len(right)-1].Name(), o.keys.ignoreCase
-	if open.Types, err = keyTypes(o.keyType, right); err != nil {
+	if open.Types, err = keyTypes(o.text.keyType, right); err != nil {
 		return opts, open, out, err
 	}
-	opts.KeepTypes, out.TempDir = o.keyType != "", o.tempDir
-	if open.TextFormat, err = textFormat(o.idsFormat); err != nil {
-		return opts, open, out, err
-	}
+	opts.KeepTypes, out.TempDir = o.text.keyType != "", o.tempDir
 	return opts, open, out, o.checkLayout(&opts, &out)
 }
 
@@ -204,11 +196,34 @@ func (o *joinFlags) checkLayout(opts *join.Options, out *partition.Output) error
 	rowsOfLog := opts.Type == join.Semi || opts.Type == join.Anti
 	switch {
 	case !rowsOfLog && opts.Schema == partition.Union:
-		return usagef("--schema union is unsupported with --type %s: only the answers of semi and anti are rows of the log", o.typ)
+		return usagef("--schema union: unsupported with --type %s (scan the log with --schema union first, and join the result)", o.typ)
 	case o.layout.missingKey == "skip-file" && slices.Contains([]join.Type{join.Anti, join.Left, join.Full}, opts.Type):
-		return usagef("--missing-key skip-file leaves out rows without a key, which --type %s keeps", o.typ)
+		return usagef("--missing-key skip-file: --type %s keeps rows without a key, which this would leave out (leave one of them out)", o.typ)
 	}
 	return nil
+}
+
+// joinTypes are the values of --type.
+var joinTypes = []string{"semi", "anti", "inner", "left", "right", "full"}
+
+// strategies returns the values of --strategy.
+func strategies() (names []string) {
+	for _, s := range join.Strategies() {
+		names = append(names, string(s))
+	}
+	return names
+}
+
+// hasIDs returns an error if there is no --ids. It shows the command with the
+// first argument as the IDs, which is not guessed: it may be part of the log.
+func (o *joinFlags) hasIDs(cmd *cobra.Command, args []string) error {
+	if len(o.ids) > 0 {
+		return nil
+	}
+	if len(args) < 2 {
+		return usagef("--ids IDS is required: name the IDs to join with")
+	}
+	return usagef("--ids IDS is required: if %s are the IDs, %s", args[0], rightForm(cmd, "ids", args, "LOGS"))
 }
 
 // chooseColumns puts --columns and --suffix into the options.
@@ -234,14 +249,6 @@ func (o *joinFlags) chooseColumns(opts *join.Options) error {
 	return nil
 }
 
-// checkCount checks the flags that go with --count.
-func (o *joinFlags) checkCount() error {
-	if o.out != "" || o.layout.any() || o.layout.columns != "" || o.format != "" {
-		return usagef("--count writes nothing, so that -o, --columns, --format, --schema and --compression make no sense with it")
-	}
-	return nil
-}
-
 // defaultSuffix is that of --suffix.
 const defaultSuffix = "_ids"
 
@@ -249,17 +256,21 @@ const defaultSuffix = "_ids"
 func (o *joinFlags) checkSuffix() error {
 	switch typ := join.Type(o.typ); {
 	case o.suffix == "":
-		return usagef("--suffix is empty: name what is appended to the name of an ID column, such as %s", defaultSuffix)
-	case o.count:
-		return usagef("--count writes nothing, so that --suffix makes no sense with it")
+		return usagef("--suffix is empty: name what is appended to the name of an ID column, as %s", defaultSuffix)
 	case typ == join.Semi || typ == join.Anti:
-		return usagef("--suffix renames columns of the IDs, and the answer of --type %s has none", typ)
+		return usagef("--suffix %s: the answer of --type %s has no columns of the IDs (leave --suffix out)", o.suffix, typ)
 	}
 	return nil
 }
 
 func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) {
 	start := time.Now()
+	if err := o.hasIDs(cmd, args); err != nil {
+		return err
+	}
+	if err := checkCount(cmd, o.count); err != nil {
+		return err
+	}
 	if err := checkRate(cmd, o.fpr); err != nil {
 		return err
 	}
@@ -274,7 +285,14 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		return err
 	}
 	if !o.count && !opts.Shard.Whole() && slices.Contains(o.ids, "-") && out.IsDir(ctx) {
-		return usagef("--shard with IDs from standard input: the workers that fill %s could not tell that they have the same; name a file", o.out)
+		return usagef("--ids -: workers that fill %s together must read the same IDs, which standard input does not ensure (name a file)", o.out)
+	}
+	openLogs := partition.OpenOptions{Int96Nanos: open.Int96Nanos}
+	if err := c.logFrom(ctx, &openLogs, &o.inputs, args, opts.Shard, out); err != nil {
+		return err
+	}
+	if err := onceOnly(o.ids, args); err != nil {
+		return err
 	}
 	kept := partition.ScanOptions{Columns: opts.Columns, Schema: opts.Schema}
 	if err := o.layout.pin(ctx, &kept, o.out); err != nil {
@@ -301,8 +319,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		return err
 	}
 	defer partition.Close(ids)
-	openLogs := partition.OpenOptions{Int96Nanos: open.Int96Nanos}
-	if err := o.inputs.fill(&openLogs); err != nil {
+	if err := o.text.apply(ids); err != nil {
 		return err
 	}
 	all, err := c.open(cmd, args, openLogs)
@@ -315,7 +332,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	add, end := c.progress("joining", logs)
+	add, end := c.progress("joining", partition.Split(logs, opts.Shard))
 	defer end()
 	opts.Progress = add
 	var j *join.Join // nil: the log has no file
@@ -348,7 +365,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	}
 	end()
 	if errors.Is(err, join.ErrRequire) && !o.count {
-		return fmt.Errorf("%w; nothing was published", err)
+		return fmt.Errorf("%w; nothing was published (check the IDs, and the columns of --on)", err)
 	}
 	if err != nil {
 		return err
@@ -365,7 +382,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	r.BytesRead, r.BytesWritten = bytesRead(all)+bytesRead(ids), written.Bytes
 	r.leftOut(skipped)
 	r.Shard = c.shard
-	r.badLines = badLinesOf(ids, o.skipBad)
+	r.badLines = badLinesOf(ids, o.text.skipBad)
 	c.sayBad(r.badLines)
 	c.sayJoin(o, r)
 	c.notes(o.out, written)
@@ -374,6 +391,14 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		return err
 	}
 	return c.report(r, o.out)
+}
+
+// onceOnly refuses standard input as both sides.
+func onceOnly(ids, logs []string) error {
+	if slices.Contains(ids, "-") && slices.Contains(logs, "-") {
+		return usagef("-: standard input can be read once: name a file for the IDs or for the log")
+	}
+	return nil
 }
 
 // columnsOf returns the names that the chosen columns have in the answer; none if
@@ -395,7 +420,7 @@ func columnsOf(j *join.Join, opts join.Options) (names []string) {
 // not either. IDs from standard input have no identity: nothing is taken for
 // done.
 func (o *joinFlags) identify(opts join.Options, layout []string, ids, all []*partition.File, out *partition.Output) (known bool, err error) {
-	words := []string{"join", o.on, o.typ, o.keyType, o.idsFormat, fmt.Sprint(len(ids), " of the files are IDs")}
+	words := []string{"join", o.on, o.typ, o.text.keyType, o.text.format, fmt.Sprint(len(ids), " of the files are IDs")}
 	if opts.Normalize != "" { // else the run is what it was before there was a choice
 		words = append(words, "normalize "+opts.Normalize)
 	}

@@ -17,15 +17,15 @@ type keyFlags struct {
 }
 
 func (o *keyFlags) add(f *pflag.FlagSet) {
-	f.BoolVar(&o.ignoreCase, "ignore-case", false, "find columns by names whose letters may differ in case")
-	f.StringVar(&o.castErrors, "cast-errors", "error", "a value that does not fit COL::TYPE: error, or null to count it as NULL")
+	f.BoolVar(&o.ignoreCase, "ignore-case", false, "find columns by name in upper or lower case")
+	f.StringVar(&o.castErrors, "cast-errors", "error", "`MODE` values that do not fit COL::TYPE: error, or null to count them as NULL")
 }
 
 // check checks the flags before anything is opened. keyLists are the values of
 // the flags that name keys.
 func (o *keyFlags) check(columns ...[]keys.Column) error {
-	if o.castErrors != "error" && o.castErrors != "null" {
-		return usagef("--cast-errors %s: want error or null", o.castErrors)
+	if err := oneOf("cast-errors", o.castErrors, "error", "null"); err != nil {
+		return err
 	}
 	if o.nullMisfits() && !slices.ContainsFunc(slices.Concat(columns...), func(c keys.Column) bool { return c.Cast != nil }) {
 		return usagef("--cast-errors null: no key is cast (write COL::TYPE to cast one, or leave the flag out)")

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -18,54 +17,53 @@ type layoutFlags struct {
 }
 
 func (o *layoutFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&o.columns, "columns", "", "columns to keep, separated by commas (default: all)")
-	f.StringVar(&o.schema, "schema", "", "log files that differ: per-file, strict or union (default: per-file in a directory, else strict)")
-	f.StringVar(&o.schemaFrom, "schema-from", "", "Parquet file that has the schema wanted, as an earlier output; with it, --schema union")
-	f.StringVar(&o.compression, "compression", "", "of Parquet: snappy, zstd, gzip, brotli, lz4 or none, and :LEVEL (default: as the first input)")
-	f.StringVar(&o.missingKey, "missing-key", "error", "files without the key: error or skip-file")
+	f.StringVar(&o.columns, "columns", "", "`COLUMNS` columns to keep, as a,b (default: all)")
+	f.StringVar(&o.schema, "schema", "", "`MODE` log files that differ: per-file, strict or union (default: per-file in a directory, else strict)")
+	f.StringVar(&o.schemaFrom, "schema-from", "", "`FILE` Parquet file that has the schema wanted, as an earlier output")
+	f.StringVar(&o.compression, "compression", "", "`CODEC[:LEVEL]` compression of Parquet: snappy, zstd, gzip, brotli, lz4 or none (default: as the first input)")
 	o.addInt96(f)
 }
 
+func (o *layoutFlags) addMissingKey(f *pflag.FlagSet) {
+	f.StringVar(&o.missingKey, "missing-key", "error", "`MODE` files without the key: error or skip-file")
+}
+
 func (o *layoutFlags) addInt96(f *pflag.FlagSet) {
-	f.StringVar(&o.int96, "int96", "us", "unit of INT96 timestamps in rows that are made anew: us (all years) or ns (1677 to 2262)")
+	f.StringVar(&o.int96, "int96", "us", "`UNIT` unit of INT96 timestamps that are written anew: us (all years) or ns (1677 to 2262)")
 }
 
 // int96Nanos reports whether INT96 timestamps are to keep nanoseconds.
 func (o *layoutFlags) int96Nanos() (bool, error) {
-	if o.int96 != "us" && o.int96 != "ns" {
-		return false, usagef("--int96 %s: want us or ns", o.int96)
-	}
-	return o.int96 == "ns", nil
+	return o.int96 == "ns", oneOf("int96", o.int96, "us", "ns")
 }
-
-// any reports whether something is asked of what is written.
-func (o *layoutFlags) any() bool { return o.schema != "" || o.schemaFrom != "" || o.compression != "" }
 
 // check puts the flags, but for --columns, into the options of scan and output
 // before anything is opened.
 func (o *layoutFlags) check(opts *partition.ScanOptions, out *partition.Output) (err error) {
 	opts.Schema = partition.SchemaMode(o.schema)
-	if !slices.Contains([]partition.SchemaMode{"", partition.PerFile, partition.Strict, partition.Union}, opts.Schema) {
-		return usagef("--schema %s: want per-file, strict or union", o.schema)
+	if o.schema != "" {
+		if err := oneOf("schema", o.schema, string(partition.PerFile), string(partition.Strict), string(partition.Union)); err != nil {
+			return err
+		}
 	}
 	if o.schemaFrom != "" {
 		if opts.Schema != "" && opts.Schema != partition.Union {
-			return usagef("--schema-from gives all files one schema, so that --schema %s makes no sense with it", o.schema)
+			return usagef("--schema %s: --schema-from gives all files one schema (leave --schema out)", o.schema)
 		}
 		opts.Schema = partition.Union
 	}
-	if o.missingKey != "error" && o.missingKey != "skip-file" {
-		return usagef("--missing-key %s: want error or skip-file", o.missingKey)
+	if err := oneOf("missing-key", o.missingKey, "error", "skip-file"); err != nil {
+		return err
 	}
 	arrow := out.Name == "-" || formatWord(*out) != string(partition.Parquet)
 	if opts.Schema == partition.Union && arrow {
-		return usagef("--schema union is unsupported for Arrow outputs: write Parquet")
+		return usagef("--schema union: unsupported for Arrow outputs (write Parquet)")
 	}
 	if o.compression == "" {
 		return nil
 	}
 	if arrow {
-		return usagef("--compression is that of Parquet outputs; Arrow is not compressed")
+		return usagef("--compression %s: Arrow outputs are not compressed (write Parquet, or leave --compression out)", o.compression)
 	}
 	if out.Compression, err = partition.ParseCompression(o.compression); err != nil {
 		return usagef("--%w", err)
@@ -119,7 +117,7 @@ func (c *cli) keyed(o *layoutFlags, files []*partition.File, matches []partition
 		}
 		names = append(names, s.File.Name)
 	}
-	c.say("%d of %d files are skipped, as they lack the key: %s", len(without), len(files), strings.Join(names, ", "))
+	c.say("%d of %d files have no key column and are skipped: %s", len(without), len(files), strings.Join(names, ", "))
 	return with, without, nil
 }
 

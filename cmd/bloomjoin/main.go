@@ -16,16 +16,20 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/bloomjoin/bloomjoin/join"
 )
 
 // Exit codes. Batch systems tell by them what is worth another attempt.
 const (
 	exitDone     = 0
 	exitFailed   = 1   // would fail again
+	exitGate     = 2   // a --require-* or --max-* gate is not met
 	exitUsage    = 64  // wrong usage, found before any input was opened
 	exitTryAgain = 75  // may succeed another time
 	exitSignal   = 128 // plus its number: 129 SIGHUP, 130 SIGINT, 143 SIGTERM
@@ -45,17 +49,20 @@ func main() {
 
 // run is the whole command but for the process around it.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	c := &cli{progressEvery: progressEvery}
+	return c.run(args, stdin, stdout, stderr)
+}
+
+func (c *cli) run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := untilSignal(context.Background())
 	defer stop()
 	data := &interruptibleWriter{ctx: ctx, w: stdout}
-	c := &cli{
-		stdin:  &interruptibleReader{ctx: ctx, r: stdin},
-		stdout: data, stderr: printable{stderr}, terminal: stderr,
-	}
+	c.stdin, c.stdout = &interruptibleReader{ctx: ctx, r: stdin}, data
+	c.stderr, c.terminal = printable{stderr}, stderr
 	root := c.root()
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	root.SetOut(data)
 	root.SetErr(c.stderr)
 	err := guarded(func() error { return root.ExecuteContext(ctx) })
 	if err == nil {
@@ -68,8 +75,12 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		said = context.Cause(ctx)
 	}
+	code := exitCode(ctx, err)
+	if code == exitTryAgain {
+		said = fmt.Errorf("%w%s", said, passes(err))
+	}
 	fmt.Fprintln(c.stderr, "bloomjoin:", said)
-	return exitCode(ctx, err)
+	return code
 }
 
 // guarded turns a panic, which is always a mistake of ours, into an error that
@@ -106,8 +117,18 @@ func exitCode(ctx context.Context, err error) int {
 		return exitSignal + int(syscall.SIGINT)
 	case passing(err):
 		return exitTryAgain
+	case errors.Is(err, join.ErrRequire):
+		return exitGate
 	}
 	return exitFailed
+}
+
+// passes is the hint for a cause that may be gone at another attempt.
+func passes(err error) string {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return " (free some space, then run it again)"
+	}
+	return " (this may pass: run it again)"
 }
 
 // passing reports whether the cause may be gone at another attempt: a full
@@ -131,43 +152,38 @@ func (c *cli) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "bloomjoin",
 		Short: "Keep the rows of a huge log whose key is in an ID set, and join them",
-		Long: `bloomjoin keeps the rows of a huge log whose key is in an ID set, and joins them.
-
-  build    turns an ID set into a filter, or a shard of it into a partial filter
-  merge    merges partial filters, or combines finished ones
-  scan     copies the rows of a log that a filter lets through: candidates
-  join     joins a log with an ID set exactly
-  plan     says what a join will come to, and how it is best done
-  inspect  says what a file is, and whether it is whole`,
+		Example: `  bloomjoin join --ids users.parquet --on user_id -o rows.parquet logs/
+  bloomjoin plan --ids users.parquet --on user_id logs/
+  bloomjoin build --key user_id -o users.bjf ids/ && bloomjoin scan --filter users.bjf -o candidates/ logs/`,
 		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          usageArgs(cobra.NoArgs),
+		Args:          commands,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%w (%s --help lists the flags)", err, cmd.CommandPath())
-	})
+	root.SetVersionTemplate("bloomjoin {{.Version}}\n")
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpFunc(help)
+	root.SetUsageFunc(usage)
 	c.commonFlags(root)
-	root.AddCommand(c.buildCmd(), c.mergeCmd(), c.scanCmd(), c.joinCmd(), c.planCmd(), c.inspectCmd())
+	root.AddCommand(c.joinCmd(), c.planCmd(), c.buildCmd(), c.mergeCmd(), c.scanCmd(), c.inspectCmd(), &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "bloomjoin", version())
+			return err
+		},
+	})
 	return root
 }
 
-// usageArgs makes what is wrong with the arguments an error of usage.
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return usagef("%w (%s --help)", err, cmd.CommandPath())
-		}
-		return nil
-	}
-}
-
-// version is the module's version, as the Go toolchain has recorded it.
+// version is the module's version as the Go toolchain has recorded it, and what
+// it was built with and for.
 func version() string {
+	v := "(devel)"
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
+		v = info.Main.Version
 	}
-	return "(devel)"
+	return fmt.Sprintf("%s (%s, %s/%s)", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
@@ -38,48 +39,34 @@ func (c *cli) mergeCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "merge [--partial | --union | --intersect | --difference] -o FILTER FILTER...",
 		Short: "Merge partial filters into the filter of all, or combine finished ones",
-		Long: `Merge makes one filter of several: files, directories or patterns of such. Parts of
-a path that begin with _ or . are no data.
-
-Without a flag it merges all partial filters of one build, in any order, into
-the finished filter. With --partial it merges some of them into a larger
-partial filter. The other flags combine finished filters of any builds:
-
-  --union       passes every key of any of the sets, and others at the rate of a
-                filter of its size with so many keys
-  --intersect   passes every key that is in all of the sets; a key that one set
-                lacks passes at most at the rate of that set's filter
-  --difference  holds the keys of the first set that are in no other; exact
-                filters only
-
-Bloom filters must be of one geometry. Those of different sizes are folded to a
-common one; where that lets through more than twice what was asked for, it is an
-error, and the filter is to be built from the IDs of all. Filters that are to grow
-by unions are built with one --capacity: they are of one size, and so is the union,
-which says how much of the capacity is used.`,
 		Example: `  bloomjoin merge -o users.bjf parts/
   bloomjoin merge --partial -o rack-3.bjf parts/rack-3-*.bjf
   bloomjoin merge --union --strict -o users-tuesday.bjf users-monday.bjf new-on-tuesday.bjf`,
-		Args: usageArgs(cobra.MinimumNArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.merge(cmd, &o, args) },
+		Annotations: docs("commands.md#merge"),
+		Args:        inputs("FILTER"),
+		RunE:        func(cmd *cobra.Command, args []string) error { return c.merge(cmd, &o, args) },
 	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.BoolVar(&o.partial, "partial", false, "make a larger partial filter of some")
-	f.BoolVar(&o.union, "union", false, "make a filter of the keys of all")
-	f.BoolVar(&o.intersect, "intersect", false, "make a filter of the keys that are in each")
-	f.BoolVar(&o.difference, "difference", false, "make a filter of the keys that are in the first alone (exact filters)")
-	f.BoolVar(&o.strict, "strict", false, "fail, and write nothing, rather than warn of more false positives than asked for, or more keys than the capacity")
-	f.BoolVar(&o.uncompressed, "uncompressed", false, "store the filter so that processes can map it")
-	f.StringVarP(&o.out, "output", "o", "", "filter file to write")
-	cmd.MarkFlagsMutuallyExclusive("partial", "union", "intersect", "difference")
+	all := cmd.Flags()
+	flagGroup(all, groupFilter, func(f *pflag.FlagSet) {
+		f.BoolVar(&o.partial, "partial", false, "merge some partial filters into a larger partial filter")
+		f.BoolVar(&o.union, "union", false, "keep the keys of any finished filter")
+		f.BoolVar(&o.intersect, "intersect", false, "keep the keys that all finished filters have")
+		f.BoolVar(&o.difference, "difference", false, "keep the keys of the first finished filter that no other has (exact filters)")
+	})
+	flagGroup(all, groupOutput, func(f *pflag.FlagSet) {
+		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter file to write")
+		c.addForce(f)
+		f.BoolVar(&o.uncompressed, "uncompressed", false, "store the filter so that processes can map it")
+	})
+	flagGroup(all, groupChecks, func(f *pflag.FlagSet) { f.BoolVar(&o.strict, "strict", false, strictHelp) })
+	exclusive(cmd, "partial", "union", "intersect", "difference")
 	return cmd
 }
 
 func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 	start := time.Now()
-	if o.out == "" || o.out == "-" {
-		return usagef("say with -o FILE where the filter goes")
+	if err := filterOutput(o.out); err != nil {
+		return err
 	}
 	names, err := c.mergeInputs(cmd.Context(), o, args)
 	if err != nil {
@@ -134,7 +121,7 @@ func (c *cli) mergeInputs(ctx context.Context, o *mergeFlags, args []string) ([]
 	}
 	names, err := filterbuild.Names(ctx, partition.Local{}, args, skip)
 	if n := len(names); err == nil && o.op() != "" && n < 2 {
-		err = usagef("want two filters or more, got %d", n)
+		err = usagef("--%s: want two filters or more, got %d", o.op(), n)
 	}
 	return names, err
 }

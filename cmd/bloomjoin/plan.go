@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/join"
@@ -26,40 +28,34 @@ type planFlags struct {
 func (c *cli) planCmd() *cobra.Command {
 	var o planFlags
 	cmd := &cobra.Command{
-		Use:   "plan --ids IDS --on LOGCOL[=IDCOL][,...] [--type T] LOGS...",
-		Short: "Say what a join will come to, and how it is best done",
-		Long: `Plan looks at a sample of the log's keys, and at all IDs' keys, and says what a
-join of them will come to: how many rows of the log have an ID, how many rows the
-answer has, what each strategy takes, which one join will choose and why, what a
-filter spares in a distributed join and which false-positive rate is best for
-it, and when filtering, or this program, gains little. It writes nothing.
-
-Figures that are not sure have bounds, which hold with a confidence of 99 %.`,
+		Use:   "plan --ids IDS --on LOGCOL[=IDCOL][,...] [flags] LOGS...",
+		Short: "Estimate a join: rows, strategy, cost, and what a filter saves",
+		Long: `Estimate a join without doing it: how many rows have an ID, which strategy join
+takes and why, what each would cost, what a filter saves in a distributed join,
+and when another tool would do as well. It reads a sample of the log's keys and
+all IDs' keys. Bounds hold with a confidence of 99 %.`,
 		Example: `  bloomjoin plan --ids users.parquet --on user_id logs/
+  bloomjoin plan --ids airports.csv --on origin=iata --type inner flights/
   bloomjoin plan --ids users.parquet --on user_id --workers 200 --network 10Gbit/s logs/`,
-		Args: usageArgs(cobra.MinimumNArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.plan(cmd, &o, args) },
+		Annotations: docs("plan.md"),
+		Args:        inputs("LOGS"),
+		RunE:        func(cmd *cobra.Command, args []string) error { return c.plan(cmd, &o, args) },
 	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.StringArrayVar(&o.ids, "ids", nil, "ID set, as for join; may be repeated")
-	f.StringVar(&o.on, "on", "", "pairs of key columns, LOGCOL=IDCOL, or one name for both")
-	f.StringVar(&o.typ, "type", "semi", "semi, anti, inner, left, right or full")
-	f.StringVar(&o.normalize, "normalize", "", "rules by which strings of both sides are made alike: some of trim,lower,uuid")
-	o.keys.add(f)
-	f.StringVar(&o.filter, "filter", "", "filter that was built from these IDs")
-	f.Float64Var(&o.fpr, "fpr", 0, "false-positive rate of the filter (default: by the number of IDs)")
-	f.StringVar(&o.strategy, "strategy", "auto", "auto, exact, lookup, broadcast, reverse or shuffle")
-	f.StringVar(&o.layout.columns, "columns", "", "columns of the answer: NAME, log.NAME or ids.NAME, separated by commas (default: all)")
-	o.layout.addInt96(f)
-	f.StringVar(&o.keyType, "key-type", "", "type of the key in text ID sets (default: the log's)")
-	f.StringVar(&o.idsFormat, "ids-format", "", "format of IDs whose name does not say it: lines, csv, tsv or ndjson (default lines)")
-	o.inputs.add(f)
-	f.StringVar(&o.shard, "shard", "", shardHelp)
-	f.StringVar(&o.network, "network", "10Gbit/s", "speed at which a worker receives, as 10Gbit/s or 500MB/s")
-	f.StringVar(&o.scan, "scan-speed", "1GB/s", "speed at which a worker joins what it received")
-	f.IntVar(&o.workers, "workers", 1, "workers that each get the filter")
-	f.IntVar(&o.runs, "sample", 512, "runs of 2,048 rows of the log to look at")
+	all := cmd.Flags()
+	flagGroup(all, groupInput, o.addInput)
+	flagGroup(all, groupKeys, o.addKeys)
+	flagGroup(all, groupJoin, func(f *pflag.FlagSet) {
+		o.addJoin(f)
+		f.StringVar(&o.layout.columns, "columns", "", columnsHelp)
+		o.layout.addInt96(f)
+	})
+	flagGroup(all, groupPlan, func(f *pflag.FlagSet) {
+		f.StringVar(&o.network, "network", "10Gbit/s", "`SPEED` how fast a worker receives, as 10Gbit/s or 500MB/s")
+		f.StringVar(&o.scan, "scan-speed", "1GB/s", "`SPEED` how fast a worker joins what it received")
+		f.IntVar(&o.workers, "workers", 1, "`N` number of workers that each get the filter")
+		f.IntVar(&o.runs, "sample", 512, "`N` number of runs of 2,048 rows of the log to look at")
+	})
+	c.completePlan(cmd, &o)
 	return cmd
 }
 
@@ -74,8 +70,17 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	if err := checkRate(cmd, o.fpr); err != nil {
 		return err
 	}
-	if o.workers < 1 || o.runs < 2 {
-		return usagef("--workers %d --sample %d: want at least one worker and two runs", o.workers, o.runs)
+	if o.workers < 1 {
+		return usagef("--workers %d: want 1 or more", o.workers)
+	}
+	if o.runs < 2 {
+		return usagef("--sample %d: want 2 or more", o.runs)
+	}
+	if slices.Contains(args, "-") {
+		return usagef("-: plan reads a sample of the log before the join reads all of it, and standard input can be read once (write the stream to a file first)")
+	}
+	if err := o.hasIDs(cmd, args); err != nil {
+		return err
 	}
 	o.out, o.layout.missingKey = "-", "error"
 	ctx := cmd.Context()
@@ -90,6 +95,10 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	if by.Scan, err = parseSpeed(o.scan); err != nil {
 		return usagef("--scan-speed: %w", err)
 	}
+	openLogs := partition.OpenOptions{Int96Nanos: open.Int96Nanos}
+	if err := o.inputs.fill(&openLogs); err != nil {
+		return err
+	}
 	if o.filter != "" {
 		if opts.Filter, err = readFilter(ctx, o.filter, codec.Limits{MaxBytes: uint64(opts.Memory)}); err != nil {
 			return err
@@ -101,8 +110,7 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 		return err
 	}
 	defer partition.Close(ids)
-	openLogs := partition.OpenOptions{Int96Nanos: open.Int96Nanos}
-	if err := o.inputs.fill(&openLogs); err != nil {
+	if err := o.text.apply(ids); err != nil {
 		return err
 	}
 	logs, err := c.open(cmd, args, openLogs)
@@ -213,7 +221,7 @@ func layOut(out io.Writer, p *join.Plan) error {
 		}
 		line("filter", "%s, %s", bytesOf(f.Bytes), kind)
 		if b := f.Best; b.Workers > 0 {
-			line("best rate", "%s (%s) for %s at %s/s each, joining %s/s", share(b.FPR), bytesOf(b.Bytes), things(b.Workers, "worker"), bytesOf(int64(b.Network)), bytesOf(int64(b.ScanSpeed)))
+			line("best --fpr", "%s (%s) for %s at %s/s each, joining %s/s", share(b.FPR), bytesOf(b.Bytes), things(b.Workers, "worker"), bytesOf(int64(b.Network)), bytesOf(int64(b.ScanSpeed)))
 		}
 	}
 	if s := p.Shuffled; s != nil {

@@ -18,9 +18,9 @@ type requireFlags struct {
 }
 
 func (o *requireFlags) add(f *pflag.FlagSet) {
-	f.Int64Var(&o.rows, "require-rows", 0, "fail, and publish nothing, where the answer has fewer rows")
-	f.StringVar(&o.idsMatched, "require-ids-matched", "", "fail, and publish nothing, where a smaller share of the IDs has a row in the log, as 50%")
-	f.StringVar(&o.maxKept, "max-kept", "", "fail, and publish nothing, where a larger share of the log's rows is kept, as 10%")
+	f.Int64Var(&o.rows, "require-rows", 0, "`N` exit code 2, and nothing published, if the answer has fewer rows")
+	f.StringVar(&o.idsMatched, "require-ids-matched", "", "`SHARE` the same if a smaller share of the IDs has a row, as 50%")
+	f.StringVar(&o.maxKept, "max-kept", "", "`SHARE` the same if a larger share of the log is kept, as 10%")
 }
 
 // of checks the flags against the type of the join and the output.
@@ -37,9 +37,9 @@ func (o *requireFlags) of(typ join.Type, out string) (r join.Require, err error)
 	}
 	switch {
 	case r.MaxKept > 0 && (typ == join.Left || typ == join.Full):
-		return r, usagef("--max-kept makes no sense with --type %s, which keeps all rows of the log", typ)
+		return r, usagef("--max-kept %s: --type %s keeps all rows of the log (leave one of them out)", o.maxKept, typ)
 	case r != join.Require{} && out == "-":
-		return r, usagef("--require-rows, --require-ids-matched and --max-kept are unsupported with -o -: the rows have gone before they are counted; write a file")
+		return r, usagef("-o -: --require-rows, --require-ids-matched and --max-kept are unsupported on standard output, where rows have gone before they are counted (write a file)")
 	}
 	return r, nil
 }

@@ -5,12 +5,14 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
@@ -32,45 +34,64 @@ type scanFlags struct {
 func (c *cli) scanCmd() *cobra.Command {
 	var o scanFlags
 	cmd := &cobra.Command{
-		Use:   "scan --filter FILTER [--key COL[,COL]] -o OUT LOGS...",
+		Use:   "scan --filter FILTER [--key COL[,COL]] [flags] -o OUT LOGS...",
 		Short: "Copy the rows of a log that a filter lets through",
-		Long: `Scan copies the rows of a log that a filter lets through: the candidates. No row
-whose key is in the ID set is missing. A Bloom filter lets some others through,
-so that candidates are not yet answers: join them, or use bloomjoin join.
-
-LOGS are Parquet or Arrow files, directories or patterns of such. OUT is a file
-(.parquet, or .arrow), a directory (by a / at its end: one file for each input
-file, and _SUCCESS when all are there), or - for an Arrow stream on standard
-output. With --force a directory loses only the outputs of the LOGS named.
-
-A filter that was built with --normalize is applied under the same rules, which
-scan has to say too; see build --help for them. The rows that are written stay
-as they are. A log key that is no UUID under uuid is no member of any filter.`,
+		Long: `Copy the rows of a log that a filter lets through. No row whose key is in the ID
+set is missing; a Bloom filter lets a few others through, too. For exact answers
+use bloomjoin join.`,
 		Example: `  bloomjoin scan --filter users.bjf -o candidates.parquet logs/
   bloomjoin scan --filter users.bjf --key user.id --shard 3/16 -o out/ logs/
   bloomjoin scan --filter users.bjf --columns user_id,url -o - logs/ | consumer`,
-		Args: usageArgs(cobra.MinimumNArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.scan(cmd, &o, args) },
+		Annotations: docs("commands.md#scan"),
+		Args:        inputs("LOGS"),
+		RunE:        func(cmd *cobra.Command, args []string) error { return c.scan(cmd, &o, args) },
 	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.StringVar(&o.filter, "filter", "", "filter file")
-	f.StringVar(&o.key, "key", "", "the log's key columns (default: the names in the filter)")
-	f.StringVar(&o.normalize, "normalize", "", "rules by which strings are made alike, as build was told: some of trim,lower,uuid")
-	o.keys.add(f)
-	f.StringArrayVar(&o.match, "match", nil, "COL[,COL]=FILTER: a further filter; may be repeated")
-	f.BoolVar(&o.all, "all", false, "keep rows that all filters let through (the default)")
-	f.BoolVar(&o.any, "any", false, "keep rows that any filter lets through")
-	f.StringArrayVar(&o.noMatch, "no-match", nil, "COL[,COL]=FILTER: drop the members of an exact filter; may be repeated")
-	o.layout.add(f)
-	o.inputs.add(f)
-	o.inputs.addOutput(f)
-	f.StringVar(&o.shard, "shard", "", shardHelp)
-	f.StringVar(&o.format, "format", "", "parquet or arrow (default: by the name, else parquet)")
-	f.BoolVar(&o.count, "count", false, "count the candidates and write nothing")
-	f.StringVarP(&o.out, "output", "o", "", "file, directory/, or -")
-	cmd.MarkFlagsMutuallyExclusive("all", "any")
+	all := cmd.Flags()
+	flagGroup(all, groupInput, func(f *pflag.FlagSet) {
+		f.StringVar(&o.filter, "filter", "", "`FILE` the filter to apply")
+		o.inputs.add(f)
+		o.inputs.addLog(f)
+		f.StringVar(&o.shard, "shard", "", shardHelp)
+	})
+	flagGroup(all, groupKeys, func(f *pflag.FlagSet) {
+		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns of the log; COL::TYPE casts (default: the names in the filter)")
+		f.StringVar(&o.normalize, "normalize", "", normalizeHelp+", as the filter was built")
+		o.keys.add(f)
+		o.layout.addMissingKey(f)
+	})
+	flagGroup(all, groupFilter, func(f *pflag.FlagSet) {
+		f.StringArrayVar(&o.match, "match", nil, "`COL=FILTER` a further filter and its columns; may be repeated")
+		f.BoolVar(&o.all, "all", false, "keep rows that all filters let through (the default)")
+		f.BoolVar(&o.any, "any", false, "keep rows that any filter lets through")
+		f.StringArrayVar(&o.noMatch, "no-match", nil, "`COL=FILTER` drop the members of an exact filter; may be repeated")
+	})
+	flagGroup(all, groupOutput, func(f *pflag.FlagSet) {
+		f.StringVarP(&o.out, "output", "o", "", outputHelp)
+		f.BoolVar(&o.count, "count", false, "count the rows, and write nothing")
+		c.addForce(f)
+		o.layout.add(f)
+		o.inputs.addOutput(f)
+		f.StringVar(&o.format, "format", "", formatHelp)
+	})
+	exclusive(cmd, "all", "any")
+	c.completeScan(cmd, &o)
 	return cmd
+}
+
+// Descriptions of flags that scan and join have.
+const (
+	outputHelp = "`OUT` file.parquet or .arrow; directory/ for a file per input; - for an Arrow stream"
+	formatHelp = "`FORMAT` format of the output: parquet or arrow (default: by the name)"
+)
+
+// checkCount refuses flags about an output beside --count.
+func checkCount(cmd *cobra.Command, count bool) error {
+	for _, name := range []string{"output", "schema", "schema-from", "compression", "format", "columns", "suffix", "force", "base"} {
+		if count && cmd.Flags().Changed(name) {
+			return usagef("--count writes nothing: leave --%s out", name)
+		}
+	}
+	return nil
 }
 
 // matchFlag is a filter file and the columns it is applied to.
@@ -93,14 +114,14 @@ func (o *scanFlags) matches() ([]matchFlag, error) {
 		}
 		out = append(out, matchFlag{columns: o.key, file: o.filter})
 	} else if o.key != "" {
-		return nil, usagef("--key goes with --filter; --match names its own columns")
+		return nil, usagef("--key %s: it names the columns for --filter, which is not given (with --match and --no-match, write COL=FILTER)", o.key)
 	}
 	for i, list := range [][]string{o.match, o.noMatch} {
 		name := []string{"--match", "--no-match"}[i]
 		for _, m := range list {
 			cols, file, ok := splitColumn(m)
 			if !ok {
-				return nil, usagef("%s %s: want COL=FILTER", name, m)
+				return nil, usagef("%s %s: want COL=FILTER, as %s user_id=users.bjf", name, m, name)
 			}
 			columns, err := keys.ParseColumns(cols)
 			if err != nil {
@@ -111,7 +132,7 @@ func (o *scanFlags) matches() ([]matchFlag, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, usagef("say with --filter FILE which filter to apply")
+		return nil, usagef("--filter FILE is required: name the filter to apply, which bloomjoin build makes")
 	}
 	return out, o.keys.check(all)
 }
@@ -119,22 +140,38 @@ func (o *scanFlags) matches() ([]matchFlag, error) {
 // outputOf checks -o and --format.
 func (c *cli) outputOf(ctx context.Context, out, format string) (partition.Output, error) {
 	o := partition.Output{Name: out, Stdout: c.stdout, Force: c.force, Memory: c.inFlight() / outputsPages}
-	switch format {
-	case "", "parquet", "arrow":
-		o.Format = partition.Format(format)
-	default:
-		return o, usagef("--format %s: want parquet or arrow", format)
+	if format != "" {
+		if err := oneOf("format", format, "parquet", "arrow"); err != nil {
+			return o, err
+		}
 	}
-	if out == "" {
-		return o, usagef("say with -o where the rows go: a file, a directory/, or - for standard output")
-	}
-	if out == "-" && format == "parquet" {
-		return o, usagef("standard output takes an Arrow stream; Parquet needs a file")
-	}
-	if textName(out) && !o.IsDir(ctx) {
+	o.Format = partition.Format(format)
+	switch {
+	case out == "":
+		return o, usagef("-o OUT is required: a file, a directory/, or - for standard output")
+	case out == "-" && format == "parquet":
+		return o, usagef("-o - --format parquet: standard output takes an Arrow stream (name a file, or leave --format out)")
+	case out == "-" || o.IsDir(ctx):
+		return o, nil
+	case textName(out):
 		return o, usagef("-o %s: rows are written as Parquet or Arrow, not as text: name the file .parquet or .arrow", out)
+	case format == "" && !strings.Contains(filepath.Base(out), ".") && !strings.Contains(out, "://"):
+		if err := regularOutput(out); err != nil {
+			return o, err
+		}
+		return o, usagef("-o %s: want a file as %s.parquet or %s.arrow, or a directory as %s/ (or say --format)", out, out, out, out)
 	}
-	return o, nil
+	return o, regularOutput(out)
+}
+
+// regularOutput refuses an output that is a device or a pipe: outputs are written
+// beside their name and get it when they are whole.
+func regularOutput(out string) error {
+	info, err := os.Stat(out)
+	if err != nil || info.Mode().IsRegular() || info.IsDir() {
+		return nil // what cannot be looked at, others report
+	}
+	return usagef("-o %s: want a regular file, got a device or pipe (scan and join write an Arrow stream to standard output with -o -, and nothing with --count)", out)
 }
 
 // textName reports whether a file of that name would be taken for text.
@@ -173,7 +210,7 @@ func columnNames(s string) ([]string, error) {
 			return nil, usagef(`--columns: %s is a path; whole columns are kept (a column of that very name is written '"%s"')`, p, strings.Join(p, "."))
 		}
 		if slices.Contains(names, p[0]) {
-			return nil, usagef("--columns: %s stands there twice", p[0])
+			return nil, usagef("--columns: %s is named twice (name it once)", p[0])
 		}
 		names = append(names, p[0])
 	}
@@ -202,6 +239,9 @@ type scanReport struct {
 
 func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) {
 	start := time.Now()
+	if o.filter == "" && len(o.match)+len(o.noMatch) == 0 && len(args) > 1 {
+		return usagef("--filter FILE is required: %s", rightForm(cmd, "filter", args, "LOGS"))
+	}
 	matches, err := o.matches()
 	if err != nil {
 		return err
@@ -214,12 +254,13 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		return err
 	}
 	var out partition.Output
-	if o.count {
-		if o.out != "" || o.layout.any() {
-			return usagef("--count writes nothing, so that -o, --schema and --compression make no sense with it")
-		}
-	} else if out, err = c.outputOf(cmd.Context(), o.out, o.format); err != nil {
+	if err := checkCount(cmd, o.count); err != nil {
 		return err
+	}
+	if !o.count {
+		if out, err = c.outputOf(cmd.Context(), o.out, o.format); err != nil {
+			return err
+		}
 	}
 	int96Nanos, err := o.layout.int96Nanos()
 	if err != nil {
@@ -235,6 +276,10 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		return err
 	}
 	if err := o.layout.check(&opts, &out); err != nil {
+		return err
+	}
+	open := partition.OpenOptions{Int96Nanos: int96Nanos}
+	if err := c.logFrom(ctx, &open, &o.inputs, args, shard, out); err != nil {
 		return err
 	}
 	if err := o.layout.pin(ctx, &opts, o.out); err != nil {
@@ -254,10 +299,6 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	opts.Match = filters.match
 	o.keys.match(opts.Match)
 	opts.End = func() error { return closeFilters(filters.files) }
-	open := partition.OpenOptions{Int96Nanos: int96Nanos}
-	if err := o.inputs.fill(&open); err != nil {
-		return err
-	}
 	all, err := c.open(cmd, args, open)
 	if err != nil {
 		return err
@@ -267,7 +308,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	add, end := c.progress("scanning", files)
+	add, end := c.progress("scanning", partition.Split(files, shard))
 	defer end()
 	opts.Progress = add
 	scanner, err := partition.NewScanner(opts)
@@ -280,8 +321,10 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		}
 	}
 	out.Result, out.Filter, out.Shard = scanner.Result(), filters.digest, shard
-	if out.Run, _, err = partition.Digest(words, all); err != nil {
+	if known, ok, err := partition.Digest(words, all); err != nil {
 		return err
+	} else if ok { // standard input has no identity: nothing is taken for done
+		out.Run = known
 	}
 	pieces := partition.Split(files, shard)
 	written, err := c.scanTo(ctx, scanner, opts, o.layout.schemaFrom, files, skipped, pieces, out, o.count)

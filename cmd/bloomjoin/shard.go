@@ -9,7 +9,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-const shardHelp = "I/N: worker I of N, from 0; auto/N: I as Kubernetes, AWS Batch or Slurm tell it"
+const shardHelp = "`I/N` read part I of N, from 0; auto/N: I from Kubernetes, AWS Batch or Slurm"
 
 // indexVariables are where batch systems put the number of a task of an array,
 // from 0: indexed jobs of Kubernetes, array jobs of AWS Batch and of Slurm.
@@ -33,7 +33,7 @@ func (c *cli) shardOf(s string) (partition.Shard, error) {
 	}
 	shard, err := partition.ParseShard(s)
 	if err != nil {
-		return shard, usageError{err}
+		return shard, usagef("--%w", err)
 	}
 	c.shard = shard.String()
 	return shard, nil
@@ -64,12 +64,12 @@ func shardIndex(flag, slashN string) (string, error) {
 		}
 		v = strconv.FormatUint(i, 10)
 		if index != "" && v != index {
-			return "", usagef("--shard %s: %s differ: unset the one that does not number the workers of this job", flag, strings.Join(set, " and "))
+			return "", usagef("--shard %s: %s differ (unset the one that does not number the workers of this job)", flag, strings.Join(set, " and "))
 		}
 		index = v
 	}
 	if index == "" {
-		return "", usagef("--shard %s: none of %s is set: this is no task of an array job (say --shard I/%d)", flag, strings.Join(indexVariables(), ", "), of.Of)
+		return "", usagef("--shard %s: none of %s is set, so this is not a task of an array job (give the number: --shard I/%d)", flag, strings.Join(indexVariables(), ", "), of.Of)
 	}
 	return index, nil
 }

@@ -48,9 +48,9 @@ func scanWarnings(match []partition.Match, r scanReport) []join.Warning {
 	case r.RowsOut == 0:
 		warn(join.WarnNoneMatched, "no row passes the filter: no ID has a row in the log; check --key")
 	case float64(r.RowsOut) <= p*n+3*math.Sqrt(p*(1-p)*n):
-		warn(join.WarnFalsePositivesOnly, "%s rows pass the filter, about as many as if no ID had a row in the log (%.2g of them are let through by mistake); check --key", count(r.RowsOut), p)
+		warn(join.WarnFalsePositivesOnly, "%s rows pass the filter, about as many false positives as a log without any ID would give (%.2g of its rows); check --key", count(r.RowsOut), p)
 	case r.RowsOut == r.RowsIn:
-		warn(join.WarnNothingDropped, "the filter lets all rows through: the scan is but a copy")
+		warn(join.WarnNothingDropped, "the filter lets all rows through: the output is a copy of the log")
 	}
 	return ws
 }

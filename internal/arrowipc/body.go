@@ -128,7 +128,7 @@ func (u *unpacker) allow(at fault.At, want, packed int64) error {
 	}
 	u.total += want
 	if want > maxBuffer || u.total > maxBatch {
-		return fault.Unsupported(at, "compressed buffers of more than %d MiB each or %d MiB per batch", maxBuffer>>20, maxBatch>>20).
+		return fault.Unsupported(at, "compressed buffers above %d MiB each, or %d MiB per batch", maxBuffer>>20, maxBatch>>20).
 			WithHint("write smaller batches, or uncompressed ones")
 	}
 	most := 255 * packed // an LZ4 length byte stands for 255 bytes at most

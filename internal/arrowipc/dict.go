@@ -32,7 +32,7 @@ func (s *dictStore) add(id int64, delta bool, data arrow.ArrayData) error {
 		s.drop(id)
 	} else if len(s.parts[id]) == 0 {
 		data.Release()
-		return fault.Corrupt(s.at, "a delta to dictionary %d, which has not come yet", id)
+		return fault.Corrupt(s.at, "a delta to dictionary %d, which is not there yet", id)
 	}
 	s.parts[id] = append(s.parts[id], data)
 	return nil

@@ -3,6 +3,7 @@ package arrowipc
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -70,7 +71,7 @@ func OpenFileIn(budget int64, r io.ReaderAt, size int64, name string, mem memory
 // readFooter checks both magics and returns the footer's flatbuffer.
 func (f *fileSource) readFooter(size int64) ([]byte, error) {
 	if size < fileHead+fileTail {
-		return nil, fault.Corrupt(f.at, "%d bytes are too few for an Arrow IPC file", size)
+		return nil, fault.Corrupt(f.at, "too short for an Arrow IPC file").Wanted(fmt.Sprintf("%d bytes or more", fileHead+fileTail), fmt.Sprint(size))
 	}
 	var head [len(magic)]byte
 	var tail [fileTail]byte
@@ -81,14 +82,14 @@ func (f *fileSource) readFooter(size int64) ([]byte, error) {
 		return nil, wrapRead(f.at, "the tail", err)
 	}
 	if string(head[:]) != magic {
-		return nil, fault.Corrupt(f.at, "not an Arrow IPC file: it does not begin with %s", magic)
+		return nil, fault.Corrupt(f.at, "not an Arrow IPC file").Wanted(fmt.Sprintf("%q at its beginning", magic), "other bytes")
 	}
 	if string(tail[4:]) != magic {
-		return nil, fault.Corrupt(f.at, "the file does not end with %s: it was cut, or not finished", magic)
+		return nil, fault.Corrupt(f.at, "the file was cut off, or not finished").Wanted(fmt.Sprintf("%q at its end", magic), "other bytes")
 	}
 	n := int64(int32(binary.LittleEndian.Uint32(tail[:])))
 	if n < 4 || n > size-fileHead-fileTail {
-		return nil, fault.Corrupt(f.at, "a footer of %d bytes in a file of %d", n, size)
+		return nil, fault.Corrupt(f.at, "the footer's length").Wanted(fmt.Sprintf("4 to %d bytes, the rest of the file", size-fileHead-fileTail), fmt.Sprint(n))
 	}
 	if err := fits(f.at, "the footer", n, f.budget); err != nil {
 		return nil, err
@@ -111,7 +112,7 @@ func (f *fileSource) parseFooter(buf []byte, end int64) (err error) {
 	}
 	schema, ok := t.Table(footerSchema)
 	if !ok {
-		return fault.Corrupt(f.at, "footer without a schema")
+		return fault.Corrupt(f.at, "a footer without a schema")
 	}
 	if f.tree, err = parseSchema(f.at, schema, f.budget); err != nil {
 		return err

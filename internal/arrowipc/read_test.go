@@ -132,7 +132,7 @@ func TestDictionaries(t *testing.T) {
 		{"index into what was replaced", stream(s, dictMessage(words("a", "b"), 0, false), dictMessage(words("c"), 0, false), coded(1)), "index 1 in a dictionary of 1"},
 		{"not there yet, all NULL", stream(s, allNull, dictMessage(words("a"), 0, false), coded(0)), "[(null) (null) a]"},
 		{"not there", stream(s, coded(0)), "dictionary 0 is missing"},
-		{"delta to nothing", stream(s, dictMessage(words("a"), 0, true)), "has not come yet"},
+		{"delta to nothing", stream(s, dictMessage(words("a"), 0, true)), "is not there yet"},
 		{"unknown id", stream(s, dictMessage(words("a"), 1, false)), "not in the schema"},
 		{"of another layout", stream(s, dictMessage(ints(1), 0, false)), "a buffer of 4 bytes"},
 	} {

@@ -60,7 +60,7 @@ func parseSchema(at fault.At, t flat.Table, memory int64) (tree *schemaTree, err
 	defer fault.Recovered(at, &err)
 	defer outside(at, t, &err)
 	if e := t.Int16(4, 0); e != 0 {
-		return nil, fault.Unsupported(at, "big-endian data")
+		return nil, fault.Unsupported(at, "big-endian data").WithHint("write the file on a little-endian machine")
 	}
 	p := schemaParser{at: at, memory: memory, dicts: map[int64]*dictionary{}}
 	fieldAt, n := t.Tables(6)

@@ -104,7 +104,8 @@ func (p *pass) schema(known *schemaTree) error {
 		return err
 	}
 	if meta == nil {
-		return fault.Corrupt(p.at, "an Arrow stream without a schema")
+		return fault.Corrupt(p.at, "an Arrow stream without a schema").
+			WithHint("check that the program that writes it has not failed")
 	}
 	sum := sha256.Sum256(meta)
 	p.digest = sum[:]
@@ -157,10 +158,11 @@ func (p *pass) metadata() ([]byte, error) {
 		return nil, p.end()
 	}
 	if string(b[:]) == magic[:4] {
-		return nil, fault.Corrupt(p.at, "not an Arrow stream, but the beginning of an Arrow IPC file")
+		return nil, fault.Corrupt(p.at, "an Arrow IPC file where an Arrow stream is expected").
+			WithHint("name the file, or write a stream")
 	}
 	if n > maxMeta {
-		return nil, fault.Corrupt(p.at, "not an Arrow stream, or a broken one: metadata of %d bytes", n)
+		return nil, fault.Corrupt(p.at, "not an Arrow stream, or a damaged one: metadata of %d bytes", n)
 	}
 	if err := fits(p.at, "a message's metadata", int64(n), p.memory); err != nil {
 		return nil, err
@@ -183,8 +185,8 @@ func (p *pass) end() error {
 	for {
 		n, err := p.r.Read(buf)
 		if len(bytes.Trim(buf[:n], "\x00")) > 0 {
-			return fault.Corrupt(p.at, "bytes behind the end of the stream").
-				WithHint("if streams were put together, separate them")
+			return fault.Corrupt(p.at, "bytes after the end of the stream").
+				WithHint("if it is several streams, separate them")
 		}
 		if err == io.EOF {
 			return nil

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -98,12 +99,21 @@ func (e *Error) Error() string {
 		b.WriteString(": ")
 		b.WriteString(e.Err.Error())
 	}
-	if e.Hint != "" {
+	if hint := e.hint(); hint != "" {
 		b.WriteString(" (")
-		b.WriteString(e.Hint)
+		b.WriteString(hint)
 		b.WriteString(")")
 	}
 	return b.String()
+}
+
+// hint returns the advice. For a damaged file it is the same, wherever the damage
+// is, unless the reader knows better; of text, each line is a case of its own.
+func (e *Error) hint() string {
+	if e.Hint == "" && e.Kind == ErrCorrupt && e.At.File != "" && e.At.Line == 0 {
+		return "get a good copy of the file, or write it again; if other programs read it, report a bug"
+	}
+	return e.Hint
 }
 
 // Unwrap makes errors.Is find the sentinel and the cause.
@@ -129,14 +139,30 @@ func Mismatch(at At, what, want, got string) *Error {
 	return &Error{Kind: ErrMismatch, At: at, What: what, Want: want, Got: got}
 }
 
+// Size renders a number of bytes for people, as 512 B, 1.5 KiB or 12.66 MiB.
+func Size(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+	v, i := float64(n), 0
+	for ; v >= 1024 && i < len(units)-1; i++ {
+		v /= 1024
+	}
+	return strconv.FormatFloat(math.Round(v*100)/100, 'f', -1, 64) + " " + units[i]
+}
+
 // Memory reports that what takes need bytes, which may be one part in share of
 // a memory budget. The hint names the smallest budget that suffices.
 func Memory(at At, what string, need, budget, share int64) *Error {
 	const unit = 1 << 20
 	mib := min(need, math.MaxInt64/2/share)*share/unit + 1
-	e := &Error{Kind: ErrMemory, At: at, What: fmt.Sprintf("%s takes %d bytes in memory", what, need)}
-	e.Want = fmt.Sprintf("at most %d, a part in %d of the budget", budget/share, share)
+	e := &Error{Kind: ErrMemory, At: at, What: what, Got: Size(need)}
+	e.Want = fmt.Sprintf("at most %s, 1/%d of the budget", Size(budget/share), share)
 	return e.WithHint("raise --memory to %dMiB or more", mib)
+}
+
+// Wanted returns e with what would have been right, and what stands there.
+func (e *Error) Wanted(want, got string) *Error {
+	e.Want, e.Got = want, got
+	return e
 }
 
 // WithHint returns e with the advice set.
@@ -183,7 +209,7 @@ func Panicked(at At, r any) error {
 
 // ErrGone says that bytes of a mapped file can no longer be read. Another
 // attempt finds the file as it is then.
-var ErrGone = fmt.Errorf("the mapped file cannot be read any more: it was cut short meanwhile, or its disk fails: %w", syscall.ESTALE)
+var ErrGone = fmt.Errorf("the mapped file can no longer be read: it was cut short, or its disk fails: %w", syscall.ESTALE)
 
 // Gone reports whether a recovered panic is a memory fault.
 func Gone(r any) bool {

@@ -48,7 +48,7 @@ func int96ToNanos(dst, src []byte) error {
 	sec, nanos := keys.SplitInt96(src)
 	v, ok := addTime(sec, 1e9, int64(nanos))
 	if !ok {
-		return fault.Unsupported(fault.At{}, "an INT96 timestamp beyond the years 1677 to 2262").
+		return fault.Unsupported(fault.At{}, "an INT96 timestamp outside the years 1677 to 2262").
 			WithHint("--int96 us, the default, reads all years, to the microsecond")
 	}
 	binary.LittleEndian.PutUint64(dst, uint64(v))

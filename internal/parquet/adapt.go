@@ -81,7 +81,7 @@ func (a *matcher) mismatch(path []step, src, dst *field, want, got string) error
 	names = append(names, dst.Name)
 	return fault.Mismatch(fault.At{File: a.from.Name, Column: strings.Join(names, ".")},
 		"the file's column does not fit the output's schema", want, got).
-		WithHint("write one output per input, or take a schema that holds both")
+		WithHint("write to a directory, where each file keeps its own types, or give a schema that holds both")
 }
 
 // node matches dst, whose counterpart in the file is src, nil when it is

@@ -68,7 +68,7 @@ func (a *LeafAdapter) Adapt(p *Page, dict *Dictionary) (*Page, *Dictionary, erro
 	if s.noValue && slices.Contains(p.Def, uint8(s.full)) {
 		at := a.at
 		at.Page = p.Number
-		return nil, nil, fault.Corrupt(at, "a value in a column annotated NULL, which says that it has none")
+		return nil, nil, fault.Corrupt(at, "a value in a column that is annotated as always NULL")
 	}
 	if s.LevelsOnly {
 		a.page.NonNull, a.page.Plain, a.page.Indices, a.page.Coded = 0, nil, nil, false
@@ -97,15 +97,16 @@ func (a *LeafAdapter) misfit(p *Page, err error) error {
 	at := a.at
 	at.Page = p.Number
 	if err != nil {
-		return fault.Unsupported(at, "page too large: its values take more than %d bytes as %s", MaxPageSize, &a.s.values.to)
+		return fault.Unsupported(at, "page too large: its values take more than %s as %s", fault.Size(MaxPageSize), &a.s.values.to).
+			WithHint("write the file again with smaller pages, as of 1 MiB")
 	}
 	w := a.s.values
 	if w.foreign {
-		return fault.Corrupt(at, "a value that its type, %s, does not have", &w.from)
+		return fault.Corrupt(at, "a value outside the range of its type, %s", &w.from)
 	}
 	return fault.Mismatch(at, "a value does not fit the output's schema",
-		"one within the range of "+w.to.String(), fmt.Sprintf("one of %s beyond it", &w.from)).
-		WithHint("write one output per input, where the column keeps its type")
+		"one within the range of "+w.to.String(), fmt.Sprintf("one of %s outside it", &w.from)).
+		WithHint("write to a directory, where each file keeps its own types")
 }
 
 // mapLevels sets the levels of a.page.

@@ -166,7 +166,7 @@ func TestAdapterRefuses(t *testing.T) {
 		{"optional int32 a (NULL)", "required int32 a", "want an optional column, got INT32 NULL"},
 		{"optional int32 a (NULL)", "repeated int32 a", "want an optional column, got INT32 NULL"},
 		{"optional int32 a", "optional int32 a (NULL)", "want INT32 NULL, got INT32"},
-		{"optional int32 a; optional int32 a", "optional int32 a", "two columns of one name"},
+		{"optional int32 a; optional int32 a", "optional int32 a", "two columns with the same name"},
 	} {
 		_, err := NewAdapter(schemaFileOf(t, "log.parquet", c.from), schemaOf(t, c.to))
 		if !typedUnion(err) || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "log.parquet: ") {

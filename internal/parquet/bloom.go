@@ -24,7 +24,7 @@ func (f *File) BloomFilter(rowGroup, leaf int) (bits []byte, ok bool, err error)
 		return nil, false, nil
 	}
 	if pos < int64(len(magic)) || pos >= f.footerPos {
-		return nil, false, fault.Corrupt(at, "the Bloom filter lies outside of the file's data")
+		return nil, false, fault.Corrupt(at, "the Bloom filter lies outside the file's data")
 	}
 	head := make([]byte, min(bloomHeaderSize, f.footerPos-pos))
 	if err := f.readFull(head, pos); err != nil {

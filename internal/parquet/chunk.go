@@ -315,7 +315,8 @@ func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 			}
 		case format.IndexPage:
 		default:
-			err = fault.Unsupported(c.here(), "unknown page type %d", int32(header.Type))
+			err = fault.Unsupported(c.here(), "page type %d", int32(header.Type)).
+				WithHint("write the file again with another program")
 		}
 		if err != nil {
 			return nil, err
@@ -324,7 +325,7 @@ func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 	c.pass(passAtEnd)
 	switch {
 	case c.rows != c.wanted:
-		return nil, fault.Corrupt(c.at, "the pages have %d rows, the row group %d", c.rows, c.wanted)
+		return nil, fault.Corrupt(c.at, "rows of the column's pages").Wanted(fmt.Sprintf("%d, as the row group has", c.wanted), fmt.Sprint(c.rows))
 	case len(c.left) > 0:
 		return nil, fault.Corrupt(c.at, "the column ends before row %d", c.left[0])
 	}
@@ -415,7 +416,8 @@ func (c *Chunk) readHeader() (*pageHeader, int64, error) {
 		case int64(len(b)) < size:
 			return nil, 0, c.headerFault(fmt.Errorf("%d of %d values read: %w", c.values, c.md.NumValues, err))
 		case size >= maxHeaderSize:
-			return nil, 0, fault.Unsupported(c.here(), "a page header of more than %d bytes", maxHeaderSize)
+			return nil, 0, fault.Unsupported(c.here(), "a page header of more than %s", fault.Size(maxHeaderSize)).
+				WithHint("write the file again without long statistics in its pages")
 		}
 	}
 }
@@ -437,9 +439,10 @@ func (c *Chunk) checkSizes(h *pageHeader) (at fault.At, err error) {
 	case size < 0 || stored < 0:
 		return at, fault.Corrupt(at, "negative page sizes")
 	case stored > c.end-c.pos:
-		return at, fault.Corrupt(at, "the page's %d bytes reach beyond the column chunk", stored)
+		return at, fault.Corrupt(at, "a page of %d bytes, which does not fit into the column chunk", stored)
 	case size > MaxPageSize || stored > MaxPageSize:
-		return at, fault.Unsupported(at, "page too large: %d bytes, %d decompressed", stored, size)
+		return at, fault.Unsupported(at, "page too large: %s, %s decompressed; the limit is %s", fault.Size(stored), fault.Size(size), fault.Size(MaxPageSize)).
+			WithHint("write the file again with smaller pages, as of 1 MiB")
 	}
 	return at, nil
 }
@@ -462,7 +465,7 @@ func (c *Chunk) readBody(h *pageHeader) ([]byte, error) {
 	}
 	if h.CRC.Valid {
 		if got := crc32.ChecksumIEEE(body); got != uint32(h.CRC.V) {
-			e := fault.Corrupt(at, "the page's checksum is wrong")
+			e := fault.Corrupt(at, "the page's checksum")
 			e.Want, e.Got = fmt.Sprintf("%08x", uint32(h.CRC.V)), fmt.Sprintf("%08x", got)
 			return nil, e
 		}
@@ -480,7 +483,8 @@ func (c *Chunk) inflate(src []byte, size int64) ([]byte, error) {
 	out, err := c.buf.codec.decompress(codec, c.buf.raw, src, int(size))
 	switch {
 	case errors.Is(err, errCodec):
-		return nil, fault.Unsupported(c.here(), "compression codec %v", codec)
+		return nil, fault.Unsupported(c.here(), "compression codec %v", codec).
+			WithHint("write the file again with snappy, zstd, gzip, brotli or lz4")
 	case err != nil:
 		return nil, c.corrupt(err, "the page does not decompress (%v)", codec)
 	}
@@ -495,9 +499,9 @@ func (c *Chunk) dictionary(h *pageHeader, body []byte) error {
 	dh := h.DictionaryPageHeader.V
 	switch {
 	case !h.DictionaryPageHeader.Valid || dh.NumValues < 0:
-		return fault.Corrupt(c.at, "no valid header of the dictionary page")
+		return fault.Corrupt(c.at, "the dictionary page has no valid header")
 	case c.dict != nil || c.pages > 0:
-		return fault.Corrupt(c.at, "a dictionary page that does not come first")
+		return fault.Corrupt(c.at, "a dictionary page after another page")
 	case dh.Encoding != format.Plain && dh.Encoding != format.PlainDictionary:
 		return fault.Unsupported(c.at, "a dictionary encoded as %v", dh.Encoding)
 	case c.leaf.Type == format.Boolean:

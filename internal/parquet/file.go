@@ -128,7 +128,7 @@ func (f *File) Fingerprint() []byte { return bytes.Clone(f.digest[:]) }
 // readFooter checks the magic numbers and returns the bytes of the footer.
 func (f *File) readFooter(at fault.At) ([]byte, error) {
 	if f.Size < int64(len(magic)+tailSize) {
-		return nil, fault.Corrupt(at, "too short for a Parquet file: %d bytes", f.Size)
+		return nil, fault.Corrupt(at, "too short for a Parquet file").Wanted(fmt.Sprintf("%d bytes or more", len(magic)+tailSize), fmt.Sprint(f.Size))
 	}
 	head := make([]byte, len(magic))
 	if err := f.readFull(head, 0); err != nil {
@@ -140,19 +140,20 @@ func (f *File) readFooter(at fault.At) ([]byte, error) {
 	}
 	switch {
 	case string(tail[4:]) == magicEncrypted || string(head) == magicEncrypted:
-		return nil, fault.Unsupported(at, "the file is encrypted (its footer is)").
-			WithHint("write it again without Parquet encryption")
+		return nil, fault.Unsupported(at, "the file is encrypted").
+			WithHint("write the file again without Parquet encryption")
 	case string(tail[4:]) != magic:
-		return nil, fault.Corrupt(at, "not a Parquet file, or cut off: it does not end with %q", magic)
+		return nil, fault.Corrupt(at, "not a Parquet file, or cut off").Wanted(fmt.Sprintf("%q at its end", magic), "other bytes")
 	case string(head) != magic:
-		return nil, fault.Corrupt(at, "not a Parquet file: it does not begin with %q", magic)
+		return nil, fault.Corrupt(at, "not a Parquet file").Wanted(fmt.Sprintf("%q at its beginning", magic), "other bytes")
 	}
 	n := int64(binary.LittleEndian.Uint32(tail))
 	if n == 0 || n > f.Size-int64(len(magic)+tailSize) {
-		return nil, fault.Corrupt(at, "the footer's length is %d in a file of %d bytes", n, f.Size)
+		return nil, fault.Corrupt(at, "the footer's length").Wanted(fmt.Sprintf("1 to %d bytes, the rest of the file", f.Size-int64(len(magic)+tailSize)), fmt.Sprint(n))
 	}
 	if n > maxFooterSize {
-		return nil, fault.Unsupported(at, "the footer has %d bytes, more than %d", n, maxFooterSize)
+		return nil, fault.Unsupported(at, "a footer of %s; the limit is %s", fault.Size(n), fault.Size(maxFooterSize)).
+			WithHint("divide the file into several, each with fewer row groups or columns")
 	}
 	if err := f.charge(at, n); err != nil {
 		return nil, err
@@ -174,10 +175,10 @@ func (f *File) decodeFooter(at fault.At, footer []byte) error {
 	f.Metadata.keepAnnotations(footer)
 	if f.Metadata.EncryptionAlgorithm.Valid {
 		return fault.Unsupported(at, "the file has encrypted columns").
-			WithHint("write it again without Parquet encryption")
+			WithHint("write the file again without Parquet encryption")
 	}
 	if n != len(footer) {
-		return fault.Corrupt(at, "%d bytes stand behind the footer's end", len(footer)-n)
+		return fault.Corrupt(at, "%d extra bytes after the footer", len(footer)-n)
 	}
 	if err := f.buildSchema(at); err != nil {
 		return err

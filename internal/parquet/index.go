@@ -177,9 +177,10 @@ func (ci *ColumnIndex) check(x *OffsetIndex, flat bool) error {
 func (f *File) readIndex(at fault.At, name string, pos int64, n int32, v any) error {
 	switch {
 	case pos < int64(len(magic)) || n <= 0 || pos > f.footerPos || int64(n) > f.footerPos-pos:
-		return fault.Corrupt(at, "the %s, %d bytes at %d, lies outside of the file's data", name, n, pos)
+		return fault.Corrupt(at, "the %s, %d bytes at %d, lies outside the file's data", name, n, pos)
 	case n > maxIndexSize:
-		return fault.Unsupported(at, "the %s has %d bytes, more than %d", name, n, maxIndexSize)
+		return fault.Unsupported(at, "the %s has %s; the limit is %s", name, fault.Size(int64(n)), fault.Size(maxIndexSize)).
+			WithHint("write the file again with larger pages, or without a page index")
 	}
 	b := make([]byte, n)
 	if err := f.readFull(b, pos); err != nil {

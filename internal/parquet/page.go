@@ -54,7 +54,8 @@ func (c *Chunk) checkCount(n int32) error {
 	case n < 0 || int64(n) > c.md.NumValues-c.values:
 		return c.corrupt(nil, "%d values where the column chunk has %d left", n, c.md.NumValues-c.values)
 	case n > MaxPageValues:
-		return fault.Unsupported(c.here(), "page too large: %d values", n)
+		return fault.Unsupported(c.here(), "page too large: %d values", n).
+			WithHint("write the file again with smaller pages, as of 1 MiB")
 	}
 	c.page.Values = int(n)
 	return nil
@@ -257,7 +258,8 @@ func (c *Chunk) plainOf(src []byte) ([]byte, error) {
 	case errors.Is(err, errExpands) && c.f.room.Most(MaxPageSize) < MaxPageSize:
 		return nil, c.f.room.TooLarge(c.here(), "the page, whose values share bytes,", MaxPageSize)
 	case errors.Is(err, errExpands):
-		return nil, fault.Unsupported(c.here(), "page too large: its values take more than %d bytes", MaxPageSize)
+		return nil, fault.Unsupported(c.here(), "page too large: its values take more than %s", fault.Size(MaxPageSize)).
+			WithHint("write the file again with smaller pages, as of 1 MiB")
 	case err != nil:
 		return nil, c.corrupt(err, "the page's values do not decode (%v)", p.Encoding)
 	}

@@ -105,7 +105,7 @@ func TestChecksumNamesThePlace(t *testing.T) {
 			if err == nil {
 				continue // in what no checksum covers
 			}
-			if place, _, ok := strings.Cut(err.Error(), ": corrupt: the page's checksum is wrong: want "); ok {
+			if place, _, ok := strings.Cut(err.Error(), ": corrupt: the page's checksum: want "); ok {
 				places[place] = true
 			}
 		}

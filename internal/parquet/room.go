@@ -54,7 +54,7 @@ func (r *Room) Footer(at fault.At, bytes int64) error {
 		return fault.Memory(at, "the footer", bytes, r.budget, footerShare)
 	} else if all := r.footers.Add(bytes); all > 2*most {
 		r.footers.Add(-bytes)
-		return fault.Memory(at, "the footer, with those of the files before,", all, r.budget, footerShare/2)
+		return fault.Memory(at, "the footer and those of the files before it", all, r.budget, footerShare/2)
 	}
 	return nil
 }

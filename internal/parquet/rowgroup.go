@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -19,14 +20,14 @@ func (f *File) checkRowGroups(at fault.At) error {
 		gat := at
 		gat.RowGroup = g + 1
 		if rg.NumRows < 0 || rg.NumRows > math.MaxInt64-total {
-			return fault.Corrupt(gat, "impossible number of rows: %d", rg.NumRows)
+			return fault.Corrupt(gat, "a row group of %d rows", rg.NumRows)
 		}
 		if rg.NumRows > math.MaxUint32 { // rows are numbered in 32 bits
 			return fault.Unsupported(gat, "a row group of %d rows", rg.NumRows).WithHint("write the file with row groups of at most 2^32-1 rows")
 		}
 		total += rg.NumRows
 		if len(rg.Columns) != len(f.Leaves) {
-			return fault.Corrupt(gat, "%d column chunks for %d columns", len(rg.Columns), len(f.Leaves))
+			return fault.Corrupt(gat, "column chunks of the row group").Wanted(fmt.Sprintf("%d, one for each column", len(f.Leaves)), fmt.Sprint(len(rg.Columns)))
 		}
 		f.RowGroups[g].Rows = rg.NumRows
 		for c := range rg.Columns {
@@ -36,13 +37,13 @@ func (f *File) checkRowGroups(at fault.At) error {
 			rg.Columns[c].MetaData.trim()
 			n := rg.Columns[c].MetaData.TotalCompressedSize
 			if n > math.MaxInt64-f.RowGroups[g].CompressedBytes {
-				return fault.Corrupt(gat, "impossible size")
+				return fault.Corrupt(gat, "the row groups take more bytes than a file can have")
 			}
 			f.RowGroups[g].CompressedBytes += n
 		}
 	}
 	if n := f.Metadata.NumRows; n != total && n != 0 { // some writers leave it at 0
-		return fault.Corrupt(at, "the row groups have %d rows, the file says %d", total, f.Metadata.NumRows)
+		return fault.Corrupt(at, "rows of the file").Wanted(fmt.Sprintf("%d, as the row groups have", total), fmt.Sprint(f.Metadata.NumRows))
 	}
 	return nil
 }
@@ -63,13 +64,15 @@ func (f *File) checkChunk(g, c int) error {
 		return fault.Unsupported(at, "the column is encrypted").
 			WithHint("write the file again without Parquet encryption")
 	case chunk.FilePath != "":
-		return fault.Unsupported(at, "the column's data is in another file")
+		return fault.Unsupported(at, "the column's data is in another file").
+			WithHint("write the columns into one file")
 	case !slices.Equal(md.PathInSchema, leaf.Path):
-		return fault.Corrupt(at, "the column chunk is of another column")
+		return fault.Corrupt(at, "the column chunk belongs to another column")
 	case md.Type != leaf.Type:
-		return fault.Corrupt(at, "the column chunk has type %v, the schema %v", md.Type, leaf.Type)
+		return fault.Corrupt(at, "type of the column chunk").Wanted(fmt.Sprintf("%v, as in the schema", leaf.Type), fmt.Sprint(md.Type))
 	case md.Codec < format.Uncompressed || md.Codec > format.Lz4Raw:
-		return fault.Unsupported(at, "unknown compression codec %d", int32(md.Codec))
+		return fault.Unsupported(at, "compression codec %d", int32(md.Codec)).
+			WithHint("write the file again with snappy, zstd, gzip, brotli or lz4")
 	case md.NumValues < 0 || md.TotalCompressedSize < 0 || md.TotalUncompressedSize < 0:
 		return fault.Corrupt(at, "negative counts or sizes")
 	}
@@ -89,7 +92,7 @@ func (f *File) checkChunk(g, c int) error {
 	start := chunkStart(md)
 	if start < int64(len(magic)) || md.TotalCompressedSize == 0 ||
 		start > f.footerPos || md.TotalCompressedSize > f.footerPos-start {
-		return fault.Corrupt(at, "the column chunk, %d bytes at %d, lies outside of the file's data",
+		return fault.Corrupt(at, "the column chunk, %d bytes at %d, lies outside the file's data",
 			md.TotalCompressedSize, start)
 	}
 	return nil

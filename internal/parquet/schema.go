@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/internal/fault"
@@ -58,7 +59,8 @@ func (f *File) buildSchema(at fault.At) error {
 		return fault.Corrupt(at, "the footer has no schema")
 	}
 	if len(f.Metadata.Schema) > maxSchemaColumns {
-		return fault.Unsupported(at, "a schema of %d elements", len(f.Metadata.Schema))
+		return fault.Unsupported(at, "a schema of %d elements", len(f.Metadata.Schema)).
+			WithHint("write the file again with fewer columns")
 	}
 	b := schemaBuilder{f: f, at: at}
 	root, err := b.node(0, 0, 0)
@@ -69,7 +71,7 @@ func (f *File) buildSchema(at fault.At) error {
 		return fault.Corrupt(at, "the schema's root is a column")
 	}
 	if b.next != len(f.Metadata.Schema) {
-		return fault.Corrupt(at, "the schema has %d elements, its tree %d", len(f.Metadata.Schema), b.next)
+		return fault.Corrupt(at, "elements of the schema").Wanted(fmt.Sprintf("%d, as its tree has", b.next), fmt.Sprint(len(f.Metadata.Schema)))
 	}
 	if b.mended {
 		f.Metadata.Schema = b.kept
@@ -92,7 +94,7 @@ func (b *schemaBuilder) node(depth, def, rep int) (*Node, error) {
 		return nil, fault.Corrupt(b.at, "the schema's tree has more elements than the schema")
 	}
 	if depth > maxSchemaDepth {
-		return nil, fault.Unsupported(b.here(), "the schema is nested more than %d levels deep", maxSchemaDepth)
+		return nil, fault.Unsupported(b.here(), "a schema nested more than %d levels deep", maxSchemaDepth)
 	}
 	b.kept = append(b.kept, b.f.Metadata.Schema[b.next])
 	e := &b.f.Metadata.Schema[b.next]

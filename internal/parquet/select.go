@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"fmt"
 	"slices"
 	"sort"
 
@@ -119,7 +120,7 @@ func (c *Chunk) skip(h *pageHeader, rows int64) error {
 		n = h.DataPageHeaderV2.V.NumValues
 	}
 	if n < 0 || int64(n) > c.md.NumValues-c.values || rows > int64(n) || c.leaf.MaxRep == 0 && rows != int64(n) {
-		return fault.Corrupt(at, "%d rows of %d values where the column chunk has %d values left", rows, n, c.md.NumValues-c.values)
+		return fault.Corrupt(at, "values of %d rows", rows).Wanted(fmt.Sprintf("at most %d, the rest of the column chunk", c.md.NumValues-c.values), fmt.Sprint(n))
 	}
 	for len(c.left) > 0 && int64(c.left[0]) < c.rows+rows { // of a page that is skipped for its encoding
 		c.left = c.left[1:]
@@ -132,7 +133,7 @@ func (c *Chunk) skip(h *pageHeader, rows int64) error {
 	c.inRow = false // rows begin with the page, or there is none in it
 	c.pos += int64(h.CompressedPageSize)
 	if c.rows > c.wanted {
-		return fault.Corrupt(at, "more rows than the row group's %d", c.wanted)
+		return fault.Corrupt(at, "rows of the column").Wanted(fmt.Sprintf("%d, as the row group has", c.wanted), "more")
 	}
 	return c.landed()
 }

@@ -114,7 +114,7 @@ func Covers(schema []SchemaElement, f *File) error {
 		} else if have == nil {
 			return fault.Mismatch(fault.At{File: f.Name, Column: c.Name}, "the given schema has no such column",
 				"one of "+root.names(), c.describe()).
-				WithHint("take a schema that has it, or name the columns to keep")
+				WithHint("give a schema that has it, or name the columns to keep")
 		}
 		if err := known(c, f.Name, []string{c.Name}); err != nil {
 			return err
@@ -128,8 +128,8 @@ func Covers(schema []SchemaElement, f *File) error {
 func known(d *field, file string, path []string) error {
 	if d.unknown() {
 		return fault.Unsupported(fault.At{File: file, Column: strings.Join(path, ".")},
-			"an annotation that is not known here cannot be compared with another file's").
-			WithHint("write one output per input, or leave the column out")
+			"an unknown annotation, which cannot be compared with another file's").
+			WithHint("write to a directory, where each file keeps its own types, or leave the column out")
 	}
 	for _, c := range d.children {
 		if err := known(c, file, append(path, c.Name)); err != nil {
@@ -175,13 +175,14 @@ func (u *unifier) at() fault.At {
 // conflict is the error for a column that differs beyond repair.
 func (u *unifier) conflict(what, file, want, got string) error {
 	return fault.Mismatch(u.at(), what, want+" as in "+file, got).
-		WithHint("write one output per input (a directory, per-file schemas), or leave the column out")
+		WithHint("write to a directory, where each file keeps its own types, or leave the column out")
 }
 
 // add takes in one file's version of the column.
 func (u *unifier) add(c *column, n *field) error {
 	if c.last == u.number {
-		return fault.Unsupported(u.at(), "two columns of one name, where columns are found by name")
+		return fault.Unsupported(u.at(), "two columns with the same name").
+			WithHint("rename one of them")
 	}
 	c.last = u.number
 	c.count++
@@ -363,7 +364,7 @@ func (u *unifier) elements(out []SchemaElement, c, parent *column) ([]SchemaElem
 	if len(c.types) > 0 {
 		t, ok := widest(c.types)
 		if !ok { // each two of them have a common type, so all have
-			return nil, fault.Mismatch(fault.At{Column: e.Name}, "the column's type", c.types[0].String(), "others")
+			return nil, fault.Mismatch(fault.At{Column: e.Name}, "the column's type", "a common type with "+c.types[0].String(), "none")
 		}
 		from := t.elem
 		e.Type, e.TypeLength = from.Type, from.TypeLength

@@ -226,7 +226,7 @@ func (d *field) named(name string) (*field, error) {
 			continue
 		}
 		if found != nil {
-			return nil, fault.Unsupported(fault.At{Column: name}, "two columns of one name")
+			return nil, fault.Unsupported(fault.At{Column: name}, "two columns with the same name").WithHint("rename one of them")
 		}
 		found = c
 	}

@@ -350,7 +350,7 @@ func TestUnionOfStructures(t *testing.T) {
 func TestUnionErrorNamesAll(t *testing.T) {
 	_, err := unionOf(t, "optional group s { optional int32 k }", "optional int32 other", "optional group s { optional binary k (STRING) }")
 	const want = "c.parquet: column s.k: mismatch: the column's type: want INT32 as in a.parquet, got BYTE_ARRAY STRING (" +
-		"write one output per input (a directory, per-file schemas), or leave the column out)"
+		"write to a directory, where each file keeps its own types, or leave the column out)"
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

@@ -207,7 +207,8 @@ func (w *Writer) Close() (rows, bytes int64, err error) {
 		return 0, 0, fmt.Errorf("encoding the footer: %w", err)
 	}
 	if len(footer) > maxFooterSize {
-		return 0, 0, fault.Unsupported(fault.At{}, "a footer of %d bytes, more than %d", len(footer), maxFooterSize)
+		return 0, 0, fault.Unsupported(fault.At{}, "an output whose footer takes %s; the limit is %s", fault.Size(int64(len(footer))), fault.Size(maxFooterSize)).
+			WithHint("write to a directory, or larger row groups")
 	}
 	n := len(footer)
 	footer = binary.LittleEndian.AppendUint32(footer, uint32(n))

@@ -263,7 +263,7 @@ func (c *ChunkWriter) addLevels(p *Page, from, to int) error {
 		g.rows += bytes.Count(p.Rep[from:to], []byte{0})
 	}
 	if g.entries > MaxPageValues {
-		return fault.Unsupported(fault.At{Column: c.leaf.Dotted}, "a row of more than %d values", MaxPageValues)
+		return fault.Unsupported(fault.At{Column: c.leaf.Dotted}, "a row with more than %d values in one column", MaxPageValues)
 	}
 	return nil
 }

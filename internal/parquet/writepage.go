@@ -98,7 +98,7 @@ func (c *ChunkWriter) compressed(ws *workspace, p *encodedPage, body []byte) (er
 
 func (c *ChunkWriter) checkSize(n int) error {
 	if n > MaxPageSize {
-		return fault.Unsupported(fault.At{Column: c.leaf.Dotted}, "a row that takes %d bytes in one column, more than %d", n, MaxPageSize)
+		return fault.Unsupported(fault.At{Column: c.leaf.Dotted}, "a row with %s in one column; the limit is %s", fault.Size(int64(n)), fault.Size(MaxPageSize))
 	}
 	return nil
 }

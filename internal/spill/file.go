@@ -87,7 +87,7 @@ func (f *File) fault(err error) error { return fmt.Errorf("%s: %w", f.about, err
 func (f *File) corrupt(what, want, got string) error {
 	e := fault.Corrupt(fault.At{File: f.file.Name()}, "%s", what)
 	e.Want, e.Got = want, got
-	return f.fault(e.WithHint("the disk, or another program, has changed what was written"))
+	return f.fault(e.WithHint("the disk or another program changed a temporary file; check the disk, and run again"))
 }
 
 // open makes the file. The lock is held.

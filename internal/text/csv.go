@@ -81,7 +81,7 @@ func (r *csvRows) quoted(line []byte, columns int) (err error) {
 			}
 			if more = len(line) > 0; more {
 				if line[0] != ',' {
-					return r.quoteError("something behind a closing quote that is not a comma")
+					return r.quoteError("text after a closing quote")
 				}
 				line = line[1:]
 			}
@@ -121,7 +121,7 @@ func (r *csvRows) quotedField(line []byte) ([]byte, error) {
 			}
 			var err error
 			if line, err = r.l.read(); err == io.EOF {
-				return nil, fault.Corrupt(opened, "a quote that is not closed")
+				return nil, fault.Corrupt(opened, "a quote that is not closed").WithHint(quoteHint)
 			} else if err != nil {
 				return nil, err
 			}
@@ -137,12 +137,16 @@ func (r *csvRows) quotedField(line []byte) ([]byte, error) {
 
 // quoteError is about the current line. It stays an error whatever may be
 // skipped: nobody knows where the row ends.
-func (r *csvRows) quoteError(what string) error { return fault.Corrupt(r.l.at, "%s", what) }
+func (r *csvRows) quoteError(what string) error {
+	return fault.Corrupt(r.l.at, "%s", what).WithHint(quoteHint)
+}
+
+const quoteHint = "write a field with quotes or line ends in quotes, and each quote within it twice"
 
 func headerError(at fault.At, err error) error {
 	if err == io.EOF {
 		at.Line = 0
-		return fault.Corrupt(at, "no row of column names")
+		return fault.Corrupt(at, "no row of column names").WithHint("write one as the first line")
 	}
 	return err
 }
@@ -155,10 +159,10 @@ func checkNames(at fault.At, names []string) error {
 	seen := make(map[string]bool, len(names))
 	for i, n := range names {
 		if n == "" {
-			return fault.Corrupt(at, "column %d has no name", i+1)
+			return fault.Corrupt(at, "column %d has no name", i+1).WithHint("name every column in the first line")
 		}
 		if seen[n] {
-			return fault.Corrupt(at, "two columns are named %q", n)
+			return fault.Corrupt(at, "two columns are named %q", n).WithHint("rename one of them in the first line")
 		}
 		seen[n] = true
 	}
@@ -170,10 +174,10 @@ func checkWidth(at fault.At, got, want int) error {
 	if got == want {
 		return nil
 	}
-	e := fault.Corrupt(at, "a row with another number of fields than the names")
+	e := fault.Corrupt(at, "number of fields in a row")
 	e.Want, e.Got = fmt.Sprint(want), fmt.Sprint(got)
 	if got > want {
 		e.Got = fmt.Sprintf("more than %d", want)
 	}
-	return &badLine{e}
+	return &badLine{fault: e, confined: true}
 }

@@ -27,14 +27,17 @@ type lines struct {
 // 64 KiB is an error.
 func newLines(s *stream, max int, look bool) (*lines, error) {
 	l := &lines{at: s.at, s: s, max: max, buf: make([]byte, 0, readSize)}
-	for len(l.buf) < 3 && l.err == nil {
+	for len(l.buf) < 4 && l.err == nil {
 		l.fill()
 	}
 	switch head := string(l.buf[:min(3, len(l.buf))]); {
 	case head == "\xEF\xBB\xBF":
 		l.from, l.seen = 3, 3
 	case strings.HasPrefix(head, "\xFF\xFE"), strings.HasPrefix(head, "\xFE\xFF"):
-		return nil, fault.Unsupported(l.at, "text in UTF-16").WithHint("write it as UTF-8")
+		return nil, notUTF8(l.at, "UTF-16")
+	}
+	if encoding := utf16(l.buf[l.from:]); encoding != "" {
+		return nil, notUTF8(l.at, encoding)
 	}
 	if look {
 		l.look = readSize
@@ -137,7 +140,7 @@ func (l *lines) tooLong(at fault.At) error {
 	if l.budget > 0 {
 		return fault.Memory(at, "a line", int64(l.max)+1, l.budget, lineShare)
 	}
-	return fault.Unsupported(at, "a line of more than %d bytes", l.max).WithHint("is this the right format?")
+	return fault.Unsupported(at, "a line of more than %s", fault.Size(int64(l.max))).WithHint("check that the file has the format that its name says")
 }
 
 // idLines is one ID a line.

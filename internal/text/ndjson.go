@@ -133,10 +133,10 @@ func (r *ndjson) object(line []byte) error {
 	r.keys = r.keys[:0]
 	line = bytes.Trim(line, " \t\r")
 	if !utf8.Valid(line) {
-		return &badLine{fault.Corrupt(r.at, "JSON that is not UTF-8")}
+		return &badLine{fault: fault.Corrupt(r.at, "JSON that is not UTF-8"), confined: true}
 	}
 	if !json.Valid(line) || line[0] != '{' {
-		return &badLine{fault.Corrupt(r.at, "not one JSON object")}
+		return &badLine{fault: fault.Corrupt(r.at, "not one JSON object"), confined: true}
 	}
 	for s := (scanner{line, 1}); s.more(); {
 		key, ok := unquote(s.value())
@@ -146,12 +146,12 @@ func (r *ndjson) object(line []byte) error {
 			_, ok = unquote(raw)
 		}
 		if !ok {
-			return &badLine{fault.Corrupt(r.at, "half a surrogate pair in a JSON string")}
+			return &badLine{fault: fault.Corrupt(r.at, "half a surrogate pair in a JSON string"), confined: true}
 		}
 		if !r.set(key, raw) {
 			at := r.at
 			at.Column = string(key)
-			return &badLine{fault.Corrupt(at, "a key that stands twice in an object")}
+			return &badLine{fault: fault.Corrupt(at, "a key that stands twice in an object"), confined: true}
 		}
 	}
 	return nil

@@ -28,11 +28,13 @@ type rows interface {
 // pass is one reading of the input.
 type pass struct {
 	at    fault.At
+	head  *head // of lines
 	s     *stream
 	lines *lines
 	rows  rows
-	bad   *Bad // nil: bad lines are errors
-	part  int  // bytes that one of several goroutines parses at once
+	good  int64 // rows so far that are not bad
+	bad   *Bad  // nil: bad lines are errors
+	part  int   // bytes that one of several goroutines parses at once
 }
 
 func (p *pass) close() error { return p.s.close() }
@@ -44,16 +46,15 @@ func (in *input) pass() (*pass, error) {
 		return nil, err
 	}
 	p := &pass{at: in.at, s: s, part: in.part}
+	if in.opts.Format == Lines {
+		p.head = &in.head
+	}
 	if in.opts.SkipBad {
 		p.bad = new(Bad)
 	}
 	if err := p.begin(in); err != nil {
 		p.close()
-		var bad *badLine
-		if errors.As(err, &bad) {
-			return nil, bad.fault.WithHint(skipHint)
-		}
-		return nil, err
+		return nil, p.explain(err)
 	}
 	return p, nil
 }
@@ -74,6 +75,12 @@ func (p *pass) begin(in *input) error {
 		p.rows, err = newTSV(l)
 	case Lines:
 		p.rows = &idLines{lines: l, name: cmp.Or(in.opts.Column, "id")}
+		if in.columns == nil {
+			in.head = l.headOf()
+			if in.opts.Guessed {
+				err = in.head.check(in.at, cmp.Or(in.opts.Column, "id"))
+			}
+		}
 	case NDJSON:
 		p.rows, err = in.newNDJSON(l, p.bad)
 	default:
@@ -86,18 +93,16 @@ func (p *pass) begin(in *input) error {
 func (p *pass) next() error {
 	for {
 		err := p.rows.next()
-		if err == nil || err == io.EOF {
-			return err
+		if err == nil {
+			p.good++
+			return nil
 		}
 		var bad *badLine
-		if !errors.As(err, &bad) {
+		if err == io.EOF || !errors.As(err, &bad) {
 			return err
 		}
-		if !p.rows.confined() {
-			return bad.fault
-		}
-		if p.bad == nil {
-			return bad.fault.WithHint(skipHint)
+		if bad.confined = p.rows.confined(); !bad.confined || p.bad == nil {
+			return bad
 		}
 		p.bad.add(bad.fault.At.Line)
 	}
@@ -105,7 +110,8 @@ func (p *pass) next() error {
 
 // refuse is told that the value of column c of the row does not parse: the row
 // is left out, if that may be, else the error says what was wanted.
-func (p *pass) refuse(c int, name, want string) error {
+func (p *pass) refuse(c int, name, want string, parses func(string) bool) error {
+	p.good--
 	if p.bad != nil && p.rows.confined() {
 		p.bad.add(p.rows.line(c))
 		return nil
@@ -113,14 +119,41 @@ func (p *pass) refuse(c int, name, want string) error {
 	at := p.at
 	at.Column, at.Line = name, p.rows.line(c)
 	e := &fault.Error{Kind: fault.ErrMismatch, At: at, What: "a value that does not parse", Want: want}
-	if p.rows.confined() {
-		e.Hint = skipHint
-	}
-	return e
+	return &badLine{fault: e, confined: p.rows.confined(), parses: parses}
 }
 
-// skipHint says what helps where a line is bad.
-const skipHint = "--skip-bad leaves such lines out"
+// explain completes an error about a bad line on its way out of the package.
+// What the line looks like, or --skip-bad, is worth a hint only if it would
+// help: if no line before was good, the input is probably not what it was
+// taken for.
+func (p *pass) explain(err error) error {
+	var bad *badLine
+	if !errors.As(err, &bad) {
+		return err
+	}
+	e := *bad.fault
+	switch {
+	case !bad.confined:
+	case p.good > 0:
+		e.Hint = "--skip-bad leaves such lines out"
+	default:
+		e.What, e.Hint = p.looks(e.What, bad.parses)
+	}
+	return &e
+}
+
+// looks says of an input without a good line what it may be instead.
+func (p *pass) looks(what string, parses func(string) bool) (string, string) {
+	if parses != nil && p.head != nil {
+		if looks, hint := p.head.explain(parses); looks != "" {
+			return what + "; " + looks, hint
+		}
+	}
+	if parses != nil {
+		return what, "no value before it was good: check the column, and its type with --key-type"
+	}
+	return what, "no line before it was good: check the format, with --ids-format for names that do not say it"
+}
 
 // Bad says which lines were left out as bad.
 type Bad struct {
@@ -154,18 +187,36 @@ func (in *input) Bad() Bad {
 // SkipsBad reports whether bad lines are left out.
 func (in *input) SkipsBad() bool { return in.opts.SkipBad }
 
-// ended is called when a pass has come to the end.
-func (in *input) ended(p *pass) {
+// ended is called when a pass has come to the end. If most lines were bad, the
+// input is not what it was taken for, and leaving them out is an error.
+func (in *input) ended(p *pass, parses func(string) bool) error {
 	if p.bad == nil {
-		return
+		return nil
 	}
 	in.mu.Lock()
-	defer in.mu.Unlock()
 	in.bad = *p.bad
+	in.mu.Unlock()
+	if p.bad.Lines <= p.good {
+		return nil
+	}
+	at := in.at
+	at.Line = p.bad.First[0]
+	e := fault.Mismatch(at, "too many bad lines", "at most half of them with --skip-bad", fmt.Sprintf("%d of %d", p.bad.Lines, p.bad.Lines+p.good))
+	e.Hint = "check the format, with --ids-format, and the type, with --key-type"
+	if parses != nil && p.head != nil && at.Line == 1 {
+		if looks, hint := p.head.explain(parses); looks != "" {
+			e.What, e.Hint = e.What+"; "+looks, hint
+		}
+	}
+	return e
 }
 
 // badLine is an error that is confined to one line, if the row is.
-type badLine struct{ fault *fault.Error }
+type badLine struct {
+	fault    *fault.Error
+	confined bool
+	parses   func(string) bool // of a value that does not parse: whether another would
+}
 
 func (b *badLine) Error() string { return b.fault.Error() }
 func (b *badLine) Unwrap() error { return b.fault }

@@ -45,7 +45,7 @@ func (t *Table) Read(ctx context.Context, group int, columns []int) iter.Seq2[ar
 		for {
 			rec, err := b.next(ctx, p)
 			if err != nil {
-				yield(nil, err)
+				yield(nil, p.explain(err))
 				return
 			}
 			if rec == nil || !yieldOne(rec, yield) {
@@ -98,6 +98,16 @@ func (t *Table) batcher(group int, columns []int) (*batcher, error) {
 	return &batcher{t, columns, array.NewRecordBuilder(t.opts.Mem, s), s, most}, nil
 }
 
+// parses reports whether a text parses as the first of the columns.
+func (b *batcher) parses(s string) bool {
+	if len(b.columns) == 0 {
+		return true
+	}
+	out := array.NewBuilder(b.t.opts.Mem, b.schema.Field(0).Type)
+	defer out.Release()
+	return b.t.parse[b.columns[0]](out, s)
+}
+
 // next reads one batch; nil at the end. The caller releases it.
 func (b *batcher) next(ctx context.Context, p *pass) (arrow.Record, error) {
 	for {
@@ -118,7 +128,9 @@ func (b *batcher) batch(ctx context.Context, p *pass) (arrow.Record, error) {
 		}
 		err := p.next()
 		if err == io.EOF {
-			b.t.ended(p)
+			if err := b.t.ended(p, b.parses); err != nil {
+				return nil, err
+			}
 			break
 		}
 		if err != nil {
@@ -179,7 +191,7 @@ func (b *batcher) add(p *pass) (size int, good bool, err error) {
 			continue
 		}
 		field := b.schema.Field(i)
-		if err := p.refuse(c, field.Name, b.t.wanted(c)); err != nil {
+		if err := p.refuse(c, field.Name, b.t.wanted(c), b.parses); err != nil {
 			return 0, false, err
 		}
 		good = false

@@ -55,6 +55,7 @@ type part struct {
 	text []byte
 	rows rows // over it
 	bad  Bad
+	good int64 // rows that are not bad
 	err  error
 	done chan struct{} // filled when it is parsed
 }
@@ -100,6 +101,7 @@ func (p *pass) fillParts(ctx context.Context, r *plainReader, s splitter, thread
 		if p.bad != nil {
 			p.bad.merge(c.bad)
 		}
+		p.good += c.good
 		if c.Rows > 0 && (c.err == nil || c.err == io.EOF) && !yield(c.Values) {
 			return nil
 		}
@@ -123,7 +125,7 @@ func (p *pass) cut(ctx context.Context, s splitter, work, queue chan<- *part, fr
 		case <-ctx.Done():
 			return
 		}
-		c.bad, c.err = Bad{}, nil
+		c.bad, c.good, c.err = Bad{}, 0, nil
 		if rows != nil {
 			c.rows, rows = rows, nil
 		} else {
@@ -182,6 +184,7 @@ func (c *part) parse(ctx context.Context, p *pass) {
 		defer fault.Recovered(p.at, &err)
 		return c.fill(ctx, own)
 	}()
+	c.good = own.good
 	if err != io.EOF {
 		c.err = err
 	}

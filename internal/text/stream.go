@@ -105,7 +105,7 @@ func (s *stream) decompress() (err error) {
 		s.text = s.zstd
 		return err
 	case promised != "":
-		return fault.Corrupt(s.at, "not %s, as its name says", promised)
+		return fault.Corrupt(s.at, "not %s, as its name says", promised).WithHint("rename the file, or compress it as the name says")
 	}
 	s.text = br
 	return nil
@@ -144,11 +144,11 @@ func (s *stream) wrap(err error) error {
 	case errors.As(err, &known), errors.Is(err, fault.ErrGone):
 		return err
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
-		return fault.Unsupported(s.at, "zstd with a window of more than %d MiB", maxWindow>>20)
+		return fault.Unsupported(s.at, "zstd with a window of more than %d MiB", maxWindow>>20).WithHint("compress the file again, without --long or --ultra")
 	}
 	e := fault.Corrupt(s.at, "compressed text")
 	e.Err = err
-	return e
+	return e.WithHint("the file was cut short or damaged: get a good copy")
 }
 
 // decode reads text into p.

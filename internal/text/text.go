@@ -122,6 +122,9 @@ func (o *Options) lineBytes() int {
 // Options say how text is read. The zero value works, but for Size.
 type Options struct {
 	Format Format
+	// Guessed: Format is Lines for want of a better one. An input that surely is
+	// something else is an error then.
+	Guessed bool
 	// Size of the input in bytes, compressed as it is; -1 when not known.
 	Size int64
 	// Once: the input cannot be opened again, as standard input. The table can
@@ -170,6 +173,7 @@ type input struct {
 	open    func() (io.ReadCloser, error)
 	opts    Options
 	columns []string // names, as found; nil until they are
+	head    head     // of Lines; set with columns
 	part    int      // splitBytes, but for tests
 
 	mu    sync.Mutex

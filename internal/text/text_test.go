@@ -153,7 +153,7 @@ func TestRefused(t *testing.T) {
 		{"two names", "a.csv", "\n\na,\"a\"\n", fault.ErrCorrupt, "line 3"},
 		{"JSON of blanks", "a.jsonl", "{}\n \n", fault.ErrCorrupt, "line 2"},
 		{"bare quote behind quoted lines", "a.csv", "a,b\n\"\n\n\",x\ny,x\"y\n", fault.ErrCorrupt, "line 5: corrupt: a quote in"},
-		{"behind a quote", "a.csv", "a\n\"x\"y\n", fault.ErrCorrupt, "line 2: corrupt: something behind"},
+		{"behind a quote", "a.csv", "a\n\"x\"y\n", fault.ErrCorrupt, "line 2: corrupt: text after a closing quote"},
 		{"bare quote", "a.csv", "a\nx\"y\n", fault.ErrCorrupt, "line 2"},
 		{"open quote", "a.csv", "a\n1\n\"x\ny\n", fault.ErrCorrupt, "line 3: corrupt: a quote that is not closed"},
 		{"value", "a.csv", "id,n\n1,2\n3,secret\n", fault.ErrMismatch, "a.csv: line 3: column n: mismatch: a value that does not parse: want int8"},

@@ -82,9 +82,10 @@ func (t *Table) ReadPlain(ctx context.Context, column, threads int) iter.Seq2[Va
 			err = p.fillAll(ctx, r, hand)
 		}
 		if err == io.EOF {
-			t.ended(p)
-		} else if err != nil {
-			yield(Values{}, err)
+			err = t.ended(p, r.parses)
+		}
+		if err != nil {
+			yield(Values{}, p.explain(err))
 		}
 	}
 }
@@ -148,7 +149,7 @@ func (r *plainReader) fill(ctx context.Context, p *pass) error {
 			continue
 		}
 		if !r.put(v) {
-			if err := p.refuse(r.column, r.name, r.want); err != nil {
+			if err := p.refuse(r.column, r.name, r.want, r.parses); err != nil {
 				return err
 			}
 			continue
@@ -157,6 +158,12 @@ func (r *plainReader) fill(ctx context.Context, p *pass) error {
 		r.NonNull++
 	}
 	return nil
+}
+
+// parses reports whether a text is a value of the column.
+func (r *plainReader) parses(s string) bool {
+	other := plainReader{kind: r.kind, bits: r.bits, ok: r.ok}
+	return other.put([]byte(s))
 }
 
 // put appends the value that v stands for; false, and nothing appended, if it

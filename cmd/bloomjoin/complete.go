@@ -1,0 +1,165 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// completion proposes the values of a flag, given what stands there.
+type completion = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective)
+
+// words completes a flag that takes one of several words.
+func words(values ...string) completion {
+	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return values, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// listOf completes a flag that takes words separated by commas.
+func listOf(values func(cmd *cobra.Command, args []string) []string) completion {
+	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		before, _ := cutLast(begun, ",")
+		return inFront(before, values(cmd, args)), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+}
+
+// cutLast cuts s after the last sep: before ends with it, or is empty.
+func cutLast(s, sep string) (before, after string) {
+	i := strings.LastIndex(s, sep) + 1
+	return s[:i], s[i:]
+}
+
+// inFront puts what stands there already before each value.
+func inFront(before string, values []string) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = before + v
+	}
+	return out
+}
+
+// columns returns the columns of the first file that the names stand for; none
+// if it cannot be opened, which the command itself will report.
+func (c *cli) columns(cmd *cobra.Command, names []string, open partition.OpenOptions) (columns []string) {
+	for _, name := range names {
+		if name == "-" {
+			continue
+		}
+		files, err := partition.Open(cmd.Context(), []string{name}, open)
+		if err != nil {
+			continue
+		}
+		for _, f := range files[:min(1, len(files))] {
+			for _, field := range f.Schema().Fields() {
+				columns = append(columns, field.Name)
+			}
+		}
+		_ = partition.Close(files)
+		if len(columns) > 0 {
+			break
+		}
+	}
+	return columns
+}
+
+// ofLogs returns the columns of the logs named as arguments.
+func (c *cli) ofLogs(cmd *cobra.Command, args []string) []string {
+	return c.columns(cmd, args, partition.OpenOptions{})
+}
+
+// pairs completes --on: columns of the log, and of the IDs after an equals sign.
+func (c *cli) pairs(o *joinFlags) completion {
+	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		const how = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		before, last := cutLast(begun, ",")
+		ids := c.columns(cmd, o.ids, partition.OpenOptions{Text: true, TextFormat: partition.Format(o.text.format)})
+		if log, _, ok := strings.Cut(last, "="); ok {
+			return inFront(before+log+"=", ids), how
+		}
+		logs := c.ofLogs(cmd, args)
+		if len(logs) == 0 { // arguments come last: those of the IDs may have the name
+			logs = ids
+		}
+		return inFront(before, logs), how
+	}
+}
+
+// complete sets how values of flags are completed.
+func complete(cmd *cobra.Command, of map[string]completion) {
+	for name, f := range of {
+		if cmd.Flags().Lookup(name) == nil && cmd.PersistentFlags().Lookup(name) == nil {
+			continue // only some verbs have it
+		}
+		if err := cmd.RegisterFlagCompletionFunc(name, f); err != nil {
+			panic(err) // a mistake in the program, which every test would see
+		}
+	}
+}
+
+// common are the completions of flags that several verbs have.
+func (c *cli) common() map[string]completion {
+	return map[string]completion{
+		"ids-format":  words("lines", "csv", "tsv", "ndjson"),
+		"key-type":    words("string", "int64", "uint64", "uuid", "date", "timestamp", "timestamptz", "bool"),
+		"normalize":   listOf(func(*cobra.Command, []string) []string { return []string{"trim", "lower", "uuid"} }),
+		"format":      words("parquet", "arrow"),
+		"compression": words("snappy", "zstd", "gzip", "brotli", "lz4", "none"),
+		"schema":      words("per-file", "strict", "union"),
+		"missing-key": words("error", "skip-file"),
+		"cast-errors": words("error", "null"),
+		"int96":       words("us", "ns"),
+		"columns":     listOf(c.ofLogs),
+		"type":        words(joinTypes...),
+		"strategy":    words(strategies()...),
+	}
+}
+
+func (c *cli) completeBuild(cmd *cobra.Command, o *buildFlags) {
+	geometries := []string{"auto"}
+	for _, g := range bloom.Geometries() {
+		geometries = append(geometries, g.String())
+	}
+	of := c.common()
+	of["kind"], of["geometry"] = words("auto", "bloom", "exact"), words(geometries...)
+	of["key"] = listOf(func(cmd *cobra.Command, args []string) []string {
+		return c.columns(cmd, args, partition.OpenOptions{Text: true, TextFormat: partition.Format(o.ids.format)})
+	})
+	complete(cmd, of)
+}
+
+func (c *cli) completeScan(cmd *cobra.Command, _ *scanFlags) {
+	of := c.common()
+	of["key"] = listOf(c.ofLogs)
+	of["match"] = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if strings.Contains(begun, "=") {
+			return nil, cobra.ShellCompDirectiveDefault // a file
+		}
+		before, _ := cutLast(begun, ",")
+		return inFront(before, c.ofLogs(cmd, args)), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+	of["no-match"] = of["match"]
+	complete(cmd, of)
+}
+
+func (c *cli) completeJoin(cmd *cobra.Command, o *joinFlags) {
+	of := c.common()
+	of["on"] = c.pairs(o)
+	complete(cmd, of)
+}
+
+func (c *cli) completePlan(cmd *cobra.Command, o *planFlags) { c.completeJoin(cmd, &o.joinFlags) }
+
+// orderedVerbs keeps the commands in the order in which a user needs them.
+func orderedVerbs(root *cobra.Command) []*cobra.Command {
+	order := []string{"join", "plan", "build", "merge", "scan", "inspect", "version", "completion", "help"}
+	list := slices.Clone(root.Commands())
+	slices.SortStableFunc(list, func(a, b *cobra.Command) int {
+		return slices.Index(order, a.Name()) - slices.Index(order, b.Name())
+	})
+	return list
+}

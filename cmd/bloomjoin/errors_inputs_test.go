@@ -1,0 +1,147 @@
+package main
+
+func failed(about, cmd string) errorCase {
+	return errorCase{about: about, cmd: cmd, exit: exitFailed}
+}
+
+// idErrors are about ID sets.
+func idErrors() []errorGroup {
+	const build, ints = "bloomjoin build --key user_id -o new.bjf ", "bloomjoin build --key user_id --key-type int64 -o new.bjf "
+	return []errorGroup{{
+		"ID sets",
+		"Files after `--ids` or `build`; how text is read: [text.md](text.md).",
+		[]errorCase{
+			failed("No such file of IDs", build+"nowhere.csv"),
+			failed("No such column of IDs", "bloomjoin build --key userid -o new.bjf ids.csv"),
+			failed("A value that is not an integer", ints+"bad-value.csv"),
+			failed("A value that is not an integer, one ID a line", ints+"bad-value.txt"),
+			failed("A value that is not a UUID", "bloomjoin build --key user_id --normalize uuid -o new.bjf no-uuid.txt"),
+			failed("Every value is bad", ints+"all-bad.txt"),
+			failed("Most lines are bad, and would be skipped", ints+"--skip-bad all-bad.txt"),
+			failed("IDs in an object store", build+"https://example.com/ids.csv"),
+			failed("A row with a field less", ints+"ragged.csv"),
+			failed("A quote that is not closed", ints+"quote.csv"),
+			failed("Text after a closing quote", ints+"after-quote.csv"),
+			failed("A CSV file without a header", ints+"no-header.csv"),
+			failed("Two columns of one name", ints+"twice.csv"),
+			failed("A column without a name", ints+"unnamed.csv"),
+			failed("A line that is not JSON", ints+"bad.ndjson"),
+			failed("A JSON array", ints+"json-array.json"),
+			failed("A file in UTF-16", ints+"utf16.csv"),
+			failed("Binary data with the name of a text file", ints+"binary.txt"),
+			failed("A line that is too long", ints+"long.txt"),
+			failed("A compressed file that was cut short", ints+"cut.csv.gz"),
+			failed("A file that is not compressed as its name says", ints+"not-zstd.csv.zst"),
+			failed("CSV on standard input", ints+"- < ids.csv"),
+			failed("Parquet on standard input", build+"- < ids.parquet"),
+			failed("A filter given as IDs", build+"users.bjf"),
+			failed("An ID file that was cut short", build+"cut.parquet"),
+			failed("An exact filter of text", "bloomjoin build --key user_id --kind exact -o new.bjf names.csv"),
+			failed("An exact filter of pairs", "bloomjoin build --key user_id,country --kind exact -o new.bjf ids.parquet"),
+			failed("Text and integers in one ID set", build+"ids.csv ids.parquet"),
+			failed("A rule for strings on integers", "bloomjoin build --key user_id --normalize lower -o new.bjf ids.parquet"),
+		},
+	}}
+}
+
+// keyErrors are about key columns and their types.
+func keyErrors() []errorGroup {
+	const scan = "bloomjoin scan -o out.parquet --filter "
+	const join = "bloomjoin join -o out.parquet "
+	return []errorGroup{{
+		"Keys",
+		"Columns that are to be compared, and their types. Numbers meet numbers by value; text meets text by bytes.",
+		[]errorCase{
+			failed("The log's key has another name", scan+"users.bjf later.parquet no-key.parquet"),
+			failed("A mistyped column", scan+"users.bjf --key userid logs"),
+			failed("A mistyped column of a join", join+"--ids ids.csv --on userid=user_id logs"),
+			failed("A mistyped column of the IDs", join+"--ids ids.csv --on user_id=userid logs"),
+			failed("A filter of text and a log of integers", scan+"names.bjf logs"),
+			failed("A filter of integers and a log of text", scan+"users.bjf text-keys.parquet"),
+			failed("A join of text with integers", join+"--ids ids.parquet --on user_id text-keys.parquet"),
+			failed("Two key columns for a filter of one", scan+"users.bjf --key user_id,country logs"),
+			failed("One key column for a filter of two", scan+"pairs.bjf --key user_id logs"),
+			failed("A key in a list", scan+"users.bjf --key users lists.parquet"),
+			failed("A key that is a struct", scan+"users.bjf --key user structs.parquet"),
+			failed("A field that the struct does not have", scan+"users.bjf --key user.uid structs.parquet"),
+			failed("A field of a column that is not a struct", scan+"users.bjf --key url.host logs"),
+			failed("A filter that was normalized", scan+"lower.bjf text-keys.parquet"),
+			failed("A filter that was not normalized", scan+"names.bjf --normalize lower text-keys.parquet"),
+			failed("A join that normalizes and a filter that does not", join+"--ids names.csv --filter names.bjf --normalize lower --on user_id text-keys.parquet"),
+		},
+	}}
+}
+
+// logErrors are about the files of a log.
+func logErrors() []errorGroup {
+	const scan, join = "bloomjoin scan --filter users.bjf ", "bloomjoin join --ids ids.csv --on user_id "
+	return []errorGroup{{
+		"Logs",
+		"Parquet and Arrow files, and the directories that hold them.",
+		[]errorCase{
+			failed("No such log", scan+"-o out.parquet nowhere.parquet"),
+			failed("No such directory", scan+"-o out.parquet log/"),
+			failed("A pattern that matches nothing", scan+"-o out.parquet 'logs/*.pq'"),
+			failed("A directory without files", scan+"-o out.parquet empty"),
+			failed("A directory without data", scan+"-o out.parquet no-data"),
+			failed("A file among the data that is not data", scan+"-o out.parquet mixed"),
+			failed("A Delta Lake table", scan+"-o out.parquet delta"),
+			failed("A log in CSV", scan+"-o out.parquet ids.csv"),
+			failed("A log in CSV on standard input", scan+"-o out.parquet - < ids.csv"),
+			failed("A Parquet log on standard input", scan+"-o out.parquet - < ids.parquet"),
+			failed("A file to inspect that is not there", "bloomjoin inspect user.bjf"),
+			failed("A text file to inspect", "bloomjoin inspect ids.csv"),
+			failed("An address of an object store", scan+"-o out.parquet s3://bucket/logs/"),
+			failed("An empty file", scan+"-o out.parquet empty.parquet"),
+			failed("A Parquet file that was cut short", scan+"-o out.parquet logs cut.parquet"),
+			failed("A Parquet file with a changed byte", scan+"-o out.parquet logs flipped.parquet"),
+			failed("A changed byte found by inspect", "bloomjoin inspect --check flipped.parquet"),
+			failed("An encrypted Parquet file", scan+"-o out.parquet encrypted.parquet"),
+			failed("Files without the key", scan+"-o out/ logs no-key.parquet"),
+			failed("No file has the key", scan+"--missing-key skip-file -o out/ no-key.parquet"),
+			failed("Files of different columns", scan+"-o out.parquet logs later.parquet"),
+			failed("A column of two types", scan+"--columns user_id --schema union -o out.parquet --match url=names.bjf logs text-keys.parquet"),
+			failed("A column that is not there", scan+"--columns user_id,uri -o out.parquet logs"),
+			failed("A schema without a column of the log", scan+"--schema-from logs/monday.parquet -o out.parquet later.parquet"),
+			failed("A schema that is not from a Parquet file", scan+"--schema-from ids.csv -o out.parquet logs"),
+			failed("A log that is not below --base", scan+"--base mixed -o out/ logs"),
+			{about: "Right join of a log without files", cmd: join + "--type right --allow-empty -o out/ empty", exit: exitFailed},
+			failed("A file for a log without files", scan+"--allow-empty -o out.parquet empty"),
+			failed("Different columns of the IDs", join+"--type inner --ids ids.ndjson --on user_id -o out.parquet logs"),
+		},
+	}}
+}
+
+// filterErrors are about filter files.
+func filterErrors() []errorGroup {
+	const scan = "bloomjoin scan -o out.parquet --filter "
+	return []errorGroup{{
+		"Filters",
+		"Filter files, and the sets made from them.",
+		[]errorCase{
+			failed("No such filter", scan+"nowhere.bjf logs"),
+			failed("A log given as a filter", scan+"logs/monday.parquet logs"),
+			failed("IDs given as a filter", scan+"ids.csv logs"),
+			failed("A directory given as a filter", scan+"logs logs"),
+			failed("A filter that was cut short", scan+"cut.bjf logs"),
+			failed("A filter with a changed byte", scan+"flipped.bjf logs"),
+			failed("A damaged filter found by inspect", "bloomjoin inspect --check flipped.bjf"),
+			failed("A Bloom filter that is to drop rows", "bloomjoin scan --no-match user_id=users.bjf -o out.parquet logs"),
+			failed("A filter of other IDs", "bloomjoin join --ids ids.parquet --ids ids.csv --key-type int64 --on user_id --filter lower.bjf -o out.parquet logs"),
+			failed("A filter that lacks IDs", "bloomjoin join --ids logs/monday.parquet --on user_id --filter users.bjf -o out.parquet logs"),
+			failed("Strategy exact with a Bloom filter", "bloomjoin join --strategy exact --ids ids.parquet --on user_id --filter users.bjf -o out.parquet logs"),
+			failed("A union of two geometries", "bloomjoin merge --union -o both.bjf split-256.bjf split-512.bjf"),
+			failed("A union of integers and text", "bloomjoin merge --union -o both.bjf users.bjf names.bjf"),
+			failed("A union of unlike rules", "bloomjoin merge --union -o both.bjf names.bjf lower.bjf"),
+			failed("A union with a partial filter", "bloomjoin merge --union -o both.bjf users.bjf part-0.bjf"),
+			failed("A union of unlike rooms", "bloomjoin merge --union -o both.bjf room.bjf users.bjf"),
+			failed("A difference of Bloom filters", "bloomjoin merge --difference -o rest.bjf exact.bjf users.bjf"),
+			failed("Parts that are no filters", "bloomjoin merge -o all.bjf part-0.bjf part-1.bjf ids.csv"),
+			failed("No parts", "bloomjoin merge -o all.bjf empty"),
+			failed("Filters that cannot be compared", "bloomjoin inspect --compare users.bjf names.bjf"),
+			failed("More false positives than asked for", "bloomjoin build --strict --key user_id --max-size 64B --expect 10 --kind bloom -o small.bjf logs"),
+			{about: "More keys than there is room for", setup: []string{"bloomjoin build --key user_id --kind bloom --capacity 1500 -o monday.bjf logs/monday.parquet", "bloomjoin build --key user_id --kind bloom --capacity 1500 -o tuesday.bjf logs/tuesday.parquet"},
+				cmd: "bloomjoin merge --union --strict -o both.bjf monday.bjf tuesday.bjf", exit: exitFailed},
+		},
+	}}
+}

@@ -1,0 +1,43 @@
+package main
+
+// outputErrors are about what is written.
+func outputErrors() []errorGroup {
+	const join = "bloomjoin join --ids ids.csv --on user_id "
+	const scan = "bloomjoin scan --filter users.bjf "
+	earlier := []string{"bloomjoin scan --filter users.bjf -o out/ logs"}
+	return []errorGroup{{
+		"Outputs",
+		"What stands at an output is replaced only with `--force`, and an input never; see [outputs.md](outputs.md).",
+		[]errorCase{
+			{about: "An output of another run", cmd: join + "--type anti -o out.parquet logs", setup: []string{join + "-o out.parquet logs"}, exit: exitFailed},
+			{about: "A filter of another run", cmd: "bloomjoin build --key user_id -o users.bjf ids.parquet", exit: exitFailed},
+			{about: "A directory of another run", cmd: scan + "--columns user_id -o out/ logs", setup: earlier, exit: exitFailed},
+			{about: "Another log into the same directory", cmd: scan + "-o out/ mixed/monday.parquet", setup: earlier, exit: exitFailed},
+			{about: "Files that are not ours in the output directory", cmd: scan + "-o no-data/ logs", exit: exitFailed},
+			{about: "The output is an input", cmd: scan + "--force -o logs/monday.parquet logs/monday.parquet", exit: exitFailed},
+			{about: "The output is the filter", cmd: scan + "--force -o users.bjf logs", exit: exitFailed},
+			{about: "The output is the directory that is read", cmd: scan + "--force -o logs/ logs", exit: exitFailed},
+			{about: "The output is the ID file", cmd: "bloomjoin build --force --key user_id -o ids.csv ids.csv", exit: exitFailed},
+			{about: "The output's directory is a file", cmd: scan + "-o ids.csv/out.parquet logs", exit: exitFailed},
+			{about: "A filter where a directory is", cmd: "bloomjoin build --key user_id -o logs ids.csv", exit: exitFailed},
+			{about: "Two inputs of one name", cmd: scan + "-o out/ logs/monday.parquet mixed/monday.parquet", exit: exitFailed},
+			{about: "An output in an object store", cmd: scan + "-o s3://bucket/out/ logs", exit: exitFailed},
+			{about: "An output that is a device", cmd: scan + "-o /dev/full logs", exit: exitUsage},
+			{about: "A key of two types in one column", cmd: "bloomjoin join --ids ids.csv --key-type string --on user_id --type full -o out.parquet logs", exit: exitFailed},
+			{about: "The disk is full", cmd: join + "-o - logs > FULL-DISK", exit: exitTryAgain},
+		},
+	}}
+}
+
+// limitErrors are about memory and what an input may ask for.
+func limitErrors() []errorGroup {
+	return []errorGroup{{
+		"Memory",
+		"`--memory` is a budget that is held; what cannot be done within it names the size that is enough. See [memory.md](memory.md).",
+		[]errorCase{
+			failed("A filter that is too large", "bloomjoin build --key user_id --kind bloom --expect 1000000000 --fpr 0.001 --shard 0/1 --memory 64MiB -o big.bjf ids.csv"),
+			failed("A filter file that is too large", "bloomjoin scan --filter large.bjf --memory 16MiB -o out.parquet logs"),
+			failed("A rate that no filter has", "bloomjoin build --key user_id --kind bloom --fpr 1e-30 --expect 1000000 --shard 0/1 -o new.bjf ids.csv"),
+		},
+	}}
+}

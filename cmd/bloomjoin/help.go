@@ -1,0 +1,340 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Headings of the groups of flags in --help, in their order.
+const (
+	groupInput   = "Input"
+	groupKeys    = "Keys"
+	groupFilter  = "Filter"
+	groupJoin    = "Join"
+	groupPlan    = "Plan"
+	groupOutput  = "Output"
+	groupChecks  = "Checks"
+	groupMemory  = "Memory and threads"
+	groupReports = "Reports"
+	groupOthers  = "Help"
+)
+
+var groupOrder = []string{
+	groupInput, groupKeys, groupFilter, groupJoin, groupPlan, groupOutput, groupChecks, groupMemory, groupReports, groupOthers,
+}
+
+// groupMark is the annotation of a flag that has the heading of its group.
+const groupMark = "group"
+
+// flagGroup adds to f, under a heading, the flags that add defines.
+func flagGroup(f *pflag.FlagSet, heading string, add func(f *pflag.FlagSet)) {
+	group := pflag.NewFlagSet(heading, pflag.ContinueOnError)
+	group.SortFlags = false
+	add(group)
+	f.SortFlags = false
+	group.VisitAll(func(flag *pflag.Flag) {
+		flag.Annotations = map[string][]string{groupMark: {heading}}
+		f.AddFlag(flag)
+	})
+}
+
+// headingOf returns the heading of a flag's group.
+func headingOf(f *pflag.Flag) string {
+	if h := f.Annotations[groupMark]; len(h) > 0 {
+		return h[0]
+	}
+	return groupOthers
+}
+
+// docsMark is the annotation of a command that names the page with the rest.
+const docsMark = "docs"
+
+// docs is the annotation for a page below docs/.
+func docs(page string) map[string]string { return map[string]string{docsMark: "docs/" + page} }
+
+// help prints what a command does, and its usage.
+func help(cmd *cobra.Command, _ []string) {
+	what := cmd.Long
+	if what == "" {
+		what = cmd.Short + "."
+	}
+	fmt.Fprintln(cmd.OutOrStdout(), what)
+	fmt.Fprintln(cmd.OutOrStdout())
+	_ = writeUsage(cmd.OutOrStdout(), cmd) // which remembers a failure, see interruptibleWriter
+}
+
+// usage prints how a command is called: its form, its most common invocations,
+// its verbs, and its flags in groups.
+func usage(cmd *cobra.Command) error { return writeUsage(cmd.OutOrStdout(), cmd) }
+
+func writeUsage(w io.Writer, cmd *cobra.Command) error {
+	var b strings.Builder
+	b.WriteString("Usage:\n")
+	if cmd.Runnable() && !cmd.HasParent() || cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "  %s COMMAND\n", cmd.CommandPath())
+	} else {
+		fmt.Fprintf(&b, "  %s\n", useLine(cmd))
+	}
+	if cmd.Example != "" {
+		fmt.Fprintf(&b, "\nExamples:\n%s\n", strings.TrimRight(cmd.Example, "\n"))
+	}
+	if cmd.HasAvailableSubCommands() {
+		b.WriteString("\nCommands:\n")
+		for _, sub := range orderedVerbs(cmd) {
+			if sub.IsAvailableCommand() || sub.Name() == "help" {
+				fmt.Fprintf(&b, "  %-11s %s\n", sub.Name(), sub.Short)
+			}
+		}
+	}
+	groups := map[string]*pflag.FlagSet{}
+	add := func(f *pflag.Flag) {
+		h := headingOf(f)
+		if groups[h] == nil {
+			groups[h] = pflag.NewFlagSet(h, pflag.ContinueOnError)
+			groups[h].SortFlags = false
+		}
+		groups[h].AddFlag(f)
+	}
+	cmd.LocalFlags().VisitAll(add)
+	if cmd.Annotations[docsMark] != "" { // others, as version, have no use for them
+		cmd.InheritedFlags().VisitAll(add)
+	}
+	for _, h := range groupOrder {
+		if g := groups[h]; g != nil && g.HasAvailableFlags() {
+			fmt.Fprintf(&b, "\n%s:\n", h)
+			writeFlags(&b, g)
+		}
+	}
+	switch page := cmd.Annotations[docsMark]; {
+	case page != "":
+		fmt.Fprintf(&b, "\nMore: %s\n", page)
+	case cmd.HasAvailableSubCommands():
+		fmt.Fprintf(&b, "\n%s COMMAND --help says more about a command.\n", cmd.CommandPath())
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// useLine is how a command is called.
+func useLine(cmd *cobra.Command) string {
+	if cmd.HasParent() {
+		return cmd.Parent().CommandPath() + " " + cmd.Use
+	}
+	return cmd.Use
+}
+
+// writeFlags lists the flags of a group: names, the kind of value, which stands
+// in backquotes at the beginning of the usage, and what they do.
+func writeFlags(w io.Writer, g *pflag.FlagSet) {
+	var lines [][2]string
+	width := 0
+	g.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		name := "    --" + f.Name
+		if f.Shorthand != "" {
+			name = "-" + f.Shorthand + ", --" + f.Name
+		}
+		value, what := valueOf(f)
+		if value != "" {
+			name += " " + value
+		}
+		if f.DefValue != "" && f.DefValue != "0" && f.DefValue != "false" && f.DefValue != "[]" {
+			what += " (default " + f.DefValue + ")"
+		}
+		lines, width = append(lines, [2]string{name, what}), max(width, len(name))
+	})
+	for _, l := range lines {
+		fmt.Fprintf(w, "  %-*s  %s\n", width, l[0], l[1])
+	}
+}
+
+// valueOf cuts the usage of a flag into the kind of its value and what it does.
+func valueOf(f *pflag.Flag) (value, what string) {
+	if rest, ok := strings.CutPrefix(f.Usage, "`"); ok {
+		value, what, _ = strings.Cut(rest, "` ")
+		return value, what
+	}
+	return "", f.Usage
+}
+
+// commands makes what is no command an error that names one that was meant.
+func commands(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	hint := "there are " + strings.Join(names, ", ")
+	if near := nearest(args[0], names); near != "" {
+		hint = "did you mean " + near + "?"
+	}
+	return usagef("unknown command %s (%s)", args[0], hint)
+}
+
+// inputs is the check of a command's arguments: at least one, which is named as
+// what says.
+func inputs(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return nil
+		}
+		return usagef("no %s given (usage: %s)", what, useLine(cmd))
+	}
+}
+
+// noArgs is the check of a command without arguments.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usagef("%s takes no arguments, got %s", cmd.CommandPath(), args[0])
+}
+
+// flagError words an error of the flags' syntax.
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var invalid *pflag.InvalidValueError
+	var missing *pflag.ValueRequiredError
+	switch {
+	case errors.As(err, &unknown):
+		name := unknown.GetSpecifiedName()
+		if unknown.GetSpecifiedShortnames() != "" {
+			return usagef("unknown flag -%s (%s --help lists the flags)", name, cmd.CommandPath())
+		}
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if near := nearest(name, names); near != "" {
+			return usagef("unknown flag --%s (did you mean --%s?)", name, near)
+		}
+		return usagef("unknown flag --%s (%s --help lists the flags)", name, cmd.CommandPath())
+	case errors.As(err, &invalid):
+		f := invalid.GetFlag()
+		want := map[string]string{
+			"int": "a whole number", "int64": "a whole number", "uint64": "a whole number of 0 or more",
+			"float64": "a number, as 0.01", "bool": "true or false",
+		}[f.Value.Type()]
+		if want == "" {
+			return usagef("--%s %s: %w", f.Name, invalid.GetValue(), errors.Unwrap(invalid))
+		}
+		return usagef("--%s %s: want %s", f.Name, invalid.GetValue(), want)
+	case errors.As(err, &missing):
+		f := missing.GetFlag()
+		value, _ := valueOf(f)
+		return usagef("--%s needs a value: --%s %s", f.Name, f.Name, value)
+	}
+	return usagef("%w (%s --help lists the flags)", err, cmd.CommandPath())
+}
+
+// nearest returns the name that was probably meant, "" if none is near.
+func nearest(got string, names []string) string {
+	best, least := "", 1+len(got)/3
+	for _, name := range names {
+		switch d := levenshtein.ComputeDistance(strings.ToLower(got), strings.ToLower(name)); {
+		case d <= least && (d < least || best == ""):
+			best, least = name, d
+		case best == "" && len(got) > 2 && strings.HasPrefix(name, got):
+			best = name
+		}
+	}
+	return best
+}
+
+// exclusiveMark is the annotation of a command with flags that exclude each
+// other: groups separated by semicolons, names by spaces.
+const exclusiveMark = "exclusive"
+
+// exclusive declares flags of which one at most may be given.
+func exclusive(cmd *cobra.Command, names ...string) {
+	if cmd.Annotations == nil {
+		cmd.Annotations = map[string]string{}
+	}
+	cmd.Annotations[exclusiveMark] += strings.Join(names, " ") + ";"
+}
+
+// checkExclusive returns an error if flags are given that exclude each other.
+func checkExclusive(cmd *cobra.Command) error {
+	for group := range strings.SplitSeq(cmd.Annotations[exclusiveMark], ";") {
+		var given []string
+		for name := range strings.FieldsSeq(group) {
+			if cmd.Flags().Changed(name) {
+				given = append(given, "--"+name)
+			}
+		}
+		if len(given) > 1 {
+			return usagef("%s exclude each other: give one of them", strings.Join(given, " and "))
+		}
+	}
+	return nil
+}
+
+// rightForm returns the command as it was given, with the first argument as the
+// value of a flag that it lacks. Flags come first, then the other arguments.
+func rightForm(cmd *cobra.Command, flag string, args []string, rest string) string {
+	words := []string{cmd.CommandPath(), "--" + flag, quoteWord(args[0])}
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		switch v := f.Value.(type) {
+		case pflag.SliceValue:
+			for _, s := range v.GetSlice() {
+				words = append(words, "--"+f.Name, quoteWord(s))
+			}
+		default:
+			words = append(words, "--"+f.Name)
+			if f.Shorthand != "" {
+				words[len(words)-1] = "-" + f.Shorthand
+			}
+			if f.Value.Type() != "bool" {
+				words = append(words, quoteWord(f.Value.String()))
+			}
+		}
+	})
+	if f := cmd.Flags().Lookup("output"); f != nil && !f.Changed && !cmd.Flags().Changed("count") {
+		words = append(words, "-o", "OUT")
+	}
+	if len(args) == 1 {
+		return strings.Join(append(words, rest), " ")
+	}
+	for _, a := range args[1:] {
+		words = append(words, quoteWord(a))
+	}
+	return strings.Join(words, " ")
+}
+
+// quoteWord quotes a word for a shell if it needs it.
+func quoteWord(s string) string {
+	if s != "" && !strings.ContainsAny(s, " \t\n*?[]\\'\"$`&;()<>|!#~{}") {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// oneOf checks the value of a flag that takes one of several words.
+func oneOf(flag, value string, words ...string) error {
+	if slices.Contains(words, value) {
+		return nil
+	}
+	if near := nearest(value, words); near != "" {
+		return usagef("--%s %s: want %s (did you mean %s?)", flag, value, orList(words), near)
+	}
+	return usagef("--%s %s: want %s", flag, value, orList(words))
+}
+
+// orList joins words as a sentence does.
+func orList(words []string) string {
+	if n := len(words); n > 1 {
+		return strings.Join(words[:n-1], ", ") + " or " + words[n-1]
+	}
+	return strings.Join(words, "")
+}

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// eachVerb calls f with every command that a user can call and that is ours.
+func eachVerb(t *testing.T, f func(cmd *cobra.Command)) {
+	root := (&cli{}).root()
+	n := 0
+	for _, cmd := range root.Commands() {
+		if cmd.Annotations[docsMark] != "" {
+			f(cmd)
+			n++
+		}
+	}
+	if n < 6 {
+		t.Errorf("%d commands, want build, merge, scan, join, plan, inspect", n)
+	}
+}
+
+// Every command's help has a line that says what it does, three invocations,
+// flags in groups with a line each, and a page that exists.
+func TestHelp(t *testing.T) {
+	eachVerb(t, func(cmd *cobra.Command) {
+		if n := strings.Count(cmd.Example, "\n") + 1; n != 3 {
+			t.Errorf("%s: %d examples, want 3", cmd.Name(), n)
+		}
+		page, _, _ := strings.Cut(cmd.Annotations[docsMark], "#")
+		if _, err := os.Stat(filepath.Join("..", "..", page)); err != nil {
+			t.Error(err)
+		}
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Name == "help" {
+				return
+			}
+			value, what := valueOf(f)
+			if h := headingOf(f); h == groupOthers || !slices.Contains(groupOrder, h) {
+				t.Errorf("%s --%s: group %q", cmd.Name(), f.Name, h)
+			}
+			if (value == "") != (f.Value.Type() == "bool") || what == "" || len(what) > 110 || strings.ContainsAny(what, "`\n") {
+				t.Errorf("%s --%s: value %q, description %q", cmd.Name(), f.Name, value, what)
+			}
+		})
+		var out, said bytes.Buffer
+		if code := run([]string{cmd.Name(), "--help"}, nil, &out, &said); code != exitDone || said.Len() > 0 {
+			t.Errorf("%s --help: exit code %d: %s", cmd.Name(), code, &said)
+		}
+		for _, want := range []string{"Usage:\n  bloomjoin " + cmd.Use + "\n", "\nExamples:\n" + cmd.Example + "\n", "\nReports:\n", "\nMore: docs/"} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s --help: no %q in\n%s", cmd.Name(), want, &out)
+			}
+		}
+	})
+}
+
+// A command's examples are commands: their flags exist.
+func TestHelpExamples(t *testing.T) {
+	eachVerb(t, func(cmd *cobra.Command) {
+		for line := range strings.Lines(cmd.Example) {
+			_, line, _ = strings.Cut(line, "bloomjoin "+cmd.Name()+" ")
+			line, _, _ = strings.Cut(line, "|")
+			fresh, rest, err := (&cli{}).root().Find([]string{cmd.Name()})
+			if err != nil || len(rest) > 0 {
+				t.Fatal(rest, err)
+			}
+			if err := fresh.ParseFlags(strings.Fields(line)); err != nil {
+				t.Errorf("%s: %v", line, err)
+			}
+			if err := fresh.ValidateArgs(fresh.Flags().Args()); err != nil {
+				t.Errorf("%s: %v", line, err)
+			}
+		}
+	})
+}
+
+// Values of flags, and columns of the files that are named, are completed.
+func TestCompletion(t *testing.T) {
+	dir := t.TempDir()
+	ids, list := filepath.Join(dir, "users.csv"), filepath.Join(dir, "list")
+	for name, text := range map[string]string{ids: "uid,name\n7,a\n", list: "code;x\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	logs := flights + "/logs/2001-04.parquet"
+	for _, c := range []struct {
+		args []string
+		want string // values that must be among the proposals
+	}{
+		{[]string{"jo"}, "join"},
+		{[]string{"comp"}, "completion"},
+		{[]string{"join", "--ty"}, "--type"},
+		{[]string{"join", "--type", ""}, "semi anti inner left right full"},
+		{[]string{"join", "--strategy", ""}, "auto exact lookup broadcast reverse shuffle"},
+		{[]string{"plan", "--type", ""}, "semi full"},
+		{[]string{"join", "--compression", ""}, "snappy zstd none"},
+		{[]string{"scan", "--schema", ""}, "per-file strict union"},
+		{[]string{"scan", "--format", ""}, "parquet arrow"},
+		{[]string{"build", "--kind", ""}, "auto bloom exact"},
+		{[]string{"build", "--geometry", ""}, "split-256 split-512"},
+		{[]string{"build", "--ids-format", ""}, "lines csv tsv ndjson"},
+		{[]string{"build", "--key-type", ""}, "int64 uuid"},
+		{[]string{"build", "--normalize", "trim,"}, "trim,lower trim,uuid"},
+		{[]string{"build", ids, "--key", ""}, "uid name"},
+		{[]string{"build", ids, "--key", "uid,"}, "uid,name"},
+		{[]string{"scan", logs, "--key", ""}, "origin destination"},
+		{[]string{"scan", logs, "--columns", "origin,"}, "origin,date"},
+		{[]string{"scan", logs, "--match", ""}, "origin destination"},
+		{[]string{"join", "--ids", ids, logs, "--on", ""}, "origin"},
+		{[]string{"join", "--ids", ids, logs, "--on", "origin="}, "origin=uid origin=name"},
+		{[]string{"join", "--ids", ids, "--on", ""}, "uid name"},
+		{[]string{"join", "--ids", filepath.Join(dir, "nowhere"), "--on", ""}, ""},
+		{[]string{"join", "--progress", ""}, "auto lines none"},
+	} {
+		var out, said bytes.Buffer
+		code := run(append([]string{"__complete"}, c.args...), nil, &out, &said)
+		var got []string
+		for line := range strings.Lines(out.String()) {
+			value, _, _ := strings.Cut(strings.TrimSpace(line), "\t")
+			got = append(got, value)
+		}
+		for _, want := range strings.Fields(c.want) {
+			if code != exitDone || !slices.Contains(got, want) {
+				t.Errorf("%q: exit code %d, %q, want %q among them", c.args, code, got, want)
+			}
+		}
+	}
+	var out, said bytes.Buffer
+	if code := run([]string{"completion", "bash"}, nil, &out, &said); code != exitDone || !strings.Contains(out.String(), "__complete") {
+		t.Errorf("completion bash: exit code %d: %s", code, &said)
+	}
+}
+
+// What is mistyped is an error of usage that names what was meant.
+func TestSuggestions(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"joim", "unknown command joim (did you mean join?)"},
+		{"inspet x", "did you mean inspect?"},
+		{"frobnicate", "there are "},
+		{"join --idz x", "unknown flag --idz (did you mean --ids?)"},
+		{"join --stratgy auto", "did you mean --strategy?"},
+		{"join --require 3", "did you mean --require-rows?"},
+		{"join --xyzzy", "bloomjoin join --help lists the flags"},
+		{"join -x", "unknown flag -x"},
+		{"join --type inne --ids a --on k -o o.parquet l", "--type inne: want semi, anti, inner, left, right or full (did you mean inner?)"},
+		{"build --kind blom --key k -o f i.csv", "did you mean bloom?"},
+		{"join --ids", "--ids needs a value: --ids IDS"},
+		{"build --fpr much --key k -o f i.csv", "--fpr much: want a number"},
+		{"plan --workers x", "--workers x: want a whole number"},
+		{"join", "no LOGS given (usage: bloomjoin join --ids IDS --on "},
+		{"build --key k -o f", "no IDS given"},
+		{"inspect", "no FILE given"},
+		{"version now", "bloomjoin version takes no arguments"},
+		{"join --on user_id users.csv logs/ more/", "bloomjoin join --ids users.csv --on user_id -o OUT logs/ more/"},
+		{"join --on user_id --type inner -o out.parquet users.csv logs/", "bloomjoin join --ids users.csv --on user_id --type inner -o out.parquet logs/"},
+		{"join --on user_id -o out.parquet logs/", "--ids IDS is required: name the IDs to join with"},
+		{"plan --on user_id users.csv logs/", "bloomjoin plan --ids users.csv --on user_id logs/"},
+		{"scan -o out.parquet users.bjf logs/", "bloomjoin scan --filter users.bjf -o out.parquet logs/"},
+		{"join --ids i.csv --on k -o /dev/null l", "-o /dev/null: want a regular file, got a device"},
+		{"build --key k -o /dev/null i.csv", "-o /dev/null: want a regular file"},
+		{"join --ids i.csv --on k -o rows l", "-o rows: want a file as rows.parquet or rows.arrow, or a directory as rows/"},
+		{"join --ids i.csv --on k --progress bar -o o.parquet l", "--progress bar: want auto, lines or none"},
+		{"join --ids i.parquet --key-type int64 --on k -o o.parquet l", "i.parquet: --key-type int64 is for text IDs"},
+		{"join --ids i.arrow --skip-bad --on k -o o.parquet l", "i.arrow: --skip-bad is for text IDs"},
+		{"build --ids-format csv --key k -o f i.pq", "i.pq: --ids-format csv is for text IDs"},
+	} {
+		var out, said bytes.Buffer
+		code := run(strings.Fields(c.args), nil, &out, &said)
+		if code != exitUsage || !strings.Contains(said.String(), c.want) {
+			t.Errorf("%s: exit code %d: %s: want %q", c.args, code, &said, c.want)
+		}
+		if strings.Count(said.String(), "\n") != 1 || out.Len() > 0 {
+			t.Errorf("%s: %s%s: want one line on standard error", c.args, &out, &said)
+		}
+	}
+}
+
+// A bad value of any flag is found before any input is opened: the exit code is
+// 64, though the inputs do not exist.
+func TestBadValues(t *testing.T) {
+	args := map[string]string{
+		"build":   "build --key k -o f.bjf nowhere",
+		"merge":   "merge -o f.bjf nowhere",
+		"scan":    "scan --filter nowhere -o o.parquet nowhere",
+		"join":    "join --ids nowhere --on k -o o.parquet nowhere",
+		"plan":    "plan --ids nowhere --on k nowhere",
+		"inspect": "inspect nowhere",
+	}
+	bad := map[string][]string{
+		"key": {"a,", `"a`}, "key-type": {"money", "int64,int64"}, "normalize": {"upper", "trim,"},
+		"max-size": {"much", "1B"}, "kind": {"roaring", ""}, "geometry": {"512"}, "fpr": {"0", "1", "-1", "NaN", "x"},
+		"expect": {"-1", "0", "x"}, "capacity": {"0", "-1"}, "ids-format": {"xml"}, "shard": {"2/2", "x", "1", "auto/0", "1/0"},
+		"include": {"[", ""}, "exclude": {"[", ""}, "output": {"", "-", "/dev/null"}, "match": {"nowhere", "=x", "a,=x"}, "no-match": {"nowhere"},
+		"columns": {"a,", "a.b", "a,a"}, "schema": {"loose"}, "compression": {"zip", "zstd:x"}, "missing-key": {"skip"}, "int96": {"ms"},
+		"format": {"csv"}, "type": {"sideways", ""}, "strategy": {"guess"}, "on": {"a=b=c", "a,", ""},
+		"require-rows": {"-1", "x"}, "require-ids-matched": {"0.5", "0%", "101%"}, "max-kept": {"0%", "2"},
+		"network": {"fast"}, "scan-speed": {"fast"}, "workers": {"0", "x"}, "sample": {"1", "x"},
+		"memory": {"lots", "0", "1MiB"}, "threads": {"-1", "x"}, "progress": {"bar"},
+		"json": {"maybe"}, "quiet": {"maybe"}, "cast-errors": {"drop", "null"}, "suffix": {""},
+	}
+	free := []string{"filter", "ids", "temp-dir", "base", "schema-from", "help"} // any value may be right
+	eachVerb(t, func(cmd *cobra.Command) {
+		check := func(f *pflag.Flag) {
+			values, ok := bad[f.Name]
+			if !ok && f.Value.Type() != "bool" && !slices.Contains(free, f.Name) {
+				t.Errorf("%s --%s: the test has no bad value of it", cmd.Name(), f.Name)
+			}
+			for _, v := range values {
+				if f.Name == "output" && v == "-" && cmd.Name() != "build" && cmd.Name() != "merge" {
+					continue // an Arrow stream
+				}
+				var out, said bytes.Buffer
+				line := append(strings.Fields(args[cmd.Name()]), "--"+f.Name+"="+v)
+				if code := run(line, strings.NewReader(""), &out, &said); code != exitUsage {
+					t.Errorf("%q: exit code %d: %s", line, code, &said)
+				}
+			}
+		}
+		cmd.LocalFlags().VisitAll(check)
+		cmd.InheritedFlags().VisitAll(check)
+	})
+}

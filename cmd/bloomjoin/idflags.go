@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// idFlags say how ID sets that are text are read.
+type idFlags struct {
+	keyType, format string
+	skipBad         bool
+}
+
+func (o *idFlags) add(f *pflag.FlagSet, defaultType string) {
+	f.StringVar(&o.format, "ids-format", "", "`FORMAT` format of text IDs whose name does not say it: lines, csv, tsv or ndjson (default lines)")
+	f.StringVar(&o.keyType, "key-type", "", "`TYPE` type of the key in text IDs, as int64, uuid, date, 'decimal(18,2)' (default: "+defaultType+")")
+	f.BoolVar(&o.skipBad, "skip-bad", false, "leave out bad lines of text IDs, and say which; more than half is an error")
+}
+
+// given lists the flags that are set.
+func (o *idFlags) given() (flags []string) {
+	if o.keyType != "" {
+		flags = append(flags, "--key-type "+o.keyType)
+	}
+	if o.format != "" {
+		flags = append(flags, "--ids-format "+o.format)
+	}
+	if o.skipBad {
+		flags = append(flags, "--skip-bad")
+	}
+	return flags
+}
+
+// check puts the flags into the options, before anything is opened. Flags that
+// are about text are wrong if all names are those of typed files.
+func (o *idFlags) check(open *partition.OpenOptions, names []string) error {
+	open.SkipBad, open.TextFormat = o.skipBad, partition.Format(o.format)
+	if o.format != "" {
+		if err := oneOf("ids-format", o.format, "lines", "csv", "tsv", "ndjson"); err != nil {
+			return err
+		}
+	}
+	if flags := o.given(); len(flags) > 0 && len(names) > 0 && !slices.ContainsFunc(names, func(n string) bool { return !typedName(n) }) {
+		return usagef("%s: %s is for text IDs (CSV, TSV, NDJSON, one a line); Parquet and Arrow files have types (to read a column as another type, write COL::TYPE where the key is named)", names[0], strings.Join(flags, " and "))
+	}
+	return nil
+}
+
+// typedName reports whether a name is that of a file with types of its own.
+func typedName(name string) bool {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".parquet", ".parq", ".pq", ".arrow", ".feather", ".ipc", ".arrows":
+		return true
+	}
+	return false
+}
+
+// apply returns an error if a flag does nothing for the files that were opened.
+func (o *idFlags) apply(files []*partition.File) error {
+	text := slices.IndexFunc(files, func(f *partition.File) bool { return f.Format.IsText() })
+	if flags := o.given(); len(flags) > 0 && text < 0 && len(files) > 0 {
+		return fmt.Errorf("%s: its format is %s: %s is for text IDs (to read a column as another type, write COL::TYPE where the key is named)", files[0].Name, files[0].Format, strings.Join(flags, " and "))
+	}
+	if o.format != "" && !slices.ContainsFunc(files, func(f *partition.File) bool { return string(f.Format) == o.format }) {
+		return fmt.Errorf("%s: its name says %s, which --ids-format %s does not change (rename it, or read it from standard input with --ids -)", files[text].Name, files[text].Format, o.format)
+	}
+	return nil
+}
+
+// textKeys returns a note if a key is text only because nobody has said what it
+// is: columns of files that are text, read without a type.
+func textKeys(files []*partition.File, keyType string, classes []string) string {
+	text := slices.IndexFunc(files, func(f *partition.File) bool { return f.Format.IsText() })
+	if text < 0 || keyType != "" || !slices.Contains(classes, "bytes") {
+		return ""
+	}
+	return fmt.Sprintf("the keys of %s are text, and match text only; if the log's are not, give their type, as --key-type int64", files[text].Name)
+}

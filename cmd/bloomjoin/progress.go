@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/term"
+
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// progressEvery is the time between two lines of progress off a terminal.
+const progressEvery = 30 * time.Second
+
+// progressHelp describes --progress.
+const progressHelp = "`MODE` progress on standard error: auto (a bar on a terminal, else lines), lines or none"
+
+// meter counts rows, and says how far they have come.
+type meter struct {
+	what  string
+	total int64 // rows; 0: not known
+	start time.Time
+	rows  atomic.Int64
+}
+
+// newMeter returns a meter of the rows of pieces.
+func newMeter(what string, pieces []partition.Piece) *meter {
+	m := &meter{what: what, start: time.Now()}
+	for _, p := range pieces {
+		for g := p.Lo; g < p.Hi; g++ {
+			n := p.File.GroupRows(g)
+			if n < 0 {
+				m.total = 0
+				return m
+			}
+			m.total += n
+		}
+	}
+	return m
+}
+
+// String is as "45 % (450 of 1,000 rows), 150 rows/s, 4s left".
+func (m *meter) String() string { return m.after(time.Since(m.start)) }
+
+// after is String, so long after the start.
+func (m *meter) after(d time.Duration) string {
+	n := m.rows.Load()
+	rate := float64(n) / max(d.Seconds(), 1e-3)
+	speed := fmt.Sprintf("%s rows/s", humanize.Comma(int64(rate)))
+	if m.total == 0 || n > m.total { // rows that are read twice are counted twice
+		return fmt.Sprintf("%s rows, %s", humanize.Comma(n), speed)
+	}
+	s := fmt.Sprintf("%d %% (%s of %s rows), %s", 100*n/m.total, humanize.Comma(n), humanize.Comma(m.total), speed)
+	if rate > 0 {
+		left := time.Duration(float64(m.total-n) / rate * float64(time.Second))
+		s += fmt.Sprintf(", %s left", left.Round(time.Second))
+	}
+	return s
+}
+
+// progress shows how far the rows of the pieces have come: with a bar on a
+// terminal, else with a line now and then. It returns a function to call with
+// each batch's rows, nil if nothing is shown, and one to call at the end, once
+// or more.
+func (c *cli) progress(what string, pieces []partition.Piece) (add func(int64), end func()) {
+	if c.quiet || c.progressMode == "none" {
+		return nil, func() {}
+	}
+	m := newMeter(what, pieces)
+	if f, ok := c.terminal.(*os.File); ok && c.progressMode == "auto" && term.IsTerminal(int(f.Fd())) {
+		return m.bar(f)
+	}
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(c.progressEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				c.say("%s: %s", m.what, m)
+			case <-stop:
+				return
+			}
+		}
+	}()
+	return func(n int64) { m.rows.Add(n) }, sync.OnceFunc(func() {
+		close(stop)
+		<-ended
+	})
+}
+
+// bar shows the meter as a bar.
+func (m *meter) bar(f *os.File) (add func(int64), end func()) {
+	p := mpb.New(mpb.WithOutput(f), mpb.WithWidth(30))
+	bar := p.AddBar(m.total,
+		mpb.PrependDecorators(decor.Name(m.what+" ")),
+		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return m.String() })),
+		mpb.BarRemoveOnComplete())
+	return func(n int64) { m.rows.Add(n); bar.IncrInt64(n) }, sync.OnceFunc(func() {
+		bar.Abort(true)
+		p.Wait()
+	})
+}

@@ -1,0 +1,136 @@
+package text
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/internal/fault"
+)
+
+// headBytes is how much of the beginning of an input is looked at to recognise
+// what it is.
+const headBytes = 4 << 10
+
+// head is the beginning of an input of lines, kept to explain errors.
+type head struct {
+	first, second string // the first two lines that are not empty; the last may be cut short
+}
+
+// headOf reads on until two lines, headBytes, or the end of the input are there.
+func (l *lines) headOf() head {
+	for len(l.buf)-l.from < headBytes && l.err == nil && bytes.Count(bytes.TrimLeft(l.buf[l.from:], "\r\n"), []byte("\n")) < 2 {
+		l.fill()
+	}
+	text := l.buf[l.from:]
+	var found []string
+	for line := range bytes.Lines(text[:min(len(text), headBytes)]) {
+		if line = bytes.TrimRight(line, "\r\n"); len(line) > 0 && len(found) < 2 {
+			found = append(found, string(line))
+		}
+	}
+	found = append(found, "", "")
+	return head{found[0], found[1]}
+}
+
+// check returns an error if an input that is read as one ID a line surely is
+// something else. It is sure of JSON objects and arrays, and of a row of names
+// if one of them is the name of the key column.
+func (h head) check(at fault.At, column string) error {
+	at.Line = 1
+	what, hint := h.json()
+	if what == "" {
+		by, format := separator(h.first)
+		if by == "" || !slices.Contains(fieldsOf(h.first, by), column) {
+			if h.first != column || h.second == "" {
+				return nil
+			}
+			format = "csv"
+		}
+		what, hint = "it looks like a "+strings.ToUpper(format)+" header", "--ids-format "+format
+	}
+	return (&fault.Error{Kind: fault.ErrMismatch, At: at, What: what, Want: "one ID a line", Hint: hint})
+}
+
+// json names the kind of JSON that the input begins with, if it does.
+func (h head) json() (what, hint string) {
+	line := strings.TrimSpace(h.first)
+	switch {
+	case strings.HasPrefix(line, "{") && json.Valid([]byte(line)):
+		return "it looks like NDJSON", "--ids-format ndjson"
+	case line == "{":
+		return "it looks like a JSON object over several lines", "write one object a line, as jq -c . does, and read it with --ids-format ndjson"
+	case line == "[", strings.HasPrefix(line, "[") && json.Valid([]byte(line)), strings.HasPrefix(line, `[{"`), strings.HasPrefix(line, `["`):
+		return "it looks like a JSON array", "write one value a line: jq -r '.[]' for plain values; jq -c '.[]' for objects, and --ids-format ndjson"
+	}
+	return "", ""
+}
+
+// separator returns what separates the fields of a line that has several, and
+// the format that has such lines.
+func separator(line string) (by, format string) {
+	switch {
+	case strings.Contains(line, "\t"):
+		return "\t", "tsv"
+	case strings.Contains(line, ","):
+		return ",", "csv"
+	}
+	return "", ""
+}
+
+// fieldsOf splits a line and takes the quotes off the fields.
+func fieldsOf(line, by string) []string {
+	fields := strings.Split(line, by)
+	for i, f := range fields {
+		fields[i] = strings.Trim(strings.TrimSpace(f), `"`)
+	}
+	return fields
+}
+
+// explain says what an input probably is whose first line does not parse, if
+// parses tells which texts do.
+func (h head) explain(parses func(string) bool) (what, hint string) {
+	if what, hint = h.json(); what != "" {
+		return what, hint
+	}
+	by, format := separator(h.first)
+	switch {
+	case by == "" && h.second != "" && parses(h.second):
+		return "it looks like a CSV header", "--ids-format csv"
+	case by == "":
+		return "", ""
+	case !slices.ContainsFunc(fieldsOf(h.first, by), func(s string) bool { return !parses(s) }):
+		return "it looks like a list on one line, or a CSV header", "put one ID on each line, as tr '" + strings.ReplaceAll(by, "\t", `\t`) + "' '\\n' does; if the first line has names, --ids-format " + format
+	}
+	return "it looks like a " + strings.ToUpper(format) + " header", "--ids-format " + format + "; if there is no header, add one"
+}
+
+// utf16 names the encoding if text is UTF-16 without a byte order mark: every
+// other byte of its beginning is NUL.
+func utf16(text []byte) string {
+	text = text[:min(len(text), 64)&^1]
+	if len(text) < 4 {
+		return ""
+	}
+	var nul [2]int
+	for i, c := range text {
+		if c == 0 {
+			nul[i%2]++
+		}
+	}
+	switch half := len(text) / 2; {
+	case nul[1] == half && nul[0] == 0:
+		return "UTF-16LE"
+	case nul[0] == half && nul[1] == 0:
+		return "UTF-16BE"
+	}
+	return ""
+}
+
+// notUTF8 is the error for text in UTF-16.
+func notUTF8(at fault.At, encoding string) error {
+	return fault.Unsupported(at, "text in %s; want UTF-8", encoding).
+		WithHint("convert it: iconv -f %s -t UTF-8", cmp.Or(encoding, "UTF-16"))
+}

@@ -1,0 +1,95 @@
+package partition
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/agnivade/levenshtein"
+)
+
+// missing words the error of a name that stands for nothing, and adds the name
+// beside it that was probably meant. Other errors are returned as they are.
+func missing(name string, err error) error {
+	if errors.Is(err, syscall.ENOTDIR) {
+		return fmt.Errorf("%s: a part of the path is a file, not a directory (check the path)%w", name, quiet{err})
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	hint := " (check the path)"
+	if near := beside(filepath.Clean(name)); near != "" {
+		hint = " (did you mean " + near + "?)"
+	}
+	return fmt.Errorf("%s: no such file or directory%s%w", name, hint, quiet{fs.ErrNotExist})
+}
+
+// quiet is an error that is wrapped and adds nothing to the text.
+type quiet struct{ error }
+
+func (quiet) Error() string   { return "" }
+func (q quiet) Unwrap() error { return q.error }
+
+// mostBeside is how many names of a directory are compared at most.
+const mostBeside = 10_000
+
+// beside returns the existing path nearest to one that does not exist, "" if none
+// is near: the last element of its path that exists decides in which directory to
+// look.
+func beside(name string) string {
+	rest := ""
+	for {
+		dir, base := filepath.Split(name)
+		parent := filepath.Clean(dir)
+		if dir == "" {
+			parent = "."
+		}
+		if d, err := os.Open(parent); err == nil {
+			names, _ := d.Readdirnames(mostBeside)
+			_ = d.Close()
+			if near := nearestName(base, names); near != "" {
+				if whole := filepath.Join(dir, near, rest); exists(whole) {
+					return whole
+				}
+			}
+			return ""
+		}
+		if parent == name || parent == "." || parent == string(filepath.Separator) {
+			return ""
+		}
+		name, rest = parent, filepath.Join(base, rest)
+	}
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
+
+// nearestName returns the name that was probably meant: one that differs in few
+// letters, or in its ending alone.
+func nearestName(got string, names []string) string {
+	best, least := "", 1+len(got)/4
+	for _, name := range names {
+		d := levenshtein.ComputeDistance(strings.ToLower(got), strings.ToLower(name))
+		if stem(name) == stem(got) {
+			d = min(d, 1)
+		}
+		if d < least || d == least && (best == "" || name < best) {
+			best, least = name, d
+		}
+	}
+	return best
+}
+
+// stem is a name without its ending.
+func stem(name string) string {
+	if i := strings.IndexByte(name, '.'); i > 0 {
+		return name[:i]
+	}
+	return name
+}
