@@ -166,6 +166,22 @@ func valueOf(f *pflag.Flag) (value, what string) {
 	return "", f.Usage
 }
 
+// verb returns an error if the first argument is not a command. Cobra would
+// report the flags after it, which the root command does not have.
+func verb(root *cobra.Command, args []string) error {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") || strings.HasPrefix(args[0], "__") { // a flag; completion
+		return nil
+	}
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, sub := range root.Commands() {
+		if sub.Name() == args[0] {
+			return nil
+		}
+	}
+	return commands(root, args)
+}
+
 // commands makes what is no command an error that names one that was meant.
 func commands(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {

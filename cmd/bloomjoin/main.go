@@ -64,7 +64,12 @@ func (c *cli) run(args []string, stdin io.Reader, stdout, stderr io.Writer) int 
 	root.SetIn(stdin)
 	root.SetOut(data)
 	root.SetErr(c.stderr)
-	err := guarded(func() error { return root.ExecuteContext(ctx) })
+	err := guarded(func() error {
+		if err := verb(root, args); err != nil {
+			return err
+		}
+		return root.ExecuteContext(ctx)
+	})
 	if err == nil {
 		err = data.err // of a report that could not be written
 	}
