@@ -232,7 +232,7 @@ def unlike(report, figures):
 
 def known(t):
     """The strategies that the tool has."""
-    r = t.run("join", "--ids", "x", "--on", "k", "--strategy", "none of them", "-o", "y", "z", want=64)
+    r = t.run("join", "--ids", "x", "--on", "k", "--strategy", "none of them", "-o", "y.parquet", "z", want=64)
     return [s for s in STRATEGIES if s in r.text]
 
 

@@ -114,8 +114,9 @@ def uuid_column(t):
     out = t.path("out.parquet")
     t.run("join", "--ids", text, "--on", "k=u", "--normalize", "uuid", "--type", "inner", "-o", out, raw)
     t.equal("a log of UUIDs", keys.rows(tables.read(out)), keys.ordered(want))
-    t.run("join", "--ids", raw, "--on", "u=k", "--normalize", "uuid", "--type", "inner", "-o", t.path("other.parquet"), text)
-    t.equal("IDs of UUIDs", keys.rows(tables.read(t.work / "other.parquet")), keys.ordered(want))
+    other = t.path("other.parquet")
+    t.run("join", "--ids", raw, "--on", "u=k", "--normalize", "uuid", "--type", "inner", "-o", other, text)
+    t.equal("IDs of UUIDs", keys.rows(tables.read(other)), keys.ordered(want))
 
 
 def run(t, _repository):
