@@ -458,7 +458,7 @@ func (w *scanWorker) beyond(p Piece, group int, emit func(arrow.Record) error) f
 	}
 	return func(rec arrow.Record) error {
 		defer rec.Release()
-		return inGroup(w.further(p, rec, emit), group)
+		return inGroup(w.further(p, rec, emit), p.File, group)
 	}
 }
 
