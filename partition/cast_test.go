@@ -3,6 +3,7 @@ package partition
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -91,6 +92,24 @@ func TestMisfitsAreCounted(t *testing.T) {
 			if len(got) != 40-want || st.KeysNull.Load() != 1 {
 				t.Errorf("%s, not ID %d: %d rows, %d NULLs, want %d rows and 1", name, id, len(got), st.KeysNull.Load(), 40-want)
 			}
+		}
+	}
+}
+
+// Text has no row groups: an error about it names none, whatever way it was read.
+func TestMisfitInText(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "ids.csv")
+	if err := os.WriteFile(name, []byte("k,n\n1,1\nx,2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files := open(t, OpenOptions{Text: true, Mem: checked(t)}, name)
+	for _, key := range []string{"k::int64", "k::int64,n"} {
+		err := MapKeys(t.Context(), Split(files, Shard{}), key, keys.Options{}, 1, func() (KeyWork, error) {
+			return func(Piece, *keys.Batch) error { return nil }, nil
+		})
+		says(t, key, err, keys.ErrMisfit, "ids.csv", "column k")
+		if err != nil && strings.Contains(err.Error(), "row group") {
+			t.Errorf("%s: %v", key, err)
 		}
 	}
 }

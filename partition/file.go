@@ -523,6 +523,10 @@ func openStdin(opts OpenOptions) (*File, error) {
 		return nil, err
 	}
 	if !opts.Text {
+		if n == 0 {
+			return nil, fault.Mismatch(fault.At{File: f.Name}, "the log", "an Arrow IPC stream", "nothing").
+				WithHint("check that the program that writes it has not failed")
+		}
 		e := fault.Mismatch(fault.At{File: f.Name}, "the log", "an Arrow IPC stream", "something else")
 		return nil, e.WithHint("write one with DuckDB or pyarrow, see docs/stdin.md, or name a Parquet or Arrow file")
 	}

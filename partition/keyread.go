@@ -159,7 +159,7 @@ func (r *keyReader) group(ctx context.Context, p Piece, group int, _ func(arrow.
 			return err
 		}
 		if err := r.page(p, page, c.Dictionary()); err != nil {
-			return inGroup(err, group)
+			return inGroup(err, p.File, group)
 		}
 	}
 }
@@ -229,11 +229,11 @@ func (r *keyReader) pass(p Piece, b *keys.Batch) error {
 	return r.work(p, b)
 }
 
-// inGroup adds the row group to an error about the IDs of a record or page,
-// whose text nobody has taken yet.
-func inGroup(err error, group int) error {
+// inGroup adds the row group to an error about the keys of a record or page,
+// which was made without it. Text and streams have no row groups.
+func inGroup(err error, f *File, group int) error {
 	var e *fault.Error
-	if (errors.Is(err, keys.ErrNoUUID) || errors.Is(err, keys.ErrMisfit)) && errors.As(err, &e) {
+	if (errors.Is(err, keys.ErrNoUUID) || errors.Is(err, keys.ErrMisfit)) && f.GroupRows(group) >= 0 && errors.As(err, &e) {
 		e.At.RowGroup = group + 1
 	}
 	return err
@@ -306,7 +306,7 @@ func (r *keyReader) records(ctx context.Context, p Piece, group int) error {
 			}
 			some.Release()
 			if err != nil {
-				return inGroup(err, group)
+				return inGroup(err, p.File, group)
 			}
 		}
 	}

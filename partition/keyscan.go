@@ -249,7 +249,7 @@ func (l *leafScan) hits(ctx context.Context, s stretch) (_ []uint32, nulls int64
 			done += p.Values
 		}
 		if err := l.page(p, c.Dictionary(), all, rows); err != nil {
-			return nil, 0, inGroup(err, s.group)
+			return nil, 0, inGroup(err, l.file, s.group)
 		}
 		l.nulls += int64(p.Values - p.NonNull)
 	}
@@ -516,7 +516,7 @@ func (r *recordScan) hits(ctx context.Context, s stretch) (_ []uint32, nulls int
 		}
 		n, err := r.record(rec, first)
 		if err != nil {
-			return nil, 0, inGroup(err, s.group)
+			return nil, 0, inGroup(err, r.file, s.group)
 		}
 		nulls += n
 		first += rec.NumRows()

@@ -100,7 +100,7 @@ func readGroup(ctx context.Context, p Piece, group int, opts ReadOptions, way fl
 			return err
 		}
 		if err := work(p, rec, emit); err != nil {
-			return inGroup(err, group)
+			return inGroup(err, p.File, group)
 		}
 	}
 	return nil

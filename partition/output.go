@@ -347,6 +347,7 @@ func (o Output) WriteEmpty(ctx context.Context, schema *arrow.Schema) (Written, 
 type writer interface {
 	Write(r Rows) error
 	Close() (rows, bytes int64, err error)
+	Abort() // in place of Close, after an error: releases what the writer holds
 }
 
 // recordWriter writes records.
@@ -358,6 +359,8 @@ func (w recordWriter) Write(r Rows) error {
 }
 
 func (w recordWriter) Close() (rows, bytes int64, err error) { return w.w.Close() }
+
+func (w recordWriter) Abort() { w.w.Abort() }
 
 // newWriter begins a file of the part's schema.
 func (o Output) newWriter(dst io.Writer, p Part) (writer, error) {
@@ -371,6 +374,7 @@ func (o Output) newWriter(dst io.Writer, p Part) (writer, error) {
 type recordSink interface {
 	Write(rec arrow.Record) error
 	Close() (rows, bytes int64, err error)
+	Abort()
 }
 
 func (o Output) newRecordWriter(dst io.Writer, schema *arrow.Schema, in *File) (recordSink, error) {
@@ -435,11 +439,12 @@ func describe(s *arrow.Schema) string {
 	return "(" + strings.Join(fields, ", ") + ")"
 }
 
-// copyAll writes all rows to w, which is for the named output, and closes it.
+// copyAll writes all rows to w, which is for the named output, and closes it, or
+// aborts it after an error.
 func copyAll(w writer, name string, rows iter.Seq2[Rows, error]) (n, size int64, err error) {
 	defer func() {
 		if err != nil {
-			_, _, _ = w.Close() // releases what it holds; the error is known
+			w.Abort()
 		}
 	}()
 	for r, err := range rows {

@@ -17,7 +17,9 @@ import (
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/ipc"
+	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
 // job is a run that copies its inputs.
@@ -145,6 +147,28 @@ func TestOutputStream(t *testing.T) {
 	}
 	equal(t, "rows", rows, allRows)
 	equal(t, MetaResult, metaOf(r.Schema(), MetaResult), ResultExact)
+}
+
+// A stream that failed has no end marker, so that its reader does not take it for
+// whole.
+func TestOutputStreamFails(t *testing.T) {
+	schema := arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}}, nil)
+	ids := array.NewInt64Builder(memory.DefaultAllocator)
+	ids.AppendValues([]int64{1, 2}, nil)
+	column := ids.NewArray()
+	defer column.Release()
+	for _, failed := range []error{nil, errors.New("a bad page")} {
+		var b bytes.Buffer
+		_, err := Output{Name: "-", Stdout: &b}.Write(t.Context(), []Part{{Name: "in", Schema: schema}}, func(yield func(Rows, error) bool) {
+			if yield(Rows{Record: array.NewRecord(schema, []arrow.Array{column}, 2)}, nil) && failed != nil {
+				yield(Rows{}, failed)
+			}
+		})
+		if !errors.Is(err, failed) {
+			t.Errorf("%v, want %v", err, failed)
+		}
+		equal(t, "has an end marker", bytes.HasSuffix(b.Bytes(), []byte("\xff\xff\xff\xff\x00\x00\x00\x00")), failed == nil)
+	}
 }
 
 // An output that exists: the same run's is done, another's stays unless Force.

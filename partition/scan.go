@@ -266,6 +266,9 @@ func (o *ScanOptions) columns(f *File) ([]int, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
+		if at := slices.Index(cols, field.Index[0]); at >= 0 {
+			return nil, fmt.Errorf("%s: %s and %s are the same column (name it once)", f.Name, o.Columns[at], name)
+		}
 		cols = append(cols, field.Index[0])
 	}
 	return cols, nil
@@ -455,7 +458,7 @@ func (w *scanWorker) beyond(p Piece, group int, emit func(arrow.Record) error) f
 	}
 	return func(rec arrow.Record) error {
 		defer rec.Release()
-		return inGroup(w.further(p, rec, emit), group)
+		return inGroup(w.further(p, rec, emit), p.File, group)
 	}
 }
 

@@ -179,13 +179,17 @@ func (o Output) union(opts *ScanOptions, logs []*File) ([]parquet.SchemaElement,
 		}
 		files = append(files, f.parquet().File())
 	}
-	if err := sameDurations(opts, logs); err != nil {
+	columns, err := opts.spelled(logs)
+	if err != nil {
+		return nil, err
+	}
+	if err := sameDurations(columns, logs); err != nil {
 		return nil, err
 	}
 	if opts.Pinned == nil {
-		return parquet.Union(files, opts.Columns)
+		return parquet.Union(files, columns)
 	}
-	schema, err := opts.Pinned.elements(opts.Columns)
+	schema, err := opts.Pinned.elements(columns)
 	if err != nil {
 		return nil, err
 	}
@@ -200,6 +204,44 @@ func (o Output) union(opts *ScanOptions, logs []*File) ([]parquet.SchemaElement,
 		}
 	}
 	return schema, nil
+}
+
+// spelled returns Columns as the files spell them. With IgnoreCase, files that
+// spell a column of the union in two ways are an error: it would be two columns,
+// each NULL where the other is not.
+func (o *ScanOptions) spelled(logs []*File) ([]string, error) {
+	if !o.IgnoreCase {
+		return o.Columns, nil
+	}
+	columns := slices.Clone(o.Columns)
+	type spelling struct{ name, file string }
+	seen := map[string]spelling{} // by the name in lower case
+	for _, f := range logs {
+		for _, field := range f.Schema().Fields() {
+			wanted := o.Columns == nil
+			for i, name := range o.Columns {
+				if strings.EqualFold(name, field.Name) {
+					wanted, columns[i] = true, field.Name
+				}
+			}
+			if !wanted {
+				continue
+			}
+			folded := strings.ToLower(field.Name)
+			first, ok := seen[folded]
+			if ok && first.name != field.Name {
+				return nil, fault.Mismatch(fault.At{File: f.Name, Column: field.Name}, "the column's name in a union of schemas", first.name+" as in "+first.file, field.Name).
+					WithHint("keep each file's own schema with --schema per-file -o OUT/")
+			}
+			seen[folded] = spelling{field.Name, f.Name}
+		}
+	}
+	for i, name := range columns {
+		if slices.Contains(columns[:i], name) {
+			return nil, fmt.Errorf("%s is named twice (name it once)", name)
+		}
+	}
+	return columns, nil
 }
 
 // alike refuses files that do not have the first one's schema: what Parquet
@@ -242,12 +284,12 @@ func (o Output) pagesFit() bool { return o.Format == Parquet && o.Name != "-" }
 // sameDurations refuses durations that are something else in another file.
 // Parquet has no such type: for it they are integers, and the Arrow schema
 // that is stored beside says of what unit.
-func sameDurations(opts *ScanOptions, logs []*File) error {
+func sameDurations(columns []string, logs []*File) error {
 	type origin struct{ typ, file string }
 	seen := map[string]origin{}
 	for _, f := range logs {
 		for _, field := range f.Schema().Fields() {
-			if opts.Columns != nil && !slices.Contains(opts.Columns, field.Name) {
+			if columns != nil && !slices.Contains(columns, field.Name) {
 				continue
 			}
 			for path, typ := range leafTypes(field.Name, field.Type) {

@@ -285,6 +285,24 @@ func TestUnionRefusals(t *testing.T) {
 	equal(t, "files left", tree(t, filepath.Dir(out.Name)), []string{"o.parquet"})
 }
 
+func TestColumnsOfAnyCase(t *testing.T) {
+	dir := t.TempDir()
+	foreign(t, filepath.Join(dir, "1.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}, arrow.Field{Name: "n", Type: int64Type}), `{"user":1,"n":1}`)
+	foreign(t, filepath.Join(dir, "2.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}, arrow.Field{Name: "N", Type: int64Type}), `{"user":1,"N":2}`)
+	out := Output{Name: filepath.Join(t.TempDir(), "o.parquet")}
+	_, err := writeScan(t, out, ScanOptions{Schema: Union, IgnoreCase: true}, dir)
+	says(t, "two spellings of a column", err, ErrMismatch, "2.parquet", "column N", "n as in", "--schema per-file")
+	_, err = writeScan(t, out, ScanOptions{Schema: Union, IgnoreCase: true, Columns: []string{"USER", "User"}}, dir)
+	says(t, "one column under two names", err, nil, "user is named twice")
+	_, err = writeScan(t, out, ScanOptions{IgnoreCase: true, Columns: []string{"USER", "User"}}, dir)
+	says(t, "the same without a union", err, nil, "1.parquet", "USER and User are the same column")
+	if _, err := writeScan(t, out, ScanOptions{Schema: Union, IgnoreCase: true, Columns: []string{"USER"}}, dir); err != nil {
+		t.Fatal(err)
+	}
+	_, schema := contents(t, out.Name)
+	equal(t, "columns", plainTypes(schema), "user int64")
+}
+
 func TestUnionOfDurations(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string, typ arrow.DataType) string {

@@ -287,6 +287,8 @@ func (w pageWriter) Write(r Rows) error {
 
 func (w pageWriter) Close() (rows, bytes int64, err error) { return w.layout.Close() }
 
+func (w pageWriter) Abort() {} // it holds nothing but memory
+
 // PathOf returns the way that the rows of a file went to the output, "engine" if
 // pages were copied and "generic" if Arrow records were made, and why. It is
 // known once the scan has begun.

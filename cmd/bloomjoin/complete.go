@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -44,7 +45,8 @@ func inFront(before string, values []string) []string {
 }
 
 // columns returns the columns of the first file that the names stand for; none
-// if it cannot be opened, which the command itself will report.
+// if it cannot be opened, which the command itself will report. Names in need of
+// quotes are left out: the shell would take the quotes off.
 func (c *cli) columns(cmd *cobra.Command, names []string, open partition.OpenOptions) (columns []string) {
 	for _, name := range names {
 		if name == "-" {
@@ -56,7 +58,9 @@ func (c *cli) columns(cmd *cobra.Command, names []string, open partition.OpenOpt
 		}
 		for _, f := range files[:min(1, len(files))] {
 			for _, field := range f.Schema().Fields() {
-				columns = append(columns, field.Name)
+				if (keys.Path{field.Name}).String() == field.Name {
+					columns = append(columns, field.Name)
+				}
 			}
 		}
 		_ = partition.Close(files)

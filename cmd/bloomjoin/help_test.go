@@ -86,7 +86,7 @@ func TestHelpExamples(t *testing.T) {
 func TestCompletion(t *testing.T) {
 	dir := t.TempDir()
 	ids, list := filepath.Join(dir, "users.csv"), filepath.Join(dir, "list")
-	for name, text := range map[string]string{ids: "uid,name\n7,a\n", list: "code;x\n"} {
+	for name, text := range map[string]string{ids: "uid,name,full.name\n7,a,b\n", list: "code;x\n"} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +126,9 @@ func TestCompletion(t *testing.T) {
 		var got []string
 		for line := range strings.Lines(out.String()) {
 			value, _, _ := strings.Cut(strings.TrimSpace(line), "\t")
-			got = append(got, value)
+			if got = append(got, value); strings.HasSuffix(value, "full.name") {
+				t.Errorf("%q: %q, which is another column without quotes", c.args, value)
+			}
 		}
 		for _, want := range strings.Fields(c.want) {
 			if code != exitDone || !slices.Contains(got, want) {

@@ -294,6 +294,9 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	if err := onceOnly(o.ids, args); err != nil {
 		return err
 	}
+	if s := opts.Strategy; slices.Contains(args, "-") && (s == join.Broadcast || s == join.Reverse || s == join.Shuffle) {
+		return usagef("--strategy %s: it reads the log more than once, and standard input can be read once (leave --strategy out, or name a file)", s)
+	}
 	kept := partition.ScanOptions{Columns: opts.Columns, Schema: opts.Schema}
 	if err := o.layout.pin(ctx, &kept, o.out); err != nil {
 		return err

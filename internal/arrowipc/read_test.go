@@ -211,6 +211,17 @@ func TestStreamEnds(t *testing.T) {
 				wantCorrupt(t, err)
 			}
 		}
+		// Standard input: another process may have failed between two messages.
+		tab, err := OpenStream(bytesOpener(whole[:n]), "cut", nil, StreamOptions{Once: true})
+		if err == nil {
+			_, err = read(tab)
+		}
+		if (n == len(whole)) != (err == nil) {
+			t.Errorf("once, cut at %d of %d: %v", n, len(whole), err)
+		}
+		if err != nil {
+			wantCorrupt(t, err)
+		}
 	}
 	legacy := append(stream(s[4:], b[4:])[:len(s)+len(b)-8], 0, 0, 0, 0) // before 0.15
 	for what, c := range map[string]struct {

@@ -48,8 +48,10 @@ type streamSource struct {
 // is read comes from mem; nil means the Go heap. Two Read calls at the same
 // time have a pass each.
 //
-// A stream may end without its end marker, at a message boundary. Bytes other
-// than zero behind the end marker are an error: they may be a second stream.
+// A stream may end without its end marker, at a message boundary, unless
+// opts.Once is set: then its writer is probably another process, which has failed
+// between two messages. Bytes other than zero after the end marker are an error:
+// they may be a second stream.
 func OpenStream(open func() (io.ReadCloser, error), name string, mem memory.Allocator, opts StreamOptions) (*Table, error) {
 	if mem == nil {
 		mem = memory.NewGoAllocator()
@@ -74,6 +76,7 @@ type pass struct {
 	rc     io.ReadCloser
 	r      *bufio.Reader
 	mem    memory.Allocator
+	marked bool  // the end marker must be there
 	memory int64 // budget, 0: no bound
 	left   int64 // bytes to come at most; -1 when that is not known
 	tree   *schemaTree
@@ -86,7 +89,7 @@ func (s *streamSource) pass() (*pass, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.at, err)
 	}
-	p := &pass{at: s.at, rc: rc, r: bufio.NewReaderSize(rc, 64<<10), mem: s.mem, memory: s.opts.Memory, left: -1}
+	p := &pass{at: s.at, rc: rc, r: bufio.NewReaderSize(rc, 64<<10), mem: s.mem, marked: s.opts.Once, memory: s.opts.Memory, left: -1}
 	if s.opts.Size > 0 {
 		p.left = s.opts.Size
 	}
@@ -142,9 +145,13 @@ func (p *pass) count(n int64) {
 // metadata returns the next message's metadata, nil at the end of the stream.
 func (p *pass) metadata() ([]byte, error) {
 	var b [4]byte
-	if err := p.full(b[:]); err == io.EOF {
-		return nil, nil // the end marker is missing, as the format allows
-	} else if err != nil {
+	switch err := p.full(b[:]); {
+	case err == io.EOF && p.marked && p.tree != nil:
+		return nil, fault.Corrupt(p.at, "the Arrow stream ends without its end marker, so that rows may be missing").
+			WithHint("check that the program that writes it has not failed, and that it closes its writer at the end")
+	case err == io.EOF:
+		return nil, nil // the format allows that
+	case err != nil:
 		return nil, wrapRead(p.at, "a message's length", err)
 	}
 	n := binary.LittleEndian.Uint32(b[:])

@@ -194,6 +194,17 @@ func (w *Writer) Close() (rows, bytes int64, err error) {
 	return w.rows, w.out.pos, w.err
 }
 
+// Abort frees what the writer holds and writes nothing more, so that a stream has
+// no end marker: its reader learns that records are missing.
+func (w *Writer) Abort() {
+	if w.err == nil {
+		w.err = errAborted
+	}
+	_, _, _ = w.Close()
+}
+
+var errAborted = errors.New("arrow writer: aborted")
+
 // finish lets the encoder free its dictionaries also after an error; nothing
 // is written then.
 func (w *Writer) finish() {

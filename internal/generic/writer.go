@@ -101,6 +101,9 @@ func (w *ParquetWriter) Close() (rows, bytes int64, err error) {
 	return rows, bytes, w.err
 }
 
+// Abort ends the file without regard to what is missing: nobody will read it.
+func (w *ParquetWriter) Abort() { _, _, _ = w.Close() }
+
 // recovered turns a panic, of an Arrow array that is not what it says, into an
 // error.
 func recovered(doing string, err *error) {

@@ -51,6 +51,7 @@ func (h head) check(at fault.At, column string) error {
 		}
 		what, hint = "it looks like a "+strings.ToUpper(format)+" header", "--ids-format "+format
 	}
+	hint += "; if it is an ID, --ids-format lines"
 	return (&fault.Error{Kind: fault.ErrMismatch, At: at, What: what, Want: "one ID a line", Hint: hint})
 }
 

@@ -23,10 +23,10 @@ func TestLooks(t *testing.T) {
 		{"IDs with commas, of numbers", "1\n2\n", number, nil},
 		{"an ID that is another column's name", "id\nname\n", nil, nil},
 		{"IDs in brackets", "[a]\n{b}\n", nil, nil},
-		{"header with the key", "name,user_id\nx,7\n", nil, []string{"line 1", "looks like a CSV header", "(--ids-format csv)"}},
-		{"header with the key in quotes", "\"user_id\",\"name\"\n7,x\n", nil, []string{"looks like a CSV header", "(--ids-format csv)"}},
-		{"header with tabs", "user_id\tname\n7\tx\n", nil, []string{"looks like a TSV header", "(--ids-format tsv)"}},
-		{"header of one column", "user_id\n7\n", nil, []string{"looks like a CSV header", "(--ids-format csv)"}},
+		{"header with the key", "name,user_id\nx,7\n", nil, []string{"line 1", "looks like a CSV header", "(--ids-format csv; if it is an ID, --ids-format lines)"}},
+		{"header with the key in quotes", "\"user_id\",\"name\"\n7,x\n", nil, []string{"looks like a CSV header", "(--ids-format csv;"}},
+		{"header with tabs", "user_id\tname\n7\tx\n", nil, []string{"looks like a TSV header", "(--ids-format tsv;"}},
+		{"header of one column", "user_id\n7\n", nil, []string{"looks like a CSV header", "(--ids-format csv;"}},
 		{"behind a mark and empty lines", "\xEF\xBB\xBF\r\n\r\nuser_id,name\r\n7,x", nil, []string{"looks like a CSV header"}},
 		{"objects", "{\"user_id\": 7}\n{\"user_id\": 8}\n", nil, []string{"looks like NDJSON", "--ids-format ndjson"}},
 		{"an object over several lines", "{\n  \"user_id\": 7\n}\n", nil, []string{"JSON object over several lines", "jq -c"}},
@@ -79,6 +79,21 @@ func TestLooks(t *testing.T) {
 	// Who says that these are lines is believed.
 	if err := readAll(t, "user_id,name\n{\"a\":1}\n", Options{Format: Lines, Column: "user_id"}, 1); err != nil {
 		t.Error(err)
+	}
+}
+
+// The hint on a bad line knows of good ones before it, also where these were read
+// for the names of the columns.
+func TestBadAfterGoodObjects(t *testing.T) {
+	for text, want := range map[string]string{
+		"{\"id\":1}\n{\"id\":2}\nx\n": "line 3: corrupt: not one JSON object (--skip-bad leaves such lines out)",
+		"x\n{\"id\":1}\n":              "line 1: corrupt: not one JSON object (no line before it was good",
+	} {
+		for _, once := range []bool{false, true} {
+			if err := readAll(t, text, Options{Format: NDJSON, Once: once, Size: -1}, 0); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("once %v: %v, want %q", once, err, want)
+			}
+		}
 	}
 }
 

@@ -35,10 +35,10 @@ type numbered struct {
 	line int
 }
 
-// newNDJSON begins a pass. The first one looks at the first objects for the
-// columns. It adds to bad, unless that is nil, the lines among them that hold no
+// newNDJSON begins the pass. The first one looks at the first objects for the
+// columns. It adds to p.bad, unless that is nil, the lines among them that hold no
 // object. Only of an input that cannot be opened again it keeps them.
-func (in *input) newNDJSON(l *lines, bad *Bad) (*ndjson, error) {
+func (in *input) newNDJSON(l *lines, p *pass) (*ndjson, error) {
 	r := &ndjson{l: l, index: map[string]int{}, other: map[string]bool{}, at: l.at}
 	if in.columns != nil {
 		r.names, r.row = in.columns, make([][]byte, len(in.columns))
@@ -58,10 +58,11 @@ func (in *input) newNDJSON(l *lines, bad *Bad) (*ndjson, error) {
 		r.at.Line = l.at.Line
 		size += len(line)
 		if err := r.object(line); err != nil {
-			if bad == nil {
+			if p.bad == nil {
+				p.good = int64(n) // for the hint
 				return nil, err
 			}
-			bad.add(l.at.Line)
+			p.bad.add(l.at.Line)
 			n--
 			continue
 		}

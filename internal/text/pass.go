@@ -82,7 +82,7 @@ func (p *pass) begin(in *input) error {
 			}
 		}
 	case NDJSON:
-		p.rows, err = in.newNDJSON(l, p.bad)
+		p.rows, err = in.newNDJSON(l, p)
 	default:
 		return fmt.Errorf("%s: text format %d", in.at, in.opts.Format)
 	}
