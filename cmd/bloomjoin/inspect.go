@@ -176,7 +176,7 @@ func (i *inspected) summary() string {
 		checked = ", checked"
 	}
 	if f := i.Filter; f != nil {
-		state := "sealed"
+		state := "finished"
 		if !f.Sealed {
 			state = fmt.Sprintf("partial, %d of %d shards", len(f.Shards), f.Of)
 		}
@@ -204,6 +204,9 @@ func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim codec.
 		return i, i.filter(src, name, check, lim)
 	}
 	files, err := c.open(cmd, []string{name}, partition.OpenOptions{})
+	if errors.Is(err, partition.ErrNoData) {
+		return i, fmt.Errorf("%s: %w, nor a filter (name a file of one of these kinds)", name, partition.ErrNoData)
+	}
 	if err != nil {
 		return i, err
 	}
@@ -246,7 +249,7 @@ func (i *inspected) filter(src partition.Source, name string, check bool, lim co
 		i.say("normalized by", "%s", f.Rule)
 	}
 	i.Filter = facts
-	state := "sealed: complete"
+	state := "finished"
 	if f.Partial != nil {
 		facts.Shards, facts.Of = f.Partial.Held, f.Partial.Of
 		state = fmt.Sprintf("partial: shards %v of %d", f.Partial.Held, f.Partial.Of)

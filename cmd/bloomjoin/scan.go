@@ -88,7 +88,7 @@ const (
 func checkCount(cmd *cobra.Command, count bool) error {
 	for _, name := range []string{"output", "schema", "schema-from", "compression", "format", "columns", "suffix", "force", "base"} {
 		if count && cmd.Flags().Changed(name) {
-			return usagef("--count writes nothing: leave --%s out", name)
+			return usagef("--count writes nothing (remove --%s)", name)
 		}
 	}
 	return nil

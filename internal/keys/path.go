@@ -286,6 +286,9 @@ func (p Path) notFound(schema *arrow.Schema, depth int, fields []arrow.Field, ca
 			names = append(names[:20], "…")
 		}
 		e.Hint = "there are " + strings.Join(names, ", ")
+		if len(names) == 1 {
+			e.Hint = fmt.Sprintf("there is only %q", names[0])
+		}
 		if dist <= 1+len(p[min(depth, len(p)-1)])/3 {
 			e.Hint = "did you mean " + best + "? " + e.Hint
 		}
