@@ -309,7 +309,11 @@ func (i *inspected) table(ctx context.Context, f *partition.File, check bool) er
 	if t.Rows < 0 {
 		rows = "rows not counted"
 	}
-	i.say("format", "%s, %s in %s %s", t.Format, rows, things(t.RowGroups, "row group"), t.Codec)
+	format := fmt.Sprintf("%s, %s in %s", t.Format, rows, things(t.RowGroups, "row group"))
+	if t.Codec != "" {
+		format += ", " + t.Codec
+	}
+	i.say("format", "%s", format)
 	switch t.Result {
 	case partition.ResultCandidates:
 		i.say("result", "candidates of filter %.16s…: false positives may be among the rows", t.Filter)

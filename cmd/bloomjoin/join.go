@@ -460,13 +460,11 @@ func newJoinReport(start time.Time, rep join.Report) joinReport {
 // sayJoin tells people what a join came to, and what is wrong with it.
 func (c *cli) sayJoin(o *joinFlags, r joinReport) {
 	if c.verbose {
-		for _, p := range r.Path {
-			c.say("  %s: %s path (%s)", p.File, p.Path, p.Reason)
-		}
+		c.sayPaths(r.Path)
 		c.say("  strategy %s; false positives: %.2g predicted, %.2g measured over %s rows (expected %.2g to %.2g)",
 			r.Strategy, r.FPRPredicted, r.FPRMeasured, count(r.FPRBound.Rows), r.FPRBound.Low, r.FPRBound.High)
 		if r.SpilledBytes > 0 {
-			c.say("  %s waited on disk", bytesOf(r.SpilledBytes))
+			c.say("  %s spilled to disk", bytesOf(r.SpilledBytes))
 		}
 		if r.Plan != nil {
 			c.sayPlanned(r.Plan)
