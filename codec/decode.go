@@ -8,14 +8,13 @@ import (
 	"io"
 	"math"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/zeebo/xxh3"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/internal/sniff"
 )
 
 // DefaultMaxBytes is the limit where Limits gives none: 64 GiB, enough for
@@ -162,7 +161,11 @@ func checkMagic(b []byte) *problem {
 		return nil
 	}
 	got := string(b[:min(len(b), len(magic))])
-	p := bad("magic", "that of a bloomjoin filter", kindOf(got))
+	kind := sniff.Kind([]byte(got))
+	if kind == "" {
+		kind = fmt.Sprintf("%q", got)
+	}
+	p := bad("magic", "that of a bloomjoin filter", kind)
 	switch {
 	case strings.HasPrefix(magic, got):
 		return cutShort(prologueBytes, int64(len(b)))
@@ -172,23 +175,6 @@ func checkMagic(b []byte) *problem {
 		p.hint = "bloomjoin build makes a filter of a file of IDs"
 	}
 	return p
-}
-
-// kindOf names the kind of a file by its first bytes.
-func kindOf(first string) string {
-	for _, f := range []struct{ magic, what string }{
-		{"PAR1", "a Parquet file"}, {"PARE", "an encrypted Parquet file"},
-		{"ARROW1", "an Arrow file"}, {"\xFF\xFF\xFF\xFF", "an Arrow stream"},
-		{"\x1F\x8B", "a gzip file"}, {"\x28\xB5\x2F\xFD", "a zstd file"},
-	} {
-		if strings.HasPrefix(first, f.magic) {
-			return f.what
-		}
-	}
-	if !strings.ContainsFunc(first, func(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) && !unicode.IsSpace(r) }) {
-		return "text"
-	}
-	return fmt.Sprintf("%q", first)
 }
 
 func cutShort(want, got int64) *problem {

@@ -5,11 +5,13 @@ import (
 	"fmt"
 
 	"github.com/zeebo/xxh3"
+
+	"github.com/bloomjoin/bloomjoin/internal/sniff"
 )
 
 // Sizes and marks of the format; FORMAT.md explains them.
 const (
-	magic         = "\x89BJF\r\n\x1a\n"
+	magic         = sniff.Filter
 	formatVersion = 1 // of files that this package writes
 	readerVersion = 1 // the least that must be able to read them
 	prologueBytes = 24

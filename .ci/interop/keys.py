@@ -77,17 +77,15 @@ def refused(t, name, ids, logs, classes):
 def mismatches():
     text, number = pa.array(["1", "2"]), pa.array([1, 2])
     zoned, zoneless = pa.array([0, 1], pa.timestamp("us", "UTC")), pa.array([0, 1], pa.timestamp("us"))
-    yield "string IDs, integer column", text, number, ["bytes", "integer"]
-    yield "integer IDs, string column", number, text, ["integer", "bytes"]
+    yield "string IDs, integer column", text, number, ["text or binary", "integer"]
+    yield "integer IDs, string column", number, text, ["integer", "text or binary"]
     yield "zoned IDs, zoneless column", zoned, zoneless, ["instant", "timestamp"]
     yield "zoneless IDs, zoned column", zoneless, zoned, ["timestamp", "instant"]
-    yield "float IDs, integer column", pa.array([1.0, 2.0]), number, ["float", "integer"]
-    yield "integer IDs, decimal column", number, pa.array([1, 2], pa.decimal128(9, 2)), ["integer", "decimal"]
     yield (
         "binary(16) IDs, binary column",
         pa.array([b"0" * 16], pa.binary(16)),
         pa.array([b"0" * 16]),
-        ["fixed[16]", "bytes"],
+        ["fixed[16]", "text or binary"],
     )
     yield "date IDs, timestamp column", pa.array([0, 1], pa.date32()), zoneless, ["date", "timestamp"]
 

@@ -22,7 +22,11 @@ func TestPlanAndJoinAgree(t *testing.T) {
 		at++
 		return at, at < rows
 	})
-	for _, n := range []int64{1, 211, 2000, 60_000} {
+	numbers := []int64{1, 211, 2000, 60_000}
+	if testing.Short() {
+		numbers = numbers[2:3]
+	}
+	for _, n := range numbers {
 		for _, format := range []string{"csv", "tsv", "txt", "ndjson", "parquet"} {
 			ids := filepath.Join(dir, fmt.Sprintf("ids-%d.%s", n, format))
 			if format == "parquet" {

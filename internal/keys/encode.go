@@ -80,7 +80,7 @@ func NewEncoder(schema *arrow.Schema, columns []Column, o Options) (*Encoder, er
 		at := fault.At{Column: col.String()}
 		c, err := ClassOf(f.Type)
 		if err != nil {
-			return nil, fault.Unsupported(at, "a key of type %s", f.Type)
+			return nil, fault.Unsupported(at, "a key of type %s", f.Type).WithHint("name a column of numbers, text or another plain type; fields of a struct are named a.b")
 		}
 		s := steps{from: f.Type, cast: col.Cast}
 		if _, ok := s.caster(); !ok {

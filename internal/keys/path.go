@@ -121,7 +121,7 @@ func parse(s string, pairs bool) ([][]Column, error) {
 		case tail[0] == ',':
 			out, item = append(out, item), nil
 		case tail[0] == '=' && len(item) > 1:
-			return nil, fmt.Errorf("columns %q: two equals signs", s)
+			return nil, fmt.Errorf("columns %q: two equals signs: want LOGCOL=IDCOL, and a comma before the next pair", s)
 		}
 		rest = tail[1:]
 	}
@@ -168,7 +168,7 @@ func parseName(s string, pairs bool) (name, tail string, err error) {
 	for s = s[1:]; ; {
 		n := strings.IndexByte(s, '"')
 		if n < 0 {
-			return "", "", fmt.Errorf("a quote is not closed")
+			return "", "", fmt.Errorf("a quote is not closed: want two, as '\"a.b\"'")
 		}
 		b.WriteString(s[:n])
 		s = s[n+1:]
@@ -212,7 +212,7 @@ func (p Path) Resolve(schema *arrow.Schema, ignoreCase bool) (Field, error) {
 			if arrow.IsNested(out.Type.ID()) {
 				return Field{}, fault.Unsupported(fault.At{Column: p.String()}, "a key below %s, which is repeated (%s)", p[:depth+1], out.Type)
 			}
-			return Field{}, p.notFound(schema, depth+1, nil, fmt.Errorf("%s is no struct but %s", p[:depth+1], out.Type))
+			return Field{}, p.notFound(schema, depth+1, nil, fmt.Errorf("%s is of type %s, not a struct (name the column itself, or a field of a struct)", p[:depth+1], out.Type))
 		}
 		fields = st.Fields()
 	}

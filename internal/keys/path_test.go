@@ -208,7 +208,7 @@ func TestNotFound(t *testing.T) {
 		`"user.in"`:    {`no column "user.in"`},
 		"twice":        {`two columns are called "twice"`},
 		"pair.x":       {`two columns are called "x"`},
-		"ts.x":         {"ts is no struct but timestamp"},
+		"ts.x":         {"ts is of type timestamp"},
 		`""`:           {`no column ""`},
 	} {
 		paths, err := keys.ParseColumns(s)

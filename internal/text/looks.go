@@ -62,7 +62,8 @@ func (h head) json() (what, hint string) {
 		return "it looks like NDJSON", "--ids-format ndjson"
 	case line == "{":
 		return "it looks like a JSON object over several lines", "write one object a line, as jq -c . does, and read it with --ids-format ndjson"
-	case line == "[", strings.HasPrefix(line, "[") && json.Valid([]byte(line)), strings.HasPrefix(line, `[{"`), strings.HasPrefix(line, `["`):
+	case line == "[", strings.HasPrefix(line, "[") && json.Valid([]byte(line)), strings.HasPrefix(line, `[{"`), strings.HasPrefix(line, `["`),
+		strings.HasPrefix(line, "[") && len(h.first) > headBytes/2 && strings.Contains(line, ","): // a long one, cut short
 		return "it looks like a JSON array", "write one value a line: jq -r '.[]' for plain values; jq -c '.[]' for objects, and --ids-format ndjson"
 	}
 	return "", ""

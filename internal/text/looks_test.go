@@ -33,6 +33,7 @@ func TestLooks(t *testing.T) {
 		{"an array", "[7, 57]\n", nil, []string{"JSON array", "jq"}},
 		{"an array over several lines", "[\n  7,\n  57\n]\n", nil, []string{"JSON array", "jq"}},
 		{"an array of objects", "[{\"user_id\": 7},\n{\"user_id\": 57}]\n", nil, []string{"JSON array", "jq"}},
+		{"a long array", "[" + strings.Repeat("7, ", 3000) + "57]", nil, []string{"JSON array", "jq"}},
 		{"UTF-16 with a mark", "\xFF\xFE7\x00\n\x00", nil, []string{"unsupported", "UTF-16", "iconv"}},
 		{"UTF-16 without", "7\x008\x00\n\x009\x00", nil, []string{"unsupported", "UTF-16LE", "iconv"}},
 		{"UTF-16, the other order", "\x007\x008\x00\n\x009", nil, []string{"UTF-16BE"}},

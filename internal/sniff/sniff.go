@@ -1,0 +1,51 @@
+// Package sniff names what a file is by its first bytes, for messages about
+// files that are something else than expected.
+package sniff
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Filter is how every bloomjoin filter begins.
+const Filter = "\x89BJF\r\n\x1a\n"
+
+// Kinds that callers branch on.
+const (
+	AFilter = "a bloomjoin filter"
+	Text    = "text"
+)
+
+// first bytes, and the kind of file that has them.
+var kinds = []struct{ magic, kind string }{
+	{Filter, AFilter},
+	{"PAR1", "a Parquet file"}, {"PARE", "an encrypted Parquet file"},
+	{"ARROW1", "an Arrow file"}, {"\xFF\xFF\xFF\xFF", "an Arrow stream"},
+	{"\x1F\x8B", "a gzip file"}, {"\x28\xB5\x2F\xFD", "a zstd file"},
+	{"BZh91AY&", "a bzip2 file"}, {"\xFD7zXZ", "an xz file"}, {"\x04\x22\x4D\x18", "an LZ4 file"},
+	{"Obj\x01", "an Avro file"}, {"PK\x03\x04", "a ZIP archive, as of Excel"},
+}
+
+// Kind returns the kind of a file that begins so: [AFilter], [Text], another
+// with its article, or nothing if it is not known.
+func Kind(first []byte) string {
+	s := string(first)
+	for _, k := range kinds {
+		if strings.HasPrefix(s, k.magic) {
+			return k.kind
+		}
+	}
+	switch binary := strings.ContainsFunc(s, notText); {
+	case !binary:
+		return Text
+	case strings.HasPrefix(s, "ORC"):
+		return "an ORC file"
+	}
+	return ""
+}
+
+// notText reports whether a character is one that text does not have.
+func notText(r rune) bool {
+	return r == utf8.RuneError || unicode.IsControl(r) && !unicode.IsSpace(r)
+}
