@@ -163,7 +163,7 @@ func TestCompareRefusals(t *testing.T) {
 		{"strings", fault.ErrMismatch, []string{"strings: ", "key class: want integer as in a, got bytes"}},
 		{"old", fault.ErrMismatch, []string{"old: ", "normal form: want 1 as in a, got 0"}},
 		{"seeded", fault.ErrMismatch, []string{"seeded: ", "hash: want xxh3-64 seed 0 as in a, got xxh3-64 seed 1"}},
-		{"part", fault.ErrMismatch, []string{"part: ", "want a sealed filter, got a partial one"}},
+		{"part", fault.ErrMismatch, []string{"part: ", "want a finished filter, got a partial one"}},
 		{"b", fault.ErrMismatch, []string{"b: ", "geometry: want split-256 as in a, got split-512"}},
 		{"full", fault.ErrMismatch, []string{"a, full: ", "want clear bits in every block, got a full block", "too full"}},
 		{"text", fault.ErrCorrupt, []string{"text"}},

@@ -70,8 +70,8 @@ func agree(parts []part, open bool) (held []uint32, err error) {
 		p := &parts[i]
 		switch f, at := &p.about, (fault.At{File: p.name}); {
 		case f.Sealed():
-			sealed = append(sealed, fault.Mismatch(at, "filter", "a partial filter", "a sealed one").
-				WithHint("combine sealed filters with --union or --intersect"))
+			sealed = append(sealed, fault.Mismatch(at, "filter", "a partial filter", "a finished one").
+				WithHint("combine finished filters with --union or --intersect"))
 		case differs(&build.about, f) != nil:
 			foreign = append(foreign, differs(&build.about, f).of(build.name, at))
 		default:

@@ -44,7 +44,7 @@ func TestMergeListsAllThatIsWrong(t *testing.T) {
 		"o-3-of-8", "p-0-of-8", "pair", "sealed", "q-1-of-4", "p-4-of-8", "p-5-of-8", "p-0-of-8", "p-1-of-8", "r-2-of-8",
 	}, false, codec.Limits{})
 	refused(t, "everything", err, fault.ErrMismatch,
-		"sealed: mismatch: filter: want a partial filter, got a sealed one",
+		"sealed: mismatch: filter: want a partial filter, got a finished one",
 		"o-3-of-8: mismatch: build: want ", "as in p-0-of-8",
 		"q-1-of-4: mismatch: build", "of 4 shards",
 		"r-2-of-8: mismatch: build",

@@ -161,7 +161,7 @@ func sameKeys(a, b *codec.Filter, first, name string) error {
 	at := fault.At{File: name}
 	switch {
 	case !b.Sealed():
-		return fault.Mismatch(at, "filter", "a sealed filter", "a partial one").WithHint("merge the partial filters of its build first")
+		return fault.Mismatch(at, "filter", "a finished filter", "a partial one").WithHint("merge the partial filters of its build first")
 	case a.NormalForm != b.NormalForm:
 		return fault.Mismatch(at, "normal form", a.NormalForm+" as in "+first, b.NormalForm).
 			WithHint("build the filters with the same version of bloomjoin")

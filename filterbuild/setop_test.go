@@ -162,7 +162,7 @@ func TestCombineRefusals(t *testing.T) {
 		{"another class", strs, []string{"b: ", "key class", "integer as in a", "bytes"}},
 		{"another hash", other, []string{"b: ", "hash", "seed 0 as in a", "seed 1"}},
 		{"another normal form", old, []string{"b: ", "normal form", "1 as in a", "got 0"}},
-		{"a partial one", partial, []string{"b: ", "a sealed filter", "a partial one", "merge the partial filters of its build"}},
+		{"a partial one", partial, []string{"b: ", "a finished filter", "a partial one", "merge the partial filters of its build"}},
 	} {
 		for _, op := range []SetOp{Union, Intersect} {
 			_, err := combine(t, op, []*codec.Filter{ints, c.b}, []string{"a", "b"})

@@ -214,7 +214,7 @@ func TestOtherFilter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		refused(t, "partial", ids, logs, join.Options{On: "k", Strategy: strategy, Filter: part}, "sealed", "partial")
+		refused(t, "partial", ids, logs, join.Options{On: "k", Strategy: strategy, Filter: part}, "finished", "partial")
 	}
 }
 

@@ -273,7 +273,7 @@ func (j *Join) options() error {
 		o.Suffix = defaultSuffix
 	}
 	if o.Filter != nil && !o.Filter.Sealed() {
-		return fault.Mismatch(fault.At{}, "filter", "a sealed filter", "a partial one").WithHint("merge all partial filters of the build first")
+		return fault.Mismatch(fault.At{}, "filter", "a finished filter", "a partial one").WithHint("merge all partial filters of the build first")
 	}
 	return o.Require.valid(o.Type)
 }

@@ -78,7 +78,7 @@ func (r Require) check(t Type, rep *Report) error {
 		kept = rep.RowsOut
 	}
 	if r.MaxKept > 0 && ratio(kept, rep.RowsIn) > r.MaxKept {
-		unmet("rows of the log that are kept", percentOf(r.MaxKept)+" or fewer", partOf(kept, rep.RowsIn))
+		unmet("rows of the log that are kept", percentOf(r.MaxKept)+" or less", partOf(kept, rep.RowsIn))
 	}
 	if e.Unmet == nil {
 		return nil

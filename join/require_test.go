@@ -44,7 +44,7 @@ func TestRequire(t *testing.T) {
 				{join.Require{IDsMatched: math.Nextafter(5./20, 1)}, join.Unmet{What: "IDs that have a row in the log", Want: "25% or more", Got: "5 of 20 (25%)"}},
 				{join.Require{IDsMatched: 1}, join.Unmet{What: "IDs that have a row in the log", Want: "100% or more", Got: "5 of 20 (25%)"}},
 				{join.Require{MaxKept: math.Nextafter(kept[typ], 0)}, join.Unmet{What: "rows of the log that are kept",
-					Want: fmt.Sprintf("%.6g%% or fewer", 100*kept[typ]), Got: fmt.Sprintf("%.0f of 40 (%.5g%%)", 40*kept[typ], 100*kept[typ])}},
+					Want: fmt.Sprintf("%.6g%% or less", 100*kept[typ]), Got: fmt.Sprintf("%.0f of 40 (%.5g%%)", 40*kept[typ], 100*kept[typ])}},
 			} {
 				if kept[typ] == 0 && strings.HasPrefix(c.unmet.What, "rows of the log") {
 					continue // of joins that keep all
@@ -115,7 +115,7 @@ func TestRequireOfNothing(t *testing.T) {
 	_, err = run(t, some, none, join.Options{On: "k", Require: join.Require{MaxKept: 0.01}})
 	checkRequire(t, "no log", err, join.Unmet{})
 	_, err = run(t, none, some, join.Options{On: "k", Type: join.Anti, Require: join.Require{Rows: 10, IDsMatched: 0.5, MaxKept: 0.5}})
-	want := "a requirement is not met: rows of the answer: want 10 or more, got 9; IDs that have a row in the log: want 50% or more, got 0 of 0; rows of the log that are kept: want 50% or fewer, got 9 of 9 (100%)"
+	want := "a requirement is not met: rows of the answer: want 10 or more, got 9; IDs that have a row in the log: want 50% or more, got 0 of 0; rows of the log that are kept: want 50% or less, got 9 of 9 (100%)"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

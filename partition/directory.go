@@ -343,7 +343,7 @@ func (o Output) place(ctx context.Context, d *listing, targets []target) (seen m
 		case own[t.name]:
 			return nil, fmt.Errorf("%s: %w: %s has changed since this run wrote it (--force replaces it)", o.Name, ErrExists, t.name)
 		case listed[t.name] != "" && !o.Force:
-			return nil, fmt.Errorf("%s: %w: %s belongs to another run (--force replaces the outputs of the inputs named, and keeps the others)", o.Name, ErrExists, t.name)
+			return nil, fmt.Errorf("%s: %w: %s does not come from these inputs and options (--force replaces the outputs of the inputs named, and keeps the others)", o.Name, ErrExists, t.name)
 		case listed[t.name] != "":
 			return nil, fmt.Errorf("%s: %w: %s is the output of %s, which is not an input of this run (write to another directory, or set --base so that the names differ)", o.Name, ErrExists, t.name, listed[t.name])
 		}
@@ -376,7 +376,7 @@ func (o Output) alone(ctx context.Context, d *listing) error {
 			if i := slices.IndexFunc(m.Files, func(f ManifestFile) bool { _, ok := d.objects[f.Name]; return ok }); i >= 0 {
 				what = m.Files[i].Name
 			}
-			return fmt.Errorf("%s: %w: %s belongs to another run (--force replaces the outputs of the inputs named, and keeps the others)", o.Name, ErrExists, what)
+			return fmt.Errorf("%s: %w: %s does not come from these inputs and options (--force replaces the outputs of the inputs named, and keeps the others)", o.Name, ErrExists, what)
 		}
 		for _, f := range m.Files {
 			own[f.Name] = true
@@ -397,7 +397,7 @@ func (o Output) alone(ctx context.Context, d *listing) error {
 			return fmt.Errorf("%s: %w: %s is not an output of bloomjoin (write to an empty directory; --force keeps such files)", o.Name, ErrExists, name)
 		}
 		if !o.ours(marker) {
-			return fmt.Errorf("%s: %w: %s belongs to another run (--force replaces the outputs of the inputs named, and keeps the others)", o.Name, ErrExists, name)
+			return fmt.Errorf("%s: %w: %s does not come from these inputs and options (--force replaces the outputs of the inputs named, and keeps the others)", o.Name, ErrExists, name)
 		}
 	}
 	return nil

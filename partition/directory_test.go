@@ -51,7 +51,7 @@ func TestRunsShareADirectory(t *testing.T) {
 	// What another run has replaced since is that run's.
 	did(run(5, Shard{}, in+"/a.parquet"))
 	_, err := healed.do(t)
-	says(t, "replaced since", err, ErrExists, "to another run", "--force")
+	says(t, "replaced since", err, ErrExists, "does not come from these inputs and options", "--force")
 	// Without Force no other run may come.
 	write(t, filepath.Join(in, "z/a.parquet"), 1, record(t, checked(t), col{"id", []int64{1}}))
 	other := run(4, Shard{}, in+"/z")

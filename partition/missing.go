@@ -22,7 +22,9 @@ func missing(name string, err error) error {
 		return err
 	}
 	hint := " (check the path)"
-	if near := beside(filepath.Clean(name)); near != "" {
+	if first, _, ok := strings.Cut(name, ","); ok && exists(first) {
+		hint = " (commas do not separate files: repeat the flag, or name the files one after another)"
+	} else if near := beside(filepath.Clean(name)); near != "" {
 		hint = " (did you mean " + near + "?)"
 	}
 	return fmt.Errorf("%s: no such file or directory%s%w", name, hint, quiet{fs.ErrNotExist})
@@ -73,7 +75,7 @@ func exists(name string) bool {
 // nearestName returns the name that was probably meant: one that differs in few
 // letters, or in its ending alone.
 func nearestName(got string, names []string) string {
-	best, least := "", 1+len(got)/4
+	best, least := "", 1+len(stem(got))/4
 	for _, name := range names {
 		d := levenshtein.ComputeDistance(strings.ToLower(got), strings.ToLower(name))
 		if stem(name) == stem(got) {

@@ -175,7 +175,7 @@ func (o Output) apart(inputs []*File) error {
 		switch {
 		case f.src == nil: // it stands nowhere
 		case place.holds(f.Name):
-			return fmt.Errorf("%s: the output is the input %s (write to another file)", o.Name, f.Name)
+			return fmt.Errorf("%s: the output is the input %s (write to another file or directory)", o.Name, f.Name)
 		case !clear[f.root] && newPlace(f.root).holds(o.Name):
 			return fmt.Errorf("%s: the output is inside the input directory %s, and the next run would read it (write to another directory)", o.Name, f.root)
 		}
@@ -278,7 +278,7 @@ func (o Output) compare(ctx context.Context, name string) error {
 	if o.known() && marker == o.run() {
 		return ErrDone
 	}
-	return fmt.Errorf("%s: %w, and belongs to another run (--force replaces it)", name, ErrExists)
+	return fmt.Errorf("%s: %w, but does not come from these inputs and options (--force replaces it)", name, ErrExists)
 }
 
 // run is the text that marks files of this run and shard.

@@ -189,7 +189,7 @@ func (m Match) columns() string {
 // usable refuses filters that would lose rows.
 func usable(at fault.At, f Filter) error {
 	if !f.Sealed() {
-		return fault.Mismatch(at, "filter", "a sealed filter", "a partial one, in which keys are missing").
+		return fault.Mismatch(at, "filter", "a finished filter", "a partial one, in which keys are missing").
 			WithHint("merge all partial filters of the build first")
 	}
 	_, err := keys.RuleOf(f.Normal())

@@ -308,7 +308,7 @@ func TestScanRefusals(t *testing.T) {
 		words []string
 	}{
 		{"no filter", ScanOptions{}, nil, []string{"filter"}},
-		{"an unsealed filter", ScanOptions{Match: []Match{{Filter: low}, {Filter: openF}}}, ErrMismatch, []string{"a sealed filter", "partial", "merge"}},
+		{"an unsealed filter", ScanOptions{Match: []Match{{Filter: low}, {Filter: openF}}}, ErrMismatch, []string{"a finished filter", "partial", "merge"}},
 		{"other rules for keys", ScanOptions{Match: []Match{{Filter: old}}}, ErrMismatch, []string{"normal form", "want 1, got 0"}},
 		{"excluding by a Bloom filter", ScanOptions{Match: []Match{{Filter: strs, NoMatch: true}}}, ErrUnsupported, []string{"unsupported", "--kind exact", "anti join"}},
 	} {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"iter"
 	"slices"
-	"strings"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
@@ -297,7 +296,7 @@ func (s *Scanner) PathOf(f *File) (path, why string) {
 	case f.Format == RecordBatches:
 		return "generic", "the rows are given as Arrow records"
 	case f.parquet() == nil:
-		return "generic", strings.ReplaceAll(string(f.Format), "-", " ") + " is no Parquet"
+		return "generic", "the input is Arrow, not Parquet"
 	case s.copied[f]:
 		return "engine", "pages are copied"
 	case s.counted:

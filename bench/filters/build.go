@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// rustDir holds the program that measures filters from crates.io.
+// rustDir holds the program that measures the Rust filters.
 const rustDir = "filters/rust"
 
 // errNoCargo says that there is no Rust here.

@@ -60,9 +60,9 @@ func (c *cli) buildCmd() *cobra.Command {
 		f.StringVar(&o.maxSize, "max-size", "", "`SIZE` limit on the size of the filter, as 64MiB, in place of --fpr")
 		f.StringVar(&o.kind, "kind", "auto", "`KIND` kind of filter: auto, bloom or exact")
 		f.StringVar(&o.geometry, "geometry", "auto", "`GEOMETRY` of a Bloom filter: auto, split-256 (faster), split-512 (smaller below 0.1 %)")
-		f.Uint64Var(&o.expect, "expect", 0, "`N` upper bound on the number of keys (default: the number of rows, where files say)")
-		f.Uint64Var(&o.capacity, "capacity", 0, "`N` leave room for so many distinct keys, for later unions")
-		f.BoolVar(&o.noKeyRange, "no-key-range", false, "do not store the least and the greatest key, which let scans skip data")
+		f.Uint64Var(&o.expect, "expect", 0, "`N` upper bound on the number of keys (default: the number of rows); text with --shard needs it")
+		f.Uint64Var(&o.capacity, "capacity", 0, "`N` leave room for N distinct keys, for later unions")
+		f.BoolVar(&o.noKeyRange, "no-key-range", false, "do not store the smallest and largest key, with which scans skip data")
 	})
 	flagGroup(all, groupOutput, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter file to write")
@@ -413,7 +413,7 @@ func (c *cli) filterDone(ctx context.Context, name string, same func(*codec.Head
 	case c.force:
 		return false, nil
 	}
-	return false, fmt.Errorf("%s: %w, and belongs to another run (--force replaces it)", name, partition.ErrExists)
+	return false, fmt.Errorf("%s: %w, but does not come from these inputs and options (--force replaces it)", name, partition.ErrExists)
 }
 
 func filterReport(verb string, start time.Time, f *codec.Filter, rep filterbuild.Report, size int64) (buildReport, error) {
@@ -457,7 +457,7 @@ func (c *cli) sayFilter(name string, f *codec.Filter, r buildReport, short error
 	if r.Estimated {
 		about = "about "
 	}
-	state := "sealed"
+	state := "finished"
 	if !f.Sealed() {
 		state = fmt.Sprintf("partial, %d of %d shards", len(f.Partial.Held), f.Partial.Of)
 	}

@@ -34,11 +34,13 @@ type cli struct {
 	progressEvery               time.Duration // between lines of progress
 
 	shard string // of this worker, once --shard is parsed
+
+	mistyped error // a command that does not exist, found by help
 }
 
 func (c *cli) commonFlags(root *cobra.Command) {
 	flagGroup(root.PersistentFlags(), groupMemory, func(f *pflag.FlagSet) {
-		f.StringVar(&c.memory, "memory", "", "`SIZE` memory budget, as 3GiB (default: nine tenths of the container's limit)")
+		f.StringVar(&c.memory, "memory", "", "`SIZE` memory budget, as 3GiB (default: nine tenths of what the container or machine has)")
 		f.IntVar(&c.threads, "threads", 0, "`N` number of workers (default: the processors that the container allows)")
 	})
 	flagGroup(root.PersistentFlags(), groupReports, func(f *pflag.FlagSet) {

@@ -12,6 +12,7 @@ func idErrors() []errorGroup {
 		"Files after `--ids` or `build`; how text is read: [text.md](text.md).",
 		[]errorCase{
 			failed("No such file of IDs", build+"nowhere.csv"),
+			failed("Files separated by commas", build+"ids.csv,more.csv"),
 			failed("No such column of IDs", "bloomjoin build --key userid -o new.bjf ids.csv"),
 			failed("A value that is not an integer", ints+"bad-value.csv"),
 			failed("A value that is not an integer, one ID a line", ints+"bad-value.txt"),

@@ -283,7 +283,7 @@ The exit code tells a scheduler whether another attempt makes sense:
 |---|---|---|
 | 0 | done, or done before | |
 | 1 | failed: bad data, a mismatch, a missing file | fails again |
-| 2 | a --require-* or --max-* limit is not met; nothing was published | fails again, until the inputs change |
+| 2 | a --require-* or --max-kept limit of join is not met; nothing was published | fails again, until the inputs change |
 | 64 | wrong usage, found before any input was opened | fails again |
 | 75 | a passing cause: the disk is full, the network, an input that changed | may succeed |
 | 129, 130, 143 | interrupted by SIGHUP, SIGINT, SIGTERM | may succeed |

@@ -6,9 +6,9 @@ func usageErrors() []errorGroup {
 	usage := func(about, cmd string) errorCase { return errorCase{about: about, cmd: cmd, exit: exitUsage} }
 	return []errorGroup{{
 		"The command line",
-		"Found before any input is opened; `bloomjoin VERB --help` lists the flags of a verb.",
+		"Found before any input is opened; `bloomjoin COMMAND --help` lists its flags.",
 		[]errorCase{
-			usage("A verb is mistyped", "bloomjoin joim --ids ids.csv --on user_id -o out.parquet logs"),
+			usage("A command is mistyped", "bloomjoin joim --ids ids.csv --on user_id -o out.parquet logs"),
 			usage("A flag is mistyped", "bloomjoin join --idz ids.csv --on user_id -o out.parquet logs"),
 			usage("No log is named", join+"-o out.parquet"),
 			usage("The log is a flag's value", "bloomjoin build --key user_id -o users.bjf"),

@@ -59,8 +59,14 @@ const docsMark = "docs"
 // docs is the annotation for a page below docs/.
 func docs(page string) map[string]string { return map[string]string{docsMark: "docs/" + page} }
 
-// help prints what a command does, and its usage.
-func help(cmd *cobra.Command, _ []string) {
+// help prints what a command does, and its usage. Cobra calls it before it
+// checks the arguments, so a mistyped command is found here.
+func (c *cli) help(cmd *cobra.Command, _ []string) {
+	if !cmd.HasParent() {
+		if c.mistyped = commands(cmd, cmd.Flags().Args()); c.mistyped != nil {
+			return
+		}
+	}
 	what := cmd.Long
 	if what == "" {
 		what = cmd.Short + "."
@@ -68,6 +74,33 @@ func help(cmd *cobra.Command, _ []string) {
 	fmt.Fprintln(cmd.OutOrStdout(), what)
 	fmt.Fprintln(cmd.OutOrStdout())
 	_ = writeUsage(cmd.OutOrStdout(), cmd) // which remembers a failure, see interruptibleWriter
+}
+
+// helpCmd is the command that prints the help of another.
+func helpCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Print the help of a command",
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				for _, sub := range orderedVerbs(cmd.Root()) {
+					names = append(names, sub.Name())
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			of, rest, err := cmd.Root().Find(args)
+			if err == nil && !of.HasParent() {
+				err = commands(of, rest)
+			}
+			if err != nil {
+				return err
+			}
+			of.InitDefaultHelpFlag()
+			return of.Help()
+		},
+	}
 }
 
 // usage prints how a command is called: its form, its most common invocations,
@@ -117,6 +150,9 @@ func writeUsage(w io.Writer, cmd *cobra.Command) error {
 		fmt.Fprintf(&b, "\nMore: %s\n", page)
 	case cmd.HasAvailableSubCommands():
 		fmt.Fprintf(&b, "\n%s COMMAND --help says more about a command.\n", cmd.CommandPath())
+		if !cmd.HasParent() {
+			b.WriteString("The pages of docs/ are at https://github.com/bloomjoin/bloomjoin.\n")
+		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -166,22 +202,6 @@ func valueOf(f *pflag.Flag) (value, what string) {
 	return "", f.Usage
 }
 
-// verb returns an error if the first argument is not a command. Cobra would
-// report the flags after it, which the root command does not have.
-func verb(root *cobra.Command, args []string) error {
-	if len(args) == 0 || strings.HasPrefix(args[0], "-") || strings.HasPrefix(args[0], "__") { // a flag; completion
-		return nil
-	}
-	root.InitDefaultHelpCmd()
-	root.InitDefaultCompletionCmd()
-	for _, sub := range root.Commands() {
-		if sub.Name() == args[0] {
-			return nil
-		}
-	}
-	return commands(root, args)
-}
-
 // commands makes what is no command an error that names one that was meant.
 func commands(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
@@ -219,23 +239,20 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return usagef("%s takes no arguments, got %s", cmd.CommandPath(), args[0])
 }
 
-// flagError words an error of the flags' syntax.
+// flagError words an error of the flags' syntax. The flags after a mistyped
+// command belong to the command that was meant, so the command is the error.
 func flagError(cmd *cobra.Command, err error) error {
+	if !cmd.HasParent() {
+		if err := commands(cmd, cmd.Flags().Args()); err != nil {
+			return err
+		}
+	}
 	var unknown *pflag.NotExistError
 	var invalid *pflag.InvalidValueError
 	var missing *pflag.ValueRequiredError
 	switch {
 	case errors.As(err, &unknown):
-		name := unknown.GetSpecifiedName()
-		if unknown.GetSpecifiedShortnames() != "" {
-			return usagef("unknown flag -%s (%s --help lists the flags)", name, cmd.CommandPath())
-		}
-		var names []string
-		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		if near := nearest(name, names); near != "" {
-			return usagef("unknown flag --%s (did you mean --%s?)", name, near)
-		}
-		return usagef("unknown flag --%s (%s --help lists the flags)", name, cmd.CommandPath())
+		return unknownFlag(cmd, unknown)
 	case errors.As(err, &invalid):
 		f := invalid.GetFlag()
 		want := map[string]string{
@@ -252,6 +269,42 @@ func flagError(cmd *cobra.Command, err error) error {
 		return usagef("--%s needs a value: --%s %s", f.Name, f.Name, value)
 	}
 	return usagef("%w (%s --help lists the flags)", err, cmd.CommandPath())
+}
+
+// unknownFlag words the error of a flag that the command does not have: another
+// spelling of its own flags, or the flag of another command.
+func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
+	name := unknown.GetSpecifiedName()
+	lists := cmd.CommandPath() + " --help lists the flags"
+	if short := unknown.GetSpecifiedShortnames(); short != "" {
+		if len(short) > 1 {
+			lists = "only -h, -o and -v are single letters; others need two dashes, as --help"
+		}
+		return usagef("unknown flag -%s (%s)", name, lists)
+	}
+	// The key columns are --key of one input and --on of two.
+	if other := map[string]string{"key": "on", "on": "key"}[name]; other != "" && cmd.Flags().Lookup(other) != nil {
+		return usagef("unknown flag --%s (did you mean --%s?)", name, other)
+	}
+	if owners := commandsWith(cmd.Root(), name); len(owners) > 0 {
+		return usagef("unknown flag --%s (it belongs to %s; %s)", name, strings.Join(owners, ", "), lists)
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if near := nearest(name, names); near != "" {
+		return usagef("unknown flag --%s (did you mean --%s?)", name, near)
+	}
+	return usagef("unknown flag --%s (%s)", name, lists)
+}
+
+// commandsWith returns the names of the commands that have the flag.
+func commandsWith(root *cobra.Command, flag string) (names []string) {
+	for _, sub := range orderedVerbs(root) {
+		if sub.Flags().Lookup(flag) != nil {
+			names = append(names, "bloomjoin "+sub.Name())
+		}
+	}
+	return names
 }
 
 // nearest returns the name that was probably meant, "" if none is near.
@@ -316,6 +369,9 @@ func rightForm(cmd *cobra.Command, flag string, args []string, rest string) stri
 			}
 		}
 	})
+	if f := cmd.Flags().Lookup("on"); f != nil && !f.Changed {
+		words = append(words, "--on", "LOGCOL=IDCOL")
+	}
 	if f := cmd.Flags().Lookup("output"); f != nil && !f.Changed && !cmd.Flags().Changed("count") {
 		words = append(words, "-o", "OUT")
 	}

@@ -176,7 +176,7 @@ func (i *inspected) summary() string {
 		checked = ", checked"
 	}
 	if f := i.Filter; f != nil {
-		state := "sealed"
+		state := "finished"
 		if !f.Sealed {
 			state = fmt.Sprintf("partial, %d of %d shards", len(f.Shards), f.Of)
 		}
@@ -204,6 +204,9 @@ func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim codec.
 		return i, i.filter(src, name, check, lim)
 	}
 	files, err := c.open(cmd, []string{name}, partition.OpenOptions{})
+	if errors.Is(err, partition.ErrNoData) {
+		return i, fmt.Errorf("%s: %w, nor a filter (name a file of one of these kinds)", name, partition.ErrNoData)
+	}
 	if err != nil {
 		return i, err
 	}
@@ -246,7 +249,7 @@ func (i *inspected) filter(src partition.Source, name string, check bool, lim co
 		i.say("normalized by", "%s", f.Rule)
 	}
 	i.Filter = facts
-	state := "sealed: complete"
+	state := "finished"
 	if f.Partial != nil {
 		facts.Shards, facts.Of = f.Partial.Held, f.Partial.Of
 		state = fmt.Sprintf("partial: shards %v of %d", f.Partial.Held, f.Partial.Of)
@@ -306,7 +309,11 @@ func (i *inspected) table(ctx context.Context, f *partition.File, check bool) er
 	if t.Rows < 0 {
 		rows = "rows not counted"
 	}
-	i.say("format", "%s, %s in %s %s", t.Format, rows, things(t.RowGroups, "row group"), t.Codec)
+	format := fmt.Sprintf("%s, %s in %s", t.Format, rows, things(t.RowGroups, "row group"))
+	if t.Codec != "" {
+		format += ", " + t.Codec
+	}
+	i.say("format", "%s", format)
 	switch t.Result {
 	case partition.ResultCandidates:
 		i.say("result", "candidates of filter %.16s…: false positives may be among the rows", t.Filter)

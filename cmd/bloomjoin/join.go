@@ -36,9 +36,9 @@ func (c *cli) joinCmd() *cobra.Command {
 		Short: "Join a log with an ID set exactly",
 		Long: `Join a log, the left side, with an ID set, the right side.
 
-  semi   log rows whose key is in an ID, each once (the default)
-  anti   log rows whose key is in no ID, and those whose key is NULL
-  inner  pairs of log row and ID
+  semi   log rows whose key is in the ID set, each once (the default)
+  anti   log rows whose key is not in the ID set, or is NULL
+  inner  pairs of a log row and an ID with the same key
   left   inner, and log rows without an ID
   right  inner, and IDs without a log row
   full   left and right`,
@@ -139,7 +139,7 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 		return opts, open, out, err
 	}
 	if o.on == "" {
-		return opts, open, out, usagef("--on LOGCOL=IDCOL is required: name the key columns, or --on COL if both sides name it so")
+		return opts, open, out, usagef("--on LOGCOL=IDCOL is required: name the key columns, or --on COL if both sides use that name")
 	}
 	left, right, err := keys.ParsePairs(o.on)
 	if err != nil {
@@ -463,13 +463,11 @@ func newJoinReport(start time.Time, rep join.Report) joinReport {
 // sayJoin tells people what a join came to, and what is wrong with it.
 func (c *cli) sayJoin(o *joinFlags, r joinReport) {
 	if c.verbose {
-		for _, p := range r.Path {
-			c.say("  %s: %s path (%s)", p.File, p.Path, p.Reason)
-		}
+		c.sayPaths(r.Path)
 		c.say("  strategy %s; false positives: %.2g predicted, %.2g measured over %s rows (expected %.2g to %.2g)",
 			r.Strategy, r.FPRPredicted, r.FPRMeasured, count(r.FPRBound.Rows), r.FPRBound.Low, r.FPRBound.High)
 		if r.SpilledBytes > 0 {
-			c.say("  %s waited on disk", bytesOf(r.SpilledBytes))
+			c.say("  %s spilled to disk", bytesOf(r.SpilledBytes))
 		}
 		if r.Plan != nil {
 			c.sayPlanned(r.Plan)
@@ -479,7 +477,7 @@ func (c *cli) sayJoin(o *joinFlags, r joinReport) {
 	if !o.count {
 		to = " into " + o.out
 	}
-	c.say("%s join: %s rows from %s, of which %s were candidates (%s); %s of %s IDs matched;%s in %.2f s",
+	c.say("%s join: %s rows from %s; %s log rows (%s) passed the filter; %s of %s IDs matched;%s in %.2f s",
 		o.typ, count(r.RowsOut), count(r.RowsIn), count(r.Candidates), percent(r.Candidates, r.RowsIn),
 		count(r.IDsMatched), count(r.IDsTotal), to, r.Seconds)
 	c.sayWarnings(r.Warnings)

@@ -29,7 +29,7 @@ func (o *layoutFlags) addMissingKey(f *pflag.FlagSet) {
 }
 
 func (o *layoutFlags) addInt96(f *pflag.FlagSet) {
-	f.StringVar(&o.int96, "int96", "us", "`UNIT` unit of INT96 timestamps that are written anew: us (all years) or ns (1677 to 2262)")
+	f.StringVar(&o.int96, "int96", "us", "`UNIT` unit of INT96 timestamps in rewritten rows: us (all years) or ns (1677 to 2262)")
 }
 
 // int96Nanos reports whether INT96 timestamps are to keep nanoseconds.

@@ -64,12 +64,10 @@ func (c *cli) run(args []string, stdin io.Reader, stdout, stderr io.Writer) int 
 	root.SetIn(stdin)
 	root.SetOut(data)
 	root.SetErr(c.stderr)
-	err := guarded(func() error {
-		if err := verb(root, args); err != nil {
-			return err
-		}
-		return root.ExecuteContext(ctx)
-	})
+	err := guarded(func() error { return root.ExecuteContext(ctx) })
+	if err == nil {
+		err = c.mistyped
+	}
 	if err == nil {
 		err = data.err // of a report that could not be written
 	}
@@ -168,7 +166,8 @@ func (c *cli) root() *cobra.Command {
 	}
 	root.SetVersionTemplate("bloomjoin {{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
-	root.SetHelpFunc(help)
+	root.SetHelpFunc(c.help)
+	root.SetHelpCommand(helpCmd())
 	root.SetUsageFunc(usage)
 	c.commonFlags(root)
 	root.AddCommand(c.joinCmd(), c.planCmd(), c.buildCmd(), c.mergeCmd(), c.scanCmd(), c.inspectCmd(), &cobra.Command{

@@ -38,7 +38,7 @@ func (c *cli) mergeCmd() *cobra.Command {
 	var o mergeFlags
 	cmd := &cobra.Command{
 		Use:   "merge [--partial | --union | --intersect | --difference] -o FILTER FILTER...",
-		Short: "Merge partial filters into the filter of all, or combine finished ones",
+		Short: "Merge partial filters into one finished filter, or combine finished ones",
 		Example: `  bloomjoin merge -o users.bjf parts/
   bloomjoin merge --partial -o rack-3.bjf parts/rack-3-*.bjf
   bloomjoin merge --union --strict -o users-tuesday.bjf users-monday.bjf new-on-tuesday.bjf`,

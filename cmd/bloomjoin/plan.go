@@ -231,9 +231,9 @@ func layOut(out io.Writer, p *join.Plan) error {
 		line("can be skipped", "%s of %s row groups, %s of %s pages of the key, by the range of the IDs", count(s.GroupsSkipped), count(s.Groups), count(s.PagesSkipped), count(s.Pages))
 	}
 	if e := p.BreakEven; e.Worth {
-		line("filtering", "worth it, as it is where fewer than %s of the rows have an ID", share(e.Selectivity))
+		line("filtering", "worth it: it pays while fewer than %s of the rows have an ID", share(e.Selectivity))
 	} else {
-		line("filtering", "not worth it, unless fewer than %s of the rows have an ID", share(e.Selectivity))
+		line("filtering", "not worth it: it pays only while fewer than %s of the rows have an ID", share(e.Selectivity))
 	}
 	line("strategy", "%s: %s", p.Strategy, p.Why)
 	if err := w.Flush(); err != nil {

@@ -88,7 +88,7 @@ const (
 func checkCount(cmd *cobra.Command, count bool) error {
 	for _, name := range []string{"output", "schema", "schema-from", "compression", "format", "columns", "suffix", "force", "base"} {
 		if count && cmd.Flags().Changed(name) {
-			return usagef("--count writes nothing: leave --%s out", name)
+			return usagef("--count writes nothing (remove --%s)", name)
 		}
 	}
 	return nil
@@ -436,12 +436,21 @@ func readFilter(ctx context.Context, name string, lim codec.Limits) (*codec.Filt
 	return f, nil
 }
 
+// sayPaths prints how the rows of each file went to the output.
+func (c *cli) sayPaths(paths []pathOf) {
+	for _, p := range paths {
+		how := p.Reason
+		if p.Path == "generic" {
+			how = "as Arrow records: " + how
+		}
+		c.say("  %s: %s", p.File, how)
+	}
+}
+
 // sayScan tells people what a scan came to.
 func (c *cli) sayScan(o *scanFlags, r scanReport) {
 	if c.verbose {
-		for _, p := range r.Path {
-			c.say("  %s: %s path (%s)", p.File, p.Path, p.Reason)
-		}
+		c.sayPaths(r.Path)
 	}
 	to := ""
 	if !o.count {

@@ -84,7 +84,12 @@ func NewEncoder(schema *arrow.Schema, columns []Column, o Options) (*Encoder, er
 		}
 		s := steps{from: f.Type, cast: col.Cast}
 		if _, ok := s.caster(); !ok {
-			return nil, fault.Unsupported(at, "a cast from %s to %s", f.Type, TypeName(col.Cast))
+			e := fault.Unsupported(at, "a cast from %s to %s", f.Type, TypeName(col.Cast))
+			back := steps{from: col.Cast, cast: f.Type}
+			if _, ok := back.caster(); ok {
+				e = e.WithHint("cast the other side to %s instead", TypeName(f.Type))
+			}
+			return nil, e
 		}
 		if col.Cast != nil {
 			c, _ = ClassOf(col.Cast)

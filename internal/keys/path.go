@@ -272,6 +272,9 @@ func (p Path) notFound(schema *arrow.Schema, depth int, fields []arrow.Field, ca
 	if len(p) > 1 && len(schema.FieldIndices(dotted)) == 1 {
 		return &NotFoundError{Path: p, Cause: cause, Hint: fmt.Sprintf(`the column of that very name is written '"%s"'`, dotted)}
 	}
+	if col, typ, ok := strings.Cut(p[len(p)-1], ":"); ok && len(p) == 1 && len(schema.FieldIndices(col)) == 1 {
+		return &NotFoundError{Path: p, Cause: cause, Hint: fmt.Sprintf("a cast has two colons: %s::%s", col, typ)}
+	}
 	best, dist := "", 1<<30
 	names := make([]string, len(fields))
 	for i, f := range fields {
@@ -286,6 +289,9 @@ func (p Path) notFound(schema *arrow.Schema, depth int, fields []arrow.Field, ca
 			names = append(names[:20], "…")
 		}
 		e.Hint = "there are " + strings.Join(names, ", ")
+		if len(names) == 1 {
+			e.Hint = fmt.Sprintf("there is only %q", names[0])
+		}
 		if dist <= 1+len(p[min(depth, len(p)-1)])/3 {
 			e.Hint = "did you mean " + best + "? " + e.Hint
 		}

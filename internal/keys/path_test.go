@@ -202,6 +202,7 @@ func TestNotFound(t *testing.T) {
 		"user.idd":     {`no column "idd"`, "did you mean user.id?"},
 		"user.in.nmae": {"did you mean user.in.name?"},
 		"country":      {"did you mean Country?"},
+		"ts:int64":     {`no column "ts:int64" (a cast has two colons: ts::int64)`},
 		"zzzzzzzz":     {"there are ts, user,", `"user.id"`},
 		"a.b":          {`'"a.b"'`}, // a column of that very name
 		`"user.in"`:    {`no column "user.in"`},

@@ -150,9 +150,9 @@ func (p *pass) looks(what string, parses func(string) bool) (string, string) {
 		}
 	}
 	if parses != nil {
-		return what, "no value before it was good: check the column, and its type with --key-type"
+		return what, "no earlier value parsed: check the column, and its type with --key-type"
 	}
-	return what, "no line before it was good: check the format, with --ids-format for names that do not say it"
+	return what, "no earlier line parsed: check the format, with --ids-format for names that do not say it"
 }
 
 // Bad says which lines were left out as bad.
