@@ -4,14 +4,16 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/internal/fault"
 )
+
+// filterMagic are the first bytes of a filter file, see codec/FORMAT.md.
+const filterMagic = "\x89BJF\r\n\x1a\n"
 
 // notRows returns an error if the first bytes of a file are those of a format
 // that is not read, which the error names.
 func notRows(name string, head []byte) error {
-	if codec.IsFilter(head) {
+	if strings.HasPrefix(string(head), filterMagic) {
 		return fault.Mismatch(fault.At{File: name}, "the file", "rows", "a bloomjoin filter").
 			WithHint("give filters with --filter or --match, and the IDs they were built from with --ids")
 	}

@@ -110,7 +110,7 @@ func (e *Error) Error() string {
 // hint returns the advice. For a damaged file it is the same, wherever the damage
 // is, unless the reader knows better; of text, each line is a case of its own.
 func (e *Error) hint() string {
-	if e.Hint == "" && e.Kind == ErrCorrupt && e.At.File != "" && e.At.Line == 0 {
+	if e.Hint == "" && errors.Is(e.Kind, ErrCorrupt) && e.At.File != "" && e.At.Line == 0 {
 		return "get a good copy of the file, or write it again; if other programs read it, report a bug"
 	}
 	return e.Hint
