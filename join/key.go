@@ -138,16 +138,26 @@ func (j *Join) typeText() error {
 }
 
 // logType returns the type of a key column of the log: an integer type, if some
-// file has one, else that of the first file in which it is not null.
+// file has one, else that of the first file in which it is not null. Where some
+// files have signed integers and some those of 64 bits without a sign, no integer
+// type holds all of them, but a decimal does.
 func (j *Join) logType(c keys.Column) (t arrow.DataType, err error) {
+	var signed, unsigned bool
 	for _, f := range j.logs {
 		field, err := c.Resolve(f.Schema(), j.opts.IgnoreCase)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
+		if isInteger(field.Type) {
+			wide := textType(field.Type).ID() == arrow.UINT64
+			signed, unsigned = signed || !wide, unsigned || wide
+		}
 		if t == nil || t.ID() == arrow.NULL || isInteger(field.Type) && !isInteger(t) {
 			t = field.Type
 		}
+	}
+	if signed && unsigned {
+		t = &arrow.Decimal128Type{Precision: 20}
 	}
 	return t, nil
 }

@@ -1,0 +1,30 @@
+package join_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/join"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// TestTextMeetsAllIntegers: IDs in text meet log files of signed and of unsigned
+// integers, of which no integer type holds all.
+func TestTextMeetsAllIntegers(t *testing.T) {
+	small := writeTable(t, table(t, column{name: "k", dt: arrow.PrimitiveTypes.Int64, values: []string{"-7", "7", "8"}}), 1, 1, "")
+	large := writeTable(t, table(t, column{name: "k", dt: arrow.PrimitiveTypes.Uint64, values: []string{"18446744073709551615", "7", "9"}}), 1, 1, "")
+	name := filepath.Join(t.TempDir(), "ids.csv")
+	if err := os.WriteFile(name, []byte("k\n18446744073709551615\n-7\n7\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, logs := range [][]string{{small, large}, {large, small}} {
+		ids := open(t, partition.OpenOptions{Text: true}, name)
+		got, err := run(t, ids, open(t, partition.OpenOptions{}, logs...), join.Options{On: "k"})
+		if err != nil || len(got.rows) != 4 || got.report.IDsMatched != 3 {
+			t.Errorf("%v: rows %q, %d IDs matched: %v", logs, got.rows, got.report.IDsMatched, err)
+		}
+	}
+}
