@@ -106,6 +106,10 @@ def absent(kind):
         return pa.array([datetime.date(1903, 2, 3)], kind)
     if t.is_timestamp(kind):
         return pa.array([datetime.datetime(1903, 2, 3)], kind)
+    if t.is_time(kind):
+        return pa.array([datetime.time(3, 2, 1)], kind)
+    if t.is_duration(kind):
+        return pa.array([datetime.timedelta(days=-31337)], kind)
     if t.is_decimal(kind):
         return pa.array([decimal.Decimal(v).scaleb(-kind.scale) for v in (31, 0, 9)], kind)
     return None

@@ -11,10 +11,9 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
-	"github.com/apache/arrow/go/v15/arrow/decimal128"
-	"github.com/apache/arrow/go/v15/arrow/decimal256"
 	"github.com/apache/arrow/go/v15/arrow/float16"
 
+	"github.com/bloomjoin/bloomjoin/internal/decimal"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
@@ -133,10 +132,10 @@ func appendNumber(b array.Builder, r *big.Rat) bool {
 			return false
 		}
 		if b, ok := b.(*array.Decimal128Builder); ok {
-			b.Append(decimal128.FromBigInt(unscaled.Num()))
+			b.Append(decimal.From128(unscaled.Num()))
 			return true
 		}
-		b.(*array.Decimal256Builder).Append(decimal256.FromBigInt(unscaled.Num()))
+		b.(*array.Decimal256Builder).Append(decimal.From256(unscaled.Num()))
 		return true
 	}
 	width := uint(b.Type().(arrow.FixedWidthDataType).BitWidth())

@@ -87,7 +87,7 @@ func TestLooks(t *testing.T) {
 func TestBadAfterGoodObjects(t *testing.T) {
 	for text, want := range map[string]string{
 		"{\"id\":1}\n{\"id\":2}\nx\n": "line 3: corrupt: not one JSON object (--skip-bad leaves such lines out)",
-		"x\n{\"id\":1}\n":              "line 1: corrupt: not one JSON object (no earlier line parsed",
+		"x\n{\"id\":1}\n":             "line 1: corrupt: not one JSON object (no earlier line parsed",
 	} {
 		for _, once := range []bool{false, true} {
 			if err := readAll(t, text, Options{Format: NDJSON, Once: once, Size: -1}, 0); err == nil || !strings.Contains(err.Error(), want) {
