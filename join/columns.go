@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/nearest"
 )
 
 // Sides of a join, as a column of the answer names them.
@@ -178,8 +178,8 @@ func (c *chooser) notFound(w wanted) error {
 	if dotted := w.side + "." + w.name; w.side != "" && (c.log.HasField(dotted) || c.ids.HasField(dotted)) {
 		return fmt.Errorf(`no column %s (the column of that very name is written '"%s"')`, w, dotted)
 	}
-	var names []string
-	best, least := "", len(w.name)/3+2
+	var names, shown []string
+	called := -1 // the ID column that the answer calls so
 	add := func(side string, schema, other *arrow.Schema) {
 		for _, f := range schema.Fields() {
 			as := wanted{name: f.Name}
@@ -188,12 +188,9 @@ func (c *chooser) notFound(w wanted) error {
 			} else if c.has(other, f.Name) && !isKey && c.typ.columnsOfIDs() {
 				as.side = side
 			}
-			names = append(names, as.String())
-			if d := levenshtein.ComputeDistance(strings.ToLower(f.Name), strings.ToLower(w.name)); d < least {
-				best, least = as.String(), d
-			}
+			names, shown = append(names, f.Name), append(shown, as.String())
 			if as.side == idsSide && w.name == f.Name+c.suffix {
-				best, least = as.String(), -1 // what the answer calls it
+				called = len(names) - 1
 			}
 		}
 	}
@@ -201,13 +198,10 @@ func (c *chooser) notFound(w wanted) error {
 	if c.typ.columnsOfIDs() {
 		add(idsSide, c.ids, c.log)
 	}
-	if len(names) > 20 {
-		names = append(names[:20], "…")
+	if called < 0 {
+		called = nearest.Index(w.name, names, nearest.Most(w.name))
 	}
-	hint := "there are " + strings.Join(names, ", ")
-	if best != "" {
-		hint = "did you mean " + best + "? " + hint
-	}
+	hint := nearest.Hint(shown, called)
 	if w.side == "" {
 		return fmt.Errorf("no column %q (%s)", w.name, hint)
 	}

@@ -46,34 +46,39 @@ func (j *Join) meet() ([]keys.Class, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, of := range ids {
-		for k, log := range logs {
-			at := fault.At{File: j.logs[k].Name, Column: j.logKey}
-			for c := range j.left {
-				if err := j.matchPart(at, c, of[c], log[c]); err != nil {
-					return nil, err
-				}
-			}
-		}
-		if f := j.opts.Filter; f != nil {
-			at := fault.At{File: j.ids[i].Name, Column: j.idKey}
-			if err := keys.Match(at, keys.Side{Classes: keys.ClassesOf(f.KeyClasses())}, keys.Side{Columns: j.right, Classes: of, IDs: true}); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if f := j.opts.Filter; f != nil {
-		return keys.ClassesOf(f.KeyClasses()), nil
-	}
 	all := make([]keys.Class, len(j.left))
 	for c := range all {
 		var ok bool
-		if all[c], ok = keys.Meet(classesIn(ids, c), classesIn(logs, c)); !ok { // of files of one side
-			at := fault.At{File: j.ids[0].Name, Column: j.idKey}
-			return nil, fault.Mismatch(at, "key class", "one for all files of a side", fmt.Sprint(append(classesIn(ids, c), classesIn(logs, c)...)))
+		if all[c], ok = keys.Meet(classesIn(ids, c), classesIn(logs, c)); !ok {
+			return nil, j.mismatch(c, ids, logs)
 		}
 	}
-	return all, nil
+	if j.opts.Filter == nil {
+		return all, nil
+	}
+	of := keys.ClassesOf(j.opts.Filter.KeyClasses())
+	for i, f := range j.ids {
+		at := fault.At{File: f.Name, Column: j.idKey}
+		if err := keys.Match(at, keys.Side{Classes: of}, keys.Side{Columns: j.right, Classes: ids[i], IDs: true}); err != nil {
+			return nil, err
+		}
+	}
+	return of, nil
+}
+
+// mismatch names the first two files in which key column c cannot be compared.
+func (j *Join) mismatch(c int, ids, logs [][]keys.Class) error {
+	for _, of := range ids {
+		for k, log := range logs {
+			at := fault.At{File: j.logs[k].Name, Column: j.logKey}
+			if err := j.matchPart(at, c, of[c], log[c]); err != nil {
+				return err
+			}
+		}
+	}
+	at := fault.At{File: j.ids[0].Name, Column: j.idKey} // files of one side, where the other has only NULLs
+	return fault.Mismatch(at, "key class", "one for all files of a side", fmt.Sprint(append(classesIn(ids, c), classesIn(logs, c)...))).
+		WithHint("name files that have one type of key")
 }
 
 // matchPart compares the classes of key column c. Where one column holds the keys of

@@ -6,10 +6,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
-	"github.com/agnivade/levenshtein"
+	"github.com/bloomjoin/bloomjoin/internal/nearest"
 )
 
 // missing words the error of a name that stands for nothing, and adds the name
@@ -72,20 +73,21 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// nearestName returns the name that was probably meant: one that differs in few
-// letters, or in its ending alone.
+// nearestName returns the name that was probably meant: one that differs in its
+// ending alone, or in few letters.
 func nearestName(got string, names []string) string {
-	best, least := "", 1+len(stem(got))/4
-	for _, name := range names {
-		d := levenshtein.ComputeDistance(strings.ToLower(got), strings.ToLower(name))
-		if stem(name) == stem(got) {
-			d = min(d, 1)
-		}
-		if d < least || d == least && (best == "" || name < best) {
-			best, least = name, d
-		}
+	slices.Sort(names) // which a directory has in no order
+	i := nearest.Index(got, names, 0)
+	if i < 0 {
+		i = slices.IndexFunc(names, func(name string) bool { return stem(name) == stem(got) })
 	}
-	return best
+	if i < 0 {
+		i = nearest.Index(got, names, 1+len(stem(got))/4)
+	}
+	if i < 0 {
+		return ""
+	}
+	return names[i]
 }
 
 // stem is a name without its ending.

@@ -279,7 +279,7 @@ def sets(t, _repository):
     rng, ways, spilled = random.Random(SEED), set(), []
     for n in (0, 1, 2, 100, 5000, 5000, 70_000, 70_000, 300_000, 300_000, 700_000):
         one(t, rng, n, ways, spilled)
-    # Private filters of so many bits would take too much: the workers fill one.
+    # Private filters would exceed the budget here, so the workers share one.
     ids = tables.write(pa.table({"k": pa.array(rng.sample(range(2**40), 100_000))}), t.path("ids.parquet"), row_group_size=9000)
     options = ["--key", "k", "--kind", "bloom", "--expect", 20_000_000]
     (alone, _), (shared, said) = (built(t, options, [ids], "--threads", n) for n in (1, 5))

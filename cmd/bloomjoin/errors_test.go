@@ -213,8 +213,8 @@ var (
 	hintWords  = regexp.MustCompile(`(?i)\b(add|bound|build|cast|change|check|choose|convert|copy|delete|did you mean|drop|give|leaves?|let|lower|make|merge|move|name|pass|put|raise|read|remove|rename|repeat|replaces?|retry|run|save|say|scan|separate|set|split|take|try|use|unset|write)\b|--help|usage:|is required|\(there (is|are) |docs/|\(--[a-z]`)
 )
 
-// check reports parts that the text lacks: where and what to do always, and
-// what was wanted where two things were compared. A usage error that says what is
+// check reports missing parts of a text. Each text must say where and what to do;
+// one that compares two things must also say what was wanted. A usage error that says what is
 // wanted has said what to do.
 func (c errorCase) check(t *testing.T, text string) {
 	t.Helper()
@@ -310,7 +310,7 @@ func anchor(title string) string {
 	return strings.Map(keep, strings.ToLower(title))
 }
 
-// The harness itself: a text that lacks a part is noticed.
+// The harness itself notices a missing part.
 func TestErrorPartsAreChecked(t *testing.T) {
 	if got := shellWords(`a 'b c' '' d`); !slices.Equal(got, []string{"a", "b c", "", "d"}) {
 		t.Errorf("words %q", got)

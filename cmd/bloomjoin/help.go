@@ -7,9 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/bloomjoin/bloomjoin/internal/nearest"
 )
 
 // Headings of the groups of flags in --help, in their order.
@@ -202,7 +203,8 @@ func valueOf(f *pflag.Flag) (value, what string) {
 	return "", f.Usage
 }
 
-// commands makes what is no command an error that names one that was meant.
+// commands returns an error for arguments that are not a command. It names the
+// command that was probably meant.
 func commands(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -214,7 +216,7 @@ func commands(cmd *cobra.Command, args []string) error {
 		}
 	}
 	hint := "there are " + strings.Join(names, ", ")
-	if near := nearest(args[0], names); near != "" {
+	if near := meant(args[0], names); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	return usagef("unknown command %s (%s)", args[0], hint)
@@ -291,7 +293,7 @@ func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	if near := nearest(name, names); near != "" {
+	if near := meant(name, names); near != "" {
 		return usagef("unknown flag --%s (did you mean --%s?)", name, near)
 	}
 	return usagef("unknown flag --%s (%s)", name, lists)
@@ -307,18 +309,17 @@ func commandsWith(root *cobra.Command, flag string) (names []string) {
 	return names
 }
 
-// nearest returns the name that was probably meant, "" if none is near.
-func nearest(got string, names []string) string {
-	best, least := "", 1+len(got)/3
-	for _, name := range names {
-		switch d := levenshtein.ComputeDistance(strings.ToLower(got), strings.ToLower(name)); {
-		case d <= least && (d < least || best == ""):
-			best, least = name, d
-		case best == "" && len(got) > 2 && strings.HasPrefix(name, got):
-			best = name
-		}
+// meant returns the name that was probably meant: one that is near, or begins with
+// what was given; "" if there is none.
+func meant(got string, names []string) string {
+	i := nearest.Index(got, names, nearest.Most(got))
+	if i < 0 && len(got) > 2 {
+		i = slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, got) })
 	}
-	return best
+	if i < 0 {
+		return ""
+	}
+	return names[i]
 }
 
 // exclusiveMark is the annotation of a command with flags that exclude each
@@ -350,7 +351,7 @@ func checkExclusive(cmd *cobra.Command) error {
 }
 
 // rightForm returns the command as it was given, with the first argument as the
-// value of a flag that it lacks. Flags come first, then the other arguments.
+// value of the missing flag. Flags come first, then the other arguments.
 func rightForm(cmd *cobra.Command, flag string, args []string, rest string) string {
 	words := []string{cmd.CommandPath(), "--" + flag, quoteWord(args[0])}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -397,7 +398,7 @@ func oneOf(flag, value string, words ...string) error {
 	if slices.Contains(words, value) {
 		return nil
 	}
-	if near := nearest(value, words); near != "" {
+	if near := meant(value, words); near != "" {
 		return usagef("--%s %s: want %s (did you mean %s?)", flag, value, orList(words), near)
 	}
 	return usagef("--%s %s: want %s", flag, value, orList(words))

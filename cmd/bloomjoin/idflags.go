@@ -73,8 +73,8 @@ func (o *idFlags) apply(files []*partition.File) error {
 	return nil
 }
 
-// textKeys returns a note if a key is text only because nobody has said what it
-// is: columns of files that are text, read without a type.
+// textKeys returns a note if the key of a text file was read without a type, and
+// so as text.
 func textKeys(files []*partition.File, keyType string, classes []string) string {
 	text := slices.IndexFunc(files, func(f *partition.File) bool { return f.Format.IsText() })
 	if text < 0 || keyType != "" || !slices.Contains(classes, "bytes") {

@@ -133,7 +133,7 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, args []string) error {
 }
 
 // inspectDir says in a line what each file below a directory is. A file of
-// another format is no error.
+// another format is not an error.
 func (c *cli) inspectDir(cmd *cobra.Command, dir string, check bool, lim codec.Limits) (found []inspected, err error) {
 	entries, err := partition.Local{}.List(cmd.Context(), dir)
 	if errors.Is(err, partition.ErrNoFiles) {

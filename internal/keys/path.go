@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/internal/nearest"
 )
 
 // Path names a column: the names of the structs that it stands in and its own.
@@ -275,26 +275,14 @@ func (p Path) notFound(schema *arrow.Schema, depth int, fields []arrow.Field, ca
 	if col, typ, ok := strings.Cut(p[len(p)-1], ":"); ok && len(p) == 1 && len(schema.FieldIndices(col)) == 1 {
 		return &NotFoundError{Path: p, Cause: cause, Hint: fmt.Sprintf("a cast has two colons: %s::%s", col, typ)}
 	}
-	best, dist := "", 1<<30
-	names := make([]string, len(fields))
+	names, paths := make([]string, len(fields)), make([]string, len(fields))
 	for i, f := range fields {
-		names[i] = append(append(Path{}, p[:depth]...), f.Name).String()
-		if d := levenshtein.ComputeDistance(strings.ToLower(f.Name), strings.ToLower(p[min(depth, len(p)-1)])); d < dist {
-			best, dist = names[i], d
-		}
+		names[i], paths[i] = f.Name, append(append(Path{}, p[:depth]...), f.Name).String()
 	}
 	e := &NotFoundError{Path: p, Cause: cause}
 	if len(names) > 0 {
-		if len(names) > 20 {
-			names = append(names[:20], "…")
-		}
-		e.Hint = "there are " + strings.Join(names, ", ")
-		if len(names) == 1 {
-			e.Hint = fmt.Sprintf("there is only %q", names[0])
-		}
-		if dist <= 1+len(p[min(depth, len(p)-1)])/3 {
-			e.Hint = "did you mean " + best + "? " + e.Hint
-		}
+		got := p[min(depth, len(p)-1)]
+		e.Hint = nearest.Hint(paths, nearest.Index(got, names, nearest.Most(got)))
 	}
 	return e
 }
