@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"unsafe"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // AppendBlocks appends blocks lo to hi (exclusive) to dst, lanes in order,

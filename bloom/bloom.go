@@ -43,7 +43,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/hugepage"
 )
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // Every key that went in is found, at every size and density.

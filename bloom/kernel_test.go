@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/hugepage"
 )
 

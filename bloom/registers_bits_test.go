@@ -5,7 +5,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // What the bits say of two sets is within five of its standard errors, and the

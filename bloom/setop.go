@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // Union makes f the filter of both key sets. It is exact: the bits are those

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // Mappable reports whether LoadMapped can use the file in place: it is a Bloom

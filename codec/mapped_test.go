@@ -7,7 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 func noUnmap() error { return nil }

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 func header(t testing.TB, b []byte, name string) *Header {

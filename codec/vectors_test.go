@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // A vector is a file with one fault. Everything else in it, checksums

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // member is an integer from -2^63 to 2^64-1: its 64 bits, and whether it is

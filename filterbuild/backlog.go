@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // How many keys there are, text tells only at its end, and a filter cannot grow.
@@ -28,7 +28,7 @@ type backlog struct {
 	open      [2][]uint64 // of unsigned and of signed integers, or of hashes
 	blocks    []block
 	registers bloom.Registers // of the keys in blocks
-	bounds    *keys.Bounds    // of all keys; nil if they are not to be kept
+	bounds    *key.Bounds     // of all keys; nil if they are not to be kept
 	hashes    []uint64
 	share     share
 }
@@ -48,7 +48,7 @@ func newBacklog(b *Builder) *backlog {
 }
 
 // add puts in the keys of a batch.
-func (l *backlog) add(batch *keys.Batch) error {
+func (l *backlog) add(batch *key.Batch) error {
 	if l.bounds != nil {
 		l.bounds.Add(batch)
 	}

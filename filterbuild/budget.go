@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // budget bounds the bytes that the workers of a build hold together.

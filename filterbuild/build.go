@@ -14,8 +14,8 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/internal/fault"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -119,13 +119,13 @@ func (o Options) threads() int {
 }
 
 // KeyColumns returns the key columns.
-func (o Options) KeyColumns() ([]keys.Column, error) { return keys.ParseColumns(o.Key) }
+func (o Options) KeyColumns() ([]key.Column, error) { return key.ParseColumns(o.Key) }
 
 // keys returns how the columns become keys under a rule.
-func (o Options) keys(rule keys.Rule) keys.Options {
-	k := keys.Options{Rule: rule, IgnoreCase: o.IgnoreCase, NullMisfits: o.NullMisfits}
+func (o Options) keys(rule key.Rule) key.Options {
+	k := key.Options{Rule: rule, IgnoreCase: o.IgnoreCase, NullMisfits: o.NullMisfits}
 	if o.Classes != nil {
-		k.Classes = keys.ClassesOf(o.Classes)
+		k.Classes = key.ClassesOf(o.Classes)
 	}
 	return k
 }
@@ -154,7 +154,7 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 		return nil, err
 	}
 	p := &Plan{opts: opts, files: files, pieces: partition.Split(files, opts.Shard)}
-	rule, err := keys.ParseRule(opts.Normalize)
+	rule, err := key.ParseRule(opts.Normalize)
 	if err != nil {
 		return nil, err
 	}
@@ -210,16 +210,16 @@ func sealing(s partition.Shard) bool { return s == partition.Shard{} }
 
 // classes compares the key's classes over all files. A column without a type,
 // which holds only NULLs, is of the class that the others have.
-func (p *Plan) classes(columns []keys.Column) error {
-	want := make([]keys.Class, len(columns))
+func (p *Plan) classes(columns []key.Column) error {
+	want := make([]key.Class, len(columns))
 	first := make([]string, len(columns)) // file that has the class
 	for i := range want {
-		want[i] = keys.Null
+		want[i] = key.Null
 	}
 	options := p.opts.keys(p.Spec.Rule)
 	for _, f := range p.files {
 		f.CheckIDs(columns, options)
-		enc, err := keys.NewEncoder(f.Schema(), columns, options)
+		enc, err := key.NewEncoder(f.Schema(), columns, options)
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.Name, err)
 		}
@@ -234,11 +234,11 @@ func (p *Plan) classes(columns []keys.Column) error {
 			continue
 		}
 		for i, got := range enc.Classes() {
-			if want[i] == keys.Null {
+			if want[i] == key.Null {
 				want[i], first[i] = got, f.Name
 			}
 			at := fault.At{File: f.Name, Column: columns[i].String()}
-			if err := keys.Same(at, columns[i], first[i], want[i], got); err != nil {
+			if err := key.Same(at, columns[i], first[i], want[i], got); err != nil {
 				return err
 			}
 		}
@@ -306,7 +306,7 @@ func (p *Plan) fill(ctx context.Context, fold uint64, pass int) (f *codec.Filter
 		return nil, rep, err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	err = p.each(ctx, b.Workers(), func() (func(*keys.Batch) error, error) {
+	err = p.each(ctx, b.Workers(), func() (func(*key.Batch) error, error) {
 		w, err := b.Worker()
 		if err != nil {
 			return nil, err
@@ -370,13 +370,13 @@ func (p *Plan) fold(ctx context.Context, tooLarge error) (*codec.Filter, Report,
 const maxTries = 8
 
 // each passes the keys of the plan's pieces to work, with several workers.
-func (p *Plan) each(ctx context.Context, threads int, newWork func() (func(*keys.Batch) error, error)) error {
+func (p *Plan) each(ctx context.Context, threads int, newWork func() (func(*key.Batch) error, error)) error {
 	return partition.MapKeys(ctx, p.pieces, p.opts.Key, p.opts.keys(p.Spec.Rule), threads, func() (partition.KeyWork, error) {
 		work, err := newWork()
 		if err != nil {
 			return nil, err
 		}
-		return func(_ partition.Piece, b *keys.Batch) error {
+		return func(_ partition.Piece, b *key.Batch) error {
 			if p.opts.Progress != nil {
 				p.opts.Progress(int64(b.Len))
 			}

@@ -45,15 +45,15 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/internal/fault"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Spec is what all workers of a build agree on.
 type Spec struct {
 	Names    []string       // of the key columns
 	Classes  []string       // of the key columns, under the rule
-	Rule     keys.Rule      // by which strings are made alike
+	Rule     key.Rule       // by which strings are made alike
 	Hash     bloom.Hash     //
 	Geometry bloom.Geometry // 0: by the rate, see [bloom.GeometryFor]
 	Capacity uint64         // upper bound on the keys, from which the size follows
@@ -115,7 +115,7 @@ func (s Spec) within(g bloom.Geometry) float64 {
 
 // integer reports whether the key can be held exactly.
 func (s Spec) integer() bool {
-	return len(s.Classes) == 1 && keys.Class(s.Classes[0]) == keys.Integer
+	return len(s.Classes) == 1 && key.Class(s.Classes[0]) == key.Integer
 }
 
 // exact reports whether the keys are held exactly as long as that is cheap.
@@ -145,7 +145,7 @@ func (s Spec) check() error {
 func (s Spec) id(inputs [32]byte) [32]byte {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %q %d %d %v %d %d %q ",
-		s.Names, s.Classes, s.Hash, s.Geometry, s.Capacity, s.FPR, s.MaxSize, s.Want, keys.NormalForm)
+		s.Names, s.Classes, s.Hash, s.Geometry, s.Capacity, s.FPR, s.MaxSize, s.Want, key.NormalForm)
 	if s.SkipBad { // as with the range
 		h.Write([]byte("without bad lines"))
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Sharing is how the workers of a process share the filling of bits.
@@ -201,7 +201,7 @@ func (b *Builder) newPartial() (*partial, error) {
 }
 
 // Add puts in the keys of a batch.
-func (w *Worker) Add(batch *keys.Batch) error {
+func (w *Worker) Add(batch *key.Batch) error {
 	w.rows += int64(batch.Len)
 	w.null += int64(batch.Nulls())
 	if len(batch.Rows) == 0 { // of a column without a type, which may not be of the filter's class

@@ -18,7 +18,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -282,7 +282,7 @@ func TestFinishCancelled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var batch keys.Batch
+	var batch key.Batch
 	plain := []byte{1, 0, 0, 0, 'a'}
 	for range blockKeys * 3 {
 		batch.SetBytes(plain, 1, 0)

@@ -17,7 +17,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
-	"github.com/bloomjoin/bloomjoin/internal/generic"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -171,7 +171,7 @@ func arrayOf(t testing.TB, values any) arrow.Array {
 func putParquet(t testing.TB, s *memStore, name string, groupRows int64, rec arrow.Record) {
 	t.Helper()
 	var b bytes.Buffer
-	w, err := generic.NewParquetWriter(&b, rec.Schema(), generic.WriterOptions{RowGroupRows: groupRows})
+	w, err := arrowparquet.NewParquetWriter(&b, rec.Schema(), arrowparquet.WriterOptions{RowGroupRows: groupRows})
 	if err != nil {
 		t.Fatal(err)
 	}

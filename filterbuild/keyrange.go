@@ -3,7 +3,7 @@ package filterbuild
 import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // The key range of a filter follows from its keys, as all of it does: of a
@@ -13,25 +13,25 @@ import (
 // ranges must be known for a union, for an intersection one is enough; where two
 // do not meet, no key is in both, and nothing is said.
 
-func classesOf(names []string) []keys.Class {
-	classes := make([]keys.Class, len(names))
+func classesOf(names []string) []key.Class {
+	classes := make([]key.Class, len(names))
 	for i, name := range names {
-		classes[i] = keys.Class(name)
+		classes[i] = key.Class(name)
 	}
 	return classes
 }
 
 // newBounds returns the bounds of no keys, nil if none are to be kept.
-func (s Spec) newBounds() *keys.Bounds {
+func (s Spec) newBounds() *key.Bounds {
 	if s.NoRange {
 		return nil
 	}
-	return keys.NewBounds(classesOf(s.Classes))
+	return key.NewBounds(classesOf(s.Classes))
 }
 
 // boundsIn returns the bounds of a filter's keys as its file tells them.
-func boundsIn(f *codec.Filter) *keys.Bounds {
-	b := keys.NewBounds(classesOf(f.KeyClasses()))
+func boundsIn(f *codec.Filter) *key.Bounds {
+	b := key.NewBounds(classesOf(f.KeyClasses()))
 	if f.Keys == 0 {
 		return b
 	}
@@ -44,7 +44,7 @@ func boundsIn(f *codec.Filter) *keys.Bounds {
 
 // stretch includes the bounds of further keys; nil: they are not known, and
 // then those of all are not.
-func (p *partial) stretch(b *keys.Bounds) {
+func (p *partial) stretch(b *key.Bounds) {
 	if b == nil || p.bounds == nil {
 		p.bounds = nil
 		return
@@ -53,7 +53,7 @@ func (p *partial) stretch(b *keys.Bounds) {
 }
 
 // tell puts the bounds that are known into the filter's key columns.
-func tell(f *codec.Filter, b *keys.Bounds) {
+func tell(f *codec.Filter, b *key.Bounds) {
 	if b == nil {
 		return
 	}
@@ -65,11 +65,11 @@ func tell(f *codec.Filter, b *keys.Bounds) {
 }
 
 // rangeOf returns the bounds of an exact set.
-func rangeOf(set *exact.Set) *keys.Bounds {
-	b := keys.NewBounds([]keys.Class{keys.Integer})
+func rangeOf(set *exact.Set) *key.Bounds {
+	b := key.NewBounds([]key.Class{key.Integer})
 	if lo, below, ok := set.Least(); ok {
 		hi, negative, _ := set.Greatest()
-		b.Widen(0, keys.IntegerPart(lo, below), keys.IntegerPart(hi, negative), true)
+		b.Widen(0, key.IntegerPart(lo, below), key.IntegerPart(hi, negative), true)
 	}
 	return b
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -19,7 +19,7 @@ func ranges(t testing.TB, f *codec.Filter) string {
 	for i, c := range f.KeyClasses() {
 		lo, hi, ok := f.KeyRange(i)
 		show := func(part []byte) string {
-			if n, ok := keys.Number(keys.Class(c), part); ok {
+			if n, ok := key.Number(key.Class(c), part); ok {
 				return n.RatString()
 			}
 			return string(part)

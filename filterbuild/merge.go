@@ -11,8 +11,8 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
-	"github.com/bloomjoin/bloomjoin/internal/fault"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -256,7 +256,7 @@ func mergeParts(ctx context.Context, parts []part, lim codec.Limits) (*partial, 
 
 // partialOf returns what parts like f are merged into, without keys.
 func partialOf(f *codec.Filter, b *budget) (*partial, error) {
-	rule, err := keys.RuleOf(f.Normal())
+	rule, err := key.RuleOf(f.Normal())
 	if err != nil {
 		return nil, err
 	}

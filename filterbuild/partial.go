@@ -7,7 +7,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // partial is the filter of some of the keys. It starts exact where that is
@@ -28,7 +28,7 @@ type partial struct {
 	pool      *pool            // the bits that several fill; nil: they are its own
 	adder     *bloom.Adder     // to the pool's bits; nil while exact
 	registers *bloom.Registers // of the keys in bits; nil if they are not known
-	bounds    *keys.Bounds     // of all keys; nil if they are not known, or not to be told
+	bounds    *key.Bounds      // of all keys; nil if they are not known, or not to be told
 	hashes    []uint64
 	share     share // of the memory budget
 }
@@ -85,7 +85,7 @@ func (p *partial) pour() error {
 }
 
 // add puts in the keys of a batch.
-func (p *partial) add(b *keys.Batch) error {
+func (p *partial) add(b *key.Batch) error {
 	if p.bounds != nil {
 		p.bounds.Add(b)
 	}
@@ -317,7 +317,7 @@ func (p *partial) sketch(r *bloom.Registers) {
 // header returns a filter without its keys.
 func (p *partial) header(id [32]byte) *codec.Filter {
 	f := &codec.Filter{
-		NormalForm: keys.NormalForm, Rule: p.spec.Rule.String(), Params: p.params, Keys: p.keys,
+		NormalForm: key.NormalForm, Rule: p.spec.Rule.String(), Params: p.params, Keys: p.keys,
 		FPRAsked: p.fpr, Want: p.spec.Want, BuildID: id,
 	}
 	if p.spec.Room {

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -35,7 +35,7 @@ func (p *Plan) sparse(ctx context.Context) (bool, error) {
 	var values []uint64
 	var at partition.Piece
 	var taken int
-	err := partition.SampleKeys(ctx, p.files, p.opts.Key, p.opts.keys(p.Spec.Rule), samplePages, func(piece partition.Piece, b *keys.Batch) error {
+	err := partition.SampleKeys(ctx, p.files, p.opts.Key, p.opts.keys(p.Spec.Rule), samplePages, func(piece partition.Piece, b *key.Batch) error {
 		if piece != at {
 			at, taken = piece, 0
 		}

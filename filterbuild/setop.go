@@ -10,8 +10,8 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/internal/fault"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -301,7 +301,7 @@ func limitOf(lim codec.Limits) uint64 {
 
 // sets combines exact filters.
 func (c *combiner) sets(ctx context.Context, out *codec.Filter, parts []part) error {
-	all := &partial{params: out.Params, fpr: out.FPRAsked, share: share{of: c.budget}, bounds: keys.NewBounds(classesOf(out.KeyClasses()))}
+	all := &partial{params: out.Params, fpr: out.FPRAsked, share: share{of: c.budget}, bounds: key.NewBounds(classesOf(out.KeyClasses()))}
 	all.params.Blocks = out.Capacity.Blocks
 	all.full = all.params
 	all.spec = Spec{Want: out.Want, Room: true, Capacity: out.Capacity.Keys}
@@ -363,7 +363,7 @@ func (c *combiner) bits(ctx context.Context, out *codec.Filter, parts []part) er
 	if err := c.room(params, blooms, len(exacts) > 0); err != nil {
 		return err
 	}
-	all := &partial{full: params, params: params, fpr: out.FPRAsked, share: share{of: c.budget}, bounds: keys.NewBounds(classesOf(out.KeyClasses()))}
+	all := &partial{full: params, params: params, fpr: out.FPRAsked, share: share{of: c.budget}, bounds: key.NewBounds(classesOf(out.KeyClasses()))}
 	var err error
 	if c.op == Union {
 		err = c.unite(ctx, all, blooms, exacts)

@@ -9,8 +9,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
-	"github.com/bloomjoin/bloomjoin/internal/fault"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // fuzzSets cuts the input into two to four sets of integers with a header
@@ -33,7 +33,7 @@ func fuzzSets(data []byte) (filters []*codec.Filter, sets []map[int64]bool) {
 
 func fuzzFilter(how byte, set map[int64]bool) *codec.Filter {
 	f := &codec.Filter{
-		Key: []codec.KeyColumn{{Name: "id", Class: "integer"}}, NormalForm: keys.NormalForm,
+		Key: []codec.KeyColumn{{Name: "id", Class: "integer"}}, NormalForm: key.NormalForm,
 		Keys: uint64(len(set)), FPRAsked: 0.9, Params: bloom.Params{Geometry: bloom.Geometry(1 + how>>1&1), Hash: bloom.Hash{ID: bloom.XXH3}},
 	}
 	var values []uint64

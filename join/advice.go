@@ -7,7 +7,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/exact"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -132,7 +132,7 @@ func (j *Join) skips(ctx context.Context, p *Plan, m *matches) error {
 // serves to ask what could be skipped.
 type known struct {
 	j      *Join
-	bounds *keys.Bounds
+	bounds *key.Bounds
 }
 
 func (k known) KeyNames() []string   { return nil }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/nearest"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Sides of a join, as a column of the answer names them.
@@ -26,9 +26,9 @@ type wanted struct {
 // String returns the column as parseColumns reads it.
 func (w wanted) String() string {
 	if w.side == "" {
-		return keys.Path{w.name}.String()
+		return key.Path{w.name}.String()
 	}
-	return keys.Path{w.side, w.name}.String()
+	return key.Path{w.side, w.name}.String()
 }
 
 // CheckColumns returns an error if Columns are wrong for the Type, whatever the
@@ -49,7 +49,7 @@ func parseColumns(columns []string, t Type) ([]wanted, error) {
 	}
 	out := []wanted{}
 	for _, c := range columns {
-		paths, err := keys.ParsePaths(c)
+		paths, err := key.ParsePaths(c)
 		if err != nil {
 			return nil, err
 		}
@@ -162,7 +162,7 @@ func (c *chooser) find(w wanted) (chosen, error) {
 	if ofIDs {
 		schema = c.ids
 	}
-	f, err := keys.Path{w.name}.Resolve(schema, c.ignoreCase) // which refuses a name that stands there twice
+	f, err := key.Path{w.name}.Resolve(schema, c.ignoreCase) // which refuses a name that stands there twice
 	if err != nil {
 		return chosen{}, err
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // BenchmarkCosts measures the constants of the cost model that belong to a key,
@@ -29,9 +29,9 @@ func BenchmarkCosts(b *testing.B) {
 const costBatch = 1 << 14
 
 // generated calls fn with batches of about n random keys, the same for one seed.
-func generated(n int, ints bool, seed uint64, fn func(k *keys.Batch)) {
+func generated(n int, ints bool, seed uint64, fn func(k *key.Batch)) {
 	rng := rand.New(rand.NewPCG(seed, 5))
-	var k keys.Batch
+	var k key.Batch
 	plain := make([]byte, 8*costBatch)
 	for done := 0; done < n; done += costBatch {
 		if ints {
@@ -53,11 +53,11 @@ func generated(n int, ints bool, seed uint64, fn func(k *keys.Batch)) {
 
 func costsOf(b *testing.B, n int, ints bool) {
 	times := max(1, 2_000_000/n)
-	timed := func(name string, seed uint64, fn func(k *keys.Batch)) {
+	timed := func(name string, seed uint64, fn func(k *key.Batch)) {
 		b.Helper()
 		spent := 0.0
 		for range times {
-			generated(n, ints, seed, func(k *keys.Batch) {
+			generated(n, ints, seed, func(k *key.Batch) {
 				begin := cpu()
 				fn(k)
 				spent += cpu() - begin
@@ -72,11 +72,11 @@ func costsOf(b *testing.B, n int, ints bool) {
 	}
 	var hashes []uint64
 	var hits []uint32
-	timed("add", 1, func(k *keys.Batch) {
+	timed("add", 1, func(k *key.Batch) {
 		hashes = k.Hash(tableHash, hashes)
 		f.Add(hashes)
 	})
-	timed("ask", 2, func(k *keys.Batch) {
+	timed("ask", 2, func(k *key.Batch) {
 		hashes = k.Hash(tableHash, hashes)
 		hits = f.Probe(hashes, hits[:0])
 	})
@@ -84,7 +84,7 @@ func costsOf(b *testing.B, n int, ints bool) {
 	side.reserve(int64(n))
 	once := times
 	times = 1
-	timed("put", 1, func(k *keys.Batch) {
+	timed("put", 1, func(k *key.Batch) {
 		if err := side.addKeys(k); err != nil {
 			b.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func costsOf(b *testing.B, n int, ints bool) {
 	for i := range all {
 		all[i] = uint32(i)
 	}
-	timed("find", 1, func(k *keys.Batch) { members, entries = side.find(k, all, members, entries) })
+	timed("find", 1, func(k *key.Batch) { members, entries = side.find(k, all, members, entries) })
 	if len(members) != costBatch {
 		b.Fatalf("%d of %d keys were found", len(members), costBatch)
 	}

@@ -5,14 +5,14 @@ import (
 	"math"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // TestCountOverflows: more pairs than an int64 counts are an error, whether of
 // one key or of several batches.
 func TestCountOverflows(t *testing.T) {
 	side := newIDSide(sideKind{integers: true}, &account{})
-	var k keys.Batch
+	var k key.Batch
 	k.SetInts([]byte{5, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0}, 2, 8, false)
 	if err := side.addKeys(&k); err != nil {
 		t.Fatal(err)

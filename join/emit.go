@@ -13,9 +13,9 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/compute"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -374,7 +374,7 @@ func (j *Join) loneIDs(ctx context.Context, fn func(rec arrow.Record, rows []int
 		return j.side.lone(fn)
 	}
 	var all, members, entries []uint32
-	return j.eachID(ctx, true, func(_ *partition.File, rec arrow.Record, batch *keys.Batch) error {
+	return j.eachID(ctx, true, func(_ *partition.File, rec arrow.Record, batch *key.Batch) error {
 		all = upTo(all, len(batch.Rows))
 		members, entries = j.side.find(batch, all, members, entries)
 		var rows []int
@@ -451,10 +451,10 @@ func (j *Join) cast(ctx context.Context, key arrow.Array, f arrow.Field) (arrow.
 
 // sameKeys reports whether two arrays hold the same keys in the same rows.
 func sameKeys(a, b arrow.Array) bool {
-	var batches [2]keys.Batch
+	var batches [2]key.Batch
 	for i, col := range []arrow.Array{a, b} {
 		schema := arrow.NewSchema([]arrow.Field{{Name: "key", Type: col.DataType(), Nullable: true}}, nil)
-		enc, err := keys.NewEncoder(schema, []keys.Column{{Path: keys.Path{"key"}}}, keys.Options{}) // of one class, whatever the join compares
+		enc, err := key.NewEncoder(schema, []key.Column{{Path: key.Path{"key"}}}, key.Options{}) // of one class, whatever the join compares
 		if err != nil {
 			return false
 		}

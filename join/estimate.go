@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -49,7 +49,7 @@ type sampledRun struct {
 }
 
 // readSample reads runs. ok is false where the side cannot be sampled.
-func readSample(ctx context.Context, pieces []partition.Piece, key string, o keys.Options, threads, runs, rows int) (s *sample, ok bool, err error) {
+func readSample(ctx context.Context, pieces []partition.Piece, column string, o key.Options, threads, runs, rows int) (s *sample, ok bool, err error) {
 	chosen, all, ok := partition.Runs(pieces, runs, int64(rows))
 	if !ok {
 		return nil, false, nil
@@ -61,9 +61,9 @@ func readSample(ctx context.Context, pieces []partition.Piece, key string, o key
 	for i, r := range chosen {
 		s.runs[i].stands = r.Stands / s.total
 	}
-	err = partition.ReadRuns(ctx, chosen, key, o, threads, func() (partition.RunWork, error) {
+	err = partition.ReadRuns(ctx, chosen, column, o, threads, func() (partition.RunWork, error) {
 		var hashes []uint64
-		return func(run int, b *keys.Batch) error {
+		return func(run int, b *key.Batch) error {
 			r := &s.runs[run]
 			r.rows += float64(b.Len)
 			hashes = b.Hash(tableHash, hashes)
@@ -169,12 +169,12 @@ type matches struct {
 	keys   Estimate  // distinct keys
 	ids    *sample   // nil: all IDs have been read
 	hits   int       // of a sample of IDs those whose key is in that of the log
-	bounds *keys.Bounds
+	bounds *key.Bounds
 }
 
 // stream reads all IDs past the sample of the log.
 func (j *Join) stream(ctx context.Context, x *index) (*matches, error) {
-	m := &matches{of: x, counts: make([]float64, len(x.count)), bounds: keys.NewBounds(j.classes)}
+	m := &matches{of: x, counts: make([]float64, len(x.count)), bounds: key.NewBounds(j.classes)}
 	keysOf, err := newDistinct()
 	if err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ func (j *Join) stream(ctx context.Context, x *index) (*matches, error) {
 	type worker struct {
 		counts   []uint32
 		total    int64
-		bounds   *keys.Bounds
+		bounds   *key.Bounds
 		distinct *distinct
 	}
 	var all []*worker
@@ -191,7 +191,7 @@ func (j *Join) stream(ctx context.Context, x *index) (*matches, error) {
 	rows, _ := j.idRows()
 	thin := thinning(rows)
 	err = partition.MapKeys(ctx, pieces, j.idKey, j.keyOptions(), j.opts.Threads, func() (partition.KeyWork, error) {
-		w := &worker{counts: make([]uint32, len(x.count)), bounds: keys.NewBounds(j.classes)}
+		w := &worker{counts: make([]uint32, len(x.count)), bounds: key.NewBounds(j.classes)}
 		var err error
 		if w.distinct, err = newDistinct(); err != nil {
 			return nil, err
@@ -201,7 +201,7 @@ func (j *Join) stream(ctx context.Context, x *index) (*matches, error) {
 		mu.Unlock()
 		var hashes []uint64
 		var hits []uint32
-		return func(_ partition.Piece, b *keys.Batch) error {
+		return func(_ partition.Piece, b *key.Batch) error {
 			hashes = b.Hash(tableHash, hashes)
 			w.total += int64(len(hashes))
 			w.bounds.Add(b)

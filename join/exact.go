@@ -10,9 +10,9 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
-	"github.com/bloomjoin/bloomjoin/internal/fault"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -91,7 +91,7 @@ func (j *Join) checkExact(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = j.eachIDKey(ctx, func(f *partition.File, k *keys.Batch) error {
+	err = j.eachIDKey(ctx, func(f *partition.File, k *key.Batch) error {
 		if err := j.holds(k, f.Name); err != nil {
 			return err
 		}
@@ -117,9 +117,9 @@ func (j *Join) checkExact(ctx context.Context) error {
 }
 
 // eachIDKey reads the IDs' keys with several workers, in no certain order.
-func (j *Join) eachIDKey(ctx context.Context, fn func(f *partition.File, k *keys.Batch) error) error {
+func (j *Join) eachIDKey(ctx context.Context, fn func(f *partition.File, k *key.Batch) error) error {
 	return partition.MapKeys(ctx, partition.Split(j.ids, partition.Shard{}), j.idKey, j.keyOptions(), j.opts.Threads, func() (partition.KeyWork, error) {
-		return func(p partition.Piece, k *keys.Batch) error { return fn(p.File, k) }, nil
+		return func(p partition.Piece, k *key.Batch) error { return fn(p.File, k) }, nil
 	})
 }
 
@@ -130,7 +130,7 @@ func (j *Join) exactMatched(ctx context.Context) (int64, error) {
 		return n, nil
 	}
 	var all atomic.Int64 // of several IDs with one key, all
-	err := j.eachIDKey(ctx, func(_ *partition.File, k *keys.Batch) error {
+	err := j.eachIDKey(ctx, func(_ *partition.File, k *key.Batch) error {
 		values, _ := k.Ints()
 		for _, v := range values {
 			if j.marks.marked(j.marks.entry(v)) {
@@ -192,7 +192,7 @@ func (m *marks) count() (n int64) {
 }
 
 // find implements members: an exact filter lets nothing else through.
-func (m *marks) find(k *keys.Batch, hits, found, entries []uint32) (_, of []uint32) {
+func (m *marks) find(k *key.Batch, hits, found, entries []uint32) (_, of []uint32) {
 	values, _ := k.Ints()
 	entries = entries[:0]
 	for _, h := range hits {

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -25,19 +25,19 @@ func (j *Join) idRows() (rows int64, exact bool) {
 // facts looks at the footers.
 func (j *Join) facts() (*Plan, sizes, error) {
 	p := &Plan{Advice: []string{}}
-	s := sizes{keyBytes: 8, integer: len(j.classes) == 1 && j.classes[0] == keys.Integer}
+	s := sizes{keyBytes: 8, integer: len(j.classes) == 1 && j.classes[0] == key.Integer}
 	p.Log.Files, p.IDs.Files = len(j.pieces), len(j.ids)
 	var rows int64 // -1: not known
 	for _, piece := range j.pieces {
 		f := piece.File
-		key, kept, err := j.logColumns(f)
+		column, kept, err := j.logColumns(f)
 		if err != nil {
 			return nil, s, err
 		}
 		if rows, err = addRows(rows, piece); err != nil {
 			return nil, s, err
 		}
-		p.Log.KeyBytes = addBytes(p.Log.KeyBytes, f.PlainBytes(piece.Lo, piece.Hi, key))
+		p.Log.KeyBytes = addBytes(p.Log.KeyBytes, f.PlainBytes(piece.Lo, piece.Hi, column))
 		p.Log.Bytes = addBytes(p.Log.Bytes, f.PlainBytes(piece.Lo, piece.Hi, kept))
 		s.logColumns = math.Max(s.logColumns, float64(len(f.Schema().Fields())))
 		if kept != nil {
@@ -119,23 +119,23 @@ func (j *Join) idFacts(p *Plan, s *sizes) error {
 
 // logColumns returns the key columns of a log file, and those that the answer
 // has, nil for all.
-func (j *Join) logColumns(f *partition.File) (key, kept []int, err error) {
+func (j *Join) logColumns(f *partition.File) (column, kept []int, err error) {
 	for _, c := range j.left {
 		field, err := c.Resolve(f.Schema(), j.opts.IgnoreCase)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
-		key = append(key, field.Index[0])
+		column = append(column, field.Index[0])
 	}
 	if names := j.logNames(false); names != nil {
 		kept = []int{}
 		for _, name := range names {
-			if field, err := (keys.Path{name}).Resolve(f.Schema(), j.opts.IgnoreCase); err == nil { // else another file of a union has it
+			if field, err := (key.Path{name}).Resolve(f.Schema(), j.opts.IgnoreCase); err == nil { // else another file of a union has it
 				kept = append(kept, field.Index[0])
 			}
 		}
 	}
-	return key, kept, nil
+	return column, kept, nil
 }
 
 // comesOutExact reports whether a filter of so many distinct IDs will be exact:
@@ -143,7 +143,7 @@ func (j *Join) logColumns(f *partition.File) (key, kept []int, err error) {
 // than as bits. Keys that are not spread evenly take still fewer. The range is
 // that of bounds, or what the statistics tell; spread is the number of integers
 // in it, 0 if it is not known.
-func (j *Join) comesOutExact(n float64, bounds *keys.Bounds) (exact bool, spread float64) {
+func (j *Join) comesOutExact(n float64, bounds *key.Bounds) (exact bool, spread float64) {
 	if j.opts.Filter != nil {
 		set := j.opts.Filter.Exact()
 		if set == nil {
@@ -165,7 +165,7 @@ func (j *Join) comesOutExact(n float64, bounds *keys.Bounds) (exact bool, spread
 
 // rangeOfIDs returns the least and the greatest of IDs that are integers, as
 // bounds or, if they are nil, statistics tell.
-func (j *Join) rangeOfIDs(bounds *keys.Bounds) (lo, hi float64, ok bool) {
+func (j *Join) rangeOfIDs(bounds *key.Bounds) (lo, hi float64, ok bool) {
 	if bounds == nil {
 		if len(j.right) != 1 {
 			return 0, 0, false
@@ -173,8 +173,8 @@ func (j *Join) rangeOfIDs(bounds *keys.Bounds) (lo, hi float64, ok bool) {
 		return partition.IntegerRange(j.ids, j.right[0], j.opts.IgnoreCase)
 	}
 	least, most, ok := bounds.Column(0)
-	a, fine := keys.Number(keys.Integer, least)
-	b, known := keys.Number(keys.Integer, most)
+	a, fine := key.Number(key.Integer, least)
+	b, known := key.Number(key.Integer, most)
 	if !ok || !fine || !known {
 		return 0, 0, false
 	}

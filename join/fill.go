@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/internal/hugepage"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // item is a key on its way into a table: its mixed hash, its position in the
@@ -31,7 +31,7 @@ const (
 // filler adds keys to the tables of a side, a block of a batch at a time. It
 // keeps its memory.
 type filler struct {
-	batch   *keys.Batch
+	batch   *key.Batch
 	values  []uint64 // the keys, if they are integers
 	threads int
 
@@ -204,7 +204,7 @@ func (t *table) insertInts(r uint64, items []item, values []uint64) (done int, l
 }
 
 // insertBytes is insertInts for keys in the arena.
-func (t *table) insertBytes(r uint64, items []item, batch *keys.Batch) (done int, lacks lack, err error) {
+func (t *table) insertBytes(r uint64, items []item, batch *key.Batch) (done int, lacks lack, err error) {
 	limit, rg, dir := t.limit(), &t.ranges[r], t.arena.dir()
 	var buf [64]byte
 	var hashes, words [warmed]uint64
@@ -220,15 +220,15 @@ func (t *table) insertBytes(r uint64, items []item, batch *keys.Batch) (done int
 		}
 		warmKeys(dir, words[:len(some)])
 		for _, it := range some {
-			key := batch.Bytes(buf[:], int(it.pos))
-			at := t.placeOf(dir, key, it.hash)
+			column := batch.Bytes(buf[:], int(it.pos))
+			at := t.placeOf(dir, column, it.hash)
 			switch {
 			case t.words[at] != 0:
 				lacks = t.again(at, it.row)
 			case rg.n == limit:
 				lacks = room
 			default:
-				place, err := t.arena.put(&rg.piece, key)
+				place, err := t.arena.put(&rg.piece, column)
 				if err != nil {
 					return done, 0, err
 				}

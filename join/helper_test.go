@@ -23,7 +23,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
-	"github.com/bloomjoin/bloomjoin/internal/generic"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -124,7 +124,7 @@ func writeFile(t testing.TB, name string, rec arrow.Record, rows int, format par
 	if format == partition.ArrowFile {
 		w, err = arrowipc.NewFileWriter(out, rec.Schema(), arrowipc.WriterOptions{})
 	} else {
-		w, err = generic.NewParquetWriter(out, rec.Schema(), generic.WriterOptions{RowGroupRows: int64(rows)})
+		w, err = arrowparquet.NewParquetWriter(out, rec.Schema(), arrowparquet.WriterOptions{RowGroupRows: int64(rows)})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -355,7 +355,7 @@ func written(t testing.TB, ids, logs []*partition.File, opts join.Options) []byt
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	w, err := generic.NewParquetWriter(&out, j.Parts()[0].Schema, generic.WriterOptions{})
+	w, err := arrowparquet.NewParquetWriter(&out, j.Parts()[0].Schema, arrowparquet.WriterOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

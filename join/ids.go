@@ -8,8 +8,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
-	"github.com/bloomjoin/bloomjoin/internal/fault"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -21,7 +21,7 @@ var tableHash = bloom.Hash{ID: bloom.XXH3}
 // record has the columns of j.idCols.schema, with values in place of
 // dictionaries, if rows is true, else only those of the key. fn may keep it by
 // retaining it.
-func (j *Join) eachID(ctx context.Context, rows bool, fn func(f *partition.File, rec arrow.Record, batch *keys.Batch) error) error {
+func (j *Join) eachID(ctx context.Context, rows bool, fn func(f *partition.File, rec arrow.Record, batch *key.Batch) error) error {
 	pieces := partition.Split(j.ids, partition.Shard{})
 	enc := idEncoder{j: j, rows: rows}
 	opts := partition.ReadOptions{Threads: j.opts.Threads, Columns: j.keyColumns, Keys: true}
@@ -43,7 +43,7 @@ func (j *Join) eachID(ctx context.Context, rows bool, fn func(f *partition.File,
 		if f != enc.file {
 			before = 0
 		}
-		err = enc.with(f, r.Record, func(rec arrow.Record, k *keys.Batch) error {
+		err = enc.with(f, r.Record, func(rec arrow.Record, k *key.Batch) error {
 			before += rec.NumRows()
 			return fn(f, rec, k)
 		})
@@ -57,7 +57,7 @@ func (j *Join) eachID(ctx context.Context, rows bool, fn func(f *partition.File,
 
 // inGroup adds the row group to an error about the IDs of a batch, which has so
 // many rows of the file before it.
-func inGroup(err error, f *partition.File, before int64, batch *keys.Batch) error {
+func inGroup(err error, f *partition.File, before int64, batch *key.Batch) error {
 	var e *fault.Error
 	first, faulty := batch.Faulty()
 	if !faulty || !errors.As(err, &e) {
@@ -79,7 +79,7 @@ func inGroup(err error, f *partition.File, before int64, batch *keys.Batch) erro
 }
 
 func (j *Join) keyColumns(f *partition.File) ([]int, error) {
-	enc, err := keys.NewEncoder(f.Schema(), j.right, j.keyOptions())
+	enc, err := key.NewEncoder(f.Schema(), j.right, j.keyOptions())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
@@ -94,4 +94,4 @@ func (j *Join) newSide() *idSide {
 }
 
 // integers reports whether the key is one column of integers.
-func (j *Join) integers() bool { return len(j.classes) == 1 && j.classes[0] == keys.Integer }
+func (j *Join) integers() bool { return len(j.classes) == 1 && j.classes[0] == key.Integer }

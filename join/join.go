@@ -9,9 +9,9 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
-	"github.com/bloomjoin/bloomjoin/internal/fault"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -150,14 +150,14 @@ type Join struct {
 	opts    Options
 	ids     []*partition.File
 	logs    []*partition.File
-	rule    keys.Rule
-	left    []keys.Column // of the log
-	right   []keys.Column // of the IDs
-	logKey  string        // left and right as text
+	rule    key.Rule
+	left    []key.Column // of the log
+	right   []key.Column // of the IDs
+	logKey  string       // left and right as text
 	idKey   string
-	classes []keys.Class // in which both sides are compared
-	wanted  []wanted     // columns of the answer; nil: all
-	counts  bool         // rows of the answer are counted, not made
+	classes []key.Class // in which both sides are compared
+	wanted  []wanted    // columns of the answer; nil: all
+	counts  bool        // rows of the answer are counted, not made
 	plan    *filterbuild.Plan
 	idCols  *idColumns
 	layouts map[*partition.File]*layout
@@ -195,13 +195,13 @@ func New(ids, logs []*partition.File, opts Options) (*Join, error) {
 		return nil, err
 	}
 	var err error
-	if j.left, j.right, err = keys.ParsePairs(opts.On); err != nil {
+	if j.left, j.right, err = key.ParsePairs(opts.On); err != nil {
 		return nil, err
 	}
-	if j.rule, err = keys.ParseRule(opts.Normalize); err != nil {
+	if j.rule, err = key.ParseRule(opts.Normalize); err != nil {
 		return nil, err
 	}
-	j.logKey, j.idKey = keys.ColumnsString(j.left), keys.ColumnsString(j.right)
+	j.logKey, j.idKey = key.ColumnsString(j.left), key.ColumnsString(j.right)
 	if !opts.KeepTypes {
 		if err := j.typeText(); err != nil {
 			return nil, err

@@ -7,10 +7,10 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
-	"github.com/bloomjoin/bloomjoin/internal/fault"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -18,20 +18,20 @@ import (
 type keeper interface {
 	// worker returns what takes the keys at the positions in some, from one
 	// goroutine, where no rows are wanted.
-	worker() (func(k *keys.Batch, some []uint32) error, error)
+	worker() (func(k *key.Batch, some []uint32) error, error)
 	// addRows takes ID rows: those of rec whose keys are at the positions in
 	// some, ascending. first is the number of rec's first row: among all ID rows
 	// in joins that keep IDs without a log row, else among those in records that
 	// come here. It is called by one goroutine, in the IDs' order.
-	addRows(rec arrow.Record, k *keys.Batch, some []uint32, first int64) error
+	addRows(rec arrow.Record, k *key.Batch, some []uint32, first int64) error
 }
 
 // heldIDs keeps IDs in memory.
 type heldIDs struct{ side *idSide }
 
-func (h heldIDs) worker() (func(*keys.Batch, []uint32) error, error) { return h.side.addSomeKeys, nil }
+func (h heldIDs) worker() (func(*key.Batch, []uint32) error, error) { return h.side.addSomeKeys, nil }
 
-func (h heldIDs) addRows(rec arrow.Record, k *keys.Batch, some []uint32, _ int64) error {
+func (h heldIDs) addRows(rec arrow.Record, k *key.Batch, some []uint32, _ int64) error {
 	if len(some) == k.Len {
 		return h.side.addRows(rec, k)
 	}
@@ -85,7 +85,7 @@ func (j *Join) keepKeys(ctx context.Context, m partition.Match, to keeper, b *fi
 		opts.Threads = b.Workers()
 	}
 	stats, err := j.readKeys(ctx, m, partition.Split(j.ids, partition.Shard{}), opts, func() (keyWork, error) {
-		add := func(*keys.Batch, []uint32) error { return nil }
+		add := func(*key.Batch, []uint32) error { return nil }
 		var times []uint32
 		var err error
 		if b != nil {
@@ -94,7 +94,7 @@ func (j *Join) keepKeys(ctx context.Context, m partition.Match, to keeper, b *fi
 			}
 		}
 		take, err := to.worker()
-		return func(f *partition.File, group int, k *keys.Batch, hits, rows []uint32) error {
+		return func(f *partition.File, group int, k *key.Batch, hits, rows []uint32) error {
 			if err := j.idsGood(f, group, k); err != nil {
 				return err
 			}
@@ -130,7 +130,7 @@ func repeated(dst, hits, rows []uint32) []uint32 {
 
 // keepRows is keep of rows.
 func (j *Join) keepRows(ctx context.Context, m partition.Match, to keeper, b *filterbuild.Builder) error {
-	add := func(*keys.Batch, []uint32) error { return nil }
+	add := func(*key.Batch, []uint32) error { return nil }
 	var err error
 	if b != nil {
 		if add, err = adder(b); err != nil {
@@ -138,7 +138,7 @@ func (j *Join) keepRows(ctx context.Context, m partition.Match, to keeper, b *fi
 		}
 	}
 	m.Verifier = func() partition.Verifier {
-		return &reader{work: func(f *partition.File, group int, k *keys.Batch, _, _ []uint32) error { return j.idsGood(f, group, k) }}
+		return &reader{work: func(f *partition.File, group int, k *key.Batch, _, _ []uint32) error { return j.idsGood(f, group, k) }}
 	}
 	s, err := partition.NewScanner(partition.ScanOptions{
 		Match: []partition.Match{m}, Normalize: j.opts.Normalize, Columns: j.idCols.names, CountNulls: true,
@@ -155,7 +155,7 @@ func (j *Join) keepRows(ctx context.Context, m partition.Match, to keeper, b *fi
 		if err != nil {
 			return err
 		}
-		err = enc.with(pieces[r.Piece].File, r.Record, func(rec arrow.Record, k *keys.Batch) error {
+		err = enc.with(pieces[r.Piece].File, r.Record, func(rec arrow.Record, k *key.Batch) error {
 			if err := add(k, nil); err != nil {
 				return err
 			}
@@ -174,7 +174,7 @@ func (j *Join) keepRows(ctx context.Context, m partition.Match, to keeper, b *fi
 
 // keepNumbered is keep of rows whose numbers among all of the IDs are wanted.
 func (j *Join) keepNumbered(ctx context.Context, m partition.Match, to keeper, b *filterbuild.Builder) error {
-	add := func(*keys.Batch, []uint32) error { return nil }
+	add := func(*key.Batch, []uint32) error { return nil }
 	var err error
 	if b != nil {
 		if add, err = adder(b); err != nil {
@@ -185,7 +185,7 @@ func (j *Join) keepNumbered(ctx context.Context, m partition.Match, to keeper, b
 	var n int64
 	var hits []uint32
 	var hashes []uint64
-	return j.eachID(ctx, true, func(f *partition.File, rec arrow.Record, k *keys.Batch) error {
+	return j.eachID(ctx, true, func(f *partition.File, rec arrow.Record, k *key.Batch) error {
 		defer func() { n += rec.NumRows() }()
 		j.idsTotal.Add(int64(len(k.Rows) + len(k.Void())))
 		if j.opts.Filter != nil {
@@ -214,7 +214,7 @@ func upTo(dst []uint32, n int) []uint32 {
 
 // idsGood returns an error if keys are not what IDs may have, or a filter that
 // was given lacks one.
-func (j *Join) idsGood(f *partition.File, group int, k *keys.Batch) error {
+func (j *Join) idsGood(f *partition.File, group int, k *key.Batch) error {
 	if err := k.IDs(fault.At{File: f.Name, RowGroup: group + 1, Column: j.idKey}); err != nil {
 		return err
 	}
@@ -229,12 +229,12 @@ type idEncoder struct {
 	j     *Join
 	rows  bool // values take the place of dictionaries
 	file  *partition.File
-	enc   *keys.Encoder
-	batch keys.Batch
+	enc   *key.Encoder
+	batch key.Batch
 }
 
 // with calls fn with the record and its keys.
-func (e *idEncoder) with(f *partition.File, rec arrow.Record, fn func(rec arrow.Record, k *keys.Batch) error) error {
+func (e *idEncoder) with(f *partition.File, rec arrow.Record, fn func(rec arrow.Record, k *key.Batch) error) error {
 	if e.rows {
 		plain, err := take.PlainRecord(e.j.opts.Mem, rec)
 		if err != nil {
@@ -245,7 +245,7 @@ func (e *idEncoder) with(f *partition.File, rec arrow.Record, fn func(rec arrow.
 	}
 	if e.file != f {
 		var err error
-		if e.enc, err = keys.NewEncoder(rec.Schema(), e.j.right, e.j.keyOptions()); err != nil {
+		if e.enc, err = key.NewEncoder(rec.Schema(), e.j.right, e.j.keyOptions()); err != nil {
 			return fmt.Errorf("%s: %w", f.Name, err)
 		}
 		e.file = f

@@ -7,17 +7,17 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
-	"github.com/bloomjoin/bloomjoin/internal/fault"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // How the keys of both sides become comparable.
 
 // keyOptions returns how columns of either side become keys.
-func (j *Join) keyOptions() keys.Options {
-	return keys.Options{Rule: j.rule, Classes: j.classes, IgnoreCase: j.opts.IgnoreCase, NullMisfits: j.opts.NullMisfits}
+func (j *Join) keyOptions() key.Options {
+	return key.Options{Rule: j.rule, Classes: j.classes, IgnoreCase: j.opts.IgnoreCase, NullMisfits: j.opts.NullMisfits}
 }
 
 // matchOf returns a filter and the key columns of the side that it is applied
@@ -36,8 +36,8 @@ func (j *Join) filterOptions(key string) filterbuild.Options {
 }
 
 // meet returns the classes in which the keys are compared: those of the filter,
-// if one is given, else those that [keys.Meet] finds for the files of both sides.
-func (j *Join) meet() ([]keys.Class, error) {
+// if one is given, else those that [key.Meet] finds for the files of both sides.
+func (j *Join) meet() ([]key.Class, error) {
 	ids, err := j.classesOf(j.ids, j.right)
 	if err != nil {
 		return nil, err
@@ -46,20 +46,20 @@ func (j *Join) meet() ([]keys.Class, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := make([]keys.Class, len(j.left))
+	all := make([]key.Class, len(j.left))
 	for c := range all {
 		var ok bool
-		if all[c], ok = keys.Meet(classesIn(ids, c), classesIn(logs, c)); !ok {
+		if all[c], ok = key.Meet(classesIn(ids, c), classesIn(logs, c)); !ok {
 			return nil, j.mismatch(c, ids, logs)
 		}
 	}
 	if j.opts.Filter == nil {
 		return all, nil
 	}
-	of := keys.ClassesOf(j.opts.Filter.KeyClasses())
+	of := key.ClassesOf(j.opts.Filter.KeyClasses())
 	for i, f := range j.ids {
 		at := fault.At{File: f.Name, Column: j.idKey}
-		if err := keys.Match(at, keys.Side{Classes: of}, keys.Side{Columns: j.right, Classes: ids[i], IDs: true}); err != nil {
+		if err := key.Match(at, key.Side{Classes: of}, key.Side{Columns: j.right, Classes: ids[i], IDs: true}); err != nil {
 			return nil, err
 		}
 	}
@@ -67,7 +67,7 @@ func (j *Join) meet() ([]keys.Class, error) {
 }
 
 // mismatch names the first two files in which key column c cannot be compared.
-func (j *Join) mismatch(c int, ids, logs [][]keys.Class) error {
+func (j *Join) mismatch(c int, ids, logs [][]key.Class) error {
 	for _, of := range ids {
 		for k, log := range logs {
 			at := fault.At{File: j.logs[k].Name, Column: j.logKey}
@@ -83,13 +83,13 @@ func (j *Join) mismatch(c int, ids, logs [][]keys.Class) error {
 
 // matchPart compares the classes of key column c. Where one column holds the keys of
 // both sides, a cast alone does not help.
-func (j *Join) matchPart(at fault.At, c int, ids, log keys.Class) error {
+func (j *Join) matchPart(at fault.At, c int, ids, log key.Class) error {
 	left, right := j.left[c], j.right[c]
 	once := j.opts.Type.keepsIDs() && slices.Equal(left.Path, right.Path)
 	if once {
-		right.Path = keys.Path{"NAME"}
+		right.Path = key.Path{"NAME"}
 	}
-	err := keys.Match(at, keys.Side{Columns: []keys.Column{right}, Classes: []keys.Class{ids}}, keys.Side{Columns: []keys.Column{left}, Classes: []keys.Class{log}})
+	err := key.Match(at, key.Side{Columns: []key.Column{right}, Classes: []key.Class{ids}}, key.Side{Columns: []key.Column{left}, Classes: []key.Class{log}})
 	var e *fault.Error
 	if once && errors.As(err, &e) {
 		e.Hint = "give the ID's column another name, so that each side keeps its own, and " + e.Hint
@@ -98,12 +98,12 @@ func (j *Join) matchPart(at fault.At, c int, ids, log keys.Class) error {
 }
 
 // classesOf returns the classes of the key in each file.
-func (j *Join) classesOf(files []*partition.File, columns []keys.Column) ([][]keys.Class, error) {
+func (j *Join) classesOf(files []*partition.File, columns []key.Column) ([][]key.Class, error) {
 	options := j.keyOptions()
 	options.Classes = nil
-	var out [][]keys.Class
+	var out [][]key.Class
 	for _, f := range files {
-		enc, err := keys.NewEncoder(f.Schema(), columns, options)
+		enc, err := key.NewEncoder(f.Schema(), columns, options)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
@@ -113,7 +113,7 @@ func (j *Join) classesOf(files []*partition.File, columns []keys.Column) ([][]ke
 }
 
 // classesIn returns the class that column c has in each file.
-func classesIn(files [][]keys.Class, c int) (classes []keys.Class) {
+func classesIn(files [][]key.Class, c int) (classes []key.Class) {
 	for _, f := range files {
 		classes = append(classes, f[c])
 	}
@@ -146,7 +146,7 @@ func (j *Join) typeText() error {
 // file has one, else that of the first file in which it is not null. Where some
 // files have signed integers and some those of 64 bits without a sign, no integer
 // type holds all of them, but a decimal does.
-func (j *Join) logType(c keys.Column) (t arrow.DataType, err error) {
+func (j *Join) logType(c key.Column) (t arrow.DataType, err error) {
 	var signed, unsigned bool
 	for _, f := range j.logs {
 		field, err := c.Resolve(f.Schema(), j.opts.IgnoreCase)
@@ -168,15 +168,15 @@ func (j *Join) logType(c keys.Column) (t arrow.DataType, err error) {
 }
 
 func isInteger(t arrow.DataType) bool {
-	c, err := keys.ClassOf(t)
-	return err == nil && c == keys.Integer
+	c, err := key.ClassOf(t)
+	return err == nil && c == key.Integer
 }
 
 // readsAsUUID reports whether text that meets columns of type t is left as it
 // is, since the rule makes of it what t has.
 func (j *Join) readsAsUUID(t arrow.DataType) bool {
-	c, err := keys.ClassOf(t)
-	return err == nil && c == keys.Fixed(16) && j.rule&keys.UUID != 0
+	c, err := key.ClassOf(t)
+	return err == nil && c == key.Fixed(16) && j.rule&key.UUID != 0
 }
 
 // textType returns the type as which a text is read to be compared with a
@@ -191,16 +191,16 @@ func textType(t arrow.DataType) arrow.DataType {
 			break
 		}
 	}
-	switch c, err := keys.ClassOf(t); {
-	case err != nil, c == keys.Bytes, c == keys.Null:
+	switch c, err := key.ClassOf(t); {
+	case err != nil, c == key.Bytes, c == key.Null:
 		return nil
-	case c == keys.Integer && t.ID() == arrow.UINT64:
+	case c == key.Integer && t.ID() == arrow.UINT64:
 		return t
-	case c == keys.Integer:
+	case c == key.Integer:
 		return arrow.PrimitiveTypes.Int64
-	case c == keys.Float:
+	case c == key.Float:
 		return arrow.PrimitiveTypes.Float64
-	case c == keys.Date:
+	case c == key.Date:
 		return arrow.FixedWidthTypes.Date32
 	}
 	return t

@@ -8,9 +8,9 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -168,7 +168,7 @@ func (c *idColumns) read(f *partition.File) ([]int, error) {
 	}
 	at := []int{}
 	for _, name := range c.names {
-		field, err := keys.Path{name}.Resolve(f.Schema(), c.ignoreCase)
+		field, err := key.Path{name}.Resolve(f.Schema(), c.ignoreCase)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
@@ -386,9 +386,9 @@ func (j *Join) chooser(ids *idColumns, log *arrow.Schema) *chooser {
 // sameClass reports whether keys of two types are of one class as they are
 // stored: under a rule, those of others may be equal, too.
 func sameClass(a, b arrow.DataType) bool {
-	c, err := keys.ClassOf(a)
-	d, err2 := keys.ClassOf(b)
-	return err == nil && err2 == nil && (c == d || c == keys.Null || d == keys.Null)
+	c, err := key.ClassOf(a)
+	d, err2 := key.ClassOf(b)
+	return err == nil && err2 == nil && (c == d || c == key.Null || d == key.Null)
 }
 
 // withoutFieldID drops the number by which Parquet knows a column, which is

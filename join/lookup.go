@@ -6,7 +6,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/filterbuild"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -32,15 +32,15 @@ func (j *Join) lookup(ctx context.Context) (err error) {
 // lookupRows reads the IDs' rows into the side, and their keys into the filter
 // if there is a builder.
 func (j *Join) lookupRows(ctx context.Context, builder *filterbuild.Builder) error {
-	add := func(k *keys.Batch, file string) error { return j.holds(k, file) }
+	add := func(k *key.Batch, file string) error { return j.holds(k, file) }
 	if builder != nil {
 		w, err := builder.Worker()
 		if err != nil {
 			return err
 		}
-		add = func(k *keys.Batch, _ string) error { return w.Add(k) }
+		add = func(k *key.Batch, _ string) error { return w.Add(k) }
 	}
-	return j.eachID(ctx, true, func(f *partition.File, rec arrow.Record, k *keys.Batch) error {
+	return j.eachID(ctx, true, func(f *partition.File, rec arrow.Record, k *key.Batch) error {
 		j.idsTotal.Add(int64(len(k.Rows) + len(k.Void())))
 		if err := add(k, f.Name); err != nil {
 			return err
@@ -68,9 +68,9 @@ func (j *Join) lookupKeys(ctx context.Context, builder *filterbuild.Builder) err
 			if err != nil {
 				return nil, err
 			}
-			fill = func(b *keys.Batch, _ string) error { return worker.Add(b) }
+			fill = func(b *key.Batch, _ string) error { return worker.Add(b) }
 		}
-		return func(p partition.Piece, b *keys.Batch) error {
+		return func(p partition.Piece, b *key.Batch) error {
 			if err := fill(b, p.File.Name); err != nil {
 				return err
 			}

@@ -23,7 +23,7 @@ import (
 	v15 "github.com/apache/arrow/go/v15/parquet/file"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
-	"github.com/bloomjoin/bloomjoin/internal/generic"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -144,7 +144,7 @@ func (f form) parquet(t testing.TB, r *rand.Rand, out io.Writer, d dataset, ours
 	empty := d.between(0, 0).record(t)
 	defer empty.Release()
 	if ours || bits.UintSize < 64 { // with a page index; arrow/go's writer panics, for a count that is not aligned
-		w, err := generic.NewParquetWriter(out, empty.Schema(), generic.WriterOptions{RowGroupRows: int64(f.groups), Codec: choose(r, "snappy", "snappy", "none", "zstd")})
+		w, err := arrowparquet.NewParquetWriter(out, empty.Schema(), arrowparquet.WriterOptions{RowGroupRows: int64(f.groups), Codec: choose(r, "snappy", "snappy", "none", "zstd")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -276,7 +276,7 @@ func stored(t testing.TB, b []byte, format partition.Format) (columns string, ro
 		}
 		defer f.Close()
 		if bits.UintSize < 64 { // arrow/go's reader panics, for a count that is not aligned
-			p, err := generic.OpenParquet(bytes.NewReader(b), int64(len(b)), "stored", memory.DefaultAllocator)
+			p, err := arrowparquet.OpenParquet(bytes.NewReader(b), int64(len(b)), "stored", memory.DefaultAllocator)
 			if err != nil {
 				return "", nil, err
 			}

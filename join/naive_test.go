@@ -66,7 +66,7 @@ func newNaiveSide(t testing.TB, rec arrow.Record, paths [][]string, rule string)
 	n := int(rec.NumRows())
 	s := &naiveSide{rec: rec, keys: make([]string, n), null: make([]bool, n), void: make([]bool, n), cell: make([][]string, n)}
 	for i := range n {
-		s.keys[i], s.null[i], s.void[i] = key(t, rec, paths, i, rule)
+		s.keys[i], s.null[i], s.void[i] = keyOf(t, rec, paths, i, rule)
 		for _, a := range rec.Columns() {
 			s.cell[i] = append(s.cell[i], value(t, a, i))
 		}
@@ -76,7 +76,7 @@ func newNaiveSide(t testing.TB, rec arrow.Record, paths [][]string, rule string)
 
 // key returns the values at the paths in row i under a rule; null is true if
 // one is NULL, and else void if one is no UUID and should be.
-func key(t testing.TB, rec arrow.Record, paths [][]string, i int, rule string) (k string, null, void bool) {
+func keyOf(t testing.TB, rec arrow.Record, paths [][]string, i int, rule string) (k string, null, void bool) {
 	var parts []string
 	for _, p := range paths {
 		a := rec.Column(rec.Schema().FieldIndices(p[0])[0])

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -129,7 +129,7 @@ func (j *Join) again(files []*partition.File) error {
 
 // checkFilter compares the rule of a filter that was given with the join's.
 func (j *Join) checkFilter() error {
-	rule, err := keys.RuleOf(j.filter.Normal())
+	rule, err := key.RuleOf(j.filter.Normal())
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (j *Join) checkFilter() error {
 
 // holds returns an error if the filter lacks a key of the batch: it was built
 // from other IDs, and would lose their rows.
-func (j *Join) holds(batch *keys.Batch, file string) error {
+func (j *Join) holds(batch *key.Batch, file string) error {
 	var passed int
 	if set := j.filter.Exact(); set != nil {
 		_ = batch.BySign(func(values []uint64, signed bool, _ []uint32) error { // which does not fail

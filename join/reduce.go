@@ -11,7 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -61,7 +61,7 @@ func (j *Join) reduce(ctx context.Context, s Strategy) error {
 func (j *Join) buildFilter(ctx context.Context) (err error) {
 	if !j.plan.Sized() {
 		var n uint64
-		err := j.eachID(ctx, false, func(_ *partition.File, _ arrow.Record, batch *keys.Batch) error {
+		err := j.eachID(ctx, false, func(_ *partition.File, _ arrow.Record, batch *key.Batch) error {
 			n += uint64(len(batch.Rows))
 			return nil
 		})
@@ -90,7 +90,7 @@ func (j *Join) logFilter(ctx context.Context) (*codec.Filter, error) {
 	return j.filterFrom(ctx, j.logs, opts, func(b *filterbuild.Builder) error {
 		return j.eachLogKey(ctx, j.pieces, b.Workers(), func() (keyWork, error) {
 			add, err := adder(b)
-			return func(_ *partition.File, _ int, k *keys.Batch, hits, rows []uint32) error {
+			return func(_ *partition.File, _ int, k *key.Batch, hits, rows []uint32) error {
 				return add(k, used(hits, rows))
 			}, err
 		})
@@ -103,7 +103,7 @@ func (j *Join) logFilterOptions() (filterbuild.Options, error) {
 	opts.FPR, opts.Seed = logFPR, logSeed
 	// IDs out of the range of the log's keys are read all the same where each is
 	// to be checked: against the filter that was given, by the rule, or a cast.
-	cast := slices.ContainsFunc(j.right, func(c keys.Column) bool { return c.Cast != nil })
+	cast := slices.ContainsFunc(j.right, func(c key.Column) bool { return c.Cast != nil })
 	opts.NoKeyRange = j.opts.Filter != nil || j.rule != 0 || cast
 	for _, f := range j.logs {
 		n, err := f.CountRows()
@@ -162,10 +162,10 @@ func (j *Join) build(ctx context.Context, plan *filterbuild.Plan, fill func(*fil
 
 // adder returns what puts keys into a filter, from one goroutine: those at the
 // positions in some; nil: all.
-func adder(b *filterbuild.Builder) (func(k *keys.Batch, some []uint32) error, error) {
+func adder(b *filterbuild.Builder) (func(k *key.Batch, some []uint32) error, error) {
 	w, err := b.Worker()
-	var picked keys.Batch
-	return func(k *keys.Batch, some []uint32) error {
+	var picked key.Batch
+	return func(k *key.Batch, some []uint32) error {
 		if some == nil || len(some) == len(k.Rows) {
 			return w.Add(k)
 		}
@@ -206,7 +206,7 @@ func (e everything) Exact() *exact.Set    { return nil }
 // keyWork is called with keys of one row group: hits are the positions of those
 // that a filter lets through, rows says how many rows have each key; nil: one.
 // One goroutine calls it.
-type keyWork func(f *partition.File, group int, k *keys.Batch, hits, rows []uint32) error
+type keyWork func(f *partition.File, group int, k *key.Batch, hits, rows []uint32) error
 
 // eachLogKey reads the keys of pieces of the log with several workers, through the filter of
 // the IDs if there is one.
@@ -242,10 +242,10 @@ type reader struct {
 	group int
 }
 
-func (r *reader) Begin(f *partition.File, group int)           { r.file, r.group = f, group }
-func (r *reader) Filter() bool                                 { return true }
-func (r *reader) Verify(_ *keys.Batch, hits []uint32) []uint32 { return hits }
-func (r *reader) Count(k *keys.Batch, hits, _, rows []uint32) error {
+func (r *reader) Begin(f *partition.File, group int)          { r.file, r.group = f, group }
+func (r *reader) Filter() bool                                { return true }
+func (r *reader) Verify(_ *key.Batch, hits []uint32) []uint32 { return hits }
+func (r *reader) Count(k *key.Batch, hits, _, rows []uint32) error {
 	if r.err != nil {
 		return r.err
 	}

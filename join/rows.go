@@ -7,8 +7,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
-	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // idRows are the rows of IDs, in order, in records. Of many small ones it makes
@@ -35,7 +35,7 @@ const (
 
 // add appends rows of rec: those at the positions in keep of batch.Rows, or all
 // if keep is nil. The error wraps [ErrMemory], or is one of package take.
-func (r *idRows) add(rec arrow.Record, batch *keys.Batch, keep []uint32) (err error) {
+func (r *idRows) add(rec arrow.Record, batch *key.Batch, keep []uint32) (err error) {
 	if rec, err = r.own(rec, batch, keep); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (r *idRows) add(rec arrow.Record, batch *keys.Batch, keep []uint32) (err er
 
 // own returns the rows, with the columns that are kept, as a record that holds
 // nothing else: columns of rec itself, or copies. The caller releases it.
-func (r *idRows) own(rec arrow.Record, batch *keys.Batch, keep []uint32) (arrow.Record, error) {
+func (r *idRows) own(rec arrow.Record, batch *key.Batch, keep []uint32) (arrow.Record, error) {
 	rec = project(rec, r.held)
 	defer rec.Release()
 	if keep == nil && recordBytes(rec) <= 2*neededBytes(rec)+4096 {

@@ -11,9 +11,9 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/util"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
 	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // rowSpill holds ID rows on disk, in their order, by blocks: block i has the
@@ -62,7 +62,7 @@ func (r *rowSpill) block(n int) *spill.Stream {
 }
 
 // add writes the rows at the positions in keep of batch.Rows.
-func (r *rowSpill) add(rec arrow.Record, batch *keys.Batch, keep []uint32, firstRow int64) error {
+func (r *rowSpill) add(rec arrow.Record, batch *key.Batch, keep []uint32, firstRow int64) error {
 	perRow := util.TotalRecordSize(rec)/max(rec.NumRows(), 1) + 1
 	most := int(min(max(r.piece/perRow, 1), spill.MaxPairs))
 	rows := make([]int, 0, min(most, len(keep)))

@@ -11,8 +11,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
-	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // A shuffle is a join of IDs that exceed the memory, even those that some log
@@ -56,7 +56,7 @@ type shuffleOptions struct {
 	account  *account
 	dir      string
 	integers bool          // the key is one column of integers
-	encoder  *keys.Encoder // of the schema of the ID rows; nil: rows are not wanted
+	encoder  *key.Encoder  // of the schema of the ID rows; nil: rows are not wanted
 	schema   *arrow.Schema // of the ID rows
 	held     []int         // columns of them that the sides hold; nil: all
 	multiple bool          // how many IDs have a key counts, in joins that want no rows
@@ -239,7 +239,7 @@ func (s *shuffle) logWriter() (*logWriter, error) {
 
 // add writes the keys of a batch at the positions in hits, which stand in a
 // unit of the log.
-func (l *logWriter) add(batch *keys.Batch, hits []uint32, unit int) error {
+func (l *logWriter) add(batch *key.Batch, hits []uint32, unit int) error {
 	if len(hits) == 0 {
 		return nil
 	}
@@ -268,7 +268,7 @@ const hashedAtOnce = 1 << 10
 
 // hashesOf returns the hashes of the keys at the positions in hits, which may
 // repeat.
-func hashesOf(dst []uint64, batch *keys.Batch, hits []uint32) []uint64 {
+func hashesOf(dst []uint64, batch *key.Batch, hits []uint32) []uint64 {
 	dst = slices.Grow(dst[:0], len(hits))[:len(hits)]
 	if values, ok := batch.Ints(); ok {
 		for i, h := range hits {
@@ -284,7 +284,7 @@ func hashesOf(dst []uint64, batch *keys.Batch, hits []uint32) []uint64 {
 }
 
 // addInts is add of integers.
-func (l *logWriter) addInts(batch *keys.Batch, hits []uint32, tag uint64) error {
+func (l *logWriter) addInts(batch *key.Batch, hits []uint32, tag uint64) error {
 	values, _ := batch.Ints()
 	for i, h := range hits {
 		hash, v := l.hashes[i], values[h]
@@ -324,7 +324,7 @@ func (l *logWriter) close() error {
 }
 
 // negative returns 1 for integers below zero.
-func negative(batch *keys.Batch, i uint32) uint64 {
+func negative(batch *key.Batch, i uint32) uint64 {
 	if batch.Negative(int(i)) {
 		return 1
 	}
@@ -352,7 +352,7 @@ func (s *shuffle) idWriter() (*idWriter, error) {
 // add writes the IDs of a batch at the positions in keep, ascending. Where rows
 // are wanted, rec has them, whose first one has number firstRow among all ID
 // rows; numbers ascend.
-func (w *idWriter) add(rec arrow.Record, batch *keys.Batch, keep []uint32, firstRow int64) error {
+func (w *idWriter) add(rec arrow.Record, batch *key.Batch, keep []uint32, firstRow int64) error {
 	if len(keep) == 0 {
 		return nil
 	}
@@ -369,7 +369,7 @@ func (w *idWriter) add(rec arrow.Record, batch *keys.Batch, keep []uint32, first
 }
 
 // addKeys writes the keys, tagged with their row's number if rows are wanted.
-func (w *idWriter) addKeys(batch *keys.Batch, keep []uint32, firstRow int64) error {
+func (w *idWriter) addKeys(batch *key.Batch, keep []uint32, firstRow int64) error {
 	rows := w.s.rows != nil
 	tag := uint64(0)
 	values, ints := batch.Ints()

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // cpu returns the nanoseconds that the process has had of processors.
@@ -47,8 +47,8 @@ func BenchmarkShuffle(b *testing.B) {
 			group.Wait()
 			b.ReportMetric((cpu()-begin)/n, name+"-ns/entry")
 		}
-		generate := func(w int, put func(k *keys.Batch, hits []uint32, at int) error) error {
-			var k keys.Batch
+		generate := func(w int, put func(k *key.Batch, hits []uint32, at int) error) error {
+			var k key.Batch
 			plain, hits := make([]byte, 8*batch), make([]uint32, batch)
 			for i := range batch {
 				hits[i] = uint32(i)
@@ -66,14 +66,14 @@ func BenchmarkShuffle(b *testing.B) {
 			return nil
 		}
 		step("generate", func(w int) error {
-			return generate(w, func(*keys.Batch, []uint32, int) error { return nil })
+			return generate(w, func(*key.Batch, []uint32, int) error { return nil })
 		})
 		step("log", func(w int) error {
 			l, err := s.logWriter()
 			if err != nil {
 				return err
 			}
-			if err := generate(w, func(k *keys.Batch, hits []uint32, at int) error { return l.add(k, hits, at/(n/20)*2+w) }); err != nil {
+			if err := generate(w, func(k *key.Batch, hits []uint32, at int) error { return l.add(k, hits, at/(n/20)*2+w) }); err != nil {
 				return err
 			}
 			return l.close()
@@ -83,7 +83,7 @@ func BenchmarkShuffle(b *testing.B) {
 			if err != nil {
 				return err
 			}
-			if err := generate(w+threads, func(k *keys.Batch, hits []uint32, at int) error { return l.add(nil, k, hits, 0) }); err != nil {
+			if err := generate(w+threads, func(k *key.Batch, hits []uint32, at int) error { return l.add(nil, k, hits, 0) }); err != nil {
 				return err
 			}
 			return l.close()

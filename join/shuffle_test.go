@@ -19,8 +19,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // keyKind makes keys of a number, other ones of other numbers.
@@ -75,13 +75,13 @@ func (k keyKind) record(t testing.TB, numbers []int, firstRow int) arrow.Record 
 	return b.NewRecord()
 }
 
-func (k keyKind) encoder(t testing.TB) *keys.Encoder {
+func (k keyKind) encoder(t testing.TB) *key.Encoder {
 	rec := k.record(t, nil, 0)
-	var paths []keys.Column
+	var paths []key.Column
 	for i := range k.types {
-		paths = append(paths, keys.Column{Path: keys.Path{fmt.Sprint("k", i)}})
+		paths = append(paths, key.Column{Path: key.Path{fmt.Sprint("k", i)}})
 	}
-	enc, err := keys.NewEncoder(rec.Schema(), paths, keys.Options{})
+	enc, err := key.NewEncoder(rec.Schema(), paths, key.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func (c *shuffleCase) fill(t testing.TB, s *shuffle) error {
 				if err != nil {
 					return err
 				}
-				var b keys.Batch
+				var b key.Batch
 				for u := w; u < len(c.units); u += s.threads {
 					for chunk := range slices.Chunk(c.units[u], testBatch) {
 						rec := c.kind.record(t, chunk, 0)
@@ -137,7 +137,7 @@ func (c *shuffleCase) fill(t testing.TB, s *shuffle) error {
 	if err != nil {
 		return err
 	}
-	var b keys.Batch
+	var b key.Batch
 	row := 0
 	for chunk := range slices.Chunk(c.ids, testBatch) {
 		rec := c.kind.record(t, chunk, row)
@@ -153,7 +153,7 @@ func (c *shuffleCase) fill(t testing.TB, s *shuffle) error {
 	return w.close()
 }
 
-func all(b *keys.Batch) []uint32 {
+func all(b *key.Batch) []uint32 {
 	at := make([]uint32, len(b.Rows))
 	for i := range at {
 		at[i] = uint32(i)
@@ -295,7 +295,7 @@ func (c *shuffleCase) sideKeys(t testing.TB, side *idSide, wanted, seen map[int]
 	everything = slices.Compact(everything)
 	for chunk := range slices.Chunk(everything, 1<<15) {
 		rec := c.kind.record(t, chunk, 0)
-		var b keys.Batch
+		var b key.Batch
 		if err := enc.Encode(rec, &b); err != nil {
 			t.Fatal(err)
 		}
@@ -492,9 +492,9 @@ func TestShuffleAccount(t *testing.T) {
 		rng := rand.New(rand.NewPCG(15, 16))
 		c := shuffleCase{kind: kind, opts: shuffleOptions{threads: 1}, units: [][]int{make([]int, 1<<20)}}
 		s := c.start(t, 64<<20)
-		var batches []*keys.Batch
+		var batches []*key.Batch
 		for range 40 {
-			b := new(keys.Batch)
+			b := new(key.Batch)
 			if err := kind.encoder(t).Encode(kind.record(t, pick(rng, 20_000, 1<<30), 0), b); err != nil {
 				t.Fatal(err)
 			}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -56,7 +56,7 @@ func (j *Join) newShuffled() (*shuffled, error) {
 	if j.idCols.rows {
 		opts.schema, opts.held = j.idCols.schema, j.idCols.held
 		var err error
-		if opts.encoder, err = keys.NewEncoder(opts.schema, j.right, j.keyOptions()); err != nil {
+		if opts.encoder, err = key.NewEncoder(opts.schema, j.right, j.keyOptions()); err != nil {
 			return nil, err
 		}
 	}
@@ -81,12 +81,12 @@ type spilledIDs struct {
 }
 
 // worker implements keeper.
-func (d *spilledIDs) worker() (func(k *keys.Batch, some []uint32) error, error) {
+func (d *spilledIDs) worker() (func(k *key.Batch, some []uint32) error, error) {
 	w, err := d.writer()
 	if err != nil {
 		return nil, err
 	}
-	return func(k *keys.Batch, some []uint32) error { return w.add(nil, k, some, 0) }, nil
+	return func(k *key.Batch, some []uint32) error { return w.add(nil, k, some, 0) }, nil
 }
 
 func (d *spilledIDs) writer() (*idWriter, error) {
@@ -101,7 +101,7 @@ func (d *spilledIDs) writer() (*idWriter, error) {
 }
 
 // addRows implements keeper.
-func (d *spilledIDs) addRows(rec arrow.Record, k *keys.Batch, some []uint32, first int64) (err error) {
+func (d *spilledIDs) addRows(rec arrow.Record, k *key.Batch, some []uint32, first int64) (err error) {
 	if d.rows == nil {
 		if d.rows, err = d.writer(); err != nil {
 			return err
@@ -129,7 +129,7 @@ func (s *shuffled) spillLog(ctx context.Context) error {
 		mu.Lock()
 		defer mu.Unlock()
 		open = append(open, w)
-		return func(f *partition.File, group int, k *keys.Batch, hits, rows []uint32) error {
+		return func(f *partition.File, group int, k *key.Batch, hits, rows []uint32) error {
 			return w.add(k, used(hits, rows), s.first[f]+group)
 		}, nil
 	})
@@ -224,7 +224,7 @@ func (s *shuffled) unit(ctx context.Context, n int, u partition.Piece, yield fun
 func (s *shuffled) keysOf(ctx context.Context, u partition.Piece) (*idSide, error) {
 	own := newIDSide(sideKind{integers: s.integers, threads: s.threads, mem: s.mem}, s.account)
 	err := s.j.eachLogKey(ctx, []partition.Piece{u}, 1, func() (keyWork, error) {
-		return func(_ *partition.File, _ int, k *keys.Batch, hits, rows []uint32) error {
+		return func(_ *partition.File, _ int, k *key.Batch, hits, rows []uint32) error {
 			return own.addSomeKeys(k, used(hits, rows))
 		}, nil
 	})
@@ -240,7 +240,7 @@ func (s *shuffled) keysOf(ctx context.Context, u partition.Piece) (*idSide, erro
 // loneRows calls fn with the ID rows that no log row has.
 func (s *shuffled) loneRows(ctx context.Context, fn func(rec arrow.Record, rows []int) error) error {
 	matched, n := s.matchedRows(), int64(0)
-	return s.j.eachID(ctx, true, func(_ *partition.File, rec arrow.Record, _ *keys.Batch) error {
+	return s.j.eachID(ctx, true, func(_ *partition.File, rec arrow.Record, _ *key.Batch) error {
 		var rows []int
 		for row := range int(rec.NumRows()) {
 			has, err := matched.has(n)

@@ -8,8 +8,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
-	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // idSide holds IDs by their keys: all of a join's, or those that some log row
@@ -63,12 +63,12 @@ func (s *idSide) reserve(n int64) {
 
 // addKeys puts the keys of an ID batch into the side, where no rows are wanted.
 // It may be called from many goroutines. The error wraps [ErrMemory].
-func (s *idSide) addKeys(batch *keys.Batch) error {
+func (s *idSide) addKeys(batch *key.Batch) error {
 	return s.fill(batch, nil, len(batch.Rows), 0, 1, blockKeys)
 }
 
 // addSomeKeys is addKeys of those at the positions in keep.
-func (s *idSide) addSomeKeys(batch *keys.Batch, keep []uint32) error {
+func (s *idSide) addSomeKeys(batch *key.Batch, keep []uint32) error {
 	if len(keep) == 0 {
 		return nil
 	}
@@ -76,7 +76,7 @@ func (s *idSide) addSomeKeys(batch *keys.Batch, keep []uint32) error {
 }
 
 // fill adds n keys, in blocks, with several threads.
-func (s *idSide) fill(batch *keys.Batch, keep []uint32, n int, row uint32, threads, block int) error {
+func (s *idSide) fill(batch *key.Batch, keep []uint32, n int, row uint32, threads, block int) error {
 	f, _ := s.fillers.Get().(*filler)
 	if f == nil {
 		f = new(filler)
@@ -99,20 +99,20 @@ func (s *idSide) fill(batch *keys.Batch, keep []uint32, n int, row uint32, threa
 // addRows puts the rows of an ID batch into the side, with and without a key.
 // It is called by one goroutine, in the IDs' order. The error wraps
 // [ErrMemory], or is one of package take.
-func (s *idSide) addRows(rec arrow.Record, batch *keys.Batch) error {
+func (s *idSide) addRows(rec arrow.Record, batch *key.Batch) error {
 	return s.addTo(rec, batch, nil, len(batch.Rows), batch.Len)
 }
 
 // addSomeRows is addRows of those at the ascending positions in keep of
 // batch.Rows.
-func (s *idSide) addSomeRows(rec arrow.Record, batch *keys.Batch, keep []uint32) error {
+func (s *idSide) addSomeRows(rec arrow.Record, batch *key.Batch, keep []uint32) error {
 	if len(keep) == 0 {
 		return nil
 	}
 	return s.addTo(rec, batch, keep, len(keep), len(keep))
 }
 
-func (s *idSide) addTo(rec arrow.Record, batch *keys.Batch, keep []uint32, n, rows int) error {
+func (s *idSide) addTo(rec arrow.Record, batch *key.Batch, keep []uint32, n, rows int) error {
 	first := s.links.rows
 	if s.links.rows += uint64(rows); s.links.rows >= uint64(none) {
 		return fmt.Errorf("%w: more than 2^32 IDs in a table", ErrMemory)
@@ -148,7 +148,7 @@ func (s *idSide) seal() error {
 // find looks up the keys at the positions in hits, and returns the positions of
 // those that the side has, in members, and their entries. It writes to the
 // memory of members, which may be that of hits, and of entries.
-func (s *idSide) find(k *keys.Batch, hits, members, entries []uint32) (found, of []uint32) {
+func (s *idSide) find(k *key.Batch, hits, members, entries []uint32) (found, of []uint32) {
 	members, entries = members[:0], entries[:0]
 	for len(hits) > 0 {
 		some := hits[:min(warmed, len(hits))]

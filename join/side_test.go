@@ -16,7 +16,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // sideKinds are kinds of keys, by the types of their columns.
@@ -31,17 +31,17 @@ var sideKinds = map[string][]arrow.DataType{
 // strings, and their number as payload.
 type idBatch struct {
 	rec   arrow.Record
-	batch keys.Batch
+	batch key.Batch
 	texts []string // of each row; "" without a key
 }
 
 func newIDBatch(t testing.TB, mem memory.Allocator, types []arrow.DataType, rows [][]string, first int) *idBatch {
 	t.Helper()
 	fields := []arrow.Field{}
-	paths := []keys.Column{}
+	paths := []key.Column{}
 	for i, dt := range types {
 		fields = append(fields, arrow.Field{Name: "k" + strconv.Itoa(i), Type: dt, Nullable: true})
-		paths = append(paths, keys.Column{Path: keys.Path{fields[i].Name}})
+		paths = append(paths, key.Column{Path: key.Path{fields[i].Name}})
 	}
 	fields = append(fields, arrow.Field{Name: "n", Type: arrow.PrimitiveTypes.Int64}, arrow.Field{Name: "s", Type: arrow.BinaryTypes.String, Nullable: true})
 	b := array.NewRecordBuilder(mem, arrow.NewSchema(fields, nil))
@@ -73,7 +73,7 @@ func newIDBatch(t testing.TB, mem memory.Allocator, types []arrow.DataType, rows
 		}
 	}
 	out.rec = b.NewRecord()
-	enc, err := keys.NewEncoder(out.rec.Schema(), paths, keys.Options{})
+	enc, err := key.NewEncoder(out.rec.Schema(), paths, key.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -532,12 +532,12 @@ func TestSlicedRows(t *testing.T) {
 	whole := newIDBatch(t, memory.DefaultAllocator, sideKinds["string"], rows, 0)
 	var acc account
 	s := newIDSide(sideKind{columns: true, mem: memory.DefaultAllocator}, &acc)
-	enc, err := keys.NewEncoder(whole.rec.Schema(), []keys.Column{{Path: keys.Path{"k0"}}}, keys.Options{})
+	enc, err := key.NewEncoder(whole.rec.Schema(), []key.Column{{Path: key.Path{"k0"}}}, key.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for lo := int64(0); lo < 40_000; lo += 1000 {
-		var batch keys.Batch
+		var batch key.Batch
 		part := whole.rec.NewSlice(lo, lo+1000)
 		if err := enc.Encode(part, &batch); err != nil {
 			t.Fatal(err)

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // source reads the IDs that a range needs into ID sides: into one if they fit,
@@ -24,7 +24,7 @@ type source struct {
 	at      int // stretch that is read, where rows are not wanted
 	entries entryReader
 	rows    *spill.Reader // where they are
-	batch   keys.Batch
+	batch   key.Batch
 	plain   [2][]byte // keys as a batch takes them; of integers, from zero on and below
 }
 

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/internal/hugepage"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // none stands for no entry and no row.
@@ -122,7 +122,7 @@ func (t *table) size(n uint64, aside bool) int64 {
 // those that are members to members, which may begin where hits does, and their
 // entries to entries. Integers below zero are looked up in below, whose entries
 // come behind those of t.
-func (t *table) findInts(below *table, k *keys.Batch, hits, members, entries []uint32) (found, of []uint32) {
+func (t *table) findInts(below *table, k *key.Batch, hits, members, entries []uint32) (found, of []uint32) {
 	values, _ := k.Ints()
 	var hashes [warmed]uint64
 	for i, h := range hits {
@@ -161,7 +161,7 @@ func (t *table) place(v, h uint64) uint64 {
 // findBytes is findInts of keys in the arena. It looks for the slots whose part
 // of the hash is the key's, and then at the keys, whose cache misses run side by
 // side too.
-func (t *table) findBytes(k *keys.Batch, hits, members, entries []uint32) (found, of []uint32) {
+func (t *table) findBytes(k *key.Batch, hits, members, entries []uint32) (found, of []uint32) {
 	if t.n == 0 {
 		return members, entries
 	}

@@ -22,10 +22,10 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/internal/fault"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/join"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -179,12 +179,12 @@ func compareRows(t *testing.T, what string, rec arrow.Record, columns []string, 
 }
 
 // keyPaths returns the paths of the columns that can be keys.
-func keyPaths(fields []arrow.Field, above keys.Path) (out []keys.Path) {
+func keyPaths(fields []arrow.Field, above key.Path) (out []key.Path) {
 	for _, f := range fields {
 		path := append(slices.Clone(above), f.Name)
 		if st, ok := f.Type.(*arrow.StructType); ok {
 			out = append(out, keyPaths(st.Fields(), path)...)
-		} else if c, err := keys.ClassOf(f.Type); err == nil && c != keys.Null { // no ID is of type null
+		} else if c, err := key.ClassOf(f.Type); err == nil && c != key.Null { // no ID is of type null
 			out = append(out, path)
 		}
 	}
@@ -192,7 +192,7 @@ func keyPaths(fields []arrow.Field, above keys.Path) (out []keys.Path) {
 }
 
 // keyOf returns the key of a row that is expected, "null" if it has none.
-func (v vector) keyOf(row []any, schema *arrow.Schema, path keys.Path) string {
+func (v vector) keyOf(row []any, schema *arrow.Schema, path key.Path) string {
 	at := schema.FieldIndices(path[0])[0]
 	value, dt := row[at], schema.Field(at).Type
 	for _, name := range path[1:] {
@@ -211,33 +211,33 @@ func (v vector) keyOf(row []any, schema *arrow.Schema, path keys.Path) string {
 
 // filter builds filters from the column, which must let all of its rows
 // through that have a key.
-func (v vector) filter(t *testing.T, f *partition.File, path keys.Path) {
+func (v vector) filter(t *testing.T, f *partition.File, path key.Path) {
 	if dt := typeAt(t, f.Schema(), path); dt.ID() == arrow.NULL {
 		return // no IDs come of it
 	}
-	key := keys.Column{Path: path}.String()
+	column := key.Column{Path: path}.String()
 	var want int64
 	for _, row := range v.Rows {
 		if v.keyOf(row, f.Schema(), path) != "null" {
 			want++
 		}
 	}
-	filter := filterOf(t, []*partition.File{f}, key, codec.WantBloom, 1e-6)
-	s, err := partition.NewScanner(partition.ScanOptions{Match: []partition.Match{{Filter: filter, Key: key}}})
+	filter := filterOf(t, []*partition.File{f}, column, codec.WantBloom, 1e-6)
+	s, err := partition.NewScanner(partition.ScanOptions{Match: []partition.Match{{Filter: filter, Key: column}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Count(t.Context(), partition.Split([]*partition.File{f}, partition.Shard{})); err != nil {
-		t.Fatalf("scan by %s: %v", key, err)
+		t.Fatalf("scan by %s: %v", column, err)
 	}
 	if got := s.Stats.RowsOut.Load(); got != want {
-		t.Errorf("the filter of %s lets %d of its rows through, want %d", key, got, want)
+		t.Errorf("the filter of %s lets %d of its rows through, want %d", column, got, want)
 	}
 }
 
 // joins joins on the column with every other of its values.
-func (v vector) joins(t *testing.T, f *partition.File, rec arrow.Record, path keys.Path) {
-	key := keys.Column{Path: path}.String()
+func (v vector) joins(t *testing.T, f *partition.File, rec arrow.Record, path key.Path) {
+	column := key.Column{Path: path}.String()
 	numbers := map[string]int{} // of the IDs
 	var places []int            // rows whose keys they are
 	seen := map[string]bool{"null": true}
@@ -269,8 +269,8 @@ func (v vector) joins(t *testing.T, f *partition.File, rec arrow.Record, path ke
 			}
 		}
 		for _, format := range []partition.Format{partition.Parquet, partition.ArrowFile} {
-			what := fmt.Sprintf("%s join on %s to %s", typ, key, format)
-			got, err := joinTo(t, ids, f, key, typ, format)
+			what := fmt.Sprintf("%s join on %s to %s", typ, column, format)
+			got, err := joinTo(t, ids, f, column, typ, format)
 			if err != nil {
 				t.Fatalf("%s: %v", what, err)
 			}
@@ -279,7 +279,7 @@ func (v vector) joins(t *testing.T, f *partition.File, rec arrow.Record, path ke
 	}
 }
 
-func typeAt(t *testing.T, schema *arrow.Schema, path keys.Path) arrow.DataType {
+func typeAt(t *testing.T, schema *arrow.Schema, path key.Path) arrow.DataType {
 	t.Helper()
 	field, err := path.Resolve(schema, false)
 	if err != nil {
@@ -290,7 +290,7 @@ func typeAt(t *testing.T, schema *arrow.Schema, path keys.Path) arrow.DataType {
 
 // idsOf returns an ID set of the keys of some rows, and their numbers. A column
 // without a type has none; it meets integers.
-func idsOf(t *testing.T, rec arrow.Record, path keys.Path, rows []int) *partition.File {
+func idsOf(t *testing.T, rec arrow.Record, path key.Path, rows []int) *partition.File {
 	t.Helper()
 	column := rec.Column(rec.Schema().FieldIndices(path[0])[0])
 	for _, name := range path[1:] {
@@ -379,14 +379,14 @@ func (v vector) refused(t *testing.T) {
 	_, err = whole(t, files[0])
 	check("read", err)
 	for _, path := range keyPaths(files[0].Schema().Fields(), nil) {
-		key := keys.Column{Path: path}.String()
+		column := key.Column{Path: path}.String()
 		schema := files[0].Schema()
 		none := array.NewRecord(schema, nullArrays(t, schema), 1)
 		t.Cleanup(none.Release)
 		ids := idsOf(t, none, path, []int{0})
 		for _, typ := range []join.Type{join.Anti, join.Left} {
-			_, err := joinTo(t, ids, files[0], key, typ, partition.Parquet)
-			check(fmt.Sprintf("%s join on %s", typ, key), err)
+			_, err := joinTo(t, ids, files[0], column, typ, partition.Parquet)
+			check(fmt.Sprintf("%s join on %s", typ, column), err)
 		}
 	}
 }

@@ -1,14 +1,14 @@
 package join
 
 import (
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // members tells which keys IDs have, and is told which of them the log has. find
 // and mark may be called from many goroutines.
 type members interface {
-	find(k *keys.Batch, hits, members, entries []uint32) (found, of []uint32)
+	find(k *key.Batch, hits, members, entries []uint32) (found, of []uint32)
 	mark(entry uint32)
 }
 
@@ -61,14 +61,14 @@ func (v *verifier) Begin(*partition.File, int) { v.asked = v.asking.ask() }
 func (v *verifier) Filter() bool { return v.asked }
 
 // Verify implements [partition.Verifier].
-func (v *verifier) Verify(k *keys.Batch, hits []uint32) []uint32 {
+func (v *verifier) Verify(k *key.Batch, hits []uint32) []uint32 {
 	var members []uint32
 	members, v.entries = v.ids.find(k, hits, hits, v.entries)
 	return members
 }
 
 // Count implements [partition.Verifier].
-func (v *verifier) Count(k *keys.Batch, hits, members, rows []uint32) error {
+func (v *verifier) Count(k *key.Batch, hits, members, rows []uint32) error {
 	all, candidates, matched := int64(len(k.Rows)), int64(0), int64(0)
 	if rows != nil {
 		all = 0
@@ -114,7 +114,7 @@ func (v *verifier) Count(k *keys.Batch, hits, members, rows []uint32) error {
 
 // inBlocks returns, in the last block, how many rows have an ID in any of the
 // blocks, and 0 before.
-func (v *verifier) inBlocks(b *block, k *keys.Batch, hits, members, rows []uint32) (n int64) {
+func (v *verifier) inBlocks(b *block, k *key.Batch, hits, members, rows []uint32) (n int64) {
 	v.found, v.own = b.keys.find(k, members, v.found, v.own)
 	for _, e := range v.own {
 		b.keys.mark(e)
@@ -132,7 +132,7 @@ func (v *verifier) inBlocks(b *block, k *keys.Batch, hits, members, rows []uint3
 }
 
 // strangers counts the rows whose key is in no ID.
-func (v *verifier) strangers(k *keys.Batch, members, rows []uint32) {
+func (v *verifier) strangers(k *key.Batch, members, rows []uint32) {
 	v.hashes = k.Hash(tableHash, v.hashes)
 	for i, h := range v.hashes {
 		if len(members) > 0 && members[0] == uint32(i) {

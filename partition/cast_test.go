@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // castLog has a misfit for a cast to int64 in its second row group of ten: "x",
@@ -57,7 +57,7 @@ func TestMisfitIsAnError(t *testing.T) {
 			"in a key of two, later": {{Filter: bloomOf(t, "n,n2", 8, record(t, checked(t), col{"n", []int64{1}}, col{"n2", []int64{1}})), Key: "n,k::int64"}},
 		} {
 			err := scanError(t, log, ScanOptions{Match: match})
-			if !errors.Is(err, keys.ErrMisfit) {
+			if !errors.Is(err, key.ErrMisfit) {
 				t.Errorf("%s, %s: %v", name, what, err)
 				continue
 			}
@@ -103,13 +103,13 @@ func TestMisfitInText(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := open(t, OpenOptions{Text: true, Mem: checked(t)}, name)
-	for _, key := range []string{"k::int64", "k::int64,n"} {
-		err := MapKeys(t.Context(), Split(files, Shard{}), key, keys.Options{}, 1, func() (KeyWork, error) {
-			return func(Piece, *keys.Batch) error { return nil }, nil
+	for _, column := range []string{"k::int64", "k::int64,n"} {
+		err := MapKeys(t.Context(), Split(files, Shard{}), column, key.Options{}, 1, func() (KeyWork, error) {
+			return func(Piece, *key.Batch) error { return nil }, nil
 		})
-		says(t, key, err, keys.ErrMisfit, "ids.csv", "column k")
+		says(t, column, err, key.ErrMisfit, "ids.csv", "column k")
 		if err != nil && strings.Contains(err.Error(), "row group") {
-			t.Errorf("%s: %v", key, err)
+			t.Errorf("%s: %v", column, err)
 		}
 	}
 }

@@ -38,9 +38,9 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
-	"github.com/bloomjoin/bloomjoin/internal/fault"
-	"github.com/bloomjoin/bloomjoin/internal/generic"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/internal/text"
@@ -168,7 +168,7 @@ type OpenOptions struct {
 }
 
 // like is the Parquet file that was opened last.
-type like struct{ table *generic.Parquet }
+type like struct{ table *arrowparquet.Parquet }
 
 func (o *OpenOptions) fill() {
 	if o.Store == nil {
@@ -302,14 +302,14 @@ func (f *File) CountRows() (int64, error) {
 }
 
 // parquet returns the reader of a Parquet file, else nil.
-func (f *File) parquet() *generic.Parquet {
-	p, _ := f.table.(*generic.Parquet)
+func (f *File) parquet() *arrowparquet.Parquet {
+	p, _ := f.table.(*arrowparquet.Parquet)
 	return p
 }
 
 // Codec returns the compression of a Parquet file, else "".
 func (f *File) Codec() string {
-	if p, ok := f.table.(*generic.Parquet); ok {
+	if p, ok := f.table.(*arrowparquet.Parquet); ok {
 		return p.Codec()
 	}
 	return ""
@@ -318,7 +318,7 @@ func (f *File) Codec() string {
 // storedSchema returns the Arrow schema that a Parquet file's writer has stored
 // beside its own, else "".
 func (f *File) storedSchema() string {
-	if p, ok := f.table.(*generic.Parquet); ok {
+	if p, ok := f.table.(*arrowparquet.Parquet); ok {
 		return p.StoredSchema()
 	}
 	return ""
@@ -462,7 +462,7 @@ func (f *File) open(opts OpenOptions) (err error) {
 	r := counted{f.src, f.bytes}
 	switch f.Format {
 	case Parquet:
-		p, err := generic.OpenParquetWith(r, f.Size, f.Name, generic.ParquetOptions{
+		p, err := arrowparquet.OpenParquetWith(r, f.Size, f.Name, arrowparquet.ParquetOptions{
 			Mem: opts.Mem, Room: opts.room, Like: opts.like.table, Int96Nanos: opts.Int96Nanos,
 		})
 		if err != nil {
@@ -581,7 +581,7 @@ func (f *File) Fingerprint() ([]byte, error) {
 const wholeBelow = 1 << 20
 
 func (f *File) digest() ([]byte, error) {
-	if p, ok := f.table.(*generic.Parquet); ok && f.Size > wholeBelow {
+	if p, ok := f.table.(*arrowparquet.Parquet); ok && f.Size > wholeBelow {
 		return p.Fingerprint(), nil
 	}
 	h := sha256.New()

@@ -5,9 +5,9 @@ import (
 	"io"
 	"runtime"
 
-	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // What is in flight between a file and its consumer: pages, records and row
@@ -119,10 +119,10 @@ func need(pieces []Piece, columns func(*File) ([]int, error)) (most int64) {
 
 // keyNeed is need of the key columns, and of the steps in which keys are passed
 // on.
-func keyNeed(pieces []Piece, columns []keys.Column, o keys.Options) int64 {
+func keyNeed(pieces []Piece, columns []key.Column, o key.Options) int64 {
 	const steps = 8 * stepBytes
 	return steps + need(pieces, func(f *File) ([]int, error) {
-		enc, err := keys.NewEncoder(f.Schema(), columns, o)
+		enc, err := key.NewEncoder(f.Schema(), columns, o)
 		if err != nil {
 			return []int{}, err
 		}

@@ -1,7 +1,7 @@
 package partition
 
 import (
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/sniff"
 )
 

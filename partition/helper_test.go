@@ -24,7 +24,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
-	"github.com/bloomjoin/bloomjoin/internal/generic"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -163,7 +163,7 @@ func write(t testing.TB, path string, groupRows int64, rec arrow.Record) string 
 	var w recordSink
 	var err error
 	if byName(path) == Parquet {
-		w, err = generic.NewParquetWriter(&b, rec.Schema(), generic.WriterOptions{RowGroupRows: groupRows})
+		w, err = arrowparquet.NewParquetWriter(&b, rec.Schema(), arrowparquet.WriterOptions{RowGroupRows: groupRows})
 	} else {
 		w, err = arrowipc.NewFileWriter(&b, rec.Schema(), arrowipc.WriterOptions{})
 	}
@@ -273,7 +273,7 @@ func ownContents(t testing.TB, path string, kv metadata.KeyValueMetadata) (rows 
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := generic.OpenParquet(bytes.NewReader(b), int64(len(b)), path, memory.DefaultAllocator)
+	p, err := arrowparquet.OpenParquet(bytes.NewReader(b), int64(len(b)), path, memory.DefaultAllocator)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,26 +12,26 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/parquet-go/parquet-go/format"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
-	"github.com/bloomjoin/bloomjoin/internal/generic"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // KeyWork is called with keys that were read, by one goroutine at a time. Of
 // the batch only Len, the number of rows, and the keys are meant: Rows numbers
 // the keys, not the rows. It is good until KeyWork returns.
-type KeyWork func(p Piece, b *keys.Batch) error
+type KeyWork func(p Piece, b *key.Batch) error
 
 // MapKeys reads the keys of all rows of the pieces with several workers, in no
 // certain order, and nothing but the keys. key names the columns as
-// [keys.ParseColumns] reads it, and the options say how they become keys;
+// [key.ParseColumns] reads it, and the options say how they become keys;
 // threads 0: GOMAXPROCS. A key that is one column of a Parquet file, or of
 // integers or strings in text, goes from its pages or lines to the batch without
 // a detour. The keys are IDs: a value that none may have under the rule is an
 // error.
-func MapKeys(ctx context.Context, pieces []Piece, key string, o keys.Options, threads int, newWork func() (KeyWork, error)) error {
-	columns, err := keys.ParseColumns(key)
+func MapKeys(ctx context.Context, pieces []Piece, column string, o key.Options, threads int, newWork func() (KeyWork, error)) error {
+	columns, err := key.ParseColumns(column)
 	if err != nil {
 		return err
 	}
@@ -54,8 +54,8 @@ func MapKeys(ctx context.Context, pieces []Piece, key string, o keys.Options, th
 // them. Which these are depends on the files alone. Files of other formats, and
 // keys of several columns, give no sample. Pages come one after the other, each
 // as a Piece of its row group, and in steps.
-func SampleKeys(ctx context.Context, files []*File, key string, o keys.Options, n int, work KeyWork) error {
-	columns, err := keys.ParseColumns(key)
+func SampleKeys(ctx context.Context, files []*File, column string, o key.Options, n int, work KeyWork) error {
+	columns, err := key.ParseColumns(column)
 	if err != nil {
 		return err
 	}
@@ -106,17 +106,17 @@ func (r *keyReader) sample(ctx context.Context, p Piece) (err error) {
 
 // keyReader reads the keys of row groups for one worker.
 type keyReader struct {
-	columns []keys.Column
-	options keys.Options
+	columns []key.Column
+	options key.Options
 	work    KeyWork
 	way     flight
 	parsers int  // goroutines that parse a text file
 	lenient bool // a value that none may have under the rule, or that does not fit its cast, is no key, and no error
 	buf     *parquet.Buffers
 	file    *File // that enc and leaf are about
-	enc     *keys.Encoder
+	enc     *key.Encoder
 	leaf    *keyLeaf // nil: by way of records
-	batch   keys.Batch
+	batch   key.Batch
 	plain   []byte
 }
 
@@ -125,7 +125,7 @@ func (r *keyReader) open(file *File) (err error) {
 	if r.file == file {
 		return nil
 	}
-	if r.enc, err = keys.NewEncoder(file.Schema(), r.columns, r.options); err != nil {
+	if r.enc, err = key.NewEncoder(file.Schema(), r.columns, r.options); err != nil {
 		return fmt.Errorf("%s: %w", file.Name, err)
 	}
 	r.leaf = nil
@@ -212,19 +212,19 @@ func firstValues(plain []byte, n, width int) (some []byte, values int) {
 
 // step passes on the keys of a page that is not coded.
 func (r *keyReader) step(p Piece, page *parquet.Page) error {
-	return r.leaf.fill(&r.batch, page, func(b *keys.Batch) error {
+	return r.leaf.fill(&r.batch, page, func(b *key.Batch) error {
 		b.Len = page.Values
 		return r.pass(p, b)
 	})
 }
 
 // pass hands on keys that came from pages or lines.
-func (r *keyReader) pass(p Piece, b *keys.Batch) error {
+func (r *keyReader) pass(p Piece, b *key.Batch) error {
 	if _, faulty := b.Faulty(); faulty && !r.lenient {
 		if err := b.Fit(fault.At{File: p.File.Name}, r.columns); err != nil {
 			return err
 		}
-		return b.IDs(fault.At{File: p.File.Name, Column: keys.ColumnsString(r.columns)})
+		return b.IDs(fault.At{File: p.File.Name, Column: key.ColumnsString(r.columns)})
 	}
 	return r.work(p, b)
 }
@@ -233,7 +233,7 @@ func (r *keyReader) pass(p Piece, b *keys.Batch) error {
 // which was made without it. Text and streams have no row groups.
 func inGroup(err error, f *File, group int) error {
 	var e *fault.Error
-	if (errors.Is(err, keys.ErrNoUUID) || errors.Is(err, keys.ErrMisfit)) && f.GroupRows(group) >= 0 && errors.As(err, &e) {
+	if (errors.Is(err, key.ErrNoUUID) || errors.Is(err, key.ErrMisfit)) && f.GroupRows(group) >= 0 && errors.As(err, &e) {
 		e.At.RowGroup = group + 1
 	}
 	return err
@@ -251,7 +251,7 @@ func readKeys(ctx context.Context, from table, group int, columns []int) iter.Se
 // readKeysOf is readKeys of a Parquet file's given rows (nil: all), and of all
 // rows of other files.
 func readKeysOf(ctx context.Context, from table, group int, columns []int, rows []uint32) iter.Seq2[arrow.Record, error] {
-	if p, ok := from.(*generic.Parquet); ok {
+	if p, ok := from.(*arrowparquet.Parquet); ok {
 		return p.ReadKeys(ctx, group, columns, rows)
 	}
 	return from.Read(ctx, group, columns)
@@ -288,13 +288,13 @@ func checkIndexes(f *parquet.File, group int) error {
 
 // records reads the keys of a row group of any file.
 func (r *keyReader) records(ctx context.Context, p Piece, group int) error {
-	enc := (*keys.Encoder)(nil) // of the records' schema
+	enc := (*key.Encoder)(nil) // of the records' schema
 	for rec, err := range readKeys(ctx, r.way.table(p.File), group, r.enc.Columns()) {
 		if err != nil {
 			return err
 		}
 		if enc == nil {
-			if enc, err = keys.NewEncoder(rec.Schema(), r.columns, r.options); err != nil {
+			if enc, err = key.NewEncoder(rec.Schema(), r.columns, r.options); err != nil {
 				return fmt.Errorf("%s: %w", p.File.Name, err)
 			}
 		}
@@ -316,12 +316,12 @@ func (r *keyReader) records(ctx context.Context, p Piece, group int) error {
 // keyLeaf turns the values of a leaf that is the whole key into keys.
 type keyLeaf struct {
 	file    *File
-	values  generic.LeafValues
+	values  arrowparquet.LeafValues
 	schema  *arrow.Schema // of a record that has the leaf alone, as "key"
-	column  keys.Column   // of it
-	options keys.Options
-	enc     *keys.Encoder // nil where values are keys as they stand, or not yet needed
-	int     int           // bytes of an integer that is a key as it stands; 0: not so
+	column  key.Column    // of it
+	options key.Options
+	enc     *key.Encoder // nil where values are keys as they stand, or not yet needed
+	int     int          // bytes of an integer that is a key as it stands; 0: not so
 	signed  bool
 	strings bool // byte arrays, whose bytes are the keys, under the rule
 }
@@ -329,10 +329,10 @@ type keyLeaf struct {
 // keyName is the column that a keyLeaf's schema has.
 const keyName = "key"
 
-func newKeyLeaf(f *File, leaf generic.LeafValues, cast arrow.DataType, o keys.Options) *keyLeaf {
-	l := &keyLeaf{file: f, values: leaf, options: o, column: keys.Column{Path: keys.Path{keyName}, Cast: cast}}
+func newKeyLeaf(f *File, leaf arrowparquet.LeafValues, cast arrow.DataType, o key.Options) *keyLeaf {
+	l := &keyLeaf{file: f, values: leaf, options: o, column: key.Column{Path: key.Path{keyName}, Cast: cast}}
 	l.schema = arrow.NewSchema([]arrow.Field{{Name: keyName, Type: leaf.Type()}}, nil)
-	if enc, err := keys.NewEncoder(l.schema, []keys.Column{l.column}, o); err != nil || !enc.AsStored() {
+	if enc, err := key.NewEncoder(l.schema, []key.Column{l.column}, o); err != nil || !enc.AsStored() {
 		return l // fill returns the error
 	}
 	if leaf.Plain() {
@@ -364,7 +364,7 @@ func (l *keyLeaf) bits() bool {
 
 // fill calls f with the keys of a page that is not coded, in b, which are good
 // until f returns.
-func (l *keyLeaf) fill(b *keys.Batch, p *parquet.Page, f func(*keys.Batch) error) error {
+func (l *keyLeaf) fill(b *key.Batch, p *parquet.Page, f func(*key.Batch) error) error {
 	switch {
 	case l.int > 0:
 		b.SetInts(p.Plain, p.NonNull, l.int, l.signed)
@@ -374,7 +374,7 @@ func (l *keyLeaf) fill(b *keys.Batch, p *parquet.Page, f func(*keys.Batch) error
 		return f(b)
 	}
 	if l.enc == nil {
-		enc, err := keys.NewEncoder(l.schema, []keys.Column{l.column}, l.options)
+		enc, err := key.NewEncoder(l.schema, []key.Column{l.column}, l.options)
 		if err != nil {
 			return fmt.Errorf("%s: %w", l.file.Name, err)
 		}

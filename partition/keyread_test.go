@@ -10,7 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // largeBatch is a record of n rows, more than are passed on at once: a struct
@@ -47,22 +47,22 @@ func TestLargeRecordBatch(t *testing.T) {
 	defer rec.Release()
 	name := put(t, filepath.Join(t.TempDir(), "ids.arrows"), streamOf(t, rec.NewSlice(5, rec.NumRows())))
 	files := open(t, OpenOptions{}, name)
-	for _, key := range []string{"user.id", "user.name", "flag", "user.id,user.name", "flag,user.name"} {
-		got, rows, null, err := keysOf(t, files, key)
+	for _, column := range []string{"user.id", "user.name", "flag", "user.id,user.name", "flag,user.name"} {
+		got, rows, null, err := keysOf(t, files, column)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, wantRows, wantNull, err := keysByRecords(t, files, key)
+		want, wantRows, wantNull, err := keysByRecords(t, files, column)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if rows != wantRows || null != wantNull || !slices.Equal(got, want) || (null == 0) != (key == "flag") || len(got) < rows/2 {
-			t.Errorf("%s: %d keys of %d rows, %d NULL; want %d of %d, %d", key, len(got), rows, null, len(want), wantRows, wantNull)
+		if rows != wantRows || null != wantNull || !slices.Equal(got, want) || (null == 0) != (column == "flag") || len(got) < rows/2 {
+			t.Errorf("%s: %d keys of %d rows, %d NULL; want %d of %d, %d", column, len(got), rows, null, len(want), wantRows, wantNull)
 		}
 	}
 	most := 0
-	err := MapKeys(t.Context(), Split(files, Shard{}), "user.id", keys.Options{}, 1, func() (KeyWork, error) {
-		return func(_ Piece, b *keys.Batch) error {
+	err := MapKeys(t.Context(), Split(files, Shard{}), "user.id", key.Options{}, 1, func() (KeyWork, error) {
+		return func(_ Piece, b *key.Batch) error {
 			most = max(most, b.Len)
 			return nil
 		}, nil

@@ -8,10 +8,10 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
-	"github.com/bloomjoin/bloomjoin/internal/generic"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // stretch is a range of rows of one row group of a Parquet file.
@@ -176,7 +176,7 @@ func zeroed[T any](s []T, n int) []T {
 // through the leaf's pages, and probes what each holds, a dictionary once.
 type leafScan struct {
 	file     *File
-	columns  []keys.Column // the key's, for errors
+	columns  []key.Column // the key's, for errors
 	leaf     *keyLeaf
 	prober   *Prober // of the leaf's schema
 	pruner   *pruner
@@ -200,7 +200,7 @@ type leafScan struct {
 	members []uint32
 }
 
-func newLeafScan(f *File, leaf generic.LeafValues, m Match, v Verifier) (*leafScan, error) {
+func newLeafScan(f *File, leaf arrowparquet.LeafValues, m Match, v Verifier) (*leafScan, error) {
 	columns, err := m.KeyColumns()
 	if err != nil {
 		return nil, err
@@ -341,7 +341,7 @@ func (l *leafScan) page(p *parquet.Page, dict *parquet.Dictionary, whole bool, r
 		}
 		return nil
 	}
-	return l.withKeys(p, func(k *keys.Batch, hits []uint32) error {
+	return l.withKeys(p, func(k *key.Batch, hits []uint32) error {
 		if err := k.Fit(fault.At{File: l.file.Name}, l.columns); err != nil {
 			return err
 		}
@@ -368,14 +368,14 @@ func (l *leafScan) misfits(indices []uint32) error {
 		case l.nullMisfits:
 			l.nulls++
 		default:
-			return keys.Misfit(fault.At{File: l.file.Name}, l.columns)
+			return key.Misfit(fault.At{File: l.file.Name}, l.columns)
 		}
 	}
 	return nil
 }
 
 // verified returns those of hits that are members, as far as anybody can tell.
-func (l *leafScan) verified(k *keys.Batch, hits []uint32) []uint32 {
+func (l *leafScan) verified(k *key.Batch, hits []uint32) []uint32 {
 	if l.verifier == nil {
 		return hits
 	}
@@ -400,8 +400,8 @@ func (l *leafScan) withValue(p *parquet.Page) []uint32 {
 
 // withKeys calls f with the keys of a page that is not coded, and those that
 // the filter lets through, which are good until f returns.
-func (l *leafScan) withKeys(p *parquet.Page, f func(k *keys.Batch, hits []uint32) error) error {
-	return l.leaf.fill(&l.prober.Keys, p, func(k *keys.Batch) error {
+func (l *leafScan) withKeys(p *parquet.Page, f func(k *key.Batch, hits []uint32) error) error {
+	return l.leaf.fill(&l.prober.Keys, p, func(k *key.Batch) error {
 		hits, err := l.prober.probeKeys(l.verifier != nil && !l.verifier.Filter())
 		if err != nil {
 			return err
@@ -439,7 +439,7 @@ func (l *leafScan) probeDictionary(dict *parquet.Dictionary) error {
 	if l.verifier != nil {
 		l.uses = zeroed(l.uses, dict.Len)
 	}
-	return l.withKeys(l.asPage(), func(k *keys.Batch, hits []uint32) error {
+	return l.withKeys(l.asPage(), func(k *key.Batch, hits []uint32) error {
 		for _, h := range l.verified(k, hits) {
 			l.entry[k.Rows[h]] = true
 		}
@@ -464,7 +464,7 @@ func (l *leafScan) countEntries() error {
 	if l.dict == nil || l.verifier == nil {
 		return nil
 	}
-	return l.withKeys(l.asPage(), func(k *keys.Batch, hits []uint32) error {
+	return l.withKeys(l.asPage(), func(k *key.Batch, hits []uint32) error {
 		k.Keep(func(e uint32) bool { return l.uses[e] > 0 })
 		for i, e := range k.Rows { // of an entry that is no key, none are counted
 			l.uses[i] = l.uses[e]
@@ -476,7 +476,7 @@ func (l *leafScan) countEntries() error {
 // recordScan is a matchScan of a key of any shape, by way of Arrow records.
 type recordScan struct {
 	file     *File
-	from     *generic.Parquet // its reader
+	from     *arrowparquet.Parquet // its reader
 	match    Match
 	prober   *Prober // nil before the first record
 	columns  []int

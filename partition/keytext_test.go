@@ -11,16 +11,16 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // keysOf reads a key by MapKeys: each key, how many rows there were, and how
 // many of them without a key.
-func keysOf(t *testing.T, files []*File, key string) (all []string, rows, null int, err error) {
+func keysOf(t *testing.T, files []*File, column string) (all []string, rows, null int, err error) {
 	t.Helper()
 	var mu sync.Mutex
-	err = MapKeys(t.Context(), Split(files, Shard{}), key, keys.Options{}, 2, func() (KeyWork, error) {
-		return func(_ Piece, b *keys.Batch) error {
+	err = MapKeys(t.Context(), Split(files, Shard{}), column, key.Options{}, 2, func() (KeyWork, error) {
+		return func(_ Piece, b *key.Batch) error {
 			mu.Lock()
 			defer mu.Unlock()
 			rows, null = rows+b.Len, null+b.Len-len(b.Rows)
@@ -34,18 +34,18 @@ func keysOf(t *testing.T, files []*File, key string) (all []string, rows, null i
 }
 
 // keysByRecords is keysOf by way of records.
-func keysByRecords(t *testing.T, files []*File, key string) (all []string, rows, null int, err error) {
+func keysByRecords(t *testing.T, files []*File, column string) (all []string, rows, null int, err error) {
 	t.Helper()
-	paths, err := keys.ParseColumns(key)
+	paths, err := key.ParseColumns(column)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var b keys.Batch
+	var b key.Batch
 	for r, err := range Map(t.Context(), Split(files, Shard{}), ReadOptions{}, pass) {
 		if err != nil {
 			return all, rows, null, err
 		}
-		enc, err := keys.NewEncoder(r.Record.Schema(), paths, keys.Options{})
+		enc, err := key.NewEncoder(r.Record.Schema(), paths, key.Options{})
 		if err == nil {
 			err = enc.Encode(r.Record, &b)
 		}
@@ -118,10 +118,10 @@ func TestTextKeysEnd(t *testing.T) {
 		work KeyWork
 		want error
 	}{
-		{func(Piece, *keys.Batch) error { return full }, full},
-		{func(Piece, *keys.Batch) error { cancel(); return nil }, context.Canceled},
+		{func(Piece, *key.Batch) error { return full }, full},
+		{func(Piece, *key.Batch) error { cancel(); return nil }, context.Canceled},
 	} {
-		err := MapKeys(ctx, Split(files, Shard{}), "id", keys.Options{}, 1, func() (KeyWork, error) { return c.work, nil })
+		err := MapKeys(ctx, Split(files, Shard{}), "id", key.Options{}, 1, func() (KeyWork, error) { return c.work, nil })
 		if !errors.Is(err, c.want) {
 			t.Errorf("%v, want %v", err, c.want)
 		}

@@ -11,7 +11,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // ErrNoFiles says that a directory holds nothing that could be data. It wraps

@@ -16,9 +16,9 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
-	"github.com/bloomjoin/bloomjoin/internal/fault"
-	"github.com/bloomjoin/bloomjoin/internal/generic"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
@@ -389,11 +389,11 @@ func (o Output) newRecordWriter(dst io.Writer, schema *arrow.Schema, in *File) (
 		c := o.compression(in)
 		if stored == "" && in != nil {
 			var err error
-			if stored, err = generic.EncodeSchema(in.coded(schema)); err != nil {
+			if stored, err = arrowparquet.EncodeSchema(in.coded(schema)); err != nil {
 				return nil, err
 			}
 		}
-		return generic.NewParquetWriter(dst, schema, generic.WriterOptions{Codec: c.Codec, Level: c.Level, Metadata: md, StoredSchema: stored, Pool: o.pool})
+		return arrowparquet.NewParquetWriter(dst, schema, arrowparquet.WriterOptions{Codec: c.Codec, Level: c.Level, Metadata: md, StoredSchema: stored, Pool: o.pool})
 	case ArrowFile:
 		return arrowipc.NewFileWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.Mem})
 	case ArrowStream:

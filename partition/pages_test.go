@@ -16,7 +16,7 @@ import (
 
 	pq "github.com/parquet-go/parquet-go"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 

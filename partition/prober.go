@@ -9,17 +9,17 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/exact"
-	"github.com/bloomjoin/bloomjoin/internal/fault"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Prober probes the keys of record batches of one schema. It keeps its
 // memory between batches; one goroutine uses it at a time.
 type Prober struct {
-	Keys keys.Batch // of the last record, good until that is released
+	Keys key.Batch // of the last record, good until that is released
 
 	file   string
-	enc    *keys.Encoder
+	enc    *key.Encoder
 	filter Filter
 	hashes []uint64
 	hits   []uint32
@@ -27,7 +27,7 @@ type Prober struct {
 
 // NewProber finds the key columns in the schema and compares their classes
 // with the filter's. Keys are made under the rule that the filter's were, see
-// [keys.Rule], and numbers are converted to its class. The file's name is for
+// [key.Rule], and numbers are converted to its class. The file's name is for
 // errors.
 func NewProber(file string, schema *arrow.Schema, m Match) (*Prober, error) {
 	columns, err := m.KeyColumns()
@@ -38,12 +38,12 @@ func NewProber(file string, schema *arrow.Schema, m Match) (*Prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	enc, err := keys.NewEncoder(schema, columns, options)
+	enc, err := key.NewEncoder(schema, columns, options)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	at := fault.At{File: file, Column: keys.ColumnsString(columns)}
-	if err := keys.Match(at, keys.Side{Classes: options.Classes}, enc.Side()); err != nil {
+	at := fault.At{File: file, Column: key.ColumnsString(columns)}
+	if err := key.Match(at, key.Side{Classes: options.Classes}, enc.Side()); err != nil {
 		return nil, err
 	}
 	return &Prober{file: file, enc: enc, filter: m.Filter}, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // mappedFilter is a filter whose bits are a mapped file.
@@ -49,7 +49,7 @@ func TestFilterCutShort(t *testing.T) {
 	}
 	for _, text := range []bool{false, true} {
 		rec := keyRecord(1<<14, text)
-		f := &testFilter{names: []string{"k"}, classes: []string{classOf(text)}, bits: bits, normal: keys.NormalForm}
+		f := &testFilter{names: []string{"k"}, classes: []string{classOf(text)}, bits: bits, normal: key.NormalForm}
 		p, err := NewProber("log", rec.Schema(), Match{Filter: mappedFilter{f}})
 		if err != nil {
 			t.Fatal(err)
@@ -71,9 +71,9 @@ func TestFilterCutShort(t *testing.T) {
 
 func classOf(text bool) string {
 	if text {
-		return string(keys.Bytes)
+		return string(key.Bytes)
 	}
-	return string(keys.Integer)
+	return string(key.Integer)
 }
 
 // keyRecord has one column k of integers, or of texts of 25 bytes.
@@ -101,7 +101,7 @@ func BenchmarkProber(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		f := &testFilter{names: []string{"k"}, classes: []string{classOf(text)}, bits: bits, normal: keys.NormalForm}
+		f := &testFilter{names: []string{"k"}, classes: []string{classOf(text)}, bits: bits, normal: key.NormalForm}
 		rec := keyRecord(rows, text)
 		p, err := NewProber("log", rec.Schema(), Match{Filter: f})
 		if err != nil {

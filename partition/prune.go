@@ -8,9 +8,9 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -62,7 +62,7 @@ func newPruner(f *parquet.File, schema *arrow.Schema, m Match) (*pruner, error) 
 	if err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(columns, func(c keys.Column) bool { return c.Cast != nil }) {
+	if slices.ContainsFunc(columns, func(c key.Column) bool { return c.Cast != nil }) {
 		return nil, nil // a value that does not fit must be found wherever it stands
 	}
 	p := &pruner{file: f}
@@ -71,7 +71,7 @@ func newPruner(f *parquet.File, schema *arrow.Schema, m Match) (*pruner, error) 
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
-		class, err := keys.ClassOf(field.Type)
+		class, err := key.ClassOf(field.Type)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
@@ -101,7 +101,7 @@ func newPruner(f *parquet.File, schema *arrow.Schema, m Match) (*pruner, error) 
 
 // add finds out what is known of a key column's members, which are of class of,
 // and what can be pruned by that.
-func (p *pruner) add(l *parquet.Leaf, class keys.Class, column int, of keys.Class, f Filter) {
+func (p *pruner) add(l *parquet.Leaf, class key.Class, column int, of key.Class, f Filter) {
 	members, ok := membersOf(f, column, of)
 	switch {
 	case !ok:
@@ -121,7 +121,7 @@ func (p *pruner) add(l *parquet.Leaf, class keys.Class, column int, of keys.Clas
 
 // leafAt returns the leaf of that path, if there is no doubt about it: a field
 // of each name, in structs that are not repeated.
-func leafAt(f *parquet.File, path keys.Path) (*parquet.Leaf, bool) {
+func leafAt(f *parquet.File, path key.Path) (*parquet.Leaf, bool) {
 	node := f.Root
 	for _, name := range path {
 		var next *parquet.Node

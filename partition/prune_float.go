@@ -5,8 +5,8 @@ import (
 	"math"
 	"math/big"
 
-	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -15,7 +15,7 @@ import (
 
 // newFloatOrder returns the order of a leaf of floats, and brings the bounds of
 // the members into it, rounded outward.
-func newFloatOrder(l *parquet.Leaf, of keys.Class, m members) (o order, ok bool) {
+func newFloatOrder(l *parquet.Leaf, of key.Class, m members) (o order, ok bool) {
 	switch {
 	case l.Logical.Kind != parquet.None:
 		return o, false
@@ -26,8 +26,8 @@ func newFloatOrder(l *parquet.Leaf, of keys.Class, m members) (o order, ok bool)
 	default: // halves compare as bytes in some writers' statistics
 		return o, false
 	}
-	lo, ok := keys.Number(of, m.lo)
-	hi, fine := keys.Number(of, m.hi)
+	lo, ok := key.Number(of, m.lo)
+	hi, fine := key.Number(of, m.hi)
 	if !ok || !fine {
 		return o, false
 	}

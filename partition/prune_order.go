@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/exact"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -21,15 +21,15 @@ type members struct {
 }
 
 // membersOf returns what is known of a key column's members.
-func membersOf(f Filter, column int, class keys.Class) (members, bool) {
+func membersOf(f Filter, column int, class key.Class) (members, bool) {
 	if set := f.Exact(); set != nil {
-		if class != keys.Integer || len(f.KeyClasses()) != 1 {
+		if class != key.Integer || len(f.KeyClasses()) != 1 {
 			return members{}, false
 		}
 		lo, below, ok := set.Least()
 		hi, negative, _ := set.Greatest()
 		return members{
-			lo: keys.IntegerPart(lo, below), hi: keys.IntegerPart(hi, negative), set: set, empty: !ok,
+			lo: key.IntegerPart(lo, below), hi: key.IntegerPart(hi, negative), set: set, empty: !ok,
 		}, true
 	}
 	r, ok := f.(KeyRanger)
@@ -60,14 +60,14 @@ type order struct {
 // newOrder returns the order of a leaf's values, and brings the bounds of the
 // members, which are of class of, into it. ok is false where the order is not defined, or statistics in
 // it are not to be believed.
-func newOrder(l *parquet.Leaf, class, of keys.Class, m members) (o order, ok bool) {
-	if class == keys.Float {
+func newOrder(l *parquet.Leaf, class, of key.Class, m members) (o order, ok bool) {
+	if class == key.Float {
 		return newFloatOrder(l, of, m)
 	}
-	switch keys.OrderOf(class) {
-	case keys.ByBytes:
+	switch key.OrderOf(class) {
+	case key.ByBytes:
 		return newByteOrder(l, class, m)
-	case keys.ByNumber:
+	case key.ByNumber:
 		perOne, ok := o.numbers(l, class)
 		if !ok {
 			return o, false
@@ -77,20 +77,20 @@ func newOrder(l *parquet.Leaf, class, of keys.Class, m members) (o order, ok boo
 	return o, false
 }
 
-func newByteOrder(l *parquet.Leaf, class keys.Class, m members) (o order, ok bool) {
+func newByteOrder(l *parquet.Leaf, class key.Class, m members) (o order, ok bool) {
 	switch l.Logical.Kind {
 	case parquet.None, parquet.String, parquet.Enum, parquet.JSON, parquet.BSON, parquet.UUID:
 	default:
 		return o, false
 	}
 	o.lo, o.hi = m.lo, m.hi
-	if class == keys.Bytes {
+	if class == key.Bytes {
 		// Several writers lose empty values when they take the minimum: the
 		// empty value may be anywhere.
 		return o, l.Type == format.ByteArray && len(m.lo) > 0
 	}
 	o.size = l.TypeLength
-	width, fixed := keys.FixedWidth(class)
+	width, fixed := key.FixedWidth(class)
 	return o, fixed && l.Type == format.FixedLenByteArray && width == o.size
 }
 
@@ -99,7 +99,7 @@ const maxDecimalWidth = 32
 
 // numbers fills in how the leaf stores numbers, and returns what number a one
 // is stored as.
-func (o *order) numbers(l *parquet.Leaf, class keys.Class) (perOne *big.Int, ok bool) {
+func (o *order) numbers(l *parquet.Leaf, class key.Class) (perOne *big.Int, ok bool) {
 	o.number, o.little, o.signed = true, true, true
 	bits := 0
 	switch l.Type {
@@ -117,16 +117,16 @@ func (o *order) numbers(l *parquet.Leaf, class keys.Class) (perOne *big.Int, ok 
 	}
 	perOne = big.NewInt(1)
 	switch kind := l.Logical.Kind; {
-	case class == keys.Integer && kind == parquet.None:
-	case class == keys.Integer && kind == parquet.Int:
+	case class == key.Integer && kind == parquet.None:
+	case class == key.Integer && kind == parquet.Int:
 		o.signed, bits = l.Logical.Signed, l.Logical.BitWidth
-	case class == keys.Date && kind == parquet.Date:
-	case class == keys.Time && kind == parquet.Time:
-		perOne = keys.Pow10(3 * (int(l.Logical.Unit) + 1))
-	case (class == keys.Instant || class == keys.Timestamp) && kind == parquet.Timestamp:
-		perOne = keys.Pow10(3 * (int(l.Logical.Unit) + 1))
-	case class == keys.Decimal && kind == parquet.Decimal && l.Logical.Scale <= l.Logical.Precision && l.Logical.Precision <= 8*maxDecimalWidth:
-		perOne = keys.Pow10(l.Logical.Scale)
+	case class == key.Date && kind == parquet.Date:
+	case class == key.Time && kind == parquet.Time:
+		perOne = key.Pow10(3 * (int(l.Logical.Unit) + 1))
+	case (class == key.Instant || class == key.Timestamp) && kind == parquet.Timestamp:
+		perOne = key.Pow10(3 * (int(l.Logical.Unit) + 1))
+	case class == key.Decimal && kind == parquet.Decimal && l.Logical.Scale <= l.Logical.Precision && l.Logical.Precision <= 8*maxDecimalWidth:
+		perOne = key.Pow10(l.Logical.Scale)
 	default:
 		return nil, false
 	}
@@ -141,9 +141,9 @@ func (o *order) numbers(l *parquet.Leaf, class keys.Class) (perOne *big.Int, ok 
 
 // place brings the bounds of the members into the leaf's unit: the lower one
 // rounded up and the upper one down, since the leaf has nothing between.
-func (o *order) place(class keys.Class, m members, perOne *big.Int) bool {
-	lo, ok := keys.Number(class, m.lo)
-	hi, fine := keys.Number(class, m.hi)
+func (o *order) place(class key.Class, m members, perOne *big.Int) bool {
+	lo, ok := key.Number(class, m.lo)
+	hi, fine := key.Number(class, m.hi)
 	if !ok || !fine {
 		return false
 	}

@@ -7,9 +7,9 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/exact"
-	"github.com/bloomjoin/bloomjoin/internal/fault"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 )
 
@@ -23,7 +23,7 @@ type prunedPart struct {
 
 // newPrunedPart returns what a key column of a class can be pruned by, where the
 // members are of class of. ok is false if that is nothing.
-func newPrunedPart(f *parquet.File, l *parquet.Leaf, class, of keys.Class, m members) (p prunedPart, ok bool) {
+func newPrunedPart(f *parquet.File, l *parquet.Leaf, class, of key.Class, m members) (p prunedPart, ok bool) {
 	if !knownOrder(f, l) || !boundsBelieved(f.Metadata.CreatedBy, l) {
 		return p, false
 	}

@@ -20,9 +20,9 @@ import (
 	pq "github.com/parquet-go/parquet-go"
 
 	"github.com/bloomjoin/bloomjoin/exact"
-	"github.com/bloomjoin/bloomjoin/internal/generic"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Whatever the file and whatever the set: no row that holds a member is pruned.
@@ -150,21 +150,21 @@ func writePages(t *testing.T, rng *rand.Rand, kind keyKind, optional, nested boo
 
 // keysIn reads the keys of each row group as the generic path does; "" is a
 // NULL, others begin with a byte.
-func keysIn(t testing.TB, file []byte, key string) (groups [][]string, schema *arrow.Schema, classes []keys.Class) {
+func keysIn(t testing.TB, file []byte, column string) (groups [][]string, schema *arrow.Schema, classes []key.Class) {
 	t.Helper()
-	table, err := generic.OpenParquet(bytes.NewReader(file), int64(len(file)), "test.parquet", nil)
+	table, err := arrowparquet.OpenParquet(bytes.NewReader(file), int64(len(file)), "test.parquet", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	paths, err := keys.ParseColumns(key)
+	paths, err := key.ParseColumns(column)
 	if err != nil {
 		t.Fatal(err)
 	}
-	enc, err := keys.NewEncoder(table.Schema(), paths, keys.Options{})
+	enc, err := key.NewEncoder(table.Schema(), paths, key.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var batch keys.Batch
+	var batch key.Batch
 	for g := range table.NumGroups() {
 		rows := make([]string, 0, table.GroupRows(g))
 		for rec, err := range table.Read(context.Background(), g, nil) {
@@ -211,17 +211,17 @@ func randomMembers(rng *rand.Rand, groups [][]string) (members map[string]bool) 
 
 // filterOfMembers makes a filter, as far as a pruner asks: exact where it can
 // be and exactly is set, else one that knows its range.
-func filterOfMembers(t testing.TB, members map[string]bool, classes []keys.Class, exactly bool) Filter {
+func filterOfMembers(t testing.TB, members map[string]bool, classes []key.Class, exactly bool) Filter {
 	t.Helper()
 	s := &spec{classes: classes}
-	if exactly && len(classes) == 1 && classes[0] == keys.Integer {
+	if exactly && len(classes) == 1 && classes[0] == key.Integer {
 		s.set = exact.New()
 		for m := range members {
 			s.set.Add([]uint64{binary.LittleEndian.Uint64([]byte(m[1:]))}, m[9] == 1)
 		}
 		return s
 	}
-	ranges := keyRanges{spec: s, bounds: keys.NewBounds(classes)}
+	ranges := keyRanges{spec: s, bounds: key.NewBounds(classes)}
 	for m := range members {
 		part := []byte(m[1:])
 		for i := range classes {
@@ -229,7 +229,7 @@ func filterOfMembers(t testing.TB, members map[string]bool, classes []keys.Class
 				size, at := binary.Uvarint(part)
 				ranges.bounds.Widen(i, part[at:at+int(size)], part[at:at+int(size)], true)
 				part = part[at+int(size):]
-			} else if keys.OrderOf(classes[0]) != keys.Unordered {
+			} else if key.OrderOf(classes[0]) != key.Unordered {
 				ranges.bounds.Widen(0, part, part, true)
 			}
 		}
@@ -239,7 +239,7 @@ func filterOfMembers(t testing.TB, members map[string]bool, classes []keys.Class
 
 type keyRanges struct {
 	*spec
-	bounds *keys.Bounds
+	bounds *key.Bounds
 }
 
 func (r keyRanges) KeyRange(i int) (lo, hi []byte, ok bool) { return r.bounds.Column(i) }

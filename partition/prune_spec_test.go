@@ -14,9 +14,9 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/exact"
-	"github.com/bloomjoin/bloomjoin/internal/generic"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // spec is a file of one column called k and one row group, as far as pruning
@@ -32,7 +32,7 @@ type spec struct {
 	counts bool   // the column index has numbers of NULLs
 	bloom  []byte // nil: none
 
-	classes []keys.Class
+	classes []key.Class
 	set     *exact.Set
 	lo, hi  []byte // of the members, if there is no set
 }
@@ -52,7 +52,7 @@ func (s *spec) KeyClasses() (names []string) {
 	}
 	return names
 }
-func (s *spec) Normal() string       { return keys.NormalForm }
+func (s *spec) Normal() string       { return key.NormalForm }
 func (s *spec) Sealed() bool         { return true }
 func (s *spec) Bloom() *bloom.Filter { return nil }
 func (s *spec) Exact() *exact.Set    { return s.set }
@@ -123,7 +123,7 @@ func pruned(t testing.TB, file []byte, m Match) (string, int64, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, err := generic.OpenParquet(bytes.NewReader(file), int64(len(file)), "test.parquet", nil)
+	table, err := arrowparquet.OpenParquet(bytes.NewReader(file), int64(len(file)), "test.parquet", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // given is a source of records as a program has one: it makes each batch when
@@ -348,8 +348,8 @@ func TestRecordsKeys(t *testing.T) {
 	file := write(t, filepath.Join(t.TempDir(), "k.parquet"), 1000, made())
 	g := &given{make: []func() arrow.Record{made}}
 	sums := func(f *File) (rows, sum uint64) {
-		err := MapKeys(t.Context(), Split([]*File{f}, Shard{}), "k", keys.Options{}, 1, func() (KeyWork, error) {
-			return func(_ Piece, b *keys.Batch) error {
+		err := MapKeys(t.Context(), Split([]*File{f}, Shard{}), "k", key.Options{}, 1, func() (KeyWork, error) {
+			return func(_ Piece, b *key.Batch) error {
 				rows += uint64(b.Len)
 				values, _ := b.Ints()
 				for _, v := range values {

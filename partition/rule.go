@@ -3,9 +3,9 @@ package partition
 import (
 	"strings"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/text"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // A rule by which strings are made alike is part of what a filter's keys are:
@@ -15,13 +15,13 @@ import (
 
 // checkRules compares the rule of the options with those of the filters.
 func (o *ScanOptions) checkRules() error {
-	got, err := keys.ParseRule(o.Normalize)
+	got, err := key.ParseRule(o.Normalize)
 	if err != nil {
 		return err
 	}
 	used := false
 	for _, m := range o.Match {
-		want, err := keys.RuleOf(m.Filter.Normal())
+		want, err := key.RuleOf(m.Filter.Normal())
 		if err != nil {
 			return err
 		}
@@ -39,21 +39,21 @@ func (o *ScanOptions) checkRules() error {
 
 // concerned reports whether some rule could be that of the filter.
 func concerned(f Filter) bool {
-	var classes []keys.Class
+	var classes []key.Class
 	for _, c := range f.KeyClasses() {
-		classes = append(classes, keys.Class(c))
+		classes = append(classes, key.Class(c))
 	}
-	return keys.UUID.Concerns(classes)
+	return key.UUID.Concerns(classes)
 }
 
 // otherRule says that a filter was built under the rule want, and is to be
 // applied under got.
-func otherRule(m Match, want, got keys.Rule) error {
-	key := m.Key
-	if key == "" {
-		key = strings.Join(m.Filter.KeyNames(), ",")
+func otherRule(m Match, want, got key.Rule) error {
+	column := m.Key
+	if column == "" {
+		column = strings.Join(m.Filter.KeyNames(), ",")
 	}
-	e := fault.Mismatch(fault.At{Column: key}, "--normalize, by which the filter was built", want.Word(), got.Word())
+	e := fault.Mismatch(fault.At{Column: column}, "--normalize, by which the filter was built", want.Word(), got.Word())
 	if want == 0 {
 		return e.WithHint("leave --normalize out, or build the filter with --normalize %s", got)
 	}
@@ -63,15 +63,15 @@ func otherRule(m Match, want, got keys.Rule) error {
 // CheckIDs makes the reading of a text file fail at a value that is no ID under
 // the rule, with its line, which nobody knows any more when it is a key. Of
 // other files it does nothing.
-func (f *File) CheckIDs(columns []keys.Column, o keys.Options) {
+func (f *File) CheckIDs(columns []key.Column, o key.Options) {
 	t, ok := f.table.(*text.Table)
-	if !ok || o.Rule&keys.UUID == 0 {
+	if !ok || o.Rule&key.UUID == 0 {
 		return
 	}
 	var names []string
 	for _, c := range columns {
 		if field, err := c.Resolve(f.Schema(), o.IgnoreCase); err == nil && c.Cast == nil {
-			if class, err := keys.ClassOf(field.Type); err == nil && class == keys.Bytes {
+			if class, err := key.ClassOf(field.Type); err == nil && class == key.Bytes {
 				names = append(names, f.Schema().Field(field.Index[0]).Name)
 			}
 		}

@@ -20,7 +20,7 @@ import (
 	pq "github.com/parquet-go/parquet-go"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Under a rule a log is scanned as a loop over its rows would do it that knows
@@ -28,17 +28,17 @@ import (
 // of the values as they are stored.
 
 // ruledFilter is a Bloom filter so large that it lets nobody else through, with
-// the bounds of its keys. It is made of members without package keys.
+// the bounds of its keys. It is made of members without package key.
 type ruledFilter struct {
 	*testFilter
-	bounds *keys.Bounds
+	bounds *key.Bounds
 }
 
 func (f *ruledFilter) KeyRange(i int) (lo, hi []byte, ok bool) { return f.bounds.Column(i) }
 
-func newRuledFilter(t testing.TB, rule string, names []string, classes []keys.Class, members map[string][]string) *ruledFilter {
+func newRuledFilter(t testing.TB, rule string, names []string, classes []key.Class, members map[string][]string) *ruledFilter {
 	t.Helper()
-	f := &ruledFilter{&testFilter{names: names, normal: keys.NormalForm}, keys.NewBounds(classes)}
+	f := &ruledFilter{&testFilter{names: names, normal: key.NormalForm}, key.NewBounds(classes)}
 	if rule != "" {
 		f.normal += "+" + rule
 	}
@@ -50,8 +50,8 @@ func newRuledFilter(t testing.TB, rule string, names []string, classes []keys.Cl
 	if f.bits, err = bloom.New(bloom.Params{Geometry: bloom.Split256, Hash: hash, Blocks: 1 << 12}); err != nil {
 		t.Fatal(err)
 	}
-	for key, parts := range members {
-		f.bits.Add([]uint64{hash.Sum([]byte(key))})
+	for column, parts := range members {
+		f.bits.Add([]uint64{hash.Sum([]byte(column))})
 		for i, p := range parts {
 			f.bounds.Widen(i, []byte(p), []byte(p), true)
 		}
@@ -90,7 +90,7 @@ type ruledRow struct {
 }
 
 // key returns the key's parts and bytes; ok is false if it equals nothing.
-func (r ruledRow) key(rule string, composite bool) (parts []string, key string, null, ok bool) {
+func (r ruledRow) key(rule string, composite bool) (parts []string, column string, null, ok bool) {
 	if r.k == nil || composite && r.g == nil {
 		return nil, "", true, false
 	}
@@ -99,12 +99,12 @@ func (r ruledRow) key(rule string, composite bool) (parts []string, key string, 
 		return []string{k}, k, false, ok
 	}
 	g, ok2 := naiveRule(rule, *r.g)
-	n := string(keys.IntegerPart(uint64(r.n), false))
+	n := string(key.IntegerPart(uint64(r.n), false))
 	for _, p := range []string{k, n, g} {
 		parts = append(parts, p)
-		key += string(binary.AppendUvarint(nil, uint64(len(p)))) + p
+		column += string(binary.AppendUvarint(nil, uint64(len(p)))) + p
 	}
-	return parts, key, false, ok && ok2
+	return parts, column, false, ok && ok2
 }
 
 // ruledRows draws rows whose keys are the same as others under some rule, or
@@ -222,7 +222,7 @@ type setVerifier struct {
 	count   map[string]int64
 }
 
-func (v *setVerifier) Verify(k *keys.Batch, hits []uint32) []uint32 {
+func (v *setVerifier) Verify(k *key.Batch, hits []uint32) []uint32 {
 	var out []uint32
 	for _, h := range hits {
 		if _, ok := v.members[string(k.Append(nil, int(h)))]; ok {
@@ -232,7 +232,7 @@ func (v *setVerifier) Verify(k *keys.Batch, hits []uint32) []uint32 {
 	return out
 }
 
-func (v *setVerifier) Count(k *keys.Batch, hits, members, rows []uint32) error {
+func (v *setVerifier) Count(k *key.Batch, hits, members, rows []uint32) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for i := range k.Rows {
@@ -285,15 +285,15 @@ func TestRuleProperty(t *testing.T) {
 
 // checkRule scans a file for some of the keys that its rows have under the rule,
 // and compares with a loop over the rows.
-func checkRule(t *testing.T, rng *rand.Rand, what, path, key, rule string, rows []ruledRow, composite bool) (all, matched int) {
+func checkRule(t *testing.T, rng *rand.Rand, what, path, column, rule string, rows []ruledRow, composite bool) (all, matched int) {
 	t.Helper()
-	text := keys.Bytes
+	text := key.Bytes
 	if strings.Contains(rule, "uuid") {
-		text = keys.Fixed(16)
+		text = key.Fixed(16)
 	}
-	names, classes := []string{key}, []keys.Class{text}
+	names, classes := []string{column}, []key.Class{text}
 	if composite {
-		names, classes = strings.Split(key, ","), []keys.Class{text, keys.Integer, text}
+		names, classes = strings.Split(column, ","), []key.Class{text, key.Integer, text}
 	}
 	members := map[string][]string{}
 	for range 1 + rng.IntN(40) {
@@ -323,7 +323,7 @@ func checkRule(t *testing.T, rng *rand.Rand, what, path, key, rule string, rows 
 		verify, exclude bool
 		want            []int
 	}{{"match", false, false, in}, {"verified", true, false, in}, {"excluded", true, true, out}} {
-		m := Match{Filter: filter, Key: key, NoMatch: c.exclude}
+		m := Match{Filter: filter, Key: column, NoMatch: c.exclude}
 		v := &setVerifier{members, new(sync.Mutex), map[string]int64{}}
 		if c.verify {
 			m.Verifier = func() Verifier { return v }
@@ -362,11 +362,11 @@ func TestRuleIsNotPruned(t *testing.T) {
 		{"uuid", string(bin), []string{strings.ToUpper(id), "{" + id + "}", "no"}, []int{0, 1}},
 		{"trim,uuid", string(bin), []string{" " + id, "urn:uuid:" + id + "\n", id[1:]}, []int{0, 1}},
 	} {
-		class := keys.Bytes
+		class := key.Bytes
 		if strings.Contains(v.rule, "uuid") {
-			class = keys.Fixed(16)
+			class = key.Fixed(16)
 		}
-		filter := newRuledFilter(t, v.rule, []string{"k"}, []keys.Class{class}, map[string][]string{v.member: {v.member}})
+		filter := newRuledFilter(t, v.rule, []string{"k"}, []key.Class{class}, map[string][]string{v.member: {v.member}})
 		var rows []ruledRow
 		for i := range v.rows {
 			rows = append(rows, ruledRow{k: &v.rows[i], g: new(string)})
@@ -383,11 +383,11 @@ func TestRuleIsNotPruned(t *testing.T) {
 			if !slices.Equal(got, v.want) || st.RowGroupsSkipped.Load() > 0 {
 				t.Errorf("%s, member %q among %q, file %d: rows %d, want %d; %d row groups skipped", v.rule, v.member, v.rows, seed, got, v.want, st.RowGroupsSkipped.Load())
 			}
-			if class != keys.Bytes || v.member == "" {
+			if class != key.Bytes || v.member == "" {
 				continue
 			}
 			// The statistics do say so: without a rule nobody reads a page.
-			plain := newRuledFilter(t, "", []string{"k"}, []keys.Class{class}, map[string][]string{v.member: {v.member}})
+			plain := newRuledFilter(t, "", []string{"k"}, []key.Class{class}, map[string][]string{v.member: {v.member}})
 			if got, st := scanned(t, ScanOptions{Match: []Match{{Filter: plain}}}, Shard{}, path); len(got) > 0 || st.RowGroupsSkipped.Load() == 0 {
 				t.Errorf("%q among %q, file %d: without a rule rows %d, %d row groups skipped: that is no vector", v.member, v.rows, seed, got, st.RowGroupsSkipped.Load())
 			}
@@ -398,7 +398,7 @@ func TestRuleIsNotPruned(t *testing.T) {
 // Text meets a column of UUIDs, which no rule changes.
 func TestRuleUUIDColumn(t *testing.T) {
 	ids := [][]byte{bytes.Repeat([]byte{'A'}, 16), bytes.Repeat([]byte{' '}, 16), bytes.Repeat([]byte{0xab}, 16)}
-	filter := newRuledFilter(t, "trim,lower,uuid", []string{"k"}, []keys.Class{keys.Fixed(16)}, map[string][]string{
+	filter := newRuledFilter(t, "trim,lower,uuid", []string{"k"}, []key.Class{key.Fixed(16)}, map[string][]string{
 		string(ids[0]): {string(ids[0])}, string(ids[1]): {string(ids[1])},
 	})
 	b := array.NewFixedSizeBinaryBuilder(checked(t), &arrow.FixedSizeBinaryType{ByteWidth: 16})
@@ -435,12 +435,12 @@ func TestRuleUUIDColumn(t *testing.T) {
 
 // What a scan says its rule is must be each filter's.
 func TestRuleIsSaid(t *testing.T) {
-	of := func(rule string, class keys.Class) *ruledFilter {
-		return newRuledFilter(t, rule, []string{"k"}, []keys.Class{class}, nil)
+	of := func(rule string, class key.Class) *ruledFilter {
+		return newRuledFilter(t, rule, []string{"k"}, []key.Class{class}, nil)
 	}
-	plain, lower, both := of("", keys.Bytes), of("lower", keys.Bytes), of("trim,lower", keys.Bytes)
-	uuid, ids := of("uuid", keys.Fixed(16)), of("", keys.Fixed(16))
-	ints, gap := exactOf("n", 1), of("", keys.Date)
+	plain, lower, both := of("", key.Bytes), of("lower", key.Bytes), of("trim,lower", key.Bytes)
+	uuid, ids := of("uuid", key.Fixed(16)), of("", key.Fixed(16))
+	ints, gap := exactOf("n", 1), of("", key.Date)
 	for _, c := range []struct {
 		rule    string
 		filters []Filter
@@ -475,7 +475,7 @@ func TestRuleIsSaid(t *testing.T) {
 		}
 	}
 	for _, normal := range []string{"1+upper", "1+lower,trim", "2", "2+lower", "1+"} {
-		f := of("", keys.Bytes)
+		f := of("", key.Bytes)
 		f.normal = normal
 		_, err := NewScanner(ScanOptions{Match: []Match{{Filter: f}}, Normalize: "lower"})
 		says(t, normal, err, ErrMismatch, "want 1, got "+normal)
@@ -498,8 +498,8 @@ func TestRuleOfIDs(t *testing.T) {
 		return record(t, checked(t), col{"k", values}, col{"n", []int64{1, 2, 3, 4, 5}})
 	}
 	for _, c := range []struct {
-		name, key string
-		words     []string
+		name, column string
+		words        []string
 	}{
 		{write(t, filepath.Join(dir, "a.parquet"), 2, rec()), "k", []string{"a.parquet: row group 2: column k"}},
 		{write(t, filepath.Join(dir, "b.arrow"), 2, rec()), "k", []string{"b.arrow: row group 2: column k"}},
@@ -510,19 +510,19 @@ func TestRuleOfIDs(t *testing.T) {
 		{put(t, filepath.Join(dir, "g.ndjson"), "{\"k\":\""+id+"\"}\n{\"k\":null}\n{\"k\":\"secret\"}\n"), "k", []string{"g.ndjson: line 3: column k"}},
 	} {
 		files := open(t, OpenOptions{Text: true, Column: "k", Types: map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int64}}, c.name)
-		paths, err := keys.ParseColumns(c.key)
+		paths, err := key.ParseColumns(c.column)
 		if err != nil {
 			t.Fatal(err)
 		}
-		files[0].CheckIDs(paths, keys.Options{Rule: keys.UUID}) // as a plan does
-		work := func() (KeyWork, error) { return func(Piece, *keys.Batch) error { return nil }, nil }
-		err = MapKeys(t.Context(), Split(files, Shard{}), c.key, keys.Options{Rule: keys.UUID}, 1, work)
+		files[0].CheckIDs(paths, key.Options{Rule: key.UUID}) // as a plan does
+		work := func() (KeyWork, error) { return func(Piece, *key.Batch) error { return nil }, nil }
+		err = MapKeys(t.Context(), Split(files, Shard{}), c.column, key.Options{Rule: key.UUID}, 1, work)
 		says(t, c.name, err, ErrMismatch, c.words...)
 		if err != nil && (strings.Contains(err.Error(), "secret") || strings.Count(err.Error(), c.name) != 1) {
 			t.Errorf("%v", err)
 		}
 		files = open(t, OpenOptions{Text: true, Column: "k", Types: map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int64}}, c.name)
-		if err := MapKeys(t.Context(), Split(files, Shard{}), c.key, keys.Options{Rule: keys.Trim}, 1, work); err != nil {
+		if err := MapKeys(t.Context(), Split(files, Shard{}), c.column, key.Options{Rule: key.Trim}, 1, work); err != nil {
 			t.Errorf("%s: only trimmed: %v", c.name, err)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Run is a run of rows of one row group, as it is sampled. One that reaches
@@ -106,13 +106,13 @@ func (r Run) selection() []uint32 {
 
 // RunWork is called with keys of a run, in any number of steps, by one goroutine
 // at a time; as with [KeyWork], Rows of the batch numbers keys, not rows.
-type RunWork func(run int, b *keys.Batch) error
+type RunWork func(run int, b *key.Batch) error
 
 // ReadRuns reads the keys of runs with several workers, in no certain order.
 // A key that is none under the rule, or does not fit its cast, counts as NULL. newWork and threads are as
 // in [MapKeys].
-func ReadRuns(ctx context.Context, runs []Run, key string, o keys.Options, threads int, newWork func() (RunWork, error)) error {
-	columns, err := keys.ParseColumns(key)
+func ReadRuns(ctx context.Context, runs []Run, column string, o key.Options, threads int, newWork func() (RunWork, error)) error {
+	columns, err := key.ParseColumns(column)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func ReadRuns(ctx context.Context, runs []Run, key string, o keys.Options, threa
 				if i >= len(runs) {
 					return nil
 				}
-				if err := r.run(ctx, runs[i], func(_ Piece, b *keys.Batch) error { return work(i, b) }); err != nil {
+				if err := r.run(ctx, runs[i], func(_ Piece, b *key.Batch) error { return work(i, b) }); err != nil {
 					return err
 				}
 			}
@@ -179,14 +179,14 @@ func (r *keyReader) run(ctx context.Context, run Run, work KeyWork) (err error) 
 // sampled hands on the keys of records: of files other than Parquet those of
 // rows alone.
 func (r *keyReader) sampled(ctx context.Context, p Piece, records iter.Seq2[arrow.Record, error], rows []uint32) error {
-	enc := (*keys.Encoder)(nil)
+	enc := (*key.Encoder)(nil)
 	first := int64(0) // of the record
 	for rec, err := range records {
 		if err != nil {
 			return err
 		}
 		if enc == nil {
-			if enc, err = keys.NewEncoder(rec.Schema(), r.columns, r.options); err != nil {
+			if enc, err = key.NewEncoder(rec.Schema(), r.columns, r.options); err != nil {
 				return fmt.Errorf("%s: %w", p.File.Name, err)
 			}
 		}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/exact"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // TestRuns: each row of a row group is in runs as often as any other, whether
@@ -96,7 +96,7 @@ func TestReadRuns(t *testing.T) {
 	for _, ending := range []string{"parquet", "arrow"} {
 		name := write(t, filepath.Join(dir, "log."+ending), groupRows, record(t, memory.DefaultAllocator, col{"id", ids}, col{"name", names}))
 		pieces := Split(open(t, OpenOptions{}, name), Shard{})
-		for _, key := range []string{"id", "name", "id,name"} {
+		for _, column := range []string{"id", "name", "id,name"} {
 			for _, n := range []int{7, 300} { // a sample, and all
 				runs, _, ok := Runs(pieces, n, 100)
 				if !ok {
@@ -105,8 +105,8 @@ func TestReadRuns(t *testing.T) {
 				got := make([][]string, len(runs))
 				seen := make([]int, len(runs))
 				var mu sync.Mutex
-				err := ReadRuns(t.Context(), runs, key, keys.Options{}, 3, func() (RunWork, error) {
-					return func(run int, b *keys.Batch) error {
+				err := ReadRuns(t.Context(), runs, column, key.Options{}, 3, func() (RunWork, error) {
+					return func(run int, b *key.Batch) error {
 						mu.Lock()
 						defer mu.Unlock()
 						seen[run] += b.Len
@@ -126,12 +126,12 @@ func TestReadRuns(t *testing.T) {
 					}
 					var want []string
 					for _, row := range picked {
-						if k, ok := keyAt(t, ids, names, key, r.Group*groupRows+int(row)); ok {
+						if k, ok := keyAt(t, ids, names, column, r.Group*groupRows+int(row)); ok {
 							want = append(want, k)
 						}
 					}
 					if seen[i] != len(picked) || !slices.Equal(got[i], want) {
-						t.Fatalf("%s, key %s, run %d of %d rows: %d rows with %d keys, want %d", ending, key, i, len(picked), seen[i], len(got[i]), len(want))
+						t.Fatalf("%s, key %s, run %d of %d rows: %d rows with %d keys, want %d", ending, column, i, len(picked), seen[i], len(got[i]), len(want))
 					}
 				}
 			}
@@ -139,24 +139,24 @@ func TestReadRuns(t *testing.T) {
 	}
 }
 
-// keyAt returns the key of a row as package keys writes it, by way of a record
+// keyAt returns the key of a row as package key writes it, by way of a record
 // of that row alone.
-func keyAt(t *testing.T, ids []any, names []string, key string, row int) (string, bool) {
+func keyAt(t *testing.T, ids []any, names []string, column string, row int) (string, bool) {
 	t.Helper()
 	rec := record(t, memory.DefaultAllocator, col{"id", ids[row : row+1]}, col{"name", names[row : row+1]})
 	defer rec.Release()
-	if ids[row] == nil && key != "name" {
+	if ids[row] == nil && column != "name" {
 		return "", false
 	}
-	paths, err := keys.ParseColumns(key)
+	paths, err := key.ParseColumns(column)
 	if err != nil {
 		t.Fatal(err)
 	}
-	enc, err := keys.NewEncoder(rec.Schema(), paths, keys.Options{})
+	enc, err := key.NewEncoder(rec.Schema(), paths, key.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var b keys.Batch
+	var b key.Batch
 	if err := enc.Encode(rec, &b); err != nil || len(b.Rows) != 1 {
 		t.Fatal(err, b.Rows)
 	}
@@ -211,14 +211,14 @@ func (r readerSource) Close() error { return nil }
 type between struct{ lo, hi int64 }
 
 func (between) KeyNames() []string   { return []string{"id"} }
-func (between) KeyClasses() []string { return []string{string(keys.Integer)} }
-func (between) Normal() string       { return keys.NormalForm }
+func (between) KeyClasses() []string { return []string{string(key.Integer)} }
+func (between) Normal() string       { return key.NormalForm }
 func (between) Sealed() bool         { return true }
 func (between) Bloom() *bloom.Filter { return nil }
 func (between) Exact() *exact.Set    { return nil }
 
 func (b between) KeyRange(int) (lo, hi []byte, ok bool) {
-	return keys.IntegerPart(uint64(b.lo), b.lo < 0), keys.IntegerPart(uint64(b.hi), b.hi < 0), true
+	return key.IntegerPart(uint64(b.lo), b.lo < 0), key.IntegerPart(uint64(b.hi), b.hi < 0), true
 }
 
 // TestSkippable: of a sorted log all is skipped but the groups in which a value
@@ -239,11 +239,11 @@ func TestSkippable(t *testing.T) {
 	if s, err := Skippable(t.Context(), Split(files, Shard{}), Match{Filter: between{-50, 120}}, 3); err != nil || s.Groups != 3 {
 		t.Errorf("three groups: %+v, %v", s, err)
 	}
-	path := keys.Column{Path: keys.Path{"id"}}
+	path := key.Column{Path: key.Path{"id"}}
 	if lo, hi, ok := IntegerRange(files, path, false); !ok || lo != -200 || hi != 5000 {
 		t.Errorf("range %v to %v, %v", lo, hi, ok)
 	}
-	if _, _, ok := IntegerRange(files, keys.Column{Path: keys.Path{"x"}}, false); ok {
+	if _, _, ok := IntegerRange(files, key.Column{Path: key.Path{"x"}}, false); ok {
 		t.Error("a range of a column that is not there")
 	}
 	if all, one := files[0].PlainBytes(0, 10, nil), files[0].PlainBytes(0, 10, []int{0}); one < 8*1000 || all < 2*one*9/10 || all > 2*one*11/10 {

@@ -14,11 +14,11 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/exact"
-	"github.com/bloomjoin/bloomjoin/internal/fault"
-	"github.com/bloomjoin/bloomjoin/internal/generic"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Filter is what a scan needs of a filter. A codec.Filter is one.
@@ -68,11 +68,11 @@ type Verifier interface {
 	Filter() bool
 	// Verify returns those of hits, ascending positions in k, whose key is a
 	// member, in memory of its own or that of hits.
-	Verify(k *keys.Batch, hits []uint32) []uint32
+	Verify(k *key.Batch, hits []uint32) []uint32
 	// Count is told of all keys of k, after Verify: which of them the filter
 	// let through, which of these are members, and how many rows have each;
 	// rows nil: one. An error ends the scan.
-	Count(k *keys.Batch, hits, members, rows []uint32) error
+	Count(k *key.Batch, hits, members, rows []uint32) error
 }
 
 // exact reports whether what the match lets through are members.
@@ -192,18 +192,18 @@ func usable(at fault.At, f Filter) error {
 		return fault.Mismatch(at, "filter", "a finished filter", "a partial one, in which keys are missing").
 			WithHint("merge all partial filters of the build first")
 	}
-	_, err := keys.RuleOf(f.Normal())
+	_, err := key.RuleOf(f.Normal())
 	return err
 }
 
 // KeyColumns returns the log columns that the match is applied to.
-func (m Match) KeyColumns() ([]keys.Column, error) {
+func (m Match) KeyColumns() ([]key.Column, error) {
 	if m.Key != "" {
-		return keys.ParseColumns(m.Key)
+		return key.ParseColumns(m.Key)
 	}
-	var columns []keys.Column
+	var columns []key.Column
 	for _, name := range m.Filter.KeyNames() {
-		c, err := keys.ParseColumns(name)
+		c, err := key.ParseColumns(name)
 		if err != nil {
 			return nil, err
 		}
@@ -213,17 +213,17 @@ func (m Match) KeyColumns() ([]keys.Column, error) {
 }
 
 // options returns how the columns become keys that the filter can be asked about.
-func (m Match) options() (keys.Options, error) {
-	rule, err := keys.RuleOf(m.Filter.Normal())
-	return keys.Options{
-		Rule: rule, Classes: keys.ClassesOf(m.Filter.KeyClasses()), IgnoreCase: m.IgnoreCase, NullMisfits: m.NullMisfits,
+func (m Match) options() (key.Options, error) {
+	rule, err := key.RuleOf(m.Filter.Normal())
+	return key.Options{
+		Rule: rule, Classes: key.ClassesOf(m.Filter.KeyClasses()), IgnoreCase: m.IgnoreCase, NullMisfits: m.NullMisfits,
 	}, err
 }
 
 // mayFail reports whether a value that does not fit its cast is an error.
 func (m Match) mayFail() (bool, error) {
 	columns, err := m.KeyColumns()
-	return !m.NullMisfits && slices.ContainsFunc(columns, func(c keys.Column) bool { return c.Cast != nil }), err
+	return !m.NullMisfits && slices.ContainsFunc(columns, func(c key.Column) bool { return c.Cast != nil }), err
 }
 
 // Check finds all columns in the file and compares their classes with the
@@ -262,7 +262,7 @@ func (o *ScanOptions) columns(f *File) ([]int, error) {
 	}
 	cols := []int{}
 	for _, name := range o.Columns {
-		field, err := keys.Path{name}.Resolve(f.Schema(), o.IgnoreCase)
+		field, err := key.Path{name}.Resolve(f.Schema(), o.IgnoreCase)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
@@ -438,7 +438,7 @@ func (w *scanWorker) group(ctx context.Context, p Piece, group int, emit func(ar
 			return err
 		}
 		w.selected = rows
-		for rec, err := range w.way.table(p.File).(*generic.Parquet).ReadRows(ctx, group, columns, rows) {
+		for rec, err := range w.way.table(p.File).(*arrowparquet.Parquet).ReadRows(ctx, group, columns, rows) {
 			if err != nil {
 				return err
 			}

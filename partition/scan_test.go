@@ -15,7 +15,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/exact"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // testFilter is a filter without a file.
@@ -40,29 +40,29 @@ func exactOf(name string, ids ...int64) *testFilter {
 	for _, id := range ids {
 		s.Add([]uint64{uint64(id)}, true)
 	}
-	return &testFilter{names: []string{name}, classes: []string{string(keys.Integer)}, set: s, normal: keys.NormalForm}
+	return &testFilter{names: []string{name}, classes: []string{string(key.Integer)}, set: s, normal: key.NormalForm}
 }
 
 // bloomOf is a Bloom filter over the record's columns, so small that it lets
 // through some strangers.
-func bloomOf(t testing.TB, key string, blocks uint64, rec arrow.Record) *testFilter {
+func bloomOf(t testing.TB, column string, blocks uint64, rec arrow.Record) *testFilter {
 	t.Helper()
 	defer rec.Release()
 	hash := bloom.Hash{ID: bloom.XXH3}
-	f := &testFilter{normal: keys.NormalForm}
+	f := &testFilter{normal: key.NormalForm}
 	var err error
 	if f.bits, err = bloom.New(bloom.Params{Geometry: bloom.Split256, Hash: hash, Blocks: blocks}); err != nil {
 		t.Fatal(err)
 	}
-	paths, err := keys.ParseColumns(key)
+	paths, err := key.ParseColumns(column)
 	if err != nil {
 		t.Fatal(err)
 	}
-	enc, err := keys.NewEncoder(rec.Schema(), paths, keys.Options{})
+	enc, err := key.NewEncoder(rec.Schema(), paths, key.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var batch keys.Batch
+	var batch key.Batch
 	if err := enc.Encode(rec, &batch); err != nil {
 		t.Fatal(err)
 	}

@@ -11,9 +11,9 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // SchemaMode says what becomes of log files whose columns differ.
@@ -377,7 +377,7 @@ func HaveKeys(files []*File, matches []Match, anyMatch bool) (with []*File, with
 // missing returns the first key column that the schema lacks, nil if it has
 // all. A name that stands there twice, or a path through something else than a
 // struct, is not missing but wrong.
-func (m Match) missing(schema *arrow.Schema) (keys.Path, error) {
+func (m Match) missing(schema *arrow.Schema) (key.Path, error) {
 	columns, err := m.KeyColumns()
 	if err != nil {
 		return nil, err
@@ -386,7 +386,7 @@ func (m Match) missing(schema *arrow.Schema) (keys.Path, error) {
 		if schema.HasField(strings.Join(c.Path, ".")) { // that very name, in need of quotes
 			continue
 		}
-		var e *keys.NotFoundError
+		var e *key.NotFoundError
 		if _, err := c.Resolve(schema, m.IgnoreCase); errors.As(err, &e) && e.Missing() {
 			return c.Path, nil
 		}

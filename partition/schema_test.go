@@ -18,7 +18,7 @@ import (
 	v15 "github.com/apache/arrow/go/v15/parquet"
 	"github.com/apache/arrow/go/v15/parquet/compress"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
-	"github.com/bloomjoin/bloomjoin/internal/generic"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 )
 
 // Files here are written by arrow/go, and the rows that are expected listed by
@@ -59,7 +59,7 @@ func foreign(t testing.TB, path string, schema *arrow.Schema, rows string, props
 	var b bytes.Buffer
 	if bits.UintSize < 64 { // arrow/go's writer panics, for a count that is not aligned
 		codec := strings.ToLower(v15.NewWriterProperties(props...).Compression().String())
-		w, err := generic.NewParquetWriter(&b, schema, generic.WriterOptions{Codec: strings.Replace(codec, "uncompressed", "none", 1)})
+		w, err := arrowparquet.NewParquetWriter(&b, schema, arrowparquet.WriterOptions{Codec: strings.Replace(codec, "uncompressed", "none", 1)})
 		if err != nil {
 			t.Fatal(err)
 		}

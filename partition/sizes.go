@@ -7,7 +7,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/parquet-go/parquet-go/format"
 
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // PlainBytes returns about how many bytes the given top-level columns of the
@@ -108,12 +108,12 @@ func compressed(b []byte) bool {
 // IntegerRange returns bounds of an integer key column of the files, as their
 // statistics state and are believed for pruning; ok is false if some file's are
 // not known, or there are no values. It reads nothing.
-func IntegerRange(files []*File, key keys.Column, ignoreCase bool) (lo, hi float64, ok bool) {
+func IntegerRange(files []*File, column key.Column, ignoreCase bool) (lo, hi float64, ok bool) {
 	lo, hi = math.Inf(1), math.Inf(-1)
 	for _, f := range files {
 		p := f.parquet()
-		field, err := key.Resolve(f.Schema(), ignoreCase)
-		if p == nil || err != nil || key.Cast != nil {
+		field, err := column.Resolve(f.Schema(), ignoreCase)
+		if p == nil || err != nil || column.Cast != nil {
 			return 0, 0, false
 		}
 		leaf, found := leafAt(p.File(), field.Names)
@@ -121,7 +121,7 @@ func IntegerRange(files []*File, key keys.Column, ignoreCase bool) (lo, hi float
 			return 0, 0, false
 		}
 		var o order
-		if perOne, fine := o.numbers(leaf, keys.Integer); !fine || !perOne.IsInt64() || leaf.Type == format.FixedLenByteArray {
+		if perOne, fine := o.numbers(leaf, key.Integer); !fine || !perOne.IsInt64() || leaf.Type == format.FixedLenByteArray {
 			return 0, 0, false
 		}
 		for g := range p.File().RowGroups {

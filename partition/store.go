@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // Source is an object that does not change while it is read. ReadAt may be

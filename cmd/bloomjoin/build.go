@@ -16,8 +16,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/text"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -104,7 +104,7 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, p
 	if err := o.keyOf(&opts, args); err != nil {
 		return opts, open, err
 	}
-	columns, err := keys.ParseColumns(opts.Key)
+	columns, err := key.ParseColumns(opts.Key)
 	if err != nil {
 		return opts, open, usagef("--key: %w", err)
 	}
@@ -112,7 +112,7 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, p
 		return opts, open, err
 	}
 	opts.IgnoreCase, opts.NullMisfits = o.keys.ignoreCase, o.keys.nullMisfits()
-	if _, err := keys.ParseRule(o.normalize); err != nil {
+	if _, err := key.ParseRule(o.normalize); err != nil {
 		return opts, open, usagef("--normalize %w", err)
 	}
 	opts.Normalize = o.normalize
@@ -214,7 +214,7 @@ func geometryOf(name string) (bloom.Geometry, error) {
 }
 
 // keyTypes pairs key columns with the types that --key-type names.
-func keyTypes(s string, columns []keys.Column) (map[string]arrow.DataType, error) {
+func keyTypes(s string, columns []key.Column) (map[string]arrow.DataType, error) {
 	if s == "" {
 		return nil, nil
 	}
@@ -224,7 +224,7 @@ func keyTypes(s string, columns []keys.Column) (map[string]arrow.DataType, error
 	}
 	types := map[string]arrow.DataType{}
 	for i, c := range columns {
-		t, err := keys.ParseType(names[i])
+		t, err := key.ParseType(names[i])
 		if err != nil {
 			return nil, usagef("--key-type: %w", err)
 		}
@@ -371,8 +371,8 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 }
 
 // checkType refuses a --key-type that typed inputs contradict.
-func checkType(flag, key string, types map[string]arrow.DataType, plan *filterbuild.Plan) error {
-	columns, err := keys.ParseColumns(key)
+func checkType(flag, column string, types map[string]arrow.DataType, plan *filterbuild.Plan) error {
+	columns, err := key.ParseColumns(column)
 	if err != nil {
 		return err
 	}
@@ -381,7 +381,7 @@ func checkType(flag, key string, types map[string]arrow.DataType, plan *filterbu
 		if !ok || columns[i].Cast != nil {
 			continue
 		}
-		c, err := keys.ClassOf(t)
+		c, err := key.ClassOf(t)
 		if err != nil {
 			return err
 		}

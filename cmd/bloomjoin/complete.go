@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -58,7 +58,7 @@ func (c *cli) columns(cmd *cobra.Command, names []string, open partition.OpenOpt
 		}
 		for _, f := range files[:min(1, len(files))] {
 			for _, field := range f.Schema().Fields() {
-				if (keys.Path{field.Name}).String() == field.Name {
+				if (key.Path{field.Name}).String() == field.Name {
 					columns = append(columns, field.Name)
 				}
 			}

@@ -9,8 +9,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/spf13/pflag"
 
-	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/join"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -105,7 +105,7 @@ func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts join.Options, ou
 // log.NAME.
 func bareNames(columns []string) (names []string) {
 	for _, c := range columns {
-		paths, _ := keys.ParsePaths(c) // which was checked
+		paths, _ := key.ParsePaths(c) // which was checked
 		names = append(names, paths[0].Name())
 	}
 	return names

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // signalError says which signal has ended the command.

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/join"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -141,7 +141,7 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 	if o.on == "" {
 		return opts, open, out, usagef("--on LOGCOL=IDCOL is required: name the key columns, or --on COL if both sides use that name")
 	}
-	left, right, err := keys.ParsePairs(o.on)
+	left, right, err := key.ParsePairs(o.on)
 	if err != nil {
 		return opts, open, out, usagef("--on: %w", err)
 	}
@@ -149,7 +149,7 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 		return opts, open, out, err
 	}
 	opts.IgnoreCase, opts.NullMisfits = o.keys.ignoreCase, o.keys.nullMisfits()
-	rule, err := keys.ParseRule(o.normalize)
+	rule, err := key.ParseRule(o.normalize)
 	if err != nil {
 		return opts, open, out, usagef("--normalize %w", err)
 	}
@@ -235,7 +235,7 @@ func (o *joinFlags) chooseColumns(opts *join.Options) error {
 		opts.Columns = []string{}
 	}
 	if o.layout.columns != "" {
-		paths, err := keys.ParsePaths(o.layout.columns)
+		paths, err := key.ParsePaths(o.layout.columns)
 		if err != nil {
 			return usagef("--columns: %w", err)
 		}
@@ -330,8 +330,8 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		return err
 	}
 	defer partition.Close(all)
-	left, _, _ := keys.ParsePairs(o.on) // as checked before
-	logs, skipped, err := c.keyed(&o.layout, all, []partition.Match{{Key: keys.ColumnsString(left), IgnoreCase: opts.IgnoreCase}}, false)
+	left, _, _ := key.ParsePairs(o.on) // as checked before
+	logs, skipped, err := c.keyed(&o.layout, all, []partition.Match{{Key: key.ColumnsString(left), IgnoreCase: opts.IgnoreCase}}, false)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -23,11 +23,11 @@ func (o *keyFlags) add(f *pflag.FlagSet) {
 
 // check checks the flags before anything is opened. keyLists are the values of
 // the flags that name keys.
-func (o *keyFlags) check(columns ...[]keys.Column) error {
+func (o *keyFlags) check(columns ...[]key.Column) error {
 	if err := oneOf("cast-errors", o.castErrors, "error", "null"); err != nil {
 		return err
 	}
-	if o.nullMisfits() && !slices.ContainsFunc(slices.Concat(columns...), func(c keys.Column) bool { return c.Cast != nil }) {
+	if o.nullMisfits() && !slices.ContainsFunc(slices.Concat(columns...), func(c key.Column) bool { return c.Cast != nil }) {
 		return usagef("--cast-errors null: no key is cast (write COL::TYPE to cast one, or leave the flag out)")
 	}
 	return nil

@@ -22,7 +22,7 @@ import (
 	pq "github.com/parquet-go/parquet-go"
 
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
-	"github.com/bloomjoin/bloomjoin/internal/generic"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 )
 
 // beside is what a process may take beside its budget, in bytes: the program,
@@ -87,7 +87,7 @@ func TestMemoryBudgetOfBuild(t *testing.T) {
 			return errors.Join(written, err)
 		},
 		"ids.parquet": func(w io.Writer) error {
-			out, err := generic.NewParquetWriter(w, rec.Schema(), generic.WriterOptions{RowGroupRows: n})
+			out, err := arrowparquet.NewParquetWriter(w, rec.Schema(), arrowparquet.WriterOptions{RowGroupRows: n})
 			if err != nil {
 				return err
 			}
@@ -162,7 +162,7 @@ func TestMemoryBudgetOfWorkers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := generic.NewParquetWriter(f, arrow.NewSchema(fields, nil), generic.WriterOptions{RowGroupRows: group})
+		out, err := arrowparquet.NewParquetWriter(f, arrow.NewSchema(fields, nil), arrowparquet.WriterOptions{RowGroupRows: group})
 		if err != nil {
 			t.Fatal(err)
 		}

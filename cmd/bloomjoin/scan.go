@@ -16,9 +16,9 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/join"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -103,10 +103,10 @@ type matchFlag struct {
 // matches lists the filters that the flags name.
 func (o *scanFlags) matches() ([]matchFlag, error) {
 	var out []matchFlag
-	var all []keys.Column
+	var all []key.Column
 	if o.filter != "" {
 		if o.key != "" {
-			columns, err := keys.ParseColumns(o.key)
+			columns, err := key.ParseColumns(o.key)
 			if err != nil {
 				return nil, usagef("--key: %w", err)
 			}
@@ -123,7 +123,7 @@ func (o *scanFlags) matches() ([]matchFlag, error) {
 			if !ok {
 				return nil, usagef("%s %s: want COL=FILTER, as %s user_id=users.bjf", name, m, name)
 			}
-			columns, err := keys.ParseColumns(cols)
+			columns, err := key.ParseColumns(cols)
 			if err != nil {
 				return nil, usagef("%s: %w", name, err)
 			}
@@ -200,7 +200,7 @@ func columnNames(s string) ([]string, error) {
 	if s == "" {
 		return nil, nil
 	}
-	paths, err := keys.ParsePaths(s)
+	paths, err := key.ParsePaths(s)
 	if err != nil {
 		return nil, usagef("--columns: %w", err)
 	}
@@ -246,7 +246,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	if _, err := keys.ParseRule(o.normalize); err != nil {
+	if _, err := key.ParseRule(o.normalize); err != nil {
 		return usagef("--normalize %w", err)
 	}
 	shard, err := c.shardOf(o.shard)

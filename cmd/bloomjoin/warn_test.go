@@ -13,7 +13,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
-	"github.com/bloomjoin/bloomjoin/internal/generic"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 )
 
 func TestPercentFlag(t *testing.T) {
@@ -68,7 +68,7 @@ func putInts(t *testing.T, name string, next func() (int64, bool)) string {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	w, err := generic.NewParquetWriter(f, rec.Schema(), generic.WriterOptions{})
+	w, err := arrowparquet.NewParquetWriter(f, rec.Schema(), arrowparquet.WriterOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

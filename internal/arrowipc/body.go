@@ -7,7 +7,7 @@ import (
 	"io"
 
 	"github.com/apache/arrow/go/v15/arrow/memory"
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
 

@@ -25,7 +25,7 @@ import (
 	"iter"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // Table is an Arrow IPC file or stream that can be read. Its methods may be

@@ -3,7 +3,7 @@ package parquet
 import (
 	"strings"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/parquet-go/parquet-go/format"
 )
 

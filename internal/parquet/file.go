@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/zeebo/xxh3"
 )
 

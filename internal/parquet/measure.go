@@ -6,7 +6,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/parquet-go/parquet-go/format"
 )
 

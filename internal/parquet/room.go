@@ -6,7 +6,7 @@ import (
 
 	"github.com/parquet-go/parquet-go/format"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // A page may be a few bytes in its file and hundreds of megabytes in memory. So

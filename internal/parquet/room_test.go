@@ -11,7 +11,7 @@ import (
 
 	"github.com/parquet-go/parquet-go/format"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // manyColumns is a file without rows that has so many columns.

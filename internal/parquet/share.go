@@ -3,7 +3,7 @@ package parquet
 import (
 	"reflect"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // Share makes f use the schema and the metadata of another file in place of its

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // chunks returns chunks of many sizes, some of which can be compressed.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 var typed = map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int8, "m": arrow.PrimitiveTypes.Uint8}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // csvRows is comma-separated values with quotes, by RFC 4180. (encoding/csv

@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // lines splits a stream into lines, in place.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // headBytes is how much of the beginning of an input is looked at to recognise

@@ -14,8 +14,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/decimal"
-	"github.com/bloomjoin/bloomjoin/internal/fault"
 )
 
 // parseOne parses s as dt; false when it is refused.

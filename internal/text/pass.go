@@ -7,7 +7,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // rows is what the formats do differently: a sequence of rows.

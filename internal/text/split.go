@@ -6,7 +6,7 @@ import (
 	"io"
 	"sync"
 
-	"github.com/bloomjoin/bloomjoin/internal/fault"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 const (

@@ -1,0 +1,171 @@
+package arrowparquet
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+)
+
+// DefaultRowGroupRows is the number of rows of a row group unless asked
+// otherwise.
+const DefaultRowGroupRows = 128 << 10
+
+// DefaultRowGroupBytes is the size of the rows of a row group, in bytes,
+// unless asked otherwise.
+const DefaultRowGroupBytes = 64 << 20
+
+// pieceBytes is the size of the rows that are brought to levels and values at
+// once, about.
+const pieceBytes = 4 << 20
+
+// Appender adds records to a Parquet file that is open, in row groups of their
+// own. How the rows are cut into records does not matter. It is not safe for
+// concurrent use, neither with others that write row groups to the file.
+type Appender struct {
+	file     *parquet.Writer
+	schema   *arrow.Schema
+	plan     *schemaPlan
+	maxRows  int64
+	maxBytes int64
+
+	chunks []*parquet.ChunkWriter // of the row group to come; nil before its first row
+	page   leafPage
+	rows   int64 // in chunks
+	bytes  int64 // in chunks, as rowSizes counts them
+	err    error // sticky
+}
+
+// NewAppender adds records of the given schema to w, whose schema must be the
+// one that they would be written with. Of opts the sizes of row groups count.
+func NewAppender(w *parquet.Writer, sc *arrow.Schema, opts WriterOptions) (*Appender, error) {
+	plan, err := planSchema(sc)
+	if err != nil {
+		return nil, err
+	}
+	if diff, same := parquet.SameSchema(plan.elements, w.Schema()); !same {
+		return nil, fault.Mismatch(fault.At{}, "schema", "that of the file", diff)
+	}
+	return newAppender(w, sc, plan, opts)
+}
+
+func newAppender(w *parquet.Writer, sc *arrow.Schema, plan *schemaPlan, opts WriterOptions) (*Appender, error) {
+	if opts.RowGroupRows < 0 || opts.RowGroupBytes < 0 {
+		return nil, fmt.Errorf("row groups of %d rows and %d bytes", opts.RowGroupRows, opts.RowGroupBytes)
+	}
+	a := &Appender{file: w, schema: sc, plan: plan, maxRows: opts.RowGroupRows, maxBytes: opts.RowGroupBytes}
+	if a.maxRows == 0 {
+		a.maxRows = DefaultRowGroupRows
+	}
+	if a.maxBytes == 0 {
+		a.maxBytes = DefaultRowGroupBytes
+	}
+	return a, nil
+}
+
+// Write adds the rows of rec, whose schema must have the file's columns.
+// Nothing of rec is kept. The first error of any call stays.
+func (a *Appender) Write(rec arrow.Record) error {
+	if a.err != nil {
+		return a.err
+	}
+	if a.err = a.checkColumns(rec); a.err != nil {
+		return a.err
+	}
+	sizes := sizesOf(rec)
+	for from := int64(0); from < rec.NumRows() && a.err == nil; {
+		n, full, err := a.fitting(&sizes, from, rec.NumRows())
+		if a.err = err; err != nil {
+			break
+		}
+		if n > 0 {
+			a.err = a.add(rec.NewSlice(from, from+n))
+		}
+		from += n
+		if full && a.err == nil {
+			a.err = a.flush()
+		}
+	}
+	return a.err
+}
+
+// fitting counts the rows from the given one on that are added next: those
+// that the row group to come has room for, or fewer. full says that it has no
+// more room then.
+func (a *Appender) fitting(sizes *rowSizes, from, end int64) (n int64, full bool, err error) {
+	defer recovered("measuring rows", &err)
+	for piece := int64(0); from+n < end && piece < pieceBytes; n++ {
+		size := sizes.row(int(from + n))
+		if a.rows > 0 && size > a.maxBytes-a.bytes {
+			return n, true, nil
+		}
+		a.rows++
+		a.bytes += size
+		piece += size
+		if a.rows == a.maxRows || a.bytes >= a.maxBytes {
+			return n + 1, true, nil
+		}
+	}
+	return n, false, nil
+}
+
+func (a *Appender) checkColumns(rec arrow.Record) error {
+	if int(rec.NumCols()) != a.schema.NumFields() {
+		return fault.Mismatch(fault.At{}, "columns of a record",
+			fmt.Sprint(a.schema.NumFields()), fmt.Sprint(rec.NumCols()))
+	}
+	for i, f := range a.schema.Fields() {
+		if got := rec.Column(i).DataType(); !arrow.TypeEqual(f.Type, got) {
+			return fault.Mismatch(fault.At{Column: f.Name}, "type of a column", f.Type.String(), got.String())
+		}
+	}
+	return nil
+}
+
+// add adds the rows of rec, which it releases, to the row group to come.
+func (a *Appender) add(rec arrow.Record) (err error) {
+	defer recovered("writing rows", &err)
+	defer rec.Release()
+	if a.chunks == nil {
+		for i := range a.plan.leaves {
+			c := a.file.Chunk(i)
+			c.UseDictionary()
+			a.chunks = append(a.chunks, c)
+		}
+	}
+	s := shredder{emit: func(l *leafShape, arr arrow.Array, slots []slot) error {
+		if err := a.page.fill(l, arr, slots); err != nil {
+			return fmt.Errorf("column %s: %w", l.path, err)
+		}
+		return a.chunks[l.index].Add(&a.page.Page, nil)
+	}}
+	for i, sh := range a.plan.shapes {
+		arr := rec.Column(i)
+		if err := s.column(sh, arr, rows(arr.Len())); err != nil {
+			return fmt.Errorf("column %s: %w", a.schema.Field(i).Name, err)
+		}
+	}
+	return nil
+}
+
+// Flush writes the rows that are pending as a row group.
+func (a *Appender) Flush() error {
+	if a.err == nil && a.rows > 0 {
+		a.err = a.flush()
+	}
+	return a.err
+}
+
+func (a *Appender) flush() error {
+	chunks := make([]*parquet.EncodedChunk, len(a.chunks))
+	for i, c := range a.chunks {
+		var err error
+		if chunks[i], err = c.Finish(); err != nil {
+			return err
+		}
+	}
+	n := a.rows
+	a.chunks, a.rows, a.bytes = nil, 0, 0
+	return a.file.RowGroup(n, chunks)
+}

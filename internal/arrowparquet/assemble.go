@@ -1,0 +1,432 @@
+package arrowparquet
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/take"
+)
+
+// leafReader cuts the pages of one column chunk into batches of rows: the
+// levels of a batch's entries, and a sink with its values.
+type leafReader struct {
+	col   *column
+	leaf  *parquet.Leaf
+	at    fault.At
+	chunk *parquet.Chunk
+	p     *Parquet
+	buf   *parquet.Buffers // of chunk
+
+	group int
+	// again says that the chunk is opened again for each batch, in memory that
+	// it shares with others.
+	again bool
+
+	most int64 // bytes of values that pages may have, taken together; 0: they were measured
+	took int64
+
+	page  *parquet.Page // nil before the first and behind the last
+	entry int           // next of the page
+	value int           // next of the page's values that are there
+
+	rep, def []uint8 // of the batch; empty where the leaf has no such levels
+	entries  int
+	sink     sink // of the batch; nil once its data is taken
+}
+
+// newLeafReader returns a reader of a column whose pages are charged to the claim.
+func newLeafReader(p *Parquet, group int, col *column, claim *parquet.Claim) *leafReader {
+	f, buf := p.f, p.takeBuffers(claim)
+	leaf := &f.Leaves[col.leaf]
+	return &leafReader{
+		group: group, p: p, buf: buf,
+		col: col, leaf: leaf, chunk: f.ChunkIn(buf, group, col.leaf),
+		at: fault.At{File: f.Name, RowGroup: group + 1, Column: leaf.Dotted},
+	}
+}
+
+func (r *leafReader) close() {
+	r.drop()
+	r.page = nil
+	r.p.putBuffers(r.buf)
+}
+
+// rest gives back the pages, but not the batch.
+func (r *leafReader) rest() {
+	if !r.again {
+		r.chunk.Close()
+	}
+	r.again, r.page = true, nil
+}
+
+// reopen begins the chunk again, with some rows alone, in the given memory.
+func (r *leafReader) reopen(f *parquet.File, buf *parquet.Buffers, rows []uint32) {
+	r.chunk, r.page = f.ChunkIn(buf, r.group, r.col.leaf), nil
+	r.chunk.Select(rows)
+}
+
+// drop releases the batch's values if nobody took them.
+func (r *leafReader) drop() {
+	if r.sink != nil {
+		r.sink.release()
+		r.sink = nil
+	}
+}
+
+// advance makes sure that the page has an entry left. It reports false at the
+// chunk's end.
+func (r *leafReader) advance(ctx context.Context) (bool, error) {
+	if r.page != nil && r.entry < r.page.Values {
+		return true, nil
+	}
+	p, err := r.chunk.Next(ctx)
+	r.page, r.entry, r.value = p, 0, 0
+	if errors.Is(err, io.EOF) {
+		r.page = nil
+		return false, nil
+	}
+	if err == nil && r.most > 0 {
+		if r.took += int64(len(p.Plain)); r.took > r.most {
+			return false, fault.Corrupt(r.at, "the pages have more than the %d bytes that the footer says", r.chunk.FooterBytes())
+		}
+	}
+	return err == nil, err
+}
+
+// bound returns how many bytes some rows of the chunk take at the most, by its
+// footer and its dictionary. ok is false where these do not tell.
+func (r *leafReader) bound(ctx context.Context, rows int64) (bytes int64, ok bool, err error) {
+	const levels = 16 // and offsets, for each entry
+	switch l := r.leaf; {
+	case l.MaxRep > 0:
+		return 0, false, nil
+	case l.Type == format.FixedLenByteArray:
+		return rows * (int64(l.TypeLength) + levels), true, nil
+	case l.Type == format.Int96:
+		return rows * (12 + levels), true, nil
+	case l.Type != format.ByteArray:
+		return rows * (8 + levels), true, nil
+	}
+	if !r.chunk.PlainOrCoded() { // encodings that share bytes between values
+		return 0, false, nil
+	}
+	d, err := r.chunk.ReadDictionary(ctx)
+	if err != nil {
+		return 0, false, err
+	}
+	return rows*(levels+d.Longest()) + r.chunk.FooterBytes(), true, nil
+}
+
+// read takes the next rows rows.
+func (r *leafReader) read(ctx context.Context, mem memory.Allocator, rows int) error {
+	r.drop()
+	r.rep, r.def, r.entries = r.rep[:0], r.def[:0], 0
+	r.sink = r.col.sink(mem)
+	begun := 0
+	for begun < rows || r.leaf.MaxRep > 0 { // the last row may go on in the next page
+		ok, err := r.advance(ctx)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
+		n, b := r.span(rows - begun)
+		if n == 0 {
+			break
+		}
+		begun += b
+		if err := r.take(n); err != nil {
+			at := r.at
+			at.Page = r.page.Number
+			return misfit(at, err)
+		}
+	}
+	if begun < rows {
+		return fault.Corrupt(r.at, "the column ends %d rows early", rows-begun)
+	}
+	return nil
+}
+
+// misfit is a sink's error about a value, in its place.
+func misfit(at fault.At, err error) error {
+	var f *fault.Error
+	if errors.As(err, &f) {
+		f.At = at
+		return f
+	}
+	return &fault.Error{Kind: fault.ErrCorrupt, At: at, What: "a value does not fit its column", Err: err}
+}
+
+// span returns how many of the page's next entries belong to rows more rows,
+// and how many rows begin among them.
+func (r *leafReader) span(rows int) (entries, begun int) {
+	if r.leaf.MaxRep == 0 {
+		n := min(rows, r.page.Values-r.entry)
+		return n, n
+	}
+	for _, rep := range r.page.Rep[r.entry:] {
+		if rep == 0 {
+			if begun == rows {
+				break
+			}
+			begun++
+		}
+		entries++
+	}
+	return entries, begun
+}
+
+// take moves the page's next n entries into the batch.
+func (r *leafReader) take(n int) error {
+	p, from := r.page, r.entry
+	r.entry += n
+	r.entries += n
+	if p.Rep != nil {
+		r.rep = append(r.rep, p.Rep[from:from+n]...)
+	}
+	if p.Def == nil {
+		err := r.sink.add(p, r.value, n, r.chunk.Dictionary())
+		r.value += n
+		return err
+	}
+	def := p.Def[from : from+n]
+	r.def = append(r.def, def...)
+	full, slot := uint8(r.leaf.MaxDef), uint8(r.col.slot)
+	for i := 0; i < n; {
+		j := i + 1
+		switch {
+		case def[i] == full:
+			for j < n && def[j] == full {
+				j++
+			}
+			if err := r.sink.add(p, r.value, j-i, r.chunk.Dictionary()); err != nil {
+				return err
+			}
+			r.value += j - i
+		case def[i] >= slot:
+			for j < n && def[j] >= slot && def[j] != full {
+				j++
+			}
+			r.sink.null(j - i)
+		}
+		i = j
+	}
+	return nil
+}
+
+// assembler builds the arrays of one batch from its leaves' entries.
+type assembler struct {
+	mem    memory.Allocator
+	leaves map[int]*leafReader
+}
+
+// build makes the data of a node's slots. The levels of any leaf below tell
+// them; the first one's are used.
+func (a *assembler) build(c *column) (arrow.ArrayData, error) {
+	r := a.leaves[c.leaf]
+	switch {
+	case c.sink != nil:
+		return a.buildLeaf(c, r)
+	case c.elemDef > 0:
+		return a.buildList(c, r)
+	}
+	return a.buildStruct(c, r)
+}
+
+// valid makes the validity bitmap of a node's slots, nil when none is NULL,
+// and counts them.
+func (a *assembler) valid(c *column, r *leafReader) (bitmap *memory.Buffer, slots, nulls int) {
+	if len(r.def) == 0 {
+		return nil, r.entries, 0
+	}
+	for i, d := range r.def {
+		if c.begins(r, i) {
+			slots++
+			if int(d) < c.def {
+				nulls++
+			}
+		}
+	}
+	if nulls == 0 {
+		return nil, slots, 0
+	}
+	bitmap = memory.NewResizableBuffer(a.mem)
+	bitmap.Resize((slots + 7) / 8)
+	bits := bitmap.Bytes()
+	clear(bits)
+	at := 0
+	for i, d := range r.def {
+		if c.begins(r, i) {
+			if int(d) >= c.def {
+				bits[at/8] |= 1 << (at % 8)
+			}
+			at++
+		}
+	}
+	return bitmap, slots, nulls
+}
+
+// begins reports whether entry i begins a slot of the node.
+func (c *column) begins(r *leafReader, i int) bool {
+	return (len(r.rep) == 0 || int(r.rep[i]) <= c.rep) && int(r.def[i]) >= c.slot
+}
+
+func release(b *memory.Buffer) {
+	if b != nil {
+		b.Release()
+	}
+}
+
+func (a *assembler) buildLeaf(c *column, r *leafReader) (arrow.ArrayData, error) {
+	bitmap, slots, nulls := a.valid(c, r)
+	defer release(bitmap)
+	s := r.sink
+	r.sink = nil
+	return s.data(c.field.Type, slots, nulls, bitmap), nil
+}
+
+func (a *assembler) buildStruct(c *column, r *leafReader) (arrow.ArrayData, error) {
+	bitmap, slots, nulls := a.valid(c, r)
+	defer release(bitmap)
+	children := make([]arrow.ArrayData, 0, len(c.children))
+	defer func() {
+		for _, d := range children {
+			d.Release()
+		}
+	}()
+	for _, cc := range c.children {
+		d, err := a.build(cc)
+		if err != nil {
+			return nil, err
+		}
+		children = append(children, d)
+		if d.Len() != slots {
+			return nil, fault.Corrupt(r.at, "the parts of a struct differ in length: %d and %d", slots, d.Len())
+		}
+	}
+	return array.NewData(c.field.Type, slots, []*memory.Buffer{bitmap}, children, nulls, 0), nil
+}
+
+func (a *assembler) buildList(c *column, r *leafReader) (arrow.ArrayData, error) {
+	bitmap, slots, nulls := a.valid(c, r)
+	defer release(bitmap)
+	var offsets *memory.Buffer
+	var err error
+	if c.field.Type.ID() == arrow.LARGE_LIST {
+		offsets, err = listOffsets[int64](a, c, r, slots)
+	} else {
+		offsets, err = listOffsets[int32](a, c, r, slots)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer offsets.Release()
+	elem, err := a.build(c.children[0])
+	if err != nil {
+		return nil, err
+	}
+	defer elem.Release()
+	if fixed, ok := c.field.Type.(*arrow.FixedSizeListType); ok {
+		if elem, err = a.fixedElements(r.at, int(fixed.Len()), elem, offsets, bitmap, slots); err != nil {
+			return nil, err
+		}
+		defer elem.Release()
+		return array.NewData(fixed, slots, []*memory.Buffer{bitmap}, []arrow.ArrayData{elem}, nulls, 0), nil
+	}
+	return array.NewData(c.field.Type, slots, []*memory.Buffer{bitmap, offsets}, []arrow.ArrayData{elem}, nulls, 0), nil
+}
+
+// elementBytes is about what an element of a fixed-size list takes, as one that
+// is NULL does, too.
+const elementBytes = 8
+
+// padding returns about how many bytes the fixed-size lists of a row take even
+// if they are NULL.
+func (c *column) padding() (n int64) {
+	if fixed, ok := c.field.Type.(*arrow.FixedSizeListType); ok {
+		n = int64(fixed.Len()) * elementBytes
+	}
+	for _, cc := range c.children {
+		n += cc.padding()
+	}
+	return n
+}
+
+// fixedElements returns the elements of lists as fixed-size lists have them: size
+// for each slot, NULLs for one that is NULL.
+func (a *assembler) fixedElements(at fault.At, size int, elem arrow.ArrayData, offsets, bitmap *memory.Buffer, slots int) (arrow.ArrayData, error) {
+	ends := arrow.Int32Traits.CastFromBytes(offsets.Bytes())
+	valid := func(i int) bool { return bitmap == nil || bitmap.Bytes()[i/8]>>(i%8)&1 != 0 }
+	nulls := 0
+	for i := range slots {
+		switch n := int(ends[i+1] - ends[i]); {
+		case !valid(i):
+			nulls++
+		case n != size:
+			return nil, fault.Corrupt(at, "a list of %d elements where the Arrow schema in the file says %d", n, size)
+		}
+	}
+	if nulls == 0 {
+		elem.Retain()
+		return elem, nil
+	}
+	if int64(slots)*int64(size) > maxRowSize/elementBytes {
+		return nil, fault.Unsupported(at, "%d fixed-size lists of %d elements, %d of them NULL, in one batch", slots, size, nulls)
+	}
+	rows := make([]int, 0, slots*size)
+	for i := range slots {
+		for j := range size {
+			if row := int(ends[i]) + j; valid(i) {
+				rows = append(rows, row)
+			} else {
+				rows = append(rows, -1)
+			}
+		}
+	}
+	values := array.MakeFromData(elem)
+	defer values.Release()
+	padded, err := take.Array(a.mem, values, rows)
+	if err != nil {
+		return nil, err
+	}
+	defer padded.Release()
+	padded.Data().Retain()
+	return padded.Data(), nil
+}
+
+// listOffsets counts the elements of each slot of a list.
+func listOffsets[O int32 | int64](a *assembler, c *column, r *leafReader, slots int) (*memory.Buffer, error) {
+	w := offsetSize[O]()
+	buf := memory.NewResizableBuffer(a.mem)
+	buf.Resize((slots + 1) * w)
+	b := buf.Bytes()
+	at, elements := 0, 0
+	for i, d := range r.def {
+		if int(r.rep[i]) > c.rep+1 || int(d) < c.slot {
+			continue // within an element, or within no slot of this list
+		}
+		if int(r.rep[i]) <= c.rep {
+			putOffset(b[at*w:], O(elements))
+			at++
+		}
+		if int(d) >= c.elemDef {
+			elements++
+		}
+	}
+	putOffset(b[at*w:], O(elements))
+	if w == 4 && elements > math.MaxInt32 {
+		buf.Release()
+		return nil, fault.Unsupported(r.at, "lists of more than 2^31 elements in one batch")
+	}
+	return buf, nil
+}

@@ -1,0 +1,69 @@
+package arrowparquet
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+// int96Form says what INT96 timestamps become. It is chosen beforehand, so that
+// no file decides on a column's type by its values.
+type int96Form uint8
+
+const (
+	int96Micros int96Form = iota // timestamp[us]: all years, six digits of a second
+	int96Nanos                   // timestamp[ns]: the years 1677 to 2262, all digits
+	int96Stored                  // the 12 bytes as they are, for keys
+)
+
+// values returns the Arrow type and what makes values of it.
+func (f int96Form) values() (arrow.DataType, sinkFunc) {
+	switch f {
+	case int96Nanos:
+		return &arrow.TimestampType{Unit: arrow.Nanosecond}, convertSink(12, 8, int96ToNanos)
+	case int96Stored:
+		return key.Int96, copySink(12)
+	}
+	return &arrow.TimestampType{Unit: arrow.Microsecond}, convertSink(12, 8, int96ToMicros)
+}
+
+func int96ToMicros(dst, src []byte) error {
+	sec, nanos := key.SplitInt96(src)
+	if nanos%1000 != 0 {
+		return fault.Unsupported(fault.At{}, "an INT96 timestamp with digits below a microsecond").
+			WithHint("--int96 ns keeps nanoseconds, in the years 1677 to 2262")
+	}
+	v, ok := addTime(sec, 1e6, int64(nanos/1000))
+	if !ok {
+		return fault.Unsupported(fault.At{}, "an INT96 timestamp that does not fit into 64 bits of microseconds")
+	}
+	binary.LittleEndian.PutUint64(dst, uint64(v))
+	return nil
+}
+
+func int96ToNanos(dst, src []byte) error {
+	sec, nanos := key.SplitInt96(src)
+	v, ok := addTime(sec, 1e9, int64(nanos))
+	if !ok {
+		return fault.Unsupported(fault.At{}, "an INT96 timestamp outside the years 1677 to 2262").
+			WithHint("--int96 us, the default, reads all years, to the microsecond")
+	}
+	binary.LittleEndian.PutUint64(dst, uint64(v))
+	return nil
+}
+
+// addTime returns seconds in parts of which a second has perSecond, and so many
+// parts more, fewer than a second's. ok is false where they do not fit.
+func addTime(seconds, perSecond, parts int64) (v int64, ok bool) {
+	if seconds < 0 && parts > 0 { // of one sign, so that a sum that fits has a product that fits
+		seconds, parts = seconds+1, parts-perSecond
+	}
+	if seconds > math.MaxInt64/perSecond || seconds < math.MinInt64/perSecond {
+		return 0, false
+	}
+	v = seconds*perSecond + parts
+	return v, (v < 0) == (seconds < 0 || parts < 0)
+}

@@ -1,0 +1,64 @@
+package arrowparquet
+
+import (
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+)
+
+// LeafValues makes Arrow arrays of the values of one leaf, as [Parquet.ReadKeys]
+// has them, without their levels.
+type LeafValues struct {
+	p   *Parquet
+	col *column
+}
+
+// Leaf returns the leaf that index leads to: field numbers from the schema's
+// top down. ok is false if that is a struct or a list, or below a list.
+func (p *Parquet) Leaf(index []int) (v LeafValues, ok bool) {
+	level := p.keys
+	var c *column
+	for _, i := range index {
+		if i < 0 || i >= len(level) {
+			return v, false
+		}
+		c = level[i]
+		if c.elemDef > 0 {
+			return v, false
+		}
+		level = c.children
+	}
+	if c == nil || c.sink == nil {
+		return v, false
+	}
+	return LeafValues{p, c}, true
+}
+
+// Index is the leaf's number in the file.
+func (v LeafValues) Index() int { return v.col.leaf }
+
+// Type is the Arrow type of the values.
+func (v LeafValues) Type() arrow.DataType { return v.col.field.Type }
+
+// Plain reports whether the values are kept as Parquet stores them.
+func (v LeafValues) Plain() bool {
+	s := v.col.sink(v.p.mem)
+	defer s.release()
+	fixed, ok := s.(*fixedSink)
+	return ok && fixed.convert == nil
+}
+
+// Array makes an array of the page's values that are there. The caller
+// releases it.
+func (v LeafValues) Array(page *parquet.Page, dict *parquet.Dictionary) (arrow.Array, error) {
+	s := v.col.sink(v.p.mem)
+	if err := s.add(page, 0, page.NonNull, dict); err != nil {
+		s.release()
+		at := fault.At{File: v.p.f.Name, Column: v.p.f.Leaves[v.col.leaf].Dotted, Page: page.Number}
+		return nil, misfit(at, err)
+	}
+	d := s.data(v.col.field.Type, page.NonNull, 0, nil)
+	defer d.Release()
+	return array.MakeFromData(d), nil
+}

@@ -1,0 +1,137 @@
+package arrowparquet
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+var units = [...]arrow.TimeUnit{parquet.Millis: arrow.Millisecond, parquet.Micros: arrow.Microsecond, parquet.Nanos: arrow.Nanosecond}
+
+// leafType is the Arrow type of a leaf's values and how they get there. o may
+// be nil.
+func leafType(l *parquet.Leaf, o *origin, int96 int96Form) (arrow.DataType, sinkFunc, error) {
+	kind := byte(0)
+	if o != nil {
+		kind = o.kind
+	}
+	switch l.Logical.Kind {
+	case parquet.Null:
+		return arrow.Null, nullSink, nil
+	case parquet.Decimal:
+		return decimalType(l, o)
+	case parquet.Float16:
+		return arrow.FixedWidthTypes.Float16, copySink(2), nil
+	case parquet.Date:
+		return arrow.FixedWidthTypes.Date32, copySink(4), nil
+	case parquet.Time:
+		if l.Type == format.Int32 {
+			return arrow.FixedWidthTypes.Time32ms, copySink(4), nil
+		}
+		return &arrow.Time64Type{Unit: units[l.Logical.Unit]}, copySink(8), nil
+	case parquet.Timestamp:
+		return timestampType(l, o), copySink(8), nil
+	case parquet.Int:
+		return intType(l)
+	case parquet.String, parquet.Enum, parquet.JSON:
+		if kind == fbLargeUtf8 {
+			return arrow.BinaryTypes.LargeString, bytesSink[int64], nil
+		}
+		return arrow.BinaryTypes.String, bytesSink[int32], nil
+	}
+	switch l.Type {
+	case format.Boolean:
+		return arrow.FixedWidthTypes.Boolean, boolSink, nil
+	case format.Int32:
+		return arrow.PrimitiveTypes.Int32, copySink(4), nil
+	case format.Int64:
+		if kind == fbDuration {
+			return &arrow.DurationType{Unit: o.unit}, copySink(8), nil
+		}
+		return arrow.PrimitiveTypes.Int64, copySink(8), nil
+	case format.Int96:
+		dt, sink := int96.values()
+		return dt, sink, nil
+	case format.Float:
+		return arrow.PrimitiveTypes.Float32, copySink(4), nil
+	case format.Double:
+		return arrow.PrimitiveTypes.Float64, copySink(8), nil
+	case format.ByteArray:
+		if kind == fbLargeBin {
+			return arrow.BinaryTypes.LargeBinary, bytesSink[int64], nil
+		}
+		return arrow.BinaryTypes.Binary, bytesSink[int32], nil
+	case format.FixedLenByteArray:
+		return &arrow.FixedSizeBinaryType{ByteWidth: l.TypeLength}, copySink(l.TypeLength), nil
+	}
+	return nil, nil, fmt.Errorf("values of type %v", l.Type)
+}
+
+// timestampType gives instants the zone they were written with, UTC if it is
+// not known, and local times none. A converted type alone means an instant, as
+// the specification says (LogicalTypes.md, "Deprecated timestamp convertedType"),
+// unless the writer's own Arrow schema knows of no zone.
+func timestampType(l *parquet.Leaf, o *origin) arrow.DataType {
+	t := &arrow.TimestampType{Unit: units[l.Logical.Unit]}
+	if !l.Logical.UTC {
+		return t
+	}
+	t.TimeZone = "UTC"
+	if o != nil && o.kind == fbTimestamp && (o.zone != "" || l.Logical.Converted) {
+		t.TimeZone = o.zone
+	}
+	return t
+}
+
+func intType(l *parquet.Leaf) (arrow.DataType, sinkFunc, error) {
+	signed := l.Logical.Signed
+	switch l.Logical.BitWidth {
+	case 8:
+		if signed {
+			return arrow.PrimitiveTypes.Int8, convertSink(4, 1, narrow(1, true)), nil
+		}
+		return arrow.PrimitiveTypes.Uint8, convertSink(4, 1, narrow(1, false)), nil
+	case 16:
+		if signed {
+			return arrow.PrimitiveTypes.Int16, convertSink(4, 2, narrow(2, true)), nil
+		}
+		return arrow.PrimitiveTypes.Uint16, convertSink(4, 2, narrow(2, false)), nil
+	case 32:
+		if signed {
+			return arrow.PrimitiveTypes.Int32, copySink(4), nil
+		}
+		return arrow.PrimitiveTypes.Uint32, copySink(4), nil
+	}
+	if signed {
+		return arrow.PrimitiveTypes.Int64, copySink(8), nil
+	}
+	return arrow.PrimitiveTypes.Uint64, copySink(8), nil
+}
+
+// decimalType takes the narrowest of Arrow's decimals that v15 has, unless
+// the writer had a wider one.
+func decimalType(l *parquet.Leaf, o *origin) (arrow.DataType, sinkFunc, error) {
+	p, s := int32(l.Logical.Precision), int32(l.Logical.Scale)
+	var dt arrow.DataType
+	width := 16
+	switch {
+	case p > 76:
+		return nil, nil, errors.New("decimals of more than 76 digits")
+	case p > 38 || o != nil && o.kind == fbDecimal && o.bits == 256:
+		dt, width = &arrow.Decimal256Type{Precision: p, Scale: s}, 32
+	default:
+		dt = &arrow.Decimal128Type{Precision: p, Scale: s}
+	}
+	switch l.Type {
+	case format.Int32:
+		return dt, convertSink(4, width, widenLittle(width)), nil
+	case format.Int64:
+		return dt, convertSink(8, width, widenLittle(width)), nil
+	case format.FixedLenByteArray:
+		return dt, convertSink(l.TypeLength, width, widenBig(width)), nil
+	}
+	return dt, convertSink(0, width, widenBig(width)), nil
+}

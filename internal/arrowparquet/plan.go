@@ -1,0 +1,265 @@
+package arrowparquet
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// column is a node of the plan by which levels and values become arrays: an
+// Arrow field and the levels at which things happen to it.
+//
+// An entry of the column's leaf begins a slot of this node when its
+// repetition level is at most rep and its definition level at least slot: the
+// innermost list around the node has an element there. The slot is not NULL
+// when the definition level is at least def.
+type column struct {
+	field    arrow.Field
+	rep      int // repeated nodes around this one
+	slot     int
+	def      int
+	elemDef  int       // of a list: the definition level at which it has an element
+	children []*column // of a struct; of a list its element; of a map its key and value
+	leaf     int       // index of the (first) leaf below
+	leaves   int       // number of leaves below
+	sink     sinkFunc  // of a leaf
+	coded    *coding   // of a leaf that the writer had dictionary-encoded
+}
+
+// planner builds the columns of a file.
+type planner struct {
+	f     *parquet.File
+	int96 int96Form
+}
+
+// storedArrow returns the Arrow schema that the file's writer has stored, as it
+// stands in the file, or "" if there is none that fits.
+func storedArrow(f *parquet.File) string {
+	for _, kv := range f.Metadata.KeyValueMetadata {
+		if kv.Key == originKey {
+			if root := parseOrigin(kv.Value); root != nil && len(root.children) == len(f.Root.Children) {
+				return kv.Value
+			}
+		}
+	}
+	return ""
+}
+
+// plan returns the file's top-level columns and its Arrow schema.
+func plan(f *parquet.File, int96 int96Form) ([]*column, *arrow.Schema, error) {
+	var root *origin
+	var keys, values []string
+	seen := map[string]bool{originKey: true}
+	for _, kv := range f.Metadata.KeyValueMetadata {
+		if kv.Key == originKey {
+			root = parseOrigin(kv.Value)
+			continue
+		}
+		seen[kv.Key] = true
+		keys, values = append(keys, kv.Key), append(values, kv.Value)
+	}
+	if root != nil {
+		for i, k := range root.keys {
+			if !seen[k] {
+				keys, values = append(keys, k), append(values, root.values[i])
+			}
+		}
+	}
+	p := planner{f: f, int96: int96}
+	columns := make([]*column, len(f.Root.Children))
+	fields := make([]arrow.Field, len(columns))
+	for i, n := range f.Root.Children {
+		c, err := p.node(n, levels{}, root.child(i, len(columns)))
+		if err != nil {
+			return nil, nil, err
+		}
+		columns[i], fields[i] = c, c.field
+	}
+	meta := arrow.NewMetadata(keys, values)
+	return columns, arrow.NewSchema(fields, &meta), nil
+}
+
+// levels are those in force around a node.
+type levels struct{ def, rep, slot int }
+
+// node plans a node by its repetition.
+func (p *planner) node(n *parquet.Node, l levels, o *origin) (*column, error) {
+	if o != nil && o.name != n.Name {
+		o = nil // another field's
+	}
+	if n.Repetition == format.Repeated {
+		// A repeated node outside of a list is a list of its own, never NULL.
+		elem, err := p.value(n, levels{l.def + 1, l.rep + 1, l.def + 1}, false, o.child(0, 1))
+		if err != nil {
+			return nil, err
+		}
+		// The annotation is the element's, the field id the column's.
+		if elem.field.Metadata, err = p.fieldMetadata(n, o.child(0, 1), true, false); err != nil {
+			return nil, err
+		}
+		return p.list(n, l, elem, o, false)
+	}
+	return p.value(n, l, n.Repetition == format.Optional, o)
+}
+
+// value plans what a node holds, leaving its own repetition aside.
+func (p *planner) value(n *parquet.Node, l levels, nullable bool, o *origin) (*column, error) {
+	if nullable {
+		l.def++
+	}
+	var c *column
+	var err error
+	switch {
+	case n.Leaf >= 0:
+		c, err = p.leaf(n, l, o)
+	case n.Logical.Kind == parquet.List:
+		c, err = p.annotatedList(n, l, o)
+	case n.Logical.Kind == parquet.Map:
+		c, err = p.annotatedMap(n, l, o)
+	default:
+		c, err = p.structure(n, l, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.field.Nullable = nullable
+	return c, nil
+}
+
+func (p *planner) fail(n *parquet.Node, format string, args ...any) error {
+	return fault.Unsupported(fault.At{File: p.f.Name, Column: n.Name}, "%s", fmt.Sprintf(format, args...))
+}
+
+func (p *planner) structure(n *parquet.Node, l levels, o *origin) (*column, error) {
+	c := &column{rep: l.rep, slot: l.slot, def: l.def}
+	fields := make([]arrow.Field, len(n.Children))
+	for i, child := range n.Children {
+		cc, err := p.node(child, l, o.child(i, len(fields)))
+		if err != nil {
+			return nil, err
+		}
+		c.children, fields[i] = append(c.children, cc), cc.field
+		c.leaves += cc.leaves
+	}
+	c.leaf = c.children[0].leaf
+	meta, err := p.fieldMetadata(n, o, true, true)
+	c.field = arrow.Field{Name: n.Name, Type: arrow.StructOf(fields...), Metadata: meta}
+	return c, err
+}
+
+// list makes the column of a list of elem, which has the node's annotation
+// unless annotated. l is in force outside of its repeated node.
+func (p *planner) list(n *parquet.Node, l levels, elem *column, o *origin, annotated bool) (*column, error) {
+	meta, err := p.fieldMetadata(n, o, annotated, true)
+	return &column{
+		field: arrow.Field{Name: n.Name, Type: listType(elem.field, o), Metadata: meta},
+		rep:   l.rep, slot: l.slot, def: l.def, elemDef: l.def + 1,
+		children: []*column{elem}, leaf: elem.leaf, leaves: elem.leaves,
+	}, err
+}
+
+// maxFixedList is the largest size of the fixed-size lists that are made: a NULL
+// one takes as much memory as any other.
+const maxFixedList = 1 << 16
+
+func listType(elem arrow.Field, o *origin) arrow.DataType {
+	switch {
+	case o != nil && o.kind == fbLargeList:
+		return arrow.LargeListOfField(elem)
+	case o != nil && o.kind == fbFixedList && o.size > 0 && o.size <= maxFixedList:
+		return arrow.FixedSizeListOfField(int32(o.size), elem)
+	}
+	return arrow.ListOfField(elem)
+}
+
+// repeatedChild returns the repeated node that a list or map consists of.
+func (p *planner) repeatedChild(n *parquet.Node) (*parquet.Node, error) {
+	if len(n.Children) != 1 || n.Children[0].Repetition != format.Repeated {
+		return nil, p.fail(n, "a list or map that is not one repeated field")
+	}
+	return n.Children[0], nil
+}
+
+// annotatedList plans a LIST. The repeated node inside is the element itself
+// in files of old writers; the format's rules tell them by shape and name.
+func (p *planner) annotatedList(n *parquet.Node, l levels, o *origin) (*column, error) {
+	r, err := p.repeatedChild(n)
+	if err != nil {
+		return nil, err
+	}
+	inner := levels{l.def + 1, l.rep + 1, l.def + 1}
+	var elem *column
+	if r.Leaf >= 0 || len(r.Children) > 1 || r.Name == "array" || r.Name == n.Name+"_tuple" ||
+		r.Logical.Kind != parquet.None || r.Children[0].Repetition == format.Repeated {
+		elem, err = p.value(r, inner, false, o.child(0, 1))
+	} else {
+		elem, err = p.node(r.Children[0], inner, o.child(0, 1).named(r.Children[0].Name))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p.list(n, l, elem, o, true)
+}
+
+// annotatedMap plans a MAP. One whose keys may be NULL is not a map to Arrow:
+// it becomes a list of key-value structs. One without values, a set, becomes
+// a list of its keys.
+func (p *planner) annotatedMap(n *parquet.Node, l levels, o *origin) (*column, error) {
+	r, err := p.repeatedChild(n)
+	if err != nil {
+		return nil, err
+	}
+	if r.Leaf >= 0 || len(r.Children) > 2 {
+		return nil, p.fail(n, "a map that is not one repeated key and value")
+	}
+	inner := levels{l.def + 1, l.rep + 1, l.def + 1}
+	if len(r.Children) == 1 {
+		key, err := p.node(r.Children[0], inner, nil)
+		if err != nil {
+			return nil, err
+		}
+		return p.list(n, l, key, nil, true)
+	}
+	var entries *origin
+	if of := o.child(0, 1); of != nil && len(of.children) == 2 {
+		entries = &origin{name: r.Name}
+		for i, child := range of.children {
+			entries.children = append(entries.children, child.named(r.Children[i].Name))
+		}
+	}
+	pair, err := p.value(r, inner, false, entries)
+	if err != nil {
+		return nil, err
+	}
+	if r.Children[0].Repetition != format.Required {
+		return p.list(n, l, pair, nil, true)
+	}
+	c, err := p.list(n, l, pair, o, true)
+	if err != nil {
+		return nil, err
+	}
+	key, value := pair.children[0], pair.children[1]
+	t := arrow.MapOfWithMetadata(key.field.Type, key.field.Metadata, value.field.Type, value.field.Metadata)
+	t.SetItemNullable(value.field.Nullable)
+	t.KeysSorted = o != nil && o.kind == fbMap && o.sorted
+	c.field.Type = t
+	pair.field.Type = t.Elem()
+	return c, nil
+}
+
+func (p *planner) leaf(n *parquet.Node, l levels, o *origin) (*column, error) {
+	leaf := &p.f.Leaves[n.Leaf]
+	dt, sink, err := leafType(leaf, o, p.int96)
+	if err != nil {
+		return nil, fault.Unsupported(fault.At{File: p.f.Name, Column: leaf.Dotted}, "%s", err.Error())
+	}
+	meta, err := p.fieldMetadata(n, o, true, true)
+	return &column{
+		field: arrow.Field{Name: n.Name, Type: dt, Metadata: meta},
+		rep:   l.rep, slot: l.slot, def: l.def,
+		leaf: n.Leaf, leaves: 1, sink: sink, coded: o.coding(),
+	}, err
+}

@@ -1,0 +1,102 @@
+package arrowparquet
+
+import (
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+)
+
+// rowSizes tells the bytes of a record's rows, about as Parquet's plain
+// encoding holds them. It goes by the values alone, so that a row counts the
+// same in whatever record it comes.
+type rowSizes struct {
+	fixed int64 // of every row
+	more  []sizeFunc
+}
+
+// sizeFunc is the size in bytes of element i of an array.
+type sizeFunc func(i int) int64
+
+func sizesOf(rec arrow.Record) rowSizes {
+	var s rowSizes
+	for _, arr := range rec.Columns() {
+		if f, n := sizes(arr); f != nil {
+			s.more = append(s.more, f)
+		} else {
+			s.fixed += n
+		}
+	}
+	return s
+}
+
+func (s *rowSizes) row(i int) int64 {
+	n := s.fixed
+	for _, f := range s.more {
+		n += f(i)
+	}
+	return n
+}
+
+// sizes is how large arr's elements are, or, if f is nil, all of them. A value
+// of a fixed width counts that width, NULL or not; a NULL of another type
+// counts one byte, a string four more than it has, and a list one more than
+// its elements.
+func sizes(arr arrow.Array) (f sizeFunc, fixed int64) {
+	switch a := arr.(type) {
+	case array.ExtensionArray:
+		return sizes(a.Storage())
+	case *array.Dictionary:
+		of, n := sizes(a.Dictionary())
+		if of == nil {
+			return nil, n
+		}
+		return orNull(a, func(i int) int64 { return of(a.GetValueIndex(i)) }), 0
+	case *array.Struct:
+		return orNull(a, structSizes(a)), 0
+	case array.ListLike:
+		return orNull(a, listSizes(a)), 0
+	case array.BinaryLike:
+		return orNull(a, func(i int) int64 { return 4 + int64(a.ValueLen(i)) }), 0
+	case array.ViewLike:
+		return orNull(a, func(i int) int64 { return 4 + int64(a.ValueHeader(i).Len()) }), 0
+	}
+	if dt, ok := arr.DataType().(arrow.FixedWidthDataType); ok {
+		return nil, max(1, int64(dt.BitWidth()/8))
+	}
+	return nil, 1
+}
+
+func orNull(arr arrow.Array, f sizeFunc) sizeFunc {
+	return func(i int) int64 {
+		if arr.IsNull(i) {
+			return 1
+		}
+		return f(i)
+	}
+}
+
+func structSizes(st *array.Struct) sizeFunc {
+	var s rowSizes
+	for i := range st.NumField() {
+		if f, n := sizes(st.Field(i)); f != nil {
+			s.more = append(s.more, f)
+		} else {
+			s.fixed += n
+		}
+	}
+	return s.row
+}
+
+func listSizes(l array.ListLike) sizeFunc {
+	f, fixed := sizes(l.ListValues())
+	return func(i int) int64 {
+		from, to := l.ValueOffsets(i)
+		if f == nil {
+			return 1 + (to-from)*fixed
+		}
+		n := int64(1)
+		for j := from; j < to; j++ {
+			n += f(int(j))
+		}
+		return n
+	}
+}

@@ -1,0 +1,210 @@
+package arrowparquet
+
+import (
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/parquet-go/parquet-go/deprecated"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// How the values of a leaf are stored: its element of the schema, without name
+// and repetition. The converted type stands beside the logical one wherever
+// there is one that says the same, for old readers.
+
+func ofType(t format.Type) parquet.SchemaElement {
+	return parquet.SchemaElement{Type: thrift.New(t)}
+}
+
+func logically(e parquet.SchemaElement, v format.LogicalTypeValue) parquet.SchemaElement {
+	e.LogicalType = thrift.New(format.LogicalType{Value: v})
+	return e
+}
+
+func converted(e parquet.SchemaElement, c deprecated.ConvertedType) parquet.SchemaElement {
+	e.ConvertedType = thrift.New(c)
+	return e
+}
+
+func fixedLength(n int) parquet.SchemaElement {
+	e := ofType(format.FixedLenByteArray)
+	e.TypeLength = thrift.New(int32(n))
+	return e
+}
+
+func integer(bits int8, signed bool) parquet.SchemaElement {
+	t := format.Int32
+	if bits == 64 {
+		t = format.Int64
+	}
+	// The converted types are in order: unsigned ones of 8, 16, 32 and 64
+	// bits, then signed ones.
+	c := map[int8]deprecated.ConvertedType{8: 0, 16: 1, 32: 2, 64: 3}[bits]
+	if signed {
+		c += deprecated.Int8
+	} else {
+		c += deprecated.Uint8
+	}
+	return converted(logically(ofType(t), &format.IntType{BitWidth: bits, IsSigned: signed}), c)
+}
+
+// leafElement decides how values of dt are stored, with the annotation that the
+// field says. why says what hinders it.
+func leafElement(f arrow.Field, dt arrow.DataType) (e parquet.SchemaElement, why string) {
+	name, stored, err := annotation(f.Metadata)
+	if e, why = storedAs(f, name, dt); why == "" && err == nil && stored != nil {
+		e.ConvertedType = thrift.Null[deprecated.ConvertedType]{}
+		err = e.SetAnnotation(stored)
+	}
+	if err != nil {
+		why = "its annotation " + name + ": " + err.Error()
+	}
+	return e, why
+}
+
+// storedAs decides how values of dt are stored. annotation is the name of one
+// that Arrow has no type for.
+func storedAs(f arrow.Field, annotation string, dt arrow.DataType) (e parquet.SchemaElement, why string) {
+	switch dt := dt.(type) {
+	case *arrow.NullType:
+		if !f.Nullable {
+			return e, "it must be nullable"
+		}
+		return logically(ofType(format.Int32), &format.NullType{}), ""
+	case *arrow.BooleanType:
+		return ofType(format.Boolean), ""
+	case *arrow.Int8Type:
+		return integer(8, true), ""
+	case *arrow.Int16Type:
+		return integer(16, true), ""
+	case *arrow.Int32Type:
+		return ofType(format.Int32), ""
+	case *arrow.Int64Type, *arrow.DurationType:
+		return ofType(format.Int64), ""
+	case *arrow.Uint8Type:
+		return integer(8, false), ""
+	case *arrow.Uint16Type:
+		return integer(16, false), ""
+	case *arrow.Uint32Type:
+		return integer(32, false), ""
+	case *arrow.Uint64Type:
+		return integer(64, false), ""
+	case *arrow.Float16Type:
+		return logically(fixedLength(2), &format.Float16Type{}), ""
+	case *arrow.Float32Type:
+		return ofType(format.Float), ""
+	case *arrow.Float64Type:
+		return ofType(format.Double), ""
+	case *arrow.Date32Type, *arrow.Date64Type:
+		return converted(logically(ofType(format.Int32), &format.DateType{}), deprecated.Date), ""
+	case *arrow.Time32Type:
+		return timeElement(format.Int32, arrow.Millisecond, annotation == timeUTC), ""
+	case *arrow.Time64Type:
+		return timeElement(format.Int64, dt.Unit, annotation == timeUTC), ""
+	case *arrow.TimestampType:
+		return timestampElement(dt), ""
+	case *arrow.Decimal128Type:
+		return decimalElement(dt.Precision, dt.Scale, 38)
+	case *arrow.Decimal256Type:
+		return decimalElement(dt.Precision, dt.Scale, 76)
+	case *arrow.StringType, *arrow.LargeStringType, *arrow.StringViewType,
+		*arrow.BinaryType, *arrow.LargeBinaryType, *arrow.BinaryViewType:
+		return bytesElement(f, annotation, dt)
+	case *arrow.FixedSizeBinaryType:
+		return fixedElement(f, annotation, dt)
+	}
+	return e, "there is no Parquet type for it"
+}
+
+// timeElement has a converted type only if readers take it for what it is: one
+// adjusted to UTC.
+func timeElement(t format.Type, unit arrow.TimeUnit, utc bool) parquet.SchemaElement {
+	e := logically(ofType(t), &format.TimeType{IsAdjustedToUTC: utc, Unit: timeUnit(unit)})
+	switch {
+	case utc && unit == arrow.Millisecond:
+		e = converted(e, deprecated.TimeMillis)
+	case utc && unit == arrow.Microsecond:
+		e = converted(e, deprecated.TimeMicros)
+	}
+	return e
+}
+
+// timestampElement has a converted type for instants alone: that is what
+// readers take it for.
+func timestampElement(dt *arrow.TimestampType) parquet.SchemaElement {
+	instant := dt.TimeZone != ""
+	e := logically(ofType(format.Int64), &format.TimestampType{IsAdjustedToUTC: instant, Unit: timeUnit(dt.Unit)})
+	switch {
+	case instant && dt.Unit == arrow.Microsecond:
+		e = converted(e, deprecated.TimestampMicros)
+	case instant && dt.Unit != arrow.Nanosecond:
+		e = converted(e, deprecated.TimestampMillis)
+	}
+	return e
+}
+
+func bytesElement(f arrow.Field, annotation string, dt arrow.DataType) (parquet.SchemaElement, string) {
+	e := ofType(format.ByteArray)
+	text := dt.ID() == arrow.STRING || dt.ID() == arrow.LARGE_STRING || dt.ID() == arrow.STRING_VIEW
+	switch {
+	case annotation == "ENUM" && text:
+		e = converted(logically(e, &format.EnumType{}), deprecated.Enum)
+	case annotation == "BSON" && !text:
+		e = converted(logically(e, &format.BsonType{}), deprecated.Bson)
+	case annotation != "" && !withParameters[annotation]:
+		return e, "its annotation " + annotation
+	case text && value(f.Metadata, extensionKey) == "arrow.json":
+		e = converted(logically(e, &format.JsonType{}), deprecated.Json)
+	case text:
+		e = converted(logically(e, &format.StringType{}), deprecated.UTF8)
+	}
+	return e, ""
+}
+
+func fixedElement(f arrow.Field, annotation string, dt *arrow.FixedSizeBinaryType) (parquet.SchemaElement, string) {
+	e := fixedLength(dt.ByteWidth)
+	switch {
+	case dt.ByteWidth <= 0:
+		return e, "values without bytes"
+	case annotation == "INTERVAL" && dt.ByteWidth == 12:
+		e = converted(e, deprecated.Interval) // there is no logical type for it
+	case annotation != "" && !withParameters[annotation]:
+		return e, "its annotation " + annotation
+	case dt.ByteWidth == 16 && value(f.Metadata, extensionKey) == "arrow.uuid":
+		e = logically(e, &format.UUIDType{})
+	}
+	return e, ""
+}
+
+func decimalElement(precision, scale, most int32) (parquet.SchemaElement, string) {
+	if precision < 1 || precision > most || scale < 0 || scale > precision {
+		return parquet.SchemaElement{}, "its precision and scale"
+	}
+	e := fixedLength(decimalBytes(int(precision)))
+	e.Precision, e.Scale = thrift.New(precision), thrift.New(scale)
+	return converted(logically(e, &format.DecimalType{Precision: precision, Scale: scale}), deprecated.Decimal), ""
+}
+
+// decimalBytes is the least number of bytes that hold all numbers of so many
+// decimal digits in two's complement.
+func decimalBytes(precision int) int {
+	n := 1
+	for maxDigits(n) < precision {
+		n++
+	}
+	return n
+}
+
+// maxDigits is ⌊(8n-1)·log10(2)⌋, the digits that n bytes always hold; the
+// fraction is exact for the n in question, and the product needs 64 bits.
+func maxDigits(n int) int { return int(int64(8*n-1) * 301029996 / 1000000000) }
+
+func timeUnit(u arrow.TimeUnit) format.TimeUnit {
+	switch u {
+	case arrow.Nanosecond:
+		return format.TimeUnit{Value: &format.NanoSeconds{}}
+	case arrow.Microsecond:
+		return format.TimeUnit{Value: &format.MicroSeconds{}}
+	}
+	return format.TimeUnit{Value: &format.MilliSeconds{}} // seconds too: Parquet has no unit for them
+}

@@ -1,0 +1,18 @@
+package arrowparquet
+
+import (
+	"math/big"
+	"testing"
+)
+
+// The fewest bytes that hold all decimals of a precision, by big numbers. With
+// a product of 32 bits, as an int has on some machines, the search never ends.
+func TestDecimalBytes(t *testing.T) {
+	largest := big.NewInt(0)
+	for precision := 1; precision <= 76; precision++ {
+		largest.Add(largest.Mul(largest, big.NewInt(10)), big.NewInt(9))
+		if got, want := decimalBytes(precision), largest.BitLen()/8+1; got != want {
+			t.Errorf("precision %d: got %d bytes, want %d", precision, got, want)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package key_test
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+func TestClassOf(t *testing.T) {
+	dict := func(dt arrow.DataType) arrow.DataType {
+		return &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: dt}
+	}
+	ext := func(dt arrow.DataType) arrow.DataType { return &wrapped{arrow.ExtensionBase{Storage: dt}} }
+	for want, types := range map[key.Class][]arrow.DataType{
+		key.Integer: {arrow.PrimitiveTypes.Int8, arrow.PrimitiveTypes.Uint64, dict(arrow.PrimitiveTypes.Int16), ext(arrow.PrimitiveTypes.Int64)},
+		key.Bytes: {arrow.BinaryTypes.String, arrow.BinaryTypes.LargeString, arrow.BinaryTypes.Binary, arrow.BinaryTypes.LargeBinary,
+			dict(arrow.BinaryTypes.String), ext(dict(arrow.BinaryTypes.String)), dict(ext(arrow.BinaryTypes.String)), arrow.BinaryTypes.StringView, arrow.BinaryTypes.BinaryView},
+		key.Boolean:   {arrow.FixedWidthTypes.Boolean},
+		key.Date:      {arrow.FixedWidthTypes.Date32, arrow.FixedWidthTypes.Date64},
+		key.Instant:   {zoned(arrow.Second), zoned(arrow.Nanosecond), dict(zoned(arrow.Second))},
+		key.Timestamp: {unzoned(arrow.Second), unzoned(arrow.Nanosecond)},
+		key.Decimal:   {&arrow.Decimal128Type{Precision: 3, Scale: 1}, &arrow.Decimal256Type{Precision: 60, Scale: 9}},
+		key.Float:     {arrow.FixedWidthTypes.Float16, arrow.PrimitiveTypes.Float32, arrow.PrimitiveTypes.Float64},
+		key.Time:      {arrow.FixedWidthTypes.Time32s, arrow.FixedWidthTypes.Time64ns},
+		key.Duration:  {arrow.FixedWidthTypes.Duration_s, dict(arrow.FixedWidthTypes.Duration_ns)},
+		key.Null:      {arrow.Null},
+		"fixed[16]":   {&arrow.FixedSizeBinaryType{ByteWidth: 16}, ext(&arrow.FixedSizeBinaryType{ByteWidth: 16})},
+		"fixed[3]":    {&arrow.FixedSizeBinaryType{ByteWidth: 3}},
+	} {
+		for _, dt := range types {
+			if got, err := key.ClassOf(dt); got != want || err != nil {
+				t.Errorf("%s: %q, %v, want %q", dt, got, err, want)
+			}
+		}
+	}
+	for _, dt := range []arrow.DataType{
+		arrow.ListOf(arrow.PrimitiveTypes.Int8), arrow.StructOf(), arrow.FixedWidthTypes.MonthInterval, dict(arrow.ListOf(arrow.PrimitiveTypes.Int8)), arrow.MapOf(arrow.BinaryTypes.String, arrow.BinaryTypes.String),
+	} {
+		if c, err := key.ClassOf(dt); !errors.Is(err, fault.ErrUnsupported) {
+			t.Errorf("%s: class %q, %v, want it to be unsupported", dt, c, err)
+		}
+	}
+}
+
+func TestParseType(t *testing.T) {
+	for s, want := range map[string]arrow.DataType{
+		"tinyint": arrow.PrimitiveTypes.Int8, "int16": arrow.PrimitiveTypes.Int16, "int32": arrow.PrimitiveTypes.Int32, "int64": arrow.PrimitiveTypes.Int64,
+		"uint8": arrow.PrimitiveTypes.Uint8, "uint16": arrow.PrimitiveTypes.Uint16, "uint32": arrow.PrimitiveTypes.Uint32, "uint64": arrow.PrimitiveTypes.Uint64,
+		"int": arrow.PrimitiveTypes.Int64, " Integer ": arrow.PrimitiveTypes.Int64, "float": arrow.PrimitiveTypes.Float32, "DOUBLE": arrow.PrimitiveTypes.Float64,
+		"string": arrow.BinaryTypes.String, "binary": arrow.BinaryTypes.Binary, "bool": arrow.FixedWidthTypes.Boolean, "date": arrow.FixedWidthTypes.Date32,
+		"timestamp": unzoned(arrow.Nanosecond), "timestamptz": &arrow.TimestampType{Unit: arrow.Nanosecond, TimeZone: "UTC"},
+		"uuid": &arrow.FixedSizeBinaryType{ByteWidth: 16}, "fixed[3]": &arrow.FixedSizeBinaryType{ByteWidth: 3},
+		"decimal(10,2)": &arrow.Decimal128Type{Precision: 10, Scale: 2}, "decimal( 38 , 0 )": &arrow.Decimal128Type{Precision: 38},
+		"decimal(39,9)": &arrow.Decimal256Type{Precision: 39, Scale: 9}, "Decimal(76,76)": &arrow.Decimal256Type{Precision: 76, Scale: 76},
+	} {
+		if got, err := key.ParseType(s); err != nil || !arrow.TypeEqual(got, want) {
+			t.Errorf("%q: %v, %v, want %v", s, got, err, want)
+		}
+	}
+	for _, s := range []string{
+		"", "int8", "int128", "int 64", "list", "fixed[0]", "fixed[-1]", "fixed[03]", "fixed[3]x", "fixed[3", "fixed[]", "fixed[4294967296]",
+		"decimal", "decimal(0,0)", "decimal(10,11)", "decimal(77,1)", "decimal(10,-1)", "decimal(10,2)x", "decimal(10,2",
+		"decimal(10,2))", "decimal(+10,2)", "xdecimal(10,2)",
+	} {
+		if got, err := key.ParseType(s); err == nil {
+			t.Errorf("%q: %v, want an error", s, got)
+		} else if s != "" && !strings.Contains(err.Error(), s) {
+			t.Errorf("%q: the error does not show it: %v", s, err)
+		}
+	}
+}
+
+// TestTypeName: it is read as the type that it names.
+func TestTypeName(t *testing.T) {
+	for _, s := range []string{
+		"tinyint", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float", "double", "string", "binary", "boolean",
+		"date", "time", "timestamp", "timestamptz", "uuid", "fixed[3]", "decimal(10,2)", "decimal(76,0)",
+	} {
+		dt, err := key.ParseType(s)
+		if err != nil {
+			t.Errorf("%s: %v", s, err)
+		} else if got := key.TypeName(dt); got != s {
+			t.Errorf("%s is named %s", s, got)
+		}
+	}
+	_, err := key.ParseType("INT8")
+	if err == nil || !strings.Contains(err.Error(), "tinyint") || !strings.Contains(err.Error(), "int64") {
+		t.Errorf("int8: %v", err)
+	}
+}
+
+var allClasses = []key.Class{
+	key.Integer, key.Bytes, key.Boolean, key.Date, key.Instant, key.Timestamp, key.Decimal, key.Float, key.Time, key.Duration,
+	key.Fixed(16), key.Fixed(3), key.Null,
+}
+
+// typesOf has a column type of each class.
+var typesOf = map[key.Class]arrow.DataType{
+	key.Integer: arrow.PrimitiveTypes.Int64, key.Bytes: arrow.BinaryTypes.String, key.Boolean: arrow.FixedWidthTypes.Boolean,
+	key.Date: arrow.FixedWidthTypes.Date32, key.Instant: zoned(arrow.Second), key.Timestamp: unzoned(arrow.Second),
+	key.Decimal: &arrow.Decimal128Type{Precision: 38, Scale: 2}, key.Float: arrow.PrimitiveTypes.Float64,
+	key.Time: arrow.FixedWidthTypes.Time32s, key.Duration: arrow.FixedWidthTypes.Duration_s,
+	key.Fixed(16): &arrow.FixedSizeBinaryType{ByteWidth: 16}, key.Fixed(3): &arrow.FixedSizeBinaryType{ByteWidth: 3}, key.Null: arrow.Null,
+}
+
+// word is what people read for a class.
+func word(c key.Class) string { return strings.Replace(string(c), "bytes", "text", 1) }
+
+// TestMatch: a class matches with itself and NULL, and numbers with each other.
+// Otherwise the error names both, and a cast that it advises makes them match.
+func TestMatch(t *testing.T) {
+	at := fault.At{File: "log.parquet", Column: "k"}
+	cast := regexp.MustCompile(`(ids|log)::(\S+\(.*?\)|[^ ,=]+)`)
+	for _, a := range allClasses {
+		for _, b := range allClasses {
+			for _, filter := range []bool{false, true} {
+				ids := key.Side{Columns: []key.Column{{Path: key.Path{"x"}}, {Path: key.Path{"ids"}}}, Classes: []key.Class{key.Integer, a}}
+				log := key.Side{Columns: []key.Column{{Path: key.Path{"y"}}, {Path: key.Path{"log"}}}, Classes: []key.Class{key.Integer, b}}
+				if filter {
+					ids.Columns = nil
+				}
+				err := key.Match(at, ids, log)
+				if a == b || a == key.Null || b == key.Null || a.Numeric() && b.Numeric() {
+					if err != nil {
+						t.Errorf("%s, %s: %v", a, b, err)
+					}
+					continue
+				}
+				var f *fault.Error
+				if !errors.Is(err, fault.ErrMismatch) || !errors.As(err, &f) {
+					t.Errorf("%s, %s: %v, want a mismatch", a, b, err)
+					continue
+				}
+				if !strings.Contains(f.Want, word(a)) || !strings.Contains(f.Got, word(b)) || f.Hint == "" || !strings.Contains(err.Error(), "log.parquet") {
+					t.Errorf("%s, %s: %v", a, b, err)
+				}
+				if !filter && strings.Contains(f.Hint, "filter") {
+					t.Errorf("%s, %s: no filter is there: %s", a, b, f.Hint)
+				}
+				advised := cast.FindStringSubmatch(f.Hint)
+				if advised == nil {
+					if (a == key.Bytes) != (b == key.Bytes) && a != key.Fixed(3) && b != key.Fixed(3) && !filter && a != key.Duration && b != key.Duration {
+						t.Errorf("%s, %s: no cast is advised: %s", a, b, f.Hint)
+					}
+					continue
+				}
+				of, to := a, b
+				if advised[1] == "log" {
+					of, to = b, a
+				}
+				columns, err := key.ParseColumns(advised[0])
+				if err != nil {
+					t.Errorf("%s, %s: the hint %q: %v", a, b, f.Hint, err)
+					continue
+				}
+				types := []arrow.DataType{typesOf[of]}
+				if of == key.Bytes { // the hint is the same for binaries
+					types = append(types, arrow.BinaryTypes.Binary)
+				}
+				for _, dt := range types {
+					schema := arrow.NewSchema([]arrow.Field{{Name: advised[1], Type: dt}}, nil)
+					enc, err := key.NewEncoder(schema, columns, key.Options{})
+					if err != nil || enc.Classes()[0] != to {
+						t.Errorf("%s, %s of type %s: the hint %q: %v", a, b, dt, f.Hint, err)
+					}
+				}
+			}
+		}
+	}
+	err := key.Match(at, key.Side{Classes: allClasses[:2]}, key.Side{Classes: allClasses[:1]})
+	if !errors.Is(err, fault.ErrMismatch) || !strings.Contains(err.Error(), "want 2, got 1") {
+		t.Errorf("two columns against one: %v", err)
+	}
+}
+
+// TestMeet: in the class in which two sides meet, each value of one side has an
+// equal, or the value has none on the other side.
+func TestMeet(t *testing.T) {
+	i, d, f, n, s := key.Integer, key.Decimal, key.Float, key.AnyNumber, key.Bytes
+	for _, c := range []struct {
+		ids, log []key.Class
+		want     key.Class
+	}{
+		{[]key.Class{i}, []key.Class{i}, i}, {[]key.Class{f}, []key.Class{f}, f}, {[]key.Class{s, s}, []key.Class{s}, s},
+		{[]key.Class{i}, []key.Class{f}, i}, {[]key.Class{f}, []key.Class{i}, i}, {[]key.Class{d}, []key.Class{i}, i}, {[]key.Class{i}, []key.Class{d}, i},
+		{[]key.Class{d}, []key.Class{f}, f}, {[]key.Class{f}, []key.Class{d}, d},
+		{[]key.Class{i}, []key.Class{i, f, d}, i}, {[]key.Class{f, i}, []key.Class{d, d}, d}, {[]key.Class{d, i}, []key.Class{i, f}, n},
+		{[]key.Class{key.Null}, []key.Class{key.Date}, key.Date}, {[]key.Class{key.Null, f}, []key.Class{key.Null}, f},
+		{[]key.Class{i, s}, []key.Class{i}, ""}, {[]key.Class{s}, []key.Class{i}, ""}, {[]key.Class{i}, []key.Class{i, key.Date}, ""},
+		{[]key.Class{key.Null, i, s}, []key.Class{key.Null}, ""},
+	} {
+		got, ok := key.Meet(c.ids, c.log)
+		if got != c.want || ok != (c.want != "") {
+			t.Errorf("%v and %v: %q, %v, want %q", c.ids, c.log, got, ok, c.want)
+		}
+	}
+}

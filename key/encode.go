@@ -1,0 +1,369 @@
+package key
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+)
+
+// Options say how the columns of a key become keys.
+type Options struct {
+	Rule Rule // for columns of strings
+	// Classes, one for each column, are those of the other side. Numbers are
+	// converted to them; a column that cannot be compared is not an error here,
+	// see [Match]. nil: the columns' own.
+	Classes []Class
+	// IgnoreCase finds columns by names whose letters may differ in case.
+	IgnoreCase bool
+	// NullMisfits makes a value that does not fit the type it is cast to a NULL.
+	NullMisfits bool
+}
+
+// Encoder turns the key columns of record batches of one schema into normal
+// form. It is immutable: many goroutines may share one.
+type Encoder struct {
+	columns []Column
+	fields  []Field
+	options Options
+	classes []Class // after casts and rules
+	rules   []Rule  // what of the rule is applied to each column
+	steps   []steps
+}
+
+// steps say how the values of a column are made keys.
+type steps struct {
+	from arrow.DataType // of the column
+	cast arrow.DataType // nil: none
+	of   Class          // before the conversion
+	to   Class          // of the keys
+}
+
+// asStored reports whether the normal form of the values is that of the keys,
+// but for a rule.
+func (s steps) asStored() bool {
+	cast, _ := s.caster()
+	return cast == nil && s.converter() == nil
+}
+
+func (s steps) caster() (c convert, ok bool) {
+	if s.cast == nil {
+		return nil, true
+	}
+	return caster(s.from, s.cast)
+}
+
+func (s steps) converter() convert {
+	if !s.of.Numeric() || !s.to.Numeric() {
+		return nil
+	}
+	return converter(s.of, s.to)
+}
+
+// NewEncoder resolves the key columns in the schema. A rule that concerns none
+// of the columns is an error.
+func NewEncoder(schema *arrow.Schema, columns []Column, o Options) (*Encoder, error) {
+	if len(columns) == 0 {
+		return nil, fmt.Errorf("no key column is named")
+	}
+	e := &Encoder{columns: columns, options: o}
+	var stored []Class // before the rule
+	for i, col := range columns {
+		f, err := col.Resolve(schema, o.IgnoreCase)
+		if err != nil {
+			return nil, err
+		}
+		at := fault.At{Column: col.String()}
+		c, err := ClassOf(f.Type)
+		if err != nil {
+			return nil, fault.Unsupported(at, "a key of type %s", f.Type).WithHint("name a column of numbers, text or another plain type; fields of a struct are named a.b")
+		}
+		s := steps{from: f.Type, cast: col.Cast}
+		if _, ok := s.caster(); !ok {
+			e := fault.Unsupported(at, "a cast from %s to %s", f.Type, TypeName(col.Cast))
+			back := steps{from: col.Cast, cast: f.Type}
+			if _, ok := back.caster(); ok {
+				e = e.WithHint("cast the other side to %s instead", TypeName(f.Type))
+			}
+			return nil, e
+		}
+		if col.Cast != nil {
+			c, _ = ClassOf(col.Cast)
+		}
+		s.of = o.Rule.Class(c)
+		s.to = s.of
+		if i < len(o.Classes) && (s.of == Null || s.of.Numeric() && o.Classes[i].Numeric()) {
+			s.to = o.Classes[i]
+		}
+		e.fields = append(e.fields, f)
+		e.steps = append(e.steps, s)
+		e.classes = append(e.classes, s.of)
+		e.rules = append(e.rules, o.Rule.Of(c))
+		stored = append(stored, c)
+	}
+	if o.Rule != 0 && !o.Rule.Concerns(stored) && !slices.Contains(stored, Null) {
+		return nil, fault.Unsupported(fault.At{Column: ColumnsString(columns)}, "--normalize %s of a key of class %s", o.Rule, joined(stored)).
+			WithHint("the rule is for strings: leave it out, or cast the column to string")
+	}
+	return e, nil
+}
+
+// Classes returns the class of each key column, after its cast and the rule, and
+// before it is converted to [Options.Classes].
+func (e *Encoder) Classes() []Class { return e.classes }
+
+// Side returns the key columns and their classes.
+func (e *Encoder) Side() Side { return Side{Columns: e.columns, Classes: e.classes} }
+
+// AsStored reports whether the key is one column whose values are keys as they
+// are stored, but for the rule: they are neither cast nor converted.
+func (e *Encoder) AsStored() bool { return len(e.steps) == 1 && e.steps[0].asStored() }
+
+// Index returns the field numbers, from the schema's top down, that lead to the
+// key column; nil if there are several.
+func (e *Encoder) Index() []int {
+	if len(e.fields) > 1 {
+		return nil
+	}
+	return e.fields[0].Index
+}
+
+// Columns returns the top-level columns that hold the key, ascending, each
+// once.
+func (e *Encoder) Columns() []int {
+	var cols []int
+	for i, f := range e.fields {
+		seen := false
+		for _, g := range e.fields[:i] {
+			seen = seen || g.Index[0] == f.Index[0]
+		}
+		if !seen {
+			cols = append(cols, f.Index[0])
+		}
+	}
+	for i := range cols { // insertion sort of a few
+		for j := i; j > 0 && cols[j-1] > cols[j]; j-- {
+			cols[j-1], cols[j] = cols[j], cols[j-1]
+		}
+	}
+	return cols
+}
+
+// Encode fills b with the keys of the record. b may share the record's memory:
+// it is good until the record is released.
+func (e *Encoder) Encode(rec arrow.Record, b *Batch) error {
+	b.reset(int(rec.NumRows()))
+	b.lenient = e.options.NullMisfits
+	parts := make([]part, len(e.fields))
+	for i, f := range e.fields {
+		p, err := newPart(rec.Column(f.Index[0]), f.Index[1:])
+		if err != nil {
+			return fmt.Errorf("column %s: %w", e.columns[i], err)
+		}
+		p.rule, p.class = e.rules[i], e.steps[i].to
+		p.cast, _ = e.steps[i].caster()
+		p.convert = e.steps[i].converter()
+		parts[i] = p
+	}
+	b.findRows(parts)
+	changed := slices.ContainsFunc(parts, func(p part) bool { return p.rule != 0 || p.cast != nil || p.convert != nil })
+	switch one := &parts[0]; {
+	case len(parts) == 1 && one.null:
+		b.isInt = one.class == Integer
+	case len(parts) == 1 && one.cast == nil && one.convert == nil:
+		encodeOne(one, b)
+	case len(parts) == 1 && one.class == Integer:
+		encodeIntegers(one, b)
+	case len(parts) == 1:
+		encodeChanged(one, b)
+	case !changed:
+		encodeComposite(parts, b)
+	default:
+		encodeChangedComposite(parts, b)
+	}
+	return nil
+}
+
+// EncodeKeys is Encode for rows of a file, which errors name: a value that does
+// not fit its cast is one.
+func (e *Encoder) EncodeKeys(file string, rec arrow.Record, b *Batch) error {
+	if err := e.Encode(rec, b); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return b.Fit(fault.At{File: file}, e.columns)
+}
+
+// EncodeIDs is EncodeKeys for IDs: a value that no ID may have is an error, too.
+func (e *Encoder) EncodeIDs(file string, rec arrow.Record, b *Batch) error {
+	if err := e.EncodeKeys(file, rec, b); err != nil {
+		return err
+	}
+	return b.IDs(fault.At{File: file, Column: ColumnsString(e.columns)})
+}
+
+// findRows lists the rows that have a key.
+func (b *Batch) findRows(parts []part) {
+	if !slices.ContainsFunc(parts, (part).mayBeNull) {
+		b.Rows = slices.Grow(b.Rows, b.Len)[:b.Len]
+		for row := range b.Rows {
+			b.Rows[row] = uint32(row)
+		}
+		return
+	}
+	for row := range b.Len {
+		if hasKey(parts, row) {
+			b.Rows = append(b.Rows, uint32(row))
+		}
+	}
+}
+
+func hasKey(parts []part, row int) bool {
+	for i := range parts {
+		if parts[i].isNull(row) {
+			return false
+		}
+	}
+	return true
+}
+
+// encodeOne is for a key of one column that is neither cast nor converted.
+func encodeOne(p *part, b *Batch) {
+	if p.ints != nil {
+		b.isInt, b.signed = true, p.signed
+		if p.dict == nil {
+			b.ints = gatherInts(b.ints, unwrapped(p.leaf), b.Rows)
+			return
+		}
+		for _, row := range b.Rows {
+			b.ints = append(b.ints, p.ints(int(row)))
+		}
+		return
+	}
+	if p.rule == 0 && p.dict == nil && len(b.Rows) == b.Len && b.share(unwrapped(p.leaf)) {
+		return
+	}
+	for _, row := range b.Rows {
+		b.data = p.put(b.data, int(row))
+		b.ends = append(b.ends, len(b.data))
+	}
+	if p.rule != 0 {
+		b.normalise(p.rule)
+	}
+}
+
+// encodeComposite puts the length of each part before it, so that ("ab","c")
+// and ("a","bc") differ.
+func encodeComposite(parts []part, b *Batch) {
+	var tmp []byte
+	for _, row := range b.Rows {
+		for i := range parts {
+			tmp = parts[i].stored(tmp[:0], int(row))
+			b.data = binary.AppendUvarint(b.data, uint64(len(tmp)))
+			b.data = append(b.data, tmp...)
+		}
+		b.ends = append(b.ends, len(b.data))
+	}
+}
+
+// part reads one key column of one record batch.
+type part struct {
+	above  []arrow.Array // the structs that the column stands in
+	leaf   arrow.Array   // the column
+	null   bool          // it has no type and only NULLs
+	dict   *array.Dictionary
+	signed bool
+	ints   func(row int) uint64             // integers
+	put    func(dst []byte, row int) []byte // all other classes
+
+	cast    convert // nil: none
+	rule    Rule
+	convert convert // nil: none
+	class   Class   // of the result
+
+	tmp [3][]byte // of value
+}
+
+// stored appends the normal form of a row's value as it is stored, as a part of
+// a composite key.
+func (p *part) stored(dst []byte, row int) []byte {
+	if p.ints != nil {
+		v := p.ints(row)
+		return appendInt(dst, v, p.signed && int64(v) < 0)
+	}
+	return p.put(dst, row)
+}
+
+// newPart descends from a top-level column to the key column.
+func newPart(col arrow.Array, index []int) (part, error) {
+	var p part
+	for _, i := range index {
+		col = unwrapped(col)
+		st, ok := col.(*array.Struct)
+		if !ok {
+			return p, fmt.Errorf("want a struct, got %s", col.DataType())
+		}
+		p.above = append(p.above, st)
+		col = st.Field(i)
+	}
+	p.leaf = col
+	if raw, ok := col.(*Int96Array); ok {
+		p.put = putInt96(raw.Storage().(*array.FixedSizeBinary))
+		return p, nil
+	}
+	col = unwrapped(col)
+	if d, ok := col.(*array.Dictionary); ok {
+		p.dict, col = d, unwrapped(d.Dictionary())
+	}
+	p.null = col.DataType().ID() == arrow.NULL
+	p.ints, p.signed = intsOf(col)
+	if p.ints == nil {
+		if p.put = putOf(col); p.put == nil {
+			return p, fault.Unsupported(fault.At{}, "a key of type %s", col.DataType())
+		}
+	}
+	if d := p.dict; d != nil {
+		if ints := p.ints; ints != nil {
+			p.ints = func(row int) uint64 { return ints(d.GetValueIndex(row)) }
+		} else {
+			put := p.put
+			p.put = func(dst []byte, row int) []byte { return put(dst, d.GetValueIndex(row)) }
+		}
+	}
+	return p, nil
+}
+
+// unwrapped returns the array below any extensions.
+func unwrapped(a arrow.Array) arrow.Array {
+	for {
+		ext, ok := a.(array.ExtensionArray)
+		if !ok {
+			return a
+		}
+		a = ext.Storage()
+	}
+}
+
+// mayBeNull reports whether some row may be without a value.
+func (p part) mayBeNull() bool {
+	return p.null || p.leaf.NullN() > 0 || p.dict != nil && p.dict.Dictionary().NullN() > 0 ||
+		slices.ContainsFunc(p.above, func(a arrow.Array) bool { return a.NullN() > 0 })
+}
+
+func (p *part) isNull(row int) bool {
+	if p.null {
+		return true
+	}
+	for _, a := range p.above {
+		if a.IsNull(row) {
+			return true
+		}
+	}
+	if p.leaf.IsNull(row) {
+		return true
+	}
+	return p.dict != nil && p.dict.Dictionary().IsNull(p.dict.GetValueIndex(row))
+}

@@ -1,0 +1,83 @@
+package key
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"reflect"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+)
+
+// Int96Type is the type of Parquet's INT96 timestamps on their way to keys: the
+// 12 bytes as stored. They reach years that no 64 bits of nanoseconds do, and
+// digits that no 64 bits of microseconds have. It is not registered with Arrow,
+// and no output has it.
+type Int96Type struct{ arrow.ExtensionBase }
+
+// Int96 is the one Int96Type.
+var Int96 = &Int96Type{arrow.ExtensionBase{Storage: &arrow.FixedSizeBinaryType{ByteWidth: int96Bytes}}}
+
+// int96Bytes is the size of a value.
+const int96Bytes = 12
+
+// Int96Array is an array of Int96Type.
+type Int96Array struct{ array.ExtensionArrayBase }
+
+// ArrayType implements arrow.ExtensionType.
+func (*Int96Type) ArrayType() reflect.Type { return reflect.TypeFor[Int96Array]() }
+
+// ExtensionName implements arrow.ExtensionType.
+func (*Int96Type) ExtensionName() string { return "bloomjoin.int96" }
+
+// ExtensionEquals implements arrow.ExtensionType.
+func (*Int96Type) ExtensionEquals(o arrow.ExtensionType) bool {
+	_, ok := o.(*Int96Type)
+	return ok
+}
+
+// Serialize implements arrow.ExtensionType.
+func (*Int96Type) Serialize() string { return "" }
+
+// Deserialize implements arrow.ExtensionType.
+func (*Int96Type) Deserialize(arrow.DataType, string) (arrow.ExtensionType, error) {
+	return nil, errors.New("INT96 is a type of Parquet's, not of Arrow's")
+}
+
+const (
+	julianEpoch  = 2440588 // Julian day number of 1970-01-01
+	daySeconds   = 24 * 60 * 60
+	microsSecond = 1_000_000
+	nanosSecond  = 1_000_000_000
+)
+
+// SplitInt96 returns the point in time that an INT96 of 12 bytes stands for, as
+// seconds since the epoch, rounded down, and nanoseconds. The value is
+// nanoseconds of the day, which may lie outside of it, and a Julian day number,
+// both little-endian.
+//
+// Spark, for which the type is kept alive, counts microseconds in 64 bits and
+// lets them wrap around on both ways, so that the last years before 294247 are
+// stored as days far in the past. A value that 64 bits do not hold is taken
+// modulo 2^64 microseconds, as Spark reads it.
+func SplitInt96(b []byte) (seconds int64, nanos uint32) {
+	days := int64(int32(binary.LittleEndian.Uint32(b[8:]))) - julianEpoch
+	more, rest := floorDiv(int64(binary.LittleEndian.Uint64(b)), nanosSecond)
+	seconds = days*daySeconds + more
+	if seconds > math.MaxInt64/microsSecond || seconds < math.MinInt64/microsSecond {
+		wrapped := seconds*microsSecond + rest/1000
+		sec, micros := floorDiv(wrapped, microsSecond)
+		return sec, uint32(micros*1000 + rest%1000)
+	}
+	return seconds, uint32(rest)
+}
+
+// putInt96 appends the normal form, that of timestamps.
+func putInt96(a *array.FixedSizeBinary) func(dst []byte, i int) []byte {
+	return func(dst []byte, i int) []byte {
+		sec, nanos := SplitInt96(a.Value(i))
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(sec))
+		return binary.LittleEndian.AppendUint32(dst, nanos)
+	}
+}

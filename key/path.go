@@ -1,0 +1,318 @@
+package key
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/nearest"
+)
+
+// Path names a column: the names of the structs that it stands in and its own.
+type Path []string
+
+// String returns the path as ParsePaths reads it, names quoted where needed.
+func (p Path) String() string {
+	parts := make([]string, len(p))
+	for i, s := range p {
+		if s == "" || strings.ContainsAny(s, `.,="`) || strings.Contains(s, castMark) {
+			s = `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
+		}
+		parts[i] = s
+	}
+	return strings.Join(parts, ".")
+}
+
+// Name returns the name of the column itself.
+func (p Path) Name() string { return p[len(p)-1] }
+
+// Column names a key column and, where it is cast, the type.
+type Column struct {
+	Path
+	Cast arrow.DataType // as [ParseType] returns it; nil: none
+}
+
+// castMark stands between a column and the type it is cast to.
+const castMark = "::"
+
+// String returns the column as [ParseColumns] reads it.
+func (c Column) String() string {
+	if c.Cast == nil {
+		return c.Path.String()
+	}
+	return c.Path.String() + castMark + TypeName(c.Cast)
+}
+
+// ParsePaths reads column paths separated by commas: a.b is column b of the
+// struct a; "a.b" in double quotes is a column of that very name, a quote in
+// it doubled.
+func ParsePaths(s string) ([]Path, error) {
+	columns, err := ParseColumns(s)
+	if err != nil {
+		return nil, err
+	}
+	paths := make([]Path, len(columns))
+	for i, c := range columns {
+		if c.Cast != nil {
+			return nil, fmt.Errorf("columns %q: %s is cast, which only a key can be", s, c.Path)
+		}
+		paths[i] = c.Path
+	}
+	return paths, nil
+}
+
+// ParseColumns reads key columns separated by commas: paths as [ParsePaths] reads
+// them, each of which may be cast, as PATH::TYPE with a type that [ParseType]
+// reads.
+func ParseColumns(s string) ([]Column, error) {
+	pairs, err := parse(s, false)
+	if err != nil {
+		return nil, err
+	}
+	columns := make([]Column, len(pairs))
+	for i, p := range pairs {
+		columns[i] = p[0]
+	}
+	return columns, nil
+}
+
+// ParsePairs reads pairs of key columns, LEFT=RIGHT, separated by commas. LEFT
+// alone stands for LEFT=LEFT.
+func ParsePairs(s string) (left, right []Column, err error) {
+	pairs, err := parse(s, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, p := range pairs {
+		left = append(left, p[0])
+		right = append(right, p[len(p)-1])
+	}
+	return left, right, nil
+}
+
+// parse reads items separated by commas, each one column or, if pairs, two with
+// an equals sign between.
+func parse(s string, pairs bool) ([][]Column, error) {
+	var out [][]Column
+	var item []Column
+	var c Column
+	rest := s
+	for {
+		name, tail, err := parseName(rest, pairs)
+		if err != nil {
+			return nil, fmt.Errorf("columns %q: %w", s, err)
+		}
+		c.Path = append(c.Path, name)
+		if strings.HasPrefix(tail, castMark) {
+			if c.Cast, tail, err = parseCast(tail[len(castMark):], pairs); err != nil {
+				return nil, fmt.Errorf("columns %q: %w", s, err)
+			}
+		}
+		if tail == "" || tail[0] != '.' {
+			item = append(item, c)
+			c = Column{}
+		}
+		switch {
+		case tail == "":
+			return append(out, item), nil
+		case tail[0] == ',':
+			out, item = append(out, item), nil
+		case tail[0] == '=' && len(item) > 1:
+			return nil, fmt.Errorf("columns %q: two equals signs: want LOGCOL=IDCOL, and a comma before the next pair", s)
+		}
+		rest = tail[1:]
+	}
+}
+
+// parseCast reads a type up to a comma or equals sign outside of parentheses,
+// which stays in tail.
+func parseCast(s string, pairs bool) (t arrow.DataType, tail string, err error) {
+	depth, end := 0, 0
+	for ; end < len(s); end++ {
+		c := s[end]
+		if c == '(' {
+			depth++
+		} else if c == ')' {
+			depth--
+		} else if depth == 0 && (c == ',' || pairs && c == '=') {
+			break
+		}
+	}
+	t, err = ParseType(s[:end])
+	return t, s[end:], err
+}
+
+// parseName reads one name up to a separator, which stays in tail.
+func parseName(s string, pairs bool) (name, tail string, err error) {
+	stops := ".,"
+	if pairs {
+		stops = ".,="
+	}
+	if !strings.HasPrefix(s, `"`) {
+		n := strings.IndexAny(s, stops)
+		if n < 0 {
+			n = len(s)
+		}
+		if cast := strings.Index(s[:n], castMark); cast >= 0 {
+			n = cast
+		}
+		if n == 0 {
+			return "", "", fmt.Errorf("a column name is empty")
+		}
+		return s[:n], s[n:], nil
+	}
+	var b strings.Builder
+	for s = s[1:]; ; {
+		n := strings.IndexByte(s, '"')
+		if n < 0 {
+			return "", "", fmt.Errorf("a quote is not closed: want two, as '\"a.b\"'")
+		}
+		b.WriteString(s[:n])
+		s = s[n+1:]
+		if !strings.HasPrefix(s, `"`) {
+			break
+		}
+		b.WriteByte('"')
+		s = s[1:]
+	}
+	if s != "" && !strings.ContainsRune(stops, rune(s[0])) && !strings.HasPrefix(s, castMark) {
+		return "", "", fmt.Errorf("something follows a closing quote")
+	}
+	return b.String(), s, nil
+}
+
+// Field is a column found in a schema.
+type Field struct {
+	Index []int          // field numbers, from the schema's top down
+	Names Path           // of these fields, as the schema spells them
+	Type  arrow.DataType // of the column itself
+}
+
+// Resolve finds the column in the schema, with ignoreCase by names whose letters
+// may differ in case. The error names the columns there are, and the nearest of
+// them.
+func (p Path) Resolve(schema *arrow.Schema, ignoreCase bool) (Field, error) {
+	fields := schema.Fields()
+	var out Field
+	for depth, name := range p {
+		i, err := find(fields, name, ignoreCase)
+		if err != nil {
+			return Field{}, p.notFound(schema, depth, fields, err)
+		}
+		out.Index, out.Names = append(out.Index, i), append(out.Names, fields[i].Name)
+		out.Type = fields[i].Type
+		if depth == len(p)-1 {
+			break
+		}
+		st, ok := storage(out.Type).(*arrow.StructType)
+		if !ok {
+			if arrow.IsNested(out.Type.ID()) {
+				return Field{}, fault.Unsupported(fault.At{Column: p.String()}, "a key below %s, which is repeated (%s)", p[:depth+1], out.Type)
+			}
+			return Field{}, p.notFound(schema, depth+1, nil, fmt.Errorf("%s is of type %s, not a struct (name the column itself, or a field of a struct)", p[:depth+1], out.Type))
+		}
+		fields = st.Fields()
+	}
+	return out, nil
+}
+
+// storage returns the type below any extensions.
+func storage(t arrow.DataType) arrow.DataType {
+	for {
+		e, ok := t.(arrow.ExtensionType)
+		if !ok {
+			return t
+		}
+		t = e.StorageType()
+	}
+}
+
+// find returns the position of the one field called name.
+func find(fields []arrow.Field, name string, ignoreCase bool) (int, error) {
+	at := -1
+	for i, f := range fields {
+		if f.Name != name && !(ignoreCase && strings.EqualFold(f.Name, name)) {
+			continue
+		}
+		if at >= 0 && ignoreCase {
+			return 0, &collision{fields[at].Name, f.Name, name}
+		}
+		if at >= 0 {
+			return 0, fmt.Errorf("two columns are called %q", name)
+		}
+		at = i
+	}
+	if at < 0 {
+		return 0, errNoColumn{name}
+	}
+	return at, nil
+}
+
+// errNoColumn says that no field has a name.
+type errNoColumn struct{ name string }
+
+func (e errNoColumn) Error() string { return fmt.Sprintf("no column %q", e.name) }
+
+// collision says that two fields have a name if case is ignored.
+type collision struct{ first, second, name string }
+
+func (e *collision) Error() string {
+	return fmt.Sprintf("columns %q and %q are both %q if case is ignored", e.first, e.second, e.name)
+}
+
+// notFound words the error for a path that ends at depth among fields.
+func (p Path) notFound(schema *arrow.Schema, depth int, fields []arrow.Field, cause error) error {
+	if errors.As(cause, new(*collision)) {
+		return &NotFoundError{Path: p, Cause: cause, Hint: "leave --ignore-case out, and name one of them as it is spelled"}
+	}
+	dotted := strings.Join(p, ".")
+	if len(p) > 1 && len(schema.FieldIndices(dotted)) == 1 {
+		return &NotFoundError{Path: p, Cause: cause, Hint: fmt.Sprintf(`the column of that very name is written '"%s"'`, dotted)}
+	}
+	if col, typ, ok := strings.Cut(p[len(p)-1], ":"); ok && len(p) == 1 && len(schema.FieldIndices(col)) == 1 {
+		return &NotFoundError{Path: p, Cause: cause, Hint: fmt.Sprintf("a cast has two colons: %s::%s", col, typ)}
+	}
+	names, paths := make([]string, len(fields)), make([]string, len(fields))
+	for i, f := range fields {
+		names[i], paths[i] = f.Name, append(append(Path{}, p[:depth]...), f.Name).String()
+	}
+	e := &NotFoundError{Path: p, Cause: cause}
+	if len(names) > 0 {
+		got := p[min(depth, len(p)-1)]
+		e.Hint = nearest.Hint(paths, nearest.Index(got, names, nearest.Most(got)))
+	}
+	return e
+}
+
+// NotFoundError says that a key or another column cannot be found in a schema.
+type NotFoundError struct {
+	Path  Path
+	Cause error
+	Hint  string
+}
+
+func (e *NotFoundError) Error() string {
+	s := e.Cause.Error()
+	if e.Hint != "" {
+		s += " (" + e.Hint + ")"
+	}
+	return s
+}
+
+// Missing reports whether the schema has no column of that name: not one too
+// many, nor one that something else than a struct stands above.
+func (e *NotFoundError) Missing() bool {
+	return errors.As(e.Cause, new(errNoColumn))
+}
+
+// ColumnsString renders columns as [ParseColumns] reads them.
+func ColumnsString(columns []Column) string {
+	parts := make([]string, len(columns))
+	for i, c := range columns {
+		parts[i] = c.String()
+	}
+	return strings.Join(parts, ",")
+}

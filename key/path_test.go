@@ -1,0 +1,268 @@
+package key_test
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+func TestParsePaths(t *testing.T) {
+	for s, want := range map[string][]key.Path{
+		"a":               {{"a"}},
+		"a,b":             {{"a"}, {"b"}},
+		"user.id":         {{"user", "id"}},
+		`"user.id"`:       {{"user.id"}},
+		`a."b.c".d,"x,y"`: {{"a", "b.c", "d"}, {"x,y"}},
+		`"say ""hi"""`:    {{`say "hi"`}},
+		`""`:              {{""}},
+		`"".a`:            {{"", "a"}},
+		"a=b":             {{"a=b"}}, // an equals sign means something in pairs only
+		" a , b":          {{" a "}, {" b"}},
+		`a"b`:             {{`a"b`}},
+		"Größe":           {{"Größe"}},
+		"a\x00\xff":       {{"a\x00\xff"}},
+	} {
+		got, err := key.ParsePaths(s)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %q, %v, want %q", s, got, err, want)
+			continue
+		}
+		columns, err := key.ParseColumns(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := key.ParsePaths(key.ColumnsString(columns))
+		if err != nil || !reflect.DeepEqual(again, want) {
+			t.Errorf("%q is written %q, which reads %q, %v", s, key.ColumnsString(columns), again, err)
+		}
+	}
+	for _, s := range []string{"", ",", "a,", ",a", "a,,b", ".", "a.", ".a", "a..b", `"`, `"a`, `"a"b`, `"a""`, `a."b`, `"a" ,b`} {
+		if got, err := key.ParseColumns(s); err == nil {
+			t.Errorf("%q: %q, want an error", s, got)
+		} else if !strings.Contains(err.Error(), "columns ") {
+			t.Errorf("%q: the error does not show it: %v", s, err)
+		}
+	}
+}
+
+// TestParseCasts: a type may stand after each column, with commas of its own.
+func TestParseCasts(t *testing.T) {
+	for s, want := range map[string]string{
+		"a::int64":                          "a::int64",
+		"a::BIGINT,b":                       "a::int64,b",
+		"a.b::decimal( 10 , 2 ),c::VarChar": "a.b::decimal(10,2),c::string",
+		`"a::b"::uuid`:                      `"a::b"::uuid`,
+		`"a::b"`:                            `"a::b"`,
+		"a:b":                               "a:b",
+		"a::timestamp with time zone":       "a::timestamptz",
+	} {
+		got, err := key.ParseColumns(s)
+		if err != nil || key.ColumnsString(got) != want {
+			t.Errorf("%q: %v, %v, want %s", s, got, err, want)
+		}
+		if again, err := key.ParseColumns(want); err != nil || key.ColumnsString(again) != want {
+			t.Errorf("%q: %v, %v", want, again, err)
+		}
+	}
+	for _, s := range []string{"a::", "a::int8", "a::b", "::int64", "a::int64.b", "a::int64::int64", "a:::int64", `"a"::`, "a::decimal(1", "a::int64=b::int64"} {
+		if got, err := key.ParseColumns(s); err == nil {
+			t.Errorf("%q: %v, want an error", s, got)
+		}
+	}
+	left, right, err := key.ParsePairs(`a::decimal(9,1)=b::uint8,c::text`)
+	if err != nil || key.ColumnsString(left) != "a::decimal(9,1),c::string" || key.ColumnsString(right) != "b::uint8,c::string" {
+		t.Errorf("%v, %v, %v", left, right, err)
+	}
+	if _, err := key.ParsePaths("a::int64"); err == nil {
+		t.Error("a path with a cast is read")
+	}
+}
+
+// TestIgnoreCase: names are found whatever the case of their letters, unless two
+// are alike then.
+func TestIgnoreCase(t *testing.T) {
+	schema := arrow.NewSchema([]arrow.Field{
+		{Name: "User", Type: arrow.StructOf(arrow.Field{Name: "ID", Type: arrow.PrimitiveTypes.Int64})},
+		{Name: "ts", Type: arrow.PrimitiveTypes.Int64}, {Name: "TS", Type: arrow.PrimitiveTypes.Int64},
+	}, nil)
+	f, err := key.Path{"user", "id"}.Resolve(schema, true)
+	if err != nil || !reflect.DeepEqual(f.Index, []int{0, 0}) || f.Names.String() != "User.ID" {
+		t.Errorf("%+v, %v", f, err)
+	}
+	if _, err := (key.Path{"user", "id"}).Resolve(schema, false); err == nil {
+		t.Error("found with other letters")
+	}
+	if f, err := (key.Path{"TS"}).Resolve(schema, false); err != nil || f.Index[0] != 2 {
+		t.Errorf("%+v, %v", f, err)
+	}
+	for _, name := range []string{"ts", "TS", "Ts"} {
+		_, err := key.Path{name}.Resolve(schema, true)
+		if err == nil || !strings.Contains(err.Error(), `"ts" and "TS"`) || strings.Contains(err.Error(), "did you mean") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestParsePairs(t *testing.T) {
+	for s, want := range map[string][2]string{
+		"a":                  {"a", "a"},
+		"a=b":                {"a", "b"},
+		"a=b,c":              {"a,c", "b,c"},
+		"c,a=b":              {"c,a", "c,b"},
+		`user.id=id,"x=y"=z`: {`user.id,"x=y"`, "id,z"},
+		`a.b="a.b"`:          {"a.b", `"a.b"`},
+	} {
+		left, right, err := key.ParsePairs(s)
+		if err != nil || key.ColumnsString(left) != want[0] || key.ColumnsString(right) != want[1] {
+			t.Errorf("%q: %v, %v, %v, want %v", s, left, right, err, want)
+		}
+	}
+	for _, s := range []string{"", "=", "a=", "=a", "a=b=c", "a==b", "a=b,", `a="b`, "a.=b", "a=b=c,d"} {
+		if l, r, err := key.ParsePairs(s); err == nil {
+			t.Errorf("%q: %q, %q, want an error", s, l, r)
+		}
+	}
+}
+
+// FuzzParsePaths: what parses is written in a way that parses to the same.
+func FuzzParsePaths(f *testing.F) {
+	for _, s := range []string{"a", "a.b,c", `"a.b"`, `"a""b".c`, "a=b", `""`, `a"b`, ",", `"`, "\xff.\x00", "a,b=c"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if paths, err := key.ParseColumns(s); err == nil {
+			again, err := key.ParseColumns(key.ColumnsString(paths))
+			if err != nil || !reflect.DeepEqual(paths, again) {
+				t.Errorf("%q: %q, written %q, read %q, %v", s, paths, key.ColumnsString(paths), again, err)
+			}
+		}
+		left, right, err := key.ParsePairs(s)
+		if err != nil {
+			return
+		}
+		var pairs []string
+		for i := range left {
+			pairs = append(pairs, left[i].String()+"="+right[i].String())
+		}
+		l, r, err := key.ParsePairs(strings.Join(pairs, ","))
+		if err != nil || !reflect.DeepEqual(l, left) || !reflect.DeepEqual(r, right) {
+			t.Errorf("%q: %q = %q, written %q, read %q = %q, %v", s, left, right, pairs, l, r, err)
+		}
+	})
+}
+
+func nested() *arrow.Schema {
+	str := arrow.BinaryTypes.String
+	inner := arrow.StructOf(arrow.Field{Name: "id", Type: arrow.PrimitiveTypes.Int64}, arrow.Field{Name: "name", Type: str})
+	return arrow.NewSchema([]arrow.Field{
+		{Name: "ts", Type: zoned(arrow.Second)},
+		{Name: "user", Type: arrow.StructOf(arrow.Field{Name: "id", Type: arrow.PrimitiveTypes.Int32}, arrow.Field{Name: "in", Type: inner})},
+		{Name: "user.id", Type: str},
+		{Name: "a.b", Type: str},
+		{Name: "tags", Type: arrow.ListOf(inner)},
+		{Name: "props", Type: arrow.MapOf(str, str)},
+		{Name: "twice", Type: str},
+		{Name: "twice", Type: str},
+		{Name: "wrapped", Type: &wrapped{arrow.ExtensionBase{Storage: &wrapped{arrow.ExtensionBase{Storage: inner}}}}},
+		{Name: "Country", Type: str},
+		{Name: "pair", Type: arrow.StructOf(arrow.Field{Name: "x", Type: str}, arrow.Field{Name: "x", Type: str})},
+	}, nil)
+}
+
+func TestResolve(t *testing.T) {
+	for s, want := range map[string][]int{
+		"ts": {0}, "user.id": {1, 0}, "user.in.name": {1, 1, 1}, `"user.id"`: {2}, `"a.b"`: {3}, "wrapped.id": {8, 0},
+	} {
+		paths, err := key.ParseColumns(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := paths[0].Resolve(nested(), false)
+		if err != nil || !slices.Equal(f.Index, want) {
+			t.Errorf("%s: %v, %v, want %v", s, f.Index, err, want)
+		}
+		_, err = key.NewEncoder(nested(), paths, key.Options{})
+		if err != nil {
+			t.Errorf("%s: %v", s, err)
+		}
+	}
+}
+
+// TestNotFound: the error says what there is, and what was probably meant.
+func TestNotFound(t *testing.T) {
+	for s, want := range map[string][]string{
+		"tz":           {`no column "tz"`, "did you mean ts?"},
+		"user.idd":     {`no column "idd"`, "did you mean user.id?"},
+		"user.in.nmae": {"did you mean user.in.name?"},
+		"country":      {"did you mean Country?"},
+		"ts:int64":     {`no column "ts:int64" (a cast has two colons: ts::int64)`},
+		"zzzzzzzz":     {"there are ts, user,", `"user.id"`},
+		"a.b":          {`'"a.b"'`}, // a column of that very name
+		`"user.in"`:    {`no column "user.in"`},
+		"twice":        {`two columns are called "twice"`},
+		"pair.x":       {`two columns are called "x"`},
+		"ts.x":         {"ts is of type timestamp"},
+		`""`:           {`no column ""`},
+	} {
+		paths, err := key.ParseColumns(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = key.NewEncoder(nested(), paths, key.Options{})
+		var nf *key.NotFoundError
+		if !errors.As(err, &nf) {
+			t.Errorf("%s: %v, want a NotFoundError", s, err)
+			continue
+		}
+		for _, w := range want {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("%s: %v, want it to say %q", s, err, w)
+			}
+		}
+		if s == "zzzzzzzz" && strings.Contains(err.Error(), "did you mean") {
+			t.Errorf("%s: %v guesses", s, err)
+		}
+	}
+}
+
+// TestUnsupportedKeys: what is repeated or has no class says so in one word.
+func TestUnsupportedKeys(t *testing.T) {
+	for _, s := range []string{"tags.id", "tags", "props", "props.key", "user", "user.in"} {
+		paths, err := key.ParseColumns(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = key.NewEncoder(nested(), paths, key.Options{})
+		if !errors.Is(err, fault.ErrUnsupported) || !strings.Contains(err.Error(), "unsupported") || !strings.Contains(err.Error(), s) {
+			t.Errorf("%s: %v, want it to be unsupported", s, err)
+		}
+	}
+	if _, err := key.NewEncoder(nested(), nil, key.Options{}); err == nil {
+		t.Error("a key of no columns")
+	}
+}
+
+// TestColumns: the top-level columns to read, ascending, each once.
+func TestColumns(t *testing.T) {
+	paths, err := key.ParseColumns(`wrapped.id,user.in.id,ts,user.id`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	enc, err := key.NewEncoder(nested(), paths, key.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := enc.Columns(); !slices.Equal(got, []int{0, 1, 8}) {
+		t.Errorf("columns %v", got)
+	}
+	if got := enc.Classes(); !slices.Equal(got, []key.Class{key.Integer, key.Integer, key.Instant, key.Integer}) {
+		t.Errorf("classes %v", got)
+	}
+}
