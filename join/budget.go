@@ -1,7 +1,6 @@
 package join
 
 import (
-	"fmt"
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -32,7 +31,7 @@ func (s *share) take(n int64) error {
 	if all := s.of.held.Add(n); s.of.most > 0 && all > s.of.most {
 		s.of.held.Add(-n)
 		own := s.held.Load()
-		return fmt.Errorf("%w of %s: %s needs %s, and the rest of the join %s (raise --memory)",
+		return fault.Errorf("%w of %s: %s needs %s, and the rest of the join %s (raise {Memory})",
 			ErrMemory, fault.Size(s.of.most), s.what, fault.Size(own+n), fault.Size(all-own-n))
 	}
 	s.held.Add(n)

@@ -27,7 +27,7 @@ func TestSharedKeyRemedy(t *testing.T) {
 			ids := open(t, partition.OpenOptions{}, writeTable(t, table(t, c.id, ints("r", "0", "1")), 1, 1, ""))
 			_, err := run(t, ids, logs, join.Options{On: "k", Type: typ})
 			var e *fault.Error
-			if !errors.As(err, &e) || e.Hint != c.hint {
+			if !errors.As(err, &e) || e.Hint.String() != c.hint {
 				t.Errorf("%s: %v, want the hint %q", typ, err, c.hint)
 			}
 			renamed := c.id

@@ -202,7 +202,7 @@ func (s *shuffled) unit(ctx context.Context, n int, u partition.Piece, yield fun
 		side, more, err := src.next(ctx)
 		if err == nil && (more || again) && s.j.opts.Type == Anti {
 			side.release()
-			err = fmt.Errorf("%s: %w of %s: the IDs of its rows take more (raise --memory)", fault.At{File: u.File.Name, RowGroup: u.Lo + 1}, ErrMemory, fault.Size(s.account.most))
+			err = fault.Errorf("%s: %w of %s: the IDs of its rows take more (raise {Memory})", fault.At{File: u.File.Name, RowGroup: u.Lo + 1}, ErrMemory, fault.Size(s.account.most))
 		}
 		if err != nil {
 			yield(leg{}, err)

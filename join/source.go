@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -163,7 +163,7 @@ func (r *source) addRows(side *idSide) error {
 	}
 	rec, err := spill.Record(r.s.schema, b, 0)
 	if err != nil {
-		return fmt.Errorf("%s: %w", waitsOnDisk, err)
+		return fault.Errorf("%s: %w", waitsOnDisk, err)
 	}
 	defer rec.Release()
 	if err := r.s.encoder.Encode(rec, &r.batch); err != nil {

@@ -266,7 +266,7 @@ func (e *collision) Error() string {
 // notFound words the error for a path that ends at depth among fields.
 func (p Path) notFound(schema *arrow.Schema, depth int, fields []arrow.Field, cause error) error {
 	if errors.As(cause, new(*collision)) {
-		return &NotFoundError{Path: p, Cause: cause, Hint: "leave --ignore-case out, and name one of them as it is spelled"}
+		return &NotFoundError{Path: p, Cause: cause, Hint: "leave {IgnoreCase} out, and name one of them as it is spelled"}
 	}
 	dotted := strings.Join(p, ".")
 	if len(p) > 1 && len(schema.FieldIndices(dotted)) == 1 {

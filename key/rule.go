@@ -1,7 +1,6 @@
 package key
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -220,7 +219,7 @@ func nibble(c byte) byte {
 }
 
 // ErrNoUUID says that an ID is no UUID, under a rule that makes UUIDs of text.
-var ErrNoUUID = errors.New("under --normalize uuid each ID is one")
+var ErrNoUUID = fault.Errorf("under {Normalize uuid} each ID is one")
 
 // IDs returns an error if a row of the batch has a value that no ID may have.
 // at says where the batch is from.

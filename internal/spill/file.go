@@ -13,7 +13,6 @@ package spill
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -32,7 +31,7 @@ type File struct {
 	Window int // see [Window]; not to be changed while somebody reads
 
 	dir   string
-	about string
+	about fault.Text
 
 	written atomic.Int64
 	streams atomic.Uint64
@@ -52,7 +51,7 @@ const Window = 64 << 10
 
 // New returns a file in dir; empty: [os.TempDir]. Its errors begin with about,
 // which says what waits there and what helps.
-func New(dir, about string) *File { return &File{Window: Window, dir: dir, about: about} }
+func New(dir string, about fault.Text) *File { return &File{Window: Window, dir: dir, about: about} }
 
 // Written returns how many bytes were written.
 func (f *File) Written() int64 { return f.written.Load() }
@@ -81,13 +80,12 @@ func (f *File) Close() error {
 	return err
 }
 
-func (f *File) fault(err error) error { return fmt.Errorf("%s: %w", f.about, err) }
+func (f *File) fault(err error) error { return fault.Errorf("%s: %w", f.about, err) }
 
 // corrupt says that bytes came back other than they went.
 func (f *File) corrupt(what, want, got string) error {
 	e := fault.Corrupt(fault.At{File: f.file.Name()}, "%s", what)
-	e.Want, e.Got = want, got
-	return f.fault(e.WithHint("the disk or another program changed a temporary file; check the disk, and run again"))
+	return f.fault(e.Wanted(want, got).WithHint("the disk or another program changed a temporary file; check the disk, and run again"))
 }
 
 // open makes the file. The lock is held.
