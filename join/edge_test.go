@@ -75,7 +75,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		t.Errorf("classes: %v is no mismatch", err)
 	}
 	for _, typ := range []join.Type{join.Right, join.Full} {
-		err := refused(t, "shard", ids, logs, join.Options{On: "k", Type: typ, Shard: partition.Shard{Index: 0, Of: 2}}, "unsupported", string(typ), "--shard")
+		err := refused(t, "shard", ids, logs, join.Options{On: "k", Type: typ, Shard: partition.Shard{Index: 0, Of: 2}}, "unsupported", string(typ), "Shard")
 		if !errors.Is(err, fault.ErrUnsupported) {
 			t.Errorf("%s of a shard: %v", typ, err)
 		}
@@ -142,7 +142,7 @@ func TestMemory(t *testing.T) {
 				got, err := run(t, ids, logs, opts)
 				if err != nil {
 					filter := strings.HasPrefix(err.Error(), "a filter of 23040 bytes exceeds the memory budget") && memory < 23040
-					if !filter && !errors.Is(err, join.ErrMemory) || !strings.Contains(err.Error(), "--memory") {
+					if !filter && !errors.Is(err, join.ErrMemory) || !strings.Contains(err.Error(), "Memory") {
 						t.Errorf("%s %s in %d bytes: %v, want ErrMemory and the flag", typ, strategy, memory, err)
 					}
 					continue
@@ -236,7 +236,7 @@ func TestStdin(t *testing.T) {
 	for i := range 20_000 {
 		fmt.Fprintln(&many, i)
 	}
-	err := refused(t, "too many", once(t, "id", strings.NewReader(many.String())), logs, join.Options{On: "k=id", Memory: 1 << 18, Threads: 1}, "--memory", "standard input")
+	err := refused(t, "too many", once(t, "id", strings.NewReader(many.String())), logs, join.Options{On: "k=id", Memory: 1 << 18, Threads: 1}, "Memory", "standard input")
 	if !errors.Is(err, join.ErrMemory) {
 		t.Errorf("%v, want ErrMemory", err)
 	}
@@ -307,7 +307,7 @@ func TestSharedKeyDoesNotFit(t *testing.T) {
 					continue
 				}
 				bad := files(t, 1, 1, column{name: "k", dt: c.id, values: []string{c.both, c.lone}}, ints("w", "7", "8"))
-				refused(t, name, bad, logs, opts, "unsupported", "column k", "--on k=NAME", fmt.Sprint(bad[0].Schema().Field(0).Type), fmt.Sprint(c.log))
+				refused(t, name, bad, logs, opts, "unsupported", "column k", "On k=NAME", fmt.Sprint(bad[0].Schema().Field(0).Type), fmt.Sprint(c.log))
 			}
 		}
 	}

@@ -448,17 +448,17 @@ func TestRuleIsSaid(t *testing.T) {
 	}{
 		{"", []Filter{plain, ids, ints}, nil}, {"lower", []Filter{lower}, nil}, {"lower,trim", []Filter{both, both}, nil},
 		{"uuid", []Filter{uuid}, nil}, {"lower", []Filter{ints, lower, gap}, nil},
-		{"", []Filter{lower}, []string{"want lower, got none", "say --normalize lower"}},
-		{"trim", []Filter{lower}, []string{"want lower, got trim", "say --normalize lower"}},
+		{"", []Filter{lower}, []string{"want lower, got none", "say Normalize lower"}},
+		{"trim", []Filter{lower}, []string{"want lower, got trim", "say Normalize lower"}},
 		{"lower", []Filter{both}, []string{"want trim,lower, got lower"}},
-		{"lower", []Filter{plain}, []string{"want none, got lower", "leave --normalize out"}},
+		{"lower", []Filter{plain}, []string{"want none, got lower", "leave Normalize out"}},
 		{"uuid", []Filter{ids}, []string{"want none, got uuid"}},
 		{"uuid", []Filter{both}, []string{"want trim,lower, got uuid"}},
 		{"lower", []Filter{lower, plain}, []string{"want none, got lower"}},
 		{"lower", []Filter{lower, both}, []string{"want trim,lower, got lower"}},
 		{"", []Filter{plain, lower}, []string{"want lower, got none"}},
-		{"lower", []Filter{ints}, []string{"unsupported: --normalize lower of a key of class integer"}},
-		{"trim", []Filter{ints, gap}, []string{"unsupported: --normalize trim of a key of class integer"}},
+		{"lower", []Filter{ints}, []string{"unsupported: Normalize lower of a key of class integer"}},
+		{"trim", []Filter{ints, gap}, []string{"unsupported: Normalize trim of a key of class integer"}},
 		{"upper", []Filter{lower}, []string{"want some of trim, lower, uuid"}},
 		{"trim,trim", []Filter{lower}, []string{"twice"}},
 	} {
@@ -486,7 +486,7 @@ func TestRuleIsSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	says(t, "integers", s.Check(open(t, OpenOptions{}, path)[0]), ErrUnsupported, path, "column k", "--normalize lower of a key of class integer")
+	says(t, "integers", s.Check(open(t, OpenOptions{}, path)[0]), ErrUnsupported, path, "column k", "Normalize lower of a key of class integer")
 }
 
 // IDs that are no UUIDs are errors that say where, and not what.

@@ -310,7 +310,7 @@ func TestScanRefusals(t *testing.T) {
 		{"no filter", ScanOptions{}, nil, []string{"filter"}},
 		{"an unsealed filter", ScanOptions{Match: []Match{{Filter: low}, {Filter: openF}}}, ErrMismatch, []string{"a finished filter", "partial", "merge"}},
 		{"other rules for keys", ScanOptions{Match: []Match{{Filter: old}}}, ErrMismatch, []string{"normal form", "want 1, got 0"}},
-		{"excluding by a Bloom filter", ScanOptions{Match: []Match{{Filter: strs, NoMatch: true}}}, ErrUnsupported, []string{"unsupported", "--kind exact", "anti join"}},
+		{"excluding by a Bloom filter", ScanOptions{Match: []Match{{Filter: strs, NoMatch: true}}}, ErrUnsupported, []string{"unsupported", "Kind exact", "anti join"}},
 	} {
 		_, err := NewScanner(c.opts)
 		says(t, c.name, err, c.kind, c.words...)
