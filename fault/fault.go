@@ -73,9 +73,10 @@ type Error struct {
 }
 
 // Error renders the fault on one line, the hint last in parentheses.
-func (e *Error) Error() string { return e.word(Option.String) }
+func (e *Error) Error() string { return e.word(Words{}) }
 
-func (e *Error) word(spell func(Option) string) string {
+func (e *Error) word(w Words) string {
+	spell := w.options()
 	var parts []string
 	add := func(s string) {
 		if s != "" {
@@ -94,7 +95,7 @@ func (e *Error) word(spell func(Option) string) string {
 		add("got " + e.Got)
 	}
 	if e.Err != nil {
-		add(Word(e.Err, spell))
+		add(w.Text(e.Err))
 	}
 	text := strings.Join(parts, ": ")
 	if hint := e.hint().Word(spell); hint != "" {

@@ -13,7 +13,7 @@ import (
 // is doubled: {{. The name is that of a field in an Options struct or of a
 // parameter; {Capacity+Room} names two that are set together.
 //
-// String words the message for a Go program, Word for any other front end, and
+// String renders the message for a Go program, Word for another front end, and
 // Options returns what it names.
 type Text string
 

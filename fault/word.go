@@ -6,17 +6,32 @@ import (
 	"strings"
 )
 
-// Word returns the text of err with each option that the errors in its tree
-// name as spell renders it. Errors of other packages may wrap them: within the
-// outer text, the text of each wrapped error is replaced.
-func Word(err error, spell func(Option) string) string {
-	if e, ok := err.(worder); ok { //nolint:errorlint // the tree is walked here
-		return e.word(spell)
+// Words says how a front end words errors. The zero value words them as their
+// Error methods do.
+type Words struct {
+	// Option renders an option that an error names; nil: Option.String.
+	Option func(Option) string
+	// Error renders an error of the tree as a whole. Where it is nil or returns
+	// false, the error is rendered from its own text and the errors it wraps.
+	Error func(error) (text string, ok bool)
+}
+
+// Text returns the text of err in the words of w. Errors of any package may wrap
+// the errors that w words: within the outer text, the text of each wrapped error
+// is replaced.
+func (w Words) Text(err error) string {
+	if w.Error != nil {
+		if text, ok := w.Error(err); ok {
+			return text
+		}
+	}
+	if e, ok := err.(worder); ok { //nolint:errorlint // each error of the tree in turn
+		return e.word(w)
 	}
 	text := err.Error()
 	done := 0 // bytes of text that are final
 	for _, child := range children(err) {
-		plain, worded := child.Error(), Word(child, spell)
+		plain, worded := child.Error(), w.Text(child)
 		i := strings.Index(text[done:], plain)
 		if i < 0 || plain == "" {
 			continue
@@ -28,23 +43,30 @@ func Word(err error, spell func(Option) string) string {
 	return text
 }
 
+// options returns how the options of a text are rendered.
+func (w Words) options() func(Option) string {
+	if w.Option == nil {
+		return Option.String
+	}
+	return w.Option
+}
+
 // Options returns the options that err and the errors it wraps name, in the
-// order of its text. An error that names none returns nil.
+// order of its text; nil if they name none.
 func Options(err error) (named []Option) {
-	Word(err, func(o Option) string {
+	w := Words{Option: func(o Option) string {
 		named = append(named, o)
 		return o.String()
-	})
+	}}
+	w.Text(err)
 	return named
 }
 
-// worder is an error of this package that names options.
-type worder interface {
-	word(spell func(Option) string) string
-}
+// worder is an error of this package, which may name options.
+type worder interface{ word(Words) string }
 
 func children(err error) []error {
-	switch e := err.(type) { //nolint:errorlint // the tree is walked here
+	switch e := err.(type) { //nolint:errorlint // each error of the tree in turn
 	case interface{ Unwrap() error }:
 		if child := e.Unwrap(); child != nil {
 			return []error{child}
@@ -55,8 +77,8 @@ func children(err error) []error {
 	return nil
 }
 
-// Errorf returns an error like fmt.Errorf does, whose format may name options
-// as a [Text] does, and so may arguments of that type.
+// Errorf returns an error like fmt.Errorf does. The format may name options, as
+// a [Text] does, and so may arguments of that type.
 func Errorf(format string, args ...any) error {
 	if !slices.ContainsFunc(args, isText) && !strings.Contains(format, "{") {
 		return fmt.Errorf(format, args...)
@@ -77,31 +99,22 @@ type formatted struct {
 
 func (f *formatted) Unwrap() error { return f.error }
 
-func (f *formatted) word(spell func(Option) string) string {
-	args := make([]any, len(f.args))
-	for i, a := range f.args {
+func (f *formatted) word(w Words) string {
+	args := slices.Clone(f.args)
+	for i, a := range args {
 		switch a := a.(type) {
 		case Text:
-			args[i] = a.Word(spell)
+			args[i] = a.Word(w.options())
 		case error:
-			args[i] = reworded{a, spell}
-		default:
-			args[i] = a
+			args[i] = w.Text(a)
 		}
 	}
-	return fmt.Errorf(Text(f.format).Word(spell), args...).Error()
+	format := Text(strings.ReplaceAll(f.format, "%w", "%v"))
+	return fmt.Sprintf(format.Word(w.options()), args...)
 }
 
-// reworded is an error whose text names options as spell renders them.
-type reworded struct {
-	error
-	spell func(Option) string
-}
-
-func (r reworded) Error() string { return Word(r.error, r.spell) }
-
-// WithHint returns an error that wraps err and adds what to do in parentheses.
-// The format may name options as a [Text] does.
+// WithHint returns an error that wraps err and adds what to do, in parentheses.
+// The format may name options, as a [Text] does.
 func WithHint(err error, format string, args ...any) error {
 	return &hinted{err, Textf(format, args...)}
 }
@@ -111,9 +124,9 @@ type hinted struct {
 	hint Text
 }
 
-func (h *hinted) Error() string { return h.word(Option.String) }
+func (h *hinted) Error() string { return h.word(Words{}) }
 func (h *hinted) Unwrap() error { return h.err }
 
-func (h *hinted) word(spell func(Option) string) string {
-	return fmt.Sprintf("%s (%s)", Word(h.err, spell), h.hint.Word(spell))
+func (h *hinted) word(w Words) string {
+	return fmt.Sprintf("%s (%s)", w.Text(h.err), h.hint.Word(w.options()))
 }
