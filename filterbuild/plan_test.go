@@ -305,7 +305,7 @@ func TestPlanRefusals(t *testing.T) {
 			[]string{"ints.parquet", "strs.parquet", "integer", "text or binary"}},
 		{"text beside integers", []string{"ints.parquet", "ids.csv"}, Options{Key: "id"}, fault.ErrMismatch,
 			[]string{"ints.parquet", "ids.csv", "integer", "text or binary", "id::int64"}},
-		{"no such column", []string{"ints.parquet"}, Options{Key: "ids"}, nil, []string{"ints.parquet", "did you mean id?"}},
+		{"no such column", []string{"ints.parquet"}, Options{Key: "ids"}, nil, []string{"ints.parquet", "(there "}},
 		{"no such column in the second", []string{"ids.csv", "strs.parquet"}, Options{Key: "x"}, nil, []string{"strs.parquet", `no column "x"`}},
 		{"a rate and a size", []string{"ints.parquet"}, Options{Key: "id", FPR: 0.1, MaxSize: 100}, nil, []string{"want one of the two"}},
 		{"a rate of 1", []string{"ints.parquet"}, Options{Key: "id", FPR: 1}, nil, []string{"rate 1"}},

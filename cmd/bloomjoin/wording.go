@@ -7,9 +7,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// worded returns the text of an error with the options that the libraries name
-// spelled as flags.
-func worded(err error) string { return fault.Word(err, asFlag) }
+// worded returns the text of an error for a user of the command: the options
+// that the libraries name as flags, and with a name that does not exist the one
+// that was probably meant.
+func worded(err error) string {
+	return fault.Words{Option: asFlag, Error: suggest}.Text(err)
+}
 
 // asFlag renders an option of the libraries as the flag that sets it. Most
 // flags are spelled like the option: MaxSize is --max-size.
