@@ -8,9 +8,9 @@ import (
 )
 
 // Text is a message that may name options of the call that failed, each in
-// braces with an optional value: "raise {Memory} to more", "build all with
-// {Kind exact}", "raise {Memory to 88MiB}". A brace that is part of the message
-// is doubled: {{. The name is that of a field in an Options struct or of a
+// braces with an optional value: "raise {Memory}", "build all with {Kind exact}",
+// "raise {Memory to 88MiB} or more". Braces that are part of the message are
+// doubled: {{ and }}. The name is that of a field in an Options struct or of a
 // parameter; {Capacity+Room} names two that are set together.
 //
 // String renders the message for a Go program, Word for another front end, and
@@ -60,32 +60,33 @@ func (l literal) Format(s fmt.State, verb rune) {
 	_, _ = io.WriteString(s, escape(fmt.Sprintf(fmt.FormatString(s, verb), l.value)))
 }
 
-func escape(s string) string { return strings.ReplaceAll(s, "{", "{{") }
+func escape(s string) string { return doubled.Replace(s) }
+
+var doubled = strings.NewReplacer("{", "{{", "}", "}}")
 
 // String returns the text with the names of options as a program spells them.
 func (t Text) String() string { return t.Word(Option.String) }
 
 // Word returns the text with each option as spell renders it.
 func (t Text) Word(spell func(Option) string) string {
-	if !strings.Contains(string(t), "{") {
-		return string(t)
-	}
 	var b strings.Builder
-	for rest := string(t); rest != ""; {
-		before, after, found := strings.Cut(rest, "{")
-		b.WriteString(before)
-		if !found {
-			break
+	rest := string(t)
+	for {
+		i := strings.IndexAny(rest, "{}")
+		if i < 0 {
+			return b.String() + rest
 		}
-		if o, next, ok := cutOption(after); ok {
+		b.WriteString(rest[:i])
+		brace := rest[i : i+1]
+		rest = rest[i+1:]
+		if o, after, ok := cutOption(rest); ok && brace == "{" {
 			b.WriteString(spell(o))
-			rest = next
+			rest = after
 			continue
 		}
-		b.WriteString("{")
-		rest = strings.TrimPrefix(after, "{")
+		b.WriteString(brace)
+		rest = strings.TrimPrefix(rest, brace)
 	}
-	return b.String()
 }
 
 // Options returns the options that the text names, in order.
@@ -99,13 +100,21 @@ func (t Text) Options() (named []Option) {
 
 // cutOption parses what follows a brace as an option, up to the closing brace.
 func cutOption(s string) (o Option, rest string, ok bool) {
-	inside, rest, ok := strings.Cut(s, "}")
-	o.Name, o.Value, _ = strings.Cut(inside, " ")
-	if !ok || !isName(o.Name) {
-		return Option{}, "", false
+	var inside strings.Builder
+	for rest = s; ; {
+		before, after, ok := strings.Cut(rest, "}")
+		if !ok {
+			return Option{}, "", false
+		}
+		inside.WriteString(strings.ReplaceAll(before, "{{", "{"))
+		if rest, ok = strings.CutPrefix(after, "}"); !ok {
+			break
+		}
+		inside.WriteByte('}')
 	}
+	o.Name, o.Value, _ = strings.Cut(inside.String(), " ")
 	o.Value, o.to = strings.CutPrefix(o.Value, "to ")
-	return o, rest, true
+	return o, rest, isName(o.Name)
 }
 
 // isName reports whether s is one exported Go name, or several joined by plus
