@@ -175,10 +175,7 @@ type matches struct {
 // stream reads all IDs past the sample of the log.
 func (j *Join) stream(ctx context.Context, x *index) (*matches, error) {
 	m := &matches{of: x, counts: make([]float64, len(x.count)), bounds: key.NewBounds(j.classes)}
-	keysOf, err := newDistinct()
-	if err != nil {
-		return nil, err
-	}
+	keysOf := newDistinct()
 	var mu sync.Mutex
 	type worker struct {
 		counts   []uint32
@@ -188,14 +185,8 @@ func (j *Join) stream(ctx context.Context, x *index) (*matches, error) {
 	}
 	var all []*worker
 	pieces := partition.Split(j.ids, partition.Shard{})
-	rows, _ := j.idRows()
-	thin := thinning(rows)
-	err = partition.MapKeys(ctx, pieces, j.idKey, j.keyOptions(), j.opts.Threads, func() (partition.KeyWork, error) {
-		w := &worker{counts: make([]uint32, len(x.count)), bounds: key.NewBounds(j.classes)}
-		var err error
-		if w.distinct, err = newDistinct(); err != nil {
-			return nil, err
-		}
+	err := partition.MapKeys(ctx, pieces, j.idKey, j.keyOptions(), j.opts.Threads, func() (partition.KeyWork, error) {
+		w := &worker{counts: make([]uint32, len(x.count)), bounds: key.NewBounds(j.classes), distinct: newDistinct()}
 		mu.Lock()
 		all = append(all, w)
 		mu.Unlock()
@@ -211,7 +202,8 @@ func (j *Join) stream(ctx context.Context, x *index) (*matches, error) {
 					w.counts[e]++
 				}
 			}
-			return w.distinct.add(hashes, thin)
+			w.distinct.add(hashes)
+			return nil
 		}, nil
 	})
 	if err != nil {
@@ -223,15 +215,13 @@ func (j *Join) stream(ctx context.Context, x *index) (*matches, error) {
 		}
 		m.total += float64(w.total)
 		m.bounds.Merge(w.bounds)
-		if err := keysOf.merge(w.distinct); err != nil {
-			return nil, err
-		}
+		keysOf.merge(w.distinct)
 	}
-	m.keys, err = keysOf.estimate(thin)
+	m.keys = keysOf.estimate()
 	m.keys.High = math.Min(m.keys.High, m.total)
 	m.keys.Value = math.Min(m.keys.Value, m.total)
 	m.keys.Low = math.Min(m.keys.Low, m.total)
-	return m, err
+	return m, nil
 }
 
 // sampled compares the sample of the log with one of the IDs.
