@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 )
 
 // The exchange finds out which stretches of the log need which IDs, bucket by
@@ -29,7 +30,7 @@ const (
 type exchanger struct {
 	s      *shuffle
 	ctx    context.Context
-	share  *share
+	share  *budget.Share
 	table  *logKeys
 	out    *entryWriter // of wants, or of keys per stretch
 	needs  *needs
@@ -50,7 +51,7 @@ func (s *shuffle) exchange(ctx context.Context) error {
 		out = s.rows.prepare(int(max(part/(2*leastBuffer), 1)))
 	}
 	s.needs = newNeeds(s.stretches())
-	if err := s.share.take(s.needs.bytes()); err != nil {
+	if err := s.share.Take(s.needs.bytes()); err != nil {
 		return err
 	}
 	if err := s.exchangeAll(ctx, out); err != nil {
@@ -74,7 +75,7 @@ func (s *shuffle) exchangeAll(ctx context.Context, out []*entryStream) error {
 	for range threads {
 		x, err := s.newExchanger(ctx, out, room)
 		if x != nil {
-			defer x.share.giveAll()
+			defer x.share.GiveAll()
 		}
 		if err != nil {
 			return err
@@ -108,7 +109,7 @@ func (s *shuffle) exchangeAll(ctx context.Context, out []*entryStream) error {
 func (s *shuffle) newExchanger(ctx context.Context, out []*entryStream, room int64) (*exchanger, error) {
 	x := &exchanger{s: s, ctx: ctx, share: s.newShare("the keys of the log in a part of their hashes"), needs: newNeeds(s.stretches())}
 	x.reader = &entryReader{ctx: ctx, integers: s.integers, hash: levelHash(mostLevel + 1)}
-	if err := x.share.take(x.needs.bytes() + s.readBytes()); err != nil {
+	if err := x.share.Take(x.needs.bytes() + s.readBytes()); err != nil {
 		return x, err
 	}
 	size := leastBuffer
@@ -127,11 +128,11 @@ func (s *shuffle) newExchanger(ctx context.Context, out []*entryStream, room int
 		entries += b.count.Load()
 	}
 	perKey := float64(keyBytes) / float64(max(entries, 1))
-	table := (room - x.share.bytes() - divideBy*2*leastBuffer) / 8 * 7
+	table := (room - x.share.Bytes() - divideBy*2*leastBuffer) / 8 * 7
 	need := int64(float64(most+1)*(slotsPerKey*(slotBytes+8)+nodeBytes+perKey)) + int64(nodeBytes*(s.stretches()+64)) + 4096
 	x.table = newLogKeys(s.integers, min(table, need), perKey, s.stretches())
 	x.table.mask = s.mask
-	return x, x.share.take(x.table.bytes())
+	return x, x.share.Take(x.table.bytes())
 }
 
 // readBytes returns what it takes to read entries: what is read at a time, a
@@ -156,8 +157,8 @@ func (x *exchanger) bucket(log, ids *entryStream, level int) error {
 	}
 	x.table.reset(log.count.Load())
 	err := x.reader.each(log, func(b *entryBatch) error {
-		for lo := 0; lo < len(b.pairs); lo += warmed {
-			hi := min(lo+warmed, len(b.pairs))
+		for lo := 0; lo < len(b.pairs); lo += probedAtOnce {
+			hi := min(lo+probedAtOnce, len(b.pairs))
 			x.table.warm(b, lo, hi)
 			for i := lo; i < hi; i++ {
 				if ok, _ := x.table.add(b, i); !ok {
@@ -251,7 +252,7 @@ func (x *exchanger) turns(log, ids *entryStream) error {
 			return err
 		}
 		if x.table.count == 0 {
-			return fmt.Errorf("%w: a single key of the log takes more than a table of keys, %s (raise --memory)", ErrMemory, fault.Size(int64(x.table.bytes())))
+			return fmt.Errorf("%w: a single key of the log takes more than a table of keys, %s (raise --memory)", fault.ErrMemory, fault.Size(int64(x.table.bytes())))
 		}
 		if err := x.reader.each(ids, x.ids); err != nil {
 			return err
@@ -266,8 +267,8 @@ func (x *exchanger) turns(log, ids *entryStream) error {
 func (x *exchanger) ids(b *entryBatch) error {
 	var matched int64
 	defer func() { x.s.idsMatched.Add(matched) }()
-	for lo := 0; lo < len(b.pairs); lo += warmed {
-		hi := min(lo+warmed, len(b.pairs))
+	for lo := 0; lo < len(b.pairs); lo += probedAtOnce {
+		hi := min(lo+probedAtOnce, len(b.pairs))
 		x.table.warm(b, lo, hi)
 		for i := lo; i < hi; i++ {
 			slot, _ := x.table.find(b, i)
@@ -329,7 +330,7 @@ func (s *shuffle) chooseRanges() {
 		perID += sideRowBytes
 	}
 	most := float64(s.left()) * 0.8 / perID
-	if s.account.most == 0 {
+	if s.account.Limit() == 0 {
 		most = 1 << 31
 	}
 	s.runs = s.choose(max(int64(most), 1))

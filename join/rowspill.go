@@ -13,6 +13,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/spill"
 	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -25,7 +26,7 @@ type rowSpill struct {
 	blocks []*spill.Stream
 	buf    []byte
 	at     []spill.Pair
-	share  *share
+	share  *budget.Share
 
 	rows, bytes int64 // that are held, and their records
 
@@ -110,8 +111,8 @@ func (r *rowSpill) write(rec arrow.Record, rows []int, block int) error {
 // compressed to.
 func (r *rowSpill) hold() error {
 	held := 3*int64(cap(r.buf)) + int64(16*cap(r.at)+64*len(r.blocks))
-	if more := held - r.share.bytes(); more > 0 {
-		return r.share.take(more)
+	if more := held - r.share.Bytes(); more > 0 {
+		return r.share.Take(more)
 	}
 	return nil
 }
@@ -119,7 +120,7 @@ func (r *rowSpill) hold() error {
 // done gives back what add needs.
 func (r *rowSpill) done() {
 	r.buf, r.at = nil, nil
-	r.share.give(r.share.bytes() - int64(64*len(r.blocks)))
+	r.share.Give(r.share.Bytes() - int64(64*len(r.blocks)))
 }
 
 // read calls fn with each piece of a block, and the places of its rows.
@@ -187,7 +188,7 @@ func (r *rowSpill) deal(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer d.share.giveAll()
+	defer d.share.GiveAll()
 	for n, wants := range r.wants {
 		parts := []*entryStream{wants}
 		if r.super > 0 {
@@ -209,7 +210,7 @@ func (r *rowSpill) deal(ctx context.Context) error {
 type dealer struct {
 	ctx     context.Context
 	r       *rowSpill
-	share   *share
+	share   *budget.Share
 	reader  *entryReader
 	rangeOf []int       // by stretch
 	needed  [][]uint64  // by range: bit set of the block's rows; nil: none yet
@@ -233,7 +234,7 @@ func newDealer(ctx context.Context, r *rowSpill) (*dealer, error) {
 		d.bufs <- nil
 	}
 	words := int64(1) << r.bits / 64
-	if err := d.share.take(int64(len(s.runs))*8*words + int64(2+3*s.threads)*r.piece + s.readBytes()); err != nil {
+	if err := d.share.Take(int64(len(s.runs))*8*words + int64(2+3*s.threads)*r.piece + s.readBytes()); err != nil {
 		return nil, err
 	}
 	for i := range d.needed {

@@ -6,14 +6,15 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // leg is a stretch of the log, and the IDs that it is joined with.
 type leg struct {
-	partition.Stage         // without filters
-	side            *idSide // nil: the filter is exact and has all that there is to know
-	block           *block  // nil: side has all IDs that a row of the stretch could have
+	partition.Stage             // without filters
+	side            *table.Side // nil: the filter is exact and has all that there is to know
+	block           *block      // nil: side has all IDs that a row of the stretch could have
 }
 
 // legs yields the legs of the join: one, unless it is shuffled.
@@ -267,7 +268,7 @@ func (j *Join) finish(ctx context.Context) (err error) {
 			return err
 		}
 	default:
-		r.IDsMatched = j.side.matched()
+		r.IDsMatched = j.side.Matched()
 	}
 	strangers := newSpread()
 	for _, s := range j.spreads {
@@ -286,7 +287,7 @@ func (j *Join) finish(ctx context.Context) (err error) {
 
 // release gives back what the join holds.
 func (j *Join) release() {
-	j.side.release()
+	j.side.Release()
 	if j.shuffled != nil {
 		_ = j.shuffled.close() // of files that nobody needs any more
 	}

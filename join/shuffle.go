@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/internal/spill"
+	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -30,14 +31,14 @@ import (
 type shuffle struct {
 	shuffleOptions
 	file    *spill.File
-	share   *share
+	share   *budget.Share
 	mu      sync.Mutex
-	shares  []*share // all that were given out
-	room    int64    // bytes that the account had when the shuffle began
-	tags    []uint16 // by unit: its stretch
-	starts  []int    // by stretch: its first unit; and the number of units
-	mask    uint64   // of hashes: all bits, but in tests
-	size    int      // bytes of a bucket's buffer
+	shares  []*budget.Share // all that were given out
+	room    int64           // bytes that the account had when the shuffle began
+	tags    []uint16        // by unit: its stretch
+	starts  []int           // by stretch: its first unit; and the number of units
+	mask    uint64          // of hashes: all bits, but in tests
+	size    int             // bytes of a bucket's buffer
 	logKeys []*entryStream
 	idKeys  []*entryStream
 	rows    *rowSpill // of joins that want rows
@@ -53,7 +54,7 @@ type shuffle struct {
 
 // shuffleOptions say what a shuffle is to do.
 type shuffleOptions struct {
-	account  *account
+	account  *budget.Account
 	dir      string
 	integers bool          // the key is one column of integers
 	encoder  *key.Encoder  // of the schema of the ID rows; nil: rows are not wanted
@@ -85,7 +86,7 @@ func newShuffle(o shuffleOptions) (*shuffle, error) {
 	s.file = spill.New(o.dir, waitsOnDisk)
 	s.room = s.left()
 	if s.room < leastRoom {
-		return nil, s.share.take(leastRoom)
+		return nil, s.share.Take(leastRoom)
 	}
 	s.file.Window = int(min(max(s.room/64, leastWindow), spill.Window))
 	s.divideUnits()
@@ -97,8 +98,8 @@ func newShuffle(o shuffleOptions) (*shuffle, error) {
 }
 
 // newShare returns a share that ends with the shuffle, if not before.
-func (s *shuffle) newShare(what string) *share {
-	sh := s.account.share(what)
+func (s *shuffle) newShare(what string) *budget.Share {
+	sh := s.account.Share(what)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shares = append(s.shares, sh)
@@ -107,10 +108,10 @@ func (s *shuffle) newShare(what string) *share {
 
 // left returns how many bytes the account has left.
 func (s *shuffle) left() int64 {
-	if s.account.most == 0 {
+	if s.account.Limit() == 0 {
 		return unboundRoom
 	}
-	return s.account.most - s.account.held.Load()
+	return s.account.Limit() - s.account.InUse()
 }
 
 // divideUnits makes stretches of about equal numbers of rows.
@@ -180,7 +181,7 @@ func (s *shuffle) disk() int64    { return s.file.Disk() }
 // close gives back the disk and the memory.
 func (s *shuffle) close() error {
 	for _, sh := range s.shares {
-		sh.giveAll()
+		sh.GiveAll()
 	}
 	return s.file.Close()
 }
@@ -193,7 +194,7 @@ type logWriter struct {
 	ints   []spill.Pair // the last entry that was written of the keys of each place
 	others []lastKey
 	key    []byte
-	share  *share
+	share  *budget.Share
 }
 
 // lastKey is where a key stands in a writer's buffer.
@@ -211,7 +212,7 @@ const (
 )
 
 // logWriter returns a writer for one goroutine, to be closed. The error wraps
-// [ErrMemory].
+// [fault.ErrMemory].
 func (s *shuffle) logWriter() (*logWriter, error) {
 	l := &logWriter{s: s, share: s.newShare("keys of the log on their way to disk")}
 	var err error
@@ -225,8 +226,8 @@ func (s *shuffle) logWriter() (*logWriter, error) {
 	for int64(slots)*each > s.room/int64(64*s.threads) {
 		slots /= 2
 	}
-	if err := l.share.take(int64(slots)*each + 8*hashedAtOnce); err != nil {
-		l.share.giveAll()
+	if err := l.share.Take(int64(slots)*each + 8*hashedAtOnce); err != nil {
+		l.share.GiveAll()
 		return nil, err
 	}
 	if s.integers {
@@ -318,7 +319,7 @@ func (l *logWriter) addKey(hash, tag uint64) error {
 // close writes what waits in buffers, and gives them back.
 func (l *logWriter) close() error {
 	err := l.w.close()
-	l.share.giveAll()
+	l.share.GiveAll()
 	l.ints, l.others = nil, nil
 	return err
 }
@@ -337,11 +338,11 @@ type idWriter struct {
 	w      *entryWriter
 	hashes []uint64
 	key    []byte
-	share  *share
+	share  *budget.Share
 }
 
 // idWriter returns a writer for one goroutine, to be closed. If rows are
-// wanted, there is one. The error wraps [ErrMemory].
+// wanted, there is one. The error wraps [fault.ErrMemory].
 func (s *shuffle) idWriter() (*idWriter, error) {
 	w := &idWriter{s: s, share: s.newShare("IDs on their way to disk")}
 	var err error
@@ -396,7 +397,7 @@ func (w *idWriter) addKeys(batch *key.Batch, keep []uint32, firstRow int64) erro
 // close writes what waits in buffers, and gives them back.
 func (w *idWriter) close() error {
 	err := w.w.close()
-	w.share.giveAll()
+	w.share.GiveAll()
 	if w.s.rows != nil {
 		w.s.rows.done()
 	}

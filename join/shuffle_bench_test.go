@@ -5,20 +5,11 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"sync"
-	"syscall"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/key"
 )
-
-// cpu returns the nanoseconds that the process has had of processors.
-func cpu() float64 {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err)
-	}
-	return float64(u.Utime.Nano() + u.Stime.Nano())
-}
 
 // BenchmarkShuffle is 20 million keys of the log and as many IDs, of which a
 // tenth match, in 64 MiB: the processor's
@@ -26,7 +17,7 @@ func cpu() float64 {
 func BenchmarkShuffle(b *testing.B) {
 	const n, batch, threads = 20_000_000, 1 << 15, 2
 	for b.Loop() {
-		o := shuffleOptions{account: &account{most: 64 << 20}, dir: b.TempDir(), integers: true, threads: threads, mem: arrowMem}
+		o := shuffleOptions{account: budget.New(64 << 20), dir: b.TempDir(), integers: true, threads: threads, mem: arrowMem}
 		for range 20 {
 			o.unitRows = append(o.unitRows, n/20)
 		}

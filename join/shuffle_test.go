@@ -20,6 +20,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/join/internal/budget"
+	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -164,7 +166,7 @@ func all(b *key.Batch) []uint32 {
 // start makes the shuffle of a case, up to the exchange.
 func (c *shuffleCase) start(t testing.TB, memory int64) *shuffle {
 	o := c.opts
-	o.account = &account{most: memory}
+	o.account = budget.New(memory)
 	if o.dir == "" {
 		o.dir = t.TempDir()
 	}
@@ -224,7 +226,7 @@ func (c *shuffleCase) check(t testing.TB, s *shuffle) (blocks int) {
 			} else {
 				c.sideKeys(t, side, wanted, keysSeen)
 			}
-			side.release()
+			side.Release()
 		}
 		src.free()
 		if c.rows {
@@ -270,8 +272,8 @@ func (c *shuffleCase) check(t testing.TB, s *shuffle) (blocks int) {
 }
 
 // sideRows returns the rows of a side, in order.
-func sideRows(t testing.TB, side *idSide) (rows []int64) {
-	err := side.lone(func(rec arrow.Record, at []int) error {
+func sideRows(t testing.TB, side *table.Side) (rows []int64) {
+	err := side.Unmatched(func(rec arrow.Record, at []int) error {
 		col := rec.Column(int(rec.NumCols()) - 1).(*array.Int64)
 		for _, i := range at {
 			rows = append(rows, col.Value(i))
@@ -285,7 +287,7 @@ func sideRows(t testing.TB, side *idSide) (rows []int64) {
 }
 
 // sideKeys asks the side for all keys that there are.
-func (c *shuffleCase) sideKeys(t testing.TB, side *idSide, wanted, seen map[int]bool) {
+func (c *shuffleCase) sideKeys(t testing.TB, side *table.Side, wanted, seen map[int]bool) {
 	enc := c.kind.encoder(t)
 	var everything []int
 	for _, u := range append(slices.Clone(c.units), c.ids) {
@@ -299,7 +301,7 @@ func (c *shuffleCase) sideKeys(t testing.TB, side *idSide, wanted, seen map[int]
 		if err := enc.Encode(rec, &b); err != nil {
 			t.Fatal(err)
 		}
-		found, _ := side.find(&b, all(&b), nil, nil)
+		found, _ := side.Find(&b, all(&b), nil, nil)
 		for _, f := range found {
 			n := chunk[b.Rows[f]]
 			if !wanted[n] {
@@ -321,7 +323,7 @@ func (c *shuffleCase) run(t testing.TB, memory int64) (s *shuffle, blocks int) {
 		if err := s.close(); err != nil {
 			t.Error(err)
 		}
-		if held := s.account.held.Load(); held != 0 {
+		if held := s.account.InUse(); held != 0 {
 			t.Errorf("%d bytes are still on the account", held)
 		}
 	}()
@@ -524,7 +526,7 @@ func TestShuffleAccount(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			return l.share.bytes(), l
+			return l.share.Bytes(), l
 		})
 		compare("table", func() (int64, any) {
 			table := newLogKeys(s.integers, 3<<20, 24, 100)
@@ -579,8 +581,8 @@ func TestShuffleFaults(t *testing.T) {
 		if err := s.exchange(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("stopped: %v", err)
 		}
-		if err := s.close(); err != nil || s.account.held.Load() != 0 {
-			t.Errorf("%d bytes are held: %v", s.account.held.Load(), err)
+		if err := s.close(); err != nil || s.account.InUse() != 0 {
+			t.Errorf("%d bytes are held: %v", s.account.InUse(), err)
 		}
 
 		c.opts.dir = t.TempDir() + "/none"

@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -161,10 +162,10 @@ func (s *shuffled) leg(ctx context.Context, n int, units []partition.Piece, yiel
 	}
 	if !more {
 		defer src.free()
-		defer side.release()
+		defer side.Release()
 		return yield(leg{Stage: partition.Stage{Pieces: joined(units)}, side: side}, nil)
 	}
-	side.release()
+	side.Release()
 	for _, u := range units {
 		if !s.unit(ctx, n, u, yield) {
 			return false
@@ -190,7 +191,7 @@ func joined(units []partition.Piece) (pieces []partition.Piece) {
 // them that it needs itself, in blocks if these do, too.
 func (s *shuffled) unit(ctx context.Context, n int, u partition.Piece, yield func(leg, error) bool) bool {
 	own, err := s.keysOf(ctx, u)
-	defer own.release()
+	defer own.Release()
 	if err != nil {
 		yield(leg{}, err)
 		return false
@@ -201,8 +202,8 @@ func (s *shuffled) unit(ctx context.Context, n int, u partition.Piece, yield fun
 	for again := false; ; again = true {
 		side, more, err := src.next(ctx)
 		if err == nil && (more || again) && s.j.opts.Type == Anti {
-			side.release()
-			err = fmt.Errorf("%s: %w of %s: the IDs of its rows take more (raise --memory)", fault.At{File: u.File.Name, RowGroup: u.Lo + 1}, ErrMemory, fault.Size(s.account.most))
+			side.Release()
+			err = fmt.Errorf("%s: %w of %s: the IDs of its rows take more (raise --memory)", fault.At{File: u.File.Name, RowGroup: u.Lo + 1}, ErrMemory, fault.Size(s.account.Limit()))
 		}
 		if err != nil {
 			yield(leg{}, err)
@@ -213,7 +214,7 @@ func (s *shuffled) unit(ctx context.Context, n int, u partition.Piece, yield fun
 			l.block = &block{last: !more, joined: &rows, keys: own}
 		}
 		ok := yield(l, nil)
-		side.release()
+		side.Release()
 		if !ok || !more {
 			return ok
 		}
@@ -221,15 +222,15 @@ func (s *shuffled) unit(ctx context.Context, n int, u partition.Piece, yield fun
 }
 
 // keysOf returns the keys of a row group that the filter lets through.
-func (s *shuffled) keysOf(ctx context.Context, u partition.Piece) (*idSide, error) {
-	own := newIDSide(sideKind{integers: s.integers, threads: s.threads, mem: s.mem}, s.account)
+func (s *shuffled) keysOf(ctx context.Context, u partition.Piece) (*table.Side, error) {
+	own := table.New(table.Kind{Integers: s.integers, Threads: s.threads, Mem: s.mem}, s.account)
 	err := s.j.eachLogKey(ctx, []partition.Piece{u}, 1, func() (keyWork, error) {
 		return func(_ *partition.File, _ int, k *key.Batch, hits, rows []uint32) error {
-			return own.addSomeKeys(k, used(hits, rows))
+			return own.AddKeysAt(k, used(hits, rows))
 		}, nil
 	})
 	if err == nil {
-		err = own.seal()
+		err = own.Seal()
 	}
 	if err != nil {
 		err = fmt.Errorf("keys of the log in %s: %w", fault.At{File: u.File.Name, RowGroup: u.Lo + 1}, err)

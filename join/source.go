@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
+	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -18,7 +20,7 @@ type source struct {
 	n   int       // range
 	run unitRange // its stretches
 
-	only              *idSide // if not nil, IDs that it has not are left out
+	only              *table.Side // if not nil, IDs that it has not are left out
 	all, found, entry []uint32
 
 	at      int // stretch that is read, where rows are not wanted
@@ -86,13 +88,13 @@ func (r *source) seek(p place) {
 
 // next returns a sealed side with IDs, and whether there are more than it could
 // take. The first one may be empty. The caller releases it. The error wraps
-// [ErrMemory] if hardly any ID fits.
-func (r *source) next(ctx context.Context) (side *idSide, more bool, err error) {
+// [fault.ErrMemory] if hardly any ID fits.
+func (r *source) next(ctx context.Context) (side *table.Side, more bool, err error) {
 	start, most := r.place(), 0
 	for reserve := r.only == nil; ; reserve = false {
 		var n int
 		side, n, more, err = r.fill(ctx, most, reserve)
-		if err == nil || !errors.Is(err, ErrMemory) || n < 2 && !reserve {
+		if err == nil || !errors.Is(err, fault.ErrMemory) || n < 2 && !reserve {
 			return side, more, err
 		}
 		// Whatever of chunk n the side has: it is made again, without it, and
@@ -107,36 +109,36 @@ func (r *source) next(ctx context.Context) (side *idSide, more bool, err error) 
 // fill fills a side with at most so many chunks of IDs, or as many as there
 // are, having made room for all beforehand if that is asked for. n is the number
 // of those that were begun.
-func (r *source) fill(ctx context.Context, most int, reserve bool) (side *idSide, n int, more bool, err error) {
+func (r *source) fill(ctx context.Context, most int, reserve bool) (side *table.Side, n int, more bool, err error) {
 	s := r.s
-	kind := sideKind{integers: s.integers, columns: s.rows != nil, held: s.held, threads: s.threads, mem: s.mem}
-	side = newIDSide(kind, s.account)
+	kind := table.Kind{Integers: s.integers, Rows: s.rows != nil, Held: s.held, Threads: s.threads, Mem: s.mem}
+	side = table.New(kind, s.account)
 	defer func() {
 		if err != nil {
-			side.release()
+			side.Release()
 			side = nil
 		}
 	}()
 	if reserve {
-		side.reserve(r.ids())
+		side.Reserve(r.ids())
 	}
 	for {
 		err := r.add(ctx, side)
 		if err == io.EOF {
-			return side, n, false, side.seal()
+			return side, n, false, side.Seal()
 		}
 		n++
 		if err != nil {
 			return side, n, false, err
 		}
 		if n == most {
-			return side, n, true, side.seal()
+			return side, n, true, side.Seal()
 		}
 	}
 }
 
 // add puts the IDs of the next chunk into a side, or returns io.EOF.
-func (r *source) add(ctx context.Context, side *idSide) (err error) {
+func (r *source) add(ctx context.Context, side *table.Side) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -156,7 +158,7 @@ func (r *source) add(ctx context.Context, side *idSide) (err error) {
 	}
 }
 
-func (r *source) addRows(side *idSide) error {
+func (r *source) addRows(side *table.Side) error {
 	b, err := r.rows.Next(nil) // of which the record is made
 	if err != nil {
 		return err
@@ -170,28 +172,28 @@ func (r *source) addRows(side *idSide) error {
 		return err
 	}
 	if r.only != nil {
-		return side.addSomeRows(rec, &r.batch, r.wanted())
+		return side.AddRowsAt(rec, &r.batch, r.wanted())
 	}
-	return side.addRows(rec, &r.batch)
+	return side.AddRows(rec, &r.batch)
 }
 
 // wanted returns the positions in the batch of the IDs that only has.
 func (r *source) wanted() []uint32 {
-	r.all = upTo(r.all, len(r.batch.Rows))
-	r.found, r.entry = r.only.find(&r.batch, r.all, r.found, r.entry)
+	r.all = table.UpTo(r.all, len(r.batch.Rows))
+	r.found, r.entry = r.only.Find(&r.batch, r.all, r.found, r.entry)
 	return r.found
 }
 
 // addBatch adds the batch to a side.
-func (r *source) addBatch(side *idSide) error {
+func (r *source) addBatch(side *table.Side) error {
 	if r.only != nil {
-		return side.addSomeKeys(&r.batch, r.wanted())
+		return side.AddKeysAt(&r.batch, r.wanted())
 	}
-	return side.addKeys(&r.batch)
+	return side.AddKeys(&r.batch)
 }
 
 // addKeys adds those keys that no stretch of the range before needs.
-func (r *source) addKeys(side *idSide, b *entryBatch) error {
+func (r *source) addKeys(side *table.Side, b *entryBatch) error {
 	plain := [2][]byte{r.plain[0][:0], r.plain[1][:0]}
 	var n int
 	for i, p := range b.pairs {
