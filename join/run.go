@@ -261,8 +261,8 @@ func (j *Join) finish(ctx context.Context) (err error) {
 	r.SpilledBytes = j.spilled
 	switch r.IDsTotal = j.idsTotal.Load(); {
 	case j.shuffled != nil:
-		r.IDsMatched, r.DiskBytes = j.shuffled.idsMatched.Load(), j.shuffled.disk()
-		r.SpilledBytes += j.shuffled.written()
+		r.IDsMatched, r.DiskBytes = j.shuffled.IDsMatched.Load(), j.shuffled.Disk()
+		r.SpilledBytes += j.shuffled.Written()
 	case j.marks != nil:
 		if r.IDsMatched, err = j.exactMatched(ctx); err != nil {
 			return err
@@ -289,6 +289,6 @@ func (j *Join) finish(ctx context.Context) (err error) {
 func (j *Join) release() {
 	j.side.Release()
 	if j.shuffled != nil {
-		_ = j.shuffled.close() // of files that nobody needs any more
+		_ = j.shuffled.Close() // of files that nobody needs any more
 	}
 }

@@ -1,4 +1,4 @@
-package join
+package shuffle
 
 import (
 	"bytes"
@@ -94,7 +94,7 @@ func (t *logKeys) reset(keys int64) {
 // turn empties the table for so few keys that each may have a set of all tags:
 // then add refuses none but keys that are not in the table, and those time and
 // again.
-func (t *logKeys) turn(tags int) { t.reset(int64((cap(t.nodes) - 1) / (tags + 1))) }
+func (t *logKeys) resetForSets(tags int) { t.reset(int64((cap(t.nodes) - 1) / (tags + 1))) }
 
 // place returns the slot where the search for a key begins.
 func (t *logKeys) place(key uint64) uint64 {
