@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -66,7 +67,7 @@ func readSample(ctx context.Context, pieces []partition.Piece, column string, o 
 		return func(run int, b *key.Batch) error {
 			r := &s.runs[run]
 			r.rows += float64(b.Len)
-			hashes = b.Hash(tableHash, hashes)
+			hashes = b.Hash(table.Hash, hashes)
 			r.hashes = append(r.hashes, hashes...)
 			return nil
 		}, nil
@@ -120,7 +121,7 @@ func (s *sample) index() (*index, error) {
 	}
 	g := bloom.Split256
 	var err error
-	if x.filter, err = bloom.New(bloom.Params{Geometry: g, Hash: tableHash, Blocks: g.BlocksFor(uint64(len(x.count)+1), 0.005)}); err != nil {
+	if x.filter, err = bloom.New(bloom.Params{Geometry: g, Hash: table.Hash, Blocks: g.BlocksFor(uint64(len(x.count)+1), 0.005)}); err != nil {
 		return nil, err
 	}
 	hashes := make([]uint64, 0, len(x.of))
@@ -193,7 +194,7 @@ func (j *Join) stream(ctx context.Context, x *index) (*matches, error) {
 		var hashes []uint64
 		var hits []uint32
 		return func(_ partition.Piece, b *key.Batch) error {
-			hashes = b.Hash(tableHash, hashes)
+			hashes = b.Hash(table.Hash, hashes)
 			w.total += int64(len(hashes))
 			w.bounds.Add(b)
 			hits = x.filter.Probe(hashes, hits[:0])
