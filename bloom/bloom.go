@@ -42,6 +42,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/hugepage"
@@ -89,7 +90,12 @@ func (p Params) Match(q Params) error {
 type Filter struct {
 	params Params
 	words  []uint64 // of all blocks, in order
-	fixed  bool     // the words are not ours to change
+	fixed  bool     // the words belong to somebody else, who gave them to View
+
+	// What the bits say, each computed when it is first asked for. A method
+	// that changes the bits drops both.
+	fpr   atomic.Pointer[float64]
+	count atomic.Pointer[Estimate]
 }
 
 // New returns an empty filter. It allocates p.Bytes() bytes: a caller that
@@ -124,7 +130,7 @@ const span = 1024
 
 // Add sets the bits of every hash.
 func (f *Filter) Add(hashes []uint64) {
-	f.own()
+	f.changes()
 	g, n := f.params.Geometry, f.params.Blocks
 	for len(hashes) > span {
 		g.add(f.words, n, hashes[:span])
@@ -136,7 +142,7 @@ func (f *Filter) Add(hashes []uint64) {
 // AddInts adds the hashes of integers: what Hash.Sum64 and Add do in two
 // passes.
 func (f *Filter) AddInts(values []uint64) {
-	f.own()
+	f.changes()
 	var hashes [span]uint64
 	g, n := f.params.Geometry, f.params.Blocks
 	for len(values) > 0 {

@@ -59,8 +59,15 @@ func (g Geometry) FPR(blocks, keys uint64) float64 {
 
 // FPR returns the false-positive rate that the filter's own bits give: the
 // mean over all blocks of the product of the eight lanes' fill. It depends on
-// nothing but the bits.
-func (f *Filter) FPR() float64 { return f.foldedFPR(1) }
+// nothing but the bits. The first call after a change reads all of them.
+func (f *Filter) FPR() float64 {
+	if p := f.fpr.Load(); p != nil {
+		return *p
+	}
+	p := f.foldedFPR(1)
+	f.fpr.Store(&p)
+	return p
+}
 
 // foldedFPR returns what FPR would return after Fold(k), without folding. The
 // sum is kept in integers, so that every machine comes to the same decision.

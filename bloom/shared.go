@@ -40,7 +40,7 @@ const (
 // NewShared returns f to be filled by Adders of about buffer bytes each. f is
 // not to be used otherwise until they all are flushed.
 func NewShared(f *Filter, buffer uint64) *Shared {
-	f.own()
+	f.changes()
 	ranges := f.params.ranges()
 	room := max(buffer/8/ranges, 64)
 	return &Shared{

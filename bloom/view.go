@@ -30,9 +30,17 @@ func View(p Params, bits []byte) (*Filter, error) {
 // InPlace reports whether the bits are still those that View was given.
 func (f *Filter) InPlace() bool { return f.fixed }
 
-// own makes the words the filter's own before they are changed.
-func (f *Filter) own() {
+// changes is called before the bits are changed: it copies those of a View, and
+// drops what is known of the old ones. Goroutines that fill one filter call it at
+// the same time, so it writes nothing that is already so.
+func (f *Filter) changes() {
 	if f.fixed {
-		*f = *f.Clone()
+		f.words, f.fixed = f.Clone().words, false
+	}
+	if f.fpr.Load() != nil {
+		f.fpr.Store(nil)
+	}
+	if f.count.Load() != nil {
+		f.count.Store(nil)
 	}
 }

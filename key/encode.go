@@ -31,6 +31,7 @@ type Encoder struct {
 	fields  []Field
 	options Options
 	classes []Class // after casts and rules
+	keys    []Class // after conversion to Options.Classes, too
 	rules   []Rule  // what of the rule is applied to each column
 	steps   []steps
 }
@@ -102,6 +103,7 @@ func NewEncoder(schema *arrow.Schema, columns []Column, o Options) (*Encoder, er
 		e.fields = append(e.fields, f)
 		e.steps = append(e.steps, s)
 		e.classes = append(e.classes, s.of)
+		e.keys = append(e.keys, s.to)
 		e.rules = append(e.rules, o.Rule.Of(c))
 		stored = append(stored, c)
 	}
@@ -158,6 +160,7 @@ func (e *Encoder) Columns() []int {
 func (e *Encoder) Encode(rec arrow.Record, b *Batch) error {
 	b.reset(int(rec.NumRows()))
 	b.lenient = e.options.NullMisfits
+	b.classes, b.rule = e.keys, e.options.Rule
 	parts := make([]part, len(e.fields))
 	for i, f := range e.fields {
 		p, err := newPart(rec.Column(f.Index[0]), f.Index[1:])
