@@ -14,6 +14,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // mappedFilter is a filter whose bits are a mapped file.
@@ -29,12 +30,12 @@ func TestFilterCutShort(t *testing.T) {
 	if err := os.WriteFile(name, make([]byte, params.Bytes()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	src, err := Local{}.Open(context.Background(), name)
+	src, err := storage.Local{}.Open(context.Background(), storage.Object{Name: name})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer src.Close()
-	m, ok := src.(Mapper)
+	m, ok := src.(storage.Mapper)
 	if !ok {
 		t.Skip("files are not mapped here")
 	}
