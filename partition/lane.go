@@ -117,7 +117,7 @@ func newOutGroup(s *segment) *outGroup {
 	g := &outGroup{part: src.part, layout: src.layout}
 	for i := range src.leaves {
 		w := src.layout.Chunk(i)
-		if src.leavesDictionary(s.stretch.group, i) { // so would this one
+		if src.leavesDictionary(s.rowRange.group, i) { // so would this one
 			w.NoDictionary()
 		}
 		g.lanes = append(g.lanes, &lane{w: w})

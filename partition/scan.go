@@ -53,30 +53,28 @@ type Match struct {
 	// NoMatch keeps the rows whose key is surely not in the set, and those
 	// with a NULL key. It needs an exact filter, or a Verifier.
 	NoMatch bool
-	// Verifier, if not nil, makes what looks closer at the keys that the filter
-	// lets through; each worker has its own. With it a Match is exact.
+	// Check, if not nil, decides in place of the filter which keys are members.
+	// It is called once by each worker; the function that it returns receives
+	// batches of keys and returns the positions in Batch.Rows of the members,
+	// ascending, in memory that stays valid until the next call. It may ask the
+	// filter first, with [Keys.Probe]. With Check a Match is exact.
+	//
+	// Keys of a row group's dictionary come twice: for the decision, before any
+	// page is read, with Times all zero, and then once more with the number of
+	// rows that have each key. Nothing but the filter's own bounds keeps keys from
+	// being counted: pages that cannot hold a member may be skipped.
+	Check func() func(*Keys) (members []uint32, err error)
+	// Verifier is replaced by Check.
+	//
+	// Deprecated: use Check.
 	Verifier func() Verifier
 }
 
-// A Verifier tells members from false positives. One goroutine uses it.
-type Verifier interface {
-	// Begin is called before the keys of a row group, or of a part of it. Keys
-	// that a row group has in a dictionary come once for each part.
-	Begin(f *File, group int)
-	// Filter reports whether the filter is to be asked about the keys that come
-	// next. If not, all of them are hits.
-	Filter() bool
-	// Verify returns those of hits, ascending positions in k, whose key is a
-	// member, in memory of its own or that of hits.
-	Verify(k *key.Batch, hits []uint32) []uint32
-	// Count is told of all keys of k, after Verify: which of them the filter
-	// let through, which of these are members, and how many rows have each;
-	// rows nil: one. An error ends the scan.
-	Count(k *key.Batch, hits, members, rows []uint32) error
-}
+// check is what Match.Check returns.
+type check = func(*Keys) ([]uint32, error)
 
 // exact reports whether what the match lets through are members.
-func (m *Match) exact() bool { return m.Verifier != nil || m.Filter.Exact() != nil }
+func (m *Match) exact() bool { return m.Check != nil || m.Verifier != nil || m.Filter.Exact() != nil }
 
 // ScanOptions says what to keep. Each row that passes is kept once.
 type ScanOptions struct {
@@ -212,12 +210,25 @@ func (m Match) KeyColumns() ([]key.Column, error) {
 	return columns, nil
 }
 
-// options returns how the columns become keys that the filter can be asked about.
-func (m Match) options() (key.Options, error) {
-	rule, err := key.RuleOf(m.Filter.Normal())
-	return key.Options{
-		Rule: rule, Classes: key.ClassesOf(m.Filter.KeyClasses()), IgnoreCase: m.IgnoreCase, NullMisfits: m.NullMisfits,
-	}, err
+// key returns the key columns, and how they become keys that the filter can be
+// asked about.
+func (m Match) key() (columns []key.Column, o key.Options, err error) {
+	if columns, err = m.KeyColumns(); err != nil {
+		return nil, o, err
+	}
+	o = key.Options{Classes: key.ClassesOf(m.Filter.KeyClasses()), IgnoreCase: m.IgnoreCase, NullMisfits: m.NullMisfits}
+	o.Rule, err = key.RuleOf(m.Filter.Normal())
+	return columns, o, err
+}
+
+// encoder finds the match's key columns in the schema of a file, and compares
+// their classes with the filter's.
+func (m Match) encoder(file string, schema *arrow.Schema) (*key.Encoder, error) {
+	columns, o, err := m.key()
+	if err != nil {
+		return nil, err
+	}
+	return newKeyEncoder(file, schema, columns, o, true)
 }
 
 // mayFail reports whether a value that does not fit its cast is an error.
@@ -235,7 +246,7 @@ func (s *Scanner) Check(f *File) error {
 		}
 	}
 	for _, m := range s.opts.Match {
-		if _, err := NewProber(f.Name, f.Schema(), m); err != nil {
+		if _, err := m.encoder(f.Name, f.Schema()); err != nil {
 			return err
 		}
 	}
@@ -306,24 +317,19 @@ func Without(s *arrow.Schema, drop ...string) *arrow.Schema {
 	return arrow.NewSchema(s.Fields(), &kept)
 }
 
-// begin tells the verifiers which row group comes.
-func begin(verifiers []Verifier, f *File, group int) {
-	for _, v := range verifiers {
-		if v != nil {
-			v.Begin(f, group)
-		}
-	}
-}
-
-// verifiers returns those of one worker, nil for a match without.
-func (s *Scanner) verifiers() []Verifier {
-	vs := make([]Verifier, len(s.opts.Match))
+// checks returns the functions of one worker, nil for a match that only asks its
+// filter.
+func (s *Scanner) checks() []check {
+	all := make([]check, len(s.opts.Match))
 	for i, m := range s.opts.Match {
-		if m.Verifier != nil {
-			vs[i] = m.Verifier()
+		switch {
+		case m.Check != nil:
+			all[i] = m.Check()
+		case m.Verifier != nil:
+			all[i] = checkOf(m.Verifier())
 		}
 	}
-	return vs
+	return all
 }
 
 // Count scans the pieces and counts, in Stats, the rows that pass.
@@ -375,11 +381,11 @@ func (s *Scanner) readColumns(f *File) ([]int, error) {
 		return nil, err
 	}
 	for _, m := range s.opts.Match {
-		p, err := NewProber(f.Name, f.Schema(), m)
+		enc, err := m.encoder(f.Name, f.Schema())
 		if err != nil {
 			return nil, err
 		}
-		for _, c := range p.enc.Columns() {
+		for _, c := range enc.Columns() {
 			if !slices.Contains(cols, c) {
 				cols = append(cols, c)
 			}
@@ -390,21 +396,21 @@ func (s *Scanner) readColumns(f *File) ([]int, error) {
 
 // scanWorker filters the row groups of one goroutine.
 type scanWorker struct {
-	scanner   *Scanner
-	way       flight
-	within    [2]int64 // rows of a row group to look at
-	verifiers []Verifier
-	further   Work // what becomes of the records; nil: they are what is wanted
+	scanner *Scanner
+	way     flight
+	within  [2]int64 // rows of a row group to look at
+	checks  []check
+	further Work // what becomes of the records; nil: they are what is wanted
 
 	keys     *keyScan // of a Parquet file
 	keysFile *File
 	buf      *parquet.Buffers
 	selected []uint32
 
-	file    *File // that probers are for
-	probers []*Prober
-	votes   []int16 // filters that let a row through
-	barred  []bool  // rows that an exclusion drops
+	file    *File         // that matches are for
+	matches []*recordKeys // of records, one for each match
+	votes   votes
+	found   []uint32
 	rows    []int
 }
 
@@ -413,12 +419,14 @@ type scanWorker struct {
 func (w *scanWorker) group(ctx context.Context, p Piece, group int, emit func(arrow.Record) error) error {
 	s := w.scanner
 	emit = w.beyond(p, group, emit)
-	begin(w.verifiers, p.File, group)
 	if p.File.parquet() == nil {
-		return readGroup(ctx, p, group, ReadOptions{Columns: s.readColumns}, w.way, w.work, emit)
+		work := func(p Piece, rec arrow.Record, emit func(arrow.Record) error) error {
+			return w.work(p, group, rec, emit)
+		}
+		return readGroup(ctx, p, group, ReadOptions{Columns: s.readColumns}, w.way, work, emit)
 	}
 	if w.keysFile != p.File {
-		k, err := newKeyScan(s, p.File, w.buf, w.verifiers)
+		k, err := newKeyScan(s, p.File, w.buf, w.checks)
 		if err != nil {
 			return err
 		}
@@ -428,12 +436,12 @@ func (w *scanWorker) group(ctx context.Context, p Piece, group int, emit func(ar
 	if err != nil {
 		return err
 	}
-	for part := range stretches(p.File.parquet().File(), group) {
-		part, ok := part.clip(w.within)
+	for r := range rangesIn(p.File.parquet().File(), group) {
+		r, ok := r.clip(w.within)
 		if !ok {
 			continue
 		}
-		rows, err := w.keys.scan(ctx, part, w.selected[:0])
+		rows, err := w.keys.scan(ctx, r, w.selected[:0])
 		if err != nil {
 			return err
 		}
@@ -462,11 +470,11 @@ func (w *scanWorker) beyond(p Piece, group int, emit func(arrow.Record) error) f
 	}
 }
 
-func (w *scanWorker) work(p Piece, rec arrow.Record, emit func(arrow.Record) error) error {
-	if err := w.enter(p.File, rec.Schema()); err != nil {
+func (w *scanWorker) work(p Piece, group int, rec arrow.Record, emit func(arrow.Record) error) error {
+	if err := w.enter(p.File); err != nil {
 		return err
 	}
-	rows, err := w.pass(rec)
+	rows, err := w.pass(rec, group)
 	if err != nil {
 		return err
 	}
@@ -498,64 +506,50 @@ func upTo(n int) []int {
 	return s
 }
 
-// enter prepares for the batches of a file. Batches of one file share a
-// schema.
-func (w *scanWorker) enter(f *File, schema *arrow.Schema) error {
+// enter prepares for the batches of a file.
+func (w *scanWorker) enter(f *File) error {
 	if w.file == f {
 		return nil
 	}
-	w.file, w.probers = f, w.probers[:0]
-	for _, m := range w.scanner.opts.Match {
-		p, err := NewProber(f.Name, schema, m)
+	w.file, w.matches = f, w.matches[:0]
+	for i, m := range w.scanner.opts.Match {
+		columns, o, err := m.key()
 		if err != nil {
 			return err
 		}
-		w.probers = append(w.probers, p)
+		if w.checks[i] == nil {
+			w.checks[i] = (*Keys).Probe
+		}
+		keys := &Keys{Batch: new(key.Batch), filter: &prober{filter: m.Filter}}
+		w.matches = append(w.matches, &recordKeys{file: f, columns: columns, options: o, filtered: true, keys: keys})
 	}
 	return nil
 }
 
 // pass returns the rows to keep, ascending.
-func (w *scanWorker) pass(rec arrow.Record) ([]int, error) {
-	n := int(rec.NumRows())
-	w.votes = append(w.votes[:0], make([]int16, n)...)
-	w.barred = append(w.barred[:0], make([]bool, n)...)
-	need := int16(0)
-	for i, p := range w.probers {
-		v := w.verifiers[i]
-		hits, err := p.probe(rec, v != nil && !v.Filter())
+func (w *scanWorker) pass(rec arrow.Record, group int) ([]int, error) {
+	w.votes.begin(int(rec.NumRows()))
+	for i, m := range w.matches {
+		m.keys.Piece = Piece{File: w.file, Lo: group, Hi: group + 1}
+		err := m.step(rec, position{}, func() error {
+			members, err := w.checks[i](m.keys)
+			if err != nil {
+				return err
+			}
+			if i == 0 {
+				w.scanner.Stats.KeysNull.Add(int64(m.keys.Batch.Nulls()))
+			}
+			w.found = w.found[:0]
+			for _, h := range members {
+				w.found = append(w.found, m.keys.Batch.Rows[h])
+			}
+			w.votes.add(w.found, 0, w.scanner.opts.Match[i].NoMatch)
+			return nil
+		})
 		if err != nil {
 			return nil, err
 		}
-		if v != nil {
-			members := v.Verify(&p.Keys, append([]uint32(nil), hits...))
-			if err := v.Count(&p.Keys, hits, members, nil); err != nil {
-				return nil, err
-			}
-			hits = members
-		}
-		if i == 0 {
-			w.scanner.Stats.KeysNull.Add(int64(p.Keys.Nulls()))
-		}
-		if w.scanner.opts.Match[i].NoMatch {
-			for _, h := range hits {
-				w.barred[p.Keys.Rows[h]] = true
-			}
-			continue
-		}
-		need++
-		for _, h := range hits {
-			w.votes[p.Keys.Rows[h]]++
-		}
 	}
-	if w.scanner.opts.Any {
-		need = min(need, 1)
-	}
-	w.rows = w.rows[:0]
-	for row, v := range w.votes {
-		if v >= need && !w.barred[row] {
-			w.rows = append(w.rows, row)
-		}
-	}
+	w.rows = passed(&w.votes, w.rows[:0], 0, w.scanner.opts.Any)
 	return w.rows, nil
 }

@@ -6,6 +6,8 @@ import (
 	"iter"
 	"math"
 
+	"github.com/apache/arrow/go/v15/arrow"
+
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
@@ -111,8 +113,8 @@ func (st *stage) scan(ctx context.Context) iter.Seq2[Rows, error] {
 			}
 		}()
 		way := flightOf(InFlight(st.pieces)/forRecords, s.opts.Threads, func() int64 { return need(st.pieces, s.opts.columns) + st.keyNeed() })
-		newWorker := func() (groupWork, error) { return st.newWorker(way) }
-		for r, err := range mapGroups(ctx, st.pieces, way, newWorker) {
+		newWorker := func() (taskWork, error) { return st.newWorker(way) }
+		for r, err := range mapTasks(ctx, groupsOf(st.pieces), way, newWorker) {
 			if err == nil {
 				r.Piece = st.of[r.Piece]
 			}
@@ -134,18 +136,19 @@ func (st *stage) keyNeed() (most int64) {
 			}
 		}
 	}
-	return 3 * 4 * min(most, segmentRows)
+	return 3 * 4 * min(most, rangeRows)
 }
 
-func (st *stage) newWorker(way flight) (groupWork, error) {
+func (st *stage) newWorker(way flight) (taskWork, error) {
 	s := st.scanner
-	w := &scanWorker{scanner: s, way: way, within: st.within, verifiers: s.verifiers(), buf: new(parquet.Buffers)}
-	if s.opts.Work == nil {
-		return w.group, nil
+	w := &scanWorker{scanner: s, way: way, within: st.within, checks: s.checks(), buf: new(parquet.Buffers)}
+	var err error
+	if s.opts.Work != nil {
+		w.further, err = s.opts.Work()
 	}
-	work, err := s.opts.Work()
-	w.further = work
-	return w.group, err
+	return func(ctx context.Context, t task, emit func(arrow.Record) error) error {
+		return w.group(ctx, st.pieces[t.piece], t.group, emit)
+	}, err
 }
 
 // countGroups counts the row groups of the stage, each where it begins.
@@ -173,10 +176,10 @@ func (st *stage) parts(parts []Part) []Part {
 	return narrowed
 }
 
-// clip returns what of a stretch is within bounds; ok false: nothing, where the
-// stretch itself has something.
-func (s stretch) clip(within [2]int64) (_ stretch, ok bool) {
-	t := s
-	t.lo, t.hi = max(s.lo, within[0]), min(s.hi, within[1])
-	return t, t.lo < t.hi || s.lo == s.hi
+// clip returns the part of a range that is within bounds. ok is false if there is
+// none, though the range itself is not empty.
+func (r rowRange) clip(within [2]int64) (_ rowRange, ok bool) {
+	t := r
+	t.lo, t.hi = max(r.lo, within[0]), min(r.hi, within[1])
+	return t, t.lo < t.hi || r.lo == r.hi
 }
