@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -29,7 +30,8 @@ type Keys struct {
 	Run   int
 	Share float64
 
-	filter *prober
+	filter *codec.Filter // nil: every key may be a member
+	hits   []uint32      // of Probe
 	place  position
 }
 
@@ -37,7 +39,20 @@ type Keys struct {
 // the filter, ascending. Without a filter these are all positions. The slice is
 // valid as long as the Keys are. The error says that the filter could not be
 // read any more.
-func (k *Keys) Probe() ([]uint32, error) { return k.filter.probe(k.Batch) }
+func (k *Keys) Probe() ([]uint32, error) {
+	k.hits = k.hits[:0]
+	if k.filter == nil || k.filter.Kind() == 0 {
+		for i := range k.Batch.Rows {
+			k.hits = append(k.hits, uint32(i))
+		}
+		return k.hits, nil
+	}
+	var err error
+	if k.hits, err = k.filter.ProbeBatch(k.Batch, k.hits); err != nil {
+		return nil, fmt.Errorf("%s: %w", k.Piece.File.Name, err)
+	}
+	return k.hits, nil
+}
 
 // Row returns the row, counted within the row group, of the key at position i of
 // Batch.Rows. It returns -1 if the key has Times, and for keys of text files.
@@ -78,7 +93,7 @@ type KeyOptions struct {
 	IDs bool
 	// Filter, if not nil, answers [Keys.Probe]. Pages that cannot hold a member
 	// may be skipped, so their keys are not handed on.
-	Filter Filter
+	Filter *codec.Filter
 	// CountNulls reads skipped pages whose number of NULLs is unknown, so that
 	// [KeyStats].Nulls is exact.
 	CountNulls bool
@@ -113,9 +128,11 @@ func ReadKeys(ctx context.Context, pieces []Piece, o KeyOptions, newWork func() 
 		return KeyStats{}, err
 	}
 	if o.Filter != nil {
-		if err := o.follow(o.Filter); err != nil {
+		of, err := o.Filter.KeyOptions()
+		if err != nil {
 			return KeyStats{}, err
 		}
+		o.Rule, o.Classes = of.Rule, of.Classes
 	}
 	tasks, err := o.tasks(pieces)
 	if err != nil {
@@ -135,15 +152,6 @@ func ReadKeys(ctx context.Context, pieces []Piece, o KeyOptions, newWork func() 
 		}
 	}
 	return KeyStats{Rows: shared.read.Load(), Nulls: shared.nulls.Load()}, nil
-}
-
-// follow takes over the rule and the classes of a filter.
-func (o *KeyOptions) follow(f Filter) (err error) {
-	if o.Rule, err = key.RuleOf(f.Normal()); err != nil {
-		return err
-	}
-	o.Classes = key.ClassesOf(f.KeyClasses())
-	return nil
 }
 
 // tasks divides the reading of the pieces.
@@ -186,7 +194,7 @@ type keyWorker struct {
 
 func newKeyWorker(r *keyReading, work func(*Keys) error) *keyWorker {
 	w := &keyWorker{keyReading: r, work: work, buf: new(parquet.Buffers)}
-	w.keys = Keys{Batch: &w.batch, filter: &prober{filter: r.options.Filter}}
+	w.keys = Keys{Batch: &w.batch, filter: r.options.Filter}
 	return w
 }
 

@@ -80,7 +80,7 @@ func (s *Scanner) newMatchScan(f *File, m Match, buf *parquet.Buffers, c check) 
 	if err != nil {
 		return nil, err
 	}
-	keys := &Keys{Batch: new(key.Batch), filter: &prober{filter: m.Filter}}
+	keys := &Keys{Batch: new(key.Batch), filter: m.Filter}
 	leaf, ok := f.parquet().Leaf(enc.Index())
 	if !ok {
 		return newRecordScan(f, m, enc.Columns(), keys, c)

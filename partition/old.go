@@ -54,20 +54,16 @@ type Prober struct {
 
 	file string
 	enc  *key.Encoder
-	of   prober
+	of   Keys
 }
 
 // NewProber finds the key columns in the schema.
 func NewProber(file string, schema *arrow.Schema, m Match) (*Prober, error) {
-	columns, o, err := m.key()
+	enc, err := m.encoder(file, schema)
 	if err != nil {
 		return nil, err
 	}
-	enc, err := newKeyEncoder(file, schema, columns, o, true)
-	if err != nil {
-		return nil, err
-	}
-	return &Prober{file: file, enc: enc, of: prober{filter: m.Filter}}, nil
+	return &Prober{file: file, enc: enc, of: Keys{filter: m.Filter, Piece: Piece{File: &File{Name: file}}}}, nil
 }
 
 // Probe returns the positions of keys that may be members.
@@ -75,7 +71,8 @@ func (p *Prober) Probe(rec arrow.Record) ([]uint32, error) {
 	if err := p.enc.EncodeKeys(p.file, rec, &p.Keys); err != nil {
 		return nil, err
 	}
-	return p.of.probe(&p.Keys)
+	p.of.Batch = &p.Keys
+	return p.of.Probe()
 }
 
 // All is Probe without asking the filter.
@@ -83,7 +80,8 @@ func (p *Prober) All(rec arrow.Record) ([]uint32, error) {
 	if err := p.enc.EncodeKeys(p.file, rec, &p.Keys); err != nil {
 		return nil, err
 	}
-	return new(prober).probe(&p.Keys)
+	all := Keys{Batch: &p.Keys}
+	return all.Probe()
 }
 
 // KeyWork is called with keys that were read.
