@@ -2,6 +2,9 @@ package partition
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -148,4 +151,95 @@ func ReadRuns(ctx context.Context, runs []Run, column string, o key.Options, thr
 		}
 	}
 	return nil
+}
+
+// Stage is a run of row groups with filters of its own. Only one set of filters
+// is in use at a time, so that what they take in memory is that of the largest.
+type Stage struct {
+	// Pieces are what the stage reads, in order. Each is within one of the
+	// scan's pieces, and each row of these is in one stage.
+	Pieces []Piece
+	Match  []Match
+	// Again says that the stage reads the rows of the one before once more. They
+	// are not counted another time, but for those that pass.
+	Again bool
+}
+
+// PieceOf returns which of the pieces p is within.
+func PieceOf(pieces []Piece, p Piece) (int, error) {
+	for i, q := range pieces {
+		if q.File == p.File && q.Lo <= p.Lo && p.Hi <= q.Hi {
+			return i, nil
+		}
+	}
+	return 0, fmt.Errorf("%s: row groups %d to %d of a stage are none of the scan's", p.File.Name, p.Lo+1, p.Hi)
+}
+
+// with returns the scanner with other filters. Both count into the same Stats.
+func (s *Scanner) with(m []Match) *Scanner {
+	t := *s
+	t.opts.Match, t.opts.Stages = m, nil
+	return &t
+}
+
+// eachStage calls fn with the scanner of each stage.
+func (s *Scanner) eachStage(ctx context.Context, pieces []Piece, fn func(t *Scanner, pieces []Piece) error) error {
+	if s.opts.Stages == nil {
+		return fn(s, pieces)
+	}
+	for st, err := range s.opts.Stages(ctx, pieces) {
+		if err != nil {
+			return err
+		}
+		t := s.with(st.Match)
+		if st.Again {
+			t.Stats = new(ScanStats)
+		}
+		if err := fn(t, st.Pieces); err != nil {
+			return err
+		}
+		if st.Again {
+			s.Stats.RowsOut.Add(t.Stats.RowsOut.Load())
+		}
+	}
+	return nil
+}
+
+func (s *Scanner) scanTo(ctx context.Context, w *ScanWriter, pieces []Piece) error {
+	return s.eachStage(ctx, pieces, func(t *Scanner, pieces []Piece) error { return w.Scan(ctx, t, pieces) })
+}
+
+func (s *Scanner) countStages(ctx context.Context, pieces []Piece) error {
+	err := s.eachStage(ctx, pieces, func(t *Scanner, pieces []Piece) error {
+		t.opts.End = nil
+		return t.Count(ctx, pieces)
+	})
+	if err == nil && s.opts.End != nil {
+		err = s.opts.End()
+	}
+	return err
+}
+
+var errStop = errors.New("stop")
+
+func (s *Scanner) scanStages(ctx context.Context, pieces []Piece) iter.Seq2[Rows, error] {
+	return func(yield func(Rows, error) bool) {
+		err := s.eachStage(ctx, pieces, func(t *Scanner, some []Piece) error {
+			for r, err := range t.records(ctx, some) {
+				if err == nil {
+					r.Piece, err = PieceOf(pieces, some[r.Piece])
+				}
+				if err != nil {
+					return err
+				}
+				if !yield(r, nil) {
+					return errStop
+				}
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errStop) {
+			yield(Rows{}, err)
+		}
+	}
 }

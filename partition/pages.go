@@ -35,35 +35,6 @@ const (
 	parkBytes  = 4 << 20  // expected of a segment that may wait for the segment before it
 )
 
-// pageSource is a piece whose pages are copied.
-type pageSource struct {
-	part   int // which part of the output its rows belong to
-	piece  Piece
-	within [2]int64         // rows of a row group to look at
-	leaves []int            // of the file, in the order of the output's; -1: it lacks that one
-	adapt  *parquet.Adapter // makes them the output's; nil: they are
-	order  []int            // positions in leaves, the largest first
-	layout *parquet.Writer
-	sink   *relay
-}
-
-// file is the Parquet file.
-func (p *pageSource) file() *parquet.File { return p.piece.File.parquet().File() }
-
-// segments yields the row ranges into which the piece is cut.
-func (p *pageSource) segments() iter.Seq[rowRange] {
-	return func(yield func(rowRange) bool) {
-		for g := p.piece.Lo; g < p.piece.Hi; g++ {
-			for s := range rangesIn(p.file(), g) {
-				s, ok := s.clip(p.within)
-				if ok && !yield(s) {
-					return
-				}
-			}
-		}
-	}
-}
-
 // segment is a stretch on its way.
 type segment struct {
 	rowRange
@@ -376,7 +347,7 @@ func (e *pageEngine) decide() {
 			return
 		}
 		n, bytes := int64(len(s.rows)), s.source.expected(s.rowRange.group, int64(len(s.rows)))
-		if g := e.filling; g != nil && (g.part != s.source.part || g.rows+n > groupRows || g.bytes+bytes > groupBytes) {
+		if g := e.filling; g != nil && (g.layout != s.source.layout || g.rows+n > groupRows || g.bytes+bytes > groupBytes) {
 			g.closed = true
 			e.filling = nil
 		}

@@ -4,61 +4,14 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"slices"
-	"strings"
 	"sync/atomic"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
-	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/bloomjoin/bloomjoin/internal/take"
-	"github.com/bloomjoin/bloomjoin/key"
 )
-
-// Match is a filter and the log columns that it is applied to.
-type Match struct {
-	Filter *codec.Filter
-	// Key names the log's key columns: paths separated by commas, as in
-	// `user.id` or `"a.b",c`, each of which may be cast, as in `user.id::int64`.
-	// Empty: the names that the filter was built with.
-	Key string
-	// IgnoreCase finds the columns by names whose letters may differ in case.
-	IgnoreCase bool
-	// NullMisfits makes a value that does not fit its cast a NULL. Otherwise it
-	// is an error that wraps [ErrMismatch].
-	NullMisfits bool
-	// NoMatch keeps the rows whose key is surely not in the set, and those
-	// with a NULL key. It needs an exact filter, or a Verifier.
-	NoMatch bool
-	// Check, if not nil, decides in place of the filter which keys are members.
-	// It is called once by each worker; the function that it returns receives
-	// batches of keys and returns the positions in Batch.Rows of the members,
-	// ascending, in memory that stays valid until the next call. It may ask the
-	// filter first, with [Keys.Probe]. With Check a Match is exact.
-	//
-	// Keys of a row group's dictionary come twice: for the decision, before any
-	// page is read, with Times all zero, and then once more with the number of
-	// rows that have each key. Nothing but the filter's own bounds keeps keys from
-	// being counted: pages that cannot hold a member may be skipped.
-	Check func() func(*Keys) (members []uint32, err error)
-	// Verifier is replaced by Check.
-	//
-	// Deprecated: use Check.
-	Verifier func() Verifier
-}
-
-// check is what Match.Check returns.
-type check = func(*Keys) ([]uint32, error)
-
-// exact reports whether what the match lets through are members.
-func (m *Match) exact() bool {
-	return m.Check != nil || m.Verifier != nil || m.Filter.Kind() == codec.KindExact
-}
 
 // ScanOptions says what to keep. Each row that passes is kept once.
 type ScanOptions struct {
@@ -160,67 +113,6 @@ func (s *Scanner) Result() string {
 	return ResultExact
 }
 
-// columns names the log columns that the match is applied to, for messages.
-func (m Match) columns() string {
-	if m.Key != "" {
-		return m.Key
-	}
-	return strings.Join(m.Filter.KeyNames(), ",")
-}
-
-// usable refuses filters that would lose rows.
-func usable(at fault.At, f *codec.Filter) error {
-	if !f.Sealed() {
-		return fault.Mismatch(at, "filter", "a finished filter", "a partial one, in which keys are missing").
-			WithHint("merge all partial filters of the build first")
-	}
-	_, err := key.RuleOf(f.Normal())
-	return err
-}
-
-// KeyColumns returns the log columns that the match is applied to.
-func (m Match) KeyColumns() ([]key.Column, error) {
-	if m.Key != "" {
-		return key.ParseColumns(m.Key)
-	}
-	var columns []key.Column
-	for _, name := range m.Filter.KeyNames() {
-		c, err := key.ParseColumns(name)
-		if err != nil {
-			return nil, err
-		}
-		columns = append(columns, c...)
-	}
-	return columns, nil
-}
-
-// key returns the key columns, and how they become keys that the filter can be
-// asked about.
-func (m Match) key() (columns []key.Column, o key.Options, err error) {
-	if columns, err = m.KeyColumns(); err != nil {
-		return nil, o, err
-	}
-	o, err = m.Filter.KeyOptions()
-	o.IgnoreCase, o.NullMisfits = m.IgnoreCase, m.NullMisfits
-	return columns, o, err
-}
-
-// encoder finds the match's key columns in the schema of a file, and compares
-// their classes with the filter's.
-func (m Match) encoder(file string, schema *arrow.Schema) (*key.Encoder, error) {
-	columns, o, err := m.key()
-	if err != nil {
-		return nil, err
-	}
-	return newKeyEncoder(file, schema, columns, o, true)
-}
-
-// mayFail reports whether a value that does not fit its cast is an error.
-func (m Match) mayFail() (bool, error) {
-	columns, err := m.KeyColumns()
-	return !m.NullMisfits && slices.ContainsFunc(columns, func(c key.Column) bool { return c.Cast != nil }), err
-}
-
 // Check finds all columns in the file and compares their classes with the
 // filters', so that a mismatch is reported before anything is read.
 func (s *Scanner) Check(f *File) error {
@@ -235,70 +127,6 @@ func (s *Scanner) Check(f *File) error {
 		}
 	}
 	return nil
-}
-
-// Schema returns the schema of what is kept of the file; see
-// [ScanOptions.SchemaOf].
-func (s *Scanner) Schema(f *File) (*arrow.Schema, error) { return s.opts.SchemaOf(f) }
-
-// SchemaOf returns the schema of what is kept of the file, as it is there.
-func (o *ScanOptions) SchemaOf(f *File) (*arrow.Schema, error) {
-	cols, err := o.columns(f)
-	if cols == nil || err != nil {
-		return f.Schema(), err
-	}
-	return project(f.Schema(), cols), nil
-}
-
-// columns returns the positions of the columns to keep; nil: all.
-func (o *ScanOptions) columns(f *File) ([]int, error) {
-	if o.Columns == nil {
-		return nil, nil
-	}
-	cols := []int{}
-	for _, name := range o.Columns {
-		field, err := key.Path{name}.Resolve(f.Schema(), o.IgnoreCase)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name, err)
-		}
-		if at := slices.Index(cols, field.Index[0]); at >= 0 {
-			return nil, fmt.Errorf("%s: %s and %s are the same column (name it once)", f.Name, o.Columns[at], name)
-		}
-		cols = append(cols, field.Index[0])
-	}
-	return cols, nil
-}
-
-func project(schema *arrow.Schema, cols []int) *arrow.Schema {
-	fields := make([]arrow.Field, len(cols))
-	for i, c := range cols {
-		fields[i] = schema.Field(c)
-	}
-	md := schema.Metadata()
-	return Reshaped(arrow.NewSchema(fields, &md))
-}
-
-// Reshaped returns the schema without the metadata in which other programs
-// keep their own description of the columns, for a schema whose columns are
-// not those of the file that it comes from.
-func Reshaped(s *arrow.Schema) *arrow.Schema {
-	return Without(s, describing...)
-}
-
-// describing are the metadata in which programs describe the columns.
-var describing = []string{"ARROW:schema", "pandas", "org.apache.spark.sql.parquet.row.metadata"}
-
-// Without returns the schema without the metadata of the given keys.
-func Without(s *arrow.Schema, drop ...string) *arrow.Schema {
-	md := s.Metadata()
-	var ks, vs []string
-	for i, k := range md.Keys() {
-		if !slices.Contains(drop, k) {
-			ks, vs = append(ks, k), append(vs, md.Values()[i])
-		}
-	}
-	kept := arrow.NewMetadata(ks, vs)
-	return arrow.NewSchema(s.Fields(), &kept)
 }
 
 // checks returns the functions of one worker, nil for a match that only asks its
@@ -316,36 +144,79 @@ func (s *Scanner) checks() []check {
 	return all
 }
 
+// Scan yields the rows of the pieces that pass, in input order, as Arrow
+// records.
+func (s *Scanner) Scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, error] {
+	if s.opts.Stages != nil {
+		return s.scanStages(ctx, pieces)
+	}
+	return s.records(ctx, pieces)
+}
+
 // Count scans the pieces and counts, in Stats, the rows that pass.
 func (s *Scanner) Count(ctx context.Context, pieces []Piece) error {
 	s.counted = true
+	if s.opts.Stages != nil {
+		return s.countStages(ctx, pieces)
+	}
 	parts, err := s.parts(pieces, false)
 	if err != nil {
 		return err
 	}
 	for i := range parts {
 		if p := &parts[i]; p.Piece.File.parquet() != nil {
-			p.pages = &pageSource{part: i, piece: p.Piece}
+			p.pages = &pageSource{piece: p.Piece}
 		}
 	}
-	for r, err := range s.output(ctx, parts) {
+	for r, err := range s.eachPart(ctx, parts) {
 		if err != nil {
 			return err
 		}
 		r.release()
 	}
+	if s.opts.End != nil {
+		return s.opts.End()
+	}
 	return nil
 }
 
-// Scan yields the rows of the pieces that pass, in input order.
-func (s *Scanner) Scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, error] {
-	return func(yield func(Rows, error) bool) {
-		for st, err := range s.stages(ctx, pieces) {
-			if err != nil {
-				yield(Rows{}, err)
-				return
+// parts returns a part of an output for each piece. own: each with the schema of
+// what is kept of its file.
+func (s *Scanner) parts(pieces []Piece, own bool) ([]Part, error) {
+	var parts []Part
+	for _, p := range pieces {
+		part := Part{Piece: p, Schema: p.File.Schema()}
+		if own {
+			var err error
+			if part.Schema, err = s.opts.SchemaOf(p.File); err != nil {
+				return nil, err
 			}
-			for r, err := range st.scan(ctx) {
+		}
+		parts = append(parts, part)
+	}
+	return parts, nil
+}
+
+// eachPart yields the rows of the parts that pass, as pages where a part has a
+// pageSource, else as records. Rows.Piece is the number of the part.
+func (s *Scanner) eachPart(ctx context.Context, parts []Part) iter.Seq2[Rows, error] {
+	return func(yield func(Rows, error) bool) {
+		for lo, hi := 0, 0; lo < len(parts); lo = hi {
+			asPages := parts[lo].pages != nil
+			var pieces []Piece
+			var sources []*pageSource
+			for hi = lo; hi < len(parts) && (parts[hi].pages != nil) == asPages; hi++ {
+				if asPages {
+					parts[hi].pages.number = hi - lo
+				}
+				pieces, sources = append(pieces, parts[hi].Piece), append(sources, parts[hi].pages)
+			}
+			rows := s.records(ctx, pieces)
+			if asPages {
+				rows = s.pages(ctx, sources)
+			}
+			for r, err := range rows {
+				r.Piece += lo
 				if !yield(r, err) || err != nil {
 					return
 				}
@@ -354,186 +225,91 @@ func (s *Scanner) Scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, erro
 	}
 }
 
-// readColumns returns the columns to keep, none if rows are only counted,
-// followed by those that only the keys need.
-func (s *Scanner) readColumns(f *File) ([]int, error) {
-	cols, err := s.opts.columns(f)
-	if s.counted {
-		cols = []int{}
-	}
-	if cols == nil || err != nil {
-		return nil, err
-	}
-	for _, m := range s.opts.Match {
-		enc, err := m.encoder(f.Name, f.Schema())
-		if err != nil {
-			return nil, err
-		}
-		for _, c := range enc.Columns() {
-			if !slices.Contains(cols, c) {
-				cols = append(cols, c)
-			}
-		}
-	}
-	return cols, nil
-}
-
-// scanWorker filters the row groups of one goroutine.
-type scanWorker struct {
-	scanner *Scanner
-	way     flight
-	within  [2]int64 // rows of a row group to look at
-	checks  []check
-	further Work // what becomes of the records; nil: they are what is wanted
-
-	keys     *keyScan // of a Parquet file
-	keysFile *File
-	buf      *parquet.Buffers
-	selected []uint32
-
-	file    *File         // that matches are for
-	matches []*recordKeys // of records, one for each match
-	votes   votes
-	found   []uint32
-	rows    []int
-}
-
-// group scans a row group: of Parquet files the keys first, and then the rows
-// that pass; of others all rows.
-func (w *scanWorker) group(ctx context.Context, p Piece, group int, emit func(arrow.Record) error) error {
-	s := w.scanner
-	emit = w.beyond(p, group, emit)
-	if p.File.parquet() == nil {
-		work := func(p Piece, rec arrow.Record, emit func(arrow.Record) error) error {
-			return w.work(p, group, rec, emit)
-		}
-		return readGroup(ctx, p, group, ReadOptions{Columns: s.readColumns}, w.way, work, emit)
-	}
-	if w.keysFile != p.File {
-		k, err := newKeyScan(s, p.File, w.buf, w.checks)
-		if err != nil {
-			return err
-		}
-		w.keys, w.keysFile = k, p.File
-	}
-	columns, err := s.opts.columns(p.File)
-	if err != nil {
-		return err
-	}
-	for r := range rangesIn(p.File.parquet().File(), group) {
-		r, ok := r.clip(w.within)
-		if !ok {
-			continue
-		}
-		rows, err := w.keys.scan(ctx, r, w.selected[:0])
-		if err != nil {
-			return err
-		}
-		w.selected = rows
-		for rec, err := range w.way.table(p.File).(*arrowparquet.Parquet).ReadRows(ctx, group, columns, rows) {
+// pages yields the rows that pass as pages. Rows.Piece is the number of the
+// source.
+func (s *Scanner) pages(ctx context.Context, sources []*pageSource) iter.Seq2[Rows, error] {
+	return func(yield func(Rows, error) bool) {
+		s.countGroups(piecesOfSources(sources))
+		for g, err := range s.copyPages(ctx, sources) {
 			if err != nil {
-				return err
+				yield(Rows{}, err)
+				return
 			}
-			rec.Retain()
-			if err := emit(rec); err != nil {
-				return err
+			if !yield(Rows{Piece: g.source, group: g}, nil) {
+				return
 			}
 		}
 	}
-	return nil
 }
 
-// beyond returns what passes records on through what becomes of them.
-func (w *scanWorker) beyond(p Piece, group int, emit func(arrow.Record) error) func(arrow.Record) error {
-	if w.further == nil {
-		return emit
-	}
-	return func(rec arrow.Record) error {
-		defer rec.Release()
-		return inGroup(w.further(p, rec, emit), p.File, group)
-	}
-}
-
-func (w *scanWorker) work(p Piece, group int, rec arrow.Record, emit func(arrow.Record) error) error {
-	if err := w.enter(p.File); err != nil {
-		return err
-	}
-	rows, err := w.pass(rec, group)
-	if err != nil {
-		return err
-	}
-	st := w.scanner.Stats
-	st.RowsIn.Add(rec.NumRows())
-	if w.scanner.opts.Progress != nil {
-		w.scanner.opts.Progress(rec.NumRows())
-	}
-	st.RowsOut.Add(int64(len(rows)))
-	if len(rows) == 0 || w.scanner.counted {
-		return nil
-	}
-	if n := len(w.scanner.opts.Columns); w.scanner.opts.Columns != nil {
-		rec = array.NewRecord(project(rec.Schema(), upTo(n)), rec.Columns()[:n], rec.NumRows())
-		defer rec.Release()
-	}
-	kept, err := take.Record(w.scanner.opts.Mem, rec, rows)
-	if err != nil {
-		return fmt.Errorf("%s: %w", p.File.Name, err)
-	}
-	return emit(kept)
-}
-
-func upTo(n int) []int {
-	s := make([]int, n)
-	for i := range s {
-		s[i] = i
-	}
-	return s
-}
-
-// enter prepares for the batches of a file.
-func (w *scanWorker) enter(f *File) error {
-	if w.file == f {
-		return nil
-	}
-	w.file, w.matches = f, w.matches[:0]
-	for i, m := range w.scanner.opts.Match {
-		columns, o, err := m.key()
-		if err != nil {
-			return err
+// records yields the rows of the pieces that pass, as records.
+func (s *Scanner) records(ctx context.Context, pieces []Piece) iter.Seq2[Rows, error] {
+	return func(yield func(Rows, error) bool) {
+		ended := false // the consumer wants no more
+		if s.opts.Schema == Union {
+			yield(Rows{}, fault.Unsupported(fault.At{}, "the union of schemas in Arrow records").WithHint("write Parquet"))
+			return
 		}
-		if w.checks[i] == nil {
-			w.checks[i] = (*Keys).Probe
-		}
-		keys := &Keys{Batch: new(key.Batch), filter: m.Filter}
-		w.matches = append(w.matches, &recordKeys{file: f, columns: columns, options: o, filtered: true, keys: keys})
-	}
-	return nil
-}
-
-// pass returns the rows to keep, ascending.
-func (w *scanWorker) pass(rec arrow.Record, group int) ([]int, error) {
-	w.votes.begin(int(rec.NumRows()))
-	for i, m := range w.matches {
-		m.keys.Piece = Piece{File: w.file, Lo: group, Hi: group + 1}
-		err := m.step(rec, position{}, func() error {
-			members, err := w.checks[i](m.keys)
-			if err != nil {
-				return err
+		s.countGroups(pieces)
+		unmap := mapFew(pieces)
+		defer func() {
+			if err := unmap(); err != nil && !ended {
+				yield(Rows{}, err)
 			}
-			if i == 0 {
-				w.scanner.Stats.KeysNull.Add(int64(m.keys.Batch.Nulls()))
+		}()
+		way := flightOf(InFlight(pieces)/forRecords, s.opts.Threads, func() int64 { return need(pieces, s.opts.columns) + rowsNeed(pieces) })
+		for r, err := range mapTasks(ctx, groupsOf(pieces), way, func() (taskWork, error) { return s.newWorker(pieces, way) }) {
+			if !yield(r, err) || err != nil {
+				ended = true
+				return
 			}
-			w.found = w.found[:0]
-			for _, h := range members {
-				w.found = append(w.found, m.keys.Batch.Rows[h])
-			}
-			w.votes.add(w.found, 0, w.scanner.opts.Match[i].NoMatch)
-			return nil
-		})
-		if err != nil {
-			return nil, err
 		}
 	}
-	w.rows = passed(&w.votes, w.rows[:0], 0, w.scanner.opts.Any)
-	return w.rows, nil
+}
+
+// rowsNeed returns the most bytes that finding the rows that pass takes: for
+// their numbers, and those of the rows to look at.
+func rowsNeed(pieces []Piece) (most int64) {
+	for _, p := range pieces {
+		if f := p.File.parquet(); f != nil {
+			for g := p.Lo; g < p.Hi; g++ {
+				most = max(most, f.GroupRows(g))
+			}
+		}
+	}
+	return 3 * 4 * min(most, rangeRows)
+}
+
+func (s *Scanner) newWorker(pieces []Piece, way flight) (taskWork, error) {
+	w := &scanWorker{scanner: s, way: way, checks: s.checks(), buf: new(parquet.Buffers)}
+	var err error
+	if s.opts.Work != nil {
+		w.further, err = s.opts.Work()
+	}
+	return func(ctx context.Context, t task, emit func(arrow.Record) error) error {
+		return w.group(ctx, pieces[t.piece], t.group, emit)
+	}, err
+}
+
+func (s *Scanner) countGroups(pieces []Piece) {
+	for _, p := range pieces {
+		s.Stats.RowGroups.Add(int64(p.Hi - p.Lo))
+	}
+}
+
+// PathOf returns how the rows of a file were read: "engine" if pages were copied
+// or only keys read, "generic" if Arrow records were made; and why. It is known
+// once the scan has begun.
+func (s *Scanner) PathOf(f *File) (path, why string) {
+	switch {
+	case f.Format == RecordBatches:
+		return "generic", "the rows are given as Arrow records"
+	case f.parquet() == nil:
+		return "generic", "the input is Arrow, not Parquet"
+	case s.copied[f]:
+		return "engine", "pages are copied"
+	case s.counted:
+		return "engine", "only keys are read"
+	}
+	return "generic", "the keys are read first, then Arrow records are made of the rows that pass"
 }
