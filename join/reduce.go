@@ -9,7 +9,6 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -53,7 +52,7 @@ func (j *Join) reduce(ctx context.Context, s Strategy) error {
 	if err := j.keep(ctx, ofLog, heldIDs{j.side}); err != nil {
 		return err
 	}
-	return j.side.seal()
+	return j.side.Seal()
 }
 
 // buildFilter builds the filter in a pass of its own, after one that counts the
@@ -142,11 +141,11 @@ func (j *Join) filterFrom(ctx context.Context, files []*partition.File, opts fil
 
 // build is filterFrom for a plan.
 func (j *Join) build(ctx context.Context, plan *filterbuild.Plan, fill func(*filterbuild.Builder) error) (_ *codec.Filter, err error) {
-	room := j.account.share("a filter")
-	if err := room.take(j.filterBudget()); err != nil {
+	room := j.account.Share("a filter")
+	if err := room.Take(j.filterBudget()); err != nil {
 		return nil, err
 	}
-	defer room.giveAll()
+	defer room.GiveAll()
 	b, err := plan.NewBuilder(ctx)
 	if err != nil {
 		return nil, err
@@ -176,7 +175,7 @@ func adder(b *filterbuild.Builder) (func(k *key.Batch, some []uint32) error, err
 
 // holdFilter puts a filter on the account until the join ends.
 func (j *Join) holdFilter(f *codec.Filter) error {
-	return j.account.share("the filter").take(bytesOf(f))
+	return j.account.Share("the filter").Take(bytesOf(f))
 }
 
 // used returns those of hits that some row has.
@@ -193,16 +192,6 @@ func used(hits, rows []uint32) []uint32 {
 	return some
 }
 
-// everything is a filter that lets everything through.
-type everything struct{ of *filterbuild.Plan }
-
-func (e everything) KeyNames() []string   { return e.of.Spec.Names }
-func (e everything) KeyClasses() []string { return e.of.Spec.Classes }
-func (e everything) Normal() string       { return e.of.Spec.Rule.NormalForm() }
-func (e everything) Sealed() bool         { return true }
-func (e everything) Bloom() *bloom.Filter { return nil }
-func (e everything) Exact() *exact.Set    { return nil }
-
 // keyWork is called with keys of one row group: hits are the positions of those
 // that a filter lets through, rows says how many rows have each key; nil: one.
 // One goroutine calls it.
@@ -211,7 +200,7 @@ type keyWork func(f *partition.File, group int, k *key.Batch, hits, rows []uint3
 // eachLogKey reads the keys of pieces of the log with several workers, through the filter of
 // the IDs if there is one.
 func (j *Join) eachLogKey(ctx context.Context, pieces []partition.Piece, threads int, newWork func() (keyWork, error)) error {
-	m := j.matchOf(everything{j.plan}, j.logKey)
+	m := j.matchOf(j.plan.Spec.Header(), j.logKey) // which lets everything through
 	if j.filter != nil {
 		m.Filter = j.filter
 	}
