@@ -1,4 +1,4 @@
-package partition
+package storage
 
 import (
 	"errors"
@@ -11,13 +11,15 @@ import (
 	"syscall"
 
 	"github.com/bloomjoin/bloomjoin/internal/nearest"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
 )
 
-// missing words the error of a name that stands for nothing, and adds the name
-// beside it that was probably meant. Other errors are returned as they are.
+// missing turns an error about a name that does not exist into one with a hint,
+// if possible the existing name that was probably meant. It returns other errors
+// unchanged.
 func missing(name string, err error) error {
 	if errors.Is(err, syscall.ENOTDIR) {
-		return fmt.Errorf("%s: a part of the path is a file, not a directory (check the path)%w", name, quiet{err})
+		return fmt.Errorf("%s: a part of the path is a file, not a directory (check the path)%w", name, quiet.Error{Err: err})
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -28,21 +30,14 @@ func missing(name string, err error) error {
 	} else if near := beside(filepath.Clean(name)); near != "" {
 		hint = " (did you mean " + near + "?)"
 	}
-	return fmt.Errorf("%s: no such file or directory%s%w", name, hint, quiet{fs.ErrNotExist})
+	return fmt.Errorf("%s: no such file or directory%s%w", name, hint, quiet.Error{Err: fs.ErrNotExist})
 }
 
-// quiet is an error that is wrapped and adds nothing to the text.
-type quiet struct{ error }
-
-func (quiet) Error() string   { return "" }
-func (q quiet) Unwrap() error { return q.error }
-
-// mostBeside is how many names of a directory are compared at most.
+// mostBeside is the largest number of names in a directory that are compared.
 const mostBeside = 10_000
 
-// beside returns the existing path nearest to one that does not exist, "" if none
-// is near: the last element of its path that exists decides in which directory to
-// look.
+// beside returns the existing path that is most similar to one that does not
+// exist, or "". It looks in the deepest directory of the path that exists.
 func beside(name string) string {
 	rest := ""
 	for {
@@ -73,10 +68,10 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// nearestName returns the name that was probably meant: one that differs in its
-// ending alone, or in few letters.
+// nearestName returns the name that was probably meant, or "": one with another
+// extension, or one that differs in few letters.
 func nearestName(got string, names []string) string {
-	slices.Sort(names) // which a directory has in no order
+	slices.Sort(names) // directories are not sorted
 	i := nearest.Index(got, names, 0)
 	if i < 0 {
 		i = slices.IndexFunc(names, func(name string) bool { return stem(name) == stem(got) })
@@ -90,7 +85,7 @@ func nearestName(got string, names []string) string {
 	return names[i]
 }
 
-// stem is a name without its ending.
+// stem returns a name without its extension.
 func stem(name string) string {
 	if i := strings.IndexByte(name, '.'); i > 0 {
 		return name[:i]
