@@ -1,5 +1,7 @@
 package join
 
+import "github.com/bloomjoin/bloomjoin/join/internal/table"
+
 // block is one of several parts of the IDs that rows of one row group are joined
 // with, one after the other, because they do not fit into memory together. A log
 // row that has no ID in one block may have one in another: only after the last
@@ -8,9 +10,9 @@ package join
 // The row group is read by one worker, in order, for each block.
 type block struct {
 	last   bool
-	joined *[]uint64 // bit set of rows that have an ID, shared by the blocks
-	keys   *idSide   // of the row group; marked: those that have an ID, in this block or before
-	row    int       // number of the batch's first row
+	joined *[]uint64   // bit set of rows that have an ID, shared by the blocks
+	keys   *table.Side // of the row group; marked: those that have an ID, in this block or before
+	row    int         // number of the batch's first row
 }
 
 // join notes that a row of the batch has an ID. first reports whether no block

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/join/internal/table"
 )
 
 // The cost model: what each strategy takes, in seconds, bytes held and bytes
@@ -294,7 +295,7 @@ func (m *model) exact() Cost {
 		c.Why = fmt.Sprintf("the answer of type %s has columns of the IDs", m.typ)
 	case !m.sizes.exact:
 		c.Why = "the filter does not come out exact"
-	case m.spread > math.Max(1<<23, marksPerMember*m.idKeys):
+	case m.spread > math.Max(1<<23, table.MarksPerMember*m.idKeys):
 		c.Why = "the IDs are too far apart for a bit for each integer between them"
 	}
 	return c

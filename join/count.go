@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/bits"
+	"sync/atomic"
 )
 
 // errCount says that an answer has more rows than an int64 counts.
@@ -57,21 +58,35 @@ func sum(a, b int64) int64 {
 // countPairs adds the pairs that members of a batch make to the rows of the
 // answer: for each member, the rows that have it times the IDs that have it.
 func (v *verifier) countPairs(members, rows []uint32) error {
-	var n int64
+	n, err := pairsOf(members, rows, func(i int) int64 { return v.j.side.Times(v.entries[i]) })
+	if err != nil {
+		return err
+	}
+	return addPairs(&v.j.rowsOut, n)
+}
+
+// pairsOf returns how many pairs members of a batch make: for each, the log rows
+// that have its key times the IDs that have it.
+func pairsOf(members, rows []uint32, times func(i int) int64) (n int64, err error) {
 	for i, m := range members {
-		hi, lo := bits.Mul64(uint64(rowsOf(rows, m)), uint64(v.j.side.times(v.entries[i])))
+		hi, lo := bits.Mul64(uint64(rowsOf(rows, m)), uint64(times(i)))
 		if hi > 0 || lo > math.MaxInt64 {
-			return errCount
+			return 0, errCount
 		}
 		n = sum(n, int64(lo))
 	}
+	return n, nil
+}
+
+// addPairs adds n to a counter that several goroutines add to.
+func addPairs(to *atomic.Int64, n int64) error {
 	for {
-		was := v.j.rowsOut.Load()
+		was := to.Load()
 		now := sum(was, n)
 		if now == math.MaxInt64 {
 			return errCount
 		}
-		if v.j.rowsOut.CompareAndSwap(was, now) {
+		if to.CompareAndSwap(was, now) {
 			return nil
 		}
 	}

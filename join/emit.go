@@ -15,6 +15,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -22,6 +23,27 @@ import (
 // batchRows is the most rows of the answer in one batch: a log row may meet
 // many IDs.
 const batchRows = 1 << 16
+
+// A row that meets many others stands in the answer that many times: so a batch
+// of the answer may be far larger than what it is made of, and is bounded by
+// bytes as well as rows.
+
+// batchBytes and leastBatchBytes bound about the most bytes of a batch of the
+// answer that has more than one row.
+const (
+	batchBytes      = 16 << 20
+	leastBatchBytes = 1 << 20
+	batchPart       = 16 // of what may be in flight
+)
+
+// batchBytesOf returns how many bytes such a batch may have, for logs of which so
+// many bytes may be in flight; 0: no bound.
+func batchBytesOf(inFlight int64) int64 {
+	if inFlight == 0 {
+		return batchBytes
+	}
+	return min(max(inFlight/batchPart, leastBatchBytes), batchBytes)
+}
 
 // worker joins the log batches of one goroutine.
 type worker struct {
@@ -68,7 +90,7 @@ func (w *worker) pair(p partition.Piece, rec arrow.Record, emit func(arrow.Recor
 	}
 	w.begin(rec, emit)
 	k, side := &w.prober.Keys, w.j.side
-	w.members, w.entries = side.find(k, hits, w.members, w.entries)
+	w.members, w.entries = side.Find(k, hits, w.members, w.entries)
 	if len(w.members) != k.Len {
 		return fmt.Errorf("internal error: %d of %d rows that were found to have an ID have none", k.Len-len(w.members), k.Len)
 	}
@@ -86,21 +108,21 @@ func (w *worker) begin(rec arrow.Record, emit func(arrow.Record) error) {
 	if w.layout.read != nil {
 		w.cols = w.cols[:w.layout.kept]
 	}
-	w.widest, w.log, w.ids = widestRow(w.cols), w.log[:0], w.ids[:0]
+	w.widest, w.log, w.ids = table.WidestRow(w.cols), w.log[:0], w.ids[:0]
 }
 
 // pairs appends the pairs of a log row and the IDs of an entry.
 func (w *worker) pairs(row int, e uint32) error {
 	side := w.j.side
-	if !side.kind.columns {
-		for range side.times(e) {
+	if !side.HasRows() {
+		for range side.Times(e) {
 			if err := w.add(row); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	for id := side.first(e); id != none; id = side.next(e, id) {
+	for id := side.First(e); id != table.None; id = side.Next(e, id) {
 		w.log, w.ids = append(w.log, row), append(w.ids, int(id))
 		if len(w.log) == batchRows {
 			if err := w.flush(); err != nil {
@@ -174,12 +196,12 @@ func (w *worker) work(p partition.Piece, rec arrow.Record, emit func(arrow.Recor
 // are positions in the batch of keys that the filter let through.
 func (w *worker) rows(hits []uint32) error {
 	k, side, blk := &w.prober.Keys, w.j.side, w.j.block
-	w.members, w.entries = side.find(k, hits, w.members, w.entries)
+	w.members, w.entries = side.Find(k, hits, w.members, w.entries)
 	matched := int64(0)
 	defer func() { w.j.matched.Add(matched) }()
 	at, hit, member := 0, 0, 0 // next row with a key, next candidate, next one that has an ID
 	for row := range k.Len {
-		e, keyed, candidate := none, false, false
+		e, keyed, candidate := table.None, false, false
 		if at < len(k.Rows) && int(k.Rows[at]) == row {
 			keyed = true
 			if hit < len(hits) && int(hits[hit]) == at {
@@ -192,11 +214,11 @@ func (w *worker) rows(hits []uint32) error {
 			}
 			at++
 		}
-		if e != none {
+		if e != table.None {
 			if err := w.pairs(row, e); err != nil {
 				return err
 			}
-			side.mark(e)
+			side.Mark(e)
 			if blk.join(row) {
 				matched++
 			}
@@ -221,7 +243,7 @@ func (w *worker) rows(hits []uint32) error {
 
 // stranger counts a row whose key is in no ID.
 func (w *worker) stranger(i int) {
-	w.spread.add(w.prober.Keys.HashAt(tableHash, i), 1)
+	w.spread.add(w.prober.Keys.HashAt(table.Hash, i), 1)
 }
 
 // flush emits the rows collected so far.
@@ -239,6 +261,29 @@ func (w *worker) flush() error {
 	}
 	w.log, w.ids = w.log[:0], w.ids[:0]
 	return nil
+}
+
+// fitting returns how many of the rows, at least one, fit in a batch of the answer.
+func (w *worker) fitting(log, ids []int) int {
+	width := w.widest
+	held := w.j.idCols.rows
+	if held {
+		width += w.j.side.WidestRow()
+	}
+	if int64(len(log))*width <= w.j.batchBytes {
+		return len(log)
+	}
+	var bytes int64
+	for i, row := range log {
+		bytes += table.RowBytes(w.cols, row)
+		if held && ids[i] >= 0 {
+			bytes += w.j.side.RowBytes(ids[i])
+		}
+		if bytes > w.j.batchBytes {
+			return max(i, 1)
+		}
+	}
+	return len(log)
 }
 
 // assemble emits rows of the answer, in halves if they exceed what an array
@@ -263,13 +308,13 @@ func (w *worker) record(log, ids []int) (arrow.Record, error) {
 	cols := columns{mem: mem}
 	defer cols.release()
 	if w.j.idCols.rows {
-		w.places = w.j.side.locate(w.places[:0], ids)
+		w.places = w.j.side.Locate(w.places[:0], ids)
 	}
 	for i, c := range w.layout.columns {
 		t := w.layout.schema.Field(i).Type
 		if c.log < 0 {
 			if cols.err == nil {
-				cols.add(w.j.side.column(c.held, w.places, t))
+				cols.add(w.j.side.Column(c.held, w.places, t))
 			}
 			continue
 		}
@@ -330,7 +375,7 @@ func (c *columns) values(a arrow.Array, rows []int) {
 // null adds a column of n NULLs.
 func (c *columns) null(t arrow.DataType, n int) {
 	if c.err == nil {
-		c.add(nulls(c.mem, t, n))
+		c.add(table.Nulls(c.mem, t, n))
 	}
 }
 
@@ -371,19 +416,19 @@ func (j *Join) loneIDs(ctx context.Context, fn func(rec arrow.Record, rows []int
 	case j.shuffled != nil:
 		return j.shuffled.loneRows(ctx, fn)
 	case j.whole:
-		return j.side.lone(fn)
+		return j.side.Unmatched(fn)
 	}
 	var all, members, entries []uint32
 	return j.eachID(ctx, true, func(_ *partition.File, rec arrow.Record, batch *key.Batch) error {
-		all = upTo(all, len(batch.Rows))
-		members, entries = j.side.find(batch, all, members, entries)
+		all = table.UpTo(all, len(batch.Rows))
+		members, entries = j.side.Find(batch, all, members, entries)
 		var rows []int
 		at, member := 0, 0
 		for row := range batch.Len {
 			lone := true
 			if at < len(batch.Rows) && int(batch.Rows[at]) == row {
 				if member < len(members) && int(members[member]) == at {
-					lone = !j.side.marked(entries[member])
+					lone = !j.side.Marked(entries[member])
 					member++
 				}
 				at++
@@ -402,7 +447,7 @@ func (j *Join) hold(rec arrow.Record, rows []int, fn func(rec arrow.Record, rows
 	if len(rows) == 0 {
 		return nil
 	}
-	held := project(rec, j.idCols.held)
+	held := table.Project(rec, j.idCols.held)
 	defer held.Release()
 	return fn(held, rows)
 }

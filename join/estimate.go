@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -66,7 +67,7 @@ func readSample(ctx context.Context, pieces []partition.Piece, column string, o 
 		return func(run int, b *key.Batch) error {
 			r := &s.runs[run]
 			r.rows += float64(b.Len)
-			hashes = b.Hash(tableHash, hashes)
+			hashes = b.Hash(table.Hash, hashes)
 			r.hashes = append(r.hashes, hashes...)
 			return nil
 		}, nil
@@ -120,7 +121,7 @@ func (s *sample) index() (*index, error) {
 	}
 	g := bloom.Split256
 	var err error
-	if x.filter, err = bloom.New(bloom.Params{Geometry: g, Hash: tableHash, Blocks: g.BlocksFor(uint64(len(x.count)+1), 0.005)}); err != nil {
+	if x.filter, err = bloom.New(bloom.Params{Geometry: g, Hash: table.Hash, Blocks: g.BlocksFor(uint64(len(x.count)+1), 0.005)}); err != nil {
 		return nil, err
 	}
 	hashes := make([]uint64, 0, len(x.of))
@@ -175,10 +176,7 @@ type matches struct {
 // stream reads all IDs past the sample of the log.
 func (j *Join) stream(ctx context.Context, x *index) (*matches, error) {
 	m := &matches{of: x, counts: make([]float64, len(x.count)), bounds: key.NewBounds(j.classes)}
-	keysOf, err := newDistinct()
-	if err != nil {
-		return nil, err
-	}
+	keysOf := newDistinct()
 	var mu sync.Mutex
 	type worker struct {
 		counts   []uint32
@@ -188,21 +186,15 @@ func (j *Join) stream(ctx context.Context, x *index) (*matches, error) {
 	}
 	var all []*worker
 	pieces := partition.Split(j.ids, partition.Shard{})
-	rows, _ := j.idRows()
-	thin := thinning(rows)
-	err = partition.MapKeys(ctx, pieces, j.idKey, j.keyOptions(), j.opts.Threads, func() (partition.KeyWork, error) {
-		w := &worker{counts: make([]uint32, len(x.count)), bounds: key.NewBounds(j.classes)}
-		var err error
-		if w.distinct, err = newDistinct(); err != nil {
-			return nil, err
-		}
+	err := partition.MapKeys(ctx, pieces, j.idKey, j.keyOptions(), j.opts.Threads, func() (partition.KeyWork, error) {
+		w := &worker{counts: make([]uint32, len(x.count)), bounds: key.NewBounds(j.classes), distinct: newDistinct()}
 		mu.Lock()
 		all = append(all, w)
 		mu.Unlock()
 		var hashes []uint64
 		var hits []uint32
 		return func(_ partition.Piece, b *key.Batch) error {
-			hashes = b.Hash(tableHash, hashes)
+			hashes = b.Hash(table.Hash, hashes)
 			w.total += int64(len(hashes))
 			w.bounds.Add(b)
 			hits = x.filter.Probe(hashes, hits[:0])
@@ -211,7 +203,8 @@ func (j *Join) stream(ctx context.Context, x *index) (*matches, error) {
 					w.counts[e]++
 				}
 			}
-			return w.distinct.add(hashes, thin)
+			w.distinct.add(hashes)
+			return nil
 		}, nil
 	})
 	if err != nil {
@@ -223,15 +216,13 @@ func (j *Join) stream(ctx context.Context, x *index) (*matches, error) {
 		}
 		m.total += float64(w.total)
 		m.bounds.Merge(w.bounds)
-		if err := keysOf.merge(w.distinct); err != nil {
-			return nil, err
-		}
+		keysOf.merge(w.distinct)
 	}
-	m.keys, err = keysOf.estimate(thin)
+	m.keys = keysOf.estimate()
 	m.keys.High = math.Min(m.keys.High, m.total)
 	m.keys.Value = math.Min(m.keys.Value, m.total)
 	m.keys.Low = math.Min(m.keys.Low, m.total)
-	return m, err
+	return m, nil
 }
 
 // sampled compares the sample of the log with one of the IDs.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/bits"
 	"strings"
 	"sync/atomic"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -46,12 +46,12 @@ func (j *Join) exactFilter(ctx context.Context) error {
 	if j.opts.Strategy == Auto {
 		want = codec.WantAuto
 	}
-	room := j.account.share("the exact filter")
+	room := j.account.Share("the exact filter")
 	budget := j.opts.Memory / 2
-	if err := room.take(budget); err != nil {
+	if err := room.Take(budget); err != nil {
 		return err
 	}
-	defer room.giveAll()
+	defer room.GiveAll()
 	opts := j.filterOptions(j.idKey)
 	opts.Kind, opts.Threads, opts.Memory, opts.TempDir, opts.Mem = want, j.opts.Threads, budget, j.opts.TempDir, j.opts.Mem
 	plan, err := filterbuild.NewPlan(j.ids, opts)
@@ -66,14 +66,24 @@ func (j *Join) exactFilter(ctx context.Context) error {
 	if f.Exact() == nil {
 		return errNotExact
 	}
-	room.giveAll()
+	room.GiveAll()
 	if err := j.holdFilter(f); err != nil {
 		return err
 	}
 	j.filter = f
 	j.idsTotal.Store(int64(rep.Keys))
-	j.marks, err = newMarks(f.Exact(), j.account)
+	j.marks, err = j.newMarks(f.Exact())
 	return err
+}
+
+// newMarks returns marks for the members of a set. The error wraps errNotExact
+// if they would take too much.
+func (j *Join) newMarks(set *exact.Set) (*table.Marks, error) {
+	m, err := table.NewMarks(set, j.account)
+	if errors.Is(err, table.ErrTooFarApart) {
+		err = fmt.Errorf("%w: %w", errNotExact, err)
+	}
+	return m, err
 }
 
 // checkExact compares an exact filter that was given with the IDs: each is to be
@@ -87,7 +97,7 @@ func (j *Join) checkExact(ctx context.Context) error {
 	if err := j.holdFilter(j.filter); err != nil {
 		return err
 	}
-	seen, err := newMarks(set, j.account)
+	seen, err := j.newMarks(set)
 	if err != nil {
 		return err
 	}
@@ -97,7 +107,7 @@ func (j *Join) checkExact(ctx context.Context) error {
 		}
 		values, _ := k.Ints()
 		for _, v := range values {
-			seen.mark(seen.entry(v))
+			seen.Mark(seen.Entry(v))
 		}
 		j.idsTotal.Add(int64(len(values) + len(k.Void())))
 		return nil
@@ -105,13 +115,13 @@ func (j *Join) checkExact(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if n := uint64(seen.count()); n != set.Len() && j.opts.Strategy == Auto {
+	if n := uint64(seen.Count()); n != set.Len() && j.opts.Strategy == Auto {
 		return errNotExact // it has more, which another strategy looks up
 	} else if n != set.Len() {
 		return fault.Mismatch(fault.At{File: "the filter"}, "number of distinct IDs in it", fmt.Sprint(n), fmt.Sprint(set.Len())).
 			WithHint("it was built from other IDs; build it again, or leave --filter out")
 	}
-	clear(seen.words)
+	seen.Reset()
 	j.marks = seen
 	return nil
 }
@@ -125,7 +135,7 @@ func (j *Join) eachIDKey(ctx context.Context, fn func(f *partition.File, k *key.
 
 // exactMatched returns how many IDs have a row in the log.
 func (j *Join) exactMatched(ctx context.Context) (int64, error) {
-	n := j.marks.count()
+	n := j.marks.Count()
 	if uint64(j.idsTotal.Load()) == j.filter.Exact().Len() {
 		return n, nil
 	}
@@ -133,70 +143,11 @@ func (j *Join) exactMatched(ctx context.Context) (int64, error) {
 	err := j.eachIDKey(ctx, func(_ *partition.File, k *key.Batch) error {
 		values, _ := k.Ints()
 		for _, v := range values {
-			if j.marks.marked(j.marks.entry(v)) {
+			if j.marks.Marked(j.marks.Entry(v)) {
 				all.Add(1)
 			}
 		}
 		return nil
 	})
 	return all.Load(), err
-}
-
-// marks tells which members of an exact set the log has, in a bit for each
-// integer between the least and the greatest. mark may be called from many
-// goroutines.
-type marks struct {
-	least uint64 // in two's complement
-	words []uint32
-}
-
-// marksPerMember bounds the bits for a member of a set that is not dense.
-const marksPerMember = 64
-
-func newMarks(set *exact.Set, of *account) (*marks, error) {
-	lo, below, ok := set.Least()
-	if !ok {
-		return &marks{}, nil
-	}
-	hi, negative, _ := set.Greatest()
-	span := hi - lo
-	if below && !negative && hi>>63 != 0 || span >= uint64(none) || span > max(1<<23, marksPerMember*set.Len()) {
-		return nil, fmt.Errorf("%w: they are too far apart for a bit for each integer between the smallest and the largest", errNotExact)
-	}
-	m := &marks{least: lo}
-	n := int64(span/32 + 1)
-	if err := of.share("marks of the IDs").take(4 * n); err != nil {
-		return nil, err
-	}
-	m.words = make([]uint32, n)
-	return m, nil
-}
-
-// entry returns the number of a member.
-func (m *marks) entry(v uint64) uint32 { return uint32(v - m.least) }
-
-func (m *marks) mark(e uint32) {
-	w, bit := &m.words[e/32], uint32(1)<<(e%32)
-	if atomic.LoadUint32(w)&bit == 0 { // most marks are repeats: spare the write
-		atomic.OrUint32(w, bit)
-	}
-}
-
-func (m *marks) marked(e uint32) bool { return m.words[e/32]>>(e%32)&1 != 0 }
-
-func (m *marks) count() (n int64) {
-	for _, w := range m.words {
-		n += int64(bits.OnesCount32(w))
-	}
-	return n
-}
-
-// find implements members: an exact filter lets nothing else through.
-func (m *marks) find(k *key.Batch, hits, found, entries []uint32) (_, of []uint32) {
-	values, _ := k.Ints()
-	entries = entries[:0]
-	for _, h := range hits {
-		entries = append(entries, m.entry(values[h]))
-	}
-	return append(found[:0], hits...), entries
 }

@@ -1,10 +1,12 @@
 package join
 
+import "github.com/bloomjoin/bloomjoin/join/internal/table"
+
 // ChoosePlan is the plan that a join makes on its way.
 var ChoosePlan = (*Join).choosePlan
 
 // The bytes of rows.
 var (
-	RowBytes  = rowBytes
-	WidestRow = widestRow
+	RowBytes  = table.RowBytes
+	WidestRow = table.WidestRow
 )

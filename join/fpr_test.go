@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/join/internal/table"
 )
 
 // distribution draws how many rows each of some keys has.
@@ -88,7 +89,7 @@ func TestSpreadNeighbours(t *testing.T) {
 		values[i] = uint64(i)
 	}
 	hashes := make([]uint64, len(values))
-	tableHash.Sum64(hashes, values)
+	table.Hash.Sum64(hashes, values)
 	for _, h := range hashes {
 		for range 4 {
 			s.add(h, 1)
@@ -162,7 +163,7 @@ func TestBoundOfFilters(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 6))
 	outside, trials := 0, 0
 	for range 500 {
-		f, err := bloom.New(bloom.Params{Geometry: bloom.Split256, Hash: tableHash, Blocks: 16})
+		f, err := bloom.New(bloom.Params{Geometry: bloom.Split256, Hash: table.Hash, Blocks: 16})
 		if err != nil {
 			t.Fatal(err)
 		}

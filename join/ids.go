@@ -7,15 +7,11 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
-
-// tableHash places keys in the table, and is the hash of every filter that
-// this package builds.
-var tableHash = bloom.Hash{ID: bloom.XXH3}
 
 // eachID calls fn with every batch of ID rows, in order, and their keys. The
 // record has the columns of j.idCols.schema, with values in place of
@@ -87,9 +83,9 @@ func (j *Join) keyColumns(f *partition.File) ([]int, error) {
 }
 
 // newSide returns an ID side for what the answer needs.
-func (j *Join) newSide() *idSide {
-	return newIDSide(sideKind{
-		integers: j.integers(), columns: j.idCols.rows, held: j.idCols.held, threads: j.opts.Threads, mem: j.opts.Mem,
+func (j *Join) newSide() *table.Side {
+	return table.New(table.Kind{
+		Integers: j.integers(), Rows: j.idCols.rows, Held: j.idCols.held, Threads: j.opts.Threads, Mem: j.opts.Mem,
 	}, j.account)
 }
 

@@ -11,6 +11,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/join/internal/budget"
+	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -167,10 +169,10 @@ type Join struct {
 
 	model    model
 	filter   *codec.Filter
-	account  *account
-	side     *idSide // that the log, or the leg at hand, is joined with
-	whole    bool    // all IDs are in side
-	marks    *marks  // in place of side, if the filter is exact
+	account  *budget.Account
+	side     *table.Side  // that the log, or the leg at hand, is joined with
+	whole    bool         // all IDs are in side
+	marks    *table.Marks // in place of side, if the filter is exact
 	shuffled *shuffled
 	spilled  int64              // bytes of keys that waited on disk for the size of a filter
 	block    *block             // of IDs that side is, if it is not all that a row could have
@@ -190,7 +192,7 @@ func New(ids, logs []*partition.File, opts Options) (*Join, error) {
 	if len(ids) == 0 || len(logs) == 0 {
 		return nil, fmt.Errorf("a join needs files of IDs and of a log, got %d and %d", len(ids), len(logs))
 	}
-	j := &Join{opts: opts, ids: ids, logs: logs, layouts: map[*partition.File]*layout{}, account: &account{most: opts.Memory}}
+	j := &Join{opts: opts, ids: ids, logs: logs, layouts: map[*partition.File]*layout{}, account: budget.New(opts.Memory)}
 	if err := j.options(); err != nil {
 		return nil, err
 	}

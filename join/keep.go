@@ -10,6 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -27,23 +28,23 @@ type keeper interface {
 }
 
 // heldIDs keeps IDs in memory.
-type heldIDs struct{ side *idSide }
+type heldIDs struct{ side *table.Side }
 
-func (h heldIDs) worker() (func(*key.Batch, []uint32) error, error) { return h.side.addSomeKeys, nil }
+func (h heldIDs) worker() (func(*key.Batch, []uint32) error, error) { return h.side.AddKeysAt, nil }
 
 func (h heldIDs) addRows(rec arrow.Record, k *key.Batch, some []uint32, _ int64) error {
 	if len(some) == k.Len {
-		return h.side.addRows(rec, k)
+		return h.side.AddRows(rec, k)
 	}
-	return h.side.addSomeRows(rec, k, some)
+	return h.side.AddRowsAt(rec, k, some)
 }
 
 // keep reads the IDs past a filter of the log and hands on those that it lets
 // through. If there is no filter of the IDs yet, one of these is built.
 func (j *Join) keep(ctx context.Context, ofLog *codec.Filter, to keeper) error {
-	log := j.account.share("the filter of the log")
-	defer log.giveAll()
-	if err := log.take(bytesOf(ofLog)); err != nil {
+	log := j.account.Share("the filter of the log")
+	defer log.GiveAll()
+	if err := log.Take(bytesOf(ofLog)); err != nil {
 		return err
 	}
 	m := j.matchOf(ofLog, j.idKey)
@@ -159,7 +160,7 @@ func (j *Join) keepRows(ctx context.Context, m partition.Match, to keeper, b *fi
 			if err := add(k, nil); err != nil {
 				return err
 			}
-			all = upTo(all, len(k.Rows))
+			all = table.UpTo(all, len(k.Rows))
 			defer func() { n += rec.NumRows() }()
 			return to.addRows(rec, k, all, n)
 		})
@@ -202,14 +203,6 @@ func (j *Join) keepNumbered(ctx context.Context, m partition.Match, to keeper, b
 		}
 		return to.addRows(rec, k, hits, n)
 	})
-}
-
-// upTo returns the positions below n, in dst's memory if that suffices.
-func upTo(dst []uint32, n int) []uint32 {
-	for len(dst) < n {
-		dst = append(dst, uint32(len(dst)))
-	}
-	return dst[:n]
 }
 
 // idsGood returns an error if keys are not what IDs may have, or a filter that

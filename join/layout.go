@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -128,7 +128,7 @@ func (j *Join) alike(c *idColumns) error {
 			return err
 		}
 		if at != nil {
-			got = fieldsAt(got, at)
+			got = table.FieldsAt(got, at)
 		}
 		if i == 0 {
 			fields = slices.Clone(got)
@@ -151,14 +151,6 @@ func (j *Join) alike(c *idColumns) error {
 // sameColumn compares names and types, not metadata.
 func (c *idColumns) sameColumn(x, y arrow.Field) bool {
 	return c.folded(x.Name) == c.folded(y.Name) && arrow.TypeEqual(x.Type, y.Type)
-}
-
-func fieldsAt(fields []arrow.Field, at []int) []arrow.Field {
-	out := make([]arrow.Field, len(at))
-	for i, c := range at {
-		out[i] = fields[c]
-	}
-	return out
 }
 
 // read returns the positions of the columns to read of an ID file; nil: all.
@@ -188,20 +180,6 @@ func (c *idColumns) kept(f *partition.File) ([]int, error) {
 		at[i] = read[h]
 	}
 	return at, nil
-}
-
-// project returns the columns of a record at the given positions; nil: all. The
-// caller releases it.
-func project(rec arrow.Record, at []int) arrow.Record {
-	if at == nil {
-		rec.Retain()
-		return rec
-	}
-	cols := make([]arrow.Array, len(at))
-	for i, c := range at {
-		cols[i] = rec.Column(c)
-	}
-	return array.NewRecord(arrow.NewSchema(fieldsAt(rec.Schema().Fields(), at), nil), cols, rec.NumRows())
 }
 
 // layout is how the rows of one log file become rows of the answer.

@@ -26,7 +26,7 @@ func (j *Join) lookup(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	return j.side.seal()
+	return j.side.Seal()
 }
 
 // lookupRows reads the IDs' rows into the side, and their keys into the filter
@@ -45,7 +45,7 @@ func (j *Join) lookupRows(ctx context.Context, builder *filterbuild.Builder) err
 		if err := add(k, f.Name); err != nil {
 			return err
 		}
-		return j.side.addRows(rec, k)
+		return j.side.AddRows(rec, k)
 	})
 }
 
@@ -56,7 +56,7 @@ func (j *Join) lookupKeys(ctx context.Context, builder *filterbuild.Builder) err
 	for _, f := range j.ids {
 		n += max(f.Rows(), 0)
 	}
-	j.side.reserve(n)
+	j.side.Reserve(n)
 	threads := j.opts.Threads
 	if builder != nil {
 		threads = builder.Workers()
@@ -76,7 +76,7 @@ func (j *Join) lookupKeys(ctx context.Context, builder *filterbuild.Builder) err
 			}
 			j.idsTotal.Add(int64(len(b.Rows) + len(b.Void())))
 			j.idsNull.Add(int64(b.Nulls()))
-			return j.side.addKeys(b)
+			return j.side.AddKeys(b)
 		}, nil
 	})
 }

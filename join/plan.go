@@ -262,10 +262,7 @@ func (j *Join) estimate(ctx context.Context, p *Plan, s *sizes, opts PlanOptions
 		p.IDs.Rows = exactly(m.total)
 	}
 	if all {
-		bound, err := x.innerProduct(m.counts)
-		if err != nil {
-			return err
-		}
+		bound := x.innerProduct(m.counts)
 		if scale := s.logRows / math.Max(log.read(), 1); !log.all || m.ids != nil {
 			bound.Rows, bound.Error = bound.Rows*scale, bound.Error*scale
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -100,7 +101,7 @@ func (j *Join) by(ctx context.Context, s Strategy) error {
 func (j *Join) restart() {
 	j.release()
 	j.side, j.whole, j.marks, j.shuffled, j.filter = nil, false, nil, nil, j.opts.Filter
-	j.account = &account{most: j.opts.Memory}
+	j.account = budget.New(j.opts.Memory)
 	j.idsTotal.Store(0)
 	j.idsNull.Store(0)
 }

@@ -53,7 +53,7 @@ func (j *Join) reduce(ctx context.Context, s Strategy) error {
 	if err := j.keep(ctx, ofLog, heldIDs{j.side}); err != nil {
 		return err
 	}
-	return j.side.seal()
+	return j.side.Seal()
 }
 
 // buildFilter builds the filter in a pass of its own, after one that counts the
@@ -142,11 +142,11 @@ func (j *Join) filterFrom(ctx context.Context, files []*partition.File, opts fil
 
 // build is filterFrom for a plan.
 func (j *Join) build(ctx context.Context, plan *filterbuild.Plan, fill func(*filterbuild.Builder) error) (_ *codec.Filter, err error) {
-	room := j.account.share("a filter")
-	if err := room.take(j.filterBudget()); err != nil {
+	room := j.account.Share("a filter")
+	if err := room.Take(j.filterBudget()); err != nil {
 		return nil, err
 	}
-	defer room.giveAll()
+	defer room.GiveAll()
 	b, err := plan.NewBuilder(ctx)
 	if err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func adder(b *filterbuild.Builder) (func(k *key.Batch, some []uint32) error, err
 
 // holdFilter puts a filter on the account until the join ends.
 func (j *Join) holdFilter(f *codec.Filter) error {
-	return j.account.share("the filter").take(bytesOf(f))
+	return j.account.Share("the filter").Take(bytesOf(f))
 }
 
 // used returns those of hits that some row has.

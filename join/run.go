@@ -6,14 +6,15 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // leg is a stretch of the log, and the IDs that it is joined with.
 type leg struct {
-	partition.Stage         // without filters
-	side            *idSide // nil: the filter is exact and has all that there is to know
-	block           *block  // nil: side has all IDs that a row of the stretch could have
+	partition.Stage             // without filters
+	side            *table.Side // nil: the filter is exact and has all that there is to know
+	block           *block      // nil: side has all IDs that a row of the stretch could have
 }
 
 // legs yields the legs of the join: one, unless it is shuffled.
@@ -260,14 +261,14 @@ func (j *Join) finish(ctx context.Context) (err error) {
 	r.SpilledBytes = j.spilled
 	switch r.IDsTotal = j.idsTotal.Load(); {
 	case j.shuffled != nil:
-		r.IDsMatched, r.DiskBytes = j.shuffled.idsMatched.Load(), j.shuffled.disk()
-		r.SpilledBytes += j.shuffled.written()
+		r.IDsMatched, r.DiskBytes = j.shuffled.IDsMatched.Load(), j.shuffled.Disk()
+		r.SpilledBytes += j.shuffled.Written()
 	case j.marks != nil:
 		if r.IDsMatched, err = j.exactMatched(ctx); err != nil {
 			return err
 		}
 	default:
-		r.IDsMatched = j.side.matched()
+		r.IDsMatched = j.side.Matched()
 	}
 	strangers := newSpread()
 	for _, s := range j.spreads {
@@ -286,8 +287,8 @@ func (j *Join) finish(ctx context.Context) (err error) {
 
 // release gives back what the join holds.
 func (j *Join) release() {
-	j.side.release()
+	j.side.Release()
 	if j.shuffled != nil {
-		_ = j.shuffled.close() // of files that nobody needs any more
+		_ = j.shuffled.Close() // of files that nobody needs any more
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/join/internal/shuffle"
+	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -17,7 +19,7 @@ import (
 // shuffled is a join by way of a shuffle: the log in legs, each with the IDs that
 // its rows need.
 type shuffled struct {
-	*shuffle
+	*shuffle.Shuffle
 	j     *Join
 	units []partition.Piece // of one row group each
 	first map[*partition.File]int
@@ -36,27 +38,27 @@ func (j *Join) shuffle(ctx context.Context) (err error) {
 		return err
 	}
 	j.shuffled = s
-	ids := &spilledIDs{s: s.shuffle}
+	ids := &spilledIDs{s: s.Shuffle}
 	if err := cmp.Or(j.keep(ctx, ofLog, ids), ids.close()); err != nil {
 		return err
 	}
 	if err := s.spillLog(ctx); err != nil {
 		return err
 	}
-	return s.exchange(ctx)
+	return s.Exchange(ctx)
 }
 
 func (j *Join) newShuffled() (*shuffled, error) {
 	s := &shuffled{j: j, first: map[*partition.File]int{}}
-	opts := shuffleOptions{
-		account: j.account, dir: j.opts.TempDir, integers: j.integers(), matched: j.opts.Type.keepsIDs(),
-		threads: j.threads(), mem: j.opts.Mem,
-		multiple: j.opts.Type.columnsOfIDs(),
+	opts := shuffle.Options{
+		Account: j.account, Dir: j.opts.TempDir, Integers: j.integers(), Matched: j.opts.Type.keepsIDs(),
+		Threads: j.threads(), Mem: j.opts.Mem,
+		Repeats: j.opts.Type.columnsOfIDs(),
 	}
 	if j.idCols.rows {
-		opts.schema, opts.held = j.idCols.schema, j.idCols.held
+		opts.Schema, opts.Held = j.idCols.schema, j.idCols.held
 		var err error
-		if opts.encoder, err = key.NewEncoder(opts.schema, j.right, j.keyOptions()); err != nil {
+		if opts.Encoder, err = key.NewEncoder(opts.Schema, j.right, j.keyOptions()); err != nil {
 			return nil, err
 		}
 	}
@@ -64,20 +66,20 @@ func (j *Join) newShuffled() (*shuffled, error) {
 		s.first[p.File] = len(s.units) - p.Lo
 		for g := p.Lo; g < p.Hi; g++ {
 			s.units = append(s.units, partition.Piece{File: p.File, Lo: g, Hi: g + 1})
-			opts.unitRows = append(opts.unitRows, p.File.GroupRows(g))
+			opts.GroupRows = append(opts.GroupRows, p.File.GroupRows(g))
 		}
 	}
 	var err error
-	s.shuffle, err = newShuffle(opts)
+	s.Shuffle, err = shuffle.New(opts)
 	return s, err
 }
 
 // spilledIDs writes the IDs that are kept to disk.
 type spilledIDs struct {
-	s    *shuffle
+	s    *shuffle.Shuffle
 	mu   sync.Mutex
-	open []*idWriter
-	rows *idWriter
+	open []*shuffle.IDWriter
+	rows *shuffle.IDWriter
 }
 
 // worker implements keeper.
@@ -86,11 +88,11 @@ func (d *spilledIDs) worker() (func(k *key.Batch, some []uint32) error, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(k *key.Batch, some []uint32) error { return w.add(nil, k, some, 0) }, nil
+	return func(k *key.Batch, some []uint32) error { return w.Add(nil, k, some, 0) }, nil
 }
 
-func (d *spilledIDs) writer() (*idWriter, error) {
-	w, err := d.s.idWriter()
+func (d *spilledIDs) writer() (*shuffle.IDWriter, error) {
+	w, err := d.s.NewIDWriter()
 	if err != nil {
 		return nil, err
 	}
@@ -107,12 +109,12 @@ func (d *spilledIDs) addRows(rec arrow.Record, k *key.Batch, some []uint32, firs
 			return err
 		}
 	}
-	return d.rows.add(rec, k, some, first)
+	return d.rows.Add(rec, k, some, first)
 }
 
 func (d *spilledIDs) close() (err error) {
 	for _, w := range d.open {
-		err = cmp.Or(err, w.close()) // a full disk is told of once
+		err = cmp.Or(err, w.Close()) // a full disk is told of once
 	}
 	return err
 }
@@ -120,9 +122,9 @@ func (d *spilledIDs) close() (err error) {
 // spillLog writes the log's keys to disk, as far as the filter lets them through.
 func (s *shuffled) spillLog(ctx context.Context) error {
 	var mu sync.Mutex
-	var open []*logWriter
+	var open []*shuffle.LogWriter
 	err := s.j.eachLogKey(ctx, s.j.pieces, s.j.threads(), func() (keyWork, error) {
-		w, err := s.logWriter()
+		w, err := s.NewLogWriter()
 		if err != nil {
 			return nil, err
 		}
@@ -130,11 +132,11 @@ func (s *shuffled) spillLog(ctx context.Context) error {
 		defer mu.Unlock()
 		open = append(open, w)
 		return func(f *partition.File, group int, k *key.Batch, hits, rows []uint32) error {
-			return w.add(k, used(hits, rows), s.first[f]+group)
+			return w.Add(k, used(hits, rows), s.first[f]+group)
 		}, nil
 	})
 	for _, w := range open {
-		err = cmp.Or(err, w.close()) // a full disk is told of once
+		err = cmp.Or(err, w.Close()) // a full disk is told of once
 	}
 	return err
 }
@@ -142,8 +144,8 @@ func (s *shuffled) spillLog(ctx context.Context) error {
 // legs yields the ranges of the log, each with the IDs that it needs.
 func (s *shuffled) legs(ctx context.Context) iter.Seq2[leg, error] {
 	return func(yield func(leg, error) bool) {
-		for n, r := range s.ranges {
-			if !s.leg(ctx, n, s.units[r.lo:r.hi], yield) {
+		for n, r := range s.Ranges {
+			if !s.leg(ctx, n, s.units[r.Lo:r.Hi], yield) {
 				return
 			}
 		}
@@ -153,24 +155,24 @@ func (s *shuffled) legs(ctx context.Context) iter.Seq2[leg, error] {
 // leg yields a range: whole, if the IDs that it needs fit into memory, as they
 // should, else row group by row group.
 func (s *shuffled) leg(ctx context.Context, n int, units []partition.Piece, yield func(leg, error) bool) bool {
-	src := s.source(ctx, n)
-	side, more, err := src.next(ctx)
+	src := s.Source(ctx, n)
+	side, more, err := src.Next(ctx)
 	if err != nil {
 		yield(leg{}, err)
 		return false
 	}
 	if !more {
-		defer src.free()
-		defer side.release()
+		defer src.Free()
+		defer side.Release()
 		return yield(leg{Stage: partition.Stage{Pieces: joined(units)}, side: side}, nil)
 	}
-	side.release()
+	side.Release()
 	for _, u := range units {
 		if !s.unit(ctx, n, u, yield) {
 			return false
 		}
 	}
-	src.free()
+	src.Free()
 	return true
 }
 
@@ -190,19 +192,19 @@ func joined(units []partition.Piece) (pieces []partition.Piece) {
 // them that it needs itself, in blocks if these do, too.
 func (s *shuffled) unit(ctx context.Context, n int, u partition.Piece, yield func(leg, error) bool) bool {
 	own, err := s.keysOf(ctx, u)
-	defer own.release()
+	defer own.Release()
 	if err != nil {
 		yield(leg{}, err)
 		return false
 	}
-	src := s.source(ctx, n)
-	src.only = own
+	src := s.Source(ctx, n)
+	src.Only = own
 	var rows []uint64
 	for again := false; ; again = true {
-		side, more, err := src.next(ctx)
+		side, more, err := src.Next(ctx)
 		if err == nil && (more || again) && s.j.opts.Type == Anti {
-			side.release()
-			err = fmt.Errorf("%s: %w of %s: the IDs of its rows take more (raise --memory)", fault.At{File: u.File.Name, RowGroup: u.Lo + 1}, ErrMemory, fault.Size(s.account.most))
+			side.Release()
+			err = fmt.Errorf("%s: %w of %s: the IDs of its rows take more (raise --memory)", fault.At{File: u.File.Name, RowGroup: u.Lo + 1}, ErrMemory, fault.Size(s.Account.Limit()))
 		}
 		if err != nil {
 			yield(leg{}, err)
@@ -213,7 +215,7 @@ func (s *shuffled) unit(ctx context.Context, n int, u partition.Piece, yield fun
 			l.block = &block{last: !more, joined: &rows, keys: own}
 		}
 		ok := yield(l, nil)
-		side.release()
+		side.Release()
 		if !ok || !more {
 			return ok
 		}
@@ -221,15 +223,15 @@ func (s *shuffled) unit(ctx context.Context, n int, u partition.Piece, yield fun
 }
 
 // keysOf returns the keys of a row group that the filter lets through.
-func (s *shuffled) keysOf(ctx context.Context, u partition.Piece) (*idSide, error) {
-	own := newIDSide(sideKind{integers: s.integers, threads: s.threads, mem: s.mem}, s.account)
+func (s *shuffled) keysOf(ctx context.Context, u partition.Piece) (*table.Side, error) {
+	own := table.New(table.Kind{Integers: s.Integers, Threads: s.Threads, Mem: s.Mem}, s.Account)
 	err := s.j.eachLogKey(ctx, []partition.Piece{u}, 1, func() (keyWork, error) {
 		return func(_ *partition.File, _ int, k *key.Batch, hits, rows []uint32) error {
-			return own.addSomeKeys(k, used(hits, rows))
+			return own.AddKeysAt(k, used(hits, rows))
 		}, nil
 	})
 	if err == nil {
-		err = own.seal()
+		err = own.Seal()
 	}
 	if err != nil {
 		err = fmt.Errorf("keys of the log in %s: %w", fault.At{File: u.File.Name, RowGroup: u.Lo + 1}, err)
@@ -239,11 +241,11 @@ func (s *shuffled) keysOf(ctx context.Context, u partition.Piece) (*idSide, erro
 
 // loneRows calls fn with the ID rows that no log row has.
 func (s *shuffled) loneRows(ctx context.Context, fn func(rec arrow.Record, rows []int) error) error {
-	matched, n := s.matchedRows(), int64(0)
+	matched, n := s.MatchedRows(), int64(0)
 	return s.j.eachID(ctx, true, func(_ *partition.File, rec arrow.Record, _ *key.Batch) error {
 		var rows []int
 		for row := range int(rec.NumRows()) {
-			has, err := matched.has(n)
+			has, err := matched.Has(n)
 			if err != nil {
 				return err
 			}

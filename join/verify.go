@@ -1,6 +1,7 @@
 package join
 
 import (
+	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -8,8 +9,8 @@ import (
 // members tells which keys IDs have, and is told which of them the log has. find
 // and mark may be called from many goroutines.
 type members interface {
-	find(k *key.Batch, hits, members, entries []uint32) (found, of []uint32)
-	mark(entry uint32)
+	Find(k *key.Batch, hits, members, entries []uint32) (found, of []uint32)
+	Mark(entry uint32)
 }
 
 // newVerifier returns what one worker of the scan checks candidates with.
@@ -30,7 +31,7 @@ func (j *Join) newFiltering() *filtering {
 	if j.side == nil {
 		return nil
 	}
-	return newFiltering(&j.model, float64(j.side.share.bytes()))
+	return newFiltering(&j.model, float64(j.side.Bytes()))
 }
 
 // verifier looks candidates up among the IDs.
@@ -63,7 +64,7 @@ func (v *verifier) Filter() bool { return v.asked }
 // Verify implements [partition.Verifier].
 func (v *verifier) Verify(k *key.Batch, hits []uint32) []uint32 {
 	var members []uint32
-	members, v.entries = v.ids.find(k, hits, hits, v.entries)
+	members, v.entries = v.ids.Find(k, hits, hits, v.entries)
 	return members
 }
 
@@ -81,7 +82,7 @@ func (v *verifier) Count(k *key.Batch, hits, members, rows []uint32) error {
 	}
 	for i, m := range members {
 		if n := rowsOf(rows, m); n > 0 {
-			v.ids.mark(v.entries[i])
+			v.ids.Mark(v.entries[i])
 			matched += n
 		}
 	}
@@ -115,16 +116,16 @@ func (v *verifier) Count(k *key.Batch, hits, members, rows []uint32) error {
 // inBlocks returns, in the last block, how many rows have an ID in any of the
 // blocks, and 0 before.
 func (v *verifier) inBlocks(b *block, k *key.Batch, hits, members, rows []uint32) (n int64) {
-	v.found, v.own = b.keys.find(k, members, v.found, v.own)
+	v.found, v.own = b.keys.Find(k, members, v.found, v.own)
 	for _, e := range v.own {
-		b.keys.mark(e)
+		b.keys.Mark(e)
 	}
 	if !b.last {
 		return 0
 	}
-	v.found, v.own = b.keys.find(k, hits, v.found, v.own)
+	v.found, v.own = b.keys.Find(k, hits, v.found, v.own)
 	for i, h := range v.found {
-		if b.keys.marked(v.own[i]) {
+		if b.keys.Marked(v.own[i]) {
 			n += rowsOf(rows, h)
 		}
 	}
@@ -133,7 +134,7 @@ func (v *verifier) inBlocks(b *block, k *key.Batch, hits, members, rows []uint32
 
 // strangers counts the rows whose key is in no ID.
 func (v *verifier) strangers(k *key.Batch, members, rows []uint32) {
-	v.hashes = k.Hash(tableHash, v.hashes)
+	v.hashes = k.Hash(table.Hash, v.hashes)
 	for i, h := range v.hashes {
 		if len(members) > 0 && members[0] == uint32(i) {
 			members = members[1:]

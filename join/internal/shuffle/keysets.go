@@ -1,8 +1,9 @@
-package join
+package shuffle
 
 import (
 	"bytes"
 	"encoding/binary"
+	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"math/bits"
 	"math/rand/v2"
 )
@@ -48,9 +49,10 @@ const (
 type setNode struct{ tag, next uint32 }
 
 const (
-	slotBytes   = 16
-	nodeBytes   = 8
-	slotsPerKey = 1.4
+	slotBytes    = 16
+	probedAtOnce = 32 // keys looked up together, so that their cache misses overlap
+	nodeBytes    = 8
+	slotsPerKey  = 1.4
 )
 
 // newLogKeys makes a table of about so many bytes, of which a key takes about
@@ -92,7 +94,7 @@ func (t *logKeys) reset(keys int64) {
 // turn empties the table for so few keys that each may have a set of all tags:
 // then add refuses none but keys that are not in the table, and those time and
 // again.
-func (t *logKeys) turn(tags int) { t.reset(int64((cap(t.nodes) - 1) / (tags + 1))) }
+func (t *logKeys) resetForSets(tags int) { t.reset(int64((cap(t.nodes) - 1) / (tags + 1))) }
 
 // place returns the slot where the search for a key begins.
 func (t *logKeys) place(key uint64) uint64 {
@@ -169,14 +171,14 @@ func (t *logKeys) extend(s *keySlot, tag uint32) bool {
 		if cap(t.nodes)-len(t.nodes) < 2 {
 			return false
 		}
-		t.nodes = append(t.nodes, setNode{s.head, none})
+		t.nodes = append(t.nodes, setNode{s.head, table.None})
 		s.head, s.info = uint32(len(t.nodes)-1), s.info|slotMany
 	}
 	link := &s.head // entries come about in the log's order: seldom a long way
-	for *link != none && t.nodes[*link].tag > tag {
+	for *link != table.None && t.nodes[*link].tag > tag {
 		link = &t.nodes[*link].next
 	}
-	if *link != none && t.nodes[*link].tag == tag {
+	if *link != table.None && t.nodes[*link].tag == tag {
 		return true
 	}
 	if len(t.nodes) == cap(t.nodes) {
@@ -193,10 +195,10 @@ func (t *logKeys) tags(s *keySlot, fn func(tag, below int) error) error {
 	if s.info&slotMany == 0 {
 		return fn(int(s.head), -1)
 	}
-	for at := s.head; at != none; {
+	for at := s.head; at != table.None; {
 		n := t.nodes[at]
 		below := -1
-		if n.next != none {
+		if n.next != table.None {
 			below = int(t.nodes[n.next].tag)
 		}
 		if err := fn(int(n.tag), below); err != nil {

@@ -1,4 +1,4 @@
-package join
+package shuffle
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 )
 
 // The exchange finds out which stretches of the log need which IDs, bucket by
@@ -27,9 +28,9 @@ const (
 
 // exchanger carries out the exchange of one goroutine.
 type exchanger struct {
-	s      *shuffle
+	s      *Shuffle
 	ctx    context.Context
-	share  *share
+	share  *budget.Share
 	table  *logKeys
 	out    *entryWriter // of wants, or of keys per stretch
 	needs  *needs
@@ -38,19 +39,19 @@ type exchanger struct {
 	values []uint64
 }
 
-// exchange finds out what IDs each range of units needs, and chooses the
+// Exchange finds out what IDs each range of units needs, and chooses the
 // ranges, when all writers are closed.
-func (s *shuffle) exchange(ctx context.Context) error {
+func (s *Shuffle) Exchange(ctx context.Context) error {
 	var out []*entryStream
 	if s.rows == nil {
-		s.perStretch = newEntryStreams(s.file, s.stretches())
-		out = s.perStretch
-	} else if len(s.rows.blocks) > 0 {
-		part := s.left() / 8 / int64(s.threads)
+		s.perPiece = newEntryStreams(s.file, s.pieces())
+		out = s.perPiece
+	} else if len(s.rows.bins) > 0 {
+		part := s.left() / 8 / int64(s.Threads)
 		out = s.rows.prepare(int(max(part/(2*leastBuffer), 1)))
 	}
-	s.needs = newNeeds(s.stretches())
-	if err := s.share.take(s.needs.bytes()); err != nil {
+	s.needs = newNeeds(s.pieces())
+	if err := s.share.Take(s.needs.bytes()); err != nil {
 		return err
 	}
 	if err := s.exchangeAll(ctx, out); err != nil {
@@ -58,23 +59,23 @@ func (s *shuffle) exchange(ctx context.Context) error {
 	}
 	s.chooseRanges()
 	if s.rows != nil {
-		s.perRange = s.file.Streams(len(s.runs))
+		s.perRange = s.file.Streams(len(s.pieceRanges))
 		return s.rows.deal(ctx)
 	}
 	return nil
 }
 
 // exchangeAll lets all threads work on the buckets.
-func (s *shuffle) exchangeAll(ctx context.Context, out []*entryStream) error {
+func (s *Shuffle) exchangeAll(ctx context.Context, out []*entryStream) error {
 	group, ctx := errgroup.WithContext(ctx)
-	threads := int(max(min(s.left()/(4*leastRoom), int64(s.threads)), 1))
+	threads := int(max(min(s.left()/(4*leastRoom), int64(s.Threads)), 1))
 	room := s.left() / int64(threads)
 	var next atomic.Int64
 	var all []*exchanger
 	for range threads {
 		x, err := s.newExchanger(ctx, out, room)
 		if x != nil {
-			defer x.share.giveAll()
+			defer x.share.GiveAll()
 		}
 		if err != nil {
 			return err
@@ -105,10 +106,10 @@ func (s *shuffle) exchangeAll(ctx context.Context, out []*entryStream) error {
 
 // newExchanger divides its part of the memory: a table as large as the largest
 // bucket needs, or as there is room for.
-func (s *shuffle) newExchanger(ctx context.Context, out []*entryStream, room int64) (*exchanger, error) {
-	x := &exchanger{s: s, ctx: ctx, share: s.newShare("the keys of the log in a part of their hashes"), needs: newNeeds(s.stretches())}
-	x.reader = &entryReader{ctx: ctx, integers: s.integers, hash: levelHash(mostLevel + 1)}
-	if err := x.share.take(x.needs.bytes() + s.readBytes()); err != nil {
+func (s *Shuffle) newExchanger(ctx context.Context, out []*entryStream, room int64) (*exchanger, error) {
+	x := &exchanger{s: s, ctx: ctx, share: s.newShare("the keys of the log in a part of their hashes"), needs: newNeeds(s.pieces())}
+	x.reader = &entryReader{ctx: ctx, integers: s.Integers, hash: levelHash(mostLevel + 1)}
+	if err := x.share.Take(x.needs.bytes() + s.readBytes()); err != nil {
 		return x, err
 	}
 	size := leastBuffer
@@ -116,7 +117,7 @@ func (s *shuffle) newExchanger(ctx context.Context, out []*entryStream, room int
 		size = int(min(max(room/8/int64(len(out)), leastBuffer), int64(s.size)))
 	}
 	var err error
-	if x.out, err = newEntryWriter(out, s.integers || s.rows != nil, size, x.share); err != nil {
+	if x.out, err = newEntryWriter(out, s.Integers || s.rows != nil, size, x.share); err != nil {
 		return x, err
 	}
 	var most, keyBytes int64
@@ -127,18 +128,18 @@ func (s *shuffle) newExchanger(ctx context.Context, out []*entryStream, room int
 		entries += b.count.Load()
 	}
 	perKey := float64(keyBytes) / float64(max(entries, 1))
-	table := (room - x.share.bytes() - divideBy*2*leastBuffer) / 8 * 7
-	need := int64(float64(most+1)*(slotsPerKey*(slotBytes+8)+nodeBytes+perKey)) + int64(nodeBytes*(s.stretches()+64)) + 4096
-	x.table = newLogKeys(s.integers, min(table, need), perKey, s.stretches())
+	table := (room - x.share.Bytes() - divideBy*2*leastBuffer) / 8 * 7
+	need := int64(float64(most+1)*(slotsPerKey*(slotBytes+8)+nodeBytes+perKey)) + int64(nodeBytes*(s.pieces()+64)) + 4096
+	x.table = newLogKeys(s.Integers, min(table, need), perKey, s.pieces())
 	x.table.mask = s.mask
-	return x, x.share.take(x.table.bytes())
+	return x, x.share.Take(x.table.bytes())
 }
 
 // readBytes returns what it takes to read entries: what is read at a time, a
 // chunk, and what it is made of.
-func (s *shuffle) readBytes() int64 {
+func (s *Shuffle) readBytes() int64 {
 	perByte := int64(3)
-	if !s.integers {
+	if !s.Integers {
 		perByte = 8
 	}
 	return int64(s.file.Window) + perByte*int64(s.size)
@@ -152,12 +153,12 @@ func (x *exchanger) bucket(log, ids *entryStream, level int) error {
 		return nil
 	}
 	if level > mostLevel {
-		return x.turns(log, ids)
+		return x.byTableful(log, ids)
 	}
 	x.table.reset(log.count.Load())
 	err := x.reader.each(log, func(b *entryBatch) error {
-		for lo := 0; lo < len(b.pairs); lo += warmed {
-			hi := min(lo+warmed, len(b.pairs))
+		for lo := 0; lo < len(b.pairs); lo += probedAtOnce {
+			hi := min(lo+probedAtOnce, len(b.pairs))
 			x.table.warm(b, lo, hi)
 			for i := lo; i < hi; i++ {
 				if ok, _ := x.table.add(b, i); !ok {
@@ -200,7 +201,7 @@ func (x *exchanger) divide(log, ids *entryStream, level int) error {
 // deal writes the entries of a stream to its parts.
 func (x *exchanger) deal(from *entryStream, parts []*entryStream, level int) error {
 	size := int(min(max(x.table.bytes()/64/divideBy, leastBuffer), int64(x.s.size)))
-	w, err := newEntryWriter(parts, x.s.integers, size, x.share)
+	w, err := newEntryWriter(parts, x.s.Integers, size, x.share)
 	if err != nil {
 		return err
 	}
@@ -222,16 +223,16 @@ func (x *exchanger) deal(from *entryStream, parts []*entryStream, level int) err
 
 // turns finds out about the keys of a bucket by as many at a time as the table
 // takes, so that all entries of a key are in one turn.
-func (x *exchanger) turns(log, ids *entryStream) error {
+func (x *exchanger) byTableful(log, ids *entryStream) error {
 	rest := newEntryStreams(x.s.file, 1)
 	defer func() { rest[0].free() }()
 	for from := log; from.count.Load() > 0; {
 		later := newEntryStreams(x.s.file, 1)
-		w, err := newEntryWriter(later, x.s.integers, x.s.size, x.share)
+		w, err := newEntryWriter(later, x.s.Integers, x.s.size, x.share)
 		if err != nil {
 			return err
 		}
-		x.table.turn(x.s.stretches())
+		x.table.resetForSets(x.s.pieces())
 		err = x.reader.each(from, func(b *entryBatch) error {
 			for i := range b.pairs {
 				if ok, _ := x.table.add(b, i); ok {
@@ -251,7 +252,7 @@ func (x *exchanger) turns(log, ids *entryStream) error {
 			return err
 		}
 		if x.table.count == 0 {
-			return fmt.Errorf("%w: a single key of the log takes more than a table of keys, %s (raise --memory)", ErrMemory, fault.Size(int64(x.table.bytes())))
+			return fmt.Errorf("%w: a single key of the log takes more than a table of keys, %s (raise --memory)", fault.ErrMemory, fault.Size(int64(x.table.bytes())))
 		}
 		if err := x.reader.each(ids, x.ids); err != nil {
 			return err
@@ -265,9 +266,9 @@ func (x *exchanger) turns(log, ids *entryStream) error {
 // ids looks up IDs in the table, and writes which stretches need them.
 func (x *exchanger) ids(b *entryBatch) error {
 	var matched int64
-	defer func() { x.s.idsMatched.Add(matched) }()
-	for lo := 0; lo < len(b.pairs); lo += warmed {
-		hi := min(lo+warmed, len(b.pairs))
+	defer func() { x.s.IDsMatched.Add(matched) }()
+	for lo := 0; lo < len(b.pairs); lo += probedAtOnce {
+		hi := min(lo+probedAtOnce, len(b.pairs))
 		x.table.warm(b, lo, hi)
 		for i := lo; i < hi; i++ {
 			slot, _ := x.table.find(b, i)
@@ -275,7 +276,7 @@ func (x *exchanger) ids(b *entryBatch) error {
 				continue
 			}
 			matched++
-			if x.s.rows == nil && !x.s.multiple && slot.info&slotSeen != 0 {
+			if x.s.rows == nil && !x.s.Repeats && slot.info&slotSeen != 0 {
 				continue // the stretches have the key
 			}
 			slot.info |= slotSeen
@@ -311,10 +312,10 @@ const (
 
 // chooseRanges chooses the ranges, for the memory that is left: what the side
 // takes, and as much again beside it.
-func (s *shuffle) chooseRanges() {
+func (s *Shuffle) chooseRanges() {
 	perID := float64(sideKeyBytes)
 	var entries, keyBytes int64
-	for _, b := range s.perStretch {
+	for _, b := range s.perPiece {
 		entries += b.count.Load()
 		keyBytes += b.bytes.Load()
 	}
@@ -322,21 +323,21 @@ func (s *shuffle) chooseRanges() {
 		perID = sideRowBytes
 		entries, keyBytes = s.rows.rows, s.rows.bytes
 	}
-	if !s.integers || s.rows != nil {
+	if !s.Integers || s.rows != nil {
 		perID += 1.5 * float64(keyBytes) / float64(max(entries, 1))
 	}
-	if !s.integers {
+	if !s.Integers {
 		perID += sideRowBytes
 	}
 	most := float64(s.left()) * 0.8 / perID
-	if s.account.most == 0 {
+	if s.Account.Limit() == 0 {
 		most = 1 << 31
 	}
-	s.runs = s.choose(max(int64(most), 1))
-	for _, run := range s.runs {
-		if len(s.unitRows) == 0 {
+	s.pieceRanges = s.choose(max(int64(most), 1))
+	for _, run := range s.pieceRanges {
+		if len(s.GroupRows) == 0 {
 			break
 		}
-		s.ranges = append(s.ranges, unitRange{s.starts[run.lo], s.starts[run.hi]})
+		s.Ranges = append(s.Ranges, Range{s.starts[run.Lo], s.starts[run.Hi]})
 	}
 }

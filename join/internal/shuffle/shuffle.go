@@ -1,4 +1,4 @@
-package join
+package shuffle
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/internal/spill"
+	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -27,43 +28,43 @@ import (
 // each run of stretches needs is known exactly after the exchange, so that
 // ranges, runs whose IDs fit into memory, are chosen then. Only a single stretch
 // may need more; its IDs are taken in blocks.
-type shuffle struct {
-	shuffleOptions
+type Shuffle struct {
+	Options
 	file    *spill.File
-	share   *share
+	share   *budget.Share
 	mu      sync.Mutex
-	shares  []*share // all that were given out
-	room    int64    // bytes that the account had when the shuffle began
-	tags    []uint16 // by unit: its stretch
-	starts  []int    // by stretch: its first unit; and the number of units
-	mask    uint64   // of hashes: all bits, but in tests
-	size    int      // bytes of a bucket's buffer
+	shares  []*budget.Share // all that were given out
+	room    int64           // bytes that the account had when the shuffle began
+	pieceOf []uint16        // by unit: its stretch
+	starts  []int           // by stretch: its first unit; and the number of units
+	mask    uint64          // of hashes: all bits, but in tests
+	size    int             // bytes of a bucket's buffer
 	logKeys []*entryStream
 	idKeys  []*entryStream
 	rows    *rowSpill // of joins that want rows
 
 	// From the exchange:
-	needs      *needs
-	runs       []unitRange    // of stretches
-	ranges     []unitRange    // the same, of units
-	perStretch []*entryStream // of joins that want no rows: keys that each needs
-	perRange   []*spill.Stream
-	idsMatched atomic.Int64 // ID rows whose key a log row has
+	needs       *needs
+	pieceRanges []Range        // of stretches
+	Ranges      []Range        // the same, of units
+	perPiece    []*entryStream // of joins that want no rows: keys that each needs
+	perRange    []*spill.Stream
+	IDsMatched  atomic.Int64 // ID rows whose key a log row has
 }
 
 // shuffleOptions say what a shuffle is to do.
-type shuffleOptions struct {
-	account  *account
-	dir      string
-	integers bool          // the key is one column of integers
-	encoder  *key.Encoder  // of the schema of the ID rows; nil: rows are not wanted
-	schema   *arrow.Schema // of the ID rows
-	held     []int         // columns of them that the sides hold; nil: all
-	multiple bool          // how many IDs have a key counts, in joins that want no rows
-	unitRows []int64       // rows of each unit; fewer than 0: not known
-	matched  bool          // which ID rows the log has is wanted, in joins that want rows
-	threads  int
-	mem      memory.Allocator
+type Options struct {
+	Account   *budget.Account
+	Dir       string
+	Integers  bool          // the key is one column of integers
+	Encoder   *key.Encoder  // of the schema of the ID rows; nil: rows are not wanted
+	Schema    *arrow.Schema // of the ID rows
+	Held      []int         // columns of them that the sides hold; nil: all
+	Repeats   bool          // how many IDs have a key counts, in joins that want no rows
+	GroupRows []int64       // rows of each unit; fewer than 0: not known
+	Matched   bool          // which ID rows the log has is wanted, in joins that want rows
+	Threads   int
+	Mem       memory.Allocator
 }
 
 // waitsOnDisk is what errors of the file say.
@@ -71,34 +72,34 @@ const waitsOnDisk = "keys and rows that wait on disk (raise --memory, or name a 
 
 // Sizes that a shuffle's parts have at the most.
 const (
-	mostStretches = 256
-	mostBuckets   = 1024
-	leastRoom     = 64 << 10
-	leastWindow   = 1 << 10
-	unboundRoom   = 1 << 30 // what is used where there is no bound
+	mostPieces  = 256
+	mostBuckets = 1024
+	leastRoom   = 64 << 10
+	leastWindow = 1 << 10
+	unboundRoom = 1 << 30 // what is used where there is no bound
 )
 
-func newShuffle(o shuffleOptions) (*shuffle, error) {
-	s := &shuffle{shuffleOptions: o, mask: ^uint64(0)}
-	s.threads = max(s.threads, 1)
+func New(o Options) (*Shuffle, error) {
+	s := &Shuffle{Options: o, mask: ^uint64(0)}
+	s.Threads = max(s.Threads, 1)
 	s.share = s.newShare("keys and rows on their way to disk")
-	s.file = spill.New(o.dir, waitsOnDisk)
+	s.file = spill.New(o.Dir, waitsOnDisk)
 	s.room = s.left()
 	if s.room < leastRoom {
-		return nil, s.share.take(leastRoom)
+		return nil, s.share.Take(leastRoom)
 	}
 	s.file.Window = int(min(max(s.room/64, leastWindow), spill.Window))
-	s.divideUnits()
+	s.divideLog()
 	s.divideKeys()
-	if o.encoder != nil {
+	if o.Encoder != nil {
 		s.rows = newRowSpill(s)
 	}
 	return s, nil
 }
 
 // newShare returns a share that ends with the shuffle, if not before.
-func (s *shuffle) newShare(what string) *share {
-	sh := s.account.share(what)
+func (s *Shuffle) newShare(what string) *budget.Share {
+	sh := s.Account.Share(what)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shares = append(s.shares, sh)
@@ -106,32 +107,32 @@ func (s *shuffle) newShare(what string) *share {
 }
 
 // left returns how many bytes the account has left.
-func (s *shuffle) left() int64 {
-	if s.account.most == 0 {
+func (s *Shuffle) left() int64 {
+	if s.Account.Limit() == 0 {
 		return unboundRoom
 	}
-	return s.account.most - s.account.held.Load()
+	return s.Account.Limit() - s.Account.InUse()
 }
 
 // divideUnits makes stretches of about equal numbers of rows.
-func (s *shuffle) divideUnits() {
-	units := len(s.unitRows)
-	n := int(math.Sqrt(float64(s.room) / float64(64*s.threads))) // what is counted of them takes a sixteenth
-	n = max(min(n, units, mostStretches), 1)
+func (s *Shuffle) divideLog() {
+	units := len(s.GroupRows)
+	n := int(math.Sqrt(float64(s.room) / float64(64*s.Threads))) // what is counted of them takes a sixteenth
+	n = max(min(n, units, mostPieces), 1)
 	var total, at float64
-	for _, r := range s.unitRows {
+	for _, r := range s.GroupRows {
 		total += float64(max(r, 0)) + 1
 	}
-	s.tags = make([]uint16, units)
+	s.pieceOf = make([]uint16, units)
 	tag := -1
-	for u, r := range s.unitRows {
+	for u, r := range s.GroupRows {
 		// The last units have a stretch each if there are no more than that.
 		want := min(int(at/total*float64(n)), n-1)
 		if tag < 0 || tag < n-1 && (want > tag || units-u <= n-1-tag) {
 			tag++
 			s.starts = append(s.starts, u)
 		}
-		s.tags[u] = uint16(tag)
+		s.pieceOf[u] = uint16(tag)
 		at += float64(max(r, 0)) + 1
 	}
 	if units == 0 {
@@ -140,31 +141,31 @@ func (s *shuffle) divideUnits() {
 	s.starts = append(s.starts, units)
 }
 
-func (s *shuffle) stretches() int { return len(s.starts) - 1 }
+func (s *Shuffle) pieces() int { return len(s.starts) - 1 }
 
 // divideKeys chooses the number of buckets: so many that the table of one fits
 // into memory, and better into the processor's cache, as far as the buffers for
 // them take no more than their part.
-func (s *shuffle) divideKeys() {
-	part := min(s.room/4, 64<<20) / int64(s.threads)
+func (s *Shuffle) divideKeys() {
+	part := min(s.room/4, 64<<20) / int64(s.Threads)
 	var rows int64
-	for _, r := range s.unitRows {
+	for _, r := range s.GroupRows {
 		if r < 0 {
 			rows = math.MaxInt32 // many
 		}
 		rows += r
 	}
-	table := min(s.room/int64(4*s.threads), 2<<20)
+	table := min(s.room/int64(4*s.Threads), 2<<20)
 	n := int64(1)
 	for n < mostBuckets && n*table < rows*int64(slotBytes+nodeBytes) && 2*n*2*leastBuffer < part {
 		n *= 2
 	}
-	s.size = int(max(min(part/n, s.room/int64(64*s.threads), mostBuffer), leastBuffer))
+	s.size = int(max(min(part/n, s.room/int64(64*s.Threads), mostBuffer), leastBuffer))
 	s.logKeys, s.idKeys = newEntryStreams(s.file, int(n)), newEntryStreams(s.file, int(n))
 }
 
 // bucket returns the bucket of a key's hash.
-func (s *shuffle) bucket(hash uint64) int { return bucketOf(hash&s.mask, len(s.logKeys)) }
+func (s *Shuffle) bucket(hash uint64) int { return bucketOf(hash&s.mask, len(s.logKeys)) }
 
 // bucketOf returns which of n buckets, a power of two, a hash belongs to. The
 // filters have used the high bits; these are others, mixed.
@@ -172,28 +173,28 @@ func bucketOf(hash uint64, n int) int {
 	return int((hash * 0x9e3779b97f4a7c15) >> 1 >> (63 - bits.TrailingZeros(uint(n))))
 }
 
-// written returns how many bytes went to disk, and disk the most that it held
+// Written returns how many bytes went to disk, and disk the most that it held
 // at one time.
-func (s *shuffle) written() int64 { return s.file.Written() }
-func (s *shuffle) disk() int64    { return s.file.Disk() }
+func (s *Shuffle) Written() int64 { return s.file.Written() }
+func (s *Shuffle) Disk() int64    { return s.file.Disk() }
 
-// close gives back the disk and the memory.
-func (s *shuffle) close() error {
+// Close gives back the disk and the memory.
+func (s *Shuffle) Close() error {
 	for _, sh := range s.shares {
-		sh.giveAll()
+		sh.GiveAll()
 	}
 	return s.file.Close()
 }
 
-// logWriter writes the keys of the log to disk. One goroutine uses it.
-type logWriter struct {
-	s      *shuffle
+// LogWriter writes the keys of the log to disk. One goroutine uses it.
+type LogWriter struct {
+	s      *Shuffle
 	w      *entryWriter
 	hashes []uint64
 	ints   []spill.Pair // the last entry that was written of the keys of each place
 	others []lastKey
 	key    []byte
-	share  *share
+	share  *budget.Share
 }
 
 // lastKey is where a key stands in a writer's buffer.
@@ -211,25 +212,25 @@ const (
 )
 
 // logWriter returns a writer for one goroutine, to be closed. The error wraps
-// [ErrMemory].
-func (s *shuffle) logWriter() (*logWriter, error) {
-	l := &logWriter{s: s, share: s.newShare("keys of the log on their way to disk")}
+// [fault.ErrMemory].
+func (s *Shuffle) NewLogWriter() (*LogWriter, error) {
+	l := &LogWriter{s: s, share: s.newShare("keys of the log on their way to disk")}
 	var err error
-	if l.w, err = newEntryWriter(s.logKeys, s.integers, s.size, l.share); err != nil {
+	if l.w, err = newEntryWriter(s.logKeys, s.Integers, s.size, l.share); err != nil {
 		return nil, err
 	}
 	slots, each := repeatSlots, int64(pairBytes)
-	if !s.integers {
+	if !s.Integers {
 		each = lastBytes
 	}
-	for int64(slots)*each > s.room/int64(64*s.threads) {
+	for int64(slots)*each > s.room/int64(64*s.Threads) {
 		slots /= 2
 	}
-	if err := l.share.take(int64(slots)*each + 8*hashedAtOnce); err != nil {
-		l.share.giveAll()
+	if err := l.share.Take(int64(slots)*each + 8*hashedAtOnce); err != nil {
+		l.share.GiveAll()
 		return nil, err
 	}
-	if s.integers {
+	if s.Integers {
 		l.ints = make([]spill.Pair, slots)
 	} else {
 		l.others = make([]lastKey, slots)
@@ -237,17 +238,17 @@ func (s *shuffle) logWriter() (*logWriter, error) {
 	return l, nil
 }
 
-// add writes the keys of a batch at the positions in hits, which stand in a
+// Add writes the keys of a batch at the positions in hits, which stand in a
 // unit of the log.
-func (l *logWriter) add(batch *key.Batch, hits []uint32, unit int) error {
+func (l *LogWriter) Add(batch *key.Batch, hits []uint32, unit int) error {
 	if len(hits) == 0 {
 		return nil
 	}
-	tag := uint64(l.s.tags[unit])
+	tag := uint64(l.s.pieceOf[unit])
 	_, ints := batch.Ints()
 	for some := range slices.Chunk(hits, hashedAtOnce) {
 		l.hashes = hashesOf(l.hashes, batch, some)
-		if ints && l.s.integers {
+		if ints && l.s.Integers {
 			if err := l.addInts(batch, some, tag); err != nil {
 				return err
 			}
@@ -284,7 +285,7 @@ func hashesOf(dst []uint64, batch *key.Batch, hits []uint32) []uint64 {
 }
 
 // addInts is add of integers.
-func (l *logWriter) addInts(batch *key.Batch, hits []uint32, tag uint64) error {
+func (l *LogWriter) addInts(batch *key.Batch, hits []uint32, tag uint64) error {
 	values, _ := batch.Ints()
 	for i, h := range hits {
 		hash, v := l.hashes[i], values[h]
@@ -302,7 +303,7 @@ func (l *logWriter) addInts(batch *key.Batch, hits []uint32, tag uint64) error {
 }
 
 // addKey writes l.key.
-func (l *logWriter) addKey(hash, tag uint64) error {
+func (l *LogWriter) addKey(hash, tag uint64) error {
 	n := l.s.bucket(hash)
 	last := &l.others[hash&uint64(len(l.others)-1)]
 	if last.hash == hash && last.tag == tag+1 && last.flush == l.w.flushes[n] && last.size == len(l.key) {
@@ -315,10 +316,10 @@ func (l *logWriter) addKey(hash, tag uint64) error {
 	return err
 }
 
-// close writes what waits in buffers, and gives them back.
-func (l *logWriter) close() error {
+// Close writes what waits in buffers, and gives them back.
+func (l *LogWriter) Close() error {
 	err := l.w.close()
-	l.share.giveAll()
+	l.share.GiveAll()
 	l.ints, l.others = nil, nil
 	return err
 }
@@ -332,27 +333,27 @@ func negative(batch *key.Batch, i uint32) uint64 {
 }
 
 // idWriter writes IDs to disk. One goroutine uses it.
-type idWriter struct {
-	s      *shuffle
+type IDWriter struct {
+	s      *Shuffle
 	w      *entryWriter
 	hashes []uint64
 	key    []byte
-	share  *share
+	share  *budget.Share
 }
 
 // idWriter returns a writer for one goroutine, to be closed. If rows are
-// wanted, there is one. The error wraps [ErrMemory].
-func (s *shuffle) idWriter() (*idWriter, error) {
-	w := &idWriter{s: s, share: s.newShare("IDs on their way to disk")}
+// wanted, there is one. The error wraps [fault.ErrMemory].
+func (s *Shuffle) NewIDWriter() (*IDWriter, error) {
+	w := &IDWriter{s: s, share: s.newShare("IDs on their way to disk")}
 	var err error
-	w.w, err = newEntryWriter(s.idKeys, s.integers, s.size, w.share)
+	w.w, err = newEntryWriter(s.idKeys, s.Integers, s.size, w.share)
 	return w, err
 }
 
-// add writes the IDs of a batch at the positions in keep, ascending. Where rows
+// Add writes the IDs of a batch at the positions in keep, ascending. Where rows
 // are wanted, rec has them, whose first one has number firstRow among all ID
 // rows; numbers ascend.
-func (w *idWriter) add(rec arrow.Record, batch *key.Batch, keep []uint32, firstRow int64) error {
+func (w *IDWriter) Add(rec arrow.Record, batch *key.Batch, keep []uint32, firstRow int64) error {
 	if len(keep) == 0 {
 		return nil
 	}
@@ -369,11 +370,11 @@ func (w *idWriter) add(rec arrow.Record, batch *key.Batch, keep []uint32, firstR
 }
 
 // addKeys writes the keys, tagged with their row's number if rows are wanted.
-func (w *idWriter) addKeys(batch *key.Batch, keep []uint32, firstRow int64) error {
+func (w *IDWriter) addKeys(batch *key.Batch, keep []uint32, firstRow int64) error {
 	rows := w.s.rows != nil
 	tag := uint64(0)
 	values, ints := batch.Ints()
-	ints = ints && w.s.integers
+	ints = ints && w.s.Integers
 	for i, k := range keep {
 		n := w.s.bucket(w.hashes[i])
 		if rows {
@@ -393,10 +394,10 @@ func (w *idWriter) addKeys(batch *key.Batch, keep []uint32, firstRow int64) erro
 	return nil
 }
 
-// close writes what waits in buffers, and gives them back.
-func (w *idWriter) close() error {
+// Close writes what waits in buffers, and gives them back.
+func (w *IDWriter) Close() error {
 	err := w.w.close()
-	w.share.giveAll()
+	w.share.GiveAll()
 	if w.s.rows != nil {
 		w.s.rows.done()
 	}
@@ -404,21 +405,21 @@ func (w *idWriter) close() error {
 }
 
 // unitRange is a run of units: lo to hi, hi exclusive.
-type unitRange struct{ lo, hi int }
+type Range struct{ Lo, Hi int }
 
 // choose divides the stretches into ranges, each with as many stretches as have
 // IDs that fit: no more than most of them.
-func (s *shuffle) choose(most int64) (runs []unitRange) {
-	for lo := 0; lo < s.stretches(); {
+func (s *Shuffle) choose(most int64) (runs []Range) {
+	for lo := 0; lo < s.pieces(); {
 		hi, sum := lo, int64(0)
-		for hi < s.stretches() {
+		for hi < s.pieces() {
 			sum += s.needs.more(hi, lo)
 			if hi > lo && sum > most {
 				break
 			}
 			hi++
 		}
-		runs = append(runs, unitRange{lo, hi})
+		runs = append(runs, Range{lo, hi})
 		lo = hi
 	}
 	return runs

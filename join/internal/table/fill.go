@@ -1,4 +1,4 @@
-package join
+package table
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/hugepage"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -53,7 +54,7 @@ func (f *filler) load(t, below *table, keep []uint32, lo, hi int, row uint32) {
 			it.row = row + f.batch.Rows[i]
 		}
 		if !t.ints {
-			it.hash = t.mix(f.batch.HashAt(tableHash, int(it.pos)))
+			it.hash = t.mix(f.batch.HashAt(Hash, int(it.pos)))
 			f.items = append(f.items, it)
 			continue
 		}
@@ -68,7 +69,7 @@ func (f *filler) load(t, below *table, keep []uint32, lo, hi int, row uint32) {
 }
 
 // fill adds the items to t, those of one key in their order. It may be called
-// from many goroutines, unless rows are wanted. The error wraps [ErrMemory].
+// from many goroutines, unless rows are wanted. The error wraps [fault.ErrMemory].
 func (f *filler) fill(t *table, items []item) error {
 	for len(items) > 0 {
 		t.grown.RLock()
@@ -258,7 +259,7 @@ func (t *table) again(slot uint64, row uint32) lack {
 	switch {
 	case t.chains == nil && t.aside == nil:
 		return counts
-	case t.chains == nil && t.aside[slot] == none:
+	case t.chains == nil && t.aside[slot] == None:
 		return tooMany
 	case t.chains == nil:
 		t.aside[slot]++
@@ -272,7 +273,7 @@ func (t *table) again(slot uint64, row uint32) lack {
 }
 
 // supply makes what a pass lacked, which began with so many slots. The error
-// wraps [ErrMemory].
+// wraps [fault.ErrMemory].
 func (t *table) supply(lacks lack, from uint64) error {
 	if lacks&room != 0 {
 		if err := t.grow(from); err != nil {
@@ -300,7 +301,7 @@ func (t *table) count() error {
 	if t.aside != nil {
 		return nil
 	}
-	if err := t.share.take(t.size(t.n, true) - t.size(t.n, false)); err != nil {
+	if err := t.share.Take(t.size(t.n, true) - t.size(t.n, false)); err != nil {
 		return err
 	}
 	t.aside = make([]uint32, t.n+1)
@@ -308,7 +309,7 @@ func (t *table) count() error {
 }
 
 // reserve makes room for n keys in a table that has none. The error wraps
-// [ErrMemory]; the table is empty then as well.
+// [fault.ErrMemory]; the table is empty then as well.
 func (t *table) reserve(n uint64) error {
 	t.grown.Lock()
 	defer t.grown.Unlock()
@@ -335,7 +336,7 @@ func (t *table) grow(from uint64) (err error) {
 }
 
 // resize makes n slots, or a few more, and moves the keys there. The error wraps
-// [ErrMemory]; the table is then as it was.
+// [fault.ErrMemory]; the table is then as it was.
 func (t *table) resize(n uint64) error {
 	if t.len() == 0 {
 		return t.layOut(arrange(n))
@@ -347,14 +348,14 @@ func (t *table) resize(n uint64) error {
 		}
 		var members [maxRanges]uint64
 		if t.move(&next, &members) {
-			t.share.give(t.size(t.have, t.aside != nil))
+			t.share.Give(t.size(t.have, t.aside != nil))
 			t.slots, t.have = next, next.n
 			for r := range t.ranges {
 				t.ranges[r].n = members[r]
 			}
 			return nil
 		}
-		t.share.give(t.size(next.n, next.aside != nil)) // a range is full, as if by design
+		t.share.Give(t.size(next.n, next.aside != nil)) // a range is full, as if by design
 		n *= 2
 	}
 }
@@ -370,7 +371,7 @@ func (t *table) layOut(next slots) error {
 		t.slots = next
 		return nil
 	}
-	t.share.give(t.size(t.have, t.aside != nil))
+	t.share.Give(t.size(t.have, t.aside != nil))
 	t.slots, t.have = slots{}, 0
 	if err := t.allocate(&next); err != nil {
 		return err
@@ -382,10 +383,10 @@ func (t *table) layOut(next slots) error {
 // allocate makes the memory of slots that are laid out.
 func (t *table) allocate(s *slots) error {
 	if s.n >= 1<<31 {
-		return fmt.Errorf("%w: more than %d IDs in one table", ErrMemory, uint64(1<<31)/10*7)
+		return fmt.Errorf("%w: more than %d IDs in one table", fault.ErrMemory, uint64(1<<31)/10*7)
 	}
 	aside := t.chains != nil || t.aside != nil
-	if err := t.share.take(t.size(s.n, aside)); err != nil {
+	if err := t.share.Take(t.size(s.n, aside)); err != nil {
 		return err
 	}
 	s.words = hugepage.Words(s.n + 1)
@@ -455,19 +456,4 @@ func (t *table) len() (n uint64) {
 		n++
 	}
 	return n
-}
-
-// reset empties the table, which nobody uses meanwhile, and keeps its memory.
-func (t *table) reset() {
-	clear(t.words)
-	if t.chains == nil && t.aside != nil {
-		t.share.give(t.size(t.have, true) - t.size(t.have, false))
-		t.aside = nil
-	}
-	t.marks = t.marks[:0]
-	t.zero = false
-	for r := range t.ranges {
-		t.ranges[r].n, t.ranges[r].piece = 0, piece{}
-	}
-	t.arena.reset()
 }

@@ -1,4 +1,4 @@
-package join
+package table
 
 import (
 	"sort"
@@ -8,13 +8,14 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // idRows are the rows of IDs, in order, in records. Of many small ones it makes
 // few: what is done for each record would be most of the work.
 type idRows struct {
-	share   *share
+	share   *budget.Share
 	mem     memory.Allocator
 	held    []int // columns of what is added that are kept; nil: all
 	records []arrow.Record
@@ -34,13 +35,13 @@ const (
 )
 
 // add appends rows of rec: those at the positions in keep of batch.Rows, or all
-// if keep is nil. The error wraps [ErrMemory], or is one of package take.
+// if keep is nil. The error wraps [fault.ErrMemory], or is one of package take.
 func (r *idRows) add(rec arrow.Record, batch *key.Batch, keep []uint32) (err error) {
 	if rec, err = r.own(rec, batch, keep); err != nil {
 		return err
 	}
 	bytes := recordBytes(rec)
-	if err := r.share.take(bytes); err != nil {
+	if err := r.share.Take(bytes); err != nil {
 		rec.Release()
 		return err
 	}
@@ -63,7 +64,7 @@ func (r *idRows) add(rec arrow.Record, batch *key.Batch, keep []uint32) (err err
 // own returns the rows, with the columns that are kept, as a record that holds
 // nothing else: columns of rec itself, or copies. The caller releases it.
 func (r *idRows) own(rec arrow.Record, batch *key.Batch, keep []uint32) (arrow.Record, error) {
-	rec = project(rec, r.held)
+	rec = Project(rec, r.held)
 	defer rec.Release()
 	if keep == nil && recordBytes(rec) <= 2*neededBytes(rec)+4096 {
 		rec.Retain()
@@ -84,12 +85,12 @@ func (r *idRows) own(rec arrow.Record, batch *key.Batch, keep []uint32) (arrow.R
 func (r *idRows) append(rec arrow.Record) {
 	r.records, r.starts = append(r.records, rec), append(r.starts, r.n)
 	r.n += int(rec.NumRows())
-	r.widest = max(r.widest, widestRow(rec.Columns()))
+	r.widest = max(r.widest, WidestRow(rec.Columns()))
 }
 
 // flush makes one record of the small ones.
 func (r *idRows) flush() error {
-	if len(r.small) < 2 || r.share.take(r.bytes) != nil { // no room for both: then as they are
+	if len(r.small) < 2 || r.share.Take(r.bytes) != nil { // no room for both: then as they are
 		for _, rec := range r.small {
 			r.append(rec)
 		}
@@ -102,7 +103,7 @@ func (r *idRows) flush() error {
 			rec.Release()
 		}
 		// What the small ones took, twice until now, is what the one takes.
-		r.share.give(2*r.bytes - recordBytes(rec))
+		r.share.Give(2*r.bytes - recordBytes(rec))
 		r.append(rec)
 	}
 	clear(r.small)
@@ -118,14 +119,20 @@ func (r *idRows) merge() (arrow.Record, error) {
 			places = append(places, take.Place{Chunk: int32(i), Row: row})
 		}
 	}
-	cols := columns{mem: r.mem}
-	defer cols.release()
-	for c := range int(r.small[0].NumCols()) {
-		if cols.err == nil {
-			cols.add(take.Gather(r.mem, columnOf(r.small, c), places))
+	var cols []arrow.Array
+	defer func() {
+		for _, col := range cols {
+			col.Release()
 		}
+	}()
+	for c := range int(r.small[0].NumCols()) {
+		col, err := take.Gather(r.mem, columnOf(r.small, c), places)
+		if err != nil {
+			return nil, err
+		}
+		cols = append(cols, col)
 	}
-	return cols.record(r.small[0].Schema(), len(places))
+	return array.NewRecord(r.small[0].Schema(), cols, int64(len(places))), nil
 }
 
 // columnOf returns column c of each record.
@@ -157,7 +164,7 @@ func (r *idRows) locate(dst []take.Place, rows []int) []take.Place {
 // it. The error may wrap [take.ErrTooLarge].
 func (r *idRows) column(c int, places []take.Place, t arrow.DataType) (arrow.Array, error) {
 	if len(r.records) == 0 {
-		return nulls(r.mem, t, len(places))
+		return Nulls(r.mem, t, len(places))
 	}
 	return take.Gather(r.mem, columnOf(r.records, c), places)
 }
@@ -165,14 +172,14 @@ func (r *idRows) column(c int, places []take.Place, t arrow.DataType) (arrow.Arr
 // release lets all rows go.
 func (r *idRows) release() {
 	for _, rec := range append(r.records, r.small...) {
-		r.share.give(recordBytes(rec))
+		r.share.Give(recordBytes(rec))
 		rec.Release()
 	}
 	*r = idRows{share: r.share, mem: r.mem, held: r.held}
 }
 
-// nulls returns an array of n NULLs.
-func nulls(mem memory.Allocator, t arrow.DataType, n int) (arrow.Array, error) {
+// Nulls returns an array of n NULLs.
+func Nulls(mem memory.Allocator, t arrow.DataType, n int) (arrow.Array, error) {
 	rows := make([]int, n)
 	for i := range rows {
 		rows[i] = -1
@@ -184,84 +191,24 @@ func nulls(mem memory.Allocator, t arrow.DataType, n int) (arrow.Array, error) {
 	return take.Array(mem, empty, rows)
 }
 
-// recordBytes returns what a record takes in memory, each buffer once.
-func recordBytes(rec arrow.Record) (n int64) {
-	seen := map[*byte]bool{}
-	for _, col := range rec.Columns() {
-		n += dataBytes(col.Data(), seen)
+// Project returns the columns of a record at the given positions; nil: all. The
+// caller releases it.
+func Project(rec arrow.Record, at []int) arrow.Record {
+	if at == nil {
+		rec.Retain()
+		return rec
 	}
-	return n
+	cols := make([]arrow.Array, len(at))
+	for i, c := range at {
+		cols[i] = rec.Column(c)
+	}
+	return array.NewRecord(arrow.NewSchema(FieldsAt(rec.Schema().Fields(), at), nil), cols, rec.NumRows())
 }
 
-func dataBytes(d arrow.ArrayData, seen map[*byte]bool) (n int64) {
-	for _, b := range d.Buffers() {
-		if b == nil || b.Len() == 0 {
-			continue
-		}
-		if all := b.Buf(); !seen[&all[0]] {
-			seen[&all[0]] = true
-			n += int64(cap(all)) // an allocator of arrow that makes one shorter keeps the rest
-		}
+func FieldsAt(fields []arrow.Field, at []int) []arrow.Field {
+	out := make([]arrow.Field, len(at))
+	for i, c := range at {
+		out[i] = fields[c]
 	}
-	for _, c := range d.Children() {
-		n += dataBytes(c, seen)
-	}
-	if dict, ok := d.Dictionary().(*array.Data); ok && dict != nil {
-		n += dataBytes(dict, seen)
-	}
-	return n
-}
-
-// neededBytes returns about what the rows of a record would take in one of
-// their own.
-func neededBytes(rec arrow.Record) (n int64) {
-	for _, col := range rec.Columns() {
-		n += arrayBytes(col)
-	}
-	return n
-}
-
-func arrayBytes(a arrow.Array) int64 {
-	rows := a.Len()
-	n := int64(rows+7) / 8
-	switch a := a.(type) {
-	case array.ExtensionArray:
-		return arrayBytes(a.Storage())
-	case *array.Dictionary:
-		return n + 4*int64(rows) + arrayBytes(a.Dictionary())
-	case *array.Struct:
-		for i := range a.NumField() {
-			n += arrayBytes(a.Field(i))
-		}
-	case *array.String:
-		n += 4*int64(rows) + int64(len(a.ValueBytes()))
-	case *array.Binary:
-		n += 4*int64(rows) + int64(len(a.ValueBytes()))
-	case *array.LargeString:
-		n += 8*int64(rows) + int64(len(a.ValueBytes()))
-	case *array.LargeBinary:
-		n += 8*int64(rows) + int64(len(a.ValueBytes()))
-	case array.ListLike:
-		if rows == 0 {
-			break
-		}
-		s, _ := a.ValueOffsets(0)
-		_, e := a.ValueOffsets(rows - 1)
-		elems := array.NewSlice(a.ListValues(), s, e)
-		defer elems.Release()
-		n += 4*int64(rows) + arrayBytes(elems)
-	case *array.StringView:
-		for i := range rows {
-			n += int64(arrow.ViewHeaderSizeBytes + len(a.Value(i)))
-		}
-	case *array.BinaryView:
-		for i := range rows {
-			n += int64(arrow.ViewHeaderSizeBytes + len(a.Value(i)))
-		}
-	default:
-		if t, ok := a.DataType().(arrow.FixedWidthDataType); ok {
-			n += int64(rows) * int64(t.BitWidth()) / 8
-		}
-	}
-	return n
+	return out
 }

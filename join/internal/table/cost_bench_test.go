@@ -1,4 +1,4 @@
-package join
+package table
 
 import (
 	"encoding/binary"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -58,50 +59,50 @@ func costsOf(b *testing.B, n int, ints bool) {
 		spent := 0.0
 		for range times {
 			generated(n, ints, seed, func(k *key.Batch) {
-				begin := cpu()
+				begin := spentCPU()
 				fn(k)
-				spent += cpu() - begin
+				spent += spentCPU() - begin
 			})
 		}
 		b.ReportMetric(spent/float64(times*((n+costBatch-1)/costBatch*costBatch)), name+"-ns/key")
 	}
 	g := bloom.Split256
-	f, err := bloom.New(bloom.Params{Geometry: g, Hash: tableHash, Blocks: g.BlocksFor(uint64(n), 0.01)})
+	f, err := bloom.New(bloom.Params{Geometry: g, Hash: Hash, Blocks: g.BlocksFor(uint64(n), 0.01)})
 	if err != nil {
 		b.Fatal(err)
 	}
 	var hashes []uint64
 	var hits []uint32
 	timed("add", 1, func(k *key.Batch) {
-		hashes = k.Hash(tableHash, hashes)
+		hashes = k.Hash(Hash, hashes)
 		f.Add(hashes)
 	})
 	timed("ask", 2, func(k *key.Batch) {
-		hashes = k.Hash(tableHash, hashes)
+		hashes = k.Hash(Hash, hashes)
 		hits = f.Probe(hashes, hits[:0])
 	})
-	side := newIDSide(sideKind{integers: ints, threads: 1}, &account{})
-	side.reserve(int64(n))
+	side := New(Kind{Integers: ints, Threads: 1}, budget.New(0))
+	side.Reserve(int64(n))
 	once := times
 	times = 1
 	timed("put", 1, func(k *key.Batch) {
-		if err := side.addKeys(k); err != nil {
+		if err := side.AddKeys(k); err != nil {
 			b.Fatal(err)
 		}
 	})
 	times = once
-	if err := side.seal(); err != nil {
+	if err := side.Seal(); err != nil {
 		b.Fatal(err)
 	}
-	b.ReportMetric(float64(side.share.bytes())/float64(n), "B/key")
+	b.ReportMetric(float64(side.Bytes())/float64(n), "B/key")
 	var members, entries []uint32
 	all := make([]uint32, costBatch)
 	for i := range all {
 		all[i] = uint32(i)
 	}
-	timed("find", 1, func(k *key.Batch) { members, entries = side.find(k, all, members, entries) })
+	timed("find", 1, func(k *key.Batch) { members, entries = side.Find(k, all, members, entries) })
 	if len(members) != costBatch {
 		b.Fatalf("%d of %d keys were found", len(members), costBatch)
 	}
-	side.release()
+	side.Release()
 }

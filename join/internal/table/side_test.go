@@ -1,4 +1,4 @@
-package join
+package table
 
 import (
 	"errors"
@@ -16,6 +16,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -121,9 +123,9 @@ func TestSideKeys(t *testing.T) {
 		for _, different := range []int{1, 30_000} {
 			t.Run(fmt.Sprint(name, different), func(t *testing.T) {
 				r := rand.New(rand.NewPCG(5, uint64(different)))
-				var acc account
-				s := newIDSide(sideKind{integers: len(types) == 1 && types[0].ID() != arrow.STRING}, &acc)
-				for _, reserved := range []int64{0, 500_000, 20_000} { // again, after a reset
+				acc := budget.New(0)
+				for _, reserved := range []int64{0, 500_000, 20_000} {
+					s := New(Kind{Integers: len(types) == 1 && types[0].ID() != arrow.STRING}, acc)
 					want := map[string]int64{}
 					var batches []*idBatch
 					for range 12 {
@@ -134,7 +136,7 @@ func TestSideKeys(t *testing.T) {
 						b := newIDBatch(t, memory.DefaultAllocator, types, rows, 0)
 						batches = append(batches, b)
 					}
-					s.reserve(reserved)
+					s.Reserve(reserved)
 					var wg sync.WaitGroup
 					for i, b := range batches {
 						keep, half := []uint32{}, i%3 == 0
@@ -146,9 +148,9 @@ func TestSideKeys(t *testing.T) {
 							want[b.texts[row]]++
 						}
 						wg.Go(func() {
-							err := s.addSomeKeys(&b.batch, keep)
+							err := s.AddKeysAt(&b.batch, keep)
 							if !half {
-								err = errors.Join(err, s.addSomeKeys(&b.batch, nil))
+								err = errors.Join(err, s.AddKeysAt(&b.batch, nil))
 							}
 							if err != nil {
 								t.Error(err)
@@ -156,14 +158,13 @@ func TestSideKeys(t *testing.T) {
 						})
 					}
 					wg.Wait()
-					if err := s.seal(); err != nil {
+					if err := s.Seal(); err != nil {
 						t.Fatal(err)
 					}
 					findAll(t, r, s, types, different, want)
-					s.reset()
+					s.Release()
 				}
-				s.release()
-				if held := acc.held.Load(); held != 0 {
+				if held := acc.InUse(); held != 0 {
 					t.Errorf("%d bytes are on the account after all", held)
 				}
 			})
@@ -173,7 +174,7 @@ func TestSideKeys(t *testing.T) {
 
 // findAll looks keys up that are there and that are not, marks some, from many
 // goroutines, and compares with how many rows have each.
-func findAll(t *testing.T, r *rand.Rand, s *idSide, types []arrow.DataType, different int, want map[string]int64) {
+func findAll(t *testing.T, r *rand.Rand, s *Side, types []arrow.DataType, different int, want map[string]int64) {
 	t.Helper()
 	var mu sync.Mutex
 	marked := map[string]bool{}
@@ -193,7 +194,7 @@ func findAll(t *testing.T, r *rand.Rand, s *idSide, types []arrow.DataType, diff
 		}
 		wg.Go(func() {
 			in := slices.Clone(hits)
-			members, entries := s.find(&b.batch, in, in, nil)
+			members, entries := s.Find(&b.batch, in, in, nil)
 			at := 0
 			for _, h := range hits {
 				text := b.texts[b.batch.Rows[h]]
@@ -208,10 +209,10 @@ func findAll(t *testing.T, r *rand.Rand, s *idSide, types []arrow.DataType, diff
 				seen[text] = true
 				if len(text)%3 == 0 || strings.Contains(text, "7") {
 					marked[text] = true
-					s.mark(entries[at])
+					s.Mark(entries[at])
 				}
-				if s.marked(entries[at]) != marked[text] {
-					t.Errorf("%.40q: marked %v, want %v", text, s.marked(entries[at]), marked[text])
+				if s.Marked(entries[at]) != marked[text] {
+					t.Errorf("%.40q: marked %v, want %v", text, s.Marked(entries[at]), marked[text])
 				}
 				mu.Unlock()
 				at++
@@ -226,7 +227,7 @@ func findAll(t *testing.T, r *rand.Rand, s *idSide, types []arrow.DataType, diff
 	for text := range marked {
 		n += want[text]
 	}
-	if got := s.matched(); got != n {
+	if got := s.Matched(); got != n {
 		t.Errorf("%d IDs matched, want %d", got, n)
 	}
 	if len(seen) == 0 || different > 1 && len(marked) == 0 {
@@ -236,19 +237,19 @@ func findAll(t *testing.T, r *rand.Rand, s *idSide, types []arrow.DataType, diff
 
 // TestSideSigns: -1 and 2^64-1 share their bits and are different keys.
 func TestSideSigns(t *testing.T) {
-	s := newIDSide(sideKind{integers: true}, &account{})
+	s := New(Kind{Integers: true}, budget.New(0))
 	signed := newIDBatch(t, memory.DefaultAllocator, sideKinds["int64"], [][]string{{"-1"}, {"5"}, {"-7"}}, 0)
 	unsigned := newIDBatch(t, memory.DefaultAllocator, sideKinds["uint64"], [][]string{{"18446744073709551615"}, {"5"}, {"18446744073709551609"}, {"9"}}, 0)
-	if err := s.addKeys(&signed.batch); err != nil {
+	if err := s.AddKeys(&signed.batch); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.seal(); err != nil {
+	if err := s.Seal(); err != nil {
 		t.Fatal(err)
 	}
-	if members, _ := s.find(&unsigned.batch, []uint32{0, 1, 2, 3}, nil, nil); !slices.Equal(members, []uint32{1}) {
+	if members, _ := s.Find(&unsigned.batch, []uint32{0, 1, 2, 3}, nil, nil); !slices.Equal(members, []uint32{1}) {
 		t.Errorf("found %v, want 1", members)
 	}
-	if members, _ := s.find(&signed.batch, []uint32{0, 1, 2}, nil, nil); !slices.Equal(members, []uint32{0, 1, 2}) {
+	if members, _ := s.Find(&signed.batch, []uint32{0, 1, 2}, nil, nil); !slices.Equal(members, []uint32{0, 1, 2}) {
 		t.Errorf("found %v, want all", members)
 	}
 }
@@ -262,15 +263,14 @@ func TestSideRows(t *testing.T) {
 				mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
 				defer mem.AssertSize(t, 0)
 				r := rand.New(rand.NewPCG(6, uint64(different)))
-				var acc account
-				s := newIDSide(sideKind{integers: len(types) == 1 && types[0].ID() != arrow.STRING, columns: true, threads: threads, mem: mem}, &acc)
+				acc := budget.New(0)
 				for _, reserved := range []int64{0, 500_000} {
-					s.reserve(reserved)
+					s := New(Kind{Integers: len(types) == 1 && types[0].ID() != arrow.STRING, Rows: true, Threads: threads, Mem: mem}, acc)
+					s.Reserve(reserved)
 					checkSideRows(t, r, s, mem, types, different)
-					s.reset()
+					s.Release()
 				}
-				s.release()
-				if held := acc.held.Load(); held != 0 {
+				if held := acc.InUse(); held != 0 {
 					t.Errorf("%d bytes are on the account after all", held)
 				}
 			})
@@ -278,7 +278,7 @@ func TestSideRows(t *testing.T) {
 	}
 }
 
-func checkSideRows(t *testing.T, r *rand.Rand, s *idSide, mem memory.Allocator, types []arrow.DataType, different int) {
+func checkSideRows(t *testing.T, r *rand.Rand, s *Side, mem memory.Allocator, types []arrow.DataType, different int) {
 	t.Helper()
 	rowsOf := map[string][]uint32{}
 	var numbers []int // payload of each row of the side
@@ -296,7 +296,7 @@ func checkSideRows(t *testing.T, r *rand.Rand, s *idSide, mem memory.Allocator, 
 		rec := b.rec
 		var err error
 		if r.IntN(2) == 0 {
-			err = s.addRows(rec, &b.batch)
+			err = s.AddRows(rec, &b.batch)
 			for i, text := range b.texts {
 				numbers, texts = append(numbers, next+i), append(texts, text)
 			}
@@ -308,7 +308,7 @@ func checkSideRows(t *testing.T, r *rand.Rand, s *idSide, mem memory.Allocator, 
 					numbers, texts = append(numbers, next+int(row)), append(texts, b.texts[row])
 				}
 			}
-			err = s.addSomeRows(rec, &b.batch, keep)
+			err = s.AddRowsAt(rec, &b.batch, keep)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -321,7 +321,7 @@ func checkSideRows(t *testing.T, r *rand.Rand, s *idSide, mem memory.Allocator, 
 			rowsOf[text] = append(rowsOf[text], uint32(i))
 		}
 	}
-	if err := s.seal(); err != nil {
+	if err := s.Seal(); err != nil {
 		t.Fatal(err)
 	}
 
@@ -334,19 +334,19 @@ func checkSideRows(t *testing.T, r *rand.Rand, s *idSide, mem memory.Allocator, 
 	for i := range all {
 		all[i] = uint32(i)
 	}
-	members, entries := s.find(&b.batch, all, nil, nil)
+	members, entries := s.Find(&b.batch, all, nil, nil)
 	matched := map[string]bool{}
 	var picked []int
 	for i, m := range members {
 		text := b.texts[b.batch.Rows[m]]
 		var got []uint32
-		for row := s.first(entries[i]); row != none; row = s.next(entries[i], row) {
+		for row := s.First(entries[i]); row != None; row = s.Next(entries[i], row) {
 			got = append(got, row)
 		}
 		if !slices.Equal(got, rowsOf[text]) {
 			t.Fatalf("%.40q: rows %v, want %v", text, got, rowsOf[text])
 		}
-		s.mark(entries[i])
+		s.Mark(entries[i])
 		matched[text] = true
 		picked = append(picked, int(got[r.IntN(len(got))]), -1)
 	}
@@ -354,7 +354,7 @@ func checkSideRows(t *testing.T, r *rand.Rand, s *idSide, mem memory.Allocator, 
 	for text := range matched {
 		n += int64(len(rowsOf[text]))
 	}
-	if got := s.matched(); got != n {
+	if got := s.Matched(); got != n {
 		t.Errorf("%d rows matched, want %d", got, n)
 	}
 	for _, text := range b.texts {
@@ -365,7 +365,7 @@ func checkSideRows(t *testing.T, r *rand.Rand, s *idSide, mem memory.Allocator, 
 	comparePayload(t, s, len(types), numbers, picked)
 
 	var lone []int64
-	err := s.lone(func(rec arrow.Record, rows []int) error {
+	err := s.Unmatched(func(rec arrow.Record, rows []int) error {
 		for _, row := range rows {
 			lone = append(lone, rec.Column(len(types)).(*array.Int64).Value(row))
 		}
@@ -386,15 +386,15 @@ func checkSideRows(t *testing.T, r *rand.Rand, s *idSide, mem memory.Allocator, 
 }
 
 // comparePayload compares the columns of rows with what was added.
-func comparePayload(t *testing.T, s *idSide, c int, numbers, rows []int) {
+func comparePayload(t *testing.T, s *Side, c int, numbers, rows []int) {
 	t.Helper()
-	places := s.locate(nil, rows)
-	ns, err := s.column(c, places, arrow.PrimitiveTypes.Int64)
+	places := s.Locate(nil, rows)
+	ns, err := s.Column(c, places, arrow.PrimitiveTypes.Int64)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ns.Release()
-	ss, err := s.column(c+1, places, arrow.BinaryTypes.String)
+	ss, err := s.Column(c+1, places, arrow.BinaryTypes.String)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -419,9 +419,9 @@ func comparePayload(t *testing.T, s *idSide, c int, numbers, rows []int) {
 func TestSideBudget(t *testing.T) {
 	for name, types := range sideKinds {
 		for _, columns := range []bool{false, true} {
-			acc := account{most: 3 << 20}
+			acc := budget.New(3 << 20)
 			mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
-			s := newIDSide(sideKind{integers: len(types) == 1 && types[0].ID() != arrow.STRING, columns: columns, mem: mem}, &acc)
+			s := New(Kind{Integers: len(types) == 1 && types[0].ID() != arrow.STRING, Rows: columns, Mem: mem}, acc)
 			n := 0
 			var err error
 			for err == nil {
@@ -435,26 +435,26 @@ func TestSideBudget(t *testing.T) {
 				}
 				b := newIDBatch(t, mem, types, rows, n)
 				if columns {
-					err = s.addRows(b.rec, &b.batch)
+					err = s.AddRows(b.rec, &b.batch)
 				} else {
-					err = s.addKeys(&b.batch)
+					err = s.AddKeys(&b.batch)
 				}
 				b.rec.Release()
-				if held := acc.held.Load(); held > acc.most {
-					t.Errorf("%s: %d bytes held, %d allowed", name, held, acc.most)
+				if held := acc.InUse(); held > acc.Limit() {
+					t.Errorf("%s: %d bytes held, %d allowed", name, held, acc.Limit())
 				}
 				n += len(rows)
 			}
-			if !errors.Is(err, ErrMemory) || !strings.Contains(err.Error(), "the table of IDs needs") || !strings.Contains(err.Error(), "--memory") {
+			if !errors.Is(err, fault.ErrMemory) || !strings.Contains(err.Error(), "the table of IDs needs") || !strings.Contains(err.Error(), "--memory") {
 				t.Errorf("%s: %v", name, err)
 			}
 			if least := map[bool]int{false: 50_000, true: 20_000}[columns]; n < least {
 				t.Errorf("%s, columns %v: only %d IDs fit", name, columns, n)
 			}
-			s.release()
+			s.Release()
 			mem.AssertSize(t, 0)
-			if acc.held.Load() != 0 {
-				t.Errorf("%s: %d bytes are left on the account", name, acc.held.Load())
+			if acc.InUse() != 0 {
+				t.Errorf("%s: %d bytes are left on the account", name, acc.InUse())
 			}
 		}
 	}
@@ -463,34 +463,34 @@ func TestSideBudget(t *testing.T) {
 // TestSideMemory: what is on the account is what the heap holds, within a
 // tenth.
 func TestSideMemory(t *testing.T) {
-	if RaceEnabled {
+	if raceEnabled {
 		t.Skip("memory by the allocator's figures, which the race detector makes ten times as slow")
 	}
 	for _, name := range []string{"int64", "string"} {
 		types := sideKinds[name]
 		for _, columns := range []bool{false, true} {
 			for _, repeat := range []int{1, 3} {
-				var acc account
+				acc := budget.New(0)
 				before := heap()
-				s := newIDSide(sideKind{integers: len(types) == 1 && types[0].ID() != arrow.STRING, columns: columns, mem: memory.DefaultAllocator}, &acc)
+				s := New(Kind{Integers: len(types) == 1 && types[0].ID() != arrow.STRING, Rows: columns, Mem: memory.DefaultAllocator}, acc)
 				fillSide(t, s, types, 300_000, repeat)
-				if err := s.seal(); err != nil {
+				if err := s.Seal(); err != nil {
 					t.Fatal(err)
 				}
 				s.fillers.Get() // what fills is not held
-				got, want := acc.held.Load(), heap()-before
+				got, want := acc.InUse(), heap()-before
 				if diff := math.Abs(float64(got - want)); diff > 0.1*float64(want) {
 					t.Errorf("%s, columns %v, %d of each: %d bytes on the account, %d held", name, columns, repeat, got, want)
 				}
 				t.Logf("%s, columns %v, %d of each: %.1f bytes for each ID", name, columns, repeat, float64(got)/300_000)
-				s.release()
+				s.Release()
 			}
 		}
 	}
 }
 
 // fillSide adds n IDs, so many of each key, with short strings.
-func fillSide(t testing.TB, s *idSide, types []arrow.DataType, n, repeat int) {
+func fillSide(t testing.TB, s *Side, types []arrow.DataType, n, repeat int) {
 	for lo := 0; lo < n; lo += 50_000 {
 		var rows [][]string
 		for i := lo; i < min(lo+50_000, n); i++ {
@@ -502,10 +502,10 @@ func fillSide(t testing.TB, s *idSide, types []arrow.DataType, n, repeat int) {
 		}
 		b := newIDBatch(t, memory.DefaultAllocator, types, rows, lo)
 		var err error
-		if s.kind.columns {
-			err = s.addRows(b.rec, &b.batch)
+		if s.kind.Rows {
+			err = s.AddRows(b.rec, &b.batch)
 		} else {
-			err = s.addKeys(&b.batch)
+			err = s.AddKeys(&b.batch)
 		}
 		b.rec.Release()
 		if err != nil {
@@ -530,8 +530,8 @@ func TestSlicedRows(t *testing.T) {
 		rows = append(rows, []string{strconv.Itoa(i)})
 	}
 	whole := newIDBatch(t, memory.DefaultAllocator, sideKinds["string"], rows, 0)
-	var acc account
-	s := newIDSide(sideKind{columns: true, mem: memory.DefaultAllocator}, &acc)
+	acc := budget.New(0)
+	s := New(Kind{Rows: true, Mem: memory.DefaultAllocator}, acc)
 	enc, err := key.NewEncoder(whole.rec.Schema(), []key.Column{{Path: key.Path{"k0"}}}, key.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -542,12 +542,12 @@ func TestSlicedRows(t *testing.T) {
 		if err := enc.Encode(part, &batch); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.addRows(part, &batch); err != nil {
+		if err := s.AddRows(part, &batch); err != nil {
 			t.Fatal(err)
 		}
 		part.Release()
 	}
-	if err := s.seal(); err != nil {
+	if err := s.Seal(); err != nil {
 		t.Fatal(err)
 	}
 	if len(s.rows.records) != 1 {
@@ -605,9 +605,9 @@ func TestMix(t *testing.T) {
 // it: the table grows until they fit, or says that it may not.
 func TestEqualHashes(t *testing.T) {
 	for _, most := range []int64{0, 8 << 20} {
-		acc := account{most: most}
-		s := newIDSide(sideKind{integers: true}, &acc)
-		s.reserve(200_000)
+		acc := budget.New(most)
+		s := New(Kind{Integers: true}, acc)
+		s.Reserve(200_000)
 		var rows [][]string
 		for v := uint64(1); len(rows) < 60_000; v++ {
 			if h := s.keys.mix(v); h>>58 == 5 { // one of 64 ranges
@@ -615,21 +615,21 @@ func TestEqualHashes(t *testing.T) {
 			}
 		}
 		b := newIDBatch(t, memory.DefaultAllocator, sideKinds["uint64"], rows, 0)
-		err := s.addKeys(&b.batch)
+		err := s.AddKeys(&b.batch)
 		if most > 0 {
-			if !errors.Is(err, ErrMemory) || acc.held.Load() > most {
-				t.Errorf("%v with %d bytes held, want ErrMemory and %d", err, acc.held.Load(), most)
+			if !errors.Is(err, fault.ErrMemory) || acc.InUse() > most {
+				t.Errorf("%v with %d bytes held, want fault.ErrMemory and %d", err, acc.InUse(), most)
 			}
 			continue
 		}
-		if err := errors.Join(err, s.seal()); err != nil {
+		if err := errors.Join(err, s.Seal()); err != nil {
 			t.Fatal(err)
 		}
 		all := make([]uint32, len(rows))
 		for i := range all {
 			all[i] = uint32(i)
 		}
-		if members, _ := s.find(&b.batch, all, nil, nil); len(members) != len(rows) {
+		if members, _ := s.Find(&b.batch, all, nil, nil); len(members) != len(rows) {
 			t.Errorf("%d of %d found", len(members), len(rows))
 		}
 	}

@@ -1,24 +1,15 @@
-package join
+package shuffle
 
 import (
 	"context"
 	"encoding/binary"
 	"math/rand/v2"
 	"sync"
-	"syscall"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/key"
 )
-
-// cpu returns the nanoseconds that the process has had of processors.
-func cpu() float64 {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err)
-	}
-	return float64(u.Utime.Nano() + u.Stime.Nano())
-}
 
 // BenchmarkShuffle is 20 million keys of the log and as many IDs, of which a
 // tenth match, in 64 MiB: the processor's
@@ -26,11 +17,11 @@ func cpu() float64 {
 func BenchmarkShuffle(b *testing.B) {
 	const n, batch, threads = 20_000_000, 1 << 15, 2
 	for b.Loop() {
-		o := shuffleOptions{account: &account{most: 64 << 20}, dir: b.TempDir(), integers: true, threads: threads, mem: arrowMem}
+		o := Options{Account: budget.New(64 << 20), Dir: b.TempDir(), Integers: true, Threads: threads, Mem: arrowMem}
 		for range 20 {
-			o.unitRows = append(o.unitRows, n/20)
+			o.GroupRows = append(o.GroupRows, n/20)
 		}
-		s, err := newShuffle(o)
+		s, err := New(o)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -69,35 +60,35 @@ func BenchmarkShuffle(b *testing.B) {
 			return generate(w, func(*key.Batch, []uint32, int) error { return nil })
 		})
 		step("log", func(w int) error {
-			l, err := s.logWriter()
+			l, err := s.NewLogWriter()
 			if err != nil {
 				return err
 			}
-			if err := generate(w, func(k *key.Batch, hits []uint32, at int) error { return l.add(k, hits, at/(n/20)*2+w) }); err != nil {
+			if err := generate(w, func(k *key.Batch, hits []uint32, at int) error { return l.Add(k, hits, at/(n/20)*2+w) }); err != nil {
 				return err
 			}
-			return l.close()
+			return l.Close()
 		})
 		step("ids", func(w int) error {
-			l, err := s.idWriter()
+			l, err := s.NewIDWriter()
 			if err != nil {
 				return err
 			}
-			if err := generate(w+threads, func(k *key.Batch, hits []uint32, at int) error { return l.add(nil, k, hits, 0) }); err != nil {
+			if err := generate(w+threads, func(k *key.Batch, hits []uint32, at int) error { return l.Add(nil, k, hits, 0) }); err != nil {
 				return err
 			}
-			return l.close()
+			return l.Close()
 		})
 		begin := cpu()
-		if err := s.exchange(context.Background()); err != nil {
+		if err := s.Exchange(context.Background()); err != nil {
 			b.Fatal(err)
 		}
 		b.ReportMetric((cpu()-begin)/(2*n), "exchange-ns/entry")
-		b.ReportMetric(float64(s.written())/(2*n), "bytes/entry")
-		b.ReportMetric(float64(s.disk())/(2*n), "disk/entry")
+		b.ReportMetric(float64(s.Written())/(2*n), "bytes/entry")
+		b.ReportMetric(float64(s.Disk())/(2*n), "disk/entry")
 		b.ReportMetric(float64(len(s.logKeys)), "buckets")
-		b.ReportMetric(float64(s.idsMatched.Load())/n, "matched")
-		if err := s.close(); err != nil {
+		b.ReportMetric(float64(s.IDsMatched.Load())/n, "matched")
+		if err := s.Close(); err != nil {
 			b.Fatal(err)
 		}
 	}

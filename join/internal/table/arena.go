@@ -1,20 +1,22 @@
-package join
+package table
 
 import (
 	"encoding/binary"
 	"fmt"
 	"sync"
 	"sync/atomic"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 )
 
 // arena holds keys of any length in chunks, each with its length before it. Many
 // goroutines put keys in, each into a piece of its own, and read those that they
 // have put or been told of.
 type arena struct {
-	share  *share
+	share  *budget.Share
 	mu     sync.Mutex
 	chunks atomic.Pointer[[][]byte]
-	spare  [][]byte // whole chunks from before a reset
 }
 
 // piece is a chunk that is being filled.
@@ -74,7 +76,7 @@ func warmKeys(dir [][]byte, words []uint64) (x byte) {
 }
 
 // put puts a key into the piece, or into a chunk of its own, and returns its
-// place. The error wraps [ErrMemory].
+// place. The error wraps [fault.ErrMemory].
 func (a *arena) put(p *piece, key []byte) (place uint64, err error) {
 	need := binary.MaxVarintLen64 + len(key) // or less
 	if need > chunkBytes/4 {
@@ -108,43 +110,23 @@ func (a *arena) begin(p *piece, size int) error {
 	defer a.mu.Unlock()
 	dir := a.dir()
 	if len(dir) == maxChunks {
-		return fmt.Errorf("%w: more than %d GiB of keys in a table", ErrMemory, maxChunks>>30<<chunkBits)
+		return fmt.Errorf("%w: more than %d GiB of keys in a table", fault.ErrMemory, maxChunks>>30<<chunkBits)
 	}
 	if len(dir) == cap(dir) {
 		wider := max(2*cap(dir), 8)
-		if err := a.share.take(int64(wider * chunkSlice)); err != nil {
+		if err := a.share.Take(int64(wider * chunkSlice)); err != nil {
 			return err
 		}
-		a.share.give(int64(cap(dir) * chunkSlice))
+		a.share.Give(int64(cap(dir) * chunkSlice))
 		dir = append(make([][]byte, 0, wider), dir...)
 	}
-	var chunk []byte
-	if n := len(a.spare); n > 0 && size <= chunkBytes {
-		chunk, a.spare = a.spare[n-1], a.spare[:n-1]
-	} else {
-		if err := a.share.take(int64(size)); err != nil {
-			a.chunks.Store(&dir)
-			return err
-		}
-		chunk = make([]byte, size)
+	if err := a.share.Take(int64(size)); err != nil {
+		a.chunks.Store(&dir)
+		return err
 	}
+	chunk := make([]byte, size)
 	*p = piece{buf: chunk, at: uint64(len(dir)) << chunkBits, size: len(chunk)}
 	dir = append(dir, chunk)
 	a.chunks.Store(&dir)
 	return nil
-}
-
-// reset empties the arena, which nobody uses meanwhile, and keeps its memory.
-func (a *arena) reset() {
-	dir := a.dir()
-	for i, chunk := range dir {
-		if len(chunk) == chunkBytes {
-			a.spare = append(a.spare, chunk)
-		} else {
-			a.share.give(int64(len(chunk)))
-		}
-		dir[i] = nil
-	}
-	dir = dir[:0]
-	a.chunks.Store(&dir)
 }

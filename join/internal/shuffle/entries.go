@@ -1,4 +1,4 @@
-package join
+package shuffle
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
+	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 )
 
 // An entry is a key and a tag, which is what is known of it: where in the log
@@ -43,7 +44,7 @@ func (s *entryStream) free() {
 // goroutine uses it; several writers may share the streams.
 type entryWriter struct {
 	streams []*entryStream
-	share   *share
+	share   *budget.Share
 	size    int          // bytes of a buffer
 	pairs   []spill.Pair // of integers: the key, and the tag and its sign; each stream has room of them
 	room    int          // pairs of a stream
@@ -62,10 +63,10 @@ const (
 )
 
 // newEntryWriter makes a writer with buffers of size bytes, for integers or
-// other keys. The error wraps [ErrMemory].
-func newEntryWriter(streams []*entryStream, integers bool, size int, s *share) (*entryWriter, error) {
+// other keys. The error wraps [fault.ErrMemory].
+func newEntryWriter(streams []*entryStream, integers bool, size int, s *budget.Share) (*entryWriter, error) {
 	w := &entryWriter{streams: streams, share: s, size: size, flushes: make([]uint32, len(streams))}
-	if err := s.take(w.bytes()); err != nil {
+	if err := s.Take(w.bytes()); err != nil {
 		return nil, err
 	}
 	if integers {
@@ -168,7 +169,7 @@ func (w *entryWriter) close() error {
 // drop is close without writing.
 func (w *entryWriter) drop() {
 	if w.share != nil {
-		w.share.give(w.bytes())
+		w.share.Give(w.bytes())
 	}
 	*w = entryWriter{}
 }

@@ -1,17 +1,23 @@
-package join
+package table
 
 import (
 	"bytes"
+	"github.com/bloomjoin/bloomjoin/bloom"
 	"math/bits"
 	"sync"
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/internal/hugepage"
+	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
+// tableHash is the hash of keys in tables. The filters that a join builds over
+// its IDs use it too.
+var Hash = bloom.Hash{ID: bloom.XXH3}
+
 // none stands for no entry and no row.
-const none = ^uint32(0)
+const None = ^uint32(0)
 
 // table is a hash table of keys: open addressing with linear probing over slots
 // of eight bytes, eight tenths full at the most. A slot holds an integer itself,
@@ -24,7 +30,7 @@ const none = ^uint32(0)
 // growth is one pass over memory in order. Once it is sealed, find and mark may
 // be called from many goroutines.
 type table struct {
-	share  *share
+	share  *budget.Share
 	ints   bool    // the keys are integers of one sign
 	chains *chains // of the rows; nil: keys only, of which it is counted how often they came
 
@@ -61,7 +67,7 @@ const (
 )
 
 // newTable returns an empty table. Those of one side have one secret.
-func newTable(of *share, ints bool, rows *chains, secret uint64) *table {
+func newTable(of *budget.Share, ints bool, rows *chains, secret uint64) *table {
 	return &table{share: of, ints: ints, chains: rows, secret: secret, arena: arena{share: of}}
 }
 
@@ -79,7 +85,7 @@ func (t *table) hash(word uint64, dir [][]byte) uint64 {
 	if t.ints {
 		return t.mix(word)
 	}
-	return t.mix(tableHash.Sum(keyAt(dir, word)))
+	return t.mix(Hash.Sum(keyAt(dir, word)))
 }
 
 // start returns where the search for a mixed hash begins, and the end of its
@@ -167,7 +173,7 @@ func (t *table) findBytes(k *key.Batch, hits, members, entries []uint32) (found,
 	}
 	var hashes, words [warmed]uint64
 	for i, h := range hits {
-		hashes[i] = t.mix(k.HashAt(tableHash, int(h)))
+		hashes[i] = t.mix(k.HashAt(Hash, int(h)))
 	}
 	t.warm(hashes[:len(hits)])
 	dir := t.arena.dir()
@@ -224,17 +230,13 @@ func (t *table) warm(hashes []uint64) (x uint64) {
 }
 
 // seal is called between the last add and the first mark. The error wraps
-// [ErrMemory].
+// [fault.ErrMemory].
 func (t *table) seal() error {
-	want := (len(t.words) + 31) / 32
-	if cap(t.marks) < want {
-		if err := t.share.take(int64(4 * (want - cap(t.marks)))); err != nil {
-			return err
-		}
-		t.marks = make([]uint32, want)
+	n := (len(t.words) + 31) / 32
+	if err := t.share.Take(int64(4 * n)); err != nil {
+		return err
 	}
-	t.marks = t.marks[:want]
-	clear(t.marks)
+	t.marks = make([]uint32, n)
 	return nil
 }
 
@@ -272,7 +274,7 @@ func (t *table) matched() (n int64) {
 			n += t.times(e)
 			return
 		}
-		for row := t.first(e); row != none; row = t.next(e, row) {
+		for row := t.first(e); row != None; row = t.next(e, row) {
 			n++
 		}
 	})
@@ -294,7 +296,7 @@ func (t *table) first(e uint32) uint32 { return t.chains.after(t.aside[e]) }
 
 func (t *table) next(e, row uint32) uint32 {
 	if row == t.aside[e] {
-		return none
+		return None
 	}
 	return t.chains.after(row)
 }

@@ -1,4 +1,4 @@
-package join
+package shuffle
 
 import (
 	"context"
@@ -20,6 +20,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/join/internal/budget"
+	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -94,38 +96,38 @@ type shuffleCase struct {
 	rows  bool
 	units [][]int
 	ids   []int
-	opts  shuffleOptions
+	opts  Options
 	mask  *uint64 // of hashes
 }
 
 const testBatch = 1000
 
 // fill writes both sides to disk.
-func (c *shuffleCase) fill(t testing.TB, s *shuffle) error {
+func (c *shuffleCase) fill(t testing.TB, s *Shuffle) error {
 	enc := c.kind.encoder(t)
 	var group sync.WaitGroup
-	errs := make([]error, s.threads)
-	for w := range s.threads {
+	errs := make([]error, s.Threads)
+	for w := range s.Threads {
 		group.Go(func() {
 			errs[w] = func() error {
-				l, err := s.logWriter()
+				l, err := s.NewLogWriter()
 				if err != nil {
 					return err
 				}
 				var b key.Batch
-				for u := w; u < len(c.units); u += s.threads {
+				for u := w; u < len(c.units); u += s.Threads {
 					for chunk := range slices.Chunk(c.units[u], testBatch) {
 						rec := c.kind.record(t, chunk, 0)
 						if err := enc.Encode(rec, &b); err != nil {
 							return err
 						}
-						if err := l.add(&b, all(&b), u); err != nil {
+						if err := l.Add(&b, all(&b), u); err != nil {
 							return err
 						}
 						rec.Release()
 					}
 				}
-				return l.close()
+				return l.Close()
 			}()
 		})
 	}
@@ -133,7 +135,7 @@ func (c *shuffleCase) fill(t testing.TB, s *shuffle) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	w, err := s.idWriter()
+	w, err := s.NewIDWriter()
 	if err != nil {
 		return err
 	}
@@ -144,13 +146,13 @@ func (c *shuffleCase) fill(t testing.TB, s *shuffle) error {
 		if err := enc.Encode(rec, &b); err != nil {
 			return err
 		}
-		if err := w.add(rec, &b, all(&b), int64(row)); err != nil {
+		if err := w.Add(rec, &b, all(&b), int64(row)); err != nil {
 			return err
 		}
 		rec.Release()
 		row += len(chunk)
 	}
-	return w.close()
+	return w.Close()
 }
 
 func all(b *key.Batch) []uint32 {
@@ -162,22 +164,22 @@ func all(b *key.Batch) []uint32 {
 }
 
 // start makes the shuffle of a case, up to the exchange.
-func (c *shuffleCase) start(t testing.TB, memory int64) *shuffle {
+func (c *shuffleCase) start(t testing.TB, memory int64) *Shuffle {
 	o := c.opts
-	o.account = &account{most: memory}
-	if o.dir == "" {
-		o.dir = t.TempDir()
+	o.Account = budget.New(memory)
+	if o.Dir == "" {
+		o.Dir = t.TempDir()
 	}
-	o.integers = len(c.kind.types) == 1 && c.kind.types[0].ID() != arrow.STRING
+	o.Integers = len(c.kind.types) == 1 && c.kind.types[0].ID() != arrow.STRING
 	if c.rows {
-		o.encoder, o.matched = c.kind.encoder(t), true
-		o.schema = c.kind.record(t, nil, 0).Schema()
+		o.Encoder, o.Matched = c.kind.encoder(t), true
+		o.Schema = c.kind.record(t, nil, 0).Schema()
 	}
 	for _, u := range c.units {
-		o.unitRows = append(o.unitRows, int64(len(u)))
+		o.GroupRows = append(o.GroupRows, int64(len(u)))
 	}
-	o.mem = arrowMem
-	s, err := newShuffle(o)
+	o.Mem = arrowMem
+	s, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,31 +192,31 @@ func (c *shuffleCase) start(t testing.TB, memory int64) *shuffle {
 var arrowMem = memory.DefaultAllocator
 
 // check compares what each range gets with what it needs.
-func (c *shuffleCase) check(t testing.TB, s *shuffle) (blocks int) {
+func (c *shuffleCase) check(t testing.TB, s *Shuffle) (blocks int) {
 	ctx := context.Background()
 	inIDs, inLog := map[int]int{}, map[int]bool{}
 	for _, n := range c.ids {
 		inIDs[n]++
 	}
 	next := 0
-	for r, rg := range s.ranges {
-		if rg.lo != next || rg.hi <= rg.lo {
-			t.Fatalf("ranges %v", s.ranges)
+	for r, rg := range s.Ranges {
+		if rg.Lo != next || rg.Hi <= rg.Lo {
+			t.Fatalf("ranges %v", s.Ranges)
 		}
-		next = rg.hi
+		next = rg.Hi
 		wanted := map[int]bool{}
-		for _, u := range c.units[rg.lo:rg.hi] {
+		for _, u := range c.units[rg.Lo:rg.Hi] {
 			for _, n := range u {
 				if n >= 0 && inIDs[n] > 0 {
 					wanted[n], inLog[n] = true, true
 				}
 			}
 		}
-		src := s.source(ctx, r)
+		src := s.Source(ctx, r)
 		var rows []int64
 		keysSeen := map[int]bool{}
 		for more := true; more; blocks++ {
-			side, again, err := src.next(ctx)
+			side, again, err := src.Next(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -224,9 +226,9 @@ func (c *shuffleCase) check(t testing.TB, s *shuffle) (blocks int) {
 			} else {
 				c.sideKeys(t, side, wanted, keysSeen)
 			}
-			side.release()
+			side.Release()
 		}
-		src.free()
+		src.Free()
 		if c.rows {
 			var want []int64
 			for row, n := range c.ids {
@@ -248,20 +250,20 @@ func (c *shuffleCase) check(t testing.TB, s *shuffle) (blocks int) {
 	for n := range inLog {
 		matched += int64(inIDs[n])
 	}
-	if got := s.idsMatched.Load(); got != matched {
+	if got := s.IDsMatched.Load(); got != matched {
 		t.Errorf("%d IDs are matched, want %d", got, matched)
 	}
 	if c.rows {
-		m := s.matchedRows()
+		m := s.MatchedRows()
 		for row, n := range c.ids {
-			got, err := m.has(int64(row))
+			got, err := m.Has(int64(row))
 			if err != nil || got != (n >= 0 && inLog[n]) {
 				t.Fatalf("row %d is matched: %v, want %v: %v", row, got, inLog[n], err)
 			}
 		}
-		for i := range 2 << s.rows.bits { // rows behind the last one that was kept
+		for i := range 2 << s.rows.binBits { // rows behind the last one that was kept
 			row := int64(len(c.ids) + i)
-			if got, err := m.has(row); err != nil || got {
+			if got, err := m.Has(row); err != nil || got {
 				t.Fatalf("row %d, which was not kept, is matched: %v: %v", row, got, err)
 			}
 		}
@@ -270,8 +272,8 @@ func (c *shuffleCase) check(t testing.TB, s *shuffle) (blocks int) {
 }
 
 // sideRows returns the rows of a side, in order.
-func sideRows(t testing.TB, side *idSide) (rows []int64) {
-	err := side.lone(func(rec arrow.Record, at []int) error {
+func sideRows(t testing.TB, side *table.Side) (rows []int64) {
+	err := side.Unmatched(func(rec arrow.Record, at []int) error {
 		col := rec.Column(int(rec.NumCols()) - 1).(*array.Int64)
 		for _, i := range at {
 			rows = append(rows, col.Value(i))
@@ -285,7 +287,7 @@ func sideRows(t testing.TB, side *idSide) (rows []int64) {
 }
 
 // sideKeys asks the side for all keys that there are.
-func (c *shuffleCase) sideKeys(t testing.TB, side *idSide, wanted, seen map[int]bool) {
+func (c *shuffleCase) sideKeys(t testing.TB, side *table.Side, wanted, seen map[int]bool) {
 	enc := c.kind.encoder(t)
 	var everything []int
 	for _, u := range append(slices.Clone(c.units), c.ids) {
@@ -299,7 +301,7 @@ func (c *shuffleCase) sideKeys(t testing.TB, side *idSide, wanted, seen map[int]
 		if err := enc.Encode(rec, &b); err != nil {
 			t.Fatal(err)
 		}
-		found, _ := side.find(&b, all(&b), nil, nil)
+		found, _ := side.Find(&b, all(&b), nil, nil)
 		for _, f := range found {
 			n := chunk[b.Rows[f]]
 			if !wanted[n] {
@@ -315,20 +317,20 @@ func (c *shuffleCase) sideKeys(t testing.TB, side *idSide, wanted, seen map[int]
 }
 
 // run is the whole of it.
-func (c *shuffleCase) run(t testing.TB, memory int64) (s *shuffle, blocks int) {
+func (c *shuffleCase) run(t testing.TB, memory int64) (s *Shuffle, blocks int) {
 	s = c.start(t, memory)
 	defer func() {
-		if err := s.close(); err != nil {
+		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		if held := s.account.held.Load(); held != 0 {
+		if held := s.Account.InUse(); held != 0 {
 			t.Errorf("%d bytes are still on the account", held)
 		}
 	}()
 	if err := c.fill(t, s); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.exchange(context.Background()); err != nil {
+	if err := s.Exchange(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	return s, c.check(t, s)
@@ -352,13 +354,13 @@ func TestShuffle(t *testing.T) {
 				for _, memory := range []int64{0, 512 << 10, 4 << 20} {
 					t.Run(fmt.Sprintf("%s,rows=%v,threads=%d,memory=%d", kind.name, rows, threads, memory), func(t *testing.T) {
 						rng := rand.New(rand.NewPCG(3, uint64(memory)))
-						c := shuffleCase{kind: kind, rows: rows, opts: shuffleOptions{threads: threads}}
+						c := shuffleCase{kind: kind, rows: rows, opts: Options{Threads: threads}}
 						for range 20 {
 							c.units = append(c.units, pick(rng, rng.IntN(2000), 12_000))
 						}
 						c.ids = pick(rng, 8_000, 15_000)
 						s, _ := c.run(t, memory)
-						if memory == 512<<10 && len(s.ranges) == 1 && rows {
+						if memory == 512<<10 && len(s.Ranges) == 1 && rows {
 							t.Error("one range: the test shows too little")
 						}
 					})
@@ -389,7 +391,7 @@ func TestShuffleHeavyKeys(t *testing.T) {
 		for _, rows := range []bool{false, true} {
 			rng := rand.New(rand.NewPCG(5, 6))
 			zipf := rand.NewZipf(rng, 1.2, 1, 50_000)
-			c := shuffleCase{kind: kind, rows: rows, opts: shuffleOptions{threads: 2}}
+			c := shuffleCase{kind: kind, rows: rows, opts: Options{Threads: 2}}
 			for range 10 {
 				u := pick(rng, 8000, 50_000)
 				for i := range u {
@@ -413,8 +415,8 @@ func TestShuffleHeavyKeys(t *testing.T) {
 			for _, u := range c.units {
 				entries += int64(len(u))
 			}
-			if kind.name == "int64" && !rows && s.written() > 9*entries+9*int64(len(c.ids)) {
-				t.Errorf("%d bytes on disk for %d rows of the log: repeats were written", s.written(), entries)
+			if kind.name == "int64" && !rows && s.Written() > 9*entries+9*int64(len(c.ids)) {
+				t.Errorf("%d bytes on disk for %d rows of the log: repeats were written", s.Written(), entries)
 			}
 		}
 	}
@@ -427,7 +429,7 @@ func TestShuffleCollisions(t *testing.T) {
 		for _, rows := range []bool{false, true} {
 			for _, mask := range []uint64{0, 1} { // nothing divides them, or a bit at a time
 				rng := rand.New(rand.NewPCG(7, 8))
-				c := shuffleCase{kind: kind, rows: rows, mask: &mask, opts: shuffleOptions{threads: 2}}
+				c := shuffleCase{kind: kind, rows: rows, mask: &mask, opts: Options{Threads: 2}}
 				for range 60 { // so that sets are large
 					c.units = append(c.units, pick(rng, 500, 1000))
 				}
@@ -441,7 +443,7 @@ func TestShuffleCollisions(t *testing.T) {
 // More blocks of rows than there are buffers for are dealt in two steps.
 func TestShuffleManyBlocks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
-	c := shuffleCase{kind: keyKinds()[0], rows: true, opts: shuffleOptions{threads: 2}}
+	c := shuffleCase{kind: keyKinds()[0], rows: true, opts: Options{Threads: 2}}
 	for range 40 {
 		c.units = append(c.units, pick(rng, 300, 60_000))
 	}
@@ -450,14 +452,14 @@ func TestShuffleManyBlocks(t *testing.T) {
 	if err := c.fill(t, s); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.exchange(context.Background()); err != nil {
+	if err := s.Exchange(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if s.rows.super == 0 {
+	if s.rows.binsPerWant == 0 {
 		t.Error("one step: the test shows nothing")
 	}
 	c.check(t, s)
-	if err := s.close(); err != nil {
+	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 }
@@ -470,18 +472,18 @@ func TestShuffleMuchInLittle(t *testing.T) {
 	}
 	for _, rows := range []bool{false, true} {
 		rng := rand.New(rand.NewPCG(9, 10))
-		c := shuffleCase{kind: keyKinds()[0], rows: rows, opts: shuffleOptions{threads: 2}}
+		c := shuffleCase{kind: keyKinds()[0], rows: rows, opts: Options{Threads: 2}}
 		for range 30 {
 			c.units = append(c.units, pick(rng, 40_000/scale, 3_000_000/scale))
 		}
 		c.ids = pick(rng, 1_000_000/scale, 3_000_000/scale)
 		s, blocks := c.run(t, 4<<20/int64(scale))
-		t.Logf("rows %v: %d ranges, %d bytes written, %d at one time", rows, len(s.ranges), s.written(), s.disk())
-		if blocks < 2 || rows && s.disk() >= s.written() {
+		t.Logf("rows %v: %d ranges, %d bytes written, %d at one time", rows, len(s.Ranges), s.Written(), s.Disk())
+		if blocks < 2 || rows && s.Disk() >= s.Written() {
 			t.Error("the test shows too little")
 		}
-		if blocks != len(s.ranges) {
-			t.Errorf("%d blocks in %d ranges: not every range fits, as it should", blocks, len(s.ranges))
+		if blocks != len(s.Ranges) {
+			t.Errorf("%d blocks in %d ranges: not every range fits, as it should", blocks, len(s.Ranges))
 		}
 	}
 }
@@ -490,7 +492,7 @@ func TestShuffleMuchInLittle(t *testing.T) {
 func TestShuffleAccount(t *testing.T) {
 	for _, kind := range keyKinds()[1:3] {
 		rng := rand.New(rand.NewPCG(15, 16))
-		c := shuffleCase{kind: kind, opts: shuffleOptions{threads: 1}, units: [][]int{make([]int, 1<<20)}}
+		c := shuffleCase{kind: kind, opts: Options{Threads: 1}, units: [][]int{make([]int, 1<<20)}}
 		s := c.start(t, 64<<20)
 		var batches []*key.Batch
 		for range 40 {
@@ -515,23 +517,23 @@ func TestShuffleAccount(t *testing.T) {
 			}
 		}
 		compare("writer", func() (int64, any) {
-			l, err := s.logWriter()
+			l, err := s.NewLogWriter()
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, b := range batches {
-				if err := l.add(b, all(b), 0); err != nil {
+				if err := l.Add(b, all(b), 0); err != nil {
 					t.Fatal(err)
 				}
 			}
-			return l.share.bytes(), l
+			return l.share.Bytes(), l
 		})
 		compare("table", func() (int64, any) {
-			table := newLogKeys(s.integers, 3<<20, 24, 100)
+			table := newLogKeys(s.Integers, 3<<20, 24, 100)
 			return table.bytes(), table
 		})
 		runtime.KeepAlive(batches)
-		if err := s.close(); err != nil {
+		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -548,14 +550,14 @@ func heapInUse() int64 {
 // One unit that needs more IDs than fit gets them in blocks.
 func TestShuffleBlocks(t *testing.T) {
 	for _, rows := range []bool{false, true} {
-		c := shuffleCase{kind: keyKinds()[0], rows: rows, opts: shuffleOptions{threads: 2}}
+		c := shuffleCase{kind: keyKinds()[0], rows: rows, opts: Options{Threads: 2}}
 		c.units = [][]int{make([]int, 100_000), {5}}
 		for i := range c.units[0] {
 			c.units[0][i] = i
 		}
 		c.ids = slices.Clone(c.units[0])
-		if s, blocks := c.run(t, 1<<20); blocks < 3 || len(s.ranges) != 2 {
-			t.Errorf("rows %v: %d blocks in ranges %v", rows, blocks, s.ranges)
+		if s, blocks := c.run(t, 1<<20); blocks < 3 || len(s.Ranges) != 2 {
+			t.Errorf("rows %v: %d blocks in ranges %v", rows, blocks, s.Ranges)
 		}
 	}
 }
@@ -564,7 +566,7 @@ func TestShuffleBlocks(t *testing.T) {
 func TestShuffleFaults(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	for _, rows := range []bool{false, true} {
-		c := shuffleCase{kind: keyKinds()[0], rows: rows, opts: shuffleOptions{threads: 2}}
+		c := shuffleCase{kind: keyKinds()[0], rows: rows, opts: Options{Threads: 2}}
 		for range 10 {
 			c.units = append(c.units, pick(rng, 3000, 20_000))
 		}
@@ -576,31 +578,31 @@ func TestShuffleFaults(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		if err := s.exchange(ctx); !errors.Is(err, context.Canceled) {
+		if err := s.Exchange(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("stopped: %v", err)
 		}
-		if err := s.close(); err != nil || s.account.held.Load() != 0 {
-			t.Errorf("%d bytes are held: %v", s.account.held.Load(), err)
+		if err := s.Close(); err != nil || s.Account.InUse() != 0 {
+			t.Errorf("%d bytes are held: %v", s.Account.InUse(), err)
 		}
 
-		c.opts.dir = t.TempDir() + "/none"
+		c.opts.Dir = t.TempDir() + "/none"
 		s = c.start(t, 1<<20)
 		if err := c.fill(t, s); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "--temp-dir") {
 			t.Errorf("no directory: %v", err)
 		}
-		s.close()
-		c.opts.dir = ""
+		s.Close()
+		c.opts.Dir = ""
 
 		s = c.start(t, 1<<20)
 		if err := c.fill(t, s); err != nil {
 			t.Fatal(err)
 		}
-		if !damage(t, s.dir) {
+		if !damage(t, s.Dir) {
 			t.Log("the file is not to be found here")
-		} else if err := s.exchange(context.Background()); !errors.Is(err, fault.ErrCorrupt) || !strings.Contains(err.Error(), "want") {
+		} else if err := s.Exchange(context.Background()); !errors.Is(err, fault.ErrCorrupt) || !strings.Contains(err.Error(), "want") {
 			t.Errorf("changed bytes: %v", err)
 		}
-		s.close()
+		s.Close()
 	}
 }
 
@@ -650,7 +652,7 @@ func TestShuffleRandom(t *testing.T) {
 	for seed := range cases {
 		rng := rand.New(rand.NewPCG(99, uint64(seed)))
 		kinds := keyKinds()
-		c := shuffleCase{kind: kinds[rng.IntN(len(kinds))], rows: rng.IntN(2) == 0, opts: shuffleOptions{threads: 1 + rng.IntN(4)}}
+		c := shuffleCase{kind: kinds[rng.IntN(len(kinds))], rows: rng.IntN(2) == 0, opts: Options{Threads: 1 + rng.IntN(4)}}
 		span := 1 << rng.IntN(16)
 		for range rng.IntN(1 << rng.IntN(9)) {
 			c.units = append(c.units, pick(rng, rng.IntN(1<<rng.IntN(11)), span))

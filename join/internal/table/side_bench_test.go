@@ -1,4 +1,4 @@
-package join
+package table
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -55,23 +56,23 @@ func BenchmarkSide(b *testing.B) {
 			for _, columns := range []bool{false, true} {
 				for _, reserved := range []bool{false, true} {
 					name := fmt.Sprintf("n=%d/text=%v/columns=%v/reserved=%v/", n, text, columns, reserved)
-					fill := func(b *testing.B) *idSide {
-						s := newIDSide(sideKind{integers: !text, columns: columns, threads: 1, mem: memory.DefaultAllocator}, &account{})
+					fill := func(b *testing.B) *Side {
+						s := New(Kind{Integers: !text, Rows: columns, Threads: 1, Mem: memory.DefaultAllocator}, budget.New(0))
 						if reserved {
-							s.reserve(int64(n))
+							s.Reserve(int64(n))
 						}
 						for i, batch := range batches {
 							var err error
 							if columns {
-								err = s.addRows(recs[i], batch)
+								err = s.AddRows(recs[i], batch)
 							} else {
-								err = s.addKeys(batch)
+								err = s.AddKeys(batch)
 							}
 							if err != nil {
 								b.Fatal(err)
 							}
 						}
-						if err := s.seal(); err != nil {
+						if err := s.Seal(); err != nil {
 							b.Fatal(err)
 						}
 						return s
@@ -82,7 +83,7 @@ func BenchmarkSide(b *testing.B) {
 					}
 					b.Run(name+"add", func(b *testing.B) {
 						for b.Loop() {
-							fill(b).release()
+							fill(b).Release()
 						}
 						perKey(b)
 					})
@@ -98,13 +99,13 @@ func BenchmarkSide(b *testing.B) {
 							}
 							for b.Loop() {
 								for _, batch := range of {
-									members, entries = s.find(batch, hits[:len(batch.Rows)], members, entries)
+									members, entries = s.Find(batch, hits[:len(batch.Rows)], members, entries)
 								}
 							}
 							perKey(b)
 						})
 					}
-					s.release()
+					s.Release()
 				}
 			}
 		}

@@ -1,15 +1,16 @@
-package join
+package table
+
+import "github.com/bloomjoin/bloomjoin/join/internal/budget"
 
 // chains link the rows of each key, in ascending order: a ring through all of
 // them, of which the table has the last. As long as no key has two rows, there
 // is nothing to link, and they take no memory. Rows are linked by one goroutine,
 // or by many those of different keys.
 type chains struct {
-	share  *share
+	share  *budget.Share
 	rows   uint64 // that there are
 	open   bool   // some key has two
 	blocks [][]uint32
-	spare  [][]uint32 // from before a reset
 }
 
 const (
@@ -18,15 +19,10 @@ const (
 )
 
 // cover makes room for the rows that there are, if links are needed. The error
-// wraps [ErrMemory].
+// wraps [fault.ErrMemory].
 func (c *chains) cover() error {
 	for c.open && uint64(len(c.blocks))<<blockBits < c.rows {
-		if n := len(c.spare); n > 0 {
-			clear(c.spare[n-1])
-			c.blocks, c.spare = append(c.blocks, c.spare[n-1]), c.spare[:n-1]
-			continue
-		}
-		if err := c.share.take(4*blockRows + chunkSlice); err != nil {
+		if err := c.share.Take(4*blockRows + chunkSlice); err != nil {
 			return err
 		}
 		c.blocks = append(c.blocks, make([]uint32, blockRows))
@@ -34,7 +30,7 @@ func (c *chains) cover() error {
 	return nil
 }
 
-// begin opens the chains. The error wraps [ErrMemory].
+// begin opens the chains. The error wraps [fault.ErrMemory].
 func (c *chains) begin() error {
 	c.open = true
 	return c.cover()
@@ -62,10 +58,4 @@ func (c *chains) after(row uint32) uint32 {
 		return next - 1
 	}
 	return row
-}
-
-// reset forgets all rows and keeps the memory.
-func (c *chains) reset() {
-	c.spare = append(c.spare, c.blocks...)
-	c.rows, c.open, c.blocks = 0, false, c.blocks[:0]
 }
