@@ -33,7 +33,7 @@ func (f *Filter) OrBlocks(lo uint64, src []byte) error {
 		return fault.Corrupt(fault.At{}, "%d bytes at block %d do not fit a filter of %d blocks", len(src), lo, f.params.Blocks)
 	}
 	w := f.params.Geometry.words()
-	f.own()
+	f.changes()
 	words := f.words[lo*w : (lo+n)*w]
 	for len(words) >= 4 && len(src) >= 32 {
 		words[0] |= binary.LittleEndian.Uint64(src)

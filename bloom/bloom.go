@@ -41,6 +41,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/hugepage"
@@ -89,6 +90,11 @@ type Filter struct {
 	params Params
 	words  []uint64 // all blocks, in order
 	fixed  bool     // words belongs to the caller of View and must not be changed
+
+	// fpr and count cache what is computed from the bits. A method that changes
+	// the bits resets both.
+	fpr   atomic.Pointer[float64]
+	count atomic.Pointer[Estimate]
 }
 
 // New returns an empty filter of p.Bytes() bytes. If p comes from a file, compare
@@ -123,7 +129,7 @@ const span = 1024
 
 // Add adds the keys with the given hashes.
 func (f *Filter) Add(hashes []uint64) {
-	f.own()
+	f.changes()
 	g, n := f.params.Geometry, f.params.Blocks
 	for len(hashes) > span {
 		g.add(f.words, n, hashes[:span])
@@ -134,7 +140,7 @@ func (f *Filter) Add(hashes []uint64) {
 
 // AddInts adds integer keys: Hash.Sum64 and Add in one pass.
 func (f *Filter) AddInts(values []uint64) {
-	f.own()
+	f.changes()
 	var hashes [span]uint64
 	g, n := f.params.Geometry, f.params.Blocks
 	for len(values) > 0 {

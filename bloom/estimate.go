@@ -60,8 +60,15 @@ func (g Geometry) FPR(blocks, keys uint64) float64 {
 
 // FPR returns the false-positive rate that follows from the filter's bits: the
 // product of the fill of the eight lanes, averaged over all blocks. It depends on
-// nothing else.
-func (f *Filter) FPR() float64 { return f.foldedFPR(1) }
+// nothing else. The first call after a change reads all bits.
+func (f *Filter) FPR() float64 {
+	if p := f.fpr.Load(); p != nil {
+		return *p
+	}
+	p := f.foldedFPR(1)
+	f.fpr.Store(&p)
+	return p
+}
 
 // foldedFPR returns the FPR of the filter after Fold(k), without folding it. It
 // sums integers so that every machine takes the same decision.

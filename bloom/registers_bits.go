@@ -60,8 +60,19 @@ func (f *Filter) Compare(g *Filter) (c Comparison, err error) {
 // variance s·(e^t-1-t)/8 and a bias of (e^t-1-t)/16, which is subtracted. This is
 // linear counting in each block (Whang, Vander-Zanden and Taylor, ACM TODS 15(2),
 // 1990). At 1 % the standard error is 0.06 % of a million keys and falls with the
-// square root of their number. A full block makes both results +Inf.
-func (f *Filter) Count() (e Estimate) {
+// square root of their number. A full block makes both results +Inf. The first
+// call after a change reads all bits.
+func (f *Filter) Count() Estimate {
+	if e := f.count.Load(); e != nil {
+		return *e
+	}
+	e := f.counted()
+	f.count.Store(&e)
+	return e
+}
+
+// counted computes the result of Count.
+func (f *Filter) counted() (e Estimate) {
 	s := float64(f.params.Geometry.laneBits())
 	var mu sync.Mutex
 	var blocks [lanes*wordBits + 1]uint64 // blocks by number of bits set

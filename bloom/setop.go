@@ -15,7 +15,7 @@ func (f *Filter) Union(g *Filter) error {
 	if err := f.params.Match(g.params); err != nil {
 		return err
 	}
-	f.own()
+	f.changes()
 	orWords(f.words, g.words)
 	return nil
 }
@@ -28,7 +28,7 @@ func (f *Filter) Intersect(g *Filter) error {
 	if err := f.params.Match(g.params); err != nil {
 		return err
 	}
-	f.own()
+	f.changes()
 	for i, w := range g.words {
 		f.words[i] &= w
 	}
@@ -80,8 +80,12 @@ func (f *Filter) Shrink(fpr float64) (*Filter, error) {
 		if k == 1 || g.FPR(f.params.Blocks/k, uint64(min(keys, 1<<62))) > 2*limit {
 			continue
 		}
-		if f.foldedFPR(k) <= limit {
-			return f.Fold(k)
+		if fpr := f.foldedFPR(k); fpr <= limit {
+			folded, err := f.Fold(k)
+			if err == nil {
+				folded.fpr.Store(&fpr)
+			}
+			return folded, err
 		}
 	}
 	return f, nil

@@ -39,7 +39,7 @@ const (
 // NewShared returns a Shared that fills f through Adders of about buffer bytes
 // each. f must not be used otherwise until all of them are flushed.
 func NewShared(f *Filter, buffer uint64) *Shared {
-	f.own()
+	f.changes()
 	ranges := f.params.ranges()
 	room := max(buffer/8/ranges, 64)
 	return &Shared{

@@ -29,9 +29,17 @@ func View(p Params, bits []byte) (*Filter, error) {
 // InPlace reports whether the filter still uses the bits that View was given.
 func (f *Filter) InPlace() bool { return f.fixed }
 
-// own copies the words before a change if they are not the filter's own.
-func (f *Filter) own() {
+// changes must be called before the bits are changed. It copies the words of a View
+// and resets the cached results. Goroutines that fill one filter call it
+// concurrently, so it writes only what is not already as it should be.
+func (f *Filter) changes() {
 	if f.fixed {
-		*f = *f.Clone()
+		f.words, f.fixed = f.Clone().words, false
+	}
+	if f.fpr.Load() != nil {
+		f.fpr.Store(nil)
+	}
+	if f.count.Load() != nil {
+		f.count.Store(nil)
 	}
 }

@@ -137,8 +137,8 @@ func (m *meta) checkParams() *problem {
 	if err := p.Check(); err != nil {
 		return from(err)
 	}
-	if m.bits != nil && m.bits.Params() != m.Params {
-		return bad("parameters", fmt.Sprintf("those of the bits: %+v", m.bits.Params()), fmt.Sprintf("%+v", m.Params))
+	if bits := m.Bloom(); bits != nil && bits.Params() != m.Params {
+		return bad("parameters", fmt.Sprintf("those of the bits: %+v", bits.Params()), fmt.Sprintf("%+v", m.Params))
 	}
 	return nil
 }

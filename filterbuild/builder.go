@@ -68,6 +68,16 @@ type Spec struct {
 	sparse  bool     // the keys lie so far apart that no exact set is tried; follows from the inputs
 }
 
+// Header returns a filter over the key without a payload, about whose keys
+// nothing is known.
+func (s Spec) Header() *codec.Filter {
+	f := &codec.Filter{NormalForm: key.NormalForm, Rule: s.Rule.String()}
+	for i, class := range s.Classes {
+		f.Key = append(f.Key, codec.KeyColumn{Name: s.Names[i], Class: class})
+	}
+	return f
+}
+
 // size returns the parameters of the bits before they are folded, and the rate
 // that they are for: the wished one, or, where MaxSize does not allow that, the
 // one that the capacity gives. A geometry that is not given is the one that

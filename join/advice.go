@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
-	"github.com/bloomjoin/bloomjoin/exact"
-	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -117,7 +114,12 @@ const smallJoin = 256 << 20
 // skips finds out how much of the log its statistics let a scan skip.
 func (j *Join) skips(ctx context.Context, p *Plan, m *matches) error {
 	const groups = 256
-	f := known{j: j, bounds: m.bounds}
+	f := j.plan.Spec.Header()
+	for i := range f.Key {
+		if m.bounds != nil {
+			f.Key[i].Min, f.Key[i].Max, _ = m.bounds.Column(i)
+		}
+	}
 	s, err := partition.Skippable(ctx, j.pieces, j.matchOf(f, j.logKey), groups)
 	if err != nil {
 		return err
@@ -126,25 +128,4 @@ func (j *Join) skips(ctx context.Context, p *Plan, m *matches) error {
 		p.Skips = &Skips{s.Groups, s.GroupsSkipped, s.Pages, s.PagesSkipped, s.Rows, s.RowsSkipped}
 	}
 	return nil
-}
-
-// known is a filter of which nothing is known but the bounds of its keys. It
-// serves to ask what could be skipped.
-type known struct {
-	j      *Join
-	bounds *key.Bounds
-}
-
-func (k known) KeyNames() []string   { return nil }
-func (k known) KeyClasses() []string { return k.j.plan.Spec.Classes }
-func (k known) Normal() string       { return k.j.rule.NormalForm() }
-func (k known) Sealed() bool         { return true }
-func (k known) Bloom() *bloom.Filter { return nil }
-func (k known) Exact() *exact.Set    { return nil }
-
-func (k known) KeyRange(column int) (lo, hi []byte, ok bool) {
-	if k.bounds == nil {
-		return nil, nil, false
-	}
-	return k.bounds.Column(column)
 }

@@ -81,7 +81,7 @@ func (j *Join) newPairer() (partition.Work, error) {
 
 // pair makes the pairs of one batch.
 func (w *worker) pair(p partition.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
-	if err := w.enter(p.File, rec, w.j.matchOf(everything{w.j.plan}, w.j.logKey)); err != nil {
+	if err := w.enter(p.File, rec, w.j.matchOf(w.j.plan.Spec.Header(), w.j.logKey)); err != nil {
 		return err
 	}
 	hits, err := w.prober.Probe(rec)

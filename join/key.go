@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -22,7 +23,7 @@ func (j *Join) keyOptions() key.Options {
 
 // matchOf returns a filter and the key columns of the side that it is applied
 // to.
-func (j *Join) matchOf(f partition.Filter, key string) partition.Match {
+func (j *Join) matchOf(f *codec.Filter, key string) partition.Match {
 	return partition.Match{Filter: f, Key: key, IgnoreCase: j.opts.IgnoreCase, NullMisfits: j.opts.NullMisfits}
 }
 

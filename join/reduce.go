@@ -9,7 +9,6 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -193,16 +192,6 @@ func used(hits, rows []uint32) []uint32 {
 	return some
 }
 
-// everything is a filter that lets everything through.
-type everything struct{ of *filterbuild.Plan }
-
-func (e everything) KeyNames() []string   { return e.of.Spec.Names }
-func (e everything) KeyClasses() []string { return e.of.Spec.Classes }
-func (e everything) Normal() string       { return e.of.Spec.Rule.NormalForm() }
-func (e everything) Sealed() bool         { return true }
-func (e everything) Bloom() *bloom.Filter { return nil }
-func (e everything) Exact() *exact.Set    { return nil }
-
 // keyWork is called with keys of one row group: hits are the positions of those
 // that a filter lets through, rows says how many rows have each key; nil: one.
 // One goroutine calls it.
@@ -211,7 +200,7 @@ type keyWork func(f *partition.File, group int, k *key.Batch, hits, rows []uint3
 // eachLogKey reads the keys of pieces of the log with several workers, through the filter of
 // the IDs if there is one.
 func (j *Join) eachLogKey(ctx context.Context, pieces []partition.Piece, threads int, newWork func() (keyWork, error)) error {
-	m := j.matchOf(everything{j.plan}, j.logKey)
+	m := j.matchOf(j.plan.Spec.Header(), j.logKey) // which lets everything through
 	if j.filter != nil {
 		m.Filter = j.filter
 	}

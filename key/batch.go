@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // Batch holds the keys of one record batch in normal form. Rows whose key has a
@@ -29,6 +30,9 @@ type Batch struct {
 	ends   []int // end of key i in data; it starts gap bytes after the end of key i-1
 	gap    int
 
+	classes []Class // of the key's columns; nil: not recorded
+	rule    Rule    // under which the keys were made, if classes are recorded
+
 	void    []uint32 // rows whose key matches nothing, although no part is NULL
 	noUUIDs []uint32 // the rows of void that are not UUIDs under a rule with UUID
 	misfits []uint32 // rows with a value that does not fit its cast
@@ -47,6 +51,33 @@ func (b *Batch) Ints() (values []uint64, ok bool) { return b.ints, b.isInt }
 // Negative reports whether the integer at position i of Rows is below zero.
 func (b *Batch) Negative(i int) bool {
 	return b.signed && int64(b.ints[i]) < 0 && (b.above == nil || !b.above[i])
+}
+
+// Fits returns nil if the keys can be compared with keys of the given classes
+// under the given rule, else an error that wraps fault.ErrMismatch. A batch
+// without keys fits everything. Batches from [Batch.SetBytes] record no class:
+// for them it checks no more than that no integers are wanted.
+func (b *Batch) Fits(classes []Class, rule Rule) error {
+	integers := len(classes) == 1 && classes[0] == Integer
+	switch {
+	case len(b.Rows) == 0:
+		return nil
+	case b.classes == nil && integers == b.isInt:
+		return nil
+	case b.classes == nil && b.isInt:
+		return classMismatch(classes, []Class{Integer})
+	case b.classes == nil:
+		return classMismatch(classes, []Class{Bytes})
+	case !slices.Equal(b.classes, classes):
+		return classMismatch(classes, b.classes)
+	case b.rule != rule && slices.Contains(classes, Bytes):
+		return fault.Mismatch(fault.At{}, "rule of the keys", rule.Word(), b.rule.Word())
+	}
+	return nil
+}
+
+func classMismatch(want, got []Class) error {
+	return fault.Mismatch(fault.At{}, "key class", joined(want), joined(got))
 }
 
 // BySign calls fn with the integer keys, grouped so that all values of a call are
@@ -167,6 +198,7 @@ func (b *Batch) bytes(i int) []byte {
 // keeps its own memory and shares none with b.
 func (b *Batch) Select(dst *Batch, positions []uint32) {
 	dst.reset(len(positions))
+	dst.classes, dst.rule = b.classes, b.rule
 	dst.numberRows(len(positions))
 	if b.isInt {
 		dst.isInt, dst.signed = true, b.signed

@@ -32,6 +32,7 @@ type Encoder struct {
 	fields  []Field
 	options Options
 	classes []Class // after casts and rules, before conversion
+	keys    []Class // after conversion to Options.Classes
 	rules   []Rule  // the part of the rule that applies to each column
 	steps   []steps
 }
@@ -103,6 +104,7 @@ func NewEncoder(schema *arrow.Schema, columns []Column, o Options) (*Encoder, er
 		e.fields = append(e.fields, f)
 		e.steps = append(e.steps, s)
 		e.classes = append(e.classes, s.of)
+		e.keys = append(e.keys, s.to)
 		e.rules = append(e.rules, o.Rule.Of(c))
 		stored = append(stored, c)
 	}
@@ -159,6 +161,7 @@ func (e *Encoder) Columns() []int {
 func (e *Encoder) Encode(rec arrow.Record, b *Batch) error {
 	b.reset(int(rec.NumRows()))
 	b.lenient = e.options.NullMisfits
+	b.classes, b.rule = e.keys, e.options.Rule
 	parts := make([]part, len(e.fields))
 	for i, f := range e.fields {
 		p, err := newPart(rec.Column(f.Index[0]), f.Index[1:])

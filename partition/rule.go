@@ -3,6 +3,7 @@ package partition
 import (
 	"strings"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -38,7 +39,7 @@ func (o *ScanOptions) checkRules() error {
 }
 
 // concerned reports whether some rule could be that of the filter.
-func concerned(f Filter) bool {
+func concerned(f *codec.Filter) bool {
 	var classes []key.Class
 	for _, c := range f.KeyClasses() {
 		classes = append(classes, key.Class(c))

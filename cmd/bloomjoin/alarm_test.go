@@ -184,17 +184,15 @@ func TestAlarmOfATamperedFilter(t *testing.T) {
 		n := b.Params().Blocks
 		half := n / 2
 		lo, hi := b.AppendBlocks(nil, 0, half), b.AppendBlocks(nil, half, 2*half)
-		fresh, err := bloom.New(b.Params())
+		none, err := bloom.New(b.Params())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := fresh.OrBlocks(0, hi); err != nil {
-			t.Fatal(err)
+		for _, err := range []error{b.Intersect(none), b.OrBlocks(0, hi), b.OrBlocks(half, lo)} {
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
-		if err := fresh.OrBlocks(half, lo); err != nil {
-			t.Fatal(err)
-		}
-		*b = *fresh
 	})
 	for _, strategy := range []string{"lookup", "broadcast", "shuffle"} {
 		out := filepath.Join(t.TempDir(), "out.parquet")
