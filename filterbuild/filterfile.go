@@ -95,7 +95,7 @@ func Write(ctx context.Context, store partition.Store, name string, f *codec.Fil
 		return 0, err
 	}
 	if !same {
-		return 0, fmt.Errorf("%s: %w, but does not come from these inputs and options (--force replaces it)", name, partition.ErrExists)
+		return 0, fault.Errorf("%s: %w, but does not come from these inputs and options ({Force} replaces it)", name, partition.ErrExists)
 	}
 	return rival, nil
 }

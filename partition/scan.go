@@ -140,7 +140,7 @@ func NewScanner(opts ScanOptions) (*Scanner, error) {
 		}
 		if m.NoMatch && !m.exact() {
 			return nil, fault.Unsupported(at, "dropping the members of a Bloom filter, since its false positives would be dropped, too").
-				WithHint("build the filter with --kind exact, or use an anti join")
+				WithHint("build the filter with {Kind exact}, or use an anti join")
 		}
 	}
 	if err := opts.checkRules(); err != nil {

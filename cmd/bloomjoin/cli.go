@@ -248,7 +248,7 @@ func (c *cli) done(ctx context.Context, verb, output string, start time.Time, wh
 	if err := partition.Sweep(ctx, partition.Local{}, output); err != nil {
 		return err
 	}
-	c.say("%s: %v", output, why)
+	c.say("%s: %s", output, worded(why))
 	h := newHead(verb, start)
 	h.AlreadyDone, h.Shard = true, c.shard
 	return c.report(h, output)

@@ -194,8 +194,8 @@ func TestChangedBytes(t *testing.T) {
 
 // Errors of the disk are passed on.
 func TestFailingDisk(t *testing.T) {
-	f := New(t.TempDir()+"/none", "keys that wait (say --temp-dir)")
-	if err := f.Stream().Write([]byte("x"), false); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "--temp-dir") {
+	f := New(t.TempDir()+"/none", "keys that wait (say TempDir)")
+	if err := f.Stream().Write([]byte("x"), false); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "TempDir") {
 		t.Errorf("no directory: %v", err)
 	}
 	f = New(t.TempDir(), "keys that wait")

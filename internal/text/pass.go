@@ -111,7 +111,7 @@ func (p *pass) next() error {
 
 // refuse handles a value of column c that does not parse: it skips the row, if that
 // is allowed, or returns an error with the wanted type.
-func (p *pass) refuse(c int, name, want string, parses func(string) bool) error {
+func (p *pass) refuse(c int, name string, want fault.Text, parses func(string) bool) error {
 	p.good--
 	if p.bad != nil && p.rows.confined() {
 		p.bad.add(p.rows.line(c))
@@ -124,7 +124,7 @@ func (p *pass) refuse(c int, name, want string, parses func(string) bool) error 
 }
 
 // explain completes an error about a bad line before it leaves the package. It
-// hints at --skip-bad, or at what the line looks like, only if that would help: if
+// hints at SkipBad, or at what the line looks like, only if that would help: if
 // no earlier line was good, the input probably has another format.
 func (p *pass) explain(err error) error {
 	var bad *badLine
@@ -135,7 +135,7 @@ func (p *pass) explain(err error) error {
 	switch {
 	case !bad.confined:
 	case p.good > 0:
-		e.Hint = "--skip-bad leaves such lines out"
+		e.Hint = "{SkipBad} leaves such lines out"
 	default:
 		e.What, e.Hint = p.looks(e.What, bad.parses)
 	}
@@ -143,16 +143,16 @@ func (p *pass) explain(err error) error {
 }
 
 // looks returns what an input without a good line may be instead.
-func (p *pass) looks(what string, parses func(string) bool) (string, string) {
+func (p *pass) looks(what fault.Text, parses func(string) bool) (fault.Text, fault.Text) {
 	if parses != nil && p.head != nil {
 		if looks, hint := p.head.explain(parses); looks != "" {
 			return what + "; " + looks, hint
 		}
 	}
 	if parses != nil {
-		return what, "no earlier value parsed: check the column, and its type with --key-type"
+		return what, "no earlier value parsed: check the column, and its type with {Types}"
 	}
-	return what, "no earlier line parsed: check the format, with --ids-format for names that do not say it"
+	return what, "no earlier line parsed: check the format, with {TextFormat} for names that do not say it"
 }
 
 // Bad reports the lines that were skipped as bad.
@@ -201,8 +201,9 @@ func (in *input) ended(p *pass, parses func(string) bool) error {
 	}
 	at := in.at
 	at.Line = p.bad.First[0]
-	e := fault.Mismatch(at, "too many bad lines", "at most half of them with --skip-bad", fmt.Sprintf("%d of %d", p.bad.Lines, p.bad.Lines+p.good))
-	e.Hint = "check the format, with --ids-format, and the type, with --key-type"
+	e := fault.Mismatch(at, "too many bad lines", "", fmt.Sprintf("%d of %d", p.bad.Lines, p.bad.Lines+p.good))
+	e.Want = "at most half of them with {SkipBad}"
+	e.Hint = "check the format, with {TextFormat}, and the type, with {Types}"
 	if parses != nil && p.head != nil && at.Line == 1 {
 		if looks, hint := p.head.explain(parses); looks != "" {
 			e.What, e.Hint = e.What+"; "+looks, hint

@@ -233,16 +233,16 @@ func Open(open func() (io.ReadCloser, error), name string, opts Options) (*Table
 // want is a condition on a column's texts in addition to its type.
 type want struct {
 	ok   func(value string) bool
-	name string
+	name fault.Text
 }
 
 // wanted describes valid values of a column for errors.
-func (t *Table) wanted(column int) string {
+func (t *Table) wanted(column int) fault.Text {
 	f := t.schema.Field(column)
 	if w, ok := t.wants[f.Name]; ok {
 		return w.name
 	}
-	return f.Type.String()
+	return fault.Textf("%s", f.Type)
 }
 
 // table returns a table of the input with types and conditions for some columns.
@@ -286,7 +286,7 @@ func (t *Table) WithTypes(types map[string]arrow.DataType) *Table {
 // a text in the named columns, which must be strings or binaries, does not parse if
 // ok returns false for it. name describes valid values for errors. ok may be called
 // concurrently and must not keep the text.
-func (t *Table) WithCheck(columns []string, ok func(value string) bool, name string) *Table {
+func (t *Table) WithCheck(columns []string, ok func(value string) bool, name fault.Text) *Table {
 	wants := map[string]want{}
 	maps.Copy(wants, t.wants)
 	for _, c := range columns {
