@@ -9,8 +9,6 @@ import (
 
 // Sentinels, for errors.Is.
 var (
-	// ErrCorrupt: the file is damaged, cut short, or no filter at all.
-	ErrCorrupt = fault.ErrCorrupt
 	// ErrVersion: the file needs a newer reader. It wraps
 	// fault.ErrUnsupported.
 	ErrVersion = fmt.Errorf("%w filter file", fault.ErrUnsupported)
@@ -32,7 +30,7 @@ const (
 type problem struct {
 	what, want fault.Text
 	got        string
-	kind       error // nil: ErrCorrupt or ErrInvalid, by who broke it
+	kind       error // nil: fault.ErrCorrupt or ErrInvalid, by who broke it
 	hint       fault.Text
 	err        error
 }
@@ -69,7 +67,7 @@ func from(err error) *problem {
 
 // inFile renders the problem as one of a file's bytes.
 func (p *problem) inFile(name string) *fault.Error {
-	e := p.render(ErrCorrupt)
+	e := p.render(fault.ErrCorrupt)
 	e.At.File = name
 	if e.Hint == "" {
 		e.Hint = hintDamaged

@@ -9,9 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
-	"syscall"
+
+	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
 // Sentinels. Every [Error] wraps exactly one of them.
@@ -43,7 +43,7 @@ type At struct {
 func (a At) String() string {
 	var parts []string
 	if a.File != "" {
-		parts = append(parts, Printable(a.File, ""))
+		parts = append(parts, show.Printable(a.File, ""))
 	}
 	if a.Line > 0 {
 		parts = append(parts, fmt.Sprintf("line %d", a.Line))
@@ -52,7 +52,7 @@ func (a At) String() string {
 		parts = append(parts, fmt.Sprintf("row group %d", a.RowGroup))
 	}
 	if a.Column != "" {
-		parts = append(parts, "column "+Printable(a.Column, ""))
+		parts = append(parts, "column "+show.Printable(a.Column, ""))
 	}
 	if a.Page > 0 {
 		parts = append(parts, fmt.Sprintf("page %d", a.Page))
@@ -137,23 +137,13 @@ func Mismatch(at At, what, want, got string) *Error {
 	return (&Error{Kind: ErrMismatch, At: at, What: Text(escape(what))}).Wanted(want, got)
 }
 
-// Size renders a number of bytes for people, as 512 B, 1.5 KiB or 12.66 MiB.
-func Size(n int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
-	v, i := float64(n), 0
-	for ; v >= 1024 && i < len(units)-1; i++ {
-		v /= 1024
-	}
-	return strconv.FormatFloat(math.Round(v*100)/100, 'f', -1, 64) + " " + units[i]
-}
-
 // Memory reports that what takes need bytes, which may be one part in share of
 // a memory budget. The hint names the smallest budget that suffices.
 func Memory(at At, what string, need, budget, share int64) *Error {
 	const unit = 1 << 20
 	mib := min(need, math.MaxInt64/2/share)*share/unit + 1
-	e := &Error{Kind: ErrMemory, At: at, What: Text(escape(what)), Got: Size(need)}
-	e.Want = Textf("at most %s, 1/%d of the budget", Size(budget/share), share)
+	e := &Error{Kind: ErrMemory, At: at, What: Text(escape(what)), Got: show.Size(need)}
+	e.Want = Textf("at most %s, 1/%d of the budget", show.Size(budget/share), share)
 	return e.WithHint("raise {Memory to %dMiB} or more", mib)
 }
 
@@ -174,50 +164,4 @@ func (e *Error) Wanted(want, got string) *Error {
 func (e *Error) WithHint(format string, args ...any) *Error {
 	e.Hint = Textf(format, args...)
 	return e
-}
-
-// ErrPanicked marks an error made of a recovered panic, as errors.Is reports.
-// Input is checked where it is read, so such an error means a missing check:
-// tests over hostile input fail on it.
-var ErrPanicked = errors.New("recovered panic")
-
-// panicked is a recovered panic as an error.
-type panicked struct{ value any }
-
-func (p panicked) Error() string        { return fmt.Sprint(p.value) }
-func (p panicked) Is(target error) bool { return target == ErrPanicked }
-
-// Recovered turns a panic of a decoder into a Corrupt error that wraps
-// [ErrPanicked]. It is used as
-//
-//	defer fault.Recovered(at, &err)
-//
-// and is the last resort: bounds are checked where they are read. A memory
-// fault in mapped bytes, which is a panic where debug.SetPanicOnFault says so,
-// becomes an error that wraps ErrGone instead.
-func Recovered(at At, err *error) {
-	if r := recover(); r != nil {
-		*err = Panicked(at, r)
-	}
-}
-
-// Panicked is what Recovered makes of a recovered panic, for deferred functions
-// that find out the place then.
-func Panicked(at At, r any) error {
-	if Gone(r) {
-		return fmt.Errorf("%s: %w", at, ErrGone)
-	}
-	e := Corrupt(at, "the decoder gave up")
-	e.Err = panicked{r}
-	return e
-}
-
-// ErrGone says that bytes of a mapped file can no longer be read. Another
-// attempt finds the file as it is then.
-var ErrGone = fmt.Errorf("the mapped file can no longer be read: it was cut short, or its disk fails: %w", syscall.ESTALE)
-
-// Gone reports whether a recovered panic is a memory fault.
-func Gone(r any) bool {
-	_, ok := r.(interface{ Addr() uintptr })
-	return ok
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // A scout's cost is that of the set it will be put into, whatever the keys.
@@ -64,7 +65,7 @@ func TestFirstKeysOverBudget(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := p.decide(); !errors.Is(err, ErrMemory) || p.set.Len() > 0 {
+	if err := p.decide(); !errors.Is(err, fault.ErrMemory) || p.set.Len() > 0 {
 		t.Errorf("error %v, %d keys in the set", err, p.set.Len())
 	}
 }

@@ -30,7 +30,7 @@ type Match struct {
 	// IgnoreCase finds the columns by names whose letters may differ in case.
 	IgnoreCase bool
 	// NullMisfits makes a value that does not fit its cast a NULL. Otherwise it
-	// is an error that wraps [ErrMismatch].
+	// is an error that wraps [fault.ErrMismatch].
 	NullMisfits bool
 	// NoMatch keeps the rows whose key is surely not in the set, and those
 	// with a NULL key. It needs an exact filter, or a Verifier.

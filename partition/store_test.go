@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 func TestLocalList(t *testing.T) {
@@ -148,12 +150,12 @@ func TestLocalListErrors(t *testing.T) {
 		}
 	}
 	_, err := Local{}.List(t.Context(), "s3://bucket/key")
-	says(t, "an object store", err, ErrUnsupported, "unsupported", "s3://")
+	says(t, "an object store", err, fault.ErrUnsupported, "unsupported", "s3://")
 	_, err = Local{}.Open(t.Context(), "s3://bucket/key")
-	says(t, "an object store", err, ErrUnsupported, "unsupported", "s3://")
+	says(t, "an object store", err, fault.ErrUnsupported, "unsupported", "s3://")
 	t.Chdir(root)
 	_, err = Local{}.Create(t.Context(), "s3://bucket/key", false)
-	says(t, "an object store", err, ErrUnsupported, "unsupported", "s3://")
+	says(t, "an object store", err, fault.ErrUnsupported, "unsupported", "s3://")
 	equal(t, "files", tree(t, root), []string{"dangling", "marks/_SUCCESS"})
 	// A file whose name looks like a pattern is that file.
 	put(t, filepath.Join(root, "a[1].parquet"), "")
@@ -300,7 +302,7 @@ func TestLocalOpen(t *testing.T) {
 		t.Errorf("no file: %v", err)
 	}
 	_, err := Local{}.Open(t.Context(), dir)
-	says(t, "a directory", err, ErrUnsupported, dir, "regular file")
+	says(t, "a directory", err, fault.ErrUnsupported, dir, "regular file")
 	name := put(t, filepath.Join(dir, "file"), "0123456789")
 	src, err := Local{}.Open(t.Context(), name)
 	if err != nil {
