@@ -32,7 +32,6 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 const (
