@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -75,8 +76,8 @@ func Write(ctx context.Context, store partition.Store, name string, f *codec.Fil
 	if size, err = codec.Encode(until{ctx, sink}, f, opts); err != nil {
 		return 0, fmt.Errorf("%s: %w", name, err)
 	}
-	if ctx.Err() != nil {
-		return 0, context.Cause(ctx)
+	if err := stopped.Err(ctx); err != nil {
+		return 0, err
 	}
 	err = sink.Commit(replace)
 	if replace || !errors.Is(err, fs.ErrExist) {
@@ -108,7 +109,7 @@ type until struct {
 
 func (u until) Write(p []byte) (int, error) {
 	if u.ctx.Err() != nil {
-		return 0, context.Cause(u.ctx)
+		return 0, stopped.Err(u.ctx)
 	}
 	return u.w.Write(p)
 }
