@@ -88,7 +88,7 @@ func NewScanner(opts ScanOptions) (*Scanner, error) {
 	}
 	for _, m := range opts.Match {
 		at := fault.At{Column: m.columns()}
-		if err := usable(at, m.Filter); err != nil {
+		if err := m.Filter.Usable(at); err != nil {
 			return nil, err
 		}
 		if m.NoMatch && !m.exact() {
