@@ -1,4 +1,4 @@
-package join
+package plan
 
 import (
 	"bytes"
@@ -10,23 +10,24 @@ import (
 	"github.com/apache/datasketches-go/hll"
 )
 
-// distinct counts distinct keys by their hashes, in fixed memory: HyperLogLog
-// with 2^14 registers.
-type distinct struct {
+// Distinct counts distinct keys by their hashes in fixed memory: HyperLogLog with
+// 2^14 registers. One goroutine uses it.
+type Distinct struct {
 	sketch hll.HllSketch
 }
 
 const distinctBits = 14
 
-func newDistinct() (*distinct, error) {
+// NewDistinct returns an empty sketch.
+func NewDistinct() (*Distinct, error) {
 	s, err := hll.NewHllSketch(distinctBits, hll.TgtHllTypeHll8)
-	return &distinct{s}, err
+	return &Distinct{s}, err
 }
 
-// thinning returns how many keys to count of each so many, as a power of two:
-// a sketch costs as much as all else that is done with a key, and of very many
-// keys a part says enough.
-func thinning(rows int64) uint64 {
+// Thinning returns the power of two of which one key in so many is counted: the
+// sketch costs as much as all other work on a key, and of very many keys a part
+// suffices.
+func Thinning(rows int64) uint64 {
 	thin := uint64(1)
 	for rows > 1<<21 && thin < 64 {
 		thin, rows = 2*thin, rows/2
@@ -34,9 +35,8 @@ func thinning(rows int64) uint64 {
 	return thin
 }
 
-// add counts the hashes of which one in thin is chosen by their low bits, the
-// same ones always.
-func (d *distinct) add(hashes []uint64, thin uint64) error {
+// Add counts one hash in thin, chosen by its low bits.
+func (d *Distinct) Add(hashes []uint64, thin uint64) error {
 	for _, h := range hashes {
 		if h&(thin-1) == 0 {
 			if err := d.sketch.UpdateUInt64(h); err != nil {
@@ -47,8 +47,8 @@ func (d *distinct) add(hashes []uint64, thin uint64) error {
 	return nil
 }
 
-// merge adds what another one has counted.
-func (d *distinct) merge(other *distinct) error {
+// Merge adds the counts of another sketch.
+func (d *Distinct) Merge(other *Distinct) error {
 	u, err := hll.NewUnion(distinctBits)
 	if err != nil {
 		return err
@@ -62,9 +62,9 @@ func (d *distinct) merge(other *distinct) error {
 	return err
 }
 
-// estimate returns the number of distinct keys, with a bound of two standard
-// errors: the sketch's own, and that of a count of one key in thin.
-func (d *distinct) estimate(thin uint64) (e Estimate, err error) {
+// Estimate returns the number of distinct keys with bounds of two standard
+// errors, those of the sketch and of counting one key in thin.
+func (d *Distinct) Estimate(thin uint64) (e Estimate, err error) {
 	if e.Value, err = d.sketch.GetCompositeEstimate(); err != nil {
 		return e, err
 	}
@@ -82,7 +82,7 @@ func (d *distinct) estimate(thin uint64) (e Estimate, err error) {
 		more += 2
 	}
 	e.Low, e.High = math.Max(0, math.Min(low, e.Value)-more), math.Max(high, e.Value)+more
-	return e.times(float64(thin)), nil
+	return e.Times(float64(thin)), nil
 }
 
 // The size of the count-min sketches, and with it their error: e/width of the
@@ -106,7 +106,7 @@ type SketchBound struct {
 
 // innerProduct sketches the sampled rows of the log and the IDs that have one
 // of their keys, and multiplies.
-func (x *index) innerProduct(ids []float64) (SketchBound, error) {
+func (x *Index) innerProduct(ids []float64) (SketchBound, error) {
 	log, err := count.NewCountMinSketch(sketchDepth, sketchWidth, sketchSeed)
 	if err != nil {
 		return SketchBound{}, err
