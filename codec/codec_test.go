@@ -375,7 +375,7 @@ func TestInputOutputErrors(t *testing.T) {
 
 func TestEncodeRefuses(t *testing.T) {
 	for name, spoil := range map[string]func(f *Filter){
-		"no payload":        func(f *Filter) { f.bits = nil },
+		"no payload":        func(f *Filter) { f.held = nil },
 		"no key":            func(f *Filter) { f.Key = nil },
 		"no normal form":    func(f *Filter) { f.NormalForm = "" },
 		"rule unknown":      func(f *Filter) { f.Key[0].Class, f.Rule = "bytes", "upper" },

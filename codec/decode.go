@@ -261,6 +261,11 @@ func (h *Header) Digest() [32]byte {
 	return digest(&h.meta, h.sums())
 }
 
+// stamp returns what the file says of the payload, which has been verified.
+func (h *Header) stamp() *stamp {
+	return &stamp{form: h.meta.form, parts: h.meta.parts, sums: h.sums()}
+}
+
 // sums returns the checksums of the chunks.
 func (h *Header) sums() []uint64 {
 	sums := make([]uint64, len(h.chunks))
@@ -285,6 +290,7 @@ func (h *Header) Load(lim Limits) (*Filter, error) {
 			return nil, err
 		}
 		f.SetBloom(bits)
+		f.held.stamp = h.stamp()
 		return f, nil
 	}
 	set, err := h.loadExact(lim)
@@ -292,6 +298,7 @@ func (h *Header) Load(lim Limits) (*Filter, error) {
 		return nil, err
 	}
 	f.SetExact(set)
+	f.held.stamp = h.stamp()
 	return f, nil
 }
 

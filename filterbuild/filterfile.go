@@ -10,6 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // Read reads one filter file whole and verifies it. A Bloom filter that is
@@ -17,8 +18,8 @@ import (
 // a machine share its memory then. The caller calls Close on the filter when
 // it is done with it, and before it lets anyone see what it made with it: an
 // error of Close says that the file changed meanwhile.
-func Read(ctx context.Context, store partition.Store, name string, lim codec.Limits) (f *codec.Filter, err error) {
-	src, err := store.Open(ctx, name)
+func Read(ctx context.Context, store storage.Source, name string, lim codec.Limits) (f *codec.Filter, err error) {
+	src, err := store.Open(ctx, storage.Object{Name: name})
 	if err != nil {
 		return nil, err
 	}
@@ -30,11 +31,11 @@ func Read(ctx context.Context, store partition.Store, name string, lim codec.Lim
 			f, err = nil, errors.Join(err, e)
 		}
 	}()
-	h, err := codec.DecodeHeader(src, src.Size(), name)
+	h, err := codec.DecodeHeader(src, src.Object().Size, name)
 	if err != nil {
 		return nil, err
 	}
-	if m, ok := src.(partition.Mapper); ok && h.Mappable() {
+	if m, ok := src.(storage.Mapper); ok && h.Mappable() {
 		f, err := readMapped(h, m, lim)
 		if !errors.Is(err, fault.ErrUnsupported) {
 			return f, err
@@ -45,7 +46,7 @@ func Read(ctx context.Context, store partition.Store, name string, lim codec.Lim
 
 // readMapped maps a file and verifies it. The error is of the unsupported kind
 // where it cannot be mapped, for whatever reason: it may still be readable.
-func readMapped(h *codec.Header, m partition.Mapper, lim codec.Limits) (*codec.Filter, error) {
+func readMapped(h *codec.Header, m storage.Mapper, lim codec.Limits) (*codec.Filter, error) {
 	file, unmap, err := m.Map()
 	if err != nil {
 		return nil, fmt.Errorf("%w: map: %w", fault.ErrUnsupported, err)
@@ -63,11 +64,11 @@ func readMapped(h *codec.Header, m partition.Mapper, lim codec.Limits) (*codec.F
 // stored so that it serves as well, that is a success, as two workers may run
 // the same; else the error wraps [partition.ErrExists]. Temporary files of
 // earlier attempts are removed if their processes are gone.
-func Write(ctx context.Context, store partition.Store, name string, f *codec.Filter, opts codec.Options, replace bool) (size int64, err error) {
-	if err := partition.Sweep(ctx, store, name); err != nil {
+func Write(ctx context.Context, store storage.Storage, name string, f *codec.Filter, opts codec.Options, replace bool) (size int64, err error) {
+	if err := storage.Sweep(ctx, store, name); err != nil {
 		return 0, err
 	}
-	sink, err := store.Create(ctx, name, true)
+	sink, err := store.Create(ctx, name, storage.CreateOptions{Private: true})
 	if err != nil {
 		return 0, err
 	}
@@ -95,7 +96,7 @@ func Write(ctx context.Context, store partition.Store, name string, f *codec.Fil
 		return 0, err
 	}
 	if !same {
-		return 0, fmt.Errorf("%s: %w, but does not come from these inputs and options (--force replaces it)", name, partition.ErrExists)
+		return 0, fault.Errorf("%s: %w, but does not come from these inputs and options ({Force} replaces it)", name, partition.ErrExists)
 	}
 	return rival, nil
 }
@@ -116,13 +117,13 @@ func (u until) Write(p []byte) (int, error) {
 // Holds reports whether the file is a filter for whose header want returns
 // true, and whole: it is read to its end, and its payload not kept. What is
 // damaged or no filter is none; only a file that cannot be read is an error.
-func Holds(ctx context.Context, store partition.Store, name string, want func(*codec.Header) bool) (ok bool, err error) {
-	src, err := store.Open(ctx, name)
+func Holds(ctx context.Context, store storage.Source, name string, want func(*codec.Header) bool) (ok bool, err error) {
+	src, err := store.Open(ctx, storage.Object{Name: name})
 	if err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	h, err := codec.DecodeHeader(src, src.Size(), name)
+	h, err := codec.DecodeHeader(src, src.Object().Size, name)
 	if err == nil && want(h) {
 		if err = h.Verify(); err == nil {
 			return true, nil

@@ -50,11 +50,14 @@ func TestKeyRange(t *testing.T) {
 		{"long strings", []string{long, long + "y"}, Options{}, long[:64] + " to " + long[:63] + "y"},
 		{"no bound above", []string{"a", strings.Repeat("\xff", 65)}, Options{}, "unknown"},
 		{"left out", []int64{5, -7, 3}, Options{Kind: codec.WantBloom, NoKeyRange: true}, "unknown"},
-		{"an exact filter says it itself", []int64{5, -7, 3}, Options{Kind: codec.WantExact}, "unknown"},
+		{"an exact filter's members", []int64{5, -7, 3}, Options{Kind: codec.WantExact}, "-7 to 5"},
 	} {
 		if got := ranges(t, filterOf(t, c.values, c.opts)); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
+	}
+	if f := again(t, filterOf(t, []int64{5, -7, 3}, Options{Kind: codec.WantExact})); f.Key[0].Min != nil {
+		t.Errorf("the file of an exact filter has a key range beside the members: %x", f.Key[0].Min)
 	}
 }
 

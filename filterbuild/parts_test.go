@@ -17,7 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // All that is wrong with a merge is said at once.
@@ -170,15 +170,15 @@ type drowsyStore struct {
 }
 
 type drowsySource struct {
-	partition.Source
+	storage.Reader
 	s    *drowsyStore
 	name string
 	up   atomic.Bool
 }
 
-func (s *drowsyStore) Open(ctx context.Context, name string) (partition.Source, error) {
-	src, err := s.memStore.Open(ctx, name)
-	return &drowsySource{Source: src, s: s, name: name}, err
+func (s *drowsyStore) Open(ctx context.Context, o storage.Object) (storage.Reader, error) {
+	src, err := s.memStore.Open(ctx, o)
+	return &drowsySource{Reader: src, s: s, name: o.Name}, err
 }
 
 func (d *drowsySource) ReadAt(p []byte, off int64) (int, error) {
@@ -187,7 +187,7 @@ func (d *drowsySource) ReadAt(p []byte, off int64) (int, error) {
 		for most := d.s.most.Load(); n > most && !d.s.most.CompareAndSwap(most, n); most = d.s.most.Load() {
 		}
 	}
-	return d.Source.ReadAt(p, off)
+	return d.Reader.ReadAt(p, off)
 }
 
 func (d *drowsySource) Rest() error {
@@ -196,7 +196,7 @@ func (d *drowsySource) Rest() error {
 	}
 	if other, ok := d.s.swap[d.name]; ok {
 		var err error
-		d.Source, err = d.s.memStore.Open(context.Background(), other)
+		d.Reader, err = d.s.memStore.Open(context.Background(), storage.Object{Name: other})
 		return err
 	}
 	return nil
@@ -306,9 +306,9 @@ func TestMergeOfAPartThatChanges(t *testing.T) {
 // data, and what is to be left out is so only where it was searched for.
 func TestNames(t *testing.T) {
 	dir := t.TempDir()
-	var store partition.Local
+	var store storage.Local
 	for _, name := range []string{"a/p-1", "a/p-2", "a/_SUCCESS", "a/.p-3.tmp", "a/b/p-3", "all"} {
-		sink, err := store.Create(t.Context(), dir+"/"+name, false)
+		sink, err := store.Create(t.Context(), dir+"/"+name, storage.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

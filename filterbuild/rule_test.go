@@ -120,7 +120,7 @@ func TestRuleRefusals(t *testing.T) {
 		kind            error
 		words           []string
 	}{
-		{"strings.parquet", "n", "lower", fault.ErrUnsupported, []string{"strings.parquet: column n: ", "--normalize lower of a key of class integer"}},
+		{"strings.parquet", "n", "lower", fault.ErrUnsupported, []string{"strings.parquet: column n: ", "Normalize lower of a key of class integer"}},
 		{"strings.parquet", "id", "uuid", fault.ErrMismatch, []string{"strings.parquet: row group 2: column id: ", "a value that is no UUID"}},
 		{"strings.parquet", "n,id", "uuid", fault.ErrMismatch, []string{"strings.parquet: row group 2: column n,id: "}},
 		{"strings.txt", "id", "trim,uuid", fault.ErrMismatch, []string{"strings.txt: line 3: column id: ", "want a UUID"}},

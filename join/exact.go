@@ -24,7 +24,7 @@ var errNotExact = errors.New("these IDs cannot be held exactly")
 func (a *attempt) exactly(ctx context.Context) (*held, error) {
 	if !a.answer.rowsOfLog() || !a.keys.integers() {
 		return nil, fault.Unsupported(fault.At{}, "strategy exact for a %s join on keys of class %s", a.opts.Type, strings.Join(a.idPlan.Spec.Classes, ", ")).
-			WithHint("it needs a semi or anti join on one column of integers; leave --strategy out")
+			WithHint("it needs a semi or anti join on one column of integers; leave {Strategy} out")
 	}
 	if err := a.rereadable(a.ids...); err != nil { // to count those that have rows, if keys repeat
 		return nil, err
@@ -35,7 +35,7 @@ func (a *attempt) exactly(ctx context.Context) (*held, error) {
 	}
 	h, err := read(ctx)
 	if errors.Is(err, errNotExact) && a.opts.Strategy == Exact {
-		return nil, fault.Unsupported(fault.At{}, "strategy exact: %v", err).WithHint("leave --strategy out")
+		return nil, fault.Unsupported(fault.At{}, "strategy exact: %v", err).WithHint("leave {Strategy} out")
 	}
 	return h, err
 }
@@ -88,7 +88,7 @@ func (a *attempt) checkExact(ctx context.Context) (*held, error) {
 	set := a.opts.Filter.Exact()
 	if set == nil {
 		return nil, fault.Mismatch(fault.At{File: "the filter"}, "kind of filter for strategy exact", "exact", "bloom").
-			WithHint("build it with --kind exact, or leave --strategy out")
+			WithHint("build it with {Kind exact}, or leave {Strategy} out")
 	}
 	if err := a.holdFilter(a.opts.Filter); err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func (a *attempt) checkExact(ctx context.Context) (*held, error) {
 		return nil, errNotExact // the filter has more keys, so the IDs must be looked up
 	} else if n != set.Len() {
 		return nil, fault.Mismatch(fault.At{File: "the filter"}, "number of distinct IDs in it", fmt.Sprint(n), fmt.Sprint(set.Len())).
-			WithHint("it was built from other IDs; build it again, or leave --filter out")
+			WithHint("it was built from other IDs; build it again, or leave {Filter} out")
 	}
 	seen.Reset()
 	return &held{filter: a.opts.Filter, marks: seen, idsTotal: total.Load()}, nil

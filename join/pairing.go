@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -55,7 +56,7 @@ func (p *pairing) options() key.Options {
 
 // match returns a filter and the key columns, p.logText or p.idsText, that it is
 // applied to.
-func (p *pairing) match(f partition.Filter, columns string) partition.Match {
+func (p *pairing) match(f *codec.Filter, columns string) partition.Match {
 	return partition.Match{Filter: f, Key: columns, IgnoreCase: p.ignoreCase, NullMisfits: p.nullMisfits}
 }
 

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
-	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -117,10 +115,9 @@ func (t *task) estimate(ctx context.Context, p *plan.Plan, s *plan.Sizes, o plan
 			return err
 		}
 	}
-	if ok, err := p.Observe(s, log, m, closely); err != nil || !ok {
-		return err
+	if p.Observe(s, log, m, closely) {
+		s.Exact, s.Spread = t.comesOutExact(s.IDKeys, bounds)
 	}
-	s.Exact, s.Spread = t.comesOutExact(s.IDKeys, bounds)
 	return nil
 }
 
@@ -176,14 +173,8 @@ func (t *task) compareAll(ctx context.Context, x *plan.Index) (*plan.Matches, *k
 	}
 	var mu sync.Mutex
 	var all []*worker
-	rows, _ := t.idRows()
-	thin := plan.Thinning(rows)
 	err := t.eachIDKey(ctx, t.opts.Threads, func() (partition.KeyWork, error) {
-		w := &worker{hits: x.NewHits(), bounds: key.NewBounds(t.keys.classes)}
-		var err error
-		if w.distinct, err = plan.NewDistinct(); err != nil {
-			return nil, err
-		}
+		w := &worker{hits: x.NewHits(), bounds: key.NewBounds(t.keys.classes), distinct: plan.NewDistinct()}
 		mu.Lock()
 		all = append(all, w)
 		mu.Unlock()
@@ -192,30 +183,22 @@ func (t *task) compareAll(ctx context.Context, x *plan.Index) (*plan.Matches, *k
 			hashes = b.Hash(table.Hash, hashes)
 			w.hits.Add(hashes)
 			w.bounds.Add(b)
-			return w.distinct.Add(hashes, thin)
+			w.distinct.Add(hashes)
+			return nil
 		}, nil
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	distinct, err := plan.NewDistinct()
-	if err != nil {
-		return nil, nil, err
-	}
+	distinct := plan.NewDistinct()
 	bounds := key.NewBounds(t.keys.classes)
 	var hits []*plan.Hits
 	for _, w := range all {
 		hits = append(hits, w.hits)
 		bounds.Merge(w.bounds)
-		if err := distinct.Merge(w.distinct); err != nil {
-			return nil, nil, err
-		}
+		distinct.Merge(w.distinct)
 	}
-	keys, err := distinct.Estimate(thin)
-	if err != nil {
-		return nil, nil, err
-	}
-	return plan.AllMatches(x, hits, keys), bounds, nil
+	return plan.AllMatches(x, hits, distinct.Estimate()), bounds, nil
 }
 
 // skips returns what the log's statistics let a scan skip, given the bounds of the
@@ -225,28 +208,13 @@ func (t *task) skips(ctx context.Context, bounds *key.Bounds) (*plan.Skips, erro
 		return nil, nil
 	}
 	const groups = 256
-	f := known{task: t, bounds: bounds}
+	f := t.idPlan.Spec.Header()
+	for i := range f.Key {
+		f.Key[i].Min, f.Key[i].Max, _ = bounds.Column(i)
+	}
 	s, err := partition.Skippable(ctx, t.pieces, t.keys.match(f, t.keys.logText), groups)
 	if err != nil || s.Groups == 0 {
 		return nil, err
 	}
 	return &plan.Skips{Groups: s.Groups, GroupsSkipped: s.GroupsSkipped, Pages: s.Pages, PagesSkipped: s.PagesSkipped, Rows: s.Rows, RowsSkipped: s.RowsSkipped}, nil
-}
-
-// known is a filter of which only the bounds of its keys are known, to determine
-// what could be skipped.
-type known struct {
-	*task
-	bounds *key.Bounds
-}
-
-func (k known) KeyNames() []string   { return nil }
-func (k known) KeyClasses() []string { return k.idPlan.Spec.Classes }
-func (k known) Normal() string       { return k.keys.rule.NormalForm() }
-func (k known) Sealed() bool         { return true }
-func (k known) Bloom() *bloom.Filter { return nil }
-func (k known) Exact() *exact.Set    { return nil }
-
-func (k known) KeyRange(column int) (lo, hi []byte, ok bool) {
-	return k.bounds.Column(column)
 }

@@ -4,24 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
-
-// everything is a filter that lets everything through.
-type everything struct{ of *filterbuild.Plan }
-
-func (e everything) KeyNames() []string   { return e.of.Spec.Names }
-func (e everything) KeyClasses() []string { return e.of.Spec.Classes }
-func (e everything) Normal() string       { return e.of.Spec.Rule.NormalForm() }
-func (e everything) Sealed() bool         { return true }
-func (e everything) Bloom() *bloom.Filter { return nil }
-func (e everything) Exact() *exact.Set    { return nil }
 
 // keyWork receives keys of one row group: hits are the positions of those that
 // pass a filter, rows is how many rows have each key; nil: one. One goroutine calls
@@ -31,7 +18,7 @@ type keyWork func(f *partition.File, group int, k *key.Batch, hits, rows []uint3
 // eachLogKey reads the keys of pieces of the log with several workers, through a
 // filter of the IDs if there is one.
 func (t *task) eachLogKey(ctx context.Context, filter *codec.Filter, pieces []partition.Piece, threads int, newWork func() (keyWork, error)) error {
-	m := t.keys.match(everything{t.idPlan}, t.keys.logText)
+	m := t.keys.match(t.idPlan.Spec.Header(), t.keys.logText) // lets everything through
 	if filter != nil {
 		m.Filter = filter
 	}
@@ -95,7 +82,7 @@ func hasAll(filter *codec.Filter, batch *key.Batch, file string) error {
 		return nil
 	}
 	return fault.Mismatch(fault.At{File: file}, "the filter", "every ID in it", fmt.Sprintf("%d of %d missing", all-passed, all)).
-		WithHint("it was built from other IDs; build it again, or leave --filter out")
+		WithHint("it was built from other IDs; build it again, or leave {Filter} out")
 }
 
 // usedHits returns those of hits that some row has.

@@ -90,7 +90,7 @@ type matchedRows struct {
 // work implements [partition.Work].
 func (w *matchedRows) work(piece partition.Piece, rec arrow.Record, emit func(arrow.Record) error) (err error) {
 	if w.of != piece.File {
-		m := w.keys.match(everything{w.idPlan}, w.keys.logText)
+		m := w.keys.match(w.idPlan.Spec.Header(), w.keys.logText)
 		if w.prober, err = partition.NewProber(piece.File.Name, rec.Schema(), m); err != nil {
 			return err
 		}

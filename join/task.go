@@ -100,9 +100,9 @@ func (t *task) rereadable(files ...*partition.File) error {
 		switch {
 		case !f.Once():
 		case t.opts.Strategy != Auto:
-			return fmt.Errorf("%s: it can be read only once, but strategy %s reads it more than once (leave --strategy out, or name a file)", f.Name, t.opts.Strategy)
+			return fault.Errorf("%s: it can be read only once, but strategy %s reads it more than once (leave {Strategy} out, or name a file)", f.Name, t.opts.Strategy)
 		default:
-			return fmt.Errorf("%s: it can be read only once, but this join reads it more than once (name a file, or raise --memory)", f.Name)
+			return fault.Errorf("%s: it can be read only once, but this join reads it more than once (name a file, or raise {Memory})", f.Name)
 		}
 	}
 	return nil
@@ -120,8 +120,8 @@ func (t *task) checkFilter() error {
 		return err
 	}
 	if rule != t.keys.rule {
-		return fault.Mismatch(fault.At{File: "the filter"}, "--normalize", t.keys.rule.Word()+", as in the join", rule.Word()).
-			WithHint("build the filter with the join's --normalize, or give the join the filter's, or leave --filter out")
+		return fault.Mismatch(fault.At{File: "the filter"}, "", t.keys.rule.Word()+", as in the join", rule.Word()).About("{Normalize}").
+			WithHint("build the filter with the join's {Normalize}, or give the join the filter's, or leave {Filter} out")
 	}
 	return nil
 }

@@ -1,14 +1,11 @@
 package partition
 
 import (
-	"errors"
 	"fmt"
-	"runtime/debug"
-	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -20,8 +17,7 @@ type Prober struct {
 
 	file   string
 	enc    *key.Encoder
-	filter Filter
-	hashes []uint64
+	filter *codec.Filter
 	hits   []uint32
 }
 
@@ -69,70 +65,18 @@ func (p *Prober) probe(rec arrow.Record, all bool) ([]uint32, error) {
 }
 
 // probeKeys returns the positions in p.Keys.Rows of the keys that may be
-// members, ascending; all: without asking the filter.
-func (p *Prober) probeKeys(all bool) ([]uint32, error) {
+// members, ascending; all, or with a filter of which only the header is known:
+// without asking it.
+func (p *Prober) probeKeys(all bool) (_ []uint32, err error) {
 	p.hits = p.hits[:0]
-	values, integer := p.Keys.Ints()
-	bits, set := p.filter.Bloom(), p.filter.Exact()
-	switch {
-	case all || bits == nil && set == nil:
+	if all || p.filter.Kind() == 0 {
 		for i := range p.Keys.Rows {
 			p.hits = append(p.hits, uint32(i))
 		}
 		return p.hits, nil
-	case bits == nil:
-		return p.probeSet(set)
-	case !integer:
-		p.hashes = p.Keys.Hash(bits.Params().Hash, p.hashes)
 	}
-	err := p.guard(func() {
-		if integer {
-			p.hits = bits.ProbeInts(values, p.hits)
-		} else {
-			p.hits = bits.Probe(p.hashes, p.hits)
-		}
-	})
-	return p.hits, err
-}
-
-// probeSet is probeKeys of an exact set.
-func (p *Prober) probeSet(set *exact.Set) ([]uint32, error) {
-	err := p.Keys.BySign(func(values []uint64, signed bool, positions []uint32) error {
-		n := len(p.hits)
-		p.hits = set.Probe(values, signed, p.hits)
-		for i, h := range p.hits[n:] {
-			if positions != nil {
-				p.hits[n+i] = positions[h]
-			}
-		}
-		if n > 0 {
-			slices.Sort(p.hits)
-		}
-		return nil
-	})
-	return p.hits, err
-}
-
-// guard calls probe. A filter whose bits are a mapped file cannot be read any
-// more once the file was cut short: that is an error, not the end of the
-// process.
-func (p *Prober) guard(probe func()) (err error) {
-	if m, ok := p.filter.(interface{ Mapped() bool }); !ok || !m.Mapped() {
-		probe()
-		return nil
+	if p.hits, err = p.filter.ProbeBatch(&p.Keys, p.hits); err != nil {
+		return nil, fmt.Errorf("%s: %w", p.file, err)
 	}
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		r := recover()
-		if fault.Gone(r) {
-			err = errFilterGone
-		} else if r != nil {
-			panic(r)
-		}
-	}()
-	probe()
-	return nil
+	return p.hits, nil
 }
-
-// errFilterGone says that the file of a mapped filter changed under it.
-var errFilterGone = errors.New("the mapped filter file cannot be read any more: it was cut short meanwhile, or its disk fails (copy it to a place where nobody changes it)")

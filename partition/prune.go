@@ -8,6 +8,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -24,14 +25,6 @@ import (
 // All that is believed is listed here, with prune_order.go for what bounds mean
 // and prune_writers.go for those who got them wrong. What is not surely right is
 // not believed: such a part of the key prunes nothing.
-
-// KeyRanger is a filter that knows bounds of its keys.
-type KeyRanger interface {
-	// KeyRange returns inclusive bounds of the values of a key column, counted
-	// from 0, in normal form as a part of a composite key. ok is false where
-	// nothing is known.
-	KeyRange(column int) (lo, hi []byte, ok bool)
-}
 
 // pruner prunes one file for one match. Its methods may be called from many
 // goroutines at once.
@@ -101,8 +94,8 @@ func newPruner(f *parquet.File, schema *arrow.Schema, m Match) (*pruner, error) 
 
 // add finds out what is known of a key column's members, which are of class of,
 // and what can be pruned by that.
-func (p *pruner) add(l *parquet.Leaf, class key.Class, column int, of key.Class, f Filter) {
-	members, ok := membersOf(f, column, of)
+func (p *pruner) add(l *parquet.Leaf, class key.Class, column int, of key.Class, f *codec.Filter) {
+	members, ok := membersOf(f, column)
 	switch {
 	case !ok:
 		return

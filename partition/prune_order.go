@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"slices"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -21,23 +22,12 @@ type members struct {
 }
 
 // membersOf returns what is known of a key column's members.
-func membersOf(f Filter, column int, class key.Class) (members, bool) {
-	if set := f.Exact(); set != nil {
-		if class != key.Integer || len(f.KeyClasses()) != 1 {
-			return members{}, false
-		}
-		lo, below, ok := set.Least()
-		hi, negative, _ := set.Greatest()
-		return members{
-			lo: key.IntegerPart(lo, below), hi: key.IntegerPart(hi, negative), set: set, empty: !ok,
-		}, true
+func membersOf(f *codec.Filter, column int) (members, bool) {
+	if f.Empty() {
+		return members{empty: true}, true
 	}
-	r, ok := f.(KeyRanger)
-	if !ok {
-		return members{}, false
-	}
-	lo, hi, ok := r.KeyRange(column)
-	return members{lo: lo, hi: hi}, ok
+	lo, hi, ok := f.KeyRange(column)
+	return members{lo: lo, hi: hi, set: f.Exact()}, ok
 }
 
 // order is how the values of a leaf are ordered by their statistics, and where

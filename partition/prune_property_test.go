@@ -19,6 +19,7 @@ import (
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 	pq "github.com/parquet-go/parquet-go"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -211,7 +212,7 @@ func randomMembers(rng *rand.Rand, groups [][]string) (members map[string]bool) 
 
 // filterOfMembers makes a filter, as far as a pruner asks: exact where it can
 // be and exactly is set, else one that knows its range.
-func filterOfMembers(t testing.TB, members map[string]bool, classes []key.Class, exactly bool) Filter {
+func filterOfMembers(t testing.TB, members map[string]bool, classes []key.Class, exactly bool) *codec.Filter {
 	t.Helper()
 	s := &spec{classes: classes}
 	if exactly && len(classes) == 1 && classes[0] == key.Integer {
@@ -219,30 +220,23 @@ func filterOfMembers(t testing.TB, members map[string]bool, classes []key.Class,
 		for m := range members {
 			s.set.Add([]uint64{binary.LittleEndian.Uint64([]byte(m[1:]))}, m[9] == 1)
 		}
-		return s
+		return s.filter()
 	}
-	ranges := keyRanges{spec: s, bounds: key.NewBounds(classes)}
+	bounds := key.NewBounds(classes)
 	for m := range members {
 		part := []byte(m[1:])
 		for i := range classes {
 			if len(classes) > 1 {
 				size, at := binary.Uvarint(part)
-				ranges.bounds.Widen(i, part[at:at+int(size)], part[at:at+int(size)], true)
+				bounds.Widen(i, part[at:at+int(size)], part[at:at+int(size)], true)
 				part = part[at+int(size):]
 			} else if key.OrderOf(classes[0]) != key.Unordered {
-				ranges.bounds.Widen(0, part, part, true)
+				bounds.Widen(0, part, part, true)
 			}
 		}
 	}
-	return ranges
+	return bounded(s.filter(), bounds)
 }
-
-type keyRanges struct {
-	*spec
-	bounds *key.Bounds
-}
-
-func (r keyRanges) KeyRange(i int) (lo, hi []byte, ok bool) { return r.bounds.Column(i) }
 
 // checkPruned prunes the file and checks that every member's row is left, and
 // that NULLs are counted right. It returns how many of the rows are left.

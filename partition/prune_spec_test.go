@@ -12,7 +12,7 @@ import (
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -44,20 +44,21 @@ type specPage struct {
 	nulls    int64
 }
 
-// A spec's filter: nothing of it is ever probed.
-func (s *spec) KeyNames() []string { return []string{"k"} }
-func (s *spec) KeyClasses() (names []string) {
-	for _, c := range s.classes {
-		names = append(names, string(c))
+// filter is a spec's filter, of which nothing is ever probed.
+func (s *spec) filter() *codec.Filter {
+	names := make([]string, len(s.classes))
+	for i := range names {
+		names[i] = "k"
 	}
-	return names
-}
-func (s *spec) Normal() string       { return key.NormalForm }
-func (s *spec) Sealed() bool         { return true }
-func (s *spec) Bloom() *bloom.Filter { return nil }
-func (s *spec) Exact() *exact.Set    { return s.set }
-func (s *spec) KeyRange(int) (lo, hi []byte, ok bool) {
-	return s.lo, s.hi, s.lo != nil
+	f := filterOver(names, s.classes...)
+	if s.set != nil {
+		f.SetExact(s.set)
+	} else {
+		for i := range f.Key {
+			f.Key[i].Min, f.Key[i].Max = s.lo, s.hi
+		}
+	}
+	return f
 }
 
 const specChunk = 1 << 16 // bytes of the column chunk

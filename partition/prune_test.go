@@ -273,12 +273,12 @@ func parquetBloom(values ...[]byte) []byte {
 func TestPrune(t *testing.T) {
 	for _, v := range vectors() {
 		t.Run(strings.ReplaceAll(v.name, " ", "_"), func(t *testing.T) {
-			got, _, err := pruned(t, v.spec.file(t), Match{Filter: &v.spec})
+			got, _, err := pruned(t, v.spec.file(t), Match{Filter: v.spec.filter()})
 			if err != nil || got != v.left {
 				t.Errorf("without the fault: %q left, %v, want %q", got, err, v.left)
 			}
 			s := with(v.spec, v.fault)
-			got, _, err = pruned(t, s.file(t), Match{Filter: &s})
+			got, _, err = pruned(t, s.file(t), Match{Filter: s.filter()})
 			if err != nil || got != v.kept {
 				t.Errorf("with the fault: %q left, %v, want %q", got, err, v.kept)
 			}
@@ -294,7 +294,7 @@ func TestPruneNullPagesOfStrangers(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := spec{classes: []key.Class{key.Integer}, set: ints(12345678)}
-	got, nulls, err := pruned(t, file, Match{Filter: &s, Key: "a"})
+	got, nulls, err := pruned(t, file, Match{Filter: s.filter(), Key: "a"})
 	if got != "0-5120" || nulls != 0 || err != nil {
 		t.Errorf("%q left, %d NULLs outside, %v", got, nulls, err)
 	}
@@ -324,7 +324,7 @@ func TestPruneNulls(t *testing.T) {
 		{"no members at all", func(s *spec) { s.set, s.stats.NullCount = exact.New(), thrift.New[int64](17) }, "", 17},
 	} {
 		s := with(base, c.change)
-		left, nulls, err := pruned(t, s.file(t), Match{Filter: &s})
+		left, nulls, err := pruned(t, s.file(t), Match{Filter: s.filter()})
 		if left != c.left || nulls != c.nulls || err != nil {
 			t.Errorf("%s: %q left, %d NULLs outside, %v, want %q and %d", c.name, left, nulls, err, c.left, c.nulls)
 		}
@@ -344,7 +344,7 @@ func TestPruneBrokenIndex(t *testing.T) {
 		},
 	} {
 		s := with(base, change)
-		_, _, err := pruned(t, s.file(t), Match{Filter: &s})
+		_, _, err := pruned(t, s.file(t), Match{Filter: s.filter()})
 		var f *fault.Error
 		if !errors.Is(err, ErrCorrupt) || !errors.As(err, &f) || f.At.RowGroup != 1 || f.At.Column != "k" || f.Hint == "" {
 			t.Errorf("%s: %v", name, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -281,7 +282,7 @@ func TestRecordsScan(t *testing.T) {
 		mine = append(mine, src.file(fmt.Sprintf("part-%d", g), RecordsOptions{}))
 	}
 	bits := bloomOf(t, "k", 3, record(t, mem, col{"k", []int64{3, 500, 999, 7}}))
-	for _, filter := range []*testFilter{exactOf("k", 3, 500, 999, 7), bits} {
+	for _, filter := range []*codec.Filter{exactOf("k", 3, 500, 999, 7), bits} {
 		for _, columns := range [][]string{nil, {"s"}, {"s", "k"}} {
 			opts := ScanOptions{Match: []Match{{Filter: filter, Key: "k"}}, Columns: columns}
 			want := scanText(t, opts, Split(open(t, OpenOptions{}, whole), Shard{}))

@@ -11,9 +11,9 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
-	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // TestRuns: each row of a row group is in runs as often as any other, whether
@@ -202,23 +202,18 @@ type unknownRows struct{ table }
 func (unknownRows) NumGroups() int      { return 1 }
 func (unknownRows) GroupRows(int) int64 { return -1 }
 
-// readerSource is a Source of a string.
+// readerSource reads a string.
 type readerSource struct{ *strings.Reader }
+
+func (r readerSource) Object() storage.Object { return storage.Object{Size: r.Size()} }
 
 func (r readerSource) Close() error { return nil }
 
 // between is a filter of which nothing is known but bounds of its integers.
-type between struct{ lo, hi int64 }
-
-func (between) KeyNames() []string   { return []string{"id"} }
-func (between) KeyClasses() []string { return []string{string(key.Integer)} }
-func (between) Normal() string       { return key.NormalForm }
-func (between) Sealed() bool         { return true }
-func (between) Bloom() *bloom.Filter { return nil }
-func (between) Exact() *exact.Set    { return nil }
-
-func (b between) KeyRange(int) (lo, hi []byte, ok bool) {
-	return key.IntegerPart(uint64(b.lo), b.lo < 0), key.IntegerPart(uint64(b.hi), b.hi < 0), true
+func between(lo, hi int64) *codec.Filter {
+	b := key.NewBounds([]key.Class{key.Integer})
+	b.Widen(0, key.IntegerPart(uint64(lo), lo < 0), key.IntegerPart(uint64(hi), hi < 0), true)
+	return bounded(filterOver([]string{"id"}, key.Integer), b)
 }
 
 // TestSkippable: of a sorted log all is skipped but the groups in which a value
@@ -229,14 +224,14 @@ func TestSkippable(t *testing.T) {
 	sorted := write(t, filepath.Join(dir, "a.parquet"), 100, record(t, memory.DefaultAllocator, col{"id", ids}, col{"n", ids}))
 	nulls := write(t, filepath.Join(dir, "b.parquet"), 100, record(t, memory.DefaultAllocator, col{"id", []any{5_000, nil}}, col{"n", ids[:2]}))
 	files := open(t, OpenOptions{}, sorted, nulls)
-	s, err := Skippable(t.Context(), Split(files, Shard{}), Match{Filter: between{-50, 120}}, 1000)
+	s, err := Skippable(t.Context(), Split(files, Shard{}), Match{Filter: between(-50, 120)}, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s.Groups != 11 || s.GroupsSkipped != 8 || s.Rows != 1002 || s.RowsSkipped < 702 || s.RowsSkipped > 1002-171 {
 		t.Errorf("%+v", s)
 	}
-	if s, err := Skippable(t.Context(), Split(files, Shard{}), Match{Filter: between{-50, 120}}, 3); err != nil || s.Groups != 3 {
+	if s, err := Skippable(t.Context(), Split(files, Shard{}), Match{Filter: between(-50, 120)}, 3); err != nil || s.Groups != 3 {
 		t.Errorf("three groups: %+v, %v", s, err)
 	}
 	path := key.Column{Path: key.Path{"id"}}

@@ -12,8 +12,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
-	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -21,26 +20,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// Filter is what a scan needs of a filter. A codec.Filter is one.
-type Filter interface {
-	// KeyNames and KeyClasses describe the key columns, in the key's order.
-	KeyNames() []string
-	KeyClasses() []string
-	// Normal names the rules by which keys became bytes: their version, and,
-	// behind a plus, how strings were made alike before, if they were.
-	Normal() string
-	// Sealed reports whether the filter is complete. No other may be used.
-	Sealed() bool
-	// Bloom returns the filter's bits, or nil if it is exact.
-	Bloom() *bloom.Filter
-	// Exact returns the set of members, or nil if the filter is a Bloom filter.
-	// If there is neither, everything passes.
-	Exact() *exact.Set
-}
-
 // Match is a filter and the log columns that it is applied to.
 type Match struct {
-	Filter Filter
+	Filter *codec.Filter
 	// Key names the log's key columns: paths separated by commas, as in
 	// `user.id` or `"a.b",c`, each of which may be cast, as in `user.id::int64`.
 	// Empty: the names that the filter was built with.
@@ -76,7 +58,7 @@ type Verifier interface {
 }
 
 // exact reports whether what the match lets through are members.
-func (m *Match) exact() bool { return m.Verifier != nil || m.Filter.Exact() != nil }
+func (m *Match) exact() bool { return m.Verifier != nil || m.Filter.Kind() == codec.KindExact }
 
 // ScanOptions says what to keep. Each row that passes is kept once.
 type ScanOptions struct {
@@ -158,7 +140,7 @@ func NewScanner(opts ScanOptions) (*Scanner, error) {
 		}
 		if m.NoMatch && !m.exact() {
 			return nil, fault.Unsupported(at, "dropping the members of a Bloom filter, since its false positives would be dropped, too").
-				WithHint("build the filter with --kind exact, or use an anti join")
+				WithHint("build the filter with {Kind exact}, or use an anti join")
 		}
 	}
 	if err := opts.checkRules(); err != nil {
@@ -187,7 +169,7 @@ func (m Match) columns() string {
 }
 
 // usable refuses filters that would lose rows.
-func usable(at fault.At, f Filter) error {
+func usable(at fault.At, f *codec.Filter) error {
 	if !f.Sealed() {
 		return fault.Mismatch(at, "filter", "a finished filter", "a partial one, in which keys are missing").
 			WithHint("merge all partial filters of the build first")

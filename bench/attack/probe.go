@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // filterVictim is a filter file.
@@ -113,7 +114,7 @@ func filterVictims(dir string) ([]victim, error) {
 				return nil, err
 			}
 			name := filepath.Join(dir, fmt.Sprintf("%s-%d.bjf", r.name, i))
-			if _, err := filterbuild.Write(ctx, partition.Local{}, name, f, r.write, true); err != nil {
+			if _, err := filterbuild.Write(ctx, storage.Local{}, name, f, r.write, true); err != nil {
 				return nil, err
 			}
 			v.others = append(v.others, name)
@@ -142,7 +143,7 @@ func filterVictims(dir string) ([]victim, error) {
 // try reads the filter, asks for all of its keys, and merges or combines it.
 func (v *filterVictim) try(ctx context.Context, n int, path string, m mutation) verdict {
 	limits := codec.Limits{MaxBytes: budget}
-	store := partition.Local{}
+	store := storage.Local{}
 	f, err := filterbuild.Read(ctx, store, path, limits)
 	if err != nil {
 		if _, merge := filterbuild.Merge(ctx, store, []string{path, v.others[0]}, true, limits); v.partial && merge == nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // buildFlags are the flags of build.
@@ -327,7 +328,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 		return err
 	}
 	if done {
-		if changed := partition.ChangedSince(cmd.Context(), partition.Local{}, o.out, files); changed != nil {
+		if changed := partition.ChangedSince(cmd.Context(), storage.Local{}, o.out, files); changed != nil {
 			return changed
 		}
 	}
@@ -350,7 +351,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if short != nil && o.strict {
 		return fmt.Errorf("%s: not written: %w", o.out, short)
 	}
-	size, err := filterbuild.Write(cmd.Context(), partition.Local{}, o.out, f, codec.Options{Uncompressed: o.uncompressed}, c.force)
+	size, err := filterbuild.Write(cmd.Context(), storage.Local{}, o.out, f, codec.Options{Uncompressed: o.uncompressed}, c.force)
 	if err != nil {
 		return err
 	}
@@ -403,7 +404,7 @@ func sameShard(f *codec.Filter, s partition.Shard) bool {
 // very run, which same tells by its header, an error if it is anything else and
 // may not be replaced.
 func (c *cli) filterDone(ctx context.Context, name string, same func(*codec.Header) bool) (bool, error) {
-	done, err := filterbuild.Holds(ctx, partition.Local{}, name, same)
+	done, err := filterbuild.Holds(ctx, storage.Local{}, name, same)
 	done = done && !c.force
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -440,7 +441,7 @@ func filterReport(verb string, start time.Time, f *codec.Filter, rep filterbuild
 
 // checkFile is filterbuild.Check of a filter file.
 func checkFile(ctx context.Context, name string, budget int64) (err error) {
-	f, err := filterbuild.Read(ctx, partition.Local{}, name, codec.Limits{MaxBytes: uint64(budget)})
+	f, err := filterbuild.Read(ctx, storage.Local{}, name, codec.Limits{MaxBytes: uint64(budget)})
 	if err != nil {
 		return err
 	}
@@ -472,6 +473,6 @@ func (c *cli) sayFilter(name string, f *codec.Filter, r buildReport, short error
 	c.say("%s: %s filter, %s: %s keys (%s%s distinct%s), %s, false positives %.2g (asked: %.2g), in %.2f s",
 		name, r.Kind, state, count(r.Keys), about, count(r.Distinct), full, size, r.FPRPredicted, r.FPRAsked, r.Seconds)
 	if short != nil {
-		c.warn("%s: %v", name, short)
+		c.warn("%s: %s", name, worded(short))
 	}
 }

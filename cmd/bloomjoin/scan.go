@@ -20,6 +20,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 type scanFlags struct {
@@ -426,7 +427,7 @@ func readFilters(ctx context.Context, flags []matchFlag, out string, words []str
 // readFilter reads one filter file. To be probed fast an exact set may take
 // what it leaves of the budget.
 func readFilter(ctx context.Context, name string, lim codec.Limits) (*codec.Filter, error) {
-	f, err := filterbuild.Read(ctx, partition.Local{}, name, lim)
+	f, err := filterbuild.Read(ctx, storage.Local{}, name, lim)
 	if err != nil {
 		return nil, err
 	}

@@ -145,12 +145,12 @@ const fewHits = 16
 // Observe fills in what the samples show and refines the sizes by it. closely asks
 // for everything that a user may want to know. Otherwise, if too few IDs are in
 // both samples, only the log's distinct keys are filled in and ok is false.
-func (p *Plan) Observe(s *Sizes, log *Sample, m *Matches, closely bool) (ok bool, err error) {
+func (p *Plan) Observe(s *Sizes, log *Sample, m *Matches, closely bool) (ok bool) {
 	seen, _ := log.keyed()
 	distinct := log.distinct(m.of)
 	if !closely && m.ids != nil && m.hits < fewHits {
 		p.Log.Distinct, s.LogKeys = &distinct, distinct.Value
-		return false, nil
+		return false
 	}
 	selectivity, perRow := log.selectivity(m)
 	perRow.High = math.Min(perRow.High, math.Max(m.total, perRow.Value))
@@ -165,10 +165,7 @@ func (p *Plan) Observe(s *Sizes, log *Sample, m *Matches, closely bool) (ok bool
 		p.IDs.Rows = Exactly(m.total)
 	}
 	if closely {
-		bound, err := m.of.innerProduct(m.counts)
-		if err != nil {
-			return false, err
-		}
+		bound := m.of.innerProduct(m.counts)
 		if scale := s.LogRows / math.Max(log.read(), 1); !log.All || m.ids != nil {
 			bound.Rows, bound.Error = bound.Rows*scale, bound.Error*scale
 		}
@@ -177,5 +174,5 @@ func (p *Plan) Observe(s *Sizes, log *Sample, m *Matches, closely bool) (ok bool
 	s.LogKeys, s.Selectivity, s.JoinRows = distinct.Value, selectivity.Value, pairs.Value
 	s.IDRows, s.IDKeys = math.Max(m.total, 0), math.Max(1, m.keys.Value)
 	s.Kept = math.Min(s.IDRows, distinct.Value*m.perKey())
-	return true, nil
+	return true
 }
