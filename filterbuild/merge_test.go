@@ -28,7 +28,7 @@ func refused(t *testing.T, what string, err, kind error, words ...string) {
 	}
 }
 
-// parts makes a store with the filters that the refusals need.
+// parts returns a store with the filters that the refusals need.
 func parts(t *testing.T) *memStore {
 	s := newStore()
 	rng := rand.New(rand.NewPCG(11, 12))
@@ -41,7 +41,7 @@ func parts(t *testing.T) *memStore {
 	opts.FPR = 0.02
 	buildShards(t, s, "r", []string{"ids"}, opts, 8)
 	sealed, _ := build(t, s, []string{"ids"}, opts)
-	if _, err := Write(t.Context(), s, "sealed", sealed, codec.Options{}, false); err != nil {
+	if _, err := codec.Save(t.Context(), s, "sealed", sealed, codec.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -60,7 +60,7 @@ func TestMergeRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Write(t.Context(), s, "pair", pair, codec.Options{}, false); err != nil {
+	if _, err := codec.Save(t.Context(), s, "pair", pair, codec.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -98,7 +98,7 @@ func TestMergeRefusals(t *testing.T) {
 		t.Error("nothing was merged into something")
 	}
 	_, err = Merge(t.Context(), s, all, false, codec.Limits{MaxBytes: 1000})
-	refused(t, "limit", err, ErrMemory, "p-0-of-8", "Memory")
+	refused(t, "limit", err, fault.ErrMemory, "p-0-of-8", "Memory")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("enough"))
 	if _, err := Merge(ctx, s, all, false, codec.Limits{}); err == nil || !strings.Contains(err.Error(), "enough") {
@@ -106,7 +106,7 @@ func TestMergeRefusals(t *testing.T) {
 	}
 }
 
-// A partial merge says what it holds, whatever the order of its parts.
+// A partial merge reports the shards it has, whatever the order of its parts.
 func TestPartialMergeSaysWhatItHolds(t *testing.T) {
 	s := parts(t)
 	f, err := Merge(t.Context(), s, []string{"p-6-of-8", "p-0-of-8", "p-3-of-8"}, true, codec.Limits{})
@@ -130,20 +130,20 @@ func TestPartialMergeSaysWhatItHolds(t *testing.T) {
 
 func TestReadAndWrite(t *testing.T) {
 	s := parts(t)
-	f, err := Read(t.Context(), s, "sealed", codec.Limits{})
+	f, err := codec.Load(t.Context(), s, "sealed", codec.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Write(t.Context(), s, "p-0-of-8", f, codec.Options{}, false); !errors.Is(err, partition.ErrExists) {
+	if _, err := codec.Save(t.Context(), s, "p-0-of-8", f, codec.Options{}); !errors.Is(err, partition.ErrExists) {
 		t.Errorf("writing over another file: %v", err)
 	}
-	size, err := Write(t.Context(), s, "sealed", f, codec.Options{}, true)
+	size, err := codec.Save(t.Context(), s, "sealed", f, codec.Options{Replace: true})
 	if b, _ := s.get("sealed"); err != nil || size != int64(len(b)) {
 		t.Errorf("%d bytes, %v; want %d", size, err, len(b))
 	}
-	_, err = Read(t.Context(), s, "sealed", codec.Limits{MaxBytes: 100})
+	_, err = codec.Load(t.Context(), s, "sealed", codec.Limits{MaxBytes: 100})
 	refused(t, "limit", err, codec.ErrLimit, "sealed")
-	_, err = Read(t.Context(), s, "nowhere", codec.Limits{})
+	_, err = codec.Load(t.Context(), s, "nowhere", codec.Limits{})
 	refused(t, "no file", err, fs.ErrNotExist, "nowhere")
 }
 
@@ -162,13 +162,13 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// Whoever counts shards to one merges as with more of them.
+// A build of one shard merges like one of several.
 func TestOnlyShard(t *testing.T) {
 	s := newStore()
 	putColumn(t, s, "ids", span(0, 1000))
 	opts := Options{Key: "id", FPR: 0.01}
 	names := buildShards(t, s, "part", []string{"ids"}, opts, 1)
-	part, err := Read(t.Context(), s, names[0], codec.Limits{})
+	part, err := codec.Load(t.Context(), s, names[0], codec.Limits{})
 	if err != nil || part.Sealed() {
 		t.Fatalf("shard 0/1 is sealed, or %v", err)
 	}
@@ -182,14 +182,15 @@ func TestOnlyShard(t *testing.T) {
 	}
 }
 
-// A rival that finished meanwhile is the same run, or stays.
+// A rival that finished in the meantime is accepted if it is the same run, and kept
+// otherwise.
 func TestWriteBesideARival(t *testing.T) {
 	s := newStore()
 	even := func(n int) []int64 { return numbers(n, func(i int) int64 { return 2 * int64(i) }) } // compresses well
 	f := filterOf(t, even(50_000), Options{Kind: codec.WantExact})
 	g := filterOf(t, even(50_001), Options{Kind: codec.WantExact})
 	write := func(f *codec.Filter, uncompressed, replace bool) (int64, error) {
-		return Write(t.Context(), s, "out", f, codec.Options{Uncompressed: uncompressed}, replace)
+		return codec.Save(t.Context(), s, "out", f, codec.Options{Uncompressed: uncompressed, Replace: replace})
 	}
 	first, err := write(f, false, false)
 	if err != nil {
@@ -216,7 +217,7 @@ func TestWriteBesideARival(t *testing.T) {
 	if n, err := write(f, true, true); err != nil || n == first {
 		t.Errorf("replacing: %d bytes, %v", n, err)
 	}
-	if n, err := write(f, false, false); err != nil || n == first { // what maps serves as well
+	if n, err := write(f, false, false); err != nil || n == first { // the uncompressed form can be mapped, so it is accepted too
 		t.Errorf("beside an uncompressed one: %d bytes, %v", n, err)
 	}
 }

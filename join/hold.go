@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 )
@@ -20,7 +21,7 @@ func (t *task) hold(ctx context.Context, planned Strategy) (*held, Strategy, err
 	}
 	h, spilled, err := t.try(ctx, strategy)
 	for _, next := range less {
-		if !errors.Is(err, ErrMemory) && !errors.Is(err, errNotExact) {
+		if !errors.Is(err, fault.ErrMemory) && !errors.Is(err, errNotExact) {
 			break
 		}
 		if again := t.bothRereadable(); again != nil {

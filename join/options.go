@@ -49,10 +49,6 @@ const (
 // Strategies returns all strategies, Auto first.
 func Strategies() []Strategy { return []Strategy{Auto, Exact, Lookup, Broadcast, Reverse, Shuffle} }
 
-// ErrMemory is wrapped by errors that say that the join needs more than
-// Options.Memory.
-var ErrMemory = fault.ErrMemory
-
 // Options configure a join. Only On is required.
 type Options struct {
 	// On pairs the key columns, LOG=ID or one name for both, separated by

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/join/internal/shuffle"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
@@ -216,7 +217,7 @@ func (s *shuffled) group(ctx context.Context, n int, g partition.Piece, yield fu
 		side, more, err := src.Next(ctx)
 		if err == nil && (more || again) && s.task.opts.Type == Anti {
 			side.Release()
-			err = fault.Errorf("%s: %w of %s: the IDs of its rows take more (raise {Memory})", fault.At{File: g.File.Name, RowGroup: g.Lo + 1}, ErrMemory, fault.Size(s.account.Limit()))
+			err = fault.Errorf("%s: %w of %s: the IDs of its rows take more (raise {Memory})", fault.At{File: g.File.Name, RowGroup: g.Lo + 1}, fault.ErrMemory, show.Size(s.account.Limit()))
 		}
 		if err != nil {
 			yield(round{}, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
@@ -39,7 +40,7 @@ const (
 )
 
 // ErrExists says that an output of another run stands where this one should.
-var ErrExists = errors.New("the output exists")
+var ErrExists = codec.ErrExists
 
 // ErrDone says that this very run has finished before; its output is whole.
 var ErrDone = errors.New("already done")
