@@ -49,7 +49,7 @@ func TestPlanAndJoinAgree(t *testing.T) {
 							IDsTotal float64       `json:"ids_total"`
 							Plan     struct {
 								Why string          `json:"why"`
-								IDs *join.SideFacts `json:"ids"`
+								IDs *planSide `json:"ids"`
 							} `json:"plan"`
 						}
 						runJSON(t, &j, append(append([]string{"join"}, append(common, "-o", filepath.Join(t.TempDir(), "out.parquet"))...), log)...)

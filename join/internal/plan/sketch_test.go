@@ -1,4 +1,4 @@
-package join
+package plan
 
 import (
 	"fmt"
@@ -132,17 +132,17 @@ func TestDistinct(t *testing.T) {
 				for i := range keys {
 					keys[i] = r.Uint64()
 				}
-				whole, a, b := newDistinct(), newDistinct(), newDistinct()
-				whole.add(keys)
-				a.add(keys[:n*2/3])
-				a.add(keys[:n/3])
-				b.add(keys[n/2:])
-				a.merge(b)
-				e := a.estimate()
-				if w := whole.estimate(); w != e {
+				whole, a, b := NewDistinct(), NewDistinct(), NewDistinct()
+				whole.Add(keys)
+				a.Add(keys[:n*2/3])
+				a.Add(keys[:n/3])
+				b.Add(keys[n/2:])
+				a.Merge(b)
+				e := a.Estimate()
+				if w := whole.Estimate(); w != e {
 					t.Errorf("seed %d: merged %+v, whole %+v", seed, e, w)
 				}
-				if n <= fewKeys && e != exactly(float64(n)) {
+				if n <= fewKeys && e != Exactly(float64(n)) {
 					t.Errorf("seed %d: %+v, exactly %d expected", seed, e, n)
 				}
 				if e.Low > float64(n) || e.High < float64(n) {
