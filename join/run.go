@@ -141,7 +141,6 @@ func (j *Join) Write(ctx context.Context, out partition.Output, end func() error
 		}
 	}
 	out.Hold = out.Hold || j.opts.Require.any()
-	out.Logs = j.logs
 	if !j.rowsOfLog() {
 		return out.Write(ctx, j.Parts(), j.run(ctx, end))
 	}
