@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // check returns the first rule of the format that m breaks. Reader and writer
@@ -43,7 +44,7 @@ func (m *meta) checkKey() *problem {
 			return bad("key class", "", fmt.Sprintf("%q", k.Class)).newer()
 		}
 		if p := k.checkRange(); p != nil {
-			p.what = fmt.Sprintf("key column %d: %s", i+1, p.what)
+			p.what = fault.Textf("key column %d: %s", i+1, p.what)
 			return p
 		}
 	}

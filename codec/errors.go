@@ -30,20 +30,21 @@ const (
 // problem is one broken rule, before it is known whether a file or a program
 // broke it.
 type problem struct {
-	what, want, got string
-	kind            error // nil: ErrCorrupt or ErrInvalid, by who broke it
-	hint            string
-	err             error
+	what, want fault.Text
+	got        string
+	kind       error // nil: ErrCorrupt or ErrInvalid, by who broke it
+	hint       fault.Text
+	err        error
 }
 
 // bad makes a problem. want and got may be empty.
 func bad(what, want string, got any) *problem {
-	return &problem{what: what, want: want, got: fmt.Sprint(got)}
+	return &problem{what: fault.Textf("%s", what), want: fault.Textf("%s", want), got: fmt.Sprint(got)}
 }
 
 // in puts the name of a section before the problem.
 func (p *problem) in(section string) *problem {
-	p.what = "section " + section + ": " + p.what
+	p.what = fault.Textf("section %s: %s", section, p.what)
 	return p
 }
 

@@ -268,7 +268,7 @@ func (p *Plan) capacity() error {
 		}
 		if n < 0 {
 			if !p.opts.Shard.Whole() {
-				return fmt.Errorf("%s: %w, so the shards' filters would differ in size (give an upper bound, --expect N)", f.Name, ErrCapacity)
+				return fault.Errorf("%s: %w, so the shards' filters would differ in size (give an upper bound, {Capacity N})", f.Name, ErrCapacity)
 			}
 			p.unsized = true
 			p.Spec.Capacity = 0

@@ -157,7 +157,7 @@ func TestFullDisk(t *testing.T) {
 					if replace {
 						name = "old"
 					}
-					_, err := Write(t.Context(), s, name, f, codec.Options{Uncompressed: raw}, replace)
+					_, err := codec.Save(t.Context(), s, name, f, codec.Options{Uncompressed: raw, Replace: replace})
 					if _, there := s.get("out"); err != nil && there {
 						t.Error("there is an output")
 					}
@@ -191,7 +191,7 @@ func TestFailingReads(t *testing.T) {
 	opts := Options{Key: "k", Kind: codec.WantBloom, Threads: 1}
 	parts := buildShards(t, s, "part", []string{"ids.parquet"}, opts, 3)
 	whole, _ := build(t, s, []string{"ids.parquet"}, opts)
-	if _, err := Write(t.Context(), s, "whole", whole, codec.Options{}, false); err != nil {
+	if _, err := codec.Save(t.Context(), s, "whole", whole, codec.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string][]byte{}
@@ -230,18 +230,18 @@ func TestFailingReads(t *testing.T) {
 			return err
 		},
 		"read": func(s *faultyStore) error {
-			f, err := Read(t.Context(), s, "whole", codec.Limits{})
+			f, err := codec.Load(t.Context(), s, "whole", codec.Limits{})
 			if err != nil {
 				return err
 			}
 			return f.Close()
 		},
 		"holds": func(s *faultyStore) error {
-			_, err := Holds(t.Context(), s, "whole", func(*codec.Header) bool { return true })
+			_, err := codec.Holds(t.Context(), s, "whole", func(*codec.Header) bool { return true })
 			return err
 		},
 		"write beside the same": func(s *faultyStore) error {
-			_, err := Write(t.Context(), s, "whole", whole, codec.Options{}, false)
+			_, err := codec.Save(t.Context(), s, "whole", whole, codec.Options{})
 			return err
 		},
 	} {

@@ -146,7 +146,7 @@ func TestBacklog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := p.Build(t.Context()); err == nil || !strings.Contains(err.Error(), "--temp-dir") {
+		if _, _, err := p.Build(t.Context()); err == nil || !strings.Contains(err.Error(), "TempDir") {
 			t.Errorf("a directory that is not there: %v", err)
 		}
 	}

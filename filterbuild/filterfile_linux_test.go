@@ -40,7 +40,7 @@ func TestWriteSweeps(t *testing.T) {
 	s := newStore()
 	putParquet(t, s, "ids.parquet", 10, record(t, column{"id", []int64{1, 2, 3}}))
 	f, _ := build(t, s, []string{"ids.parquet"}, Options{Key: "id"})
-	if _, err := Write(t.Context(), storage.Local{}, name, f, codec.Options{}, false); err != nil {
+	if _, err := codec.Save(t.Context(), storage.Local{}, name, f, codec.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if entries, err = os.ReadDir(dir); err != nil || len(entries) != 1 || entries[0].Name() != "f.bjf" {

@@ -193,7 +193,7 @@ func buildShards(t testing.TB, s *memStore, prefix string, inputs []string, opts
 		o.Shard = partition.Shard{Index: i, Of: n}
 		f, _ := build(t, s, inputs, o)
 		name := fmt.Sprintf("%s-%d-of-%d", prefix, i, n)
-		if _, err := Write(t.Context(), s, name, f, codec.Options{Uncompressed: i%4 != 0}, true); err != nil {
+		if _, err := codec.Save(t.Context(), s, name, f, codec.Options{Uncompressed: i%4 != 0, Replace: true}); err != nil {
 			t.Fatal(err)
 		}
 		names = append(names, name)
@@ -213,7 +213,7 @@ func mergeTree(t testing.TB, s *memStore, names []string, rng *rand.Rand) *codec
 			t.Fatal(err)
 		}
 		name := fmt.Sprintf("%s-step-%d", names[0], step)
-		if _, err := Write(t.Context(), s, name, f, codec.Options{Uncompressed: step%4 != 0}, true); err != nil {
+		if _, err := codec.Save(t.Context(), s, name, f, codec.Options{Uncompressed: step%4 != 0, Replace: true}); err != nil {
 			t.Fatal(err)
 		}
 		names = append(names[2:], name)

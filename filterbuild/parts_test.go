@@ -36,7 +36,7 @@ func TestMergeListsAllThatIsWrong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Write(t.Context(), s, "pair", pair, codec.Options{}, false); err != nil {
+	if _, err := codec.Save(t.Context(), s, "pair", pair, codec.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	// A build of which most files are, though the first one is of another.
@@ -147,7 +147,7 @@ func mergeGroups(t *testing.T, s *memStore, names []string, rng *rand.Rand) *cod
 				t.Fatal(err)
 			}
 			name := fmt.Sprintf("level-%d-%d", level, len(next))
-			if _, err := Write(t.Context(), s, name, f, codec.Options{Uncompressed: rng.IntN(2) == 0}, true); err != nil {
+			if _, err := codec.Save(t.Context(), s, name, f, codec.Options{Uncompressed: rng.IntN(2) == 0, Replace: true}); err != nil {
 				t.Fatal(err)
 			}
 			next, rest = append(next, name), rest[n:]
@@ -246,7 +246,7 @@ func TestMergeOfExactPartsIsBounded(t *testing.T) {
 	putColumn(t, s, "ids", clusters(60_000, 30, "random", false))
 	opts := Options{Key: "id", FPR: 0.01, Threads: 1}
 	names := buildShards(t, s, "p", []string{"ids"}, opts, 40)
-	first, err := Read(t.Context(), s, names[0], codec.Limits{})
+	first, err := codec.Load(t.Context(), s, names[0], codec.Limits{})
 	if err != nil || first.Kind() != codec.KindExact {
 		t.Fatalf("the parts are no exact ones, or %v", err)
 	}

@@ -244,7 +244,7 @@ func TestUnsizedInputs(t *testing.T) {
 		t.Error("the bits are not those of a build that knew the number of keys")
 	}
 	_, err := plan(t, s, names, Options{Key: "id", Shard: partition.Shard{Index: 1, Of: 3}})
-	refused(t, "a shard of inputs without a size", err, ErrCapacity, "ids0.csv", "--expect")
+	refused(t, "a shard of inputs without a size", err, ErrCapacity, "ids0.csv", "Capacity")
 }
 
 func TestMemoryBudget(t *testing.T) {
@@ -282,7 +282,7 @@ func TestMemoryBudget(t *testing.T) {
 	if err == nil {
 		t.Fatal("a partial filter larger than the budget was built")
 	}
-	for _, w := range []string{"--memory", "--fpr", "--max-size", fault.Size(size)} {
+	for _, w := range []string{"Memory", "FPR", "MaxSize", fault.Size(size)} {
 		if !strings.Contains(err.Error(), w) {
 			t.Errorf("the text lacks %q: %v", w, err)
 		}
@@ -305,13 +305,13 @@ func TestPlanRefusals(t *testing.T) {
 			[]string{"ints.parquet", "strs.parquet", "integer", "text or binary"}},
 		{"text beside integers", []string{"ints.parquet", "ids.csv"}, Options{Key: "id"}, fault.ErrMismatch,
 			[]string{"ints.parquet", "ids.csv", "integer", "text or binary", "id::int64"}},
-		{"no such column", []string{"ints.parquet"}, Options{Key: "ids"}, nil, []string{"ints.parquet", "did you mean id?"}},
+		{"no such column", []string{"ints.parquet"}, Options{Key: "ids"}, nil, []string{"ints.parquet", "(there "}},
 		{"no such column in the second", []string{"ids.csv", "strs.parquet"}, Options{Key: "x"}, nil, []string{"strs.parquet", `no column "x"`}},
 		{"a rate and a size", []string{"ints.parquet"}, Options{Key: "id", FPR: 0.1, MaxSize: 100}, nil, []string{"want one of the two"}},
 		{"a rate of 1", []string{"ints.parquet"}, Options{Key: "id", FPR: 1}, nil, []string{"rate 1"}},
 		{"a negative rate", []string{"ints.parquet"}, Options{Key: "id", FPR: -0.1}, nil, []string{"rate -0.1"}},
 		{"a rate that is no number", []string{"ints.parquet"}, Options{Key: "id", FPR: nan()}, nil, []string{"rate NaN"}},
-		{"exact strings", []string{"strs.parquet"}, Options{Key: "id", Kind: codec.WantExact}, fault.ErrUnsupported, []string{"--kind bloom"}},
+		{"exact strings", []string{"strs.parquet"}, Options{Key: "id", Kind: codec.WantExact}, fault.ErrUnsupported, []string{"Kind bloom"}},
 		{"exact pairs", []string{"ints.parquet"}, Options{Key: "id,id", Kind: codec.WantExact}, fault.ErrUnsupported, nil},
 		{"no key", []string{"ints.parquet"}, Options{}, nil, nil},
 	} {
@@ -384,6 +384,6 @@ func TestTooManyKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _, err = p.Build(t.Context())
-		refused(t, "too many keys", err, fault.ErrUnsupported, "--max-size", "--expect")
+		refused(t, "too many keys", err, fault.ErrUnsupported, "MaxSize", "Capacity")
 	}
 }

@@ -59,13 +59,13 @@ func TestReadMapsWhatItCan(t *testing.T) {
 		for _, opts := range []codec.Options{{}, {Uncompressed: true}} {
 			for _, store := range []storage.Storage{local, mem} {
 				name := filepath.Join(t.TempDir(), "f")
-				if _, err := Write(t.Context(), store, name, f, opts, false); err != nil {
+				if _, err := codec.Save(t.Context(), store, name, f, opts); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := Read(t.Context(), store, name, codec.Limits{MaxBytes: 1000}); !errors.Is(err, codec.ErrLimit) {
+				if _, err := codec.Load(t.Context(), store, name, codec.Limits{MaxBytes: 1000}); !errors.Is(err, codec.ErrLimit) {
 					t.Errorf("limit: %v", err)
 				}
-				got, err := Read(t.Context(), store, name, codec.Limits{})
+				got, err := codec.Load(t.Context(), store, name, codec.Limits{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -94,7 +94,7 @@ func unix() bool {
 func TestReadMappedDamage(t *testing.T) {
 	f := randomFilter(t, bloom.Split512, 50_000, 40_000, nil)
 	name := filepath.Join(t.TempDir(), "f.bjf")
-	if _, err := Write(t.Context(), storage.Local{}, name, f, codec.Options{Uncompressed: true}, false); err != nil {
+	if _, err := codec.Save(t.Context(), storage.Local{}, name, f, codec.Options{Uncompressed: true}); err != nil {
 		t.Fatal(err)
 	}
 	whole, err := os.ReadFile(name)
@@ -106,13 +106,13 @@ func TestReadMappedDamage(t *testing.T) {
 	if err := os.WriteFile(name, damaged, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Read(t.Context(), storage.Local{}, name, codec.Limits{}); !errors.Is(err, fault.ErrCorrupt) || !strings.Contains(err.Error(), "f.bjf: corrupt: chunk 1: checksum: want ") {
+	if _, err := codec.Load(t.Context(), storage.Local{}, name, codec.Limits{}); !errors.Is(err, fault.ErrCorrupt) || !strings.Contains(err.Error(), "f.bjf: corrupt: chunk 1: checksum: want ") {
 		t.Errorf("damaged: %v", err)
 	}
 	if err := os.WriteFile(name, whole, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := Read(t.Context(), storage.Local{}, name, codec.Limits{})
+	got, err := codec.Load(t.Context(), storage.Local{}, name, codec.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,10 +142,10 @@ func (s stubbornStore) Open(ctx context.Context, o storage.Object) (storage.Read
 func TestReadFallsBack(t *testing.T) {
 	s := newStore()
 	f := randomFilter(t, bloom.Split512, 500, 400, nil)
-	if _, err := Write(t.Context(), s, "f", f, codec.Options{Uncompressed: true}, false); err != nil {
+	if _, err := codec.Save(t.Context(), s, "f", f, codec.Options{Uncompressed: true}); err != nil {
 		t.Fatal(err)
 	}
-	got, err := Read(t.Context(), stubbornStore{s}, "f", codec.Limits{})
+	got, err := codec.Load(t.Context(), stubbornStore{s}, "f", codec.Limits{})
 	if err != nil || got.Mapped() || !sameBits(got.Bloom(), f.Bloom()) {
 		t.Errorf("error %v", err)
 	}
@@ -167,7 +167,7 @@ func TestMergeOfManyChunks(t *testing.T) {
 			}
 			all.Keys += p.Keys
 			names = append(names, string('a'+rune(i)))
-			if _, err := Write(t.Context(), s, names[i], p, codec.Options{Uncompressed: i%3 == 0}, false); err != nil {
+			if _, err := codec.Save(t.Context(), s, names[i], p, codec.Options{Uncompressed: i%3 == 0}); err != nil {
 				t.Fatal(err)
 			}
 		}

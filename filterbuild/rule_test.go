@@ -120,7 +120,7 @@ func TestRuleRefusals(t *testing.T) {
 		kind            error
 		words           []string
 	}{
-		{"strings.parquet", "n", "lower", fault.ErrUnsupported, []string{"strings.parquet: column n: ", "--normalize lower of a key of class integer"}},
+		{"strings.parquet", "n", "lower", fault.ErrUnsupported, []string{"strings.parquet: column n: ", "Normalize lower of a key of class integer"}},
 		{"strings.parquet", "id", "uuid", fault.ErrMismatch, []string{"strings.parquet: row group 2: column id: ", "a value that is no UUID"}},
 		{"strings.parquet", "n,id", "uuid", fault.ErrMismatch, []string{"strings.parquet: row group 2: column n,id: "}},
 		{"strings.txt", "id", "trim,uuid", fault.ErrMismatch, []string{"strings.txt: line 3: column id: ", "want a UUID"}},
@@ -160,7 +160,7 @@ func TestRuleTellsFiltersApart(t *testing.T) {
 		f, _ := build(t, s, []string{"ids"}, Options{Key: "id", Normalize: rule, Capacity: 3})
 		part, _ := build(t, s, []string{"ids"}, Options{Key: "id", Normalize: rule, Capacity: 3, Shard: partition.Shard{Index: uint32(len(rule) % 2), Of: 2}})
 		for name, f := range map[string]*codec.Filter{"filter " + rule: f, "part " + rule: part} {
-			if _, err := Write(t.Context(), s, name, f, codec.Options{}, true); err != nil {
+			if _, err := codec.Save(t.Context(), s, name, f, codec.Options{Replace: true}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -134,7 +134,7 @@ func TestUnionKeepsRoom(t *testing.T) {
 		{"with an exact one of other room", []*codec.Filter{fewSmaller, b}, a.Capacity, 0.01, nil},
 		{"exact ones", []*codec.Filter{few, fewNone}, a.Capacity, 0.01, nil},
 		{"exact ones without room", []*codec.Filter{fewNone, fewNone}, codec.Capacity{}, 0.5, nil},
-		{"smaller", []*codec.Filter{a, small}, codec.Capacity{}, 0, []string{"2: mismatch: room", "want that for 40000 keys", "as in 1", "got that for 20000 keys", "--capacity"}},
+		{"smaller", []*codec.Filter{a, small}, codec.Capacity{}, 0, []string{"2: mismatch: room", "want that for 40000 keys", "as in 1", "got that for 20000 keys", "Capacity+Room"}},
 		{"none", []*codec.Filter{a, without, b}, codec.Capacity{}, 0, []string{"2: mismatch: room", "got none"}},
 		{"none, and an exact one with room", []*codec.Filter{without, few}, codec.Capacity{}, 0, []string{"1: mismatch: room", "as in 2, got none"}},
 		{"exact ones of different room", []*codec.Filter{few, fewSmaller}, codec.Capacity{}, 0, []string{"2: mismatch: room"}},
@@ -235,7 +235,7 @@ func TestCombineIsBounded(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		_, err := Combine(t.Context(), s, c.op, names, codec.Limits{MaxBytes: c.want<<20 - 1})
-		refused(t, c.name, err, ErrMemory, c.op.noun(), fault.Size(int64(c.want<<20)), "--memory")
+		refused(t, c.name, err, ErrMemory, c.op.noun(), fault.Size(int64(c.want<<20)), "Memory")
 		if n := s.most.Load(); n > readsAtOnce {
 			t.Errorf("%s: %d files are open at a time", c.name, n)
 		}

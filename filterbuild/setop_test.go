@@ -232,7 +232,7 @@ func TestCombineWithALargeExactSet(t *testing.T) {
 	many := filterOf(t, span(5000, 45_000), Options{Kind: codec.WantExact, FPR: 0.5})
 	for _, order := range [][]*codec.Filter{{bits, many}, {many, bits}, {bits, few, many}} {
 		_, err := combine(t, Union, order, []string{"a.bjf", "b.bjf", "c.bjf"}[:len(order)])
-		refused(t, "union", err, fault.ErrMismatch, "a.bjf, b.bjf", "false-positive rate of the union", "at most 0.02", "--kind exact")
+		refused(t, "union", err, fault.ErrMismatch, "a.bjf, b.bjf", "false-positive rate of the union", "at most 0.02", "Kind exact")
 		f, err := combine(t, Intersect, order[:2], []string{"a.bjf", "b.bjf"})
 		if err != nil || passed(t, f, span(5000, 45_000)) > 2000 {
 			t.Errorf("intersection: %v", err)
@@ -270,7 +270,7 @@ func TestCombineGeometries(t *testing.T) {
 	other := filterOf(t, span(0, 9000), Options{Kind: codec.WantBloom, FPR: 0.0001})
 	for _, op := range []SetOp{Union, Intersect} {
 		_, err := combine(t, op, []*codec.Filter{small, bits, other}, []string{"a", "b", "c"})
-		refused(t, string(op), err, fault.ErrMismatch, "c: ", "want split-256 as in b, got split-512", "--geometry")
+		refused(t, string(op), err, fault.ErrMismatch, "c: ", "want split-256 as in b, got split-512", "Geometry")
 	}
 }
 
@@ -305,7 +305,7 @@ func TestDifference(t *testing.T) {
 	for i, order := range [][]*codec.Filter{{bits, a}, {a, bits}, {a, b, bits}} {
 		names := []string{"x", "y", "z"}[:len(order)]
 		_, err := combine(t, Difference, order, names)
-		refused(t, "difference with bits", err, fault.ErrMismatch, names[i]+": ", "want an exact one, got a Bloom filter", "rows would be lost", "--kind exact", "--no-match")
+		refused(t, "difference with bits", err, fault.ErrMismatch, names[i]+": ", "want an exact one, got a Bloom filter", "rows would be lost", "Kind exact", "NoMatch")
 	}
 	for _, order := range [][]*codec.Filter{{a, b}, {bits, bits}} {
 		if _, err := combine(t, "sum", order, []string{"a", "b"}); err == nil || !strings.Contains(err.Error(), `"sum": want union`) {

@@ -124,6 +124,6 @@ func buildPart(ctx context.Context, shard partition.Shard, name string) error {
 	if err != nil {
 		return err
 	}
-	_, err = filterbuild.Write(ctx, storage.Local{}, name, f, codec.Options{}, false)
+	_, err = codec.Save(ctx, storage.Local{}, name, f, codec.Options{})
 	return err
 }

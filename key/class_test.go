@@ -137,16 +137,16 @@ func TestMatch(t *testing.T) {
 					t.Errorf("%s, %s: %v, want a mismatch", a, b, err)
 					continue
 				}
-				if !strings.Contains(f.Want, word(a)) || !strings.Contains(f.Got, word(b)) || f.Hint == "" || !strings.Contains(err.Error(), "log.parquet") {
+				if !strings.Contains(f.Want.String(), word(a)) || !strings.Contains(f.Got, word(b)) || f.Hint == "" || !strings.Contains(err.Error(), "log.parquet") {
 					t.Errorf("%s, %s: %v", a, b, err)
 				}
-				if !filter && strings.Contains(f.Hint, "filter") {
-					t.Errorf("%s, %s: no filter is there: %s", a, b, f.Hint)
+				if !filter && strings.Contains(f.Hint.String(), "filter") {
+					t.Errorf("%s, %s: no filter is there: %s", a, b, f.Hint.String())
 				}
-				advised := cast.FindStringSubmatch(f.Hint)
+				advised := cast.FindStringSubmatch(f.Hint.String())
 				if advised == nil {
 					if (a == key.Bytes) != (b == key.Bytes) && a != key.Fixed(3) && b != key.Fixed(3) && !filter && a != key.Duration && b != key.Duration {
-						t.Errorf("%s, %s: no cast is advised: %s", a, b, f.Hint)
+						t.Errorf("%s, %s: no cast is advised: %s", a, b, f.Hint.String())
 					}
 					continue
 				}
@@ -156,7 +156,7 @@ func TestMatch(t *testing.T) {
 				}
 				columns, err := key.ParseColumns(advised[0])
 				if err != nil {
-					t.Errorf("%s, %s: the hint %q: %v", a, b, f.Hint, err)
+					t.Errorf("%s, %s: the hint %q: %v", a, b, f.Hint.String(), err)
 					continue
 				}
 				types := []arrow.DataType{typesOf[of]}
@@ -167,7 +167,7 @@ func TestMatch(t *testing.T) {
 					schema := arrow.NewSchema([]arrow.Field{{Name: advised[1], Type: dt}}, nil)
 					enc, err := key.NewEncoder(schema, columns, key.Options{})
 					if err != nil || enc.Classes()[0] != to {
-						t.Errorf("%s, %s of type %s: the hint %q: %v", a, b, dt, f.Hint, err)
+						t.Errorf("%s, %s of type %s: the hint %q: %v", a, b, dt, f.Hint.String(), err)
 					}
 				}
 			}

@@ -109,7 +109,7 @@ func NewEncoder(schema *arrow.Schema, columns []Column, o Options) (*Encoder, er
 		stored = append(stored, c)
 	}
 	if o.Rule != 0 && !o.Rule.Concerns(stored) && !slices.Contains(stored, Null) {
-		return nil, fault.Unsupported(fault.At{Column: ColumnsString(columns)}, "--normalize %s of a key of class %s", o.Rule, joined(stored)).
+		return nil, fault.Unsupported(fault.At{Column: ColumnsString(columns)}, "{Normalize %s} of a key of class %s", o.Rule, joined(stored)).
 			WithHint("the rule is for strings: leave it out, or cast the column to string")
 	}
 	return e, nil
@@ -173,6 +173,12 @@ func (e *Encoder) Encode(rec arrow.Record, b *Batch) error {
 		p.convert = e.steps[i].converter()
 		parts[i] = p
 	}
+	b.encode(parts)
+	return nil
+}
+
+// encode fills the batch, which was reset, with the keys that the parts make up.
+func (b *Batch) encode(parts []part) {
 	b.findRows(parts)
 	changed := slices.ContainsFunc(parts, func(p part) bool { return p.rule != 0 || p.cast != nil || p.convert != nil })
 	switch one := &parts[0]; {
@@ -189,7 +195,6 @@ func (e *Encoder) Encode(rec arrow.Record, b *Batch) error {
 	default:
 		encodeChangedComposite(parts, b)
 	}
-	return nil
 }
 
 // EncodeKeys is Encode for rows of a file, which errors name. A value that does not

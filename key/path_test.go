@@ -195,13 +195,13 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// TestNotFound: the error says what there is, and what was probably meant.
+// TestNotFound: the error says what was not found, and what there is.
 func TestNotFound(t *testing.T) {
 	for s, want := range map[string][]string{
-		"tz":           {`no column "tz"`, "did you mean ts?"},
-		"user.idd":     {`no column "idd"`, "did you mean user.id?"},
-		"user.in.nmae": {"did you mean user.in.name?"},
-		"country":      {"did you mean Country?"},
+		"tz":           {`no column "tz"`, "(there are ts, user,", "Country"},
+		"user.idd":     {`no column "idd" (there are user.id, user.in)`},
+		"user.in.nmae": {`no column "nmae" (there are user.in.id, user.in.name)`},
+		"country":      {`no column "country"`, "(there are ts, user,", "Country"},
 		"ts:int64":     {`no column "ts:int64" (a cast has two colons: ts::int64)`},
 		"zzzzzzzz":     {"there are ts, user,", `"user.id"`},
 		"a.b":          {`'"a.b"'`}, // a column of that very name
@@ -226,9 +226,28 @@ func TestNotFound(t *testing.T) {
 				t.Errorf("%s: %v, want it to say %q", s, err, w)
 			}
 		}
-		if s == "zzzzzzzz" && strings.Contains(err.Error(), "did you mean") {
+		if last := paths[0].Path[len(paths[0].Path)-1]; len(nf.Have) > 0 && (nf.Name != last || nf.Meant != nil) {
+			t.Errorf("%s: %q was not found and %v is meant, want %q and none", s, nf.Name, nf.Meant, last)
+		}
+		if strings.Contains(err.Error(), "did you mean") {
 			t.Errorf("%s: %v guesses", s, err)
 		}
+	}
+}
+
+// The columns to choose from are listed up to a bound; one alone is quoted.
+func TestNotFoundChoice(t *testing.T) {
+	e := &key.NotFoundError{Err: errors.New("none"), Have: []key.Path{{"0"}}}
+	if got, want := e.Error(), `none (there is only "0")`; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	e.Have = slices.Repeat([]key.Path{{"x"}}, 20)
+	if got, want := e.Error(), "none (there are "+strings.Repeat("x, ", 19)+"x)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	e.Have = append(e.Have, key.Path{"x"})
+	if got, want := e.Error(), "none (there are "+strings.Repeat("x, ", 20)+"…)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

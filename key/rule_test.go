@@ -334,7 +334,7 @@ func TestRuleOfOtherClasses(t *testing.T) {
 		}
 		enc, err := key.NewEncoder(schema, paths, key.Options{Rule: rule})
 		if c.unsupported != "" {
-			if !errors.Is(err, fault.ErrUnsupported) || !strings.Contains(err.Error(), "--normalize "+c.rule+" of a key of class "+c.unsupported+" ") {
+			if !errors.Is(err, fault.ErrUnsupported) || !strings.Contains(err.Error(), "Normalize "+c.rule+" of a key of class "+c.unsupported+" ") {
 				t.Errorf("%s of %s: error %v", c.rule, c.column, err)
 			}
 			continue

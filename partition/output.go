@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -307,7 +308,7 @@ func (o Output) WriteEmpty(ctx context.Context, schema *arrow.Schema) (Written, 
 	var parts []Part
 	if !o.IsDir(ctx) {
 		if schema == nil {
-			return Written{}, fmt.Errorf("%s: the log has no files, so the columns of the output are unknown (write to a directory, -o OUT/, or give them with --schema-from)", o.Name)
+			return Written{}, fault.Errorf("%s: the log has no files, so the columns of the output are unknown (write to a directory, {Output OUT/}, or give them with {Pinned})", o.Name)
 		}
 		parts = []Part{{Schema: schema}}
 	}

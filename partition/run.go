@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -106,7 +107,7 @@ func (r *Job) ChangedSince(ctx context.Context, store storage.Source, output str
 	}
 	for _, f := range r.inputs() {
 		if f.src != nil && !out.ModTime.IsZero() && f.src.Object().ModTime.After(out.ModTime) {
-			return fmt.Errorf("%s: %w, and its input %s was written later (--force replaces it)", output, ErrExists, f.Name)
+			return fault.Errorf("%s: %w, and its input %s was written later ({Force} replaces it)", output, ErrExists, f.Name)
 		}
 	}
 	return nil

@@ -175,7 +175,7 @@ func (o Output) union(opts *ScanOptions, logs []*File) ([]parquet.SchemaElement,
 	for _, f := range logs {
 		if f.parquet() == nil {
 			return nil, fault.Unsupported(fault.At{File: f.Name}, "an Arrow file in a union of schemas").
-				WithHint("convert it to Parquet, or keep each file's own schema with --schema per-file -o OUT/")
+				WithHint("convert it to Parquet, or keep each file's own schema with {Schema per-file} {Output OUT/}")
 		}
 		files = append(files, f.parquet().File())
 	}
@@ -231,7 +231,7 @@ func (o *ScanOptions) spelled(logs []*File) ([]string, error) {
 			first, ok := seen[folded]
 			if ok && first.name != field.Name {
 				return nil, fault.Mismatch(fault.At{File: f.Name, Column: field.Name}, "the column's name in a union of schemas", first.name+" as in "+first.file, field.Name).
-					WithHint("keep each file's own schema with --schema per-file -o OUT/")
+					WithHint("keep each file's own schema with {Schema per-file} {Output OUT/}")
 			}
 			seen[folded] = spelling{field.Name, f.Name}
 		}
@@ -259,7 +259,7 @@ func (o Output) alike(opts *ScanOptions, logs []*File) error {
 		}
 		differs := func(want, got string) error {
 			return fault.Mismatch(fault.At{File: f.Name}, "schema", want, got).
-				WithHint("write to a directory, -o OUT/, where each file keeps its own schema, or use --schema union")
+				WithHint("write to a directory, {Output OUT/}, where each file keeps its own schema, or use {Schema union}")
 		}
 		if !got.Equal(want) {
 			return differs(describe(want)+" as in "+first.Name, describe(got))

@@ -97,7 +97,7 @@ func oneSchema(parts []Part) (*arrow.Schema, *File, error) {
 	for _, p := range parts[1:] {
 		if !p.Schema.Equal(first.Schema) {
 			return nil, nil, fault.Mismatch(fault.At{File: p.name()}, "schema", describe(first.Schema)+" as in "+first.name(), describe(p.Schema)).
-				WithHint("write to a directory, -o OUT/, where each file keeps its own schema")
+				WithHint("write to a directory, {Output OUT/}, where each file keeps its own schema")
 		}
 	}
 	return first.Schema, first.Piece.File, nil

@@ -114,7 +114,7 @@ func filterVictims(dir string) ([]victim, error) {
 				return nil, err
 			}
 			name := filepath.Join(dir, fmt.Sprintf("%s-%d.bjf", r.name, i))
-			if _, err := filterbuild.Write(ctx, storage.Local{}, name, f, r.write, true); err != nil {
+			if _, err := codec.Save(ctx, storage.Local{}, name, f, codec.Options{Uncompressed: r.write.Uncompressed, Replace: true}); err != nil {
 				return nil, err
 			}
 			v.others = append(v.others, name)
@@ -144,7 +144,7 @@ func filterVictims(dir string) ([]victim, error) {
 func (v *filterVictim) try(ctx context.Context, n int, path string, m mutation) verdict {
 	limits := codec.Limits{MaxBytes: budget}
 	store := storage.Local{}
-	f, err := filterbuild.Read(ctx, store, path, limits)
+	f, err := codec.Load(ctx, store, path, limits)
 	if err != nil {
 		if _, merge := filterbuild.Merge(ctx, store, []string{path, v.others[0]}, true, limits); v.partial && merge == nil {
 			return verdict{wrong: "merged, but not read: " + oneLine(err)}

@@ -96,7 +96,7 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 	if done {
 		return c.done(cmd.Context(), "merge", o.out, start, partition.ErrDone)
 	}
-	size, err := filterbuild.Write(cmd.Context(), storage.Local{}, o.out, f, codec.Options{Uncompressed: o.uncompressed}, c.force)
+	size, err := codec.Save(cmd.Context(), storage.Local{}, o.out, f, codec.Options{Uncompressed: o.uncompressed, Replace: c.force})
 	if err != nil {
 		return err
 	}

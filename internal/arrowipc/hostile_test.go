@@ -151,7 +151,7 @@ func TestHostile(t *testing.T) {
 			refused++
 		}
 		if e := (*fault.Error)(nil); errors.As(err, &e) {
-			texts[strings.Map(noDigit, e.What)]++
+			texts[strings.Map(noDigit, e.What.String())]++
 		}
 	}
 	t.Logf("%d inputs: %d read, %d refused with %d texts, %d recovered panics", count, read, refused, len(texts), panicked)

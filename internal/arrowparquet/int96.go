@@ -34,7 +34,7 @@ func int96ToMicros(dst, src []byte) error {
 	sec, nanos := key.SplitInt96(src)
 	if nanos%1000 != 0 {
 		return fault.Unsupported(fault.At{}, "an INT96 timestamp with digits below a microsecond").
-			WithHint("--int96 ns keeps nanoseconds, in the years 1677 to 2262")
+			WithHint("{Int96Nanos true} keeps nanoseconds, in the years 1677 to 2262")
 	}
 	v, ok := addTime(sec, 1e6, int64(nanos/1000))
 	if !ok {
@@ -49,7 +49,7 @@ func int96ToNanos(dst, src []byte) error {
 	v, ok := addTime(sec, 1e9, int64(nanos))
 	if !ok {
 		return fault.Unsupported(fault.At{}, "an INT96 timestamp outside the years 1677 to 2262").
-			WithHint("--int96 us, the default, reads all years, to the microsecond")
+			WithHint("{Int96Nanos false}, the default, reads all years, to the microsecond")
 	}
 	binary.LittleEndian.PutUint64(dst, uint64(v))
 	return nil

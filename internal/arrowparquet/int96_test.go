@@ -61,7 +61,7 @@ func TestInt96Micros(t *testing.T) {
 		{1721426, 0, time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro(), ""},      // by the US Naval Observatory
 		{2440588, 1 << 63, 0, "below a microsecond"},
 		{2440589, ^uint64(0) - 999, day - 1, ""}, // -1000 ns
-		{2440588, 1, 0, "--int96 ns"},
+		{2440588, 1, 0, "Int96Nanos true"},
 		// Spark's 290000-12-31, from int96_from_spark.parquet of parquet-testing,
 		// whose documentation has the value.
 		{^uint32(105862231), ^uint64(32509551615999), 9089380393200000000, ""},

@@ -114,7 +114,7 @@ func TestRowBeyondTheBudget(t *testing.T) {
 		for _, e := range p.Read(t.Context(), 0, nil) {
 			err = e
 		}
-		if ok != (err == nil) || !ok && (!errors.Is(err, fault.ErrMemory) || !strings.Contains(err.Error(), "column l") || !strings.Contains(err.Error(), "--memory")) {
+		if ok != (err == nil) || !ok && (!errors.Is(err, fault.ErrMemory) || !strings.Contains(err.Error(), "column l") || !strings.Contains(err.Error(), "Memory")) {
 			t.Errorf("in %d bytes: %v", memory, err)
 		}
 	}

@@ -263,7 +263,7 @@ func (h *hostile) count(m *mutation, r *reading) {
 					return -1
 				}
 				return c
-			}, e.What)]++
+			}, e.What.String())]++
 		}
 	}
 	switch {

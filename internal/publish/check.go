@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // Check returns nil if this worker can write its targets, an error that wraps
@@ -132,20 +134,20 @@ func (p *placement) target(ctx context.Context, t Target) (marker string, ok boo
 	case d.owns(marker), own && !table, d.Force && (own || p.replaced[t.Name]):
 		return marker, true, nil
 	case own:
-		err = fmt.Errorf("%s: %w: %s has changed since this run wrote it (--force replaces it)", d.Name, ErrExists, t.Name)
+		err = fault.Errorf("%s: %w: %s has changed since this run wrote it ({Force} replaces it)", d.Name, ErrExists, t.Name)
 	case other != "" && !d.Force:
 		err = d.foreign(t.Name)
 	case other != "":
-		err = fmt.Errorf("%s: %w: %s is the output of %s, which is not an input of this run (write to another directory, or set --base so that the names differ)", d.Name, ErrExists, t.Name, other)
+		err = fault.Errorf("%s: %w: %s is the output of %s, which is not an input of this run (write to another directory, or set {Base} so that the names differ)", d.Name, ErrExists, t.Name, other)
 	default:
-		err = fmt.Errorf("%s: %w: %s is not listed in a manifest of this directory, so --force keeps it (remove it, or write to another directory)", d.Name, ErrExists, t.Name)
+		err = fault.Errorf("%s: %w: %s is not listed in a manifest of this directory, so {Force} keeps it (remove it, or write to another directory)", d.Name, ErrExists, t.Name)
 	}
 	return "", false, err
 }
 
 // foreign returns the error of a file of another run.
 func (d *Dir) foreign(name string) error {
-	return fmt.Errorf("%s: %w: %s does not come from these inputs and options (--force replaces the outputs of the inputs named, and keeps the others)", d.Name, ErrExists, name)
+	return fault.Errorf("%s: %w: %s does not come from these inputs and options ({Force} replaces the outputs of the inputs named, and keeps the others)", d.Name, ErrExists, name)
 }
 
 // alone returns an error that wraps ErrExists if the directory has anything but
@@ -176,7 +178,7 @@ func (d *Dir) alone(ctx context.Context, l *listing) error {
 			}
 		}
 		if marker == "" {
-			return fmt.Errorf("%s: %w: %s is not an output of bloomjoin (write to an empty directory; --force keeps such files)", d.Name, ErrExists, name)
+			return fault.Errorf("%s: %w: %s is not an output of bloomjoin (write to an empty directory; {Force} keeps such files)", d.Name, ErrExists, name)
 		}
 		if !d.owns(marker) {
 			return d.foreign(name)

@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -91,7 +92,7 @@ func (o *Owner) Compare(ctx context.Context, name string) error {
 	if o.Known() && marker == o.Mark() {
 		return ErrDone
 	}
-	return fmt.Errorf("%s: %w, but does not come from these inputs and options (--force replaces it)", name, ErrExists)
+	return fault.Errorf("%s: %w, but does not come from these inputs and options ({Force} replaces it)", name, ErrExists)
 }
 
 // Commit makes a file visible, or drops it. If another file has appeared

@@ -196,8 +196,8 @@ func TestChangedBytes(t *testing.T) {
 
 // What the system says of the disk is passed on.
 func TestFailingDisk(t *testing.T) {
-	f := New(t.TempDir()+"/none", "keys that wait (say --temp-dir)")
-	if err := f.Stream().Write([]byte("x"), false); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "--temp-dir") {
+	f := New(t.TempDir()+"/none", "keys that wait (say TempDir)")
+	if err := f.Stream().Write([]byte("x"), false); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "TempDir") {
 		t.Errorf("no directory: %v", err)
 	}
 	f = New(t.TempDir(), "keys that wait")

@@ -175,7 +175,7 @@ func checkWidth(at fault.At, got, want int) error {
 		return nil
 	}
 	e := fault.Corrupt(at, "number of fields in a row")
-	e.Want, e.Got = fmt.Sprint(want), fmt.Sprint(got)
+	_ = e.Wanted(fmt.Sprint(want), fmt.Sprint(got))
 	if got > want {
 		e.Got = fmt.Sprintf("more than %d", want)
 	}

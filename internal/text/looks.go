@@ -49,23 +49,23 @@ func (h head) check(at fault.At, column string) error {
 			}
 			format = "csv"
 		}
-		what, hint = "it looks like a "+strings.ToUpper(format)+" header", "--ids-format "+format
+		what, hint = fault.Text("it looks like a "+strings.ToUpper(format)+" header"), fault.Text("{TextFormat "+format+"}")
 	}
-	hint += "; if it is an ID, --ids-format lines"
+	hint += "; if it is an ID, {TextFormat lines}"
 	return (&fault.Error{Kind: fault.ErrMismatch, At: at, What: what, Want: "one ID a line", Hint: hint})
 }
 
 // json names the kind of JSON that the input begins with, if it does.
-func (h head) json() (what, hint string) {
+func (h head) json() (what, hint fault.Text) {
 	line := strings.TrimSpace(h.first)
 	switch {
 	case strings.HasPrefix(line, "{") && json.Valid([]byte(line)):
-		return "it looks like NDJSON", "--ids-format ndjson"
+		return "it looks like NDJSON", "{TextFormat ndjson}"
 	case line == "{":
-		return "it looks like a JSON object over several lines", "write one object a line, as jq -c . does, and read it with --ids-format ndjson"
+		return "it looks like a JSON object over several lines", "write one object a line, as jq -c . does, and read it with {TextFormat ndjson}"
 	case line == "[", strings.HasPrefix(line, "[") && json.Valid([]byte(line)), strings.HasPrefix(line, `[{"`), strings.HasPrefix(line, `["`),
 		strings.HasPrefix(line, "[") && len(h.first) > headBytes/2 && strings.Contains(line, ","): // a long one, cut short
-		return "it looks like a JSON array", "write one value a line: jq -r '.[]' for plain values; jq -c '.[]' for objects, and --ids-format ndjson"
+		return "it looks like a JSON array", "write one value a line: jq -r '.[]' for plain values; jq -c '.[]' for objects, and {TextFormat ndjson}"
 	}
 	return "", ""
 }
@@ -93,20 +93,20 @@ func fieldsOf(line, by string) []string {
 
 // explain says what an input probably is whose first line does not parse, if
 // parses tells which texts do.
-func (h head) explain(parses func(string) bool) (what, hint string) {
+func (h head) explain(parses func(string) bool) (what, hint fault.Text) {
 	if what, hint = h.json(); what != "" {
 		return what, hint
 	}
 	by, format := separator(h.first)
 	switch {
 	case by == "" && h.second != "" && parses(h.second):
-		return "it looks like a CSV header", "--ids-format csv"
+		return "it looks like a CSV header", "{TextFormat csv}"
 	case by == "":
 		return "", ""
 	case !slices.ContainsFunc(fieldsOf(h.first, by), func(s string) bool { return !parses(s) }):
-		return "it looks like a list on one line, or a CSV header", "put one ID on each line, as tr '" + strings.ReplaceAll(by, "\t", `\t`) + "' '\\n' does; if the first line has names, --ids-format " + format
+		return "it looks like a list on one line, or a CSV header", fault.Text("put one ID on each line, as tr '" + strings.ReplaceAll(by, "\t", `\t`) + "' '\\n' does; if the first line has names, {TextFormat " + format + "}")
 	}
-	return "it looks like a " + strings.ToUpper(format) + " header", "--ids-format " + format + "; if there is no header, add one"
+	return fault.Text("it looks like a " + strings.ToUpper(format) + " header"), fault.Text("{TextFormat " + format + "}; if there is no header, add one")
 }
 
 // utf16 names the encoding if text is UTF-16 without a byte order mark: every

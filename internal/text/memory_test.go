@@ -122,7 +122,7 @@ func TestLinesBeyondTheBudget(t *testing.T) {
 			if ok && c.name == "b.csv" && errors.Is(err, fault.ErrCorrupt) { // the quote is not closed
 				err = nil
 			}
-			if ok != (err == nil) || !ok && (!errors.Is(err, fault.ErrMemory) || !strings.Contains(err.Error(), "--memory to 17MiB")) {
+			if ok != (err == nil) || !ok && (!errors.Is(err, fault.ErrMemory) || !strings.Contains(err.Error(), "Memory to 17MiB")) {
 				t.Errorf("%s in %d bytes: %v", c.name, memory, err)
 			}
 		}

@@ -158,9 +158,9 @@ func FuzzCSV(f *testing.F) {
 		want, line, broken := oracleCSV(strings.TrimPrefix(s, "\xEF\xBB\xBF"))
 		var got *fault.Error
 		if errors.As(err, &got) {
-			if quotes := strings.Contains(got.What, "quote"); quotes != broken {
+			if quotes := strings.Contains(got.What.String(), "quote"); quotes != broken {
 				t.Fatalf("%v; encoding/csv finds broken quotes: %v", err, broken)
-			} else if quotes && got.At.Line != line && !strings.Contains(got.What, "not closed") {
+			} else if quotes && got.At.Line != line && !strings.Contains(got.What.String(), "not closed") {
 				t.Fatalf("%v; encoding/csv: line %d", err, line)
 			} else if !quotes && got.At.Line != line {
 				t.Fatalf("%v; by encoding/csv: line %d", err, line)

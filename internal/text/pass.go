@@ -110,7 +110,7 @@ func (p *pass) next() error {
 
 // refuse is told that the value of column c of the row does not parse: the row
 // is left out, if that may be, else the error says what was wanted.
-func (p *pass) refuse(c int, name, want string, parses func(string) bool) error {
+func (p *pass) refuse(c int, name string, want fault.Text, parses func(string) bool) error {
 	p.good--
 	if p.bad != nil && p.rows.confined() {
 		p.bad.add(p.rows.line(c))
@@ -123,7 +123,7 @@ func (p *pass) refuse(c int, name, want string, parses func(string) bool) error 
 }
 
 // explain completes an error about a bad line on its way out of the package.
-// What the line looks like, or --skip-bad, is worth a hint only if it would
+// What the line looks like, or SkipBad, is worth a hint only if it would
 // help: if no line before was good, the input is probably not what it was
 // taken for.
 func (p *pass) explain(err error) error {
@@ -135,7 +135,7 @@ func (p *pass) explain(err error) error {
 	switch {
 	case !bad.confined:
 	case p.good > 0:
-		e.Hint = "--skip-bad leaves such lines out"
+		e.Hint = "{SkipBad} leaves such lines out"
 	default:
 		e.What, e.Hint = p.looks(e.What, bad.parses)
 	}
@@ -143,16 +143,16 @@ func (p *pass) explain(err error) error {
 }
 
 // looks says of an input without a good line what it may be instead.
-func (p *pass) looks(what string, parses func(string) bool) (string, string) {
+func (p *pass) looks(what fault.Text, parses func(string) bool) (fault.Text, fault.Text) {
 	if parses != nil && p.head != nil {
 		if looks, hint := p.head.explain(parses); looks != "" {
 			return what + "; " + looks, hint
 		}
 	}
 	if parses != nil {
-		return what, "no earlier value parsed: check the column, and its type with --key-type"
+		return what, "no earlier value parsed: check the column, and its type with {Types}"
 	}
-	return what, "no earlier line parsed: check the format, with --ids-format for names that do not say it"
+	return what, "no earlier line parsed: check the format, with {TextFormat} for names that do not say it"
 }
 
 // Bad says which lines were left out as bad.
@@ -201,8 +201,9 @@ func (in *input) ended(p *pass, parses func(string) bool) error {
 	}
 	at := in.at
 	at.Line = p.bad.First[0]
-	e := fault.Mismatch(at, "too many bad lines", "at most half of them with --skip-bad", fmt.Sprintf("%d of %d", p.bad.Lines, p.bad.Lines+p.good))
-	e.Hint = "check the format, with --ids-format, and the type, with --key-type"
+	e := fault.Mismatch(at, "too many bad lines", "", fmt.Sprintf("%d of %d", p.bad.Lines, p.bad.Lines+p.good))
+	e.Want = "at most half of them with {SkipBad}"
+	e.Hint = "check the format, with {TextFormat}, and the type, with {Types}"
 	if parses != nil && p.head != nil && at.Line == 1 {
 		if looks, hint := p.head.explain(parses); looks != "" {
 			e.What, e.Hint = e.What+"; "+looks, hint

@@ -231,16 +231,16 @@ func Open(open func() (io.ReadCloser, error), name string, opts Options) (*Table
 // want is what the texts of a column must be, beside what its type wants.
 type want struct {
 	ok   func(value string) bool
-	name string
+	name fault.Text
 }
 
 // wanted words what the values of a column must be.
-func (t *Table) wanted(column int) string {
+func (t *Table) wanted(column int) fault.Text {
 	f := t.schema.Field(column)
 	if w, ok := t.wants[f.Name]; ok {
 		return w.name
 	}
-	return f.Type.String()
+	return fault.Textf("%s", f.Type)
 }
 
 // table is the input with types and wants for some columns.
@@ -284,7 +284,7 @@ func (t *Table) WithTypes(types map[string]arrow.DataType) *Table {
 // columns, which are of strings or binaries, does not parse if ok returns false
 // for it; name says what is wanted. ok may be called from many goroutines, and
 // keeps no text.
-func (t *Table) WithCheck(columns []string, ok func(value string) bool, name string) *Table {
+func (t *Table) WithCheck(columns []string, ok func(value string) bool, name fault.Text) *Table {
 	wants := map[string]want{}
 	maps.Copy(wants, t.wants)
 	for _, c := range columns {

@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // Values are some of a column's values as Parquet's PLAIN encoding has them.
@@ -110,12 +112,13 @@ func (p *pass) fillAll(ctx context.Context, r *plainReader, yield func(Values) b
 // plainReader fills Values.
 type plainReader struct {
 	Values
-	column     int
-	name, want string
-	kind       Kind
-	bits       int
-	ok         func(string) bool // of byte strings; nil: all are
-	whole      bool              // all there is at once
+	column int
+	name   string
+	want   fault.Text
+	kind   Kind
+	bits   int
+	ok     func(string) bool // of byte strings; nil: all are
+	whole  bool              // all there is at once
 }
 
 func (t *Table) plainReader(column int) (*plainReader, error) {
