@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 )
 
@@ -146,7 +147,7 @@ func TestManifestLeadsNowhere(t *testing.T) {
 		}
 		put(t, out+"_manifest-1.json", string(b))
 		_, err = job{[]string{in}, Output{Name: out, Run: runOf(1), Force: true}}.do(t)
-		says(t, name, err, ErrCorrupt, "_manifest-1.json")
+		says(t, name, err, fault.ErrCorrupt, "_manifest-1.json")
 		if err := os.RemoveAll(out); err != nil {
 			t.Fatal(err)
 		}

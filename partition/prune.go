@@ -47,11 +47,7 @@ type pruner struct {
 // found in: the file's own or one that has a column for each of the file's, of
 // the same name and key class.
 func newPruner(f *parquet.File, schema *arrow.Schema, m Match) (*pruner, error) {
-	columns, err := m.KeyColumns()
-	if err != nil {
-		return nil, err
-	}
-	options, err := m.options()
+	columns, options, err := m.key()
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +138,7 @@ func leafAt(f *parquet.File, path key.Path) (*parquet.Leaf, bool) {
 // ascending order, as pairs of rows [lo, hi) of the row group; none: the group
 // has no member. nulls is the number of rows outside of them whose key is NULL,
 // -1 if that is unknown. It reads indexes and Bloom filters, no pages. An error
-// wraps ErrCorrupt if one of these contradicts the format.
+// wraps fault.ErrCorrupt if one of these contradicts the format.
 func (p *pruner) rows(ctx context.Context, g int) (ranges [][2]int64, nulls int64, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, 0, context.Cause(ctx)
