@@ -108,7 +108,7 @@ func Save(ctx context.Context, store storage.Storage, name string, f *Filter, op
 		return 0, err
 	}
 	if !same {
-		return 0, fmt.Errorf("%s: %w, but does not come from these inputs and options (--force replaces it)", name, ErrExists)
+		return 0, fault.Errorf("%s: %w, but does not come from these inputs and options ({Force} replaces it)", name, ErrExists)
 	}
 	return rival, nil
 }

@@ -30,7 +30,7 @@ func (h *Header) Mappable() bool { return h.Filter.kind == KindBloom && h.Contig
 func (h *Header) LoadMapped(file []byte, unmap func() error, lim Limits) (*Filter, error) {
 	if !h.Mappable() {
 		return nil, fault.Unsupported(fault.At{File: h.name}, "mapping a payload that is %s", h.form()).
-			WithHint("write the filter with --uncompressed; only Bloom filters can be mapped")
+			WithHint("write the filter with {Uncompressed}; only Bloom filters can be mapped")
 	}
 	if int64(len(file)) != h.FileBytes {
 		return nil, bad("map", fmt.Sprintf("%d bytes", h.FileBytes), len(file)).inFile(h.name)

@@ -21,7 +21,7 @@ func ruleBits(rule string) (bits uint32, ok bool) {
 }
 
 func putRule(m *meta, dst []byte) []byte {
-	bits, _ := ruleBits(m.Rule) // as was checked
+	bits, _ := ruleBits(m.Rule) // already checked
 	if bits == 0 {
 		return dst
 	}
@@ -40,8 +40,8 @@ func getRule(m *meta, c *cursor) *problem {
 	return nil
 }
 
-// checkRule wants a key that the rule is about: with a column of strings, or,
-// where they became UUIDs, with one of these and no string.
+// checkRule checks that the rule applies to the key: it needs a string column or,
+// if strings became UUIDs, a UUID column and no string column.
 func (m *meta) checkRule() *problem {
 	bits, ok := ruleBits(m.Rule)
 	if !ok {

@@ -216,7 +216,7 @@ func inPart(i int, err error) error {
 	part := [2]string{"negative", "natural"}[i] + " members: "
 	if e := (*fault.Error)(nil); errors.As(err, &e) {
 		in := *e
-		in.What = part + e.What
+		in.What = fault.Text(part) + e.What
 		return &in
 	}
 	return fmt.Errorf("%s%w", part, err)

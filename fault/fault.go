@@ -60,56 +60,53 @@ func (a At) String() string {
 	return strings.Join(parts, ": ")
 }
 
-// Error is one fault: its kind, its place, what was wanted and found, and
-// what the user can do.
+// Error is one fault: its kind, its place, what was wanted and found, and what
+// to do. What, Want and Hint may name options, see [Text].
 type Error struct {
 	Kind error  // one of the sentinels
 	At   At     // where
-	What string // what is wrong, in a few words
-	Want string // what would have been right; may be empty
-	Got  string // what stands there; may be empty
-	Hint string // what to do; may be empty
+	What Text   // what is wrong, in a few words
+	Want Text   // what would have been right; may be empty
+	Got  string // what was found; may be empty
+	Hint Text   // what to do; may be empty
 	Err  error  // the cause, when a library reported one; may be nil
 }
 
 // Error renders the fault on one line, the hint last in parentheses.
-func (e *Error) Error() string {
-	var b strings.Builder
-	if at := e.At.String(); at != "" {
-		b.WriteString(at)
-		b.WriteString(": ")
-	}
-	b.WriteString(e.Kind.Error())
-	if e.What != "" {
-		b.WriteString(": ")
-		b.WriteString(e.What)
-	}
-	if e.Want != "" {
-		b.WriteString(": want ")
-		b.WriteString(e.Want)
-		if e.Got != "" {
-			b.WriteString(", got ")
-			b.WriteString(e.Got)
+func (e *Error) Error() string { return e.word(Words{}) }
+
+func (e *Error) word(w Words) string {
+	spell := w.options()
+	var parts []string
+	add := func(s string) {
+		if s != "" {
+			parts = append(parts, s)
 		}
-	} else if e.Got != "" {
-		b.WriteString(": got ")
-		b.WriteString(e.Got)
+	}
+	add(e.At.String())
+	add(e.Kind.Error())
+	add(e.What.Word(spell))
+	switch want := e.Want.Word(spell); {
+	case want != "" && e.Got != "":
+		add("want " + want + ", got " + e.Got)
+	case want != "":
+		add("want " + want)
+	case e.Got != "":
+		add("got " + e.Got)
 	}
 	if e.Err != nil {
-		b.WriteString(": ")
-		b.WriteString(e.Err.Error())
+		add(w.Text(e.Err))
 	}
-	if hint := e.hint(); hint != "" {
-		b.WriteString(" (")
-		b.WriteString(hint)
-		b.WriteString(")")
+	text := strings.Join(parts, ": ")
+	if hint := e.hint().Word(spell); hint != "" {
+		text += " (" + hint + ")"
 	}
-	return b.String()
+	return text
 }
 
-// hint returns the advice. For a damaged file it is the same, wherever the damage
-// is, unless the reader knows better; of text, each line is a case of its own.
-func (e *Error) hint() string {
+// hint returns the advice. A damaged file has a default, since it is the same
+// wherever the damage is. A line of text has none: lines differ.
+func (e *Error) hint() Text {
 	if e.Hint == "" && errors.Is(e.Kind, ErrCorrupt) && e.At.File != "" && e.At.Line == 0 {
 		return "get a good copy of the file, or write it again; if other programs read it, report a bug"
 	}
@@ -126,17 +123,18 @@ func (e *Error) Unwrap() []error {
 
 // Corrupt reports bytes that break the rules of their format.
 func Corrupt(at At, format string, args ...any) *Error {
-	return &Error{Kind: ErrCorrupt, At: at, What: fmt.Sprintf(format, args...)}
+	return &Error{Kind: ErrCorrupt, At: at, What: Textf(format, args...)}
 }
 
 // Unsupported reports something valid that is not handled.
 func Unsupported(at At, format string, args ...any) *Error {
-	return &Error{Kind: ErrUnsupported, At: at, What: fmt.Sprintf(format, args...)}
+	return &Error{Kind: ErrUnsupported, At: at, What: Textf(format, args...)}
 }
 
-// Mismatch reports two things that must agree and do not.
+// Mismatch reports two things that must agree and do not. The strings name no
+// options: a brace in them stands for itself.
 func Mismatch(at At, what, want, got string) *Error {
-	return &Error{Kind: ErrMismatch, At: at, What: what, Want: want, Got: got}
+	return (&Error{Kind: ErrMismatch, At: at, What: Text(escape(what))}).Wanted(want, got)
 }
 
 // Size renders a number of bytes for people, as 512 B, 1.5 KiB or 12.66 MiB.
@@ -154,20 +152,27 @@ func Size(n int64) string {
 func Memory(at At, what string, need, budget, share int64) *Error {
 	const unit = 1 << 20
 	mib := min(need, math.MaxInt64/2/share)*share/unit + 1
-	e := &Error{Kind: ErrMemory, At: at, What: what, Got: Size(need)}
-	e.Want = fmt.Sprintf("at most %s, 1/%d of the budget", Size(budget/share), share)
-	return e.WithHint("raise --memory to %dMiB or more", mib)
+	e := &Error{Kind: ErrMemory, At: at, What: Text(escape(what)), Got: Size(need)}
+	e.Want = Textf("at most %s, 1/%d of the budget", Size(budget/share), share)
+	return e.WithHint("raise {Memory to %dMiB} or more", mib)
 }
 
-// Wanted returns e with what would have been right, and what stands there.
-func (e *Error) Wanted(want, got string) *Error {
-	e.Want, e.Got = want, got
+// About sets what is wrong and returns e. The format may name options.
+func (e *Error) About(format string, args ...any) *Error {
+	e.What = Textf(format, args...)
 	return e
 }
 
-// WithHint returns e with the advice set.
+// Wanted sets what would have been right and what was found, and returns e. A
+// brace in them stands for itself.
+func (e *Error) Wanted(want, got string) *Error {
+	e.Want, e.Got = Text(escape(want)), got
+	return e
+}
+
+// WithHint sets what to do and returns e. The format may name options.
 func (e *Error) WithHint(format string, args ...any) *Error {
-	e.Hint = fmt.Sprintf(format, args...)
+	e.Hint = Textf(format, args...)
 	return e
 }
 

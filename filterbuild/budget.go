@@ -1,7 +1,6 @@
 package filterbuild
 
 import (
-	"fmt"
 	"math"
 	"sync/atomic"
 
@@ -41,7 +40,7 @@ func (s *share) release() { s.hold(0) }
 func (s *share) set(n uint64) (room uint64, err error) {
 	room, ok := s.hold(n)
 	if !ok {
-		err = fmt.Errorf("%w of %s: the exact set takes more (raise --memory, or use --kind bloom)", ErrMemory, fault.Size(int64(s.of.most)))
+		err = fault.Errorf("%w of %s: the exact set takes more (raise {Memory}, or use {Kind bloom})", ErrMemory, fault.Size(int64(s.of.most)))
 	}
 	return room, err
 }
@@ -57,5 +56,5 @@ func (s *share) bits(p bloom.Params) error {
 }
 
 func overBudget(most uint64, p bloom.Params) error {
-	return fmt.Errorf("%w of %s: the filter takes %s, sized for --expect or the rows of the ID files (raise --memory or --fpr, or bound the filter with --max-size)", ErrMemory, fault.Size(int64(most)), fault.Size(int64(p.Bytes())))
+	return fault.Errorf("%w of %s: the filter takes %s, sized for {Capacity} or the rows of the ID files (raise {Memory} or {FPR}, or bound the filter with {MaxSize})", ErrMemory, fault.Size(int64(most)), fault.Size(int64(p.Bytes())))
 }

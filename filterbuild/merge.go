@@ -88,7 +88,7 @@ func agree(parts []part, open bool) (held []uint32, err error) {
 		switch f, at := &p.about, (fault.At{File: p.name}); {
 		case f.Sealed():
 			sealed = append(sealed, fault.Mismatch(at, "filter", "a partial filter", "a finished one").
-				WithHint("combine finished filters with --union or --intersect"))
+				WithHint("combine finished filters with {Union} or {Intersect}"))
 		case differs(&build.about, f) != nil:
 			foreign = append(foreign, differs(&build.about, f).of(build.name, at))
 		default:
@@ -188,7 +188,7 @@ func lacking(held []uint32, n uint32) error {
 		return nil
 	}
 	return fault.Mismatch(fault.At{}, "shards", fmt.Sprintf("all %d", n), fmt.Sprintf("%d, without %s", len(held), gaps(held, n))).
-		WithHint("add the missing partial filters, or merge into a larger partial filter with --partial")
+		WithHint("add the missing partial filters, or merge into a larger partial filter with {Partial}")
 }
 
 func buildName(f *codec.Filter) string {

@@ -255,7 +255,9 @@ func TestMergeRefuses(t *testing.T) {
 		if change != nil {
 			change(&o)
 		}
-		f, _ := given(t, o, 1, 10, func(lo, hi int) key.Values { return key.Int64s(numbers(10, func(j int) int64 { return int64(i)*100 + int64(j) })) })
+		f, _ := given(t, o, 1, 10, func(lo, hi int) key.Values {
+			return key.Int64s(numbers(10, func(j int) int64 { return int64(i)*100 + int64(j) }))
+		})
 		return f
 	}
 	a0, a1 := part("a", 0, 2, nil), part("a", 1, 2, nil)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/bloomjoin/bloomjoin/internal/nearest"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -172,25 +172,29 @@ func (c *chooser) find(w wanted) (chosen, error) {
 	return c.ofLog(f.Index[0], w.name), nil
 }
 
-// notFound words the error for a column that no side has: with the columns that
-// there are, each as it is to be written, and the one that may be meant.
+// notFound returns the error for a column that neither side has: with the
+// columns that exist, each as it is to be written. Meant is the ID column that
+// the answer calls so.
 func (c *chooser) notFound(w wanted) error {
-	if dotted := w.side + "." + w.name; w.side != "" && (c.log.HasField(dotted) || c.ids.HasField(dotted)) {
-		return fmt.Errorf(`no column %s (the column of that very name is written '"%s"')`, w, dotted)
+	e := &key.NotFoundError{Path: key.Path{w.side, w.name}, Name: w.name, Err: fmt.Errorf("no column %s", w)}
+	if w.side == "" {
+		e.Path, e.Err = key.Path{w.name}, fmt.Errorf("no column %q", w.name)
 	}
-	var names, shown []string
-	called := -1 // the ID column that the answer calls so
+	if dotted := w.side + "." + w.name; w.side != "" && (c.log.HasField(dotted) || c.ids.HasField(dotted)) {
+		e.Err = fault.WithHint(e.Err, `the column of that very name is written '"%s"'`, dotted)
+		return e
+	}
 	add := func(side string, schema, other *arrow.Schema) {
 		for _, f := range schema.Fields() {
-			as := wanted{name: f.Name}
+			path := key.Path{f.Name}
 			if isKey := slices.ContainsFunc(c.shared, func(s sharedKey) bool { return c.same(s.name, f.Name) }); isKey && side == idsSide {
 				continue
 			} else if c.has(other, f.Name) && !isKey && c.typ.columnsOfIDs() {
-				as.side = side
+				path = key.Path{side, f.Name}
 			}
-			names, shown = append(names, f.Name), append(shown, as.String())
-			if as.side == idsSide && w.name == f.Name+c.suffix {
-				called = len(names) - 1
+			e.Have = append(e.Have, path)
+			if path[0] == idsSide && len(path) > 1 && w.name == f.Name+c.suffix {
+				e.Meant = path
 			}
 		}
 	}
@@ -198,12 +202,5 @@ func (c *chooser) notFound(w wanted) error {
 	if c.typ.columnsOfIDs() {
 		add(idsSide, c.ids, c.log)
 	}
-	if called < 0 {
-		called = nearest.Index(w.name, names, nearest.Most(w.name))
-	}
-	hint := nearest.Hint(shown, called)
-	if w.side == "" {
-		return fmt.Errorf("no column %q (%s)", w.name, hint)
-	}
-	return fmt.Errorf("no column %s (%s)", w, hint)
+	return e
 }

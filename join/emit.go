@@ -489,7 +489,7 @@ func (j *Join) cast(ctx context.Context, key arrow.Array, f arrow.Field) (arrow.
 	}
 	if err != nil {
 		e := fault.Unsupported(fault.At{Column: f.Name}, "an ID's key of type %s in the log's column of type %s", key.DataType(), f.Type)
-		return nil, e.WithHint("rename the ID's column and write --on %s=NAME, so that each side keeps its own", f.Name)
+		return nil, e.WithHint("rename the ID's column and write {On %s=NAME}, so that each side keeps its own", f.Name)
 	}
 	return out, nil
 }

@@ -25,14 +25,14 @@ var errNotExact = errors.New("these IDs cannot be held exactly")
 func (j *Join) exactly(ctx context.Context) error {
 	if !j.rowsOfLog() || !j.integers() {
 		return fault.Unsupported(fault.At{}, "strategy exact for a %s join on keys of class %s", j.opts.Type, strings.Join(j.plan.Spec.Classes, ", ")).
-			WithHint("it needs a semi or anti join on one column of integers; leave --strategy out")
+			WithHint("it needs a semi or anti join on one column of integers; leave {Strategy} out")
 	}
 	if err := j.again(j.ids); err != nil { // to count those that have rows, where keys repeat
 		return err
 	}
 	err := j.exactFilter(ctx)
 	if errors.Is(err, errNotExact) && j.opts.Strategy == Exact {
-		return fault.Unsupported(fault.At{}, "strategy exact: %v", err).WithHint("leave --strategy out")
+		return fault.Unsupported(fault.At{}, "strategy exact: %v", err).WithHint("leave {Strategy} out")
 	}
 	return err
 }
@@ -92,7 +92,7 @@ func (j *Join) checkExact(ctx context.Context) error {
 	set := j.filter.Exact()
 	if set == nil {
 		return fault.Mismatch(fault.At{File: "the filter"}, "kind of filter for strategy exact", "exact", "bloom").
-			WithHint("build it with --kind exact, or leave --strategy out")
+			WithHint("build it with {Kind exact}, or leave {Strategy} out")
 	}
 	if err := j.holdFilter(j.filter); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (j *Join) checkExact(ctx context.Context) error {
 		return errNotExact // it has more, which another strategy looks up
 	} else if n != set.Len() {
 		return fault.Mismatch(fault.At{File: "the filter"}, "number of distinct IDs in it", fmt.Sprint(n), fmt.Sprint(set.Len())).
-			WithHint("it was built from other IDs; build it again, or leave --filter out")
+			WithHint("it was built from other IDs; build it again, or leave {Filter} out")
 	}
 	seen.Reset()
 	j.marks = seen

@@ -257,7 +257,7 @@ func (j *Join) options() error {
 	}
 	if o.Type.keepsIDs() && !o.Shard.Whole() {
 		return fault.Unsupported(fault.At{}, "a %s join of a shard of the log, since an ID without a row here may have one elsewhere", o.Type).
-			WithHint("run it without --shard, or use inner or left")
+			WithHint("run it without {Shard}, or use inner or left")
 	}
 	if o.Type.columnsOfIDs() && o.Schema == partition.Union {
 		return fault.Unsupported(fault.At{}, "a union of schemas in a %s join", o.Type).

@@ -265,7 +265,7 @@ func (j *Join) keyOnce(c chosen, f arrow.Field) error {
 		return nil
 	}
 	return fault.Unsupported(fault.At{Column: f.Name}, "a %s join whose key column has one name, but is %s in the log and %s in the IDs, or is cast", j.opts.Type, f.Type, of).
-		WithHint("rename the ID's column and write --on %s=NAME, so that each side keeps its own, or leave the key out with --columns", f.Name)
+		WithHint("rename the ID's column and write {On %s=NAME}, so that each side keeps its own, or leave the key out with {Columns}", f.Name)
 }
 
 // idField returns the field of an ID column under a name that is not taken, and

@@ -120,9 +120,9 @@ func (j *Join) again(files []*partition.File) error {
 		switch {
 		case !f.Once():
 		case j.opts.Strategy != Auto:
-			return fmt.Errorf("%s: it can be read only once, but strategy %s reads it more than once (leave --strategy out, or name a file)", f.Name, j.opts.Strategy)
+			return fault.Errorf("%s: it can be read only once, but strategy %s reads it more than once (leave {Strategy} out, or name a file)", f.Name, j.opts.Strategy)
 		default:
-			return fmt.Errorf("%s: it can be read only once, but this join reads it more than once (name a file, or raise --memory)", f.Name)
+			return fault.Errorf("%s: it can be read only once, but this join reads it more than once (name a file, or raise {Memory})", f.Name)
 		}
 	}
 	return nil
@@ -135,8 +135,8 @@ func (j *Join) checkFilter() error {
 		return err
 	}
 	if rule != j.rule {
-		return fault.Mismatch(fault.At{File: "the filter"}, "--normalize", j.rule.Word()+", as in the join", rule.Word()).
-			WithHint("build the filter with the join's --normalize, or give the join the filter's, or leave --filter out")
+		return fault.Mismatch(fault.At{File: "the filter"}, "", j.rule.Word()+", as in the join", rule.Word()).About("{Normalize}").
+			WithHint("build the filter with the join's {Normalize}, or give the join the filter's, or leave {Filter} out")
 	}
 	return nil
 }
@@ -159,5 +159,5 @@ func (j *Join) holds(batch *key.Batch, file string) error {
 		return nil
 	}
 	return fault.Mismatch(fault.At{File: file}, "the filter", "every ID in it", fmt.Sprintf("%d of %d missing", all-passed, all)).
-		WithHint("it was built from other IDs; build it again, or leave --filter out")
+		WithHint("it was built from other IDs; build it again, or leave {Filter} out")
 }

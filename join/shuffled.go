@@ -204,7 +204,7 @@ func (s *shuffled) unit(ctx context.Context, n int, u partition.Piece, yield fun
 		side, more, err := src.Next(ctx)
 		if err == nil && (more || again) && s.j.opts.Type == Anti {
 			side.Release()
-			err = fmt.Errorf("%s: %w of %s: the IDs of its rows take more (raise --memory)", fault.At{File: u.File.Name, RowGroup: u.Lo + 1}, ErrMemory, fault.Size(s.Account.Limit()))
+			err = fault.Errorf("%s: %w of %s: the IDs of its rows take more (raise {Memory})", fault.At{File: u.File.Name, RowGroup: u.Lo + 1}, ErrMemory, fault.Size(s.Account.Limit()))
 		}
 		if err != nil {
 			yield(leg{}, err)

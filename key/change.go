@@ -215,8 +215,8 @@ func Misfit(at fault.At, columns []Column) error {
 	}
 	at.Column = strings.Join(names, ",")
 	return &fault.Error{
-		Kind: fault.ErrMismatch, At: at, What: "cast to " + strings.Join(casts, ", "),
+		Kind: fault.ErrMismatch, At: at, What: fault.Textf("cast to %s", strings.Join(casts, ", ")),
 		Want: "a value of that type", Got: "one that has no equal there", Err: ErrMisfit,
-		Hint: "name a type that holds all values, or count the others as NULL with --cast-errors null",
+		Hint: "name a type that holds all values, or count the others as NULL with {NullMisfits}",
 	}
 }

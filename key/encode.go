@@ -109,7 +109,7 @@ func NewEncoder(schema *arrow.Schema, columns []Column, o Options) (*Encoder, er
 		stored = append(stored, c)
 	}
 	if o.Rule != 0 && !o.Rule.Concerns(stored) && !slices.Contains(stored, Null) {
-		return nil, fault.Unsupported(fault.At{Column: ColumnsString(columns)}, "--normalize %s of a key of class %s", o.Rule, joined(stored)).
+		return nil, fault.Unsupported(fault.At{Column: ColumnsString(columns)}, "{Normalize %s} of a key of class %s", o.Rule, joined(stored)).
 			WithHint("the rule is for strings: leave it out, or cast the column to string")
 	}
 	return e, nil

@@ -3,12 +3,12 @@ package key
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/nearest"
 )
 
 // Path names a column: the names of its enclosing structs, outermost first, and its
@@ -194,8 +194,8 @@ type Field struct {
 }
 
 // Resolve finds the column in the schema, ignoring the case of names if ignoreCase
-// is set. A missing column is a [NotFoundError] whose hint lists the columns and
-// the closest match; a path into a repeated field wraps fault.ErrUnsupported.
+// is set. A missing column is a [NotFoundError], which has the columns to choose
+// from; a path into a repeated field wraps fault.ErrUnsupported.
 func (p Path) Resolve(schema *arrow.Schema, ignoreCase bool) (Field, error) {
 	fields := schema.Fields()
 	var out Field
@@ -268,46 +268,62 @@ func (e *collision) Error() string {
 // notFound returns the error for a path whose part at depth is not among fields.
 func (p Path) notFound(schema *arrow.Schema, depth int, fields []arrow.Field, cause error) error {
 	if errors.As(cause, new(*collision)) {
-		return &NotFoundError{Path: p, Cause: cause, Hint: "leave --ignore-case out, and name one of them as it is spelled"}
+		return &NotFoundError{Path: p, Err: fault.WithHint(cause, "leave {IgnoreCase} out, and name one of them as it is spelled")}
 	}
 	dotted := strings.Join(p, ".")
 	if len(p) > 1 && len(schema.FieldIndices(dotted)) == 1 {
-		return &NotFoundError{Path: p, Cause: cause, Hint: fmt.Sprintf(`the column of that very name is written '"%s"'`, dotted)}
+		return &NotFoundError{Path: p, Err: fault.WithHint(cause, `the column of that very name is written '"%s"'`, dotted)}
 	}
 	if col, typ, ok := strings.Cut(p[len(p)-1], ":"); ok && len(p) == 1 && len(schema.FieldIndices(col)) == 1 {
-		return &NotFoundError{Path: p, Cause: cause, Hint: fmt.Sprintf("a cast has two colons: %s::%s", col, typ)}
+		return &NotFoundError{Path: p, Err: fault.WithHint(cause, "a cast has two colons: %s::%s", col, typ)}
 	}
-	names, paths := make([]string, len(fields)), make([]string, len(fields))
-	for i, f := range fields {
-		names[i], paths[i] = f.Name, append(append(Path{}, p[:depth]...), f.Name).String()
-	}
-	e := &NotFoundError{Path: p, Cause: cause}
-	if len(names) > 0 {
-		got := p[min(depth, len(p)-1)]
-		e.Hint = nearest.Hint(paths, nearest.Index(got, names, nearest.Most(got)))
+	e := &NotFoundError{Path: p, Name: p[min(depth, len(p)-1)], Err: cause}
+	for _, f := range fields {
+		e.Have = append(e.Have, append(slices.Clone(p[:depth]), f.Name))
 	}
 	return e
 }
 
 // NotFoundError reports that a column cannot be found in a schema.
 type NotFoundError struct {
-	Path  Path
-	Cause error
-	Hint  string
+	Path  Path   // what was asked for
+	Name  string // the part of it that was not found, if Have is set
+	Err   error  // why it cannot be found
+	Have  []Path // the columns to choose from; nil: Err has a hint already
+	Meant Path   // the one of Have that is known to be meant; nil: unknown
 }
 
+// Error returns the text of Err, and the columns to choose from in parentheses.
 func (e *NotFoundError) Error() string {
-	s := e.Cause.Error()
-	if e.Hint != "" {
-		s += " (" + e.Hint + ")"
+	if len(e.Have) == 0 {
+		return e.Err.Error()
 	}
-	return s
+	return e.Err.Error() + " (" + e.choice() + ")"
 }
+
+// choice lists the columns to choose from, at most 20.
+func (e *NotFoundError) choice() string {
+	const most = 20
+	if len(e.Have) == 1 {
+		return fmt.Sprintf("there is only %q", e.Have[0].String())
+	}
+	var names []string
+	for _, p := range e.Have[:min(len(e.Have), most)] {
+		names = append(names, p.String())
+	}
+	if len(e.Have) > most {
+		names = append(names, "…")
+	}
+	return "there are " + strings.Join(names, ", ")
+}
+
+// Unwrap returns Err.
+func (e *NotFoundError) Unwrap() error { return e.Err }
 
 // Missing reports whether the schema has no column of that name, as opposed to
 // several, or a path through something other than a struct.
 func (e *NotFoundError) Missing() bool {
-	return errors.As(e.Cause, new(errNoColumn))
+	return errors.As(e.Err, new(errNoColumn))
 }
 
 // ColumnsString returns columns in the syntax of [ParseColumns].

@@ -1,7 +1,6 @@
 package key
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -219,7 +218,7 @@ func nibble(c byte) byte {
 
 // ErrNoUUID is wrapped by errors about an ID that is not a UUID, under a rule with
 // UUID.
-var ErrNoUUID = errors.New("under --normalize uuid each ID is one")
+var ErrNoUUID = fault.Errorf("under {Normalize uuid} each ID is one")
 
 // IDs returns an error if a row of the batch has a value that cannot be an ID. at
 // is the batch's place for the error.

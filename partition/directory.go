@@ -12,6 +12,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -343,13 +344,13 @@ func (o Output) place(ctx context.Context, d *listing, targets []target) (seen m
 		case o.ours(marker), own[t.name] && !table, o.Force && (own[t.name] || replaced[t.name]):
 			continue
 		case own[t.name]:
-			return nil, fmt.Errorf("%s: %w: %s has changed since this run wrote it (--force replaces it)", o.Name, ErrExists, t.name)
+			return nil, fault.Errorf("%s: %w: %s has changed since this run wrote it ({Force} replaces it)", o.Name, ErrExists, t.name)
 		case listed[t.name] != "" && !o.Force:
-			return nil, fmt.Errorf("%s: %w: %s does not come from these inputs and options (--force replaces the outputs of the inputs named, and keeps the others)", o.Name, ErrExists, t.name)
+			return nil, fault.Errorf("%s: %w: %s does not come from these inputs and options ({Force} replaces the outputs of the inputs named, and keeps the others)", o.Name, ErrExists, t.name)
 		case listed[t.name] != "":
-			return nil, fmt.Errorf("%s: %w: %s is the output of %s, which is not an input of this run (write to another directory, or set --base so that the names differ)", o.Name, ErrExists, t.name, listed[t.name])
+			return nil, fault.Errorf("%s: %w: %s is the output of %s, which is not an input of this run (write to another directory, or set {Base} so that the names differ)", o.Name, ErrExists, t.name, listed[t.name])
 		}
-		return nil, fmt.Errorf("%s: %w: %s is not listed in a manifest of this directory, so --force keeps it (remove it, or write to another directory)", o.Name, ErrExists, t.name)
+		return nil, fault.Errorf("%s: %w: %s is not listed in a manifest of this directory, so {Force} keeps it (remove it, or write to another directory)", o.Name, ErrExists, t.name)
 	}
 	return seen, nil
 }
@@ -378,7 +379,7 @@ func (o Output) alone(ctx context.Context, d *listing) error {
 			if i := slices.IndexFunc(m.Files, func(f ManifestFile) bool { _, ok := d.objects[f.Name]; return ok }); i >= 0 {
 				what = m.Files[i].Name
 			}
-			return fmt.Errorf("%s: %w: %s does not come from these inputs and options (--force replaces the outputs of the inputs named, and keeps the others)", o.Name, ErrExists, what)
+			return fault.Errorf("%s: %w: %s does not come from these inputs and options ({Force} replaces the outputs of the inputs named, and keeps the others)", o.Name, ErrExists, what)
 		}
 		for _, f := range m.Files {
 			own[f.Name] = true
@@ -396,10 +397,10 @@ func (o Output) alone(ctx context.Context, d *listing) error {
 			}
 		}
 		if marker == "" {
-			return fmt.Errorf("%s: %w: %s is not an output of bloomjoin (write to an empty directory; --force keeps such files)", o.Name, ErrExists, name)
+			return fault.Errorf("%s: %w: %s is not an output of bloomjoin (write to an empty directory; {Force} keeps such files)", o.Name, ErrExists, name)
 		}
 		if !o.ours(marker) {
-			return fmt.Errorf("%s: %w: %s does not come from these inputs and options (--force replaces the outputs of the inputs named, and keeps the others)", o.Name, ErrExists, name)
+			return fault.Errorf("%s: %w: %s does not come from these inputs and options ({Force} replaces the outputs of the inputs named, and keeps the others)", o.Name, ErrExists, name)
 		}
 	}
 	return nil
@@ -481,7 +482,7 @@ func (o Output) checkParts(parts []Part) error {
 	for _, p := range parts {
 		name := o.fileName(p)
 		if other, ok := names[name]; ok {
-			return fmt.Errorf("%s and %s: both outputs would be %s in %s (name their common directory as the input or with --base, or write to two directories)", other, p.name(), name, o.Name)
+			return fault.Errorf("%s and %s: both outputs would be %s in %s (name their common directory as the input or with {Base}, or write to two directories)", other, p.name(), name, o.Name)
 		}
 		names[name] = p.name()
 	}

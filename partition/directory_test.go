@@ -51,13 +51,13 @@ func TestRunsShareADirectory(t *testing.T) {
 	// What another run has replaced since is that run's.
 	did(run(5, Shard{}, in+"/a.parquet"))
 	_, err := healed.do(t)
-	says(t, "replaced since", err, ErrExists, "does not come from these inputs and options", "--force")
+	says(t, "replaced since", err, ErrExists, "does not come from these inputs and options", "Force")
 	// Without Force no other run may come.
 	write(t, filepath.Join(in, "z/a.parquet"), 1, record(t, checked(t), col{"id", []int64{1}}))
 	other := run(4, Shard{}, in+"/z")
 	other.out.Force = false
 	_, err = other.do(t)
-	says(t, "without force", err, ErrExists, "--force")
+	says(t, "without force", err, ErrExists, "Force")
 }
 
 // contentsOf is the names and contents of a directory.
@@ -128,7 +128,7 @@ func TestFalseSuccessIsHealed(t *testing.T) {
 	mine := get(t, filepath.Join(in, "a.parquet"))
 	put(t, out+"a.parquet", mine)
 	_, err := whole.do(t)
-	says(t, "a table of somebody's", err, ErrExists, "a.parquet has changed", "--force")
+	says(t, "a table of somebody's", err, ErrExists, "a.parquet has changed", "Force")
 	equal(t, "a table of somebody's", get(t, out+"a.parquet") == mine, true)
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -63,7 +64,7 @@ func (o *OpenOptions) find(ctx context.Context, name string) (files []*File, err
 	case len(stray) > 0 && len(files) == 0:
 		return files, fmt.Errorf("directory %s holds no %s files, only %s (name the directory with the data)", name, o.kinds(), firstFew(append(stray, passed...)))
 	case len(stray) > 0:
-		return files, fmt.Errorf("%s: %s in it is %w (if it holds no rows: --exclude %s, or name the files by a pattern)", name, stray[0], ErrNoData, quoteGlob(path.Base(stray[0])))
+		return files, fault.Errorf("%s: %s in it is %w (if it holds no rows: {Exclude %s}, or name the files by a pattern)", name, stray[0], ErrNoData, quoteGlob(path.Base(stray[0])))
 	case len(files) == 0 && !o.AllowEmpty:
 		return files, fmt.Errorf("directory %s holds no %s files, only %s (name the directory with the data)%w", name, o.kinds(), firstFew(passed), quiet.Error{Err: storage.ErrNoFiles})
 	}
@@ -195,7 +196,7 @@ func (o *OpenOptions) rebase(e storage.Object) (_ storage.Object, root string, e
 			return e, root, nil
 		}
 	}
-	return e, root, fmt.Errorf("%s: the input is not below --base %s (name a directory that holds all inputs)", e.Name, o.Base)
+	return e, root, fault.Errorf("%s: the input is not below {Base %s} (name a directory that holds all inputs)", e.Name, o.Base)
 }
 
 // openObject opens a file. The options must be filled in.

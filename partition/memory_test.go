@@ -23,7 +23,7 @@ const (
 func TestPagesAreCharged(t *testing.T) {
 	opts := OpenOptions{Memory: 64 << 20}
 	f := open(t, opts, longList)[0]
-	where := []string{longList, "row group 1", "column l.list.element", "page 1", "--memory"}
+	where := []string{longList, "row group 1", "column l.list.element", "page 1", "Memory"}
 	for _, err := range f.Read(t.Context(), 0, nil) {
 		says(t, "records", err, ErrMemory, where...)
 	}
@@ -54,7 +54,7 @@ func TestLongStringsAreCut(t *testing.T) {
 	}
 	f = open(t, OpenOptions{Memory: 16 << 20}, longWords)[0]
 	for _, err := range f.Read(t.Context(), 0, nil) {
-		says(t, "a dictionary", err, ErrMemory, longWords, "row group 1", "column s", "--memory to 33MiB")
+		says(t, "a dictionary", err, ErrMemory, longWords, "row group 1", "column s", "Memory to 33MiB")
 	}
 }
 
@@ -111,7 +111,7 @@ func TestArrowSchemasAreCharged(t *testing.T) {
 	for name, content := range map[string]string{"a.arrow": file.String(), "a.arrows": stream.String()} {
 		path := put(t, filepath.Join(dir, name), content)
 		_, err := Open(t.Context(), []string{path}, OpenOptions{Memory: 16 << 20})
-		says(t, name, err, ErrMemory, path, "--memory")
+		says(t, name, err, ErrMemory, path, "Memory")
 		open(t, OpenOptions{Memory: 128 << 20}, path)
 	}
 }

@@ -125,7 +125,7 @@ func TestOpenDirectory(t *testing.T) {
 	for _, name := range []string{"part-00001", "rest.csv", "more.orc", "day2.txt", "notes.md", "x.xml", "y=1/make.py", "page.html", "README2", "license.csv", "y=1/Notice.jsonl.gz"} {
 		put(t, filepath.Join(dir, name), "damaged, or in another format")
 		_, err := Open(t.Context(), []string{dir}, OpenOptions{})
-		says(t, "a stray file", err, nil, name, "--exclude "+filepath.Base(name))
+		says(t, "a stray file", err, nil, name, "Exclude "+filepath.Base(name))
 		if err := os.Remove(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -231,7 +231,7 @@ func TestBase(t *testing.T) {
 	}
 	for _, base := range []string{"logs/dt=2", "elsewhere", "logs/dt=1/a.parquet"} {
 		_, err := Open(t.Context(), []string{"logs/dt=1"}, OpenOptions{Base: base})
-		says(t, base, err, nil, "logs/dt=1/a.parquet", "--base "+base)
+		says(t, base, err, nil, "logs/dt=1/a.parquet", "Base "+base)
 	}
 }
 
@@ -360,8 +360,8 @@ func TestForeignFiles(t *testing.T) {
 		name, text string
 		want       []string
 	}{
-		{"users.bjf", "\x89BJF\r\n\x1a\n\x01\x00\x01\x00", []string{"got a bloomjoin filter", "--ids"}},
-		{"users.txt", "\x89BJF\r\n\x1a\n\x01\x00\x01\x00", []string{"got a bloomjoin filter", "--filter"}},
+		{"users.bjf", "\x89BJF\r\n\x1a\n\x01\x00\x01\x00", []string{"got a bloomjoin filter", "IDs"}},
+		{"users.txt", "\x89BJF\r\n\x1a\n\x01\x00\x01\x00", []string{"got a bloomjoin filter", "Filter"}},
 		{"a.orc", "ORC\n\x0b\n\x03\x00\x00\x00", []string{"an ORC file", "docs/stdin.md"}},
 		{"a.avro", "Obj\x01\x04\x16avro.schema", []string{"an Avro file", "docs/stdin.md"}},
 		{"a.xlsx", "PK\x03\x04\x14\x00", []string{"a ZIP archive"}},
@@ -395,5 +395,5 @@ func TestForeignFiles(t *testing.T) {
 		}
 	}
 	_, err = Open(t.Context(), []string{write("c.txt", csv)}, OpenOptions{Text: true, Column: "user_id"})
-	says(t, "c.txt", err, ErrMismatch, "c.txt: line 1", "looks like a CSV header", "--ids-format csv")
+	says(t, "c.txt", err, ErrMismatch, "c.txt: line 1", "looks like a CSV header", "TextFormat csv")
 }

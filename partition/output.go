@@ -196,7 +196,7 @@ func ChangedSince(ctx context.Context, store storage.Source, output string, inpu
 	}
 	for _, f := range inputs {
 		if f.src != nil && !out.ModTime.IsZero() && f.src.Object().ModTime.After(out.ModTime) {
-			return fmt.Errorf("%s: %w, and its input %s was written later (--force replaces it)", output, ErrExists, f.Name)
+			return fault.Errorf("%s: %w, and its input %s was written later ({Force} replaces it)", output, ErrExists, f.Name)
 		}
 	}
 	return nil
@@ -274,7 +274,7 @@ func (o Output) compare(ctx context.Context, name string) error {
 	if o.known() && marker == o.run() {
 		return ErrDone
 	}
-	return fmt.Errorf("%s: %w, but does not come from these inputs and options (--force replaces it)", name, ErrExists)
+	return fault.Errorf("%s: %w, but does not come from these inputs and options ({Force} replaces it)", name, ErrExists)
 }
 
 // run is the text that marks files of this run and shard.
@@ -331,7 +331,7 @@ func (o Output) WriteEmpty(ctx context.Context, schema *arrow.Schema) (Written, 
 	var parts []Part
 	if !o.IsDir(ctx) {
 		if schema == nil {
-			return Written{}, fmt.Errorf("%s: the log has no files, so the columns of the output are unknown (write to a directory, -o OUT/, or give them with --schema-from)", o.Name)
+			return Written{}, fault.Errorf("%s: the log has no files, so the columns of the output are unknown (write to a directory, {Output OUT/}, or give them with {Pinned})", o.Name)
 		}
 		parts = []Part{{Schema: schema}}
 	}
@@ -410,7 +410,7 @@ func oneSchema(parts []Part) (*arrow.Schema, *File, error) {
 	for _, p := range parts[1:] {
 		if !p.Schema.Equal(first.Schema) {
 			return nil, nil, fault.Mismatch(fault.At{File: p.name()}, "schema", describe(first.Schema)+" as in "+first.name(), describe(p.Schema)).
-				WithHint("write to a directory, -o OUT/, where each file keeps its own schema")
+				WithHint("write to a directory, {Output OUT/}, where each file keeps its own schema")
 		}
 	}
 	return first.Schema, first.Piece.File, nil

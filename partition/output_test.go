@@ -190,7 +190,7 @@ func TestOutputFileAgain(t *testing.T) {
 	other := first
 	other.out.Run, other.out.Force = runOf(2), false
 	_, err = other.do(t)
-	says(t, "another run", err, ErrExists, path, "--force")
+	says(t, "another run", err, ErrExists, path, "Force")
 	shard := first
 	shard.out.Shard, shard.out.Force = Shard{0, 2}, false
 	_, err = shard.do(t)
@@ -391,7 +391,7 @@ func TestOutputDirectory(t *testing.T) {
 	other := j
 	other.out.Run = runOf(2)
 	_, err = other.do(t)
-	says(t, "another run", err, ErrExists, "a.parquet", "--force")
+	says(t, "another run", err, ErrExists, "a.parquet", "Force")
 	other.inputs, other.out.Force = []string{in + "/a.parquet"}, true
 	if _, err := other.do(t); err != nil {
 		t.Fatal(err)
@@ -403,7 +403,7 @@ func TestOutputDirectory(t *testing.T) {
 		equal(t, name, metaOf(schema, MetaRun), fmt.Sprintf("%x", runOf(run)))
 	}
 	_, err = j.do(t)
-	says(t, "the first run, of which a file was replaced", err, ErrExists, "--force")
+	says(t, "the first run, of which a file was replaced", err, ErrExists, "Force")
 	// What is no output stays, even with Force.
 	put(t, dir+"notes.txt", "mine")
 	_, err = j.do(t)

@@ -439,17 +439,17 @@ func TestRuleIsSaid(t *testing.T) {
 	}{
 		{"", []*codec.Filter{plain, ids, ints}, nil}, {"lower", []*codec.Filter{lower}, nil}, {"lower,trim", []*codec.Filter{both, both}, nil},
 		{"uuid", []*codec.Filter{uuid}, nil}, {"lower", []*codec.Filter{ints, lower, gap}, nil},
-		{"", []*codec.Filter{lower}, []string{"want lower, got none", "say --normalize lower"}},
-		{"trim", []*codec.Filter{lower}, []string{"want lower, got trim", "say --normalize lower"}},
+		{"", []*codec.Filter{lower}, []string{"want lower, got none", "say Normalize lower"}},
+		{"trim", []*codec.Filter{lower}, []string{"want lower, got trim", "say Normalize lower"}},
 		{"lower", []*codec.Filter{both}, []string{"want trim,lower, got lower"}},
-		{"lower", []*codec.Filter{plain}, []string{"want none, got lower", "leave --normalize out"}},
+		{"lower", []*codec.Filter{plain}, []string{"want none, got lower", "leave Normalize out"}},
 		{"uuid", []*codec.Filter{ids}, []string{"want none, got uuid"}},
 		{"uuid", []*codec.Filter{both}, []string{"want trim,lower, got uuid"}},
 		{"lower", []*codec.Filter{lower, plain}, []string{"want none, got lower"}},
 		{"lower", []*codec.Filter{lower, both}, []string{"want trim,lower, got lower"}},
 		{"", []*codec.Filter{plain, lower}, []string{"want lower, got none"}},
-		{"lower", []*codec.Filter{ints}, []string{"unsupported: --normalize lower of a key of class integer"}},
-		{"trim", []*codec.Filter{ints, gap}, []string{"unsupported: --normalize trim of a key of class integer"}},
+		{"lower", []*codec.Filter{ints}, []string{"unsupported: Normalize lower of a key of class integer"}},
+		{"trim", []*codec.Filter{ints, gap}, []string{"unsupported: Normalize trim of a key of class integer"}},
 		{"upper", []*codec.Filter{lower}, []string{"want some of trim, lower, uuid"}},
 		{"trim,trim", []*codec.Filter{lower}, []string{"twice"}},
 	} {
@@ -477,7 +477,7 @@ func TestRuleIsSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	says(t, "integers", s.Check(open(t, OpenOptions{}, path)[0]), ErrUnsupported, path, "column k", "--normalize lower of a key of class integer")
+	says(t, "integers", s.Check(open(t, OpenOptions{}, path)[0]), ErrUnsupported, path, "column k", "Normalize lower of a key of class integer")
 }
 
 // IDs that are no UUIDs are errors that say where, and not what.

@@ -252,7 +252,7 @@ func TestSchemaModes(t *testing.T) {
 				out.Name = filepath.Join(t.TempDir(), "x") + name
 			}
 			_, err := writeScan(t, out, ScanOptions{Schema: mode}, dir)
-			says(t, name+" "+string(mode), err, ErrMismatch, "schema", "2001.parquet", "2002.parquet", "--schema union")
+			says(t, name+" "+string(mode), err, ErrMismatch, "schema", "2001.parquet", "2002.parquet", "Schema union")
 		}
 	}
 	_, err := NewScanner(ScanOptions{Match: []Match{{Filter: grownFilter}}, Schema: "loose"})
@@ -291,7 +291,7 @@ func TestColumnsOfAnyCase(t *testing.T) {
 	foreign(t, filepath.Join(dir, "2.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}, arrow.Field{Name: "N", Type: int64Type}), `{"user":1,"N":2}`)
 	out := Output{Name: filepath.Join(t.TempDir(), "o.parquet")}
 	_, err := writeScan(t, out, ScanOptions{Schema: Union, IgnoreCase: true}, dir)
-	says(t, "two spellings of a column", err, ErrMismatch, "2.parquet", "column N", "n as in", "--schema per-file")
+	says(t, "two spellings of a column", err, ErrMismatch, "2.parquet", "column N", "n as in", "Schema per-file")
 	_, err = writeScan(t, out, ScanOptions{Schema: Union, IgnoreCase: true, Columns: []string{"USER", "User"}}, dir)
 	says(t, "one column under two names", err, nil, "user is named twice")
 	_, err = writeScan(t, out, ScanOptions{IgnoreCase: true, Columns: []string{"USER", "User"}}, dir)

@@ -472,6 +472,6 @@ func (c *cli) sayFilter(name string, f *codec.Filter, r buildReport, short error
 	c.say("%s: %s filter, %s: %s keys (%s%s distinct%s), %s, false positives %.2g (asked: %.2g), in %.2f s",
 		name, r.Kind, state, count(r.Keys), about, count(r.Distinct), full, size, r.FPRPredicted, r.FPRAsked, r.Seconds)
 	if short != nil {
-		c.warn("%s: %v", name, short)
+		c.warn("%s: %s", name, worded(short))
 	}
 }

@@ -249,7 +249,7 @@ func (c *cli) done(ctx context.Context, verb, output string, start time.Time, wh
 	if err := storage.Sweep(ctx, storage.Local{}, output); err != nil {
 		return err
 	}
-	c.say("%s: %v", output, why)
+	c.say("%s: %s", output, worded(why))
 	h := newHead(verb, start)
 	h.AlreadyDone, h.Shard = true, c.shard
 	return c.report(h, output)

@@ -9,8 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/bloomjoin/bloomjoin/internal/nearest"
 )
 
 // Headings of the groups of flags in --help, in their order.
@@ -307,19 +305,6 @@ func commandsWith(root *cobra.Command, flag string) (names []string) {
 		}
 	}
 	return names
-}
-
-// meant returns the name that was probably meant: one that is near, or begins with
-// what was given; "" if there is none.
-func meant(got string, names []string) string {
-	i := nearest.Index(got, names, nearest.Most(got))
-	if i < 0 && len(got) > 2 {
-		i = slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, got) })
-	}
-	if i < 0 {
-		return ""
-	}
-	return names[i]
 }
 
 // exclusiveMark is the annotation of a command with flags that exclude each

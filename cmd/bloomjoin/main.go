@@ -83,7 +83,7 @@ func (c *cli) run(args []string, stdin io.Reader, stdout, stderr io.Writer) int 
 	if code == exitTryAgain {
 		said = fmt.Errorf("%w%s", said, passes(err))
 	}
-	fmt.Fprintln(c.stderr, "bloomjoin:", said)
+	fmt.Fprintln(c.stderr, "bloomjoin:", worded(said))
 	return code
 }
 

@@ -468,7 +468,7 @@ func (c *Chunk) readBody(h *pageHeader) ([]byte, error) {
 	if h.CRC.Valid {
 		if got := crc32.ChecksumIEEE(body); got != uint32(h.CRC.V) {
 			e := fault.Corrupt(at, "the page's checksum")
-			e.Want, e.Got = fmt.Sprintf("%08x", uint32(h.CRC.V)), fmt.Sprintf("%08x", got)
+			_ = e.Wanted(fmt.Sprintf("%08x", uint32(h.CRC.V)), fmt.Sprintf("%08x", got))
 			return nil, e
 		}
 	}

@@ -13,7 +13,6 @@ package spill
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -32,7 +31,7 @@ type File struct {
 	Window int // see [Window]; must not change during reads
 
 	dir   string
-	about string
+	about fault.Text
 
 	written atomic.Int64
 	streams atomic.Uint64
@@ -52,7 +51,7 @@ const Window = 64 << 10
 
 // New returns a File in dir; empty: [os.TempDir]. Its errors start with about,
 // which should say what is stored there and how to avoid it.
-func New(dir, about string) *File { return &File{Window: Window, dir: dir, about: about} }
+func New(dir string, about fault.Text) *File { return &File{Window: Window, dir: dir, about: about} }
 
 // Written returns the number of bytes written.
 func (f *File) Written() int64 { return f.written.Load() }
@@ -81,13 +80,12 @@ func (f *File) Close() error {
 	return err
 }
 
-func (f *File) fault(err error) error { return fmt.Errorf("%s: %w", f.about, err) }
+func (f *File) fault(err error) error { return fault.Errorf("%s: %w", f.about, err) }
 
 // corrupt returns the error for bytes that differ from those written.
 func (f *File) corrupt(what, want, got string) error {
 	e := fault.Corrupt(fault.At{File: f.file.Name()}, "%s", what)
-	e.Want, e.Got = want, got
-	return f.fault(e.WithHint("the disk or another program changed a temporary file; check the disk, and run again"))
+	return f.fault(e.Wanted(want, got).WithHint("the disk or another program changed a temporary file; check the disk, and run again"))
 }
 
 // open creates the file. The caller holds the lock.

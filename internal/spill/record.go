@@ -40,7 +40,7 @@ func appendArray(dst []byte, d arrow.ArrayData) ([]byte, error) {
 	}
 	if dict, ok := d.Dictionary().(*array.Data); ok && dict != nil {
 		return nil, fault.Unsupported(fault.At{}, "a dictionary below type %s, to be kept on disk", d.DataType()).
-			WithHint("raise --memory, or cast the column")
+			WithHint("raise {Memory}, or cast the column")
 	}
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(d.Len()))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(d.NullN()))

@@ -2,7 +2,6 @@
 package budget
 
 import (
-	"fmt"
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -43,7 +42,7 @@ func (s *Share) Take(n int64) error {
 	if all := s.of.held.Add(n); s.of.most > 0 && all > s.of.most {
 		s.of.held.Add(-n)
 		own := s.held.Load()
-		return fmt.Errorf("%w of %s: %s needs %s, and the rest of the join %s (raise --memory)",
+		return fault.Errorf("%w of %s: %s needs %s, and the rest of the join %s (raise {Memory})",
 			fault.ErrMemory, fault.Size(s.of.most), s.what, fault.Size(own+n), fault.Size(all-own-n))
 	}
 	s.held.Add(n)

@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 )
@@ -211,7 +211,7 @@ func (r *entryReader) next() (*entryBatch, error) {
 		err = r.parse()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", waitsOnDisk, err)
+		return nil, fault.Errorf("%s: %w", waitsOnDisk, err)
 	}
 	return &r.batch, nil
 }

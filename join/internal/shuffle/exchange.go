@@ -3,7 +3,6 @@ package shuffle
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -252,7 +251,7 @@ func (x *exchanger) byTableful(log, ids *entryStream) error {
 			return err
 		}
 		if x.table.count == 0 {
-			return fmt.Errorf("%w: a single key of the log takes more than a table of keys, %s (raise --memory)", fault.ErrMemory, fault.Size(int64(x.table.bytes())))
+			return fault.Errorf("%w: a single key of the log takes more than a table of keys, %s (raise {Memory})", fault.ErrMemory, fault.Size(int64(x.table.bytes())))
 		}
 		if err := x.reader.each(ids, x.ids); err != nil {
 			return err

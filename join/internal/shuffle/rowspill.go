@@ -3,7 +3,6 @@ package shuffle
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 	"io"
 	"math"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/util"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
@@ -144,14 +144,14 @@ func (r *rowSpill) read(ctx context.Context, block int, fn func(rec arrow.Record
 			n += int(binary.LittleEndian.Uint32(b))
 		}
 		if n > len(b) {
-			return fmt.Errorf("%s: a piece of %d bytes, of which numbers of rows take %d", waitsOnDisk, len(b), n)
+			return fault.Errorf("%s: a piece of %d bytes, of which numbers of rows take %d", waitsOnDisk, len(b), n)
 		}
 		if r.at, err = spill.Pairs(r.at, b[4:n]); err != nil {
-			return fmt.Errorf("%s: %w", waitsOnDisk, err)
+			return fault.Errorf("%s: %w", waitsOnDisk, err)
 		}
 		rec, err := spill.Record(r.s.Schema, b, n)
 		if err != nil {
-			return fmt.Errorf("%s: %w", waitsOnDisk, err)
+			return fault.Errorf("%s: %w", waitsOnDisk, err)
 		}
 		err = fn(rec, r.at)
 		rec.Release()
@@ -393,7 +393,7 @@ func (m *MatchedRows) Has(row int64) (bool, error) {
 			return false, err
 		}
 		if m.set, err = spill.Ints(m.set, m.chunk); err != nil {
-			return false, fmt.Errorf("%s: %w", waitsOnDisk, err)
+			return false, fault.Errorf("%s: %w", waitsOnDisk, err)
 		}
 		m.bin = int64(m.set[len(m.set)-1])
 	}

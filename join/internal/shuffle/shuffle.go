@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -68,7 +69,7 @@ type Options struct {
 }
 
 // waitsOnDisk is what errors of the file say.
-const waitsOnDisk = "keys and rows that wait on disk (raise --memory, or name a directory with room by --temp-dir)"
+const waitsOnDisk fault.Text = "keys and rows that wait on disk (raise {Memory}, or name a directory with room by {TempDir})"
 
 // Sizes that a shuffle's parts have at the most.
 const (

@@ -587,7 +587,7 @@ func TestShuffleFaults(t *testing.T) {
 
 		c.opts.Dir = t.TempDir() + "/none"
 		s = c.start(t, 1<<20)
-		if err := c.fill(t, s); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "--temp-dir") {
+		if err := c.fill(t, s); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "TempDir") {
 			t.Errorf("no directory: %v", err)
 		}
 		s.Close()

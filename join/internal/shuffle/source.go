@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -165,7 +164,7 @@ func (r *Source) addRows(side *table.Side) error {
 	}
 	rec, err := spill.Record(r.s.Schema, b, 0)
 	if err != nil {
-		return fmt.Errorf("%s: %w", waitsOnDisk, err)
+		return fault.Errorf("%s: %w", waitsOnDisk, err)
 	}
 	defer rec.Release()
 	if err := r.s.Encoder.Encode(rec, &r.batch); err != nil {

@@ -445,7 +445,7 @@ func TestSideBudget(t *testing.T) {
 				}
 				n += len(rows)
 			}
-			if !errors.Is(err, fault.ErrMemory) || !strings.Contains(err.Error(), "the table of IDs needs") || !strings.Contains(err.Error(), "--memory") {
+			if !errors.Is(err, fault.ErrMemory) || !strings.Contains(err.Error(), "the table of IDs needs") || !strings.Contains(err.Error(), "Memory") {
 				t.Errorf("%s: %v", name, err)
 			}
 			if least := map[bool]int{false: 50_000, true: 20_000}[columns]; n < least {
