@@ -19,6 +19,8 @@ type Options struct {
 	// Uncompressed stores every chunk raw: the payload is contiguous and
 	// starts on a page boundary, so that processes can share one mapped copy.
 	Uncompressed bool
+	// Replace lets Save replace a file of the same name, whatever it holds.
+	Replace bool
 }
 
 // Encode writes the file of a filter and returns its size, or the number of

@@ -30,8 +30,74 @@ type payload struct {
 	keysErr error       // why there are none
 }
 
-// scratch is the memory of one call of ProbeBatch.
-type scratch struct{ hashes []uint64 }
+// scratch is the memory of one call of ProbeBatch, or of Probe.
+type scratch struct {
+	hashes []uint64
+	values *key.ValueEncoder
+	hits   []uint32
+}
+
+func (p *payload) getScratch() *scratch {
+	if s, ok := p.scratch.Get().(*scratch); ok {
+		return s
+	}
+	return new(scratch)
+}
+
+// Probe appends to sel the rows of v that may be members, ascending, and returns
+// it: see [Filter.ProbeBatch]. Strings are brought under the filter's rule, and
+// numbers are compared by value, whatever their types. A row with a NULL, and one
+// whose value has no equal in the filter's class, is no member.
+//
+// Values of another class, or of another number of columns than the key, and a
+// partial filter are errors.
+func (f *Filter) Probe(v key.Values, sel []uint32) ([]uint32, error) {
+	if uint64(v.Len()) > math.MaxUint32 {
+		return sel, fault.Unsupported(fault.At{}, "%d rows in one call, more than 2^32-1", v.Len())
+	}
+	options, err := f.askable()
+	if err != nil {
+		return sel, err
+	}
+	s := f.held.getScratch()
+	defer f.held.scratch.Put(s)
+	if s.values == nil {
+		s.values = key.NewValueEncoder(options)
+	}
+	from := len(sel)
+	err = s.values.Encode(v, func(first int, b *key.Batch) (err error) {
+		if s.hits, err = f.ProbeBatch(b, s.hits[:0]); err != nil {
+			return err
+		}
+		for _, hit := range s.hits {
+			sel = append(sel, uint32(first)+b.Rows[hit])
+		}
+		return nil
+	})
+	if err != nil {
+		return sel[:from], err
+	}
+	return sel, nil
+}
+
+// Contains sets mask[i] to whether row i of v may be a member, as [Filter.Probe]
+// has it, and returns mask, with as many entries as v has rows, in its own memory
+// if that suffices.
+func (f *Filter) Contains(v key.Values, mask []bool) ([]bool, error) {
+	if cap(mask) < v.Len() {
+		mask = make([]bool, v.Len())
+	}
+	mask = mask[:v.Len()]
+	clear(mask)
+	rows, err := f.Probe(v, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		mask[row] = true
+	}
+	return mask, nil
+}
 
 // ProbeBatch appends to sel the positions in b.Rows of the keys that may be
 // members, ascending, and returns it. A key without a position is surely not in
@@ -43,7 +109,11 @@ type scratch struct{ hashes []uint64 }
 // cut short meanwhile are errors. It allocates only if sel is too small. Many
 // goroutines may call it at the same time.
 func (f *Filter) ProbeBatch(b *key.Batch, sel []uint32) ([]uint32, error) {
-	if err := f.usable(b); err != nil {
+	options, err := f.askable()
+	if err != nil {
+		return sel, err
+	}
+	if err := b.Fits(options.Classes, options.Rule); err != nil {
 		return sel, err
 	}
 	if f.held.set != nil {
@@ -52,29 +122,24 @@ func (f *Filter) ProbeBatch(b *key.Batch, sel []uint32) ([]uint32, error) {
 	if values, ok := b.Ints(); ok {
 		return f.held.probeBits(values, nil, sel)
 	}
-	s, ok := f.held.scratch.Get().(*scratch)
-	if !ok {
-		s = new(scratch)
-	}
+	s := f.held.getScratch()
 	defer f.held.scratch.Put(s)
 	s.hashes = b.Hash(f.Params.Hash, s.hashes)
 	return f.held.probeBits(nil, s.hashes, sel)
 }
 
-// usable returns an error if the filter cannot be asked about the keys.
-func (f *Filter) usable(b *key.Batch) error {
+// askable returns how values become keys that the filter can be asked about, or
+// an error if it cannot be asked.
+func (f *Filter) askable() (key.Options, error) {
 	if f.Bloom() == nil && f.Exact() == nil {
-		return bad("payload", "a Bloom filter or an exact set", "none").inProgram()
+		return key.Options{}, bad("payload", "a Bloom filter or an exact set", "none").inProgram()
 	}
 	if !f.Sealed() {
-		return f.Usable()
+		return key.Options{}, f.Usable(fault.At{})
 	}
 	p := f.held
 	p.ask.Do(func() { p.keys, p.keysErr = f.KeyOptions() })
-	if p.keysErr != nil {
-		return p.keysErr
-	}
-	return b.Fits(p.keys.Classes, p.keys.Rule)
+	return p.keys, p.keysErr
 }
 
 func (p *payload) probeSet(b *key.Batch, sel []uint32) ([]uint32, error) {
@@ -135,10 +200,10 @@ func (p *payload) guard(read func()) (err error) {
 var errGone = errors.New("the mapped filter file cannot be read any more: it was cut short meanwhile, or its disk fails (copy it to a place where nobody changes it)")
 
 // Usable returns nil if the filter can be asked about keys: if it is sealed, and
-// its keys were made by rules that this version knows.
-func (f *Filter) Usable() error {
+// its keys were made by rules that this version knows. Errors name the place at.
+func (f *Filter) Usable(at fault.At) error {
 	if !f.Sealed() {
-		return fault.Mismatch(fault.At{}, "filter", "a finished filter", "a partial one, in which keys are missing").
+		return fault.Mismatch(at, "filter", "a finished filter", "a partial one, in which keys are missing").
 			WithHint("merge all partial filters of the build first")
 	}
 	_, err := key.RuleOf(f.Normal())

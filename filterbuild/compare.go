@@ -10,7 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // registersOf returns a copy of a filter's registers, or nil.
@@ -39,7 +39,7 @@ const (
 //     common size at which that is more precise than registers;
 //   - else from their registers, for which only the headers are read. Where one
 //     is too small to have any, it is the bits again, or an error.
-func Compare(ctx context.Context, store partition.Store, a, b string, lim codec.Limits) (c bloom.Comparison, by Method, err error) {
+func Compare(ctx context.Context, store storage.Source, a, b string, lim codec.Limits) (c bloom.Comparison, by Method, err error) {
 	parts, err := openParts(ctx, store, []string{a, b})
 	defer func() { err = errors.Join(err, closeParts(parts)) }()
 	if err != nil {

@@ -32,7 +32,7 @@ func pair(t testing.TB, seed uint64, a, b, both int, optsA, optsB Options) *memS
 	for name, opts := range map[string]Options{"a": optsA, "b": optsB} {
 		opts.Key = "id"
 		f, _ := build(t, s, []string{"ids-" + name}, opts)
-		if _, err := Write(t.Context(), s, name, f, codec.Options{}, true); err != nil {
+		if _, err := codec.Save(t.Context(), s, name, f, codec.Options{Replace: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -132,7 +132,7 @@ func TestCompareExtremes(t *testing.T) {
 func TestCompareRefusals(t *testing.T) {
 	s := pair(t, 1, 5000, 5000, 0, Options{Kind: codec.WantBloom, FPR: 0.01}, Options{Kind: codec.WantBloom, FPR: 0.0001})
 	put := func(name string, f *codec.Filter) {
-		if _, err := Write(t.Context(), s, name, f, codec.Options{}, true); err != nil {
+		if _, err := codec.Save(t.Context(), s, name, f, codec.Options{Replace: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -183,16 +183,16 @@ func TestCompareFull(t *testing.T) {
 	s := pair(t, 5, a, b, both, Options{Kind: codec.WantExact}, Options{Kind: codec.WantBloom, FPR: 0.9, Capacity: 20})
 	_, _, err := Compare(t.Context(), s, "a", "b", codec.Limits{})
 	refused(t, "a full filter", err, fault.ErrMismatch, "b: ", "clear bits in every block", "a full block")
-	f, err := Read(t.Context(), s, "b", codec.Limits{})
+	f, err := codec.Load(t.Context(), s, "b", codec.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	exact, err := Read(t.Context(), s, "a", codec.Limits{})
+	exact, err := codec.Load(t.Context(), s, "a", codec.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.Registers = registersOfMembers(exact.Exact(), f.Params.Hash)[:]
-	if _, err := Write(t.Context(), s, "b", f, codec.Options{}, true); err != nil {
+	if _, err := codec.Save(t.Context(), s, "b", f, codec.Options{Replace: true}); err != nil {
 		t.Fatal(err)
 	}
 	got, by, err := Compare(t.Context(), s, "a", "b", codec.Limits{})

@@ -132,7 +132,7 @@ func TestRegisters(t *testing.T) {
 		}
 		var all bloom.Registers
 		for _, part := range buildShards(t, s, "p", []string{"ids"}, c.opts, 3) {
-			f, err := Read(t.Context(), s, part, codec.Limits{})
+			f, err := codec.Load(t.Context(), s, part, codec.Limits{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,12 +156,12 @@ func TestRegistersThatAreMissing(t *testing.T) {
 	names := buildShards(t, s, "p", []string{"ids"}, Options{Key: "id", Kind: codec.WantBloom, FPR: 1e-12}, 3)
 	for _, without := range names {
 		whole, _ := s.get(without)
-		f, err := Read(t.Context(), s, without, codec.Limits{})
+		f, err := codec.Load(t.Context(), s, without, codec.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		f.Registers = nil
-		if _, err := Write(t.Context(), s, without, f, codec.Options{}, true); err != nil {
+		if _, err := codec.Save(t.Context(), s, without, f, codec.Options{Replace: true}); err != nil {
 			t.Fatal(err)
 		}
 		if f, err = Merge(t.Context(), s, names, false, codec.Limits{}); err != nil || f.Registers != nil {

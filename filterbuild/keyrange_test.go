@@ -112,7 +112,7 @@ func TestKeyRangeOfParts(t *testing.T) {
 					f.Key[0].Min, f.Key[0].Max = nil, nil
 				}
 				names = append(names, fmt.Sprint("part-", i))
-				if _, err := Write(t.Context(), s, names[i], f, codec.Options{}, true); err != nil {
+				if _, err := codec.Save(t.Context(), s, names[i], f, codec.Options{Replace: true}); err != nil {
 					t.Fatal(err)
 				}
 			}

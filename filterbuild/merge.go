@@ -13,7 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // Merge OR-merges partial filter files of one build, given in any order, into
@@ -27,7 +27,7 @@ import (
 // twice the size of their union: all within the limit, or the error wraps
 // [fault.ErrMemory] or [codec.ErrLimit]. It works on as many processors as
 // GOMAXPROCS says. [Names] is for directories and patterns.
-func Merge(ctx context.Context, store partition.Store, names []string, open bool, lim codec.Limits) (f *codec.Filter, err error) {
+func Merge(ctx context.Context, store storage.Source, names []string, open bool, lim codec.Limits) (f *codec.Filter, err error) {
 	if len(names) == 0 {
 		return nil, errors.New("no filter to merge: want one or more")
 	}

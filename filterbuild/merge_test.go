@@ -41,7 +41,7 @@ func parts(t *testing.T) *memStore {
 	opts.FPR = 0.02
 	buildShards(t, s, "r", []string{"ids"}, opts, 8)
 	sealed, _ := build(t, s, []string{"ids"}, opts)
-	if _, err := Write(t.Context(), s, "sealed", sealed, codec.Options{}, false); err != nil {
+	if _, err := codec.Save(t.Context(), s, "sealed", sealed, codec.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -60,7 +60,7 @@ func TestMergeRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Write(t.Context(), s, "pair", pair, codec.Options{}, false); err != nil {
+	if _, err := codec.Save(t.Context(), s, "pair", pair, codec.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -130,20 +130,20 @@ func TestPartialMergeSaysWhatItHolds(t *testing.T) {
 
 func TestReadAndWrite(t *testing.T) {
 	s := parts(t)
-	f, err := Read(t.Context(), s, "sealed", codec.Limits{})
+	f, err := codec.Load(t.Context(), s, "sealed", codec.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Write(t.Context(), s, "p-0-of-8", f, codec.Options{}, false); !errors.Is(err, partition.ErrExists) {
+	if _, err := codec.Save(t.Context(), s, "p-0-of-8", f, codec.Options{}); !errors.Is(err, partition.ErrExists) {
 		t.Errorf("writing over another file: %v", err)
 	}
-	size, err := Write(t.Context(), s, "sealed", f, codec.Options{}, true)
+	size, err := codec.Save(t.Context(), s, "sealed", f, codec.Options{Replace: true})
 	if b, _ := s.get("sealed"); err != nil || size != int64(len(b)) {
 		t.Errorf("%d bytes, %v; want %d", size, err, len(b))
 	}
-	_, err = Read(t.Context(), s, "sealed", codec.Limits{MaxBytes: 100})
+	_, err = codec.Load(t.Context(), s, "sealed", codec.Limits{MaxBytes: 100})
 	refused(t, "limit", err, codec.ErrLimit, "sealed")
-	_, err = Read(t.Context(), s, "nowhere", codec.Limits{})
+	_, err = codec.Load(t.Context(), s, "nowhere", codec.Limits{})
 	refused(t, "no file", err, fs.ErrNotExist, "nowhere")
 }
 
@@ -168,7 +168,7 @@ func TestOnlyShard(t *testing.T) {
 	putColumn(t, s, "ids", span(0, 1000))
 	opts := Options{Key: "id", FPR: 0.01}
 	names := buildShards(t, s, "part", []string{"ids"}, opts, 1)
-	part, err := Read(t.Context(), s, names[0], codec.Limits{})
+	part, err := codec.Load(t.Context(), s, names[0], codec.Limits{})
 	if err != nil || part.Sealed() {
 		t.Fatalf("shard 0/1 is sealed, or %v", err)
 	}
@@ -189,7 +189,7 @@ func TestWriteBesideARival(t *testing.T) {
 	f := filterOf(t, even(50_000), Options{Kind: codec.WantExact})
 	g := filterOf(t, even(50_001), Options{Kind: codec.WantExact})
 	write := func(f *codec.Filter, uncompressed, replace bool) (int64, error) {
-		return Write(t.Context(), s, "out", f, codec.Options{Uncompressed: uncompressed}, replace)
+		return codec.Save(t.Context(), s, "out", f, codec.Options{Uncompressed: uncompressed, Replace: replace})
 	}
 	first, err := write(f, false, false)
 	if err != nil {

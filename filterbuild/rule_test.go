@@ -160,7 +160,7 @@ func TestRuleTellsFiltersApart(t *testing.T) {
 		f, _ := build(t, s, []string{"ids"}, Options{Key: "id", Normalize: rule, Capacity: 3})
 		part, _ := build(t, s, []string{"ids"}, Options{Key: "id", Normalize: rule, Capacity: 3, Shard: partition.Shard{Index: uint32(len(rule) % 2), Of: 2}})
 		for name, f := range map[string]*codec.Filter{"filter " + rule: f, "part " + rule: part} {
-			if _, err := Write(t.Context(), s, name, f, codec.Options{}, true); err != nil {
+			if _, err := codec.Save(t.Context(), s, name, f, codec.Options{Replace: true}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // SetOp combines sealed filters.
@@ -61,7 +61,7 @@ const foldLimit = 2
 // The headers are read first, then one filter after the other. Memory holds the
 // result and, where a filter cannot be read straight into it, that filter and
 // what it folds to; all within the limit.
-func Combine(ctx context.Context, store partition.Store, op SetOp, names []string, lim codec.Limits) (f *codec.Filter, err error) {
+func Combine(ctx context.Context, store storage.Source, op SetOp, names []string, lim codec.Limits) (f *codec.Filter, err error) {
 	if op != Union && op != Intersect && op != Difference {
 		return nil, fmt.Errorf("set operation %q: want union, intersect or difference", op)
 	}

@@ -173,6 +173,12 @@ func (e *Encoder) Encode(rec arrow.Record, b *Batch) error {
 		p.convert = e.steps[i].converter()
 		parts[i] = p
 	}
+	b.encode(parts)
+	return nil
+}
+
+// encode fills the batch, which was reset, with the keys that the parts make up.
+func (b *Batch) encode(parts []part) {
 	b.findRows(parts)
 	changed := slices.ContainsFunc(parts, func(p part) bool { return p.rule != 0 || p.cast != nil || p.convert != nil })
 	switch one := &parts[0]; {
@@ -189,7 +195,6 @@ func (e *Encoder) Encode(rec arrow.Record, b *Batch) error {
 	default:
 		encodeChangedComposite(parts, b)
 	}
-	return nil
 }
 
 // EncodeKeys is Encode for rows of a file, which errors name. A value that does not

@@ -13,11 +13,12 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // listing is what stands in an output directory.
 type listing struct {
-	objects   map[string]Object // by Rel
+	objects   map[string]storage.Object // by Rel
 	manifests []*Manifest
 }
 
@@ -26,7 +27,7 @@ func (o Output) look(ctx context.Context) (*listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &listing{objects: map[string]Object{}}
+	d := &listing{objects: map[string]storage.Object{}}
 	for _, obj := range tree {
 		d.objects[obj.Rel] = obj
 		if !isManifest(obj.Rel) {
@@ -57,7 +58,7 @@ func (d *listing) own(o Output) *Manifest {
 // data returns the names of what a reader of the directory would read.
 func (d *listing) data() (names []string) {
 	for name := range d.objects {
-		if !slices.ContainsFunc(strings.Split(name, "/"), marks) {
+		if !slices.ContainsFunc(strings.Split(name, "/"), storage.Marker) {
 			names = append(names, name)
 		}
 	}
@@ -73,7 +74,7 @@ func (o Output) trouble(ctx context.Context, d *listing, m *Manifest, f Manifest
 	switch {
 	case !ok:
 		return "missing", nil
-	case !obj.Regular:
+	case obj.Type != 0:
 		return "changed: no regular file", nil
 	case obj.Size < f.Bytes:
 		return "cut", nil
@@ -97,15 +98,15 @@ func (o Output) trouble(ctx context.Context, d *listing, m *Manifest, f Manifest
 
 // sumOf returns the checksum of a file of the directory, as manifests have it.
 func (o Output) sumOf(ctx context.Context, name string) (_ string, err error) {
-	src, err := o.Store.Open(ctx, o.path(name))
+	src, err := o.Store.Open(ctx, storage.Object{Name: o.path(name)})
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
 	h := xxh3.New()
 	buf := make([]byte, 1<<20)
-	for at := int64(0); at < src.Size(); {
-		n, err := src.ReadAt(buf[:min(int64(len(buf)), src.Size()-at)], at)
+	for at, size := int64(0), src.Object().Size; at < size; {
+		n, err := src.ReadAt(buf[:min(int64(len(buf)), size-at)], at)
 		if n == 0 && err != nil {
 			return "", fmt.Errorf("%s: %w", o.path(name), err)
 		}
@@ -177,7 +178,7 @@ func (o Output) summary(ctx context.Context, d *listing) (sum *Manifest, lack st
 	}
 	slices.SortFunc(sum.Files, func(a, b ManifestFile) int { return strings.Compare(a.Name, b.Name) })
 	for _, name := range d.data() {
-		if claims[name] != nil || !d.objects[name].Regular || lack != "" {
+		if claims[name] != nil || d.objects[name].Type != 0 || lack != "" {
 			continue
 		}
 		if marker, _, err := o.marker(ctx, o.path(name)); err != nil {
@@ -309,7 +310,7 @@ func (o Output) place(ctx context.Context, d *listing, targets []target) (seen m
 	}
 	replaced := d.replaced(o)
 	for name := range replaced {
-		if obj, ok := d.objects[name]; ok && !obj.Regular {
+		if obj, ok := d.objects[name]; ok && obj.Type != 0 {
 			return nil, fmt.Errorf("%s: %w: %w, where an output of an earlier run was (remove it, or write to another directory)", o.Name, ErrExists, d.way(name))
 		}
 	}
@@ -362,7 +363,7 @@ func (d *listing) way(name string) error {
 			return fmt.Errorf("%s is a file or link, not a directory", dir)
 		}
 	}
-	if obj, ok := d.objects[name]; ok && !obj.Regular {
+	if obj, ok := d.objects[name]; ok && obj.Type != 0 {
 		return fmt.Errorf("%s is a link or device, not a regular file", name)
 	}
 	return nil
@@ -389,7 +390,7 @@ func (o Output) alone(ctx context.Context, d *listing) error {
 			continue
 		}
 		marker := ""
-		if d.objects[name].Regular {
+		if d.objects[name].Type == 0 {
 			var err error
 			if marker, _, err = o.marker(ctx, o.path(name)); err != nil {
 				return err
@@ -434,7 +435,7 @@ func (d *listing) replaced(o Output) map[string]bool {
 func (o Output) marker(ctx context.Context, name string) (marker string, table bool, err error) {
 	opts := OpenOptions{Store: o.Store, Mem: o.Mem}
 	opts.fill()
-	f, err := openEntry(ctx, Entry{Name: name, Rel: path.Base(name)}, opts)
+	f, err := openObject(ctx, storage.Object{Name: name, Rel: path.Base(name)}, opts)
 	if err != nil {
 		return "", false, ctx.Err() // whatever it is, nothing of ours
 	}

@@ -12,6 +12,9 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // ErrNoData says that a file is of no format that may be read here.
@@ -23,7 +26,7 @@ var ErrNoData = errors.New("neither a Parquet nor an Arrow file")
 // With an error, the files that are open are returned, too.
 func (o *OpenOptions) find(ctx context.Context, name string) (files []*File, err error) {
 	entries, err := o.Store.List(ctx, name)
-	if errors.Is(err, ErrNoFiles) && o.AllowEmpty {
+	if errors.Is(err, storage.ErrNoFiles) && o.AllowEmpty {
 		return nil, nil
 	}
 	if err != nil {
@@ -63,7 +66,7 @@ func (o *OpenOptions) find(ctx context.Context, name string) (files []*File, err
 	case len(stray) > 0:
 		return files, fault.Errorf("%s: %s in it is %w (if it holds no rows: {Exclude %s}, or name the files by a pattern)", name, stray[0], ErrNoData, quoteGlob(path.Base(stray[0])))
 	case len(files) == 0 && !o.AllowEmpty:
-		return files, fmt.Errorf("directory %s holds no %s files, only %s (name the directory with the data)%w", name, o.kinds(), firstFew(passed), quiet{ErrNoFiles})
+		return files, fmt.Errorf("directory %s holds no %s files, only %s (name the directory with the data)%w", name, o.kinds(), firstFew(passed), quiet.Error{Err: storage.ErrNoFiles})
 	}
 	return files, nil
 }
@@ -94,7 +97,7 @@ func quoteGlob(name string) string {
 
 // leftOut returns why a file of a directory is not to be read by Include and
 // Exclude, "" if it may be.
-func (o *OpenOptions) leftOut(e Entry) (why string, err error) {
+func (o *OpenOptions) leftOut(e storage.Object) (why string, err error) {
 	if !e.Found {
 		return "", nil
 	}
@@ -128,12 +131,12 @@ func (o *OpenOptions) leftOut(e Entry) (why string, err error) {
 }
 
 // openFound opens a file. Of one that is surely no data it returns why.
-func (o *OpenOptions) openFound(ctx context.Context, e Entry) (_ *File, why string, err error) {
+func (o *OpenOptions) openFound(ctx context.Context, e storage.Object) (_ *File, why string, err error) {
 	e, root, err := o.rebase(e)
 	if err != nil {
 		return nil, "", err
 	}
-	f, err := openEntry(ctx, e, *o)
+	f, err := openObject(ctx, e, *o)
 	if f != nil {
 		f.root = root
 	}
@@ -143,7 +146,7 @@ func (o *OpenOptions) openFound(ctx context.Context, e Entry) (_ *File, why stri
 	switch {
 	case len(o.Include) == 0 && noData(path.Base(e.Rel)):
 		why = "its name says that it is no data"
-	case err != nil && o.isEmpty(ctx, e):
+	case err != nil && e.Size == 0:
 		why = "it is empty"
 	default:
 		return f, "", err
@@ -154,15 +157,6 @@ func (o *OpenOptions) openFound(ctx context.Context, e Entry) (_ *File, why stri
 		err = nil
 	}
 	return nil, why, err
-}
-
-func (o *OpenOptions) isEmpty(ctx context.Context, e Entry) bool {
-	src, err := o.Store.Open(ctx, e.Name)
-	if err != nil {
-		return false
-	}
-	size := src.Size()
-	return src.Close() == nil && size == 0
 }
 
 // noData reports whether a file is surely no data by its name: what people and
@@ -181,7 +175,7 @@ func noData(name string) bool {
 
 // rebase gives an entry the path below the base for its Rel. root is the
 // directory that was searched for it, "" if none was.
-func (o *OpenOptions) rebase(e Entry) (_ Entry, root string, err error) {
+func (o *OpenOptions) rebase(e storage.Object) (_ storage.Object, root string, err error) {
 	above := strings.TrimSuffix(e.Name, e.Rel)
 	if e.Found {
 		root = above
@@ -191,12 +185,12 @@ func (o *OpenOptions) rebase(e Entry) (_ Entry, root string, err error) {
 		if !strings.Contains(dir, "://") {
 			dir = path.Clean(dir) + "/"
 		}
-		if _, below, ok := cutPartition(dir); ok {
+		if _, below, ok := hive.Cut(dir); ok {
 			e.Rel = below + e.Rel
 		}
 		return e, root, nil
 	}
-	for _, base := range []string{absolute(o.Base), newPlace(o.Base).real} {
+	for _, base := range []string{absolute(o.Base), newPlace(o.Store, o.Base).real} {
 		if rel, err := filepath.Rel(base, absolute(e.Name)); err == nil && rel != "." && filepath.IsLocal(rel) {
 			e.Rel = filepath.ToSlash(rel)
 			return e, root, nil
@@ -205,13 +199,16 @@ func (o *OpenOptions) rebase(e Entry) (_ Entry, root string, err error) {
 	return e, root, fault.Errorf("%s: the input is not below {Base %s} (name a directory that holds all inputs)", e.Name, o.Base)
 }
 
-// openEntry opens a file with options that are filled.
-func openEntry(ctx context.Context, e Entry, opts OpenOptions) (*File, error) {
-	src, err := opts.Store.Open(ctx, e.Name)
+// openObject opens a file. The options must be filled in.
+func openObject(ctx context.Context, e storage.Object, opts OpenOptions) (*File, error) {
+	src, err := opts.Store.Open(ctx, e)
+	if errors.Is(err, storage.ErrChanged) { // since it was listed, and nothing has been read yet
+		src, err = opts.Store.Open(ctx, storage.Object{Name: e.Name})
+	}
 	if err != nil {
 		return nil, err
 	}
-	f := &File{Name: e.Name, Rel: e.Rel, Size: src.Size(), src: src, bytes: new(atomic.Int64), inFlight: opts.InFlight}
+	f := &File{Name: e.Name, Rel: e.Rel, Size: src.Object().Size, src: src, bytes: new(atomic.Int64), inFlight: opts.InFlight}
 	f.print = sync.OnceValues(f.digest)
 	if f.Format, err = detect(src, e, opts.TextFormat); err == nil {
 		err = f.open(opts)

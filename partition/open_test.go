@@ -15,6 +15,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 func streamOf(t testing.TB, rec arrow.Record) string {
@@ -187,7 +188,7 @@ func TestIncludeExclude(t *testing.T) {
 	_, err := Open(t.Context(), []string{dir}, OpenOptions{Include: []string{"*.csv"}})
 	says(t, "text that is included", err, nil, "rest.csv", "Parquet or Arrow")
 	_, err = Open(t.Context(), []string{dir}, OpenOptions{Exclude: []string{"*"}})
-	says(t, "all is excluded", err, ErrNoFiles, dir)
+	says(t, "all is excluded", err, storage.ErrNoFiles, dir)
 	_, err = Open(t.Context(), []string{dir}, OpenOptions{Exclude: []string{"["}})
 	says(t, "no pattern", err, path.ErrBadPattern, "[")
 	if files := open(t, OpenOptions{Exclude: []string{"*"}}, filepath.Join(dir, "a.parquet")); len(files) != 1 {

@@ -22,6 +22,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // job is a run that copies its inputs.
@@ -309,17 +310,17 @@ func TestOutputFailure(t *testing.T) {
 
 // fullStore is a disk that is full after so many bytes.
 type fullStore struct {
-	Local
+	storage.Local
 	left *int
 }
 
 type fullSink struct {
-	Sink
+	storage.Writer
 	left *int
 }
 
-func (s fullStore) Create(ctx context.Context, name string, private bool) (Sink, error) {
-	sink, err := s.Local.Create(ctx, name, private)
+func (s fullStore) Create(ctx context.Context, name string, o storage.CreateOptions) (storage.Writer, error) {
+	sink, err := s.Local.Create(ctx, name, o)
 	return fullSink{sink, s.left}, err
 }
 
@@ -327,7 +328,7 @@ func (s fullSink) Write(p []byte) (int, error) {
 	if *s.left -= len(p); *s.left < 0 {
 		return 0, fmt.Errorf("write: %w", syscall.ENOSPC)
 	}
-	return s.Sink.Write(p)
+	return s.Writer.Write(p)
 }
 
 func TestOutputOnAFullDisk(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // TestRuns: each row of a row group is in runs as often as any other, whether
@@ -201,8 +202,10 @@ type unknownRows struct{ table }
 func (unknownRows) NumGroups() int      { return 1 }
 func (unknownRows) GroupRows(int) int64 { return -1 }
 
-// readerSource is a Source of a string.
+// readerSource reads a string.
 type readerSource struct{ *strings.Reader }
+
+func (r readerSource) Object() storage.Object { return storage.Object{Size: r.Size()} }
 
 func (r readerSource) Close() error { return nil }
 

@@ -135,7 +135,7 @@ func NewScanner(opts ScanOptions) (*Scanner, error) {
 	}
 	for _, m := range opts.Match {
 		at := fault.At{Column: m.columns()}
-		if err := usable(at, m.Filter); err != nil {
+		if err := m.Filter.Usable(at); err != nil {
 			return nil, err
 		}
 		if m.NoMatch && !m.exact() {
@@ -168,16 +168,6 @@ func (m Match) columns() string {
 	return strings.Join(m.Filter.KeyNames(), ",")
 }
 
-// usable refuses filters that would lose rows.
-func usable(at fault.At, f *codec.Filter) error {
-	if !f.Sealed() {
-		return fault.Mismatch(at, "filter", "a finished filter", "a partial one, in which keys are missing").
-			WithHint("merge all partial filters of the build first")
-	}
-	_, err := key.RuleOf(f.Normal())
-	return err
-}
-
 // KeyColumns returns the log columns that the match is applied to.
 func (m Match) KeyColumns() ([]key.Column, error) {
 	if m.Key != "" {
@@ -196,10 +186,9 @@ func (m Match) KeyColumns() ([]key.Column, error) {
 
 // options returns how the columns become keys that the filter can be asked about.
 func (m Match) options() (key.Options, error) {
-	rule, err := key.RuleOf(m.Filter.Normal())
-	return key.Options{
-		Rule: rule, Classes: key.ClassesOf(m.Filter.KeyClasses()), IgnoreCase: m.IgnoreCase, NullMisfits: m.NullMisfits,
-	}, err
+	o, err := m.Filter.KeyOptions()
+	o.IgnoreCase, o.NullMisfits = m.IgnoreCase, m.NullMisfits
+	return o, err
 }
 
 // mayFail reports whether a value that does not fit its cast is an error.

@@ -12,8 +12,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/filterbuild"
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // alarms has IDs that are multiples of a large number, so that no exact set is
@@ -151,7 +150,7 @@ func TestAlarmOfATamperedFilter(t *testing.T) {
 	log := a.log(with(strangers(5000), 500, 2))
 	name := a.build()
 	tampered := func(change func(*bloom.Filter)) string {
-		f, err := filterbuild.Read(t.Context(), partition.Local{}, name, codec.Limits{})
+		f, err := codec.Load(t.Context(), storage.Local{}, name, codec.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +159,7 @@ func TestAlarmOfATamperedFilter(t *testing.T) {
 		change(bits)
 		f.SetBloom(bits)
 		other := filepath.Join(t.TempDir(), "tampered.bjf")
-		if _, err := filterbuild.Write(t.Context(), partition.Local{}, other, f, codec.Options{}, false); err != nil {
+		if _, err := codec.Save(t.Context(), storage.Local{}, other, f, codec.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		a.must("inspect", "--check", "--json", other) // it is whole
@@ -212,7 +211,7 @@ func TestAlarmOfATamperedFilter(t *testing.T) {
 func TestNoAlarmOfAHeavyKey(t *testing.T) {
 	a := newAlarms(t)
 	name := a.build()
-	f, err := filterbuild.Read(t.Context(), partition.Local{}, name, codec.Limits{})
+	f, err := codec.Load(t.Context(), storage.Local{}, name, codec.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // cli holds the streams and the flags that all verbs share.
@@ -244,7 +245,7 @@ func newHead(verb string, start time.Time) head {
 // wraps it. A process that was killed between the output's appearance and its
 // own end may have left a temporary file, which no other run would remove.
 func (c *cli) done(ctx context.Context, verb, output string, start time.Time, why error) error {
-	if err := partition.Sweep(ctx, partition.Local{}, output); err != nil {
+	if err := storage.Sweep(ctx, storage.Local{}, output); err != nil {
 		return err
 	}
 	c.say("%s: %s", output, worded(why))
@@ -294,7 +295,7 @@ func (c *cli) open(cmd *cobra.Command, names []string, opts partition.OpenOption
 	if err != nil {
 		return nil, err
 	}
-	opts.Store, opts.Memory, opts.InFlight = partition.Local{}, total, c.inFlight()
+	opts.Store, opts.Memory, opts.InFlight = storage.Local{}, total, c.inFlight()
 	if c.verbose {
 		opts.PassedOver = func(name, why string) { c.say("  %s: passed over: %s", name, why) }
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/agnivade/levenshtein"
 
 	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // suggest words the errors about names that do not exist: it adds the name that
@@ -21,7 +21,7 @@ func suggest(err error) (string, bool) {
 			why := worded(e.Err)
 			return why + " (did you mean " + p.String() + "? " + strings.TrimPrefix(e.Error(), e.Err.Error()+" ("), true
 		}
-	case *partition.NotExistError:
+	case *storage.NotExistError:
 		return e.Name + ": no such file or directory (" + pathHint(e.Name) + ")", true
 	}
 	return "", false

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 func TestNearest(t *testing.T) {
@@ -37,7 +37,7 @@ func TestSuggest(t *testing.T) {
 		return &key.NotFoundError{Path: key.Path{name}, Name: name, Err: fmt.Errorf("no column %q", name), Have: have}
 	}
 	called := &key.NotFoundError{Path: key.Path{"x_ids"}, Name: "x_ids", Err: errors.New("no column x_ids"), Have: []key.Path{{"x_id"}, {"ids", "x"}}, Meant: key.Path{"ids", "x"}}
-	file := func(name string) error { return &partition.NotExistError{Name: name} }
+	file := func(name string) error { return &storage.NotExistError{Name: name} }
 	for _, c := range []struct {
 		err           error
 		library, want string

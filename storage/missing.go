@@ -1,10 +1,12 @@
-package partition
+package storage
 
 import (
 	"errors"
 	"fmt"
 	"io/fs"
 	"syscall"
+
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
 )
 
 // NotExistError reports a name that stands for no file. It wraps
@@ -25,15 +27,9 @@ func (e *NotExistError) Unwrap() error { return fs.ErrNotExist }
 func missing(name string, err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOTDIR):
-		return fmt.Errorf("%s: a part of the path is a file, not a directory (check the path)%w", name, quiet{err})
+		return fmt.Errorf("%s: a part of the path is a file, not a directory (check the path)%w", name, quiet.Error{Err: err})
 	case errors.Is(err, fs.ErrNotExist):
 		return &NotExistError{name}
 	}
 	return err
 }
-
-// quiet is an error that is wrapped without adding to the text.
-type quiet struct{ error }
-
-func (quiet) Error() string   { return "" }
-func (q quiet) Unwrap() error { return q.error }

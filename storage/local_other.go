@@ -1,19 +1,16 @@
 //go:build !unix
 
-package partition
+package storage
 
 import (
 	"io/fs"
 	"os"
 )
 
-// descriptors returns how many files the process may have open.
-func descriptors() int { return 1 << 10 }
-
-// seenDirs are directories that were walked.
+// seenDirs is the set of directories that a walk has visited.
 type seenDirs []fs.FileInfo
 
-// add notes a directory, and reports whether it was noted before.
+// add adds a directory, and reports whether the set had it before.
 func (s *seenDirs) add(info fs.FileInfo) bool {
 	for _, other := range *s {
 		if os.SameFile(other, info) {

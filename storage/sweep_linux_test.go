@@ -1,4 +1,4 @@
-package partition
+package storage
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ func TestTmpName(t *testing.T) {
 		name := tmpName(base)
 		stem, o, ok := ownerOf(name)
 		this, _ := thisProcess()
-		if len(name) > maxName || !ok || stem != stemOf(base) || o != this || o.pid != os.Getpid() || o.gone() || !marks(name) {
+		if len(name) > maxName || !ok || stem != stemOf(base) || o != this || o.pid != os.Getpid() || o.gone() || !Marker(name) {
 			t.Errorf("%s: %s (%d bytes) is of %+v, %v", base, name, len(name), o, ok)
 		}
 		if len(base) < 150 && stem != base {

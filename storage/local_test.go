@@ -1,4 +1,4 @@
-package partition
+package storage
 
 import (
 	"bytes"
@@ -151,10 +151,10 @@ func TestLocalListErrors(t *testing.T) {
 	}
 	_, err := Local{}.List(t.Context(), "s3://bucket/key")
 	says(t, "an object store", err, fault.ErrUnsupported, "unsupported", "s3://")
-	_, err = Local{}.Open(t.Context(), "s3://bucket/key")
+	_, err = Local{}.Open(t.Context(), Object{Name: "s3://bucket/key"})
 	says(t, "an object store", err, fault.ErrUnsupported, "unsupported", "s3://")
 	t.Chdir(root)
-	_, err = Local{}.Create(t.Context(), "s3://bucket/key", false)
+	_, err = Local{}.Create(t.Context(), "s3://bucket/key", CreateOptions{})
 	says(t, "an object store", err, fault.ErrUnsupported, "unsupported", "s3://")
 	equal(t, "files", tree(t, root), []string{"dangling", "marks/_SUCCESS"})
 	// A file whose name looks like a pattern is that file.
@@ -164,9 +164,9 @@ func TestLocalListErrors(t *testing.T) {
 	}
 }
 
-func create(t *testing.T, name, content string, private bool) Sink {
+func create(t *testing.T, name, content string, private bool) Writer {
 	t.Helper()
-	s, err := Local{}.Create(t.Context(), name, private)
+	s, err := Local{}.Create(t.Context(), name, CreateOptions{Private: private})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func TestLocalCommitOverADirectory(t *testing.T) {
 	}
 	equal(t, "files", tree(t, dir), []string{"out/file"})
 	put(t, filepath.Join(dir, "file"), "")
-	if _, err := (Local{}).Create(t.Context(), filepath.Join(dir, "file/below"), false); err == nil {
+	if _, err := (Local{}).Create(t.Context(), filepath.Join(dir, "file/below"), CreateOptions{}); err == nil {
 		t.Error("a file was taken for a directory")
 	}
 }
@@ -298,24 +298,24 @@ func TestLocalRivals(t *testing.T) {
 
 func TestLocalOpen(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := (Local{}).Open(t.Context(), filepath.Join(dir, "nowhere")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := (Local{}).Open(t.Context(), Object{Name: filepath.Join(dir, "nowhere")}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
-	_, err := Local{}.Open(t.Context(), dir)
+	_, err := Local{}.Open(t.Context(), Object{Name: dir})
 	says(t, "a directory", err, fault.ErrUnsupported, dir, "regular file")
 	name := put(t, filepath.Join(dir, "file"), "0123456789")
-	src, err := Local{}.Open(t.Context(), name)
+	src, err := Local{}.Open(t.Context(), Object{Name: name})
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "size", src.Size(), int64(10))
+	equal(t, "size", src.Object().Size, int64(10))
 	read := func() (string, error) {
 		b := make([]byte, 4)
 		n, err := src.ReadAt(b, 3)
 		return string(b[:n]), err
 	}
 	rest := func() {
-		if err := src.(interface{ Rest() error }).Rest(); err != nil {
+		if err := Rest(src); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -341,6 +341,7 @@ func TestLocalOpen(t *testing.T) {
 	}
 	_, err = read()
 	says(t, "a file that was replaced", err, syscall.ESTALE, name, "changed")
+	says(t, "a file that was replaced", err, ErrChanged)
 	if err := src.Close(); err != nil {
 		t.Error(err)
 	}
@@ -350,7 +351,7 @@ func TestLocalIsDir(t *testing.T) {
 	dir := t.TempDir()
 	file := put(t, filepath.Join(dir, "file"), "")
 	for name, want := range map[string]bool{dir: true, file: false, dir + "/new": false, dir + "/new/": true} {
-		if got := (Local{}).IsDir(t.Context(), name); got != want {
+		if got := IsDir(t.Context(), Local{}, name); got != want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package partition
+package storage
 
 import (
 	"bytes"
@@ -11,13 +11,13 @@ import (
 	"syscall"
 )
 
-// thisProcess returns what temporary names say of this process.
+// thisProcess identifies this process in temporary names.
 var thisProcess = sync.OnceValues(func() (o owner, ok bool) {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return o, false
 	}
-	// Containers of one machine share its boot, and each counts processes anew.
+	// Containers of one machine share its boot ID, but each has process IDs of its own.
 	namespace, err := os.Readlink("/proc/self/ns/pid")
 	if err != nil {
 		return o, false
@@ -30,8 +30,7 @@ var thisProcess = sync.OnceValues(func() (o owner, ok bool) {
 	return o, ok
 })
 
-// startOf returns when a process of this machine started, in ticks since the
-// machine did.
+// startOf returns when a process started, in clock ticks since the machine booted.
 func startOf(pid int) (uint64, bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -46,7 +45,7 @@ func startOf(pid int) (uint64, bool) {
 	return n, err == nil
 }
 
-// gone reports whether the process has surely ended.
+// gone reports whether the process has certainly ended.
 func (o owner) gone() bool {
 	this, ok := thisProcess()
 	if !ok || o.host != this.host {
@@ -56,5 +55,5 @@ func (o owner) gone() bool {
 		return true
 	}
 	start, ok := startOf(o.pid)
-	return ok && start != o.start // its number is another's now
+	return ok && start != o.start // another process has its ID now
 }

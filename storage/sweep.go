@@ -1,4 +1,4 @@
-package partition
+package storage
 
 import (
 	"context"
@@ -17,24 +17,24 @@ import (
 //
 //	.NAME.HOST-PID-START-RANDOM.tmp
 //
-// HOST stands for the machine, its boot and its process namespace, and START is
-// when the process began, so that a process ID that is used again, on this
-// machine or another one on the same storage, is not taken for the writer. Where
-// the system does not say so much, the name is .NAME.RANDOM.tmp, and nobody can
-// tell whether its writer lives.
+// HOST identifies the machine, its boot and its process namespace, and START is
+// when the process began. So another process that gets the same ID later, or on
+// another machine with the same storage, is not taken for the writer. On systems
+// that do not provide these, the name is .NAME.RANDOM.tmp, and Sweep leaves it.
 const (
 	tmpEnding = ".tmp"
-	maxName   = 255 // bytes of a file name that every usual file system takes
+	maxName   = 255 // bytes of a file name; all common file systems allow as many
 )
 
-// owner is the process that writes a temporary file.
+// owner identifies the process that writes a temporary file.
 type owner struct {
 	host  string // 16 hexadecimal digits
 	pid   int
-	start uint64 // in the system's own unit
+	start uint64 // in a unit of the system's
 }
 
-// tmpName returns a new temporary name for the file of that name.
+// tmpName returns a new temporary name for the file called base. It begins with
+// a dot, so that nobody who reads the directory takes it for data.
 func tmpName(base string) string {
 	tag := fmt.Sprintf("%016x", rand.Uint64())
 	if o, ok := thisProcess(); ok {
@@ -43,12 +43,12 @@ func tmpName(base string) string {
 	return "." + stemOf(base) + "." + tag + tmpEnding
 }
 
-// mostStem leaves room for the longest tag in a name: 16 digits of a host, 10
-// of a process, 20 of its start, 16 drawn at random, and what stands between.
+// mostStem leaves room in a name for the longest tag: 16 digits of a host, 10 of
+// a process, 20 of its start, 16 random ones, and the separators.
 const mostStem = maxName - len("..---") - 16 - 10 - 20 - 16 - len(tmpEnding)
 
-// stemOf returns the part of temporary names that says which file is written: its
-// name, and of one that is too long its beginning and a checksum.
+// stemOf returns the part of a temporary name that identifies the final file: its
+// name, or the beginning and a checksum of a name that is too long.
 func stemOf(base string) string {
 	if len(base) <= mostStem {
 		return base
@@ -62,8 +62,8 @@ func stemOf(base string) string {
 	return fmt.Sprintf("%s~%016x", base[:cut], h.Sum64())
 }
 
-// ownerOf reads a temporary name. ok is false if it is none, or says nothing of
-// the process that writes it.
+// ownerOf parses a temporary name. ok is false if it is not one, or does not
+// identify its writer.
 func ownerOf(name string) (stem string, o owner, ok bool) {
 	rest, dotted := strings.CutPrefix(name, ".")
 	rest, tmp := strings.CutSuffix(rest, tmpEnding)
@@ -83,20 +83,9 @@ func ownerOf(name string) (stem string, o owner, ok bool) {
 	return rest[:i], owner{tag[0], int(pid), start}, true
 }
 
-// Sweep removes what attempts at writing the object or directory have left whose
-// processes are surely gone, where the store can tell.
-func Sweep(ctx context.Context, store Store, name string) error {
-	if s, ok := store.(interface {
-		Sweep(ctx context.Context, name string) error
-	}); ok {
-		return s.Sweep(ctx, name)
-	}
-	return nil
-}
-
-// Sweep removes the temporary files of earlier attempts at the file, or below
-// the directory, whose processes have ended on this machine. Those of other
-// machines stay, and whatever is in doubt.
+// Sweep implements [Sweeper]. It removes the temporary files of processes that
+// have ended on this machine. Those of other machines stay, as do those whose
+// writer is unknown.
 func (Local) Sweep(ctx context.Context, name string) error {
 	if real, err := filepath.EvalSymlinks(name); err == nil {
 		name = real
@@ -106,13 +95,13 @@ func (Local) Sweep(ctx context.Context, name string) error {
 			if err == nil && !d.IsDir() {
 				sweep(path, d, "")
 			}
-			return ctx.Err() // what cannot be read is left
+			return ctx.Err() // unreadable directories are skipped
 		})
 	}
 	dir, base := filepath.Split(name)
 	entries, err := os.ReadDir(filepath.Clean(dir + "."))
 	if err != nil {
-		return ctx.Err() // there is no such directory yet
+		return ctx.Err() // the directory does not exist yet
 	}
 	for _, d := range entries {
 		sweep(filepath.Join(dir, d.Name()), d, stemOf(base))
@@ -120,12 +109,12 @@ func (Local) Sweep(ctx context.Context, name string) error {
 	return ctx.Err()
 }
 
-// sweep removes a temporary file whose process has ended; stem, if not empty, is
-// what it must have been for.
+// sweep removes a temporary file whose process has ended. If stem is not empty,
+// the file must be one for the final file of that stem.
 func sweep(path string, d fs.DirEntry, stem string) {
 	of, o, ok := ownerOf(d.Name())
 	if !ok || !d.Type().IsRegular() || stem != "" && of != stem || !o.gone() {
 		return
 	}
-	_ = os.Remove(path) // else it stays: it is no data to anyone
+	_ = os.Remove(path) // a file that stays is not taken for data
 }

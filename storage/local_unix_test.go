@@ -1,6 +1,6 @@
 //go:build unix
 
-package partition
+package storage
 
 import (
 	"bytes"
@@ -15,8 +15,8 @@ import (
 func TestLocalMap(t *testing.T) {
 	content := string(bytes.Repeat([]byte("0123456789"), 1000))
 	name := put(t, filepath.Join(t.TempDir(), "f"), content)
-	open := func() (Source, []byte, func() error) {
-		src, err := Local{}.Open(t.Context(), name)
+	open := func() (Reader, []byte, func() error) {
+		src, err := Local{}.Open(t.Context(), Object{Name: name})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +80,7 @@ func TestLocalMap(t *testing.T) {
 	}
 	// Nothing can be mapped of nothing.
 	put(t, name, "")
-	empty, err := Local{}.Open(t.Context(), name)
+	empty, err := Local{}.Open(t.Context(), Object{Name: name})
 	if err != nil {
 		t.Fatal(err)
 	}
