@@ -20,13 +20,13 @@ import (
 	"unicode/utf8"
 )
 
-// What no file may make the command take.
+// Limits that the command must keep for every file.
 const (
 	mostTime   = 10 * time.Second
 	mostMemory = int64(2 << 30) // bytes, peak of the resident set
 )
 
-// corpus lists the Parquet and Arrow files of the corpora, valid and hostile.
+// corpus returns the Parquet and Arrow files of the corpora, valid and hostile.
 func corpus(t *testing.T) []string {
 	shared := os.Getenv("BLOOMJOIN_SHARED")
 	if shared == "" {
@@ -54,16 +54,16 @@ func corpus(t *testing.T) []string {
 	return names
 }
 
-// tally counts how the commands ended, and what they took.
+// tally counts exit codes and records the highest resource usage.
 type tally struct {
 	mu     sync.Mutex
 	ends   map[string]int // verb and exit code
 	memory int64
 	time   time.Duration
-	most   [2]string // the files that took them
+	most   [2]string // the files that needed the most memory and time
 }
 
-// attempt runs the command as a process, under the limits.
+// attempt runs the command as a process and checks the limits.
 func (c *tally) attempt(t *testing.T, file string, args ...string) (stdout []byte, code int) {
 	ctx, cancel := context.WithTimeout(t.Context(), 6*mostTime) // the machine may be busy
 	defer cancel()
@@ -130,9 +130,9 @@ func keyFor(report []byte) (column, typ, id string) {
 	return "", "", ""
 }
 
-// asIDs builds the filter of a file's own column, whole and in shards, and has
-// it scan the file: every row that has a key passes. It reports whether there
-// is such a filter.
+// asIDs builds a filter from a file's column, whole and in shards, and scans the
+// file with it: every row with a key must pass. It reports whether a filter could
+// be built.
 func (c *tally) asIDs(t *testing.T, name, column string) bool {
 	dir := t.TempDir()
 	whole, merged := filepath.Join(dir, "whole"), filepath.Join(dir, "merged")
@@ -148,7 +148,7 @@ func (c *tally) asIDs(t *testing.T, name, column string) bool {
 	for _, shard := range []string{"0/2", "1/2"} {
 		part := filepath.Join(dir, "part-"+shard[:1])
 		if _, partCode := c.attempt(t, name, append(build, part, "--shard", shard, name)...); code == 0 && partCode != 0 {
-			// Only the number of keys of a stream is not known beforehand.
+			// Only streams have an unknown number of keys.
 			part = ""
 		}
 		merge = append(merge, part)
@@ -174,7 +174,7 @@ func (c *tally) asIDs(t *testing.T, name, column string) bool {
 	return code == 0
 }
 
-// Whatever the file, the command ends with 0 or 1 within its limits.
+// For every file, the command exits with 0 or 1 within its limits.
 func TestCorpora(t *testing.T) {
 	names := corpus(t)
 	c := &tally{ends: map[string]int{}}
@@ -204,7 +204,7 @@ func TestCorpora(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				// The whole of what can be read, in both formats.
+				// All rows of a readable file, in both formats.
 				for _, out := range []string{"out.parquet", "out.arrow"} {
 					path := filepath.Join(dir, out)
 					_, code := c.attempt(t, name, "join", "--quiet", "--type", "anti", "--ids", list, "--on", column+"=id", "-o", path, name)
