@@ -47,8 +47,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/hugepage"
 )
 
-// Params are everything that two filters must agree on to be merged, and that a
-// prober must agree on with a filter. The zero value is not valid.
+// Params are the parameters that must agree for two filters to be merged, or for a
+// filter to be probed. The zero value is not valid.
 type Params struct {
 	Geometry Geometry
 	Hash     Hash

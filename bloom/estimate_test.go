@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What the bits say does not depend on how many goroutines look at them, and
-// what is said of a fold is what the fold says.
+// Estimates do not depend on the number of goroutines, and the estimate for a fold
+// equals that of the folded filter.
 func TestEstimatesInParts(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	hashes := make([]uint64, 1<<20)

@@ -11,8 +11,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// check returns the first rule of the format that m breaks. Reader and writer
-// share it, so that whatever is written can be read.
+// check returns the first rule of the format that m breaks. The reader and the
+// writer both use it, so everything that is written can be read.
 func (m *meta) check() *problem {
 	for _, rule := range []func() *problem{
 		m.checkKey, m.checkRule, m.checkSet, m.checkParams, m.checkParts, m.checkPartial, m.checkRegisters, m.checkCapacity,
@@ -26,7 +26,7 @@ func (m *meta) check() *problem {
 
 const (
 	maxText = math.MaxUint16
-	maxPart = 1 << 38 // bytes of a part of the payload: bloom.MaxBlocks of the larger geometry
+	maxPart = 1 << 38 // bytes of a payload part: bloom.MaxBlocks of the larger geometry
 )
 
 func (m *meta) checkKey() *problem {
@@ -51,7 +51,7 @@ func (m *meta) checkKey() *problem {
 	return nil
 }
 
-// fixedWidth returns the width in a class such as "fixed[16]".
+// fixedWidth returns the width of a class such as "fixed[16]".
 func fixedWidth(class string) (w int, ok bool) {
 	digits, ok := strings.CutPrefix(class, "fixed[")
 	if !ok {
@@ -88,7 +88,7 @@ func (k KeyColumn) checkRange() *problem {
 	return nil
 }
 
-// validBound reports whether b is the form of a value as a part of a key.
+// validBound reports whether b is a valid form of a value as a part of a key.
 func validBound(class string, b []byte) bool {
 	switch class {
 	case "integer":

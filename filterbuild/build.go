@@ -368,18 +368,21 @@ const maxTries = 8
 
 // each passes the keys of the plan's pieces to work, with several workers.
 func (p *Plan) each(ctx context.Context, threads int, newWork func() (func(*key.Batch) error, error)) error {
-	return partition.MapKeys(ctx, p.pieces, p.opts.Key, p.opts.keys(p.Spec.Rule), threads, func() (partition.KeyWork, error) {
+	_, err := partition.ReadKeys(ctx, p.pieces, p.keyOptions(threads), func() (func(*partition.Keys) error, error) {
 		work, err := newWork()
-		if err != nil {
-			return nil, err
-		}
-		return func(_ partition.Piece, b *key.Batch) error {
+		return func(k *partition.Keys) error {
 			if p.opts.Progress != nil {
-				p.opts.Progress(int64(b.Len))
+				p.opts.Progress(int64(k.Batch.Len))
 			}
-			return work(b)
-		}, nil
+			return work(k.Batch)
+		}, err
 	})
+	return err
+}
+
+// keyOptions says how the plan's keys are read.
+func (p *Plan) keyOptions(threads int) partition.KeyOptions {
+	return partition.KeyOptions{Key: p.opts.Key, Options: p.opts.keys(p.Spec.Rule), IDs: true, Threads: threads}
 }
 
 // countable reports whether the keys can be read twice, and nobody else's

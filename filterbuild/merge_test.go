@@ -28,7 +28,7 @@ func refused(t *testing.T, what string, err, kind error, words ...string) {
 	}
 }
 
-// parts makes a store with the filters that the refusals need.
+// parts returns a store with the filters that the refusals need.
 func parts(t *testing.T) *memStore {
 	s := newStore()
 	rng := rand.New(rand.NewPCG(11, 12))
@@ -106,7 +106,7 @@ func TestMergeRefusals(t *testing.T) {
 	}
 }
 
-// A partial merge says what it holds, whatever the order of its parts.
+// A partial merge reports the shards it has, whatever the order of its parts.
 func TestPartialMergeSaysWhatItHolds(t *testing.T) {
 	s := parts(t)
 	f, err := Merge(t.Context(), s, []string{"p-6-of-8", "p-0-of-8", "p-3-of-8"}, true, codec.Limits{})
@@ -162,7 +162,7 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// Whoever counts shards to one merges as with more of them.
+// A build of one shard merges like one of several.
 func TestOnlyShard(t *testing.T) {
 	s := newStore()
 	putColumn(t, s, "ids", span(0, 1000))
@@ -182,7 +182,8 @@ func TestOnlyShard(t *testing.T) {
 	}
 }
 
-// A rival that finished meanwhile is the same run, or stays.
+// A rival that finished in the meantime is accepted if it is the same run, and kept
+// otherwise.
 func TestWriteBesideARival(t *testing.T) {
 	s := newStore()
 	even := func(n int) []int64 { return numbers(n, func(i int) int64 { return 2 * int64(i) }) } // compresses well
@@ -216,7 +217,7 @@ func TestWriteBesideARival(t *testing.T) {
 	if n, err := write(f, true, true); err != nil || n == first {
 		t.Errorf("replacing: %d bytes, %v", n, err)
 	}
-	if n, err := write(f, false, false); err != nil || n == first { // what maps serves as well
+	if n, err := write(f, false, false); err != nil || n == first { // the uncompressed form can be mapped, so it is accepted too
 		t.Errorf("beside an uncompressed one: %d bytes, %v", n, err)
 	}
 }

@@ -23,8 +23,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Leaving out bad lines makes another build of text, not of Parquet files; a
-// filter without them is that of the good lines.
+// With skipping of bad lines, a build of text is a different build; one of Parquet
+// files is not. The filter equals that of the good lines.
 func TestSkipBad(t *testing.T) {
 	s := newStore()
 	putColumn(t, s, "p.parquet", span(0, 100))
@@ -83,14 +83,14 @@ func TestSkipBad(t *testing.T) {
 	}
 }
 
-// A build is told by its inputs and options, not by where and when they are.
+// A build is identified by its inputs and options, not by time and place.
 func TestBuildID(t *testing.T) {
 	content := newStore()
 	putColumn(t, content, "a", span(0, 100))
 	putColumn(t, content, "b", span(100, 200))
 	a, _ := content.get("a")
 	b, _ := content.get("b")
-	// dir writes files below a new directory and returns their names.
+	// dir writes files to a new directory and returns their names.
 	dir := func(files map[string][]byte) []string {
 		root := t.TempDir()
 		var names []string
@@ -177,7 +177,7 @@ func TestBuildID(t *testing.T) {
 	differ("exact", id(dir(both), Options{Key: "id", FPR: 0.01, Kind: codec.WantExact}))
 	differ("a key twice", id(dir(both), Options{Key: "id,id", FPR: 0.01}))
 
-	// Text has no footer; a change in the middle that keeps the size counts.
+	// Text has no footer; a change in the middle that keeps the size matters.
 	text := []byte("n,id\n" + strings.Repeat("1,2\n", 100_000))
 	changed := slices.Clone(text)
 	changed[len(text)/2&^3+1] = '9'
@@ -217,8 +217,8 @@ func TestStandardInput(t *testing.T) {
 	}
 }
 
-// Inputs whose number of rows is not known beforehand come to a filter of the
-// right size, the same for every number of threads.
+// Inputs with an unknown number of rows give a filter of the right size, the same
+// for every number of threads.
 func TestUnsizedInputs(t *testing.T) {
 	s := newStore()
 	var names []string
@@ -341,8 +341,9 @@ func nan() float64 {
 	return zero / zero
 }
 
-// The same text read as other types may be other keys, of one class: 0.1 is.
-// Neither is a build of them already done, nor do their shards merge.
+// The same text read as another type may give other keys of the same class, such as
+// 0.1. Builds of the two are not "already done" for each other, and their shards do
+// not merge.
 func TestIDTellsHowTextIsRead(t *testing.T) {
 	s := newStore()
 	s.put("ids.csv", []byte("id\n0.1\n"))
@@ -371,7 +372,7 @@ func TestIDTellsHowTextIsRead(t *testing.T) {
 	}
 }
 
-// More keys than the largest filter is for are refused before any is read.
+// More keys than the largest filter allows are refused before any is read.
 func TestTooManyKeys(t *testing.T) {
 	s := newStore()
 	putColumn(t, s, "ids", span(0, 10))

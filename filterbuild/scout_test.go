@@ -11,7 +11,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// A scout's cost is that of the set it will be put into, whatever the keys.
+// A scout's cost equals that of the set that its keys will be added to, whatever
+// the keys.
 func TestScoutCost(t *testing.T) {
 	rng := rand.New(rand.NewPCG(41, 42))
 	for round := range 100 {
@@ -37,8 +38,8 @@ func TestScoutCost(t *testing.T) {
 	}
 }
 
-// Keys far apart turn into bits without a set, also where the Bloom filter is
-// large: a set of so many containers would take minutes.
+// Distant keys become bits without a set, even if the Bloom filter is large: a set
+// with so many containers would take minutes.
 func TestSparseKeysOfALargeBuild(t *testing.T) {
 	rng := rand.New(rand.NewPCG(43, 44))
 	s := newStore()
@@ -51,8 +52,8 @@ func TestSparseKeysOfALargeBuild(t *testing.T) {
 	}
 }
 
-// Where the first keys need a set that is over the budget, they are refused
-// before there is one.
+// If the first keys need a set that exceeds the budget, they are refused before it
+// is built.
 func TestFirstKeysOverBudget(t *testing.T) {
 	rng := rand.New(rand.NewPCG(45, 46))
 	spec := Spec{Names: []string{"id"}, Classes: []string{"integer"}, Hash: bloom.Hash{ID: bloom.XXH3}, Capacity: 1e6, FPR: 0.01, Want: codec.WantExact}

@@ -76,7 +76,7 @@ func TestParseType(t *testing.T) {
 	}
 }
 
-// TestTypeName: it is read as the type that it names.
+// TestTypeName: ParseType reads a type's name as that type.
 func TestTypeName(t *testing.T) {
 	for _, s := range []string{
 		"tinyint", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float", "double", "string", "binary", "boolean",
@@ -100,7 +100,7 @@ var allClasses = []key.Class{
 	key.Fixed(16), key.Fixed(3), key.Null,
 }
 
-// typesOf has a column type of each class.
+// typesOf has a column type for each class.
 var typesOf = map[key.Class]arrow.DataType{
 	key.Integer: arrow.PrimitiveTypes.Int64, key.Bytes: arrow.BinaryTypes.String, key.Boolean: arrow.FixedWidthTypes.Boolean,
 	key.Date: arrow.FixedWidthTypes.Date32, key.Instant: zoned(arrow.Second), key.Timestamp: unzoned(arrow.Second),
@@ -109,11 +109,12 @@ var typesOf = map[key.Class]arrow.DataType{
 	key.Fixed(16): &arrow.FixedSizeBinaryType{ByteWidth: 16}, key.Fixed(3): &arrow.FixedSizeBinaryType{ByteWidth: 3}, key.Null: arrow.Null,
 }
 
-// word is what people read for a class.
+// word returns the name of a class in messages.
 func word(c key.Class) string { return strings.Replace(string(c), "bytes", "text", 1) }
 
-// TestMatch: a class matches with itself and NULL, and numbers with each other.
-// Otherwise the error names both, and a cast that it advises makes them match.
+// TestMatch: a class matches itself and NULL, and numbers match each other.
+// Otherwise the error names both classes, and the cast that it suggests makes them
+// match.
 func TestMatch(t *testing.T) {
 	at := fault.At{File: "log.parquet", Column: "k"}
 	cast := regexp.MustCompile(`(ids|log)::(\S+\(.*?\)|[^ ,=]+)`)
@@ -179,8 +180,8 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestMeet: in the class in which two sides meet, each value of one side has an
-// equal, or the value has none on the other side.
+// TestMeet: in the class where two sides meet, each value of one side has an equal,
+// or it has none on the other side.
 func TestMeet(t *testing.T) {
 	i, d, f, n, s := key.Integer, key.Decimal, key.Float, key.AnyNumber, key.Bytes
 	for _, c := range []struct {

@@ -194,8 +194,8 @@ type Field struct {
 }
 
 // Resolve finds the column in the schema, ignoring the case of names if ignoreCase
-// is set. A missing column is a [NotFoundError] whose hint lists the columns and
-// the closest match; a path into a repeated field wraps fault.ErrUnsupported.
+// is set. A missing column is a [NotFoundError], which has the columns to choose
+// from; a path into a repeated field wraps fault.ErrUnsupported.
 func (p Path) Resolve(schema *arrow.Schema, ignoreCase bool) (Field, error) {
 	fields := schema.Fields()
 	var out Field

@@ -47,11 +47,7 @@ type pruner struct {
 // found in: the file's own or one that has a column for each of the file's, of
 // the same name and key class.
 func newPruner(f *parquet.File, schema *arrow.Schema, m Match) (*pruner, error) {
-	columns, err := m.KeyColumns()
-	if err != nil {
-		return nil, err
-	}
-	options, err := m.options()
+	columns, options, err := m.key()
 	if err != nil {
 		return nil, err
 	}

@@ -13,8 +13,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// wantFault wants an error about the input's bytes that a check has found, not
-// a recovered panic.
+// wantFault requires an error about the input's bytes that a check has found, not a
+// recovered panic.
 func wantFault(t testing.TB, err error) {
 	t.Helper()
 	if errors.Is(err, panics.ErrRecovered) {
@@ -39,7 +39,7 @@ func wantUnsupported(t testing.TB, err error) {
 	}
 }
 
-// peakAllocator notes the most bytes in use.
+// peakAllocator records the peak number of bytes in use.
 type peakAllocator struct {
 	memory.Allocator
 	now, peak int

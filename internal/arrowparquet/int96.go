@@ -9,17 +9,17 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// int96Form says what INT96 timestamps become. It is chosen beforehand, so that
-// no file decides on a column's type by its values.
+// int96Form is what INT96 timestamps are converted to. It is chosen in advance, so
+// that the type of a column does not depend on its values.
 type int96Form uint8
 
 const (
-	int96Micros int96Form = iota // timestamp[us]: all years, six digits of a second
+	int96Micros int96Form = iota // timestamp[us]: all years, six fractional digits
 	int96Nanos                   // timestamp[ns]: the years 1677 to 2262, all digits
-	int96Stored                  // the 12 bytes as they are, for keys
+	int96Stored                  // the 12 bytes as stored, for keys
 )
 
-// values returns the Arrow type and what makes values of it.
+// values returns the Arrow type and the sink for its values.
 func (f int96Form) values() (arrow.DataType, sinkFunc) {
 	switch f {
 	case int96Nanos:
@@ -55,10 +55,10 @@ func int96ToNanos(dst, src []byte) error {
 	return nil
 }
 
-// addTime returns seconds in parts of which a second has perSecond, and so many
-// parts more, fewer than a second's. ok is false where they do not fit.
+// addTime returns a number of seconds plus a number of parts, less than a second,
+// in parts. A second has perSecond parts. ok is false if the sum does not fit.
 func addTime(seconds, perSecond, parts int64) (v int64, ok bool) {
-	if seconds < 0 && parts > 0 { // of one sign, so that a sum that fits has a product that fits
+	if seconds < 0 && parts > 0 { // make the signs equal, so that if the sum fits, so does the product
 		seconds, parts = seconds+1, parts-perSecond
 	}
 	if seconds > math.MaxInt64/perSecond || seconds < math.MinInt64/perSecond {

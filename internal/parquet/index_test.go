@@ -19,8 +19,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
-// indexed is a file of one column and 300 rows in three pages of 100 bytes that
-// nobody reads, with an index given as bytes.
+// indexed is a file of one column and 300 rows in three pages of 100 bytes, which
+// are never read, with an index given as bytes.
 type indexed struct {
 	offsets, columns []byte
 	optional         bool
@@ -110,7 +110,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// Each rule that an index breaks, alone.
+// Each rule of an index is broken separately.
 func TestIndexBroken(t *testing.T) {
 	offsets := func(change func(p []format.PageLocation) []format.PageLocation) []byte {
 		return encode(t, &format.OffsetIndex{PageLocations: change(slices.Clone(threePages))})
@@ -172,7 +172,7 @@ func TestIndexBroken(t *testing.T) {
 	}
 }
 
-// An index whose bytes are anything is refused or keeps the rules.
+// An index of arbitrary bytes is refused or obeys the rules.
 func FuzzIndex(f *testing.F) {
 	columns := columnIndex()
 	f.Add(encode(f, &format.OffsetIndex{PageLocations: threePages}), encode(f, &columns))

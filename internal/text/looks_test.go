@@ -10,14 +10,14 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// An input that is read as one ID a line and is something else is named for what
-// it is. IDs that hold commas are not mistaken for CSV.
+// If an input that is read as one ID per line is something else, the error says
+// what it is. IDs that contain commas are not mistaken for CSV.
 func TestLooks(t *testing.T) {
 	number := map[string]arrow.DataType{"user_id": arrow.PrimitiveTypes.Int64}
 	for _, c := range []struct {
 		what, text string
 		types      map[string]arrow.DataType
-		want       []string // in the error; none: the input is fine
+		want       []string // in the error; none: the input is valid
 	}{
 		{"IDs with commas", "Smith, John\nDoe, Jane\n", nil, nil},
 		{"IDs with commas, of numbers", "1\n2\n", number, nil},
@@ -76,14 +76,14 @@ func TestLooks(t *testing.T) {
 			}
 		}
 	}
-	// Who says that these are lines is believed.
+	// An explicit Lines format is not questioned.
 	if err := readAll(t, "user_id,name\n{\"a\":1}\n", Options{Format: Lines, Column: "user_id"}, 1); err != nil {
 		t.Error(err)
 	}
 }
 
-// The hint on a bad line knows of good ones before it, also where these were read
-// for the names of the columns.
+// The hint for a bad line takes earlier good ones into account, also those read to
+// find the columns.
 func TestBadAfterGoodObjects(t *testing.T) {
 	for text, want := range map[string]string{
 		"{\"id\":1}\n{\"id\":2}\nx\n": "line 3: corrupt: not one JSON object (SkipBad leaves such lines out)",
@@ -97,7 +97,8 @@ func TestBadAfterGoodObjects(t *testing.T) {
 	}
 }
 
-// readAll reads a text to its end: as records, or, with threads, as plain values.
+// readAll reads a text to its end: as records or, if threads is not zero, as plain
+// values.
 func readAll(t *testing.T, text string, opts Options, threads int) error {
 	tab, err := Open(given(t, text), "ids", opts)
 	if err != nil {
@@ -116,8 +117,8 @@ func readAll(t *testing.T, text string, opts Options, threads int) error {
 	return nil
 }
 
-// More bad lines than good ones are an error at the end, also where parts of the
-// input are read apart.
+// More bad lines than good ones are an error at the end, also if parts of the input
+// are parsed separately.
 func TestMostBad(t *testing.T) {
 	types := map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}
 	for _, c := range []struct {

@@ -19,7 +19,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
-// parseOne parses s as dt; false when it is refused.
+// parseOne parses s as dt. It returns false if s is refused.
 func parseOne(t *testing.T, dt arrow.DataType, s string) (arrow.Array, bool) {
 	t.Helper()
 	p, ok := parserOf(dt)
@@ -109,7 +109,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// valueOf is the only value of arr.
+// valueOf returns the only value of arr.
 func valueOf(arr arrow.Array) any {
 	switch a := arr.(type) {
 	case *array.Timestamp:
@@ -132,8 +132,8 @@ func valueOf(arr arrow.Array) any {
 	return arr.GetOneForMarshal(0)
 }
 
-// unpanicked wants err, if there is one, to come from a check, not from a
-// recovered panic.
+// unpanicked requires that err, if not nil, is from a check and not a recovered
+// panic.
 func unpanicked(t testing.TB, err error) {
 	t.Helper()
 	if errors.Is(err, panics.ErrRecovered) {
@@ -141,8 +141,8 @@ func unpanicked(t testing.TB, err error) {
 	}
 }
 
-// FuzzCSV compares with encoding/csv: the same rows, or both find a fault. It
-// makes LF of CR LF in quotes, and that alone is another matter.
+// FuzzCSV compares with encoding/csv: the same rows, or both find an error. The
+// oracle changes CR LF within quotes to LF; the test allows for that.
 func FuzzCSV(f *testing.F) {
 	for _, s := range []string{
 		"a,b\n1,2\n", "a\n\"x\ny\"\n\n", "\xEF\xBB\xBFa\r\n1\r\n", "a,a\n", "a\n\"", "a,b\n1\n", gz("a\n1\n"), zst("a\n1\n"),
@@ -182,8 +182,8 @@ func FuzzCSV(f *testing.F) {
 	})
 }
 
-// oracleCSV reads all rows by encoding/csv, and NULL as "∅". line is where it
-// finds the first fault: quotes, names, or a row of another width.
+// oracleCSV reads all rows with encoding/csv, with NULL as "∅". line is that of the
+// first error: quotes, names, or a row of another width.
 func oracleCSV(s string) (rows [][]string, line int, broken bool) {
 	r := csv.NewReader(strings.NewReader(s))
 	r.FieldsPerRecord = -1

@@ -9,8 +9,6 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
-
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // largeBatch is a record of n rows, more than are passed on at once: a struct
@@ -61,9 +59,10 @@ func TestLargeRecordBatch(t *testing.T) {
 		}
 	}
 	most := 0
-	err := MapKeys(t.Context(), Split(files, Shard{}), "user.id", key.Options{}, 1, func() (KeyWork, error) {
-		return func(_ Piece, b *key.Batch) error {
-			most = max(most, b.Len)
+	o := KeyOptions{Key: "user.id", IDs: true, Threads: 1}
+	_, err := ReadKeys(t.Context(), Split(files, Shard{}), o, func() (func(*Keys) error, error) {
+		return func(k *Keys) error {
+			most = max(most, k.Batch.Len)
 			return nil
 		}, nil
 	})
