@@ -65,8 +65,8 @@ func Environment(ctx context.Context, dir string, packages []string) (python str
 	return python, err
 }
 
-// Make calls a function to fill a directory that does not exist yet. It is renamed
-// when complete, so an existing directory is complete.
+// Make creates dir and calls fill with it, unless it exists. fill gets a temporary
+// name, so an existing directory is complete.
 func Make(dir string, fill func(dir string) error) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
