@@ -25,7 +25,7 @@ func refuse(t *testing.T, what string, b []byte) {
 	f, err := decodeBoth(t, b, Limits{MaxBytes: 1 << 24})
 	if f != nil || err == nil {
 		t.Errorf("%s: accepted", what)
-	} else if !errors.Is(err, ErrCorrupt) && !errors.Is(err, fault.ErrUnsupported) {
+	} else if !errors.Is(err, fault.ErrCorrupt) && !errors.Is(err, fault.ErrUnsupported) {
 		t.Errorf("%s: %v", what, err)
 	}
 }
@@ -357,7 +357,7 @@ func TestInputOutputErrors(t *testing.T) {
 	file := encode(t, f, Options{})
 	for _, n := range []int64{0, 30, 5000} {
 		_, err := Decode(failing{file, n}, int64(len(file)), "name", Limits{})
-		if !errors.Is(err, errDisk) || errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "name") {
+		if !errors.Is(err, errDisk) || errors.Is(err, fault.ErrCorrupt) || !strings.Contains(err.Error(), "name") {
 			t.Errorf("reading fails after %d bytes: %v", n, err)
 		}
 	}
@@ -368,7 +368,7 @@ func TestInputOutputErrors(t *testing.T) {
 	}
 	// The file shrank since its size was asked.
 	_, err := Decode(bytes.NewReader(file[:len(file)-10]), int64(len(file)), "name", Limits{})
-	if !errors.Is(err, ErrCorrupt) || !errors.Is(err, io.ErrUnexpectedEOF) {
+	if !errors.Is(err, fault.ErrCorrupt) || !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("file shrank: %v", err)
 	}
 }

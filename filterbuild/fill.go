@@ -58,7 +58,7 @@ type Builder struct {
 }
 
 // NewBuilder returns a builder for up to Workers goroutines. It may read a sample
-// of the IDs. The error wraps ErrMemory if the budget is too small even for one
+// of the IDs. The error wraps fault.ErrMemory if the budget is too small even for one
 // worker.
 func (p *Plan) NewBuilder(ctx context.Context) (*Builder, error) { return p.newBuilder(ctx, 1) }
 

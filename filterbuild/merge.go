@@ -24,7 +24,7 @@ import (
 //
 // Memory holds one filter, however many files there are, plus exact parts: one at a
 // time or a few small ones. If all parts are exact, it holds sets of up to twice
-// the size of their union. If that exceeds the limit, the error wraps [ErrMemory]
+// the size of their union. If that exceeds the limit, the error wraps [fault.ErrMemory]
 // or [codec.ErrLimit]. Merge uses up to GOMAXPROCS processors. For directories and
 // patterns, see [Names].
 func Merge(ctx context.Context, store storage.Source, names []string, open bool, lim codec.Limits) (f *codec.Filter, err error) {

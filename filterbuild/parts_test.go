@@ -234,7 +234,7 @@ func TestMergeOfManyParts(t *testing.T) {
 			t.Errorf("%s: %d files stay open", kind, n)
 		}
 		_, err = Merge(t.Context(), s, names, false, codec.Limits{MaxBytes: most / 8})
-		if !errors.Is(err, ErrMemory) && !errors.Is(err, codec.ErrLimit) {
+		if !errors.Is(err, fault.ErrMemory) && !errors.Is(err, codec.ErrLimit) {
 			t.Errorf("%s: over the limit: %v", kind, err)
 		}
 	}
@@ -255,8 +255,8 @@ func TestMergeOfExactPartsIsBounded(t *testing.T) {
 		t.Fatalf("the whole is exact, or %v", err)
 	}
 	_, err = Merge(t.Context(), s, names, false, codec.Limits{MaxBytes: first.Params.Bytes() - 1})
-	if !errors.Is(err, ErrMemory) {
-		t.Errorf("%v, want an error that is %q", err, ErrMemory)
+	if !errors.Is(err, fault.ErrMemory) {
+		t.Errorf("%v, want an error that is %q", err, fault.ErrMemory)
 	}
 }
 

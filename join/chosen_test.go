@@ -238,7 +238,7 @@ func TestColumnsThatAreNotHeld(t *testing.T) {
 			}{{[]string{"k", "n"}, true}, {[]string{"k"}, true}, {[]string{"w"}, false}, {nil, false}} {
 				opts.Columns = c.columns
 				_, err := run(t, ids, logs, opts)
-				if c.fits && err != nil || !c.fits && !errors.Is(err, join.ErrMemory) {
+				if c.fits && err != nil || !c.fits && !errors.Is(err, fault.ErrMemory) {
 					t.Errorf("%s by %s, columns %q: %v", typ, strategy, c.columns, err)
 				}
 			}

@@ -59,9 +59,6 @@ const (
 // Strategies returns all strategies, Auto first.
 func Strategies() []Strategy { return []Strategy{Auto, Exact, Lookup, Broadcast, Reverse, Shuffle} }
 
-// ErrMemory says that what must be held exceeds the memory budget.
-var ErrMemory = filterbuild.ErrMemory
-
 // Options says how to join. Only On is needed.
 type Options struct {
 	// On pairs the key columns, LOG=ID or one name for both, separated by
@@ -80,7 +77,7 @@ type Options struct {
 	// IgnoreCase finds columns by names whose letters may differ in case.
 	IgnoreCase bool
 	// NullMisfits makes a value that does not fit its cast a NULL. Otherwise it
-	// is an error that wraps [partition.ErrMismatch].
+	// is an error that wraps [fault.ErrMismatch].
 	NullMisfits bool
 	// Filter is a sealed filter that was built from these IDs; nil: one is
 	// built. An ID that it does not hold is an error.

@@ -43,7 +43,7 @@ func (j *Join) carryOut(ctx context.Context) error {
 	}
 	err = j.by(ctx, strategy)
 	for _, next := range less {
-		if !errors.Is(err, ErrMemory) && !errors.Is(err, errNotExact) {
+		if !errors.Is(err, fault.ErrMemory) && !errors.Is(err, errNotExact) {
 			break
 		}
 		if again := j.rereadable(); again != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/bloomjoin/bloomjoin/join/internal/shuffle"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -204,7 +205,7 @@ func (s *shuffled) unit(ctx context.Context, n int, u partition.Piece, yield fun
 		side, more, err := src.Next(ctx)
 		if err == nil && (more || again) && s.j.opts.Type == Anti {
 			side.Release()
-			err = fault.Errorf("%s: %w of %s: the IDs of its rows take more (raise {Memory})", fault.At{File: u.File.Name, RowGroup: u.Lo + 1}, ErrMemory, fault.Size(s.Account.Limit()))
+			err = fault.Errorf("%s: %w of %s: the IDs of its rows take more (raise {Memory})", fault.At{File: u.File.Name, RowGroup: u.Lo + 1}, fault.ErrMemory, show.Size(s.Account.Limit()))
 		}
 		if err != nil {
 			yield(leg{}, err)

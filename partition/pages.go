@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
@@ -493,8 +494,8 @@ func (w *pageWorker) finish(g *outGroup, l *lane) (settle func(), err error) {
 // recovered turns a panic, which only damaged input or a fault in a library can
 // cause, into an error with its place.
 func recovered(f *File, group int, err *error) {
-	if r := recover(); fault.Gone(r) {
-		*err = fmt.Errorf("%s: %w", fault.At{File: f.Name, RowGroup: group + 1}, fault.ErrGone)
+	if r := recover(); panics.IsMemoryFault(r) {
+		*err = fmt.Errorf("%s: %w", fault.At{File: f.Name, RowGroup: group + 1}, panics.ErrUnmapped)
 	} else if r != nil {
 		*err = fmt.Errorf("%s: internal error: %v\n%s", fault.At{File: f.Name, RowGroup: group + 1}, r, debug.Stack())
 	}

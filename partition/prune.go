@@ -138,7 +138,7 @@ func leafAt(f *parquet.File, path key.Path) (*parquet.Leaf, bool) {
 // ascending order, as pairs of rows [lo, hi) of the row group; none: the group
 // has no member. nulls is the number of rows outside of them whose key is NULL,
 // -1 if that is unknown. It reads indexes and Bloom filters, no pages. An error
-// wraps ErrCorrupt if one of these contradicts the format.
+// wraps fault.ErrCorrupt if one of these contradicts the format.
 func (p *pruner) rows(ctx context.Context, g int) (ranges [][2]int64, nulls int64, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, 0, context.Cause(ctx)

@@ -346,7 +346,7 @@ func TestPruneBrokenIndex(t *testing.T) {
 		s := with(base, change)
 		_, _, err := pruned(t, s.file(t), Match{Filter: s.filter()})
 		var f *fault.Error
-		if !errors.Is(err, ErrCorrupt) || !errors.As(err, &f) || f.At.RowGroup != 1 || f.At.Column != "k" || f.Hint == "" {
+		if !errors.Is(err, fault.ErrCorrupt) || !errors.As(err, &f) || f.At.RowGroup != 1 || f.At.Column != "k" || f.Hint == "" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
