@@ -58,7 +58,7 @@ type Builder struct {
 }
 
 // NewBuilder returns a builder for up to Workers goroutines. It may read a
-// sample of the IDs. The error wraps ErrMemory if not even one worker could
+// sample of the IDs. The error wraps fault.ErrMemory if not even one worker could
 // work within the budget.
 func (p *Plan) NewBuilder(ctx context.Context) (*Builder, error) { return p.newBuilder(ctx, 1) }
 

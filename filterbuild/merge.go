@@ -26,7 +26,7 @@ import (
 // Memory holds one filter, however many files there are, and beside it exact
 // parts, one at a time or a few small ones; of exact parts alone, sets of up to
 // twice the size of their union: all within the limit, or the error wraps
-// [ErrMemory] or [codec.ErrLimit]. It works on as many processors as
+// [fault.ErrMemory] or [codec.ErrLimit]. It works on as many processors as
 // GOMAXPROCS says. [Names] is for directories and patterns.
 func Merge(ctx context.Context, store storage.Source, names []string, open bool, lim codec.Limits) (f *codec.Filter, err error) {
 	if len(names) == 0 {

@@ -138,4 +138,3 @@ func (s *Scanner) checks() []check {
 	}
 	return all
 }
-

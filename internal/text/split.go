@@ -6,7 +6,7 @@ import (
 	"io"
 	"sync"
 
-	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
@@ -185,7 +185,7 @@ func (c *part) parse(ctx context.Context, p *pass) {
 		own.bad = &c.bad
 	}
 	err := func() (err error) {
-		defer fault.Recovered(p.at, &err)
+		defer panics.Recover(p.at, &err)
 		return c.fill(ctx, own)
 	}()
 	c.good = own.good

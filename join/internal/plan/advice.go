@@ -1,20 +1,17 @@
-package join
+package plan
 
 import (
-	"context"
 	"fmt"
 	"math"
-
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// why says in a sentence why a strategy is taken.
-func (j *Join) why(s sizes, idRows Estimate, c Cost, all []Cost) string {
-	if j.opts.Strategy != Auto {
+// why explains a choice in one sentence.
+func why(s Sizes, l Limits, idRows Estimate, c Cost, all []Cost) string {
+	if l.Strategy != Auto {
 		return "it was asked for"
 	}
-	if once := j.once(); once != "" {
-		return once + " can be read only once"
+	if l.Once != "" {
+		return l.Once + " can be read only once"
 	}
 	var lookup Cost
 	for _, o := range all {
@@ -22,7 +19,7 @@ func (j *Join) why(s sizes, idRows Estimate, c Cost, all []Cost) string {
 			lookup = o
 		}
 	}
-	ids, log := short(idRows.Value), short(s.logRows)
+	ids, log := short(idRows.Value), short(s.LogRows)
 	if idRows.Low != idRows.High {
 		ids = "about " + ids
 	}
@@ -58,48 +55,50 @@ func short(n float64) string {
 	return fmt.Sprintf("%.0f", n)
 }
 
-// advise fills in what is for people who ask what to do.
-func (j *Join) advise(p *Plan, s sizes, opts PlanOptions) {
-	m := model{sizes: s, limits: j.limits()}
-	p.Filter.Best = bestFPR(s, opts)
+// Advise adds what a user, rather than the join, wants to know: the best
+// false-positive rate, the bytes that a distributed join would shuffle, and when
+// filtering or this program gains little. Call it after Settle.
+func (p *Plan) Advise(s Sizes, l Limits, o Options) {
+	m := Model{Sizes: s, Limits: l}
+	p.Filter.Best = bestFPR(s, o)
 	if p.Selectivity == nil {
-		if m.once != "" {
+		if l.Once != "" {
 			p.Advice = append(p.Advice, "What can be read only once is not looked at beforehand: name a file for estimates.")
 		}
 		return
 	}
-	pass := m.candidates(m.rate()) / math.Max(s.logRows, 1)
-	p.Shuffled = &Shuffled{BytesWithout: int64(s.logBytes), Bytes: int64(s.logBytes * pass)}
+	pass := m.candidates(m.rate()) / math.Max(s.LogRows, 1)
+	p.Shuffled = &Shuffled{BytesWithout: int64(s.LogBytes), Bytes: int64(s.LogBytes * pass)}
 	switch {
-	case s.logRows == 0 || s.idRows == 0:
+	case s.LogRows == 0 || s.IDRows == 0:
 		p.Advice = append(p.Advice, "One side is empty.")
 		return
 	case p.Selectivity.Low == 1:
 		p.Advice = append(p.Advice, "Every row of the log has an ID: a filter drops nothing, and any join will do as well.")
 	case !p.BreakEven.Worth:
-		p.Advice = append(p.Advice, fmt.Sprintf("Filtering is not worth it: about %.3g %% of the log's rows have an ID, and it pays below %.3g %%.", 100*s.selectivity, 100*p.BreakEven.Selectivity))
+		p.Advice = append(p.Advice, fmt.Sprintf("Filtering is not worth it: about %.3g %% of the log's rows have an ID, and it pays below %.3g %%.", 100*s.Selectivity, 100*p.BreakEven.Selectivity))
 	}
-	if a := better(p); a != "" && j.opts.Strategy == Auto {
+	if a := p.better(); a != "" && l.Strategy == Auto {
 		p.Advice = append(p.Advice, a)
 	}
-	if both := s.logBytes + float64(max(p.IDs.Bytes, 0)); both < smallJoin {
+	if both := s.LogBytes + float64(max(p.IDs.Bytes, 0)); both < smallJoin {
 		p.Advice = append(p.Advice, fmt.Sprintf("Both sides together have %s decompressed, which fits into memory: DuckDB or Polars would do as well.", inBytes(both)))
-	} else if s.selectivity > 0.5 && s.idRows < s.logRows {
+	} else if s.Selectivity > 0.5 && s.IDRows < s.LogRows {
 		p.Advice = append(p.Advice, "Most rows are kept, so that reading and writing them takes most of the time: DuckDB or Polars would do as well.")
 	}
 }
 
-// faster is how many times as fast another strategy must be to be advised, and
-// fasterSeconds the least that it must save.
+// Another strategy is advised if it is at least faster times as fast and saves
+// at least fasterSeconds.
 const (
 	faster        = 2
 	fasterSeconds = 1
 )
 
-// better returns advice where a strategy that the join does not choose, since it
-// looks less closely than the plan, should be much faster; "" if there is none.
-func better(p *Plan) string {
-	best := choose(p.Strategies)
+// better returns advice if a strategy should be much faster than the one that
+// the join chooses, which looks less closely than the plan; else "".
+func (p *Plan) better() string {
+	best := Choose(p.Strategies)
 	for _, c := range p.Strategies {
 		if c.Strategy == p.Strategy && c.Seconds > faster*best.Seconds && c.Seconds-best.Seconds > fasterSeconds {
 			return fmt.Sprintf("Strategy %s should take %.2g s, %s %.2g s: a join does not read the IDs to find this out, so ask for it.", best.Strategy, best.Seconds, c.Strategy, c.Seconds)
@@ -108,24 +107,21 @@ func better(p *Plan) string {
 	return ""
 }
 
-// smallJoin is up to how many bytes of both sides any program joins in a moment.
+// smallJoin is the size of both sides, in bytes, that any program joins in a
+// moment.
 const smallJoin = 256 << 20
 
-// skips finds out how much of the log its statistics let a scan skip.
-func (j *Join) skips(ctx context.Context, p *Plan, m *matches) error {
-	const groups = 256
-	f := j.plan.Spec.Header()
-	for i := range f.Key {
-		if m.bounds != nil {
-			f.Key[i].Min, f.Key[i].Max, _ = m.bounds.Column(i)
+// inBytes renders a size.
+func inBytes(n float64) string {
+	for _, u := range []struct {
+		name string
+		size float64
+	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
+		if v := n / u.size; v >= 100 {
+			return fmt.Sprintf("%.0f %s", v, u.name)
+		} else if v >= 1 {
+			return fmt.Sprintf("%.3g %s", v, u.name)
 		}
 	}
-	s, err := partition.Skippable(ctx, j.pieces, j.matchOf(f, j.logKey), groups)
-	if err != nil {
-		return err
-	}
-	if s.Groups > 0 && m.bounds != nil {
-		p.Skips = &Skips{s.Groups, s.GroupsSkipped, s.Pages, s.PagesSkipped, s.Rows, s.RowsSkipped}
-	}
-	return nil
+	return fmt.Sprintf("%.0f B", n)
 }

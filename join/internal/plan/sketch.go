@@ -1,4 +1,4 @@
-package join
+package plan
 
 import (
 	"math"
@@ -6,18 +6,20 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 )
 
-// distinct counts distinct keys by their hashes, in fixed memory: exactly up to
-// fewKeys, then by HyperLogLog registers.
-type distinct struct {
+// Distinct counts distinct keys by their hashes in fixed memory: exactly up to
+// fewKeys, then by HyperLogLog registers. One goroutine uses it.
+type Distinct struct {
 	few       map[uint64]struct{} // nil beyond fewKeys
 	registers bloom.Registers
 }
 
 const fewKeys = 4096
 
-func newDistinct() *distinct { return &distinct{few: map[uint64]struct{}{}} }
+// NewDistinct returns an empty sketch.
+func NewDistinct() *Distinct { return &Distinct{few: map[uint64]struct{}{}} }
 
-func (d *distinct) add(hashes []uint64) {
+// Add counts hashes.
+func (d *Distinct) Add(hashes []uint64) {
 	d.registers.Add(hashes)
 	for _, h := range hashes {
 		if d.few == nil {
@@ -27,15 +29,15 @@ func (d *distinct) add(hashes []uint64) {
 	}
 }
 
-func (d *distinct) addFew(h uint64) {
+func (d *Distinct) addFew(h uint64) {
 	d.few[h] = struct{}{}
 	if len(d.few) > fewKeys {
 		d.few = nil
 	}
 }
 
-// merge adds what another one has counted.
-func (d *distinct) merge(other *distinct) {
+// Merge adds the counts of another sketch.
+func (d *Distinct) Merge(other *Distinct) {
 	d.registers.Merge(&other.registers)
 	if other.few == nil {
 		d.few = nil
@@ -48,11 +50,11 @@ func (d *distinct) merge(other *distinct) {
 	}
 }
 
-// estimate returns the number of distinct keys, with bounds of two standard
+// Estimate returns the number of distinct keys, with bounds of two standard
 // errors.
-func (d *distinct) estimate() Estimate {
+func (d *Distinct) Estimate() Estimate {
 	if d.few != nil {
-		return exactly(float64(len(d.few)))
+		return Exactly(float64(len(d.few)))
 	}
 	e := d.registers.Estimate()
 	errors := 2 * 1.04 / math.Sqrt(float64(len(d.registers)))
@@ -119,9 +121,9 @@ type SketchBound struct {
 	Confidence float64 `json:"confidence"`
 }
 
-// innerProduct sketches the sampled rows of the log and the IDs that have one
-// of their keys, and multiplies.
-func (x *index) innerProduct(ids []float64) SketchBound {
+// innerProduct returns the bound from sketches of the log's sampled rows and of the
+// IDs with one of their keys.
+func (x *Index) innerProduct(ids []float64) SketchBound {
 	var log, other countMin
 	for h, e := range x.of {
 		log.add(h, x.count[e])

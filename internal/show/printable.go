@@ -1,4 +1,4 @@
-package fault
+package show
 
 import (
 	"fmt"
@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Printable makes text fit to be printed on a terminal. Names of files and
-// columns may have any bytes: control characters and bytes that are no UTF-8
-// become \x1b, \u202e and the like. Characters of keep stay as they are.
+// Printable makes text safe for a terminal: names of files and columns may have
+// any bytes. Control characters and invalid UTF-8 become \x1b, \u202e and the
+// like; the characters in keep stay unchanged.
 func Printable(s, keep string) string {
 	bad := func(r rune) bool {
 		return (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) && !strings.ContainsRune(keep, r)
