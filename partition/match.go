@@ -40,10 +40,6 @@ type Match struct {
 	// the number of rows that have each key. Keys of pages that cannot hold a
 	// member of the filter may be skipped.
 	Check func() func(*Keys) (members []uint32, err error)
-	// Verifier is replaced by Check.
-	//
-	// Deprecated: use Check.
-	Verifier func() Verifier
 }
 
 // check is what Match.Check returns.
@@ -51,7 +47,7 @@ type check = func(*Keys) ([]uint32, error)
 
 // exact reports whether the match lets only members through.
 func (m *Match) exact() bool {
-	return m.Check != nil || m.Verifier != nil || m.Filter.Kind() == codec.KindExact
+	return m.Check != nil || m.Filter.Kind() == codec.KindExact
 }
 
 // columns names the key columns, for messages.

@@ -126,7 +126,7 @@ func (p *pageSource) expected(group int, n int64) (bytes int64) {
 // keyValues returns the metadata of an output with the columns of f or, if
 // reshaped, other columns.
 func (o Output) keyValues(f *parquet.File, reshaped bool) []parquet.KeyValue {
-	drop := []string{MetaResult, MetaFilter, MetaRun} // if the input is itself an output
+	drop := []string{MetaResult, MetaFilter, metaRun} // if the input is itself an output
 	if reshaped {
 		drop = append(drop, describing...)
 	}
@@ -137,7 +137,7 @@ func (o Output) keyValues(f *parquet.File, reshaped bool) []parquet.KeyValue {
 		}
 	}
 	md := o.metadata()
-	for _, k := range []string{MetaResult, MetaFilter, MetaRun} {
+	for _, k := range []string{MetaResult, MetaFilter, metaRun} {
 		if v, ok := md[k]; ok {
 			kv = append(kv, parquet.KeyValue{Key: k, Value: v})
 		}

@@ -13,18 +13,32 @@ import (
 // Scan yields the rows of the pieces that pass, in input order, as Arrow
 // records.
 func (s *Scanner) Scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, error] {
-	if s.opts.Stages != nil {
-		return s.scanStages(ctx, pieces)
+	return func(yield func(Rows, error) bool) {
+		ended := false // the consumer wants no more
+		if s.opts.Schema == Union {
+			yield(Rows{}, fault.Unsupported(fault.At{}, "the union of schemas in Arrow records").WithHint("write Parquet"))
+			return
+		}
+		s.countGroups(pieces)
+		unmap := mapFew(pieces)
+		defer func() {
+			if err := unmap(); err != nil && !ended {
+				yield(Rows{}, err)
+			}
+		}()
+		way := flightOf(InFlight(pieces)/forRecords, s.opts.Threads, func() int64 { return need(pieces, s.opts.columns) + rowsNeed(pieces) })
+		for r, err := range mapTasks(ctx, groupsOf(pieces), way, func() (taskWork, error) { return s.newWorker(pieces, way) }) {
+			if !yield(r, err) || err != nil {
+				ended = true
+				return
+			}
+		}
 	}
-	return s.records(ctx, pieces)
 }
 
 // Count counts the rows of the pieces that pass, in Stats.
 func (s *Scanner) Count(ctx context.Context, pieces []Piece) error {
 	s.counted = true
-	if s.opts.Stages != nil {
-		return s.countStages(ctx, pieces)
-	}
 	parts, err := s.parts(pieces, false)
 	if err != nil {
 		return err
@@ -39,9 +53,6 @@ func (s *Scanner) Count(ctx context.Context, pieces []Piece) error {
 			return err
 		}
 		r.release()
-	}
-	if s.opts.End != nil {
-		return s.opts.End()
 	}
 	return nil
 }
@@ -77,7 +88,7 @@ func (s *Scanner) eachPart(ctx context.Context, parts []Part) iter.Seq2[Rows, er
 				}
 				pieces, sources = append(pieces, parts[hi].Piece), append(sources, parts[hi].pages)
 			}
-			rows := s.records(ctx, pieces)
+			rows := s.Scan(ctx, pieces)
 			if asPages {
 				rows = s.pages(ctx, sources)
 			}
@@ -102,31 +113,6 @@ func (s *Scanner) pages(ctx context.Context, sources []*pageSource) iter.Seq2[Ro
 				return
 			}
 			if !yield(Rows{Piece: g.source, group: g}, nil) {
-				return
-			}
-		}
-	}
-}
-
-// records yields the rows of the pieces that pass, as records.
-func (s *Scanner) records(ctx context.Context, pieces []Piece) iter.Seq2[Rows, error] {
-	return func(yield func(Rows, error) bool) {
-		ended := false // the consumer wants no more
-		if s.opts.Schema == Union {
-			yield(Rows{}, fault.Unsupported(fault.At{}, "the union of schemas in Arrow records").WithHint("write Parquet"))
-			return
-		}
-		s.countGroups(pieces)
-		unmap := mapFew(pieces)
-		defer func() {
-			if err := unmap(); err != nil && !ended {
-				yield(Rows{}, err)
-			}
-		}()
-		way := flightOf(InFlight(pieces)/forRecords, s.opts.Threads, func() int64 { return need(pieces, s.opts.columns) + rowsNeed(pieces) })
-		for r, err := range mapTasks(ctx, groupsOf(pieces), way, func() (taskWork, error) { return s.newWorker(pieces, way) }) {
-			if !yield(r, err) || err != nil {
-				ended = true
 				return
 			}
 		}

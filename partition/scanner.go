@@ -1,9 +1,7 @@
 package partition
 
 import (
-	"context"
 	"fmt"
-	"iter"
 	"sync/atomic"
 
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -18,10 +16,6 @@ type ScanOptions struct {
 	// with Any, if one of them does. Filters with NoMatch always apply.
 	Match []Match
 	Any   bool
-	// Stages, if not nil, divides the pieces of a scan into stages, which have
-	// filters of their own in place of those of Match. They come one after the
-	// other: no worker is in two.
-	Stages func(ctx context.Context, pieces []Piece) iter.Seq2[Stage, error]
 	// Normalize names the rule that normalises the log's strings before they are
 	// compared: some of trim, lower and uuid, separated by commas; see FORMAT.md of
 	// package codec. It must be the rule that the filters were built with. Filters
@@ -46,9 +40,6 @@ type ScanOptions struct {
 	// Work, if not nil, transforms surviving records on the goroutine that read
 	// them, before [Scanner.Scan] yields them. It is called once by each worker.
 	Work func() (Work, error)
-	// End, if not nil, is called when all rows have been scanned, before an
-	// output of them becomes visible; its error is the scan's.
-	End func() error
 	// Progress, if not nil, receives the number of rows of each batch, from many
 	// goroutines.
 	Progress func(rows int64)
@@ -129,11 +120,8 @@ func (s *Scanner) Check(f *File) error {
 func (s *Scanner) checks() []check {
 	all := make([]check, len(s.opts.Match))
 	for i, m := range s.opts.Match {
-		switch {
-		case m.Check != nil:
+		if m.Check != nil {
 			all[i] = m.Check()
-		case m.Verifier != nil:
-			all[i] = checkOf(m.Verifier())
 		}
 	}
 	return all
