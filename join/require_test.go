@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -31,10 +32,10 @@ func TestRequire(t *testing.T) {
 	rows := map[join.Type]int64{join.Semi: 5, join.Anti: 35, join.Inner: 5, join.Left: 40, join.Right: 20, join.Full: 55}
 	kept := map[join.Type]float64{join.Semi: 5. / 40, join.Anti: 35. / 40, join.Inner: 5. / 40, join.Right: 5. / 40}
 	for _, typ := range types {
-		for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
+		for k, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
 			opts := join.Options{On: "k", Type: typ, Strategy: strategy}
 			met := join.Require{Rows: rows[typ], IDsMatched: 5. / 20, MaxKept: kept[typ]}
-			for _, c := range []struct {
+			for i, c := range []struct {
 				missed join.Require
 				unmet  unmet
 			}{
@@ -57,7 +58,11 @@ func TestRequire(t *testing.T) {
 				if int64(len(got.rows)) != rows[typ] {
 					t.Errorf("%s: %d rows, want %d", name, len(got.rows), rows[typ])
 				}
-				for _, out := range []string{"out.parquet", "out.arrow", "out/"} {
+				outs := []string{"out.parquet", "out.arrow", "out/"}
+				for o, out := range outs {
+					if (o+i+k)%len(outs) != 0 && !cases.All() { // one for each combination
+						continue
+					}
 					dir := t.TempDir()
 					ended := false
 					j, err := join.New(ids, logs, opts)

@@ -1,4 +1,4 @@
-package partition
+package prune
 
 import (
 	"bytes"
@@ -19,7 +19,6 @@ import (
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 	pq "github.com/parquet-go/parquet-go"
 
-	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -210,17 +209,17 @@ func randomMembers(rng *rand.Rand, groups [][]string) (members map[string]bool) 
 	return members
 }
 
-// filterOfMembers makes a filter, as far as a pruner asks: exact where it can
-// be and exactly is set, else one that knows its range.
-func filterOfMembers(t testing.TB, members map[string]bool, classes []key.Class, exactly bool) *codec.Filter {
+// knownOf is what is known of members: the set of them where that can be and
+// exactly is set, else their range.
+func knownOf(t testing.TB, members map[string]bool, columns string, classes []key.Class, exactly bool) *known {
 	t.Helper()
-	s := &spec{classes: classes}
+	k := &known{columns: columns, classes: classes}
 	if exactly && len(classes) == 1 && classes[0] == key.Integer {
-		s.set = exact.New()
+		k.set = exact.New()
 		for m := range members {
-			s.set.Add([]uint64{binary.LittleEndian.Uint64([]byte(m[1:]))}, m[9] == 1)
+			k.set.Add([]uint64{binary.LittleEndian.Uint64([]byte(m[1:]))}, m[9] == 1)
 		}
-		return s.filter()
+		return k
 	}
 	bounds := key.NewBounds(classes)
 	for m := range members {
@@ -235,18 +234,25 @@ func filterOfMembers(t testing.TB, members map[string]bool, classes []key.Class,
 			}
 		}
 	}
-	return bounded(s.filter(), bounds)
+	for i := range classes {
+		lo, hi, ok := bounds.Column(i)
+		if !ok {
+			lo, hi = nil, nil
+		}
+		k.lo, k.hi = append(k.lo, lo), append(k.hi, hi)
+	}
+	return k
 }
 
 // checkPruned prunes the file and checks that every member's row is left, and
 // that NULLs are counted right. It returns how many of the rows are left.
-func checkPruned(t testing.TB, what string, file []byte, groups [][]string, schema *arrow.Schema, members map[string]bool, m Match) (left, all int64) {
+func checkPruned(t testing.TB, what string, file []byte, groups [][]string, schema *arrow.Schema, members map[string]bool, m *known) (left, all int64) {
 	t.Helper()
 	f, err := parquet.Open(bytes.NewReader(file), int64(len(file)), "test.parquet")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := newPruner(f, schema, m)
+	p, err := m.pruner(f, schema)
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
@@ -256,7 +262,7 @@ func checkPruned(t testing.TB, what string, file []byte, groups [][]string, sche
 			left += int64(len(rows))
 			continue
 		}
-		ranges, nulls, err := p.rows(context.Background(), g)
+		ranges, nulls, err := p.Rows(context.Background(), g)
 		if err != nil {
 			t.Fatalf("%s: row group %d: %v", what, g, err)
 		}
@@ -301,9 +307,9 @@ func TestPruneProperty(t *testing.T) {
 			groups, schema, classes := keysIn(t, file, key)
 			for range 8 {
 				members := randomMembers(rng, groups)
-				filter := filterOfMembers(t, members, classes, rng.IntN(2) == 0)
+				filter := knownOf(t, members, key, classes, rng.IntN(2) == 0)
 				what := fmt.Sprintf("%s, round %d", kind.name, round)
-				l, a := checkPruned(t, what, file, groups, schema, members, Match{Filter: filter, Key: key})
+				l, a := checkPruned(t, what, file, groups, schema, members, filter)
 				left, all = left+l, all+a
 			}
 		}
@@ -353,8 +359,8 @@ func TestPruneComposite(t *testing.T) {
 					delete(members, m)
 				}
 			}
-			filter := filterOfMembers(t, members, classes, false)
-			l, a := checkPruned(t, fmt.Sprint("round ", round), b.Bytes(), groups, schema, members, Match{Filter: filter, Key: "name,day"})
+			filter := knownOf(t, members, "name,day", classes, false)
+			l, a := checkPruned(t, fmt.Sprint("round ", round), b.Bytes(), groups, schema, members, filter)
 			left, all = left+l, all+a
 		}
 	}
@@ -395,8 +401,8 @@ func TestPruneArrow(t *testing.T) {
 			groups, schema, classes := keysIn(t, b.Bytes(), "k")
 			for range 10 {
 				members := randomMembers(rng, groups)
-				filter := filterOfMembers(t, members, classes, rng.IntN(2) == 0)
-				l, a := checkPruned(t, dt.String(), b.Bytes(), groups, schema, members, Match{Filter: filter})
+				filter := knownOf(t, members, "k", classes, rng.IntN(2) == 0)
+				l, a := checkPruned(t, dt.String(), b.Bytes(), groups, schema, members, filter)
 				left, all = left+l, all+a
 			}
 		}

@@ -1,4 +1,13 @@
-package partition
+// Package prune decides, before any page is read, which rows of a Parquet file
+// cannot hold a member of a set of keys: because the bounds of their row group or
+// page are apart from those of the members, because no member of an exact set
+// lies between them, or because Parquet's own Bloom filter of the column chunk
+// denies all members in its range. A row that holds a member is never pruned.
+//
+// Everything that is believed is listed here: order.go says what bounds mean, and
+// writers.go which programs wrote wrong ones. What is not surely right is ignored:
+// such a key column prunes nothing.
+package prune
 
 import (
 	"context"
@@ -7,56 +16,54 @@ import (
 	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/parquet-go/parquet-go/format"
 
-	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/parquet-go/parquet-go/format"
 )
 
-// Pruning is knowing, before anything is read, that rows cannot hold a member
-// of a filter: because the bounds of their row group or page are apart from
-// those of the members, because no member of an exact set lies between them, or
-// because Parquet's own Bloom filter of the column chunk denies all members
-// there are in its range. A row that holds a member is never outside; that a row
-// is inside means nothing.
-//
-// All that is believed is listed here, with prune_order.go for what bounds mean
-// and prune_writers.go for those who got them wrong. What is not surely right is
-// not believed: such a part of the key prunes nothing.
+// Members is what is known of a set of keys.
+type Members interface {
+	// Empty reports whether there surely is none.
+	Empty() bool
+	// KeyRange returns inclusive bounds of the values of a key column, counted
+	// from 0, in normal form as a part of a composite key. ok is false if they
+	// are unknown.
+	KeyRange(column int) (lo, hi []byte, ok bool)
+	// Exact returns the set itself, or nil if it is unknown.
+	Exact() *exact.Set
+}
 
-// pruner prunes one file for one match. Its methods may be called from many
-// goroutines at once.
-type pruner struct {
+// Pruner prunes one file. Its methods may be called from many goroutines.
+type Pruner struct {
+	// Doubt, if not nil, receives errors about damaged parts of the file that are
+	// ignored, since the rows can be found without them.
+	Doubt func(error)
+
 	file  *parquet.File
-	parts []prunedPart
-	none  bool // the filter has no member that a row of the file could hold
+	parts []column
+	none  bool // no row of the file can hold a member
 
 	// nullable are the leaves of all key columns, pruned or not, that may be
 	// NULL; unclear if a key column is none of the file's leaves.
 	nullable []int
 	unclear  bool
-
-	// doubt, if not nil, is told what is damaged and is therefore not used.
-	doubt func(error)
 }
 
-// newPruner returns what can be pruned of the file by what is known of the
-// filter's keys; nil if nothing can. schema is what the match's columns are
-// found in: the file's own or one that has a column for each of the file's, of
-// the same name and key class.
-func newPruner(f *parquet.File, schema *arrow.Schema, m Match) (*pruner, error) {
-	columns, options, err := m.key()
-	if err != nil {
-		return nil, err
-	}
+// New returns what can be pruned of the file, or nil if nothing can. columns are
+// found in schema: the file's own, or one that has a column of the same name and
+// key class for each of the file's. The options hold the rule and the classes of
+// the members.
+func New(f *parquet.File, schema *arrow.Schema, columns []key.Column, o key.Options, m Members) (*Pruner, error) {
 	if slices.ContainsFunc(columns, func(c key.Column) bool { return c.Cast != nil }) {
-		return nil, nil // a value that does not fit must be found wherever it stands
+		return nil, nil // a value that does not fit must be found wherever it is
 	}
-	p := &pruner{file: f}
+	p := &Pruner{file: f}
 	for i, c := range columns {
-		field, err := c.Resolve(schema, m.IgnoreCase)
+		field, err := c.Resolve(schema, o.IgnoreCase)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
@@ -72,14 +79,14 @@ func newPruner(f *parquet.File, schema *arrow.Schema, m Match) (*pruner, error) 
 		if leaf.MaxDef > 0 {
 			p.nullable = append(p.nullable, leaf.Index)
 		}
-		if options.Rule.Of(class) != 0 {
+		if o.Rule.Of(class) != 0 {
 			continue // statistics are of the values as they are stored
 		}
-		if i >= len(options.Classes) {
-			continue // the prober says what is wrong
+		if i >= len(o.Classes) {
+			continue // comparing the classes reports what is wrong
 		}
-		if of := options.Classes[i]; of == class || of.Numeric() && class.Numeric() {
-			p.add(leaf, class, i, of, m.Filter)
+		if of := o.Classes[i]; of == class || of.Numeric() && class.Numeric() {
+			p.add(leaf, class, i, of, m)
 		}
 	}
 	if !p.none && len(p.parts) == 0 {
@@ -88,10 +95,19 @@ func newPruner(f *parquet.File, schema *arrow.Schema, m Match) (*pruner, error) 
 	return p, nil
 }
 
+// Leaf returns the number of the first leaf that rows are pruned by. ok is false
+// if no row can hold a member.
+func (p *Pruner) Leaf() (leaf int, ok bool) {
+	if len(p.parts) == 0 {
+		return 0, false
+	}
+	return p.parts[0].leaf.Index, true
+}
+
 // add finds out what is known of a key column's members, which are of class of,
 // and what can be pruned by that.
-func (p *pruner) add(l *parquet.Leaf, class key.Class, column int, of key.Class, f *codec.Filter) {
-	members, ok := membersOf(f, column)
+func (p *Pruner) add(l *parquet.Leaf, class key.Class, number int, of key.Class, m Members) {
+	members, ok := membersOf(m, number)
 	switch {
 	case !ok:
 		return
@@ -99,7 +115,7 @@ func (p *pruner) add(l *parquet.Leaf, class key.Class, column int, of key.Class,
 		p.none = true
 		return
 	}
-	part, ok := newPrunedPart(p.file, l, class, of, members)
+	part, ok := newColumn(p.file, l, class, of, members)
 	switch {
 	case ok && part.order.empty:
 		p.none = true
@@ -134,14 +150,14 @@ func leafAt(f *parquet.File, path key.Path) (*parquet.Leaf, bool) {
 	return &f.Leaves[node.Leaf], true
 }
 
-// rows returns the stretches of row group g in which a member may be, in
-// ascending order, as pairs of rows [lo, hi) of the row group; none: the group
-// has no member. nulls is the number of rows outside of them whose key is NULL,
-// -1 if that is unknown. It reads indexes and Bloom filters, no pages. An error
-// wraps fault.ErrCorrupt if one of these contradicts the format.
-func (p *pruner) rows(ctx context.Context, g int) (ranges [][2]int64, nulls int64, err error) {
-	if err := ctx.Err(); err != nil {
-		return nil, 0, context.Cause(ctx)
+// Rows returns the rows of row group g that may hold a member, as ascending pairs
+// [lo, hi); none if the row group has no member. nulls is the number of other rows
+// whose key is NULL, or -1 if that is unknown. It reads indexes and Bloom filters,
+// but no pages. The error wraps fault.ErrCorrupt if one of these contradicts the
+// format.
+func (p *Pruner) Rows(ctx context.Context, g int) (ranges [][2]int64, nulls int64, err error) {
+	if err := stopped.Err(ctx); err != nil {
+		return nil, 0, err
 	}
 	rows := p.file.RowGroups[g].Rows
 	if rows == 0 {
@@ -150,20 +166,20 @@ func (p *pruner) rows(ctx context.Context, g int) (ranges [][2]int64, nulls int6
 	if !p.none {
 		ranges = [][2]int64{{0, rows}}
 	}
-	group := &prunedGroup{file: p.file, group: g, rows: rows, doubt: p.doubt}
+	group := &rowGroup{file: p.file, group: g, rows: rows, doubt: p.Doubt}
 	for i := 0; i < len(p.parts) && len(ranges) > 0; i++ {
 		found, err := p.parts[i].rows(group)
 		if err != nil {
 			return nil, 0, err
 		}
-		ranges = intersect(ranges, found)
+		ranges = Intersect(ranges, found)
 	}
 	nulls, err = p.nullsOutside(group, ranges)
 	return ranges, nulls, err
 }
 
-// intersect returns the rows in both of two lists of ranges.
-func intersect(a, b [][2]int64) (out [][2]int64) {
+// Intersect returns the rows in both of two ascending lists of ranges.
+func Intersect(a, b [][2]int64) (out [][2]int64) {
 	for len(a) > 0 && len(b) > 0 {
 		if lo, hi := max(a[0][0], b[0][0]), min(a[0][1], b[0][1]); lo < hi {
 			out = append(out, [2]int64{lo, hi})
@@ -177,8 +193,8 @@ func intersect(a, b [][2]int64) (out [][2]int64) {
 	return out
 }
 
-// prunedGroup is a row group while it is pruned.
-type prunedGroup struct {
+// rowGroup is a row group while it is pruned.
+type rowGroup struct {
 	file  *parquet.File
 	group int
 	rows  int64
@@ -192,7 +208,7 @@ type pageIndex struct {
 	columns *parquet.ColumnIndex
 }
 
-func (g *prunedGroup) pages(leaf int) (*pageIndex, error) {
+func (g *rowGroup) pages(leaf int) (*pageIndex, error) {
 	if x, ok := g.index[leaf]; ok {
 		return x, nil
 	}
@@ -216,7 +232,7 @@ func (g *prunedGroup) pages(leaf int) (*pageIndex, error) {
 
 // nullCount returns how many NULLs the chunk of a leaf has, -1 if that is
 // unknown.
-func (g *prunedGroup) nullCount(leaf int) int64 {
+func (g *rowGroup) nullCount(leaf int) int64 {
 	n, ok := g.file.Metadata.RowGroups[g.group].Columns[leaf].MetaData.Statistics.NullCount.Get()
 	if !ok || n < 0 || n > g.rows {
 		return -1
@@ -226,7 +242,7 @@ func (g *prunedGroup) nullCount(leaf int) int64 {
 
 // nullsOutside counts the rows outside of the ranges in which a part of the key
 // is NULL.
-func (p *pruner) nullsOutside(g *prunedGroup, ranges [][2]int64) (int64, error) {
+func (p *Pruner) nullsOutside(g *rowGroup, ranges [][2]int64) (int64, error) {
 	outside := g.rows
 	for _, r := range ranges {
 		outside -= r[1] - r[0]
@@ -255,7 +271,7 @@ func (p *pruner) nullsOutside(g *prunedGroup, ranges [][2]int64) (int64, error) 
 }
 
 // nullsOutside counts the NULLs of one leaf, -1 if that is unknown.
-func (g *prunedGroup) nullsOutside(leaf int, ranges [][2]int64, outside int64) (int64, error) {
+func (g *rowGroup) nullsOutside(leaf int, ranges [][2]int64, outside int64) (int64, error) {
 	switch n := g.nullCount(leaf); {
 	case n == 0 || n > 0 && len(ranges) == 0:
 		return n, nil

@@ -1,4 +1,4 @@
-package partition
+package prune
 
 import (
 	"encoding/binary"
@@ -13,21 +13,21 @@ import (
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 )
 
-// prunedPart is one column of the key that rows can be told apart by.
-type prunedPart struct {
+// column is a key column that rows can be pruned by.
+type column struct {
 	leaf  *parquet.Leaf
 	order order
 	set   *exact.Set // the members; nil if only their bounds are known
 	bloom bool       // Parquet's Bloom filters of the leaf are believed
 }
 
-// newPrunedPart returns what a key column of a class can be pruned by, where the
-// members are of class of. ok is false if that is nothing.
-func newPrunedPart(f *parquet.File, l *parquet.Leaf, class, of key.Class, m members) (p prunedPart, ok bool) {
+// newColumn returns how a key column of a class can be pruned, where the members
+// are of class of. ok is false if it cannot.
+func newColumn(f *parquet.File, l *parquet.Leaf, class, of key.Class, m members) (p column, ok bool) {
 	if !knownOrder(f, l) || !boundsBelieved(f.Metadata.CreatedBy, l) {
 		return p, false
 	}
-	p = prunedPart{leaf: l}
+	p = column{leaf: l}
 	if class == of { // else the leaf stores its members in another way
 		p.set, p.bloom = m.set, bloomBelieved(f.Metadata.CreatedBy, l)
 	}
@@ -35,9 +35,8 @@ func newPrunedPart(f *parquet.File, l *parquet.Leaf, class, of key.Class, m memb
 	return p, ok
 }
 
-// rows returns the stretches of a row group in which the column may have a
-// member.
-func (p *prunedPart) rows(g *prunedGroup) ([][2]int64, error) {
+// rows returns the rows of a row group in which the column may have a member.
+func (p *column) rows(g *rowGroup) ([][2]int64, error) {
 	st := &g.file.Metadata.RowGroups[g.group].Columns[p.leaf.Index].MetaData.Statistics
 	least, most := boundOf(st.MinValue), boundOf(st.MaxValue)
 	if p.leaf.MaxDef > 0 && least == nil && most == nil && g.nullCount(p.leaf.Index) == g.rows {
@@ -82,7 +81,7 @@ func present(b []byte) []byte {
 // pages returns the pages in which the column may have one of the members in
 // set, or between the members' bounds if set is nil; all rows if there is no
 // page index.
-func (p *prunedPart) pages(g *prunedGroup, set *exact.Set) ([][2]int64, error) {
+func (p *column) pages(g *rowGroup, set *exact.Set) ([][2]int64, error) {
 	x, err := g.pages(p.leaf.Index)
 	if err != nil {
 		return nil, err
@@ -101,7 +100,7 @@ func (p *prunedPart) pages(g *prunedGroup, set *exact.Set) ([][2]int64, error) {
 
 // pageApart reports whether page i surely has no member. That the pages are in
 // some order is not made use of.
-func (p *prunedPart) pageApart(x *pageIndex, i int, set *exact.Set) bool {
+func (p *column) pageApart(x *pageIndex, i int, set *exact.Set) bool {
 	c := x.columns
 	if c.Null[i] {
 		// parquet-mr says so of pages of which it knows nothing, too; those
@@ -127,7 +126,7 @@ const (
 // found returns the members from least to most (nil: no bound) that Parquet's
 // own Bloom filter of the column chunk does not deny. ok is false if it was not
 // asked.
-func (p *prunedPart) found(g *prunedGroup, least, most []byte) (_ *exact.Set, ok bool, err error) {
+func (p *column) found(g *rowGroup, least, most []byte) (_ *exact.Set, ok bool, err error) {
 	if p.set == nil || !p.bloom || !worthReading(g, p.leaf.Index) {
 		return nil, false, nil
 	}
@@ -172,7 +171,7 @@ func (p *prunedPart) found(g *prunedGroup, least, most []byte) (_ *exact.Set, ok
 
 // worthReading reports whether the chunk has a Bloom filter that is small
 // beside the row group, as far as the footer says.
-func worthReading(g *prunedGroup, leaf int) bool {
+func worthReading(g *rowGroup, leaf int) bool {
 	md := &g.file.Metadata.RowGroups[g.group].Columns[leaf].MetaData
 	return md.BloomFilterOffset > 0 &&
 		int64(md.BloomFilterLength) <= g.file.RowGroups[g.group].CompressedBytes/bloomShare

@@ -1,4 +1,4 @@
-package partition
+package prune
 
 import (
 	"bytes"
@@ -6,7 +6,6 @@ import (
 	"math/big"
 	"slices"
 
-	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -22,12 +21,12 @@ type members struct {
 }
 
 // membersOf returns what is known of a key column's members.
-func membersOf(f *codec.Filter, column int) (members, bool) {
-	if f.Empty() {
+func membersOf(m Members, column int) (members, bool) {
+	if m.Empty() {
 		return members{empty: true}, true
 	}
-	lo, hi, ok := f.KeyRange(column)
-	return members{lo: lo, hi: hi, set: f.Exact()}, ok
+	lo, hi, ok := m.KeyRange(column)
+	return members{lo: lo, hi: hi, set: m.Exact()}, ok
 }
 
 // order is how the values of a leaf are ordered by their statistics, and where

@@ -7,71 +7,42 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/bitutil"
 	"github.com/apache/arrow/go/v15/arrow/memory"
-
-	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// Place is a row of one of several arrays.
-type Place struct {
-	Chunk int32 // number of the array; below 0: none, which gives NULL
-	Row   int
+// newBuffer returns a zeroed buffer of n bytes.
+func newBuffer(mem memory.Allocator, n int) *memory.Buffer {
+	b := memory.NewResizableBuffer(mem)
+	b.Resize(n)
+	memory.Set(b.Bytes(), 0)
+	return b
 }
 
-// Gather returns the rows at the places given, in their order, of arrays of one
-// type, of which there is one at least. Dictionaries must be one and the same.
-// The caller releases the result.
-func Gather(mem memory.Allocator, chunks []arrow.Array, places []Place) (arrow.Array, error) {
-	d, err := gather(mem, chunks, places)
-	if err != nil {
-		return nil, err
-	}
-	defer d.Release()
-	return array.MakeFromData(d), nil
+// offsets writes the offsets of variable-size values, in either width.
+type offsets struct {
+	buf   *memory.Buffer
+	large bool
 }
 
-// gather is Gather into array data, which the caller releases.
-func gather(mem memory.Allocator, chunks []arrow.Array, places []Place) (*array.Data, error) {
-	switch a := chunks[0].(type) {
-	case array.ExtensionArray:
-		d, err := gather(mem, parts(chunks, func(a arrow.Array) arrow.Array { return a.(array.ExtensionArray).Storage() }), places)
-		if err != nil {
-			return nil, err
-		}
-		defer d.Release()
-		e := array.NewData(a.DataType(), d.Len(), d.Buffers(), d.Children(), d.NullN(), 0)
-		if dict := d.Dictionary(); dict.(*array.Data) != nil {
-			e.SetDictionary(dict)
-		}
-		return e, nil
-	case *array.Null:
-		return array.NewData(arrow.Null, len(places), []*memory.Buffer{nil}, nil, len(places), 0), nil
-	case *array.Struct:
-		return gatherStruct(mem, chunks, places, a.NumField())
-	case *array.FixedSizeList:
-		return gatherFixedList(mem, chunks, places)
-	case *array.List, *array.LargeList, *array.Map:
-		return gatherList(mem, chunks, places)
-	case *array.String, *array.Binary, *array.LargeString, *array.LargeBinary:
-		return gatherBinary(mem, chunks, places)
-	case *array.StringView, *array.BinaryView:
-		return gatherViews(mem, chunks, places)
-	case *array.Boolean:
-		return gatherBits(mem, chunks, places), nil
-	case *array.Dictionary:
-		for _, c := range chunks[1:] {
-			if c.Data().Dictionary() != a.Data().Dictionary() {
-				return nil, fault.Unsupported(fault.At{}, "type %s with a dictionary in each part", a.DataType())
-			}
-		}
+func newOffsets(mem memory.Allocator, n int, total int64, large bool) (offsets, error) {
+	if !large && total > math.MaxInt32 || total > math.MaxInt {
+		return offsets{}, ErrTooLarge
 	}
-	a := chunks[0]
-	if t, ok := a.DataType().(arrow.FixedWidthDataType); ok && t.BitWidth()%8 == 0 && len(a.Data().Buffers()) == 2 {
-		return gatherFixed(mem, chunks, places, t.BitWidth()/8), nil
+	width := 4
+	if large {
+		width = 8
 	}
-	return nil, fault.Unsupported(fault.At{}, "type %s", a.DataType())
+	return offsets{newBuffer(mem, (n+1)*width), large}, nil
 }
 
-// parts returns a part of each array.
+func (o offsets) set(i, v int) {
+	if o.large {
+		arrow.Int64Traits.CastFromBytes(o.buf.Bytes())[i] = int64(v)
+	} else {
+		arrow.Int32Traits.CastFromBytes(o.buf.Bytes())[i] = int32(v)
+	}
+}
+
+// parts calls part with each array, for instance to get a field of each.
 func parts(chunks []arrow.Array, part func(a arrow.Array) arrow.Array) []arrow.Array {
 	out := make([]arrow.Array, len(chunks))
 	for i, c := range chunks {
@@ -98,9 +69,9 @@ func bitmaps(chunks []arrow.Array) []bitmap {
 	return out
 }
 
-// build puts the validity of the places before other buffers. It takes over no
-// reference.
-func build(mem memory.Allocator, chunks []arrow.Array, places []Place, bufs []*memory.Buffer, children []arrow.ArrayData) *array.Data {
+// newData puts the validity of the places before the other buffers. It takes over
+// no reference.
+func newData(mem memory.Allocator, chunks []arrow.Array, places []Place, bufs []*memory.Buffer, children []arrow.ArrayData) *array.Data {
 	maps := bitmaps(chunks)
 	nulls := 0
 	for _, p := range places {
@@ -125,7 +96,7 @@ func build(mem memory.Allocator, chunks []arrow.Array, places []Place, bufs []*m
 	return d
 }
 
-func gatherFixed(mem memory.Allocator, chunks []arrow.Array, places []Place, width int) *array.Data {
+func takeFixed(mem memory.Allocator, chunks []arrow.Array, places []Place, width int) *array.Data {
 	out := newBuffer(mem, len(places)*width)
 	defer out.Release()
 	dst := out.Bytes()
@@ -149,10 +120,10 @@ func gatherFixed(mem memory.Allocator, chunks []arrow.Array, places []Place, wid
 			copy(dst[i*width:(i+1)*width], src)
 		}
 	}
-	return build(mem, chunks, places, []*memory.Buffer{out}, nil)
+	return newData(mem, chunks, places, []*memory.Buffer{out}, nil)
 }
 
-func gatherBits(mem memory.Allocator, chunks []arrow.Array, places []Place) *array.Data {
+func takeBits(mem memory.Allocator, chunks []arrow.Array, places []Place) *array.Data {
 	out := newBuffer(mem, int(bitutil.BytesForBits(int64(len(places)))))
 	defer out.Release()
 	for i, p := range places {
@@ -163,10 +134,11 @@ func gatherBits(mem memory.Allocator, chunks []arrow.Array, places []Place) *arr
 			bitutil.SetBit(out.Bytes(), i)
 		}
 	}
-	return build(mem, chunks, places, []*memory.Buffer{out}, nil)
+	return newData(mem, chunks, places, []*memory.Buffer{out}, nil)
 }
 
-// valuesOf returns how to read the strings or bytes of each array, as views.
+// valuesOf returns for each array a function that reads its strings or bytes
+// without copying them.
 func valuesOf(chunks []arrow.Array) []func(row int) string {
 	out := make([]func(row int) string, len(chunks))
 	for i, c := range chunks {
@@ -188,7 +160,8 @@ func valuesOf(chunks []arrow.Array) []func(row int) string {
 	return out
 }
 
-func gatherBinary(mem memory.Allocator, chunks []arrow.Array, places []Place) (*array.Data, error) {
+// takeBinary copies strings and binary of both offset widths.
+func takeBinary(mem memory.Allocator, chunks []arrow.Array, places []Place) (*array.Data, error) {
 	values, maps := valuesOf(chunks), bitmaps(chunks)
 	total := int64(0)
 	for _, p := range places {
@@ -211,11 +184,15 @@ func gatherBinary(mem memory.Allocator, chunks []arrow.Array, places []Place) (*
 		}
 		offs.set(i+1, at)
 	}
-	return build(mem, chunks, places, []*memory.Buffer{offs.buf, out}, nil), nil
+	return newData(mem, chunks, places, []*memory.Buffer{offs.buf, out}, nil), nil
 }
 
-// gatherViews copies views with their bytes, as viewData does.
-func gatherViews(mem memory.Allocator, chunks []arrow.Array, places []Place) (*array.Data, error) {
+// viewInline is the number of bytes that fit into a view's header.
+const viewInline = 12
+
+// takeViews copies string and binary views into one buffer, which holds only the
+// bytes of the rows taken.
+func takeViews(mem memory.Allocator, chunks []arrow.Array, places []Place) (*array.Data, error) {
 	values, maps := valuesOf(chunks), bitmaps(chunks)
 	total := int64(0)
 	for _, p := range places {
@@ -245,10 +222,12 @@ func gatherViews(mem memory.Allocator, chunks []arrow.Array, places []Place) (*a
 			at += copy(out.Bytes()[at:], v)
 		}
 	}
-	return build(mem, chunks, places, []*memory.Buffer{headers, out}, nil), nil
+	return newData(mem, chunks, places, []*memory.Buffer{headers, out}, nil), nil
 }
 
-func gatherList(mem memory.Allocator, chunks []arrow.Array, places []Place) (*array.Data, error) {
+// takeList copies lists, large lists and maps: it takes the elements of each
+// row from the child.
+func takeList(mem memory.Allocator, chunks []arrow.Array, places []Place) (*array.Data, error) {
 	maps := bitmaps(chunks)
 	total := int64(0)
 	for _, p := range places {
@@ -272,38 +251,38 @@ func gatherList(mem memory.Allocator, chunks []arrow.Array, places []Place) (*ar
 		}
 		offs.set(i+1, len(elems))
 	}
-	child, err := gather(mem, parts(chunks, listValues), elems)
+	child, err := take(mem, parts(chunks, listValues), elems)
 	if err != nil {
 		return nil, err
 	}
 	defer child.Release()
-	return build(mem, chunks, places, []*memory.Buffer{offs.buf}, []arrow.ArrayData{child}), nil
+	return newData(mem, chunks, places, []*memory.Buffer{offs.buf}, []arrow.ArrayData{child}), nil
 }
 
 func listValues(a arrow.Array) arrow.Array { return a.(array.ListLike).ListValues() }
 
-// gatherFixedList: a NULL list still takes its place in the child.
-func gatherFixedList(mem memory.Allocator, chunks []arrow.Array, places []Place) (*array.Data, error) {
+// takeFixedList takes a NULL list's elements, too: it has a place in the child.
+func takeFixedList(mem memory.Allocator, chunks []arrow.Array, places []Place) (*array.Data, error) {
 	n := int(chunks[0].DataType().(*arrow.FixedSizeListType).Len())
 	elems := make([]Place, 0, n*len(places))
 	for _, p := range places {
+		row := p.Row
+		if p.Chunk >= 0 {
+			row += chunks[p.Chunk].Data().Offset()
+		}
 		for j := range n {
-			e := Place{Chunk: p.Chunk}
-			if p.Chunk >= 0 {
-				e.Row = (chunks[p.Chunk].Data().Offset()+p.Row)*n + j
-			}
-			elems = append(elems, e)
+			elems = append(elems, Place{p.Chunk, row*n + j})
 		}
 	}
-	child, err := gather(mem, parts(chunks, listValues), elems)
+	child, err := take(mem, parts(chunks, listValues), elems)
 	if err != nil {
 		return nil, err
 	}
 	defer child.Release()
-	return build(mem, chunks, places, nil, []arrow.ArrayData{child}), nil
+	return newData(mem, chunks, places, nil, []arrow.ArrayData{child}), nil
 }
 
-func gatherStruct(mem memory.Allocator, chunks []arrow.Array, places []Place, fields int) (*array.Data, error) {
+func takeStruct(mem memory.Allocator, chunks []arrow.Array, places []Place, fields int) (*array.Data, error) {
 	children := make([]arrow.ArrayData, 0, fields)
 	defer func() {
 		for _, c := range children {
@@ -311,11 +290,11 @@ func gatherStruct(mem memory.Allocator, chunks []arrow.Array, places []Place, fi
 		}
 	}()
 	for i := range fields {
-		c, err := gather(mem, parts(chunks, func(a arrow.Array) arrow.Array { return a.(*array.Struct).Field(i) }), places)
+		c, err := take(mem, parts(chunks, func(a arrow.Array) arrow.Array { return a.(*array.Struct).Field(i) }), places)
 		if err != nil {
 			return nil, err
 		}
 		children = append(children, c)
 	}
-	return build(mem, chunks, places, nil, children), nil
+	return newData(mem, chunks, places, nil, children), nil
 }

@@ -1,4 +1,4 @@
-package partition
+package prune
 
 import (
 	"bytes"
@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 
-	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -44,21 +44,42 @@ type specPage struct {
 	nulls    int64
 }
 
-// filter is a spec's filter, of which nothing is ever probed.
-func (s *spec) filter() *codec.Filter {
-	names := make([]string, len(s.classes))
-	for i := range names {
-		names[i] = "k"
+// known is what a test's pruner knows of the members.
+type known struct {
+	columns string // of the file
+	classes []key.Class
+	set     *exact.Set
+	lo, hi  [][]byte // by column, if there is no set; nil: unknown
+}
+
+func (k *known) Empty() bool       { return k.set != nil && k.set.Len() == 0 }
+func (k *known) Exact() *exact.Set { return k.set }
+
+func (k *known) KeyRange(column int) (lo, hi []byte, ok bool) {
+	if k.set != nil {
+		lo, below, ok := k.set.Least()
+		hi, negative, _ := k.set.Greatest()
+		return key.IntegerPart(lo, below), key.IntegerPart(hi, negative), ok
 	}
-	f := filterOver(names, s.classes...)
-	if s.set != nil {
-		f.SetExact(s.set)
-	} else {
-		for i := range f.Key {
-			f.Key[i].Min, f.Key[i].Max = s.lo, s.hi
-		}
+	return k.lo[column], k.hi[column], k.lo[column] != nil
+}
+
+// pruner returns the pruner of a file.
+func (k *known) pruner(f *parquet.File, schema *arrow.Schema) (*Pruner, error) {
+	columns, err := key.ParseColumns(k.columns)
+	if err != nil {
+		return nil, err
 	}
-	return f
+	return New(f, schema, columns, key.Options{Classes: k.classes}, k)
+}
+
+// members is what is known of a spec's.
+func (s *spec) members() *known {
+	k := &known{columns: "k" + strings.Repeat(",k", len(s.classes)-1), classes: s.classes, set: s.set}
+	for range s.classes {
+		k.lo, k.hi = append(k.lo, s.lo), append(k.hi, s.hi)
+	}
+	return k
 }
 
 const specChunk = 1 << 16 // bytes of the column chunk
@@ -118,7 +139,7 @@ func (s *spec) file(t testing.TB) []byte {
 
 // pruned returns the rows of group 0 that are left, as "0-100 200-300", and how
 // many of the others are NULL. "all" stands for a pruner that prunes nothing.
-func pruned(t testing.TB, file []byte, m Match) (string, int64, error) {
+func pruned(t testing.TB, file []byte, m *known) (string, int64, error) {
 	t.Helper()
 	f, err := parquet.Open(bytes.NewReader(file), int64(len(file)), "test.parquet")
 	if err != nil {
@@ -128,14 +149,14 @@ func pruned(t testing.TB, file []byte, m Match) (string, int64, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := newPruner(f, table.Schema(), m)
+	p, err := m.pruner(f, table.Schema())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p == nil {
 		return "all", 0, nil
 	}
-	ranges, nulls, err := p.rows(context.Background(), 0)
+	ranges, nulls, err := p.Rows(context.Background(), 0)
 	if err != nil {
 		return "", 0, err
 	}

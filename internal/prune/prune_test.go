@@ -1,4 +1,4 @@
-package partition
+package prune
 
 import (
 	"bytes"
@@ -273,12 +273,12 @@ func parquetBloom(values ...[]byte) []byte {
 func TestPrune(t *testing.T) {
 	for _, v := range vectors() {
 		t.Run(strings.ReplaceAll(v.name, " ", "_"), func(t *testing.T) {
-			got, _, err := pruned(t, v.spec.file(t), Match{Filter: v.spec.filter()})
+			got, _, err := pruned(t, v.spec.file(t), v.spec.members())
 			if err != nil || got != v.left {
 				t.Errorf("without the fault: %q left, %v, want %q", got, err, v.left)
 			}
 			s := with(v.spec, v.fault)
-			got, _, err = pruned(t, s.file(t), Match{Filter: s.filter()})
+			got, _, err = pruned(t, s.file(t), s.members())
 			if err != nil || got != v.kept {
 				t.Errorf("with the fault: %q left, %v, want %q", got, err, v.kept)
 			}
@@ -289,12 +289,14 @@ func TestPrune(t *testing.T) {
 // parquet-mr calls pages full of values pages of NULLs if they came to it
 // without statistics.
 func TestPruneNullPagesOfStrangers(t *testing.T) {
-	file, err := os.ReadFile(filepath.Join("../internal/parquet/testdata", "datapage_v1-snappy-compressed-checksum.parquet"))
+	file, err := os.ReadFile(filepath.Join("../parquet/testdata", "datapage_v1-snappy-compressed-checksum.parquet"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := spec{classes: []key.Class{key.Integer}, set: ints(12345678)}
-	got, nulls, err := pruned(t, file, Match{Filter: s.filter(), Key: "a"})
+	m := s.members()
+	m.columns = "a"
+	got, nulls, err := pruned(t, file, m)
 	if got != "0-5120" || nulls != 0 || err != nil {
 		t.Errorf("%q left, %d NULLs outside, %v", got, nulls, err)
 	}
@@ -324,7 +326,7 @@ func TestPruneNulls(t *testing.T) {
 		{"no members at all", func(s *spec) { s.set, s.stats.NullCount = exact.New(), thrift.New[int64](17) }, "", 17},
 	} {
 		s := with(base, c.change)
-		left, nulls, err := pruned(t, s.file(t), Match{Filter: s.filter()})
+		left, nulls, err := pruned(t, s.file(t), s.members())
 		if left != c.left || nulls != c.nulls || err != nil {
 			t.Errorf("%s: %q left, %d NULLs outside, %v, want %q and %d", c.name, left, nulls, err, c.left, c.nulls)
 		}
@@ -344,7 +346,7 @@ func TestPruneBrokenIndex(t *testing.T) {
 		},
 	} {
 		s := with(base, change)
-		_, _, err := pruned(t, s.file(t), Match{Filter: s.filter()})
+		_, _, err := pruned(t, s.file(t), s.members())
 		var f *fault.Error
 		if !errors.Is(err, fault.ErrCorrupt) || !errors.As(err, &f) || f.At.RowGroup != 1 || f.At.Column != "k" || f.Hint == "" {
 			t.Errorf("%s: %v", name, err)

@@ -1,4 +1,4 @@
-package partition
+package prune
 
 import (
 	"encoding/binary"
