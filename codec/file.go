@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -89,8 +90,8 @@ func Save(ctx context.Context, store storage.Storage, name string, f *Filter, op
 	if size, err = Encode(until{ctx, sink}, f, opts); err != nil {
 		return 0, fmt.Errorf("%s: %w", name, err)
 	}
-	if ctx.Err() != nil {
-		return 0, context.Cause(ctx)
+	if err := stopped.Err(ctx); err != nil {
+		return 0, err
 	}
 	err = sink.Commit(opts.Replace)
 	if opts.Replace || !errors.Is(err, fs.ErrExist) {
@@ -123,7 +124,7 @@ type until struct {
 
 func (u until) Write(p []byte) (int, error) {
 	if u.ctx.Err() != nil {
-		return 0, context.Cause(u.ctx)
+		return 0, stopped.Err(u.ctx)
 	}
 	return u.w.Write(p)
 }

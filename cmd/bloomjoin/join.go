@@ -304,7 +304,10 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	rep := r.joinReport(o, opts, j, written)
+	rep, err := r.joinReport(o, opts, j, written)
+	if err != nil {
+		return err
+	}
 	c.sayBad(rep.badLines)
 	c.sayJoin(o, rep)
 	return r.finish(rep, rep.RowsOut, written)
@@ -374,18 +377,21 @@ func (r *logRun) writeJoin(ctx context.Context, o *joinFlags, opts join.Options,
 }
 
 // joinReport returns the report of a join. j is nil if the log has no file.
-func (r *logRun) joinReport(o *joinFlags, opts join.Options, j *join.Join, w partition.Written) joinReport {
+func (r *logRun) joinReport(o *joinFlags, opts join.Options, j *join.Join, w partition.Written) (joinReport, error) {
 	rep := newJoinReport(join.Report{})
 	if j != nil {
 		rep = newJoinReport(j.Report())
-		rep.Plan = comparePlan(o.typ, r.start, j.Report())
+		var err error
+		if rep.Plan, err = comparePlan(o.typ, r.start, j.Report()); err != nil {
+			return rep, err
+		}
 		rep.Warnings = append(rep.Warnings, j.Report().Warnings(opts.Type)...)
 		rep.Path = pathsOf(r.pieces(), j.PathOf)
 		rep.Columns = columnsOf(j, opts)
 	}
 	r.fill(&rep.scanReport, w)
 	rep.badLines = badLinesOf(r.ids, o.text.skipBad)
-	return rep
+	return rep, nil
 }
 
 // onceOnly refuses standard input as both sides.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -185,8 +186,8 @@ func (d *Dir) sumOf(ctx context.Context, name string) (_ string, err error) {
 		if n == 0 && err != nil {
 			return "", fmt.Errorf("%s: %w", d.path(name), err)
 		}
-		if ctx.Err() != nil {
-			return "", context.Cause(ctx)
+		if err := stopped.Err(ctx); err != nil {
+			return "", err
 		}
 		h.Write(buf[:n])
 		at += int64(n)
