@@ -17,7 +17,7 @@
 //
 // Errors about a file's bytes are *fault.Error values: they name the file,
 // what is wrong, what was wanted and found, and what to do. They wrap
-// [ErrCorrupt], [ErrVersion], [ErrLimit] or fault.ErrUnsupported. A failing
+// [fault.ErrCorrupt], [ErrVersion], [ErrLimit] or fault.ErrUnsupported. A failing
 // read is reported as it is, with the file's name.
 //
 // # Memory

@@ -13,7 +13,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/exact"
-	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/bloomjoin/bloomjoin/internal/sniff"
 )
 
@@ -303,7 +303,7 @@ func (h *Header) Load(lim Limits) (*Filter, error) {
 }
 
 func tooLarge(n uint64, lim Limits) *problem {
-	p := bad("bits or members of the filter", "at most "+fault.Size(int64(lim.max())), fault.Size(int64(min(n, math.MaxInt64))))
+	p := bad("bits or members of the filter", "at most "+show.Size(int64(lim.max())), show.Size(int64(min(n, math.MaxInt64))))
 	p.kind, p.hint = ErrLimit, "raise the memory budget"
 	return p
 }

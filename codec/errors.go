@@ -9,8 +9,6 @@ import (
 
 // Sentinels, for errors.Is.
 var (
-	// ErrCorrupt: the file is damaged, truncated, or not a filter.
-	ErrCorrupt = fault.ErrCorrupt
 	// ErrVersion: the file needs a newer reader. It wraps
 	// fault.ErrUnsupported.
 	ErrVersion = fmt.Errorf("%w filter file", fault.ErrUnsupported)
@@ -32,7 +30,7 @@ const (
 type problem struct {
 	what, want fault.Text
 	got        string
-	kind       error // nil: ErrCorrupt or ErrInvalid, depending on who broke it
+	kind       error // nil: fault.ErrCorrupt or ErrInvalid, depending on who broke it
 	hint       fault.Text
 	err        error
 }
@@ -69,7 +67,7 @@ func from(err error) *problem {
 
 // inFile returns the error for a problem in a file's bytes.
 func (p *problem) inFile(name string) *fault.Error {
-	e := p.render(ErrCorrupt)
+	e := p.render(fault.ErrCorrupt)
 	e.At.File = name
 	if e.Hint == "" {
 		e.Hint = hintDamaged

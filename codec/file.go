@@ -8,6 +8,7 @@ import (
 	"io/fs"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -88,8 +89,8 @@ func Save(ctx context.Context, store storage.Storage, name string, f *Filter, op
 	if size, err = Encode(until{ctx, sink}, f, opts); err != nil {
 		return 0, fmt.Errorf("%s: %w", name, err)
 	}
-	if ctx.Err() != nil {
-		return 0, context.Cause(ctx)
+	if err := stopped.Err(ctx); err != nil {
+		return 0, err
 	}
 	err = sink.Commit(opts.Replace)
 	if opts.Replace || !errors.Is(err, fs.ErrExist) {
@@ -122,7 +123,7 @@ type until struct {
 
 func (u until) Write(p []byte) (int, error) {
 	if u.ctx.Err() != nil {
-		return 0, context.Cause(u.ctx)
+		return 0, stopped.Err(u.ctx)
 	}
 	return u.w.Write(p)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -185,7 +186,7 @@ func (p *payload) guard(read func()) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		r := recover()
-		if fault.Gone(r) {
+		if panics.IsMemoryFault(r) {
 			err = errGone
 		} else if r != nil {
 			panic(r)

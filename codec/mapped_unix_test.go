@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -53,7 +54,7 @@ func TestMappedFileShrinks(t *testing.T) {
 		}
 		g, err := h.LoadMapped(b, noUnmap, Limits{})
 		// Within the last page that is left, zeros stand for what is gone.
-		if g != nil || !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), file.Name()) {
+		if g != nil || !errors.Is(err, fault.ErrCorrupt) || !strings.Contains(err.Error(), file.Name()) {
 			t.Errorf("cut to %d bytes: %v", keep, err)
 		}
 		if keep != 3*chunkBytes && !strings.Contains(err.Error(), "fault at byte") && !strings.Contains(err.Error(), "checksum") {

@@ -25,6 +25,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
 // Set is a set of integers from -2^63 to 2^64-1. [New] makes one.
@@ -181,7 +182,7 @@ func rebuilt(m *roaring64.Bitmap) *roaring64.Bitmap {
 // unmarshalRoaring is the inverse of marshalRoaring. It refuses bytes that
 // marshalRoaring would not write with an error that wraps fault.ErrCorrupt.
 func unmarshalRoaring(negative, natural []byte) (s *Set, err error) {
-	defer fault.Recovered(fault.At{}, &err)
+	defer panics.Recover(fault.At{}, &err)
 	s = New()
 	if err := unmarshal(s.negative, negative); err != nil {
 		return nil, err

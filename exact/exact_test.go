@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
 // member is an integer from -2^63 to 2^64-1: its 64 bits, and whether it is
@@ -357,7 +358,7 @@ func FuzzUnmarshal(f *testing.F) {
 		if n := after.TotalAlloc - before.TotalAlloc; n > 100*size+1<<20 {
 			t.Fatalf("%d bytes allocated for %d", n, size)
 		}
-		if errors.Is(err, fault.ErrPanicked) {
+		if errors.Is(err, panics.ErrRecovered) {
 			t.Fatalf("a recovered panic: %v", err)
 		}
 		if err != nil {

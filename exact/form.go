@@ -7,6 +7,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
 // Form is the encoding of a set's members. It depends on the members alone; see
@@ -170,7 +171,7 @@ func checkChoice(roaring, gaps uint64) error {
 // write with an error that wraps fault.ErrCorrupt. Its allocations grow with the
 // bytes validated so far, not with the count that they claim.
 func Unmarshal(form Form, negative, natural []byte) (s *Set, err error) {
-	defer fault.Recovered(fault.At{}, &err)
+	defer panics.Recover(fault.At{}, &err)
 	switch form {
 	case Roaring:
 		if s, err = unmarshalRoaring(negative, natural); err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
 // formSets returns sets in both forms, small enough for tests, and their forms.
@@ -318,7 +319,7 @@ func FuzzForms(f *testing.F) {
 		runtime.ReadMemStats(&before)
 		_, err := Unmarshal(Form(form), negative, natural)
 		runtime.ReadMemStats(&after)
-		if errors.Is(err, fault.ErrPanicked) {
+		if errors.Is(err, panics.ErrRecovered) {
 			t.Fatalf("a recovered panic: %v", err)
 		}
 		size := uint64(len(negative) + len(natural))

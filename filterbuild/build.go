@@ -98,9 +98,6 @@ type Options struct {
 // ErrCapacity says that a shard cannot tell how many keys the whole build has.
 var ErrCapacity = errors.New("the number of keys is not known in advance")
 
-// ErrMemory says that what must be held exceeds the memory budget.
-var ErrMemory = fault.ErrMemory
-
 // Report is what a build came to.
 type Report struct {
 	Rows      int64  // rows read
@@ -307,7 +304,7 @@ func (p *Plan) SetProgress(fn func(rows int64)) { p.opts.Progress = fn }
 func (p *Plan) Build(ctx context.Context) (*codec.Filter, Report, error) {
 	start := time.Now()
 	f, rep, err := p.fill(ctx, 1, 1)
-	if errors.Is(err, ErrMemory) && p.countable() {
+	if errors.Is(err, fault.ErrMemory) && p.countable() {
 		f, rep, err = p.fold(ctx, err)
 	}
 	rep.Seconds = time.Since(start).Seconds()

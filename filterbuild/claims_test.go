@@ -71,7 +71,7 @@ func TestClaimedRows(t *testing.T) {
 					continue // the group belongs to the other shard
 				}
 				_, _, err = p.Build(t.Context())
-				tooMany := c.rows > 1<<30 && (errors.Is(err, ErrMemory) || errors.Is(err, fault.ErrUnsupported))
+				tooMany := c.rows > 1<<30 && (errors.Is(err, fault.ErrMemory) || errors.Is(err, fault.ErrUnsupported))
 				if !errors.Is(err, fault.ErrCorrupt) && !tooMany {
 					t.Errorf("%s: %v", said, err)
 				} else if errors.Is(err, fault.ErrCorrupt) && !strings.Contains(err.Error(), "ids: row group") {

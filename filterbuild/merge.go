@@ -12,6 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -38,7 +39,7 @@ func Merge(ctx context.Context, filters []*codec.Filter, open bool) (*codec.Filt
 // Memory holds one filter, however many files there are, and beside it exact
 // parts, one at a time or a few small ones; of exact parts alone, sets of up to
 // twice the size of their union: all within the limit, or the error wraps
-// [ErrMemory] or [codec.ErrLimit]. It works on as many processors as
+// [fault.ErrMemory] or [codec.ErrLimit]. It works on as many processors as
 // GOMAXPROCS says. [Names] is for directories and patterns.
 func MergeFiles(ctx context.Context, store storage.Source, names []string, open bool, lim codec.Limits) (f *codec.Filter, err error) {
 	if len(names) == 0 {
@@ -448,16 +449,16 @@ func loadSets(ctx context.Context, parts []part, b *budget, lim codec.Limits) ([
 		wg.Go(func() { sets[i].set, errs[i] = parts[i].set(ctx, &sets[i].share, lim) })
 	}
 	wg.Wait()
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	if err := stopped.Err(ctx); err != nil {
+		return nil, err
 	}
 	return sets, several(errs)
 }
 
 // set reads an exact filter, or copies it, and holds it in the share.
 func (p *part) set(ctx context.Context, s *share, lim codec.Limits) (*exact.Set, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	if err := stopped.Err(ctx); err != nil {
+		return nil, err
 	}
 	if p.filter != nil {
 		set := p.filter.Exact().Clone()

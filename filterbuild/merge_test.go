@@ -98,7 +98,7 @@ func TestMergeRefusals(t *testing.T) {
 		t.Error("nothing was merged into something")
 	}
 	_, err = MergeFiles(t.Context(), s, all, false, codec.Limits{MaxBytes: 1000})
-	refused(t, "limit", err, ErrMemory, "p-0-of-8", "Memory")
+	refused(t, "limit", err, fault.ErrMemory, "p-0-of-8", "Memory")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("enough"))
 	if _, err := MergeFiles(ctx, s, all, false, codec.Limits{}); err == nil || !strings.Contains(err.Error(), "enough") {

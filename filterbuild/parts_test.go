@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -120,7 +121,7 @@ func TestMergeTrees(t *testing.T) {
 			opts.Kind, opts.Threads = kind, 1
 			whole, _ := build(t, s, inputs, opts)
 			names := buildShards(t, s, "part", inputs, opts, 11)
-			for range 3 {
+			for range cases.Count(1, 2, 3) {
 				procs := 1 + rng.IntN(5)
 				before := runtime.GOMAXPROCS(procs)
 				f := mergeGroups(t, s, names, rng)
@@ -234,7 +235,7 @@ func TestMergeOfManyParts(t *testing.T) {
 			t.Errorf("%s: %d files stay open", kind, n)
 		}
 		_, err = MergeFiles(t.Context(), s, names, false, codec.Limits{MaxBytes: most / 8})
-		if !errors.Is(err, ErrMemory) && !errors.Is(err, codec.ErrLimit) {
+		if !errors.Is(err, fault.ErrMemory) && !errors.Is(err, codec.ErrLimit) {
 			t.Errorf("%s: over the limit: %v", kind, err)
 		}
 	}
@@ -255,8 +256,8 @@ func TestMergeOfExactPartsIsBounded(t *testing.T) {
 		t.Fatalf("the whole is exact, or %v", err)
 	}
 	_, err = MergeFiles(t.Context(), s, names, false, codec.Limits{MaxBytes: first.Params.Bytes() - 1})
-	if !errors.Is(err, ErrMemory) {
-		t.Errorf("%v, want an error that is %q", err, ErrMemory)
+	if !errors.Is(err, fault.ErrMemory) {
+		t.Errorf("%v, want an error that is %q", err, fault.ErrMemory)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -282,7 +283,7 @@ func TestMemoryBudget(t *testing.T) {
 	if err == nil {
 		t.Fatal("a partial filter larger than the budget was built")
 	}
-	for _, w := range []string{"Memory", "FPR", "MaxSize", fault.Size(size)} {
+	for _, w := range []string{"Memory", "FPR", "MaxSize", show.Size(size)} {
 		if !strings.Contains(err.Error(), w) {
 			t.Errorf("the text lacks %q: %v", w, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // A scout's cost equals that of the set that its keys will be added to, whatever
@@ -65,7 +66,7 @@ func TestFirstKeysOverBudget(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := p.decide(); !errors.Is(err, ErrMemory) || p.set.Len() > 0 {
+	if err := p.decide(); !errors.Is(err, fault.ErrMemory) || p.set.Len() > 0 {
 		t.Errorf("error %v, %d keys in the set", err, p.set.Len())
 	}
 }

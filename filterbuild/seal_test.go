@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // fileSize returns the size of the filter's file with default options.
@@ -104,7 +105,7 @@ func TestMemoryOfExactFilters(t *testing.T) {
 			}
 			got, _, err := p.Build(t.Context())
 			if c.words != nil {
-				refused(t, c.name, err, ErrMemory, c.words...)
+				refused(t, c.name, err, fault.ErrMemory, c.words...)
 				continue
 			}
 			if err != nil {

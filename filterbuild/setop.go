@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -422,7 +423,7 @@ func (c *combiner) room(params bloom.Params, blooms []part, exacts bool) error {
 		}
 	}
 	if need := result + beside; need > c.budget.most {
-		return fault.Errorf("%w of %s: the %s takes %s, of which its result %s (raise {Memory})", ErrMemory, fault.Size(int64(c.budget.most)), c.op.noun(), fault.Size(int64(need)), fault.Size(int64(result)))
+		return fault.Errorf("%w of %s: the %s takes %s, of which its result %s (raise {Memory})", fault.ErrMemory, show.Size(int64(c.budget.most)), c.op.noun(), show.Size(int64(need)), show.Size(int64(result)))
 	}
 	return nil
 }

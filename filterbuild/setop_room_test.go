@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
 // payload returns the contents of a filter without its header.
@@ -233,7 +234,7 @@ func TestCombineIsBounded(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		_, err := CombineFiles(t.Context(), s, c.op, names, codec.Limits{MaxBytes: c.want<<20 - 1})
-		refused(t, c.name, err, ErrMemory, c.op.noun(), fault.Size(int64(c.want<<20)), "Memory")
+		refused(t, c.name, err, fault.ErrMemory, c.op.noun(), show.Size(int64(c.want<<20)), "Memory")
 		if n := s.most.Load(); n > readsAtOnce {
 			t.Errorf("%s: %d files are open at a time", c.name, n)
 		}

@@ -142,8 +142,8 @@ func TestMemory(t *testing.T) {
 				got, err := run(t, ids, logs, opts)
 				if err != nil {
 					filter := strings.HasPrefix(err.Error(), "a filter of 23040 bytes exceeds the memory budget") && memory < 23040
-					if !filter && !errors.Is(err, join.ErrMemory) || !strings.Contains(err.Error(), "Memory") {
-						t.Errorf("%s %s in %d bytes: %v, want ErrMemory and the flag", typ, strategy, memory, err)
+					if !filter && !errors.Is(err, fault.ErrMemory) || !strings.Contains(err.Error(), "Memory") {
+						t.Errorf("%s %s in %d bytes: %v, want fault.ErrMemory and the flag", typ, strategy, memory, err)
 					}
 					continue
 				}
@@ -173,7 +173,7 @@ func TestMemoryOfColumns(t *testing.T) {
 				if columns := typ != join.Semi && typ != join.Anti; err != nil || columns != (got.report.Strategy == join.Shuffle) || columns != (got.report.SpilledBytes > 0) {
 					t.Errorf("%s: %v, report %+v", typ, err, got.report)
 				}
-			} else if columns := typ != join.Semi && typ != join.Anti; columns != errors.Is(err, join.ErrMemory) || !columns && err != nil {
+			} else if columns := typ != join.Semi && typ != join.Anti; columns != errors.Is(err, fault.ErrMemory) || !columns && err != nil {
 				t.Errorf("%s %s: %v", typ, strategy, err)
 			}
 		}
@@ -237,8 +237,8 @@ func TestStdin(t *testing.T) {
 		fmt.Fprintln(&many, i)
 	}
 	err := refused(t, "too many", once(t, "id", strings.NewReader(many.String())), logs, join.Options{On: "k=id", Memory: 1 << 18, Threads: 1}, "Memory", "standard input")
-	if !errors.Is(err, join.ErrMemory) {
-		t.Errorf("%v, want ErrMemory", err)
+	if !errors.Is(err, fault.ErrMemory) {
+		t.Errorf("%v, want fault.ErrMemory", err)
 	}
 	refused(t, "not an integer", once(t, "id", strings.NewReader("1\nx\n")), logs, join.Options{On: "k=id"}, "standard input", "line 2")
 }

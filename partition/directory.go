@@ -13,6 +13,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -110,8 +111,8 @@ func (o Output) sumOf(ctx context.Context, name string) (_ string, err error) {
 		if n == 0 && err != nil {
 			return "", fmt.Errorf("%s: %w", o.path(name), err)
 		}
-		if ctx.Err() != nil {
-			return "", context.Cause(ctx)
+		if err := stopped.Err(ctx); err != nil {
+			return "", err
 		}
 		h.Write(buf[:n])
 		at += int64(n)

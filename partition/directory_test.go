@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // Runs over different inputs share a directory, whatever their shards, and
@@ -144,7 +146,7 @@ func TestManifestLeadsNowhere(t *testing.T) {
 		}
 		put(t, out+"_manifest-1.json", string(b))
 		_, err = job{[]string{in}, Output{Name: out, Run: runOf(1), Force: true}}.do(t)
-		says(t, name, err, ErrCorrupt, "_manifest-1.json")
+		says(t, name, err, fault.ErrCorrupt, "_manifest-1.json")
 		if err := os.RemoveAll(out); err != nil {
 			t.Fatal(err)
 		}

@@ -46,15 +46,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Errors that callers branch on with errors.Is; see package fault for the
-// details that the errors themselves carry.
-var (
-	ErrCorrupt     = fault.ErrCorrupt     // the bytes break their format's rules
-	ErrUnsupported = fault.ErrUnsupported // valid, but not handled
-	ErrMismatch    = fault.ErrMismatch    // two things that must agree do not
-	ErrMemory      = fault.ErrMemory      // what must be held exceeds the memory budget
-)
-
 // Format is a file format.
 type Format string
 
@@ -155,7 +146,7 @@ type OpenOptions struct {
 	Base string
 	// Memory is the memory budget of the whole process in bytes; 0: no bound. It
 	// bounds what is read of the files at once, as batches of text. What needs
-	// more is an error that wraps [ErrMemory].
+	// more is an error that wraps [fault.ErrMemory].
 	Memory int64
 	// InFlight is the most bytes that pages, records and row groups on their way
 	// from the files to a consumer may take together, about; 0: no bound. Fewer

@@ -45,7 +45,7 @@ func (o *OpenOptions) find(ctx context.Context, name string) (files []*File, err
 			case errors.Is(err, ErrNoData) && e.Found:
 				stray = append(stray, e.Rel)
 				continue
-			case errors.Is(err, ErrMemory) && len(entries) > 1:
+			case errors.Is(err, fault.ErrMemory) && len(entries) > 1:
 				n := len(files) + 1
 				return files, fmt.Errorf("%w: this is file %d of %d, so all take about %.1f times as much", err, n, len(entries), float64(len(entries))/float64(n))
 			case err != nil:

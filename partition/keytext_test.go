@@ -11,6 +11,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -116,7 +117,7 @@ func TestTextKeysEnd(t *testing.T) {
 	path := put(t, t.TempDir()+"/a.txt", strings.Repeat("1\n", 200_000)+"x\n")
 	files := open(t, OpenOptions{Text: true, Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}}, path)
 	_, _, _, err := keysOf(t, files, "id")
-	says(t, "a bad line", err, ErrMismatch, "a.txt: line 200001: column id")
+	says(t, "a bad line", err, fault.ErrMismatch, "a.txt: line 200001: column id")
 	full := errors.New("full")
 	ctx, cancel := context.WithCancel(t.Context())
 	for _, c := range []struct {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -90,7 +91,7 @@ func TestOpenRefusals(t *testing.T) {
 		path := put(t, filepath.Join(dir, name), content)
 		for _, text := range []bool{false, true} {
 			files, err := Open(t.Context(), []string{path}, OpenOptions{Text: text})
-			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrUnsupported) && (text || !errors.Is(err, ErrNoData)) || files != nil {
+			if !errors.Is(err, fault.ErrCorrupt) && !errors.Is(err, fault.ErrUnsupported) && (text || !errors.Is(err, ErrNoData)) || files != nil {
 				t.Errorf("%s, text allowed: %v: %v", name, text, err)
 				continue
 			}
@@ -100,7 +101,7 @@ func TestOpenRefusals(t *testing.T) {
 	_, err := Open(t.Context(), []string{filepath.Join(dir, "nowhere.parquet")}, OpenOptions{})
 	says(t, "no file", err, fs.ErrNotExist, "nowhere.parquet")
 	_, err = Open(t.Context(), []string{"s3://bucket/logs/"}, OpenOptions{})
-	says(t, "an object store", err, ErrUnsupported, "unsupported", "s3://")
+	says(t, "an object store", err, fault.ErrUnsupported, "unsupported", "s3://")
 	_, err = Open(t.Context(), []string{"-"}, OpenOptions{})
 	says(t, "standard input as a log", err, nil, "standard input", "name a file")
 }
@@ -152,7 +153,7 @@ func TestOpenDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Open(t.Context(), []string{dir}, OpenOptions{})
-	says(t, "a damaged file in a directory", err, ErrCorrupt, "bad.parquet")
+	says(t, "a damaged file in a directory", err, fault.ErrCorrupt, "bad.parquet")
 }
 
 // Include and Exclude choose the files of directories, and no others.
@@ -243,7 +244,7 @@ func TestTableFormats(t *testing.T) {
 		put(t, filepath.Join(dir, "t", mark), "{}")
 		for _, name := range []string{dir + "/t", dir, dir + "/t/", dir + "/t/dt=1", dir + "/*"} {
 			_, err := Open(t.Context(), []string{name}, OpenOptions{Exclude: []string{"*.json"}})
-			says(t, name, err, ErrUnsupported, format, dir+"/t")
+			says(t, name, err, fault.ErrUnsupported, format, dir+"/t")
 		}
 		open(t, OpenOptions{}, dir+"/t/dt=*/*.parquet") // what is named is meant
 	}
@@ -306,7 +307,7 @@ func TestOpenStandardInput(t *testing.T) {
 		}
 	}
 	_, err := Open(t.Context(), []string{"-"}, OpenOptions{Text: true, Stdin: strings.NewReader("PAR1....")})
-	says(t, "Parquet on standard input", err, ErrUnsupported, "name the file")
+	says(t, "Parquet on standard input", err, fault.ErrUnsupported, "name the file")
 	_, err = Open(t.Context(), []string{"-"}, OpenOptions{Stdin: strings.NewReader("1\n")})
 	says(t, "text on standard input as a log", err, nil, "standard input")
 }
@@ -395,5 +396,5 @@ func TestForeignFiles(t *testing.T) {
 		}
 	}
 	_, err = Open(t.Context(), []string{write("c.txt", csv)}, OpenOptions{Text: true, Column: "user_id"})
-	says(t, "c.txt", err, ErrMismatch, "c.txt: line 1", "looks like a CSV header", "TextFormat csv")
+	says(t, "c.txt", err, fault.ErrMismatch, "c.txt: line 1", "looks like a CSV header", "TextFormat csv")
 }

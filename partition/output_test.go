@@ -21,6 +21,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -570,7 +571,7 @@ func TestOutputSchemas(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.parquet")
 	for _, name := range []string{path, "-"} {
 		_, err := job{[]string{in}, Output{Name: name, Stdout: &bytes.Buffer{}, Run: runOf(1)}}.do(t)
-		says(t, "unlike schemas", err, ErrMismatch, "b.parquet", "id int64", "as in "+in+"/a.parquet", "id utf8", "OUT/")
+		says(t, "unlike schemas", err, fault.ErrMismatch, "b.parquet", "id int64", "as in "+in+"/a.parquet", "id utf8", "OUT/")
 	}
 	equal(t, "what is left", tree(t, filepath.Dir(path)), nil)
 	if _, err := (job{[]string{in}, Output{Name: filepath.Dir(path) + "/", Run: runOf(1)}}).do(t); err != nil {

@@ -10,7 +10,9 @@ import (
 	"sync"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
 // The page engine copies the rows of Parquet files that pass from page to page,
@@ -159,7 +161,7 @@ func (e *pageEngine) take() (*outGroup, error) {
 		case e.err != nil:
 			return nil, e.err
 		case e.ctx.Err() != nil:
-			return nil, context.Cause(e.ctx)
+			return nil, stopped.Err(e.ctx)
 		case len(e.ready) > 0 && e.ready[0].complete():
 			g := e.ready[0]
 			e.ready = e.ready[1:]
@@ -493,8 +495,8 @@ func (w *pageWorker) finish(g *outGroup, l *lane) (settle func(), err error) {
 // recovered turns a panic, which only damaged input or a fault in a library can
 // cause, into an error with its place.
 func recovered(f *File, group int, err *error) {
-	if r := recover(); fault.Gone(r) {
-		*err = fmt.Errorf("%s: %w", fault.At{File: f.Name, RowGroup: group + 1}, fault.ErrGone)
+	if r := recover(); panics.IsMemoryFault(r) {
+		*err = fmt.Errorf("%s: %w", fault.At{File: f.Name, RowGroup: group + 1}, panics.ErrUnmapped)
 	} else if r != nil {
 		*err = fmt.Errorf("%s: internal error: %v\n%s", fault.At{File: f.Name, RowGroup: group + 1}, r, debug.Stack())
 	}

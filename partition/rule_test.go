@@ -21,6 +21,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -469,7 +470,7 @@ func TestRuleIsSaid(t *testing.T) {
 		f := of("", key.Bytes)
 		f.NormalForm, f.Rule = normal, ""
 		_, err := NewScanner(ScanOptions{Match: []Match{{Filter: f}}, Normalize: "lower"})
-		says(t, normal, err, ErrMismatch, "want 1, got "+normal)
+		says(t, normal, err, fault.ErrMismatch, "want 1, got "+normal)
 	}
 	// A log without strings is named, with its class.
 	path := write(t, filepath.Join(t.TempDir(), "n.parquet"), 9, record(t, checked(t), col{"k", []int64{1}}, col{"z", []int64{1}}))
@@ -477,7 +478,7 @@ func TestRuleIsSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	says(t, "integers", s.Check(open(t, OpenOptions{}, path)[0]), ErrUnsupported, path, "column k", "Normalize lower of a key of class integer")
+	says(t, "integers", s.Check(open(t, OpenOptions{}, path)[0]), fault.ErrUnsupported, path, "column k", "Normalize lower of a key of class integer")
 }
 
 // IDs that are no UUIDs are errors that say where, and not what.
@@ -508,7 +509,7 @@ func TestRuleOfIDs(t *testing.T) {
 		files[0].CheckIDs(paths, key.Options{Rule: key.UUID}) // as a plan does
 		work := func() (KeyWork, error) { return func(Piece, *key.Batch) error { return nil }, nil }
 		err = MapKeys(t.Context(), Split(files, Shard{}), c.column, key.Options{Rule: key.UUID}, 1, work)
-		says(t, c.name, err, ErrMismatch, c.words...)
+		says(t, c.name, err, fault.ErrMismatch, c.words...)
 		if err != nil && (strings.Contains(err.Error(), "secret") || strings.Count(err.Error(), c.name) != 1) {
 			t.Errorf("%v", err)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -316,9 +317,9 @@ func TestScanRefusals(t *testing.T) {
 		words []string
 	}{
 		{"no filter", ScanOptions{}, nil, []string{"filter"}},
-		{"an unsealed filter", ScanOptions{Match: []Match{{Filter: low}, {Filter: openF}}}, ErrMismatch, []string{"a finished filter", "partial", "merge"}},
-		{"other rules for keys", ScanOptions{Match: []Match{{Filter: old}}}, ErrMismatch, []string{"normal form", "want 1, got 0"}},
-		{"excluding by a Bloom filter", ScanOptions{Match: []Match{{Filter: strs, NoMatch: true}}}, ErrUnsupported, []string{"unsupported", "Kind exact", "anti join"}},
+		{"an unsealed filter", ScanOptions{Match: []Match{{Filter: low}, {Filter: openF}}}, fault.ErrMismatch, []string{"a finished filter", "partial", "merge"}},
+		{"other rules for keys", ScanOptions{Match: []Match{{Filter: old}}}, fault.ErrMismatch, []string{"normal form", "want 1, got 0"}},
+		{"excluding by a Bloom filter", ScanOptions{Match: []Match{{Filter: strs, NoMatch: true}}}, fault.ErrUnsupported, []string{"unsupported", "Kind exact", "anti join"}},
 	} {
 		_, err := NewScanner(c.opts)
 		says(t, c.name, err, c.kind, c.words...)
@@ -331,12 +332,12 @@ func TestScanRefusals(t *testing.T) {
 		kind  error
 		words []string
 	}{
-		{"text against integers", ScanOptions{Match: []Match{{Filter: low}}}, ErrMismatch, []string{extra, "column n", "want integer (the filter), got text or binary (the log)", "n::int64"}},
-		{"integers against text", ScanOptions{Match: []Match{{Filter: strs, Key: "row"}}}, ErrMismatch, []string{"a.parquet", "column row", "want text or binary (the filter), got integer", "row::string", "ID::int64"}},
+		{"text against integers", ScanOptions{Match: []Match{{Filter: low}}}, fault.ErrMismatch, []string{extra, "column n", "want integer (the filter), got text or binary (the log)", "n::int64"}},
+		{"integers against text", ScanOptions{Match: []Match{{Filter: strs, Key: "row"}}}, fault.ErrMismatch, []string{"a.parquet", "column row", "want text or binary (the filter), got integer", "row::string", "ID::int64"}},
 		{"a key that one file lacks", ScanOptions{Match: []Match{{Filter: strs}}}, nil, []string{extra, `no column "s"`, "there are n, row"}},
 		{"a column that one file lacks", ScanOptions{Match: []Match{{Filter: low, Key: "row"}}, Columns: []string{"n", "s"}}, nil, []string{extra, `no column "s"`}},
 		{"a column that is none", ScanOptions{Match: []Match{{Filter: low, Key: "row"}}, Columns: []string{"rwo"}}, nil, []string{`no column "rwo" (there are n, row)`}},
-		{"one column for a key of two", ScanOptions{Match: []Match{{Filter: low, Key: "row,n"}}}, ErrMismatch, []string{"number of key columns", "want 1, got 2"}},
+		{"one column for a key of two", ScanOptions{Match: []Match{{Filter: low, Key: "row,n"}}}, fault.ErrMismatch, []string{"number of key columns", "want 1, got 2"}},
 		{"a key that is no path", ScanOptions{Match: []Match{{Filter: low, Key: "a,,b"}}}, nil, []string{"empty"}},
 	} {
 		s, err := NewScanner(c.opts)

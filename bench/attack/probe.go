@@ -14,8 +14,8 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/partition"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -171,7 +171,7 @@ func (v *filterVictim) try(ctx context.Context, n int, path string, m mutation) 
 		errs = append(errs, err, err2)
 	}
 	err = errors.Join(errs...)
-	if errors.Is(err, fault.ErrPanicked) {
+	if errors.Is(err, panics.ErrRecovered) {
 		return verdict{wrong: "a recovered panic: " + oneLine(err)}
 	}
 	return verdict{wrong: lost, refuse: err}

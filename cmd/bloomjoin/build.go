@@ -15,6 +15,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -311,7 +312,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	}
 	plan, err := filterbuild.NewPlan(files, opts)
 	if err != nil {
-		if n := textKeys(files, o.ids.keyType, []string{"bytes"}); n != "" && opts.Kind == codec.WantExact && errors.Is(err, partition.ErrUnsupported) {
+		if n := textKeys(files, o.ids.keyType, []string{"bytes"}); n != "" && opts.Kind == codec.WantExact && errors.Is(err, fault.ErrUnsupported) {
 			return fmt.Errorf("--kind exact: unsupported for text: %s, or use --kind bloom", n)
 		}
 		return err

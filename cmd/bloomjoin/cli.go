@@ -18,7 +18,6 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/partition"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -151,7 +150,7 @@ func (c *cli) inFlight() int64 {
 // explain adds to errors about the budget what the user's own number has to do
 // with it.
 func (c *cli) explain(err error) error {
-	if !errors.Is(err, filterbuild.ErrMemory) && !errors.Is(err, codec.ErrLimit) {
+	if !errors.Is(err, fault.ErrMemory) && !errors.Is(err, codec.ErrLimit) {
 		return err
 	}
 	if input := (*fault.Error)(nil); errors.As(err, &input) && errors.Is(input, fault.ErrMemory) {

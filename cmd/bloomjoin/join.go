@@ -377,7 +377,9 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	r := newJoinReport(start, join.Report{})
 	if j != nil {
 		r = newJoinReport(start, j.Report())
-		r.Plan = comparePlan(o.typ, start, j.Report())
+		if r.Plan, err = comparePlan(o.typ, start, j.Report()); err != nil {
+			return err
+		}
 		r.Warnings = append(r.Warnings, j.Report().Warnings(opts.Type)...)
 		r.Path = pathsOf(partition.Split(logs, opts.Shard), j.PathOf)
 		r.Columns = columnsOf(j, opts)

@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
 // dictStore holds the dictionaries received so far. Nested dictionaries are
@@ -72,7 +73,7 @@ func (s *dictStore) values(d *dictionary) (arrow.ArrayData, error) {
 
 // join concatenates a dictionary and its deltas.
 func (s *dictStore) join(parts []arrow.ArrayData) (data arrow.ArrayData, err error) {
-	defer fault.Recovered(s.at, &err)
+	defer panics.Recover(s.at, &err)
 	arrs := make([]arrow.Array, len(parts))
 	for i, p := range parts {
 		arrs[i] = array.MakeFromData(p)
@@ -91,7 +92,7 @@ func (s *dictStore) join(parts []arrow.ArrayData) (data arrow.ArrayData, err err
 
 // loadDict reads a dictionary batch and adds it to s.
 func (s *dictStore) loadDict(l *loader, tree *schemaTree, d dictBatch) (err error) {
-	defer fault.Recovered(l.at, &err)
+	defer panics.Recover(l.at, &err)
 	dict := tree.dicts[d.id]
 	if dict == nil {
 		return fault.Corrupt(l.at, "dictionary %d is not in the schema", d.id)

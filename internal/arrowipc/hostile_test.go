@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
 // mutate returns a changed input and a description of the change.
@@ -145,7 +146,7 @@ func TestHostile(t *testing.T) {
 		switch {
 		case err == nil:
 			read++
-		case errors.Is(err, fault.ErrPanicked):
+		case errors.Is(err, panics.ErrRecovered):
 			panicked++
 		default:
 			refused++

@@ -6,6 +6,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
 // Limits on the number of values in an array.
@@ -34,7 +35,7 @@ type span struct{ off, len, min int64 }
 // consistency of lengths and, if the body is not compressed, buffer sizes against
 // lengths.
 func layout(at fault.At, b batch, fields []*field) (nodes []*node, err error) {
-	defer fault.Recovered(at, &err)
+	defer panics.Recover(at, &err)
 	w := layouter{at: at, b: b}
 	if b.length > maxLen {
 		return nil, fault.Unsupported(at, "batch of more than %d rows", maxLen)

@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/bitutil"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
 // loader reads the buffers of a batch's nodes and builds array data that is safe to
@@ -204,7 +205,7 @@ func emptyNode(f *field) *node {
 // record loads nodes as the columns of a record with the given schema. The caller
 // releases it.
 func (l *loader) record(schema *arrow.Schema, nodes []*node, rows int64) (rec arrow.Record, err error) {
-	defer fault.Recovered(l.at, &err)
+	defer panics.Recover(l.at, &err)
 	cols := make([]arrow.Array, 0, len(nodes))
 	defer func() {
 		for _, c := range cols {

@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/flat"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
 // Limits on a schema. Flatbuffers may share parts, so a few bytes can describe a
@@ -57,7 +58,7 @@ type schemaTree struct {
 // constructors of Arrow types panic. memory is the process's memory budget in
 // bytes; 0: unlimited.
 func parseSchema(at fault.At, t flat.Table, memory int64) (tree *schemaTree, err error) {
-	defer fault.Recovered(at, &err)
+	defer panics.Recover(at, &err)
 	defer outside(at, t, &err)
 	if e := t.Int16(4, 0); e != 0 {
 		return nil, fault.Unsupported(at, "big-endian data").WithHint("write the file on a little-endian machine")

@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/parquet-go/parquet-go/format"
 )
@@ -58,7 +59,7 @@ type ParquetOptions struct {
 
 // OpenParquetWith is [OpenParquet] with options.
 func OpenParquetWith(r io.ReaderAt, size int64, name string, opts ParquetOptions) (p *Parquet, err error) {
-	defer fault.Recovered(fault.At{File: name}, &err)
+	defer panics.Recover(fault.At{File: name}, &err)
 	f, err := parquet.OpenIn(opts.Room, r, size, name)
 	if err != nil {
 		return nil, err
@@ -383,7 +384,7 @@ func (g *groupReader) few(ctx context.Context) (bool, error) {
 // cut validates the wanted columns, each by itself and against each other, and
 // returns the number of rows of each record.
 func (g *groupReader) cut(ctx context.Context) (cuts []int, err error) {
-	defer fault.Recovered(fault.At{File: g.p.f.Name, RowGroup: g.group + 1}, &err)
+	defer panics.Recover(fault.At{File: g.p.f.Name, RowGroup: g.group + 1}, &err)
 	rows := g.rows
 	if few, err := g.few(ctx); err != nil {
 		return nil, err
@@ -467,7 +468,7 @@ func (p *Parquet) putBuffers(b *parquet.Buffers) {
 
 // next returns the record of the next rows rows.
 func (g *groupReader) next(ctx context.Context, rows int) (rec arrow.Record, err error) {
-	defer fault.Recovered(fault.At{File: g.p.f.Name, RowGroup: g.group + 1}, &err)
+	defer panics.Recover(fault.At{File: g.p.f.Name, RowGroup: g.group + 1}, &err)
 	if err := g.fill(ctx, rows); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -95,7 +96,7 @@ func (a *LeafAdapter) misfit(p *Page, err error) error {
 	at := a.at
 	at.Page = p.Number
 	if err != nil {
-		return fault.Unsupported(at, "page too large: its values take more than %s as %s", fault.Size(MaxPageSize), &a.s.values.to).
+		return fault.Unsupported(at, "page too large: its values take more than %s as %s", show.Size(MaxPageSize), &a.s.values.to).
 			WithHint("write the file again with smaller pages, as of 1 MiB")
 	}
 	w := a.s.values

@@ -2,6 +2,7 @@ package parquet
 
 import (
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -17,7 +18,7 @@ const (
 // chunk has none. rowGroup and leaf count from 0.
 func (f *File) BloomFilter(rowGroup, leaf int) (bits []byte, ok bool, err error) {
 	at := f.at(rowGroup, leaf)
-	defer fault.Recovered(at, &err)
+	defer panics.Recover(at, &err)
 	md := &f.Metadata.RowGroups[rowGroup].Columns[leaf].MetaData
 	pos := md.BloomFilterOffset
 	if pos == 0 {

@@ -10,6 +10,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
 const (
@@ -332,10 +334,10 @@ func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 	return nil, io.EOF
 }
 
-// recovered converts a panic to an error; see fault.Recovered.
+// recovered converts a panic to an error; see panics.Recover.
 func (c *Chunk) recovered(err *error) {
 	if r := recover(); r != nil {
-		*err = fault.Panicked(c.here(), r)
+		*err = panics.Error(c.here(), r)
 	}
 }
 
@@ -418,7 +420,7 @@ func (c *Chunk) readHeader() (*pageHeader, int64, error) {
 		case int64(len(b)) < size:
 			return nil, 0, c.headerFault(fmt.Errorf("%d of %d values read: %w", c.values, c.md.NumValues, err))
 		case size >= maxHeaderSize:
-			return nil, 0, fault.Unsupported(c.here(), "a page header of more than %s", fault.Size(maxHeaderSize)).
+			return nil, 0, fault.Unsupported(c.here(), "a page header of more than %s", show.Size(maxHeaderSize)).
 				WithHint("write the file again without long statistics in its pages")
 		}
 	}
@@ -443,7 +445,7 @@ func (c *Chunk) checkSizes(h *pageHeader) (at fault.At, err error) {
 	case stored > c.end-c.pos:
 		return at, fault.Corrupt(at, "a page of %d bytes, which does not fit into the column chunk", stored)
 	case size > MaxPageSize || stored > MaxPageSize:
-		return at, fault.Unsupported(at, "page too large: %s, %s decompressed; the limit is %s", fault.Size(stored), fault.Size(size), fault.Size(MaxPageSize)).
+		return at, fault.Unsupported(at, "page too large: %s, %s decompressed; the limit is %s", show.Size(stored), show.Size(size), show.Size(MaxPageSize)).
 			WithHint("write the file again with smaller pages, as of 1 MiB")
 	}
 	return at, nil

@@ -8,6 +8,8 @@ import (
 	"io"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/zeebo/xxh3"
 )
 
@@ -59,7 +61,7 @@ func Open(r io.ReaderAt, size int64, name string) (f *File, err error) {
 // returns the footer's share.
 func OpenIn(room *Room, r io.ReaderAt, size int64, name string) (f *File, err error) {
 	at := fault.At{File: name}
-	defer fault.Recovered(at, &err)
+	defer panics.Recover(at, &err)
 	f = &File{Name: name, Size: size, r: r, room: room}
 	opened := f
 	defer func() {
@@ -117,7 +119,7 @@ type Mapping struct {
 
 // Map makes walks over pages use a mapping; nil: read the file again. The file must
 // not be in use during the call. If mapped bytes can no longer be read, the error
-// wraps fault.ErrGone, provided that the goroutine has called
+// wraps panics.ErrUnmapped, provided that the goroutine has called
 // debug.SetPanicOnFault; otherwise the process crashes.
 func (f *File) Map(m *Mapping) { f.mapping = m }
 
@@ -152,7 +154,7 @@ func (f *File) readFooter(at fault.At) ([]byte, error) {
 		return nil, fault.Corrupt(at, "the footer's length").Wanted(fmt.Sprintf("1 to %d bytes, the rest of the file", f.Size-int64(len(magic)+tailSize)), fmt.Sprint(n))
 	}
 	if n > maxFooterSize {
-		return nil, fault.Unsupported(at, "a footer of %s; the limit is %s", fault.Size(n), fault.Size(maxFooterSize)).
+		return nil, fault.Unsupported(at, "a footer of %s; the limit is %s", show.Size(n), show.Size(maxFooterSize)).
 			WithHint("divide the file into several, each with fewer row groups or columns")
 	}
 	if err := f.charge(at, n); err != nil {

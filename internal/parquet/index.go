@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 )
@@ -73,7 +75,7 @@ type thriftColumnIndex struct {
 // concurrent use.
 func (f *File) OffsetIndex(rowGroup, leaf int) (x *OffsetIndex, ok bool, err error) {
 	at := f.at(rowGroup, leaf)
-	defer fault.Recovered(at, &err)
+	defer panics.Recover(at, &err)
 	c := &f.Metadata.RowGroups[rowGroup].Columns[leaf]
 	if c.OffsetIndexOffset == 0 || c.MetaData.NumValues == 0 {
 		return nil, false, nil
@@ -124,7 +126,7 @@ func (x *OffsetIndex) check(start, end int64) error {
 // ok is false if the chunk has none. It is safe for concurrent use.
 func (f *File) ColumnIndex(rowGroup, leaf int, x *OffsetIndex) (_ *ColumnIndex, ok bool, err error) {
 	at := f.at(rowGroup, leaf)
-	defer fault.Recovered(at, &err)
+	defer panics.Recover(at, &err)
 	c := &f.Metadata.RowGroups[rowGroup].Columns[leaf]
 	if c.ColumnIndexOffset == 0 {
 		return nil, false, nil
@@ -176,7 +178,7 @@ func (f *File) readIndex(at fault.At, name string, pos int64, n int32, v any) er
 	case pos < int64(len(magic)) || n <= 0 || pos > f.footerPos || int64(n) > f.footerPos-pos:
 		return fault.Corrupt(at, "the %s, %d bytes at %d, lies outside the file's data", name, n, pos)
 	case n > maxIndexSize:
-		return fault.Unsupported(at, "the %s has %s; the limit is %s", name, fault.Size(int64(n)), fault.Size(maxIndexSize)).
+		return fault.Unsupported(at, "the %s has %s; the limit is %s", name, show.Size(int64(n)), show.Size(maxIndexSize)).
 			WithHint("write the file again with larger pages, or without a page index")
 	}
 	b := make([]byte, n)

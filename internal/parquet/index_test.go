@@ -15,6 +15,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
@@ -190,7 +191,7 @@ func FuzzIndex(f *testing.F) {
 	f.Fuzz(func(t *testing.T, offsets, columns []byte) {
 		file := indexed{offsets: offsets, columns: columns, optional: true}.file(t)
 		x, ok, err := file.OffsetIndex(0, 0)
-		if err != nil && !errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrPanicked) {
+		if err != nil && !errors.Is(err, fault.ErrCorrupt) || errors.Is(err, panics.ErrRecovered) {
 			t.Fatalf("an error that is none of the format: %v", err)
 		}
 		if !ok {
@@ -207,7 +208,7 @@ func FuzzIndex(f *testing.F) {
 			t.Fatalf("%d bytes, %d rows: %+v", next, row, x.Pages)
 		}
 		c, ok, err := file.ColumnIndex(0, 0, x)
-		if err != nil && !errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrPanicked) {
+		if err != nil && !errors.Is(err, fault.ErrCorrupt) || errors.Is(err, panics.ErrRecovered) {
 			t.Fatalf("an error that is none of the format: %v", err)
 		}
 		if n := len(x.Pages); ok && (len(c.Null) != n || len(c.Min) != n || len(c.Max) != n || c.NullCounts != nil && len(c.NullCounts) != n) {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -226,7 +227,7 @@ func checkPlace(err error, want fault.At) error {
 	if err == nil {
 		return nil
 	}
-	if errors.Is(err, fault.ErrPanicked) {
+	if errors.Is(err, panics.ErrRecovered) {
 		return fmt.Errorf("a recovered panic: %w", err)
 	}
 	var e *fault.Error

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -259,7 +260,7 @@ func (c *Chunk) plainOf(src []byte) ([]byte, error) {
 	case errors.Is(err, errExpands) && c.f.room.Most(MaxPageSize) < MaxPageSize:
 		return nil, c.f.room.TooLarge(c.here(), "the page, whose values share bytes,", MaxPageSize)
 	case errors.Is(err, errExpands):
-		return nil, fault.Unsupported(c.here(), "page too large: its values take more than %s", fault.Size(MaxPageSize)).
+		return nil, fault.Unsupported(c.here(), "page too large: its values take more than %s", show.Size(MaxPageSize)).
 			WithHint("write the file again with smaller pages, as of 1 MiB")
 	case err != nil:
 		return nil, c.corrupt(err, "the page's values do not decode (%v)", p.Encoding)

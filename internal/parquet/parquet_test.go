@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/cespare/xxhash/v2"
 )
@@ -57,7 +58,7 @@ func check(b []byte, name string) error {
 
 // typed reports whether err is of a known kind and not a recovered panic.
 func typed(err error) bool {
-	return !errors.Is(err, fault.ErrPanicked) && (errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrUnsupported))
+	return !errors.Is(err, panics.ErrRecovered) && (errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrUnsupported))
 }
 
 func TestSmallFilesAreValid(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 )
@@ -207,7 +208,7 @@ func (w *Writer) Close() (rows, bytes int64, err error) {
 		return 0, 0, fmt.Errorf("encoding the footer: %w", err)
 	}
 	if len(footer) > maxFooterSize {
-		return 0, 0, fault.Unsupported(fault.At{}, "an output whose footer takes %s; the limit is %s", fault.Size(int64(len(footer))), fault.Size(maxFooterSize)).
+		return 0, 0, fault.Unsupported(fault.At{}, "an output whose footer takes %s; the limit is %s", show.Size(int64(len(footer))), show.Size(maxFooterSize)).
 			WithHint("write to a directory, or larger row groups")
 	}
 	n := len(footer)

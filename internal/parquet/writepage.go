@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 )
@@ -98,7 +99,7 @@ func (c *ChunkWriter) compressed(ws *workspace, p *encodedPage, body []byte) (er
 
 func (c *ChunkWriter) checkSize(n int) error {
 	if n > MaxPageSize {
-		return fault.Unsupported(fault.At{Column: c.leaf.Dotted}, "a row with %s in one column; the limit is %s", fault.Size(int64(n)), fault.Size(MaxPageSize))
+		return fault.Unsupported(fault.At{Column: c.leaf.Dotted}, "a row with %s in one column; the limit is %s", show.Size(int64(n)), show.Size(MaxPageSize))
 	}
 	return nil
 }

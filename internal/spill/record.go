@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
 // A record is encoded as its arrays in column order. An array is its length, its
@@ -74,7 +75,7 @@ func padded(b []byte) []byte {
 // Record decodes the output of AppendRecord at byte at of b, whose memory the
 // record shares. The caller releases it.
 func Record(schema *arrow.Schema, b []byte, at int) (rec arrow.Record, err error) {
-	defer fault.Recovered(fault.At{}, &err) // for bytes that AppendRecord has not written
+	defer panics.Recover(fault.At{}, &err) // for bytes that AppendRecord has not written
 	r := arrayReader{b: b, at: at}
 	r.pad()
 	rows := r.uint64()

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
 // lines splits a stream into lines without copying them.
@@ -140,7 +141,7 @@ func (l *lines) tooLong(at fault.At) error {
 	if l.budget > 0 {
 		return fault.Memory(at, "a line", int64(l.max)+1, l.budget, lineShare)
 	}
-	return fault.Unsupported(at, "a line of more than %s", fault.Size(int64(l.max))).WithHint("check that the file has the format that its name says")
+	return fault.Unsupported(at, "a line of more than %s", show.Size(int64(l.max))).WithHint("check that the file has the format that its name says")
 }
 
 // idLines reads one ID per line.

@@ -16,6 +16,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/decimal"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
 // parseOne parses s as dt. It returns false if s is refused.
@@ -135,7 +136,7 @@ func valueOf(arr arrow.Array) any {
 // panic.
 func unpanicked(t testing.TB, err error) {
 	t.Helper()
-	if errors.Is(err, fault.ErrPanicked) {
+	if errors.Is(err, panics.ErrRecovered) {
 		t.Fatalf("a recovered panic: %v", err)
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"io"
 	"sync"
 
-	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
 const (
@@ -93,12 +94,12 @@ func (p *pass) fillParts(ctx context.Context, r *plainReader, s splitter, thread
 		select {
 		case c = <-queue:
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return stopped.Err(ctx)
 		}
 		select {
 		case <-c.done:
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return stopped.Err(ctx)
 		}
 		if p.bad != nil {
 			p.bad.merge(c.bad)
@@ -184,7 +185,7 @@ func (c *part) parse(ctx context.Context, p *pass) {
 		own.bad = &c.bad
 	}
 	err := func() (err error) {
-		defer fault.Recovered(p.at, &err)
+		defer panics.Recover(p.at, &err)
 		return c.fill(ctx, own)
 	}()
 	c.good = own.good

@@ -14,6 +14,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
 // maxWindow is the largest zstd window that is decoded, that of `zstd --long`.
@@ -88,7 +90,7 @@ func (in *input) openStream() (*stream, error) {
 
 // decompress sets text.
 func (s *stream) decompress() (err error) {
-	defer fault.Recovered(s.at, &err)
+	defer panics.Recover(s.at, &err)
 	br := bufio.NewReaderSize(s.src, readSize)
 	head, err := br.Peek(4)
 	if err != nil && err != io.EOF {
@@ -141,7 +143,7 @@ func (s *stream) wrap(err error) error {
 	switch {
 	case s.src.err != nil:
 		return fmt.Errorf("%s: %w", s.at, s.src.err)
-	case errors.As(err, &known), errors.Is(err, fault.ErrGone):
+	case errors.As(err, &known), errors.Is(err, panics.ErrUnmapped):
 		return err
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
 		return fault.Unsupported(s.at, "zstd with a window of more than %d MiB", maxWindow>>20).WithHint("compress the file again, without --long or --ultra")
@@ -155,7 +157,7 @@ func (s *stream) wrap(err error) error {
 func (s *stream) decode(p []byte) (n int, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			n, err = 0, fault.Panicked(s.at, r)
+			n, err = 0, panics.Error(s.at, r)
 		}
 		if err != nil && err != io.EOF {
 			err = s.wrap(err)
@@ -225,7 +227,7 @@ func (s *stream) Read(p []byte) (n int, err error) {
 		case b := <-s.full:
 			s.held, s.cur, s.next = b.text, b.text, b.err
 		case <-s.ctx.Done():
-			s.err = context.Cause(s.ctx)
+			s.err = stopped.Err(s.ctx)
 			return 0, s.err
 		}
 	}

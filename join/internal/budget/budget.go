@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
 // Account bounds the bytes that a join holds at one time. Each holder of a large
@@ -43,7 +44,7 @@ func (s *Share) Take(n int64) error {
 		s.of.held.Add(-n)
 		own := s.held.Load()
 		return fault.Errorf("%w of %s: %s needs %s, and the rest of the join %s (raise {Memory})",
-			fault.ErrMemory, fault.Size(s.of.most), s.what, fault.Size(own+n), fault.Size(all-own-n))
+			fault.ErrMemory, show.Size(s.of.most), s.what, show.Size(own+n), show.Size(all-own-n))
 	}
 	s.held.Add(n)
 	return nil
