@@ -9,9 +9,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// How many keys there are, text tells only at its end, and a filter cannot grow.
-// So keys wait: integers as they are, as the set may become exact, others as
-// their hashes. What exceeds a part of the budget waits on disk.
+// If the number of keys is known only at the end, as with text, keys wait until
+// then, because a filter cannot grow: integers as they are, since the set may
+// become exact, other keys as hashes. Keys that exceed a part of the budget wait
+// on disk.
 
 // blockKeys is the number of keys in a block.
 const blockKeys = 1 << 17

@@ -290,15 +290,15 @@ func (b *Builder) union() (*partial, error) {
 		all.pool = nil // what turns to bits now does so alone
 		return all, nil
 	}
-	if err := all.pour(); err != nil {
+	if err := all.flush(); err != nil {
 		return nil, err
 	}
 	for _, w := range rest {
-		if err := w.part.pour(); err != nil {
+		if err := w.part.flush(); err != nil {
 			return nil, err
 		}
 		all.keys += w.part.keys
-		all.stretch(w.part.bounds)
+		all.widen(w.part.bounds)
 		all.sketch(w.part.registers)
 		w.part.share.release()
 	}
@@ -357,7 +357,7 @@ func (b *Builder) release(ctx context.Context, n uint64) error {
 		return err
 	}
 	for _, w := range waiting {
-		b.workers[0].part.stretch(w.backlog.bounds)
+		b.workers[0].part.widen(w.backlog.bounds)
 	}
 	return nil
 }

@@ -72,10 +72,10 @@ func (p *partial) fill() (err error) {
 	return err
 }
 
-// pour adds all keys to the pool's bits.
-func (p *partial) pour() error {
+// flush adds all keys to the pool's bits.
+func (p *partial) flush() error {
 	if p.set != nil {
-		if err := p.blur(); err != nil {
+		if err := p.toBits(); err != nil {
 			return err
 		}
 	}
@@ -164,7 +164,7 @@ func (p *partial) pack() {
 // more.
 func (p *partial) look() error {
 	if p.tooSparse() {
-		return p.blur()
+		return p.toBits()
 	}
 	if p.first.dense() {
 		err := p.decide()
@@ -230,7 +230,7 @@ func (p *partial) settle() error {
 	room, err := p.share.set(cost + p.set.Bytes())
 	if p.spec.Want != codec.WantExact {
 		if cost > p.full.Bytes() {
-			return p.blur()
+			return p.toBits()
 		}
 		room = min(room, p.full.Bytes()-cost)
 	}
@@ -242,7 +242,7 @@ func (p *partial) settle() error {
 // set does not depend on how it was filled.
 func (p *partial) decide() error {
 	if p.first != nil && p.tooSparse() {
-		return p.blur()
+		return p.toBits()
 	}
 	if err := p.gather(); err != nil {
 		return err
@@ -251,8 +251,8 @@ func (p *partial) decide() error {
 	return p.settle()
 }
 
-// blur turns the exact set into a Bloom filter.
-func (p *partial) blur() error {
+// toBits turns the exact set into a Bloom filter.
+func (p *partial) toBits() error {
 	p.pack()
 	if err := p.fill(); err != nil {
 		return err
@@ -277,7 +277,7 @@ func (p *partial) merge(q *partial) error {
 		return p.params.Match(q.params)
 	}
 	p.keys += q.keys
-	p.stretch(q.bounds)
+	p.widen(q.bounds)
 	if p.first != nil && q.first != nil {
 		p.first.add(q.first.keys[0], false)
 		p.first.add(q.first.keys[1], true)
@@ -294,7 +294,7 @@ func (p *partial) merge(q *partial) error {
 	}
 	for _, x := range []*partial{p, q} {
 		if x.set != nil {
-			if err := x.blur(); err != nil {
+			if err := x.toBits(); err != nil {
 				return err
 			}
 		}
@@ -327,7 +327,7 @@ func (p *partial) header(id [32]byte) *codec.Filter {
 // open returns the filter as a partial one with the given shards.
 func (p *partial) open(id [32]byte, part codec.Partial) *codec.Filter {
 	f := p.header(id)
-	tell(f, p.bounds)
+	setBounds(f, p.bounds)
 	f.Partial = &part
 	if p.set != nil {
 		f.SetExact(p.set)
