@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/join"
 )
 
@@ -26,8 +27,8 @@ func TestPlanAndJoinAgree(t *testing.T) {
 	if testing.Short() {
 		numbers = numbers[2:3]
 	}
-	for _, n := range numbers {
-		for _, format := range []string{"csv", "tsv", "txt", "ndjson", "parquet"} {
+	for a, n := range numbers {
+		for b, format := range []string{"csv", "tsv", "txt", "ndjson", "parquet"} {
 			ids := filepath.Join(dir, fmt.Sprintf("ids-%d.%s", n, format))
 			if format == "parquet" {
 				i := int64(-1)
@@ -38,8 +39,11 @@ func TestPlanAndJoinAgree(t *testing.T) {
 			} else if err := os.WriteFile(ids, []byte(textIDs(format, n)), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			for _, typ := range []string{"semi", "inner", "left"} {
-				for _, memory := range []string{"1GiB", "24MiB"} {
+			for c, typ := range []string{"semi", "inner", "left"} {
+				for d, memory := range []string{"1GiB", "24MiB"} {
+					if (a+b+c+d)%2 != 0 && !cases.All() {
+						continue
+					}
 					t.Run(fmt.Sprintf("%d %s %s %s", n, format, typ, memory), func(t *testing.T) {
 						common := []string{"--json", "--quiet", "--threads", "2", "--memory", memory, "--type", typ, "--ids", ids, "--on", "k"}
 						var p planReport
@@ -48,8 +52,8 @@ func TestPlanAndJoinAgree(t *testing.T) {
 							Strategy join.Strategy `json:"strategy"`
 							IDsTotal float64       `json:"ids_total"`
 							Plan     struct {
-								Why string          `json:"why"`
-								IDs *join.SideFacts `json:"ids"`
+								Why string    `json:"why"`
+								IDs *planSide `json:"ids"`
 							} `json:"plan"`
 						}
 						runJSON(t, &j, append(append([]string{"join"}, append(common, "-o", filepath.Join(t.TempDir(), "out.parquet"))...), log)...)

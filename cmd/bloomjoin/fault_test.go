@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 )
 
 // idFile writes n sparse IDs, one a line, starting at from.
@@ -88,8 +90,9 @@ func TestShardKilled(t *testing.T) {
 	took := time.Since(began)
 	want := read(t, ref)
 	rng := rand.New(rand.NewPCG(6, 1))
+	rounds := cases.Count(8, 12, 24)
 	var before, during, after int
-	for round := 0; round < 24 || during < 3 && round < mostRounds; round++ {
+	for round := 0; round < rounds || during < 3 && round < mostRounds; round++ {
 		dir := t.TempDir()
 		out := filepath.Join(dir, "part.bjf")
 		cmd := exec.Command("bloomjoin", slowShard(ids, out)...)
@@ -97,9 +100,9 @@ func TestShardKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		switch {
-		case round < 24 && round%2 == 0:
+		case round < rounds && round%2 == 0:
 			time.Sleep(time.Duration(rng.Int64N(int64(took) * 5 / 4)))
-		case round < 24 && round%4 == 1: // while it writes, or after
+		case round < rounds && round%4 == 1: // while it writes, or after
 			attempted(t, dir)
 			time.Sleep(time.Duration(rng.Int64N(int64(took) / 2)))
 		default: // while it writes, unless the machine is busy
@@ -189,7 +192,7 @@ func TestRivalShards(t *testing.T) {
 		want[i] = read(t, ref)
 	}
 	wins := [2]int{}
-	for round := range 12 {
+	for round := range cases.Count(4, 8, 12) {
 		dir := t.TempDir()
 		out := filepath.Join(dir, "part.bjf")
 		same := round%4 == 3 // both read the same IDs

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 )
 
 // A merge names the file that it cannot use, and writes nothing.
@@ -103,7 +105,7 @@ func TestMergeFaults(t *testing.T) {
 	want, older := read(t, ref), []byte("an older file")
 	rng := rand.New(rand.NewPCG(6, 3))
 	var before, during, after int
-	for round := range 10 {
+	for round := range cases.Count(4, 6, 10) {
 		dir := t.TempDir()
 		out := filepath.Join(dir, "all.bjf")
 		args := merge(out)
@@ -139,14 +141,14 @@ func TestMergeFaults(t *testing.T) {
 		}
 	}
 	t.Logf("killed %d times before the file was begun, %d while it was written, %d when it stood", before, during, after)
-	interrupts := 0
-	for round := 0; round < 8 || interrupts == 0 && round < mostRounds; round++ {
+	interrupts, rounds := 0, cases.Count(2, 4, 8)
+	for round := 0; round < rounds || interrupts == 0 && round < mostRounds; round++ {
 		dir := t.TempDir()
 		cmd := exec.Command("bloomjoin", merge(filepath.Join(dir, "all.bjf"))...)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		if round < 8 {
+		if round < rounds {
 			time.Sleep(time.Duration(rng.Int64N(int64(took) * 5 / 4)))
 		} else {
 			attempted(t, dir)

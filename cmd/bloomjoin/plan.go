@@ -63,7 +63,7 @@ all IDs' keys. Bounds hold with a confidence of 99 %.`,
 // planReport is the JSON report of plan.
 type planReport struct {
 	head
-	join.Plan
+	planFigures
 }
 
 func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) {
@@ -127,15 +127,19 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.report(planReport{newHead("plan", start), *p}, "")
+	f, err := figuresOf(p)
+	if err != nil {
+		return err
 	}
-	return printPlan(printable{c.stdout}, p)
+	if c.json {
+		return c.report(planReport{newHead("plan", start), *f}, "")
+	}
+	return printPlan(printable{c.stdout}, f)
 }
 
 // planned is a plan with the actual figures, in the JSON report of join.
 type planned struct {
-	*join.Plan
+	*planFigures
 	Actual actual `json:"actual"`
 }
 
@@ -148,18 +152,22 @@ type actual struct {
 }
 
 // comparePlan returns a join's plan with the actual figures; nil if there was none.
-func comparePlan(typ string, start time.Time, rep join.Report) *planned {
+func comparePlan(typ string, start time.Time, rep join.Report) (*planned, error) {
 	if rep.Plan == nil {
-		return nil
+		return nil, nil
 	}
-	p := &planned{Plan: rep.Plan, Actual: actual{Strategy: rep.Strategy, Seconds: time.Since(start).Seconds()}}
+	f, err := figuresOf(rep.Plan)
+	if err != nil {
+		return nil, err
+	}
+	p := &planned{planFigures: f, Actual: actual{Strategy: rep.Strategy, Seconds: time.Since(start).Seconds()}}
 	if rep.RowsIn > 0 {
 		p.Actual.Selectivity = float64(rep.RowsMatched) / float64(rep.RowsIn)
 	}
 	if join.Type(typ) == join.Inner {
 		p.Actual.JoinRows = &rep.RowsOut
 	}
-	return p
+	return p, nil
 }
 
 // sayPlanned prints what was planned and what happened.
@@ -196,7 +204,7 @@ func parseSpeed(s string) (float64, error) {
 }
 
 // printPlan prints a plan for people.
-func printPlan(out io.Writer, p *join.Plan) error {
+func printPlan(out io.Writer, p *planFigures) error {
 	var b strings.Builder
 	if err := layOut(&b, p); err != nil {
 		return err
@@ -209,7 +217,7 @@ func printPlan(out io.Writer, p *join.Plan) error {
 	return nil
 }
 
-func layOut(out io.Writer, p *join.Plan) error {
+func layOut(out io.Writer, p *planFigures) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
 	line("log", "%s", sideOf(p.Log))
@@ -258,7 +266,7 @@ func layOut(out io.Writer, p *join.Plan) error {
 }
 
 // printEstimates prints the estimates from a sample.
-func printEstimates(line func(name, format string, args ...any), p *join.Plan) {
+func printEstimates(line func(name, format string, args ...any), p *planFigures) {
 	if p.Selectivity == nil {
 		line("sample", "none")
 		return
@@ -277,7 +285,7 @@ func printEstimates(line func(name, format string, args ...any), p *join.Plan) {
 }
 
 // sideOf returns a description of one side.
-func sideOf(s join.SideFacts) string {
+func sideOf(s planSide) string {
 	out := "rows not counted"
 	if s.Rows.Value >= 0 {
 		out = within(s.Rows, whole) + " rows"
@@ -293,7 +301,7 @@ func sideOf(s join.SideFacts) string {
 }
 
 // within returns an estimate with its bounds.
-func within(e join.Estimate, render func(float64) string) string {
+func within(e estimate, render func(float64) string) string {
 	value, low, high := render(e.Value), render(e.Low), render(e.High)
 	if low == high {
 		return value
