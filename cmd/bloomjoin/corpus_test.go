@@ -28,7 +28,7 @@ import (
 const (
 	mostTime   = 10 * time.Second
 	mostMemory = int64(2 << 30) // bytes, peak of the resident set
-	busy       = 6              // factor for the time on a busy machine
+	busy       = 6              // times as long as a command may take on a machine that does other things
 )
 
 // corpus returns the Parquet and Arrow files of the corpora, valid and hostile.
@@ -205,7 +205,7 @@ func (c *tally) asIDs(t *testing.T, name, column string) bool {
 }
 
 // For every file, the command exits with 0 or 1 within its limits. The commands run
-// in this process, or as separate processes if all cases are requested.
+// in this process, or, if all cases are asked for, each in one of its own.
 func TestCorpora(t *testing.T) {
 	names := corpus(t)
 	limit := debug.SetMemoryLimit(-1) // each command sets its own
