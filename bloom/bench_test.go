@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// go test ./bloom -bench . -benchtime 1x reports ns/key for one pass over the
-// keys, hash included, one goroutine, 12 bits per key. Half of the probes hit.
-// What rivals do is measured in the bench module.
+// go test ./bloom -bench . -benchtime 1x reports ns/key for one pass over the keys,
+// including the hash, in one goroutine, at 12 bits per key. Half of the probes hit.
+// The bench module compares with other implementations.
 func BenchmarkFilter(b *testing.B) {
 	for _, n := range []int{1e5, 1e6, 1e7, 1e8} {
 		keys := make([]uint64, n)

@@ -7,8 +7,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// AppendBlocks appends blocks lo to hi (exclusive) to dst, lanes in order,
-// each lane little-endian: the layout of Parquet's bitset and of the filter's
+// AppendBlocks appends blocks lo to hi (exclusive) to dst, lanes in order, each
+// lane little-endian. This is the layout of Parquet's bitset and of the filter
 // file.
 func (f *Filter) AppendBlocks(dst []byte, lo, hi uint64) []byte {
 	w := f.params.Geometry.words()
@@ -16,14 +16,16 @@ func (f *Filter) AppendBlocks(dst []byte, lo, hi uint64) []byte {
 	if len(words) == 0 {
 		return dst
 	}
-	// Words in memory are the bytes of the file: machines are little-endian.
+	// All supported machines are little-endian, so words in memory have the file's
+	// bytes.
 	return append(dst, unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*8)...)
 }
 
-// OrBlocks ORs src, in the layout of AppendBlocks, into the filter from block
-// lo on. Reading a file into an empty filter and merging a file into a full
-// one are the same call. Calls for different blocks may run at the same time,
-// unless the filter is a View, which the first of them copies.
+// OrBlocks ORs src, in the layout of AppendBlocks, into the filter starting at
+// block lo. The same call thus loads a file into an empty filter and merges a file
+// into a full one. src must be whole blocks within the filter; otherwise the error
+// wraps fault.ErrCorrupt. Calls for different blocks may run concurrently, unless
+// the filter is a View, which the first call copies.
 func (f *Filter) OrBlocks(lo uint64, src []byte) error {
 	size := f.params.Geometry.BlockBytes()
 	n := uint64(len(src)) / size
@@ -31,7 +33,7 @@ func (f *Filter) OrBlocks(lo uint64, src []byte) error {
 		return fault.Corrupt(fault.At{}, "%d bytes at block %d do not fit a filter of %d blocks", len(src), lo, f.params.Blocks)
 	}
 	w := f.params.Geometry.words()
-	f.own()
+	f.changes()
 	words := f.words[lo*w : (lo+n)*w]
 	for len(words) >= 4 && len(src) >= 32 {
 		words[0] |= binary.LittleEndian.Uint64(src)

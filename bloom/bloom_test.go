@@ -11,7 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// Every key that went in is found, at every size and density.
+// Every key that was added is found, at every size and density.
 func TestNoFalseNegatives(t *testing.T) {
 	each(t, func(t *testing.T, g Geometry) {
 		r := rand.New(rand.NewPCG(1, 1))
@@ -143,7 +143,7 @@ func TestMismatch(t *testing.T) {
 	}
 }
 
-// A folded filter is the one that would have been built at that size.
+// A folded filter equals the one that would have been built at that size.
 func TestFold(t *testing.T) {
 	each(t, func(t *testing.T, g Geometry) {
 		hashes := randoms(5, 3000)
@@ -197,7 +197,7 @@ func TestBlocksAsBytes(t *testing.T) {
 	})
 }
 
-// Whoever has the union shrinks it to the same filter, however it was parted.
+// Shrink gives the same filter for a union, however its keys were divided.
 func TestShrink(t *testing.T) {
 	each(t, func(t *testing.T, g Geometry) {
 		for _, c := range []struct {
@@ -228,7 +228,7 @@ func TestShrink(t *testing.T) {
 			if whole.params.Blocks < n && whole.FPR() > FoldLimit(c.p) {
 				t.Errorf("%+v: shrunk to an FPR of %g", c, whole.FPR())
 			}
-			// No larger fold would have done.
+			// A larger fold would exceed the limit.
 			for _, k := range divisors(n) {
 				if n/k < whole.params.Blocks && full.foldedFPR(k) <= FoldLimit(c.p) {
 					t.Errorf("%+v: shrunk to %d blocks where %d do", c, whole.params.Blocks, n/k)
@@ -238,7 +238,7 @@ func TestShrink(t *testing.T) {
 	})
 }
 
-// A filter that drops hardly anything goes on dropping that.
+// A filter that rejects few keys still rejects nearly as many after folding.
 func TestFoldLimit(t *testing.T) {
 	for _, p := range []float64{1e-6, 0.01, 0.5, 0.9, 0.984, 0.999999} {
 		if l := FoldLimit(p); !(l > p && l < 1 && l <= FoldSlack*p && 1-l >= (1-p)/FoldSlack*(1-1e-9)) {

@@ -8,11 +8,11 @@ import (
 	"sync"
 )
 
-// miss is the chance that one key leaves a given bit of its block clear.
+// miss is the probability that one key leaves a given bit of its block clear.
 func (g Geometry) miss() float64 { return 1 - 1/float64(g.laneBits()) }
 
-// hitIn returns the chance that a key that is not in the set finds all eight
-// bits set in a block that holds i keys.
+// hitIn returns the probability that a key outside the set finds all eight bits set
+// in a block that holds i keys.
 func (g Geometry) hitIn(i float64) float64 {
 	p := 1 - math.Pow(g.miss(), i)
 	p *= p // lanes = 8: cube of squares
@@ -20,11 +20,11 @@ func (g Geometry) hitIn(i float64) float64 {
 	return p * p
 }
 
-// FPR returns the expected false-positive rate of a filter of the given number
-// of blocks that holds the given number of distinct keys: the mean of a block's rate over the binomial distribution of keys over blocks.
-// (The textbook formula assumes that every block holds the mean; at 1 % that
-// errs by half, because the full blocks let through more than the empty ones
-// save.)
+// FPR returns the expected false-positive rate of a filter with the given number of
+// blocks and distinct keys: a block's rate, averaged over the binomial distribution
+// of keys over blocks. (The textbook formula assumes that every block holds the
+// mean number of keys. It gives 0.7 % for a Split256 filter whose rate is 1 %,
+// because full blocks let through more than empty ones save.)
 func (g Geometry) FPR(blocks, keys uint64) float64 {
 	switch {
 	case keys == 0:
@@ -32,8 +32,9 @@ func (g Geometry) FPR(blocks, keys uint64) float64 {
 	case blocks <= 1:
 		return g.hitIn(float64(keys))
 	}
-	// The conversions of products keep compilers from fusing them with sums:
-	// every machine has to come to the same number of blocks.
+	// The explicit conversions of products keep compilers from fusing
+	// multiplications and additions: every machine must compute the same number of
+	// blocks.
 	n, q := float64(keys), 1/float64(blocks)
 	mean := n * q
 	if mean > 8192 {
@@ -41,13 +42,13 @@ func (g Geometry) FPR(blocks, keys uint64) float64 {
 	}
 	spread := float64(12*math.Sqrt(mean)) + 24
 	lo, hi := math.Max(0, math.Floor(mean-spread)), math.Min(n, math.Ceil(mean+spread))
-	// Start at the mode, where the probability is largest, and walk both ways
-	// by the ratio of neighbours; normalise at the end.
+	// Start at the mode, where the probability is largest, and go in both
+	// directions by the ratio of neighbours. Normalise at the end.
 	ratio := func(i float64) float64 { return (n - i) / (i + 1) * q / (1 - q) } // P(i+1)/P(i)
 	mode := math.Min(hi, math.Floor((n+1)*q))
 	sum, hit := 1.0, g.hitIn(mode)
 	for i, w := mode, 1.0; i < hi && w > 1e-18; i++ {
-		w = float64(w * ratio(i)) // an assignment alone would not keep it from being fused
+		w = float64(w * ratio(i)) // a plain assignment would not prevent fusing
 		sum, hit = sum+w, hit+float64(w*g.hitIn(i+1))
 	}
 	for i, w := mode, 1.0; i > lo && w > 1e-30; i-- {
@@ -57,16 +58,23 @@ func (g Geometry) FPR(blocks, keys uint64) float64 {
 	return hit / sum
 }
 
-// FPR returns the false-positive rate that the filter's own bits give: the
-// mean over all blocks of the product of the eight lanes' fill. It depends on
-// nothing but the bits.
-func (f *Filter) FPR() float64 { return f.foldedFPR(1) }
+// FPR returns the false-positive rate that follows from the filter's bits: the
+// product of the fill of the eight lanes, averaged over all blocks. It depends on
+// nothing else. The first call after a change reads all bits.
+func (f *Filter) FPR() float64 {
+	if p := f.fpr.Load(); p != nil {
+		return *p
+	}
+	p := f.foldedFPR(1)
+	f.fpr.Store(&p)
+	return p
+}
 
-// foldedFPR returns what FPR would return after Fold(k), without folding. The
-// sum is kept in integers, so that every machine comes to the same decision.
+// foldedFPR returns the FPR of the filter after Fold(k), without folding it. It
+// sums integers so that every machine takes the same decision.
 func (f *Filter) foldedFPR(k uint64) float64 {
 	var mu sync.Mutex
-	var high, low uint64 // of Σ over blocks of Π over lanes of bits set, each ≤ 2^48
+	var high, low uint64 // Σ over blocks of Π over lanes of set bits, each term ≤ 2^48
 	f.eachFolded(k, func(blocks iter.Seq[[]uint64]) {
 		var hi, lo, carry uint64
 		for b := range blocks {
@@ -90,12 +98,13 @@ func (f *Filter) foldedFPR(k uint64) float64 {
 	return sum / math.Pow(float64(f.params.Geometry.laneBits()), lanes) / float64(f.params.Blocks/k)
 }
 
-// aloneBytes is how many bytes of bits one goroutine looks at in a millisecond.
+// aloneBytes is the number of bytes that one goroutine scans in about a
+// millisecond.
 const aloneBytes = 2 << 20
 
-// eachFolded calls fn with the blocks that Fold(k) would give: with all of
-// them, or, of large filters, with a part of them in each of several goroutines,
-// which have ended when it returns. A block is good until the next.
+// eachFolded calls fn with the blocks that Fold(k) would give. For large filters it
+// calls fn concurrently, each call with a part of the blocks, and waits for all
+// calls. A block is valid until the next one.
 func (f *Filter) eachFolded(k uint64, fn func(blocks iter.Seq[[]uint64])) {
 	n := f.params.Blocks / k
 	parts := min(f.params.Bytes()/aloneBytes+1, uint64(runtime.GOMAXPROCS(0)))
@@ -107,7 +116,8 @@ func (f *Filter) eachFolded(k uint64, fn func(blocks iter.Seq[[]uint64])) {
 	workers.Wait()
 }
 
-// folded yields blocks lo to hi (exclusive) of what Fold(k) would give.
+// folded yields blocks lo to hi (exclusive) of the filter that Fold(k) would
+// return.
 func (f *Filter) folded(k, lo, hi uint64) iter.Seq[[]uint64] {
 	w := f.params.Geometry.words()
 	words := f.words[lo*k*w : hi*k*w]

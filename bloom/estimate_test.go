@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What the bits say does not depend on how many goroutines look at them, and
-// what is said of a fold is what the fold says.
+// Estimates do not depend on the number of goroutines, and the estimate for a fold
+// equals that of the folded filter.
 func TestEstimatesInParts(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	hashes := make([]uint64, 1<<20)
@@ -38,5 +38,44 @@ func TestEstimatesInParts(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// What the bits say is computed once, and again after a change.
+func TestMeasuredOnce(t *testing.T) {
+	f, err := New(Params{Geometry: Split256, Hash: Hash{ID: XXH3}, Blocks: 720})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := f.Clone()
+	other.Add([]uint64{0x9E3779B97F4A7C15})
+	file := other.AppendBlocks(nil, 0, 720)
+	for what, change := range map[string]func() error{
+		"add":       func() error { f.Add([]uint64{77 << 32}); return nil },
+		"union":     func() error { return f.Union(other) },
+		"blocks":    func() error { return f.OrBlocks(0, file) },
+		"intersect": func() error { return f.Intersect(other) },
+	} {
+		f.words[0] |= 1
+		f.FPR()
+		f.Count()
+		fpr, count := f.fpr.Load(), f.count.Load()
+		if f.FPR(); fpr == nil || f.fpr.Load() != fpr {
+			t.Errorf("%s: FPR walks the bits again", what)
+		}
+		if f.Count(); count == nil || f.count.Load() != count {
+			t.Errorf("%s: Count walks the bits again", what)
+		}
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		if f.FPR() != f.foldedFPR(1) || f.Count() != f.counted() {
+			t.Errorf("%s: FPR or Count is of the bits before the change", what)
+		}
+	}
+	f.Add([]uint64{1 << 40, 2 << 50, 3 << 60})
+	folded, err := f.Shrink(0.5)
+	if err != nil || folded == f || folded.fpr.Load() == nil || folded.FPR() != folded.foldedFPR(1) {
+		t.Errorf("a folded filter does not know the rate that it was folded by, error %v", err)
 	}
 }

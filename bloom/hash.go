@@ -11,27 +11,27 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// HashID names a hash function. The value is part of the filter's file format.
+// HashID identifies a hash function. Its value is part of the file format.
 type HashID uint8
 
 const (
-	// XXH3 is the 64-bit XXH3 with a seed: the project's own hash.
+	// XXH3 is the 64-bit XXH3 with a seed, the project's own hash.
 	XXH3 HashID = 1
-	// XXH64 with seed 0 over a plain-encoded value is what Parquet's own Bloom
-	// filters use.
+	// XXH64 is the hash of Parquet's Bloom filters: XXH64 with seed 0 over the
+	// plain-encoded value.
 	XXH64 HashID = 2
-	// Keyed is reserved for a hash with a secret key. No code writes it.
+	// Keyed is reserved for a hash with a secret key. Nothing writes it yet.
 	Keyed HashID = 3
 )
 
-// Hash is a hash function with its seed: a comparable value that is recorded
-// in every filter. The zero value is not valid; Hash{ID: XXH3} is the default.
+// Hash is a hash function with its seed. It is comparable and recorded in every
+// filter. The zero value is not valid; Hash{ID: XXH3} is the default.
 type Hash struct {
 	ID   HashID
 	Seed uint64
 }
 
-// String returns the name used in reports and errors.
+// String returns the hash's name for reports and errors.
 func (h Hash) String() string {
 	switch h.ID {
 	case XXH3:
@@ -44,7 +44,7 @@ func (h Hash) String() string {
 	return fmt.Sprintf("hash %d seed %d", h.ID, h.Seed)
 }
 
-// Check returns an error if the function is not one that can be computed.
+// Check returns an error if this package cannot compute the hash.
 func (h Hash) Check() error {
 	if h.ID == XXH3 || h.ID == XXH64 && h.Seed == 0 {
 		return nil
@@ -68,8 +68,8 @@ const (
 	xxh3Mul      = 0x9fb21c651e98df25
 )
 
-// Sum64 hashes the eight little-endian bytes of each value into dst, which
-// must be as long as values. It equals Sum over those bytes.
+// Sum64 hashes the eight little-endian bytes of each value into dst, which must be
+// at least as long as values. The result equals Sum over those bytes.
 func (h Hash) Sum64(dst, values []uint64) {
 	dst = dst[:len(values)]
 	if h.ID == XXH64 {
@@ -80,7 +80,7 @@ func (h Hash) Sum64(dst, values []uint64) {
 		}
 		return
 	}
-	// XXH3's path for inputs of 4 to 8 bytes, at length 8.
+	// XXH3's path for inputs of 4 to 8 bytes, at length 8
 	seed := h.Seed ^ uint64(bits.ReverseBytes32(uint32(h.Seed)))<<32
 	sumInts(dst, values, uint64(xxh3Secret8^xxh3Secret16)-seed)
 }

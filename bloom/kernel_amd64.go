@@ -5,22 +5,21 @@ package bloom
 import "golang.org/x/sys/cpu"
 
 var (
-	// accelerated says whether the processor can run the assembly.
+	// accelerated reports whether the processor can run the assembly.
 	accelerated = cpu.X86.HasAVX2
-	// wide says whether it can run the part that is in AVX-512 as well, where
-	// that pays: the hash, and blocks as large as a vector.
+	// wide reports whether it can also run the AVX-512 kernels. They exist where
+	// they pay: for the hash, and for blocks as large as a vector.
 	wide = accelerated && cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ
 )
 
-// ahead is how many hashes before its turn a block is asked of memory, where
-// the filter is larger than farBytes, the part of a level-2 cache that one may
-// count on. Below, prefetching is only one instruction more.
+// ahead is the prefetch distance in hashes. Filters of up to farBytes, a size that
+// fits any level-2 cache, are not prefetched: it would only add instructions.
 const (
 	ahead    = 32
 	farBytes = 1 << 20
 )
 
-// far returns for how many of the hashes the kernels prefetch another.
+// far returns for how many of the hashes the kernels prefetch a later one.
 func (g Geometry) far(n uint64, hashes []uint64) uint64 {
 	if n*g.BlockBytes() <= farBytes || len(hashes) <= ahead {
 		return 0
@@ -28,7 +27,7 @@ func (g Geometry) far(n uint64, hashes []uint64) uint64 {
 	return uint64(len(hashes) - ahead)
 }
 
-// sumInts writes the XXH3 of values to dst, which is as long.
+// sumInts writes the XXH3 of values to dst, which has the same length.
 func sumInts(dst, values []uint64, flip uint64) {
 	n := 0
 	switch {

@@ -4,7 +4,7 @@ package bloom
 
 import "testing"
 
-// levels runs a test with each set of kernels that the processor can run.
+// levels runs a test with each set of kernels that the processor supports.
 func levels(t *testing.T, test func(t *testing.T)) {
 	a, w := accelerated, wide
 	defer func() { accelerated, wide = a, w }()

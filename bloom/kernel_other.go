@@ -4,7 +4,7 @@ package bloom
 
 const accelerated = false
 
-// What follows hands over to the portable kernels.
+// Without assembly, the portable kernels do all the work.
 
 func (g Geometry) add(words []uint64, n uint64, hashes []uint64) {
 	g.addPortable(words, n, hashes)

@@ -4,5 +4,5 @@ package bloom
 
 import "testing"
 
-// levels runs a test with the only kernels that there are.
+// levels runs a test with the only kernels in this build.
 func levels(t *testing.T, test func(t *testing.T)) { t.Run("portable", test) }

@@ -13,9 +13,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/hugepage"
 )
 
-// The kernels that run here and the portable ones set the same bits and find
-// the same hashes, whatever the size of the filter and the batch. Filters
-// above farBytes take the prefetching loops.
+// The kernels in use and the portable ones set the same bits and find the same
+// hashes, whatever the size of the filter and the batch. Filters above farBytes use
+// the prefetching loops.
 func TestKernels(t *testing.T) {
 	levels(t, func(t *testing.T) { each(t, testKernels) })
 }
@@ -38,7 +38,7 @@ func testKernels(t *testing.T, g Geometry) {
 			probes := append(randoms(r.Uint64(), count), hashes...)
 			base := r.Uint32()
 			got, want := make([]uint32, len(probes)+1), make([]uint32, len(probes))
-			got[len(probes)] = 0xdead // nothing may be written behind the room for all
+			got[len(probes)] = 0xdead // nothing may be written after the room for all positions
 			k := g.probe(a, n, probes, base, got)
 			if m := g.probePortable(a, n, probes, base, want); k != m || !slices.Equal(got[:k], want[:m]) {
 				t.Fatalf("%d probes of %d blocks: %d found, the portable kernel finds %d", len(probes), n, k, m)
@@ -50,8 +50,8 @@ func testKernels(t *testing.T, g Geometry) {
 	}
 }
 
-// The bits of a hash, from the definition in the package comment, in
-// arithmetic without a bound.
+// The bits of a hash, computed from the definition in the package comment with big
+// integers.
 func definition(g Geometry, n, h uint64) (block uint64, lane [lanes]uint) {
 	high := new(big.Int).Rsh(new(big.Int).SetUint64(h), 32)
 	block = high.Mul(high, new(big.Int).SetUint64(n)).Rsh(high, 32).Uint64()
@@ -90,7 +90,7 @@ func TestDefinition(t *testing.T) {
 	})
 }
 
-// The hash of integers is the same at every level, at every length.
+// The hash of integers is the same at every level and length.
 func TestSumInts(t *testing.T) {
 	levels(t, func(t *testing.T) {
 		for n := range 70 {
@@ -107,7 +107,7 @@ func TestSumInts(t *testing.T) {
 	})
 }
 
-// Adding and probing integers is hashing, then adding and probing.
+// AddInts and ProbeInts equal hashing followed by Add and Probe.
 func TestInts(t *testing.T) {
 	each(t, func(t *testing.T, g Geometry) {
 		for _, n := range []int{0, 1, 3, 5, span - 1, span, span + 1, 5*span + 3} {
@@ -147,7 +147,7 @@ func TestView(t *testing.T) {
 		if len(v.Probe(hashes, nil)) != len(hashes) || v.FPR() != f.FPR() {
 			t.Error("seen in place it is another filter")
 		}
-		// A change leaves what is looked at as it was.
+		// A change does not affect the bits given to View.
 		seen := &v.words[0]
 		before := *seen
 		v.Add(randoms(9, 3000))
@@ -169,8 +169,8 @@ func TestView(t *testing.T) {
 	})
 }
 
-// Reading methods may run beside each other, and so may OrBlocks of different
-// blocks (with -race this test says more).
+// Reading methods may run concurrently, and so may OrBlocks for different blocks
+// (more conclusive with -race).
 func TestConcurrency(t *testing.T) {
 	hashes := randoms(1, 4*span)
 	f := Split512.newFilter(t, 800, hashes...)

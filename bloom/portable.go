@@ -1,14 +1,14 @@
 package bloom
 
-// The kernels in portable Go. The words of block b start at b·words(); a word
-// of Split256 holds lane j = 2i in its lower and lane 2i+1 in its upper half.
+// The kernels in portable Go. The words of block b start at b·words(). A word of
+// Split256 holds lane 2i in its lower half and lane 2i+1 in its upper half.
 
 type (
 	block256 = [4]uint64
 	block512 = [8]uint64
 )
 
-// add256 sets the bits of every hash in a filter of n blocks of Split256.
+// add256 sets the bits of every hash in a Split256 filter of n blocks.
 func add256(words []uint64, n uint64, hashes []uint64) {
 	for _, h := range hashes {
 		b := (*block256)(words[4*index(h, n):])
@@ -20,7 +20,7 @@ func add256(words []uint64, n uint64, hashes []uint64) {
 	}
 }
 
-// add512 sets the bits of every hash in a filter of n blocks of Split512.
+// add512 sets the bits of every hash in a Split512 filter of n blocks.
 func add512(words []uint64, n uint64, hashes []uint64) {
 	for _, h := range hashes {
 		b := (*block512)(words[8*index(h, n):])
@@ -36,8 +36,8 @@ func add512(words []uint64, n uint64, hashes []uint64) {
 	}
 }
 
-// has256 tests all eight bits of hash h without a branch: most probes miss,
-// and in which lane is a matter of chance that a predictor cannot learn.
+// has256 tests all eight bits of hash h without a branch: most probes miss, in a
+// random lane, which a branch predictor cannot learn.
 func has256(b *block256, h uint64) uint64 {
 	x := uint32(h)
 	m := b[0] >> (x * salts[0] >> 27) & (b[0] >> (32 | x*salts[1]>>27))
@@ -57,9 +57,9 @@ func has512(b *block512, h uint64) uint64 {
 	return m & 1
 }
 
-// probe256 writes base plus the position of every hash that is found into a
-// filter of n blocks of Split256 to sel, which is as long as hashes, and
-// returns how many there are.
+// probe256 probes a Split256 filter of n blocks. For every hash found it writes
+// base plus its position to sel, which is at least as long as hashes. It returns
+// the number of hits.
 func probe256(words []uint64, n uint64, hashes []uint64, base uint32, sel []uint32) (hits uint64) {
 	sel = sel[:len(hashes)]
 	for i, h := range hashes {
@@ -79,7 +79,7 @@ func probe512(words []uint64, n uint64, hashes []uint64, base uint32, sel []uint
 	return hits
 }
 
-// addPortable and probePortable choose the kernel of the geometry.
+// addPortable and probePortable dispatch to the geometry's kernel.
 
 func (g Geometry) addPortable(words []uint64, n uint64, hashes []uint64) {
 	if g == Split512 {

@@ -7,34 +7,34 @@ import (
 
 const (
 	registerBits = 14
-	// maxRank is the largest value of a register: 1 + the 50 leading zeros of
-	// a hash whose lower 50 bits are clear.
+	// maxRank is the largest value of a register: 1 + 50 leading zeros, for a hash
+	// whose lower 50 bits are all clear.
 	maxRank = 64 - registerBits + 1
 )
 
 // Registers is a HyperLogLog sketch of a key set, over the same hashes as the
-// filter: 2^14 registers of a byte. Register h>>50 holds the largest rank among
-// its hashes, the rank of a hash being 1 + the number of leading zeros of its
-// lower 50 bits; a register without a hash is 0. The zero value is the sketch
+// filter, in 2^14 registers of one byte. Register h>>50 holds the largest rank
+// among its hashes, where the rank of a hash is 1 + the number of leading zeros of
+// its lower 50 bits. A register without a hash is 0. The zero value is the sketch
 // of the empty set.
 //
-// A sketch depends on the set alone: not on order, duplicates, or how the keys
-// were divided. It says how many distinct keys there are ([Registers.Estimate])
-// and how two sets overlap ([Registers.Compare]) in 16 KiB, whatever the size
-// of the filter.
+// A sketch depends on the set alone, not on order, duplicates, or how the keys were
+// divided. In 16 KiB, whatever the size of the filter, it estimates the number of
+// distinct keys ([Registers.Estimate]) and the overlap of two sets
+// ([Registers.Compare]).
 //
 // Source: Flajolet, Fusy, Gandouet and Meunier, "HyperLogLog: the analysis of a
 // near-optimal cardinality estimation algorithm", AofA 2007.
 type Registers [1 << registerBits]uint8
 
-// Add puts the hashes' keys into the sketch.
+// Add adds the keys with the given hashes to the sketch.
 func (r *Registers) Add(hashes []uint64) {
 	for _, h := range hashes {
-		// The bit below the 50 is set, so that their leading zeros end there.
+		// The bit below the 50 is set, so the count of leading zeros stops there.
 		rank := uint(65 - bits.Len64(h<<registerBits|1<<(registerBits-1)))
 		p := &r[h>>(64-registerBits)]
 		v := uint(*p)
-		if v < rank { // a conditional move: guesses would cost more than the rest
+		if v < rank { // compiled to a conditional move: mispredicted branches would cost more than the rest
 			v = rank
 		}
 		*p = uint8(v)
@@ -48,13 +48,13 @@ func (r *Registers) Merge(s *Registers) {
 	}
 }
 
-// Estimate returns about how many distinct keys the sketch holds. The standard
-// error is 0.81 % (1.04/√2^14) of large numbers, and less below 50,000; none is
-// biased by more than a small part of that.
+// Estimate returns an estimate of the number of distinct keys. Its standard error
+// is 0.81 % (1.04/√2^14) for large numbers and less below 50,000; its bias is a
+// small fraction of that.
 //
-// It is the improved raw estimator of Ertl, "New cardinality estimation
-// algorithms for HyperLogLog sketches", arXiv:1702.01284, section 2.4
-// (algorithm 6): one formula for all sizes, without tables.
+// It is the improved raw estimator of Ertl, "New cardinality estimation algorithms
+// for HyperLogLog sketches", arXiv:1702.01284, section 2.4 (algorithm 6): one
+// formula for all sizes, without tables.
 func (r *Registers) Estimate() float64 {
 	var counts [maxRank + 1]int
 	for _, v := range r {

@@ -9,16 +9,15 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// Compare estimates how the key sets of two filters overlap, from their bits
-// alone. They must be of one geometry and hash; those of different sizes are
-// folded to a common one, in copies, which costs precision. If a block is full
-// at that size, nothing can be said of its keys, and the error wraps
-// fault.ErrMismatch.
+// Compare estimates how the key sets of two filters overlap, from their bits alone.
+// Geometry and hash must agree. Filters of different sizes are folded to a common
+// size, in copies, which costs precision. If a block is full at that size, its
+// number of keys is unknown, and the error wraps fault.ErrMismatch.
 //
-// |A|, |B| and |A∪B| are those of [Filter.Count], the rest follows by inclusion
-// and exclusion. The errors of those three go together where the sets do, so
-// that the standard errors of the rest, taken as if they did not, are an upper
-// bound.
+// |A|, |B| and |A∪B| come from [Filter.Count]; the other numbers follow by
+// inclusion and exclusion. The errors of those three are correlated where the sets
+// are alike. The standard errors of the other numbers are computed as if they were
+// independent, and so are upper bounds.
 func (f *Filter) Compare(g *Filter) (c Comparison, err error) {
 	n := CommonFold(f.params.Blocks, g.params.Blocks)
 	q := g.params
@@ -56,16 +55,27 @@ func (f *Filter) Compare(g *Filter) (c Comparison, err error) {
 	return c, nil
 }
 
-// Count estimates how many distinct keys were added. With s bits in a lane and
-// t = -ln(share of bits that are clear), a block holds s·t keys, with variance
-// s·(e^t-1-t)/8 and a bias of (e^t-1-t)/16, which is taken off: linear counting
-// in each block (Whang, Vander-Zanden and Taylor, ACM TODS 15(2), 1990). At
-// 1 % the standard error is 0.06 % of a million keys, and falls with the square
-// root of their number. A full block makes both numbers +Inf.
-func (f *Filter) Count() (e Estimate) {
+// Count estimates the number of distinct keys that were added. With s bits in a
+// lane and t = -ln(share of clear bits), a block holds about s·t keys, with
+// variance s·(e^t-1-t)/8 and a bias of (e^t-1-t)/16, which is subtracted. This is
+// linear counting in each block (Whang, Vander-Zanden and Taylor, ACM TODS 15(2),
+// 1990). At 1 % the standard error is 0.06 % of a million keys and falls with the
+// square root of their number. A full block makes both results +Inf. The first
+// call after a change reads all bits.
+func (f *Filter) Count() Estimate {
+	if e := f.count.Load(); e != nil {
+		return *e
+	}
+	e := f.counted()
+	f.count.Store(&e)
+	return e
+}
+
+// counted computes the result of Count.
+func (f *Filter) counted() (e Estimate) {
 	s := float64(f.params.Geometry.laneBits())
 	var mu sync.Mutex
-	var blocks [lanes*wordBits + 1]uint64 // by number of bits set
+	var blocks [lanes*wordBits + 1]uint64 // blocks by number of bits set
 	f.eachFolded(1, func(some iter.Seq[[]uint64]) {
 		var counts [len(blocks)]uint64
 		for b := range some {
@@ -92,7 +102,7 @@ func (f *Filter) Count() (e Estimate) {
 		clear := 1 - float64(set)/(lanes*s)
 		t := -math.Log(clear)
 		excess := 1/clear - 1 - t
-		// A key takes -1/ln(1-1/s) rather than s bits' worth of t.
+		// A key increases t by -ln(1-1/s) rather than 1/s.
 		e.Keys += float64(n) * (t/-math.Log1p(-1/s) - excess/16)
 		variance += float64(n) * s * excess / 8
 	}

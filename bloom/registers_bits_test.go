@@ -8,9 +8,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// What the bits say of two sets is within five of its standard errors, and the
-// root mean square over 20 pairs of sets within 1.5 of one: in both geometries,
-// at fills from sparse to twice what 1 % takes, at one size and at two.
+// The estimates for two sets are within five of their standard errors, and the root
+// mean square over 20 pairs of sets is within 1.5 standard errors: in both
+// geometries, at fills from sparse to twice that of 1 %, at equal and at different
+// sizes.
 func TestCompareBits(t *testing.T) {
 	const a, b, both = 20_000, 12_000, 5_000
 	truth := []float64{a, b, a + b - both, both, a - both, b - both}

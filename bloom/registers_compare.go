@@ -2,20 +2,20 @@ package bloom
 
 import "math"
 
-// Estimate is a number of keys that was not counted, with its standard error.
+// Estimate is an estimated number of keys with its standard error.
 type Estimate struct {
 	Keys   float64
 	StdErr float64
 }
 
-// Comparison is how two sets overlap.
+// Comparison describes how two sets overlap.
 type Comparison struct {
 	A, B         Estimate // |A|, |B|
 	Union, Both  Estimate // |A∪B|, |A∩B|
 	OnlyA, OnlyB Estimate // |A\B|, |B\A|
 }
 
-// The three disjoint parts that two sets consist of.
+// The three disjoint parts of two sets.
 const (
 	onlyA = iota
 	onlyB
@@ -23,35 +23,35 @@ const (
 	parts
 )
 
-// vector has an entry for each part; matrix is symmetric.
+// vector has an entry per part; matrix is symmetric.
 type (
 	vector [parts]float64
 	matrix [parts]vector
 )
 
-// Compare estimates how the key sets of two sketches overlap. The sketches must
-// be over hashes of one function.
+// Compare estimates how the key sets of two sketches overlap. Both sketches must
+// use the same hash.
 //
-// It is the joint maximum-likelihood estimate of Ertl (arXiv:1702.01284,
-// section 4): of the numbers of keys that are in A alone, in B alone and in
-// both, those under which the pairs of registers are likeliest. The standard
-// errors follow from the Fisher information. For sets of one size that of
-// |A∩B| is 0.1 to 0.4 % of |A∪B| up to a third in common, where that of
-// |A| + |B| - |A∪B| is 0.6 %, and grows to the 0.8 % of |A| itself.
+// It is the joint maximum-likelihood estimate of Ertl (arXiv:1702.01284, section
+// 4): the numbers of keys in A alone, in B alone and in both that make the observed
+// pairs of registers most likely. The standard errors follow from the Fisher
+// information. For sets of equal size with up to a third in common, the standard
+// error of |A∩B| is 0.1 to 0.4 % of |A∪B|, where that of |A| + |B| - |A∪B| is 0.6
+// %. It grows to 0.8 %, that of |A| itself, as the overlap grows.
 func (r *Registers) Compare(s *Registers) Comparison {
 	counts := pairs(r, s)
 	rate := maximize(counts, start(r, s))
-	// At zero the information about a part is infinite, although a part that is
-	// smaller than what one register stands for may go unseen. So the error is
-	// taken that much above the estimate.
+	// At zero the information about a part is infinite, yet a part smaller than
+	// what one register represents may go unseen. The error is therefore evaluated
+	// that much above the estimate.
 	at, seen := rate, max(1, (rate[onlyA]+rate[onlyB]+rate[both])/float64(len(r)))
 	for i := range at {
 		at[i] += seen
 	}
 	cov := inverse(information(at))
 	for i := range cov {
-		// The model draws the number of keys, too, from a Poisson distribution.
-		// Ours is fixed: that part of the variance is not there.
+		// The model also draws the number of keys from a Poisson distribution. Ours
+		// is fixed, so subtract that part of the variance.
 		cov[i][i] -= at[i]
 	}
 	estimate := func(of vector) (e Estimate) {
@@ -72,7 +72,7 @@ func (r *Registers) Compare(s *Registers) Comparison {
 	}
 }
 
-// histogram counts the pairs of registers by their two values.
+// histogram counts pairs of registers by their two values.
 type histogram [maxRank + 1][maxRank + 1]float64
 
 func pairs(r, s *Registers) *histogram {
@@ -83,11 +83,11 @@ func pairs(r, s *Registers) *histogram {
 	return &h
 }
 
-// least is the smallest number of keys in a part that is looked at: as good as
-// none, and its logarithm is a number.
+// least is the smallest size considered for a part: practically zero, but with a
+// finite logarithm.
 const least = 1e-4
 
-// start returns the parts by inclusion and exclusion.
+// start returns an initial estimate of the parts by inclusion and exclusion.
 func start(r, s *Registers) vector {
 	u := *r
 	u.Merge(s)
@@ -99,13 +99,13 @@ func start(r, s *Registers) vector {
 	return v
 }
 
-// maximize climbs to the likeliest parts by Fisher scoring on their
-// logarithms, which keeps them positive.
+// maximize finds the most likely parts by Fisher scoring on their logarithms, which
+// keeps them positive.
 func maximize(counts *histogram, rate vector) vector {
 	l := counts.likelihood(rate)
 	for range 200 {
 		gradient, info := counts.gradient(rate), information(rate)
-		for i := range rate { // to logarithms
+		for i := range rate { // change of variables to logarithms
 			gradient[i] *= rate[i]
 			for j := range rate {
 				info[i][j] *= rate[i] * rate[j]
@@ -138,7 +138,7 @@ func maximize(counts *histogram, rate vector) vector {
 	return rate
 }
 
-// likelihood returns the logarithm of the chance of the pairs.
+// likelihood returns the log-likelihood of the pairs.
 func (h *histogram) likelihood(rate vector) (l float64) {
 	t := terms(rate)
 	for j := range h {
@@ -152,7 +152,7 @@ func (h *histogram) likelihood(rate vector) (l float64) {
 	return l
 }
 
-// gradient returns the likelihood's derivatives.
+// gradient returns the derivatives of the log-likelihood.
 func (h *histogram) gradient(rate vector) (g vector) {
 	t := terms(rate)
 	for j := range h {
@@ -188,13 +188,13 @@ func information(rate vector) (f matrix) {
 	return f
 }
 
-// term is what the chance of a register value consists of. Of a set of λ keys
-// (in the mean of a Poisson distribution) no key raises a register of m above
-// value k with chance e^(-λ·share), share = 2^-k/m.
+// term holds the probabilities for one register value. For λ keys (the mean of a
+// Poisson distribution), the probability that no key raises a register above k is
+// e^(-λ·share), where share = 2^-k/m for m registers.
 type term struct {
 	share float64
 	none  vector // e^(-λ·share) for each part
-	some  vector // 1 - none, exact where it is small
+	some  vector // 1 - none, accurate where it is small
 }
 
 type termTable [maxRank + 1]term
@@ -211,12 +211,12 @@ func terms(rate vector) *termTable {
 	return &t
 }
 
-// pair returns the chance that a register has value j in A and k in B, and the
+// pair returns the probability that a register has value j in A and k in B, and the
 // derivatives of its logarithm.
 //
-// Where j < k, the keys of both sets end below k, so that it is reached by
-// those of B alone, and j by any of A. Where they are equal, either a key of
-// both reaches the value, or one of each.
+// If j < k, no key of both sets reaches k, so keys of B alone reach k and keys of
+// all of A reach j. If they are equal, either a key of both sets reaches the value,
+// or a key of each set alone does.
 func (t *termTable) pair(j, k int) (p float64, d vector) {
 	switch {
 	case j < k:
@@ -230,13 +230,13 @@ func (t *termTable) pair(j, k int) (p float64, d vector) {
 	}
 	s := &t[k]
 	p = 1
-	if k <= maxRank-1 { // nothing lies above the largest value
+	if k <= maxRank-1 { // no value exceeds the largest
 		p = s.none[onlyA] * s.none[onlyB] * s.none[both]
 		for i := range d {
 			d[i] = -s.share
 		}
 	}
-	if k == 0 { // nor below the smallest
+	if k == 0 { // no value is below the smallest
 		return p, d
 	}
 	a, b, x := s.none[onlyA], s.none[onlyB], s.none[both]
@@ -244,18 +244,18 @@ func (t *termTable) pair(j, k int) (p float64, d vector) {
 	reached := someA*someB + a*b*x*s.some[both]
 	d[onlyA] += s.share * a * x * s.some[onlyB] / reached
 	d[onlyB] += s.share * b * x * s.some[onlyA] / reached
-	// 1/a + 1/b - 1 without a difference
+	// 1/a + 1/b - 1, computed without a difference
 	d[both] += s.share * x * (a + b*s.some[onlyA]) / reached
 	return p * reached, d
 }
 
-// either returns the chance that a key of the part or of both sets raises a
+// either returns the probability that a key of the part or of both sets raises a
 // register above the value: 1 - none·none.
 func (s *term) either(part int) float64 { return s.some[part] + s.none[part]*s.some[both] }
 
-// reach returns the chance that the largest value which keys of either part
-// give is k, and the derivative of its logarithm by either. The parts may be
-// one.
+// reach returns the probability that k is the largest rank of the keys of two
+// parts, and the derivative of its logarithm by the size of either. The two parts
+// may be the same one.
 func (s *term) reach(part, or, k int) (p, d float64) {
 	none, some := s.none[part], s.some[part]
 	if or != part {
@@ -283,8 +283,8 @@ func (m matrix) solve(v vector) (x vector) {
 	return x
 }
 
-// inverse inverts a positive definite matrix, scaled to a diagonal of ones so
-// that parts of very different size do no harm.
+// inverse inverts a positive definite matrix. It is scaled to a diagonal of ones
+// first, so that parts of very different sizes do not lose precision.
 func inverse(m matrix) (inv matrix) {
 	var s vector
 	for i := range s {
@@ -295,7 +295,7 @@ func inverse(m matrix) (inv matrix) {
 			m[i][j] *= s[i] * s[j]
 		}
 	}
-	// Cofactors; their index arithmetic carries the signs.
+	// Cyclic indices give the cofactors their signs.
 	minor := func(i, j int) float64 {
 		a, b, c, d := (i+1)%3, (i+2)%3, (j+1)%3, (j+2)%3
 		return m[a][c]*m[b][d] - m[a][d]*m[b][c]

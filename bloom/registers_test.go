@@ -30,7 +30,7 @@ func merged(a, b *Registers) *Registers {
 	return &c
 }
 
-// A register is what its definition says, bit by bit.
+// Registers follow their definition, bit by bit.
 func TestRegistersAreTheDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	hashes := []uint64{0, 1, 1 << 49, 1<<50 - 1, 1 << 50, math.MaxUint64}
@@ -103,7 +103,7 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// Few keys are told exactly but for the chance that two share a register.
+// Small numbers are estimated exactly, unless two keys share a register.
 func TestEstimateOfFew(t *testing.T) {
 	var r Registers
 	if e := r.Estimate(); e != 0 {
@@ -117,11 +117,11 @@ func TestEstimateOfFew(t *testing.T) {
 	}
 }
 
-// The six numbers of a comparison scatter as their standard errors say: over
-// all runs of a pair of sets, the mean of (error/standard error)² is between
-// a fifth and 2.2 (99.99 % of a χ² of 20 degrees over 20; from below it is
-// conservative where a part is as good as empty), no error is above five
-// standard errors, and none of what adds up does not.
+// The errors of the six numbers of a comparison match their standard errors: over
+// all runs of a pair of sets, the mean of (error/standard error)² is between a
+// fifth and 2.2 (99.99 % of a χ² of 20 degrees over 20; the lower limit is
+// conservative for parts that are nearly empty), no error exceeds five standard
+// errors, and sums are consistent.
 func TestCompare(t *testing.T) {
 	for _, c := range []struct{ a, b, both int }{
 		{0, 0, 0}, {0, 1000, 0}, {5, 7, 3}, {300, 200, 100},
@@ -168,7 +168,7 @@ func compareRuns(t *testing.T, a, b, both, runs int) {
 	}
 }
 
-// The likelihood's derivatives are those of its values.
+// The gradient equals the numerical derivative of the likelihood.
 func TestLikelihoodGradient(t *testing.T) {
 	h := pairs(merged(sketch(1, 30_000), sketch(2, 9000)), merged(sketch(1, 30_000), sketch(3, 50_000)))
 	for _, rate := range []vector{{9000, 50_000, 30_000}, {1e5, 1e2, 3}, {1, 2e6, 1e4}} {

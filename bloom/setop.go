@@ -8,35 +8,36 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// Union makes f the filter of both key sets. It is exact: the bits are those
-// of a filter to which all keys of both were added. The parameters must be
-// equal, else f is left as it is and the error wraps fault.ErrMismatch.
+// Union makes f the filter of both key sets. It is exact: the bits are those of a
+// filter to which all keys of both were added. The parameters must be equal;
+// otherwise f is unchanged and the error wraps fault.ErrMismatch.
 func (f *Filter) Union(g *Filter) error {
 	if err := f.params.Match(g.params); err != nil {
 		return err
 	}
-	f.own()
+	f.changes()
 	orWords(f.words, g.words)
 	return nil
 }
 
-// Intersect leaves in f the bits that both filters have. Every key of both
-// sets is still found; so are others, at a rate no higher than that of either
-// filter. The parameters must be equal.
+// Intersect keeps in f only the bits that both filters have. Every key in both sets
+// is still found. Other keys are found too, at a rate no higher than that of either
+// filter. The parameters must be equal; otherwise f is unchanged and the error
+// wraps fault.ErrMismatch.
 func (f *Filter) Intersect(g *Filter) error {
 	if err := f.params.Match(g.params); err != nil {
 		return err
 	}
-	f.own()
+	f.changes()
 	for i, w := range g.words {
 		f.words[i] &= w
 	}
 	return nil
 }
 
-// Fold returns the filter with 1/k of the blocks that holds the same keys:
-// bit for bit the one that would have come out had it been built at that
-// size. k must divide the number of blocks.
+// Fold returns a filter with 1/k of the blocks and the same keys, bit for bit the
+// filter that would have been built at that size. k must divide the number of
+// blocks.
 func (f *Filter) Fold(k uint64) (*Filter, error) {
 	n := f.params.Blocks
 	if k == 0 || n%k != 0 {
@@ -58,61 +59,65 @@ func (f *Filter) Fold(k uint64) (*Filter, error) {
 	return g, nil
 }
 
-// FoldLimit returns the rate up to which a filter of the wished rate may fold:
-// FoldSlack times that, and, where nearly everything passes, no more of what is
-// dropped may be lost either.
+// FoldLimit returns the highest rate that a filter of the requested rate may have
+// after folding: FoldSlack times fpr, or, at rates near 1, less than that, so that
+// the share of rows that the filter removes falls by at most the same factor.
 func FoldLimit(fpr float64) float64 { return min(FoldSlack*fpr, 1-(1-fpr)/FoldSlack) }
 
-// FoldSlack is how far above the wished rate a fold may end: without it, a
-// filter that is exactly full would be kept at twice its size for the noise in
-// its bits.
+// FoldSlack is how far a folded filter may exceed the requested rate. Without it,
+// noise in the bits of an exactly full filter would keep it at twice its size.
 const FoldSlack = 1.02
 
-// Shrink folds f as far as its rate stays at most FoldLimit of fpr, and
-// returns f itself where no fold does. The result depends on the bits and fpr
-// alone: whoever holds the union of the partial filters gets the same.
+// Shrink returns the smallest fold of f whose rate is at most FoldLimit(fpr), or f
+// itself if no fold qualifies. The result depends on the bits and fpr alone, so
+// every process with the union of the partial filters gets the same one.
 func (f *Filter) Shrink(fpr float64) (*Filter, error) {
 	limit := FoldLimit(fpr)
 	keys := f.Count().Keys
 	g := f.params.Geometry
 	for _, k := range divisors(f.params.Blocks) {
-		// The formula rules out the hopeless folds without touching the bits.
+		// The formula rules out hopeless folds without a pass over the bits.
 		if k == 1 || g.FPR(f.params.Blocks/k, uint64(min(keys, 1<<62))) > 2*limit {
 			continue
 		}
-		if f.foldedFPR(k) <= limit {
-			return f.Fold(k)
+		if fpr := f.foldedFPR(k); fpr <= limit {
+			folded, err := f.Fold(k)
+			if err == nil {
+				folded.fpr.Store(&fpr)
+			}
+			return folded, err
 		}
 	}
 	return f, nil
 }
 
-// Folds returns the factors of which one is that by which Shrink will fold a
-// filter of p, once it holds so many distinct keys, give or take five standard
-// errors: in descending order, few, and at least one. A filter that is smaller
-// beforehand by a factor that divides them all comes out the same; so does one
-// that is smaller by the first of them at which its rate is within FoldLimit.
+// Folds returns candidates for the factor by which Shrink will fold a filter of p
+// that holds the given number of distinct keys, give or take five standard errors.
+// One of them is that factor. The list is in descending order, short and never
+// empty. A filter that is made smaller in advance by a common divisor of the list
+// ends up the same after Shrink; so does one made smaller by the first factor in
+// the list at which its rate is within FoldLimit.
 func (p Params) Folds(keys Estimate, fpr float64) []uint64 {
 	limit := FoldLimit(fpr)
 	least, most := max(keys.Keys-5*keys.StdErr, 0), keys.Keys+5*keys.StdErr+1
 	var ks []uint64
 	for _, k := range divisors(p.Blocks) {
 		blocks := p.Blocks / k
-		// The rate of a block varies by about as much as it is, that of all by
-		// so much less.
+		// A block's rate varies by about its own size; the mean over all blocks
+		// varies by that over the square root of their number.
 		stray := 1.002 + 6/math.Sqrt(float64(blocks))
 		if len(ks) == 0 && k > 1 && p.Geometry.FPR(blocks, uint64(least)) > limit*stray {
-			continue // too far, whatever the bits are
+			continue // too far, whatever the bits
 		}
 		ks = append(ks, k)
 		if p.Geometry.FPR(blocks, uint64(most)) <= limit/stray {
-			break // near enough, whatever they are
+			break // close enough, whatever the bits
 		}
 	}
 	return ks
 }
 
-// SureFold returns the greatest factor that divides all that [Params.Folds]
+// SureFold returns the greatest common divisor of the factors that [Params.Folds]
 // returns.
 func (p Params) SureFold(keys Estimate, fpr float64) uint64 {
 	sure := uint64(0)
@@ -122,8 +127,8 @@ func (p Params) SureFold(keys Estimate, fpr float64) uint64 {
 	return sure
 }
 
-// FoldWithin returns the smallest factor by which the blocks can be folded to
-// so many bytes, 0 if not even one block fits.
+// FoldWithin returns the smallest factor that folds the blocks to at most size
+// bytes, or 0 if not even one block fits.
 func (p Params) FoldWithin(size uint64) uint64 {
 	for _, k := range slices.Backward(divisors(p.Blocks)) {
 		if p.Blocks/k*p.Geometry.BlockBytes() <= size {
@@ -133,7 +138,7 @@ func (p Params) FoldWithin(size uint64) uint64 {
 	return 0
 }
 
-// orWords ORs b into a, which is as long.
+// orWords ORs b into a; b is at least as long.
 func orWords(a, b []uint64) {
 	b = b[:len(a)]
 	for i := range a {
@@ -141,7 +146,7 @@ func orWords(a, b []uint64) {
 	}
 }
 
-// CommonFold returns the largest number of blocks to which filters of n and m
+// CommonFold returns the largest number of blocks to which filters of n and of m
 // blocks can both be folded.
 func CommonFold(n, m uint64) uint64 {
 	for m != 0 {

@@ -7,40 +7,39 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/hugepage"
 )
 
-// Shared is a filter that several goroutines fill, each by an [Adder] of its
-// own. The filter is cut into ranges of blocks; an Adder sorts its hashes by
-// range, which their high bits say, and puts a range's in once there are many,
-// while it holds the range's lock. So no two goroutines write to the same
-// blocks at a time, there is one filter however many they are, and a range
-// stays in the cache while it is written to.
+// Shared is a filter that several goroutines fill, each through its own [Adder].
+// The filter is divided into ranges of blocks. An Adder sorts its hashes by range,
+// using their high bits, and once it has collected enough for a range it adds them
+// while holding the range's lock. Goroutines thus never write to the same blocks at
+// the same time, they share one filter, and a range stays in the cache while it is
+// written.
 //
-// Source of the scheme: radix partitioning, as in Manegold, Boncz and Kersten,
-// "Optimizing main-memory join on modern hardware", IEEE TKDE 14(4), 2002.
+// Source: radix partitioning, as in Manegold, Boncz and Kersten, "Optimizing
+// main-memory join on modern hardware", IEEE TKDE 14(4), 2002.
 type Shared struct {
 	filter *Filter
-	shift  uint // of half a hash, to its range: at most 63
-	room   int  // hashes of one range that an Adder collects
+	shift  uint // shifts the upper 63 bits of a hash to its range; at most 63
+	room   int  // hashes that an Adder collects per range
 	locks  []rangeLock
 }
 
-// rangeLock has a cache line for itself.
+// rangeLock fills a cache line.
 type rangeLock struct {
 	sync.Mutex
 	_ [56]byte
 }
 
-// A range is about as large as leaves a level-2 cache room for the hashes, and
-// there are not more of them than a first-level cache has lines for the ends
-// of their buffers.
+// A range leaves room for the hashes in a level-2 cache, and there are no more
+// ranges than a first-level cache has lines for the ends of their buffers.
 const (
 	rangeBytes = 512 << 10
 	maxRanges  = 512
 )
 
-// NewShared returns f to be filled by Adders of about buffer bytes each. f is
-// not to be used otherwise until they all are flushed.
+// NewShared returns a Shared that fills f through Adders of about buffer bytes
+// each. f must not be used otherwise until all of them are flushed.
 func NewShared(f *Filter, buffer uint64) *Shared {
-	f.own()
+	f.changes()
 	ranges := f.params.ranges()
 	room := max(buffer/8/ranges, 64)
 	return &Shared{
@@ -49,9 +48,8 @@ func NewShared(f *Filter, buffer uint64) *Shared {
 	}
 }
 
-// ranges returns how many ranges of equal size the blocks are cut into: a power
-// of two that divides their number, so that the high bits of a hash tell its
-// range.
+// ranges returns the number of equal ranges of blocks: a power of two that divides
+// their number, so that the high bits of a hash select its range.
 func (p Params) ranges() uint64 {
 	n := uint64(1)
 	for n < maxRanges && p.Bytes()/n > rangeBytes && p.Blocks%(2*n) == 0 {
@@ -60,11 +58,11 @@ func (p Params) ranges() uint64 {
 	return n
 }
 
-// Adder puts hashes into a Shared filter. One goroutine uses it at a time.
+// Adder adds hashes to a Shared filter. It is not safe for concurrent use.
 type Adder struct {
 	s    *Shared
 	buf  []uint64 // room hashes for each range
-	used []int    // of the range's room
+	used []int    // hashes in each range's buffer
 }
 
 // Adder returns a new Adder.
@@ -72,7 +70,7 @@ func (s *Shared) Adder() *Adder {
 	return &Adder{s: s, buf: hugepage.Words(uint64(s.room * len(s.locks))), used: make([]int, len(s.locks))}
 }
 
-// Add puts in the hashes, some of them not before Flush.
+// Add adds the hashes. Some of them reach the filter only at Flush.
 func (a *Adder) Add(hashes []uint64) {
 	shift, room, buf, used := a.s.shift, a.s.room, a.buf, a.used
 	for _, h := range hashes {
@@ -87,14 +85,14 @@ func (a *Adder) Add(hashes []uint64) {
 	}
 }
 
-// Flush puts in what the Adder still holds.
+// Flush adds all hashes that the Adder still buffers.
 func (a *Adder) Flush() {
 	for r := range a.used {
 		a.put(uint64(r))
 	}
 }
 
-// put empties the buffer of a range into the filter.
+// put moves a range's buffered hashes to the filter.
 func (a *Adder) put(r uint64) {
 	f, lock := a.s.filter, &a.s.locks[r]
 	hashes := a.buf[int(r)*a.s.room:][:a.used[r]]

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Many goroutines come to the bits of one, whatever the size of the filter and
-// of their buffers.
+// Many goroutines set the same bits as one, whatever the size of the filter and of
+// their buffers.
 func TestShared(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	hashes := make([]uint64, 400_000)
@@ -46,7 +46,7 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// The ranges of a filter have no block in common.
+// The ranges of a filter are disjoint.
 func TestRanges(t *testing.T) {
 	for _, g := range Geometries() {
 		for _, keys := range []uint64{1e4, 1e6, 1e7, 123456789, 1e9} {
@@ -82,7 +82,7 @@ func BenchmarkShared(b *testing.B) {
 				for i := 0; b.Loop(); i++ {
 					step := hashes[i<<12&(1<<20-1):][:1<<12]
 					for j := range step {
-						step[j] *= 0x9e3779b97f4a7c15 // others each time round
+						step[j] *= 0x9e3779b97f4a7c15 // different hashes each time
 					}
 					a.Add(step)
 				}

@@ -8,8 +8,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// A filter that needs more addresses than a 32-bit machine has is an error, as
-// for one that a file claims to hold.
+// A filter that exceeds the address space of a 32-bit machine is an error, as for
+// one that a file claims to hold.
 func TestTooManyAddresses(t *testing.T) {
 	if bits.UintSize > 32 {
 		t.Skip("there are enough addresses for every filter")

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Bits per key that the split-block filter needs, from the Poisson mixture
-// over its blocks, worked out apart from this package.
+// Bits per key that the split-block filter needs, from the Poisson mixture over its
+// blocks, computed independently of this package.
 func TestBitsPerKey(t *testing.T) {
 	const n = 10_000_000
 	for _, c := range []struct {
@@ -24,7 +24,8 @@ func TestBitsPerKey(t *testing.T) {
 	}
 }
 
-// The mean over many filters of the FPR of their own bits is the formula's.
+// The FPR computed from the bits of many filters has the formula's value as its
+// mean.
 func TestFPRFormula(t *testing.T) {
 	each(t, func(t *testing.T, g Geometry) {
 		for _, c := range []struct{ blocks, keys int }{{50, 1000}, {200, 5000}, {100, 800}, {1, 20}, {7, 400}} {
@@ -44,7 +45,7 @@ func TestFPRFormula(t *testing.T) {
 	})
 }
 
-// What a filter lets through is what its own bits predict, within four
+// The measured rate of a filter is the one that its bits predict, within four
 // standard deviations of a binomial count.
 func TestFPRMeasured(t *testing.T) {
 	each(t, func(t *testing.T, g Geometry) {
@@ -78,7 +79,7 @@ func TestFPRLimits(t *testing.T) {
 	if p := Split256.FPR(1, 1<<62); p != 1 {
 		t.Errorf("a full block: %g", p)
 	}
-	// More keys let more through, more blocks less, from one to billions.
+	// More keys let more through and more blocks less, from one to billions.
 	for _, blocks := range []uint64{1, 2, 45, 720, 1 << 20, 1 << 32} {
 		last := 0.0
 		for keys := uint64(1); keys < 1<<62; keys *= 3 {
@@ -107,7 +108,7 @@ func TestBlocksFor(t *testing.T) {
 	})
 }
 
-// More keys than any filter can hold are no reason to count for ever.
+// More keys than any filter can hold do not make the computation endless.
 func TestFPRHopeless(t *testing.T) {
 	each(t, func(t *testing.T, g Geometry) {
 		if p := g.FPR(3, 1<<62); p != 1 {
@@ -116,15 +117,15 @@ func TestFPRHopeless(t *testing.T) {
 		if b := g.BlocksFor(1<<62, 1e-6); b != MaxBlocks {
 			t.Errorf("%d blocks", b)
 		}
-		f := g.newFilter(t, 720, randoms(1, 200_000)...) // blocks are full, the estimate infinite
+		f := g.newFilter(t, 720, randoms(1, 200_000)...) // blocks are full, so the estimate is infinite
 		if g, err := f.Shrink(0.01); err != nil || g != f {
 			t.Errorf("a full filter shrinks: %v", err)
 		}
 	})
 }
 
-// smoothCount reports whether n is 720·2^k·m with m small enough that
-// rounding to 720·2^k costs at most a thirty-second.
+// smoothCount reports whether n is 720·2^k·m with m so small that rounding to
+// 720·2^k costs at most 1/32.
 func smoothCount(n uint64) bool {
 	return n%smooth == 0 && (n/step(n)*step(n) == n)
 }
@@ -205,8 +206,8 @@ func TestDivisors(t *testing.T) {
 	}
 }
 
-// Every block is hit by its share of hashes, and the fold of a block number is
-// the block number of the fold.
+// Hashes are evenly distributed over blocks, and the block in a folded filter is
+// the folded block number.
 func TestIndex(t *testing.T) {
 	for _, n := range []uint64{1, 3, 720, 1 << 31, MaxBlocks} {
 		for _, h := range append(randoms(n, 1000), 0, ^uint64(0), 1<<32-1, 1<<32) {

@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// A filter that is made smaller by SureFold beforehand is the one that Shrink
-// makes, whether the number of keys was known exactly or is off by as much as
-// is allowed.
+// A filter made smaller by SureFold in advance equals the one that Shrink makes,
+// whether the number of keys was known exactly or with the largest allowed error.
 func TestSureFold(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	smaller := 0

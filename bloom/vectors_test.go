@@ -15,8 +15,8 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// go test ./bloom -run Vectors -update writes testdata anew. It never changes
-// once released: filters on disk depend on it.
+// go test ./bloom -run Vectors -update rewrites testdata. It never changes once
+// released, because filters on disk depend on it.
 var update = flag.Bool("update", false, "write testdata anew")
 
 // randoms returns n values from a fixed seed.
@@ -49,7 +49,7 @@ func each(t *testing.T, test func(t *testing.T, g Geometry)) {
 
 func bitsOf(f *Filter) []byte { return f.AppendBlocks(nil, 0, f.params.Blocks) }
 
-// TestVectors: hashes and bits are those in testdata, for ever.
+// TestVectors: hashes and bits equal those in testdata, which never change.
 func TestVectors(t *testing.T) {
 	const path = "testdata/vectors.txt"
 	var w bytes.Buffer
@@ -95,8 +95,8 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// The same insertions into parquet-go's filter give the same bits, and its
-// hash is ours.
+// The same insertions into parquet-go's filter give the same bits, and its hash
+// equals ours.
 func TestParquetOracle(t *testing.T) {
 	hash := Hash{ID: XXH64}
 	for _, n := range []uint64{1, 2, 3, 45, 720, 1440, 100_003} {

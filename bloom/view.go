@@ -7,12 +7,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// View returns a filter over bits that stand elsewhere, such as a file that is
-// mapped into memory, in the layout of [Filter.AppendBlocks]. They must stay
-// there, unchanged, as long as the filter is used; a method that changes the
-// filter copies them first. bits must begin at a multiple of eight bytes:
-// where they do not, the error wraps fault.ErrUnsupported, and the bits must be
-// read into a filter.
+// View returns a filter over existing bits, such as a file that is mapped into
+// memory, in the layout of [Filter.AppendBlocks]. The bits must stay valid and
+// unchanged while the filter is in use. Methods that change the filter copy them
+// first. bits must be aligned to eight bytes; otherwise the error wraps
+// fault.ErrUnsupported, and the bits must be read into a filter instead.
 func View(p Params, bits []byte) (*Filter, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -27,12 +26,20 @@ func View(p Params, bits []byte) (*Filter, error) {
 	return &Filter{params: p, words: unsafe.Slice((*uint64)(at), len(bits)/8), fixed: true}, nil
 }
 
-// InPlace reports whether the bits are still those that View was given.
+// InPlace reports whether the filter still uses the bits that View was given.
 func (f *Filter) InPlace() bool { return f.fixed }
 
-// own makes the words the filter's own before they are changed.
-func (f *Filter) own() {
+// changes must be called before the bits are changed. It copies the words of a View
+// and resets the cached results. Goroutines that fill one filter call it
+// concurrently, so it writes only what is not already as it should be.
+func (f *Filter) changes() {
 	if f.fixed {
-		*f = *f.Clone()
+		f.words, f.fixed = f.Clone().words, false
+	}
+	if f.fpr.Load() != nil {
+		f.fpr.Store(nil)
+	}
+	if f.count.Load() != nil {
+		f.count.Store(nil)
 	}
 }

@@ -8,10 +8,11 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// check returns the first rule of the format that m breaks. Reader and writer
-// share it, so that whatever is written can be read.
+// check returns the first rule of the format that m breaks. The reader and the
+// writer both use it, so everything that is written can be read.
 func (m *meta) check() *problem {
 	for _, rule := range []func() *problem{
 		m.checkKey, m.checkRule, m.checkSet, m.checkParams, m.checkParts, m.checkPartial, m.checkRegisters, m.checkCapacity,
@@ -25,7 +26,7 @@ func (m *meta) check() *problem {
 
 const (
 	maxText = math.MaxUint16
-	maxPart = 1 << 38 // bytes of a part of the payload: bloom.MaxBlocks of the larger geometry
+	maxPart = 1 << 38 // bytes of a payload part: bloom.MaxBlocks of the larger geometry
 )
 
 func (m *meta) checkKey() *problem {
@@ -43,14 +44,14 @@ func (m *meta) checkKey() *problem {
 			return bad("key class", "", fmt.Sprintf("%q", k.Class)).newer()
 		}
 		if p := k.checkRange(); p != nil {
-			p.what = fmt.Sprintf("key column %d: %s", i+1, p.what)
+			p.what = fault.Textf("key column %d: %s", i+1, p.what)
 			return p
 		}
 	}
 	return nil
 }
 
-// fixedWidth returns the width in a class such as "fixed[16]".
+// fixedWidth returns the width of a class such as "fixed[16]".
 func fixedWidth(class string) (w int, ok bool) {
 	digits, ok := strings.CutPrefix(class, "fixed[")
 	if !ok {
@@ -87,7 +88,7 @@ func (k KeyColumn) checkRange() *problem {
 	return nil
 }
 
-// validBound reports whether b is the form of a value as a part of a key.
+// validBound reports whether b is a valid form of a value as a part of a key.
 func validBound(class string, b []byte) bool {
 	switch class {
 	case "integer":
@@ -137,8 +138,8 @@ func (m *meta) checkParams() *problem {
 	if err := p.Check(); err != nil {
 		return from(err)
 	}
-	if m.bits != nil && m.bits.Params() != m.Params {
-		return bad("parameters", fmt.Sprintf("those of the bits: %+v", m.bits.Params()), fmt.Sprintf("%+v", m.Params))
+	if bits := m.Bloom(); bits != nil && bits.Params() != m.Params {
+		return bad("parameters", fmt.Sprintf("those of the bits: %+v", bits.Params()), fmt.Sprintf("%+v", m.Params))
 	}
 	return nil
 }

@@ -17,7 +17,7 @@
 //
 // Errors about a file's bytes are *fault.Error values: they name the file,
 // what is wrong, what was wanted and found, and what to do. They wrap
-// [ErrCorrupt], [ErrVersion], [ErrLimit] or fault.ErrUnsupported. A failing
+// [fault.ErrCorrupt], [ErrVersion], [ErrLimit] or fault.ErrUnsupported. A failing
 // read is reported as it is, with the file's name.
 //
 // # Memory
@@ -36,7 +36,6 @@ package codec
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/exact"
@@ -147,32 +146,43 @@ type Filter struct {
 	Parents   [][32]byte // digests of the filters that a set operation made this from
 	Capacity  Capacity   // zero: the size is for the keys that are in
 
-	kind  Kind
-	bits  *bloom.Filter
-	set   *exact.Set
-	inMap *inMap // where the payload is the bytes of a mapped file
+	kind Kind
+	held *payload // nil: of a header alone
+
+	unmap func() error // gives back the file that a payload was mapped from; nil: none
 }
 
-// SetBloom makes b the payload and takes over its parameters.
+// SetBloom makes b the payload and takes over its parameters. b must not change
+// from then on.
 func (f *Filter) SetBloom(b *bloom.Filter) {
-	f.kind, f.bits, f.set = KindBloom, b, nil
+	f.kind, f.held = KindBloom, &payload{bits: b}
 	f.Params = b.Params()
 }
 
-// SetExact makes s the payload. Params stay as they are; a sealed filter needs
-// Params.Blocks to be 0.
+// SetExact makes s the payload, which must not change from then on. Params stay
+// as they are; a sealed filter needs Params.Blocks to be 0.
 func (f *Filter) SetExact(s *exact.Set) {
-	f.kind, f.bits, f.set = KindExact, nil, s
+	f.kind, f.held = KindExact, &payload{set: s}
 }
 
-// Kind returns what the payload is, or 0 if none was set.
+// Kind returns what the payload is, or 0 if it is not known.
 func (f *Filter) Kind() Kind { return f.kind }
 
 // Bloom returns the payload of a Bloom filter, else nil.
-func (f *Filter) Bloom() *bloom.Filter { return f.bits }
+func (f *Filter) Bloom() *bloom.Filter {
+	if f.held == nil {
+		return nil
+	}
+	return f.held.bits
+}
 
 // Exact returns the payload of an exact filter, else nil.
-func (f *Filter) Exact() *exact.Set { return f.set }
+func (f *Filter) Exact() *exact.Set {
+	if f.held == nil {
+		return nil
+	}
+	return f.held.set
+}
 
 // Sealed reports whether the filter is complete. Only a sealed filter may be
 // probed.
@@ -196,18 +206,6 @@ func (f *Filter) KeyClasses() []string {
 	return classes
 }
 
-// KeyRange returns inclusive bounds of the values that the keys have in a
-// column, counted from 0, as a part of a composite key. ok is false where
-// nothing is known, and everything may be among them. NaN is not between
-// bounds; see HasNaN.
-func (f *Filter) KeyRange(column int) (lo, hi []byte, ok bool) {
-	if column < 0 || column >= len(f.Key) {
-		return nil, nil, false
-	}
-	k := f.Key[column]
-	return k.Min, k.Max, k.Min != nil
-}
-
 // Normal returns the name of the rules by which keys became bytes: NormalForm,
 // and behind a plus Rule, if there is one. Only keys that became bytes by the
 // same may be probed.
@@ -216,18 +214,4 @@ func (f *Filter) Normal() string {
 		return f.NormalForm
 	}
 	return f.NormalForm + "+" + f.Rule
-}
-
-// FPR returns the predicted false-positive rate: that of the Bloom filter's
-// bits, 0 for an exact set, NaN without a payload.
-func (f *Filter) FPR() float64 {
-	switch {
-	case f.asMapped():
-		return f.inMap.fpr
-	case f.bits != nil:
-		return f.bits.FPR()
-	case f.set != nil:
-		return 0
-	}
-	return math.NaN()
 }

@@ -26,7 +26,7 @@ func refuse(t *testing.T, what string, b []byte) {
 	f, err := decodeBoth(t, b, Limits{MaxBytes: 1 << 24})
 	if f != nil || err == nil {
 		t.Errorf("%s: accepted", what)
-	} else if !errors.Is(err, ErrCorrupt) && !errors.Is(err, fault.ErrUnsupported) {
+	} else if !errors.Is(err, fault.ErrCorrupt) && !errors.Is(err, fault.ErrUnsupported) {
 		t.Errorf("%s: %v", what, err)
 	}
 }
@@ -366,7 +366,7 @@ func TestInputOutputErrors(t *testing.T) {
 	file := encode(t, f, Options{})
 	for _, n := range []int64{0, 30, 5000} {
 		_, err := Decode(failing{file, n}, int64(len(file)), "name", Limits{})
-		if !errors.Is(err, errDisk) || errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "name") {
+		if !errors.Is(err, errDisk) || errors.Is(err, fault.ErrCorrupt) || !strings.Contains(err.Error(), "name") {
 			t.Errorf("reading fails after %d bytes: %v", n, err)
 		}
 	}
@@ -377,14 +377,14 @@ func TestInputOutputErrors(t *testing.T) {
 	}
 	// The file shrank since its size was asked.
 	_, err := Decode(bytes.NewReader(file[:len(file)-10]), int64(len(file)), "name", Limits{})
-	if !errors.Is(err, ErrCorrupt) || !errors.Is(err, io.ErrUnexpectedEOF) {
+	if !errors.Is(err, fault.ErrCorrupt) || !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("file shrank: %v", err)
 	}
 }
 
 func TestEncodeRefuses(t *testing.T) {
 	for name, spoil := range map[string]func(f *Filter){
-		"no payload":        func(f *Filter) { f.bits = nil },
+		"no payload":        func(f *Filter) { f.held = nil },
 		"no key":            func(f *Filter) { f.Key = nil },
 		"no normal form":    func(f *Filter) { f.NormalForm = "" },
 		"rule unknown":      func(f *Filter) { f.Key[0].Class, f.Rule = "bytes", "upper" },

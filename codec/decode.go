@@ -13,7 +13,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/exact"
-	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/bloomjoin/bloomjoin/internal/sniff"
 )
 
@@ -261,6 +261,11 @@ func (h *Header) Digest() [32]byte {
 	return digest(&h.meta, h.sums())
 }
 
+// stamp returns what the file says of the payload, which has been verified.
+func (h *Header) stamp() *stamp {
+	return &stamp{form: h.meta.form, parts: h.meta.parts, sums: h.sums()}
+}
+
 // sums returns the checksums of the chunks.
 func (h *Header) sums() []uint64 {
 	sums := make([]uint64, len(h.chunks))
@@ -285,6 +290,7 @@ func (h *Header) Load(lim Limits) (*Filter, error) {
 			return nil, err
 		}
 		f.SetBloom(bits)
+		f.held.stamp = h.stamp()
 		return f, nil
 	}
 	set, err := h.loadExact(lim)
@@ -292,11 +298,12 @@ func (h *Header) Load(lim Limits) (*Filter, error) {
 		return nil, err
 	}
 	f.SetExact(set)
+	f.held.stamp = h.stamp()
 	return f, nil
 }
 
 func tooLarge(n uint64, lim Limits) *problem {
-	p := bad("bits or members of the filter", "at most "+fault.Size(int64(lim.max())), fault.Size(int64(min(n, math.MaxInt64))))
+	p := bad("bits or members of the filter", "at most "+show.Size(int64(lim.max())), show.Size(int64(min(n, math.MaxInt64))))
 	p.kind, p.hint = ErrLimit, "raise the memory budget"
 	return p
 }

@@ -9,6 +9,9 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/zeebo/xxh3"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/exact"
 )
 
 // Options says how a filter is written. The content is the same for all.
@@ -16,6 +19,8 @@ type Options struct {
 	// Uncompressed stores every chunk raw: the payload is contiguous and
 	// starts on a page boundary, so that processes can share one mapped copy.
 	Uncompressed bool
+	// Replace lets Save replace a file of the same name, whatever it holds.
+	Replace bool
 }
 
 // Encode writes the file of a filter and returns its size, or the number of
@@ -38,10 +43,11 @@ func Encode(w io.Writer, f *Filter, opts Options) (int64, error) {
 	if err := out.write(head); err != nil {
 		return out.n, err
 	}
-	table, err := src.writeChunks(out, opts)
+	table, sums, err := src.writeChunks(out, opts)
 	if err != nil {
 		return out.n, err
 	}
+	f.held.written(&stamp{form: src.form, parts: src.parts, sums: sums})
 	if err := out.pad(8); err != nil {
 		return out.n, err
 	}
@@ -99,18 +105,19 @@ func (s *summer) pad(to int64) error {
 // source is a payload that can be read in chunks.
 type source struct {
 	meta
-	data [2][]byte // of an exact set
+	bits *bloom.Filter // or
+	data [2][]byte     // of an exact set
 }
 
 // newSource checks f and makes its payload readable.
 func newSource(f *Filter) (*source, error) {
-	s := &source{meta: meta{Filter: f}}
-	switch {
-	case f.bits != nil:
-		s.parts = []uint64{f.bits.Params().Bytes()}
-	case f.set != nil:
+	s := &source{meta: meta{Filter: f}, bits: f.Bloom()}
+	switch set := f.Exact(); {
+	case s.bits != nil:
+		s.parts = []uint64{s.bits.Params().Bytes()}
+	case set != nil:
 		var err error
-		if s.form, s.data[0], s.data[1], err = f.set.Marshal(); err != nil {
+		if s.form, s.data[0], s.data[1], err = set.Marshal(); err != nil {
 			return nil, fmt.Errorf("exact set: %w", err)
 		}
 		s.parts = []uint64{uint64(len(s.data[0])), uint64(len(s.data[1]))}
@@ -152,12 +159,13 @@ func (s *source) chunk(dst []byte, i int) []byte {
 	return append(dst, s.data[1][max(lo, cut)-cut:max(hi, cut)-cut]...)
 }
 
-// writeChunks writes the payload and returns the body of the chunk table.
-func (s *source) writeChunks(out *summer, opts Options) (table []byte, err error) {
+// writeChunks writes the payload and returns the body of the chunk table, and
+// the checksums that stand in it.
+func (s *source) writeChunks(out *summer, opts Options) (table []byte, sums []uint64, err error) {
 	var enc *zstd.Encoder
 	if !opts.Uncompressed {
 		if enc, err = newZstd(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	pack := func(p *packer, i int) error { return p.pack(s, enc, i) }
@@ -168,10 +176,11 @@ func (s *source) writeChunks(out *summer, opts Options) (table []byte, err error
 			}
 		}
 		table = appendEntry(table, len(p.stored()), p.coding, p.sum)
+		sums = append(sums, p.sum)
 		return out.write(p.stored())
 	}
 	err = inOrder(context.Background(), chunkCount(s.payloadBytes()), pack, write)
-	return table, err
+	return table, sums, err
 }
 
 // appendEntry appends a chunk's entry in the chunk table.
@@ -181,28 +190,62 @@ func appendEntry(dst []byte, stored int, coding byte, sum uint64) []byte {
 	return binary.LittleEndian.AppendUint64(dst, sum)
 }
 
+// stamp is what a file says of a payload before compression. It follows from the
+// payload alone.
+type stamp struct {
+	form  exact.Form
+	parts []uint64
+	sums  []uint64 // of the chunks
+}
+
 // Digest returns the identity of the filter: the same for two filters exactly
 // if all that their files say, payload included, is the same, however it is
 // compressed. It guards against mistakes, not against somebody who builds a
 // second filter of the same digest on purpose.
+//
+// The payload is read once, unless the filter was loaded from a file or written
+// to one before.
 func (f *Filter) Digest() ([32]byte, error) {
+	if f.held == nil {
+		_, err := newSource(f)
+		return [32]byte{}, err
+	}
+	f.held.mu.Lock()
+	defer f.held.mu.Unlock()
+	if f.held.stamp == nil {
+		st, err := f.newStamp()
+		if err != nil {
+			return [32]byte{}, err
+		}
+		f.held.stamp = st
+	}
+	m := meta{Filter: f, parts: f.held.stamp.parts, form: f.held.stamp.form}
+	if p := m.check(); p != nil {
+		return [32]byte{}, p.inProgram()
+	}
+	return digest(&m, f.held.stamp.sums), nil
+}
+
+// newStamp reads the payload.
+func (f *Filter) newStamp() (*stamp, error) {
 	src, err := newSource(f)
 	if err != nil {
-		return [32]byte{}, err
+		return nil, err
 	}
-	if f.asMapped() {
-		return digest(&src.meta, f.inMap.sums), nil
-	}
-	var sums []uint64
+	st := &stamp{form: src.form, parts: src.parts}
 	sum := func(p *packer, i int) error { return p.pack(src, nil, i) }
 	keep := func(p *packer, _ int) error {
-		sums = append(sums, p.sum)
+		st.sums = append(st.sums, p.sum)
 		return nil
 	}
-	if err := inOrder(context.Background(), chunkCount(src.payloadBytes()), sum, keep); err != nil {
-		return [32]byte{}, err
-	}
-	return digest(&src.meta, sums), nil
+	return st, inOrder(context.Background(), chunkCount(src.payloadBytes()), sum, keep)
+}
+
+// written keeps what writing the payload has found out about it.
+func (p *payload) written(st *stamp) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stamp = st
 }
 
 // digest is the SHA-256 of the header sections and the chunks' checksums.

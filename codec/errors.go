@@ -9,51 +9,50 @@ import (
 
 // Sentinels, for errors.Is.
 var (
-	// ErrCorrupt: the file is damaged, cut short, or no filter at all.
-	ErrCorrupt = fault.ErrCorrupt
 	// ErrVersion: the file needs a newer reader. It wraps
 	// fault.ErrUnsupported.
 	ErrVersion = fmt.Errorf("%w filter file", fault.ErrUnsupported)
 	// ErrLimit: the payload would take more memory than the caller allows.
 	ErrLimit = errors.New("over the memory limit")
-	// ErrInvalid: the filter breaks a rule of the format and cannot be
-	// written. It is a mistake of the calling program.
+	// ErrInvalid: the filter breaks a rule of the format and cannot be written. It
+	// is a mistake of the calling program.
 	ErrInvalid = errors.New("invalid filter")
 )
 
-// Advice, given with errors about a file.
+// Hints for errors about a file.
 const (
 	hintDamaged = "the file is damaged: copy it again, or build the filter again"
 	hintNewer   = "it was written by a newer version of bloomjoin: use that version"
 )
 
-// problem is one broken rule, before it is known whether a file or a program
-// broke it.
+// problem is one broken rule, before it is known whether a file or a program broke
+// it.
 type problem struct {
-	what, want, got string
-	kind            error // nil: ErrCorrupt or ErrInvalid, by who broke it
-	hint            string
-	err             error
+	what, want fault.Text
+	got        string
+	kind       error // nil: fault.ErrCorrupt or ErrInvalid, depending on who broke it
+	hint       fault.Text
+	err        error
 }
 
-// bad makes a problem. want and got may be empty.
+// bad returns a problem. want and got may be empty.
 func bad(what, want string, got any) *problem {
-	return &problem{what: what, want: want, got: fmt.Sprint(got)}
+	return &problem{what: fault.Textf("%s", what), want: fault.Textf("%s", want), got: fmt.Sprint(got)}
 }
 
-// in puts the name of a section before the problem.
+// in adds the name of a section to the problem.
 func (p *problem) in(section string) *problem {
-	p.what = "section " + section + ": " + p.what
+	p.what = fault.Textf("section %s: %s", section, p.what)
 	return p
 }
 
-// newer turns the problem into one that a newer reader would not have.
+// newer marks the problem as one that a newer reader would not have.
 func (p *problem) newer() *problem {
 	p.kind, p.hint = ErrVersion, hintNewer
 	return p
 }
 
-// from returns a problem that another package's error reports.
+// from returns the problem in another package's error.
 func from(err error) *problem {
 	var e *fault.Error
 	if !errors.As(err, &e) {
@@ -66,9 +65,9 @@ func from(err error) *problem {
 	return p
 }
 
-// inFile renders the problem as one of a file's bytes.
+// inFile returns the error for a problem in a file's bytes.
 func (p *problem) inFile(name string) *fault.Error {
-	e := p.render(ErrCorrupt)
+	e := p.render(fault.ErrCorrupt)
 	e.At.File = name
 	if e.Hint == "" {
 		e.Hint = hintDamaged
@@ -76,7 +75,7 @@ func (p *problem) inFile(name string) *fault.Error {
 	return e
 }
 
-// inProgram renders the problem as one of a Filter that was to be written.
+// inProgram returns the error for a problem in a Filter to be written.
 func (p *problem) inProgram() *fault.Error {
 	e := p.render(ErrInvalid)
 	if errors.Is(e.Kind, ErrVersion) {

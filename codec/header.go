@@ -9,16 +9,16 @@ import (
 	"github.com/bloomjoin/bloomjoin/exact"
 )
 
-// meta is what the header of a file says: a filter without its payload, and
-// the sizes of the payload's parts in bytes. A Bloom filter has one part, an
-// exact set two: the negative members and the others.
+// meta is the contents of a file's header: a filter without its payload, and the
+// sizes of the payload's parts in bytes. A Bloom filter has one part, an exact set
+// two: the negative members and the others.
 type meta struct {
 	*Filter
 	parts []uint64
 	form  exact.Form // of an exact set
 }
 
-// Section types of the header, in the order in which they stand there.
+// Section types of the header, in file order.
 const (
 	secKey       = 1
 	secParams    = 2
@@ -29,13 +29,13 @@ const (
 	secRange     = 7
 	secRegisters = 8
 	secParents   = 9
-	secChunks    = 10 // stands behind the payload
+	secChunks    = 10 // comes after the payload
 	secCapacity  = 11
 	secRule      = 12
 )
 
-// section says how one type of section is written and read. A section that
-// put leaves empty is left out of the file.
+// section describes how one type of section is written and read. If put returns
+// nothing, the section is left out of the file.
 type section struct {
 	id       uint16
 	name     string
@@ -45,7 +45,7 @@ type section struct {
 	get      func(m *meta, c *cursor) *problem
 }
 
-// sections are those of the header, ascending by type.
+// sections returns the sections of the header in ascending order of type.
 func sections() []section {
 	return []section{
 		{secKey, "key", true, true, putKey, getKey},
@@ -92,7 +92,7 @@ func appendSections(dst []byte, m *meta) []byte {
 }
 
 // parseSections reads the header sections in b into m. It returns the types of
-// the sections that it does not know and need not.
+// unknown sections that are not critical.
 func parseSections(b []byte, m *meta) (skipped []uint16, p *problem) {
 	known := sections()
 	last := uint16(0)
@@ -142,7 +142,7 @@ func missing(s section) *problem {
 	return bad("missing", "", "").in(s.name)
 }
 
-// unknown decides about a section of a type that this version does not define.
+// unknown handles a section whose type this version does not define.
 func unknown(s rawSection) *problem {
 	if s.id == secChunks {
 		return bad("stands before the payload", "", "").in(sectionName(s.id))
@@ -153,7 +153,7 @@ func unknown(s rawSection) *problem {
 	return nil
 }
 
-// read fills m from a section of a known type.
+// read fills in m from a section of a known type.
 func (s section) read(m *meta, raw rawSection) *problem {
 	if raw.critical != s.critical {
 		return bad("critical flag", fmt.Sprint(s.critical), raw.critical)
@@ -215,7 +215,7 @@ func getParams(m *meta, c *cursor) *problem {
 	return nil
 }
 
-// kindGaps stands for KindExact in the file where the set is in the form Gaps.
+// kindGaps is the file's value for a KindExact set in the form Gaps.
 const kindGaps = 3
 
 func putSet(m *meta, dst []byte) []byte {

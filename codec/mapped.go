@@ -30,7 +30,7 @@ func (h *Header) Mappable() bool { return h.Filter.kind == KindBloom && h.Contig
 func (h *Header) LoadMapped(file []byte, unmap func() error, lim Limits) (*Filter, error) {
 	if !h.Mappable() {
 		return nil, fault.Unsupported(fault.At{File: h.name}, "mapping a payload that is %s", h.form()).
-			WithHint("write the filter with --uncompressed; only Bloom filters can be mapped")
+			WithHint("write the filter with {Uncompressed}; only Bloom filters can be mapped")
 	}
 	if int64(len(file)) != h.FileBytes {
 		return nil, bad("map", fmt.Sprintf("%d bytes", h.FileBytes), len(file)).inFile(h.name)
@@ -49,9 +49,9 @@ func (h *Header) LoadMapped(file []byte, unmap func() error, lim Limits) (*Filte
 	}
 	f := h.Filter.clone()
 	f.SetBloom(bits)
-	f.inMap = &inMap{unmap: unmap, sums: h.sums()}
+	f.held.mapped, f.held.stamp, f.unmap = true, h.stamp(), unmap
 	err = in.guard(func() error {
-		f.inMap.fpr = bits.FPR()
+		bits.FPR() // which are not read again for it at a time when they may have gone
 		return nil
 	})
 	if err != nil {
@@ -59,17 +59,6 @@ func (h *Header) LoadMapped(file []byte, unmap func() error, lim Limits) (*Filte
 	}
 	return f, nil
 }
-
-// inMap is what is known of a mapped payload, so that nobody needs to read all
-// of it again at a time when it may have gone.
-type inMap struct {
-	unmap func() error
-	sums  []uint64 // of the chunks
-	fpr   float64
-}
-
-// asMapped reports whether the payload is what was mapped, and not changed.
-func (f *Filter) asMapped() bool { return f.inMap != nil && f.bits != nil && f.bits.InPlace() }
 
 // form names what the payload is, for errors.
 func (h *Header) form() string {
@@ -108,7 +97,7 @@ func (h *Header) guard(f func() error) (err error) {
 
 // Mapped reports whether the payload is the bytes of a mapped file, which
 // Close gives back.
-func (f *Filter) Mapped() bool { return f.inMap != nil }
+func (f *Filter) Mapped() bool { return f.held != nil && f.held.mapped }
 
 // Close gives a mapped file back; the filter has no payload afterwards, and a
 // *bloom.Filter that Bloom returned before is not to be used any more: the
@@ -116,10 +105,13 @@ func (f *Filter) Mapped() bool { return f.inMap != nil }
 // in use, so that what the filter let through is not to be trusted. Of other
 // filters, and the second time, Close does nothing.
 func (f *Filter) Close() error {
-	if f.inMap == nil {
+	if f.unmap == nil {
 		return nil
 	}
-	unmap := f.inMap.unmap
-	f.inMap, f.bits = nil, nil
+	unmap := f.unmap
+	f.unmap = nil
+	if f.Mapped() {
+		f.held = nil
+	}
 	return unmap()
 }

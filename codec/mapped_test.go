@@ -8,6 +8,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
 func noUnmap() error { return nil }
@@ -40,7 +41,7 @@ func decodeBoth(t testing.TB, b []byte, lim Limits) (*Filter, error) {
 // recovered panic.
 func unpanicked(t testing.TB, err error) {
 	t.Helper()
-	if errors.Is(err, fault.ErrPanicked) {
+	if errors.Is(err, panics.ErrRecovered) {
 		t.Errorf("a recovered panic: %v", err)
 	}
 }
@@ -93,8 +94,8 @@ func TestLoadMappedRefuses(t *testing.T) {
 	}{
 		"compressed": {header(t, encode(t, bloomFilter(t, 300, keysFrom(1, 20)), Options{}), "x"), flat, Limits{}, fault.ErrUnsupported},
 		"exact":      {header(t, encode(t, exactFilter(dense(1, 20), false), Options{Uncompressed: true}), "x"), flat, Limits{}, fault.ErrUnsupported},
-		"short":      {h, flat[:len(flat)-1], Limits{}, ErrCorrupt},
-		"long":       {h, append(bytes.Clone(flat), 0), Limits{}, ErrCorrupt},
+		"short":      {h, flat[:len(flat)-1], Limits{}, fault.ErrCorrupt},
+		"long":       {h, append(bytes.Clone(flat), 0), Limits{}, fault.ErrCorrupt},
 		"limit":      {h, flat, Limits{MaxBytes: h.PayloadBytes - 1}, ErrLimit},
 		"odd":        {h, append(make([]byte, 1, len(flat)+8), flat...)[1:], Limits{}, fault.ErrUnsupported},
 	} {

@@ -4,6 +4,7 @@ package codec
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // mapFile maps a file for the time of a test.
@@ -51,7 +54,7 @@ func TestMappedFileShrinks(t *testing.T) {
 		}
 		g, err := h.LoadMapped(b, noUnmap, Limits{})
 		// Within the last page that is left, zeros stand for what is gone.
-		if g != nil || !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), file.Name()) {
+		if g != nil || !errors.Is(err, fault.ErrCorrupt) || !strings.Contains(err.Error(), file.Name()) {
 			t.Errorf("cut to %d bytes: %v", keep, err)
 		}
 		if keep != 3*chunkBytes && !strings.Contains(err.Error(), "fault at byte") && !strings.Contains(err.Error(), "checksum") {
@@ -131,6 +134,49 @@ func BenchmarkLoadMapped(b *testing.B) {
 		}
 		if err := f.Close(); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// The file is cut short while the filter is in use: an error, not the end of the
+// process, and no answer, for keys of either form, and a count that tells
+// nothing.
+func TestMappedFilterCutShort(t *testing.T) {
+	for _, class := range []key.Class{key.Integer, key.Bytes} {
+		f := splitFilter(t, bloom.Split512, 1<<12, keysFrom(1, 1000))
+		f.Key = []KeyColumn{{Name: "k", Class: string(class)}}
+		f.NormalForm = key.NormalForm
+		file, err := os.Create(filepath.Join(t.TempDir(), "f"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		if _, err := Encode(file, f, Options{Uncompressed: true}); err != nil {
+			t.Fatal(err)
+		}
+		b := mapFile(t, file)
+		m, err := header(t, b, "f").LoadMapped(b, noUnmap, Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var keys key.Batch
+		if class == key.Integer {
+			keys.SetInts(make([]byte, 8<<14), 1<<14, 8, true)
+		} else {
+			keys.SetBytes(make([]byte, 4<<14), 1<<14, 0)
+		}
+		if _, err := m.ProbeBatch(&keys, nil); err != nil {
+			t.Fatal(err)
+		}
+		fpr := m.FPR()
+		if err := os.Truncate(file.Name(), 0); err != nil {
+			t.Fatal(err)
+		}
+		if hits, err := m.ProbeBatch(&keys, nil); !errors.Is(err, errGone) {
+			t.Errorf("%s: %d hits, error %v", class, len(hits), err)
+		}
+		if n := m.Count(); !math.IsInf(n.Keys, 1) || m.FPR() != fpr {
+			t.Errorf("%s: %v keys, rate %v, before %v", class, n, m.FPR(), fpr)
 		}
 	}
 }

@@ -79,7 +79,7 @@ func TestOrIntoRefuses(t *testing.T) {
 	for range 20 {
 		into := bloomOf(t, g, 40_000, nil)
 		err := OrInto(t.Context(), into, header(t, damaged, "first.bjf"), header(t, damaged, "second.bjf"))
-		if !errors.Is(err, ErrCorrupt) || !strings.HasPrefix(err.Error(), "first.bjf: ") {
+		if !errors.Is(err, fault.ErrCorrupt) || !strings.HasPrefix(err.Error(), "first.bjf: ") {
 			t.Fatalf("damaged: %v", err)
 		}
 		if !isZero(into.AppendBlocks(nil, 0, chunkBytes/g.BlockBytes())) {
@@ -95,7 +95,7 @@ func TestOrIntoRefuses(t *testing.T) {
 		t.Errorf("checksum over all: %v", err)
 	}
 	set := header(t, encode(t, exactFilter(keys, false), Options{}), "set.bjf")
-	if err := OrInto(t.Context(), bloomOf(t, g, 40_000, nil), h, set); !errors.Is(err, ErrCorrupt) || !strings.HasPrefix(err.Error(), "set.bjf: ") {
+	if err := OrInto(t.Context(), bloomOf(t, g, 40_000, nil), h, set); !errors.Is(err, fault.ErrCorrupt) || !strings.HasPrefix(err.Error(), "set.bjf: ") {
 		t.Errorf("an exact set went into a Bloom filter: %v", err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -22,12 +22,12 @@ type packer struct {
 	raw    []byte
 	sum    uint64 // of raw
 	coding byte
-	packed []byte // raw in zstd, if that is the coding
+	packed []byte // raw compressed with zstd, if that is the coding
 	huff   huff0.Scratch
 }
 
-// newZstd returns an encoder for as many goroutines as work on chunks. It
-// allocates their tables, 4 MiB for each, when it is first used.
+// newZstd returns an encoder for all goroutines that work on chunks. It allocates
+// their tables, 4 MiB each, on first use.
 func newZstd() (*zstd.Encoder, error) {
 	enc, err := zstd.NewWriter(nil,
 		zstd.WithEncoderConcurrency(workers()),
@@ -42,7 +42,7 @@ func newZstd() (*zstd.Encoder, error) {
 	return enc, nil
 }
 
-// stored returns the bytes that go into the file.
+// stored returns the bytes to write to the file.
 func (p *packer) stored() []byte {
 	if p.coding == codingZstd {
 		return p.packed
@@ -50,9 +50,9 @@ func (p *packer) stored() []byte {
 	return p.raw
 }
 
-// pack reads and compresses a chunk. It stays raw unless zstd saves more than
-// a sixteenth: less is not worth unpacking, and raw chunks can be mapped. enc
-// is nil where all stays raw.
+// pack reads and compresses a chunk. It stays raw unless zstd saves more than 1/16:
+// a smaller saving is not worth the decompression, and raw chunks can be mapped.
+// enc is nil if all chunks stay raw.
 func (p *packer) pack(s *source, enc *zstd.Encoder, i int) (err error) {
 	p.raw = s.chunk(p.raw[:0], i)
 	p.sum = xxh3.Hash(p.raw)
@@ -78,29 +78,29 @@ func (p *packer) pack(s *source, enc *zstd.Encoder, i int) (err error) {
 	return err
 }
 
-// method is a way to compress the bits of a Bloom filter. Which bits are set
-// is a matter of chance, so that their share says what can be saved: the
-// entropy. The method is a function of the bytes alone.
+// method is a way to compress the bits of a Bloom filter. Set bits are random, so
+// their share determines the entropy and thereby the possible saving. The method
+// depends on the bytes alone.
 type method int
 
 const (
 	none     method = iota // not at all
-	literals               // zstd without a search for repetitions, which chance does not make
-	general                // zstd with all that it can do
+	literals               // zstd without a search for repetitions, which random bits do not have
+	general                // full zstd
 )
 
-// Shares of set bits, in 256ths of all, or, whichever is rarer, of unset ones.
+// Shares of set or unset bits, whichever are rarer, in 256ths of all bits.
 const (
-	// Independent bits of which so many are set have an entropy of 0.9387:
-	// no code saves a sixteenth of them.
+	// Independent bits with this share have an entropy of 0.9387: no code saves
+	// 1/16 of them.
 	denseShare = 91
-	// Where fewer are set, runs of zero bytes are so long that a code of at
-	// least one bit for each byte loses to one that knows repetitions.
+	// With a smaller share, runs of zero bytes are so long that a code of at least
+	// one bit per byte loses to one with repetitions.
 	literalShare = 3
 )
 
-// methodFor looks at every page on its own, lest an empty and an overfull half
-// look like two good ones.
+// methodFor examines each page by itself, so that an empty and an overfull half do
+// not pass for two good ones.
 func methodFor(chunk []byte) method {
 	dense, total := true, 0
 	for page := chunk; len(page) > 0; {
@@ -119,10 +119,11 @@ func methodFor(chunk []byte) method {
 	return general // or too short for a table of its own
 }
 
-// rarer returns how many bits of n bytes are set, or unset, given the ones.
+// rarer returns the number of set or of unset bits in n bytes, whichever is
+// smaller.
 func rarer(set, n int) int { return min(set, 8*n-set) }
 
-// ones counts the bits set in whole words, which blocks consist of.
+// ones counts the set bits in whole words, which blocks consist of.
 func ones(b []byte) (n int) {
 	for ; len(b) >= 8; b = b[8:] {
 		n += bits.OnesCount64(binary.LittleEndian.Uint64(b))
@@ -130,22 +131,22 @@ func ones(b []byte) (n int) {
 	return n
 }
 
-// Of a zstd frame (RFC 8878, section 3.1.1).
+// Parts of a zstd frame (RFC 8878, section 3.1.1).
 const (
 	zstdMagic       = 0xfd2fb528
-	zstdHead        = 0xa0 // one segment, whose size follows as a u32; no checksum
+	zstdHead        = 0xa0 // single segment, followed by its size as a u32; no checksum
 	zstdBlockBytes  = 128 << 10
 	blockRaw        = 0
 	blockRLE        = 1
 	blockCompressed = 2
-	// A section of Huffman-coded literals in four streams, sizes of 18 bits.
+	// A section of Huffman-coded literals in four streams, with sizes of 18 bits.
 	literalsHuffman = 2 | 3<<2
 	literalsHead    = 5
 )
 
-// appendLiterals appends a zstd frame of src whose blocks are Huffman-coded
-// bytes and nothing else. For random bits it is smaller than what an encoder
-// finds that looks for repetitions, and takes a fraction of the time.
+// appendLiterals appends a zstd frame of src whose blocks contain only
+// Huffman-coded literals. For random bits it is smaller than the output of an
+// encoder that looks for repetitions, and takes a fraction of the time.
 func appendLiterals(dst, src []byte, huff *huff0.Scratch) ([]byte, error) {
 	dst = binary.LittleEndian.AppendUint32(dst, zstdMagic)
 	dst = append(dst, zstdHead)

@@ -14,10 +14,10 @@ import (
 
 // unpacker is a chunk on its way from the file.
 type unpacker struct {
-	stored []byte // padding and chunk, as in the file
+	stored []byte // padding and chunk as in the file
 	raw    []byte // the chunk: in stored or in one of the buffers
-	read   []byte // holds what was read
-	unzip  []byte // holds what was compressed
+	read   []byte // buffer for reads
+	unzip  []byte // buffer for decompression
 }
 
 // unpack reads chunk i and verifies it.
@@ -54,8 +54,7 @@ func (u *unpacker) unpack(h *Header, dec *zstd.Decoder, i int) (err error) {
 	return nil
 }
 
-// fetch returns bytes of the file: in place where it is mapped, else read into
-// buf.
+// fetch returns bytes of the file: in place if it is mapped, else read into buf.
 func (h *Header) fetch(buf *[]byte, from, to int64) ([]byte, error) {
 	if h.mapped != nil {
 		return h.mapped[from:to], nil
@@ -64,7 +63,7 @@ func (h *Header) fetch(buf *[]byte, from, to int64) ([]byte, error) {
 	return *buf, h.readAt(*buf, from)
 }
 
-// grow returns a slice of n bytes in b's memory if that is enough.
+// grow returns a slice of n bytes, using b's memory if it is large enough.
 func grow(b []byte, n int) []byte {
 	if cap(b) < n {
 		return make([]byte, n)
@@ -72,8 +71,8 @@ func grow(b []byte, n int) []byte {
 	return b[:n]
 }
 
-// newUnzip returns a decoder for as many goroutines as work on chunks, or nil
-// if no chunk needs one.
+// newUnzip returns a decoder for all goroutines that work on chunks, or nil if no
+// chunk needs one.
 func newUnzip(files []*Header) (*zstd.Decoder, error) {
 	for _, h := range files {
 		if h.Contiguous {
@@ -91,17 +90,17 @@ func newUnzip(files []*Header) (*zstd.Decoder, error) {
 	return nil, nil
 }
 
-// take is what readPayloads does with the chunks, whose memory is reused.
-// Either may be nil.
+// take is what readPayloads does with the chunks, whose memory is reused. Either
+// function may be nil.
 type take struct {
-	any     func(i int, raw []byte) error // with chunk i of a file; several at a time
-	ordered func(raw []byte)              // with all, in order
+	any     func(i int, raw []byte) error // called with chunk i of a file; concurrently
+	ordered func(raw []byte)              // called with all chunks in order
 }
 
-// readPayloads reads the payloads of files of equally many chunks and gives
-// every chunk, verified, to t: the first one of each file, then the second
-// ones, so that where they are merged to stays in the processor's cache. At
-// the end of each file it verifies the checksum over all.
+// readPayloads reads the payloads of files with equally many chunks and passes
+// every verified chunk to t: first chunk 0 of each file, then chunk 1, and so on,
+// so that the blocks they are merged into stay in the processor's cache. At the end
+// of each file it verifies the checksum over all.
 func readPayloads(ctx context.Context, files []*Header, t take) error {
 	dec, err := newUnzip(files)
 	if err != nil {
@@ -141,8 +140,8 @@ func readPayloads(ctx context.Context, files []*Header, t take) error {
 	return inOrder(ctx, chunks*len(files), unpack, inTurn)
 }
 
-// verifyEnd verifies the file behind the last chunk, given the sum of all
-// before.
+// verifyEnd verifies the file after the last chunk, given the checksum of
+// everything before.
 func (h *Header) verifyEnd(sum *xxh3.Hasher) error {
 	var buf []byte
 	pad, err := h.fetch(&buf, h.chunks[len(h.chunks)-1].end, h.FileBytes-int64(len(h.tail)))
@@ -161,13 +160,12 @@ func (h *Header) verifyEnd(sum *xxh3.Hasher) error {
 	return nil
 }
 
-// OrInto ORs the payloads of Bloom filters into b, whose parameters must be
-// the files', without another copy in memory: reading a file into an empty
-// filter and merging many into a full one are the same. Each chunk is verified
-// before its bits are set. After an error b holds some of the files' keys and
-// is good for nothing. The end of ctx is such an error. Memory holds less than
-// 32 MiB beside b, and 2 KiB for each file. All files are read at the same
-// time, a chunk of each in turn.
+// OrInto ORs the payloads of Bloom filters into b, whose parameters must equal the
+// files', without another copy in memory. Reading a file into an empty filter and
+// merging many into a full one are the same. Each chunk is verified before its bits
+// are set. After an error, including the end of ctx, b has some of the files' keys
+// and must not be used. OrInto needs less than 32 MiB in addition to b, and 2 KiB
+// per file. It reads all files concurrently, a chunk of each in turn.
 func OrInto(ctx context.Context, b *bloom.Filter, files ...*Header) error {
 	for _, h := range files {
 		if h.Filter.kind != KindBloom {
@@ -182,13 +180,13 @@ func OrInto(ctx context.Context, b *bloom.Filter, files ...*Header) error {
 	if len(files) == 0 {
 		return nil
 	}
-	// A filter over memory that is not its own copies that at its first
-	// change, which is not to happen in several goroutines.
+	// A filter over memory that is not its own copies it at the first change. Force
+	// that now, before several goroutines change it.
 	if err := b.OrBlocks(0, nil); err != nil {
 		return err
 	}
-	// Chunks of several files that are worked on at a time are of the same
-	// blocks.
+	// Chunks of different files that are processed at the same time belong to the
+	// same blocks.
 	var locks [2 * maxWorkers]sync.Mutex
 	blocks := chunkBytes / b.Params().Geometry.BlockBytes()
 	return readPayloads(ctx, files, take{any: func(i int, raw []byte) error {
@@ -199,9 +197,9 @@ func OrInto(ctx context.Context, b *bloom.Filter, files ...*Header) error {
 	}})
 }
 
-// Verify reads the file once and returns an error unless all of its checksums
-// hold, without keeping the payload. (Load checks an exact payload's structure
-// as well.)
+// Verify reads the file once and returns an error unless all of its checksums are
+// correct. It does not keep the payload. (Load also checks an exact payload's
+// structure.)
 func (h *Header) Verify() error {
 	return readPayloads(context.Background(), []*Header{h}, take{})
 }

@@ -5,32 +5,34 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
-// maxWorkers bounds the goroutines that work on chunks, and with them the
-// memory beside the filter. More would not help: what must be done in order,
-// writing and the checksum over all, is a good tenth of the work.
+// maxWorkers limits the goroutines that work on chunks, and thereby the memory.
+// More would not help: work that must be done in order, writing and the checksum
+// over all, is more than a tenth of the total.
 const maxWorkers = 8
 
-// workers returns how many goroutines work on chunks.
+// workers returns the number of goroutines that work on chunks.
 func workers() int { return min(runtime.GOMAXPROCS(0), maxWorkers) }
 
-// worked is what work made of a chunk.
+// worked is the result of work on a chunk.
 type worked[S any] struct {
 	state *S
 	err   error
 }
 
-// inOrder calls work for each of the numbers below n, on several goroutines,
-// and after it use, in order, on the caller's, both with the same S, which is
-// used again later. There are two more S than goroutines, so that these need
-// not wait for use at once. The first error in order ends it, or the end of
-// the context; no goroutine outlives the call.
+// inOrder calls work for each of the numbers below n on several goroutines, and
+// then use on the caller's goroutine, in order, with the same S. S values are
+// reused. There are two more of them than goroutines, so that goroutines need not
+// wait for use immediately. inOrder returns the first error in order, or the
+// context's; all goroutines have ended when it returns.
 func inOrder[S any](ctx context.Context, n int, work, use func(s *S, i int) error) error {
-	if n == 1 { // a small filter: no need of anybody else
+	if n == 1 { // a small filter needs no goroutines
 		var s S
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		if err := stopped.Err(ctx); err != nil {
+			return err
 		}
 		if err := work(&s, 0); err != nil {
 			return err
@@ -40,8 +42,8 @@ func inOrder[S any](ctx context.Context, n int, work, use func(s *S, i int) erro
 	workers := min(n, workers())
 	states := make([]S, min(n, workers+2))
 	free := make(chan *S, len(states))
-	// Numbers that are worked on at a time lie closer together than there are
-	// states, because each of them holds one.
+	// Numbers in progress are closer together than the number of states, because
+	// each of them holds a state.
 	done := make([]chan worked[S], len(states))
 	for i := range states {
 		free <- &states[i]
@@ -71,8 +73,8 @@ func inOrder[S any](ctx context.Context, n int, work, use func(s *S, i int) erro
 		wg.Go(run)
 	}
 	for i := range n {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		if err := stopped.Err(ctx); err != nil {
+			return err
 		}
 		w := <-done[i%len(done)]
 		if w.err != nil {

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// ruleNames are the bits of a rule, from the lowest on: also the order in which
-// they are applied, and in which a Filter names them.
+// ruleNames are the bits of a rule, lowest first, which is also their order of
+// application and their order in a Filter.
 var ruleNames = []string{"trim", "lower", "uuid"}
 
-// ruleBits returns the bits of a rule; ok is false for anything but names in
+// ruleBits returns the bits of a rule. ok is false for anything but known names in
 // their order.
 func ruleBits(rule string) (bits uint32, ok bool) {
 	if rule == "" {
@@ -29,7 +29,7 @@ func ruleBits(rule string) (bits uint32, ok bool) {
 }
 
 func putRule(m *meta, dst []byte) []byte {
-	bits, _ := ruleBits(m.Rule) // as was checked
+	bits, _ := ruleBits(m.Rule) // already checked
 	if bits == 0 {
 		return dst
 	}
@@ -54,8 +54,8 @@ func getRule(m *meta, c *cursor) *problem {
 	return nil
 }
 
-// checkRule wants a key that the rule is about: with a column of strings, or,
-// where they became UUIDs, with one of these and no string.
+// checkRule checks that the rule applies to the key: it needs a string column or,
+// if strings became UUIDs, a UUID column and no string column.
 func (m *meta) checkRule() *problem {
 	bits, ok := ruleBits(m.Rule)
 	if !ok {

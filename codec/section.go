@@ -9,23 +9,23 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/sniff"
 )
 
-// Sizes and marks of the format; FORMAT.md explains them.
+// Sizes and marks of the format; see FORMAT.md.
 const (
 	magic         = sniff.Filter
 	formatVersion = 1 // of files that this package writes
-	readerVersion = 1 // the least that must be able to read them
+	readerVersion = 1 // lowest version that can read them
 	prologueBytes = 24
 	trailerBytes  = 16
-	sectionBytes  = 8 + 8   // of a section beside its body: head and checksum
+	sectionBytes  = 8 + 8   // bytes of a section in addition to its body: head and checksum
 	maxHeader     = 1 << 24 // bytes of all header sections
-	chunkBytes    = 1 << 20 // of payload before compression
-	chunkEntry    = 16      // bytes of a chunk in the chunk table
-	pageBytes     = 4096    // raw chunks start at a multiple of it
+	chunkBytes    = 1 << 20 // bytes of uncompressed payload
+	chunkEntry    = 16      // bytes of a chunk's entry in the chunk table
+	pageBytes     = 4096    // alignment of raw chunks
 	flagCritical  = 1
 )
 
 // IsFilter reports whether a file that starts with the given bytes is a filter
-// file, whole or not. Eight bytes are enough.
+// file, complete or not. Eight bytes are enough.
 func IsFilter(first []byte) bool {
 	return len(first) >= len(magic) && string(first[:len(magic)]) == magic
 }
@@ -49,14 +49,14 @@ func appendSectionHead(dst []byte, id, flags uint16, size int) []byte {
 	return binary.LittleEndian.AppendUint32(dst, uint32(size))
 }
 
-// rawSection is a section as it stands in a file, its checksum verified.
+// rawSection is a section of a file with a verified checksum.
 type rawSection struct {
 	id       uint16
 	critical bool
 	body     []byte
 }
 
-// nextSection takes the section at the start of b and returns what follows.
+// nextSection returns the section at the start of b and the bytes after it.
 func nextSection(b []byte) (s rawSection, rest []byte, p *problem) {
 	if len(b) < sectionBytes {
 		return s, nil, bad("section", fmt.Sprintf("at least %d bytes", sectionBytes), len(b))
@@ -94,8 +94,8 @@ func isZero(b []byte) bool {
 	return true
 }
 
-// cursor takes values off the body of a section. Once the body is too short,
-// every value is zero and short is set.
+// cursor reads from the body of a section. Once the body is too short, every value
+// is zero and short is set.
 type cursor struct {
 	b     []byte
 	short bool
@@ -123,10 +123,10 @@ func (c *cursor) u16() uint16 { return uint16(c.uint(2)) }
 func (c *cursor) u32() uint32 { return uint32(c.uint(4)) }
 func (c *cursor) u64() uint64 { return c.uint(8) }
 
-// text takes a string with a 16-bit length before it.
+// text reads a string preceded by its 16-bit length.
 func (c *cursor) text() string { return string(c.take(uint64(c.u16()))) }
 
-// zero takes n bytes that must be zero.
+// zero reads n bytes that must be zero.
 func (c *cursor) zero(n uint64) *problem {
 	if b := c.take(n); !isZero(b) {
 		return bad("reserved bytes", "zero", fmt.Sprintf("%x", b))

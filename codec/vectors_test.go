@@ -366,7 +366,7 @@ func (v vector) test(t *testing.T) {
 	}
 	_, b, _ = bytes.Cut(b, []byte("\n\n"))
 	_, err = decodeBoth(t, b, Limits{MaxBytes: 1 << 20})
-	is := map[string]error{"corrupt": ErrCorrupt, "newer": ErrVersion, "limit": ErrLimit}[v.expect]
+	is := map[string]error{"corrupt": fault.ErrCorrupt, "newer": ErrVersion, "limit": ErrLimit}[v.expect]
 	if !errors.Is(err, is) {
 		t.Fatalf("error %v, want %v", err, is)
 	}
@@ -377,7 +377,7 @@ func (v vector) test(t *testing.T) {
 		t.Errorf("error %q is not of the unsupported kind", err)
 	}
 	var e *fault.Error
-	if !errors.As(err, &e) || e.Hint == "" || errors.Is(err, ErrCorrupt) == errors.Is(err, ErrVersion) {
+	if !errors.As(err, &e) || e.Hint == "" || errors.Is(err, fault.ErrCorrupt) == errors.Is(err, ErrVersion) {
 		t.Errorf("error %#v: no advice, or of two kinds", err)
 	}
 }

@@ -7,11 +7,10 @@ import (
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 )
 
-// Add puts values into the set. If signed, each is the two's complement of an
-// int64, else a uint64. The slice is not kept. A bitmap takes values in order
-// several times faster than others, so those that do not ascend are sorted
-// first, in up to 16 MiB of memory: random values come cheapest in batches of
-// 2^16 to 2^20.
+// Add adds values to the set: int64s in two's complement if signed, else uint64s.
+// It does not keep the slice. Bitmaps take ascending values several times faster
+// than others, so values that do not ascend are sorted first, in up to 16 MiB of
+// memory. Random values are cheapest in batches of 2^16 to 2^20.
 func (s *Set) Add(values []uint64, signed bool) {
 	s.changed()
 	for batch := range slices.Chunk(values, sortBatch) {
@@ -19,7 +18,7 @@ func (s *Set) Add(values []uint64, signed bool) {
 	}
 }
 
-// sortBatch is how many values are sorted at once.
+// sortBatch is the number of values sorted at a time.
 const sortBatch = 1 << 20
 
 func (s *Set) addBatch(values []uint64, signed bool) {
@@ -34,7 +33,7 @@ func (s *Set) addBatch(values []uint64, signed bool) {
 	addSorted(s.negative, values[naturals:])
 }
 
-// addPiece is how many values go to the library at once, which copies them.
+// addPiece is the number of values passed to the library at a time; it copies them.
 const addPiece = 1 << 12
 
 func addSorted(m *roaring64.Bitmap, values []uint64) {
@@ -43,8 +42,8 @@ func addSorted(m *roaring64.Bitmap, values []uint64) {
 	}
 }
 
-// radixMin is the number of values from which on sorting by digits is faster
-// than by comparing.
+// radixMin is the number of values from which radix sort is faster than comparison
+// sort.
 const radixMin = 256
 
 // sorted returns the values in ascending order in new memory.
@@ -57,8 +56,8 @@ func sorted(values []uint64) []uint64 {
 	return radixSorted(values)
 }
 
-// radixSorted sorts by one byte after the other, from the lowest on, and
-// leaves out bytes in which all values are equal.
+// radixSorted sorts byte by byte from the lowest one and skips bytes in which all
+// values agree.
 func radixSorted(values []uint64) []uint64 {
 	differ := uint64(0)
 	for _, v := range values {
@@ -74,7 +73,7 @@ func radixSorted(values []uint64) []uint64 {
 	return from
 }
 
-// scatter puts the values of from into to, ordered by the byte at shift.
+// scatter copies from to to, stably ordered by the byte at shift.
 func scatter(to, from []uint64, shift int) {
 	var next [256]int
 	for _, v := range from {

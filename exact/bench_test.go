@@ -12,11 +12,11 @@ import (
 
 const million = 1_000_000
 
-// used are the shares of IDs that are in a set: one in so many.
+// used are the shares of IDs that are in a set: one in 4, 16 or 64.
 var used = []int{4, 16, 64}
 
-// subset returns n of the integers below n·k, a random subset of which all are
-// equally likely, in ascending order.
+// subset returns a uniformly random subset of n of the integers below n·k, in
+// ascending order.
 func subset(r *rand.Rand, n, k int) []uint64 {
 	words := make([]uint64, (n*k+63)/64)
 	for left := n; left > 0; {
@@ -41,15 +41,14 @@ func setOf(values []uint64) *Set {
 	return s
 }
 
-// entropyBits is the least number of bits per member, on average, in which a
-// random subset of one in k can be coded: k·H(1/k).
+// entropyBits returns the minimum average number of bits per member for a random
+// subset of one in k: k·H(1/k).
 func entropyBits(k float64) float64 {
 	return math.Log2(k) + (k-1)*math.Log2(k/(k-1))
 }
 
-// wireBits returns the bits per member of the marshalled set, and of what the
-// file makes of it: zstd of each chunk of 1 MiB, or the chunk itself if that is
-// smaller.
+// wireBits returns the bits per member of the marshalled set, and of its form in a
+// file: zstd of each chunk of 1 MiB, or the chunk itself if that is smaller.
 func wireBits(tb testing.TB, s *Set, level zstd.EncoderLevel) (plain, packed float64) {
 	const chunk = 1 << 20
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(level),
@@ -69,10 +68,10 @@ func wireBits(tb testing.TB, s *Set, level zstd.EncoderLevel) (plain, packed flo
 	return 8 * float64(len(all)) / float64(s.Len()), 8 * float64(n) / float64(s.Len())
 }
 
-// TestWireBits: the known bounds of the wire form. Of one in k, 2^16/k members
-// fall to a container on average, which takes 16 bits for each of them, or 2^16
-// bits for all where they are more than 4096. Beside them are 8 bytes of header
-// for a container, and the last one may reach beyond the IDs.
+// TestWireBits checks known bounds of the wire form. With one in k, a container has
+// 2^16/k members on average and takes 16 bits for each, or 2^16 bits if there are
+// more than 4096. In addition, each container has a header of 8 bytes, and the last
+// one may extend past the IDs.
 func TestWireBits(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 32))
 	for k, most := range map[int]float64{4: 4.1, 16: 16.1, 64: 16.1} {
@@ -87,7 +86,7 @@ func perKey(b *testing.B, n int) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/(float64(b.N)*float64(n)), "ns/key")
 }
 
-// probes returns a mix of members and others, one half each, in random order.
+// probes returns members and other values, half each, in random order.
 func probes(r *rand.Rand, members []uint64, other func() uint64) []uint64 {
 	q := make([]uint64, 1<<20)
 	for i := range q {
@@ -177,7 +176,7 @@ func BenchmarkAdd(b *testing.B) {
 	}
 }
 
-// BenchmarkWire writes and reads sets, and says what they take on the wire.
+// BenchmarkWire writes and reads sets and reports their size.
 func BenchmarkWire(b *testing.B) {
 	for _, k := range used {
 		s := setOf(subset(rand.New(rand.NewPCG(4, uint64(k))), 10*million, k))

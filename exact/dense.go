@@ -9,26 +9,27 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/hugepage"
 )
 
-// Dense collects natural numbers that lie close together on their way to a
-// [Set]: as a flat bitmap over their range, into which random numbers go ten
-// times faster than into compressed bitmaps. One goroutine uses it at a time.
+// Dense collects natural numbers that lie close together before they go to a [Set].
+// It is a flat bitmap over their range, which takes random numbers ten times faster
+// than compressed bitmaps do. It is not safe for concurrent use.
 type Dense struct {
-	most  uint64   // bytes
-	first uint64   // the number of the first container of 2^16 values
+	most  uint64   // limit in bytes
+	first uint64   // number of the first container, of 2^16 values
 	words []uint64 // 1,024 for each container
 }
 
-// NewDense returns an empty collection that takes up to most bytes.
+// NewDense returns an empty collection of at most most bytes.
 func NewDense(most uint64) *Dense { return &Dense{most: most} }
 
-// containerWords is the number of words of a container's bitmap.
+// containerWords is the number of words in a container's bitmap.
 const containerWords = 1 << 16 / 64
 
-// Bytes returns what the collection takes in memory.
+// Bytes returns the size of the collection in memory.
 func (d *Dense) Bytes() uint64 { return 8 * uint64(len(d.words)) }
 
-// Add puts in values, in two's complement if signed. It reports false, having
-// changed nothing, if one is negative, or their range takes too many bytes.
+// Add adds values: int64s in two's complement if signed, else uint64s. If one is
+// negative, or the range would take too many bytes, it changes nothing and returns
+// false.
 func (d *Dense) Add(values []uint64, signed bool) bool {
 	if len(values) == 0 {
 		return true
@@ -48,7 +49,7 @@ func (d *Dense) Add(values []uint64, signed bool) bool {
 	return true
 }
 
-// cover makes room for the containers from lo to hi.
+// cover makes room for containers lo to hi and reports whether they fit the limit.
 func (d *Dense) cover(lo, hi uint64) bool {
 	n := uint64(len(d.words)) / containerWords
 	if n > 0 && lo >= d.first && hi-d.first < n {
@@ -58,11 +59,11 @@ func (d *Dense) cover(lo, hi uint64) bool {
 		lo, hi = min(lo, d.first), max(hi, d.first+n-1)
 	}
 	most := d.most / (8 * containerWords)
-	need := hi - lo + 1 // of 2^48 at most
+	need := hi - lo + 1 // at most 2^48
 	if need > most {
 		return false
 	}
-	// Values that come in order ask for more again and again.
+	// Double the room, because ascending values keep asking for more.
 	room := min(max(need, 2*n), most)
 	if lo < d.first && n > 0 {
 		lo -= min(lo, room-need)
@@ -73,10 +74,10 @@ func (d *Dense) cover(lo, hi uint64) bool {
 	return true
 }
 
-// Into puts the values into s.
+// Into adds the values to s.
 func (d *Dense) Into(s *Set) {
 	s.changed()
-	const containers = 1 << 16 // in a bitmap of 2^32 values
+	const containers = 1 << 16 // containers in a bitmap of 2^32 values
 	for words, at := d.words, d.first; len(words) > 0; {
 		n := min(containers-at%containers, uint64(len(words))/containerWords)
 		addDense(s.natural, at, words[:n*containerWords])
@@ -84,10 +85,10 @@ func (d *Dense) Into(s *Set) {
 	}
 }
 
-// addDense puts a flat bitmap that begins at the given container into m. It
-// does not cross a multiple of 2^32.
+// addDense adds to m a flat bitmap that begins at the given container and does not
+// cross a multiple of 2^32.
 func addDense(m *roaring64.Bitmap, first uint64, words []uint64) {
-	if first < 1<<16 { // for others the library has no way
+	if first < 1<<16 { // the library can shift a flat bitmap only within the first 2^32
 		flat := roaring.AddOffset64(roaring.FromDense(words, false), int64(first<<16))
 		m.Or(roaring64.Roaring32AsRoaring64(flat))
 		return

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A flat bitmap gives the set that its values give, in whatever order, wherever
-// they begin, and over the borders of 2^16 and 2^32; or it refuses them.
+// A flat bitmap gives the same set as its values, in any order, wherever they
+// start, and across multiples of 2^16 and 2^32; or it refuses them.
 func TestDense(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, c := range []struct {
@@ -60,7 +60,7 @@ func sameMembers(a, b *Set) bool {
 	return a.natural.Equals(b.natural) && a.negative.Equals(b.negative)
 }
 
-// Values that come in order, up or down, take memory in proportion.
+// Ascending and descending values take memory in proportion to their range.
 func TestDenseInOrder(t *testing.T) {
 	for _, down := range []bool{false, true} {
 		d, want, got := NewDense(64<<20), New(), New()

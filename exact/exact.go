@@ -1,20 +1,20 @@
-// Package exact holds sets of integers without error: the filter that beats a
-// Bloom filter where the set is small or dense.
+// Package exact holds sets of integers without error. For small or dense sets they
+// beat a Bloom filter.
 //
-// A [Set] is two compressed bitmaps of 64-bit values, one of the negative
-// integers and one of the others, so that -1 and 2^64-1 stay apart. A file has
-// them in one of two forms, whichever is smaller ([Form]): the Roaring format's
-// 64-bit extension (https://github.com/RoaringBitmap/RoaringFormatSpec), which
-// other languages read, or Rice-coded gaps, which come close to the entropy of
-// sets without structure. Both are canonical: equal sets give equal bytes,
-// however they came about.
+// A [Set] is two compressed bitmaps of 64-bit values, one of the negative integers
+// and one of the others, so that -1 and 2^64-1 stay distinct. A file holds them in
+// the smaller of two forms ([Form]): the 64-bit extension of the Roaring format
+// (https://github.com/RoaringBitmap/RoaringFormatSpec), which other languages can
+// read, or Rice-coded gaps, which come close to the entropy of sets without
+// structure. Both forms are canonical: equal sets give equal bytes, however they
+// were built.
 //
-// Compressed bitmaps are slow to probe at random. So a set that is probed gets
-// an index besides, a flat bitmap or a hash table, within a budget of memory:
-// see [Set.Index].
+// Random probes of compressed bitmaps are slow. A set that is probed therefore also
+// gets an index, a flat bitmap or a hash table, within a memory budget; see
+// [Set.Index].
 //
-// Reading methods, Probe among them, may run at the same time as each other.
-// Methods that change a set need it for themselves.
+// Methods that only read, including Probe, may run concurrently. Methods that
+// change a set need exclusive access.
 package exact
 
 import (
@@ -25,18 +25,19 @@ import (
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
-// Set is a set of integers from -2^63 to 2^64-1. Make one with [New].
+// Set is a set of integers from -2^63 to 2^64-1. [New] makes one.
 type Set struct {
-	negative *roaring64.Bitmap // two's complement of the members below zero
-	natural  *roaring64.Bitmap // the members from zero on
+	negative *roaring64.Bitmap // members below zero, in two's complement
+	natural  *roaring64.Bitmap // members from zero up
 
-	index    atomic.Pointer[index] // nil: dropped, or never probed
-	budget   uint64                // of the index, if budgeted
+	index    atomic.Pointer[index] // nil: dropped or never probed
+	budget   uint64                // of the index, valid if budgeted
 	budgeted bool
 
-	held atomic.Pointer[blocks] // nil: dropped, or never asked for
+	held atomic.Pointer[blocks] // nil: dropped or never needed
 }
 
 // New returns an empty set.
@@ -49,8 +50,8 @@ func (s *Set) Len() uint64 {
 	return s.negative.GetCardinality() + s.natural.GetCardinality()
 }
 
-// Bytes returns what the set takes in memory, with its index if it has one. Of
-// the compressed bitmaps that is about, of the index to the byte.
+// Bytes returns the size of the set in memory, including its index if it has one.
+// The size of the compressed bitmaps is approximate, that of the index exact.
 func (s *Set) Bytes() uint64 {
 	n := s.compressedBytes()
 	if ix := s.index.Load(); ix != nil {
@@ -59,32 +60,31 @@ func (s *Set) Bytes() uint64 {
 	return n
 }
 
-// Clone returns a copy that shares nothing with s and has no index, but the
-// same budget for one.
+// Clone returns a copy that shares no memory with s. It has the same index budget,
+// but no index.
 func (s *Set) Clone() *Set {
 	return &Set{negative: s.negative.Clone(), natural: s.natural.Clone(), budget: s.budget, budgeted: s.budgeted}
 }
 
-// Union adds the members of t to s: a value is in s afterwards if and only if
-// it was in s or in t. Neither duplicates nor order matter, and t, which may
-// be s, stays as it is; the two share nothing afterwards.
+// Union adds the members of t to s. t, which may be s, is unchanged, and the two
+// share no memory afterwards.
 func (s *Set) Union(t *Set) {
 	s.changed()
 	s.negative.Or(t.negative)
 	s.natural.Or(t.natural)
 }
 
-// Intersect removes from s what is not in t: a value is in s afterwards if and
-// only if it was in both. t, which may be s, stays as it is.
+// Intersect removes from s all values that are not in t. t, which may be s, is
+// unchanged.
 func (s *Set) Intersect(t *Set) {
 	s.changed()
 	s.negative.And(t.negative)
 	s.natural.And(t.natural)
 }
 
-// Difference removes from s what is in t: a value is in s afterwards if and
-// only if it was in s and not in t. t stays as it is, unless it is s: then both
-// are empty. Unlike that of Bloom filters the difference is without error.
+// Difference removes from s all values that are in t. t is unchanged, unless it is
+// s: then it becomes empty. Unlike the difference of Bloom filters, it has no
+// error.
 func (s *Set) Difference(t *Set) {
 	s.changed()
 	if s == t {
@@ -96,31 +96,31 @@ func (s *Set) Difference(t *Set) {
 	s.natural.AndNot(t.natural)
 }
 
-// containerCost is what a container of 2^16 neighbouring values takes in
-// memory when it holds few of them: the bitmap, array and slice headers.
+// containerCost is the memory taken by a container of 2^16 neighbouring values when
+// it has few members: the bitmap, array and slice headers.
 const containerCost = 192
 
-// MaxCostPerKey is the most that one key can add to the Cost of a set.
+// MaxCostPerKey is the most by which one key can increase the Cost of a set.
 const MaxCostPerKey = containerCost
 
-// Cost returns a measure in bytes of how sparse the set is. It never falls
-// when members are added: of two sets, the union costs at least as much as
-// either. (Neither the size in memory nor that of the marshalled bytes has
-// that property: the even and the odd numbers together are one run.) So a
-// worker that holds a part of a set can give up the exact form once Cost
-// exceeds what the alternative takes for the whole, and whoever holds the
-// whole comes to the same decision.
+// Cost returns a measure, in bytes, of how sparse the set is. It never falls when
+// members are added, so a union costs at least as much as either of its sets.
+// (Neither the size in memory nor that of the marshalled bytes has that property:
+// the even and the odd numbers together are one run.) A worker that holds part of a
+// set can therefore give up the exact kind once Cost exceeds the size of the
+// alternative for the whole set; a process that holds the whole set decides the
+// same.
 //
-// A set with a Cost below the size of a Bloom filter at 1 % has some 150
-// members or more to a container; below that an array of 16-bit offsets is
-// larger than the Bloom filter anyhow.
+// A set whose Cost is below the size of a Bloom filter at 1 % has about 150 members
+// or more per container. With fewer, an array of 16-bit offsets is larger than the
+// Bloom filter anyway.
 func (s *Set) Cost() uint64 {
 	return containerCost * (s.negative.Stats().Containers + s.natural.Stats().Containers)
 }
 
-// Values yields the members in ascending order in batches, the negative ones
-// first. The slice is reused between calls of yield. Yield's second value says
-// whether the batch is of negative integers in two's complement.
+// Values yields the members in batches, in ascending order, negative ones first.
+// The slice is reused for the next batch. The second value is true if the batch is
+// negative integers in two's complement.
 func (s *Set) Values(yield func(values []uint64, signed bool) bool) {
 	buf := make([]uint64, 4096)
 	for _, m := range []*roaring64.Bitmap{s.negative, s.natural} {
@@ -133,8 +133,7 @@ func (s *Set) Values(yield func(values []uint64, signed bool) bool) {
 	}
 }
 
-// marshalRoaring returns the bytes of the negative and of the other members in
-// the form Roaring.
+// marshalRoaring returns the negative and the other members in the form Roaring.
 func (s *Set) marshalRoaring() (negative, natural []byte, err error) {
 	if negative, err = marshal(s.negative); err != nil {
 		return nil, nil, err
@@ -143,10 +142,9 @@ func (s *Set) marshalRoaring() (negative, natural []byte, err error) {
 	return negative, natural, err
 }
 
-// marshal writes a copy of the bitmap with its containers brought to the
-// smallest form. That this form is a function of the members is checked, as it
-// is not the library's promise; if it is not, the bitmap is built anew in
-// order.
+// marshal encodes a copy of the bitmap with each container in its smallest form.
+// The library does not promise that this form depends on the members alone, so
+// marshal checks it and, if it does not hold, rebuilds the bitmap in order.
 func marshal(m *roaring64.Bitmap) ([]byte, error) {
 	b, err := canonical(m.Clone())
 	if errors.Is(err, fault.ErrCorrupt) {
@@ -158,8 +156,8 @@ func marshal(m *roaring64.Bitmap) ([]byte, error) {
 	return b, nil
 }
 
-// canonical changes the form of m's containers and returns m's bytes. It is an
-// error if checkBitmaps refuses them.
+// canonical changes m's containers to their smallest form and returns m's bytes. It
+// is an error if checkBitmaps refuses them.
 func canonical(m *roaring64.Bitmap) ([]byte, error) {
 	m.RunOptimize()
 	b, err := m.ToBytes()
@@ -170,8 +168,7 @@ func canonical(m *roaring64.Bitmap) ([]byte, error) {
 	return b, err
 }
 
-// rebuilt returns a bitmap with the members of m that has no other history
-// than that they came in order.
+// rebuilt returns a new bitmap with the members of m, added in order.
 func rebuilt(m *roaring64.Bitmap) *roaring64.Bitmap {
 	c := roaring64.New()
 	buf := make([]uint64, 4096)
@@ -182,10 +179,10 @@ func rebuilt(m *roaring64.Bitmap) *roaring64.Bitmap {
 	return c
 }
 
-// unmarshalRoaring is the inverse of marshalRoaring. Bytes that this would not
-// have written are refused with an error that wraps fault.ErrCorrupt.
+// unmarshalRoaring is the inverse of marshalRoaring. It refuses bytes that
+// marshalRoaring would not write with an error that wraps fault.ErrCorrupt.
 func unmarshalRoaring(negative, natural []byte) (s *Set, err error) {
-	defer fault.Recovered(fault.At{}, &err)
+	defer panics.Recover(fault.At{}, &err)
 	s = New()
 	if err := unmarshal(s.negative, negative); err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
 // member is an integer from -2^63 to 2^64-1: its 64 bits, and whether it is
@@ -23,10 +24,10 @@ type oracle map[member]bool
 
 func memberOf(v uint64, signed bool) member { return member{v, signed && int64(v) < 0} }
 
-// edges are the values at which signs, widths and containers meet.
+// edges are the values around changes of sign, width and container.
 var edges = []uint64{0, 1, 1<<16 - 1, 1 << 16, 1<<32 - 1, 1 << 32, 1<<63 - 1, 1 << 63, 1<<63 + 1, ^uint64(0) - 1, ^uint64(0)}
 
-// random returns values of some shape: sparse, dense, runs, edges.
+// random returns values of one of several shapes: sparse, dense, runs, edges.
 func random(r *rand.Rand) (values []uint64, signed bool) {
 	base := r.Uint64() >> r.IntN(64)
 	if r.IntN(2) == 0 {
@@ -106,7 +107,7 @@ func TestSetAgainstMap(t *testing.T) {
 				a[memberOf(v, signed)] = true
 			}
 			values, signed = random(r)
-			if r.IntN(2) == 0 && len(a) > 0 { // something in common
+			if r.IntN(2) == 0 && len(a) > 0 { // an overlap
 				for m := range a {
 					b[m] = true
 					sb.Add([]uint64{m.bits}, m.negative)
@@ -148,8 +149,8 @@ func TestSetAgainstMap(t *testing.T) {
 	}
 }
 
-// probe compares Probe with the oracle, on members and others, as signed and
-// as unsigned values.
+// probe compares Probe with the oracle for members and others, as signed and as
+// unsigned values.
 func probe(t *testing.T, r *rand.Rand, s *Set, o oracle) {
 	values := slices.Clone(edges)
 	for m := range o {
@@ -193,8 +194,8 @@ func TestMinusOne(t *testing.T) {
 	}
 }
 
-// The bytes depend on the members alone: not on the order in which they came,
-// nor on the sets they came from.
+// The bytes depend on the members alone, not on the order in which they were added
+// or on the sets that they came from.
 func TestMarshalIsCanonical(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 40 {
@@ -205,7 +206,7 @@ func TestMarshalIsCanonical(t *testing.T) {
 				whole[memberOf(v, signed)] = true
 			}
 		}
-		want := marshal2(t, build(whole)) // a map's order is another one each time
+		want := marshal2(t, build(whole)) // the order of a map differs each time
 		if got := marshal2(t, build(whole)); !bytes.Equal(got, want) {
 			t.Fatal("another order, other bytes")
 		}
@@ -223,7 +224,7 @@ func TestMarshalIsCanonical(t *testing.T) {
 		if !bytes.Equal(marshal2(t, all), want) {
 			t.Fatal("built in parts, other bytes")
 		}
-		// Taken out of a larger set, and through a file.
+		// Removed from a larger set, and through a file.
 		larger := build(whole)
 		values, signed := random(r)
 		larger.Add(values, signed)
@@ -246,7 +247,7 @@ func TestMarshalIsCanonical(t *testing.T) {
 	}
 }
 
-// Members that fill a container, in an order that makes it change its form.
+// Members that fill a container in an order that makes its form change.
 func TestMarshalForms(t *testing.T) {
 	up, down, odd := New(), New(), New()
 	for i := range uint64(1 << 16) {
@@ -331,8 +332,8 @@ func TestUnmarshalRefuses(t *testing.T) {
 	}
 }
 
-// FuzzUnmarshal: no bytes make it panic or take memory out of proportion, and
-// what it takes is a set that can be written and read.
+// FuzzUnmarshal: no input causes a panic or excessive memory, and every accepted
+// input is a set that can be written and read.
 func FuzzUnmarshal(f *testing.F) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for range 12 {
@@ -357,7 +358,7 @@ func FuzzUnmarshal(f *testing.F) {
 		if n := after.TotalAlloc - before.TotalAlloc; n > 100*size+1<<20 {
 			t.Fatalf("%d bytes allocated for %d", n, size)
 		}
-		if errors.Is(err, fault.ErrPanicked) {
+		if errors.Is(err, panics.ErrRecovered) {
 			t.Fatalf("a recovered panic: %v", err)
 		}
 		if err != nil {

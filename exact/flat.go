@@ -2,27 +2,26 @@ package exact
 
 import "github.com/bloomjoin/bloomjoin/internal/hugepage"
 
-// flat is one bit for each integer between the least and the greatest member.
-// Dense sets are that: of IDs given out one after the other, of which one in k
-// is a member, it takes k bits per member, and a probe is one load.
+// flat has one bit for each integer between the smallest and the largest member. It
+// suits dense sets: if one in k of sequential IDs is a member, it takes k bits per
+// member, and a probe is one load.
 type flat struct {
 	words []uint64
-	views [2]view // for values that are unsigned, signed
+	views [2]view // for unsigned and for signed values
 }
 
-// view is a part of the bitmap in which the two's complement of a value says
-// where its bit is. The last word is zero and stands for all that is not in
-// the view.
+// view is a part of the bitmap, addressed by the two's complement of a value. The
+// last word is zero and stands for all values outside the view.
 type view struct {
-	base  uint64 // the value of the first bit, a multiple of 64
+	base  uint64 // value of the first bit, a multiple of 64
 	words []uint64
 }
 
-// extent is where the members lie on the line of integers.
+// extent is the range of a set's members.
 type extent struct {
-	low, high uint64 // the least and the greatest member, in two's complement
-	negative  bool   // the least is negative
-	natural   bool   // the greatest is not
+	low, high uint64 // smallest and largest member, in two's complement
+	negative  bool   // the smallest is negative
+	natural   bool   // the largest is not negative
 }
 
 func extentOf(s *Set) (e extent) {
@@ -38,9 +37,9 @@ func extentOf(s *Set) (e extent) {
 	return e
 }
 
-// words returns how many words a flat bitmap takes. Not ok are sets with
-// members on both sides of 2^63: no difference of 64 bits tells their values
-// apart from negative ones.
+// words returns the number of words in a flat bitmap. ok is false for sets with
+// members on both sides of 2^63, whose values cannot be distinguished from negative
+// ones by a 64-bit difference.
 func (e extent) words() (n uint64, ok bool) {
 	const top = 1 << 63
 	switch {
@@ -66,7 +65,7 @@ func newFlat(s *Set, e extent, n uint64) *flat {
 	f := &flat{words: words, views: [2]view{all, all}}
 	switch {
 	case e.negative && e.natural:
-		f.views[0] = view{words: words[-base/64:]} // from zero on
+		f.views[0] = view{words: words[-base/64:]} // from zero up
 	case e.negative:
 		f.views[0] = none
 	case e.low >= 1<<63:
@@ -75,9 +74,8 @@ func newFlat(s *Set, e extent, n uint64) *flat {
 	return f
 }
 
-// probe sets in found the bits of the values that are members. The inner loop
-// has no branch that depends on a value, so that the cache misses of many
-// values run side by side.
+// probe sets the bits in found of the values that are members. The inner loop has
+// no branch that depends on a value, so the cache misses of many values overlap.
 func (f *flat) probe(values []uint64, signed uint64, found *bitset) {
 	base, words := f.views[signed].base, f.views[signed].words
 	for at := 0; len(values) > 0; at++ {

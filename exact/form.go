@@ -7,18 +7,19 @@ import (
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
-// Form is how the members of a set are written. It follows from the members
-// alone: see [Set.Marshal].
+// Form is the encoding of a set's members. It depends on the members alone; see
+// [Set.Marshal].
 type Form uint8
 
 const (
-	// Roaring is the 64-bit Roaring format: small for runs and clusters, fast
-	// for dense sets, and known to other tools.
+	// Roaring is the 64-bit Roaring format: small for runs and clusters, fast for
+	// dense sets, and readable by other tools.
 	Roaring Form = 1
-	// Gaps is Rice-coded gaps between neighbours: within 2 % of the entropy of
-	// sets without structure, such as those IDs of a sequence that are in use.
+	// Gaps is Rice-coded gaps between members: within 2 % of the entropy of sets
+	// without structure, such as the IDs of a sequence that are in use.
 	Gaps Form = 2
 )
 
@@ -33,15 +34,16 @@ func (f Form) String() string {
 	return fmt.Sprintf("form %d", uint8(f))
 }
 
-// minSaving is the number of bytes that Gaps must save. Less is nothing beside
-// the rest of a file, and small sets stay in the form that other tools read.
+// minSaving is the number of bytes that Gaps must save. A smaller saving is
+// negligible next to the rest of a file, and small sets stay readable by other
+// tools.
 const minSaving = 4096
 
-// formOf returns the form of a set that takes so many bytes in each of them:
-// Gaps if it saves more than a sixteenth and than minSaving. Where it saves
-// less, which is where more than one integer in three is a member, bitmaps are
-// as small after a byte-wise entropy code, and made and read faster. For given
-// gaps it does not go from Gaps to Roaring as roaring grows.
+// formOf returns the form of a set that takes the given number of bytes in each
+// form: Gaps if it saves more than 1/16 and more than minSaving. It saves less if
+// more than one integer in three is a member; bitmaps are then as small after
+// byte-wise entropy coding and are faster to write and read. For a fixed gaps, a
+// larger roaring never changes the form from Gaps to Roaring.
 func formOf(roaring, gaps uint64) Form {
 	if roaring > gaps && roaring-gaps > max(roaring/16, minSaving) {
 		return Gaps
@@ -49,11 +51,11 @@ func formOf(roaring, gaps uint64) Form {
 	return Roaring
 }
 
-// Marshal returns the form of the set, and the bytes of the negative and of the
-// other members in it. Equal sets give equal bytes. It takes one
-// pass over the members, two if they are dense, none if they are long runs.
+// Marshal returns the form of the set and the bytes of its negative and of its
+// other members. Equal sets give equal bytes. It takes one pass over the members,
+// two if they are dense, none if they are long runs.
 func (s *Set) Marshal() (form Form, negative, natural []byte, err error) {
-	if !s.mayBeGaps(1) || !s.mayBeGaps(3) && s.form() == Roaring { // it pays to look first
+	if !s.mayBeGaps(1) || !s.mayBeGaps(3) && s.form() == Roaring { // deciding first is cheaper
 		negative, natural, err = s.marshalRoaring()
 		return Roaring, negative, natural, err
 	}
@@ -65,7 +67,8 @@ func (s *Set) Marshal() (form Form, negative, natural []byte, err error) {
 	return Roaring, negative, natural, err
 }
 
-// WireBytes returns how many bytes Marshal gives, without making them.
+// WireBytes returns the number of bytes that Marshal would return, without
+// producing them.
 func (s *Set) WireBytes() uint64 {
 	if !s.mayBeGaps(1) {
 		return roaringBytes(s.negative) + roaringBytes(s.natural)
@@ -77,7 +80,7 @@ func (s *Set) WireBytes() uint64 {
 	return roaring
 }
 
-// form returns the form that Marshal gives the set.
+// form returns the form that Marshal chooses.
 func (s *Set) form() Form {
 	if !s.mayBeGaps(1) {
 		return Roaring
@@ -85,24 +88,24 @@ func (s *Set) form() Form {
 	return formOf(s.sizes())
 }
 
-// sizes returns how many bytes the set takes in either form.
+// sizes returns the size of the set in either form, in bytes.
 func (s *Set) sizes() (roaring, gaps uint64) {
 	a, b := newGapsWriter(s.negative, false), newGapsWriter(s.natural, false)
 	return a.roaring + b.roaring, a.size + b.size
 }
 
-// headerSlack is more than what a container's share of the headers can grow by
-// when containers change to their smallest form.
+// headerSlack exceeds the growth of the headers per container when containers
+// change to their smallest form.
 const headerSlack = 32
 
-// mayBeGaps reports whether the form may be Gaps if that takes so many bits per
-// member. It takes one at least: so a bound tells the form of long runs, of
-// which there may be thousands of members to a byte, without a pass over them.
+// mayBeGaps reports whether the form may be Gaps if Gaps takes the given number of
+// bits per member. It takes at least one, so this bound decides without a pass for
+// long runs, which may have thousands of members per byte.
 func (s *Set) mayBeGaps(bits uint64) bool {
 	return formOf(s.mostRoaring(), bits*(s.Len()/8)) == Gaps
 }
 
-// mostRoaring returns a number of bytes that the form Roaring does not exceed.
+// mostRoaring returns an upper bound on the size of the form Roaring.
 func (s *Set) mostRoaring() (most uint64) {
 	for _, m := range []*roaring64.Bitmap{s.negative, s.natural} {
 		most += m.GetSerializedSizeInBytes() + headerSlack*(m.Stats().Containers+1)
@@ -110,17 +113,17 @@ func (s *Set) mostRoaring() (most uint64) {
 	return most
 }
 
-// roaringBytes returns how many bytes the canonical Roaring form takes.
+// roaringBytes returns the size of the canonical Roaring form in bytes.
 func roaringBytes(m *roaring64.Bitmap) uint64 {
 	c := m.Clone()
 	c.RunOptimize()
 	return c.GetSerializedSizeInBytes()
 }
 
-// Check returns an error that wraps fault.ErrCorrupt unless the bytes
-// are what Marshal gives, but for what only the decoded set tells: whether one
-// in the form Roaring should have been in Gaps. It takes one pass and allocates
-// nothing. memory is about what the members take once decoded.
+// Check returns an error that wraps fault.ErrCorrupt unless the bytes are what
+// Marshal returns. It cannot detect one case that needs the decoded set: a set in
+// the form Roaring that should be in Gaps. It takes one pass and allocates nothing.
+// memory is the approximate size of the decoded members.
 func Check(form Form, negative, natural []byte) (memory uint64, err error) {
 	switch form {
 	case Roaring:
@@ -155,7 +158,8 @@ func checkGaps(negative, natural []byte) (memory uint64, err error) {
 	return memory, checkChoice(roaring, uint64(len(negative)+len(natural)))
 }
 
-// checkChoice refuses the form Gaps where it is not the set's.
+// checkChoice returns an error if a set of these sizes should not be in the form
+// Gaps.
 func checkChoice(roaring, gaps uint64) error {
 	if want := formOf(roaring, gaps); want != Gaps {
 		return bad(fmt.Sprintf("form of a set of %d bytes in Roaring and %d in gaps", roaring, gaps), want, Gaps)
@@ -163,11 +167,11 @@ func checkChoice(roaring, gaps uint64) error {
 	return nil
 }
 
-// Unmarshal is the inverse of Marshal. Bytes that Marshal would not have written
-// are refused with an error that wraps fault.ErrCorrupt. What it allocates
-// grows with the bytes read and found right, not with the number they claim.
+// Unmarshal is the inverse of Marshal. It refuses bytes that Marshal would not
+// write with an error that wraps fault.ErrCorrupt. Its allocations grow with the
+// bytes validated so far, not with the count that they claim.
 func Unmarshal(form Form, negative, natural []byte) (s *Set, err error) {
-	defer fault.Recovered(fault.At{}, &err)
+	defer panics.Recover(fault.At{}, &err)
 	switch form {
 	case Roaring:
 		if s, err = unmarshalRoaring(negative, natural); err != nil {
@@ -205,15 +209,15 @@ func decodeGaps(negative, natural []byte) (*Set, error) {
 	return s, nil
 }
 
-// leastOf is the least member that each of the two parts may have.
+// leastOf is the smallest possible member of each of the two parts.
 var leastOf = [2]uint64{1 << 63, 0}
 
-// inPart says in which part an error is.
+// inPart adds to an error which part it is in.
 func inPart(i int, err error) error {
 	part := [2]string{"negative", "natural"}[i] + " members: "
 	if e := (*fault.Error)(nil); errors.As(err, &e) {
 		in := *e
-		in.What = part + e.What
+		in.What = fault.Text(part) + e.What
 		return &in
 	}
 	return fmt.Errorf("%s%w", part, err)

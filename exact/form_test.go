@@ -10,9 +10,10 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
-// formSets are sets of either form, small enough for tests, and their forms.
+// formSets returns sets in both forms, small enough for tests, and their forms.
 func formSets() (sets map[string]*Set, forms map[string]Form) {
 	r := rand.New(rand.NewPCG(51, 52))
 	sets, forms = map[string]*Set{}, map[string]Form{}
@@ -56,8 +57,8 @@ func formSets() (sets map[string]*Set, forms map[string]Form) {
 	return sets, forms
 }
 
-// TestForm: the form is the one expected, and what is written is read again,
-// checked, and as long as said.
+// TestForm: the form is the expected one, and the output can be read, passes Check,
+// and has the predicted size.
 func TestForm(t *testing.T) {
 	sets, forms := formSets()
 	r := rand.New(rand.NewPCG(53, 54))
@@ -130,8 +131,8 @@ func shuffled(r *rand.Rand, s *Set) *Set {
 	return c
 }
 
-// TestFormOfRandomSets: the sizes that choose the form are those of the bytes,
-// and the bound that spares them says the same.
+// TestFormOfRandomSets: the sizes that determine the form are those of the bytes,
+// and the bound that avoids computing them gives the same form.
 func TestFormOfRandomSets(t *testing.T) {
 	r := rand.New(rand.NewPCG(55, 56))
 	for range 150 {
@@ -162,7 +163,8 @@ func TestFormOfRandomSets(t *testing.T) {
 	}
 }
 
-// TestFormBorders: a saving of a sixteenth, or of 4096 bytes, is not enough.
+// TestFormBorders: a saving of exactly 1/16, or of exactly 4096 bytes, is not
+// enough.
 func TestFormBorders(t *testing.T) {
 	for _, c := range []struct {
 		roaring, gaps uint64
@@ -184,8 +186,8 @@ func TestFormBorders(t *testing.T) {
 	}
 }
 
-// TestMostRoaring: the bound holds where the smallest form of the containers
-// makes the header longer than it was.
+// TestMostRoaring: the bound holds if the containers' smallest form makes the
+// header longer.
 func TestMostRoaring(t *testing.T) {
 	s := New()
 	s.Add([]uint64{1, 2, 3, 4}, false) // 6 bytes as a run, 8 as an array
@@ -198,7 +200,7 @@ func TestMostRoaring(t *testing.T) {
 	}
 }
 
-// TestLongRuns: 2^34 members in a few MiB are not gone through one by one.
+// TestLongRuns: 2^34 members in a few MiB are not visited one by one.
 func TestLongRuns(t *testing.T) {
 	s := New()
 	s.natural.AddRange(1<<40, 1<<40+1<<34)
@@ -252,8 +254,8 @@ func TestFormsRefused(t *testing.T) {
 	}
 }
 
-// TestFormsDamaged: flips of bits and cuts of a whole set are refused or
-// give another set, of which the bytes are these.
+// TestFormsDamaged: bit flips in and truncations of a whole set are refused or give
+// another set whose bytes are exactly these.
 func TestFormsDamaged(t *testing.T) {
 	sets, _ := formSets()
 	form, negative, natural := encode(t, sets["anywhere"])
@@ -272,8 +274,8 @@ func TestFormsDamaged(t *testing.T) {
 	}
 }
 
-// checkSet: what is accepted is what Encode gives, and the check says the same
-// of it beforehand.
+// checkSet checks that accepted bytes are what Marshal gives, and that Check
+// agrees.
 func checkSet(t *testing.T, form Form, negative, natural []byte) {
 	t.Helper()
 	_, checked := Check(form, negative, natural)
@@ -303,8 +305,8 @@ func TestCheckAllocatesNothing(t *testing.T) {
 	}
 }
 
-// FuzzForms: no bytes make it panic or take memory out of proportion, and
-// what it takes is what Encode gives.
+// FuzzForms: no input causes a panic or excessive memory, and every accepted input
+// is what Marshal gives.
 func FuzzForms(f *testing.F) {
 	sets, _ := formSets()
 	for _, s := range sets {
@@ -317,7 +319,7 @@ func FuzzForms(f *testing.F) {
 		runtime.ReadMemStats(&before)
 		_, err := Unmarshal(Form(form), negative, natural)
 		runtime.ReadMemStats(&after)
-		if errors.Is(err, fault.ErrPanicked) {
+		if errors.Is(err, panics.ErrRecovered) {
 			t.Fatalf("a recovered panic: %v", err)
 		}
 		size := uint64(len(negative) + len(natural))

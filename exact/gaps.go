@@ -8,40 +8,40 @@ import (
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 )
 
-// The form Gaps: members in blocks, in each the first one, a parameter k, and
-// the gaps that follow in the code of R. F. Rice, "Some practical universal
-// noiseless coding techniques", JPL 79-22, 1979. Gaps of a set without
-// structure are geometrically distributed, for which the code with the best k
-// is at most 4 % above the entropy.
+// The form Gaps stores members in blocks. Each block has its first member, a
+// parameter k, and the following gaps in the code of R. F. Rice, "Some practical
+// universal noiseless coding techniques", JPL 79-22, 1979. Gaps of a set without
+// structure are geometrically distributed; for these the code with the best k is at
+// most 4 % above the entropy.
 const (
-	gapsBlock  = 1 << 16 // members of a block, but for the last one
+	gapsBlock  = 1 << 16 // members in every block but the last
 	gapsHead   = 9       // bytes before the bits of a block: u64 first, u8 k
-	gapsEscape = 32      // quotient from which on a gap stands in full
-	// quickK is the largest k with which the code of a gap that is no escape
-	// fits in 56 bits: into a word, beside seven bits of another byte.
+	gapsEscape = 32      // quotient from which a gap is stored in full
+	// quickK is the largest k for which the code of every gap that is not an escape
+	// fits in 56 bits, and so in a word next to seven bits of another byte.
 	quickK = 56 - gapsEscape
 )
 
-// enoughBelow reports whether of so many gaps enough are below a power of two
-// for it to divide them: 3/8. The k of a block is the least one for which 2^k
-// is that. The best k for geometric gaps is the least for which 2^k exceeds a
-// share of (3-√5)/2 = 0.382 of them: from k to k+1 a bit is paid, and the
-// quotients fall by x/(1-x²) on average, x being the share of gaps not below
-// 2^k, which is 1 at x = 0.618. A share, unlike the mean, does not care about a
-// few large gaps.
+// enoughBelow reports whether at least 3/8 of the gaps are below a power of two.
+// The k of a block is the smallest one for which enough gaps are below 2^k. For
+// geometric gaps, the best k is the smallest one for which a share of more than
+// (3-√5)/2 = 0.382 is below 2^k: going from k to k+1 costs a bit per gap and lowers
+// the quotients by x/(1-x²) on average, where x is the share of gaps not below 2^k,
+// and that is 1 at x = 0.618. Unlike the mean, a share is not affected by a few
+// large gaps.
 func enoughBelow(below, gaps int) bool { return 8*below >= 3*gaps }
 
-// gapsWriter counts the bytes of members that come in ascending order, in both
-// forms, and writes them as Gaps if told to.
+// gapsWriter counts the bytes of ascending members in both forms and, if writes is
+// set, encodes them as Gaps.
 type gapsWriter struct {
 	size    uint64 // bytes as Gaps
 	roaring uint64 // bytes as Roaring
 	out     []byte
 	writes  bool
-	block   []uint64 // members of the block begun
+	block   []uint64 // members of the current block
 }
 
-// newGapsWriter returns a gapsWriter that has all members of m behind it.
+// newGapsWriter returns a gapsWriter that has consumed all members of m.
 func newGapsWriter(m *roaring64.Bitmap, writes bool) *gapsWriter {
 	n := m.GetCardinality()
 	w := &gapsWriter{size: 8, writes: writes, block: make([]uint64, 0, min(n, gapsBlock))}
@@ -67,7 +67,7 @@ func newGapsWriter(m *roaring64.Bitmap, writes bool) *gapsWriter {
 	return w
 }
 
-// flush ends the block begun.
+// flush ends the current block.
 func (w *gapsWriter) flush() {
 	if len(w.block) == 0 {
 		return
@@ -78,7 +78,7 @@ func (w *gapsWriter) flush() {
 	w.size += uint64(size)
 	if w.writes {
 		if cap(w.out)-len(w.out) < size+8 {
-			w.out = slices.Grow(w.out, len(w.out)+size+8) // twice as much
+			w.out = slices.Grow(w.out, len(w.out)+size+8) // doubles the capacity
 		}
 		w.out = binary.LittleEndian.AppendUint64(w.out, first)
 		w.out = append(w.out, byte(k))
@@ -87,10 +87,10 @@ func (w *gapsWriter) flush() {
 	w.block = w.block[:0]
 }
 
-// toGaps turns the members behind the first one into gaps, the number of
-// integers left out before each, and returns their k.
+// toGaps replaces the members after the first one by gaps, the number of integers
+// skipped before each, and returns the k for them.
 func toGaps(first uint64, members []uint64) (k uint) {
-	var lengths [128]int // gaps of so many bits
+	var lengths [128]int // number of gaps by length in bits
 	last := first
 	for i, v := range members {
 		gap := v - last - 1
@@ -106,7 +106,7 @@ func toGaps(first uint64, members []uint64) (k uint) {
 	return k
 }
 
-// codedBits returns how many bits the gaps take.
+// codedBits returns the size of the coded gaps in bits.
 func codedBits(gaps []uint64, k uint) (n uint64) {
 	for _, gap := range gaps {
 		q := gap >> k
@@ -118,7 +118,7 @@ func codedBits(gaps []uint64, k uint) (n uint64) {
 	return n + uint64(len(gaps))*uint64(1+k)
 }
 
-// appendGaps appends the bits of the gaps, which take size bytes.
+// appendGaps appends the coded gaps, which take size bytes.
 func appendGaps(out []byte, gaps []uint64, k uint, size int) []byte {
 	from := len(out)
 	out = slices.Grow(out, size+8) // whole words are written
@@ -133,17 +133,17 @@ func appendGaps(out []byte, gaps []uint64, k uint, size int) []byte {
 	return out[:from+size]
 }
 
-// bitWriter writes bits from the lowest of each byte on.
+// bitWriter writes bits, starting with the lowest bit of each byte.
 type bitWriter struct {
 	b  []byte
-	at int // bytes that are complete
-	// word holds n < 8 bits of the byte that is not.
+	at int // complete bytes
+	// word holds the n < 8 bits of the incomplete byte.
 	word uint64
 	n    uint
 }
 
-// quick writes gaps up to the first one whose code is longer than 56 bits, or
-// an escape. It returns how many.
+// quick writes gaps up to the first escape; it writes none if codes may be longer
+// than 56 bits. It returns how many it wrote.
 func (w *bitWriter) quick(gaps []uint64, k uint) int {
 	if k > quickK {
 		return 0
@@ -151,7 +151,7 @@ func (w *bitWriter) quick(gaps []uint64, k uint) int {
 	b, at, word, n := w.b, w.at, w.word, w.n
 	low, written := uint64(1)<<k-1, len(gaps)
 	for i, gap := range gaps {
-		whole := gap >> (k & 63) // compared in 64 bits: a uint may have 32
+		whole := gap >> (k & 63) // compared in 64 bits, because a uint may have 32
 		if whole >= gapsEscape {
 			written = i
 			break
@@ -168,7 +168,7 @@ func (w *bitWriter) quick(gaps []uint64, k uint) int {
 	return written
 }
 
-// one writes a gap, whatever its code.
+// one writes any gap.
 func (w *bitWriter) one(gap uint64, k uint) {
 	q, n := uint(min(gap>>k, gapsEscape)), k
 	if q == gapsEscape {
@@ -183,7 +183,7 @@ func (w *bitWriter) one(gap uint64, k uint) {
 	w.put(gap>>low, n-low)
 }
 
-// put writes the n lowest bits of v, at most 56; those above are zero.
+// put writes the n lowest bits of v, where n ≤ 56 and the higher bits are zero.
 func (w *bitWriter) put(v uint64, n uint) {
 	w.word |= v << w.n
 	w.n += n

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// BenchmarkForms writes, checks and reads sets in both forms, and says what
-// they take next to their entropy.
+// BenchmarkForms writes, checks and reads sets in both forms, and reports their
+// size relative to the entropy.
 func BenchmarkForms(b *testing.B) {
 	for _, n := range []int{1, 10} {
 		for _, k := range []int{2, 4, 16, 64, 256} {

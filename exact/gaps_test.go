@@ -17,7 +17,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// bitsOf gives the bits of bytes, one by one, from the lowest of each byte on.
+// bitsOf returns the bits of bytes one by one, starting with the lowest bit of each
+// byte.
 type bitsOf struct {
 	b  []byte
 	at int
@@ -37,8 +38,8 @@ func (r *bitsOf) number(n int) *big.Int {
 	return v
 }
 
-// slowGaps reads a part in the form Gaps by the letter of its description, bit
-// by bit and in numbers without end. It checks nothing.
+// slowGaps decodes a part in the form Gaps literally as described, bit by bit and
+// with big integers. It checks nothing.
 func slowGaps(b []byte) (members []*big.Int) {
 	r := &bitsOf{b: b}
 	n := int(r.number(64).Uint64())
@@ -69,7 +70,7 @@ func slowGaps(b []byte) (members []*big.Int) {
 	return members
 }
 
-// part writes members, whatever their number, in the form Gaps.
+// part encodes members in the form Gaps, even if Roaring is smaller.
 func part(values []uint64) []byte { return newGapsWriter(bitmapOf(values), true).out }
 
 func bitmapOf(values []uint64) *roaring64.Bitmap {
@@ -78,7 +79,7 @@ func bitmapOf(values []uint64) *roaring64.Bitmap {
 	return m
 }
 
-// readPart reads a part in the form Gaps.
+// readPart decodes a part in the form Gaps.
 func readPart(b []byte, least uint64) (*roaring64.Bitmap, error) {
 	p := packer{to: newRoaringWriter()}
 	if err := readGaps(b, least, &p); err != nil {
@@ -88,7 +89,7 @@ func readPart(b []byte, least uint64) (*roaring64.Bitmap, error) {
 	return m, m.UnmarshalBinary(p.to.out)
 }
 
-// gapsSamples are sets, in order, of every kind that the form treats apart.
+// gapsSamples returns sets for every case that the form distinguishes.
 func gapsSamples() map[string][]uint64 {
 	r := rand.New(rand.NewPCG(41, 42))
 	spread := func(n int, gap func() uint64) []uint64 {
@@ -139,8 +140,8 @@ func gapsSamples() map[string][]uint64 {
 	return samples
 }
 
-// TestGapsAgainstDescription: what is written is what the description says it
-// is, and the reader gives it back.
+// TestGapsAgainstDescription: the output matches the description, and the reader
+// restores the members.
 func TestGapsAgainstDescription(t *testing.T) {
 	for name, values := range gapsSamples() {
 		b := part(values)
@@ -163,8 +164,8 @@ func TestGapsAgainstDescription(t *testing.T) {
 	}
 }
 
-// TestGapsParameter: k is the least that its description allows, counted
-// gap by gap.
+// TestGapsParameter: k is the smallest that the description allows, counted gap by
+// gap.
 func TestGapsParameter(t *testing.T) {
 	for name, values := range gapsSamples() {
 		if len(values) == 0 || len(values) > gapsBlock {
@@ -189,7 +190,7 @@ func TestGapsParameter(t *testing.T) {
 	}
 }
 
-// TestPacker: containers are cut and counted as the library does it.
+// TestPacker: containers are divided and counted as in the library.
 func TestPacker(t *testing.T) {
 	samples := gapsSamples()
 	r := rand.New(rand.NewPCG(43, 44))
@@ -226,8 +227,8 @@ func TestPacker(t *testing.T) {
 	}
 }
 
-// golden returns the parts in testdata/gaps.txt: members and bytes, worked out
-// by hand.
+// golden returns the parts in testdata/gaps.txt: members and bytes, worked out by
+// hand.
 func golden(tb testing.TB) (members [][]uint64, parts [][]byte) {
 	text, err := os.ReadFile("testdata/gaps.txt")
 	if err != nil {
@@ -275,7 +276,8 @@ func TestGapsGolden(t *testing.T) {
 	}
 }
 
-// checkPart: what the reader accepts is what the writer makes of it.
+// checkPart checks that accepted bytes are what the writer produces for the
+// members.
 func checkPart(t *testing.T, b []byte) (refused bool) {
 	t.Helper()
 	m, err := (*roaring64.Bitmap)(nil), readGaps(b, 0, &packer{})
@@ -294,8 +296,8 @@ func checkPart(t *testing.T, b []byte) (refused bool) {
 	return false
 }
 
-// TestGapsDamage: every flip of a bit, every cut and every byte more of small
-// parts is refused, or is what the writer makes of another set.
+// TestGapsDamage: every bit flip, truncation and trailing byte of small parts is
+// refused, or is what the writer produces for another set.
 func TestGapsDamage(t *testing.T) {
 	_, parts := golden(t)
 	for _, values := range gapsSamples() {
@@ -320,8 +322,8 @@ func TestGapsDamage(t *testing.T) {
 	}
 }
 
-// gapsPart puts a part together: count, and blocks of first member, parameter
-// and bits as text.
+// gapsPart builds a part: a count, and blocks of first member, parameter and bits
+// as text.
 func gapsPart(n uint64, blocks ...gapsParts) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, n)
 	for _, p := range blocks {
@@ -344,7 +346,7 @@ type gapsParts struct {
 	bits  string
 }
 
-// number is v as text, n bits from the lowest on.
+// number returns n bits of v as text, lowest bit first.
 func number(v uint64, n int) string {
 	b := make([]byte, n)
 	for i := range b {
@@ -355,7 +357,7 @@ func number(v uint64, n int) string {
 
 func zeros(n int) string { return strings.Repeat("0", n) }
 
-// TestGapsRefuses: one fault each, and what is said of it.
+// TestGapsRefuses: one fault each, with its error.
 func TestGapsRefuses(t *testing.T) {
 	ones := strings.Repeat("1", gapsBlock-1)
 	for name, c := range map[string]struct {
@@ -404,8 +406,8 @@ func TestGapsRefuses(t *testing.T) {
 	}
 }
 
-// FuzzGaps: the reader of a part takes what the writer makes and nothing else,
-// and agrees with the one that follows the description.
+// FuzzGaps: the reader accepts exactly what the writer produces, and agrees with
+// the reader that follows the description.
 func FuzzGaps(f *testing.F) {
 	_, parts := golden(f)
 	for _, b := range parts {

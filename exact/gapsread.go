@@ -8,12 +8,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// readBatch is how many members are read at a time: 4 KiB of them.
+// readBatch is the number of members read at a time, 4 KiB.
 const readBatch = 512
 
-// readGaps gives p the members that b holds in the form Gaps, none of which may
-// be below least, and ends it. It is an error that wraps fault.ErrCorrupt if b
-// is not what the writer makes of these members.
+// readGaps passes the members encoded in b to p and ends p. No member may be below
+// least. It is an error that wraps fault.ErrCorrupt if b is not exactly what the
+// writer produces for these members.
 func readGaps(b []byte, least uint64, p *packer) error {
 	if len(b) < 8 {
 		return tooShort(b)
@@ -38,24 +38,23 @@ func tooShort(b []byte) error {
 	return fault.Corrupt(fault.At{}, "exact set is too short: %d bytes", len(b))
 }
 
-// gapsReader reads the members of a part in ascending order and checks all
-// there is to check about them on the way.
+// gapsReader reads the members of a part in ascending order and validates them.
 type gapsReader struct {
 	b       []byte
 	at      uint64 // bits read
-	members uint64 // still to come, as the part claims
-	least   uint64 // that the next block may begin with
-	full    bool   // no member can follow: the last one was 2^64-1
+	members uint64 // still to come, as claimed by the part
+	least   uint64 // smallest first member that the next block may have
+	full    bool   // no member can follow, because the last one was 2^64-1
 
 	k     uint
-	gaps  int    // of the block
-	left  int    // of these, still to come
-	last  uint64 // member
-	below int    // gaps so far below 2^k
-	half  int    // gaps so far below 2^(k-1)
+	gaps  int    // in the block
+	left  int    // gaps of the block still to come
+	last  uint64 // last member
+	below int    // gaps below 2^k so far
+	half  int    // gaps below 2^(k-1) so far
 }
 
-// next reads up to len(buf) members, at least one, of one block.
+// next reads between one and len(buf) members of one block.
 func (r *gapsReader) next(buf *[readBatch]uint64) (n int, err error) {
 	if r.left == 0 {
 		if err := r.begin(); err != nil {
@@ -119,8 +118,8 @@ func (r *gapsReader) end() error {
 	return nil
 }
 
-// quick reads members into buf as long as a word holds the code of each: no
-// escape, not at the end of the bytes, and not in error. It returns how many.
+// quick reads members into buf while the next code fits in a word: until an escape,
+// the end of the bytes or an error. It returns how many it read.
 func (r *gapsReader) quick(buf []uint64) (n int) {
 	k := uint64(r.k)
 	if k > quickK {
@@ -128,7 +127,7 @@ func (r *gapsReader) quick(buf []uint64) (n int) {
 	}
 	b, end, last, below, half := r.b, r.at, r.last, uint64(0), uint64(0)
 	power := uint64(1) << k
-	word, have := uint64(0), uint64(0) // the bits before end that are not read
+	word, have := uint64(0), uint64(0) // the unread bits before end
 	for n < len(buf) {
 		q := uint64(bits.TrailingZeros64(word))
 		if q+1+k > have {
@@ -159,7 +158,7 @@ func (r *gapsReader) quick(buf []uint64) (n int) {
 	return n
 }
 
-// one reads one member, whatever its code.
+// one reads one member with any code.
 func (r *gapsReader) one() error {
 	q := uint64(bits.TrailingZeros64(r.peek(r.at)))
 	n := uint64(r.k)
@@ -195,7 +194,7 @@ func (r *gapsReader) one() error {
 	return nil
 }
 
-// peek returns the 64 bits from a bit on, zero where there are none.
+// peek returns the 64 bits that start at a bit, padded with zeros at the end.
 func (r *gapsReader) peek(at uint64) uint64 {
 	b := r.b[min(at/8, uint64(len(r.b))):]
 	if len(b) < 9 {

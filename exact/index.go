@@ -7,52 +7,52 @@ import (
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 )
 
-// index is what Probe looks values up in: a flat bitmap, a table, or, where
-// both are nil, the compressed bitmaps.
+// index is what Probe searches: a flat bitmap, a table, or, if both are nil, the
+// compressed bitmaps.
 type index struct {
 	flat  *flat
 	table *table
-	// wait is how many values are still to be probed before an index is built;
-	// below zero it is being built. Settled if this index is the last word.
+	// wait is the number of values still to be probed before an index is built.
+	// Below zero, a goroutine is building it. settled is set if no other index will
+	// replace this one.
 	wait    atomic.Int64
 	settled bool
 }
 
 const (
-	// indexFloor and indexFactor make the default budget of an index.
+	// indexFloor and indexFactor define the default budget of an index.
 	indexFloor  = 16 << 20
 	indexFactor = 8
-	// flatFloor is a size below which a flat bitmap is small, whatever the
-	// number of members; flatFactor the bytes per member up to which it is
-	// built rather than a table, which takes up to 32.
+	// A flat bitmap of up to flatFloor bytes counts as small, whatever the number
+	// of members. flatFactor is the number of bytes per member up to which a flat
+	// bitmap is preferred to a table, which takes up to 32.
 	flatFloor  = 32 << 10
 	flatFactor = 16
-	// patience is how many members the set has for each value that is probed
-	// before an index is built: looking up a value in the compressed bitmaps
-	// takes as long as putting so many members into an index, about.
+	// patience is the number of members per probed value before an index is built:
+	// a lookup in the compressed bitmaps takes about as long as adding that many
+	// members to an index.
 	patience = 16
 )
 
-// Index builds what Probe looks values up in, of at most maxBytes bytes: the
-// first of these that fits.
+// Index builds the index for Probe in at most maxBytes bytes, the first of these
+// that fits:
 //
-//   - A flat bitmap from the least to the greatest member, of the negative and
-//     of the other integers: one bit for each integer between. It is the form
-//     of dense sets, and passed over if it takes more than 16 bytes per member
-//     (and than 32 KiB).
-//   - A hash table of the words of that bitmap that are not zero: up to 32
-//     bytes per member, less where members are near to each other.
+//   - A flat bitmap from the smallest to the largest member, negative ones
+//     included: one bit per integer. It suits dense sets and is skipped if it takes
+//     more than 16 bytes per member (and more than 32 KiB).
+//   - A hash table of that bitmap's non-zero words: up to 32 bytes per member, less
+//     if members are close together.
 //   - Nothing: values are looked up in the compressed bitmaps.
 //
-// The work is a pass over the members, two for a table: some nanoseconds per
-// member, some tens for a large table.
+// It takes one pass over the members, two for a table: a few nanoseconds per
+// member, a few tens for a large table.
 //
-// A set is ready without Index. When a sixteenth as many values have been
-// probed as there are members, Probe builds an index by itself, of at most
+// A set can be probed without calling Index. Once a sixteenth as many values have
+// been probed as the set has members, Probe builds an index itself, of at most
 // eight times the size of the compressed bitmaps or 16 MiB, whichever is more.
-// Index sets another budget and spares the first probes; Index(0) leaves
-// nothing but the compressed bitmaps. A change of the set drops the index, but
-// not the budget.
+// Index sets another budget and makes the first probes fast too; Index(0) keeps
+// only the compressed bitmaps. A change of the set drops the index but not the
+// budget.
 //
 // Index counts as a method that changes the set.
 func (s *Set) Index(maxBytes uint64) {
@@ -60,8 +60,8 @@ func (s *Set) Index(maxBytes uint64) {
 	s.index.Store(s.newIndex())
 }
 
-// SetIndexBudget drops the index and sets the most bytes of that which Probe
-// will build by itself. It counts as a method that changes the set.
+// SetIndexBudget drops the index and sets the largest size, in bytes, of an index
+// that Probe builds by itself. It counts as a method that changes the set.
 func (s *Set) SetIndexBudget(maxBytes uint64) {
 	s.changed()
 	s.budget, s.budgeted = maxBytes, true
@@ -83,22 +83,24 @@ func (s *Set) newIndex() *index {
 	return ix
 }
 
-// flatWords returns how many words a flat bitmap has, if it is the form to take.
+// flatWords returns the number of words in a flat bitmap. ok reports whether that
+// is the form to use.
 func (s *Set) flatWords(e extent, budget uint64) (n uint64, ok bool) {
 	n, ok = e.words()
 	return n, ok && 8*n <= min(budget, max(flatFloor, flatFactor*s.Len()))
 }
 
-// tableEntries returns how many entries a table has, if it fits.
+// tableEntries returns the number of entries in a table. ok reports whether it fits
+// the budget.
 func (s *Set) tableEntries(budget uint64) (n uint64, ok bool) {
 	most := budget / bucketBytes * bucketFill
 	n = s.entries(most)
 	return n, n <= most && bucketBytes*tableBuckets(n) <= budget
 }
 
-// Indexable reports whether Index(maxBytes) builds an index: whether the set
-// can be probed fast in so much memory. It takes a pass over the members, none
-// where a flat bitmap will do.
+// Indexable reports whether Index(maxBytes) would build an index, that is, whether
+// the set can be probed fast in that much memory. It takes a pass over the members,
+// none if a flat bitmap fits.
 func (s *Set) Indexable(maxBytes uint64) bool {
 	if _, ok := s.flatWords(extentOf(s), maxBytes); ok {
 		return true
@@ -107,10 +109,10 @@ func (s *Set) Indexable(maxBytes uint64) bool {
 	return ok
 }
 
-// Probe appends to sel the positions in values of the members, ascending, and
-// returns it. The answer has no error. If signed, values are int64s in two's
-// complement, else uint64s; there may be up to 2^32. Probe allocates nothing
-// if sel has the capacity, but for the index, which see [Set.Index].
+// Probe appends to sel the positions in values of the members, in ascending order,
+// and returns the extended slice. Values are int64s in two's complement if signed,
+// else uint64s; there may be up to 2^32. The answer has no false positives. If sel
+// has the capacity, Probe allocates nothing except an index; see [Set.Index].
 func (s *Set) Probe(values []uint64, signed bool, sel []uint32) []uint32 {
 	ix := s.lookup(len(values))
 	sign := sign(signed)
@@ -130,16 +132,16 @@ func (s *Set) Probe(values []uint64, signed bool, sel []uint32) []uint32 {
 	return sel
 }
 
-// blockSize is how many values are looked up before any is put out. Putting
-// out branches on what was found, and a branch that is predicted wrong throws
-// away the loads begun behind it.
+// blockSize is the number of values looked up before any result is written. Writing
+// results branches on them, and a mispredicted branch discards the loads that were
+// started after it.
 const blockSize = 1024
 
-// bitset is a bit for each value of a block.
+// bitset has a bit for each value of a block.
 type bitset [blockSize / 64]uint64
 
-// appendTo appends the positions of the bits that are set, of the first n,
-// counted from the given one.
+// appendTo appends the positions, offset by from, of the set bits among the first
+// n.
 func (b *bitset) appendTo(sel []uint32, from, n int) []uint32 {
 	for at := range (n + 63) / 64 {
 		for m := b[at]; m != 0; m &= m - 1 {
@@ -149,7 +151,7 @@ func (b *bitset) appendTo(sel []uint32, from, n int) []uint32 {
 	return sel
 }
 
-// probeCompressed sets in found the bits of the values that are members.
+// probeCompressed sets the bits in found of the values that are members.
 func (s *Set) probeCompressed(values []uint64, signed uint64, found *bitset) {
 	*found = bitset{}
 	for i, v := range values {
@@ -163,8 +165,8 @@ func (s *Set) probeCompressed(values []uint64, signed uint64, found *bitset) {
 	}
 }
 
-// lookup returns the index for n values. Of several goroutines the one that
-// uses up the patience builds it, while the others go on without.
+// lookup returns the index for probing n values. Among concurrent callers, the one
+// that exhausts the patience builds the index while the others continue without it.
 func (s *Set) lookup(n int) *index {
 	ix := s.index.Load()
 	if ix == nil {
@@ -184,13 +186,13 @@ func (s *Set) lookup(n int) *index {
 	return ix
 }
 
-// changed drops what was made of the members.
+// changed drops everything derived from the members.
 func (s *Set) changed() {
 	s.index.Store(nil)
 	s.held.Store(nil)
 }
 
-// sign returns the place of a sign in an array.
+// sign returns 1 if negative, else 0.
 func sign(negative bool) uint64 {
 	if negative {
 		return 1
@@ -208,15 +210,15 @@ func (ix *index) bytes() uint64 {
 	return 0
 }
 
-// What the headers of a container and of a 32-bit bitmap take in memory, beside
-// what the library counts: six words and thirteen.
+// Memory of the headers of a container (six words) and of a 32-bit bitmap (thirteen
+// words), which the library does not count.
 const (
 	wordBytes      = bits.UintSize / 8
 	containerBytes = 6 * wordBytes
 	highBytes      = 13 * wordBytes
 )
 
-// compressedBytes returns what the compressed bitmaps take in memory, about.
+// compressedBytes returns the approximate size of the compressed bitmaps in memory.
 func (s *Set) compressedBytes() (n uint64) {
 	for _, m := range []*roaring64.Bitmap{s.negative, s.natural} {
 		n += m.GetSizeInBytes() + containerBytes*m.Stats().Containers + highBytes*highs(m)
@@ -224,7 +226,7 @@ func (s *Set) compressedBytes() (n uint64) {
 	return n
 }
 
-// highs counts the 32-bit high keys of a bitmap.
+// highs returns the number of 32-bit high keys in a bitmap.
 func highs(m *roaring64.Bitmap) (n uint64) {
 	for it := m.Iterator(); it.HasNext(); n++ {
 		next := (it.PeekNext()>>32 + 1) << 32

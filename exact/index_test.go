@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// forms gives the set each form of index that it can have, whatever its cost.
+// forms gives the set each form of index that is possible, whatever its cost.
 func forms(s *Set, do func(form string)) {
 	indexes := map[string]*index{
 		"compressed": {settled: true},
@@ -27,7 +27,7 @@ func forms(s *Set, do func(form string)) {
 	s.changed()
 }
 
-// form says what s is probed in.
+// form returns the name of the index that s is probed in.
 func form(s *Set) string {
 	ix := s.index.Load()
 	switch {
@@ -41,7 +41,7 @@ func form(s *Set) string {
 	return "compressed"
 }
 
-// around returns the values at most n from v, over both ends of 64 bits.
+// around returns the values at most n from v, wrapping around at 64 bits.
 func around(v, n uint64) (values []uint64) {
 	for d := range 2*n + 1 {
 		values = append(values, v+d-n)
@@ -49,8 +49,8 @@ func around(v, n uint64) (values []uint64) {
 	return values
 }
 
-// TestProbeForms: all forms give the oracle's answer near the members, near
-// the edges of signs and words, and elsewhere, for values of either kind.
+// TestProbeForms: all forms give the oracle's answer close to members, close to the
+// edges of signs and words, and elsewhere, for signed and unsigned values.
 func TestProbeForms(t *testing.T) {
 	const top = 1 << 63
 	minus := func(n uint64) member { return member{-n, true} }
@@ -133,8 +133,8 @@ func TestProbeLengths(t *testing.T) {
 	})
 }
 
-// TestTableOverflow: entries that all belong into the last bucket fill others
-// from the first on, and are found there, as nothing else is.
+// TestTableOverflow: entries that all hash to the last bucket overflow into the
+// first ones and are found there, and nothing else is.
 func TestTableOverflow(t *testing.T) {
 	const entries = 40
 	buckets := tableBuckets(entries)
@@ -200,8 +200,7 @@ func TestIndexForm(t *testing.T) {
 	}
 }
 
-// TestIndexFollowsChanges: a change is seen by the next Probe, and the budget
-// lasts.
+// TestIndexFollowsChanges: the next Probe sees a change, and the budget is kept.
 func TestIndexFollowsChanges(t *testing.T) {
 	other := New()
 	other.Add([]uint64{5, 6, 7}, false)
@@ -236,8 +235,8 @@ func TestIndexFollowsChanges(t *testing.T) {
 	}
 }
 
-// TestProbeBuildsIndex: after as many values as the patience lasts, whatever
-// number of goroutines they come from.
+// TestProbeBuildsIndex: Probe builds the index once the patience is used up,
+// whatever the number of goroutines.
 func TestProbeBuildsIndex(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 16))
 	s, o := New(), oracle{}
@@ -299,8 +298,8 @@ func TestProbeAllocates(t *testing.T) {
 	})
 }
 
-// TestBytes compares with the heap. A third is what append allots ahead, and
-// what the allocator rounds up to.
+// TestBytes compares with the heap. It allows a third for the capacity that append
+// reserves and for the allocator's rounding.
 func TestBytes(t *testing.T) {
 	for name, c := range map[string]struct {
 		n     int

@@ -5,21 +5,22 @@ import (
 	"slices"
 )
 
-// packer cuts members that come in ascending order into the containers of the
-// canonical Roaring form and adds up what they take. With a writer it makes
-// them too. Its zero value counts.
+// packer divides ascending members into the containers of the canonical Roaring
+// form and sums up their size. With a writer it also encodes them. The zero value
+// only counts.
 type packer struct {
 	to     *roaringWriter // nil: only count
 	size   uint64         // of the complete bitmaps
-	memory uint64         // that these take once decoded, about
+	memory uint64         // approximate size of these once decoded
 
-	// The 32-bit bitmap begun: its complete containers, how many of these are
+	// The current 32-bit bitmap: its complete containers, how many of them are
 	// coded as runs, and their bytes.
 	containers, coded int
 	content           uint64
 
-	// The container begun: the upper 48 bits of its members, the last one, how
-	// many, and how many runs of consecutive ones. No members: none is begun.
+	// The current container: the upper 48 bits of its members, the last member, and
+	// the numbers of members and of runs. card is 0 if there is no current
+	// container.
 	key, last  uint64
 	card, runs int
 }
@@ -32,14 +33,14 @@ func (p *packer) add(values []uint64) {
 			if key>>16 != p.key>>16 {
 				p.endBitmap()
 			}
-			p.key, p.last = key, values[0]-2 // any that the first one does not follow
+			p.key, p.last = key, values[0]-2 // a value that does not precede the first one directly
 		}
 		values = values[p.addSome(values):]
 	}
 }
 
-// addSome adds those of the values, from the first on, that belong to the
-// container begun. It returns how many.
+// addSome adds the leading values that belong to the current container and returns
+// how many they are.
 func (p *packer) addSome(values []uint64) int {
 	key, last, runs := p.key, p.last, uint64(0)
 	n := len(values)
@@ -49,7 +50,7 @@ func (p *packer) addSome(values []uint64) int {
 			break
 		}
 		apart := v - last - 1
-		runs += (apart | -apart) >> 63 // unless zero
+		runs += (apart | -apart) >> 63 // 1 unless apart is zero
 		last = v
 	}
 	if p.to != nil {
@@ -99,17 +100,16 @@ func (p *packer) endBitmap() {
 	p.containers, p.coded, p.content = 0, 0, 0
 }
 
-// end ends what is begun.
+// end completes the current container and bitmap.
 func (p *packer) end() {
 	p.endContainer()
 	p.endBitmap()
 }
 
-// bytes returns how many bytes all that has been ended takes.
+// bytes returns the size of everything completed so far.
 func (p *packer) bytes() uint64 { return 8 + p.size }
 
-// headerBytes returns what is before the content of the n containers of a
-// 32-bit bitmap.
+// headerBytes returns the size of the header of a 32-bit bitmap with n containers.
 func headerBytes(n uint64, hasRuns bool) uint64 {
 	switch {
 	case !hasRuns:
@@ -120,26 +120,26 @@ func headerBytes(n uint64, hasRuns bool) uint64 {
 	return 4 + (n+7)/8 + 8*n
 }
 
-// roaringWriter writes the containers that a packer cuts.
+// roaringWriter encodes the containers of a packer.
 type roaringWriter struct {
-	out     []byte              // what is complete
-	low     [2 * (1 << 16)]byte // the lower 16 bits of the members of a container
-	keys    []byte              // of the bitmap begun: keys and cardinalities,
-	flags   []byte              // a bit for each container in runs,
-	ends    []uint32            // where in content each container ends,
-	content []byte              // and the containers
+	out     []byte              // complete bitmaps
+	low     [2 * (1 << 16)]byte // lower 16 bits of a container's members
+	keys    []byte              // current bitmap: keys and cardinalities
+	flags   []byte              // a bit for each container, set for runs
+	ends    []uint32            // end of each container in content
+	content []byte              // the containers
 }
 
 func newRoaringWriter() *roaringWriter { return &roaringWriter{out: make([]byte, 8)} }
 
-// container writes a container of the members in w.low.
+// container encodes a container of the members in w.low.
 func (w *roaringWriter) container(key uint16, form string, card, runs int) {
 	if i := len(w.ends); i%8 == 0 {
 		w.flags = append(w.flags, 0)
 	}
 	low := w.low[:2*card]
 	if cap(w.content)-len(w.content) < bitmapBytes {
-		w.content = slices.Grow(w.content, len(w.content)+bitmapBytes) // twice as much
+		w.content = slices.Grow(w.content, len(w.content)+bitmapBytes) // doubles the capacity
 	}
 	switch form {
 	case "runs":
@@ -183,7 +183,7 @@ func appendBitmap(b, low []byte) []byte {
 	return b
 }
 
-// bitmap completes the bitmap begun.
+// bitmap completes the current bitmap.
 func (w *roaringWriter) bitmap(high uint32, hasRuns bool) {
 	n := len(w.ends)
 	b := slices.Grow(w.out, 4+int(headerBytes(uint64(n), hasRuns))+len(w.content))

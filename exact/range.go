@@ -7,26 +7,26 @@ import (
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 )
 
-// Least returns the least member, in two's complement if it is negative. ok is
+// Least returns the smallest member, in two's complement if it is negative. ok is
 // false if the set is empty.
 func (s *Set) Least() (v uint64, negative, ok bool) {
 	e := extentOf(s)
 	return e.low, e.negative, e.negative || e.natural
 }
 
-// Greatest returns the greatest member, in two's complement if it is negative.
-// ok is false if the set is empty.
+// Greatest returns the largest member, in two's complement if it is negative. ok is
+// false if the set is empty.
 func (s *Set) Greatest() (v uint64, negative, ok bool) {
 	e := extentOf(s)
 	return e.high, e.negative && !e.natural, e.negative || e.natural
 }
 
-// Any reports whether there is a member from lo to hi, both included. If
-// signed, the two are int64s in two's complement, else uint64s.
+// Any reports whether there is a member from lo to hi, inclusive. Both are int64s
+// in two's complement if signed, else uint64s.
 //
-// It takes a binary search among the blocks of 2^16 neighbouring integers that
-// have members, and a look into two of them at the most. The first call lists
-// the blocks, in eight bytes each; a change of the set drops the list.
+// It takes a binary search among the blocks of 2^16 neighbouring integers that have
+// members, and a lookup in at most two of them. The first call lists the blocks,
+// eight bytes each; a change of the set drops the list.
 func (s *Set) Any(lo, hi uint64, signed bool) bool {
 	b := s.blocks()
 	for _, r := range spans(lo, hi, signed) {
@@ -37,9 +37,9 @@ func (s *Set) Any(lo, hi uint64, signed bool) bool {
 	return false
 }
 
-// Within returns the members from lo to hi, both included, in ascending order.
-// If signed, all are int64s in two's complement, else uint64s. ok is false, and
-// the answer nil, if there are more than most. Blocks are as in [Set.Any].
+// Within returns the members from lo to hi, inclusive, in ascending order. All are
+// int64s in two's complement if signed, else uint64s. If there are more than most,
+// it returns nil and false. It lists the blocks as [Set.Any] does.
 func (s *Set) Within(lo, hi uint64, signed bool, most int) (members []uint64, ok bool) {
 	b := s.blocks()
 	for _, r := range spans(lo, hi, signed) {
@@ -50,8 +50,8 @@ func (s *Set) Within(lo, hi uint64, signed bool, most int) (members []uint64, ok
 	return members, true
 }
 
-// span is a range of values, all negative or none, both ends included. It is
-// empty if lo is above hi.
+// span is an inclusive range of values of the same sign. It is empty if lo is above
+// hi.
 type span struct {
 	lo, hi   uint64
 	negative bool
@@ -72,11 +72,11 @@ func spans(lo, hi uint64, signed bool) [2]span {
 	return [2]span{{lo: lo, hi: math.MaxUint64, negative: true}, {hi: hi}}
 }
 
-// blockBits is how many low bits of a value its place in a block takes.
+// blockBits is the number of low bits that locate a value within a block.
 const blockBits = 16
 
-// blocks lists, ascending, the blocks of neighbouring integers in which there
-// are members, of the natural and of the negative ones.
+// blocks lists, in ascending order, the blocks of neighbouring integers that have
+// members: first of the natural, then of the negative ones.
 type blocks [2][]uint64
 
 func (s *Set) blocks() *blocks {
@@ -105,7 +105,7 @@ func (s *Set) half(r span) *roaring64.Bitmap {
 	return s.natural
 }
 
-// overlap returns the blocks that the span reaches into.
+// overlap returns the blocks that overlap the span.
 func (b *blocks) overlap(r span) []uint64 {
 	list := b[sign(r.negative)]
 	if r.lo > r.hi {
@@ -119,8 +119,8 @@ func (b *blocks) overlap(r span) []uint64 {
 	return list[from:to]
 }
 
-// any looks for a member in the span. A block that lies in it as a whole has
-// one.
+// any reports whether there is a member in the span. A listed block that lies
+// entirely within the span has one.
 func (b *blocks) any(s *Set, r span) bool {
 	for _, at := range b.overlap(r) {
 		part := r.in(at)
@@ -134,7 +134,7 @@ func (b *blocks) any(s *Set, r span) bool {
 // within appends the members in the span.
 func (b *blocks) within(s *Set, r span, members []uint64, most int) ([]uint64, bool) {
 	list := b.overlap(r)
-	if len(list) > most-len(members)+2 { // all but the two at the ends have members in the span
+	if len(list) > most-len(members)+2 { // every block but the first and the last has members in the span
 		return nil, false
 	}
 	for _, at := range list {
@@ -148,16 +148,16 @@ func (b *blocks) within(s *Set, r span, members []uint64, most int) ([]uint64, b
 	return members, true
 }
 
-// in returns what of the span is in a block that it overlaps.
+// in returns the part of the span within a block that it overlaps.
 func (r span) in(block uint64) span {
 	first := block << blockBits
 	return span{lo: max(r.lo, first), hi: min(r.hi, first+1<<blockBits-1), negative: r.negative}
 }
 
-// bitmap returns the values of a span that is within one block.
+// bitmap returns the values of a span that lies within one block.
 func (r span) bitmap() *roaring64.Bitmap {
 	m := roaring64.New()
 	m.AddRange(r.lo, r.hi)
-	m.Add(r.hi) // whose successor may be out of range
+	m.Add(r.hi) // AddRange excludes its end, and hi+1 may overflow
 	return m
 }

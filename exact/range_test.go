@@ -9,7 +9,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/exact"
 )
 
-// integer is a number from -2^63 to 2^64-1, in an order of its own.
+// integer is a number from -2^63 to 2^64-1 with its own order.
 type integer struct {
 	negative bool
 	v        uint64
@@ -25,13 +25,13 @@ func compare(a, b integer) int {
 	return 1
 }
 
-// ends are the places where ranges go wrong.
+// ends are the values at which ranges are likely to go wrong.
 var ends = []uint64{
 	0, 1, 63, 64, 1<<16 - 1, 1 << 16, 1<<16 + 1, 1<<32 - 1, 1 << 32, 1<<32 + 1<<16, 1<<63 - 1, 1 << 63, 1<<63 + 1,
 	math.MaxUint64 - 1<<32, math.MaxUint64 - 1<<16, math.MaxUint64 - 1<<16 + 1, math.MaxUint64 - 1, math.MaxUint64,
 }
 
-// Any, Within, Least and Greatest say what a walk over all members says.
+// Any, Within, Least and Greatest agree with a walk over all members.
 func TestRange(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for round := range 60 {
@@ -88,7 +88,7 @@ func checkEnds(t *testing.T, s *exact.Set, all []integer) {
 	}
 }
 
-// A change of the set is seen by the next question.
+// Queries after a change see it.
 func TestRangeAfterChange(t *testing.T) {
 	s := exact.New()
 	if s.Any(0, math.MaxUint64, false) {
@@ -110,7 +110,7 @@ func TestRangeAfterChange(t *testing.T) {
 	}
 }
 
-// Members far apart are found without a walk over those before.
+// Distant members are found without visiting those before them.
 func BenchmarkAny(b *testing.B) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	values := make([]uint64, 1<<20)

@@ -9,22 +9,22 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// The bytes of a set in the form Roaring are one of the many ways in which that
-// format can hold it: equal sets have equal bytes. And a check before the
-// library's decoder runs bounds what that can do.
+// The Roaring format can represent a set in many ways; this file defines the one
+// that the form Roaring uses, so that equal sets have equal bytes. Checking the
+// bytes before the library's decoder runs also bounds what the decoder can do.
 const (
 	cookiePlain  = 12346 // no container is coded as runs
-	cookieRuns   = 12347 // some are
-	arrayMax     = 4096  // members of an array container, at most
+	cookieRuns   = 12347 // some containers are
+	arrayMax     = 4096  // largest number of members in an array container
 	bitmapBytes  = 8192
-	offsetsFrom  = 4   // containers from which on a bitmap with runs has offsets
-	highMemory   = 256 // bytes in memory of a 32-bit high key, about
-	bucketMemory = 96  // bytes in memory of a container beside its content, about
+	offsetsFrom  = 4   // number of containers from which a bitmap with runs has offsets
+	highMemory   = 256 // approximate memory of a 32-bit high key, in bytes
+	bucketMemory = 96  // approximate memory of a container besides its content, in bytes
 )
 
 // checkBitmaps returns an error that wraps fault.ErrCorrupt unless b is what
-// marshalRoaring gives of the negative or of the other members of a set. It
-// takes one pass and allocates nothing. memory is about what the members take once decoded.
+// marshalRoaring returns for one of the two parts of a set. It takes one pass and
+// allocates nothing. memory is the approximate size of the decoded members.
 func checkBitmaps(b []byte) (memory uint64, err error) {
 	c := &cursor{b: b}
 	n := c.u64()
@@ -53,7 +53,7 @@ func checkBitmaps(b []byte) (memory uint64, err error) {
 	return memory, nil
 }
 
-// checkBitmap checks a 32-bit bitmap and takes it off c.
+// checkBitmap reads a 32-bit bitmap from c and checks it.
 func checkBitmap(c *cursor) (memory uint64, err error) {
 	start := len(c.b)
 	var flags []byte
@@ -108,9 +108,9 @@ func checkBitmap(c *cursor) (memory uint64, err error) {
 	return memory, nil
 }
 
-// checkContainer checks a container of card members and takes it off c: that
-// it holds as many, and is coded in the smallest of the three ways, a run only
-// if it is smaller than both others.
+// checkContainer reads a container from c and checks that it holds card members and
+// is coded in the smallest of the three ways; runs are chosen only if they are
+// smaller than both others.
 func checkContainer(c *cursor, isRun bool, card int) error {
 	got, runs := 0, 0
 	form := "bitmap"
@@ -143,7 +143,7 @@ func checkContainer(c *cursor, isRun bool, card int) error {
 	return nil
 }
 
-// smallestForm says how a container is coded.
+// smallestForm returns how a container is coded.
 func smallestForm(card, runs int) string {
 	switch {
 	case 2+4*runs < min(bitmapBytes, 2*card):
@@ -154,9 +154,10 @@ func smallestForm(card, runs int) string {
 	return "bitmap"
 }
 
-// scanRuns counts runs and members; ok if the runs ascend with gaps between.
+// scanRuns counts runs and members. ok is false unless the runs ascend with gaps
+// between them.
 func scanRuns(b []byte) (runs, card int, ok bool) {
-	next := 0 // the least start of the next run
+	next := 0 // smallest valid start of the next run
 	for ; len(b) > 0; b = b[4:] {
 		start := int(binary.LittleEndian.Uint16(b))
 		last := start + int(binary.LittleEndian.Uint16(b[2:]))
@@ -170,7 +171,7 @@ func scanRuns(b []byte) (runs, card int, ok bool) {
 	return runs, card, true
 }
 
-// scanArray counts runs; ok if the values ascend.
+// scanArray counts runs. ok is false unless the values ascend.
 func scanArray(b []byte) (runs int, ok bool) {
 	last := -2
 	for ; len(b) > 0; b = b[2:] {
@@ -198,14 +199,14 @@ func scanBitmap(b []byte) (runs, card int) {
 	return runs, card
 }
 
-// above words a lower bound for an error.
+// above formats a lower bound for an error.
 func above[T int | int64](n T) string { return fmt.Sprintf("above %d", n) }
 
 func bad(what string, want, got any) error {
 	return fault.Corrupt(fault.At{}, "exact set: %s: want %v, got %v", what, want, got)
 }
 
-// cursor takes values off a slice of bytes; short once there were too few.
+// cursor reads from a slice of bytes. short is set once there are too few.
 type cursor struct {
 	b     []byte
 	short bool

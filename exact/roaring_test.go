@@ -9,8 +9,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 )
 
-// FuzzRoaring: the check before the decoder accepts what the encoder writes
-// and nothing else.
+// FuzzRoaring: the check before the decoder accepts exactly what the encoder
+// writes.
 func FuzzRoaring(f *testing.F) {
 	for _, b := range roaringSamples(f) {
 		f.Add(b)
@@ -80,10 +80,10 @@ func TestRoaringForm(t *testing.T) {
 	}
 }
 
-// Sets in a form that other writers may choose are not canonical.
+// Forms that other writers may choose are not canonical.
 func TestRoaringOtherForms(t *testing.T) {
 	m := roaring64.New()
-	m.AddRange(0, 5000) // a bitmap, unless runs are asked for
+	m.AddRange(0, 5000) // a bitmap, unless RunOptimize is called
 	plain, err := m.ToBytes()
 	if err != nil {
 		t.Fatal(err)

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// operation is a method that changes a set by another, and when a value is a
-// member afterwards that was one (in) and that was one of the other (too).
+// operation is a method that combines a set with another one. wants reports whether
+// a value is in the result, given whether it was in the set (in) and in the other
+// one (too).
 type operation struct {
 	name  string
 	do    func(s, t *Set)
@@ -34,14 +35,14 @@ func (op operation) want(a, b oracle) oracle {
 	return o
 }
 
-// of returns the operation's result and leaves both sets.
+// of returns the operation's result and leaves both sets unchanged.
 func (op operation) of(a, b *Set) *Set {
 	c := a.Clone()
 	op.do(c, b)
 	return c
 }
 
-// pair returns two sets that have something in common.
+// pair returns two overlapping sets.
 func pair(r *rand.Rand) (a, b *Set) {
 	a, b = New(), New()
 	for range 1 + r.IntN(4) {
@@ -53,8 +54,7 @@ func pair(r *rand.Rand) (a, b *Set) {
 	return a, b
 }
 
-// TestSetAlgebra: relations that hold whatever the sets are. Equal means equal
-// bytes.
+// TestSetAlgebra: identities that hold for all sets. Equal means equal bytes.
 func TestSetAlgebra(t *testing.T) {
 	r := rand.New(rand.NewPCG(21, 22))
 	for range 25 {
@@ -95,7 +95,7 @@ func TestSetAlgebra(t *testing.T) {
 				t.Fatalf("rebuilt in order, other bytes: %v, %v", err, e)
 			}
 		}
-		for _, s := range []*Set{or, and, not} { // shared memory would show
+		for _, s := range []*Set{or, and, not} { // shared memory would show up
 			s.Add(edges, true)
 			s.Difference(a)
 		}
@@ -105,7 +105,7 @@ func TestSetAlgebra(t *testing.T) {
 	}
 }
 
-// TestSetOperationsOnItself: the operand may be the set.
+// TestSetOperationsOnItself: the operand may be the set itself.
 func TestSetOperationsOnItself(t *testing.T) {
 	r := rand.New(rand.NewPCG(23, 24))
 	for range 20 {
@@ -122,12 +122,12 @@ func TestSetOperationsOnItself(t *testing.T) {
 	}
 }
 
-// pieceBytes is the size of a piece of fuzzed input: a run of values at even
-// steps.
+// pieceBytes is the size of a piece of fuzzed input: an arithmetic sequence of
+// values.
 const pieceBytes = 10
 
-// decode makes a set of pieces. Beside adding values in order and backwards, it
-// marshals the set on the way, which brings in containers of runs.
+// decode builds a set from pieces. It adds values in order and backwards, and
+// marshals the set in between, which creates containers of runs.
 func decode(t *testing.T, b []byte) (*Set, oracle) {
 	s, o := New(), oracle{}
 	for pieces := 0; len(b) >= pieceBytes && pieces < 24; pieces++ {

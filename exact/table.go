@@ -2,19 +2,18 @@ package exact
 
 import "math/bits"
 
-// table is a hash table of the 64-bit words of a bitmap that are not zero: one
-// entry stands for the members among 64 neighbouring integers. It takes up to
-// 32 bytes per member where members are far apart, and less by as much as they
-// keep together.
+// table is a hash table of a bitmap's non-zero 64-bit words: an entry holds the
+// members among 64 neighbouring integers. It takes up to 32 bytes per member if
+// members are far apart, and less the closer they are.
 //
-// A bucket is one cache line. An entry that finds its bucket full goes into
-// the next one, and the full bucket is marked.
+// A bucket is one cache line. An entry whose bucket is full goes to the next one,
+// and the full bucket is marked.
 type table struct {
 	buckets []bucket
 }
 
-// bucket is four entries, filled from the front. The highest bit of keys[3]
-// marks a bucket that had to turn an entry away.
+// bucket has four entries, filled from the front. The highest bit of keys[3] marks
+// a bucket that had to refuse an entry.
 type bucket struct {
 	keys  [bucketEntries]uint64
 	words [bucketEntries]uint64
@@ -23,27 +22,27 @@ type bucket struct {
 const (
 	bucketEntries = 4
 	bucketBytes   = 16 * bucketEntries
-	bucketFill    = 2 // entries of a bucket on average, at most
+	bucketFill    = 2 // maximum average number of entries per bucket
 
-	vacant     = 1 << 62 // no key: keys have 59 bits
+	vacant     = 1 << 62 // not a key: keys have 59 bits
 	overflowed = 1 << 63
 )
 
-// tableBuckets returns how many buckets a table of so many entries has.
+// tableBuckets returns the number of buckets in a table of that many entries.
 func tableBuckets(entries uint64) uint64 { return entries/bucketFill + 1 }
 
-// tableKey returns the key of the word that has value v in it.
+// tableKey returns the key of the word that contains value v.
 func tableKey(v, negative uint64) uint64 { return v/64 | negative<<58 }
 
-// tableSlot returns the bucket in which the entry of a key is looked for
-// first. The two halves of the product, folded, depend on all bits of the key.
+// tableSlot returns the bucket where the search for a key starts. The two halves of
+// the product, XORed, depend on all bits of the key.
 func tableSlot(key, buckets uint64) uint64 {
 	high, low := bits.Mul64(key, 0x9e3779b97f4a7c15)
 	slot, _ := bits.Mul64(high^low, buckets)
 	return slot
 }
 
-// words yields the key and the word of each entry of a table.
+// words yields the key and the word of each table entry.
 func (s *Set) words(yield func(key, word uint64) bool) {
 	key, word := uint64(vacant), uint64(0)
 	for values, negative := range s.Values {
@@ -63,7 +62,7 @@ func (s *Set) words(yield func(key, word uint64) bool) {
 	}
 }
 
-// entries returns how many entries a table has, or some number above most.
+// entries returns the number of entries in a table, or a number above most.
 func (s *Set) entries(most uint64) (n uint64) {
 	for range s.words {
 		if n++; n > most {
@@ -84,8 +83,8 @@ func newTable(s *Set, entries uint64) *table {
 	return t
 }
 
-// put adds an entry whose key is not there. At least half of the table is
-// vacant, so that it finds a place.
+// put adds an entry with a new key. At least half of the table is vacant, so it
+// always finds a place.
 func (t *table) put(key, word uint64) {
 	for at := tableSlot(key, uint64(len(t.buckets))); ; at++ {
 		if at == uint64(len(t.buckets)) {
@@ -102,10 +101,10 @@ func (t *table) put(key, word uint64) {
 	}
 }
 
-// probe sets in found the bits of the values that are members. For some values
-// at a time a first pass finds the buckets and loads from each, so that their
-// cache misses run side by side. The second has no branch that depends on a
-// value. The few values whose bucket has overflowed come last.
+// probe sets the bits in found of the values that are members. It works on groups
+// of values. A first pass computes the buckets and loads from each, so that their
+// cache misses overlap; a second pass compares, without a branch that depends on a
+// value. The few values whose bucket has overflowed are looked up last.
 func (t *table) probe(values []uint64, signed uint64, found *bitset) {
 	var more bitset
 	for at := 0; at*64 < len(values); at++ {
@@ -122,8 +121,8 @@ func (t *table) probe(values []uint64, signed uint64, found *bitset) {
 	}
 }
 
-// probeSome returns as bits which of up to 64 values have been found, and for
-// which the bucket has overflowed.
+// probeSome returns bit sets of up to 64 values: which were found, and for which
+// the bucket has overflowed.
 func (t *table) probeSome(values []uint64, signed uint64) (found, more uint64) {
 	var keys, slots, firsts [64]uint64
 	buckets := t.buckets

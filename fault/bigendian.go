@@ -2,7 +2,7 @@
 
 package fault
 
-// Filters, Arrow buffers and Parquet pages are little-endian, and are used in
-// memory as they are. Every package stands on this one, so that none compiles
-// where they would be read as other numbers.
+// Filters, Arrow buffers and Parquet pages are little-endian and are used in
+// memory unchanged. All packages import this one, so none of them compiles for a
+// machine that would misread them.
 const _ = bloomjoin_needs_a_little_endian_machine

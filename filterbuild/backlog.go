@@ -1,10 +1,10 @@
 package filterbuild
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -132,7 +132,7 @@ func (l *backlog) toDisk() error {
 }
 
 // waitsOnDisk is what errors of the file say.
-const waitsOnDisk = "keys that wait on disk until their number is known (say --expect N, raise --memory, or name a directory with room by --temp-dir)"
+const waitsOnDisk fault.Text = "keys that wait on disk until their number is known (say {Capacity N}, raise {Memory}, or name a directory with room by {TempDir})"
 
 // load returns the keys of a block, those on disk in buf.
 func (x block) load(buf *[]uint64, raw *[]byte) ([]uint64, error) {
@@ -144,7 +144,7 @@ func (x block) load(buf *[]uint64, raw *[]byte) ([]uint64, error) {
 		return nil, err
 	}
 	if *buf, err = spill.Ints(*buf, *raw); err != nil {
-		return nil, fmt.Errorf("%s: %w", waitsOnDisk, err)
+		return nil, fault.Errorf("%s: %w", waitsOnDisk, err)
 	}
 	return *buf, nil
 }

@@ -1,12 +1,12 @@
 package filterbuild
 
 import (
-	"fmt"
 	"math"
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
 // budget bounds the bytes that the workers of a build hold together.
@@ -41,7 +41,7 @@ func (s *share) release() { s.hold(0) }
 func (s *share) set(n uint64) (room uint64, err error) {
 	room, ok := s.hold(n)
 	if !ok {
-		err = fmt.Errorf("%w of %s: the exact set takes more (raise --memory, or use --kind bloom)", ErrMemory, fault.Size(int64(s.of.most)))
+		err = fault.Errorf("%w of %s: the exact set takes more (raise {Memory}, or use {Kind bloom})", fault.ErrMemory, show.Size(int64(s.of.most)))
 	}
 	return room, err
 }
@@ -57,5 +57,5 @@ func (s *share) bits(p bloom.Params) error {
 }
 
 func overBudget(most uint64, p bloom.Params) error {
-	return fmt.Errorf("%w of %s: the filter takes %s, sized for --expect or the rows of the ID files (raise --memory or --fpr, or bound the filter with --max-size)", ErrMemory, fault.Size(int64(most)), fault.Size(int64(p.Bytes())))
+	return fault.Errorf("%w of %s: the filter takes %s, sized for {Capacity} or the rows of the ID files (raise {Memory} or {FPR}, or bound the filter with {MaxSize})", fault.ErrMemory, show.Size(int64(most)), show.Size(int64(p.Bytes())))
 }

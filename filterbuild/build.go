@@ -93,9 +93,6 @@ type Options struct {
 // ErrCapacity says that a shard cannot tell how many keys the whole build has.
 var ErrCapacity = errors.New("the number of keys is not known in advance")
 
-// ErrMemory says that what must be held exceeds the memory budget.
-var ErrMemory = fault.ErrMemory
-
 // Report is what a build came to.
 type Report struct {
 	Rows      int64  // rows read
@@ -268,7 +265,7 @@ func (p *Plan) capacity() error {
 		}
 		if n < 0 {
 			if !p.opts.Shard.Whole() {
-				return fmt.Errorf("%s: %w, so the shards' filters would differ in size (give an upper bound, --expect N)", f.Name, ErrCapacity)
+				return fault.Errorf("%s: %w, so the shards' filters would differ in size (give an upper bound, {Capacity N})", f.Name, ErrCapacity)
 			}
 			p.unsized = true
 			p.Spec.Capacity = 0
@@ -292,7 +289,7 @@ func (p *Plan) SetProgress(fn func(rows int64)) { p.opts.Progress = fn }
 func (p *Plan) Build(ctx context.Context) (*codec.Filter, Report, error) {
 	start := time.Now()
 	f, rep, err := p.fill(ctx, 1, 1)
-	if errors.Is(err, ErrMemory) && p.countable() {
+	if errors.Is(err, fault.ErrMemory) && p.countable() {
 		f, rep, err = p.fold(ctx, err)
 	}
 	rep.Seconds = time.Since(start).Seconds()
@@ -371,18 +368,21 @@ const maxTries = 8
 
 // each passes the keys of the plan's pieces to work, with several workers.
 func (p *Plan) each(ctx context.Context, threads int, newWork func() (func(*key.Batch) error, error)) error {
-	return partition.MapKeys(ctx, p.pieces, p.opts.Key, p.opts.keys(p.Spec.Rule), threads, func() (partition.KeyWork, error) {
+	_, err := partition.ReadKeys(ctx, p.pieces, p.keyOptions(threads), func() (func(*partition.Keys) error, error) {
 		work, err := newWork()
-		if err != nil {
-			return nil, err
-		}
-		return func(_ partition.Piece, b *key.Batch) error {
+		return func(k *partition.Keys) error {
 			if p.opts.Progress != nil {
-				p.opts.Progress(int64(b.Len))
+				p.opts.Progress(int64(k.Batch.Len))
 			}
-			return work(b)
-		}, nil
+			return work(k.Batch)
+		}, err
 	})
+	return err
+}
+
+// keyOptions says how the plan's keys are read.
+func (p *Plan) keyOptions(threads int) partition.KeyOptions {
+	return partition.KeyOptions{Key: p.opts.Key, Options: p.opts.keys(p.Spec.Rule), IDs: true, Threads: threads}
 }
 
 // countable reports whether the keys can be read twice, and nobody else's

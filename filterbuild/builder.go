@@ -68,6 +68,16 @@ type Spec struct {
 	sparse  bool     // the keys lie so far apart that no exact set is tried; follows from the inputs
 }
 
+// Header returns a filter over the key without a payload, about whose keys
+// nothing is known.
+func (s Spec) Header() *codec.Filter {
+	f := &codec.Filter{NormalForm: key.NormalForm, Rule: s.Rule.String()}
+	for i, class := range s.Classes {
+		f.Key = append(f.Key, codec.KeyColumn{Name: s.Names[i], Class: class})
+	}
+	return f
+}
+
 // size returns the parameters of the bits before they are folded, and the rate
 // that they are for: the wished one, or, where MaxSize does not allow that, the
 // one that the capacity gives. A geometry that is not given is the one that
@@ -85,7 +95,7 @@ func (s Spec) size() (params bloom.Params, fpr float64, err error) {
 	params.Blocks = params.Geometry.Blocks(keys, fpr)
 	if got := params.Geometry.FPR(params.Blocks, keys); s.MaxSize == 0 && got > bloom.FoldLimit(fpr) {
 		return params, 0, fault.Unsupported(fault.At{}, "a false-positive rate of %.2g for %d keys; the largest filter has %.2g", fpr, keys, got).
-			WithHint("lower --expect, raise --fpr, or set the size with --max-size")
+			WithHint("lower {Capacity}, raise {FPR}, or set the size with {MaxSize}")
 	}
 	if s.MaxSize == 0 || params.Bytes() <= s.MaxSize {
 		return params, fpr, nil
@@ -127,7 +137,7 @@ func (s Spec) exact() bool {
 func (s Spec) check() error {
 	if s.Want == codec.WantExact && !s.integer() {
 		return fault.Unsupported(fault.At{}, "an exact filter over keys of class %s", strings.Join(s.Classes, ", ")).
-			WithHint("exact filters hold one column of integers; give text a --key-type int64, or use --kind bloom")
+			WithHint("exact filters hold one column of integers; give text a {Types int64}, or use {Kind bloom}")
 	}
 	if s.FPR != 0 && !(s.FPR > 0 && s.FPR < 1) { // as worded, NaN is refused too
 		return fmt.Errorf("false-positive rate %v: want more than 0 and less than 1", s.FPR)

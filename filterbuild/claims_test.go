@@ -15,8 +15,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// claim rewrites the footer of a Parquet file of one column and one row group:
-// so many groups of so many rows, all with the pages that are there.
+// claim rewrites the footer of a Parquet file of one column and one row group. The
+// new footer has the given number of row groups and rows, all with the existing
+// pages.
 func claim(t *testing.T, file []byte, groups int, rows int64) []byte {
 	t.Helper()
 	f, err := parquet.Open(bytes.NewReader(file), int64(len(file)), "ids")
@@ -41,8 +42,8 @@ func claim(t *testing.T, file []byte, groups int, rows int64) []byte {
 	return append(binary.LittleEndian.AppendUint32(out, uint32(len(footer))), "PAR1"...)
 }
 
-// A footer that claims rows which are not there makes an error, not a filter of
-// that size, and neither of the rows that it denies.
+// A footer that claims too many rows gives an error, not a filter of that size; so
+// does one that claims too few.
 func TestClaimedRows(t *testing.T) {
 	for name, ids := range map[string]any{
 		"integers": numbers(1000, func(i int) int64 { return int64(i) * 1_000_003_000 }),
@@ -67,10 +68,10 @@ func TestClaimedRows(t *testing.T) {
 					t.Fatalf("%s: %v", said, err)
 				}
 				if opts.Shard.Of > 0 && c.groups == 1 && len(p.pieces) == 0 {
-					continue // the group is the other shard's
+					continue // the group belongs to the other shard
 				}
 				_, _, err = p.Build(t.Context())
-				tooMany := c.rows > 1<<30 && (errors.Is(err, ErrMemory) || errors.Is(err, fault.ErrUnsupported))
+				tooMany := c.rows > 1<<30 && (errors.Is(err, fault.ErrMemory) || errors.Is(err, fault.ErrUnsupported))
 				if !errors.Is(err, fault.ErrCorrupt) && !tooMany {
 					t.Errorf("%s: %v", said, err)
 				} else if errors.Is(err, fault.ErrCorrupt) && !strings.Contains(err.Error(), "ids: row group") {

@@ -10,7 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // registersOf returns a copy of a filter's registers, or nil.
@@ -39,7 +39,7 @@ const (
 //     common size at which that is more precise than registers;
 //   - else from their registers, for which only the headers are read. Where one
 //     is too small to have any, it is the bits again, or an error.
-func Compare(ctx context.Context, store partition.Store, a, b string, lim codec.Limits) (c bloom.Comparison, by Method, err error) {
+func Compare(ctx context.Context, store storage.Source, a, b string, lim codec.Limits) (c bloom.Comparison, by Method, err error) {
 	parts, err := openParts(ctx, store, []string{a, b})
 	defer func() { err = errors.Join(err, closeParts(parts)) }()
 	if err != nil {
@@ -130,7 +130,7 @@ func compareMembers(a *exact.Set, b *codec.Filter, name string) (c bloom.Compari
 		r := registersOf(b)
 		if r == nil {
 			return c, "", fault.Mismatch(fault.At{File: name}, "filter to compare", "a filter with clear bits in every block, or of 64 KiB and more",
-				"a small one with a full block").WithHint("build it again with a larger --expect or --capacity")
+				"a small one with a full block").WithHint("build it again with a larger {Capacity} or {Capacity+Room}")
 		}
 		return registersOfMembers(a, b.Params.Hash).Compare(r), Sketched, nil
 	}

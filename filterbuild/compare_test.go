@@ -13,14 +13,14 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// pair builds two filters, of which the sets are a, b and in common, and
-// stores them as "a" and "b".
+// pair builds two filters with a and b keys of their own and `both` keys in common,
+// and stores them as "a" and "b".
 func pair(t testing.TB, seed uint64, a, b, both int, optsA, optsB Options) *memStore {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 31))
 	ids := numbers(a+b-both, func(int) int64 { return int64(rng.Uint64N(1<<24)) << 8 >> rng.IntN(2) })
 	seen := map[int64]bool{}
-	for i, v := range ids { // distinct, so that the numbers are the sets'
+	for i, v := range ids { // distinct, so that the numbers are those of the sets
 		for seen[v] {
 			v++
 		}
@@ -32,15 +32,15 @@ func pair(t testing.TB, seed uint64, a, b, both int, optsA, optsB Options) *memS
 	for name, opts := range map[string]Options{"a": optsA, "b": optsB} {
 		opts.Key = "id"
 		f, _ := build(t, s, []string{"ids-" + name}, opts)
-		if _, err := Write(t.Context(), s, name, f, codec.Options{}, true); err != nil {
+		if _, err := codec.Save(t.Context(), s, name, f, codec.Options{Replace: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return s
 }
 
-// Every number is within four of its standard errors for each of three pairs
-// of sets, exact ones are exact, and each method is used where it should be.
+// Every estimate is within four of its standard errors for each of three pairs of
+// sets, exact numbers are exact, and each method is used where it should be.
 func TestCompare(t *testing.T) {
 	const a, b, both = 40_000, 30_000, 12_000
 	const runs = 3
@@ -100,7 +100,7 @@ func checkComparison(t *testing.T, got bloom.Comparison, a, b, both float64) {
 	}
 }
 
-// One set, and sets without a common key: what is empty is told to be, about.
+// Equal sets and disjoint sets: empty parts are estimated as nearly empty.
 func TestCompareExtremes(t *testing.T) {
 	opts := map[string]Options{
 		"exact": {Kind: codec.WantExact}, "registers": {Kind: codec.WantBloom, FPR: 1e-12}, "bits": {Kind: codec.WantBloom, FPR: 0.01},
@@ -112,14 +112,14 @@ func TestCompareExtremes(t *testing.T) {
 					s := pair(t, 7, sizes[0], sizes[1], sizes[2], optsA, optsB)
 					got, _, err := Compare(t.Context(), s, "a", "b", codec.Limits{})
 					if err != nil && nameA != "exact" && nameB != "exact" && (nameA != nameB || sizes[1] < 1000) {
-						return // without registers, sizes or geometries have nothing in common
+						return // without registers, different sizes or geometries cannot be compared
 					}
 					if err != nil {
 						t.Fatal(err)
 					}
 					for _, e := range []*bloom.Estimate{&got.A, &got.B, &got.Union, &got.Both, &got.OnlyA, &got.OnlyB} {
 						if nameA != "exact" || nameB != "exact" {
-							e.StdErr += 0.5 // of nothing, a rest may be left that is less than a key
+							e.StdErr += 0.5 // an empty part may be estimated as a fraction of a key
 						}
 					}
 					checkComparison(t, got, float64(sizes[0]), float64(sizes[1]), float64(sizes[2]))
@@ -132,7 +132,7 @@ func TestCompareExtremes(t *testing.T) {
 func TestCompareRefusals(t *testing.T) {
 	s := pair(t, 1, 5000, 5000, 0, Options{Kind: codec.WantBloom, FPR: 0.01}, Options{Kind: codec.WantBloom, FPR: 0.0001})
 	put := func(name string, f *codec.Filter) {
-		if _, err := Write(t.Context(), s, name, f, codec.Options{}, true); err != nil {
+		if _, err := codec.Save(t.Context(), s, name, f, codec.Options{Replace: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -176,23 +176,23 @@ func TestCompareRefusals(t *testing.T) {
 	refused(t, "limit", err, codec.ErrLimit, "a: ")
 }
 
-// A Bloom filter with a full block does not know its number of keys. Its
-// registers do, if it has them.
+// A Bloom filter with a full block cannot estimate its number of keys. Its
+// registers can, if it has them.
 func TestCompareFull(t *testing.T) {
 	const a, b, both = 40_000, 30_000, 12_000
 	s := pair(t, 5, a, b, both, Options{Kind: codec.WantExact}, Options{Kind: codec.WantBloom, FPR: 0.9, Capacity: 20})
 	_, _, err := Compare(t.Context(), s, "a", "b", codec.Limits{})
 	refused(t, "a full filter", err, fault.ErrMismatch, "b: ", "clear bits in every block", "a full block")
-	f, err := Read(t.Context(), s, "b", codec.Limits{})
+	f, err := codec.Load(t.Context(), s, "b", codec.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	exact, err := Read(t.Context(), s, "a", codec.Limits{})
+	exact, err := codec.Load(t.Context(), s, "a", codec.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.Registers = registersOfMembers(exact.Exact(), f.Params.Hash)[:]
-	if _, err := Write(t.Context(), s, "b", f, codec.Options{}, true); err != nil {
+	if _, err := codec.Save(t.Context(), s, "b", f, codec.Options{Replace: true}); err != nil {
 		t.Fatal(err)
 	}
 	got, by, err := Compare(t.Context(), s, "a", "b", codec.Limits{})

@@ -13,8 +13,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// passed returns how many of the values in column "id" the filter lets
-// through, as a scan would.
+// passed returns how many of the values in column "id" pass the filter, as in a
+// scan.
 func passed(t testing.TB, f *codec.Filter, values any) int {
 	t.Helper()
 	rec := record(t, column{"id", values})
@@ -37,8 +37,8 @@ func putColumn(t testing.TB, s *memStore, name string, values any) {
 	putParquet(t, s, name, 1000, rec)
 }
 
-// Whatever the set, the kind, the rate and the capacity, every member passes,
-// and an exact filter lets through nothing else.
+// Whatever the set, the kind, the rate and the capacity, every member passes, and
+// an exact filter passes nothing else.
 func TestMembersPass(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	for round := range 60 {
@@ -90,7 +90,7 @@ func checkStrangers(t *testing.T, f *codec.Filter, members []int64, rng *rand.Ra
 	}
 }
 
-// Integers are members by value, whatever the widths on the two sides.
+// Integers are members by value, whatever the widths on both sides.
 func TestMembersPassInEveryWidth(t *testing.T) {
 	s := newStore()
 	putColumn(t, s, "a", []int32{5, -1})
@@ -105,8 +105,8 @@ func TestMembersPassInEveryWidth(t *testing.T) {
 			{[]int64{5, -1, 7}, 2},
 			{[]uint64{5, math.MaxUint64 - 5, 7}, 2},
 			{[]any{int64(5), nil, int64(-1)}, 2},
-			// 2^64-6 is a member, -6, which has the same 64 bits, is not: an exact
-			// set keeps them apart, hashes do not.
+			// 2^64-6 is a member; -6, which has the same 64 bits, is not. An exact
+			// set distinguishes them, hashes do not.
 			{[]int64{-6}, map[codec.Want]int{codec.WantExact: 0, codec.WantBloom: 1}[kind]},
 		} {
 			if got := passed(t, f, c.values); got != c.want {
@@ -116,8 +116,8 @@ func TestMembersPassInEveryWidth(t *testing.T) {
 	}
 }
 
-// The filter is what the definition says: all keys' hashes at the size that
-// capacity and rate ask for, and then shrunk.
+// The filter follows its definition: the hashes of all keys at the size that
+// capacity and rate require, then shrunk.
 func TestSealedBitsAreTheDefinition(t *testing.T) {
 	const n, fpr = 50_000, 0.01
 	hash := bloom.Hash{ID: bloom.XXH3}
@@ -158,9 +158,8 @@ func TestSealedBitsAreTheDefinition(t *testing.T) {
 
 func bitsOf(f *bloom.Filter) []byte { return f.AppendBlocks(nil, 0, f.Params().Blocks) }
 
-// The rate that is delivered is the one that was asked for, and the one that
-// the filter predicts of itself. The bound is five standard deviations of a
-// binomial count.
+// The actual rate is the requested one, and the one that the filter predicts. The
+// bound is five standard deviations of a binomial count.
 func TestRateIsAsAsked(t *testing.T) {
 	const n, probes = 300_000, 400_000
 	rng := rand.New(rand.NewPCG(9, 10))

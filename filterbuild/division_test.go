@@ -55,7 +55,7 @@ func idSets() []idSet {
 		})},
 		{"duplicates and NULLs", Options{Key: "id", FPR: 0.001}, anyKind, one(func(rng *rand.Rand) any {
 			return numbers(setRows, func(i int) any {
-				if i%7 == 0 || i/groupRows == 3 { // a row group of NULLs alone
+				if i%7 == 0 || i/groupRows == 3 { // a row group of only NULLs
 					return nil
 				}
 				return int64(rng.Uint64N(1000)) - 500
@@ -126,7 +126,7 @@ func idSets() []idSet {
 	}
 }
 
-// However the work is divided, the same file comes out.
+// However the work is divided, the result is the same file.
 func TestDivisionDoesNotMatter(t *testing.T) {
 	for _, set := range idSets() {
 		for _, kind := range set.kinds {
@@ -181,9 +181,8 @@ func divide(t *testing.T, set idSet, kind codec.Want) {
 	}
 }
 
-// Near the point where an exact set and a Bloom filter cost the same, parts of
-// a set are on one side and the whole is on the other. The decision is still
-// one.
+// If an exact set and a Bloom filter cost nearly the same, some parts of a set may
+// be on one side and the whole on the other. The decision must still be the same.
 func TestKindAtTheTippingPoint(t *testing.T) {
 	kinds := map[codec.Kind]int{}
 	for _, perContainer := range []int{1, 38, 46, 80, 150, 600} {
@@ -205,7 +204,7 @@ func TestKindAtTheTippingPoint(t *testing.T) {
 	}
 }
 
-// clusters returns n integers, so many in each stretch of 2^16.
+// clusters returns n integers, perContainer of them in each block of 2^16.
 func clusters(n, perContainer int, shape string, interleaved bool) []int64 {
 	rng := rand.New(rand.NewPCG(5, 6))
 	out := make([]int64, n)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // faultyStore fails at one of its calls: the one that calls counts down to 0.
@@ -34,16 +35,16 @@ func (s *faultyStore) call(what string) error {
 	return nil
 }
 
-func (s *faultyStore) Open(ctx context.Context, name string) (partition.Source, error) {
+func (s *faultyStore) Open(ctx context.Context, o storage.Object) (storage.Reader, error) {
 	if err := s.call("open"); err != nil {
 		return nil, err
 	}
-	src, err := s.memStore.Open(ctx, name)
+	src, err := s.memStore.Open(ctx, o)
 	return faultySource{src, s}, err
 }
 
 type faultySource struct {
-	partition.Source
+	storage.Reader
 	s *faultyStore
 }
 
@@ -55,27 +56,27 @@ func (f faultySource) ReadAt(p []byte, off int64) (int, error) {
 		if !f.s.short {
 			return 0, err
 		}
-		n, _ := f.Source.ReadAt(p[:len(p)/2], off)
+		n, _ := f.Reader.ReadAt(p[:len(p)/2], off)
 		return n, err
 	}
-	return f.Source.ReadAt(p, off)
+	return f.Reader.ReadAt(p, off)
 }
 
 func (f faultySource) Close() error {
-	return errors.Join(f.s.call("close"), f.Source.Close())
+	return errors.Join(f.s.call("close"), f.Reader.Close())
 }
 
-func (s *faultyStore) Create(ctx context.Context, name string, private bool) (partition.Sink, error) {
+func (s *faultyStore) Create(ctx context.Context, name string, o storage.CreateOptions) (storage.Writer, error) {
 	if err := s.call("create"); err != nil {
 		return nil, err
 	}
 	s.created.Add(1)
-	sink, err := s.memStore.Create(ctx, name, private)
+	sink, err := s.memStore.Create(ctx, name, o)
 	return &faultySink{sink, s, false}, err
 }
 
 type faultySink struct {
-	partition.Sink
+	storage.Writer
 	s    *faultyStore
 	done bool
 }
@@ -85,10 +86,10 @@ func (f *faultySink) Write(p []byte) (int, error) {
 		if !f.s.short {
 			return 0, err
 		}
-		n, _ := f.Sink.Write(p[:len(p)/2])
+		n, _ := f.Writer.Write(p[:len(p)/2])
 		return n, err
 	}
-	return f.Sink.Write(p)
+	return f.Writer.Write(p)
 }
 
 func (f *faultySink) Commit(replace bool) error {
@@ -98,7 +99,7 @@ func (f *faultySink) Commit(replace bool) error {
 	if err := f.s.call("rename"); err != nil {
 		return err
 	}
-	err := f.Sink.Commit(replace)
+	err := f.Writer.Commit(replace)
 	f.done = err == nil
 	return err
 }
@@ -107,7 +108,7 @@ func (f *faultySink) Abort() error {
 	if !f.done {
 		f.s.aborted.Add(1)
 	}
-	return f.Sink.Abort()
+	return f.Writer.Abort()
 }
 
 // everyCall runs work with a store that fails at the first call, then at the
@@ -156,7 +157,7 @@ func TestFullDisk(t *testing.T) {
 					if replace {
 						name = "old"
 					}
-					_, err := Write(t.Context(), s, name, f, codec.Options{Uncompressed: raw}, replace)
+					_, err := codec.Save(t.Context(), s, name, f, codec.Options{Uncompressed: raw, Replace: replace})
 					if _, there := s.get("out"); err != nil && there {
 						t.Error("there is an output")
 					}
@@ -168,7 +169,9 @@ func TestFullDisk(t *testing.T) {
 				if n < 6 {
 					t.Errorf("only %d calls", n)
 				}
-				delete(s.objects, "out")
+				if err := s.Delete(t.Context(), storage.Object{Name: "out"}); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					t.Fatal(err)
+				}
 			}
 		}
 	}
@@ -188,7 +191,7 @@ func TestFailingReads(t *testing.T) {
 	opts := Options{Key: "k", Kind: codec.WantBloom, Threads: 1}
 	parts := buildShards(t, s, "part", []string{"ids.parquet"}, opts, 3)
 	whole, _ := build(t, s, []string{"ids.parquet"}, opts)
-	if _, err := Write(t.Context(), s, "whole", whole, codec.Options{}, false); err != nil {
+	if _, err := codec.Save(t.Context(), s, "whole", whole, codec.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string][]byte{}
@@ -227,18 +230,18 @@ func TestFailingReads(t *testing.T) {
 			return err
 		},
 		"read": func(s *faultyStore) error {
-			f, err := Read(t.Context(), s, "whole", codec.Limits{})
+			f, err := codec.Load(t.Context(), s, "whole", codec.Limits{})
 			if err != nil {
 				return err
 			}
 			return f.Close()
 		},
 		"holds": func(s *faultyStore) error {
-			_, err := Holds(t.Context(), s, "whole", func(*codec.Header) bool { return true })
+			_, err := codec.Holds(t.Context(), s, "whole", func(*codec.Header) bool { return true })
 			return err
 		},
 		"write beside the same": func(s *faultyStore) error {
-			_, err := Write(t.Context(), s, "whole", whole, codec.Options{}, false)
+			_, err := codec.Save(t.Context(), s, "whole", whole, codec.Options{})
 			return err
 		},
 	} {

@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -57,7 +58,7 @@ type Builder struct {
 }
 
 // NewBuilder returns a builder for up to Workers goroutines. It may read a
-// sample of the IDs. The error wraps ErrMemory if not even one worker could
+// sample of the IDs. The error wraps fault.ErrMemory if not even one worker could
 // work within the budget.
 func (p *Plan) NewBuilder(ctx context.Context) (*Builder, error) { return p.newBuilder(ctx, 1) }
 
@@ -324,7 +325,7 @@ func (b *Builder) release(ctx context.Context, n uint64) error {
 				select {
 				case blocks <- x:
 				case <-ctx.Done():
-					return context.Cause(ctx)
+					return stopped.Err(ctx)
 				}
 			}
 			w.backlog.blocks = nil

@@ -22,8 +22,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// Whoever fills the bits, and in however little memory, the same filter comes
-// out: of keys that are far apart, of keys that lie close, of strings.
+// The filter is the same however the bits are filled, and with however little
+// memory: for distant keys, for close keys, for strings.
 func TestSharing(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for name, ids := range map[string]any{
@@ -84,8 +84,8 @@ func TestSharing(t *testing.T) {
 	}
 }
 
-// Keys whose number is not known wait in memory or on disk; the filter is that
-// of a build which knew.
+// Keys whose number is unknown wait in memory or on disk. The filter equals that of
+// a build that knew the number.
 func TestBacklog(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for name, line := range map[string]func() string{
@@ -134,7 +134,7 @@ func TestBacklog(t *testing.T) {
 			if spills := memory > 0 && memory < 8<<20; (rep.Spilled > 0) != spills {
 				t.Errorf("%s, %d bytes: %d on disk", name, memory, rep.Spilled)
 			}
-			if rep.Spilled > 8*n+n/100 { // and what stands before each block
+			if rep.Spilled > 8*n+n/100 { // and the headers of blocks
 				t.Errorf("%s: %d bytes of %d keys", name, rep.Spilled, n)
 			}
 		}
@@ -146,14 +146,14 @@ func TestBacklog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := p.Build(t.Context()); err == nil || !strings.Contains(err.Error(), "--temp-dir") {
+		if _, _, err := p.Build(t.Context()); err == nil || !strings.Contains(err.Error(), "TempDir") {
 			t.Errorf("a directory that is not there: %v", err)
 		}
 	}
 }
 
-// Sets that are each cheaper than the bits may not be so together: then their
-// union turns into the bits that the workers would have shared.
+// Sets that are each cheaper than a Bloom filter may together be more expensive.
+// Their union then becomes the bits that the workers would have shared.
 func TestUnionTurns(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	s := newStore()
@@ -175,8 +175,7 @@ func TestUnionTurns(t *testing.T) {
 	}
 }
 
-// No more workers are made than there is work for, and the report tells how many
-// there were.
+// There are no more workers than work for them, and the report has their number.
 func TestWorkers(t *testing.T) {
 	s := newStore()
 	putColumn(t, s, "one", numbers(1000, func(i int) int64 { return int64(i) << 40 }))
@@ -198,8 +197,7 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-// Keys that wait in memory go to disk where the filter, as it is shared, leaves
-// them no room.
+// Keys waiting in memory go to disk if the shared filter leaves no room for them.
 func TestBacklogMakesRoom(t *testing.T) {
 	var b strings.Builder
 	for i := range 1_100_000 {
@@ -231,8 +229,8 @@ func TestBacklogMakesRoom(t *testing.T) {
 	}
 }
 
-// A sample tells keys that are far apart from others, whether the sample has
-// duplicates or the keys come in order.
+// A sample recognises distant keys, whether it has duplicates or the keys are in
+// order.
 func TestFarApart(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	const s = 100_000
@@ -262,7 +260,7 @@ var keys62 = func() []uint64 {
 	return numbers(50_000, func(int) uint64 { return rng.Uint64() })
 }()
 
-// A builder whose run is cancelled while it puts in what has waited ends.
+// A builder that is cancelled while it adds the waiting keys ends.
 func TestFinishCancelled(t *testing.T) {
 	files, err := partition.Open(t.Context(), []string{"-"}, partition.OpenOptions{Text: true, Stdin: strings.NewReader("1\n2\n")})
 	if err != nil {
@@ -298,7 +296,8 @@ func TestFinishCancelled(t *testing.T) {
 	}
 }
 
-// An ID file that is written over while it is read is no half of two sets.
+// An ID file that is overwritten while it is read is an error, not a mix of two
+// sets.
 func TestChangedInputs(t *testing.T) {
 	for _, name := range []string{"ids.txt", "ids.csv"} {
 		path := filepath.Join(t.TempDir(), name)

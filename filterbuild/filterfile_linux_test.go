@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // What a killed process has left of a filter file goes when the file is written
@@ -16,7 +16,7 @@ import (
 func TestWriteSweeps(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "f.bjf")
-	sink, err := partition.Local{}.Create(t.Context(), name, true)
+	sink, err := storage.Local{}.Create(t.Context(), name, storage.CreateOptions{Private: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestWriteSweeps(t *testing.T) {
 	s := newStore()
 	putParquet(t, s, "ids.parquet", 10, record(t, column{"id", []int64{1, 2, 3}}))
 	f, _ := build(t, s, []string{"ids.parquet"}, Options{Key: "id"})
-	if _, err := Write(t.Context(), partition.Local{}, name, f, codec.Options{}, false); err != nil {
+	if _, err := codec.Save(t.Context(), storage.Local{}, name, f, codec.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if entries, err = os.ReadDir(dir); err != nil || len(entries) != 1 || entries[0].Name() != "f.bjf" {

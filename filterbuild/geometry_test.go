@@ -10,7 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// The geometry follows from the rate in force alone, whoever sets it.
+// The geometry follows from the effective rate alone, whichever option sets it.
 func TestGeometry(t *testing.T) {
 	const split256, split512 = bloom.Split256, bloom.Split512
 	for _, c := range []struct {
@@ -46,8 +46,8 @@ func TestGeometry(t *testing.T) {
 	}
 }
 
-// As a size grows, the rate falls, and the geometry changes once, at 0.1 %:
-// below, the smaller one is never left out.
+// As the size grows, the rate falls, and the geometry changes once, at 0.1 %. Below
+// that, the smaller one is always chosen.
 func TestGeometryBySize(t *testing.T) {
 	last := bloom.Split256
 	for size := uint64(1 << 20); size < 4<<20; size += 10_000 {
@@ -100,8 +100,8 @@ func TestGeometryOfBuilds(t *testing.T) {
 	refused(t, "geometry 7", err, fault.ErrUnsupported, "geometry 7", "split-256")
 }
 
-// Registers are those of the keys, in every partial Bloom filter and in sealed
-// ones from 64 KiB on.
+// Registers are those of the keys, in every partial Bloom filter and in sealed ones
+// from 64 KiB.
 func TestRegisters(t *testing.T) {
 	ids := span(0, 4000)
 	hashes := numbers(len(ids), func(i int) uint64 { return uint64(ids[i]) })
@@ -132,7 +132,7 @@ func TestRegisters(t *testing.T) {
 		}
 		var all bloom.Registers
 		for _, part := range buildShards(t, s, "p", []string{"ids"}, c.opts, 3) {
-			f, err := Read(t.Context(), s, part, codec.Limits{})
+			f, err := codec.Load(t.Context(), s, part, codec.Limits{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -148,20 +148,19 @@ func TestRegisters(t *testing.T) {
 	}
 }
 
-// A part without registers, which another program may have written, leaves the
-// whole without.
+// If a part has no registers, as another program may write it, the whole has none.
 func TestRegistersThatAreMissing(t *testing.T) {
 	s := newStore()
 	putColumn(t, s, "ids", span(0, 4000))
 	names := buildShards(t, s, "p", []string{"ids"}, Options{Key: "id", Kind: codec.WantBloom, FPR: 1e-12}, 3)
 	for _, without := range names {
 		whole, _ := s.get(without)
-		f, err := Read(t.Context(), s, without, codec.Limits{})
+		f, err := codec.Load(t.Context(), s, without, codec.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		f.Registers = nil
-		if _, err := Write(t.Context(), s, without, f, codec.Options{}, true); err != nil {
+		if _, err := codec.Save(t.Context(), s, without, f, codec.Options{Replace: true}); err != nil {
 			t.Fatal(err)
 		}
 		if f, err = Merge(t.Context(), s, names, false, codec.Limits{}); err != nil || f.Registers != nil {

@@ -5,10 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
-	"path"
-	"sync"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -18,85 +15,27 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// memStore keeps objects in memory.
-type memStore struct {
-	mu      sync.Mutex
-	objects map[string][]byte
-}
+// memStore keeps objects in memory. It refuses to create those that other users
+// may read: filters hold IDs.
+type memStore struct{ *storagetest.Memory }
 
-var _ partition.Store = (*memStore)(nil)
+func newStore() *memStore { return &memStore{storagetest.NewMemory()} }
 
-func newStore() *memStore { return &memStore{objects: map[string][]byte{}} }
+func (s *memStore) get(name string) ([]byte, bool) { return s.Get(name) }
 
-func (s *memStore) get(name string) ([]byte, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b, ok := s.objects[name]
-	return b, ok
-}
+func (s *memStore) put(name string, b []byte) { s.Put(name, b) }
 
-func (s *memStore) put(name string, b []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.objects[name] = b
-}
-
-func (s *memStore) List(_ context.Context, name string) ([]partition.Entry, error) {
-	if _, ok := s.get(name); !ok {
-		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+func (s *memStore) Create(ctx context.Context, name string, o storage.CreateOptions) (storage.Writer, error) {
+	if !o.Private {
+		return nil, errors.New("a filter that everybody may read")
 	}
-	return []partition.Entry{{Name: name, Rel: path.Base(name)}}, nil
+	return s.Memory.Create(ctx, name, o)
 }
-
-func (*memStore) Tree(context.Context, string) ([]partition.Object, error) { return nil, nil }
-
-type memSource struct{ *bytes.Reader }
-
-func (memSource) Close() error { return nil }
-
-func (s *memStore) Open(_ context.Context, name string) (partition.Source, error) {
-	b, ok := s.get(name)
-	if !ok {
-		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
-	}
-	return memSource{bytes.NewReader(b)}, nil
-}
-
-type memSink struct {
-	bytes.Buffer
-	store   *memStore
-	name    string
-	private bool
-}
-
-func (s *memStore) Create(_ context.Context, name string, private bool) (partition.Sink, error) {
-	return &memSink{store: s, name: name, private: private}, nil
-}
-
-func (s *memSink) Commit(replace bool) error {
-	if !s.private {
-		return errors.New("a filter that everybody may read")
-	}
-	if _, ok := s.store.get(s.name); ok && !replace {
-		return fmt.Errorf("%s: %w", s.name, fs.ErrExist)
-	}
-	s.store.put(s.name, bytes.Clone(s.Bytes()))
-	return nil
-}
-
-func (*memSink) Abort() error { return nil }
-
-func (s *memStore) Remove(_ context.Context, name string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.objects, name)
-	return nil
-}
-
-func (*memStore) IsDir(context.Context, string) bool { return false }
 
 // column is a column of values: []int64, []string and so on, or []any with
 // nil for NULL.
@@ -254,7 +193,7 @@ func buildShards(t testing.TB, s *memStore, prefix string, inputs []string, opts
 		o.Shard = partition.Shard{Index: i, Of: n}
 		f, _ := build(t, s, inputs, o)
 		name := fmt.Sprintf("%s-%d-of-%d", prefix, i, n)
-		if _, err := Write(t.Context(), s, name, f, codec.Options{Uncompressed: i%4 != 0}, true); err != nil {
+		if _, err := codec.Save(t.Context(), s, name, f, codec.Options{Uncompressed: i%4 != 0, Replace: true}); err != nil {
 			t.Fatal(err)
 		}
 		names = append(names, name)
@@ -274,7 +213,7 @@ func mergeTree(t testing.TB, s *memStore, names []string, rng *rand.Rand) *codec
 			t.Fatal(err)
 		}
 		name := fmt.Sprintf("%s-step-%d", names[0], step)
-		if _, err := Write(t.Context(), s, name, f, codec.Options{Uncompressed: step%4 != 0}, true); err != nil {
+		if _, err := codec.Save(t.Context(), s, name, f, codec.Options{Uncompressed: step%4 != 0, Replace: true}); err != nil {
 			t.Fatal(err)
 		}
 		names = append(names[2:], name)

@@ -35,9 +35,8 @@ func boundsIn(f *codec.Filter) *key.Bounds {
 	if f.Keys == 0 {
 		return b
 	}
-	for i := range f.Key {
-		lo, hi, known := f.KeyRange(i)
-		b.Widen(i, lo, hi, known)
+	for i, k := range f.Key {
+		b.Widen(i, k.Min, k.Max, k.Min != nil)
 	}
 	return b
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// ranges renders the key range of a filter, after its file.
+// ranges renders the key range of a filter that is written and read again.
 func ranges(t testing.TB, f *codec.Filter) string {
 	t.Helper()
 	f = again(t, f)
@@ -50,15 +50,18 @@ func TestKeyRange(t *testing.T) {
 		{"long strings", []string{long, long + "y"}, Options{}, long[:64] + " to " + long[:63] + "y"},
 		{"no bound above", []string{"a", strings.Repeat("\xff", 65)}, Options{}, "unknown"},
 		{"left out", []int64{5, -7, 3}, Options{Kind: codec.WantBloom, NoKeyRange: true}, "unknown"},
-		{"an exact filter says it itself", []int64{5, -7, 3}, Options{Kind: codec.WantExact}, "unknown"},
+		{"an exact filter's members", []int64{5, -7, 3}, Options{Kind: codec.WantExact}, "-7 to 5"},
 	} {
 		if got := ranges(t, filterOf(t, c.values, c.opts)); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
+	if f := again(t, filterOf(t, []int64{5, -7, 3}, Options{Kind: codec.WantExact})); f.Key[0].Min != nil {
+		t.Errorf("the file of an exact filter has a key range beside the members: %x", f.Key[0].Min)
+	}
 }
 
-// A composite key has a range for each of its columns.
+// A composite key has a range for each column.
 func TestKeyRangeComposite(t *testing.T) {
 	s := newStore()
 	rec := record(t, column{"n", []any{int64(4), nil, int64(-4)}}, column{"s", []string{"m", "z", "n"}})
@@ -70,7 +73,8 @@ func TestKeyRangeComposite(t *testing.T) {
 	}
 }
 
-// The keys of standard input wait for their number, and the range with them.
+// The keys of standard input wait until their number is known, and so does the
+// range.
 func TestKeyRangeUnsized(t *testing.T) {
 	s := newStore()
 	s.put("ids.txt", []byte("m\nq\nb\n"))
@@ -82,15 +86,15 @@ func TestKeyRangeUnsized(t *testing.T) {
 	}
 }
 
-// A part that does not tell its range, as those of earlier versions did not,
-// makes the whole unknown, whichever it is; one without keys does not.
+// A part without a range, as earlier versions wrote it, makes the whole range
+// unknown, whichever part it is. A part without keys does not.
 func TestKeyRangeOfParts(t *testing.T) {
 	s := newStore()
 	for _, c := range []struct {
 		name  string
 		ids   []int64
 		group int64
-		mute  int // of three parts, the one that does not tell; 3: none
+		mute  int // which of three parts has no range; 3: none
 		want  string
 	}{
 		{"all tell", numbers(900, func(i int) int64 { return int64(i) * 7919 }), 300, 3, "0 to 7119181"},
@@ -109,7 +113,7 @@ func TestKeyRangeOfParts(t *testing.T) {
 					f.Key[0].Min, f.Key[0].Max = nil, nil
 				}
 				names = append(names, fmt.Sprint("part-", i))
-				if _, err := Write(t.Context(), s, names[i], f, codec.Options{}, true); err != nil {
+				if _, err := codec.Save(t.Context(), s, names[i], f, codec.Options{Replace: true}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -124,8 +128,8 @@ func TestKeyRangeOfParts(t *testing.T) {
 	}
 }
 
-// Builds that keep their range to themselves are others than those that tell
-// it; the id of the latter is what it always was.
+// Builds with and without a range are different builds. The ID of those with one is
+// unchanged.
 func TestKeyRangeBuildID(t *testing.T) {
 	spec := Spec{Names: []string{"id"}, Classes: []string{"integer"}, Capacity: 7}
 	mute := spec

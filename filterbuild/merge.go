@@ -12,8 +12,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // Merge OR-merges partial filter files of one build, given in any order, into
@@ -25,9 +26,9 @@ import (
 // Memory holds one filter, however many files there are, and beside it exact
 // parts, one at a time or a few small ones; of exact parts alone, sets of up to
 // twice the size of their union: all within the limit, or the error wraps
-// [ErrMemory] or [codec.ErrLimit]. It works on as many processors as
+// [fault.ErrMemory] or [codec.ErrLimit]. It works on as many processors as
 // GOMAXPROCS says. [Names] is for directories and patterns.
-func Merge(ctx context.Context, store partition.Store, names []string, open bool, lim codec.Limits) (f *codec.Filter, err error) {
+func Merge(ctx context.Context, store storage.Source, names []string, open bool, lim codec.Limits) (f *codec.Filter, err error) {
 	if len(names) == 0 {
 		return nil, errors.New("no filter to merge: want one or more")
 	}
@@ -71,7 +72,7 @@ func agree(parts []part, open bool) (held []uint32, err error) {
 		switch f, at := &p.about, (fault.At{File: p.name}); {
 		case f.Sealed():
 			sealed = append(sealed, fault.Mismatch(at, "filter", "a partial filter", "a finished one").
-				WithHint("combine finished filters with --union or --intersect"))
+				WithHint("combine finished filters with {Union} or {Intersect}"))
 		case differs(&build.about, f) != nil:
 			foreign = append(foreign, differs(&build.about, f).of(build.name, at))
 		default:
@@ -171,7 +172,7 @@ func lacking(held []uint32, n uint32) error {
 		return nil
 	}
 	return fault.Mismatch(fault.At{}, "shards", fmt.Sprintf("all %d", n), fmt.Sprintf("%d, without %s", len(held), gaps(held, n))).
-		WithHint("add the missing partial filters, or merge into a larger partial filter with --partial")
+		WithHint("add the missing partial filters, or merge into a larger partial filter with {Partial}")
 }
 
 func buildName(f *codec.Filter) string {
@@ -419,16 +420,16 @@ func loadSets(ctx context.Context, parts []part, b *budget, lim codec.Limits) ([
 		wg.Go(func() { sets[i].set, errs[i] = parts[i].set(ctx, &sets[i].share, lim) })
 	}
 	wg.Wait()
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	if err := stopped.Err(ctx); err != nil {
+		return nil, err
 	}
 	return sets, several(errs)
 }
 
 // set reads an exact filter, which is held in the share.
 func (p *part) set(ctx context.Context, s *share, lim codec.Limits) (*exact.Set, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	if err := stopped.Err(ctx); err != nil {
+		return nil, err
 	}
 	h, err := p.header()
 	if err != nil {

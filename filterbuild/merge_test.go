@@ -28,7 +28,7 @@ func refused(t *testing.T, what string, err, kind error, words ...string) {
 	}
 }
 
-// parts makes a store with the filters that the refusals need.
+// parts returns a store with the filters that the refusals need.
 func parts(t *testing.T) *memStore {
 	s := newStore()
 	rng := rand.New(rand.NewPCG(11, 12))
@@ -41,7 +41,7 @@ func parts(t *testing.T) *memStore {
 	opts.FPR = 0.02
 	buildShards(t, s, "r", []string{"ids"}, opts, 8)
 	sealed, _ := build(t, s, []string{"ids"}, opts)
-	if _, err := Write(t.Context(), s, "sealed", sealed, codec.Options{}, false); err != nil {
+	if _, err := codec.Save(t.Context(), s, "sealed", sealed, codec.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -60,7 +60,7 @@ func TestMergeRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Write(t.Context(), s, "pair", pair, codec.Options{}, false); err != nil {
+	if _, err := codec.Save(t.Context(), s, "pair", pair, codec.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -70,7 +70,7 @@ func TestMergeRefusals(t *testing.T) {
 		kind  error
 		words []string
 	}{
-		{"some are missing", []string{all[0], all[2], all[3], all[6]}, false, fault.ErrMismatch, []string{"all 8", "4, without 1,4-5,7", "--partial"}},
+		{"some are missing", []string{all[0], all[2], all[3], all[6]}, false, fault.ErrMismatch, []string{"all 8", "4, without 1,4-5,7", "Partial"}},
 		{"one is missing", all[1:], false, fault.ErrMismatch, []string{"7, without 0"}},
 		{"one of eight", all[7:], false, fault.ErrMismatch, []string{"without 0-6"}},
 		{"one twice", append(all[:8:8], all[2]), false, fault.ErrMismatch, []string{"shard 2 of 8, which is also", "p-2-of-8"}},
@@ -79,7 +79,7 @@ func TestMergeRefusals(t *testing.T) {
 		{"other inputs", []string{all[0], "o-1-of-8"}, true, fault.ErrMismatch, []string{"o-1-of-8", "build", "as in p-0-of-8", "same inputs"}},
 		{"another rate", []string{all[0], "r-1-of-8"}, true, fault.ErrMismatch, []string{"r-1-of-8", "build", "as in p-0-of-8"}},
 		{"another number of shards", []string{all[0], "q-1-of-4"}, true, fault.ErrMismatch, []string{"q-1-of-4", "of 8 shards as in p-0-of-8", "of 4 shards"}},
-		{"a sealed one last", []string{all[0], "sealed"}, true, fault.ErrMismatch, []string{"sealed: ", "a partial filter", "--union"}},
+		{"a sealed one last", []string{all[0], "sealed"}, true, fault.ErrMismatch, []string{"sealed: ", "a partial filter", "Union"}},
 		{"a sealed one first", []string{"sealed", all[0]}, false, fault.ErrMismatch, []string{"sealed: ", "a partial filter"}},
 		{"a sealed one alone", []string{"sealed"}, false, fault.ErrMismatch, []string{"sealed: "}},
 		{"no such file", []string{all[0], "nowhere"}, true, fs.ErrNotExist, []string{"nowhere"}},
@@ -98,7 +98,7 @@ func TestMergeRefusals(t *testing.T) {
 		t.Error("nothing was merged into something")
 	}
 	_, err = Merge(t.Context(), s, all, false, codec.Limits{MaxBytes: 1000})
-	refused(t, "limit", err, ErrMemory, "p-0-of-8", "--memory")
+	refused(t, "limit", err, fault.ErrMemory, "p-0-of-8", "Memory")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("enough"))
 	if _, err := Merge(ctx, s, all, false, codec.Limits{}); err == nil || !strings.Contains(err.Error(), "enough") {
@@ -106,7 +106,7 @@ func TestMergeRefusals(t *testing.T) {
 	}
 }
 
-// A partial merge says what it holds, whatever the order of its parts.
+// A partial merge reports the shards it has, whatever the order of its parts.
 func TestPartialMergeSaysWhatItHolds(t *testing.T) {
 	s := parts(t)
 	f, err := Merge(t.Context(), s, []string{"p-6-of-8", "p-0-of-8", "p-3-of-8"}, true, codec.Limits{})
@@ -124,26 +124,26 @@ func TestPartialMergeSaysWhatItHolds(t *testing.T) {
 		t.Error("the order of the parts matters")
 	}
 	if all, err := Merge(t.Context(), s, []string{"p-0-of-8", "p-1-of-8", "p-2-of-8", "p-3-of-8", "p-4-of-8", "p-5-of-8", "p-6-of-8", "p-7-of-8"}, true, codec.Limits{}); err != nil || all.Sealed() {
-		t.Errorf("all parts with --partial: %v; want a partial filter that holds all", err)
+		t.Errorf("all parts with Partial: %v; want a partial filter that holds all", err)
 	}
 }
 
 func TestReadAndWrite(t *testing.T) {
 	s := parts(t)
-	f, err := Read(t.Context(), s, "sealed", codec.Limits{})
+	f, err := codec.Load(t.Context(), s, "sealed", codec.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Write(t.Context(), s, "p-0-of-8", f, codec.Options{}, false); !errors.Is(err, partition.ErrExists) {
+	if _, err := codec.Save(t.Context(), s, "p-0-of-8", f, codec.Options{}); !errors.Is(err, partition.ErrExists) {
 		t.Errorf("writing over another file: %v", err)
 	}
-	size, err := Write(t.Context(), s, "sealed", f, codec.Options{}, true)
+	size, err := codec.Save(t.Context(), s, "sealed", f, codec.Options{Replace: true})
 	if b, _ := s.get("sealed"); err != nil || size != int64(len(b)) {
 		t.Errorf("%d bytes, %v; want %d", size, err, len(b))
 	}
-	_, err = Read(t.Context(), s, "sealed", codec.Limits{MaxBytes: 100})
+	_, err = codec.Load(t.Context(), s, "sealed", codec.Limits{MaxBytes: 100})
 	refused(t, "limit", err, codec.ErrLimit, "sealed")
-	_, err = Read(t.Context(), s, "nowhere", codec.Limits{})
+	_, err = codec.Load(t.Context(), s, "nowhere", codec.Limits{})
 	refused(t, "no file", err, fs.ErrNotExist, "nowhere")
 }
 
@@ -162,13 +162,13 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// Whoever counts shards to one merges as with more of them.
+// A build of one shard merges like one of several.
 func TestOnlyShard(t *testing.T) {
 	s := newStore()
 	putColumn(t, s, "ids", span(0, 1000))
 	opts := Options{Key: "id", FPR: 0.01}
 	names := buildShards(t, s, "part", []string{"ids"}, opts, 1)
-	part, err := Read(t.Context(), s, names[0], codec.Limits{})
+	part, err := codec.Load(t.Context(), s, names[0], codec.Limits{})
 	if err != nil || part.Sealed() {
 		t.Fatalf("shard 0/1 is sealed, or %v", err)
 	}
@@ -182,14 +182,15 @@ func TestOnlyShard(t *testing.T) {
 	}
 }
 
-// A rival that finished meanwhile is the same run, or stays.
+// A rival that finished in the meantime is accepted if it is the same run, and kept
+// otherwise.
 func TestWriteBesideARival(t *testing.T) {
 	s := newStore()
 	even := func(n int) []int64 { return numbers(n, func(i int) int64 { return 2 * int64(i) }) } // compresses well
 	f := filterOf(t, even(50_000), Options{Kind: codec.WantExact})
 	g := filterOf(t, even(50_001), Options{Kind: codec.WantExact})
 	write := func(f *codec.Filter, uncompressed, replace bool) (int64, error) {
-		return Write(t.Context(), s, "out", f, codec.Options{Uncompressed: uncompressed}, replace)
+		return codec.Save(t.Context(), s, "out", f, codec.Options{Uncompressed: uncompressed, Replace: replace})
 	}
 	first, err := write(f, false, false)
 	if err != nil {
@@ -208,7 +209,7 @@ func TestWriteBesideARival(t *testing.T) {
 		"what is no filter": func() error { s.put("out", []byte("x")); _, err := write(f, false, false); return err },
 	} {
 		s.put("out", before)
-		if err := try(); !errors.Is(err, partition.ErrExists) || !strings.Contains(err.Error(), "out: ") || !strings.Contains(err.Error(), "--force") {
+		if err := try(); !errors.Is(err, partition.ErrExists) || !strings.Contains(err.Error(), "out: ") || !strings.Contains(err.Error(), "Force") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -216,7 +217,7 @@ func TestWriteBesideARival(t *testing.T) {
 	if n, err := write(f, true, true); err != nil || n == first {
 		t.Errorf("replacing: %d bytes, %v", n, err)
 	}
-	if n, err := write(f, false, false); err != nil || n == first { // what maps serves as well
+	if n, err := write(f, false, false); err != nil || n == first { // the uncompressed form can be mapped, so it is accepted too
 		t.Errorf("beside an uncompressed one: %d bytes, %v", n, err)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 )
 
-// A column that has no type and only NULLs has no keys, alone or beside files
-// that have some.
+// A column of the null type has no keys, alone or together with files that have
+// some.
 func TestNullColumn(t *testing.T) {
 	s := newStore()
 	null := array.NewNull(3)

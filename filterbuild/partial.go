@@ -316,15 +316,10 @@ func (p *partial) sketch(r *bloom.Registers) {
 
 // header returns a filter without its keys.
 func (p *partial) header(id [32]byte) *codec.Filter {
-	f := &codec.Filter{
-		NormalForm: key.NormalForm, Rule: p.spec.Rule.String(), Params: p.params, Keys: p.keys,
-		FPRAsked: p.fpr, Want: p.spec.Want, BuildID: id,
-	}
+	f := p.spec.Header()
+	f.Params, f.Keys, f.FPRAsked, f.Want, f.BuildID = p.params, p.keys, p.fpr, p.spec.Want, id
 	if p.spec.Room {
 		f.Capacity = codec.Capacity{Keys: p.spec.Capacity, Blocks: p.params.Blocks}
-	}
-	for i, name := range p.spec.Names {
-		f.Key = append(f.Key, codec.KeyColumn{Name: name, Class: p.spec.Classes[i]})
 	}
 	return f
 }

@@ -10,14 +10,15 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // Names returns the filter files that the names stand for: each itself, those
-// that a pattern matches, or all files below a directory, as [partition.Store]
+// that a pattern matches, or all files below a directory, as [storage.Source]
 // lists them. A file that was searched for and that skip holds back is left out;
 // nil: none.
-func Names(ctx context.Context, store partition.Store, names []string, skip func(name string) bool) ([]string, error) {
+func Names(ctx context.Context, store storage.Source, names []string, skip func(name string) bool) ([]string, error) {
 	var out []string
 	var errs []error
 	for _, name := range names {
@@ -40,7 +41,7 @@ func Names(ctx context.Context, store partition.Store, names []string, skip func
 // a large filter, and there may be thousands of parts.
 type part struct {
 	name   string
-	src    partition.Source
+	src    storage.Reader
 	about  codec.Filter // without registers and payload
 	bytes  uint64       // of the payload
 	digest [32]byte     // as the header says it
@@ -53,7 +54,7 @@ const opensAtOnce = 16
 // openParts opens filter files and reads their headers. The error names all
 // files that cannot be read, not only the first. After an error those that were
 // opened are still to be closed.
-func openParts(ctx context.Context, store partition.Store, names []string) ([]part, error) {
+func openParts(ctx context.Context, store storage.Source, names []string) ([]part, error) {
 	parts, errs := make([]part, len(names)), make([]error, len(names))
 	var group errgroup.Group // without a context of its own: a source may live with the one it was opened with
 	group.SetLimit(opensAtOnce)
@@ -67,21 +68,21 @@ func openParts(ctx context.Context, store partition.Store, names []string) ([]pa
 	if err := group.Wait(); err != nil {
 		return parts, err
 	}
-	if ctx.Err() != nil {
-		return parts, context.Cause(ctx)
+	if err := stopped.Err(ctx); err != nil {
+		return parts, err
 	}
 	return parts, several(errs)
 }
 
-func (p *part) open(ctx context.Context, store partition.Store) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	var err error
-	if p.src, err = store.Open(ctx, p.name); err != nil {
+func (p *part) open(ctx context.Context, store storage.Source) error {
+	if err := stopped.Err(ctx); err != nil {
 		return err
 	}
-	h, err := codec.DecodeHeader(p.src, p.src.Size(), p.name)
+	var err error
+	if p.src, err = store.Open(ctx, storage.Object{Name: p.name}); err != nil {
+		return err
+	}
+	h, err := codec.DecodeHeader(p.src, p.src.Object().Size, p.name)
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func (p *part) open(ctx context.Context, store partition.Store) error {
 
 // header reads the header once more.
 func (p *part) header() (*codec.Header, error) {
-	h, err := codec.DecodeHeader(p.src, p.src.Size(), p.name)
+	h, err := codec.DecodeHeader(p.src, p.src.Object().Size, p.name)
 	if err == nil && h.Digest() != p.digest {
 		err = fmt.Errorf("%s: the file changed while it was read: %w", p.name, syscall.ESTALE)
 	}
@@ -118,12 +119,7 @@ func headers(parts []part) ([]*codec.Header, error) {
 
 // rest lets the source give back what it holds, such as a file descriptor,
 // until it is read again.
-func (p *part) rest() error {
-	if r, ok := p.src.(interface{ Rest() error }); ok {
-		return r.Rest()
-	}
-	return nil
-}
+func (p *part) rest() error { return storage.Rest(p.src) }
 
 func restAll(parts []part) error {
 	var errs []error

@@ -18,7 +18,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // All that is wrong with a merge is said at once.
@@ -37,7 +37,7 @@ func TestMergeListsAllThatIsWrong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Write(t.Context(), s, "pair", pair, codec.Options{}, false); err != nil {
+	if _, err := codec.Save(t.Context(), s, "pair", pair, codec.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	// A build of which most files are, though the first one is of another.
@@ -148,7 +148,7 @@ func mergeGroups(t *testing.T, s *memStore, names []string, rng *rand.Rand) *cod
 				t.Fatal(err)
 			}
 			name := fmt.Sprintf("level-%d-%d", level, len(next))
-			if _, err := Write(t.Context(), s, name, f, codec.Options{Uncompressed: rng.IntN(2) == 0}, true); err != nil {
+			if _, err := codec.Save(t.Context(), s, name, f, codec.Options{Uncompressed: rng.IntN(2) == 0, Replace: true}); err != nil {
 				t.Fatal(err)
 			}
 			next, rest = append(next, name), rest[n:]
@@ -171,15 +171,15 @@ type drowsyStore struct {
 }
 
 type drowsySource struct {
-	partition.Source
+	storage.Reader
 	s    *drowsyStore
 	name string
 	up   atomic.Bool
 }
 
-func (s *drowsyStore) Open(ctx context.Context, name string) (partition.Source, error) {
-	src, err := s.memStore.Open(ctx, name)
-	return &drowsySource{Source: src, s: s, name: name}, err
+func (s *drowsyStore) Open(ctx context.Context, o storage.Object) (storage.Reader, error) {
+	src, err := s.memStore.Open(ctx, o)
+	return &drowsySource{Reader: src, s: s, name: o.Name}, err
 }
 
 func (d *drowsySource) ReadAt(p []byte, off int64) (int, error) {
@@ -188,7 +188,7 @@ func (d *drowsySource) ReadAt(p []byte, off int64) (int, error) {
 		for most := d.s.most.Load(); n > most && !d.s.most.CompareAndSwap(most, n); most = d.s.most.Load() {
 		}
 	}
-	return d.Source.ReadAt(p, off)
+	return d.Reader.ReadAt(p, off)
 }
 
 func (d *drowsySource) Rest() error {
@@ -197,7 +197,7 @@ func (d *drowsySource) Rest() error {
 	}
 	if other, ok := d.s.swap[d.name]; ok {
 		var err error
-		d.Source, err = d.s.memStore.Open(context.Background(), other)
+		d.Reader, err = d.s.memStore.Open(context.Background(), storage.Object{Name: other})
 		return err
 	}
 	return nil
@@ -235,7 +235,7 @@ func TestMergeOfManyParts(t *testing.T) {
 			t.Errorf("%s: %d files stay open", kind, n)
 		}
 		_, err = Merge(t.Context(), s, names, false, codec.Limits{MaxBytes: most / 8})
-		if !errors.Is(err, ErrMemory) && !errors.Is(err, codec.ErrLimit) {
+		if !errors.Is(err, fault.ErrMemory) && !errors.Is(err, codec.ErrLimit) {
 			t.Errorf("%s: over the limit: %v", kind, err)
 		}
 	}
@@ -247,7 +247,7 @@ func TestMergeOfExactPartsIsBounded(t *testing.T) {
 	putColumn(t, s, "ids", clusters(60_000, 30, "random", false))
 	opts := Options{Key: "id", FPR: 0.01, Threads: 1}
 	names := buildShards(t, s, "p", []string{"ids"}, opts, 40)
-	first, err := Read(t.Context(), s, names[0], codec.Limits{})
+	first, err := codec.Load(t.Context(), s, names[0], codec.Limits{})
 	if err != nil || first.Kind() != codec.KindExact {
 		t.Fatalf("the parts are no exact ones, or %v", err)
 	}
@@ -256,8 +256,8 @@ func TestMergeOfExactPartsIsBounded(t *testing.T) {
 		t.Fatalf("the whole is exact, or %v", err)
 	}
 	_, err = Merge(t.Context(), s, names, false, codec.Limits{MaxBytes: first.Params.Bytes() - 1})
-	if !errors.Is(err, ErrMemory) {
-		t.Errorf("%v, want an error that is %q", err, ErrMemory)
+	if !errors.Is(err, fault.ErrMemory) {
+		t.Errorf("%v, want an error that is %q", err, fault.ErrMemory)
 	}
 }
 
@@ -307,9 +307,9 @@ func TestMergeOfAPartThatChanges(t *testing.T) {
 // data, and what is to be left out is so only where it was searched for.
 func TestNames(t *testing.T) {
 	dir := t.TempDir()
-	var store partition.Local
+	var store storage.Local
 	for _, name := range []string{"a/p-1", "a/p-2", "a/_SUCCESS", "a/.p-3.tmp", "a/b/p-3", "all"} {
-		sink, err := store.Create(t.Context(), dir+"/"+name, false)
+		sink, err := store.Create(t.Context(), dir+"/"+name, storage.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

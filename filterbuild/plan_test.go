@@ -17,13 +17,14 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Leaving out bad lines makes another build of text, not of Parquet files; a
-// filter without them is that of the good lines.
+// With skipping of bad lines, a build of text is a different build; one of Parquet
+// files is not. The filter equals that of the good lines.
 func TestSkipBad(t *testing.T) {
 	s := newStore()
 	putColumn(t, s, "p.parquet", span(0, 100))
@@ -82,14 +83,14 @@ func TestSkipBad(t *testing.T) {
 	}
 }
 
-// A build is told by its inputs and options, not by where and when they are.
+// A build is identified by its inputs and options, not by time and place.
 func TestBuildID(t *testing.T) {
 	content := newStore()
 	putColumn(t, content, "a", span(0, 100))
 	putColumn(t, content, "b", span(100, 200))
 	a, _ := content.get("a")
 	b, _ := content.get("b")
-	// dir writes files below a new directory and returns their names.
+	// dir writes files to a new directory and returns their names.
 	dir := func(files map[string][]byte) []string {
 		root := t.TempDir()
 		var names []string
@@ -176,7 +177,7 @@ func TestBuildID(t *testing.T) {
 	differ("exact", id(dir(both), Options{Key: "id", FPR: 0.01, Kind: codec.WantExact}))
 	differ("a key twice", id(dir(both), Options{Key: "id,id", FPR: 0.01}))
 
-	// Text has no footer; a change in the middle that keeps the size counts.
+	// Text has no footer; a change in the middle that keeps the size matters.
 	text := []byte("n,id\n" + strings.Repeat("1,2\n", 100_000))
 	changed := slices.Clone(text)
 	changed[len(text)/2&^3+1] = '9'
@@ -216,8 +217,8 @@ func TestStandardInput(t *testing.T) {
 	}
 }
 
-// Inputs whose number of rows is not known beforehand come to a filter of the
-// right size, the same for every number of threads.
+// Inputs with an unknown number of rows give a filter of the right size, the same
+// for every number of threads.
 func TestUnsizedInputs(t *testing.T) {
 	s := newStore()
 	var names []string
@@ -244,7 +245,7 @@ func TestUnsizedInputs(t *testing.T) {
 		t.Error("the bits are not those of a build that knew the number of keys")
 	}
 	_, err := plan(t, s, names, Options{Key: "id", Shard: partition.Shard{Index: 1, Of: 3}})
-	refused(t, "a shard of inputs without a size", err, ErrCapacity, "ids0.csv", "--expect")
+	refused(t, "a shard of inputs without a size", err, ErrCapacity, "ids0.csv", "Capacity")
 }
 
 func TestMemoryBudget(t *testing.T) {
@@ -282,7 +283,7 @@ func TestMemoryBudget(t *testing.T) {
 	if err == nil {
 		t.Fatal("a partial filter larger than the budget was built")
 	}
-	for _, w := range []string{"--memory", "--fpr", "--max-size", fault.Size(size)} {
+	for _, w := range []string{"Memory", "FPR", "MaxSize", show.Size(size)} {
 		if !strings.Contains(err.Error(), w) {
 			t.Errorf("the text lacks %q: %v", w, err)
 		}
@@ -305,13 +306,13 @@ func TestPlanRefusals(t *testing.T) {
 			[]string{"ints.parquet", "strs.parquet", "integer", "text or binary"}},
 		{"text beside integers", []string{"ints.parquet", "ids.csv"}, Options{Key: "id"}, fault.ErrMismatch,
 			[]string{"ints.parquet", "ids.csv", "integer", "text or binary", "id::int64"}},
-		{"no such column", []string{"ints.parquet"}, Options{Key: "ids"}, nil, []string{"ints.parquet", "did you mean id?"}},
+		{"no such column", []string{"ints.parquet"}, Options{Key: "ids"}, nil, []string{"ints.parquet", "(there "}},
 		{"no such column in the second", []string{"ids.csv", "strs.parquet"}, Options{Key: "x"}, nil, []string{"strs.parquet", `no column "x"`}},
 		{"a rate and a size", []string{"ints.parquet"}, Options{Key: "id", FPR: 0.1, MaxSize: 100}, nil, []string{"want one of the two"}},
 		{"a rate of 1", []string{"ints.parquet"}, Options{Key: "id", FPR: 1}, nil, []string{"rate 1"}},
 		{"a negative rate", []string{"ints.parquet"}, Options{Key: "id", FPR: -0.1}, nil, []string{"rate -0.1"}},
 		{"a rate that is no number", []string{"ints.parquet"}, Options{Key: "id", FPR: nan()}, nil, []string{"rate NaN"}},
-		{"exact strings", []string{"strs.parquet"}, Options{Key: "id", Kind: codec.WantExact}, fault.ErrUnsupported, []string{"--kind bloom"}},
+		{"exact strings", []string{"strs.parquet"}, Options{Key: "id", Kind: codec.WantExact}, fault.ErrUnsupported, []string{"Kind bloom"}},
 		{"exact pairs", []string{"ints.parquet"}, Options{Key: "id,id", Kind: codec.WantExact}, fault.ErrUnsupported, nil},
 		{"no key", []string{"ints.parquet"}, Options{}, nil, nil},
 	} {
@@ -340,8 +341,9 @@ func nan() float64 {
 	return zero / zero
 }
 
-// The same text read as other types may be other keys, of one class: 0.1 is.
-// Neither is a build of them already done, nor do their shards merge.
+// The same text read as another type may give other keys of the same class, such as
+// 0.1. Builds of the two are not "already done" for each other, and their shards do
+// not merge.
 func TestIDTellsHowTextIsRead(t *testing.T) {
 	s := newStore()
 	s.put("ids.csv", []byte("id\n0.1\n"))
@@ -370,7 +372,7 @@ func TestIDTellsHowTextIsRead(t *testing.T) {
 	}
 }
 
-// More keys than the largest filter is for are refused before any is read.
+// More keys than the largest filter allows are refused before any is read.
 func TestTooManyKeys(t *testing.T) {
 	s := newStore()
 	putColumn(t, s, "ids", span(0, 10))
@@ -384,6 +386,6 @@ func TestTooManyKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _, err = p.Build(t.Context())
-		refused(t, "too many keys", err, fault.ErrUnsupported, "--max-size", "--expect")
+		refused(t, "too many keys", err, fault.ErrUnsupported, "MaxSize", "Capacity")
 	}
 }

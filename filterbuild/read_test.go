@@ -14,7 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // randomFilter returns a filter of random keys.
@@ -48,7 +48,7 @@ func sameBits(a, b *bloom.Filter) bool {
 
 // A file is mapped where it can be, and read where not, with the same result.
 func TestReadMapsWhatItCan(t *testing.T) {
-	local := partition.Local{}
+	local := storage.Local{}
 	mem := newStore()
 	for _, g := range bloom.Geometries() {
 		f := randomFilter(t, g, 50_000, 40_000, nil)
@@ -57,22 +57,22 @@ func TestReadMapsWhatItCan(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, opts := range []codec.Options{{}, {Uncompressed: true}} {
-			for _, store := range []partition.Store{local, mem} {
+			for _, store := range []storage.Storage{local, mem} {
 				name := filepath.Join(t.TempDir(), "f")
-				if _, err := Write(t.Context(), store, name, f, opts, false); err != nil {
+				if _, err := codec.Save(t.Context(), store, name, f, opts); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := Read(t.Context(), store, name, codec.Limits{MaxBytes: 1000}); !errors.Is(err, codec.ErrLimit) {
+				if _, err := codec.Load(t.Context(), store, name, codec.Limits{MaxBytes: 1000}); !errors.Is(err, codec.ErrLimit) {
 					t.Errorf("limit: %v", err)
 				}
-				got, err := Read(t.Context(), store, name, codec.Limits{})
+				got, err := codec.Load(t.Context(), store, name, codec.Limits{})
 				if err != nil {
 					t.Fatal(err)
 				}
 				if d, err := got.Digest(); err != nil || d != want || !sameBits(got.Bloom(), f.Bloom()) {
 					t.Errorf("%v: another filter, error %v", opts, err)
 				}
-				if _, ok := store.(partition.Local); got.Mapped() != (ok && opts.Uncompressed && unix()) {
+				if _, ok := store.(storage.Local); got.Mapped() != (ok && opts.Uncompressed && unix()) {
 					t.Errorf("%v, %T: mapped %t", opts, store, got.Mapped())
 				}
 				if err := got.Close(); err != nil {
@@ -94,7 +94,7 @@ func unix() bool {
 func TestReadMappedDamage(t *testing.T) {
 	f := randomFilter(t, bloom.Split512, 50_000, 40_000, nil)
 	name := filepath.Join(t.TempDir(), "f.bjf")
-	if _, err := Write(t.Context(), partition.Local{}, name, f, codec.Options{Uncompressed: true}, false); err != nil {
+	if _, err := codec.Save(t.Context(), storage.Local{}, name, f, codec.Options{Uncompressed: true}); err != nil {
 		t.Fatal(err)
 	}
 	whole, err := os.ReadFile(name)
@@ -106,13 +106,13 @@ func TestReadMappedDamage(t *testing.T) {
 	if err := os.WriteFile(name, damaged, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Read(t.Context(), partition.Local{}, name, codec.Limits{}); !errors.Is(err, fault.ErrCorrupt) || !strings.Contains(err.Error(), "f.bjf: corrupt: chunk 1: checksum: want ") {
+	if _, err := codec.Load(t.Context(), storage.Local{}, name, codec.Limits{}); !errors.Is(err, fault.ErrCorrupt) || !strings.Contains(err.Error(), "f.bjf: corrupt: chunk 1: checksum: want ") {
 		t.Errorf("damaged: %v", err)
 	}
 	if err := os.WriteFile(name, whole, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := Read(t.Context(), partition.Local{}, name, codec.Limits{})
+	got, err := codec.Load(t.Context(), storage.Local{}, name, codec.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,24 +128,24 @@ func TestReadMappedDamage(t *testing.T) {
 }
 
 // stubborn is a source that says it can be mapped and then cannot.
-type stubborn struct{ partition.Source }
+type stubborn struct{ storage.Reader }
 
 func (stubborn) Map() ([]byte, func() error, error) { return nil, nil, errors.New("no map today") }
 
 type stubbornStore struct{ *memStore }
 
-func (s stubbornStore) Open(ctx context.Context, name string) (partition.Source, error) {
-	src, err := s.memStore.Open(ctx, name)
+func (s stubbornStore) Open(ctx context.Context, o storage.Object) (storage.Reader, error) {
+	src, err := s.memStore.Open(ctx, o)
 	return stubborn{src}, err
 }
 
 func TestReadFallsBack(t *testing.T) {
 	s := newStore()
 	f := randomFilter(t, bloom.Split512, 500, 400, nil)
-	if _, err := Write(t.Context(), s, "f", f, codec.Options{Uncompressed: true}, false); err != nil {
+	if _, err := codec.Save(t.Context(), s, "f", f, codec.Options{Uncompressed: true}); err != nil {
 		t.Fatal(err)
 	}
-	got, err := Read(t.Context(), stubbornStore{s}, "f", codec.Limits{})
+	got, err := codec.Load(t.Context(), stubbornStore{s}, "f", codec.Limits{})
 	if err != nil || got.Mapped() || !sameBits(got.Bloom(), f.Bloom()) {
 		t.Errorf("error %v", err)
 	}
@@ -167,7 +167,7 @@ func TestMergeOfManyChunks(t *testing.T) {
 			}
 			all.Keys += p.Keys
 			names = append(names, string('a'+rune(i)))
-			if _, err := Write(t.Context(), s, names[i], p, codec.Options{Uncompressed: i%3 == 0}, false); err != nil {
+			if _, err := codec.Save(t.Context(), s, names[i], p, codec.Options{Uncompressed: i%3 == 0}); err != nil {
 				t.Fatal(err)
 			}
 		}

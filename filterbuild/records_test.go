@@ -12,9 +12,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// TestRecords: a filter of records is, byte for byte, that of a file with the
-// same rows, but for the identity of the build, which they lack; so they have no
-// shards.
+// TestRecords: a filter of records equals, byte for byte, that of a file with the
+// same rows, except for the identity of the build, which records lack. So they have
+// no shards.
 func TestRecords(t *testing.T) {
 	const n = 40_000
 	mine := make([]int64, n)

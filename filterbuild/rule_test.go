@@ -13,8 +13,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// ruledIDs returns n IDs as people write them, and what they are under the
-// rule: strings, or [16]byte under uuid.
+// ruledIDs returns n IDs in their written form, and their form under the rule:
+// strings, or [16]byte under uuid.
 func ruledIDs(rng *rand.Rand, rule string, n int) (written []string, are any) {
 	var plain []string
 	var ids [][16]byte
@@ -35,7 +35,7 @@ func ruledIDs(rng *rand.Rand, rule string, n int) (written []string, are any) {
 		written, ids = append(written, s), append(ids, id)
 		p := strings.Trim(s, "\t\v ")
 		if strings.Contains(rule, "lower") {
-			p = strings.ToLower(p) // of ASCII
+			p = strings.ToLower(p) // ASCII only
 		}
 		plain = append(plain, p)
 	}
@@ -45,9 +45,8 @@ func ruledIDs(rng *rand.Rand, rule string, n int) (written []string, are any) {
 	return written, plain
 }
 
-// A filter built under a rule is the one that is built of what the rule makes
-// of the IDs, bounds and registers included: from Parquet, Arrow and text, in
-// one piece and in shards.
+// A filter built under a rule equals the one built from normalised IDs, including
+// bounds and registers: from Parquet, Arrow and text, in one piece and in shards.
 func TestRuleBuilds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(41, 42))
 	for _, rule := range []string{"trim", "lower", "trim,lower", "uuid", "trim,lower,uuid"} {
@@ -88,8 +87,8 @@ func TestRuleBuilds(t *testing.T) {
 	}
 }
 
-// The order in which a rule is written does not matter; each rule is a build of
-// its own.
+// The order in which a rule is written does not matter. Each rule is a build of its
+// own.
 func TestRuleBuildID(t *testing.T) {
 	s := newStore()
 	putParquet(t, s, "ids", 9, record(t, column{"id", []string{"123e4567-e89b-12d3-a456-426614174000"}}))
@@ -120,7 +119,7 @@ func TestRuleRefusals(t *testing.T) {
 		kind            error
 		words           []string
 	}{
-		{"strings.parquet", "n", "lower", fault.ErrUnsupported, []string{"strings.parquet: column n: ", "--normalize lower of a key of class integer"}},
+		{"strings.parquet", "n", "lower", fault.ErrUnsupported, []string{"strings.parquet: column n: ", "Normalize lower of a key of class integer"}},
 		{"strings.parquet", "id", "uuid", fault.ErrMismatch, []string{"strings.parquet: row group 2: column id: ", "a value that is no UUID"}},
 		{"strings.parquet", "n,id", "uuid", fault.ErrMismatch, []string{"strings.parquet: row group 2: column n,id: "}},
 		{"strings.txt", "id", "trim,uuid", fault.ErrMismatch, []string{"strings.txt: line 3: column id: ", "want a UUID"}},
@@ -139,7 +138,7 @@ func TestRuleRefusals(t *testing.T) {
 			t.Errorf("rule %q", rule)
 		}
 	}
-	// Files of strings and of UUIDs are one ID set under uuid.
+	// Under uuid, files of strings and of UUIDs are one ID set.
 	putParquet(t, s, "uuids.parquet", 2, record(t, column{"id", [][16]byte{{1}, {2}}}))
 	putParquet(t, s, "good.parquet", 2, record(t, column{"id", []string{id, "{" + id + "}"}}))
 	f, rep := build(t, s, []string{"uuids.parquet", "good.parquet"}, Options{Key: "id", Normalize: "uuid"})
@@ -150,8 +149,7 @@ func TestRuleRefusals(t *testing.T) {
 	refused(t, "UUIDs in lower case", err, fault.ErrUnsupported, "uuids.parquet: ", "class fixed[16]")
 }
 
-// Filters of other rules are neither parts of one build nor sets to combine or
-// to compare.
+// Filters with different rules cannot be parts of one build, combined or compared.
 func TestRuleTellsFiltersApart(t *testing.T) {
 	s := newStore()
 	values := []string{"Anna", "anna", " anna"}
@@ -160,7 +158,7 @@ func TestRuleTellsFiltersApart(t *testing.T) {
 		f, _ := build(t, s, []string{"ids"}, Options{Key: "id", Normalize: rule, Capacity: 3})
 		part, _ := build(t, s, []string{"ids"}, Options{Key: "id", Normalize: rule, Capacity: 3, Shard: partition.Shard{Index: uint32(len(rule) % 2), Of: 2}})
 		for name, f := range map[string]*codec.Filter{"filter " + rule: f, "part " + rule: part} {
-			if _, err := Write(t.Context(), s, name, f, codec.Options{}, true); err != nil {
+			if _, err := codec.Save(t.Context(), s, name, f, codec.Options{Replace: true}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -33,16 +32,20 @@ func (p *Plan) sparse(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	var values []uint64
-	var at partition.Piece
+	var page partition.Piece
 	var taken int
-	err := partition.SampleKeys(ctx, p.files, p.opts.Key, p.opts.keys(p.Spec.Rule), samplePages, func(piece partition.Piece, b *key.Batch) error {
-		if piece != at {
-			at, taken = piece, 0
-		}
-		ints, _ := b.Ints()
-		ints = ints[:min(len(ints), samplePage-taken)]
-		values, taken = append(values, ints...), taken+len(ints)
-		return nil
+	o := p.keyOptions(1)
+	o.Sample.Pages = samplePages
+	_, err := partition.ReadKeys(ctx, partition.Split(p.files, partition.Shard{}), o, func() (func(*partition.Keys) error, error) {
+		return func(k *partition.Keys) error {
+			if k.Piece != page {
+				page, taken = k.Piece, 0
+			}
+			ints, _ := k.Batch.Ints()
+			ints = ints[:min(len(ints), samplePage-taken)]
+			values, taken = append(values, ints...), taken+len(ints)
+			return nil
+		}, nil
 	})
 	if err != nil {
 		return false, err

@@ -8,9 +8,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// A scout's cost is that of the set it will be put into, whatever the keys.
+// A scout's cost equals that of the set that its keys will be added to, whatever
+// the keys.
 func TestScoutCost(t *testing.T) {
 	rng := rand.New(rand.NewPCG(41, 42))
 	for round := range 100 {
@@ -36,8 +38,8 @@ func TestScoutCost(t *testing.T) {
 	}
 }
 
-// Keys far apart turn into bits without a set, also where the Bloom filter is
-// large: a set of so many containers would take minutes.
+// Distant keys become bits without a set, even if the Bloom filter is large: a set
+// with so many containers would take minutes.
 func TestSparseKeysOfALargeBuild(t *testing.T) {
 	rng := rand.New(rand.NewPCG(43, 44))
 	s := newStore()
@@ -50,8 +52,8 @@ func TestSparseKeysOfALargeBuild(t *testing.T) {
 	}
 }
 
-// Where the first keys need a set that is over the budget, they are refused
-// before there is one.
+// If the first keys need a set that exceeds the budget, they are refused before it
+// is built.
 func TestFirstKeysOverBudget(t *testing.T) {
 	rng := rand.New(rand.NewPCG(45, 46))
 	spec := Spec{Names: []string{"id"}, Classes: []string{"integer"}, Hash: bloom.Hash{ID: bloom.XXH3}, Capacity: 1e6, FPR: 0.01, Want: codec.WantExact}
@@ -64,7 +66,7 @@ func TestFirstKeysOverBudget(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := p.decide(); !errors.Is(err, ErrMemory) || p.set.Len() > 0 {
+	if err := p.decide(); !errors.Is(err, fault.ErrMemory) || p.set.Len() > 0 {
 		t.Errorf("error %v, %d keys in the set", err, p.set.Len())
 	}
 }

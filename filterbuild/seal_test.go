@@ -5,9 +5,10 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// fileSize is what the filter takes as it is written by default.
+// fileSize returns the size of the filter's file with default options.
 func fileSize(t testing.TB, f *codec.Filter) int64 {
 	t.Helper()
 	n, err := codec.Encode(new(discard), f, codec.Options{})
@@ -21,9 +22,9 @@ type discard struct{}
 
 func (*discard) Write(b []byte) (int, error) { return len(b), nil }
 
-// Of the two kinds the one with the smaller file is built; where they are
-// within a tenth (and a page), either; and bits where hardly two IDs are near
-// to each other, which takes too much memory on the way to an exact set.
+// The kind with the smaller file is built; if they are within a tenth (and a page),
+// either one; and a Bloom filter if hardly any IDs are close to each other, because
+// building the exact set would take too much memory.
 func TestSealTakesTheSmallerFile(t *testing.T) {
 	rng := rand.New(rand.NewPCG(21, 22))
 	kinds := map[codec.Kind]int{}
@@ -59,8 +60,8 @@ func TestSealTakesTheSmallerFile(t *testing.T) {
 	}
 }
 
-// One ID in 64 takes 7.5 bits, fewer than a Bloom filter at 1 %; one in 200
-// takes 9.2, but 25 times that in memory to probe fast.
+// One ID in 64 takes 7.5 bits, fewer than a Bloom filter at 1 %. One in 200 takes
+// 9.2 bits, but 25 times that in memory for fast probes.
 func TestSealKnowsMemory(t *testing.T) {
 	rng := rand.New(rand.NewPCG(23, 24))
 	for oneIn, want := range map[int]codec.Kind{64: codec.KindExact, 200: codec.KindBloom} {
@@ -73,7 +74,7 @@ func TestSealKnowsMemory(t *testing.T) {
 	}
 }
 
-// A budget below the Bloom filter's size matters only to who needs one.
+// A budget below the Bloom filter's size matters only if a Bloom filter is needed.
 func TestMemoryOfExactFilters(t *testing.T) {
 	s := newStore()
 	rng := rand.New(rand.NewPCG(25, 26))
@@ -82,16 +83,16 @@ func TestMemoryOfExactFilters(t *testing.T) {
 	for _, c := range []struct {
 		name, ids string
 		opts      Options
-		words     []string // of the error; nil: none
+		words     []string // in the error; nil: none
 	}{
 		{"exact", "dense", Options{Kind: codec.WantExact, Capacity: 1e9, Memory: 1 << 20}, nil},
 		{"auto, and the set is small", "dense", Options{Capacity: 1e9, Memory: 1 << 20}, nil},
 		{"exact, and the set is too large", "sparse", Options{Kind: codec.WantExact, Capacity: 1e9, Memory: 1 << 20},
-			[]string{"budget of 1 MiB", "exact set takes more", "--memory"}},
+			[]string{"budget of 1 MiB", "exact set takes more", "Memory"}},
 		{"auto, and the keys are counted first", "sparse", Options{Capacity: 1e7, FPR: 0.01, Memory: 1 << 20}, nil},
 		{"auto, and the set turns into bits", "sparse", Options{Capacity: 1e5, FPR: 0.01, Memory: 100_000}, nil},
 		{"auto, bits, and too many keys", "sparse", Options{Capacity: 1e5, FPR: 0.01, Memory: 20_000},
-			[]string{"budget of 19.53 KiB", "the filter takes", "--max-size"}},
+			[]string{"budget of 19.53 KiB", "the filter takes", "MaxSize"}},
 		{"auto, with room for one", "sparse", Options{Capacity: 1e5, FPR: 0.01, Memory: 200_000}, nil},
 		{"bits", "dense", Options{Kind: codec.WantBloom, Capacity: 1e7, Memory: 1 << 20}, nil},
 		{"bits, and too many keys", "dense", Options{Kind: codec.WantBloom, Capacity: 1e7, FPR: 0.01, Memory: 10_000}, []string{"the filter takes"}},
@@ -104,7 +105,7 @@ func TestMemoryOfExactFilters(t *testing.T) {
 			}
 			got, _, err := p.Build(t.Context())
 			if c.words != nil {
-				refused(t, c.name, err, ErrMemory, c.words...)
+				refused(t, c.name, err, fault.ErrMemory, c.words...)
 				continue
 			}
 			if err != nil {
@@ -120,8 +121,8 @@ func TestMemoryOfExactFilters(t *testing.T) {
 	}
 }
 
-// Where bits would not fit, sets are built by as many workers as wished; else
-// by as many as bits fit for, and sets where they may stay some.
+// If bits would not fit, sets are built by the requested number of workers;
+// otherwise by as many as bits fit for, using sets where they can stay sets.
 func TestWorkersOfExactFilters(t *testing.T) {
 	s := newStore()
 	putColumn(t, s, "ids", span(0, 1000))

@@ -11,8 +11,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // SetOp combines sealed filters.
@@ -60,7 +61,7 @@ const foldLimit = 2
 // The headers are read first, then one filter after the other. Memory holds the
 // result and, where a filter cannot be read straight into it, that filter and
 // what it folds to; all within the limit.
-func Combine(ctx context.Context, store partition.Store, op SetOp, names []string, lim codec.Limits) (f *codec.Filter, err error) {
+func Combine(ctx context.Context, store storage.Source, op SetOp, names []string, lim codec.Limits) (f *codec.Filter, err error) {
 	if op != Union && op != Intersect && op != Difference {
 		return nil, fmt.Errorf("set operation %q: want union, intersect or difference", op)
 	}
@@ -83,7 +84,7 @@ func Combine(ctx context.Context, store partition.Store, op SetOp, names []strin
 	if op == Difference && len(blooms) > 0 {
 		return nil, fault.Mismatch(fault.At{File: blooms[0].name}, "filter to take a difference of", "an exact one",
 			"a Bloom filter, whose false positives would be taken away as well: their rows would be lost").
-			WithHint("build all with --kind exact; if only the first is a Bloom filter, scan with it as --filter and the others as --no-match")
+			WithHint("build all with {Kind exact}; if only the first is a Bloom filter, scan with it as {Filter} and the others as {NoMatch}")
 	}
 	out := descend(op, parts)
 	if err := keepRoom(op, out, parts); err != nil {
@@ -108,13 +109,13 @@ func checkRate(op SetOp, out *codec.Filter, parts []part) error {
 		return nil
 	}
 	how := "folded to a common size"
-	hint := "build one filter from all ID sets, or build each with the same --capacity, enough for all"
+	hint := fault.Text("build one filter from all ID sets, or build each with the same {Capacity+Room}, enough for all")
 	if _, exacts := byKind(parts); len(exacts) > 0 {
 		how = "with exact ones turned into bits"
-		hint = "build one filter from all ID sets, or build all with --kind exact or with the same --capacity, enough for all"
+		hint = "build one filter from all ID sets, or build all with {Kind exact} or with the same {Capacity+Room}, enough for all"
 	}
 	if op == Intersect {
-		hint = "scan with both, --filter and --match, which needs no common size"
+		hint = "scan with both, {Filter} and {Match}, which needs no common size"
 	}
 	var names []string
 	for _, p := range parts {
@@ -150,7 +151,7 @@ func combinable(parts []part) error {
 		}
 		if want, got := bits.about.Params.Geometry, p.about.Params.Geometry; want != got {
 			errs = append(errs, fault.Mismatch(fault.At{File: p.name}, "filter geometry", want.String()+" as in "+bits.name, got.String()).
-				WithHint("build one of them again, with the other's --geometry"))
+				WithHint("build one of them again, with the other's {Geometry}"))
 		}
 	}
 	return several(errs)
@@ -166,11 +167,11 @@ func sameKeys(a, b *codec.Filter, first, name string) error {
 		return fault.Mismatch(at, "normal form", a.NormalForm+" as in "+first, b.NormalForm).
 			WithHint("build the filters with the same version of bloomjoin")
 	case a.Rule != b.Rule:
-		return fault.Mismatch(at, "--normalize of the filter", orNone(a.Rule)+" as in "+first, orNone(b.Rule)).
-			WithHint("build one of them again, with the other's --normalize")
+		return fault.Mismatch(at, "", orNone(a.Rule)+" as in "+first, orNone(b.Rule)).About("{Normalize} of the filter").
+			WithHint("build one of them again, with the other's {Normalize}")
 	case !slices.Equal(a.KeyClasses(), b.KeyClasses()):
 		return fault.Mismatch(at, "key class", strings.Join(a.KeyClasses(), ",")+" as in "+first, strings.Join(b.KeyClasses(), ",")).
-			WithHint("combine filters over keys of one type; build one of them again with --key-type")
+			WithHint("combine filters over keys of one type; build one of them again with {Types}")
 	case a.Params.Hash != b.Params.Hash:
 		return fault.Mismatch(at, "filter hash", a.Params.Hash.String()+" as in "+first, b.Params.Hash.String()).
 			WithHint("build one of them again")
@@ -254,7 +255,7 @@ func keepRoom(op SetOp, out *codec.Filter, parts []part) error {
 		p := &deciding[i]
 		if p.about.Capacity != first.about.Capacity || p.about.Params.Geometry != first.about.Params.Geometry {
 			errs = append(errs, fault.Mismatch(fault.At{File: p.name}, "room", roomOf(&first.about)+" as in "+first.name, roomOf(&p.about)).
-				WithHint("build all with the same --capacity, --fpr or --max-size, and --geometry"))
+				WithHint("build all with the same {Capacity+Room}, {FPR} or {MaxSize}, and {Geometry}"))
 		}
 	}
 	f := &first.about
@@ -393,7 +394,7 @@ func (c *combiner) room(params bloom.Params, blooms []part, exacts bool) error {
 		}
 	}
 	if need := result + beside; need > c.budget.most {
-		return fmt.Errorf("%w of %s: the %s takes %s, of which its result %s (raise --memory)", ErrMemory, fault.Size(int64(c.budget.most)), c.op.noun(), fault.Size(int64(need)), fault.Size(int64(result)))
+		return fault.Errorf("%w of %s: the %s takes %s, of which its result %s (raise {Memory})", fault.ErrMemory, show.Size(int64(c.budget.most)), c.op.noun(), show.Size(int64(need)), show.Size(int64(result)))
 	}
 	return nil
 }

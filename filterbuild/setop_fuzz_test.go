@@ -13,10 +13,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// fuzzSets cuts the input into two to four sets of integers with a header
-// each: a byte that says the kind, geometry and size of the filter, and one
-// for the number of members, of two bytes each, from -2^15 on. They are near
-// to each other, so that sets overlap and a map is a fast oracle.
+// fuzzSets divides the input into two to four sets of integers. Each has a header:
+// a byte for the kind, geometry and size of the filter, and one for the number of
+// members. Members take two bytes each and start at -2^15. They are close together,
+// so that sets overlap and a map is a fast oracle.
 func fuzzSets(data []byte) (filters []*codec.Filter, sets []map[int64]bool) {
 	for len(filters) < 4 && len(data) >= 2 {
 		how, n := data[0], int(data[1])
@@ -69,8 +69,8 @@ func passes(f *codec.Filter, v int64) bool {
 	return len(f.Bloom().ProbeInts([]uint64{uint64(v)}, nil)) == 1
 }
 
-// fuzzCombine checks an operation against maps. want says in how many of the
-// sets a key is, and whether in the first, of a key that must pass.
+// fuzzCombine checks an operation against maps. want reports whether a key must
+// pass, given the number of sets it is in and whether it is in the first.
 func fuzzCombine(f *testing.F, op SetOp, want func(in, all int, first bool) bool) {
 	f.Add([]byte{})
 	// exact and exact, overlapping, with a negative member
@@ -79,7 +79,7 @@ func fuzzCombine(f *testing.F, op SetOp, want func(in, all int, first bool) bool
 	f.Add([]byte{1 | 5<<2, 3, 1, 0, 2, 0, 3, 0, 1 | 6<<2, 2, 2, 0, 0xff, 0xff})
 	// bits of 2 blocks of 512 bits and exact
 	f.Add([]byte{3 | 1<<2, 3, 1, 0, 2, 0, 3, 0, 2, 3, 1, 0, 3, 0, 4, 0})
-	// bits of 8 and of 3 blocks: one in common
+	// bits of 8 and of 3 blocks: a common size of one
 	f.Add([]byte{1 | 3<<2, 4, 1, 0, 2, 0, 3, 0, 4, 0, 1 | 2<<2, 1, 9, 0})
 	// two geometries
 	f.Add([]byte{1 | 4<<2, 1, 1, 0, 3 | 4<<2, 1, 1, 0})
@@ -107,7 +107,7 @@ func fuzzCombine(f *testing.F, op SetOp, want func(in, all int, first bool) bool
 			t.Fatal("a difference with bits")
 		}
 		got = again(t, got)
-		in := map[int64]int{} // in how many sets
+		in := map[int64]int{} // number of sets with the key
 		for v := int64(-1 << 15); v < 1<<15; v += 97 {
 			in[v] = 0
 		}

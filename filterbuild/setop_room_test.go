@@ -11,9 +11,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
-// payload is what a filter holds, without what its header says.
+// payload returns the contents of a filter without its header.
 func payload(t testing.TB, f *codec.Filter) []byte {
 	t.Helper()
 	if f.Bloom() != nil {
@@ -26,18 +27,17 @@ func payload(t testing.TB, f *codec.Filter) []byte {
 	return slices.Concat([]byte{byte(form)}, negative, natural)
 }
 
-// day is the IDs that come on a day, some of which were there before.
+// day returns the IDs of a day, some of which are not new.
 func day(i, n int, every int) []int64 {
 	return numbers(n, func(k int) int64 { return int64(i*n*9/10+k) * int64(every) })
 }
 
-// Day after day new IDs are put in by a union. What comes out is what one build
-// of all IDs comes to, whatever the kinds on the way, and the rate holds until
-// the capacity is reached.
+// Every day new IDs are added by a union. The result equals one build of all IDs,
+// whatever the kinds in between, and the rate holds until the capacity is reached.
 func TestDailyUnions(t *testing.T) {
 	kinds := map[codec.Kind]int{}
 	for _, c := range []struct {
-		every int // one in so many integers is an ID
+		every int // one integer in `every` is an ID
 		opts  Options
 	}{
 		{1, Options{FPR: 0.01}}, {200, Options{FPR: 0.01}}, {1 << 30, Options{FPR: 0.01}}, {1 << 30, Options{FPR: 0.0001}},
@@ -52,7 +52,7 @@ func TestDailyUnions(t *testing.T) {
 		for i := 1; len(ids) < capacity*2; i++ {
 			n := perDay
 			if i%3 == 0 {
-				n = perDay / 100 // next to nothing
+				n = perDay / 100 // very few
 			}
 			today := day(i, perDay, c.every)[:n]
 			ids = append(ids, today...)
@@ -102,8 +102,8 @@ func TestDailyUnions(t *testing.T) {
 	}
 }
 
-// The union of filters with different room, or with none, would have none: it is
-// refused. Exact filters can be put into any room.
+// The union of filters with different capacities, or with none, would have none, so
+// it is refused. Exact filters fit any capacity.
 func TestUnionKeepsRoom(t *testing.T) {
 	of := func(lo, hi int, opts Options) *codec.Filter {
 		opts.Room = opts.Capacity > 0
@@ -126,7 +126,7 @@ func TestUnionKeepsRoom(t *testing.T) {
 		filters []*codec.Filter
 		want    codec.Capacity
 		fpr     float64
-		words   []string // of the error
+		words   []string // in the error
 	}{
 		{"equal", []*codec.Filter{a, b}, a.Capacity, 0.01, nil},
 		{"with an exact one", []*codec.Filter{a, few, b}, a.Capacity, 0.01, nil},
@@ -134,7 +134,7 @@ func TestUnionKeepsRoom(t *testing.T) {
 		{"with an exact one of other room", []*codec.Filter{fewSmaller, b}, a.Capacity, 0.01, nil},
 		{"exact ones", []*codec.Filter{few, fewNone}, a.Capacity, 0.01, nil},
 		{"exact ones without room", []*codec.Filter{fewNone, fewNone}, codec.Capacity{}, 0.5, nil},
-		{"smaller", []*codec.Filter{a, small}, codec.Capacity{}, 0, []string{"2: mismatch: room", "want that for 40000 keys", "as in 1", "got that for 20000 keys", "--capacity"}},
+		{"smaller", []*codec.Filter{a, small}, codec.Capacity{}, 0, []string{"2: mismatch: room", "want that for 40000 keys", "as in 1", "got that for 20000 keys", "Capacity+Room"}},
 		{"none", []*codec.Filter{a, without, b}, codec.Capacity{}, 0, []string{"2: mismatch: room", "got none"}},
 		{"none, and an exact one with room", []*codec.Filter{without, few}, codec.Capacity{}, 0, []string{"1: mismatch: room", "as in 2, got none"}},
 		{"exact ones of different room", []*codec.Filter{few, fewSmaller}, codec.Capacity{}, 0, []string{"2: mismatch: room"}},
@@ -157,7 +157,7 @@ func TestUnionKeepsRoom(t *testing.T) {
 			t.Errorf("%s: the order matters, %v", c.name, err)
 		}
 	}
-	// What is taken away leaves the room; what is common to all has none.
+	// A difference keeps the capacity; an intersection has none.
 	if f, err := combine(t, Difference, []*codec.Filter{few, fewNone}, []string{"a", "b"}); err != nil || f.Capacity != few.Capacity || f.Exact().Len() != 0 {
 		t.Errorf("difference: %+v, %v", f.Capacity, err)
 	}
@@ -166,8 +166,8 @@ func TestUnionKeepsRoom(t *testing.T) {
 	}
 }
 
-// What is left of a set may have gaps, and be larger than the bits that there
-// is room for. It stays exact all the same.
+// The result of a difference may have gaps and be larger than the Bloom filter of
+// its capacity. It stays exact nevertheless.
 func TestDifferenceStaysExact(t *testing.T) {
 	opts := Options{MaxSize: 4 << 10, Capacity: 100_000, Room: true}
 	run := filterOf(t, numbers(100_000, func(i int) int64 { return int64(i) }), opts)
@@ -196,9 +196,8 @@ func TestDifferenceStaysExact(t *testing.T) {
 	}
 }
 
-// The memory of a set operation is its result, and beside it one filter and its
-// fold where it must be brought to the size of the result: of many filters no
-// more than of two.
+// The memory of a set operation is its result plus one filter, and its fold if it
+// must be brought to the size of the result. Many filters take no more than two.
 func TestCombineIsBounded(t *testing.T) {
 	of := func(lo int, blocks uint64) *codec.Filter {
 		f := filterOf(t, span(lo, lo+5000), Options{Kind: codec.WantBloom, FPR: 0.01})
@@ -235,7 +234,7 @@ func TestCombineIsBounded(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		_, err := Combine(t.Context(), s, c.op, names, codec.Limits{MaxBytes: c.want<<20 - 1})
-		refused(t, c.name, err, ErrMemory, c.op.noun(), fault.Size(int64(c.want<<20)), "--memory")
+		refused(t, c.name, err, fault.ErrMemory, c.op.noun(), show.Size(int64(c.want<<20)), "Memory")
 		if n := s.most.Load(); n > readsAtOnce {
 			t.Errorf("%s: %d files are open at a time", c.name, n)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// filterOf builds a filter from the values and sends it through its file.
+// filterOf builds a filter from the values, writes it and reads it again.
 func filterOf(t testing.TB, values any, opts Options) *codec.Filter {
 	t.Helper()
 	s := newStore()
@@ -37,7 +37,7 @@ func span(lo, hi int) []int64 {
 	return numbers(hi-lo, func(i int) int64 { return int64(lo+i) * 7919 })
 }
 
-// combine is Combine of filters in memory, by way of their files.
+// combine is Combine for filters in memory, which it writes to files first.
 func combine(t testing.TB, op SetOp, filters []*codec.Filter, names []string) (*codec.Filter, error) {
 	t.Helper()
 	s := newStore()
@@ -54,7 +54,7 @@ func TestCombine(t *testing.T) {
 	bits := func(lo, hi int, fpr float64) *codec.Filter {
 		return filterOf(t, span(lo, hi), Options{Kind: codec.WantBloom, FPR: fpr})
 	}
-	// Sets from 0 to 30,000 and from 20,000 to 50,000 times a constant, in every
+	// Sets from 0 to 30,000 and from 20,000 to 50,000, times a constant, in every
 	// pair of kinds and sizes.
 	for _, c := range []struct {
 		name   string
@@ -171,8 +171,8 @@ func TestCombineRefusals(t *testing.T) {
 	}
 	_, err = combine(t, Union, []*codec.Filter{partial, ints}, []string{"a", "b"})
 	refused(t, "a partial one first", err, fault.ErrMismatch, "a: ", "a partial one")
-	// A union that would have to be folded until it lets through far more than
-	// was asked for.
+	// A union that would have to be folded until its rate is far higher than
+	// requested.
 	_, err = combine(t, Union, []*codec.Filter{ints, many}, []string{"small.bjf", "large.bjf"})
 	refused(t, "union of unlike sizes", err, fault.ErrMismatch, "small.bjf", "large.bjf", "at most 0.02", "from all ID sets")
 	if _, err = combine(t, Intersect, []*codec.Filter{ints, many}, []string{"small.bjf", "large.bjf"}); err != nil {
@@ -183,7 +183,7 @@ func TestCombineRefusals(t *testing.T) {
 	}
 }
 
-// An intersection has no more keys than the smallest set, in whatever order.
+// An intersection has no more keys than the smallest set, in any order.
 func TestIntersectWithAnEmptySet(t *testing.T) {
 	some := filterOf(t, span(0, 900), Options{Kind: codec.WantBloom, FPR: 0.01})
 	none := filterOf(t, []int64{}, Options{Kind: codec.WantBloom, FPR: 0.01})
@@ -198,9 +198,9 @@ func TestIntersectWithAnEmptySet(t *testing.T) {
 	}
 }
 
-// Sizes that have next to no divisor in common leave a filter that lets
-// everything through, which is refused; filters of one size are not folded and
-// may let through more than was asked.
+// Sizes that have almost no divisor in common leave a filter that passes
+// everything, which is refused. Filters of one size are not folded and may exceed
+// the requested rate.
 func TestCombineFoldsNoFurtherThanUseful(t *testing.T) {
 	of := func(blocks uint64) *codec.Filter {
 		f := filterOf(t, span(0, 5000), Options{Kind: codec.WantBloom, FPR: 0.01})
@@ -224,15 +224,15 @@ func TestCombineFoldsNoFurtherThanUseful(t *testing.T) {
 	}
 }
 
-// An exact filter that would drown the bits it is put into is refused; so is
-// one whose keys a Bloom filter was not made for.
+// An exact filter that would fill up the Bloom filter it is added to is refused; so
+// is one with keys that the Bloom filter was not made for.
 func TestCombineWithALargeExactSet(t *testing.T) {
 	bits := filterOf(t, span(0, 5000), Options{Kind: codec.WantBloom, FPR: 0.01})
 	few := filterOf(t, span(5000, 5050), Options{Kind: codec.WantExact})
 	many := filterOf(t, span(5000, 45_000), Options{Kind: codec.WantExact, FPR: 0.5})
 	for _, order := range [][]*codec.Filter{{bits, many}, {many, bits}, {bits, few, many}} {
 		_, err := combine(t, Union, order, []string{"a.bjf", "b.bjf", "c.bjf"}[:len(order)])
-		refused(t, "union", err, fault.ErrMismatch, "a.bjf, b.bjf", "false-positive rate of the union", "at most 0.02", "--kind exact")
+		refused(t, "union", err, fault.ErrMismatch, "a.bjf, b.bjf", "false-positive rate of the union", "at most 0.02", "Kind exact")
 		f, err := combine(t, Intersect, order[:2], []string{"a.bjf", "b.bjf"})
 		if err != nil || passed(t, f, span(5000, 45_000)) > 2000 {
 			t.Errorf("intersection: %v", err)
@@ -244,7 +244,7 @@ func TestCombineWithALargeExactSet(t *testing.T) {
 	}
 }
 
-// Which geometry an exact filter would have had does not matter.
+// The geometry that an exact filter would have had does not matter.
 func TestCombineGeometries(t *testing.T) {
 	small := filterOf(t, span(0, 3000), Options{Kind: codec.WantExact, FPR: 0.0001})
 	large := filterOf(t, span(2000, 9000), Options{Kind: codec.WantExact, FPR: 0.01})
@@ -270,7 +270,7 @@ func TestCombineGeometries(t *testing.T) {
 	other := filterOf(t, span(0, 9000), Options{Kind: codec.WantBloom, FPR: 0.0001})
 	for _, op := range []SetOp{Union, Intersect} {
 		_, err := combine(t, op, []*codec.Filter{small, bits, other}, []string{"a", "b", "c"})
-		refused(t, string(op), err, fault.ErrMismatch, "c: ", "want split-256 as in b, got split-512", "--geometry")
+		refused(t, string(op), err, fault.ErrMismatch, "c: ", "want split-256 as in b, got split-512", "Geometry")
 	}
 }
 
@@ -305,7 +305,7 @@ func TestDifference(t *testing.T) {
 	for i, order := range [][]*codec.Filter{{bits, a}, {a, bits}, {a, b, bits}} {
 		names := []string{"x", "y", "z"}[:len(order)]
 		_, err := combine(t, Difference, order, names)
-		refused(t, "difference with bits", err, fault.ErrMismatch, names[i]+": ", "want an exact one, got a Bloom filter", "rows would be lost", "--kind exact", "--no-match")
+		refused(t, "difference with bits", err, fault.ErrMismatch, names[i]+": ", "want an exact one, got a Bloom filter", "rows would be lost", "Kind exact", "NoMatch")
 	}
 	for _, order := range [][]*codec.Filter{{a, b}, {bits, bits}} {
 		if _, err := combine(t, "sum", order, []string{"a", "b"}); err == nil || !strings.Contains(err.Error(), `"sum": want union`) {
@@ -314,8 +314,8 @@ func TestDifference(t *testing.T) {
 	}
 }
 
-// A union has the registers of all keys, those of an exact filter's members
-// among them, or none.
+// A union has the registers of all keys, including an exact filter's members, or
+// none.
 func TestUnionRegisters(t *testing.T) {
 	with := filterOf(t, span(0, 30_000), Options{Kind: codec.WantBloom, FPR: 0.0005})
 	few := filterOf(t, span(30_000, 30_500), Options{Kind: codec.WantExact})
@@ -339,8 +339,9 @@ func TestUnionRegisters(t *testing.T) {
 	}
 }
 
-// Sets that grow from day to day combine without loss if their filters have one
-// size, which one MaxSize and Geometry give them; without it there is little in common.
+// Sets that grow from day to day combine without loss if their filters have the
+// same size, as the same MaxSize and Geometry ensure. Otherwise their sizes have
+// little in common.
 func TestUnionOfOneSize(t *testing.T) {
 	opts := Options{Kind: codec.WantBloom, MaxSize: 24_000, Geometry: bloom.Split256}
 	yesterday, today := filterOf(t, span(0, 10_000), opts), filterOf(t, span(1000, 14_000), opts)

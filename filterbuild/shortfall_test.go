@@ -16,8 +16,8 @@ func sparse(seed uint64, n int) []int64 {
 	return numbers(n, func(int) int64 { return int64(rng.Uint64()) })
 }
 
-// What a filter has room for is a function of the capacity and the rate, not of
-// the keys; without room it is as small as the keys allow.
+// The size of a filter with room depends on the capacity and the rate, not on the
+// keys. Without room it is as small as the keys allow.
 func TestRoom(t *testing.T) {
 	opts := Options{FPR: 0.01, Capacity: 50_000, Room: true, Kind: codec.WantBloom}
 	blocks := bloom.Split256.Blocks(50_000, 0.01)
@@ -34,7 +34,7 @@ func TestRoom(t *testing.T) {
 	if f := filterOf(t, sparse(1, 700), opts); f.Params.Blocks >= blocks/20 || f.Capacity != (codec.Capacity{}) {
 		t.Errorf("without room: %d blocks, capacity %+v", f.Params.Blocks, f.Capacity)
 	}
-	// By size: the rate is that of the capacity in it.
+	// By size: the rate is that of the capacity in this size.
 	opts = Options{MaxSize: 32_000, Geometry: bloom.Split256, Capacity: 50_000, Room: true, Kind: codec.WantBloom}
 	f := filterOf(t, sparse(1, 700), opts)
 	if got := bloom.Split256.FPR(f.Params.Blocks, 50_000); f.Params.Bytes() > 32_000 || f.Params.Bytes() < 20_000 || math.Abs(got-f.FPRAsked) > 1e-9 {
@@ -47,7 +47,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// Auto: exact while that is smaller than the bits of the capacity's size.
+// Auto: exact as long as that is smaller than the Bloom filter of the capacity.
 func TestRoomOfExactFilters(t *testing.T) {
 	for n, want := range map[int]codec.Kind{200: codec.KindExact, 20_000: codec.KindBloom} {
 		f := filterOf(t, sparse(2, n), Options{FPR: 0.01, Capacity: 50_000, Room: true})
@@ -57,7 +57,7 @@ func TestRoomOfExactFilters(t *testing.T) {
 	}
 }
 
-// A build with room and one without are two builds.
+// Builds with and without room are different builds.
 func TestRoomIsInTheBuildID(t *testing.T) {
 	s := newStore()
 	putColumn(t, s, "ids", sparse(1, 100))

@@ -15,20 +15,21 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // restless is a store of one file that changes at one of the reads of it.
 type restless struct {
-	partition.Local
+	storage.Local
 	name   string
 	at     int64 // which read, from 1; 0: none
 	reads  atomic.Int64
 	change func()
 }
 
-func (s *restless) Open(ctx context.Context, name string) (partition.Source, error) {
-	src, err := s.Local.Open(ctx, name)
-	if err != nil || name != s.name {
+func (s *restless) Open(ctx context.Context, o storage.Object) (storage.Reader, error) {
+	src, err := s.Local.Open(ctx, o)
+	if err != nil || o.Name != s.name {
 		return src, err
 	}
 	return &restlessFile{src, s}, nil
@@ -36,7 +37,7 @@ func (s *restless) Open(ctx context.Context, name string) (partition.Source, err
 
 // restlessFile cannot be mapped, so that all that is read goes through ReadAt.
 type restlessFile struct {
-	partition.Source
+	storage.Reader
 	of *restless
 }
 
@@ -44,14 +45,10 @@ func (f *restlessFile) ReadAt(p []byte, off int64) (int, error) {
 	if f.of.reads.Add(1) == f.of.at {
 		f.of.change()
 	}
-	return f.Source.ReadAt(p, off)
+	return f.Reader.ReadAt(p, off)
 }
 
-func (f *restlessFile) Changed() error { return f.Source.(interface{ Changed() error }).Changed() }
-
-func (f *restlessFile) ModTime() time.Time {
-	return f.Source.(interface{ ModTime() time.Time }).ModTime()
-}
+func (f *restlessFile) Changed() error { return storage.Changed(f.Reader) }
 
 // TestChangedWhileRead: all strategies but one read a side several times. If it
 // changes in between, whenever that is, the join fails and publishes nothing.

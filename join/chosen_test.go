@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/join"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -122,9 +123,9 @@ func TestColumnsThatCannotBe(t *testing.T) {
 		says    []string
 	}{
 		{join.Inner, []string{"x"}, []string{logs[0].Name, "both the log and the IDs have a column x", "log.x or ids.x"}},
-		{join.Inner, []string{"nam"}, []string{`no column "nam"`, "did you mean name?", "there are log.x, k, log,", "ids.x, name"}},
-		{join.Inner, []string{"x_ids"}, []string{`no column "x_ids"`, "did you mean ids.x?"}},
-		{join.Inner, []string{"ids.nme"}, []string{"no column ids.nme", "did you mean name?"}},
+		{join.Inner, []string{"nam"}, []string{`no column "nam"`, "(there are log.x, k, log,", "ids.x, name"}},
+		{join.Inner, []string{"x_ids"}, []string{`no column "x_ids"`, "(there are log.x,"}},
+		{join.Inner, []string{"ids.nme"}, []string{"no column ids.nme (there are log.x,", "name)"}},
 		{join.Inner, []string{"log.name"}, []string{"no column log.name"}},
 		{join.Inner, []string{"k", "k"}, []string{"k is named twice"}},
 		{join.Inner, []string{"log.k", "ids.k"}, []string{"log.k and ids.k are the same column"}},
@@ -135,10 +136,16 @@ func TestColumnsThatCannotBe(t *testing.T) {
 		{join.Semi, []string{"ids.x"}, []string{"ids.x", "type semi has no columns of the IDs"}},
 		{join.Anti, []string{"name"}, []string{"name is a column of the IDs", "type anti"}},
 		{join.Semi, []string{"k", "log.k"}, []string{"k is named twice"}},
-		{join.Semi, []string{"lo"}, []string{`no column "lo"`, "did you mean log?"}},
+		{join.Semi, []string{"lo"}, []string{`no column "lo" (there are x,`, "log,"}},
 		{join.Inner, []string{}, []string{"no column of the answer is named", "Count"}},
 	} {
 		refused(t, fmt.Sprint(c.typ, c.columns), ids, logs, join.Options{On: "k", Type: c.typ, Columns: c.columns}, c.says...)
+	}
+	// The answer's name of an ID column is known to mean that column.
+	var e *key.NotFoundError
+	err := refused(t, "an answer's name", ids, logs, join.Options{On: "k", Type: join.Inner, Columns: []string{"x_ids"}})
+	if !errors.As(err, &e) || e.Name != "x_ids" || e.Meant.String() != "ids.x" {
+		t.Errorf("x_ids: %v, want one that means ids.x", err)
 	}
 	refused(t, "suffix", ids, logs, join.Options{On: "k", Suffix: "_r"}, "suffix", "semi")
 
@@ -232,7 +239,7 @@ func TestColumnsThatAreNotHeld(t *testing.T) {
 			}{{[]string{"k", "n"}, true}, {[]string{"k"}, true}, {[]string{"w"}, false}, {nil, false}} {
 				opts.Columns = c.columns
 				_, err := run(t, ids, logs, opts)
-				if c.fits && err != nil || !c.fits && !errors.Is(err, join.ErrMemory) {
+				if c.fits && err != nil || !c.fits && !errors.Is(err, fault.ErrMemory) {
 					t.Errorf("%s by %s, columns %q: %v", typ, strategy, c.columns, err)
 				}
 			}

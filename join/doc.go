@@ -77,7 +77,7 @@
 //
 // Options.Memory bounds what filters, tables, the IDs' rows that are held and the
 // buffers of what goes to disk take together. What exceeds it is an error that
-// wraps [ErrMemory], unless Auto finds another way; Shuffle finds none where the
+// wraps [fault.ErrMemory], unless Auto finds another way; Shuffle finds none where the
 // distinct keys of a single row group of the log exceed it. Beside that there are
 // pages and batches in flight, some for each worker, whatever the sizes of the
 // files: [partition.OpenOptions].InFlight bounds them. What is on disk has no name, where the system knows such files, so that

@@ -68,14 +68,14 @@ func TestOptionsAreChecked(t *testing.T) {
 	refused(t, "no key", ids, logs, join.Options{}, "column")
 	refused(t, "type", ids, logs, join.Options{On: "k", Type: "outer"}, "outer", "semi, anti, inner, left, right or full")
 	refused(t, "strategy", ids, logs, join.Options{On: "k", Strategy: "magic"}, "magic")
-	refused(t, "log column", ids, logs, join.Options{On: "kk=k"}, `no column "kk"`, "did you mean k?", logs[0].Name)
-	refused(t, "ID column", ids, logs, join.Options{On: "k=kk"}, `no column "kk"`, "did you mean k?", ids[0].Name)
+	refused(t, "log column", ids, logs, join.Options{On: "kk=k"}, `no column "kk"`, "there ", logs[0].Name)
+	refused(t, "ID column", ids, logs, join.Options{On: "k=kk"}, `no column "kk"`, "there ", ids[0].Name)
 	refused(t, "FPR", ids, logs, join.Options{On: "k", FPR: 1.5}, "1.5")
 	if err := refused(t, "classes", ids, logs, join.Options{On: "s=k"}, "integer", "text or binary", "s::int64", logs[0].Name); !errors.Is(err, fault.ErrMismatch) {
 		t.Errorf("classes: %v is no mismatch", err)
 	}
 	for _, typ := range []join.Type{join.Right, join.Full} {
-		err := refused(t, "shard", ids, logs, join.Options{On: "k", Type: typ, Shard: partition.Shard{Index: 0, Of: 2}}, "unsupported", string(typ), "--shard")
+		err := refused(t, "shard", ids, logs, join.Options{On: "k", Type: typ, Shard: partition.Shard{Index: 0, Of: 2}}, "unsupported", string(typ), "Shard")
 		if !errors.Is(err, fault.ErrUnsupported) {
 			t.Errorf("%s of a shard: %v", typ, err)
 		}
@@ -142,8 +142,8 @@ func TestMemory(t *testing.T) {
 				got, err := run(t, ids, logs, opts)
 				if err != nil {
 					filter := strings.HasPrefix(err.Error(), "a filter of 23040 bytes exceeds the memory budget") && memory < 23040
-					if !filter && !errors.Is(err, join.ErrMemory) || !strings.Contains(err.Error(), "--memory") {
-						t.Errorf("%s %s in %d bytes: %v, want ErrMemory and the flag", typ, strategy, memory, err)
+					if !filter && !errors.Is(err, fault.ErrMemory) || !strings.Contains(err.Error(), "Memory") {
+						t.Errorf("%s %s in %d bytes: %v, want fault.ErrMemory and the flag", typ, strategy, memory, err)
 					}
 					continue
 				}
@@ -173,7 +173,7 @@ func TestMemoryOfColumns(t *testing.T) {
 				if columns := typ != join.Semi && typ != join.Anti; err != nil || columns != (got.report.Strategy == join.Shuffle) || columns != (got.report.SpilledBytes > 0) {
 					t.Errorf("%s: %v, report %+v", typ, err, got.report)
 				}
-			} else if columns := typ != join.Semi && typ != join.Anti; columns != errors.Is(err, join.ErrMemory) || !columns && err != nil {
+			} else if columns := typ != join.Semi && typ != join.Anti; columns != errors.Is(err, fault.ErrMemory) || !columns && err != nil {
 				t.Errorf("%s %s: %v", typ, strategy, err)
 			}
 		}
@@ -236,9 +236,9 @@ func TestStdin(t *testing.T) {
 	for i := range 20_000 {
 		fmt.Fprintln(&many, i)
 	}
-	err := refused(t, "too many", once(t, "id", strings.NewReader(many.String())), logs, join.Options{On: "k=id", Memory: 1 << 18, Threads: 1}, "--memory", "standard input")
-	if !errors.Is(err, join.ErrMemory) {
-		t.Errorf("%v, want ErrMemory", err)
+	err := refused(t, "too many", once(t, "id", strings.NewReader(many.String())), logs, join.Options{On: "k=id", Memory: 1 << 18, Threads: 1}, "Memory", "standard input")
+	if !errors.Is(err, fault.ErrMemory) {
+		t.Errorf("%v, want fault.ErrMemory", err)
 	}
 	refused(t, "not an integer", once(t, "id", strings.NewReader("1\nx\n")), logs, join.Options{On: "k=id"}, "standard input", "line 2")
 }
@@ -307,7 +307,7 @@ func TestSharedKeyDoesNotFit(t *testing.T) {
 					continue
 				}
 				bad := files(t, 1, 1, column{name: "k", dt: c.id, values: []string{c.both, c.lone}}, ints("w", "7", "8"))
-				refused(t, name, bad, logs, opts, "unsupported", "column k", "--on k=NAME", fmt.Sprint(bad[0].Schema().Field(0).Type), fmt.Sprint(c.log))
+				refused(t, name, bad, logs, opts, "unsupported", "column k", "On k=NAME", fmt.Sprint(bad[0].Schema().Field(0).Type), fmt.Sprint(c.log))
 			}
 		}
 	}

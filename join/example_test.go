@@ -10,6 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 const flights = "../testdata/flights/"
@@ -78,7 +79,7 @@ func pipeline(ctx context.Context, dir string) error {
 		}
 		parts = append(parts, name)
 	}
-	filter, err := filterbuild.Merge(ctx, partition.Local{}, parts, false, codec.Limits{})
+	filter, err := filterbuild.Merge(ctx, storage.Local{}, parts, false, codec.Limits{})
 	if err != nil {
 		return err
 	}
@@ -123,6 +124,6 @@ func buildPart(ctx context.Context, shard partition.Shard, name string) error {
 	if err != nil {
 		return err
 	}
-	_, err = filterbuild.Write(ctx, partition.Local{}, name, f, codec.Options{}, false)
+	_, err = codec.Save(ctx, storage.Local{}, name, f, codec.Options{})
 	return err
 }

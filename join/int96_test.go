@@ -92,7 +92,7 @@ func TestInt96Records(t *testing.T) {
 		opts  partition.OpenOptions
 		nanos int
 		hint  string
-	}{{micros, 999999999, "--int96 ns"}, {nanos, 0, "--int96 us"}} {
+	}{{micros, 999999999, "Int96Nanos true"}, {nanos, 0, "Int96Nanos false"}} {
 		_, err := run(t, ids, events(t, "log.parquet", c.nanos, c.opts), inner)
 		if !errors.Is(err, fault.ErrUnsupported) || !strings.Contains(err.Error(), c.hint) || !strings.Contains(err.Error(), "column t") {
 			t.Errorf("%+v: %v, want an error that names %s", c, err, c.hint)

@@ -282,7 +282,7 @@ func (c *recipe) unless(w way, err error) error {
 
 // tooSmall reports whether an error is of a memory budget.
 func tooSmall(err error) bool {
-	return err != nil && (errors.Is(err, join.ErrMemory) || strings.Contains(err.Error(), "exceeds the memory budget"))
+	return err != nil && (errors.Is(err, fault.ErrMemory) || strings.Contains(err.Error(), "exceeds the memory budget"))
 }
 
 // refusal says why a join of the type cannot have an answer: a key column of

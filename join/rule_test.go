@@ -152,12 +152,12 @@ func TestRuleRefusals(t *testing.T) {
 		kind      error
 		words     []string
 	}{
-		{"integers", strs, strs, join.Options{On: "n", Normalize: "lower"}, fault.ErrUnsupported, []string{"--normalize lower of a key of class integer"}},
-		{"a log of integers", strs, strs, join.Options{On: "n=k", Normalize: "lower"}, fault.ErrUnsupported, []string{"column n", "--normalize lower of a key of class integer"}},
+		{"integers", strs, strs, join.Options{On: "n", Normalize: "lower"}, fault.ErrUnsupported, []string{"Normalize lower of a key of class integer"}},
+		{"a log of integers", strs, strs, join.Options{On: "n=k", Normalize: "lower"}, fault.ErrUnsupported, []string{"column n", "Normalize lower of a key of class integer"}},
 		{"an unknown rule", strs, strs, join.Options{On: "k", Normalize: "upper"}, nil, []string{"want some of trim, lower, uuid"}},
 		{"no rule, other classes", strs, raws, join.Options{On: "k"}, fault.ErrMismatch, []string{"want text or binary (the IDs), got fixed[16] (the log)", "k=k::uuid"}},
 		{"lower, other classes", strs, raws, join.Options{On: "k", Normalize: "lower"}, fault.ErrUnsupported, []string{"class fixed[16]"}},
-		{"one column for two classes", strs, raws, join.Options{On: "k", Type: join.Full, Normalize: "uuid"}, fault.ErrUnsupported, []string{"a full join whose key column has one name", "--on k=NAME"}},
+		{"one column for two classes", strs, raws, join.Options{On: "k", Type: join.Full, Normalize: "uuid"}, fault.ErrUnsupported, []string{"a full join whose key column has one name", "On k=NAME"}},
 		{"a filter of another rule", strs, strs, join.Options{On: "k", Normalize: "lower", Filter: filterOf(t, strs, "k", codec.WantAuto, 0, "trim")}, fault.ErrMismatch, []string{"want lower, as in the join, got trim"}},
 		{"a filter of no rule", strs, strs, join.Options{On: "k", Normalize: "lower", Filter: filterOf(t, strs, "k", codec.WantAuto, 0)}, fault.ErrMismatch, []string{"want lower, as in the join, got none"}},
 		{"a filter with a rule", strs, strs, join.Options{On: "k", Filter: filterOf(t, strs, "k", codec.WantAuto, 0, "trim")}, fault.ErrMismatch, []string{"want none, as in the join, got trim"}},

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/join/internal/table"
 )
 
 // IDs that are held in vain are chosen by a filter of the log. If the filter of
@@ -38,12 +39,12 @@ func TestFiltersAreIndependent(t *testing.T) {
 		for _, at := range ofLog.ProbeInts(ids, nil) {
 			kept = append(kept, ids[at])
 		}
-		ofIDs := filter(kept, tableHash.Seed)
+		ofIDs := filter(kept, table.Hash.Seed)
 		want := ofIDs.FPR()
 		got := float64(len(ofIDs.ProbeInts(log, nil))) / n
 		return (got - want) / math.Sqrt(want*(1-want)/n)
 	}
-	if d := off(tableHash.Seed); d < 10 {
+	if d := off(table.Hash.Seed); d < 10 {
 		t.Errorf("with one seed: %.1f standard deviations off, want many, or this test shows nothing", d)
 	}
 	if d := off(logSeed); math.Abs(d) > 4 {

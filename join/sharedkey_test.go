@@ -20,14 +20,14 @@ func TestSharedKeyRemedy(t *testing.T) {
 	}{
 		{texts("k", "1", "2"), ints("k", "2", "3"), "give the ID's column another name, so that each side keeps its own, and cast the log's column: k::int64=NAME", "k::int64=NAME"},
 		{ints("k", "1", "2"), texts("k", "2", "3"), "give the ID's column another name, so that each side keeps its own, and cast the IDs: k=NAME::int64", "k=NAME::int64"},
-		{floats("k", "1", "2"), ints("k", "2", "3"), "rename the ID's column and write --on k=NAME, so that each side keeps its own, or leave the key out with --columns", "k=NAME"},
+		{floats("k", "1", "2"), ints("k", "2", "3"), "rename the ID's column and write On k=NAME, so that each side keeps its own, or leave the key out with Columns", "k=NAME"},
 	} {
 		logs := open(t, partition.OpenOptions{}, writeTable(t, table(t, c.log, ints("l", "0", "1")), 1, 1, ""))
 		for typ, want := range map[join.Type]int{join.Right: 2, join.Full: 3} {
 			ids := open(t, partition.OpenOptions{}, writeTable(t, table(t, c.id, ints("r", "0", "1")), 1, 1, ""))
 			_, err := run(t, ids, logs, join.Options{On: "k", Type: typ})
 			var e *fault.Error
-			if !errors.As(err, &e) || e.Hint != c.hint {
+			if !errors.As(err, &e) || e.Hint.String() != c.hint {
 				t.Errorf("%s: %v, want the hint %q", typ, err, c.hint)
 			}
 			renamed := c.id

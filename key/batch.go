@@ -5,51 +5,86 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// Batch holds the keys of one record batch in normal form. Rows with a NULL in
-// any part of the key have none, nor, under a [Rule] with UUID, those with a
-// text that is no UUID: either equals nothing. The zero value is empty and ready
-// for [Encoder.Encode], which reuses its memory.
+// Batch holds the keys of one record batch in normal form. Rows whose key has a
+// NULL part are left out, and, under a [Rule] with UUID, rows whose text is not a
+// UUID: neither equals anything. The zero value is empty and ready for
+// [Encoder.Encode], which reuses its memory.
+//
+// Methods that only read may run concurrently.
 type Batch struct {
-	// Rows are the rows that have a key, ascending. All other slices and
-	// positions run along it.
+	// Rows lists the rows that have a key, in ascending order. A position is an
+	// index into Rows; all other slices are indexed by it too.
 	Rows []uint32
 	// Len is the number of rows in the record, with and without a key.
 	Len int
 
-	// A key that is one integer column stands in ints, any other in data.
+	// A key of one integer column is stored in ints, any other key in data.
 	isInt  bool
 	ints   []uint64
 	signed bool
-	above  []bool // by position: of signed keys, those from 2^63 on; nil: none
+	above  []bool // by position, for signed keys: the value is 2^63 or more; nil: none is
 	data   []byte
-	ends   []int // of key i in data; it begins gap bytes behind the end of key i-1
+	ends   []int // end of key i in data; it starts gap bytes after the end of key i-1
 	gap    int
 
-	void    []uint32 // rows whose key matches nothing, though no part is NULL
-	noUUIDs []uint32 // of them, those that are no UUID under a rule
-	misfits []uint32 // rows with a value that does not fit its cast
-	lenient bool     // misfits are NULLs
+	classes []Class // of the key's columns; nil: not recorded
+	rule    Rule    // under which the keys were made, if classes are recorded
 
-	shared     bool     // data is the record's, or the page's
-	own        []byte   // what data is otherwise
-	sharedInts bool     // ints is the page's
-	ownInts    []uint64 // what ints is otherwise
+	void    []uint32 // rows whose key matches nothing, although no part is NULL
+	noUUIDs []uint32 // the rows of void that are not UUIDs under a rule with UUID
+	misfits []uint32 // rows with a value that does not fit its cast
+	lenient bool     // misfits count as NULLs
+
+	shared     bool     // data belongs to the record or the page
+	own        []byte   // the batch's own buffer while data is shared
+	sharedInts bool     // ints belongs to the page
+	ownInts    []uint64 // the batch's own buffer while ints is shared
 }
 
-// Ints returns the keys as integers in 64 bits, two's complement if negative, if
-// the key is one integer column. ok is false for all other keys.
+// Ints returns the keys as 64-bit integers, in two's complement if negative. ok is
+// false unless the key is one integer column. The slice belongs to the batch.
 func (b *Batch) Ints() (values []uint64, ok bool) { return b.ints, b.isInt }
 
-// Negative reports whether the integer at a position of Rows is below zero.
+// Negative reports whether the integer at position i of Rows is below zero.
 func (b *Batch) Negative(i int) bool {
 	return b.signed && int64(b.ints[i]) < 0 && (b.above == nil || !b.above[i])
 }
 
-// BySign calls fn with the integers, two's complement if signed, else unsigned:
-// once for all of them, with nil for their positions in Rows, or, where some are
-// negative and some 2^63 or more, once for either kind.
+// Fits returns nil if the keys can be compared with keys of the given classes
+// under the given rule, else an error that wraps fault.ErrMismatch. A batch
+// without keys fits everything. Batches from [Batch.SetBytes] record no class:
+// for them it checks no more than that no integers are wanted.
+func (b *Batch) Fits(classes []Class, rule Rule) error {
+	integers := len(classes) == 1 && classes[0] == Integer
+	switch {
+	case len(b.Rows) == 0:
+		return nil
+	case b.classes == nil && integers == b.isInt:
+		return nil
+	case b.classes == nil && b.isInt:
+		return classMismatch(classes, []Class{Integer})
+	case b.classes == nil:
+		return classMismatch(classes, []Class{Bytes})
+	case !slices.Equal(b.classes, classes):
+		return classMismatch(classes, b.classes)
+	case b.rule != rule && slices.Contains(classes, Bytes):
+		return fault.Mismatch(fault.At{}, "rule of the keys", rule.Word(), b.rule.Word())
+	}
+	return nil
+}
+
+func classMismatch(want, got []Class) error {
+	return fault.Mismatch(fault.At{}, "key class", joined(want), joined(got))
+}
+
+// BySign calls fn with the integer keys, grouped so that all values of a call are
+// int64s (signed, in two's complement) or all are uint64s. Usually that is one
+// call, and positions is nil: values are in the order of Rows. If some keys are
+// negative and others are 2^63 or more, there are two calls, each with the
+// positions of its values in Rows.
 func (b *Batch) BySign(fn func(values []uint64, signed bool, positions []uint32) error) error {
 	if b.above == nil {
 		return fn(b.ints, b.signed, nil)
@@ -73,7 +108,7 @@ func (b *Batch) BySign(fn func(values []uint64, signed bool, positions []uint32)
 }
 
 // Nulls returns the number of rows with a NULL in the key. Under
-// [Options.NullMisfits] misfits are among them.
+// [Options.NullMisfits] misfits count as NULLs.
 func (b *Batch) Nulls() int {
 	n := b.Len - len(b.Rows) - len(b.void)
 	if b.lenient {
@@ -82,11 +117,11 @@ func (b *Batch) Nulls() int {
 	return n - len(b.misfits)
 }
 
-// Void returns the rows whose key matches nothing, though it has no NULL.
+// Void returns the rows whose key matches nothing, although no part is NULL.
 func (b *Batch) Void() []uint32 { return b.void }
 
-// Faulty returns the first row that [Batch.Fit] or [Batch.IDs] is about, if there
-// is one.
+// Faulty returns the first row for which [Batch.Fit] or [Batch.IDs] would return an
+// error. ok is false if there is none.
 func (b *Batch) Faulty() (row uint32, ok bool) {
 	misfits := b.misfits
 	if b.lenient {
@@ -100,20 +135,20 @@ func (b *Batch) Faulty() (row uint32, ok bool) {
 	return row, ok
 }
 
-// Misfits returns the rows with a value that does not fit its cast, ascending.
-// Under [Options.NullMisfits] [Batch.Nulls] counts them, too.
+// Misfits returns the rows with a value that does not fit its cast, in ascending
+// order. Under [Options.NullMisfits] they count in [Batch.Nulls] too.
 func (b *Batch) Misfits() []uint32 { return b.misfits }
 
-// Keep forgets all rows without a key but those that keep is true of: the batch
-// may be of entries of a dictionary, which no row needs to have.
+// Keep drops void rows and misfits for which keep returns false. It serves batches
+// of dictionary entries, since a dictionary may have entries that no row uses.
 func (b *Batch) Keep(keep func(row uint32) bool) {
 	for _, rows := range []*[]uint32{&b.void, &b.noUUIDs, &b.misfits} {
 		*rows = slices.DeleteFunc(*rows, func(row uint32) bool { return !keep(row) })
 	}
 }
 
-// Append appends the key at position i of Rows to dst: bytes that are equal
-// if, and only if, the keys are.
+// Append appends the key at position i of Rows to dst. Two keys have equal bytes if
+// and only if they are equal.
 func (b *Batch) Append(dst []byte, i int) []byte {
 	if b.isInt {
 		return appendInt(dst, b.ints[i], b.Negative(i))
@@ -121,8 +156,8 @@ func (b *Batch) Append(dst []byte, i int) []byte {
 	return append(dst, b.bytes(i)...)
 }
 
-// Bytes returns what Append appends: the batch's own, or, of an integer, in the
-// memory of buf.
+// Bytes returns the bytes that Append would append. They belong to the batch, or,
+// for an integer, are written to buf if it has room.
 func (b *Batch) Bytes(buf []byte, i int) []byte {
 	if b.isInt {
 		return b.Append(buf[:0], i)
@@ -130,9 +165,9 @@ func (b *Batch) Bytes(buf []byte, i int) []byte {
 	return b.bytes(i)
 }
 
-// Hash returns the hash of each key in Rows, in dst's memory if it suffices.
-// Equal keys have equal hashes; an integer's hash leaves out its sign, so that
-// -1 and 2^64-1 share one.
+// Hash returns the hash of each key in Rows, using dst's memory if it is large
+// enough. Equal keys have equal hashes. An integer's hash ignores its sign, so -1
+// and 2^64-1 share one.
 func (b *Batch) Hash(h bloom.Hash, dst []uint64) []uint64 {
 	if cap(dst) < len(b.Rows) {
 		dst = make([]uint64, len(b.Rows))
@@ -148,7 +183,8 @@ func (b *Batch) Hash(h bloom.Hash, dst []uint64) []uint64 {
 	return dst
 }
 
-// bytes returns the normal form of the key at position i; not for integers.
+// bytes returns the normal form of the key at position i. Integer keys have none in
+// data.
 func (b *Batch) bytes(i int) []byte {
 	start := b.gap
 	if i > 0 {
@@ -157,11 +193,12 @@ func (b *Batch) bytes(i int) []byte {
 	return b.data[start:b.ends[i]]
 }
 
-// Select makes dst a batch of the keys at some positions of b.Rows, in that
-// order; a position may come several times. Rows then numbers the keys. dst keeps
-// its memory, and shares none with b.
+// Select sets dst to the keys at the given positions of b.Rows, in that order. A
+// position may occur several times. dst.Rows numbers the selected keys from 0. dst
+// keeps its own memory and shares none with b.
 func (b *Batch) Select(dst *Batch, positions []uint32) {
 	dst.reset(len(positions))
+	dst.classes, dst.rule = b.classes, b.rule
 	dst.numberRows(len(positions))
 	if b.isInt {
 		dst.isInt, dst.signed = true, b.signed
@@ -193,7 +230,7 @@ func (b *Batch) reset(n int) {
 	}
 }
 
-// raise notes that the signed integer at position i of n is 2^63 or more.
+// raise records that the signed integer at position i of n is 2^63 or more.
 func (b *Batch) raise(i, n int) {
 	if b.above == nil {
 		b.above = make([]bool, n)
@@ -201,8 +238,8 @@ func (b *Batch) raise(i, n int) {
 	b.above[i] = true
 }
 
-// normalise applies a rule to keys that are one column of strings, in data that
-// is the batch's own. A key that becomes none takes its row along.
+// normalise applies a rule to keys of one string column, in place; data must belong
+// to the batch. Keys that become void leave Rows.
 func (b *Batch) normalise(r Rule) {
 	start, out, n := 0, 0, 0
 	for i, end := range b.ends {
@@ -219,8 +256,8 @@ func (b *Batch) normalise(r Rule) {
 	b.data, b.ends, b.Rows = b.data[:out], b.ends[:n], b.Rows[:n]
 }
 
-// appendInt appends an integer as a part of a key: eight bytes of two's
-// complement and a byte for the sign, which keeps -1 and 2^64-1 apart.
+// appendInt appends an integer as a part of a composite key: eight bytes of two's
+// complement and a sign byte, which distinguishes -1 from 2^64-1.
 func appendInt(dst []byte, v uint64, negative bool) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, v)
 	if negative {
@@ -229,7 +266,8 @@ func appendInt(dst []byte, v uint64, negative bool) []byte {
 	return append(dst, 0)
 }
 
-// HashAt returns the hash of the key at position i of Rows, as Hash does.
+// HashAt returns the hash of the key at position i of Rows: the value that Hash
+// returns for it.
 func (b *Batch) HashAt(h bloom.Hash, i int) uint64 {
 	if b.isInt {
 		var out [1]uint64

@@ -6,29 +6,29 @@ import (
 	"math/bits"
 )
 
-// Bounds are the least and the greatest value that keys have in each of their
-// columns. They follow from the set of keys alone: neither order nor division
-// of the keys matters. Columns of classes without an order have none. One
-// goroutine uses Bounds at a time.
+// Bounds are the smallest and the largest value of each key column. They depend on
+// the set of keys alone, not on its order or on how it was divided among workers.
+// Columns whose class has no order have no bounds. Bounds are not safe for
+// concurrent use.
 type Bounds struct {
 	classes []Class
 	columns []extent
 }
 
-// maxBound is the length of the longest bound of a column of byte strings.
-// Longer ones are cut off: the lower one to its prefix, the upper one to the
-// least string that is above all those with its prefix. Of a ≤ b that makes
-// a' ≤ b' in either way, so that it does not matter when it is done.
+// maxBound is the longest bound, in bytes, of a string column. Longer bounds are
+// shortened: the lower one to its prefix, the upper one to the smallest string
+// above every string with its prefix. Both shortenings preserve order (a ≤ b gives
+// a' ≤ b'), so it does not matter whether they happen before or after a merge.
 const maxBound = 64
 
-// extent is one column's bounds, as parts of composite keys; nil before the
-// first value. Once lost, nothing is known any more.
+// extent is one column's bounds as parts of composite keys, nil before the first
+// value. Once lost is set, nothing is known about the column.
 type extent struct {
 	lo, hi []byte
 	lost   bool
 }
 
-// NewBounds returns the bounds of no keys.
+// NewBounds returns the bounds of an empty set of keys.
 func NewBounds(classes []Class) *Bounds {
 	b := &Bounds{classes: classes, columns: make([]extent, len(classes))}
 	for i, c := range classes {
@@ -38,15 +38,15 @@ func NewBounds(classes []Class) *Bounds {
 	return b
 }
 
-// Column returns the inclusive bounds of column i, each as a part of a
-// composite key. ok is false if there are no keys, or nothing is known.
+// Column returns the inclusive bounds of column i, each as a part of a composite
+// key. ok is false if there are no keys or the bounds are unknown.
 func (b *Bounds) Column(i int) (lo, hi []byte, ok bool) {
 	e := b.columns[i]
 	return e.lo, e.hi, !e.lost && e.lo != nil
 }
 
-// Widen makes the bounds of column i include lo and hi, two parts of keys. If
-// not known, anything may be among the values of the column.
+// Widen extends the bounds of column i to include the key parts lo and hi. If known
+// is false, the column's bounds become unknown.
 func (b *Bounds) Widen(i int, lo, hi []byte, known bool) {
 	if !known {
 		b.columns[i] = extent{lost: true}
@@ -56,7 +56,8 @@ func (b *Bounds) Widen(i int, lo, hi []byte, known bool) {
 	b.put(i, hi)
 }
 
-// Merge includes the keys of c, which has the same classes and stays as it is.
+// Merge extends b to include the keys of c, which must have the same classes. c is
+// unchanged.
 func (b *Bounds) Merge(c *Bounds) {
 	for i, e := range c.columns {
 		if e.lost || e.lo != nil {
@@ -65,7 +66,7 @@ func (b *Bounds) Merge(c *Bounds) {
 	}
 }
 
-// Intersect returns bounds of the keys that are in both of two sets.
+// Intersect returns bounds of the keys that are in both sets.
 func (b *Bounds) Intersect(c *Bounds) *Bounds {
 	out := NewBounds(b.classes)
 	for i, class := range b.classes {
@@ -91,13 +92,13 @@ func (b *Bounds) Intersect(c *Bounds) *Bounds {
 	return out
 }
 
-// Add includes the keys of a batch.
+// Add extends the bounds to include the keys of a batch.
 func (b *Bounds) Add(batch *Batch) {
 	n := len(batch.Rows)
 	switch {
 	case n == 0:
 	case batch.isInt:
-		_ = batch.BySign(func(values []uint64, signed bool, _ []uint32) error { // which does not fail
+		_ = batch.BySign(func(values []uint64, signed bool, _ []uint32) error { // fn returns no error
 			lo, hi := leastAndGreatest(values, signed)
 			b.put(0, appendInt(nil, lo, signed && int64(lo) < 0))
 			b.put(0, appendInt(nil, hi, signed && int64(hi) < 0))
@@ -123,8 +124,8 @@ func (b *Bounds) Add(batch *Batch) {
 	}
 }
 
-// addStrings is Add for keys that are one column of byte strings. Nearly all of
-// them lie between the bounds so far by their first eight bytes.
+// addStrings is Add for keys of one string column. It compares the first eight
+// bytes first: they place nearly all keys between the current bounds.
 func (b *Bounds) addStrings(batch *Batch) {
 	e := &b.columns[0]
 	if e.lost {
@@ -143,8 +144,8 @@ func (b *Bounds) addStrings(batch *Batch) {
 	}
 }
 
-// head returns the first eight bytes as a number, missing ones as zero: of two
-// strings, the one with the smaller head is the smaller.
+// head returns the first eight bytes as a big-endian number, padded with zeros. If
+// head(a) < head(b), then a < b.
 func head(s []byte) uint64 {
 	if len(s) >= 8 {
 		return binary.BigEndian.Uint64(s)
@@ -154,10 +155,9 @@ func head(s []byte) uint64 {
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// leastAndGreatest of integers that are all signed or none. In either case a
-// value is outside of the range so far if it is farther from its lower end than
-// the upper end is, round the circle of 64 bits: one branch, which is seldom
-// taken.
+// leastAndGreatest returns the minimum and the maximum of integers that are all
+// signed or all unsigned. In either case v lies outside [lo, hi] exactly if v-lo >
+// hi-lo modulo 2^64, so the loop needs one branch, which is seldom taken.
 func leastAndGreatest(values []uint64, signed bool) (lo, hi uint64) {
 	lo, hi = values[0], values[0]
 	for _, v := range values {
@@ -172,7 +172,7 @@ func leastAndGreatest(values []uint64, signed bool) (lo, hi uint64) {
 	return lo, hi
 }
 
-// put includes one value of a column.
+// put extends the bounds of column i to include one value.
 func (b *Bounds) put(i int, part []byte) {
 	e, class := &b.columns[i], b.classes[i]
 	if class == Decimal && !expandable(part) {
@@ -199,9 +199,9 @@ func (b *Bounds) put(i int, part []byte) {
 	}
 }
 
-// raised returns the upper bound that stands for b: b itself, if it is short,
-// else the least string above all that begin as b does; nil if there is none. It
-// changes b.
+// raised returns the upper bound that is stored for b: b itself if it is short,
+// else the smallest string above all strings that share its prefix, or nil if there
+// is none. It modifies b.
 func raised(b []byte) []byte {
 	if len(b) <= maxBound {
 		return b
@@ -215,8 +215,8 @@ func raised(b []byte) []byte {
 	return nil
 }
 
-// compareParts compares two values of a class that has an order, given as parts
-// of composite keys.
+// compareParts compares two values of a class that has an order, given as parts of
+// composite keys.
 func compareParts(c Class, a, b []byte) int {
 	switch c {
 	case Integer:
@@ -246,7 +246,8 @@ func compare[T int64 | uint64 | uint32](a, b T) int {
 	return 0
 }
 
-// compareDecimals goes without big numbers for those whose digits have 64 bits.
+// compareDecimals compares two decimals. It avoids big numbers when both unscaled
+// values fit 64 bits.
 func compareDecimals(a, b []byte) int {
 	if len(a) > 12 || len(b) > 12 {
 		x, _ := Number(Decimal, a)
@@ -257,8 +258,8 @@ func compareDecimals(a, b []byte) int {
 	if v < 0 != (w < 0) || v == 0 || w == 0 {
 		return compare(v, w)
 	}
-	// Of two with one sign, the one of the lesser scale takes on the other's.
-	// If that leaves 64 bits, it is the one farther from zero.
+	// Both have the same sign. Rescale the one with the smaller scale to the larger
+	// scale; if it then overflows 64 bits, it is farther from zero.
 	far := 1
 	if v < 0 {
 		far = -1

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// partOf returns a value of the class as a part of a key, often one that is near
-// to others.
+// partOf returns a value of the class as a part of a key, often one close to
+// others.
 func partOf(rng *rand.Rand, c Class) []byte {
 	n := int64(rng.Uint64()) >> rng.IntN(64)
 	switch c {
@@ -43,7 +43,7 @@ func partOf(rng *rand.Rand, c Class) []byte {
 
 var orderedClasses = []Class{Integer, Date, Instant, Decimal, Bytes, Fixed(3)}
 
-// Parts compare as the numbers that they stand for, or as bytes.
+// Parts compare as the numbers that they represent, or as bytes.
 func TestCompareParts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, c := range orderedClasses {
@@ -66,7 +66,7 @@ func TestCompareParts(t *testing.T) {
 	}
 }
 
-// batchOf returns keys of some columns as Encode makes them.
+// batchOf returns keys of some columns in the form that Encode gives them.
 func batchOf(rows [][][]byte) *Batch {
 	b := &Batch{Len: len(rows), data: []byte{}}
 	for i, parts := range rows {
@@ -82,7 +82,7 @@ func batchOf(rows [][][]byte) *Batch {
 	return b
 }
 
-// However the keys are divided, the bounds are the same, and hold all of them.
+// However the keys are divided, the bounds are the same and include all of them.
 func TestBounds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	for round := range 300 {
@@ -134,7 +134,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// Keys in both of two sets are within the bounds of the intersection.
+// Keys that are in both sets are within the bounds of the intersection.
 func TestBoundsIntersect(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	bounded := 0
@@ -208,7 +208,8 @@ func TestBoundsOfIntegers(t *testing.T) {
 	}
 }
 
-// What has no order, or no bound of a sensible size, has no bounds.
+// Classes without an order, and values without a bound of reasonable size, have no
+// bounds.
 func TestBoundsUnknown(t *testing.T) {
 	for _, c := range []struct {
 		class  Class

@@ -15,7 +15,7 @@ import (
 
 const secondsPerDay = 86400
 
-// castable reports whether values of a class may be cast to another's.
+// castable reports whether there is a cast from one class to another.
 func castable(from, to Class) bool {
 	t := typeOf(to)
 	if t == nil {
@@ -29,8 +29,9 @@ func castable(from, to Class) bool {
 	return ok
 }
 
-// caster returns the cast from a column's type to one that [ParseType] returns,
-// nil if every value of from is one of to. ok is false if there is no such cast.
+// caster returns the cast from a column's type to a type returned by [ParseType]. c
+// is nil if every value of from is a value of to with the same normal form. ok is
+// false if there is no such cast.
 func caster(from, to arrow.DataType) (c convert, ok bool) {
 	from = valueType(from)
 	a, err := ClassOf(from)
@@ -49,7 +50,7 @@ func caster(from, to arrow.DataType) (c convert, ok bool) {
 	case b == Bytes:
 		return toText(a, from, to)
 	case (a == Timestamp || a == Instant) && (b == Timestamp || b == Instant):
-		return nil, true // as the clock of UTC shows it
+		return nil, true // both name the same clock time in UTC
 	case a == Date && (b == Timestamp || b == Instant):
 		return dateToTimestamp, true
 	case (a == Timestamp || a == Instant) && b == Date:
@@ -58,7 +59,7 @@ func caster(from, to arrow.DataType) (c convert, ok bool) {
 	return nil, false
 }
 
-// valueType returns the type below dictionaries and extensions.
+// valueType returns the type inside dictionaries and extensions.
 func valueType(t arrow.DataType) arrow.DataType {
 	for {
 		switch u := t.(type) {
@@ -74,7 +75,7 @@ func valueType(t arrow.DataType) arrow.DataType {
 	}
 }
 
-// both returns the one conversion after the other; each may be nil.
+// both returns the composition of two conversions, either of which may be nil.
 func both(first, second convert) convert {
 	switch {
 	case first == nil:
@@ -92,7 +93,8 @@ func both(first, second convert) convert {
 	}
 }
 
-// copied is a conversion that keeps the value if it passes a test.
+// copied returns a conversion that leaves values that pass a test unchanged and
+// refuses all others.
 func copied(keep func(value []byte) bool) convert {
 	return func(dst, value []byte) ([]byte, bool) {
 		if !keep(value) {
@@ -102,8 +104,8 @@ func copied(keep func(value []byte) bool) convert {
 	}
 }
 
-// within returns the check that a value of the class of to is one of the type to;
-// nil if all values that come from a type are.
+// within returns the check that a value, already converted to the class of to, is
+// in to's range. It is nil if every value of from passes.
 func within(class Class, from, to arrow.DataType) convert {
 	switch t := to.(type) {
 	case *arrow.Float32Type:
@@ -138,7 +140,7 @@ func within(class Class, from, to arrow.DataType) convert {
 	})
 }
 
-// integerRange returns the least and the greatest value of an integer type.
+// integerRange returns the smallest and the largest value of an integer type.
 func integerRange(t arrow.DataType) (least int64, most uint64) {
 	width := t.(arrow.FixedWidthDataType).BitWidth()
 	if arrow.IsUnsignedInteger(t.ID()) {
@@ -147,8 +149,8 @@ func integerRange(t arrow.DataType) (least int64, most uint64) {
 	return math.MinInt64 >> (64 - width), math.MaxInt64 >> (64 - width)
 }
 
-// fitsDecimal reports whether a decimal has at most so many digits, scale of them
-// after the point. Its trailing zeros were stripped.
+// fitsDecimal reports whether a decimal has at most precision digits, scale of them
+// after the point. The value has no trailing zeros.
 func fitsDecimal(value []byte, precision, scale int32) bool {
 	has := int32(binary.LittleEndian.Uint32(value))
 	if has > scale || len(value) > maxDecimalBytes || has < -maxDecimalScale {
@@ -163,7 +165,8 @@ func fitsDecimal(value []byte, precision, scale int32) bool {
 }
 
 // fromText returns the cast from strings or binaries. Binaries are read as text,
-// which older writers store without saying so, except where bytes are wanted.
+// because older writers store text without annotating it, except in casts to binary
+// types.
 func fromText(from, to arrow.DataType) convert {
 	binaries := from.ID() == arrow.BINARY || from.ID() == arrow.LARGE_BINARY || from.ID() == arrow.BINARY_VIEW
 	switch t := to.(type) {
@@ -217,9 +220,9 @@ func fromText(from, to arrow.DataType) convert {
 	return both(textToInteger, within(Null, from, to))
 }
 
-// textToInteger reads canonical integers: 0, or digits that begin with another,
-// with or without a minus sign. Other spellings, such as 007 or +7, are different
-// texts for the same number, which a key of text tells apart.
+// textToInteger parses canonical integers: 0, or digits without a leading zero,
+// with an optional minus sign. Other spellings, such as 007 or +7, are distinct
+// texts of the same number, so a key of text distinguishes them.
 func textToInteger(dst, value []byte) ([]byte, bool) {
 	v, negative, ok := canonicalInteger(value)
 	if !ok {
@@ -235,7 +238,7 @@ func canonicalInteger(text []byte) (v uint64, negative, ok bool) {
 	if len(text) == 0 || len(text) > 20 || text[0] == '0' && (len(text) > 1 || negative) {
 		return 0, false, false
 	}
-	for _, c := range text[:min(len(text), 19)] { // which cannot exceed 64 bits
+	for _, c := range text[:min(len(text), 19)] { // 19 digits always fit 64 bits
 		if c -= '0'; c > 9 {
 			return 0, false, false
 		}
@@ -254,8 +257,9 @@ func canonicalInteger(text []byte) (v uint64, negative, ok bool) {
 	return v, false, true
 }
 
-// toText returns the cast to strings or binaries: to binaries of bytes that stand
-// there, to strings of what has one canonical spelling.
+// toText returns the cast to strings or binaries. Only fixed-width binaries can be
+// cast to binary; only classes whose values have one canonical spelling can be cast
+// to string.
 func toText(a Class, from, to arrow.DataType) (c convert, ok bool) {
 	_, fixed := FixedWidth(a)
 	if to.ID() == arrow.BINARY {
@@ -294,7 +298,7 @@ func toText(a Class, from, to arrow.DataType) (c convert, ok bool) {
 	return nil, false
 }
 
-// The days that YYYY-MM-DD spells.
+// The range of days that YYYY-MM-DD can express.
 const (
 	minTextDay = -719162 // 0001-01-01
 	maxTextDay = 2932896 // 9999-12-31

@@ -13,8 +13,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// castTo encodes a column of values, cast to a type, and returns the keys, "NULL"
-// or "misfit" for each row.
+// castTo encodes a column of values, cast to a type, and returns the key of each
+// row, or "NULL" or "misfit".
 func castTo(t *testing.T, col arrow.Array, to string, o key.Options) []string {
 	t.Helper()
 	col.Retain()
@@ -47,7 +47,7 @@ func castTo(t *testing.T, col arrow.Array, to string, o key.Options) []string {
 	return out
 }
 
-// TestCast: a cast value has the key that a column of that type has for it.
+// TestCast: a cast value has the same key as that value in a column of the type.
 func TestCast(t *testing.T) {
 	decimal := func(p, s int32) arrow.DataType { return &arrow.Decimal128Type{Precision: p, Scale: s} }
 	const uuid = "00112233-4455-6677-8899-aabbccddeeff"
@@ -56,13 +56,13 @@ func TestCast(t *testing.T) {
 		from   arrow.DataType
 		values []string
 		to     string
-		as     arrow.DataType // that the keys are compared with
+		as     arrow.DataType // type to compare the keys with
 		want   []string       // values of as
 	}{
 		{arrow.BinaryTypes.String, []string{"0", "-1", "9223372036854775807", "-9223372036854775808", "NULL"}, "int64", prim.Int64, []string{"0", "-1", "9223372036854775807", "-9223372036854775808", "NULL"}},
 		{arrow.BinaryTypes.String, []string{"007", "+7", "-0", " 7", "7 ", "", "7.0", "7e0", "0x7", "٣", "--7", "9223372036854775808", "-9223372036854775809", "99999999999999999999", "100000000000000000000"}, "int64", nil, nil},
 		{arrow.BinaryTypes.LargeString, []string{"18446744073709551615", "0"}, "uint64", prim.Uint64, []string{"18446744073709551615", "0"}},
-		{arrow.BinaryTypes.Binary, []string{"MA==", "LTc=", "NULL"}, "int64", prim.Int64, []string{"0", "-7", "NULL"}}, // base64 of what is stored
+		{arrow.BinaryTypes.Binary, []string{"MA==", "LTc=", "NULL"}, "int64", prim.Int64, []string{"0", "-7", "NULL"}}, // base64 of the stored bytes
 		{arrow.BinaryTypes.Binary, []string{"/w==", ""}, "int64", nil, nil},
 		{arrow.BinaryTypes.String, []string{"18446744073709551616", "-1", "18446744073709551620"}, "uint64", nil, nil},
 		{arrow.BinaryTypes.String, []string{"127", "-128"}, "tinyint", prim.Int8, []string{"127", "-128"}},
@@ -149,8 +149,8 @@ func TestCast(t *testing.T) {
 	}
 }
 
-// TestCastComposite: a misfit in one part is one of the key, unless another part
-// is NULL; a misfit of an entry of a dictionary counts only if a row has it.
+// TestCastComposite: a misfit in one part makes the key a misfit, unless another
+// part is NULL. A misfit in a dictionary entry counts only if a row uses the entry.
 func TestCastComposite(t *testing.T) {
 	mem := checked(t)
 	a := fromStrings(t, arrow.BinaryTypes.String, "1", "x", "x", "4", "x")

@@ -12,19 +12,20 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// Keys that are cast, or converted to another class of numbers.
+// This file encodes keys that are cast, normalised by a rule or converted to
+// another class of numbers.
 
-// outcome is what became of a value.
+// outcome is the result of turning a value into a key.
 type outcome uint8
 
 const (
 	isKey    outcome = iota
-	isVoid           // it has no equal in the class of the other side
-	noUUID           // it is no UUID, under a rule that wants one
-	isMisfit         // it does not fit its cast
+	isVoid           // the value has no equal in the other side's class
+	noUUID           // the value is not a UUID, under a rule with UUID
+	isMisfit         // the value does not fit its cast
 )
 
-// drop notes why a row has no key.
+// drop records why a row has no key.
 func (b *Batch) drop(row uint32, why outcome) {
 	switch why {
 	case isMisfit:
@@ -37,7 +38,7 @@ func (b *Batch) drop(row uint32, why outcome) {
 	}
 }
 
-// value returns a row's value as a part of a composite key, good until the next
+// value returns a row's value as a part of a composite key, valid until the next
 // call.
 func (p *part) value(row int) (value []byte, out outcome) {
 	value = p.stored(p.tmp[0][:0], row)
@@ -63,7 +64,7 @@ func (p *part) value(row int) (value []byte, out outcome) {
 	return value, isKey
 }
 
-// encodeChanged is for a key of one column.
+// encodeChanged encodes a key of one column.
 func encodeChanged(p *part, b *Batch) {
 	kept := b.Rows[:0]
 	for _, row := range b.Rows {
@@ -79,14 +80,14 @@ func encodeChanged(p *part, b *Batch) {
 	b.Rows = kept
 }
 
-// encodeChangedComposite is for a key of several columns.
+// encodeChangedComposite encodes a key of several columns.
 func encodeChangedComposite(parts []part, b *Batch) {
 	kept := b.Rows[:0]
 rows:
 	for _, row := range b.Rows {
 		start := len(b.data)
 		why := isKey
-		for i := range parts { // all of them, as a misfit is an error in any part
+		for i := range parts { // every part, because a misfit in any of them is an error
 			value, out := parts[i].value(int(row))
 			why = max(why, out)
 			b.data = binary.AppendUvarint(b.data, uint64(len(value)))
@@ -103,7 +104,7 @@ rows:
 	b.Rows = kept
 }
 
-// encodeIntegers is for a key of one column that becomes integers.
+// encodeIntegers encodes a key of one column that is converted to integers.
 func encodeIntegers(p *part, b *Batch) {
 	b.isInt = true
 	integer := p.integers()
@@ -138,9 +139,9 @@ func encodeIntegers(p *part, b *Batch) {
 	}
 }
 
-// integers returns a function for a row's key: in two's complement if negative.
-// What logs have most, floats and decimals without a fraction and digits in
-// text, needs no detour.
+// integers returns a function that reads a row's key, in two's complement if
+// negative. The most common non-integer columns, floats and decimals, are read
+// without going through the normal form.
 func (p *part) integers() func(row int) (v uint64, negative bool, out outcome) {
 	index := func(row int) int { return row }
 	leaf := unwrapped(p.leaf)
@@ -162,7 +163,7 @@ func (p *part) integers() func(row int) (v uint64, negative bool, out outcome) {
 	return p.anyInteger
 }
 
-// keyOf is what becomes of a number that is or is not an integer of 64 bits.
+// keyOf returns the outcome for a number that is (ok) or is not a 64-bit integer.
 func keyOf(v uint64, negative, ok bool) (uint64, bool, outcome) {
 	if !ok {
 		return 0, false, isVoid
@@ -170,7 +171,7 @@ func keyOf(v uint64, negative, ok bool) (uint64, bool, outcome) {
 	return v, negative, isKey
 }
 
-// wholeDecimals reads decimals, of which the integer 1 is stored as one.
+// wholeDecimals reads decimals whose unscaled value for the integer 1 is one.
 func (p *part) wholeDecimals(a *array.Decimal128, index func(int) int, one int64) func(row int) (uint64, bool, outcome) {
 	return func(row int) (uint64, bool, outcome) {
 		n := a.Value(index(row))
@@ -191,11 +192,12 @@ func (p *part) anyInteger(row int) (uint64, bool, outcome) {
 	return v, negative, isKey
 }
 
-// ErrMisfit says that a value does not fit the type that it is cast to.
+// ErrMisfit is wrapped by errors about a value that does not fit the type it is
+// cast to.
 var ErrMisfit = errors.New("a cast never rounds")
 
-// Fit returns an error if a row of the batch has a value that does not fit the
-// type that its column is cast to. at says where the batch is from.
+// Fit returns an error if a row of the batch has a value that does not fit its
+// column's cast, unless misfits are NULLs. at is the batch's place for the error.
 func (b *Batch) Fit(at fault.At, columns []Column) error {
 	if len(b.misfits) == 0 || b.lenient {
 		return nil
@@ -203,7 +205,7 @@ func (b *Batch) Fit(at fault.At, columns []Column) error {
 	return Misfit(at, columns)
 }
 
-// Misfit is the error of [Batch.Fit].
+// Misfit returns the error of [Batch.Fit].
 func Misfit(at fault.At, columns []Column) error {
 	var casts, names []string
 	for _, c := range columns {
@@ -213,8 +215,8 @@ func Misfit(at fault.At, columns []Column) error {
 	}
 	at.Column = strings.Join(names, ",")
 	return &fault.Error{
-		Kind: fault.ErrMismatch, At: at, What: "cast to " + strings.Join(casts, ", "),
+		Kind: fault.ErrMismatch, At: at, What: fault.Textf("cast to %s", strings.Join(casts, ", ")),
 		Want: "a value of that type", Got: "one that has no equal there", Err: ErrMisfit,
-		Hint: "name a type that holds all values, or count the others as NULL with --cast-errors null",
+		Hint: "name a type that holds all values, or count the others as NULL with {NullMisfits}",
 	}
 }

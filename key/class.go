@@ -1,27 +1,28 @@
-// Package key turns key columns into keys that can be compared: whatever the
-// width, unit or encoding of a column, equal values give equal bytes, and
-// different values different ones.
+// Package key turns key columns into comparable keys: whatever the width, unit or
+// encoding of a column, equal values give equal bytes and different values give
+// different bytes.
 //
-// The way is
+// The steps are
 //
 //	"user.id::int64" ── ParseColumns ──► Column ── NewEncoder(schema, options) ──► Encoder
 //	record batch ── Encoder.Encode ──► Batch of normal forms ── Batch.Hash ──► 64-bit hashes
 //
 // A value goes through up to four steps, in this order:
 //
-//   - its normal form: bytes that depend on the value alone. A [Class] says which
-//     columns share one. The forms are specified in codec/FORMAT.md; [NormalForm]
-//     is their version, recorded in every filter.
-//   - a cast, where the column was named as COL::TYPE. A cast never rounds: a
-//     value without an equal in the type is an error or, if so wanted, NULL.
-//   - a [Rule], which makes strings alike: trim, lower case, UUIDs from text.
-//     Both sides of a comparison have the same rule, and filters record it.
-//   - a conversion to the class of the other side, where both are numbers. It is
-//     exact as well, but a value without an equal there is a key that matches
-//     nothing: neither NULL nor an error.
+//   - its normal form: bytes that depend on the value alone. All columns of one
+//     [Class] share a form. The forms are specified in codec/FORMAT.md;
+//     [NormalForm] is their version, which every filter records.
+//   - a cast, if the column is named as COL::TYPE. A cast never rounds: a value
+//     that the type cannot represent exactly is an error or, with
+//     [Options.NullMisfits], NULL.
+//   - a [Rule], which normalises strings: trim, lower case, UUIDs from text. Both
+//     sides of a comparison use the same rule, and filters record it.
+//   - a conversion to the class of the other side, if both are numbers. It is exact
+//     as well, but a value that the other class cannot represent is a key that
+//     matches nothing: neither NULL nor an error.
 //
-// Statistics and Parquet's Bloom filters of a column describe its values as they
-// are stored. They say nothing about the result of a cast or a rule.
+// A column's statistics and Parquet Bloom filters describe the stored values. They
+// do not apply to the result of a cast or a rule.
 package key
 
 import (
@@ -32,41 +33,41 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// NormalForm is the version of the rules by which this package turns keys into
-// bytes.
+// NormalForm is the version of the rules that turn keys into bytes.
 const NormalForm = "1"
 
-// Class names a kind of key. Keys of one class compare by value, whatever
-// their columns' types. Keys of two classes compare only if both are numbers, see
+// Class names a kind of key. Keys of one class compare by value, whatever the types
+// of their columns. Keys of two classes compare only if both are numbers; see
 // [Class.Numeric].
 type Class string
 
-// The classes. A fixed-width binary has the class "fixed[w]", a UUID is
-// fixed[16]; see [Fixed].
+// The classes. A fixed-width binary of w bytes has the class "fixed[w]", so a UUID
+// is fixed[16]; see [Fixed].
 const (
-	Integer   Class = "integer"   // every width and sign
-	Bytes     Class = "bytes"     // strings and binary, large or not
-	Boolean   Class = "boolean"   //
-	Date      Class = "date"      //
+	Integer   Class = "integer" // every width and sign
+	Bytes     Class = "bytes"   // strings and binary, large or not
+	Boolean   Class = "boolean"
+	Date      Class = "date"
 	Instant   Class = "instant"   // timestamps with a zone, any unit
 	Timestamp Class = "timestamp" // timestamps without a zone, any unit; INT96
 	Decimal   Class = "decimal"   // any precision and scale
 	Float     Class = "float"     // half, single and double
 	Time      Class = "time"      // times of day, any unit
 	Duration  Class = "duration"  // any unit
-	// AnyNumber holds what the three classes of numbers hold. Joins use it where
-	// both sides mix them; no filter file has it.
+	// AnyNumber covers the values of the three numeric classes. Joins use it if the
+	// files of both sides mix them. No filter file has it.
 	AnyNumber Class = "number"
-	// Null is the class of a column that has no type and only NULLs. It
-	// compares with any other.
+	// Null is the class of a column of Arrow's null type, which holds only NULLs.
+	// It compares with any other class.
 	Null Class = "null"
 )
 
-// Fixed returns the class of binary values of w bytes each.
+// Fixed returns the class of fixed-width binary values of w bytes.
 func Fixed(w int) Class { return Class("fixed[" + strconv.Itoa(w) + "]") }
 
-// ClassOf returns the class of a column type. Dictionary and extension types
-// have that of their values.
+// ClassOf returns the class of a column type. Dictionary and extension types have
+// the class of their values. Types that cannot be keys are an error that wraps
+// fault.ErrUnsupported.
 func ClassOf(t arrow.DataType) (Class, error) {
 	switch t := t.(type) {
 	case *arrow.DictionaryType:
@@ -107,7 +108,7 @@ func ClassOf(t arrow.DataType) (Class, error) {
 	return "", fault.Unsupported(fault.At{}, "a key of type %s", t)
 }
 
-// ClassesOf returns the classes of those names.
+// ClassesOf converts class names to classes.
 func ClassesOf(names []string) []Class {
 	classes := make([]Class, len(names))
 	for i, n := range names {
@@ -124,10 +125,9 @@ func (c Class) comparable(d Class) bool {
 	return c == d || c == Null || d == Null || c.Numeric() && d.Numeric()
 }
 
-// Meet returns the class in which the columns of both sides of a join are
-// compared, given the classes of their files: each side's value is converted to
-// it exactly, or has no equal on the other side. ok is false if some cannot be
-// compared with others.
+// Meet returns the class in which the columns of both sides of a join are compared,
+// given the classes of their files. Each side's value is converted to it exactly,
+// or matches nothing. ok is false if some of the classes cannot be compared.
 func Meet(ids, log []Class) (c Class, ok bool) {
 	a, b := common(ids), common(log)
 	switch {
@@ -140,17 +140,17 @@ func Meet(ids, log []Class) (c Class, ok bool) {
 	case a == AnyNumber:
 		return b, true
 	}
-	// Two kinds of numbers: what has no equal on one of the sides matches
-	// nothing, so either's class will do. Integers are the fastest, and the log
-	// is the larger side.
+	// Two kinds of numbers: a value that only one side's class can represent
+	// matches nothing, so either class is correct. Integers are the fastest;
+	// otherwise take the log's class, because the log is the larger side.
 	if a == Integer {
 		return a, true
 	}
 	return b, true
 }
 
-// common returns the class of all files of a side: AnyNumber where they are of
-// several kinds of numbers, and "" where they cannot be compared.
+// common returns the class of all files of one side: AnyNumber if they have several
+// kinds of numbers, "" if they cannot be compared.
 func common(classes []Class) Class {
 	all := Null
 	for _, c := range classes {

@@ -76,7 +76,7 @@ func TestParseType(t *testing.T) {
 	}
 }
 
-// TestTypeName: it is read as the type that it names.
+// TestTypeName: ParseType reads a type's name as that type.
 func TestTypeName(t *testing.T) {
 	for _, s := range []string{
 		"tinyint", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float", "double", "string", "binary", "boolean",
@@ -100,7 +100,7 @@ var allClasses = []key.Class{
 	key.Fixed(16), key.Fixed(3), key.Null,
 }
 
-// typesOf has a column type of each class.
+// typesOf has a column type for each class.
 var typesOf = map[key.Class]arrow.DataType{
 	key.Integer: arrow.PrimitiveTypes.Int64, key.Bytes: arrow.BinaryTypes.String, key.Boolean: arrow.FixedWidthTypes.Boolean,
 	key.Date: arrow.FixedWidthTypes.Date32, key.Instant: zoned(arrow.Second), key.Timestamp: unzoned(arrow.Second),
@@ -109,11 +109,12 @@ var typesOf = map[key.Class]arrow.DataType{
 	key.Fixed(16): &arrow.FixedSizeBinaryType{ByteWidth: 16}, key.Fixed(3): &arrow.FixedSizeBinaryType{ByteWidth: 3}, key.Null: arrow.Null,
 }
 
-// word is what people read for a class.
+// word returns the name of a class in messages.
 func word(c key.Class) string { return strings.Replace(string(c), "bytes", "text", 1) }
 
-// TestMatch: a class matches with itself and NULL, and numbers with each other.
-// Otherwise the error names both, and a cast that it advises makes them match.
+// TestMatch: a class matches itself and NULL, and numbers match each other.
+// Otherwise the error names both classes, and the cast that it suggests makes them
+// match.
 func TestMatch(t *testing.T) {
 	at := fault.At{File: "log.parquet", Column: "k"}
 	cast := regexp.MustCompile(`(ids|log)::(\S+\(.*?\)|[^ ,=]+)`)
@@ -137,16 +138,16 @@ func TestMatch(t *testing.T) {
 					t.Errorf("%s, %s: %v, want a mismatch", a, b, err)
 					continue
 				}
-				if !strings.Contains(f.Want, word(a)) || !strings.Contains(f.Got, word(b)) || f.Hint == "" || !strings.Contains(err.Error(), "log.parquet") {
+				if !strings.Contains(f.Want.String(), word(a)) || !strings.Contains(f.Got, word(b)) || f.Hint == "" || !strings.Contains(err.Error(), "log.parquet") {
 					t.Errorf("%s, %s: %v", a, b, err)
 				}
-				if !filter && strings.Contains(f.Hint, "filter") {
-					t.Errorf("%s, %s: no filter is there: %s", a, b, f.Hint)
+				if !filter && strings.Contains(f.Hint.String(), "filter") {
+					t.Errorf("%s, %s: no filter is there: %s", a, b, f.Hint.String())
 				}
-				advised := cast.FindStringSubmatch(f.Hint)
+				advised := cast.FindStringSubmatch(f.Hint.String())
 				if advised == nil {
 					if (a == key.Bytes) != (b == key.Bytes) && a != key.Fixed(3) && b != key.Fixed(3) && !filter && a != key.Duration && b != key.Duration {
-						t.Errorf("%s, %s: no cast is advised: %s", a, b, f.Hint)
+						t.Errorf("%s, %s: no cast is advised: %s", a, b, f.Hint.String())
 					}
 					continue
 				}
@@ -156,7 +157,7 @@ func TestMatch(t *testing.T) {
 				}
 				columns, err := key.ParseColumns(advised[0])
 				if err != nil {
-					t.Errorf("%s, %s: the hint %q: %v", a, b, f.Hint, err)
+					t.Errorf("%s, %s: the hint %q: %v", a, b, f.Hint.String(), err)
 					continue
 				}
 				types := []arrow.DataType{typesOf[of]}
@@ -167,7 +168,7 @@ func TestMatch(t *testing.T) {
 					schema := arrow.NewSchema([]arrow.Field{{Name: advised[1], Type: dt}}, nil)
 					enc, err := key.NewEncoder(schema, columns, key.Options{})
 					if err != nil || enc.Classes()[0] != to {
-						t.Errorf("%s, %s of type %s: the hint %q: %v", a, b, dt, f.Hint, err)
+						t.Errorf("%s, %s of type %s: the hint %q: %v", a, b, dt, f.Hint.String(), err)
 					}
 				}
 			}
@@ -179,8 +180,8 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestMeet: in the class in which two sides meet, each value of one side has an
-// equal, or the value has none on the other side.
+// TestMeet: in the class where two sides meet, each value of one side has an equal,
+// or it has none on the other side.
 func TestMeet(t *testing.T) {
 	i, d, f, n, s := key.Integer, key.Decimal, key.Float, key.AnyNumber, key.Bytes
 	for _, c := range []struct {

@@ -7,11 +7,11 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 )
 
-// Whole columns at a time: what most keys are, an integer or a string, needs
-// no call for each row.
+// This file encodes whole columns at a time: the most common keys, one integer or
+// string column, need no call per row.
 
-// gatherInts returns the integers at rows, ascending, as 64 bits of two's
-// complement, in dst's memory if that is enough.
+// gatherInts returns the integers at the given ascending rows as 64-bit two's
+// complement, using dst's memory if it is large enough.
 func gatherInts(dst []uint64, a arrow.Array, rows []uint32) []uint64 {
 	switch a := a.(type) {
 	case *array.Int8:
@@ -48,8 +48,8 @@ func gather[T int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64](d
 	return dst
 }
 
-// share makes the bytes of a column of strings or binaries without NULLs the
-// batch's, without a copy: they stand one behind the other.
+// share makes the batch use the bytes of a string or binary column without NULLs
+// directly, without a copy. It reports whether the column's type allows that.
 func (b *Batch) share(a arrow.Array) bool {
 	if b.Len == 0 { // an empty column may have no offsets at all
 		return false
@@ -69,8 +69,8 @@ func (b *Batch) share(a arrow.Array) bool {
 	return true
 }
 
-// shareBytes takes over n values that lie in data between n+1 offsets; data
-// begins at the first.
+// shareBytes takes the batch's keys from data, delimited by Len+1 offsets; data
+// starts at the first offset.
 func shareBytes[T int32 | int64](b *Batch, offsets []T, data []byte) {
 	b.shared, b.own, b.data = true, b.data, data
 	b.ends = slices.Grow(b.ends, b.Len)[:b.Len]

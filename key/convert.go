@@ -7,18 +7,18 @@ import (
 	"math/bits"
 )
 
-// convert turns a value, in normal form as a part of a composite key, into that
-// of another class or type, appended to dst. ok is false for a value that has no
-// equal there; then out means nothing. One goroutine calls it at a time.
+// convert converts a value, given as a part of a composite key, to another class or
+// type and appends the result to dst. ok is false if the value has no equal there;
+// out is then meaningless. A convert is not safe for concurrent use.
 type convert func(dst, value []byte) (out []byte, ok bool)
 
-// converter returns the exact conversion between two classes of numbers; nil
-// where both are one.
+// converter returns the exact conversion between two numeric classes, nil if they
+// are the same.
 func converter(from, to Class) convert {
 	if from == to {
 		return nil
 	}
-	if to == AnyNumber { // what decimals hold, and beyond them infinities and NaN
+	if to == AnyNumber { // all decimals, and in addition the infinities and NaN
 		if from == Decimal {
 			return nil
 		}
@@ -42,9 +42,9 @@ func converter(from, to Class) convert {
 	return decimalToInteger
 }
 
-// number keeps what has no decimal, the infinities and NaN, as the 8 bytes of a
-// float. Read as a decimal, these would have superfluous leading zeros, so that
-// they differ from every decimal's.
+// number converts to decimal and keeps values without a decimal, the infinities and
+// NaN, as the 8 bytes of a float. Read as a decimal, those bytes would have
+// redundant leading zeros, so they differ from every decimal's bytes.
 func number(toDecimal convert) convert {
 	return func(dst, value []byte) ([]byte, bool) {
 		if out, ok := toDecimal(dst, value); ok {
@@ -54,7 +54,7 @@ func number(toDecimal convert) convert {
 	}
 }
 
-// integerOf reads an integer as a part of a composite key.
+// integerOf reads an integer that is a part of a composite key.
 func integerOf(value []byte) (v uint64, negative bool) {
 	return binary.LittleEndian.Uint64(value), value[8] != 0
 }
@@ -63,7 +63,8 @@ func floatOf(value []byte) float64 {
 	return math.Float64frombits(binary.LittleEndian.Uint64(value))
 }
 
-// decimalOf reads a decimal, ok only if its unscaled value has 64 bits.
+// decimalOf reads a decimal. ok is false if its unscaled value does not fit 64
+// bits.
 func decimalOf(value []byte) (v int64, scale int32, ok bool) {
 	scale = int32(binary.LittleEndian.Uint32(value))
 	if len(value) > 12 {
@@ -96,7 +97,7 @@ func integerToDecimal(dst, value []byte) ([]byte, bool) {
 	return putDecimal(dst, new(big.Int).SetUint64(v), 0), true
 }
 
-// wholeFloat returns the integer that f is; ok is false if there is none of 64
+// wholeFloat returns f as an integer. ok is false if f is not an integer of 64
 // bits.
 func wholeFloat(f float64) (v uint64, negative, ok bool) {
 	switch {
@@ -104,7 +105,7 @@ func wholeFloat(f float64) (v uint64, negative, ok bool) {
 		n := int64(f)
 		return uint64(n), n < 0, float64(n) == f
 	case f >= 1<<63 && f < 1<<64:
-		return uint64(f), false, true // floats are that far apart
+		return uint64(f), false, true // at this magnitude every float is an integer
 	}
 	return 0, false, false
 }
@@ -117,7 +118,7 @@ func floatToInteger(dst, value []byte) ([]byte, bool) {
 	return appendInt(dst, v, negative), true
 }
 
-// floatToDecimal: every finite float is m·2^e, and 2^-k is 5^k/10^k.
+// floatToDecimal relies on every finite float being m·2^e, and 2^-k being 5^k/10^k.
 func floatToDecimal(dst, value []byte) ([]byte, bool) {
 	f := floatOf(value)
 	if math.IsNaN(f) || math.IsInf(f, 0) {
@@ -139,7 +140,7 @@ func floatToDecimal(dst, value []byte) ([]byte, bool) {
 	return putDecimal(dst, n.Mul(n, five), int32(-e)), true
 }
 
-// decimalToInteger: trailing zeros were stripped, so that a scale above zero
+// decimalToInteger refuses a scale above zero: trailing zeros were stripped, so it
 // means a fraction.
 func decimalToInteger(dst, value []byte) ([]byte, bool) {
 	v, scale, ok := decimalOf(value)
@@ -173,7 +174,7 @@ func decimalToInteger(dst, value []byte) ([]byte, bool) {
 	return appendInt(dst, n.Uint64(), false), true
 }
 
-// appendNegative appends the integer -n, for n above zero.
+// appendNegative appends the integer -n, for n > 0.
 func appendNegative(dst []byte, n uint64) ([]byte, bool) {
 	if n > 1<<63 {
 		return dst, false

@@ -17,14 +17,14 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// numeric is a column of numbers, and what each is: a rational, or "inf", "-inf"
-// or "nan".
+// numeric is a column of numbers with the exact value of each: a rational, or
+// "inf", "-inf" or "nan".
 type numeric struct {
 	col    arrow.Array
 	values []string
 }
 
-// interesting are numbers about which types differ.
+// interesting returns numbers on which types differ.
 func interesting(rng *rand.Rand) (all []*big.Rat) {
 	add := func(s string) {
 		r, ok := new(big.Rat).SetString(s)
@@ -50,7 +50,7 @@ func interesting(rng *rand.Rand) (all []*big.Rat) {
 }
 
 // columnsOf returns a column of each numeric type with those of the numbers that
-// it holds.
+// the type can represent.
 func columnsOf(t *testing.T, numbers []*big.Rat) []numeric {
 	mem := checked(t)
 	var out []numeric
@@ -104,7 +104,7 @@ func appendFloat(b array.Builder, f float64) {
 	}
 }
 
-// appendNumber appends a number if the type holds it exactly.
+// appendNumber appends a number if the type represents it exactly.
 func appendNumber(b array.Builder, r *big.Rat) bool {
 	switch dt := b.Type().(type) {
 	case *arrow.Float16Type:
@@ -150,7 +150,7 @@ func appendNumber(b array.Builder, r *big.Rat) bool {
 	return b.AppendValueFromString(r.Num().String()) == nil
 }
 
-// holds reports whether a class holds a value exactly.
+// holds reports whether a class represents a value exactly.
 func holds(c key.Class, value string) bool {
 	special := strings.HasSuffix(value, "inf") || value == "nan"
 	if special {
@@ -168,8 +168,8 @@ func holds(c key.Class, value string) bool {
 }
 
 // TestConvert: whatever the columns' types, two numbers have the same key in a
-// class if, and only if, they are the same number; a number that the class does
-// not hold has none and is no NULL.
+// class if and only if they are the same number. A number that the class cannot
+// represent has no key and is not NULL.
 func TestConvert(t *testing.T) {
 	columns := columnsOf(t, interesting(rand.New(rand.NewPCG(5, 6))))
 	for _, class := range []key.Class{key.Integer, key.Decimal, key.Float, key.AnyNumber} {
@@ -229,7 +229,7 @@ func checkConverted(t *testing.T, class key.Class, c numeric, rec arrow.Record, 
 	}
 }
 
-// checkSigns: BySign hands out every key once, with its sign.
+// checkSigns checks that BySign passes every key once, with its sign.
 func checkSigns(t *testing.T, b *key.Batch) {
 	t.Helper()
 	seen := make([]bool, len(b.Rows))

@@ -6,12 +6,12 @@ import (
 	"unsafe"
 )
 
-// Keys that are one column of integers or strings need no Arrow arrays on the
-// way: their values, as Parquet stores them, are the keys.
+// This file makes keys of one integer or string column from Parquet's PLAIN values
+// directly, without Arrow arrays.
 
-// SetInts fills b with n keys that are integers of 4 or 8 bytes, little-endian,
-// one behind the other in plain, whose memory b may share. Position i of Rows is
-// value i.
+// SetInts fills b with the n integer keys in plain: little-endian values of width 4
+// or 8 bytes without gaps. Position i of Rows is value i. b may share plain's
+// memory.
 func (b *Batch) SetInts(plain []byte, n, width int, signed bool) {
 	b.reset(n)
 	b.isInt, b.signed = true, signed
@@ -37,8 +37,9 @@ func (b *Batch) SetInts(plain []byte, n, width int, signed bool) {
 	}
 }
 
-// shareInts makes n integers of 8 bytes in plain the batch's without a copy, if
-// they are aligned; integers in memory are as they are in Parquet.
+// shareInts makes b use the n 8-byte integers in plain without a copy and reports
+// whether it could: plain must be aligned. Parquet integers have the byte order of
+// memory on the supported machines.
 func (b *Batch) shareInts(plain []byte, n int) bool {
 	if n == 0 || uintptr(unsafe.Pointer(&plain[0]))%8 != 0 {
 		return false
@@ -48,9 +49,10 @@ func (b *Batch) shareInts(plain []byte, n int) bool {
 	return true
 }
 
-// SetBytes fills b with n keys that are byte strings, each behind its length
-// of 4 bytes, little-endian, in plain, under a rule. Rows numbers the values:
-// without a rule, position i of Rows is value i, and b shares plain's memory.
+// SetBytes fills b with the n byte-string keys in plain, each preceded by its
+// length as 4 little-endian bytes, and applies the rule. Rows numbers the values;
+// keys that are void under the rule are left out. Without a rule, position i of
+// Rows is value i and b shares plain's memory.
 func (b *Batch) SetBytes(plain []byte, n int, rule Rule) {
 	b.reset(n)
 	b.numberRows(n)
@@ -67,10 +69,10 @@ func (b *Batch) SetBytes(plain []byte, n int, rule Rule) {
 	}
 }
 
-// lengthBytes is what stands before a PLAIN byte array.
+// lengthBytes is the size of the length before a PLAIN byte array.
 const lengthBytes = 4
 
-// unshare copies the keys into the batch's own memory.
+// unshare copies the keys to the batch's own memory.
 func (b *Batch) unshare() {
 	from, start := b.data, 0
 	b.data = slices.Grow(b.own[:0], len(from))
@@ -81,7 +83,7 @@ func (b *Batch) unshare() {
 	b.shared, b.own, b.gap = false, nil, 0
 }
 
-// numberRows gives every row a key.
+// numberRows sets Rows to 0…n-1.
 func (b *Batch) numberRows(n int) {
 	b.Rows = slices.Grow(b.Rows[:0], n)[:n]
 	for i := range b.Rows {

@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// A batch that shares a page's memory leaves it as it is when it is filled
-// again, and has the same keys wherever the page begins.
+// A batch that shares a page's memory does not modify it when it is filled again,
+// and has the same keys wherever the page starts.
 func TestSharedPages(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var b Batch

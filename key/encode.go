@@ -11,40 +11,42 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// Options say how the columns of a key become keys.
+// Options control how key columns become keys.
 type Options struct {
-	Rule Rule // for columns of strings
-	// Classes, one for each column, are those of the other side. Numbers are
-	// converted to them; a column that cannot be compared is not an error here,
-	// see [Match]. nil: the columns' own.
+	Rule Rule // for string columns
+	// Classes, one per column, are the classes of the other side. Numbers are
+	// converted to them. A column that cannot be compared is not an error here; see
+	// [Match]. nil: the columns' own classes.
 	Classes []Class
-	// IgnoreCase finds columns by names whose letters may differ in case.
+	// IgnoreCase matches column names regardless of case.
 	IgnoreCase bool
-	// NullMisfits makes a value that does not fit the type it is cast to a NULL.
+	// NullMisfits makes a value that does not fit its cast NULL instead of an
+	// error.
 	NullMisfits bool
 }
 
-// Encoder turns the key columns of record batches of one schema into normal
-// form. It is immutable: many goroutines may share one.
+// Encoder turns the key columns of record batches of one schema into normal form.
+// It is immutable, so goroutines may share one.
 type Encoder struct {
 	columns []Column
 	fields  []Field
 	options Options
-	classes []Class // after casts and rules
-	rules   []Rule  // what of the rule is applied to each column
+	classes []Class // after casts and rules, before conversion
+	keys    []Class // after conversion to Options.Classes
+	rules   []Rule  // the part of the rule that applies to each column
 	steps   []steps
 }
 
-// steps say how the values of a column are made keys.
+// steps describes how a column's values become keys.
 type steps struct {
-	from arrow.DataType // of the column
-	cast arrow.DataType // nil: none
-	of   Class          // before the conversion
-	to   Class          // of the keys
+	from arrow.DataType // the column's type
+	cast arrow.DataType // nil: no cast
+	of   Class          // class before the conversion
+	to   Class          // class of the keys
 }
 
-// asStored reports whether the normal form of the values is that of the keys,
-// but for a rule.
+// asStored reports whether the keys are the normal forms of the stored values,
+// apart from a rule.
 func (s steps) asStored() bool {
 	cast, _ := s.caster()
 	return cast == nil && s.converter() == nil
@@ -64,8 +66,8 @@ func (s steps) converter() convert {
 	return converter(s.of, s.to)
 }
 
-// NewEncoder resolves the key columns in the schema. A rule that concerns none
-// of the columns is an error.
+// NewEncoder resolves the key columns in the schema. Unknown columns, unsupported
+// types and casts are errors, and so is a rule that applies to none of the columns.
 func NewEncoder(schema *arrow.Schema, columns []Column, o Options) (*Encoder, error) {
 	if len(columns) == 0 {
 		return nil, fmt.Errorf("no key column is named")
@@ -102,29 +104,30 @@ func NewEncoder(schema *arrow.Schema, columns []Column, o Options) (*Encoder, er
 		e.fields = append(e.fields, f)
 		e.steps = append(e.steps, s)
 		e.classes = append(e.classes, s.of)
+		e.keys = append(e.keys, s.to)
 		e.rules = append(e.rules, o.Rule.Of(c))
 		stored = append(stored, c)
 	}
 	if o.Rule != 0 && !o.Rule.Concerns(stored) && !slices.Contains(stored, Null) {
-		return nil, fault.Unsupported(fault.At{Column: ColumnsString(columns)}, "--normalize %s of a key of class %s", o.Rule, joined(stored)).
+		return nil, fault.Unsupported(fault.At{Column: ColumnsString(columns)}, "{Normalize %s} of a key of class %s", o.Rule, joined(stored)).
 			WithHint("the rule is for strings: leave it out, or cast the column to string")
 	}
 	return e, nil
 }
 
-// Classes returns the class of each key column, after its cast and the rule, and
-// before it is converted to [Options.Classes].
+// Classes returns the class of each key column after its cast and rule, before its
+// conversion to [Options.Classes].
 func (e *Encoder) Classes() []Class { return e.classes }
 
 // Side returns the key columns and their classes.
 func (e *Encoder) Side() Side { return Side{Columns: e.columns, Classes: e.classes} }
 
-// AsStored reports whether the key is one column whose values are keys as they
-// are stored, but for the rule: they are neither cast nor converted.
+// AsStored reports whether the key is one column whose values are neither cast nor
+// converted; a rule may apply.
 func (e *Encoder) AsStored() bool { return len(e.steps) == 1 && e.steps[0].asStored() }
 
-// Index returns the field numbers, from the schema's top down, that lead to the
-// key column; nil if there are several.
+// Index returns the field numbers that lead from the top of the schema to the key
+// column, or nil if there are several key columns.
 func (e *Encoder) Index() []int {
 	if len(e.fields) > 1 {
 		return nil
@@ -132,8 +135,8 @@ func (e *Encoder) Index() []int {
 	return e.fields[0].Index
 }
 
-// Columns returns the top-level columns that hold the key, ascending, each
-// once.
+// Columns returns the top-level columns that contain the key, in ascending order
+// and without duplicates.
 func (e *Encoder) Columns() []int {
 	var cols []int
 	for i, f := range e.fields {
@@ -145,7 +148,7 @@ func (e *Encoder) Columns() []int {
 			cols = append(cols, f.Index[0])
 		}
 	}
-	for i := range cols { // insertion sort of a few
+	for i := range cols { // insertion sort: there are few
 		for j := i; j > 0 && cols[j-1] > cols[j]; j-- {
 			cols[j-1], cols[j] = cols[j], cols[j-1]
 		}
@@ -153,11 +156,12 @@ func (e *Encoder) Columns() []int {
 	return cols
 }
 
-// Encode fills b with the keys of the record. b may share the record's memory:
-// it is good until the record is released.
+// Encode fills b with the keys of the record. b may share the record's memory, so
+// it is valid until the record is released.
 func (e *Encoder) Encode(rec arrow.Record, b *Batch) error {
 	b.reset(int(rec.NumRows()))
 	b.lenient = e.options.NullMisfits
+	b.classes, b.rule = e.keys, e.options.Rule
 	parts := make([]part, len(e.fields))
 	for i, f := range e.fields {
 		p, err := newPart(rec.Column(f.Index[0]), f.Index[1:])
@@ -169,6 +173,12 @@ func (e *Encoder) Encode(rec arrow.Record, b *Batch) error {
 		p.convert = e.steps[i].converter()
 		parts[i] = p
 	}
+	b.encode(parts)
+	return nil
+}
+
+// encode fills the batch, which was reset, with the keys that the parts make up.
+func (b *Batch) encode(parts []part) {
 	b.findRows(parts)
 	changed := slices.ContainsFunc(parts, func(p part) bool { return p.rule != 0 || p.cast != nil || p.convert != nil })
 	switch one := &parts[0]; {
@@ -185,11 +195,10 @@ func (e *Encoder) Encode(rec arrow.Record, b *Batch) error {
 	default:
 		encodeChangedComposite(parts, b)
 	}
-	return nil
 }
 
-// EncodeKeys is Encode for rows of a file, which errors name: a value that does
-// not fit its cast is one.
+// EncodeKeys is Encode for rows of a file, which errors name. A value that does not
+// fit its cast is an error.
 func (e *Encoder) EncodeKeys(file string, rec arrow.Record, b *Batch) error {
 	if err := e.Encode(rec, b); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
@@ -197,7 +206,7 @@ func (e *Encoder) EncodeKeys(file string, rec arrow.Record, b *Batch) error {
 	return b.Fit(fault.At{File: file}, e.columns)
 }
 
-// EncodeIDs is EncodeKeys for IDs: a value that no ID may have is an error, too.
+// EncodeIDs is EncodeKeys for IDs: a value that cannot be an ID is an error too.
 func (e *Encoder) EncodeIDs(file string, rec arrow.Record, b *Batch) error {
 	if err := e.EncodeKeys(file, rec, b); err != nil {
 		return err
@@ -205,7 +214,7 @@ func (e *Encoder) EncodeIDs(file string, rec arrow.Record, b *Batch) error {
 	return b.IDs(fault.At{File: file, Column: ColumnsString(e.columns)})
 }
 
-// findRows lists the rows that have a key.
+// findRows lists the rows without a NULL in the key.
 func (b *Batch) findRows(parts []part) {
 	if !slices.ContainsFunc(parts, (part).mayBeNull) {
 		b.Rows = slices.Grow(b.Rows, b.Len)[:b.Len]
@@ -230,7 +239,7 @@ func hasKey(parts []part, row int) bool {
 	return true
 }
 
-// encodeOne is for a key of one column that is neither cast nor converted.
+// encodeOne encodes a key of one column that is neither cast nor converted.
 func encodeOne(p *part, b *Batch) {
 	if p.ints != nil {
 		b.isInt, b.signed = true, p.signed
@@ -255,8 +264,8 @@ func encodeOne(p *part, b *Batch) {
 	}
 }
 
-// encodeComposite puts the length of each part before it, so that ("ab","c")
-// and ("a","bc") differ.
+// encodeComposite encodes keys of several columns. It writes the length before each
+// part, so that ("ab","c") and ("a","bc") differ.
 func encodeComposite(parts []part, b *Batch) {
 	var tmp []byte
 	for _, row := range b.Rows {
@@ -271,24 +280,24 @@ func encodeComposite(parts []part, b *Batch) {
 
 // part reads one key column of one record batch.
 type part struct {
-	above  []arrow.Array // the structs that the column stands in
-	leaf   arrow.Array   // the column
-	null   bool          // it has no type and only NULLs
+	above  []arrow.Array // the structs that contain the column, outermost first
+	leaf   arrow.Array   // the column itself
+	null   bool          // the column has Arrow's null type
 	dict   *array.Dictionary
 	signed bool
-	ints   func(row int) uint64             // integers
-	put    func(dst []byte, row int) []byte // all other classes
+	ints   func(row int) uint64             // reads an integer; nil for all other classes
+	put    func(dst []byte, row int) []byte // appends the normal form of any other class
 
 	cast    convert // nil: none
 	rule    Rule
 	convert convert // nil: none
-	class   Class   // of the result
+	class   Class   // class of the resulting key
 
-	tmp [3][]byte // of value
+	tmp [3][]byte // buffers for value
 }
 
-// stored appends the normal form of a row's value as it is stored, as a part of
-// a composite key.
+// stored appends the normal form of a row's stored value as a part of a composite
+// key.
 func (p *part) stored(dst []byte, row int) []byte {
 	if p.ints != nil {
 		v := p.ints(row)
@@ -336,7 +345,7 @@ func newPart(col arrow.Array, index []int) (part, error) {
 	return p, nil
 }
 
-// unwrapped returns the array below any extensions.
+// unwrapped returns the storage array of an extension array, or a itself.
 func unwrapped(a arrow.Array) arrow.Array {
 	for {
 		ext, ok := a.(array.ExtensionArray)
@@ -347,7 +356,7 @@ func unwrapped(a arrow.Array) arrow.Array {
 	}
 }
 
-// mayBeNull reports whether some row may be without a value.
+// mayBeNull reports whether any row may be NULL.
 func (p part) mayBeNull() bool {
 	return p.null || p.leaf.NullN() > 0 || p.dict != nil && p.dict.Dictionary().NullN() > 0 ||
 		slices.ContainsFunc(p.above, func(a arrow.Array) bool { return a.NullN() > 0 })

@@ -10,16 +10,16 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 )
 
-// Int96Type is the type of Parquet's INT96 timestamps on their way to keys: the
-// 12 bytes as stored. They reach years that no 64 bits of nanoseconds do, and
-// digits that no 64 bits of microseconds have. It is not registered with Arrow,
-// and no output has it.
+// Int96Type is the type of Parquet's INT96 timestamps until they become keys: the
+// 12 bytes as stored. INT96 covers years that 64-bit nanoseconds cannot, at a
+// precision that 64-bit microseconds cannot. The type is not registered with Arrow
+// and appears in no output.
 type Int96Type struct{ arrow.ExtensionBase }
 
-// Int96 is the one Int96Type.
+// Int96 is the only instance of Int96Type.
 var Int96 = &Int96Type{arrow.ExtensionBase{Storage: &arrow.FixedSizeBinaryType{ByteWidth: int96Bytes}}}
 
-// int96Bytes is the size of a value.
+// int96Bytes is the size of a value in bytes.
 const int96Bytes = 12
 
 // Int96Array is an array of Int96Type.
@@ -52,15 +52,14 @@ const (
 	nanosSecond  = 1_000_000_000
 )
 
-// SplitInt96 returns the point in time that an INT96 of 12 bytes stands for, as
-// seconds since the epoch, rounded down, and nanoseconds. The value is
-// nanoseconds of the day, which may lie outside of it, and a Julian day number,
-// both little-endian.
+// SplitInt96 returns the point in time of a 12-byte INT96 value as seconds since
+// the epoch, rounded down, and nanoseconds. The value is the nanoseconds within the
+// day, which may be out of range, and a Julian day number, both little-endian.
 //
-// Spark, for which the type is kept alive, counts microseconds in 64 bits and
-// lets them wrap around on both ways, so that the last years before 294247 are
-// stored as days far in the past. A value that 64 bits do not hold is taken
-// modulo 2^64 microseconds, as Spark reads it.
+// Spark, the main writer of INT96, computes with 64-bit microseconds and lets them
+// wrap around both when writing and when reading, so it stores the last years
+// before 294247 as days in the distant past. A value outside the range of 64-bit
+// microseconds is therefore taken modulo 2^64 microseconds, as Spark reads it.
 func SplitInt96(b []byte) (seconds int64, nanos uint32) {
 	days := int64(int32(binary.LittleEndian.Uint32(b[8:]))) - julianEpoch
 	more, rest := floorDiv(int64(binary.LittleEndian.Uint64(b)), nanosSecond)
@@ -73,7 +72,8 @@ func SplitInt96(b []byte) (seconds int64, nanos uint32) {
 	return seconds, uint32(rest)
 }
 
-// putInt96 appends the normal form, that of timestamps.
+// putInt96 returns a function that appends the normal form of value i, which is the
+// form of timestamps.
 func putInt96(a *array.FixedSizeBinary) func(dst []byte, i int) []byte {
 	return func(dst []byte, i int) []byte {
 		sec, nanos := SplitInt96(a.Value(i))

@@ -7,14 +7,14 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// Side is the key on one side of a comparison.
+// Side describes the key on one side of a comparison.
 type Side struct {
-	Columns []Column // nil: of a filter
+	Columns []Column // nil: the key of a filter
 	Classes []Class
-	IDs     bool // the side is IDs that are compared with a filter's, not a log
+	IDs     bool // the side is IDs that are compared with a filter, not a log
 }
 
-// name names the side for people.
+// name names the side in messages.
 func (s Side) name() string {
 	if s.IDs {
 		return "the IDs"
@@ -22,9 +22,9 @@ func (s Side) name() string {
 	return "the log"
 }
 
-// Match returns nil if the keys of IDs can be compared with those of a log,
-// part by part. Otherwise the error names both classes, and the cast that helps
-// where there is one.
+// Match returns nil if the keys of the IDs can be compared with those of a log,
+// part by part. Otherwise the error names both classes and, if there is one, the
+// cast that helps.
 func Match(at fault.At, ids, log Side) error {
 	if len(ids.Classes) != len(log.Classes) {
 		return fault.Mismatch(at, "number of key columns", fmt.Sprint(len(ids.Classes)), fmt.Sprint(len(log.Classes))).
@@ -43,7 +43,7 @@ func Match(at fault.At, ids, log Side) error {
 }
 
 // Same returns nil if a column has the same class in two ID files of a filter.
-// The error names the file that was looked at first.
+// Otherwise the error names first, the file whose class is want.
 func Same(at fault.At, column Column, first string, want, got Class) error {
 	if want == got || want == Null || got == Null {
 		return nil
@@ -55,7 +55,7 @@ func Same(at fault.At, column Column, first string, want, got Class) error {
 	return e.WithHint("the keys of a filter are of one class: build one from the files of each")
 }
 
-// widest returns the class of two to which both can be cast most likely.
+// widest returns whichever class both are more likely to be castable to.
 func widest(a, b Class) Class {
 	switch {
 	case a == Bytes:
@@ -66,7 +66,7 @@ func widest(a, b Class) Class {
 	return b
 }
 
-// word names the class for people.
+// word names the class in messages.
 func (c Class) word() string {
 	if c == Bytes {
 		return "text or binary"
@@ -74,8 +74,8 @@ func (c Class) word() string {
 	return string(c)
 }
 
-// remedy says what helps where part i of the key of the IDs is of another class
-// than the log's.
+// remedy returns the hint for part i of a key whose class differs between the IDs
+// and the log.
 func remedy(ids, log Side, i int) string {
 	a, b := ids.Classes[i], log.Classes[i]
 	logCol := log.Columns[i]
@@ -104,7 +104,7 @@ func remedy(ids, log Side, i int) string {
 	return "no cast leads from one to the other: name other columns"
 }
 
-// as returns the column, cast to a type of the class.
+// as returns the column with a cast to a type of the class.
 func (c Column) as(to Class) Column { return Column{c.Path, typeOf(to)} }
 
 // joined lists classes for a message.

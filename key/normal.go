@@ -11,8 +11,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/decimal"
 )
 
-// intsOf returns a reader of an integer array's values as 64 bits of two's
-// complement, and whether they are signed; nil for arrays of other types.
+// intsOf returns a function that reads an integer array's values as 64-bit two's
+// complement, and whether they are signed. It is nil for arrays of other types.
 func intsOf(a arrow.Array) (get func(i int) uint64, signed bool) {
 	switch a := a.(type) {
 	case *array.Int8:
@@ -35,8 +35,8 @@ func intsOf(a arrow.Array) (get func(i int) uint64, signed bool) {
 	return nil, false
 }
 
-// putOf returns a function that appends the normal form of value i of an array
-// of any class but integers; nil for types that are no keys.
+// putOf returns a function that appends the normal form of value i of an array of
+// any class but Integer. It is nil for types that cannot be keys.
 func putOf(a arrow.Array) func(dst []byte, i int) []byte {
 	switch a := a.(type) {
 	case *array.String:
@@ -92,7 +92,8 @@ func putOf(a arrow.Array) func(dst []byte, i int) []byte {
 	return nil
 }
 
-// floorDiv returns the quotient rounded down and the remainder from 0 on.
+// floorDiv returns the quotient, rounded down, and the remainder, which is never
+// negative.
 func floorDiv(a, b int64) (q, r int64) {
 	q, r = a/b, a%b
 	if r < 0 {
@@ -112,7 +113,7 @@ func putDays(dst []byte, days int64) []byte {
 	return binary.LittleEndian.AppendUint64(dst, uint64(days))
 }
 
-// putFloat: every NaN is one NaN and the two zeros are one.
+// putFloat appends the bits of v. All NaNs are equal, and so are both zeros.
 func putFloat(dst []byte, v float64) []byte {
 	b := math.Float64bits(v)
 	switch {
@@ -124,8 +125,8 @@ func putFloat(dst []byte, v float64) []byte {
 	return binary.LittleEndian.AppendUint64(dst, b)
 }
 
-// half widens a half-precision float, given as its bits. (The conversion of
-// arrow/go v15 takes subnormal ones for others, far smaller.)
+// half converts the bits of a half-precision float to a float64. (The conversion in
+// arrow/go v15 is wrong for subnormal values.)
 func half(b uint16) float64 {
 	exp, frac := int(b>>10&0x1f), float64(b&0x3ff)
 	v := math.Ldexp(1024+frac, exp-25)
@@ -143,12 +144,13 @@ func half(b uint16) float64 {
 	return v
 }
 
-// nanosIn returns how many nanoseconds the unit of a type has.
+// nanosIn returns the number of nanoseconds in the type's unit.
 func nanosIn(t arrow.DataType) int64 {
 	return int64(t.(arrow.TemporalWithUnit).TimeUnit().Multiplier())
 }
 
-// putUnits: seconds and nanoseconds apart, so that no unit overflows.
+// putUnits returns a function that appends a value as seconds and nanoseconds, so
+// that no unit overflows.
 func putUnits(nanos int64, value func(i int) int64) func(dst []byte, i int) []byte {
 	perSecond := 1_000_000_000 / nanos
 	return func(dst []byte, i int) []byte {
@@ -162,8 +164,8 @@ func putSeconds(dst []byte, sec int64, nanos uint32) []byte {
 	return binary.LittleEndian.AppendUint32(dst, nanos)
 }
 
-// putDecimal128 is putDecimal without big numbers for those of 64 bits, which
-// nearly all are.
+// putDecimal128 is putDecimal without big numbers where the unscaled value fits 64
+// bits, as nearly all do.
 func putDecimal128(dst []byte, n decimal128.Num, scale int32) []byte {
 	v := int64(n.LowBits())
 	if n.HighBits() != v>>63 {
@@ -172,7 +174,7 @@ func putDecimal128(dst []byte, n decimal128.Num, scale int32) []byte {
 	return putSmallDecimal(dst, v, scale)
 }
 
-// putSmallDecimal is putDecimal of an unscaled value of 64 bits.
+// putSmallDecimal is putDecimal for an unscaled value of 64 bits.
 func putSmallDecimal(dst []byte, v int64, scale int32) []byte {
 	for v != 0 && v%10 == 0 {
 		v, scale = v/10, scale-1
@@ -191,8 +193,8 @@ func putSmallDecimal(dst []byte, v int64, scale int32) []byte {
 	return dst
 }
 
-// putDecimal appends the scale and the unscaled value in minimal big-endian
-// two's complement, after stripping trailing zeros: 1.5 and 1.50 are one.
+// putDecimal appends the scale and the unscaled value in minimal big-endian two's
+// complement, without trailing zeros, so that 1.5 and 1.50 are equal.
 func putDecimal(dst []byte, v *big.Int, scale int32) []byte {
 	v = new(big.Int).Set(v)
 	ten, rem := big.NewInt(10), new(big.Int)
@@ -214,7 +216,7 @@ func putDecimal(dst []byte, v *big.Int, scale int32) []byte {
 		}
 		return append(dst, b...)
 	}
-	// For negative v, ~v = -v-1 is natural and has the complemented bytes.
+	// For negative v, ^v = -v-1 is not negative and has the complemented bytes.
 	b := new(big.Int).Not(v).Bytes()
 	if len(b) == 0 || b[0] >= 0x80 {
 		dst = append(dst, 0xff)

@@ -14,7 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// fromStrings builds an array from its values as text; "NULL" is NULL.
+// fromStrings builds an array from the text of its values; "NULL" is NULL.
 func fromStrings(t testing.TB, dt arrow.DataType, values ...string) arrow.Array {
 	t.Helper()
 	b := array.NewBuilder(memory.DefaultAllocator, dt)
@@ -89,8 +89,8 @@ func zoned(u arrow.TimeUnit) arrow.DataType {
 
 func unzoned(u arrow.TimeUnit) arrow.DataType { return &arrow.TimestampType{Unit: u} }
 
-// TestGolden: the forms that codec/FORMAT.md specifies, worked out by hand.
-// These bytes stand in filters that were written: they never change.
+// TestGolden: the forms specified in codec/FORMAT.md, worked out by hand. Existing
+// filters contain these bytes, so they never change.
 func TestGolden(t *testing.T) {
 	dec128 := func(p, s int32) arrow.DataType { return &arrow.Decimal128Type{Precision: p, Scale: s} }
 	dec256 := func(p, s int32) arrow.DataType { return &arrow.Decimal256Type{Precision: p, Scale: s} }
@@ -164,7 +164,7 @@ func fixed(w int, values ...string) arrow.Array {
 	return b.NewArray()
 }
 
-// TestGoldenHash: hashes of whole keys, which decide where a key's bits are.
+// TestGoldenHash: hashes of whole keys, which determine the bits of a key.
 func TestGoldenHash(t *testing.T) {
 	rec := record(t, column{"i", fromStrings(t, arrow.PrimitiveTypes.Int64, "506097522914230528")}, // bytes 00 … 07
 		column{"s", fromStrings(t, arrow.BinaryTypes.String, "")})
@@ -185,7 +185,7 @@ type column struct {
 	array arrow.Array
 }
 
-// record makes a record of the columns, which it takes over.
+// record makes a record of the columns and takes ownership of them.
 func record(t testing.TB, cols ...column) arrow.Record {
 	var fields []arrow.Field
 	var arrs []arrow.Array
@@ -201,7 +201,7 @@ func record(t testing.TB, cols ...column) arrow.Record {
 	return rec
 }
 
-// TestGoldenComposite: each part behind its length, integers with their sign.
+// TestGoldenComposite: each part is preceded by its length; integers have a sign.
 func TestGoldenComposite(t *testing.T) {
 	rec := record(t,
 		column{"i", fromStrings(t, arrow.PrimitiveTypes.Int32, "-1", "5", "NULL")},
@@ -223,8 +223,8 @@ func TestGoldenComposite(t *testing.T) {
 	}
 }
 
-// TestSign: of one integer column, -1 and 2^64-1 share the hash that the
-// filter sees, and are different keys to the join.
+// TestSign: in one integer column, -1 and 2^64-1 have the same hash for the filter
+// but are different keys for the join.
 func TestSign(t *testing.T) {
 	var a, b key.Batch
 	x := encode(t, record(t, column{"k", fromStrings(t, arrow.PrimitiveTypes.Int64, "-1")}), "k", &a)

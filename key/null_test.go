@@ -11,9 +11,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// TestNullAtEveryLevel: a NULL in the leaf, in a struct above it, in a
-// dictionary's index or in its values leaves the row without a key, and the
-// rows around it with theirs.
+// TestNullAtEveryLevel: a NULL in the leaf, in a struct that contains it, in a
+// dictionary's index or in its values leaves the row without a key and does not
+// affect other rows.
 func TestNullAtEveryLevel(t *testing.T) {
 	for _, dt := range []arrow.DataType{arrow.PrimitiveTypes.Int32, arrow.BinaryTypes.String} {
 		mem := checked(t)
@@ -56,7 +56,7 @@ func TestNullAtEveryLevel(t *testing.T) {
 	}
 }
 
-// TestNullInAnyPart: of a composite key.
+// TestNullInAnyPart: the same for each part of a composite key.
 func TestNullInAnyPart(t *testing.T) {
 	rec := record(t,
 		column{"a", fromStrings(t, arrow.PrimitiveTypes.Int8, "1", "NULL", "3", "4")},
@@ -71,7 +71,7 @@ func TestNullInAnyPart(t *testing.T) {
 	}
 }
 
-// TestEmpty: a record without rows, after one with rows.
+// TestEmpty: a record without rows, also after one with rows.
 func TestEmpty(t *testing.T) {
 	var batch key.Batch
 	full := fromStrings(t, arrow.BinaryTypes.String, "1", "2")
@@ -87,7 +87,7 @@ func TestEmpty(t *testing.T) {
 	full.Release()
 }
 
-// TestReuse: a Batch that held something else gives what a new one gives.
+// TestReuse: a reused Batch gives the same result as a new one.
 func TestReuse(t *testing.T) {
 	rec := record(t,
 		column{"i", fromStrings(t, arrow.PrimitiveTypes.Int64, "-1", "NULL", "7")},

@@ -7,16 +7,15 @@ import (
 	"strings"
 )
 
-// Order says how the values of a class compare, as far as bounds are kept of
-// them.
+// Order is how values of a class compare, for the purpose of bounds.
 type Order uint8
 
-// The orders. Booleans, floats and NULLs have Unordered: bounds of two values
-// say nothing, and NaN and the two zeros make those of floats a trap.
+// The orders. Booleans, floats and NULLs are Unordered: bounds of two values are
+// useless, and NaN and the two zeros make float bounds unsafe.
 const (
 	Unordered Order = iota
 	ByNumber        // by the rational number that [Number] returns
-	ByBytes         // unsigned, byte by byte, a longer value behind its prefix
+	ByBytes         // unsigned, byte by byte; a prefix sorts before longer strings
 )
 
 // OrderOf returns how values of the class compare.
@@ -33,20 +32,21 @@ func OrderOf(c Class) Order {
 	return Unordered
 }
 
-// IntegerPart returns an integer as a part of a composite key. v is two's
+// IntegerPart returns an integer as a part of a composite key. v is in two's
 // complement if negative.
 func IntegerPart(v uint64, negative bool) []byte { return appendInt(nil, v, negative) }
 
 const (
-	maxDecimalScale = 1 << 10 // of a decimal that Number expands
+	// Limits of decimals that Number expands: the absolute scale, and the size in
+	// bytes.
+	maxDecimalScale = 1 << 10
 	maxDecimalBytes = 1 << 7
 )
 
-// Number returns the number that a value of a class ByNumber stands for, given
-// as a part of a composite key: days, seconds (since 1970, of the day, or of a
-// duration), or the number itself.
-// ok is false for any other bytes, and for decimals that would take unreasonable
-// memory.
+// Number returns the number that a value of a class with order ByNumber stands for,
+// given as a part of a composite key: days (Date), seconds (since 1970, since
+// midnight, or of a duration), or the number itself. ok is false for malformed
+// bytes and for decimals that would need excessive memory.
 func Number(c Class, part []byte) (n *big.Rat, ok bool) {
 	switch {
 	case c == Integer && len(part) == 9:
@@ -57,7 +57,7 @@ func Number(c Class, part []byte) (n *big.Rat, ok bool) {
 		return new(big.Rat).SetInt(v), true
 	case c == Date && len(part) == 8:
 		return new(big.Rat).SetInt64(int64(binary.LittleEndian.Uint64(part))), true
-	case c == Time && len(part) == 8: // seconds of the day
+	case c == Time && len(part) == 8: // seconds since midnight
 		return new(big.Rat).SetFrac64(int64(binary.LittleEndian.Uint64(part)), 1e9), true
 	case (c == Instant || c == Timestamp || c == Duration) && len(part) == 12:
 		n := new(big.Rat).SetFrac64(int64(binary.LittleEndian.Uint32(part[8:])), 1e9)
@@ -68,8 +68,8 @@ func Number(c Class, part []byte) (n *big.Rat, ok bool) {
 	return nil, false
 }
 
-// expandable reports whether the number that a decimal stands for takes
-// reasonable memory.
+// expandable reports whether a decimal's number takes a reasonable amount of
+// memory.
 func expandable(decimal []byte) bool {
 	if len(decimal) < 5 || len(decimal) > maxDecimalBytes {
 		return false
@@ -89,12 +89,13 @@ func decimalNumber(scale int32, unscaled []byte) *big.Rat {
 	return new(big.Rat).SetFrac(v, Pow10(int(scale)))
 }
 
-// Pow10 returns 10^n, for n from 0 on.
+// Pow10 returns 10^n for n ≥ 0.
 func Pow10(n int) *big.Int {
 	return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil)
 }
 
-// FixedWidth returns the width in bytes of a class that [Fixed] returns.
+// FixedWidth returns the width in bytes of a class made by [Fixed]. ok is false for
+// other classes.
 func FixedWidth(c Class) (w int, ok bool) {
 	digits, ok := strings.CutPrefix(string(c), "fixed[")
 	if !ok {

@@ -26,7 +26,7 @@ func TestOrderOf(t *testing.T) {
 	}
 }
 
-// Number is the value of what Encode writes.
+// Number returns the value that Encode wrote.
 func TestNumber(t *testing.T) {
 	mem := memory.DefaultAllocator
 	stamp := func(unit arrow.TimeUnit, zone string, v int64) arrow.Array {

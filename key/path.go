@@ -3,18 +3,20 @@ package key
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/nearest"
 )
 
-// Path names a column: the names of the structs that it stands in and its own.
+// Path names a column: the names of its enclosing structs, outermost first, and its
+// own.
 type Path []string
 
-// String returns the path as ParsePaths reads it, names quoted where needed.
+// String returns the path in the syntax of ParsePaths, with names quoted where
+// needed.
 func (p Path) String() string {
 	parts := make([]string, len(p))
 	for i, s := range p {
@@ -29,16 +31,16 @@ func (p Path) String() string {
 // Name returns the name of the column itself.
 func (p Path) Name() string { return p[len(p)-1] }
 
-// Column names a key column and, where it is cast, the type.
+// Column is a key column and, if it is cast, the type.
 type Column struct {
 	Path
-	Cast arrow.DataType // as [ParseType] returns it; nil: none
+	Cast arrow.DataType // a type from [ParseType]; nil: no cast
 }
 
-// castMark stands between a column and the type it is cast to.
+// castMark separates a column from the type it is cast to.
 const castMark = "::"
 
-// String returns the column as [ParseColumns] reads it.
+// String returns the column in the syntax of [ParseColumns].
 func (c Column) String() string {
 	if c.Cast == nil {
 		return c.Path.String()
@@ -46,9 +48,9 @@ func (c Column) String() string {
 	return c.Path.String() + castMark + TypeName(c.Cast)
 }
 
-// ParsePaths reads column paths separated by commas: a.b is column b of the
-// struct a; "a.b" in double quotes is a column of that very name, a quote in
-// it doubled.
+// ParsePaths parses comma-separated column paths. a.b is field b of the struct a;
+// "a.b" in double quotes is a column with that exact name, in which a quote is
+// doubled.
 func ParsePaths(s string) ([]Path, error) {
 	columns, err := ParseColumns(s)
 	if err != nil {
@@ -64,9 +66,9 @@ func ParsePaths(s string) ([]Path, error) {
 	return paths, nil
 }
 
-// ParseColumns reads key columns separated by commas: paths as [ParsePaths] reads
-// them, each of which may be cast, as PATH::TYPE with a type that [ParseType]
-// reads.
+// ParseColumns parses comma-separated key columns: paths in the syntax of
+// [ParsePaths], each with an optional cast, PATH::TYPE, in the syntax of
+// [ParseType].
 func ParseColumns(s string) ([]Column, error) {
 	pairs, err := parse(s, false)
 	if err != nil {
@@ -79,8 +81,8 @@ func ParseColumns(s string) ([]Column, error) {
 	return columns, nil
 }
 
-// ParsePairs reads pairs of key columns, LEFT=RIGHT, separated by commas. LEFT
-// alone stands for LEFT=LEFT.
+// ParsePairs parses comma-separated pairs of key columns, LEFT=RIGHT. LEFT alone
+// means LEFT=LEFT.
 func ParsePairs(s string) (left, right []Column, err error) {
 	pairs, err := parse(s, true)
 	if err != nil {
@@ -93,8 +95,8 @@ func ParsePairs(s string) (left, right []Column, err error) {
 	return left, right, nil
 }
 
-// parse reads items separated by commas, each one column or, if pairs, two with
-// an equals sign between.
+// parse parses comma-separated items, each one column or, if pairs is set, one or
+// two with an equals sign between them.
 func parse(s string, pairs bool) ([][]Column, error) {
 	var out [][]Column
 	var item []Column
@@ -127,8 +129,8 @@ func parse(s string, pairs bool) ([][]Column, error) {
 	}
 }
 
-// parseCast reads a type up to a comma or equals sign outside of parentheses,
-// which stays in tail.
+// parseCast parses a type that ends at a comma or, if pairs is set, an equals sign
+// outside parentheses. tail starts with the separator.
 func parseCast(s string, pairs bool) (t arrow.DataType, tail string, err error) {
 	depth, end := 0, 0
 	for ; end < len(s); end++ {
@@ -145,7 +147,7 @@ func parseCast(s string, pairs bool) (t arrow.DataType, tail string, err error) 
 	return t, s[end:], err
 }
 
-// parseName reads one name up to a separator, which stays in tail.
+// parseName parses one name up to a separator. tail starts with the separator.
 func parseName(s string, pairs bool) (name, tail string, err error) {
 	stops := ".,"
 	if pairs {
@@ -186,14 +188,14 @@ func parseName(s string, pairs bool) (name, tail string, err error) {
 
 // Field is a column found in a schema.
 type Field struct {
-	Index []int          // field numbers, from the schema's top down
-	Names Path           // of these fields, as the schema spells them
-	Type  arrow.DataType // of the column itself
+	Index []int          // field numbers, from the top of the schema down
+	Names Path           // names of these fields, as the schema spells them
+	Type  arrow.DataType // type of the column itself
 }
 
-// Resolve finds the column in the schema, with ignoreCase by names whose letters
-// may differ in case. The error names the columns there are, and the nearest of
-// them.
+// Resolve finds the column in the schema, ignoring the case of names if ignoreCase
+// is set. A missing column is a [NotFoundError], which has the columns to choose
+// from; a path into a repeated field wraps fault.ErrUnsupported.
 func (p Path) Resolve(schema *arrow.Schema, ignoreCase bool) (Field, error) {
 	fields := schema.Fields()
 	var out Field
@@ -219,7 +221,7 @@ func (p Path) Resolve(schema *arrow.Schema, ignoreCase bool) (Field, error) {
 	return out, nil
 }
 
-// storage returns the type below any extensions.
+// storage returns the type inside extensions.
 func storage(t arrow.DataType) arrow.DataType {
 	for {
 		e, ok := t.(arrow.ExtensionType)
@@ -230,7 +232,7 @@ func storage(t arrow.DataType) arrow.DataType {
 	}
 }
 
-// find returns the position of the one field called name.
+// find returns the position of the only field with a name.
 func find(fields []arrow.Field, name string, ignoreCase bool) (int, error) {
 	at := -1
 	for i, f := range fields {
@@ -251,64 +253,80 @@ func find(fields []arrow.Field, name string, ignoreCase bool) (int, error) {
 	return at, nil
 }
 
-// errNoColumn says that no field has a name.
+// errNoColumn reports that no field has the name.
 type errNoColumn struct{ name string }
 
 func (e errNoColumn) Error() string { return fmt.Sprintf("no column %q", e.name) }
 
-// collision says that two fields have a name if case is ignored.
+// collision reports that two fields have the same name if case is ignored.
 type collision struct{ first, second, name string }
 
 func (e *collision) Error() string {
 	return fmt.Sprintf("columns %q and %q are both %q if case is ignored", e.first, e.second, e.name)
 }
 
-// notFound words the error for a path that ends at depth among fields.
+// notFound returns the error for a path whose part at depth is not among fields.
 func (p Path) notFound(schema *arrow.Schema, depth int, fields []arrow.Field, cause error) error {
 	if errors.As(cause, new(*collision)) {
-		return &NotFoundError{Path: p, Cause: cause, Hint: "leave --ignore-case out, and name one of them as it is spelled"}
+		return &NotFoundError{Path: p, Err: fault.WithHint(cause, "leave {IgnoreCase} out, and name one of them as it is spelled")}
 	}
 	dotted := strings.Join(p, ".")
 	if len(p) > 1 && len(schema.FieldIndices(dotted)) == 1 {
-		return &NotFoundError{Path: p, Cause: cause, Hint: fmt.Sprintf(`the column of that very name is written '"%s"'`, dotted)}
+		return &NotFoundError{Path: p, Err: fault.WithHint(cause, `the column of that very name is written '"%s"'`, dotted)}
 	}
 	if col, typ, ok := strings.Cut(p[len(p)-1], ":"); ok && len(p) == 1 && len(schema.FieldIndices(col)) == 1 {
-		return &NotFoundError{Path: p, Cause: cause, Hint: fmt.Sprintf("a cast has two colons: %s::%s", col, typ)}
+		return &NotFoundError{Path: p, Err: fault.WithHint(cause, "a cast has two colons: %s::%s", col, typ)}
 	}
-	names, paths := make([]string, len(fields)), make([]string, len(fields))
-	for i, f := range fields {
-		names[i], paths[i] = f.Name, append(append(Path{}, p[:depth]...), f.Name).String()
-	}
-	e := &NotFoundError{Path: p, Cause: cause}
-	if len(names) > 0 {
-		got := p[min(depth, len(p)-1)]
-		e.Hint = nearest.Hint(paths, nearest.Index(got, names, nearest.Most(got)))
+	e := &NotFoundError{Path: p, Name: p[min(depth, len(p)-1)], Err: cause}
+	for _, f := range fields {
+		e.Have = append(e.Have, append(slices.Clone(p[:depth]), f.Name))
 	}
 	return e
 }
 
-// NotFoundError says that a key or another column cannot be found in a schema.
+// NotFoundError reports that a column cannot be found in a schema.
 type NotFoundError struct {
-	Path  Path
-	Cause error
-	Hint  string
+	Path  Path   // what was asked for
+	Name  string // the part of it that was not found, if Have is set
+	Err   error  // why it cannot be found
+	Have  []Path // the columns to choose from; nil: Err has a hint already
+	Meant Path   // the one of Have that is known to be meant; nil: unknown
 }
 
+// Error returns the text of Err, and the columns to choose from in parentheses.
 func (e *NotFoundError) Error() string {
-	s := e.Cause.Error()
-	if e.Hint != "" {
-		s += " (" + e.Hint + ")"
+	if len(e.Have) == 0 {
+		return e.Err.Error()
 	}
-	return s
+	return e.Err.Error() + " (" + e.choice() + ")"
 }
 
-// Missing reports whether the schema has no column of that name: not one too
-// many, nor one that something else than a struct stands above.
+// choice lists the columns to choose from, at most 20.
+func (e *NotFoundError) choice() string {
+	const most = 20
+	if len(e.Have) == 1 {
+		return fmt.Sprintf("there is only %q", e.Have[0].String())
+	}
+	var names []string
+	for _, p := range e.Have[:min(len(e.Have), most)] {
+		names = append(names, p.String())
+	}
+	if len(e.Have) > most {
+		names = append(names, "…")
+	}
+	return "there are " + strings.Join(names, ", ")
+}
+
+// Unwrap returns Err.
+func (e *NotFoundError) Unwrap() error { return e.Err }
+
+// Missing reports whether the schema has no column of that name, as opposed to
+// several, or a path through something other than a struct.
 func (e *NotFoundError) Missing() bool {
-	return errors.As(e.Cause, new(errNoColumn))
+	return errors.As(e.Err, new(errNoColumn))
 }
 
-// ColumnsString renders columns as [ParseColumns] reads them.
+// ColumnsString returns columns in the syntax of [ParseColumns].
 func ColumnsString(columns []Column) string {
 	parts := make([]string, len(columns))
 	for i, c := range columns {

@@ -23,7 +23,7 @@ func TestParsePaths(t *testing.T) {
 		`"say ""hi"""`:    {{`say "hi"`}},
 		`""`:              {{""}},
 		`"".a`:            {{"", "a"}},
-		"a=b":             {{"a=b"}}, // an equals sign means something in pairs only
+		"a=b":             {{"a=b"}}, // an equals sign is special only in pairs
 		" a , b":          {{" a "}, {" b"}},
 		`a"b`:             {{`a"b`}},
 		"Größe":           {{"Größe"}},
@@ -52,7 +52,7 @@ func TestParsePaths(t *testing.T) {
 	}
 }
 
-// TestParseCasts: a type may stand after each column, with commas of its own.
+// TestParseCasts: each column may be followed by a type, which may contain commas.
 func TestParseCasts(t *testing.T) {
 	for s, want := range map[string]string{
 		"a::int64":                          "a::int64",
@@ -85,8 +85,7 @@ func TestParseCasts(t *testing.T) {
 	}
 }
 
-// TestIgnoreCase: names are found whatever the case of their letters, unless two
-// are alike then.
+// TestIgnoreCase: names match regardless of case, unless two match.
 func TestIgnoreCase(t *testing.T) {
 	schema := arrow.NewSchema([]arrow.Field{
 		{Name: "User", Type: arrow.StructOf(arrow.Field{Name: "ID", Type: arrow.PrimitiveTypes.Int64})},
@@ -131,7 +130,7 @@ func TestParsePairs(t *testing.T) {
 	}
 }
 
-// FuzzParsePaths: what parses is written in a way that parses to the same.
+// FuzzParsePaths: the String of a parsed path parses to the same path.
 func FuzzParsePaths(f *testing.F) {
 	for _, s := range []string{"a", "a.b,c", `"a.b"`, `"a""b".c`, "a=b", `""`, `a"b`, ",", `"`, "\xff.\x00", "a,b=c"} {
 		f.Add(s)
@@ -195,16 +194,16 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// TestNotFound: the error says what there is, and what was probably meant.
+// TestNotFound: the error says what was not found and lists the columns.
 func TestNotFound(t *testing.T) {
 	for s, want := range map[string][]string{
-		"tz":           {`no column "tz"`, "did you mean ts?"},
-		"user.idd":     {`no column "idd"`, "did you mean user.id?"},
-		"user.in.nmae": {"did you mean user.in.name?"},
-		"country":      {"did you mean Country?"},
+		"tz":           {`no column "tz"`, "(there are ts, user,", "Country"},
+		"user.idd":     {`no column "idd" (there are user.id, user.in)`},
+		"user.in.nmae": {`no column "nmae" (there are user.in.id, user.in.name)`},
+		"country":      {`no column "country"`, "(there are ts, user,", "Country"},
 		"ts:int64":     {`no column "ts:int64" (a cast has two colons: ts::int64)`},
 		"zzzzzzzz":     {"there are ts, user,", `"user.id"`},
-		"a.b":          {`'"a.b"'`}, // a column of that very name
+		"a.b":          {`'"a.b"'`}, // a column with that exact name
 		`"user.in"`:    {`no column "user.in"`},
 		"twice":        {`two columns are called "twice"`},
 		"pair.x":       {`two columns are called "x"`},
@@ -226,13 +225,33 @@ func TestNotFound(t *testing.T) {
 				t.Errorf("%s: %v, want it to say %q", s, err, w)
 			}
 		}
-		if s == "zzzzzzzz" && strings.Contains(err.Error(), "did you mean") {
+		if last := paths[0].Path[len(paths[0].Path)-1]; len(nf.Have) > 0 && (nf.Name != last || nf.Meant != nil) {
+			t.Errorf("%s: %q was not found and %v is meant, want %q and none", s, nf.Name, nf.Meant, last)
+		}
+		if strings.Contains(err.Error(), "did you mean") {
 			t.Errorf("%s: %v guesses", s, err)
 		}
 	}
 }
 
-// TestUnsupportedKeys: what is repeated or has no class says so in one word.
+// The list of columns is limited; a single column is quoted.
+func TestNotFoundChoice(t *testing.T) {
+	e := &key.NotFoundError{Err: errors.New("none"), Have: []key.Path{{"0"}}}
+	if got, want := e.Error(), `none (there is only "0")`; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	e.Have = slices.Repeat([]key.Path{{"x"}}, 20)
+	if got, want := e.Error(), "none (there are "+strings.Repeat("x, ", 19)+"x)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	e.Have = append(e.Have, key.Path{"x"})
+	if got, want := e.Error(), "none (there are "+strings.Repeat("x, ", 20)+"…)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestUnsupportedKeys: the error for a repeated column, or one without a class, has
+// the word "unsupported".
 func TestUnsupportedKeys(t *testing.T) {
 	for _, s := range []string{"tags.id", "tags", "props", "props.key", "user", "user.in"} {
 		paths, err := key.ParseColumns(s)
@@ -249,7 +268,8 @@ func TestUnsupportedKeys(t *testing.T) {
 	}
 }
 
-// TestColumns: the top-level columns to read, ascending, each once.
+// TestColumns: the top-level columns to read, in ascending order, without
+// duplicates.
 func TestColumns(t *testing.T) {
 	paths, err := key.ParseColumns(`wrapped.id,user.in.id,ts,user.id`)
 	if err != nil {

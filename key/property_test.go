@@ -16,8 +16,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// bijection checks that equal values have equal keys, and different values
-// different ones, over all values that it is shown.
+// bijection checks that equal values have equal keys and different values have
+// different keys, over all values added.
 type bijection struct {
 	t     *testing.T
 	keyOf map[string]string
@@ -29,8 +29,8 @@ func newBijection(t *testing.T) *bijection {
 	return &bijection{t: t, keyOf: map[string]string{}, value: map[string]string{}}
 }
 
-// add shows an array and the exact value of each of its elements, in a form
-// that is equal for equal values: made without package key.
+// add adds an array with the exact value of each element, in a form that is equal
+// for equal values and computed without package key.
 func (b *bijection) add(a arrow.Array, values []string) {
 	b.t.Helper()
 	defer a.Release()
@@ -47,7 +47,7 @@ func (b *bijection) add(a arrow.Array, values []string) {
 	}
 }
 
-// edge returns 64 random bits, often near an edge or small.
+// edge returns 64 random bits, often small or close to an edge.
 func edge(r *rand.Rand) uint64 {
 	v := r.Uint64()
 	switch r.IntN(4) {
@@ -125,7 +125,7 @@ func TestBytesByValue(t *testing.T) {
 	}
 }
 
-// exact writes a float's value: every NaN alike, both zeros alike.
+// exact returns a float's value as text, the same for all NaNs and for both zeros.
 func exact(f float64) string {
 	switch {
 	case math.IsNaN(f):
@@ -136,8 +136,8 @@ func exact(f float64) string {
 	return new(big.Rat).SetFloat64(f).RatString()
 }
 
-// TestHalves: all 65,536 of them, against their definition and against the
-// same values in the wider types.
+// TestHalves: all 65,536 of them, compared with their definition and with the same
+// values in the wider types.
 func TestHalves(t *testing.T) {
 	bits := make([]uint16, 1<<16)
 	values := make([]string, len(bits))
@@ -194,8 +194,8 @@ func TestFloatsByValue(t *testing.T) {
 	}
 }
 
-// TestTimesByValue: an instant's nanoseconds since 1970 as a big integer,
-// which no unit overflows.
+// TestTimesByValue: an instant is compared as its nanoseconds since 1970 in a big
+// integer, which no unit overflows.
 func TestTimesByValue(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 1))
 	units := map[arrow.TimeUnit]int64{arrow.Second: 1e9, arrow.Millisecond: 1e6, arrow.Microsecond: 1e3, arrow.Nanosecond: 1}
@@ -240,8 +240,8 @@ func TestDatesByValue(t *testing.T) {
 	}
 }
 
-// TestDecimalsByValue: big.Rat says what is equal, and the form decodes to the
-// value it stands for, with no digit to spare.
+// TestDecimalsByValue: equality is that of big.Rat, and the form decodes to its
+// value without superfluous digits.
 func TestDecimalsByValue(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 1))
 	b := newBijection(t)
@@ -268,8 +268,8 @@ func TestDecimalsByValue(t *testing.T) {
 	}
 }
 
-// randomBig returns a number below 2^bits in absolute value, often with zeros
-// at the end, sometimes an edge.
+// randomBig returns a number below 2^bits in absolute value, often with trailing
+// zeros, sometimes an edge.
 func randomBig(r *rand.Rand, bits int) *big.Int {
 	v := new(big.Int)
 	for range (bits + 63) / 64 {
@@ -312,7 +312,7 @@ func decimals256(v *big.Int, scale int32) (arrow.Array, []string) {
 	return b.NewArray(), []string{rat(v, scale), rat(neg, scale)}
 }
 
-// decodeDecimal reads the form as codec/FORMAT.md says.
+// decodeDecimal decodes the form as codec/FORMAT.md specifies it.
 func decodeDecimal(t *testing.T, key string) string {
 	b, err := hex.DecodeString(key)
 	if err != nil || len(b) < 5 {
@@ -332,8 +332,8 @@ func decodeDecimal(t *testing.T, key string) string {
 	return rat(v, scale)
 }
 
-// TestCompositeInjective: over an alphabet that invites confusion, tuples are
-// equal exactly where their keys are.
+// TestCompositeInjective: over an alphabet chosen to cause confusion, tuples are
+// equal exactly if their keys are.
 func TestCompositeInjective(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 1))
 	words := []string{"", "a", "ab", "b", "c", "bc", "\x00", "\x01", "\x01a", "\x02ab", "\x00\x00", "x"}

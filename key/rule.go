@@ -1,40 +1,38 @@
 package key
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// Rule says how strings are made alike before they are keys. It is about key
-// columns of class Bytes; the zero Rule takes them as they are. Whatever is
-// written, it is applied in the order Trim, Lower, UUID.
+// Rule is how strings are normalised before they become keys. It applies to key
+// columns of class Bytes; the zero Rule leaves them unchanged. The order of
+// application is always Trim, Lower, UUID.
 //
-// A filter that was built under a rule must be probed with keys under the same
-// rule, so that the rule is part of the name of the normal form: see
-// [Rule.NormalForm].
+// A filter built under a rule must be probed with keys under the same rule, so the
+// rule is part of the name of the normal form; see [Rule.NormalForm].
 type Rule uint8
 
 const (
-	// Trim takes ASCII white space off both ends: space, \t, \n, \v, \f, \r.
+	// Trim removes ASCII white space from both ends: space, \t, \n, \v, \f, \r.
 	Trim Rule = 1 << iota
-	// Lower makes a to z of the ASCII letters A to Z. Every other byte stays,
-	// so that no version of Unicode and no language changes what is equal.
+	// Lower maps the ASCII letters A-Z to a-z. All other bytes stay, so equality
+	// depends on no Unicode version or language.
 	Lower
-	// UUID makes the 16 bytes of a UUID's text, and its class fixed[16]: 32
-	// hexadecimal digits in upper or lower case, with dashes as in 8-4-4-4-12
-	// or without, alone, in braces, or behind urn:uuid: in any case. What is
-	// no such text is an error among IDs, and equals nothing in a log. Keys of
-	// class fixed[16] stay as they are.
+	// UUID turns the text of a UUID into its 16 bytes, of class fixed[16]: 32
+	// hexadecimal digits of either case, without dashes or with dashes as
+	// 8-4-4-4-12, bare, in braces, or after urn:uuid: in either case. Any other
+	// text is an error among IDs and matches nothing in a log. Keys of class
+	// fixed[16] stay unchanged.
 	UUID
 )
 
 var ruleNames = []string{"trim", "lower", "uuid"}
 
-// ParseRule reads the names of rules separated by commas, in any order; none
-// for the empty string.
+// ParseRule parses comma-separated rule names in any order. The empty string is the
+// zero Rule.
 func ParseRule(s string) (Rule, error) {
 	var r Rule
 	if s == "" {
@@ -57,8 +55,8 @@ next:
 	return r, nil
 }
 
-// String returns the names in the order in which they are applied, as ParseRule
-// reads them; empty for the zero Rule.
+// String returns the names in order of application, in the syntax of ParseRule. The
+// zero Rule gives an empty string.
 func (r Rule) String() string {
 	var names []string
 	for i, n := range ruleNames {
@@ -69,7 +67,7 @@ func (r Rule) String() string {
 	return strings.Join(names, ",")
 }
 
-// Word is String for messages.
+// Word is String for messages: it names the zero Rule "none".
 func (r Rule) Word() string {
 	if r == 0 {
 		return "none"
@@ -77,8 +75,8 @@ func (r Rule) Word() string {
 	return r.String()
 }
 
-// NormalForm names the rules by which keys become bytes: the version of those
-// of this package, and behind a plus the Rule, if there is one.
+// NormalForm names the rules that turn keys into bytes: this package's version and,
+// if the Rule is not zero, a plus and the Rule.
 func (r Rule) NormalForm() string {
 	if r == 0 {
 		return NormalForm
@@ -86,8 +84,8 @@ func (r Rule) NormalForm() string {
 	return NormalForm + "+" + r.String()
 }
 
-// RuleOf is the inverse of [Rule.NormalForm]. The error says that the name is
-// not one of this version.
+// RuleOf is the inverse of [Rule.NormalForm]. A name from another version is an
+// error that wraps fault.ErrMismatch.
 func RuleOf(normalForm string) (Rule, error) {
 	if normalForm == NormalForm {
 		return 0, nil
@@ -100,7 +98,7 @@ func RuleOf(normalForm string) (Rule, error) {
 		WithHint("build the filter again, with this version")
 }
 
-// Class returns the class of keys of class c under the rule.
+// Class returns the class that keys of class c have under the rule.
 func (r Rule) Class(c Class) Class {
 	if c == Bytes && r&UUID != 0 {
 		return Fixed(16)
@@ -108,8 +106,8 @@ func (r Rule) Class(c Class) Class {
 	return c
 }
 
-// Concerns reports whether the rule can be that of a key of the classes: it has
-// a column of strings, or, under UUID, of UUIDs.
+// Concerns reports whether the rule is valid for a key of the given classes: it
+// needs a string column or, with UUID, a column of UUIDs.
 func (r Rule) Concerns(classes []Class) bool {
 	for _, c := range classes {
 		if c == Bytes || r&UUID != 0 && c == Fixed(16) {
@@ -119,8 +117,7 @@ func (r Rule) Concerns(classes []Class) bool {
 	return false
 }
 
-// Of returns the part of the rule that is applied to values of a key column of
-// class c.
+// Of returns the part of the rule that applies to a key column of class c.
 func (r Rule) Of(c Class) Rule {
 	if c == Bytes {
 		return r
@@ -144,14 +141,14 @@ func (r Rule) Accepts(value string) bool {
 	return ok
 }
 
-// apply normalises a value in place, and returns what is left of it; false for
-// what is no UUID and should be one.
+// apply normalises a value in place and returns the result. ok is false if the rule
+// wants a UUID and the value is not one.
 func (r Rule) apply(b []byte) ([]byte, bool) {
 	if r&Trim != 0 {
 		b = trimmed(b)
 	}
 	if r&UUID != 0 {
-		return uuid(b) // whose digits have no case
+		return uuid(b) // UUID digits have no case, so Lower has no effect
 	}
 	if r&Lower != 0 {
 		for i, c := range b {
@@ -192,7 +189,7 @@ func uuid(b []byte) ([]byte, bool) {
 	if len(b) != 32 && !dashes {
 		return nil, false
 	}
-	out := b[:16] // each byte of it stands before the digits that are left
+	out := b[:16] // each byte is written before the digits that are still to be read
 	i := 0
 	for k := range out {
 		if dashes && (i == 8 || i == 13 || i == 18 || i == 23) {
@@ -208,7 +205,7 @@ func uuid(b []byte) ([]byte, bool) {
 	return out, true
 }
 
-// nibble returns what a hexadecimal digit stands for, above 15 if it is none.
+// nibble returns the value of a hexadecimal digit, or more than 15 if c is not one.
 func nibble(c byte) byte {
 	switch {
 	case c-'0' < 10:
@@ -219,11 +216,12 @@ func nibble(c byte) byte {
 	return 0xff
 }
 
-// ErrNoUUID says that an ID is no UUID, under a rule that makes UUIDs of text.
-var ErrNoUUID = errors.New("under --normalize uuid each ID is one")
+// ErrNoUUID is wrapped by errors about an ID that is not a UUID, under a rule with
+// UUID.
+var ErrNoUUID = fault.Errorf("under {Normalize uuid} each ID is one")
 
-// IDs returns an error if a row of the batch has a value that no ID may have.
-// at says where the batch is from.
+// IDs returns an error if a row of the batch has a value that cannot be an ID. at
+// is the batch's place for the error.
 func (b *Batch) IDs(at fault.At) error {
 	if len(b.noUUIDs) == 0 {
 		return nil

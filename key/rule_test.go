@@ -82,7 +82,7 @@ func TestRuleVectors(t *testing.T) {
 	}
 }
 
-// ruled returns the keys of values under a rule, and the rows that have none.
+// ruled returns the keys of values under a rule, and the rows without one.
 func ruled(t testing.TB, rule string, values []string) (got []string, void []uint32) {
 	t.Helper()
 	r, err := key.ParseRule(rule)
@@ -117,7 +117,7 @@ func unhex(t testing.TB, s string) []byte {
 var uuidText = regexp.MustCompile(strings.ReplaceAll(`\A(?:(?i:urn:uuid:)(D)|\{(D)\}|(D))\z`, "D",
 	`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}|[0-9a-fA-F]{32}`))
 
-// naive is what a rule makes of a value, by other means.
+// naive applies a rule to a value in another way.
 func naive(rule, value string) (string, bool) {
 	if strings.Contains(rule, "trim") {
 		value = strings.Trim(value, "\t\n\v\f\r ")
@@ -166,7 +166,7 @@ func FuzzRule(f *testing.F) {
 	})
 }
 
-// nearly returns a string that is, or is nearly, the same as others that it
+// nearly returns a string that is equal, or almost equal, to others that it
 // returns, under some rule.
 func nearly(r *rand.Rand) string {
 	spaces := []string{"", "", "", " ", "\t\n", "\v\f\r", "\u00a0", "\x00"}
@@ -183,8 +183,8 @@ func nearly(r *rand.Rand) string {
 	return spaces[r.IntN(len(spaces))] + core + spaces[r.IntN(len(spaces))]
 }
 
-// Every kind of column of strings gives the same keys under a rule: with NULLs
-// and without, in a dictionary, in a struct, of a slice, as a part of a key.
+// Every kind of string column gives the same keys under a rule: with and without
+// NULLs, in a dictionary, in a struct, sliced, and as a part of a key.
 func TestRuleOfArrays(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	for range 60 {
@@ -205,7 +205,7 @@ func TestRuleOfArrays(t *testing.T) {
 	}
 }
 
-// stringArrays returns arrays of the values, behind skip others.
+// stringArrays returns arrays of the values, after skip other values.
 func stringArrays(values []*string, skip int) map[string]arrow.Array {
 	out := map[string]arrow.Array{}
 	for _, dt := range []arrow.DataType{
@@ -249,8 +249,8 @@ func appendString(b array.Builder, v *string) {
 	}
 }
 
-// checkRuled compares the keys of an array, alone and as both parts of a key,
-// with the naive ones.
+// checkRuled compares the keys of an array, alone and as both parts of a key, with
+// the naive ones.
 func checkRuled(t *testing.T, kind string, rule key.Rule, a arrow.Array, values []*string) {
 	t.Helper()
 	var one, two []string
@@ -285,7 +285,7 @@ func checkRuled(t *testing.T, kind string, rule key.Rule, a arrow.Array, values 
 			t.Fatal(err)
 		}
 		var b key.Batch
-		for range 2 { // the second time in the memory of the first
+		for range 2 { // the second time in reused memory
 			if err := enc.Encode(rec, &b); err != nil {
 				t.Fatal(err)
 			}
@@ -310,7 +310,7 @@ func checkRuled(t *testing.T, kind string, rule key.Rule, a arrow.Array, values 
 	}
 }
 
-// A rule is for strings: of anything else it is an error that names the class.
+// A rule is for strings. For anything else it is an error that names the class.
 func TestRuleOfOtherClasses(t *testing.T) {
 	uuid := &arrow.FixedSizeBinaryType{ByteWidth: 16}
 	schema := arrow.NewSchema([]arrow.Field{
@@ -334,7 +334,7 @@ func TestRuleOfOtherClasses(t *testing.T) {
 		}
 		enc, err := key.NewEncoder(schema, paths, key.Options{Rule: rule})
 		if c.unsupported != "" {
-			if !errors.Is(err, fault.ErrUnsupported) || !strings.Contains(err.Error(), "--normalize "+c.rule+" of a key of class "+c.unsupported+" ") {
+			if !errors.Is(err, fault.ErrUnsupported) || !strings.Contains(err.Error(), "Normalize "+c.rule+" of a key of class "+c.unsupported+" ") {
 				t.Errorf("%s of %s: error %v", c.rule, c.column, err)
 			}
 			continue
@@ -349,8 +349,8 @@ func TestRuleOfOtherClasses(t *testing.T) {
 	}
 }
 
-// Among the parts of a key, a rule changes strings alone, and a NULL counts
-// before what is no UUID.
+// In a composite key a rule changes only strings, and a NULL takes precedence over
+// a value that is not a UUID.
 func TestRuleOfCompositeKeys(t *testing.T) {
 	schema := arrow.NewSchema([]arrow.Field{
 		{Name: "s", Type: arrow.BinaryTypes.String, Nullable: true}, {Name: "i", Type: arrow.PrimitiveTypes.Int32, Nullable: true},

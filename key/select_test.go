@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What is selected are the keys at the positions, of integers and of bytes,
-// shared with a page or not, also into a batch that was used before.
+// Select copies the keys at the positions, of integers and of bytes, shared with a
+// page or not, also into a used batch.
 func TestSelect(t *testing.T) {
 	var ints, text []byte
 	for i := range 100 {

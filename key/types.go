@@ -8,8 +8,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 )
 
-// typeNames are the types without parameters that a key can be cast to, by the
-// names that they have in Arrow and in SQL.
+// typeNames maps the Arrow and SQL names of the types without parameters that a key
+// can be cast to.
 var typeNames = map[string]arrow.DataType{
 	"int16": arrow.PrimitiveTypes.Int16, "int32": arrow.PrimitiveTypes.Int32, "int64": arrow.PrimitiveTypes.Int64,
 	"uint8": arrow.PrimitiveTypes.Uint8, "uint16": arrow.PrimitiveTypes.Uint16, "uint32": arrow.PrimitiveTypes.Uint32, "uint64": arrow.PrimitiveTypes.Uint64,
@@ -29,9 +29,9 @@ var typeNames = map[string]arrow.DataType{
 	"uuid": &arrow.FixedSizeBinaryType{ByteWidth: 16},
 }
 
-// ParseType returns the type that a cast names: an Arrow type, or its SQL alias,
-// in any case. Units and sizes that make no difference to keys are dropped. int8
-// is refused, since it is 8 bits in Arrow and 64 in SQL.
+// ParseType returns the type that a cast names, by its Arrow name or SQL alias, in
+// any case. Units and sizes that make no difference to keys are dropped. int8 is
+// refused because it means 8 bits in Arrow and 64 bits in SQL.
 func ParseType(s string) (arrow.DataType, error) {
 	name := strings.Join(strings.Fields(strings.ToLower(s)), " ")
 	if t, ok := typeNames[name]; ok {
@@ -59,7 +59,8 @@ func ParseType(s string) (arrow.DataType, error) {
 	return nil, fmt.Errorf("type %q: want one of tinyint, int16 … int64, uint8 … uint64, float, double, decimal(P,S), string, binary, boolean, date, time, timestamp, timestamptz, uuid, fixed[N]", s)
 }
 
-// TypeName returns a name that [ParseType] reads as t, which came from there.
+// TypeName returns a name that [ParseType] parses to t, which must come from
+// ParseType.
 func TypeName(t arrow.DataType) string {
 	switch t := t.(type) {
 	case *arrow.Int8Type:
@@ -92,8 +93,8 @@ func TypeName(t arrow.DataType) string {
 	return t.Name() // integers, binary
 }
 
-// typeOf returns a type of the class to cast to, the widest where widths differ;
-// nil for classes that nothing is cast to.
+// typeOf returns a type of the class to cast to, the widest if they differ in
+// width. It is nil for classes without a cast.
 func typeOf(c Class) arrow.DataType {
 	switch c {
 	case Integer:
@@ -121,7 +122,7 @@ func typeOf(c Class) arrow.DataType {
 	return nil
 }
 
-// typeFor names a type of the class.
+// typeFor returns the name of a type of the class.
 func typeFor(c Class) string {
 	if t := typeOf(c); t != nil {
 		return TypeName(t)

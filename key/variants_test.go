@@ -16,8 +16,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// A variant is another way in which a column can hold the same values. Every
-// test of values runs over all of them.
+// A variant is another representation of the same values in a column. Every test of
+// values covers all of them.
 type variant struct {
 	name string
 	path string
@@ -29,8 +29,8 @@ var indexTypes = []arrow.DataType{
 	arrow.PrimitiveTypes.Uint8, arrow.PrimitiveTypes.Uint16, arrow.PrimitiveTypes.Uint32, arrow.PrimitiveTypes.Uint64,
 }
 
-// variants returns records whose key column holds the values of a. They last
-// until the test ends; the checked allocator says what was not released.
+// variants returns records whose key column holds the values of a. They are valid
+// until the test ends; the checked allocator reports leaks.
 func variants(t testing.TB, mem memory.Allocator, a arrow.Array) []variant {
 	var out []variant
 	add := func(name, path string, col arrow.Array) {
@@ -54,7 +54,7 @@ func variants(t testing.TB, mem memory.Allocator, a arrow.Array) []variant {
 	add("slice in a struct", "k.x", held(structOf(mem, held(sliced(t, mem, a)), nil)))
 	add("two structs down", "k.x.x", held(structOf(mem, st, nil)))
 	add("extension", "k", held(extended(a)))
-	if a.Len() > 100 { // of the narrowest index
+	if a.Len() > 100 { // too many for the narrowest index
 		return out
 	}
 	for _, it := range indexTypes {
@@ -70,7 +70,7 @@ func variants(t testing.TB, mem memory.Allocator, a arrow.Array) []variant {
 	return out
 }
 
-// sliced returns the values of a at an offset, other values before and behind.
+// sliced returns the values of a at an offset, with other values before and after.
 func sliced(t testing.TB, mem memory.Allocator, a arrow.Array) arrow.Array {
 	n := a.Len()
 	rows := []int{-1, n - 1, n / 2}
@@ -115,8 +115,8 @@ func bitmap(mem memory.Allocator, valid []bool) (b *memory.Buffer, nulls int) {
 	return b, nulls
 }
 
-// dictOf returns a dictionary array with a's values, in another order than the
-// dictionary's. A NULL of a is NULL in the dictionary, not in the index.
+// dictOf returns a dictionary array with a's values, in an order that differs from
+// the dictionary's. A NULL of a is NULL in the dictionary, not in the index.
 func dictOf(t testing.TB, mem memory.Allocator, index arrow.DataType, a arrow.Array) arrow.Array {
 	n := a.Len()
 	back := make([]int, n)
@@ -168,8 +168,8 @@ func extended(a arrow.Array) arrow.Array {
 	return array.MakeFromData(d)
 }
 
-// checked returns an allocator that fails the test for what is not released,
-// after all cleanups that were registered later.
+// checked returns an allocator that fails the test if memory is not released, after
+// all cleanups that are registered later.
 func checked(t testing.TB) memory.Allocator {
 	mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
 	t.Cleanup(func() { mem.AssertSize(t, 0) })
@@ -178,8 +178,8 @@ func checked(t testing.TB) memory.Allocator {
 
 var hashes = []bloom.Hash{{ID: bloom.XXH3}, {ID: bloom.XXH3, Seed: 0x9876543210abcdef}, {ID: bloom.XXH64}}
 
-// encode returns the key of each row, "NULL" where there is none, and checks
-// what a Batch promises. batch is reused from call to call.
+// encode returns the key of each row, "NULL" if it has none, and checks the
+// guarantees of a Batch. batch is reused between calls.
 func encode(t testing.TB, rec arrow.Record, paths string, batch *key.Batch) []string {
 	t.Helper()
 	ps, err := key.ParseColumns(paths)
@@ -237,7 +237,7 @@ func encode(t testing.TB, rec arrow.Record, paths string, batch *key.Batch) []st
 	return out
 }
 
-// forms returns the keys of a, which must be alike in all variants.
+// forms returns the keys of a, which must be the same in all variants.
 func forms(t testing.TB, a arrow.Array) []string {
 	t.Helper()
 	var batch key.Batch

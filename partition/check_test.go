@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // Check reads what reading all rows does not need, and a scan does: the page
@@ -35,7 +37,7 @@ func TestCheckReadsIndexes(t *testing.T) {
 			if at == 0 {
 				t.Fatalf("no %s", which)
 			}
-			if err := files[0].Check(t.Context(), 1); errors.Is(err, ErrCorrupt) != broken || (err != nil) != broken {
+			if err := files[0].Check(t.Context(), 1); errors.Is(err, fault.ErrCorrupt) != broken || (err != nil) != broken {
 				t.Errorf("%s, broken %t: %v", which, broken, err)
 			}
 			if err := Close(files); err != nil {

@@ -11,11 +11,15 @@ import (
 	"strings"
 
 	"github.com/zeebo/xxh3"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // listing is what stands in an output directory.
 type listing struct {
-	objects   map[string]Object // by Rel
+	objects   map[string]storage.Object // by Rel
 	manifests []*Manifest
 }
 
@@ -24,7 +28,7 @@ func (o Output) look(ctx context.Context) (*listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &listing{objects: map[string]Object{}}
+	d := &listing{objects: map[string]storage.Object{}}
 	for _, obj := range tree {
 		d.objects[obj.Rel] = obj
 		if !isManifest(obj.Rel) {
@@ -55,7 +59,7 @@ func (d *listing) own(o Output) *Manifest {
 // data returns the names of what a reader of the directory would read.
 func (d *listing) data() (names []string) {
 	for name := range d.objects {
-		if !slices.ContainsFunc(strings.Split(name, "/"), marks) {
+		if !slices.ContainsFunc(strings.Split(name, "/"), storage.Marker) {
 			names = append(names, name)
 		}
 	}
@@ -71,7 +75,7 @@ func (o Output) trouble(ctx context.Context, d *listing, m *Manifest, f Manifest
 	switch {
 	case !ok:
 		return "missing", nil
-	case !obj.Regular:
+	case obj.Type != 0:
 		return "changed: no regular file", nil
 	case obj.Size < f.Bytes:
 		return "cut", nil
@@ -95,20 +99,20 @@ func (o Output) trouble(ctx context.Context, d *listing, m *Manifest, f Manifest
 
 // sumOf returns the checksum of a file of the directory, as manifests have it.
 func (o Output) sumOf(ctx context.Context, name string) (_ string, err error) {
-	src, err := o.Store.Open(ctx, o.path(name))
+	src, err := o.Store.Open(ctx, storage.Object{Name: o.path(name)})
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
 	h := xxh3.New()
 	buf := make([]byte, 1<<20)
-	for at := int64(0); at < src.Size(); {
-		n, err := src.ReadAt(buf[:min(int64(len(buf)), src.Size()-at)], at)
+	for at, size := int64(0), src.Object().Size; at < size; {
+		n, err := src.ReadAt(buf[:min(int64(len(buf)), size-at)], at)
 		if n == 0 && err != nil {
 			return "", fmt.Errorf("%s: %w", o.path(name), err)
 		}
-		if ctx.Err() != nil {
-			return "", context.Cause(ctx)
+		if err := stopped.Err(ctx); err != nil {
+			return "", err
 		}
 		h.Write(buf[:n])
 		at += int64(n)
@@ -175,7 +179,7 @@ func (o Output) summary(ctx context.Context, d *listing) (sum *Manifest, lack st
 	}
 	slices.SortFunc(sum.Files, func(a, b ManifestFile) int { return strings.Compare(a.Name, b.Name) })
 	for _, name := range d.data() {
-		if claims[name] != nil || !d.objects[name].Regular || lack != "" {
+		if claims[name] != nil || d.objects[name].Type != 0 || lack != "" {
 			continue
 		}
 		if marker, _, err := o.marker(ctx, o.path(name)); err != nil {
@@ -307,7 +311,7 @@ func (o Output) place(ctx context.Context, d *listing, targets []target) (seen m
 	}
 	replaced := d.replaced(o)
 	for name := range replaced {
-		if obj, ok := d.objects[name]; ok && !obj.Regular {
+		if obj, ok := d.objects[name]; ok && obj.Type != 0 {
 			return nil, fmt.Errorf("%s: %w: %w, where an output of an earlier run was (remove it, or write to another directory)", o.Name, ErrExists, d.way(name))
 		}
 	}
@@ -341,13 +345,13 @@ func (o Output) place(ctx context.Context, d *listing, targets []target) (seen m
 		case o.ours(marker), own[t.name] && !table, o.Force && (own[t.name] || replaced[t.name]):
 			continue
 		case own[t.name]:
-			return nil, fmt.Errorf("%s: %w: %s has changed since this run wrote it (--force replaces it)", o.Name, ErrExists, t.name)
+			return nil, fault.Errorf("%s: %w: %s has changed since this run wrote it ({Force} replaces it)", o.Name, ErrExists, t.name)
 		case listed[t.name] != "" && !o.Force:
-			return nil, fmt.Errorf("%s: %w: %s does not come from these inputs and options (--force replaces the outputs of the inputs named, and keeps the others)", o.Name, ErrExists, t.name)
+			return nil, fault.Errorf("%s: %w: %s does not come from these inputs and options ({Force} replaces the outputs of the inputs named, and keeps the others)", o.Name, ErrExists, t.name)
 		case listed[t.name] != "":
-			return nil, fmt.Errorf("%s: %w: %s is the output of %s, which is not an input of this run (write to another directory, or set --base so that the names differ)", o.Name, ErrExists, t.name, listed[t.name])
+			return nil, fault.Errorf("%s: %w: %s is the output of %s, which is not an input of this run (write to another directory, or set {Base} so that the names differ)", o.Name, ErrExists, t.name, listed[t.name])
 		}
-		return nil, fmt.Errorf("%s: %w: %s is not listed in a manifest of this directory, so --force keeps it (remove it, or write to another directory)", o.Name, ErrExists, t.name)
+		return nil, fault.Errorf("%s: %w: %s is not listed in a manifest of this directory, so {Force} keeps it (remove it, or write to another directory)", o.Name, ErrExists, t.name)
 	}
 	return seen, nil
 }
@@ -360,7 +364,7 @@ func (d *listing) way(name string) error {
 			return fmt.Errorf("%s is a file or link, not a directory", dir)
 		}
 	}
-	if obj, ok := d.objects[name]; ok && !obj.Regular {
+	if obj, ok := d.objects[name]; ok && obj.Type != 0 {
 		return fmt.Errorf("%s is a link or device, not a regular file", name)
 	}
 	return nil
@@ -376,7 +380,7 @@ func (o Output) alone(ctx context.Context, d *listing) error {
 			if i := slices.IndexFunc(m.Files, func(f ManifestFile) bool { _, ok := d.objects[f.Name]; return ok }); i >= 0 {
 				what = m.Files[i].Name
 			}
-			return fmt.Errorf("%s: %w: %s does not come from these inputs and options (--force replaces the outputs of the inputs named, and keeps the others)", o.Name, ErrExists, what)
+			return fault.Errorf("%s: %w: %s does not come from these inputs and options ({Force} replaces the outputs of the inputs named, and keeps the others)", o.Name, ErrExists, what)
 		}
 		for _, f := range m.Files {
 			own[f.Name] = true
@@ -387,17 +391,17 @@ func (o Output) alone(ctx context.Context, d *listing) error {
 			continue
 		}
 		marker := ""
-		if d.objects[name].Regular {
+		if d.objects[name].Type == 0 {
 			var err error
 			if marker, _, err = o.marker(ctx, o.path(name)); err != nil {
 				return err
 			}
 		}
 		if marker == "" {
-			return fmt.Errorf("%s: %w: %s is not an output of bloomjoin (write to an empty directory; --force keeps such files)", o.Name, ErrExists, name)
+			return fault.Errorf("%s: %w: %s is not an output of bloomjoin (write to an empty directory; {Force} keeps such files)", o.Name, ErrExists, name)
 		}
 		if !o.ours(marker) {
-			return fmt.Errorf("%s: %w: %s does not come from these inputs and options (--force replaces the outputs of the inputs named, and keeps the others)", o.Name, ErrExists, name)
+			return fault.Errorf("%s: %w: %s does not come from these inputs and options ({Force} replaces the outputs of the inputs named, and keeps the others)", o.Name, ErrExists, name)
 		}
 	}
 	return nil
@@ -432,7 +436,7 @@ func (d *listing) replaced(o Output) map[string]bool {
 func (o Output) marker(ctx context.Context, name string) (marker string, table bool, err error) {
 	opts := OpenOptions{Store: o.Store, Mem: o.Mem}
 	opts.fill()
-	f, err := openEntry(ctx, Entry{Name: name, Rel: path.Base(name)}, opts)
+	f, err := openObject(ctx, storage.Object{Name: name, Rel: path.Base(name)}, opts)
 	if err != nil {
 		return "", false, ctx.Err() // whatever it is, nothing of ours
 	}
@@ -479,7 +483,7 @@ func (o Output) checkParts(parts []Part) error {
 	for _, p := range parts {
 		name := o.fileName(p)
 		if other, ok := names[name]; ok {
-			return fmt.Errorf("%s and %s: both outputs would be %s in %s (name their common directory as the input or with --base, or write to two directories)", other, p.name(), name, o.Name)
+			return fault.Errorf("%s and %s: both outputs would be %s in %s (name their common directory as the input or with {Base}, or write to two directories)", other, p.name(), name, o.Name)
 		}
 		names[name] = p.name()
 	}

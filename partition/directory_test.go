@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // Runs over different inputs share a directory, whatever their shards, and
@@ -51,13 +53,13 @@ func TestRunsShareADirectory(t *testing.T) {
 	// What another run has replaced since is that run's.
 	did(run(5, Shard{}, in+"/a.parquet"))
 	_, err := healed.do(t)
-	says(t, "replaced since", err, ErrExists, "does not come from these inputs and options", "--force")
+	says(t, "replaced since", err, ErrExists, "does not come from these inputs and options", "Force")
 	// Without Force no other run may come.
 	write(t, filepath.Join(in, "z/a.parquet"), 1, record(t, checked(t), col{"id", []int64{1}}))
 	other := run(4, Shard{}, in+"/z")
 	other.out.Force = false
 	_, err = other.do(t)
-	says(t, "without force", err, ErrExists, "--force")
+	says(t, "without force", err, ErrExists, "Force")
 }
 
 // contentsOf is the names and contents of a directory.
@@ -128,7 +130,7 @@ func TestFalseSuccessIsHealed(t *testing.T) {
 	mine := get(t, filepath.Join(in, "a.parquet"))
 	put(t, out+"a.parquet", mine)
 	_, err := whole.do(t)
-	says(t, "a table of somebody's", err, ErrExists, "a.parquet has changed", "--force")
+	says(t, "a table of somebody's", err, ErrExists, "a.parquet has changed", "Force")
 	equal(t, "a table of somebody's", get(t, out+"a.parquet") == mine, true)
 }
 
@@ -144,7 +146,7 @@ func TestManifestLeadsNowhere(t *testing.T) {
 		}
 		put(t, out+"_manifest-1.json", string(b))
 		_, err = job{[]string{in}, Output{Name: out, Run: runOf(1), Force: true}}.do(t)
-		says(t, name, err, ErrCorrupt, "_manifest-1.json")
+		says(t, name, err, fault.ErrCorrupt, "_manifest-1.json")
 		if err := os.RemoveAll(out); err != nil {
 			t.Fatal(err)
 		}

@@ -32,7 +32,6 @@ import (
 	"sort"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -44,15 +43,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/internal/text"
-)
-
-// Errors that callers branch on with errors.Is; see package fault for the
-// details that the errors themselves carry.
-var (
-	ErrCorrupt     = fault.ErrCorrupt     // the bytes break their format's rules
-	ErrUnsupported = fault.ErrUnsupported // valid, but not handled
-	ErrMismatch    = fault.ErrMismatch    // two things that must agree do not
-	ErrMemory      = fault.ErrMemory      // what must be held exceeds the memory budget
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // Format is a file format.
@@ -93,15 +84,15 @@ type table interface {
 // goroutines at once.
 type File struct {
 	Name   string // as it was opened, for messages
-	Rel    string // what identifies it on every machine; see Entry
+	Rel    string // identifies it on every machine, see [storage.Object]
 	Format Format
 	Size   int64 // bytes; -1 for standard input and records
 
 	table
-	src   Source        // nil: there is nothing to be read again by its place
-	once  bool          // the rows can be read only one time
-	root  string        // the directory that was searched for it, or ""
-	bytes *atomic.Int64 // read from src so far
+	src   storage.Reader // nil: standard input or records
+	once  bool           // the rows can be read only one time
+	root  string         // the directory that was searched for it, or ""
+	bytes *atomic.Int64  // read from src so far
 	print func() ([]byte, error)
 
 	doubts   doubts
@@ -111,7 +102,7 @@ type File struct {
 // OpenOptions says how to open files. The zero value reads local Parquet and
 // Arrow files.
 type OpenOptions struct {
-	Store Store // nil: Local{}
+	Store storage.Source // nil: the local file system
 	Mem   memory.Allocator
 	// Text allows text formats: for ID sets.
 	Text bool
@@ -151,11 +142,11 @@ type OpenOptions struct {
 	AllowEmpty bool
 	// Base is the directory that outputs mirror: a file's Rel is its path below
 	// it. Empty: Rel begins with the first name=value directory of the path, and
-	// without one is as [Entry] says.
+	// without one is as [storage.Object] says.
 	Base string
 	// Memory is the memory budget of the whole process in bytes; 0: no bound. It
 	// bounds what is read of the files at once, as batches of text. What needs
-	// more is an error that wraps [ErrMemory].
+	// more is an error that wraps [fault.ErrMemory].
 	Memory int64
 	// InFlight is the most bytes that pages, records and row groups on their way
 	// from the files to a consumer may take together, about; 0: no bound. Fewer
@@ -172,7 +163,7 @@ type like struct{ table *arrowparquet.Parquet }
 
 func (o *OpenOptions) fill() {
 	if o.Store == nil {
-		o.Store = Local{}
+		o.Store = storage.Local{}
 	}
 	if o.Mem == nil {
 		o.Mem = memory.DefaultAllocator
@@ -218,37 +209,29 @@ func Close(files []*File) error {
 	return errors.Join(errs...)
 }
 
-// rest gives back what the source holds until the next read.
-func (f *File) rest() error {
-	if r, ok := f.src.(interface{ Rest() error }); ok {
-		return r.Rest()
-	}
-	return nil
-}
+// rest releases what the file's reader holds, such as a descriptor, until the
+// next read.
+func (f *File) rest() error { return storage.Rest(f.src) }
 
-// unless returns err, behind the news that the file has changed since it was
-// opened, if it has: then what is wrong with its bytes will be otherwise at the
-// next attempt.
+// unless returns err, or a "file changed" error that wraps it if the file has
+// changed since it was opened: then another attempt may succeed.
 func (f *File) unless(err error) error {
-	c, ok := f.src.(interface{ Changed() error })
-	if !ok || err == nil {
-		return err
+	if err == nil {
+		return nil
 	}
-	if changed := c.Changed(); changed != nil {
+	if changed := storage.Changed(f.src); changed != nil {
 		return fmt.Errorf("%w (%w)", changed, err)
 	}
 	return err
 }
 
-// Unchanged returns an error if the file of a piece is no longer as it was when
-// it was opened, as far as its source can tell: what was read of it may then be
-// of two files.
+// Unchanged returns an error that wraps [storage.ErrChanged] if the file of a
+// piece is known to have changed since it was opened: some of what was read may
+// be of another file.
 func Unchanged(pieces []Piece) error {
 	for _, p := range pieces {
-		if c, ok := p.File.src.(interface{ Changed() error }); ok {
-			if err := c.Changed(); err != nil {
-				return err
-			}
+		if err := storage.Changed(p.File.src); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -268,14 +251,6 @@ func (f *File) BytesRead() int64 { return f.bytes.Load() }
 
 // Once reports whether the file can be read only one time.
 func (f *File) Once() bool { return f.once }
-
-// modTime returns when the file was last written, zero if nobody knows.
-func modTime(s Source) (t time.Time) {
-	if m, ok := s.(interface{ ModTime() time.Time }); ok {
-		t = m.ModTime()
-	}
-	return t
-}
 
 // Rows returns the number of rows, or -1 if it is not known before they are
 // read.
@@ -369,9 +344,9 @@ func (f *File) SetTypes(types map[string]arrow.DataType, ignoreCase bool) {
 
 // detect finds the format by name and by the first bytes. The name decides for
 // text, so that a damaged Parquet file is not taken for one.
-func detect(src Source, e Entry, unnamed Format) (Format, error) {
+func detect(src storage.Reader, e storage.Object, unnamed Format) (Format, error) {
 	var head [8]byte
-	n, err := src.ReadAt(head[:min(8, src.Size())], 0)
+	n, err := src.ReadAt(head[:min(8, src.Object().Size)], 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "", fmt.Errorf("%s: %w", e.Name, err)
 	}
@@ -397,10 +372,11 @@ func detect(src Source, e Entry, unnamed Format) (Format, error) {
 
 // byTail finds the format of a file by its last bytes, for one whose first are
 // damaged: it is no text.
-func byTail(src Source) (Format, error) {
+func byTail(src storage.Reader) (Format, error) {
 	var tail [6]byte
-	n := min(int64(len(tail)), src.Size())
-	if m, err := src.ReadAt(tail[:n], src.Size()-n); int64(m) < n {
+	size := src.Object().Size
+	n := min(int64(len(tail)), size)
+	if m, err := src.ReadAt(tail[:n], size-n); int64(m) < n {
 		return "", err
 	}
 	s := string(tail[:n])
@@ -469,7 +445,7 @@ func (f *File) open(opts OpenOptions) (err error) {
 			return err
 		}
 		f.table, opts.like.table = p, p
-		if _, near := f.src.(Mapper); !near {
+		if _, near := f.src.(storage.Mapper); !near {
 			p.File().ReadAtLeast(min(farRead, max(opts.room.Part(64, farRead), leastRead)))
 		}
 	case ArrowFile:
@@ -478,7 +454,7 @@ func (f *File) open(opts OpenOptions) (err error) {
 		f.table, err = arrowipc.OpenStream(f.reopen(r), f.Name, opts.Mem, arrowipc.StreamOptions{Size: f.Size, Memory: opts.Memory})
 	default:
 		if !opts.Text {
-			return fmt.Errorf("%s: %w (text is read as IDs only, with --ids; rows in other formats can come as an Arrow stream on standard input: docs/stdin.md)", f.Name, ErrNoData)
+			return fault.Errorf("%s: %w (text is read as IDs only, with {IDs}; rows in other formats can come as an Arrow stream on standard input: docs/stdin.md)", f.Name, ErrNoData)
 		}
 		f.table, err = text.Open(f.reopen(r), f.Name, text.Options{
 			Format: textFormats[f.Format], Guessed: opts.TextFormat == "", Size: f.Size, Column: opts.Column, Mem: opts.Mem, Memory: opts.Memory, SkipBad: opts.SkipBad,

@@ -10,6 +10,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // ErrNoData says that a file is of no format that may be read here.
@@ -21,7 +26,7 @@ var ErrNoData = errors.New("neither a Parquet nor an Arrow file")
 // With an error, the files that are open are returned, too.
 func (o *OpenOptions) find(ctx context.Context, name string) (files []*File, err error) {
 	entries, err := o.Store.List(ctx, name)
-	if errors.Is(err, ErrNoFiles) && o.AllowEmpty {
+	if errors.Is(err, storage.ErrNoFiles) && o.AllowEmpty {
 		return nil, nil
 	}
 	if err != nil {
@@ -40,7 +45,7 @@ func (o *OpenOptions) find(ctx context.Context, name string) (files []*File, err
 			case errors.Is(err, ErrNoData) && e.Found:
 				stray = append(stray, e.Rel)
 				continue
-			case errors.Is(err, ErrMemory) && len(entries) > 1:
+			case errors.Is(err, fault.ErrMemory) && len(entries) > 1:
 				n := len(files) + 1
 				return files, fmt.Errorf("%w: this is file %d of %d, so all take about %.1f times as much", err, n, len(entries), float64(len(entries))/float64(n))
 			case err != nil:
@@ -59,9 +64,9 @@ func (o *OpenOptions) find(ctx context.Context, name string) (files []*File, err
 	case len(stray) > 0 && len(files) == 0:
 		return files, fmt.Errorf("directory %s holds no %s files, only %s (name the directory with the data)", name, o.kinds(), firstFew(append(stray, passed...)))
 	case len(stray) > 0:
-		return files, fmt.Errorf("%s: %s in it is %w (if it holds no rows: --exclude %s, or name the files by a pattern)", name, stray[0], ErrNoData, quoteGlob(path.Base(stray[0])))
+		return files, fault.Errorf("%s: %s in it is %w (if it holds no rows: {Exclude %s}, or name the files by a pattern)", name, stray[0], ErrNoData, quoteGlob(path.Base(stray[0])))
 	case len(files) == 0 && !o.AllowEmpty:
-		return files, fmt.Errorf("directory %s holds no %s files, only %s (name the directory with the data)%w", name, o.kinds(), firstFew(passed), quiet{ErrNoFiles})
+		return files, fmt.Errorf("directory %s holds no %s files, only %s (name the directory with the data)%w", name, o.kinds(), firstFew(passed), quiet.Error{Err: storage.ErrNoFiles})
 	}
 	return files, nil
 }
@@ -92,7 +97,7 @@ func quoteGlob(name string) string {
 
 // leftOut returns why a file of a directory is not to be read by Include and
 // Exclude, "" if it may be.
-func (o *OpenOptions) leftOut(e Entry) (why string, err error) {
+func (o *OpenOptions) leftOut(e storage.Object) (why string, err error) {
 	if !e.Found {
 		return "", nil
 	}
@@ -126,12 +131,12 @@ func (o *OpenOptions) leftOut(e Entry) (why string, err error) {
 }
 
 // openFound opens a file. Of one that is surely no data it returns why.
-func (o *OpenOptions) openFound(ctx context.Context, e Entry) (_ *File, why string, err error) {
+func (o *OpenOptions) openFound(ctx context.Context, e storage.Object) (_ *File, why string, err error) {
 	e, root, err := o.rebase(e)
 	if err != nil {
 		return nil, "", err
 	}
-	f, err := openEntry(ctx, e, *o)
+	f, err := openObject(ctx, e, *o)
 	if f != nil {
 		f.root = root
 	}
@@ -141,7 +146,7 @@ func (o *OpenOptions) openFound(ctx context.Context, e Entry) (_ *File, why stri
 	switch {
 	case len(o.Include) == 0 && noData(path.Base(e.Rel)):
 		why = "its name says that it is no data"
-	case err != nil && o.isEmpty(ctx, e):
+	case err != nil && e.Size == 0:
 		why = "it is empty"
 	default:
 		return f, "", err
@@ -152,15 +157,6 @@ func (o *OpenOptions) openFound(ctx context.Context, e Entry) (_ *File, why stri
 		err = nil
 	}
 	return nil, why, err
-}
-
-func (o *OpenOptions) isEmpty(ctx context.Context, e Entry) bool {
-	src, err := o.Store.Open(ctx, e.Name)
-	if err != nil {
-		return false
-	}
-	size := src.Size()
-	return src.Close() == nil && size == 0
 }
 
 // noData reports whether a file is surely no data by its name: what people and
@@ -179,7 +175,7 @@ func noData(name string) bool {
 
 // rebase gives an entry the path below the base for its Rel. root is the
 // directory that was searched for it, "" if none was.
-func (o *OpenOptions) rebase(e Entry) (_ Entry, root string, err error) {
+func (o *OpenOptions) rebase(e storage.Object) (_ storage.Object, root string, err error) {
 	above := strings.TrimSuffix(e.Name, e.Rel)
 	if e.Found {
 		root = above
@@ -189,27 +185,30 @@ func (o *OpenOptions) rebase(e Entry) (_ Entry, root string, err error) {
 		if !strings.Contains(dir, "://") {
 			dir = path.Clean(dir) + "/"
 		}
-		if _, below, ok := cutPartition(dir); ok {
+		if _, below, ok := hive.Cut(dir); ok {
 			e.Rel = below + e.Rel
 		}
 		return e, root, nil
 	}
-	for _, base := range []string{absolute(o.Base), newPlace(o.Base).real} {
+	for _, base := range []string{absolute(o.Base), newPlace(o.Store, o.Base).real} {
 		if rel, err := filepath.Rel(base, absolute(e.Name)); err == nil && rel != "." && filepath.IsLocal(rel) {
 			e.Rel = filepath.ToSlash(rel)
 			return e, root, nil
 		}
 	}
-	return e, root, fmt.Errorf("%s: the input is not below --base %s (name a directory that holds all inputs)", e.Name, o.Base)
+	return e, root, fault.Errorf("%s: the input is not below {Base %s} (name a directory that holds all inputs)", e.Name, o.Base)
 }
 
-// openEntry opens a file with options that are filled.
-func openEntry(ctx context.Context, e Entry, opts OpenOptions) (*File, error) {
-	src, err := opts.Store.Open(ctx, e.Name)
+// openObject opens a file. The options must be filled in.
+func openObject(ctx context.Context, e storage.Object, opts OpenOptions) (*File, error) {
+	src, err := opts.Store.Open(ctx, e)
+	if errors.Is(err, storage.ErrChanged) { // since it was listed, and nothing has been read yet
+		src, err = opts.Store.Open(ctx, storage.Object{Name: e.Name})
+	}
 	if err != nil {
 		return nil, err
 	}
-	f := &File{Name: e.Name, Rel: e.Rel, Size: src.Size(), src: src, bytes: new(atomic.Int64), inFlight: opts.InFlight}
+	f := &File{Name: e.Name, Rel: e.Rel, Size: src.Object().Size, src: src, bytes: new(atomic.Int64), inFlight: opts.InFlight}
 	f.print = sync.OnceValues(f.digest)
 	if f.Format, err = detect(src, e, opts.TextFormat); err == nil {
 		err = f.open(opts)

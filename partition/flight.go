@@ -5,6 +5,7 @@ import (
 	"io"
 	"runtime"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -134,7 +135,7 @@ func keyNeed(pieces []Piece, columns []key.Column, o key.Options) int64 {
 type overflow struct{ *spill.Stream }
 
 // waitsOnDisk is what errors of such a file say.
-const waitsOnDisk = "pages of the output that wait on disk (raise --memory, or name a directory with room by --temp-dir)"
+const waitsOnDisk fault.Text = "pages of the output that wait on disk (raise {Memory}, or name a directory with room by {TempDir})"
 
 func (o overflow) Write(b []byte) error { return o.Stream.Write(b, false) }
 

@@ -11,7 +11,7 @@ func notRows(name string, head []byte) error {
 	switch kind := sniff.Kind(head); kind {
 	case sniff.AFilter:
 		return fault.Mismatch(fault.At{File: name}, "the file", "rows", kind).
-			WithHint("give filters with --filter or --match, and the IDs they were built from with --ids")
+			WithHint("give filters with {Filter} or {Match}, and the IDs they were built from with {IDs}")
 	case "a bzip2 file", "an xz file", "an LZ4 file":
 		return fault.Unsupported(fault.At{File: name}, "%s; want gzip, zstd or no compression", kind).
 			WithHint("decompress it first")

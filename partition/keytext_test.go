@@ -11,18 +11,21 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// keysOf reads a key by MapKeys: each key, how many rows there were, and how
+// keysOf reads a key by ReadKeys: each key, how many rows there were, and how
 // many of them without a key.
 func keysOf(t *testing.T, files []*File, column string) (all []string, rows, null int, err error) {
 	t.Helper()
 	var mu sync.Mutex
-	err = MapKeys(t.Context(), Split(files, Shard{}), column, key.Options{}, 2, func() (KeyWork, error) {
-		return func(_ Piece, b *key.Batch) error {
+	o := KeyOptions{Key: column, IDs: true, Threads: 2}
+	stats, err := ReadKeys(t.Context(), Split(files, Shard{}), o, func() (func(*Keys) error, error) {
+		return func(k *Keys) error {
 			mu.Lock()
 			defer mu.Unlock()
+			b := k.Batch
 			rows, null = rows+b.Len, null+b.Len-len(b.Rows)
 			for i := range b.Rows {
 				all = append(all, string(b.Append(nil, i)))
@@ -30,6 +33,9 @@ func keysOf(t *testing.T, files []*File, column string) (all []string, rows, nul
 			return nil
 		}, nil
 	})
+	if want := (KeyStats{Rows: int64(rows), Nulls: int64(null)}); err == nil && stats != want {
+		t.Errorf("%s: counted %+v, want %+v", column, stats, want)
+	}
 	return all, rows, null, err
 }
 
@@ -111,17 +117,18 @@ func TestTextKeysEnd(t *testing.T) {
 	path := put(t, t.TempDir()+"/a.txt", strings.Repeat("1\n", 200_000)+"x\n")
 	files := open(t, OpenOptions{Text: true, Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}}, path)
 	_, _, _, err := keysOf(t, files, "id")
-	says(t, "a bad line", err, ErrMismatch, "a.txt: line 200001: column id")
+	says(t, "a bad line", err, fault.ErrMismatch, "a.txt: line 200001: column id")
 	full := errors.New("full")
 	ctx, cancel := context.WithCancel(t.Context())
 	for _, c := range []struct {
-		work KeyWork
+		work func(*Keys) error
 		want error
 	}{
-		{func(Piece, *key.Batch) error { return full }, full},
-		{func(Piece, *key.Batch) error { cancel(); return nil }, context.Canceled},
+		{func(*Keys) error { return full }, full},
+		{func(*Keys) error { cancel(); return nil }, context.Canceled},
 	} {
-		err := MapKeys(ctx, Split(files, Shard{}), "id", key.Options{}, 1, func() (KeyWork, error) { return c.work, nil })
+		o := KeyOptions{Key: "id", IDs: true, Threads: 1}
+		_, err := ReadKeys(ctx, Split(files, Shard{}), o, func() (func(*Keys) error, error) { return c.work, nil })
 		if !errors.Is(err, c.want) {
 			t.Errorf("%v, want %v", err, c.want)
 		}

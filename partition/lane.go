@@ -12,7 +12,7 @@ import (
 
 // outGroup is a row group of the output that is being filled.
 type outGroup struct {
-	part     int
+	source   int // number of the source of its first rows
 	layout   *parquet.Writer
 	rows     int64
 	bytes    int64 // uncompressed, as expected
@@ -114,10 +114,10 @@ func (l *lane) end(n int64, early []parkedPage) error {
 // newOutGroup begins the row group that the rows of s are the first of.
 func newOutGroup(s *segment) *outGroup {
 	src := s.source
-	g := &outGroup{part: src.part, layout: src.layout}
+	g := &outGroup{source: src.number, layout: src.layout}
 	for i := range src.leaves {
 		w := src.layout.Chunk(i)
-		if src.leavesDictionary(s.stretch.group, i) { // so would this one
+		if src.leavesDictionary(s.rowRange.group, i) { // so would this one
 			w.NoDictionary()
 		}
 		g.lanes = append(g.lanes, &lane{w: w})

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // A directory that is written holds one file for each input partition, a
@@ -94,17 +95,18 @@ func (m *Manifest) of(o Output) bool {
 func (m *Manifest) group() string { return fmt.Sprint(m.Run, " ", m.Of) }
 
 func (o Output) readManifest(ctx context.Context, name string) (_ *Manifest, err error) {
-	src, err := o.Store.Open(ctx, o.path(name))
+	src, err := o.Store.Open(ctx, storage.Object{Name: o.path(name)})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
 	at := fault.At{File: o.path(name)}
 	const hint = "restore it, or write to another directory; without it, the files beside it cannot be identified"
-	if src.Size() > maxManifest {
-		return nil, fault.Corrupt(at, "a manifest of %d bytes", src.Size()).WithHint(hint)
+	size := src.Object().Size
+	if size > maxManifest {
+		return nil, fault.Corrupt(at, "a manifest of %d bytes", size).WithHint(hint)
 	}
-	b, err := io.ReadAll(io.NewSectionReader(src, 0, src.Size()))
+	b, err := io.ReadAll(io.NewSectionReader(src, 0, size))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.path(name), err)
 	}
@@ -131,7 +133,7 @@ func (o Output) readManifest(ctx context.Context, name string) (_ *Manifest, err
 		}
 		m.Files[i] = f
 	}
-	m.file, m.written = name, modTime(src)
+	m.file, m.written = name, src.Object().ModTime
 	return m, nil
 }
 
@@ -155,7 +157,7 @@ func (o Output) writeManifest(ctx context.Context, name string, m *Manifest) (er
 	if err != nil {
 		return err
 	}
-	sink, err := o.Store.Create(ctx, o.path(name), false)
+	sink, err := o.Store.Create(ctx, o.path(name), storage.CreateOptions{})
 	if err != nil {
 		return err
 	}
@@ -171,7 +173,7 @@ func (o Output) path(name string) string {
 }
 
 func (o Output) remove(ctx context.Context, name string) error {
-	if err := o.Store.Remove(ctx, o.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := o.Store.Delete(ctx, storage.Object{Name: o.path(name)}); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // mostMapped is how many files are mapped at once at most, each of which takes a
@@ -37,7 +38,7 @@ func mapFew(pieces []Piece) (unmap func() error) {
 // file changed. Nobody may use the file while either is called.
 func (f *File) mapPages() (unmap func() error) {
 	nothing := func() error { return nil }
-	m, ok := f.src.(Mapper)
+	m, ok := f.src.(storage.Mapper)
 	if !ok {
 		return nothing
 	}

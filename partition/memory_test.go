@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 )
 
@@ -23,18 +24,18 @@ const (
 func TestPagesAreCharged(t *testing.T) {
 	opts := OpenOptions{Memory: 64 << 20}
 	f := open(t, opts, longList)[0]
-	where := []string{longList, "row group 1", "column l.list.element", "page 1", "--memory"}
+	where := []string{longList, "row group 1", "column l.list.element", "page 1", "Memory"}
 	for _, err := range f.Read(t.Context(), 0, nil) {
-		says(t, "records", err, ErrMemory, where...)
+		says(t, "records", err, fault.ErrMemory, where...)
 	}
-	says(t, "checking", f.parquet().File().ValidateChunk(t.Context(), 0, 1), ErrMemory, where...)
+	says(t, "checking", f.parquet().File().ValidateChunk(t.Context(), 0, 1), fault.ErrMemory, where...)
 	s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("user", 2)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := Output{Name: filepath.Join(t.TempDir(), "o.parquet"), Format: Parquet}
 	_, err = out.WriteScan(t.Context(), s, Split([]*File{f}, Shard{}), []*File{f})
-	says(t, "a scan", err, ErrMemory, where...)
+	says(t, "a scan", err, fault.ErrMemory, where...)
 }
 
 // Records of a dictionary with long strings are cut by what they become.
@@ -54,7 +55,7 @@ func TestLongStringsAreCut(t *testing.T) {
 	}
 	f = open(t, OpenOptions{Memory: 16 << 20}, longWords)[0]
 	for _, err := range f.Read(t.Context(), 0, nil) {
-		says(t, "a dictionary", err, ErrMemory, longWords, "row group 1", "column s", "--memory to 33MiB")
+		says(t, "a dictionary", err, fault.ErrMemory, longWords, "row group 1", "column s", "Memory to 33MiB")
 	}
 }
 
@@ -111,7 +112,7 @@ func TestArrowSchemasAreCharged(t *testing.T) {
 	for name, content := range map[string]string{"a.arrow": file.String(), "a.arrows": stream.String()} {
 		path := put(t, filepath.Join(dir, name), content)
 		_, err := Open(t.Context(), []string{path}, OpenOptions{Memory: 16 << 20})
-		says(t, name, err, ErrMemory, path, "--memory")
+		says(t, name, err, fault.ErrMemory, path, "Memory")
 		open(t, OpenOptions{Memory: 128 << 20}, path)
 	}
 }

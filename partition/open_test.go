@@ -13,7 +13,9 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 func streamOf(t testing.TB, rec arrow.Record) string {
@@ -89,7 +91,7 @@ func TestOpenRefusals(t *testing.T) {
 		path := put(t, filepath.Join(dir, name), content)
 		for _, text := range []bool{false, true} {
 			files, err := Open(t.Context(), []string{path}, OpenOptions{Text: text})
-			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrUnsupported) && (text || !errors.Is(err, ErrNoData)) || files != nil {
+			if !errors.Is(err, fault.ErrCorrupt) && !errors.Is(err, fault.ErrUnsupported) && (text || !errors.Is(err, ErrNoData)) || files != nil {
 				t.Errorf("%s, text allowed: %v: %v", name, text, err)
 				continue
 			}
@@ -99,7 +101,7 @@ func TestOpenRefusals(t *testing.T) {
 	_, err := Open(t.Context(), []string{filepath.Join(dir, "nowhere.parquet")}, OpenOptions{})
 	says(t, "no file", err, fs.ErrNotExist, "nowhere.parquet")
 	_, err = Open(t.Context(), []string{"s3://bucket/logs/"}, OpenOptions{})
-	says(t, "an object store", err, ErrUnsupported, "unsupported", "s3://")
+	says(t, "an object store", err, fault.ErrUnsupported, "unsupported", "s3://")
 	_, err = Open(t.Context(), []string{"-"}, OpenOptions{})
 	says(t, "standard input as a log", err, nil, "standard input", "name a file")
 }
@@ -124,7 +126,7 @@ func TestOpenDirectory(t *testing.T) {
 	for _, name := range []string{"part-00001", "rest.csv", "more.orc", "day2.txt", "notes.md", "x.xml", "y=1/make.py", "page.html", "README2", "license.csv", "y=1/Notice.jsonl.gz"} {
 		put(t, filepath.Join(dir, name), "damaged, or in another format")
 		_, err := Open(t.Context(), []string{dir}, OpenOptions{})
-		says(t, "a stray file", err, nil, name, "--exclude "+filepath.Base(name))
+		says(t, "a stray file", err, nil, name, "Exclude "+filepath.Base(name))
 		if err := os.Remove(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +153,7 @@ func TestOpenDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Open(t.Context(), []string{dir}, OpenOptions{})
-	says(t, "a damaged file in a directory", err, ErrCorrupt, "bad.parquet")
+	says(t, "a damaged file in a directory", err, fault.ErrCorrupt, "bad.parquet")
 }
 
 // Include and Exclude choose the files of directories, and no others.
@@ -186,7 +188,7 @@ func TestIncludeExclude(t *testing.T) {
 	_, err := Open(t.Context(), []string{dir}, OpenOptions{Include: []string{"*.csv"}})
 	says(t, "text that is included", err, nil, "rest.csv", "Parquet or Arrow")
 	_, err = Open(t.Context(), []string{dir}, OpenOptions{Exclude: []string{"*"}})
-	says(t, "all is excluded", err, ErrNoFiles, dir)
+	says(t, "all is excluded", err, storage.ErrNoFiles, dir)
 	_, err = Open(t.Context(), []string{dir}, OpenOptions{Exclude: []string{"["}})
 	says(t, "no pattern", err, path.ErrBadPattern, "[")
 	if files := open(t, OpenOptions{Exclude: []string{"*"}}, filepath.Join(dir, "a.parquet")); len(files) != 1 {
@@ -230,7 +232,7 @@ func TestBase(t *testing.T) {
 	}
 	for _, base := range []string{"logs/dt=2", "elsewhere", "logs/dt=1/a.parquet"} {
 		_, err := Open(t.Context(), []string{"logs/dt=1"}, OpenOptions{Base: base})
-		says(t, base, err, nil, "logs/dt=1/a.parquet", "--base "+base)
+		says(t, base, err, nil, "logs/dt=1/a.parquet", "Base "+base)
 	}
 }
 
@@ -242,7 +244,7 @@ func TestTableFormats(t *testing.T) {
 		put(t, filepath.Join(dir, "t", mark), "{}")
 		for _, name := range []string{dir + "/t", dir, dir + "/t/", dir + "/t/dt=1", dir + "/*"} {
 			_, err := Open(t.Context(), []string{name}, OpenOptions{Exclude: []string{"*.json"}})
-			says(t, name, err, ErrUnsupported, format, dir+"/t")
+			says(t, name, err, fault.ErrUnsupported, format, dir+"/t")
 		}
 		open(t, OpenOptions{}, dir+"/t/dt=*/*.parquet") // what is named is meant
 	}
@@ -305,7 +307,7 @@ func TestOpenStandardInput(t *testing.T) {
 		}
 	}
 	_, err := Open(t.Context(), []string{"-"}, OpenOptions{Text: true, Stdin: strings.NewReader("PAR1....")})
-	says(t, "Parquet on standard input", err, ErrUnsupported, "name the file")
+	says(t, "Parquet on standard input", err, fault.ErrUnsupported, "name the file")
 	_, err = Open(t.Context(), []string{"-"}, OpenOptions{Stdin: strings.NewReader("1\n")})
 	says(t, "text on standard input as a log", err, nil, "standard input")
 }
@@ -359,8 +361,8 @@ func TestForeignFiles(t *testing.T) {
 		name, text string
 		want       []string
 	}{
-		{"users.bjf", "\x89BJF\r\n\x1a\n\x01\x00\x01\x00", []string{"got a bloomjoin filter", "--ids"}},
-		{"users.txt", "\x89BJF\r\n\x1a\n\x01\x00\x01\x00", []string{"got a bloomjoin filter", "--filter"}},
+		{"users.bjf", "\x89BJF\r\n\x1a\n\x01\x00\x01\x00", []string{"got a bloomjoin filter", "IDs"}},
+		{"users.txt", "\x89BJF\r\n\x1a\n\x01\x00\x01\x00", []string{"got a bloomjoin filter", "Filter"}},
 		{"a.orc", "ORC\n\x0b\n\x03\x00\x00\x00", []string{"an ORC file", "docs/stdin.md"}},
 		{"a.avro", "Obj\x01\x04\x16avro.schema", []string{"an Avro file", "docs/stdin.md"}},
 		{"a.xlsx", "PK\x03\x04\x14\x00", []string{"a ZIP archive"}},
@@ -394,5 +396,5 @@ func TestForeignFiles(t *testing.T) {
 		}
 	}
 	_, err = Open(t.Context(), []string{write("c.txt", csv)}, OpenOptions{Text: true, Column: "user_id"})
-	says(t, "c.txt", err, ErrMismatch, "c.txt: line 1", "looks like a CSV header", "--ids-format csv")
+	says(t, "c.txt", err, fault.ErrMismatch, "c.txt: line 1", "looks like a CSV header", "TextFormat csv")
 }

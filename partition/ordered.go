@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
 // Rows is a record batch with where it comes from. Whoever receives it
@@ -45,9 +46,9 @@ type ReadOptions struct {
 // rec is released afterwards.
 type Work func(piece Piece, rec arrow.Record, emit func(arrow.Record) error) error
 
-// groupWork makes the records of one row group and hands them on with emit, as
-// Work does. One goroutine calls it at a time.
-type groupWork func(ctx context.Context, p Piece, group int, emit func(arrow.Record) error) error
+// taskWork makes the records of one task and hands them on with emit, as Work
+// does. One goroutine calls it at a time.
+type taskWork func(ctx context.Context, t task, emit func(arrow.Record) error) error
 
 // Map reads the pieces with several workers, passes each record batch through
 // a worker's own Work, and yields what it emits in input order: pieces in
@@ -63,10 +64,10 @@ func Map(ctx context.Context, pieces []Piece, opts ReadOptions, newWork func() (
 		unmap := mapFew(pieces)
 		way := flightOf(InFlight(pieces)/forRecords, opts.Threads, func() int64 { return need(pieces, opts.Columns) })
 		more := true
-		for r, err := range mapGroups(ctx, pieces, way, func() (groupWork, error) {
+		for r, err := range mapTasks(ctx, groupsOf(pieces), way, func() (taskWork, error) {
 			work, err := newWork()
-			return func(ctx context.Context, p Piece, group int, emit func(arrow.Record) error) error {
-				return readGroup(ctx, p, group, opts, way, work, emit)
+			return func(ctx context.Context, t task, emit func(arrow.Record) error) error {
+				return readGroup(ctx, pieces[t.piece], t.group, opts, way, work, emit)
 			}, err
 		}) {
 			if more = yield(r, err) && err == nil; !more {
@@ -106,12 +107,12 @@ func readGroup(ctx context.Context, p Piece, group int, opts ReadOptions, way fl
 	return nil
 }
 
-// mapGroups is Map by row groups.
-func mapGroups(ctx context.Context, pieces []Piece, way flight, newWork func() (groupWork, error)) iter.Seq2[Rows, error] {
+// mapTasks is Map for any tasks.
+func mapTasks(ctx context.Context, todo []task, way flight, newWork func() (taskWork, error)) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
-		m := mapper{ctx: ctx, pieces: pieces, way: way}
-		tasks := m.start(newWork)
+		m := mapper{ctx: ctx, way: way}
+		tasks := m.start(todo, newWork)
 		defer func() {
 			cancel()
 			for _, t := range tasks {
@@ -132,8 +133,8 @@ func mapGroups(ctx context.Context, pieces []Piece, way flight, newWork func() (
 					return
 				}
 			}
-			if err := ctx.Err(); err != nil {
-				yield(Rows{}, context.Cause(ctx))
+			if err := stopped.Err(ctx); err != nil {
+				yield(Rows{}, err)
 				return
 			}
 			<-m.begun
@@ -153,16 +154,14 @@ func (r result) release() {
 	}
 }
 
-// groupTask is one row group.
-type groupTask struct {
-	piece, group int
-	number       int         // among the tasks
-	out          chan result // closed when the group is done
+// running is a task with its results.
+type running struct {
+	task
+	out chan result // closed when the task is done
 }
 
 type mapper struct {
 	ctx     context.Context
-	pieces  []Piece
 	way     flight
 	workers sync.WaitGroup
 	begun   chan struct{} // an element for each task that is handed out and not consumed
@@ -204,20 +203,18 @@ func (t *turns) wait(ctx context.Context, task int) error {
 	case <-c:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return stopped.Err(ctx)
 	}
 }
 
 // start lays out the tasks and starts the workers. Tasks are handed out in
 // order, so that the one the consumer waits for is always being worked on.
-func (m *mapper) start(newWork func() (groupWork, error)) []groupTask {
-	var tasks []groupTask
-	for i, p := range m.pieces {
-		for g := p.Lo; g < p.Hi; g++ {
-			tasks = append(tasks, groupTask{i, g, len(tasks), make(chan result, m.way.queue)})
-		}
+func (m *mapper) start(todo []task, newWork func() (taskWork, error)) []running {
+	tasks := make([]running, len(todo))
+	for i, t := range todo {
+		tasks[i] = running{t, make(chan result, m.way.queue)}
 	}
-	next := make(chan groupTask)
+	next := make(chan running)
 	m.begun = make(chan struct{}, min(m.way.begun, max(len(tasks), 1)))
 	m.workers.Add(1)
 	go func() {
@@ -255,7 +252,7 @@ func (m *mapper) start(newWork func() (groupWork, error)) []groupTask {
 // begin hands a task to a worker once the consumer is near enough, which
 // bounds what is finished and waits, however small the groups are. It returns
 // false if the consumer is gone.
-func (m *mapper) begin(t groupTask, next chan<- groupTask) bool {
+func (m *mapper) begin(t running, next chan<- running) bool {
 	select {
 	case m.begun <- struct{}{}:
 	case <-m.ctx.Done():
@@ -270,22 +267,21 @@ func (m *mapper) begin(t groupTask, next chan<- groupTask) bool {
 }
 
 // send hands a result to the consumer, if there still is one.
-func (m *mapper) send(t groupTask, r result) error {
+func (m *mapper) send(t running, r result) error {
 	select {
 	case t.out <- r:
 		return nil
 	case <-m.ctx.Done():
 		r.release()
-		return context.Cause(m.ctx)
+		return stopped.Err(m.ctx)
 	}
 }
 
 // run reads one row group. A panic below it, which only damaged input or a
 // fault in a library can cause, becomes an error with its place.
-func (m *mapper) run(t groupTask, work groupWork) (err error) {
-	p := m.pieces[t.piece]
-	defer recovered(p.File, t.group, &err)
-	defer func() { err = errors.Join(p.File.unless(err), p.File.rest()) }()
+func (m *mapper) run(t running, work taskWork) (err error) {
+	defer recovered(t.file, t.group, &err)
+	defer func() { err = errors.Join(t.file.unless(err), t.file.rest()) }()
 	ctx := parquet.WithTurn(m.ctx, func(ctx context.Context) error { return m.turns.wait(ctx, t.number) })
-	return work(ctx, p, t.group, func(rec arrow.Record) error { return m.send(t, result{rec: rec}) })
+	return work(ctx, t.task, func(rec arrow.Record) error { return m.send(t, result{rec: rec}) })
 }

@@ -16,11 +16,13 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // Metadata keys that outputs carry, so that nobody takes candidates for
@@ -38,7 +40,7 @@ const (
 )
 
 // ErrExists says that an output of another run stands where this one should.
-var ErrExists = errors.New("the output exists")
+var ErrExists = codec.ErrExists
 
 // ErrDone says that this very run has finished before; its output is whole.
 var ErrDone = errors.New("already done")
@@ -49,8 +51,8 @@ type Output struct {
 	// one), or "-" for an Arrow stream on Stdout.
 	Name   string
 	Stdout io.Writer
-	Store  Store  // nil: Local{}
-	Format Format // Parquet or ArrowFile; empty: by the name, else Parquet
+	Store  storage.Storage // nil: the local file system
+	Format Format          // Parquet or ArrowFile; empty: by the name, else Parquet
 	// Compression is that of Parquet files. The zero value: as the first input.
 	Compression Compression
 	Result      string   // ResultCandidates or ResultExact
@@ -110,7 +112,7 @@ type Part struct {
 
 func (o *Output) fill() {
 	if o.Store == nil {
-		o.Store = Local{}
+		o.Store = storage.Local{}
 	}
 	if o.Mem == nil {
 		o.Mem = memory.DefaultAllocator
@@ -126,7 +128,7 @@ func (o *Output) fill() {
 // IsDir reports whether the output is a directory.
 func (o Output) IsDir(ctx context.Context) bool {
 	o.fill()
-	return o.Name != "-" && o.Store.IsDir(ctx, o.Name)
+	return o.Name != "-" && storage.IsDir(ctx, o.Store, o.Name)
 }
 
 // Check returns nil if the output can be written, an error that wraps ErrDone if
@@ -169,14 +171,14 @@ func (o Output) Check(ctx context.Context, logs []*File, others ...*File) error 
 // apart refuses an output that stands in the place of an input, or in a
 // directory that is read: the next run would take it for a part of the log.
 func (o Output) apart(inputs []*File) error {
-	place := newPlace(o.Name)
+	place := newPlace(o.Store, o.Name)
 	clear := map[string]bool{"": true} // directories that were looked at
 	for _, f := range inputs {
 		switch {
 		case f.src == nil: // it stands nowhere
 		case place.holds(f.Name):
 			return fmt.Errorf("%s: the output is the input %s (write to another file or directory)", o.Name, f.Name)
-		case !clear[f.root] && newPlace(f.root).holds(o.Name):
+		case !clear[f.root] && newPlace(o.Store, f.root).holds(o.Name):
 			return fmt.Errorf("%s: the output is inside the input directory %s, and the next run would read it (write to another directory)", o.Name, f.root)
 		}
 		clear[f.root] = true
@@ -187,18 +189,14 @@ func (o Output) apart(inputs []*File) error {
 // ChangedSince returns an error that wraps ErrExists if an input was written
 // after the output: the digest of a Parquet file does not cover all of its
 // bytes, so that equal digests alone do not make a run done.
-func ChangedSince(ctx context.Context, store Store, output string, inputs []*File) error {
-	src, err := store.Open(ctx, output)
+func ChangedSince(ctx context.Context, store storage.Source, output string, inputs []*File) error {
+	out, err := store.Stat(ctx, output)
 	if err != nil {
 		return err
 	}
-	written := modTime(src)
-	if err := src.Close(); err != nil {
-		return err
-	}
 	for _, f := range inputs {
-		if f.src != nil && !written.IsZero() && modTime(f.src).After(written) {
-			return fmt.Errorf("%s: %w, and its input %s was written later (--force replaces it)", output, ErrExists, f.Name)
+		if f.src != nil && !out.ModTime.IsZero() && f.src.Object().ModTime.After(out.ModTime) {
+			return fault.Errorf("%s: %w, and its input %s was written later ({Force} replaces it)", output, ErrExists, f.Name)
 		}
 	}
 	return nil
@@ -206,13 +204,14 @@ func ChangedSince(ctx context.Context, store Store, output string, inputs []*Fil
 
 // place is where an output will stand.
 type place struct {
-	real string
-	seen map[string]string // real names of directories
+	store storage.Source
+	real  string
+	seen  map[string]string // what resolve has returned
 }
 
-func newPlace(out string) *place {
-	p := &place{seen: map[string]string{}}
-	p.real = p.resolve(out)
+func newPlace(s storage.Source, name string) *place {
+	p := &place{store: s, seen: map[string]string{}}
+	p.real = p.resolve(name)
 	return p
 }
 
@@ -234,15 +233,12 @@ func (p *place) holds(name string) bool {
 	return false
 }
 
-// resolve makes local names comparable; other names stay as they are.
+// resolve is [storage.Resolve], called once for each name.
 func (p *place) resolve(name string) string {
 	name = absolute(name)
 	real, ok := p.seen[name]
 	if !ok {
-		var err error
-		if real, err = filepath.EvalSymlinks(name); err != nil {
-			real = name
-		}
+		real = storage.Resolve(p.store, name)
 		p.seen[name] = real
 	}
 	return real
@@ -261,7 +257,7 @@ func absolute(name string) string {
 // compare looks at an existing file: nil if there is none, ErrDone if it is of
 // the same run, ErrExists if not.
 func (o Output) compare(ctx context.Context, name string) error {
-	src, err := o.Store.Open(ctx, name)
+	src, err := o.Store.Open(ctx, storage.Object{Name: name})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -278,7 +274,7 @@ func (o Output) compare(ctx context.Context, name string) error {
 	if o.known() && marker == o.run() {
 		return ErrDone
 	}
-	return fmt.Errorf("%s: %w, but does not come from these inputs and options (--force replaces it)", name, ErrExists)
+	return fault.Errorf("%s: %w, but does not come from these inputs and options ({Force} replaces it)", name, ErrExists)
 }
 
 // run is the text that marks files of this run and shard.
@@ -335,7 +331,7 @@ func (o Output) WriteEmpty(ctx context.Context, schema *arrow.Schema) (Written, 
 	var parts []Part
 	if !o.IsDir(ctx) {
 		if schema == nil {
-			return Written{}, fmt.Errorf("%s: the log has no files, so the columns of the output are unknown (write to a directory, -o OUT/, or give them with --schema-from)", o.Name)
+			return Written{}, fault.Errorf("%s: the log has no files, so the columns of the output are unknown (write to a directory, {Output OUT/}, or give them with {Pinned})", o.Name)
 		}
 		parts = []Part{{Schema: schema}}
 	}
@@ -414,7 +410,7 @@ func oneSchema(parts []Part) (*arrow.Schema, *File, error) {
 	for _, p := range parts[1:] {
 		if !p.Schema.Equal(first.Schema) {
 			return nil, nil, fault.Mismatch(fault.At{File: p.name()}, "schema", describe(first.Schema)+" as in "+first.name(), describe(p.Schema)).
-				WithHint("write to a directory, -o OUT/, where each file keeps its own schema")
+				WithHint("write to a directory, {Output OUT/}, where each file keeps its own schema")
 		}
 	}
 	return first.Schema, first.Piece.File, nil
@@ -510,7 +506,7 @@ func (o Output) plain(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
 
 // publish writes one file and makes it visible.
 func (o Output) publish(ctx context.Context, name string, p Part, rows iter.Seq2[Rows, error]) (n, size int64, err error) {
-	if err := Sweep(ctx, o.Store, name); err != nil {
+	if err := storage.Sweep(ctx, o.Store, name); err != nil {
 		return 0, 0, err
 	}
 	sink, n, size, err := o.stage(ctx, name, p, rows, io.Discard)
@@ -521,8 +517,8 @@ func (o Output) publish(ctx context.Context, name string, p Part, rows iter.Seq2
 }
 
 // stage writes one file, which nobody sees yet, and copies its bytes to sum.
-func (o Output) stage(ctx context.Context, name string, p Part, rows iter.Seq2[Rows, error], sum io.Writer) (_ Sink, n, size int64, err error) {
-	sink, err := o.Store.Create(ctx, name, false)
+func (o Output) stage(ctx context.Context, name string, p Part, rows iter.Seq2[Rows, error], sum io.Writer) (_ storage.Writer, n, size int64, err error) {
+	sink, err := o.Store.Create(ctx, name, storage.CreateOptions{})
 	if err != nil {
 		return nil, 0, 0, err
 	}
@@ -540,7 +536,7 @@ func (o Output) stage(ctx context.Context, name string, p Part, rows iter.Seq2[R
 }
 
 // commit makes a file that was written visible, or drops it.
-func (o Output) commit(ctx context.Context, name string, sink Sink) (err error) {
+func (o Output) commit(ctx context.Context, name string, sink storage.Writer) (err error) {
 	defer func() { err = errors.Join(err, sink.Abort()) }()
 	err = sink.Commit(o.Force)
 	if errors.Is(err, fs.ErrExist) {

@@ -20,6 +20,9 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // job is a run that copies its inputs.
@@ -188,7 +191,7 @@ func TestOutputFileAgain(t *testing.T) {
 	other := first
 	other.out.Run, other.out.Force = runOf(2), false
 	_, err = other.do(t)
-	says(t, "another run", err, ErrExists, path, "--force")
+	says(t, "another run", err, ErrExists, path, "Force")
 	shard := first
 	shard.out.Shard, shard.out.Force = Shard{0, 2}, false
 	_, err = shard.do(t)
@@ -307,17 +310,17 @@ func TestOutputFailure(t *testing.T) {
 
 // fullStore is a disk that is full after so many bytes.
 type fullStore struct {
-	Local
+	storage.Local
 	left *int
 }
 
 type fullSink struct {
-	Sink
+	storage.Writer
 	left *int
 }
 
-func (s fullStore) Create(ctx context.Context, name string, private bool) (Sink, error) {
-	sink, err := s.Local.Create(ctx, name, private)
+func (s fullStore) Create(ctx context.Context, name string, o storage.CreateOptions) (storage.Writer, error) {
+	sink, err := s.Local.Create(ctx, name, o)
 	return fullSink{sink, s.left}, err
 }
 
@@ -325,7 +328,7 @@ func (s fullSink) Write(p []byte) (int, error) {
 	if *s.left -= len(p); *s.left < 0 {
 		return 0, fmt.Errorf("write: %w", syscall.ENOSPC)
 	}
-	return s.Sink.Write(p)
+	return s.Writer.Write(p)
 }
 
 func TestOutputOnAFullDisk(t *testing.T) {
@@ -389,7 +392,7 @@ func TestOutputDirectory(t *testing.T) {
 	other := j
 	other.out.Run = runOf(2)
 	_, err = other.do(t)
-	says(t, "another run", err, ErrExists, "a.parquet", "--force")
+	says(t, "another run", err, ErrExists, "a.parquet", "Force")
 	other.inputs, other.out.Force = []string{in + "/a.parquet"}, true
 	if _, err := other.do(t); err != nil {
 		t.Fatal(err)
@@ -401,7 +404,7 @@ func TestOutputDirectory(t *testing.T) {
 		equal(t, name, metaOf(schema, MetaRun), fmt.Sprintf("%x", runOf(run)))
 	}
 	_, err = j.do(t)
-	says(t, "the first run, of which a file was replaced", err, ErrExists, "--force")
+	says(t, "the first run, of which a file was replaced", err, ErrExists, "Force")
 	// What is no output stays, even with Force.
 	put(t, dir+"notes.txt", "mine")
 	_, err = j.do(t)
@@ -568,7 +571,7 @@ func TestOutputSchemas(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.parquet")
 	for _, name := range []string{path, "-"} {
 		_, err := job{[]string{in}, Output{Name: name, Stdout: &bytes.Buffer{}, Run: runOf(1)}}.do(t)
-		says(t, "unlike schemas", err, ErrMismatch, "b.parquet", "id int64", "as in "+in+"/a.parquet", "id utf8", "OUT/")
+		says(t, "unlike schemas", err, fault.ErrMismatch, "b.parquet", "id int64", "as in "+in+"/a.parquet", "id utf8", "OUT/")
 	}
 	equal(t, "what is left", tree(t, filepath.Dir(path)), nil)
 	if _, err := (job{[]string{in}, Output{Name: filepath.Dir(path) + "/", Run: runOf(1)}}).do(t); err != nil {

@@ -10,7 +10,9 @@ import (
 	"sync"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
 // The page engine copies the rows of Parquet files that pass from page to page,
@@ -30,67 +32,14 @@ import (
 
 // Bounds of what the engine holds at once.
 const (
-	segmentRows  = 1 << 20   // rows of a segment, about
-	segmentBytes = 128 << 20 // bytes of a segment, decompressed, about
-	groupRows    = 1 << 20   // rows of a row group of the output, at most, unless a segment has more
-	groupBytes   = 48 << 20  // bytes of a row group of the output, uncompressed, as the footers lead to expect
-	parkBytes    = 4 << 20   // expected of a segment that may wait for the segment before it
+	groupRows  = 1 << 20  // rows of a row group of the output, at most, unless a segment has more
+	groupBytes = 48 << 20 // bytes of a row group of the output, uncompressed, as the footers lead to expect
+	parkBytes  = 4 << 20  // expected of a segment that may wait for the segment before it
 )
-
-// pageSource is a piece whose pages are copied.
-type pageSource struct {
-	part   int // which part of the output its rows belong to
-	piece  Piece
-	within [2]int64         // rows of a row group to look at
-	leaves []int            // of the file, in the order of the output's; -1: it lacks that one
-	adapt  *parquet.Adapter // makes them the output's; nil: they are
-	order  []int            // positions in leaves, the largest first
-	layout *parquet.Writer
-	sink   *relay
-}
-
-// file is the Parquet file.
-func (p *pageSource) file() *parquet.File { return p.piece.File.parquet().File() }
-
-// segments yields the stretches into which the piece is cut.
-func (p *pageSource) segments() iter.Seq[stretch] {
-	return func(yield func(stretch) bool) {
-		for g := p.piece.Lo; g < p.piece.Hi; g++ {
-			for s := range stretches(p.file(), g) {
-				s, ok := s.clip(p.within)
-				if ok && !yield(s) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// stretches cuts a row group into stretches that take a bounded amount of
-// memory, by what the footer says of it.
-func stretches(f *parquet.File, group int) iter.Seq[stretch] {
-	return func(yield func(stretch) bool) {
-		rows, bytes := f.RowGroups[group].Rows, int64(0)
-		for _, c := range f.Metadata.RowGroups[group].Columns {
-			bytes += min(c.MetaData.TotalUncompressedSize, 1<<40)
-		}
-		n := max(1, (rows+segmentRows/2)/segmentRows, bytes/segmentBytes)
-		n = min(n, max(rows, 1))
-		for i := range n {
-			s := stretch{group: group, lo: rows / n * i, hi: rows / n * (i + 1)}
-			if i == n-1 {
-				s.hi = rows
-			}
-			if !yield(s) {
-				return
-			}
-		}
-	}
-}
 
 // segment is a stretch on its way.
 type segment struct {
-	stretch
+	rowRange
 	source *pageSource
 	rows   []uint32 // that pass, once known
 	known  bool
@@ -181,7 +130,7 @@ func allSegments(sources []*pageSource) iter.Seq[*segment] {
 	return func(yield func(*segment) bool) {
 		for _, src := range sources {
 			for st := range src.segments() {
-				if !yield(&segment{stretch: st, source: src, taken: make([]bool, len(src.leaves)), shapes: map[int]parquet.Shape{}}) {
+				if !yield(&segment{rowRange: st, source: src, taken: make([]bool, len(src.leaves)), shapes: map[int]parquet.Shape{}}) {
 					return
 				}
 			}
@@ -212,7 +161,7 @@ func (e *pageEngine) take() (*outGroup, error) {
 		case e.err != nil:
 			return nil, e.err
 		case e.ctx.Err() != nil:
-			return nil, context.Cause(e.ctx)
+			return nil, stopped.Err(e.ctx)
 		case len(e.ready) > 0 && e.ready[0].complete():
 			g := e.ready[0]
 			e.ready = e.ready[1:]
@@ -262,11 +211,11 @@ func (e *pageEngine) work() {
 	}
 }
 
-// A task is run without the lock; what it returns settles it, with the lock.
-type task = func() (settle func(), err error)
+// A pageTask is run without the lock; what it returns settles it, with the lock.
+type pageTask = func() (settle func(), err error)
 
 // pick chooses what to do next; nil: nothing now. The oldest work goes first.
-func (e *pageEngine) pick(w *pageWorker) task {
+func (e *pageEngine) pick(w *pageWorker) pageTask {
 	for _, g := range e.ready {
 		if !g.closed {
 			break
@@ -399,8 +348,8 @@ func (e *pageEngine) decide() {
 		if !s.known {
 			return
 		}
-		n, bytes := int64(len(s.rows)), s.source.expected(s.stretch.group, int64(len(s.rows)))
-		if g := e.filling; g != nil && (g.part != s.source.part || g.rows+n > groupRows || g.bytes+bytes > groupBytes) {
+		n, bytes := int64(len(s.rows)), s.source.expected(s.rowRange.group, int64(len(s.rows)))
+		if g := e.filling; g != nil && (g.layout != s.source.layout || g.rows+n > groupRows || g.bytes+bytes > groupBytes) {
 			g.closed = true
 			e.filling = nil
 		}
@@ -438,12 +387,12 @@ func (e *pageEngine) close(s *segment) {
 
 // pageWorker is what a worker keeps between tasks.
 type pageWorker struct {
-	engine    *pageEngine
-	buf       *parquet.Buffers
-	keys      *keyScan
-	file      *File // that keys is about
-	verifiers []Verifier
-	held      int64 // bytes: after the last task, or expected of this one; guarded by the engine's lock
+	engine *pageEngine
+	buf    *parquet.Buffers
+	keys   *keyScan
+	file   *File // that keys is about
+	checks []check
+	held   int64 // bytes: after the last task, or expected of this one; guarded by the engine's lock
 }
 
 // holds returns how many bytes the worker keeps for its next task.
@@ -468,18 +417,17 @@ func (w *pageWorker) shed() {
 // selectRows is the key task of a segment.
 func (w *pageWorker) selectRows(s *segment) (settle func(), err error) {
 	e, f := w.engine, s.source.piece.File
-	defer recovered(f, s.stretch.group, &err)
+	defer recovered(f, s.rowRange.group, &err)
 	if w.file != f {
-		if w.verifiers == nil {
-			w.verifiers = e.scanner.verifiers()
+		if w.checks == nil {
+			w.checks = e.scanner.checks()
 		}
-		if w.keys, err = newKeyScan(e.scanner, f, w.buf, w.verifiers); err != nil {
+		if w.keys, err = newKeyScan(e.scanner, f, w.buf, w.checks); err != nil {
 			return nil, err
 		}
 		w.file = f
 	}
-	begin(w.verifiers, f, s.stretch.group)
-	rows, err := w.keys.scan(e.ctx, s.stretch, nil)
+	rows, err := w.keys.scan(e.ctx, s.rowRange, nil)
 	if err != nil {
 		return nil, f.unless(err)
 	}
@@ -499,12 +447,12 @@ func (w *pageWorker) selectRows(s *segment) (settle func(), err error) {
 // copyLeaf is the task of one leaf of a segment.
 func (w *pageWorker) copyLeaf(s *segment, i int) (settle func(), err error) {
 	e, f := w.engine, s.source.piece.File
-	defer recovered(f, s.stretch.group, &err)
+	defer recovered(f, s.rowRange.group, &err)
 	defer w.buf.Rest()
-	pages := s.source.pages(w.buf, s.stretch.group, i, s.rows)
+	pages := s.source.pages(w.buf, s.rowRange.group, i, s.rows)
 	if err := s.group.lanes[i].add(e.ctx, s.number, pages); err != nil {
 		if add := (*addError)(nil); errors.As(err, &add) {
-			err = fmt.Errorf("%s: %w", fault.At{File: f.Name, RowGroup: s.stretch.group + 1}, add.error)
+			err = fmt.Errorf("%s: %w", fault.At{File: f.Name, RowGroup: s.rowRange.group + 1}, add.error)
 		}
 		return nil, f.unless(err)
 	}
@@ -516,7 +464,7 @@ func (w *pageWorker) copyLeaf(s *segment, i int) (settle func(), err error) {
 			s.shapes[s.source.leaves[i]] = pages.chunk.Shape()
 		}
 		if s.done++; s.done == len(s.taken) {
-			if err := s.source.file().CheckShapes(s.stretch.group, s.shapes); err != nil && e.err == nil {
+			if err := s.source.file().CheckShapes(s.rowRange.group, s.shapes); err != nil && e.err == nil {
 				e.err = f.unless(err)
 				e.cancel()
 			}
@@ -547,8 +495,8 @@ func (w *pageWorker) finish(g *outGroup, l *lane) (settle func(), err error) {
 // recovered turns a panic, which only damaged input or a fault in a library can
 // cause, into an error with its place.
 func recovered(f *File, group int, err *error) {
-	if r := recover(); fault.Gone(r) {
-		*err = fmt.Errorf("%s: %w", fault.At{File: f.Name, RowGroup: group + 1}, fault.ErrGone)
+	if r := recover(); panics.IsMemoryFault(r) {
+		*err = fmt.Errorf("%s: %w", fault.At{File: f.Name, RowGroup: group + 1}, panics.ErrUnmapped)
 	} else if r != nil {
 		*err = fmt.Errorf("%s: internal error: %v\n%s", fault.At{File: f.Name, RowGroup: group + 1}, r, debug.Stack())
 	}

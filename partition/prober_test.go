@@ -1,11 +1,7 @@
 package partition
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -16,64 +12,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// mappedFilter is a filter whose bits are a mapped file.
-type mappedFilter struct{ *testFilter }
-
-func (mappedFilter) Mapped() bool { return true }
-
-// The file of a mapped filter is cut short while it is in use: an error, not
-// the end of the process, and no answer.
-func TestFilterCutShort(t *testing.T) {
-	params := bloom.Params{Geometry: bloom.Split512, Hash: bloom.Hash{ID: bloom.XXH3}, Blocks: 1 << 12}
-	name := filepath.Join(t.TempDir(), "bits")
-	if err := os.WriteFile(name, make([]byte, params.Bytes()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	src, err := Local{}.Open(context.Background(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer src.Close()
-	m, ok := src.(Mapper)
-	if !ok {
-		t.Skip("files are not mapped here")
-	}
-	file, unmap, err := m.Map()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unmap()
-	bits, err := bloom.View(params, file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, text := range []bool{false, true} {
-		rec := keyRecord(1<<14, text)
-		f := &testFilter{names: []string{"k"}, classes: []string{classOf(text)}, bits: bits, normal: key.NormalForm}
-		p, err := NewProber("log", rec.Schema(), Match{Filter: mappedFilter{f}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !text {
-			if hits, err := p.Probe(rec); err != nil || len(hits) > 0 {
-				t.Fatalf("%d hits in an empty filter, error %v", len(hits), err)
-			}
-			if err := os.Truncate(name, 0); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if _, err := p.Probe(rec); !errors.Is(err, errFilterGone) {
-			t.Errorf("text %v: %v", text, err)
-		}
-		rec.Release()
-	}
-}
-
-func classOf(text bool) string {
+func classOf(text bool) key.Class {
 	if text {
-		return string(key.Bytes)
+		return key.Bytes
 	}
-	return string(key.Integer)
+	return key.Integer
 }
 
 // keyRecord has one column k of integers, or of texts of 25 bytes.
@@ -101,13 +44,14 @@ func BenchmarkProber(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		f := &testFilter{names: []string{"k"}, classes: []string{classOf(text)}, bits: bits, normal: key.NormalForm}
+		f := filterOver([]string{"k"}, classOf(text))
+		f.SetBloom(bits)
 		rec := keyRecord(rows, text)
 		p, err := NewProber("log", rec.Schema(), Match{Filter: f})
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.Run("class="+classOf(text), func(b *testing.B) {
+		b.Run("class="+string(classOf(text)), func(b *testing.B) {
 			for b.Loop() {
 				if _, err := p.Probe(rec); err != nil {
 					b.Fatal(err)

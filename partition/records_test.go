@@ -12,6 +12,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -171,18 +173,18 @@ func TestRecordsRefusals(t *testing.T) {
 		good  int // rows before
 	}{
 		{what: "another type", g: given{make: []func() arrow.Record{good, func() arrow.Record { return record(t, mem, col{"k", []string{"a"}}) }}},
-			kind: ErrMismatch, words: []string{"row group 2", "column k", "int64", "utf8"}, good: 2},
+			kind: fault.ErrMismatch, words: []string{"row group 2", "column k", "int64", "utf8"}, good: 2},
 		{what: "another name", g: given{make: []func() arrow.Record{func() arrow.Record { return record(t, mem, col{"x", []int64{1}}) }}},
-			kind: ErrMismatch, words: []string{"row group 1", "want k", "got x"}},
+			kind: fault.ErrMismatch, words: []string{"row group 1", "want k", "got x"}},
 		{what: "a column too many", g: given{make: []func() arrow.Record{func() arrow.Record { return record(t, mem, col{"k", []int64{1}}, col{"x", []int64{1}}) }}},
-			kind: ErrMismatch, words: []string{"want 1", "got 2"}},
-		{what: "a NULL", g: given{make: []func() arrow.Record{nulls}}, kind: ErrMismatch, words: []string{"column k", "no NULL"}},
+			kind: fault.ErrMismatch, words: []string{"want 1", "got 2"}},
+		{what: "a NULL", g: given{make: []func() arrow.Record{nulls}}, kind: fault.ErrMismatch, words: []string{"column k", "no NULL"}},
 		{what: "no record", g: given{make: []func() arrow.Record{func() arrow.Record { return nil }}}, words: []string{"neither a record nor an error"}},
 		{what: "an error", g: given{make: []func() arrow.Record{good}, err: failed}, kind: failed, words: []string{"row group 2"}, good: 2},
 		{what: "a panic at once", g: given{make: []func() arrow.Record{good}, panics: 1}, words: []string{"panicked: the program's fault", "records_test.go"}},
 		{what: "a panic later", g: given{make: []func() arrow.Record{good, good}, panics: 2}, words: []string{"row group 1", "panicked"}, good: 2},
-		{what: "fewer rows", g: given{make: []func() arrow.Record{good}}, opts: RecordsOptions{Rows: 3}, kind: ErrMismatch, words: []string{"want 3", "got 2"}, good: 2},
-		{what: "more rows", g: given{make: []func() arrow.Record{good, good}}, opts: RecordsOptions{Rows: 3}, kind: ErrMismatch, words: []string{"want 3", "more"}, good: 2},
+		{what: "fewer rows", g: given{make: []func() arrow.Record{good}}, opts: RecordsOptions{Rows: 3}, kind: fault.ErrMismatch, words: []string{"want 3", "got 2"}, good: 2},
+		{what: "more rows", g: given{make: []func() arrow.Record{good, good}}, opts: RecordsOptions{Rows: 3}, kind: fault.ErrMismatch, words: []string{"want 3", "more"}, good: 2},
 	} {
 		f := Records("mine", required, c.g.read, c.opts)
 		rows, err := rowsRead(t.Context(), nil, f)
@@ -281,7 +283,7 @@ func TestRecordsScan(t *testing.T) {
 		mine = append(mine, src.file(fmt.Sprintf("part-%d", g), RecordsOptions{}))
 	}
 	bits := bloomOf(t, "k", 3, record(t, mem, col{"k", []int64{3, 500, 999, 7}}))
-	for _, filter := range []*testFilter{exactOf("k", 3, 500, 999, 7), bits} {
+	for _, filter := range []*codec.Filter{exactOf("k", 3, 500, 999, 7), bits} {
 		for _, columns := range [][]string{nil, {"s"}, {"s", "k"}} {
 			opts := ScanOptions{Match: []Match{{Filter: filter, Key: "k"}}, Columns: columns}
 			want := scanText(t, opts, Split(open(t, OpenOptions{}, whole), Shard{}))

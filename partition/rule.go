@@ -3,6 +3,7 @@ package partition
 import (
 	"strings"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -31,14 +32,14 @@ func (o *ScanOptions) checkRules() error {
 		}
 	}
 	if !used {
-		return fault.Unsupported(fault.At{}, "--normalize %s of a key of class %s", got, strings.Join(o.Match[0].Filter.KeyClasses(), ", ")).
+		return fault.Unsupported(fault.At{}, "{Normalize %s} of a key of class %s", got, strings.Join(o.Match[0].Filter.KeyClasses(), ", ")).
 			WithHint("the rule is for strings: leave it out")
 	}
 	return nil
 }
 
 // concerned reports whether some rule could be that of the filter.
-func concerned(f Filter) bool {
+func concerned(f *codec.Filter) bool {
 	var classes []key.Class
 	for _, c := range f.KeyClasses() {
 		classes = append(classes, key.Class(c))
@@ -53,11 +54,11 @@ func otherRule(m Match, want, got key.Rule) error {
 	if column == "" {
 		column = strings.Join(m.Filter.KeyNames(), ",")
 	}
-	e := fault.Mismatch(fault.At{Column: column}, "--normalize, by which the filter was built", want.Word(), got.Word())
+	e := fault.Mismatch(fault.At{Column: column}, "", want.Word(), got.Word()).About("{Normalize}, by which the filter was built")
 	if want == 0 {
-		return e.WithHint("leave --normalize out, or build the filter with --normalize %s", got)
+		return e.WithHint("leave {Normalize} out, or build the filter with {Normalize %s}", got)
 	}
-	return e.WithHint("say --normalize %s: both sides are normalised alike", want)
+	return e.WithHint("say {Normalize %s}: both sides are normalised alike", want)
 }
 
 // CheckIDs makes the reading of a text file fail at a value that is no ID under
@@ -76,5 +77,5 @@ func (f *File) CheckIDs(columns []key.Column, o key.Options) {
 			}
 		}
 	}
-	f.table = t.WithCheck(names, o.Rule.Accepts, "a UUID, under --normalize uuid")
+	f.table = t.WithCheck(names, o.Rule.Accepts, "a UUID, under {Normalize uuid}")
 }

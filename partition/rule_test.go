@@ -20,6 +20,8 @@ import (
 	pq "github.com/parquet-go/parquet-go"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -27,36 +29,26 @@ import (
 // nothing of pages: whatever the file's statistics, indexes and dictionaries say
 // of the values as they are stored.
 
-// ruledFilter is a Bloom filter so large that it lets nobody else through, with
-// the bounds of its keys. It is made of members without package key.
-type ruledFilter struct {
-	*testFilter
-	bounds *key.Bounds
-}
-
-func (f *ruledFilter) KeyRange(i int) (lo, hi []byte, ok bool) { return f.bounds.Column(i) }
-
-func newRuledFilter(t testing.TB, rule string, names []string, classes []key.Class, members map[string][]string) *ruledFilter {
+// newRuledFilter returns a Bloom filter so large that it lets nobody else
+// through, with the bounds of its keys. It is made of members without package
+// key.
+func newRuledFilter(t testing.TB, rule string, names []string, classes []key.Class, members map[string][]string) *codec.Filter {
 	t.Helper()
-	f := &ruledFilter{&testFilter{names: names, normal: key.NormalForm}, key.NewBounds(classes)}
-	if rule != "" {
-		f.normal += "+" + rule
-	}
-	for _, c := range classes {
-		f.classes = append(f.classes, string(c))
-	}
+	f, bounds := filterOver(names, classes...), key.NewBounds(classes)
+	f.Rule = rule
 	hash := bloom.Hash{ID: bloom.XXH3}
-	var err error
-	if f.bits, err = bloom.New(bloom.Params{Geometry: bloom.Split256, Hash: hash, Blocks: 1 << 12}); err != nil {
+	bits, err := bloom.New(bloom.Params{Geometry: bloom.Split256, Hash: hash, Blocks: 1 << 12})
+	if err != nil {
 		t.Fatal(err)
 	}
 	for column, parts := range members {
-		f.bits.Add([]uint64{hash.Sum([]byte(column))})
+		bits.Add([]uint64{hash.Sum([]byte(column))})
 		for i, p := range parts {
-			f.bounds.Widen(i, []byte(p), []byte(p), true)
+			bounds.Widen(i, []byte(p), []byte(p), true)
 		}
 	}
-	return f
+	f.SetBloom(bits)
+	return bounded(f, bounds)
 }
 
 var uuidText = regexp.MustCompile(strings.ReplaceAll(`\A(?:(?i:urn:uuid:)(D)|\{(D)\}|(D))\z`, "D",
@@ -435,7 +427,7 @@ func TestRuleUUIDColumn(t *testing.T) {
 
 // What a scan says its rule is must be each filter's.
 func TestRuleIsSaid(t *testing.T) {
-	of := func(rule string, class key.Class) *ruledFilter {
+	of := func(rule string, class key.Class) *codec.Filter {
 		return newRuledFilter(t, rule, []string{"k"}, []key.Class{class}, nil)
 	}
 	plain, lower, both := of("", key.Bytes), of("lower", key.Bytes), of("trim,lower", key.Bytes)
@@ -443,24 +435,24 @@ func TestRuleIsSaid(t *testing.T) {
 	ints, gap := exactOf("n", 1), of("", key.Date)
 	for _, c := range []struct {
 		rule    string
-		filters []Filter
+		filters []*codec.Filter
 		words   []string // of the error; none: fine
 	}{
-		{"", []Filter{plain, ids, ints}, nil}, {"lower", []Filter{lower}, nil}, {"lower,trim", []Filter{both, both}, nil},
-		{"uuid", []Filter{uuid}, nil}, {"lower", []Filter{ints, lower, gap}, nil},
-		{"", []Filter{lower}, []string{"want lower, got none", "say --normalize lower"}},
-		{"trim", []Filter{lower}, []string{"want lower, got trim", "say --normalize lower"}},
-		{"lower", []Filter{both}, []string{"want trim,lower, got lower"}},
-		{"lower", []Filter{plain}, []string{"want none, got lower", "leave --normalize out"}},
-		{"uuid", []Filter{ids}, []string{"want none, got uuid"}},
-		{"uuid", []Filter{both}, []string{"want trim,lower, got uuid"}},
-		{"lower", []Filter{lower, plain}, []string{"want none, got lower"}},
-		{"lower", []Filter{lower, both}, []string{"want trim,lower, got lower"}},
-		{"", []Filter{plain, lower}, []string{"want lower, got none"}},
-		{"lower", []Filter{ints}, []string{"unsupported: --normalize lower of a key of class integer"}},
-		{"trim", []Filter{ints, gap}, []string{"unsupported: --normalize trim of a key of class integer"}},
-		{"upper", []Filter{lower}, []string{"want some of trim, lower, uuid"}},
-		{"trim,trim", []Filter{lower}, []string{"twice"}},
+		{"", []*codec.Filter{plain, ids, ints}, nil}, {"lower", []*codec.Filter{lower}, nil}, {"lower,trim", []*codec.Filter{both, both}, nil},
+		{"uuid", []*codec.Filter{uuid}, nil}, {"lower", []*codec.Filter{ints, lower, gap}, nil},
+		{"", []*codec.Filter{lower}, []string{"want lower, got none", "say Normalize lower"}},
+		{"trim", []*codec.Filter{lower}, []string{"want lower, got trim", "say Normalize lower"}},
+		{"lower", []*codec.Filter{both}, []string{"want trim,lower, got lower"}},
+		{"lower", []*codec.Filter{plain}, []string{"want none, got lower", "leave Normalize out"}},
+		{"uuid", []*codec.Filter{ids}, []string{"want none, got uuid"}},
+		{"uuid", []*codec.Filter{both}, []string{"want trim,lower, got uuid"}},
+		{"lower", []*codec.Filter{lower, plain}, []string{"want none, got lower"}},
+		{"lower", []*codec.Filter{lower, both}, []string{"want trim,lower, got lower"}},
+		{"", []*codec.Filter{plain, lower}, []string{"want lower, got none"}},
+		{"lower", []*codec.Filter{ints}, []string{"unsupported: Normalize lower of a key of class integer"}},
+		{"trim", []*codec.Filter{ints, gap}, []string{"unsupported: Normalize trim of a key of class integer"}},
+		{"upper", []*codec.Filter{lower}, []string{"want some of trim, lower, uuid"}},
+		{"trim,trim", []*codec.Filter{lower}, []string{"twice"}},
 	} {
 		var opts ScanOptions
 		opts.Normalize = c.rule
@@ -476,9 +468,9 @@ func TestRuleIsSaid(t *testing.T) {
 	}
 	for _, normal := range []string{"1+upper", "1+lower,trim", "2", "2+lower", "1+"} {
 		f := of("", key.Bytes)
-		f.normal = normal
+		f.NormalForm, f.Rule = normal, ""
 		_, err := NewScanner(ScanOptions{Match: []Match{{Filter: f}}, Normalize: "lower"})
-		says(t, normal, err, ErrMismatch, "want 1, got "+normal)
+		says(t, normal, err, fault.ErrMismatch, "want 1, got "+normal)
 	}
 	// A log without strings is named, with its class.
 	path := write(t, filepath.Join(t.TempDir(), "n.parquet"), 9, record(t, checked(t), col{"k", []int64{1}}, col{"z", []int64{1}}))
@@ -486,7 +478,7 @@ func TestRuleIsSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	says(t, "integers", s.Check(open(t, OpenOptions{}, path)[0]), ErrUnsupported, path, "column k", "--normalize lower of a key of class integer")
+	says(t, "integers", s.Check(open(t, OpenOptions{}, path)[0]), fault.ErrUnsupported, path, "column k", "Normalize lower of a key of class integer")
 }
 
 // IDs that are no UUIDs are errors that say where, and not what.
@@ -517,7 +509,7 @@ func TestRuleOfIDs(t *testing.T) {
 		files[0].CheckIDs(paths, key.Options{Rule: key.UUID}) // as a plan does
 		work := func() (KeyWork, error) { return func(Piece, *key.Batch) error { return nil }, nil }
 		err = MapKeys(t.Context(), Split(files, Shard{}), c.column, key.Options{Rule: key.UUID}, 1, work)
-		says(t, c.name, err, ErrMismatch, c.words...)
+		says(t, c.name, err, fault.ErrMismatch, c.words...)
 		if err != nil && (strings.Contains(err.Error(), "secret") || strings.Count(err.Error(), c.name) != 1) {
 			t.Errorf("%v", err)
 		}

@@ -11,9 +11,9 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
-	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // TestRuns: each row of a row group is in runs as often as any other, whether
@@ -26,25 +26,22 @@ func TestRuns(t *testing.T) {
 	f := fakeFile("log", groups...)
 	pieces := []Piece{{f, 0, 1000}, {f, 1000, 2000}}
 	const n, rows = 13_000, 40
-	runs, all, ok := Runs(pieces, n, rows)
-	if !ok || all || len(runs) != n {
-		t.Fatalf("%d runs, all %v, %v", len(runs), all, ok)
+	runs, err := runsOf(pieces, n, rows)
+	if err != nil || len(runs) != n {
+		t.Fatalf("%d runs, %v", len(runs), err)
 	}
 	at := map[int64][]float64{1000: make([]float64, 1000), 100: make([]float64, 100), 7: make([]float64, 7)}
 	var stands float64
-	last := Run{}
+	last := task{}
 	for _, r := range runs {
-		size := f.GroupRows(r.Group)
-		if r.Group < last.Group || r.Group == last.Group && r.First < last.First || r.Rows != min(rows, size) || r.First >= size {
+		size := f.GroupRows(r.group)
+		if r.group < last.group || r.group == last.group && r.lo < last.lo || r.hi-r.lo != min(rows, size) || r.lo >= size {
 			t.Fatalf("run %+v after %+v in a group of %d", r, last, size)
 		}
 		last = r
-		stands += r.Stands
-		picked := r.selection()
-		if picked == nil {
-			picked = numbers(int(size), func(i int) uint32 { return uint32(i) })
-		}
-		if int64(len(picked)) != r.Rows || !slices.IsSorted(picked) || len(slices.Compact(slices.Clone(picked))) != len(picked) {
+		stands += r.stands
+		picked := picked(r.rowRange, size)
+		if int64(len(picked)) != r.hi-r.lo || !slices.IsSorted(picked) || len(slices.Compact(slices.Clone(picked))) != len(picked) {
 			t.Fatalf("run %+v picks %v", r, picked)
 		}
 		for _, row := range picked {
@@ -65,25 +62,35 @@ func TestRuns(t *testing.T) {
 		}
 	}
 
-	if again, _, _ := Runs(pieces, n, rows); !slices.Equal(again, runs) {
+	if again, _ := runsOf(pieces, n, rows); !slices.Equal(again, runs) {
 		t.Error("the same files give other runs")
 	}
-	runs, all, ok = Runs(pieces, 1000, 1000)
-	if !ok || !all || len(runs) != 1500 {
-		t.Errorf("more than there is: %d runs, all %v, %v", len(runs), all, ok)
+	runs, err = runsOf(pieces, 1000, 1000)
+	if err != nil || len(runs) != 1500 {
+		t.Errorf("more than there is: %d runs, %v", len(runs), err)
 	}
 	unknown := open(t, OpenOptions{Text: true}, put(t, filepath.Join(t.TempDir(), "ids.txt"), "1\n2\n"))
-	if _, _, ok := Runs(Split(unknown, Shard{}), 2, 2); ok {
+	if _, err := runsOf(Split(unknown, Shard{}), 2, 2); err == nil {
 		t.Error("runs of a text, whose rows nobody knows")
 	}
-	if runs, all, ok := Runs(nil, 5, 5); len(runs) != 0 || !all || !ok {
-		t.Errorf("of nothing: %v, all %v, %v", runs, all, ok)
+	if runs, err := runsOf(nil, 5, 5); len(runs) != 0 || err != nil {
+		t.Errorf("of nothing: %v, %v", runs, err)
 	}
 }
 
-// TestReadRuns: the keys of runs are those of their rows, whatever the format,
+// picked lists the rows of a run.
+func picked(r rowRange, size int64) (rows []uint32) {
+	for _, s := range r.spans(size) {
+		for row := s[0]; row < s[1]; row++ {
+			rows = append(rows, uint32(row))
+		}
+	}
+	return rows
+}
+
+// TestReadKeysOfRuns: the keys of runs are those of their rows, whatever the format,
 // the key and the number of workers.
-func TestReadRuns(t *testing.T) {
+func TestReadKeysOfRuns(t *testing.T) {
 	const rows, groupRows = 5000, 700
 	ids := numbers(rows, func(i int) any {
 		if i%11 == 3 {
@@ -98,20 +105,27 @@ func TestReadRuns(t *testing.T) {
 		pieces := Split(open(t, OpenOptions{}, name), Shard{})
 		for _, column := range []string{"id", "name", "id,name"} {
 			for _, n := range []int{7, 300} { // a sample, and all
-				runs, _, ok := Runs(pieces, n, 100)
-				if !ok {
-					t.Fatal("no runs")
+				runs, err := runsOf(pieces, n, 100)
+				if err != nil {
+					t.Fatal(err)
 				}
 				got := make([][]string, len(runs))
 				seen := make([]int, len(runs))
+				shares := make([]float64, len(runs))
 				var mu sync.Mutex
-				err := ReadRuns(t.Context(), runs, column, key.Options{}, 3, func() (RunWork, error) {
-					return func(run int, b *key.Batch) error {
+				o := KeyOptions{Key: column, Sample: Sample{Runs: n, Rows: 100}, Threads: 3}
+				stats, err := ReadKeys(t.Context(), pieces, o, func() (func(*Keys) error, error) {
+					return func(k *Keys) error {
 						mu.Lock()
 						defer mu.Unlock()
-						seen[run] += b.Len
-						for i := range b.Rows {
-							got[run] = append(got[run], string(b.Append(nil, i)))
+						seen[k.Run] += k.Batch.Len
+						shares[k.Run] = k.Share
+						for i := range k.Batch.Rows {
+							got[k.Run] = append(got[k.Run], string(k.Batch.Append(nil, i)))
+							row := k.Piece.Lo*groupRows + int(k.Row(i))
+							if want, ok := keyAt(t, ids, names, column, row); !ok || want != got[k.Run][len(got[k.Run])-1] {
+								t.Errorf("%s, key %s: row %d has another key", ending, column, row)
+							}
 						}
 						return nil
 					}, nil
@@ -119,20 +133,22 @@ func TestReadRuns(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				all, read := 0.0, int64(0)
 				for i, r := range runs {
-					picked := r.selection()
-					if picked == nil {
-						picked = numbers(int(r.File.GroupRows(r.Group)), func(i int) uint32 { return uint32(i) })
-					}
+					picked := picked(r.rowRange, r.file.GroupRows(r.group))
 					var want []string
 					for _, row := range picked {
-						if k, ok := keyAt(t, ids, names, column, r.Group*groupRows+int(row)); ok {
+						if k, ok := keyAt(t, ids, names, column, r.group*groupRows+int(row)); ok {
 							want = append(want, k)
 						}
 					}
 					if seen[i] != len(picked) || !slices.Equal(got[i], want) {
 						t.Fatalf("%s, key %s, run %d of %d rows: %d rows with %d keys, want %d", ending, column, i, len(picked), seen[i], len(got[i]), len(want))
 					}
+					all, read = all+shares[i], read+int64(len(picked))
+				}
+				if math.Abs(all-1) > 1e-9 || stats.Rows != read {
+					t.Errorf("%s, key %s: shares add up to %v, %d rows of %d", ending, column, all, stats.Rows, read)
 				}
 			}
 		}
@@ -202,23 +218,18 @@ type unknownRows struct{ table }
 func (unknownRows) NumGroups() int      { return 1 }
 func (unknownRows) GroupRows(int) int64 { return -1 }
 
-// readerSource is a Source of a string.
+// readerSource reads a string.
 type readerSource struct{ *strings.Reader }
+
+func (r readerSource) Object() storage.Object { return storage.Object{Size: r.Size()} }
 
 func (r readerSource) Close() error { return nil }
 
 // between is a filter of which nothing is known but bounds of its integers.
-type between struct{ lo, hi int64 }
-
-func (between) KeyNames() []string   { return []string{"id"} }
-func (between) KeyClasses() []string { return []string{string(key.Integer)} }
-func (between) Normal() string       { return key.NormalForm }
-func (between) Sealed() bool         { return true }
-func (between) Bloom() *bloom.Filter { return nil }
-func (between) Exact() *exact.Set    { return nil }
-
-func (b between) KeyRange(int) (lo, hi []byte, ok bool) {
-	return key.IntegerPart(uint64(b.lo), b.lo < 0), key.IntegerPart(uint64(b.hi), b.hi < 0), true
+func between(lo, hi int64) *codec.Filter {
+	b := key.NewBounds([]key.Class{key.Integer})
+	b.Widen(0, key.IntegerPart(uint64(lo), lo < 0), key.IntegerPart(uint64(hi), hi < 0), true)
+	return bounded(filterOver([]string{"id"}, key.Integer), b)
 }
 
 // TestSkippable: of a sorted log all is skipped but the groups in which a value
@@ -229,14 +240,14 @@ func TestSkippable(t *testing.T) {
 	sorted := write(t, filepath.Join(dir, "a.parquet"), 100, record(t, memory.DefaultAllocator, col{"id", ids}, col{"n", ids}))
 	nulls := write(t, filepath.Join(dir, "b.parquet"), 100, record(t, memory.DefaultAllocator, col{"id", []any{5_000, nil}}, col{"n", ids[:2]}))
 	files := open(t, OpenOptions{}, sorted, nulls)
-	s, err := Skippable(t.Context(), Split(files, Shard{}), Match{Filter: between{-50, 120}}, 1000)
+	s, err := Skippable(t.Context(), Split(files, Shard{}), Match{Filter: between(-50, 120)}, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s.Groups != 11 || s.GroupsSkipped != 8 || s.Rows != 1002 || s.RowsSkipped < 702 || s.RowsSkipped > 1002-171 {
 		t.Errorf("%+v", s)
 	}
-	if s, err := Skippable(t.Context(), Split(files, Shard{}), Match{Filter: between{-50, 120}}, 3); err != nil || s.Groups != 3 {
+	if s, err := Skippable(t.Context(), Split(files, Shard{}), Match{Filter: between(-50, 120)}, 3); err != nil || s.Groups != 3 {
 		t.Errorf("three groups: %+v, %v", s, err)
 	}
 	path := key.Column{Path: key.Path{"id"}}

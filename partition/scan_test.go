@@ -14,44 +14,50 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// testFilter is a filter without a file.
-type testFilter struct {
-	names, classes []string
-	bits           *bloom.Filter
-	set            *exact.Set
-	open           bool
-	normal         string
+// filterOver is the header of a filter over columns of the given classes.
+func filterOver(names []string, classes ...key.Class) *codec.Filter {
+	f := &codec.Filter{NormalForm: key.NormalForm}
+	for i, name := range names {
+		f.Key = append(f.Key, codec.KeyColumn{Name: name, Class: string(classes[i])})
+	}
+	return f
 }
 
-func (f *testFilter) KeyNames() []string   { return f.names }
-func (f *testFilter) KeyClasses() []string { return f.classes }
-func (f *testFilter) Normal() string       { return f.normal }
-func (f *testFilter) Sealed() bool         { return !f.open }
-func (f *testFilter) Bloom() *bloom.Filter { return f.bits }
-func (f *testFilter) Exact() *exact.Set    { return f.set }
+// bounded gives the header what is known of its keys' values.
+func bounded(f *codec.Filter, b *key.Bounds) *codec.Filter {
+	for i := range f.Key {
+		if lo, hi, ok := b.Column(i); ok {
+			f.Key[i].Min, f.Key[i].Max = lo, hi
+		}
+	}
+	return f
+}
 
 // exactOf is an exact filter over column name.
-func exactOf(name string, ids ...int64) *testFilter {
+func exactOf(name string, ids ...int64) *codec.Filter {
 	s := exact.New()
 	for _, id := range ids {
 		s.Add([]uint64{uint64(id)}, true)
 	}
-	return &testFilter{names: []string{name}, classes: []string{string(key.Integer)}, set: s, normal: key.NormalForm}
+	f := filterOver([]string{name}, key.Integer)
+	f.SetExact(s)
+	return f
 }
 
 // bloomOf is a Bloom filter over the record's columns, so small that it lets
 // through some strangers.
-func bloomOf(t testing.TB, column string, blocks uint64, rec arrow.Record) *testFilter {
+func bloomOf(t testing.TB, column string, blocks uint64, rec arrow.Record) *codec.Filter {
 	t.Helper()
 	defer rec.Release()
 	hash := bloom.Hash{ID: bloom.XXH3}
-	f := &testFilter{normal: key.NormalForm}
-	var err error
-	if f.bits, err = bloom.New(bloom.Params{Geometry: bloom.Split256, Hash: hash, Blocks: blocks}); err != nil {
+	bits, err := bloom.New(bloom.Params{Geometry: bloom.Split256, Hash: hash, Blocks: blocks})
+	if err != nil {
 		t.Fatal(err)
 	}
 	paths, err := key.ParseColumns(column)
@@ -66,10 +72,13 @@ func bloomOf(t testing.TB, column string, blocks uint64, rec arrow.Record) *test
 	if err := enc.Encode(rec, &batch); err != nil {
 		t.Fatal(err)
 	}
-	f.bits.Add(batch.Hash(hash, nil))
-	for i, c := range enc.Classes() {
-		f.names, f.classes = append(f.names, paths[i].String()), append(f.classes, string(c))
+	bits.Add(batch.Hash(hash, nil))
+	var names []string
+	for _, path := range paths {
+		names = append(names, path.String())
 	}
+	f := filterOver(names, enc.Classes()...)
+	f.SetBloom(bits)
 	return f
 }
 
@@ -298,9 +307,9 @@ func TestScanRefusals(t *testing.T) {
 	low := exactOf("n", 1, 2)
 	strs := bloomOf(t, "s", 1, record(t, memory.DefaultAllocator, col{"s", []string{"s1"}}))
 	openF := exactOf("n", 1)
-	openF.open = true
+	openF.Partial = &codec.Partial{Of: 2, Held: []uint32{0}}
 	old := exactOf("n", 1)
-	old.normal = "0"
+	old.NormalForm = "0"
 	for _, c := range []struct {
 		name  string
 		opts  ScanOptions
@@ -308,9 +317,9 @@ func TestScanRefusals(t *testing.T) {
 		words []string
 	}{
 		{"no filter", ScanOptions{}, nil, []string{"filter"}},
-		{"an unsealed filter", ScanOptions{Match: []Match{{Filter: low}, {Filter: openF}}}, ErrMismatch, []string{"a finished filter", "partial", "merge"}},
-		{"other rules for keys", ScanOptions{Match: []Match{{Filter: old}}}, ErrMismatch, []string{"normal form", "want 1, got 0"}},
-		{"excluding by a Bloom filter", ScanOptions{Match: []Match{{Filter: strs, NoMatch: true}}}, ErrUnsupported, []string{"unsupported", "--kind exact", "anti join"}},
+		{"an unsealed filter", ScanOptions{Match: []Match{{Filter: low}, {Filter: openF}}}, fault.ErrMismatch, []string{"a finished filter", "partial", "merge"}},
+		{"other rules for keys", ScanOptions{Match: []Match{{Filter: old}}}, fault.ErrMismatch, []string{"normal form", "want 1, got 0"}},
+		{"excluding by a Bloom filter", ScanOptions{Match: []Match{{Filter: strs, NoMatch: true}}}, fault.ErrUnsupported, []string{"unsupported", "Kind exact", "anti join"}},
 	} {
 		_, err := NewScanner(c.opts)
 		says(t, c.name, err, c.kind, c.words...)
@@ -323,12 +332,12 @@ func TestScanRefusals(t *testing.T) {
 		kind  error
 		words []string
 	}{
-		{"text against integers", ScanOptions{Match: []Match{{Filter: low}}}, ErrMismatch, []string{extra, "column n", "want integer (the filter), got text or binary (the log)", "n::int64"}},
-		{"integers against text", ScanOptions{Match: []Match{{Filter: strs, Key: "row"}}}, ErrMismatch, []string{"a.parquet", "column row", "want text or binary (the filter), got integer", "row::string", "ID::int64"}},
+		{"text against integers", ScanOptions{Match: []Match{{Filter: low}}}, fault.ErrMismatch, []string{extra, "column n", "want integer (the filter), got text or binary (the log)", "n::int64"}},
+		{"integers against text", ScanOptions{Match: []Match{{Filter: strs, Key: "row"}}}, fault.ErrMismatch, []string{"a.parquet", "column row", "want text or binary (the filter), got integer", "row::string", "ID::int64"}},
 		{"a key that one file lacks", ScanOptions{Match: []Match{{Filter: strs}}}, nil, []string{extra, `no column "s"`, "there are n, row"}},
 		{"a column that one file lacks", ScanOptions{Match: []Match{{Filter: low, Key: "row"}}, Columns: []string{"n", "s"}}, nil, []string{extra, `no column "s"`}},
-		{"a column that is none", ScanOptions{Match: []Match{{Filter: low, Key: "row"}}, Columns: []string{"rwo"}}, nil, []string{`no column "rwo"`, "did you mean row?"}},
-		{"one column for a key of two", ScanOptions{Match: []Match{{Filter: low, Key: "row,n"}}}, ErrMismatch, []string{"number of key columns", "want 1, got 2"}},
+		{"a column that is none", ScanOptions{Match: []Match{{Filter: low, Key: "row"}}, Columns: []string{"rwo"}}, nil, []string{`no column "rwo" (there are n, row)`}},
+		{"one column for a key of two", ScanOptions{Match: []Match{{Filter: low, Key: "row,n"}}}, fault.ErrMismatch, []string{"number of key columns", "want 1, got 2"}},
 		{"a key that is no path", ScanOptions{Match: []Match{{Filter: low, Key: "a,,b"}}}, nil, []string{"empty"}},
 	} {
 		s, err := NewScanner(c.opts)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // SchemaMode says what becomes of log files whose columns differ.
@@ -175,7 +173,7 @@ func (o Output) union(opts *ScanOptions, logs []*File) ([]parquet.SchemaElement,
 	for _, f := range logs {
 		if f.parquet() == nil {
 			return nil, fault.Unsupported(fault.At{File: f.Name}, "an Arrow file in a union of schemas").
-				WithHint("convert it to Parquet, or keep each file's own schema with --schema per-file -o OUT/")
+				WithHint("convert it to Parquet, or keep each file's own schema with {Schema per-file} {Output OUT/}")
 		}
 		files = append(files, f.parquet().File())
 	}
@@ -231,7 +229,7 @@ func (o *ScanOptions) spelled(logs []*File) ([]string, error) {
 			first, ok := seen[folded]
 			if ok && first.name != field.Name {
 				return nil, fault.Mismatch(fault.At{File: f.Name, Column: field.Name}, "the column's name in a union of schemas", first.name+" as in "+first.file, field.Name).
-					WithHint("keep each file's own schema with --schema per-file -o OUT/")
+					WithHint("keep each file's own schema with {Schema per-file} {Output OUT/}")
 			}
 			seen[folded] = spelling{field.Name, f.Name}
 		}
@@ -259,7 +257,7 @@ func (o Output) alike(opts *ScanOptions, logs []*File) error {
 		}
 		differs := func(want, got string) error {
 			return fault.Mismatch(fault.At{File: f.Name}, "schema", want, got).
-				WithHint("write to a directory, -o OUT/, where each file keeps its own schema, or use --schema union")
+				WithHint("write to a directory, {Output OUT/}, where each file keeps its own schema, or use {Schema union}")
 		}
 		if !got.Equal(want) {
 			return differs(describe(want)+" as in "+first.Name, describe(got))
@@ -328,131 +326,4 @@ func leafTypes(name string, t arrow.DataType) map[string]string {
 	}
 	walk(name, t)
 	return leaves
-}
-
-// Skipped is a file that is left out, and why.
-type Skipped struct {
-	File *File
-	Why  string
-}
-
-// HaveKeys divides the files of a log into those that have the key columns of
-// the matches, and those without, to be left out as if all of their keys were
-// NULL. A column that the file has, but not as a key, is no matter of this.
-//
-// A file is left out if it lacks a column of a match that all rows must pass,
-// or, with any, if each of the matches has a column that it lacks. What
-// excludes keeps rows without a key, so that its columns do not count here.
-// That no file has them is a mismatch.
-func HaveKeys(files []*File, matches []Match, anyMatch bool) (with []*File, without []Skipped, err error) {
-	for _, f := range files {
-		why, lacking, wanted := "", 0, 0
-		for _, m := range matches {
-			if m.NoMatch {
-				continue
-			}
-			wanted++
-			missing, err := m.missing(f.Schema())
-			if err != nil {
-				return nil, nil, err
-			}
-			if missing != nil {
-				lacking++
-				why = fmt.Sprintf("it has no key column %s", missing)
-			}
-		}
-		if lacking > 0 && (!anyMatch || lacking == wanted) {
-			without = append(without, Skipped{f, why})
-		} else {
-			with = append(with, f)
-		}
-	}
-	if len(with) == 0 && len(without) > 0 {
-		return nil, nil, fault.Mismatch(fault.At{File: without[0].File.Name}, "key columns", "those of the filter, in at least one file of the log", without[0].Why+", and the other files lack it, too").
-			WithHint("check the names of the key columns")
-	}
-	return with, without, nil
-}
-
-// missing returns the first key column that the schema lacks, nil if it has
-// all. A name that stands there twice, or a path through something else than a
-// struct, is not missing but wrong.
-func (m Match) missing(schema *arrow.Schema) (key.Path, error) {
-	columns, err := m.KeyColumns()
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range columns {
-		if schema.HasField(strings.Join(c.Path, ".")) { // that very name, in need of quotes
-			continue
-		}
-		var e *key.NotFoundError
-		if _, err := c.Resolve(schema, m.IgnoreCase); errors.As(err, &e) && e.Missing() {
-			return c.Path, nil
-		}
-	}
-	return nil, nil
-}
-
-// leafPages are the pages of one leaf of a segment, as the output has them.
-type leafPages struct {
-	chunk *parquet.Chunk       // nil: the file lacks the leaf
-	adapt *parquet.LeafAdapter // nil: they stay as they are
-	rows  int                  // without a chunk: those to come
-}
-
-// nullRows is the number of rows of a page of NULLs, at most.
-const nullRows = 64 << 10
-
-// next returns the next page and its dictionary, or io.EOF.
-func (l *leafPages) next(ctx context.Context) (*parquet.Page, *parquet.Dictionary, error) {
-	if l.chunk == nil {
-		if l.rows == 0 {
-			return nil, nil, io.EOF
-		}
-		n := min(l.rows, nullRows)
-		l.rows -= n
-		return l.adapt.Nulls(n), nil, nil
-	}
-	p, err := l.chunk.Next(ctx)
-	if err != nil || l.adapt == nil {
-		return p, l.chunk.Dictionary(), err
-	}
-	return l.adapt.Adapt(p, l.chunk.Dictionary())
-}
-
-// count returns how many pages of the file were come by, and how many of them
-// were not decompressed.
-func (l *leafPages) count() (seen, skipped int) {
-	if l.chunk == nil {
-		return 0, 0
-	}
-	return l.chunk.Pages()
-}
-
-// pages returns those of leaf i, of the given rows of a row group.
-func (p *pageSource) pages(buf *parquet.Buffers, group, i int, rows []uint32) *leafPages {
-	l := &leafPages{rows: len(rows)}
-	if p.adapt != nil {
-		if s := &p.adapt.Leaves[i]; !s.Identity() {
-			l.adapt = s.Pages(group)
-			if s.Missing {
-				return l
-			}
-		}
-	}
-	l.chunk = p.file().ChunkIn(buf, group, p.leaves[i])
-	if int64(len(rows)) != p.piece.File.GroupRows(group) {
-		l.chunk.Select(rows)
-	}
-	return l
-}
-
-// leavesDictionary reports whether the file's writer gave up the dictionary of
-// leaf i of a row group, so that ours would do so, too.
-func (p *pageSource) leavesDictionary(group, i int) bool {
-	if p.adapt != nil && p.adapt.Leaves[i].LevelsOnly {
-		return false
-	}
-	return p.file().LeavesDictionary(group, p.leaves[i])
 }

@@ -18,6 +18,7 @@ import (
 	v15 "github.com/apache/arrow/go/v15/parquet"
 	"github.com/apache/arrow/go/v15/parquet/compress"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 )
 
@@ -223,7 +224,7 @@ func TestUnionOfSomeColumns(t *testing.T) {
 	equal(t, "rows", strings.Join(rows, " "), "(null)|10 (null)|(null) [1,null]|300 []|-1 (null)|(null) (null)|(null) (null)|(null)")
 
 	_, err := writeScan(t, Output{Name: out, Force: true}, ScanOptions{Schema: Union, Columns: []string{"n", "nobody"}}, dir)
-	says(t, "a column that no file has", err, ErrMismatch, "nobody")
+	says(t, "a column that no file has", err, fault.ErrMismatch, "nobody")
 	_, err = writeScan(t, Output{Name: out + "/"}, ScanOptions{Columns: []string{"n"}}, dir)
 	says(t, "a column that a file lacks, per file", err, nil, "2003.parquet", `"n"`)
 }
@@ -252,7 +253,7 @@ func TestSchemaModes(t *testing.T) {
 				out.Name = filepath.Join(t.TempDir(), "x") + name
 			}
 			_, err := writeScan(t, out, ScanOptions{Schema: mode}, dir)
-			says(t, name+" "+string(mode), err, ErrMismatch, "schema", "2001.parquet", "2002.parquet", "--schema union")
+			says(t, name+" "+string(mode), err, fault.ErrMismatch, "schema", "2001.parquet", "2002.parquet", "Schema union")
 		}
 	}
 	_, err := NewScanner(ScanOptions{Match: []Match{{Filter: grownFilter}}, Schema: "loose"})
@@ -267,18 +268,18 @@ func TestUnionRefusals(t *testing.T) {
 			out.Name = filepath.Join(t.TempDir(), name)
 		}
 		_, err := writeScan(t, out, ScanOptions{Schema: Union}, dir)
-		says(t, name, err, ErrUnsupported, "unsupported", "Parquet")
+		says(t, name, err, fault.ErrUnsupported, "unsupported", "Parquet")
 	}
 	out := Output{Name: filepath.Join(t.TempDir(), "o.parquet")}
 	arrowFile := write(t, filepath.Join(dir, "2004.arrow"), 10, record(t, memory.DefaultAllocator, col{"user", []int64{1}}))
 	_, err := writeScan(t, out, ScanOptions{Schema: Union}, dir)
-	says(t, "an Arrow file", err, ErrUnsupported, "unsupported", "2004.arrow")
+	says(t, "an Arrow file", err, fault.ErrUnsupported, "unsupported", "2004.arrow")
 	if err := os.Remove(arrowFile); err != nil {
 		t.Fatal(err)
 	}
 	foreign(t, filepath.Join(dir, "2004.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}, arrow.Field{Name: "n", Type: textType}), `{"user":1,"n":"1"}`)
 	_, err = writeScan(t, out, ScanOptions{Schema: Union}, dir)
-	says(t, "text and numbers", err, ErrMismatch, "2004.parquet", "column n", "2001.parquet")
+	says(t, "text and numbers", err, fault.ErrMismatch, "2004.parquet", "column n", "2001.parquet")
 	if _, err := writeScan(t, out, ScanOptions{Schema: Union, Columns: []string{"user", "old"}}, dir); err != nil {
 		t.Errorf("columns that agree: %v", err)
 	}
@@ -291,7 +292,7 @@ func TestColumnsOfAnyCase(t *testing.T) {
 	foreign(t, filepath.Join(dir, "2.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}, arrow.Field{Name: "N", Type: int64Type}), `{"user":1,"N":2}`)
 	out := Output{Name: filepath.Join(t.TempDir(), "o.parquet")}
 	_, err := writeScan(t, out, ScanOptions{Schema: Union, IgnoreCase: true}, dir)
-	says(t, "two spellings of a column", err, ErrMismatch, "2.parquet", "column N", "n as in", "--schema per-file")
+	says(t, "two spellings of a column", err, fault.ErrMismatch, "2.parquet", "column N", "n as in", "Schema per-file")
 	_, err = writeScan(t, out, ScanOptions{Schema: Union, IgnoreCase: true, Columns: []string{"USER", "User"}}, dir)
 	says(t, "one column under two names", err, nil, "user is named twice")
 	_, err = writeScan(t, out, ScanOptions{IgnoreCase: true, Columns: []string{"USER", "User"}}, dir)
@@ -319,7 +320,7 @@ func TestUnionOfDurations(t *testing.T) {
 	out := Output{Name: filepath.Join(t.TempDir(), "o.parquet")}
 	for _, other := range []string{b, c} {
 		_, err := writeScan(t, out, ScanOptions{Schema: Union}, a, other)
-		says(t, "durations of two units", err, ErrMismatch, "column d", "duration[s]")
+		says(t, "durations of two units", err, fault.ErrMismatch, "column d", "duration[s]")
 	}
 	if _, err := writeScan(t, out, ScanOptions{Schema: Union}, a, same); err != nil {
 		t.Fatal(err)
@@ -361,9 +362,9 @@ func TestPinnedSchema(t *testing.T) {
 	rows, _ = contents(t, out)
 	equal(t, "rows", strings.Join(rows, " "), "(null)|10 (null)|(null) (null)|300 (null)|-1 (null)|(null) (null)|(null) (null)|(null)")
 
-	says(t, "a column that is not in it", do(pin(user, n, list, at)), ErrMismatch, "2001.parquet", "column old")
-	says(t, "a type too narrow", do(pin(user, arrow.Field{Name: "n", Type: int8Type}, old, list, at)), ErrMismatch, "2002.parquet", "column n")
-	says(t, "a column to keep that is not in it", do(pin(user, list, n), "user", "old"), ErrMismatch, "column old", "the given schema")
+	says(t, "a column that is not in it", do(pin(user, n, list, at)), fault.ErrMismatch, "2001.parquet", "column old")
+	says(t, "a type too narrow", do(pin(user, arrow.Field{Name: "n", Type: int8Type}, old, list, at)), fault.ErrMismatch, "2002.parquet", "column n")
+	says(t, "a column to keep that is not in it", do(pin(user, list, n), "user", "old"), fault.ErrMismatch, "column old", "the given schema")
 	if err := do(pin(user, n), "user", "n"); err != nil {
 		t.Errorf("a schema of the columns to keep: %v", err)
 	}
@@ -373,7 +374,7 @@ func TestPinnedSchema(t *testing.T) {
 		t.Errorf("two schemas are told by the same %d bytes: %v, %v", len(b1), err1, err2)
 	}
 	_, err := ReadSchema(t.Context(), write(t, filepath.Join(t.TempDir(), "x.arrow"), 1, record(t, memory.DefaultAllocator, col{"user", []int64{1}})), OpenOptions{})
-	says(t, "a schema of an Arrow file", err, ErrUnsupported, "x.arrow")
+	says(t, "a schema of an Arrow file", err, fault.ErrUnsupported, "x.arrow")
 	_, err = NewScanner(ScanOptions{Match: []Match{{Filter: grownFilter}}, Schema: Strict, Pinned: full})
 	says(t, "a schema given, and strict", err, nil, "union")
 }
@@ -487,7 +488,7 @@ func TestHaveKeys(t *testing.T) {
 		}
 	}
 	_, _, err := HaveKeys([]*File{onlyA, both}, []Match{name("c")}, false)
-	says(t, "a column that no file has", err, ErrMismatch, "no key column c")
+	says(t, "a column that no file has", err, fault.ErrMismatch, "no key column c")
 }
 
 func TestCompression(t *testing.T) {
@@ -514,7 +515,7 @@ func TestCompression(t *testing.T) {
 		}
 	}
 	_, err := writeScan(t, Output{Name: filepath.Join(dir, "lzo.parquet"), Compression: Compression{Codec: "lzo"}}, ScanOptions{}, in)
-	says(t, "a codec that is not written", err, ErrUnsupported, `"lzo"`)
+	says(t, "a codec that is not written", err, fault.ErrUnsupported, `"lzo"`)
 	for _, text := range []string{"", "lzo", "ZSTD", "zstd:", "zstd:0", "zstd:23", "zstd:x", "snappy:1", "none:1", "gzip:10", "brotli:12", "zstd:-1"} {
 		if c, err := ParseCompression(text); err == nil {
 			t.Errorf("%q is %+v", text, c)
@@ -540,7 +541,7 @@ func TestKeyClassesOfAUnion(t *testing.T) {
 
 	foreign(t, filepath.Join(dir, "d.parquet"), nullable(arrow.Field{Name: "user", Type: textType}), `{"user":"1"}`)
 	_, err := writeScan(t, out, opts, dir)
-	says(t, "a key of another class", err, ErrMismatch, "d.parquet", "user")
+	says(t, "a key of another class", err, fault.ErrMismatch, "d.parquet", "user")
 }
 
 // TestUnionIsWhole: what the adapted pages are made of is the file's, so that

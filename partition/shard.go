@@ -37,6 +37,9 @@ type Piece struct {
 	Lo, Hi int // groups Lo to Hi, Hi exclusive
 }
 
+// contains reports whether q is a part of p.
+func (p Piece) contains(q Piece) bool { return q.File == p.File && p.Lo <= q.Lo && q.Hi <= p.Hi }
+
 // Whole reports whether the piece is all of its file.
 func (p Piece) Whole() bool { return p.Lo == 0 && p.Hi == p.File.NumGroups() }
 

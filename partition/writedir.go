@@ -9,9 +9,10 @@ import (
 	"io/fs"
 	"iter"
 	"slices"
-	"time"
 
 	"github.com/zeebo/xxh3"
+
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // dirWriter writes a worker's files into a directory. Before the first of them
@@ -36,7 +37,7 @@ type dirWriter struct {
 	files   []ManifestFile
 	held    []staged
 	seen    map[string]string // markers of files to replace
-	intent  fileState         // of its manifest
+	intent  string            // the identity of its manifest
 	begun   bool
 	changed bool // other runs' files or manifests, or a file was published
 	notes   []string
@@ -45,7 +46,7 @@ type dirWriter struct {
 // staged is a file that nobody sees yet.
 type staged struct {
 	name string
-	sink Sink
+	sink storage.Writer
 }
 
 // identify gives a run without a digest that writes a directory an identity in
@@ -68,7 +69,7 @@ func (o Output) writeDir(ctx context.Context, parts []Part, rows iter.Seq2[Rows,
 	if err := o.checkParts(parts); err != nil {
 		return w, err
 	}
-	if err := Sweep(ctx, o.Store, o.Name); err != nil {
+	if err := storage.Sweep(ctx, o.Store, o.Name); err != nil {
 		return w, err
 	}
 	d := &dirWriter{out: o}
@@ -148,10 +149,7 @@ func (d *dirWriter) write(ctx context.Context, p Part, rows iter.Seq2[Rows, erro
 	if !d.out.Hold {
 		return d.publish(ctx)
 	}
-	if f, ok := sink.(interface{ Finish() error }); ok {
-		return f.Finish()
-	}
-	return nil
+	return storage.Finish(sink)
 }
 
 // publish makes the files that are held visible.
@@ -187,31 +185,16 @@ func (d *dirWriter) commit(ctx context.Context, s staged) error {
 	return o.commit(ctx, name, s.sink)
 }
 
-// fileState tells one content of a small file from another, as a rule.
-type fileState struct {
-	size    int64
-	written time.Time
-}
-
-// stateOf returns the state of a file of the directory.
-func (o Output) stateOf(ctx context.Context, name string) (fileState, error) {
-	src, err := o.Store.Open(ctx, o.path(name))
-	if err != nil {
-		return fileState{}, err
-	}
-	return fileState{src.Size(), modTime(src)}, src.Close()
-}
-
 // undisputed returns an error if another run has taken files out of this one's
 // manifest, or all of it: it was told to replace them.
 func (d *dirWriter) undisputed(ctx context.Context) error {
-	now, err := d.out.stateOf(ctx, d.out.manifestName())
-	if err == nil && now == d.intent && !now.written.IsZero() {
+	now, err := d.out.Store.Stat(ctx, d.out.path(d.out.manifestName()))
+	if err == nil && now.Identity == d.intent && now.Identity != "" {
 		return nil
 	}
 	m, err := d.out.readManifest(ctx, d.out.manifestName())
 	if err == nil && m.lists(d.plan) {
-		d.intent = now // another attempt at the same run has written it
+		d.intent = now.Identity // another attempt at the same run has written it
 		return nil
 	}
 	if err == nil || errors.Is(err, fs.ErrNotExist) {

@@ -1,306 +1,224 @@
 package partition
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
-	"io"
+	"fmt"
 	"iter"
 	"slices"
-
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
-// WriteScan writes the rows of the pieces that pass. Parquet files that become
-// Parquet files are copied page by page; others go by way of Arrow records.
-// logs are all files of the log: they lend their schema to the output of a
-// shard that has none of them.
-func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (_ Written, err error) {
+// WriteScan writes the rows of the pieces that pass the scanner: [Output.OpenScan],
+// one Scan, Close.
+func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (Written, error) {
+	w, err := o.OpenScan(ctx, s, pieces, logs)
+	if err != nil {
+		return Written{}, err
+	}
+	defer w.Abort()
+	if err := s.scanTo(ctx, w, pieces); err != nil {
+		return Written{}, err
+	}
+	if s.opts.End != nil {
+		if err := s.opts.End(); err != nil {
+			return Written{}, err
+		}
+	}
+	return w.Close()
+}
+
+// ScanWriter is an output that is open for scans. One goroutine uses it. It must
+// be closed, by Close or Abort.
+type ScanWriter struct {
+	scanner *Scanner // decides about columns and schema
+	parts   []Part
+	rows    *rowWriter
+	end     func() error // of what the writers share
+}
+
+// OpenScan opens the output for the rows of the pieces that one or several scans
+// let through. Parquet files that become Parquet files are copied page by page;
+// others are written as Arrow records. s says which columns are kept; logs are all
+// files of the log, which give their schema to the output of a shard that has
+// none of them.
+//
+// Nothing of a single file is visible before Close. ctx bounds the whole life of
+// the ScanWriter.
+func (o Output) OpenScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (*ScanWriter, error) {
 	if s.opts.Columns != nil && len(s.opts.Columns) == 0 {
-		return Written{}, errors.New("no column is named for the output (name some, or leave Columns nil for all)")
+		return nil, errors.New("no column is named for the output (name some, or leave Columns nil for all)")
 	}
 	o.fill()
 	o.Logs = logs
 	if err := o.identify(ctx); err != nil {
-		return Written{}, err
+		return nil, err
 	}
 	end := o.begin()
-	defer func() { err = errors.Join(err, end()) }()
-	all, err := o.unified(ctx, &s.opts, logs)
+	w, err := o.openScan(ctx, s, pieces)
 	if err != nil {
-		return Written{}, err
+		return nil, errors.Join(err, end())
+	}
+	w.end = end
+	return w, nil
+}
+
+// openScan is OpenScan for an output that has begun.
+func (o Output) openScan(ctx context.Context, s *Scanner, pieces []Piece) (*ScanWriter, error) {
+	all, err := o.unified(ctx, &s.opts, o.Logs)
+	if err != nil {
+		return nil, err
 	}
 	if len(pieces) == 0 && !o.IsDir(ctx) {
-		pieces = []Piece{{File: logs[0]}} // no row of it, but its schema
+		pieces = []Piece{{File: o.Logs[0]}} // none of its rows, but its schema
 	}
-	parts, err := s.parts(pieces, all == nil)
-	if err != nil {
-		return Written{}, err
+	w := &ScanWriter{scanner: s}
+	if w.parts, err = s.parts(pieces, all == nil); err != nil {
+		return nil, err
 	}
 	if o.pagesFit() {
-		if err := o.planPages(ctx, s, parts, all); err != nil {
-			return Written{}, err
+		if err := o.planPages(ctx, s, w.parts, all); err != nil {
+			return nil, err
 		}
 	}
-	for _, p := range parts {
+	for _, p := range w.parts {
 		s.copied[p.Piece.File] = p.pages != nil
 	}
-	return o.Write(ctx, parts, s.output(ctx, parts))
+	w.rows, err = newRowWriter(func(rows iter.Seq2[Rows, error]) (Written, error) { return o.Write(ctx, w.parts, rows) })
+	return w, err
 }
 
-// parts returns the stretches of the output, one for each piece. own: each with
-// the schema of what is kept of its file.
-func (s *Scanner) parts(pieces []Piece, own bool) ([]Part, error) {
-	var parts []Part
-	for _, p := range pieces {
-		part := Part{Piece: p, Schema: p.File.Schema()}
-		if own {
-			var err error
-			if part.Schema, err = s.opts.SchemaOf(p.File); err != nil {
-				return nil, err
-			}
-		}
-		parts = append(parts, part)
+// Scan writes the rows of the pieces that pass the scanner, behind those that
+// were written before. Each piece is one of those of OpenScan or a part of it;
+// they come in ascending order, and the scanner keeps the same columns. After an
+// error the ScanWriter must be aborted.
+func (w *ScanWriter) Scan(ctx context.Context, s *Scanner, pieces []Piece) error {
+	if !slices.Equal(s.opts.Columns, w.scanner.opts.Columns) || s.opts.IgnoreCase != w.scanner.opts.IgnoreCase {
+		return errors.New("a scan that keeps other columns than the output was opened for (give all scanners the same Columns)")
 	}
-	return parts, nil
-}
-
-// output yields the rows of the parts that pass: those with a pageSource as
-// pages, others as records.
-func (s *Scanner) output(ctx context.Context, parts []Part) iter.Seq2[Rows, error] {
-	return func(yield func(Rows, error) bool) {
-		for st, err := range s.stages(ctx, piecesOf(parts)) {
-			if err != nil {
-				yield(Rows{}, err)
-				return
-			}
-			for r, err := range st.output(ctx, parts) {
-				if !yield(r, err) || err != nil {
-					return
-				}
-			}
-		}
-		if s.opts.End != nil {
-			if err := s.opts.End(); err != nil {
-				yield(Rows{}, err)
-			}
-		}
+	s.copied = w.scanner.copied
+	parts, of, err := w.narrowed(pieces)
+	if err != nil {
+		return err
 	}
-}
-
-func piecesOf(parts []Part) []Piece {
-	var pieces []Piece
-	for _, p := range parts {
-		pieces = append(pieces, p.Piece)
-	}
-	return pieces
-}
-
-// output is that of one stage.
-func (st *stage) output(ctx context.Context, all []Part) iter.Seq2[Rows, error] {
-	parts := st.parts(all)
-	return func(yield func(Rows, error) bool) {
-		for lo := 0; lo < len(parts); {
-			hi := lo + 1
-			for hi < len(parts) && (parts[hi].pages == nil) == (parts[lo].pages == nil) {
-				hi++
-			}
-			some := stage{st.scanner, st.pieces[lo:hi], st.of[lo:hi], st.within}
-			rows := some.scan(ctx)
-			if parts[lo].pages != nil {
-				rows = some.pages(ctx, parts[lo:hi])
-			}
-			for r, err := range rows {
-				if !yield(r, err) || err != nil {
-					return
-				}
-			}
-			lo = hi
-		}
-	}
-}
-
-// pages yields the rows of the stage's pieces, which the parts are, as pages.
-func (st *stage) pages(ctx context.Context, parts []Part) iter.Seq2[Rows, error] {
-	return func(yield func(Rows, error) bool) {
-		st.countGroups()
-		var sources []*pageSource
-		for _, p := range parts {
-			sources = append(sources, p.pages)
-		}
-		for g, err := range st.scanner.copyPages(ctx, sources) {
-			if err != nil {
-				yield(Rows{}, err)
-				return
-			}
-			if !yield(Rows{Piece: g.part, group: g}, nil) {
-				return
-			}
-		}
-	}
-}
-
-// planPages gives the parts whose rows can be copied as pages a pageSource. A
-// single file is copied so only if all of its parts are. all is what the parts
-// share; nil: each keeps its own schema.
-func (o Output) planPages(ctx context.Context, s *Scanner, parts []Part, all *unified) error {
-	dir := o.IsDir(ctx)
-	foreign := func(p Part) bool { return p.Piece.File.parquet() == nil }
-	if !dir && slices.ContainsFunc(parts, foreign) {
-		return nil
-	}
-	var first *pageSource
-	for i := range parts {
-		if foreign(parts[i]) {
-			continue
-		}
-		src, err := o.newPageSource(s, parts[i].Piece, all)
+	for r, err := range s.eachPart(ctx, parts) {
 		if err != nil {
+			return w.rows.fail(err)
+		}
+		r.Piece = of[r.Piece]
+		if err := w.rows.push(r); err != nil {
 			return err
 		}
-		src.part = i
-		if !dir {
-			if first == nil {
-				first = src
-			}
-			src.part, src.layout = 0, first.layout
-		}
-		parts[i].pages = src
 	}
 	return nil
 }
 
-func (o Output) newPageSource(s *Scanner, piece Piece, all *unified) (*pageSource, error) {
-	f := piece.File.parquet().File()
-	src := &pageSource{piece: piece, sink: new(relay)}
-	proj, reshaped, err := parquet.Projection{}, false, error(nil)
-	if all != nil {
-		proj, src.adapt, err = all.projection(f)
-		reshaped = !all.describedBy(f)
-	} else {
-		proj, err = s.opts.projection(piece.File)
-		reshaped = s.opts.Columns != nil
+// narrowed returns a part of the output for each piece, and the number of the
+// part that it belongs to.
+func (w *ScanWriter) narrowed(pieces []Piece) (parts []Part, of []int, err error) {
+	for _, p := range pieces {
+		i := slices.IndexFunc(w.parts, func(q Part) bool { return q.Piece.contains(p) })
+		if i < 0 {
+			return nil, nil, fmt.Errorf("%s: row groups %d to %d belong to no piece of the output", p.File.Name, p.Lo+1, p.Hi)
+		}
+		part := w.parts[i]
+		part.Piece = p
+		if part.pages != nil {
+			own := *part.pages
+			own.piece = p
+			part.pages = &own
+		}
+		parts, of = append(parts, part), append(of, i)
 	}
-	if err != nil {
-		return nil, err
-	}
-	src.leaves = proj.Leaves
-	src.measure()
-	compression, err := o.compression(piece.File).ofPages()
-	if err != nil {
-		return nil, err
-	}
-	src.layout, err = parquet.NewWriter(src.sink, proj.Schema, proj.Orders, parquet.WriterOptions{
-		Compression: compression, KeyValue: o.keyValues(f, reshaped), Pool: o.pool,
+	return parts, of, nil
+}
+
+// Close makes the output visible and returns what was written.
+func (w *ScanWriter) Close() (Written, error) {
+	written, err := w.rows.finish()
+	return written, errors.Join(err, w.shut())
+}
+
+// Abort gives up what was written. After Close it does nothing.
+func (w *ScanWriter) Abort() {
+	w.rows.stop()
+	_ = w.shut() // nobody needs the rows that it holds
+}
+
+func (w *ScanWriter) shut() error {
+	end := w.end
+	w.end = func() error { return nil }
+	return end()
+}
+
+// rowWriter hands rows one by one to a function that takes a sequence of them.
+// The function runs only while a method does.
+type rowWriter struct {
+	next func() (struct{}, bool) // goes on until the function wants a row; false: it has returned
+	stop func()
+	done bool
+
+	rows    Rows  // for the function
+	failed  error // for the function, in place of rows
+	ended   bool  // there are no more
+	written Written
+	err     error
+}
+
+// errAborted ends a sequence of rows that is given up.
+var errAborted = errors.New("given up")
+
+// newRowWriter calls write and returns when it wants the first row, or fails.
+func newRowWriter(write func(iter.Seq2[Rows, error]) (Written, error)) (*rowWriter, error) {
+	w := new(rowWriter)
+	w.next, w.stop = iter.Pull(func(wait func(struct{}) bool) {
+		w.written, w.err = write(func(yield func(Rows, error) bool) {
+			for {
+				if !wait(struct{}{}) {
+					w.rows, w.failed = Rows{}, errAborted
+				}
+				if w.ended || !yield(w.rows, w.failed) || w.failed != nil {
+					return
+				}
+			}
+		})
 	})
-	return src, err
+	w.run()
+	return w, w.err
 }
 
-// measure orders the leaves by size.
-func (p *pageSource) measure() {
-	sizes := make([]int64, len(p.leaves))
-	for i, l := range p.leaves {
-		p.order = append(p.order, i)
-		for g := p.piece.Lo; g < p.piece.Hi && l >= 0; g++ {
-			sizes[i] += p.file().Metadata.RowGroups[g].Columns[l].MetaData.TotalCompressedSize
-		}
-	}
-	slices.SortStableFunc(p.order, func(a, b int) int { return cmp.Compare(sizes[b], sizes[a]) })
+// run lets the function go on, and reports whether it wants more rows.
+func (w *rowWriter) run() bool {
+	_, more := w.next()
+	w.done = w.done || !more
+	return more
 }
 
-// expected returns how many bytes, uncompressed, n rows of a row group may come
-// to, by what its footer says: their share of the pages, and dictionaries, all
-// of which n rows may need.
-func (p *pageSource) expected(group int, n int64) (bytes int64) {
-	const most = 1 << 40 // keeps the sum in range, whatever a footer says
-	rg := &p.file().Metadata.RowGroups[group]
-	for _, l := range p.leaves {
-		if l < 0 {
-			continue // NULLs take next to nothing
-		}
-		md := &rg.Columns[l].MetaData
-		bytes += int64(float64(min(md.TotalUncompressedSize, most)) / float64(max(rg.NumRows, 1)) * float64(n))
-		if d := md.DataPageOffset - md.DictionaryPageOffset; md.DictionaryPageOffset > 0 && d > 0 {
-			bytes += min(d, most)
-		}
+// push hands on rows, and with them their ownership.
+func (w *rowWriter) push(r Rows) error {
+	if w.done {
+		r.release()
+	} else if w.rows = r; w.run() {
+		return nil
 	}
-	return bytes
+	if w.err == nil {
+		return errors.New("internal error: the output was closed before its last row")
+	}
+	return w.err
 }
 
-// keyValues returns the metadata of an output that has the columns of f, or,
-// reshaped, others.
-func (o Output) keyValues(f *parquet.File, reshaped bool) []parquet.KeyValue {
-	drop := []string{MetaResult, MetaFilter, MetaRun} // of an input that is itself an output
-	if reshaped {
-		drop = append(drop, describing...)
+// fail ends the sequence with an error, and returns that of the function.
+func (w *rowWriter) fail(err error) error {
+	w.rows, w.failed = Rows{}, err
+	if w.run(); w.err != nil {
+		return w.err
 	}
-	var kv []parquet.KeyValue
-	for _, e := range f.Metadata.KeyValueMetadata {
-		if !slices.Contains(drop, e.Key) {
-			kv = append(kv, e)
-		}
-	}
-	md := o.metadata()
-	for _, k := range []string{MetaResult, MetaFilter, MetaRun} {
-		if v, ok := md[k]; ok {
-			kv = append(kv, parquet.KeyValue{Key: k, Value: v})
-		}
-	}
-	return kv
-}
-
-// relay passes on what is written, once it is known where to.
-type relay struct {
-	w    io.Writer
-	held bytes.Buffer
-}
-
-func (r *relay) Write(p []byte) (int, error) {
-	if r.w == nil {
-		return r.held.Write(p)
-	}
-	return r.w.Write(p)
-}
-
-func (r *relay) to(w io.Writer) error {
-	r.w = w
-	_, err := r.held.WriteTo(w)
 	return err
 }
 
-// pageWriter writes row groups of pages.
-type pageWriter struct{ layout *parquet.Writer }
-
-func newPageWriter(dst io.Writer, src *pageSource) (writer, error) {
-	return pageWriter{src.layout}, src.sink.to(dst)
-}
-
-func (w pageWriter) Write(r Rows) error {
-	var chunks []*parquet.EncodedChunk
-	for _, l := range r.group.lanes {
-		chunks = append(chunks, l.chunk)
-	}
-	return w.layout.RowGroup(r.group.rows, chunks)
-}
-
-func (w pageWriter) Close() (rows, bytes int64, err error) { return w.layout.Close() }
-
-func (w pageWriter) Abort() {} // it holds nothing but memory
-
-// PathOf returns the way that the rows of a file went to the output, "engine" if
-// pages were copied and "generic" if Arrow records were made, and why. It is
-// known once the scan has begun.
-func (s *Scanner) PathOf(f *File) (path, why string) {
-	switch {
-	case f.Format == RecordBatches:
-		return "generic", "the rows are given as Arrow records"
-	case f.parquet() == nil:
-		return "generic", "the input is Arrow, not Parquet"
-	case s.copied[f]:
-		return "engine", "pages are copied"
-	case s.counted:
-		return "engine", "only keys are read"
-	}
-	return "generic", "the keys are read first, then Arrow records are made of the rows that pass"
+// finish ends the sequence.
+func (w *rowWriter) finish() (Written, error) {
+	w.ended = true
+	w.run()
+	w.stop()
+	return w.written, w.err
 }

@@ -31,7 +31,7 @@ import (
 	"time"
 
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
 const (
@@ -172,7 +172,7 @@ func className(err error) string {
 	for _, c := range []struct {
 		err  error
 		name string
-	}{{fault.ErrMemory, "memory"}, {partition.ErrCorrupt, "corrupt"}, {fault.ErrUnsupported, "unsupported"}} {
+	}{{fault.ErrMemory, "memory"}, {fault.ErrCorrupt, "corrupt"}, {fault.ErrUnsupported, "unsupported"}} {
 		if errors.Is(err, c.err) {
 			return c.name
 		}
@@ -203,7 +203,7 @@ func watched(v victim, n int, path string, m mutation) verdict {
 		case got := <-done:
 			switch {
 			case got.wrong != "":
-			case errors.Is(got.refuse, fault.ErrPanicked):
+			case errors.Is(got.refuse, panics.ErrRecovered):
 				got.wrong = fmt.Sprintf("a recovered panic: %v", got.refuse)
 			case ctx.Err() != nil:
 				got.wrong = fmt.Sprintf("%.1f s: %v", time.Since(began).Seconds(), got.refuse)

@@ -14,9 +14,10 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // filterVictim is a filter file.
@@ -113,7 +114,7 @@ func filterVictims(dir string) ([]victim, error) {
 				return nil, err
 			}
 			name := filepath.Join(dir, fmt.Sprintf("%s-%d.bjf", r.name, i))
-			if _, err := filterbuild.Write(ctx, partition.Local{}, name, f, r.write, true); err != nil {
+			if _, err := codec.Save(ctx, storage.Local{}, name, f, codec.Options{Uncompressed: r.write.Uncompressed, Replace: true}); err != nil {
 				return nil, err
 			}
 			v.others = append(v.others, name)
@@ -142,8 +143,8 @@ func filterVictims(dir string) ([]victim, error) {
 // try reads the filter, asks for all of its keys, and merges or combines it.
 func (v *filterVictim) try(ctx context.Context, n int, path string, m mutation) verdict {
 	limits := codec.Limits{MaxBytes: budget}
-	store := partition.Local{}
-	f, err := filterbuild.Read(ctx, store, path, limits)
+	store := storage.Local{}
+	f, err := codec.Load(ctx, store, path, limits)
 	if err != nil {
 		if _, merge := filterbuild.Merge(ctx, store, []string{path, v.others[0]}, true, limits); v.partial && merge == nil {
 			return verdict{wrong: "merged, but not read: " + oneLine(err)}
@@ -170,7 +171,7 @@ func (v *filterVictim) try(ctx context.Context, n int, path string, m mutation) 
 		errs = append(errs, err, err2)
 	}
 	err = errors.Join(errs...)
-	if errors.Is(err, fault.ErrPanicked) {
+	if errors.Is(err, panics.ErrRecovered) {
 		return verdict{wrong: "a recovered panic: " + oneLine(err)}
 	}
 	return verdict{wrong: lost, refuse: err}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -224,7 +225,7 @@ func (v *tableVictim) try(ctx context.Context, n int, path string, m mutation) v
 	}
 	joined := v.join(ctx, n, path, f)
 	for _, err := range []error{check, read, copyErr, joined} {
-		if errors.Is(err, fault.ErrPanicked) {
+		if errors.Is(err, panics.ErrRecovered) {
 			return verdict{wrong: "a recovered panic: " + oneLine(err)}
 		}
 	}
@@ -263,7 +264,7 @@ func agree(check, read, copied, joined error) string {
 	limit := func(err error) bool {
 		return err == nil || errors.Is(err, fault.ErrUnsupported) || errors.Is(err, fault.ErrMemory)
 	}
-	ok := func(err error) bool { return !errors.Is(err, partition.ErrCorrupt) }
+	ok := func(err error) bool { return !errors.Is(err, fault.ErrCorrupt) }
 	if check != nil && aboutIndex.MatchString(check.Error()) {
 		return "" // not every way to read asks for one
 	}

@@ -18,8 +18,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bench/internal/measure"
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/filterbuild"
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // keysToFill is how many keys set the given part of a Split256 filter's bits: a
@@ -79,7 +78,7 @@ func decodeFile(name string) (f *codec.Filter, err error) {
 
 // mapFile reads an uncompressed filter file in place: verified, and mapped.
 func mapFile(name string) (err error) {
-	f, err := filterbuild.Read(context.Background(), partition.Local{}, name, codec.Limits{})
+	f, err := codec.Load(context.Background(), storage.Local{}, name, codec.Limits{})
 	if err != nil {
 		return err
 	}

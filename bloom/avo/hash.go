@@ -6,11 +6,11 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// xxh3Mul is the multiplier of XXH3's path for inputs of 4 to 8 bytes.
+// xxh3Mul is the multiplier in XXH3's path for inputs of 4 to 8 bytes.
 const xxh3Mul = 0x9fb21c651e98df25
 
-// hashInts emits XXH3 of eight bytes, four inputs at a time: hash.go has the
-// same in Go.
+// hashInts emits XXH3 of eight-byte inputs, four at a time. The Go version is in
+// hash.go.
 func hashInts() {
 	shuffle := GLOBL("rotate24", RODATA|NOPTR)
 	for i := range 32 {
@@ -75,8 +75,8 @@ func hashInts() {
 	RET()
 }
 
-// hashInts512 is hashInts with the 64-bit products and rotations of AVX-512,
-// eight inputs at a time.
+// hashInts512 emits hashInts with AVX-512's 64-bit products and rotations, eight
+// inputs at a time.
 func hashInts512() {
 	TEXT("hashInts512", NOSPLIT, "func(dst, values *uint64, count, flip uint64)")
 	Doc("hashInts512 is hashInts in AVX-512, for a multiple of eight values.")

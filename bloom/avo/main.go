@@ -2,10 +2,10 @@
 //
 //	go run . -out ../split_amd64.s -stubs ../split_amd64.go -pkg bloom
 //
-// Each kernel runs over a batch of hashes. While there are `far` more to come,
-// it also prefetches the block of the hash that is `ahead` positions on: the
-// loads of a filter that is larger than the caches then overlap, whatever the
-// number of instructions that the processor can look ahead.
+// Each kernel runs over a batch of hashes. For the first `far` of them it also
+// prefetches the block of the hash `ahead` positions later: the loads of a filter
+// larger than the caches then overlap, no matter how many instructions the
+// processor can look ahead.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// ahead is the prefetch distance in hashes; kernel_amd64.go has the same.
+// ahead is the prefetch distance in hashes; kernel_amd64.go has the same constant.
 const ahead = 32
 
 func main() {
@@ -35,21 +35,22 @@ func main() {
 	Generate()
 }
 
-// geometry emits what differs between the block sizes.
+// geometry emits the code that differs between block sizes.
 type geometry interface {
 	name() string
 	shift() uint64 // log2 of the bytes in a block
-	// tables puts constants beside the code.
+	// tables emits constants in the data section.
 	tables()
-	// constants loads what stays in registers.
+	// constants emits the loads of registers that keep their value throughout.
 	constants()
-	// set sets the bits of the hash in the block.
+	// set emits code that sets the bits of the hash in the block.
 	set(hash, block Mem)
-	// test adds one to hits if the bits of the hash are all set in the block.
+	// test emits code that adds one to hits if all bits of the hash are set in the
+	// block.
 	test(hash, block Mem, hits GPVirtual)
 }
 
-// args are the registers of both kinds of kernel.
+// args are the registers that both kinds of kernel use.
 type args struct {
 	blocks, n, hashes, count, far, i GPVirtual
 }
@@ -67,8 +68,8 @@ func load() args {
 	return a
 }
 
-// offset returns the byte offset of the block of hash: fastrange on the upper
-// half, times the size of a block.
+// offset emits the byte offset of the hash's block: fastrange on the upper half of
+// the hash, times the block size.
 func (a args) offset(g geometry, hash Mem) GPVirtual {
 	o := GP64()
 	MOVL(hash.Offset(4), o.As32())
@@ -78,7 +79,7 @@ func (a args) offset(g geometry, hash Mem) GPVirtual {
 	return o
 }
 
-// loop emits body for every hash: first with a prefetch, then without.
+// loop emits body for every hash: a loop with prefetching, then one without.
 func (a args) loop(g geometry, body func(hash Mem, offset GPVirtual)) {
 	for _, end := range []struct {
 		label string
@@ -127,7 +128,7 @@ func probe(g geometry) {
 	XORQ(hits, hits)
 	g.constants()
 	a.loop(g, func(hash Mem, offset GPVirtual) {
-		// The position is written in any case; a miss is written over.
+		// Always write the position; a miss is overwritten by the next one.
 		position := GP32()
 		LEAL(Mem{Base: base.As64(), Index: a.i, Scale: 1}, position)
 		MOVL(position, Mem{Base: sel, Index: hits, Scale: 4})

@@ -6,7 +6,7 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// salts are the odd multipliers of the Parquet specification.
+// salts are the odd multipliers in the Parquet specification.
 var salts = [8]uint32{
 	0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d,
 	0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31,
@@ -34,7 +34,7 @@ func (g *split256) constants() {
 	VPSRLD(U8(31), g.ones, g.ones)
 }
 
-// mask returns the bits of the hash.
+// mask emits the bits of the hash.
 func (g *split256) mask(hash Mem) VecVirtual {
 	m := YMM()
 	VPBROADCASTD(hash, m)
@@ -53,6 +53,6 @@ func (g *split256) set(hash, block Mem) {
 func (g *split256) test(hash, block Mem, hits GPVirtual) {
 	m, b := g.mask(hash), YMM()
 	VMOVDQU(block, b)
-	VPTEST(m, b) // sets the carry if no bit of the mask is missing
+	VPTEST(m, b) // sets the carry if the block has every bit of the mask
 	ADCQ(U8(0), hits)
 }

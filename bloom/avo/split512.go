@@ -6,8 +6,8 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// spread is the multiplier of Split512, which has the bit number of lane j in
-// the product from bit 58-6j on.
+// spread is the multiplier of Split512. The bit number of lane j starts at bit
+// 58-6j of the product.
 const spread = 0x9e3779b97f4a7c15
 
 type split512 struct {
@@ -40,7 +40,7 @@ func (g *split512) constants() {
 	MOVQ(U64(spread), g.spread)
 }
 
-// product returns spread times the hash.
+// product emits spread times the hash.
 func product(hash Mem, spread GPVirtual) GPVirtual {
 	x := GP64()
 	MOVQ(hash, x)
@@ -48,7 +48,7 @@ func product(hash Mem, spread GPVirtual) GPVirtual {
 	return x
 }
 
-// masks returns the bits of the hash, half a block each.
+// masks emits the bits of the hash, half a block each.
 func (g *split512) masks(hash Mem) (ms []VecVirtual) {
 	x, all := XMM(), YMM()
 	VMOVQ(product(hash, g.spread), x)
@@ -75,7 +75,7 @@ func (g *split512) test(hash, block Mem, hits GPVirtual) {
 	for k, m := range ms {
 		b := YMM()
 		VMOVDQU(block.Offset(32*k), b)
-		VPANDN(m, b, m) // what is missing
+		VPANDN(m, b, m) // the missing bits
 	}
 	missing, found := YMM(), GP64()
 	VPOR(ms[0], ms[1], missing)
@@ -85,8 +85,8 @@ func (g *split512) test(hash, block Mem, hits GPVirtual) {
 	ADDQ(found, hits)
 }
 
-// split512wide is split512 in AVX-512: a block is one vector, and rotations
-// take the bit number from the lower six bits of the shifted product.
+// split512wide is split512 in AVX-512: a block is one vector, and rotations read
+// the bit number from the lower six bits of the shifted product.
 type split512wide struct {
 	table        Mem
 	shifts, ones VecVirtual
@@ -108,7 +108,7 @@ func (g *split512wide) constants() {
 	MOVQ(U64(spread), g.spread)
 }
 
-// bits returns the bit number in each lane, in the lower six bits.
+// bits emits the bit number of each lane in its lower six bits.
 func (g *split512wide) bits(hash Mem) VecVirtual {
 	n := ZMM()
 	VPBROADCASTQ(product(hash, g.spread), n)
@@ -126,10 +126,10 @@ func (g *split512wide) set(hash, block Mem) {
 func (g *split512wide) test(hash, block Mem, hits GPVirtual) {
 	n, b := g.bits(hash), ZMM()
 	VMOVDQU64(block, b)
-	VPRORVQ(n, b, b) // the bit in question comes first
+	VPRORVQ(n, b, b) // moves the tested bit to bit 0
 	clear, lanes := K(), GP32()
 	VPTESTNMQ(g.ones, b, clear)
 	KMOVB(clear, lanes)
-	CMPL(lanes, U8(1)) // sets the carry if no lane is without its bit
+	CMPL(lanes, U8(1)) // sets the carry if every lane has its bit
 	ADCQ(U8(0), hits)
 }

@@ -52,8 +52,8 @@ func TestPlanAndJoinAgree(t *testing.T) {
 							Strategy join.Strategy `json:"strategy"`
 							IDsTotal float64       `json:"ids_total"`
 							Plan     struct {
-								Why string          `json:"why"`
-								IDs *join.SideFacts `json:"ids"`
+								Why string    `json:"why"`
+								IDs *planSide `json:"ids"`
 							} `json:"plan"`
 						}
 						runJSON(t, &j, append(append([]string{"join"}, append(common, "-o", filepath.Join(t.TempDir(), "out.parquet"))...), log)...)

@@ -12,9 +12,8 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // alarms has IDs that are multiples of a large number, so that no exact set is
@@ -155,7 +154,7 @@ func TestAlarmOfATamperedFilter(t *testing.T) {
 	log := a.log(with(strangers(5000), 500, 2))
 	name := a.build()
 	tampered := func(change func(*bloom.Filter)) string {
-		f, err := filterbuild.Read(t.Context(), partition.Local{}, name, codec.Limits{})
+		f, err := codec.Load(t.Context(), storage.Local{}, name, codec.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +163,7 @@ func TestAlarmOfATamperedFilter(t *testing.T) {
 		change(bits)
 		f.SetBloom(bits)
 		other := filepath.Join(t.TempDir(), "tampered.bjf")
-		if _, err := filterbuild.Write(t.Context(), partition.Local{}, other, f, codec.Options{}, false); err != nil {
+		if _, err := codec.Save(t.Context(), storage.Local{}, other, f, codec.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		a.must("inspect", "--check", "--json", other) // it is whole
@@ -188,17 +187,15 @@ func TestAlarmOfATamperedFilter(t *testing.T) {
 		n := b.Params().Blocks
 		half := n / 2
 		lo, hi := b.AppendBlocks(nil, 0, half), b.AppendBlocks(nil, half, 2*half)
-		fresh, err := bloom.New(b.Params())
+		none, err := bloom.New(b.Params())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := fresh.OrBlocks(0, hi); err != nil {
-			t.Fatal(err)
+		for _, err := range []error{b.Intersect(none), b.OrBlocks(0, hi), b.OrBlocks(half, lo)} {
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
-		if err := fresh.OrBlocks(half, lo); err != nil {
-			t.Fatal(err)
-		}
-		*b = *fresh
 	})
 	for _, strategy := range []string{"lookup", "broadcast", "shuffle"} {
 		out := filepath.Join(t.TempDir(), "out.parquet")
@@ -218,7 +215,7 @@ func TestAlarmOfATamperedFilter(t *testing.T) {
 func TestNoAlarmOfAHeavyKey(t *testing.T) {
 	a := newAlarms(t)
 	name := a.build()
-	f, err := filterbuild.Read(t.Context(), partition.Local{}, name, codec.Limits{})
+	f, err := codec.Load(t.Context(), storage.Local{}, name, codec.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

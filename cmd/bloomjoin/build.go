@@ -15,10 +15,12 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // buildFlags are the flags of build.
@@ -310,7 +312,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	}
 	plan, err := filterbuild.NewPlan(files, opts)
 	if err != nil {
-		if n := textKeys(files, o.ids.keyType, []string{"bytes"}); n != "" && opts.Kind == codec.WantExact && errors.Is(err, partition.ErrUnsupported) {
+		if n := textKeys(files, o.ids.keyType, []string{"bytes"}); n != "" && opts.Kind == codec.WantExact && errors.Is(err, fault.ErrUnsupported) {
 			return fmt.Errorf("--kind exact: unsupported for text: %s, or use --kind bloom", n)
 		}
 		return err
@@ -327,7 +329,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 		return err
 	}
 	if done {
-		if changed := partition.ChangedSince(cmd.Context(), partition.Local{}, o.out, files); changed != nil {
+		if changed := partition.ChangedSince(cmd.Context(), storage.Local{}, o.out, files); changed != nil {
 			return changed
 		}
 	}
@@ -350,7 +352,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if short != nil && o.strict {
 		return fmt.Errorf("%s: not written: %w", o.out, short)
 	}
-	size, err := filterbuild.Write(cmd.Context(), partition.Local{}, o.out, f, codec.Options{Uncompressed: o.uncompressed}, c.force)
+	size, err := codec.Save(cmd.Context(), storage.Local{}, o.out, f, codec.Options{Uncompressed: o.uncompressed, Replace: c.force})
 	if err != nil {
 		return err
 	}
@@ -403,7 +405,7 @@ func sameShard(f *codec.Filter, s partition.Shard) bool {
 // very run, which same tells by its header, an error if it is anything else and
 // may not be replaced.
 func (c *cli) filterDone(ctx context.Context, name string, same func(*codec.Header) bool) (bool, error) {
-	done, err := filterbuild.Holds(ctx, partition.Local{}, name, same)
+	done, err := codec.Holds(ctx, storage.Local{}, name, same)
 	done = done && !c.force
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -427,10 +429,9 @@ func filterReport(verb string, start time.Time, f *codec.Filter, rep filterbuild
 		Capacity: f.Capacity.Keys, Kind: f.Kind().String(), Sealed: f.Sealed(), FileBytes: size,
 		FPRAsked: f.FPRAsked, FPRPredicted: f.FPR(), Digest: fmt.Sprintf("%x", digest),
 	}
-	if b := f.Bloom(); b != nil {
-		r.MemoryBytes, r.Geometry = b.Params().Bytes(), b.Params().Geometry.String()
-	} else {
-		r.MemoryBytes = f.Exact().Bytes()
+	r.MemoryBytes = f.Bytes()
+	if f.Kind() == codec.KindBloom {
+		r.Geometry = f.Params.Geometry.String()
 	}
 	if r.Distinct > 0 {
 		r.BitsPerKey = 8 * float64(r.MemoryBytes) / float64(r.Distinct)
@@ -440,7 +441,7 @@ func filterReport(verb string, start time.Time, f *codec.Filter, rep filterbuild
 
 // checkFile is filterbuild.Check of a filter file.
 func checkFile(ctx context.Context, name string, budget int64) (err error) {
-	f, err := filterbuild.Read(ctx, partition.Local{}, name, codec.Limits{MaxBytes: uint64(budget)})
+	f, err := codec.Load(ctx, storage.Local{}, name, codec.Limits{MaxBytes: uint64(budget)})
 	if err != nil {
 		return err
 	}
@@ -472,6 +473,6 @@ func (c *cli) sayFilter(name string, f *codec.Filter, r buildReport, short error
 	c.say("%s: %s filter, %s: %s keys (%s%s distinct%s), %s, false positives %.2g (asked: %.2g), in %.2f s",
 		name, r.Kind, state, count(r.Keys), about, count(r.Distinct), full, size, r.FPRPredicted, r.FPRAsked, r.Seconds)
 	if short != nil {
-		c.warn("%s: %v", name, short)
+		c.warn("%s: %s", name, worded(short))
 	}
 }

@@ -18,8 +18,8 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // cli holds the streams and the flags that all verbs share.
@@ -150,7 +150,7 @@ func (c *cli) inFlight() int64 {
 // explain adds to errors about the budget what the user's own number has to do
 // with it.
 func (c *cli) explain(err error) error {
-	if !errors.Is(err, filterbuild.ErrMemory) && !errors.Is(err, codec.ErrLimit) {
+	if !errors.Is(err, fault.ErrMemory) && !errors.Is(err, codec.ErrLimit) {
 		return err
 	}
 	if input := (*fault.Error)(nil); errors.As(err, &input) && errors.Is(input, fault.ErrMemory) {
@@ -245,10 +245,10 @@ func newHead(verb string, start time.Time) head {
 // wraps it. A process that was killed between the output's appearance and its
 // own end may have left a temporary file, which no other run would remove.
 func (c *cli) done(ctx context.Context, verb, output string, start time.Time, why error) error {
-	if err := partition.Sweep(ctx, partition.Local{}, output); err != nil {
+	if err := storage.Sweep(ctx, storage.Local{}, output); err != nil {
 		return err
 	}
-	c.say("%s: %v", output, why)
+	c.say("%s: %s", output, worded(why))
 	h := newHead(verb, start)
 	h.AlreadyDone, h.Shard = true, c.shard
 	return c.report(h, output)
@@ -295,7 +295,7 @@ func (c *cli) open(cmd *cobra.Command, names []string, opts partition.OpenOption
 	if err != nil {
 		return nil, err
 	}
-	opts.Store, opts.Memory, opts.InFlight = partition.Local{}, total, c.inFlight()
+	opts.Store, opts.Memory, opts.InFlight = storage.Local{}, total, c.inFlight()
 	if c.verbose {
 		opts.PassedOver = func(name, why string) { c.say("  %s: passed over: %s", name, why) }
 	}

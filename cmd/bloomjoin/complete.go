@@ -11,17 +11,17 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// completion proposes the values of a flag, given what stands there.
+// completion returns the possible values of a flag that start with what was typed.
 type completion = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective)
 
-// words completes a flag that takes one of several words.
+// words returns the completion of a flag that takes one of several words.
 func words(values ...string) completion {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return values, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// listOf completes a flag that takes words separated by commas.
+// listOf returns the completion of a flag that takes words separated by commas.
 func listOf(values func(cmd *cobra.Command, args []string) []string) completion {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		before, _ := cutLast(begun, ",")
@@ -29,13 +29,13 @@ func listOf(values func(cmd *cobra.Command, args []string) []string) completion 
 	}
 }
 
-// cutLast cuts s after the last sep: before ends with it, or is empty.
+// cutLast splits s after the last sep. If there is none, before is empty.
 func cutLast(s, sep string) (before, after string) {
 	i := strings.LastIndex(s, sep) + 1
 	return s[:i], s[i:]
 }
 
-// inFront puts what stands there already before each value.
+// inFront prepends what was typed to each value.
 func inFront(before string, values []string) []string {
 	out := make([]string, len(values))
 	for i, v := range values {
@@ -44,9 +44,8 @@ func inFront(before string, values []string) []string {
 	return out
 }
 
-// columns returns the columns of the first file that the names stand for; none
-// if it cannot be opened, which the command itself will report. Names in need of
-// quotes are left out: the shell would take the quotes off.
+// columns returns the columns of the first file that can be opened. Columns whose
+// names need quotes are left out, since the shell would strip the quotes.
 func (c *cli) columns(cmd *cobra.Command, names []string, open partition.OpenOptions) (columns []string) {
 	for _, name := range names {
 		if name == "-" {
@@ -71,12 +70,13 @@ func (c *cli) columns(cmd *cobra.Command, names []string, open partition.OpenOpt
 	return columns
 }
 
-// ofLogs returns the columns of the logs named as arguments.
+// ofLogs returns the columns of the logs that the arguments name.
 func (c *cli) ofLogs(cmd *cobra.Command, args []string) []string {
 	return c.columns(cmd, args, partition.OpenOptions{})
 }
 
-// pairs completes --on: columns of the log, and of the IDs after an equals sign.
+// pairs returns the completion of --on: columns of the log, and after an equals
+// sign columns of the IDs.
 func (c *cli) pairs(o *joinFlags) completion {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		const how = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
@@ -86,26 +86,27 @@ func (c *cli) pairs(o *joinFlags) completion {
 			return inFront(before+log+"=", ids), how
 		}
 		logs := c.ofLogs(cmd, args)
-		if len(logs) == 0 { // arguments come last: those of the IDs may have the name
+		if len(logs) == 0 { // logs come last on the command line; the IDs may have the same column
 			logs = ids
 		}
 		return inFront(before, logs), how
 	}
 }
 
-// complete sets how values of flags are completed.
+// complete registers completions by the name of their flag. Flags that the command
+// does not have are ignored.
 func complete(cmd *cobra.Command, of map[string]completion) {
 	for name, f := range of {
 		if cmd.Flags().Lookup(name) == nil && cmd.PersistentFlags().Lookup(name) == nil {
-			continue // only some verbs have it
+			continue
 		}
 		if err := cmd.RegisterFlagCompletionFunc(name, f); err != nil {
-			panic(err) // a mistake in the program, which every test would see
+			panic(err) // a flag has two completions: every test would fail
 		}
 	}
 }
 
-// common are the completions of flags that several verbs have.
+// common returns the completions of flags that several verbs have, by flag.
 func (c *cli) common() map[string]completion {
 	return map[string]completion{
 		"ids-format":  words("lines", "csv", "tsv", "ndjson"),
@@ -158,7 +159,7 @@ func (c *cli) completeJoin(cmd *cobra.Command, o *joinFlags) {
 
 func (c *cli) completePlan(cmd *cobra.Command, o *planFlags) { c.completeJoin(cmd, &o.joinFlags) }
 
-// orderedVerbs keeps the commands in the order in which a user needs them.
+// orderedVerbs returns the commands in the order in which a user needs them.
 func orderedVerbs(root *cobra.Command) []*cobra.Command {
 	order := []string{"join", "plan", "build", "merge", "scan", "inspect", "version", "completion", "help"}
 	list := slices.Clone(root.Commands())

@@ -45,7 +45,7 @@ type (
 	}
 )
 
-// makeErrorFiles writes the inputs of the cases.
+// makeErrorFiles writes the input files of the cases.
 func makeErrorFiles(t *testing.T, dir string) {
 	t.Helper()
 	t.Chdir(dir)
@@ -139,7 +139,7 @@ func makeErrorFiles(t *testing.T, dir string) {
 	put(t, "flipped.bjf", filter)
 }
 
-// put writes a file, and the directories above it.
+// put writes a file and creates its parent directories.
 func put(t *testing.T, name string, content []byte) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
@@ -150,7 +150,7 @@ func put(t *testing.T, name string, content []byte) {
 	}
 }
 
-// parquetOf writes rows with parquet-go, which is not ours, in two row groups.
+// parquetOf writes rows in two row groups, with parquet-go as an independent writer.
 func parquetOf[T any](t *testing.T, rows []T) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -164,7 +164,7 @@ func parquetOf[T any](t *testing.T, rows []T) []byte {
 	return b.Bytes()
 }
 
-// utf16Of is text as Windows programs save it.
+// utf16Of encodes text as Windows programs do.
 func utf16Of(s string) []byte {
 	b := []byte{0xff, 0xfe}
 	for _, u := range utf16.Encode([]rune(s)) {

@@ -4,7 +4,7 @@ func failed(about, cmd string) errorCase {
 	return errorCase{about: about, cmd: cmd, exit: exitFailed}
 }
 
-// idErrors are about ID sets.
+// idErrors returns the cases about ID sets.
 func idErrors() []errorGroup {
 	const build, ints = "bloomjoin build --key user_id -o new.bjf ", "bloomjoin build --key user_id --key-type int64 -o new.bjf "
 	return []errorGroup{{
@@ -45,7 +45,7 @@ func idErrors() []errorGroup {
 	}}
 }
 
-// keyErrors are about key columns and their types.
+// keyErrors returns the cases about key columns and their types.
 func keyErrors() []errorGroup {
 	const scan = "bloomjoin scan -o out.parquet --filter "
 	const join = "bloomjoin join -o out.parquet "
@@ -76,7 +76,7 @@ func keyErrors() []errorGroup {
 	}}
 }
 
-// logErrors are about the files of a log.
+// logErrors returns the cases about the files of a log.
 func logErrors() []errorGroup {
 	const scan, join = "bloomjoin scan --filter users.bjf ", "bloomjoin join --ids ids.csv --on user_id "
 	return []errorGroup{{
@@ -116,7 +116,7 @@ func logErrors() []errorGroup {
 	}}
 }
 
-// filterErrors are about filter files.
+// filterErrors returns the cases about filter files.
 func filterErrors() []errorGroup {
 	const scan = "bloomjoin scan -o out.parquet --filter "
 	return []errorGroup{{

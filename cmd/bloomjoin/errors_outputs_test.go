@@ -1,6 +1,6 @@
 package main
 
-// outputErrors are about what is written.
+// outputErrors returns the cases about outputs.
 func outputErrors() []errorGroup {
 	const join = "bloomjoin join --ids ids.csv --on user_id "
 	const scan = "bloomjoin scan --filter users.bjf "
@@ -29,7 +29,7 @@ func outputErrors() []errorGroup {
 	}}
 }
 
-// limitErrors are about memory and what an input may ask for.
+// limitErrors returns the cases about memory limits.
 func limitErrors() []errorGroup {
 	return []errorGroup{{
 		"Memory",

@@ -22,14 +22,13 @@ const errorsPage = "../../docs/errors.md"
 
 var update = flag.Bool("update", false, "rewrite docs/errors.md")
 
-// errorGroup is a section of docs/errors.md: errors of one situation.
+// errorGroup is a section of docs/errors.md.
 type errorGroup struct {
 	title, about string
 	cases        []errorCase
 }
 
-// errorCase is a command that fails. The page shows it with its text and exit
-// code.
+// errorCase is a command that fails, shown with its output and exit code.
 type errorCase struct {
 	about string   // what went wrong, as a heading
 	setup []string // commands that are run before and succeed
@@ -38,14 +37,14 @@ type errorCase struct {
 	exit  int
 }
 
-// errorGroups lists all cases, in the order of the page.
+// errorGroups returns all cases, in the order of the page.
 func errorGroups() []errorGroup {
 	return slices.Concat(usageErrors(), idErrors(), keyErrors(), logErrors(), filterErrors(), outputErrors(), limitErrors())
 }
 
-// TestErrors runs every case and compares the texts with docs/errors.md, which
-// -update rewrites. It also checks that each text has its parts: where, want and
-// got, and what to do.
+// TestErrors compares the output of every case with docs/errors.md, which -update
+// rewrites. It also checks that each error says where, what was wanted and what
+// to do.
 func TestErrors(t *testing.T) {
 	if runtime.GOOS != "linux" || strconv.IntSize < 64 {
 		t.Skip("the page has the texts of 64-bit Linux")
@@ -92,13 +91,12 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// shown is the command as a user would type it.
+// shown returns the command as a user would type it.
 func (c errorCase) shown() string {
 	return strings.TrimSpace(strings.Join(c.env, " ") + " " + c.cmd)
 }
 
-// run runs the case in a directory of its own and returns what it prints on
-// standard error.
+// run runs the case in a copy of template and returns its standard error.
 func (c errorCase) run(t *testing.T, template string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -126,7 +124,7 @@ func (c errorCase) run(t *testing.T, template string) string {
 	return text
 }
 
-// linkTree makes the files of one directory appear in another.
+// linkTree fills a directory with hard links to the files of another.
 func linkTree(to, from string) error {
 	return filepath.WalkDir(from, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || name == from {
@@ -143,8 +141,8 @@ func linkTree(to, from string) error {
 	})
 }
 
-// runLine runs a command line in this process. It returns the errors and
-// warnings that it printed, and the exit code.
+// runLine runs a command line in this process and returns its standard error and
+// its exit code.
 func runLine(t *testing.T, line string) (string, int) {
 	t.Helper()
 	var stdin io.Reader = strings.NewReader("")
@@ -175,18 +173,18 @@ func runLine(t *testing.T, line string) (string, int) {
 	return secondsTaken.ReplaceAllString(text, " in … s"), code
 }
 
-// What differs from one run to another without meaning.
+// Parts of the output that differ between runs.
 var (
 	digestOfRun  = regexp.MustCompile(`\b[0-9a-f]{12,64}\b`)
 	secondsTaken = regexp.MustCompile(` in [0-9.]+ s\b`)
 )
 
-// fullDisk is a file on a disk without space.
+// fullDisk is a writer on a full disk.
 type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
-// shellWords splits a line at spaces that are not within single quotes.
+// shellWords splits a line at spaces outside single quotes.
 func shellWords(line string) (words []string) {
 	var word strings.Builder
 	quoted, any := false, false
@@ -213,9 +211,9 @@ var (
 	hintWords  = regexp.MustCompile(`(?i)\b(add|bound|build|cast|change|check|choose|convert|copy|delete|did you mean|drop|give|leaves?|let|lower|make|merge|move|name|pass|put|raise|read|remove|rename|repeat|replaces?|retry|run|save|say|scan|separate|set|split|take|try|use|unset|write)\b|--help|usage:|is required|\(there (is|are) |docs/|\(--[a-z]`)
 )
 
-// check reports missing parts of a text. Each text must say where and what to do;
-// one that compares two things must also say what was wanted. A usage error that says what is
-// wanted has said what to do.
+// check reports missing parts of an error. Each must say where and what to do,
+// a mismatch also what was wanted. In a usage error, what was wanted is what to
+// do.
 func (c errorCase) check(t *testing.T, text string) {
 	t.Helper()
 	last := text[strings.LastIndex(text, "\nbloomjoin: ")+1:]
@@ -241,7 +239,7 @@ func (c errorCase) check(t *testing.T, text string) {
 	}
 }
 
-// firstDifference shows the first line in which two texts differ.
+// firstDifference returns the first line in which two texts differ.
 func firstDifference(old, now string) string {
 	a, b := strings.Split(old, "\n"), strings.Split(now, "\n")
 	for i := range min(len(a), len(b)) {
@@ -296,7 +294,7 @@ After an error nothing is half written: an output is there whole, or not at all.
 	}
 }
 
-// anchor is the fragment by which a heading is linked to.
+// anchor returns the URL fragment of a heading.
 func anchor(title string) string {
 	keep := func(r rune) rune {
 		switch {
@@ -310,7 +308,7 @@ func anchor(title string) string {
 	return strings.Map(keep, strings.ToLower(title))
 }
 
-// The harness itself notices a missing part.
+// TestErrorPartsAreChecked tests the helpers above.
 func TestErrorPartsAreChecked(t *testing.T) {
 	if got := shellWords(`a 'b c' '' d`); !slices.Equal(got, []string{"a", "b c", "", "d"}) {
 		t.Errorf("words %q", got)

@@ -1,6 +1,7 @@
 package main
 
-// usageErrors are found before any input is opened: nothing here exists.
+// usageErrors returns the cases that fail before any input is opened. Their files
+// do not exist.
 func usageErrors() []errorGroup {
 	const build, scan, join = "bloomjoin build --key user_id ", "bloomjoin scan --filter users.bjf ", "bloomjoin join --ids ids.csv --on user_id "
 	usage := func(about, cmd string) errorCase { return errorCase{about: about, cmd: cmd, exit: exitUsage} }

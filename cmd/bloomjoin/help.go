@@ -9,11 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/bloomjoin/bloomjoin/internal/nearest"
 )
 
-// Headings of the groups of flags in --help, in their order.
+// Headings of the flag groups in --help, in this order.
 const (
 	groupInput   = "Input"
 	groupKeys    = "Keys"
@@ -31,10 +29,10 @@ var groupOrder = []string{
 	groupInput, groupKeys, groupFilter, groupJoin, groupPlan, groupOutput, groupChecks, groupMemory, groupReports, groupOthers,
 }
 
-// groupMark is the annotation of a flag that has the heading of its group.
+// groupMark is the flag annotation that holds the heading of its group.
 const groupMark = "group"
 
-// flagGroup adds to f, under a heading, the flags that add defines.
+// flagGroup adds the flags that add defines to f, under a heading.
 func flagGroup(f *pflag.FlagSet, heading string, add func(f *pflag.FlagSet)) {
 	group := pflag.NewFlagSet(heading, pflag.ContinueOnError)
 	group.SortFlags = false
@@ -54,14 +52,14 @@ func headingOf(f *pflag.Flag) string {
 	return groupOthers
 }
 
-// docsMark is the annotation of a command that names the page with the rest.
+// docsMark is the command annotation that names its page of documentation.
 const docsMark = "docs"
 
-// docs is the annotation for a page below docs/.
+// docs returns the annotation for a page in docs/.
 func docs(page string) map[string]string { return map[string]string{docsMark: "docs/" + page} }
 
-// help prints what a command does, and its usage. Cobra calls it before it
-// checks the arguments, so a mistyped command is found here.
+// help prints what a command does and its usage. Cobra calls it before it checks
+// arguments, so help detects mistyped commands itself.
 func (c *cli) help(cmd *cobra.Command, _ []string) {
 	if !cmd.HasParent() {
 		if c.mistyped = commands(cmd, cmd.Flags().Args()); c.mistyped != nil {
@@ -74,10 +72,10 @@ func (c *cli) help(cmd *cobra.Command, _ []string) {
 	}
 	fmt.Fprintln(cmd.OutOrStdout(), what)
 	fmt.Fprintln(cmd.OutOrStdout())
-	_ = writeUsage(cmd.OutOrStdout(), cmd) // which remembers a failure, see interruptibleWriter
+	_ = writeUsage(cmd.OutOrStdout(), cmd) // the writer remembers a failure, see interruptibleWriter
 }
 
-// helpCmd is the command that prints the help of another.
+// helpCmd returns the command that prints the help of another.
 func helpCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
@@ -104,8 +102,8 @@ func helpCmd() *cobra.Command {
 	}
 }
 
-// usage prints how a command is called: its form, its most common invocations,
-// its verbs, and its flags in groups.
+// usage prints a command's syntax, its most common invocations, its verbs, and
+// its flags in groups.
 func usage(cmd *cobra.Command) error { return writeUsage(cmd.OutOrStdout(), cmd) }
 
 func writeUsage(w io.Writer, cmd *cobra.Command) error {
@@ -137,7 +135,7 @@ func writeUsage(w io.Writer, cmd *cobra.Command) error {
 		groups[h].AddFlag(f)
 	}
 	cmd.LocalFlags().VisitAll(add)
-	if cmd.Annotations[docsMark] != "" { // others, as version, have no use for them
+	if cmd.Annotations[docsMark] != "" { // others, such as version, do not use them
 		cmd.InheritedFlags().VisitAll(add)
 	}
 	for _, h := range groupOrder {
@@ -159,7 +157,7 @@ func writeUsage(w io.Writer, cmd *cobra.Command) error {
 	return err
 }
 
-// useLine is how a command is called.
+// useLine returns the syntax of a command.
 func useLine(cmd *cobra.Command) string {
 	if cmd.HasParent() {
 		return cmd.Parent().CommandPath() + " " + cmd.Use
@@ -167,8 +165,7 @@ func useLine(cmd *cobra.Command) string {
 	return cmd.Use
 }
 
-// writeFlags lists the flags of a group: names, the kind of value, which stands
-// in backquotes at the beginning of the usage, and what they do.
+// writeFlags lists the flags of a group: name, kind of value, and what it does.
 func writeFlags(w io.Writer, g *pflag.FlagSet) {
 	var lines [][2]string
 	width := 0
@@ -194,7 +191,8 @@ func writeFlags(w io.Writer, g *pflag.FlagSet) {
 	}
 }
 
-// valueOf cuts the usage of a flag into the kind of its value and what it does.
+// valueOf splits the usage of a flag into the kind of its value, which is in
+// backquotes at the start, and what the flag does.
 func valueOf(f *pflag.Flag) (value, what string) {
 	if rest, ok := strings.CutPrefix(f.Usage, "`"); ok {
 		value, what, _ = strings.Cut(rest, "` ")
@@ -203,8 +201,8 @@ func valueOf(f *pflag.Flag) (value, what string) {
 	return "", f.Usage
 }
 
-// commands returns an error for arguments that are not a command. It names the
-// command that was probably meant.
+// commands returns an error if args start with an unknown command. The error
+// suggests the nearest command.
 func commands(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -222,8 +220,8 @@ func commands(cmd *cobra.Command, args []string) error {
 	return usagef("unknown command %s (%s)", args[0], hint)
 }
 
-// inputs is the check of a command's arguments: at least one, which is named as
-// what says.
+// inputs returns the argument check of a command that needs at least one
+// argument. what names the arguments in the error.
 func inputs(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
@@ -233,7 +231,7 @@ func inputs(what string) cobra.PositionalArgs {
 	}
 }
 
-// noArgs is the check of a command without arguments.
+// noArgs checks the arguments of a command that takes none.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -241,8 +239,8 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return usagef("%s takes no arguments, got %s", cmd.CommandPath(), args[0])
 }
 
-// flagError words an error of the flags' syntax. The flags after a mistyped
-// command belong to the command that was meant, so the command is the error.
+// flagError returns the error for wrong flag syntax. If the command is mistyped,
+// that is reported instead, since the flags belong to the command that was meant.
 func flagError(cmd *cobra.Command, err error) error {
 	if !cmd.HasParent() {
 		if err := commands(cmd, cmd.Flags().Args()); err != nil {
@@ -273,8 +271,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usagef("%w (%s --help lists the flags)", err, cmd.CommandPath())
 }
 
-// unknownFlag words the error of a flag that the command does not have: another
-// spelling of its own flags, or the flag of another command.
+// unknownFlag returns the error for a flag that the command does not have. It
+// suggests the nearest flag of the command, or names the commands that have it.
 func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 	name := unknown.GetSpecifiedName()
 	lists := cmd.CommandPath() + " --help lists the flags"
@@ -299,7 +297,7 @@ func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 	return usagef("unknown flag --%s (%s)", name, lists)
 }
 
-// commandsWith returns the names of the commands that have the flag.
+// commandsWith returns the names of the commands that have a flag.
 func commandsWith(root *cobra.Command, flag string) (names []string) {
 	for _, sub := range orderedVerbs(root) {
 		if sub.Flags().Lookup(flag) != nil {
@@ -309,24 +307,11 @@ func commandsWith(root *cobra.Command, flag string) (names []string) {
 	return names
 }
 
-// meant returns the name that was probably meant: one that is near, or begins with
-// what was given; "" if there is none.
-func meant(got string, names []string) string {
-	i := nearest.Index(got, names, nearest.Most(got))
-	if i < 0 && len(got) > 2 {
-		i = slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, got) })
-	}
-	if i < 0 {
-		return ""
-	}
-	return names[i]
-}
-
-// exclusiveMark is the annotation of a command with flags that exclude each
-// other: groups separated by semicolons, names by spaces.
+// exclusiveMark is the command annotation that lists mutually exclusive flags:
+// groups separated by semicolons, names by spaces.
 const exclusiveMark = "exclusive"
 
-// exclusive declares flags of which one at most may be given.
+// exclusive declares flags of which at most one may be given.
 func exclusive(cmd *cobra.Command, names ...string) {
 	if cmd.Annotations == nil {
 		cmd.Annotations = map[string]string{}
@@ -334,7 +319,7 @@ func exclusive(cmd *cobra.Command, names ...string) {
 	cmd.Annotations[exclusiveMark] += strings.Join(names, " ") + ";"
 }
 
-// checkExclusive returns an error if flags are given that exclude each other.
+// checkExclusive returns an error if mutually exclusive flags are given.
 func checkExclusive(cmd *cobra.Command) error {
 	for group := range strings.SplitSeq(cmd.Annotations[exclusiveMark], ";") {
 		var given []string
@@ -350,8 +335,8 @@ func checkExclusive(cmd *cobra.Command) error {
 	return nil
 }
 
-// rightForm returns the command as it was given, with the first argument as the
-// value of the missing flag. Flags come first, then the other arguments.
+// rightForm returns the command line with its first argument moved to the missing
+// flag. Flags come first, then the other arguments.
 func rightForm(cmd *cobra.Command, flag string, args []string, rest string) string {
 	words := []string{cmd.CommandPath(), "--" + flag, quoteWord(args[0])}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -385,7 +370,7 @@ func rightForm(cmd *cobra.Command, flag string, args []string, rest string) stri
 	return strings.Join(words, " ")
 }
 
-// quoteWord quotes a word for a shell if it needs it.
+// quoteWord quotes a word for a shell if necessary.
 func quoteWord(s string) string {
 	if s != "" && !strings.ContainsAny(s, " \t\n*?[]\\'\"$`&;()<>|!#~{}") {
 		return s
@@ -393,7 +378,7 @@ func quoteWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// oneOf checks the value of a flag that takes one of several words.
+// oneOf returns a usage error if the value of a flag is not one of words.
 func oneOf(flag, value string, words ...string) error {
 	if slices.Contains(words, value) {
 		return nil
@@ -404,7 +389,7 @@ func oneOf(flag, value string, words ...string) error {
 	return usagef("--%s %s: want %s", flag, value, orList(words))
 }
 
-// orList joins words as a sentence does.
+// orList joins words as in "a, b or c".
 func orList(words []string) string {
 	if n := len(words); n > 1 {
 		return strings.Join(words[:n-1], ", ") + " or " + words[n-1]

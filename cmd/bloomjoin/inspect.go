@@ -16,6 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 func (c *cli) inspectCmd() *cobra.Command {
@@ -135,8 +136,8 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, args []string) error {
 // inspectDir says in a line what each file below a directory is. A file of
 // another format is not an error.
 func (c *cli) inspectDir(cmd *cobra.Command, dir string, check bool, lim codec.Limits) (found []inspected, err error) {
-	entries, err := partition.Local{}.List(cmd.Context(), dir)
-	if errors.Is(err, partition.ErrNoFiles) {
+	entries, err := storage.Local{}.List(cmd.Context(), dir)
+	if errors.Is(err, storage.ErrNoFiles) {
 		c.describe("%s: a directory without files", dir)
 		return nil, nil
 	}
@@ -190,13 +191,13 @@ func (i *inspected) summary() string {
 }
 
 func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim codec.Limits) (i inspected, err error) {
-	src, err := partition.Local{}.Open(cmd.Context(), name)
+	src, err := storage.Local{}.Open(cmd.Context(), storage.Object{Name: name})
 	if err != nil {
 		return i, err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	i = inspected{File: partition.EscapeName(name), name: name, Bytes: src.Size()}
-	first := make([]byte, min(16, src.Size()))
+	i = inspected{File: partition.EscapeName(name), name: name, Bytes: src.Object().Size}
+	first := make([]byte, min(16, i.Bytes))
 	if _, err := src.ReadAt(first, 0); err != nil && !errors.Is(err, io.EOF) {
 		return i, err
 	}
@@ -225,8 +226,8 @@ func (i *inspected) print(w io.Writer) {
 	}
 }
 
-func (i *inspected) filter(src partition.Source, name string, check bool, lim codec.Limits) error {
-	h, err := codec.DecodeHeader(src, src.Size(), name)
+func (i *inspected) filter(src storage.Reader, name string, check bool, lim codec.Limits) error {
+	h, err := codec.DecodeHeader(src, src.Object().Size, name)
 	if err != nil {
 		return err
 	}

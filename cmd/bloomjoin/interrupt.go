@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
 // signalError says which signal has ended the command.
@@ -49,7 +49,7 @@ func untilSignal(ctx context.Context) (context.Context, func()) {
 type printable struct{ io.Writer }
 
 func (p printable) Write(b []byte) (int, error) {
-	if _, err := io.WriteString(p.Writer, fault.Printable(string(b), "\n\t")); err != nil {
+	if _, err := io.WriteString(p.Writer, show.Printable(string(b), "\n\t")); err != nil {
 		return 0, err
 	}
 	return len(b), nil

@@ -14,6 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 type joinFlags struct {
@@ -311,7 +312,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		if err := spare(o.out, o.filter); err != nil {
 			return err
 		}
-		if opts.Filter, err = readFilter(ctx, o.filter, codec.Limits{MaxBytes: uint64(opts.Memory)}); err != nil {
+		if opts.Filter, err = codec.Load(ctx, storage.Local{}, o.filter, codec.Limits{MaxBytes: uint64(opts.Memory)}); err != nil {
 			return err
 		}
 		filters = append(filters, opts.Filter)
@@ -376,7 +377,9 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	r := newJoinReport(start, join.Report{})
 	if j != nil {
 		r = newJoinReport(start, j.Report())
-		r.Plan = comparePlan(o.typ, start, j.Report())
+		if r.Plan, err = comparePlan(o.typ, start, j.Report()); err != nil {
+			return err
+		}
 		r.Warnings = append(r.Warnings, j.Report().Warnings(opts.Type)...)
 		r.Path = pathsOf(partition.Split(logs, opts.Shard), j.PathOf)
 		r.Columns = columnsOf(j, opts)

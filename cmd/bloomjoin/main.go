@@ -23,6 +23,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bloomjoin/bloomjoin/join"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // Exit codes. Batch systems tell by them what is worth another attempt.
@@ -82,7 +83,7 @@ func (c *cli) run(args []string, stdin io.Reader, stdout, stderr io.Writer) int 
 	if code == exitTryAgain {
 		said = fmt.Errorf("%w%s", said, passes(err))
 	}
-	fmt.Fprintln(c.stderr, "bloomjoin:", said)
+	fmt.Fprintln(c.stderr, "bloomjoin:", worded(said))
 	return code
 }
 
@@ -140,7 +141,7 @@ func passing(err error) bool {
 	for _, e := range []error{
 		syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EAGAIN, syscall.EINTR, syscall.ETIMEDOUT,
 		syscall.ECONNRESET, syscall.ECONNREFUSED, syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ESTALE,
-		syscall.EMFILE, syscall.ENFILE, os.ErrDeadlineExceeded,
+		syscall.EMFILE, syscall.ENFILE, os.ErrDeadlineExceeded, storage.ErrChanged,
 	} {
 		if errors.Is(err, e) {
 			return true

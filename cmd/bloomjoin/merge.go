@@ -13,6 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 type mergeFlags struct {
@@ -95,7 +96,7 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 	if done {
 		return c.done(cmd.Context(), "merge", o.out, start, partition.ErrDone)
 	}
-	size, err := filterbuild.Write(cmd.Context(), partition.Local{}, o.out, f, codec.Options{Uncompressed: o.uncompressed}, c.force)
+	size, err := codec.Save(cmd.Context(), storage.Local{}, o.out, f, codec.Options{Uncompressed: o.uncompressed, Replace: c.force})
 	if err != nil {
 		return err
 	}
@@ -119,7 +120,7 @@ func (c *cli) mergeInputs(ctx context.Context, o *mergeFlags, args []string) ([]
 			return err == nil && os.SameFile(in, out)
 		}
 	}
-	names, err := filterbuild.Names(ctx, partition.Local{}, args, skip)
+	names, err := filterbuild.Names(ctx, storage.Local{}, args, skip)
 	if n := len(names); err == nil && o.op() != "" && n < 2 {
 		err = usagef("--%s: want two filters or more, got %d", o.op(), n)
 	}
@@ -138,9 +139,9 @@ func (c *cli) mergeFilters(ctx context.Context, o *mergeFlags, names []string) (
 	lim := codec.Limits{MaxBytes: uint64(budget)}
 	op := o.op()
 	if op == "" {
-		return filterbuild.Merge(ctx, partition.Local{}, names, o.partial, lim)
+		return filterbuild.Merge(ctx, storage.Local{}, names, o.partial, lim)
 	}
-	f, err := filterbuild.Combine(ctx, partition.Local{}, op, names, lim)
+	f, err := filterbuild.Combine(ctx, storage.Local{}, op, names, lim)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 type planFlags struct {
@@ -62,7 +63,7 @@ all IDs' keys. Bounds hold with a confidence of 99 %.`,
 // planReport is the JSON of plan.
 type planReport struct {
 	head
-	join.Plan
+	planFigures
 }
 
 func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) {
@@ -100,7 +101,7 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 		return err
 	}
 	if o.filter != "" {
-		if opts.Filter, err = readFilter(ctx, o.filter, codec.Limits{MaxBytes: uint64(opts.Memory)}); err != nil {
+		if opts.Filter, err = codec.Load(ctx, storage.Local{}, o.filter, codec.Limits{MaxBytes: uint64(opts.Memory)}); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, closeFilters([]*codec.Filter{opts.Filter})) }()
@@ -126,15 +127,19 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.report(planReport{newHead("plan", start), *p}, "")
+	f, err := figuresOf(p)
+	if err != nil {
+		return err
 	}
-	return printPlan(printable{c.stdout}, p)
+	if c.json {
+		return c.report(planReport{newHead("plan", start), *f}, "")
+	}
+	return printPlan(printable{c.stdout}, f)
 }
 
 // planned is a plan beside what came of it, in the JSON of join.
 type planned struct {
-	*join.Plan
+	*planFigures
 	Actual actual `json:"actual"`
 }
 
@@ -147,18 +152,22 @@ type actual struct {
 }
 
 // comparePlan puts a join's plan beside its figures; nil if there was none.
-func comparePlan(typ string, start time.Time, rep join.Report) *planned {
+func comparePlan(typ string, start time.Time, rep join.Report) (*planned, error) {
 	if rep.Plan == nil {
-		return nil
+		return nil, nil
 	}
-	p := &planned{Plan: rep.Plan, Actual: actual{Strategy: rep.Strategy, Seconds: time.Since(start).Seconds()}}
+	f, err := figuresOf(rep.Plan)
+	if err != nil {
+		return nil, err
+	}
+	p := &planned{planFigures: f, Actual: actual{Strategy: rep.Strategy, Seconds: time.Since(start).Seconds()}}
 	if rep.RowsIn > 0 {
 		p.Actual.Selectivity = float64(rep.RowsMatched) / float64(rep.RowsIn)
 	}
 	if join.Type(typ) == join.Inner {
 		p.Actual.JoinRows = &rep.RowsOut
 	}
-	return p
+	return p, nil
 }
 
 // sayPlanned tells people what was planned, and what came of it.
@@ -195,7 +204,7 @@ func parseSpeed(s string) (float64, error) {
 }
 
 // printPlan prints a plan for people.
-func printPlan(out io.Writer, p *join.Plan) error {
+func printPlan(out io.Writer, p *planFigures) error {
 	var b strings.Builder
 	if err := layOut(&b, p); err != nil {
 		return err
@@ -208,7 +217,7 @@ func printPlan(out io.Writer, p *join.Plan) error {
 	return nil
 }
 
-func layOut(out io.Writer, p *join.Plan) error {
+func layOut(out io.Writer, p *planFigures) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
 	line("log", "%s", sideOf(p.Log))
@@ -257,7 +266,7 @@ func layOut(out io.Writer, p *join.Plan) error {
 }
 
 // printEstimates prints what a sample tells.
-func printEstimates(line func(name, format string, args ...any), p *join.Plan) {
+func printEstimates(line func(name, format string, args ...any), p *planFigures) {
 	if p.Selectivity == nil {
 		line("sample", "none")
 		return
@@ -276,7 +285,7 @@ func printEstimates(line func(name, format string, args ...any), p *join.Plan) {
 }
 
 // sideOf describes one side.
-func sideOf(s join.SideFacts) string {
+func sideOf(s planSide) string {
 	out := "rows not counted"
 	if s.Rows.Value >= 0 {
 		out = within(s.Rows, whole) + " rows"
@@ -292,7 +301,7 @@ func sideOf(s join.SideFacts) string {
 }
 
 // within renders an estimate with its bounds.
-func within(e join.Estimate, render func(float64) string) string {
+func within(e estimate, render func(float64) string) string {
 	value, low, high := render(e.Value), render(e.Low), render(e.High)
 	if low == high {
 		return value

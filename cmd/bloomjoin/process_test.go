@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 const flights = "../../testdata/flights"
@@ -243,7 +243,7 @@ func TestExitCode(t *testing.T) {
 		{t.Context(), usagef("no"), exitUsage},
 		{t.Context(), fmt.Errorf("x: %w", usagef("no")), exitUsage},
 		{t.Context(), errors.New("bad data"), exitFailed},
-		{t.Context(), partition.ErrCorrupt, exitFailed},
+		{t.Context(), fault.ErrCorrupt, exitFailed},
 		{t.Context(), wrap(syscall.ENOSPC), exitTryAgain},
 		{t.Context(), wrap(syscall.EDQUOT), exitTryAgain},
 		{t.Context(), wrap(syscall.EIO), exitTryAgain},

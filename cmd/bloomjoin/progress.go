@@ -15,21 +15,22 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// progressEvery is the time between two lines of progress off a terminal.
+// progressEvery is the interval of progress lines where there is no terminal.
 const progressEvery = 30 * time.Second
 
-// progressHelp describes --progress.
+// progressHelp is the usage of --progress.
 const progressHelp = "`MODE` progress on standard error: auto (a bar on a terminal, else lines), lines or none"
 
-// meter counts rows, and says how far they have come.
+// meter counts processed rows and renders the progress. It is safe for concurrent
+// use.
 type meter struct {
 	what  string
-	total int64 // rows; 0: not known
+	total int64 // rows; 0: unknown
 	start time.Time
 	rows  atomic.Int64
 }
 
-// newMeter returns a meter of the rows of pieces.
+// newMeter returns a meter for the rows of pieces. Its clock starts now.
 func newMeter(what string, pieces []partition.Piece) *meter {
 	m := &meter{what: what, start: time.Now()}
 	for _, p := range pieces {
@@ -45,10 +46,10 @@ func newMeter(what string, pieces []partition.Piece) *meter {
 	return m
 }
 
-// String is as "45 % (450 of 1,000 rows), 150 rows/s, 4s left".
+// String returns the progress, as "45 % (450 of 1,000 rows), 150 rows/s, 4s left".
 func (m *meter) String() string { return m.after(time.Since(m.start)) }
 
-// after is String, so long after the start.
+// after returns what String returns at time d after the start.
 func (m *meter) after(d time.Duration) string {
 	n := m.rows.Load()
 	rate := float64(n) / max(d.Seconds(), 1e-3)
@@ -64,10 +65,10 @@ func (m *meter) after(d time.Duration) string {
 	return s
 }
 
-// progress shows how far the rows of the pieces have come: with a bar on a
-// terminal, else with a line now and then. It returns a function to call with
-// each batch's rows, nil if nothing is shown, and one to call at the end, once
-// or more.
+// progress shows the progress over the rows of pieces: as a bar on a terminal,
+// otherwise as a line at intervals. The caller calls add with the number of rows
+// of each batch, from any goroutine, and end at least once. add is nil if nothing
+// is to be shown.
 func (c *cli) progress(what string, pieces []partition.Piece) (add func(int64), end func()) {
 	if c.quiet || c.progressMode == "none" {
 		return nil, func() {}
@@ -96,7 +97,7 @@ func (c *cli) progress(what string, pieces []partition.Piece) (add func(int64), 
 	})
 }
 
-// bar shows the meter as a bar.
+// bar shows the meter as a bar on f. Its results are those of [cli.progress].
 func (m *meter) bar(f *os.File) (add func(int64), end func()) {
 	p := mpb.New(mpb.WithOutput(f), mpb.WithWidth(30))
 	bar := p.AddBar(m.total,

@@ -15,11 +15,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 type scanFlags struct {
@@ -403,7 +403,7 @@ func readFilters(ctx context.Context, flags []matchFlag, out string, words []str
 		if err := spare(out, m.file); err != nil {
 			return set, nil, err
 		}
-		f, err := readFilter(ctx, m.file, lim)
+		f, err := codec.Load(ctx, storage.Local{}, m.file, lim)
 		if err != nil {
 			return set, nil, err
 		}
@@ -421,19 +421,6 @@ func readFilters(ctx context.Context, flags []matchFlag, out string, words []str
 		h.Sum(set.digest[:0])
 	}
 	return set, words, nil
-}
-
-// readFilter reads one filter file. To be probed fast an exact set may take
-// what it leaves of the budget.
-func readFilter(ctx context.Context, name string, lim codec.Limits) (*codec.Filter, error) {
-	f, err := filterbuild.Read(ctx, partition.Local{}, name, lim)
-	if err != nil {
-		return nil, err
-	}
-	if s := f.Exact(); s != nil {
-		s.SetIndexBudget(lim.MaxBytes - min(lim.MaxBytes, s.Bytes()))
-	}
-	return f, nil
 }
 
 // sayPaths prints how the rows of each file went to the output.

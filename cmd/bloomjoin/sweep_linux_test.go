@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // A run that finds its work done removes what the one before it has left when
@@ -28,7 +28,7 @@ func TestDoneSweeps(t *testing.T) {
 		return said.String()
 	}
 	build()
-	sink, err := partition.Local{}.Create(t.Context(), out, true)
+	sink, err := storage.Local{}.Create(t.Context(), out, storage.CreateOptions{Private: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func scanWarnings(match []partition.Match, r scanReport) []join.Warning {
 	if len(match) != 1 || match[0].NoMatch || r.RowsIn == 0 {
 		return ws
 	}
-	warn := func(code join.WarningCode, format string, args ...any) {
+	warn := func(code, format string, args ...any) {
 		ws = append(ws, join.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
 	}
 	p, n := r.FPRPredicted, float64(r.RowsIn-r.KeysNull)

@@ -14,20 +14,21 @@ import (
 	"encoding/binary"
 )
 
-// Limits on what compressed buffers may grow to.
+// Limits on the size of decompressed buffers.
 const (
-	maxBuffer = 256 << 20 // bytes of one buffer
-	maxBatch  = 1 << 30   // bytes of all buffers of one batch
+	maxBuffer = 256 << 20 // bytes of a buffer
+	maxBatch  = 1 << 30   // bytes of all buffers of a batch
 )
 
-// body hands out the buffers of one message's body. Release the buffers that
-// it returns.
+// body gives access to the buffers of a message's body. The caller releases the
+// buffers.
 type body interface {
-	// at is the n bytes from off on, both checked against the body's length.
+	// at returns the n bytes at off, both already checked against the body's
+	// length.
 	at(off, n int64) (*memory.Buffer, error)
 }
 
-// fileBody is a body that lies in a file: only what is asked for is read.
+// fileBody is a body in a file; only the requested buffers are read.
 type fileBody struct {
 	r    io.ReaderAt
 	base int64
@@ -44,7 +45,7 @@ func (b fileBody) at(off, n int64) (*memory.Buffer, error) {
 	return buf, nil
 }
 
-// readAt fills p from off on.
+// readAt fills p with the bytes at off.
 func readAt(r io.ReaderAt, p []byte, off int64) error {
 	n, err := r.ReadAt(p, off)
 	switch {
@@ -56,8 +57,8 @@ func readAt(r io.ReaderAt, p []byte, off int64) error {
 	return err
 }
 
-// memBody is a body in memory. Its buffers share that memory, unless their
-// values would not be aligned.
+// memBody is a body in memory. Its buffers share that memory, unless their values
+// would be unaligned.
 type memBody struct {
 	buf *memory.Buffer
 	mem memory.Allocator
@@ -73,8 +74,7 @@ func (b memBody) at(off, n int64) (*memory.Buffer, error) {
 	return buf, nil
 }
 
-// unpacker turns the compressed buffers of one batch into plain ones, within
-// the limits above.
+// unpacker decompresses the buffers of one batch within the limits above.
 type unpacker struct {
 	codec codec
 	mem   memory.Allocator
@@ -83,15 +83,15 @@ type unpacker struct {
 	lz4   *lz4.Reader
 }
 
-// close frees what the decoders hold.
+// close frees the decoders' memory.
 func (u *unpacker) close() {
 	if u.zstd != nil {
 		u.zstd.Close()
 	}
 }
 
-// unpack returns the plain form of raw, a buffer as it lies in the body:
-// eight bytes of length, -1 for "stored as it is", then the compressed bytes.
+// unpack decompresses raw, a buffer as stored in the body: eight bytes of
+// uncompressed length, or -1 if it is not compressed, then the bytes.
 func (u *unpacker) unpack(at fault.At, raw *memory.Buffer) (*memory.Buffer, error) {
 	src := raw.Bytes()
 	if len(src) == 0 {
@@ -120,8 +120,8 @@ func (u *unpacker) unpack(at fault.At, raw *memory.Buffer) (*memory.Buffer, erro
 	return dst, nil
 }
 
-// allow checks a claimed size against the limits and against what so few
-// compressed bytes can become.
+// allow checks a claimed size against the limits and against what the compressed
+// bytes can expand to.
 func (u *unpacker) allow(at fault.At, want, packed int64) error {
 	if want < 0 {
 		return fault.Corrupt(at, "a buffer of %d bytes", want)
@@ -131,7 +131,7 @@ func (u *unpacker) allow(at fault.At, want, packed int64) error {
 		return fault.Unsupported(at, "compressed buffers above %d MiB each, or %d MiB per batch", maxBuffer>>20, maxBatch>>20).
 			WithHint("write smaller batches, or uncompressed ones")
 	}
-	most := 255 * packed // an LZ4 length byte stands for 255 bytes at most
+	most := 255 * packed // an LZ4 length byte stands for at most 255 bytes
 	if u.codec == codecZstd {
 		most = (packed/3 + 1) << 17 // a block of 128 KiB has a header of 3 bytes
 	}
@@ -143,7 +143,7 @@ func (u *unpacker) allow(at fault.At, want, packed int64) error {
 
 var errLength = errors.New("length differs from the one written before it")
 
-// decode fills dst from src exactly.
+// decode decompresses src, which must fill dst exactly.
 func (u *unpacker) decode(dst, src []byte) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -178,7 +178,7 @@ func (u *unpacker) decodeZstd(dst, src []byte) error {
 			return err
 		}
 	}
-	// The capacity is the limit: an encoder that lied cannot make it grow.
+	// The capacity is the limit, so a wrong length cannot make the output grow.
 	out, err := u.zstd.DecodeAll(src, dst[:0:len(dst)])
 	if err == nil && len(out) != len(dst) {
 		err = errLength

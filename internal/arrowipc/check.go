@@ -9,10 +9,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// check reads the offsets, views, type ids and run ends of one array, so that
-// nobody who reads its values can be led outside its buffers. What stands at
-// NULLs is undefined in the format: it is set to zero where it would lead
-// astray, in a copy, because buffers may share memory.
+// check validates the offsets, views, type ids and run ends of one array, so that
+// reading its values stays within its buffers. The format does not define these at
+// NULLs; invalid ones there are set to zero, in a copy, because buffers may share
+// memory.
 func (l *loader) check(n *node, bufs []*memory.Buffer, kids []arrow.ArrayData) error {
 	if n.len == 0 {
 		return nil
@@ -44,7 +44,7 @@ func (l *loader) corrupt(n *node, format string, args ...any) error {
 	return fault.Corrupt(l.place(n.f), format, args...)
 }
 
-// checkOffsets wants n.len+1 offsets that never fall and stay within limit.
+// checkOffsets checks that n.len+1 offsets ascend and stay within limit.
 func checkOffsets[T int32 | int64](l *loader, n *node, offs []T, limit int) error {
 	last := offs[0]
 	for i, o := range offs[1 : n.len+1] {
@@ -59,7 +59,7 @@ func checkOffsets[T int32 | int64](l *loader, n *node, offs []T, limit int) erro
 	return nil
 }
 
-// validity is the array's bitmap, nil when every value is valid.
+// validity returns the array's validity bitmap, nil if every value is valid.
 func validity(bufs []*memory.Buffer) []byte {
 	if bufs[0] == nil {
 		return nil
@@ -67,11 +67,10 @@ func validity(bufs []*memory.Buffer) []byte {
 	return bufs[0].Bytes()
 }
 
-// isNull reports whether value i is NULL in bitmap valid.
+// isNull reports whether value i is NULL according to the bitmap.
 func isNull(valid []byte, i int) bool { return valid != nil && !bitutil.BitIsSet(valid, i) }
 
-// private replaces bufs[i] by a copy, unless that has been done already, and
-// returns its bytes.
+// private replaces bufs[i] by a copy, unless *done is set, and returns its bytes.
 func (l *loader) private(bufs []*memory.Buffer, i int, done *bool) []byte {
 	if !*done {
 		b := memory.NewResizableBuffer(l.mem)
@@ -83,7 +82,7 @@ func (l *loader) private(bufs []*memory.Buffer, i int, done *bool) []byte {
 	return bufs[i].Bytes()
 }
 
-// checkListViews wants every list within its child.
+// checkListViews checks that every list lies within its child.
 func (l *loader) checkListViews(n *node, bufs []*memory.Buffer, width, limit int) error {
 	valid := validity(bufs)
 	var ownOffs, ownSizes bool
@@ -107,8 +106,8 @@ func (l *loader) checkListViews(n *node, bufs []*memory.Buffer, width, limit int
 	return nil
 }
 
-// checkViews wants every view within its buffer, and its prefix equal to the
-// bytes it stands for.
+// checkViews checks that every view lies within its buffer and that its prefix
+// equals the bytes there.
 func (l *loader) checkViews(n *node, bufs []*memory.Buffer) error {
 	const width = arrow.ViewHeaderSizeBytes
 	valid, data := validity(bufs), bufs[2:]
@@ -126,7 +125,7 @@ func (l *loader) checkViews(n *node, bufs []*memory.Buffer) error {
 	return nil
 }
 
-// viewFits reports whether the bytes of view v lie in data.
+// viewFits reports whether the bytes of view v are within data.
 func viewFits(v []byte, data []*memory.Buffer) bool {
 	size := int32(binary.LittleEndian.Uint32(v))
 	if size >= 0 && size <= 12 {
@@ -140,7 +139,7 @@ func viewFits(v []byte, data []*memory.Buffer) bool {
 	return int64(off)+int64(size) <= int64(len(b)) && string(b[off:off+4]) == string(v[4:8])
 }
 
-// checkUnion wants known type ids and, in a dense union, offsets within the
+// checkUnion checks the type ids and, in a dense union, that offsets are within the
 // children.
 func (l *loader) checkUnion(n *node, dt arrow.UnionType, bufs []*memory.Buffer, kids []arrow.ArrayData) error {
 	child := dt.ChildIDs()
@@ -161,7 +160,7 @@ func (l *loader) checkUnion(n *node, dt arrow.UnionType, bufs []*memory.Buffer, 
 	return nil
 }
 
-// checkRunEnds wants run ends that rise from 1 on and reach the array's end.
+// checkRunEnds checks that run ends ascend from 1 and reach the array's end.
 func (l *loader) checkRunEnds(n *node, ends arrow.ArrayData) error {
 	b := ends.Buffers()[1].Bytes()
 	var at func(i int) int64
@@ -187,7 +186,8 @@ func (l *loader) checkRunEnds(n *node, ends arrow.ArrayData) error {
 	return nil
 }
 
-// checkIndices wants every index of a dictionary-encoded array below limit.
+// checkIndices checks that every index of a dictionary-encoded array is below
+// limit.
 func (l *loader) checkIndices(n *node, bufs []*memory.Buffer, limit int) error {
 	if n.len == 0 {
 		return nil

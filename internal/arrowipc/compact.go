@@ -7,8 +7,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// compact returns arr, or a copy of it when arr is a slice that the encoder
-// would write wrongly. The caller releases it.
+// compact returns arr, or a copy if arr is a slice that the encoder would write
+// incorrectly. The caller releases it.
 func compact(arr arrow.Array, mem memory.Allocator) (arrow.Array, error) {
 	if isCompact(arr.Data()) {
 		arr.Retain()
@@ -27,9 +27,9 @@ func compact(arr arrow.Array, mem memory.Allocator) (arrow.Array, error) {
 	return out, nil
 }
 
-// isCompact reports whether the array, and all below it, begin where their
-// buffers begin: no offset, and a first value offset of zero; and whether
-// nothing is below an array that has no values.
+// isCompact reports whether the array and all its descendants start where their
+// buffers start (no offset, and a first value offset of zero), and whether an array
+// without values has no descendants with values.
 func isCompact(d arrow.ArrayData) bool {
 	if d.Offset() != 0 && d.DataType().ID() != arrow.NULL {
 		return false
@@ -62,21 +62,20 @@ func isCompact(d arrow.ArrayData) bool {
 	return d.DataType().ID() != arrow.DICTIONARY || isCompactDict(d)
 }
 
-// isCompactDict looks at a dictionary's values.
+// isCompactDict is isCompact for a dictionary's values.
 func isCompactDict(d arrow.ArrayData) bool {
 	v := d.Dictionary()
 	return v.(*array.Data) == nil || isCompact(v)
 }
 
-// startsAtZero reports whether the first offset is zero, or there is none.
+// startsAtZero reports whether the first offset is zero or missing.
 func startsAtZero(d arrow.ArrayData, dt arrow.DataType) bool {
 	offs := d.Buffers()[1]
 	width := dt.(arrow.OffsetsDataType).OffsetTypeTraits().BytesRequired(1)
 	return offs == nil || offs.Len() < width || zero(offs.Bytes()[:width])
 }
 
-// noElements reports whether all lists of d, whose first offset is zero, are
-// empty.
+// noElements reports whether all lists of d, whose first offset is zero, are empty.
 func noElements(d arrow.ArrayData, dt arrow.DataType) bool {
 	offs := d.Buffers()[1]
 	width := dt.(arrow.OffsetsDataType).OffsetTypeTraits().BytesRequired(1)

@@ -18,7 +18,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// corpus is the directory of the Arrow project's test files.
+// corpus returns the directory of the Arrow project's test files.
 func corpus(t testing.TB) string {
 	shared := os.Getenv("BLOOMJOIN_SHARED")
 	if shared == "" {
@@ -38,7 +38,7 @@ func openBytes(b []byte, stream bool, mem memory.Allocator) (*Table, error) {
 	return OpenFile(bytes.NewReader(b), int64(len(b)), "test", mem)
 }
 
-// walk opens b and reads every value of every array, those at NULLs too. It
+// walk opens b and reads every value of every array, including those at NULLs. It
 // returns the number of rows.
 func walk(b []byte, stream bool, mem memory.Allocator) (rows int64, err error) {
 	tab, err := openBytes(b, stream, mem)
@@ -60,7 +60,7 @@ func walk(b []byte, stream bool, mem memory.Allocator) (rows int64, err error) {
 	return rows, nil
 }
 
-// walkArray touches each value of arr, and what lies below.
+// walkArray reads each value of arr and its descendants.
 func walkArray(arr arrow.Array) {
 	n := arr.Len()
 	sum := 0
@@ -174,7 +174,7 @@ func corpusFiles(t *testing.T, dirs ...string) []string {
 	return all
 }
 
-// Hostile files: they may be read or refused, nothing else.
+// Hostile files must be read or refused.
 func TestCorpusHostile(t *testing.T) {
 	read, refused := 0, 0
 	try := func(name string, b []byte, stream bool) {
@@ -206,7 +206,7 @@ func TestCorpusHostile(t *testing.T) {
 		name, stream := filepath.Base(f), strings.Contains(f, "ipc-stream")
 		try(name, b, stream)
 		if !stream && !bytes.HasPrefix(b, []byte(magic)) {
-			copy(b, magic) // most of them lack it, and more is wrong behind it
+			copy(b, magic) // most of them lack it and have other faults later
 			try(name+"+magic", b, stream)
 		}
 	}
@@ -220,7 +220,7 @@ func oracle(b []byte, stream bool) (recs []arrow.Record, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if strconv.IntSize == 64 { // the reader's count is not aligned for less
+		if strconv.IntSize == 64 { // the reader's counter is unaligned on 32-bit machines
 			defer r.Release()
 		}
 		for r.Next() {
@@ -243,12 +243,12 @@ func oracle(b []byte, stream bool) (recs []arrow.Record, err error) {
 	return recs, nil
 }
 
-// The reference files of other versions and implementations: all are read but
-// those that use what is not supported, and what arrow/go reads is the same.
+// The reference files of other versions and implementations: all are read except
+// those with unsupported features, and arrow/go reads the same.
 func TestCorpusIntegration(t *testing.T) {
 	unsupported := []string{"bigendian"}
-	// Layouts that are made plain, of which the oracle knows nothing, or another
-	// type: the file and the stream must say the same. TestPlainLayouts has values.
+	// Converted layouts, which the oracle lacks or reads as another type: the file
+	// and the stream must agree. TestPlainLayouts checks values.
 	plain := []string{"generated_decimal32", "generated_decimal64", "generated_list_view"}
 	read, refused := 0, 0
 	for _, f := range corpusFiles(t, "arrow-ipc-stream/integration/*/*") {
@@ -291,7 +291,7 @@ func TestCorpusIntegration(t *testing.T) {
 	t.Logf("%d read, %d refused as unsupported", read, refused)
 }
 
-// ourRecords are those of a file, which the test releases.
+// ourRecords returns the records of a file. The test releases them.
 func ourRecords(t *testing.T, name string) (recs []arrow.Record) {
 	t.Helper()
 	b, err := os.ReadFile(name)
@@ -319,7 +319,7 @@ func ourRecords(t *testing.T, name string) (recs []arrow.Record) {
 	return recs
 }
 
-// compare reads b and wants the same records.
+// compare reads b and requires the same records.
 func compare(t *testing.T, b []byte, stream bool, want []arrow.Record) {
 	t.Helper()
 	tab, err := openBytes(b, stream, nil)
@@ -350,7 +350,7 @@ func compare(t *testing.T, b []byte, stream bool, want []arrow.Record) {
 	}
 }
 
-// sameRecord compares values; a column of no rows equals any other.
+// sameRecord compares values; columns without rows are always equal.
 func sameRecord(a, b arrow.Record) bool {
 	if a.NumRows() != b.NumRows() || a.NumCols() != b.NumCols() {
 		return false

@@ -10,23 +10,24 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
-// dictStore holds the dictionaries that have come so far. Nested dictionaries
-// are resolved when their parent comes: writers send the inner one first, and
-// a later replacement of the inner one does not touch what the parent meant.
-// Not safe for concurrent use.
+// dictStore holds the dictionaries received so far. Nested dictionaries are
+// resolved when their parent is received: writers send the inner one first, and
+// replacing the inner one later does not change the parent's values. It is not safe
+// for concurrent use.
 type dictStore struct {
 	at    fault.At
 	mem   memory.Allocator
-	parts map[int64][]arrow.ArrayData // a dictionary and its deltas, not joined yet
+	parts map[int64][]arrow.ArrayData // a dictionary and its deltas, not concatenated yet
 }
 
 func newDictStore(at fault.At, mem memory.Allocator) *dictStore {
 	return &dictStore{at: at, mem: mem, parts: map[int64][]arrow.ArrayData{}}
 }
 
-// add takes over data, the values of one dictionary batch.
+// add takes ownership of data, the values of one dictionary batch.
 func (s *dictStore) add(id int64, delta bool, data arrow.ArrayData) error {
 	if !delta {
 		s.drop(id)
@@ -70,9 +71,9 @@ func (s *dictStore) values(d *dictionary) (arrow.ArrayData, error) {
 	return data, nil
 }
 
-// join appends deltas to their dictionary.
+// join concatenates a dictionary and its deltas.
 func (s *dictStore) join(parts []arrow.ArrayData) (data arrow.ArrayData, err error) {
-	defer fault.Recovered(s.at, &err)
+	defer panics.Recover(s.at, &err)
 	arrs := make([]arrow.Array, len(parts))
 	for i, p := range parts {
 		arrs[i] = array.MakeFromData(p)
@@ -89,9 +90,9 @@ func (s *dictStore) join(parts []arrow.ArrayData) (data arrow.ArrayData, err err
 	return joined.Data(), nil
 }
 
-// loadDict reads one dictionary batch and adds it to s.
+// loadDict reads a dictionary batch and adds it to s.
 func (s *dictStore) loadDict(l *loader, tree *schemaTree, d dictBatch) (err error) {
-	defer fault.Recovered(l.at, &err)
+	defer panics.Recover(l.at, &err)
 	dict := tree.dicts[d.id]
 	if dict == nil {
 		return fault.Corrupt(l.at, "dictionary %d is not in the schema", d.id)
@@ -107,16 +108,16 @@ func (s *dictStore) loadDict(l *loader, tree *schemaTree, d dictBatch) (err erro
 	return s.add(d.id, d.delta, data)
 }
 
-// fileDicts are the dictionaries of an IPC file. They are read when a column
-// first needs them, and kept until close. Safe for concurrent use.
+// fileDicts are the dictionaries of an IPC file. Each is read when a column first
+// needs it and kept until close. It is safe for concurrent use.
 type fileDicts struct {
 	f  *fileSource
 	mu sync.Mutex
-	// Under mu:
+	// guarded by mu:
 	indexed bool
 	batches map[int64][]fileDict // in the order of the footer
 	store   *dictStore
-	busy    map[int64]bool // being read: a dictionary cannot hold itself
+	busy    map[int64]bool // being read, to detect a dictionary that contains itself
 	done    map[int64]bool
 }
 
@@ -139,7 +140,7 @@ func (d *fileDicts) close() {
 	d.done = map[int64]bool{}
 }
 
-// lockedDicts is fileDicts for a caller that holds its lock.
+// lockedDicts is fileDicts for a caller that holds the lock.
 type lockedDicts struct{ *fileDicts }
 
 // values implements dictSource.
@@ -164,7 +165,7 @@ func (d lockedDicts) values(dict *dictionary) (arrow.ArrayData, error) {
 	return d.store.values(dict)
 }
 
-// index finds which block holds which dictionary.
+// index finds the blocks of each dictionary.
 func (d lockedDicts) index() error {
 	if d.indexed {
 		return nil
@@ -194,8 +195,8 @@ func (d lockedDicts) read(b fileDict) error {
 	return d.store.loadDict(l, d.f.tree, b.batch)
 }
 
-// wrapRead says in which file reading failed; a file that ends too early is
-// corrupt, any other failure stays what the system said.
+// wrapRead adds the file to a read error. A file that ends early is corrupt; other
+// errors keep their kind.
 func wrapRead(at fault.At, what string, err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		e := fault.Corrupt(at, "the input ends inside %s", what)

@@ -17,40 +17,40 @@ import (
 
 const (
 	magic        = "ARROW1"
-	continuation = 0xFFFFFFFF // stands before the length of a message since 0.15
+	continuation = 0xFFFFFFFF // precedes the length of a message since Arrow 0.15
 	fileHead     = 8          // bytes of the magic and its padding
 	fileTail     = 10         // bytes of the footer's length and the magic
 )
 
-// block is where a message lies in a file.
+// block is the position of a message in a file.
 type block struct {
 	off  int64
-	meta int64 // bytes of metadata with its prefix
+	meta int64 // bytes of metadata, including the prefix
 	body int64
 }
 
-// fileSource reads an IPC file. All fields but the atomic ones are constant.
+// fileSource reads an IPC file. Only lengths changes after opening.
 type fileSource struct {
 	at         fault.At
-	budget     int64 // of memory, 0: no bound
+	budget     int64 // memory budget in bytes; 0: unlimited
 	r          io.ReaderAt
 	mem        memory.Allocator
 	tree       *schemaTree
 	blocks     []block // record batches
 	dictBlocks []block
 	dicts      *fileDicts
-	lengths    []atomic.Int64 // rows of each batch plus one; 0 = not known yet
+	lengths    []atomic.Int64 // rows of each batch plus one; 0: not known yet
 }
 
-// OpenFile opens the IPC file of size bytes that r reads; name is for error
-// messages. It reads the footer and checks it; batches are checked when they
-// are read. Memory for what is read comes from mem; nil means the Go heap.
+// OpenFile opens the IPC file of size bytes in r. name is used in error messages.
+// It reads and checks the footer; batches are checked when they are read. mem
+// allocates the memory of records; nil: the Go heap.
 func OpenFile(r io.ReaderAt, size int64, name string, mem memory.Allocator) (*Table, error) {
 	return OpenFileIn(0, r, size, name, mem)
 }
 
-// OpenFileIn is [OpenFile] in a process with a memory budget in bytes, which
-// bounds the footer; 0: no bound.
+// OpenFileIn is [OpenFile] with the process's memory budget in bytes, which limits
+// the footer; 0: unlimited.
 func OpenFileIn(budget int64, r io.ReaderAt, size int64, name string, mem memory.Allocator) (*Table, error) {
 	if mem == nil {
 		mem = memory.NewGoAllocator()
@@ -101,12 +101,12 @@ func (f *fileSource) readFooter(size int64) ([]byte, error) {
 	return footer, nil
 }
 
-// parseFooter reads the schema and the places of the messages, which all lie
-// before end.
+// parseFooter reads the schema and the positions of the messages, which must all
+// end before end.
 func (f *fileSource) parseFooter(buf []byte, end int64) (err error) {
 	t := flat.Root(buf)
 	defer outside(f.at, t, &err)
-	// Old Java writers leave the version out; each message has its own.
+	// Old Java writers omit the version; each message has its own.
 	if v := t.Int16(footerVersion, 0); v < 0 || v > metadataV5 {
 		return fault.Corrupt(f.at, "metadata version %d", v)
 	}
@@ -138,7 +138,7 @@ func (f *fileSource) parseFooter(buf []byte, end int64) (err error) {
 	return nil
 }
 
-// blockAt reads the Block struct at the beginning of mem.
+// blockAt decodes the Block struct at the start of mem.
 func blockAt(mem []byte) block {
 	return block{
 		off:  int64(binary.LittleEndian.Uint64(mem)),
@@ -147,7 +147,7 @@ func blockAt(mem []byte) block {
 	}
 }
 
-// readBlocks reads a vector of blocks that lie between the head and end.
+// readBlocks reads a vector of blocks, which must lie between the head and end.
 func (f *fileSource) readBlocks(t flat.Table, slot int, end int64) ([]block, error) {
 	mem, n := t.Vector(slot, 24)
 	out := make([]block, n)
@@ -164,7 +164,7 @@ func (f *fileSource) readBlocks(t flat.Table, slot int, end int64) ([]block, err
 	return out, nil
 }
 
-// message reads the metadata at a block, which must be of the given kind.
+// message reads the metadata of a block, which must have the given kind.
 func (f *fileSource) message(at fault.At, b block, kind byte) (message, error) {
 	buf := make([]byte, b.meta)
 	if err := readAt(f.r, buf, b.off); err != nil {
@@ -189,7 +189,7 @@ func (f *fileSource) message(at fault.At, b block, kind byte) (message, error) {
 	return m, nil
 }
 
-// loader reads the body at a block.
+// loader returns a loader for the body of a block.
 func (f *fileSource) loader(at fault.At, blk block, b batch, dicts dictSource) *loader {
 	return &loader{
 		at:    at,
@@ -244,7 +244,7 @@ func (f *fileSource) read(ctx context.Context, group int, p projection, yield fu
 	yield(rec, nil)
 }
 
-// record reads one batch. The caller releases it.
+// record reads a batch. The caller releases it.
 func (f *fileSource) record(ctx context.Context, group int, p projection) (arrow.Record, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

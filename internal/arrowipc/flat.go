@@ -8,8 +8,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/flat"
 )
 
-// Slots of the tables in the format's Schema.fbs, Message.fbs and File.fbs
-// that are read here: 4 + 2·index of the field in its table.
+// Slots of the tables in the format's Schema.fbs, Message.fbs and File.fbs that are
+// used here: 4 + 2·index of the field in its table.
 const (
 	messageVersion = 4
 	messageType    = 6
@@ -32,37 +32,36 @@ const (
 	dictDelta = 8
 )
 
-// Kinds of a message's header.
+// Kinds of message headers.
 const (
 	headerSchema = 1
 	headerDict   = 2
 	headerBatch  = 3
 )
 
-// Metadata versions that are read.
+// Supported metadata versions.
 const (
 	metadataV4 = 3
 	metadataV5 = 4
 )
 
-// outside replaces *err by what t's flatbuffer has found outside its bytes:
-// everything read after that is empty, so *err may only be a consequence.
+// outside replaces *err by the first out-of-bounds access in t's flatbuffer.
+// Everything read after that access is empty, so *err may be a mere consequence.
 func outside(at fault.At, t flat.Table, err *error) {
 	if bad := t.Err(); bad != nil {
 		*err = fault.Corrupt(at, "%v", bad)
 	}
 }
 
-// message is the parsed envelope of one IPC message.
+// message is the parsed envelope of an IPC message.
 type message struct {
-	v5     bool // metadata version 5; otherwise 4
+	v5     bool // metadata version 5; else 4
 	kind   byte // headerSchema, headerDict or headerBatch
 	header flat.Table
-	body   int64 // bytes of body that follow the metadata
+	body   int64 // bytes of the body after the metadata
 }
 
-// parseMessage reads the envelope in meta, the metadata without its length
-// prefix.
+// parseMessage parses the envelope in meta, the metadata without its length prefix.
 func parseMessage(at fault.At, meta []byte) (m message, err error) {
 	t := flat.Root(meta)
 	defer outside(at, t, &err)
@@ -114,7 +113,7 @@ func parseDict(at fault.At, m message) (d dictBatch, err error) {
 	return d, err
 }
 
-// codec says how the buffers of a body are compressed.
+// codec is the compression of a body's buffers.
 type codec int8
 
 const (
@@ -123,8 +122,8 @@ const (
 	codecZstd codec = 1
 )
 
-// batch is the header of a record batch: how many values and nulls each node
-// of the schema's tree has, and where its buffers lie in the body.
+// batch is the header of a record batch: the number of values and nulls of each
+// node of the schema tree, and the positions of its buffers in the body.
 type batch struct {
 	v5       bool
 	length   int64
@@ -135,9 +134,9 @@ type batch struct {
 	body     int64
 }
 
-// parseBatch reads a RecordBatch table of message m and checks that every
-// buffer lies in the body and that together they are no bigger than it, so
-// that no byte can be claimed twice.
+// parseBatch reads a RecordBatch table of message m. It checks that every buffer
+// lies in the body and that their total size does not exceed it, so that no byte
+// can be claimed twice.
 func parseBatch(at fault.At, t flat.Table, m message) (b batch, err error) {
 	defer outside(at, t, &err)
 	b = batch{v5: m.v5, codec: codecNone, body: m.body}
@@ -169,7 +168,7 @@ func parseBatch(at fault.At, t flat.Table, m message) (b batch, err error) {
 	return b, nil
 }
 
-// pair is the i-th pair of int64 in mem.
+// pair returns the i-th pair of int64 in mem.
 func pair(mem []byte, i int) (int64, int64) {
 	return int64(binary.LittleEndian.Uint64(mem[16*i:])), int64(binary.LittleEndian.Uint64(mem[16*i+8:]))
 }

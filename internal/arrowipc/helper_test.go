@@ -7,16 +7,17 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// wantFault wants an error about the input's bytes that a check has found, not
-// a recovered panic.
+// wantFault requires an error about the input's bytes that a check has found, not a
+// recovered panic.
 func wantFault(t testing.TB, err error) {
 	t.Helper()
-	if errors.Is(err, fault.ErrPanicked) {
+	if errors.Is(err, panics.ErrRecovered) {
 		t.Errorf("got a recovered panic: %v", err)
 	}
 	if !errors.Is(err, fault.ErrCorrupt) && !errors.Is(err, fault.ErrUnsupported) {
@@ -38,7 +39,7 @@ func wantUnsupported(t testing.TB, err error) {
 	}
 }
 
-// peakAllocator notes the most bytes in use.
+// peakAllocator records the peak number of bytes in use.
 type peakAllocator struct {
 	memory.Allocator
 	now, peak int

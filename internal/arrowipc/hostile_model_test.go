@@ -9,9 +9,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// apart is a valid input, taken apart so that one thing of it can be changed
-// and all that frames it be put right again. It does not use the reader's own
-// code.
+// apart is a valid input, split into parts so that one thing can be changed and all
+// lengths and positions corrected. It does not use the reader's code.
 type apart struct {
 	stream   bool
 	messages []framed
@@ -54,7 +53,7 @@ func (a *apart) clone() *apart {
 	return c
 }
 
-// bytes puts the input together. Lengths and places of messages are right.
+// bytes assembles the input. Lengths and positions of messages are correct.
 func (a *apart) bytes() []byte {
 	var out []byte
 	if !a.stream {
@@ -95,8 +94,8 @@ func (a *apart) bytes() []byte {
 
 func rootOf(b []byte) int { return int(binary.LittleEndian.Uint32(b)) }
 
-// slotOf is where the value in a table's slot stands, 0 when it is empty or
-// the table is none any more.
+// slotOf returns the position of the value in a table's slot, 0 if it is empty or
+// the table is no longer valid.
 func slotOf(b []byte, table, slot int) int {
 	if table < 0 || table+4 > len(b) {
 		return 0
@@ -117,8 +116,8 @@ type site struct {
 	kind      string
 }
 
-// shape says what stands in a table's slots: a width, "text", "vector N" of
-// words in structs of N bytes, or another shape, alone or as a vector.
+// shape describes a table's slots: a width, "text", "vector N" for words in structs
+// of N bytes, or another shape, alone or as a vector.
 type shape map[int]any
 
 // many is a vector of tables.
@@ -139,7 +138,7 @@ func init() {
 	fieldShape[14] = many{fieldShape}
 }
 
-// sites are the numbers in the valid flatbuffer b with the given shape.
+// sites returns the numbers in the valid flatbuffer b with the given shape.
 func sites(b []byte, sh shape) (out []site) {
 	add := func(at, width int, kind string) { out = append(out, site{at, width, kind}) }
 	var visit func(table int, sh shape)
@@ -185,13 +184,13 @@ func sites(b []byte, sh shape) (out []site) {
 	return out
 }
 
-// messageSites are those of a message.
+// messageSites returns the sites of a message.
 func messageSites(meta []byte) []site {
 	kind := meta[slotOf(meta, rootOf(meta), messageType)]
 	return sites(meta, shape{messageVersion: 2, messageType: 1, messageHeader: headers[kind], messageBody: 8})
 }
 
-// change gives a site another value, often one that is near an edge.
+// change gives a site another value, often close to an edge.
 func change(rng *rand.Rand, b []byte, s site) {
 	var old [8]byte
 	copy(old[:], b[s.at:s.at+s.width])
@@ -219,7 +218,8 @@ func change(rng *rand.Rand, b []byte, s site) {
 	copy(b[s.at:s.at+s.width], now[:])
 }
 
-// batchTable is where the RecordBatch table of a message stands, 0 for others.
+// batchTable returns the position of a message's RecordBatch table, 0 for other
+// messages.
 func batchTable(meta []byte) int {
 	at := slotOf(meta, rootOf(meta), messageHeader)
 	t := at + int(binary.LittleEndian.Uint32(meta[at:]))
@@ -233,15 +233,15 @@ func batchTable(meta []byte) int {
 	return 0
 }
 
-// buffersOf is where the pairs of the n buffers of a batch stand.
+// buffersOf returns the position of the n buffer descriptors of a batch.
 func buffersOf(meta []byte) (at, n int) {
 	at = slotOf(meta, batchTable(meta), batchBuffers)
 	at += int(binary.LittleEndian.Uint32(meta[at:]))
 	return at + 4, int(binary.LittleEndian.Uint32(meta[at:]))
 }
 
-// rewrite replaces the i-th buffer of a message; the places of all that follow
-// and the body's length are put right.
+// rewrite replaces the i-th buffer of a message and corrects the positions of the
+// following ones and the body's length.
 func (m *framed) rewrite(i int, with []byte) {
 	at, n := buffersOf(m.meta)
 	var body []byte
@@ -260,7 +260,8 @@ func (m *framed) rewrite(i int, with []byte) {
 	binary.LittleEndian.PutUint64(m.meta[slotOf(m.meta, rootOf(m.meta), messageBody):], uint64(len(body)))
 }
 
-// plain is the content of a buffer, and a function that packs it again.
+// plain returns the uncompressed contents of a buffer, and a function that
+// compresses it again.
 func (m *framed) plain(i int) (b []byte, pack func([]byte) []byte) {
 	at, _ := buffersOf(m.meta)
 	off, size := binary.LittleEndian.Uint64(m.meta[at+16*i:]), binary.LittleEndian.Uint64(m.meta[at+16*i+8:])
@@ -275,7 +276,7 @@ func (m *framed) plain(i int) (b []byte, pack func([]byte) []byte) {
 	r, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
 	defer r.Close()
 	inner, err := r.DecodeAll(b[8:], nil)
-	if err != nil { // LZ4: stored as it is does as well
+	if err != nil { // LZ4: uncompressed is valid as well
 		return make([]byte, min(binary.LittleEndian.Uint64(b), 1<<16)), func(b []byte) []byte { return append(bytes.Repeat([]byte{0xFF}, 8), b...) }
 	}
 	return inner, func(b []byte) []byte {

@@ -14,9 +14,10 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
-// mutate returns a changed input and what was changed.
+// mutate returns a changed input and a description of the change.
 func (a *apart) mutate(rng *rand.Rand) (b []byte, kind string) {
 	c := a.clone()
 	i := rng.IntN(len(c.messages))
@@ -91,8 +92,8 @@ func (a *apart) mutate(rng *rand.Rand) (b []byte, kind string) {
 	return c.bytes(), kind
 }
 
-// hostileSeeds are those of the other tests, dictionaries with deltas and
-// replacements, taken apart.
+// hostileSeeds returns the seeds of the other tests, and dictionaries with deltas
+// and replacements, split into parts.
 func hostileSeeds(t testing.TB) (out []*apart) {
 	for _, stream := range []bool{false, true} {
 		for _, b := range seeds(t, stream) {
@@ -113,10 +114,10 @@ func hostileSeeds(t testing.TB) (out []*apart) {
 	return append(out, takeApart(deltas, true))
 }
 
-// TestHostile reads changed inputs whose framing is right: there is no panic,
-// none that was recovered either, no hang, no leak, no more memory than the
-// limits. BLOOMJOIN_MUTATIONS is how many (default 3000); each depends on its
-// number alone.
+// TestHostile reads changed inputs with correct framing. There is no panic, not
+// even a recovered one, no hang, no leak, and no more memory than the limits.
+// BLOOMJOIN_MUTATIONS is the number of mutations (default 3000); each depends on
+// its number alone.
 func TestHostile(t *testing.T) {
 	count := 3000
 	if s := os.Getenv("BLOOMJOIN_MUTATIONS"); s != "" {
@@ -145,13 +146,13 @@ func TestHostile(t *testing.T) {
 		switch {
 		case err == nil:
 			read++
-		case errors.Is(err, fault.ErrPanicked):
+		case errors.Is(err, panics.ErrRecovered):
 			panicked++
 		default:
 			refused++
 		}
 		if e := (*fault.Error)(nil); errors.As(err, &e) {
-			texts[strings.Map(noDigit, e.What)]++
+			texts[strings.Map(noDigit, e.What.String())]++
 		}
 	}
 	t.Logf("%d inputs: %d read, %d refused with %d texts, %d recovered panics", count, read, refused, len(texts), panicked)
@@ -167,7 +168,7 @@ func noDigit(c rune) rune {
 	return c
 }
 
-// attempt is try, with a name for what panics or hangs.
+// attempt is try with a description for panics and hangs.
 func attempt(t *testing.T, name string, b []byte, stream bool) error {
 	t.Helper()
 	timer := time.AfterFunc(time.Minute, func() { panic(name + " hangs") })

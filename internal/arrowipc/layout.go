@@ -6,35 +6,36 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
-// Limits on the number of values in one array.
+// Limits on the number of values in an array.
 const (
 	maxLen      = math.MaxInt32 // of any array, as the format recommends
-	maxUnbacked = 1 << 26       // of an array that no byte of the body stands behind
+	maxUnbacked = 1 << 26       // of an array without any bytes in the body
 )
 
-// node is one array of a batch before its bytes are read: the part of the
-// schema's tree, and what the batch's header says about it.
+// node is an array of a batch before its bytes are read: a node of the schema tree
+// with its part of the batch's header.
 type node struct {
 	f        *field
 	len      int64
 	nulls    int64
-	validity *span // nil when there are no NULLs
+	validity *span // nil if there are no NULLs
 	bufs     []span
 	kids     []*node
 }
 
-// span is a buffer's place in the body, and the least size that its plain
-// form must have.
+// span is the position of a buffer in the body, and the minimum size of its
+// uncompressed form.
 type span struct{ off, len, min int64 }
 
-// layout lays a batch's header over fields and returns one node for each.
-// Everything that the header alone can show is checked: the number of nodes
-// and buffers, lengths against each other, and, when the body is not
-// compressed, buffer sizes against lengths.
+// layout assigns a batch's header to fields and returns a node for each. It checks
+// everything that the header alone shows: the number of nodes and buffers, the
+// consistency of lengths and, if the body is not compressed, buffer sizes against
+// lengths.
 func layout(at fault.At, b batch, fields []*field) (nodes []*node, err error) {
-	defer fault.Recovered(at, &err)
+	defer panics.Recover(at, &err)
 	w := layouter{at: at, b: b}
 	if b.length > maxLen {
 		return nil, fault.Unsupported(at, "batch of more than %d rows", maxLen)
@@ -67,7 +68,7 @@ func (w *layouter) corrupt(f *field, format string, args ...any) *fault.Error {
 	return fault.Corrupt(at, format, args...)
 }
 
-// buffer takes the next buffer; min is the number of bytes it must have.
+// buffer takes the next buffer, which must have at least min bytes.
 func (w *layouter) buffer(n *node, min int64) error {
 	s, err := w.take(n.f)
 	if err != nil {
@@ -90,7 +91,7 @@ func (w *layouter) take(f *field) (span, error) {
 	return span{off: off, len: l}, nil
 }
 
-// node takes what belongs to f and its children.
+// node takes the nodes and buffers of f and its children.
 func (w *layouter) node(f *field) (*node, error) {
 	if w.nodes >= len(w.b.nodes)/16 {
 		return nil, w.corrupt(f, "the batch has too few nodes")
@@ -122,7 +123,7 @@ func (w *layouter) node(f *field) (*node, error) {
 	return n, w.checkKids(n)
 }
 
-// takeValidity takes the validity bitmap, which some types do not have.
+// takeValidity takes the validity bitmap, which some types lack.
 func (w *layouter) takeValidity(n *node) error {
 	switch n.f.layout.ID() {
 	case arrow.NULL:
@@ -218,7 +219,7 @@ func (w *layouter) takeViews(n *node) error {
 	return nil
 }
 
-// checkKids holds the lengths of a node's children against its own.
+// checkKids checks the lengths of a node's children against its own.
 func (w *layouter) checkKids(n *node) error {
 	switch dt := n.f.layout.(type) {
 	case *arrow.StructType, *arrow.SparseUnionType:
@@ -246,13 +247,13 @@ func (w *layouter) checkKids(n *node) error {
 	return nil
 }
 
-// fixedBytes is the size of n values of a fixed-width type.
+// fixedBytes returns the size of n values of a fixed-width type.
 func fixedBytes(dt arrow.DataType, n int64) int64 {
 	return (int64(dt.(arrow.FixedWidthDataType).BitWidth())*n + 7) / 8
 }
 
-// offsetBytes is the size of the offsets of n values; older writers leave the
-// buffer of an empty array empty.
+// offsetBytes returns the size of the offsets of n values. Older writers leave the
+// offsets of an empty array out.
 func offsetBytes(width, n int64) int64 {
 	if n == 0 {
 		return 0

@@ -8,10 +8,11 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/bitutil"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
-// loader reads the buffers of a batch's nodes and builds array data that is
-// safe to read at every index.
+// loader reads the buffers of a batch's nodes and builds array data that is safe to
+// read at every index.
 type loader struct {
 	at    fault.At
 	body  body
@@ -20,13 +21,13 @@ type loader struct {
 	mem   memory.Allocator
 }
 
-// dictSource finds the values of a dictionary, resolved and validated. The
-// caller releases them.
+// dictSource returns the values of a dictionary, resolved and validated. The caller
+// releases them.
 type dictSource interface {
 	values(d *dictionary) (arrow.ArrayData, error)
 }
 
-// errNoDictionary: no batch of that dictionary has come yet.
+// errNoDictionary means that no batch of the dictionary was received yet.
 var errNoDictionary = errors.New("no dictionary")
 
 func (l *loader) place(f *field) fault.At {
@@ -35,7 +36,7 @@ func (l *loader) place(f *field) fault.At {
 	return at
 }
 
-// buffer reads one buffer and gives it its plain form.
+// buffer reads a buffer and decompresses it.
 func (l *loader) buffer(n *node, s span) (*memory.Buffer, error) {
 	raw, err := l.body.at(s.off, s.len)
 	if err != nil {
@@ -56,9 +57,8 @@ func (l *loader) buffer(n *node, s span) (*memory.Buffer, error) {
 	return raw, nil
 }
 
-// buffers reads the buffers of one node, in the order in which Arrow's arrays
-// have them: validity (or nil) first. The caller releases them, also those
-// that come with an error.
+// buffers reads the buffers of a node in the order of Arrow's arrays: validity (or
+// nil) first. The caller releases them, even if there is an error.
 func (l *loader) buffers(n *node) ([]*memory.Buffer, error) {
 	if n.f.layout.ID() == arrow.NULL {
 		return nil, nil
@@ -87,9 +87,9 @@ func (l *loader) buffers(n *node) ([]*memory.Buffer, error) {
 	return bufs, nil
 }
 
-// emptyBuffers are the buffers, without validity, of an array of no values:
-// its offsets hold their one zero, whatever the file has there. They are wide
-// enough for an element of any type.
+// emptyBuffers returns the buffers, without validity, of an array of no values.
+// Offsets have their single zero, whatever the file contains. All are large enough
+// for an element of any type.
 func emptyBuffers(n *node) []*memory.Buffer {
 	var count int
 	switch n.f.layout.(type) {
@@ -153,7 +153,7 @@ func (l *loader) load(n *node) (arrow.ArrayData, error) {
 	return array.NewData(n.f.Type, int(n.len), bufs, kids, int(n.nulls), 0), nil
 }
 
-// fitKids cuts children that are longer than their parent needs.
+// fitKids shortens children that are longer than their parent needs.
 func fitKids(n *node, kids []arrow.ArrayData) {
 	want := n.len
 	switch dt := n.f.layout.(type) {
@@ -171,8 +171,8 @@ func fitKids(n *node, kids []arrow.ArrayData) {
 	}
 }
 
-// encoded builds the data of a dictionary-encoded array. A dictionary that has
-// not come yet is an empty one to an array of nothing but NULLs.
+// encoded builds the data of a dictionary-encoded array. If all values are NULL, a
+// missing dictionary is taken as empty.
 func (l *loader) encoded(n *node, dt arrow.DataType, bufs []*memory.Buffer) (arrow.ArrayData, error) {
 	values, err := l.dicts.values(n.f.dict)
 	switch {
@@ -193,7 +193,7 @@ func (l *loader) encoded(n *node, dt arrow.DataType, bufs []*memory.Buffer) (arr
 	return array.NewDataWithDictionary(dt, int(n.len), bufs, int(n.nulls), 0, values.(*array.Data)), nil
 }
 
-// emptyNode is f with no values.
+// emptyNode returns a node for f without values.
 func emptyNode(f *field) *node {
 	n := &node{f: f}
 	for _, c := range f.children {
@@ -202,10 +202,10 @@ func emptyNode(f *field) *node {
 	return n
 }
 
-// record loads nodes as the columns of one record of schema. The caller
+// record loads nodes as the columns of a record with the given schema. The caller
 // releases it.
 func (l *loader) record(schema *arrow.Schema, nodes []*node, rows int64) (rec arrow.Record, err error) {
-	defer fault.Recovered(l.at, &err)
+	defer panics.Recover(l.at, &err)
 	cols := make([]arrow.Array, 0, len(nodes))
 	defer func() {
 		for _, c := range cols {

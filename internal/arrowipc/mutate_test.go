@@ -40,12 +40,13 @@ func theirs(t testing.TB, stream bool, opts []ipc.Option, recs ...arrow.Record) 
 	return out.Bytes()
 }
 
-// seekBuffer tells its position, as arrow/go's file writer wants.
+// seekBuffer reports its position, as arrow/go's file writer requires.
 type seekBuffer struct{ bytes.Buffer }
 
 func (b *seekBuffer) Seek(int64, int) (int64, error) { return int64(b.Len()), nil }
 
-// seeds are small valid inputs: plain, zstd, lz4, dictionaries, nested types.
+// seeds returns small valid inputs: uncompressed, zstd, lz4, dictionaries, nested
+// types.
 func seeds(t testing.TB, stream bool) [][]byte {
 	r := rand.New(rand.NewPCG(11, 12))
 	wide := sample(r, memory.DefaultAllocator, arrow.NewSchema(wideFields(), nil), 9)
@@ -63,8 +64,8 @@ func seeds(t testing.TB, stream bool) [][]byte {
 	}
 }
 
-// Flipped bits, changed bytes and cuts are read or refused: no panic, no hang,
-// no leak, and no more memory than the limits.
+// Flipped bits, changed bytes and truncations are read or refused: no panic, no
+// hang, no leak, and no more memory than the limits.
 func TestMutations(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		for i, seed := range seeds(t, stream) {
@@ -97,7 +98,7 @@ func TestMutations(t *testing.T) {
 	}
 }
 
-// try walks b and checks what must hold for any bytes.
+// try walks b and checks everything that must hold for any bytes.
 func try(t testing.TB, b []byte, stream bool) error {
 	t.Helper()
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())

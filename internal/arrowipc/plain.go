@@ -11,17 +11,16 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
-// Some layouts are brought to plainer ones as they are read: those that
-// arrow/go v15 does not have, or cannot write again.
+// This file converts some layouts to simpler ones while reading: those that
+// arrow/go v15 lacks or cannot write again.
 
-// conversion makes arrays of another type of those that lie in the body.
+// conversion converts the arrays of a body to another type.
 type conversion struct {
 	to   arrow.DataType
 	data func(l *loader, n *node, from arrow.ArrayData, to arrow.DataType) (arrow.ArrayData, error)
 }
 
-// shown is the type of the field's arrays once they are loaded, extensions
-// aside.
+// shown returns the type of the field's loaded arrays, ignoring extensions.
 func (f *field) shown() arrow.DataType {
 	if f.plain != nil {
 		return f.plain.to
@@ -29,8 +28,8 @@ func (f *field) shown() arrow.DataType {
 	return f.layout
 }
 
-// ofViews is the conversion of a dictionary's values if they are views, which
-// the encoder miscounts the buffers of; else nil.
+// ofViews returns the conversion for dictionary values that are views, whose
+// buffers the encoder miscounts; nil for other types.
 func ofViews(dt arrow.DataType) *conversion {
 	switch dt.ID() {
 	case arrow.STRING_VIEW:
@@ -41,8 +40,8 @@ func ofViews(dt arrow.DataType) *conversion {
 	return nil
 }
 
-// plainViews puts the bytes of views one behind the other. Views may share
-// bytes; what they come to is bounded by what is there.
+// plainViews copies the bytes of views into one buffer. Views may share bytes, so
+// their total is limited relative to the input's size.
 func plainViews(l *loader, n *node, from arrow.ArrayData, to arrow.DataType) (arrow.ArrayData, error) {
 	a := array.MakeFromData(from)
 	defer a.Release()
@@ -80,8 +79,8 @@ func plainViews(l *loader, n *node, from arrow.ArrayData, to arrow.DataType) (ar
 	return array.NewData(to, a.Len(), []*memory.Buffer{from.Buffers()[0], offsets, values}, nil, from.NullN(), 0), nil
 }
 
-// plainDictionary puts values in place of a dictionary of floating-point values,
-// of which the encoder takes those for equal that are only nearly so.
+// plainDictionary replaces a dictionary of floating-point values by the values,
+// because the encoder treats dictionaries as equal that are only approximately so.
 func plainDictionary(l *loader, _ *node, from arrow.ArrayData, to arrow.DataType) (arrow.ArrayData, error) {
 	coded := array.MakeFromData(from)
 	defer coded.Release()
@@ -93,8 +92,8 @@ func plainDictionary(l *loader, _ *node, from arrow.ArrayData, to arrow.DataType
 	return array.NewData(to, a.Len(), a.Data().Buffers(), nil, a.NullN(), 0), nil
 }
 
-// plainDecimals makes decimals of 128 bits of those of 32 and 64, which lie in
-// the body as integers do.
+// plainDecimals converts decimals of 32 and 64 bits, which are stored like
+// integers, to 128 bits.
 func plainDecimals(l *loader, _ *node, from arrow.ArrayData, to arrow.DataType) (arrow.ArrayData, error) {
 	width := from.DataType().(arrow.FixedWidthDataType).BitWidth() / 8
 	values := memory.NewResizableBuffer(l.mem)
@@ -114,13 +113,13 @@ func plainDecimals(l *loader, _ *node, from arrow.ArrayData, to arrow.DataType) 
 	return array.NewData(to, from.Len(), []*memory.Buffer{from.Buffers()[0], values}, nil, from.NullN(), 0), nil
 }
 
-// plainLists makes lists of list views.
+// plainLists converts list views to lists.
 func plainLists(l *loader, n *node, from arrow.ArrayData, to arrow.DataType) (arrow.ArrayData, error) {
 	a := array.MakeFromData(from)
 	defer a.Release()
 	lists := a.(array.ListLike)
 	var rows []int
-	most := from.Children()[0].Len() + 1<<16 // list views may share elements; what they come to is bounded
+	most := from.Children()[0].Len() + 1<<16 // list views may share elements, so their total is limited
 	width := to.(arrow.OffsetsDataType).OffsetTypeTraits().BytesRequired(1)
 	offsets := memory.NewResizableBuffer(l.mem)
 	defer offsets.Release()

@@ -11,8 +11,8 @@ import (
 )
 
 // TestPlainLayouts reads layouts that arrow/go v15 lacks or cannot write, from
-// files of Polars 2.1 and pyarrow 26, and writes the answer again. The values
-// are those that these had in Python.
+// files of Polars 2.1 and pyarrow 26, and writes the result. The expected values
+// were printed by Python.
 func TestPlainLayouts(t *testing.T) {
 	for _, c := range []struct{ file, column, typ, values string }{
 		{"polars_categories", "cat", "dictionary<values=large_utf8, indices=uint32, ordered=false>", `["a","long enough for a buffer",null,"a"]`},
@@ -26,7 +26,7 @@ func TestPlainLayouts(t *testing.T) {
 		{"pyarrow_layouts", "bin", "dictionary<values=large_binary, indices=int8, ordered=false>", `["bG9uZ2VyIHRoYW4gdHdlbHZlIGJ5dGVz",null,"c2hvcnQ="]`},
 	} {
 		if c.column == "d64" && strconv.IntSize < 64 {
-			continue // arrow/go shows other digits there
+			continue // arrow/go prints other digits
 		}
 		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 		b, err := os.ReadFile("../../testdata/vectors/" + c.file + ".arrow")

@@ -12,7 +12,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// raw is an array whose content nobody has checked.
+// raw is an array with unchecked contents.
 type raw struct {
 	dt    arrow.DataType
 	n     int
@@ -26,7 +26,7 @@ func (r raw) data() arrow.ArrayData {
 	return array.NewData(r.dt, r.n, r.bufs, r.kids, r.nulls, 0)
 }
 
-// rawBatch collects what the header of a batch says, and its body.
+// rawBatch collects the header of a batch and its body.
 type rawBatch struct {
 	nodes, bufs [][2]int64
 	variadic    []int64
@@ -66,8 +66,8 @@ func (b *rawBatch) add(d arrow.ArrayData) {
 	}
 }
 
-// message is the framed batch: a record batch, or a dictionary batch when id
-// is not negative.
+// message returns the framed batch: a record batch, or a dictionary batch if id is
+// not negative.
 func (b *rawBatch) message(rows, id int64, delta bool) []byte {
 	f := flatbuffers.NewBuilder(0)
 	pairs := func(v [][2]int64) flatbuffers.UOffsetT {
@@ -118,8 +118,8 @@ func (b *rawBatch) message(rows, id int64, delta bool) []byte {
 	return append(append(out, meta...), b.body...)
 }
 
-// batchMessages are the messages of a batch with one column, with that of its
-// dictionary before it.
+// batchMessages returns the messages of a batch with one column, preceded by that
+// of its dictionary.
 func batchMessages(r raw, zstd bool) []byte {
 	var out []byte
 	if r.dict != nil {
@@ -130,14 +130,14 @@ func batchMessages(r raw, zstd bool) []byte {
 	return append(out, b.message(int64(r.n), -1, false)...)
 }
 
-// dictMessage is the message of one dictionary batch.
+// dictMessage returns the message of one dictionary batch.
 func dictMessage(d arrow.ArrayData, id int64, delta bool) []byte {
 	var b rawBatch
 	b.add(d)
 	return b.message(int64(d.Len()), id, delta)
 }
 
-// schemaMessage is the message of a schema with a column of each type.
+// schemaMessage returns the message of a schema with a column of each type.
 func schemaMessage(types ...arrow.DataType) []byte {
 	fields := make([]arrow.Field, len(types))
 	for i, dt := range types {
@@ -148,7 +148,7 @@ func schemaMessage(types ...arrow.DataType) []byte {
 	return out.Bytes()[:out.Len()-8]
 }
 
-// stream puts messages together, and the end marker behind them.
+// stream concatenates messages and the end marker.
 func stream(messages ...[]byte) []byte {
 	return append(bytes.Join(messages, nil), 0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0)
 }

@@ -33,7 +33,7 @@ func ints(v ...int32) arrow.ArrayData {
 
 func bits(b ...byte) *memory.Buffer { return memory.NewBufferBytes(b) }
 
-// Arrays that break the rules of their type. Each is written as it is.
+// Arrays that break the rules of their type. Each is written unchecked.
 func TestBadArrays(t *testing.T) {
 	ab := words("a", "b")
 	dict := &arrow.DictionaryType{IndexType: i32, ValueType: arrow.BinaryTypes.String}
@@ -46,7 +46,7 @@ func TestBadArrays(t *testing.T) {
 	for _, c := range []struct {
 		what string
 		raw  raw
-		want string // in the error; empty: it is read
+		want string // in the error; empty: it is readable
 	}{
 		{"falling offsets", raw{dt: arrow.BinaryTypes.Binary, n: 3, bufs: []*memory.Buffer{nil, le32(0, 2, 1, 2), bits(1, 2)}}, "smaller than the one before"},
 		{"offsets begin below zero", raw{dt: arrow.ListOf(i32), n: 1, bufs: []*memory.Buffer{nil, le32(-1, 1)}, kids: []arrow.ArrayData{ints(1)}}, "offsets from -1"},
@@ -98,7 +98,7 @@ func words(v ...string) arrow.ArrayData {
 
 var wordDict = &arrow.DictionaryType{IndexType: i32, ValueType: arrow.BinaryTypes.String}
 
-// coded is a batch of a dictionary column.
+// coded returns a batch of a dictionary column.
 func coded(v ...int32) []byte {
 	return batchMessages(raw{dt: wordDict, n: len(v), bufs: []*memory.Buffer{nil, le32(v...)}}, false)
 }
@@ -151,8 +151,8 @@ func TestDictionaries(t *testing.T) {
 	}
 }
 
-// A column that is not asked for costs nothing: its dictionary is not read,
-// and its values are not looked at.
+// A column that is not selected costs nothing: its dictionary is not read, and its
+// values are not checked.
 func TestProjection(t *testing.T) {
 	b := rawBatch{}
 	b.add(raw{dt: wordDict, n: 1, bufs: []*memory.Buffer{nil, le32(99)}}.data())
@@ -193,7 +193,7 @@ func TestProjection(t *testing.T) {
 	}
 }
 
-// Where a stream may end, and where not.
+// Places where a stream may end, and where it may not.
 func TestStreamEnds(t *testing.T) {
 	s, b := schemaMessage(i32), batchMessages(raw{dt: i32, n: 1, bufs: []*memory.Buffer{nil, le32(5)}}, false)
 	whole := stream(s, b, b)
@@ -246,7 +246,7 @@ func TestStreamEnds(t *testing.T) {
 			wantCorrupt(t, err)
 		}
 	}
-	// A body that is claimed but not there is not allocated.
+	// A claimed body that is missing is not allocated.
 	huge := rawBatch{nodes: [][2]int64{{1 << 30, 0}}, bufs: [][2]int64{{0, 0}, {0, 4 << 30}}, body: make([]byte, 4<<20)}
 	msg := huge.message(1<<30, -1, false)
 	binary.LittleEndian.PutUint64(msg[bytes.Index(msg, binary.LittleEndian.AppendUint64(nil, 4<<20)):], 4<<30)
@@ -258,7 +258,7 @@ func TestStreamEnds(t *testing.T) {
 	}
 }
 
-// What compressed buffers claim is checked before it is allocated.
+// The claimed size of compressed buffers is checked before it is allocated.
 func TestCompressedClaims(t *testing.T) {
 	good := rawBatch{zstd: true}
 	good.add(ints(1, 2, 3))
@@ -278,7 +278,7 @@ func TestCompressedClaims(t *testing.T) {
 			t.Errorf("claim of %d: %d bytes at once", claim, peak.peak)
 		}
 	}
-	// Many buffers that are small enough each.
+	// Many buffers, each of them small enough.
 	u := unpacker{codec: codecZstd}
 	for i := range 6 {
 		err := u.allow(fault.At{}, 200<<20, 1<<20)
@@ -313,7 +313,7 @@ func TestBadHeaders(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	// Lengths that nothing stands behind.
+	// Lengths without any bytes.
 	for n, want := range map[int64]error{maxUnbacked: nil, maxUnbacked + 1: fault.ErrUnsupported, 1 << 62: fault.ErrUnsupported} {
 		b := rawBatch{nodes: [][2]int64{{n, n}}}
 		if _, err := walk(stream(schemaMessage(arrow.Null), b.message(n, -1, false)), true, nil); !errors.Is(err, want) {
@@ -339,7 +339,7 @@ func TestUnaligned(t *testing.T) {
 
 var errStorage = errors.New("storage is gone")
 
-// A failure of the storage is not the fault of the bytes.
+// A storage error is not reported as corrupt input.
 func TestStorageError(t *testing.T) {
 	rec := sample(rand.New(rand.NewPCG(1, 1)), memory.DefaultAllocator, arrow.NewSchema(oddFields(), nil), 3)
 	b := encode(t, true, WriterOptions{}, rec)
@@ -381,7 +381,7 @@ type readerAt func([]byte, int64) (int, error)
 
 func (f readerAt) ReadAt(p []byte, off int64) (int, error) { return f(p, off) }
 
-// Any group at any time from any goroutine.
+// Groups can be read in any order from any goroutine.
 func TestConcurrent(t *testing.T) {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	defer mem.AssertSize(t, 0)
@@ -440,7 +440,7 @@ func TestOnceAndContext(t *testing.T) {
 		t.Error(err, tab)
 	}
 	for range tab.Read(context.Background(), 0, nil) {
-		break // leaks nothing
+		break // must not leak
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -486,7 +486,7 @@ func (*uuidType) Deserialize(dt arrow.DataType, data string) (arrow.ExtensionTyp
 	return &uuidType{arrow.ExtensionBase{Storage: dt}}, nil
 }
 
-// Registered extension types stay, unknown ones become their storage type and
+// Registered extension types are kept; unknown ones become their storage type and
 // keep their metadata.
 func TestExtension(t *testing.T) {
 	dt := &uuidType{arrow.ExtensionBase{Storage: &arrow.FixedSizeBinaryType{ByteWidth: 2}}}

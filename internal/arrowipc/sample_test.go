@@ -18,7 +18,7 @@ func field1(name string, dt arrow.DataType) arrow.Field {
 	return arrow.Field{Name: name, Type: dt, Nullable: true}
 }
 
-// wideFields has one column of each type that slices can be written of.
+// wideFields returns one column of each type whose slices can be written.
 func wideFields() []arrow.Field {
 	inner := arrow.StructOf(field1("a", arrow.PrimitiveTypes.Int32), field1("b", arrow.BinaryTypes.String))
 	return []arrow.Field{
@@ -115,7 +115,7 @@ func fill(r *rand.Rand, b array.Builder, n int, nullable bool) {
 	}
 }
 
-// sample is a record of n random rows.
+// sample returns a record of n random rows.
 func sample(r *rand.Rand, mem memory.Allocator, s *arrow.Schema, n int) arrow.Record {
 	b := array.NewRecordBuilder(mem, s)
 	defer b.Release()
@@ -125,7 +125,7 @@ func sample(r *rand.Rand, mem memory.Allocator, s *arrow.Schema, n int) arrow.Re
 	return b.NewRecord()
 }
 
-// oddFields are types with layouts of their own.
+// oddFields returns types with special layouts.
 func oddFields() []arrow.Field {
 	kids := []arrow.Field{field1("x", arrow.PrimitiveTypes.Int32), field1("y", arrow.BinaryTypes.String)}
 	codes := []arrow.UnionTypeCode{5, 2}
@@ -138,7 +138,7 @@ func oddFields() []arrow.Field {
 	}
 }
 
-// encode writes records, all with the schema of the first.
+// encode writes records that all have the schema of the first one.
 func encode(t testing.TB, stream bool, opts WriterOptions, recs ...arrow.Record) []byte {
 	t.Helper()
 	var out bytes.Buffer

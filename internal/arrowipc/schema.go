@@ -7,20 +7,21 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/flat"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
-// Limits on a schema. Flatbuffers may share parts, so that a few bytes can
-// describe a tree of any size.
+// Limits on a schema. Flatbuffers may share parts, so a few bytes can describe a
+// tree of any size.
 const (
-	maxDepth       = 64       // levels of nesting, as other readers have it
+	maxDepth       = 64       // levels of nesting, as in other readers
 	maxFields      = 1 << 20  // fields of all levels
 	maxSchemaBytes = 64 << 20 // bytes of names and metadata
 	maxWidth       = 1 << 24  // bytes of a fixed-size binary value
 )
 
 const (
-	schemaShare = 4   // of the memory budget is what a schema may take
-	fieldBytes  = 600 // of a field, beside its name
+	schemaShare = 4   // a schema may take 1/schemaShare of the memory budget
+	fieldBytes  = 600 // memory of a field in addition to its name
 )
 
 // fits returns an error if the budget has no room for n bytes of a schema.
@@ -31,16 +32,16 @@ func fits(at fault.At, what string, n, memory int64) error {
 	return nil
 }
 
-// field is one node of the schema's tree, as it lies in the messages.
+// field is a node of the schema tree, as stored in messages.
 type field struct {
-	arrow.Field                // as shown to users; Type is the extension type where it is registered
-	layout      arrow.DataType // what lies in the body: storage type, or *arrow.DictionaryType
-	plain       *conversion    // what becomes of it; nil: it stays
+	arrow.Field                // as returned to callers; Type is the extension type if it is registered
+	layout      arrow.DataType // type in the body: the storage type, or *arrow.DictionaryType
+	plain       *conversion    // conversion of the body's arrays; nil: none
 	children    []*field
-	dict        *dictionary // of a dictionary-encoded field; children are its values' then
+	dict        *dictionary // of a dictionary-encoded field; the values' field then has the children
 }
 
-// dictionary is what the schema says about one dictionary id.
+// dictionary is the schema's information on one dictionary id.
 type dictionary struct {
 	id     int64
 	values *field
@@ -53,11 +54,11 @@ type schemaTree struct {
 	dicts  map[int64]*dictionary
 }
 
-// parseSchema turns a Schema table into a tree, with everything checked that
-// the constructors of Arrow types would panic on. memory is the memory budget of
-// the process in bytes; 0: no bound.
+// parseSchema parses a Schema table. It checks everything that would make
+// constructors of Arrow types panic. memory is the process's memory budget in
+// bytes; 0: unlimited.
 func parseSchema(at fault.At, t flat.Table, memory int64) (tree *schemaTree, err error) {
-	defer fault.Recovered(at, &err)
+	defer panics.Recover(at, &err)
 	defer outside(at, t, &err)
 	if e := t.Int16(4, 0); e != 0 {
 		return nil, fault.Unsupported(at, "big-endian data").WithHint("write the file on a little-endian machine")
@@ -90,7 +91,7 @@ type schemaParser struct {
 	dicts  map[int64]*dictionary
 }
 
-// text copies a string out of the metadata, within the budget.
+// text copies a string of the metadata, within the limit.
 func (p *schemaParser) text(b []byte) (string, error) {
 	if p.bytes += len(b); p.bytes > maxSchemaBytes {
 		return "", fault.Unsupported(p.at, "schema with more than %d bytes of names and metadata", maxSchemaBytes)
@@ -104,7 +105,7 @@ func (p *schemaParser) metadata(t flat.Table, slot int) (arrow.Metadata, error) 
 	var keys, values []string
 	for i := range n {
 		kv := at(i)
-		p.bytes += 32 // so that empty pairs count as well
+		p.bytes += 32 // so that empty pairs count too
 		k, err := p.text(kv.Bytes(4))
 		if err != nil {
 			return arrow.Metadata{}, err
@@ -118,7 +119,7 @@ func (p *schemaParser) metadata(t flat.Table, slot int) (arrow.Metadata, error) 
 	return arrow.NewMetadata(keys, values), nil
 }
 
-// field reads one field and what is below it.
+// field reads a field and its children.
 func (p *schemaParser) field(t flat.Table, depth int) (*field, error) {
 	if depth > maxDepth {
 		return nil, fault.Unsupported(p.at, "schema nested deeper than %d levels", maxDepth)
@@ -160,7 +161,7 @@ func (p *schemaParser) field(t flat.Table, depth int) (*field, error) {
 	return f, p.extension(f)
 }
 
-// encoded makes f a dictionary-encoded field.
+// encoded turns f into a dictionary-encoded field.
 func (p *schemaParser) encoded(f *field, enc flat.Table) error {
 	index := arrow.DataType(arrow.PrimitiveTypes.Int32) // the format's default
 	if t, ok := enc.Table(6); ok {
@@ -193,8 +194,8 @@ func (p *schemaParser) encoded(f *field, enc flat.Table) error {
 	return nil
 }
 
-// sameLayout reports whether two trees mean the same bytes, down to the ids
-// of nested dictionaries.
+// sameLayout reports whether two trees have the same representation, including the
+// ids of nested dictionaries.
 func sameLayout(a, b *field) bool {
 	if !arrow.TypeEqual(a.layout, b.layout) || len(a.children) != len(b.children) || a.dict != b.dict {
 		return false
@@ -207,14 +208,14 @@ func sameLayout(a, b *field) bool {
 	return true
 }
 
-// Keys under which a field's metadata names its extension type.
+// Keys of a field's metadata that name its extension type.
 const (
 	extensionName = "ARROW:extension:name"
 	extensionData = "ARROW:extension:metadata"
 )
 
-// extension sets the type that is shown: the registered extension type, whose
-// two metadata keys are dropped then, or the storage type.
+// extension sets the type returned to callers: the registered extension type, whose
+// two metadata keys are then removed, or the storage type.
 func (p *schemaParser) extension(f *field) error {
 	f.Type = f.shown()
 	i := f.Metadata.FindKey(extensionName)
@@ -260,7 +261,7 @@ func (p *schemaParser) place(f *field) fault.At {
 	return at
 }
 
-// shownChildren are f's children as Arrow fields.
+// shownChildren returns f's children as Arrow fields.
 func (f *field) shownChildren() []arrow.Field {
 	out := make([]arrow.Field, len(f.children))
 	for i, c := range f.children {
@@ -269,10 +270,10 @@ func (f *field) shownChildren() []arrow.Field {
 	return out
 }
 
-// typ reads the type of f, whose children have been read; kind is the
-// member of the format's Type union.
+// typ reads the type of f, whose children have been read. kind is the member of the
+// format's Type union.
 func (p *schemaParser) typ(f *field, kind byte, t flat.Table) (arrow.DataType, error) {
-	want := 0 // children
+	want := 0 // number of children
 	switch kind {
 	case 12, 16, 17, 21, 25, 26:
 		want = 1
@@ -290,7 +291,7 @@ func (p *schemaParser) typ(f *field, kind byte, t flat.Table) (arrow.DataType, e
 	return p.flat(f, kind, t)
 }
 
-// simple are the types without parameters.
+// simple maps the kinds of types without parameters.
 var simple = map[byte]arrow.DataType{
 	1: arrow.Null, 4: arrow.BinaryTypes.Binary, 5: arrow.BinaryTypes.String, 6: arrow.FixedWidthTypes.Boolean,
 	19: arrow.BinaryTypes.LargeBinary, 20: arrow.BinaryTypes.LargeString,
@@ -343,7 +344,7 @@ func (p *schemaParser) flat(f *field, kind byte, t flat.Table) (arrow.DataType, 
 	return nil, p.unsupported(f, "type %d of the Arrow format", kind)
 }
 
-// pick is the type that an enumeration's value stands for.
+// pick returns the type for an enumeration's value.
 func pick(p *schemaParser, f *field, i int16, of ...arrow.DataType) (arrow.DataType, error) {
 	if i < 0 || int(i) >= len(of) {
 		return nil, p.corrupt(f, "unit or precision %d", i)
@@ -455,7 +456,7 @@ func (p *schemaParser) mapped(f *field, t flat.Table, entries arrow.Field) (arro
 	m := arrow.MapOfWithMetadata(s.Field(0).Type, s.Field(0).Metadata, s.Field(1).Type, s.Field(1).Metadata)
 	m.SetItemNullable(s.Field(1).Nullable)
 	m.KeysSorted = t.Bool(4, false)
-	f.children[0].layout, f.children[0].Type = m.Elem(), m.Elem() // field names in a map's entries are not kept
+	f.children[0].layout, f.children[0].Type = m.Elem(), m.Elem() // the names of a map's entry fields are not kept
 	return m, nil
 }
 

@@ -15,18 +15,18 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// maxMeta is the largest metadata of one message in a stream.
+// maxMeta is the largest metadata of a message in a stream, in bytes.
 const maxMeta = 256 << 20
 
-// StreamOptions say what is known about a stream. The zero value works.
+// StreamOptions describe a stream. The zero value is valid.
 type StreamOptions struct {
-	// Once: open can be called a single time, as for standard input. The
-	// table can then be read once.
+	// Once means that open can be called only once, as for standard input. The
+	// table can then be read only once.
 	Once bool
-	// Size in bytes, 0 when it is not known.
+	// Size in bytes, 0 if unknown.
 	Size int64
-	// Memory is the memory budget of the process in bytes, which bounds the
-	// schema; 0: no bound.
+	// Memory is the process's memory budget in bytes, which limits the schema; 0:
+	// unlimited.
 	Memory int64
 }
 
@@ -40,17 +40,16 @@ type streamSource struct {
 	digest []byte // of the schema message
 
 	mu    sync.Mutex
-	first *pass // Once: the pass that has read the schema, until it is used
+	first *pass // if Once: the pass that has read the schema, until it is used
 }
 
-// OpenStream opens a stream; open is called for the schema and again for each
-// Read, unless opts.Once is set. name is for error messages. Memory for what
-// is read comes from mem; nil means the Go heap. Two Read calls at the same
-// time have a pass each.
+// OpenStream opens a stream. It calls open to read the schema, and again for each
+// Read, unless opts.Once is set. name is used in error messages. mem allocates the
+// memory of records; nil: the Go heap. Concurrent Reads use a pass each.
 //
-// A stream may end without its end marker, at a message boundary, unless
-// opts.Once is set: then its writer is probably another process, which has failed
-// between two messages. Bytes other than zero after the end marker are an error:
+// A stream may end at a message boundary without its end marker, unless opts.Once
+// is set: its writer is then probably another process, which may have failed
+// between two messages. Non-zero bytes after the end marker are an error, because
 // they may be a second stream.
 func OpenStream(open func() (io.ReadCloser, error), name string, mem memory.Allocator, opts StreamOptions) (*Table, error) {
 	if mem == nil {
@@ -70,15 +69,15 @@ func OpenStream(open func() (io.ReadCloser, error), name string, mem memory.Allo
 	return &Table{s.at, s.tree, s}, nil
 }
 
-// pass is one reading of the stream, from the message after the schema on.
+// pass is one reading of the stream, positioned after the schema.
 type pass struct {
 	at     fault.At
 	rc     io.ReadCloser
 	r      *bufio.Reader
 	mem    memory.Allocator
-	marked bool  // the end marker must be there
-	memory int64 // budget, 0: no bound
-	left   int64 // bytes to come at most; -1 when that is not known
+	marked bool  // the end marker is required
+	memory int64 // budget; 0: unlimited
+	left   int64 // upper bound on the remaining bytes; -1: unknown
 	tree   *schemaTree
 	digest []byte
 }
@@ -100,7 +99,7 @@ func (s *streamSource) pass() (*pass, error) {
 	return p, nil
 }
 
-// schema reads the first message; known is the tree of an earlier pass.
+// schema reads the first message. known is the tree of an earlier pass, if any.
 func (p *pass) schema(known *schemaTree) error {
 	meta, err := p.metadata()
 	if err != nil {
@@ -150,7 +149,7 @@ func (p *pass) metadata() ([]byte, error) {
 		return nil, fault.Corrupt(p.at, "the Arrow stream ends without its end marker, so that rows may be missing").
 			WithHint("check that the program that writes it has not failed, and that it closes its writer at the end")
 	case err == io.EOF:
-		return nil, nil // the format allows that
+		return nil, nil // allowed by the format
 	case err != nil:
 		return nil, wrapRead(p.at, "a message's length", err)
 	}
@@ -174,7 +173,7 @@ func (p *pass) metadata() ([]byte, error) {
 	if err := fits(p.at, "a message's metadata", int64(n), p.memory); err != nil {
 		return nil, err
 	}
-	// Grows as bytes arrive, whatever n says.
+	// Grows as bytes arrive, because n is not trusted.
 	meta, err := io.ReadAll(io.LimitReader(p.r, int64(n)))
 	p.count(int64(len(meta)))
 	if err == nil && len(meta) < int(n) {
@@ -186,7 +185,7 @@ func (p *pass) metadata() ([]byte, error) {
 	return meta, nil
 }
 
-// end wants nothing but zeros behind the end marker.
+// end checks that only zeros follow the end marker.
 func (p *pass) end() error {
 	buf := make([]byte, 4096)
 	for {
@@ -204,8 +203,8 @@ func (p *pass) end() error {
 	}
 }
 
-// body reads n bytes. The buffer grows as bytes arrive, unless the size of
-// the stream vouches for n.
+// body reads n bytes. The buffer grows as bytes arrive, unless the stream's size is
+// known to cover n.
 func (p *pass) body(n int64) (*memory.Buffer, error) {
 	if p.left >= 0 && n > p.left {
 		return nil, wrapRead(p.at, "a message's body", io.ErrUnexpectedEOF)
@@ -227,7 +226,7 @@ func (p *pass) body(n int64) (*memory.Buffer, error) {
 	return buf, nil
 }
 
-// skip passes over a body.
+// skip skips a body.
 func (p *pass) skip(n int64) error {
 	got, err := io.CopyN(io.Discard, p.r, n)
 	p.count(got)
@@ -257,7 +256,7 @@ func (s *streamSource) close() error {
 	return err
 }
 
-// begin is the pass for a Read.
+// begin returns the pass for a Read.
 func (s *streamSource) begin() (*pass, error) {
 	if s.opts.Once {
 		s.mu.Lock()
@@ -291,7 +290,7 @@ func (s *streamSource) read(ctx context.Context, _ int, proj projection, yield f
 		r.needs(p.tree.fields[c])
 	}
 	defer r.dicts.release()
-	defer func() { _ = p.close() }() // only read from
+	defer func() { _ = p.close() }() // nothing was written
 	for {
 		rec, err := r.next(ctx)
 		if err != nil {
@@ -307,18 +306,18 @@ func (s *streamSource) read(ctx context.Context, _ int, proj projection, yield f
 	}
 }
 
-// yieldOne hands rec out and releases it, also when yield panics.
+// yieldOne yields rec and releases it, even if yield panics.
 func yieldOne(rec arrow.Record, yield func(arrow.Record, error) bool) bool {
 	defer rec.Release()
 	return yield(rec, nil)
 }
 
-// streamRead is one Read over a stream.
+// streamRead is a Read of a stream.
 type streamRead struct {
 	*pass
 	proj  projection
 	dicts *dictStore
-	need  map[int64]bool // ids of the dictionaries that the columns refer to
+	need  map[int64]bool // ids of the dictionaries that the columns use
 	batch int            // record batches so far
 }
 
@@ -332,7 +331,7 @@ func (r *streamRead) needs(f *field) {
 	}
 }
 
-// next reads up to the next record batch; nil at the end.
+// next returns the next record batch, nil at the end.
 func (r *streamRead) next(ctx context.Context) (arrow.Record, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -378,7 +377,7 @@ func (r *streamRead) dictionary(m message) error {
 	return r.dicts.loadDict(l, r.tree, d)
 }
 
-// loader reads the body of m. The caller calls done when it has loaded.
+// loader reads the body of m. The caller calls done after loading.
 func (r *streamRead) loader(at fault.At, m message, b batch) (l *loader, done func(), err error) {
 	buf, err := r.body(m.body)
 	if err != nil {

@@ -17,19 +17,19 @@ import (
 	flatbuffers "github.com/google/flatbuffers/go"
 )
 
-// WriterOptions are options of both writers. The zero value works.
+// WriterOptions are options of both writers. The zero value is valid.
 type WriterOptions struct {
-	// Mem is where buffers come from; nil means the Go heap.
+	// Mem allocates buffers; nil: the Go heap.
 	Mem memory.Allocator
-	// Metadata is merged into the schema's metadata, whose keys it replaces.
+	// Metadata is added to the schema's metadata and replaces existing keys.
 	Metadata map[string]string
-	// Zstd compresses buffers, which readers older than Arrow 1.0 cannot read.
+	// Zstd compresses buffers. Readers older than Arrow 1.0 cannot read them.
 	Zstd bool
 }
 
-// Writer writes records as an IPC file or stream. The same records and options
-// give the same bytes. After an error every later call returns it. Not safe
-// for concurrent use.
+// Writer writes records to an IPC file or stream. The same records and options give
+// the same bytes. After an error every later call returns it. It is not safe for
+// concurrent use.
 type Writer struct {
 	schema *arrow.Schema
 	enc    *ipc.Writer
@@ -39,15 +39,15 @@ type Writer struct {
 	closed bool
 }
 
-// NewFileWriter writes an IPC file to w. The file has the end-of-stream marker
-// before its footer, so that it can also be read as a stream from byte 8 on.
-// A file cannot replace a dictionary: a record whose dictionary differs from
-// the one written before is an error of kind fault.ErrUnsupported.
+// NewFileWriter returns a Writer of an IPC file to w. The file has the
+// end-of-stream marker before its footer, so it can also be read as a stream from
+// byte 8. A file cannot replace a dictionary: a record whose dictionary differs
+// from the previous one is an error that wraps fault.ErrUnsupported.
 func NewFileWriter(w io.Writer, schema *arrow.Schema, opts WriterOptions) (*Writer, error) {
 	return newWriter(w, schema, opts, true)
 }
 
-// NewStreamWriter writes an IPC stream to w.
+// NewStreamWriter returns a Writer of an IPC stream to w.
 func NewStreamWriter(w io.Writer, schema *arrow.Schema, opts WriterOptions) (*Writer, error) {
 	return newWriter(w, schema, opts, false)
 }
@@ -89,9 +89,9 @@ func withMetadata(s *arrow.Schema, add map[string]string) *arrow.Schema {
 	return arrow.NewSchema(s.Fields(), &meta)
 }
 
-// writable refuses what the encoder would write wrongly: it takes dictionaries
-// of floating-point values for equal that are only nearly so, and miscounts
-// the buffers of views in dictionaries.
+// writable refuses types that the encoder would write incorrectly: it treats
+// dictionaries of floating-point values as equal that are only approximately so,
+// and miscounts the buffers of views in dictionaries.
 func writable(dt arrow.DataType) *fault.Error {
 	if e, ok := dt.(arrow.ExtensionType); ok {
 		if e.StorageType().ID() == arrow.DICTIONARY {
@@ -127,8 +127,8 @@ func contains(dt arrow.DataType, ids ...arrow.Type) bool {
 	return slices.Contains(ids, dt.ID())
 }
 
-// Write appends one record, which keeps belonging to the caller. Its columns
-// must have the types of the writer's schema.
+// Write appends a record, which the caller still owns. Its columns must have the
+// types of the writer's schema.
 func (w *Writer) Write(rec arrow.Record) error {
 	if w.err == nil && w.closed {
 		w.err = errors.New("arrow writer: closed")
@@ -169,7 +169,7 @@ func (w *Writer) write(rec arrow.Record) (err error) {
 	return w.out.err
 }
 
-// first prefers the output's own error to what the encoder makes of it.
+// first returns the output's own error in preference to the encoder's.
 func (w *Writer) first(err error) error {
 	if w.out.err != nil {
 		return w.out.err
@@ -184,8 +184,8 @@ func recovered(err *error) {
 	}
 }
 
-// Close writes what comes after the last record and returns the number of rows
-// and bytes written. It does not close the underlying writer.
+// Close writes the end of the file or stream and returns the number of rows and
+// bytes written. It does not close the underlying writer.
 func (w *Writer) Close() (rows, bytes int64, err error) {
 	if !w.closed {
 		w.closed = true
@@ -194,8 +194,8 @@ func (w *Writer) Close() (rows, bytes int64, err error) {
 	return w.rows, w.out.pos, w.err
 }
 
-// Abort frees what the writer holds and writes nothing more, so that a stream has
-// no end marker: its reader learns that records are missing.
+// Abort frees the writer's memory and writes nothing more. A stream then has no end
+// marker, so that its reader can tell that records are missing.
 func (w *Writer) Abort() {
 	if w.err == nil {
 		w.err = errAborted
@@ -205,8 +205,8 @@ func (w *Writer) Abort() {
 
 var errAborted = errors.New("arrow writer: aborted")
 
-// finish lets the encoder free its dictionaries also after an error; nothing
-// is written then.
+// finish makes the encoder free its dictionaries, even after an error; nothing is
+// written in that case.
 func (w *Writer) finish() {
 	if w.err != nil && w.out.err == nil {
 		w.out.err = w.err
@@ -220,8 +220,8 @@ func (w *Writer) finish() {
 	}
 }
 
-// output frames messages; it implements ipc.PayloadWriter. Its first error
-// sticks, and nothing is written after it.
+// output frames messages; it implements ipc.PayloadWriter. Nothing is written after
+// its first error.
 type output struct {
 	w    io.Writer
 	pos  int64
@@ -229,8 +229,8 @@ type output struct {
 	mem  memory.Allocator
 	file bool
 
-	// Of a file:
-	schema     []byte // the schema message's metadata
+	// For files:
+	schema     []byte // metadata of the schema message
 	dicts      map[int64]bool
 	dictBlocks []block
 	blocks     []block
@@ -291,7 +291,7 @@ func (o *output) WritePayload(p ipc.Payload) error {
 	return o.err
 }
 
-// note remembers for the footer where a message lies.
+// note records the position of a message for the footer.
 func (o *output) note(m message, meta []byte, blk block) error {
 	if !o.file {
 		return nil
@@ -316,8 +316,8 @@ func (o *output) note(m message, meta []byte, blk block) error {
 	return nil
 }
 
-// Close implements ipc.PayloadWriter: the end marker and, in a file, the
-// footer. The error stays in o: told of it, the encoder would keep its
+// Close implements ipc.PayloadWriter: it writes the end marker and, for a file, the
+// footer. It does not return o.err, because the encoder would then keep its
 // dictionaries.
 func (o *output) Close() error {
 	o.write([]byte{0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0})
@@ -330,9 +330,9 @@ func (o *output) Close() error {
 	return nil
 }
 
-// footer is the flatbuffer that ends a file. Its schema is the table inside
-// the schema message, whose bytes are carried along as a vector: offsets in
-// flatbuffers are relative, so a table can stay where it is.
+// footer returns the flatbuffer that ends a file. Its schema is the table inside
+// the schema message, whose bytes are included as a vector: offsets in flatbuffers
+// are relative, so the table need not be rebuilt.
 func footer(schema []byte, dicts, batches []block) []byte {
 	header, _ := flat.Root(schema).Table(messageHeader)
 

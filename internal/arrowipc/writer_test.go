@@ -14,8 +14,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// What is written is read back by this package and by arrow/go's own reader,
-// whole and in slices.
+// Output is read back by this package and by arrow/go's own reader, whole and in
+// slices.
 func TestRoundTrip(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		for _, zstd := range []bool{false, true} {
@@ -55,8 +55,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// A slice of a slice, and arrays whose first offset is not zero although they
-// have no offset of their own, inside structs and lists as well.
+// A slice of a slice, and arrays without an offset whose first value offset is not
+// zero, also within structs and lists.
 func TestWriteShiftedOffsets(t *testing.T) {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	defer mem.AssertSize(t, 0)
@@ -78,7 +78,7 @@ func TestWriteShiftedOffsets(t *testing.T) {
 	}
 }
 
-// Slices of no rows, and lists that use nothing of what lies below them.
+// Slices without rows, and lists that use none of their elements.
 func TestWriteNothingUsed(t *testing.T) {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	defer mem.AssertSize(t, 0)
@@ -102,7 +102,7 @@ func TestWriteNothingUsed(t *testing.T) {
 		}
 		compareWith(t, encode(t, stream, WriterOptions{Mem: mem}, recs...), stream, recs, mem)
 	}
-	// What this package reads, it writes again, of no rows as well.
+	// Everything that this package reads can be written again, also without rows.
 	odd := sample(r, mem, arrow.NewSchema(oddFields(), nil), 0)
 	defer odd.Release()
 	first := encode(t, false, WriterOptions{}, odd)
@@ -148,7 +148,7 @@ func TestWriteEmpty(t *testing.T) {
 	}
 }
 
-// A file is also a stream behind its first eight bytes.
+// A file is also a stream from byte 8.
 func TestFileHoldsStream(t *testing.T) {
 	rec := sample(rand.New(rand.NewPCG(3, 4)), memory.DefaultAllocator, arrow.NewSchema(oddFields(), nil), 10)
 	b := encode(t, false, WriterOptions{}, rec)
@@ -210,7 +210,7 @@ func TestWriteChangedDictionary(t *testing.T) {
 	wantUnsupported(t, err)
 }
 
-// dictRecords are records of one dictionary column, a letter each row.
+// dictRecords returns records of one dictionary column, with a letter per row.
 func dictRecords(t testing.TB, dt *arrow.DictionaryType, rows ...string) (recs []arrow.Record) {
 	t.Helper()
 	for _, s := range rows {
@@ -232,7 +232,7 @@ func TestWriteRefused(t *testing.T) {
 		_, err := NewStreamWriter(&bytes.Buffer{}, arrow.NewSchema([]arrow.Field{field1("f", dt)}, nil), WriterOptions{})
 		wantUnsupported(t, err)
 	}
-	// A slice of a union cannot be written, and must not be written wrongly.
+	// A slice of a union cannot be written, and must not be written incorrectly.
 	rec := sample(rand.New(rand.NewPCG(7, 8)), memory.DefaultAllocator, arrow.NewSchema(oddFields()[4:], nil), 10)
 	w, err := NewStreamWriter(&bytes.Buffer{}, rec.Schema(), WriterOptions{})
 	if err != nil {
@@ -248,7 +248,7 @@ func TestWriteRefused(t *testing.T) {
 	}
 }
 
-// compareWith reads b from mem and wants the records.
+// compareWith reads b with mem and requires the given records.
 func compareWith(t *testing.T, b []byte, stream bool, want []arrow.Record, mem memory.Allocator) {
 	t.Helper()
 	if mem != nil {

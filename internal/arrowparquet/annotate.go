@@ -13,11 +13,12 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Parquet's annotations go through Arrow as metadata of fields: where Arrow has
-// an extension type for one, as its name and parameters; where Arrow has no type
-// for it at all, under logicalKey, too, so that it can be written again.
+// Parquet annotations are represented in Arrow as field metadata. An annotation for
+// which Arrow has an extension type is stored as the extension's name and
+// parameters. One for which Arrow has no type is also stored under logicalKey, so
+// that it can be written again.
 
-// Keys of a field's metadata. The first three are what other tools use.
+// Keys of a field's metadata. Other tools use the first three as well.
 const (
 	fieldIDKey    = "PARQUET:field_id"
 	extensionKey  = "ARROW:extension:name"
@@ -25,23 +26,21 @@ const (
 	logicalKey    = "PARQUET:logical_type"
 )
 
-// timeUTC is the name of an annotation as times that are adjusted to UTC.
+// timeUTC is the annotation name for times that are adjusted to UTC.
 const timeUTC = "TIME_UTC"
 
-// annotations are the names of those that Arrow has no type for.
+// annotations are the names of annotations for which Arrow has no type.
 var annotations = map[parquet.Kind]string{
 	parquet.Enum: "ENUM", parquet.BSON: "BSON", parquet.Interval: "INTERVAL",
 	parquet.Geometry: "GEOMETRY", parquet.Geography: "GEOGRAPHY",
 	parquet.Variant: "VARIANT", parquet.Unknown: "UNKNOWN",
 }
 
-// withParameters are the annotations that say more than their names do. They
-// stand under logicalKey as they are stored, in base64 behind the name and a
-// colon.
+// withParameters are the annotations with parameters. They are stored under
+// logicalKey as the name, a colon and their encoded form in base64.
 var withParameters = map[string]bool{"GEOMETRY": true, "GEOGRAPHY": true, "VARIANT": true, "UNKNOWN": true}
 
-// extensions are Arrow's names for the annotations that it has extension types
-// for.
+// extensions are Arrow's names of extension types, by annotation.
 var extensions = map[parquet.Kind]string{
 	parquet.UUID: "arrow.uuid", parquet.JSON: "arrow.json", parquet.Variant: variantName,
 	parquet.Geometry: "geoarrow.wkb", parquet.Geography: "geoarrow.wkb",
@@ -49,8 +48,7 @@ var extensions = map[parquet.Kind]string{
 
 const variantName = "arrow.parquet.variant"
 
-// pairs collects the metadata of a field, in which the first value of a key
-// stays.
+// pairs collects the metadata of a field. The first value of a key is kept.
 type pairs struct{ keys, values []string }
 
 func (p *pairs) has(key string) bool {
@@ -70,8 +68,8 @@ func (p *pairs) add(key, value string) {
 
 func (p *pairs) metadata() arrow.Metadata { return arrow.NewMetadata(p.keys, p.values) }
 
-// fieldMetadata is that of a field of what a node holds: what the stored Arrow
-// schema says, the annotation and, if it is wanted, the field id.
+// fieldMetadata returns the metadata of a node's field: that of the stored Arrow
+// schema, the annotation if annotated is set, and the field id if withID is set.
 func (p *planner) fieldMetadata(n *parquet.Node, o *origin, annotated, withID bool) (arrow.Metadata, error) {
 	var out pairs
 	if o != nil {
@@ -123,10 +121,10 @@ func (p *planner) annotate(out *pairs, n *parquet.Node) error {
 	return nil
 }
 
-// geoArrow is the metadata of geoarrow.wkb for a coordinate reference system as
-// Parquet has it: "" for longitude and latitude, srid:N, projjson:KEY with the
-// system under a key of the file's metadata, or any other text. edges is empty
-// for straight ones.
+// geoArrow returns the metadata of geoarrow.wkb for a Parquet coordinate reference
+// system: "" for longitude and latitude, srid:N, projjson:KEY for a system stored
+// under a key of the file's metadata, or any other text. edges is empty for
+// straight edges.
 func (p *planner) geoArrow(crs, edges string) string {
 	out := struct {
 		CRS   any    `json:"crs"`
@@ -150,13 +148,13 @@ func (p *planner) geoArrow(crs, edges string) string {
 	}
 	b, err := json.Marshal(out)
 	if err != nil {
-		return "" // not of strings and valid JSON
+		return "" // cannot happen with strings and valid JSON
 	}
 	return string(b)
 }
 
-// annotation returns the name of the annotation that a field is to be written
-// with, and the annotation as Parquet stores it, if the field has that.
+// annotation returns the name of the annotation to write for a field, and its
+// encoded form if the metadata has it.
 func annotation(m arrow.Metadata) (name string, stored []byte, err error) {
 	name, encoded, ok := strings.Cut(value(m, logicalKey), ":")
 	if ok {
@@ -165,7 +163,8 @@ func annotation(m arrow.Metadata) (name string, stored []byte, err error) {
 	return name, stored, err
 }
 
-// annotateGroup gives the group of a struct its annotation, if it has one.
+// annotateGroup sets the annotation of a struct's group, if it has one. why is the
+// reason if it cannot.
 func annotateGroup(e *parquet.SchemaElement, f arrow.Field, dt *arrow.StructType) (why string) {
 	name, stored, err := annotation(f.Metadata)
 	switch {

@@ -14,7 +14,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// again writes all rows of p to a file of its schema and opens that.
+// again writes all rows of p to a file with its schema and opens that.
 func again(t *testing.T, p *Parquet) *Parquet {
 	t.Helper()
 	var out bytes.Buffer
@@ -47,8 +47,8 @@ func openVector(t *testing.T, name string) *Parquet {
 	return open(t, b, memory.NewGoAllocator())
 }
 
-// A repeated field outside of a list is a list whose elements have the
-// annotation, in records and in the file that is made of them.
+// A repeated field outside a list is a list whose elements have the annotation, in
+// records and in the file written from them.
 func TestAnnotatedRepeatedField(t *testing.T) {
 	schema := pq.NewSchema("root", pq.Group{"j": pq.Repeated(pq.JSON()), "k": pq.Required(pq.Int(64)), "u": pq.Repeated(pq.UUID())})
 	var b bytes.Buffer
@@ -87,7 +87,7 @@ func TestAnnotatedRepeatedField(t *testing.T) {
 	}
 }
 
-// Annotations that Arrow has no type for go through records as they are.
+// Annotations for which Arrow has no type pass through records unchanged.
 func TestAnnotationsThroughRecords(t *testing.T) {
 	p := openVector(t, "duckdb_annotated.parquet")
 	out := again(t, p)
@@ -106,7 +106,7 @@ func TestAnnotationsThroughRecords(t *testing.T) {
 	}
 
 	unknown := []byte{0xf6, 0x27, 0x15, 6, 0, 0}
-	unknown = append([]byte{0x0c}, unknown...) // of a type 2555 with one parameter
+	unknown = append([]byte{0x0c}, unknown...) // type 2555, with one parameter
 	for _, dt := range []arrow.DataType{arrow.BinaryTypes.Binary, arrow.PrimitiveTypes.Int32, &arrow.FixedSizeBinaryType{ByteWidth: 5}} {
 		f := arrow.Field{Name: "c", Type: dt, Nullable: true}
 		f.Metadata = arrow.NewMetadata([]string{logicalKey}, []string{"UNKNOWN:" + base64.StdEncoding.EncodeToString(unknown)})
@@ -131,8 +131,8 @@ func TestBrokenAnnotations(t *testing.T) {
 	}
 }
 
-// The forms of Parquet's crs in the metadata of geoarrow.wkb, as its
-// specification has them.
+// The forms of Parquet's crs in the metadata of geoarrow.wkb, according to its
+// specification.
 func TestGeoArrow(t *testing.T) {
 	f := &parquet.File{Metadata: &parquet.FileMetaData{KeyValueMetadata: []parquet.KeyValue{{Key: "mine", Value: `{"type": "GeographicCRS"}`}}}}
 	p := planner{f: f}
@@ -150,8 +150,8 @@ func TestGeoArrow(t *testing.T) {
 	}
 }
 
-// What the stored Arrow schema says of pyarrow_hints.parquet holds in records
-// and in what is written of them. The types are those that pyarrow reads.
+// The hints in the stored Arrow schema of pyarrow_hints.parquet apply to records
+// and to files written from them. The expected types are those that pyarrow reads.
 func TestStoredHints(t *testing.T) {
 	p := openVector(t, "pyarrow_hints.parquet")
 	for _, p := range []*Parquet{p, again(t, p)} {

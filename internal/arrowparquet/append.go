@@ -8,21 +8,20 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
-// DefaultRowGroupRows is the number of rows of a row group unless asked
-// otherwise.
+// DefaultRowGroupRows is the default number of rows in a row group.
 const DefaultRowGroupRows = 128 << 10
 
-// DefaultRowGroupBytes is the size of the rows of a row group, in bytes,
-// unless asked otherwise.
+// DefaultRowGroupBytes is the default size of a row group's rows, in bytes.
 const DefaultRowGroupBytes = 64 << 20
 
-// pieceBytes is the size of the rows that are brought to levels and values at
-// once, about.
+// pieceBytes is the approximate size of the rows that are converted to levels and
+// values at a time.
 const pieceBytes = 4 << 20
 
-// Appender adds records to a Parquet file that is open, in row groups of their
-// own. How the rows are cut into records does not matter. It is not safe for
-// concurrent use, neither with others that write row groups to the file.
+// Appender adds records to an open Parquet file, in row groups of their own. The
+// output does not depend on how the rows are divided into records. It is not safe
+// for concurrent use, nor for use concurrent with other writers of row groups to
+// the file.
 type Appender struct {
 	file     *parquet.Writer
 	schema   *arrow.Schema
@@ -30,15 +29,16 @@ type Appender struct {
 	maxRows  int64
 	maxBytes int64
 
-	chunks []*parquet.ChunkWriter // of the row group to come; nil before its first row
+	chunks []*parquet.ChunkWriter // of the pending row group; nil before its first row
 	page   leafPage
-	rows   int64 // in chunks
-	bytes  int64 // in chunks, as rowSizes counts them
-	err    error // sticky
+	rows   int64 // rows in chunks
+	bytes  int64 // bytes in chunks, as counted by rowSizes
+	err    error // first error; sticky
 }
 
-// NewAppender adds records of the given schema to w, whose schema must be the
-// one that they would be written with. Of opts the sizes of row groups count.
+// NewAppender returns an Appender of records with the given schema to w, whose
+// schema must be the one they are written with. Only opts' row group sizes are
+// used.
 func NewAppender(w *parquet.Writer, sc *arrow.Schema, opts WriterOptions) (*Appender, error) {
 	plan, err := planSchema(sc)
 	if err != nil {
@@ -64,8 +64,8 @@ func newAppender(w *parquet.Writer, sc *arrow.Schema, plan *schemaPlan, opts Wri
 	return a, nil
 }
 
-// Write adds the rows of rec, whose schema must have the file's columns.
-// Nothing of rec is kept. The first error of any call stays.
+// Write adds the rows of rec, whose columns must have the types of the file's. It
+// keeps no reference to rec. After an error every later call returns it.
 func (a *Appender) Write(rec arrow.Record) error {
 	if a.err != nil {
 		return a.err
@@ -90,9 +90,8 @@ func (a *Appender) Write(rec arrow.Record) error {
 	return a.err
 }
 
-// fitting counts the rows from the given one on that are added next: those
-// that the row group to come has room for, or fewer. full says that it has no
-// more room then.
+// fitting returns the number of rows, starting with from, to add next: at most what
+// fits the pending row group. full reports whether the row group is then full.
 func (a *Appender) fitting(sizes *rowSizes, from, end int64) (n int64, full bool, err error) {
 	defer recovered("measuring rows", &err)
 	for piece := int64(0); from+n < end && piece < pieceBytes; n++ {
@@ -123,7 +122,7 @@ func (a *Appender) checkColumns(rec arrow.Record) error {
 	return nil
 }
 
-// add adds the rows of rec, which it releases, to the row group to come.
+// add adds the rows of rec to the pending row group and releases rec.
 func (a *Appender) add(rec arrow.Record) (err error) {
 	defer recovered("writing rows", &err)
 	defer rec.Release()
@@ -149,7 +148,7 @@ func (a *Appender) add(rec arrow.Record) (err error) {
 	return nil
 }
 
-// Flush writes the rows that are pending as a row group.
+// Flush writes the pending rows as a row group.
 func (a *Appender) Flush() error {
 	if a.err == nil && a.rows > 0 {
 		a.err = a.flush()

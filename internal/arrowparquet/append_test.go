@@ -14,7 +14,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Records and pages can go to one file, a row group each.
+// Records and pages can be written to one file, a row group each.
 func TestAppender(t *testing.T) {
 	mem := checked(t)
 	rec := record(t, mem, everything(), rowsJSON(50))
@@ -66,7 +66,7 @@ func TestAppender(t *testing.T) {
 	}
 }
 
-// appendPages copies the row groups of f by their pages.
+// appendPages copies the row groups of f page by page.
 func appendPages(t *testing.T, w *parquet.Writer, f *parquet.File) {
 	for g := range f.RowGroups {
 		chunks := make([]*parquet.EncodedChunk, len(f.Leaves))
@@ -114,7 +114,7 @@ func TestAppenderOfAnotherSchema(t *testing.T) {
 	}
 }
 
-// Columns of few values get a dictionary, of many different ones none.
+// Columns of few distinct values get a dictionary, columns of many none.
 func TestDictionaries(t *testing.T) {
 	mem := checked(t)
 	var few, many bytes.Buffer

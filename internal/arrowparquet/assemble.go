@@ -16,31 +16,31 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
-// leafReader cuts the pages of one column chunk into batches of rows: the
-// levels of a batch's entries, and a sink with its values.
+// leafReader divides the pages of one column chunk into batches of rows. A batch
+// has the levels of its entries and a sink with its values.
 type leafReader struct {
 	col   *column
 	leaf  *parquet.Leaf
 	at    fault.At
 	chunk *parquet.Chunk
 	p     *Parquet
-	buf   *parquet.Buffers // of chunk
+	buf   *parquet.Buffers // used by chunk
 
 	group int
-	// again says that the chunk is opened again for each batch, in memory that
-	// it shares with others.
+	// again means that the chunk is reopened for each batch, in memory shared with
+	// other leaves.
 	again bool
 
-	most int64 // bytes of values that pages may have, taken together; 0: they were measured
+	most int64 // limit on the total bytes of the pages' values; 0: they were measured
 	took int64
 
-	page  *parquet.Page // nil before the first and behind the last
-	entry int           // next of the page
-	value int           // next of the page's values that are there
+	page  *parquet.Page // nil before the first and after the last page
+	entry int           // index of the next entry in the page
+	value int           // index of the next value in the page, not counting NULLs
 
-	rep, def []uint8 // of the batch; empty where the leaf has no such levels
+	rep, def []uint8 // levels of the batch; empty if the leaf has none
 	entries  int
-	sink     sink // of the batch; nil once its data is taken
+	sink     sink // values of the batch; nil once its data is taken
 }
 
 // newLeafReader returns a reader of a column whose pages are charged to the claim.
@@ -60,7 +60,7 @@ func (r *leafReader) close() {
 	r.p.putBuffers(r.buf)
 }
 
-// rest gives back the pages, but not the batch.
+// rest frees the pages, but not the batch.
 func (r *leafReader) rest() {
 	if !r.again {
 		r.chunk.Close()
@@ -68,13 +68,13 @@ func (r *leafReader) rest() {
 	r.again, r.page = true, nil
 }
 
-// reopen begins the chunk again, with some rows alone, in the given memory.
+// reopen restarts the chunk with only the given rows, using buf.
 func (r *leafReader) reopen(f *parquet.File, buf *parquet.Buffers, rows []uint32) {
 	r.chunk, r.page = f.ChunkIn(buf, r.group, r.col.leaf), nil
 	r.chunk.Select(rows)
 }
 
-// drop releases the batch's values if nobody took them.
+// drop releases the batch's values if they were not taken.
 func (r *leafReader) drop() {
 	if r.sink != nil {
 		r.sink.release()
@@ -82,8 +82,8 @@ func (r *leafReader) drop() {
 	}
 }
 
-// advance makes sure that the page has an entry left. It reports false at the
-// chunk's end.
+// advance makes sure that the page has an entry left. It returns false at the end
+// of the chunk.
 func (r *leafReader) advance(ctx context.Context) (bool, error) {
 	if r.page != nil && r.entry < r.page.Values {
 		return true, nil
@@ -102,10 +102,10 @@ func (r *leafReader) advance(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// bound returns how many bytes some rows of the chunk take at the most, by its
-// footer and its dictionary. ok is false where these do not tell.
+// bound returns an upper bound on the size of some rows of the chunk, from its
+// footer and its dictionary. ok is false if these give none.
 func (r *leafReader) bound(ctx context.Context, rows int64) (bytes int64, ok bool, err error) {
-	const levels = 16 // and offsets, for each entry
+	const levels = 16 // levels and offsets, per entry
 	switch l := r.leaf; {
 	case l.MaxRep > 0:
 		return 0, false, nil
@@ -116,7 +116,7 @@ func (r *leafReader) bound(ctx context.Context, rows int64) (bytes int64, ok boo
 	case l.Type != format.ByteArray:
 		return rows * (8 + levels), true, nil
 	}
-	if !r.chunk.PlainOrCoded() { // encodings that share bytes between values
+	if !r.chunk.PlainOrCoded() { // other encodings may share bytes between values
 		return 0, false, nil
 	}
 	d, err := r.chunk.ReadDictionary(ctx)
@@ -126,13 +126,13 @@ func (r *leafReader) bound(ctx context.Context, rows int64) (bytes int64, ok boo
 	return rows*(levels+d.Longest()) + r.chunk.FooterBytes(), true, nil
 }
 
-// read takes the next rows rows.
+// read reads the next rows rows.
 func (r *leafReader) read(ctx context.Context, mem memory.Allocator, rows int) error {
 	r.drop()
 	r.rep, r.def, r.entries = r.rep[:0], r.def[:0], 0
 	r.sink = r.col.sink(mem)
 	begun := 0
-	for begun < rows || r.leaf.MaxRep > 0 { // the last row may go on in the next page
+	for begun < rows || r.leaf.MaxRep > 0 { // the last row may continue in the next page
 		ok, err := r.advance(ctx)
 		if err != nil {
 			return err
@@ -157,7 +157,7 @@ func (r *leafReader) read(ctx context.Context, mem memory.Allocator, rows int) e
 	return nil
 }
 
-// misfit is a sink's error about a value, in its place.
+// misfit adds the place to a sink's error about a value.
 func misfit(at fault.At, err error) error {
 	var f *fault.Error
 	if errors.As(err, &f) {
@@ -167,7 +167,7 @@ func misfit(at fault.At, err error) error {
 	return &fault.Error{Kind: fault.ErrCorrupt, At: at, What: "a value does not fit its column", Err: err}
 }
 
-// span returns how many of the page's next entries belong to rows more rows,
+// span returns how many of the page's next entries belong to the next rows rows,
 // and how many rows begin among them.
 func (r *leafReader) span(rows int) (entries, begun int) {
 	if r.leaf.MaxRep == 0 {
@@ -186,7 +186,7 @@ func (r *leafReader) span(rows int) (entries, begun int) {
 	return entries, begun
 }
 
-// take moves the page's next n entries into the batch.
+// take moves the page's next n entries to the batch.
 func (r *leafReader) take(n int) error {
 	p, from := r.page, r.entry
 	r.entry += n
@@ -230,8 +230,8 @@ type assembler struct {
 	leaves map[int]*leafReader
 }
 
-// build makes the data of a node's slots. The levels of any leaf below tell
-// them; the first one's are used.
+// build returns the data of a node. Its slots follow from the levels of any leaf
+// under it; the first one's are used.
 func (a *assembler) build(c *column) (arrow.ArrayData, error) {
 	r := a.leaves[c.leaf]
 	switch {
@@ -243,8 +243,8 @@ func (a *assembler) build(c *column) (arrow.ArrayData, error) {
 	return a.buildStruct(c, r)
 }
 
-// valid makes the validity bitmap of a node's slots, nil when none is NULL,
-// and counts them.
+// valid returns the validity bitmap of a node, nil if no slot is NULL, and the
+// numbers of slots and NULLs.
 func (a *assembler) valid(c *column, r *leafReader) (bitmap *memory.Buffer, slots, nulls int) {
 	if len(r.def) == 0 {
 		return nil, r.entries, 0
@@ -276,7 +276,7 @@ func (a *assembler) valid(c *column, r *leafReader) (bitmap *memory.Buffer, slot
 	return bitmap, slots, nulls
 }
 
-// begins reports whether entry i begins a slot of the node.
+// begins reports whether entry i starts a slot of the node.
 func (c *column) begins(r *leafReader, i int) bool {
 	return (len(r.rep) == 0 || int(r.rep[i]) <= c.rep) && int(r.def[i]) >= c.slot
 }
@@ -346,12 +346,12 @@ func (a *assembler) buildList(c *column, r *leafReader) (arrow.ArrayData, error)
 	return array.NewData(c.field.Type, slots, []*memory.Buffer{bitmap, offsets}, []arrow.ArrayData{elem}, nulls, 0), nil
 }
 
-// elementBytes is about what an element of a fixed-size list takes, as one that
-// is NULL does, too.
+// elementBytes is the approximate size of an element of a fixed-size list, NULL or
+// not.
 const elementBytes = 8
 
-// padding returns about how many bytes the fixed-size lists of a row take even
-// if they are NULL.
+// padding returns the approximate size of a row's fixed-size lists, which take that
+// much even if they are NULL.
 func (c *column) padding() (n int64) {
 	if fixed, ok := c.field.Type.(*arrow.FixedSizeListType); ok {
 		n = int64(fixed.Len()) * elementBytes
@@ -362,8 +362,8 @@ func (c *column) padding() (n int64) {
 	return n
 }
 
-// fixedElements returns the elements of lists as fixed-size lists have them: size
-// for each slot, NULLs for one that is NULL.
+// fixedElements returns the elements of lists in the layout of fixed-size lists:
+// size elements per slot, which are NULLs if the slot is NULL.
 func (a *assembler) fixedElements(at fault.At, size int, elem arrow.ArrayData, offsets, bitmap *memory.Buffer, slots int) (arrow.ArrayData, error) {
 	ends := arrow.Int32Traits.CastFromBytes(offsets.Bytes())
 	valid := func(i int) bool { return bitmap == nil || bitmap.Bytes()[i/8]>>(i%8)&1 != 0 }
@@ -404,7 +404,7 @@ func (a *assembler) fixedElements(at fault.At, size int, elem arrow.ArrayData, o
 	return padded.Data(), nil
 }
 
-// listOffsets counts the elements of each slot of a list.
+// listOffsets returns the offsets of a list's slots.
 func listOffsets[O int32 | int64](a *assembler, c *column, r *leafReader, slots int) (*memory.Buffer, error) {
 	w := offsetSize[O]()
 	buf := memory.NewResizableBuffer(a.mem)
@@ -413,7 +413,7 @@ func listOffsets[O int32 | int64](a *assembler, c *column, r *leafReader, slots 
 	at, elements := 0, 0
 	for i, d := range r.def {
 		if int(r.rep[i]) > c.rep+1 || int(d) < c.slot {
-			continue // within an element, or within no slot of this list
+			continue // continues an element, or is in no slot of this list
 		}
 		if int(r.rep[i]) <= c.rep {
 			putOffset(b[at*w:], O(elements))

@@ -2,8 +2,8 @@ package arrowparquet
 
 import "github.com/apache/arrow/go/v15/arrow"
 
-// CodedSchema is Schema with the dictionary types that the stored Arrow schema
-// has in place of those of their values.
+// CodedSchema returns the Schema with columns that are dictionary-encoded in the
+// stored Arrow schema as dictionary types instead of the types of their values.
 func (p *Parquet) CodedSchema() *arrow.Schema {
 	fields := make([]arrow.Field, len(p.columns))
 	for i, c := range p.columns {
@@ -28,7 +28,7 @@ func (c *column) codedField() arrow.Field {
 		f.Type = arrow.LargeListOfField(c.children[0].codedField())
 	case *arrow.FixedSizeListType:
 		f.Type = arrow.FixedSizeListOfField(t.Len(), c.children[0].codedField())
-	default: // maps keep their values: Arrow's keys are seldom coded
+	default: // maps stay as they are: their keys are seldom dictionaries in Arrow
 		if c.coded != nil {
 			f.Type = &arrow.DictionaryType{IndexType: c.coded.index, ValueType: t, Ordered: c.coded.ordered}
 		}

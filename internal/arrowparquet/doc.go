@@ -1,16 +1,14 @@
 // Package arrowparquet reads and writes whole tables: Parquet files as Arrow
-// records, and Arrow records as Parquet files. It takes what the page-level
-// scan does not, so it covers every encoding, codec and nesting that
-// internal/parquet validates, and puts being right before being fast.
+// records, and Arrow records as Parquet files. It handles everything that the
+// page-level scan does not. It therefore supports every encoding, codec and nesting
+// that internal/parquet validates, and prefers correctness to speed.
 //
-// Reading decodes pages with internal/parquet and assembles the Arrow arrays
-// here, from levels and values. It does not go through the Parquet reader of
-// arrow/go v15, which decodes in goroutines of its own, where a panic ends the
-// process, drops the time zone's absence, the sign of some decimals and the
-// pages behind an empty one, and lacks several codecs and encodings. Tests
-// compare with it where it is right.
+// Reading decodes pages with internal/parquet and assembles Arrow arrays from
+// levels and values. The Parquet reader of arrow/go v15 is not used: it decodes in
+// goroutines of its own, where a panic ends the process; it loses the absence of a
+// time zone, the sign of some decimals and the pages after an empty one; and it
+// lacks several codecs and encodings. Tests compare with it where it is right.
 //
-// Writing cuts the arrays into levels and values here, page by page, and gives
-// those to the writer of internal/parquet, which encodes, compresses and lays
-// out the file.
+// Writing splits arrays into levels and values, page by page, and passes these to
+// the writer of internal/parquet, which encodes, compresses and writes the file.
 package arrowparquet

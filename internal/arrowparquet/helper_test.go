@@ -15,7 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
-// everything is a schema of the types that come back as they were.
+// everything returns a schema of the types that survive a round trip.
 func everything() *arrow.Schema {
 	meta := func(kv ...string) arrow.Metadata {
 		var k, v []string
@@ -58,7 +58,7 @@ func everything() *arrow.Schema {
 	return arrow.NewSchema(fields, &m)
 }
 
-// rowsJSON are n rows of everything; each third column value is missing.
+// rowsJSON returns n rows of everything; every third column value is missing.
 func rowsJSON(n int) string {
 	shapes := []string{
 		`{"id":%d,"bool":true,"i8":-128,"i16":-300,"i32":-2147483648,"u8":255,"u16":65535,"u32":4294967295,"u64":18446744073709551615,
@@ -87,7 +87,7 @@ func record(t testing.TB, mem memory.Allocator, sc *arrow.Schema, json string) a
 	return rec
 }
 
-// written is the file of rec, cut into records of at most step rows.
+// written returns the file of rec, divided into records of at most step rows.
 func written(t testing.TB, rec arrow.Record, step int64, opts WriterOptions) []byte {
 	var b bytes.Buffer
 	w, err := NewParquetWriter(&b, rec.Schema(), opts)
@@ -116,7 +116,7 @@ func open(t testing.TB, b []byte, mem memory.Allocator) *Parquet {
 	return p
 }
 
-// openIn is open of a file whose pages take what the room has.
+// openIn is open for a file whose pages are charged to the room.
 func openIn(t testing.TB, b []byte, room *parquet.Room) *Parquet {
 	p, err := OpenParquetWith(bytes.NewReader(b), int64(len(b)), "x.parquet", ParquetOptions{Room: room})
 	if err != nil {
@@ -150,7 +150,7 @@ func all(t testing.TB, p *Parquet, columns []int) arrow.Table {
 	return array.NewTableFromRecords(sc, recs)
 }
 
-// same compares a column with an array, values and validity.
+// same compares a column with an array, both values and validity.
 func same(c *arrow.Column, want arrow.Array, mem memory.Allocator) bool {
 	got, err := array.Concatenate(c.Data().Chunks(), mem)
 	if err != nil {

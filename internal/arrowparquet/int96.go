@@ -9,17 +9,17 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// int96Form says what INT96 timestamps become. It is chosen beforehand, so that
-// no file decides on a column's type by its values.
+// int96Form is what INT96 timestamps are converted to. It is chosen in advance, so
+// that the type of a column does not depend on its values.
 type int96Form uint8
 
 const (
-	int96Micros int96Form = iota // timestamp[us]: all years, six digits of a second
+	int96Micros int96Form = iota // timestamp[us]: all years, six fractional digits
 	int96Nanos                   // timestamp[ns]: the years 1677 to 2262, all digits
-	int96Stored                  // the 12 bytes as they are, for keys
+	int96Stored                  // the 12 bytes as stored, for keys
 )
 
-// values returns the Arrow type and what makes values of it.
+// values returns the Arrow type and the sink for its values.
 func (f int96Form) values() (arrow.DataType, sinkFunc) {
 	switch f {
 	case int96Nanos:
@@ -34,7 +34,7 @@ func int96ToMicros(dst, src []byte) error {
 	sec, nanos := key.SplitInt96(src)
 	if nanos%1000 != 0 {
 		return fault.Unsupported(fault.At{}, "an INT96 timestamp with digits below a microsecond").
-			WithHint("--int96 ns keeps nanoseconds, in the years 1677 to 2262")
+			WithHint("{Int96Nanos true} keeps nanoseconds, in the years 1677 to 2262")
 	}
 	v, ok := addTime(sec, 1e6, int64(nanos/1000))
 	if !ok {
@@ -49,16 +49,16 @@ func int96ToNanos(dst, src []byte) error {
 	v, ok := addTime(sec, 1e9, int64(nanos))
 	if !ok {
 		return fault.Unsupported(fault.At{}, "an INT96 timestamp outside the years 1677 to 2262").
-			WithHint("--int96 us, the default, reads all years, to the microsecond")
+			WithHint("{Int96Nanos false}, the default, reads all years, to the microsecond")
 	}
 	binary.LittleEndian.PutUint64(dst, uint64(v))
 	return nil
 }
 
-// addTime returns seconds in parts of which a second has perSecond, and so many
-// parts more, fewer than a second's. ok is false where they do not fit.
+// addTime returns a number of seconds plus a number of parts, less than a second,
+// in parts. A second has perSecond parts. ok is false if the sum does not fit.
 func addTime(seconds, perSecond, parts int64) (v int64, ok bool) {
-	if seconds < 0 && parts > 0 { // of one sign, so that a sum that fits has a product that fits
+	if seconds < 0 && parts > 0 { // make the signs equal, so that if the sum fits, so does the product
 		seconds, parts = seconds+1, parts-perSecond
 	}
 	if seconds > math.MaxInt64/perSecond || seconds < math.MinInt64/perSecond {

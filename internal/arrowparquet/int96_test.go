@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// make96 is an INT96 timestamp as stored.
+// make96 returns an INT96 timestamp in its stored form.
 func make96(day uint32, nanos uint64) []byte {
 	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(nil, nanos), day)
 }
@@ -58,12 +58,12 @@ func TestInt96Micros(t *testing.T) {
 		{2440588, 0, 0, ""},
 		{2440587, 86_399_999_999_000, -1, ""},
 		{5373484, 0, time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC).UnixMicro(), ""}, // Julian day numbers
-		{1721426, 0, time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro(), ""},      // by the US Naval Observatory
+		{1721426, 0, time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro(), ""},      // according to the US Naval Observatory
 		{2440588, 1 << 63, 0, "below a microsecond"},
 		{2440589, ^uint64(0) - 999, day - 1, ""}, // -1000 ns
-		{2440588, 1, 0, "--int96 ns"},
+		{2440588, 1, 0, "Int96Nanos true"},
 		// Spark's 290000-12-31, from int96_from_spark.parquet of parquet-testing,
-		// whose documentation has the value.
+		// whose documentation gives the value.
 		{^uint32(105862231), ^uint64(32509551615999), 9089380393200000000, ""},
 	} {
 		dst := make([]byte, 8)

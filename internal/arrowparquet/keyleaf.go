@@ -7,15 +7,15 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
-// LeafValues makes Arrow arrays of the values of one leaf, as [Parquet.ReadKeys]
-// has them, without their levels.
+// LeafValues converts the values of one leaf to Arrow arrays of the types of
+// [Parquet.ReadKeys], without levels.
 type LeafValues struct {
 	p   *Parquet
 	col *column
 }
 
-// Leaf returns the leaf that index leads to: field numbers from the schema's
-// top down. ok is false if that is a struct or a list, or below a list.
+// Leaf returns the leaf for a path of field numbers from the top of the schema. ok
+// is false if that is a struct or a list, or is within a list.
 func (p *Parquet) Leaf(index []int) (v LeafValues, ok bool) {
 	level := p.keys
 	var c *column
@@ -35,13 +35,13 @@ func (p *Parquet) Leaf(index []int) (v LeafValues, ok bool) {
 	return LeafValues{p, c}, true
 }
 
-// Index is the leaf's number in the file.
+// Index returns the leaf's number in the file.
 func (v LeafValues) Index() int { return v.col.leaf }
 
-// Type is the Arrow type of the values.
+// Type returns the Arrow type of the values.
 func (v LeafValues) Type() arrow.DataType { return v.col.field.Type }
 
-// Plain reports whether the values are kept as Parquet stores them.
+// Plain reports whether Arrow stores the values as Parquet does.
 func (v LeafValues) Plain() bool {
 	s := v.col.sink(v.p.mem)
 	defer s.release()
@@ -49,8 +49,8 @@ func (v LeafValues) Plain() bool {
 	return ok && fixed.convert == nil
 }
 
-// Array makes an array of the page's values that are there. The caller
-// releases it.
+// Array returns an array of the page's values other than NULL. The caller releases
+// it.
 func (v LeafValues) Array(page *parquet.Page, dict *parquet.Dictionary) (arrow.Array, error) {
 	s := v.col.sink(v.p.mem)
 	if err := s.add(page, 0, page.NonNull, dict); err != nil {

@@ -11,7 +11,7 @@ import (
 
 var units = [...]arrow.TimeUnit{parquet.Millis: arrow.Millisecond, parquet.Micros: arrow.Microsecond, parquet.Nanos: arrow.Nanosecond}
 
-// leafType is the Arrow type of a leaf's values and how they get there. o may
+// leafType returns the Arrow type of a leaf's values and the sink for them. o may
 // be nil.
 func leafType(l *parquet.Leaf, o *origin, int96 int96Form) (arrow.DataType, sinkFunc, error) {
 	kind := byte(0)
@@ -70,10 +70,11 @@ func leafType(l *parquet.Leaf, o *origin, int96 int96Form) (arrow.DataType, sink
 	return nil, nil, fmt.Errorf("values of type %v", l.Type)
 }
 
-// timestampType gives instants the zone they were written with, UTC if it is
-// not known, and local times none. A converted type alone means an instant, as
-// the specification says (LogicalTypes.md, "Deprecated timestamp convertedType"),
-// unless the writer's own Arrow schema knows of no zone.
+// timestampType returns the type of timestamps: instants have the zone they were
+// written with, or UTC if it is unknown; local times have none. A converted type
+// alone means an instant, according to the specification (LogicalTypes.md,
+// "Deprecated timestamp convertedType"), unless the writer's stored Arrow schema
+// has no zone.
 func timestampType(l *parquet.Leaf, o *origin) arrow.DataType {
 	t := &arrow.TimestampType{Unit: units[l.Logical.Unit]}
 	if !l.Logical.UTC {
@@ -111,8 +112,8 @@ func intType(l *parquet.Leaf) (arrow.DataType, sinkFunc, error) {
 	return arrow.PrimitiveTypes.Uint64, copySink(8), nil
 }
 
-// decimalType takes the narrowest of Arrow's decimals that v15 has, unless
-// the writer had a wider one.
+// decimalType returns the narrowest decimal type of arrow/go v15, or a wider one if
+// the writer's stored Arrow schema has it.
 func decimalType(l *parquet.Leaf, o *origin) (arrow.DataType, sinkFunc, error) {
 	p, s := int32(l.Logical.Precision), int32(l.Logical.Scale)
 	var dt arrow.DataType

@@ -10,16 +10,16 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
-const maxValueSize = 128 << 20 // bytes; a page with a larger value would not be read back
+const maxValueSize = 128 << 20 // bytes; a page with a larger value could not be read back
 
-// leafPage makes pages of a leaf's entries, in memory that it uses again.
+// leafPage builds pages of a leaf's entries in reusable memory.
 type leafPage struct {
 	parquet.Page
 	rep, def []uint8
 	plain    []byte
 }
 
-// fill makes the page of one array's entries.
+// fill builds the page of one array's entries.
 func (p *leafPage) fill(l *leafShape, arr arrow.Array, slots []slot) error {
 	p.rep, p.def, p.plain = p.rep[:0], p.def[:0], p.plain[:0]
 	p.Page = parquet.Page{Values: len(slots)}
@@ -60,7 +60,7 @@ func each(slots []slot, f func(i int)) {
 func (p *leafPage) add32(n int32) { p.plain = binary.LittleEndian.AppendUint32(p.plain, uint32(n)) }
 func (p *leafPage) add64(n int64) { p.plain = binary.LittleEndian.AppendUint64(p.plain, uint64(n)) }
 
-// values appends the values, whose width is that of fixed-length byte arrays.
+// values appends the values. width is the size of fixed-length byte arrays.
 func (p *leafPage) values(arr arrow.Array, slots []slot, width int) (err error) {
 	switch a := arr.(type) {
 	case *array.Null:

@@ -20,7 +20,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
-// wide is a record of which no page compresses: columns of numbers, strings and
+// wide returns a record of incompressible pages: columns of numbers, strings and
 // lists, with NULLs.
 func wide(columns, rows int) arrow.Record {
 	var fields []arrow.Field
@@ -53,8 +53,8 @@ func wide(columns, rows int) arrow.Record {
 	return b.NewRecord()
 }
 
-// Pages of many columns that do not fit into the budget together are read one
-// after the other, batch by batch, and the rows are the same.
+// If the pages of many columns do not fit the budget together, they are read one at
+// a time, batch by batch, and the rows are the same.
 func TestPagesBeyondTheBudget(t *testing.T) {
 	const columns, rows = 24, 120_000
 	b := written(t, wide(columns, rows), rows, WriterOptions{Codec: "zstd"})
@@ -99,7 +99,7 @@ func TestPagesBeyondTheBudget(t *testing.T) {
 	}
 }
 
-// A row that is longer than the budget allows is refused before it is made.
+// A row that is longer than the budget allows is refused before it is built.
 func TestRowBeyondTheBudget(t *testing.T) {
 	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema([]arrow.Field{{Name: "l", Type: arrow.ListOf(arrow.PrimitiveTypes.Int64)}}, nil))
 	l := b.Field(0).(*array.ListBuilder)
@@ -114,14 +114,14 @@ func TestRowBeyondTheBudget(t *testing.T) {
 		for _, e := range p.Read(t.Context(), 0, nil) {
 			err = e
 		}
-		if ok != (err == nil) || !ok && (!errors.Is(err, fault.ErrMemory) || !strings.Contains(err.Error(), "column l") || !strings.Contains(err.Error(), "--memory")) {
+		if ok != (err == nil) || !ok && (!errors.Is(err, fault.ErrMemory) || !strings.Contains(err.Error(), "column l") || !strings.Contains(err.Error(), "Memory")) {
 			t.Errorf("in %d bytes: %v", memory, err)
 		}
 	}
 }
 
-// A reader that waits for nobody does not wait for itself, when it measures pages
-// while it has dictionaries.
+// A reader without a turn does not wait for itself when it measures pages while it
+// holds dictionaries.
 func TestReaderDoesNotWaitForItself(t *testing.T) {
 	const rows = 40_000
 	type row struct {

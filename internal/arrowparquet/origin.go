@@ -9,15 +9,15 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/flat"
 )
 
-// The Arrow schema that writers store beside the Parquet one tells what the
-// Parquet types cannot: time zones, large offsets, metadata of fields. It is a
-// hint. It is read here, bounded and without building types, because the
-// decoders at hand allocate what its lengths claim; where it is malformed or
-// does not fit the Parquet schema it is ignored.
+// The Arrow schema that writers store in addition to the Parquet one has
+// information that Parquet types lack: time zones, large offsets, field metadata.
+// It is only a hint. It is parsed here within limits and without building types,
+// because available decoders allocate whatever its lengths claim. A schema that is
+// malformed or does not fit the Parquet schema is ignored.
 
 const originKey = "ARROW:schema"
 
-// Members of the Type union of Arrow's Schema.fbs.
+// Members of the Type union in Arrow's Schema.fbs.
 const (
 	fbDecimal   = 7
 	fbTimestamp = 10
@@ -39,14 +39,14 @@ type origin struct {
 	unit     arrow.TimeUnit // of a duration
 	bits     int            // of a decimal
 	size     int            // of a fixed-size list
-	sorted   bool           // of a map's keys
-	coded    *coding        // of a dictionary-encoded field; the rest is about its values
+	sorted   bool           // a map's keys are sorted
+	coded    *coding        // of a dictionary-encoded field; the other members describe its values
 	children []*origin
-	keys     []string // of the field's metadata
+	keys     []string // field metadata
 	values   []string
 }
 
-// coding is what a stored Arrow schema says of a dictionary.
+// coding describes a dictionary in a stored Arrow schema.
 type coding struct {
 	index   arrow.DataType
 	ordered bool
@@ -58,14 +58,14 @@ const (
 	maxOriginDepth  = 64
 	maxOriginFields = 1 << 20
 
-	// Parts of a flatbuffer may overlap. What is made of them is bounded by what
-	// they would take if they did not, with some room for writers that store equal
+	// Parts of a flatbuffer may overlap. The output is limited to what they would
+	// give without overlap, with some allowance for writers that store equal
 	// strings once.
 	leastOrigin  = 8 // bytes of a table
-	sharedOrigin = 4 // times the bytes that there are
+	sharedOrigin = 4 // output strings may take this many times the input's bytes
 )
 
-// parseOrigin reads a stored Arrow schema. It returns nil when it is not one.
+// parseOrigin parses a stored Arrow schema. It returns nil if it is malformed.
 func parseOrigin(encoded string) (root *origin) {
 	b, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
@@ -102,11 +102,12 @@ func parseOrigin(encoded string) (root *origin) {
 }
 
 type originParser struct {
-	budget int // tables that may come yet
-	bytes  int // of strings that may come yet
+	budget int // tables that may still follow
+	bytes  int // bytes of strings that may still follow
 }
 
-// text copies a string. Beyond the budget it is empty, and the schema an error.
+// text copies a string. Once the limit is exceeded, it returns "" and the schema
+// becomes an error.
 func (p *originParser) text(t flat.Table, slot int) string {
 	b := t.Bytes(slot)
 	if p.bytes -= len(b); p.bytes < 0 {
@@ -160,7 +161,7 @@ func (p *originParser) fields(t flat.Table, slot int, depth int) (out []*origin,
 	return out, err
 }
 
-// parameters reads those of the types that matter here.
+// parameters reads the parameters of the types that matter here.
 func (p *originParser) parameters(f *origin, ft flat.Table) {
 	t, _ := ft.Table(10)
 	switch f.kind {
@@ -180,8 +181,8 @@ func (p *originParser) parameters(f *origin, ft flat.Table) {
 	}
 }
 
-// named returns o under another name: parts of lists and maps are known by their
-// place.
+// named returns o with another name: parts of lists and maps are matched by
+// position.
 func (o *origin) named(name string) *origin {
 	if o == nil || o.name == name {
 		return o
@@ -191,7 +192,7 @@ func (o *origin) named(name string) *origin {
 	return &c
 }
 
-// coding is that of a field that may be nil.
+// coding returns the coding of a field that may be nil.
 func (o *origin) coding() *coding {
 	if o == nil {
 		return nil
@@ -199,8 +200,8 @@ func (o *origin) coding() *coding {
 	return o.coded
 }
 
-// coding reads what the field says of its dictionary; nil if it has none, or an
-// index type that nobody knows.
+// coding reads the description of the field's dictionary. It returns nil if there
+// is none or if its index type is unknown.
 func (p *originParser) coding(ft flat.Table) *coding {
 	t, ok := ft.Table(12)
 	if !ok {
@@ -225,7 +226,7 @@ func (p *originParser) coding(ft flat.Table) *coding {
 	return c
 }
 
-// child returns the i-th child when there are n.
+// child returns the i-th child if there are n children, else nil.
 func (o *origin) child(i, n int) *origin {
 	if o == nil || len(o.children) != n {
 		return nil

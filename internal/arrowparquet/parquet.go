@@ -13,51 +13,53 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/parquet-go/parquet-go/format"
 )
 
 const (
-	batchRows  = 64 << 10 // of a record, at most
-	batchBytes = 32 << 20 // of a record, about
-	batchShare = 32       // of the memory budget is what a record may take, if that is less
-	maxRowSize = 1 << 30  // bytes of one row
+	batchRows  = 64 << 10 // largest number of rows in a record
+	batchBytes = 32 << 20 // approximate bytes of a record
+	batchShare = 32       // a record may take at most 1/batchShare of the memory budget
+	maxRowSize = 1 << 30  // bytes of a row
 )
 
-// Parquet reads a Parquet file as Arrow records. It is safe for concurrent
-// use as far as the reader beneath is: several Reads may run at once.
+// Parquet reads a Parquet file as Arrow records. It is safe for concurrent use if
+// the underlying reader is.
 type Parquet struct {
 	f       *parquet.File
 	columns []*column
-	keys    []*column // as keys need them; columns, but for INT96
+	keys    []*column // columns as keys need them; differs from columns for INT96 only
 	schema  *arrow.Schema
 	mem     memory.Allocator
-	batch   int64      // bytes of a record, about
+	batch   int64      // approximate bytes of a record
 	buffers *sync.Pool // of *parquet.Buffers
 }
 
-// OpenParquet opens the Parquet file of size bytes behind r. name is used in
-// errors. mem may be nil. r is kept; closing it is the caller's.
+// OpenParquet opens the Parquet file of size bytes in r. name is used in errors.
+// mem may be nil. The Parquet keeps r, which the caller closes.
 func OpenParquet(r io.ReaderAt, size int64, name string, mem memory.Allocator) (p *Parquet, err error) {
 	return OpenParquetWith(r, size, name, ParquetOptions{Mem: mem})
 }
 
-// ParquetOptions says how to open a Parquet file. The zero value is ready.
+// ParquetOptions control how a Parquet file is opened. The zero value is valid.
 type ParquetOptions struct {
-	Mem  memory.Allocator // nil: Go's
-	Room *parquet.Room    // what the file may take of memory; nil: no bound
-	// Like, if not nil, is a file that was opened with these options. Its schema
-	// is shared if the file has the same.
+	Mem  memory.Allocator // nil: Go's allocator
+	Room *parquet.Room    // memory limit for the file; nil: unlimited
+	// Like, if not nil, is a file opened with the same options. Its schema is
+	// shared if it is equal.
 	Like *Parquet
-	// Int96Nanos makes INT96 timestamps timestamp[ns], which holds the years 1677
-	// to 2262 and all digits, and not timestamp[us], which holds all years and six
-	// digits of a second. Values beyond are errors when they are read.
+	// Int96Nanos converts INT96 timestamps to timestamp[ns], which covers the years
+	// 1677 to 2262 with all digits, instead of timestamp[us], which covers all
+	// years with six fractional digits. Values that do not fit are errors when they
+	// are read.
 	Int96Nanos bool
 }
 
 // OpenParquetWith is [OpenParquet] with options.
 func OpenParquetWith(r io.ReaderAt, size int64, name string, opts ParquetOptions) (p *Parquet, err error) {
-	defer fault.Recovered(fault.At{File: name}, &err)
+	defer panics.Recover(fault.At{File: name}, &err)
 	f, err := parquet.OpenIn(opts.Room, r, size, name)
 	if err != nil {
 		return nil, err
@@ -73,7 +75,7 @@ func OpenParquetWith(r io.ReaderAt, size int64, name string, opts ParquetOptions
 	return newParquet(f, opts)
 }
 
-// newParquet plans how the columns of f become arrays.
+// newParquet plans the conversion of f's columns to arrays.
 func newParquet(f *parquet.File, opts ParquetOptions) (p *Parquet, err error) {
 	p = &Parquet{f: f, mem: opts.Mem, batch: opts.Room.Part(batchShare, batchBytes)}
 	if like := opts.Like; like != nil && f.Share(like.f) {
@@ -96,35 +98,35 @@ func newParquet(f *parquet.File, opts ParquetOptions) (p *Parquet, err error) {
 	return p, err
 }
 
-// Schema is the Arrow schema of the file's columns. It follows the Parquet
-// schema; the Arrow schema that some writers store beside it contributes the
-// time zones of instants, large offsets, durations, 256-bit decimals, fixed-size
-// lists and metadata. Dictionary-encoded columns come back as their values. Field
-// ids stand in the fields' metadata under "PARQUET:field_id", the
-// file's key-value metadata in the schema's.
+// Schema returns the Arrow schema of the file's columns. It follows the Parquet
+// schema. The Arrow schema that some writers store in addition contributes the time
+// zones of instants, large offsets, durations, 256-bit decimals, fixed-size lists
+// and metadata. Dictionary-encoded columns have the type of their values. Field ids
+// are in the fields' metadata under "PARQUET:field_id", the file's key-value
+// metadata in the schema's.
 func (p *Parquet) Schema() *arrow.Schema { return p.schema }
 
-// NumGroups is the number of row groups.
+// NumGroups returns the number of row groups.
 func (p *Parquet) NumGroups() int { return len(p.f.RowGroups) }
 
-// GroupRows is the number of rows of row group i, from 0.
+// GroupRows returns the number of rows in row group i, counted from 0.
 func (p *Parquet) GroupRows(i int) int64 { return p.f.RowGroups[i].Rows }
 
-// GroupBytes is the compressed size of row group i's column chunks.
+// GroupBytes returns the compressed size of row group i's column chunks.
 func (p *Parquet) GroupBytes(i int) int64 { return p.f.RowGroups[i].CompressedBytes }
 
-// StoredSchema returns the Arrow schema that the file's writer has stored
-// beside the Parquet one, as [WriterOptions] takes it, or "".
+// StoredSchema returns the Arrow schema that the writer stored in the file, in the
+// form of [WriterOptions].StoredSchema, or "" if there is none.
 func (p *Parquet) StoredSchema() string { return storedArrow(p.f) }
 
 // Fingerprint identifies the file by its size and footer.
 func (p *Parquet) Fingerprint() []byte { return p.f.Fingerprint() }
 
-// File is the file beneath.
+// File returns the underlying file.
 func (p *Parquet) File() *parquet.File { return p.f }
 
-// Codec is the compression codec that most of the file's bytes have:
-// "none", "snappy", "gzip", "brotli", "zstd", "lz4" or "lzo".
+// Codec returns the compression codec that most of the file's bytes use: "none",
+// "snappy", "gzip", "brotli", "zstd", "lz4" or "lzo".
 func (p *Parquet) Codec() string {
 	var bytes [format.Lz4Raw + 1]int64
 	for g := range p.f.RowGroups {
@@ -147,15 +149,15 @@ func (p *Parquet) Codec() string {
 	return strings.ToLower(best.String())
 }
 
-// InBatches returns a reader of the same file whose records have about so many
-// bytes at the most.
+// InBatches returns a reader of the same file whose records have at most about the
+// given number of bytes.
 func (p *Parquet) InBatches(bytes int64) *Parquet {
 	q := *p
 	q.batch = min(max(bytes, 1), p.batch)
 	return &q
 }
 
-// Below returns the leaves of top-level columns; nil: of all.
+// Below returns the leaves of the given top-level columns; nil: of all.
 func (p *Parquet) Below(columns []int) (leaves []int) {
 	if columns == nil {
 		for i := range p.f.Leaves {
@@ -173,22 +175,21 @@ func (p *Parquet) Below(columns []int) (leaves []int) {
 	return leaves
 }
 
-// Close ends the use of the file. It releases nothing that records hold.
+// Close closes the file. Records that were read stay valid.
 func (p *Parquet) Close() error {
 	p.f.Close()
 	return nil
 }
 
-// Read yields the rows of a row group, from 0, in records of at most 64 Ki
-// rows and about 32 MiB. columns are indexes of Schema's fields in the wanted
-// order; nil means all; an empty, non-nil slice means rows only: records
-// without columns whose NumRows counts.
+// Read yields the rows of a row group, counted from 0, in records of at most 64 Ki
+// rows and about 32 MiB. columns are indices of Schema's fields in the wanted
+// order; nil means all. An empty, non-nil slice yields records without columns
+// whose NumRows counts.
 //
-// Every wanted column of the group is validated, page by page, before the
-// first record is yielded. A record is released when the yield returns: what
-// the consumer keeps, it retains. The records' rows add up to GroupRows, or
-// the last yield is an error. An error is the last yield. The context is
-// checked per page and per record.
+// All pages of the wanted columns are validated before the first record is yielded.
+// A record is released when yield returns; retain it to keep it. The records' rows
+// add up to GroupRows, unless the last yield is an error. Nothing follows an error.
+// ctx is checked per page and per record.
 func (p *Parquet) Read(ctx context.Context, group int, columns []int) iter.Seq2[arrow.Record, error] {
 	return func(yield func(arrow.Record, error) bool) {
 		if err := p.read(ctx, p.columns, group, columns, nil, yield); err != nil {
@@ -197,15 +198,15 @@ func (p *Parquet) Read(ctx context.Context, group int, columns []int) iter.Seq2[
 	}
 }
 
-// ReadKeys is ReadRows of columns that keys are made of, which have every digit
-// and year there: INT96 timestamps are [keys.Int96]. Nil stands for all rows.
+// ReadKeys is ReadRows for key columns, whose types preserve every digit and year:
+// INT96 timestamps are [key.Int96]. rows may be nil for all rows.
 func (p *Parquet) ReadKeys(ctx context.Context, group int, columns []int, rows []uint32) iter.Seq2[arrow.Record, error] {
 	return p.readRows(ctx, p.keys, group, columns, rows)
 }
 
-// ReadRows is Read of some rows of a group, ascending and without repetition,
-// alone. Pages without any of them are neither validated nor decoded, and, where
-// the rows are surely few bytes, an error may come after the first record.
+// ReadRows is Read for only the given rows of a group, ascending and without
+// duplicates. Pages without any of them are neither validated nor decoded. If the
+// rows are certainly small, an error may follow the first record.
 func (p *Parquet) ReadRows(ctx context.Context, group int, columns []int, rows []uint32) iter.Seq2[arrow.Record, error] {
 	if rows == nil {
 		rows = []uint32{}
@@ -226,9 +227,8 @@ func (p *Parquet) readRows(ctx context.Context, of []*column, group int, columns
 	}
 }
 
-// read does the work of Read, or if rows is not nil, of ReadRows, with the
-// given plan of the file's columns. Once yield has returned false it returns
-// nil.
+// read implements Read, or ReadRows if rows is not nil, with the given plan of the
+// columns. Once yield has returned false, it returns nil.
 func (p *Parquet) read(ctx context.Context, of []*column, group int, columns []int, rows []uint32, yield func(arrow.Record, error) bool) error {
 	if group < 0 || group >= len(p.f.RowGroups) {
 		return fmt.Errorf("%s: no row group %d of %d", p.f.Name, group+1, len(p.f.RowGroups))
@@ -271,19 +271,19 @@ func (p *Parquet) read(ctx context.Context, of []*column, group int, columns []i
 // groupReader reads the wanted columns of one row group.
 type groupReader struct {
 	p       *Parquet
-	claim   *parquet.Claim // of the pages of all leaves
+	claim   *parquet.Claim // for the pages of all leaves
 	group   int
 	columns []*column
 	schema  *arrow.Schema
 	leaves  []*leafReader
 	asm     assembler
 	picked  []uint32 // rows to read; nil: all
-	padding int64    // bytes of a row beside what its pages say
-	rows    int64    // how many that are
-	from    int      // first of the next batch
+	padding int64    // bytes of a row in addition to its pages' values
+	rows    int64    // number of rows to read
+	from    int      // first row of the next batch
 	reading *leafReader
-	shared  *parquet.Buffers // of leaves that are opened again
-	batch   []uint32         // rows of the next batch, where that is asked for
+	shared  *parquet.Buffers // buffers of reopened leaves
+	batch   []uint32         // rows of the next batch, if needed
 }
 
 func (p *Parquet) openGroup(ctx context.Context, of []*column, group int, columns []int, picked []uint32) (*groupReader, error) {
@@ -344,16 +344,16 @@ func (g *groupReader) count(ctx context.Context, yield func(arrow.Record, error)
 	return nil
 }
 
-// fewBatches is how many batches' bytes picked rows may take at the very most,
-// were they the longest of the row group, without their being measured before
-// they are read.
+// fewBatches is the number of batches that picked rows may fill, if all are as long
+// as the longest in the row group, for them not to be measured before they are
+// read.
 const fewBatches = 6
 
-// few reports whether the picked rows take few bytes: surely no more than those
-// of fewBatches, by what the chunks take as a whole and by the longest entries of
-// their dictionaries, and, if they are as long as others, no more than a record
-// may have. To measure them would be to decompress everything twice. A footer
-// that says too little is found out while reading; see leafReader.most.
+// few reports whether the picked rows are certainly small: at most fewBatches
+// batches, judging by the total size of the chunks and the longest entries of their
+// dictionaries, and at most one batch if they have the average length. Measuring
+// them would decompress everything twice. Reading detects a footer that gives too
+// small a size; see leafReader.most.
 func (g *groupReader) few(ctx context.Context) (bool, error) {
 	if g.picked == nil {
 		return false, nil
@@ -381,10 +381,10 @@ func (g *groupReader) few(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// cut validates the wanted columns, each and together, and decides on the number of rows of each
-// record.
+// cut validates the wanted columns, each by itself and against each other, and
+// returns the number of rows of each record.
 func (g *groupReader) cut(ctx context.Context) (cuts []int, err error) {
-	defer fault.Recovered(fault.At{File: g.p.f.Name, RowGroup: g.group + 1}, &err)
+	defer panics.Recover(fault.At{File: g.p.f.Name, RowGroup: g.group + 1}, &err)
 	rows := g.rows
 	if few, err := g.few(ctx); err != nil {
 		return nil, err
@@ -434,10 +434,10 @@ func (g *groupReader) cut(ctx context.Context) (cuts []int, err error) {
 		if have+block > batchRows || bytes+n > g.p.batch {
 			flush()
 		}
-		if n > g.p.batch { // wide rows: cut the block itself
+		if n > g.p.batch { // wide rows: divide the block itself
 			step := max(1, int(int64(block)*g.p.batch/n))
 			if n > g.p.f.Room().Most(maxRowSize) {
-				step = 1 // they may stand side by side
+				step = 1 // its large rows may be adjacent
 			}
 			for ; block > step; block -= step {
 				cuts = append(cuts, step)
@@ -451,24 +451,24 @@ func (g *groupReader) cut(ctx context.Context) (cuts []int, err error) {
 	return cuts, nil
 }
 
-// takeBuffers returns buffers whose pages are charged to the claim; nil: to one
-// of their own.
+// takeBuffers returns buffers whose pages are charged to the claim; nil: to their
+// own.
 func (p *Parquet) takeBuffers(claim *parquet.Claim) *parquet.Buffers {
 	b := p.buffers.Get().(*parquet.Buffers)
 	b.ChargeTo(claim)
 	return b
 }
 
-// putBuffers takes buffers back that no chunk uses any more.
+// putBuffers takes back buffers that no chunk uses any more.
 func (p *Parquet) putBuffers(b *parquet.Buffers) {
 	b.Close()
 	b.ChargeTo(nil)
 	p.buffers.Put(b)
 }
 
-// next makes the record of the next rows rows.
+// next returns the record of the next rows rows.
 func (g *groupReader) next(ctx context.Context, rows int) (rec arrow.Record, err error) {
-	defer fault.Recovered(fault.At{File: g.p.f.Name, RowGroup: g.group + 1}, &err)
+	defer panics.Recover(fault.At{File: g.p.f.Name, RowGroup: g.group + 1}, &err)
 	if err := g.fill(ctx, rows); err != nil {
 		return nil, err
 	}
@@ -480,7 +480,7 @@ func (g *groupReader) next(ctx context.Context, rows int) (rec arrow.Record, err
 	}()
 	made := map[*column]arrow.Array{}
 	for _, c := range g.columns {
-		if a := made[c]; a != nil { // the column is wanted twice
+		if a := made[c]; a != nil { // the column is requested twice
 			a.Retain()
 			arrays = append(arrays, a)
 			continue
@@ -500,8 +500,8 @@ func (g *groupReader) next(ctx context.Context, rows int) (rec arrow.Record, err
 	return array.NewRecord(g.schema, arrays, int64(rows)), nil
 }
 
-// fill reads the next rows of all leaves. Leaves whose pages do not fit into the
-// memory budget together are opened again for each batch.
+// fill reads the next rows of all leaves. Leaves whose pages do not fit in the
+// memory budget together are reopened for each batch.
 func (g *groupReader) fill(ctx context.Context, rows int) error {
 	g.batch = g.batch[:0]
 	for _, r := range g.leaves {
@@ -531,7 +531,7 @@ func (g *groupReader) rowsOf(rows int) []uint32 {
 	return g.batch
 }
 
-// evict gives back the pages of all leaves but the one that is being read.
+// evict frees the pages of all leaves but the one that is being read.
 func (g *groupReader) evict() {
 	if !g.reading.again {
 		g.shared.Rest()
@@ -543,8 +543,8 @@ func (g *groupReader) evict() {
 	}
 }
 
-// end checks that no column has rows left, as far as that was not known when
-// they were opened.
+// end checks that no column has rows left, except reopened ones, whose number of
+// rows was selected.
 func (g *groupReader) end(ctx context.Context) error {
 	for _, r := range g.leaves {
 		if r.again {

@@ -72,7 +72,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// The bytes do not depend on how the rows come.
+// The bytes do not depend on how the rows are divided into records.
 func TestBytesDependOnRowsAlone(t *testing.T) {
 	mem := checked(t)
 	rec := record(t, mem, everything(), rowsJSON(500))
@@ -131,7 +131,7 @@ func TestParquetGoReads(t *testing.T) {
 	}
 }
 
-// What parquet-go writes is read: V2 pages, delta encodings, several pages.
+// Output of parquet-go can be read: V2 pages, delta encodings, several pages.
 func TestParquetGoWrites(t *testing.T) {
 	type row struct {
 		ID    int64    `parquet:"id,delta"`
@@ -256,7 +256,7 @@ func TestBreakAndCancel(t *testing.T) {
 	}
 }
 
-// Dictionaries make rows far wider than they are on disk; records stay small.
+// Dictionaries make rows far larger than they are on disk; records stay small.
 func TestWideRows(t *testing.T) {
 	mem := checked(t)
 	sc := arrow.NewSchema([]arrow.Field{{Name: "s", Type: arrow.BinaryTypes.String}}, nil)
@@ -284,7 +284,7 @@ func TestWideRows(t *testing.T) {
 	}
 }
 
-// Mutated files give typed errors or nothing, leak nothing and end.
+// Mutated files give typed errors or none, leak nothing and terminate.
 func TestMutations(t *testing.T) {
 	paths, _ := filepath.Glob("../parquet/testdata/*.parquet")
 	if len(paths) < 10 {
@@ -397,7 +397,7 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// The tables beside the delta files say what is in them.
+// The tables that accompany the delta files have their expected contents.
 func TestDeltaOracles(t *testing.T) {
 	dir := filepath.Join(shared(t), "parquet-testing/data")
 	for _, name := range []string{"delta_binary_packed", "delta_byte_array", "delta_encoding_optional_column", "delta_encoding_required_column"} {
@@ -440,7 +440,7 @@ func TestDeltaOracles(t *testing.T) {
 	}
 }
 
-// Where v15 reads a flat column right, it reads the same.
+// Where v15 reads a flat column correctly, the result is the same.
 func TestAgainstV15(t *testing.T) {
 	dir := filepath.Join(shared(t), "parquet-testing/data")
 	compared := 0

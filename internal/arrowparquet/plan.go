@@ -9,24 +9,24 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// column is a node of the plan by which levels and values become arrays: an
-// Arrow field and the levels at which things happen to it.
+// column is a node of the plan that converts levels and values to arrays: an Arrow
+// field and the levels that determine its slots.
 //
-// An entry of the column's leaf begins a slot of this node when its
-// repetition level is at most rep and its definition level at least slot: the
-// innermost list around the node has an element there. The slot is not NULL
-// when the definition level is at least def.
+// An entry of the column's leaf starts a slot of this node if its repetition level
+// is at most rep and its definition level is at least slot, that is, if the
+// innermost enclosing list has an element there. The slot is not NULL if the
+// definition level is at least def.
 type column struct {
 	field    arrow.Field
-	rep      int // repeated nodes around this one
+	rep      int // number of repeated nodes that contain this one
 	slot     int
 	def      int
-	elemDef  int       // of a list: the definition level at which it has an element
-	children []*column // of a struct; of a list its element; of a map its key and value
-	leaf     int       // index of the (first) leaf below
-	leaves   int       // number of leaves below
+	elemDef  int       // of a list: the definition level of an element
+	children []*column // of a struct: its fields; of a list: its element; of a map: key and value
+	leaf     int       // index of the (first) leaf
+	leaves   int       // number of leaves
 	sink     sinkFunc  // of a leaf
-	coded    *coding   // of a leaf that the writer had dictionary-encoded
+	coded    *coding   // of a leaf that was dictionary-encoded in Arrow
 }
 
 // planner builds the columns of a file.
@@ -35,8 +35,8 @@ type planner struct {
 	int96 int96Form
 }
 
-// storedArrow returns the Arrow schema that the file's writer has stored, as it
-// stands in the file, or "" if there is none that fits.
+// storedArrow returns the Arrow schema stored by the file's writer in its encoded
+// form, or "" if there is none that fits.
 func storedArrow(f *parquet.File) string {
 	for _, kv := range f.Metadata.KeyValueMetadata {
 		if kv.Key == originKey {
@@ -82,21 +82,21 @@ func plan(f *parquet.File, int96 int96Form) ([]*column, *arrow.Schema, error) {
 	return columns, arrow.NewSchema(fields, &meta), nil
 }
 
-// levels are those in force around a node.
+// levels are the levels at a node.
 type levels struct{ def, rep, slot int }
 
-// node plans a node by its repetition.
+// node plans a node according to its repetition.
 func (p *planner) node(n *parquet.Node, l levels, o *origin) (*column, error) {
 	if o != nil && o.name != n.Name {
-		o = nil // another field's
+		o = nil // belongs to another field
 	}
 	if n.Repetition == format.Repeated {
-		// A repeated node outside of a list is a list of its own, never NULL.
+		// A repeated node outside a list is a list by itself and never NULL.
 		elem, err := p.value(n, levels{l.def + 1, l.rep + 1, l.def + 1}, false, o.child(0, 1))
 		if err != nil {
 			return nil, err
 		}
-		// The annotation is the element's, the field id the column's.
+		// The annotation belongs to the element, the field id to the column.
 		if elem.field.Metadata, err = p.fieldMetadata(n, o.child(0, 1), true, false); err != nil {
 			return nil, err
 		}
@@ -105,7 +105,7 @@ func (p *planner) node(n *parquet.Node, l levels, o *origin) (*column, error) {
 	return p.value(n, l, n.Repetition == format.Optional, o)
 }
 
-// value plans what a node holds, leaving its own repetition aside.
+// value plans the contents of a node, without its repetition.
 func (p *planner) value(n *parquet.Node, l levels, nullable bool, o *origin) (*column, error) {
 	if nullable {
 		l.def++
@@ -150,8 +150,9 @@ func (p *planner) structure(n *parquet.Node, l levels, o *origin) (*column, erro
 	return c, err
 }
 
-// list makes the column of a list of elem, which has the node's annotation
-// unless annotated. l is in force outside of its repeated node.
+// list returns the column of a list of elem. The node's annotation belongs to the
+// list if annotated is set, else to elem. l are the levels outside its repeated
+// node.
 func (p *planner) list(n *parquet.Node, l levels, elem *column, o *origin, annotated bool) (*column, error) {
 	meta, err := p.fieldMetadata(n, o, annotated, true)
 	return &column{
@@ -161,8 +162,8 @@ func (p *planner) list(n *parquet.Node, l levels, elem *column, o *origin, annot
 	}, err
 }
 
-// maxFixedList is the largest size of the fixed-size lists that are made: a NULL
-// one takes as much memory as any other.
+// maxFixedList is the largest fixed-size list that is supported: a NULL one takes
+// as much memory as any other.
 const maxFixedList = 1 << 16
 
 func listType(elem arrow.Field, o *origin) arrow.DataType {
@@ -175,7 +176,7 @@ func listType(elem arrow.Field, o *origin) arrow.DataType {
 	return arrow.ListOfField(elem)
 }
 
-// repeatedChild returns the repeated node that a list or map consists of.
+// repeatedChild returns the only child of a list or map, which must be repeated.
 func (p *planner) repeatedChild(n *parquet.Node) (*parquet.Node, error) {
 	if len(n.Children) != 1 || n.Children[0].Repetition != format.Repeated {
 		return nil, p.fail(n, "a list or map that is not one repeated field")
@@ -183,8 +184,8 @@ func (p *planner) repeatedChild(n *parquet.Node) (*parquet.Node, error) {
 	return n.Children[0], nil
 }
 
-// annotatedList plans a LIST. The repeated node inside is the element itself
-// in files of old writers; the format's rules tell them by shape and name.
+// annotatedList plans a LIST. In files of old writers the repeated node in it is
+// the element itself, which the format's rules recognise by shape and name.
 func (p *planner) annotatedList(n *parquet.Node, l levels, o *origin) (*column, error) {
 	r, err := p.repeatedChild(n)
 	if err != nil {
@@ -204,9 +205,9 @@ func (p *planner) annotatedList(n *parquet.Node, l levels, o *origin) (*column, 
 	return p.list(n, l, elem, o, true)
 }
 
-// annotatedMap plans a MAP. One whose keys may be NULL is not a map to Arrow:
-// it becomes a list of key-value structs. One without values, a set, becomes
-// a list of its keys.
+// annotatedMap plans a MAP. If its keys may be NULL, Arrow cannot represent it as a
+// map, and it becomes a list of key-value structs. If it has no values, it is a set
+// and becomes a list of its keys.
 func (p *planner) annotatedMap(n *parquet.Node, l levels, o *origin) (*column, error) {
 	r, err := p.repeatedChild(n)
 	if err != nil {

@@ -5,15 +5,15 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 )
 
-// rowSizes tells the bytes of a record's rows, about as Parquet's plain
-// encoding holds them. It goes by the values alone, so that a row counts the
-// same in whatever record it comes.
+// rowSizes computes the approximate size of a record's rows in Parquet's PLAIN
+// encoding. It depends on the values alone, so a row has the same size in any
+// record.
 type rowSizes struct {
-	fixed int64 // of every row
+	fixed int64 // bytes of every row
 	more  []sizeFunc
 }
 
-// sizeFunc is the size in bytes of element i of an array.
+// sizeFunc returns the size in bytes of element i of an array.
 type sizeFunc func(i int) int64
 
 func sizesOf(rec arrow.Record) rowSizes {
@@ -36,10 +36,10 @@ func (s *rowSizes) row(i int) int64 {
 	return n
 }
 
-// sizes is how large arr's elements are, or, if f is nil, all of them. A value
-// of a fixed width counts that width, NULL or not; a NULL of another type
-// counts one byte, a string four more than it has, and a list one more than
-// its elements.
+// sizes returns the size of arr's elements: f, or, if f is nil, a fixed size. A
+// value of fixed width counts that width, NULL or not. A NULL of another type
+// counts one byte, a string four more than its length, and a list one more than its
+// elements.
 func sizes(arr arrow.Array) (f sizeFunc, fixed int64) {
 	switch a := arr.(type) {
 	case array.ExtensionArray:

@@ -20,8 +20,8 @@ func groupRows(t testing.TB, b []byte) (rows []int64) {
 	return rows
 }
 
-// Row groups end where the next row would make them too large; a row that is
-// too large by itself is alone. Each row here has four bytes and its text.
+// A row group ends before the row that would make it too large; a row that is too
+// large by itself is alone. Each row here has four bytes and its text.
 func TestRowGroupBytes(t *testing.T) {
 	mem := checked(t)
 	var rows []string
@@ -39,7 +39,7 @@ func TestRowGroupBytes(t *testing.T) {
 	}
 }
 
-// The cuts depend on the values alone, for every type.
+// The division depends on the values alone, for every type.
 func TestRowGroupBytesOfAllTypes(t *testing.T) {
 	mem := checked(t)
 	rec := record(t, mem, everything(), rowsJSON(40))
@@ -65,7 +65,7 @@ func TestRowGroupBytesOfAllTypes(t *testing.T) {
 	}
 }
 
-// Dictionaries count by value, NULLs without what lies under them.
+// Dictionaries count by value, NULLs without their children.
 func TestRowSizes(t *testing.T) {
 	mem := checked(t)
 	inner := arrow.StructOf(arrow.Field{Name: "x", Type: arrow.PrimitiveTypes.Int32}, arrow.Field{Name: "y", Type: arrow.BinaryTypes.String, Nullable: true})
@@ -95,7 +95,7 @@ func TestRowSizes(t *testing.T) {
 	}
 }
 
-// full fails like a full disk once it has taken n bytes.
+// full fails like a full disk after n bytes.
 type full struct{ n int }
 
 func (f *full) Write(p []byte) (int, error) {
@@ -107,7 +107,7 @@ func (f *full) Write(p []byte) (int, error) {
 	return k, nil
 }
 
-// A full disk is what is told, wherever it is full.
+// A full disk is reported as such, whenever it happens.
 func TestFullDisk(t *testing.T) {
 	mem := checked(t)
 	rec := record(t, mem, everything(), rowsJSON(12))

@@ -9,20 +9,20 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 )
 
-// slot is one entry on its way down to a leaf: its levels so far, and the
-// index of its value in the array at hand, -1 once it has ended above.
+// slot is an entry on its way to a leaf: its levels so far, and the index of its
+// value in the current array, or -1 once a NULL or an empty list has ended it.
 type slot struct {
 	rep, def uint8
 	index    int32
 }
 
-// shredder turns the arrays of one top-level column into entries of its
-// leaves, one leaf after the other.
+// shredder converts the arrays of a top-level column to entries of its leaves, one
+// leaf at a time.
 type shredder struct {
 	emit func(leaf *leafShape, arr arrow.Array, slots []slot) error
 }
 
-// rows makes the slots of an array's rows.
+// rows returns the slots of an array's rows.
 func rows(n int) []slot {
 	slots := make([]slot, n)
 	for i := range slots {
@@ -31,7 +31,7 @@ func rows(n int) []slot {
 	return slots
 }
 
-// column takes a node's slots down to the leaves below it. slots is used up.
+// column passes a node's slots on to its leaves. It modifies slots.
 func (s *shredder) column(sh *shape, arr arrow.Array, slots []slot) error {
 	arr, err := s.presence(sh, arr, slots)
 	if err != nil {
@@ -63,8 +63,7 @@ func (s *shredder) fields(children []*shape, st *array.Struct, slots []slot) err
 	return nil
 }
 
-// presence unpacks extension and dictionary arrays, and ends the slots of
-// NULLs.
+// presence unpacks extension and dictionary arrays, and ends the slots of NULLs.
 func (s *shredder) presence(sh *shape, arr arrow.Array, slots []slot) (arrow.Array, error) {
 	for {
 		switch a := arr.(type) {
@@ -148,11 +147,11 @@ func (s *shredder) list(sh *shape, arr arrow.Array, slots []slot) error {
 	return s.fields(sh.children, st, elems)
 }
 
-// bigEndian writes a little-endian two's complement number into len(dst)
-// big-endian bytes, if it fits.
+// bigEndian converts a little-endian two's complement number to len(dst) big-endian
+// bytes. It returns an error if the number does not fit.
 func bigEndian(dst []byte, words ...uint64) error {
 	src := make([]byte, 0, 32)
-	for _, w := range words { // least significant first
+	for _, w := range words { // least significant word first
 		src = binary.LittleEndian.AppendUint64(src, w)
 	}
 	n := len(dst)

@@ -13,22 +13,22 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
-// A sink takes a leaf's values for one batch and makes the array of them.
+// sink collects a leaf's values for one batch and builds an array of them.
 type sink interface {
-	// add takes values [from, from+n) of the page, in order.
+	// add adds the values [from, from+n) of the page.
 	add(p *parquet.Page, from, n int, dict *parquet.Dictionary) error
-	// null takes n NULLs.
+	// null adds n NULLs.
 	null(n int)
-	// data makes the array's data, of the slots taken so far, and releases
-	// the sink. validity may be nil; it is retained by the data.
+	// data returns the array's data for everything added, and releases the sink.
+	// validity may be nil; the data retains it.
 	data(dt arrow.DataType, slots, nulls int, validity *memory.Buffer) arrow.ArrayData
 	release()
 }
 
-// sinkFunc makes a sink for one batch.
+// sinkFunc returns a new sink for one batch.
 type sinkFunc func(mem memory.Allocator) sink
 
-// buffer is Arrow memory that grows.
+// buffer is growing Arrow memory.
 type buffer struct {
 	mem *memory.Buffer
 	n   int // bytes in use
@@ -36,7 +36,7 @@ type buffer struct {
 
 func newBuffer(mem memory.Allocator) buffer { return buffer{mem: memory.NewResizableBuffer(mem)} }
 
-// extend returns the n bytes behind those in use, zero, and takes them.
+// extend adds n zero bytes and returns them.
 func (b *buffer) extend(n int) []byte {
 	if need := b.n + n; need > b.mem.Len() {
 		b.mem.Resize(max(need, 2*b.mem.Len(), 64))
@@ -53,18 +53,18 @@ func (b *buffer) done() *memory.Buffer {
 	return b.mem
 }
 
-// fixedSink takes values of a fixed width, converting each when convert is
-// set.
+// fixedSink collects values of a fixed width and converts each if convert is set.
 type fixedSink struct {
-	in, out int // bytes per value; in 0: byte arrays
+	in, out int // bytes per value; in is 0 for byte arrays
 	convert func(dst, src []byte) error
 	buf     buffer
 }
 
-// copySink keeps values as they are, width bytes each.
+// copySink returns a sink that copies values of width bytes.
 func copySink(width int) sinkFunc { return convertSink(width, width, nil) }
 
-// convertSink makes out bytes of every in bytes; in 0 stands for byte arrays.
+// convertSink returns a sink that converts values of in bytes to out bytes. in is 0
+// for byte arrays.
 func convertSink(in, out int, convert func(dst, src []byte) error) sinkFunc {
 	return func(mem memory.Allocator) sink {
 		return &fixedSink{in: in, out: out, convert: convert, buf: newBuffer(mem)}
@@ -109,7 +109,7 @@ func (s *fixedSink) data(dt arrow.DataType, slots, nulls int, validity *memory.B
 	return array.NewData(dt, slots, []*memory.Buffer{validity, values}, nil, nulls, 0)
 }
 
-// boolsSink takes booleans, which are bits on both sides.
+// boolsSink collects booleans, which are bits in both formats.
 type boolsSink struct {
 	buf  buffer
 	bits int
@@ -141,7 +141,7 @@ func (s *boolsSink) data(dt arrow.DataType, slots, nulls int, validity *memory.B
 	return array.NewData(dt, slots, []*memory.Buffer{validity, values}, nil, nulls, 0)
 }
 
-// nullsSink takes a column without values.
+// nullsSink accepts only NULLs.
 type nullsSink struct{}
 
 func nullSink(memory.Allocator) sink { return nullsSink{} }
@@ -160,7 +160,7 @@ func (nullsSink) data(dt arrow.DataType, slots, _ int, _ *memory.Buffer) arrow.A
 	return array.NewData(dt, slots, []*memory.Buffer{nil}, nil, slots, 0)
 }
 
-// varSink takes byte arrays.
+// varSink collects byte arrays.
 type varSink[O int32 | int64] struct {
 	offsets, bytes buffer
 }
@@ -220,11 +220,12 @@ func putOffset[O int32 | int64](b []byte, v O) {
 	}
 }
 
-// Conversions of single values. Parquet's numbers are little-endian, Arrow's
-// as the machine's, which is little-endian on all that Go's v15 assembly and
-// this package support.
+// Conversions of single values. Parquet's numbers are little-endian. Arrow's have
+// the machine's byte order, which is little-endian on all machines that this
+// package supports.
 
-// narrow takes integers of 32 bits that must fit into width bytes.
+// narrow returns a conversion of 32-bit integers to width bytes. It refuses values
+// that do not fit.
 func narrow(width int, signed bool) func(dst, src []byte) error {
 	lo, hi := int64(0), int64(1)<<(8*width)-1
 	if signed {
@@ -240,7 +241,8 @@ func narrow(width int, signed bool) func(dst, src []byte) error {
 	}
 }
 
-// widenLittle extends a little-endian two's complement number to width bytes.
+// widenLittle returns a conversion that extends little-endian two's complement
+// numbers to width bytes.
 func widenLittle(width int) func(dst, src []byte) error {
 	return func(dst, src []byte) error {
 		copy(dst, src)
@@ -249,8 +251,8 @@ func widenLittle(width int) func(dst, src []byte) error {
 	}
 }
 
-// widenBig turns a big-endian two's complement number of any length into
-// width little-endian bytes.
+// widenBig returns a conversion of big-endian two's complement numbers of any
+// length to width little-endian bytes.
 func widenBig(width int) func(dst, src []byte) error {
 	return func(dst, src []byte) error {
 		if len(src) == 0 {
@@ -272,7 +274,7 @@ func widenBig(width int) func(dst, src []byte) error {
 	}
 }
 
-// fill extends by the sign that the byte's top bit says.
+// fill fills dst with the sign given by the top bit of a byte.
 func fill(dst []byte, top byte) {
 	v := byte(int8(top) >> 7)
 	for i := range dst {

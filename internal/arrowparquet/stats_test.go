@@ -22,7 +22,7 @@ func opened(t testing.TB, b []byte) *parquet.File {
 	return f
 }
 
-// le is the plain encoding of numbers and of bytes.
+// le returns the PLAIN encoding of numbers and of bytes.
 func le(v any) string {
 	if s, ok := v.(string); ok {
 		return s
@@ -46,7 +46,7 @@ func floats32(values ...float32) arrow.Array {
 	return b.NewArray()
 }
 
-// The bounds of a chunk, by hand. The lists of NULLs say how many there are.
+// The bounds of a chunk, by hand. The lists of NULLs give their number.
 func TestBounds(t *testing.T) {
 	long, edge := strings.Repeat("x", 1025), strings.Repeat("y", 1024)
 	from := func(dt arrow.DataType, json string) arrow.Array {
@@ -109,7 +109,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// Each row group has the statistics of its own values, and pages have none.
+// Each row group has the statistics of its own values; pages have none.
 func TestStatisticsOfGroups(t *testing.T) {
 	mem := checked(t)
 	rec := record(t, mem, oneColumn(arrow.BinaryTypes.String), `[{"c":"b"},{"c":""},{"c":"c"},{"c":null}]`)

@@ -11,21 +11,21 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// WriterOptions say how a Parquet file is written. The zero value works.
+// WriterOptions control how a Parquet file is written. The zero value is valid.
 type WriterOptions struct {
 	Codec        string            // "snappy" (also for ""), "zstd", "gzip", "brotli", "lz4" or "none"
-	Level        int               // of the codec, in its own scale; 0: a fast default, for zstd 1
-	RowGroupRows int64             // most rows of a row group; 0: DefaultRowGroupRows
-	Metadata     map[string]string // key-value metadata on top of the schema's
-	// RowGroupBytes is the most bytes of a row group's rows, about as plain
-	// encoding holds them; a larger row has a row group of its own. 0:
-	// DefaultRowGroupBytes.
+	Level        int               // of the codec, in its own scale; 0: a fast default, 1 for zstd
+	RowGroupRows int64             // largest number of rows in a row group; 0: DefaultRowGroupRows
+	Metadata     map[string]string // key-value metadata in addition to the schema's
+	// RowGroupBytes is the largest size of a row group's rows, in bytes of
+	// approximately their PLAIN encoding. A larger row gets a row group of its own.
+	// 0: DefaultRowGroupBytes.
 	RowGroupBytes int64
-	// StoredSchema is stored as the Arrow schema beside the Parquet one, for
-	// columns that are those of a file with it: it knows of dictionaries, which
-	// Schema does not. Empty: the writer's schema.
+	// StoredSchema is the Arrow schema to store in the file, for columns that were
+	// read from a file with that schema: it has dictionary types, which Schema does
+	// not. Empty: the writer's schema.
 	StoredSchema string
-	// Pool is what the writer takes its memory from; nil: one of its own.
+	// Pool provides the writer's memory; nil: its own pool.
 	Pool *parquet.Pool
 }
 
@@ -34,22 +34,21 @@ var writerCodecs = map[string]format.CompressionCodec{
 	"brotli": format.Brotli, "lz4": format.Lz4Raw, "none": format.Uncompressed,
 }
 
-// ParquetWriter writes records as a Parquet file. The bytes are a function of
-// the schema, the options and the rows alone: how the rows are cut into
-// records does not matter. It holds the rows of one row group, encoded. It is
-// not safe for concurrent use.
+// ParquetWriter writes records to a Parquet file. The bytes depend only on the
+// schema, the options and the rows, not on how the rows are divided into records.
+// It holds the encoded rows of one row group in memory. It is not safe for
+// concurrent use.
 type ParquetWriter struct {
 	file   *parquet.Writer
 	rows   *Appender
-	err    error // of Close
+	err    error // returned by Close
 	closed bool
 }
 
-// NewParquetWriter starts a Parquet file of the given schema on w. A column
-// that Parquet has no right form for is an error that names it.
-// Dictionary-encoded columns are written by value; the stored Arrow schema
-// makes readers that know it restore them. Seconds become milliseconds, date64
-// becomes a date.
+// NewParquetWriter starts a Parquet file with the given schema on w. A column that
+// Parquet cannot represent correctly is an error that names it. Dictionary-encoded
+// columns are written by value; readers that use the stored Arrow schema restore
+// them. Seconds become milliseconds, and date64 becomes a date.
 func NewParquetWriter(w io.Writer, sc *arrow.Schema, opts WriterOptions) (*ParquetWriter, error) {
 	codec, ok := writerCodecs[opts.Codec]
 	if !ok {
@@ -76,8 +75,8 @@ func NewParquetWriter(w io.Writer, sc *arrow.Schema, opts WriterOptions) (*Parqu
 	return &ParquetWriter{file: file, rows: rows}, nil
 }
 
-// Write adds the rows of rec, whose schema must have the file's columns.
-// Nothing of rec is kept.
+// Write adds the rows of rec, whose columns must have the types of the file's. It
+// keeps no reference to rec.
 func (w *ParquetWriter) Write(rec arrow.Record) error {
 	if w.closed {
 		return errors.New("write to a closed Parquet file")
@@ -85,10 +84,10 @@ func (w *ParquetWriter) Write(rec arrow.Record) error {
 	return w.rows.Write(rec)
 }
 
-// Close writes what is pending and the footer, and returns the file's rows
-// and bytes. It does not close the writer beneath. The first error of any
-// write, also one that was not seen then, comes back here. Further calls
-// return the same error and nothing else.
+// Close writes pending rows and the footer, and returns the number of rows and
+// bytes in the file. It does not close the underlying writer. It returns the first
+// error of any write, even if no earlier call did. Further calls only return the
+// same error.
 func (w *ParquetWriter) Close() (rows, bytes int64, err error) {
 	if w.closed {
 		return 0, 0, w.err
@@ -101,11 +100,10 @@ func (w *ParquetWriter) Close() (rows, bytes int64, err error) {
 	return rows, bytes, w.err
 }
 
-// Abort ends the file without regard to what is missing: nobody will read it.
+// Abort closes the file and ignores errors. The file must not be used.
 func (w *ParquetWriter) Abort() { _, _, _ = w.Close() }
 
-// recovered turns a panic, of an Arrow array that is not what it says, into an
-// error.
+// recovered turns a panic, caused by an inconsistent Arrow array, into an error.
 func recovered(doing string, err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("%s: %v", doing, r)

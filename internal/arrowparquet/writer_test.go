@@ -24,7 +24,7 @@ func oneColumn(dt arrow.DataType) *arrow.Schema {
 	return arrow.NewSchema([]arrow.Field{{Name: "c", Type: dt, Nullable: true}}, nil)
 }
 
-// Types that come back as others, with the values that stand for theirs.
+// Types that are read back as others, with the equivalent values.
 func TestConvertedTypes(t *testing.T) {
 	dict := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}
 	for name, c := range map[string]struct {
@@ -78,7 +78,8 @@ func TestDecimals(t *testing.T) {
 	}
 }
 
-// decimalRecord has a column c of unscaled values; an empty text is NULL.
+// decimalRecord returns a record with a column c of unscaled values; an empty text
+// is NULL.
 func decimalRecord(mem memory.Allocator, dt arrow.DataType, values ...string) arrow.Record {
 	b := array.NewRecordBuilder(mem, oneColumn(dt))
 	defer b.Release()
@@ -176,7 +177,7 @@ func TestWrongRecords(t *testing.T) {
 	}
 }
 
-// failing takes n bytes and then fails, or writes short without saying so.
+// failing fails after n bytes, or writes short without an error.
 type failing struct {
 	n     int
 	short bool
@@ -194,7 +195,7 @@ func (f *failing) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A write that fails, wherever it does, comes back from Close.
+// A failed write is returned by Close, wherever it happens.
 func TestWriteErrorsStick(t *testing.T) {
 	mem := checked(t)
 	rec := record(t, mem, everything(), rowsJSON(40))
@@ -215,7 +216,7 @@ func TestWriteErrorsStick(t *testing.T) {
 				if !errors.Is(err, want) {
 					t.Errorf("after %d bytes: %v", n, err)
 				}
-				continue // the magic number already
+				continue // during the magic number
 			}
 			w.Write(rec)
 			if _, _, err := w.Close(); !errors.Is(err, want) {
@@ -225,7 +226,7 @@ func TestWriteErrorsStick(t *testing.T) {
 	}
 }
 
-// The statistics are there where they are right, and say no distinct counts.
+// Statistics are present where they are valid and have no distinct counts.
 func TestStatistics(t *testing.T) {
 	mem := checked(t)
 	rec := record(t, mem, everything(), rowsJSON(40))
@@ -235,7 +236,7 @@ func TestStatistics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	without := map[string]bool{"null": true, "st.b.list.item": true} // have no values
+	without := map[string]bool{"null": true, "st.b.list.item": true} // they have no values
 	for i, c := range f.Metadata.RowGroups[0].Columns {
 		st, name := c.MetaData.Statistics, f.Leaves[i].Dotted
 		if st.DistinctCount.Valid {
@@ -253,7 +254,7 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
-// The stored Arrow schema is a hint: nonsense in it changes nothing.
+// The stored Arrow schema is only a hint: an invalid one changes nothing.
 func TestHostileStoredSchema(t *testing.T) {
 	sc := oneColumn(&arrow.TimestampType{Unit: arrow.Millisecond, TimeZone: "Asia/Tokyo"})
 	good, err := EncodeSchema(sc)
@@ -270,8 +271,8 @@ func TestHostileStoredSchema(t *testing.T) {
 	}
 }
 
-// sharing returns a stored schema whose metadata has one pair of a key and a
-// value of so many bytes, in so many places.
+// sharing returns a stored schema whose metadata has the same pair of a key and a
+// value, of the given size, many times.
 func sharing(times, bytes int) string {
 	b := flatbuffers.NewBuilder(0)
 	value := b.CreateString(strings.Repeat("v", bytes))
@@ -295,7 +296,7 @@ func sharing(times, bytes int) string {
 	return base64.StdEncoding.EncodeToString(append(out, message...))
 }
 
-// Parts of a stored schema that stand in many places do not take memory for each.
+// Shared parts of a stored schema do not take memory for each reference.
 func TestStoredSchemaThatExpands(t *testing.T) {
 	if o := parseOrigin(sharing(2, 1000)); o == nil || len(o.values) != 2 || len(o.values[1]) != 1000 {
 		t.Errorf("a pair in two places: %+v", o)

@@ -16,24 +16,25 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// schemaPlan is the Parquet schema of an Arrow schema, and how arrays go there.
+// schemaPlan is the Parquet schema for an Arrow schema, and the plan for converting
+// arrays.
 type schemaPlan struct {
 	elements []parquet.SchemaElement
-	shapes   []*shape // of the columns
+	shapes   []*shape // one per column
 	leaves   []*leafShape
 }
 
-// shape is a node of the plan by which arrays become levels and values.
+// shape is a node of the plan that converts arrays to levels and values.
 type shape struct {
 	optional bool
 	rep      uint8    // of a list: repetition level of its second and later elements
-	children []*shape // of a struct; of a list its element; of a map its key and value
+	children []*shape // of a struct: its fields; of a list: its element; of a map: key and value
 	list     bool
 	pair     bool // of a map: children are the parts of its element
 	leaf     *leafShape
 }
 
-// leafShape is a leaf of the schema being written.
+// leafShape is a leaf of the schema to be written.
 type leafShape struct {
 	path           string
 	index          int
@@ -41,14 +42,14 @@ type leafShape struct {
 	length         int // bytes of a FIXED_LEN_BYTE_ARRAY
 }
 
-// shaper makes the Parquet schema of an Arrow schema.
+// shaper builds the Parquet schema for an Arrow schema.
 type shaper struct {
 	at       fault.At
 	elements []parquet.SchemaElement
 	leaves   []*leafShape
 }
 
-// around is what is above a node: its levels, and the dotted path.
+// around is the context of a node: its levels and dotted path.
 type around struct {
 	def, rep int
 	path     string
@@ -81,7 +82,7 @@ func planSchema(sc *arrow.Schema) (*schemaPlan, error) {
 	return &schemaPlan{elements: s.elements, shapes: shapes, leaves: s.leaves}, nil
 }
 
-// group adds an element that has children.
+// group adds an element with children.
 func (s *shaper) group(name string, r format.FieldRepetitionType, children int) *parquet.SchemaElement {
 	s.elements = append(s.elements, parquet.SchemaElement{
 		Name: name, RepetitionType: thrift.New(r), NumChildren: thrift.New(int32(children)),
@@ -89,7 +90,7 @@ func (s *shaper) group(name string, r format.FieldRepetitionType, children int) 
 	return &s.elements[len(s.elements)-1]
 }
 
-// field adds the elements of a field and makes its shape.
+// field adds the elements of a field and returns its shape.
 func (s *shaper) field(f arrow.Field, name string, up around) (*shape, error) {
 	dt := storage(f.Type)
 	sh := &shape{optional: f.Nullable}
@@ -135,7 +136,7 @@ func (s *shaper) annotated(name string, r format.FieldRepetitionType, t format.L
 	return e
 }
 
-// storage is the type that an extension or dictionary type's values have.
+// storage returns the type of the values of an extension or dictionary type.
 func storage(dt arrow.DataType) arrow.DataType {
 	for {
 		switch t := dt.(type) {
@@ -163,7 +164,7 @@ func (s *shaper) fields(sh *shape, dt *arrow.StructType, here around) error {
 	return nil
 }
 
-// repeated adds the inner element of a list or map, which repeats.
+// repeated adds the repeated inner element of a list or map.
 func (s *shaper) repeated(sh *shape, name string, children int, here around) around {
 	s.group(name, format.Repeated, children)
 	here = here.below(name)
@@ -213,7 +214,7 @@ func value(m arrow.Metadata, key string) string {
 	return ""
 }
 
-// fieldID is the field's, if it has one.
+// fieldID returns the field id in m, if it has one.
 func fieldID(m arrow.Metadata) thrift.Null[int32] {
 	id, err := strconv.ParseInt(value(m, fieldIDKey), 10, 32)
 	if err != nil || id < 0 {
@@ -222,8 +223,8 @@ func fieldID(m arrow.Metadata) thrift.Null[int32] {
 	return thrift.New(int32(id))
 }
 
-// EncodeSchema returns the value under which an Arrow schema is stored in a
-// Parquet file: the schema as an encapsulated IPC message.
+// EncodeSchema returns the form in which an Arrow schema is stored in a Parquet
+// file: an encapsulated IPC message in base64.
 func EncodeSchema(sc *arrow.Schema) (out string, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -235,13 +236,13 @@ func EncodeSchema(sc *arrow.Schema) (out string, err error) {
 	if err := w.Close(); err != nil {
 		return "", fmt.Errorf("storing the Arrow schema: %w", err)
 	}
-	end := []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0} // of the stream, which this is not
+	end := []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0} // end of stream; the stored schema is not a stream
 	return base64.StdEncoding.EncodeToString(bytes.TrimSuffix(b.Bytes(), end)), nil
 }
 
-// keyValues are the file's: the schema's metadata, then extra by key, then the
-// Arrow schema, which is the given one unless that is empty. A key of extra
-// replaces the schema's.
+// keyValues returns the file's key-value metadata: the schema's metadata, then
+// extra in order of its keys, then the Arrow schema, which is stored or, if that is
+// empty, sc. A key of extra replaces the schema's.
 func keyValues(sc *arrow.Schema, extra map[string]string, stored string) (kv []parquet.KeyValue, err error) {
 	m := sc.Metadata()
 	seen := map[string]bool{originKey: true}

@@ -8,9 +8,9 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// How the values of a leaf are stored: its element of the schema, without name
-// and repetition. The converted type stands beside the logical one wherever
-// there is one that says the same, for old readers.
+// This file chooses how the values of a leaf are stored: its schema element without
+// name and repetition. Wherever there is an equivalent converted type, the element
+// has it in addition to the logical type, for old readers.
 
 func ofType(t format.Type) parquet.SchemaElement {
 	return parquet.SchemaElement{Type: thrift.New(t)}
@@ -37,8 +37,8 @@ func integer(bits int8, signed bool) parquet.SchemaElement {
 	if bits == 64 {
 		t = format.Int64
 	}
-	// The converted types are in order: unsigned ones of 8, 16, 32 and 64
-	// bits, then signed ones.
+	// The converted types are in order: unsigned ones of 8, 16, 32 and 64 bits,
+	// then signed ones.
 	c := map[int8]deprecated.ConvertedType{8: 0, 16: 1, 32: 2, 64: 3}[bits]
 	if signed {
 		c += deprecated.Int8
@@ -48,8 +48,8 @@ func integer(bits int8, signed bool) parquet.SchemaElement {
 	return converted(logically(ofType(t), &format.IntType{BitWidth: bits, IsSigned: signed}), c)
 }
 
-// leafElement decides how values of dt are stored, with the annotation that the
-// field says. why says what hinders it.
+// leafElement returns the schema element for values of dt, with the annotation in
+// the field's metadata. why is the reason if there is none.
 func leafElement(f arrow.Field, dt arrow.DataType) (e parquet.SchemaElement, why string) {
 	name, stored, err := annotation(f.Metadata)
 	if e, why = storedAs(f, name, dt); why == "" && err == nil && stored != nil {
@@ -62,8 +62,8 @@ func leafElement(f arrow.Field, dt arrow.DataType) (e parquet.SchemaElement, why
 	return e, why
 }
 
-// storedAs decides how values of dt are stored. annotation is the name of one
-// that Arrow has no type for.
+// storedAs returns the schema element for values of dt. annotation names an
+// annotation for which Arrow has no type.
 func storedAs(f arrow.Field, annotation string, dt arrow.DataType) (e parquet.SchemaElement, why string) {
 	switch dt := dt.(type) {
 	case *arrow.NullType:
@@ -116,8 +116,8 @@ func storedAs(f arrow.Field, annotation string, dt arrow.DataType) (e parquet.Sc
 	return e, "there is no Parquet type for it"
 }
 
-// timeElement has a converted type only if readers take it for what it is: one
-// adjusted to UTC.
+// timeElement sets a converted type only for times adjusted to UTC, because readers
+// interpret it as such.
 func timeElement(t format.Type, unit arrow.TimeUnit, utc bool) parquet.SchemaElement {
 	e := logically(ofType(t), &format.TimeType{IsAdjustedToUTC: utc, Unit: timeUnit(unit)})
 	switch {
@@ -129,8 +129,8 @@ func timeElement(t format.Type, unit arrow.TimeUnit, utc bool) parquet.SchemaEle
 	return e
 }
 
-// timestampElement has a converted type for instants alone: that is what
-// readers take it for.
+// timestampElement sets a converted type only for instants, because readers
+// interpret it as such.
 func timestampElement(dt *arrow.TimestampType) parquet.SchemaElement {
 	instant := dt.TimeZone != ""
 	e := logically(ofType(format.Int64), &format.TimestampType{IsAdjustedToUTC: instant, Unit: timeUnit(dt.Unit)})
@@ -167,7 +167,7 @@ func fixedElement(f arrow.Field, annotation string, dt *arrow.FixedSizeBinaryTyp
 	case dt.ByteWidth <= 0:
 		return e, "values without bytes"
 	case annotation == "INTERVAL" && dt.ByteWidth == 12:
-		e = converted(e, deprecated.Interval) // there is no logical type for it
+		e = converted(e, deprecated.Interval) // it has no logical type
 	case annotation != "" && !withParameters[annotation]:
 		return e, "its annotation " + annotation
 	case dt.ByteWidth == 16 && value(f.Metadata, extensionKey) == "arrow.uuid":
@@ -185,8 +185,8 @@ func decimalElement(precision, scale, most int32) (parquet.SchemaElement, string
 	return converted(logically(e, &format.DecimalType{Precision: precision, Scale: scale}), deprecated.Decimal), ""
 }
 
-// decimalBytes is the least number of bytes that hold all numbers of so many
-// decimal digits in two's complement.
+// decimalBytes returns the smallest number of bytes that can hold all numbers of
+// the given number of decimal digits in two's complement.
 func decimalBytes(precision int) int {
 	n := 1
 	for maxDigits(n) < precision {
@@ -195,8 +195,9 @@ func decimalBytes(precision int) int {
 	return n
 }
 
-// maxDigits is ⌊(8n-1)·log10(2)⌋, the digits that n bytes always hold; the
-// fraction is exact for the n in question, and the product needs 64 bits.
+// maxDigits returns ⌊(8n-1)·log10(2)⌋, the number of digits that n bytes can always
+// hold. The fraction is precise enough for the n used, and the product needs 64
+// bits.
 func maxDigits(n int) int { return int(int64(8*n-1) * 301029996 / 1000000000) }
 
 func timeUnit(u arrow.TimeUnit) format.TimeUnit {
@@ -206,5 +207,5 @@ func timeUnit(u arrow.TimeUnit) format.TimeUnit {
 	case arrow.Microsecond:
 		return format.TimeUnit{Value: &format.MicroSeconds{}}
 	}
-	return format.TimeUnit{Value: &format.MilliSeconds{}} // seconds too: Parquet has no unit for them
+	return format.TimeUnit{Value: &format.MilliSeconds{}} // also for seconds, which Parquet does not have
 }

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// The fewest bytes that hold all decimals of a precision, by big numbers. With
-// a product of 32 bits, as an int has on some machines, the search never ends.
+// The smallest number of bytes for all decimals of a precision, computed with big
+// integers. With a 32-bit product, as int has on some machines, the search would
+// never end.
 func TestDecimalBytes(t *testing.T) {
 	largest := big.NewInt(0)
 	for precision := 1; precision <= 76; precision++ {

@@ -1,7 +1,7 @@
 // Package decimal converts between Arrow's decimals and big integers.
 //
-// The conversions of arrow/go v15 take a word of a big.Int for 64 bits, and are
-// wrong, or panic, where a word has 32.
+// The conversions of arrow/go v15 assume that a word of a big.Int has 64 bits.
+// Where it has 32, they give wrong results or panic.
 package decimal
 
 import (
@@ -24,7 +24,7 @@ func Big256(n decimal256.Num) *big.Int {
 	return fromWords(w[3], w[2], w[1], w[0])
 }
 
-// From128 returns v as an unscaled value. It panics unless v fits in 128 bits
+// From128 returns v as an unscaled value. It panics if v does not fit in 128 bits
 // of two's complement.
 func From128(v *big.Int) decimal128.Num {
 	var w [2]uint64
@@ -32,7 +32,7 @@ func From128(v *big.Int) decimal128.Num {
 	return decimal128.New(int64(w[0]), w[1])
 }
 
-// From256 returns v as an unscaled value. It panics unless v fits in 256 bits
+// From256 returns v as an unscaled value. It panics if v does not fit in 256 bits
 // of two's complement.
 func From256(v *big.Int) decimal256.Num {
 	var w [4]uint64
@@ -40,7 +40,7 @@ func From256(v *big.Int) decimal256.Num {
 	return decimal256.New(w[0], w[1], w[2], w[3])
 }
 
-// fromWords reads two's complement, the highest word first.
+// fromWords converts from two's complement, highest word first.
 func fromWords(words ...uint64) *big.Int {
 	b := make([]byte, 0, 32)
 	for _, w := range words {
@@ -53,7 +53,7 @@ func fromWords(words ...uint64) *big.Int {
 	return v
 }
 
-// toWords writes two's complement, the highest word first.
+// toWords converts to two's complement, highest word first.
 func toWords(v *big.Int, words []uint64) {
 	bits := v.BitLen()
 	if v.Sign() < 0 {

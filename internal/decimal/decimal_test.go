@@ -10,7 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/decimal256"
 )
 
-// values are numbers of up to so many bits and a sign, and all the edges.
+// values returns numbers of up to size bits and a sign, and all edges.
 func values(size int) []*big.Int {
 	var out []*big.Int
 	r := rand.New(rand.NewPCG(3, 4))
@@ -42,7 +42,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// Literal words, so that both directions cannot be wrong alike.
+// Literal words, so that both directions cannot have the same error.
 func TestWords(t *testing.T) {
 	v, _ := new(big.Int).SetString("99999999999999999999999999999999999999", 10)
 	if got, want := From128(v), decimal128.New(0x4b3b4ca85a86c47a, 0x098a223fffffffff); got != want {
@@ -59,7 +59,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// Where words have 64 bits, arrow/go is right.
+// On 64-bit machines arrow/go is right.
 func TestArrow(t *testing.T) {
 	if bits.UintSize < 64 {
 		return

@@ -1,10 +1,10 @@
-// Package flat reads flatbuffers from bytes that are not trusted.
+// Package flat reads flatbuffers from untrusted bytes.
 //
-// No read panics, and nothing is allocated. The first offset that leads outside
-// the bytes is kept as the buffer's error; from then on every slot reads as
-// empty. Callers read what they need and ask for the error once, with
-// [Table.Err], before they use or report anything. Tables may overlap, share
-// parts and hold themselves: callers limit depth and number.
+// No read panics or allocates. The first access outside the bytes is recorded as
+// the buffer's error; from then on every slot reads as empty. Callers read what
+// they need and check [Table.Err] once before they use or report anything. Tables
+// may overlap, share parts and contain themselves, so callers must limit depth and
+// number.
 package flat
 
 import (
@@ -12,28 +12,28 @@ import (
 	"fmt"
 )
 
-// buffer is what all tables of one flatbuffer share.
+// buffer is shared by all tables of a flatbuffer.
 type buffer struct {
 	b   []byte
 	err error
 }
 
-// Table is one table. The zero value has only empty slots. A slot is the offset
-// in the vtable: 4 + 2·index of the field. Not safe for concurrent use.
+// Table is a table in a flatbuffer. The zero value has only empty slots. A slot is
+// an offset in the vtable: 4 + 2·index of the field. It is not safe for concurrent
+// use.
 type Table struct {
 	buf    *buffer
 	pos    int64
 	vtable []byte
 }
 
-// Root returns the table that the first offset in b points at.
+// Root returns the table that the first offset in b refers to.
 func Root(b []byte) Table {
 	buf := &buffer{b: b}
 	return buf.table(buf.indirect(0))
 }
 
-// Err returns the first read that led outside the bytes, of any table of this
-// flatbuffer.
+// Err returns the first access outside the bytes, by any table of this flatbuffer.
 func (t Table) Err() error {
 	if t.buf == nil {
 		return nil
@@ -41,10 +41,10 @@ func (t Table) Err() error {
 	return t.buf.err
 }
 
-// Pos returns where the table lies in its flatbuffer.
+// Pos returns the table's position in its flatbuffer.
 func (t Table) Pos() int64 { return t.pos }
 
-// has reports whether size bytes lie at pos, and keeps the error if not.
+// has reports whether size bytes are present at pos, and records an error if not.
 func (b *buffer) has(what string, pos, size int64) bool {
 	if b.err != nil {
 		return false
@@ -56,7 +56,8 @@ func (b *buffer) has(what string, pos, size int64) bool {
 	return true
 }
 
-// indirect returns where the offset at pos leads, -1 if it does not lie inside.
+// indirect returns the target of the offset at pos, -1 if the offset is not within
+// the bytes.
 func (b *buffer) indirect(pos int64) int64 {
 	if !b.has("offset", pos, 4) {
 		return -1
@@ -64,7 +65,7 @@ func (b *buffer) indirect(pos int64) int64 {
 	return pos + int64(binary.LittleEndian.Uint32(b.b[pos:]))
 }
 
-// table returns the table at pos, whose vtable lies inside the bytes.
+// table returns the table at pos, whose vtable must be within the bytes.
 func (b *buffer) table(pos int64) Table {
 	t := Table{buf: b, pos: pos}
 	if !b.has("table", pos, 4) {
@@ -80,8 +81,8 @@ func (b *buffer) table(pos int64) Table {
 	return t
 }
 
-// field returns the position of the value in a slot, whose width bytes lie
-// inside; false when the slot is empty.
+// field returns the position of the value in a slot, whose width bytes are present.
+// ok is false if the slot is empty.
 func (t Table) field(slot int, width int64) (pos int64, ok bool) {
 	if slot+2 > len(t.vtable) || t.buf.err != nil {
 		return 0, false
@@ -93,7 +94,7 @@ func (t Table) field(slot int, width int64) (pos int64, ok bool) {
 	return t.pos + o, true
 }
 
-// Bool returns the value in a slot, or empty if there is none.
+// Bool returns the value in a slot, or empty if the slot is empty.
 func (t Table) Bool(slot int, empty bool) bool {
 	if pos, ok := t.field(slot, 1); ok {
 		return t.buf.b[pos] != 0
@@ -101,7 +102,7 @@ func (t Table) Bool(slot int, empty bool) bool {
 	return empty
 }
 
-// Byte returns the value in a slot, or empty if there is none.
+// Byte returns the value in a slot, or empty if the slot is empty.
 func (t Table) Byte(slot int, empty byte) byte {
 	if pos, ok := t.field(slot, 1); ok {
 		return t.buf.b[pos]
@@ -109,7 +110,7 @@ func (t Table) Byte(slot int, empty byte) byte {
 	return empty
 }
 
-// Int16 returns the value in a slot, or empty if there is none.
+// Int16 returns the value in a slot, or empty if the slot is empty.
 func (t Table) Int16(slot int, empty int16) int16 {
 	if pos, ok := t.field(slot, 2); ok {
 		return int16(binary.LittleEndian.Uint16(t.buf.b[pos:]))
@@ -117,7 +118,7 @@ func (t Table) Int16(slot int, empty int16) int16 {
 	return empty
 }
 
-// Int32 returns the value in a slot, or empty if there is none.
+// Int32 returns the value in a slot, or empty if the slot is empty.
 func (t Table) Int32(slot int, empty int32) int32 {
 	if pos, ok := t.field(slot, 4); ok {
 		return int32(binary.LittleEndian.Uint32(t.buf.b[pos:]))
@@ -125,7 +126,7 @@ func (t Table) Int32(slot int, empty int32) int32 {
 	return empty
 }
 
-// Int64 returns the value in a slot, or empty if there is none.
+// Int64 returns the value in a slot, or empty if the slot is empty.
 func (t Table) Int64(slot int, empty int64) int64 {
 	if pos, ok := t.field(slot, 8); ok {
 		return int64(binary.LittleEndian.Uint64(t.buf.b[pos:]))
@@ -133,7 +134,7 @@ func (t Table) Int64(slot int, empty int64) int64 {
 	return empty
 }
 
-// Table returns the table or union member in a slot; false when it is empty.
+// Table returns the table or union member in a slot, false if the slot is empty.
 func (t Table) Table(slot int) (Table, bool) {
 	pos, ok := t.field(slot, 4)
 	if !ok {
@@ -143,14 +144,15 @@ func (t Table) Table(slot int) (Table, bool) {
 	return sub, t.buf.err == nil
 }
 
-// Bytes returns the string in a slot, nil when it is empty. It shares memory.
+// Bytes returns the string in a slot, nil if the slot is empty. It shares the
+// flatbuffer's memory.
 func (t Table) Bytes(slot int) []byte {
 	b, _ := t.Vector(slot, 1)
 	return b
 }
 
-// Vector returns the memory of the vector in a slot, whose n elements have
-// width bytes each. An empty slot is an empty vector.
+// Vector returns the memory and the number of elements of the vector in a slot.
+// Elements have width bytes. An empty slot is an empty vector.
 func (t Table) Vector(slot, width int) (mem []byte, n int) {
 	start, n := t.vector(slot, width)
 	if n == 0 {

@@ -41,7 +41,7 @@ func sample() []byte {
 	return b.FinishedBytes()
 }
 
-// content is all that sample holds, as far as it can be read.
+// content is everything in sample, as far as it can be read.
 type content struct {
 	flag        bool
 	small       byte
@@ -75,7 +75,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A slot that the writer left out, or that its version did not know.
+// Slots that the writer omitted or its version did not have.
 func TestEmptySlots(t *testing.T) {
 	for name, table := range map[string]Table{"zero": {}, "last": Root(sample())} {
 		sub, ok := table.Table(22)
@@ -88,7 +88,7 @@ func TestEmptySlots(t *testing.T) {
 	}
 }
 
-// What leads outside is an error, whichever read meets it first.
+// An offset to outside the bytes is an error, whichever read finds it first.
 func TestOutside(t *testing.T) {
 	for n := range 24 {
 		if _, err := read(sample()[:n]); err == nil {
@@ -106,7 +106,7 @@ func TestOutside(t *testing.T) {
 	}
 }
 
-// bytesAt is where the length of a slot's vector stands.
+// bytesAt returns the position of the length of a slot's vector.
 func bytesAt(b []byte, slot int) int64 {
 	t := Root(b)
 	pos, _ := t.field(slot, 4)

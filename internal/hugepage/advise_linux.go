@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// advise asks for huge pages, of which words are whole ones. Where there are none to be had, all goes on
-// with small ones, so that an error says nothing.
+// advise asks for huge pages for words, which start and end on huge page
+// boundaries. Errors are ignored, because small pages work as well.
 func advise(words []uint64) {
 	b := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*8)
 	_ = syscall.Madvise(b, syscall.MADV_HUGEPAGE)

@@ -1,25 +1,25 @@
-// Package hugepage allocates large arrays that are read and written at random.
+// Package hugepage allocates large arrays for random access.
 //
-// One that is larger than the caches costs a walk through the page tables for
-// nearly every access, unless its pages are huge: 2 MiB instead of 4 KiB. One
-// that just fits the second-level cache stays there only if its memory is in
-// one piece: small pages, scattered, get into each other's way.
+// If an array is larger than the caches, nearly every access needs a page table
+// walk, unless its pages are huge: 2 MiB instead of 4 KiB. An array that just fits
+// the second-level cache stays there only if its memory is contiguous: scattered
+// small pages evict each other.
 package hugepage
 
 import "unsafe"
 
 const (
-	// Bytes is the size of a huge page where there are any.
+	// Bytes is the size of a huge page, where the system has them.
 	Bytes = 2 << 20
-	// From is the size from which on an array gets huge pages.
+	// From is the size in bytes from which arrays get huge pages.
 	From = 1 << 20
 
 	line = 64 // bytes in a cache line
 )
 
-// Words returns n zero words that begin on a cache line, and, if they take From
-// bytes or more, on a huge page, the last of which is theirs to its end. They
-// are the garbage collector's, as all memory in Go.
+// Words returns n zero words that start on a cache line. If they take From bytes or
+// more, they start on a huge page, and the rest of their last huge page is not used
+// for anything else. They are garbage-collected like all Go memory.
 func Words(n uint64) []uint64 {
 	align, whole := layout(n)
 	words := make([]uint64, whole+align/8)
@@ -31,14 +31,14 @@ func Words(n uint64) []uint64 {
 	return words[:n:n]
 }
 
-// Size returns how many bytes [Words] allocates for n words.
+// Size returns the number of bytes that [Words] allocates for n words.
 func Size(n uint64) uint64 {
 	align, whole := layout(n)
 	return whole*8 + align
 }
 
-// layout returns the bytes that n words are aligned to, and how many words are
-// theirs.
+// layout returns the alignment of n words in bytes, and n rounded up to that
+// alignment.
 func layout(n uint64) (align, words uint64) {
 	align = line
 	if n*8 >= From {

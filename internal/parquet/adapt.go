@@ -7,40 +7,40 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Adapter turns the pages of one file into those of another schema, such as
-// [Union] makes. It is immutable and safe for concurrent use.
+// Adapter converts the pages of one file to another schema, such as a [Union]. It
+// is immutable and safe for concurrent use.
 type Adapter struct {
 	Leaves []LeafSource // one per leaf of the target, in its order
 }
 
-// LeafSource says how the pages of one leaf of the target are made from the
+// LeafSource describes how the pages of one leaf of the target are made from the
 // file. It is immutable and safe for concurrent use.
 type LeafSource struct {
-	Leaf       int  // of the file, whose pages are read; -1 when none need be
-	Missing    bool // no page need be read: every row is one and the same entry
-	LevelsOnly bool // of the pages read, the values are not used
+	Leaf       int  // the file's leaf whose pages are read; -1 if Missing
+	Missing    bool // no page is read: every row has the same single entry
+	LevelsOnly bool // the values of the pages read are not used
 
 	file     *File
-	column   string // of the target, dotted, for errors
+	column   string // dotted name in the target, for errors
 	identity bool
 
-	levels  []uint8   // by the file's definition level: the target's
+	levels  []uint8   // target's definition level, by the file's
 	defined bool      // the target has definition levels
-	maxRep  uint8     // entries of a higher repetition level are left out
+	maxRep  uint8     // entries of a higher repetition level are dropped
 	repeats bool      // the target has repetition levels
-	values  *widening // nil when values stay as they are
-	full    int       // with noValue: the definition level of a value
-	noValue bool      // the file says that there are no values
+	values  *widening // nil if values stay as they are
+	full    int       // if noValue: the definition level of a value
+	noValue bool      // the file annotates the column as always NULL
 }
 
-// Identity reports whether pages pass as they are.
+// Identity reports whether pages need no conversion.
 func (s *LeafSource) Identity() bool { return s.identity }
 
-// NewAdapter finds out how rows of the file become rows of the schema: columns
-// are matched as [Union] matches them, top-level ones in any order. Columns
-// that the file lacks must be optional or repeated. Top-level columns that the
-// schema lacks are left out (see [File.Project]); in structs they are an error, and
-// so is every column whose values the target cannot hold as they are.
+// NewAdapter returns the conversion of the file's rows to the schema. Columns are
+// matched as in [Union], top-level ones in any order. Columns that the file lacks
+// must be optional or repeated in the schema. Top-level columns that the schema
+// lacks are dropped (see [File.Project]). A field of a struct that the schema lacks
+// is an error, and so is a column whose values the target type cannot represent.
 func NewAdapter(from *File, to []SchemaElement) (*Adapter, error) {
 	target, err := schemaFile(to, "")
 	if err != nil {
@@ -60,10 +60,10 @@ func NewAdapter(from *File, to []SchemaElement) (*Adapter, error) {
 	return &Adapter{Leaves: a.leaves}, nil
 }
 
-// step is a pair of nodes that match, on the way down to a leaf.
+// step is a pair of matching nodes on the path to a leaf.
 type step struct{ src, dst *field }
 
-// matcher walks both schemas.
+// matcher walks both schemas in parallel.
 type matcher struct {
 	from, target *File
 	leaves       []LeafSource
@@ -84,8 +84,8 @@ func (a *matcher) mismatch(path []step, src, dst *field, want, got string) error
 		WithHint("write to a directory, where each file keeps its own types, or give a schema that holds both")
 }
 
-// node matches dst, whose counterpart in the file is src, nil when it is
-// missing. above is the node of the file that src would be a child of.
+// node matches dst with src, its counterpart in the file, which is nil if it is
+// missing. above is the file's node that would be src's parent.
 func (a *matcher) node(src, dst, above *field, path []step) error {
 	switch {
 	case src == nil && dst.Repetition == format.Required:
@@ -111,8 +111,8 @@ func (a *matcher) node(src, dst, above *field, path []step) error {
 	return a.children(src, dst, path)
 }
 
-// matching tells whether two nodes that are there differ in nothing but
-// repetition, type and children.
+// matching reports whether two nodes agree in everything but repetition, type and
+// children.
 func matching(src, dst *field) bool {
 	if src.form != dst.form || src.fixed != dst.fixed ||
 		(src.Repetition == format.Repeated) != (dst.Repetition == format.Repeated) {
@@ -147,7 +147,7 @@ func (a *matcher) children(src, dst *field, path []step) error {
 	return nil
 }
 
-// present fills the source of a leaf that the file has.
+// present fills in the source of a leaf that the file has.
 func (a *matcher) present(src, dst *field, path []step) error {
 	s := &a.leaves[dst.Leaf]
 	*s = a.source(dst, src.Leaf)
@@ -173,10 +173,11 @@ func (a *matcher) source(dst *field, leaf int) LeafSource {
 	}
 }
 
-// levelTable says, for each definition level of the file's last node, the
-// target's. A level counts the nodes on the way, required ones left out, that
-// are defined: so level d is that the next one after d of the file's is not,
-// and all of the target's before that one are.
+// levelTable returns the target's definition level for each definition level of the
+// path's last file node. A definition level counts the optional and repeated nodes
+// of a path that are defined. So at level d the first d such nodes of the file are
+// defined and the next one is not, and all of the target's nodes before that one
+// are defined.
 func levelTable(path []step) []uint8 {
 	var table []uint8
 	dst := uint8(0)
@@ -191,11 +192,12 @@ func levelTable(path []step) []uint8 {
 	return append(table, dst)
 }
 
-// missing fills the sources of all leaves below dst, which the file lacks, or
-// has as a column without values. path leads to the group that it is missing
-// from. Where that group is there, is said by the levels of a leaf below it, or
-// of the column without values itself (below is either's node): an entry of dst
-// for each of it, and none for what that leaf repeats within.
+// missing fills in the sources of all leaves of dst, which the file lacks or has
+// only as a column without values (noValue). path leads to the enclosing group. Its
+// presence follows from the levels of another leaf, which is read instead: one
+// under below, which is the enclosing group, or the column without values itself.
+// Each occurrence of the group gives one entry of dst; entries that repeat within
+// it are dropped.
 func (a *matcher) missing(dst, below *field, noValue bool, path []step) {
 	if dst.form != leafForm {
 		for _, c := range dst.children {
@@ -207,7 +209,7 @@ func (a *matcher) missing(dst, below *field, noValue bool, path []step) {
 	*s = a.source(dst, -1)
 	s.LevelsOnly = true
 	s.levels = levelTable(path)
-	if len(s.levels) == 1 && !noValue { // no level in the file tells rows apart
+	if len(s.levels) == 1 && !noValue { // the group is present in every row
 		s.Missing = true
 		return
 	}
@@ -224,8 +226,8 @@ func (a *matcher) missing(dst, below *field, noValue bool, path []step) {
 	s.noValue, s.full = noValue, proxy.maxDef
 }
 
-// proxy returns the leaf below the node that costs the least to read: of the
-// least repetition, and of these the smallest.
+// proxy returns the leaf under the node that is cheapest to read: the one with the
+// lowest repetition level, and among these the smallest.
 func (d *field) proxy(f *File) *field {
 	var best *field
 	var bestSize int64

@@ -24,8 +24,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// The oracle: the rows of a file, written by arrow/go under the union's schema,
-// have the entries that the file's adapted pages have. Rows are JSON, where a
+// The oracle: arrow/go writes the rows of a file under the union's schema; its
+// entries must equal those of the file's adapted pages. Rows are JSON, where a
 // missing column is NULL.
 
 func writeArrow(t testing.TB, name string, schema *arrow.Schema, rows []string, options ...arrowparquet.WriterProperty) *parquet.File {
@@ -57,7 +57,7 @@ func writeArrow(t testing.TB, name string, schema *arrow.Schema, rows []string, 
 	return f
 }
 
-// entries is what a column chunk says, one text for each entry.
+// entries is the contents of a column chunk, one text per entry.
 type entries []string
 
 func (e *entries) add(p *parquet.Page, dict *parquet.Dictionary, l *parquet.Leaf) {
@@ -94,8 +94,7 @@ func plainValue(p *parquet.Page, dict *parquet.Dictionary, l *parquet.Leaf, i in
 	return plain[i*width : (i+1)*width]
 }
 
-// chunkEntries reads a chunk, or what of it is selected, through s if that is
-// not nil.
+// chunkEntries reads a chunk, or its selected rows, through s if that is not nil.
 func chunkEntries(t testing.TB, f *parquet.File, g, leaf int, selected []uint32, s *parquet.LeafSource, l *parquet.Leaf) (e entries) {
 	t.Helper()
 	var pages *parquet.LeafAdapter
@@ -196,7 +195,7 @@ func TestAdaptedFilesAgainstArrow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// arrow/go numbers the fields, each file's for itself.
+			// arrow/go assigns field ids in each file separately.
 			want := writeArrow(t, "union", union, nil)
 			for i := range want.Metadata.Schema {
 				want.Metadata.Schema[i].FieldID.Reset()
@@ -233,8 +232,7 @@ func compareWithArrow(t *testing.T, f *parquet.File, schema []parquet.SchemaElem
 	}
 }
 
-// Real files, of many writers: a schema is its own union, and pages pass it as
-// they are.
+// Real files of many writers: a schema is its own union, and pages pass unchanged.
 func TestUnionOfOneSchema(t *testing.T) {
 	check := func(t *testing.T, b []byte, name string) {
 		f, err := open(b, name)
@@ -242,7 +240,7 @@ func TestUnionOfOneSchema(t *testing.T) {
 			return
 		}
 		twice, err := parquet.Union([]*parquet.File{f, f}, nil)
-		if errors.Is(err, fault.ErrUnsupported) { // two columns of one name, unknown annotations
+		if errors.Is(err, fault.ErrUnsupported) { // two columns with one name, or unknown annotations
 			t.Log(err)
 			return
 		}

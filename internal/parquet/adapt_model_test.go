@@ -14,16 +14,16 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// The model: rows as trees of values, taken apart into entries by the rule of
-// the Dremel paper (Melnik et al., VLDB 2010), one row after the other. A value
-// of an optional node is nil or what is in it, of a repeated one an []any of
-// that; in it are, of a group, an []any with one for each child, and of a leaf
-// a PLAIN value.
+// The model: rows as trees of values, shredded into entries by the rule of the
+// Dremel paper (Melnik et al., VLDB 2010), one row at a time. A value of an
+// optional node is nil or its contents; a value of a repeated node is an []any of
+// contents. The contents of a group are an []any with a value per child, those of a
+// leaf a PLAIN value.
 
 // stream is a leaf's entries.
 type stream struct {
 	rep, def []uint8
-	values   [][]byte // PLAIN, each of its own
+	values   [][]byte // PLAIN, one each
 }
 
 func shred(root *Node, leaves int, rows []any) []stream {
@@ -34,8 +34,8 @@ func shred(root *Node, leaves int, rows []any) []stream {
 	return out
 }
 
-// shredNode writes the entries of v; rep is the level at which it repeats, depth
-// the number of repeated nodes on the way.
+// shredNode appends the entries of v. rep is the level at which v repeats, depth
+// the number of repeated nodes on the path.
 func shredNode(out []stream, n *Node, v any, rep, depth, def uint8) {
 	switch n.Repetition {
 	case format.Required:
@@ -80,7 +80,7 @@ func shredNothing(out []stream, n *Node, rep, def uint8) {
 	}
 }
 
-// recast gives a row's value the target's structure.
+// recast converts a row's value to the target's structure.
 func recast(src, dst *field, v any) any {
 	switch {
 	case v == nil:
@@ -115,7 +115,7 @@ func recastInside(src, dst *field, v any) any {
 	return out
 }
 
-// meaning is what a value stands for, whatever its type: numbers, decimals,
+// meaning returns what a value represents, whatever its type: numbers, decimals,
 // times and timestamps as fractions, in seconds; else the bytes.
 func meaning(t *valueType, v []byte) string {
 	x := new(big.Int)
@@ -174,10 +174,11 @@ func (t *valueType) values(plain []byte) (out [][]byte) {
 	return out
 }
 
-// A schema that evolves: what a column may be in one file or the other.
+// evolving describes a schema that evolves: the alternatives for a column in each
+// file.
 type evolving struct {
 	name     string
-	types    []string // of a leaf: any of them
+	types    []string // of a leaf: any of these
 	children []*evolving
 	kind     string // leaf, struct, list, map, repeated
 }
@@ -209,7 +210,7 @@ func randomColumn(rng *rand.Rand, name string, depth int) *evolving {
 		e.children = []*evolving{{name: "key", kind: "leaf", types: families[rng.IntN(len(families))]}, randomColumn(rng, "value", depth+1)}
 	}
 	if e.kind == "list" || e.kind == "map" {
-		for _, c := range e.children { // their nodes take a repetition of their own
+		for _, c := range e.children { // their nodes have a repetition of their own
 			if c.kind == "repeated" {
 				*c = evolving{name: c.name, kind: "leaf"}
 			}
@@ -224,7 +225,7 @@ func randomColumn(rng *rand.Rand, name string, depth int) *evolving {
 	return e
 }
 
-// in writes the column as one file has it.
+// in returns the column as one file declares it.
 func (e *evolving) in(rng *rand.Rand, name string) string {
 	repetition := pickOf(rng, "optional ", "required ")
 	if e.kind != "repeated" && rng.IntN(12) == 0 {
@@ -248,7 +249,7 @@ func (e *evolving) in(rng *rand.Rand, name string) string {
 	return repetition + fmt.Sprintf(pickOf(rng, e.types...), name) + "; "
 }
 
-// fieldsIn leaves some out, and mixes them.
+// fieldsIn omits some children and shuffles the rest.
 func fieldsIn(rng *rand.Rand, children []*evolving) string {
 	var s []string
 	for i, c := range children {
@@ -260,7 +261,7 @@ func fieldsIn(rng *rand.Rand, children []*evolving) string {
 	return strings.Join(s, "")
 }
 
-// randomRow makes the value of a node.
+// randomRow returns a random value of a node.
 func randomRow(rng *rand.Rand, d *field) any {
 	switch {
 	case d.Repetition == format.Optional && (d.allNull() || rng.IntN(3) == 0):
@@ -303,7 +304,7 @@ func randomValue(rng *rand.Rand, t *valueType) []byte {
 	case t.logical.Kind == Decimal:
 		most := int64(math.Pow10(min(t.logical.Precision, 18)))
 		x %= most
-	default: // times and timestamps: in the range of all units
+	default: // times and timestamps: within the range of all units
 		x %= math.MaxInt32
 	}
 	switch t.physical {
@@ -326,13 +327,13 @@ func randomValue(rng *rand.Rand, t *valueType) []byte {
 
 func pickOf[T any](rng *rand.Rand, from ...T) T { return from[rng.IntN(len(from))] }
 
-// pagesOf cuts a stream into pages, in the middle of rows too where repeats.
+// pagesOf divides a stream into pages, also within rows if the leaf repeats.
 func pagesOf(rng *rand.Rand, d *field, s stream) (pages []*Page, dict *Dictionary) {
 	index := map[string]uint32{}
 	if rng.IntN(2) == 0 {
 		dict = &Dictionary{}
 		for i, v := range append(slices.Clone(s.values), s.values...) {
-			if _, ok := index[string(v)]; !ok || i%7 == 0 { // entries may be there twice, and unused
+			if _, ok := index[string(v)]; !ok || i%7 == 0 { // entries may be duplicated or unused
 				index[string(v)] = uint32(dict.Len)
 				dict.Plain = append(dict.Plain, v...)
 				dict.Len++
@@ -371,7 +372,7 @@ func pagesOf(rng *rand.Rand, d *field, s stream) (pages []*Page, dict *Dictionar
 	return pages, dict
 }
 
-// gatherPage adds an adapted page to a stream, after looking whether it is one.
+// gatherPage checks an adapted page and appends it to a stream.
 func gatherPage(t testing.TB, d *field, s *stream, p *Page, dict *Dictionary) {
 	t.Helper()
 	rep, def := p.Rep, p.Def
@@ -431,8 +432,8 @@ func (d *field) leafFields() (out []*field) {
 	return out
 }
 
-// evolve makes files of one evolving schema and compares their rows, adapted to
-// the union, with the model's. It reports how many leaves were not identical.
+// evolve makes files of one evolving schema and compares their rows, adapted to the
+// union, with the model's. It returns the number of leaves that needed conversion.
 func evolve(t testing.TB, seed uint64) (adapted int) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 9))

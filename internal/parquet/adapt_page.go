@@ -5,11 +5,12 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// LeafAdapter adapts the pages of one column chunk. It is not safe for
-// concurrent use; several of one LeafSource are.
+// LeafAdapter adapts the pages of one column chunk. It is not safe for concurrent
+// use, but several of one LeafSource may be used concurrently.
 type LeafAdapter struct {
 	s    *LeafSource
 	at   fault.At
@@ -19,18 +20,17 @@ type LeafAdapter struct {
 	plain    []byte
 
 	from, to *Dictionary
-	misfits  []bool // of from's entries: those that to has no place for; nil when none
+	misfits  []bool // entries of from that to cannot represent; nil if none
 }
 
-// Pages returns an adapter for pages of a row group of the file, counted from
-// 0.
+// Pages returns an adapter for pages of a row group of the file, counted from 0.
 func (s *LeafSource) Pages(rowGroup int) *LeafAdapter {
 	return &LeafAdapter{s: s, at: fault.At{File: s.file.Name, RowGroup: rowGroup + 1, Column: s.column}}
 }
 
-// Nulls returns a page of rows of which each is the one entry that the target
-// has for a missing column. It is for sources that say Missing. The page is
-// valid until the next call of a method.
+// Nulls returns a page of rows for a source with Missing set: each row has the
+// single entry of a missing column. The page is valid until the next call of a
+// method.
 func (a *LeafAdapter) Nulls(rows int) *Page {
 	a.page = Page{Values: rows, Rows: rows, Encoding: format.Plain}
 	a.def = constantLevels(a.def, rows, a.s.levels[0])
@@ -42,7 +42,7 @@ func (a *LeafAdapter) Nulls(rows int) *Page {
 	return &a.page
 }
 
-// constantLevels returns n levels v, in buf's memory when that is enough.
+// constantLevels returns n levels v, using buf's memory if it is large enough.
 func constantLevels(buf []uint8, n int, v uint8) []uint8 {
 	buf = grow(buf, n)
 	for i := range buf {
@@ -51,13 +51,12 @@ func constantLevels(buf []uint8, n int, v uint8) []uint8 {
 	return buf
 }
 
-// Adapt returns the target's page for one of s.Leaf, and the dictionary that
-// its indices are of, nil when it has none. dict is the chunk's dictionary;
-// it is converted once. The page uses p's memory where it can, and is valid as
-// long as p is and until the next call of a method. It may be without entries
-// where p begins in the middle of a row. A value that the target cannot hold
-// is a mismatch; only those of p's entries count, not what else is in the
-// dictionary.
+// Adapt converts p, a page of s.Leaf, to the target and returns it with the
+// dictionary that its indices refer to, if any. dict is the chunk's dictionary; it
+// is converted once. The result shares p's memory where possible. It is valid as
+// long as p is, and until the next call of a method. It may have no entries if p
+// begins in the middle of a row. A value of p that the target cannot represent is
+// an error that wraps fault.ErrMismatch; unused dictionary entries do not matter.
 func (a *LeafAdapter) Adapt(p *Page, dict *Dictionary) (*Page, *Dictionary, error) {
 	s := a.s
 	if s.identity {
@@ -92,12 +91,12 @@ func (a *LeafAdapter) Adapt(p *Page, dict *Dictionary) (*Page, *Dictionary, erro
 	return &a.page, nil, nil
 }
 
-// misfit is the error for values that could not be converted.
+// misfit returns the error for values that could not be converted.
 func (a *LeafAdapter) misfit(p *Page, err error) error {
 	at := a.at
 	at.Page = p.Number
 	if err != nil {
-		return fault.Unsupported(at, "page too large: its values take more than %s as %s", fault.Size(MaxPageSize), &a.s.values.to).
+		return fault.Unsupported(at, "page too large: its values take more than %s as %s", show.Size(MaxPageSize), &a.s.values.to).
 			WithHint("write the file again with smaller pages, as of 1 MiB")
 	}
 	w := a.s.values
@@ -118,7 +117,7 @@ func (a *LeafAdapter) mapLevels(p *Page) {
 	if s.repeats {
 		a.page.Rep = rep
 	}
-	if rep == nil && s.repeats { // what repeats is missing
+	if rep == nil && s.repeats { // the repeated node is missing from the file
 		a.rep = constantLevels(a.rep, n, 0)
 		a.page.Rep = a.rep
 	}
@@ -126,7 +125,7 @@ func (a *LeafAdapter) mapLevels(p *Page) {
 	switch {
 	case s.LevelsOnly && rep != nil:
 		n = a.collapse(p)
-	case !s.LevelsOnly && int(s.levels[top]) == top: // they rise, so all are the same
+	case !s.LevelsOnly && int(s.levels[top]) == top: // levels ascend, so the table is the identity
 		a.page.Def = p.Def
 	case s.defined:
 		a.def = constantLevels(a.def, n, s.levels[0])
@@ -138,8 +137,8 @@ func (a *LeafAdapter) mapLevels(p *Page) {
 	a.page.Values = n
 }
 
-// collapse leaves out the entries that repeat within what the target has one
-// entry for, and returns how many are left.
+// collapse drops the entries that repeat within one entry of the target and returns
+// the number of entries left.
 func (a *LeafAdapter) collapse(p *Page) int {
 	s := a.s
 	a.rep, a.def = grow(a.rep, p.Values), grow(a.def, p.Values)
@@ -158,8 +157,8 @@ func (a *LeafAdapter) collapse(p *Page) int {
 	return n
 }
 
-// dictionary converts the dictionary, once, and checks that the entries that
-// the page uses came through.
+// dictionary converts the dictionary, once, and checks that all entries that the
+// page uses could be converted.
 func (a *LeafAdapter) dictionary(p *Page, dict *Dictionary) (*Dictionary, error) {
 	if a.from != dict {
 		misfits := make([]bool, dict.Len)

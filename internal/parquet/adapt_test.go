@@ -74,7 +74,7 @@ func TestValuesThatDoNotFit(t *testing.T) {
 	nanos, micros := int64(math.MaxInt64)/1000, int64(math.MaxInt64)/1000000
 	for _, c := range []struct {
 		from, to string
-		values   []byte // the first does not fit, the second does
+		values   []byte // the first one does not fit, the second one does
 		kind     error
 	}{
 		{"int64 x (TIMESTAMP MICROS)", "int64 x (TIMESTAMP NANOS)", plain64([]int64{nanos + 1, nanos}), fault.ErrMismatch},
@@ -96,7 +96,7 @@ func TestValuesThatDoNotFit(t *testing.T) {
 		if !errors.Is(err, c.kind) || !strings.HasPrefix(err.Error(), "log.parquet: row group 3: column x: page 7: ") {
 			t.Errorf("%s to %s: %v", c.from, c.to, err)
 		}
-		// An entry of the dictionary counts when it is used.
+		// A dictionary entry matters only if it is used.
 		dict := &Dictionary{Len: 2, Plain: c.values}
 		a := s.Pages(0)
 		for _, used := range []uint32{1, 0, 1} {
@@ -175,8 +175,8 @@ func TestAdapterRefuses(t *testing.T) {
 	}
 }
 
-// What a missing column costs: nothing where levels do not matter, else the
-// leaf with the fewest of them.
+// The cost of a missing column: none if levels do not matter, else that of the leaf
+// with the fewest levels.
 func TestSourcesOfMissingColumns(t *testing.T) {
 	const from = "required group r { required int32 x }; optional group o { optional group l (LIST) { repeated group list { optional int32 element } }; optional int32 y }"
 	const to = "required int32 k; optional int32 new; required group r { required int32 x; optional int32 new }; " +
@@ -199,7 +199,7 @@ func TestSourcesOfMissingColumns(t *testing.T) {
 	}
 }
 
-// The footers of many files are brought together once per run.
+// The footers of many files are united once per run.
 func BenchmarkUnion(b *testing.B) {
 	var text strings.Builder
 	for i := range 100 {

@@ -8,27 +8,27 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// widening converts PLAIN values of one type to those of a wider one.
+// widening converts PLAIN values of one type to a wider one.
 type widening struct {
 	from, to valueType
 	width    int // bytes of a value of from
-	most     int // bytes that a value of to takes at the most
+	most     int // largest size of a value of to in bytes
 
-	// copy appends all of src in to's form, where each value has one; else it
-	// is nil, and the values are integers that write appends. The capacity is
-	// there.
+	// copy appends all of src in to's form, if every value has one. Otherwise copy
+	// is nil: the values are integers, and write appends them. The caller provides
+	// the capacity.
 	copy  func(dst, src []byte) []byte
 	write func(dst []byte, values []int64) []byte
 
-	limited   bool  // what follows is not all of 64 bits, and 1
-	low, high int64 // what an integer is at the least and at the most, to have a form
-	factor    int64 // that it is multiplied by
-	foreign   bool  // others are not even values of from
+	limited   bool  // the range is not all of 64 bits, or factor is not 1
+	low, high int64 // range of the integers that can be converted
+	factor    int64 // multiplier of each integer
+	foreign   bool  // integers outside the range are not valid values of from
 }
 
-// all appends the converted values of src. at is the first that has no form in
-// the wider type, -1 when all have one. misfits, if not nil, says of each; the
-// others' forms mean nothing.
+// all appends the converted values of src. at is the position of the first value
+// that cannot be converted, or -1. If misfits is not nil, the positions of all such
+// values are set in it; their output is undefined.
 func (w *widening) all(dst, src []byte, misfits []bool) (out []byte, at int, err error) {
 	n := len(src) / w.width
 	if n > 0 && w.most > MaxPageSize/n {
@@ -55,8 +55,8 @@ func (w *widening) all(dst, src []byte, misfits []bool) (out []byte, at int, err
 	return dst, at, nil
 }
 
-// scale multiplies integers that are in the range, and tells which are not, as
-// all does; from is the position of the first.
+// scale multiplies integers by w.factor and reports those outside the range, as all
+// does. from is the position of the first.
 func (w *widening) scale(values []int64, misfits []bool, from int) int {
 	low, high, factor := w.low, w.high, w.factor
 	at := -1
@@ -92,8 +92,8 @@ func (w *widening) load(values []int64, src []byte) {
 	}
 }
 
-// newWidening returns how values of one type become those of the other, which
-// is what widest made of both; nil when they are stored alike.
+// newWidening returns the conversion between two types, where to is the result of
+// widest for both. It is nil if they are stored alike.
 func newWidening(from, to *valueType) *widening {
 	w := &widening{from: *from, to: *to, low: math.MinInt64, high: math.MaxInt64, factor: 1}
 	w.width = (&Leaf{Type: from.physical, TypeLength: from.length}).width()
@@ -165,8 +165,8 @@ func writeDouble(dst []byte, values []int64) []byte {
 	return out
 }
 
-// copyFloats makes float64s of float32s. NaNs keep their bits: the processor
-// would make signalling ones quiet.
+// copyFloats converts float32s to float64s. It keeps the bits of NaNs, because the
+// processor would turn signalling NaNs into quiet ones.
 func copyFloats(dst, src []byte) []byte {
 	out, tail := extend(dst, 2*len(src))
 	for i := range len(src) / 4 {
@@ -180,8 +180,8 @@ func copyFloats(dst, src []byte) []byte {
 	return out
 }
 
-// decimal changes how the unscaled value is stored: as a little-endian integer
-// or as big-endian two's complement.
+// decimal sets up the conversion between the representations of an unscaled value:
+// a little-endian integer or big-endian two's complement.
 func (w *widening) decimal() {
 	n := w.to.length
 	switch fixed := w.from.physical == format.FixedLenByteArray; {
@@ -201,7 +201,7 @@ func (w *widening) decimal() {
 			}
 			return dst
 		}
-	case w.to.physical == format.ByteArray: // in no more bytes than it takes
+	case w.to.physical == format.ByteArray: // in as few bytes as possible
 		w.most = 4 + 8
 		w.write = func(dst []byte, values []int64) []byte {
 			var b [8]byte
@@ -228,8 +228,8 @@ func (w *widening) decimal() {
 	}
 }
 
-// appendSigned appends a big-endian two's complement number in n bytes, which
-// are no fewer than v has.
+// appendSigned extends a big-endian two's complement number to n bytes and appends
+// it. v has at most n bytes.
 func appendSigned(dst, v []byte, n int) []byte {
 	sign := byte(int8(v[0]) >> 7)
 	for range n - len(v) {

@@ -8,26 +8,26 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Annotations of the schema, field 10 of its elements, go from a file to its
-// copy as the bytes that they are: what this package does not know of them, a
-// later reader may.
+// A schema element's annotation (its logical type, field 10) is copied from file to
+// file as bytes, so that parts of it that this package does not know reach a later
+// reader.
 
 const (
-	schemaField     = 2 // of the footer
+	schemaField     = 2 // in the footer
 	rowGroupsField  = 4
-	columnsField    = 1 // of a row group
+	columnsField    = 1 // in a row group
 	annotationField = 10
 )
 
-// annotation is a logical type as it is stored: a structure in Thrift's compact
-// protocol, and what it was decoded to.
+// annotation is a logical type in its stored form, a structure in Thrift's compact
+// protocol, with the value decoded from it.
 type annotation struct {
 	stored  []byte
 	decoded format.LogicalTypeValue
 }
 
-// Annotation returns the element's logical type as a footer stores it, a
-// structure of Thrift's compact protocol; nil if it has none.
+// Annotation returns the element's logical type as a footer stores it, a structure
+// in Thrift's compact protocol, or nil if it has none.
 func (e *SchemaElement) Annotation() ([]byte, error) {
 	switch {
 	case !e.LogicalType.Valid:
@@ -38,7 +38,7 @@ func (e *SchemaElement) Annotation() ([]byte, error) {
 	return thrift.Marshal(new(thrift.CompactProtocol), &e.LogicalType.V)
 }
 
-// SetAnnotation gives the element a logical type that Annotation returned.
+// SetAnnotation sets the element's logical type from bytes returned by Annotation.
 func (e *SchemaElement) SetAnnotation(stored []byte) (err error) {
 	s := skimmer{b: stored}
 	if err := s.value(wireStruct, 0); err != nil {
@@ -56,11 +56,11 @@ func (e *SchemaElement) SetAnnotation(stored []byte) (err error) {
 	return nil
 }
 
-// placed is where an element of the schema has its annotation.
+// placed is the position of a schema element's annotation in a footer.
 type placed struct {
-	at, end int   // of the annotation; both are where one would stand if there is none
-	header  int   // where the field's header stands
-	last    int64 // number of the field before
+	at, end int   // of the annotation; both are the insertion point if there is none
+	header  int   // start of the field's header
+	last    int64 // number of the preceding field
 }
 
 // annotations finds the annotations in a footer.
@@ -95,7 +95,8 @@ func annotations(footer []byte) (out []placed, err error) {
 	return out, err
 }
 
-// annotation finds that of the element at hand, behind which it moves.
+// annotation finds the annotation of the current schema element and moves past the
+// element.
 func (s *skimmer) annotation() (p placed, err error) {
 	found := false
 	last := int64(0)
@@ -113,13 +114,13 @@ func (s *skimmer) annotation() (p placed, err error) {
 		return nil
 	})
 	if !found {
-		p = placed{at: s.pos - 1, end: s.pos - 1, header: s.pos - 1, last: last} // before the end of the structure
+		p = placed{at: s.pos - 1, end: s.pos - 1, header: s.pos - 1, last: last} // before the structure's stop byte
 	}
 	return p, err
 }
 
-// fields calls f for each field of the structure at hand, behind its header;
-// f moves behind the value, which true and false have none of.
+// fields calls f after the header of each field of the current structure. f must
+// move past the value, except for true and false, which have none.
 func (s *skimmer) fields(f func(id int64, t byte, header int, before int64) error) error {
 	id := int64(0)
 	for {
@@ -132,7 +133,7 @@ func (s *skimmer) fields(f func(id int64, t byte, header int, before int64) erro
 		if t == wireStop {
 			return nil
 		}
-		if id += int64(c >> 4); c>>4 == 0 { // the field id stands in full
+		if id += int64(c >> 4); c>>4 == 0 { // the header is followed by the full field id
 			v, err := s.uvarint()
 			if err != nil {
 				return err
@@ -145,11 +146,11 @@ func (s *skimmer) fields(f func(id int64, t byte, header int, before int64) erro
 	}
 }
 
-// keepAnnotations remembers the annotations as the footer has them.
+// keepAnnotations stores the annotations in their encoded form.
 func (m *FileMetaData) keepAnnotations(footer []byte) {
 	places, err := annotations(footer)
 	if err != nil || len(places) != len(m.Schema) {
-		return // the decoder sees it otherwise, and its view is what counts
+		return // the decoder read another schema, and its view counts
 	}
 	for i, p := range places {
 		if p.at < p.end {
@@ -158,8 +159,8 @@ func (m *FileMetaData) keepAnnotations(footer []byte) {
 	}
 }
 
-// withAnnotations puts into an encoded footer the annotations that the schema's
-// elements were read with.
+// withAnnotations replaces annotations in an encoded footer by their encoded form
+// as they were read.
 func (m *FileMetaData) withAnnotations(footer []byte) ([]byte, error) {
 	places, err := annotations(footer)
 	if err != nil {
@@ -169,7 +170,7 @@ func (m *FileMetaData) withAnnotations(footer []byte) ([]byte, error) {
 	from := 0
 	for i, p := range places {
 		e := &m.Schema[i]
-		if e.annotation.stored == nil || e.annotation.decoded != e.LogicalType.V.Value { // another one since
+		if e.annotation.stored == nil || e.annotation.decoded != e.LogicalType.V.Value { // changed since it was read
 			continue
 		}
 		out = append(out, footer[from:p.header]...)

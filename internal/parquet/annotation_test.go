@@ -10,12 +10,12 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// TestAnnotationsAreKept: a footer that is decoded and encoded again has the
-// annotations of the first, byte by byte, those that nobody knows among them.
+// TestAnnotationsAreKept: a footer that is decoded and encoded again has the same
+// annotations, byte by byte, including unknown ones.
 func TestAnnotationsAreKept(t *testing.T) {
-	spherical := []byte{0x0c, 18 << 1, 0x25, 0, 0, 0}     // GEOGRAPHY, algorithm 0 said explicitly
-	unknown := []byte{0x0c, 0xf6, 0x27, 0, 0}             // of a type 2555 without parameters
-	parameters := []byte{0x0c, 0xf6, 0x27, 0x15, 6, 0, 0} // with one
+	spherical := []byte{0x0c, 18 << 1, 0x25, 0, 0, 0}     // GEOGRAPHY, with explicit algorithm 0
+	unknown := []byte{0x0c, 0xf6, 0x27, 0, 0}             // type 2555, without parameters
+	parameters := []byte{0x0c, 0xf6, 0x27, 0x15, 6, 0, 0} // with one parameter
 	for _, stored := range [][]byte{spherical, unknown, parameters} {
 		for _, id := range []thrift.Null[int32]{{}, thrift.New(int32(7))} {
 			m := &FileMetaData{Version: 1, Schema: []SchemaElement{
@@ -49,7 +49,7 @@ func TestAnnotationsAreKept(t *testing.T) {
 	}
 }
 
-// TestAnnotationsOfFiles: the same of files that others have written.
+// TestAnnotationsOfFiles: the same for files of other writers.
 func TestAnnotationsOfFiles(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.parquet")
 	if shared := os.Getenv("BLOOMJOIN_SHARED"); shared != "" && err == nil {

@@ -2,6 +2,7 @@ package parquet
 
 import (
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -11,13 +12,13 @@ const (
 	bloomHeaderSize = 256 // more than the four fields of a header take
 )
 
-// BloomFilter returns the bitset of a column chunk's Parquet Bloom filter:
-// N blocks of 32 bytes, each eight little-endian 32-bit lanes, keyed by
-// XXH64 with seed 0 of the PLAIN-encoded value (a byte array without its
-// length). ok is false when the chunk has none. rowGroup and leaf count from 0.
+// BloomFilter returns the bitset of a column chunk's Parquet Bloom filter: N blocks
+// of 32 bytes, each eight little-endian 32-bit lanes, keyed by XXH64 with seed 0 of
+// the PLAIN-encoded value (a byte array without its length). ok is false if the
+// chunk has none. rowGroup and leaf count from 0.
 func (f *File) BloomFilter(rowGroup, leaf int) (bits []byte, ok bool, err error) {
 	at := f.at(rowGroup, leaf)
-	defer fault.Recovered(at, &err)
+	defer panics.Recover(at, &err)
 	md := &f.Metadata.RowGroups[rowGroup].Columns[leaf].MetaData
 	pos := md.BloomFilterOffset
 	if pos == 0 {

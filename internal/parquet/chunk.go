@@ -10,56 +10,58 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
 const (
-	// MaxPageSize is the most bytes that a page may have, decompressed.
+	// MaxPageSize is the largest supported page, decompressed, in bytes.
 	MaxPageSize = 256 << 20
-	// MaxPageValues is the most values, NULLs counted, that a page may have.
+	// MaxPageValues is the largest number of values in a page, including NULLs.
 	MaxPageValues = 1 << 26
 
 	maxHeaderSize = 8 << 20
-	headerAhead   = 16 << 10 // read behind a page: more than the next page's header takes
+	headerAhead   = 16 << 10 // bytes read past a page: more than the next page's header takes
 
-	maxDictionaryHeader = 100 // bytes, of the writers that did not count it
+	maxDictionaryHeader = 100 // bytes, for writers that did not count it in the chunk's size
 )
 
-// Page is a decoded data page, or what a selection has left of one. Its slices
-// are valid until the next call to Next of the Chunk it came from.
+// Page is a decoded data page, or the selected part of one. Its slices are valid
+// until the next call to Next of its Chunk.
 type Page struct {
 	Number   int // among the chunk's data pages, from 1
 	Offset   int64
-	FirstRow int64 // of the row group: the first row that begins in the stored page
-	Values   int   // entries, NULLs counted
-	Rows     int   // rows that begin among them
-	NonNull  int   // values that are there
+	FirstRow int64 // in the row group: the first row that begins in the stored page
+	Values   int   // entries, including NULLs
+	Rows     int   // rows that begin among the entries
+	NonNull  int   // values other than NULL
 
-	Encoding format.Encoding // of the stored page's values
-	// Stored is the page as it stands in the file, if all of it was selected,
-	// rows begin and end with it, and it is a V1 page; else nil.
+	Encoding format.Encoding // of the values in the stored page
+	// Stored is the page as stored in the file if all of it was selected, it is a
+	// V1 page, and it begins and ends at row boundaries; else nil.
 	Stored *StoredPage
 
-	Rep []uint8 // one per entry; nil when the leaf is not repeated
-	Def []uint8 // one per entry; nil when values are always there
+	Rep []uint8 // one per entry; nil if the leaf is not repeated
+	Def []uint8 // one per entry; nil if values are never NULL
 
-	// The values that are there, in one of two forms.
-	Plain   []byte   // PLAIN encoded, whatever the page's own encoding was
-	Indices []uint32 // of the dictionary's entries, all in range
-	Coded   bool     // whether the values are Indices, not Plain
+	// The values other than NULL, in one of two forms.
+	Plain   []byte   // PLAIN encoded, whatever the stored encoding
+	Indices []uint32 // indices of dictionary entries, all in range
+	Coded   bool     // the values are in Indices, not Plain
 
-	offsets []uint32 // of byte arrays in Plain, once asked for
+	offsets []uint32 // offsets of byte arrays in Plain, computed on demand
 }
 
-// StoredPage is a V1 data page as it stands in its file: levels and values,
-// compressed.
+// StoredPage is a V1 data page as it is stored in a file: compressed levels and
+// values.
 type StoredPage struct {
 	Body  []byte
-	Size  int // bytes decompressed
+	Size  int // decompressed size in bytes
 	Codec format.CompressionCodec
 }
 
-// Bytes returns value i of a byte array column, i counted over the values
-// that are there. dict is the chunk's dictionary.
+// Bytes returns value i of a byte array column, counting only values other than
+// NULL. dict is the chunk's dictionary.
 func (p *Page) Bytes(i int, dict *Dictionary) []byte {
 	if p.Coded {
 		j := p.Indices[i]
@@ -72,18 +74,19 @@ func (p *Page) Bytes(i int, dict *Dictionary) []byte {
 }
 
 // Dictionary is a chunk's dictionary: Len values in PLAIN encoding. Its memory
-// is that of the Chunk's Buffers, and good until they serve another Chunk.
+// belongs to the Chunk's Buffers and is valid until these are used for another
+// Chunk.
 type Dictionary struct {
 	Len     int
 	Plain   []byte
-	offsets []uint32 // of byte arrays: where each begins in Plain, behind its length, and one end
+	offsets []uint32 // for byte arrays: the start of each value in Plain, after its length, and one more
 }
 
-// size returns the number of bytes of entry i of a byte array dictionary.
+// size returns the size of entry i of a byte array dictionary.
 func (d *Dictionary) size(i uint32) int64 { return int64(d.offsets[i+1]-d.offsets[i]) - 4 }
 
-// Longest returns the size of the largest entry of a byte array dictionary; nil
-// has none.
+// Longest returns the size of the largest entry of a byte array dictionary, 0 if d
+// is nil.
 func (d *Dictionary) Longest() (n int64) {
 	if d == nil {
 		return 0
@@ -94,40 +97,40 @@ func (d *Dictionary) Longest() (n int64) {
 	return n
 }
 
-// Buffers is the memory in which pages are read and decoded. It serves one
-// Chunk after the other; the zero value is ready.
+// Buffers is the memory that pages are read and decoded into. It serves one Chunk
+// after another. The zero value is ready to use. It is not safe for concurrent use.
 type Buffers struct {
-	window  []byte // bytes as they are stored
+	window  []byte // stored bytes
 	raw     []byte // decompressed page
-	plain   []byte // values brought to PLAIN
+	plain   []byte // values converted to PLAIN
 	picked  []byte // selected values
-	dict    []byte // of the dictionary
+	dict    []byte // the dictionary
 	offsets []uint32
 	rep     []uint8
 	def     []uint8
 	indices []uint32
-	entries []uint32 // of the page: those of selected rows
-	values  []uint32 // of the page: the values among those
+	entries []uint32 // entries of selected rows in the page
+	values  []uint32 // values among those entries
 	codec   decompressor
 
-	charged int64  // bytes that were claimed for all of these
-	own     Claim  // of which they are, unless
-	shared  *Claim // is not nil
+	charged int64 // bytes claimed for all of these
+	own     Claim // charged if shared is nil
+	shared  *Claim
 }
 
-// ChargeTo has the pages charged to a claim that others share, until it is called
-// with another; nil: to one of the Buffers' own. No page is in use.
+// ChargeTo charges pages to a shared claim until the next call; nil: to the
+// Buffers' own claim. No page may be in use.
 func (b *Buffers) ChargeTo(c *Claim) { b.shared = c }
 
-// Close gives back what the decoders and large pages hold. The Buffers may be
+// Close frees the memory of the decoders and of large pages. The Buffers may be
 // used again.
 func (b *Buffers) Close() {
 	b.codec.close()
 	b.Rest()
 }
 
-// Chunk walks the pages of one column chunk. It is not safe for concurrent
-// use; several Chunks of one File are.
+// Chunk walks the pages of one column chunk. It is not safe for concurrent use, but
+// several Chunks of one File may be used concurrently.
 type Chunk struct {
 	f    *File
 	leaf *Leaf
@@ -135,44 +138,44 @@ type Chunk struct {
 	at   fault.At
 
 	pos, end int64
-	winPos   int64 // where buf.window stands in the file
-	passed   int64 // mapped bytes from there to pos have not been given back
+	winPos   int64 // position of buf.window in the file
+	passed   int64 // start of the mapped bytes before pos that were not released yet
 
 	selected bool
-	left     []uint32 // selected rows that are yet to come
-	inRow    bool     // the last row seen is selected, and may go on
-	noCoded  bool     // pages coded by the dictionary are skipped
+	left     []uint32 // selected rows still to come
+	inRow    bool     // the last row seen is selected and may continue
+	noCoded  bool     // skip dictionary-coded pages
 	index    *OffsetIndex
-	indexed  bool // index was looked for
-	jumped   bool // the next page was found by it
-	run      int  // pages skipped one after the other
+	indexed  bool // the index was looked up
+	jumped   bool // the next page was found by the index
+	run      int  // pages skipped in a row
 
 	dict *Dictionary
-	// dictBytes is what was charged for it.
+	// dictBytes is the size charged for the dictionary.
 	dictBytes int64
 	pages     int   // data pages seen
-	skipped   int   // of them, those that were not decompressed
+	skipped   int   // data pages that were not decompressed
 	values    int64 // entries seen
 	rows      int64
-	wanted    int64 // rows of the row group
+	wanted    int64 // rows in the row group
 
 	page    Page
-	v2      bool  // the page is of the second version
-	sameDef bool  // the page's definition levels are all def
-	def     uint8 //
+	v2      bool // the page is a V2 page
+	sameDef bool // all of the page's definition levels are def
+	def     uint8
 	stored  StoredPage
 	shape   Shape
 	buf     *Buffers
 }
 
-// Chunk starts a walk over the pages of a column chunk. rowGroup and leaf
-// count from 0. The Chunk must be closed.
+// Chunk starts a walk over the pages of a column chunk. rowGroup and leaf count
+// from 0. The caller must close the Chunk.
 func (f *File) Chunk(rowGroup, leaf int) *Chunk {
 	return f.ChunkIn(new(Buffers), rowGroup, leaf)
 }
 
-// ChunkIn is [File.Chunk] in memory that is used again and again. When the Chunk
-// is not used any more, also after an error, [Buffers.Rest] is to be called.
+// ChunkIn is [File.Chunk] with reusable memory. The caller must call [Buffers.Rest]
+// when the Chunk is no longer used, even after an error.
 func (f *File) ChunkIn(buf *Buffers, rowGroup, leaf int) *Chunk {
 	md := &f.Metadata.RowGroups[rowGroup].Columns[leaf].MetaData
 	start := chunkStart(md)
@@ -195,29 +198,28 @@ func (f *File) ChunkIn(buf *Buffers, rowGroup, leaf int) *Chunk {
 	return c
 }
 
-// Select restricts the walk to the given rows of the row group, ascending and
-// without repetition, counted from 0. Pages without any of them are not
-// decompressed, as far as their headers tell which rows they hold, and are not
-// returned; of others only the entries of these rows. It is called before
-// Next.
+// Select restricts the walk to the given rows of the row group: ascending, without
+// duplicates, counted from 0. Pages without any of them are not returned, nor
+// decompressed if their headers show which rows they hold. Other pages are returned
+// with only the entries of these rows. Select must be called before Next.
 func (c *Chunk) Select(rows []uint32) { c.selected, c.left = true, rows }
 
-// Pages returns how many data pages the walk has come by, and how many of them
-// were not decompressed.
+// Pages returns the number of data pages seen so far, and how many of them were not
+// decompressed.
 func (c *Chunk) Pages() (seen, skipped int) { return c.pages, c.skipped }
 
-// Close gives back the memory of the decoders, the page and the dictionary.
+// Close frees the memory of the decoders, the page and the dictionary.
 func (c *Chunk) Close() {
 	c.page, c.stored, c.dict = Page{}, StoredPage{}, nil
 	c.buf.Close()
 }
 
-// Dictionary returns the chunk's dictionary, nil when it has none. It is read
-// with the first page, or before by ReadDictionary.
+// Dictionary returns the chunk's dictionary, or nil if it has none. It is read with
+// the first page, or earlier by ReadDictionary.
 func (c *Chunk) Dictionary() *Dictionary { return c.dict }
 
 // ReadDictionary reads the dictionary page, if the chunk begins with one, before
-// any data page.
+// any data page. It returns nil if there is none.
 func (c *Chunk) ReadDictionary(ctx context.Context) (d *Dictionary, err error) {
 	defer c.recovered(&err)
 	if c.pages > 0 || c.dict != nil || c.md.NumValues == 0 {
@@ -243,8 +245,8 @@ func (c *Chunk) ReadDictionary(ctx context.Context) (d *Dictionary, err error) {
 	return c.dict, err
 }
 
-// PlainOrCoded reports whether the footer knows no other encodings of the chunk's
-// values than PLAIN and the dictionary's.
+// PlainOrCoded reports whether, according to the footer, the chunk's values use no
+// encodings but PLAIN and dictionary indices.
 func (c *Chunk) PlainOrCoded() bool {
 	for _, e := range c.md.Encodings {
 		switch e {
@@ -256,16 +258,16 @@ func (c *Chunk) PlainOrCoded() bool {
 	return true
 }
 
-// FooterBytes returns what the footer says of the chunk's size, decompressed.
+// FooterBytes returns the chunk's decompressed size according to the footer.
 func (c *Chunk) FooterBytes() int64 { return c.md.TotalUncompressedSize }
 
-// SkipCoded makes Next skip the pages whose values are indices of the
-// dictionary, as their headers say, without decompressing them.
+// SkipCoded makes Next skip pages whose values are dictionary indices according to
+// their headers, without decompressing them.
 func (c *Chunk) SkipCoded() { c.noCoded = true }
 
-// Next returns the next data page that has entries, io.EOF behind the last
-// one. If no rows were selected, the chunk's totals have been checked at the
-// end; a walk for selected rows ends with the last of them. An error is final.
+// Next returns the next data page that has entries, or io.EOF after the last one. A
+// walk over all rows checks the chunk's totals at the end; a walk over selected
+// rows ends after the last of them. An error is final.
 func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 	defer c.recovered(&err)
 	for c.values < c.md.NumValues {
@@ -332,21 +334,22 @@ func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 	return nil, io.EOF
 }
 
-// recovered is deferred around what may panic, see fault.Recovered.
+// recovered converts a panic to an error; see panics.Recover.
 func (c *Chunk) recovered(err *error) {
 	if r := recover(); r != nil {
-		*err = fault.Panicked(c.here(), r)
+		*err = panics.Error(c.here(), r)
 	}
 }
 
-// Mapped bytes are given back when they are so many, and at the end of a chunk
-// when that is worth a system call.
+// Mapped bytes are released once there are passAtOnce of them, and at the end of a
+// chunk if there are enough to be worth a system call.
 const (
 	passAtOnce = 2 << 20
 	passAtEnd  = 64 << 10
 )
 
-// pass gives back mapped bytes that the walk is done with, if they are so many.
+// pass releases the mapped bytes that the walk has passed, if there are more than
+// least.
 func (c *Chunk) pass(least int64) {
 	if m := c.f.mapping; m != nil && m.Passed != nil && c.pos-c.passed > least {
 		m.Passed(c.passed, c.pos)
@@ -354,7 +357,7 @@ func (c *Chunk) pass(least int64) {
 	}
 }
 
-// here is the place of the page being read.
+// here returns the place of the page being read, for errors.
 func (c *Chunk) here() fault.At {
 	at := c.at
 	at.Page = c.pages
@@ -367,7 +370,7 @@ func (c *Chunk) corrupt(err error, format string, args ...any) error {
 	return e
 }
 
-// peek returns n bytes at c.pos, fewer at the chunk's end.
+// peek returns n bytes at c.pos, or fewer at the chunk's end.
 func (c *Chunk) peek(n int64) ([]byte, error) {
 	n = min(n, c.end-c.pos)
 	if m := c.f.mapping; m != nil && c.end <= int64(len(m.Bytes)) {
@@ -396,7 +399,8 @@ func (c *Chunk) peek(n int64) ([]byte, error) {
 	return w[from : from+n], nil
 }
 
-// readHeader reads the page header at c.pos and moves behind it.
+// readHeader reads the page header at c.pos and moves past it. offset is the
+// header's position.
 func (c *Chunk) readHeader() (*pageHeader, int64, error) {
 	for size := int64(headerAhead); ; size *= 8 {
 		b, err := c.peek(size)
@@ -416,7 +420,7 @@ func (c *Chunk) readHeader() (*pageHeader, int64, error) {
 		case int64(len(b)) < size:
 			return nil, 0, c.headerFault(fmt.Errorf("%d of %d values read: %w", c.values, c.md.NumValues, err))
 		case size >= maxHeaderSize:
-			return nil, 0, fault.Unsupported(c.here(), "a page header of more than %s", fault.Size(maxHeaderSize)).
+			return nil, 0, fault.Unsupported(c.here(), "a page header of more than %s", show.Size(maxHeaderSize)).
 				WithHint("write the file again without long statistics in its pages")
 		}
 	}
@@ -428,7 +432,7 @@ func (c *Chunk) headerFault(err error) error {
 	return &fault.Error{Kind: fault.ErrCorrupt, At: at, What: "no valid page header", Err: err}
 }
 
-// checkSizes checks the sizes that a page's header states.
+// checkSizes checks the sizes in a page's header.
 func (c *Chunk) checkSizes(h *pageHeader) (at fault.At, err error) {
 	at = c.at
 	if h.Type != format.DictionaryPage {
@@ -441,21 +445,21 @@ func (c *Chunk) checkSizes(h *pageHeader) (at fault.At, err error) {
 	case stored > c.end-c.pos:
 		return at, fault.Corrupt(at, "a page of %d bytes, which does not fit into the column chunk", stored)
 	case size > MaxPageSize || stored > MaxPageSize:
-		return at, fault.Unsupported(at, "page too large: %s, %s decompressed; the limit is %s", fault.Size(stored), fault.Size(size), fault.Size(MaxPageSize)).
+		return at, fault.Unsupported(at, "page too large: %s, %s decompressed; the limit is %s", show.Size(stored), show.Size(size), show.Size(MaxPageSize)).
 			WithHint("write the file again with smaller pages, as of 1 MiB")
 	}
 	return at, nil
 }
 
-// readBody checks the header's sizes, reads the page's bytes as they are
-// stored and checks their checksum.
+// readBody checks the header's sizes, reads the page's stored bytes and verifies
+// their checksum.
 func (c *Chunk) readBody(h *pageHeader) ([]byte, error) {
 	at, err := c.checkSizes(h)
 	if err != nil {
 		return nil, err
 	}
 	stored := int64(h.CompressedPageSize)
-	body, err := c.peek(stored + headerAhead) // the next header with it
+	body, err := c.peek(stored + headerAhead) // including the next header
 	if err != nil {
 		return nil, err
 	}
@@ -466,7 +470,7 @@ func (c *Chunk) readBody(h *pageHeader) ([]byte, error) {
 	if h.CRC.Valid {
 		if got := crc32.ChecksumIEEE(body); got != uint32(h.CRC.V) {
 			e := fault.Corrupt(at, "the page's checksum")
-			e.Want, e.Got = fmt.Sprintf("%08x", uint32(h.CRC.V)), fmt.Sprintf("%08x", got)
+			_ = e.Wanted(fmt.Sprintf("%08x", uint32(h.CRC.V)), fmt.Sprintf("%08x", got))
 			return nil, e
 		}
 	}
@@ -474,7 +478,8 @@ func (c *Chunk) readBody(h *pageHeader) ([]byte, error) {
 	return body, nil
 }
 
-// inflate decompresses src, which is all or the tail of a page.
+// inflate decompresses src, which is a whole page or the tail of one, to size
+// bytes.
 func (c *Chunk) inflate(src []byte, size int64) ([]byte, error) {
 	codec := c.md.Codec
 	if !plausible(codec, int64(len(src)), size) {
@@ -521,7 +526,7 @@ func (c *Chunk) dictionary(h *pageHeader, body []byte) error {
 	if err != nil {
 		return &fault.Error{Kind: fault.ErrCorrupt, At: c.at, What: "the dictionary's values do not decode", Err: err}
 	}
-	if c.md.Codec == format.Uncompressed { // it stands in the window
+	if c.md.Codec == format.Uncompressed { // plain is part of the window
 		c.buf.dict = append(c.buf.dict[:0], plain...)
 	} else {
 		c.buf.dict, c.buf.raw = plain, c.buf.dict[:0]
@@ -534,8 +539,8 @@ func (c *Chunk) dictionary(h *pageHeader, body []byte) error {
 	return nil
 }
 
-// byteArrayOffsets returns where each of n checked values begins, behind its
-// length, and where a further one would; in buf's memory if that is enough.
+// byteArrayOffsets returns the start of each of n checked values, after its length,
+// and where another one would start. It uses buf's memory if it is large enough.
 func byteArrayOffsets(buf []uint32, plain []byte, n int) []uint32 {
 	offsets := growIndices(buf, n+1)
 	pos := uint32(4)

@@ -20,19 +20,19 @@ var (
 	errCodec = errors.New("codec not supported")
 )
 
-// decompressor holds the state worth keeping between pages. It is not safe
-// for concurrent use.
+// decompressor holds decoder state that is reused between pages. It is not safe for
+// concurrent use.
 type decompressor struct {
 	zstd   *zstd.Decoder
 	gzip   *gzip.Reader
 	brotli *brotli.Reader
 	lz4    *lz4.Reader
-	src    bytes.Reader // what those of streams read
+	src    bytes.Reader // input of the stream decoders
 }
 
-// maxRatio is how many bytes a compressed byte can become at most, with a
-// margin; 0 where the codec knows no bound. It keeps a tiny page from having
-// a large one allocated.
+// maxRatio returns an upper bound, with a margin, on the bytes that a compressed
+// byte can expand to; 0 if the codec has no bound. It prevents large allocations
+// for tiny pages.
 func maxRatio(codec format.CompressionCodec) int64 {
 	switch codec {
 	case format.Uncompressed:
@@ -47,15 +47,14 @@ func maxRatio(codec format.CompressionCodec) int64 {
 	return 0
 }
 
-// plausible reports whether compressed bytes can become size bytes.
+// plausible reports whether the compressed bytes can expand to size bytes.
 func plausible(codec format.CompressionCodec, compressed, size int64) bool {
 	r := maxRatio(codec)
 	return r == 0 || size <= compressed*r+64
 }
 
-// decompress returns the size bytes that src stands for. The result is in
-// dst's memory when that is large enough, and is src itself when nothing is
-// compressed.
+// decompress returns src decompressed, which must be size bytes. The result is in
+// dst's memory if that is large enough, or src itself if nothing is compressed.
 func (d *decompressor) decompress(codec format.CompressionCodec, dst, src []byte, size int) ([]byte, error) {
 	if codec == format.Uncompressed {
 		if len(src) != size {
@@ -64,9 +63,9 @@ func (d *decompressor) decompress(codec format.CompressionCodec, dst, src []byte
 		return src, nil
 	}
 	if size == 0 && len(src) == 0 {
-		return dst[:0], nil // some writers compress nothing to nothing
+		return dst[:0], nil // some writers store nothing at all for an empty page
 	}
-	if cap(dst) < max(size, 1) { // no nil slices: lz4's assembly takes their address
+	if cap(dst) < max(size, 1) { // never nil: lz4's assembly takes the slice's address
 		dst = make([]byte, size, max(size, 64))
 	}
 	dst = dst[:size]
@@ -120,7 +119,7 @@ func (d *decompressor) gunzip(dst, src []byte) (int, error) {
 	} else if err := d.gzip.Reset(&d.src); err != nil {
 		return 0, err
 	}
-	return readExactly(d.gzip, dst) // members one behind the other are read on
+	return readExactly(d.gzip, dst) // concatenated gzip members are all read
 }
 
 func (d *decompressor) unbrotli(dst, src []byte) (int, error) {
@@ -146,7 +145,7 @@ func (d *decompressor) unzstd(dst, src []byte) (int, error) {
 	return len(out), err
 }
 
-// close gives back what the decoders hold.
+// close frees the decoders' memory.
 func (d *decompressor) close() {
 	if d.zstd != nil {
 		d.zstd.Close()
@@ -173,9 +172,9 @@ func readExactly(r io.Reader, dst []byte) (int, error) {
 	}
 }
 
-// unlz4 decodes the deprecated LZ4 codec, whose framing was never specified:
-// Hadoop's (groups of big-endian lengths, uncompressed then compressed, before
-// each block), an LZ4 frame, or one bare block.
+// unlz4 decodes the deprecated LZ4 codec. Its framing was never specified: it is
+// Hadoop's (groups of big-endian lengths, uncompressed and then compressed, before
+// each block), an LZ4 frame, or a single bare block.
 func (d *decompressor) unlz4(dst, src []byte) (int, error) {
 	if n, ok := lz4Hadoop(dst, src); ok {
 		return n, nil

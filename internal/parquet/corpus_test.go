@@ -14,7 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
-// corpus returns the Parquet files, whole and broken, of the shared corpora.
+// corpus returns the Parquet files of the shared corpora, valid and broken ones.
 func corpus(t testing.TB) []string {
 	shared := os.Getenv("BLOOMJOIN_SHARED")
 	if shared == "" {

@@ -17,10 +17,10 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-const benchValues = 1 << 15 // pages of them stay in the second-level cache, as pages in a scan do
+const benchValues = 1 << 15 // pages of them stay in the second-level cache, as in a scan
 
-// perValue runs f and reports its time per value, of which one call has
-// benchValues.
+// perValue runs f and reports its time per value. A call handles benchValues
+// values.
 func perValue(b *testing.B, f func() error) {
 	b.ReportAllocs()
 	for b.Loop() {
@@ -50,7 +50,7 @@ func BenchmarkLevels(b *testing.B) {
 			perValue(b, func() error { return decodeHybrid(dst, src, uint(width), 1<<width-1) })
 		})
 	}
-	b.Run("runs", func(b *testing.B) { // of 24 alike, then 8 packed
+	b.Run("runs", func(b *testing.B) { // 24 equal values, then 8 packed ones
 		var src []byte
 		for range benchValues / 32 {
 			src = append(src, 24<<1, 1, 1<<1|1, byte(rng.Uint32()))
@@ -72,7 +72,7 @@ func BenchmarkIndices(b *testing.B) {
 			perValue(b, func() error { return decodeHybrid(dst, src, uint(width), limit) })
 		})
 	}
-	b.Run("runs", func(b *testing.B) { // of 24 alike, then 8 packed
+	b.Run("runs", func(b *testing.B) { // 24 equal values, then 8 packed ones
 		var src []byte
 		for range benchValues / 32 {
 			src = append(src, 24<<1, 1, 1<<1|1, 1, 2, 3, 4, 5, 6, 7, 8)
@@ -189,8 +189,8 @@ func BenchmarkGather(b *testing.B) {
 	}
 }
 
-// BenchmarkDecompress takes a page of 1 MiB that looks like a log's addresses
-// of pages.
+// BenchmarkDecompress decompresses a page of 1 MiB that resembles the URLs of a
+// log.
 func BenchmarkDecompress(b *testing.B) {
 	rng := rand.New(rand.NewPCG(21, 5))
 	var page []byte

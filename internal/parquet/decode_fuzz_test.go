@@ -21,28 +21,28 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Every decoder is held against the naive one, and against parquet-go's where
-// ours found the bytes valid (that one panics or guesses where they are not).
+// Every decoder is compared with the naive one, and with parquet-go's if ours
+// accepts the bytes (parquet-go panics or guesses if they are invalid).
 
-// seedPage is a page of a real file, taken apart.
+// seedPage is a page of a real file, split into its parts.
 type seedPage struct {
 	leaf   *Leaf
 	header []byte
 	stored []byte // without V2's levels
 	codec  format.CompressionCodec
-	size   int // of stored, decompressed
+	size   int // decompressed size of stored
 	rep    []byte
 	def    []byte
 	n      int // entries
 	enc    format.Encoding
 	values []byte
-	count  int // values that are there
+	count  int // values other than NULL
 }
 
-const maxSeed = 8 << 10 // bytes; of larger ones the mutations are too many
+const maxSeed = 8 << 10 // bytes; larger pages have too many mutations
 
-// seedPages calls visit for some pages of the test files, and of the corpora
-// when they are at hand.
+// seedPages calls visit for some pages of the test files, and of the corpora if
+// present.
 func seedPages(f *testing.F, visit func(p *seedPage)) {
 	paths, err := filepath.Glob("testdata/*.parquet")
 	if err != nil || len(paths) < 10 {
@@ -87,7 +87,7 @@ func seedPages(f *testing.F, visit func(p *seedPage)) {
 	}
 }
 
-// takePage takes the next page of the chunk apart. b is the whole file.
+// takePage splits the next page of the chunk into its parts. b is the whole file.
 func takePage(c *Chunk, b []byte) (*seedPage, error) {
 	if c.pos >= c.end {
 		return nil, io.EOF
@@ -208,7 +208,7 @@ func FuzzHybrid(f *testing.F) {
 		if sure := ok && n > 0 && slices.Max(want) == slices.Min(want); same != sure || same && v != want[0] {
 			t.Fatalf("width %d: constant %d, %v, of %d", width, v, same, want)
 		}
-		if width > 0 { // width 0 does not look at src
+		if width > 0 { // width 0 ignores src
 			checkGatherHybrid(t, src, n, width, limit, pickAny(seed, n))
 		}
 		if theirs, err := theirHybrid(src, n, width); ok && err == nil && !slices.Equal(theirs, want) {
@@ -232,7 +232,7 @@ func guarded(f func() error) (err error) {
 }
 
 // theirHybrid decodes n values with parquet-go, which decodes all of src and
-// wants it to be whole.
+// requires it to be valid.
 func theirHybrid(src []byte, n int, width uint) (v []uint32, err error) {
 	total, left := uint64(0), src
 	for len(left) > 0 { // it allocates what a run claims
@@ -296,7 +296,7 @@ func FuzzDelta(f *testing.F) {
 			t.Fatalf("%x, not %d", narrow, low)
 		}
 		if n == 0 || len(rest) > 0 {
-			return // it decodes what is behind as well
+			return // it also decodes what follows
 		}
 		var theirs []int64
 		if guarded(func() (err error) {
@@ -380,7 +380,7 @@ func FuzzByteArrays(f *testing.F) {
 	})
 }
 
-// checkDeltaFixed decodes DELTA_BYTE_ARRAY as values of one length.
+// checkDeltaFixed decodes DELTA_BYTE_ARRAY as fixed-length values.
 func checkDeltaFixed(t *testing.T, src []byte, n, length int, values [][]byte, ok bool) {
 	t.Helper()
 	var want []byte
@@ -502,8 +502,8 @@ func FuzzDecompress(f *testing.F) {
 	})
 }
 
-// reservedFlags reports whether a member's header has one of the flags that
-// must be zero (RFC 1952, section 2.3.1.2), which the standard library lets pass.
+// reservedFlags reports whether a member's header has a flag that must be zero (RFC
+// 1952, section 2.3.1.2), which the standard library ignores.
 func reservedFlags(src []byte) bool {
 	for r := bytes.NewReader(src); r.Len() > 3; {
 		if src[len(src)-r.Len()+3]>>5 != 0 {

@@ -21,7 +21,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// The encoders of parquet-go are the other side here.
+// The oracle is parquet-go's encoders.
 
 func TestHybridAgainstParquetGo(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -226,7 +226,7 @@ func TestValuesAgainstParquetGo(t *testing.T) {
 			if err != nil || !bytes.Equal(got, c.plain) {
 				t.Fatalf("%s of %d: %v", name, n, err)
 			}
-			for cut := 1; cut <= min(len(c.src), 9); cut++ { // a part is an error, or padding
+			for cut := 1; cut <= min(len(c.src), 9); cut++ { // a truncation is an error or cuts off padding
 				got, err := decodeExactly(&c.leaf, c.enc.Encoding(), c.src[:len(c.src)-cut], nil, n)
 				if err == nil && !bytes.Equal(got, c.plain) {
 					t.Fatalf("%s of %d: other values from %d bytes less", name, n, cut)
@@ -239,8 +239,8 @@ func TestValuesAgainstParquetGo(t *testing.T) {
 	}
 }
 
-// encodeDeltas encodes values with blocks and miniblocks of any size that the
-// format allows, each miniblock at the least width, or wider.
+// encodeDeltas encodes values with any block and miniblock sizes that the format
+// allows, each miniblock at its minimum width or wider.
 func encodeDeltas(rng *rand.Rand, v []int64, perMini, minis int) []byte {
 	src := binary.AppendUvarint(nil, uint64(perMini*minis))
 	src = binary.AppendUvarint(src, uint64(minis))
@@ -359,7 +359,7 @@ func TestRLEBooleans(t *testing.T) {
 }
 
 func TestDeltaBytesDoNotExpand(t *testing.T) {
-	// One value of 1 MiB, then 2000 times all of it again.
+	// One value of 1 MiB, then 2000 copies of it that share its bytes.
 	const size, again = 1 << 20, 2000
 	enc := delta.BinaryPackedEncoding{}
 	prefix, suffix := make([]int32, again+1), make([]int32, again+1)
@@ -385,7 +385,7 @@ func TestDecompress(t *testing.T) {
 		w.Close()
 		return out.Bytes()
 	}
-	zs := func(b []byte) []byte { // streamed: the frame does not state its size
+	zs := func(b []byte) []byte { // streamed, so the frame does not have its size
 		var out bytes.Buffer
 		w, _ := zstd.NewWriter(&out)
 		w.Write(b)
@@ -429,7 +429,7 @@ func TestDecompress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var d decompressor
 			defer d.close()
-			for range 2 { // the decoders are used again, after errors too
+			for range 2 { // decoders are reused, also after errors
 				got, err := d.decompress(c.codec, nil, c.src, len(want))
 				if err != nil || !bytes.Equal(got, want) {
 					t.Fatal(err)

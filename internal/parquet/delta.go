@@ -11,30 +11,30 @@ var errDelta = errors.New("invalid header of the delta encoding")
 const (
 	maxDeltaBlock = 1 << 20 // values
 
-	// deltaBatch is how many values are decoded at a time, a multiple of 8.
+	// deltaBatch is the number of values decoded at a time, a multiple of 8.
 	deltaBatch = 128
 )
 
-// deltaReader decodes the integers of DELTA_BINARY_PACKED data. Arithmetic
-// wraps, as the format wants it.
+// deltaReader decodes the integers of DELTA_BINARY_PACKED data. As the format
+// specifies, arithmetic wraps.
 type deltaReader struct {
-	src     []byte // what is to come: blocks, or what is left of one
-	left    int    // values to come
+	src     []byte // remaining blocks, or the rest of one
+	left    int    // values still to come
 	started bool   // the first value has been returned
 
 	minis    int    // miniblocks per block
 	perMini  int    // values per miniblock
-	widths   []byte // of the block's miniblocks to come
-	width    uint   // of the current one
-	inMini   int    // values of it to come
+	widths   []byte // of the block's remaining miniblocks
+	width    uint   // of the current miniblock
+	inMini   int    // values left in the miniblock
 	minDelta int64
 	last     int64
 	deltas   [deltaBatch]uint32
 }
 
-// openDelta checks the whole structure of the DELTA_BINARY_PACKED data at the
-// start of src, which must have want values. It returns a reader of them,
-// which has nothing left to fail on, and the bytes behind.
+// openDelta checks the structure of the DELTA_BINARY_PACKED data at the start of
+// src, which must have want values. It returns a reader that cannot fail, and the
+// bytes after the data.
 func openDelta(src []byte, want int) (r *deltaReader, rest []byte, err error) {
 	r = new(deltaReader)
 	if err := r.readHeader(src); err != nil {
@@ -53,7 +53,7 @@ func openDelta(src []byte, want int) (r *deltaReader, rest []byte, err error) {
 		rest = rest[n+r.minis:]
 		for _, w := range widths {
 			if left <= 0 {
-				break // miniblocks without values are not stored, their widths may be anything
+				break // miniblocks without values are not stored; their widths may be anything
 			}
 			switch {
 			case w > 64:
@@ -68,8 +68,8 @@ func openDelta(src []byte, want int) (r *deltaReader, rest []byte, err error) {
 	return r, rest, nil
 }
 
-// miniSize is what a miniblock takes of the bytes that are there: the padding
-// of the last one is sometimes cut off.
+// miniSize returns the size of a miniblock, of which at most the bytes there are
+// present: some writers cut off the padding of the last one.
 func (r *deltaReader) miniSize(width uint, there int) int {
 	return min(r.perMini/8*int(width), there)
 }
@@ -97,9 +97,9 @@ func (r *deltaReader) readHeader(src []byte) error {
 	return nil
 }
 
-// next decodes the next values to PLAIN form, size bytes each (4 or 8), and
-// returns how many: at least one as long as there are any. out has room for
-// deltaBatch values, or for all that are to come.
+// next decodes the next values to PLAIN form, size bytes each (4 or 8), and returns
+// their number, which is at least one while values remain. out must have room for
+// deltaBatch values or for all remaining ones.
 func (r *deltaReader) next(out []byte, size int) int {
 	switch {
 	case r.left == 0:
@@ -132,8 +132,7 @@ func (r *deltaReader) next(out []byte, size int) int {
 	return n
 }
 
-// nextMini goes on to the next miniblock, and to the next block behind the
-// last one.
+// nextMini moves to the next miniblock, in the next block if this one has no more.
 func (r *deltaReader) nextMini() {
 	if len(r.widths) == 0 {
 		minDelta, n := binary.Varint(r.src)
@@ -151,7 +150,7 @@ func putInt(b []byte, v int64, size int) {
 	}
 }
 
-// putSums adds up deltas from last on, stores the sums and returns the final
+// putSums stores the running sums of last and the deltas, and returns the final
 // one.
 func putSums(out []byte, deltas []uint32, size int, minDelta, last int64) int64 {
 	if size == 4 {
@@ -170,9 +169,9 @@ func putSums(out []byte, deltas []uint32, size int, minDelta, last int64) int64 
 	return last
 }
 
-// decodeDelta decodes want integers at the start of src to PLAIN form, size
-// bytes each (4 or 8), in buf's memory where that is enough. It returns them
-// and the bytes behind.
+// decodeDelta decodes want integers at the start of src to PLAIN form, size bytes
+// each (4 or 8), using buf's memory if it is large enough. It returns them and the
+// bytes after the data.
 func decodeDelta(src, buf []byte, want, size int) (values, rest []byte, err error) {
 	r, rest, err := openDelta(src, want)
 	if err != nil {
@@ -188,11 +187,11 @@ func decodeDelta(src, buf []byte, want, size int) (values, rest []byte, err erro
 	return values, rest, nil
 }
 
-// lengthReader hands out lengths, some at a time.
+// lengthReader returns lengths in batches.
 type lengthReader struct {
 	r    *deltaReader
 	buf  [4 * deltaBatch]byte
-	left []byte // of buf
+	left []byte // the unread part of buf
 }
 
 // openLengths is openDelta for lengths.
@@ -201,9 +200,9 @@ func openLengths(src []byte, want int) (l *lengthReader, rest []byte, err error)
 	return &lengthReader{r: r}, rest, err
 }
 
-// batch returns the lengths that come next, 32 bits each in PLAIN form, at
-// least one as long as there are any. Negative ones are more than any page
-// has. The caller says by cutting l.left how many it has taken.
+// batch returns the next lengths in PLAIN form, 32 bits each, at least one while
+// any remain. Negative ones read as unsigned exceed every page size. The caller
+// advances l.left past the ones it used.
 func (l *lengthReader) batch() []byte {
 	if len(l.left) == 0 {
 		l.left = l.buf[:4*l.r.next(l.buf[:], 4)]
@@ -211,8 +210,8 @@ func (l *lengthReader) batch() []byte {
 	return l.left
 }
 
-// bitsAt returns the width bits that begin bit bits into b, least significant
-// first. They must be there.
+// bitsAt returns the width bits that start at the given bit of b, least significant
+// bit first. They must be present.
 func bitsAt(b []byte, bit, width uint) uint64 {
 	if width == 0 {
 		return 0
@@ -228,7 +227,7 @@ func bitsAt(b []byte, bit, width uint) uint64 {
 		}
 	}
 	lo >>= bit
-	if bit+width > 64 { // a ninth byte
+	if bit+width > 64 { // the value extends into a ninth byte
 		lo |= uint64(b[8]) << (64 - bit)
 	}
 	if width == 64 {

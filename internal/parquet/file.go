@@ -8,6 +8,8 @@ import (
 	"io"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/zeebo/xxh3"
 )
 
@@ -16,50 +18,50 @@ const (
 	magicEncrypted = "PARE"
 	tailSize       = 8 // footer length and magic
 
-	// maxFooterSize bounds what Open holds in memory: the decoded form of a
-	// footer is several times its size.
+	// maxFooterSize bounds the memory that Open needs: a decoded footer is several
+	// times larger than the stored one.
 	maxFooterSize = 128 << 20
 )
 
-// File is an opened Parquet file: its footer, checked. It is immutable and
-// safe for concurrent use as far as the reader beneath is.
+// File is an opened Parquet file with a checked footer. It is immutable, and safe
+// for concurrent use if the underlying reader is.
 type File struct {
-	Name     string // as the user named it, for errors
+	Name     string // as the user gave it, for errors
 	Size     int64  // bytes
 	Metadata *FileMetaData
 
-	Root      *Node      // the schema's root; its children are the top-level columns
+	Root      *Node      // root of the schema; its children are the top-level columns
 	Leaves    []Leaf     // in the order of the schema, which is that of a row group's chunks
 	RowGroups []RowGroup // in file order
 
 	shared    []shared
 	r         io.ReaderAt
 	room      *Room
-	footer    int64 // bytes that were charged for it
-	readSize  int64 // bytes to read at once, at least
+	footer    int64 // bytes charged for the footer
+	readSize  int64 // smallest read in bytes
 	mapping   *Mapping
-	footerPos int64 // where the footer begins; column chunks end before
+	footerPos int64 // start of the footer, which is after all column chunks
 	digest    [16]byte
 }
 
-// RowGroup is what the footer says of a row group, in numbers.
+// RowGroup summarises a row group.
 type RowGroup struct {
 	Rows            int64
 	CompressedBytes int64 // of all its column chunks
 }
 
-// Open reads the footer of the file of size bytes behind r and checks all of
-// its structure. name is used in errors only. r is kept and must stay
-// readable; Open reads twice, both at the end of the file.
+// Open reads the footer of a file of the given size and checks its whole structure.
+// name is only used in errors. The File keeps r, which must stay readable. Open
+// reads the first four bytes and the end of the file.
 func Open(r io.ReaderAt, size int64, name string) (f *File, err error) {
 	return OpenIn(nil, r, size, name)
 }
 
-// OpenIn is [Open] of a file that takes what the room has, for its footer and for
-// its pages. The footer's part is given back by Close.
+// OpenIn is [Open] for a file whose footer and pages are charged to a room. Close
+// returns the footer's share.
 func OpenIn(room *Room, r io.ReaderAt, size int64, name string) (f *File, err error) {
 	at := fault.At{File: name}
-	defer fault.Recovered(at, &err)
+	defer panics.Recover(at, &err)
 	f = &File{Name: name, Size: size, r: r, room: room}
 	opened := f
 	defer func() {
@@ -74,7 +76,7 @@ func OpenIn(room *Room, r io.ReaderAt, size int64, name string) (f *File, err er
 	if err := f.decodeFooter(at, footer); err != nil {
 		return nil, err
 	}
-	_ = f.charge(at, -int64(len(footer))) // giving back does not fail
+	_ = f.charge(at, -int64(len(footer))) // returning memory does not fail
 	var sz [8]byte
 	binary.LittleEndian.PutUint64(sz[:], uint64(size))
 	h := xxh3.New()
@@ -84,15 +86,15 @@ func OpenIn(room *Room, r io.ReaderAt, size int64, name string) (f *File, err er
 	return f, nil
 }
 
-// Room returns what OpenIn was told, nil if there is no bound.
+// Room returns the room given to OpenIn, nil if memory is unbounded.
 func (f *File) Room() *Room { return f.room }
 
-// Close gives back what was charged for the footer.
+// Close returns the memory charged for the footer.
 func (f *File) Close() {
-	_ = f.charge(fault.At{}, -f.footer) // giving back does not fail
+	_ = f.charge(fault.At{}, -f.footer) // returning memory does not fail
 }
 
-// charge adds to what is charged for the footer.
+// charge adds to the memory charged for the footer.
 func (f *File) charge(at fault.At, bytes int64) error {
 	err := f.room.Footer(at, bytes)
 	if err == nil {
@@ -101,28 +103,28 @@ func (f *File) charge(at fault.At, bytes int64) error {
 	return err
 }
 
-// ReadAtLeast makes reads of pages fetch n bytes at once, for files that are
-// far away. It is called before any page is read.
+// ReadAtLeast makes page reads fetch at least n bytes at a time, for remote files.
+// It must be called before any page is read.
 func (f *File) ReadAtLeast(n int64) { f.readSize = n }
 
-// Mapping is a file in memory: an alternative to reading it.
+// Mapping is a file that is mapped into memory, an alternative to reading it.
 type Mapping struct {
-	Bytes []byte // all of the file, to be read only
-	// Read, if not nil, is told how many bytes were looked at, and Passed that
-	// a walk over pages will not come back to those from lo to hi. Both are
-	// called from many goroutines.
+	Bytes []byte // the whole file, read-only
+	// Read, if not nil, is called with the number of bytes that were accessed.
+	// Passed, if not nil, is called when a walk over pages will not access the
+	// bytes from lo to hi again. Both are called from many goroutines.
 	Read   func(n int64)
 	Passed func(lo, hi int64)
 }
 
-// Map makes walks over pages look into a mapping; nil: read the file again.
-// Nobody may use the file meanwhile. Bytes that can no longer be read are an
-// error that wraps fault.ErrGone, if the goroutine has called
-// debug.SetPanicOnFault, and else the end of the process.
+// Map makes walks over pages use a mapping; nil: read the file again. The file must
+// not be in use during the call. If mapped bytes can no longer be read, the error
+// wraps panics.ErrUnmapped, provided that the goroutine has called
+// debug.SetPanicOnFault; otherwise the process crashes.
 func (f *File) Map(m *Mapping) { f.mapping = m }
 
-// Fingerprint identifies the file by its size and the bytes of its footer
-// (16 bytes, XXH3-128). It is not a cryptographic digest.
+// Fingerprint returns 16 bytes (XXH3-128) that identify the file by its size and
+// the bytes of its footer. It is not a cryptographic digest.
 func (f *File) Fingerprint() []byte { return bytes.Clone(f.digest[:]) }
 
 // readFooter checks the magic numbers and returns the bytes of the footer.
@@ -152,7 +154,7 @@ func (f *File) readFooter(at fault.At) ([]byte, error) {
 		return nil, fault.Corrupt(at, "the footer's length").Wanted(fmt.Sprintf("1 to %d bytes, the rest of the file", f.Size-int64(len(magic)+tailSize)), fmt.Sprint(n))
 	}
 	if n > maxFooterSize {
-		return nil, fault.Unsupported(at, "a footer of %s; the limit is %s", fault.Size(n), fault.Size(maxFooterSize)).
+		return nil, fault.Unsupported(at, "a footer of %s; the limit is %s", show.Size(n), show.Size(maxFooterSize)).
 			WithHint("divide the file into several, each with fewer row groups or columns")
 	}
 	if err := f.charge(at, n); err != nil {
@@ -186,8 +188,8 @@ func (f *File) decodeFooter(at fault.At, footer []byte) error {
 	return f.checkRowGroups(at)
 }
 
-// readFull reads len(b) bytes at off. The file ending early is corruption:
-// Open was told its size.
+// readFull reads len(b) bytes at off. If the file ends early, it is corrupt: its
+// size was given to Open.
 func (f *File) readFull(b []byte, off int64) error {
 	n, err := f.r.ReadAt(b, off)
 	switch {
@@ -199,7 +201,8 @@ func (f *File) readFull(b []byte, off int64) error {
 	return fmt.Errorf("%s: reading %d bytes at %d: %w", f.Name, len(b), off, err)
 }
 
-// at is the place of a column chunk; rowGroup and leaf count from 0.
+// at returns the place of a column chunk, for errors; rowGroup and leaf count from
+// 0.
 func (f *File) at(rowGroup, leaf int) fault.At {
 	return fault.At{File: f.Name, RowGroup: rowGroup + 1, Column: f.Leaves[leaf].Dotted}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// The structures of the footer, as far as they are read here, with the names
-// of the format's definition. A Null tells whether an optional field is there,
-// where its zero means something else than its absence.
+// The footer's structures, limited to the fields used here, with the names of the
+// format's definition. A field is a Null if its zero value differs from its
+// absence.
 
 // FileMetaData is the footer.
 type FileMetaData struct {
@@ -25,7 +25,7 @@ type FileMetaData struct {
 	EncryptionAlgorithm thrift.Null[struct{}]            `thrift:"8,optional"`
 }
 
-// SchemaElement is one node of the schema, which is stored depth first.
+// SchemaElement is a node of the schema, which is stored depth first.
 type SchemaElement struct {
 	Type           thrift.Null[format.Type]                `thrift:"1,optional"`
 	TypeLength     thrift.Null[int32]                      `thrift:"2,optional"`
@@ -38,16 +38,16 @@ type SchemaElement struct {
 	FieldID        thrift.Null[int32]                      `thrift:"9,optional"`
 	LogicalType    thrift.Null[format.LogicalType]         `thrift:"10,optional"`
 
-	annotation annotation // LogicalType as it is stored
+	annotation annotation // LogicalType in its stored form
 }
 
-// KeyValue is one entry of the key-value metadata.
+// KeyValue is an entry of the key-value metadata.
 type KeyValue struct {
 	Key   string `thrift:"1,required"`
 	Value string `thrift:"2,optional"`
 }
 
-// RowGroupMeta is the footer's part on a row group.
+// RowGroupMeta is the footer's metadata of a row group.
 type RowGroupMeta struct {
 	Columns             thrift.Slice[ColumnChunk]          `thrift:"1,required"`
 	TotalByteSize       int64                              `thrift:"2,required"`
@@ -58,7 +58,7 @@ type RowGroupMeta struct {
 	Ordinal             thrift.Null[int16]                 `thrift:"7,optional"`
 }
 
-// ColumnChunk says where a column chunk and its indexes are.
+// ColumnChunk locates a column chunk and its indexes.
 type ColumnChunk struct {
 	FilePath                string                `thrift:"1,optional"`
 	FileOffset              int64                 `thrift:"2"`
@@ -88,8 +88,8 @@ type ColumnMetaData struct {
 	BloomFilterLength     int32                                  `thrift:"15,optional"`
 }
 
-// Statistics are those of a column chunk. Min and Max are the deprecated
-// bounds, whose order is not defined for every type.
+// Statistics are the statistics of a column chunk. Min and Max are the deprecated
+// bounds, whose order is undefined for some types.
 type Statistics struct {
 	Max             thrift.Null[[]byte] `thrift:"1,optional"`
 	Min             thrift.Null[[]byte] `thrift:"2,optional"`
@@ -112,8 +112,8 @@ type pageHeader struct {
 	DataPageHeaderV2     thrift.Null[format.DataPageHeaderV2]     `thrift:"8,optional"`
 }
 
-// dataPageHeader is that of a V1 page, without its statistics: they are not
-// read, and those of the format package would be written even if empty.
+// dataPageHeader is the header of a V1 page without its statistics: they are not
+// read, and the format package's type would write them even if empty.
 type dataPageHeader struct {
 	NumValues               int32           `thrift:"1,required"`
 	Encoding                format.Encoding `thrift:"2,required"`
@@ -121,8 +121,7 @@ type dataPageHeader struct {
 	RepetitionLevelEncoding format.Encoding `thrift:"4,required"`
 }
 
-// Encode serialises the footer's structure. What it was decoded from but these
-// types do not have is lost.
+// Encode serialises the footer. Fields that these types lack are lost.
 func (m *FileMetaData) Encode() ([]byte, error) {
 	b, err := thrift.Marshal(new(thrift.CompactProtocol), m)
 	if err != nil {
@@ -131,10 +130,10 @@ func (m *FileMetaData) Encode() ([]byte, error) {
 	return m.withAnnotations(b)
 }
 
-// Some writers are known to have stored something else than they said.
+// Some writers are known to store something other than what they declare.
 
-// shortChunks reports whether the writer left the dictionary page's header
-// out of a chunk's size (PARQUET-816: parquet-mr before 1.2.9).
+// shortChunks reports whether the writer excluded the dictionary page's header from
+// a chunk's size (PARQUET-816: parquet-mr before 1.2.9).
 func (m *FileMetaData) shortChunks() bool {
 	v, ok := strings.CutPrefix(m.CreatedBy, "parquet-mr")
 	v = strings.TrimPrefix(v, " version ")
@@ -149,18 +148,18 @@ func (m *FileMetaData) shortChunks() bool {
 	return v == ""
 }
 
-// lowBitsFirst reports whether levels in the BIT_PACKED encoding begin with the
+// lowBitsFirst reports whether levels in the BIT_PACKED encoding start with the
 // lowest bit of each byte, as Impala writes and reads them.
 func (m *FileMetaData) lowBitsFirst() bool { return strings.HasPrefix(m.CreatedBy, "impala") }
 
-// falseFlags reports whether the writer compressed pages of the second version
-// and said that it did not (PARQUET-1937: parquet-cpp before 2.0).
+// falseFlags reports whether the writer compressed V2 pages and declared them
+// uncompressed (PARQUET-1937: parquet-cpp before 2.0).
 func (m *FileMetaData) falseFlags() bool {
 	return strings.HasPrefix(m.CreatedBy, "parquet-cpp version 1.")
 }
 
-// falseNulls reports whether the writer counts the nulls of V2 pages wrongly:
-// all of the chunk's, or none (Arrow C++ before 12).
+// falseNulls reports whether the writer miscounts the nulls of V2 pages, giving the
+// chunk's total or zero (Arrow C++ before 12).
 func (m *FileMetaData) falseNulls() bool {
 	version, ok := strings.CutPrefix(m.CreatedBy, "parquet-cpp-arrow version ")
 	major, _, _ := strings.Cut(version, ".")

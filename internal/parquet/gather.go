@@ -6,21 +6,21 @@ import (
 	"slices"
 )
 
-// The functions of this file pick values by position out of a page, without
-// decoding the others. sel holds positions among the values that are there,
-// strictly ascending and below their number; a caller that breaks this gets a
-// bounds panic or wrong values, never a read outside of src. Each appends to
-// dst and returns it, as append does.
+// The functions in this file pick values by position from a page without decoding
+// the others. sel holds positions among the values other than NULL, strictly
+// ascending and in range. A caller that breaks this gets a bounds panic or wrong
+// values, but never a read outside src. Each function appends to dst and returns
+// it, as append does.
 
-const stride = 8 // positions that are looked at together
+const stride = 8 // positions handled per step
 
 // consecutive reports whether strictly ascending positions have no gaps.
 func consecutive(sel []uint32) bool {
 	return len(sel) > 0 && int(sel[len(sel)-1]-sel[0]) == len(sel)-1
 }
 
-// extend makes room for n more bytes behind b and returns all with the new
-// ones apart.
+// extend adds room for n bytes to b. It returns the extended slice and its new
+// part.
 func extend(b []byte, n int) (all, more []byte) {
 	from := len(b)
 	if cap(b)-from < n {
@@ -30,7 +30,7 @@ func extend(b []byte, n int) (all, more []byte) {
 	return all, all[from:]
 }
 
-// gatherFixed appends the values at sel of PLAIN values of width bytes each.
+// gatherFixed appends the PLAIN values at sel, width bytes each.
 func gatherFixed(dst, src []byte, width int, sel []uint32) []byte {
 	if consecutive(sel) {
 		from := int(sel[0]) * width
@@ -52,9 +52,9 @@ func gatherFixed(dst, src []byte, width int, sel []uint32) []byte {
 	return dst
 }
 
-// gather4 and its likes take eight positions a step: at once when they are
-// consecutive, one by one when not. Scattered positions thus cost no search
-// for runs, and runs no more than a copy.
+// gather4 and the functions below take eight positions per step: together if they
+// are consecutive, else one by one. Scattered positions thus need no search for
+// runs, and runs cost no more than a copy.
 
 func gather4(out, src []byte, sel []uint32) {
 	for len(sel) >= stride && len(out) >= 4*stride {
@@ -116,9 +116,9 @@ func gatherRuns(out, src []byte, width int, sel []uint32) {
 	}
 }
 
-// gatherBools appends the booleans at sel, eight to a byte as in src, the
-// first one in the lowest bit of the first byte appended. Bits behind the
-// last one are zero.
+// gatherBools appends the booleans at sel, eight to a byte as in src. The first one
+// is the lowest bit of the first byte appended; unused bits of the last byte are
+// zero.
 func gatherBools(dst, src []byte, sel []uint32) []byte {
 	dst, out := extend(dst, (len(sel)+7)/8)
 	for ; len(sel) >= stride; sel, out = sel[stride:], out[1:] {
@@ -143,15 +143,15 @@ func gatherBools(dst, src []byte, sel []uint32) []byte {
 	return dst
 }
 
-// gatherByteArrays appends the values at sel of n PLAIN byte arrays, with
-// their lengths. All n lengths are checked; tail is the number of bytes after
-// the last value.
+// gatherByteArrays appends the values at sel of n PLAIN byte arrays, with their
+// lengths. It checks all n lengths. tail is the number of bytes after the last
+// value.
 func gatherByteArrays(dst, src []byte, n int, sel []uint32) (_ []byte, tail int, err error) {
 	w := byteArrayWalk{src: src}
-	next := 0 // the value that begins at w.pos
+	next := 0 // index of the value at w.pos
 	dst = slices.Grow(dst, int(float64(len(src))*float64(len(sel))/float64(max(n, 1))))
 	for i := 0; i < len(sel); {
-		run := 1 // values that follow one another are copied together
+		run := 1 // consecutive values are copied together
 		for i+run < len(sel) && sel[i+run] == sel[i]+uint32(run) {
 			run++
 		}
@@ -172,24 +172,24 @@ func gatherByteArrays(dst, src []byte, n int, sel []uint32) (_ []byte, tail int,
 	return dst, len(src) - int(w.pos), nil
 }
 
-// byteArrayWalk goes from value to value of PLAIN byte arrays.
+// byteArrayWalk steps through PLAIN byte arrays.
 //
-// Where a value begins depends on the length before it: each load has to wait
-// for the one before. Values of equal length, as identifiers have, are
-// therefore guessed and checked four at a time, which needs no waiting; after
-// a wrong guess the next ones are taken one by one.
+// The start of a value depends on the length before it, so each load has to wait
+// for the previous one. Values of equal length, such as identifiers, are therefore
+// guessed and checked four at a time, which needs no waiting. After a wrong guess
+// the next values are taken one by one.
 type byteArrayWalk struct {
 	src  []byte
 	pos  uint64 // at most len(src)
-	wait int    // values before the next guess
+	wait int    // values until the next guess
 }
 
 const (
-	guessed = 4  // values at a time
-	unlucky = 32 // values to go before another guess
+	guessed = 4  // values per guess
+	unlucky = 32 // values between a wrong guess and the next one
 )
 
-// skip goes behind n values. It reports false when src ends before they do.
+// skip moves past n values. It returns false if src ends before they do.
 func (w *byteArrayWalk) skip(n int) bool {
 	for n > 0 {
 		src, pos := w.src, w.pos
@@ -212,8 +212,8 @@ func (w *byteArrayWalk) skip(n int) bool {
 			if pos+4 > uint64(len(src)) {
 				return false
 			}
-			// Spelt out, as slicing would lengthen the chain of instructions
-			// from one length to the next.
+			// Written out, because slicing would lengthen the dependency chain from
+			// one length to the next.
 			pos += 4 + (uint64(src[pos]) | uint64(src[pos+1])<<8 | uint64(src[pos+2])<<16 | uint64(src[pos+3])<<24)
 		}
 		if pos > uint64(len(src)) {
@@ -224,7 +224,7 @@ func (w *byteArrayWalk) skip(n int) bool {
 	return true
 }
 
-// step goes behind one value.
+// step moves past one value. It returns false if src ends before it does.
 func (w *byteArrayWalk) step() bool {
 	b := w.src[w.pos:]
 	if len(b) < 4 {
@@ -235,7 +235,7 @@ func (w *byteArrayWalk) step() bool {
 	return size <= uint64(len(b))
 }
 
-// guess returns the size of the first values of b together when they are of
+// guess returns the total size of the first `guessed` values of b if they have
 // equal length, else 0.
 func guess(b []byte) uint64 {
 	if len(b) < 4 {
@@ -252,10 +252,10 @@ func guess(b []byte) uint64 {
 	return guessed * step
 }
 
-// gatherHybrid appends the values at sel of n values of width bits (at most
-// 32) in the RLE/bit-packed hybrid encoding. The runs must cover n values;
-// of the values only those at sel are looked at, and are an error above limit.
-// Width 0 stands for n zeros, whatever src holds.
+// gatherHybrid appends the values at sel of n values of width bits (at most 32) in
+// the RLE/bit-packed hybrid encoding. The runs must cover n values. Only the values
+// at sel are read; one above limit is an error. Width 0 means n zeros, whatever src
+// holds.
 func gatherHybrid(dst []uint32, src []byte, n int, width uint, limit uint32, sel []uint32) ([]uint32, error) {
 	if width == 0 {
 		for range sel {
@@ -280,7 +280,7 @@ func gatherHybrid(dst []uint32, src []byte, n int, width uint, limit uint32, sel
 	return dst, nil
 }
 
-// gatherRun appends the values at sel, counted from base, of one run.
+// gatherRun appends the values at sel of one run, whose first position is base.
 func gatherRun(dst []uint32, data []byte, run hybridRun, width uint, limit uint32, sel []uint32, base uint32) ([]uint32, error) {
 	from := len(dst)
 	dst = slices.Grow(dst, len(sel))[:from+len(sel)]
@@ -296,8 +296,8 @@ func gatherRun(dst []uint32, data []byte, run hybridRun, width uint, limit uint3
 	return dst, nil
 }
 
-// before returns how many of the ascending positions are below end. It looks
-// no farther than twice as many.
+// before returns how many of the ascending positions are below end. It examines at
+// most about twice as many positions.
 func before(sel []uint32, end uint32) int {
 	if len(sel) == 0 || sel[0] >= end {
 		return 0
@@ -317,9 +317,9 @@ func before(sel []uint32, end uint32) int {
 	return hi
 }
 
-// gatherPacked sets dst to the values at sel, counted from base, of bit-packed
-// values. It reports false when one is above limit. Many consecutive positions
-// are unpacked together, from the first whole byte on.
+// gatherPacked sets dst to the bit-packed values at sel, counted from base. It
+// returns false if one is above limit. Long runs of consecutive positions are
+// unpacked together, starting at a byte boundary.
 func gatherPacked(dst []uint32, packed []byte, width uint, limit uint32, sel []uint32, base uint32) bool {
 	const many = 64
 	ok := true
@@ -363,7 +363,7 @@ func gatherEach(dst []uint32, packed []byte, width uint, limit uint32, sel []uin
 	return above>>63 == 0
 }
 
-// shortUint64 loads fewer than eight bytes, the missing ones as zeros.
+// shortUint64 loads up to eight bytes, padded with zeros.
 func shortUint64(b []byte) (v uint64) {
 	for i, c := range b {
 		v |= uint64(c) << (8 * i)
@@ -372,17 +372,18 @@ func shortUint64(b []byte) (v uint64) {
 }
 
 const (
-	ones  = 0x0101010101010101 // one in each byte
-	highs = 0x8080808080808080 // the highest bit of each byte
+	ones  = 0x0101010101010101 // 1 in each byte
+	highs = 0x8080808080808080 // highest bit of each byte
 )
 
-// sameLevels sets the highest bit of each byte of x that is level.
+// sameLevels returns a word with the highest bit of each byte set where that byte
+// of x is level.
 func sameLevels(x uint64, level uint8) uint64 {
 	x ^= uint64(level) * ones
 	return ^(x&^highs + ^uint64(highs) | x) & highs
 }
 
-// countLevels returns how many of the levels are level.
+// countLevels returns how many of the levels equal level.
 func countLevels(levels []uint8, level uint8) int {
 	n := 0
 	for ; len(levels) >= 8; levels = levels[8:] {
@@ -396,12 +397,11 @@ func countLevels(levels []uint8, level uint8) int {
 	return n
 }
 
-// levelBits returns a bit for each of at most 64 levels, set where it is
-// level.
+// levelBits returns a bit for each of at most 64 levels, set where it equals level.
 func levelBits(levels []uint8, level uint8) (set uint64) {
 	shift := 0
 	for ; len(levels) >= 8; levels = levels[8:] {
-		// The product brings the lowest bits of the bytes together in the highest byte.
+		// The product gathers the lowest bits of all bytes in the highest byte.
 		set |= sameLevels(binary.LittleEndian.Uint64(levels), level) >> 7 * 0x0102040810204080 >> 56 << shift
 		shift += 8
 	}
@@ -413,7 +413,7 @@ func levelBits(levels []uint8, level uint8) (set uint64) {
 	return set
 }
 
-// selectLevels appends the levels at the entries sel.
+// selectLevels appends the levels of the entries in sel.
 func selectLevels(dst, levels []uint8, sel []uint32) []uint8 {
 	if consecutive(sel) {
 		return append(dst, levels[sel[0]:int(sel[0])+len(sel)]...)
@@ -425,13 +425,13 @@ func selectLevels(dst, levels []uint8, sel []uint32) []uint8 {
 	return dst
 }
 
-// selectValues turns entries into values: for each entry in sel whose
-// definition level is level it appends the value's position among the values
-// that are there. (Where all are there, they are sel itself.)
+// selectValues maps entries to values: for each entry in sel whose definition level
+// is level, it appends the value's position among the values other than NULL. (If
+// no value is NULL, the result would be sel.)
 func selectValues(dst []uint32, def []uint8, level uint8, sel []uint32) []uint32 {
 	found := len(dst)
 	dst = slices.Grow(dst, len(sel))[:found+len(sel)]
-	from, rank := 0, 0 // entries, and values among them
+	from, rank := 0, 0 // entries before the window, and values among them
 	for len(sel) > 0 {
 		first := sel[0]
 		rank += countLevels(def[from:first], level)
@@ -441,7 +441,7 @@ func selectValues(dst []uint32, def []uint8, level uint8, sel []uint32) []uint32
 			window = window[:1]
 		}
 		set := levelBits(window, level)
-		if len(sel) >= 64 && sel[63]-first == 63 { // values that follow one another
+		if len(sel) >= 64 && sel[63]-first == 63 { // consecutive entries
 			for range bits.OnesCount64(set) {
 				dst[found] = uint32(rank)
 				found, rank = found+1, rank+1

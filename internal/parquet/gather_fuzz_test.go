@@ -12,9 +12,9 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Each primitive is held against the plain way: decode all, then pick.
+// Each function is compared with the simple way: decode everything, then pick.
 
-// selections are positions below n: none, all, the ends, runs, and scattered
+// selections returns positions below n: none, all, the ends, runs, and scattered
 // ones of several densities.
 func selections(rng *rand.Rand, n int) [][]uint32 {
 	all := make([]uint32, n)
@@ -32,8 +32,8 @@ func selections(rng *rand.Rand, n int) [][]uint32 {
 	return out
 }
 
-// pick selects runs of up to longest positions, each after a gap of one in
-// about so many.
+// pick returns runs of up to longest positions, separated by random gaps of about
+// the given size.
 func pick(rng *rand.Rand, n, gap, longest int) (sel []uint32) {
 	for i := rng.IntN(gap + 1); i < n; i += 1 + rng.IntN(gap) {
 		for range 1 + rng.IntN(longest) {
@@ -46,7 +46,7 @@ func pick(rng *rand.Rand, n, gap, longest int) (sel []uint32) {
 	return sel
 }
 
-// prefix is what stands in dst before a call, and must stay.
+// prefix is in dst before a call and must be kept.
 var prefix = []byte("kept")
 
 func appended(t *testing.T, got, want []byte) {
@@ -133,7 +133,7 @@ func checkGatherByteArrays(t *testing.T, src []byte, n int, sel []uint32) {
 func TestGatherByteArrays(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 3))
 	for _, n := range []int{0, 1, 2, 7, 20, 500} {
-		for _, spread := range []int{1, 2, 40} { // lengths: all equal, and not
+		for _, spread := range []int{1, 2, 40} { // equal lengths, and different ones
 			var src []byte
 			for range n {
 				size := 36

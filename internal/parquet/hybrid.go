@@ -13,21 +13,20 @@ var (
 	errBound       = errors.New("a value is too large")
 )
 
-// hybridRun is one run of the RLE/bit-packed hybrid encoding: n values that
-// are all value, or n bit-packed ones. (Four fields, so that it stays in
-// registers.)
+// hybridRun is a run of the RLE/bit-packed hybrid encoding: n copies of value, or n
+// bit-packed values. (It has only four fields, so that it stays in registers.)
 type hybridRun struct {
 	n     int
-	value int64 // bitPacked when the values are
-	data  int   // where what is behind the header begins
-	end   int   // where the next run begins
+	value int64 // bitPacked for a bit-packed run
+	data  int   // offset of the bytes after the header
+	end   int   // offset of the next run
 }
 
 const bitPacked = -1
 
-// nextRun reads the header of the run at the start of src. left, at least 1,
-// is the number of values still wanted: a run may go on beyond it, as
-// bit-packed ones come in eights. What n values take is there.
+// nextRun reads the header of the run at the start of src. left, at least 1, is the
+// number of values still wanted; n is limited to it, since bit-packed runs come in
+// multiples of eight. nextRun checks that src has the bytes of n values.
 func nextRun(src []byte, width uint, left int) (run hybridRun, err error) {
 	header := uint64(0)
 	if len(src) > 0 && src[0] < 0x80 {
@@ -57,17 +56,17 @@ func nextRun(src []byte, width uint, left int) (run hybridRun, err error) {
 	if packedSize(run.n, width) > uint64(room) {
 		return run, errShortValues
 	}
-	// The padding of the last group is sometimes cut off.
+	// Some writers cut off the padding of the last group.
 	run.end = run.data + int(min(count*uint64(width), uint64(room)))
 	return run, nil
 }
 
-// packedSize is the number of bytes that n bit-packed values take.
+// packedSize returns the number of bytes that n bit-packed values take.
 func packedSize(n int, width uint) uint64 { return (uint64(n)*uint64(width) + 7) / 8 }
 
 // decodeHybrid decodes len(dst) values of width bits (at most 32) from the
-// RLE/bit-packed hybrid encoding in src. Values above limit are an error. The
-// last run may go on beyond len(dst).
+// RLE/bit-packed hybrid encoding in src. A value above limit is an error. The last
+// run may be longer than needed.
 func decodeHybrid[T uint8 | uint32](dst []T, src []byte, width uint, limit uint32) error {
 	for len(dst) > 0 {
 		run, err := nextRun(src, width, len(dst))
@@ -88,8 +87,8 @@ func decodeHybrid[T uint8 | uint32](dst []T, src []byte, width uint, limit uint3
 	return nil
 }
 
-// checkZeros checks the runs of n values of no bits, which are all 0. Some
-// writers store no run at all for them.
+// checkZeros checks the runs of n values of zero bits, which are all 0. Some
+// writers store no runs for them.
 func checkZeros(src []byte, n int) error {
 	if len(src) == 0 {
 		return nil
@@ -115,12 +114,12 @@ func fill[T uint8 | uint32](dst []T, v T) {
 	}
 }
 
-// unpackHighFirst unpacks values of width bits, at most 8, the highest bit of
-// each byte first, which is the order of the deprecated BIT_PACKED encoding. It
-// reports false if one is above limit. src has all of them.
+// unpackHighFirst unpacks values of at most 8 bits, highest bit of each byte first,
+// the order of the deprecated BIT_PACKED encoding. It returns false if one is above
+// limit. src must have all of them.
 func unpackHighFirst(dst []uint8, src []byte, width uint, limit uint8) bool {
 	ok := true
-	bits, have := uint(0), uint(0) // the lowest have bits are yet to be unpacked
+	bits, have := uint(0), uint(0) // the lowest have bits of bits are not unpacked yet
 	for i := range dst {
 		if have < width {
 			bits, have = bits<<8|uint(src[0]), have+8
@@ -133,10 +132,9 @@ func unpackHighFirst(dst []uint8, src []byte, width uint, limit uint8) bool {
 	return ok
 }
 
-// constantLevel reports whether src stands for n levels of width bits that
-// are all v. It says so from the runs, without decoding them; false means
-// "not, or not surely, or src is not valid". v may be above what the column
-// allows.
+// constantLevel reports whether src encodes n levels of width bits that all equal
+// v. It inspects the runs without decoding them, so false may also mean "not
+// certain" or that src is invalid. v may exceed the column's maximum.
 func constantLevel(src []byte, n int, width uint) (v uint32, ok bool) {
 	for from := 0; from < n; {
 		run, err := nextRun(src, width, n-from)
@@ -158,8 +156,8 @@ func constantLevel(src []byte, n int, width uint) (v uint32, ok bool) {
 	return v, n > 0
 }
 
-// constantPacked reports whether n bit-packed values are all v. Behind the
-// first eight, whole groups are compared as bytes with the group before.
+// constantPacked reports whether n bit-packed values all equal v. After the first
+// eight, whole groups are compared bytewise with the previous group.
 func constantPacked(src []byte, n int, width uint, v uint32) bool {
 	size, whole := int(width), n/8
 	if whole > 1 && !bytes.Equal(src[size:whole*size], src[:(whole-1)*size]) {
@@ -173,5 +171,5 @@ func constantPacked(src []byte, n int, width uint, v uint32) bool {
 	return true
 }
 
-// levelWidth is the number of bits that a level takes.
+// levelWidth returns the number of bits of a level.
 func levelWidth(max int) uint { return uint(bits.Len(uint(max))) }

@@ -4,43 +4,43 @@ import (
 	"fmt"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// The page index of a column chunk is two structures: the offset index says
-// where each data page is and which row it begins with, the column index what
-// values it holds at the most (https://github.com/apache/parquet-format,
-// PageIndex.md). Both are optional, and a reader may do without them. An index
-// that contradicts the format's rules, or the footer, is corrupt, and so is
-// the file for whoever asks for it: what else is wrong there nobody knows.
+// The page index of a column chunk has two structures: the offset index gives the
+// position and first row of each data page, the column index gives bounds of its
+// values (https://github.com/apache/parquet-format, PageIndex.md). Both are
+// optional, and readers can do without them. An index that breaks the format's
+// rules or contradicts the footer makes the file corrupt for callers that ask for
+// it, because other parts may be wrong too.
 //
-// What an index says of its pages cannot be checked without reading them:
-// whether a page begins with the row that it is said to begin with, on that
-// row's first value, and whether its values are within the bounds. A reader of
-// pages compares at least the rows.
+// Some claims of an index cannot be checked without reading the pages: that a page
+// begins with the given row, at that row's first value, and that its values are
+// within the bounds. Page readers check at least the rows.
 
-// maxIndexSize bounds one index, in bytes. Decoded, it takes up to some 24
-// times as much.
+// maxIndexSize bounds the size of an index in bytes. Decoded, it takes up to about
+// 24 times as much.
 const maxIndexSize = 32 << 20
 
-// PageLocation is where a data page is.
+// PageLocation locates a data page.
 type PageLocation struct {
 	Offset   int64 // in the file
-	Size     int32 // bytes, header included
-	FirstRow int64 // the row that it begins with, counted from 0 in the row group
+	Size     int32 // bytes, including the header
+	FirstRow int64 // first row of the page, counted from 0 in the row group
 }
 
-// OffsetIndex locates the data pages of a column chunk. They do not overlap,
-// lie inside of the chunk, ascend by offset and by row, and the first one
-// begins with row 0.
+// OffsetIndex locates the data pages of a column chunk. They lie within the chunk,
+// do not overlap, and ascend by offset and by row; the first one begins with row 0.
 type OffsetIndex struct {
 	Pages []PageLocation
 	rows  int64
 }
 
-// End returns the row behind the last one of page i: where the next page
-// begins, or the number of rows of the row group.
+// End returns the end (exclusive) of page i's rows: the first row of the next page,
+// or the number of rows in the row group.
 func (x *OffsetIndex) End(i int) int64 {
 	if i+1 < len(x.Pages) {
 		return x.Pages[i+1].FirstRow
@@ -48,14 +48,14 @@ func (x *OffsetIndex) End(i int) int64 {
 	return x.rows
 }
 
-// ColumnIndex says what the pages of a column chunk hold. Its lists run along
-// the pages of the chunk's offset index. Bounds are plain values, byte arrays
-// without their length, in the order that the file gives the column; whether
-// that is a known one and they make sense is the caller's to judge.
+// ColumnIndex describes the contents of a column chunk's pages. Its lists have an
+// entry per page of the chunk's offset index. Bounds are PLAIN values, byte arrays
+// without their length, in the column order that the file declares. The caller must
+// check that it knows this order and that the bounds are plausible.
 type ColumnIndex struct {
-	Null       []bool   // no value is there, only NULLs; the page's bounds mean nothing
-	Min, Max   [][]byte // bounds of the values, not always values themselves
-	NullCounts []int64  // -1 where it is not said; nil when it is nowhere
+	Null       []bool   // the page has only NULLs, so its bounds are meaningless
+	Min, Max   [][]byte // bounds of the values, which need not occur as values
+	NullCounts []int64  // -1 for pages without a count; nil if no page has one
 }
 
 type thriftOffsetIndex struct {
@@ -70,12 +70,12 @@ type thriftColumnIndex struct {
 	NullCounts    thrift.Slice[int64]  `thrift:"5,optional"`
 }
 
-// OffsetIndex returns the offset index of a column chunk. rowGroup and leaf
-// count from 0. ok is false when the chunk has none, or no values. It may be
-// called from many goroutines.
+// OffsetIndex returns the offset index of a column chunk. rowGroup and leaf count
+// from 0. ok is false if the chunk has no offset index or no values. It is safe for
+// concurrent use.
 func (f *File) OffsetIndex(rowGroup, leaf int) (x *OffsetIndex, ok bool, err error) {
 	at := f.at(rowGroup, leaf)
-	defer fault.Recovered(at, &err)
+	defer panics.Recover(at, &err)
 	c := &f.Metadata.RowGroups[rowGroup].Columns[leaf]
 	if c.OffsetIndexOffset == 0 || c.MetaData.NumValues == 0 {
 		return nil, false, nil
@@ -95,8 +95,8 @@ func (f *File) OffsetIndex(rowGroup, leaf int) (x *OffsetIndex, ok bool, err err
 	return x, true, nil
 }
 
-// check returns the first rule that the pages break. The chunk's pages are at
-// the offsets from start up to end.
+// check returns an error for the first rule that the pages break. The chunk's pages
+// must lie between the offsets start and end.
 func (x *OffsetIndex) check(start, end int64) error {
 	if len(x.Pages) == 0 {
 		return fmt.Errorf("it has no pages, the row group %d rows", x.rows)
@@ -122,12 +122,11 @@ func (x *OffsetIndex) check(start, end int64) error {
 	return nil
 }
 
-// ColumnIndex returns the column index of a column chunk whose offset index is
-// x. ok is false when the chunk has none. It may be called from many
-// goroutines.
+// ColumnIndex returns the column index of a column chunk whose offset index is x.
+// ok is false if the chunk has none. It is safe for concurrent use.
 func (f *File) ColumnIndex(rowGroup, leaf int, x *OffsetIndex) (_ *ColumnIndex, ok bool, err error) {
 	at := f.at(rowGroup, leaf)
-	defer fault.Recovered(at, &err)
+	defer panics.Recover(at, &err)
 	c := &f.Metadata.RowGroups[rowGroup].Columns[leaf]
 	if c.ColumnIndexOffset == 0 {
 		return nil, false, nil
@@ -146,8 +145,8 @@ func (f *File) ColumnIndex(rowGroup, leaf int, x *OffsetIndex) (_ *ColumnIndex, 
 	return ci, true, nil
 }
 
-// check returns the first rule that the index breaks. In a flat column there
-// is one entry for each row.
+// check returns an error for the first rule that the index breaks. A flat column
+// has one entry per row.
 func (ci *ColumnIndex) check(x *OffsetIndex, flat bool) error {
 	pages := len(x.Pages)
 	for _, list := range []struct {
@@ -165,7 +164,7 @@ func (ci *ColumnIndex) check(x *OffsetIndex, flat bool) error {
 		return fmt.Errorf("%d numbers of NULLs for %d pages", len(ci.NullCounts), pages)
 	}
 	for i, n := range ci.NullCounts {
-		// parquet-mr writes -1 for pages that came without statistics.
+		// parquet-mr writes -1 for pages without statistics.
 		if rows := x.End(i) - x.Pages[i].FirstRow; n < -1 || flat && n > rows {
 			return fmt.Errorf("%d NULLs in page %d of %d rows", n, i+1, rows)
 		}
@@ -179,7 +178,7 @@ func (f *File) readIndex(at fault.At, name string, pos int64, n int32, v any) er
 	case pos < int64(len(magic)) || n <= 0 || pos > f.footerPos || int64(n) > f.footerPos-pos:
 		return fault.Corrupt(at, "the %s, %d bytes at %d, lies outside the file's data", name, n, pos)
 	case n > maxIndexSize:
-		return fault.Unsupported(at, "the %s has %s; the limit is %s", name, fault.Size(int64(n)), fault.Size(maxIndexSize)).
+		return fault.Unsupported(at, "the %s has %s; the limit is %s", name, show.Size(int64(n)), show.Size(maxIndexSize)).
 			WithHint("write the file again with larger pages, or without a page index")
 	}
 	b := make([]byte, n)

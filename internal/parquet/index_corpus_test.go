@@ -11,8 +11,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
-// Every page index of the corpora is read or refused, never more. Those of the
-// files that are whole are all right.
+// Every page index of the corpora is read or refused without a panic. All indexes
+// of valid files are valid.
 func TestIndexCorpus(t *testing.T) {
 	indexes := 0
 	for _, path := range corpus(t) {

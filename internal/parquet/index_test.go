@@ -15,11 +15,12 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
-// indexed is a file of one column and 300 rows in three pages of 100 bytes that
-// nobody reads, with an index given as bytes.
+// indexed is a file of one column and 300 rows in three pages of 100 bytes, which
+// are never read, with an index given as bytes.
 type indexed struct {
 	offsets, columns []byte
 	optional         bool
@@ -109,7 +110,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// Each rule that an index breaks, alone.
+// Each rule of an index is broken separately.
 func TestIndexBroken(t *testing.T) {
 	offsets := func(change func(p []format.PageLocation) []format.PageLocation) []byte {
 		return encode(t, &format.OffsetIndex{PageLocations: change(slices.Clone(threePages))})
@@ -171,7 +172,7 @@ func TestIndexBroken(t *testing.T) {
 	}
 }
 
-// An index whose bytes are anything is refused or keeps the rules.
+// An index of arbitrary bytes is refused or obeys the rules.
 func FuzzIndex(f *testing.F) {
 	columns := columnIndex()
 	f.Add(encode(f, &format.OffsetIndex{PageLocations: threePages}), encode(f, &columns))
@@ -190,7 +191,7 @@ func FuzzIndex(f *testing.F) {
 	f.Fuzz(func(t *testing.T, offsets, columns []byte) {
 		file := indexed{offsets: offsets, columns: columns, optional: true}.file(t)
 		x, ok, err := file.OffsetIndex(0, 0)
-		if err != nil && !errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrPanicked) {
+		if err != nil && !errors.Is(err, fault.ErrCorrupt) || errors.Is(err, panics.ErrRecovered) {
 			t.Fatalf("an error that is none of the format: %v", err)
 		}
 		if !ok {
@@ -207,7 +208,7 @@ func FuzzIndex(f *testing.F) {
 			t.Fatalf("%d bytes, %d rows: %+v", next, row, x.Pages)
 		}
 		c, ok, err := file.ColumnIndex(0, 0, x)
-		if err != nil && !errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrPanicked) {
+		if err != nil && !errors.Is(err, fault.ErrCorrupt) || errors.Is(err, panics.ErrRecovered) {
 			t.Fatalf("an error that is none of the format: %v", err)
 		}
 		if n := len(x.Pages); ok && (len(c.Null) != n || len(c.Min) != n || len(c.Max) != n || c.NullCounts != nil && len(c.NullCounts) != n) {

@@ -8,11 +8,11 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Kind is what a column's or group's annotation says that its values mean.
+// Kind is the meaning of values according to the annotation of a column or group.
 type Kind uint8
 
-// The kinds of the format specification; Unknown is an annotation that this
-// package has no name for.
+// The kinds of the format specification. Unknown is an annotation that this package
+// does not know.
 const (
 	None Kind = iota
 	String
@@ -46,17 +46,17 @@ const (
 	Nanos
 )
 
-// Logical is a logical type and its parameters. A converted type, the older
-// way to annotate, is read as the logical type it stands for.
+// Logical is a logical type with its parameters. A converted type, the older form
+// of annotation, is read as the equivalent logical type.
 type Logical struct {
 	Kind      Kind
 	Precision int  // Decimal: digits
-	Scale     int  // Decimal: digits behind the point
+	Scale     int  // Decimal: digits after the point
 	Unit      Unit // Time, Timestamp
 	UTC       bool // Time, Timestamp: adjusted to UTC, that is, an instant
 	BitWidth  int  // Int
 	Signed    bool // Int
-	Converted bool // said by a converted type only
+	Converted bool // from a converted type only
 }
 
 // leafLogical reads and checks the annotation of a leaf.
@@ -124,8 +124,8 @@ func unitOf(at fault.At, u format.TimeUnit) (Unit, error) {
 	return 0, fault.Unsupported(at, "an unknown unit of time")
 }
 
-// convertedNull is a converted type that the format never had: parquet-cpp 1.3
-// to 1.5 gave it to columns without values.
+// convertedNull is a converted type that the format never defined: parquet-cpp 1.3
+// to 1.5 wrote it for columns without values.
 const convertedNull deprecated.ConvertedType = 24
 
 func fromConvertedType(at fault.At, c deprecated.ConvertedType, e *SchemaElement) (Logical, error) {
@@ -168,7 +168,7 @@ func fromConvertedType(at fault.At, c deprecated.ConvertedType, e *SchemaElement
 }
 
 // checkLogical checks that the annotation fits the physical type and that its
-// parameters make sense.
+// parameters are valid.
 func checkLogical(at fault.At, lt Logical, l *Leaf) error {
 	ok := true
 	switch lt.Kind {
@@ -227,11 +227,11 @@ func checkDecimal(at fault.At, lt Logical, l *Leaf) error {
 	return nil
 }
 
-// decimalDigits is the number of decimal digits that any two's complement
-// number of n bytes can hold: ⌊log10(2^(8n-1) - 1)⌋.
+// decimalDigits returns the number of decimal digits that every two's complement
+// number of n bytes can represent: ⌊log10(2^(8n-1) - 1)⌋.
 func decimalDigits(n int) int {
 	if n > 64 {
-		return 8 * n // far beyond what any reader takes
+		return 8 * n // far more than any reader accepts
 	}
 	limit := new(big.Int).Lsh(big.NewInt(1), uint(8*n-1))
 	digits, p := 0, big.NewInt(10)

@@ -10,29 +10,29 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// BlockRows is the number of rows that a Footprint tells apart.
+// BlockRows is the number of rows per block of a Footprint.
 const BlockRows = 1024
 
-// Footprint says how many bytes a column chunk takes when it is decoded:
-// values, offsets and levels. Dictionaries make that a very different number
-// from the chunk's size on disk.
+// Footprint is the size of a column chunk's decoded values, offsets and levels in
+// bytes. Because of dictionaries it may differ greatly from the chunk's size on
+// disk.
 type Footprint struct {
-	Blocks []int64 // of each BlockRows rows in turn
-	MaxRow int64   // of the largest row
-	Shape  Shape   // of the rows
+	Blocks []int64 // per BlockRows rows
+	MaxRow int64   // size of the largest row
+	Shape  Shape   // of the rows measured
 }
 
-// ValidateChunk decodes a whole column chunk and reports the first thing that
-// is wrong with it: checksums, sizes, levels, values, and the totals against
-// the footer. rowGroup and leaf count from 0.
+// ValidateChunk decodes a whole column chunk and reports the first error in it:
+// checksums, sizes, levels, values, and the totals in the footer. rowGroup and leaf
+// count from 0.
 func (f *File) ValidateChunk(ctx context.Context, rowGroup, leaf int) error {
 	_, err := f.Measure(ctx, new(Buffers), rowGroup, leaf, nil)
 	return err
 }
 
-// Measure validates a column chunk as [File.ValidateChunk] does, and returns
-// what it takes in memory. If rows is not nil, that is done of these rows alone,
-// ascending, and other pages than theirs are not looked at.
+// Measure validates a column chunk as [File.ValidateChunk] does and returns its
+// size in memory. If rows is not nil, it covers only these rows, which must be
+// ascending, and does not validate other pages.
 func (f *File) Measure(ctx context.Context, buf *Buffers, rowGroup, leaf int, rows []uint32) (*Footprint, error) {
 	c := f.ChunkIn(buf, rowGroup, leaf)
 	n := f.RowGroups[rowGroup].Rows
@@ -43,7 +43,7 @@ func (f *File) Measure(ctx context.Context, buf *Buffers, rowGroup, leaf int, ro
 	return c.measure(ctx, n)
 }
 
-// measure reads all that the chunk has to give, which must be so many rows.
+// measure reads the selected rows of the chunk, whose number must be rows.
 func (c *Chunk) measure(ctx context.Context, rows int64) (*Footprint, error) {
 	m := meter{leaf: c.leaf}
 	for {
@@ -64,12 +64,12 @@ func (c *Chunk) measure(ctx context.Context, rows int64) (*Footprint, error) {
 	return &m.out, nil
 }
 
-// meter adds up entries as they come.
+// meter sums up entries as they are read.
 type meter struct {
 	leaf *Leaf
 	out  Footprint
-	rows int64 // begun
-	row  int64 // bytes of the current one
+	rows int64 // rows begun
+	row  int64 // bytes of the current row
 }
 
 func (m *meter) endRow() {
@@ -84,7 +84,7 @@ func (m *meter) endRow() {
 func (m *meter) add(p *Page, dict *Dictionary) {
 	fixed := int64(max(m.leaf.width(), 1)) + 4
 	values := p.Plain
-	next := 0 // value
+	next := 0 // index of the next value
 	for i := range p.Values {
 		if p.Rep == nil || p.Rep[i] == 0 {
 			m.endRow()

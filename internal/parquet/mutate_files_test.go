@@ -58,7 +58,8 @@ func hostileRows(rng *rand.Rand, n int) []hostileRow {
 	return rows
 }
 
-// writtenFiles are small files by parquet-go, whose pages all have checksums.
+// writtenFiles returns small files written by parquet-go, whose pages all have
+// checksums.
 func writtenFiles(t testing.TB) map[string][]byte {
 	files := map[string][]byte{}
 	for name, c := range map[string]struct {

@@ -13,13 +13,13 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// apart is a Parquet file taken apart, to be changed and put together again.
-// What is put together is consistent but for the change, so that a reader gets
-// as far as the change.
+// apart is a Parquet file split into parts, to be changed and assembled again. The
+// assembled file is consistent except for the change, so that a reader gets as far
+// as the change.
 type apart struct {
 	name   string
 	footer []byte
-	chunks [][][]modelPage // of each row group, of each leaf
+	chunks [][][]modelPage // by row group and leaf
 	crc    bool            // every page has a checksum
 }
 
@@ -43,7 +43,7 @@ func takeApart(name string, b []byte) (*apart, error) {
 			for c.pos < c.end {
 				h, _, err := c.readHeader()
 				if err != nil {
-					break // some writers leave room behind a chunk
+					break // some writers leave space after a chunk
 				}
 				body, err := c.readBody(h)
 				if err != nil {
@@ -60,8 +60,8 @@ func takeApart(name string, b []byte) (*apart, error) {
 	return m, nil
 }
 
-// inflated returns the model without compression and checksums, so that
-// changes of pages reach the decoders.
+// inflated returns the model without compression and checksums, so that changes of
+// pages reach the decoders.
 func (m *apart) inflated() (*apart, error) {
 	meta, err := decodeFooter(m.footer)
 	if err != nil {
@@ -121,8 +121,7 @@ func (m *apart) clone() *apart {
 	return &c
 }
 
-// assemble puts the file together. change is called with the footer before it
-// is written.
+// assemble returns the file. It calls change with the footer before writing it.
 func (m *apart) assemble(change func(*FileMetaData)) ([]byte, error) {
 	meta, err := decodeFooter(m.footer)
 	if err != nil {
@@ -168,18 +167,18 @@ func appendFooter(out, footer []byte) []byte {
 	return append(out, magic...)
 }
 
-// mutation is a changed file, and how it was changed.
+// mutation is a changed file with a description of the change.
 type mutation struct {
 	from *apart
 	kind string
 	b    []byte
-	// guarded: only bytes of one page were changed, which a checksum covers.
-	// What can still be read is the original's; errors are of that page.
+	// guarded means that only bytes of one page covered by a checksum were changed.
+	// Whatever can still be read equals the original; errors are about that page.
 	guarded bool
 	page    int // among the chunk's data pages, from 1; 0 for the dictionary
 }
 
-// mutator makes mutations of models, and of mixtures of them.
+// mutator makes mutations of models and of combinations of them.
 type mutator struct {
 	models []*apart
 	whole  [][]byte // assembled
@@ -215,7 +214,7 @@ func (u *mutator) mutate(rng *rand.Rand) (*mutation, error) {
 	return &mutation{from: m, kind: kind, b: b, guarded: m.crc && page >= 0, page: page}, err
 }
 
-// mutateBytes changes a file's bytes, wherever.
+// mutateBytes changes bytes anywhere in a file.
 func (u *mutator) mutateBytes(rng *rand.Rand, whole []byte) (kind string, b []byte) {
 	b = bytes.Clone(whole)
 	footer := len(b) - tailSize - int(binary.LittleEndian.Uint32(b[len(b)-tailSize:]))
@@ -243,7 +242,7 @@ func (u *mutator) mutateBytes(rng *rand.Rand, whole []byte) (kind string, b []by
 	return "another file's footer", appendFooter(b[:footer], other[len(other)-tailSize-n:len(other)-tailSize])
 }
 
-// damage flips bits, or sets bytes to what matters to decoders.
+// damage flips bits, or sets bytes to values that are special to decoders.
 func damage(rng *rand.Rand, b []byte) {
 	for range 1 + rng.IntN(3) {
 		if len(b) == 0 {
@@ -257,8 +256,8 @@ func damage(rng *rand.Rand, b []byte) {
 	}
 }
 
-// mutatePages changes a page, or the row of pages. It returns the page's
-// number when only the bytes that its checksum covers were changed, else -1.
+// mutatePages changes a page, or the sequence of pages. It returns the page's
+// number if only bytes covered by its checksum were changed, else -1.
 func (u *mutator) mutatePages(rng *rand.Rand, m *apart) (kind string, page int) {
 	pages := m.anyChunk(rng)
 	if len(*pages) == 0 {
@@ -276,7 +275,7 @@ func (u *mutator) mutatePages(rng *rand.Rand, m *apart) (kind string, page int) 
 			}
 		}
 		return "bytes of a page", page
-	case 2, 3: // most of what can go wrong stands in front
+	case 2, 3: // most errors are possible at the start
 		damage(rng, p.body[:min(len(p.body), 24)])
 		p.seal()
 		return "a page's first bytes, sealed", -1
@@ -313,7 +312,7 @@ func (u *mutator) mutatePages(rng *rand.Rand, m *apart) (kind string, page int) 
 	return "a page header's " + changeHeader(rng, &p.header), -1
 }
 
-// anyChunk returns a chunk that has pages, if one is found.
+// anyChunk returns a random chunk that has pages, if it finds one.
 func (m *apart) anyChunk(rng *rand.Rand) *[]modelPage {
 	none := new([]modelPage)
 	for range 10 {
@@ -328,14 +327,14 @@ func (m *apart) anyChunk(rng *rand.Rand) *[]modelPage {
 	return none
 }
 
-// seal makes the checksum right, if there is one.
+// seal corrects the checksum, if there is one.
 func (p *modelPage) seal() {
 	if p.header.CRC.Valid {
 		p.header.CRC.V = int32(crc32.ChecksumIEEE(p.body))
 	}
 }
 
-// odd returns another number in the place of v.
+// odd returns a different number to replace v.
 func odd[T int32 | int64](rng *rand.Rand, v T) T {
 	switch rng.IntN(8) {
 	case 0:
@@ -435,7 +434,7 @@ func changeFooter(rng *rand.Rand) (kind string, change func(*FileMetaData)) {
 			md.Codec = format.CompressionCodec(rng.IntN(9))
 		case 7:
 			md.Type = format.Type(rng.IntN(8))
-			for i := range meta.Schema { // in the schema as well, so that they agree
+			for i := range meta.Schema { // also in the schema, so that they agree
 				if meta.Schema[i].Name == md.PathInSchema[len(md.PathInSchema)-1] {
 					meta.Schema[i].Type.V = md.Type
 					meta.Schema[i].TypeLength = thrift.New(int32(1 + rng.IntN(40)))
@@ -454,7 +453,7 @@ func changeFooter(rng *rand.Rand) (kind string, change func(*FileMetaData)) {
 	return "the footer's fields", change
 }
 
-// decodeFooter decodes a footer without checking what it says.
+// decodeFooter decodes a footer without checking it.
 func decodeFooter(b []byte) (*FileMetaData, error) {
 	m := new(FileMetaData)
 	if _, err := decodeThrift(b, m); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// TestHostileSizes reads tiny files that stand for as much as a page may hold.
-// It takes a while, and runs with 100,000 mutations or more.
+// TestHostileSizes reads tiny files whose pages expand to the largest allowed size.
+// It takes a while and runs only with 100,000 mutations or more.
 func TestHostileSizes(t *testing.T) {
 	if mutations(t) < 100_000 {
 		t.Skip("few mutations: not now")
@@ -26,7 +26,7 @@ func TestHostileSizes(t *testing.T) {
 	type text struct {
 		S string `parquet:"s,plain"`
 	}
-	zeros := func(n int) []byte { // lengths, of a byte or so per 2^20
+	zeros := func(n int) []byte { // lengths, about a byte per 2^20
 		b := binary.AppendUvarint(binary.AppendUvarint(binary.AppendUvarint(nil, maxDeltaBlock), 1), uint64(n))
 		b = append(b, 0)
 		return append(b, make([]byte, 2*((n-1+maxDeltaBlock-1)/maxDeltaBlock))...)
@@ -72,7 +72,7 @@ func TestHostileSizes(t *testing.T) {
 			runtime.GC()
 			peak, ok := bounded(time.Minute, func() { errs = sizes(b, c.n) })
 			t.Logf("%d bytes: %v, %d MiB", len(b), errs, peak>>20)
-			if own := uint64(c.n) * 2; !ok || peak > hostileMemory+own { // the rows that are selected are the test's
+			if own := uint64(c.n) * 2; !ok || peak > hostileMemory+own { // the selected rows are the test's memory
 				t.Errorf("%d bytes took %d MiB, or more than a minute", len(b), peak>>20)
 			}
 		})

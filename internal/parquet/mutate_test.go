@@ -17,26 +17,27 @@ import (
 	"time"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// What any file may cost, and what the reader may take for it.
+// Limits of time and memory for any file, and of what is compared.
 const (
 	hostileTime   = 10 * time.Second
 	hostileMemory = 1 << 30
 
-	watchedRows    = 1 << 14 // of a chunk are compared row by row
-	watchedEntries = 1 << 22 // of a chunk are looked at
+	watchedRows    = 1 << 14 // rows of a chunk that are compared one by one
+	watchedEntries = 1 << 22 // entries of a chunk that are inspected
 )
 
-// chunkSums is what was read of a chunk: a sum for each of its first rows, and
-// one of all its entries.
+// chunkSums summarises the contents of a chunk: a sum for each of its first rows,
+// and one of all its entries.
 type chunkSums struct {
 	rows []uint64
 	all  uint64
 }
 
-// readChunk reads a chunk, of it the given rows only if there are any.
+// readChunk reads a chunk, or only the given rows if there are any.
 func readChunk(ctx context.Context, f *File, g, l int, rows []uint32) (*chunkSums, error) {
 	c := f.Chunk(g, l)
 	defer c.Close()
@@ -61,7 +62,7 @@ func readChunk(ctx context.Context, f *File, g, l int, rows []uint32) (*chunkSum
 	}
 }
 
-// checkPage checks what every page promises.
+// checkPage checks the guarantees of a page.
 func checkPage(p *Page, c *Chunk) error {
 	rows, full := p.Values, p.Values
 	if p.Rep != nil {
@@ -105,7 +106,7 @@ func (s *chunkSums) add(p *Page, c *Chunk) {
 			*sum ^= *sum >> 29
 		}
 	}
-	next := 0 // value
+	next := 0 // index of the next value
 	for i := range p.Values {
 		level, there := uint64(0), true
 		if p.Rep != nil {
@@ -141,15 +142,15 @@ func pageValue(p *Page, c *Chunk, i int) []byte {
 	return plain[i*w : (i+1)*w]
 }
 
-// reading is what became of a file.
+// reading is the result of reading a file.
 type reading struct {
 	open   error
-	chunks []*chunkSums // nil for those that could not be read
+	chunks []*chunkSums // nil for chunks that could not be read
 	errs   []error
-	bad    error // a promise that was broken
+	bad    error // a guarantee that was broken
 }
 
-// read opens a file and reads all of it, and of each chunk some rows too.
+// read opens a file and reads all of it, and also some rows of each chunk.
 func read(ctx context.Context, rng *rand.Rand, name string, b []byte) (r reading) {
 	f, err := Open(bytes.NewReader(b), int64(len(b)), name)
 	if err != nil {
@@ -220,13 +221,13 @@ func compareRows(whole, some *chunkSums, rows []uint32) error {
 	return nil
 }
 
-// checkPlace checks that an error is of a known kind and names the place as
-// far as it is known.
+// checkPlace checks that an error is of a known kind and has the place as far as it
+// is known.
 func checkPlace(err error, want fault.At) error {
 	if err == nil {
 		return nil
 	}
-	if errors.Is(err, fault.ErrPanicked) {
+	if errors.Is(err, panics.ErrRecovered) {
 		return fmt.Errorf("a recovered panic: %w", err)
 	}
 	var e *fault.Error
@@ -235,7 +236,7 @@ func checkPlace(err error, want fault.At) error {
 	}
 	got := e.At
 	got.Page = 0
-	if want.RowGroup == 0 { // the footer's errors may name one
+	if want.RowGroup == 0 { // the footer's errors may have one
 		got.RowGroup, got.Column = 0, ""
 	}
 	if got != want {
@@ -244,11 +245,11 @@ func checkPlace(err error, want fault.At) error {
 	return nil
 }
 
-// hostile counts what became of the mutations.
+// hostile counts the outcomes of mutations.
 type hostile struct {
 	read, refused, partly int
 	kinds                 map[string]int
-	whats                 map[string]int // the errors' texts, without numbers
+	whats                 map[string]int // error texts without numbers
 }
 
 func (h *hostile) count(m *mutation, r *reading) {
@@ -263,7 +264,7 @@ func (h *hostile) count(m *mutation, r *reading) {
 					return -1
 				}
 				return c
-			}, e.What)]++
+			}, e.What.String())]++
 		}
 	}
 	switch {
@@ -276,15 +277,15 @@ func (h *hostile) count(m *mutation, r *reading) {
 	}
 }
 
-// allocated is how much memory was allocated so far, and how much is in use.
+// allocated returns the total memory allocated so far, and the memory in use.
 func allocated() (total, inUse uint64) {
 	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(s)
 	return s[0].Value.Uint64(), s[1].Value.Uint64()
 }
 
-// bounded runs f, which must end in so much time, and returns the most memory that it
-// had at once: what it allocated in all where that is little, else sampled.
+// bounded runs f with a time limit and returns its peak memory: its total
+// allocation if that is small, else a sampled value.
 func bounded(limit time.Duration, f func()) (peak uint64, ok bool) {
 	before, _ := allocated()
 	done := make(chan struct{})
@@ -309,7 +310,7 @@ func bounded(limit time.Duration, f func()) (peak uint64, ok bool) {
 	}
 }
 
-// mutations is how many mutations to make.
+// mutations returns the number of mutations to make.
 func mutations(t testing.TB) int {
 	s := os.Getenv("BLOOMJOIN_MUTATIONS")
 	if s == "" {
@@ -322,11 +323,11 @@ func mutations(t testing.TB) int {
 	return n
 }
 
-// TestHostile reads changed files: there is no panic, none that was recovered either, no hang, no more than
-// hostileMemory; errors are of a known kind and name the place; selected rows
-// are those of the whole; and where checksums cover a change, what can be read
-// is what it was. BLOOMJOIN_MUTATIONS is how many (default 3000); each depends
-// on its number alone.
+// TestHostile reads changed files. There is no panic, not even a recovered one, no
+// hang, and no more memory than hostileMemory; errors are of a known kind and have
+// the place; selected rows equal those of the whole file; and if checksums cover a
+// change, whatever can be read equals the original. BLOOMJOIN_MUTATIONS is the
+// number of mutations (default 3000); each depends on its number alone.
 func TestHostile(t *testing.T) {
 	count := mutations(t)
 	models := hostileModels(t)
@@ -350,7 +351,7 @@ func TestHostile(t *testing.T) {
 		rng := rand.New(rand.NewPCG(17, uint64(i)+1))
 		m, err := u.mutate(rng)
 		if err != nil {
-			continue // what was changed cannot be written down
+			continue // the change cannot be encoded
 		}
 		var r reading
 		peak, ok := bounded(hostileTime, func() { r = read(ctx, rng, m.from.name, m.b) })
@@ -407,8 +408,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// hostileModels are the files to change: those of testdata, more of the
-// corpora when they are at hand, and ones written here; compressed and not.
+// hostileModels returns the files to change: those of testdata, more from the
+// corpora if present, and ones written here; compressed and not.
 func hostileModels(t testing.TB) (models []*apart) {
 	files := map[string][]byte{}
 	paths, err := filepath.Glob("testdata/*.parquet")

@@ -5,9 +5,9 @@ import (
 	"math/big"
 )
 
-// The encodings once more, as their specification words them
-// (https://parquet.apache.org/docs/file-format/data-pages/encodings): one bit,
-// one value at a time. Slow, and short enough to be checked by eye.
+// The encodings again, as their specification words them
+// (https://parquet.apache.org/docs/file-format/data-pages/encodings): one bit, one
+// value at a time. Slow, and short enough to be checked by eye.
 
 // naiveBits reads value i of width bits.
 func naiveBits(src []byte, i int, width uint) (v uint64) {
@@ -18,8 +18,8 @@ func naiveBits(src []byte, i int, width uint) (v uint64) {
 	return v
 }
 
-// naiveHybrid decodes n values of width bits. A run may go on beyond n, and
-// what a bit-packed run has beyond n may be missing.
+// naiveHybrid decodes n values of width bits. A run may extend past n, and the part
+// of a bit-packed run past n may be missing.
 func naiveHybrid(src []byte, n int, width uint) (v []uint32, ok bool) {
 	for len(v) < n {
 		header, k := binary.Uvarint(src)
@@ -56,9 +56,9 @@ func naiveHybrid(src []byte, n int, width uint) (v []uint32, ok bool) {
 	return v, true
 }
 
-// naiveDelta decodes n integers of DELTA_BINARY_PACKED and returns what is
-// behind them, and the greatest width of a miniblock. Sums are taken without
-// bound, and cut to 64 bits at the end.
+// naiveDelta decodes n integers of DELTA_BINARY_PACKED and returns the bytes after
+// them and the largest width of a miniblock. Sums are big integers, reduced to 64
+// bits at the end.
 func naiveDelta(src []byte, n int) (v []int64, rest []byte, widest int, ok bool) {
 	var header [3]uint64
 	for i := range header {
@@ -110,7 +110,7 @@ func naiveDelta(src []byte, n int) (v []int64, rest []byte, widest int, ok bool)
 	return v, src, widest, true
 }
 
-// naivePlain decodes n PLAIN byte arrays that take all of src.
+// naivePlain decodes n PLAIN byte arrays, which must take all of src.
 func naivePlain(src []byte, n int) (v [][]byte, ok bool) {
 	for range n {
 		if len(src) < 4 {
@@ -138,7 +138,7 @@ func naiveLengths(src []byte, n int) (v []int, rest []byte, ok bool) {
 	return v, rest, ok
 }
 
-// naiveDeltaLength decodes DELTA_LENGTH_BYTE_ARRAY that takes all of src.
+// naiveDeltaLength decodes DELTA_LENGTH_BYTE_ARRAY, which must take all of src.
 func naiveDeltaLength(src []byte, n int) (v [][]byte, ok bool) {
 	lengths, rest, ok := naiveLengths(src, n)
 	if !ok {
@@ -154,7 +154,7 @@ func naiveDeltaLength(src []byte, n int) (v [][]byte, ok bool) {
 	return v, len(rest) == 0
 }
 
-// naiveDeltaBytes decodes DELTA_BYTE_ARRAY that takes all of src.
+// naiveDeltaBytes decodes DELTA_BYTE_ARRAY, which must take all of src.
 func naiveDeltaBytes(src []byte, n int) (v [][]byte, ok bool) {
 	prefixes, rest, ok := naiveLengths(src, n)
 	if !ok {
@@ -177,7 +177,7 @@ func naiveDeltaBytes(src []byte, n int) (v [][]byte, ok bool) {
 	return v, len(rest) == 0
 }
 
-// toPlain is the PLAIN encoding of byte arrays.
+// toPlain returns the PLAIN encoding of byte arrays.
 func toPlain(v [][]byte) (plain []byte) {
 	for _, b := range v {
 		plain = append(binary.LittleEndian.AppendUint32(plain, uint32(len(b))), b...)

@@ -4,16 +4,16 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Need returns about how many bytes of memory decoding the column chunk takes,
-// beside what is made of its values: the dictionary, and one page. It goes by
-// the headers of the dictionary and the first data page, as far as they can be
-// read; what is wrong with them is found when the chunk is read.
+// Need returns the approximate memory, in bytes, that decoding the column chunk
+// takes for its dictionary and one page; results are not included. It uses the
+// headers of the dictionary and the first data page as far as they are readable. It
+// reports no errors; these are found when the chunk is read.
 func (f *File) Need(rowGroup, leaf int) (bytes int64) {
 	md := &f.Metadata.RowGroups[rowGroup].Columns[leaf].MetaData
 	c := f.Chunk(rowGroup, leaf)
 	defer c.Close()
 	defer func() {
-		if recover() != nil { // in a mapped page that is gone
+		if recover() != nil { // the mapped page is gone
 			bytes = md.TotalUncompressedSize
 		}
 	}()
@@ -44,20 +44,20 @@ func (f *File) Need(rowGroup, leaf int) (bytes int64) {
 	return bytes
 }
 
-// pageNeed returns about what a decoded data page takes.
+// pageNeed returns the approximate size of a decoded data page.
 func pageNeed(size int64, values int32, e format.Encoding) int64 {
-	const levels = 2 // bytes of an entry
+	const levels = 2 // bytes per entry
 	switch n := int64(values); e {
 	case format.PlainDictionary, format.RLEDictionary:
 		return size + (levels+4)*n
 	case format.Plain:
 		return size + levels*n
-	default: // brought to PLAIN
+	default: // converted to PLAIN
 		return 3*size + levels*n
 	}
 }
 
-// Size returns how many bytes of memory the buffers hold.
+// Size returns the size of the buffers in bytes.
 func (b *Buffers) Size() int64 {
 	return int64(cap(b.window) + cap(b.raw) + cap(b.plain) + cap(b.picked) + cap(b.dict) + cap(b.rep) + cap(b.def) +
 		4*(cap(b.offsets)+cap(b.indices)+cap(b.entries)+cap(b.values)))

@@ -27,8 +27,7 @@ func (h *held) Each(fn func(b []byte) error) error {
 	return nil
 }
 
-// Encoded pages that exceed Pool.Most are moved out of memory, and the file is
-// the same.
+// Encoded pages above Pool.Most are moved out of memory, and the file is the same.
 func TestPoolOverflow(t *testing.T) {
 	schema := []SchemaElement{
 		{Name: "root", NumChildren: thrift.New(int32(1))},

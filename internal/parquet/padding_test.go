@@ -23,13 +23,13 @@ func exactly(plain []byte, tail int, err error) ([]byte, error) {
 	return plain, err
 }
 
-// decodeExactly is decodeValues where src must end with the last value.
+// decodeExactly is decodeValues for a src that must end with the last value.
 func decodeExactly(l *Leaf, enc format.Encoding, src, buf []byte, n int) ([]byte, error) {
 	return exactly(decodeValues(l, enc, src, buf, n))
 }
 
-// onePage is a file of one required column with one data page of the given
-// body, and a dictionary if there is one.
+// onePage returns a file of one required column with one data page of the given
+// body, and a dictionary if dict is not nil.
 func onePage(t *testing.T, v2 bool, e SchemaElement, enc format.Encoding, dict []byte, entries int, body []byte, values int) *File {
 	t.Helper()
 	var b bytes.Buffer
@@ -81,8 +81,8 @@ func onePage(t *testing.T, v2 bool, e SchemaElement, enc format.Encoding, dict [
 }
 
 // TestPadding: bytes after the last value of a V1 page are ignored in each
-// encoding, whether all rows are read or some; those of a V2 page are not. A
-// padded page is not copied as it is stored.
+// encoding, for a whole read and for a selection; in a V2 page they are an error. A
+// padded page is not copied as stored.
 func TestPadding(t *testing.T) {
 	const n = 40
 	ints := plain32(slices.Repeat([]int32{3, 1, 4, 1}, n/4))
@@ -104,7 +104,7 @@ func TestPadding(t *testing.T) {
 		dict  []byte
 		body  []byte
 		plain []byte
-		told  bool // the encoding says where its values end
+		told  bool // the encoding marks the end of its values
 	}{
 		"plain int":     {element(format.Int32), format.Plain, nil, ints, ints, false},
 		"plain text":    {element(format.ByteArray), format.Plain, nil, texts, texts, false},
@@ -156,7 +156,7 @@ func TestPadding(t *testing.T) {
 	}
 }
 
-// TestUnpackHighFirst has the example of the format's Encodings.md.
+// TestUnpackHighFirst uses the example in the format's Encodings.md.
 func TestUnpackHighFirst(t *testing.T) {
 	src := []byte{0b00000101, 0b00111001, 0b01110111}
 	got := make([]uint8, 8)
@@ -168,8 +168,8 @@ func TestUnpackHighFirst(t *testing.T) {
 	}
 }
 
-// TestEmptyRuns: a run without values before the page's last one is corrupt,
-// also in indices of no bits, which take no bytes.
+// TestEmptyRuns: a run without values before the page's last value is corrupt, also
+// in indices of zero bits, which take no bytes.
 func TestEmptyRuns(t *testing.T) {
 	for name, c := range map[string]struct {
 		runs []byte
@@ -190,7 +190,7 @@ func TestEmptyRuns(t *testing.T) {
 				continue
 			}
 			body := []byte{width}
-			for _, r := range c.runs { // each value takes a byte where it takes any
+			for _, r := range c.runs { // each value takes a byte if it takes any
 				body = append(body, r)
 				if count := int(r >> 1); r&1 == 1 {
 					body = append(body, make([]byte, count*int(width))...)

@@ -6,11 +6,11 @@ import (
 	"math"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// decode decodes a data page into c.page, as far as its rows are selected, and
-// counts it.
+// decode decodes the selected rows of a data page into c.page and counts the page.
 func (c *Chunk) decode(h *pageHeader, body []byte) error {
 	var values []byte
 	var err error
@@ -41,14 +41,14 @@ func (c *Chunk) decode(h *pageHeader, body []byte) error {
 	return c.decodeNonNull(values)
 }
 
-// fillDef writes out definition levels that are all the same.
+// fillDef writes the definition levels if they are all the same.
 func (c *Chunk) fillDef() {
 	if c.page.Def != nil && c.sameDef {
 		fill(c.page.Def, c.def)
 	}
 }
 
-// checkCount checks the number of entries that a page's header states.
+// checkCount checks the number of entries in a page's header.
 func (c *Chunk) checkCount(n int32) error {
 	switch {
 	case n < 0 || int64(n) > c.md.NumValues-c.values:
@@ -61,8 +61,8 @@ func (c *Chunk) checkCount(n int32) error {
 	return nil
 }
 
-// openV1 decompresses a page of the first version, reads its levels and
-// returns what stands behind them.
+// openV1 decompresses a V1 page, reads its levels and returns the bytes of its
+// values.
 func (c *Chunk) openV1(h *pageHeader, body []byte) ([]byte, format.Encoding, error) {
 	if !h.DataPageHeader.Valid {
 		return nil, 0, c.corrupt(nil, "no header of a data page")
@@ -84,8 +84,9 @@ func (c *Chunk) openV1(h *pageHeader, body []byte) ([]byte, format.Encoding, err
 	return data, dh.Encoding, nil
 }
 
-// levelsV1 reads the levels of a V1 page and returns what follows: runs after
-// their length, or, in the deprecated form, bits without one.
+// levelsV1 reads the levels of a V1 page and returns the bytes after them. Levels
+// are runs preceded by their length or, in the deprecated form, bits without a
+// length.
 func (c *Chunk) levelsV1(buf *[]uint8, max int, enc format.Encoding, data []byte) ([]uint8, []byte, error) {
 	if max == 0 {
 		return nil, data, nil
@@ -132,8 +133,9 @@ func (c *Chunk) packedLevels(buf *[]uint8, max int, data []byte) ([]uint8, []byt
 	return dst, data[size:], nil
 }
 
-// levels decodes the page's levels. Definition levels that are all the same are
-// not written out before it is known how many entries are wanted.
+// levels decodes the page's levels. If definition levels are all the same, it
+// records that and leaves writing them to fillDef, when the number of wanted
+// entries is known.
 func (c *Chunk) levels(buf *[]uint8, max int, data []byte) ([]uint8, error) {
 	dst := grow(*buf, c.page.Values)
 	*buf = dst
@@ -151,8 +153,8 @@ func (c *Chunk) levels(buf *[]uint8, max int, data []byte) ([]uint8, error) {
 	return dst, nil
 }
 
-// openV2 reads the levels of a page of the second version, which are never
-// compressed, and returns its values decompressed.
+// openV2 reads the levels of a V2 page, which are never compressed, and returns the
+// decompressed bytes of its values.
 func (c *Chunk) openV2(h *pageHeader, body []byte) ([]byte, format.Encoding, error) {
 	if !h.DataPageHeaderV2.Valid {
 		return nil, 0, c.corrupt(nil, "no header of a data page")
@@ -167,7 +169,7 @@ func (c *Chunk) openV2(h *pageHeader, body []byte) ([]byte, format.Encoding, err
 		return nil, 0, c.corrupt(nil, "the page's levels are longer than the page")
 	}
 	var err error
-	if c.leaf.MaxRep == 0 { // the bytes may be there all the same
+	if c.leaf.MaxRep == 0 { // the bytes may be present nevertheless
 		c.page.Rep = nil
 	} else if c.page.Rep, err = c.levels(&c.buf.rep, c.leaf.MaxRep, body[:rep]); err != nil {
 		return nil, 0, err
@@ -180,7 +182,7 @@ func (c *Chunk) openV2(h *pageHeader, body []byte) ([]byte, format.Encoding, err
 	values := body[rep+def:]
 	switch {
 	case size == 0:
-		return nil, dh.Encoding, nil // whatever the codec made of nothing
+		return nil, dh.Encoding, nil // codecs differ in what they store for no bytes
 	case dh.IsCompressed.Valid && !dh.IsCompressed.V && !c.f.Metadata.falseFlags():
 		if int64(len(values)) != size {
 			return nil, 0, c.corrupt(nil, "the page is not compressed, and its sizes differ")
@@ -193,7 +195,7 @@ func (c *Chunk) openV2(h *pageHeader, body []byte) ([]byte, format.Encoding, err
 	return values, dh.Encoding, nil
 }
 
-// count counts the page's rows and values, and the page into the chunk.
+// count counts the page's rows and values and adds them to the chunk's totals.
 func (c *Chunk) count() error {
 	p := &c.page
 	p.Rows, p.NonNull = p.Values, p.Values
@@ -243,7 +245,7 @@ func (c *Chunk) decodeNonNull(src []byte) error {
 	return err
 }
 
-// plainOf brings the page's values to PLAIN form.
+// plainOf converts the page's values to PLAIN form.
 func (c *Chunk) plainOf(src []byte) ([]byte, error) {
 	p := &c.page
 	plain, tail, err := c.decodeValues(src)
@@ -258,7 +260,7 @@ func (c *Chunk) plainOf(src []byte) ([]byte, error) {
 	case errors.Is(err, errExpands) && c.f.room.Most(MaxPageSize) < MaxPageSize:
 		return nil, c.f.room.TooLarge(c.here(), "the page, whose values share bytes,", MaxPageSize)
 	case errors.Is(err, errExpands):
-		return nil, fault.Unsupported(c.here(), "page too large: its values take more than %s", fault.Size(MaxPageSize)).
+		return nil, fault.Unsupported(c.here(), "page too large: its values take more than %s", show.Size(MaxPageSize)).
 			WithHint("write the file again with smaller pages, as of 1 MiB")
 	case err != nil:
 		return nil, c.corrupt(err, "the page's values do not decode (%v)", p.Encoding)
@@ -269,13 +271,13 @@ func (c *Chunk) plainOf(src []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// ends checks that the page's values may have so many bytes after them. V1
-// pages may: fastparquet pads them with zeros. Stored pages that we copy do not.
+// ends checks that the page's values may be followed by tail bytes. In V1 pages
+// they may: fastparquet pads them with zeros. Such pages are not copied as stored.
 func (c *Chunk) ends(tail int) error {
 	p := &c.page
 	switch {
 	case tail == 0:
-	case c.v2 && p.Encoding != format.DeltaBinaryPacked && p.Encoding != format.RLE: // which say themselves where they end
+	case c.v2 && p.Encoding != format.DeltaBinaryPacked && p.Encoding != format.RLE: // these two encodings mark their own end
 		return errTrailing
 	default:
 		p.Stored = nil
@@ -283,8 +285,8 @@ func (c *Chunk) ends(tail int) error {
 	return nil
 }
 
-// decodeValues decodes the page's values. Those that share bytes may become any
-// number of times as large; what they may take goes by the budget.
+// decodeValues decodes the page's values. Values of DELTA_BYTE_ARRAY share bytes
+// and may expand by any factor; the memory budget limits their size.
 func (c *Chunk) decodeValues(src []byte) (plain []byte, tail int, err error) {
 	p := &c.page
 	shared := c.leaf.Type == format.ByteArray || c.leaf.Type == format.FixedLenByteArray
@@ -294,7 +296,7 @@ func (c *Chunk) decodeValues(src []byte) (plain []byte, tail int, err error) {
 	return deltaBytes(c.leaf, src, c.buf.plain, p.NonNull, c.f.room.Most(MaxPageSize))
 }
 
-// isCoded reports whether values so encoded are indices of a dictionary.
+// isCoded reports whether the encoding stores dictionary indices.
 func isCoded(e format.Encoding) bool {
 	return e == format.PlainDictionary || e == format.RLEDictionary
 }
@@ -317,8 +319,8 @@ func (c *Chunk) decodeIndices(src []byte) error {
 	return nil
 }
 
-// indexWidth reads the first byte of dictionary indices, their width in bits,
-// and returns the largest index that there may be.
+// indexWidth reads the first byte of dictionary indices, which is their width in
+// bits, and returns the largest valid index.
 func (c *Chunk) indexWidth(src []byte) (width uint, limit uint32, err error) {
 	p := &c.page
 	p.Coded = true

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/cespare/xxhash/v2"
 )
@@ -55,9 +56,9 @@ func check(b []byte, name string) error {
 	return nil
 }
 
-// typed reports whether err is of a known kind, and no recovered panic.
+// typed reports whether err is of a known kind and not a recovered panic.
 func typed(err error) bool {
-	return !errors.Is(err, fault.ErrPanicked) && (errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrUnsupported))
+	return !errors.Is(err, panics.ErrRecovered) && (errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrUnsupported))
 }
 
 func TestSmallFilesAreValid(t *testing.T) {
@@ -68,7 +69,7 @@ func TestSmallFilesAreValid(t *testing.T) {
 	}
 }
 
-// Flipped bits and cut ends give typed errors or nothing, and no panic.
+// Flipped bits and truncations give typed errors or none, and no panic.
 func TestMutations(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for name, whole := range small(t) {
@@ -103,7 +104,7 @@ func TestChecksumNamesThePlace(t *testing.T) {
 			m[i] ^= 4
 			err := check(m, name)
 			if err == nil {
-				continue // in what no checksum covers
+				continue // not covered by a checksum
 			}
 			if place, _, ok := strings.Cut(err.Error(), ": corrupt: the page's checksum: want "); ok {
 				places[place] = true
@@ -111,7 +112,7 @@ func TestChecksumNamesThePlace(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"rle-dict-snappy-checksum.parquet: row group 1: column long_field", // its dictionary
+		"rle-dict-snappy-checksum.parquet: row group 1: column long_field", // in its dictionary
 		"datapage_v1-snappy-compressed-checksum.parquet: row group 1: column a: page 1",
 		"datapage_v1-snappy-compressed-checksum.parquet: row group 1: column b: page 2",
 	} {
@@ -140,7 +141,7 @@ func TestBadFooters(t *testing.T) {
 		"empty structure": {footerFile("\x00"), fault.ErrCorrupt},
 		// version 1, then a schema list of 2^31-1 structures
 		"huge list": {footerFile("\x15\x02\x19\xfc\xff\xff\xff\xff\x07" + strings.Repeat("\x00", 80)), fault.ErrCorrupt},
-		// lists in lists without end
+		// endlessly nested lists
 		"deep":     {footerFile("\x19" + strings.Repeat("\x19", 4000)), fault.ErrCorrupt},
 		"trailing": {footerFile("\x15\x02\x19\x1c\x48\x06schema\x15\x00\x00\x16\x00\x19\x0c\x00\x00\x00"), fault.ErrCorrupt},
 	} {
@@ -178,7 +179,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// The Bloom filters of the test files hold the words that they were built of.
+// The Bloom filters of the test files contain the words that they were built from.
 func TestBloomFilter(t *testing.T) {
 	salts := [8]uint32{0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31}
 	for _, name := range []string{"data_index_bloom_encoding_stats.parquet", "data_index_bloom_encoding_with_length.parquet"} {
@@ -236,7 +237,7 @@ func FuzzFooter(f *testing.F) {
 	})
 }
 
-// FuzzPages replaces the pages in front of a valid footer.
+// FuzzPages replaces the pages before a valid footer.
 func FuzzPages(f *testing.F) {
 	names := []string{"alltypes_plain.snappy.parquet", "nested_lists.snappy.parquet", "datapage_v2.snappy.parquet",
 		"rle_boolean_encoding.parquet", "lz4_raw_compressed.parquet", "nested_maps.snappy.parquet"}

@@ -6,15 +6,15 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Projection is the part of a file that some of its top-level columns make up.
+// Projection is the part of a file that consists of some of its top-level columns.
 type Projection struct {
 	Schema []SchemaElement      // depth first, as in a footer
-	Orders []format.ColumnOrder // one for each leaf
-	Leaves []int                // of the file, in the order of Schema
+	Orders []format.ColumnOrder // one per leaf
+	Leaves []int                // the file's leaves, in the order of Schema
 }
 
-// Project returns the projection to the top-level columns of the given
-// positions, in that order; nil: all.
+// Project returns the projection to the top-level columns at the given positions,
+// in that order; nil: all.
 func (f *File) Project(columns []int) Projection {
 	var p Projection
 	elements := f.Metadata.Schema
@@ -51,8 +51,8 @@ func (f *File) Project(columns []int) Projection {
 	return p
 }
 
-// span returns where the element behind the tree at element at stands, and the
-// number of the leaf there.
+// span returns the position after the subtree at element at, and the leaf number
+// there.
 func span(elements []SchemaElement, at, leaf int) (int, int) {
 	e := &elements[at]
 	at++
@@ -65,13 +65,13 @@ func span(elements []SchemaElement, at, leaf int) (int, int) {
 	return at, leaf
 }
 
-// Width is the number of bytes of a PLAIN value; 0 for booleans and byte
-// arrays.
+// Width returns the size of a PLAIN value in bytes, 0 for booleans and byte arrays.
 func (l *Leaf) Width() int { return l.width() }
 
-// AppendValues appends the PLAIN values of the entries of the given indices,
-// all in range, until dst has most bytes or more, and returns how many it took:
-// one at least. width is that of [Leaf.Width]; the leaf is no boolean.
+// AppendValues appends the PLAIN values of the entries with the given indices, all
+// in range, until dst has at least most bytes. It returns the number of entries
+// appended, at least one unless indices is empty. width is [Leaf.Width]; the leaf
+// must not be boolean.
 func (d *Dictionary) AppendValues(dst []byte, indices []uint32, width, most int) (_ []byte, n int) {
 	for _, i := range indices {
 		if width > 0 {

@@ -7,33 +7,35 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
-// A page may be a few bytes in its file and hundreds of megabytes in memory. So
-// what it will take is computed from its header, and charged, before anything
-// is inflated.
+// A page may take a few bytes in its file and hundreds of megabytes in memory. Its
+// size in memory is therefore computed from its header, and charged, before
+// anything is decompressed.
 
-// Parts of the memory budget.
+// Shares of the memory budget: one part in so many.
 const (
-	pageShare   = 4   // of the pages of one reader
-	footerShare = 4   // of one footer, and of all footers together twice as much
-	smallShare  = 128 // of the pages that a reader may have beside those of others
+	pageShare   = 4   // pages of one reader
+	footerShare = 4   // one footer; all footers together may take twice as much
+	smallShare  = 128 // pages that a reader may hold at the same time as other readers
 	leastSmall  = 256 << 10
 	leastMost   = 8 << 20
 )
 
-// Room bounds what the pages of all Files that share it take in memory. Small
-// pages are free. Only one reader at a time has large ones, others wait for it.
-// What is too large even then is an error that wraps fault.ErrMemory. The nil
-// Room has no bound.
+// Room bounds the memory of the pages of all Files that share it. Small pages are
+// not limited. Only one reader at a time may hold large ones; others wait. A page
+// that is too large even then is an error that wraps fault.ErrMemory. A nil Room
+// has no bound. It is safe for concurrent use.
 type Room struct {
 	budget      int64
 	small, most int64
-	large       chan struct{} // has an element while a reader has large pages
-	footers     atomic.Int64  // bytes that footers take
+	large       chan struct{} // has an element while a reader holds large pages
+	footers     atomic.Int64  // bytes taken by footers
 }
 
-// NewRoom returns the Room of a process with a memory budget in bytes; 0: nil.
+// NewRoom returns the Room of a process with a memory budget in bytes, or nil if
+// the budget is 0.
 func NewRoom(budget int64) *Room {
 	if budget <= 0 {
 		return nil
@@ -44,8 +46,8 @@ func NewRoom(budget int64) *Room {
 	}
 }
 
-// Footer charges for a footer, or a schema, before it is decoded. A negative
-// number gives back.
+// Footer charges for a footer or a schema before it is decoded. A negative number
+// returns memory.
 func (r *Room) Footer(at fault.At, bytes int64) error {
 	if r == nil {
 		return nil
@@ -59,7 +61,7 @@ func (r *Room) Footer(at fault.At, bytes int64) error {
 	return nil
 }
 
-// Part returns one part in share of the budget, but no more than most.
+// Part returns 1/share of the budget, at most most.
 func (r *Room) Part(share, most int64) int64 {
 	if r == nil {
 		return most
@@ -67,7 +69,7 @@ func (r *Room) Part(share, most int64) int64 {
 	return min(r.budget/share, most)
 }
 
-// Most returns the bytes that the pages of one reader may take, but no more than
+// Most returns the number of bytes that the pages of one reader may take, at most
 // most.
 func (r *Room) Most(most int64) int64 {
 	if r == nil {
@@ -76,31 +78,31 @@ func (r *Room) Most(most int64) int64 {
 	return min(r.most, most)
 }
 
-// TooLarge is the error for what takes more than Most.
+// TooLarge returns the error for pages that take more than Most.
 func (r *Room) TooLarge(at fault.At, what string, bytes int64) error {
 	return fault.Memory(at, what, bytes, r.budget, pageShare)
 }
 
-// Claim is what one reader takes of a Room: of one Chunk, or of several whose
-// pages it needs together. One goroutine uses it.
+// Claim is one reader's share of a Room. The reader has one Chunk, or several whose
+// pages it needs together. A Claim is not safe for concurrent use.
 type Claim struct {
 	room  *Room
 	held  int64
 	large bool
-	// turn, if not nil, is called before the claim becomes large, in place of
-	// waiting for other readers to give back what they have.
+	// turn, if not nil, is called before the claim becomes large, instead of
+	// waiting for other readers to return memory.
 	turn func(context.Context) error
-	// Evict, if not nil, is called when the Room has no more. It gives back what
-	// the reader can read again.
+	// Evict, if not nil, is called when the Room is exhausted. It returns memory
+	// for pages that the reader can read again.
 	Evict func()
 }
 
-// Crowded reports whether the claim is for most of what it may be.
+// Crowded reports whether the claim has used most of what it may take.
 func (c *Claim) Crowded() bool { return c.room != nil && c.held > c.room.most/4*3 }
 
-// ClaimFor returns a claim of a reader of the file that holds pages while it
-// hands on what it has made of them. It becomes large only when it is the
-// reader's turn; see [WithTurn].
+// ClaimFor returns a claim for a reader of the file that holds pages while it
+// passes on its results. It becomes large only when it is the reader's turn; see
+// [WithTurn].
 func (f *File) ClaimFor(ctx context.Context) *Claim {
 	c := &Claim{room: f.room, turn: func(context.Context) error { return nil }}
 	if turn, ok := ctx.Value(turnKey{}).(func(context.Context) error); ok {
@@ -111,17 +113,17 @@ func (f *File) ClaimFor(ctx context.Context) *Claim {
 
 type turnKey struct{}
 
-// WithTurn returns a context for one of several readers whose results are
-// consumed in order. turn waits until the results of all readers before it are
-// consumed: from then on nothing that the reader waits for depends on others. Nil
-// is for a reader that waits for nobody while it has pages: it waits for others
-// to give back what they have, as Buffers do that are charged for themselves.
+// WithTurn returns a context for one of several readers whose results are consumed
+// in order. turn waits until the results of all previous readers are consumed; from
+// then on the reader does not depend on others. If turn is nil, the reader must not
+// wait for any other while it holds pages: it then waits for others to return
+// memory, as Buffers with their own claim do.
 func WithTurn(ctx context.Context, turn func(context.Context) error) context.Context {
 	return context.WithValue(ctx, turnKey{}, turn)
 }
 
-// Beside returns a claim for pages that the reader has for a while beside those
-// of c, and that do not wait for these; nil: the Buffers' own.
+// Beside returns a claim for pages that the reader holds for a while in addition to
+// those of c. They do not wait for those of c. nil: use the Buffers' own claim.
 func (c *Claim) Beside() *Claim {
 	if c.turn != nil || !c.large {
 		return nil
@@ -129,7 +131,7 @@ func (c *Claim) Beside() *Claim {
 	return &Claim{room: c.room, turn: func(context.Context) error { return nil }}
 }
 
-// take adds n bytes, before they are allocated.
+// take adds n bytes before they are allocated.
 func (c *Claim) take(ctx context.Context, at fault.At, what string, n int64) error {
 	r := c.room
 	if r == nil {
@@ -160,11 +162,11 @@ func (c *Claim) enlarge(ctx context.Context) error {
 		c.large = true
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return stopped.Err(ctx)
 	}
 }
 
-// give ends the claim of n bytes.
+// give returns n bytes.
 func (c *Claim) give(n int64) {
 	if c.room == nil {
 		return
@@ -175,22 +177,22 @@ func (c *Claim) give(n int64) {
 	}
 }
 
-// Rest ends the use of the pages and of the dictionary that were read into b,
-// and gives back what is large of them.
+// Rest ends the use of the pages and the dictionary that were read into b, and
+// frees large ones.
 func (b *Buffers) Rest() {
 	if b.charged == 0 {
 		return
 	}
 	c, n := b.claim(), b.charged
 	if c.large {
-		b.codec.close() // zstd's keeps the last page
+		b.codec.close() // zstd's decoder keeps the last page
 		*b = Buffers{codec: b.codec, shared: b.shared, own: b.own}
 	}
 	b.charged = 0
-	c.give(n) // when nobody holds it any more
+	c.give(n) // after the memory is freed
 }
 
-// claim is what b's pages are charged to.
+// claim returns the claim that b's pages are charged to.
 func (b *Buffers) claim() *Claim {
 	if b.shared != nil {
 		return b.shared
@@ -198,7 +200,7 @@ func (b *Buffers) claim() *Claim {
 	return &b.own
 }
 
-// charge makes sure that b may hold n bytes.
+// charge makes sure that n bytes are charged for b.
 func (b *Buffers) charge(ctx context.Context, at fault.At, what string, n int64) error {
 	if n <= b.charged {
 		return nil
@@ -210,7 +212,7 @@ func (b *Buffers) charge(ctx context.Context, at fault.At, what string, n int64)
 	return err
 }
 
-// charge charges for the page that the header stands before.
+// charge charges for the page after the header.
 func (c *Chunk) charge(ctx context.Context, h *pageHeader) error {
 	if c.f.room == nil {
 		return nil
@@ -226,8 +228,8 @@ func (c *Chunk) charge(ctx context.Context, h *pageHeader) error {
 	return c.buf.charge(ctx, at, "the page, with its dictionary,", c.dictBytes+c.pageBytes(h))
 }
 
-// chargeShared charges for the decoded values of a page whose values share bytes,
-// which were not allocated without bound; see [Chunk.decodeValues].
+// chargeShared charges for the decoded values of a DELTA_BYTE_ARRAY page, whose
+// size is known only now; see [Chunk.decodeValues] for its bound.
 func (c *Chunk) chargeShared(ctx context.Context, h *pageHeader) error {
 	if c.f.room == nil || c.page.Encoding != format.DeltaByteArray {
 		return nil
@@ -236,8 +238,8 @@ func (c *Chunk) chargeShared(ctx context.Context, h *pageHeader) error {
 	return c.buf.charge(ctx, c.here(), "the page, whose values share bytes,", n)
 }
 
-// storedBytes returns what a page takes before it is decoded: as it is stored,
-// unless that is mapped, and decompressed.
+// storedBytes returns the memory of a page before it is decoded: its stored bytes,
+// unless they are mapped, and its decompressed bytes.
 func (c *Chunk) storedBytes(h *pageHeader) (n int64) {
 	if c.f.mapping == nil {
 		n = max(int64(h.CompressedPageSize), min(c.f.readSize, c.end-c.pos))
@@ -248,7 +250,7 @@ func (c *Chunk) storedBytes(h *pageHeader) (n int64) {
 	return n
 }
 
-// dictionaryBytes returns what the dictionary takes while it is decoded.
+// dictionaryBytes returns the memory that the dictionary takes while it is decoded.
 func (c *Chunk) dictionaryBytes(h *pageHeader) int64 {
 	n := c.storedBytes(h)
 	if c.md.Codec == format.Uncompressed {
@@ -260,8 +262,8 @@ func (c *Chunk) dictionaryBytes(h *pageHeader) int64 {
 	return n
 }
 
-// pageBytes returns what a data page takes at the most, but for values of
-// DELTA_BYTE_ARRAY, whose size only they tell.
+// pageBytes returns an upper bound on the memory of a data page, excluding values
+// of DELTA_BYTE_ARRAY, whose size is not known from the header.
 func (c *Chunk) pageBytes(h *pageHeader) int64 {
 	var count int32
 	var enc format.Encoding
@@ -272,7 +274,7 @@ func (c *Chunk) pageBytes(h *pageHeader) int64 {
 		count, enc = h.DataPageHeaderV2.V.NumValues, h.DataPageHeaderV2.V.Encoding
 	}
 	n := int64(max(count, 0))
-	each := int64(0) // bytes of an entry
+	each := int64(0) // bytes per entry
 	if c.leaf.MaxRep > 0 {
 		each++
 	}
@@ -280,16 +282,16 @@ func (c *Chunk) pageBytes(h *pageHeader) int64 {
 		each++
 	}
 	if c.selected {
-		each += 4 // numbers of entries
+		each += 4 // positions of entries
 		if c.leaf.MaxDef > 0 {
-			each += 4 // and of values
+			each += 4 // positions of values
 		}
 	}
 	switch {
 	case isCoded(enc):
 		each += 4
 	case enc == format.Plain && c.leaf.Type == format.ByteArray:
-		each += 4 // offsets, once they are asked for
+		each += 4 // offsets, computed on demand
 	case enc == format.Plain:
 	case c.leaf.Type == format.ByteArray:
 		each += 4

@@ -14,7 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// manyColumns is a file without rows that has so many columns.
+// manyColumns returns a file with n columns and no rows.
 func manyColumns(t *testing.T, n int) []byte {
 	t.Helper()
 	m := &FileMetaData{Version: 1, RowGroups: []RowGroupMeta{}}
@@ -35,8 +35,8 @@ func manyColumns(t *testing.T, n int) []byte {
 	return append(b, magic...)
 }
 
-// What a footer will take is charged before it is decoded, and given back when
-// the file is closed.
+// A footer's decoded size is charged before it is decoded, and returned when the
+// file is closed.
 func TestFootersAreCharged(t *testing.T) {
 	b := manyColumns(t, 100_000)
 	room := NewRoom(64 << 20)
@@ -57,12 +57,12 @@ func TestFootersAreCharged(t *testing.T) {
 	}
 }
 
-// Files of one schema share it, and the footers of all together are bounded.
+// Files of one schema share it, and the total of all footers is limited.
 func TestFootersShareSchemas(t *testing.T) {
 	b := manyColumns(t, 1000)
 	room := NewRoom(32 << 20)
 	var first *File
-	for i := range 1000 { // of 1 MiB each, but for the schema
+	for i := range 1000 { // 1 MiB each without the schema
 		f, err := OpenIn(room, bytes.NewReader(b), int64(len(b)), "wide")
 		if err != nil {
 			if i < 2 || !errors.Is(err, fault.ErrMemory) {
@@ -89,7 +89,7 @@ func TestFootersShareSchemas(t *testing.T) {
 	}
 }
 
-// A million columns without names to speak of are no corrupt footer.
+// A million columns with very short names are not a corrupt footer.
 func TestColumnsWithShortNames(t *testing.T) {
 	if testing.Short() || os.Getenv("GOARCH") == "386" {
 		t.Skip("takes 1 GiB")
@@ -100,7 +100,7 @@ func TestColumnsWithShortNames(t *testing.T) {
 	}
 }
 
-// Nothing holds a large page any more once it is given back, not even the decoder.
+// Nothing keeps a large page after it is freed, not even the decoder.
 func TestLargePagesAreLetGo(t *testing.T) {
 	const size = 8 << 20
 	var z compressor

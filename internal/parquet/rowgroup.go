@@ -10,8 +10,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// checkRowGroups checks what the footer says of the row groups and fills
-// f.RowGroups.
+// checkRowGroups checks the footer's row groups and sets f.RowGroups.
 func (f *File) checkRowGroups(at fault.At) error {
 	total := int64(0)
 	f.RowGroups = make([]RowGroup, len(f.Metadata.RowGroups))
@@ -22,7 +21,7 @@ func (f *File) checkRowGroups(at fault.At) error {
 		if rg.NumRows < 0 || rg.NumRows > math.MaxInt64-total {
 			return fault.Corrupt(gat, "a row group of %d rows", rg.NumRows)
 		}
-		if rg.NumRows > math.MaxUint32 { // rows are numbered in 32 bits
+		if rg.NumRows > math.MaxUint32 { // rows are numbered with 32 bits
 			return fault.Unsupported(gat, "a row group of %d rows", rg.NumRows).WithHint("write the file with row groups of at most 2^32-1 rows")
 		}
 		total += rg.NumRows
@@ -42,16 +41,16 @@ func (f *File) checkRowGroups(at fault.At) error {
 			f.RowGroups[g].CompressedBytes += n
 		}
 	}
-	if n := f.Metadata.NumRows; n != total && n != 0 { // some writers leave it at 0
+	if n := f.Metadata.NumRows; n != total && n != 0 { // some writers leave it 0
 		return fault.Corrupt(at, "rows of the file").Wanted(fmt.Sprintf("%d, as the row groups have", total), fmt.Sprint(f.Metadata.NumRows))
 	}
 	return nil
 }
 
-// trim drops what nobody asks for once it is checked: there may be as many
-// footers in memory as a log has files.
+// trim drops metadata that is not used after the checks, because a log may have
+// many files and all footers stay in memory.
 func (md *ColumnMetaData) trim() {
-	md.PathInSchema = nil // that of the leaf
+	md.PathInSchema = nil // the leaf has it too
 	md.Statistics.Min, md.Statistics.Max = thrift.Null[[]byte]{}, thrift.Null[[]byte]{}
 }
 
@@ -86,7 +85,7 @@ func (f *File) checkChunk(g, c int) error {
 	if md.NumValues == 0 {
 		return nil // nothing will be read
 	}
-	if md.NumValues/(MaxPageValues/8) > md.TotalCompressedSize { // a page takes 8 bytes at the least
+	if md.NumValues/(MaxPageValues/8) > md.TotalCompressedSize { // a page takes at least 8 bytes
 		return fault.Corrupt(at, "%d values in %d bytes", md.NumValues, md.TotalCompressedSize)
 	}
 	start := chunkStart(md)
@@ -98,8 +97,8 @@ func (f *File) checkChunk(g, c int) error {
 	return nil
 }
 
-// chunkStart is the offset of a chunk's first page. Some writers put 0 for
-// "no dictionary page".
+// chunkStart returns the offset of a chunk's first page. Some writers use 0 for "no
+// dictionary page".
 func chunkStart(md *ColumnMetaData) int64 {
 	if d := md.DictionaryPageOffset; d > 0 && d < md.DataPageOffset {
 		return d
@@ -107,7 +106,7 @@ func chunkStart(md *ColumnMetaData) int64 {
 	return md.DataPageOffset
 }
 
-// Codec is the compression codec of a column chunk.
+// Codec returns the compression codec of a column chunk.
 func (f *File) Codec(rowGroup, leaf int) format.CompressionCodec {
 	return f.Metadata.RowGroups[rowGroup].Columns[leaf].MetaData.Codec
 }

@@ -11,46 +11,46 @@ import (
 )
 
 const (
-	maxSchemaDepth   = 64      // levels of nesting; levels of definition follow
-	maxFixedLength   = 1 << 20 // bytes of one fixed-length value
+	maxSchemaDepth   = 64      // levels of nesting, which bounds definition levels
+	maxFixedLength   = 1 << 20 // bytes of a fixed-length value
 	maxSchemaColumns = 1 << 20
 )
 
-// Node is one node of the schema: a leaf when Leaf ≥ 0, a group otherwise.
+// Node is a node of the schema: a leaf if Leaf ≥ 0, else a group.
 type Node struct {
 	Name       string
 	Repetition format.FieldRepetitionType
-	FieldID    int32 // -1 when there is none
+	FieldID    int32 // -1 if there is none
 	Logical    Logical
 	Children   []*Node
 	Leaf       int // index into File.Leaves; -1 for groups
 	Element    *SchemaElement
 }
 
-// Leaf is one column: a leaf of the schema.
+// Leaf is a column: a leaf of the schema.
 type Leaf struct {
-	Path       []string // names from the top-level column down
+	Path       []string // names, from the top-level column down
 	Dotted     string   // Path joined by dots, for messages
 	Index      int      // of the leaf, and of its chunk in each row group
-	MaxDef     int      // definition level of a value that is there
+	MaxDef     int      // definition level of a value other than NULL
 	MaxRep     int      // number of repeated nodes on the path
 	Type       format.Type
 	TypeLength int // bytes of a FIXED_LEN_BYTE_ARRAY, else 0
 	Logical    Logical
 
-	shared []int // of File.shared: the groups that it is below
+	shared []int // indices into File.shared of the groups that contain the leaf
 }
 
-// schemaBuilder turns the footer's flat list of elements into the tree. It mends
-// the list where writers have put there what other readers refuse and what says
-// nothing: groups without a column below, the physical type and the logical type
-// NULL of a group, the converted type NULL, and no repetition.
+// schemaBuilder turns the footer's flat list of elements into the tree. It repairs
+// meaningless parts of the list that other readers would refuse: groups without
+// columns, a group's physical type or logical type NULL, the converted type NULL,
+// and a missing repetition.
 type schemaBuilder struct {
 	f      *File
 	at     fault.At
 	next   int
 	path   []string
-	kept   []SchemaElement // mended
+	kept   []SchemaElement // the repaired list
 	mended bool
 }
 
@@ -87,8 +87,8 @@ func (b *schemaBuilder) here() fault.At {
 	return at
 }
 
-// node takes the next element and those below it. It returns nil for a group
-// without a column below.
+// node builds the tree of the next element. It returns nil for a group without
+// columns.
 func (b *schemaBuilder) node(depth, def, rep int) (*Node, error) {
 	if b.next >= len(b.f.Metadata.Schema) {
 		return nil, fault.Corrupt(b.at, "the schema's tree has more elements than the schema")
@@ -103,10 +103,10 @@ func (b *schemaBuilder) node(depth, def, rep int) (*Node, error) {
 	if e.FieldID.Valid {
 		n.FieldID = e.FieldID.V
 	}
-	if depth > 0 { // the root's name and repetition mean nothing
+	if depth > 0 { // the root's name and repetition are meaningless
 		b.path = append(b.path, e.Name)
 		defer func() { b.path = b.path[:len(b.path)-1] }()
-		if !e.RepetitionType.Valid { // the zero of its values is meant
+		if !e.RepetitionType.Valid { // means the zero value, REQUIRED
 			b.kept[len(b.kept)-1].RepetitionType = thrift.New(format.Required)
 			b.mended = true
 		}
@@ -204,8 +204,8 @@ func (b *schemaBuilder) leaf(n *Node, e *SchemaElement, def, rep int) error {
 	return nil
 }
 
-// annotatedNull reports whether an element has the logical type NULL, with which
-// parquet-java 1.11 accompanies MAP_KEY_VALUE. On a group it means nothing.
+// annotatedNull reports whether an element has the logical type NULL, which
+// parquet-java 1.11 adds to MAP_KEY_VALUE. On a group it is meaningless.
 func annotatedNull(e *SchemaElement) bool {
 	_, ok := e.LogicalType.V.Value.(*format.NullType)
 	return ok
@@ -235,8 +235,8 @@ func (b *schemaBuilder) groupLogical(e *SchemaElement) (Logical, error) {
 	case c == deprecated.Map:
 		return Logical{Kind: Map}, nil
 	case c == deprecated.MapKeyValue:
-		// Meant for the repeated group inside of a map, and put by old
-		// writers on the map itself.
+		// Intended for the repeated group inside a map; old writers put it on the
+		// map itself.
 		if e.RepetitionType.V == format.Repeated {
 			return Logical{}, nil
 		}

@@ -9,12 +9,13 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Walking a chunk for selected rows. A page's header tells how many rows begin
-// in it, except for V1 pages of repeated leaves, which have to be looked into,
-// and V2 pages whose header may have counted values instead of rows.
+// This file walks a chunk for selected rows. A page's header gives the number of
+// rows in the page, except for V1 pages of repeated leaves, which must be decoded,
+// and for V2 pages whose header may count values instead of rows.
 
-// without reports whether the page that the header stands before holds none of
-// the selected rows, and how many rows it has.
+// without reports whether the page after the header can be skipped, because it
+// holds none of the selected rows or is dictionary-coded, and returns its number of
+// rows.
 func (c *Chunk) without(h *pageHeader) (rows int64, ok bool) {
 	if !c.selected && !c.noCoded {
 		return 0, false
@@ -41,35 +42,35 @@ func (c *Chunk) without(h *pageHeader) (rows int64, ok bool) {
 	return rows, c.selected && (len(c.left) == 0 || int64(c.left[0]) >= c.rows+rows)
 }
 
-// countsValues reports whether the header of a V2 page of a repeated leaf gives
-// the number of values as that of rows. Apache Arrow before 12 always does, and
-// its pages begin anywhere in a row; of other writers it means that each row has
-// one entry.
+// countsValues reports whether the header of a V2 page of a repeated leaf gives the
+// number of values as the number of rows. Apache Arrow before 12 always writes
+// that, and its pages may begin anywhere in a row; from other writers it means that
+// each row has one entry.
 func countsValues(l *Leaf, dh *format.DataPageHeaderV2) bool {
 	return l.MaxRep > 0 && dh.NumRows == dh.NumValues
 }
 
-// oneEntryPerRow reports whether the repetition levels of the V2 page whose
-// header was read begin a row with each entry. They are not compressed.
+// oneEntryPerRow reports whether every entry of the V2 page starts a row. It reads
+// the repetition levels, which are not compressed.
 func (c *Chunk) oneEntryPerRow(h *pageHeader) bool {
 	dh := &h.DataPageHeaderV2.V
 	if n := dh.RepetitionLevelsByteLength; dh.NumValues <= 0 || n < 0 || n > min(h.CompressedPageSize, headerAhead) {
-		return false // or they take more than equal levels do
+		return false // or longer than constant levels would be
 	}
 	b, err := c.peek(int64(dh.RepetitionLevelsByteLength))
 	if err != nil {
-		return false // reading the page says why
+		return false // reading the page will report it
 	}
 	level, ok := constantLevel(b, int(dh.NumValues), levelWidth(c.leaf.MaxRep))
 	return ok && level == 0
 }
 
-// jumpAfter is how many pages are skipped by their headers before the page
-// index is asked where the next one is that is wanted.
+// jumpAfter is the number of pages skipped by their headers before the page index
+// is used to find the next wanted one.
 const jumpAfter = 8
 
-// jump goes to the page that holds the next selected row, if many before it
-// have been skipped and there is an index that tells where it is.
+// jump moves to the page that holds the next selected row if many pages before it
+// were skipped and the offset index locates it.
 func (c *Chunk) jump() (err error) {
 	if c.run < jumpAfter || !c.selected || len(c.left) == 0 || c.leaf.MaxRep > 0 {
 		return nil
@@ -82,7 +83,7 @@ func (c *Chunk) jump() (err error) {
 		}
 	}
 	if c.index == nil || c.pages >= len(c.index.Pages) || c.index.Pages[c.pages].FirstRow != c.rows {
-		return nil // none, or one that leaves pages out
+		return nil // no index, or one that does not list all pages
 	}
 	row := int64(c.left[0])
 	to := c.pages + sort.Search(len(c.index.Pages)-c.pages, func(i int) bool { return c.index.End(c.pages+i) > row })
@@ -97,7 +98,7 @@ func (c *Chunk) jump() (err error) {
 	return nil
 }
 
-// landed checks that the page behind a jump has the rows that the index says.
+// landed checks that the page after a jump has the rows given by the index.
 func (c *Chunk) landed() error {
 	if !c.jumped {
 		return nil
@@ -109,7 +110,7 @@ func (c *Chunk) landed() error {
 	return nil
 }
 
-// skip steps over a page of so many rows.
+// skip steps over a page with the given number of rows.
 func (c *Chunk) skip(h *pageHeader, rows int64) error {
 	at, err := c.checkSizes(h)
 	if err != nil {
@@ -122,7 +123,7 @@ func (c *Chunk) skip(h *pageHeader, rows int64) error {
 	if n < 0 || int64(n) > c.md.NumValues-c.values || rows > int64(n) || c.leaf.MaxRep == 0 && rows != int64(n) {
 		return fault.Corrupt(at, "values of %d rows", rows).Wanted(fmt.Sprintf("at most %d, the rest of the column chunk", c.md.NumValues-c.values), fmt.Sprint(n))
 	}
-	for len(c.left) > 0 && int64(c.left[0]) < c.rows+rows { // of a page that is skipped for its encoding
+	for len(c.left) > 0 && int64(c.left[0]) < c.rows+rows { // the page may be skipped for its encoding and hold selected rows
 		c.left = c.left[1:]
 	}
 	c.pages++
@@ -130,7 +131,7 @@ func (c *Chunk) skip(h *pageHeader, rows int64) error {
 	c.run++
 	c.values += int64(n)
 	c.rows += rows
-	c.inRow = false // rows begin with the page, or there is none in it
+	c.inRow = false // the page begins at a row boundary, or no selected row continues
 	c.pos += int64(h.CompressedPageSize)
 	if c.rows > c.wanted {
 		return fault.Corrupt(at, "rows of the column").Wanted(fmt.Sprintf("%d, as the row group has", c.wanted), "more")
@@ -139,8 +140,8 @@ func (c *Chunk) skip(h *pageHeader, rows int64) error {
 }
 
 // narrow finds the entries of the selected rows in the page, whose levels are
-// decoded and whose rows are counted. It reports true if that is all of them;
-// else c.buf.entries has them.
+// decoded and whose rows are counted. It returns true if all entries are selected;
+// else c.buf.entries holds those that are.
 func (c *Chunk) narrow() bool {
 	p := &c.page
 	first := c.rows - int64(p.Rows)
@@ -167,7 +168,7 @@ func (c *Chunk) narrow() bool {
 }
 
 // narrowRepeated is narrow for repeated leaves, whose rows have any number of
-// entries, and may go on from one page to the next.
+// entries and may continue in the next page.
 func (c *Chunk) narrowRepeated(rows []uint32, first int64) bool {
 	p := &c.page
 	entries := c.buf.entries[:0]
@@ -189,12 +190,12 @@ func (c *Chunk) narrowRepeated(rows []uint32, first int64) bool {
 	return len(entries) == p.Values
 }
 
-// decodeSelected leaves of the page the entries in c.buf.entries, and decodes
-// their values.
+// decodeSelected reduces the page to the entries in c.buf.entries and decodes their
+// values.
 func (c *Chunk) decodeSelected(src []byte) error {
 	p := &c.page
 	entries := c.buf.entries
-	values := entries // of the page's values that are there
+	values := entries // positions among the page's values other than NULL
 	total := p.NonNull
 	rows := len(entries)
 	if p.Rep != nil {
@@ -220,8 +221,8 @@ func (c *Chunk) decodeSelected(src []byte) error {
 	return c.pickPlain(src, total, values)
 }
 
-// present leaves of the definition levels those of the entries, and returns the
-// positions, among the page's values that are there, of theirs.
+// present reduces the definition levels to those of the entries and returns the
+// positions of the entries' values among the page's values other than NULL.
 func (c *Chunk) present(entries []uint32) []uint32 {
 	p := &c.page
 	def := p.Def
@@ -234,10 +235,10 @@ func (c *Chunk) present(entries []uint32) []uint32 {
 		}
 		return entries
 	case p.NonNull == p.Values:
-		return entries // all levels are full
+		return entries // no value is NULL
 	default:
 		c.buf.values = selectValues(c.buf.values[:0], def, full, entries)
-		selectLevels(def[:0], def, entries) // in place: what is read lies behind what is written
+		selectLevels(def[:0], def, entries) // in place: reading is never behind writing
 		return c.buf.values
 	}
 }
@@ -263,7 +264,7 @@ func (c *Chunk) pickIndices(src []byte, values []uint32) error {
 	return nil
 }
 
-// pickPlain decodes the values at the given positions of total ones.
+// pickPlain decodes the values at the given positions among total values.
 func (c *Chunk) pickPlain(src []byte, total int, values []uint32) error {
 	p := &c.page
 	dst := c.buf.picked[:0]
@@ -297,7 +298,7 @@ func (c *Chunk) pickPlain(src []byte, total int, values []uint32) error {
 	return nil
 }
 
-// Clone returns a copy of the page that stays valid.
+// Clone returns a copy of the page with its own memory.
 func (p *Page) Clone() *Page {
 	q := *p
 	if p.Stored != nil {
@@ -311,7 +312,7 @@ func (p *Page) Clone() *Page {
 	return &q
 }
 
-// Clone returns a copy of the dictionary that stays valid.
+// Clone returns a copy of the dictionary with its own memory.
 func (d *Dictionary) Clone() *Dictionary {
 	return &Dictionary{Len: d.Len, Plain: slices.Clone(d.Plain), offsets: slices.Clone(d.offsets)}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// rowsOf reads a chunk, all of it or the selected rows, and renders each row
-// as its entries: levels and values.
+// rowsOf reads a chunk, or its selected rows, and returns each row's entries,
+// levels and values, as text.
 func rowsOf(f *parquet.File, group, leaf int, all bool, rows []uint32) (out []string, skipped int, err error) {
 	c := f.Chunk(group, leaf)
 	defer c.Close()
@@ -33,7 +33,7 @@ func rowsOf(f *parquet.File, group, leaf int, all bool, rows []uint32) (out []st
 		if err != nil {
 			return nil, 0, err
 		}
-		value := 0 // of the page's values
+		value := 0 // index of the page's next value
 		for i := range p.Values {
 			if p.Rep == nil || p.Rep[i] == 0 {
 				if begun {
@@ -108,8 +108,7 @@ func goodVectors(t *testing.T) map[string][]byte {
 	return files
 }
 
-// TestSelect: a walk for some rows gives the rows that a whole walk gives at
-// their places.
+// TestSelect: reading some rows gives the same rows as reading all.
 func TestSelect(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	files := map[string][]byte{}

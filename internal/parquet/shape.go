@@ -5,25 +5,25 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Columns below one repeated group, as the keys and values of a map or the
-// fields of structs in a list, each store how often the group repeats in each
-// row. Nothing in the format makes them agree, and a reader that takes one's word
-// for the other's shifts values from row to row. A Shape sums up what a column
-// says, so that columns can be compared that were read apart.
+// Leaves under one repeated group, such as the keys and values of a map or the
+// fields of structs in a list, each store how often the group repeats in each row.
+// Nothing in the format makes them agree, and a reader that applies one leaf's
+// counts to another shifts values between rows. A Shape summarises the counts of
+// one leaf, so that leaves that are read separately can be compared.
 
-// Shape sums up how often each repeated group above a leaf repeats, over the
-// rows that were read: a hash for each group that other leaves share. It is nil
-// for leaves that share none.
+// Shape summarises how often each repeated group that contains a leaf repeats in
+// the rows read so far: a hash for each group that contains other leaves too. It is
+// nil for leaves without such a group.
 type Shape []uint64
 
-// shared is a repeated group with several leaves below: lo up to hi.
+// shared is a repeated group with several leaves: lo up to hi (exclusive).
 type shared struct {
 	lo, hi   int
-	rep, def uint8 // of an element of the group
+	rep, def uint8 // levels of an element of the group
 }
 
-// shareGroups finds the groups whose leaves can be compared. One that has the
-// leaves of a group below it is compared with that.
+// shareGroups finds the groups whose leaves can be compared. A group with the same
+// leaves as one nested in it is omitted.
 func (f *File) shareGroups() {
 	var walk func(n *Node, rep, def uint8) (lo, hi int)
 	walk = func(n *Node, rep, def uint8) (lo, hi int) {
@@ -59,7 +59,7 @@ func (f *File) shareGroups() {
 	}
 }
 
-// levelsOf returns the levels of a child of a node with the given ones.
+// levelsOf returns the levels of node n, given those of its parent.
 func levelsOf(n *Node, rep, def uint8) (uint8, uint8) {
 	switch n.Repetition {
 	case format.Repeated:
@@ -86,11 +86,11 @@ func (c *Chunk) addShape() {
 	}
 }
 
-// Shape returns the shape of what was read so far.
+// Shape returns the shape of the rows read so far.
 func (c *Chunk) Shape() Shape { return c.shape }
 
-// CheckShapes compares the shapes of leaves that were read of the same rows of a
-// row group, counted from 0. shapes has those of some leaves, by number.
+// CheckShapes compares the shapes of leaves that were read for the same rows of a
+// row group, counted from 0. shapes is keyed by leaf and need not have all leaves.
 func (f *File) CheckShapes(rowGroup int, shapes map[int]Shape) error {
 	for i, s := range f.shared {
 		first, sum := -1, uint64(0)

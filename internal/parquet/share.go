@@ -6,9 +6,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// Share makes f use the schema and the metadata of another file in place of its
-// own, if they are the same: a log may have any number of files, and what their
-// footers take is mostly that. It reports whether they are.
+// Share replaces f's schema and metadata by those of another file if they are
+// equal, and reports whether they are. It saves memory for logs of many files,
+// whose footers consist mostly of these.
 func (f *File) Share(like *File) bool {
 	a, b := f.Metadata, like.Metadata
 	if len(a.Schema) != len(b.Schema) || !reflect.DeepEqual(a.KeyValueMetadata, b.KeyValueMetadata) ||
@@ -21,6 +21,6 @@ func (f *File) Share(like *File) bool {
 	for _, kv := range a.KeyValueMetadata {
 		bytes += int64(len(kv.Key) + len(kv.Value))
 	}
-	_ = f.charge(fault.At{}, -min(bytes, f.footer)) // giving back does not fail
+	_ = f.charge(fault.At{}, -min(bytes, f.footer)) // returning memory does not fail
 	return true
 }

@@ -2,9 +2,8 @@ package parquet
 
 import "encoding/binary"
 
-// unsplit decodes n BYTE_STREAM_SPLIT values of w bytes: all first bytes,
-// then all second bytes, and so on. tail is the number of bytes after the last
-// of them.
+// unsplit decodes n BYTE_STREAM_SPLIT values of w bytes: all first bytes, then all
+// second bytes, and so on. tail is the number of bytes after them.
 func unsplit(src, buf []byte, n, w int) (plain []byte, tail int, err error) {
 	size := uint64(n) * uint64(w)
 	if size > uint64(len(src)) {
@@ -32,8 +31,8 @@ func unsplit(src, buf []byte, n, w int) (plain []byte, tail int, err error) {
 	return out, tail, nil
 }
 
-// unsplit4 brings together the bytes of eight values at a time, of n values
-// of four bytes. The last n%8 are left out.
+// unsplit4 decodes 4-byte values, eight at a time. The last n%8 values are left
+// out.
 func unsplit4(out, src []byte, n int) {
 	s0, s1, s2, s3 := src[:n], src[n:2*n], src[2*n:3*n], src[3*n:4*n]
 	for len(s0) >= 8 && len(s1) >= 8 && len(s2) >= 8 && len(s3) >= 8 {
@@ -43,7 +42,7 @@ func unsplit4(out, src []byte, n int) {
 		v2, v3 = swap8(v2, v3)
 		v0, v2 = swap16(v0, v2)
 		v1, v3 = swap16(v1, v3)
-		o := (*[32]byte)(out) // each word has a value, and the fourth one from it
+		o := (*[32]byte)(out) // word i holds values i and i+4
 		binary.LittleEndian.PutUint64(o[0:], v0&0xffffffff|v1<<32)
 		binary.LittleEndian.PutUint64(o[8:], v2&0xffffffff|v3<<32)
 		binary.LittleEndian.PutUint64(o[16:], v0>>32|v1>>32<<32)
@@ -52,9 +51,9 @@ func unsplit4(out, src []byte, n int) {
 	}
 }
 
-// unsplit8 does so for eight of the streams of values that are w bytes apart:
-// it transposes blocks of 8 by 8 bytes, halves first exchanged in pairs of
-// bytes, then in pairs of pairs, then in fours.
+// unsplit8 decodes eight of the streams of values w bytes apart, eight values at a
+// time. It transposes blocks of 8×8 bytes: it swaps single bytes, then pairs, then
+// fours.
 func unsplit8(out, src []byte, n, w int) {
 	for i := 0; i+8 <= n; i += 8 {
 		s := src[i:]
@@ -86,8 +85,8 @@ func unsplit8(out, src []byte, n, w int) {
 	}
 }
 
-// swap8 exchanges the odd bytes of x with the even ones of y; swap16 and
-// swap32 do so with lanes of more bits.
+// swap8 swaps the odd bytes of x with the even bytes of y; swap16 and swap32 do the
+// same with lanes of 16 and 32 bits.
 
 func swap8(x, y uint64) (uint64, uint64) {
 	t := (x>>8 ^ y) & 0x00ff00ff00ff00ff

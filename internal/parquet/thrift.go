@@ -7,7 +7,7 @@ import (
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 )
 
-// Thrift compact protocol wire types, as they stand in field and list headers.
+// Wire types of the Thrift compact protocol, as used in field and list headers.
 const (
 	wireStop   = 0
 	wireTrue   = 1
@@ -32,29 +32,28 @@ var (
 	errThriftBig   = errors.New("thrift: far more elements than their bytes can mean")
 )
 
-// maxThriftDepth is more than any Parquet structure needs, and keeps the walk
-// off the limits of the stack.
+// maxThriftDepth exceeds what any Parquet structure needs and bounds the recursion.
 const maxThriftDepth = 32
 
-// skimmer walks a serialised structure without building anything. The decoder
-// proper allocates what a list header claims, so every claim is compared with
-// the bytes behind it first.
+// skimmer walks a serialised structure without building anything. The actual
+// decoder allocates whatever a list header claims, so every claim is first compared
+// with the bytes present.
 type skimmer struct {
 	b       []byte
 	pos     int
 	structs int // list elements that are structures
 }
 
-// skimStruct returns the length of the structure at the start of b.
-// errThriftShort means that b ends too early.
+// skimStruct returns the length of the structure at the start of b. errThriftShort
+// means that b ends too early.
 func skimStruct(b []byte) (int, error) {
 	s := skimmer{b: b}
 	if err := s.structure(0); err != nil {
 		return 0, err
 	}
-	// A decoded footer element takes up to some 400 bytes; real ones average
-	// dozens of bytes on disk, and 6 where columns have neither rows nor names to
-	// speak of.
+	// A decoded footer element takes up to about 400 bytes. Real ones take dozens
+	// of bytes on disk on average, and 6 bytes for columns with no rows and very
+	// short names.
 	if s.structs > 1<<16 && s.structs > s.pos/4 {
 		return 0, errThriftBig
 	}
@@ -105,7 +104,7 @@ func (s *skimmer) structure(depth int) error {
 		if c&0x0f == wireStop {
 			return nil
 		}
-		if c>>4 == 0 { // the field id stands in full
+		if c>>4 == 0 { // the header is followed by the full field id
 			if _, err := s.uvarint(); err != nil {
 				return err
 			}
@@ -120,7 +119,7 @@ func (s *skimmer) structure(depth int) error {
 
 func (s *skimmer) value(t byte, depth int) error {
 	switch t {
-	case wireTrue, wireFalse, wireByte: // one byte each inside lists and maps
+	case wireTrue, wireFalse, wireByte: // one byte each in lists and maps
 		return s.skip(1)
 	case wireI16, wireI32, wireI64:
 		_, err := s.uvarint()
@@ -159,7 +158,7 @@ func (s *skimmer) list(depth int) error {
 			return err
 		}
 	}
-	if n > math.MaxInt32 || n > uint64(len(s.b)-s.pos) { // an element takes a byte at least
+	if n > math.MaxInt32 || n > uint64(len(s.b)-s.pos) { // an element takes at least a byte
 		return errThriftShort
 	}
 	if t == wireStruct {
@@ -199,8 +198,8 @@ func (s *skimmer) mapping(depth int) error {
 	return nil
 }
 
-// decodeThrift decodes the structure at the start of b into v, after walking
-// it, and returns its length.
+// decodeThrift walks the structure at the start of b, decodes it into v and returns
+// its length.
 func decodeThrift(b []byte, v any) (int, error) {
 	n, err := skimStruct(b)
 	if err != nil {
@@ -212,15 +211,14 @@ func decodeThrift(b []byte, v any) (int, error) {
 	return n, nil
 }
 
-// What parts of a footer take once they are decoded, beside the bytes that they
-// have there.
+// Memory of decoded parts of a footer in addition to their stored size.
 const (
-	elementBytes = 1 << 10 // of the schema, with what is made of it
+	elementBytes = 1 << 10 // schema element, with everything built from it
 	chunkBytes   = 512
 )
 
-// decodedBytes returns about what a footer takes once it is decoded. What does
-// not parse counts as far as it does; the decoder reports it.
+// decodedBytes returns the approximate memory of a decoded footer. A footer that
+// does not parse counts up to the error, which the decoder will report.
 func decodedBytes(footer []byte) int64 {
 	elements, chunks := 0, 0
 	s := skimmer{b: footer}
@@ -257,7 +255,8 @@ func (s *skimmer) unlessFlag(t byte) error {
 	return s.value(t, 1)
 }
 
-// count reads the number of elements of a list, of which each takes a byte.
+// count reads the number of elements of a list, each of which takes at least a
+// byte.
 func (s *skimmer) count() (int, error) {
 	c, err := s.byte()
 	if err != nil {

@@ -9,47 +9,45 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Union returns the schema that holds the rows of all files without loss.
+// Union returns the schema that can hold the rows of all files without loss.
 //
-// Columns are found by name, top-level ones and those of structs; the first
-// file's come first, in its order, then new ones as they appear. The elements
-// of lists and the keys and values of maps are found by their place, so that
-// writers may differ in how they call the groups between; the names are then
-// the first file's. A list in the three-level form is not a list in an older
-// one. Groups of other annotations (VARIANT) must be the same throughout.
+// Columns are matched by name, at the top level and within structs. The first
+// file's columns come first, in its order, then new ones in order of appearance.
+// Elements of lists and keys and values of maps are matched by position, so writers
+// may name the groups in between differently; the result has the first file's
+// names. A list in the three-level form does not match one in an older form. Groups
+// with other annotations (VARIANT) must be equal in all files.
 //
-// A column is optional when it is so in some file, or when some file lacks it
-// while it has the group around it. A column under a repeated field without
-// annotation is an empty list where it is missing: the format has no NULL for
-// it.
+// A column is optional if some file declares it optional, or if a file lacks it
+// while having the group that contains it. A missing column under a repeated field
+// without annotation becomes an empty list, because the format has no NULL for it.
 //
-// Types are widened only where each value stays what it is:
+// Types are widened only where every value stays what it is:
 //
-//	integers        to more bits; unsigned ones beside signed ones to signed
-//	                ones of more bits; of 16 bits beside FLOAT to FLOAT, of 32
-//	                beside FLOAT or DOUBLE to DOUBLE
+//	integers        to more bits; unsigned ones with signed ones to signed
+//	                ones of more bits; of 16 bits with FLOAT to FLOAT, of 32
+//	                with FLOAT or DOUBLE to DOUBLE
 //	FLOAT           to DOUBLE
-//	DECIMAL(p,s)    to the larger p, s being the same, in INT32, INT64,
+//	DECIMAL(p,s)    to the larger p, with equal s, in INT32, INT64,
 //	                FIXED_LEN_BYTE_ARRAY or BYTE_ARRAY, whichever of theirs
 //	                comes last
 //	TIME, TIMESTAMP to the finer unit, both being instants or both not; a value
-//	                that does not fit then is an error when it is met
-//	NULL            to any type: a column of which its writer saw NULLs only
+//	                that then overflows is an error when it is read
+//	NULL            to any type: a column whose writer saw only NULLs
 //
-// Nothing else is widened: text is not bytes, ENUM and JSON are not STRING,
-// INT96 is not TIMESTAMP, 64-bit integers are not DOUBLE.
+// Nothing else is widened: text does not match bytes, ENUM and JSON do not match
+// STRING, INT96 does not match TIMESTAMP, 64-bit integers do not match DOUBLE.
 //
-// Field ids stay when all files agree on them: every column has the same one
-// wherever it is, no id is of two columns unless it is in one file already, and
-// either all files have ids or none has. Otherwise all are dropped, as readers
-// that go by ids take a column without one for missing when others have one.
+// Field ids are kept if all files agree on them: every column has the same id in
+// all files, no id belongs to two columns (unless it already does within one file),
+// and either all files have ids or none has. Otherwise all are dropped, because
+// readers that match by id take a column without one as missing if others have one.
 //
-// Schemas that have no union are a mismatch, whose error names the column,
-// both types and both files.
+// Schemas without a union are an error that wraps fault.ErrMismatch and names the
+// column, both types and both files.
 //
-// With columns, not nil, it is the union of the top-level columns of those
-// names alone, in their order, whatever the others are. Each is in some file,
-// and named once.
+// If columns is not nil, the result is the union of the top-level columns with
+// these names only, in this order. Each must be in some file and be named once.
 func Union(files []*File, columns []string) ([]SchemaElement, error) {
 	if len(files) == 0 {
 		return nil, fault.Mismatch(fault.At{}, "files", "one at the least", "none")
@@ -84,8 +82,7 @@ func Union(files []*File, columns []string) ([]SchemaElement, error) {
 	return schema, nil
 }
 
-// order puts the children into the order of the names, which are all that
-// there are.
+// order sorts the children by the given names, which must cover all of them.
 func (c *column) order(names []string) error {
 	c.children = c.children[:0]
 	for _, name := range names {
@@ -98,10 +95,10 @@ func (c *column) order(names []string) error {
 	return nil
 }
 
-// Covers tells whether a file's rows can be brought to the schema without
-// leaving out a column: the error is a mismatch that names the first column
-// that the schema lacks, or that does not fit. See [NewAdapter] for schemas
-// that are meant to leave out columns.
+// Covers returns nil if a file's rows can be converted to the schema without
+// dropping a column. Otherwise the error wraps fault.ErrMismatch and names the
+// first column that the schema lacks or that does not fit. See [NewAdapter] for
+// schemas that may drop columns.
 func Covers(schema []SchemaElement, f *File) error {
 	to, err := schemaFile(schema, "")
 	if err != nil {
@@ -139,46 +136,46 @@ func known(d *field, file string, path []string) error {
 	return nil
 }
 
-// column is a node of the union while it is made.
+// column is a node of the union under construction.
 type column struct {
-	first    *field // what gave it its name and form; nil while all was NULL
-	null     *field // the first that was all NULL
-	file     string // of first
-	nullFile string // of null
+	first    *field // gives the name and form; nil while the column has only NULLs
+	null     *field // the first version with only NULLs
+	file     string // file of first
+	nullFile string // file of null
 
-	count    int  // files that have it
-	groups   int  // of them, those where it is a group
-	last     int  // the number of the last of them
-	optional bool // in one of them
+	count    int  // files that have the column
+	groups   int  // files in which it is a group
+	last     int  // number of the last file that has it
+	optional bool // in some file
 
-	types     []valueType // of a leaf: all that there are
-	files     []string    // of types: where each was seen first
+	types     []valueType // of a leaf: all distinct types
+	files     []string    // the first file with each of types
 	children  []*column
 	childName map[string]*column
 }
 
-// unifier adds files to a union, one after the other.
+// unifier adds files to a union one at a time.
 type unifier struct {
-	file   string // the one that is added
-	number int    // of it, from 1
+	file   string // the file being added
+	number int    // its number, from 1
 	path   []string
 
 	ids            bool // field ids agree so far
-	with, without  bool // some file has field ids; has none
-	repeatsInInput bool // one file has an id twice
+	with, without  bool // some file has field ids; some file has none
+	repeatsInInput bool // some file uses an id twice
 }
 
 func (u *unifier) at() fault.At {
 	return fault.At{File: u.file, Column: strings.Join(u.path, ".")}
 }
 
-// conflict is the error for a column that differs beyond repair.
+// conflict returns the error for a column whose versions cannot be united.
 func (u *unifier) conflict(what, file, want, got string) error {
 	return fault.Mismatch(u.at(), what, want+" as in "+file, got).
 		WithHint("write to a directory, where each file keeps its own types, or leave the column out")
 }
 
-// add takes in one file's version of the column.
+// add adds one file's version of the column.
 func (u *unifier) add(c *column, n *field) error {
 	if c.last == u.number {
 		return fault.Unsupported(u.at(), "two columns with the same name").
@@ -215,7 +212,7 @@ func (u *unifier) add(c *column, n *field) error {
 	return nil
 }
 
-// sample is one file's version of the column, nil when there is none yet.
+// sample returns some file's version of the column, nil if there is none yet.
 func (c *column) sample() *field {
 	if c.first != nil {
 		return c.first
@@ -223,7 +220,7 @@ func (c *column) sample() *field {
 	return c.null
 }
 
-// nullable refuses a NULL where the format has none.
+// nullable refuses NULLs where the format cannot represent them.
 func (u *unifier) nullable(c *column) error {
 	if c.null != nil && c.first != nil && c.first.Repetition == format.Repeated {
 		return u.conflict("the column's type", c.nullFile, c.null.describe(), c.first.describe())
@@ -252,7 +249,7 @@ func (u *unifier) alike(c *column, n *field) error {
 	return u.nullable(c)
 }
 
-// remark tells lists and maps apart that are annotated alike.
+// remark distinguishes lists and maps that have the same annotation.
 func (f form) remark() string {
 	switch f {
 	case listForm:
@@ -277,7 +274,7 @@ func (u *unifier) widen(c *column, n *field) error {
 	return nil
 }
 
-// children takes in those of one file's version of a group.
+// children adds the children of one file's version of a group.
 func (u *unifier) children(c *column, n *field) error {
 	depth := len(u.path)
 	for i, child := range n.children {
@@ -290,7 +287,7 @@ func (u *unifier) children(c *column, n *field) error {
 	return nil
 }
 
-// child returns what child i of n is a version of.
+// child returns the column that child i of n is a version of.
 func (c *column) child(n *field, i int) *column {
 	if n.byPosition() {
 		if i == len(c.children) {
@@ -311,7 +308,7 @@ func (c *column) child(n *field, i int) *column {
 	return known
 }
 
-// countIDs looks at the field ids of a file's schema.
+// countIDs records the field ids of a file's schema.
 func (u *unifier) countIDs(root *field) {
 	seen := map[int32]bool{}
 	var walk func(*field)
@@ -331,8 +328,8 @@ func (u *unifier) countIDs(root *field) {
 	}
 }
 
-// idsHold tells whether the union may carry field ids. Some writers number
-// the fields of each struct from 1; that is no repetition.
+// idsHold reports whether the union may have field ids. Some writers number the
+// fields of each struct from 1; that does not count as repetition.
 func (u *unifier) idsHold(root *column) bool {
 	if u.with && u.without {
 		return false
@@ -358,12 +355,13 @@ func (u *unifier) idsHold(root *column) bool {
 	return hold
 }
 
-// elements appends the union's elements from c on. parent is nil for the root.
+// elements appends the union's schema elements, starting with c. parent is nil for
+// the root.
 func (u *unifier) elements(out []SchemaElement, c, parent *column) ([]SchemaElement, error) {
 	e := *c.sample().elem
 	if len(c.types) > 0 {
 		t, ok := widest(c.types)
-		if !ok { // each two of them have a common type, so all have
+		if !ok { // cannot happen: each pair of types has a common type, and therefore all do
 			return nil, fault.Mismatch(fault.At{Column: e.Name}, "the column's type", "a common type with "+c.types[0].String(), "none")
 		}
 		from := t.elem

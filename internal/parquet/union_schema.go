@@ -8,24 +8,24 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// form says how a node's children are found in another schema.
+// form is how a node's children are matched with those in another schema.
 type form uint8
 
 const (
 	leafForm   form = iota
 	structForm      // a group without annotation: children by name
-	listForm        // LIST of three levels, whatever their names: by position
-	bareForm        // LIST whose repeated child is itself the element: by position
-	mapForm         // MAP of keys and values: by position
+	listForm        // LIST in three levels, with any names: by position
+	bareForm        // LIST whose repeated child is the element: by position
+	mapForm         // MAP with keys and values: by position
 	entryForm       // the repeated group of a listForm or mapForm: by position
-	fixedForm       // any other annotated group, and what is in it: all of it the same
+	fixedForm       // any other annotated group with its contents: must be equal
 )
 
-// field is a node of a schema with all that tells it from another's.
+// field is a schema node with everything that is compared.
 type field struct {
 	*Node
 	form     form
-	fixed    bool // in a fixedForm group, or one
+	fixed    bool // the node or a group that contains it is a fixedForm
 	elem     *SchemaElement
 	value    valueType // of a leaf
 	maxDef   int       // of a leaf
@@ -39,7 +39,8 @@ func (f *File) fields() *field {
 	return f.field(f.Root, nil, &next)
 }
 
-// field is the field of n, which is the element at next, and all below it.
+// field returns the field of n, the schema element at *next, with everything under
+// it.
 func (f *File) field(n *Node, parent *field, next *int) *field {
 	out := &field{Node: n, elem: &f.Metadata.Schema[*next]}
 	*next++
@@ -58,8 +59,8 @@ func (f *File) field(n *Node, parent *field, next *int) *field {
 	return out
 }
 
-// formOf follows the rules that the format has for lists and maps of old
-// writers (LogicalTypes.md, "Nested Types").
+// formOf applies the format's rules for lists and maps of old writers
+// (LogicalTypes.md, "Nested Types").
 func formOf(n *Node, parent *field) form {
 	switch {
 	case n.Leaf >= 0:
@@ -93,25 +94,26 @@ func formOf(n *Node, parent *field) form {
 	return fixedForm
 }
 
-// byPosition tells whether the names of the node's children do not matter.
+// byPosition reports whether the node's children are matched by position rather
+// than name.
 func (d *field) byPosition() bool { return d.form != structForm && d.form != leafForm }
 
-// allNull tells whether the node is a column that its writer saw nothing but
-// NULLs of, and so had no type for.
+// allNull reports whether the node is a column whose writer saw only NULLs, so that
+// it had no type.
 func (d *field) allNull() bool {
 	return d.value.logical.Kind == Null && d.Leaf >= 0 && d.Repetition == format.Optional && !d.fixed
 }
 
-// unknown tells whether what the node means cannot be compared: its
-// annotation was lost in decoding.
+// unknown reports whether the node cannot be compared because its annotation is not
+// known.
 func (d *field) unknown() bool { return d.Logical.Kind == Unknown }
 
-// sameGroup tells whether two groups have the same annotation.
+// sameGroup reports whether two groups have the same annotation.
 func sameGroup(a, b *field) bool {
 	return a.Logical.Kind == b.Logical.Kind && sameParameters(a.elem, b.elem)
 }
 
-// describe renders what the node is in a few words.
+// describe returns a short description of the node for messages.
 func (d *field) describe() string {
 	var parts []string
 	if d.Repetition == format.Repeated {
@@ -134,7 +136,7 @@ func (d *field) describe() string {
 	return strings.Join(parts, " ")
 }
 
-// schemaFile checks a schema and returns it as that of a file without rows.
+// schemaFile checks a schema and returns it as the schema of a file without rows.
 func schemaFile(schema []SchemaElement, name string) (*File, error) {
 	f := &File{Name: name, Metadata: &FileMetaData{Schema: schema}}
 	if err := f.buildSchema(fault.At{File: name}); err != nil {
@@ -143,12 +145,12 @@ func schemaFile(schema []SchemaElement, name string) (*File, error) {
 	return f, nil
 }
 
-// SameSchema tells whether rows of two schemas can stand in one file as they
-// are: the same columns in the same order, with the same repetition, types,
-// annotations and field ids. A converted type counts as the logical type it
-// stands for, signed integers of the full width as unannotated; the root's
-// name does not matter. Annotations that this package does not know are never
-// the same, unless a and b are one slice. diff names the first difference.
+// SameSchema reports whether rows of two schemas can be in one file without
+// conversion: the same columns in the same order, with the same repetition, types,
+// annotations and field ids. A converted type equals the logical type it stands
+// for, and an annotated signed integer of full width equals an unannotated one. The
+// root's name does not matter. Unknown annotations are never equal, unless a and b
+// are the same slice. diff describes the first difference.
 func SameSchema(a, b []SchemaElement) (diff string, same bool) {
 	if len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] {
 		return "", true
@@ -165,7 +167,7 @@ func SameSchema(a, b []SchemaElement) (diff string, same bool) {
 	return diff, diff == ""
 }
 
-// difference describes the first one between two nodes, "" when there is none.
+// difference describes the first difference between two nodes, or returns "".
 func difference(a, b *field, path []string) string {
 	if len(path) > 0 {
 		if d := differentNode(a, b); d != "" {
@@ -217,8 +219,8 @@ func join(path []string, name string) string {
 	return strings.Join(append(path[:len(path):len(path)], name), ".")
 }
 
-// named returns the child of that name, nil when there is none. Two are an
-// error.
+// named returns the child with a name, nil if there is none. Two children with the
+// name are an error.
 func (d *field) named(name string) (*field, error) {
 	var found *field
 	for _, c := range d.children {
@@ -233,7 +235,7 @@ func (d *field) named(name string) (*field, error) {
 	return found, nil
 }
 
-// names lists the children, not too many of them.
+// names lists the children, up to a limit.
 func (d *field) names() string {
 	const most = 20
 	var list []string

@@ -172,8 +172,8 @@ func unionOf(t testing.TB, texts ...string) ([]SchemaElement, error) {
 	return Union(files, nil)
 }
 
-// What pyarrow 26 makes of the same pairs (unify_schemas, permissive) is the
-// same where both have a result, except as noted.
+// The result of pyarrow 26 for the same pairs (unify_schemas, permissive) is the
+// same if both have one, except as noted.
 func TestUnionOfTypes(t *testing.T) {
 	const none = ""
 	for _, c := range []struct{ a, b, want string }{
@@ -207,7 +207,7 @@ func TestUnionOfTypes(t *testing.T) {
 		{"fixed(16) x (DECIMAL 10 2)", "fixed(5) x (DECIMAL 11 2)", "fixed(16) x (DECIMAL 11 2)"},
 		{"int32 x (DECIMAL 9 2)", "binary x (DECIMAL 4 2)", "binary x (DECIMAL 9 2)"},
 		{"fixed(16) x (DECIMAL 10 2)", "binary x (DECIMAL 4 2)", "binary x (DECIMAL 10 2)"},
-		{"int32 x (DECIMAL 9 2)", "int32 x (DECIMAL 9 3)", none}, // pyarrow: another scale
+		{"int32 x (DECIMAL 9 2)", "int32 x (DECIMAL 9 3)", none}, // pyarrow: rescales
 		{"int32 x (DECIMAL 9 0)", "int32 x", none},               // pyarrow: a decimal
 		{"int32 x (DECIMAL 9 2)", "double x", none},              // pyarrow: double, which rounds
 		{"int64 x (TIMESTAMP MILLIS)", "int64 x (TIMESTAMP NANOS)", "int64 x (TIMESTAMP NANOS)"},
@@ -330,7 +330,7 @@ func TestUnionOfStructures(t *testing.T) {
 			if diff, same := SameSchema(got, schemaOf(t, c.want)); !same {
 				t.Fatal(diff)
 			}
-			for i, text := range c.files { // each file fits, and adds nothing
+			for i, text := range c.files { // each file fits and adds nothing
 				f := schemaFileOf(t, "f", text)
 				if err := Covers(got, f); err != nil {
 					t.Errorf("file %d: %v", i, err)
@@ -356,7 +356,7 @@ func TestUnionErrorNamesAll(t *testing.T) {
 	}
 }
 
-// The type of a set of types depends on the set alone, and holds each of them.
+// The widest type depends only on the set of types and can hold each of them.
 func TestWidestIsOneOfTheSet(t *testing.T) {
 	texts := []string{"int32 x (INT 8)", "int32 x (UINT 8)", "int32 x (INT 16)", "int32 x (UINT 16)", "int32 x", "int32 x (UINT 32)",
 		"int64 x", "int64 x (UINT 64)", "float x", "double x", "int32 x (DECIMAL 9 2)", "int64 x (DECIMAL 12 2)", "int64 x (DECIMAL 18 2)",

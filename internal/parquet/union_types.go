@@ -9,12 +9,12 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// valueType is what the values of a leaf are: the physical type and what the
-// annotation makes of it. Two ways to say the same thing are one valueType.
+// valueType is the type of a leaf's values: the physical type and its annotation.
+// Equivalent declarations give equal valueTypes.
 type valueType struct {
 	physical format.Type
 	length   int     // of a FIXED_LEN_BYTE_ARRAY
-	logical  Logical // Converted is false; no annotation where it says nothing
+	logical  Logical // without Converted, and None where it adds nothing
 	elem     *SchemaElement
 }
 
@@ -22,7 +22,7 @@ func valueTypeOf(l *Leaf, elem *SchemaElement) valueType {
 	t := valueType{physical: l.Type, length: l.TypeLength, logical: l.Logical, elem: elem}
 	t.logical.Converted = false
 	if t.logical.Kind == Int && t.logical.Signed && t.logical.BitWidth >= 32 {
-		t.logical = Logical{} // what INT32 and INT64 are by themselves
+		t.logical = Logical{} // the same as unannotated INT32 and INT64
 	}
 	return t
 }
@@ -31,8 +31,7 @@ func (t *valueType) same(o *valueType) bool {
 	return t.physical == o.physical && t.length == o.length && t.logical == o.logical && sameParameters(t.elem, o.elem)
 }
 
-// sameParameters compares the annotations whose parameters a Logical does not
-// hold.
+// sameParameters compares the annotations whose parameters are not in a Logical.
 func sameParameters(a, b *SchemaElement) bool {
 	va, vb := a.LogicalType.V.Value, b.LogicalType.V.Value
 	switch va.(type) {
@@ -93,16 +92,15 @@ func (t *valueType) integer() (bits int, signed, ok bool) {
 	return 0, false, false
 }
 
-// float returns whether the column is one of FLOAT or DOUBLE.
+// float reports whether the column is FLOAT or DOUBLE.
 func (t *valueType) float() bool {
 	return t.logical.Kind == None && (t.physical == format.Float || t.physical == format.Double)
 }
 
-// widest returns the narrowest type that holds every value of the given ones
-// as it is. It depends on the set of types alone, not on their order. The
-// element of one of them is taken where it is of that type, the first one's.
-// It reports false where there is no such type; some two of them have none
-// then.
+// widest returns the narrowest type that can hold every value of the given types
+// unchanged. It depends on the set of types, not on their order. Its schema element
+// is that of the first of types that equals it, if any. It returns false if there
+// is no such type, in which case some two of them have none.
 func widest(types []valueType) (valueType, bool) {
 	var t valueType
 	var ok bool
@@ -135,10 +133,11 @@ func allSame(types []valueType) bool {
 	return true
 }
 
-// widestNumber: integers go to wider ones, unsigned to signed of more bits;
-// beside floats, integers go to the float that holds all of theirs exactly.
+// widestNumber widens integers to more bits, and unsigned with signed integers to
+// signed ones of more bits. With floats, integers become the float type that holds
+// all of them exactly.
 func widestNumber(types []valueType) (valueType, bool) {
-	var signed, unsigned, float int // most bits of each
+	var signed, unsigned, float int // most bits of each kind
 	for i := range types {
 		bits, sign, ok := types[i].integer()
 		switch {
@@ -155,9 +154,9 @@ func widestNumber(types []valueType) (valueType, bool) {
 		}
 	}
 	switch most := max(signed, unsigned); {
-	case float > 0 && most > 32: // 53 bits of mantissa
+	case float > 0 && most > 32: // a DOUBLE has 53 bits of mantissa
 		return valueType{}, false
-	case float == 64 || float > 0 && most > 16: // 24 bits
+	case float == 64 || float > 0 && most > 16: // a FLOAT has 24
 		return valueType{physical: format.Double, elem: new(SchemaElement)}, true
 	case float > 0:
 		return valueType{physical: format.Float, elem: new(SchemaElement)}, true
@@ -183,9 +182,9 @@ func integerType(bits int, signed bool) valueType {
 	return t
 }
 
-// widestDecimal: decimals of one scale go to the larger precision, in the
-// first of INT32, INT64, FIXED_LEN_BYTE_ARRAY and BYTE_ARRAY that is not before
-// any of theirs.
+// widestDecimal widens decimals of one scale to the largest precision, in the last
+// of their representations in the order INT32, INT64, FIXED_LEN_BYTE_ARRAY,
+// BYTE_ARRAY.
 func widestDecimal(types []valueType) (valueType, bool) {
 	rank := map[format.Type]int{format.Int32: 0, format.Int64: 1, format.FixedLenByteArray: 2, format.ByteArray: 3}
 	t := valueType{physical: format.Int32, logical: types[0].logical, elem: new(SchemaElement)}
@@ -210,8 +209,8 @@ func widestDecimal(types []valueType) (valueType, bool) {
 	return t, true
 }
 
-// widestTime: times, and timestamps, that are all instants or all without zone
-// go to the finest unit.
+// widestTime widens times or timestamps to the finest unit, if they are all
+// instants or all without zone.
 func widestTime(types []valueType) (valueType, bool) {
 	t := valueType{physical: format.Int64, logical: types[0].logical, elem: new(SchemaElement)}
 	for i := range types {
@@ -227,8 +226,8 @@ func widestTime(types []valueType) (valueType, bool) {
 	return t, true
 }
 
-// element returns the part of a schema element that says t, with the converted
-// type that older readers want beside the logical one.
+// element returns a schema element that declares t, with the converted type for
+// older readers in addition to the logical type.
 func (t *valueType) element() *SchemaElement {
 	e := &SchemaElement{Type: thrift.New(t.physical)}
 	if t.physical == format.FixedLenByteArray {

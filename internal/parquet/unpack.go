@@ -2,9 +2,9 @@ package parquet
 
 import "encoding/binary"
 
-// bit counts in types: an array type of n bits stands for the width n. The
-// decoders below are compiled once for each width, with all shifts and
-// offsets constants.
+// bit encodes a width as a type: an array type of n bits means width n. The
+// decoders below are thus compiled once per width, with constant shifts and
+// offsets.
 type bit struct{}
 
 type bitWidth interface {
@@ -59,9 +59,9 @@ var levelUnpackers = [...]func(dst []uint8, src []byte, limit uint64) (int, bool
 	7: unpackLevels[[7]bit],
 }
 
-// unpack decodes len(dst) bit-packed values of width bits (at most 32) from
-// src, which holds them and may go on. It reports false when one is above
-// limit; dst is then of no use.
+// unpack decodes len(dst) bit-packed values of width bits (at most 32) from src,
+// which must hold them and may be longer. It returns false if one is above limit;
+// dst is then undefined.
 func unpack[T uint8 | uint32](dst []T, src []byte, width uint, limit uint32) bool {
 	n, ok := 0, true
 	switch d := any(dst).(type) {
@@ -74,7 +74,7 @@ func unpack[T uint8 | uint32](dst []T, src []byte, width uint, limit uint32) boo
 			n, ok = levelUnpackers[width](d, src, uint64(limit))
 		}
 	}
-	for i := n; i < len(dst); i++ { // what a load of eight bytes would reach beyond src for
+	for i := n; i < len(dst); i++ { // the last values, for which loads of eight bytes would exceed src
 		v := bitsAt(src, uint(i)*width, width)
 		ok = ok && v <= uint64(limit)
 		dst[i] = T(v)
@@ -82,13 +82,12 @@ func unpack[T uint8 | uint32](dst []T, src []byte, width uint, limit uint32) boo
 	return ok
 }
 
-// unpackIndices decodes eight values a step as long as src has eight bytes
-// behind each. It returns how many it decoded and whether none of them is
-// above the limit.
+// unpackIndices decodes eight values per step while src has eight more bytes. It
+// returns the number of values decoded, and whether all are within the limit.
 func unpackIndices[W bitWidth](dst []uint32, src []byte, limit uint64) (int, bool) {
 	var w W
 	const low = 1<<64 - 1
-	left, above := dst, uint64(0) // its highest bit: a difference was negative
+	left, above := dst, uint64(0) // highest bit set: a difference was negative
 	for len(left) >= 8 && len(src) >= len(w)+8 {
 		d, s := (*[8]uint32)(left), src[:len(w)+8]
 		v0 := binary.LittleEndian.Uint64(s) & (low >> (64 - len(w)))
@@ -108,13 +107,13 @@ func unpackIndices[W bitWidth](dst []uint32, src []byte, limit uint64) (int, boo
 	return len(dst) - len(left), above>>63 == 0
 }
 
-// unpackLevels does the same for widths below 8. The eight values of a load
-// move apart by halving: the upper four to the upper half of the word, then
-// the upper two of each half, then the upper one of each two.
+// unpackLevels does the same for widths below 8. It spreads the eight values of a
+// load by halving: the upper four to the upper half of the word, then the upper two
+// of each half, then the upper one of each pair.
 func unpackLevels[W bitWidth](dst []uint8, src []byte, limit uint64) (int, bool) {
-	const shorts, words = 0x0001000100010001, 0x0000000100000001 // one in each lane of 16 and of 32 bits
+	const shorts, words = 0x0001000100010001, 0x0000000100000001 // 1 in each lane of 16 and of 32 bits
 	var w W
-	over := (0x80 + min(limit, 0x7f)) * ones // in each byte the limit, and a bit above all values
+	over := (0x80 + min(limit, 0x7f)) * ones // in each byte the limit, plus a bit above all values
 	left, within := dst, uint64(1<<64-1)
 	for len(left) >= 8 && len(src) >= 8 {
 		x := binary.LittleEndian.Uint64(src)

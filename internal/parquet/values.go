@@ -14,8 +14,7 @@ var (
 	errExpands  = errors.New("values expand beyond the limit for a page")
 )
 
-// width is the number of bytes of a PLAIN value, 0 when values differ in it
-// or take less than one (booleans).
+// width returns the size of a PLAIN value in bytes, 0 for byte arrays and booleans.
 func (l *Leaf) width() int {
 	switch l.Type {
 	case format.Int32, format.Float:
@@ -30,9 +29,9 @@ func (l *Leaf) width() int {
 	return 0
 }
 
-// decodeValues turns n values into PLAIN form. The result is in src's memory
-// where that form is what stands there, else in buf's or its own. tail is the
-// number of bytes after the last value.
+// decodeValues converts n values to PLAIN form. The result is in src's memory if
+// src has that form, else in buf's or newly allocated. tail is the number of bytes
+// after the last value.
 func decodeValues(l *Leaf, enc format.Encoding, src, buf []byte, n int) (plain []byte, tail int, err error) {
 	if n == 0 && enc != format.Plain {
 		return nil, 0, nil // writers differ in what they store for no values
@@ -86,8 +85,8 @@ func plainValues(l *Leaf, src []byte, n int) (plain []byte, tail int, err error)
 	return src[:size], len(src) - int(size), nil
 }
 
-// rleBooleans decodes booleans from runs of 1-bit values behind the length of
-// them all.
+// rleBooleans decodes booleans from runs of 1-bit values, which are preceded by
+// their total length.
 func rleBooleans(src, buf []byte, n int) (plain []byte, tail int, err error) {
 	if len(src) < 4 {
 		return nil, 0, errShortValues
@@ -117,7 +116,7 @@ func rleBooleans(src, buf []byte, n int) (plain []byte, tail int, err error) {
 	return out, tail, nil
 }
 
-// setBits sets n bits of b from bit at on.
+// setBits sets n bits of b, starting at bit at.
 func setBits(b []byte, at, n int) {
 	for ; n > 0 && at%8 != 0; at, n = at+1, n-1 {
 		b[at/8] |= 1 << (at % 8)
@@ -128,7 +127,7 @@ func setBits(b []byte, at, n int) {
 	}
 }
 
-// orBits sets those of the n bits of b from bit at on that are set in src.
+// orBits ORs n bits of src into b, starting at bit at of b.
 func orBits(b []byte, at int, src []byte, n int) {
 	shift := at % 8
 	b = b[at/8:]
@@ -146,8 +145,7 @@ func deltaIntegers(l *Leaf, src, buf []byte, n int) (plain []byte, tail int, err
 	return plain, len(rest), err
 }
 
-// deltaLengthBytes decodes DELTA_LENGTH_BYTE_ARRAY: all lengths, then all
-// bytes.
+// deltaLengthBytes decodes DELTA_LENGTH_BYTE_ARRAY: all lengths, then all bytes.
 func deltaLengthBytes(src, buf []byte, n int) (plain []byte, tail int, err error) {
 	lengths, rest, err := openLengths(src, n)
 	if err != nil {
@@ -173,9 +171,9 @@ func deltaLengthBytes(src, buf []byte, n int) (plain []byte, tail int, err error
 	return out[:len(out)-len(rest)], len(rest), nil
 }
 
-// copyShort copies the first n bytes of src. Up to 32 are copied as 32 where
-// there is room, which takes no call and no loop: what is behind them in dst
-// must be written later.
+// copyShort copies the first n bytes of src. It copies up to 32 bytes as 32 if
+// there is room, which takes no call and no loop. The bytes after them in dst must
+// therefore be written later.
 func copyShort(dst, src []byte, n int) {
 	if n <= 32 && len(dst) >= 32 && len(src) >= 32 {
 		copy32((*[32]byte)(dst), (*[32]byte)(src))
@@ -184,8 +182,8 @@ func copyShort(dst, src []byte, n int) {
 	copy(dst[:n], src)
 }
 
-// copy32 copies through registers. (An assignment of the arrays, which may
-// overlap, is compiled to a call.)
+// copy32 copies through registers. (An assignment of the arrays, which may overlap,
+// compiles to a call.)
 func copy32(dst, src *[32]byte) {
 	a, b := binary.LittleEndian.Uint64(src[:]), binary.LittleEndian.Uint64(src[8:])
 	c, d := binary.LittleEndian.Uint64(src[16:]), binary.LittleEndian.Uint64(src[24:])
@@ -195,11 +193,11 @@ func copy32(dst, src *[32]byte) {
 	binary.LittleEndian.PutUint64(dst[24:], d)
 }
 
-// deltaBytes decodes DELTA_BYTE_ARRAY: each value is so many bytes of the one
-// before and a suffix. The lengths are gone through twice, first for the size
-// of all values, which is an error above most.
+// deltaBytes decodes DELTA_BYTE_ARRAY: each value is a prefix of the previous one
+// and a suffix. It reads the lengths twice, first to compute the total size, which
+// may be at most most.
 func deltaBytes(l *Leaf, src, buf []byte, n int, most int64) (plain []byte, tail int, err error) {
-	head := 0 // bytes in front of each value
+	head := 0 // bytes before each value
 	if l.Type == format.ByteArray {
 		head = 4
 	}
@@ -212,7 +210,7 @@ func deltaBytes(l *Leaf, src, buf []byte, n int, most int64) (plain []byte, tail
 		return nil, 0, err
 	}
 	out := grow(buf, size)
-	var before []byte // the value before, and what follows it in out
+	var before []byte // the previous value, followed by the rest of out
 	to := out
 	for {
 		ps, ss := prefixes.batch(), suffixes.batch()
@@ -234,8 +232,8 @@ func deltaBytes(l *Leaf, src, buf []byte, n int, most int64) (plain []byte, tail
 	}
 }
 
-// openPrefixes opens the lengths of DELTA_BYTE_ARRAY, and returns the suffixes
-// behind them.
+// openPrefixes opens the lengths of DELTA_BYTE_ARRAY and returns the suffixes after
+// them.
 func openPrefixes(src []byte, n int) (prefixes, suffixes *lengthReader, rest []byte, err error) {
 	if prefixes, rest, err = openLengths(src, n); err == nil {
 		suffixes, rest, err = openLengths(rest, n)
@@ -243,15 +241,15 @@ func openPrefixes(src []byte, n int) (prefixes, suffixes *lengthReader, rest []b
 	return prefixes, suffixes, rest, err
 }
 
-// deltaBytesSize checks the lengths of DELTA_BYTE_ARRAY and returns the size
-// of the values, each with head bytes in front, and the number of bytes after
-// the last suffix.
+// deltaBytesSize checks the lengths of DELTA_BYTE_ARRAY. It returns the total size
+// of the values, each with head bytes before it, and the number of bytes after the
+// last suffix.
 func deltaBytesSize(l *Leaf, src []byte, n, head int, most int64) (size, tail int, err error) {
 	prefixes, suffixes, rest, err := openPrefixes(src, n)
 	if err != nil {
 		return 0, 0, err
 	}
-	size, have, left := head*n, uint(0), uint(len(rest)) // of the values so far, of the one before, of the suffixes
+	size, have, left := head*n, uint(0), uint(len(rest)) // size of all values so far, of the previous value, and of the remaining suffixes
 	for {
 		ps, ss := prefixes.batch(), suffixes.batch()
 		k := min(len(ps), len(ss))
@@ -277,7 +275,7 @@ func deltaBytesSize(l *Leaf, src []byte, n, head int, most int64) (size, tail in
 	return size, int(left), nil
 }
 
-// grow returns a slice of n bytes, in buf's memory when that is enough.
+// grow returns a slice of n bytes, using buf's memory if it is large enough.
 func grow(buf []byte, n int) []byte {
 	if cap(buf) < n {
 		return make([]byte, n)

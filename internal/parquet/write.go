@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 )
@@ -18,61 +19,61 @@ const (
 	DefaultDictBytes = 1 << 20
 	defaultCreator   = "bloomjoin"
 
-	// formatVersion says that encodings beyond the first version's are in use.
+	// formatVersion declares that encodings added after version 1 are in use.
 	formatVersion = 2
 )
 
-// Compression is a codec and its level, in the codec's own scale. Level 0 is a
-// fast default of each.
+// Compression is a codec with a level in the codec's own scale. Level 0 is a fast
+// default.
 type Compression struct {
 	Codec format.CompressionCodec
 	Level int
 }
 
-// WriterOptions say how a file is written. The zero value works, and does not
+// WriterOptions control how a file is written. The zero value is valid and does not
 // compress.
 type WriterOptions struct {
 	Compression Compression
 	KeyValue    []KeyValue // the file's metadata, in this order
 	CreatedBy   string     // empty: "bloomjoin"
-	// PageBytes is what a page's values take in PLAIN encoding, about; a row
-	// is never cut. 0: DefaultPageBytes.
+	// PageBytes is the approximate size of a page's values in PLAIN encoding. Rows
+	// are never split. 0: DefaultPageBytes.
 	PageBytes int
-	// DictBytes is the most bytes of a chunk's dictionary, in PLAIN encoding;
-	// behind the value that exceeds it the chunk is written without one. 0:
-	// DefaultDictBytes, or twice the size of a dictionary of the input, up to
-	// 64 MiB, where that is more.
+	// DictBytes is the largest size of a chunk's dictionary in PLAIN encoding, in
+	// bytes. From the value that exceeds it on, the chunk is written without a
+	// dictionary. 0: DefaultDictBytes or twice the size of an input's dictionary,
+	// up to 64 MiB, whichever is more.
 	DictBytes int
-	// Pool is what the Writer takes its memory from; nil: one of its own.
+	// Pool provides the Writer's memory; nil: its own pool.
 	Pool *Pool
 }
 
-// Writer writes a Parquet file out of column chunks, which are encoded in
-// memory before. The bytes are a function of the schema, the options and the
-// entries of each chunk alone.
+// Writer writes a Parquet file from column chunks, which are encoded in memory
+// first. The bytes depend only on the schema, the options and the entries of each
+// chunk.
 //
-// Chunk is safe for concurrent use, also while RowGroup runs; of RowGroup and
-// Close only one call at a time may run.
+// Chunk is safe for concurrent use, including during RowGroup. Calls of RowGroup
+// and Close must not be concurrent with each other.
 type Writer struct {
 	out    sink
 	schema []SchemaElement
 	orders []format.ColumnOrder
 	leaves []Leaf
-	order  []valueOrder // of each leaf
+	order  []valueOrder // per leaf
 	opts   WriterOptions
 
-	growDicts bool // DictBytes rises with the dictionaries of the input
+	growDicts bool // DictBytes grows with the input's dictionaries
 
 	groups  []RowGroupMeta
-	indexes [][]pageIndex // of each group's chunks
+	indexes [][]pageIndex // per row group and chunk
 	rows    int64
 	closed  bool
 }
 
-// NewWriter starts a file on w. schema is the footer's, depth first, and kept
-// as it is. orders says for each leaf by which order its bounds go, nil that
-// all go by that of their type; leaves of another order get no bounds. An
-// annotation whose logical type is not known is left out of the file.
+// NewWriter starts a file on w. schema is the footer's schema, depth first, and is
+// not modified. orders gives each leaf's column order; nil: all leaves have the
+// order of their type. Leaves with another order get no bounds. Annotations with an
+// unknown logical type are left out of the file.
 func NewWriter(w io.Writer, schema []SchemaElement, orders []format.ColumnOrder, opts WriterOptions) (*Writer, error) {
 	if err := checkCompression(opts.Compression); err != nil {
 		return nil, err
@@ -118,17 +119,17 @@ func NewWriter(w io.Writer, schema []SchemaElement, orders []format.ColumnOrder,
 	return wr, wr.out.write([]byte(magic))
 }
 
-// Leaves are the columns, in the order of their chunks.
+// Leaves returns the columns in the order of their chunks.
 func (w *Writer) Leaves() []Leaf { return w.leaves }
 
-// Pool is what the Writer takes its memory from.
+// Pool returns the pool that provides the Writer's memory.
 func (w *Writer) Pool() *Pool { return w.opts.Pool }
 
-// Schema is the file's, depth first.
+// Schema returns the file's schema, depth first.
 func (w *Writer) Schema() []SchemaElement { return w.schema }
 
-// RowGroup writes a row group of so many rows: one chunk for each leaf, in
-// their order. The chunks are used up.
+// RowGroup writes a row group with the given number of rows: one chunk per leaf, in
+// the order of the leaves. The chunks cannot be used again.
 func (w *Writer) RowGroup(rows int64, chunks []*EncodedChunk) error {
 	if w.closed {
 		return errors.New("a row group for a closed Parquet file")
@@ -181,9 +182,9 @@ func (w *Writer) checkGroup(rows int64, chunks []*EncodedChunk) error {
 	return nil
 }
 
-// Close writes the page indexes and the footer, and returns the rows and bytes
-// of the file. It does not close the writer beneath. The first error of a
-// write comes back from every call.
+// Close writes the page indexes and the footer and returns the number of rows and
+// bytes in the file. It does not close the underlying writer. Once a write has
+// failed, every call returns that first error.
 func (w *Writer) Close() (rows, bytes int64, err error) {
 	if w.closed {
 		return 0, 0, errors.New("the Parquet file is closed already")
@@ -200,14 +201,14 @@ func (w *Writer) Close() (rows, bytes int64, err error) {
 		KeyValueMetadata: w.opts.KeyValue, CreatedBy: w.opts.CreatedBy, ColumnOrders: w.orders,
 	}
 	if m.RowGroups == nil {
-		m.RowGroups = []RowGroupMeta{} // required, and empty
+		m.RowGroups = []RowGroupMeta{} // the field is required, even if empty
 	}
 	footer, err := m.Encode()
 	if err != nil {
 		return 0, 0, fmt.Errorf("encoding the footer: %w", err)
 	}
 	if len(footer) > maxFooterSize {
-		return 0, 0, fault.Unsupported(fault.At{}, "an output whose footer takes %s; the limit is %s", fault.Size(int64(len(footer))), fault.Size(maxFooterSize)).
+		return 0, 0, fault.Unsupported(fault.At{}, "an output whose footer takes %s; the limit is %s", show.Size(int64(len(footer))), show.Size(maxFooterSize)).
 			WithHint("write to a directory, or larger row groups")
 	}
 	n := len(footer)
@@ -215,12 +216,12 @@ func (w *Writer) Close() (rows, bytes int64, err error) {
 	if err := w.out.write(append(footer, magic...)); err != nil {
 		return 0, 0, err
 	}
-	w.groups, w.indexes = nil, nil // whoever keeps the Writer need not keep them
+	w.groups, w.indexes = nil, nil // lets the memory be freed while the Writer is still referenced
 	return w.rows, w.out.n, nil
 }
 
-// writeIndexes writes the column indexes of all chunks, then their offset
-// indexes, as the format wants them, and notes where they are.
+// writeIndexes writes the column indexes of all chunks, then their offset indexes,
+// as the format recommends, and records their positions.
 func (w *Writer) writeIndexes() error {
 	for g, group := range w.indexes {
 		for i := range group {
@@ -253,8 +254,8 @@ func (w *Writer) writeIndexes() error {
 	return nil
 }
 
-// knownAnnotations leaves out logical types that nothing is known of: written
-// as an empty union they would be an error to many readers.
+// knownAnnotations removes unknown logical types: written as an empty union, they
+// would be an error for many readers.
 func knownAnnotations(schema []SchemaElement) []SchemaElement {
 	out := make([]SchemaElement, len(schema))
 	copy(out, schema)
@@ -266,7 +267,7 @@ func knownAnnotations(schema []SchemaElement) []SchemaElement {
 	return out
 }
 
-// sink counts what goes to the writer beneath and keeps its first error.
+// sink counts the bytes written to the underlying writer and keeps its first error.
 type sink struct {
 	w   io.Writer
 	n   int64

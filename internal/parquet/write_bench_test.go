@@ -10,7 +10,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// benchPage is one page of n entries, as a reader would return it.
+// benchPage is a page of n entries as a reader would return it.
 type benchPage struct {
 	name   string
 	schema []SchemaElement
@@ -72,7 +72,7 @@ func benchPages() []benchPage {
 	}
 }
 
-// leafSchema is that of one column.
+// leafSchema returns the schema of one column.
 func leafSchema(t format.Type, r format.FieldRepetitionType) []SchemaElement {
 	root := SchemaElement{Name: "schema"}
 	root.NumChildren.Set(1)
@@ -82,8 +82,8 @@ func leafSchema(t format.Type, r format.FieldRepetitionType) []SchemaElement {
 	return []SchemaElement{root, e}
 }
 
-// BenchmarkChunkWriter writes chunks of 2 million entries. The codecs alone,
-// on the same pages, are the floor.
+// BenchmarkChunkWriter writes chunks of 2 million entries. The codecs alone, on the
+// same pages, are the lower limit.
 func BenchmarkChunkWriter(b *testing.B) {
 	const pages = 20
 	for _, c := range benchPages() {
@@ -118,7 +118,7 @@ func BenchmarkChunkWriter(b *testing.B) {
 	}
 }
 
-// BenchmarkPageCodec compresses pages of about a mebibyte, and nothing else.
+// BenchmarkPageCodec only compresses pages of about a mebibyte.
 func BenchmarkPageCodec(b *testing.B) {
 	for _, c := range benchPages()[:4] {
 		for _, codec := range []format.CompressionCodec{format.Snappy, format.Zstd} {

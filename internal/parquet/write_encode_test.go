@@ -15,7 +15,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// runs are n numbers below limit, some of them in runs.
+// runs returns n numbers below limit, some of them in runs.
 func runs(rng *rand.Rand, n int, limit uint64) []uint32 {
 	out := make([]uint32, 0, n)
 	for len(out) < n {
@@ -93,7 +93,7 @@ func checkLevels(t *testing.T, v []uint32, width uint) {
 	}
 }
 
-// Long runs take no room to speak of, and short ones no more than packed ones.
+// Long runs take almost no space, and short ones no more than packed values.
 func TestHybridSize(t *testing.T) {
 	v := make([]uint8, 1_000_000)
 	if n := len(appendHybrid(nil, v, 1)); n > 5 {
@@ -105,7 +105,7 @@ func TestHybridSize(t *testing.T) {
 	}
 }
 
-// extremes are integers whose differences overflow, and others.
+// extremes returns integers, among them some whose differences overflow.
 func extremes(rng *rand.Rand, n int, kind int) []int64 {
 	out := make([]int64, n)
 	for i := range out {
@@ -225,7 +225,7 @@ func TestAppendBits(t *testing.T) {
 		src[i] = byte(rng.Uint32())
 	}
 	for range 2000 {
-		dst := bytes.Repeat([]byte{0xff}, 60)[:0] // what was there before must not shine through
+		dst := bytes.Repeat([]byte{0xff}, 60)[:0] // earlier contents must not show through
 		var want []byte
 		for range 4 {
 			from := rng.IntN(390)

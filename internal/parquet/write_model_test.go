@@ -14,8 +14,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// modelColumn is a column as the tests know it: a path of nodes, the entries
-// of all row groups, and how its input is stored.
+// modelColumn is the test's own representation of a column: a path of nodes, the
+// entries of all row groups, and how its input is stored.
 type modelColumn struct {
 	statsCase
 	nodes   []format.FieldRepetitionType // above the leaf, and the leaf's own
@@ -25,8 +25,8 @@ type modelColumn struct {
 	useDict bool
 }
 
-// input is a run of entries as an input chunk has them: coded or in one
-// encoding. It may begin and end within a row.
+// input is a sequence of entries as in an input chunk: coded or in one encoding. It
+// may begin and end within a row.
 type input struct {
 	rep, def []uint8
 	values   [][]byte // PLAIN, byte arrays without their length
@@ -36,8 +36,8 @@ type input struct {
 	indices  []uint32
 }
 
-// modelCases are the types of the tests of bounds, with few distinct values
-// or with many.
+// modelCases returns the types in the tests of bounds, with few distinct values or
+// with many.
 func modelCases() []statsCase {
 	var out []statsCase
 	for _, c := range statsCases() {
@@ -53,7 +53,7 @@ func modelCases() []statsCase {
 	return out
 }
 
-// encodingsOf are those that a column of the leaf's type may have.
+// encodingsOf returns the possible encodings of a leaf's type.
 func encodingsOf(l *Leaf) []format.Encoding {
 	out := []format.Encoding{format.Plain}
 	for _, e := range []format.Encoding{format.RLE, format.DeltaBinaryPacked, format.DeltaLengthByteArray, format.DeltaByteArray, format.ByteStreamSplit} {
@@ -64,10 +64,10 @@ func encodingsOf(l *Leaf) []format.Encoding {
 	return out
 }
 
-// model is a table. Its columns have the same rows.
+// model is a table.
 type model struct {
 	columns []*modelColumn
-	rows    []int // of each row group
+	rows    []int // per row group
 }
 
 func newModel(rng *rand.Rand, columns, groups, rows int) *model {
@@ -123,7 +123,7 @@ func (m *model) schema() []SchemaElement {
 	return out
 }
 
-// row draws the levels of one row, and values for those that have one.
+// row draws the levels of one row, and its values.
 func (c *modelColumn) row(rng *rand.Rand, nulls int, in *input) {
 	var walk func(depth int, rep, next, def uint8)
 	walk = func(depth int, rep, next, def uint8) {
@@ -156,7 +156,7 @@ func (c *modelColumn) row(rng *rand.Rand, nulls int, in *input) {
 	walk(0, 0, 0, 0)
 }
 
-// inputs draws so many rows, and divides them where input chunks would.
+// inputs draws rows and divides them like input chunks.
 func (c *modelColumn) inputs(rng *rand.Rand, leaf *Leaf, rows int) []input {
 	var all input
 	nulls := []int{0, 10, 90, 100}[rng.IntN(4)]
@@ -185,7 +185,7 @@ func (c *modelColumn) inputs(rng *rand.Rand, leaf *Leaf, rows int) []input {
 	return out
 }
 
-// code makes a dictionary with some entries that nobody uses, in any order.
+// code makes a dictionary in random order, with some unused entries.
 func (in *input) code(rng *rand.Rand, leaf *Leaf) {
 	var entries [][]byte
 	numbers := map[string]uint32{}
@@ -197,7 +197,7 @@ func (in *input) code(rng *rand.Rand, leaf *Leaf) {
 		if rng.IntN(20) == 0 {
 			entries = append(entries, unused)
 		}
-		if _, ok := numbers[string(v)]; !ok || rng.IntN(50) == 0 { // some twice
+		if _, ok := numbers[string(v)]; !ok || rng.IntN(50) == 0 { // some are duplicated
 			numbers[string(v)] = uint32(len(entries))
 			entries = append(entries, v)
 		}
@@ -211,7 +211,8 @@ func (in *input) code(rng *rand.Rand, leaf *Leaf) {
 	}
 }
 
-// page is that of entries [from, to), whose first value is the given one.
+// page returns the page of entries [from, to), whose first value has the given
+// index.
 func (in *input) page(leaf *Leaf, from, to, value int) (*Page, int) {
 	p := &Page{Values: to - from, Encoding: in.encoding, Coded: in.coded}
 	if leaf.MaxDef > 0 {
@@ -268,7 +269,7 @@ func (m *model) write(rng *rand.Rand, step int, opts WriterOptions) ([]byte, err
 	return out.Bytes(), err
 }
 
-// scribble overwrites what the writer must have copied.
+// scribble overwrites everything that the writer must have copied.
 func (p *Page) scribble() {
 	for _, b := range [][]byte{p.Rep, p.Def, p.Plain} {
 		for i := range b {
@@ -278,7 +279,7 @@ func (p *Page) scribble() {
 	clear(p.Indices)
 }
 
-// entries renders entries of a column, for comparison.
+// entries renders entries of a column for comparison.
 func entries(rep, def []uint8, maxDef int, value func(i int) []byte, dst []string) []string {
 	n := 0
 	for i := range def {
@@ -292,7 +293,7 @@ func entries(rep, def []uint8, maxDef int, value func(i int) []byte, dst []strin
 	return dst
 }
 
-// want are the column's entries in one row group.
+// want returns the column's entries in one row group.
 func (c *modelColumn) want(g int) (out []string) {
 	for _, in := range c.groups[g] {
 		out = entries(in.rep, in.def, c.maxDef, func(i int) []byte { return in.values[i] }, out)
@@ -300,7 +301,7 @@ func (c *modelColumn) want(g int) (out []string) {
 	return out
 }
 
-// readPage is a page as read back: its entries, its values, and where it is.
+// readPage is a page as read back: its entries, values and position.
 type readPage struct {
 	entries []string
 	values  [][]byte
@@ -339,7 +340,7 @@ func readBack(t testing.TB, f *File, g, l int) (pages []readPage, dict *Dictiona
 	}
 }
 
-// valueOf is value i of a page, a boolean as one byte.
+// valueOf returns value i of a page, a boolean as one byte.
 func valueOf(l *Leaf, p *Page, dict *Dictionary, i int) []byte {
 	if l.Type == format.ByteArray {
 		return p.Bytes(i, dict)
@@ -451,8 +452,8 @@ func checkChunkMeta(t testing.TB, b []byte, c *ColumnChunk, pages []readPage, di
 	}
 }
 
-// checkDictionary checks that the dictionary has the values in use alone, in
-// the order of their first use, each once, and none behind plain pages.
+// checkDictionary checks that the dictionary has exactly the values in use, once
+// each, in order of first use, and that no coded page follows a plain one.
 func checkDictionary(t testing.TB, l *Leaf, pages []readPage, dict *Dictionary, opts WriterOptions) {
 	t.Helper()
 	next := uint32(0)
@@ -526,7 +527,7 @@ func (c *modelColumn) checkStatistics(t testing.TB, chunk *ColumnChunk, pages []
 	}
 }
 
-// checkHold checks bounds of [lo, hi], cut to limit bytes at most.
+// checkHold checks bounds of [lo, hi] that are shortened to limit bytes.
 func (c *modelColumn) checkHold(t testing.TB, gotLo, gotHi, lo, hi []byte, limit int) {
 	t.Helper()
 	switch {
@@ -602,8 +603,7 @@ func (c *modelColumn) checkIndex(t testing.TB, b []byte, chunk *ColumnChunk, pag
 	}
 }
 
-// checkNoIndex checks that there was a reason for the column index not to be
-// there.
+// checkNoIndex checks that there is a reason for the column index to be missing.
 func (c *modelColumn) checkNoIndex(t testing.TB, pages []readPage) {
 	t.Helper()
 	if c.less == nil {
@@ -636,7 +636,7 @@ func writeModel(t testing.TB, seed uint64) (*model, []byte, *File) {
 		PageBytes:   []int{1, 50, 400, 5000, 0}[rng.IntN(5)],
 		DictBytes:   []int{1, 60, 1000, 0}[rng.IntN(4)],
 	}
-	if opts.PageBytes == 1 { // very many pages, which would all go to the slowest codecs
+	if opts.PageBytes == 1 { // very many pages, which would be too slow with the slowest codecs
 		opts.Compression.Codec = modelCodecs[rng.IntN(2)]
 	}
 	b, err := m.write(rng, 1<<30, opts)

@@ -34,7 +34,7 @@ func arrowReads(md *ColumnMetaData) bool {
 }
 
 // arrowBatches reads as many entries as def and rep have room for, and renders
-// their values by f.
+// their values with f.
 func arrowBatches[T any](read func(int64, []T, []int16, []int16) (int64, int, error), def, rep []int16,
 	f func(T) []byte) (values [][]byte, err error) {
 	buf := make([]T, len(def))
@@ -51,7 +51,7 @@ func arrowBatches[T any](read func(int64, []T, []int16, []int16) (int64, int, er
 	return values, nil
 }
 
-// arrowEntries are a chunk's entries as arrow/go v15 reads them.
+// arrowEntries returns a chunk's entries as arrow/go v15 reads them.
 func arrowEntries(r *file.Reader, g, i int, leaf *Leaf, entryCount int) (out []string, err error) {
 	col, err := r.RowGroup(g).Column(i)
 	if err != nil {
@@ -100,8 +100,8 @@ func arrowEntries(r *file.Reader, g, i int, leaf *Leaf, entryCount int) (out []s
 	return entries(p, d, leaf.MaxDef, func(k int) []byte { return values[k] }, nil), nil
 }
 
-// parquetGoEntries are a chunk's entries as parquet-go reads them, from the
-// given row on.
+// parquetGoEntries returns a chunk's entries from a row on as parquet-go reads
+// them.
 func parquetGoEntries(c pg.ColumnChunk, leaf *Leaf, from int64) (out []string, err error) {
 	pages := c.Pages()
 	defer func() { err = errors.Join(err, pages.Close()) }()
@@ -147,13 +147,12 @@ func parquetGoBytes(v pg.Value, leaf *Leaf) []byte {
 	return v.AppendBytes(nil)
 }
 
-// compareOracles reads a file that was written with arrow/go v15 and with
-// parquet-go.
+// compareOracles reads a written file with arrow/go v15 and with parquet-go.
 func (m *model) compareOracles(t testing.TB, rng *rand.Rand, b []byte, f *File) (byArrow int) {
 	t.Helper()
 	geometry := slices.ContainsFunc(m.columns, func(c *modelColumn) bool { return strings.HasPrefix(c.name, "geometry") })
 	var theirs *file.Reader
-	if !geometry { // of which arrow/go v15 does not know, and panics
+	if !geometry { // arrow/go v15 does not know it and panics
 		var err error
 		if theirs, err = file.NewParquetReader(bytes.NewReader(b)); err != nil {
 			t.Fatal(err)
@@ -180,7 +179,7 @@ func (m *model) compareOracles(t testing.TB, rng *rand.Rand, b []byte, f *File) 
 			}
 			row := rng.IntN(m.rows[g])
 			chunk := other.RowGroups()[g].ColumnChunks()[i]
-			for _, from := range []int{0, row} { // the second by the offset index
+			for _, from := range []int{0, row} { // the second time through the offset index
 				got, err := parquetGoEntries(chunk, leaf, int64(from))
 				if err != nil || !slices.Equal(got, fromRow(want, from)) {
 					t.Fatalf("parquet-go reads %s otherwise from row %d on: %d entries, %v", c.name, from, len(got), err)

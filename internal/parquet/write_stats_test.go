@@ -14,8 +14,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// statsCase is a type, values to draw from, and what orders them. The order is
-// written down here a second time, by numbers that math/big compares.
+// statsCase is a type, values to draw from, and their order. The order is
+// implemented independently here, with numbers that math/big compares.
 type statsCase struct {
 	name    string
 	typ     format.Type
@@ -23,7 +23,7 @@ type statsCase struct {
 	logical format.LogicalTypeValue
 	convert deprecated.ConvertedType
 	values  func(rng *rand.Rand) []byte
-	less    func(a, b []byte) bool // nil: no order
+	less    func(a, b []byte) bool // nil: unordered
 }
 
 func little(width int, f func(*rand.Rand) uint64) func(*rand.Rand) []byte {
@@ -32,10 +32,10 @@ func little(width int, f func(*rand.Rand) uint64) func(*rand.Rand) []byte {
 	}
 }
 
-// spread are numbers of all magnitudes.
+// spread returns numbers of all magnitudes.
 func spread(rng *rand.Rand) uint64 { return rng.Uint64() >> rng.IntN(64) }
 
-// spreadBoth are those and their negatives.
+// spreadBoth returns these and their negatives.
 func spreadBoth(rng *rand.Rand) uint64 { return uint64(int64(rng.Uint64()) >> rng.IntN(64)) }
 
 func bigLittle(signed bool) func(b []byte) *big.Int {
@@ -62,7 +62,7 @@ func byNumber(f func(b []byte) *big.Int) func(a, b []byte) bool {
 	return func(a, b []byte) bool { return f(a).Cmp(f(b)) < 0 }
 }
 
-// floatOf is the number that 2, 4 or 8 bytes stand for.
+// floatOf returns the value of a float of 2, 4 or 8 bytes.
 func floatOf(b []byte) float64 {
 	switch len(b) {
 	case 2:
@@ -87,7 +87,7 @@ func floatOf(b []byte) float64 {
 func lessFloat(a, b []byte) bool { return floatOf(a) < floatOf(b) }
 func lessBytes(a, b []byte) bool { return string(a) < string(b) }
 
-// words share prefixes, and some are empty or long.
+// words returns strings that share prefixes; some are empty or long.
 func words(alphabet []string, longest int) func(*rand.Rand) []byte {
 	return func(rng *rand.Rand) []byte {
 		var b []byte
@@ -176,7 +176,7 @@ func (c *statsCase) leaf() SchemaElement {
 	return e
 }
 
-// writeLeaf is the leaf of a schema with the given column alone, and its order.
+// writeLeaf returns the leaf of a schema with only the given column, and its order.
 func writeLeaf(t testing.TB, e SchemaElement) (*Leaf, valueOrder) {
 	root := SchemaElement{Name: "schema"}
 	root.NumChildren.Set(1)
@@ -187,7 +187,7 @@ func writeLeaf(t testing.TB, e SchemaElement) (*Leaf, valueOrder) {
 	return &w.leaves[0], w.order[0]
 }
 
-// plainOf is the PLAIN encoding of values.
+// plainOf returns the PLAIN encoding of values.
 func plainOf(l *Leaf, values [][]byte) (out []byte) {
 	for i, v := range values {
 		switch l.Type {
@@ -205,7 +205,7 @@ func plainOf(l *Leaf, values [][]byte) (out []byte) {
 	return out
 }
 
-// extremesOf are the least and the greatest value; ok is false if there are
+// extremesOf returns the smallest and the largest value. ok is false if there are
 // none, or no order.
 func (c *statsCase) extremesOf(values [][]byte) (lo, hi []byte, ok bool) {
 	if c.less == nil || len(values) == 0 {
@@ -236,7 +236,7 @@ func (c *statsCase) extremesOf(values [][]byte) (lo, hi []byte, ok bool) {
 	return lo, hi, true
 }
 
-// same compares bounds: by bytes, decimals by value.
+// same compares bounds: bytewise, decimals by value.
 func (c *statsCase) same(a, b []byte) bool {
 	if strings.HasPrefix(c.name, "decimal") && c.typ == format.ByteArray {
 		return !c.less(a, b) && !c.less(b, a)
@@ -263,7 +263,7 @@ func TestBounds(t *testing.T) {
 				lo, hi, ok := c.extremesOf(values)
 				if ok != (b.lo != nil && !b.broken) {
 					if c.name == "decimal without bytes" {
-						continue // some draws have none that is empty
+						continue // some draws have no empty value
 					}
 					t.Fatalf("bounds %x %x, broken %v, for %x", b.lo, b.hi, b.broken, values)
 				}
@@ -283,8 +283,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// checkCuts checks bounds that are cut: they hold the values, are no longer
-// than asked, and stay texts.
+// checkCuts checks shortened bounds: they include the values, are short enough, and
+// text stays valid.
 func (c *statsCase) checkCuts(t *testing.T, order valueOrder, b bounds) {
 	t.Helper()
 	for _, limit := range []int{4, 5, 6, 7, maxIndexBound, maxChunkBound} {
@@ -315,7 +315,7 @@ func noneAbove(b []byte) bool {
 	return len(bytes.Trim(b, "\xff")) == 0 || strings.Trim(string(b), "\U0010ffff\u007f") == ""
 }
 
-// Chunk bounds are those of the pages' bounds.
+// A chunk's bounds are those of its pages' bounds.
 func TestBoundsAdd(t *testing.T) {
 	for _, c := range statsCases() {
 		rng := rand.New(rand.NewPCG(17, 18))
@@ -345,8 +345,8 @@ func TestBoundsAdd(t *testing.T) {
 	}
 }
 
-// What is below a variant, or a group of a kind that is not known, has no
-// bounds; neither have columns of an order that is not that of their type.
+// Columns in a variant, or in a group of unknown kind, have no bounds; nor do
+// columns whose order is not that of their type.
 func TestNoOrder(t *testing.T) {
 	group := func(name string, children int32, v format.LogicalTypeValue, known bool) SchemaElement {
 		e := SchemaElement{Name: name}

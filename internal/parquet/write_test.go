@@ -18,8 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// copyFile writes all row groups of f again, into one row group each, or all
-// into one.
+// copyFile rewrites all row groups of f, each to its own row group or all to one.
 func copyFile(f *parquet.File, opts parquet.WriterOptions, join bool, add func(*parquet.ChunkWriter, *parquet.Page, *parquet.Dictionary) error) ([]byte, error) {
 	var out bytes.Buffer
 	w, err := parquet.NewWriter(&out, f.Metadata.Schema, f.Metadata.ColumnOrders, opts)
@@ -81,7 +80,7 @@ func whole(cw *parquet.ChunkWriter, p *parquet.Page, dict *parquet.Dictionary) e
 	return cw.Add(p, dict)
 }
 
-// column is all that a leaf holds: levels and PLAIN values.
+// column is the contents of a leaf: levels and PLAIN values.
 type column struct {
 	rep, def []uint8
 	values   [][]byte
@@ -130,7 +129,7 @@ func sameTable(t *testing.T, name string, a, b *parquet.File) {
 	}
 }
 
-// Every valid file of the corpus, written again, reads the same.
+// Every valid file of the corpus reads the same after it is rewritten.
 func TestWriteCorpus(t *testing.T) {
 	codecs := []format.CompressionCodec{format.Uncompressed, format.Snappy, format.Zstd, format.Gzip, format.Brotli, format.Lz4Raw}
 	for name, b := range small(t) {
@@ -198,7 +197,7 @@ func TestWriteSharedCorpus(t *testing.T) {
 	t.Log(n, "files")
 }
 
-// bodies are the stored pages of a file by their bytes.
+// bodies returns the stored pages of a file as a set of their bytes.
 func bodies(t *testing.T, f *parquet.File) (stored map[string]bool, pages int) {
 	stored = map[string]bool{}
 	for g := range f.RowGroups {
@@ -223,8 +222,8 @@ func bodies(t *testing.T, f *parquet.File) (stored map[string]bool, pages int) {
 	return stored, pages
 }
 
-// numbers is a file of int64 and nullable string columns, neither with a
-// dictionary, in pages of so many bytes.
+// numbers returns a file of int64 and nullable string columns without dictionaries,
+// in pages of pageBytes.
 func numbers(t *testing.T, codec format.CompressionCodec, pageBytes, rows int) *parquet.File {
 	root, a, b := parquet.SchemaElement{Name: "schema"}, parquet.SchemaElement{Name: "a"}, parquet.SchemaElement{Name: "b"}
 	root.NumChildren.Set(2)
@@ -274,8 +273,8 @@ func numbers(t *testing.T, codec format.CompressionCodec, pageBytes, rows int) *
 	return f
 }
 
-// Pages that are copied as they are stored: the same bytes when the codec is,
-// pages of a size worth it, and never otherwise; what is read is the same.
+// Pages are copied as stored, with the same bytes, if the codec is the same and
+// they are large enough, and never otherwise; the contents are the same.
 func TestStoredPages(t *testing.T) {
 	unstored := func(cw *parquet.ChunkWriter, p *parquet.Page, dict *parquet.Dictionary) error {
 		q := *p
@@ -305,7 +304,7 @@ func TestStoredPages(t *testing.T) {
 					}
 				}
 				switch copied := codec == to && pageBytes < 1<<20; {
-				case copied && (same < len(sources)-2 || pages != n): // but for the small last ones
+				case copied && (same < len(sources)-2 || pages != n): // except for the small last ones
 					t.Errorf("%v to %v, pages of %d bytes: %d of %d pages copied", codec, to, pageBytes, same, len(sources))
 				case !copied && same > 0 && codec != format.Uncompressed:
 					t.Errorf("%v to %v, pages of %d bytes: %d pages copied", codec, to, pageBytes, same)
@@ -333,8 +332,7 @@ func statistics(f *parquet.File, l int) string {
 	return fmt.Sprintf("%+v", f.Metadata.RowGroups[0].Columns[l].MetaData.Statistics)
 }
 
-// Some rows of a file, among them whole pages: what is read is what was
-// selected.
+// A selection of rows that includes whole pages reads back the same.
 func TestStoredPagesAmongOthers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(21, 22))
 	f := numbers(t, format.Snappy, 4000, 5000)
@@ -402,7 +400,7 @@ func TestStoredPagesAmongOthers(t *testing.T) {
 	}
 }
 
-// failing fails from the given byte on, or writes less than it is given.
+// failing fails from the given byte on, or writes short.
 type failing struct {
 	left  int
 	short bool
@@ -423,7 +421,7 @@ func (w *failing) Write(p []byte) (int, error) {
 	return n, errFull
 }
 
-// An error of the writer beneath comes back, whenever it happens, and stays.
+// An error of the underlying writer is returned whenever it occurs, and is sticky.
 func TestWriteErrors(t *testing.T) {
 	src := numbers(t, format.Snappy, 500, 300)
 	size := 0
@@ -467,7 +465,7 @@ func TestWriteErrors(t *testing.T) {
 	}
 }
 
-// What does not fit together is an error.
+// Inconsistent arguments are errors.
 func TestWriterRefuses(t *testing.T) {
 	src := numbers(t, format.Snappy, 500, 300)
 	w, err := parquet.NewWriter(io.Discard, src.Metadata.Schema, nil, parquet.WriterOptions{})
@@ -548,7 +546,7 @@ func TestWriterRefuses(t *testing.T) {
 	}
 }
 
-// Chunks made side by side, in memory that others used before, are the same.
+// Chunks that are made concurrently, in reused memory, are the same.
 func TestWriterConcurrently(t *testing.T) {
 	var sources []*parquet.File
 	for name, b := range small(t) {

@@ -9,82 +9,83 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// minEntryWeight is what a NULL, a boolean or a dictionary index counts
-// towards the size of a page, and the least that any value does.
+// minEntryWeight is the weight, in a page's size, of a NULL, a boolean or a
+// dictionary index, and the minimum for any value.
 const minEntryWeight = 4
 
-// storedShare of a page's size is the least that a stored page must have to be
-// copied as it is, and that a page is finished with to make way for one.
+// storedShare limits small pages: a stored page is copied only if it has at least
+// 1/storedShare of the page size, and the pending page is cut short for it only if
+// it has that much too.
 const storedShare = 16
 
 // mode is how a chunk's values are written.
 type mode uint8
 
 const (
-	undecided mode = iota // no value has come yet
-	coded                 // by a dictionary
-	plain                 // without
+	undecided mode = iota // no value yet
+	coded                 // as dictionary indices
+	plain                 // without dictionary
 )
 
-// ChunkWriter makes a column chunk of the pages it is given. It belongs to one
-// goroutine at a time.
+// ChunkWriter makes a column chunk from the pages that it is given. It is not safe
+// for concurrent use.
 //
-// A page is cut as soon as its entries weigh what WriterOptions.PageBytes
-// says, and where a row begins, so that the cuts depend on the entries alone
-// and not on the pages in which they come.
+// A page ends at the first row boundary after its entries' weight reaches
+// WriterOptions.PageBytes, so the page boundaries depend on the entries alone, not
+// on how they are divided into input pages.
 //
-// A chunk whose first values are coded by a dictionary gets one itself, merged
-// from those of its inputs: the values that are used, in the order of their
-// first use. It ends where plain values come or it becomes too large; what
-// comes behind is plain. It is given up if the first page is smaller without.
+// If the first values of a chunk are dictionary-coded, the chunk gets a dictionary
+// too, merged from those of its inputs: the values in use, in order of first use.
+// It ends when plain values arrive or when it becomes too large; the rest of the
+// chunk is plain. It is dropped if the first page is smaller without it.
 type ChunkWriter struct {
 	w     *Writer
 	leaf  *Leaf
 	order valueOrder
-	limit int // weight of a page
+	limit int // weight of a full page
 	*chunkState
 
 	numbered bool // plain values go into the dictionary too
 	mode     mode
-	// encoding is that of pages without the dictionary: the one of the first
-	// page that came without, and PLAIN before it.
+	// encoding is the encoding of pages without dictionary: that of the first page
+	// that was added without one, PLAIN before that.
 	encoding format.Encoding
-	known    bool // whether there was one
+	known    bool // such a page was added
 	entries  int64
 	rows     int64
 	nulls    int64
-	coded    int // dictionary-encoded pages
-	inUse    int // entries of the dictionary that they use
+	coded    int // dictionary-coded pages
+	inUse    int // dictionary entries used by them
 	out      storage
-	dictOut  storage // the dictionary page, once no value is coded any more
-	plainN   int64   // bytes of both, pages not compressed
+	dictOut  storage // the dictionary page, once no more values are coded
+	plainN   int64   // uncompressed size of both in bytes
 	kinds    []pageKind
 	index    pageIndex
 	bounds   bounds
 	err      error
 }
 
-// chunkState is the memory of a ChunkWriter that others use after it.
+// chunkState is the part of a ChunkWriter's memory that is reused by others.
 type chunkState struct {
 	page pending
 	dict *dictBuilder // nil unless values are coded
 }
 
-// pending holds the entries of the page to come.
+// pending holds the entries of the next page.
 type pending struct {
 	entries, values, rows int
 	weight                int
 	rep, def              []uint8
 	plain                 []byte
 	indices               []uint32
-	encoding              format.Encoding // to be, of plain
+	encoding              format.Encoding // future encoding of plain
 }
 
 func (p *pending) reset() {
 	*p = pending{rep: p.rep[:0], def: p.def[:0], plain: p.plain[:0], indices: p.indices[:0]}
 }
 
-// Chunk starts a column chunk of a leaf, which counts from 0.
+// Chunk starts a column chunk of a leaf, counted from 0.
 func (w *Writer) Chunk(leaf int) *ChunkWriter {
 	pool := w.opts.Pool
 	pool.mu.Lock()
@@ -99,15 +100,15 @@ func (w *Writer) Chunk(leaf int) *ChunkWriter {
 	return &ChunkWriter{w: w, leaf: &w.leaves[leaf], order: w.order[leaf], limit: w.opts.PageBytes, chunkState: s}
 }
 
-// UseDictionary makes the chunk begin with a dictionary also if its values come
-// plain. It is called before the first page is added.
+// UseDictionary makes the chunk start with a dictionary even if its values arrive
+// plain. It must be called before the first page is added.
 func (c *ChunkWriter) UseDictionary() { c.numbered = c.leaf.Type != format.Boolean }
 
-// Size is the number of bytes of memory that the chunk holds.
+// Size returns the chunk's memory in bytes.
 func (c *ChunkWriter) Size() int64 { return c.Pending() + c.out.held + c.dictOut.held }
 
-// Pending is Size without pages that are encoded: what the page to come and the
-// dictionary take.
+// Pending returns Size without encoded pages: the memory of the next page and of
+// the dictionary.
 func (c *ChunkWriter) Pending() int64 {
 	if c.chunkState == nil {
 		return 0
@@ -116,11 +117,11 @@ func (c *ChunkWriter) Pending() int64 {
 	return int64(cap(p.rep) + cap(p.def) + cap(p.plain) + 4*cap(p.indices) + c.dict.held())
 }
 
-// Add takes the entries of a page. dict is the dictionary of the chunk it is
-// from; the same pointer must mean the same dictionary for as long as the
-// ChunkWriter is in use. Nothing of either is kept but dict itself. A page of a
-// repeated leaf may begin and end within a row. p.Stored must be nil unless its
-// levels are those of the leaf written.
+// Add adds the entries of a page. dict is the dictionary of the page's chunk. While
+// the ChunkWriter is in use, the same pointer must mean the same dictionary. Add
+// keeps no memory of either, apart from the pointer dict. A page of a repeated leaf
+// may begin and end within a row. p.Stored must be nil unless its levels are those
+// of the leaf to be written.
 func (c *ChunkWriter) Add(p *Page, dict *Dictionary) error {
 	if c.chunkState == nil {
 		return errors.New("a page for a finished column chunk")
@@ -189,8 +190,8 @@ func (c *ChunkWriter) addEntries(p *Page, dict *Dictionary, at cursor) error {
 	return nil
 }
 
-// check checks that p is consistent and of the chunk's column, as far as that
-// is cheap.
+// check does the cheap checks that p is consistent and belongs to the chunk's
+// column.
 func (c *ChunkWriter) check(p *Page, dict *Dictionary) error {
 	l := c.leaf
 	there := p.Values
@@ -224,10 +225,10 @@ func (c *ChunkWriter) fail(format string, args ...any) error {
 	return fmt.Errorf("column %s: to be written: "+format, append([]any{c.leaf.Dotted}, args...)...)
 }
 
-// midRow reports whether p goes on with the row at hand.
+// midRow reports whether p continues the current row.
 func (c *ChunkWriter) midRow(p *Page) bool { return p.Values > 0 && p.Rep != nil && p.Rep[0] != 0 }
 
-// addPlain adds entries from at on, as many as belong to the pending page.
+// addPlain adds as many entries from at on as belong to the pending page.
 func (c *ChunkWriter) addPlain(p *Page, at cursor) (cursor, error) {
 	to, weight, err := c.reach(p, at, false)
 	if err != nil {
@@ -249,7 +250,7 @@ func (c *ChunkWriter) addPlain(p *Page, at cursor) (cursor, error) {
 	return to, c.addLevels(p, at.entry, to.entry)
 }
 
-// addLevels adds the levels of entries [from, to) and counts them.
+// addLevels adds the levels of entries [from, to) and counts the entries.
 func (c *ChunkWriter) addLevels(p *Page, from, to int) error {
 	g := &c.page
 	g.entries += to - from
@@ -290,7 +291,7 @@ func (c *ChunkWriter) addStored(p *Page) error {
 	})
 }
 
-// Finish ends the chunk. The ChunkWriter is of no use afterwards.
+// Finish completes the chunk. The ChunkWriter cannot be used afterwards.
 func (c *ChunkWriter) Finish() (*EncodedChunk, error) {
 	if c.chunkState == nil {
 		return nil, errors.New("a column chunk finished twice")

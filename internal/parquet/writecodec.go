@@ -16,7 +16,7 @@ import (
 
 const (
 	defaultBrotli = 3
-	zstdWindow    = 1 << 20 // a page's worth
+	zstdWindow    = 1 << 20 // about a page
 )
 
 func checkCompression(c Compression) error {
@@ -40,8 +40,8 @@ func checkCompression(c Compression) error {
 	return nil
 }
 
-// compressor holds the state worth keeping between pages. It is not safe for
-// concurrent use, and of one Compression.
+// compressor holds encoder state that is reused between pages of one Compression.
+// It is not safe for concurrent use.
 type compressor struct {
 	zstd   *zstd.Encoder
 	gzip   *gzip.Writer
@@ -83,7 +83,7 @@ func newZstd(level int) (*zstd.Encoder, error) {
 	if level > 0 {
 		l = zstd.EncoderLevelFromZstd(level)
 	}
-	// The page's header has a checksum already.
+	// The page header already has a checksum.
 	return zstd.NewWriter(nil, zstd.WithEncoderLevel(l), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false),
 		zstd.WithWindowSize(zstdWindow), zstd.WithLowerEncoderMem(true), zstd.WithZeroFrames(true))
 }

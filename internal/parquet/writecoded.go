@@ -9,8 +9,9 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// addCoded adds entries from at on, by the merged dictionary, as many as
-// belong to the pending page. Where the dictionary is full the chunk leaves it.
+// addCoded adds as many entries from at on as belong to the pending page, as
+// indices of the merged dictionary. If the dictionary is full, the chunk continues
+// without it.
 func (c *ChunkWriter) addCoded(p *Page, dict *Dictionary, at cursor) (cursor, error) {
 	to, weight, err := c.reach(p, at, true)
 	if err != nil {
@@ -42,7 +43,7 @@ func (c *ChunkWriter) addCoded(p *Page, dict *Dictionary, at cursor) (cursor, er
 	return to, c.leaveDictionary(p.Rep != nil && p.Rep[to.entry] != 0)
 }
 
-// nthValue is the entry of the n-th value from at on, n counted from 0.
+// nthValue returns the entry of the n-th value from at on, counted from 0.
 func nthValue(p *Page, maxDef int, at cursor, n int) int {
 	e := at.entry
 	if p.Def == nil {
@@ -58,8 +59,8 @@ func nthValue(p *Page, maxDef int, at cursor, n int) int {
 	}
 }
 
-// addDecoded adds some of the entries from at on, by their values, which it
-// decodes into r.
+// addDecoded decodes some of the entries from at on into r and adds them as plain
+// values.
 func (c *ChunkWriter) addDecoded(p *Page, dict *Dictionary, at cursor, r *recoding) (cursor, error) {
 	var part Page
 	rest := p.Indices[at.value:]
@@ -81,9 +82,9 @@ func (c *ChunkWriter) addDecoded(p *Page, dict *Dictionary, at cursor, r *recodi
 	return to, c.addEntries(&part, nil, cursor{})
 }
 
-// turnPlain leaves the dictionary for the values of p, which are plain. NULLs
-// before the first of them still belong to what is coded: it must not matter
-// whether they come in a page of their own.
+// turnPlain ends the dictionary before the plain values of p. NULLs before the
+// first value are still added to the coded part, so that the result does not depend
+// on whether they come in a page of their own.
 func (c *ChunkWriter) turnPlain(p *Page) (at cursor, err error) {
 	if p.Def != nil && !c.copyable(p) {
 		at.entry = bytes.IndexByte(p.Def, uint8(c.leaf.MaxDef))
@@ -98,11 +99,11 @@ func (c *ChunkWriter) turnPlain(p *Page) (at cursor, err error) {
 	return at, c.leaveDictionary(p.Rep != nil && p.Rep[at.entry] != 0)
 }
 
-// leaveDictionary finishes what is coded by the dictionary; the rest of the
-// chunk is plain. within says that the last row goes on, and must be plain as
-// a whole then, so that the next page begins with a row.
+// leaveDictionary completes the coded part of the chunk; the rest is plain. within
+// means that the last row continues. The whole row must then be plain, so that the
+// next page begins with a row.
 func (c *ChunkWriter) leaveDictionary(within bool) error {
-	if c.mode == plain { // the dictionary has been given up
+	if c.mode == plain { // the dictionary has already been dropped
 		return nil
 	}
 	from := c.page.entries
@@ -114,9 +115,9 @@ func (c *ChunkWriter) leaveDictionary(within bool) error {
 	return c.takeBack(from)
 }
 
-// takeBack goes on without the dictionary. It finishes the pending page with the
-// entries before the given one, which are coded, and adds the others by their
-// values. The dictionary's memory then serves other chunks.
+// takeBack continues without the dictionary. It finishes the pending page with the
+// entries before from, which are coded, and adds the other entries as plain values.
+// The dictionary's memory then serves other chunks.
 func (c *ChunkWriter) takeBack(from int) error {
 	c.mode = plain
 	r := c.w.takeRecoding()
@@ -147,7 +148,7 @@ func (c *ChunkWriter) takeBack(from int) error {
 		}
 	}
 	g.reset()
-	g.indices = nil // none will come any more
+	g.indices = nil // no more indices will follow
 	dict := c.dict.merged()
 	for at := (cursor{}); at.entry < rest.Values; {
 		var err error
@@ -163,8 +164,8 @@ func (c *ChunkWriter) takeBack(from int) error {
 	return c.endDictionary()
 }
 
-// dictionaryPays reports whether the dictionary and the pending page's indices
-// take fewer bytes than its values.
+// dictionaryPays reports whether the dictionary and the pending page's indices take
+// fewer bytes than its values.
 func (c *ChunkWriter) dictionaryPays() bool {
 	d := c.dict.merged()
 	most := len(d.Plain) + (c.page.values*int(indexWidth(d.Len))+7)/8
@@ -180,12 +181,12 @@ func (c *ChunkWriter) dictionaryPays() bool {
 	return false
 }
 
-// indexWidth is the number of bits of the indices of n entries. One is the
-// least: not all readers take none.
+// indexWidth returns the number of bits of the indices of n entries. It is at least
+// 1, because some readers do not support 0.
 func indexWidth(n int) uint { return uint(max(1, bits.Len(uint(max(n, 1)-1)))) }
 
-// codedBounds are those of the entries of the dictionary that the pending page
-// uses. It notes how many entries are in use at all.
+// codedBounds returns the bounds of the dictionary entries that the pending page
+// uses, and records how many entries are in use.
 func (c *ChunkWriter) codedBounds(ws *workspace) (bounds, error) {
 	d := c.dict.merged()
 	used := growTo(ws.used, d.Len)
@@ -216,8 +217,8 @@ func (c *ChunkWriter) codedBounds(ws *workspace) (bounds, error) {
 	return c.order.boundsOf(values, n, c.leaf)
 }
 
-// endDictionary encodes the dictionary, if pages are coded by it, and gives its
-// memory back.
+// endDictionary encodes the dictionary, if any page is coded, and returns its
+// memory to the pool.
 func (c *ChunkWriter) endDictionary() (err error) {
 	if c.coded > 0 {
 		err = c.dictionaryPage()
@@ -227,8 +228,8 @@ func (c *ChunkWriter) endDictionary() (err error) {
 	return err
 }
 
-// dictionaryPage encodes the dictionary, without the entries that only values
-// that were taken back had.
+// dictionaryPage encodes the dictionary without the entries that only values taken
+// back used.
 func (c *ChunkWriter) dictionaryPage() error {
 	d := c.dict.merged()
 	ws := c.w.takeSpace()

@@ -9,8 +9,8 @@ import (
 
 var errIndex = errors.New("a dictionary index out of range")
 
-// values decodes indices into *buf, replacing what it holds: as many as make
-// limit bytes, and one at least. width is that of the values, 0 for byte
+// values decodes indices into *buf, replacing its contents, until it has at least
+// limit bytes, but at least one value. width is the size of a value, 0 for byte
 // arrays.
 func (d *Dictionary) values(buf *[]byte, indices []uint32, width, limit int) (n int, err error) {
 	out := (*buf)[:0]
@@ -26,7 +26,7 @@ func (d *Dictionary) values(buf *[]byte, indices []uint32, width, limit int) (n 
 	return n, nil
 }
 
-// value is entry i in PLAIN encoding.
+// value returns entry i in PLAIN encoding.
 func (d *Dictionary) value(i uint32, width int) ([]byte, bool) {
 	if int64(i) >= int64(d.Len) {
 		return nil, false
@@ -37,30 +37,30 @@ func (d *Dictionary) value(i uint32, width int) ([]byte, bool) {
 	return d.Plain[d.offsets[i]-4 : d.offsets[i+1]-4], true
 }
 
-// dictBuilder merges dictionaries: it numbers distinct values in the order in
-// which they are first used. Values are equal when their bytes are.
+// dictBuilder merges dictionaries: it numbers distinct values in order of first
+// use. Values are equal if their bytes are.
 type dictBuilder struct {
 	dict  Dictionary
 	width int  // bytes of a value, 0 for byte arrays
 	limit int  // bytes of dict.Plain
-	grows bool // limit rises with the dictionaries of the input
+	grows bool // limit grows with the input's dictionaries
 
 	// Open addressing with linear probing, at most half full. A slot has the
-	// value's number plus one in its low numberBits, and above them the upper bits
-	// of its hash; 0 is free.
+	// value's number plus one in its low numberBits and upper bits of its hash
+	// above; 0 is free.
 	slots []uint32
 	seed  maphash.Seed
 	keys  [2]uint64 // random, for hashes of integers
 
 	from  *Dictionary // the dictionary being translated
-	remap []uint32    // of its entries: the merged number plus one, 0 if unknown
+	remap []uint32    // by its entries: the merged number plus one, 0 if unknown
 }
 
 const (
 	numberBits   = 24
 	numberMask   = 1<<numberBits - 1
 	firstSlots   = 1 << 10
-	maxDictBytes = 64 << 20 // to which large dictionaries of the input raise the limit
+	maxDictBytes = 64 << 20 // bound on the limit if it grows with the input's dictionaries
 )
 
 func (b *dictBuilder) start(width, limit int, grows bool) {
@@ -80,8 +80,8 @@ func (b *dictBuilder) start(width, limit int, grows bool) {
 	clear(b.slots)
 }
 
-// release forgets the values, and lets go of what is larger than most
-// dictionaries need.
+// release drops the values, and frees memory that is larger than most dictionaries
+// need.
 func (b *dictBuilder) release() {
 	b.from = nil
 	if len(b.slots) > 1<<19 {
@@ -97,7 +97,7 @@ func (b *dictBuilder) release() {
 
 func (b *dictBuilder) merged() *Dictionary { return &b.dict }
 
-// held is the number of bytes of memory that b holds, which may be nil.
+// held returns b's memory in bytes. b may be nil.
 func (b *dictBuilder) held() int {
 	if b == nil {
 		return 0
@@ -105,15 +105,15 @@ func (b *dictBuilder) held() int {
 	return cap(b.dict.Plain) + 4*(cap(b.dict.offsets)+cap(b.slots)+cap(b.remap))
 }
 
-// translate turns indices of from into those of the merged dictionary. done is
-// less than their number when the next value does not fit into it any more.
+// translate maps indices of from to those of the merged dictionary. done is less
+// than their number if the next value does not fit into it.
 func (b *dictBuilder) translate(dst, indices []uint32, from *Dictionary) (done int, err error) {
 	if b.from != from {
 		b.from = from
 		b.remap = growIndices(b.remap, from.Len)
 		clear(b.remap)
-		// Whoever wrote a large dictionary did so because plain values would be
-		// larger by far.
+		// A writer that made a large dictionary did so because plain values would
+		// be much larger.
 		if b.grows {
 			b.limit = max(b.limit, min(2*len(from.Plain), maxDictBytes))
 		}
@@ -137,9 +137,9 @@ func (b *dictBuilder) translate(dst, indices []uint32, from *Dictionary) (done i
 	return len(indices), nil
 }
 
-// numbers numbers the values that stand at pos in plain, as many as dst takes,
-// and returns where the next one stands. done is less than their number when
-// the next value does not fit into the dictionary any more.
+// numbers numbers len(dst) values of plain, starting at pos, and returns the
+// position after them. done is less than len(dst) if the next value does not fit
+// into the dictionary.
 func (b *dictBuilder) numbers(dst []uint32, plain []byte, pos int) (done, next int, err error) {
 	for i := range dst {
 		end := pos + b.width
@@ -158,8 +158,8 @@ func (b *dictBuilder) numbers(dst []uint32, plain []byte, pos int) (done, next i
 	return len(dst), pos, nil
 }
 
-// number returns one more than the number of v, a PLAIN value. It is 0 when v
-// is new and there is no room for it.
+// number returns one more than the number of v, a PLAIN value. It returns 0 if v is
+// new and does not fit.
 func (b *dictBuilder) number(v []byte) uint32 {
 	h := b.hash(v)
 	mask, tag := uint64(len(b.slots)-1), tagOf(h)
@@ -186,7 +186,7 @@ func (b *dictBuilder) number(v []byte) uint32 {
 	return uint32(b.dict.Len)
 }
 
-// tagOf is the part of a hash that stands in a slot.
+// tagOf returns the part of a hash that is stored in a slot.
 func tagOf(h uint64) uint32 { return uint32(h>>32) &^ numberMask }
 
 func (b *dictBuilder) grow() {
@@ -203,7 +203,7 @@ func (b *dictBuilder) grow() {
 	}
 }
 
-// hash is seeded, so that no input can be made whose values collide.
+// hash is seeded, so that inputs with colliding values cannot be constructed.
 func (b *dictBuilder) hash(v []byte) uint64 {
 	switch b.width {
 	case 4:

@@ -2,9 +2,9 @@ package parquet
 
 import "github.com/parquet-go/parquet-go/format"
 
-// LeavesDictionary reports whether the writer of a column chunk began a
-// dictionary and then gave it up, as far as the footer tells: some of the data
-// pages are coded by it, others are not.
+// LeavesDictionary reports whether, according to the footer, a column chunk has
+// both dictionary-coded and other data pages, that is, whether its writer started a
+// dictionary and then gave it up.
 func (f *File) LeavesDictionary(rowGroup, leaf int) bool {
 	byDict, others := false, false
 	for _, s := range f.Metadata.RowGroups[rowGroup].Columns[leaf].MetaData.EncodingStats {
@@ -20,6 +20,6 @@ func (f *File) LeavesDictionary(rowGroup, leaf int) bool {
 	return byDict && others
 }
 
-// NoDictionary makes all values plain, also those that come coded. It is
+// NoDictionary makes all values plain, even those that arrive coded. It must be
 // called before the first page is added.
 func (c *ChunkWriter) NoDictionary() { c.mode = plain }

@@ -3,10 +3,10 @@ package parquet
 import "encoding/binary"
 
 // appendHybrid appends v, values of width bits (1 to 32), in the RLE/bit-packed
-// hybrid encoding. Runs are found where they begin at a multiple of eight
-// values from the last run's end.
+// hybrid encoding. It finds runs that start at a multiple of eight values after the
+// end of the last run.
 func appendHybrid[T uint8 | uint32](dst []byte, v []T, width uint) []byte {
-	from := 0 // the first value that is not written yet
+	from := 0 // first value not written yet
 	for i := 0; i+8 <= len(v); {
 		x := v[i]
 		if g := v[i : i+8 : i+8]; g[1] != x || g[2] != x || g[3] != x || g[4] != x || g[5] != x || g[6] != x || g[7] != x {
@@ -28,11 +28,11 @@ func appendHybrid[T uint8 | uint32](dst []byte, v []T, width uint) []byte {
 	return appendPacked(dst, v[from:], width)
 }
 
-// runPays reports whether a run of n values takes fewer bytes than the values
-// themselves: its header and value, and the header of what follows.
+// runPays reports whether a run of n values takes fewer bytes than bit-packed
+// values, counting its header and value and the header of what follows.
 func runPays(n int, width uint) bool { return n*int(width) > 8*int(3+(width+7)/8) }
 
-// appendRun appends n times x.
+// appendRun appends a run of n times x.
 func appendRun(dst []byte, x uint32, n int, width uint) []byte {
 	dst = binary.AppendUvarint(dst, uint64(n)<<1)
 	for w := uint(0); w < width; w += 8 {
@@ -41,8 +41,8 @@ func appendRun(dst []byte, x uint32, n int, width uint) []byte {
 	return dst
 }
 
-// appendPacked appends a run of bit-packed values, the last group filled up
-// with zeros.
+// appendPacked appends a run of bit-packed values, padded with zeros to a multiple
+// of eight.
 func appendPacked[T uint8 | uint32](dst []byte, v []T, width uint) []byte {
 	if len(v) == 0 {
 		return dst
@@ -62,10 +62,10 @@ func appendPacked[T uint8 | uint32](dst []byte, v []T, width uint) []byte {
 	return dst[:n+size]
 }
 
-// packSlack is how many bytes pack may write to behind its output.
+// packSlack is the number of bytes after its output that pack may overwrite.
 const packSlack = 16
 
-// pack packs groups of eight values of width bits, least significant first.
+// pack packs groups of eight values of width bits, least significant bit first.
 func pack[T uint8 | uint32](dst []byte, v []T, width uint) {
 	switch {
 	case width == 1:
@@ -82,7 +82,7 @@ func pack[T uint8 | uint32](dst []byte, v []T, width uint) {
 func packBits[T uint8 | uint32](dst []byte, v []T) {
 	if b, ok := any(v).([]uint8); ok { // the levels of most columns
 		for ; len(b) >= 8; b = b[8:] {
-			// Byte i moves to bit 56+i, and the products do not overlap.
+			// Bit 0 of byte i moves to bit 56+i, and the products do not overlap.
 			dst[0] = byte(binary.LittleEndian.Uint64(b) * 0x0102040810204080 >> 56)
 			dst = dst[1:]
 		}
@@ -109,7 +109,7 @@ func packMiddle[T uint8 | uint32](dst []byte, v []T, width uint) {
 	for ; len(v) >= 8; v = v[8:] {
 		lo := uint64(v[0]) | uint64(v[1])<<w | uint64(v[2])<<(2*w&63) | uint64(v[3])<<(3*w&63)
 		hi := uint64(v[4]) | uint64(v[5])<<w | uint64(v[6])<<(2*w&63) | uint64(v[7])<<(3*w&63)
-		binary.LittleEndian.PutUint64(dst, lo|hi<<(4*w)) // by 64 it is nothing
+		binary.LittleEndian.PutUint64(dst, lo|hi<<(4*w)) // a shift by 64 gives 0
 		binary.LittleEndian.PutUint64(dst[8:], hi>>((64-4*w)&63))
 		dst = dst[w:]
 	}
@@ -128,11 +128,11 @@ func packWide[T uint8 | uint32](dst []byte, v []T, width uint) {
 			have -= 32
 		}
 	}
-	binary.LittleEndian.PutUint32(dst, uint32(acc)) // eight values end at a byte
+	binary.LittleEndian.PutUint32(dst, uint32(acc)) // eight values end at a byte boundary
 }
 
-// growTo returns s with length n, of the same content as far as it goes; what
-// is behind it may be anything.
+// growTo returns s with length n. Existing elements are kept; new ones are
+// undefined.
 func growTo[T any](s []T, n int) []T {
 	if n <= cap(s) {
 		return s[:n]

@@ -8,14 +8,14 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// pageIndex is what a chunk's column index and offset index say of its pages.
+// pageIndex holds the contents of a chunk's column index and offset index.
 type pageIndex struct {
-	pages   []format.PageLocation // offsets from the first data page's until shift
+	pages   []format.PageLocation // offsets from the first data page until shift is called
 	columns format.ColumnIndex
-	broken  bool // a page's bounds are not known
+	broken  bool // some page's bounds are unknown
 }
 
-// add notes a page: the bytes it takes, and the row that it begins with.
+// add adds a page with its size in bytes and its first row.
 func (x *pageIndex) add(offset int64, size int, row int64, nulls int64, by valueOrder, values int, b bounds) {
 	x.pages = append(x.pages, format.PageLocation{Offset: offset, CompressedPageSize: int32(size), FirstRowIndex: row})
 	lo, hi, _, _ := by.within(b, maxIndexBound)
@@ -32,14 +32,14 @@ func (x *pageIndex) add(offset int64, size int, row int64, nulls int64, by value
 	c.MaxValues = append(c.MaxValues, append([]byte{}, hi...))
 }
 
-// shift makes offsets of the file out of those from the first data page on.
+// shift converts offsets from the first data page to offsets in the file.
 func (x *pageIndex) shift(start int64) {
 	for i := range x.pages {
 		x.pages[i].Offset += start
 	}
 }
 
-// bounded reports whether there is a column index.
+// bounded reports whether the chunk gets a column index.
 func (x *pageIndex) bounded() bool { return !x.broken && len(x.pages) > 0 }
 
 func (x *pageIndex) encodeBounds() ([]byte, error) {
@@ -58,8 +58,8 @@ func (x *pageIndex) encodeOffsets() ([]byte, error) {
 	return b, nil
 }
 
-// setOrder says whether the pages' bounds ascend or descend, NULL pages left
-// out.
+// setOrder records whether the pages' bounds ascend or descend, ignoring pages of
+// NULLs.
 func (x *pageIndex) setOrder(by valueOrder) {
 	up, down := true, true
 	last := -1
@@ -85,7 +85,7 @@ func (x *pageIndex) setOrder(by valueOrder) {
 	}
 }
 
-// clone keeps b beyond the memory it was found in.
+// clone returns a copy with its own memory.
 func (b bounds) clone() bounds {
 	return bounds{lo: bytes.Clone(b.lo), hi: bytes.Clone(b.hi), broken: b.broken}
 }

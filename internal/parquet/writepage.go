@@ -7,42 +7,43 @@ import (
 	"hash/crc32"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// workspace is the memory in which one page at a time is encoded.
+// workspace is the memory for encoding one page at a time.
 type workspace struct {
 	body   []byte
-	packed []byte // compressed
-	used   []bool // of a dictionary's entries, those in the page
-	values []byte // of these
+	packed []byte // compressed body
+	used   []bool // per dictionary entry: it is used in the page
+	values []byte // values of the used entries
 	levels []uint8
 	deltas []int64
 	header thriftBuffer
 	codec  compressor
-	level  int // that codec is for
+	level  int // compression level of codec
 }
 
-// recoding is the memory in which entries that were coded become plain.
+// recoding is the memory for converting coded entries to plain values.
 type recoding struct {
-	plain    []byte // values of indices
+	plain    []byte // values of the indices
 	rep, def []byte
 	indices  []uint32
 }
 
-// encodedPage is a data page, compressed.
+// encodedPage is a compressed data page.
 type encodedPage struct {
 	entries, rows, values int
 	encoding              format.Encoding
-	size                  int // of body, not compressed
+	size                  int // uncompressed size of body
 	body                  []byte
 	bounds                bounds
 }
 
-// finishPage encodes the pending page. If it is the first by the dictionary
-// and smaller without, the dictionary is given up and some of its entries may
-// stay pending.
+// finishPage encodes the pending page. If it is the first coded page and would be
+// smaller without the dictionary, the dictionary is dropped, and some of the page's
+// entries may stay pending.
 func (c *ChunkWriter) finishPage() error {
 	if c.mode == coded && c.coded == 0 && c.page.values > 0 && !c.dictionaryPays() {
 		return c.takeBack(0)
@@ -52,7 +53,7 @@ func (c *ChunkWriter) finishPage() error {
 	return err
 }
 
-// writePending encodes the pending page, by the dictionary if byDict is set.
+// writePending encodes the pending page, with dictionary indices if byDict is set.
 func (c *ChunkWriter) writePending(byDict bool) error {
 	g := &c.page
 	ws := c.w.takeSpace()
@@ -84,7 +85,7 @@ func (c *ChunkWriter) writePending(byDict bool) error {
 	return c.compressed(ws, &p, body)
 }
 
-// compressed compresses a page's body and takes the page.
+// compressed compresses a page's body and adds the page to the chunk.
 func (c *ChunkWriter) compressed(ws *workspace, p *encodedPage, body []byte) (err error) {
 	p.size = len(body)
 	if err := c.checkSize(p.size); err != nil {
@@ -98,12 +99,12 @@ func (c *ChunkWriter) compressed(ws *workspace, p *encodedPage, body []byte) (er
 
 func (c *ChunkWriter) checkSize(n int) error {
 	if n > MaxPageSize {
-		return fault.Unsupported(fault.At{Column: c.leaf.Dotted}, "a row with %s in one column; the limit is %s", fault.Size(int64(n)), fault.Size(MaxPageSize))
+		return fault.Unsupported(fault.At{Column: c.leaf.Dotted}, "a row with %s in one column; the limit is %s", show.Size(int64(n)), show.Size(MaxPageSize))
 	}
 	return nil
 }
 
-// emit takes a page that is encoded already.
+// emit adds an encoded page to the chunk.
 func (c *ChunkWriter) emit(p *encodedPage) error {
 	ws := c.w.takeSpace()
 	defer c.w.putSpace(ws)
@@ -135,7 +136,7 @@ func (c *ChunkWriter) emitIn(ws *workspace, p *encodedPage) error {
 	return nil
 }
 
-// put stores a page and returns the length of its header.
+// put stores a page and returns the size of its header.
 func (c *ChunkWriter) put(ws *workspace, to *storage, h *pageHeader, body []byte) (int, error) {
 	head, err := ws.header.marshal(h)
 	if err != nil {
@@ -160,7 +161,7 @@ func (c *ChunkWriter) count(t format.PageType, e format.Encoding) {
 	c.kinds = append(c.kinds, pageKind{PageType: t, Encoding: e, Count: 1})
 }
 
-// appendLevels appends the pending page's levels, each behind its length.
+// appendLevels appends the pending page's levels, each kind preceded by its length.
 func (c *ChunkWriter) appendLevels(dst []byte) []byte {
 	g := &c.page
 	if m := c.leaf.MaxRep; m > 0 {
@@ -185,7 +186,7 @@ func appendLevels(dst []byte, levels []uint8, max int, same bool) []byte {
 	return dst
 }
 
-// encoded makes the chunk of the pages.
+// encoded returns the completed chunk.
 func (c *ChunkWriter) encoded() (*EncodedChunk, error) {
 	if c.mode == coded {
 		if err := c.endDictionary(); err != nil {
@@ -204,7 +205,7 @@ func (c *ChunkWriter) encoded() (*EncodedChunk, error) {
 	return e, nil
 }
 
-// EncodedChunk is a column chunk in memory, ready to be written.
+// EncodedChunk is a column chunk in memory that is ready to be written.
 type EncodedChunk struct {
 	w         *Writer
 	leaf      int
@@ -212,23 +213,23 @@ type EncodedChunk struct {
 	entries   int64
 	dict      storage // the dictionary page
 	pages     storage
-	plainSize int64 // of both, pages not compressed
+	plainSize int64 // uncompressed size of both in bytes
 	kinds     []pageKind
 	index     pageIndex
 	stats     Statistics
 	written   bool
 }
 
-// Rows is the number of rows.
+// Rows returns the number of rows.
 func (e *EncodedChunk) Rows() int64 { return e.rows }
 
-// Bytes is the number of bytes that the chunk takes in the file.
+// Bytes returns the size of the chunk in the file, in bytes.
 func (e *EncodedChunk) Bytes() int64 { return e.dict.n + e.pages.n }
 
-// Size is the number of bytes of memory that the chunk holds.
+// Size returns the chunk's memory in bytes.
 func (e *EncodedChunk) Size() int64 { return e.dict.held + e.pages.held }
 
-// place is the footer's entry for the chunk at the given offset.
+// place returns the footer's entry for the chunk at the given offset.
 func (e *EncodedChunk) place(at int64, l *Leaf, codec format.CompressionCodec) ColumnChunk {
 	md := ColumnMetaData{
 		Type: l.Type, PathInSchema: l.Path, Codec: codec, NumValues: e.entries,
@@ -264,7 +265,7 @@ func (e *EncodedChunk) write(s *sink) error {
 	return nil
 }
 
-// thriftBuffer serialises one structure after the other.
+// thriftBuffer serialises structures one at a time in reusable memory.
 type thriftBuffer struct {
 	buf bytes.Buffer
 	enc *thrift.Encoder

@@ -2,19 +2,19 @@ package parquet
 
 import "sync"
 
-// Pool is memory that Writers use one after the other. The zero value is ready,
-// and safe for concurrent use.
+// Pool is memory that Writers reuse. The zero value is ready to use. It is safe for
+// concurrent use.
 type Pool struct {
-	// Most is the number of bytes of encoded pages to hold in memory. Pages
-	// beyond it wait in Overflow. It is not changed once a Writer uses the Pool.
+	// Most is the number of bytes of encoded pages to hold in memory. Pages beyond
+	// it go to Overflow. It must not change once a Writer uses the Pool.
 	Most int64
-	// Overflow returns storage outside of memory for one column chunk; nil:
-	// encoded pages are held in memory, whatever they take.
+	// Overflow returns storage outside memory for one column chunk; nil: all
+	// encoded pages stay in memory.
 	Overflow func() Overflow
 
 	mu     sync.Mutex
 	used   int64 // bytes of blocks in use
-	spare  int64 // of blocks that are free
+	spare  int64 // bytes of free blocks
 	blocks blockPool
 	spaces []*workspace   // free
 	states []*chunkState  // free
@@ -22,36 +22,37 @@ type Pool struct {
 	recode []*recoding    // free
 }
 
-// Overflow stores bytes outside of memory. One goroutine uses it at a time.
+// Overflow stores bytes outside memory. It need not be safe for concurrent use.
 type Overflow interface {
 	// Write appends a copy of b.
 	Write(b []byte) error
-	// Each calls fn with all that was written, in order, in pieces that are
-	// valid until fn returns.
+	// Each calls fn with everything written, in order, in pieces that are valid
+	// until fn returns.
 	Each(fn func(b []byte) error) error
-	// Free drops what was written.
+	// Free discards everything written.
 	Free()
 }
 
-// storage holds bytes in blocks from the Writer's Pool, those before them in its
-// Overflow.
+// storage holds bytes in blocks from the Writer's Pool. Bytes before those of the
+// blocks are in the Overflow.
 type storage struct {
 	blocks [][]byte
-	n      int64    // bytes
-	held   int64    // bytes of the blocks
-	moved  Overflow // nil: nothing was moved there
+	n      int64    // total bytes
+	held   int64    // capacity of the blocks in bytes
+	moved  Overflow // nil: nothing was moved
 }
 
 const (
 	blockClasses  = 5
-	smallestBlock = 4 << 10 // each class four times the one before
+	smallestBlock = 4 << 10 // each class is four times the one before
 
-	// leastMoved is how many bytes of a chunk are worth moving to the Overflow.
+	// leastMoved is the smallest part of a chunk, in bytes, worth moving to the
+	// Overflow.
 	leastMoved = 64 << 10
 )
 
-// blockPool keeps blocks that are free. Small chunks take small blocks, large
-// ones few.
+// blockPool holds free blocks. Small chunks use small blocks; large chunks use few
+// blocks.
 type blockPool [blockClasses][][]byte
 
 // store appends b to s.
@@ -78,14 +79,14 @@ func (w *Writer) store(s *storage, b []byte) error {
 	return nil
 }
 
-// full reports whether encoded pages take more memory than they may.
+// full reports whether encoded pages have reached their memory limit.
 func (p *Pool) full() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.Overflow != nil && p.used >= p.Most
 }
 
-// move moves the bytes of s out of memory.
+// move moves the bytes of s to the Overflow.
 func (w *Writer) move(s *storage) error {
 	if s.moved == nil {
 		s.moved = w.opts.Pool.Overflow()
@@ -129,7 +130,7 @@ func (w *Writer) takeBlock(class int) []byte {
 	return make([]byte, 0, smallestBlock<<(2*class))
 }
 
-// putBlocks takes the blocks of s back.
+// putBlocks returns the blocks of s to the pool.
 func (p *Pool) putBlocks(s *storage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,7 +145,7 @@ func (p *Pool) putBlocks(s *storage) {
 	s.blocks, s.held = nil, 0
 }
 
-// release gives the memory of a chunk that is written back.
+// release returns the memory of a written chunk to the pool.
 func (w *Writer) release(e *EncodedChunk) {
 	for _, s := range [...]*storage{&e.dict, &e.pages} {
 		w.opts.Pool.putBlocks(s)
@@ -156,7 +157,7 @@ func (w *Writer) release(e *EncodedChunk) {
 	e.written = true
 }
 
-// Held is the number of bytes of memory that the Pool has for encoded pages.
+// Held returns the bytes of memory that the Pool holds for encoded pages.
 func (p *Pool) Held() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -180,8 +181,8 @@ func (w *Writer) takeSpace() *workspace {
 	return ws
 }
 
-// keptPages is how many pages' worth of bytes a buffer may have to be used
-// again; larger ones are of rare, large rows.
+// keptPages is the largest buffer worth reusing, in pages. Larger ones come from
+// rare, large rows.
 const keptPages = 8
 
 func (w *Writer) putSpace(ws *workspace) {
@@ -218,10 +219,10 @@ func (w *Writer) putRecoding(r *recoding) {
 	p.recode = append(p.recode, r)
 }
 
-// keptDicts is how many free dictBuilders a Pool keeps that is to be small.
+// keptDicts is the number of free dictBuilders that a Pool with an Overflow keeps.
 const keptDicts = 1
 
-// takeDict returns a dictBuilder to start with.
+// takeDict returns a dictBuilder to be started.
 func (w *Writer) takeDict() *dictBuilder {
 	p := w.opts.Pool
 	p.mu.Lock()
@@ -234,7 +235,7 @@ func (w *Writer) takeDict() *dictBuilder {
 	return new(dictBuilder)
 }
 
-// putDict takes a dictBuilder back, which may be nil.
+// putDict returns a dictBuilder, which may be nil, to the pool.
 func (w *Writer) putDict(d *dictBuilder) {
 	if d == nil {
 		return

@@ -11,32 +11,32 @@ import (
 )
 
 const (
-	maxIndexBound = 64      // bytes of a bound in a column index; longer byte arrays are cut
-	maxChunkBound = 1 << 10 // bytes of a bound in a chunk's statistics, likewise
+	maxIndexBound = 64      // bytes of a bound in a column index; longer byte arrays are shortened
+	maxChunkBound = 1 << 10 // the same in a chunk's statistics
 )
 
 // comparison is the order that the format defines for a type's values.
 type comparison uint8
 
 const (
-	unordered    comparison = iota // undefined, or unknown
+	unordered    comparison = iota // undefined or unknown
 	booleans                       // false, true
 	integers                       // of 4 or 8 bytes
-	floats                         // of 2, 4 or 8 bytes; NaN has no place
-	bytewise                       // unsigned bytes, the shorter first
-	bigEndianInt                   // two's complement numbers, big-endian
+	floats                         // of 2, 4 or 8 bytes; NaN is unordered
+	bytewise                       // unsigned bytes, prefixes first
+	bigEndianInt                   // big-endian two's complement numbers
 )
 
-// valueOrder is by what the bounds of a leaf's values go.
+// valueOrder is the order used for the bounds of a leaf's values.
 type valueOrder struct {
 	by     comparison
-	signed bool // of integers
-	width  int  // of a value, 0 for byte arrays
+	signed bool // for integers
+	width  int  // bytes of a value, 0 for byte arrays
 	text   bool // UTF-8
 }
 
-// valueOrders are those of the leaves. What is below a group that readers give
-// a meaning of its own, as they do to variants, has none.
+// valueOrders returns the order of each leaf. Leaves under a group with its own
+// interpretation, such as a variant, are unordered.
 func valueOrders(root *Node, leaves []Leaf) []valueOrder {
 	out := make([]valueOrder, len(leaves))
 	var walk func(n *Node, defined bool)
@@ -87,16 +87,16 @@ func orderOf(l *Leaf) valueOrder {
 	return o
 }
 
-// bounds are the least and the greatest of some values, PLAIN encoded, byte
-// arrays without their length. There are none when lo is nil: there was no
-// value, or, if broken is set, values that have no order.
+// bounds are the smallest and the largest of some values, PLAIN encoded, byte
+// arrays without their length. lo is nil if there are none: there was no value, or,
+// if broken is set, a value without an order.
 type bounds struct {
 	lo, hi []byte
 	broken bool
 }
 
-// boundsOf finds the bounds of n values in PLAIN encoding. They may be in
-// plain's memory.
+// boundsOf returns the bounds of n values in PLAIN encoding. They may share plain's
+// memory.
 func (o valueOrder) boundsOf(plain []byte, n int, l *Leaf) (bounds, error) {
 	if n == 0 {
 		return bounds{}, nil
@@ -122,7 +122,7 @@ func (o valueOrder) boundsOf(plain []byte, n int, l *Leaf) (bounds, error) {
 	return bounds{broken: true}, nil
 }
 
-// add widens b to hold those of o. Both are kept, neither is changed.
+// add widens b to include o. It copies what it keeps.
 func (b *bounds) add(by valueOrder, o bounds) {
 	b.broken = b.broken || o.broken
 	if o.lo == nil || b.broken {
@@ -155,7 +155,7 @@ func (o valueOrder) compare(a, b []byte) int {
 	}
 }
 
-// orderKey is a number that orders as v does.
+// orderKey returns a number that has the same order as v.
 func orderKey(v []byte, o valueOrder) int64 {
 	switch len(v) {
 	case 2:
@@ -180,8 +180,8 @@ func orderKey(v []byte, o valueOrder) int64 {
 	return x
 }
 
-// floatKey turns the sign-extended bits of a float into a number that orders
-// as it does, with -0 next below 0.
+// floatKey maps the sign-extended bits of a float to a number of the same order,
+// with -0 just below 0.
 func floatKey(x int64) int64 { return x ^ x>>63&math.MaxInt64 }
 
 func boolBounds(plain []byte, n int) bounds {
@@ -240,13 +240,13 @@ func intBounds(plain []byte, width int, signed bool) bounds {
 	return bounds{lo: le.AppendUint64(nil, uint64(lo)^flip), hi: le.AppendUint64(nil, uint64(hi)^flip)}
 }
 
-// floatBounds widens zeros to -0 and 0, as the format asks of writers. A NaN
-// breaks the bounds.
+// floatBounds widens zero bounds to -0 and 0, as the format requires of writers. A
+// NaN breaks the bounds.
 func floatBounds(plain []byte, width int) bounds {
 	lo, hi := int64(math.MaxInt64), int64(math.MinInt64)
 	var inf, sign uint64
 	le := binary.LittleEndian
-	greatest := uint64(0) // without the sign
+	greatest := uint64(0) // largest magnitude
 	switch width {
 	case 2:
 		inf, sign = 0x7c00, 1<<15
@@ -273,7 +273,7 @@ func floatBounds(plain []byte, width int) bounds {
 	if greatest > inf {
 		return bounds{broken: true}
 	}
-	a, b := uint64(floatKey(lo)), uint64(floatKey(hi)) // floatKey undoes itself
+	a, b := uint64(floatKey(lo)), uint64(floatKey(hi)) // floatKey is its own inverse
 	if lo == 0 {
 		a = sign
 	}
@@ -283,7 +283,7 @@ func floatBounds(plain []byte, width int) bounds {
 	return bounds{lo: le.AppendUint64(nil, a)[:width], hi: le.AppendUint64(nil, b)[:width]}
 }
 
-// fixedBounds goes by bytes; flip is 1<<63 if the first bit is a sign.
+// fixedBounds compares bytewise. flip is 1<<63 if the first bit is a sign.
 func fixedBounds(plain []byte, width int, flip uint64) bounds {
 	lo, hi := plain[:width], plain[:width]
 	kl := headKey(lo) ^ flip
@@ -301,7 +301,8 @@ func fixedBounds(plain []byte, width int, flip uint64) bounds {
 	return bounds{lo: lo, hi: hi}
 }
 
-// headKey is the first eight bytes of v, big-endian, zeros where it is shorter.
+// headKey returns the first eight bytes of v as a big-endian number, padded with
+// zeros.
 func headKey(v []byte) uint64 {
 	if len(v) >= 8 {
 		return binary.BigEndian.Uint64(v)
@@ -313,12 +314,12 @@ func headKey(v []byte) uint64 {
 	return k
 }
 
-// byteArrayBounds compares the eight bytes behind the prefix that the bounds
-// so far share, zeros where a value is shorter. If they lie between those of
-// the bounds so does the value; others are compared in full.
+// byteArrayBounds first compares the eight bytes after the prefix that the current
+// bounds share, padded with zeros. If they lie between those of the bounds, so does
+// the value. Only other values are compared in full.
 func byteArrayBounds(plain []byte, n int) (bounds, error) {
 	var lo, hi []byte
-	var kl, kh uint64 // of the eight bytes of lo and hi behind the prefix
+	var kl, kh uint64 // keys of the eight bytes after the prefix of lo and hi
 	prefix, pos := 0, 0
 	for i := range n {
 		v, next, err := byteArrayAt(plain, pos)
@@ -355,8 +356,8 @@ func byteArrayBounds(plain []byte, n int) (bounds, error) {
 	return bounds{lo: lo, hi: hi}, nil
 }
 
-// byteArrayAt returns the byte array whose length stands at pos, and where it
-// ends.
+// byteArrayAt returns the byte array whose length is at pos, and the position after
+// it.
 func byteArrayAt(plain []byte, pos int) (v []byte, next int, err error) {
 	if len(plain)-pos < 4 {
 		return nil, 0, errByteArrays
@@ -379,8 +380,8 @@ func sharedPrefix(a, b []byte) int {
 	return n
 }
 
-// decimalBounds are those of two's complement numbers of any length. One
-// without bytes is no number.
+// decimalBounds returns the bounds of two's complement numbers of any length. An
+// empty value is not a number.
 func decimalBounds(plain []byte, n int) (bounds, error) {
 	var b bounds
 	pos := 0
@@ -410,8 +411,7 @@ func decimalBounds(plain []byte, n int) (bounds, error) {
 	return b, nil
 }
 
-// compareDecimals compares big-endian two's complement numbers that have
-// bytes.
+// compareDecimals compares non-empty big-endian two's complement numbers.
 func compareDecimals(a, b []byte) int {
 	negative := a[0] >= 0x80
 	if negative != (b[0] >= 0x80) {
@@ -423,14 +423,14 @@ func compareDecimals(a, b []byte) int {
 	a, b = significant(a), significant(b)
 	switch {
 	case len(a) == len(b):
-		return bytes.Compare(a, b) // equal signs
+		return bytes.Compare(a, b) // the signs are equal
 	case (len(a) < len(b)) != negative:
 		return -1
 	}
 	return 1
 }
 
-// significant drops the bytes that only repeat the sign.
+// significant removes leading bytes that only repeat the sign.
 func significant(v []byte) []byte {
 	for len(v) > 1 && (v[0] == 0 && v[1] < 0x80 || v[0] == 0xff && v[1] >= 0x80) {
 		v = v[1:]
@@ -438,8 +438,8 @@ func significant(v []byte) []byte {
 	return v
 }
 
-// within returns bounds of at most limit bytes that hold those of b, and
-// whether they are the same. There are none where they cannot be cut.
+// within returns bounds of at most limit bytes that include b, and whether they are
+// exact. It returns none if b cannot be shortened.
 func (o valueOrder) within(b bounds, limit int) (lo, hi []byte, exactLo, exactHi bool) {
 	if b.lo == nil || b.broken {
 		return nil, nil, false, false
@@ -449,7 +449,7 @@ func (o valueOrder) within(b bounds, limit int) (lo, hi []byte, exactLo, exactHi
 	if exactLo && exactHi {
 		return lo, hi, true, true
 	}
-	if o.by != bytewise || o.width > 0 { // must keep its length, or its number
+	if o.by != bytewise || o.width > 0 { // shortening would change the length or the number
 		if max(len(lo), len(hi)) > maxChunkBound {
 			return nil, nil, false, false
 		}
@@ -466,8 +466,8 @@ func (o valueOrder) within(b bounds, limit int) (lo, hi []byte, exactLo, exactHi
 	return lo, hi, exactLo, exactHi
 }
 
-// cut returns the first limit bytes of the longer v, less if that would cut a
-// character of a text.
+// cut returns the first limit bytes of v, which is longer, or fewer if that would
+// split a character of text.
 func cut(v []byte, limit int, text bool) []byte {
 	if text {
 		for n := limit; n > limit-utf8.UTFMax; n-- {
@@ -479,15 +479,15 @@ func cut(v []byte, limit int, text bool) []byte {
 	return v[:limit:limit]
 }
 
-// above returns bytes that are greater than all that begin with v, and no
-// longer; a text if v is one. It returns nil if there are none.
+// above returns bytes that are greater than everything that starts with v, and not
+// longer. They are text if v is. It returns nil if there are none.
 func above(v []byte, text bool) []byte {
 	if text && utf8.Valid(v) {
 		for n := len(v); n > 0; {
 			r, size := utf8.DecodeLastRune(v[:n])
 			n -= size
 			next := r + 1
-			if next == 0xd800 { // surrogates are no characters
+			if next == 0xd800 { // skip the surrogates, which are not characters
 				next = 0xe000
 			}
 			if next <= utf8.MaxRune && utf8.RuneLen(next) == size {
@@ -504,7 +504,7 @@ func above(v []byte, text bool) []byte {
 	return nil
 }
 
-// statistics are a chunk's.
+// statistics returns a chunk's statistics.
 func (o valueOrder) statistics(b bounds, nulls int64) Statistics {
 	s := Statistics{NullCount: thrift.New(nulls)}
 	lo, hi, exactLo, exactHi := o.within(b, maxChunkBound)
@@ -512,7 +512,7 @@ func (o valueOrder) statistics(b bounds, nulls int64) Statistics {
 		return s
 	}
 	s.MinValue, s.MaxValue = thrift.New(lo), thrift.New(hi)
-	if o.by != floats { // whose zeros may have been widened
+	if o.by != floats { // zeros may have been widened
 		s.IsMinValueExact, s.IsMaxValueExact = thrift.New(exactLo), thrift.New(exactHi)
 	}
 	return s

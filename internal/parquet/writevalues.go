@@ -7,8 +7,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// canEncode reports whether values of the leaf can be written in an encoding
-// other than PLAIN.
+// canEncode reports whether values of the leaf can be written in encoding e, other
+// than PLAIN.
 func canEncode(l *Leaf, e format.Encoding) bool {
 	switch e {
 	case format.RLE:
@@ -25,8 +25,8 @@ func canEncode(l *Leaf, e format.Encoding) bool {
 	return false
 }
 
-// appendValues appends n values, given in PLAIN encoding, in encoding e where
-// that is possible, and says in which. Byte arrays are well-formed.
+// appendValues appends n values, given in PLAIN encoding, in encoding e if
+// possible, and returns the encoding used. Byte arrays must be well-formed.
 func (ws *workspace) appendValues(dst []byte, l *Leaf, e format.Encoding, plain []byte, n int) ([]byte, format.Encoding) {
 	if n == 0 || !canEncode(l, e) {
 		return append(dst, plain...), format.Plain
@@ -46,12 +46,13 @@ func (ws *workspace) appendValues(dst []byte, l *Leaf, e format.Encoding, plain 
 	return dst, e
 }
 
-// appendBits appends n bits of src, from bit from on, to the have bits in dst.
+// appendBits appends n bits of src, starting at bit from, after the first have bits
+// of dst.
 func appendBits(dst []byte, have int, src []byte, from, n int) []byte {
 	dst = growTo(dst, (have+n+7)/8)
 	clear(dst[(have+7)/8:])
 	for n > 0 {
-		// As many as the bytes at hand have left.
+		// as many bits as both current bytes have left
 		k := min(n, 8-have%8, 8-from%8)
 		b := src[from/8] >> (from % 8) & (1<<k - 1)
 		dst[have/8] |= b << (have % 8)
@@ -87,7 +88,7 @@ func (ws *workspace) appendIntegers(dst, plain []byte, width int) []byte {
 	return appendDelta(dst, values, width == 4)
 }
 
-// appendLengths writes DELTA_LENGTH_BYTE_ARRAY: all lengths, then all bytes.
+// appendLengths appends DELTA_LENGTH_BYTE_ARRAY: all lengths, then all bytes.
 func (ws *workspace) appendLengths(dst, plain []byte, n int) []byte {
 	lengths := ws.deltas[:0]
 	rest := plain
@@ -105,9 +106,9 @@ func (ws *workspace) appendLengths(dst, plain []byte, n int) []byte {
 	return dst
 }
 
-// appendPrefixes writes DELTA_BYTE_ARRAY: of each value, how many bytes it
-// shares with the one before, and the others. width is that of the values, 0
-// for byte arrays.
+// appendPrefixes appends DELTA_BYTE_ARRAY: for each value, the number of bytes
+// shared with the previous one, and the other bytes. width is the size of a value,
+// 0 for byte arrays.
 func (ws *workspace) appendPrefixes(dst, plain []byte, n, width int) []byte {
 	numbers := growTo(ws.deltas, 2*n)
 	ws.deltas = numbers
@@ -133,8 +134,8 @@ func (ws *workspace) appendPrefixes(dst, plain []byte, n, width int) []byte {
 	return append(dst, tails...)
 }
 
-// appendSplit writes BYTE_STREAM_SPLIT: the first bytes of all values, then
-// the second ones, and so on.
+// appendSplit appends BYTE_STREAM_SPLIT: the first bytes of all values, then the
+// second bytes, and so on.
 func appendSplit(dst, plain []byte, width int) []byte {
 	n := len(plain) / width
 	at := len(dst)
@@ -150,11 +151,11 @@ func appendSplit(dst, plain []byte, width int) []byte {
 
 const (
 	deltaBlock = 128 // values
-	deltaMini  = 32  // values of a miniblock
+	deltaMini  = 32  // values in a miniblock
 )
 
-// appendDelta writes DELTA_BINARY_PACKED. narrow says that values are of 32
-// bits; deltas wrap in that width, as the format wants it.
+// appendDelta appends DELTA_BINARY_PACKED. narrow means 32-bit values; deltas wrap
+// in that width, as the format specifies.
 func appendDelta(dst []byte, values []int64, narrow bool) []byte {
 	dst = binary.AppendUvarint(dst, deltaBlock)
 	dst = binary.AppendUvarint(dst, deltaBlock/deltaMini)
@@ -185,7 +186,7 @@ func appendDelta(dst []byte, values []int64, narrow bool) []byte {
 func appendDeltaBlock(dst []byte, deltas []int64, least int64, narrow bool) []byte {
 	dst = binary.AppendVarint(dst, least)
 	at := len(dst)
-	dst = append(dst, 0, 0, 0, 0) // the miniblocks' widths; 0 for those that are not there
+	dst = append(dst, 0, 0, 0, 0) // the miniblocks' widths; 0 for missing ones
 	for m := 0; len(deltas) > 0; m++ {
 		var mini [deltaMini]uint64
 		n := min(deltaMini, len(deltas))
@@ -206,7 +207,7 @@ func appendDeltaBlock(dst []byte, deltas []int64, least int64, narrow bool) []by
 	return dst
 }
 
-// packDeltas appends the values of a miniblock in width bits each.
+// packDeltas appends the values of a miniblock, width bits each.
 func packDeltas(dst []byte, v *[deltaMini]uint64, width uint) []byte {
 	if width == 0 {
 		return dst
@@ -223,7 +224,7 @@ func packDeltas(dst []byte, v *[deltaMini]uint64, width uint) []byte {
 			binary.LittleEndian.PutUint64(out, acc)
 			out = out[8:]
 			have -= 64
-			acc = x >> (width - have) // by 64 it is nothing
+			acc = x >> (width - have) // a shift by 64 gives 0
 		}
 	}
 	binary.LittleEndian.PutUint64(out, acc)

@@ -7,13 +7,12 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// cursor is a place in a page: an entry, the first value from there on, and
-// the position of that in Page.Plain.
+// cursor is a position in a page: an entry, the first value from there on, and that
+// value's position in Page.Plain.
 type cursor struct{ entry, value, pos int }
 
-// reach finds the end of those entries from at on that belong to the pending
-// page, and what they weigh. If they are added by the dictionary the position
-// of the end is not found.
+// reach returns the end of the entries from at on that belong to the pending page,
+// and their weight. If they are to be coded (byDict), to.pos is meaningless.
 func (c *ChunkWriter) reach(p *Page, at cursor, byDict bool) (to cursor, weight int, err error) {
 	w := weigher{p: p, max: uint8(c.leaf.MaxDef), width: minEntryWeight, bytes: at.pos, cursor: at}
 	if !byDict {
@@ -22,7 +21,7 @@ func (c *ChunkWriter) reach(p *Page, at cursor, byDict bool) (to cursor, weight 
 	byteArrays := c.leaf.Type == format.ByteArray && !byDict && !p.Coded
 	need := c.limit - c.page.weight
 	switch {
-	case need <= 0: // the row goes on
+	case need <= 0: // the row continues
 	case byteArrays:
 		err = w.byteArrays(need)
 	case w.width == minEntryWeight:
@@ -43,17 +42,17 @@ func (c *ChunkWriter) reach(p *Page, at cursor, byDict bool) (to cursor, weight 
 	return w.cursor, w.weight, err
 }
 
-// weigher steps over the entries of a page and adds up what they weigh.
+// weigher steps over the entries of a page and sums up their weight.
 type weigher struct {
 	p      *Page
 	max    uint8 // definition level of a value
-	width  int   // of a value, where all have the same
+	width  int   // bytes of a value, if all have the same size
 	weight int
-	bytes  int // position in p.Plain, of byte arrays
+	bytes  int // position in p.Plain, for byte arrays
 	cursor
 }
 
-// values counts those among entries [from, to).
+// values counts the values among entries [from, to).
 func (w *weigher) values(from, to int) int {
 	if w.p.Def == nil {
 		return to - from
@@ -61,7 +60,7 @@ func (w *weigher) values(from, to int) int {
 	return bytes.Count(w.p.Def[from:to], []byte{w.max})
 }
 
-// even steps over entries of the least weight.
+// even steps over entries of minimum weight.
 func (w *weigher) even(need int) {
 	n := min((need+minEntryWeight-1)/minEntryWeight, w.p.Values-w.entry)
 	w.value += w.values(w.entry, w.entry+n)
@@ -69,7 +68,7 @@ func (w *weigher) even(need int) {
 	w.weight += n * minEntryWeight
 }
 
-// fixed steps over values of one width, and NULLs.
+// fixed steps over values of one width and NULLs.
 func (w *weigher) fixed(need int) {
 	if w.p.Def == nil {
 		n := min((need+w.width-1)/w.width, w.p.Values-w.entry)

@@ -1,6 +1,6 @@
-// Package scalar reads single values from their text: what a cell of a CSV file
-// or a string that is cast stands for. Nothing is rounded, trimmed or guessed:
-// each function reports false for any other text.
+// Package scalar parses single values from text: CSV cells, or strings that are
+// cast. Nothing is rounded (except fractions of floats), trimmed or guessed: each
+// function returns false for any other text.
 package scalar
 
 import (
@@ -11,16 +11,17 @@ import (
 	"time"
 )
 
-// Bool reads true or false in any case.
+// Bool parses true or false in any case.
 func Bool(s string) (v, ok bool) {
 	v = strings.EqualFold(s, "true")
 	return v, v || strings.EqualFold(s, "false")
 }
 
-// Float reads a decimal floating-point number, NaN or an infinity as
-// [strconv.ParseFloat] does, but neither hexadecimal nor underscores. Fractions
-// are rounded to the nearest float of so many bits; an integer that has no exact
-// float is refused, since it is likely an ID that would become another.
+// Float parses a decimal floating-point number, NaN or an infinity as
+// [strconv.ParseFloat] does, but no hexadecimal and no underscores. Fractions are
+// rounded to the nearest float of the given bits. Integers that are not exactly
+// representable are refused: such an integer is probably an ID, which would turn
+// into another ID.
 func Float(s string, bits int) (f float64, ok bool) {
 	if strings.ContainsAny(s, "_xXpP") {
 		return 0, false
@@ -29,7 +30,7 @@ func Float(s string, bits int) (f float64, ok bool) {
 	return f, err == nil && (f < 1<<24 && f > -1<<24 || f != f || sameInteger(s, f))
 }
 
-// sameInteger reports whether f is what s spells, if s is an integer.
+// sameInteger reports whether f equals s, if s is an integer.
 func sameInteger(s string, f float64) bool {
 	digits := strings.TrimLeft(s, "+-")
 	if digits == "" || strings.Trim(digits, "0123456789") != "" {
@@ -40,15 +41,15 @@ func sameInteger(s string, f float64) bool {
 	return n.Cmp(exact) == 0
 }
 
-// Date reads YYYY-MM-DD as days since 1970-01-01.
+// Date parses YYYY-MM-DD to days since 1970-01-01.
 func Date(s string) (days int64, ok bool) {
 	t, err := time.Parse(time.DateOnly, s)
-	return t.Unix() / 86400, err == nil // midnight: no remainder
+	return t.Unix() / 86400, err == nil // midnight, so there is no remainder
 }
 
-// Timestamp reads YYYY-MM-DD, T or a space, HH:MM:SS and up to nine digits of a
-// fraction: with an offset, as in RFC 3339, if zoned, else without one. sec
-// counts from 1970, rounded down.
+// Timestamp parses YYYY-MM-DD, T or a space, HH:MM:SS and up to nine fractional
+// digits, followed by an offset as in RFC 3339 if zoned, else by none. sec counts
+// from 1970, rounded down.
 func Timestamp(s string, zoned bool) (sec int64, nanos uint32, ok bool) {
 	layout := "2006-01-02T15:04:05"
 	if zoned {
@@ -64,7 +65,7 @@ func Timestamp(s string, zoned bool) (sec int64, nanos uint32, ok bool) {
 	return t.Unix(), uint32(t.Nanosecond()), true
 }
 
-// Time reads HH:MM:SS and up to nine digits of a fraction as nanoseconds since
+// Time parses HH:MM:SS and up to nine fractional digits to nanoseconds since
 // midnight.
 func Time(s string) (nanos int64, ok bool) {
 	t, err := time.Parse("15:04:05", s)
@@ -74,9 +75,9 @@ func Time(s string) (nanos int64, ok bool) {
 	return int64(t.Sub(time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC))), true
 }
 
-// exactFraction refuses what package time lets pass in a time of day that starts
-// at a position: an hour of one digit, a comma before the fraction, and digits
-// after the ninth, which it drops.
+// exactFraction refuses what package time accepts in the time of day at a position
+// of s: an hour of one digit, a comma before the fraction, and non-zero digits
+// after the ninth, which package time drops.
 func exactFraction(s string, at int) bool {
 	if len(s) < at+8 || s[at+2] != ':' || s[at+5] != ':' {
 		return false
@@ -96,8 +97,7 @@ func exactFraction(s string, at int) bool {
 	return true
 }
 
-// Fixed reads width bytes in hexadecimal, and a UUID with dashes where width is
-// 16.
+// Fixed parses width bytes in hexadecimal, and UUIDs with dashes if width is 16.
 func Fixed(s string, width int) (v []byte, ok bool) {
 	if width == 16 && len(s) == 36 && s[8] == '-' && s[13] == '-' && s[18] == '-' && s[23] == '-' {
 		s = s[:8] + s[9:13] + s[14:18] + s[19:23] + s[24:]
@@ -109,14 +109,14 @@ func Fixed(s string, width int) (v []byte, ok bool) {
 	return v, err == nil
 }
 
-// Decimal reads a decimal, with or without an exponent, as an unscaled number of
+// Decimal parses a decimal, with or without an exponent, to an unscaled number of
 // the given precision and scale.
 func Decimal(s string, precision, scale int) (n *big.Int, ok bool) {
 	digits, exp, negative, ok := splitDecimal(s)
 	if !ok {
 		return nil, false
 	}
-	// The value is digits · 10^exp; stored is digits · 10^(exp+scale).
+	// The value is digits · 10^exp; the unscaled number is digits · 10^(exp+scale).
 	if digits == "" {
 		return new(big.Int), true
 	}
@@ -131,8 +131,8 @@ func Decimal(s string, precision, scale int) (n *big.Int, ok bool) {
 	return n, true
 }
 
-// splitDecimal takes a decimal apart: its digits without zeros at either end,
-// and the power of ten that they are to be multiplied with.
+// splitDecimal splits a decimal into its digits, without zeros at either end, and
+// the power of ten to multiply them by.
 func splitDecimal(s string) (digits string, exp int64, negative, ok bool) {
 	if s, negative = strings.CutPrefix(s, "-"); !negative {
 		s = strings.TrimPrefix(s, "+")

@@ -1,5 +1,5 @@
-// Package sniff names what a file is by its first bytes, for messages about
-// files that are something else than expected.
+// Package sniff identifies files by their first bytes, for messages about files of
+// an unexpected kind.
 package sniff
 
 import (
@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Filter is how every bloomjoin filter begins.
+// Filter is the start of every bloomjoin filter file.
 const Filter = "\x89BJF\r\n\x1a\n"
 
 // Kinds that callers branch on.
@@ -17,7 +17,7 @@ const (
 	Text    = "text"
 )
 
-// first bytes, and the kind of file that has them.
+// kinds maps the first bytes of files to their kind.
 var kinds = []struct{ magic, kind string }{
 	{Filter, AFilter},
 	{"PAR1", "a Parquet file"}, {"PARE", "an encrypted Parquet file"},
@@ -27,8 +27,8 @@ var kinds = []struct{ magic, kind string }{
 	{"Obj\x01", "an Avro file"}, {"PK\x03\x04", "a ZIP archive, as of Excel"},
 }
 
-// Kind returns the kind of a file that begins so: [AFilter], [Text], another
-// with its article, or nothing if it is not known.
+// Kind returns the kind of a file that starts with first: [AFilter], [Text],
+// another kind with its article, or "" if unknown.
 func Kind(first []byte) string {
 	s := string(first)
 	for _, k := range kinds {
@@ -45,7 +45,7 @@ func Kind(first []byte) string {
 	return ""
 }
 
-// notText reports whether a character is one that text does not have.
+// notText reports whether text cannot contain the character.
 func notText(r rune) bool {
 	return r == utf8.RuneError || unicode.IsControl(r) && !unicode.IsSpace(r)
 }

@@ -1,19 +1,18 @@
-// Package spill keeps on disk what does not fit into memory: streams of chunks
-// of bytes in a temporary file, each read back as it was written, or not at
-// all.
+// Package spill keeps data on disk that does not fit in memory: streams of chunks
+// of bytes in a temporary file. A chunk is read back exactly as it was written, or
+// reading fails.
 //
 //	File ── Stream ── Write(chunk) … ── Reader ── Next ──► the chunks again
-//	                                 ── Free ──► its room is there for others
+//	                                 ── Free ──► its room is reused
 //
-// A chunk stands behind its length and a checksum, which also knows the stream
-// and the chunk's place in it. What a chunk may hold besides bytes: integers in
-// pairs ([AppendPairs]), and Arrow records ([AppendRecord]).
+// A chunk is preceded by its length and a checksum that covers the stream and the
+// chunk's position in it. Besides bytes, chunks can hold pairs of integers
+// ([AppendPairs]) and Arrow records ([AppendRecord]).
 package spill
 
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -21,51 +20,51 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// extentBytes is the unit in which a stream gets room. What of it is not
-// written takes no disk where files may have holes.
+// extentBytes is the unit of allocation for streams. On file systems with sparse
+// files, its unwritten part takes no disk space.
 const extentBytes = 256 << 10
 
-// File is a temporary file of streams, which has no name where the system lets
-// it be: then it is gone with the process, however that ends. It is made when
-// the first chunk is written. Many goroutines may use it at once.
+// File is a temporary file that holds streams. Where the OS supports it, it is
+// anonymous, so a crash leaves nothing behind. It is created when the first chunk
+// is written. It is safe for concurrent use.
 type File struct {
-	Window int // see [Window]; not to be changed while somebody reads
+	Window int // see [Window]; must not change during reads
 
 	dir   string
-	about string
+	about fault.Text
 
 	written atomic.Int64
 	streams atomic.Uint64
 
 	mu      sync.Mutex
 	file    *os.File // nil until something is written
-	name    string   // if it still has one
-	extents []uint32 // by extent: bytes of it that were ever written
-	free    []uint32 // extents that nobody uses
+	name    string   // empty if the file is anonymous
+	extents []uint32 // per extent: bytes of it that were ever written
+	free    []uint32 // unused extents
 	disk    int64    // sum of extents
 	closed  bool
 }
 
-// Window is how many bytes are read at a time where chunks are no larger, unless
-// [File.Window] is set.
+// Window is the default of [File.Window]: the number of bytes read at a time,
+// unless a chunk is larger.
 const Window = 64 << 10
 
-// New returns a file in dir; empty: [os.TempDir]. Its errors begin with about,
-// which says what waits there and what helps.
-func New(dir, about string) *File { return &File{Window: Window, dir: dir, about: about} }
+// New returns a File in dir; empty: [os.TempDir]. Its errors start with about,
+// which should say what is stored there and how to avoid it.
+func New(dir string, about fault.Text) *File { return &File{Window: Window, dir: dir, about: about} }
 
-// Written returns how many bytes were written.
+// Written returns the number of bytes written.
 func (f *File) Written() int64 { return f.written.Load() }
 
-// Disk returns how many bytes of the disk the file takes, which is the most
-// that it has taken: room is used again, but not given back before Close.
+// Disk returns the disk space that the file takes, in bytes. It never falls before
+// Close: freed space is reused but not returned.
 func (f *File) Disk() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.disk
 }
 
-// Close gives the disk back. Nobody may use the file any more.
+// Close frees the disk space. The file must not be used afterwards.
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,16 +80,15 @@ func (f *File) Close() error {
 	return err
 }
 
-func (f *File) fault(err error) error { return fmt.Errorf("%s: %w", f.about, err) }
+func (f *File) fault(err error) error { return fault.Errorf("%s: %w", f.about, err) }
 
-// corrupt says that bytes came back other than they went.
+// corrupt returns the error for bytes that differ from those written.
 func (f *File) corrupt(what, want, got string) error {
 	e := fault.Corrupt(fault.At{File: f.file.Name()}, "%s", what)
-	e.Want, e.Got = want, got
-	return f.fault(e.WithHint("the disk or another program changed a temporary file; check the disk, and run again"))
+	return f.fault(e.Wanted(want, got).WithHint("the disk or another program changed a temporary file; check the disk, and run again"))
 }
 
-// open makes the file. The lock is held.
+// open creates the file. The caller holds the lock.
 func (f *File) open() (err error) {
 	if f.closed {
 		return f.fault(os.ErrClosed)
@@ -111,7 +109,7 @@ func (f *File) open() (err error) {
 	return nil
 }
 
-// handle returns the file, if it is there.
+// handle returns the open file.
 func (f *File) handle() (*os.File, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -137,14 +135,14 @@ func (f *File) take() (uint32, error) {
 	return uint32(len(f.extents) - 1), nil
 }
 
-// give takes extents back.
+// give returns extents to the free list.
 func (f *File) give(extents []uint32) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.free = append(f.free, extents...)
 }
 
-// write writes b into an extent from byte at on.
+// write writes b to an extent, starting at byte at.
 func (f *File) write(extent uint32, at int, b []byte) error {
 	file, err := f.handle()
 	if err != nil {

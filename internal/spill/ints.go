@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// AppendInts appends integers so that [Ints] finds them again: eight bytes
-// each, as nothing is known of them.
+// AppendInts appends integers for [Ints], eight bytes each.
 func AppendInts(dst []byte, values []uint64) []byte {
 	dst = slices.Grow(dst, 8*len(values))
 	for _, v := range values {
@@ -16,7 +15,7 @@ func AppendInts(dst []byte, values []uint64) []byte {
 	return dst
 }
 
-// Ints returns what AppendInts has made b of, in dst's memory if that suffices.
+// Ints decodes the output of AppendInts, using dst's memory if it is large enough.
 func Ints(dst []uint64, b []byte) ([]uint64, error) {
 	if len(b)%8 != 0 {
 		return nil, fmt.Errorf("integers in %d bytes, want a multiple of eight", len(b))

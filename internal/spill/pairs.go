@@ -7,16 +7,16 @@ import (
 	"slices"
 )
 
-// Pair is two integers: a key and what is known of it, say.
+// Pair is two integers, such as a key and its position.
 type Pair struct{ A, B uint64 }
 
-// MaxPairs is the most pairs that stand together.
+// MaxPairs is the largest number of pairs that are encoded together.
 const MaxPairs = 1 << 20
 
-// AppendPairs appends pairs, from one to MaxPairs of them, so that [Pairs] finds them again:
-// each side as its distance from the smallest one, in as many bytes as the
-// largest distance takes. Small negative numbers, in two's complement, are as
-// good as small positive ones.
+// AppendPairs appends 1 to MaxPairs pairs for [Pairs]. Each side is encoded as the
+// difference from its minimum, in as many bytes as the largest difference takes.
+// Side A is signed, so small negative numbers are as compact as small positive
+// ones.
 func AppendPairs(dst []byte, pairs []Pair) []byte {
 	loA, hiA := int64(pairs[0].A), int64(pairs[0].A)
 	loB, hiB := pairs[0].B, pairs[0].B
@@ -31,7 +31,7 @@ func AppendPairs(dst []byte, pairs []Pair) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(loA))
 	dst = binary.LittleEndian.AppendUint64(dst, loB)
 	at := len(dst)
-	dst = dst[:at+len(pairs)*(a+b)+8] // a value is written as eight bytes, of which the next one covers what is too much
+	dst = dst[:at+len(pairs)*(a+b)+8] // each value is written as eight bytes, and the next one overwrites the excess
 	if a > 0 {
 		for _, p := range pairs {
 			binary.LittleEndian.PutUint64(dst[at:], p.A-uint64(loA))
@@ -49,11 +49,11 @@ func AppendPairs(dst []byte, pairs []Pair) []byte {
 
 const pairsHead = 4 + 2 + 8 + 8
 
-// width returns how many bytes v takes.
+// width returns the number of bytes that v takes.
 func width(v uint64) int { return (bits.Len64(v) + 7) / 8 }
 
-// Pairs returns what AppendPairs has made b of, in dst's memory if that
-// suffices.
+// Pairs decodes the output of AppendPairs, using dst's memory if it is large
+// enough.
 func Pairs(dst []Pair, b []byte) ([]Pair, error) {
 	if len(b) < pairsHead {
 		return nil, fmt.Errorf("pairs in %d bytes, want at least %d", len(b), pairsHead)
@@ -86,10 +86,10 @@ func Pairs(dst []Pair, b []byte) ([]Pair, error) {
 	return dst, nil
 }
 
-// maskOf returns the low w bytes set.
+// maskOf returns a mask of the low w bytes.
 func maskOf(w int) uint64 { return ^uint64(0) >> (64 - 8*w) }
 
-// short returns a value of fewer than eight bytes.
+// short decodes a value of fewer than eight bytes.
 func short(b []byte) uint64 {
 	var v [8]byte
 	copy(v[:], b)

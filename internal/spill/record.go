@@ -10,19 +10,19 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
-// A record is its arrays, in the order of the columns; an array is its length,
-// its NULLs, its buffers, each behind its length, and its children. Types are
-// not written: whoever reads a record knows its schema. Nor is anything checked
-// that the chunk's checksum answers for.
+// A record is encoded as its arrays in column order. An array is its length, its
+// NULL count, its buffers, each preceded by its length, and its children. Types are
+// not stored, because the reader knows the schema. Nothing is checked that the
+// chunk's checksum covers.
 
-// align is what every buffer begins at a multiple of, so that its values can be
-// read where they are.
+// align is the alignment of every buffer, so that its values can be used in place.
 const align = 8
 
-// AppendRecord appends a record whose arrays have no offset, as package take
-// makes them, nor dictionaries.
+// AppendRecord appends a record. Its arrays must have no offset, as those made by
+// package take, and no dictionaries.
 func AppendRecord(dst []byte, rec arrow.Record) ([]byte, error) {
 	dst = padded(dst)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(rec.NumRows()))
@@ -41,7 +41,7 @@ func appendArray(dst []byte, d arrow.ArrayData) ([]byte, error) {
 	}
 	if dict, ok := d.Dictionary().(*array.Data); ok && dict != nil {
 		return nil, fault.Unsupported(fault.At{}, "a dictionary below type %s, to be kept on disk", d.DataType()).
-			WithHint("raise --memory, or cast the column")
+			WithHint("raise {Memory}, or cast the column")
 	}
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(d.Len()))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(d.NullN()))
@@ -72,10 +72,10 @@ func padded(b []byte) []byte {
 	return b
 }
 
-// Record returns what AppendRecord has written at b's byte at, which shares b's
-// memory. The caller releases it.
+// Record decodes the output of AppendRecord at byte at of b, whose memory the
+// record shares. The caller releases it.
 func Record(schema *arrow.Schema, b []byte, at int) (rec arrow.Record, err error) {
-	defer fault.Recovered(fault.At{}, &err) // of bytes that no AppendRecord has written
+	defer panics.Recover(fault.At{}, &err) // for bytes that AppendRecord has not written
 	r := arrayReader{b: b, at: at}
 	r.pad()
 	rows := r.uint64()
@@ -97,7 +97,7 @@ func Record(schema *arrow.Schema, b []byte, at int) (rec arrow.Record, err error
 	return array.NewRecord(schema, cols, int64(rows)), nil
 }
 
-// arrayReader reads arrays one behind the other.
+// arrayReader reads consecutive arrays.
 type arrayReader struct {
 	b  []byte
 	at int
@@ -138,7 +138,7 @@ func (r *arrayReader) array() stored {
 	return s
 }
 
-// childTypes returns the types of the arrays below one of type t.
+// childTypes returns the types of the child arrays of type t.
 func childTypes(t arrow.DataType) []arrow.DataType {
 	if e, ok := t.(arrow.ExtensionType); ok {
 		return childTypes(e.StorageType())
@@ -154,7 +154,7 @@ func childTypes(t arrow.DataType) []arrow.DataType {
 	return types
 }
 
-// typed returns an error if the array cannot be one of type t.
+// typed returns an error if the array cannot have type t.
 func (s stored) typed(t arrow.DataType) error {
 	types := childTypes(t)
 	if len(types) != len(s.children) {
@@ -168,7 +168,7 @@ func (s stored) typed(t arrow.DataType) error {
 	return nil
 }
 
-// data returns the array as one of type t. The caller releases it.
+// data returns the array with type t. The caller releases it.
 func (s stored) data(t arrow.DataType) arrow.ArrayData {
 	var children []arrow.ArrayData
 	for i, u := range childTypes(t) {

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// samples returns types by JSON of five values of each.
+// samples maps the JSON of five values to the types that they are valid for.
 func samples() map[string][]arrow.DataType {
 	f, p, b := arrow.FixedWidthTypes, arrow.PrimitiveTypes, arrow.BinaryTypes
 	nullable := func(name string, dt arrow.DataType) arrow.Field {
@@ -55,7 +55,7 @@ func (w *wrapped) Deserialize(s arrow.DataType, _ string) (arrow.ExtensionType, 
 	return &wrapped{arrow.ExtensionBase{Storage: s}}, nil
 }
 
-// A record of every type comes back as it was, whatever stands before it.
+// A record of every type reads back the same, at any position.
 func TestRecords(t *testing.T) {
 	mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
 	defer mem.AssertSize(t, 0)
@@ -122,7 +122,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// What AppendRecord cannot write it refuses.
+// AppendRecord refuses what it cannot encode.
 func TestRecordsRefused(t *testing.T) {
 	ints, _, err := array.FromJSON(memory.DefaultAllocator, arrow.PrimitiveTypes.Int8, strings.NewReader(`[0, 1]`))
 	if err != nil {

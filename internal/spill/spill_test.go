@@ -15,7 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// chunks returns chunks of many sizes, some of which can be compressed.
+// chunks returns chunks of many sizes, some of them compressible.
 func chunks(rng *rand.Rand, n int) [][]byte {
 	var all [][]byte
 	for i := range n {
@@ -71,7 +71,7 @@ func TestStreams(t *testing.T) {
 				t.Fatalf("round %d, stream %d: %d chunks, want %d: %v", round, i, len(got), len(want[i]), err)
 			}
 		}
-		streams[round].Free() // the others stay as they are
+		streams[round].Free() // the others are unaffected
 		want[round] = nil
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
@@ -85,8 +85,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// Room that was given back is used again: the disk holds what is there at a
-// time, not the sum.
+// Freed space is reused: the disk usage is the peak, not the sum.
 func TestRoomIsUsedAgain(t *testing.T) {
 	f := New(t.TempDir(), "")
 	defer f.Close()
@@ -150,8 +149,7 @@ func TestManyWriters(t *testing.T) {
 	}
 }
 
-// Every bit that is another one than was written is found, and no chunk is
-// taken for another.
+// Every changed bit is detected, and no chunk is mistaken for another.
 func TestChangedBytes(t *testing.T) {
 	f := New(t.TempDir(), "keys that wait")
 	defer f.Close()
@@ -194,10 +192,10 @@ func TestChangedBytes(t *testing.T) {
 	}
 }
 
-// What the system says of the disk is passed on.
+// Errors of the disk are passed on.
 func TestFailingDisk(t *testing.T) {
-	f := New(t.TempDir()+"/none", "keys that wait (say --temp-dir)")
-	if err := f.Stream().Write([]byte("x"), false); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "--temp-dir") {
+	f := New(t.TempDir()+"/none", "keys that wait (say TempDir)")
+	if err := f.Stream().Write([]byte("x"), false); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "TempDir") {
 		t.Errorf("no directory: %v", err)
 	}
 	f = New(t.TempDir(), "keys that wait")

@@ -13,23 +13,23 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// A chunk in a stream: the number of bytes that follow its header, how many
-// they are when they are unpacked, both of four bytes, and a checksum.
+// headerBytes is the size of a chunk's header: its stored size and its uncompressed
+// size, four bytes each, and a checksum.
 const headerBytes = 16
 
-// MaxChunk is the most bytes of a chunk.
+// MaxChunk is the largest size of a chunk in bytes.
 const MaxChunk = math.MaxInt32 - 64
 
-// Stream is a sequence of chunks. Many goroutines may write to it at once;
-// those of one are in the order in which it wrote them. When all is written,
-// many may read it.
+// Stream is a sequence of chunks. Goroutines may write to it concurrently; the
+// chunks of each goroutine stay in order. Once all chunks are written, goroutines
+// may read it concurrently.
 type Stream struct {
 	file *File
 	id   uint64
 
 	mu      sync.Mutex
 	extents []uint32
-	size    int64 // bytes, with headers
+	size    int64 // bytes, including headers
 	chunks  uint64
 }
 
@@ -45,14 +45,14 @@ func (f *File) Streams(n int) []*Stream {
 	return all
 }
 
-// Size returns how many bytes the stream takes.
+// Size returns the size of the stream in bytes.
 func (s *Stream) Size() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.size
 }
 
-// Free gives the room of the stream, which is empty then, to others.
+// Free empties the stream and makes its disk space available to others.
 func (s *Stream) Free() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +63,7 @@ func (s *Stream) Free() {
 
 var scratch = sync.Pool{New: func() any { return new([]byte) }}
 
-// Write appends a chunk, compressed if that is asked for and makes it smaller.
+// Write appends a chunk, compressed if compress is set and that makes it smaller.
 func (s *Stream) Write(chunk []byte, compress bool) error {
 	if len(chunk) > MaxChunk {
 		return s.file.fault(fmt.Errorf("a chunk of %d bytes, want at most %d", len(chunk), MaxChunk))
@@ -104,17 +104,16 @@ func (s *Stream) Write(chunk []byte, compress bool) error {
 	return nil
 }
 
-// checksum is that of a chunk with its header.
+// checksum returns the checksum of a chunk with its header.
 func checksum(b []byte, seed uint64) uint64 {
 	sizes := binary.LittleEndian.Uint64(b)
 	return xxh3.HashSeed(b[headerBytes:], seed^sizes*0x9e3779b97f4a7c15)
 }
 
-// seed sets the chunk in its place of the stream apart from all others.
+// seed returns a seed that differs for every position in every stream.
 func seed(stream, chunk uint64) uint64 { return stream<<40 ^ chunk }
 
-// reserve makes room for n bytes. They begin at byte at of the first of the
-// extents.
+// reserve allocates n bytes. They start at byte at of the first extent returned.
 func (s *Stream) reserve(n int) (at int, extents []uint32, sum uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,33 +133,33 @@ func (s *Stream) reserve(n int) (at int, extents []uint32, sum uint64, err error
 	return at, extents, sum, nil
 }
 
-// Reader reads the chunks of a stream, in order. One goroutine uses it.
+// Reader reads the chunks of a stream in order. It is not safe for concurrent use.
 type Reader struct {
 	s     *Stream
 	at    int64
 	chunk uint64
-	raw   []byte // what was read ahead, from at on
-	win   []byte // the memory of raw
+	raw   []byte // bytes read ahead, starting at at
+	win   []byte // memory of raw
 }
 
-// Reader returns a reader from the first chunk on.
+// Reader returns a Reader that starts at the first chunk.
 func (s *Stream) Reader() *Reader { return &Reader{s: s} }
 
-// Place is where a reader is.
+// Place is the position of a Reader.
 type Place struct {
 	at    int64
 	chunk uint64
 }
 
-// Place returns where the reader is.
+// Place returns the current position.
 func (r *Reader) Place() Place { return Place{r.at, r.chunk} }
 
-// Seek brings the reader to where it, or another of the stream, has been.
+// Seek moves to a position of this or another Reader of the stream.
 func (r *Reader) Seek(p Place) { r.at, r.chunk, r.raw = p.at, p.chunk, nil }
 
-// Next returns the next chunk, in dst's memory if that suffices, and io.EOF
-// behind the last one. Other bytes than those that were written are an error of
-// kind fault.ErrCorrupt.
+// Next returns the next chunk, using dst's memory if it is large enough, or io.EOF
+// after the last one. Bytes that differ from those written are an error that wraps
+// fault.ErrCorrupt.
 func (r *Reader) Next(dst []byte) ([]byte, error) {
 	if r.at == r.s.size {
 		if r.chunk != r.s.chunks {
@@ -196,7 +195,7 @@ func (r *Reader) Next(dst []byte) ([]byte, error) {
 	if err == nil && len(out) != size {
 		err = errors.New("other lengths")
 	}
-	if err != nil { // though the checksum was right
+	if err != nil { // although the checksum was right
 		return nil, r.s.file.fault(fmt.Errorf("unpacking a chunk of %d bytes: %w", size, err))
 	}
 	return dst, nil
@@ -215,7 +214,7 @@ func (r *Reader) peek(n int) ([]byte, error) {
 	if cap(r.win) < want {
 		r.win = append(make([]byte, 0, want), r.raw...)
 	} else {
-		r.win = append(r.win[:0], r.raw...) // overlapping: moved to the front
+		r.win = append(r.win[:0], r.raw...) // may overlap: moves raw to the front
 	}
 	r.win = r.win[:want]
 	if err := r.s.read(r.win[kept:], r.at+int64(kept)); err != nil {
@@ -225,7 +224,7 @@ func (r *Reader) peek(n int) ([]byte, error) {
 	return r.raw[:n], nil
 }
 
-// read fills b from byte at of the stream on.
+// read fills b with the bytes at position at of the stream.
 func (s *Stream) read(b []byte, at int64) error {
 	file, err := s.file.handle()
 	if err != nil {

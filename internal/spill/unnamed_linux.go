@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unnamed makes a file in the directory that never has a name, so that nothing
-// is left of it when the process ends, however that is. The error means that the
-// file system cannot do that, or that no file can be made there.
+// unnamed creates an anonymous file in dir, which disappears when the process ends,
+// even in a crash. It returns an error if the file system does not support that or
+// the file cannot be created.
 func unnamed(dir string) (*os.File, error) {
 	return os.OpenFile(dir, os.O_RDWR|unix.O_TMPFILE|os.O_EXCL, 0o600)
 }

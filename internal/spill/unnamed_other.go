@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// unnamed makes a file without a name, where the system can do that.
+// unnamed creates an anonymous file where the system supports it.
 func unnamed(string) (*os.File, error) { return nil, errors.ErrUnsupported }

@@ -44,7 +44,7 @@ func TestSkipBad(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for range 2 { // what one pass has counted is not added to another's
+				for range 2 { // the counts of passes are not added up
 					rows, err := all(tab, nil)
 					bad := tab.Bad()
 					if err != nil || fmt.Sprint(rows) != c.want || bad.Lines != int64(len(c.bad)) || !slices.Equal(bad.First, c.bad) {
@@ -60,7 +60,7 @@ func TestSkipBad(t *testing.T) {
 	}
 }
 
-// What may be more than a line stays an error.
+// Errors that may span several lines cannot be skipped.
 func TestNotSkipped(t *testing.T) {
 	for _, c := range []struct {
 		what, name, text string
@@ -89,7 +89,7 @@ func TestNotSkipped(t *testing.T) {
 			}
 		})
 	}
-	// A line that the storage has cut short is not taken for a bad one.
+	// A line cut short by the storage is not treated as a bad line.
 	for _, text := range []string{"1\n2\nx", gz("1\n2\nx")} {
 		open := func() (io.ReadCloser, error) {
 			return io.NopCloser(io.MultiReader(strings.NewReader(text[:len(text)-1]), iotest.ErrReader(errStorage))), nil
@@ -127,8 +127,8 @@ func TestBadColumns(t *testing.T) {
 	}
 }
 
-// The numbers of bad lines are bounded, their count is not; lines that are bad
-// by the batch leave no empty batch behind.
+// The list of bad line numbers is limited, their count is not. A batch of only bad
+// lines is not returned as an empty batch.
 func TestManyBad(t *testing.T) {
 	text := "1\n" + strings.Repeat("x\n", 2*batchRows+5) + "2\n" + strings.Repeat("y\n", 3) + strings.Repeat("3\n", 2*batchRows+8)
 	tab, err := Open(given(t, text), "a.txt", Options{Types: typed, Column: "n", SkipBad: true})
@@ -156,14 +156,14 @@ func TestManyBad(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		break // a pass that did not come to the end does not count
+		break // a pass that did not reach the end does not count
 	}
 	if tab.Bad().Lines != 2*batchRows+8 {
 		t.Error(tab.Bad())
 	}
 }
 
-// Passes side by side count for themselves.
+// Concurrent passes count separately.
 func TestBadAtOnce(t *testing.T) {
 	text := strings.Repeat("1\nx\n", 5000)
 	open := func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }
@@ -195,7 +195,7 @@ func TestBadAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// Of bad lines in any order the least 20 are kept.
+// Of bad lines in any order, the smallest 20 are kept.
 func TestBadOrder(t *testing.T) {
 	var b Bad
 	for i := range 100 {
@@ -210,8 +210,8 @@ func TestBadOrder(t *testing.T) {
 	}
 }
 
-// A text that fails a column's check is as one that does not parse: with its
-// line, whichever way the column is read, and left out with SkipBad.
+// A text that fails a column's check is like one that does not parse: it is
+// reported with its line, however the column is read, and skipped with SkipBad.
 func TestCheck(t *testing.T) {
 	const text = "k,n\nfine,1\n\n\"fine\",2\nno,3\n,4\nno,5\nfine,6\n"
 	for i, skip := range []bool{false, true, false, true} {

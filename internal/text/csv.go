@@ -8,17 +8,18 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// csvRows is comma-separated values with quotes, by RFC 4180. (encoding/csv
-// reads the same rows, but makes LF of CR LF in quotes, which changes keys.)
+// csvRows reads comma-separated values with quotes according to RFC 4180.
+// (encoding/csv reads the same rows but changes CR LF within quotes to LF, which
+// would change keys.)
 type csvRows struct {
 	l     *lines
 	names []string
-	first int      // line on which the row begins
-	row   [][]byte // its fields
-	// Of a row with quotes:
-	copied []byte // the fields' bytes
-	ends   []int  // of each field in copied
-	on     []int  // the line on which each field begins; empty: the first
+	first int      // line on which the row starts
+	row   [][]byte // the row's fields
+	// For rows with quotes:
+	copied []byte // bytes of the fields
+	ends   []int  // end of each field in copied
+	on     []int  // line on which each field starts; empty: on the first
 }
 
 func newCSV(l *lines) (*csvRows, error) {
@@ -54,8 +55,7 @@ func (r *csvRows) next() error {
 	return checkWidth(at, len(r.row), len(r.names))
 }
 
-// read reads a row; of one with too many fields, one more than there are
-// columns.
+// read reads a row. If it has too many fields, only one more than columns is read.
 func (r *csvRows) read(columns int) error {
 	r.row, r.on = r.row[:0], r.on[:0]
 	line, err := r.l.next()
@@ -70,7 +70,7 @@ func (r *csvRows) read(columns int) error {
 	return nil
 }
 
-// quoted reads a row with quotes, which may end on a later line than it begins.
+// quoted reads a row with quotes, which may end on a later line.
 func (r *csvRows) quoted(line []byte, columns int) (err error) {
 	r.copied, r.ends = r.copied[:0], r.ends[:0]
 	for more := true; more; {
@@ -93,7 +93,7 @@ func (r *csvRows) quoted(line []byte, columns int) (err error) {
 			}
 			r.copied = append(r.copied, field...)
 		}
-		if len(r.ends) > columns { // one too many is there already
+		if len(r.ends) > columns { // already one too many
 			r.copied = r.copied[:begin]
 			continue
 		}
@@ -107,8 +107,8 @@ func (r *csvRows) quoted(line []byte, columns int) (err error) {
 	return nil
 }
 
-// quotedField copies a field behind its opening quote, and returns what is
-// behind the closing one on the last line.
+// quotedField copies a field after its opening quote and returns the rest of the
+// line after the closing one.
 func (r *csvRows) quotedField(line []byte) ([]byte, error) {
 	opened := r.l.at
 	for {
@@ -135,8 +135,8 @@ func (r *csvRows) quotedField(line []byte) ([]byte, error) {
 	}
 }
 
-// quoteError is about the current line. It stays an error whatever may be
-// skipped: nobody knows where the row ends.
+// quoteError returns an error about the current line. Such a line cannot be
+// skipped, because the end of its row is unknown.
 func (r *csvRows) quoteError(what string) error {
 	return fault.Corrupt(r.l.at, "%s", what).WithHint(quoteHint)
 }
@@ -151,7 +151,7 @@ func headerError(at fault.At, err error) error {
 	return err
 }
 
-// checkNames wants names that can be told apart.
+// checkNames checks that the names are not empty and distinct.
 func checkNames(at fault.At, names []string) error {
 	if err := checkNumber(at, len(names), maxNames, "a header of"); err != nil {
 		return err
@@ -169,13 +169,13 @@ func checkNames(at fault.At, names []string) error {
 	return nil
 }
 
-// checkWidth compares a row's fields with the names.
+// checkWidth compares the number of a row's fields with that of the names.
 func checkWidth(at fault.At, got, want int) error {
 	if got == want {
 		return nil
 	}
 	e := fault.Corrupt(at, "number of fields in a row")
-	e.Want, e.Got = fmt.Sprint(want), fmt.Sprint(got)
+	_ = e.Wanted(fmt.Sprint(want), fmt.Sprint(got))
 	if got > want {
 		e.Got = fmt.Sprintf("more than %d", want)
 	}

@@ -6,25 +6,26 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
-// lines splits a stream into lines, in place.
+// lines splits a stream into lines without copying them.
 type lines struct {
-	at  fault.At // Line is that of the line last read
+	at  fault.At // Line is the number of the last line read
 	s   *stream
-	max int // bytes of a line
-	// budget is the memory budget if max is a part of it, else 0.
+	max int // longest line in bytes
+	// budget is the memory budget if max was derived from it, else 0.
 	budget int64
-	look   int    // bytes in which a NUL is still looked for
-	end    string // how the line last read ends: LF, CR LF, or nothing
-	buf    []byte // text that was read
-	from   int    // where the next line begins in it
-	seen   int    // from here on a line end is looked for
-	err    error  // what follows buf
+	look   int    // number of bytes still to be checked for NUL
+	end    string // end of the last line read: LF, CR LF, or nothing
+	buf    []byte // text read so far
+	from   int    // start of the next line in buf
+	seen   int    // text before it has no line end
+	err    error  // returned after buf
 }
 
-// newLines begins behind a byte order mark. With look, a NUL in the first
-// 64 KiB is an error.
+// newLines returns the lines of a stream, without a byte order mark. If look is
+// set, a NUL in the first 64 KiB is an error.
 func newLines(s *stream, max int, look bool) (*lines, error) {
 	l := &lines{at: s.at, s: s, max: max, buf: make([]byte, 0, readSize)}
 	for len(l.buf) < 4 && l.err == nil {
@@ -49,7 +50,7 @@ func newLines(s *stream, max int, look bool) (*lines, error) {
 	return l, nil
 }
 
-// lookAt looks for a NUL in what was read.
+// lookAt checks newly read text for NUL.
 func (l *lines) lookAt(text []byte) {
 	text = text[:min(len(text), l.look)]
 	l.look -= len(text)
@@ -60,13 +61,13 @@ func (l *lines) lookAt(text []byte) {
 	}
 }
 
-// fill reads on.
+// fill reads more text.
 func (l *lines) fill() {
 	if l.from > 0 {
 		n := copy(l.buf[:cap(l.buf)], l.buf[l.from:])
 		l.buf, l.seen, l.from = l.buf[:n], l.seen-l.from, 0
 	}
-	if len(l.buf) == cap(l.buf) { // read looks at the length of lines
+	if len(l.buf) == cap(l.buf) { // read limits the length of lines
 		l.buf = append(make([]byte, 0, 2*cap(l.buf)), l.buf...)
 	}
 	for range 100 {
@@ -81,8 +82,8 @@ func (l *lines) fill() {
 	l.err = io.ErrNoProgress
 }
 
-// next is the next line that is not empty, without its end; valid until the
-// call after.
+// next returns the next line that is not empty, without its end. It is valid until
+// the next call.
 func (l *lines) next() ([]byte, error) {
 	for {
 		line, err := l.read()
@@ -92,7 +93,7 @@ func (l *lines) next() ([]byte, error) {
 	}
 }
 
-// read is the next line, without its end; valid until the call after.
+// read returns the next line, without its end. It is valid until the next call.
 func (l *lines) read() ([]byte, error) {
 	for {
 		if i := bytes.IndexByte(l.buf[l.seen:], '\n'); i >= 0 {
@@ -103,7 +104,7 @@ func (l *lines) read() ([]byte, error) {
 			return l.cut(line)
 		}
 		l.seen = len(l.buf)
-		if len(l.buf)-l.from > l.max+1 { // a CR may be the line's end
+		if len(l.buf)-l.from > l.max+1 { // the last byte may be a CR that ends the line
 			l.at.Line++
 			return nil, l.tooLong(l.at)
 		}
@@ -114,13 +115,13 @@ func (l *lines) read() ([]byte, error) {
 		if l.err != io.EOF || l.from == len(l.buf) {
 			return nil, l.err
 		}
-		line := l.buf[l.from:] // a last line without an end
+		line := l.buf[l.from:] // a last line without line end
 		l.from, l.end = len(l.buf), ""
 		return l.cut(line)
 	}
 }
 
-// cut takes the CR off a line, which counts from now on.
+// cut removes the CR from a line and counts the line.
 func (l *lines) cut(line []byte) ([]byte, error) {
 	l.at.Line++
 	if n := len(line); n > 0 && line[n-1] == '\r' {
@@ -135,15 +136,15 @@ func (l *lines) cut(line []byte) ([]byte, error) {
 	return line, nil
 }
 
-// tooLong is the error for a line of more than l.max bytes.
+// tooLong returns the error for a line of more than l.max bytes.
 func (l *lines) tooLong(at fault.At) error {
 	if l.budget > 0 {
 		return fault.Memory(at, "a line", int64(l.max)+1, l.budget, lineShare)
 	}
-	return fault.Unsupported(at, "a line of more than %s", fault.Size(int64(l.max))).WithHint("check that the file has the format that its name says")
+	return fault.Unsupported(at, "a line of more than %s", show.Size(int64(l.max))).WithHint("check that the file has the format that its name says")
 }
 
-// idLines is one ID a line.
+// idLines reads one ID per line.
 type idLines struct {
 	*lines
 	name string
@@ -161,7 +162,7 @@ func (r *idLines) value(int) ([]byte, bool) { return r.id, true }
 func (r *idLines) line(int) int             { return r.at.Line }
 func (r *idLines) confined() bool           { return true }
 
-// tsv is tab-separated values without quotes.
+// tsv reads tab-separated values without quotes.
 type tsv struct {
 	*lines
 	names []string
@@ -195,8 +196,8 @@ func (r *tsv) value(c int) ([]byte, bool) { return r.row[c], len(r.row[c]) > 0 }
 func (r *tsv) line(int) int               { return r.at.Line }
 func (r *tsv) confined() bool             { return true }
 
-// split appends the fields of a line to row: all of them, or, of too many, one
-// more than there are columns.
+// split appends the fields of a line to row. If there are too many, it appends only
+// one more than columns.
 func split(row [][]byte, line []byte, by byte, columns int) [][]byte {
 	for len(row) < columns {
 		i := bytes.IndexByte(line, by)

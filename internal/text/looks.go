@@ -10,16 +10,16 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// headBytes is how much of the beginning of an input is looked at to recognise
-// what it is.
+// headBytes is the number of bytes at the start of an input that are inspected to
+// recognise its format.
 const headBytes = 4 << 10
 
-// head is the beginning of an input of lines, kept to explain errors.
+// head is the start of an input, kept to explain errors.
 type head struct {
-	first, second string // the first two lines that are not empty; the last may be cut short
+	first, second string // the first two non-empty lines; the last may be cut short
 }
 
-// headOf reads on until two lines, headBytes, or the end of the input are there.
+// headOf reads until it has two lines, headBytes, or the whole input.
 func (l *lines) headOf() head {
 	for len(l.buf)-l.from < headBytes && l.err == nil && bytes.Count(bytes.TrimLeft(l.buf[l.from:], "\r\n"), []byte("\n")) < 2 {
 		l.fill()
@@ -35,9 +35,9 @@ func (l *lines) headOf() head {
 	return head{found[0], found[1]}
 }
 
-// check returns an error if an input that is read as one ID a line surely is
-// something else. It is sure of JSON objects and arrays, and of a row of names
-// if one of them is the name of the key column.
+// check returns an error if an input that is read as one ID per line is certainly
+// something else: JSON objects or arrays, or a header that contains the name of the
+// key column.
 func (h head) check(at fault.At, column string) error {
 	at.Line = 1
 	what, hint := h.json()
@@ -49,29 +49,29 @@ func (h head) check(at fault.At, column string) error {
 			}
 			format = "csv"
 		}
-		what, hint = "it looks like a "+strings.ToUpper(format)+" header", "--ids-format "+format
+		what, hint = fault.Text("it looks like a "+strings.ToUpper(format)+" header"), fault.Text("{TextFormat "+format+"}")
 	}
-	hint += "; if it is an ID, --ids-format lines"
+	hint += "; if it is an ID, {TextFormat lines}"
 	return (&fault.Error{Kind: fault.ErrMismatch, At: at, What: what, Want: "one ID a line", Hint: hint})
 }
 
-// json names the kind of JSON that the input begins with, if it does.
-func (h head) json() (what, hint string) {
+// json returns a message and a hint if the input starts with JSON.
+func (h head) json() (what, hint fault.Text) {
 	line := strings.TrimSpace(h.first)
 	switch {
 	case strings.HasPrefix(line, "{") && json.Valid([]byte(line)):
-		return "it looks like NDJSON", "--ids-format ndjson"
+		return "it looks like NDJSON", "{TextFormat ndjson}"
 	case line == "{":
-		return "it looks like a JSON object over several lines", "write one object a line, as jq -c . does, and read it with --ids-format ndjson"
+		return "it looks like a JSON object over several lines", "write one object a line, as jq -c . does, and read it with {TextFormat ndjson}"
 	case line == "[", strings.HasPrefix(line, "[") && json.Valid([]byte(line)), strings.HasPrefix(line, `[{"`), strings.HasPrefix(line, `["`),
-		strings.HasPrefix(line, "[") && len(h.first) > headBytes/2 && strings.Contains(line, ","): // a long one, cut short
-		return "it looks like a JSON array", "write one value a line: jq -r '.[]' for plain values; jq -c '.[]' for objects, and --ids-format ndjson"
+		strings.HasPrefix(line, "[") && len(h.first) > headBytes/2 && strings.Contains(line, ","): // a long array, cut short
+		return "it looks like a JSON array", "write one value a line: jq -r '.[]' for plain values; jq -c '.[]' for objects, and {TextFormat ndjson}"
 	}
 	return "", ""
 }
 
-// separator returns what separates the fields of a line that has several, and
-// the format that has such lines.
+// separator returns the separator of a line with several fields, and the format
+// with that separator.
 func separator(line string) (by, format string) {
 	switch {
 	case strings.Contains(line, "\t"):
@@ -82,7 +82,7 @@ func separator(line string) (by, format string) {
 	return "", ""
 }
 
-// fieldsOf splits a line and takes the quotes off the fields.
+// fieldsOf splits a line and removes the quotes of its fields.
 func fieldsOf(line, by string) []string {
 	fields := strings.Split(line, by)
 	for i, f := range fields {
@@ -91,26 +91,26 @@ func fieldsOf(line, by string) []string {
 	return fields
 }
 
-// explain says what an input probably is whose first line does not parse, if
-// parses tells which texts do.
-func (h head) explain(parses func(string) bool) (what, hint string) {
+// explain returns what an input probably is if its first line does not parse.
+// parses reports whether a text is a valid ID.
+func (h head) explain(parses func(string) bool) (what, hint fault.Text) {
 	if what, hint = h.json(); what != "" {
 		return what, hint
 	}
 	by, format := separator(h.first)
 	switch {
 	case by == "" && h.second != "" && parses(h.second):
-		return "it looks like a CSV header", "--ids-format csv"
+		return "it looks like a CSV header", "{TextFormat csv}"
 	case by == "":
 		return "", ""
 	case !slices.ContainsFunc(fieldsOf(h.first, by), func(s string) bool { return !parses(s) }):
-		return "it looks like a list on one line, or a CSV header", "put one ID on each line, as tr '" + strings.ReplaceAll(by, "\t", `\t`) + "' '\\n' does; if the first line has names, --ids-format " + format
+		return "it looks like a list on one line, or a CSV header", fault.Text("put one ID on each line, as tr '" + strings.ReplaceAll(by, "\t", `\t`) + "' '\\n' does; if the first line has names, {TextFormat " + format + "}")
 	}
-	return "it looks like a " + strings.ToUpper(format) + " header", "--ids-format " + format + "; if there is no header, add one"
+	return fault.Text("it looks like a " + strings.ToUpper(format) + " header"), fault.Text("{TextFormat " + format + "}; if there is no header, add one")
 }
 
-// utf16 names the encoding if text is UTF-16 without a byte order mark: every
-// other byte of its beginning is NUL.
+// utf16 returns the encoding if text is UTF-16 without a byte order mark, that is,
+// if every other byte at its start is NUL.
 func utf16(text []byte) string {
 	text = text[:min(len(text), 64)&^1]
 	if len(text) < 4 {
@@ -131,7 +131,7 @@ func utf16(text []byte) string {
 	return ""
 }
 
-// notUTF8 is the error for text in UTF-16.
+// notUTF8 returns the error for text in UTF-16.
 func notUTF8(at fault.At, encoding string) error {
 	return fault.Unsupported(at, "text in %s; want UTF-8", encoding).
 		WithHint("convert it: iconv -f %s -t UTF-8", cmp.Or(encoding, "UTF-16"))

@@ -10,25 +10,25 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// An input that is read as one ID a line and is something else is named for what
-// it is. IDs that hold commas are not mistaken for CSV.
+// If an input that is read as one ID per line is something else, the error says
+// what it is. IDs that contain commas are not mistaken for CSV.
 func TestLooks(t *testing.T) {
 	number := map[string]arrow.DataType{"user_id": arrow.PrimitiveTypes.Int64}
 	for _, c := range []struct {
 		what, text string
 		types      map[string]arrow.DataType
-		want       []string // in the error; none: the input is fine
+		want       []string // in the error; none: the input is valid
 	}{
 		{"IDs with commas", "Smith, John\nDoe, Jane\n", nil, nil},
 		{"IDs with commas, of numbers", "1\n2\n", number, nil},
 		{"an ID that is another column's name", "id\nname\n", nil, nil},
 		{"IDs in brackets", "[a]\n{b}\n", nil, nil},
-		{"header with the key", "name,user_id\nx,7\n", nil, []string{"line 1", "looks like a CSV header", "(--ids-format csv; if it is an ID, --ids-format lines)"}},
-		{"header with the key in quotes", "\"user_id\",\"name\"\n7,x\n", nil, []string{"looks like a CSV header", "(--ids-format csv;"}},
-		{"header with tabs", "user_id\tname\n7\tx\n", nil, []string{"looks like a TSV header", "(--ids-format tsv;"}},
-		{"header of one column", "user_id\n7\n", nil, []string{"looks like a CSV header", "(--ids-format csv;"}},
+		{"header with the key", "name,user_id\nx,7\n", nil, []string{"line 1", "looks like a CSV header", "(TextFormat csv; if it is an ID, TextFormat lines)"}},
+		{"header with the key in quotes", "\"user_id\",\"name\"\n7,x\n", nil, []string{"looks like a CSV header", "(TextFormat csv;"}},
+		{"header with tabs", "user_id\tname\n7\tx\n", nil, []string{"looks like a TSV header", "(TextFormat tsv;"}},
+		{"header of one column", "user_id\n7\n", nil, []string{"looks like a CSV header", "(TextFormat csv;"}},
 		{"behind a mark and empty lines", "\xEF\xBB\xBF\r\n\r\nuser_id,name\r\n7,x", nil, []string{"looks like a CSV header"}},
-		{"objects", "{\"user_id\": 7}\n{\"user_id\": 8}\n", nil, []string{"looks like NDJSON", "--ids-format ndjson"}},
+		{"objects", "{\"user_id\": 7}\n{\"user_id\": 8}\n", nil, []string{"looks like NDJSON", "TextFormat ndjson"}},
 		{"an object over several lines", "{\n  \"user_id\": 7\n}\n", nil, []string{"JSON object over several lines", "jq -c"}},
 		{"an array", "[7, 57]\n", nil, []string{"JSON array", "jq"}},
 		{"an array over several lines", "[\n  7,\n  57\n]\n", nil, []string{"JSON array", "jq"}},
@@ -37,12 +37,12 @@ func TestLooks(t *testing.T) {
 		{"UTF-16 with a mark", "\xFF\xFE7\x00\n\x00", nil, []string{"unsupported", "UTF-16", "iconv"}},
 		{"UTF-16 without", "7\x008\x00\n\x009\x00", nil, []string{"unsupported", "UTF-16LE", "iconv"}},
 		{"UTF-16, the other order", "\x007\x008\x00\n\x009", nil, []string{"UTF-16BE"}},
-		{"another header", "uid,name\n7,a\n57,b\n", number, []string{"line 1", "want int64", "looks like a CSV header", "--ids-format csv"}},
-		{"another header of one column", "uid\n7\n", number, []string{"looks like a CSV header", "(--ids-format csv)"}},
-		{"CSV without a header", "7,a\n57,b\n", number, []string{"looks like a CSV header", "--ids-format csv", "no header, add one"}},
-		{"a list", "7,57,99\n", number, []string{"a list on one line", "tr ',' '\\n'", "--ids-format csv"}},
+		{"another header", "uid,name\n7,a\n57,b\n", number, []string{"line 1", "want int64", "looks like a CSV header", "TextFormat csv"}},
+		{"another header of one column", "uid\n7\n", number, []string{"looks like a CSV header", "(TextFormat csv)"}},
+		{"CSV without a header", "7,a\n57,b\n", number, []string{"looks like a CSV header", "TextFormat csv", "no header, add one"}},
+		{"a list", "7,57,99\n", number, []string{"a list on one line", "tr ',' '\\n'", "TextFormat csv"}},
 		{"words", "a\nb\nc\n", number, []string{"line 1", "want int64", "no earlier value parsed"}},
-		{"one bad line", "7\nb\n8\n", number, []string{"line 2", "want int64", "(--skip-bad leaves such lines out)"}},
+		{"one bad line", "7\nb\n8\n", number, []string{"line 2", "want int64", "(SkipBad leaves such lines out)"}},
 	} {
 		for _, skip := range []bool{false, true} {
 			if skip && (c.what == "one bad line" || c.what == "another header of one column") { // half of the lines are good
@@ -69,24 +69,24 @@ func TestLooks(t *testing.T) {
 							t.Errorf("%s: skip %v, once %v, threads %d: %v: want %q", c.what, skip, once, threads, err, w)
 						}
 					}
-					if c.what != "one bad line" && strings.Contains(err.Error(), "(--skip-bad") {
-						t.Errorf("%s: %v: names --skip-bad", c.what, err)
+					if c.what != "one bad line" && strings.Contains(err.Error(), "(SkipBad") {
+						t.Errorf("%s: %v: names SkipBad", c.what, err)
 					}
 				}
 			}
 		}
 	}
-	// Who says that these are lines is believed.
+	// An explicit Lines format is not questioned.
 	if err := readAll(t, "user_id,name\n{\"a\":1}\n", Options{Format: Lines, Column: "user_id"}, 1); err != nil {
 		t.Error(err)
 	}
 }
 
-// The hint on a bad line knows of good ones before it, also where these were read
-// for the names of the columns.
+// The hint for a bad line takes earlier good ones into account, also those read to
+// find the columns.
 func TestBadAfterGoodObjects(t *testing.T) {
 	for text, want := range map[string]string{
-		"{\"id\":1}\n{\"id\":2}\nx\n": "line 3: corrupt: not one JSON object (--skip-bad leaves such lines out)",
+		"{\"id\":1}\n{\"id\":2}\nx\n": "line 3: corrupt: not one JSON object (SkipBad leaves such lines out)",
 		"x\n{\"id\":1}\n":             "line 1: corrupt: not one JSON object (no earlier line parsed",
 	} {
 		for _, once := range []bool{false, true} {
@@ -97,7 +97,8 @@ func TestBadAfterGoodObjects(t *testing.T) {
 	}
 }
 
-// readAll reads a text to its end: as records, or, with threads, as plain values.
+// readAll reads a text to its end: as records or, if threads is not zero, as plain
+// values.
 func readAll(t *testing.T, text string, opts Options, threads int) error {
 	tab, err := Open(given(t, text), "ids", opts)
 	if err != nil {
@@ -116,8 +117,8 @@ func readAll(t *testing.T, text string, opts Options, threads int) error {
 	return nil
 }
 
-// More bad lines than good ones are an error at the end, also where parts of the
-// input are read apart.
+// More bad lines than good ones are an error at the end, also if parts of the input
+// are parsed separately.
 func TestMostBad(t *testing.T) {
 	types := map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}
 	for _, c := range []struct {

@@ -18,8 +18,8 @@ func openText(t *testing.T, name, content string, opts Options) (*Table, error) 
 	return Open(func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil }, name, opts)
 }
 
-// scattered is NDJSON whose objects have an id and some more keys each, of so
-// many.
+// scattered returns NDJSON of objects with an id and some of a large number of
+// other keys each.
 func scattered(rows, each, keys int) string {
 	var b bytes.Buffer
 	for r := range rows {
@@ -53,7 +53,7 @@ func TestColumnsAreCapped(t *testing.T) {
 	}
 }
 
-// Rows of very many columns are refused, and a key alone is read of them.
+// Rows with very many columns are refused, but a key column alone can be read.
 func TestKeyOfManyColumns(t *testing.T) {
 	tab, err := openText(t, "a.ndjson", scattered(10_000, 20, 20_000), Options{})
 	if err != nil {
@@ -76,7 +76,7 @@ func TestKeyOfManyColumns(t *testing.T) {
 	}
 }
 
-// NULLs count towards the bytes of a batch.
+// NULLs count towards the size of a batch.
 func TestNullsAreCharged(t *testing.T) {
 	const columns = 4000
 	content := scattered(3000, 4, columns)
@@ -104,8 +104,8 @@ func TestNullsAreCharged(t *testing.T) {
 	}
 }
 
-// A line that the budget has no room for is refused with the budget that would
-// do, however the input is written.
+// A line that exceeds the budget is refused with the budget that would suffice, in
+// every format and compression.
 func TestLinesBeyondTheBudget(t *testing.T) {
 	long := strings.Repeat("x", 3<<20)
 	for _, c := range []struct{ name, content string }{
@@ -122,7 +122,7 @@ func TestLinesBeyondTheBudget(t *testing.T) {
 			if ok && c.name == "b.csv" && errors.Is(err, fault.ErrCorrupt) { // the quote is not closed
 				err = nil
 			}
-			if ok != (err == nil) || !ok && (!errors.Is(err, fault.ErrMemory) || !strings.Contains(err.Error(), "--memory to 17MiB")) {
+			if ok != (err == nil) || !ok && (!errors.Is(err, fault.ErrMemory) || !strings.Contains(err.Error(), "Memory to 17MiB")) {
 				t.Errorf("%s in %d bytes: %v", c.name, memory, err)
 			}
 		}

@@ -10,24 +10,24 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// sampled is how many objects are looked at for the columns, and sampleBytes
-// how many bytes of them at most.
+// sampled is the number of objects that are inspected to find the columns, and
+// sampleBytes the largest total of their bytes.
 const (
 	sampled     = 1000
 	sampleBytes = 32 << 20
 )
 
-// ndjson is one JSON object a line.
+// ndjson reads one JSON object per line.
 type ndjson struct {
 	l     *lines
 	names []string
-	index map[string]int  // of names
-	ahead []numbered      // lines read for the columns, not yet handed out
-	at    fault.At        // Line is that of the current row
-	row   [][]byte        // raw JSON of each column, nil if it is missing
+	index map[string]int  // column by name
+	ahead []numbered      // lines that were read to find the columns and not returned yet
+	at    fault.At        // Line is the number of the current row
+	row   [][]byte        // raw JSON by column, nil if missing
 	there []int           // columns that row has
-	other map[string]bool // keys of the object that are no columns
-	keys  []string        // of them, in order
+	other map[string]bool // keys of the object that are not columns
+	keys  []string        // the keys of other, in order
 }
 
 type numbered struct {
@@ -35,9 +35,9 @@ type numbered struct {
 	line int
 }
 
-// newNDJSON begins the pass. The first one looks at the first objects for the
-// columns. It adds to p.bad, unless that is nil, the lines among them that hold no
-// object. Only of an input that cannot be opened again it keeps them.
+// newNDJSON starts a pass. The first pass reads the first objects to find the
+// columns. If p.bad is not nil, lines among them without an object are added to it.
+// The lines are kept only if the input cannot be opened again.
 func (in *input) newNDJSON(l *lines, p *pass) (*ndjson, error) {
 	r := &ndjson{l: l, index: map[string]int{}, other: map[string]bool{}, at: l.at}
 	if in.columns != nil {
@@ -104,7 +104,7 @@ func (r *ndjson) next() error {
 	return r.object(line)
 }
 
-// value is the text of a key's value; see the package comment.
+// value returns the text of a key's value; see the package comment.
 func (r *ndjson) value(c int) ([]byte, bool) {
 	raw := r.row[c]
 	if raw == nil || raw[0] == 'n' {
@@ -124,7 +124,7 @@ func (r *ndjson) value(c int) ([]byte, bool) {
 	return raw, true
 }
 
-// object takes a line apart into row and keys. Its error is a badLine.
+// object parses a line into row and keys. Its error is a badLine.
 func (r *ndjson) object(line []byte) error {
 	for _, c := range r.there {
 		r.row[c] = nil
@@ -158,7 +158,7 @@ func (r *ndjson) object(line []byte) error {
 	return nil
 }
 
-// set notes the value of a key; false if it has one already.
+// set records the value of a key. It returns false if the key already has one.
 func (r *ndjson) set(key, raw []byte) bool {
 	if c, ok := r.index[string(key)]; ok {
 		twice := r.row[c] != nil
@@ -186,7 +186,7 @@ func (s *scanner) space() {
 	}
 }
 
-// skip passes c and the space around it.
+// skip skips c, if present, and the white space around it.
 func (s *scanner) skip(c byte) {
 	s.space()
 	if s.b[s.i] == c {
@@ -201,7 +201,7 @@ func (s *scanner) more() bool {
 	return s.b[s.i] != '}'
 }
 
-// value is the text of the next value.
+// value returns the text of the next value.
 func (s *scanner) value() []byte {
 	start, depth := s.i, 0
 	for {
@@ -217,7 +217,7 @@ func (s *scanner) value() []byte {
 		case depth > 0:
 			s.i++
 			continue
-		default: // a number or a word
+		default: // a number or a literal
 			for !bytes.ContainsRune([]byte(",}] \t\r\n"), rune(s.b[s.i])) {
 				s.i++
 			}
@@ -237,8 +237,8 @@ func (s *scanner) str() {
 	s.i++
 }
 
-// unquote is the text of a valid JSON string; false when an escape is half a
-// surrogate pair, which has no text.
+// unquote returns the text of a valid JSON string. It returns false if an escape is
+// half a surrogate pair, which has no text.
 func unquote(raw []byte) ([]byte, bool) {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return raw[1 : len(raw)-1], true

@@ -13,11 +13,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/scalar"
 )
 
-// parser appends the value that s stands for; false, and nothing appended,
-// when s stands for none.
+// parser appends the value of s. It returns false, and appends nothing, if s does
+// not parse.
 type parser func(b array.Builder, s string) bool
 
-// parserOf is the parser for a column type; false when there is none.
+// parserOf returns the parser for a column type, false if there is none.
 func parserOf(dt arrow.DataType) (parser, bool) {
 	switch dt := dt.(type) {
 	case *arrow.StringType, *arrow.LargeStringType:
@@ -51,7 +51,7 @@ func parserOf(dt arrow.DataType) (parser, bool) {
 	return p, ok
 }
 
-// integers are the parsers of the integer types.
+// integers maps integer types to their parsers.
 var integers = map[arrow.Type]parser{
 	arrow.INT8:   signed[int8](8),
 	arrow.INT16:  signed[int16](16),
@@ -63,7 +63,7 @@ var integers = map[arrow.Type]parser{
 	arrow.UINT64: unsigned[uint64](64),
 }
 
-// appender is what builders of numbers have in common.
+// appender is the common method of builders of numbers.
 type appender[T any] interface{ Append(T) }
 
 func signed[T int8 | int16 | int32 | int64](bits int) parser {
@@ -124,7 +124,7 @@ func parseDate(b array.Builder, s string) bool {
 	return ok
 }
 
-// timestampParser wants an offset if the type has a zone, and none if not.
+// timestampParser requires an offset if the type has a zone, and none otherwise.
 func timestampParser(dt *arrow.TimestampType) parser {
 	unit := int64(dt.Unit.Multiplier()) // nanoseconds
 	perSecond := int64(time.Second) / unit
@@ -138,7 +138,7 @@ func timestampParser(dt *arrow.TimestampType) parser {
 	}
 }
 
-// timeParser reads times of day.
+// timeParser parses times of day.
 func timeParser(dt arrow.DataType) parser {
 	unit := int64(dt.(arrow.TemporalWithUnit).TimeUnit().Multiplier()) // nanoseconds
 	return func(b array.Builder, s string) bool {
@@ -156,7 +156,7 @@ func timeParser(dt arrow.DataType) parser {
 	}
 }
 
-// fixedParser reads hexadecimal of width bytes, and UUIDs.
+// fixedParser parses hexadecimal of width bytes, and UUIDs.
 func fixedParser(width int) parser {
 	return func(b array.Builder, s string) bool {
 		v, ok := scalar.Fixed(s, width)
@@ -167,7 +167,7 @@ func fixedParser(width int) parser {
 	}
 }
 
-// decimalParser reads decimals without rounding.
+// decimalParser parses decimals without rounding.
 func decimalParser(dt arrow.DecimalType, add func(array.Builder, *big.Int)) parser {
 	return func(b array.Builder, s string) bool {
 		n, ok := scalar.Decimal(s, int(dt.GetPrecision()), int(dt.GetScale()))

@@ -16,9 +16,10 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/decimal"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
-// parseOne parses s as dt; false when it is refused.
+// parseOne parses s as dt. It returns false if s is refused.
 func parseOne(t *testing.T, dt arrow.DataType, s string) (arrow.Array, bool) {
 	t.Helper()
 	p, ok := parserOf(dt)
@@ -108,7 +109,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// valueOf is the only value of arr.
+// valueOf returns the only value of arr.
 func valueOf(arr arrow.Array) any {
 	switch a := arr.(type) {
 	case *array.Timestamp:
@@ -131,17 +132,17 @@ func valueOf(arr arrow.Array) any {
 	return arr.GetOneForMarshal(0)
 }
 
-// unpanicked wants err, if there is one, to come from a check, not from a
-// recovered panic.
+// unpanicked requires that err, if not nil, is from a check and not a recovered
+// panic.
 func unpanicked(t testing.TB, err error) {
 	t.Helper()
-	if errors.Is(err, fault.ErrPanicked) {
+	if errors.Is(err, panics.ErrRecovered) {
 		t.Fatalf("a recovered panic: %v", err)
 	}
 }
 
-// FuzzCSV compares with encoding/csv: the same rows, or both find a fault. It
-// makes LF of CR LF in quotes, and that alone is another matter.
+// FuzzCSV compares with encoding/csv: the same rows, or both find an error. The
+// oracle changes CR LF within quotes to LF; the test allows for that.
 func FuzzCSV(f *testing.F) {
 	for _, s := range []string{
 		"a,b\n1,2\n", "a\n\"x\ny\"\n\n", "\xEF\xBB\xBFa\r\n1\r\n", "a,a\n", "a\n\"", "a,b\n1\n", gz("a\n1\n"), zst("a\n1\n"),
@@ -158,9 +159,9 @@ func FuzzCSV(f *testing.F) {
 		want, line, broken := oracleCSV(strings.TrimPrefix(s, "\xEF\xBB\xBF"))
 		var got *fault.Error
 		if errors.As(err, &got) {
-			if quotes := strings.Contains(got.What, "quote"); quotes != broken {
+			if quotes := strings.Contains(got.What.String(), "quote"); quotes != broken {
 				t.Fatalf("%v; encoding/csv finds broken quotes: %v", err, broken)
-			} else if quotes && got.At.Line != line && !strings.Contains(got.What, "not closed") {
+			} else if quotes && got.At.Line != line && !strings.Contains(got.What.String(), "not closed") {
 				t.Fatalf("%v; encoding/csv: line %d", err, line)
 			} else if !quotes && got.At.Line != line {
 				t.Fatalf("%v; by encoding/csv: line %d", err, line)
@@ -181,8 +182,8 @@ func FuzzCSV(f *testing.F) {
 	})
 }
 
-// oracleCSV reads all rows by encoding/csv, and NULL as "∅". line is where it
-// finds the first fault: quotes, names, or a row of another width.
+// oracleCSV reads all rows with encoding/csv, with NULL as "∅". line is that of the
+// first error: quotes, names, or a row of another width.
 func oracleCSV(s string) (rows [][]string, line int, broken bool) {
 	r := csv.NewReader(strings.NewReader(s))
 	r.FieldsPerRecord = -1

@@ -10,31 +10,32 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// rows is what the formats do differently: a sequence of rows.
+// rows reads a sequence of rows of one format.
 type rows interface {
-	// columns are the names; they do not change.
+	// columns returns the names. They do not change.
 	columns() []string
-	// next goes to the next row; io.EOF after the last. A badLine may be
-	// followed by more rows.
+	// next moves to the next row. It returns io.EOF after the last one. More rows
+	// may follow a badLine.
 	next() error
-	// value is the text of column c; false for NULL. It is valid until next.
+	// value returns the text of column c, false if it is NULL. It is valid until
+	// next.
 	value(c int) ([]byte, bool)
-	// line is where column c of the row stands, from 1.
+	// line returns the line of column c of the row, from 1.
 	line(c int) int
-	// confined reports whether the row stands on one line.
+	// confined reports whether the row is on a single line.
 	confined() bool
 }
 
 // pass is one reading of the input.
 type pass struct {
 	at    fault.At
-	head  *head // of lines
+	head  *head // of lines; else nil
 	s     *stream
 	lines *lines
 	rows  rows
 	good  int64 // rows so far that are not bad
 	bad   *Bad  // nil: bad lines are errors
-	part  int   // bytes that one of several goroutines parses at once
+	part  int   // bytes that a goroutine parses at a time
 }
 
 func (p *pass) close() error { return p.s.close() }
@@ -60,7 +61,7 @@ func (in *input) pass() (*pass, error) {
 }
 
 func (p *pass) begin(in *input) error {
-	l, err := newLines(p.s, in.opts.lineBytes(), in.opts.Format != NDJSON) // in which NUL is no JSON
+	l, err := newLines(p.s, in.opts.lineBytes(), in.opts.Format != NDJSON) // JSON has no NUL, so its parser reports it
 	if err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func (p *pass) begin(in *input) error {
 	return err
 }
 
-// next goes to the next row that is not bad; io.EOF after the last.
+// next moves to the next row that is not bad. It returns io.EOF after the last one.
 func (p *pass) next() error {
 	for {
 		err := p.rows.next()
@@ -108,9 +109,9 @@ func (p *pass) next() error {
 	}
 }
 
-// refuse is told that the value of column c of the row does not parse: the row
-// is left out, if that may be, else the error says what was wanted.
-func (p *pass) refuse(c int, name, want string, parses func(string) bool) error {
+// refuse handles a value of column c that does not parse: it skips the row, if that
+// is allowed, or returns an error with the wanted type.
+func (p *pass) refuse(c int, name string, want fault.Text, parses func(string) bool) error {
 	p.good--
 	if p.bad != nil && p.rows.confined() {
 		p.bad.add(p.rows.line(c))
@@ -122,10 +123,9 @@ func (p *pass) refuse(c int, name, want string, parses func(string) bool) error 
 	return &badLine{fault: e, confined: p.rows.confined(), parses: parses}
 }
 
-// explain completes an error about a bad line on its way out of the package.
-// What the line looks like, or --skip-bad, is worth a hint only if it would
-// help: if no line before was good, the input is probably not what it was
-// taken for.
+// explain completes an error about a bad line before it leaves the package. It
+// hints at SkipBad, or at what the line looks like, only if that would help: if
+// no earlier line was good, the input probably has another format.
 func (p *pass) explain(err error) error {
 	var bad *badLine
 	if !errors.As(err, &bad) {
@@ -135,37 +135,37 @@ func (p *pass) explain(err error) error {
 	switch {
 	case !bad.confined:
 	case p.good > 0:
-		e.Hint = "--skip-bad leaves such lines out"
+		e.Hint = "{SkipBad} leaves such lines out"
 	default:
 		e.What, e.Hint = p.looks(e.What, bad.parses)
 	}
 	return &e
 }
 
-// looks says of an input without a good line what it may be instead.
-func (p *pass) looks(what string, parses func(string) bool) (string, string) {
+// looks returns what an input without a good line may be instead.
+func (p *pass) looks(what fault.Text, parses func(string) bool) (fault.Text, fault.Text) {
 	if parses != nil && p.head != nil {
 		if looks, hint := p.head.explain(parses); looks != "" {
 			return what + "; " + looks, hint
 		}
 	}
 	if parses != nil {
-		return what, "no earlier value parsed: check the column, and its type with --key-type"
+		return what, "no earlier value parsed: check the column, and its type with {Types}"
 	}
-	return what, "no earlier line parsed: check the format, with --ids-format for names that do not say it"
+	return what, "no earlier line parsed: check the format, with {TextFormat} for names that do not say it"
 }
 
-// Bad says which lines were left out as bad.
+// Bad reports the lines that were skipped as bad.
 type Bad struct {
-	Lines int64 // how many
-	First []int // the numbers of the first 20 of them, from 1, ascending
+	Lines int64 // number of bad lines
+	First []int // numbers of the first 20 of them, from 1, ascending
 }
 
-// badShown is how many line numbers are kept.
+// badShown is the number of line numbers that are kept.
 const badShown = 20
 
-// add counts a line. They come in order but for those that are found while the
-// columns of NDJSON are looked for.
+// add counts a line. Lines arrive in order, except those found while looking for
+// the columns of NDJSON.
 func (b *Bad) add(line int) {
 	b.Lines++
 	if n := len(b.First); n == badShown && line > b.First[n-1] {
@@ -176,19 +176,19 @@ func (b *Bad) add(line int) {
 	b.First = b.First[:min(len(b.First), badShown)]
 }
 
-// Bad returns the lines that were left out by the last Read or ReadPlain that
-// came to the end of the input. Zero without SkipBad, and before.
+// Bad returns the lines skipped by the last Read or ReadPlain that reached the end
+// of the input. It is zero before that, and without SkipBad.
 func (in *input) Bad() Bad {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return Bad{in.bad.Lines, slices.Clone(in.bad.First)}
 }
 
-// SkipsBad reports whether bad lines are left out.
+// SkipsBad reports whether bad lines are skipped.
 func (in *input) SkipsBad() bool { return in.opts.SkipBad }
 
-// ended is called when a pass has come to the end. If most lines were bad, the
-// input is not what it was taken for, and leaving them out is an error.
+// ended is called when a pass has reached the end. If most lines were bad, the
+// input probably has another format, so skipping them is an error.
 func (in *input) ended(p *pass, parses func(string) bool) error {
 	if p.bad == nil {
 		return nil
@@ -201,8 +201,9 @@ func (in *input) ended(p *pass, parses func(string) bool) error {
 	}
 	at := in.at
 	at.Line = p.bad.First[0]
-	e := fault.Mismatch(at, "too many bad lines", "at most half of them with --skip-bad", fmt.Sprintf("%d of %d", p.bad.Lines, p.bad.Lines+p.good))
-	e.Hint = "check the format, with --ids-format, and the type, with --key-type"
+	e := fault.Mismatch(at, "too many bad lines", "", fmt.Sprintf("%d of %d", p.bad.Lines, p.bad.Lines+p.good))
+	e.Want = "at most half of them with {SkipBad}"
+	e.Hint = "check the format, with {TextFormat}, and the type, with {Types}"
 	if parses != nil && p.head != nil && at.Line == 1 {
 		if looks, hint := p.head.explain(parses); looks != "" {
 			e.What, e.Hint = e.What+"; "+looks, hint
@@ -211,11 +212,11 @@ func (in *input) ended(p *pass, parses func(string) bool) error {
 	return e
 }
 
-// badLine is an error that is confined to one line, if the row is.
+// badLine is an error about a row. If confined is set, the row is on a single line.
 type badLine struct {
 	fault    *fault.Error
 	confined bool
-	parses   func(string) bool // of a value that does not parse: whether another would
+	parses   func(string) bool // for a value that does not parse: whether another text would
 }
 
 func (b *badLine) Error() string { return b.fault.Error() }

@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
@@ -18,16 +19,16 @@ const (
 	batchBytes = 16 << 20
 )
 
-// cellBytes is what a value takes beside its own bytes, and a NULL.
+// cellBytes is the size of a NULL, and of a value in addition to its own bytes.
 const cellBytes = 9
 
-// Read returns the rows in batches of 65,536 or about 16 MiB, NULLs included, or
-// less where Options.Memory says so. group is 0.
-// columns are indexes into the schema, in the wanted order; nil means all, and
-// an empty list gives records without columns that still know their number of
-// rows. A record is released when yield returns: whoever keeps it, or a column
-// of it, retains it. The sequence ends after its first error; errors about the
-// input are of package fault. ctx is looked at every few thousand rows.
+// Read returns the rows in batches of 65,536 rows or about 16 MiB, including NULLs,
+// or less if Options.Memory requires it. group must be 0. columns are indices into
+// the schema in the wanted order; nil means all, and an empty list gives records
+// without columns but with a number of rows. A record is released when yield
+// returns; retain it, or a column of it, to keep it. The sequence ends after the
+// first error. Errors about the input are *fault.Error. ctx is checked every few
+// thousand rows.
 func (t *Table) Read(ctx context.Context, group int, columns []int) iter.Seq2[arrow.Record, error] {
 	return func(yield func(arrow.Record, error) bool) {
 		b, err := t.batcher(group, columns)
@@ -55,7 +56,7 @@ func (t *Table) Read(ctx context.Context, group int, columns []int) iter.Seq2[ar
 	}
 }
 
-// yieldOne hands rec out and releases it, also when yield panics.
+// yieldOne yields rec and releases it, even if yield panics.
 func yieldOne(rec arrow.Record, yield func(arrow.Record, error) bool) bool {
 	defer rec.Release()
 	return yield(rec, nil)
@@ -98,7 +99,7 @@ func (t *Table) batcher(group int, columns []int) (*batcher, error) {
 	return &batcher{t, columns, array.NewRecordBuilder(t.opts.Mem, s), s, most}, nil
 }
 
-// parses reports whether a text parses as the first of the columns.
+// parses reports whether a text is a value of the first column.
 func (b *batcher) parses(s string) bool {
 	if len(b.columns) == 0 {
 		return true
@@ -108,23 +109,23 @@ func (b *batcher) parses(s string) bool {
 	return b.t.parse[b.columns[0]](out, s)
 }
 
-// next reads one batch; nil at the end. The caller releases it.
+// next reads a batch, nil at the end. The caller releases it.
 func (b *batcher) next(ctx context.Context, p *pass) (arrow.Record, error) {
 	for {
 		rec, err := b.batch(ctx, p)
 		if rec == nil || rec.NumRows() > 0 {
 			return rec, err
 		}
-		rec.Release() // nothing but bad lines
+		rec.Release() // all of its lines were bad
 	}
 }
 
 func (b *batcher) batch(ctx context.Context, p *pass) (arrow.Record, error) {
-	var out []int // rows that are to be left out
+	var out []int // rows to be removed
 	rows, size := 0, 0
 	for ; size < b.most && rows < batchRows; rows++ {
 		if rows%4096 == 0 && ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return nil, stopped.Err(ctx)
 		}
 		err := p.next()
 		if err == io.EOF {
@@ -161,7 +162,7 @@ func (b *batcher) batch(ctx context.Context, p *pass) (arrow.Record, error) {
 	return take.Record(b.t.opts.Mem, rec, others(rows, out))
 }
 
-// others are the numbers below n that are not in out, which is ascending.
+// others returns the numbers below n that are not in out, which is ascending.
 func others(n int, out []int) []int {
 	in := make([]int, 0, n-len(out))
 	for i := range n {
@@ -174,8 +175,8 @@ func others(n int, out []int) []int {
 	return in
 }
 
-// add appends the current row and returns its bytes. A row that is not good,
-// since a value does not parse, is to be left out.
+// add appends the current row and returns its size. good is false if a value does
+// not parse; the row must then be removed.
 func (b *batcher) add(p *pass) (size int, good bool, err error) {
 	good = true
 	size = cellBytes * len(b.columns)

@@ -12,8 +12,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// BenchmarkIDs reads a million integers, one a line: as plain values, as
-// records, and, as the floor, no further than decompressed.
+// BenchmarkIDs reads a million integers, one per line: as plain values, as records,
+// and, as the lower limit, only decompressed.
 func BenchmarkIDs(b *testing.B) {
 	const n = 1_000_000
 	r := rand.New(rand.NewPCG(1, 2))

@@ -6,25 +6,28 @@ import (
 	"io"
 	"sync"
 
-	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
 const (
-	// splitBytes is about how much text one goroutine parses at once.
+	// splitBytes is the approximate size of the text that a goroutine parses at a
+	// time.
 	splitBytes = 128 << 10
-	// longBytes is how much may be parsed beside other parts: a long line has
-	// the memory for itself.
+	// longBytes is the largest part that is parsed at the same time as others: a
+	// long line has the memory for itself.
 	longBytes = 1 << 20
-	// mostParsers is how many goroutines the one that cuts can keep busy.
+	// mostParsers is the number of goroutines that the one that divides the input
+	// can keep busy.
 	mostParsers = 8
 )
 
-// splitter is what rows are whose lines can be parsed in any order.
+// splitter is implemented by rows whose lines can be parsed in any order.
 type splitter interface {
-	// over returns rows of the same kind over other lines, in the memory of old
-	// rows of that kind, or nil.
+	// over returns rows of the same format over other lines. It reuses the memory
+	// of old, which may be nil.
 	over(l *lines, old rows) rows
-	// early returns rows over lines that were read and not yet handed out; nil:
+	// early returns rows over lines that were read but not returned yet, or nil if
 	// there are none.
 	early() rows
 }
@@ -49,27 +52,27 @@ func (r *ndjson) early() rows {
 	return ahead
 }
 
-// part is a stretch of whole lines that one goroutine parses.
+// part is a sequence of whole lines that one goroutine parses.
 type part struct {
 	plainReader
 	text []byte
-	rows rows // over it
+	rows rows // the rows of text
 	bad  Bad
 	good int64 // rows that are not bad
 	err  error
-	done chan struct{} // filled when it is parsed
+	done chan struct{} // receives a value when the part is parsed
 }
 
-// fillParts parses an input's parts by so many goroutines and passes their
-// values to yield, in order. It returns io.EOF at the end, and nil if nobody
-// wants more.
+// fillParts parses an input's parts with the given number of goroutines and passes
+// their values to yield in order. It returns io.EOF at the end, and nil once yield
+// has returned false.
 func (p *pass) fillParts(ctx context.Context, r *plainReader, s splitter, threads int, yield func(Values) bool) error {
 	threads = min(threads, mostParsers)
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	defer p.s.stop() // which one of them may be waiting for
+	defer p.s.stop() // cut may be waiting for input
 	work, queue, free := make(chan *part), make(chan *part, 2*threads), make(chan *part, 2*threads+2)
 	for range cap(free) {
 		free <- &part{plainReader: *r, done: make(chan struct{}, 1)}
@@ -91,12 +94,12 @@ func (p *pass) fillParts(ctx context.Context, r *plainReader, s splitter, thread
 		select {
 		case c = <-queue:
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return stopped.Err(ctx)
 		}
 		select {
 		case <-c.done:
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return stopped.Err(ctx)
 		}
 		if p.bad != nil {
 			p.bad.merge(c.bad)
@@ -115,7 +118,8 @@ func (p *pass) fillParts(ctx context.Context, r *plainReader, s splitter, thread
 	}
 }
 
-// cut sends the parts of the input to be parsed, and, in order, to the queue.
+// cut sends the parts of the input to work, and also to queue, which keeps their
+// order.
 func (p *pass) cut(ctx context.Context, s splitter, work, queue chan<- *part, free chan *part) {
 	rows := s.early()
 	for {
@@ -145,7 +149,7 @@ func (p *pass) cut(ctx context.Context, s splitter, work, queue chan<- *part, fr
 	}
 }
 
-// settle waits until all parts are free; false if ctx ends before.
+// settle waits until all parts are free. It returns false if ctx ends first.
 func settle(ctx context.Context, free chan *part) bool {
 	parts := make([]*part, 0, cap(free))
 	for range cap(free) {
@@ -162,8 +166,8 @@ func settle(ctx context.Context, free chan *part) bool {
 	return true
 }
 
-// cutOne returns rows over the next lines, and what is behind them. It does not
-// wait for more where there are some.
+// cutOne returns rows over the next lines, and the error after them. If there is
+// some text, it does not wait for more.
 func (p *pass) cutOne(c *part, s splitter) (r rows, err error) {
 	at := p.lines.at
 	c.text = c.text[:0]
@@ -173,15 +177,15 @@ func (p *pass) cutOne(c *part, s splitter) (r rows, err error) {
 	return s.over(&lines{at: at, max: p.lines.max, buf: c.text, err: io.EOF}, c.rows), err
 }
 
-// parse fills the part's values; an error of its lines comes before the one
-// behind them.
+// parse fills the part's values. An error in its lines takes precedence over the
+// one after them.
 func (c *part) parse(ctx context.Context, p *pass) {
 	own := &pass{at: p.at, rows: c.rows}
 	if p.bad != nil {
 		own.bad = &c.bad
 	}
 	err := func() (err error) {
-		defer fault.Recovered(p.at, &err)
+		defer panics.Recover(p.at, &err)
 		return c.fill(ctx, own)
 	}()
 	c.good = own.good
@@ -190,8 +194,8 @@ func (c *part) parse(ctx context.Context, p *pass) {
 	}
 }
 
-// whole appends to dst the whole lines that were read, or, if there are none,
-// the next one. An error is behind them.
+// whole appends to dst the whole lines read so far or, if there are none, the next
+// one. An error comes after these lines.
 func (l *lines) whole(dst []byte) ([]byte, error) {
 	for {
 		if i := bytes.LastIndexByte(l.buf[l.seen:], '\n'); i >= 0 {
@@ -208,7 +212,7 @@ func (l *lines) whole(dst []byte) ([]byte, error) {
 		case l.err == nil:
 			l.fill()
 			continue
-		case l.err == io.EOF && l.from < len(l.buf): // a last line without an end
+		case l.err == io.EOF && l.from < len(l.buf): // a last line without line end
 			dst = append(dst, l.buf[l.from:]...)
 			l.from = len(l.buf)
 			l.at.Line++
@@ -217,7 +221,7 @@ func (l *lines) whole(dst []byte) ([]byte, error) {
 	}
 }
 
-// merge adds what was counted apart.
+// merge adds the counts of o.
 func (b *Bad) merge(o Bad) {
 	for _, line := range o.First {
 		b.add(line)

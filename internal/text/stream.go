@@ -14,13 +14,15 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
-// maxWindow is the largest zstd window that is decoded, as `zstd --long` makes.
+// maxWindow is the largest zstd window that is decoded, that of `zstd --long`.
 const maxWindow = 128 << 20
 
-// readSize is the size of read buffers in bytes, and blocksAhead how many of
-// them are decompressed ahead.
+// readSize is the size of read buffers in bytes, and blocksAhead the number of them
+// that are decompressed in advance.
 const (
 	readSize    = 64 << 10
 	blocksAhead = 4
@@ -29,36 +31,36 @@ const (
 // patience is how long close waits for a read of standard input.
 const patience = time.Second
 
-// stream is the text of an input without its compression. Until ahead is
-// called it is read where it is wanted, and then by a goroutine of its own, a
-// few blocks ahead. Its errors are those of the storage as they are, and what
-// decoders find, as faults; the first one stays.
+// stream is the decompressed text of an input. Before ahead is called, Read
+// decompresses directly; afterwards a goroutine does, a few blocks in advance.
+// Errors of the storage are returned as they are, errors of decoders as faults. The
+// first error is sticky.
 type stream struct {
 	at   fault.At
 	once bool
 	src  *source
 	zstd *zstd.Decoder
 	text io.Reader // decompressed
-	err  error     // that ended it
+	err  error     // the error that ended it
 
-	// Set by ahead.
+	// set by ahead:
 	ctx    context.Context
 	cancel context.CancelFunc
 	full   chan block
 	free   chan []byte
-	held   []byte        // the block that cur is of
-	cur    []byte        // its bytes that were not read
-	next   error         // what follows them
+	held   []byte        // the block that contains cur
+	cur    []byte        // its unread bytes
+	next   error         // the error after them
 	done   chan struct{} // closed when the goroutine has ended
 }
 
-// block is decompressed text, and the error behind it.
+// block is decompressed text, and the error after it.
 type block struct {
 	text []byte
 	err  error
 }
 
-// source notes the storage's own error, to tell it from what decoders find.
+// source records the storage's errors, to distinguish them from those of decoders.
 type source struct {
 	io.ReadCloser
 	err error
@@ -72,7 +74,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// openStream opens the input and looks for its compression.
+// openStream opens the input and detects its compression.
 func (in *input) openStream() (*stream, error) {
 	rc, err := in.open()
 	if err != nil {
@@ -88,7 +90,7 @@ func (in *input) openStream() (*stream, error) {
 
 // decompress sets text.
 func (s *stream) decompress() (err error) {
-	defer fault.Recovered(s.at, &err)
+	defer panics.Recover(s.at, &err)
 	br := bufio.NewReaderSize(s.src, readSize)
 	head, err := br.Peek(4)
 	if err != nil && err != io.EOF {
@@ -111,7 +113,7 @@ func (s *stream) decompress() (err error) {
 	return nil
 }
 
-// compressionOf looks at the first bytes of the input.
+// compressionOf recognises compression by the first bytes of the input.
 func compressionOf(head []byte) string {
 	switch {
 	case bytes.HasPrefix(head, []byte{0x1F, 0x8B}):
@@ -124,7 +126,7 @@ func compressionOf(head []byte) string {
 	return ""
 }
 
-// cutCompression takes the suffix of a compression off a name in lower case.
+// cutCompression removes the suffix of a compression from a lower-case name.
 func cutCompression(name string) (rest, kind string) {
 	for suffix, kind := range map[string]string{".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"} {
 		if rest, ok := strings.CutSuffix(name, suffix); ok {
@@ -134,14 +136,14 @@ func cutCompression(name string) (rest, kind string) {
 	return name, ""
 }
 
-// wrap gives an error its place and kind: what the storage says stays as it
-// is, all else means broken bytes.
+// wrap adds the place and kind to an error: storage errors stay as they are,
+// everything else means damaged bytes.
 func (s *stream) wrap(err error) error {
 	var known *fault.Error
 	switch {
 	case s.src.err != nil:
 		return fmt.Errorf("%s: %w", s.at, s.src.err)
-	case errors.As(err, &known), errors.Is(err, fault.ErrGone):
+	case errors.As(err, &known), errors.Is(err, panics.ErrUnmapped):
 		return err
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
 		return fault.Unsupported(s.at, "zstd with a window of more than %d MiB", maxWindow>>20).WithHint("compress the file again, without --long or --ultra")
@@ -155,7 +157,7 @@ func (s *stream) wrap(err error) error {
 func (s *stream) decode(p []byte) (n int, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			n, err = 0, fault.Panicked(s.at, r)
+			n, err = 0, panics.Error(s.at, r)
 		}
 		if err != nil && err != io.EOF {
 			err = s.wrap(err)
@@ -164,9 +166,10 @@ func (s *stream) decode(p []byte) (n int, err error) {
 	return s.text.Read(p)
 }
 
-// ahead makes a goroutine read on until ctx ends or the stream is closed.
+// ahead starts a goroutine that reads in advance until ctx ends or the stream is
+// closed.
 func (s *stream) ahead(ctx context.Context) {
-	if s.err != nil { // all has been read
+	if s.err != nil { // everything has been read
 		return
 	}
 	s.ctx, s.cancel = context.WithCancel(ctx)
@@ -217,14 +220,14 @@ func (s *stream) Read(p []byte) (n int, err error) {
 			return 0, s.err
 		}
 		if s.held != nil {
-			s.free <- s.held[:cap(s.held)] // has room for all blocks
+			s.free <- s.held[:cap(s.held)] // never blocks: it has room for all blocks
 			s.held = nil
 		}
 		select {
 		case b := <-s.full:
 			s.held, s.cur, s.next = b.text, b.text, b.err
 		case <-s.ctx.Done():
-			s.err = context.Cause(s.ctx)
+			s.err = stopped.Err(s.ctx)
 			return 0, s.err
 		}
 	}
@@ -233,20 +236,19 @@ func (s *stream) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// ready reports whether Read need not wait for the goroutine.
+// ready reports whether Read can return without waiting for the goroutine.
 func (s *stream) ready() bool { return s.full == nil || len(s.cur) > 0 || len(s.full) > 0 }
 
-// stop ends reading ahead; Read returns an error from then on, at the latest
-// behind what is there.
+// stop ends reading in advance. Read returns an error from then on, or after the
+// text already available.
 func (s *stream) stop() {
 	if s.cancel != nil {
 		s.cancel()
 	}
 }
 
-// close ends the use of the stream and waits for its goroutine; but not for
-// long where it may be that standard input says nothing: then the goroutine
-// ends as soon as something comes.
+// close closes the stream and waits for its goroutine. Standard input may stay
+// silent, so that wait is limited; the goroutine then ends when its read returns.
 func (s *stream) close() error {
 	if s.full == nil {
 		return s.release()
@@ -265,7 +267,7 @@ func (s *stream) close() error {
 	return nil
 }
 
-// release closes what the stream reads from.
+// release closes the stream's input.
 func (s *stream) release() error {
 	if s.zstd != nil {
 		s.zstd.Close()

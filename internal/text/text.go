@@ -1,53 +1,53 @@
-// Package text reads ID sets that are written as text: CSV, TSV, NDJSON, or one
-// ID a line; plain, gzip or zstd; from a file or from standard input.
+// Package text reads ID sets that are written as text: CSV, TSV, NDJSON, or one ID
+// per line; uncompressed, gzip or zstd; from a file or from standard input.
 //
-// The rules, which guess nothing from content:
+// Nothing is guessed from content. The rules:
 //
-//   - The format is given, or is that of the name's suffix: .csv, .tsv, .txt
-//     and .ids (lines), .ndjson and .jsonl; .gz, .zst and .zstd come last and
-//     are looked past. Compression is seen by its first bytes; a name that
-//     promises compression which is not there is an error.
-//   - A UTF-8 byte order mark is skipped; UTF-16 is refused. Lines end with LF
-//     or CR LF, the last one also with the input; a CR alone ends no line and
-//     is a byte like any other. Wholly empty lines are skipped, those of blanks
-//     are not. A line (in CSV a row, in quotes it may be many lines) has at
-//     most Options.MaxLineBytes.
-//   - CSV and TSV begin with a row of names, none empty, none twice. A row with
-//     another number of fields is an error. An empty field is NULL. CSV has the
-//     quotes of RFC 4180, and a quoted empty field is NULL like any other; what
-//     stands inside quotes, line ends too, is taken as it is. TSV has no quotes.
-//   - A NUL byte in the first 64 KiB of lines, CSV or TSV means that they are
-//     no text, and is an error.
-//   - Lines have one column, "id" or as Options.Column says, and no header. A
-//     line is an ID as it stands, spaces too.
-//   - NDJSON has one object a line. Columns are the keys of the first 1,000
-//     objects, or of 32 MiB, in order of appearance; a key that appears in none
-//     of them is no column, also if a type is given for it, and is ignored
-//     later. Strings are taken as they are (an empty one is not NULL), numbers
-//     by their literal text, so that no digit is lost, booleans as true and
-//     false, objects and arrays as their compact JSON text. null and a missing
-//     key are NULL. A key that stands twice in an object, invalid UTF-8, and
-//     half a surrogate pair are errors.
-//   - An input has at most 32,768 columns, and rows that are read as a whole at
-//     most 10,000; a key is read alone.
+//   - The format is given or follows from the name's suffix: .csv, .tsv, .txt and
+//     .ids (lines), .ndjson and .jsonl, optionally followed by .gz, .zst or .zstd.
+//     Compression is recognised by its first bytes; a name with the suffix of a
+//     compression that the content does not have is an error.
+//   - A UTF-8 byte order mark is skipped; UTF-16 is refused. Lines end with LF or
+//     CR LF; the last one may also end with the input. A lone CR is an ordinary
+//     byte. Empty lines are skipped, lines of blanks are not. A line (in CSV a row,
+//     which may span lines within quotes) has at most Options.MaxLineBytes.
+//   - CSV and TSV start with a row of distinct, non-empty names. A row with another
+//     number of fields is an error. An empty field is NULL. CSV has the quotes of
+//     RFC 4180; a quoted empty field is NULL too, and everything within quotes,
+//     including line ends, is kept unchanged. TSV has no quotes.
+//   - A NUL byte in the first 64 KiB of lines, CSV or TSV is an error: the input is
+//     not text.
+//   - Lines have one column, "id" or Options.Column, and no header. A whole line is
+//     the ID, including blanks.
+//   - NDJSON has one object per line. Columns are the keys of the first 1,000
+//     objects, or of 32 MiB, in order of appearance. A key that is in none of them
+//     is not a column, even if a type is given for it, and is ignored later.
+//     Strings are taken as they are (an empty one is not NULL), numbers as their
+//     literal text, so that no digit is lost, booleans as true and false, objects
+//     and arrays as their compact JSON text. null and a missing key are NULL. A
+//     duplicate key in an object, invalid UTF-8, and half a surrogate pair are
+//     errors.
+//   - An input has at most 32,768 columns, and rows that are read whole have at
+//     most 10,000. This second limit does not apply to reading a key column alone.
 //   - Columns are strings, unless a type is given for them; see [Options].Types.
-//     A string is its bytes; except in NDJSON nobody checks that they are UTF-8.
+//     The bytes of a string are not checked to be UTF-8, except in NDJSON.
 //
-// A value that does not parse is an error with file, line, column and type,
+// A value that does not parse is an error with file, line, column and type, but
 // without the value.
 //
-// With Options.SkipBad, bad lines are left out and counted instead. Bad is only
-// what surely is bad by itself and surely ends with its line:
+// With Options.SkipBad, bad lines are skipped and counted instead. A line is bad
+// only if it is certainly wrong by itself and the error certainly ends with the
+// line:
 //
 //   - a line with a value that does not parse, in a column that is read;
-//   - a row of CSV or TSV with another number of fields than there are names;
-//   - a line of NDJSON that is not one object in UTF-8 with each key once.
+//   - a row of CSV or TSV whose number of fields differs from that of the names;
+//   - a line of NDJSON that is not a single object in UTF-8 with distinct keys.
 //
-// All else stays an error, since more than a line may be lost: in CSV, quotes
-// that break the rules, and a row that is bad and stands on several lines (an
-// opening quote without a closing one takes good lines with it until the next
-// quote); a line that is too long; a header that is missing or ambiguous; UTF-16
-// and binary data; broken or unfinished compression; what the storage reports.
+// Everything else stays an error, because more than one line may be lost: in CSV,
+// invalid quotes, and a bad row that spans lines (an opening quote without a
+// closing one swallows good lines up to the next quote); a line that is too long; a
+// missing or ambiguous header; UTF-16 and binary data; damaged or truncated
+// compression; storage errors.
 package text
 
 import (
@@ -65,10 +65,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// Format of the text.
+// Format is the format of the text.
 type Format int
 
-// Formats; Auto is decided by the name.
+// The formats. Auto means that the name determines it.
 const (
 	Auto Format = iota
 	CSV
@@ -77,17 +77,17 @@ const (
 	NDJSON
 )
 
-// maxLine is the default for the bytes of one line.
+// maxLine is the default of the longest line in bytes.
 const maxLine = 16 << 20
 
-// Limits on columns. Each column of a record takes more than 1 KiB, however few
-// rows there are, each further name only itself.
+// Limits on columns. Each column of a record takes more than 1 KiB even with few
+// rows; other names take only their own bytes.
 const (
-	maxNames   = 32 << 10 // of an input
-	maxColumns = 10_000   // of a record
+	maxNames   = 32 << 10 // in an input
+	maxColumns = 10_000   // in a record
 )
 
-// checkNumber refuses n columns if those are more than most.
+// checkNumber returns an error if n is more than most columns.
 func checkNumber(at fault.At, n, most int, what string) error {
 	if n <= most {
 		return nil
@@ -96,14 +96,14 @@ func checkNumber(at fault.At, n, most int, what string) error {
 		WithHint("keep only the columns that are needed; if the names are data, write a row for each of them")
 }
 
-// Parts of the memory budget.
+// Shares of the memory budget: one part in so many.
 const (
-	batchShare = 32 // of a batch
-	lineShare  = 8  // of a line
-	aheadShare = 8  // of lines that were read for the columns, and cannot be read again
+	batchShare = 32 // a batch
+	lineShare  = 8  // a line
+	aheadShare = 8  // lines that were read to find the columns and cannot be read again
 )
 
-// part returns one part in share of the memory budget, but no more than most.
+// part returns 1/share of the memory budget, at most most.
 func (o *Options) part(share, most int64) int64 {
 	if o.Memory <= 0 {
 		return most
@@ -111,7 +111,7 @@ func (o *Options) part(share, most int64) int64 {
 	return min(o.Memory/share, most)
 }
 
-// lineBytes returns the most bytes of a line.
+// lineBytes returns the largest number of bytes in a line.
 func (o *Options) lineBytes() int {
 	if o.MaxLineBytes > 0 {
 		return o.MaxLineBytes
@@ -119,70 +119,72 @@ func (o *Options) lineBytes() int {
 	return int(o.part(lineShare, maxLine))
 }
 
-// Options say how text is read. The zero value works, but for Size.
+// Options control how text is read. The zero value is valid except for Size.
 type Options struct {
 	Format Format
-	// Guessed: Format is Lines for want of a better one. An input that surely is
-	// something else is an error then.
+	// Guessed means that Format is Lines only by default. An input that is
+	// certainly something else is then an error.
 	Guessed bool
-	// Size of the input in bytes, compressed as it is; -1 when not known.
+	// Size of the input in bytes, as stored; -1 if unknown.
 	Size int64
-	// Once: the input cannot be opened again, as standard input. The table can
-	// be read once.
+	// Once means that the input cannot be opened again, as for standard input. The
+	// table can then be read only once.
 	Once bool
-	// Column is the name of the column of Lines; empty: "id".
+	// Column is the name of the column for Lines; empty: "id".
 	Column string
-	// Types of columns by name; all others are strings. A dictionary type
-	// stands for the type of its values. Names that are no column are ignored.
+	// Types of columns by name; all others are strings. A dictionary type means the
+	// type of its values. Names that are not columns are ignored.
 	//
 	//	integers            optional sign, digits; leading zeros are allowed
 	//	floating point      decimal, also inf and nan; nearest value, no overflow
 	//	boolean             true and false, in any case
 	//	date32              YYYY-MM-DD
 	//	timestamp           RFC 3339, T or a space before the time: with an offset
-	//	                    or Z for a type with a zone, without for one without
-	//	decimal128/256      decimal, exponents too; nothing is rounded
+	//	                    or Z if the type has a zone, without if it has none
+	//	decimal128/256      decimal, also with exponent; nothing is rounded
 	//	fixed-size binary   hexadecimal; for 16 bytes also a UUID with dashes
-	//	string, binary      the bytes, also of the large kinds
+	//	string, binary      the bytes, including the large variants
 	Types map[string]arrow.DataType
-	// Mem is where arrays come from; nil means the Go heap.
+	// Mem allocates arrays; nil: the Go heap.
 	Mem memory.Allocator
-	// MaxLineBytes, 0 for 16 MiB, or an eighth of Memory if that is less.
+	// MaxLineBytes is the longest line in bytes; 0: 16 MiB, or an eighth of Memory
+	// if that is less.
 	MaxLineBytes int
-	// Memory is the memory budget of the whole process in bytes; 0: no bound.
-	// Batches of records are a small part of it.
+	// Memory is the memory budget of the whole process in bytes; 0: unlimited.
+	// Batches of records take a small part of it.
 	Memory int64
-	// SkipBad leaves bad lines out and counts them; see [Table.Bad].
+	// SkipBad skips bad lines and counts them; see [Table.Bad].
 	SkipBad bool
 }
 
-// Table is a text input that can be read. Its methods may be called
-// concurrently; each Read is a pass of its own.
+// Table is a readable text input. It is safe for concurrent use; each Read is a
+// pass of its own.
 type Table struct {
 	*input
 	types  map[string]arrow.DataType
 	wants  map[string]want
 	schema *arrow.Schema
-	parse  []parser // one for each column
-	err    error    // a type that text is not parsed to
+	parse  []parser // one per column
+	err    error    // a type that text cannot be parsed to
 }
 
-// input is what tables with different types share.
+// input is shared by tables of the same input with different types.
 type input struct {
 	at      fault.At
 	open    func() (io.ReadCloser, error)
 	opts    Options
-	columns []string // names, as found; nil until they are
-	head    head     // of Lines; set with columns
-	part    int      // splitBytes, but for tests
+	columns []string // names; nil until they are found
+	head    head     // for Lines; set with columns
+	part    int      // splitBytes, except in tests
 
 	mu    sync.Mutex
-	first *pass // Once: the pass that has read the header, until it is used
-	bad   Bad   // of the last pass that came to the end
+	first *pass // if Once: the pass that has read the header, until it is used
+	bad   Bad   // of the last pass that reached the end
 }
 
-// FormatOf is the format that a file's name stands for, in upper or lower case,
-// with or without the suffix of a compression; false when it stands for none.
+// FormatOf returns the format for a file name, in upper or lower case, with or
+// without the suffix of a compression. It returns false if the name has no known
+// suffix.
 func FormatOf(name string) (Format, bool) {
 	name, _ = cutCompression(strings.ToLower(name))
 	for suffix, f := range map[string]Format{".csv": CSV, ".tsv": TSV, ".txt": Lines, ".ids": Lines, ".ndjson": NDJSON, ".jsonl": NDJSON} {
@@ -193,9 +195,9 @@ func FormatOf(name string) (Format, bool) {
 	return Auto, false
 }
 
-// Open opens an input; open is called for the header and again for each Read,
-// unless opts.Once is set. name is for error messages, and for the format when
-// opts has none.
+// Open opens an input. It calls open to read the header, and again for each Read,
+// unless opts.Once is set. name is used in error messages, and determines the
+// format if opts does not.
 func Open(open func() (io.ReadCloser, error), name string, opts Options) (*Table, error) {
 	at := fault.At{File: name}
 	if opts.Format == Auto {
@@ -214,7 +216,7 @@ func Open(open func() (io.ReadCloser, error), name string, opts Options) (*Table
 	if err != nil {
 		return nil, err
 	}
-	in.columns = append([]string{}, p.rows.columns()...) // nil before
+	in.columns = append([]string{}, p.rows.columns()...) // it was nil before
 	if opts.Once {
 		in.first = p
 	} else if err := p.close(); err != nil {
@@ -228,22 +230,22 @@ func Open(open func() (io.ReadCloser, error), name string, opts Options) (*Table
 	return t, nil
 }
 
-// want is what the texts of a column must be, beside what its type wants.
+// want is a condition on a column's texts in addition to its type.
 type want struct {
 	ok   func(value string) bool
-	name string
+	name fault.Text
 }
 
-// wanted words what the values of a column must be.
-func (t *Table) wanted(column int) string {
+// wanted describes valid values of a column for errors.
+func (t *Table) wanted(column int) fault.Text {
 	f := t.schema.Field(column)
 	if w, ok := t.wants[f.Name]; ok {
 		return w.name
 	}
-	return f.Type.String()
+	return fault.Textf("%s", f.Type)
 }
 
-// table is the input with types and wants for some columns.
+// table returns a table of the input with types and conditions for some columns.
 func (in *input) table(types map[string]arrow.DataType, wants map[string]want) *Table {
 	t := &Table{input: in, types: maps.Clone(types), wants: wants}
 	fields := make([]arrow.Field, len(in.columns))
@@ -272,19 +274,19 @@ func (in *input) table(types map[string]arrow.DataType, wants map[string]want) *
 	return t
 }
 
-// WithTypes is the same input with these types instead of those that it was
-// opened with. Both tables share the one pass of an input that can be read
-// once; closing one closes both. A type that text is not parsed to is reported
-// by Read.
+// WithTypes returns a table of the same input with these types instead of the ones
+// given to Open. If the input can be read only once, both tables share that pass;
+// closing one closes both. Read returns an error if text cannot be parsed to one of
+// the types.
 func (t *Table) WithTypes(types map[string]arrow.DataType) *Table {
 	return t.input.table(types, t.wants)
 }
 
-// WithCheck is the same input, as with WithTypes, in which a text in the named
-// columns, which are of strings or binaries, does not parse if ok returns false
-// for it; name says what is wanted. ok may be called from many goroutines, and
-// keeps no text.
-func (t *Table) WithCheck(columns []string, ok func(value string) bool, name string) *Table {
+// WithCheck returns a table of the same input, as WithTypes does, with a condition:
+// a text in the named columns, which must be strings or binaries, does not parse if
+// ok returns false for it. name describes valid values for errors. ok may be called
+// concurrently and must not keep the text.
+func (t *Table) WithCheck(columns []string, ok func(value string) bool, name fault.Text) *Table {
 	wants := map[string]want{}
 	maps.Copy(wants, t.wants)
 	for _, c := range columns {
@@ -293,19 +295,19 @@ func (t *Table) WithCheck(columns []string, ok func(value string) bool, name str
 	return t.input.table(t.types, wants)
 }
 
-// Schema is the table's schema. All columns may be NULL.
+// Schema returns the table's schema. All columns are nullable.
 func (t *Table) Schema() *arrow.Schema { return t.schema }
 
-// NumGroups is 1: text is read from its beginning.
+// NumGroups returns 1: text can only be read from the start.
 func (t *Table) NumGroups() int { return 1 }
 
-// GroupRows is -1: nobody knows before it is read.
+// GroupRows returns -1, because the number of rows is unknown before reading.
 func (t *Table) GroupRows(int) int64 { return -1 }
 
-// GroupBytes is the size of the input, -1 when it is not known.
+// GroupBytes returns the size of the input in bytes, -1 if unknown.
 func (t *Table) GroupBytes(int) int64 { return t.opts.Size }
 
-// Close ends the use of the input.
+// Close closes the input.
 func (in *input) Close() error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -317,7 +319,7 @@ func (in *input) Close() error {
 	return err
 }
 
-// begin is the pass for a Read, which reads ahead until ctx ends.
+// begin returns the pass for a Read, which reads in advance until ctx ends.
 func (in *input) begin(ctx context.Context) (*pass, error) {
 	p, err := in.fromStart()
 	if err == nil {

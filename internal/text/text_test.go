@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// closing counts what is open.
+// closing counts open readers.
 type closing struct {
 	io.Reader
 	open *int
@@ -31,7 +31,7 @@ type closing struct {
 
 func (c closing) Close() error { *c.open--; return nil }
 
-// given is an input from memory; every reader of it must be closed.
+// given returns an opener of an input in memory; every reader of it must be closed.
 func given(t testing.TB, s string) func() (io.ReadCloser, error) {
 	open := 0
 	t.Cleanup(func() {
@@ -45,7 +45,7 @@ func given(t testing.TB, s string) func() (io.ReadCloser, error) {
 	}
 }
 
-// all reads every row of a table, as the text of its values; NULL is "∅".
+// all returns every row of a table as the text of its values; NULL is "∅".
 func all(tab *Table, columns []int) (rows [][]string, err error) {
 	for rec, err := range tab.Read(context.Background(), 0, columns) {
 		if err != nil {
@@ -69,7 +69,7 @@ func all(tab *Table, columns []int) (rows [][]string, err error) {
 	return rows, nil
 }
 
-// read opens text under a name and reads it; memory must come back.
+// read opens text under a name and reads it; all memory must be released.
 func read(t testing.TB, name, text string, opts Options) ([][]string, error) {
 	t.Helper()
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
@@ -188,7 +188,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Long lines end in an error before they are held in memory.
+// Long lines are refused before they are held in memory.
 func TestLongLines(t *testing.T) {
 	for _, name := range []string{"a.txt", "a.tsv", "a.csv", "a.jsonl"} {
 		mem := &endless{head: "id\n\"", left: 1 << 30}
@@ -227,7 +227,7 @@ func TestLongLines(t *testing.T) {
 	}
 }
 
-// endless is one line without an end.
+// endless is a single line without end.
 type endless struct {
 	head string
 	left int
@@ -283,7 +283,7 @@ func TestCompressed(t *testing.T) {
 				t.Errorf("%s with %q behind: %v", kind, junk, err)
 			}
 		}
-		for i := range whole { // flips are found by the checksums, or change the header only
+		for i := range whole { // checksums detect flips, unless they only change the header
 			b := []byte(whole)
 			b[i] ^= 0x10
 			read(t, "a.ids", string(b), Options{})
@@ -298,7 +298,7 @@ func TestCompressed(t *testing.T) {
 
 var errStorage = errors.New("storage is gone")
 
-// A failure of the storage is not the fault of the bytes.
+// A storage error is not reported as corrupt input.
 func TestStorageError(t *testing.T) {
 	for _, text := range []string{"id\n1\n2\n", gz("id\n1\n"), zst("id\n1\n")} {
 		for n := range len(text) {
@@ -328,7 +328,7 @@ func TestProjection(t *testing.T) {
 	if tab.NumGroups() != 1 || tab.GroupRows(0) != -1 || tab.GroupBytes(0) != 19 {
 		t.Error("groups")
 	}
-	// b does not parse, but is not asked for.
+	// b does not parse but is not selected.
 	if rows, err := all(tab, []int{2, 0}); err != nil || fmt.Sprint(rows) != "[[3 1] [6 4]]" {
 		t.Errorf("%v, %v", rows, err)
 	}
@@ -382,10 +382,10 @@ func TestWithTypes(t *testing.T) {
 	}
 }
 
-// A NUL is looked for in the first 64 KiB, however the bytes come.
+// A NUL in the first 64 KiB is found, however the bytes arrive.
 func TestBinary(t *testing.T) {
 	for _, c := range []struct {
-		at  int // of the NUL
+		at  int // position of the NUL
 		bad bool
 	}{{0, true}, {1, true}, {4, true}, {readSize - 1, true}, {readSize, false}, {readSize + 100, false}} {
 		text := strings.Repeat("x\n", c.at/2) + "y"[:c.at%2] + "\x00\n"
@@ -413,7 +413,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Columns are those of the first thousand objects.
+// The columns are those of the first thousand objects.
 func TestLateKeys(t *testing.T) {
 	text := strings.Repeat("{\"a\":1}\n", 999) + "{\"b\":2}\n{\"c\":3}\n"
 	rows, err := read(t, "a.jsonl", text, Options{})
@@ -421,7 +421,7 @@ func TestLateKeys(t *testing.T) {
 		t.Errorf("%v, %v", rows[998:], err)
 	}
 	rows, err = read(t, "a.jsonl", text, Options{Types: map[string]arrow.DataType{"c": arrow.PrimitiveTypes.Int32}})
-	if err != nil || fmt.Sprint(rows[1000]) != "[∅ ∅]" { // a type makes no column
+	if err != nil || fmt.Sprint(rows[1000]) != "[∅ ∅]" { // a type does not create a column
 		t.Errorf("%v, %v", rows[1000], err)
 	}
 }
@@ -448,7 +448,7 @@ func TestBatchesAndContext(t *testing.T) {
 		t.Error(sizes)
 	}
 	for range tab.Read(context.Background(), 0, nil) {
-		break // leaks nothing
+		break // must not leak
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

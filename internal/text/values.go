@@ -11,25 +11,28 @@ import (
 	"unsafe"
 
 	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
-// Values are some of a column's values as Parquet's PLAIN encoding has them.
+// Values are some of a column's values in Parquet's PLAIN encoding.
 type Values struct {
-	Rows    int    // with and without a value
-	NonNull int    // values
-	Plain   []byte // integers: 8 bytes each, little-endian; byte strings: each behind its length of 4 bytes
+	Rows    int    // including NULLs
+	NonNull int    // values other than NULL
+	Plain   []byte // integers: 8 bytes each, little-endian; byte strings: each preceded by its length in 4 bytes
 }
 
-// Sizes of Values: few enough to stay in a processor's cache.
+// Sizes of Values, which fit in a processor's cache.
 const (
 	valueRows  = 16 << 10
 	valueBytes = 1 << 20
 )
 
-// Kind is what ReadPlain reads a column as.
+// Kind is the form in which ReadPlain reads a column.
 type Kind int
 
-// Kinds; Other columns are read as records only.
+// The kinds. Columns of kind Other can only be read as records.
 const (
 	Other Kind = iota
 	Signed
@@ -37,14 +40,14 @@ const (
 	Bytes
 )
 
-// Kind returns that of a column: integers of any width, strings and binaries
+// Kind returns the kind of a column: integers of any width, strings and binaries
 // have one.
 func (t *Table) Kind(column int) Kind {
 	k, _ := kindOf(t.schema.Field(column).Type)
 	return k
 }
 
-// kindOf also returns the bits of an integer.
+// kindOf returns the kind of a type, and the width of integers in bits.
 func kindOf(t arrow.DataType) (k Kind, bits int) {
 	switch t.ID() {
 	case arrow.INT8, arrow.INT16, arrow.INT32, arrow.INT64:
@@ -57,10 +60,10 @@ func kindOf(t arrow.DataType) (k Kind, bits int) {
 	return Other, 0
 }
 
-// ReadPlain reads one column whose Kind is not Other, as Read does: the same
-// values in the same order, the same error. Values are good until yield
-// returns. With more threads than one, lines are parsed by so many goroutines,
-// except in CSV, where nobody knows in the middle what stands in quotes.
+// ReadPlain reads one column whose Kind is not Other. It yields the same values in
+// the same order, and the same error, as Read. Values are valid until yield
+// returns. If threads is more than one, that many goroutines parse lines, except
+// for CSV, where the quotes of earlier lines decide how a line is read.
 func (t *Table) ReadPlain(ctx context.Context, column, threads int) iter.Seq2[Values, error] {
 	return func(yield func(Values, error) bool) {
 		r, err := t.plainReader(column)
@@ -90,8 +93,8 @@ func (t *Table) ReadPlain(ctx context.Context, column, threads int) iter.Seq2[Va
 	}
 }
 
-// fillAll passes an input's values to yield. It returns io.EOF at the end, and
-// nil if nobody wants more.
+// fillAll passes an input's values to yield. It returns io.EOF at the end, and nil
+// once yield has returned false.
 func (p *pass) fillAll(ctx context.Context, r *plainReader, yield func(Values) bool) error {
 	for {
 		err := r.fill(ctx, p)
@@ -110,12 +113,13 @@ func (p *pass) fillAll(ctx context.Context, r *plainReader, yield func(Values) b
 // plainReader fills Values.
 type plainReader struct {
 	Values
-	column     int
-	name, want string
-	kind       Kind
-	bits       int
-	ok         func(string) bool // of byte strings; nil: all are
-	whole      bool              // all there is at once
+	column int
+	name   string
+	want   fault.Text
+	kind   Kind
+	bits   int
+	ok     func(string) bool // condition on byte strings; nil: none
+	whole  bool              // fill reads all lines at once
 }
 
 func (t *Table) plainReader(column int) (*plainReader, error) {
@@ -133,11 +137,11 @@ func (t *Table) plainReader(column int) (*plainReader, error) {
 	return r, nil
 }
 
-// fill reads the next values; io.EOF, behind the last of them, at the end.
+// fill reads the next values. It returns io.EOF at the end, with the last of them.
 func (r *plainReader) fill(ctx context.Context, p *pass) error {
 	r.Rows, r.NonNull, r.Plain = 0, 0, r.Plain[:0]
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
+	if err := stopped.Err(ctx); err != nil {
+		return err
 	}
 	for r.whole || r.Rows < valueRows && len(r.Plain) < valueBytes {
 		if err := p.next(); err != nil {
@@ -166,8 +170,8 @@ func (r *plainReader) parses(s string) bool {
 	return other.put([]byte(s))
 }
 
-// put appends the value that v stands for; false, and nothing appended, if it
-// stands for none.
+// put appends the value of v. It returns false, and appends nothing, if v does not
+// parse.
 func (r *plainReader) put(v []byte) bool {
 	if r.kind == Bytes {
 		if len(v) > math.MaxInt32 || r.ok != nil && !r.ok(view(v)) {
@@ -183,8 +187,8 @@ func (r *plainReader) put(v []byte) bool {
 	return ok
 }
 
-// parseInt is the integer that s stands for, in two's complement: an optional
-// sign and digits; false if it does not fit in bits.
+// parseInt returns the integer value of s, an optional sign and digits, in two's
+// complement. It returns false if it does not fit in bits.
 func parseInt(s []byte, signed bool, bits int) (uint64, bool) {
 	negative := false
 	if len(s) > 0 && (s[0] == '-' || s[0] == '+') {
@@ -194,7 +198,7 @@ func parseInt(s []byte, signed bool, bits int) (uint64, bool) {
 	if len(s) == 0 {
 		return 0, false
 	}
-	if len(s) > 19 { // may be more than 64 bits, or have zeros in front
+	if len(s) > 19 { // may exceed 64 bits, or have leading zeros
 		var err error
 		if n, err = strconv.ParseUint(view(s), 10, 64); err != nil {
 			return 0, false
@@ -224,9 +228,9 @@ func parseInt(s []byte, signed bool, bits int) (uint64, bool) {
 	}
 }
 
-// parseEight is the number that the first eight bytes stand for; false if not
-// all are digits. Neighbours are put together: digits to pairs, pairs to fours,
-// fours to eight (D. Lemire, "Quickly parsing eight digits", 2018).
+// parseEight returns the number written in the first eight bytes, false if not all
+// are digits. It combines neighbours: digits to pairs, pairs to fours, fours to
+// eight (D. Lemire, "Quickly parsing eight digits", 2018).
 func parseEight(s []byte) (uint64, bool) {
 	v := binary.LittleEndian.Uint64(s)
 	const zeros = 0x3030303030303030
@@ -239,5 +243,5 @@ func parseEight(s []byte) (uint64, bool) {
 	return v >> 32, true
 }
 
-// view is b as a string, good until b changes.
+// view returns b as a string that is valid until b changes.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

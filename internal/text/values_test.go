@@ -19,8 +19,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// plainly reads a column by ReadPlain: how many rows, and the text of the
-// values.
+// plainly reads a column with ReadPlain and returns the number of rows and the text
+// of the values.
 func plainly(ctx context.Context, tab *Table, column, threads int) (rows int, values []string, err error) {
 	for v, err := range tab.ReadPlain(ctx, column, threads) {
 		if err != nil {
@@ -49,7 +49,7 @@ func plainly(ctx context.Context, tab *Table, column, threads int) (rows int, va
 	return rows, values, nil
 }
 
-// byRecords reads a column by Read, in the same form.
+// byRecords reads a column with Read and returns the same.
 func byRecords(tab *Table, column int) (rows int, values []string, err error) {
 	for rec, err := range tab.Read(context.Background(), 0, []int{column}) {
 		if err != nil {
@@ -76,8 +76,8 @@ func byRecords(tab *Table, column int) (rows int, values []string, err error) {
 	return rows, values, nil
 }
 
-// FuzzPlain holds ReadPlain against Read: the same values, the same error, the
-// same bad lines.
+// FuzzPlain compares ReadPlain with Read: the same values, the same error, the same
+// bad lines.
 func FuzzPlain(f *testing.F) {
 	names := []string{"a.txt", "a.csv", "a.tsv", "a.jsonl"}
 	prim := arrow.PrimitiveTypes
@@ -99,7 +99,7 @@ func FuzzPlain(f *testing.F) {
 		all, bytewise := given(t, s), false
 		open := func() (io.ReadCloser, error) {
 			r, err := all()
-			if bytewise { // else all is one part
+			if bytewise { // otherwise there is only one part
 				r = struct {
 					io.Reader
 					io.Closer
@@ -133,7 +133,7 @@ func FuzzPlain(f *testing.F) {
 	})
 }
 
-// Values come in batches whose size is bounded, whatever the lines are like.
+// Values arrive in batches of limited size, whatever the lines are like.
 func TestPlainBatches(t *testing.T) {
 	for _, c := range []struct{ lines, length, batches int }{
 		{valueRows, 3, 1}, {valueRows + 1, 3, 2}, {2 * valueRows, 3, 2}, {10, valueBytes - 4, 10}, {3, 2 * valueBytes, 3}, {0, 0, 0},
@@ -179,7 +179,7 @@ func TestPlainRefused(t *testing.T) {
 	}
 }
 
-// stalled is standard input that says something, and then nothing for long.
+// stalled is standard input that has some data and then stalls.
 type stalled struct {
 	io.Reader
 	more chan struct{}
@@ -194,8 +194,8 @@ func (s stalled) Read(p []byte) (int, error) {
 	return 0, io.EOF
 }
 
-// An end of the context, and an error, are not kept waiting by a standard input
-// that has stalled; its goroutine ends with it.
+// A cancelled context, and an error, are returned without waiting for a stalled
+// standard input; its goroutine ends with it.
 func TestStalledInput(t *testing.T) {
 	for name, text := range map[string]string{"an error": "1\nx\n", "a cancellation": "1\n2\n"} {
 		for _, threads := range []int{1, 2} {
@@ -226,10 +226,10 @@ func stall(t *testing.T, text string, threads int) {
 		t.Errorf("%v, after %v", err, took)
 	}
 	cancel()
-	close(more) // goleak sees to it that this ends the goroutine
+	close(more) // goleak checks that this ends the goroutine
 }
 
-// Reading ahead is bounded, and ends when nobody wants more.
+// Reading in advance is limited, and ends when yield returns false.
 func TestAheadIsBounded(t *testing.T) {
 	mem := &endless{left: 1 << 30}
 	open := func() (io.ReadCloser, error) {
@@ -254,8 +254,8 @@ func TestAheadIsBounded(t *testing.T) {
 	}
 }
 
-// Parts parsed side by side come out in order, with the bad lines and the first
-// error of the whole, wherever parts are cut.
+// Parts parsed concurrently are returned in order, with the bad lines and the first
+// error of the whole, wherever the text is divided.
 func TestParts(t *testing.T) {
 	var text strings.Builder
 	var want []string
@@ -311,13 +311,13 @@ func TestParts(t *testing.T) {
 		}
 		for v, err := range strict.ReadPlain(context.Background(), 0, threads) {
 			if err == nil && v.Rows > 0 {
-				break // ends all goroutines
+				break // must end all goroutines
 			}
 		}
 	}
 }
 
-// Of long lines one at a time is held, however many goroutines parse.
+// Only one long line is held at a time, however many goroutines parse.
 func TestLongParts(t *testing.T) {
 	const length, lines = 4 << 20, 24
 	line := strings.Repeat("x", length) + "\n"
@@ -341,12 +341,12 @@ func TestLongParts(t *testing.T) {
 			t.Fatal(err)
 		}
 		rows += v.Rows
-		time.Sleep(time.Millisecond) // for the others to read on as far as they may
+		time.Sleep(time.Millisecond) // lets the others read as far as they can
 		runtime.GC()
 		runtime.ReadMemStats(&now)
 		most = max(most, now.HeapAlloc-min(before.HeapAlloc, now.HeapAlloc))
 	}
-	// The line, as it grows, where it is cut, and as a value.
+	// The line while it grows, when it is split off, and as a value.
 	if rows != 2*lines || most > 12*length {
 		t.Errorf("%d rows, %d MiB held", rows, most>>20)
 	}

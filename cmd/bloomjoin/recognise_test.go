@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// oldRuns are the commands that an earlier version has run in testdata/done,
+// without -o OUT.
+var oldRuns = map[string]string{
+	"users.bjf":     "build --key user_id --key-type int64 ids.csv",
+	"scan.parquet":  "scan --filter users.bjf log/",
+	"scan/":         "scan --filter users.bjf --columns user_id log/",
+	"shards/":       "scan --filter users.bjf --shard 1/2 log/",
+	"inner.parquet": "join --ids ids.csv --on user_id --type inner log/",
+	"semi/":         "join --ids ids.csv --on user_id log/",
+	"left.arrow":    "join --ids ids.csv --on user_id --type left --suffix _x log/",
+}
+
+// inOldRuns copies testdata/done to a new directory and makes it the working
+// directory. The inputs are older than the outputs.
+func inOldRuns(t *testing.T) {
+	t.Helper()
+	from, err := filepath.Abs("testdata/done")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	if err := os.CopyFS(".", os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().Add(-time.Hour)
+	for _, in := range []string{"ids.csv", "log/dt=1/part.parquet", "log/dt=2/part.parquet"} {
+		if err := os.Chtimes(in, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// contents reads the files below a directory.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(name)
+		files[filepath.ToSlash(name)] = string(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// TestOldRunsAreDone: outputs of an earlier version are recognised as those of
+// the same run, and nothing is written.
+func TestOldRunsAreDone(t *testing.T) {
+	inOldRuns(t)
+	before := contents(t, ".")
+	for out, command := range oldRuns {
+		var said bytes.Buffer
+		if code := run(append(strings.Fields(command), "-o", out), nil, &said, &said); code != exitDone || !strings.Contains(said.String(), "already done") {
+			t.Errorf("%s: exit code %d: %s", out, code, &said)
+		}
+	}
+	after := contents(t, ".")
+	if len(after) != len(before) {
+		t.Errorf("%d files were there, now %d", len(before), len(after))
+	}
+	for name, b := range before {
+		if after[name] != b {
+			t.Errorf("%s was written", name)
+		}
+	}
+}
+
+// TestOldRunsAgain: the same runs write the same bytes into other places, and
+// the digests of other options, inputs and shards differ.
+func TestOldRunsAgain(t *testing.T) {
+	inOldRuns(t)
+	for out, command := range oldRuns {
+		var said bytes.Buffer
+		again := "again-" + out
+		if code := run(append(strings.Fields(command), "-o", again), nil, &said, &said); code != exitDone {
+			t.Errorf("%s: exit code %d: %s", out, code, &said)
+		}
+		got := contents(t, filepath.Clean(again))
+		if len(got) == 0 {
+			t.Errorf("%s: nothing was written", out)
+		}
+		for name, b := range got {
+			want, err := os.ReadFile(strings.TrimPrefix(name, "again-"))
+			if err != nil || string(want) != b {
+				t.Errorf("%s differs from what an earlier version has written (%v)", name, err)
+			}
+		}
+	}
+	for out, change := range map[string]string{
+		"scan/": "--columns url", "shards/": "--shard 1/3", "semi/": "--type anti", "inner.parquet": "--suffix _y", "scan.parquet": "--exclude dt=1/*",
+	} {
+		var said bytes.Buffer
+		args := append(strings.Fields(oldRuns[out]+" "+change), "-o", out)
+		if code := run(args, nil, &said, &said); code != exitFailed || !strings.Contains(said.String(), "does not come from these inputs and options") {
+			t.Errorf("%v: exit code %d: %s", args, code, &said)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+)
+
+// worded returns the text of an error for a user of the command: the options
+// that the libraries name as flags, and with a name that does not exist the one
+// that was probably meant.
+func worded(err error) string {
+	return fault.Words{Option: asFlag, Error: suggest}.Text(err)
+}
+
+// asFlag renders an option of the libraries as the flag that sets it. Most
+// flags are spelled like the option: MaxSize is --max-size.
+func asFlag(o fault.Option) string {
+	if flag, ok := flags[o.String()]; ok {
+		return flag
+	}
+	if flag, ok := flags[o.Name]; ok {
+		return o.As(flag)
+	}
+	return o.As(flagName(o.Name))
+}
+
+// flags are the options whose flags are spelled differently, some only with one
+// value.
+var flags = map[string]string{
+	"Capacity":         "--expect",
+	"Capacity+Room":    "--capacity",
+	"Int96Nanos false": "--int96 us",
+	"Int96Nanos true":  "--int96 ns",
+	"NullMisfits":      "--cast-errors null",
+	"Output":           "-o",
+	"Pinned":           "--schema-from",
+	"TextFormat":       "--ids-format",
+	"Types":            "--key-type",
+	"IDs":              "--ids",
+}
+
+// flagName spells the name of an option as a flag: a hyphen before each word,
+// where capitals in a row are one word.
+func flagName(option string) string {
+	var b strings.Builder
+	b.WriteByte('-')
+	upper := false // the letter before
+	for _, r := range option {
+		if unicode.IsUpper(r) && !upper {
+			b.WriteByte('-')
+		}
+		upper = unicode.IsUpper(r)
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+)
+
+func TestAsFlag(t *testing.T) {
+	for text, want := range map[fault.Text]string{
+		"raise {Memory} or {FPR}":                                            "raise --memory or --fpr",
+		"raise {Memory to 88MiB} or more":                                    "raise --memory to 88MiB or more",
+		"set {MaxSize}, {NoMatch}":                                           "set --max-size, --no-match",
+		"{Kind exact} or {Schema union}":                                     "--kind exact or --schema union",
+		"{Capacity N} or {Capacity+Room}":                                    "--expect N or --capacity",
+		"{TextFormat csv} and {Types}":                                       "--ids-format csv and --key-type",
+		"write to {Output OUT/}":                                             "write to -o OUT/",
+		"{NullMisfits}, {Int96Nanos true}, {Int96Nanos false}, {IgnoreCase}": "--cast-errors null, --int96 ns, --int96 us, --ignore-case",
+	} {
+		if got := text.Word(asFlag); got != want {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// Options are worded wherever an error is: in its cause, under wrappers of other
+// packages, beside others, but not in the names of files and columns.
+func TestWorded(t *testing.T) {
+	memory := fault.Memory(fault.At{File: "{Memory}", Column: "Memory"}, "a page", 80<<20, 64<<20, 4)
+	const said = "{Memory}: column Memory: over the memory budget: a page: want at most 16 MiB, 1/4 of the budget, got 80 MiB (raise --memory to 321MiB or more)"
+	rule := fault.Mismatch(fault.At{}, "", "lower", "none").About("{Normalize}").WithHint("say {Normalize lower}, not %s", "{Memory}")
+	const ruled = "mismatch: --normalize: want lower, got none (say --normalize lower, not {Memory})"
+	for want, err := range map[string]error{
+		said:                                 memory,
+		"x: " + said + " (twice)":            fmt.Errorf("x: %w (twice)", fmt.Errorf("%w", memory)),
+		ruled + "\n" + said + "\n" + ruled:   errors.Join(rule, memory, rule),
+		"a " + said + " b " + ruled:          fmt.Errorf("a %w b %w", memory, rule),
+		"corrupt: " + ruled:                  &fault.Error{Kind: fault.ErrCorrupt, Err: rule},
+		"y: " + said + ", or raise --memory": fault.Errorf("%s: %w, or raise {Memory}", "y", memory),
+		"z (" + said + "): it is there (--force replaces it {x} {Force})": fault.WithHint(fmt.Errorf("z (%w): it is there", memory), "{Force} replaces it {{x}} %s", "{Force}"),
+		"Memory": errors.New("Memory"),
+	} {
+		if got := worded(err); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// No library names a flag, and each option that an error names has a flag.
+func TestLibrariesNameNoFlags(t *testing.T) {
+	flag, option := regexp.MustCompile(`(^|[^-\w])--[a-z]`), regexp.MustCompile(`\{[A-Z][A-Za-z0-9+]*( [^{}]*)?\}`)
+	others := regexp.MustCompile(`--long or --ultra`) // of zstd
+	root, named := (&cli{}).root(), map[fault.Option]bool{}
+	files := 0
+	libraries(t, func(path string, file *ast.File) {
+		files++
+		ast.Inspect(file, func(n ast.Node) bool {
+			lit, ok := n.(*ast.BasicLit)
+			if !ok || lit.Kind != token.STRING {
+				return true
+			}
+			text, err := strconv.Unquote(lit.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if flag.MatchString(others.ReplaceAllString(text, "")) {
+				t.Errorf("%s: %q names a flag", path, text)
+			}
+			for _, o := range option.FindAllString(text, -1) {
+				for _, o := range fault.Text(o).Options() {
+					named[o] = true
+				}
+			}
+			return true
+		})
+	})
+	for o := range named {
+		name := strings.TrimLeft(strings.Fields(asFlag(o))[0], "-")
+		if !anyFlag(root, name) {
+			t.Errorf("errors name the option %s, of which no command has the flag %s", o, asFlag(o))
+		}
+	}
+	if files < 100 || len(named) < 30 {
+		t.Errorf("%d files, %d options: they were not found", files, len(named))
+	}
+}
+
+// libraries parses the source of all packages but those of the command, without
+// tests and modules of their own.
+func libraries(t *testing.T, visit func(path string, file *ast.File)) {
+	const top = "../.."
+	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			own, _ := filepath.Glob(filepath.Join(path, "go.mod"))
+			if path != top && (len(own) > 0 || d.Name() == "cmd" || d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".")) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err == nil {
+			visit(path, file)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func anyFlag(cmd *cobra.Command, name string) bool {
+	if cmd.Flag(name) != nil || cmd.Flags().ShorthandLookup(name[:1]) != nil && len(name) == 1 {
+		return true
+	}
+	for _, sub := range cmd.Commands() {
+		if anyFlag(sub, name) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,132 @@
+package fault
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Words says how a front end words errors. The zero value words them as their
+// Error methods do.
+type Words struct {
+	// Option renders an option that an error names; nil: Option.String.
+	Option func(Option) string
+	// Error renders an error of the tree as a whole. Where it is nil or returns
+	// false, the error is rendered from its own text and the errors it wraps.
+	Error func(error) (text string, ok bool)
+}
+
+// Text returns the text of err in the words of w. Errors of any package may wrap
+// the errors that w words: within the outer text, the text of each wrapped error
+// is replaced.
+func (w Words) Text(err error) string {
+	if w.Error != nil {
+		if text, ok := w.Error(err); ok {
+			return text
+		}
+	}
+	if e, ok := err.(worder); ok { //nolint:errorlint // each error of the tree in turn
+		return e.word(w)
+	}
+	text := err.Error()
+	done := 0 // bytes of text that are final
+	for _, child := range children(err) {
+		plain, worded := child.Error(), w.Text(child)
+		i := strings.Index(text[done:], plain)
+		if i < 0 || plain == "" {
+			continue
+		}
+		i += done
+		text = text[:i] + worded + text[i+len(plain):]
+		done = i + len(worded)
+	}
+	return text
+}
+
+// options returns how the options of a text are rendered.
+func (w Words) options() func(Option) string {
+	if w.Option == nil {
+		return Option.String
+	}
+	return w.Option
+}
+
+// Options returns the options that err and the errors it wraps name, in the
+// order of its text; nil if they name none.
+func Options(err error) (named []Option) {
+	w := Words{Option: func(o Option) string {
+		named = append(named, o)
+		return o.String()
+	}}
+	w.Text(err)
+	return named
+}
+
+// worder is an error of this package, which may name options.
+type worder interface{ word(Words) string }
+
+func children(err error) []error {
+	switch e := err.(type) { //nolint:errorlint // each error of the tree in turn
+	case interface{ Unwrap() error }:
+		if child := e.Unwrap(); child != nil {
+			return []error{child}
+		}
+	case interface{ Unwrap() []error }:
+		return e.Unwrap()
+	}
+	return nil
+}
+
+// Errorf returns an error like fmt.Errorf does. The format may name options, as
+// a [Text] does, and so may arguments of that type.
+func Errorf(format string, args ...any) error {
+	if !slices.ContainsFunc(args, isText) && !strings.Contains(format, "{") {
+		return fmt.Errorf(format, args...)
+	}
+	return &formatted{fmt.Errorf(Text(format).String(), args...), format, args}
+}
+
+func isText(a any) bool {
+	_, ok := a.(Text)
+	return ok
+}
+
+type formatted struct {
+	error
+	format string
+	args   []any
+}
+
+func (f *formatted) Unwrap() error { return f.error }
+
+func (f *formatted) word(w Words) string {
+	args := slices.Clone(f.args)
+	for i, a := range args {
+		switch a := a.(type) {
+		case Text:
+			args[i] = a.Word(w.options())
+		case error:
+			args[i] = w.Text(a)
+		}
+	}
+	format := Text(strings.ReplaceAll(f.format, "%w", "%v"))
+	return fmt.Sprintf(format.Word(w.options()), args...)
+}
+
+// WithHint returns an error that wraps err and adds what to do, in parentheses.
+// The format may name options, as a [Text] does.
+func WithHint(err error, format string, args ...any) error {
+	return &hinted{err, Textf(format, args...)}
+}
+
+type hinted struct {
+	err  error
+	hint Text
+}
+
+func (h *hinted) Error() string { return h.word(Words{}) }
+func (h *hinted) Unwrap() error { return h.err }
+
+func (h *hinted) word(w Words) string {
+	return fmt.Sprintf("%s (%s)", w.Text(h.err), h.hint.Word(w.options()))
+}

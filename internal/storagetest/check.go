@@ -1,0 +1,197 @@
+package storagetest
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// Check tests what package storage promises of every Storage. dir is a directory
+// of it that does not exist yet, without a slash at the end.
+func Check(t *testing.T, s storage.Storage, dir string) {
+	t.Helper()
+	c := checker{t, s, dir}
+	c.nothing()
+	c.create()
+	c.pinned()
+	c.remove()
+	c.list()
+}
+
+type checker struct {
+	*testing.T
+	s   storage.Storage
+	dir string
+}
+
+// want reports an error that is not of the kind.
+func (c checker) want(what string, err, kind error) {
+	c.Helper()
+	if !errors.Is(err, kind) {
+		c.Errorf("%s: %v, want %v", what, err, kind)
+	}
+}
+
+// write creates an object and commits it.
+func (c checker) write(name, content string, replace bool) error {
+	c.Helper()
+	w, err := c.s.Create(c.Context(), c.dir+"/"+name, storage.CreateOptions{})
+	if err != nil {
+		c.Fatal(err)
+	}
+	if _, err := io.WriteString(w, content); err != nil {
+		c.Fatal(err)
+	}
+	if err := storage.Finish(w); err != nil {
+		c.Fatal(err)
+	}
+	return errors.Join(w.Commit(replace), w.Abort())
+}
+
+// stat describes an object that must be there.
+func (c checker) stat(name string) storage.Object {
+	c.Helper()
+	o, err := c.s.Stat(c.Context(), c.dir+"/"+name)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return o
+}
+
+// read reads an object whole.
+func (c checker) read(o storage.Object) (string, error) {
+	r, err := c.s.Open(c.Context(), o)
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	if err := storage.Rest(r); err != nil {
+		return "", err
+	}
+	b, err := io.ReadAll(io.NewSectionReader(r, 0, r.Object().Size))
+	return string(b), err
+}
+
+func (c checker) nothing() {
+	_, err := c.s.Stat(c.Context(), c.dir)
+	c.want("Stat of nothing", err, fs.ErrNotExist)
+	_, err = c.s.Open(c.Context(), storage.Object{Name: c.dir})
+	c.want("Open of nothing", err, fs.ErrNotExist)
+	_, err = c.s.List(c.Context(), c.dir)
+	c.want("List of nothing", err, fs.ErrNotExist)
+	c.want("Delete of nothing", c.s.Delete(c.Context(), storage.Object{Name: c.dir}), fs.ErrNotExist)
+	if tree, err := c.s.Tree(c.Context(), c.dir); err != nil || len(tree) != 0 {
+		c.Errorf("Tree of nothing: %v, %v", tree, err)
+	}
+	if storage.IsDir(c.Context(), c.s, c.dir) || !storage.IsDir(c.Context(), c.s, c.dir+"/") {
+		c.Error("nothing is a directory if and only if its name ends in a slash")
+	}
+}
+
+func (c checker) create() {
+	w, err := c.s.Create(c.Context(), c.dir+"/sub/a", storage.CreateOptions{})
+	if err != nil {
+		c.Fatal(err)
+	}
+	if _, err := io.WriteString(w, "half"); err != nil {
+		c.Fatal(err)
+	}
+	_, err = c.s.Stat(c.Context(), c.dir+"/sub/a")
+	c.want("before Commit", err, fs.ErrNotExist)
+	c.want("Abort", errors.Join(w.Abort(), w.Abort()), nil)
+	if tree, err := c.s.Tree(c.Context(), c.dir); err != nil || len(tree) != 0 {
+		c.Errorf("after Abort: %v, %v", tree, err)
+	}
+	c.want("Commit", c.write("sub/a", "one", false), nil)
+	c.want("Commit over an object", c.write("sub/a", "two", false), fs.ErrExist)
+	if got, err := c.read(c.stat("sub/a")); err != nil || got != "one" {
+		c.Errorf("after two commits: %q, %v", got, err)
+	}
+	if !storage.IsDir(c.Context(), c.s, c.dir+"/sub") || storage.IsDir(c.Context(), c.s, c.dir+"/sub/a") {
+		c.Error("what has an object below it is a directory; an object is not")
+	}
+}
+
+func (c checker) pinned() {
+	first := c.stat("sub/a")
+	r, err := c.s.Open(c.Context(), first)
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer r.Close()
+	if o := r.Object(); o.Name != first.Name || o.Size != 3 || o.Identity != first.Identity || o.Identity == "" || o.Type != 0 {
+		c.Errorf("opened %+v, described as %+v", o, first)
+	}
+	c.want("replacing", c.write("sub/a", "three", true), nil)
+	if err := storage.Rest(r); err != nil {
+		c.Fatal(err)
+	}
+	_, err = r.ReadAt(make([]byte, 3), 0)
+	if err == nil {
+		err = storage.Changed(r)
+	}
+	c.want("reading an object that was replaced", err, storage.ErrChanged)
+	_, err = c.read(first)
+	c.want("opening an object that was replaced", err, storage.ErrChanged)
+	for _, o := range []storage.Object{c.stat("sub/a"), {Name: first.Name}} {
+		if got, err := c.read(o); err != nil || got != "three" {
+			c.Errorf("%+v: %q, %v", o, got, err)
+		}
+	}
+	c.want("deleting an object that was replaced", c.s.Delete(c.Context(), first), storage.ErrChanged)
+	c.stat("sub/a")
+}
+
+func (c checker) remove() {
+	c.want("Delete", c.s.Delete(c.Context(), c.stat("sub/a")), nil)
+	_, err := c.s.Stat(c.Context(), c.dir+"/sub/a")
+	c.want("after Delete", err, fs.ErrNotExist)
+	c.want("Commit after Delete", c.write("sub/a", "four", false), nil)
+	c.want("Delete of any content", c.s.Delete(c.Context(), storage.Object{Name: c.dir + "/sub/a"}), nil)
+}
+
+func (c checker) list() {
+	for _, name := range []string{"b", "a", "sub/c", "_SUCCESS", ".hidden", "_tmp/d"} {
+		c.want("Commit", c.write(name, name, false), nil)
+	}
+	rels := func(objects []storage.Object, err error) string {
+		c.Helper()
+		if err != nil {
+			c.Error(err)
+		}
+		var all []string
+		for _, o := range objects {
+			if got, err := c.read(o); err != nil || got != strings.TrimPrefix(o.Name, c.dir+"/") || o.Size != int64(len(got)) {
+				c.Errorf("%+v: %q, %v", o, got, err)
+			}
+			if o.Found {
+				o.Rel = "?" + o.Rel
+			}
+			all = append(all, o.Rel)
+		}
+		return strings.Join(all, " ")
+	}
+	for name, want := range map[string]string{
+		"": "?a ?b ?sub/c", "/": "?a ?b ?sub/c", "/a": "a", "/_SUCCESS": "_SUCCESS", "/sub": "?c", "/[ab]": "a b",
+	} {
+		if got := rels(c.s.List(c.Context(), c.dir+name)); got != want {
+			c.Errorf("List %q: %s, want %s", name, got, want)
+		}
+	}
+	tree, err := c.s.Tree(c.Context(), c.dir)
+	if err != nil || len(tree) != 6 {
+		c.Errorf("Tree: %v, %v; want 6 objects", tree, err)
+	}
+	for _, o := range tree {
+		if o.Name != c.dir+"/"+o.Rel || o.Identity != c.stat(o.Rel).Identity {
+			c.Errorf("Tree: %+v, Stat: %+v", o, c.stat(o.Rel))
+		}
+	}
+	c.want("only markers", c.write("marks/_SUCCESS", "", false), nil)
+	_, err = c.s.List(c.Context(), c.dir+"/marks")
+	c.want("List of markers only", err, storage.ErrNoFiles)
+}

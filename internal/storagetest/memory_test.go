@@ -1,0 +1,5 @@
+package storagetest
+
+import "testing"
+
+func TestMemory(t *testing.T) { Check(t, NewMemory(), "dir") }

@@ -1,0 +1,405 @@
+package shuffle
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"math"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/util"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/spill"
+	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/join/internal/budget"
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+// rowSpill holds ID rows on disk, in their order, by blocks: block i has the
+// rows from i<<bits on.
+type rowSpill struct {
+	s           *Shuffle
+	binBits     int
+	recordBytes int64 // bytes of a chunk, about
+	bins        []*spill.Stream
+	buf         []byte
+	at          []spill.Pair
+	share       *budget.Share
+
+	rows, bytes int64 // that are held, and their records
+
+	// From the exchange:
+	binsPerWant int            // blocks whose wants stand in one stream, as bits
+	wants       []*entryStream // by block>>super: row within, and a stretch that needs it
+	matched     *spill.Stream  // which rows the log has: bit sets, by block
+}
+
+// Bounds on a block, in bits of its number of rows, and on a piece of a record.
+const (
+	leastBin, mostBin       = 10, 18
+	leastRecord, mostRecord = 1 << 10, 1 << 20
+)
+
+func newRowSpill(s *Shuffle) *rowSpill {
+	r := &rowSpill{s: s, binBits: leastBin, share: s.newShare("rows of IDs on their way to disk")}
+	for r.binBits < mostBin && int64(s.pieces())<<(r.binBits+1)/8 < s.room/16 { // a bit for each row and range
+		r.binBits++
+	}
+	r.recordBytes = min(max(s.room/64, leastRecord), mostRecord)
+	return r
+}
+
+// block returns the stream of a block.
+func (r *rowSpill) bin(n int) *spill.Stream {
+	for len(r.bins) <= n {
+		r.bins = append(r.bins, nil)
+	}
+	if r.bins[n] == nil {
+		r.bins[n] = r.s.file.Stream()
+	}
+	return r.bins[n]
+}
+
+// add writes the rows at the positions in keep of batch.Rows.
+func (r *rowSpill) add(rec arrow.Record, batch *key.Batch, keep []uint32, firstRow int64) error {
+	perRow := util.TotalRecordSize(rec)/max(rec.NumRows(), 1) + 1
+	most := int(min(max(r.recordBytes/perRow, 1), spill.MaxPairs))
+	rows := make([]int, 0, min(most, len(keep)))
+	for len(keep) > 0 {
+		rows, r.at = rows[:0], r.at[:0]
+		block := (firstRow + int64(batch.Rows[keep[0]])) >> r.binBits
+		for len(keep) > 0 && len(rows) < most {
+			row := firstRow + int64(batch.Rows[keep[0]])
+			if row>>r.binBits != block {
+				break
+			}
+			rows = append(rows, int(batch.Rows[keep[0]]))
+			r.at = append(r.at, spill.Pair{A: uint64(row - block<<r.binBits)})
+			keep = keep[1:]
+		}
+		if err := r.write(rec, rows, int(block)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes rows of a record, whose places in the block are in r.at.
+func (r *rowSpill) write(rec arrow.Record, rows []int, block int) error {
+	kept, err := take.Record(r.s.Mem, rec, rows)
+	if err != nil {
+		return err
+	}
+	defer kept.Release()
+	r.buf = spill.AppendPairs(append(r.buf[:0], 0, 0, 0, 0), r.at)
+	binary.LittleEndian.PutUint32(r.buf, uint32(len(r.buf)-4))
+	before := len(r.buf)
+	if r.buf, err = spill.AppendRecord(r.buf, kept); err != nil {
+		return err
+	}
+	r.rows += int64(len(rows))
+	r.bytes += int64(len(r.buf) - before)
+	if err := r.hold(); err != nil {
+		return err
+	}
+	return r.bin(block).Write(r.buf, true)
+}
+
+// hold counts the memory of a piece: the record, its bytes, and what these are
+// compressed to.
+func (r *rowSpill) hold() error {
+	held := 3*int64(cap(r.buf)) + int64(16*cap(r.at)+64*len(r.bins))
+	if more := held - r.share.Bytes(); more > 0 {
+		return r.share.Take(more)
+	}
+	return nil
+}
+
+// done gives back what add needs.
+func (r *rowSpill) done() {
+	r.buf, r.at = nil, nil
+	r.share.Give(r.share.Bytes() - int64(64*len(r.bins)))
+}
+
+// read calls fn with each piece of a block, and the places of its rows.
+func (r *rowSpill) read(ctx context.Context, block int, fn func(rec arrow.Record, at []spill.Pair) error) error {
+	if block >= len(r.bins) || r.bins[block] == nil {
+		return nil
+	}
+	for in := r.bins[block].Reader(); ; {
+		b, err := in.Next(nil)
+		if err == io.EOF {
+			return nil
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		n := 4
+		if len(b) >= n {
+			n += int(binary.LittleEndian.Uint32(b))
+		}
+		if n > len(b) {
+			return fault.Errorf("%s: a piece of %d bytes, of which numbers of rows take %d", waitsOnDisk, len(b), n)
+		}
+		if r.at, err = spill.Pairs(r.at, b[4:n]); err != nil {
+			return fault.Errorf("%s: %w", waitsOnDisk, err)
+		}
+		rec, err := spill.Record(r.s.Schema, b, n)
+		if err != nil {
+			return fault.Errorf("%s: %w", waitsOnDisk, err)
+		}
+		err = fn(rec, r.at)
+		rec.Release()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// prepare makes the streams of wants for the exchange, no more of them than
+// most.
+func (r *rowSpill) prepare(most int) []*entryStream {
+	for (len(r.bins)-1)>>r.binsPerWant >= most {
+		r.binsPerWant++
+	}
+	r.wants = newEntryStreams(r.s.file, (len(r.bins)-1)>>r.binsPerWant+1)
+	return r.wants
+}
+
+// want returns where it is to be said that a row is needed: the stream, and the
+// row's place there.
+func (r *rowSpill) want(row uint64) (stream int, at uint64) {
+	shift := r.binBits + r.binsPerWant
+	return int(row >> shift), row & (1<<shift - 1)
+}
+
+// deal copies each row to the ranges that need it, block by block, so that each
+// range has its rows in order.
+func (r *rowSpill) deal(ctx context.Context) error {
+	if len(r.bins) == 0 {
+		return nil
+	}
+	d, err := newDealer(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer d.share.GiveAll()
+	for n, wants := range r.wants {
+		parts := []*entryStream{wants}
+		if r.binsPerWant > 0 {
+			if parts, err = d.divide(wants); err != nil {
+				return err
+			}
+		}
+		for i, part := range parts {
+			if err := d.bin(n<<r.binsPerWant+i, part); err != nil {
+				return err
+			}
+			part.free()
+		}
+	}
+	return nil
+}
+
+// dealer deals the rows of one block after the other.
+type dealer struct {
+	ctx     context.Context
+	r       *rowSpill
+	share   *budget.Share
+	reader  *entryReader
+	rangeOf []int       // by stretch
+	needed  [][]uint64  // by range: bit set of the block's rows; nil: none yet
+	any     []bool      // by range: some bit is set
+	bufs    chan []byte // one for each thread
+}
+
+func newDealer(ctx context.Context, r *rowSpill) (*dealer, error) {
+	s := r.s
+	d := &dealer{ctx: ctx, r: r, share: s.newShare("rows of IDs on their way back to disk")}
+	d.reader = &entryReader{ctx: ctx, integers: true}
+	d.rangeOf = make([]int, s.pieces())
+	for i, run := range s.pieceRanges {
+		for stretch := run.Lo; stretch < run.Hi; stretch++ {
+			d.rangeOf[stretch] = i
+		}
+	}
+	d.needed, d.any = make([][]uint64, len(s.pieceRanges)), make([]bool, len(s.pieceRanges))
+	d.bufs = make(chan []byte, s.Threads)
+	for range s.Threads {
+		d.bufs <- nil
+	}
+	words := int64(1) << r.binBits / 64
+	if err := d.share.Take(int64(len(s.pieceRanges))*8*words + int64(2+3*s.Threads)*r.recordBytes + s.readBytes()); err != nil {
+		return nil, err
+	}
+	for i := range d.needed {
+		d.needed[i] = make([]uint64, words)
+	}
+	if s.Matched {
+		r.matched = s.file.Stream()
+	}
+	return d, nil
+}
+
+// divide divides what is wanted of several blocks.
+func (d *dealer) divide(wants *entryStream) ([]*entryStream, error) {
+	parts := newEntryStreams(d.r.s.file, 1<<d.r.binsPerWant)
+	size := int(min(max(d.r.s.left()/2/int64(len(parts)), leastBuffer), int64(d.r.s.size)))
+	w, err := newEntryWriter(parts, true, size, d.share)
+	if err != nil {
+		return nil, err
+	}
+	mask := uint64(1)<<d.r.binBits - 1
+	err = d.reader.each(wants, func(b *entryBatch) error {
+		for i, p := range b.pairs {
+			if err := w.putInt(int(p.A>>d.r.binBits), p.A&mask, 0, b.tag(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		w.drop()
+		return nil, err
+	}
+	wants.free()
+	return parts, w.close()
+}
+
+// block deals the rows of one block.
+func (d *dealer) bin(n int, wants *entryStream) error {
+	r := d.r
+	if n >= len(r.bins) || r.bins[n] == nil {
+		return nil
+	}
+	defer func() { r.bins[n].Free() }()
+	if wants.count.Load() == 0 {
+		return nil
+	}
+	for i := range d.needed {
+		if d.any[i] {
+			clear(d.needed[i])
+			d.any[i] = false
+		}
+	}
+	err := d.reader.each(wants, func(b *entryBatch) error {
+		for i, p := range b.pairs {
+			to := d.rangeOf[b.tag(i)]
+			d.needed[to][p.A/64] |= 1 << (p.A % 64)
+			d.any[to] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := d.note(n); err != nil {
+		return err
+	}
+	return r.read(d.ctx, n, d.record)
+}
+
+// note writes which rows of the block the log has.
+func (d *dealer) note(block int) error {
+	if d.r.matched == nil {
+		return nil
+	}
+	union := make([]uint64, len(d.needed[0]), len(d.needed[0])+1)
+	for i, set := range d.needed {
+		for w := range set {
+			if d.any[i] {
+				union[w] |= set[w]
+			}
+		}
+	}
+	return d.r.matched.Write(spill.AppendInts(nil, append(union, uint64(block))), true)
+}
+
+// piece writes the rows of a piece to the ranges that need them, several at a
+// time.
+func (d *dealer) record(rec arrow.Record, at []spill.Pair) error {
+	var group errgroup.Group
+	group.SetLimit(d.r.s.Threads)
+	for to, any := range d.any {
+		if any {
+			group.Go(func() error { return d.copy(to, rec, at) })
+		}
+	}
+	return group.Wait()
+}
+
+// copy writes the rows of a piece that a range needs.
+func (d *dealer) copy(to int, rec arrow.Record, at []spill.Pair) (err error) {
+	set := d.needed[to]
+	rows := make([]int, 0, len(at))
+	for i, p := range at {
+		if set[p.A/64]>>(p.A%64)&1 != 0 {
+			rows = append(rows, i)
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	out := rec
+	if len(rows) < len(at) {
+		if out, err = take.Record(d.r.s.Mem, rec, rows); err != nil {
+			return err
+		}
+		defer out.Release()
+	}
+	buf := <-d.bufs
+	defer func() { d.bufs <- buf }()
+	b, err := spill.AppendRecord(buf[:0], out)
+	if err != nil {
+		return err
+	}
+	buf = b
+	return d.r.s.perRange[to].Write(b, true)
+}
+
+// MatchedRows tells which ID rows the log has.
+type MatchedRows struct {
+	r     *rowSpill
+	in    *spill.Reader
+	bin   int64 // -1: none yet; past all others: none any more
+	set   []uint64
+	chunk []byte
+}
+
+// MatchedRows returns what tells, after the exchange, which ID rows have a key
+// that some log row has.
+func (s *Shuffle) MatchedRows() *MatchedRows {
+	if s.rows.matched == nil { // no row came
+		return &MatchedRows{r: s.rows, bin: math.MaxInt64}
+	}
+	return &MatchedRows{r: s.rows, in: s.rows.matched.Reader(), bin: -1}
+}
+
+// Has reports whether the log has the key of a row. Rows are asked about in
+// ascending order.
+func (m *MatchedRows) Has(row int64) (bool, error) {
+	want := row >> m.r.binBits
+	for m.bin < want {
+		var err error
+		if m.chunk, err = m.in.Next(m.chunk); err == io.EOF {
+			m.bin = math.MaxInt64 // of further rows none was kept
+			break
+		} else if err != nil {
+			return false, err
+		}
+		if m.set, err = spill.Ints(m.set, m.chunk); err != nil {
+			return false, fault.Errorf("%s: %w", waitsOnDisk, err)
+		}
+		m.bin = int64(m.set[len(m.set)-1])
+	}
+	if m.bin != want {
+		return false, nil
+	}
+	in := row & (1<<m.r.binBits - 1)
+	return m.set[in/64]>>(in%64)&1 != 0, nil
+}

@@ -1,0 +1,76 @@
+package table
+
+import (
+	"errors"
+	"math/bits"
+	"sync/atomic"
+
+	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/join/internal/budget"
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+// Marks tells which members of an exact set the log has, in a bit for each
+// integer between the least and the greatest. mark may be called from many
+// goroutines.
+type Marks struct {
+	least uint64 // in two's complement
+	words []uint32
+}
+
+// errTooFarApart says that marks would take too many bits.
+var ErrTooFarApart = errors.New("they are too far apart for a bit for each integer between the smallest and the largest")
+
+// marksPerMember bounds the bits for a member of a set that is not dense.
+const MarksPerMember = 64
+
+func NewMarks(set *exact.Set, of *budget.Account) (*Marks, error) {
+	lo, below, ok := set.Least()
+	if !ok {
+		return &Marks{}, nil
+	}
+	hi, negative, _ := set.Greatest()
+	span := hi - lo
+	if below && !negative && hi>>63 != 0 || span >= uint64(None) || span > max(1<<23, MarksPerMember*set.Len()) {
+		return nil, ErrTooFarApart
+	}
+	m := &Marks{least: lo}
+	n := int64(span/32 + 1)
+	if err := of.Share("marks of the IDs").Take(4 * n); err != nil {
+		return nil, err
+	}
+	m.words = make([]uint32, n)
+	return m, nil
+}
+
+// Entry returns the number of a member.
+func (m *Marks) Entry(v uint64) uint32 { return uint32(v - m.least) }
+
+func (m *Marks) Mark(e uint32) {
+	w, bit := &m.words[e/32], uint32(1)<<(e%32)
+	if atomic.LoadUint32(w)&bit == 0 { // most marks are repeats: spare the write
+		atomic.OrUint32(w, bit)
+	}
+}
+
+func (m *Marks) Marked(e uint32) bool { return m.words[e/32]>>(e%32)&1 != 0 }
+
+// Reset removes all marks.
+func (m *Marks) Reset() { clear(m.words) }
+
+func (m *Marks) Count() (n int64) {
+	for _, w := range m.words {
+		n += int64(bits.OnesCount32(w))
+	}
+	return n
+}
+
+// Find is [idSide.find]: an exact filter lets nothing else through.
+func (m *Marks) Find(k *key.Batch, hits, found, entries []uint32) (_, of []uint32) {
+	values, _ := k.Ints()
+	entries = entries[:0]
+	for _, h := range hits {
+		entries = append(entries, m.Entry(values[h]))
+	}
+	return append(found[:0], hits...), entries
+}

@@ -1,0 +1,6 @@
+//go:build !race
+
+package table
+
+// raceEnabled tells of the race detector.
+const raceEnabled = false

@@ -1,0 +1,152 @@
+package partition
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+// ReadKeys hands on the same keys as often, with their rows, as the writer put
+// into the file, whatever the format and the shape of the key, one by one or by
+// dictionary, with and without a filter, which drops no member.
+func TestReadKeys(t *testing.T) {
+	const rows, groupRows = 4000, 900
+	rng := rand.New(rand.NewPCG(3, 4))
+	ids := numbers(rows, func(i int) any {
+		if i%13 == 5 {
+			return nil
+		}
+		return rng.IntN(300)
+	})
+	names := numbers(rows, func(i int) string { return fmt.Sprint("user-", rng.IntN(200)) })
+	members := numbers(40, func(i int) int64 { return int64(i * 7) })
+	dir := t.TempDir()
+	for _, ending := range []string{"parquet", "arrow"} {
+		name := write(t, filepath.Join(dir, "log."+ending), groupRows, record(t, memory.DefaultAllocator, col{"id", ids}, col{"name", names}))
+		pieces := Split(open(t, OpenOptions{}, name), Shard{})
+		for _, column := range []string{"id", "name", "id,name"} {
+			want, nulls := map[string][]int64{}, int64(0) // rows by key
+			for row := range rows {
+				if k, ok := keyAt(t, ids, names, column, row); ok {
+					want[k] = append(want[k], int64(row))
+				} else {
+					nulls++
+				}
+			}
+			for _, c := range []struct{ distinct, filter bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
+				if c.filter && column != "id" {
+					continue
+				}
+				what := fmt.Sprintf("%s, key %s, %+v", ending, column, c)
+				o := KeyOptions{Key: column, Distinct: c.distinct, CountNulls: true, Threads: 3}
+				if c.filter {
+					o.Filter = exactOf("id", members...)
+				}
+				times, hits, placed := map[string]int64{}, map[string]int64{}, 0
+				var mu sync.Mutex
+				stats, err := ReadKeys(t.Context(), pieces, o, func() (func(*Keys) error, error) {
+					return func(k *Keys) error {
+						mu.Lock()
+						defer mu.Unlock()
+						count := func(i int) int64 {
+							if k.Times == nil {
+								return 1
+							}
+							return int64(k.Times[i])
+						}
+						for i := range k.Batch.Rows {
+							text := string(k.Batch.Append(nil, i))
+							times[text] += count(i)
+							if row := k.Row(i); row >= 0 {
+								placed++
+								if _, ok := slices.BinarySearch(want[text], row+int64(k.Piece.Lo*groupRows)); !ok {
+									t.Errorf("%s: row %d of row group %d has another key", what, row, k.Piece.Lo)
+								}
+							} else if k.Times == nil {
+								t.Errorf("%s: a key without a row", what)
+							}
+						}
+						some, err := k.Probe()
+						for _, i := range some {
+							hits[string(k.Batch.Append(nil, int(i)))] += count(int(i))
+						}
+						return err
+					}, nil
+				})
+				if err != nil {
+					t.Fatal(what, err)
+				}
+				if stats != (KeyStats{Rows: rows, Nulls: nulls}) {
+					t.Errorf("%s: %+v, want %d rows, %d NULLs", what, stats, rows, nulls)
+				}
+				if coded := c.distinct && ending == "parquet" && column != "id,name"; coded == (placed == rows-int(nulls)) {
+					t.Errorf("%s: %d keys of %d have a row", what, placed, rows-int(nulls))
+				}
+				for k, in := range want {
+					n := int64(len(in))
+					member := false
+					for _, m := range members {
+						member = member || k == string(key.IntegerPart(uint64(m), false)) || k == integerKey(m)
+					}
+					if !c.filter && (times[k] != n || hits[k] != n) {
+						t.Errorf("%s: key %x came %d times, %d hits, want %d", what, k, times[k], hits[k], n)
+					}
+					if c.filter && (member && (times[k] != n || hits[k] != n) || !member && hits[k] != 0) {
+						t.Errorf("%s: key %x, a member: %v, came %d times of %d, %d hits", what, k, member, times[k], n, hits[k])
+					}
+				}
+				if len(times) > len(want) && !c.distinct {
+					t.Errorf("%s: %d keys, want %d", what, len(times), len(want))
+				}
+			}
+		}
+	}
+}
+
+// integerKey is an integer as a batch appends it.
+func integerKey(v int64) string {
+	var b key.Batch
+	b.SetInts([]byte{byte(v), byte(v >> 8), 0, 0, 0, 0, 0, 0}, 1, 8, true)
+	return string(b.Append(nil, 0))
+}
+
+// A panic of the caller's function, and its errors, come back as errors of the
+// earliest row group.
+func TestReadKeysFails(t *testing.T) {
+	name := write(t, filepath.Join(t.TempDir(), "log.parquet"), 10, record(t, memory.DefaultAllocator, col{"id", numbers(200, func(i int) int64 { return int64(i) })}))
+	pieces := Split(open(t, OpenOptions{}, name), Shard{})
+	for _, s := range []Sample{{}, {Runs: 5, Rows: 3}} {
+		_, err := ReadKeys(t.Context(), pieces, KeyOptions{Key: "id", Sample: s, Threads: 4}, func() (func(*Keys) error, error) {
+			return func(k *Keys) error {
+				if k.Piece.Lo >= 3 {
+					panic("here")
+				}
+				return nil
+			}, nil
+		})
+		if err == nil || !strings.Contains(err.Error(), "here") || !strings.Contains(err.Error(), "row group") {
+			t.Errorf("%+v: %v", s, err)
+		}
+	}
+	for range 10 {
+		_, err := ReadKeys(t.Context(), pieces, KeyOptions{Key: "id", Threads: 4}, func() (func(*Keys) error, error) {
+			return func(k *Keys) error {
+				if k.Piece.Lo >= 3 {
+					return fmt.Errorf("row group %d", k.Piece.Lo)
+				}
+				return nil
+			}, nil
+		})
+		if err == nil || err.Error() != "row group 3" {
+			t.Errorf("%v, want the error of row group 3", err)
+		}
+	}
+}

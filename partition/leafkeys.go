@@ -1,0 +1,332 @@
+package partition
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/prune"
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+// leafKeys reads the keys of a column that is one leaf of a Parquet file, and is
+// not repeated. One goroutine uses it.
+type leafKeys struct {
+	file       *File
+	columns    []key.Column // the key's, for errors
+	leaf       *keyLeaf
+	buf        *parquet.Buffers
+	pruner     *prune.Pruner     // nil: every row is looked at
+	countNulls bool              // pages whose NULLs are unknown are read
+	ids        bool              // a value that is not an ID is an error
+	keys       *Keys             // handed on
+	work       func(*Keys) error // receives them
+
+	none   bool     // the row group cannot have a member
+	ranges []uint32 // rows to look at
+	there  []uint32 // entries of a page that have a value
+	plain  []byte   // values of dictionary entries
+	dict   *parquet.Dictionary
+	uses   []uint32 // by entry of dict: rows
+}
+
+// position maps the values of a page, or of a record, to rows.
+type position struct {
+	known bool
+	first uint32        // row of entry 0, if rows is nil
+	rows  []uint32      // by entry
+	nulls *parquet.Page // the page, if it has NULLs
+	full  uint8         // definition level of an entry with a value
+	there []uint32      // by value: entry, if nulls is not nil and list was called
+	buf   *[]uint32     // memory for there
+	skip  uint32        // values of the page before the batch
+}
+
+// list finds the entries that have a value, which row needs.
+func (p *position) list() {
+	if p.nulls == nil || p.there != nil {
+		return
+	}
+	there := (*p.buf)[:0]
+	for i, d := range p.nulls.Def {
+		if d == p.full {
+			there = append(there, uint32(i))
+		}
+	}
+	*p.buf, p.there = there, there
+}
+
+// row returns the row of value i of the batch.
+func (p *position) row(i uint32) uint32 {
+	i += p.skip
+	if p.there != nil {
+		i = p.there[i]
+	}
+	if p.rows == nil {
+		return p.first + i
+	}
+	return p.rows[i]
+}
+
+// prune makes the reader skip what cannot hold a member of the match's filter.
+func (l *leafKeys) prune(m Match) (err error) {
+	l.pruner, err = m.pruner(l.file)
+	return err
+}
+
+// size returns the bytes of memory that are kept between row groups.
+func (l *leafKeys) size() int64 {
+	return int64(4*(cap(l.ranges)+cap(l.there)+cap(l.uses)) + cap(l.plain))
+}
+
+// shed releases that memory.
+func (l *leafKeys) shed() { l.ranges, l.there, l.uses, l.plain, l.dict = nil, nil, nil, nil, nil }
+
+// number is the leaf's number in the file.
+func (l *leafKeys) number() int { return l.leaf.values.Index() }
+
+// chunk opens the leaf's column chunk for the rows that may hold a member. It
+// returns nil if there are none. outside counts rows elsewhere in the row group
+// that are known to have no key.
+func (l *leafKeys) chunk(ctx context.Context, r rowRange) (c *parquet.Chunk, outside int64, err error) {
+	all, outside, err := l.narrow(ctx, r)
+	if err != nil || !all && len(l.ranges) == 0 {
+		return nil, outside, err
+	}
+	c = l.file.parquet().File().ChunkIn(l.buf, r.group, l.number())
+	if all {
+		l.ranges = l.ranges[:0]
+	} else {
+		c.Select(l.ranges)
+	}
+	return c, outside, nil
+}
+
+// narrow finds out which of the rows must be read: all of the row group, or
+// l.ranges. nulls counts rows elsewhere that are known to have no key. It is
+// counted with the first rows of the row group.
+func (l *leafKeys) narrow(ctx context.Context, r rowRange) (all bool, nulls int64, err error) {
+	total := l.file.GroupRows(r.group)
+	ranges := [][2]int64{{0, total}}
+	if l.pruner != nil {
+		if ranges, nulls, err = l.pruner.Rows(ctx, r.group); err != nil {
+			return false, 0, err
+		}
+		if nulls < 0 && l.countNulls {
+			ranges = [][2]int64{{0, total}}
+		}
+		if nulls < 0 || r.lo > 0 {
+			nulls = 0
+		}
+	}
+	l.none = len(ranges) == 0
+	if len(ranges) == 1 && ranges[0] == [2]int64{0, total} && r.lo == 0 && r.hi == total {
+		return true, nulls, nil
+	}
+	l.ranges = l.ranges[:0]
+	for _, within := range r.spans(total) {
+		for _, s := range ranges {
+			for row := max(s[0], within[0]); row < min(s[1], within[1]); row++ {
+				l.ranges = append(l.ranges, uint32(row))
+			}
+		}
+	}
+	return false, nulls, nil
+}
+
+// each calls fn with the pages of a row group's chunk that hold rows to look at.
+func (l *leafKeys) each(ctx context.Context, group int, c *parquet.Chunk, fn func(p *parquet.Page) error) error {
+	whole, done := len(l.ranges) == 0, 0
+	for {
+		p, err := c.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		at := l.placeOf(p)
+		if !whole {
+			for int64(l.ranges[done]) < p.FirstRow { // in a page that was skipped
+				done++
+			}
+			at.rows = l.ranges[done:]
+			done += p.Values
+		}
+		l.keys.place = at
+		if err := fn(p); err != nil {
+			return inGroup(err, l.file, group)
+		}
+	}
+}
+
+// placeOf returns the place of a page whose entries are consecutive rows.
+func (l *leafKeys) placeOf(p *parquet.Page) position {
+	at := position{known: true, first: uint32(p.FirstRow)}
+	if p.NonNull < p.Values {
+		at.nulls, at.buf = p, &l.there
+		at.full = uint8(l.file.parquet().File().Leaves[l.number()].MaxDef)
+	}
+	return at
+}
+
+// values hands on the key of every row.
+func (l *leafKeys) values(ctx context.Context, r rowRange) (rows, nulls int64, err error) {
+	c, outside, err := l.chunk(ctx, r)
+	if err != nil || c == nil {
+		return r.hi - r.lo, outside, err
+	}
+	defer l.buf.Rest()
+	nulls = outside
+	err = l.each(ctx, r.group, c, func(p *parquet.Page) error {
+		n, err := l.page(p, c.Dictionary())
+		nulls += n
+		return err
+	})
+	return r.hi - r.lo, nulls, err
+}
+
+// firstPage hands on the keys of the first page of a row group.
+func (l *leafKeys) firstPage(ctx context.Context, r rowRange) (rows, nulls int64, err error) {
+	defer l.buf.Rest()
+	c := l.file.parquet().File().ChunkIn(l.buf, r.group, l.number())
+	p, err := c.Next(ctx)
+	if errors.Is(err, io.EOF) {
+		return 0, 0, nil
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	l.keys.place = l.placeOf(p)
+	nulls, err = l.page(p, c.Dictionary())
+	return int64(p.Values), nulls, inGroup(err, l.file, r.group)
+}
+
+// page hands on the keys of a page in steps: a page may be large, and a few
+// bytes of indices may stand for any number of bytes.
+func (l *leafKeys) page(p *parquet.Page, dict *parquet.Dictionary) (nulls int64, err error) {
+	if p.NonNull == 0 || l.leaf.bits() {
+		return l.step(p)
+	}
+	indices, plain, width := p.Indices, p.Plain, l.leaf.width()
+	without := p.Values - p.NonNull
+	for left := p.NonNull; left > 0; {
+		var n int
+		var some []byte
+		if p.Coded {
+			l.plain, n = dict.AppendValues(l.plain[:0], indices[:left], width, stepBytes)
+			indices, some = indices[n:], l.plain
+		} else {
+			some, n = firstValues(plain, left, width)
+			plain = plain[len(some):]
+		}
+		more, err := l.step(&parquet.Page{Number: p.Number, Values: n + without, NonNull: n, Plain: some})
+		if err != nil {
+			return 0, err
+		}
+		nulls += more
+		l.keys.place.skip += uint32(n)
+		left, without = left-n, 0
+	}
+	return nulls, nil
+}
+
+// stepBytes is about how many bytes of keys are handed on at once: few enough
+// for the second-level cache.
+const stepBytes = 256 << 10
+
+// firstValues returns the bytes of the first of n PLAIN values, of the given
+// width or, if that is 0, byte arrays: of stepBytes, or of one value if that is
+// larger.
+func firstValues(plain []byte, n, width int) (some []byte, values int) {
+	if width > 0 {
+		n = min(n, max(stepBytes/width, 1))
+		return plain[:n*width], n
+	}
+	end := 0
+	for values < n && end < stepBytes {
+		end += 4 + int(binary.LittleEndian.Uint32(plain[end:]))
+		values++
+	}
+	return plain[:end], values
+}
+
+// step hands on the keys of a page that has no dictionary indices.
+func (l *leafKeys) step(p *parquet.Page) (nulls int64, err error) {
+	err = l.leaf.fill(l.keys.Batch, p, func(b *key.Batch) error {
+		if err := fit(b, l.file.Name, l.columns, l.ids); err != nil {
+			return err
+		}
+		b.Len = p.Values
+		nulls = int64(b.Nulls())
+		return l.work(l.keys)
+	})
+	return nulls, err
+}
+
+// entries hands on the keys of dictionary pages once, with the number of their
+// rows, and those of other pages row by row.
+func (l *leafKeys) entries(ctx context.Context, r rowRange) (rows, nulls int64, err error) {
+	c, outside, err := l.chunk(ctx, r)
+	if err != nil || c == nil {
+		return r.hi - r.lo, outside, err
+	}
+	defer l.buf.Rest()
+	l.dict, nulls = nil, outside
+	err = l.each(ctx, r.group, c, func(p *parquet.Page) error {
+		if p.Coded {
+			nulls += int64(p.Values - p.NonNull)
+			l.tally(p, c.Dictionary())
+			return nil
+		}
+		n, err := l.page(p, nil)
+		nulls += n
+		return err
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	misfits, err := l.tallied()
+	return r.hi - r.lo, nulls + misfits, inGroup(err, l.file, r.group)
+}
+
+// tally counts the rows of each entry of a dictionary on a page.
+func (l *leafKeys) tally(p *parquet.Page, dict *parquet.Dictionary) {
+	if dict != l.dict {
+		l.dict, l.uses = dict, zeroed(l.uses, dict.Len)
+	}
+	for _, e := range p.Indices[:p.NonNull] {
+		l.uses[e]++
+	}
+}
+
+// tallied hands on the entries of the dictionary with their numbers of rows.
+// misfits counts rows whose value does not fit its cast, where that is NULL.
+func (l *leafKeys) tallied() (misfits int64, err error) {
+	if l.dict == nil {
+		return 0, nil
+	}
+	err = l.leaf.fill(l.keys.Batch, l.asPage(), func(b *key.Batch) error {
+		b.Keep(func(e uint32) bool { return l.uses[e] > 0 })
+		if err := fit(b, l.file.Name, l.columns, l.ids); err != nil {
+			return err
+		}
+		for _, e := range b.Misfits() {
+			misfits += int64(l.uses[e])
+		}
+		for i, e := range b.Rows { // an entry that is no key has no position
+			l.uses[i] = l.uses[e]
+		}
+		l.keys.Times = l.uses[:len(b.Rows)]
+		defer func() { l.keys.Times = nil }()
+		return l.work(l.keys)
+	})
+	return misfits, err
+}
+
+// asPage returns the dictionary's entries as if they were a page's values.
+func (l *leafKeys) asPage() *parquet.Page {
+	return &parquet.Page{Values: l.dict.Len, NonNull: l.dict.Len, Plain: l.dict.Plain}
+}

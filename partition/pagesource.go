@@ -1,0 +1,248 @@
+package partition
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"io"
+	"iter"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+)
+
+// pageSource is a piece whose pages are copied.
+type pageSource struct {
+	number int // among the sources that are read together
+	piece  Piece
+	leaves []int            // of the file, in the order of the output's; -1: it lacks that one
+	adapt  *parquet.Adapter // makes them the output's; nil: they are
+	order  []int            // positions in leaves, the largest first
+	layout *parquet.Writer
+	sink   *relay
+}
+
+// file is the Parquet file.
+func (p *pageSource) file() *parquet.File { return p.piece.File.parquet().File() }
+
+// segments yields the row ranges into which the piece is cut.
+func (p *pageSource) segments() iter.Seq[rowRange] {
+	return func(yield func(rowRange) bool) {
+		for g := p.piece.Lo; g < p.piece.Hi; g++ {
+			for s := range rangesIn(p.file(), g) {
+				if !yield(s) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// planPages gives the parts whose rows can be copied as pages a pageSource. A
+// single file is copied so only if all of its parts are. all is what the parts
+// share; nil: each keeps its own schema.
+func (o Output) planPages(ctx context.Context, s *Scanner, parts []Part, all *unified) error {
+	dir := o.IsDir(ctx)
+	foreign := func(p Part) bool { return p.Piece.File.parquet() == nil }
+	if !dir && slices.ContainsFunc(parts, foreign) {
+		return nil
+	}
+	var first *pageSource
+	for i := range parts {
+		if foreign(parts[i]) {
+			continue
+		}
+		src, err := o.newPageSource(s, parts[i].Piece, all)
+		if err != nil {
+			return err
+		}
+		if !dir {
+			if first == nil {
+				first = src
+			}
+			src.layout = first.layout
+		}
+		parts[i].pages = src
+	}
+	return nil
+}
+
+func (o Output) newPageSource(s *Scanner, piece Piece, all *unified) (*pageSource, error) {
+	f := piece.File.parquet().File()
+	src := &pageSource{piece: piece, sink: new(relay)}
+	proj, reshaped, err := parquet.Projection{}, false, error(nil)
+	if all != nil {
+		proj, src.adapt, err = all.projection(f)
+		reshaped = !all.describedBy(f)
+	} else {
+		proj, err = s.opts.projection(piece.File)
+		reshaped = s.opts.Columns != nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	src.leaves = proj.Leaves
+	src.measure()
+	compression, err := o.compression(piece.File).ofPages()
+	if err != nil {
+		return nil, err
+	}
+	src.layout, err = parquet.NewWriter(src.sink, proj.Schema, proj.Orders, parquet.WriterOptions{
+		Compression: compression, KeyValue: o.keyValues(f, reshaped), Pool: o.pool,
+	})
+	return src, err
+}
+
+// measure orders the leaves by size.
+func (p *pageSource) measure() {
+	sizes := make([]int64, len(p.leaves))
+	for i, l := range p.leaves {
+		p.order = append(p.order, i)
+		for g := p.piece.Lo; g < p.piece.Hi && l >= 0; g++ {
+			sizes[i] += p.file().Metadata.RowGroups[g].Columns[l].MetaData.TotalCompressedSize
+		}
+	}
+	slices.SortStableFunc(p.order, func(a, b int) int { return cmp.Compare(sizes[b], sizes[a]) })
+}
+
+// expected returns how many bytes, uncompressed, n rows of a row group may come
+// to, by what its footer says: their share of the pages, and dictionaries, all
+// of which n rows may need.
+func (p *pageSource) expected(group int, n int64) (bytes int64) {
+	const most = 1 << 40 // keeps the sum in range, whatever a footer says
+	rg := &p.file().Metadata.RowGroups[group]
+	for _, l := range p.leaves {
+		if l < 0 {
+			continue // NULLs take next to nothing
+		}
+		md := &rg.Columns[l].MetaData
+		bytes += int64(float64(min(md.TotalUncompressedSize, most)) / float64(max(rg.NumRows, 1)) * float64(n))
+		if d := md.DataPageOffset - md.DictionaryPageOffset; md.DictionaryPageOffset > 0 && d > 0 {
+			bytes += min(d, most)
+		}
+	}
+	return bytes
+}
+
+// keyValues returns the metadata of an output that has the columns of f, or,
+// reshaped, others.
+func (o Output) keyValues(f *parquet.File, reshaped bool) []parquet.KeyValue {
+	drop := []string{MetaResult, MetaFilter, MetaRun} // of an input that is itself an output
+	if reshaped {
+		drop = append(drop, describing...)
+	}
+	var kv []parquet.KeyValue
+	for _, e := range f.Metadata.KeyValueMetadata {
+		if !slices.Contains(drop, e.Key) {
+			kv = append(kv, e)
+		}
+	}
+	md := o.metadata()
+	for _, k := range []string{MetaResult, MetaFilter, MetaRun} {
+		if v, ok := md[k]; ok {
+			kv = append(kv, parquet.KeyValue{Key: k, Value: v})
+		}
+	}
+	return kv
+}
+
+// relay passes on what is written, once it is known where to.
+type relay struct {
+	w    io.Writer
+	held bytes.Buffer
+}
+
+func (r *relay) Write(p []byte) (int, error) {
+	if r.w == nil {
+		return r.held.Write(p)
+	}
+	return r.w.Write(p)
+}
+
+func (r *relay) to(w io.Writer) error {
+	r.w = w
+	_, err := r.held.WriteTo(w)
+	return err
+}
+
+// pageWriter writes row groups of pages.
+type pageWriter struct{ layout *parquet.Writer }
+
+func newPageWriter(dst io.Writer, src *pageSource) (writer, error) {
+	return pageWriter{src.layout}, src.sink.to(dst)
+}
+
+func (w pageWriter) Write(r Rows) error {
+	var chunks []*parquet.EncodedChunk
+	for _, l := range r.group.lanes {
+		chunks = append(chunks, l.chunk)
+	}
+	return w.layout.RowGroup(r.group.rows, chunks)
+}
+
+func (w pageWriter) Close() (rows, bytes int64, err error) { return w.layout.Close() }
+
+func (w pageWriter) Abort() {} // it holds nothing but memory
+
+// leafPages are the pages of one leaf of a segment, as the output has them.
+type leafPages struct {
+	chunk *parquet.Chunk       // nil: the file lacks the leaf
+	adapt *parquet.LeafAdapter // nil: they stay as they are
+	rows  int                  // without a chunk: those to come
+}
+
+// nullRows is the number of rows of a page of NULLs, at most.
+const nullRows = 64 << 10
+
+// next returns the next page and its dictionary, or io.EOF.
+func (l *leafPages) next(ctx context.Context) (*parquet.Page, *parquet.Dictionary, error) {
+	if l.chunk == nil {
+		if l.rows == 0 {
+			return nil, nil, io.EOF
+		}
+		n := min(l.rows, nullRows)
+		l.rows -= n
+		return l.adapt.Nulls(n), nil, nil
+	}
+	p, err := l.chunk.Next(ctx)
+	if err != nil || l.adapt == nil {
+		return p, l.chunk.Dictionary(), err
+	}
+	return l.adapt.Adapt(p, l.chunk.Dictionary())
+}
+
+// count returns how many pages of the file were come by, and how many of them
+// were not decompressed.
+func (l *leafPages) count() (seen, skipped int) {
+	if l.chunk == nil {
+		return 0, 0
+	}
+	return l.chunk.Pages()
+}
+
+// pages returns those of leaf i, of the given rows of a row group.
+func (p *pageSource) pages(buf *parquet.Buffers, group, i int, rows []uint32) *leafPages {
+	l := &leafPages{rows: len(rows)}
+	if p.adapt != nil {
+		if s := &p.adapt.Leaves[i]; !s.Identity() {
+			l.adapt = s.Pages(group)
+			if s.Missing {
+				return l
+			}
+		}
+	}
+	l.chunk = p.file().ChunkIn(buf, group, p.leaves[i])
+	if int64(len(rows)) != p.piece.File.GroupRows(group) {
+		l.chunk.Select(rows)
+	}
+	return l
+}
+
+// leavesDictionary reports whether the file's writer gave up the dictionary of
+// leaf i of a row group, so that ours would do so, too.
+func (p *pageSource) leavesDictionary(group, i int) bool {
+	if p.adapt != nil && p.adapt.Leaves[i].LevelsOnly {
+		return false
+	}
+	return p.file().LeavesDictionary(group, p.leaves[i])
+}

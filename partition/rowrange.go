@@ -1,0 +1,179 @@
+package partition
+
+import (
+	"fmt"
+	"iter"
+	"math/bits"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+)
+
+// rowRange is a range of rows of one row group: lo to hi, hi exclusive. A
+// negative hi stands for all rows of a row group whose number is unknown. A hi
+// beyond the row group's end continues at its beginning.
+type rowRange struct {
+	group  int
+	lo, hi int64
+}
+
+// spans returns the range as one or two ascending ranges that do not wrap
+// around, of a row group of that many rows.
+func (r rowRange) spans(total int64) [][2]int64 {
+	if r.hi <= total {
+		return [][2]int64{{r.lo, r.hi}}
+	}
+	return [][2]int64{{0, r.hi - total}, {r.lo, total}}
+}
+
+// task is a part of the work on some pieces.
+type task struct {
+	rowRange
+	file   *File
+	piece  int     // which of the pieces it belongs to
+	number int     // among the tasks
+	stands float64 // rows that a run of a sample stands for
+}
+
+// groupsOf returns a task for each row group of the pieces.
+func groupsOf(pieces []Piece) (tasks []task) {
+	for i, p := range pieces {
+		for g := p.Lo; g < p.Hi; g++ {
+			all := rowRange{group: g, lo: 0, hi: p.File.GroupRows(g)}
+			tasks = append(tasks, task{rowRange: all, file: p.File, piece: i, number: len(tasks)})
+		}
+	}
+	return tasks
+}
+
+// rowRangesOf is groupsOf with large row groups of Parquet files divided.
+func rowRangesOf(pieces []Piece) (tasks []task) {
+	for _, t := range groupsOf(pieces) {
+		p := t.file.parquet()
+		if p == nil {
+			t.number = len(tasks)
+			tasks = append(tasks, t)
+			continue
+		}
+		for r := range rangesIn(p.File(), t.group) {
+			t.rowRange, t.number = r, len(tasks)
+			tasks = append(tasks, t)
+		}
+	}
+	return tasks
+}
+
+// Bounds of a rowRange that a large row group is divided into.
+const (
+	rangeRows  = 1 << 20   // rows, about
+	rangeBytes = 128 << 20 // bytes of all columns, decompressed, about
+)
+
+// rangesIn cuts a row group into ranges that take a bounded amount of memory,
+// according to the footer.
+func rangesIn(f *parquet.File, group int) iter.Seq[rowRange] {
+	return func(yield func(rowRange) bool) {
+		rows, bytes := f.RowGroups[group].Rows, int64(0)
+		for _, c := range f.Metadata.RowGroups[group].Columns {
+			bytes += min(c.MetaData.TotalUncompressedSize, 1<<40)
+		}
+		n := max(1, (rows+rangeRows/2)/rangeRows, bytes/rangeBytes)
+		n = min(n, max(rows, 1))
+		for i := range n {
+			r := rowRange{group: group, lo: rows / n * i, hi: rows / n * (i + 1)}
+			if i == n-1 {
+				r.hi = rows
+			}
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// firstPagesOf returns up to n row groups of Parquet files that are spread
+// evenly over the pieces.
+func firstPagesOf(pieces []Piece, n int) (tasks []task) {
+	var groups []task
+	for _, t := range groupsOf(pieces) {
+		if t.file.parquet() != nil {
+			groups = append(groups, t)
+		}
+	}
+	n = min(n, len(groups))
+	for i := range n {
+		t := groups[nth(i, n, int64(len(groups)))]
+		t.number = i
+		tasks = append(tasks, t)
+	}
+	return tasks
+}
+
+// rowsOfPieces returns the number of rows of the pieces, or -1 if it is not
+// known before they are read.
+func rowsOfPieces(pieces []Piece) (total int64) {
+	for _, p := range pieces {
+		for g := p.Lo; g < p.Hi; g++ {
+			r := p.File.GroupRows(g)
+			if r < 0 {
+				return -1
+			}
+			total += r
+		}
+	}
+	return total
+}
+
+// runsOf returns the runs of a sample; see [Sample].
+//
+// The rows, in order, are cut into n parts of equal size; in each, a row is
+// chosen at random, where a run begins. As a run continues at the beginning of
+// its row group, each row of a row group is equally likely to be in a run, and
+// the mean over runs of the mean over a run's rows is the mean over all rows.
+// The choice depends on the number of rows alone.
+func runsOf(pieces []Piece, n int, rows int64) (runs []task, err error) {
+	groups, total := groupsOf(pieces), rowsOfPieces(pieces)
+	if total < 0 {
+		return nil, fmt.Errorf("a sample of rows whose number is not known")
+	}
+	all := float64(n)*float64(rows) >= float64(total)
+	var before int64 // rows of the groups passed
+	next := 0
+	for _, t := range groups {
+		size := t.hi
+		if all && size > 0 {
+			t.number, t.stands = len(runs), float64(size)
+			runs = append(runs, t)
+		}
+		for ; !all && next < n; next++ {
+			at := chosen(next, n, total)
+			if at >= before+size {
+				break
+			}
+			t.number, t.stands = next, float64(total)/float64(n)
+			if t.lo, t.hi = at-before, at-before+rows; rows >= size {
+				t.lo, t.hi = 0, size
+			}
+			runs = append(runs, t)
+		}
+		before += size
+	}
+	return runs, nil
+}
+
+// chosen returns a row of part i of n.
+func chosen(i, n int, total int64) int64 {
+	x := uint64(i)*0x9e3779b97f4a7c15 + 0x632be59bd9b4e019 // splitmix64
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	x ^= x >> 31
+	lo, hi := nth(i, n, total), nth(i+1, n, total)
+	off, _ := bits.Mul64(x, uint64(hi-lo))
+	return lo + int64(off)
+}
+
+// nth returns total·i/n.
+func nth(i, n int, total int64) int64 {
+	hi, lo := bits.Mul64(uint64(total), uint64(i))
+	q, _ := bits.Div64(hi, lo, uint64(n))
+	return int64(q)
+}

@@ -1,0 +1,163 @@
+package partition
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// scanInParts opens the output, scans ranges of row groups of the pieces into it
+// one after the other, cut at random, each with the filter that matchOf makes for
+// it, and closes it.
+func scanInParts(t *testing.T, rng *rand.Rand, threads int, out Output, matchOf func(Piece) []Match, names ...string) (rowsIn, rowsOut int64) {
+	t.Helper()
+	ctx := t.Context()
+	files := open(t, OpenOptions{Mem: checked(t)}, names...)
+	pieces := Split(files, Shard{})
+	scanner := func(m []Match) *Scanner {
+		s, err := NewScanner(ScanOptions{Match: m, Threads: threads, Mem: checked(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	out.Result = ResultExact
+	w, err := out.OpenScan(ctx, scanner(matchOf(pieces[0])), pieces, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Abort()
+	for _, p := range pieces {
+		for g := p.Lo; g < p.Hi; {
+			one := Piece{File: p.File, Lo: g, Hi: g + 1 + rng.IntN(p.Hi-g)}
+			s := scanner(matchOf(one))
+			if err := w.Scan(ctx, s, []Piece{one}); err != nil {
+				t.Fatal(err)
+			}
+			rowsIn, rowsOut = rowsIn+s.Stats.RowsIn.Load(), rowsOut+s.Stats.RowsOut.Load()
+			g = one.Hi
+		}
+	}
+	written, err := w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "rows written", written.Rows, rowsOut)
+	return rowsIn, rowsOut
+}
+
+// However a scan is divided, the same rows come out, in the same order, as pages
+// and as records, into one file and into several.
+func TestScansIntoOneOutput(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	rows := slices.Concat(clicks(rng, 1500, 0), clicks(rng, 1000, 1500))
+	members := ids(1000, 3)
+	want := keep(rows, members)
+	for i, l := range layouts {
+		dir := t.TempDir()
+		in := []string{
+			writeClicks(t, filepath.Join(dir, "in", "0.parquet"), rows[:1500], l),
+			writeClicks(t, filepath.Join(dir, "in", "1.parquet"), rows[1500:], l),
+		}
+		for j := range 4 {
+			what := fmt.Sprint("layout ", i, ", division ", j)
+			match := func(Piece) []Match { return []Match{{Filter: exactOf("id", members...)}} }
+			out := filepath.Join(dir, fmt.Sprint("out", j, ".parquet"))
+			rowsIn, rowsOut := scanInParts(t, rng, 1+j, Output{Name: out}, match, in...)
+			sameClicks(t, what, readClicks(t, out), want)
+			equal(t, what+": rows in and out", []int64{rowsIn, rowsOut}, []int64{2500, int64(len(want))})
+
+			parts := filepath.Join(dir, fmt.Sprint("parts", j)) + "/"
+			scanInParts(t, rng, 1+j, Output{Name: parts}, match, in...)
+			both := slices.Concat(readClicks(t, parts+"0.parquet"), readClicks(t, parts+"1.parquet"))
+			sameClicks(t, what+", directory", both, want)
+
+			records := filepath.Join(dir, fmt.Sprint("out", j, ".arrow"))
+			_, n := scanInParts(t, rng, 1+j, Output{Name: records}, match, in...)
+			equal(t, what+": records", n, int64(len(want)))
+		}
+	}
+}
+
+// Each scan has its own filter, which no row of another is compared with.
+func TestScansHaveTheirOwnFilters(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	rows := clicks(rng, 3000, 0)
+	dir := t.TempDir()
+	in := writeClicks(t, filepath.Join(dir, "in.parquet"), rows, layouts[0])
+	f := open(t, OpenOptions{}, in)[0]
+	starts := []int64{0}
+	for g := range f.NumGroups() {
+		starts = append(starts, starts[g]+f.GroupRows(g))
+	}
+	var want []click
+	opened := false
+	out := filepath.Join(dir, "out.parquet")
+	scanInParts(t, rng, 3, Output{Name: out}, func(p Piece) []Match {
+		if !opened { // the first call is for the output
+			opened = true
+			return []Match{{Filter: exactOf("id", 1)}}
+		}
+		members := ids(1000, int64(1+rng.IntN(9)))
+		want = append(want, keep(rows[starts[p.Lo]:starts[p.Hi]], members)...)
+		return []Match{{Filter: exactOf("id", members...)}}
+	}, in)
+	sameClicks(t, "scans", readClicks(t, out), want)
+}
+
+// A scan of row groups that are not the output's, one that keeps other columns,
+// and an output that is given up leave nothing behind.
+func TestScanOutside(t *testing.T) {
+	dir := t.TempDir()
+	rng := rand.New(rand.NewPCG(9, 10))
+	in := writeClicks(t, filepath.Join(dir, "in.parquet"), clicks(rng, 100, 0), layouts[0])
+	files := open(t, OpenOptions{}, in)
+	pieces := Split(files, Shard{})
+	all := []Match{{Filter: exactOf("id", ids(1000, 1)...)}}
+	scanner := func(columns ...string) *Scanner {
+		s, err := NewScanner(ScanOptions{Match: all, Columns: columns})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	for _, name := range []string{"out.parquet", "parts/"} {
+		for _, how := range []string{"outside", "columns", "aborted", "canceled"} {
+			ctx, cancel := context.WithCancel(t.Context())
+			w, err := Output{Name: dir + "/" + name, Result: ResultExact}.OpenScan(ctx, scanner(), pieces, files)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := pieces[0]
+			switch how {
+			case "outside":
+				p.Hi++
+				err = w.Scan(ctx, scanner(), []Piece{p})
+			case "columns":
+				err = w.Scan(ctx, scanner("id"), pieces)
+			case "canceled":
+				cancel()
+				err = w.Scan(ctx, scanner(), pieces)
+			default:
+				if err := w.Scan(ctx, scanner(), pieces); err != nil {
+					t.Fatal(err)
+				}
+				err = errAborted
+			}
+			if err == nil {
+				t.Errorf("%s, %s: no error", name, how)
+			}
+			w.Abort()
+			cancel()
+			if left, _ := filepath.Glob(filepath.Join(dir, "*out*")); len(left) > 0 {
+				t.Errorf("%s, %s: left %v", name, how, left)
+			}
+			if left, _ := filepath.Glob(filepath.Join(dir, "parts", "*")); len(left) > 0 {
+				t.Errorf("%s, %s: left %v", name, how, left)
+			}
+		}
+	}
+}

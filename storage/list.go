@@ -1,0 +1,203 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
+)
+
+// List implements [Source]. Patterns are those of [filepath.Match]. Links are
+// followed. Directories of Delta Lake, Hudi and Iceberg tables are refused, since
+// not all of their files are current.
+func (Local) List(ctx context.Context, name string) ([]Object, error) {
+	if err := isLocal(name); err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(name)
+	switch {
+	case err == nil && info.IsDir():
+		return walk(ctx, name)
+	case err == nil:
+		return []Object{objectOf(name, filepath.Base(name), info)}, nil
+	case !errors.Is(err, fs.ErrNotExist) || !strings.ContainsAny(name, `*?[`):
+		return nil, missing(name, err)
+	}
+	return glob(ctx, name)
+}
+
+// glob lists what matches a pattern.
+func glob(ctx context.Context, name string) (objects []Object, err error) {
+	pattern := filepath.Clean(name)
+	matches, err := filepath.Glob(pattern)
+	if err != nil {
+		return nil, fmt.Errorf("pattern %s: %w", name, err)
+	}
+	for _, m := range matches {
+		if marked(pattern, m) {
+			continue
+		}
+		info, err := os.Stat(m)
+		if err != nil {
+			return nil, err
+		}
+		base := filepath.Base(m)
+		if !info.IsDir() {
+			objects = append(objects, objectOf(m, base, info))
+			continue
+		}
+		below, err := walk(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range below {
+			o.Rel = base + "/" + o.Rel
+			objects = append(objects, o)
+		}
+	}
+	if len(objects) == 0 {
+		return nil, fmt.Errorf("pattern %s: it matches no file (check the path, and quote the pattern)%w", name, quiet.Error{Err: fs.ErrNotExist})
+	}
+	return objects, nil
+}
+
+// marked reports whether a wildcard of the pattern has matched a marker. Markers
+// that the pattern spells out are wanted.
+func marked(pattern, match string) bool {
+	want := strings.Split(filepath.ToSlash(pattern), "/")
+	got := strings.Split(filepath.ToSlash(match), "/")
+	for i, name := range got {
+		if Marker(name) && want[i][:1] != name[:1] {
+			return true
+		}
+	}
+	return false
+}
+
+// walk lists the files below a directory, in ascending order of Rel. It follows
+// links, because part of a log may be stored elsewhere. A directory that can be
+// reached in several ways is read once: by its own name if there is one, rather
+// than through a link.
+func walk(ctx context.Context, root string) ([]Object, error) {
+	w := walker{}
+	if dir, _, ok := hive.Cut(filepath.ToSlash(filepath.Clean(root)) + "/"); ok {
+		if err := plainTable(filepath.FromSlash(dir)); err != nil { // root is a partition of a table
+			return nil, err
+		}
+	}
+	if err := w.into(ctx, root, ""); err != nil {
+		return nil, err
+	}
+	for len(w.links) > 0 {
+		sort.Slice(w.links, func(i, j int) bool { return w.links[i] < w.links[j] })
+		rel := w.links[0]
+		w.links = w.links[1:]
+		if err := w.into(ctx, filepath.Join(root, filepath.FromSlash(rel)), rel); err != nil {
+			return nil, err
+		}
+	}
+	if len(w.objects) == 0 {
+		return nil, fmt.Errorf("directory %s holds %w (name the directory with the data)", root, ErrNoFiles)
+	}
+	sort.Slice(w.objects, func(i, j int) bool { return w.objects[i].Rel < w.objects[j].Rel })
+	return w.objects, nil
+}
+
+type walker struct {
+	objects []Object
+	links   []string // to directories, not followed yet; paths below root
+	seen    seenDirs
+}
+
+// into lists the files below dir, whose path below the root is rel.
+func (w *walker) into(ctx context.Context, dir, rel string) error {
+	self, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if w.seen.add(self) {
+		return nil
+	}
+	if err := plainTable(dir); err != nil {
+		return err
+	}
+	list, err := os.ReadDir(dir)
+	if err := errors.Join(err, ctx.Err()); err != nil {
+		return err
+	}
+	for _, d := range list {
+		if Marker(d.Name()) {
+			continue
+		}
+		name, below := filepath.Join(dir, d.Name()), path.Join(rel, d.Name())
+		info, err := os.Stat(name)
+		switch {
+		case err != nil:
+			return err
+		case info.IsDir() && d.Type()&fs.ModeSymlink != 0:
+			w.links = append(w.links, below)
+		case info.IsDir():
+			if err := w.into(ctx, name, below); err != nil {
+				return err
+			}
+		case info.Mode().IsRegular():
+			o := objectOf(name, below, info)
+			o.Found = true
+			w.objects = append(w.objects, o)
+		default:
+			return fault.Unsupported(fault.At{File: name}, "%s in a directory that is read; want regular files", kindOf(info.Mode())).
+				WithHint("name the files by a pattern, or begin its name with _ or .")
+		}
+	}
+	return nil
+}
+
+// kindOf names the type of what is not a regular file.
+func kindOf(m fs.FileMode) string {
+	switch {
+	case m&fs.ModeNamedPipe != 0:
+		return "a named pipe (FIFO)"
+	case m&fs.ModeSocket != 0:
+		return "a socket"
+	case m&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case m&fs.ModeDevice != 0:
+		return "a device"
+	case m.IsDir():
+		return "a directory"
+	}
+	return "a special file"
+}
+
+// plainTable refuses directories of table formats, whose Parquet files may hold
+// rows that have been deleted or replaced since.
+func plainTable(dir string) error {
+	for _, t := range []struct{ format, mark string }{
+		{"Delta Lake", "_delta_log"}, {"Hudi", ".hoodie"}, {"Iceberg", "metadata/*.metadata.json"},
+	} {
+		found := false
+		if path.Base(t.mark) == t.mark {
+			info, err := os.Stat(filepath.Join(dir, t.mark))
+			found = err == nil && info.IsDir()
+		} else if list, err := os.ReadDir(filepath.Join(dir, path.Dir(t.mark))); err == nil {
+			for _, d := range list {
+				match, _ := path.Match(path.Base(t.mark), d.Name())
+				found = found || match
+			}
+		}
+		if found {
+			return fault.Unsupported(fault.At{File: dir}, "a %s table (it has %s); read as plain Parquet, rows that were deleted would come back", t.format, t.mark).
+				WithHint("write the table's current rows to Parquet first, or name the files that are current")
+		}
+	}
+	return nil
+}

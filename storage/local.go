@@ -1,0 +1,124 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+)
+
+// Local is the local file system. The zero value is ready to use.
+//
+// The identity of a file is its size and modification time. A [Reader] also
+// compares which file it is, so it notices a replacement by a file of equal size
+// and time. Commit never replaces a file that appears at the same moment, except
+// on file systems without hard links. Delete compares the identity first, but
+// not in one step with the removal.
+type Local struct{}
+
+var (
+	_ Storage  = Local{}
+	_ Sweeper  = Local{}
+	_ Resolver = Local{}
+)
+
+// isLocal refuses URLs, which would do as file names.
+func isLocal(name string) error {
+	if i := strings.Index(name, "://"); i > 0 {
+		return fault.Unsupported(fault.At{File: name}, "%s:// addresses", name[:i]).WithHint("copy the data to a local disk; only local files are read and written")
+	}
+	return nil
+}
+
+// objectOf describes a file.
+func objectOf(name, rel string, info fs.FileInfo) Object {
+	o := Object{Name: name, Rel: rel, Type: info.Mode().Type()}
+	if o.Type == 0 {
+		o.Size, o.ModTime, o.Identity = info.Size(), info.ModTime(), identityOf(info)
+	}
+	return o
+}
+
+func identityOf(info fs.FileInfo) string {
+	return fmt.Sprintf("%x-%x", info.Size(), info.ModTime().UnixNano())
+}
+
+// Stat implements [Source]. It follows links.
+func (Local) Stat(_ context.Context, name string) (Object, error) {
+	if err := isLocal(name); err != nil {
+		return Object{}, err
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return Object{}, err
+	}
+	return objectOf(name, "", info), nil
+}
+
+// Tree implements [Storage].
+func (Local) Tree(ctx context.Context, dir string) (objects []Object, err error) {
+	root := filepath.Clean(dir)
+	if real, err := filepath.EvalSymlinks(root); err == nil {
+		root = real // dir itself may be a link
+	}
+	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // the directory does not exist yet, or was removed meanwhile
+		}
+		if err := errors.Join(err, ctx.Err()); err != nil {
+			return err
+		}
+		if d.IsDir() || name == root {
+			return nil
+		}
+		info, err := d.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // a temporary file that is gone by now
+		}
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, name)
+		objects = append(objects, objectOf(name, filepath.ToSlash(rel), info))
+		return err
+	})
+	return objects, err
+}
+
+// Delete implements [Storage]. It removes a link itself, not what it leads to.
+func (Local) Delete(_ context.Context, o Object) error {
+	if err := isLocal(o.Name); err != nil {
+		return err
+	}
+	if o.Identity != "" {
+		info, err := os.Lstat(o.Name)
+		if err != nil {
+			return err
+		}
+		if identityOf(info) != o.Identity {
+			return fmt.Errorf("%s: %w: it was written again and is not removed", o.Name, ErrChanged)
+		}
+	}
+	return os.Remove(o.Name)
+}
+
+// Resolve implements [Resolver]: the absolute path, without links as far as the
+// path exists.
+func (Local) Resolve(name string) string {
+	if isLocal(name) != nil {
+		return strings.TrimRight(name, "/")
+	}
+	abs, err := filepath.Abs(name)
+	if err != nil {
+		return name
+	}
+	if real, err := filepath.EvalSymlinks(abs); err == nil {
+		return real
+	}
+	return abs
+}

@@ -1,0 +1,52 @@
+//go:build unix
+
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"syscall"
+)
+
+var _ Mapper = (*localReader)(nil)
+
+// Map implements [Mapper]. The mapping keeps a descriptor of its own, with which
+// unmap checks whether the file has changed.
+func (l *localReader) Map() ([]byte, func() error, error) {
+	f, err := l.reopen()
+	if err != nil {
+		return nil, nil, err
+	}
+	size := l.object.Size
+	if int64(int(size)) != size {
+		return nil, nil, errors.Join(fmt.Errorf("%s: %d bytes are more than there are addresses", l.object.Name, size), f.Close())
+	}
+	b, err := syscall.Mmap(int(f.Fd()), 0, int(size), syscall.PROT_READ, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("%s: mmap of %d bytes: %w", l.object.Name, size, err), f.Close())
+	}
+	unmap := sync.OnceValue(func() error {
+		return errors.Join(l.unchanged(f), syscall.Munmap(b), f.Close())
+	})
+	return b, unmap, nil
+}
+
+// seenDirs is the set of directories that a walk has visited.
+type seenDirs map[[2]uint64]bool
+
+// add adds a directory, and reports whether the set had it before.
+func (s *seenDirs) add(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return false
+	}
+	key := [2]uint64{uint64(st.Dev), uint64(st.Ino)} //nolint:unconvert // the types differ between systems
+	if *s == nil {
+		*s = seenDirs{}
+	}
+	seen := (*s)[key]
+	(*s)[key] = true
+	return seen
+}

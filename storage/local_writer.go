@@ -1,0 +1,110 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// localWriter writes a temporary file beside the final one.
+type localWriter struct {
+	f            *os.File
+	final        string
+	closed, done bool
+}
+
+var _ Finisher = (*localWriter)(nil)
+
+// Create implements [Storage]. It makes missing directories. A private file has
+// the mode 0600.
+func (Local) Create(_ context.Context, name string, o CreateOptions) (Writer, error) {
+	if err := isLocal(name); err != nil {
+		return nil, err
+	}
+	dir, base := filepath.Split(name)
+	if dir == "" {
+		dir = "."
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, err
+	}
+	mode := fs.FileMode(0o666)
+	if o.Private {
+		mode = 0o600
+	}
+	f, err := os.OpenFile(filepath.Join(dir, tmpName(base)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return nil, err
+	}
+	return &localWriter{f: f, final: name}, nil
+}
+
+// Write implements [io.Writer].
+func (w *localWriter) Write(p []byte) (int, error) { return w.f.Write(p) }
+
+// Finish implements [Finisher]: it syncs the file and closes its descriptor.
+func (w *localWriter) Finish() error {
+	if w.closed {
+		return nil
+	}
+	if err := errors.Join(w.f.Sync(), w.f.Close()); err != nil {
+		return err
+	}
+	w.closed = true
+	return nil
+}
+
+// Commit implements [Writer].
+func (w *localWriter) Commit(replace bool) error {
+	if err := w.Finish(); err != nil {
+		return err
+	}
+	publish := linkNew
+	if replace {
+		publish = os.Rename
+	}
+	if err := publish(w.f.Name(), w.final); err != nil {
+		return err
+	}
+	w.done = true
+	return syncDir(filepath.Dir(w.final))
+}
+
+// linkNew renames the file tmp, and fails if the name is taken, which os.Rename
+// would not. On a file system without hard links, a file that appears between
+// the check and the renaming is replaced.
+func linkNew(tmp, final string) error {
+	err := os.Link(tmp, final)
+	switch {
+	case err == nil:
+		return os.Remove(tmp)
+	case !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrPermission):
+		return err
+	}
+	if _, err := os.Lstat(final); err == nil {
+		return fmt.Errorf("%s: %w", final, fs.ErrExist)
+	}
+	return os.Rename(tmp, final)
+}
+
+// Abort implements [Writer].
+func (w *localWriter) Abort() error {
+	if w.done {
+		return nil
+	}
+	w.done = true
+	_ = w.f.Close() // closed already if Commit failed after Finish
+	return os.Remove(w.f.Name())
+}
+
+// syncDir makes a new name in a directory survive a crash.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,243 @@
+// Package storage is where inputs are read from and outputs are written to.
+//
+// A [Source] can be read, a [Storage] can be written, too. [Local] is the file
+// system of this machine. A program that keeps its data elsewhere implements
+// Source in three methods (the example reads over HTTP), and for outputs three
+// more.
+//
+// An [Object] says which content is meant by its Identity. Whatever is opened
+// stays that content: bytes of a newer object under the same name are an error,
+// [ErrChanged], not data. Whatever is written is invisible until it is whole
+// ([Writer.Commit]).
+//
+// # Optional methods
+//
+// Readers, writers and storages may have more methods. They are found by type
+// assertion, so a type that wraps another must forward those it wants to keep:
+//
+//	Reader   Mapper    the bytes can be mapped into memory
+//	         Rester    holds something scarce, such as a file descriptor, that it can do without between reads
+//	         Checker   does not notice by itself, in each read, that the object has changed
+//	Writer   Finisher  holds something scarce that it can do without between the last Write and Commit
+//	Storage  Sweeper   crashed processes may leave objects behind
+//	         Resolver  an object may have several names
+//
+// # Contexts
+//
+// The context of Open and Create holds for as long as the Reader or Writer is
+// in use: reads and writes fail when it ends. Close and Abort work in any case.
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
+)
+
+// Errors that callers branch on with errors.Is, beside [fs.ErrNotExist] and
+// [fs.ErrExist].
+var (
+	// ErrChanged means that an object is no longer the one that was listed or
+	// opened. Another attempt may succeed.
+	ErrChanged = errors.New("the object changed")
+	// ErrNoFiles means that a directory holds nothing that could be data. It
+	// wraps [fs.ErrNotExist].
+	ErrNoFiles = fmt.Errorf("no files%w", quiet.Error{Err: fs.ErrNotExist})
+)
+
+// Object describes an object, or a directory, as it was at one moment.
+type Object struct {
+	Name string // opens it
+	// Rel is the path with slashes that identifies the object on every machine.
+	// From List: the path below the directory that the user named, or the last
+	// element of the name where the user named the object itself or a pattern.
+	// From Tree: the path below the directory. From Stat: empty.
+	Rel  string
+	Size int64 // bytes
+	// ModTime is when the object was last written. Zero: unknown.
+	ModTime time.Time
+	// Identity differs between two contents that an object has had, as an ETag
+	// or a generation does, and is the same in every process. Empty: any content.
+	Identity string
+	// Type has the type bits of a file's mode. 0: a regular object, which can be
+	// opened; fs.ModeDir: a directory.
+	Type fs.FileMode
+	// Found is true if List found the object in a directory, so that it may be
+	// something else than data.
+	Found bool
+}
+
+// Source holds objects that can be read. Its methods may be called from many
+// goroutines at once.
+type Source interface {
+	// List returns the objects that name stands for: the object of that name,
+	// those that a pattern matches, or those below a directory. Path elements
+	// that begin with '_' or '.' are skipped unless name spells them out, see
+	// [Marker]. Objects of a directory come in ascending order of Rel. List
+	// never returns an empty list without an error; the error wraps ErrNoFiles
+	// if name is a directory, else fs.ErrNotExist.
+	List(ctx context.Context, name string) ([]Object, error)
+	// Stat describes one object or directory. The error wraps fs.ErrNotExist if
+	// there is none of that name.
+	Stat(ctx context.Context, name string) (Object, error)
+	// Open opens an object that List, Stat or Tree has described. If it has
+	// another identity by now, the error wraps ErrChanged. Only the Name is
+	// needed; without an Identity, Open takes the object that is there.
+	Open(ctx context.Context, o Object) (Reader, error)
+}
+
+// Reader reads one object whose content stays the same. ReadAt may be called
+// from many goroutines at once; if the content has changed, its error wraps
+// ErrChanged, or Reader is a [Checker].
+type Reader interface {
+	io.ReaderAt
+	io.Closer
+	// Object describes what was opened. Size and, if the storage knows any,
+	// Identity and ModTime are set.
+	Object() Object
+}
+
+// Storage holds objects that can be read and written. Its methods may be called
+// from many goroutines at once.
+type Storage interface {
+	Source
+	// Tree returns everything below a directory, whatever the names, except
+	// directories. It follows no links. If there is no such directory, the
+	// result is empty.
+	Tree(ctx context.Context, dir string) ([]Object, error)
+	// Create begins an object. Nobody sees it under its name before Commit.
+	Create(ctx context.Context, name string, o CreateOptions) (Writer, error)
+	// Delete removes an object if it still has the identity, or whatever its
+	// content is if o has none. The error wraps fs.ErrNotExist if it is not
+	// there, and ErrChanged if it has another identity.
+	Delete(ctx context.Context, o Object) error
+}
+
+// CreateOptions says how to create an object.
+type CreateOptions struct {
+	// Private keeps other users from reading the object, where the storage knows
+	// users.
+	Private bool
+}
+
+// Writer writes one object. It is used by one goroutine at a time.
+type Writer interface {
+	io.Writer
+	// Commit makes the object durable and visible under its name. If another
+	// object has that name, Commit replaces it if replace is true; otherwise it
+	// leaves it alone, and the error wraps fs.ErrExist. Commit may then be called
+	// again.
+	Commit(replace bool) error
+	// Abort drops the object. After a successful Commit it does nothing. It may
+	// be called more than once.
+	Abort() error
+}
+
+// Mapper is a [Reader] that can map its object into memory. Readers of [Local]
+// are Mappers on Unix systems.
+type Mapper interface {
+	// Map returns all bytes of the object, which must not be written to, and a
+	// function that releases them. The error of unmap wraps ErrChanged if the
+	// object has changed since it was opened. The mapping outlives Close. If the
+	// object shrinks or its disk fails, access to the bytes is a memory fault:
+	// it ends the process except on goroutines that have called
+	// debug.SetPanicOnFault. If Map fails, the object can still be read.
+	Map() (b []byte, unmap func() error, err error)
+}
+
+// Rester is a [Reader] that can release what is scarce until the next read.
+type Rester interface {
+	Rest() error
+}
+
+// Checker is a [Reader] whose object may change unnoticed while it is read.
+type Checker interface {
+	// Changed returns an error that wraps ErrChanged if the object is no longer
+	// as it was opened.
+	Changed() error
+}
+
+// Finisher is a [Writer] that can release what is scarce before Commit.
+type Finisher interface {
+	// Finish is called after the last Write.
+	Finish() error
+}
+
+// Sweeper is a [Storage] in which a process that crashed may leave something
+// behind.
+type Sweeper interface {
+	// Sweep removes what is left of attempts to write the named object, or
+	// anything below the named directory, if their processes have certainly
+	// ended.
+	Sweep(ctx context.Context, name string) error
+}
+
+// Resolver is a [Source] in which an object may have several names.
+type Resolver interface {
+	// Resolve returns the one name that all names of an object or directory have
+	// in common. It need not exist.
+	Resolve(name string) string
+}
+
+// Rest calls [Rester.Rest] if r has that method.
+func Rest(r Reader) error {
+	if r, ok := r.(Rester); ok {
+		return r.Rest()
+	}
+	return nil
+}
+
+// Changed calls [Checker.Changed] if r has that method.
+func Changed(r Reader) error {
+	if r, ok := r.(Checker); ok {
+		return r.Changed()
+	}
+	return nil
+}
+
+// Finish calls [Finisher.Finish] if w has that method.
+func Finish(w Writer) error {
+	if w, ok := w.(Finisher); ok {
+		return w.Finish()
+	}
+	return nil
+}
+
+// Sweep calls [Sweeper.Sweep] if s has that method.
+func Sweep(ctx context.Context, s Storage, name string) error {
+	if s, ok := s.(Sweeper); ok {
+		return s.Sweep(ctx, name)
+	}
+	return nil
+}
+
+// Resolve calls [Resolver.Resolve] if s has that method, else it returns name.
+func Resolve(s Source, name string) string {
+	if s, ok := s.(Resolver); ok {
+		return s.Resolve(name)
+	}
+	return name
+}
+
+// IsDir reports whether name is a directory, or must be one because it ends in
+// a slash.
+func IsDir(ctx context.Context, s Source, name string) bool {
+	if name != "" && os.IsPathSeparator(name[len(name)-1]) {
+		return true
+	}
+	o, err := s.Stat(ctx, name)
+	return err == nil && o.Type.IsDir()
+}
+
+// Marker reports whether a path element names something other than data: a
+// marker such as _SUCCESS, a temporary file, a hidden file.
+func Marker(element string) bool {
+	return strings.HasPrefix(element, "_") || strings.HasPrefix(element, ".")
+}

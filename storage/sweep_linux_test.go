@@ -1,0 +1,89 @@
+package storage
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestTmpName(t *testing.T) {
+	for _, base := range []string{"out.parquet", "a.b-c", strings.Repeat("x", 255), strings.Repeat("ü", 127)} {
+		name := tmpName(base)
+		stem, o, ok := ownerOf(name)
+		this, _ := thisProcess()
+		if len(name) > maxName || !ok || stem != stemOf(base) || o != this || o.pid != os.Getpid() || o.gone() || !Marker(name) {
+			t.Errorf("%s: %s (%d bytes) is of %+v, %v", base, name, len(name), o, ok)
+		}
+		if len(base) < 150 && stem != base {
+			t.Errorf("%s is shortened to %s", base, stem)
+		}
+	}
+	if stemOf(strings.Repeat("x", 255)) == stemOf(strings.Repeat("x", 254)) {
+		t.Error("two long names have one stem")
+	}
+	for _, name := range []string{".a.0123456789abcdef.tmp", ".a.tmp", "a.0123456789abcdef-1-1-0123456789abcdef.tmp", ".a.0123456789abcdef-0-1-0123456789abcdef.tmp", ".a.0123456789abcdef-x-1-0123456789abcdef.tmp", ".0123456789abcdef-1-1-0123456789abcdef.tmp"} {
+		if _, o, ok := ownerOf(name); ok {
+			t.Errorf("%s is of %+v", name, o)
+		}
+	}
+}
+
+// Only temporary files whose process has surely ended are removed.
+func TestSweep(t *testing.T) {
+	child := exec.Command("sleep", "60")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	this, ok := thisProcess()
+	start, ok2 := startOf(child.Process.Pid)
+	if !ok || !ok2 {
+		t.Fatal("the system says nothing of processes")
+	}
+	name := func(stem string, o owner) string {
+		return fmt.Sprintf(".%s.%s-%d-%d-0123456789abcdef.tmp", stem, o.host, o.pid, o.start)
+	}
+	childs := owner{this.host, child.Process.Pid, start}
+	elsewhere := owner{"0123456789abcdef", child.Process.Pid, start}
+	recycled := owner{this.host, os.Getpid(), this.start + 1}
+	files := []string{
+		name("out.parquet", childs), name("out.parquet", elsewhere), name("out.parquet", recycled), name("out.parquet", this),
+		name("other.parquet", childs), ".out.parquet.0123456789abcdef.tmp", "out.parquet", "sub/" + name("x.parquet", childs),
+	}
+	for _, asDir := range []bool{false, true} {
+		dir := t.TempDir()
+		for _, f := range files {
+			put(t, filepath.Join(dir, f), "")
+		}
+		if err := os.Symlink(filepath.Join(dir, "out.parquet"), filepath.Join(dir, name("out.parquet", owner{this.host, 1 << 30, 1}))); err != nil {
+			t.Fatal(err)
+		}
+		sweep := func() []string {
+			out := filepath.Join(dir, "out.parquet")
+			if asDir {
+				out = dir
+			}
+			before := tree(t, dir)
+			if err := Sweep(t.Context(), Local{}, out); err != nil {
+				t.Fatal(err)
+			}
+			after := tree(t, dir)
+			return slices.DeleteFunc(before, func(f string) bool { return slices.Contains(after, f) })
+		}
+		if child.ProcessState == nil {
+			equal(t, "while it lives", sweep(), []string{name("out.parquet", recycled)})
+			if err := child.Process.Signal(syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			_ = child.Wait()
+			equal(t, "when it is gone", sweep(), []string{name("out.parquet", childs)})
+			continue
+		}
+		gone := []string{name("other.parquet", childs), name("out.parquet", recycled), name("out.parquet", childs), "sub/" + name("x.parquet", childs)}
+		equal(t, "of a directory", slices.Sorted(slices.Values(sweep())), slices.Sorted(slices.Values(gone)))
+	}
+}
