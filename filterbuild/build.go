@@ -19,11 +19,16 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// Options says how to build a filter. Only Key is needed.
+// Options says how to build a filter. Only Key is required.
 type Options struct {
-	// Key names the key columns of the ID files: paths separated by commas, each
-	// of which may be cast, as in `user.id::int64`.
+	// Key names the key columns: paths separated by commas, each of which may be
+	// cast, as in `user.id::int64`. A Builder made by [NewBuilder] has no files to
+	// take the columns' classes from, so it needs the types here, or Classes.
 	Key string
+	// Identity names the set of keys that a Builder made by [NewBuilder] is given.
+	// Partial filters are merged only if it is equal, so all shards of a build
+	// give the same, and builds of other keys another. Files identify themselves.
+	Identity []byte
 	// Classes are the classes of the filter's keys, one for each column, to
 	// which numbers are converted exactly; those that have no equal there are
 	// left out. nil: those of the columns, in which all files must agree.
@@ -140,26 +145,54 @@ type Plan struct {
 // NewPlan finds the key in all files, compares their classes and fixes what
 // all workers of the build agree on.
 func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
+	p, columns, err := newPlan(opts)
+	if err != nil {
+		return nil, err
+	}
+	p.files, p.pieces = files, partition.Split(files, opts.Shard)
+	p.Spec.SkipBad = slices.ContainsFunc(files, (*partition.File).SkipsBad)
+	if err := p.classes(columns); err != nil {
+		return nil, err
+	}
+	if err := p.Spec.check(); err != nil {
+		return nil, err
+	}
+	if err := p.capacity(); err != nil {
+		return nil, err
+	}
+	inputs, ok, err := (&partition.Job{Log: files}).Digest()
+	if err != nil {
+		return nil, err
+	}
+	if ok {
+		p.BuildID = p.Spec.id(inputs)
+	} else if !sealing(opts.Shard) { // partial filters are told apart by their inputs
+		return nil, fmt.Errorf("%s: %w, so the input cannot be divided into shards (name a file)", nameless(files), ErrCapacity)
+	}
+	return p, nil
+}
+
+// newPlan returns what follows from the options alone, and the key columns.
+func newPlan(opts Options) (*Plan, []key.Column, error) {
 	if opts.FPR != 0 && opts.MaxSize != 0 {
-		return nil, errors.New("a false-positive rate and a size: want one of the two")
+		return nil, nil, errors.New("a false-positive rate and a size: want one of the two")
 	}
 	if opts.Mem == nil {
 		opts.Mem = memory.DefaultAllocator
 	}
 	columns, err := opts.KeyColumns()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	p := &Plan{opts: opts, files: files, pieces: partition.Split(files, opts.Shard)}
 	rule, err := key.ParseRule(opts.Normalize)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	p := &Plan{opts: opts}
 	p.Spec = Spec{
 		Rule: rule,
 		Hash: bloom.Hash{ID: bloom.XXH3, Seed: opts.Seed}, Geometry: opts.Geometry, Capacity: opts.Capacity,
 		FPR: opts.FPR, MaxSize: opts.MaxSize, Room: opts.Room, Want: opts.Kind, NoRange: opts.NoKeyRange,
-		SkipBad: slices.ContainsFunc(files, (*partition.File).SkipsBad),
 	}
 	for _, c := range columns {
 		p.Spec.Names = append(p.Spec.Names, c.Path.String())
@@ -170,25 +203,7 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 	if p.Spec.reading != nil && opts.NullMisfits {
 		p.Spec.reading = append(p.Spec.reading, "misfits are NULL")
 	}
-	if err := p.classes(columns); err != nil {
-		return nil, err
-	}
-	if err := p.Spec.check(); err != nil {
-		return nil, err
-	}
-	if err := p.capacity(); err != nil {
-		return nil, err
-	}
-	inputs, ok, err := partition.Digest(nil, files)
-	if err != nil {
-		return nil, err
-	}
-	if ok {
-		p.BuildID = p.Spec.id(inputs)
-	} else if !sealing(opts.Shard) { // partial filters are told apart by their inputs
-		return nil, fmt.Errorf("%s: %w, so the input cannot be divided into shards (name a file)", nameless(files), ErrCapacity)
-	}
-	return p, nil
+	return p, columns, nil
 }
 
 // nameless returns the first of the files that has no identity.
@@ -308,7 +323,7 @@ func (p *Plan) fill(ctx context.Context, fold uint64, pass int) (f *codec.Filter
 		if err != nil {
 			return nil, err
 		}
-		return w.Add, nil
+		return w.AddBatch, nil
 	})
 	if err = cmp.Or(err, partition.Unchanged(p.pieces)); err != nil {
 		return nil, rep, err

@@ -46,6 +46,7 @@ const (
 type Builder struct {
 	plan    *Plan
 	spec    Spec         // the plan's, but for what was found out since
+	keys    key.Options  // of the keys that are added
 	params  bloom.Params // of the bits while they are filled; not set while the size is not known
 	threads int
 	sharing Sharing
@@ -64,12 +65,8 @@ func (p *Plan) NewBuilder(ctx context.Context) (*Builder, error) { return p.newB
 
 // newBuilder is NewBuilder for bits that are folded beforehand.
 func (p *Plan) newBuilder(ctx context.Context, fold uint64) (*Builder, error) {
-	b := &Builder{plan: p, spec: p.Spec, threads: p.opts.threads()}
-	b.memory.most = uint64(max(p.opts.Memory, 0))
-	b.memory.workers = uint64(b.threads)
-	b.spill = spill.New(p.opts.TempDir, waitsOnDisk)
+	b := p.builder()
 	if p.unsized {
-		b.sharing = Private // of keys that wait
 		return b, nil
 	}
 	sparse, err := p.sparse(ctx)
@@ -79,6 +76,22 @@ func (p *Plan) newBuilder(ctx context.Context, fold uint64) (*Builder, error) {
 	b.spec.sparse = sparse
 	return b, b.divide(func(bloom.Params, float64) uint64 { return fold })
 }
+
+// builder returns a builder that has yet to be divided, unless the size of the
+// filter comes out later.
+func (p *Plan) builder() *Builder {
+	b := &Builder{plan: p, spec: p.Spec, threads: p.opts.threads()}
+	b.keys = key.Options{Rule: p.Spec.Rule, Classes: key.ClassesOf(p.Spec.Classes)}
+	b.memory.most = uint64(max(p.opts.Memory, 0))
+	b.memory.workers = uint64(b.threads)
+	b.spill = spill.New(p.opts.TempDir, waitsOnDisk)
+	if p.unsized {
+		b.sharing = Private // of keys that wait
+	}
+	return b
+}
+
+func unfolded(bloom.Params, float64) uint64 { return 1 }
 
 // divide fixes the size of the bits, and who fills them.
 func (b *Builder) divide(fold func(p bloom.Params, fpr float64) uint64) error {
@@ -172,6 +185,7 @@ type Worker struct {
 	rows    int64
 	null    int64
 	backlog *backlog // keys that wait for the size
+	values  *key.ValueEncoder
 }
 
 // Worker returns a new worker. It may be called from many goroutines.
@@ -201,8 +215,12 @@ func (b *Builder) newPartial() (*partial, error) {
 	return p, p.begin()
 }
 
-// Add puts in the keys of a batch.
-func (w *Worker) Add(batch *key.Batch) error {
+// AddBatch puts in the keys of a batch, which were made under the filter's rule
+// and are of its classes.
+func (w *Worker) AddBatch(batch *key.Batch) error {
+	if err := batch.Fits(w.b.keys.Classes, w.b.keys.Rule); err != nil {
+		return err
+	}
 	w.rows += int64(batch.Len)
 	w.null += int64(batch.Nulls())
 	if len(batch.Rows) == 0 { // of a column without a type, which may not be of the filter's class

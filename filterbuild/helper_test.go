@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
@@ -208,7 +209,7 @@ func mergeTree(t testing.TB, s *memStore, names []string, rng *rand.Rand) *codec
 	names = append([]string(nil), names...)
 	for step := 0; len(names) > 2; step++ {
 		rng.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-		f, err := Merge(t.Context(), s, names[:2], true, codec.Limits{})
+		f, err := MergeFiles(t.Context(), s, names[:2], true, codec.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +219,7 @@ func mergeTree(t testing.TB, s *memStore, names []string, rng *rand.Rand) *codec
 		}
 		names = append(names[2:], name)
 	}
-	f, err := Merge(t.Context(), s, names, false, codec.Limits{})
+	f, err := MergeFiles(t.Context(), s, names, false, codec.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,4 +233,11 @@ func numbers[T any](n int, f func(i int) T) []T {
 		out[i] = f(i)
 	}
 	return out
+}
+
+// addInts adds integer keys to a Bloom filter.
+func addInts(f *bloom.Filter, keys []uint64) {
+	hashes := make([]uint64, len(keys))
+	f.Params().Hash.Sum64(hashes, keys)
+	f.Add(hashes)
 }

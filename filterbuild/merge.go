@@ -17,18 +17,31 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Merge OR-merges partial filter files of one build, given in any order, into
-// the sealed filter, or, if open, into a larger partial one. Files that cannot
-// be read, that are of other builds or sealed, shards that come twice, and,
-// when sealing, shards that are missing are refused; the error lists all of
-// them, not only the first, though a long list is cut short.
+// Merge merges partial filters of one build, given in any order, into the sealed
+// filter, or, if open, into a larger partial one. Filters of other builds, sealed
+// ones, shards that come twice, and, when sealing, shards that are missing are
+// refused; the error lists all of them, though a long list is cut short. The
+// filters stay as they are, and the result shares nothing with them.
+func Merge(ctx context.Context, filters []*codec.Filter, open bool) (*codec.Filter, error) {
+	if len(filters) == 0 {
+		return nil, errors.New("no filter to merge: want one or more")
+	}
+	parts, err := partsOf(filters)
+	if err != nil {
+		return nil, err
+	}
+	return mergeAll(ctx, parts, open, codec.Limits{})
+}
+
+// MergeFiles is [Merge] of filter files. Those that cannot be read are refused as
+// well.
 //
 // Memory holds one filter, however many files there are, and beside it exact
 // parts, one at a time or a few small ones; of exact parts alone, sets of up to
 // twice the size of their union: all within the limit, or the error wraps
 // [fault.ErrMemory] or [codec.ErrLimit]. It works on as many processors as
 // GOMAXPROCS says. [Names] is for directories and patterns.
-func Merge(ctx context.Context, store storage.Source, names []string, open bool, lim codec.Limits) (f *codec.Filter, err error) {
+func MergeFiles(ctx context.Context, store storage.Source, names []string, open bool, lim codec.Limits) (f *codec.Filter, err error) {
 	if len(names) == 0 {
 		return nil, errors.New("no filter to merge: want one or more")
 	}
@@ -41,6 +54,10 @@ func Merge(ctx context.Context, store storage.Source, names []string, open bool,
 	if err != nil {
 		return nil, err
 	}
+	return mergeAll(ctx, parts, open, lim)
+}
+
+func mergeAll(ctx context.Context, parts []part, open bool, lim codec.Limits) (*codec.Filter, error) {
 	held, err := agree(parts, open)
 	if err != nil {
 		return nil, err
@@ -290,12 +307,24 @@ func (p *partial) takeBits(ctx context.Context, parts []part) error {
 	if err != nil {
 		return err
 	}
-	for _, h := range heads {
-		p.keys += h.Filter.Keys
+	var files []*codec.Header
+	for i, h := range heads {
+		p.keys += parts[i].about.Keys
+		p.stretch(boundsIn(&parts[i].about))
+		if f := parts[i].filter; f != nil {
+			p.sketch(registersOf(f))
+			if err := p.bits.Union(f.Bloom()); err != nil {
+				return fmt.Errorf("%s: %w", parts[i].name, err)
+			}
+			continue
+		}
 		p.sketch(registersOf(h.Filter))
-		p.stretch(boundsIn(h.Filter))
+		files = append(files, h)
 	}
-	return errors.Join(codec.OrInto(ctx, p.bits, heads...), restAll(parts))
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return errors.Join(codec.OrInto(ctx, p.bits, files...), restAll(parts))
 }
 
 // takeSets puts the members of exact filters into p's set or bits.
@@ -426,10 +455,15 @@ func loadSets(ctx context.Context, parts []part, b *budget, lim codec.Limits) ([
 	return sets, several(errs)
 }
 
-// set reads an exact filter, which is held in the share.
+// set reads an exact filter, or copies it, and holds it in the share.
 func (p *part) set(ctx context.Context, s *share, lim codec.Limits) (*exact.Set, error) {
 	if err := stopped.Err(ctx); err != nil {
 		return nil, err
+	}
+	if p.filter != nil {
+		set := p.filter.Exact().Clone()
+		_, err := s.set(set.Bytes())
+		return set, err
 	}
 	h, err := p.header()
 	if err != nil {

@@ -36,15 +36,33 @@ func Names(ctx context.Context, store storage.Source, names []string, skip func(
 	return out, several(errs)
 }
 
-// part is a filter file whose header has been read and verified. The header
-// itself is dropped: registers and the table of chunks make it a hundred KiB for
-// a large filter, and there may be thousands of parts.
+// part is one of several filters that are put together: a file whose header has
+// been read and verified, or a filter in memory. The header of a file itself is
+// dropped: registers and the table of chunks make it a hundred KiB for a large
+// filter, and there may be thousands of parts.
 type part struct {
 	name   string
-	src    storage.Reader
+	src    storage.Reader // of a file, else
+	filter *codec.Filter
 	about  codec.Filter // without registers and payload
 	bytes  uint64       // of the payload
-	digest [32]byte     // as the header says it
+	digest [32]byte     // of a file, as the header says it; else only where it is wanted
+}
+
+// partsOf returns filters in memory as parts.
+func partsOf(filters []*codec.Filter) ([]part, error) {
+	parts, errs := make([]part, len(filters)), make([]error, len(filters))
+	for i, f := range filters {
+		p := &parts[i]
+		p.name = fmt.Sprintf("filter %d", i+1)
+		if f == nil || f.Bloom() == nil && f.Exact() == nil {
+			errs[i] = fmt.Errorf("%s: %w: no payload", p.name, codec.ErrInvalid)
+			continue
+		}
+		p.filter, p.about, p.bytes = f, *f.Header(), f.Bytes()
+		p.about.Registers = nil
+	}
+	return parts, several(errs)
 }
 
 // opensAtOnce bounds how many files are being opened: each takes a few reads,
@@ -100,12 +118,15 @@ func (p *part) header() (*codec.Header, error) {
 	return h, err
 }
 
-// headers reads the headers of some parts once more.
+// headers reads the headers of some parts once more. A filter in memory has none.
 func headers(parts []part) ([]*codec.Header, error) {
 	heads, errs := make([]*codec.Header, len(parts)), make([]error, len(parts))
 	var group errgroup.Group
 	group.SetLimit(opensAtOnce)
 	for i := range parts {
+		if parts[i].filter != nil {
+			continue
+		}
 		group.Go(func() error {
 			heads[i], errs[i] = parts[i].header()
 			return nil

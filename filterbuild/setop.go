@@ -42,7 +42,7 @@ const (
 // filters were brought to a size that was not made for them.
 const foldLimit = 2
 
-// Combine applies op to sealed filter files over the same kind of key. Exact
+// Combine applies op to sealed filters over the same kind of key. Exact
 // filters stay exact among themselves; with a Bloom filter the result is one.
 //
 // Bloom filters must be of one geometry. Those of different sizes are folded to
@@ -58,15 +58,29 @@ const foldLimit = 2
 // has what is left of a set by a difference. Exact sets are put into bits of that size once these
 // are the better filter. Where room would be lost the union is refused.
 //
-// The headers are read first, then one filter after the other. Memory holds the
-// result and, where a filter cannot be read straight into it, that filter and
-// what it folds to; all within the limit.
-func Combine(ctx context.Context, store storage.Source, op SetOp, names []string, lim codec.Limits) (f *codec.Filter, err error) {
-	if op != Union && op != Intersect && op != Difference {
-		return nil, fmt.Errorf("set operation %q: want union, intersect or difference", op)
+// The filters stay as they are, and the result shares nothing with them.
+func Combine(ctx context.Context, op SetOp, filters ...*codec.Filter) (*codec.Filter, error) {
+	if err := op.takes(len(filters)); err != nil {
+		return nil, err
 	}
-	if len(names) < 2 {
-		return nil, fmt.Errorf("%s: want two filters or more, got %d", op, len(names))
+	parts, err := partsOf(filters)
+	if err != nil {
+		return nil, err
+	}
+	for i := range parts { // by which the result says what it was made from
+		if parts[i].digest, err = filters[i].Digest(); err != nil {
+			return nil, fmt.Errorf("%s: %w", parts[i].name, err)
+		}
+	}
+	return combineParts(ctx, op, parts, codec.Limits{})
+}
+
+// CombineFiles is [Combine] of filter files. The headers are read first, then one
+// filter after the other. Memory holds the result and, where a filter cannot be
+// read straight into it, that filter and what it folds to; all within the limit.
+func CombineFiles(ctx context.Context, store storage.Source, op SetOp, names []string, lim codec.Limits) (f *codec.Filter, err error) {
+	if err := op.takes(len(names)); err != nil {
+		return nil, err
 	}
 	parts, err := openParts(ctx, store, names)
 	defer func() {
@@ -77,6 +91,21 @@ func Combine(ctx context.Context, store storage.Source, op SetOp, names []string
 	if err != nil {
 		return nil, err
 	}
+	return combineParts(ctx, op, parts, lim)
+}
+
+// takes returns an error unless op can be applied to n filters.
+func (op SetOp) takes(n int) error {
+	if op != Union && op != Intersect && op != Difference {
+		return fmt.Errorf("set operation %q: want union, intersect or difference", op)
+	}
+	if n < 2 {
+		return fmt.Errorf("%s: want two filters or more, got %d", op, n)
+	}
+	return nil
+}
+
+func combineParts(ctx context.Context, op SetOp, parts []part, lim codec.Limits) (*codec.Filter, error) {
 	if err := combinable(parts); err != nil {
 		return nil, err
 	}
@@ -479,8 +508,16 @@ func (c *combiner) intersect(ctx context.Context, all *partial, blooms, exacts [
 	return nil
 }
 
-// load reads a Bloom filter and brings it to the size of the result.
+// load reads a Bloom filter, or copies it, and brings it to the size of the
+// result. The header that it returns has the registers.
 func (c *combiner) load(ctx context.Context, p *part, params bloom.Params) (*bloom.Filter, *codec.Filter, error) {
+	if p.filter != nil {
+		if k := p.about.Params.Blocks / params.Blocks; k > 1 {
+			bits, err := p.filter.Bloom().Fold(k)
+			return bits, p.filter, err
+		}
+		return p.filter.Bloom().Clone(), p.filter, nil
+	}
 	h, err := p.header()
 	if err != nil {
 		return nil, nil, err

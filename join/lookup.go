@@ -43,7 +43,7 @@ func (a *attempt) lookupRows(ctx context.Context, h *held, b *filterbuild.Builde
 		if err != nil {
 			return err
 		}
-		add = func(k *key.Batch, _ string) error { return w.Add(k) }
+		add = func(k *key.Batch, _ string) error { return w.AddBatch(k) }
 	}
 	return a.eachIDRow(ctx, func(f *partition.File, rec arrow.Record, k *key.Batch) error {
 		h.idsTotal += int64(len(k.Rows) + len(k.Void()))
@@ -73,7 +73,7 @@ func (a *attempt) lookupKeys(ctx context.Context, h *held, b *filterbuild.Builde
 			if err != nil {
 				return nil, err
 			}
-			add = func(k *key.Batch, _ string) error { return worker.Add(k) }
+			add = func(k *key.Batch, _ string) error { return worker.AddBatch(k) }
 		}
 		return func(p partition.Piece, k *key.Batch) error {
 			if err := add(k, p.File.Name); err != nil {

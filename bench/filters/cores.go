@@ -69,7 +69,7 @@ func (c *cores) open(g bloom.Geometry, n uint64) (err error) {
 	if err != nil {
 		return err
 	}
-	keyset.Batches(keyset.Set(n), c.filter.AddInts)
+	keyset.Batches(keyset.Set(n), keyset.Into(c.filter))
 	c.buf = make([]uint64, c.filter.Params().Bytes()/8)
 	if err := measure.AdviseHuge(c.buf); err != nil {
 		return err

@@ -76,7 +76,7 @@ func (e *exactSet) makeBloom() (err error) {
 	g := bloom.Split256
 	e.bf, err = bloom.New(bloom.Params{Geometry: g, Hash: bloom.Hash{ID: bloom.XXH3}, Blocks: g.BlocksFor(e.n, 0.01)})
 	if err == nil {
-		keyset.Batches(e.shuffled, e.bf.AddInts)
+		keyset.Batches(e.shuffled, keyset.Into(e.bf))
 	}
 	return err
 }

@@ -36,7 +36,7 @@ func partialFilter(bytes, keys uint64, shard, of uint32, asked float64) (*codec.
 	if err != nil {
 		return nil, err
 	}
-	keyset.Sequence(uint64(shard)*setSpace, uint64(shard)*setSpace+keys, bits.AddInts)
+	keyset.Sequence(uint64(shard)*setSpace, uint64(shard)*setSpace+keys, keyset.Into(bits))
 	f := &codec.Filter{
 		Key:        []codec.KeyColumn{{Name: "id", Class: "integer"}},
 		NormalForm: "1",

@@ -43,7 +43,7 @@ func (r rate) fill(seed uint64) (*bloom.Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	keyset.Sequence(seed*setSpace, seed*setSpace+r.keys, f.AddInts)
+	keyset.Sequence(seed*setSpace, seed*setSpace+r.keys, keyset.Into(f))
 	return f, nil
 }
 

@@ -178,7 +178,9 @@ func TestAlarmOfATamperedFilter(t *testing.T) {
 			if put++; put > alien {
 				break
 			}
-			b.AddInts([]uint64{uint64(v)})
+			hash := []uint64{uint64(v)}
+			b.Params().Hash.Sum64(hash, hash)
+			b.Add(hash)
 		}
 	})
 	a.check("a filter with the bits of strangers", other, log, 1000, "filter-rate")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -30,7 +31,7 @@ func badLinesOf(files []*partition.File, skip bool) *badLines {
 	for _, f := range files {
 		if n, first := f.BadLines(); n > 0 {
 			b.Lines += n
-			b.In = append(b.In, badFile{partition.EscapeName(f.Name), n, first})
+			b.In = append(b.In, badFile{publish.EscapeName(f.Name), n, first})
 		}
 	}
 	return b

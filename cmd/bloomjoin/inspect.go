@@ -15,6 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/partition"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -196,7 +197,7 @@ func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim codec.
 		return i, err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	i = inspected{File: partition.EscapeName(name), name: name, Bytes: src.Object().Size}
+	i = inspected{File: publish.EscapeName(name), name: name, Bytes: src.Object().Size}
 	first := make([]byte, min(16, i.Bytes))
 	if _, err := src.ReadAt(first, 0); err != nil && !errors.Is(err, io.EOF) {
 		return i, err

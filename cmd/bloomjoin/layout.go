@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -125,6 +126,6 @@ func (c *cli) keyed(o *layoutFlags, files []*partition.File, matches []partition
 func (r *scanReport) leftOut(skipped []partition.Skipped) {
 	r.FilesSkipped = len(skipped)
 	for _, s := range skipped {
-		r.Path = append(r.Path, pathOf{partition.EscapeName(s.File.Name), "skipped", s.Why})
+		r.Path = append(r.Path, pathOf{publish.EscapeName(s.File.Name), "skipped", s.Why})
 	}
 }

@@ -85,7 +85,18 @@ func newOurs(g bloom.Geometry, n uint64, bits float64) (filter, error) {
 	return ours{f}, err
 }
 
-func (o ours) add(keys []uint64) { o.f.AddInts(keys) }
+// add does what a builder does with integers: it hashes some and adds them.
+func (o ours) add(keys []uint64) {
+	var hashes [hashSpan]uint64
+	hash := o.f.Params().Hash
+	for len(keys) > 0 {
+		n := min(len(keys), hashSpan)
+		hash.Sum64(hashes[:n], keys[:n])
+		o.f.Add(hashes[:n])
+		keys = keys[n:]
+	}
+}
+
 func (o ours) probe(keys []uint64, sel []uint32) int {
 	return len(o.f.ProbeInts(keys, sel[:0]))
 }

@@ -1,7 +1,12 @@
 // Package keyset makes the integer keys that filters are measured with.
 package keyset
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+)
 
 // Batch is how many keys a filter gets at a time.
 const Batch = 1 << 16
@@ -97,4 +102,17 @@ func Subset(seed, n, universe uint64) (shuffled, sorted []uint64) {
 		}
 	}
 	return shuffled, sorted
+}
+
+// Into returns a function that adds keys to a filter: hashed and put in a few at a
+// time, so that the hashes stay in the first-level cache.
+func Into(f *bloom.Filter) func(keys []uint64) {
+	hash := f.Params().Hash
+	hashes := make([]uint64, 1024)
+	return func(keys []uint64) {
+		for some := range slices.Chunk(keys, len(hashes)) {
+			hash.Sum64(hashes[:len(some)], some)
+			f.Add(hashes[:len(some)])
+		}
+	}
 }
