@@ -6,12 +6,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// The key range of a filter follows from its keys, as all of it does: of a
-// partial filter from those it holds, of a sealed one from the union, of which
-// a part that does not tell its range makes the whole unknown. A sealed exact
-// filter has none, since its members say it. Of filters in a set operation all
-// ranges must be known for a union, for an intersection one is enough; where two
-// do not meet, no key is in both, and nothing is said.
+// Like everything else in a filter, the key range depends on the keys alone. A
+// partial filter has the range of its own keys, a sealed one that of the union, or
+// none if a part of the union has none. A sealed exact filter needs none, because
+// its members give it. A union of filters has a range if all of them have one; for
+// an intersection one is enough. If two ranges do not meet, no key is in both
+// filters, and the result has no range.
 
 func classesOf(names []string) []key.Class {
 	classes := make([]key.Class, len(names))
@@ -21,7 +21,7 @@ func classesOf(names []string) []key.Class {
 	return classes
 }
 
-// newBounds returns the bounds of no keys, nil if none are to be kept.
+// newBounds returns bounds of no keys yet, or nil if none are wanted.
 func (s Spec) newBounds() *key.Bounds {
 	if s.NoRange {
 		return nil
@@ -29,7 +29,7 @@ func (s Spec) newBounds() *key.Bounds {
 	return key.NewBounds(classesOf(s.Classes))
 }
 
-// boundsIn returns the bounds of a filter's keys as its file tells them.
+// boundsIn returns the bounds of a filter's keys that its file records.
 func boundsIn(f *codec.Filter) *key.Bounds {
 	b := key.NewBounds(classesOf(f.KeyClasses()))
 	if f.Keys == 0 {
@@ -41,8 +41,8 @@ func boundsIn(f *codec.Filter) *key.Bounds {
 	return b
 }
 
-// stretch includes the bounds of further keys; nil: they are not known, and
-// then those of all are not.
+// stretch extends the bounds by those of further keys. nil means unknown, and makes
+// the bounds of all keys unknown.
 func (p *partial) stretch(b *key.Bounds) {
 	if b == nil || p.bounds == nil {
 		p.bounds = nil
@@ -51,7 +51,7 @@ func (p *partial) stretch(b *key.Bounds) {
 	p.bounds.Merge(b)
 }
 
-// tell puts the bounds that are known into the filter's key columns.
+// tell records the known bounds in the filter's key columns.
 func tell(f *codec.Filter, b *key.Bounds) {
 	if b == nil {
 		return

@@ -14,10 +14,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Names returns the filter files that the names stand for: each itself, those
-// that a pattern matches, or all files below a directory, as [storage.Source]
-// lists them. A file that was searched for and that skip holds back is left out;
-// nil: none.
+// Names returns the names of filter files for a list of names, patterns and
+// directories: a name itself, the files that match a pattern, or all files below a
+// directory, as [storage.Source] lists them. Files found by a pattern or in a
+// directory are left out if skip returns true for them; a nil skip leaves none out.
 func Names(ctx context.Context, store storage.Source, names []string, skip func(name string) bool) ([]string, error) {
 	var out []string
 	var errs []error
@@ -65,16 +65,16 @@ func partsOf(filters []*codec.Filter) ([]part, error) {
 	return parts, several(errs)
 }
 
-// opensAtOnce bounds how many files are being opened: each takes a few reads,
-// which on network storage are all waiting.
+// opensAtOnce limits how many files are opened concurrently. Each takes a few
+// reads, which on network storage are mostly waiting.
 const opensAtOnce = 16
 
-// openParts opens filter files and reads their headers. The error names all
-// files that cannot be read, not only the first. After an error those that were
-// opened are still to be closed.
+// openParts opens filter files and reads their headers. The error names all files
+// that cannot be read, not only the first. Even after an error, the caller must
+// close the parts that were opened.
 func openParts(ctx context.Context, store storage.Source, names []string) ([]part, error) {
 	parts, errs := make([]part, len(names)), make([]error, len(names))
-	var group errgroup.Group // without a context of its own: a source may live with the one it was opened with
+	var group errgroup.Group // without its own context: a source may depend on the one it was opened with
 	group.SetLimit(opensAtOnce)
 	for i, name := range names {
 		group.Go(func() error {
@@ -109,7 +109,7 @@ func (p *part) open(ctx context.Context, store storage.Source) error {
 	return p.rest()
 }
 
-// header reads the header once more.
+// header reads the header again.
 func (p *part) header() (*codec.Header, error) {
 	h, err := codec.DecodeHeader(p.src, p.src.Object().Size, p.name)
 	if err == nil && h.Digest() != p.digest {
@@ -138,8 +138,8 @@ func headers(parts []part) ([]*codec.Header, error) {
 	return heads, several(errs)
 }
 
-// rest lets the source give back what it holds, such as a file descriptor,
-// until it is read again.
+// rest lets the source release what it holds, such as a file descriptor, until the
+// next read.
 func (p *part) rest() error { return storage.Rest(p.src) }
 
 func restAll(parts []part) error {
@@ -160,14 +160,15 @@ func closeParts(parts []part) error {
 	return errors.Join(errs...)
 }
 
-// maxListed is how many faults, files or ranges of a kind an error lists.
+// maxListed is the maximum number of errors, files or ranges that one error lists.
 const maxListed = 20
 
-// faults are those of several files. The text has a line for each of the first
-// ones, and says how many more there are.
+// faults are errors about several files. The text has one line for each of the
+// first ones and the number of the others.
 type faults []error
 
-// several returns the errors that are not nil as one, nil if there is none.
+// several combines the errors that are not nil into one. It returns nil if there
+// are none.
 func several(errs []error) error {
 	var all faults
 	for _, err := range errs {
@@ -195,10 +196,10 @@ func (f faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap makes errors.Is look at all of them.
+// Unwrap lets errors.Is and errors.As examine every error.
 func (f faults) Unwrap() []error { return f }
 
-// listed lists names, the first ones of many.
+// listed lists names. A long list is cut short.
 func listed(names []string) string {
 	more := ""
 	if n := len(names) - maxListed; n > 0 {
