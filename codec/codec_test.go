@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/cursor"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -286,7 +287,7 @@ func hugeClaims(t testing.TB, n uint64) []byte {
 	return d.assemble()
 }
 
-func cursorAt(entry []byte) uint32 { return (&cursor{b: entry}).u32() }
+func cursorAt(entry []byte) uint32 { return (&cursor.Cursor{Rest: entry}).U32() }
 
 func TestLimits(t *testing.T) {
 	file := hugeClaims(t, 1<<31) // 64 GiB in a few MB
