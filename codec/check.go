@@ -4,11 +4,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // check returns the first rule of the format that m breaks. The reader and the
@@ -40,7 +40,7 @@ func (m *meta) checkKey() *problem {
 		if len(k.Name) > maxText {
 			return bad("key column name", "at most 65535 bytes", len(k.Name))
 		}
-		if !knownClass(k.Class) {
+		if !key.Class(k.Class).Stored() {
 			return bad("key class", "", fmt.Sprintf("%q", k.Class)).newer()
 		}
 		if p := k.checkRange(); p != nil {
@@ -51,27 +51,8 @@ func (m *meta) checkKey() *problem {
 	return nil
 }
 
-// fixedWidth returns the width of a class such as "fixed[16]".
-func fixedWidth(class string) (w int, ok bool) {
-	digits, ok := strings.CutPrefix(class, "fixed[")
-	if !ok {
-		return 0, false
-	}
-	w, err := strconv.Atoi(strings.TrimSuffix(digits, "]"))
-	return w, err == nil && w >= 0 && w <= math.MaxInt32 && class == fmt.Sprintf("fixed[%d]", w)
-}
-
-func knownClass(class string) bool {
-	switch class {
-	case "integer", "bytes", "boolean", "date", "instant", "timestamp", "decimal", "float", "time", "duration", "null":
-		return true
-	}
-	_, ok := fixedWidth(class)
-	return ok
-}
-
 func (k KeyColumn) checkRange() *problem {
-	if k.HasNaN && k.Class != "float" {
+	if k.HasNaN && k.Class != string(key.Float) {
 		return bad("NaN among keys", "class float", k.Class)
 	}
 	if (k.Min == nil) != (k.Max == nil) {
@@ -90,24 +71,24 @@ func (k KeyColumn) checkRange() *problem {
 
 // validBound reports whether b is a valid form of a value as a part of a key.
 func validBound(class string, b []byte) bool {
-	switch class {
-	case "integer":
+	switch key.Class(class) {
+	case key.Integer:
 		return len(b) == 9 && (b[8] == 0 || b[8] == 1 && b[7] >= 0x80)
-	case "bytes":
+	case key.Bytes:
 		return true
-	case "boolean":
+	case key.Boolean:
 		return len(b) == 1 && b[0] <= 1
-	case "date", "time":
+	case key.Date, key.Time:
 		return len(b) == 8
-	case "instant", "timestamp", "duration":
+	case key.Instant, key.Timestamp, key.Duration:
 		return len(b) == 12 && binary.LittleEndian.Uint32(b[8:]) < 1e9
-	case "decimal":
+	case key.Decimal:
 		// Four bytes of scale, then two's complement without a superfluous byte.
 		return len(b) == 5 || len(b) > 5 && !(b[4] == 0 && b[5] < 0x80) && !(b[4] == 0xff && b[5] >= 0x80)
-	case "float":
+	case key.Float:
 		return len(b) == 8 && validFloat(binary.LittleEndian.Uint64(b))
 	}
-	w, ok := fixedWidth(class)
+	w, ok := key.FixedWidth(key.Class(class))
 	return ok && len(b) == w
 }
 
@@ -121,7 +102,7 @@ func (m *meta) checkSet() *problem {
 		return bad("wanted kind", "", uint8(m.Want)).newer()
 	case !(m.FPRAsked > 0 && m.FPRAsked < 1):
 		return bad("fpr asked", "between 0 and 1", m.FPRAsked)
-	case m.kind == KindExact && (len(m.Key) != 1 || m.Key[0].Class != "integer"):
+	case m.kind == KindExact && (len(m.Key) != 1 || m.Key[0].Class != string(key.Integer)):
 		return bad("key of an exact set", "one column of class integer", strings.Join(m.KeyClasses(), ", "))
 	}
 	return nil

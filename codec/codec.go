@@ -165,6 +165,14 @@ func (f *Filter) SetExact(s *exact.Set) {
 	f.kind, f.held = KindExact, &payload{set: s}
 }
 
+// Header returns a copy of what the filter's file says before the payload.
+// [Filter.Kind] is known, and nothing can be asked.
+func (f *Filter) Header() *Filter {
+	h := f.clone()
+	h.held, h.unmap = nil, nil
+	return h
+}
+
 // Kind returns what the payload is, or 0 if it is not known.
 func (f *Filter) Kind() Kind { return f.kind }
 

@@ -5,27 +5,19 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// ruleNames are the bits of a rule, lowest first, which is also their order of
-// application and their order in a Filter.
-var ruleNames = []string{"trim", "lower", "uuid"}
+// rules are those that this version knows. Their bits in the file are those of
+// key.Rule.
+const rules = key.Trim | key.Lower | key.UUID
 
-// ruleBits returns the bits of a rule. ok is false for anything but known names in
-// their order.
+// ruleBits returns the bits of a rule; ok is false unless its names are known and
+// in their order.
 func ruleBits(rule string) (bits uint32, ok bool) {
-	if rule == "" {
-		return 0, true
-	}
-	last := -1
-	for name := range strings.SplitSeq(rule, ",") {
-		i := slices.Index(ruleNames, name)
-		if i <= last {
-			return 0, false
-		}
-		bits, last = bits|1<<i, i
-	}
-	return bits, true
+	r, err := key.ParseRule(rule)
+	return uint32(r), err == nil && r.String() == rule
 }
 
 func putRule(m *meta, dst []byte) []byte {
@@ -41,16 +33,10 @@ func getRule(m *meta, c *cursor) *problem {
 	if bits == 0 && !c.short {
 		return bad("says nothing", "", "")
 	}
-	if bits>>len(ruleNames) != 0 {
+	if bits&^uint32(rules) != 0 {
 		return bad("unknown, and the keys mean nothing without it", "", fmt.Sprintf("%#x", bits)).newer()
 	}
-	var names []string
-	for i, name := range ruleNames {
-		if bits>>i&1 != 0 {
-			names = append(names, name)
-		}
-	}
-	m.Rule = strings.Join(names, ",")
+	m.Rule = key.Rule(bits).String()
 	return nil
 }
 
@@ -59,14 +45,14 @@ func getRule(m *meta, c *cursor) *problem {
 func (m *meta) checkRule() *problem {
 	bits, ok := ruleBits(m.Rule)
 	if !ok {
-		return bad("rule", "some of "+strings.Join(ruleNames, ","), fmt.Sprintf("%q", m.Rule))
+		return bad("rule", "some of "+rules.String(), fmt.Sprintf("%q", m.Rule))
 	}
 	if bits == 0 {
 		return nil
 	}
-	want, none := "bytes", ""
-	if bits&4 != 0 {
-		want, none = "fixed[16]", "bytes"
+	want, none := string(key.Bytes), ""
+	if key.Rule(bits)&key.UUID != 0 {
+		want, none = string(key.Fixed(16)), string(key.Bytes)
 	}
 	classes := m.KeyClasses()
 	if !slices.Contains(classes, want) || slices.Contains(classes, none) {

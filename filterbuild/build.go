@@ -21,9 +21,15 @@ import (
 
 // Options are the options of a build. Only Key is required.
 type Options struct {
-	// Key names the key columns of the ID files: paths separated by commas. Each
-	// may have a cast, as in `user.id::int64`.
+	// Key names the key columns: paths separated by commas. Each may have a cast, as
+	// in `user.id::int64`. [NewBuilder] has no files from which it could take the
+	// columns' classes, so it needs a cast for each column, or Classes.
 	Key string
+	// Identity identifies the set of keys that are added to a Builder made by
+	// [NewBuilder]. Only partial filters with the same identity can be merged, so use
+	// the same for all shards of a build, and another for other keys. A build from
+	// files ignores it: their identity follows from the files.
+	Identity []byte
 	// Classes are the classes of the filter's keys, one per column. Numbers are
 	// converted to them exactly; numbers without an equal in the class are left
 	// out. nil: the classes of the columns, which must agree in all files.
@@ -140,36 +146,12 @@ type Plan struct {
 // NewPlan finds the key columns in all files, compares their classes and fixes
 // everything that all workers of the build must agree on.
 func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
-	if opts.FPR != 0 && opts.MaxSize != 0 {
-		return nil, errors.New("a false-positive rate and a size: want one of the two")
-	}
-	if opts.Mem == nil {
-		opts.Mem = memory.DefaultAllocator
-	}
-	columns, err := opts.KeyColumns()
+	p, columns, err := newPlan(opts)
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{opts: opts, files: files, pieces: partition.Split(files, opts.Shard)}
-	rule, err := key.ParseRule(opts.Normalize)
-	if err != nil {
-		return nil, err
-	}
-	p.Spec = Spec{
-		Rule: rule,
-		Hash: bloom.Hash{ID: bloom.XXH3, Seed: opts.Seed}, Geometry: opts.Geometry, Capacity: opts.Capacity,
-		FPR: opts.FPR, MaxSize: opts.MaxSize, Room: opts.Room, Want: opts.Kind, NoRange: opts.NoKeyRange,
-		SkipBad: slices.ContainsFunc(files, (*partition.File).SkipsBad),
-	}
-	for _, c := range columns {
-		p.Spec.Names = append(p.Spec.Names, c.Path.String())
-		if c.Cast != nil {
-			p.Spec.reading = append(p.Spec.reading, c.String())
-		}
-	}
-	if p.Spec.reading != nil && opts.NullMisfits {
-		p.Spec.reading = append(p.Spec.reading, "misfits are NULL")
-	}
+	p.files, p.pieces = files, partition.Split(files, opts.Shard)
+	p.Spec.SkipBad = slices.ContainsFunc(files, (*partition.File).SkipsBad)
 	if err := p.classes(columns); err != nil {
 		return nil, err
 	}
@@ -189,6 +171,41 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 		return nil, fmt.Errorf("%s: %w, so the input cannot be divided into shards (name a file)", nameless(files), ErrCapacity)
 	}
 	return p, nil
+}
+
+// newPlan returns the part of a plan that depends on the options alone, and the key
+// columns.
+func newPlan(opts Options) (*Plan, []key.Column, error) {
+	if opts.FPR != 0 && opts.MaxSize != 0 {
+		return nil, nil, errors.New("a false-positive rate and a size: want one of the two")
+	}
+	if opts.Mem == nil {
+		opts.Mem = memory.DefaultAllocator
+	}
+	columns, err := opts.KeyColumns()
+	if err != nil {
+		return nil, nil, err
+	}
+	rule, err := key.ParseRule(opts.Normalize)
+	if err != nil {
+		return nil, nil, err
+	}
+	p := &Plan{opts: opts}
+	p.Spec = Spec{
+		Rule: rule,
+		Hash: bloom.Hash{ID: bloom.XXH3, Seed: opts.Seed}, Geometry: opts.Geometry, Capacity: opts.Capacity,
+		FPR: opts.FPR, MaxSize: opts.MaxSize, Room: opts.Room, Want: opts.Kind, NoRange: opts.NoKeyRange,
+	}
+	for _, c := range columns {
+		p.Spec.Names = append(p.Spec.Names, c.Path.String())
+		if c.Cast != nil {
+			p.Spec.reading = append(p.Spec.reading, c.String())
+		}
+	}
+	if p.Spec.reading != nil && opts.NullMisfits {
+		p.Spec.reading = append(p.Spec.reading, "misfits are NULL")
+	}
+	return p, columns, nil
 }
 
 // nameless returns the name of the first file that has no identity.
@@ -308,7 +325,7 @@ func (p *Plan) fill(ctx context.Context, fold uint64, pass int) (f *codec.Filter
 		if err != nil {
 			return nil, err
 		}
-		return w.Add, nil
+		return w.AddBatch, nil
 	})
 	if err = cmp.Or(err, partition.Unchanged(p.pieces)); err != nil {
 		return nil, rep, err

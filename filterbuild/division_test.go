@@ -166,7 +166,7 @@ func divide(t *testing.T, set idSet, kind codec.Want) {
 			names := buildShards(t, s, fmt.Sprint("part", threads), inputs, opts, n)
 			for range 2 {
 				rng.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-				f, err := Merge(t.Context(), s, names, false, codec.Limits{})
+				f, err := MergeFiles(t.Context(), s, names, false, codec.Limits{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -237,7 +237,7 @@ func sameKind(t *testing.T, s *memStore, opts Options, name string) codec.Kind {
 	}
 	for _, n := range []uint32{2, 5} {
 		names := buildShards(t, s, "part", []string{"ids"}, opts, n)
-		f, err := Merge(t.Context(), s, names, false, codec.Limits{})
+		f, err := MergeFiles(t.Context(), s, names, false, codec.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}

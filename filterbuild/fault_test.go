@@ -226,7 +226,7 @@ func TestFailingReads(t *testing.T) {
 		"build from text":    buildOf("ids.csv"),
 		"build from Arrow":   buildOf("ids.arrow"),
 		"merge": func(s *faultyStore) error {
-			_, err := Merge(t.Context(), s, parts, false, codec.Limits{})
+			_, err := MergeFiles(t.Context(), s, parts, false, codec.Limits{})
 			return err
 		},
 		"read": func(s *faultyStore) error {

@@ -46,6 +46,7 @@ const (
 type Builder struct {
 	plan    *Plan
 	spec    Spec         // the plan's, with what was found out since
+	keys    key.Options  // of the keys that are added
 	params  bloom.Params // of the bits while they are filled; not set until the size is known
 	threads int
 	sharing Sharing
@@ -58,18 +59,14 @@ type Builder struct {
 }
 
 // NewBuilder returns a builder for up to Workers goroutines. It may read a sample
-// of the IDs. The error wraps fault.ErrMemory if the budget is too small even for one
-// worker.
+// of the IDs. The error wraps fault.ErrMemory if the budget is too small even for
+// one worker.
 func (p *Plan) NewBuilder(ctx context.Context) (*Builder, error) { return p.newBuilder(ctx, 1) }
 
 // newBuilder is NewBuilder with bits that are folded from the start.
 func (p *Plan) newBuilder(ctx context.Context, fold uint64) (*Builder, error) {
-	b := &Builder{plan: p, spec: p.Spec, threads: p.opts.threads()}
-	b.memory.most = uint64(max(p.opts.Memory, 0))
-	b.memory.workers = uint64(b.threads)
-	b.spill = spill.New(p.opts.TempDir, waitsOnDisk)
+	b := p.builder()
 	if p.unsized {
-		b.sharing = Private // of waiting keys
 		return b, nil
 	}
 	sparse, err := p.sparse(ctx)
@@ -79,6 +76,22 @@ func (p *Plan) newBuilder(ctx context.Context, fold uint64) (*Builder, error) {
 	b.spec.sparse = sparse
 	return b, b.divide(func(bloom.Params, float64) uint64 { return fold })
 }
+
+// builder returns a builder. Call divide on it, unless the size of the filter is
+// known only later.
+func (p *Plan) builder() *Builder {
+	b := &Builder{plan: p, spec: p.Spec, threads: p.opts.threads()}
+	b.keys = key.Options{Rule: p.Spec.Rule, Classes: key.ClassesOf(p.Spec.Classes)}
+	b.memory.most = uint64(max(p.opts.Memory, 0))
+	b.memory.workers = uint64(b.threads)
+	b.spill = spill.New(p.opts.TempDir, waitsOnDisk)
+	if p.unsized {
+		b.sharing = Private // of waiting keys
+	}
+	return b
+}
+
+func unfolded(bloom.Params, float64) uint64 { return 1 }
 
 // divide sets the size of the bits and how workers share them.
 func (b *Builder) divide(fold func(p bloom.Params, fpr float64) uint64) error {
@@ -172,6 +185,7 @@ type Worker struct {
 	rows    int64
 	null    int64
 	backlog *backlog // keys that wait until the size is known
+	values  *key.ValueEncoder
 }
 
 // Worker returns a new worker. It may be called concurrently.
@@ -201,8 +215,12 @@ func (b *Builder) newPartial() (*partial, error) {
 	return p, p.begin()
 }
 
-// Add adds the keys of a batch.
-func (w *Worker) Add(batch *key.Batch) error {
+// AddBatch adds the keys of a batch, which must have been made with the filter's rule
+// and be of its classes.
+func (w *Worker) AddBatch(batch *key.Batch) error {
+	if err := batch.Fits(w.b.keys.Classes, w.b.keys.Rule); err != nil {
+		return err
+	}
 	w.rows += int64(batch.Len)
 	w.null += int64(batch.Nulls())
 	if len(batch.Rows) == 0 { // a column without a type may not have the filter's class

@@ -285,7 +285,7 @@ func TestFinishCancelled(t *testing.T) {
 	for range blockKeys * 3 {
 		batch.SetBytes(plain, 1, 0)
 		batch.Len = 1
-		if err := w.Add(&batch); err != nil {
+		if err := w.AddBatch(&batch); err != nil {
 			t.Fatal(err)
 		}
 	}

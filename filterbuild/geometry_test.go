@@ -163,12 +163,12 @@ func TestRegistersThatAreMissing(t *testing.T) {
 		if _, err := codec.Save(t.Context(), s, without, f, codec.Options{Replace: true}); err != nil {
 			t.Fatal(err)
 		}
-		if f, err = Merge(t.Context(), s, names, false, codec.Limits{}); err != nil || f.Registers != nil {
+		if f, err = MergeFiles(t.Context(), s, names, false, codec.Limits{}); err != nil || f.Registers != nil {
 			t.Errorf("%s: registers of some of the keys, or %v", without, err)
 		}
 		s.put(without, whole)
 	}
-	if f, err := Merge(t.Context(), s, names, false, codec.Limits{}); err != nil || f.Registers == nil {
+	if f, err := MergeFiles(t.Context(), s, names, false, codec.Limits{}); err != nil || f.Registers == nil {
 		t.Errorf("no registers, or %v", err)
 	}
 }

@@ -208,7 +208,7 @@ func mergeTree(t testing.TB, s *memStore, names []string, rng *rand.Rand) *codec
 	names = append([]string(nil), names...)
 	for step := 0; len(names) > 2; step++ {
 		rng.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-		f, err := Merge(t.Context(), s, names[:2], true, codec.Limits{})
+		f, err := MergeFiles(t.Context(), s, names[:2], true, codec.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +218,7 @@ func mergeTree(t testing.TB, s *memStore, names []string, rng *rand.Rand) *codec
 		}
 		names = append(names[2:], name)
 	}
-	f, err := Merge(t.Context(), s, names, false, codec.Limits{})
+	f, err := MergeFiles(t.Context(), s, names, false, codec.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

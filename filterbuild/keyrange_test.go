@@ -117,7 +117,7 @@ func TestKeyRangeOfParts(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			f, err := Merge(t.Context(), s, names, false, codec.Limits{})
+			f, err := MergeFiles(t.Context(), s, names, false, codec.Limits{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,18 +16,30 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Merge OR-merges partial filter files of one build, in any order, into the sealed
-// filter or, if open, into a larger partial one. It refuses files that cannot be
-// read, files of other builds, sealed filters, duplicate shards and, when sealing,
-// missing shards. The error lists all problems, not only the first, but cuts a long
-// list short.
+// Merge merges partial filters of one build, in any order, into the sealed filter
+// or, if open, into a larger partial one. It refuses filters of other builds, sealed
+// filters, duplicate shards and, when sealing, missing shards. The error lists all
+// problems, not only the first, but cuts a long list short. The filters are not
+// modified, and the result shares no memory with them.
+func Merge(ctx context.Context, filters []*codec.Filter, open bool) (*codec.Filter, error) {
+	if len(filters) == 0 {
+		return nil, errors.New("no filter to merge: want one or more")
+	}
+	parts, err := partsOf(filters)
+	if err != nil {
+		return nil, err
+	}
+	return mergeAll(ctx, parts, open, codec.Limits{})
+}
+
+// MergeFiles is [Merge] for filter files. It also refuses files that cannot be read.
 //
 // Memory holds one filter, however many files there are, plus exact parts: one at a
 // time or a few small ones. If all parts are exact, it holds sets of up to twice
-// the size of their union. If that exceeds the limit, the error wraps [fault.ErrMemory]
-// or [codec.ErrLimit]. Merge uses up to GOMAXPROCS processors. For directories and
-// patterns, see [Names].
-func Merge(ctx context.Context, store storage.Source, names []string, open bool, lim codec.Limits) (f *codec.Filter, err error) {
+// the size of their union. If that exceeds the limit, the error wraps
+// [fault.ErrMemory] or [codec.ErrLimit]. MergeFiles uses up to GOMAXPROCS
+// processors. For directories and patterns, see [Names].
+func MergeFiles(ctx context.Context, store storage.Source, names []string, open bool, lim codec.Limits) (f *codec.Filter, err error) {
 	if len(names) == 0 {
 		return nil, errors.New("no filter to merge: want one or more")
 	}
@@ -40,6 +52,10 @@ func Merge(ctx context.Context, store storage.Source, names []string, open bool,
 	if err != nil {
 		return nil, err
 	}
+	return mergeAll(ctx, parts, open, lim)
+}
+
+func mergeAll(ctx context.Context, parts []part, open bool, lim codec.Limits) (*codec.Filter, error) {
 	held, err := agree(parts, open)
 	if err != nil {
 		return nil, err
@@ -290,12 +306,24 @@ func (p *partial) takeBits(ctx context.Context, parts []part) error {
 	if err != nil {
 		return err
 	}
-	for _, h := range heads {
-		p.keys += h.Filter.Keys
+	var files []*codec.Header
+	for i, h := range heads {
+		p.keys += parts[i].about.Keys
+		p.stretch(boundsIn(&parts[i].about))
+		if f := parts[i].filter; f != nil {
+			p.sketch(registersOf(f))
+			if err := p.bits.Union(f.Bloom()); err != nil {
+				return fmt.Errorf("%s: %w", parts[i].name, err)
+			}
+			continue
+		}
 		p.sketch(registersOf(h.Filter))
-		p.stretch(boundsIn(h.Filter))
+		files = append(files, h)
 	}
-	return errors.Join(codec.OrInto(ctx, p.bits, heads...), restAll(parts))
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return errors.Join(codec.OrInto(ctx, p.bits, files...), restAll(parts))
 }
 
 // takeSets adds the members of exact filters to p's set or bits.
@@ -426,10 +454,15 @@ func loadSets(ctx context.Context, parts []part, b *budget, lim codec.Limits) ([
 	return sets, several(errs)
 }
 
-// set reads an exact filter and accounts for it in s.
+// set reads an exact filter, or copies it, and accounts for it in s.
 func (p *part) set(ctx context.Context, s *share, lim codec.Limits) (*exact.Set, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
+	}
+	if p.filter != nil {
+		set := p.filter.Exact().Clone()
+		_, err := s.set(set.Bytes())
+		return set, err
 	}
 	h, err := p.header()
 	if err != nil {

@@ -56,7 +56,7 @@ func TestMergeRefusals(t *testing.T) {
 	s.put("flipped", flipped)
 	s.put("cut", whole[:len(whole)-9])
 	s.put("text", []byte("1\n2\n3\n"))
-	pair, err := Merge(t.Context(), s, []string{all[1], all[4]}, true, codec.Limits{})
+	pair, err := MergeFiles(t.Context(), s, []string{all[1], all[4]}, true, codec.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,20 +88,20 @@ func TestMergeRefusals(t *testing.T) {
 		{"cut short", []string{all[0], "cut"}, true, fault.ErrCorrupt, []string{"cut"}},
 		{"no filter", []string{all[0], "text"}, true, fault.ErrCorrupt, []string{"text"}},
 	} {
-		f, err := Merge(t.Context(), s, c.names, c.open, codec.Limits{})
+		f, err := MergeFiles(t.Context(), s, c.names, c.open, codec.Limits{})
 		if f != nil && err != nil {
 			t.Errorf("%s: a filter and an error", c.name)
 		}
 		refused(t, c.name, err, c.kind, c.words...)
 	}
-	if _, err := Merge(t.Context(), s, nil, false, codec.Limits{}); err == nil {
+	if _, err := MergeFiles(t.Context(), s, nil, false, codec.Limits{}); err == nil {
 		t.Error("nothing was merged into something")
 	}
-	_, err = Merge(t.Context(), s, all, false, codec.Limits{MaxBytes: 1000})
+	_, err = MergeFiles(t.Context(), s, all, false, codec.Limits{MaxBytes: 1000})
 	refused(t, "limit", err, fault.ErrMemory, "p-0-of-8", "Memory")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("enough"))
-	if _, err := Merge(ctx, s, all, false, codec.Limits{}); err == nil || !strings.Contains(err.Error(), "enough") {
+	if _, err := MergeFiles(ctx, s, all, false, codec.Limits{}); err == nil || !strings.Contains(err.Error(), "enough") {
 		t.Errorf("a merge that was called off: %v", err)
 	}
 }
@@ -109,21 +109,21 @@ func TestMergeRefusals(t *testing.T) {
 // A partial merge reports the shards it has, whatever the order of its parts.
 func TestPartialMergeSaysWhatItHolds(t *testing.T) {
 	s := parts(t)
-	f, err := Merge(t.Context(), s, []string{"p-6-of-8", "p-0-of-8", "p-3-of-8"}, true, codec.Limits{})
+	f, err := MergeFiles(t.Context(), s, []string{"p-6-of-8", "p-0-of-8", "p-3-of-8"}, true, codec.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if f.Sealed() || f.Partial.Of != 8 || len(f.Partial.Held) != 3 || f.Partial.Held[0] != 0 || f.Partial.Held[1] != 3 || f.Partial.Held[2] != 6 {
 		t.Errorf("holds %+v", f.Partial)
 	}
-	again, err := Merge(t.Context(), s, []string{"p-3-of-8", "p-6-of-8", "p-0-of-8"}, true, codec.Limits{})
+	again, err := MergeFiles(t.Context(), s, []string{"p-3-of-8", "p-6-of-8", "p-0-of-8"}, true, codec.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(encoded(t, f), encoded(t, again)) {
 		t.Error("the order of the parts matters")
 	}
-	if all, err := Merge(t.Context(), s, []string{"p-0-of-8", "p-1-of-8", "p-2-of-8", "p-3-of-8", "p-4-of-8", "p-5-of-8", "p-6-of-8", "p-7-of-8"}, true, codec.Limits{}); err != nil || all.Sealed() {
+	if all, err := MergeFiles(t.Context(), s, []string{"p-0-of-8", "p-1-of-8", "p-2-of-8", "p-3-of-8", "p-4-of-8", "p-5-of-8", "p-6-of-8", "p-7-of-8"}, true, codec.Limits{}); err != nil || all.Sealed() {
 		t.Errorf("all parts with Partial: %v; want a partial filter that holds all", err)
 	}
 }
@@ -172,7 +172,7 @@ func TestOnlyShard(t *testing.T) {
 	if err != nil || part.Sealed() {
 		t.Fatalf("shard 0/1 is sealed, or %v", err)
 	}
-	got, err := Merge(t.Context(), s, names, false, codec.Limits{})
+	got, err := MergeFiles(t.Context(), s, names, false, codec.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

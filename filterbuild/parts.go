@@ -35,15 +35,33 @@ func Names(ctx context.Context, store storage.Source, names []string, skip func(
 	return out, several(errs)
 }
 
-// part is a filter file whose header has been read and verified. The header itself
-// is not kept: with registers and the chunk table, that of a large filter takes a
-// hundred KiB, and there may be thousands of parts.
+// part is one of several filters to combine: a file whose header has been read and
+// verified, or a filter in memory. The header of a file is not kept: with registers
+// and the chunk table, that of a large filter takes a hundred KiB, and there may be
+// thousands of parts.
 type part struct {
 	name   string
-	src    storage.Reader
+	src    storage.Reader // of a file; nil: the filter is in memory
+	filter *codec.Filter
 	about  codec.Filter // without registers and payload
 	bytes  uint64       // of the payload
-	digest [32]byte     // from the header
+	digest [32]byte     // from the header of a file; for a filter in memory only if needed
+}
+
+// partsOf returns filters in memory as parts.
+func partsOf(filters []*codec.Filter) ([]part, error) {
+	parts, errs := make([]part, len(filters)), make([]error, len(filters))
+	for i, f := range filters {
+		p := &parts[i]
+		p.name = fmt.Sprintf("filter %d", i+1)
+		if f == nil || f.Bloom() == nil && f.Exact() == nil {
+			errs[i] = fmt.Errorf("%s: %w: no payload", p.name, codec.ErrInvalid)
+			continue
+		}
+		p.filter, p.about, p.bytes = f, *f.Header(), f.Bytes()
+		p.about.Registers = nil
+	}
+	return parts, several(errs)
 }
 
 // opensAtOnce limits how many files are opened concurrently. Each takes a few
@@ -99,12 +117,15 @@ func (p *part) header() (*codec.Header, error) {
 	return h, err
 }
 
-// headers reads the headers of parts again.
+// headers reads the headers of parts again. Filters in memory have none.
 func headers(parts []part) ([]*codec.Header, error) {
 	heads, errs := make([]*codec.Header, len(parts)), make([]error, len(parts))
 	var group errgroup.Group
 	group.SetLimit(opensAtOnce)
 	for i := range parts {
+		if parts[i].filter != nil {
+			continue
+		}
 		group.Go(func() error {
 			heads[i], errs[i] = parts[i].header()
 			return nil

@@ -27,12 +27,12 @@ func TestMergeListsAllThatIsWrong(t *testing.T) {
 	s.put("cut", b[:len(b)-9])
 	s.put("text", []byte("1\n2\n3\n"))
 	s.put("empty", nil)
-	_, err := Merge(t.Context(), s, []string{"p-0-of-8", "cut", "text", "nowhere", "empty"}, false, codec.Limits{})
+	_, err := MergeFiles(t.Context(), s, []string{"p-0-of-8", "cut", "text", "nowhere", "empty"}, false, codec.Limits{})
 	refused(t, "bad headers", err, fault.ErrCorrupt, "cut: ", "text: ", "nowhere: ", "empty: ")
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("one is missing: %v", err)
 	}
-	pair, err := Merge(t.Context(), s, []string{"p-1-of-8", "p-4-of-8"}, true, codec.Limits{})
+	pair, err := MergeFiles(t.Context(), s, []string{"p-1-of-8", "p-4-of-8"}, true, codec.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestMergeListsAllThatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A build of which most files are, though the first one is of another.
-	_, err = Merge(t.Context(), s, []string{
+	_, err = MergeFiles(t.Context(), s, []string{
 		"o-3-of-8", "p-0-of-8", "pair", "sealed", "q-1-of-4", "p-4-of-8", "p-5-of-8", "p-0-of-8", "p-1-of-8", "r-2-of-8",
 	}, false, codec.Limits{})
 	refused(t, "everything", err, fault.ErrMismatch,
@@ -69,17 +69,17 @@ func TestMergeListsAreBounded(t *testing.T) {
 	for i := 0; i < len(names); i += 2 {
 		even = append(even, names[i])
 	}
-	_, err := Merge(t.Context(), s, even, false, codec.Limits{})
+	_, err := MergeFiles(t.Context(), s, even, false, codec.Limits{})
 	refused(t, "every second one", err, fault.ErrMismatch, "all 100, got 50, without 1,3,5,", ",39 and 30 more")
-	_, err = Merge(t.Context(), s, slices.Concat(names, others), false, codec.Limits{})
+	_, err = MergeFiles(t.Context(), s, slices.Concat(names, others), false, codec.Limits{})
 	refused(t, "two builds", err, fault.ErrMismatch, "q-0-of-50: ", "q-19-of-50: ", "… and 30 more")
-	_, err = Merge(t.Context(), s, slices.Concat(names, names), false, codec.Limits{})
+	_, err = MergeFiles(t.Context(), s, slices.Concat(names, names), false, codec.Limits{})
 	refused(t, "all twice", err, fault.ErrMismatch, "shard 19 of 100, which is also", "… and 80 more")
 	for _, n := range names {
 		b, _ := s.get(n)
 		s.put(n, b[:100])
 	}
-	_, err = Merge(t.Context(), s, names, false, codec.Limits{})
+	_, err = MergeFiles(t.Context(), s, names, false, codec.Limits{})
 	refused(t, "all cut short", err, fault.ErrCorrupt, "p-0-of-100: ", "p-19-of-100: ", "… and 80 more")
 	if strings.Count(err.Error(), "\n") != 20 {
 		t.Errorf("%v", err)
@@ -103,7 +103,7 @@ func TestMergeOfABuildThatDiffers(t *testing.T) {
 		}
 		change(f)
 		s.put("odd", encoded(t, f))
-		_, err = Merge(t.Context(), s, []string{"p-0-of-8", "odd"}, true, codec.Limits{})
+		_, err = MergeFiles(t.Context(), s, []string{"p-0-of-8", "odd"}, true, codec.Limits{})
 		refused(t, name, err, fault.ErrMismatch, "odd: ", "filter of the build", "as in p-0-of-8")
 	}
 }
@@ -142,7 +142,7 @@ func mergeGroups(t *testing.T, s *memStore, names []string, rng *rand.Rand) *cod
 		var next []string
 		for rest := names; len(rest) > 0; {
 			n := min(1+rng.IntN(5), len(rest))
-			f, err := Merge(t.Context(), s, rest[:n], true, codec.Limits{})
+			f, err := MergeFiles(t.Context(), s, rest[:n], true, codec.Limits{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -154,7 +154,7 @@ func mergeGroups(t *testing.T, s *memStore, names []string, rng *rand.Rand) *cod
 		}
 		names = next
 	}
-	f, err := Merge(t.Context(), s, names, false, codec.Limits{})
+	f, err := MergeFiles(t.Context(), s, names, false, codec.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestMergeOfManyParts(t *testing.T) {
 			}
 			most = h.PayloadBytes
 		}
-		f, err := Merge(t.Context(), s, names, false, codec.Limits{MaxBytes: most})
+		f, err := MergeFiles(t.Context(), s, names, false, codec.Limits{MaxBytes: most})
 		if err != nil {
 			t.Fatalf("%s: %v", kind, err)
 		}
@@ -233,7 +233,7 @@ func TestMergeOfManyParts(t *testing.T) {
 		if n := s.awake.Load(); n != 0 {
 			t.Errorf("%s: %d files stay open", kind, n)
 		}
-		_, err = Merge(t.Context(), s, names, false, codec.Limits{MaxBytes: most / 8})
+		_, err = MergeFiles(t.Context(), s, names, false, codec.Limits{MaxBytes: most / 8})
 		if !errors.Is(err, fault.ErrMemory) && !errors.Is(err, codec.ErrLimit) {
 			t.Errorf("%s: over the limit: %v", kind, err)
 		}
@@ -250,11 +250,11 @@ func TestMergeOfExactPartsIsBounded(t *testing.T) {
 	if err != nil || first.Kind() != codec.KindExact {
 		t.Fatalf("the parts are no exact ones, or %v", err)
 	}
-	f, err := Merge(t.Context(), s, names, false, codec.Limits{})
+	f, err := MergeFiles(t.Context(), s, names, false, codec.Limits{})
 	if err != nil || f.Kind() != codec.KindBloom {
 		t.Fatalf("the whole is exact, or %v", err)
 	}
-	_, err = Merge(t.Context(), s, names, false, codec.Limits{MaxBytes: first.Params.Bytes() - 1})
+	_, err = MergeFiles(t.Context(), s, names, false, codec.Limits{MaxBytes: first.Params.Bytes() - 1})
 	if !errors.Is(err, fault.ErrMemory) {
 		t.Errorf("%v, want an error that is %q", err, fault.ErrMemory)
 	}
@@ -298,7 +298,7 @@ func TestPile(t *testing.T) {
 // What is read in the end is what was looked at before.
 func TestMergeOfAPartThatChanges(t *testing.T) {
 	s := &drowsyStore{memStore: parts(t), swap: map[string]string{"p-1-of-8": "o-1-of-8"}}
-	_, err := Merge(t.Context(), s, []string{"p-0-of-8", "p-1-of-8"}, true, codec.Limits{})
+	_, err := MergeFiles(t.Context(), s, []string{"p-0-of-8", "p-1-of-8"}, true, codec.Limits{})
 	refused(t, "a part that changes", err, syscall.ESTALE, "p-1-of-8: the file changed")
 }
 

@@ -172,7 +172,7 @@ func TestMergeOfManyChunks(t *testing.T) {
 			}
 		}
 		r.Shuffle(of, func(i, j int) { names[i], names[j] = names[j], names[i] })
-		got, err := Merge(t.Context(), s, names, true, codec.Limits{})
+		got, err := MergeFiles(t.Context(), s, names, true, codec.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -163,14 +163,14 @@ func TestRuleTellsFiltersApart(t *testing.T) {
 			}
 		}
 	}
-	_, err := Merge(t.Context(), s, []string{"part ", "part lower"}, false, codec.Limits{})
+	_, err := MergeFiles(t.Context(), s, []string{"part ", "part lower"}, false, codec.Limits{})
 	refused(t, "merge", err, fault.ErrMismatch, "build", "part lower")
 	for _, op := range []SetOp{Union, Intersect} {
-		_, err := Combine(t.Context(), s, op, []string{"filter lower", "filter trim,lower"}, codec.Limits{})
+		_, err := CombineFiles(t.Context(), s, op, []string{"filter lower", "filter trim,lower"}, codec.Limits{})
 		refused(t, string(op), err, fault.ErrMismatch, "filter trim,lower: ", "want lower as in filter lower, got trim,lower")
-		_, err = Combine(t.Context(), s, op, []string{"filter ", "filter lower"}, codec.Limits{})
+		_, err = CombineFiles(t.Context(), s, op, []string{"filter ", "filter lower"}, codec.Limits{})
 		refused(t, string(op), err, fault.ErrMismatch, "filter lower: ", "want none as in filter , got lower")
-		f, err := Combine(t.Context(), s, op, []string{"filter lower", "filter lower"}, codec.Limits{})
+		f, err := CombineFiles(t.Context(), s, op, []string{"filter lower", "filter lower"}, codec.Limits{})
 		if err != nil || f.Rule != "lower" || again(t, f).Rule != "lower" {
 			t.Errorf("%s: %+v, error %v", op, f, err)
 		}

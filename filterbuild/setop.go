@@ -42,9 +42,9 @@ const (
 // folded to a size that was not meant for them.
 const foldLimit = 2
 
-// Combine applies op to sealed filter files over the same kind of key. If all
-// filters are exact, so is the result; with a Bloom filter among them, the result
-// is a Bloom filter.
+// Combine applies op to sealed filters over the same kind of key. If all filters are
+// exact, so is the result; with a Bloom filter among them, the result is a Bloom
+// filter.
 //
 // Bloom filters must have the same geometry. Those of different sizes are folded to
 // the greatest common divisor of the sizes, which may be far smaller than each, and
@@ -59,15 +59,29 @@ const foldLimit = 2
 // size once these are the better filter. Combine refuses a union that would lose
 // room.
 //
-// The headers are read first, then one filter after the other. Memory holds the
-// result and, if a filter cannot be read straight into it, that filter and its
-// folded form, all within the limit.
-func Combine(ctx context.Context, store storage.Source, op SetOp, names []string, lim codec.Limits) (f *codec.Filter, err error) {
-	if op != Union && op != Intersect && op != Difference {
-		return nil, fmt.Errorf("set operation %q: want union, intersect or difference", op)
+// The filters are not modified, and the result shares no memory with them.
+func Combine(ctx context.Context, op SetOp, filters ...*codec.Filter) (*codec.Filter, error) {
+	if err := op.takes(len(filters)); err != nil {
+		return nil, err
 	}
-	if len(names) < 2 {
-		return nil, fmt.Errorf("%s: want two filters or more, got %d", op, len(names))
+	parts, err := partsOf(filters)
+	if err != nil {
+		return nil, err
+	}
+	for i := range parts { // the result records what it was made from
+		if parts[i].digest, err = filters[i].Digest(); err != nil {
+			return nil, fmt.Errorf("%s: %w", parts[i].name, err)
+		}
+	}
+	return combineParts(ctx, op, parts, codec.Limits{})
+}
+
+// CombineFiles is [Combine] for filter files. The headers are read first, then one
+// filter after the other. Memory holds the result and, if a filter cannot be read
+// straight into it, that filter and its folded form, all within the limit.
+func CombineFiles(ctx context.Context, store storage.Source, op SetOp, names []string, lim codec.Limits) (f *codec.Filter, err error) {
+	if err := op.takes(len(names)); err != nil {
+		return nil, err
 	}
 	parts, err := openParts(ctx, store, names)
 	defer func() {
@@ -78,6 +92,21 @@ func Combine(ctx context.Context, store storage.Source, op SetOp, names []string
 	if err != nil {
 		return nil, err
 	}
+	return combineParts(ctx, op, parts, lim)
+}
+
+// takes returns an error unless op can be applied to n filters.
+func (op SetOp) takes(n int) error {
+	if op != Union && op != Intersect && op != Difference {
+		return fmt.Errorf("set operation %q: want union, intersect or difference", op)
+	}
+	if n < 2 {
+		return fmt.Errorf("%s: want two filters or more, got %d", op, n)
+	}
+	return nil
+}
+
+func combineParts(ctx context.Context, op SetOp, parts []part, lim codec.Limits) (*codec.Filter, error) {
 	if err := combinable(parts); err != nil {
 		return nil, err
 	}
@@ -480,8 +509,16 @@ func (c *combiner) intersect(ctx context.Context, all *partial, blooms, exacts [
 	return nil
 }
 
-// load reads a Bloom filter and folds it to the size of the result.
+// load reads a Bloom filter, or copies it, and folds it to the size of the result.
+// The header that it returns has the registers.
 func (c *combiner) load(ctx context.Context, p *part, params bloom.Params) (*bloom.Filter, *codec.Filter, error) {
+	if p.filter != nil {
+		if k := p.about.Params.Blocks / params.Blocks; k > 1 {
+			bits, err := p.filter.Bloom().Fold(k)
+			return bits, p.filter, err
+		}
+		return p.filter.Bloom().Clone(), p.filter, nil
+	}
 	h, err := p.header()
 	if err != nil {
 		return nil, nil, err

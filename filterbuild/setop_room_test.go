@@ -230,10 +230,10 @@ func TestCombineIsBounded(t *testing.T) {
 			s.put(name, encoded(t, of(i, n)))
 			names = append(names, name)
 		}
-		if f, err := Combine(t.Context(), s, c.op, names, codec.Limits{MaxBytes: c.want << 20}); err != nil || f.Params.Blocks != mib {
+		if f, err := CombineFiles(t.Context(), s, c.op, names, codec.Limits{MaxBytes: c.want << 20}); err != nil || f.Params.Blocks != mib {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		_, err := Combine(t.Context(), s, c.op, names, codec.Limits{MaxBytes: c.want<<20 - 1})
+		_, err := CombineFiles(t.Context(), s, c.op, names, codec.Limits{MaxBytes: c.want<<20 - 1})
 		refused(t, c.name, err, fault.ErrMemory, c.op.noun(), show.Size(int64(c.want<<20)), "Memory")
 		if n := s.most.Load(); n > readsAtOnce {
 			t.Errorf("%s: %d files are open at a time", c.name, n)

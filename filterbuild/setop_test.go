@@ -46,7 +46,7 @@ func combine(t testing.TB, op SetOp, filters []*codec.Filter, names []string) (*
 		s.put(names[i], encoded(t, f))
 		files = append(files, names[i])
 	}
-	return Combine(t.Context(), s, op, files, codec.Limits{})
+	return CombineFiles(t.Context(), s, op, files, codec.Limits{})
 }
 
 func TestCombine(t *testing.T) {

@@ -79,7 +79,7 @@ func pipeline(ctx context.Context, dir string) error {
 		}
 		parts = append(parts, name)
 	}
-	filter, err := filterbuild.Merge(ctx, storage.Local{}, parts, false, codec.Limits{})
+	filter, err := filterbuild.MergeFiles(ctx, storage.Local{}, parts, false, codec.Limits{})
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func (j *Join) lookupRows(ctx context.Context, builder *filterbuild.Builder) err
 		if err != nil {
 			return err
 		}
-		add = func(k *key.Batch, _ string) error { return w.Add(k) }
+		add = func(k *key.Batch, _ string) error { return w.AddBatch(k) }
 	}
 	return j.eachID(ctx, true, func(f *partition.File, rec arrow.Record, k *key.Batch) error {
 		j.idsTotal.Add(int64(len(k.Rows) + len(k.Void())))
@@ -68,7 +68,7 @@ func (j *Join) lookupKeys(ctx context.Context, builder *filterbuild.Builder) err
 			if err != nil {
 				return nil, err
 			}
-			fill = func(b *key.Batch, _ string) error { return worker.Add(b) }
+			fill = func(b *key.Batch, _ string) error { return worker.AddBatch(b) }
 		}
 		return func(p partition.Piece, b *key.Batch) error {
 			if err := fill(b, p.File.Name); err != nil {

@@ -166,10 +166,10 @@ func adder(b *filterbuild.Builder) (func(k *key.Batch, some []uint32) error, err
 	var picked key.Batch
 	return func(k *key.Batch, some []uint32) error {
 		if some == nil || len(some) == len(k.Rows) {
-			return w.Add(k)
+			return w.AddBatch(k)
 		}
 		k.Select(&picked, some)
-		return w.Add(&picked)
+		return w.AddBatch(&picked)
 	}, err
 }
 

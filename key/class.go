@@ -26,6 +26,7 @@
 package key
 
 import (
+	"math"
 	"strconv"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -64,6 +65,16 @@ const (
 
 // Fixed returns the class of fixed-width binary values of w bytes.
 func Fixed(w int) Class { return Class("fixed[" + strconv.Itoa(w) + "]") }
+
+// Stored reports whether a filter file may name the class.
+func (c Class) Stored() bool {
+	switch c {
+	case Integer, Bytes, Boolean, Date, Instant, Timestamp, Decimal, Float, Time, Duration, Null:
+		return true
+	}
+	w, ok := FixedWidth(c)
+	return ok && w <= math.MaxInt32
+}
 
 // ClassOf returns the class of a column type. Dictionary and extension types have
 // the class of their values. Types that cannot be keys are an error that wraps

@@ -146,7 +146,7 @@ func (v *filterVictim) try(ctx context.Context, n int, path string, m mutation) 
 	store := storage.Local{}
 	f, err := codec.Load(ctx, store, path, limits)
 	if err != nil {
-		if _, merge := filterbuild.Merge(ctx, store, []string{path, v.others[0]}, true, limits); v.partial && merge == nil {
+		if _, merge := filterbuild.MergeFiles(ctx, store, []string{path, v.others[0]}, true, limits); v.partial && merge == nil {
 			return verdict{wrong: "merged, but not read: " + oneLine(err)}
 		}
 		return verdict{refuse: err}
@@ -162,11 +162,11 @@ func (v *filterVictim) try(ctx context.Context, n int, path string, m mutation) 
 	}
 	errs := []error{probe, f.Close()}
 	if v.partial {
-		_, err := filterbuild.Merge(ctx, store, []string{path, v.others[0]}, n%2 == 0, limits)
+		_, err := filterbuild.MergeFiles(ctx, store, []string{path, v.others[0]}, n%2 == 0, limits)
 		errs = append(errs, err)
 	} else {
 		op := []filterbuild.SetOp{filterbuild.Union, filterbuild.Intersect}[n%2]
-		_, err := filterbuild.Combine(ctx, store, op, []string{v.others[0], path}, limits)
+		_, err := filterbuild.CombineFiles(ctx, store, op, []string{v.others[0], path}, limits)
 		_, _, err2 := filterbuild.Compare(ctx, store, path, v.others[0], limits)
 		errs = append(errs, err, err2)
 	}

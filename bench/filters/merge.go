@@ -62,7 +62,7 @@ func answerMerge(words []string) (any, error) {
 		names = append(names, shardFile(dir, shard))
 	}
 	return withMemory(rounds, func() error {
-		f, err := filterbuild.Merge(context.Background(), storage.Local{}, names, false, codec.Limits{})
+		f, err := filterbuild.MergeFiles(context.Background(), storage.Local{}, names, false, codec.Limits{})
 		if err == nil && f.Kind() != codec.KindBloom {
 			err = fmt.Errorf("the merged filter is %s", f.Kind())
 		}

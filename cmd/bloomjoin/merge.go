@@ -139,9 +139,9 @@ func (c *cli) mergeFilters(ctx context.Context, o *mergeFlags, names []string) (
 	lim := codec.Limits{MaxBytes: uint64(budget)}
 	op := o.op()
 	if op == "" {
-		return filterbuild.Merge(ctx, storage.Local{}, names, o.partial, lim)
+		return filterbuild.MergeFiles(ctx, storage.Local{}, names, o.partial, lim)
 	}
-	f, err := filterbuild.Combine(ctx, storage.Local{}, op, names, lim)
+	f, err := filterbuild.CombineFiles(ctx, storage.Local{}, op, names, lim)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}

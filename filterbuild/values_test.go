@@ -1,0 +1,326 @@
+package filterbuild
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// given builds a filter of values, which so many workers add at the same time,
+// each a part of the rows.
+func given(t testing.TB, o Options, workers int, n int, values func(lo, hi int) key.Values) (*codec.Filter, Report) {
+	t.Helper()
+	b, err := NewBuilder(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	var wg sync.WaitGroup
+	for i := range workers {
+		wg.Go(func() {
+			w, err := b.Worker()
+			if err == nil {
+				err = w.Add(values(n*i/workers, n*(i+1)/workers))
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	f, rep, err := b.Finish(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f, rep
+}
+
+// shuffled returns the integers below n, times step, in an order of their own.
+func shuffled(n int, step int64) []int64 {
+	ids := numbers(n, func(i int) int64 { return (int64(i) - int64(n)/2) * step })
+	rand.New(rand.NewPCG(1, 2)).Shuffle(n, func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+	return ids
+}
+
+// A filter from values is, byte for byte but for the build id, that of files with
+// the same keys, whatever the kind, the class, the options and the number of
+// workers and shards.
+func TestBuilderAsFromFiles(t *testing.T) {
+	const n = 30_000
+	ids := shuffled(n, 7919)
+	dense := shuffled(n, 1)
+	words := numbers(n, func(i int) string { return fmt.Sprintf(" User%d ", i%(n/2)) })
+	uuids := numbers(n, func(i int) (u [16]byte) { copy(u[:], fmt.Sprintf("%016d", i)); return u })
+	texts := numbers(n, func(i int) string { return fmt.Sprintf("{%x}", uuids[i]) })
+	raw := numbers(n, func(i int) []byte { return []byte(words[i]) })
+	ints := func(v []int64) func(lo, hi int) key.Values {
+		return func(lo, hi int) key.Values { return key.Int64s(v[lo:hi]) }
+	}
+	for _, c := range []struct {
+		name    string
+		columns []column
+		opts    Options
+		classes []string
+		values  func(lo, hi int) key.Values
+	}{
+		{"integers", []column{{"k", ids}}, Options{Key: "k"}, []string{"integer"}, ints(ids)},
+		{"dense integers", []column{{"k", dense}}, Options{Key: "k"}, []string{"integer"}, ints(dense)},
+		{"exact by wish", []column{{"k", ids}}, Options{Key: "k", Kind: codec.WantExact}, []string{"integer"}, ints(ids)},
+		{"bits by wish, with a capacity", []column{{"k", dense}}, Options{Key: "k", Kind: codec.WantBloom, Capacity: 2 * n, FPR: 0.001}, []string{"integer"}, ints(dense)},
+		{"room", []column{{"k", ids}}, Options{Key: "k", Room: true, Capacity: 3 * n, Kind: codec.WantBloom}, []string{"integer"}, ints(ids)},
+		{"a size, no range, a seed", []column{{"k", ids}}, Options{Key: "k", MaxSize: 30_000, NoKeyRange: true, Seed: 7, Kind: codec.WantBloom}, []string{"integer"}, ints(ids)},
+		{"strings under a rule", []column{{"k", words}}, Options{Key: "k", Normalize: "lower,trim"}, []string{"bytes"}, func(lo, hi int) key.Values { return key.Strings(words[lo:hi]) }},
+		{"bytes", []column{{"k", words}}, Options{Key: "k"}, []string{"bytes"}, func(lo, hi int) key.Values { return key.ByteSlices(raw[lo:hi]) }},
+		{"UUIDs", []column{{"k", texts}}, Options{Key: "k", Normalize: "uuid"}, []string{"fixed[16]"}, func(lo, hi int) key.Values { return key.UUIDs(uuids[lo:hi]) }},
+		{"composite", []column{{"k", ids}, {"s", words}}, Options{Key: "k,s"}, []string{"integer", "bytes"}, func(lo, hi int) key.Values {
+			return key.Columns(key.Int64s(ids[lo:hi]), key.Strings(words[lo:hi]))
+		}},
+	} {
+		s := newStore()
+		rec := record(t, c.columns...)
+		putParquet(t, s, "ids", n/4, rec)
+		rec.Release()
+		want, wantRep := build(t, s, []string{"ids"}, c.opts)
+		o := c.opts
+		o.Classes, o.Identity = c.classes, []byte("these")
+		for _, workers := range []int{1, 4} {
+			o.Threads = workers
+			for _, capacity := range []uint64{c.opts.Capacity, max(c.opts.Capacity, n)} { // which files tell
+				o.Capacity = capacity
+				f, rep := given(t, o, workers, n, c.values)
+				if id := f.BuildID; id == want.BuildID || id == [32]byte{} {
+					t.Errorf("%s: build id %x", c.name, id)
+				}
+				f.BuildID = want.BuildID
+				if !bytes.Equal(encoded(t, f), encoded(t, want)) || rep.Rows != wantRep.Rows || rep.Keys != wantRep.Keys || rep.KeysNull != 0 {
+					t.Errorf("%s, %d workers, capacity %d: another file than from files: %s and %s", c.name, workers, capacity, f.Kind(), want.Kind())
+				}
+			}
+		}
+		// Shards, in memory, merged in one go and in steps.
+		o.Capacity = max(c.opts.Capacity, n)
+		var parts []*codec.Filter
+		for i := range uint32(5) {
+			o.Shard = partition.Shard{Index: i, Of: 5}
+			lo := int(i) * n / 5
+			f, _ := given(t, o, 2, n/5, func(a, b int) key.Values { return c.values(lo+a, lo+b) })
+			parts = append(parts, f)
+		}
+		before := encoded(t, parts[0])
+		all, err := Merge(t.Context(), parts, false)
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		some, err := Merge(t.Context(), []*codec.Filter{parts[4], parts[1], parts[2]}, true)
+		if err != nil || some.Sealed() || !slices.Equal(some.Partial.Held, []uint32{1, 2, 4}) {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		steps, err := Merge(t.Context(), []*codec.Filter{parts[3], some, parts[0]}, false)
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if !bytes.Equal(before, encoded(t, parts[0])) {
+			t.Errorf("%s: a merge changed what it merged", c.name)
+		}
+		if !bytes.Equal(encoded(t, steps), encoded(t, all)) {
+			t.Errorf("%s: a merge in steps comes to another file", c.name)
+		}
+		all.BuildID = want.BuildID
+		if !bytes.Equal(encoded(t, all), encoded(t, want)) {
+			t.Errorf("%s: merged partial filters come to another file than one build from files", c.name)
+		}
+	}
+}
+
+// What cannot be a filter is refused before a key is added.
+func TestBuilderRefuses(t *testing.T) {
+	shard := partition.Shard{Index: 1, Of: 4}
+	for what, c := range map[string]struct {
+		o    Options
+		kind error
+		text string
+	}{
+		"no key":                 {Options{}, nil, "column name"},
+		"no type":                {Options{Key: "user"}, nil, "user::int64"},
+		"fewer classes":          {Options{Key: "a,b", Classes: []string{"integer"}}, fault.ErrMismatch, "want 2, got 1"},
+		"a class that is none":   {Options{Key: "a", Classes: []string{"number"}}, fault.ErrUnsupported, `"number"`},
+		"no class":               {Options{Key: "a", Classes: []string{"null"}}, fault.ErrUnsupported, `"null"`},
+		"a rule for integers":    {Options{Key: "a::int64", Normalize: "trim"}, fault.ErrUnsupported, "trim"},
+		"an unknown rule":        {Options{Key: "a::int64", Normalize: "upper"}, nil, "upper"},
+		"exact text":             {Options{Key: "a::string", Kind: codec.WantExact}, fault.ErrUnsupported, "exact"},
+		"a rate and a size":      {Options{Key: "a::int64", FPR: 0.1, MaxSize: 100}, nil, "one of the two"},
+		"room without capacity":  {Options{Key: "a::int64", Room: true}, nil, "capacity"},
+		"a shard of none":        {Options{Key: "a::int64", Shard: partition.Shard{Index: 4, Of: 4}}, nil, "shard 4 of 4"},
+		"a shard, unsized":       {Options{Key: "a::int64", Shard: shard, Identity: []byte{1}}, ErrCapacity, "Options.Capacity"},
+		"a shard of who knows":   {Options{Key: "a::int64", Shard: shard, Capacity: 10}, nil, "Options.Identity"},
+		"more than the memory":   {Options{Key: "a::string", Capacity: 1e9, Memory: 1 << 20}, fault.ErrMemory, "budget"},
+		"a rate below any other": {Options{Key: "a::string", Capacity: 1e12, FPR: 1e-12}, fault.ErrUnsupported, "rate"},
+	} {
+		_, err := NewBuilder(c.o)
+		if err == nil || c.kind != nil && !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: %v, want %q", what, err, c.text)
+		}
+	}
+}
+
+// A value that the filter would deny is an error, and a NULL is no key.
+func TestWorkerAdd(t *testing.T) {
+	floats := array.NewFloat64Builder(memory.DefaultAllocator)
+	floats.AppendValues([]float64{1, 2}, nil)
+	floats.AppendNull()
+	whole := floats.NewArray()
+	defer whole.Release()
+	floats.AppendValues([]float64{1, 2, 2.5}, nil)
+	broken := floats.NewArray()
+	defer broken.Release()
+	for what, c := range map[string]struct {
+		o    Options
+		v    key.Values
+		kind error
+		text string
+	}{
+		"text":        {Options{Key: "a::int64"}, key.Strings([]string{"1"}), fault.ErrMismatch, "want integer, got text"},
+		"two columns": {Options{Key: "a::int64"}, key.Columns(key.Int64s(nil), key.Int64s(nil)), fault.ErrMismatch, "want 1, got 2"},
+		"a fraction":  {Options{Key: "a::int64"}, key.Array(broken), fault.ErrMismatch, "value of row 2"},
+		"no UUID":     {Options{Key: "a::string", Normalize: "uuid"}, key.Strings([]string{"x"}), key.ErrNoUUID, "UUID"},
+		"too large":   {Options{Key: "a::float64"}, key.Int64s([]int64{math.MaxInt64}), fault.ErrMismatch, "value of row 0"},
+	} {
+		b, err := NewBuilder(c.o)
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		w, err := b.Worker()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Add(c.v); !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: %v, want %q", what, err, c.text)
+		}
+		var ints key.Batch
+		ints.SetInts(make([]byte, 8), 1, 8, true)
+		if err := w.AddBatch(&ints); (err == nil) != (c.o.Key == "a::int64") {
+			t.Errorf("%s: a batch of integers: %v", what, err)
+		}
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	f, rep := given(t, Options{Key: "a::int64"}, 1, 3, func(lo, hi int) key.Values { return key.Array(whole) })
+	if sel, err := f.Probe(key.Int64s([]int64{2, 3, 1}), nil); err != nil || fmt.Sprint(sel) != "[0 2]" || rep.Rows != 3 || rep.KeysNull != 1 || rep.Distinct != 2 {
+		t.Errorf("%v of %+v, error %v", sel, rep, err)
+	}
+	none, rep := given(t, Options{Key: "a::int64"}, 1, 0, func(lo, hi int) key.Values { return key.Int64s(nil) })
+	if sel, err := none.Probe(key.Int64s([]int64{0}), nil); err != nil || len(sel) > 0 || rep.Rows != 0 || !none.Sealed() {
+		t.Errorf("a filter of nothing has %v, error %v", sel, err)
+	}
+}
+
+// Keys of which nobody knows the number wait on disk when they exceed the budget.
+func TestBuilderWaits(t *testing.T) {
+	ids := shuffled(400_000, 7919)
+	o := Options{Key: "a::int64", Kind: codec.WantBloom, Threads: 2, TempDir: t.TempDir()}
+	free, rep := given(t, o, 2, len(ids), func(lo, hi int) key.Values { return key.Int64s(ids[lo:hi]) })
+	if rep.Spilled != 0 {
+		t.Errorf("%d bytes on disk without a budget", rep.Spilled)
+	}
+	o.Memory = 2 << 20
+	tight, rep := given(t, o, 2, len(ids), func(lo, hi int) key.Values { return key.Int64s(ids[lo:hi]) })
+	if rep.Spilled == 0 || !bytes.Equal(encoded(t, free), encoded(t, tight)) {
+		t.Errorf("%d bytes on disk in a budget of %d", rep.Spilled, o.Memory)
+	}
+}
+
+// The rules of a merge in memory are those of files.
+func TestMergeRefuses(t *testing.T) {
+	part := func(name string, i, of uint32, change func(*Options)) *codec.Filter {
+		o := Options{Key: "a::int64", Capacity: 1000, Shard: partition.Shard{Index: i, Of: of}, Identity: []byte(name)}
+		if change != nil {
+			change(&o)
+		}
+		f, _ := given(t, o, 1, 10, func(lo, hi int) key.Values {
+			return key.Int64s(numbers(10, func(j int) int64 { return int64(i)*100 + int64(j) }))
+		})
+		return f
+	}
+	a0, a1 := part("a", 0, 2, nil), part("a", 1, 2, nil)
+	sealed, err := Merge(t.Context(), []*codec.Filter{a1, a0}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := sealed.Contains(key.Uint64s([]uint64{3, 50, 109}), nil); err != nil || fmt.Sprint(got) != "[true false true]" {
+		t.Errorf("%v, error %v", got, err)
+	}
+	for what, c := range map[string]struct {
+		filters []*codec.Filter
+		text    string
+	}{
+		"none":           {nil, "no filter"},
+		"nil":            {[]*codec.Filter{a0, nil}, "filter 2"},
+		"a header":       {[]*codec.Filter{a0, a1.Header()}, "filter 2"},
+		"other keys":     {[]*codec.Filter{a0, part("b", 1, 2, nil)}, "filter 2"},
+		"other options":  {[]*codec.Filter{a0, part("a", 1, 2, func(o *Options) { o.FPR = 0.1 })}, "built from the same inputs with the same options"},
+		"other shards":   {[]*codec.Filter{a0, part("a", 1, 3, nil)}, "of 2 shards"},
+		"twice":          {[]*codec.Filter{a0, a1, a0}, "shard 0 of 2, which is also in filter 1"},
+		"fewer than all": {[]*codec.Filter{a1}, "without 0"},
+		"a sealed one":   {[]*codec.Filter{a0, sealed}, "a finished one"},
+	} {
+		if _, err := Merge(t.Context(), c.filters, false); err == nil || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: %v, want %q", what, err, c.text)
+		}
+	}
+}
+
+// Set operations in memory come to what those of files come to.
+func TestCombineInMemory(t *testing.T) {
+	s := newStore()
+	var filters []*codec.Filter
+	var names []string
+	for i, o := range []Options{{Kind: codec.WantExact}, {Kind: codec.WantExact}, {Kind: codec.WantBloom}, {Kind: codec.WantBloom}} {
+		o.Key, o.Capacity, o.Room, o.FPR = "a::int64", 50_000, i >= 2, 0.001
+		ids := numbers(9000, func(j int) int64 { return int64(i*3000 + j) })
+		f, _ := given(t, o, 2, len(ids), func(lo, hi int) key.Values { return key.Int64s(ids[lo:hi]) })
+		filters, names = append(filters, f), append(names, fmt.Sprint("f", i))
+		if _, err := codec.Save(t.Context(), s, names[i], f, codec.Options{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var before [][]byte
+	for _, f := range filters {
+		before = append(before, encoded(t, f))
+	}
+	for _, op := range []SetOp{Union, Intersect, Difference} {
+		for _, r := range [][2]int{{0, 2}, {1, 3}, {2, 4}, {0, 4}} {
+			want, wantErr := CombineFiles(t.Context(), s, op, names[r[0]:r[1]], codec.Limits{})
+			got, err := Combine(t.Context(), op, filters[r[0]:r[1]]...)
+			if (err == nil) != (wantErr == nil) || err == nil && !bytes.Equal(encoded(t, got), encoded(t, want)) {
+				t.Errorf("%s of %v: other than that of files, errors %v and %v", op, r, err, wantErr)
+			}
+		}
+	}
+	for i, f := range filters {
+		if !bytes.Equal(before[i], encoded(t, f)) {
+			t.Errorf("filter %d was changed", i)
+		}
+	}
+	if _, err := Combine(t.Context(), Union, filters[0]); err == nil {
+		t.Error("a union of one filter")
+	}
+}
