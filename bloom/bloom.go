@@ -138,19 +138,6 @@ func (f *Filter) Add(hashes []uint64) {
 	g.add(f.words, n, hashes)
 }
 
-// AddInts adds integer keys: Hash.Sum64 and Add in one pass.
-func (f *Filter) AddInts(values []uint64) {
-	f.changes()
-	var hashes [span]uint64
-	g, n := f.params.Geometry, f.params.Blocks
-	for len(values) > 0 {
-		k := min(len(values), span)
-		f.params.Hash.Sum64(hashes[:k], values[:k])
-		g.add(f.words, n, hashes[:k])
-		values = values[k:]
-	}
-}
-
 // Probe appends to sel the positions in hashes whose keys may have been added, in
 // ascending order, and returns the extended slice. A position that is missing was
 // certainly not added. There may be up to 2^32 hashes. Probe allocates only if sel

@@ -107,7 +107,7 @@ func TestSumInts(t *testing.T) {
 	})
 }
 
-// AddInts and ProbeInts equal hashing followed by Add and Probe.
+// ProbeInts equals hashing followed by Probe.
 func TestInts(t *testing.T) {
 	each(t, func(t *testing.T, g Geometry) {
 		for _, n := range []int{0, 1, 3, 5, span - 1, span, span + 1, 5*span + 3} {
@@ -117,14 +117,9 @@ func TestInts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h := f.Clone()
 			f.params.Hash.Sum64(hashes, values)
-			f.AddInts(values[:n/2])
-			h.Add(hashes[:n/2])
-			if !bytes.Equal(bitsOf(f), bitsOf(h)) {
-				t.Fatalf("%d integers: other bits than their hashes'", n)
-			}
-			if a, b := f.ProbeInts(values, nil), h.Probe(hashes, nil); !slices.Equal(a, b) {
+			f.Add(hashes[:n/2])
+			if a, b := f.ProbeInts(values, nil), f.Probe(hashes, nil); !slices.Equal(a, b) {
 				t.Fatalf("%d integers: %d found, of their hashes %d", n, len(a), len(b))
 			}
 		}

@@ -8,12 +8,14 @@ import (
 	"io/fs"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // ErrExists means that another output has the name of the one that was to be
 // written.
-var ErrExists = errors.New("the output exists")
+var ErrExists = publish.ErrExists
 
 // Load reads a filter file whole and verifies it. A Bloom filter that is stored
 // uncompressed is mapped instead if the storage can do that; all processes of a
@@ -88,8 +90,8 @@ func Save(ctx context.Context, store storage.Storage, name string, f *Filter, op
 	if size, err = Encode(until{ctx, sink}, f, opts); err != nil {
 		return 0, fmt.Errorf("%s: %w", name, err)
 	}
-	if ctx.Err() != nil {
-		return 0, context.Cause(ctx)
+	if err := stopped.Err(ctx); err != nil {
+		return 0, err
 	}
 	err = sink.Commit(opts.Replace)
 	if opts.Replace || !errors.Is(err, fs.ErrExist) {
@@ -122,7 +124,7 @@ type until struct {
 
 func (u until) Write(p []byte) (int, error) {
 	if u.ctx.Err() != nil {
-		return 0, context.Cause(u.ctx)
+		return 0, stopped.Err(u.ctx)
 	}
 	return u.w.Write(p)
 }

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
 // maxWorkers limits the goroutines that work on chunks, and thereby the memory.
@@ -29,8 +31,8 @@ type worked[S any] struct {
 func inOrder[S any](ctx context.Context, n int, work, use func(s *S, i int) error) error {
 	if n == 1 { // a small filter needs no goroutines
 		var s S
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		if err := stopped.Err(ctx); err != nil {
+			return err
 		}
 		if err := work(&s, 0); err != nil {
 			return err
@@ -71,8 +73,8 @@ func inOrder[S any](ctx context.Context, n int, work, use func(s *S, i int) erro
 		wg.Go(run)
 	}
 	for i := range n {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		if err := stopped.Err(ctx); err != nil {
+			return err
 		}
 		w := <-done[i%len(done)]
 		if w.err != nil {

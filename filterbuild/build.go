@@ -161,7 +161,7 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 	if err := p.capacity(); err != nil {
 		return nil, err
 	}
-	inputs, ok, err := partition.Digest(nil, files)
+	inputs, ok, err := (&partition.Job{Log: files}).Digest()
 	if err != nil {
 		return nil, err
 	}

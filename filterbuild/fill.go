@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -343,7 +344,7 @@ func (b *Builder) release(ctx context.Context, n uint64) error {
 				select {
 				case blocks <- x:
 				case <-ctx.Done():
-					return context.Cause(ctx)
+					return stopped.Err(ctx)
 				}
 			}
 			w.backlog.blocks = nil

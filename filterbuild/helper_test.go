@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
@@ -232,4 +233,11 @@ func numbers[T any](n int, f func(i int) T) []T {
 		out[i] = f(i)
 	}
 	return out
+}
+
+// addInts adds integer keys to a Bloom filter.
+func addInts(f *bloom.Filter, keys []uint64) {
+	hashes := make([]uint64, len(keys))
+	f.Params().Hash.Sum64(hashes, keys)
+	f.Add(hashes)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -448,16 +449,16 @@ func loadSets(ctx context.Context, parts []part, b *budget, lim codec.Limits) ([
 		wg.Go(func() { sets[i].set, errs[i] = parts[i].set(ctx, &sets[i].share, lim) })
 	}
 	wg.Wait()
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	if err := stopped.Err(ctx); err != nil {
+		return nil, err
 	}
 	return sets, several(errs)
 }
 
 // set reads an exact filter, or copies it, and accounts for it in s.
 func (p *part) set(ctx context.Context, s *share, lim codec.Limits) (*exact.Set, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	if err := stopped.Err(ctx); err != nil {
+		return nil, err
 	}
 	if p.filter != nil {
 		set := p.filter.Exact().Clone()

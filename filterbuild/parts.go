@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -85,15 +86,15 @@ func openParts(ctx context.Context, store storage.Source, names []string) ([]par
 	if err := group.Wait(); err != nil {
 		return parts, err
 	}
-	if ctx.Err() != nil {
-		return parts, context.Cause(ctx)
+	if err := stopped.Err(ctx); err != nil {
+		return parts, err
 	}
 	return parts, several(errs)
 }
 
 func (p *part) open(ctx context.Context, store storage.Source) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	if err := stopped.Err(ctx); err != nil {
+		return err
 	}
 	var err error
 	if p.src, err = store.Open(ctx, storage.Object{Name: p.name}); err != nil {

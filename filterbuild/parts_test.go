@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -120,7 +121,7 @@ func TestMergeTrees(t *testing.T) {
 			opts.Kind, opts.Threads = kind, 1
 			whole, _ := build(t, s, inputs, opts)
 			names := buildShards(t, s, "part", inputs, opts, 11)
-			for range 3 {
+			for range cases.Count(1, 2, 3) {
 				procs := 1 + rng.IntN(5)
 				before := runtime.GOMAXPROCS(procs)
 				f := mergeGroups(t, s, names, rng)

@@ -51,7 +51,7 @@ func fuzzFilter(how byte, set map[int64]bool) *codec.Filter {
 	if err != nil {
 		panic(err)
 	}
-	bits.AddInts(values)
+	addInts(bits, values)
 	f.SetBloom(bits)
 	if how&32 != 0 {
 		var r bloom.Registers

@@ -206,7 +206,7 @@ func TestCombineIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bits.AddInts(values)
+		addInts(bits, values)
 		f.SetBloom(bits)
 		return f
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -382,8 +383,8 @@ func TestCountWithAFilter(t *testing.T) {
 // TestCountInLittleMemory: from the least memory on in which a join by way of
 // disk works, where the IDs of a row group come in blocks, counts are right.
 func TestCountInLittleMemory(t *testing.T) {
-	const n = 6000
-	keys := func(n, times int) column {
+	n := int64(cases.Count(2000, 3000, 6000))
+	keys := func(n, times int64) column {
 		c := column{name: "k", dt: arrow.BinaryTypes.String}
 		for i := range n * times {
 			c.values = append(c.values, fmt.Sprintf("key %08d", i%n))

@@ -17,9 +17,9 @@ const (
 	idsSide = "ids"
 )
 
-// wanted is a column of the answer as the caller names it.
+// wanted is a column of the answer as the options name it.
 type wanted struct {
-	side string // logSide, idsSide, or empty: whichever has the name
+	side string // logSide, idsSide, or empty: the one that has the name
 	name string
 }
 
@@ -31,15 +31,8 @@ func (w wanted) String() string {
 	return key.Path{w.side, w.name}.String()
 }
 
-// CheckColumns returns an error if Columns are wrong for the Type, whatever the
-// inputs.
-func (o *Options) CheckColumns() error {
-	_, err := parseColumns(o.Columns, o.Type)
-	return err
-}
-
-// parseColumns reads the columns of an answer: NAME, log.NAME or ids.NAME each,
-// names quoted as in a key. The result is nil if columns is.
+// parseColumns parses the columns of an answer, each NAME, log.NAME or ids.NAME,
+// with names quoted as in a key. The result is nil if columns is.
 func parseColumns(columns []string, t Type) ([]wanted, error) {
 	if columns == nil {
 		return nil, nil
@@ -95,16 +88,16 @@ type chooser struct {
 	ignoreCase bool
 }
 
-// same reports whether two names are those of one column.
+// same reports whether two names denote one column.
 func (c *chooser) same(a, b string) bool { return a == b || c.ignoreCase && strings.EqualFold(a, b) }
 
-// has reports whether a schema has a column of that name.
+// has reports whether a schema has a column of the given name.
 func (c *chooser) has(schema *arrow.Schema, name string) bool {
 	return slices.ContainsFunc(schema.Fields(), func(f arrow.Field) bool { return c.same(f.Name, name) })
 }
 
-// choose returns the columns of the answer in order; nil stands for all: the
-// log's, then the IDs' without the shared keys.
+// choose returns the columns of the answer in order. Nil selects all: the log's,
+// then the IDs' except shared keys.
 func (c *chooser) choose(columns []wanted) ([]chosen, error) {
 	var out []chosen
 	if columns == nil {
@@ -162,7 +155,7 @@ func (c *chooser) find(w wanted) (chosen, error) {
 	if ofIDs {
 		schema = c.ids
 	}
-	f, err := key.Path{w.name}.Resolve(schema, c.ignoreCase) // which refuses a name that stands there twice
+	f, err := key.Path{w.name}.Resolve(schema, c.ignoreCase) // which rejects ambiguous names
 	if err != nil {
 		return chosen{}, err
 	}
@@ -172,9 +165,9 @@ func (c *chooser) find(w wanted) (chosen, error) {
 	return c.ofLog(f.Index[0], w.name), nil
 }
 
-// notFound returns the error for a column that neither side has: with the
-// columns that exist, each as it is to be written. Meant is the ID column that
-// the answer calls so.
+// notFound returns the error for a column that neither side has. It carries the
+// columns that exist, each as it would be written. Meant is the ID column that has
+// the name in the answer.
 func (c *chooser) notFound(w wanted) error {
 	e := &key.NotFoundError{Path: key.Path{w.side, w.name}, Name: w.name, Err: fmt.Errorf("no column %s", w)}
 	if w.side == "" {

@@ -3,7 +3,6 @@ package join
 import (
 	"errors"
 	"math"
-	"sync/atomic"
 	"testing"
 )
 
@@ -23,22 +22,20 @@ func TestCountOverflows(t *testing.T) {
 		{1<<32 - 1, 1 << 31, 2, 0},
 		{1<<32 - 1, math.MaxUint32, 1, 0},
 	} {
-		var total atomic.Int64
+		var total tally
 		var err error
 		for range c.batches {
 			n, one := pairsOf([]uint32{0}, []uint32{c.rows, 0}, func(int) int64 { return c.times })
 			if one == nil {
-				one = addPairs(&total, n)
+				one = total.addPairs(n)
 			}
 			err = errors.Join(err, one)
 		}
-		if n := total.Load(); c.want == 0 && !errors.Is(err, errCount) || c.want > 0 && (n != c.want || err != nil) {
+		if n := total.rowsOut.Load(); c.want == 0 && !errors.Is(err, errCount) || c.want > 0 && (n != c.want || err != nil) {
 			t.Errorf("%+v: %d, %v", c, n, err)
 		}
 	}
-	j := &Join{opts: Options{Type: Full}}
-	j.rowsOut.Store(math.MaxInt64 - 5)
-	if n, err := j.counted(&Report{RowsIn: 9, RowsMatched: 4}); !errors.Is(err, errCount) {
+	if n, err := countedRows(Full, math.MaxInt64-5, 0, &Report{RowsIn: 9, RowsMatched: 4}); !errors.Is(err, errCount) {
 		t.Errorf("%d rows, %v", n, err)
 	}
 }

@@ -91,5 +91,3 @@
 // no ID with a row, hardly more rows than false positives, a filter whose
 // measured rate is outside of what its bits predict.
 package join
-
-import ()

@@ -15,6 +15,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/join"
+	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -166,7 +167,7 @@ func (d *keySets) truth() (selectivity, pairs, distinct float64) {
 	return selectivity / float64(len(d.log)), pairs, float64(len(seen))
 }
 
-func inside(e *join.Estimate, truth float64) bool {
+func inside(e *plan.Estimate, truth float64) bool {
 	return e != nil && e.Low <= e.Value && e.Value <= e.High && truth >= e.Low*(1-1e-9) && truth <= e.High*(1+1e-9)
 }
 
@@ -181,10 +182,10 @@ func TestEstimates(t *testing.T) {
 		opts join.PlanOptions
 	}{
 		{"all", join.PlanOptions{}},
-		{"256 x 256", join.PlanOptions{Runs: 256, RunRows: 256}},
-		{"64 x 256", join.PlanOptions{Runs: 64, RunRows: 256}},
-		{"16 x 512", join.PlanOptions{Runs: 16, RunRows: 512}},
-		{"64 x 256, IDs too", join.PlanOptions{Runs: 64, RunRows: 256, IDRows: 1000}},
+		{"256 x 256", join.Sampled(256, 256, 0)},
+		{"64 x 256", join.Sampled(64, 256, 0)},
+		{"16 x 512", join.Sampled(16, 512, 0)},
+		{"64 x 256, IDs too", join.Sampled(64, 256, 1000)},
 	}
 	for _, d := range allKeySets() {
 		t.Run(d.name, func(t *testing.T) {
@@ -197,10 +198,11 @@ func TestEstimates(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				p, err := j.Plan(context.Background(), s.opts)
+				whole, err := j.Plan(context.Background(), s.opts)
 				if err != nil {
 					t.Fatal(err)
 				}
+				p := join.Details(whole)
 				t.Logf("%-18s selectivity %.5f: %.5f (%.5f to %.5f); rows %.0f: %.0f (%.0f to %.0f, sketch %.0f ± %.0f); keys %.0f: %.0f (%.0f to %.0f)",
 					s.name, selectivity, p.Selectivity.Value, p.Selectivity.Low, p.Selectivity.High,
 					pairs, p.JoinRows.Value, p.JoinRows.Low, p.JoinRows.High, p.Sketch.Rows, p.Sketch.Error, distinct, p.Log.Distinct.Value, p.Log.Distinct.Low, p.Log.Distinct.High)

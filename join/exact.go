@@ -16,134 +16,130 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// errNotExact says that there is no exact filter of just these IDs, or none that
-// can tell which of them have rows, and that another strategy is to be taken.
+// errNotExact says that there is no exact filter of just these IDs, or none whose
+// members can be marked, so that another strategy is to be taken.
 var errNotExact = errors.New("these IDs cannot be held exactly")
 
-// exactly prepares for a join whose filter is exact: what it lets through is the
-// answer, and the IDs need not be held beside it.
-func (j *Join) exactly(ctx context.Context) error {
-	if !j.rowsOfLog() || !j.integers() {
-		return fault.Unsupported(fault.At{}, "strategy exact for a %s join on keys of class %s", j.opts.Type, strings.Join(j.plan.Spec.Classes, ", ")).
+// exactly builds an exact filter of the IDs, whose members are the answer.
+func (a *attempt) exactly(ctx context.Context) (*held, error) {
+	if !a.answer.rowsOfLog() || !a.keys.integers() {
+		return nil, fault.Unsupported(fault.At{}, "strategy exact for a %s join on keys of class %s", a.opts.Type, strings.Join(a.idPlan.Spec.Classes, ", ")).
 			WithHint("it needs a semi or anti join on one column of integers; leave {Strategy} out")
 	}
-	if err := j.again(j.ids); err != nil { // to count those that have rows, where keys repeat
-		return err
+	if err := a.rereadable(a.ids...); err != nil { // to count those that have rows, if keys repeat
+		return nil, err
 	}
-	err := j.exactFilter(ctx)
-	if errors.Is(err, errNotExact) && j.opts.Strategy == Exact {
-		return fault.Unsupported(fault.At{}, "strategy exact: %v", err).WithHint("leave {Strategy} out")
+	read := a.buildExact
+	if a.opts.Filter != nil {
+		read = a.checkExact
 	}
-	return err
+	h, err := read(ctx)
+	if errors.Is(err, errNotExact) && a.opts.Strategy == Exact {
+		return nil, fault.Unsupported(fault.At{}, "strategy exact: %v", err).WithHint("leave {Strategy} out")
+	}
+	return h, err
 }
 
-// exactFilter builds the filter, or checks the one that was given.
-func (j *Join) exactFilter(ctx context.Context) error {
-	if j.filter != nil {
-		return j.checkExact(ctx)
-	}
-	want := codec.WantExact
-	if j.opts.Strategy == Auto {
-		want = codec.WantAuto
-	}
-	room := j.account.Share("the exact filter")
-	budget := j.opts.Memory / 2
+// buildExact builds the filter.
+func (a *attempt) buildExact(ctx context.Context) (*held, error) {
+	room := a.account.Share("the exact filter")
+	budget := a.opts.Memory / 2
 	if err := room.Take(budget); err != nil {
-		return err
+		return nil, err
 	}
 	defer room.GiveAll()
-	opts := j.filterOptions(j.idKey)
-	opts.Kind, opts.Threads, opts.Memory, opts.TempDir, opts.Mem = want, j.opts.Threads, budget, j.opts.TempDir, j.opts.Mem
-	plan, err := filterbuild.NewPlan(j.ids, opts)
+	opts := a.keys.filterOptions(a.keys.idsText)
+	opts.Kind, opts.Threads, opts.Memory, opts.TempDir, opts.Mem = codec.WantExact, a.opts.Threads, budget, a.opts.TempDir, a.opts.Mem
+	if a.opts.Strategy == Auto {
+		opts.Kind = codec.WantAuto
+	}
+	plan, err := filterbuild.NewPlan(a.ids, opts)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	f, rep, err := plan.Build(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	j.spilled += rep.Spilled
+	a.spilled += rep.Spilled
 	if f.Exact() == nil {
-		return errNotExact
+		return nil, errNotExact
 	}
 	room.GiveAll()
-	if err := j.holdFilter(f); err != nil {
-		return err
+	if err := a.holdFilter(f); err != nil {
+		return nil, err
 	}
-	j.filter = f
-	j.idsTotal.Store(int64(rep.Keys))
-	j.marks, err = j.newMarks(f.Exact())
-	return err
+	marks, err := a.newMarks(f.Exact())
+	return &held{filter: f, marks: marks, idsTotal: int64(rep.Keys)}, err
 }
 
-// newMarks returns marks for the members of a set. The error wraps errNotExact
-// if they would take too much.
-func (j *Join) newMarks(set *exact.Set) (*table.Marks, error) {
-	m, err := table.NewMarks(set, j.account)
+// newMarks returns marks for the members of a set. The error wraps errNotExact if
+// they would take too much memory.
+func (a *attempt) newMarks(set *exact.Set) (*table.Marks, error) {
+	m, err := table.NewMarks(set, a.account)
 	if errors.Is(err, table.ErrTooFarApart) {
 		err = fmt.Errorf("%w: %w", errNotExact, err)
 	}
 	return m, err
 }
 
-// checkExact compares an exact filter that was given with the IDs: each is to be
-// in both.
-func (j *Join) checkExact(ctx context.Context) error {
-	set := j.filter.Exact()
+// checkExact compares the given filter with the IDs: both must have the same keys.
+func (a *attempt) checkExact(ctx context.Context) (*held, error) {
+	set := a.opts.Filter.Exact()
 	if set == nil {
-		return fault.Mismatch(fault.At{File: "the filter"}, "kind of filter for strategy exact", "exact", "bloom").
+		return nil, fault.Mismatch(fault.At{File: "the filter"}, "kind of filter for strategy exact", "exact", "bloom").
 			WithHint("build it with {Kind exact}, or leave {Strategy} out")
 	}
-	if err := j.holdFilter(j.filter); err != nil {
-		return err
+	if err := a.holdFilter(a.opts.Filter); err != nil {
+		return nil, err
 	}
-	seen, err := j.newMarks(set)
+	seen, err := a.newMarks(set)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	err = j.eachIDKey(ctx, func(f *partition.File, k *key.Batch) error {
-		if err := j.holds(k, f.Name); err != nil {
+	var total atomic.Int64
+	err = a.eachExactKey(ctx, func(f *partition.File, k *key.Batch) error {
+		if err := hasAll(a.opts.Filter, k, f.Name); err != nil {
 			return err
 		}
 		values, _ := k.Ints()
 		for _, v := range values {
 			seen.Mark(seen.Entry(v))
 		}
-		j.idsTotal.Add(int64(len(values) + len(k.Void())))
+		total.Add(int64(len(values) + len(k.Void())))
 		return nil
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if n := uint64(seen.Count()); n != set.Len() && j.opts.Strategy == Auto {
-		return errNotExact // it has more, which another strategy looks up
+	if n := uint64(seen.Count()); n != set.Len() && a.opts.Strategy == Auto {
+		return nil, errNotExact // the filter has more keys, so the IDs must be looked up
 	} else if n != set.Len() {
-		return fault.Mismatch(fault.At{File: "the filter"}, "number of distinct IDs in it", fmt.Sprint(n), fmt.Sprint(set.Len())).
+		return nil, fault.Mismatch(fault.At{File: "the filter"}, "number of distinct IDs in it", fmt.Sprint(n), fmt.Sprint(set.Len())).
 			WithHint("it was built from other IDs; build it again, or leave {Filter} out")
 	}
 	seen.Reset()
-	j.marks = seen
-	return nil
+	return &held{filter: a.opts.Filter, marks: seen, idsTotal: total.Load()}, nil
 }
 
-// eachIDKey reads the IDs' keys with several workers, in no certain order.
-func (j *Join) eachIDKey(ctx context.Context, fn func(f *partition.File, k *key.Batch) error) error {
-	return partition.MapKeys(ctx, partition.Split(j.ids, partition.Shard{}), j.idKey, j.keyOptions(), j.opts.Threads, func() (partition.KeyWork, error) {
+// eachExactKey reads the IDs' keys with several workers, in any order.
+func (t *task) eachExactKey(ctx context.Context, fn func(f *partition.File, k *key.Batch) error) error {
+	return t.eachIDKey(ctx, t.opts.Threads, func() (partition.KeyWork, error) {
 		return func(p partition.Piece, k *key.Batch) error { return fn(p.File, k) }, nil
 	})
 }
 
-// exactMatched returns how many IDs have a row in the log.
-func (j *Join) exactMatched(ctx context.Context) (int64, error) {
-	n := j.marks.Count()
-	if uint64(j.idsTotal.Load()) == j.filter.Exact().Len() {
+// exactMatched returns how many IDs have a row in the log, by the marks.
+func (t *task) exactMatched(ctx context.Context, h *held) (int64, error) {
+	n := h.marks.Count()
+	if uint64(h.idsTotal) == h.filter.Exact().Len() {
 		return n, nil
 	}
-	var all atomic.Int64 // of several IDs with one key, all
-	err := j.eachIDKey(ctx, func(_ *partition.File, k *key.Batch) error {
+	var all atomic.Int64 // IDs that share a key all count
+	err := t.eachExactKey(ctx, func(_ *partition.File, k *key.Batch) error {
 		values, _ := k.Ints()
 		for _, v := range values {
-			if j.marks.Marked(j.marks.Entry(v)) {
+			if h.marks.Marked(h.marks.Entry(v)) {
 				all.Add(1)
 			}
 		}

@@ -1,9 +1,32 @@
 package join
 
-import "github.com/bloomjoin/bloomjoin/join/internal/table"
+import (
+	"context"
 
-// ChoosePlan is the plan that a join makes on its way.
-var ChoosePlan = (*Join).choosePlan
+	"github.com/bloomjoin/bloomjoin/join/internal/plan"
+	"github.com/bloomjoin/bloomjoin/join/internal/table"
+)
+
+// QuickPlan is the plan that a join makes for itself.
+func QuickPlan(ctx context.Context, j *Join) (*Plan, error) {
+	d, _, err := j.task.quickPlan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return publicPlan(d), nil
+}
+
+// Details returns all figures of a plan.
+func Details(p *Plan) *plan.Plan { return p.details }
+
+// Sampled returns the options of a plan that samples runs of so many rows and, of
+// more than so many IDs, a part.
+func Sampled(runs, runRows int, idRows int64) PlanOptions {
+	return PlanOptions{Runs: runs, runRows: runRows, idRows: idRows}
+}
+
+// Inside reports whether a measured rate is within its bounds.
+func Inside(m MeasuredFPR) bool { return m.inside() }
 
 // The bytes of rows.
 var (

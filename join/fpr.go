@@ -3,10 +3,10 @@ package join
 import "math"
 
 // spread estimates Σc², where c is the number of rows of each key: the second
-// frequency moment, in one pass and fixed memory. It is a fast AMS sketch
-// (Cormode and Garofalakis, "Sketching streams through the net", VLDB 2005):
-// each key adds ±1 to one of m counters, the sum of whose squares has Σc² as
-// its mean and a relative error of √(2/m), 0.6 %. Sketches add up.
+// frequency moment, in one pass and fixed memory. It is a fast AMS sketch (Cormode
+// and Garofalakis, "Sketching streams through the net", VLDB 2005): each key adds
+// ±1 to one of m counters, and the sum of their squares has mean Σc² and a
+// relative error of √(2/m), 0.6 %. One goroutine uses it.
 type spread struct {
 	counts []int64
 	rows   int64
@@ -18,12 +18,13 @@ func newSpread() *spread { return &spread{counts: make([]int64, 1<<spreadBits)} 
 
 // add counts n rows whose key has hash h.
 func (s *spread) add(h uint64, n int64) {
-	h *= 0x9e3779b97f4a7c15 // independent of the bits that the filter uses
+	h *= 0x9e3779b97f4a7c15 // so that bits do not repeat those that the filter uses
 	sign := int64(h>>(63-spreadBits)&1)<<1 - 1
 	s.counts[h>>(64-spreadBits)] += sign * n
 	s.rows += n
 }
 
+// merge adds the counts of another sketch.
 func (s *spread) merge(t *spread) {
 	s.rows += t.rows
 	for i, c := range t.counts {
@@ -31,7 +32,7 @@ func (s *spread) merge(t *spread) {
 	}
 }
 
-// squares returns the estimate of Σc², which is never below Σc.
+// squares returns the estimate of Σc², at least Σc.
 func (s *spread) squares() float64 {
 	var sum float64
 	for _, c := range s.counts {
@@ -40,8 +41,8 @@ func (s *spread) squares() float64 {
 	return math.Max(sum, float64(s.rows))
 }
 
-// heaviest returns about the largest c; where many keys share a counter, too
-// much.
+// heaviest returns an estimate of the largest c; it is high if many keys share a
+// counter.
 func (s *spread) heaviest() float64 {
 	var top int64
 	for _, c := range s.counts {
@@ -50,16 +51,15 @@ func (s *spread) heaviest() float64 {
 	return float64(top)
 }
 
-// MeasuredFPR is the false-positive rate that a join has seen: of the rows
-// whose key is in no ID, the share that the filter let through.
+// MeasuredFPR is the false-positive rate that a join observed: of the rows whose
+// key is in no ID, the share that passed the filter.
 type MeasuredFPR struct {
 	Rate float64 `json:"rate"`
-	// Low and High bound what is to be expected of a filter whose bits predict
-	// the rate that they do: outside, with a chance of one in a thousand,
-	// something is wrong. Rows of one key are right or wrong together, so that
-	// the rate scatters with variance p(1-p)·Σc²/(Σc)², c being the rows of a
-	// key; the bound is Bernstein's inequality, which also holds where one
-	// heavy key makes up much of the log.
+	// Low and High bound the rate expected from the filter's bits. A rate outside
+	// them has a probability of one in a thousand, so something is wrong with the
+	// filter. Rows of one key pass or fail together, so the variance is
+	// p(1-p)·Σc²/(Σc)², c being the rows of a key. The bound is Bernstein's
+	// inequality, which holds even if one key makes up much of the log.
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
 	Rows int64   `json:"rows"` // rows whose key is in no ID
@@ -79,11 +79,11 @@ func measure(p float64, falsePositives int64, s *spread) MeasuredFPR {
 	b := confidence * s.heaviest() / 3
 	t := (b + math.Sqrt(b*b+2*variance*confidence)) / n
 	if p == 0 {
-		t = 0 // an exact filter has nothing to scatter
+		t = 0 // an exact filter has no variance
 	}
 	m.Low, m.High = math.Max(0, p-t), math.Min(1, p+t)
 	return m
 }
 
-// Inside reports whether the rate is within its bound.
-func (m MeasuredFPR) Inside() bool { return m.Rate >= m.Low && m.Rate <= m.High }
+// inside reports whether the rate is within its bounds.
+func (m MeasuredFPR) inside() bool { return m.Rate >= m.Low && m.Rate <= m.High }

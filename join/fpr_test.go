@@ -140,7 +140,7 @@ func TestBoundHolds(t *testing.T) {
 				for k := step(r, p); k < len(counts); k += 1 + step(r, p) {
 					passed += counts[k]
 				}
-				if m.Rate = float64(passed) / float64(s.rows); !m.Inside() {
+				if m.Rate = float64(passed) / float64(s.rows); !m.inside() {
 					outside++
 				}
 			}
@@ -185,7 +185,7 @@ func TestBoundOfFilters(t *testing.T) {
 				passed += counts[i]
 			}
 			trials++
-			if !measure(f.FPR(), passed, s).Inside() {
+			if !measure(f.FPR(), passed, s).inside() {
 				outside++
 			}
 		}
@@ -215,7 +215,7 @@ func TestBoundBites(t *testing.T) {
 					passed += n
 				}
 			}
-			if measure(c.p, passed, s).Inside() {
+			if measure(c.p, passed, s).inside() {
 				inside++
 			}
 		}
@@ -229,18 +229,18 @@ func TestBoundBites(t *testing.T) {
 // TestMeasureEdges: nothing to measure, exact filters, rates at the ends.
 func TestMeasureEdges(t *testing.T) {
 	none := newSpread()
-	if m := measure(0.01, 0, none); !m.Inside() || m.Rate != 0 || m.Rows != 0 || m.Low != 0 || m.High != 1 {
+	if m := measure(0.01, 0, none); !m.inside() || m.Rate != 0 || m.Rows != 0 || m.Low != 0 || m.High != 1 {
 		t.Errorf("no rows: %+v", m)
 	}
 	r := rand.New(rand.NewPCG(9, 6))
 	s, _, rows, _ := sketch(r, repeat(1, 1000))
-	if m := measure(0, 0, s); !m.Inside() || m.Low != 0 || m.High != 0 {
+	if m := measure(0, 0, s); !m.inside() || m.Low != 0 || m.High != 0 {
 		t.Errorf("an exact filter: %+v", m)
 	}
-	if m := measure(0, 1, s); m.Inside() {
+	if m := measure(0, 1, s); m.inside() {
 		t.Errorf("a false positive of an exact filter: %+v", m)
 	}
-	if m := measure(1, int64(rows), s); !m.Inside() || m.Rate != 1 || m.High != 1 {
+	if m := measure(1, int64(rows), s); !m.inside() || m.Rate != 1 || m.High != 1 {
 		t.Errorf("a full filter: %+v", m)
 	}
 	for _, p := range []float64{1e-12, 0.5, 1 - 1e-12} {

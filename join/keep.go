@@ -2,28 +2,26 @@ package join
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
-	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// keeper takes the IDs that a filter of the log lets through.
+// keeper takes the IDs that pass a filter of the log.
 type keeper interface {
-	// worker returns what takes the keys at the positions in some, from one
-	// goroutine, where no rows are wanted.
+	// worker returns a function that takes the keys at the positions in some, for
+	// one goroutine, if no rows are needed.
 	worker() (func(k *key.Batch, some []uint32) error, error)
-	// addRows takes ID rows: those of rec whose keys are at the positions in
-	// some, ascending. first is the number of rec's first row: among all ID rows
-	// in joins that keep IDs without a log row, else among those in records that
-	// come here. It is called by one goroutine, in the IDs' order.
+	// addRows takes ID rows: those of rec whose keys are at the ascending
+	// positions in some. first is the number of rec's first row: among all ID rows
+	// in joins that keep IDs without a log row, else among the rows of the records
+	// passed in. One goroutine calls it, in the IDs' order.
 	addRows(rec arrow.Record, k *key.Batch, some []uint32, first int64) error
 }
 
@@ -39,64 +37,54 @@ func (h heldIDs) addRows(rec arrow.Record, k *key.Batch, some []uint32, _ int64)
 	return h.side.AddRowsAt(rec, k, some)
 }
 
-// keep reads the IDs past a filter of the log and hands on those that it lets
-// through. If there is no filter of the IDs yet, one of these is built.
-func (j *Join) keep(ctx context.Context, ofLog *codec.Filter, to keeper) error {
-	log := j.account.Share("the filter of the log")
-	defer log.GiveAll()
-	if err := log.Take(bytesOf(ofLog)); err != nil {
-		return err
+// keep reads the IDs and hands those that pass a filter of the log to a keeper. If
+// there is no filter of the IDs, it builds one of these.
+func (a *attempt) keep(ctx context.Context, ofLog, ofIDs *codec.Filter, to keeper) (*held, error) {
+	share := a.account.Share("the filter of the log")
+	defer share.GiveAll()
+	if err := share.Take(bytesOf(ofLog)); err != nil {
+		return nil, err
 	}
-	m := j.matchOf(ofLog, j.idKey)
-	read := j.keepKeys
+	h := &held{filter: ofIDs}
+	read := a.keepKeys
 	switch {
-	case !j.idCols.rows:
-	case j.opts.Type.keepsIDs():
-		read = j.keepNumbered
+	case !a.answer.ids.rows:
+	case a.opts.Type.keepsIDs():
+		read = a.keepNumbered
 	default:
-		read = j.keepRows
+		read = a.keepRows
 	}
-	if j.filter != nil {
-		return read(ctx, m, to, nil)
+	if ofIDs != nil {
+		return h, read(ctx, h, ofLog, to, nil)
 	}
-	opts := j.filterOptions(j.idKey)
-	opts.FPR, opts.Uncounted, opts.Squeeze = j.opts.FPR, true, true
-	f, err := j.filterFrom(ctx, j.ids, opts, func(b *filterbuild.Builder) error {
-		return read(ctx, m, to, b)
+	opts := a.filterOptions(a.keys.idsText)
+	opts.FPR, opts.Uncounted, opts.Squeeze = a.opts.FPR, true, true
+	var err error
+	h.filter, err = a.buildBloom(ctx, a.ids, opts, func(b *filterbuild.Builder) error {
+		return read(ctx, h, ofLog, to, b)
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	j.filter = f
-	return j.holdFilter(f)
+	return h, a.holdFilter(h.filter)
 }
 
-// bytesOf returns what a filter's bits take in memory.
-func bytesOf(f *codec.Filter) int64 {
-	if bits := f.Bloom(); bits != nil {
-		return int64(bits.Params().Bytes())
-	}
-	return int64(f.Exact().Bytes())
-}
-
-// keepKeys is keep of keys, which it also puts into a filter, if b is not nil.
-func (j *Join) keepKeys(ctx context.Context, m partition.Match, to keeper, b *filterbuild.Builder) error {
-	opts := partition.ScanOptions{CountNulls: true, Threads: j.opts.Threads}
+// keepKeys is keep if no rows are needed. b, if not nil, builds a filter of the
+// keys that are kept.
+func (a *attempt) keepKeys(ctx context.Context, h *held, ofLog *codec.Filter, to keeper, b *filterbuild.Builder) error {
+	opts := partition.ScanOptions{CountNulls: true, Threads: a.opts.Threads}
 	if b != nil {
 		opts.Threads = b.Workers()
 	}
-	stats, err := j.readKeys(ctx, m, partition.Split(j.ids, partition.Shard{}), opts, func() (keyWork, error) {
-		add := func(*key.Batch, []uint32) error { return nil }
+	stats, err := a.readKeys(ctx, a.keys.match(ofLog, a.keys.idsText), a.idPieces, opts, func() (keyWork, error) {
 		var times []uint32
-		var err error
-		if b != nil {
-			if add, err = adder(b); err != nil {
-				return nil, err
-			}
+		add, err := adderTo(b)
+		if err != nil {
+			return nil, err
 		}
 		take, err := to.worker()
 		return func(f *partition.File, group int, k *key.Batch, hits, rows []uint32) error {
-			if err := j.idsGood(f, group, k); err != nil {
+			if err := a.checkIDs(f, group, k); err != nil {
 				return err
 			}
 			if rows != nil {
@@ -112,11 +100,12 @@ func (j *Join) keepKeys(ctx context.Context, m partition.Match, to keeper, b *fi
 			return take(k, hits)
 		}, err
 	})
-	if err == nil {
-		j.idsNull.Store(stats.KeysNull.Load())
-		j.idsTotal.Store(stats.RowsIn.Load() - stats.KeysNull.Load())
+	if err != nil {
+		return err
 	}
-	return err
+	h.idsNull = stats.KeysNull.Load()
+	h.idsTotal = stats.RowsIn.Load() - h.idsNull
+	return nil
 }
 
 // repeated appends each hit as many times as rows have it.
@@ -130,33 +119,30 @@ func repeated(dst, hits, rows []uint32) []uint32 {
 }
 
 // keepRows is keep of rows.
-func (j *Join) keepRows(ctx context.Context, m partition.Match, to keeper, b *filterbuild.Builder) error {
-	add := func(*key.Batch, []uint32) error { return nil }
-	var err error
-	if b != nil {
-		if add, err = adder(b); err != nil {
-			return err
-		}
+func (a *attempt) keepRows(ctx context.Context, h *held, ofLog *codec.Filter, to keeper, b *filterbuild.Builder) error {
+	add, err := adderTo(b)
+	if err != nil {
+		return err
 	}
+	m := a.keys.match(ofLog, a.keys.idsText)
 	m.Verifier = func() partition.Verifier {
-		return &reader{work: func(f *partition.File, group int, k *key.Batch, _, _ []uint32) error { return j.idsGood(f, group, k) }}
+		return &reader{work: func(f *partition.File, group int, k *key.Batch, _, _ []uint32) error { return a.checkIDs(f, group, k) }}
 	}
 	s, err := partition.NewScanner(partition.ScanOptions{
-		Match: []partition.Match{m}, Normalize: j.opts.Normalize, Columns: j.idCols.names, CountNulls: true,
-		IgnoreCase: j.opts.IgnoreCase, Threads: j.opts.Threads, Mem: j.opts.Mem,
+		Match: []partition.Match{m}, Normalize: a.opts.Normalize, Columns: a.answer.ids.names, CountNulls: true,
+		IgnoreCase: a.opts.IgnoreCase, Threads: a.opts.Threads, Mem: a.opts.Mem,
 	})
 	if err != nil {
 		return err
 	}
-	pieces := partition.Split(j.ids, partition.Shard{})
-	enc := idEncoder{j: j, rows: true}
+	enc := idEncoder{task: a.task}
 	var n int64
 	var all []uint32
-	for r, err := range s.Scan(ctx, pieces) {
+	for r, err := range s.Scan(ctx, a.idPieces) {
 		if err != nil {
 			return err
 		}
-		err = enc.with(pieces[r.Piece].File, r.Record, func(rec arrow.Record, k *key.Batch) error {
+		err = enc.with(a.idPieces[r.Piece].File, r.Record, func(rec arrow.Record, k *key.Batch) error {
 			if err := add(k, nil); err != nil {
 				return err
 			}
@@ -169,28 +155,25 @@ func (j *Join) keepRows(ctx context.Context, m partition.Match, to keeper, b *fi
 			return err
 		}
 	}
-	j.idsTotal.Store(s.Stats.RowsIn.Load() - s.Stats.KeysNull.Load())
+	h.idsTotal = s.Stats.RowsIn.Load() - s.Stats.KeysNull.Load()
 	return nil
 }
 
-// keepNumbered is keep of rows whose numbers among all of the IDs are wanted.
-func (j *Join) keepNumbered(ctx context.Context, m partition.Match, to keeper, b *filterbuild.Builder) error {
-	add := func(*key.Batch, []uint32) error { return nil }
-	var err error
-	if b != nil {
-		if add, err = adder(b); err != nil {
-			return err
-		}
+// keepNumbered is keep of rows that are numbered among all IDs.
+func (a *attempt) keepNumbered(ctx context.Context, h *held, ofLog *codec.Filter, to keeper, b *filterbuild.Builder) error {
+	add, err := adderTo(b)
+	if err != nil {
+		return err
 	}
-	bits := m.Filter.Bloom()
+	bits := ofLog.Bloom()
 	var n int64
 	var hits []uint32
 	var hashes []uint64
-	return j.eachID(ctx, true, func(f *partition.File, rec arrow.Record, k *key.Batch) error {
+	return a.eachIDRow(ctx, func(f *partition.File, rec arrow.Record, k *key.Batch) error {
 		defer func() { n += rec.NumRows() }()
-		j.idsTotal.Add(int64(len(k.Rows) + len(k.Void())))
-		if j.opts.Filter != nil {
-			if err := j.holds(k, f.Name); err != nil {
+		h.idsTotal += int64(len(k.Rows) + len(k.Void()))
+		if a.opts.Filter != nil {
+			if err := hasAll(a.opts.Filter, k, f.Name); err != nil {
 				return err
 			}
 		}
@@ -205,46 +188,14 @@ func (j *Join) keepNumbered(ctx context.Context, m partition.Match, to keeper, b
 	})
 }
 
-// idsGood returns an error if keys are not what IDs may have, or a filter that
-// was given lacks one.
-func (j *Join) idsGood(f *partition.File, group int, k *key.Batch) error {
-	if err := k.IDs(fault.At{File: f.Name, RowGroup: group + 1, Column: j.idKey}); err != nil {
+// checkIDs returns an error if keys are not valid IDs, or the given filter lacks
+// one.
+func (a *attempt) checkIDs(f *partition.File, group int, k *key.Batch) error {
+	if err := k.IDs(fault.At{File: f.Name, RowGroup: group + 1, Column: a.keys.idsText}); err != nil {
 		return err
 	}
-	if j.opts.Filter != nil {
-		return j.holds(k, f.Name)
+	if a.opts.Filter != nil {
+		return hasAll(a.opts.Filter, k, f.Name)
 	}
 	return nil
-}
-
-// idEncoder makes keys of records of ID rows, file after file.
-type idEncoder struct {
-	j     *Join
-	rows  bool // values take the place of dictionaries
-	file  *partition.File
-	enc   *key.Encoder
-	batch key.Batch
-}
-
-// with calls fn with the record and its keys.
-func (e *idEncoder) with(f *partition.File, rec arrow.Record, fn func(rec arrow.Record, k *key.Batch) error) error {
-	if e.rows {
-		plain, err := take.PlainRecord(e.j.opts.Mem, rec)
-		if err != nil {
-			return fmt.Errorf("%s: %w", f.Name, err)
-		}
-		defer plain.Release()
-		rec = plain
-	}
-	if e.file != f {
-		var err error
-		if e.enc, err = key.NewEncoder(rec.Schema(), e.j.right, e.j.keyOptions()); err != nil {
-			return fmt.Errorf("%s: %w", f.Name, err)
-		}
-		e.file = f
-	}
-	if err := e.enc.EncodeIDs(f.Name, rec, &e.batch); err != nil {
-		return err
-	}
-	return fn(rec, &e.batch)
 }

@@ -2,6 +2,7 @@ package join
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -10,73 +11,79 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// lookup reads all IDs into the table, and into the filter unless one was
-// given.
-func (j *Join) lookup(ctx context.Context) (err error) {
-	j.side, j.whole = j.newSide(), true
-	read := j.lookupKeys
-	if j.idCols.rows {
-		read = j.lookupRows
+// lookup reads all IDs into a table, and into a filter unless one was given.
+func (a *attempt) lookup(ctx context.Context) (*held, error) {
+	h := &held{filter: a.opts.Filter, side: a.newSide(), whole: true}
+	read := a.lookupKeys
+	if a.answer.ids.rows {
+		read = a.lookupRows
 	}
-	if j.filter != nil {
-		err = read(ctx, nil)
-	} else if j.filter, err = j.build(ctx, j.plan, func(b *filterbuild.Builder) error { return read(ctx, b) }); err == nil {
-		err = j.holdFilter(j.filter)
+	var err error
+	if h.filter != nil {
+		err = read(ctx, h, nil)
+	} else if h.filter, err = a.build(ctx, a.idPlan, func(b *filterbuild.Builder) error { return read(ctx, h, b) }); err == nil {
+		err = a.holdFilter(h.filter)
+	}
+	if err == nil {
+		err = h.side.Seal()
 	}
 	if err != nil {
-		return err
+		h.release()
+		return nil, err
 	}
-	return j.side.Seal()
+	return h, nil
 }
 
-// lookupRows reads the IDs' rows into the side, and their keys into the filter
-// if there is a builder.
-func (j *Join) lookupRows(ctx context.Context, builder *filterbuild.Builder) error {
-	add := func(k *key.Batch, file string) error { return j.holds(k, file) }
-	if builder != nil {
-		w, err := builder.Worker()
+// lookupRows reads the IDs' rows into the table. Their keys go into a new filter, or
+// are checked against the given one.
+func (a *attempt) lookupRows(ctx context.Context, h *held, b *filterbuild.Builder) error {
+	add := func(k *key.Batch, file string) error { return hasAll(h.filter, k, file) }
+	if b != nil {
+		w, err := b.Worker()
 		if err != nil {
 			return err
 		}
 		add = func(k *key.Batch, _ string) error { return w.AddBatch(k) }
 	}
-	return j.eachID(ctx, true, func(f *partition.File, rec arrow.Record, k *key.Batch) error {
-		j.idsTotal.Add(int64(len(k.Rows) + len(k.Void())))
+	return a.eachIDRow(ctx, func(f *partition.File, rec arrow.Record, k *key.Batch) error {
+		h.idsTotal += int64(len(k.Rows) + len(k.Void()))
 		if err := add(k, f.Name); err != nil {
 			return err
 		}
-		return j.side.AddRows(rec, k)
+		return h.side.AddRows(rec, k)
 	})
 }
 
-// lookupKeys reads the IDs' keys into the side, and into the filter if there is
-// a builder: what is needed where the answer has none of their columns.
-func (j *Join) lookupKeys(ctx context.Context, builder *filterbuild.Builder) error {
+// lookupKeys is lookupRows for an answer that needs keys only.
+func (a *attempt) lookupKeys(ctx context.Context, h *held, b *filterbuild.Builder) error {
 	var n int64
-	for _, f := range j.ids {
+	for _, f := range a.ids {
 		n += max(f.Rows(), 0)
 	}
-	j.side.Reserve(n)
-	threads := j.opts.Threads
-	if builder != nil {
-		threads = builder.Workers()
+	h.side.Reserve(n)
+	threads := a.opts.Threads
+	if b != nil {
+		threads = b.Workers()
 	}
-	return partition.MapKeys(ctx, partition.Split(j.ids, partition.Shard{}), j.idKey, j.keyOptions(), threads, func() (partition.KeyWork, error) {
-		fill := j.holds
-		if builder != nil {
-			worker, err := builder.Worker()
+	var total, nulls atomic.Int64
+	err := a.eachIDKey(ctx, threads, func() (partition.KeyWork, error) {
+		add := func(k *key.Batch, file string) error { return hasAll(h.filter, k, file) }
+		if b != nil {
+			worker, err := b.Worker()
 			if err != nil {
 				return nil, err
 			}
-			fill = func(b *key.Batch, _ string) error { return worker.AddBatch(b) }
+			add = func(k *key.Batch, _ string) error { return worker.AddBatch(k) }
 		}
-		return func(p partition.Piece, b *key.Batch) error {
-			if err := fill(b, p.File.Name); err != nil {
+		return func(p partition.Piece, k *key.Batch) error {
+			if err := add(k, p.File.Name); err != nil {
 				return err
 			}
-			j.idsTotal.Add(int64(len(b.Rows) + len(b.Void())))
-			j.idsNull.Add(int64(b.Nulls()))
-			return j.side.AddKeys(b)
+			total.Add(int64(len(k.Rows) + len(k.Void())))
+			nulls.Add(int64(k.Nulls()))
+			return h.side.AddKeys(k)
 		}, nil
 	})
+	h.idsTotal, h.idsNull = total.Load(), nulls.Load()
+	return err
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -32,25 +33,22 @@ import (
 //	BLOOMJOIN_METAMORPHIC=10000   so many cases instead of the few here
 //	BLOOMJOIN_METAMORPHIC_SEED=7  from this seed on; alone: this case again
 func TestMetamorphic(t *testing.T) {
-	cases, first := 60, 0
-	if testing.Short() {
-		cases = 15
-	}
+	count, first := cases.Count(8, 30, 60), 0
 	if n := os.Getenv("BLOOMJOIN_METAMORPHIC_SEED"); n != "" {
-		first, cases = number(t, n), 1
+		first, count = number(t, n), 1
 	}
 	if n := os.Getenv("BLOOMJOIN_METAMORPHIC"); n != "" {
-		cases = number(t, n)
+		count = number(t, n)
 	}
 	var total tally
 	failed := 0
-	for seed := first; seed < first+cases && failed < 5; seed++ {
+	for seed := first; seed < first+count && failed < 5; seed++ {
 		if !t.Run(strconv.Itoa(seed), func(t *testing.T) { metamorphic(t, uint64(seed), &total) }) {
 			failed++
 		}
 	}
 	t.Log(&total)
-	if cases >= 60 && failed == 0 {
+	if count >= 30 && failed == 0 {
 		total.check(t)
 	}
 }

@@ -27,20 +27,21 @@ func TestPlanSmall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	d := join.Details(p)
 	if want := (join.Estimate{Value: 0.5, Low: 0.5, High: 0.5}); p.Selectivity == nil || *p.Selectivity != want {
 		t.Errorf("selectivity %+v, want %+v", p.Selectivity, want)
 	}
-	if want := (join.Estimate{Value: 5, Low: 5, High: 5}); p.JoinRows == nil || *p.JoinRows != want {
-		t.Errorf("rows %+v, want %+v", p.JoinRows, want)
+	if want := (join.Estimate{Value: 5, Low: 5, High: 5}); p.Pairs == nil || *p.Pairs != want {
+		t.Errorf("rows %+v, want %+v", p.Pairs, want)
 	}
-	if p.Log.Distinct == nil || p.Log.Distinct.Value != 4 || p.Log.Rows.Value != 6 || p.IDs.Rows.Value != 5 {
-		t.Errorf("sides %+v %+v", p.Log, p.IDs)
+	if d.Log.Distinct == nil || d.Log.Distinct.Value != 4 || d.Log.Rows.Value != 6 || d.IDs.Rows.Value != 5 {
+		t.Errorf("sides %+v %+v", d.Log, d.IDs)
 	}
-	if p.Strategy != join.Lookup || len(p.Strategies) != 5 {
-		t.Errorf("strategy %s of %+v", p.Strategy, p.Strategies)
+	if p.Strategy != join.Lookup || len(d.Strategies) != 5 {
+		t.Errorf("strategy %s of %+v", p.Strategy, d.Strategies)
 	}
-	if p.Sketch == nil || p.Sketch.Rows < 5 {
-		t.Errorf("sketch %+v", p.Sketch)
+	if d.Sketch == nil || d.Sketch.Rows < 5 {
+		t.Errorf("sketch %+v", d.Sketch)
 	}
 }
 
@@ -64,7 +65,7 @@ func TestPlanReadsNothing(t *testing.T) {
 		return n
 	}
 	before := read()
-	p, _, err := join.ChoosePlan(j, context.Background())
+	p, err := join.QuickPlan(context.Background(), j)
 	if err != nil {
 		t.Fatal(err)
 	}

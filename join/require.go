@@ -8,48 +8,42 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// Require says what an answer must be like. It is looked at when all has been
-// read: [Join.Write] then publishes nothing, not a file of a directory, and
-// [Join.Run] ends in an error. The zero value requires nothing. Of a shard, it
-// is about the shard's part of the log.
+// Require sets conditions on an answer, checked when all input has been read. If
+// one is not met, [Join.Write] publishes nothing, not a single file of a directory,
+// and [Join.Run] ends with an error that wraps [ErrRequire]. The zero value requires
+// nothing. With a shard, the conditions are about the shard's part of the log.
 type Require struct {
 	// Rows is the least number of rows of the answer.
 	Rows int64
 	// IDsMatched is the least share, from 0 to 1, of the IDs that have a log
-	// row: of Report.IDsTotal, those in Report.IDsMatched. Where there are no
-	// IDs it is not met.
+	// row: of Report.IDsTotal, those in Report.IDsMatched. It is not met if there
+	// are no IDs.
 	IDsMatched float64
-	// MaxKept is the largest share, from 0 to 1, of the log's rows that may
-	// stand in the answer; 0: any. Left and full joins keep all of them.
+	// MaxKept is the largest share, from 0 to 1, of the log's rows that may be in
+	// the answer; 0: any. Left and full joins keep all of them.
 	MaxKept float64
 }
 
-// ErrRequire says that an answer is not as [Options].Require wants it. The error
-// itself is a [*RequireError].
+// ErrRequire is wrapped by the error for an answer that does not meet
+// [Options].Require.
 var ErrRequire = errors.New("a requirement is not met")
 
-// RequireError lists what is not met.
-type RequireError struct{ Unmet []Unmet }
+// requireError lists the requirements that are not met.
+type requireError struct{ unmet []string }
 
-// Unmet is a requirement that is not met, in words.
-type Unmet struct{ What, Want, Got string }
-
-func (e *RequireError) Error() string {
-	var parts []string
-	for _, u := range e.Unmet {
-		parts = append(parts, fmt.Sprintf("%s: want %s, got %s", u.What, u.Want, u.Got))
-	}
-	return ErrRequire.Error() + ": " + strings.Join(parts, "; ")
+func (e *requireError) Error() string {
+	return ErrRequire.Error() + ": " + strings.Join(e.unmet, "; ")
 }
 
 // Is makes errors.Is find ErrRequire.
-func (e *RequireError) Is(target error) bool { return target == ErrRequire }
+func (e *requireError) Is(target error) bool { return target == ErrRequire }
 
-// any reports whether something is required.
+// any reports whether anything is required.
 func (r Require) any() bool { return r != Require{} }
 
+// valid returns an error if the requirements cannot apply to a join of type t.
 func (r Require) valid(t Type) error {
-	valid := func(s float64) bool { return s >= 0 && s <= 1 } // as worded, NaN is none
+	valid := func(s float64) bool { return s >= 0 && s <= 1 } // false for NaN
 	switch {
 	case r.Rows < 0:
 		return fmt.Errorf("required rows %d: want 0 or more", r.Rows)
@@ -63,10 +57,12 @@ func (r Require) valid(t Type) error {
 	return nil
 }
 
-// check compares the report with what is required.
+// check compares the report with the requirements.
 func (r Require) check(t Type, rep *Report) error {
-	e := &RequireError{}
-	unmet := func(what, want, got string) { e.Unmet = append(e.Unmet, Unmet{what, want, got}) }
+	e := &requireError{}
+	unmet := func(what, want, got string) {
+		e.unmet = append(e.unmet, fmt.Sprintf("%s: want %s, got %s", what, want, got))
+	}
 	if rep.RowsOut < r.Rows {
 		unmet("rows of the answer", fmt.Sprintf("%d or more", r.Rows), fmt.Sprint(rep.RowsOut))
 	}
@@ -80,13 +76,13 @@ func (r Require) check(t Type, rep *Report) error {
 	if r.MaxKept > 0 && ratio(kept, rep.RowsIn) > r.MaxKept {
 		unmet("rows of the log that are kept", percentOf(r.MaxKept)+" or less", partOf(kept, rep.RowsIn))
 	}
-	if e.Unmet == nil {
+	if e.unmet == nil {
 		return nil
 	}
 	return e
 }
 
-// ratio returns part/whole, NaN of nothing.
+// ratio returns part/whole; NaN if whole is 0.
 func ratio(part, whole int64) float64 { return float64(part) / float64(whole) }
 
 func percentOf(share float64) string { return fmt.Sprintf("%.6g%%", 100*share) }

@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -31,33 +32,37 @@ func TestRequire(t *testing.T) {
 	rows := map[join.Type]int64{join.Semi: 5, join.Anti: 35, join.Inner: 5, join.Left: 40, join.Right: 20, join.Full: 55}
 	kept := map[join.Type]float64{join.Semi: 5. / 40, join.Anti: 35. / 40, join.Inner: 5. / 40, join.Right: 5. / 40}
 	for _, typ := range types {
-		for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
+		for k, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
 			opts := join.Options{On: "k", Type: typ, Strategy: strategy}
 			met := join.Require{Rows: rows[typ], IDsMatched: 5. / 20, MaxKept: kept[typ]}
-			for _, c := range []struct {
+			for i, c := range []struct {
 				missed join.Require
-				unmet  join.Unmet
+				unmet  unmet
 			}{
-				{join.Require{}, join.Unmet{}},
-				{met, join.Unmet{}},
-				{join.Require{Rows: rows[typ] + 1}, join.Unmet{What: "rows of the answer", Want: fmt.Sprint(rows[typ]+1, " or more"), Got: fmt.Sprint(rows[typ])}},
-				{join.Require{IDsMatched: math.Nextafter(5./20, 1)}, join.Unmet{What: "IDs that have a row in the log", Want: "25% or more", Got: "5 of 20 (25%)"}},
-				{join.Require{IDsMatched: 1}, join.Unmet{What: "IDs that have a row in the log", Want: "100% or more", Got: "5 of 20 (25%)"}},
-				{join.Require{MaxKept: math.Nextafter(kept[typ], 0)}, join.Unmet{What: "rows of the log that are kept",
+				{join.Require{}, unmet{}},
+				{met, unmet{}},
+				{join.Require{Rows: rows[typ] + 1}, unmet{What: "rows of the answer", Want: fmt.Sprint(rows[typ]+1, " or more"), Got: fmt.Sprint(rows[typ])}},
+				{join.Require{IDsMatched: math.Nextafter(5./20, 1)}, unmet{What: "IDs that have a row in the log", Want: "25% or more", Got: "5 of 20 (25%)"}},
+				{join.Require{IDsMatched: 1}, unmet{What: "IDs that have a row in the log", Want: "100% or more", Got: "5 of 20 (25%)"}},
+				{join.Require{MaxKept: math.Nextafter(kept[typ], 0)}, unmet{What: "rows of the log that are kept",
 					Want: fmt.Sprintf("%.6g%% or less", 100*kept[typ]), Got: fmt.Sprintf("%.0f of 40 (%.5g%%)", 40*kept[typ], 100*kept[typ])}},
 			} {
 				if kept[typ] == 0 && strings.HasPrefix(c.unmet.What, "rows of the log") {
 					continue // of joins that keep all
 				}
 				opts.Require = c.missed
-				ok := c.unmet == join.Unmet{}
+				ok := c.unmet == unmet{}
 				name := fmt.Sprint(typ, strategy, c.missed)
 				got, err := run(t, ids, logs, opts)
 				checkRequire(t, name, err, c.unmet)
 				if int64(len(got.rows)) != rows[typ] {
 					t.Errorf("%s: %d rows, want %d", name, len(got.rows), rows[typ])
 				}
-				for _, out := range []string{"out.parquet", "out.arrow", "out/"} {
+				outs := []string{"out.parquet", "out.arrow", "out/"}
+				for o, out := range outs {
+					if (o+i+k)%len(outs) != 0 && !cases.All() { // one for each combination
+						continue
+					}
 					dir := t.TempDir()
 					ended := false
 					j, err := join.New(ids, logs, opts)
@@ -92,16 +97,19 @@ func standing(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-func checkRequire(t *testing.T, name string, err error, want join.Unmet) {
+// unmet is a requirement that is not met.
+type unmet struct{ What, Want, Got string }
+
+func checkRequire(t *testing.T, name string, err error, want unmet) {
 	t.Helper()
-	if want == (join.Unmet{}) {
+	if want == (unmet{}) {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		return
 	}
-	var e *join.RequireError
-	if !errors.Is(err, join.ErrRequire) || !errors.As(err, &e) || !slices.Equal(e.Unmet, []join.Unmet{want}) {
+	text := fmt.Sprintf("a requirement is not met: %s: want %s, got %s", want.What, want.Want, want.Got)
+	if !errors.Is(err, join.ErrRequire) || !strings.HasSuffix(err.Error(), text) {
 		t.Errorf("%s: %v, want that %+v", name, err, want)
 	}
 }
@@ -111,9 +119,9 @@ func TestRequireOfNothing(t *testing.T) {
 	some := open(t, partition.OpenOptions{}, writeTable(t, table(t, numbers("k", arrow.PrimitiveTypes.Int64, 0, 9)), 1, 1, ""))
 	none := open(t, partition.OpenOptions{}, writeTable(t, table(t, numbers("k", arrow.PrimitiveTypes.Int64, 0, 0)), 1, 1, ""))
 	_, err := run(t, none, some, join.Options{On: "k", Require: join.Require{IDsMatched: 0.01, MaxKept: 0.01}})
-	checkRequire(t, "no IDs", err, join.Unmet{What: "IDs that have a row in the log", Want: "1% or more", Got: "0 of 0"})
+	checkRequire(t, "no IDs", err, unmet{What: "IDs that have a row in the log", Want: "1% or more", Got: "0 of 0"})
 	_, err = run(t, some, none, join.Options{On: "k", Require: join.Require{MaxKept: 0.01}})
-	checkRequire(t, "no log", err, join.Unmet{})
+	checkRequire(t, "no log", err, unmet{})
 	_, err = run(t, none, some, join.Options{On: "k", Type: join.Anti, Require: join.Require{Rows: 10, IDsMatched: 0.5, MaxKept: 0.5}})
 	want := "a requirement is not met: rows of the answer: want 10 or more, got 9; IDs that have a row in the log: want 50% or more, got 0 of 0; rows of the log that are kept: want 50% or less, got 9 of 9 (100%)"
 	if err == nil || err.Error() != want {
@@ -191,21 +199,21 @@ func TestWarnings(t *testing.T) {
 		ids  column
 		log  column
 		typ  join.Type
-		want []join.WarningCode
+		want []string
 	}{
 		{"all is well", repeated("k", ids), repeated("k", with(span(1, 3000, 2), member, 900)), join.Semi, nil},
 		{"a heavy key that is an ID", repeated("k", ids), repeated("k", with(span(1, 3000, 2), member, 30_000)), join.Semi, nil},
 		{"a heavy key that is none", repeated("k", ids), repeated("k", with(with(span(1, 3000, 2), stranger, 30_000), member, 3000)), join.Semi, nil},
 		{"nothing but a heavy key that is an ID", repeated("k", ids), repeated("k", with(map[int]int{}, member, 5000)), join.Inner, nil},
-		{"no ID", repeated("k", nil), repeated("k", span(0, 10, 1)), join.Semi, []join.WarningCode{join.WarnNoIDs}},
-		{"NULL IDs", nulls, repeated("k", span(0, 10, 1)), join.Semi, []join.WarningCode{join.WarnNoIDs}},
-		{"NULLs in the log", repeated("k", ids), nulls, join.Left, []join.WarningCode{join.WarnNoKeys}},
+		{"no ID", repeated("k", nil), repeated("k", span(0, 10, 1)), join.Semi, []string{join.WarnNoIDs}},
+		{"NULL IDs", nulls, repeated("k", span(0, 10, 1)), join.Semi, []string{join.WarnNoIDs}},
+		{"NULLs in the log", repeated("k", ids), nulls, join.Left, []string{join.WarnNoKeys}},
 		{"no log", repeated("k", ids), repeated("k", nil), join.Semi, nil},
-		{"none matched", repeated("k", ids), repeated("k", span(1, 4000, 1)), join.Semi, []join.WarningCode{join.WarnNoneMatched}},
-		{"none matched but a heavy stranger", repeated("k", ids), repeated("k", with(span(1, 4000, 1), stranger, 30_000)), join.Inner, []join.WarningCode{join.WarnNoneMatched}},
-		{"hardly any matched", repeated("k", ids), repeated("k", with(span(1, 30_000, 1), member, 9)), join.Semi, []join.WarningCode{join.WarnFalsePositivesOnly}},
-		{"all matched", repeated("k", ids), repeated("k", with(map[int]int{}, member, 50)), join.Semi, []join.WarningCode{join.WarnNothingDropped}},
-		{"all matched, none left", repeated("k", ids), repeated("k", with(map[int]int{}, member, 50)), join.Anti, []join.WarningCode{join.WarnNothingDropped}},
+		{"none matched", repeated("k", ids), repeated("k", span(1, 4000, 1)), join.Semi, []string{join.WarnNoneMatched}},
+		{"none matched but a heavy stranger", repeated("k", ids), repeated("k", with(span(1, 4000, 1), stranger, 30_000)), join.Inner, []string{join.WarnNoneMatched}},
+		{"hardly any matched", repeated("k", ids), repeated("k", with(span(1, 30_000, 1), member, 9)), join.Semi, []string{join.WarnFalsePositivesOnly}},
+		{"all matched", repeated("k", ids), repeated("k", with(map[int]int{}, member, 50)), join.Semi, []string{join.WarnNothingDropped}},
+		{"all matched, none left", repeated("k", ids), repeated("k", with(map[int]int{}, member, 50)), join.Anti, []string{join.WarnNothingDropped}},
 		{"all matched, with columns", repeated("k", ids), repeated("k", with(map[int]int{}, member, 50)), join.Left, nil},
 	} {
 		for _, fpr := range []float64{0.02, 0} {
@@ -220,7 +228,7 @@ func TestWarnings(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var codes []join.WarningCode
+			var codes []string
 			for _, w := range got.report.Warnings(c.typ) {
 				codes = append(codes, w.Code)
 				if w.Text == "" {

@@ -28,7 +28,9 @@ func TestFiltersAreIndependent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.AddInts(keys)
+		hashes := make([]uint64, len(keys))
+		f.Params().Hash.Sum64(hashes, keys)
+		f.Add(hashes)
 		return f
 	}
 	log := random(n)

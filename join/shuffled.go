@@ -9,64 +9,76 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/show"
+	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/join/internal/shuffle"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// shuffled is a join by way of a shuffle: the log in legs, each with the IDs that
-// its rows need.
+// shuffled holds IDs on disk, from which it yields rounds: pieces of the log, each
+// with the IDs that its rows need.
 type shuffled struct {
 	*shuffle.Shuffle
-	j     *Join
-	units []partition.Piece // of one row group each
-	first map[*partition.File]int
+	task    *task
+	account *budget.Account
+	filter  *codec.Filter     // of the IDs on disk
+	groups  []partition.Piece // of one row group each
+	first   map[*partition.File]int
 }
 
-// shuffle prepares for a join of IDs that exceed the memory, even those of them
-// that some log row may have: what the log and the IDs have in common goes to
-// disk, by key.
-func (j *Join) shuffle(ctx context.Context) (err error) {
-	ofLog, err := j.logFilter(ctx)
+// shuffle puts what the log and the IDs have in common on disk, by key, if even the
+// IDs that the log has exceed the memory.
+func (a *attempt) shuffle(ctx context.Context) (_ *held, err error) {
+	ofLog, err := a.logFilter(ctx, a.opts.Filter)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s, err := j.newShuffled()
+	s, err := a.newShuffled()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	j.shuffled = s
-	ids := &spilledIDs{s: s.Shuffle}
-	if err := cmp.Or(j.keep(ctx, ofLog, ids), ids.close()); err != nil {
-		return err
+	defer func() {
+		if err != nil {
+			_ = s.Close() // the first error counts
+		}
+	}()
+	ids := &spilledIDs{to: s.Shuffle}
+	h, err := a.keep(ctx, ofLog, a.opts.Filter, ids)
+	if err := cmp.Or(err, ids.close()); err != nil {
+		return nil, err
 	}
+	h.rounds, s.filter = s, h.filter
 	if err := s.spillLog(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	return s.Exchange(ctx)
+	if err := s.Exchange(ctx); err != nil {
+		return nil, err
+	}
+	return h, nil
 }
 
-func (j *Join) newShuffled() (*shuffled, error) {
-	s := &shuffled{j: j, first: map[*partition.File]int{}}
+func (a *attempt) newShuffled() (*shuffled, error) {
+	s := &shuffled{task: a.task, account: a.account, first: map[*partition.File]int{}}
 	opts := shuffle.Options{
-		Account: j.account, Dir: j.opts.TempDir, Integers: j.integers(), Matched: j.opts.Type.keepsIDs(),
-		Threads: j.threads(), Mem: j.opts.Mem,
-		Repeats: j.opts.Type.columnsOfIDs(),
+		Account: a.account, Dir: a.opts.TempDir, Integers: a.keys.integers(), Matched: a.opts.Type.keepsIDs(),
+		Threads: a.threads(), Mem: a.opts.Mem,
+		Repeats: a.opts.Type.columnsOfIDs(),
 	}
-	if j.idCols.rows {
-		opts.Schema, opts.Held = j.idCols.schema, j.idCols.held
+	if ids := a.answer.ids; ids.rows {
+		opts.Schema, opts.Held = ids.schema, ids.held
 		var err error
-		if opts.Encoder, err = key.NewEncoder(opts.Schema, j.right, j.keyOptions()); err != nil {
+		if opts.Encoder, err = key.NewEncoder(opts.Schema, a.keys.ids, a.keys.options()); err != nil {
 			return nil, err
 		}
 	}
-	for _, p := range j.pieces {
-		s.first[p.File] = len(s.units) - p.Lo
+	for _, p := range a.pieces {
+		s.first[p.File] = len(s.groups) - p.Lo
 		for g := p.Lo; g < p.Hi; g++ {
-			s.units = append(s.units, partition.Piece{File: p.File, Lo: g, Hi: g + 1})
+			s.groups = append(s.groups, partition.Piece{File: p.File, Lo: g, Hi: g + 1})
 			opts.GroupRows = append(opts.GroupRows, p.File.GroupRows(g))
 		}
 	}
@@ -75,9 +87,9 @@ func (j *Join) newShuffled() (*shuffled, error) {
 	return s, err
 }
 
-// spilledIDs writes the IDs that are kept to disk.
+// spilledIDs is a keeper that writes IDs to disk.
 type spilledIDs struct {
-	s    *shuffle.Shuffle
+	to   *shuffle.Shuffle
 	mu   sync.Mutex
 	open []*shuffle.IDWriter
 	rows *shuffle.IDWriter
@@ -93,7 +105,7 @@ func (d *spilledIDs) worker() (func(k *key.Batch, some []uint32) error, error) {
 }
 
 func (d *spilledIDs) writer() (*shuffle.IDWriter, error) {
-	w, err := d.s.NewIDWriter()
+	w, err := d.to.NewIDWriter()
 	if err != nil {
 		return nil, err
 	}
@@ -115,16 +127,16 @@ func (d *spilledIDs) addRows(rec arrow.Record, k *key.Batch, some []uint32, firs
 
 func (d *spilledIDs) close() (err error) {
 	for _, w := range d.open {
-		err = cmp.Or(err, w.Close()) // a full disk is told of once
+		err = cmp.Or(err, w.Close()) // every writer reports a full disk; once is enough
 	}
 	return err
 }
 
-// spillLog writes the log's keys to disk, as far as the filter lets them through.
+// spillLog writes those of the log's keys to disk that pass the filter.
 func (s *shuffled) spillLog(ctx context.Context) error {
 	var mu sync.Mutex
 	var open []*shuffle.LogWriter
-	err := s.j.eachLogKey(ctx, s.j.pieces, s.j.threads(), func() (keyWork, error) {
+	err := s.task.eachLogKey(ctx, s.filter, s.task.pieces, s.task.threads(), func() (keyWork, error) {
 		w, err := s.NewLogWriter()
 		if err != nil {
 			return nil, err
@@ -133,43 +145,43 @@ func (s *shuffled) spillLog(ctx context.Context) error {
 		defer mu.Unlock()
 		open = append(open, w)
 		return func(f *partition.File, group int, k *key.Batch, hits, rows []uint32) error {
-			return w.Add(k, used(hits, rows), s.first[f]+group)
+			return w.Add(k, usedHits(hits, rows), s.first[f]+group)
 		}, nil
 	})
 	for _, w := range open {
-		err = cmp.Or(err, w.Close()) // a full disk is told of once
+		err = cmp.Or(err, w.Close()) // every writer reports a full disk; once is enough
 	}
 	return err
 }
 
-// legs yields the ranges of the log, each with the IDs that it needs.
-func (s *shuffled) legs(ctx context.Context) iter.Seq2[leg, error] {
-	return func(yield func(leg, error) bool) {
+// each yields the rounds.
+func (s *shuffled) each(ctx context.Context) iter.Seq2[round, error] {
+	return func(yield func(round, error) bool) {
 		for n, r := range s.Ranges {
-			if !s.leg(ctx, n, s.units[r.Lo:r.Hi], yield) {
+			if !s.rangeOf(ctx, n, s.groups[r.Lo:r.Hi], yield) {
 				return
 			}
 		}
 	}
 }
 
-// leg yields a range: whole, if the IDs that it needs fit into memory, as they
-// should, else row group by row group.
-func (s *shuffled) leg(ctx context.Context, n int, units []partition.Piece, yield func(leg, error) bool) bool {
+// rangeOf yields range n of the row groups: in one round if the IDs that it needs
+// fit in memory, as they should, else one row group after the other.
+func (s *shuffled) rangeOf(ctx context.Context, n int, groups []partition.Piece, yield func(round, error) bool) bool {
 	src := s.Source(ctx, n)
 	side, more, err := src.Next(ctx)
 	if err != nil {
-		yield(leg{}, err)
+		yield(round{}, err)
 		return false
 	}
 	if !more {
 		defer src.Free()
 		defer side.Release()
-		return yield(leg{Stage: partition.Stage{Pieces: joined(units)}, side: side}, nil)
+		return yield(round{Stage: partition.Stage{Pieces: joined(groups)}, side: side}, nil)
 	}
 	side.Release()
-	for _, u := range units {
-		if !s.unit(ctx, n, u, yield) {
+	for _, g := range groups {
+		if !s.group(ctx, n, g, yield) {
 			return false
 		}
 	}
@@ -177,25 +189,25 @@ func (s *shuffled) leg(ctx context.Context, n int, units []partition.Piece, yiel
 	return true
 }
 
-// joined puts row groups of one file that follow each other into one piece.
-func joined(units []partition.Piece) (pieces []partition.Piece) {
-	for _, u := range units {
-		if n := len(pieces); n > 0 && pieces[n-1].File == u.File && pieces[n-1].Hi == u.Lo {
-			pieces[n-1].Hi = u.Hi
+// joined merges consecutive row groups of one file into one piece.
+func joined(groups []partition.Piece) (pieces []partition.Piece) {
+	for _, g := range groups {
+		if n := len(pieces); n > 0 && pieces[n-1].File == g.File && pieces[n-1].Hi == g.Lo {
+			pieces[n-1].Hi = g.Hi
 			continue
 		}
-		pieces = append(pieces, u)
+		pieces = append(pieces, g)
 	}
 	return pieces
 }
 
-// unit yields a row group of a range whose IDs exceed the memory: with those of
-// them that it needs itself, in blocks if these do, too.
-func (s *shuffled) unit(ctx context.Context, n int, u partition.Piece, yield func(leg, error) bool) bool {
-	own, err := s.keysOf(ctx, u)
+// group yields a row group of a range whose IDs exceed the memory, with the IDs
+// that it needs itself, in portions if these exceed the memory too.
+func (s *shuffled) group(ctx context.Context, n int, g partition.Piece, yield func(round, error) bool) bool {
+	own, err := s.keysOf(ctx, g)
 	defer own.Release()
 	if err != nil {
-		yield(leg{}, err)
+		yield(round{}, err)
 		return false
 	}
 	src := s.Source(ctx, n)
@@ -203,19 +215,19 @@ func (s *shuffled) unit(ctx context.Context, n int, u partition.Piece, yield fun
 	var rows []uint64
 	for again := false; ; again = true {
 		side, more, err := src.Next(ctx)
-		if err == nil && (more || again) && s.j.opts.Type == Anti {
+		if err == nil && (more || again) && s.task.opts.Type == Anti {
 			side.Release()
-			err = fault.Errorf("%s: %w of %s: the IDs of its rows take more (raise {Memory})", fault.At{File: u.File.Name, RowGroup: u.Lo + 1}, fault.ErrMemory, show.Size(s.Account.Limit()))
+			err = fault.Errorf("%s: %w of %s: the IDs of its rows take more (raise {Memory})", fault.At{File: g.File.Name, RowGroup: g.Lo + 1}, fault.ErrMemory, show.Size(s.account.Limit()))
 		}
 		if err != nil {
-			yield(leg{}, err)
+			yield(round{}, err)
 			return false
 		}
-		l := leg{Stage: partition.Stage{Pieces: []partition.Piece{u}, Again: again}, side: side}
+		r := round{Stage: partition.Stage{Pieces: []partition.Piece{g}, Again: again}, side: side}
 		if more || again {
-			l.block = &block{last: !more, joined: &rows, keys: own}
+			r.portion = &portion{last: !more, joined: &rows, keys: own}
 		}
-		ok := yield(l, nil)
+		ok := yield(r, nil)
 		side.Release()
 		if !ok || !more {
 			return ok
@@ -223,27 +235,27 @@ func (s *shuffled) unit(ctx context.Context, n int, u partition.Piece, yield fun
 	}
 }
 
-// keysOf returns the keys of a row group that the filter lets through.
-func (s *shuffled) keysOf(ctx context.Context, u partition.Piece) (*table.Side, error) {
-	own := table.New(table.Kind{Integers: s.Integers, Threads: s.Threads, Mem: s.Mem}, s.Account)
-	err := s.j.eachLogKey(ctx, []partition.Piece{u}, 1, func() (keyWork, error) {
+// keysOf returns the keys of a row group that pass the filter.
+func (s *shuffled) keysOf(ctx context.Context, g partition.Piece) (*table.Side, error) {
+	own := table.New(table.Kind{Integers: s.task.keys.integers(), Threads: s.task.threads(), Mem: s.task.opts.Mem}, s.account)
+	err := s.task.eachLogKey(ctx, s.filter, []partition.Piece{g}, 1, func() (keyWork, error) {
 		return func(_ *partition.File, _ int, k *key.Batch, hits, rows []uint32) error {
-			return own.AddKeysAt(k, used(hits, rows))
+			return own.AddKeysAt(k, usedHits(hits, rows))
 		}, nil
 	})
 	if err == nil {
 		err = own.Seal()
 	}
 	if err != nil {
-		err = fmt.Errorf("keys of the log in %s: %w", fault.At{File: u.File.Name, RowGroup: u.Lo + 1}, err)
+		err = fmt.Errorf("keys of the log in %s: %w", fault.At{File: g.File.Name, RowGroup: g.Lo + 1}, err)
 	}
 	return own, err
 }
 
-// loneRows calls fn with the ID rows that no log row has.
-func (s *shuffled) loneRows(ctx context.Context, fn func(rec arrow.Record, rows []int) error) error {
+// eachUnmatched calls fn with the ID rows that no log row has.
+func (s *shuffled) eachUnmatched(ctx context.Context, fn func(rec arrow.Record, rows []int) error) error {
 	matched, n := s.MatchedRows(), int64(0)
-	return s.j.eachID(ctx, true, func(_ *partition.File, rec arrow.Record, _ *key.Batch) error {
+	return s.task.eachIDRow(ctx, func(_ *partition.File, rec arrow.Record, _ *key.Batch) error {
 		var rows []int
 		for row := range int(rec.NumRows()) {
 			has, err := matched.Has(n)
@@ -255,6 +267,6 @@ func (s *shuffled) loneRows(ctx context.Context, fn func(rec arrow.Record, rows 
 			}
 			n++
 		}
-		return s.j.hold(rec, rows, fn)
+		return s.task.asHeld(rec, rows, fn)
 	})
 }

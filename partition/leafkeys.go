@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/prune"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -17,7 +18,7 @@ type leafKeys struct {
 	columns    []key.Column // the key's, for errors
 	leaf       *keyLeaf
 	buf        *parquet.Buffers
-	pruner     *pruner           // nil: every row is looked at
+	pruner     *prune.Pruner     // nil: every row is looked at
 	countNulls bool              // pages whose NULLs are unknown are read
 	ids        bool              // a value that is not an ID is an error
 	keys       *Keys             // handed on
@@ -71,9 +72,7 @@ func (p *position) row(i uint32) uint32 {
 
 // prune makes the reader skip what cannot hold a member of the match's filter.
 func (l *leafKeys) prune(m Match) (err error) {
-	if l.pruner, err = newPruner(l.file.parquet().File(), l.file.Schema(), m); l.pruner != nil {
-		l.pruner.doubt = l.file.doubts.add
-	}
+	l.pruner, err = m.pruner(l.file)
 	return err
 }
 
@@ -112,7 +111,7 @@ func (l *leafKeys) narrow(ctx context.Context, r rowRange) (all bool, nulls int6
 	total := l.file.GroupRows(r.group)
 	ranges := [][2]int64{{0, total}}
 	if l.pruner != nil {
-		if ranges, nulls, err = l.pruner.rows(ctx, r.group); err != nil {
+		if ranges, nulls, err = l.pruner.Rows(ctx, r.group); err != nil {
 			return false, 0, err
 		}
 		if nulls < 0 && l.countNulls {

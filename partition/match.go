@@ -10,6 +10,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/prune"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -106,6 +107,19 @@ func (m Match) encoder(file string, schema *arrow.Schema) (*key.Encoder, error) 
 		return nil, err
 	}
 	return newKeyEncoder(file, schema, columns, o, true)
+}
+
+// pruner returns what can be pruned of a Parquet file, nil if nothing can.
+func (m Match) pruner(f *File) (*prune.Pruner, error) {
+	columns, o, err := m.key()
+	if err != nil {
+		return nil, err
+	}
+	p, err := prune.New(f.parquet().File(), f.Schema(), columns, o, m.Filter)
+	if p != nil {
+		p.Doubt = f.doubts.add
+	}
+	return p, err
 }
 
 // mayFail reports whether a value that does not fit its cast is an error.

@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
 // Rows is a record batch with where it comes from. Whoever receives it
@@ -132,8 +133,8 @@ func mapTasks(ctx context.Context, todo []task, way flight, newWork func() (task
 					return
 				}
 			}
-			if err := ctx.Err(); err != nil {
-				yield(Rows{}, context.Cause(ctx))
+			if err := stopped.Err(ctx); err != nil {
+				yield(Rows{}, err)
 				return
 			}
 			<-m.begun
@@ -202,7 +203,7 @@ func (t *turns) wait(ctx context.Context, task int) error {
 	case <-c:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return stopped.Err(ctx)
 	}
 }
 
@@ -272,7 +273,7 @@ func (m *mapper) send(t running, r result) error {
 		return nil
 	case <-m.ctx.Done():
 		r.release()
-		return context.Cause(m.ctx)
+		return stopped.Err(m.ctx)
 	}
 }
 

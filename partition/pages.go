@@ -12,6 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
 // The page engine copies the rows of Parquet files that pass from page to page,
@@ -160,7 +161,7 @@ func (e *pageEngine) take() (*outGroup, error) {
 		case e.err != nil:
 			return nil, e.err
 		case e.ctx.Err() != nil:
-			return nil, context.Cause(e.ctx)
+			return nil, stopped.Err(e.ctx)
 		case len(e.ready) > 0 && e.ready[0].complete():
 			g := e.ready[0]
 			e.ready = e.ready[1:]

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
 // RecordsOptions says what is known beforehand of rows that a program brings.
@@ -124,7 +125,7 @@ func (p *recordPass) run(ctx context.Context) (err error) {
 	for rec, err := range seq {
 		p.records++
 		if err == nil {
-			err = context.Cause(ctx)
+			err = stopped.Err(ctx)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.here(), err)
@@ -136,7 +137,7 @@ func (p *recordPass) run(ctx context.Context) (err error) {
 			return nil
 		}
 	}
-	if err := context.Cause(ctx); err != nil { // for which the sequence may have ended early
+	if err := stopped.Err(ctx); err != nil { // for which the sequence may have ended early
 		return fmt.Errorf("%s: %w", p.at, err)
 	}
 	if p.opts.Rows > 0 && p.rows != p.opts.Rows {

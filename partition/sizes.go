@@ -5,8 +5,7 @@ import (
 	"math"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/parquet-go/parquet-go/format"
-
+	"github.com/bloomjoin/bloomjoin/internal/prune"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -105,9 +104,9 @@ func compressed(b []byte) bool {
 	return false
 }
 
-// IntegerRange returns bounds of an integer key column of the files, as their
-// statistics state and are believed for pruning; ok is false if some file's are
-// not known, or there are no values. It reads nothing.
+// IntegerRange returns bounds of an integer key column of the files, according to
+// the statistics that pruning believes. ok is false if those of some file are not
+// known, or there are no values. It reads nothing.
 func IntegerRange(files []*File, column key.Column, ignoreCase bool) (lo, hi float64, ok bool) {
 	lo, hi = math.Inf(1), math.Inf(-1)
 	for _, f := range files {
@@ -116,36 +115,11 @@ func IntegerRange(files []*File, column key.Column, ignoreCase bool) (lo, hi flo
 		if p == nil || err != nil || column.Cast != nil {
 			return 0, 0, false
 		}
-		leaf, found := leafAt(p.File(), field.Names)
-		if !found || !knownOrder(p.File(), leaf) || !boundsBelieved(p.File().Metadata.CreatedBy, leaf) {
+		least, most, known := prune.IntegerRange(p.File(), field.Names)
+		if !known {
 			return 0, 0, false
 		}
-		var o order
-		if perOne, fine := o.numbers(leaf, key.Integer); !fine || !perOne.IsInt64() || leaf.Type == format.FixedLenByteArray {
-			return 0, 0, false
-		}
-		for g := range p.File().RowGroups {
-			st := &p.File().Metadata.RowGroups[g].Columns[leaf.Index].MetaData.Statistics
-			least, most := boundOf(st.MinValue), boundOf(st.MaxValue)
-			if n, known := st.NullCount.Get(); least == nil && most == nil && known && n == p.GroupRows(g) {
-				continue
-			}
-			a, fine := o.bound(least)
-			b, known := o.bound(most)
-			if least == nil || most == nil || !fine || !known {
-				return 0, 0, false
-			}
-			lo, hi = math.Min(lo, o.about(a)), math.Max(hi, o.about(b))
-		}
+		lo, hi = math.Min(lo, least), math.Max(hi, most)
 	}
 	return lo, hi, lo <= hi
-}
-
-// about returns about the integer that b stands for.
-func (o *order) about(b []byte) float64 {
-	if v := o.integer(b); o.signed {
-		return float64(int64(v))
-	} else {
-		return float64(v)
-	}
 }

@@ -3,6 +3,8 @@ package partition
 import (
 	"context"
 	"errors"
+
+	"github.com/bloomjoin/bloomjoin/internal/prune"
 )
 
 // Skips says how much of a log a scan need not read, as far as bounds in the
@@ -27,11 +29,11 @@ func Skippable(ctx context.Context, pieces []Piece, m Match, most int) (s Skips,
 	}
 	n := min(len(groups), most)
 	var file *File
-	var by *pruner
+	var by *prune.Pruner
 	for i := range n {
 		p := groups[nth(i, n, int64(len(groups)))]
 		if p.File != file {
-			if by, err = newPruner(p.File.parquet().File(), p.File.Schema(), m); err != nil {
+			if by, err = m.pruner(p.File); err != nil {
 				return s, err
 			}
 			file = p.File
@@ -44,7 +46,7 @@ func Skippable(ctx context.Context, pieces []Piece, m Match, most int) (s Skips,
 }
 
 // look adds what there is and what can be skipped of a row group.
-func (s *Skips) look(ctx context.Context, by *pruner, p Piece) (err error) {
+func (s *Skips) look(ctx context.Context, by *prune.Pruner, p Piece) (err error) {
 	defer func() { err = errors.Join(p.File.unless(err), p.File.rest()) }()
 	rows := p.File.GroupRows(p.Lo)
 	s.Groups++
@@ -52,7 +54,7 @@ func (s *Skips) look(ctx context.Context, by *pruner, p Piece) (err error) {
 	if by == nil || rows == 0 {
 		return nil
 	}
-	ranges, _, err := by.rows(ctx, p.Lo)
+	ranges, _, err := by.Rows(ctx, p.Lo)
 	if err != nil {
 		return err
 	}
@@ -64,16 +66,18 @@ func (s *Skips) look(ctx context.Context, by *pruner, p Piece) (err error) {
 	if left == 0 {
 		s.GroupsSkipped++
 	}
-	for _, part := range by.parts[:min(1, len(by.parts))] {
-		x, ok, err := p.File.parquet().File().OffsetIndex(p.Lo, part.leaf.Index)
-		if err != nil || !ok {
-			return err
-		}
-		s.Pages += int64(len(x.Pages))
-		for i, page := range x.Pages {
-			if len(intersect(ranges, [][2]int64{{page.FirstRow, x.End(i)}})) == 0 {
-				s.PagesSkipped++
-			}
+	leaf, ok := by.Leaf()
+	if !ok {
+		return nil
+	}
+	x, ok, err := p.File.parquet().File().OffsetIndex(p.Lo, leaf)
+	if err != nil || !ok {
+		return err
+	}
+	s.Pages += int64(len(x.Pages))
+	for i, page := range x.Pages {
+		if len(prune.Intersect(ranges, [][2]int64{{page.FirstRow, x.End(i)}})) == 0 {
+			s.PagesSkipped++
 		}
 	}
 	return nil

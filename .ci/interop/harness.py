@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import resource
 import subprocess
 import time
 import traceback
@@ -11,6 +12,11 @@ import readers
 
 
 FULL = bool(os.environ.get("BLOOMJOIN_INTEROP_FULL"))  # more of each: random cases, files
+
+
+def cpu():
+    """Seconds of CPU that this process and the commands it ran have used."""
+    return [u.ru_utime + u.ru_stime for u in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))]
 
 
 class Result:
@@ -81,7 +87,7 @@ class Checks:
         """Calls function(self, *args). What it raises is one failed check, and the others go on."""
         if not name.startswith(self.only) or self.without and name.startswith(self.without):
             return
-        began, self.prefix = time.monotonic(), name + ": "
+        began, used, self.prefix = time.monotonic(), cpu(), name + ": "
         try:
             function(self, *args)
         except (Exception, subprocess.TimeoutExpired) as e:
@@ -89,7 +95,8 @@ class Checks:
             here = next((f for f in reversed(where) if not f.filename.endswith("harness.py")), where[-1])
             self.ok(f"{pathlib.Path(here.filename).name}:{here.lineno}", False, f"{type(e).__name__}: {e}")
         self.prefix = ""
-        print(f"      {name}: {time.monotonic() - began:.1f} s", flush=True)
+        here, tools = (now - then for now, then in zip(cpu(), used, strict=True))
+        print(f"      {name}: {time.monotonic() - began:.1f} s; CPU: {here:.1f} s here, {tools:.1f} s in commands", flush=True)
 
     def path(self, name):
         """A path in the work directory where nothing is yet."""

@@ -9,11 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/join"
 )
 
-// Plan and join say the same of the same inputs: the strategy, why it is taken,
-// and the number of IDs.
+// Plan and join report the same strategy, reason and number of IDs for the same
+// inputs.
 func TestPlanAndJoinAgree(t *testing.T) {
 	dir := t.TempDir()
 	const rows = 50_000
@@ -26,8 +27,8 @@ func TestPlanAndJoinAgree(t *testing.T) {
 	if testing.Short() {
 		numbers = numbers[2:3]
 	}
-	for _, n := range numbers {
-		for _, format := range []string{"csv", "tsv", "txt", "ndjson", "parquet"} {
+	for a, n := range numbers {
+		for b, format := range []string{"csv", "tsv", "txt", "ndjson", "parquet"} {
 			ids := filepath.Join(dir, fmt.Sprintf("ids-%d.%s", n, format))
 			if format == "parquet" {
 				i := int64(-1)
@@ -38,8 +39,11 @@ func TestPlanAndJoinAgree(t *testing.T) {
 			} else if err := os.WriteFile(ids, []byte(textIDs(format, n)), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			for _, typ := range []string{"semi", "inner", "left"} {
-				for _, memory := range []string{"1GiB", "24MiB"} {
+			for c, typ := range []string{"semi", "inner", "left"} {
+				for d, memory := range []string{"1GiB", "24MiB"} {
+					if (a+b+c+d)%2 != 0 && !cases.All() {
+						continue
+					}
 					t.Run(fmt.Sprintf("%d %s %s %s", n, format, typ, memory), func(t *testing.T) {
 						common := []string{"--json", "--quiet", "--threads", "2", "--memory", memory, "--type", typ, "--ids", ids, "--on", "k"}
 						var p planReport
@@ -48,8 +52,8 @@ func TestPlanAndJoinAgree(t *testing.T) {
 							Strategy join.Strategy `json:"strategy"`
 							IDsTotal float64       `json:"ids_total"`
 							Plan     struct {
-								Why string          `json:"why"`
-								IDs *join.SideFacts `json:"ids"`
+								Why string    `json:"why"`
+								IDs *planSide `json:"ids"`
 							} `json:"plan"`
 						}
 						runJSON(t, &j, append(append([]string{"join"}, append(common, "-o", filepath.Join(t.TempDir(), "out.parquet"))...), log)...)
@@ -72,7 +76,7 @@ func TestPlanAndJoinAgree(t *testing.T) {
 	}
 }
 
-// textIDs is n IDs, multiples of 25, in a format of text.
+// textIDs returns n IDs, multiples of 25, in a text format.
 func textIDs(format string, n int64) string {
 	var b strings.Builder
 	if format == "csv" || format == "tsv" {
@@ -88,7 +92,7 @@ func textIDs(format string, n int64) string {
 	return b.String()
 }
 
-// runJSON runs a command in this process, and reads its report.
+// runJSON runs a command in this process and parses its report.
 func runJSON(t *testing.T, into any, args ...string) {
 	t.Helper()
 	var out, said bytes.Buffer

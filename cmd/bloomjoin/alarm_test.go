@@ -12,6 +12,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -107,8 +108,11 @@ func strangers(n int64) map[int64]int {
 // of the warnings, which people are told of, too.
 func (a *alarms) check(what, filter, log string, rows int64, codes ...string) {
 	a.t.Helper()
-	for _, strategy := range []string{"lookup", "broadcast", "shuffle"} {
-		for _, typ := range []string{"semi", "anti", "inner", "full"} {
+	for i, strategy := range []string{"lookup", "broadcast", "shuffle"} {
+		for k, typ := range []string{"semi", "anti", "inner", "full"} {
+			if (i+k)%2 != 0 && !cases.All() {
+				continue
+			}
 			out := filepath.Join(a.t.TempDir(), "out.parquet")
 			got, said := a.must("join", "--json", "--ids", a.ids, "--filter", filter, "--on", "k", "--strategy", strategy, "--type", typ, "-o", out, log)
 			var have []string
@@ -174,7 +178,9 @@ func TestAlarmOfATamperedFilter(t *testing.T) {
 			if put++; put > alien {
 				break
 			}
-			b.AddInts([]uint64{uint64(v)})
+			hash := []uint64{uint64(v)}
+			b.Params().Hash.Sum64(hash, hash)
+			b.Add(hash)
 		}
 	})
 	a.check("a filter with the bits of strangers", other, log, 1000, "filter-rate")

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -18,15 +20,18 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 )
 
-// What no file may make the command take.
+// Limits that the command must keep for every file.
 const (
 	mostTime   = 10 * time.Second
 	mostMemory = int64(2 << 30) // bytes, peak of the resident set
+	busy       = 6              // times as long as a command may take on a machine that does other things
 )
 
-// corpus lists the Parquet and Arrow files of the corpora, valid and hostile.
+// corpus returns the Parquet and Arrow files of the corpora, valid and hostile.
 func corpus(t *testing.T) []string {
 	shared := os.Getenv("BLOOMJOIN_SHARED")
 	if shared == "" {
@@ -54,30 +59,23 @@ func corpus(t *testing.T) []string {
 	return names
 }
 
-// tally counts how the commands ended, and what they took.
+// tally counts exit codes and records the highest resource usage.
 type tally struct {
 	mu     sync.Mutex
 	ends   map[string]int // verb and exit code
 	memory int64
 	time   time.Duration
-	most   [2]string // the files that took them
+	most   [2]string // the files that needed the most memory and time
 }
 
-// attempt runs the command as a process, under the limits.
+// attempt runs the command and checks the limits.
 func (c *tally) attempt(t *testing.T, file string, args ...string) (stdout []byte, code int) {
-	ctx, cancel := context.WithTimeout(t.Context(), 6*mostTime) // the machine may be busy
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "bloomjoin", args...)
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
+	execute := inProcess
+	if cases.All() {
+		execute = asProcess
 	}
-	code = cmd.ProcessState.ExitCode()
-	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	peak := int64(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss) << 10
+	var out, errs bytes.Buffer
+	code, used, peak := execute(t, &out, &errs, args)
 	said := errs.String()
 	if code != exitDone && code != exitFailed || strings.Contains(said, "goroutine ") || strings.Contains(said, "internal error") {
 		t.Errorf("%s: %s: exit code %d: %.2000s", file, args[0], code, said)
@@ -99,6 +97,38 @@ func (c *tally) attempt(t *testing.T, file string, args ...string) (stdout []byt
 	}
 	return out.Bytes(), code
 }
+
+// asProcess runs the command as a process of its own, and returns the processor
+// time and the memory that it took.
+func asProcess(t *testing.T, stdout, stderr io.Writer, args []string) (code int, used time.Duration, peak int64) {
+	ctx, cancel := context.WithTimeout(t.Context(), busy*mostTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bloomjoin", args...)
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	used = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	return cmd.ProcessState.ExitCode(), used, maxRSS(cmd.ProcessState.SysUsage().(*syscall.Rusage))
+}
+
+// inProcess runs the command in this process, which takes a tenth of the time.
+// It returns the time that passed as processor time, less what a busy machine
+// may add, and the peak memory of all commands so far.
+func inProcess(t *testing.T, stdout, stderr io.Writer, args []string) (code int, used time.Duration, peak int64) {
+	began := time.Now()
+	code = run(args, strings.NewReader(""), stdout, stderr)
+	used = time.Since(began) / busy
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		t.Error(err)
+	}
+	return code, used, maxRSS(&usage)
+}
+
+func maxRSS(u *syscall.Rusage) int64 { return int64(u.Maxrss) << 10 }
 
 // keyFor returns a column that can be a key, and a type and an ID for it.
 func keyFor(report []byte) (column, typ, id string) {
@@ -130,9 +160,9 @@ func keyFor(report []byte) (column, typ, id string) {
 	return "", "", ""
 }
 
-// asIDs builds the filter of a file's own column, whole and in shards, and has
-// it scan the file: every row that has a key passes. It reports whether there
-// is such a filter.
+// asIDs builds a filter from a file's column, whole and in shards, and scans the
+// file with it: every row with a key must pass. It reports whether a filter could
+// be built.
 func (c *tally) asIDs(t *testing.T, name, column string) bool {
 	dir := t.TempDir()
 	whole, merged := filepath.Join(dir, "whole"), filepath.Join(dir, "merged")
@@ -148,7 +178,7 @@ func (c *tally) asIDs(t *testing.T, name, column string) bool {
 	for _, shard := range []string{"0/2", "1/2"} {
 		part := filepath.Join(dir, "part-"+shard[:1])
 		if _, partCode := c.attempt(t, name, append(build, part, "--shard", shard, name)...); code == 0 && partCode != 0 {
-			// Only the number of keys of a stream is not known beforehand.
+			// Only streams have an unknown number of keys.
 			part = ""
 		}
 		merge = append(merge, part)
@@ -174,9 +204,12 @@ func (c *tally) asIDs(t *testing.T, name, column string) bool {
 	return code == 0
 }
 
-// Whatever the file, the command ends with 0 or 1 within its limits.
+// For every file, the command exits with 0 or 1 within its limits. The commands run
+// in this process, or, if all cases are asked for, each in one of its own.
 func TestCorpora(t *testing.T) {
 	names := corpus(t)
+	limit := debug.SetMemoryLimit(-1) // each command sets its own
+	defer debug.SetMemoryLimit(limit)
 	c := &tally{ends: map[string]int{}}
 	var keyed, built atomic.Int64
 	next := make(chan string)
@@ -204,7 +237,7 @@ func TestCorpora(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				// The whole of what can be read, in both formats.
+				// All rows of a readable file, in both formats.
 				for _, out := range []string{"out.parquet", "out.arrow"} {
 					path := filepath.Join(dir, out)
 					_, code := c.attempt(t, name, "join", "--quiet", "--type", "anti", "--ids", list, "--on", column+"=id", "-o", path, name)

@@ -60,10 +60,10 @@ all IDs' keys. Bounds hold with a confidence of 99 %.`,
 	return cmd
 }
 
-// planReport is the JSON of plan.
+// planReport is the JSON report of plan.
 type planReport struct {
 	head
-	join.Plan
+	planFigures
 }
 
 func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) {
@@ -127,42 +127,50 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.report(planReport{newHead("plan", start), *p}, "")
+	f, err := figuresOf(p)
+	if err != nil {
+		return err
 	}
-	return printPlan(printable{c.stdout}, p)
+	if c.json {
+		return c.report(planReport{newHead("plan", start), *f}, "")
+	}
+	return printPlan(printable{c.stdout}, f)
 }
 
-// planned is a plan beside what came of it, in the JSON of join.
+// planned is a plan with the actual figures, in the JSON report of join.
 type planned struct {
-	*join.Plan
+	*planFigures
 	Actual actual `json:"actual"`
 }
 
-// actual has the figures that a plan estimates.
+// actual has the actual values of a plan's estimates.
 type actual struct {
 	Strategy    join.Strategy `json:"strategy"`
 	Selectivity float64       `json:"selectivity"`
-	JoinRows    *int64        `json:"join_rows,omitempty"` // where the answer is the pairs
+	JoinRows    *int64        `json:"join_rows,omitempty"` // if the answer has a row per pair
 	Seconds     float64       `json:"seconds"`
 }
 
-// comparePlan puts a join's plan beside its figures; nil if there was none.
-func comparePlan(typ string, start time.Time, rep join.Report) *planned {
+// comparePlan returns a join's plan with the actual figures; nil if there was none.
+func comparePlan(typ string, start time.Time, rep join.Report) (*planned, error) {
 	if rep.Plan == nil {
-		return nil
+		return nil, nil
 	}
-	p := &planned{Plan: rep.Plan, Actual: actual{Strategy: rep.Strategy, Seconds: time.Since(start).Seconds()}}
+	f, err := figuresOf(rep.Plan)
+	if err != nil {
+		return nil, err
+	}
+	p := &planned{planFigures: f, Actual: actual{Strategy: rep.Strategy, Seconds: time.Since(start).Seconds()}}
 	if rep.RowsIn > 0 {
 		p.Actual.Selectivity = float64(rep.RowsMatched) / float64(rep.RowsIn)
 	}
 	if join.Type(typ) == join.Inner {
 		p.Actual.JoinRows = &rep.RowsOut
 	}
-	return p
+	return p, nil
 }
 
-// sayPlanned tells people what was planned, and what came of it.
+// sayPlanned prints what was planned and what happened.
 func (c *cli) sayPlanned(p *planned) {
 	c.say("  planned as %s, since %s", p.Strategy, p.Why)
 	for _, s := range p.Strategies {
@@ -178,7 +186,7 @@ func (c *cli) sayPlanned(p *planned) {
 	}
 }
 
-// parseSpeed reads bytes per second, as 10Gbit/s or 500MB/s.
+// parseSpeed parses a speed such as 10Gbit/s or 500MB/s, in bytes per second.
 func parseSpeed(s string) (float64, error) {
 	bare, _ := strings.CutSuffix(s, "/s")
 	if bits, ok := strings.CutSuffix(bare, "bit"); ok {
@@ -196,7 +204,7 @@ func parseSpeed(s string) (float64, error) {
 }
 
 // printPlan prints a plan for people.
-func printPlan(out io.Writer, p *join.Plan) error {
+func printPlan(out io.Writer, p *planFigures) error {
 	var b strings.Builder
 	if err := layOut(&b, p); err != nil {
 		return err
@@ -209,7 +217,7 @@ func printPlan(out io.Writer, p *join.Plan) error {
 	return nil
 }
 
-func layOut(out io.Writer, p *join.Plan) error {
+func layOut(out io.Writer, p *planFigures) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
 	line("log", "%s", sideOf(p.Log))
@@ -257,8 +265,8 @@ func layOut(out io.Writer, p *join.Plan) error {
 	return w.Flush()
 }
 
-// printEstimates prints what a sample tells.
-func printEstimates(line func(name, format string, args ...any), p *join.Plan) {
+// printEstimates prints the estimates from a sample.
+func printEstimates(line func(name, format string, args ...any), p *planFigures) {
 	if p.Selectivity == nil {
 		line("sample", "none")
 		return
@@ -276,8 +284,8 @@ func printEstimates(line func(name, format string, args ...any), p *join.Plan) {
 	line("pairs", "%s", within(*p.JoinRows, whole))
 }
 
-// sideOf describes one side.
-func sideOf(s join.SideFacts) string {
+// sideOf returns a description of one side.
+func sideOf(s planSide) string {
 	out := "rows not counted"
 	if s.Rows.Value >= 0 {
 		out = within(s.Rows, whole) + " rows"
@@ -292,8 +300,8 @@ func sideOf(s join.SideFacts) string {
 	return out
 }
 
-// within renders an estimate with its bounds.
-func within(e join.Estimate, render func(float64) string) string {
+// within returns an estimate with its bounds.
+func within(e estimate, render func(float64) string) string {
 	value, low, high := render(e.Value), render(e.Low), render(e.High)
 	if low == high {
 		return value
@@ -303,10 +311,10 @@ func within(e join.Estimate, render func(float64) string) string {
 
 func whole(v float64) string { return count(int64(math.Round(v))) }
 
-// share renders a part of one.
+// share returns a fraction in percent.
 func share(v float64) string { return strconv.FormatFloat(100*v, 'g', 3, 64) + " %" }
 
-// things renders a number of things.
+// things returns a number with its noun.
 func things[T int | int64](n T, thing string) string {
 	if n != 1 {
 		thing += "s"

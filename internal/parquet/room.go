@@ -7,6 +7,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
 // A page may take a few bytes in its file and hundreds of megabytes in memory. Its
@@ -161,7 +162,7 @@ func (c *Claim) enlarge(ctx context.Context) error {
 		c.large = true
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return stopped.Err(ctx)
 	}
 }
 

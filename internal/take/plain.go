@@ -8,8 +8,9 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// PlainType returns the type of values of type t without dictionaries, at any
-// depth. Below an extension type they stay.
+// PlainType returns t with the value types of dictionaries in place of
+// dictionary types, at any depth. Extension types keep the dictionaries of their
+// storage.
 func PlainType(t arrow.DataType) arrow.DataType {
 	plain := func(f arrow.Field) arrow.Field {
 		f.Type = PlainType(f.Type)
@@ -55,9 +56,9 @@ func PlainSchema(s *arrow.Schema) *arrow.Schema {
 	return arrow.NewSchema(fields, &md)
 }
 
-// PlainRecord returns rec with its values in place of dictionaries, so that
-// records of different dictionaries can be put together. Columns that have
-// none are shared. The caller releases the result.
+// PlainRecord returns rec with its dictionaries decoded, so that records with
+// different dictionaries can be concatenated. Columns without dictionaries are
+// shared. The caller releases the result.
 func PlainRecord(mem memory.Allocator, rec arrow.Record) (arrow.Record, error) {
 	cols := make([]arrow.Array, 0, rec.NumCols())
 	defer func() {
@@ -75,8 +76,8 @@ func PlainRecord(mem memory.Allocator, rec arrow.Record) (arrow.Record, error) {
 	return array.NewRecord(PlainSchema(rec.Schema()), cols, rec.NumRows()), nil
 }
 
-// Plain returns a with its values in place of dictionaries; a itself, if it has
-// none. The caller releases the result.
+// Plain returns a with its dictionaries decoded, or a itself if it has none. The
+// caller releases the result.
 func Plain(mem memory.Allocator, a arrow.Array) (arrow.Array, error) {
 	if arrow.TypeEqual(PlainType(a.DataType()), a.DataType()) {
 		a.Retain()

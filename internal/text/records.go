@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
@@ -124,7 +125,7 @@ func (b *batcher) batch(ctx context.Context, p *pass) (arrow.Record, error) {
 	rows, size := 0, 0
 	for ; size < b.most && rows < batchRows; rows++ {
 		if rows%4096 == 0 && ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return nil, stopped.Err(ctx)
 		}
 		err := p.next()
 		if err == io.EOF {

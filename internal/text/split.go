@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/bloomjoin/bloomjoin/internal/panics"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
 const (
@@ -93,12 +94,12 @@ func (p *pass) fillParts(ctx context.Context, r *plainReader, s splitter, thread
 		select {
 		case c = <-queue:
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return stopped.Err(ctx)
 		}
 		select {
 		case <-c.done:
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return stopped.Err(ctx)
 		}
 		if p.bad != nil {
 			p.bad.merge(c.bad)

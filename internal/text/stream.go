@@ -15,6 +15,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
 // maxWindow is the largest zstd window that is decoded, that of `zstd --long`.
@@ -226,7 +227,7 @@ func (s *stream) Read(p []byte) (n int, err error) {
 		case b := <-s.full:
 			s.held, s.cur, s.next = b.text, b.text, b.err
 		case <-s.ctx.Done():
-			s.err = context.Cause(s.ctx)
+			s.err = stopped.Err(s.ctx)
 			return 0, s.err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
 // Values are some of a column's values in Parquet's PLAIN encoding.
@@ -139,8 +140,8 @@ func (t *Table) plainReader(column int) (*plainReader, error) {
 // fill reads the next values. It returns io.EOF at the end, with the last of them.
 func (r *plainReader) fill(ctx context.Context, p *pass) error {
 	r.Rows, r.NonNull, r.Plain = 0, 0, r.Plain[:0]
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
+	if err := stopped.Err(ctx); err != nil {
+		return err
 	}
 	for r.whole || r.Rows < valueRows && len(r.Plain) < valueBytes {
 		if err := p.next(); err != nil {

@@ -129,7 +129,7 @@ func fillPrivate(p bloom.Params, keys []uint64, threads int) (*bloom.Filter, err
 		share := keys[len(keys)*i/threads : len(keys)*(i+1)/threads]
 		all.Go(func() {
 			if filters[i], failures[i] = bloom.New(p); failures[i] == nil {
-				keyset.Batches(share, filters[i].AddInts)
+				keyset.Batches(share, keyset.Into(filters[i]))
 			}
 		})
 	}

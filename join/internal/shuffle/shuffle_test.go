@@ -20,6 +20,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -466,10 +467,7 @@ func TestShuffleManyBlocks(t *testing.T) {
 
 // Many keys in little memory.
 func TestShuffleMuchInLittle(t *testing.T) {
-	scale := 1
-	if testing.Short() {
-		scale = 4
-	}
+	scale := cases.Count(4, 2, 1)
 	for _, rows := range []bool{false, true} {
 		rng := rand.New(rand.NewPCG(9, 10))
 		c := shuffleCase{kind: keyKinds()[0], rows: rows, opts: Options{Threads: 2}}

@@ -1,0 +1,65 @@
+package codec_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// A filter file is loaded and asked, whichever kind it is.
+func ExampleLoad() {
+	f, err := codec.Load(context.Background(), storage.Local{}, "testdata/golden/exact-capacity.bjf", codec.Limits{MaxBytes: 1 << 30})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	fmt.Println(f.Kind(), f.KeyClasses(), f.FPR(), f.Count().Keys)
+	rows, err := f.Probe(key.Int64s([]int64{-67, 1, 2}), nil)
+	fmt.Println(rows, err)
+	// Output:
+	// exact [integer] 0 90
+	// [0 2] <nil>
+}
+
+// Contains answers for every value; Probe lists the rows of those that may be
+// members.
+func ExampleFilter_Contains() {
+	f, err := codec.Load(context.Background(), storage.Local{}, "testdata/golden/exact-capacity.bjf", codec.Limits{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	found, err := f.Contains(key.Uint64s([]uint64{2, 1 << 40}), nil)
+	fmt.Println(found, err)
+	// Output:
+	// [true false] <nil>
+}
+
+// A filter in memory becomes a file, and is read again.
+func ExampleEncode() {
+	f, err := codec.Load(context.Background(), storage.Local{}, "testdata/golden/exact-capacity.bjf", codec.Limits{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	var file bytes.Buffer
+	size, err := codec.Encode(&file, f, codec.Options{Uncompressed: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	again, err := codec.Decode(bytes.NewReader(file.Bytes()), size, "the copy", codec.Limits{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	a, err := f.Digest()
+	if err != nil {
+		log.Fatal(err)
+	}
+	b, err := again.Digest()
+	fmt.Println(a == b, err)
+	// Output:
+	// true <nil>
+}

@@ -1,0 +1,176 @@
+package filterbuild_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// Four goroutines build one filter, which is saved, loaded and asked.
+func ExampleNewBuilder() {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	if err := fourWorkers(context.Background(), filepath.Join(dir, "users.bjf")); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// exact filter of 1000 keys
+	// rows [0 2] <nil>
+	// mismatch: key class: want integer, got text or binary (convert the values to the class of the key)
+}
+
+func fourWorkers(ctx context.Context, name string) error {
+	ids := make([]int64, 1000)
+	for i := range ids {
+		ids[i] = int64(i) * 3
+	}
+	b, err := filterbuild.NewBuilder(filterbuild.Options{Key: "user::int64"})
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	var group errgroup.Group
+	for some := range slices.Chunk(ids, 250) {
+		group.Go(func() error {
+			w, err := b.Worker()
+			if err != nil {
+				return err
+			}
+			return w.Add(key.Int64s(some))
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	f, report, err := b.Finish(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := codec.Save(ctx, storage.Local{}, name, f, codec.Options{}); err != nil {
+		return err
+	}
+	if f, err = codec.Load(ctx, storage.Local{}, name, codec.Limits{}); err != nil {
+		return err
+	}
+	defer f.Close()
+	fmt.Println(f.Kind(), "filter of", report.Distinct, "keys")
+	rows, err := f.Probe(key.Uint64s([]uint64{6, 7, 2997, 3000}), nil)
+	fmt.Println("rows", rows, err)
+	_, err = f.Probe(key.Strings([]string{"6"}), nil)
+	fmt.Println(err)
+	return nil
+}
+
+// Each of three machines builds a filter of its own keys; another one merges them.
+// The machines agree on the options, on a bound for the number of all keys, and on
+// a name for the set.
+func ExampleMerge() {
+	ctx := context.Background()
+	var parts []*codec.Filter
+	for i := range uint32(3) {
+		b, err := filterbuild.NewBuilder(filterbuild.Options{
+			Key: "email::string", Normalize: "trim,lower",
+			Capacity: 10_000, Identity: []byte("newsletter 2026-11-22"), Shard: partition.Shard{Index: i, Of: 3},
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer b.Close()
+		w, err := b.Worker()
+		if err != nil {
+			log.Fatal(err)
+		}
+		if err := w.Add(key.Strings([]string{fmt.Sprintf("User%d@example.com", i)})); err != nil {
+			log.Fatal(err)
+		}
+		f, _, err := b.Finish(ctx)
+		if err != nil {
+			log.Fatal(err)
+		}
+		parts = append(parts, f)
+	}
+	_, err := filterbuild.Merge(ctx, parts[:2], false)
+	fmt.Println(err)
+	all, err := filterbuild.Merge(ctx, parts, false)
+	if err != nil {
+		log.Fatal(err)
+	}
+	found, err := all.Contains(key.Strings([]string{"USER2@example.com ", "user3@example.com"}), nil)
+	fmt.Println(found, err)
+	// Output:
+	// mismatch: shards: want all 3, got 2, without 2 (add the missing partial filters, or merge into a larger partial filter with Partial)
+	// [true false] <nil>
+}
+
+// A filter from a file of IDs.
+func ExampleNewPlan() {
+	ctx := context.Background()
+	ids, err := partition.Open(ctx, []string{"../testdata/flights/airports-tx.csv"}, partition.OpenOptions{Text: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer partition.Close(ids)
+	plan, err := filterbuild.NewPlan(ids, filterbuild.Options{Key: "iata", FPR: 0.001})
+	if err != nil {
+		log.Fatal(err)
+	}
+	f, report, err := plan.Build(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	found, err := f.Contains(key.Strings([]string{"DFW", "JFK"}), nil)
+	fmt.Println(report.Keys, "airports", strings.Join(f.KeyNames(), ","), found, err)
+	// Output:
+	// 209 airports iata [true false] <nil>
+}
+
+// The users of two days, and those of the first day who did not come back.
+func ExampleCombine() {
+	ctx := context.Background()
+	day := func(ids ...int64) *codec.Filter {
+		b, err := filterbuild.NewBuilder(filterbuild.Options{Key: "user::int64", Kind: codec.WantExact})
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer b.Close()
+		w, err := b.Worker()
+		if err == nil {
+			err = w.Add(key.Int64s(ids))
+		}
+		if err != nil {
+			log.Fatal(err)
+		}
+		f, _, err := b.Finish(ctx)
+		if err != nil {
+			log.Fatal(err)
+		}
+		return f
+	}
+	monday, tuesday := day(1, 2, 3), day(3, 4)
+	both, err := filterbuild.Combine(ctx, filterbuild.Union, monday, tuesday)
+	if err != nil {
+		log.Fatal(err)
+	}
+	gone, err := filterbuild.Combine(ctx, filterbuild.Difference, monday, tuesday)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(both.Count().Keys, gone.Count().Keys)
+	// Output:
+	// 4 2
+}

@@ -1,0 +1,22 @@
+// Package cases sets how many cases the tests run.
+package cases
+
+import (
+	"os"
+	"testing"
+)
+
+// All reports whether the environment asks for every case: BLOOMJOIN_ALL is set.
+func All() bool { return os.Getenv("BLOOMJOIN_ALL") != "" }
+
+// Count returns the number of cases that a test runs: all if the environment
+// asks for them, short under -short, otherwise usual.
+func Count(short, usual, all int) int {
+	switch {
+	case All():
+		return all
+	case testing.Short():
+		return short
+	}
+	return usual
+}

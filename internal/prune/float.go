@@ -1,0 +1,78 @@
+package prune
+
+import (
+	"encoding/binary"
+	"math"
+	"math/big"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// Bounds of floats prune only what is compared with integers or decimals: no
+// member is NaN then, which statistics leave out.
+
+// newFloatOrder returns the order of a leaf of floats, and brings the bounds of
+// the members into it, rounded outward.
+func newFloatOrder(l *parquet.Leaf, of key.Class, m members) (o order, ok bool) {
+	switch {
+	case l.Logical.Kind != parquet.None:
+		return o, false
+	case l.Type == format.Float:
+		o.size = 4
+	case l.Type == format.Double:
+		o.size = 8
+	default: // halves compare as bytes in some writers' statistics
+		return o, false
+	}
+	lo, ok := key.Number(of, m.lo)
+	hi, fine := key.Number(of, m.hi)
+	if !ok || !fine {
+		return o, false
+	}
+	o.number, o.float = true, true
+	o.lo, o.hi = floatBytes(outward(lo, -1)), floatBytes(outward(hi, 1))
+	return o, true
+}
+
+// outward returns the nearest float that is not above r if to is -1, and not
+// below r if to is 1.
+func outward(r *big.Rat, to int) float64 {
+	f, _ := r.Float64()
+	switch exact := new(big.Rat).SetFloat64(f); {
+	case exact == nil && math.Signbit(f) == (to < 0): // beyond all floats, and so it shall be
+		return f
+	case exact == nil:
+		return math.Copysign(math.MaxFloat64, f)
+	case exact.Cmp(r) == -to:
+		return math.Nextafter(f, math.Inf(to))
+	}
+	return f
+}
+
+// floatBytes returns bytes that compare as floats do; the two zeros are one.
+func floatBytes(f float64) []byte {
+	b := math.Float64bits(f)
+	if f == 0 {
+		b = 0
+	}
+	if b>>63 != 0 {
+		b = ^b
+	} else {
+		b |= 1 << 63
+	}
+	return binary.BigEndian.AppendUint64(nil, b)
+}
+
+// floatBound brings a bound of statistics into the form of floatBytes. ok is
+// false for NaN, which is no bound.
+func floatBound(stored []byte) (b []byte, ok bool) {
+	var f float64
+	if len(stored) == 4 {
+		f = float64(math.Float32frombits(binary.LittleEndian.Uint32(stored)))
+	} else {
+		f = math.Float64frombits(binary.LittleEndian.Uint64(stored))
+	}
+	return floatBytes(f), f == f
+}

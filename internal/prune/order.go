@@ -1,0 +1,253 @@
+package prune
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/big"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// members is what is known of the values that a filter's members have in one
+// key column.
+type members struct {
+	lo, hi []byte     // in normal form as a part of a key, both included
+	set    *exact.Set // of all of them, or nil
+	empty  bool       // there are none
+}
+
+// membersOf returns what is known of a key column's members.
+func membersOf(m Members, column int) (members, bool) {
+	if m.Empty() {
+		return members{empty: true}, true
+	}
+	lo, hi, ok := m.KeyRange(column)
+	return members{lo: lo, hi: hi, set: m.Exact()}, ok
+}
+
+// order is how the values of a leaf are ordered by their statistics, and where
+// the members are in that order. Values are brought to bytes that compare as
+// the values do: numbers to big-endian ones of a fixed width, signed ones with
+// their highest bit flipped.
+type order struct {
+	lo, hi []byte // of the members that the leaf can hold
+	empty  bool   // it can hold none
+
+	size   int  // bytes of a value; 0: byte arrays
+	number bool // else bytes
+	float  bool // a number in 4 or 8 bytes of a float
+	signed bool
+	little bool     // little-endian as stored
+	least  *big.Int // of the values that the column's type allows; numbers only
+	most   *big.Int
+}
+
+// newOrder returns the order of a leaf's values, and brings the bounds of the
+// members, which are of class of, into it. ok is false where the order is not defined, or statistics in
+// it are not to be believed.
+func newOrder(l *parquet.Leaf, class, of key.Class, m members) (o order, ok bool) {
+	if class == key.Float {
+		return newFloatOrder(l, of, m)
+	}
+	switch key.OrderOf(class) {
+	case key.ByBytes:
+		return newByteOrder(l, class, m)
+	case key.ByNumber:
+		perOne, ok := o.numbers(l, class)
+		if !ok {
+			return o, false
+		}
+		return o, o.place(of, m, perOne)
+	}
+	return o, false
+}
+
+func newByteOrder(l *parquet.Leaf, class key.Class, m members) (o order, ok bool) {
+	switch l.Logical.Kind {
+	case parquet.None, parquet.String, parquet.Enum, parquet.JSON, parquet.BSON, parquet.UUID:
+	default:
+		return o, false
+	}
+	o.lo, o.hi = m.lo, m.hi
+	if class == key.Bytes {
+		// Several writers lose empty values when they take the minimum: the
+		// empty value may be anywhere.
+		return o, l.Type == format.ByteArray && len(m.lo) > 0
+	}
+	o.size = l.TypeLength
+	width, fixed := key.FixedWidth(class)
+	return o, fixed && l.Type == format.FixedLenByteArray && width == o.size
+}
+
+// maxDecimalWidth is that of the widest decimals that a key is read from.
+const maxDecimalWidth = 32
+
+// numbers fills in how the leaf stores numbers, and returns what number a one
+// is stored as.
+func (o *order) numbers(l *parquet.Leaf, class key.Class) (perOne *big.Int, ok bool) {
+	o.number, o.little, o.signed = true, true, true
+	bits := 0
+	switch l.Type {
+	case format.Int32:
+		o.size, bits = 4, 32
+	case format.Int64:
+		o.size, bits = 8, 64
+	case format.FixedLenByteArray:
+		o.size, bits, o.little = l.TypeLength, 8*l.TypeLength, false
+		if l.Logical.Kind != parquet.Decimal || o.size > maxDecimalWidth {
+			return nil, false
+		}
+	default: // INT96 has no order, decimals of any length are ordered in many ways
+		return nil, false
+	}
+	perOne = big.NewInt(1)
+	switch kind := l.Logical.Kind; {
+	case class == key.Integer && kind == parquet.None:
+	case class == key.Integer && kind == parquet.Int:
+		o.signed, bits = l.Logical.Signed, l.Logical.BitWidth
+	case class == key.Date && kind == parquet.Date:
+	case class == key.Time && kind == parquet.Time:
+		perOne = key.Pow10(3 * (int(l.Logical.Unit) + 1))
+	case (class == key.Instant || class == key.Timestamp) && kind == parquet.Timestamp:
+		perOne = key.Pow10(3 * (int(l.Logical.Unit) + 1))
+	case class == key.Decimal && kind == parquet.Decimal && l.Logical.Scale <= l.Logical.Precision && l.Logical.Precision <= 8*maxDecimalWidth:
+		perOne = key.Pow10(l.Logical.Scale)
+	default:
+		return nil, false
+	}
+	o.least, o.most = new(big.Int), new(big.Int).Lsh(big.NewInt(1), uint(bits))
+	if o.signed {
+		o.most.Rsh(o.most, 1)
+		o.least.Neg(o.most)
+	}
+	o.most.Sub(o.most, big.NewInt(1))
+	return perOne, true
+}
+
+// place brings the bounds of the members into the leaf's unit: the lower one
+// rounded up and the upper one down, since the leaf has nothing between.
+func (o *order) place(class key.Class, m members, perOne *big.Int) bool {
+	lo, ok := key.Number(class, m.lo)
+	hi, fine := key.Number(class, m.hi)
+	if !ok || !fine {
+		return false
+	}
+	unit := new(big.Rat).SetInt(perOne)
+	least, most := ceil(lo.Mul(lo, unit)), floor(hi.Mul(hi, unit))
+	if least.Cmp(o.least) < 0 {
+		least = o.least
+	}
+	if most.Cmp(o.most) > 0 {
+		most = o.most
+	}
+	if o.empty = least.Cmp(most) > 0; !o.empty {
+		o.lo, o.hi = o.bytes(least), o.bytes(most)
+	}
+	return true
+}
+
+func floor(r *big.Rat) *big.Int { return new(big.Int).Div(r.Num(), r.Denom()) } // Euclidean, of a positive divisor
+
+func ceil(r *big.Rat) *big.Int {
+	n := floor(new(big.Rat).Neg(r))
+	return n.Neg(n)
+}
+
+// bytes returns a number that the leaf can hold in the order's form.
+func (o *order) bytes(n *big.Int) []byte {
+	if o.signed {
+		n = new(big.Int).Add(n, new(big.Int).Lsh(big.NewInt(1), uint(8*o.size-1)))
+	}
+	return n.FillBytes(make([]byte, o.size))
+}
+
+// bound brings a bound of statistics into the order's form. ok is false for
+// what no value of the column is stored as.
+func (o *order) bound(stored []byte) (b []byte, ok bool) {
+	if o.size > 0 && len(stored) != o.size {
+		return nil, false
+	}
+	if !o.number {
+		return stored, true
+	}
+	if o.float {
+		return floatBound(stored)
+	}
+	b = slices.Clone(stored)
+	if o.little {
+		slices.Reverse(b)
+	}
+	if o.signed {
+		b[0] ^= 0x80
+	}
+	return b, bytes.Compare(b, o.bytes(o.least)) >= 0 && bytes.Compare(b, o.bytes(o.most)) <= 0
+}
+
+// integer is the inverse of bytes, for leaves of up to 64 bits, in two's
+// complement of 64 bits if the leaf is signed.
+func (o *order) integer(b []byte) uint64 {
+	v := binary.BigEndian.Uint64(append(make([]byte, 8-len(b)), b...))
+	if o.signed {
+		v -= 1 << (8*len(b) - 1)
+	}
+	return v
+}
+
+// clip returns where members may be among values that lie, by the bounds of
+// statistics, from least to most; nil: no bound. ok is false if they are apart.
+// Bounds that make no sense are no bounds.
+func (o *order) clip(least, most []byte) (lo, hi []byte, ok bool) {
+	lo, hi = o.lo, o.hi
+	if o.size == 0 && openEnded(most) {
+		most = nil
+	}
+	for _, b := range []*[]byte{&least, &most} {
+		if *b == nil {
+			continue
+		}
+		var fits bool
+		if *b, fits = o.bound(*b); !fits {
+			return lo, hi, true
+		}
+	}
+	if least != nil && most != nil && bytes.Compare(least, most) > 0 {
+		return lo, hi, true // whoever wrote that knew another order
+	}
+	if least != nil && bytes.Compare(least, lo) > 0 {
+		lo = least
+	}
+	if most != nil && bytes.Compare(most, hi) < 0 {
+		hi = most
+	}
+	return lo, hi, bytes.Compare(lo, hi) <= 0
+}
+
+// covers reports whether values that lie from least to most are all between the
+// members' bounds.
+func (o *order) covers(least, most []byte) bool {
+	a, ok := o.bound(least)
+	b, fine := o.bound(most)
+	return least != nil && most != nil && ok && fine && bytes.Compare(o.lo, a) <= 0 && bytes.Compare(b, o.hi) <= 0
+}
+
+// apart reports whether no member is among values that lie from least to most,
+// as in clip. set, if not nil, are the members.
+func (o *order) apart(least, most []byte, set *exact.Set) bool {
+	lo, hi, ok := o.clip(least, most)
+	return !ok || set != nil && !set.Any(o.integer(lo), o.integer(hi), o.signed)
+}
+
+// openEnded reports whether an upper bound of byte arrays may be one that was
+// cut off without being raised, as there is none above it of its length.
+func openEnded(b []byte) bool {
+	for _, x := range b {
+		if x != 0xff {
+			return false
+		}
+	}
+	return len(b) > 0
+}

@@ -1,0 +1,178 @@
+package prune
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+)
+
+// column is a key column that rows can be pruned by.
+type column struct {
+	leaf  *parquet.Leaf
+	order order
+	set   *exact.Set // the members; nil if only their bounds are known
+	bloom bool       // Parquet's Bloom filters of the leaf are believed
+}
+
+// newColumn returns how a key column of a class can be pruned, where the members
+// are of class of. ok is false if it cannot.
+func newColumn(f *parquet.File, l *parquet.Leaf, class, of key.Class, m members) (p column, ok bool) {
+	if !knownOrder(f, l) || !boundsBelieved(f.Metadata.CreatedBy, l) {
+		return p, false
+	}
+	p = column{leaf: l}
+	if class == of { // else the leaf stores its members in another way
+		p.set, p.bloom = m.set, bloomBelieved(f.Metadata.CreatedBy, l)
+	}
+	p.order, ok = newOrder(l, class, of, m)
+	return p, ok
+}
+
+// rows returns the rows of a row group in which the column may have a member.
+func (p *column) rows(g *rowGroup) ([][2]int64, error) {
+	st := &g.file.Metadata.RowGroups[g.group].Columns[p.leaf.Index].MetaData.Statistics
+	least, most := boundOf(st.MinValue), boundOf(st.MaxValue)
+	if p.leaf.MaxDef > 0 && least == nil && most == nil && g.nullCount(p.leaf.Index) == g.rows {
+		return nil, nil // NULLs only
+	}
+	if p.order.apart(least, most, p.set) {
+		return nil, nil
+	}
+	if p.set == nil && p.order.covers(least, most) {
+		return [][2]int64{{0, g.rows}}, nil // as are its pages: their index need not be read
+	}
+	ranges, err := p.pages(g, p.set)
+	if err != nil || len(ranges) == 0 {
+		return nil, err
+	}
+	found, ok, err := p.found(g, least, most)
+	if err != nil || !ok {
+		return ranges, err
+	}
+	if found.Len() == 0 {
+		return nil, nil
+	}
+	return p.pages(g, found)
+}
+
+// boundOf returns a bound of statistics, nil if it is not there.
+func boundOf(b thrift.Null[[]byte]) []byte {
+	if !b.Valid {
+		return nil
+	}
+	return present(b.V)
+}
+
+// present returns a bound that is there, if only as the empty value.
+func present(b []byte) []byte {
+	if b == nil {
+		b = []byte{}
+	}
+	return b
+}
+
+// pages returns the pages in which the column may have one of the members in
+// set, or between the members' bounds if set is nil; all rows if there is no
+// page index.
+func (p *column) pages(g *rowGroup, set *exact.Set) ([][2]int64, error) {
+	x, err := g.pages(p.leaf.Index)
+	if err != nil {
+		return nil, err
+	}
+	if x.columns == nil {
+		return [][2]int64{{0, g.rows}}, nil
+	}
+	var ranges [][2]int64
+	for i, page := range x.offsets.Pages {
+		if !p.pageApart(x, i, set) {
+			ranges = append(ranges, [2]int64{page.FirstRow, x.offsets.End(i)})
+		}
+	}
+	return slim(ranges), nil
+}
+
+// pageApart reports whether page i surely has no member. That the pages are in
+// some order is not made use of.
+func (p *column) pageApart(x *pageIndex, i int, set *exact.Set) bool {
+	c := x.columns
+	if c.Null[i] {
+		// parquet-mr says so of pages of which it knows nothing, too; those
+		// have no number of NULLs, or a wrong one.
+		return p.leaf.MaxDef > 0 && c.NullCounts != nil && c.NullCounts[i] == x.offsets.End(i)-x.offsets.Pages[i].FirstRow
+	}
+	least, most := c.Min[i], c.Max[i]
+	if len(least) == 0 && len(most) == 0 {
+		return false // some writers leave bounds empty that they do not have
+	}
+	return p.order.apart(present(least), present(most), set)
+}
+
+const (
+	// maxSought is how many members of an exact set are looked up one by one
+	// in a column chunk's Bloom filter.
+	maxSought = 4096
+	// bloomShare is the part of a row group that its Bloom filter may be, for
+	// reading it to be worth the while.
+	bloomShare = 4
+)
+
+// found returns the members from least to most (nil: no bound) that Parquet's
+// own Bloom filter of the column chunk does not deny. ok is false if it was not
+// asked.
+func (p *column) found(g *rowGroup, least, most []byte) (_ *exact.Set, ok bool, err error) {
+	if p.set == nil || !p.bloom || !worthReading(g, p.leaf.Index) {
+		return nil, false, nil
+	}
+	o := &p.order
+	lo, hi, _ := o.clip(least, most)
+	sought, few := p.set.Within(o.integer(lo), o.integer(hi), o.signed, maxSought)
+	if !few {
+		return nil, false, nil
+	}
+	bits, ok, err := g.file.BloomFilter(g.group, p.leaf.Index)
+	if errors.Is(err, fault.ErrUnsupported) {
+		return nil, false, nil
+	}
+	if errors.Is(err, fault.ErrCorrupt) { // it only spares reading pages, which are checked for themselves
+		if g.doubt != nil {
+			g.doubt(fmt.Errorf("%w; the Bloom filter is not used, the column's pages are read", err))
+		}
+		return nil, false, nil
+	}
+	if err != nil || !ok {
+		return nil, false, err
+	}
+	hash := bloom.Hash{ID: bloom.XXH64}
+	filter, err := bloom.View(bloom.Params{
+		Geometry: bloom.Split256, Hash: hash, Blocks: uint64(len(bits)) / bloom.Split256.BlockBytes(),
+	}, bits)
+	if err != nil {
+		return nil, false, nil // of a machine that it cannot be viewed on
+	}
+	var kept []uint64
+	var plain [8]byte
+	for _, v := range sought {
+		binary.LittleEndian.PutUint64(plain[:], v)
+		if filter.Contains(hash.Sum(plain[:o.size])) {
+			kept = append(kept, v)
+		}
+	}
+	found := exact.New()
+	found.Add(kept, o.signed)
+	return found, true, nil
+}
+
+// worthReading reports whether the chunk has a Bloom filter that is small
+// beside the row group, as far as the footer says.
+func worthReading(g *rowGroup, leaf int) bool {
+	md := &g.file.Metadata.RowGroups[g.group].Columns[leaf].MetaData
+	return md.BloomFilterOffset > 0 &&
+		int64(md.BloomFilterLength) <= g.file.RowGroups[g.group].CompressedBytes/bloomShare
+}

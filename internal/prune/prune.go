@@ -1,0 +1,316 @@
+// Package prune decides, before any page is read, which rows of a Parquet file
+// cannot hold a member of a set of keys: because the bounds of their row group or
+// page are apart from those of the members, because no member of an exact set
+// lies between them, or because Parquet's own Bloom filter of the column chunk
+// denies all members in its range. A row that holds a member is never pruned.
+//
+// Everything that is believed is listed here: order.go says what bounds mean, and
+// writers.go which programs wrote wrong ones. What is not surely right is ignored:
+// such a key column prunes nothing.
+package prune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+// Members is what is known of a set of keys.
+type Members interface {
+	// Empty reports whether there surely is none.
+	Empty() bool
+	// KeyRange returns inclusive bounds of the values of a key column, counted
+	// from 0, in normal form as a part of a composite key. ok is false if they
+	// are unknown.
+	KeyRange(column int) (lo, hi []byte, ok bool)
+	// Exact returns the set itself, or nil if it is unknown.
+	Exact() *exact.Set
+}
+
+// Pruner prunes one file. Its methods may be called from many goroutines.
+type Pruner struct {
+	// Doubt, if not nil, receives errors about damaged parts of the file that are
+	// ignored, since the rows can be found without them.
+	Doubt func(error)
+
+	file  *parquet.File
+	parts []column
+	none  bool // no row of the file can hold a member
+
+	// nullable are the leaves of all key columns, pruned or not, that may be
+	// NULL; unclear if a key column is none of the file's leaves.
+	nullable []int
+	unclear  bool
+}
+
+// New returns what can be pruned of the file, or nil if nothing can. columns are
+// found in schema: the file's own, or one that has a column of the same name and
+// key class for each of the file's. The options hold the rule and the classes of
+// the members.
+func New(f *parquet.File, schema *arrow.Schema, columns []key.Column, o key.Options, m Members) (*Pruner, error) {
+	if slices.ContainsFunc(columns, func(c key.Column) bool { return c.Cast != nil }) {
+		return nil, nil // a value that does not fit must be found wherever it is
+	}
+	p := &Pruner{file: f}
+	for i, c := range columns {
+		field, err := c.Resolve(schema, o.IgnoreCase)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		class, err := key.ClassOf(field.Type)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		leaf, ok := leafAt(f, field.Names)
+		if !ok {
+			p.unclear = true
+			continue
+		}
+		if leaf.MaxDef > 0 {
+			p.nullable = append(p.nullable, leaf.Index)
+		}
+		if o.Rule.Of(class) != 0 {
+			continue // statistics are of the values as they are stored
+		}
+		if i >= len(o.Classes) {
+			continue // comparing the classes reports what is wrong
+		}
+		if of := o.Classes[i]; of == class || of.Numeric() && class.Numeric() {
+			p.add(leaf, class, i, of, m)
+		}
+	}
+	if !p.none && len(p.parts) == 0 {
+		return nil, nil
+	}
+	return p, nil
+}
+
+// Leaf returns the number of the first leaf that rows are pruned by. ok is false
+// if no row can hold a member.
+func (p *Pruner) Leaf() (leaf int, ok bool) {
+	if len(p.parts) == 0 {
+		return 0, false
+	}
+	return p.parts[0].leaf.Index, true
+}
+
+// add finds out what is known of a key column's members, which are of class of,
+// and what can be pruned by that.
+func (p *Pruner) add(l *parquet.Leaf, class key.Class, number int, of key.Class, m Members) {
+	members, ok := membersOf(m, number)
+	switch {
+	case !ok:
+		return
+	case members.empty:
+		p.none = true
+		return
+	}
+	part, ok := newColumn(p.file, l, class, of, members)
+	switch {
+	case ok && part.order.empty:
+		p.none = true
+	case ok:
+		p.parts = append(p.parts, part)
+	}
+}
+
+// leafAt returns the leaf of that path, if there is no doubt about it: a field
+// of each name, in structs that are not repeated.
+func leafAt(f *parquet.File, path key.Path) (*parquet.Leaf, bool) {
+	node := f.Root
+	for _, name := range path {
+		var next *parquet.Node
+		for _, child := range node.Children {
+			if child.Name != name {
+				continue
+			}
+			if next != nil {
+				return nil, false
+			}
+			next = child
+		}
+		if next == nil || next.Repetition == format.Repeated {
+			return nil, false
+		}
+		node = next
+	}
+	if node.Leaf < 0 || f.Leaves[node.Leaf].MaxRep > 0 {
+		return nil, false
+	}
+	return &f.Leaves[node.Leaf], true
+}
+
+// Rows returns the rows of row group g that may hold a member, as ascending pairs
+// [lo, hi); none if the row group has no member. nulls is the number of other rows
+// whose key is NULL, or -1 if that is unknown. It reads indexes and Bloom filters,
+// but no pages. The error wraps fault.ErrCorrupt if one of these contradicts the
+// format.
+func (p *Pruner) Rows(ctx context.Context, g int) (ranges [][2]int64, nulls int64, err error) {
+	if err := stopped.Err(ctx); err != nil {
+		return nil, 0, err
+	}
+	rows := p.file.RowGroups[g].Rows
+	if rows == 0 {
+		return nil, 0, nil
+	}
+	if !p.none {
+		ranges = [][2]int64{{0, rows}}
+	}
+	group := &rowGroup{file: p.file, group: g, rows: rows, doubt: p.Doubt}
+	for i := 0; i < len(p.parts) && len(ranges) > 0; i++ {
+		found, err := p.parts[i].rows(group)
+		if err != nil {
+			return nil, 0, err
+		}
+		ranges = Intersect(ranges, found)
+	}
+	nulls, err = p.nullsOutside(group, ranges)
+	return ranges, nulls, err
+}
+
+// Intersect returns the rows in both of two ascending lists of ranges.
+func Intersect(a, b [][2]int64) (out [][2]int64) {
+	for len(a) > 0 && len(b) > 0 {
+		if lo, hi := max(a[0][0], b[0][0]), min(a[0][1], b[0][1]); lo < hi {
+			out = append(out, [2]int64{lo, hi})
+		}
+		if a[0][1] < b[0][1] {
+			a = a[1:]
+		} else {
+			b = b[1:]
+		}
+	}
+	return out
+}
+
+// rowGroup is a row group while it is pruned.
+type rowGroup struct {
+	file  *parquet.File
+	group int
+	rows  int64
+	index map[int]*pageIndex // by leaf
+	doubt func(error)
+}
+
+// pageIndex is the page index of a column chunk; empty where there is none.
+type pageIndex struct {
+	offsets *parquet.OffsetIndex
+	columns *parquet.ColumnIndex
+}
+
+func (g *rowGroup) pages(leaf int) (*pageIndex, error) {
+	if x, ok := g.index[leaf]; ok {
+		return x, nil
+	}
+	x := new(pageIndex)
+	if g.index == nil {
+		g.index = map[int]*pageIndex{}
+	}
+	offsets, ok, err := g.file.OffsetIndex(g.group, leaf)
+	if ok && err == nil {
+		var columns *parquet.ColumnIndex
+		if columns, ok, err = g.file.ColumnIndex(g.group, leaf, offsets); ok {
+			x.offsets, x.columns = offsets, columns
+		}
+	}
+	if err != nil && !errors.Is(err, fault.ErrUnsupported) {
+		return nil, err
+	}
+	g.index[leaf] = x
+	return x, nil
+}
+
+// nullCount returns how many NULLs the chunk of a leaf has, -1 if that is
+// unknown.
+func (g *rowGroup) nullCount(leaf int) int64 {
+	n, ok := g.file.Metadata.RowGroups[g.group].Columns[leaf].MetaData.Statistics.NullCount.Get()
+	if !ok || n < 0 || n > g.rows {
+		return -1
+	}
+	return n
+}
+
+// nullsOutside counts the rows outside of the ranges in which a part of the key
+// is NULL.
+func (p *Pruner) nullsOutside(g *rowGroup, ranges [][2]int64) (int64, error) {
+	outside := g.rows
+	for _, r := range ranges {
+		outside -= r[1] - r[0]
+	}
+	if outside == 0 {
+		return 0, nil
+	}
+	if p.unclear {
+		return -1, nil
+	}
+	total := int64(0)
+	for _, leaf := range p.nullable {
+		n, err := g.nullsOutside(leaf, ranges, outside)
+		switch {
+		case err != nil:
+			return -1, err
+		case n == outside:
+			return outside, nil // whatever the other parts are
+		case n < 0 || n > 0 && total != 0: // two parts may be NULL in the same rows
+			total = -1
+		case total == 0:
+			total = n
+		}
+	}
+	return total, nil
+}
+
+// nullsOutside counts the NULLs of one leaf, -1 if that is unknown.
+func (g *rowGroup) nullsOutside(leaf int, ranges [][2]int64, outside int64) (int64, error) {
+	switch n := g.nullCount(leaf); {
+	case n == 0 || n > 0 && len(ranges) == 0:
+		return n, nil
+	case n == g.rows:
+		return outside, nil
+	}
+	x, err := g.pages(leaf)
+	if err != nil || x.columns == nil || x.columns.NullCounts == nil {
+		return -1, err
+	}
+	total := int64(0)
+	for i, page := range x.offsets.Pages {
+		n, end := x.columns.NullCounts[i], x.offsets.End(i)
+		out := end - page.FirstRow
+		for _, r := range ranges {
+			out -= max(min(r[1], end)-max(r[0], page.FirstRow), 0)
+		}
+		switch {
+		case out == 0 || n == 0:
+		case out == end-page.FirstRow && n > 0:
+			total += n
+		case n == end-page.FirstRow:
+			total += out
+		default:
+			return -1, nil
+		}
+	}
+	return total, nil
+}
+
+// slim joins ranges that touch.
+func slim(ranges [][2]int64) [][2]int64 {
+	out := ranges[:0]
+	for _, r := range ranges {
+		if n := len(out); n > 0 && out[n-1][1] == r[0] {
+			out[n-1][1] = r[1]
+		} else {
+			out = append(out, r)
+		}
+	}
+	return slices.Clip(out)
+}

@@ -1,0 +1,29 @@
+// Package stopped words the end of a context.
+package stopped
+
+import (
+	"context"
+	"errors"
+)
+
+// Err returns nil while ctx goes on, and otherwise an error that wraps both
+// ctx.Err() and the cause of its end. So errors.Is(err, context.Canceled) and
+// errors.Is(err, context.DeadlineExceeded) hold whatever the cause is.
+func Err(ctx context.Context) error {
+	err := ctx.Err()
+	if err == nil {
+		return nil
+	}
+	cause := context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return &ended{cause, err}
+}
+
+// ended is a cause that also is the end of a context. Its text is the cause's.
+type ended struct{ cause, end error }
+
+func (e *ended) Error() string { return e.cause.Error() }
+
+func (e *ended) Unwrap() []error { return []error{e.cause, e.end} }

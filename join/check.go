@@ -1,0 +1,133 @@
+package join
+
+import (
+	"github.com/bloomjoin/bloomjoin/join/internal/plan"
+	"github.com/bloomjoin/bloomjoin/join/internal/table"
+	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// members answers which keys IDs have, and records which of them the log has. It is
+// safe for concurrent use.
+type members interface {
+	Find(k *key.Batch, hits, members, entries []uint32) (found, of []uint32)
+	Mark(entry uint32)
+}
+
+// checker looks candidates of a round up among its IDs, for one worker of a scan.
+type checker struct {
+	round
+	tally *tally
+	pairs bool // pairs are counted, not made
+
+	ids     members
+	spread  *spread
+	asking  *plan.Filtering
+	asked   bool     // the filter is probed for the row group at hand
+	entries []uint32 // of the members that Verify found
+	hashes  []uint64
+
+	found, own []uint32 // of inPortions
+}
+
+// newChecker returns a checker. asking decides whether to probe the filter.
+func newChecker(r round, t *tally, asking *plan.Filtering, pairs bool) *checker {
+	c := &checker{round: r, tally: t, pairs: pairs, ids: r.side, spread: t.newSpread(), asking: asking, asked: true}
+	if r.marks != nil {
+		c.ids = r.marks
+	}
+	return c
+}
+
+// Begin implements [partition.Verifier].
+func (c *checker) Begin(*partition.File, int) { c.asked = c.asking.Ask() }
+
+// Filter implements [partition.Verifier].
+func (c *checker) Filter() bool { return c.asked }
+
+// Verify implements [partition.Verifier].
+func (c *checker) Verify(k *key.Batch, hits []uint32) []uint32 {
+	var members []uint32
+	members, c.entries = c.ids.Find(k, hits, hits, c.entries)
+	return members
+}
+
+// Count implements [partition.Verifier].
+func (c *checker) Count(k *key.Batch, hits, members, rows []uint32) error {
+	all, candidates, matched := int64(len(k.Rows)), int64(0), int64(0)
+	if rows != nil {
+		all = 0
+		for _, n := range rows {
+			all += int64(n)
+		}
+	}
+	for _, h := range hits {
+		candidates += rowsOf(rows, h)
+	}
+	for i, m := range members {
+		if n := rowsOf(rows, m); n > 0 {
+			c.ids.Mark(c.entries[i])
+			matched += n
+		}
+	}
+	if c.pairs {
+		n, err := pairsOf(members, rows, func(i int) int64 { return c.side.Times(c.entries[i]) })
+		if err == nil {
+			err = c.tally.addPairs(n)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if p := c.portion; p != nil { // which cannot tell whether a row is unmatched
+		c.tally.matched.Add(c.inPortions(p, k, hits, members, rows))
+		if p.last {
+			c.tally.candidates.Add(candidates)
+		}
+		if p.last && !c.asked {
+			c.tally.unasked.Add(all)
+		}
+		return nil
+	}
+	c.tally.matched.Add(matched)
+	c.tally.candidates.Add(candidates)
+	if !c.asked {
+		c.tally.unasked.Add(all)
+		return nil
+	}
+	c.asking.Seen(all, candidates)
+	c.tally.falsePositives.Add(candidates - matched)
+	c.countUnmatched(k, members, rows)
+	return nil
+}
+
+// inPortions returns, in the last portion, how many rows have an ID in any of them,
+// and 0 before.
+func (c *checker) inPortions(p *portion, k *key.Batch, hits, members, rows []uint32) (n int64) {
+	c.found, c.own = p.keys.Find(k, members, c.found, c.own)
+	for _, e := range c.own {
+		p.keys.Mark(e)
+	}
+	if !p.last {
+		return 0
+	}
+	c.found, c.own = p.keys.Find(k, hits, c.found, c.own)
+	for i, h := range c.found {
+		if p.keys.Marked(c.own[i]) {
+			n += rowsOf(rows, h)
+		}
+	}
+	return n
+}
+
+// countUnmatched counts the rows whose key is in no ID.
+func (c *checker) countUnmatched(k *key.Batch, members, rows []uint32) {
+	c.hashes = k.Hash(table.Hash, c.hashes)
+	for i, h := range c.hashes {
+		if len(members) > 0 && members[0] == uint32(i) {
+			members = members[1:]
+			continue
+		}
+		c.spread.add(h, rowsOf(rows, uint32(i)))
+	}
+}

@@ -1,0 +1,162 @@
+package join
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// Type selects the rows that a join returns.
+type Type string
+
+// The types. The log is the left side.
+const (
+	Semi  Type = "semi"  // log rows whose key is in an ID, each once
+	Anti  Type = "anti"  // log rows whose key is in no ID, including those with a NULL key
+	Inner Type = "inner" // pairs of log row and ID with equal keys
+	Left  Type = "left"  // Inner, and log rows without an ID
+	Right Type = "right" // Inner, and IDs without a log row
+	Full  Type = "full"  // Left and Right
+)
+
+// columnsOfIDs reports whether the answer has the ID set's columns.
+func (t Type) columnsOfIDs() bool { return t != Semi && t != Anti }
+
+// keepsLog reports whether log rows without an ID are in the answer.
+func (t Type) keepsLog() bool { return t == Anti || t == Left || t == Full }
+
+// keepsIDs reports whether IDs without a log row are in the answer.
+func (t Type) keepsIDs() bool { return t == Right || t == Full }
+
+// Strategy selects how a join is carried out. The answer does not depend on it.
+type Strategy string
+
+// The strategies; see the package documentation.
+const (
+	Auto      Strategy = "auto"      // the fastest one within the memory, by the plan
+	Exact     Strategy = "exact"     // semi and anti: the filter is an exact set, and its members are the answer
+	Lookup    Strategy = "lookup"    // hold all IDs in a table
+	Broadcast Strategy = "broadcast" // find candidates with a filter of the IDs, hold the IDs that they have
+	Reverse   Strategy = "reverse"   // hold the IDs that pass a filter of the log's keys
+	Shuffle   Strategy = "shuffle"   // divide both sides by hash, on disk
+)
+
+// Strategies returns all strategies, Auto first.
+func Strategies() []Strategy { return []Strategy{Auto, Exact, Lookup, Broadcast, Reverse, Shuffle} }
+
+// Options configure a join. Only On is required.
+type Options struct {
+	// On pairs the key columns, LOG=ID or one name for both, separated by
+	// commas: "user_id", "user.id=id,region=region". Each may be cast, as in
+	// "user_id::int64=uid"; a cast never rounds. Numbers of all types are
+	// compared by value.
+	On       string
+	Type     Type     // empty: Semi
+	Strategy Strategy // empty: Auto
+	// Normalize names the rule by which strings in the keys of both sides are
+	// normalised before they are compared: some of trim, lower and uuid,
+	// separated by commas; see FORMAT.md of package codec. The rows of the answer
+	// keep their values. Under uuid, an ID that is not a UUID is an error, and a
+	// log key that is not one matches nothing.
+	Normalize string
+	// IgnoreCase matches column names without regard to case.
+	IgnoreCase bool
+	// NullMisfits turns a value that does not fit its cast into NULL. Otherwise
+	// it is an error that wraps [fault.ErrMismatch].
+	NullMisfits bool
+	// Filter is a sealed filter of these IDs. Nil: one is built if it helps. An
+	// ID that it lacks is an error.
+	Filter *codec.Filter
+	// FPR is the false-positive rate of a filter that is built. 0: by the number
+	// of IDs.
+	FPR float64
+	// KeepTypes keeps the types of key columns of text ID files. Otherwise they
+	// take the type of the log's columns.
+	KeepTypes bool
+	// Shard is the part of the log to join. The ID set is always read whole.
+	Shard partition.Shard
+	// Memory bounds the bytes of filters, held IDs and buffers for what goes to
+	// disk, together; 0: no bound. A given Filter is not counted, except with
+	// Exact.
+	Memory int64
+	// Columns are the columns of the answer, in order: NAME, or log.NAME and
+	// ids.NAME where both sides have a column of that name that is not a shared
+	// key. A name with a dot, comma or quote is written in double quotes. Only
+	// top-level columns can be chosen. Nil: all. Empty but not nil: none, for
+	// [Join.Count].
+	Columns []string
+	// Suffix is appended to the name of an ID column if the answer has a log
+	// column of that name, repeatedly until the name is unique. Empty: "_ids". Semi
+	// and anti joins take none.
+	Suffix string
+	// Schema and Pinned are those of [partition.ScanOptions], for semi and anti
+	// joins.
+	Schema  partition.SchemaMode
+	Pinned  *partition.PinnedSchema
+	Threads int // workers; 0: GOMAXPROCS
+	// TempDir is the directory for keys and rows that exceed Memory; empty:
+	// [os.TempDir].
+	TempDir string
+	Mem     memory.Allocator // of records; nil: Arrow's default
+	// Require makes an answer that is too small or too large an error.
+	Require Require
+	// Progress, if not nil, is called with the number of rows of each batch,
+	// from several goroutines at once.
+	Progress func(rows int64)
+}
+
+// CheckColumns returns an error if Columns do not suit the Type, whatever the
+// inputs.
+func (o *Options) CheckColumns() error {
+	_, err := parseColumns(o.Columns, o.Type)
+	return err
+}
+
+// defaultSuffix is that of Options.Suffix.
+const defaultSuffix = "_ids"
+
+// filled returns the options with defaults in place of zeros, or an error if they
+// contradict each other.
+func (o Options) filled() (Options, error) {
+	if o.Type == "" {
+		o.Type = Semi
+	}
+	if o.Strategy == "" {
+		o.Strategy = Auto
+	}
+	if o.Mem == nil {
+		o.Mem = memory.DefaultAllocator
+	}
+	if !slices.Contains([]Type{Semi, Anti, Inner, Left, Right, Full}, o.Type) {
+		return o, fmt.Errorf("join type %q: want semi, anti, inner, left, right or full", o.Type)
+	}
+	if !slices.Contains(Strategies(), o.Strategy) {
+		return o, fmt.Errorf("strategy %q: want one of %v", o.Strategy, Strategies())
+	}
+	if o.Type.keepsIDs() && !o.Shard.Whole() {
+		return o, fault.Unsupported(fault.At{}, "a %s join of a shard of the log, since an ID without a row here may have one elsewhere", o.Type).
+			WithHint("run it without {Shard}, or use inner or left")
+	}
+	if o.Type.columnsOfIDs() && o.Schema == partition.Union {
+		return o, fault.Unsupported(fault.At{}, "a union of schemas in a %s join", o.Type).
+			WithHint("only semi and anti joins have it; or do it before, with a scan")
+	}
+	if err := o.CheckColumns(); err != nil {
+		return o, fmt.Errorf("columns of the answer: %w", err)
+	}
+	switch {
+	case o.Suffix != "" && !o.Type.columnsOfIDs():
+		return o, fmt.Errorf("suffix %q: the answer of type %s has no columns of the IDs", o.Suffix, o.Type)
+	case o.Suffix == "":
+		o.Suffix = defaultSuffix
+	}
+	if o.Filter != nil && !o.Filter.Sealed() {
+		return o, fault.Mismatch(fault.At{}, "filter", "a finished filter", "a partial one").WithHint("merge all partial filters of the build first")
+	}
+	return o, o.Require.valid(o.Type)
+}

@@ -1,0 +1,261 @@
+package join
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// pairing says which columns of both sides are the key, and how their values
+// become comparable. It is immutable.
+type pairing struct {
+	log, ids []key.Column
+	logText  string // log and ids as text
+	idsText  string
+	rule     key.Rule
+	classes  []key.Class // in which both sides are compared
+
+	normalize   string // the rule as the options name it
+	ignoreCase  bool
+	nullMisfits bool
+}
+
+// newPairing finds the keys in the files of both sides. Unless the options say
+// otherwise, it gives the key columns of text ID files the type of the log's.
+func newPairing(o *Options, ids, logs []*partition.File) (*pairing, error) {
+	p := &pairing{normalize: o.Normalize, ignoreCase: o.IgnoreCase, nullMisfits: o.NullMisfits}
+	var err error
+	if p.log, p.ids, err = key.ParsePairs(o.On); err != nil {
+		return nil, err
+	}
+	if p.rule, err = key.ParseRule(o.Normalize); err != nil {
+		return nil, err
+	}
+	p.logText, p.idsText = key.ColumnsString(p.log), key.ColumnsString(p.ids)
+	if !o.KeepTypes {
+		if err := p.typeText(ids, logs); err != nil {
+			return nil, err
+		}
+	}
+	p.classes, err = p.meet(o, ids, logs)
+	return p, err
+}
+
+// options returns how columns of either side become keys.
+func (p *pairing) options() key.Options {
+	return key.Options{Rule: p.rule, Classes: p.classes, IgnoreCase: p.ignoreCase, NullMisfits: p.nullMisfits}
+}
+
+// match returns a filter and the key columns, p.logText or p.idsText, that it is
+// applied to.
+func (p *pairing) match(f *codec.Filter, columns string) partition.Match {
+	return partition.Match{Filter: f, Key: columns, IgnoreCase: p.ignoreCase, NullMisfits: p.nullMisfits}
+}
+
+// filterOptions returns the options of a filter over key columns, p.logText or
+// p.idsText.
+func (p *pairing) filterOptions(columns string) filterbuild.Options {
+	o := filterbuild.Options{Key: columns, IgnoreCase: p.ignoreCase, NullMisfits: p.nullMisfits}
+	for _, c := range p.classes {
+		o.Classes = append(o.Classes, string(c))
+	}
+	return o
+}
+
+// integers reports whether the key is one column of integers.
+func (p *pairing) integers() bool { return len(p.classes) == 1 && p.classes[0] == key.Integer }
+
+// keyColumns returns the positions of the columns of an ID file that the key needs.
+func (p *pairing) keyColumns(f *partition.File) ([]int, error) {
+	enc, err := key.NewEncoder(f.Schema(), p.ids, p.options())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Name, err)
+	}
+	return enc.Columns(), nil
+}
+
+// meet returns the classes in which the keys are compared: those of the given
+// filter, or else those that [key.Meet] finds for the files of both sides.
+func (p *pairing) meet(o *Options, ids, logs []*partition.File) ([]key.Class, error) {
+	ofIDs, err := p.classesOf(ids, p.ids)
+	if err != nil {
+		return nil, err
+	}
+	ofLogs, err := p.classesOf(logs, p.log)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]key.Class, len(p.log))
+	for c := range all {
+		var ok bool
+		if all[c], ok = key.Meet(classesIn(ofIDs, c), classesIn(ofLogs, c)); !ok {
+			return nil, p.mismatch(o.Type, c, classed{ids, ofIDs}, classed{logs, ofLogs})
+		}
+	}
+	if o.Filter == nil {
+		return all, nil
+	}
+	of := key.ClassesOf(o.Filter.KeyClasses())
+	for i, f := range ids {
+		at := fault.At{File: f.Name, Column: p.idsText}
+		if err := key.Match(at, key.Side{Classes: of}, key.Side{Columns: p.ids, Classes: ofIDs[i], IDs: true}); err != nil {
+			return nil, err
+		}
+	}
+	return of, nil
+}
+
+// classed are the files of one side with the classes of their key columns.
+type classed struct {
+	files   []*partition.File
+	classes [][]key.Class
+}
+
+// mismatch returns an error that names the first two files in which key column c
+// cannot be compared.
+func (p *pairing) mismatch(t Type, c int, ids, logs classed) error {
+	for _, of := range ids.classes {
+		for k, log := range logs.classes {
+			at := fault.At{File: logs.files[k].Name, Column: p.logText}
+			if err := p.matchColumn(at, t, c, of[c], log[c]); err != nil {
+				return err
+			}
+		}
+	}
+	at := fault.At{File: ids.files[0].Name, Column: p.idsText} // files of one side disagree, and the other has only NULLs
+	return fault.Mismatch(at, "key class", "one for all files of a side", fmt.Sprint(append(classesIn(ids.classes, c), classesIn(logs.classes, c)...))).
+		WithHint("name files that have one type of key")
+}
+
+// matchColumn compares the classes of key column c. If one column of the answer
+// holds the keys of both sides, a cast alone does not help.
+func (p *pairing) matchColumn(at fault.At, t Type, c int, ids, log key.Class) error {
+	left, right := p.log[c], p.ids[c]
+	once := t.keepsIDs() && slices.Equal(left.Path, right.Path)
+	if once {
+		right.Path = key.Path{"NAME"}
+	}
+	err := key.Match(at, key.Side{Columns: []key.Column{right}, Classes: []key.Class{ids}}, key.Side{Columns: []key.Column{left}, Classes: []key.Class{log}})
+	var e *fault.Error
+	if once && errors.As(err, &e) {
+		e.Hint = "give the ID's column another name, so that each side keeps its own, and " + e.Hint
+	}
+	return err
+}
+
+// classesOf returns the classes of the key in each file.
+func (p *pairing) classesOf(files []*partition.File, columns []key.Column) ([][]key.Class, error) {
+	options := p.options()
+	options.Classes = nil
+	var out [][]key.Class
+	for _, f := range files {
+		enc, err := key.NewEncoder(f.Schema(), columns, options)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		out = append(out, enc.Classes())
+	}
+	return out, nil
+}
+
+// classesIn returns the class that column c has in each file.
+func classesIn(files [][]key.Class, c int) (classes []key.Class) {
+	for _, f := range files {
+		classes = append(classes, f[c])
+	}
+	return classes
+}
+
+// typeText gives the key columns of text ID files the type of the log's. A column
+// that is cast stays text: the cast determines its type.
+func (p *pairing) typeText(ids, logs []*partition.File) error {
+	types := map[string]arrow.DataType{}
+	for i, c := range p.log {
+		t := c.Cast
+		if t == nil {
+			var err error
+			if t, err = p.logType(c, logs); err != nil {
+				return err
+			}
+		}
+		if t := textType(t); t != nil && p.ids[i].Cast == nil && !p.readsAsUUID(t) {
+			types[p.ids[i].Name()] = t
+		}
+	}
+	for _, f := range ids {
+		f.SetTypes(types, p.ignoreCase)
+	}
+	return nil
+}
+
+// logType returns the type of a key column of the log: an integer type if some
+// file has one, else that of the first file in which it is not null. If some files
+// have signed and some unsigned 64-bit integers, which no integer type covers, it
+// is a decimal.
+func (p *pairing) logType(c key.Column, logs []*partition.File) (t arrow.DataType, err error) {
+	var signed, unsigned bool
+	for _, f := range logs {
+		field, err := c.Resolve(f.Schema(), p.ignoreCase)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		if isInteger(field.Type) {
+			wide := textType(field.Type).ID() == arrow.UINT64
+			signed, unsigned = signed || !wide, unsigned || wide
+		}
+		if t == nil || t.ID() == arrow.NULL || isInteger(field.Type) && !isInteger(t) {
+			t = field.Type
+		}
+	}
+	if signed && unsigned {
+		t = &arrow.Decimal128Type{Precision: 20}
+	}
+	return t, nil
+}
+
+func isInteger(t arrow.DataType) bool {
+	c, err := key.ClassOf(t)
+	return err == nil && c == key.Integer
+}
+
+// readsAsUUID reports whether text compared with columns of type t stays text,
+// because the rule turns it into UUIDs.
+func (p *pairing) readsAsUUID(t arrow.DataType) bool {
+	c, err := key.ClassOf(t)
+	return err == nil && c == key.Fixed(16) && p.rule&key.UUID != 0
+}
+
+// textType returns the type as which text is read to be compared with a column of
+// type t: the widest of its class. Nil: text stays text.
+func textType(t arrow.DataType) arrow.DataType {
+	for {
+		if d, ok := t.(*arrow.DictionaryType); ok {
+			t = d.ValueType
+		} else if e, ok := t.(arrow.ExtensionType); ok {
+			t = e.StorageType()
+		} else {
+			break
+		}
+	}
+	switch c, err := key.ClassOf(t); {
+	case err != nil, c == key.Bytes, c == key.Null:
+		return nil
+	case c == key.Integer && t.ID() == arrow.UINT64:
+		return t
+	case c == key.Integer:
+		return arrow.PrimitiveTypes.Int64
+	case c == key.Float:
+		return arrow.PrimitiveTypes.Float64
+	case c == key.Date:
+		return arrow.FixedWidthTypes.Date32
+	}
+	return t
+}

@@ -1,0 +1,220 @@
+package join
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/bloomjoin/bloomjoin/join/internal/plan"
+	"github.com/bloomjoin/bloomjoin/join/internal/table"
+	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// PlanOptions describe the machines that a plan is for. The zero value is usable.
+type PlanOptions struct {
+	// Network and Scan are bytes per second: that each worker receives, and that
+	// it joins. 0: 1.25e9 (10 Gbit/s) and 1e9.
+	Network, Scan float64
+	// Workers each receive the filter; 0: one.
+	Workers int
+	// Runs of 2048 rows make up the sample of the log; 0: 512.
+	Runs int
+
+	runRows int   // 0: 2048
+	idRows  int64 // IDs up to which all are read, more are sampled; 0: no bound
+}
+
+// inner returns the options as package plan has them.
+func (o PlanOptions) inner() plan.Options {
+	return plan.Options{Network: o.Network, Scan: o.Scan, Workers: o.Workers, Runs: o.Runs, RunRows: o.runRows, IDRows: o.idRows}.Filled()
+}
+
+// plan estimates what the join will come to; see [Join.Plan].
+func (t *task) plan(ctx context.Context, o plan.Options) (*plan.Plan, error) {
+	start := time.Now()
+	quick, _, err := t.quickPlan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, s, err := t.facts()
+	if err != nil {
+		return nil, err
+	}
+	if t.once() == "" {
+		if err := t.estimate(ctx, p, &s, o, true); err != nil {
+			return nil, err
+		}
+	}
+	l := t.limits()
+	p.Settle(s, l, plan.Ends(quick.Strategy, s, l))
+	p.Advise(s, l, o)
+	p.Seconds = time.Since(start).Seconds()
+	return p, nil
+}
+
+// Runs and rows of the sample that a join takes for itself.
+const (
+	quickRuns = 32
+	quickRows = 2048
+)
+
+// quickPlan is plan as the join itself needs it: it takes no longer than it may
+// save. If the footers determine the strategy, no key is read.
+func (t *task) quickPlan(ctx context.Context) (*plan.Plan, plan.Sizes, error) {
+	start := time.Now()
+	p, s, err := t.facts()
+	if err != nil {
+		return nil, s, err
+	}
+	l := t.limits()
+	p.Settle(s, l, l.Strategy)
+	if !plan.Decided(s, l) {
+		o := plan.Options{Runs: quickRuns, RunRows: quickRows}
+		if !plan.SoonRead(s, l) {
+			o.IDRows = quickRuns * quickRows
+		}
+		if err := t.estimate(ctx, p, &s, o.Filled(), false); err != nil {
+			return nil, s, err
+		}
+		p.Settle(s, l, l.Strategy)
+	}
+	p.Seconds = time.Since(start).Seconds()
+	return p, s, nil
+}
+
+// limits returns the constraints on the choice of a strategy.
+func (t *task) limits() plan.Limits {
+	typ := t.opts.Type
+	return plan.Limits{
+		Strategy: plan.Strategy(t.opts.Strategy), Memory: float64(t.opts.Memory), Threads: float64(t.threads()),
+		Type: string(typ), IDColumns: typ.columnsOfIDs(), Anti: typ == Anti, KeepsLog: typ.keepsLog(),
+		Once: t.once(), Filter: t.opts.Filter != nil, FPR: t.opts.FPR,
+		KeysOnly: !t.answer.ids.rows, Counts: t.answer.counts,
+	}
+}
+
+// estimate samples both sides and puts the result into the plan and the sizes.
+// closely says whether a user asks.
+func (t *task) estimate(ctx context.Context, p *plan.Plan, s *plan.Sizes, o plan.Options, closely bool) error {
+	log, ok, err := t.sample(ctx, t.pieces, t.keys.logText, o.Runs, o.RunRows)
+	if err != nil || !ok {
+		return err
+	}
+	x, err := log.Index()
+	if err != nil {
+		return err
+	}
+	m, bounds, err := t.compare(ctx, x, p.IDs.Rows.Value, o)
+	if err != nil || m == nil {
+		return err
+	}
+	if closely {
+		if p.Skips, err = t.skips(ctx, bounds); err != nil {
+			return err
+		}
+	}
+	if p.Observe(s, log, m, closely) {
+		s.Exact, s.Spread = t.comesOutExact(s.IDKeys, bounds)
+	}
+	return nil
+}
+
+// sample reads the keys of runs of rows of one side. ok is false if the side cannot
+// be sampled.
+func (t *task) sample(ctx context.Context, pieces []partition.Piece, columns string, runs, rows int) (s *plan.Sample, ok bool, err error) {
+	chosen, all, ok := partition.Runs(pieces, runs, int64(rows))
+	if !ok {
+		return nil, false, nil
+	}
+	s = &plan.Sample{Runs: make([]plan.Run, len(chosen)), All: all}
+	for _, r := range chosen {
+		s.Total += r.Stands
+	}
+	for i, r := range chosen {
+		s.Runs[i].Stands = r.Stands / s.Total
+	}
+	err = partition.ReadRuns(ctx, chosen, columns, t.keys.options(), t.opts.Threads, func() (partition.RunWork, error) {
+		var hashes []uint64
+		return func(run int, b *key.Batch) error {
+			r := &s.Runs[run]
+			r.Rows += float64(b.Len)
+			hashes = b.Hash(table.Hash, hashes)
+			r.Hashes = append(r.Hashes, hashes...)
+			return nil
+		}, nil
+	})
+	return s, true, err
+}
+
+// compare compares the log's sample with all IDs, about idRows, or, if these are
+// too many, with a sample of them. Nil: the IDs cannot be sampled. bounds are those
+// of all IDs; nil: unknown.
+func (t *task) compare(ctx context.Context, x *plan.Index, idRows float64, o plan.Options) (*plan.Matches, *key.Bounds, error) {
+	if idRows > float64(o.IDRows) {
+		runs := max(2, int(min(o.IDRows/int64(o.RunRows), math.MaxInt32)))
+		ids, ok, err := t.sample(ctx, t.idPieces, t.keys.idsText, runs, o.RunRows)
+		if err != nil || !ok {
+			return nil, nil, err
+		}
+		m, err := plan.SampledMatches(x, ids)
+		return m, nil, err
+	}
+	return t.compareAll(ctx, x)
+}
+
+// compareAll reads all IDs and counts those whose key is in the log's sample.
+func (t *task) compareAll(ctx context.Context, x *plan.Index) (*plan.Matches, *key.Bounds, error) {
+	type worker struct {
+		hits     *plan.Hits
+		bounds   *key.Bounds
+		distinct *plan.Distinct
+	}
+	var mu sync.Mutex
+	var all []*worker
+	err := t.eachIDKey(ctx, t.opts.Threads, func() (partition.KeyWork, error) {
+		w := &worker{hits: x.NewHits(), bounds: key.NewBounds(t.keys.classes), distinct: plan.NewDistinct()}
+		mu.Lock()
+		all = append(all, w)
+		mu.Unlock()
+		var hashes []uint64
+		return func(_ partition.Piece, b *key.Batch) error {
+			hashes = b.Hash(table.Hash, hashes)
+			w.hits.Add(hashes)
+			w.bounds.Add(b)
+			w.distinct.Add(hashes)
+			return nil
+		}, nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	distinct := plan.NewDistinct()
+	bounds := key.NewBounds(t.keys.classes)
+	var hits []*plan.Hits
+	for _, w := range all {
+		hits = append(hits, w.hits)
+		bounds.Merge(w.bounds)
+		distinct.Merge(w.distinct)
+	}
+	return plan.AllMatches(x, hits, distinct.Estimate()), bounds, nil
+}
+
+// skips returns what the log's statistics let a scan skip, given the bounds of the
+// IDs.
+func (t *task) skips(ctx context.Context, bounds *key.Bounds) (*plan.Skips, error) {
+	if bounds == nil {
+		return nil, nil
+	}
+	const groups = 256
+	f := t.idPlan.Spec.Header()
+	for i := range f.Key {
+		f.Key[i].Min, f.Key[i].Max, _ = bounds.Column(i)
+	}
+	s, err := partition.Skippable(ctx, t.pieces, t.keys.match(f, t.keys.logText), groups)
+	if err != nil || s.Groups == 0 {
+		return nil, err
+	}
+	return &plan.Skips{Groups: s.Groups, GroupsSkipped: s.GroupsSkipped, Pages: s.Pages, PagesSkipped: s.PagesSkipped, Rows: s.Rows, RowsSkipped: s.RowsSkipped}, nil
+}

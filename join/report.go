@@ -1,0 +1,67 @@
+package join
+
+import (
+	"encoding/json"
+
+	"github.com/bloomjoin/bloomjoin/join/internal/plan"
+)
+
+// Report holds the figures of a finished join.
+type Report struct {
+	RowsIn, RowsOut int64
+	KeysNull        int64 // log rows with a NULL in the key
+	RowGroups       int64
+
+	// Of joins that copy pages:
+	RowGroupsSkipped, Pages, PagesSkipped int64
+
+	Candidates   int64 // log rows that passed the filter, or for which it was not probed
+	RowsMatched  int64 // candidates whose key is in an ID
+	IDsTotal     int64 // ID rows without a NULL in the key
+	IDsMatched   int64 // of them, those with a log row
+	FPRAsked     float64
+	FPRPredicted float64
+	FPRMeasured  MeasuredFPR
+	Strategy     Strategy
+	SpilledBytes int64 // written to TempDir
+	Plan         *Plan // that chose the strategy; nil if none was made
+
+	rowsUnasked int64 // log rows for which the filter was not probed
+	diskBytes   int64 // largest size of what Shuffle kept in TempDir
+	filtered    bool  // the log is the output of a scan or join
+}
+
+// Plan is what to expect of a join, and how it will be carried out.
+type Plan struct {
+	Strategy Strategy
+	Why      string // the reason for the strategy, in one sentence
+	// Selectivity estimates the share of the log's rows whose key is in an ID,
+	// and Pairs the pairs of log row and ID with equal keys. They are nil if keys
+	// were not sampled.
+	Selectivity, Pairs *Estimate
+	// Advice says, in sentences, when filtering or this program gains little.
+	Advice []string
+
+	details *plan.Plan
+}
+
+// Estimate is a figure with bounds. Unless they are equal, they hold with a
+// confidence of 99 %.
+type Estimate struct{ Value, Low, High float64 }
+
+// MarshalJSON returns all figures of the plan as docs/plan.md describes them:
+// the costs of each strategy, what is known of both sides, the sample, the filter,
+// and what a distributed join would shuffle.
+func (p *Plan) MarshalJSON() ([]byte, error) { return json.Marshal(p.details) }
+
+// publicPlan returns a plan as users see it.
+func publicPlan(d *plan.Plan) *Plan {
+	p := &Plan{Strategy: Strategy(d.Strategy), Why: d.Why, Advice: d.Advice, details: d}
+	if e := d.Selectivity; e != nil {
+		p.Selectivity = &Estimate{e.Value, e.Low, e.High}
+	}
+	if e := d.JoinRows; e != nil {
+		p.Pairs = &Estimate{e.Value, e.Low, e.High}
+	}
+	return p
+}

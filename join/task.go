@@ -1,0 +1,143 @@
+package join
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// task is a prepared join: what to join, and what the answer is. Nothing has been
+// read but footers. It is immutable and safe for concurrent use.
+type task struct {
+	opts     Options
+	ids      []*partition.File
+	logs     []*partition.File
+	pieces   []partition.Piece // of the log
+	idPieces []partition.Piece
+	keys     *pairing
+	answer   *answer
+	idPlan   *filterbuild.Plan // of a filter of the IDs
+}
+
+// newTask prepares a join. With counts, rows of the answer are counted, not made.
+func newTask(ids, logs []*partition.File, opts Options, counts bool) (*task, error) {
+	if len(ids) == 0 || len(logs) == 0 {
+		return nil, fmt.Errorf("a join needs files of IDs and of a log, got %d and %d", len(ids), len(logs))
+	}
+	t := &task{ids: ids, logs: logs}
+	var err error
+	if t.opts, err = opts.filled(); err != nil {
+		return nil, err
+	}
+	if t.keys, err = newPairing(&t.opts, ids, logs); err != nil {
+		return nil, err
+	}
+	if t.idPlan, err = t.newIDPlan(0); err != nil {
+		return nil, err
+	}
+	if t.answer, err = newAnswer(&t.opts, t.keys, ids, logs, counts); err != nil {
+		return nil, err
+	}
+	t.pieces = partition.Split(logs, t.opts.Shard)
+	t.idPieces = partition.Split(ids, partition.Shard{})
+	return t, nil
+}
+
+// counting returns the task of counting the rows of the answer, for which only
+// keys are read.
+func (t *task) counting() *task {
+	c, a := *t, *t.answer
+	ids := *a.ids
+	ids.rows, a.ids, a.counts, c.answer = false, &ids, true, &a
+	return &c
+}
+
+// newIDPlan plans the filter of the IDs. capacity bounds their number; 0: the files
+// determine it.
+func (t *task) newIDPlan(capacity uint64) (*filterbuild.Plan, error) {
+	opts := t.filterOptions(t.keys.idsText)
+	opts.FPR, opts.Capacity = t.opts.FPR, capacity
+	return filterbuild.NewPlan(t.ids, opts)
+}
+
+// filterOptions returns the options of a filter over key columns that is built
+// within its part of the memory.
+func (t *task) filterOptions(columns string) filterbuild.Options {
+	opts := t.keys.filterOptions(columns)
+	opts.Normalize = t.opts.Normalize
+	opts.Threads, opts.Memory, opts.TempDir, opts.Mem = t.opts.Threads, t.filterBudget(), t.opts.TempDir, t.opts.Mem
+	return opts
+}
+
+// threads returns the number of workers.
+func (t *task) threads() int {
+	if t.opts.Threads > 0 {
+		return t.opts.Threads
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+// once returns the side that can be read only once; "" if both can be reread.
+func (t *task) once() string {
+	switch {
+	case slices.ContainsFunc(t.ids, (*partition.File).Once):
+		return "the IDs"
+	case slices.ContainsFunc(t.logs, (*partition.File).Once):
+		return "the log"
+	}
+	return ""
+}
+
+// rereadable returns an error if one of the files can be read only once, for a
+// strategy that reads them more often.
+func (t *task) rereadable(files ...*partition.File) error {
+	for _, f := range files {
+		switch {
+		case !f.Once():
+		case t.opts.Strategy != Auto:
+			return fault.Errorf("%s: it can be read only once, but strategy %s reads it more than once (leave {Strategy} out, or name a file)", f.Name, t.opts.Strategy)
+		default:
+			return fault.Errorf("%s: it can be read only once, but this join reads it more than once (name a file, or raise {Memory})", f.Name)
+		}
+	}
+	return nil
+}
+
+// bothRereadable is rereadable for all files of both sides.
+func (t *task) bothRereadable() error {
+	return t.rereadable(slices.Concat(t.ids, t.logs)...)
+}
+
+// checkFilter compares the rule of the given filter with the join's.
+func (t *task) checkFilter() error {
+	rule, err := key.RuleOf(t.opts.Filter.Normal())
+	if err != nil {
+		return err
+	}
+	if rule != t.keys.rule {
+		return fault.Mismatch(fault.At{File: "the filter"}, "", t.keys.rule.Word()+", as in the join", rule.Word()).About("{Normalize}").
+			WithHint("build the filter with the join's {Normalize}, or give the join the filter's, or leave {Filter} out")
+	}
+	return nil
+}
+
+// parts returns the parts of the answer, in order: one for each piece of the log,
+// and in right and full joins one for the IDs without a log row.
+func (t *task) parts() []partition.Part {
+	var parts []partition.Part
+	for _, p := range t.pieces {
+		parts = append(parts, partition.Part{Piece: p, Schema: t.answer.layouts[p.File].schema})
+	}
+	switch first := t.answer.layouts[t.logs[0]].schema; {
+	case t.opts.Type.keepsIDs():
+		parts = append(parts, partition.Part{Name: "ids-without-rows", Schema: first})
+	case len(parts) == 0: // a shard without input
+		parts = append(parts, partition.Part{Schema: first})
+	}
+	return parts
+}

@@ -1,0 +1,57 @@
+package key_test
+
+import (
+	"fmt"
+	"log"
+
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+// Values of different types meet by value: what is made of them are keys of the
+// class that is asked for.
+func ExampleValueEncoder() {
+	enc := key.NewValueEncoder(key.Options{Classes: []key.Class{key.Integer}})
+	show := func(_ int, b *key.Batch) error {
+		ints, _ := b.Ints()
+		fmt.Println(ints)
+		return nil
+	}
+	for _, v := range []key.Values{key.Int64s([]int64{1, 2}), key.Uint64s([]uint64{1 << 63})} {
+		if err := enc.Encode(v, show); err != nil {
+			log.Fatal(err)
+		}
+	}
+	fmt.Println(enc.Encode(key.Strings([]string{"1"}), show))
+	// Output:
+	// [1 2]
+	// [9223372036854775808]
+	// mismatch: key class: want integer, got text or binary (convert the values to the class of the key)
+}
+
+// A composite key has one column of values for each of its parts.
+func ExampleColumns() {
+	users, days := []int64{7, 7}, []string{"Mon", "Tue"}
+	v := key.Columns(key.Int64s(users), key.Strings(days))
+	enc := key.NewValueEncoder(key.Options{Classes: []key.Class{key.Integer, key.Bytes}})
+	err := enc.Encode(v, func(_ int, b *key.Batch) error {
+		fmt.Println(len(b.Rows), "keys, equal:", string(b.Append(nil, 0)) == string(b.Append(nil, 1)))
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// 2 keys, equal: false
+	// <nil>
+}
+
+// A column is named by a path, and may be cast.
+func ExampleParseColumns() {
+	columns, err := key.ParseColumns(`user.id::int64,"a.b"`)
+	for _, c := range columns {
+		fmt.Println(len(c.Path), c, c.Cast)
+	}
+	fmt.Println(err)
+	// Output:
+	// 2 user.id::int64 int64
+	// 1 "a.b" <nil>
+	// <nil>
+}
