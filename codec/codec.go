@@ -41,7 +41,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/exact"
 )
 
-// Kind says what a filter's payload is. The value is part of the format.
+// Kind is the kind of a filter's payload. Its value is part of the format.
 type Kind uint8
 
 const (
@@ -60,8 +60,8 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Want is the kind that the builder of a filter was told to make. Seal needs
-// it to come to one decision whoever seals. The value is part of the format.
+// Want is the kind that was requested when the filter was built. Seal needs it to
+// take the same decision in every process. Its value is part of the format.
 type Want uint8
 
 const (
@@ -85,31 +85,31 @@ func (w Want) String() string {
 
 // KeyColumn is one part of the key.
 type KeyColumn struct {
-	Name  string // as the data names it; a dotted path, or empty where the data has no name
+	Name  string // name in the data; a dotted path, or empty if the data has none
 	Class string // one of the classes in FORMAT.md, such as "integer" or "fixed[16]"
 	// Min and Max are inclusive bounds of the non-NULL, non-NaN values, in the
-	// class's form as a part of a composite key: an integer takes 9 bytes, the
-	// last of which is 1 if it is negative. Both are nil when left out.
+	// class's form as a part of a composite key: an integer takes 9 bytes, the last
+	// of which is 1 if it is negative. Both are nil if left out.
 	Min, Max []byte
-	// HasNaN says that NaN is among the keys, where Class is "float". It means
-	// nothing unless bounds are given: without them nothing is known.
+	// HasNaN means that NaN is among the keys; Class is "float". It is meaningless
+	// without bounds: nothing is known then.
 	HasNaN bool
 }
 
-// Partial says which part of a filter this is.
+// Partial describes which part of a filter this is.
 type Partial struct {
 	Of   uint32   // number of shards of the build, 1 to MaxShards
 	Held []uint32 // shards in this filter, ascending, from 0
 }
 
-// Capacity says that a filter has room for further keys: until so many distinct
-// ones are in, bits of that size let others through at the rate asked for.
+// Capacity means that a filter has room for more keys: up to the given number of
+// distinct keys, a Bloom filter of the given size has the requested rate.
 type Capacity struct {
 	Keys   uint64 // distinct keys, at least 1
-	Blocks uint64 // those of Params, or, in a sealed exact filter, of the Bloom filter that a larger union turns into
+	Blocks uint64 // as in Params, or, for a sealed exact filter, those of the Bloom filter that a larger union turns into
 }
 
-// MaxShards bounds the number of shards of a build.
+// MaxShards is the largest number of shards of a build.
 const MaxShards = 1 << 20
 
 // RegisterCount is the number of registers of a HyperLogLog sketch.
@@ -118,49 +118,49 @@ const RegisterCount = 1 << 14
 // MaxRegister is the largest value of a register.
 const MaxRegister = 64 - 14 + 1
 
-// Filter is a filter with all that its file says. The payload is set with
-// SetBloom or SetExact.
+// Filter is a filter with everything in its file. SetBloom or SetExact sets the
+// payload.
 type Filter struct {
 	Key []KeyColumn
-	// NormalForm names the rules by which keys became bytes, such as "1".
-	// Filters of different rules have different hashes.
+	// NormalForm names the rules that turned keys into bytes, such as "1". Filters
+	// with different rules have different hashes.
 	NormalForm string
-	// Rule says how strings were made alike before that: some of "trim",
-	// "lower" and "uuid", in this order, separated by commas; empty: they were
-	// taken as they are. Filters of different rules have different hashes.
+	// Rule is how strings were normalised before that: some of "trim", "lower" and
+	// "uuid", in this order, separated by commas; empty: not at all. Filters with
+	// different rules have different hashes.
 	Rule string
-	// Params are those of the Bloom payload; for an exact partial, those of
-	// the Bloom filter that it may turn into; for a sealed exact filter Blocks
+	// Params are the parameters of the Bloom payload; for an exact partial, those
+	// of the Bloom filter that it may turn into; for a sealed exact filter, Blocks
 	// is 0.
 	Params   bloom.Params
-	Keys     uint64  // non-NULL keys added, duplicates counted
+	Keys     uint64  // non-NULL keys added, including duplicates
 	FPRAsked float64 // between 0 and 1
 	Want     Want
-	// BuildID tells one build from another. Zero if there is none; a partial
-	// has one.
+	// BuildID identifies the build. It is zero if there is none; a partial filter
+	// always has one.
 	BuildID [32]byte
-	// Registers are RegisterCount dense HyperLogLog registers over the hashes
-	// of Params.Hash, each at most MaxRegister, or nil.
+	// Registers are RegisterCount dense HyperLogLog registers over the hashes of
+	// Params.Hash, each at most MaxRegister, or nil.
 	Registers []byte
-	Partial   *Partial   // nil when sealed
-	Parents   [][32]byte // digests of the filters that a set operation made this from
-	Capacity  Capacity   // zero: the size is for the keys that are in
+	Partial   *Partial   // nil if sealed
+	Parents   [][32]byte // digests of the filters that a set operation combined
+	Capacity  Capacity   // zero: the size fits the present keys
 
 	kind Kind
-	held *payload // nil: of a header alone
+	held *payload // nil for a header alone
 
-	unmap func() error // gives back the file that a payload was mapped from; nil: none
+	unmap func() error // releases the file that a payload was mapped from; nil: none
 }
 
-// SetBloom makes b the payload and takes over its parameters. b must not change
-// from then on.
+// SetBloom makes b the payload and adopts its parameters. b must not change
+// afterwards.
 func (f *Filter) SetBloom(b *bloom.Filter) {
 	f.kind, f.held = KindBloom, &payload{bits: b}
 	f.Params = b.Params()
 }
 
-// SetExact makes s the payload, which must not change from then on. Params stay
-// as they are; a sealed filter needs Params.Blocks to be 0.
+// SetExact makes s the payload, which must not change afterwards. Params are
+// unchanged; a sealed filter needs Params.Blocks to be 0.
 func (f *Filter) SetExact(s *exact.Set) {
 	f.kind, f.held = KindExact, &payload{set: s}
 }
@@ -173,7 +173,7 @@ func (f *Filter) Header() *Filter {
 	return h
 }
 
-// Kind returns what the payload is, or 0 if it is not known.
+// Kind returns the kind of the payload, or 0 if it is unknown.
 func (f *Filter) Kind() Kind { return f.kind }
 
 // Bloom returns the payload of a Bloom filter, else nil.
@@ -214,9 +214,9 @@ func (f *Filter) KeyClasses() []string {
 	return classes
 }
 
-// Normal returns the name of the rules by which keys became bytes: NormalForm,
-// and behind a plus Rule, if there is one. Only keys that became bytes by the
-// same may be probed.
+// Normal returns the name of the rules that turned keys into bytes: NormalForm and,
+// if there is a Rule, a plus and the Rule. Only keys made by the same rules may be
+// probed.
 func (f *Filter) Normal() string {
 	if f.Rule == "" {
 		return f.NormalForm
