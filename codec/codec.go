@@ -1,37 +1,38 @@
-// Package codec reads and writes the file of a filter.
+// Package codec reads and writes filter files, and answers whether keys may be in a
+// filter.
 //
 // FORMAT.md specifies the bytes. In short:
 //
 //	prologue   magic, format version, minimum reader version, header size, checksum
 //	header     typed sections, each with its length, a critical flag and a checksum
 //	payload    the set in chunks of 1 MiB, each raw on a page boundary, or zstd
-//	chunks     one section more: stored size, coding and checksum of every chunk
+//	chunks     one more section: stored size, coding and checksum of every chunk
 //	trailer    the file's size and a checksum over all
 //
-// A file is opened with [DecodeHeader], which reads all but the payload, or
-// read whole with [Decode]. Nothing a file says is believed before it is
-// checked: against a checksum, against the file's own size and, before the
-// payload is allocated, against [Limits].
+// [Load] and [Save] read and write a file in a storage. [DecodeHeader] reads
+// everything of a file but the payload; [Decode] reads all of it. Nothing in a file
+// is trusted before it is checked: against a checksum, against the file's own size
+// and, before the payload is allocated, against [Limits].
 //
 // # Errors
 //
-// Errors about a file's bytes are *fault.Error values: they name the file,
-// what is wrong, what was wanted and found, and what to do. They wrap
-// [fault.ErrCorrupt], [ErrVersion], [ErrLimit] or fault.ErrUnsupported. A failing
-// read is reported as it is, with the file's name.
+// Errors about a file's bytes are *fault.Error values: they name the file, what is
+// wrong, what was wanted and found, and what to do. They wrap [fault.ErrCorrupt],
+// [ErrVersion], [ErrLimit] or fault.ErrUnsupported. A failed read is returned with
+// the file's name.
 //
 // # Memory
 //
-// Beside the filter itself, reading and writing need a few dozen MiB, however
-// large it is: chunks go through a small ring of buffers. Files are merged
-// without a second filter by [OrInto]. A Bloom filter whose file is not
-// compressed can be used where it lies, by [Header.LoadMapped].
+// In addition to the filter itself, reading and writing need a few dozen MiB,
+// whatever its size: chunks pass through a small ring of buffers. [OrInto] merges
+// files without a second filter. [Header.LoadMapped] uses an uncompressed Bloom
+// filter in place.
 //
 // # Concurrency
 //
-// Functions here may run at the same time on different filters. They use up
-// to eight goroutines, none of which is left when they return. Encode and
-// Digest only read their filter.
+// Functions may be called concurrently for different filters. They use up to eight
+// goroutines, all of which have ended when they return. Encode and Digest only read
+// their filter, and any number of goroutines may probe one filter.
 package codec
 
 import (
@@ -165,8 +166,8 @@ func (f *Filter) SetExact(s *exact.Set) {
 	f.kind, f.held = KindExact, &payload{set: s}
 }
 
-// Header returns a copy of what the filter's file says before the payload.
-// [Filter.Kind] is known, and nothing can be asked.
+// Header returns a copy of the filter without its payload.
+// [Filter.Kind] is set, but the copy cannot be probed.
 func (f *Filter) Header() *Filter {
 	h := f.clone()
 	h.held, h.unmap = nil, nil
