@@ -231,8 +231,8 @@ func (f *Filter) FPR() float64 {
 }
 
 // Count returns the number of distinct keys: the number of members of an exact set,
-// else an estimate from the bits, which is +Inf if they are too full; NaN without a
-// payload.
+// else an estimate from the bits, which is +Inf if they are too full or are in a
+// mapped file that was truncated; NaN without a payload.
 func (f *Filter) Count() (e bloom.Estimate) {
 	switch {
 	case f.Bloom() != nil:
