@@ -298,7 +298,6 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	asked, predicted := filters.files[0].FPRAsked, filters.files[0].FPR()
 	opts.Match = filters.match
 	o.keys.match(opts.Match)
-	opts.End = func() error { return closeFilters(filters.files) }
 	all, err := c.open(cmd, args, open)
 	if err != nil {
 		return err
@@ -323,7 +322,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	out.Result, out.Filter, out.Shard = scanner.Result(), filters.digest, shard
 	out.Run = &partition.Job{Options: words, Log: all, Skipped: filesOf(skipped)}
 	pieces := partition.Split(files, shard)
-	written, err := c.scanTo(ctx, scanner, opts, o.layout.schemaFrom, files, skipped, pieces, out, o.count)
+	written, err := c.scanTo(ctx, scanner, opts, o.layout.schemaFrom, files, pieces, out, o.count, func() error { return closeFilters(filters.files) })
 	end()
 	if errors.Is(err, partition.ErrDone) {
 		return c.done(cmd.Context(), "scan", o.out, start, err)
@@ -352,18 +351,33 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	return c.report(r, o.out)
 }
 
-// scanTo scans into the output, or only counts.
-func (c *cli) scanTo(ctx context.Context, s *partition.Scanner, opts partition.ScanOptions, schemaFrom string, files []*partition.File, skipped []partition.Skipped, pieces []partition.Piece, out partition.Output, count bool) (w partition.Written, err error) {
+// scanTo scans into the output, or only counts. It calls end after the last row,
+// before the output becomes visible.
+func (c *cli) scanTo(ctx context.Context, s *partition.Scanner, opts partition.ScanOptions, schemaFrom string, files []*partition.File, pieces []partition.Piece, out partition.Output, count bool, end func() error) (partition.Written, error) {
 	if count {
-		return w, s.Count(ctx, pieces)
+		if err := s.Count(ctx, pieces); err != nil {
+			return partition.Written{}, err
+		}
+		return partition.Written{}, end()
 	}
 	if err := out.Check(ctx); err != nil {
-		return w, err
+		return partition.Written{}, err
 	}
 	if len(files) == 0 {
 		return c.writeEmpty(ctx, out, opts, schemaFrom)
 	}
-	return out.WriteScan(ctx, s, pieces, files)
+	w, err := out.OpenScan(ctx, s, pieces, files)
+	if err != nil {
+		return partition.Written{}, err
+	}
+	defer w.Abort()
+	if err := w.Scan(ctx, s, pieces); err != nil {
+		return partition.Written{}, err
+	}
+	if err := end(); err != nil {
+		return partition.Written{}, err
+	}
+	return w.Close()
 }
 
 func filesOf(skipped []partition.Skipped) []*partition.File {
