@@ -32,7 +32,7 @@ func Array15(arr arrow18.Array) (_ arrow15.Array, err error) {
 	if arr == nil {
 		return nil, nil
 	}
-	defer fault.Recovered(fault.At{}, &err)
+	defer recovered(&err)
 	t, err := Type15(arr.DataType())
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func Array15(arr arrow18.Array) (_ arrow15.Array, err error) {
 
 // record15 converts a record to the schema, which Schema15 has made of its own.
 func record15(rec arrow18.RecordBatch, schema *arrow15.Schema) (_ arrow15.Record, err error) {
-	defer fault.Recovered(fault.At{}, &err)
+	defer recovered(&err)
 	cols := make([]arrow15.Array, 0, rec.NumCols())
 	defer func() {
 		for _, c := range cols {

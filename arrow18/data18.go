@@ -32,7 +32,7 @@ func Array18(arr arrow15.Array) (_ arrow18.Array, err error) {
 	if arr == nil {
 		return nil, nil
 	}
-	defer fault.Recovered(fault.At{}, &err)
+	defer recovered(&err)
 	t, err := Type18(arr.DataType())
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func Array18(arr arrow15.Array) (_ arrow18.Array, err error) {
 
 // record18 converts a record to the schema, which Schema18 has made of its own.
 func record18(rec arrow15.Record, schema *arrow18.Schema) (_ arrow18.RecordBatch, err error) {
-	defer fault.Recovered(fault.At{}, &err)
+	defer recovered(&err)
 	cols := make([]arrow18.Array, 0, rec.NumCols())
 	defer func() {
 		for _, c := range cols {

@@ -299,7 +299,7 @@ func TestMalformed(t *testing.T) {
 	short := v18memory.NewBufferBytes([]byte{0, 0, 0, 0, 200, 0, 0, 0})
 	d := v18array.NewData(v18.BinaryTypes.String, 1, []*v18memory.Buffer{nil, short, v18memory.NewBufferBytes([]byte("a"))}, nil, 0, 0)
 	defer d.Release()
-	if got, err := arrow18.Array15(fake{Array: words, data: d}); !errors.Is(err, fault.ErrPanicked) {
+	if got, err := arrow18.Array15(fake{Array: words, data: d}); !errors.Is(err, fault.ErrCorrupt) {
 		t.Errorf("an offset outside the bytes: want an error, got %v, %v", got, err)
 	}
 }

@@ -3,7 +3,17 @@ package arrow18
 import (
 	arrow18 "github.com/apache/arrow-go/v18/arrow"
 	arrow15 "github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/fault"
 )
+
+// recovered turns a panic, with which both libraries report malformed arrays and
+// types, into an error. It is deferred.
+func recovered(err *error) {
+	if r := recover(); r != nil {
+		*err = fault.Corrupt(fault.At{}, "an array or type that breaks the rules of Arrow: %v", r)
+	}
+}
 
 // sameLayout reports whether arrays of two types, neither an extension type, have
 // the same buffers and children. Both sides number the types alike.

@@ -23,7 +23,7 @@ func Schema15(s *arrow18.Schema) (_ *arrow15.Schema, err error) {
 	if s == nil {
 		return nil, nil
 	}
-	defer fault.Recovered(fault.At{}, &err)
+	defer recovered(&err)
 	fields, err := fields15("", s.Fields())
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func Type15(t arrow18.DataType) (_ arrow15.DataType, err error) {
 	if t == nil {
 		return nil, nil
 	}
-	defer fault.Recovered(fault.At{}, &err)
+	defer recovered(&err)
 	f, err := field15("", arrow18.Field{Type: t})
 	return f.Type, err
 }

@@ -16,7 +16,7 @@ func Schema18(s *arrow15.Schema) (_ *arrow18.Schema, err error) {
 	if s == nil {
 		return nil, nil
 	}
-	defer fault.Recovered(fault.At{}, &err)
+	defer recovered(&err)
 	fields, err := fields18("", s.Fields())
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func Type18(t arrow15.DataType) (_ arrow18.DataType, err error) {
 	if t == nil {
 		return nil, nil
 	}
-	defer fault.Recovered(fault.At{}, &err)
+	defer recovered(&err)
 	f, err := field18("", arrow15.Field{Type: t})
 	return f.Type, err
 }

@@ -8,13 +8,14 @@ import (
 	"io/fs"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // ErrExists means that another output has the name of the one that was to be
 // written.
-var ErrExists = errors.New("the output exists")
+var ErrExists = publish.ErrExists
 
 // Load reads a filter file whole and verifies it. A Bloom filter that is stored
 // uncompressed is mapped instead if the storage can do that; all processes of a

@@ -15,34 +15,35 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// Sharing is how the workers of a process fill the bits together.
+// Sharing says how the workers of a process share the filling of bits.
 type Sharing string
 
 const (
-	// Alone: one worker fills the filter.
+	// Alone means that one worker fills the filter.
 	Alone Sharing = "alone"
-	// Private: each worker fills a partial filter of its own, and these are
-	// OR-merged. This is faster as long as they fit into the caches.
+	// Private means that each worker fills a partial filter of its own, and these
+	// are OR-merged. It is faster as long as the filters stay in the caches.
 	Private Sharing = "private"
-	// Ranges: all workers fill one filter, locking a range of its blocks at a
-	// time (see [bloom.Shared]). It takes the memory of one filter, and a few
-	// MiB per worker.
+	// Ranges means that all workers fill one filter, which is divided into ranges
+	// of blocks; one worker at a time has exclusive access to a range (see
+	// [bloom.Shared]). It needs the memory of one filter and a few MiB per worker.
 	Ranges Sharing = "ranges"
 )
 
 const (
-	// privateMost limits the bytes of all private filters together. Filling two
-	// of some 32 MiB takes 10 to 30 % less time than filling one by ranges; of
-	// 128 MiB the same time; of 1 GiB more.
+	// privateMost is the maximum number of bytes of all private filters together.
+	// With about 32 MiB each, filling two of them takes 10 to 30 % less time than
+	// filling one by ranges; with 128 MiB it takes as long, with 1 GiB longer.
 	privateMost = 64 << 20
-	// The size of a worker's buffer of hashes. More than 4 MiB gains nothing,
-	// however large the filter is; with less than 256 KiB the locks cost time.
+	// Sizes of a worker's buffer of hashes. More than 4 MiB gains nothing, whatever
+	// the size of the filter; below 256 KiB, the cost of locking becomes
+	// noticeable.
 	bufferMost  = 4 << 20
 	bufferLeast = 256 << 10
 )
 
-// Builder fills a filter with keys that its workers are given. Close must be
-// called.
+// Builder fills a plan's filter from batches of keys that its caller reads. Close
+// it after use.
 type Builder struct {
 	plan    *Plan
 	spec    Spec         // the plan's, but for what was found out since
@@ -51,19 +52,19 @@ type Builder struct {
 	threads int
 	sharing Sharing
 	memory  budget
-	pool    *pool // the one filter, of Ranges
+	pool    *pool // the shared filter, if sharing is Ranges
 
 	mu      sync.Mutex
 	workers []*Worker
 	spill   *spill.File
 }
 
-// NewBuilder returns a builder for up to Workers goroutines. It may read a
-// sample of the IDs. The error wraps fault.ErrMemory if the budget is too small
-// for a single worker.
+// NewBuilder returns a builder for up to Workers goroutines. It may read a sample
+// of the IDs. The error wraps fault.ErrMemory if the budget is too small even for one
+// worker.
 func (p *Plan) NewBuilder(ctx context.Context) (*Builder, error) { return p.newBuilder(ctx, 1) }
 
-// newBuilder is NewBuilder for bits that are folded in advance.
+// newBuilder is NewBuilder with bits that are folded from the start.
 func (p *Plan) newBuilder(ctx context.Context, fold uint64) (*Builder, error) {
 	b := p.builder()
 	if p.unsized {
@@ -77,7 +78,8 @@ func (p *Plan) newBuilder(ctx context.Context, fold uint64) (*Builder, error) {
 	return b, b.divide(func(bloom.Params, float64) uint64 { return fold })
 }
 
-// builder returns a builder without a size yet.
+// builder returns a builder that has yet to be divided, unless the size of the
+// filter comes out later.
 func (p *Plan) builder() *Builder {
 	b := &Builder{plan: p, spec: p.Spec, threads: p.opts.threads()}
 	b.keys = key.Options{Rule: p.Spec.Rule, Classes: key.ClassesOf(p.Spec.Classes)}
@@ -92,7 +94,7 @@ func (p *Plan) builder() *Builder {
 
 func unfolded(bloom.Params, float64) uint64 { return 1 }
 
-// divide fixes the size of the bits and how the workers share them.
+// divide fixes the size of the bits, and who fills them.
 func (b *Builder) divide(fold func(p bloom.Params, fpr float64) uint64) error {
 	params, fpr, err := b.spec.size()
 	if err != nil {
@@ -113,14 +115,14 @@ func (b *Builder) divide(fold func(p bloom.Params, fpr float64) uint64) error {
 	return nil
 }
 
-// share chooses the way of sharing that allows the most workers within the
+// share chooses the kind of sharing that lets the most workers run within the
 // budget, and their number.
 func (b *Builder) share(size uint64) {
 	n, room := uint64(b.threads), b.memory.most
 	if room == 0 {
 		room = math.MaxInt64
 	}
-	if size > room || b.spec.Want == codec.WantExact { // a set that turns into bits ends the build
+	if size > room || b.spec.Want == codec.WantExact { // the build fails if the set turns into bits
 		b.sharing = Private
 		return
 	}
@@ -128,7 +130,7 @@ func (b *Builder) share(size uint64) {
 	ranges := min(n, (room-size)/bufferLeast)
 	if b.spec.exact() {
 		// A set is given up when it costs as much as the bits, which are then
-		// filled from it.
+		// filled from it: for a moment there are both.
 		private, ranges = min(private, room/(2*size)), min(ranges, (room-size)/(2*size))
 	}
 	switch {
@@ -142,17 +144,17 @@ func (b *Builder) share(size uint64) {
 	}
 }
 
-// Workers returns how many goroutines the memory budget allows.
+// Workers returns the number of goroutines that the memory budget allows.
 func (b *Builder) Workers() int { return b.threads }
 
-// Close releases what the builder holds on disk. Call it in any case.
+// Close releases the builder's disk space. Call it in any case.
 func (b *Builder) Close() error { return b.spill.Close() }
 
-// pool is the filter that all workers fill by ranges, once one of them has bits
-// to set.
+// pool is the one filter that workers fill by ranges. It is allocated when the
+// first worker has bits to fill.
 type pool struct {
 	params bloom.Params
-	buffer uint64 // bytes for each worker
+	buffer uint64 // bytes per worker
 	share  share
 
 	mu     sync.Mutex
@@ -160,7 +162,7 @@ type pool struct {
 	shared *bloom.Shared
 }
 
-// adder returns a new adder to the filter.
+// adder returns a new adder for the filter.
 func (p *pool) adder() (*bloom.Adder, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -177,10 +179,10 @@ func (p *pool) adder() (*bloom.Adder, error) {
 	return p.shared.Adder(), nil
 }
 
-// Worker adds keys to a Builder's filter. One goroutine uses it at a time.
+// Worker adds keys to a Builder. It must not be used concurrently.
 type Worker struct {
 	b       *Builder
-	part    *partial // nil while the size is not known
+	part    *partial // nil until the size is known
 	rows    int64
 	null    int64
 	backlog *backlog // keys that wait for the size
@@ -214,15 +216,15 @@ func (b *Builder) newPartial() (*partial, error) {
 	return p, p.begin()
 }
 
-// AddBatch adds the keys of a batch. They must be of the filter's classes and
-// made under its rule; otherwise the error wraps fault.ErrMismatch.
+// AddBatch puts in the keys of a batch, which were made under the filter's rule
+// and are of its classes.
 func (w *Worker) AddBatch(batch *key.Batch) error {
 	if err := batch.Fits(w.b.keys.Classes, w.b.keys.Rule); err != nil {
 		return err
 	}
 	w.rows += int64(batch.Len)
 	w.null += int64(batch.Nulls())
-	if len(batch.Rows) == 0 { // of a column without a type, which may not be of the filter's class
+	if len(batch.Rows) == 0 { // a column without a type may not have the filter's class
 		return nil
 	}
 	if w.part != nil {
@@ -231,12 +233,12 @@ func (w *Worker) AddBatch(batch *key.Batch) error {
 	return w.backlog.add(batch)
 }
 
-// Finish merges what the workers hold and seals the result or, with a shard,
-// returns it as a partial filter. The workers must not be used afterwards.
+// Finish merges the workers' filters and seals the result or, for a shard, returns
+// it as a partial filter. The workers must not be used afterwards.
 func (b *Builder) Finish(ctx context.Context) (*codec.Filter, Report, error) {
 	var rep Report
 	if len(b.workers) == 0 {
-		if _, err := b.Worker(); err != nil { // for a shard without input
+		if _, err := b.Worker(); err != nil { // a shard without input
 			return nil, rep, err
 		}
 	}
@@ -260,13 +262,13 @@ func (b *Builder) Finish(ctx context.Context) (*codec.Filter, Report, error) {
 	rep.Sharing, rep.Workers, rep.Passes, rep.Spilled = b.sharing, len(b.workers), 1, b.spill.Written()
 	if all.set != nil {
 		rep.Distinct = all.set.Len()
-		if rep.Sharing == Ranges { // of bits, which there are none of
+		if rep.Sharing == Ranges { // there are no bits to share
 			rep.Sharing = Private
 		}
 	} else {
 		rep.Distinct, rep.Estimated = distinct(all.bits, all.registers, rep.Keys), true
 	}
-	if rep.Workers == 1 { // of files with one row group, however many might have worked
+	if rep.Workers == 1 { // too little input for more workers
 		rep.Sharing = Alone
 	}
 	if s := b.plan.opts.Shard; !sealing(s) {
@@ -276,8 +278,8 @@ func (b *Builder) Finish(ctx context.Context) (*codec.Filter, Report, error) {
 	return f, rep, err
 }
 
-// union merges what the workers hold. Once one of them, or the union of some,
-// has turned into bits that all share, the others follow.
+// union merges the workers' filters. Once one of them, or a union of some, has
+// turned into shared bits, the others follow.
 func (b *Builder) union() (*partial, error) {
 	all, rest := b.workers[0].part, b.workers[1:]
 	for len(rest) > 0 && (b.pool == nil || b.pool.filter == nil) {
@@ -287,7 +289,7 @@ func (b *Builder) union() (*partial, error) {
 		rest[0].part, rest = nil, rest[1:]
 	}
 	if b.pool == nil || b.pool.filter == nil {
-		all.pool = nil // what turns to bits now does so alone
+		all.pool = nil // if it turns into bits now, they are its own
 		return all, nil
 	}
 	if err := all.flush(); err != nil {
@@ -307,7 +309,7 @@ func (b *Builder) union() (*partial, error) {
 	return all, nil
 }
 
-// release sizes the filter, now that the number of keys is known, and adds the
+// release sizes the filter, as the number of keys is now known, and adds the
 // waiting keys.
 func (b *Builder) release(ctx context.Context, n uint64) error {
 	b.spec.Capacity = max(n, 1)
@@ -362,8 +364,8 @@ func (b *Builder) release(ctx context.Context, n uint64) error {
 	return nil
 }
 
-// makeRoom divides the work, and moves all waiting keys to disk if the filter
-// needs the memory.
+// makeRoom divides the work, and moves all waiting keys to disk if the filter needs
+// the memory.
 func (b *Builder) makeRoom(counted *bloom.Registers) error {
 	distinct := counted.Estimate()
 	err := b.divide(func(p bloom.Params, fpr float64) uint64 {
@@ -386,7 +388,7 @@ func (b *Builder) makeRoom(counted *bloom.Registers) error {
 	return nil
 }
 
-// given returns the bytes that share allotted to all workers together.
+// given returns the total number of bytes that share granted to the workers.
 func (b *Builder) given() uint64 {
 	size, n := b.params.Bytes(), uint64(b.threads)
 	given := size
@@ -397,12 +399,12 @@ func (b *Builder) given() uint64 {
 		given = size + n*b.pool.buffer
 	}
 	if b.spec.exact() {
-		given += n * 2 * size // of sets, until they are given up
+		given += n * 2 * size // sets, until they are given up
 	}
 	return given
 }
 
-// drain adds keys that have waited.
+// drain adds waiting keys.
 func (w *Worker) drain(blocks <-chan block) error {
 	var buf []uint64
 	var raw []byte
@@ -420,9 +422,8 @@ func (w *Worker) drain(blocks <-chan block) error {
 	return nil
 }
 
-// distinct returns the approximate number of distinct keys, given the number
-// with duplicates. It uses the bits or, if they are too full, the registers, if
-// there are any.
+// distinct estimates how many of the added keys are distinct: from the bits or, if
+// these are too full for a good estimate, from the registers if there are any.
 func distinct(f *bloom.Filter, r *bloom.Registers, added uint64) uint64 {
 	c := f.Count()
 	if r != nil && !(c.StdErr < 0.01*c.Keys) {

@@ -111,7 +111,6 @@ func (j *Join) Write(ctx context.Context, out partition.Output, end func() error
 		}
 	}
 	out.Hold = out.Hold || t.opts.Require.any()
-	out.Logs = t.logs
 	if !t.answer.rowsOfLog() {
 		return out.Write(ctx, j.Parts(), j.run(ctx, end))
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/publish"
 )
 
 // Runs over different inputs share a directory, whatever their shards, and
@@ -27,12 +28,12 @@ func TestRunsShareADirectory(t *testing.T) {
 	}
 	did(run(1, Shard{0, 2}, in+"/y=1"))
 	did(run(2, Shard{}, in+"/a.parquet"))
-	if slices.Contains(tree(t, out), successName) {
+	if slices.Contains(tree(t, out), publish.Success) {
 		t.Error("_SUCCESS before the other shard has finished")
 	}
 	did(run(1, Shard{1, 2}, in+"/y=1"))
-	var sum Manifest
-	if err := json.Unmarshal([]byte(get(t, out+successName)), &sum); err != nil || sum.Rows != 30 || !strings.Contains(get(t, out+successName), run(2, Shard{}, "").out.common()) {
+	var sum publish.Manifest
+	if err := json.Unmarshal([]byte(get(t, out+publish.Success)), &sum); err != nil || sum.Rows != 30 || !strings.Contains(get(t, out+publish.Success), run(2, Shard{}, in+"/a.parquet").digest(t)) {
 		t.Errorf("_SUCCESS %+v, %v", sum, err)
 	}
 	// As Arrow: the files have other names, and the old ones go.
@@ -49,7 +50,7 @@ func TestRunsShareADirectory(t *testing.T) {
 	if w, err := healed.do(t); err != nil || len(w.Notes) != 1 || !strings.Contains(w.Notes[0], "a.parquet is cut") {
 		t.Errorf("healing: %v, %v", w.Notes, err)
 	}
-	equal(t, "healed", slices.Contains(tree(t, out), successName), true)
+	equal(t, "healed", slices.Contains(tree(t, out), publish.Success), true)
 	// What another run has replaced since is that run's.
 	did(run(5, Shard{}, in+"/a.parquet"))
 	_, err := healed.do(t)
@@ -102,7 +103,7 @@ func TestFalseSuccessIsHealed(t *testing.T) {
 		// A run over other inputs sees it, and cannot heal it.
 		_, err := job{[]string{in + "/a.parquet"}, Output{Name: out, Run: runOf(2)}}.do(t)
 		says(t, what, err, ErrExists)
-		if slices.Contains(tree(t, out), successName) {
+		if slices.Contains(tree(t, out), publish.Success) {
 			t.Errorf("%s: _SUCCESS stands", what)
 		}
 		w, err := whole.do(t)
@@ -119,7 +120,7 @@ func TestFalseSuccessIsHealed(t *testing.T) {
 	// A change is not forgotten when another run takes files out of the manifest.
 	was := get(t, out+"y=1/c.parquet")
 	put(t, out+"y=1/c.parquet", was[:30]+string([]byte{was[30] ^ 1})+was[31:])
-	if w, err := (job{[]string{in + "/a.parquet"}, Output{Name: out, Run: runOf(2), Force: true}}).do(t); err != nil || len(w.Notes) != 1 || slices.Contains(tree(t, out), successName) {
+	if w, err := (job{[]string{in + "/a.parquet"}, Output{Name: out, Run: runOf(2), Force: true}}).do(t); err != nil || len(w.Notes) != 1 || slices.Contains(tree(t, out), publish.Success) {
 		t.Errorf("beside a file that was changed: %v, %v, %v", w.Notes, err, tree(t, out))
 	}
 	whole.out.Force = true
@@ -140,7 +141,7 @@ func TestManifestLeadsNowhere(t *testing.T) {
 	mine := put(t, filepath.Join(precious, "a.parquet"), "mine")
 	for _, name := range []string{"../" + filepath.Base(precious) + "/a.parquet", mine, "..", ".", "", "x/../../a", "a//b", "_SUCCESS", "_manifest-1.json", "a\x00"} {
 		out := filepath.Join(filepath.Dir(precious), t.Name()+"-out") + "/"
-		b, err := json.Marshal(Manifest{Version: 2, Run: "1", Of: 1, Done: true, Files: []ManifestFile{{Name: name, Input: "a.parquet"}}})
+		b, err := json.Marshal(publish.Manifest{Version: 2, Run: "1", Of: 1, Done: true, Files: []publish.File{{Name: name, Input: "a.parquet"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +183,7 @@ func TestManifestVersion1(t *testing.T) {
 	if _, err := j.do(t); err != nil {
 		t.Fatal(err)
 	}
-	var m Manifest
+	var m publish.Manifest
 	if err := json.Unmarshal([]byte(get(t, manifestOf(t, out))), &m); err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +209,7 @@ func TestManifestVersion1(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, out+"_manifest.json", string(b))
-	put(t, out+successName, string(b))
+	put(t, out+publish.Success, string(b))
 	_, err = j.do(t)
 	says(t, "the run of version 1", err, ErrDone)
 	j.out.Run = runOf(2)
@@ -230,9 +231,6 @@ func TestOutputNamesOfAnyBytes(t *testing.T) {
 	names := []string{"bad\xff\xfe.parquet", `a\xFF.parquet`, `back\\slash.parquet`, "esc\x1b[31m.parquet", strings.Repeat("n", 247) + ".parquet", "grün\u202e.parquet"}
 	in, out := t.TempDir(), filepath.Join(t.TempDir(), "out")+"/"
 	for _, name := range names {
-		if back := unescapeName(EscapeName(name)); back != name {
-			t.Errorf("%q came back as %q", name, back)
-		}
 		write(t, filepath.Join(in, name), 1, record(t, checked(t), col{"id", []int64{1}}))
 	}
 	j := job{[]string{in}, Output{Name: out, Run: runOf(1)}}

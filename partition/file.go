@@ -21,13 +21,10 @@ package partition
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"runtime"
 	"slices"
 	"sort"
 	"strings"
@@ -35,7 +32,6 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
@@ -539,70 +535,4 @@ func (c *counted64) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
 	c.n.Add(int64(n))
 	return n, err
-}
-
-// Fingerprint identifies the content of the file, without its name: a digest
-// of a Parquet file's footer, which knows the place, size and statistics of
-// every column chunk, and of all bytes of small files and of other formats,
-// which have nothing of the kind. It is nil for standard input and records.
-func (f *File) Fingerprint() ([]byte, error) {
-	if f.src == nil {
-		return nil, nil
-	}
-	return f.print()
-}
-
-// wholeBelow is the size up to which a Parquet file, too, is told by all of its
-// bytes: two small ones may well have equal footers.
-const wholeBelow = 1 << 20
-
-func (f *File) digest() ([]byte, error) {
-	if p, ok := f.table.(*arrowparquet.Parquet); ok && f.Size > wholeBelow {
-		return p.Fingerprint(), nil
-	}
-	h := sha256.New()
-	_, err := io.Copy(h, io.NewSectionReader(counted{f.src, f.bytes}, 0, f.Size))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.Name, err)
-	}
-	return h.Sum(nil), f.rest()
-}
-
-// Digest identifies inputs and what is done with them: of the words, and of
-// each file's name, size and fingerprint. It is the same on every machine that
-// sees the same files, wherever they are mounted and whenever they were
-// written. ok is false if a file has no fingerprint.
-func Digest(words []string, files []*File) (sum [32]byte, ok bool, err error) {
-	h := sha256.New()
-	put := func(b []byte) {
-		h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(b))))
-		h.Write(b)
-	}
-	for _, w := range words {
-		put([]byte(w))
-	}
-	var prints errgroup.Group // of many small files, which are read
-	prints.SetLimit(runtime.GOMAXPROCS(0))
-	for _, f := range files {
-		prints.Go(func() error {
-			_, err := f.Fingerprint()
-			return err
-		})
-	}
-	if err := prints.Wait(); err != nil {
-		return sum, false, err
-	}
-	ok = true
-	for _, f := range files {
-		fp, err := f.Fingerprint()
-		if err != nil {
-			return sum, false, err
-		}
-		ok = ok && fp != nil
-		put([]byte(f.Rel))
-		put(binary.LittleEndian.AppendUint64(nil, uint64(f.Size)))
-		put(fp)
-	}
-	h.Sum(sum[:0])
-	return sum, ok, nil
 }

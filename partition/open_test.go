@@ -320,7 +320,8 @@ func TestDigest(t *testing.T) {
 	elsewhere := filepath.Join(t.TempDir(), "a.arrow")
 	put(t, elsewhere, get(t, a))
 	digest := func(words []string, names ...string) [32]byte {
-		sum, ok, err := Digest(words, open(t, OpenOptions{}, names...))
+		run := Job{Options: words, Log: open(t, OpenOptions{}, names...)}
+		sum, ok, err := run.Digest()
 		if err != nil || !ok {
 			t.Fatal(ok, err)
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -44,7 +45,13 @@ func (j job) doWith(t testing.TB, through func(iter.Seq2[Rows, error]) iter.Seq2
 		t.Fatal(err)
 	}
 	defer Close(files)
-	if err := j.out.Check(t.Context(), files); err != nil {
+	run := new(Job)
+	if j.out.Run != nil {
+		*run = *j.out.Run
+	}
+	run.Log = files
+	j.out.Run = run
+	if err := j.out.Check(t.Context()); err != nil {
 		return Written{}, err
 	}
 	pieces := Split(files, j.out.Shard)
@@ -73,13 +80,26 @@ func logs(t testing.TB) string {
 // allRows are the rows of logs.
 var allRows = numbers(30, func(i int) string { return fmt.Sprintf("%d|t%d", i, i) })
 
-func runOf(b byte) (r [32]byte) { r[0] = b; return r }
+// runOf returns a run that differs from those of other numbers.
+func runOf(b byte) *Job { return &Job{Options: []string{fmt.Sprint("run ", b)}} }
+
+// digest returns the digest of the job's run, hexadecimal.
+func (j job) digest(t testing.TB) string {
+	t.Helper()
+	run := *j.out.Run
+	run.Log = open(t, OpenOptions{}, j.inputs...)
+	sum, known, err := run.Digest()
+	if err != nil || !known {
+		t.Fatal(known, err)
+	}
+	return fmt.Sprintf("%x", sum)
+}
 
 func TestOutputFile(t *testing.T) {
 	in := logs(t)
 	for _, name := range []string{"out.parquet", "out.arrow", "out"} {
 		path := filepath.Join(t.TempDir(), name)
-		j := job{[]string{in}, Output{Name: path, Result: ResultCandidates, Filter: runOf(7), Run: runOf(1)}}
+		j := job{[]string{in}, Output{Name: path, Result: ResultCandidates, Filter: [32]byte{7}, Run: runOf(1)}}
 		w, err := j.do(t)
 		if err != nil {
 			t.Fatal(err)
@@ -98,8 +118,8 @@ func TestOutputFile(t *testing.T) {
 		rows, schema := contents(t, readable)
 		equal(t, name, rows, allRows)
 		equal(t, MetaResult, metaOf(schema, MetaResult), ResultCandidates)
-		equal(t, MetaFilter, metaOf(schema, MetaFilter), fmt.Sprintf("%x", runOf(7)))
-		equal(t, MetaRun, metaOf(schema, MetaRun), fmt.Sprintf("%x", runOf(1)))
+		equal(t, MetaFilter, metaOf(schema, MetaFilter), fmt.Sprintf("%x", [32]byte{7}))
+		equal(t, metaRun, metaOf(schema, metaRun), j.digest(t))
 		equal(t, "files", len(tree(t, filepath.Dir(path))), 1)
 	}
 }
@@ -109,7 +129,7 @@ func TestOutputFile(t *testing.T) {
 func TestOutputOfAnOutput(t *testing.T) {
 	dir := t.TempDir()
 	first, second := filepath.Join(dir, "1.parquet"), filepath.Join(dir, "2.parquet")
-	if _, err := (job{[]string{logs(t)}, Output{Name: first, Result: ResultCandidates, Filter: runOf(7), Run: runOf(1)}}).do(t); err != nil {
+	if _, err := (job{[]string{logs(t)}, Output{Name: first, Result: ResultCandidates, Filter: [32]byte{7}, Run: runOf(1)}}).do(t); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := (job{[]string{first}, Output{Name: second, Result: ResultExact, Run: runOf(2)}}).do(t); err != nil {
@@ -121,7 +141,7 @@ func TestOutputOfAnOutput(t *testing.T) {
 	md := schema.Metadata()
 	n := 0
 	for _, k := range md.Keys() {
-		if k == MetaRun {
+		if k == metaRun {
 			n++
 		}
 	}
@@ -250,7 +270,7 @@ func TestOutputRival(t *testing.T) {
 			return rows
 		})
 		_, schema := contents(t, path)
-		equal(t, "the rival's file", metaOf(schema, MetaRun), fmt.Sprintf("%x", runOf(rival)))
+		equal(t, "the rival's file", metaOf(schema, metaRun), job{[]string{in}, Output{Run: runOf(rival)}}.digest(t))
 		equal(t, "files", tree(t, filepath.Dir(path)), []string{"out.parquet"})
 		if rival == 1 && err != nil {
 			t.Errorf("the rival ran the same: %v", err)
@@ -349,7 +369,7 @@ func TestOutputOnAFullDisk(t *testing.T) {
 
 func TestOutputDirectory(t *testing.T) {
 	in, dir := logs(t), t.TempDir()+"/out/"
-	j := job{[]string{in}, Output{Name: dir, Result: ResultCandidates, Filter: runOf(7), Run: runOf(1)}}
+	j := job{[]string{in}, Output{Name: dir, Result: ResultCandidates, Filter: [32]byte{7}, Run: runOf(1)}}
 	w, err := j.do(t)
 	if err != nil || w.Rows != 30 || len(w.Files) != 3 {
 		t.Fatalf("%+v, %v", w, err)
@@ -362,12 +382,12 @@ func TestOutputDirectory(t *testing.T) {
 		equal(t, MetaResult, metaOf(schema, MetaResult), ResultCandidates)
 	}
 	equal(t, "rows", rows, allRows)
-	var m Manifest
+	var m publish.Manifest
 	if err := json.Unmarshal([]byte(get(t, manifestOf(t, dir))), &m); err != nil {
 		t.Fatal(err)
 	}
-	if m.Version != 2 || !m.Done || m.Rows != 30 || m.Result != ResultCandidates || m.Of != 1 || m.Filter != fmt.Sprintf("%x", runOf(7)) ||
-		m.Files[1] != (ManifestFile{"y=1/b.parquet", "y=1/b.arrow", "", 10, w.Files[1].Bytes, m.Files[1].Sum}) || len(m.Files[1].Sum) != 32 {
+	if m.Version != 2 || !m.Done || m.Rows != 30 || m.Result != ResultCandidates || m.Of != 1 || m.Filter != fmt.Sprintf("%x", [32]byte{7}) ||
+		m.Files[1] != (publish.File{Name: "y=1/b.parquet", Input: "y=1/b.arrow", Rows: 10, Bytes: w.Files[1].Bytes, Sum: m.Files[1].Sum}) || len(m.Files[1].Sum) != 32 {
 		t.Errorf("manifest %+v", m)
 	}
 	before := tree(t, dir)
@@ -399,9 +419,9 @@ func TestOutputDirectory(t *testing.T) {
 	}
 	// It has replaced the output of its input, and kept the others.
 	equal(t, "files of both runs", tree(t, dir), []string{"_SUCCESS", "_manifest.json", "_manifest.json", "a.parquet", "y=1/b.parquet", "y=1/c.parquet"})
-	for name, run := range map[string]byte{"a.parquet": 2, "y=1/b.parquet": 1, "y=1/c.parquet": 1} {
+	for name, run := range map[string]job{"a.parquet": other, "y=1/b.parquet": j, "y=1/c.parquet": j} {
 		_, schema := contents(t, dir+name)
-		equal(t, name, metaOf(schema, MetaRun), fmt.Sprintf("%x", runOf(run)))
+		equal(t, name, metaOf(schema, metaRun), run.digest(t))
 	}
 	_, err = j.do(t)
 	says(t, "the first run, of which a file was replaced", err, ErrExists, "Force")
@@ -453,7 +473,7 @@ func TestOutputShards(t *testing.T) {
 			rows = append(rows, r...)
 		}
 		equal(t, fmt.Sprint(of, " shards"), rows, allRows)
-		var m Manifest
+		var m publish.Manifest
 		if err := json.Unmarshal([]byte(get(t, dir+"_SUCCESS")), &m); err != nil || m.Rows != 30 || m.Of != of {
 			t.Errorf("%+v, %v", m, err)
 		}

@@ -127,7 +127,7 @@ func (p *pageSource) expected(group int, n int64) (bytes int64) {
 // keyValues returns the metadata of an output that has the columns of f, or,
 // reshaped, others.
 func (o Output) keyValues(f *parquet.File, reshaped bool) []parquet.KeyValue {
-	drop := []string{MetaResult, MetaFilter, MetaRun} // of an input that is itself an output
+	drop := []string{MetaResult, MetaFilter, metaRun} // of an input that is itself an output
 	if reshaped {
 		drop = append(drop, describing...)
 	}
@@ -138,7 +138,7 @@ func (o Output) keyValues(f *parquet.File, reshaped bool) []parquet.KeyValue {
 		}
 	}
 	md := o.metadata()
-	for _, k := range []string{MetaResult, MetaFilter, MetaRun} {
+	for _, k := range []string{MetaResult, MetaFilter, metaRun} {
 		if v, ok := md[k]; ok {
 			kv = append(kv, parquet.KeyValue{Key: k, Value: v})
 		}

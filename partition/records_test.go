@@ -117,7 +117,7 @@ func TestRecords(t *testing.T) {
 	if fp, err := f.Fingerprint(); fp != nil || err != nil || f.Once() || f.BytesRead() != 0 {
 		t.Errorf("fingerprint %x, %v; once %v; %d bytes read", fp, err, f.Once(), f.BytesRead())
 	}
-	if _, ok, err := Digest(nil, []*File{f}); ok || err != nil {
+	if _, ok, err := (&Job{Log: []*File{f}}).Digest(); ok || err != nil {
 		t.Errorf("a digest of records: %v, %v", ok, err)
 	}
 	if err := f.Close(); err != nil {
@@ -306,15 +306,15 @@ func TestRecordsScan(t *testing.T) {
 	// A File's name is no place: an output may have it.
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"part-0", "out.arrow", "part-1/"} {
-		out := Output{Name: name, Result: s.Result()}
-		if err := out.Check(t.Context(), mine); err != nil {
+		out := Output{Name: name, Result: s.Result(), Run: &Job{Log: mine}}
+		if err := out.Check(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		w, err := out.WriteScan(t.Context(), s, Split(mine, Shard{}), mine)
 		if err != nil || w.Rows != 4*n/1000 {
 			t.Errorf("%s: %v, %d rows", name, err, w.Rows)
 		}
-		if err := out.Check(t.Context(), mine); err == nil || errors.Is(err, ErrDone) {
+		if err := out.Check(t.Context()); err == nil || errors.Is(err, ErrDone) {
 			t.Errorf("%s: %v, want that something exists: records have no identity", name, err)
 		}
 	}

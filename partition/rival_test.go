@@ -1,12 +1,15 @@
 package partition
 
 import (
+	"encoding/json"
 	"iter"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/bloomjoin/bloomjoin/internal/publish"
 )
 
 // Two logs whose rows would go to one name are refused whoever reads them:
@@ -52,8 +55,8 @@ func TestTwoRunsInOneDirectory(t *testing.T) {
 			}
 		})
 		says(t, when, err, ErrExists, out)
-		second.out.fill()
-		if m, err := second.out.readManifest(t.Context(), successName); err != nil || m.Run != second.out.common() || m.Rows != 30 {
+		var m publish.Manifest
+		if err := json.Unmarshal([]byte(get(t, out+publish.Success)), &m); err != nil || m.Run != second.digest(t) || m.Rows != 30 {
 			t.Errorf("%s: the quicker run: %+v, %v", when, m, err)
 		}
 	}
@@ -115,10 +118,10 @@ func TestForceSparesForeignFiles(t *testing.T) {
 
 	// What another program has marked complete stays so.
 	spark := filepath.Join(t.TempDir(), "out") + "/"
-	put(t, spark+successName, "")
+	put(t, spark+publish.Success, "")
 	_, err := job{[]string{in}, Output{Name: spark, Run: runOf(1), Force: true}}.do(t)
-	says(t, "a directory of another program", err, ErrExists, successName)
-	equal(t, "a directory of another program", tree(t, spark), []string{successName})
+	says(t, "a directory of another program", err, ErrExists, publish.Success)
+	equal(t, "a directory of another program", tree(t, spark), []string{publish.Success})
 
 	// A directory of the output that is a link leads elsewhere.
 	other := filepath.Join(t.TempDir(), "out") + "/"
@@ -149,11 +152,11 @@ func TestStaleSuccess(t *testing.T) {
 	_, err := job{[]string{in}, Output{Name: out, Run: runOf(2)}}.do(t)
 	says(t, "a manifest without its files", err, ErrExists, "_manifest")
 	equal(t, "what is left", tree(t, out), []string{"_manifest.json"})
-	put(t, out+successName, "{}")
+	put(t, out+publish.Success, "{}")
 	_, err = job{[]string{in}, Output{Name: out, Run: runOf(2), Force: true}}.doWith(t, func(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
 		return func(yield func(Rows, error) bool) {
 			for r, err := range rows {
-				if now := tree(t, out); slices.Contains(now, successName) && slices.Contains(now, "a.parquet") {
+				if now := tree(t, out); slices.Contains(now, publish.Success) && slices.Contains(now, "a.parquet") {
 					t.Error("a file stands beside another run's mark of success")
 				}
 				if !yield(r, err) {

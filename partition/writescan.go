@@ -48,13 +48,11 @@ func (o Output) OpenScan(ctx context.Context, s *Scanner, pieces []Piece, logs [
 	if s.opts.Columns != nil && len(s.opts.Columns) == 0 {
 		return nil, errors.New("no column is named for the output (name some, or leave Columns nil for all)")
 	}
-	o.fill()
-	o.Logs = logs
-	if err := o.identify(ctx); err != nil {
+	if err := o.prepare(logs); err != nil {
 		return nil, err
 	}
 	end := o.begin()
-	w, err := o.openScan(ctx, s, pieces)
+	w, err := o.openScan(ctx, s, pieces, logs)
 	if err != nil {
 		return nil, errors.Join(err, end())
 	}
@@ -63,13 +61,13 @@ func (o Output) OpenScan(ctx context.Context, s *Scanner, pieces []Piece, logs [
 }
 
 // openScan is OpenScan for an output that has begun.
-func (o Output) openScan(ctx context.Context, s *Scanner, pieces []Piece) (*ScanWriter, error) {
-	all, err := o.unified(ctx, &s.opts, o.Logs)
+func (o Output) openScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (*ScanWriter, error) {
+	all, err := o.unified(ctx, &s.opts, logs)
 	if err != nil {
 		return nil, err
 	}
 	if len(pieces) == 0 && !o.IsDir(ctx) {
-		pieces = []Piece{{File: o.Logs[0]}} // none of its rows, but its schema
+		pieces = []Piece{{File: logs[0]}} // none of its rows, but its schema
 	}
 	w := &ScanWriter{scanner: s}
 	if w.parts, err = s.parts(pieces, all == nil); err != nil {

@@ -9,13 +9,13 @@ import (
 
 const arrowMagic = "ARROW1"
 
-// message is an encapsulated message of Arrow IPC.
+// message is an encapsulated Arrow IPC message.
 type message struct {
 	meta []byte // padded to 8 bytes
 	body []byte
 }
 
-// arrowModel is a stream, or a file with its footer, taken apart.
+// arrowModel is a parsed Arrow stream, or a file with its footer.
 type arrowModel struct {
 	messages []message
 	footer   []byte // nil: a stream
@@ -60,7 +60,7 @@ func takeArrow(b []byte) (mutable, error) {
 	return m, nil
 }
 
-// slot returns where a field of a table stands; 0: it has none.
+// slot returns the position of a field of a table; 0: absent.
 func slot(b []byte, table, n int) int {
 	if table <= 0 || table+4 > len(b) {
 		return 0
@@ -82,7 +82,7 @@ func slot(b []byte, table, n int) int {
 
 func root(b []byte) int { return int(binary.LittleEndian.Uint32(b)) }
 
-// follow returns what the offset at a place leads to.
+// follow returns the position that the offset at a position points to.
 func follow(b []byte, at int) int {
 	if at <= 0 || at+4 > len(b) {
 		return 0
@@ -109,8 +109,8 @@ func setBodyLength(meta []byte, n int) {
 	}
 }
 
-// batch returns the record batch of a message, of a dictionary that inside;
-// 0: there is none.
+// batch returns the position of the record batch of a message, which may be in a
+// dictionary batch; 0: none.
 func batch(meta []byte) int {
 	kind := slot(meta, root(meta), 1)
 	header := follow(meta, slot(meta, root(meta), 2))
@@ -126,7 +126,7 @@ func batch(meta []byte) int {
 	return 0
 }
 
-// vector returns where the elements of a table's vector begin and how many they are.
+// vector returns the start and the length of a vector in a table.
 func vector(meta []byte, table, n, size int) (at, count int) {
 	at = follow(meta, slot(meta, table, n))
 	if at == 0 {
@@ -171,7 +171,7 @@ func (m *arrowModel) bytes(blocks bool) []byte {
 				binary.LittleEndian.PutUint64(footer[at+24*k+16:], uint64(places[i][k].body))
 			}
 		}
-		// A message that is no more: the list becomes shorter.
+		// The message was dropped, so the list is shorter.
 		if blocks && n > len(places[i]) && at > 0 {
 			binary.LittleEndian.PutUint32(footer[at-4:], uint32(len(places[i])))
 		}
@@ -181,7 +181,7 @@ func (m *arrowModel) bytes(blocks bool) []byte {
 	return append(out, arrowMagic...)
 }
 
-// changeWords changes one to three numbers of 1, 2, 4 or 8 bytes.
+// changeWords mutates one to three numbers of 1, 2, 4 or 8 bytes.
 func changeWords(rng *rand.Rand, b []byte) {
 	if len(b) < 8 {
 		return
@@ -218,7 +218,7 @@ func (m *arrowModel) mutate(rng *rand.Rand) mutation {
 		case k < 5:
 			changeWords(rng, msg.meta)
 			what = "metadata"
-		case k < 9: // lengths, null counts, places of buffers
+		case k < 9: // lengths, null counts, positions of buffers
 			b := batch(msg.meta)
 			which, size := 1+rng.IntN(2), 16
 			at, n := vector(msg.meta, b, which, size)
@@ -230,7 +230,7 @@ func (m *arrowModel) mutate(rng *rand.Rand) mutation {
 			at += 8 * rng.IntN(2*n)
 			binary.LittleEndian.PutUint64(msg.meta[at:], uint64(oddNumber(rng, int64(binary.LittleEndian.Uint64(msg.meta[at:])))))
 			what = []string{"node", "buffer"}[which-1]
-		case k < 15: // what a buffer holds: offsets mostly stand at the beginning
+		case k < 15: // the content of a buffer; offsets are mostly at its start
 			at, n := vector(msg.meta, batch(msg.meta), 2, 16)
 			if n == 0 {
 				break

@@ -46,7 +46,7 @@ func takeFilter(b []byte) (mutable, error) {
 		m.header = append(m.header, s)
 		at += n
 	}
-	// Section chunks ends before the trailer: its size follows from the payload's.
+	// Section chunks ends before the trailer. Its size follows from the payload's.
 	var plain uint64
 	for _, s := range m.header {
 		if s.kind == 4 {
@@ -97,8 +97,8 @@ func (s section) append(out []byte) []byte {
 	return binary.LittleEndian.AppendUint64(out, xxh3.Hash(out[from:]))
 }
 
-// bytes writes the file with true sizes and checksums; a chunk is stored as
-// stored has it, if it does.
+// bytes returns the file with correct sizes and checksums. Chunks in stored are
+// written in that form.
 func (m *filterModel) bytes(stored map[int][]byte, change func(chunks []byte)) []byte {
 	var header []byte
 	for _, s := range m.header {
@@ -207,10 +207,10 @@ func (m *filterModel) mutate(rng *rand.Rand) mutation {
 			j := rng.IntN(len(c.payload))
 			size := len(c.payload[j])
 			if rng.IntN(2) == 0 {
-				changeWords(rng, c.payload[j][:min(size, 256)]) // an exact set's heads
+				changeWords(rng, c.payload[j][:min(size, 256)]) // the headers of an exact set
 			} else {
 				c.payload[j] = damage(rng, c.payload[j])
-				if rng.IntN(3) > 0 { // of the right size
+				if rng.IntN(3) > 0 { // keep the right size
 					c.payload[j] = append(c.payload[j], make([]byte, size)...)[:size]
 				}
 			}
@@ -242,8 +242,8 @@ func (m *filterModel) mutate(rng *rand.Rand) mutation {
 	return out
 }
 
-// decides reports whether other bytes in the section, each of them valid, may
-// be those of another filter: one that rightly lacks keys of this one.
+// decides reports whether valid changes in the section may make the file another
+// filter, which may lack keys of the original.
 func decides(kind uint16) bool {
 	switch kind {
 	case sectionKey, sectionParams, sectionSet, 4, sectionPartial, sectionRange, sectionCapacity, sectionRule:
@@ -252,7 +252,7 @@ func decides(kind uint16) bool {
 	return false
 }
 
-// resize makes section 4 say what the payload's size is now, in its last part.
+// resize sets the last part of section 4 so that it matches the payload's size.
 func (m *filterModel) resize() {
 	total := uint64(0)
 	for _, p := range m.payload {

@@ -1,18 +1,23 @@
-// Command attack changes valid files, gives them true lengths and checksums
-// again, and reads, scans, joins and probes what has come of them.
+// Command attack mutates valid files, corrects their lengths and checksums, and
+// reads, scans, joins and probes the results.
 //
 //	cd bench && go run ./attack -kind parquet -count 20000 -seed 1 FILE...
 //	cd bench && go run ./attack -kind arrow -count 20000 FILE...
 //	cd bench && go run ./attack -kind filter -count 20000
 //
-// Files that cannot be read as they are are passed over. Right answers are rows
-// and errors. Wrong ones are a panic, also one that was recovered; more than 10
-// seconds; a heap that grows to more than twice the memory budget; the wish to read a
-// file that File.Check calls good, and then not being able to; rows of one way
-// to read that another one does not give; other values in a column that was not
-// changed; and a filter that misses a key though nothing that decides was
-// changed. Each wrong one is printed, with the number that -only takes to do it
-// again and, with -keep, the name of its file. The exit status is 1 then.
+// Files that cannot be read unchanged are skipped. A mutated file may be read or
+// refused. These are bugs:
+//
+//   - a panic, even if it was recovered
+//   - a run of more than 10 seconds
+//   - a heap of more than twice the memory budget
+//   - a read error in a file that File.Check accepts
+//   - different rows from different ways to read
+//   - changed values in a column that was not mutated
+//   - a filter that misses a key although no section that decides was mutated
+//
+// Each bug is printed with the number for -only that reproduces it and, with -keep,
+// the name of its file. The exit status is then 1.
 package main
 
 import (
@@ -37,32 +42,32 @@ import (
 const (
 	budget  = 64 << 20
 	allowed = 10 * time.Second
-	patient = 20 * time.Second // a reader that is deaf to its context
+	patient = 20 * time.Second // for readers that ignore their context
 )
 
-// mutable is a file taken apart.
+// mutable is a parsed file.
 type mutable interface {
 	mutate(rng *rand.Rand) mutation
 }
 
-// mutation is a file that was changed.
+// mutation is a mutated file.
 type mutation struct {
 	bytes  []byte
 	what   string
-	column string // the only one that was changed, if it is known
-	loses  bool   // a filter may rightly lack keys now
+	column string // the only one that was mutated; empty: unknown
+	loses  bool   // a filter may lack keys after the mutation
 }
 
-// victim is a file that is changed, and what it says as it is.
+// victim is a file to mutate, with its original content.
 type victim struct {
 	name string
 	from mutable
 	try  func(ctx context.Context, n int, path string, m mutation) verdict
 }
 
-// verdict is what came of a file.
+// verdict is the result of reading a mutated file.
 type verdict struct {
-	wrong  string // empty: nothing
+	wrong  string // empty: no bug
 	refuse error  // nil: it was read
 }
 
@@ -88,7 +93,7 @@ func main() {
 	o.files = flag.Args()
 	if err := command(o); err != nil {
 		fmt.Fprintln(os.Stderr, "attack:", err)
-		os.Exit(1) //nolint:forbidigo // the command's own end
+		os.Exit(1) //nolint:forbidigo // exit status of the command
 	}
 }
 
@@ -98,7 +103,7 @@ func command(o options) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	debug.SetMemoryLimit(2 * budget) // so that little of the heap is garbage
+	debug.SetMemoryLimit(2 * budget) // keeps garbage low
 	var victims []victim
 	switch o.kind {
 	case "parquet":
@@ -167,7 +172,7 @@ func attack(o options, dir string, victims []victim) error {
 	return nil
 }
 
-// className is what kind of error it is.
+// className returns the kind of an error.
 func className(err error) string {
 	for _, c := range []struct {
 		err  error
@@ -180,7 +185,7 @@ func className(err error) string {
 	return "other"
 }
 
-// watched tries a file with an eye on the clock and the heap.
+// watched tries a file and watches the time and the heap.
 func watched(v victim, n int, path string, m mutation) verdict {
 	ctx, cancel := context.WithTimeout(context.Background(), allowed)
 	defer cancel()
@@ -227,10 +232,10 @@ func heap() uint64 {
 	return s[0].Value.Uint64()
 }
 
-// oneLine is an error on one line.
+// oneLine returns the text of an error on one line.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// names are a map's keys in order.
+// names returns the keys of a map in order.
 func names[V any](m map[string]V) []string {
 	var out []string
 	for k := range m {

@@ -46,14 +46,14 @@ type chunk struct {
 	extra []extra
 }
 
-// extra is a structure beside the pages: an index or a Bloom filter.
+// extra is an index or a Bloom filter.
 type extra struct {
-	at, size []int64 // where the chunk says its place
+	at, size []int64 // the position and size in the chunk metadata
 	header   *node
 	rest     []byte
 }
 
-// parquetModel is a file taken apart.
+// parquetModel is a parsed Parquet file.
 type parquetModel struct {
 	footer *node
 	chunks []*chunk
@@ -141,7 +141,7 @@ func (c *chunk) take(b []byte) error {
 	return nil
 }
 
-// pages reports whether there are any.
+// pages reports whether the file has pages.
 func (m *parquetModel) pages() bool {
 	return slices.ContainsFunc(m.chunks, func(c *chunk) bool { return len(c.pages) > 0 })
 }
@@ -165,8 +165,8 @@ func (m *parquetModel) clone() *parquetModel {
 	return c
 }
 
-// assemble writes the file with true sizes, places and checksums, and calls
-// last with the footer just before it is written.
+// assemble returns the file with correct sizes, offsets and checksums. It calls last
+// with the footer before it is written.
 func (m *parquetModel) assemble(late map[*node]func(*node), last func(*node)) []byte {
 	out := []byte("PAR1")
 	for _, c := range m.chunks {
@@ -231,7 +231,8 @@ var (
 	zstdReader, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(64<<20))
 )
 
-// coder inflates and deflates bodies; nil for codecs that this program lacks.
+// coder returns functions that decompress and compress page bodies; nil for
+// codecs that this program lacks.
 func coder(codec int64) (inflate func([]byte) ([]byte, error), deflate func([]byte) []byte) {
 	switch codec {
 	case 0:
@@ -259,7 +260,7 @@ func coder(codec int64) (inflate func([]byte) ([]byte, error), deflate func([]by
 	return nil, nil
 }
 
-// changeBody applies change to what a page holds, inflated where possible.
+// changeBody applies change to the body of a page, decompressed where possible.
 func (p *page) changeBody(codec int64, change func([]byte) []byte) string {
 	levels := 0
 	if v2 := p.header.at(pageV2); v2 != nil {

@@ -20,18 +20,18 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// filterVictim is a filter file.
+// filterVictim is a filter file to mutate.
 type filterVictim struct {
 	dir     string
 	name    string
-	others  []string // its fellows, to merge or compare with
+	others  []string // filters to merge or compare with
 	ids     *partition.File
 	key     string
 	rows    int64
 	partial bool
 }
 
-// recipe is how a filter is made.
+// recipe says how to build a filter.
 type recipe struct {
 	name   string
 	column string
@@ -56,8 +56,8 @@ var recipes = []recipe{
 	{"partial-exact", "row", 3000, filterbuild.Options{Kind: codec.WantExact, Shard: partition.Shard{Index: 0, Of: 2}}, codec.Options{}},
 }
 
-// idFile writes an ID file of two groups: a scattered integer, its text, and a
-// dense integer, some of it negative.
+// idFile writes an ID file of two row groups with a sparse integer, its text, and a
+// dense integer, which may be negative.
 func idFile(path string, n int64) (err error) {
 	schema := arrow.NewSchema([]arrow.Field{
 		{Name: "id", Type: arrow.PrimitiveTypes.Int64}, {Name: "text", Type: arrow.BinaryTypes.String}, {Name: "row", Type: arrow.PrimitiveTypes.Int64},
@@ -140,7 +140,7 @@ func filterVictims(dir string) ([]victim, error) {
 	return out, nil
 }
 
-// try reads the filter, asks for all of its keys, and merges or combines it.
+// try reads the filter, probes all its keys, and merges or combines it.
 func (v *filterVictim) try(ctx context.Context, n int, path string, m mutation) verdict {
 	limits := codec.Limits{MaxBytes: budget}
 	store := storage.Local{}
@@ -177,7 +177,7 @@ func (v *filterVictim) try(ctx context.Context, n int, path string, m mutation) 
 	return verdict{wrong: lost, refuse: err}
 }
 
-// count returns how many of the IDs pass.
+// count returns the number of IDs that pass.
 func (v *filterVictim) count(ctx context.Context, f *codec.Filter) (int64, error) {
 	s, err := partition.NewScanner(partition.ScanOptions{
 		Match: []partition.Match{{Filter: f, Key: v.key}}, Threads: 2, Normalize: f.Rule,

@@ -21,29 +21,29 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// tableVictim is a file of a table.
+// tableVictim is a table file to mutate.
 type tableVictim struct {
 	dir, name string
-	copies    string // where copies are kept; empty: nowhere
+	copies    string // directory in which copies are kept; empty: none are
 	keys      []key
 	sums      sums
-	others    map[string]map[string]bool // by ending, the columns whose values a copy has in other words
+	others    map[string]map[string]bool // by extension, the columns whose values are rendered differently in a copy
 }
 
-// key is a column that may be one.
+// key is a column that can be a key.
 type key struct {
-	name string // as it is written in a list of columns
+	name string // as in a list of columns
 	none *partition.File
-	many bool // a join of all columns with itself would take long
+	many bool // a self-join of all columns would take long
 }
 
 const mostPairs = 20_000
 
-// sums is what a file holds.
+// sums summarises the content of a file.
 type sums struct {
 	rows    int64
 	columns map[string]uint64
-	partly  bool // there is more than the sums are of
+	partly  bool // the file has more than what is summed
 }
 
 func tableVictims(dir, copies string, files []string, take func([]byte) (mutable, error)) ([]victim, error) {
@@ -76,7 +76,7 @@ func open(ctx context.Context, path string) (*partition.File, error) {
 	return files[0], nil
 }
 
-// look reads the file as it is, and finds columns that may be keys.
+// look reads the original file and finds columns that can be keys.
 func (v *tableVictim) look(ctx context.Context) error {
 	f, err := open(ctx, v.name)
 	if err != nil {
@@ -118,9 +118,9 @@ func (v *tableVictim) look(ctx context.Context) error {
 	return nil
 }
 
-const mostSummed = 1 << 20 // bytes of a batch whose values are summed
+const mostSummed = 1 << 20 // largest batch in bytes whose values are summed
 
-// sizeOf returns how many bytes an array has.
+// sizeOf returns the size of an array in bytes.
 func sizeOf(d arrow.ArrayData) (n int) {
 	for _, b := range d.Buffers() {
 		if b != nil {
@@ -136,7 +136,7 @@ func sizeOf(d arrow.ArrayData) (n int) {
 	return n
 }
 
-// valueOf is a value as text, also one of a dictionary that holds NULLs.
+// valueOf returns a value as text. NULLs in dictionaries are handled.
 func valueOf(c arrow.Array, row int) string {
 	for {
 		d, ok := c.(*array.Dictionary)
@@ -180,7 +180,7 @@ func sumsOf(ctx context.Context, f *partition.File) (sums, error) {
 	return s, nil
 }
 
-// differ says where a holds something else than b, but for columns in except.
+// differ returns a difference between a and b outside the columns in except.
 func (a sums) differ(b sums, except map[string]bool) string {
 	if a.partly || b.partly {
 		return ""
@@ -196,7 +196,7 @@ func (a sums) differ(b sums, except map[string]bool) string {
 	return ""
 }
 
-// try reads, copies and joins.
+// try reads, copies and joins the file.
 func (v *tableVictim) try(ctx context.Context, n int, path string, m mutation) verdict {
 	f, err := open(ctx, path)
 	if err != nil {
@@ -248,7 +248,7 @@ func (v *tableVictim) try(ctx context.Context, n int, path string, m mutation) v
 	return verdict{refuse: errors.Join(check, read, copyErr, joined)}
 }
 
-// put removes a copy, or keeps it for other readers.
+// put removes a copy, or keeps it for checks with other readers.
 func (v *tableVictim) put(name string, n int) error {
 	if v.copies == "" {
 		return os.Remove(name)
@@ -258,15 +258,15 @@ func (v *tableVictim) put(name string, n int) error {
 
 var aboutIndex = regexp.MustCompile("the (offset|column) index")
 
-// agree says which ways to read disagree about a file. A limit of one of them is
-// not the file's fault.
+// agree returns which ways to read disagree about a file. Errors about limits of one
+// of them do not count.
 func agree(check, read, copied, joined error) string {
 	limit := func(err error) bool {
 		return err == nil || errors.Is(err, fault.ErrUnsupported) || errors.Is(err, fault.ErrMemory)
 	}
 	ok := func(err error) bool { return !errors.Is(err, fault.ErrCorrupt) }
 	if check != nil && aboutIndex.MatchString(check.Error()) {
-		return "" // not every way to read asks for one
+		return "" // not all ways to read use indexes
 	}
 	switch {
 	case check == nil && !limit(read) && !ok(read):
@@ -283,11 +283,11 @@ func agree(check, read, copied, joined error) string {
 	return ""
 }
 
-// copies are the endings of copies.
+// copies are the extensions of copies.
 var copies = []string{".parquet", ".parquet", ".arrow"}
 
-// copied copies all rows to a file, those that have no key of an empty set, page
-// by page where both are Parquet, and reads that.
+// copied copies all rows to another file and reads it. The copy is a scan that drops
+// the members of an empty set; from Parquet to Parquet it copies pages.
 func (v *tableVictim) copied(ctx context.Context, n int, f *partition.File) (s sums, err error) {
 	k := v.keys[n%len(v.keys)]
 	j, err := join.New([]*partition.File{k.none}, []*partition.File{f}, join.Options{On: k.name, Type: join.Anti, Memory: budget / 4, TempDir: v.dir, Threads: 2})
@@ -318,7 +318,7 @@ var (
 	strategies = []join.Strategy{join.Auto, join.Auto, join.Lookup, join.Broadcast, join.Reverse, join.Shuffle}
 )
 
-// join joins the file with itself as it was, on either side.
+// join joins the file with its original, on either side.
 func (v *tableVictim) join(ctx context.Context, n int, path string, f *partition.File) (err error) {
 	other, err := open(ctx, v.name)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 )
 
-// Kinds of values in Thrift's compact protocol.
+// Types of Thrift's compact protocol.
 const (
 	kindTrue   = 1
 	kindFalse  = 2
@@ -22,7 +22,7 @@ const (
 	kindStruct = 12
 )
 
-// node is a value of the compact protocol, whatever it means.
+// node is a value of the compact protocol.
 type node struct {
 	kind   byte
 	number int64   // of kinds up to kindI64
@@ -44,7 +44,7 @@ type thriftReader struct {
 	bad bool
 }
 
-// parseThrift reads a structure and returns how long it is.
+// parseThrift parses a struct and returns its encoded length.
 func parseThrift(b []byte) (*node, int, error) {
 	r := &thriftReader{b: b}
 	n := r.value(kindStruct, false)
@@ -179,7 +179,7 @@ func (n *node) clone() *node {
 	return &c
 }
 
-// at returns the field of a structure below the given ones, or nil.
+// at returns the nested field with the given path of numbers, or nil.
 func (n *node) at(ids ...int64) *node {
 	for _, id := range ids {
 		var next *node
@@ -203,14 +203,14 @@ func (n *node) number0(ids ...int64) int64 {
 	return 0
 }
 
-// set gives a field that is there a number.
+// set sets the number of an existing field.
 func (n *node) set(v int64, ids ...int64) {
 	if f := n.at(ids...); f != nil {
 		f.number = v
 	}
 }
 
-// all returns the value and what is below it.
+// all returns the value and all values below it.
 func (n *node) all(out []*node) []*node {
 	out = append(out, n)
 	for _, f := range n.fields {
@@ -222,7 +222,7 @@ func (n *node) all(out []*node) []*node {
 	return out
 }
 
-// mutateTree changes something below n and says what.
+// mutateTree mutates a value below n and returns a description.
 func mutateTree(rng *rand.Rand, n *node) string {
 	nodes := n.all(nil)
 	v := nodes[rng.IntN(len(nodes))]
@@ -280,7 +280,7 @@ func mutateTree(rng *rand.Rand, n *node) string {
 	return "field copied"
 }
 
-// oddNumber returns a number that a reader may stumble over in place of v.
+// oddNumber returns a replacement for v that readers may mishandle.
 func oddNumber(rng *rand.Rand, v int64) int64 {
 	odd := []int64{0, 1, -1, 2, 7, 8, 31, 32, 63, 64, 127, 255, 256, 1 << 15, 1<<16 - 1, 1 << 16, 1 << 20, 1 << 24, 1<<31 - 1, 1 << 31, 1 << 32, 1 << 40, 1<<63 - 1, -1 << 63, -1 << 31}
 	switch rng.IntN(8) {
@@ -302,7 +302,7 @@ func oddNumber(rng *rand.Rand, v int64) int64 {
 	return odd[rng.IntN(len(odd))]
 }
 
-// damage changes some bytes, or the length.
+// damage mutates some bytes, or the length.
 func damage(rng *rand.Rand, b []byte) []byte {
 	b = append([]byte(nil), b...)
 	switch k := rng.IntN(12); {
@@ -327,7 +327,7 @@ func damage(rng *rand.Rand, b []byte) []byte {
 		if len(b) == 0 {
 			break
 		}
-		// What stands at the beginning are lengths and levels.
+		// Lengths and levels are at the start.
 		i := rng.IntN(len(b))
 		if rng.IntN(2) == 0 {
 			i = rng.IntN(min(len(b), 24))

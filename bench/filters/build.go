@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// rustDir holds the program that measures the Rust filters.
+// rustDir is the source of the program that measures the Rust filters.
 const rustDir = "filters/rust"
 
-// errNoCargo says that there is no Rust here.
+// errNoCargo reports that Rust is not installed.
 var errNoCargo = errors.New("cargo is not installed")
 
-// buildRust builds that program into dir, for this very processor.
+// buildRust builds that program into dir, optimised for this processor.
 func buildRust(dir string) (string, error) {
 	if _, err := exec.LookPath("cargo"); err != nil {
 		return "", errNoCargo
@@ -30,7 +30,7 @@ func buildRust(dir string) (string, error) {
 	return filepath.Join(dir, "release", "rivals"), nil
 }
 
-// crateVersion finds a crate's version in Cargo.lock.
+// crateVersion returns the version of a crate in Cargo.lock.
 func crateVersion(name string) (string, error) {
 	lock, err := os.ReadFile(filepath.Join(rustDir, "Cargo.lock"))
 	if err != nil {
@@ -44,8 +44,8 @@ func crateVersion(name string) (string, error) {
 	return version, nil
 }
 
-// buildSpeed builds the program that measures filters in Go into dir, with the
-// build tags given.
+// buildSpeed builds the program that measures Go filters into dir, with the given
+// build tags.
 func buildSpeed(dir, tags string) (string, error) {
 	out := filepath.Join(dir, "speed-"+tags)
 	cmd := exec.Command("go", "build", "-tags", tags, "-o", out, "./filters/speed")

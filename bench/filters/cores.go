@@ -15,21 +15,21 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 )
 
-// coresOpened answers "open GEOMETRY KEYS": a filter of that many keys at 12
-// bits, and a buffer as large as its bits.
+// coresOpened answers "open GEOMETRY KEYS", which makes a filter of that many keys
+// at 12 bits per key, and a buffer as large as its bits.
 type coresOpened struct {
 	Bytes uint64 // of the filter
 	Huge  uint64 // bytes of the process in huge pages
 }
 
-// coresRound answers "round": ns per key, or per read, of all goroutines
-// together.
+// coresRound answers "round": the wall time in ns per key, or per read, over all
+// goroutines.
 type coresRound struct {
 	Probe1, Probe2 float64
 	Read1, Read2   float64
 }
 
-// cores is the state of the service "cores".
+// cores is the state of the child process "cores".
 type cores struct {
 	filter *bloom.Filter
 	probes [2][]uint64
@@ -39,11 +39,11 @@ type cores struct {
 }
 
 const (
-	coresProbes = 16 << 20 // keys that each goroutine probes in a round
+	coresProbes = 16 << 20 // keys that each goroutine probes per round
 	coresReads  = 16 << 20
 )
 
-// answer serves the commands.
+// answer executes a command.
 func (c *cores) answer(words []string) (any, error) {
 	switch {
 	case len(words) == 3 && words[0] == "open":
@@ -77,7 +77,7 @@ func (c *cores) open(g bloom.Geometry, n uint64) (err error) {
 	for i := range c.buf {
 		c.buf[i] = uint64(i)
 	}
-	// Two goroutines probe keys of their own.
+	// Each goroutine probes its own keys.
 	keys := keyset.Probes(2*coresProbes, n)
 	c.probes = [2][]uint64{keys[:coresProbes], keys[coresProbes:]}
 	c.sels = [2][]uint32{make([]uint32, keyset.Batch), make([]uint32, keyset.Batch)}
@@ -93,8 +93,8 @@ func (c *cores) round() coresRound {
 	}
 }
 
-// wall returns the time per operation while so many goroutines do each of
-// them, after a pass that is not timed.
+// wall returns the wall time per operation when the given number of goroutines run
+// them, after an untimed pass.
 func wall(goroutines, operations int, fn func(g int)) float64 {
 	pass := func() {
 		var wg sync.WaitGroup
@@ -112,9 +112,8 @@ func (c *cores) probe(g int) {
 	keyset.Batches(c.probes[g], func(part []uint64) { c.sels[g] = c.filter.ProbeInts(part, c.sels[g][:0]) })
 }
 
-// read is the random-read loop: it does nothing but read a word of 64-byte lines
-// at random. No address depends on what was read, so that the processor may
-// have as many reads under way as it can.
+// read reads a word from random 64-byte lines. No address depends on a value that
+// was read, so the processor can run as many reads at once as it supports.
 func (c *cores) read(g int) {
 	lines := uint64(len(c.buf)) / 8
 	var sum uint64
@@ -122,13 +121,13 @@ func (c *cores) read(g int) {
 		line, _ := bits.Mul64(keyset.Mix(i<<1|uint64(g)), lines)
 		sum += c.buf[line*8]
 	}
-	if g == 0 { // a sink, written by one goroutine alone
+	if g == 0 { // the sink is written by one goroutine only
 		c.sum = sum
 	}
 }
 
-// coresTable compares what probing gains from a second goroutine with what the
-// machine's memory does, with and without huge pages.
+// coresTable compares the gain of probing and of random reads from a second
+// goroutine, with and without huge pages.
 func coresTable(cfg config) ([]table, error) {
 	t := table{name: "cores", head: []string{"filter", "size", "pages", "in huge pages", "probe, 1 goroutine", "probe, 2", "gain",
 		"random read, 1", "random read, 2", "gain", "ratio of gains", "≥ 0.9"}}
@@ -145,9 +144,9 @@ func coresTable(cfg config) ([]table, error) {
 	return []table{t}, nil
 }
 
-// coresRows measures a filter in two new processes in turn: one with huge pages
-// and one without. (In an old process the filter may get memory that lies in
-// small pages already.)
+// coresRows measures a filter in two new processes, one with huge pages and one
+// without. In a process that has run before, the filter might get memory that is
+// already in small pages.
 func coresRows(g bloom.Geometry, n uint64, rounds int) (rows [][]string, err error) {
 	runs := []*coresRun{{pages: "huge", mode: childFlag}, {pages: "small", mode: childSmallPagesFlag}}
 	for _, r := range runs {
@@ -175,7 +174,7 @@ func coresRows(g bloom.Geometry, n uint64, rounds int) (rows [][]string, err err
 	return rows, nil
 }
 
-// coresRun is one configuration in its process, and its rounds.
+// coresRun is a configuration, its process, and its rounds.
 type coresRun struct {
 	pages, mode                  string
 	program                      *child.Process

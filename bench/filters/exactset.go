@@ -16,13 +16,13 @@ import (
 	"github.com/bloomjoin/bloomjoin/exact"
 )
 
-// exactSet is a random subset, measured as an exact set, as a Bloom filter of
-// 1 %, and as the bitmap of the library that most Go programs would take.
+// exactSet is a random subset, measured as an exact set, as a Bloom filter with 1 %
+// false positives, and as a bitmap of the most common Go library for bitmaps.
 type exactSet struct {
 	n, ratio         uint64
 	shuffled, sorted []uint64
 	probes           []uint64
-	in               uint64 // how many of the probes are members
+	in               uint64 // number of members among the probes
 
 	set *exact.Set
 	bf  *bloom.Filter
@@ -32,11 +32,11 @@ type exactSet struct {
 	probe, probeRoaring, probeBloom              measure.Samples
 }
 
-// exactProbes is how many keys are probed in a timed run.
+// exactProbes is the number of keys that are probed in a timed run.
 const exactProbes = 4 << 20
 
-// newExactSet draws a set of n below n·ratio, and what is probed: one of two is
-// in the set, at random, in random order.
+// newExactSet draws a set of n integers below n·ratio, and keys to probe. Half of
+// the probes are members, in random order.
 func newExactSet(n, ratio uint64) (*exactSet, error) {
 	e := &exactSet{n: n, ratio: ratio}
 	e.shuffled, e.sorted = keyset.Subset(1, n, n*ratio)
@@ -105,7 +105,7 @@ func (e *exactSet) probeRoaringBitmap(part []uint64, sel []uint32) []uint32 {
 	return sel[:found]
 }
 
-// round measures everything once.
+// round measures all operations once.
 func (e *exactSet) round() error {
 	perKey := func(d time.Duration, n int) float64 { return float64(d.Nanoseconds()) / float64(n) }
 	e.addSorted = append(e.addSorted, perKey(measure.Timed(func() { e.makeExact(e.sorted) }), len(e.sorted)))
@@ -125,7 +125,7 @@ func (e *exactSet) round() error {
 		{&e.probeRoaring, e.probeRoaringBitmap, true},
 		{&e.probeBloom, e.bf.ProbeInts, false},
 	} {
-		e.probeAll(p.probe) // warm, and what a set builds when it is first probed
+		e.probeAll(p.probe) // warms caches, and includes what a set builds at its first probe
 		var found uint64
 		took := measure.Timed(func() { found = e.probeAll(p.probe) })
 		if found < e.in || p.exact && found != e.in {
@@ -136,11 +136,11 @@ func (e *exactSet) round() error {
 	return nil
 }
 
-// entropy returns the bits per key that tell which of all subsets of n of a
-// universe of u it is.
+// entropy returns the information-theoretic minimum in bits per key for a subset of
+// n of u integers.
 func entropy(n, u float64) float64 { return measure.LogChoose(u, n) / math.Ln2 / n }
 
-// wire returns the bits per key of the set's bytes, and of its file.
+// wire returns the bits per key of the encoded set and of its file.
 func (e *exactSet) wire() (raw, file float64, err error) {
 	_, negative, natural, err := e.set.Marshal()
 	if err != nil {
@@ -159,7 +159,7 @@ func (e *exactSet) wire() (raw, file float64, err error) {
 	return float64(len(negative)+len(natural)) * perKey, float64(size) * perKey, err
 }
 
-// exactTable measures exact sets by how dense they are.
+// exactTable measures exact sets of several densities.
 func exactTable(cfg config) ([]table, error) {
 	t := table{name: "exact", head: []string{"universe / keys", "keys", "entropy, bits/key", "marshalled", "file", "Bloom filter at 1 %", "memory",
 		"add ascending", "add shuffled", "roaring64", "Bloom", "probe", "roaring64", "Bloom"}}

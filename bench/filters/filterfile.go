@@ -21,15 +21,15 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// keysToFill is how many keys set the given part of a Split256 filter's bits: a
-// key leaves a bit of its block clear with probability 31/32.
+// keysToFill returns the number of keys that set the given fraction of a Split256
+// filter's bits. A key leaves a bit of its block clear with probability 31/32.
 func keysToFill(blocks uint64, part float64) uint64 {
 	perBlock := math.Log(1-part) / math.Log(31.0/32)
 	return uint64(float64(blocks) * perBlock)
 }
 
-// partialFilter returns shard `shard` of `of` shards of a build, or a sealed
-// filter if of is 0, with keys of its own.
+// partialFilter returns the partial filter of a shard, or a sealed filter if of is
+// 0, with keys of its own.
 func partialFilter(bytes, keys uint64, shard, of uint32, asked float64) (*codec.Filter, error) {
 	p := bloom.Params{Geometry: bloom.Split256, Hash: bloom.Hash{ID: bloom.XXH3}, Blocks: bytes / bloom.Split256.BlockBytes()}
 	bits, err := bloom.New(p)
@@ -62,7 +62,7 @@ func writeFile(name string, f *codec.Filter, opts codec.Options) (size int64, er
 	return codec.Encode(w, f, opts)
 }
 
-// decodeFile reads a filter file whole.
+// decodeFile reads a filter file into memory.
 func decodeFile(name string) (f *codec.Filter, err error) {
 	r, err := os.Open(name)
 	if err != nil {
@@ -76,7 +76,7 @@ func decodeFile(name string) (f *codec.Filter, err error) {
 	return codec.Decode(r, info.Size(), name, codec.Limits{})
 }
 
-// mapFile reads an uncompressed filter file in place: verified, and mapped.
+// mapFile maps and verifies an uncompressed filter file.
 func mapFile(name string) (err error) {
 	f, err := codec.Load(context.Background(), storage.Local{}, name, codec.Limits{})
 	if err != nil {
@@ -89,14 +89,14 @@ func mapFile(name string) (err error) {
 	return nil
 }
 
-// measured is the time and memory of an operation.
+// measured has the time and memory of an operation.
 type measured struct {
 	Seconds []float64
-	Over    int64 // resident memory at its highest, above what it was before
+	Over    int64 // peak of resident memory above the start, in bytes
 }
 
-// withMemory runs fn rounds times after a first, in which memory is measured, and
-// times it. The collector is as a program has it.
+// withMemory runs fn once to measure its memory, and rounds times to measure its
+// time, with the default garbage collector settings.
 func withMemory(rounds int, fn func() error) (m measured, err error) {
 	runtime.GC()
 	debug.FreeOSMemory()
@@ -126,7 +126,7 @@ func withMemory(rounds int, fn func() error) (m measured, err error) {
 	return m, nil
 }
 
-// answerCodec answers "OPERATION DIR BYTES ROUNDS" with what was measured.
+// answerCodec answers "OPERATION DIR BYTES ROUNDS" with a measured.
 func answerCodec(words []string) (any, error) {
 	var op, dir string
 	var bytes uint64
@@ -137,8 +137,8 @@ func answerCodec(words []string) (any, error) {
 	return codecOperation(op, dir, bytes, rounds)
 }
 
-// The files that the operations read: half of the bits set, in raw chunks, and
-// without any compression; and a 64th of the keys, compressed.
+// The files that the operations read: half of the bits set, in raw chunks and
+// uncompressed; and with a 64th of the keys, compressed.
 const (
 	rawFile    = "raw.bjf"
 	directFile = "uncompressed.bjf"
@@ -198,7 +198,7 @@ func codecTable(cfg config) (tables []table, err error) {
 	t := table{name: "codec", head: []string{"filter of " + mib(float64(bytes)), "GB/s", "memory beside the filter", "file"}}
 	for _, op := range []struct {
 		name, text, file string
-		makes            bool // the filter is in memory only after the operation
+		makes            bool // the operation creates the filter
 	}{
 		{"encode", "encode, half of the bits set", rawFile, false},
 		{"decode", "decode it", rawFile, true},

@@ -14,7 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 )
 
-// rate is a filter's size to measure: the geometry, keys, and rate asked for.
+// rate is a configuration to measure: geometry, number of keys, and rate asked for.
 type rate struct {
 	geometry bloom.Geometry
 	keys     uint64
@@ -23,21 +23,21 @@ type rate struct {
 
 func (r rate) blocks() uint64 { return r.geometry.BlocksFor(r.keys, r.p) }
 
-// formula is the rate that the theory gives for the number of blocks.
+// formula returns the theoretical rate for the number of blocks.
 func (r rate) formula() float64 { return r.geometry.FPR(r.blocks(), r.keys) }
 
 func (r rate) bitsPerKey() float64 {
 	return float64(r.blocks()*r.geometry.BlockBytes()*8) / float64(r.keys)
 }
 
-// setSpace is how many integers each seed has for its set: sets are
-// consecutive integers from seed·2^40 on, and what is probed lies above 2^62.
+// setSpace is the number of integers per seed: sets are consecutive integers from
+// seed·2^40, and probes are above 2^62.
 const (
 	setSpace   = 1 << 40
 	probeSpace = 1 << 62
 )
 
-// fill returns the filter of the seed's set.
+// fill returns a filter with the set of the seed.
 func (r rate) fill(seed uint64) (*bloom.Filter, error) {
 	f, err := bloom.New(bloom.Params{Geometry: r.geometry, Hash: bloom.Hash{ID: bloom.XXH3}, Blocks: r.blocks()})
 	if err != nil {
@@ -47,7 +47,7 @@ func (r rate) fill(seed uint64) (*bloom.Filter, error) {
 	return f, nil
 }
 
-// falsePositives probes count integers that are in no set.
+// falsePositives probes count non-members and returns the hits.
 func falsePositives(f *bloom.Filter, count uint64) (found uint64) {
 	sel := make([]uint32, 0, keyset.Batch)
 	keyset.Sequence(probeSpace, probeSpace+count, func(keys []uint64) {
@@ -57,7 +57,7 @@ func falsePositives(f *bloom.Filter, count uint64) (found uint64) {
 	return found
 }
 
-// rates returns what there is to measure, by geometry, keys and rate.
+// rates returns the configurations, by geometry, keys and rate.
 func rates(cfg config) (all []rate) {
 	for _, g := range bloom.Geometries() {
 		for _, n := range cfg.keys(1e3, 1e4, 1e5, 1e6, 1e7, 1e8) {
@@ -71,15 +71,15 @@ func rates(cfg config) (all []rate) {
 	return all
 }
 
-// probesFor is how many keys are probed at rate p: so many that a hundred false
-// positives are expected, and 10^7 at least.
+// probesFor returns the number of probes at rate p: enough for a hundred expected
+// false positives, and at least 10^7.
 func probesFor(cfg config, p float64) uint64 {
 	want := max(uint64(math.Ceil(100/p)), 1e7)
 	return min(want, pick(cfg, uint64(1e9), 1e7))
 }
 
-// forEach calls fn for every rate, on all processors, the largest first: no
-// time is measured here. Results come back in the order of the rates.
+// forEach calls fn for every configuration on all processors, the largest first,
+// since no time is measured. Results are in the order of the configurations.
 func forEach[R any](all []rate, fn func(rate) (R, error)) ([]R, error) {
 	order := make([]int, len(all))
 	for i := range order {
@@ -101,8 +101,8 @@ func forEach[R any](all []rate, fn func(rate) (R, error)) ([]R, error) {
 	return results, group.Wait()
 }
 
-// fprTable compares the formula, the filter's own bits, and probing, of one
-// filter for each size and rate.
+// fprTable compares the rates from the formula, from the filter's bits, and from
+// probing, with one filter per configuration.
 func fprTable(cfg config) ([]table, error) {
 	type result struct {
 		bits          float64
@@ -137,7 +137,7 @@ func fprTable(cfg config) ([]table, error) {
 	return []table{t}, nil
 }
 
-// seedsFor is how many sets the mean is taken over.
+// seedsFor returns the number of sets for the mean.
 func seedsFor(cfg config, n uint64) int {
 	switch {
 	case n >= 1e8:
@@ -148,8 +148,8 @@ func seedsFor(cfg config, n uint64) int {
 	return pick(cfg, 400, 20)
 }
 
-// formulaTable compares the formula with the mean over many sets of the rate
-// that the bits give. That has far less noise than probing.
+// formulaTable compares the formula with the mean rate from the bits of many sets,
+// which has far less noise than probing.
 func formulaTable(cfg config) ([]table, error) {
 	type result struct{ mean, se float64 }
 	all := rates(cfg)

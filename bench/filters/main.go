@@ -1,5 +1,5 @@
-// Command filters measures the filter engine: its speed beside that of other
-// filters, its false-positive rate against theory, its size against the
+// Command filters measures the filter engine: its speed compared with other filters,
+// its false-positive rate compared with theory, its size compared with the
 // information-theoretic limit, and its files.
 //
 //	cd bench && go run ./filters                      everything, to standard output
@@ -7,7 +7,7 @@
 //	cd bench && go run ./filters -update              into ../docs/filters.md
 //	cd bench && go run ./filters -quick               small, in a minute or two: does it run?
 //
-// It runs on Linux, whose /proc says how much memory was used.
+// It needs Linux, whose /proc reports memory usage.
 package main
 
 import (
@@ -20,13 +20,13 @@ import (
 	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 )
 
-// config is what the flags say.
+// config has the values of the flags.
 type config struct {
 	quick   bool
 	maxKeys uint64
 }
 
-// keys returns those of the sizes that the flags allow.
+// keys returns the sizes that the flags allow.
 func (c config) keys(sizes ...uint64) []uint64 {
 	return slices.DeleteFunc(sizes, func(n uint64) bool { return n > c.maxKeys })
 }
@@ -39,13 +39,13 @@ func pick[T any](c config, full, small T) T {
 	return full
 }
 
-// topic is a measurement that yields one or more tables.
+// topic is a measurement that results in one or more tables.
 type topic struct {
 	tables []string
 	run    func(config) ([]table, error)
 }
 
-// topics in the order of the document.
+// topics returns all topics, in the order of the document.
 func topics() []topic {
 	return []topic{
 		{[]string{"add", "probe", "work", "targets"}, speedTables},
@@ -63,7 +63,7 @@ func topics() []topic {
 func main() {
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "filters:", err)
-		os.Exit(1) //nolint:forbidigo // the command's own end
+		os.Exit(1) //nolint:forbidigo // exit status of the command
 	}
 }
 
@@ -110,7 +110,7 @@ func tableNames() []string {
 	return names
 }
 
-// wantedTables splits the -table flag, none meaning all.
+// wantedTables parses the -table flag. An empty flag means all tables.
 func wantedTables(list string) ([]string, error) {
 	all := tableNames()
 	if list == "" {
@@ -125,8 +125,8 @@ func wantedTables(list string) ([]string, error) {
 	return wanted, nil
 }
 
-// makeTables runs the topics that have a wanted table, each as one
-// measurement, and prints or files their tables as they come.
+// makeTables runs the topics of the wanted tables, and prints or inserts each table
+// when it is complete.
 func makeTables(cfg config, wanted []string, options string, update bool) error {
 	on, err := report.Machine()
 	if err != nil {

@@ -21,10 +21,10 @@ func shardFile(dir string, shard int) string {
 	return filepath.Join(dir, fmt.Sprintf("part-%02d.bjf", shard))
 }
 
-// makeShards writes the partial filters of a build whose union has half of its
-// bits set. If sparse, each has a 64th of the keys. Else each has all of them:
-// what OR-ing costs does not depend on whose the bits are, and the union of 64
-// different half-full filters would be full.
+// makeShards writes the partial filters of a build whose union has half of its bits
+// set. If sparse, each has a 64th of the keys. Otherwise each has all keys: the cost
+// of OR does not depend on the bits, and the union of 64 different half-full
+// filters would be full.
 func makeShards(dir string, bytes uint64, sparse bool) (size int64, err error) {
 	blocks := bytes / bloom.Split256.BlockBytes()
 	keys := keysToFill(blocks, 0.5)
@@ -50,7 +50,7 @@ func makeShards(dir string, bytes uint64, sparse bool) (size int64, err error) {
 	return size, nil
 }
 
-// answerMerge answers "merge DIR ROUNDS" with what was measured.
+// answerMerge answers "merge DIR ROUNDS" with a measured.
 func answerMerge(words []string) (any, error) {
 	var op, dir string
 	var rounds int
@@ -70,8 +70,7 @@ func answerMerge(words []string) (any, error) {
 	})
 }
 
-// mergeTable measures the merge of 64 partial filters in files into a sealed
-// one.
+// mergeTable measures the merge of 64 partial filter files into a sealed filter.
 func mergeTable(cfg config) (tables []table, err error) {
 	bytes := pick(cfg, uint64(128<<20), 8<<20)
 	t := table{name: "merge", head: []string{fmt.Sprintf("%d partial filters of %s", mergeShards, mib(float64(bytes))), "files together", "seconds", "GB/s of filter bits", "memory beside the result"}}

@@ -16,11 +16,11 @@ import (
 
 const bitsPerKey = 12
 
-// minTimed is the least number of keys in a timed run: small sets are filled
-// several times, so that no run is over in a few milliseconds.
+// minTimed is the lowest number of keys in a timed run. Small sets are filled
+// several times, so that each run takes more than a few milliseconds.
 const minTimed = 16 << 20
 
-// speedReply is what the programs answer; the one in Go documents it.
+// speedReply is the answer of the measuring programs, see reply in speed.
 type speedReply struct {
 	Names    []string
 	Versions []string
@@ -30,22 +30,22 @@ type speedReply struct {
 	Bytes    uint64
 }
 
-// entrant is a filter in one of the child processes.
+// entrant is a filter in a child process.
 type entrant struct {
 	name    string // in the child
 	label   string // in the table
 	program *child.Process
-	ours    bool // ours with assembly
+	ours    bool // this project's filter with assembly
 	goRival bool
-	floor   bool                       // no filter, but what the memory takes
+	floor   bool                       // not a filter: random memory access
 	add     map[uint64]measure.Samples // by number of keys: ns per key in each round
 	probe   map[uint64]measure.Samples
 	bytes   map[uint64]uint64
 	fpr     map[uint64]float64
 }
 
-// speedTables measures add and probe of all filters in turn: round by round,
-// each filter once a round.
+// speedTables measures add and probe of all filters, in rounds with one run of each
+// filter.
 func speedTables(cfg config) (tables []table, err error) {
 	dir, err := os.MkdirTemp("", "bloomjoin-bench-")
 	if err != nil {
@@ -87,14 +87,14 @@ func rounds(cfg config, n uint64) int {
 	return pick(cfg, 11, 3)
 }
 
-// field is all entrants and the programs that they are in.
+// field has all entrants and their programs.
 type field struct {
 	entrants []*entrant
 	programs []*child.Process
 	notes    []string
 }
 
-// enter starts a program and takes in its filters, which set completes.
+// enter starts a program and adds its filters, which set completes.
 func (f *field) enter(program string, set func(e *entrant, version string) error) error {
 	p, err := child.Start(program)
 	if err != nil {
@@ -120,7 +120,7 @@ func (f *field) enter(program string, set func(e *entrant, version string) error
 	return nil
 }
 
-// enterAll builds the programs into dir and starts them.
+// enterAll builds all programs into dir and starts them.
 func (f *field) enterAll(dir string) error {
 	program, err := buildSpeed(dir, "")
 	if err != nil {
@@ -165,7 +165,7 @@ func (f *field) enterAll(dir string) error {
 	})
 }
 
-// close ends the programs.
+// close stops the programs.
 func (f *field) close() error {
 	var errs []error
 	for _, p := range f.programs {
@@ -212,7 +212,7 @@ func race(all []*entrant, n uint64, rounds int) error {
 	return nil
 }
 
-// speedTable shows one of the two operations.
+// speedTable returns the table of one operation.
 func speedTable(name string, all []*entrant, sizes []uint64, of func(*entrant) map[uint64]measure.Samples) table {
 	t := table{name: name, head: []string{"ns/key"}}
 	for _, n := range sizes {
@@ -251,7 +251,7 @@ func speedTable(name string, all []*entrant, sizes []uint64, of func(*entrant) m
 	return t
 }
 
-// best returns the Go rival with the least median.
+// best returns the fastest other Go filter, by median.
 func best(all []*entrant, n uint64, of func(*entrant) map[uint64]measure.Samples) *entrant {
 	var found *entrant
 	least := math.Inf(1)
@@ -263,7 +263,7 @@ func best(all []*entrant, n uint64, of func(*entrant) map[uint64]measure.Samples
 	return found
 }
 
-// workTable shows that the filters do the same work, or where not.
+// workTable shows whether the filters do the same work.
 func workTable(all []*entrant, sizes []uint64) table {
 	t := table{name: "work", head: []string{"bits/key, false positives"}}
 	for _, n := range sizes {
@@ -282,7 +282,7 @@ func workTable(all []*entrant, sizes []uint64) table {
 	return t
 }
 
-// target is how many times as fast as the next best Go filter we want to be.
+// target is the wanted speed, in multiples of the fastest other Go filter.
 func target(op string, n uint64) float64 {
 	if op == "add" && n < 1e7 {
 		return 1.3

@@ -8,7 +8,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bench/internal/child"
 )
 
-// services are what this program does as its own child process, "-child NAME".
+// services are the functions of this program as its own child process, "-child NAME".
 func services() map[string]func(words []string) (any, error) {
 	var open cores
 	return map[string]func(words []string) (any, error){
@@ -29,10 +29,10 @@ func serve(name string) error {
 
 const (
 	childFlag           = "-child"
-	childSmallPagesFlag = "-child-small-pages" // the same, in a process without huge pages
+	childSmallPagesFlag = "-child-small-pages" // like -child, without huge pages
 )
 
-// startSelf runs this program as a child.
+// startSelf starts this program as a child process.
 func startSelf(mode, service string) (*child.Process, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -41,7 +41,7 @@ func startSelf(mode, service string) (*child.Process, error) {
 	return child.Start(self, mode, service)
 }
 
-// once runs this program as a child for one command.
+// once starts this program as a child process for one command.
 func once(service string, answer any, words ...any) (err error) {
 	c, err := startSelf(childFlag, service)
 	if err != nil {

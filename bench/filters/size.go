@@ -12,11 +12,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 )
 
-// processors is how many goroutines compute where no time is measured.
+// processors is the number of goroutines where no time is measured.
 func processors() int { return runtime.GOMAXPROCS(0) }
 
-// sizeTable is computed: bytes per key of both geometries beside the least that
-// any filter of that rate can take, log2(1/p) bits.
+// sizeTable compares the computed size of both geometries with the minimum of any
+// filter of that rate, log2(1/p) bits per key.
 func sizeTable(config) ([]table, error) {
 	const n = 1e8
 	t := table{name: "size", head: []string{"false positives", "limit, bytes/key", "split-256", "to the limit", "split-512", "to the limit"}}
@@ -37,16 +37,16 @@ func sizeTable(config) ([]table, error) {
 	return []table{t}, nil
 }
 
-// largeReply answers "build KEYS RATE PROBES": a filter made in one goroutine
-// from keys that are made on the way.
+// largeReply answers "build KEYS RATE PROBES": a filter filled by one goroutine from
+// generated keys.
 type largeReply struct {
 	Bytes       uint64
 	Seconds     float64
-	Bits        float64 // rate by the bits
-	BitsSeconds float64 // time to compute it
+	Bits        float64 // rate from the bits
+	BitsSeconds float64 // time to compute Bits
 	Found       uint64  // false positives among the probes
-	Peak        uint64  // resident memory of the process at its highest
-	Huge        uint64  // of it in huge pages at the end
+	Peak        uint64  // peak of resident memory, in bytes
+	Huge        uint64  // bytes in huge pages at the end
 }
 
 func answerLarge(words []string) (any, error) {
@@ -74,7 +74,7 @@ func answerLarge(words []string) (any, error) {
 	return reply, err
 }
 
-// largeTable builds one large filter.
+// largeTable measures the build of one large filter.
 func largeTable(cfg config) ([]table, error) {
 	const p = 1e-4
 	n := min(uint64(1e9), cfg.maxKeys)

@@ -11,8 +11,8 @@ import (
 
 const key = "user_id"
 
-// logRow is a row of the log: ten columns, of which most have hardly a value
-// twice, as the writer's dictionaries and pages take most for these.
+// logRow is a row of the log: ten columns, most of them with few repeated values,
+// which need the most memory in dictionaries and pages of the writer.
 type logRow struct {
 	UserID  int64   `parquet:"user_id"`
 	Session string  `parquet:"session"`
@@ -26,7 +26,7 @@ type logRow struct {
 	OK      bool    `parquet:"ok"`
 }
 
-// idRow is an ID, one in ten of which the log has.
+// idRow is an ID. The log has one in ten of them.
 type idRow struct {
 	UserID  int64  `parquet:"user_id"`
 	Name    string `parquet:"name"`
@@ -60,8 +60,8 @@ func idAt(i, rows uint64) idRow {
 	return r
 }
 
-// generate writes log.parquet and ids.parquet: row groups of 250,000 rows, pages
-// of 1 MiB, snappy.
+// generate writes log.parquet and ids.parquet with row groups of 250,000 rows, pages
+// of 1 MiB and snappy compression.
 func generate(dir string, rows int) error {
 	n := uint64(rows)
 	return errors.Join(

@@ -1,15 +1,14 @@
-// Command memory measures what bloomjoin's processes take at their peak, by verb,
-// strategy, --memory and --threads, and compares it with --memory.
+// Command memory measures the peak memory of bloomjoin by verb, strategy, --memory
+// and --threads, and compares it with --memory.
 //
 //	cd bench && go run ./memory -data DIR              the whole grid
 //	cd bench && go run ./memory -data DIR -update      the same, into ../docs/memory.md
 //	cd bench && go run ./memory -data DIR -rows 300000 -budgets 64 -threads 2    does it run?
 //
-// It needs Linux and Go. The peak is the most that RssAnon and RssShmem of
-// /proc/PID/status came to together, read every 2 ms: mapped pages of the inputs
-// do not count, since the system takes them back when it needs to. A peak above
-// 1.15 times a budget of 128 MiB or more, or a run that fails, ends the command
-// with exit status 1 after all have been measured.
+// It needs Linux and Go. The peak is the highest sum of RssAnon and RssShmem in
+// /proc/PID/status, polled every 2 ms. Mapped pages of the inputs do not count, since
+// the system reclaims them when necessary. The exit status is 1 if a run fails, or if
+// its peak exceeds 1.15 times a budget of 128 MiB or more.
 package main
 
 import (
@@ -37,24 +36,24 @@ func main() {
 	defer stop()
 	if err := command(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "memory:", err)
-		os.Exit(1) //nolint:forbidigo // the command's own end
+		os.Exit(1) //nolint:forbidigo // exit status of the command
 	}
 }
 
-// slack is how much more than --memory a process may take, from held bytes on.
+// slack is the allowed ratio of peak to --memory, for budgets of held bytes or more.
 const (
 	slack = 1.15
 	held  = 128 << 20
 )
 
-// way is a line of the table: a verb and how it is done.
+// way is a row of the table: a verb and its flags.
 type way struct {
 	name string
 	args []string // before the common flags; the log or the IDs come last
 	ids  bool     // the input is the ID file, not the log
 }
 
-// grid is what is measured.
+// grid is the set of measurements.
 type grid struct {
 	program, dir     string
 	log, ids, filter string
@@ -71,7 +70,7 @@ func (g *grid) ways() []way {
 		args := []string{"join", "--ids", g.ids, "--on", key, "--type", typ, "--strategy", strategy}
 		ways = append(ways, way{"join " + typ + ", " + strategy, args, false})
 	}
-	join("anti", "auto") // which keeps most rows
+	join("anti", "auto") // keeps the most rows
 	for _, typ := range []string{"semi", "full"} {
 		for _, strategy := range []string{"auto", "lookup", "broadcast", "reverse", "shuffle"} {
 			join(typ, strategy)
@@ -130,7 +129,7 @@ func numbers(list string) (all []int, err error) {
 	return all, nil
 }
 
-// prepare builds the program and makes the data and the scan's filter.
+// prepare builds the program, the data and the scan's filter.
 func (g *grid) prepare(ctx context.Context) (err error) {
 	if g.program == "" {
 		if g.program, err = race.Build(ctx, g.dir, "..", "./cmd/bloomjoin"); err != nil {
@@ -149,7 +148,7 @@ func (g *grid) prepare(ctx context.Context) (err error) {
 	return exec.CommandContext(ctx, g.program, "build", "--quiet", "--key", key, "-o", g.filter, g.ids).Run()
 }
 
-// measure runs every cell and says which are wrong.
+// measure runs every cell and returns the failures.
 func (g *grid) measure(ctx context.Context, only string) (t report.Table, wrong []error) {
 	t = report.Table{Name: "peaks", Head: []string{"", "threads"}}
 	for _, b := range g.budgets {
@@ -226,8 +225,8 @@ func run(ctx context.Context, program string, args ...string) (peak int64, said 
 	}
 }
 
-// resident returns the anonymous and shared memory of a process in bytes; 0 if
-// it has ended.
+// resident returns the anonymous and shared memory of a process in bytes; 0 after
+// its end.
 func resident(pid int) (bytes int64) {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	for _, line := range strings.Split(string(status), "\n") {

@@ -13,8 +13,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/join"
 )
 
-// Plan and join say the same of the same inputs: the strategy, why it is taken,
-// and the number of IDs.
+// Plan and join report the same strategy, reason and number of IDs for the same
+// inputs.
 func TestPlanAndJoinAgree(t *testing.T) {
 	dir := t.TempDir()
 	const rows = 50_000
@@ -76,7 +76,7 @@ func TestPlanAndJoinAgree(t *testing.T) {
 	}
 }
 
-// textIDs is n IDs, multiples of 25, in a format of text.
+// textIDs returns n IDs, multiples of 25, in a text format.
 func textIDs(format string, n int64) string {
 	var b strings.Builder
 	if format == "csv" || format == "tsv" {
@@ -92,7 +92,7 @@ func textIDs(format string, n int64) string {
 	return b.String()
 }
 
-// runJSON runs a command in this process, and reads its report.
+// runJSON runs a command in this process and parses its report.
 func runJSON(t *testing.T, into any, args ...string) {
 	t.Helper()
 	var out, said bytes.Buffer

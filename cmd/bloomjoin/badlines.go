@@ -4,24 +4,24 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// badLines are the lines of text IDs that were left out, for --json with
-// --skip-bad.
+// badLines reports the lines of text IDs that --skip-bad left out, for --json.
 type badLines struct {
 	Lines int64     `json:"bad_lines"`
 	In    []badFile `json:"bad_lines_in"`
 }
 
-// badFile are those of one file: how many, and the numbers of the first 20.
+// badFile reports the bad lines of one file. Lines has the first 20 line numbers.
 type badFile struct {
 	File  string `json:"file"`
 	Count int64  `json:"bad_lines"`
 	Lines []int  `json:"lines"`
 }
 
-// badLinesOf collects what the files have left out; nil without --skip-bad.
+// badLinesOf returns the lines that the files left out; nil unless skip is set.
 func badLinesOf(files []*partition.File, skip bool) *badLines {
 	if !skip {
 		return nil
@@ -30,13 +30,13 @@ func badLinesOf(files []*partition.File, skip bool) *badLines {
 	for _, f := range files {
 		if n, first := f.BadLines(); n > 0 {
 			b.Lines += n
-			b.In = append(b.In, badFile{partition.EscapeName(f.Name), n, first})
+			b.In = append(b.In, badFile{publish.EscapeName(f.Name), n, first})
 		}
 	}
 	return b
 }
 
-// sayBad warns of lines that were left out.
+// sayBad warns about lines that were left out.
 func (c *cli) sayBad(b *badLines) {
 	if b == nil {
 		return

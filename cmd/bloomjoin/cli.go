@@ -18,6 +18,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/partition"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -313,7 +314,7 @@ func pathsOf(pieces []partition.Piece, of func(*partition.File) (path, why strin
 	out := []pathOf{}
 	for _, p := range pieces {
 		path, why := of(p.File)
-		out = append(out, pathOf{partition.EscapeName(p.File.Name), path, why})
+		out = append(out, pathOf{publish.EscapeName(p.File.Name), path, why})
 	}
 	return out
 }

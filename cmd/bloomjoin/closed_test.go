@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Whoever reads standard output may stop: an error like others, and no death
-// by a signal.
+// A closed standard output is an ordinary error: the process is not killed by a
+// signal.
 func TestClosedStandardOutput(t *testing.T) {
 	for _, args := range [][]string{
 		{"join", "--type", "left", "--ids", flights + "/airports.csv", "--on", "origin=iata", "-o", "-", flights + "/logs"},

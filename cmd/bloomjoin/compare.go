@@ -13,7 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// compareReport is the JSON of inspect --compare.
+// compareReport is the JSON report of inspect --compare.
 type compareReport struct {
 	head
 	Files  []string           `json:"files"` // A and B

@@ -24,14 +24,14 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 )
 
-// What no file may make the command take.
+// Limits that the command must keep for every file.
 const (
 	mostTime   = 10 * time.Second
 	mostMemory = int64(2 << 30) // bytes, peak of the resident set
 	busy       = 6              // times as long as a command may take on a machine that does other things
 )
 
-// corpus lists the Parquet and Arrow files of the corpora, valid and hostile.
+// corpus returns the Parquet and Arrow files of the corpora, valid and hostile.
 func corpus(t *testing.T) []string {
 	shared := os.Getenv("BLOOMJOIN_SHARED")
 	if shared == "" {
@@ -59,16 +59,16 @@ func corpus(t *testing.T) []string {
 	return names
 }
 
-// tally counts how the commands ended, and what they took.
+// tally counts exit codes and records the highest resource usage.
 type tally struct {
 	mu     sync.Mutex
 	ends   map[string]int // verb and exit code
 	memory int64
 	time   time.Duration
-	most   [2]string // the files that took them
+	most   [2]string // the files that needed the most memory and time
 }
 
-// attempt runs the command under the limits.
+// attempt runs the command and checks the limits.
 func (c *tally) attempt(t *testing.T, file string, args ...string) (stdout []byte, code int) {
 	execute := inProcess
 	if cases.All() {
@@ -160,9 +160,9 @@ func keyFor(report []byte) (column, typ, id string) {
 	return "", "", ""
 }
 
-// asIDs builds the filter of a file's own column, whole and in shards, and has
-// it scan the file: every row that has a key passes. It reports whether there
-// is such a filter.
+// asIDs builds a filter from a file's column, whole and in shards, and scans the
+// file with it: every row with a key must pass. It reports whether a filter could
+// be built.
 func (c *tally) asIDs(t *testing.T, name, column string) bool {
 	dir := t.TempDir()
 	whole, merged := filepath.Join(dir, "whole"), filepath.Join(dir, "merged")
@@ -178,7 +178,7 @@ func (c *tally) asIDs(t *testing.T, name, column string) bool {
 	for _, shard := range []string{"0/2", "1/2"} {
 		part := filepath.Join(dir, "part-"+shard[:1])
 		if _, partCode := c.attempt(t, name, append(build, part, "--shard", shard, name)...); code == 0 && partCode != 0 {
-			// Only the number of keys of a stream is not known beforehand.
+			// Only streams have an unknown number of keys.
 			part = ""
 		}
 		merge = append(merge, part)
@@ -204,9 +204,8 @@ func (c *tally) asIDs(t *testing.T, name, column string) bool {
 	return code == 0
 }
 
-// Whatever the file, the command ends with 0 or 1 within its limits. The
-// commands run in this process, or as processes of their own if all cases are
-// asked for.
+// For every file, the command exits with 0 or 1 within its limits. The commands run
+// in this process, or, if all cases are asked for, each in one of its own.
 func TestCorpora(t *testing.T) {
 	names := corpus(t)
 	limit := debug.SetMemoryLimit(-1) // each command sets its own
@@ -238,7 +237,7 @@ func TestCorpora(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				// The whole of what can be read, in both formats.
+				// All rows of a readable file, in both formats.
 				for _, out := range []string{"out.parquet", "out.arrow"} {
 					path := filepath.Join(dir, out)
 					_, code := c.attempt(t, name, "join", "--quiet", "--type", "anti", "--ids", list, "--on", column+"=id", "-o", path, name)

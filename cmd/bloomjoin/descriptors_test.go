@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A log of more files than a process may have open is read, and written file by
-// file, also where all of them are held back to the end.
+// A log may have more files than a process may open, also where all outputs are
+// published at the end.
 func TestFewDescriptors(t *testing.T) {
 	dir := t.TempDir()
 	for i := range int64(120) {

@@ -11,8 +11,8 @@ import (
 	pg "github.com/parquet-go/parquet-go"
 )
 
-// TestDamagedBloomFilter: a column's own Bloom filter that is damaged is not
-// used. Scan and join give the same rows without it, and say so.
+// TestDamagedBloomFilter: a damaged Bloom filter in a Parquet file is ignored.
+// Scan and join return the same rows without it, and warn.
 func TestDamagedBloomFilter(t *testing.T) {
 	type row struct {
 		K int64 `parquet:"k"`

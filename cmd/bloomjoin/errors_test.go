@@ -206,9 +206,10 @@ func shellWords(line string) (words []string) {
 }
 
 var (
-	placeWords = regexp.MustCompile(`\bstandard (in|out)put\b|\bcolumn \S+:|\bdirectory \S|^bloomjoin: --?[a-z]`)
-	wantWords  = regexp.MustCompile(`\b(want|needs?|must)\b`)
-	hintWords  = regexp.MustCompile(`(?i)\b(add|bound|build|cast|change|check|choose|convert|copy|delete|did you mean|drop|give|leaves?|let|lower|make|merge|move|name|pass|put|raise|read|remove|rename|repeat|replaces?|retry|run|save|say|scan|separate|set|split|take|try|use|unset|write)\b|--help|usage:|is required|\(there (is|are) |docs/|\(--[a-z]`)
+	placeWords  = regexp.MustCompile(`\bstandard (in|out)put\b|\bcolumn \S+:|\bdirectory \S|^bloomjoin: --?[a-z]`)
+	optionWords = regexp.MustCompile(`\{[A-Z][A-Za-z0-9+]*[ }]`)
+	wantWords   = regexp.MustCompile(`\b(want|needs?|must)\b`)
+	hintWords   = regexp.MustCompile(`(?i)\b(add|bound|build|cast|change|check|choose|convert|copy|delete|did you mean|drop|give|leaves?|let|lower|make|merge|move|name|pass|put|raise|read|remove|rename|repeat|replaces?|retry|run|save|say|scan|separate|set|split|take|try|use|unset|write)\b|--help|usage:|is required|\(there (is|are) |docs/|\(--[a-z]`)
 )
 
 // check reports missing parts of an error. Each must say where and what to do,
@@ -219,6 +220,9 @@ func (c errorCase) check(t *testing.T, text string) {
 	last := text[strings.LastIndex(text, "\nbloomjoin: ")+1:]
 	if !strings.HasPrefix(last, "bloomjoin: ") {
 		t.Errorf("no error on standard error: %q", text)
+	}
+	if o := optionWords.FindString(text); o != "" {
+		t.Errorf("%s: the option %s is not worded: %s", c.cmd, o, text)
 	}
 	place := placeWords.MatchString(last)
 	for _, word := range shellWords(c.shown())[1:] {

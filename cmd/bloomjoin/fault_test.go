@@ -17,7 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 )
 
-// idFile writes n IDs, one a line, that begin with from and are far apart.
+// idFile writes n sparse IDs, one a line, starting at from.
 func idFile(t *testing.T, n int, from uint64) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -31,8 +31,8 @@ func idFile(t *testing.T, n int, from uint64) string {
 	return name
 }
 
-// slowShard is a build of a shard whose file is large for its keys: most of its
-// time it writes.
+// slowShard returns a build whose filter is large for its number of keys, so it
+// spends most of its time writing.
 func slowShard(ids, out string) []string {
 	return []string{
 		"build", "--quiet", "--key", "id", "--key-type", "int64", "--kind", "bloom", "--expect", "20000000",
@@ -40,7 +40,7 @@ func slowShard(ids, out string) []string {
 	}
 }
 
-// must runs the command, which has to succeed.
+// must runs the command and fails the test if it fails.
 func must(t *testing.T, args ...string) {
 	t.Helper()
 	if out, err := exec.Command("bloomjoin", args...).CombinedOutput(); err != nil {
@@ -57,7 +57,7 @@ func read(t *testing.T, name string) []byte {
 	return b
 }
 
-// names lists a directory.
+// names returns the names in a directory.
 func names(t *testing.T, dir string) (all []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -70,7 +70,7 @@ func names(t *testing.T, dir string) (all []string) {
 	return all
 }
 
-// attempted waits until an attempt is seen in the directory.
+// attempted waits until the directory has a temporary file.
 func attempted(t *testing.T, dir string) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); len(names(t, dir)) == 0; time.Sleep(100 * time.Microsecond) {
@@ -80,8 +80,8 @@ func attempted(t *testing.T, dir string) {
 	}
 }
 
-// A shard that is killed leaves no filter or a whole one, whenever that is, and
-// the one after it comes to the same bytes as if nothing had been.
+// A killed shard leaves either no filter or a complete one, at any time, and
+// running it again produces the same bytes.
 func TestShardKilled(t *testing.T) {
 	ids := idFile(t, 20_000, 1)
 	ref := filepath.Join(t.TempDir(), "ref.bjf")
@@ -144,11 +144,11 @@ func TestShardKilled(t *testing.T) {
 	}
 }
 
-// mostRounds is how often something is tried that depends on the moment.
+// mostRounds bounds the attempts of tests that depend on timing.
 const mostRounds = 100
 
-// A build that is interrupted while it writes ends with 128 and the signal, and leaves nothing.
-// Only one that was as good as done may be done.
+// A build that is interrupted while writing exits with 128 plus the signal and
+// leaves nothing, unless it was just finishing.
 func TestInterruptedBuild(t *testing.T) {
 	ids := idFile(t, 20_000, 1)
 	ref := filepath.Join(t.TempDir(), "ref.bjf")
@@ -181,8 +181,8 @@ func TestInterruptedBuild(t *testing.T) {
 	}
 }
 
-// Two processes of one name: a whole file of one of them stands there, and the
-// other says so.
+// Of two processes that write one file, one publishes its file whole, and the
+// other reports that the file exists.
 func TestRivalShards(t *testing.T) {
 	ids := []string{idFile(t, 20_000, 1), idFile(t, 20_000, 100_000)}
 	var want [2][]byte
@@ -241,8 +241,8 @@ func TestRivalShards(t *testing.T) {
 	t.Logf("the first won %d times, the second %d", wins[0], wins[1])
 }
 
-// mountSmall is a script that mounts a small disk of its own on its first
-// argument and runs the others there. It ends with 99 where that is not allowed.
+// mountSmall is a script that mounts a private disk of size $1 on directory $2 and
+// runs the other arguments there. It exits with 99 if mounting is not allowed.
 const mountSmall = `
 size=$1 dir=$2; shift 2
 mount -t tmpfs -o size=$size tmpfs "$dir" 2>/dev/null || exit 99
@@ -252,8 +252,8 @@ code=$?
 ls -A
 exit $code`
 
-// onSmallDisk runs the command in a directory of its own that holds size, and
-// returns its exit code, and what it said and left behind.
+// onSmallDisk runs the command on a disk of the given size, and returns its exit
+// code, its output and the files that it left.
 func onSmallDisk(t *testing.T, size string, args ...string) (code int, said string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", append([]string{"-c", mountSmall, "sh", size, t.TempDir(), "bloomjoin"}, args...)...)
@@ -269,7 +269,7 @@ func onSmallDisk(t *testing.T, size string, args ...string) (code int, said stri
 	return code, string(out)
 }
 
-// A full disk is worth another attempt, and nothing is left on it.
+// A full disk exits with 75 and leaves nothing on it.
 func TestFullDisk(t *testing.T) {
 	ids := idFile(t, 20_000, 1)
 	code, said := onSmallDisk(t, "64m", slowShard(ids, "part.bjf")...)
@@ -287,7 +287,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// What a quota on file sizes cuts off leaves nothing either.
+// A write that exceeds the file size limit leaves nothing either.
 func TestBuildBeyondFileSizeLimit(t *testing.T) {
 	ids, dir := idFile(t, 20_000, 1), t.TempDir()
 	script := `trap '' XFSZ; ulimit -f 8; exec bloomjoin "$@"`
@@ -301,8 +301,7 @@ func TestBuildBeyondFileSizeLimit(t *testing.T) {
 	}
 }
 
-// spilling is a build that does not know how many keys there are, and has not
-// the memory to keep them.
+// spilling returns a build with an unknown number of keys that exceed its memory.
 func spilling(ids, temp, out string) []string {
 	return []string{
 		"build", "--quiet", "--json", "--key", "id", "--key-type", "int64", "--memory", "16MiB", "--fpr", "0.01",
@@ -310,8 +309,8 @@ func spilling(ids, temp, out string) []string {
 	}
 }
 
-// Where the disk on which keys wait is full, the build ends with 75, and leaves
-// nothing there or as its output.
+// If the disk for spilled keys is full, the build exits with 75 and leaves nothing
+// there and no output.
 func TestFullTemporaryDisk(t *testing.T) {
 	ids, dir := idFile(t, 1_000_000, 1), t.TempDir()
 	out := filepath.Join(dir, "ids.bjf")
@@ -332,7 +331,7 @@ func TestFullTemporaryDisk(t *testing.T) {
 	}
 }
 
-// Keys that wait on disk are gone with the process, whatever ends it.
+// Spilled keys are gone when the process ends, for every kind of end.
 func TestKeysOnDiskAreGone(t *testing.T) {
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, os.Kill} {
 		r, w, err := os.Pipe()
@@ -346,7 +345,7 @@ func TestKeysOnDiskAreGone(t *testing.T) {
 		if _, err := w.Write(read(t, idFile(t, 1_000_000, 1))); err != nil {
 			t.Fatal(err)
 		}
-		// On Linux it can be seen that some keys are on disk, before long.
+		// On Linux, /proc shows when keys have been spilled.
 		fds := fmt.Sprintf("/proc/%d/fd/*", cmd.Process.Pid)
 		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 			open, err := filepath.Glob(fds)

@@ -20,8 +20,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// want holds the figures of one ID set in expected.txt, which DuckDB has
-// counted.
+// want has the figures of one ID set in expected.txt, computed by DuckDB.
 type want struct {
 	set     string
 	figures map[string]int64
@@ -56,7 +55,7 @@ func expected(t *testing.T) []want {
 	return all
 }
 
-// idsOf returns a file with the airports of a state.
+// idsOf writes a file with the airports of a state.
 func idsOf(t *testing.T, state string) string {
 	t.Helper()
 	if state == "all" {
@@ -96,7 +95,7 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// do runs the command in this process and returns its figures.
+// do runs the command in this process and returns its JSON report.
 func do(t *testing.T, args ...string) map[string]any {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -110,9 +109,9 @@ func do(t *testing.T, args ...string) map[string]any {
 	return v
 }
 
-// counted reads Parquet files with the reader of arrow/go, which is not ours,
-// and returns the number of rows and the sum of the column distance. Where an int
-// has 32 bits that reader panics (its counts are not aligned), and ours is taken.
+// counted returns the number of rows and the sum of the column distance, read with
+// the independent reader of arrow/go. That reader panics with 32-bit ints, where our
+// own replaces it.
 func counted(t *testing.T, names ...string) (rows, distance int64) {
 	t.Helper()
 	add := func(table arrow.Table) {
@@ -154,7 +153,7 @@ func counted(t *testing.T, names ...string) (rows, distance int64) {
 	return rows, distance
 }
 
-// ownTable reads a file with our own reader.
+// ownTable reads a file with the reader of this module.
 func ownTable(t *testing.T, name string) arrow.Table {
 	t.Helper()
 	files, err := partition.Open(t.Context(), []string{name}, partition.OpenOptions{})
@@ -176,8 +175,8 @@ func ownTable(t *testing.T, name string) arrow.Table {
 	return array.NewTableFromRecords(files[0].Schema(), records)
 }
 
-// The whole job on real data: every join type against every ID set gives what
-// DuckDB gives, in one go and, for some, by the other strategy and in shards.
+// On real data, every join type with every ID set returns what DuckDB returns: as
+// one command, and for some also with another strategy and in shards.
 func TestFlights(t *testing.T) {
 	for _, w := range expected(t) {
 		t.Run(w.set, func(t *testing.T) {
@@ -204,7 +203,7 @@ func TestFlights(t *testing.T) {
 				return
 			}
 			// As a batch job: partial filters, a merge, scans of shards, and a
-			// join of what they leave.
+			// join of the candidates.
 			var parts []string
 			for i := range 3 {
 				parts = append(parts, filepath.Join(dir, fmt.Sprint("part", i)))

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// days writes a log of two days, each of four files, and two sets of IDs.
+// days writes a log of two days with four files each, and two ID sets.
 func days(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -40,7 +40,7 @@ func days(t *testing.T) (dir string) {
 	return dir
 }
 
-// forced is a join of one day into the directory, which replaces what is there.
+// forced returns a join of one day into a directory that replaces its outputs.
 func forced(dir, out string, day, ids int, format string) []string {
 	return []string{
 		"join", "--quiet", "--force", "--format", format, "--ids", fmt.Sprintf("%s/ids%d.parquet", dir, ids), "--on", "k",
@@ -48,8 +48,8 @@ func forced(dir, out string, day, ids int, format string) []string {
 	}
 }
 
-// snapshotOf returns the content of all files below a directory, by path; links
-// are not followed.
+// snapshotOf returns the content of all files below a directory, by path. It does
+// not follow links.
 func snapshotOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -75,14 +75,14 @@ func snapshotOf(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// Runs with --force over two days are killed at any moment. What is of others or
-// of the other day never changes, each output is whole and of some run, and
-// _SUCCESS stands only beside what it lists. The next run that is left alone
-// heals the directory, and removes what the killed ones have left.
+// Runs with --force over two days are killed at random times. Outputs of the other
+// day and unrelated files never change, every output is complete and from one run,
+// and _SUCCESS exists only while everything it lists does. The next undisturbed run
+// repairs the directory and removes what killed runs left.
 func TestForceKilled(t *testing.T) {
 	dir := days(t)
 	formats := []string{"parquet", "arrow"}
-	whole := map[string]map[string]bool{} // contents that an output may have
+	whole := map[string]map[string]bool{} // possible contents of an output
 	var took time.Duration
 	for day := 1; day <= 2; day++ {
 		for ids := range 2 {
@@ -210,9 +210,9 @@ func TestForceKilled(t *testing.T) {
 	}
 }
 
-// Two runs at once: over different days both succeed, and the directory is
-// complete. Over one day both may fail, but what is there is of some run, and
-// _SUCCESS stands only where one of them has done all.
+// Two concurrent runs over different days both succeed and complete the directory.
+// Over one day both may fail, but every output is from one run, and _SUCCESS exists
+// only if one run has written all of them.
 func TestForceRivals(t *testing.T) {
 	dir := days(t)
 	for round := range 12 {
@@ -250,7 +250,7 @@ func TestForceRivals(t *testing.T) {
 		if !success {
 			continue
 		}
-		// All files of the day are of one run.
+		// All files of the day are from one run.
 		runs := map[string]bool{}
 		var listed struct {
 			Files []struct{ Name, Run string }

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// eachVerb calls f with every command that a user can call and that is ours.
+// eachVerb calls f with every public command of this program.
 func eachVerb(t *testing.T, f func(cmd *cobra.Command)) {
 	root := (&cli{}).root()
 	n := 0
@@ -27,8 +27,8 @@ func eachVerb(t *testing.T, f func(cmd *cobra.Command)) {
 	}
 }
 
-// Every command's help has a line that says what it does, three invocations,
-// flags in groups with a line each, and a page that exists.
+// Every command's help has a summary line, three examples, grouped flags with a
+// line each, and an existing page of documentation.
 func TestHelp(t *testing.T) {
 	eachVerb(t, func(cmd *cobra.Command) {
 		if n := strings.Count(cmd.Example, "\n") + 1; n != 3 {
@@ -62,7 +62,7 @@ func TestHelp(t *testing.T) {
 	})
 }
 
-// A command's examples are commands: their flags exist.
+// The flags in a command's examples exist.
 func TestHelpExamples(t *testing.T) {
 	eachVerb(t, func(cmd *cobra.Command) {
 		for line := range strings.Lines(cmd.Example) {
@@ -82,7 +82,7 @@ func TestHelpExamples(t *testing.T) {
 	})
 }
 
-// Values of flags, and columns of the files that are named, are completed.
+// Values of flags and columns of the named files are completed.
 func TestCompletion(t *testing.T) {
 	dir := t.TempDir()
 	ids, list := filepath.Join(dir, "users.csv"), filepath.Join(dir, "list")
@@ -94,7 +94,7 @@ func TestCompletion(t *testing.T) {
 	logs := flights + "/logs/2001-04.parquet"
 	for _, c := range []struct {
 		args []string
-		want string // values that must be among the proposals
+		want string // values that must be proposed
 	}{
 		{[]string{"jo"}, "join"},
 		{[]string{"comp"}, "completion"},
@@ -142,7 +142,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// What is mistyped is an error of usage that names what was meant.
+// Mistyped commands, flags and values are usage errors that suggest the right one.
 func TestSuggestions(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"joim", "unknown command joim (did you mean join?)"},
@@ -195,8 +195,8 @@ func TestSuggestions(t *testing.T) {
 	}
 }
 
-// A bad value of any flag is found before any input is opened: the exit code is
-// 64, though the inputs do not exist.
+// A bad value of any flag is detected before any input is opened: the exit code is
+// 64 although the inputs do not exist.
 func TestBadValues(t *testing.T) {
 	args := map[string]string{
 		"build":   "build --key k -o f.bjf nowhere",

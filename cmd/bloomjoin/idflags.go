@@ -11,7 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// idFlags say how ID sets that are text are read.
+// idFlags are the flags for reading ID sets in text formats.
 type idFlags struct {
 	keyType, format string
 	skipBad         bool
@@ -23,7 +23,7 @@ func (o *idFlags) add(f *pflag.FlagSet, defaultType string) {
 	f.BoolVar(&o.skipBad, "skip-bad", false, "leave out bad lines of text IDs, and say which; more than half is an error")
 }
 
-// given lists the flags that are set.
+// given returns the flags that are set, with their values.
 func (o *idFlags) given() (flags []string) {
 	if o.keyType != "" {
 		flags = append(flags, "--key-type "+o.keyType)
@@ -37,8 +37,8 @@ func (o *idFlags) given() (flags []string) {
 	return flags
 }
 
-// check puts the flags into the options, before anything is opened. Flags that
-// are about text are wrong if all names are those of typed files.
+// check copies the flags to the options, before any input is opened. The flags are
+// a usage error if the names of all inputs have extensions of typed formats.
 func (o *idFlags) check(open *partition.OpenOptions, names []string) error {
 	open.SkipBad, open.TextFormat = o.skipBad, partition.Format(o.format)
 	if o.format != "" {
@@ -52,7 +52,7 @@ func (o *idFlags) check(open *partition.OpenOptions, names []string) error {
 	return nil
 }
 
-// typedName reports whether a name is that of a file with types of its own.
+// typedName reports whether a name has the extension of a typed format.
 func typedName(name string) bool {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".parquet", ".parq", ".pq", ".arrow", ".feather", ".ipc", ".arrows":
@@ -61,7 +61,7 @@ func typedName(name string) bool {
 	return false
 }
 
-// apply returns an error if a flag does nothing for the files that were opened.
+// apply returns an error if a flag has no effect on the files that were opened.
 func (o *idFlags) apply(files []*partition.File) error {
 	text := slices.IndexFunc(files, func(f *partition.File) bool { return f.Format.IsText() })
 	if flags := o.given(); len(flags) > 0 && text < 0 && len(files) > 0 {
@@ -73,8 +73,8 @@ func (o *idFlags) apply(files []*partition.File) error {
 	return nil
 }
 
-// textKeys returns a note if the key of a text file was read without a type, and
-// so as text.
+// textKeys returns a note if the key of a text file was read as text because it
+// was given no type.
 func textKeys(files []*partition.File, keyType string, classes []string) string {
 	text := slices.IndexFunc(files, func(f *partition.File) bool { return f.Format.IsText() })
 	if text < 0 || keyType != "" || !slices.Contains(classes, "bytes") {

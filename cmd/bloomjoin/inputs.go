@@ -14,7 +14,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// inputFlags say which files of directories are read, and what outputs mirror.
+// inputFlags are the flags that select the files of directories, and the
+// directory that outputs mirror.
 type inputFlags struct {
 	include, exclude []string
 	base             string
@@ -26,7 +27,7 @@ func (o *inputFlags) add(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.exclude, "exclude", nil, "`GLOB` in directories, leave out the files that match; may be repeated")
 }
 
-// addLog adds the flags of verbs that may find no log.
+// addLog adds the flags of verbs that accept an empty log.
 func (o *inputFlags) addLog(f *pflag.FlagSet) {
 	f.BoolVar(&o.allowEmpty, "allow-empty", false, "accept a directory without data as a log without rows")
 }
@@ -36,7 +37,7 @@ func (o *inputFlags) addOutput(f *pflag.FlagSet) {
 	f.StringVar(&o.base, "base", "", "`DIR` directory that OUT/ mirrors (default: the path before the first name=value directory)")
 }
 
-// fill checks the flags and puts them into the options.
+// fill checks the flags and copies them to the options.
 func (o *inputFlags) fill(open *partition.OpenOptions) error {
 	for i, p := range slices.Concat(o.include, o.exclude) {
 		if _, err := path.Match(p, ""); err != nil || p == "" {
@@ -51,7 +52,7 @@ func (o *inputFlags) fill(open *partition.OpenOptions) error {
 	return nil
 }
 
-// logFrom prepares to open a log, which may come on standard input once.
+// logFrom prepares the options for opening a log. Standard input may be named once.
 func (c *cli) logFrom(ctx context.Context, open *partition.OpenOptions, o *inputFlags, logs []string, shard partition.Shard, out partition.Output) error {
 	if err := o.fill(open); err != nil {
 		return err
@@ -87,7 +88,7 @@ func (c *cli) writeEmpty(ctx context.Context, out partition.Output, opts partiti
 	return out.WriteEmpty(ctx, schema)
 }
 
-// joinEmpty joins a log without files: no row has an ID.
+// joinEmpty writes the answer of a join whose log has no files.
 func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts join.Options, out partition.Output) (partition.Written, error) {
 	var w partition.Written
 	switch {
@@ -101,11 +102,10 @@ func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts join.Options, ou
 	return c.writeEmpty(ctx, out, partition.ScanOptions{Columns: bareNames(opts.Columns)}, o.layout.schemaFrom)
 }
 
-// bareNames returns the names of columns of the log, which may be written
-// log.NAME.
+// bareNames returns log columns without the prefix "log." that they may have.
 func bareNames(columns []string) (names []string) {
 	for _, c := range columns {
-		paths, _ := key.ParsePaths(c) // which was checked
+		paths, _ := key.ParsePaths(c) // checked before
 		names = append(names, paths[0].Name())
 	}
 	return names

@@ -15,6 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/partition"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -44,14 +45,14 @@ func (c *cli) inspectCmd() *cobra.Command {
 	return cmd
 }
 
-// inspected is what inspect says of one file.
+// inspected is the report about one file.
 type inspected struct {
 	File    string       `json:"file"`
 	Bytes   int64        `json:"bytes"`
-	Checked bool         `json:"checked"` // read whole and found right
+	Checked bool         `json:"checked"` // read completely, without errors
 	Filter  *filterFacts `json:"filter,omitempty"`
 	Table   *tableFacts  `json:"table,omitempty"`
-	name    string       // as it is
+	name    string       // as given
 	lines   [][2]string  // for people
 }
 
@@ -63,14 +64,14 @@ type filterFacts struct {
 	Of           uint32     `json:"of,omitempty"`
 	Key          []keyFacts `json:"key"`
 	NormalForm   string     `json:"normal_form"`
-	Normalize    string     `json:"normalize,omitempty"` // rules by which strings were made alike
+	Normalize    string     `json:"normalize,omitempty"` // rules that normalised strings
 	Hash         string     `json:"hash"`
 	Geometry     string     `json:"geometry"`
 	Blocks       uint64     `json:"blocks"`
 	Keys         uint64     `json:"keys"`
-	Distinct     uint64     `json:"distinct_estimate,omitempty"` // by the registers, if there are any; else, when checked, by bits or members
-	Capacity     uint64     `json:"capacity,omitempty"`          // distinct keys that there is room for
-	Parents      []string   `json:"parents,omitempty"`           // digests of the filters that it was made from
+	Distinct     uint64     `json:"distinct_estimate,omitempty"` // from the registers, or from bits or members if checked
+	Capacity     uint64     `json:"capacity,omitempty"`          // distinct keys that fit
+	Parents      []string   `json:"parents,omitempty"`           // digests of the filters that were combined
 	FPRAsked     float64    `json:"fpr_asked"`
 	FPRPredicted *float64   `json:"fpr_predicted,omitempty"`
 	PayloadBytes uint64     `json:"payload_bytes"`
@@ -87,7 +88,7 @@ type keyFacts struct {
 
 type tableFacts struct {
 	Format    string       `json:"format"`
-	Rows      int64        `json:"rows"` // -1: not known without reading
+	Rows      int64        `json:"rows"` // -1: unknown without reading the file
 	RowGroups int          `json:"row_groups"`
 	Codec     string       `json:"codec,omitempty"`
 	Columns   []columnFact `json:"columns"`
@@ -133,8 +134,8 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, args []string) error {
 	return errors.Join(append(failed, c.report(report, ""))...)
 }
 
-// inspectDir says in a line what each file below a directory is. A file of
-// another format is not an error.
+// inspectDir prints a line about each file below a directory. Files of other
+// formats are not errors.
 func (c *cli) inspectDir(cmd *cobra.Command, dir string, check bool, lim codec.Limits) (found []inspected, err error) {
 	entries, err := storage.Local{}.List(cmd.Context(), dir)
 	if errors.Is(err, storage.ErrNoFiles) {
@@ -170,7 +171,7 @@ func (c *cli) describe(format string, args ...any) {
 	}
 }
 
-// summary says on one line what a file is.
+// summary returns a description of a file in one line.
 func (i *inspected) summary() string {
 	checked := ""
 	if i.Checked {
@@ -196,7 +197,7 @@ func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim codec.
 		return i, err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	i = inspected{File: partition.EscapeName(name), name: name, Bytes: src.Object().Size}
+	i = inspected{File: publish.EscapeName(name), name: name, Bytes: src.Object().Size}
 	first := make([]byte, min(16, i.Bytes))
 	if _, err := src.ReadAt(first, 0); err != nil && !errors.Is(err, io.EOF) {
 		return i, err
@@ -292,7 +293,7 @@ func (i *inspected) filter(src storage.Reader, name string, check bool, lim code
 	return nil
 }
 
-// full says how much of the capacity is used up, where both are known.
+// full returns how much of the capacity is used, or "" if that is unknown.
 func (f *filterFacts) full() string {
 	if f.Capacity == 0 || f.Distinct == 0 {
 		return ""

@@ -13,16 +13,16 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
-// signalError says which signal has ended the command.
+// signalError reports the signal that interrupted the command.
 type signalError struct{ syscall.Signal }
 
 func (e signalError) Error() string { return fmt.Sprintf("interrupted by a signal: %v", e.Signal) }
 
 func (signalError) Is(target error) bool { return target == context.Canceled }
 
-// untilSignal returns a context that ends with the first SIGINT, SIGTERM or
-// SIGHUP, whose cause is a signalError. A second signal ends the process at once.
-// A signal that whoever started the process wants ignored, as nohup does, stays so.
+// untilSignal returns a context that is canceled by the first SIGINT, SIGTERM or
+// SIGHUP, with a signalError as its cause. A second signal kills the process.
+// Signals that the parent process set to be ignored, as nohup does, stay ignored.
 func untilSignal(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	got := make(chan os.Signal, 1)
@@ -44,8 +44,8 @@ func untilSignal(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { cancel(nil) }
 }
 
-// printable is a stream that people read, perhaps on a terminal: control
-// characters, which names of files and columns may have, are written as \x1b.
+// printable is a writer for terminals. It escapes control characters, which names
+// of files and columns may have, as in \x1b.
 type printable struct{ io.Writer }
 
 func (p printable) Write(b []byte) (int, error) {
@@ -55,19 +55,18 @@ func (p printable) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// errClosed says that nobody reads standard output any more.
+// errClosed reports that the reader of standard output has closed it.
 var errClosed = fmt.Errorf("standard output was closed (%w)", syscall.EPIPE)
 
-// A process at the other end of a pipe may let us wait for ever. These let go
-// of it when ctx ends, so that a signal always ends the command; the call that
-// waits is left behind, as the process is about to end.
-
+// interruptibleReader is standard input. Reads end with ctx, since the process at
+// the other end of a pipe may never write. The pending call is abandoned: the
+// process is about to exit.
 type interruptibleReader struct {
 	ctx  context.Context
 	r    io.Reader
-	buf  []byte // of the call that is under way, so that nobody else uses it
-	rest []byte // read and not yet handed on
-	err  error  // that came with it
+	buf  []byte // used by the pending call alone
+	rest []byte // read but not yet returned
+	err  error  // returned after rest
 }
 
 func (i *interruptibleReader) Read(p []byte) (int, error) {
@@ -92,15 +91,16 @@ func (i *interruptibleReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// interruptibleWriter is standard output.
+// interruptibleWriter is standard output. Writes end with ctx, like the reads of
+// an interruptibleReader.
 type interruptibleWriter struct {
 	ctx context.Context
 	w   io.Writer
-	err error // the first, so that a command that does not look fails all the same
+	err error // the first write error; fails the command even if its caller ignored it
 }
 
-// grace is how long a write may take after a signal: enough for a report of what
-// has been published, which would otherwise be lost.
+// grace is how long a write may take after a signal, so that the report of what
+// was published is not lost.
 const grace = time.Second
 
 func (i *interruptibleWriter) Write(p []byte) (n int, err error) {
@@ -132,8 +132,8 @@ func (i *interruptibleWriter) Write(p []byte) (n int, err error) {
 	return w.n, w.err
 }
 
-// await returns what f returns, or the cause when ctx ends first. Only in the
-// latter case may f still run; nothing else is begun then.
+// await returns the result of f, or the cause of ctx if that ends first. In that
+// case f may still be running when await returns.
 func await(ctx context.Context, f func() error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -346,12 +346,10 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		}
 	}
 	if !o.count {
-		known, err := o.identify(opts, layout, ids, all, &out)
-		if err != nil {
-			return err
-		}
-		if err := out.Check(ctx, logs, append(filesOf(skipped), ids...)...); err != nil {
-			if errors.Is(err, partition.ErrDone) && known {
+		out.Result, out.Shard = partition.ResultExact, opts.Shard
+		out.Run = &partition.Job{Options: o.identity(opts, layout, ids), IDs: ids, Log: all, Skipped: filesOf(skipped)}
+		if err := out.Check(ctx); err != nil {
+			if errors.Is(err, partition.ErrDone) {
 				return c.done(cmd.Context(), "join", o.out, start, err)
 			}
 			return err
@@ -421,11 +419,9 @@ func columnsOf(j *join.Join, opts join.Options) (names []string) {
 	return names
 }
 
-// identify tells the output which run it is of, and reports whether that is
-// known. The answer does not depend on the filter, so that the run's digest does
-// not either. IDs from standard input have no identity: nothing is taken for
-// done.
-func (o *joinFlags) identify(opts join.Options, layout []string, ids, all []*partition.File, out *partition.Output) (known bool, err error) {
+// identity returns the options that identify the run. The answer does not depend
+// on the filter, so the options do not include it.
+func (o *joinFlags) identity(opts join.Options, layout []string, ids []*partition.File) []string {
 	words := []string{"join", o.on, o.typ, o.text.keyType, o.text.format, fmt.Sprint(len(ids), " of the files are IDs")}
 	if opts.Normalize != "" { // else the run is what it was before there was a choice
 		words = append(words, "normalize "+opts.Normalize)
@@ -438,15 +434,7 @@ func (o *joinFlags) identify(opts join.Options, layout []string, ids, all []*par
 	}
 	words = append(words, o.require.words(opts.Require)...)
 	words = append(words, o.keys.words()...)
-	run, known, err := partition.Digest(append(words, layout...), slices.Concat(ids, all))
-	if err != nil {
-		return false, err
-	}
-	if !known {
-		run = [32]byte{}
-	}
-	out.Result, out.Run, out.Shard = partition.ResultExact, run, opts.Shard
-	return known, nil
+	return append(words, layout...)
 }
 
 func newJoinReport(start time.Time, rep join.Report) joinReport {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// bothSides writes a log and IDs that have about a tenth of n keys in common.
+// bothSides writes a log and IDs that share about a tenth of n keys.
 func bothSides(t *testing.T, n int64) (ids, log string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -28,7 +28,7 @@ func bothSides(t *testing.T, n int64) (ids, log string) {
 	return side("ids.parquet", 1), side("log.parquet", 2)
 }
 
-// shuffling is a join by way of the disk.
+// shuffling returns a join that shuffles on disk.
 func shuffling(ids, log, temp, out string, more ...string) []string {
 	return append([]string{
 		"join", "--quiet", "--json", "--on", "k", "--type", "full", "--strategy", "shuffle", "--memory", "16MiB", "--ids", ids,
@@ -36,8 +36,8 @@ func shuffling(ids, log, temp, out string, more ...string) []string {
 	}, more...)
 }
 
-// waitsOnDisk waits until a process has a file below the directory open, which
-// on Linux can be seen. It reports false if the process ends before.
+// waitsOnDisk waits until a process has opened a file below the directory, which
+// only Linux shows. It returns false if the process ends first.
 func waitsOnDisk(t *testing.T, cmd *exec.Cmd, temp string) bool {
 	t.Helper()
 	fds := fmt.Sprintf("/proc/%d/fd/*", cmd.Process.Pid)
@@ -56,8 +56,8 @@ func waitsOnDisk(t *testing.T, cmd *exec.Cmd, temp string) bool {
 	return false
 }
 
-// What a join has on disk is gone with the process, whatever ends it and
-// whenever, and no output is seen.
+// Spill files of a join are gone when the process ends, at any time and for every
+// kind of end, and there is no output.
 func TestShuffleInterrupted(t *testing.T) {
 	if _, err := os.Stat("/proc/self/fd"); err != nil {
 		t.Skip("what a process has open cannot be seen here")
@@ -100,8 +100,8 @@ func TestShuffleInterrupted(t *testing.T) {
 	}
 }
 
-// Where the disk for what waits is full, or that for the answer, the join ends
-// with 75; nothing is published or left behind.
+// If the disk for spill files or the output is full, the join exits with 75 and
+// leaves nothing.
 func TestShuffleOnFullDisk(t *testing.T) {
 	ids, log := bothSides(t, 200_000)
 	dir := t.TempDir()
@@ -136,9 +136,9 @@ func TestShuffleOnFullDisk(t *testing.T) {
 	}
 }
 
-// Two joins into one file: a whole answer of one of them stands there, and the
-// other says so. Where both are of the same inputs, by whatever strategy, both
-// are done.
+// Of two joins into one file, one publishes its answer whole, and the other reports
+// that the file exists. If they have the same inputs, both succeed, whatever their
+// strategies.
 func TestRivalJoins(t *testing.T) {
 	ids, log := bothSides(t, 100_000)
 	_, others := bothSides(t, 50_000)
@@ -193,8 +193,8 @@ func TestRivalJoins(t *testing.T) {
 	}
 }
 
-// A side that changes while a join reads it several times ends the join with 75
-// or 1; where it does not, the answer is that of the side as it was.
+// If an input changes while a join reads it several times, the join either exits
+// with 75 or 1, or returns the answer for one version of the input.
 func TestSideChangesDuringJoin(t *testing.T) {
 	ids, log := bothSides(t, 100_000)
 	otherIDs, otherLog := bothSides(t, 70_000)
@@ -227,7 +227,7 @@ func TestSideChangesDuringJoin(t *testing.T) {
 			_ = cmd.Wait()
 			switch code := cmd.ProcessState.ExitCode(); {
 			case code == exitDone:
-				// It had read all, or began with the other file.
+				// The join had read everything, or started after the change.
 				if got := read(t, out); !bytes.Equal(got, read(t, ref)) {
 					fresh := filepath.Join(t.TempDir(), "fresh.parquet")
 					must(t, args(fresh)...)

@@ -9,8 +9,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// keyFlags say how columns are found and become keys; all verbs that name keys
-// have them.
+// keyFlags are the flags for finding and converting key columns, for all verbs
+// that name keys.
 type keyFlags struct {
 	ignoreCase bool
 	castErrors string
@@ -21,8 +21,8 @@ func (o *keyFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&o.castErrors, "cast-errors", "error", "`MODE` values that do not fit COL::TYPE: error, or null to count them as NULL")
 }
 
-// check checks the flags before anything is opened. keyLists are the values of
-// the flags that name keys.
+// check checks the flags before any input is opened. columns are the key columns
+// that other flags name.
 func (o *keyFlags) check(columns ...[]key.Column) error {
 	if err := oneOf("cast-errors", o.castErrors, "error", "null"); err != nil {
 		return err
@@ -35,16 +35,16 @@ func (o *keyFlags) check(columns ...[]key.Column) error {
 
 func (o *keyFlags) nullMisfits() bool { return o.castErrors == "null" }
 
-// match puts the flags into matches.
+// match copies the flags to matches.
 func (o *keyFlags) match(matches []partition.Match) {
 	for i := range matches {
 		matches[i].IgnoreCase, matches[i].NullMisfits = o.ignoreCase, o.nullMisfits()
 	}
 }
 
-// words identify what the flags ask for, in the digest of a run.
+// words returns what the flags add to the digest of a run.
 func (o *keyFlags) words() (words []string) {
-	if o.ignoreCase { // else the run is what it was before there was a choice
+	if o.ignoreCase { // defaults add nothing: digests of older versions stay valid
 		words = append(words, "ignore case")
 	}
 	if o.nullMisfits() {

@@ -7,11 +7,12 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// layoutFlags say what the files of an output are like, and what becomes of
-// log files that differ. Scan and join have them.
+// layoutFlags are the flags of scan and join for the layout of outputs and the
+// handling of log files whose schemas differ.
 type layoutFlags struct {
 	columns, schema, schemaFrom, compression, missingKey, int96 string
 }
@@ -32,13 +33,13 @@ func (o *layoutFlags) addInt96(f *pflag.FlagSet) {
 	f.StringVar(&o.int96, "int96", "us", "`UNIT` unit of INT96 timestamps in rewritten rows: us (all years) or ns (1677 to 2262)")
 }
 
-// int96Nanos reports whether INT96 timestamps are to keep nanoseconds.
+// int96Nanos reports whether INT96 timestamps keep nanoseconds.
 func (o *layoutFlags) int96Nanos() (bool, error) {
 	return o.int96 == "ns", oneOf("int96", o.int96, "us", "ns")
 }
 
-// check puts the flags, but for --columns, into the options of scan and output
-// before anything is opened.
+// check copies the flags other than --columns to the options of the scan and the
+// output, before any input is opened.
 func (o *layoutFlags) check(opts *partition.ScanOptions, out *partition.Output) (err error) {
 	opts.Schema = partition.SchemaMode(o.schema)
 	if o.schema != "" {
@@ -71,7 +72,7 @@ func (o *layoutFlags) check(opts *partition.ScanOptions, out *partition.Output) 
 	return nil
 }
 
-// pin reads the schema that --schema-from names, which must not be the output.
+// pin reads the schema of the --schema-from file, which must not be the output.
 func (o *layoutFlags) pin(ctx context.Context, opts *partition.ScanOptions, out string) (err error) {
 	if o.schemaFrom == "" {
 		return nil
@@ -83,13 +84,13 @@ func (o *layoutFlags) pin(ctx context.Context, opts *partition.ScanOptions, out 
 	return err
 }
 
-// words identify what the flags ask for, in the digest of a run.
+// words returns what the flags add to the digest of a run.
 func (o *layoutFlags) words(ctx context.Context, opts *partition.ScanOptions, out partition.Output) ([]string, error) {
 	words := []string{
 		o.columns, string(out.SchemaModeOf(ctx, opts.Schema)), o.missingKey,
 		out.Compression.Codec, fmt.Sprint(out.Compression.Level), formatWord(out),
 	}
-	if o.int96 == "ns" { // else the run is what it was before there was a choice
+	if o.int96 == "ns" { // the default adds nothing: digests of older versions stay valid
 		words = append(words, "int96 ns")
 	}
 	if opts.Pinned == nil {
@@ -99,8 +100,8 @@ func (o *layoutFlags) words(ctx context.Context, opts *partition.ScanOptions, ou
 	return append(words, string(b)), err
 }
 
-// keyed leaves out files without the key columns of the matches, if that is
-// wanted, and says so.
+// keyed returns the files that have the key columns of the matches, and with
+// --missing-key skip-file, those that do not. Otherwise all files are returned.
 func (c *cli) keyed(o *layoutFlags, files []*partition.File, matches []partition.Match, anyMatch bool) ([]*partition.File, []partition.Skipped, error) {
 	if o.missingKey != "skip-file" {
 		return files, nil, nil
@@ -121,10 +122,10 @@ func (c *cli) keyed(o *layoutFlags, files []*partition.File, matches []partition
 	return with, without, nil
 }
 
-// leftOut adds the files that were skipped, whatever the shard.
+// leftOut reports the files that were skipped, of all shards.
 func (r *scanReport) leftOut(skipped []partition.Skipped) {
 	r.FilesSkipped = len(skipped)
 	for _, s := range skipped {
-		r.Path = append(r.Path, pathOf{partition.EscapeName(s.File.Name), "skipped", s.Why})
+		r.Path = append(r.Path, pathOf{publish.EscapeName(s.File.Name), "skipped", s.Why})
 	}
 }

@@ -3,9 +3,9 @@
 // parallel and over many machines, merges them into one, scans Parquet and
 // Arrow files with it, and joins what is left.
 //
-// Each verb stands in a file of its own. All of them parse their flags, check
-// them before any input is opened, do their work through the library, and end
-// with a report.
+// Each verb has its own file. A verb parses and checks its flags before it opens any
+// input, does its work through the library, and ends with a report. Errors of the
+// library name options; wording.go spells them as flags.
 package main
 
 import (
@@ -26,29 +26,29 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Exit codes. Batch systems tell by them what is worth another attempt.
+// Exit codes. They tell batch systems whether another attempt makes sense.
 const (
 	exitDone     = 0
 	exitFailed   = 1   // would fail again
-	exitGate     = 2   // a --require-* or --max-* gate is not met
-	exitUsage    = 64  // wrong usage, found before any input was opened
+	exitGate     = 2   // a --require-* or --max-* condition is not met
+	exitUsage    = 64  // wrong usage, detected before any input was opened
 	exitTryAgain = 75  // may succeed another time
 	exitSignal   = 128 // plus its number: 129 SIGHUP, 130 SIGINT, 143 SIGTERM
 )
 
 func main() {
-	// Else a write to a closed standard output would end the process where it
-	// stands, with its attempts left behind.
+	// Otherwise a write to a closed standard output would kill the process, which
+	// would leave temporary files.
 	signal.Ignore(syscall.SIGPIPE)
 	if os.Getenv("GOGC") == "" {
-		// What is held are a few large buffers, which are used again and again:
-		// collecting often costs nearly nothing, and keeps the peak low.
+		// Live memory is a few large buffers that are reused, so frequent
+		// collections are cheap and keep the peak low.
 		debug.SetGCPercent(25)
 	}
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run is the whole command but for the process around it.
+// run runs the command line in this process and returns its exit code.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	c := &cli{progressEvery: progressEvery}
 	return c.run(args, stdin, stdout, stderr)
@@ -87,8 +87,8 @@ func (c *cli) run(args []string, stdin io.Reader, stdout, stderr io.Writer) int 
 	return code
 }
 
-// guarded turns a panic, which is always a mistake of ours, into an error that
-// can be reported, so that outputs are taken back on the way out.
+// guarded turns a panic, which is always a bug, into an error, so that unfinished
+// outputs are removed.
 func guarded(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -98,7 +98,7 @@ func guarded(f func() error) (err error) {
 	return f()
 }
 
-// usageError is wrong usage that no input was opened for.
+// usageError reports wrong usage, detected before any input was opened.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
@@ -107,13 +107,13 @@ func usagef(format string, args ...any) error {
 	return usageError{fmt.Errorf(format, args...)}
 }
 
-// exitCode says how an error ends the process.
+// exitCode returns the exit code for an error.
 func exitCode(ctx context.Context, err error) int {
 	var usage usageError
 	switch {
 	case errors.As(err, &usage):
 		return exitUsage
-	case ctx.Err() != nil: // whatever came of it
+	case ctx.Err() != nil: // whatever the error
 		var by signalError
 		if errors.As(context.Cause(ctx), &by) {
 			return exitSignal + int(by.Signal)
@@ -127,7 +127,7 @@ func exitCode(ctx context.Context, err error) int {
 	return exitFailed
 }
 
-// passes is the hint for a cause that may be gone at another attempt.
+// passes returns the hint for an error that may not recur.
 func passes(err error) string {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return " (free some space, then run it again)"
@@ -135,8 +135,8 @@ func passes(err error) string {
 	return " (this may pass: run it again)"
 }
 
-// passing reports whether the cause may be gone at another attempt: a full
-// disk, the network, storage that was interrupted.
+// passing reports whether the cause of an error may not recur: a full disk, the
+// network, an interruption of storage.
 func passing(err error) bool {
 	for _, e := range []error{
 		syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EAGAIN, syscall.EINTR, syscall.ETIMEDOUT,
@@ -151,7 +151,7 @@ func passing(err error) bool {
 	return errors.As(err, &n) && n.Timeout()
 }
 
-// root returns the command with all its verbs.
+// root returns the root command with all verbs.
 func (c *cli) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "bloomjoin",
@@ -183,8 +183,8 @@ func (c *cli) root() *cobra.Command {
 	return root
 }
 
-// version is the module's version as the Go toolchain has recorded it, and what
-// it was built with and for.
+// version returns the module's version as recorded by the Go toolchain, the
+// toolchain's version and the target platform.
 func version() string {
 	v := "(devel)"
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {

@@ -25,11 +25,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 )
 
-// beside is what a process may take beside its budget, in bytes: the program,
-// a page or a record batch for each worker.
+// beside is the memory in bytes that a process may take on top of its budget: for
+// the program, and a page or record batch per worker.
 const beside = 96 << 20
 
-// statusBytes returns a size in a process's status.
+// statusBytes returns a size from /proc/PID/status, in bytes.
 func statusBytes(status, field string) int64 {
 	_, after, _ := strings.Cut(status, field)
 	var kib int64
@@ -39,9 +39,9 @@ func statusBytes(status, field string) int64 {
 	return kib << 10
 }
 
-// runWatched runs the command and returns the most anonymous and shared memory
-// that it had in bytes, as far as the system tells while it runs. (What it tells
-// at the end counts the memory of the process that started it.)
+// runWatched runs the command and returns its peak of anonymous and shared memory
+// in bytes, polled while it runs. (The peak that the system reports at the end
+// includes the parent process's memory before exec.)
 func runWatched(cmd *exec.Cmd) (peak int64, err error) {
 	if err := cmd.Start(); err != nil {
 		return 0, err
@@ -61,10 +61,10 @@ func runWatched(cmd *exec.Cmd) (peak int64, err error) {
 	}
 }
 
-// A budget is held, whatever the IDs are in: one record batch, row groups, lines
-// that tell their number at the end alone. One that is too small is an error.
+// A build keeps its budget for IDs in one record batch, in row groups, and in lines
+// whose number is known only at the end. A budget that is too small is an error.
 func TestMemoryBudgetOfBuild(t *testing.T) {
-	const n = 4_000_000 // 32 MB of integers: several copies of them would be seen
+	const n = 4_000_000 // 32 MB of integers: several copies would show
 	b := array.NewInt64Builder(memory.DefaultAllocator)
 	defer b.Release()
 	for i := range uint64(n) {
@@ -141,8 +141,8 @@ func TestMemoryBudgetOfBuild(t *testing.T) {
 	}
 }
 
-// The budget is held whatever the number of workers, in scans and joins that
-// make records: of a log whose row groups would take some 30 MiB for each worker.
+// Scans and joins that build records keep the budget with any number of workers,
+// although row groups of the log take some 30 MiB per worker.
 func TestMemoryBudgetOfWorkers(t *testing.T) {
 	if raceEnabled || testing.Short() || runtime.GOOS != "linux" {
 		t.Skip("memory is measured on Linux, without the race detector")
@@ -211,8 +211,8 @@ func TestMemoryBudgetOfWorkers(t *testing.T) {
 	}
 }
 
-// Pages that are large share the budget, also those of keys of several columns,
-// which many workers read on the way to pages that are copied.
+// Large pages share the budget, including those of composite keys, which many
+// workers read while other pages are copied.
 func TestMemoryBudgetOfLargePages(t *testing.T) {
 	if raceEnabled || testing.Short() || runtime.GOOS != "linux" {
 		t.Skip("memory is measured on Linux, without the race detector")

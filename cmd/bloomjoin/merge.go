@@ -22,7 +22,7 @@ type mergeFlags struct {
 	strict                                              bool
 }
 
-// op returns the set operation that is wanted, or "".
+// op returns the set operation that the flags ask for, or "".
 func (o *mergeFlags) op() filterbuild.SetOp {
 	switch {
 	case o.union:
@@ -73,7 +73,7 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	read := sizes(names) // while they all stand there
+	read := sizes(names) // before the output replaces one
 	f, err := c.mergeFilters(cmd.Context(), o, names)
 	if err != nil {
 		return err
@@ -109,10 +109,10 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 	return c.report(r, o.out)
 }
 
-// mergeInputs lists the filter files that the arguments stand for.
+// mergeInputs returns the filter files that the arguments name.
 func (c *cli) mergeInputs(ctx context.Context, o *mergeFlags, args []string) ([]string, error) {
-	// The output of the run before may stand among the parts. Where it is to be
-	// replaced, it counts as one of them: else what it holds could be lost.
+	// An earlier output may be among the parts. If it is to be replaced, it counts as
+	// one of them: otherwise its keys could be lost.
 	var skip func(string) bool
 	if out, err := os.Stat(o.out); err == nil && !c.force {
 		skip = func(name string) bool {
@@ -133,7 +133,7 @@ func (c *cli) mergeFilters(ctx context.Context, o *mergeFlags, names []string) (
 	if err != nil {
 		return nil, err
 	}
-	if c.threads > 0 { // nothing else runs in the process
+	if c.threads > 0 { // nothing else runs in this process
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(min(c.threads, runtime.GOMAXPROCS(0))))
 	}
 	lim := codec.Limits{MaxBytes: uint64(budget)}
@@ -148,7 +148,7 @@ func (c *cli) mergeFilters(ctx context.Context, o *mergeFlags, names []string) (
 	return f, nil
 }
 
-// sizes adds up the sizes of files.
+// sizes returns the total size of files in bytes.
 func sizes(names []string) (n int64) {
 	for _, name := range names {
 		if info, err := os.Stat(name); err == nil {

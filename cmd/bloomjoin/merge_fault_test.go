@@ -16,7 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 )
 
-// What a merge cannot use is named, and nothing is written.
+// A merge names the file that it cannot use, and writes nothing.
 func TestMergeRefusesDamage(t *testing.T) {
 	dir := t.TempDir()
 	ids, other := idFile(t, 300, 1), idFile(t, 300, 1000)
@@ -57,8 +57,8 @@ func TestMergeRefusesDamage(t *testing.T) {
 				if code := cmd.ProcessState.ExitCode(); code != exitFailed {
 					t.Fatalf("%s %s: %v, want exit code 1: %s", flag, args, err, said)
 				}
-				// Of two that are at odds either is named first; a set
-				// operation takes none of them.
+				// Either of two incompatible files may be named first; a set
+				// operation accepts neither.
 				if flag != "--union" && !bytes.Contains(said, []byte(filepath.Base(bad))) {
 					t.Errorf("%s %s: the error does not name the file: %s", flag, args, said)
 				}
@@ -74,7 +74,7 @@ func TestMergeRefusesDamage(t *testing.T) {
 	refused(log)
 	refused(ids)
 	rng := rand.New(rand.NewPCG(6, 2))
-	for range 10 { // the decoder's own tests flip every bit
+	for range 10 { // the tests of codec flip every bit
 		bit := rng.IntN(8 * len(whole))
 		b := bytes.Clone(whole)
 		b[bit/8] ^= 1 << (bit % 8)
@@ -84,8 +84,8 @@ func TestMergeRefusesDamage(t *testing.T) {
 	must(t, "merge", "--quiet", "-o", out, file("rest"), file("good"))
 }
 
-// A merge that is killed leaves no filter or a whole one; one that replaces an
-// older file by force, that or the new one; and on a full disk nothing.
+// A killed merge leaves no filter or a complete one. With --force it leaves the old
+// or the new filter. On a full disk it leaves nothing.
 func TestMergeFaults(t *testing.T) {
 	dir := t.TempDir()
 	parts := []string{filepath.Join(dir, "0.bjf"), filepath.Join(dir, "1.bjf")}
@@ -161,7 +161,7 @@ func TestMergeFaults(t *testing.T) {
 		if code == signalled(os.Interrupt) {
 			interrupts++
 		}
-		// Before it listens the signal ends it at once: -1.
+		// A signal before the handler is installed kills the process: -1.
 		if !((code == signalled(os.Interrupt) || code < 0) && len(left) == 0 || code == exitDone && slices.Equal(left, []string{"all.bjf"})) {
 			t.Errorf("interrupted, round %d: exit code %d, and there is %v", round, code, left)
 		}

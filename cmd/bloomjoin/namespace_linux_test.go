@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// inNewNamespace lets a command mount what nobody else sees and what goes when
-// it ends, where the system allows its users that.
+// inNewNamespace gives a command a private mount namespace that ends with it, where
+// the system allows unprivileged users that.
 func inNewNamespace(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,

@@ -4,5 +4,5 @@ package main
 
 import "os/exec"
 
-// inNewNamespace does nothing where there is no such thing.
+// inNewNamespace does nothing: only Linux has mount namespaces.
 func inNewNamespace(*exec.Cmd) {}

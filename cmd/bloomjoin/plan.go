@@ -60,7 +60,7 @@ all IDs' keys. Bounds hold with a confidence of 99 %.`,
 	return cmd
 }
 
-// planReport is the JSON of plan.
+// planReport is the JSON report of plan.
 type planReport struct {
 	head
 	planFigures
@@ -137,21 +137,21 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	return printPlan(printable{c.stdout}, f)
 }
 
-// planned is a plan beside what came of it, in the JSON of join.
+// planned is a plan with the actual figures, in the JSON report of join.
 type planned struct {
 	*planFigures
 	Actual actual `json:"actual"`
 }
 
-// actual has the figures that a plan estimates.
+// actual has the actual values of a plan's estimates.
 type actual struct {
 	Strategy    join.Strategy `json:"strategy"`
 	Selectivity float64       `json:"selectivity"`
-	JoinRows    *int64        `json:"join_rows,omitempty"` // where the answer is the pairs
+	JoinRows    *int64        `json:"join_rows,omitempty"` // if the answer has a row per pair
 	Seconds     float64       `json:"seconds"`
 }
 
-// comparePlan puts a join's plan beside its figures; nil if there was none.
+// comparePlan returns a join's plan with the actual figures; nil if there was none.
 func comparePlan(typ string, start time.Time, rep join.Report) (*planned, error) {
 	if rep.Plan == nil {
 		return nil, nil
@@ -170,7 +170,7 @@ func comparePlan(typ string, start time.Time, rep join.Report) (*planned, error)
 	return p, nil
 }
 
-// sayPlanned tells people what was planned, and what came of it.
+// sayPlanned prints what was planned and what happened.
 func (c *cli) sayPlanned(p *planned) {
 	c.say("  planned as %s, since %s", p.Strategy, p.Why)
 	for _, s := range p.Strategies {
@@ -186,7 +186,7 @@ func (c *cli) sayPlanned(p *planned) {
 	}
 }
 
-// parseSpeed reads bytes per second, as 10Gbit/s or 500MB/s.
+// parseSpeed parses a speed such as 10Gbit/s or 500MB/s, in bytes per second.
 func parseSpeed(s string) (float64, error) {
 	bare, _ := strings.CutSuffix(s, "/s")
 	if bits, ok := strings.CutSuffix(bare, "bit"); ok {
@@ -265,7 +265,7 @@ func layOut(out io.Writer, p *planFigures) error {
 	return w.Flush()
 }
 
-// printEstimates prints what a sample tells.
+// printEstimates prints the estimates from a sample.
 func printEstimates(line func(name, format string, args ...any), p *planFigures) {
 	if p.Selectivity == nil {
 		line("sample", "none")
@@ -284,7 +284,7 @@ func printEstimates(line func(name, format string, args ...any), p *planFigures)
 	line("pairs", "%s", within(*p.JoinRows, whole))
 }
 
-// sideOf describes one side.
+// sideOf returns a description of one side.
 func sideOf(s planSide) string {
 	out := "rows not counted"
 	if s.Rows.Value >= 0 {
@@ -300,7 +300,7 @@ func sideOf(s planSide) string {
 	return out
 }
 
-// within renders an estimate with its bounds.
+// within returns an estimate with its bounds.
 func within(e estimate, render func(float64) string) string {
 	value, low, high := render(e.Value), render(e.Low), render(e.High)
 	if low == high {
@@ -311,10 +311,10 @@ func within(e estimate, render func(float64) string) string {
 
 func whole(v float64) string { return count(int64(math.Round(v))) }
 
-// share renders a part of one.
+// share returns a fraction in percent.
 func share(v float64) string { return strconv.FormatFloat(100*v, 'g', 3, 64) + " %" }
 
-// things renders a number of things.
+// things returns a number with its noun.
 func things[T int | int64](n T, thing string) string {
 	if n != 1 {
 		thing += "s"

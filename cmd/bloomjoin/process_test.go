@@ -21,7 +21,7 @@ import (
 
 const flights = "../../testdata/flights"
 
-// start starts the command as a process in a new directory, which it returns.
+// start starts the command as a process in a new directory and returns both.
 func start(t *testing.T, stdin io.Reader, args ...string) (cmd *exec.Cmd, stdout io.Reader, dir string) {
 	t.Helper()
 	abs, err := filepath.Abs(flights)
@@ -45,13 +45,13 @@ func start(t *testing.T, stdin io.Reader, args ...string) (cmd *exec.Cmd, stdout
 	return cmd, stdout, dir
 }
 
-// signalled returns the exit code of a command that a signal has interrupted.
+// signalled returns the exit code of a command that was interrupted by a signal.
 func signalled(sig os.Signal) int {
 	return map[os.Signal]int{syscall.SIGHUP: 129, os.Interrupt: 130, syscall.SIGTERM: 143}[sig]
 }
 
-// interrupted sends the signal and expects the process to end by itself with
-// 128 and the number of the signal, and to leave nothing in its directory.
+// interrupted sends the signal and expects the process to exit with 128 plus the
+// number of the signal, and to leave nothing in its directory.
 func interrupted(t *testing.T, cmd *exec.Cmd, sig os.Signal, dir string) {
 	t.Helper()
 	if err := cmd.Process.Signal(sig); err != nil {
@@ -71,7 +71,7 @@ func interrupted(t *testing.T, cmd *exec.Cmd, sig os.Signal, dir string) {
 	}
 }
 
-// A signal ends a command that waits for somebody who never writes.
+// A signal ends a command whose standard input never delivers.
 func TestInterruptedWhileReading(t *testing.T) {
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		for _, args := range [][]string{
@@ -85,7 +85,7 @@ func TestInterruptedWhileReading(t *testing.T) {
 			defer w.Close()
 			cmd, _, dir := start(t, r, args...)
 			r.Close()
-			// More than a pipe holds: when it is written, the command reads.
+			// More than fits in a pipe: when all is written, the command is reading.
 			if _, err := w.Write(bytes.Repeat([]byte("4711\n"), 60_000)); err != nil {
 				t.Fatal(err)
 			}
@@ -94,7 +94,7 @@ func TestInterruptedWhileReading(t *testing.T) {
 	}
 }
 
-// A signal ends a command that waits for somebody who never reads.
+// A signal ends a command whose standard output is never read.
 func TestInterruptedWhileWriting(t *testing.T) {
 	cmd, stdout, dir := start(t, nil, "join", "--type", "left", "--ids", "FLIGHTS/airports.csv", "--on", "origin=iata", "-o", "-", "FLIGHTS/logs")
 	if _, err := io.ReadFull(stdout, make([]byte, 10)); err != nil {
@@ -103,10 +103,10 @@ func TestInterruptedWhileWriting(t *testing.T) {
 	interrupted(t, cmd, os.Interrupt, dir)
 }
 
-// A signal in the middle of the work leaves nothing behind. That it comes in
-// the middle is known from the attempt's name.
+// A signal in the middle of the work leaves nothing. The temporary file shows that
+// the work has started.
 func TestInterruptedAtWork(t *testing.T) {
-	var ids strings.Builder // so many pairs that the work takes a while
+	var ids strings.Builder // enough pairs to take a while
 	ids.WriteString("iata\n")
 	for range 2000 {
 		ids.WriteString("ORD\nATL\nDFW\n")
@@ -134,8 +134,7 @@ func TestInterruptedAtWork(t *testing.T) {
 	interrupted(t, cmd, os.Interrupt, dir)
 }
 
-// What a killed process leaves behind is no data to anybody, and the next
-// attempt succeeds.
+// Readers ignore what a killed process leaves, and the next attempt succeeds.
 func TestKilled(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -171,9 +170,8 @@ func mustAbs(t *testing.T, name string) string {
 	return abs
 }
 
-// A file may not grow beyond a limit that the shell sets: what a quota or a
-// full disk is like, without the right to fill one. The kernel's EFBIG stands
-// for what would fail again.
+// A file size limit stands in for a quota or a full disk, and needs no privileges.
+// Its EFBIG is an error that would recur.
 func TestFileSizeLimit(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Fatal("the test needs a shell")
@@ -190,11 +188,11 @@ func TestFileSizeLimit(t *testing.T) {
 	}
 }
 
-// A device that is always full is where /dev/full is: standard output.
+// Standard output may be full, as /dev/full is.
 func TestFullStandardOutput(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return // not on this system; TestExitCode has the rule
+		return // not on this system; TestExitCode covers the rule
 	}
 	if err != nil {
 		t.Fatal(err)

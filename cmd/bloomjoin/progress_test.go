@@ -13,8 +13,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// Off a terminal, lines say how far a command has come: with its share, rate and
-// the time left, where the number of rows is known.
+// Without a terminal, progress is reported in lines: with the share, the rate and
+// the time left if the number of rows is known.
 func TestProgressLines(t *testing.T) {
 	dir := t.TempDir()
 	n := int64(-1)
@@ -44,13 +44,13 @@ func TestProgressLines(t *testing.T) {
 		}
 		add(250)
 		line := make([]byte, 200)
-		k, err := r.Read(line) // waits for one
+		k, err := r.Read(line) // blocks until there is one
 		if err != nil {
 			t.Fatal(err)
 		}
 		go io.Copy(io.Discard, r)
 		end()
-		end() // which may be called again
+		end() // may be called again
 		w.Close()
 		if !regexp.MustCompile(`^joining: 25 % \(250 of 1,000 rows\), [0-9,]+ rows/s, [0-9]+s left\n$`).Match(line[:k]) {
 			t.Errorf("%+v: %q", c, line[:k])
@@ -58,7 +58,7 @@ func TestProgressLines(t *testing.T) {
 	}
 }
 
-// TestProgressOfARun: the lines come while a command works, none after its end.
+// TestProgressOfARun: lines are printed while a command works, and none after it.
 func TestProgressOfARun(t *testing.T) {
 	dir := t.TempDir()
 	n := int64(-1)

@@ -2,5 +2,5 @@
 
 package main
 
-// raceEnabled: the race detector takes many times the memory of the program.
+// raceEnabled reports whether the race detector is on, which multiplies memory.
 const raceEnabled = true

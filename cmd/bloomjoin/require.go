@@ -11,7 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/join"
 )
 
-// requireFlags say what an answer must be like to be published.
+// requireFlags are the conditions that an answer must meet to be published.
 type requireFlags struct {
 	rows                int64
 	idsMatched, maxKept string
@@ -23,7 +23,7 @@ func (o *requireFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&o.maxKept, "max-kept", "", "`SHARE` the same if a larger share of the log is kept, as 10%")
 }
 
-// of checks the flags against the type of the join and the output.
+// of returns the conditions, checked against the type of the join and the output.
 func (o *requireFlags) of(typ join.Type, out string) (r join.Require, err error) {
 	if o.rows < 0 {
 		return r, usagef("--require-rows %d: want 0 or more", o.rows)
@@ -44,10 +44,10 @@ func (o *requireFlags) of(typ join.Type, out string) (r join.Require, err error)
 	return r, nil
 }
 
-// words identify what is required, in the digest of a run: that one is done
-// says that it was met.
+// words returns what the conditions add to the digest of a run. A finished run has
+// met them.
 func (o *requireFlags) words(r join.Require) []string {
-	if r == (join.Require{}) { // the run is what it was before there was a choice
+	if r == (join.Require{}) { // no condition adds nothing: digests of older versions stay valid
 		return nil
 	}
 	return []string{fmt.Sprintf("require %d rows, %v of the IDs, keep %v", r.Rows, r.IDsMatched, r.MaxKept)}
@@ -55,9 +55,9 @@ func (o *requireFlags) words(r join.Require) []string {
 
 var percentage = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?%$`)
 
-// percentFlag reads a share such as 10% or 0.5%: more than nothing, at most all.
-// Empty: 0. The share is the float64 next to the number that is written, so that
-// 7 of 1000 are 0.7%.
+// percentFlag parses a share such as 10% or 0.5%, above 0 and at most 100%; an
+// empty string is 0. The result is the float64 nearest to the share, so 7 of 1000
+// are exactly 0.7%.
 func percentFlag(flag, s string) (float64, error) {
 	if s == "" {
 		return 0, nil

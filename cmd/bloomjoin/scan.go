@@ -321,11 +321,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		}
 	}
 	out.Result, out.Filter, out.Shard = scanner.Result(), filters.digest, shard
-	if known, ok, err := partition.Digest(words, all); err != nil {
-		return err
-	} else if ok { // standard input has no identity: nothing is taken for done
-		out.Run = known
-	}
+	out.Run = &partition.Job{Options: words, Log: all, Skipped: filesOf(skipped)}
 	pieces := partition.Split(files, shard)
 	written, err := c.scanTo(ctx, scanner, opts, o.layout.schemaFrom, files, skipped, pieces, out, o.count)
 	end()
@@ -361,7 +357,7 @@ func (c *cli) scanTo(ctx context.Context, s *partition.Scanner, opts partition.S
 	if count {
 		return w, s.Count(ctx, pieces)
 	}
-	if err := out.Check(ctx, files, filesOf(skipped)...); err != nil {
+	if err := out.Check(ctx); err != nil {
 		return w, err
 	}
 	if len(files) == 0 {

@@ -20,12 +20,12 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// The command runs as a process of its own, which is this test binary.
+// quickExit makes processes under the race detector exit without a delay.
 const quickExit = "atexit_sleep_ms=0"
 
 func TestMain(m *testing.M) {
-	// A process under the race detector sleeps for a second before it exits,
-	// unless told otherwise; the tests start thousands.
+	// The command runs as separate processes of this test binary, thousands of
+	// them. Under the race detector each would sleep for a second before it exits.
 	os.Setenv("GORACE", quickExit)
 	if filepath.Base(os.Args[0]) != "bloomjoin" { // the tests, not the command
 		heed(os.Interrupt, syscall.SIGHUP)
@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"bloomjoin": main})
 }
 
-// heed makes the commands that are started end by signals that this process
-// ignores, as under nohup: they would inherit that, and rightly keep to it.
+// heed makes started commands react to signals that this process ignores, as under
+// nohup. Otherwise they would inherit that.
 func heed(signals ...os.Signal) {
 	for _, sig := range signals {
 		if signal.Ignored(sig) {
@@ -65,8 +65,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// exits runs a command that must end with the given code: exits 64 bloomjoin …
-// Nothing that it prints may look like a crash.
+// exits runs a command that must exit with a code: exits 64 bloomjoin …
+// Its output must not look like a crash.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE COMMAND…")
@@ -88,7 +88,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// object reads the JSON object in the last line of a stream.
+// object parses the JSON object in the last line of a stream.
 func object(ts *testscript.TestScript, stream string) map[string]any {
 	all := strings.Split(strings.TrimSpace(ts.ReadFile(stream)), "\n")
 	var v map[string]any
@@ -100,7 +100,7 @@ func object(ts *testscript.TestScript, stream string) map[string]any {
 	return v
 }
 
-// fields checks that the JSON object of a stream has the fields: fields stdout
+// fields checks that the JSON object of a stream has fields: fields stdout
 // rows_in rows_out
 func fields(ts *testscript.TestScript, neg bool, args []string) {
 	v := object(ts, args[0])
@@ -116,7 +116,7 @@ func fields(ts *testscript.TestScript, neg bool, args []string) {
 func field(ts *testscript.TestScript, neg bool, args []string) {
 	var v any = object(ts, args[0])
 	for _, name := range strings.Split(args[1], ".") {
-		switch x := v.(type) { // a path that leads nowhere ends at nil
+		switch x := v.(type) { // a path that does not exist ends at nil
 		case map[string]any:
 			v = x[name]
 		case []any:
@@ -135,7 +135,7 @@ func field(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// files compares the names of all files below a directory, hidden ones too:
+// files compares the names of all files below a directory, including hidden ones:
 // files out a.parquet b/c.parquet
 func files(ts *testscript.TestScript, neg bool, args []string) {
 	root := ts.MkAbs(args[0])
@@ -159,7 +159,7 @@ func files(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// manifestDigits is what the names of manifests have of their run.
+// manifestDigits matches the start of a manifest's name, which differs by run.
 var manifestDigits = regexp.MustCompile(`_manifest-[0-9a-f]{16}`)
 
 // mode compares a file's permissions: mode 600 file
@@ -171,8 +171,8 @@ func mode(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// damage copies a file with one bit changed, in thousandths of its length:
-// damage 500 from to
+// damage copies a file with one bit flipped at a position in thousandths of its
+// length: damage 500 from to
 func damage(ts *testscript.TestScript, _ bool, args []string) {
 	at, err := strconv.Atoi(args[0])
 	ts.Check(err)
@@ -191,7 +191,7 @@ func cut(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[2]), b[:len(b)-n], 0o600))
 }
 
-// lines checks how many lines a stream or file has: lines stderr 0
+// lines checks the number of lines of a stream or file: lines stderr 0
 func lines(ts *testscript.TestScript, _ bool, args []string) {
 	if got := bytes.Count([]byte(ts.ReadFile(args[0])), []byte("\n")); strconv.Itoa(got) != args[1] {
 		ts.Fatalf("%s has %d lines, want %s", args[0], got, args[1])

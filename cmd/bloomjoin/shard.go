@@ -11,15 +11,16 @@ import (
 
 const shardHelp = "`I/N` read part I of N, from 0; auto/N: I from Kubernetes, AWS Batch or Slurm"
 
-// indexVariables are where batch systems put the number of a task of an array,
-// from 0: indexed jobs of Kubernetes, array jobs of AWS Batch and of Slurm.
+// indexVariables returns the environment variables in which batch systems put the
+// number of an array task, from 0: Kubernetes indexed jobs, AWS Batch array jobs
+// and Slurm array jobs.
 func indexVariables() []string {
 	return []string{"JOB_COMPLETION_INDEX", "AWS_BATCH_JOB_ARRAY_INDEX", slurmIndex}
 }
 
 const slurmIndex = "SLURM_ARRAY_TASK_ID"
 
-// shardOf parses --shard, and remembers it for the report.
+// shardOf parses --shard and stores it for the report.
 func (c *cli) shardOf(s string) (partition.Shard, error) {
 	if s == "" {
 		return partition.Shard{}, nil
@@ -39,9 +40,9 @@ func (c *cli) shardOf(s string) (partition.Shard, error) {
 	return shard, nil
 }
 
-// shardIndex returns the index that the environment gives for --shard auto/N.
-// It is never shifted: a task that is run again alone could not tell by how
-// much, and would take the part of another.
+// shardIndex returns the index for --shard auto/N from the environment. Indexes
+// must start at 0. They cannot be shifted, since a task that is rerun alone does not
+// know the lowest index of its array.
 func shardIndex(flag, slashN string) (string, error) {
 	of, err := partition.ParseShard("0" + slashN)
 	if err != nil {

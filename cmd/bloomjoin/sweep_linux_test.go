@@ -11,8 +11,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// A run that finds its work done removes what the one before it has left when
-// it was killed just behind its output's appearance.
+// A run that finds its work done removes the temporary files of an earlier run that
+// was killed right after publishing.
 func TestDoneSweeps(t *testing.T) {
 	dir := t.TempDir()
 	ids := filepath.Join(dir, "ids.csv")
@@ -36,7 +36,7 @@ func TestDoneSweeps(t *testing.T) {
 	if err != nil || len(left) != 1 {
 		t.Fatal(left, err)
 	}
-	// As of an earlier process with this one's number: HOST-PID-START-RANDOM.
+	// As left by an earlier process with the same PID: HOST-PID-START-RANDOM.
 	tag := strings.Split(left[0], "-")
 	start, err := strconv.ParseUint(tag[len(tag)-2], 10, 64)
 	if err != nil {

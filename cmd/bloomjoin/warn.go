@@ -8,14 +8,14 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// sayWarnings prints the warnings of a report.
+// sayWarnings prints warnings.
 func (c *cli) sayWarnings(ws []join.Warning) {
 	for _, w := range ws {
 		c.warn("%s", w.Text)
 	}
 }
 
-// damaged returns warnings of what is damaged in files and could be done without.
+// damaged returns warnings about damage in files that did not affect the result.
 func damaged(files []*partition.File) (ws []join.Warning) {
 	for _, f := range files {
 		for _, d := range f.Doubts() {
@@ -25,14 +25,13 @@ func damaged(files []*partition.File) (ws []join.Warning) {
 	return ws
 }
 
-// scanWarnings returns what is remarkable about the rows that one filter has let
-// through. Where several are combined, nobody knows what to expect.
+// scanWarnings returns warnings about the number of rows that pass one filter. For
+// several filters the expected number is unknown.
 //
-// A scan has no exact check, so that it goes by what the filter's bits predict of
-// a log without any ID: at most three standard deviations of so many independent
-// rows above the mean. Rows of one key pass or do not pass together, which makes
-// the number scatter more: a heavy key that passes is more than that, whether it
-// is a member or not, and raises no warning.
+// A scan has no exact check. Its rows count as false positives only if there are no
+// more than the filter predicts for a log without any ID: three standard deviations
+// of independent rows above the mean. Rows of one key pass together, so a heavy key
+// that passes exceeds this, whether it is a member or not, and causes no warning.
 func scanWarnings(match []partition.Match, r scanReport) []join.Warning {
 	ws := []join.Warning{}
 	if len(match) != 1 || match[0].NoMatch || r.RowsIn == 0 {

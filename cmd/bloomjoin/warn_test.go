@@ -35,7 +35,7 @@ func TestPercentFlag(t *testing.T) {
 	}
 }
 
-// putKeys writes a log whose column k has value v so many times.
+// putKeys writes a log whose column k has each value v times(v) times.
 func putKeys(t *testing.T, name string, times func(v int64) int, values int64) string {
 	t.Helper()
 	v, left := int64(-1), 0
@@ -81,12 +81,12 @@ func putInts(t *testing.T, name string, next func() (int64, bool)) string {
 	return name
 }
 
-// TestWarningsOfAScan: what passes a filter of which no key is in the log is
-// told from what passes where some are, and a heavy key, whatever becomes of it,
-// is not taken for false positives.
+// TestWarningsOfAScan: rows that pass a filter without a key in the log are told
+// apart from rows of keys in the log, and a heavy key is not taken for false
+// positives, whether it passes or not.
 func TestWarningsOfAScan(t *testing.T) {
 	dir := t.TempDir()
-	const member = 0 // the first one; the others, and so the filter's range, lie beyond the strangers
+	const member = 0 // the first one; the other members are greater than all unmatched keys
 	var ids strings.Builder
 	for i := range 5000 {
 		fmt.Fprintln(&ids, member+int64(i)*104_729)
@@ -112,7 +112,7 @@ func TestWarningsOfAScan(t *testing.T) {
 	}
 	filter := filepath.Join(dir, "ids.bjf")
 	run0("build", "--json", "--key", "k", "--key-type", "int64", "--kind", "bloom", "--fpr", "0.02", "-o", filter, text)
-	// A stranger that passes, and one that does not.
+	// A non-member that passes, and one that does not.
 	var passes, fails int64 = -1, -1
 	for v := int64(1); passes < 0 || fails < 0; v++ {
 		if v > 2000 {

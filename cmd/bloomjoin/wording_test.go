@@ -58,15 +58,24 @@ func TestWorded(t *testing.T) {
 	}
 }
 
-// No library names a flag, and each option that an error names has a flag.
+// No library names a flag. Each option that an error names is declared in a
+// library, and has a flag.
 func TestLibrariesNameNoFlags(t *testing.T) {
 	flag, option := regexp.MustCompile(`(^|[^-\w])--[a-z]`), regexp.MustCompile(`\{[A-Z][A-Za-z0-9+]*( [^{}]*)?\}`)
 	others := regexp.MustCompile(`--long or --ultra`) // of zstd
-	root, named := (&cli{}).root(), map[fault.Option]bool{}
+	root, named, declared := (&cli{}).root(), map[fault.Option]bool{}, map[string]bool{}
 	files := 0
 	libraries(t, func(path string, file *ast.File) {
 		files++
 		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.Field:
+				declare(declared, n.Names...)
+			case *ast.ValueSpec:
+				declare(declared, n.Names...)
+			case *ast.TypeSpec:
+				declare(declared, n.Name)
+			}
 			lit, ok := n.(*ast.BasicLit)
 			if !ok || lit.Kind != token.STRING {
 				return true
@@ -87,6 +96,11 @@ func TestLibrariesNameNoFlags(t *testing.T) {
 		})
 	})
 	for o := range named {
+		for part := range strings.SplitSeq(o.Name, "+") {
+			if !declared[part] {
+				t.Errorf("errors name the option %s, which no library declares", o)
+			}
+		}
 		name := strings.TrimLeft(strings.Fields(asFlag(o))[0], "-")
 		if !anyFlag(root, name) {
 			t.Errorf("errors name the option %s, of which no command has the flag %s", o, asFlag(o))
@@ -94,6 +108,12 @@ func TestLibrariesNameNoFlags(t *testing.T) {
 	}
 	if files < 100 || len(named) < 30 {
 		t.Errorf("%d files, %d options: they were not found", files, len(named))
+	}
+}
+
+func declare(declared map[string]bool, names ...*ast.Ident) {
+	for _, n := range names {
+		declared[n.Name] = true
 	}
 }
 

@@ -18,13 +18,13 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 )
 
-// filter is what is measured. Both methods hash: keys are integers.
+// filter is a measured filter. Keys are integers; both methods include hashing.
 type filter interface {
 	add(keys []uint64)
-	// probe writes the positions of the keys that are found to sel, which has
-	// room for one more than keys, and returns their number. (Other filters
-	// answer one key at a time; their answers are stored without a branch, for
-	// half of the branches would be mispredicted.)
+	// probe writes the positions of found keys to sel, which has room for one more
+	// than keys, and returns their number. Filters that answer one key at a time
+	// store their answers without a branch, since half of the branches would be
+	// mispredicted.
 	probe(keys []uint64, sel []uint32) int
 	bytes() uint64
 }
@@ -32,7 +32,7 @@ type filter interface {
 // contender is a kind of filter.
 type contender struct {
 	name   string
-	module string // empty: ours
+	module string // empty: this project
 	make   func(keys uint64, bits float64) (filter, error)
 }
 
@@ -52,8 +52,8 @@ func goRivals() []contender {
 	}
 }
 
-// contenders returns what the Go programs measure: all, and the memory, or ours
-// alone in the one without assembly.
+// contenders returns what this program measures: all filters and random memory
+// access, or without assembly this project's filter only.
 func contenders() []contender {
 	if purego {
 		return ourContenders()
@@ -62,7 +62,7 @@ func contenders() []contender {
 	return append(all, contender{memoryName, "", newMemory})
 }
 
-// find returns a contender by its name.
+// find returns the contender with a name.
 func find(name string) (contender, error) {
 	for _, c := range contenders() {
 		if c.name == name {
@@ -72,8 +72,8 @@ func find(name string) (contender, error) {
 	return contender{}, fmt.Errorf("no filter %q", name)
 }
 
-// rateOfClassic returns the false-positive rate for which a classic filter needs
-// the given bits per key: 2^-(bits·ln 2).
+// rateOfClassic returns the false-positive rate of a classic filter with the given
+// bits per key: 2^-(bits·ln 2).
 func rateOfClassic(bits float64) float64 { return math.Exp2(-bits * math.Ln2) }
 
 // ours is this project's filter.
@@ -102,12 +102,12 @@ func (o ours) probe(keys []uint64, sel []uint32) int {
 }
 func (o ours) bytes() uint64 { return o.f.Params().Bytes() }
 
-// hashSpan is how many keys the filters below that take hashes in bulk get at a
-// time: their hashes stay in the first-level cache.
+// hashSpan is the number of keys that are hashed at a time for filters that take
+// hashes in bulk. Their hashes fit in the first-level cache.
 const hashSpan = 1024
 
-// parquetFilter is parquet-go's split-block filter, with its own vectorised
-// XXH64 of integers and bulk insert, as its own writer uses them.
+// parquetFilter is the split-block filter of parquet-go, with its vectorised XXH64
+// and bulk insert, as its writer uses them.
 type parquetFilter struct{ f parquet.SplitBlockFilter }
 
 func newParquet(n uint64, bits float64) (filter, error) {
@@ -139,8 +139,8 @@ func (p parquetFilter) probe(keys []uint64, sel []uint32) int {
 
 func (p parquetFilter) bytes() uint64 { return uint64(len(p.f)) * parquet.BlockSize }
 
-// arrowFilter is arrow-go's split-block filter with bulk insert. Its size is a
-// power of two, and 128 MiB at most. Its hash is XXH64 of eight bytes.
+// arrowFilter is the split-block filter of arrow-go with bulk insert. Its size is a
+// power of two, at most 128 MiB. Its hash is XXH64 of eight bytes.
 type arrowFilter struct {
 	build metadata.BloomFilterBuilder
 	check metadata.BloomFilter
@@ -182,13 +182,12 @@ func (a arrowFilter) probe(keys []uint64, sel []uint32) int {
 
 func (a arrowFilter) bytes() uint64 { return uint64(a.check.Size()) }
 
-// blobloomFilter is a blocked filter of 512-bit blocks; xxh3 is the hash that
-// its documentation names first.
+// blobloomFilter is a blocked filter with 512-bit blocks and xxh3, the first hash in
+// its documentation.
 type blobloomFilter struct{ f *blobloom.Filter }
 
 func newBlobloom(n uint64, bits float64) (filter, error) {
-	// A rate that is out of reach makes it choose the best number of hashes
-	// for the size.
+	// With an unattainable rate it chooses the best number of hashes for the size.
 	config := blobloom.Config{Capacity: n, FPRate: 1e-6, MaxBits: uint64(bits * float64(n))}
 	return blobloomFilter{blobloom.NewOptimized(config)}, nil
 }
@@ -214,8 +213,8 @@ func (b blobloomFilter) probe(keys []uint64, sel []uint32) int {
 
 func (b blobloomFilter) bytes() uint64 { return b.f.NumBits() / 8 }
 
-// classicFilter is a Bloom filter without blocks, with its own hash (murmur3)
-// and the number of hashes that it suggests for the size.
+// classicFilter is a Bloom filter without blocks, with its own hash, murmur3, and
+// the number of hashes that it suggests for the size.
 type classicFilter struct{ f *bitsandblooms.BloomFilter }
 
 func newClassic(n uint64, bits float64) (filter, error) {

@@ -7,14 +7,14 @@ import (
 	"github.com/bloomjoin/bloomjoin/bench/internal/keyset"
 )
 
-// Every contender finds all that it was given, says where, and has a rate that
-// a filter of its size has.
+// Every contender finds all its keys, returns their positions, and has the
+// false-positive rate expected for its size.
 func TestContenders(t *testing.T) {
 	const n, count = 20000, 50000
 	keys, probes := keyset.Set(n), keyset.Probes(count, n)
 	for _, c := range contenders() {
 		if c.name == memoryName {
-			continue // no filter
+			continue // not a filter
 		}
 		f, err := c.make(n, 12)
 		if err != nil {

@@ -1,14 +1,13 @@
-// Command speed measures how fast filters in Go add and probe. It is a child
-// process of ../: it reads commands, one a line, and answers in JSON.
+// Command speed measures how fast Go filters add and probe keys. It is a child
+// process of command filters: it reads one command per line and answers in JSON.
 //
-//	names                      the filters that this program has
-//	keys N BITS PROBES RUNS    make the keys and forget all filters
-//	add NAME                   make and fill a fresh filter, RUNS times; keep the last
+//	names                      list the filters
+//	keys N BITS PROBES RUNS    generate keys and drop all filters
+//	add NAME                   create and fill a filter RUNS times; keep the last
 //	probe NAME                 probe the filter that was filled last
 //
-// It is a program of its own because arrow-go v18 cannot be linked together
-// with the version that our other packages use, and because it is built twice,
-// with our assembly and without.
+// It is a separate program because arrow-go v18 cannot be linked with v15, which this
+// module uses, and because it is built with and without assembly.
 package main
 
 import (
@@ -26,21 +25,21 @@ func main() {
 	s := newState()
 	if err := child.Serve(os.Stdin, os.Stdout, s.answer); err != nil {
 		fmt.Fprintln(os.Stderr, "speed:", err)
-		os.Exit(1) //nolint:forbidigo // the command's own end
+		os.Exit(1) //nolint:forbidigo // exit status of the command
 	}
 }
 
-// reply answers a command.
+// reply is the answer to a command.
 type reply struct {
 	Names    []string `json:"names,omitempty"`
-	Versions []string `json:"versions,omitempty"` // empty: ours
-	NS       int64    `json:"ns"`                 // time of all that was counted
-	Count    uint64   `json:"count"`              // keys added or probed in that time
-	Hits     uint64   `json:"hits"`               // of them found
-	Bytes    uint64   `json:"bytes"`              // of the filter
+	Versions []string `json:"versions,omitempty"` // empty: this project
+	NS       int64    `json:"ns"`                 // time for Count keys
+	Count    uint64   `json:"count"`              // keys added or probed
+	Hits     uint64   `json:"hits"`               // keys found
+	Bytes    uint64   `json:"bytes"`              // size of the filter
 }
 
-// state is what stays from command to command.
+// state is kept between commands.
 type state struct {
 	n      uint64
 	bits   float64
@@ -69,7 +68,7 @@ func (s *state) answer(words []string) (any, error) {
 	return nil, fmt.Errorf("no command %q", words)
 }
 
-// names lists the filters with the versions of their modules.
+// names returns the filters with the versions of their modules.
 func names() (r reply, err error) {
 	for _, c := range contenders() {
 		v := ""
@@ -93,7 +92,7 @@ func (s *state) makeKeys(words []string) error {
 	return nil
 }
 
-// add times making a filter and filling it.
+// add measures the time to create and fill a filter.
 func (s *state) add(name string) (reply, error) {
 	c, err := find(name)
 	if err != nil {
@@ -103,7 +102,7 @@ func (s *state) add(name string) (reply, error) {
 	var f filter
 	var sum time.Duration
 	for range s.runs {
-		f = nil // the one before is garbage
+		f = nil // lets the collector free the previous filter
 		sum += measure.Timed(func() {
 			if f, err = c.make(s.n, s.bits); err == nil {
 				keyset.Batches(s.keys, f.add)
@@ -117,9 +116,8 @@ func (s *state) add(name string) (reply, error) {
 	return reply{NS: sum.Nanoseconds(), Count: uint64(len(s.keys) * s.runs), Bytes: f.bytes()}, nil
 }
 
-// probe times probing the filter that add left. The same pass goes before,
-// untimed: a filter that lies in a cache shared with others needs a while until
-// it has its place there.
+// probe measures the time to probe the last filter of add. An untimed pass comes
+// first, since a filter takes a while to settle in a shared cache.
 func (s *state) probe(name string) (reply, error) {
 	f, ok := s.filled[name]
 	if !ok {

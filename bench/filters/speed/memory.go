@@ -6,9 +6,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/bench/internal/measure"
 )
 
-// randomLines is no filter: it reads or changes a word of a random line of 64 bytes
-// for each key and does nothing else. No filter of one line a key is faster on
-// this machine, unless it visits the lines in another order.
+// randomLines is not a filter: for each key it reads or changes a word in a random
+// 64-byte line and does nothing else. No filter with one line per key is faster on
+// the machine, unless it visits lines in another order.
 type randomLines struct{ words []uint64 }
 
 const memoryName = "memory"
@@ -18,7 +18,7 @@ func newMemory(n uint64, bits float64) (filter, error) {
 	return m, measure.AdviseHuge(m.words)
 }
 
-// line returns where the key's line begins. Keys are random numbers.
+// line returns the start of a key's line. Keys are random numbers.
 func (m randomLines) line(key uint64) uint64 {
 	line, _ := bits.Mul64(key, uint64(len(m.words)/8))
 	return line * 8
@@ -30,7 +30,7 @@ func (m randomLines) add(keys []uint64) {
 	}
 }
 
-// probe answers that all keys are there.
+// probe returns all keys as found.
 func (m randomLines) probe(keys []uint64, sel []uint32) int {
 	var sum uint64
 	for _, k := range keys {

@@ -2,5 +2,5 @@
 
 package main
 
-// purego says that this program was built without assembly.
+// purego reports that this program was built without assembly.
 const purego = true

@@ -1,9 +1,8 @@
-// Package child speaks with child processes.
+// Package child runs measurements in child processes, whose memory can be measured
+// and which can be built or started differently.
 //
-// A child reads commands, one a line, words separated by spaces, and answers
-// each with a JSON object on a line. An answer with "error" is a failure. In a
-// process of its own memory can be measured, and a program can be built or
-// started in another way.
+// A child reads one command per line, as words separated by spaces, and answers
+// each with a JSON object on one line. An answer with "error" reports a failure.
 package child
 
 import (
@@ -17,8 +16,8 @@ import (
 	"strings"
 )
 
-// Serve is the child's end: it calls answer with the words of every command
-// and sends what it returns, until the input ends.
+// Serve runs the child: for each command it calls answer with the words and prints
+// the result, until the input ends.
 func Serve(in io.Reader, out io.Writer, answer func(words []string) (any, error)) error {
 	lines, replies := bufio.NewScanner(in), json.NewEncoder(out)
 	for lines.Scan() {
@@ -33,7 +32,7 @@ func Serve(in io.Reader, out io.Writer, answer func(words []string) (any, error)
 	return lines.Err()
 }
 
-// Parse scans the words of a command.
+// Parse parses the words of a command.
 func Parse(words []string, into ...any) error {
 	if len(words) != len(into) {
 		return fmt.Errorf("command of %d words, want %d", len(words), len(into))
@@ -46,14 +45,14 @@ func Parse(words []string, into ...any) error {
 	return nil
 }
 
-// Process is the parent's end.
+// Process is a child as its parent sees it.
 type Process struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
 }
 
-// Start runs a program as a child. Its standard error is the parent's.
+// Start starts a program as a child. It shares the parent's standard error.
 func Start(program string, args ...string) (*Process, error) {
 	cmd := exec.Command(program, args...)
 	cmd.Stderr = os.Stderr
@@ -88,7 +87,7 @@ func (p *Process) Call(answer any, words ...any) error {
 	return nil
 }
 
-// Close ends the child's input and waits for it.
+// Close closes the child's input and waits for its exit.
 func (p *Process) Close() error {
 	return errors.Join(p.in.Close(), p.cmd.Wait())
 }

@@ -2,22 +2,21 @@ package keyset
 
 import "encoding/hex"
 
-// IDs numbers distinct integers: those of one number never are those of
-// another, so that the keys 0 to n-1 are a set and all others surely not in it.
-// In their order they look random.
+// IDs is a numbering of distinct integers in an order that looks random: IDs 0 to
+// n-1 are a set, and all others are certainly not in it.
 type IDs struct {
 	universe uint64 // the integers are below it
 	bits     uint   // of the universe
 }
 
-// sparseBits is the width of random IDs: those of real systems are positive.
+// sparseBits is the width of random IDs, which are positive as in real systems.
 const sparseBits = 62
 
-// Sparse returns 2^62 integers of 62 bits.
+// Sparse returns a numbering of all 2^62 integers of 62 bits.
 func Sparse() IDs { return IDs{1 << sparseBits, sparseBits} }
 
-// Dense returns the integers below universe, which at least 2 and at most
-// 2^62 are.
+// Dense returns a numbering of the integers below universe, which must be from 2 to
+// 2^62.
 func Dense(universe uint64) IDs {
 	bits := uint(1)
 	for universe > 1<<bits {
@@ -26,8 +25,8 @@ func Dense(universe uint64) IDs {
 	return IDs{universe, bits}
 }
 
-// At returns the i-th integer, i being below the universe. What falls outside
-// of it is mixed again: on the cycle of a permutation one comes back inside.
+// At returns the i-th integer; i must be below the universe. Results outside the
+// universe are mixed again: a permutation's cycle returns inside eventually.
 func (f IDs) At(i uint64) uint64 {
 	for i = mixBits(i, f.bits); i >= f.universe; {
 		i = mixBits(i, f.bits)
@@ -35,8 +34,8 @@ func (f IDs) At(i uint64) uint64 {
 	return i
 }
 
-// mixBits is a bijection of the integers of so many bits, from the steps that
-// Mix is made of: multiplication by an odd number and a shift to the right.
+// mixBits is a bijection of the integers of the given width, made from the steps of
+// Mix: multiplication by an odd number and a right shift.
 func mixBits(z uint64, bits uint) uint64 {
 	mask, half := uint64(1)<<bits-1, (bits+1)/2
 	z = (z + 0x9e3779b97f4a7c15) & mask
@@ -53,9 +52,9 @@ const (
 	MaxText = 36
 )
 
-// AppendText appends the i-th string ID, i being below 2^56: a UUID in
-// hexadecimal digits, cut to 16 to 36 bytes. Strings of different numbers
-// differ in their first 16 bytes, which hold 14 digits.
+// AppendText appends the i-th string ID; i must be below 2^56. It is a hexadecimal
+// UUID, cut to 16 to 36 bytes. Different IDs differ in their first 16 bytes, which
+// hold 14 digits.
 func AppendText(dst []byte, i uint64) []byte {
 	const distinct = 56 // bits of 14 digits
 	head := mixBits(i, distinct)<<(64-distinct) | Mix(i)>>distinct
@@ -76,6 +75,6 @@ func AppendText(dst []byte, i uint64) []byte {
 	return dst[:at+int(length)]
 }
 
-// Draw returns which of n keys the r-th row of a log or of an ID set with
-// duplicates has, uniformly.
+// Draw returns the key, below n, of row r in a log or in an ID set with duplicates.
+// Keys are uniformly distributed.
 func Draw(r, n uint64) uint64 { return Mix(r) % n }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Small widths are permuted whole: each integer comes once.
+// At small widths every integer occurs once.
 func TestIDsArePermutations(t *testing.T) {
 	for _, universe := range []uint64{2, 3, 4, 100, 255, 256, 257, 40_000, 1 << 17} {
 		ids, seen := Dense(universe), make([]bool, universe)
@@ -22,8 +22,8 @@ func TestIDsArePermutations(t *testing.T) {
 	}
 }
 
-// Members and others never meet, and keys look random: neither ordered nor
-// bunched.
+// Members and non-members are disjoint, and keys look random: neither ordered nor
+// clustered.
 func TestSparse(t *testing.T) {
 	const n = 200_000
 	ids, seen := Sparse(), make(map[uint64]bool, n)
@@ -73,7 +73,7 @@ func TestDense(t *testing.T) {
 	}
 }
 
-// What is in files must not change: their names have a version.
+// The content of data files must not change without their version.
 func TestIDsAreTheSameForEver(t *testing.T) {
 	got := fmt.Sprint(Sparse().At(0), Sparse().At(1), Dense(400).At(0), Dense(400).At(399), Draw(7, 5000))
 	for i := range uint64(3) {
@@ -111,7 +111,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// With 200 rows for each key all are drawn, about alike.
+// With 200 rows per key all are drawn, about equally often.
 func TestDraw(t *testing.T) {
 	const n = 1000
 	var counts [n]int

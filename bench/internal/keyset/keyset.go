@@ -1,4 +1,4 @@
-// Package keyset makes the integer keys that filters are measured with.
+// Package keyset generates the keys for measurements.
 package keyset
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 )
 
-// Batch is how many keys a filter gets at a time.
+// Batch is the number of keys that are passed to a filter at a time.
 const Batch = 1 << 16
 
 // Mix is the finaliser of SplitMix64 (Steele, Lea, Flood: Fast Splittable
@@ -30,9 +30,9 @@ func Set(n uint64) []uint64 {
 	return keys
 }
 
-// Probe returns the j-th key that is probed in a filter of Set(n), and
-// whether it is in the set: one of two, at random, so that no processor learns
-// the order.
+// Probe returns the j-th key to probe in a filter of Set(n), and whether it is a
+// member. Half of the keys are, at random, so branch predictors cannot learn the
+// order.
 func Probe(j, n uint64) (key uint64, in bool) {
 	r := Mix(j ^ 0x5bd1e995<<32)
 	if r&1 == 1 {
@@ -50,7 +50,7 @@ func Probes(count, n uint64) []uint64 {
 	return keys
 }
 
-// Members returns how many of Probes(count, n) are in the set.
+// Members returns the number of members among Probes(count, n).
 func Members(count, n uint64) (in uint64) {
 	for j := range count {
 		if _, ok := Probe(j, n); ok {
@@ -61,8 +61,7 @@ func Members(count, n uint64) (in uint64) {
 }
 
 // Sequence calls yield with the integers from lo to hi (exclusive), in batches.
-// As keys of a set consecutive integers are the common case, and the hardest
-// for a hash.
+// Consecutive integers are the common case for keys, and the hardest for a hash.
 func Sequence(lo, hi uint64, yield func([]uint64)) {
 	var keys [Batch]uint64
 	for lo < hi {
@@ -75,7 +74,7 @@ func Sequence(lo, hi uint64, yield func([]uint64)) {
 	}
 }
 
-// Batches calls yield with pieces of keys.
+// Batches calls yield with slices of keys, of length Batch or less.
 func Batches(keys []uint64, yield func([]uint64)) {
 	for len(keys) > Batch {
 		yield(keys[:Batch])
@@ -84,7 +83,7 @@ func Batches(keys []uint64, yield func([]uint64)) {
 	yield(keys)
 }
 
-// Subset returns n distinct integers below universe, uniformly drawn, in
+// Subset draws n distinct integers below universe uniformly. It returns them in
 // random order and in ascending order.
 func Subset(seed, n, universe uint64) (shuffled, sorted []uint64) {
 	r := rand.New(rand.NewPCG(seed, universe))

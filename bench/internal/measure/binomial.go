@@ -2,10 +2,10 @@ package measure
 
 import "math"
 
-// tails returns P(X <= k) and P(X >= k) for X binomially distributed: n trials
-// of probability p. Terms are added from k outwards until they no longer
-// count; the first comes from log-gamma, the others from their neighbours'
-// quotient, so that n may be 10^10.
+// tails returns P(X <= k) and P(X >= k) for a binomial X with n trials of
+// probability p. Terms are added from k outwards until they are negligible. The
+// first is computed with log-gamma, each other from its neighbour, so n may be
+// 10^10.
 func tails(k, n uint64, p float64) (low, high float64) {
 	switch {
 	case p <= 0:
@@ -15,7 +15,7 @@ func tails(k, n uint64, p float64) (low, high float64) {
 	}
 	at := math.Exp(logBinomial(k, n, p))
 	odds := p / (1 - p)
-	// The tail that does not hold the mean is the sum; the other its complement.
+	// The tail without the mean is summed; the other is its complement.
 	if float64(k) < float64(n)*p {
 		term := at
 		for i := k; ; i-- {
@@ -50,18 +50,18 @@ func logBinomial(k, n uint64, p float64) float64 {
 	return LogChoose(float64(n), float64(k)) + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p)
 }
 
-// LogChoose returns the natural logarithm of n over k.
+// LogChoose returns the natural logarithm of the binomial coefficient n over k.
 func LogChoose(n, k float64) float64 {
 	lg := func(x float64) float64 { v, _ := math.Lgamma(x + 1); return v }
 	return lg(n) - lg(k) - lg(n-k)
 }
 
-// Confidence is the probability that a right prediction passes Plausible.
+// Confidence is the probability that a correct prediction passes Plausible.
 const Confidence = 0.999
 
 // Plausible reports whether k false positives among n probes are within the
-// two-sided bound around the predicted rate p: neither tail is less likely than
-// half of what the confidence leaves.
+// two-sided bound around the predicted rate p: neither tail has a probability below
+// (1 - Confidence) / 2.
 func Plausible(k, n uint64, p float64) bool {
 	low, high := tails(k, n, p)
 	return math.Min(low, high) >= (1-Confidence)/2

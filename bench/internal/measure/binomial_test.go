@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// exactTails sums the binomial distribution in rational numbers.
+// exactTails is tails in rational numbers.
 func exactTails(k, n int64, p *big.Rat) (low, high float64) {
 	q := new(big.Rat).Sub(big.NewRat(1, 1), p)
 	sumLow, sumHigh := new(big.Rat), new(big.Rat)
@@ -54,9 +54,9 @@ func TestTailsAgainstRationals(t *testing.T) {
 	}
 }
 
-// Poisson's table: the binomial distribution of 10^9 trials with mean 100 is
-// Poisson's to 10^-7. P(X >= 130 | 100) = 0.0022828…, P(X <= 70 | 100) = 0.000971…
-// follow from the sum of its terms, taken here in another way.
+// The binomial distribution of 10^9 trials with mean 100 equals the Poisson
+// distribution to 10^-7. Its tails P(X >= 130) = 0.0022828… and P(X <= 70) =
+// 0.000971… are summed here in another way.
 func TestTailsOfRareEvents(t *testing.T) {
 	poisson := func(lo, hi int) (sum float64) {
 		for i := lo; i <= hi; i++ {
@@ -71,7 +71,7 @@ func TestTailsOfRareEvents(t *testing.T) {
 	near(t, "P(X <= 70)", low, poisson(0, 70), 1e-5)
 }
 
-// Far from the mean of a large sample the normal distribution holds.
+// For large samples the normal approximation holds.
 func TestTailsOfManyTrials(t *testing.T) {
 	const n, p = 1e8, 0.1
 	sd := math.Sqrt(n * p * (1 - p))
@@ -83,8 +83,7 @@ func TestTailsOfManyTrials(t *testing.T) {
 	}
 }
 
-// The bound is known from Poisson's distribution: with mean 100 it is 69 to 134
-// for 99.9 %, two-sided.
+// By the Poisson distribution, the two-sided 99.9 % bound for mean 100 is 69 to 134.
 func TestPlausible(t *testing.T) {
 	for _, c := range []struct {
 		k, n uint64

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AdviseHuge asks for huge pages for buf, as package bloom does for a filter.
+// AdviseHuge requests huge pages for buf, as package bloom does for filters.
 func AdviseHuge(buf []uint64) error {
 	const page = 2 << 20
 	at := uintptr(unsafe.Pointer(&buf[0]))

@@ -1,4 +1,4 @@
-// Package measure times, and says what figures mean.
+// Package measure times functions and evaluates samples.
 package measure
 
 import (
@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Timed collects garbage, keeps the collector off, and returns how long fn
-// takes. The collector stays off only until fn returns.
+// Timed returns how long fn takes. It collects garbage before and turns the
+// collector off meanwhile.
 func Timed(fn func()) time.Duration {
 	runtime.GC()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
@@ -18,8 +18,8 @@ func Timed(fn func()) time.Duration {
 	return time.Since(begin)
 }
 
-// Bit is 1 for true. The compiler makes no branch of it: a loop that counts
-// answers of which half are yes pays for no mispredictions of its own.
+// Bit returns 1 for true. It compiles without a branch, so a loop that counts random
+// answers has no mispredictions of its own.
 func Bit(b bool) int {
 	n := 0
 	if b {
@@ -28,10 +28,10 @@ func Bit(b bool) int {
 	return n
 }
 
-// Samples are the figures of the rounds of a measurement, in their order.
+// Samples are the figures of a measurement, by round.
 type Samples []float64
 
-// Median returns the middle one, or the mean of the two.
+// Median returns the middle figure, or the mean of the middle two.
 func (s Samples) Median() float64 {
 	t := slices.Sorted(slices.Values(s))
 	if len(t) == 0 {
@@ -40,8 +40,8 @@ func (s Samples) Median() float64 {
 	return (t[(len(t)-1)/2] + t[len(t)/2]) / 2
 }
 
-// Over returns the quotients of the rounds: what was measured next to each
-// other is compared with each other.
+// Over returns the quotients of s and the other samples, round by round, so figures
+// measured at about the same time are compared.
 func (s Samples) Over(t Samples) Samples {
 	q := make(Samples, len(s))
 	for i := range s {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Versions of the Python packages, as pip takes them.
+// Versions of the Python packages, as requirements of pip.
 const (
 	DuckDB     = "duckdb==2.0.0"
 	Polars     = "polars==2.1.0"
@@ -21,8 +21,8 @@ const (
 	Chdb       = "chdb==4.4.0"
 )
 
-// Store makes the directory that keeps data and programs from one run to the
-// next, by default one in the user's cache, and returns its absolute path.
+// Store creates the directory that keeps data and programs between runs, and
+// returns its absolute path. The default is in the user's cache directory.
 func Store(dir string) (string, error) {
 	if dir == "" {
 		cache, err := os.UserCacheDir()
@@ -38,8 +38,8 @@ func Store(dir string) (string, error) {
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
-// Environment makes a virtual environment below dir that has the packages,
-// unless there is one, and returns its interpreter.
+// Environment creates a Python virtual environment with the packages below dir,
+// unless it exists, and returns its interpreter.
 func Environment(ctx context.Context, dir string, packages []string) (python string, err error) {
 	slices.Sort(packages)
 	packages = slices.Compact(packages)
@@ -65,8 +65,8 @@ func Environment(ctx context.Context, dir string, packages []string) (python str
 	return python, err
 }
 
-// Make fills a directory that is not there yet, under another name first: what
-// has its name is whole.
+// Make creates dir and calls fill with it, unless it exists. fill gets a temporary
+// name, so an existing directory is complete.
 func Make(dir string, fill func(dir string) error) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
@@ -85,7 +85,7 @@ func Make(dir string, fill func(dir string) error) error {
 	return os.Rename(begun, dir)
 }
 
-// Warm reads files, or all below a directory, so that they are in memory.
+// Warm reads files, or all files below a directory, into the page cache.
 func Warm(roots ...string) error {
 	buffer := make([]byte, 1<<20)
 	for _, root := range roots {

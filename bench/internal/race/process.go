@@ -1,5 +1,4 @@
-// Package race runs programs beside each other, each as a whole process, and
-// keeps what they took.
+// Package race measures competing programs, each as a whole process.
 package race
 
 import (
@@ -15,35 +14,34 @@ import (
 	"time"
 )
 
-// Step is a process to run; the time of several steps is that of all together.
+// Step is a process to run.
 type Step struct {
 	Argv []string
-	Env  []string // besides the environment
-	// Out, if not nil, gets the standard output, which else is kept for an
-	// error message alone.
+	Env  []string // added to the environment
+	// Out, if not nil, receives standard output. Otherwise it appears only in
+	// error messages.
 	Out io.Writer
 }
 
-// Usage is what processes took, as wait4(2) tells it.
+// Usage is the resource usage of processes, from wait4(2).
 type Usage struct {
-	Wall float64 // seconds from before the start until the exit was seen
+	Wall float64 // seconds from before the start until after the exit
 	CPU  float64 // seconds of user and system time, all threads
-	Peak int64   // bytes resident at most, mapped file pages counted
-	Size int64   // bytes of the output, put in by who knows them
+	Peak int64   // highest resident set in bytes, including mapped file pages
+	Size int64   // bytes of the output, set by the caller
 }
 
-// Plus is the usage of two processes of which one follows the other.
+// Plus returns the usage of two processes that ran in sequence.
 func (u Usage) Plus(v Usage) Usage {
 	return Usage{u.Wall + v.Wall, u.CPU + v.CPU, max(u.Peak, v.Peak), u.Size + v.Size}
 }
 
-// timeLimit is what a process may take.
+// timeLimit bounds the time of a process.
 const timeLimit = 20 * time.Minute
 
-// Execute runs the steps one after the other. What they print is kept for the
-// error message only, unless a step says where it goes. A child's peak memory
-// starts at that of this process, which is to be a few MiB: data are made and
-// read elsewhere.
+// Execute runs steps in sequence and returns their total usage. The peak of a child
+// includes that of this process before the fork, so this process must stay small:
+// data are generated and read elsewhere.
 func Execute(ctx context.Context, steps ...Step) (sum Usage, err error) {
 	for _, s := range steps {
 		u, err := s.execute(ctx)
@@ -79,7 +77,7 @@ func (s Step) execute(ctx context.Context) (Usage, error) {
 	}, nil
 }
 
-// String is the command line, scripts shortened.
+// String returns the command line, with scripts shortened.
 func (s Step) String() string {
 	words := make([]string, len(s.Argv))
 	for i, w := range s.Argv {
@@ -97,11 +95,11 @@ func Tail(text string, lines int) string {
 	return strings.Join(all[max(len(all)-lines, 0):], "\n")
 }
 
-// Say tells what goes on, on standard error.
+// Say prints a message on standard error.
 func Say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
-// Build compiles a command of a module into the directory bin below dir: its
-// binary carries no trace of where it is run.
+// Build compiles a command of a module to the directory bin below dir, without
+// local paths in the binary.
 func Build(ctx context.Context, dir, module, pkg string) (program string, err error) {
 	program = filepath.Join(dir, "bin", filepath.Base(pkg))
 	_, err = Execute(ctx, Step{Argv: []string{"go", "build", "-C", module, "-o", program, pkg}})

@@ -27,7 +27,7 @@ func TestExecute(t *testing.T) {
 	}
 }
 
-// What a step prints goes where it says, and not into an error message.
+// A step's output goes to Out, not into error messages.
 func TestOut(t *testing.T) {
 	var out strings.Builder
 	s := shell("echo $WORD; echo trouble >&2; exit 1")
@@ -38,7 +38,7 @@ func TestOut(t *testing.T) {
 	}
 }
 
-// A directory is there when it is whole, and is not made again.
+// A directory appears when complete and is not made again.
 func TestMake(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "data")
 	failed := errors.New("full")

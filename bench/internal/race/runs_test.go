@@ -28,8 +28,8 @@ func near(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// A ratio is the median of the rounds' quotients, not the quotient of medians
-// (which is 1 for DuckDB and for Polars).
+// A ratio is the median of the quotients, not the quotient of the medians, which is
+// 1 for DuckDB and Polars.
 func TestRatio(t *testing.T) {
 	r := someRuns()
 	near(t, "median", r.Wall("polars4"), 2)

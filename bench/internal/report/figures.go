@@ -5,13 +5,13 @@ import (
 	"math"
 )
 
-// Figures as text.
+// Rendering of figures.
 
-// Seconds and MiB render seconds and bytes.
+// Seconds and MiB render durations in seconds and sizes in bytes.
 func Seconds(s float64) string { return fmt.Sprintf("%.2f", s) }
 func MiB(bytes int64) string   { return fmt.Sprintf("%.0f", float64(bytes)/(1<<20)) }
 
-// Number renders a ratio, which may be missing.
+// Number renders a ratio, which may be NaN.
 func Number(v float64) string {
 	if math.IsNaN(v) {
 		return "–"
@@ -19,7 +19,7 @@ func Number(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-// Met says whether a figure keeps within its limit.
+// Met renders whether a figure is within its limit.
 func Met(v, limit float64) string {
 	if math.IsNaN(v) || math.IsNaN(limit) {
 		return "–"
@@ -27,7 +27,7 @@ func Met(v, limit float64) string {
 	return Yes(v <= limit)
 }
 
-// Yes says whether a target is met.
+// Yes renders whether a target is met.
 func Yes(ok bool) string {
 	if ok {
 		return "yes"
@@ -35,7 +35,7 @@ func Yes(ok bool) string {
 	return "**no**"
 }
 
-// Count writes a number of keys: 1000000 as 1 M.
+// Count renders a number of keys: 1000000 as 1 M.
 func Count(n uint64) string {
 	switch {
 	case n >= 1e9 && n%1e8 == 0:

@@ -1,5 +1,5 @@
-// Package report prints what was measured, as Markdown, and files it in a
-// document between markers.
+// Package report renders measurements as Markdown tables and inserts them into
+// documents between markers.
 package report
 
 import (
@@ -13,24 +13,24 @@ import (
 	"strings"
 )
 
-// Table is a result, ready to be printed.
+// Table is a table of results.
 type Table struct {
 	Name  string
 	Head  []string
 	Rows  [][]string
-	Notes []string // sentences that depend on what was measured
+	Notes []string // sentences below the table
 }
 
 // Row appends a row.
 func (t *Table) Row(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// Note appends a sentence to be printed below.
+// Note appends a sentence below the table.
 func (t *Table) Note(format string, args ...any) {
 	t.Notes = append(t.Notes, fmt.Sprintf(format, args...))
 }
 
-// Markdown renders the table and its notes. Columns but the first are flush
-// right.
+// Markdown renders the table and its notes. All columns but the first are
+// right-aligned.
 func (t *Table) Markdown() string {
 	var b strings.Builder
 	line := func(cells []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
@@ -50,16 +50,16 @@ func (t *Table) Markdown() string {
 	return b.String()
 }
 
-// Filed renders the table below the command that makes it, run in the
-// directory bench, and a line about the machine that it was made on.
+// Filed renders the table, preceded by the command that makes it, to be run in
+// bench, and a line about the machine.
 func (t *Table) Filed(command, machine string) string { return Filed(command, machine, t.Markdown()) }
 
-// Filed puts a text that is made already below the same.
+// Filed precedes a text with the command and a line about the machine.
 func Filed(command, machine, text string) string {
 	return fmt.Sprintf("```sh\ncd bench && %s\n```\n\n%s\n\n%s", command, machine, text)
 }
 
-// Update replaces what stands between the table's markers in a document.
+// Update replaces the text between a table's markers in a document file.
 func Update(path, name, text string) error {
 	doc, err := os.ReadFile(path)
 	if err != nil {
@@ -73,7 +73,7 @@ func Update(path, name, text string) error {
 
 const endMarker = "<!-- end -->"
 
-// Replace returns the document with another text between the table's markers.
+// Replace returns a document with the text between a table's markers replaced.
 func Replace(doc []byte, name, text string) ([]byte, error) {
 	begin := []byte("<!-- table: " + name + " -->\n")
 	before, rest, ok := bytes.Cut(doc, begin)
@@ -87,8 +87,7 @@ func Replace(doc []byte, name, text string) ([]byte, error) {
 	return slices.Concat(before, begin, []byte("\n"+text+"\n"+endMarker), after), nil
 }
 
-// Machine says in a line what the figures are measured on. It reads Linux's
-// /proc.
+// Machine returns a line about this machine, from Linux's /proc.
 func Machine() (string, error) {
 	cpu, err := procField("/proc/cpuinfo", "model name")
 	if err != nil {
@@ -106,7 +105,7 @@ func Machine() (string, error) {
 		float64(kib)/(1<<20), runtime.Version(), runtime.GOOS, runtime.GOARCH, commit()), nil
 }
 
-// procField returns the value of "name: value" in a file below /proc.
+// procField returns the value of a line "name: value" in a file below /proc.
 func procField(path, name string) (string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -120,7 +119,7 @@ func procField(path, name string) (string, error) {
 	return "", fmt.Errorf("%s has no line %q", path, name)
 }
 
-// commit names the checkout, or says that git does not know.
+// commit returns the commit of the checkout, or that it is unknown.
 func commit() string {
 	out, err := exec.Command("git", "describe", "--always", "--dirty", "--exclude=*").Output()
 	if err != nil {

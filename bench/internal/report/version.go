@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 )
 
-// Version returns the version of a module that this program was built with.
+// Version returns the version of a module that is built into this program.
 func Version(module string) (string, error) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -1,0 +1,113 @@
+// Package publish makes the outputs of runs visible: single files, and
+// directories that several runs and workers share.
+//
+// It knows names, sizes, checksums and markers, but not what the files hold. A
+// file becomes visible whole or not at all, never in place of a file of another
+// run unless that is forced, and a directory has a _SUCCESS only while
+// everything that its manifests list is there and whole.
+package publish
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+var (
+	// ErrExists means that an output of another run is in the place of this one.
+	ErrExists = errors.New("the output exists")
+	// ErrDone means that the same run has finished before and its output is whole.
+	ErrDone = errors.New("already done")
+)
+
+// Owner is the worker of a run that writes an output.
+type Owner struct {
+	Store storage.Storage
+	// Run is the digest of the run, without the shard. Zero: the run cannot be
+	// told from others, so no output is taken for its own.
+	Run    [32]byte
+	Shard  uint32
+	Of     uint32 // workers that write into the directory; 0 or 1: one
+	Result string // what the rows are, as manifests say it
+	Filter string // digest of the filter, hexadecimal; empty: none
+	Force  bool   // replace what other runs have written
+	// Marker returns what a file says of the run that wrote it, see [Owner.Mark]:
+	// empty if it is not an output, something else if it is one of an unknown
+	// run. table is false if the file cannot be read as a table. The error is not
+	// nil only if the context has ended.
+	Marker func(ctx context.Context, name string) (marker string, table bool, err error)
+}
+
+// Known reports whether the run can be told from others.
+func (o *Owner) Known() bool { return o.Run != [32]byte{} }
+
+// digest is the run's digest as manifests have it.
+func (o *Owner) digest() string { return hex.EncodeToString(o.Run[:]) }
+
+// Mark returns the text that marks the files of this run and worker.
+func (o *Owner) Mark() string {
+	if o.Of > 1 {
+		return fmt.Sprintf("%s %d/%d", o.digest(), o.Shard, o.Of)
+	}
+	return o.digest()
+}
+
+// owns reports whether a file with the marker was written by a worker of this
+// run, divided among as many workers as now.
+func (o *Owner) owns(marker string) bool {
+	run, shard, _ := strings.Cut(marker, " ")
+	if !o.Known() || run != o.digest() {
+		return false
+	}
+	if o.Of <= 1 {
+		return shard == ""
+	}
+	return strings.HasSuffix(shard, fmt.Sprintf("/%d", o.Of))
+}
+
+// Compare looks at an existing file. It returns nil if there is none, ErrDone if
+// this worker of this run has written it, and an error that wraps ErrExists if
+// not.
+func (o *Owner) Compare(ctx context.Context, name string) error {
+	src, err := o.Store.Open(ctx, storage.Object{Name: name})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := src.Close(); err != nil {
+		return err
+	}
+	marker, _, err := o.Marker(ctx, name)
+	if err != nil {
+		return err
+	}
+	if o.Known() && marker == o.Mark() {
+		return ErrDone
+	}
+	return fault.Errorf("%s: %w, but does not come from these inputs and options ({Force} replaces it)", name, ErrExists)
+}
+
+// Commit makes a file visible, or drops it. If another file has appeared
+// meanwhile, it is replaced if replace is true; otherwise Commit succeeds if that
+// file is of the same run and worker.
+func (o *Owner) Commit(ctx context.Context, name string, file storage.Writer, replace bool) (err error) {
+	defer func() { err = errors.Join(err, file.Abort()) }()
+	err = file.Commit(replace)
+	if errors.Is(err, fs.ErrExist) {
+		switch rival := o.Compare(ctx, name); {
+		case errors.Is(rival, ErrDone):
+			return nil
+		case rival != nil:
+			return rival
+		}
+	}
+	return err
+}

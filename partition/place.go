@@ -1,0 +1,62 @@
+package partition
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// place is an output or directory, whatever names it has.
+type place struct {
+	store storage.Source
+	real  string
+	seen  map[string]string // what resolve has returned
+}
+
+func newPlace(s storage.Source, name string) *place {
+	p := &place{store: s, seen: map[string]string{}}
+	p.real = p.resolve(name)
+	return p
+}
+
+// holds reports whether name is the place itself or below it: by its own path,
+// or by that of the file it is a link to.
+func (p *place) holds(name string) bool {
+	for _, n := range []string{absolute(name), p.resolve(name)} {
+		for {
+			if p.resolve(n) == p.real {
+				return true
+			}
+			up := filepath.Dir(n)
+			if up == n || strings.Contains(n, "://") {
+				break
+			}
+			n = up
+		}
+	}
+	return false
+}
+
+// resolve is [storage.Resolve], called once for each name.
+func (p *place) resolve(name string) string {
+	name = absolute(name)
+	real, ok := p.seen[name]
+	if !ok {
+		real = storage.Resolve(p.store, name)
+		p.seen[name] = real
+	}
+	return real
+}
+
+// absolute makes a path absolute without following links. URLs only lose slashes
+// at the end.
+func absolute(name string) string {
+	if strings.Contains(name, "://") {
+		return strings.TrimRight(name, "/")
+	}
+	if abs, err := filepath.Abs(name); err == nil {
+		return abs
+	}
+	return name
+}

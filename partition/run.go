@@ -1,0 +1,141 @@
+package partition
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// Job is what an output comes from: what was read, and what was done with it.
+// Runs of equal digests write equal outputs, so a run that finds an output of its
+// own digest is done. The workers of one run differ in [Output].Shard alone.
+//
+// The files must stay open while the Job is in use.
+type Job struct {
+	// Options are what is done: the verb, and the values of all options that the
+	// output depends on, such as keys with their casts, columns, the layout and
+	// the schema that was asked for, and digests of filters. Without any, no
+	// output is taken for that of the same run.
+	Options []string
+	// IDs are inputs beside the log.
+	IDs []*File
+	// Log has all files of the log that were found, whatever the shard. The order
+	// counts.
+	Log []*File
+	// Skipped are the files of Log that have no output, as they have no key.
+	Skipped []*File
+}
+
+// outputs returns the files of the log that have an output.
+func (r *Job) outputs() (files []*File) {
+	skipped := map[*File]bool{}
+	for _, f := range r.Skipped {
+		skipped[f] = true
+	}
+	for _, f := range r.Log {
+		if !skipped[f] {
+			files = append(files, f)
+		}
+	}
+	return files
+}
+
+// inputs returns all files.
+func (r *Job) inputs() []*File { return slices.Concat(r.IDs, r.Log) }
+
+// Digest identifies the run: it is computed from the options and each file's Rel,
+// size and content, see [File.Fingerprint]. It is the same on every machine that
+// has the same files, wherever they are mounted and whenever they were written.
+// known is false if an input has no identity, as standard input.
+func (r *Job) Digest() (sum [32]byte, known bool, err error) {
+	h := sha256.New()
+	put := func(b []byte) {
+		h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(b))))
+		h.Write(b)
+	}
+	for _, o := range r.Options {
+		put([]byte(o))
+	}
+	files := r.inputs()
+	var prints errgroup.Group // small files are read whole
+	prints.SetLimit(runtime.GOMAXPROCS(0))
+	for _, f := range files {
+		prints.Go(func() error {
+			_, err := f.Fingerprint()
+			return err
+		})
+	}
+	if err := prints.Wait(); err != nil {
+		return sum, false, err
+	}
+	known = true
+	for _, f := range files {
+		fp, err := f.Fingerprint()
+		if err != nil {
+			return sum, false, err
+		}
+		known = known && fp != nil
+		put([]byte(f.Rel))
+		put(binary.LittleEndian.AppendUint64(nil, uint64(f.Size)))
+		put(fp)
+	}
+	if !known {
+		return sum, false, nil
+	}
+	h.Sum(sum[:0])
+	return sum, true, nil
+}
+
+// ChangedSince returns an error that wraps ErrExists if an input was written
+// after the output, where the storage knows when. The digest does not cover all
+// bytes of a large Parquet file, so an equal digest alone does not make a run
+// done.
+func (r *Job) ChangedSince(ctx context.Context, store storage.Source, output string) error {
+	out, err := store.Stat(ctx, output)
+	if err != nil {
+		return err
+	}
+	for _, f := range r.inputs() {
+		if f.src != nil && !out.ModTime.IsZero() && f.src.Object().ModTime.After(out.ModTime) {
+			return fault.Errorf("%s: %w, and its input %s was written later ({Force} replaces it)", output, ErrExists, f.Name)
+		}
+	}
+	return nil
+}
+
+// Fingerprint identifies the content of the file, without its name. For a Parquet
+// file above 1 MiB it is a digest of the footer, which has the position, size and
+// statistics of every column chunk; for all others a digest of all bytes. It is
+// nil for standard input and records.
+func (f *File) Fingerprint() ([]byte, error) {
+	if f.src == nil {
+		return nil, nil
+	}
+	return f.print()
+}
+
+// wholeBelow is the size up to which all bytes of a Parquet file are digested:
+// small ones may well have equal footers.
+const wholeBelow = 1 << 20
+
+func (f *File) digest() ([]byte, error) {
+	if p, ok := f.table.(*arrowparquet.Parquet); ok && f.Size > wholeBelow {
+		return p.Fingerprint(), nil
+	}
+	h := sha256.New()
+	_, err := io.Copy(h, io.NewSectionReader(counted{f.src, f.bytes}, 0, f.Size))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Name, err)
+	}
+	return h.Sum(nil), f.rest()
+}

@@ -1,0 +1,195 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// writer writes a file of any format.
+type writer interface {
+	Write(r Rows) error // takes over r
+	Close() (rows, bytes int64, err error)
+	Abort() // instead of Close after an error: releases what the writer holds
+}
+
+// recordWriter writes records.
+type recordWriter struct{ w recordSink }
+
+func (w recordWriter) Write(r Rows) error {
+	defer r.Record.Release()
+	return w.w.Write(r.Record)
+}
+
+func (w recordWriter) Close() (rows, bytes int64, err error) { return w.w.Close() }
+
+func (w recordWriter) Abort() { w.w.Abort() }
+
+// newWriter begins a file of the part's schema.
+func (o Output) newWriter(dst io.Writer, p Part) (writer, error) {
+	if p.pages != nil {
+		return newPageWriter(dst, p.pages)
+	}
+	w, err := o.newRecordWriter(dst, p.Schema, p.Piece.File)
+	return recordWriter{w}, err
+}
+
+type recordSink interface {
+	Write(rec arrow.Record) error
+	Close() (rows, bytes int64, err error)
+	Abort()
+}
+
+func (o Output) newRecordWriter(dst io.Writer, schema *arrow.Schema, in *File) (recordSink, error) {
+	md := o.metadata()
+	stored := ""
+	if in != nil && schema == in.Schema() { // all columns of the file, unchanged
+		stored = in.storedSchema()
+	}
+	schema = Without(schema, MetaResult, MetaFilter, metaRun) // the input may itself be an output
+	switch o.Format {
+	case Parquet:
+		c := o.compression(in)
+		if stored == "" && in != nil {
+			var err error
+			if stored, err = arrowparquet.EncodeSchema(in.coded(schema)); err != nil {
+				return nil, err
+			}
+		}
+		return arrowparquet.NewParquetWriter(dst, schema, arrowparquet.WriterOptions{Codec: c.Codec, Level: c.Level, Metadata: md, StoredSchema: stored, Pool: o.pool})
+	case ArrowFile:
+		return arrowipc.NewFileWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.Mem})
+	case ArrowStream:
+		return arrowipc.NewStreamWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.Mem})
+	}
+	return nil, fault.Unsupported(fault.At{File: o.Name}, "writing %s files", o.Format)
+}
+
+// writeTo writes a part to dst. name is for messages.
+func (o Output) writeTo(dst io.Writer, name string, p Part, rows iter.Seq2[Rows, error]) (n, size int64, err error) {
+	w, err := o.newWriter(dst, p)
+	if err != nil {
+		return 0, 0, fmt.Errorf("writing %s: %w", name, err)
+	}
+	return copyAll(w, name, rows)
+}
+
+// oneSchema returns the schema that all parts share.
+func oneSchema(parts []Part) (*arrow.Schema, *File, error) {
+	if len(parts) == 0 {
+		return nil, nil, errors.New("an output without a part, and so without a schema")
+	}
+	first := parts[0]
+	if first.pages != nil { // and so have all; see planPages
+		return first.Schema, first.Piece.File, nil
+	}
+	for _, p := range parts[1:] {
+		if !p.Schema.Equal(first.Schema) {
+			return nil, nil, fault.Mismatch(fault.At{File: p.name()}, "schema", describe(first.Schema)+" as in "+first.name(), describe(p.Schema)).
+				WithHint("write to a directory, {Output OUT/}, where each file keeps its own schema")
+		}
+	}
+	return first.Schema, first.Piece.File, nil
+}
+
+// describe renders a schema on one line.
+func describe(s *arrow.Schema) string {
+	fields := make([]string, len(s.Fields()))
+	for i, f := range s.Fields() {
+		fields[i] = f.Name + " " + f.Type.String()
+		if !f.Nullable {
+			fields[i] += " not null"
+		}
+	}
+	return "(" + strings.Join(fields, ", ") + ")"
+}
+
+// copyAll writes all rows to w and closes it, or aborts it after an error. name
+// is for messages.
+func copyAll(w writer, name string, rows iter.Seq2[Rows, error]) (n, size int64, err error) {
+	defer func() {
+		if err != nil {
+			w.Abort()
+		}
+	}()
+	for r, err := range rows {
+		if err != nil {
+			return 0, 0, err
+		}
+		if err := w.Write(r); err != nil {
+			return 0, 0, fmt.Errorf("writing %s: %w", name, err)
+		}
+	}
+	if n, size, err = w.Close(); err != nil {
+		return 0, 0, fmt.Errorf("writing %s: %w", name, err)
+	}
+	return n, size, nil
+}
+
+func (o Output) writeStream(parts []Part, rows iter.Seq2[Rows, error]) (Written, error) {
+	schema, _, err := oneSchema(parts)
+	if err != nil {
+		return Written{}, err
+	}
+	o.Format = ArrowStream
+	w, err := o.newWriter(o.Stdout, Part{Schema: schema})
+	if err != nil {
+		return Written{}, fmt.Errorf("standard output: writing: %w", err)
+	}
+	n, size, err := copyAll(w, "standard output", rows)
+	return Written{Rows: n, Bytes: size}, err
+}
+
+func (o Output) writeFile(ctx context.Context, parts []Part, rows iter.Seq2[Rows, error]) (Written, error) {
+	schema, in, err := oneSchema(parts)
+	if err != nil {
+		return Written{}, err
+	}
+	if o.Format == ArrowFile && len(parts) > 1 {
+		schema, rows = take.PlainSchema(schema), o.plain(rows)
+	}
+	one := Part{Piece: Piece{File: in}, Schema: schema, pages: parts[0].pages}
+	if err := storage.Sweep(ctx, o.Store, o.Name); err != nil {
+		return Written{}, err
+	}
+	file, err := o.Store.Create(ctx, o.Name, storage.CreateOptions{})
+	if err != nil {
+		return Written{}, err
+	}
+	n, size, err := o.writeTo(file, o.Name, one, rows)
+	if err != nil {
+		return Written{}, errors.Join(err, file.Abort())
+	}
+	if err := o.owner.Commit(ctx, o.Name, file, o.Force); err != nil {
+		return Written{}, err
+	}
+	return Written{Files: []WrittenFile{{Name: o.Name, Rows: n, Bytes: size}}, Rows: n, Bytes: size}, nil
+}
+
+// plain replaces dictionaries by their values: an Arrow file has one dictionary
+// for a column, but each input has its own.
+func (o Output) plain(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
+	return func(yield func(Rows, error) bool) {
+		for r, err := range rows {
+			if err == nil {
+				rec := r.Record
+				r.Record, err = take.PlainRecord(o.Mem, rec)
+				rec.Release()
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
