@@ -13,17 +13,17 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// ErrExists means that another output has the name of the one that was to be
-// written.
+// ErrExists means that a different output already has the name of the one to
+// write.
 var ErrExists = publish.ErrExists
 
-// Load reads a filter file whole and verifies it. A Bloom filter that is stored
-// uncompressed is mapped instead if the storage can do that; all processes of a
-// machine then share its memory. Where lim gives a limit, an exact filter may use
-// what it leaves of that to be probed faster.
+// Load reads a filter file and verifies it. If the storage can map files, an
+// uncompressed Bloom filter is mapped, and all processes of a machine share its
+// memory. If lim has a limit, an exact filter may use what it leaves of that
+// for an index that makes probes faster.
 //
-// The caller closes the filter, and before it publishes what it made with it: an
-// error of [Filter.Close] means that the file changed meanwhile.
+// Close the filter after use, and before publishing results made with it: an
+// error of [Filter.Close] means that the file has changed.
 func Load(ctx context.Context, store storage.Source, name string, lim Limits) (f *Filter, err error) {
 	src, err := store.Open(ctx, storage.Object{Name: name})
 	if err != nil {
@@ -57,7 +57,7 @@ func Load(ctx context.Context, store storage.Source, name string, lim Limits) (f
 }
 
 // loadMap maps a file and verifies it. The error wraps fault.ErrUnsupported if
-// it cannot be mapped, for whatever reason: it may still be readable.
+// mapping fails for any reason; the file may still be readable.
 func (h *Header) loadMap(m storage.Mapper, lim Limits) (*Filter, error) {
 	file, unmap, err := m.Map()
 	if err != nil {
@@ -70,14 +70,15 @@ func (h *Header) loadMap(m storage.Mapper, lim Limits) (*Filter, error) {
 	return f, nil
 }
 
-// Save writes a filter file and returns its size. Only its owner may read it,
-// where the storage knows users: an exact filter holds the IDs themselves.
+// Save writes a filter file and returns its size. If the storage knows users,
+// only the owner may read the file, because an exact filter contains the IDs
+// themselves.
 //
-// Unless opts.Replace is set, a file that has the name already is left alone. If
-// it holds the same filter, no more compressed than was asked for, Save succeeds
-// and returns that file's size, since two workers may do the same work; otherwise
-// the error wraps [ErrExists]. Temporary files of earlier attempts are removed if
-// their processes have ended.
+// Unless opts.Replace is set, Save leaves an existing file of that name alone.
+// If that file has the same filter, and is uncompressed if that was requested,
+// Save returns its size without an error, since two workers may do the same
+// work. Otherwise the error wraps [ErrExists]. Save removes temporary files of
+// earlier attempts whose processes have ended.
 func Save(ctx context.Context, store storage.Storage, name string, f *Filter, opts Options) (size int64, err error) {
 	if err := storage.Sweep(ctx, store, name); err != nil {
 		return 0, err
@@ -115,8 +116,7 @@ func Save(ctx context.Context, store storage.Storage, name string, f *Filter, op
 	return rival, nil
 }
 
-// until is a writer that fails once its context has ended: a large file takes a
-// while.
+// until is a writer that fails after its context has ended.
 type until struct {
 	ctx context.Context
 	w   io.Writer
@@ -130,9 +130,9 @@ func (u until) Write(p []byte) (int, error) {
 }
 
 // Holds reports whether a file is an undamaged filter for whose header want
-// returns true. It reads the file to its end without keeping the payload. A
-// damaged file, or one that is no filter, is not an error; one that cannot be
-// read is.
+// returns true. It reads the whole file without keeping the payload. For a
+// damaged file, and one that is not a filter, it returns false; a file that
+// cannot be read is an error.
 func Holds(ctx context.Context, store storage.Source, name string, want func(*Header) bool) (ok bool, err error) {
 	src, err := store.Open(ctx, storage.Object{Name: name})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// payload is the set of a filter, with what is computed of it once.
+// payload is the set of a filter, and what is computed of it once.
 type payload struct {
 	bits   *bloom.Filter // or
 	set    *exact.Set
@@ -30,7 +30,7 @@ type payload struct {
 	keysErr error       // why there are none
 }
 
-// scratch is the memory of one call of ProbeBatch, or of Probe.
+// scratch is the memory of one call of ProbeBatch or Probe.
 type scratch struct {
 	hashes []uint64
 	values *key.ValueEncoder
@@ -44,13 +44,16 @@ func (p *payload) getScratch() *scratch {
 	return new(scratch)
 }
 
-// Probe appends to sel the rows of v that may be members, ascending, and returns
-// it: see [Filter.ProbeBatch]. Strings are brought under the filter's rule, and
-// numbers are compared by value, whatever their types. A row with a NULL, and one
-// whose value has no equal in the filter's class, is no member.
+// Probe appends to sel the rows of v that may be members, ascending, and
+// returns it. The filter's rule is applied to strings, and numbers compare by
+// value, whatever their types. A row with a NULL is not a member, nor is a row
+// whose value has no equal in the filter's class. In an exact filter every row
+// found is a member; in a Bloom filter a share of the others ([Filter.FPR]) is
+// found as well.
 //
-// Values of another class, or of another number of columns than the key, and a
-// partial filter are errors.
+// Values of another class or with another number of columns, and a partial
+// filter, are errors that wrap fault.ErrMismatch. Many goroutines may call
+// Probe at the same time.
 func (f *Filter) Probe(v key.Values, sel []uint32) ([]uint32, error) {
 	if uint64(v.Len()) > math.MaxUint32 {
 		return sel, fault.Unsupported(fault.At{}, "%d rows in one call, more than 2^32-1", v.Len())
@@ -80,9 +83,9 @@ func (f *Filter) Probe(v key.Values, sel []uint32) ([]uint32, error) {
 	return sel, nil
 }
 
-// Contains sets mask[i] to whether row i of v may be a member, as [Filter.Probe]
-// has it, and returns mask, with as many entries as v has rows, in its own memory
-// if that suffices.
+// Contains sets mask[i] to whether row i of v may be a member, by the rules of
+// [Filter.Probe]. It returns mask with one entry per row, in its own memory if
+// that is large enough.
 func (f *Filter) Contains(v key.Values, mask []bool) ([]bool, error) {
 	if cap(mask) < v.Len() {
 		mask = make([]bool, v.Len())
@@ -99,14 +102,13 @@ func (f *Filter) Contains(v key.Values, mask []bool) ([]bool, error) {
 	return mask, nil
 }
 
-// ProbeBatch appends to sel the positions in b.Rows of the keys that may be
-// members, ascending, and returns it. A key without a position is surely not in
-// the set; of an exact filter, every key with a position is. Rows with a NULL
-// have no key, and so no position.
+// ProbeBatch is [Filter.Probe] for keys that have already been made. It appends
+// to sel the positions in b.Rows of the keys that may be members, ascending,
+// and returns it. Rows with a NULL have no key.
 //
-// The keys must be of the filter's classes and made under its rule: see
-// [Filter.KeyOptions]. A partial filter, other keys and a mapped file that was
-// cut short meanwhile are errors. It allocates only if sel is too small. Many
+// The keys must be of the filter's classes and made under its rule (see
+// [Filter.KeyOptions]). If a mapped file was cut short in the meantime,
+// ProbeBatch returns an error. It allocates only if sel is too small. Many
 // goroutines may call it at the same time.
 func (f *Filter) ProbeBatch(b *key.Batch, sel []uint32) ([]uint32, error) {
 	options, err := f.askable()
@@ -128,8 +130,8 @@ func (f *Filter) ProbeBatch(b *key.Batch, sel []uint32) ([]uint32, error) {
 	return f.held.probeBits(nil, s.hashes, sel)
 }
 
-// askable returns how values become keys that the filter can be asked about, or
-// an error if it cannot be asked.
+// askable returns how values become keys for this filter, or an error if it
+// cannot be asked.
 func (f *Filter) askable() (key.Options, error) {
 	if f.Bloom() == nil && f.Exact() == nil {
 		return key.Options{}, bad("payload", "a Bloom filter or an exact set", "none").inProgram()
@@ -160,7 +162,7 @@ func (p *payload) probeSet(b *key.Batch, sel []uint32) ([]uint32, error) {
 	return sel, err
 }
 
-// probeBits probes integers, or, of other keys, hashes.
+// probeBits probes integers, or the hashes of other keys.
 func (p *payload) probeBits(values, hashes []uint64, sel []uint32) ([]uint32, error) {
 	if !p.mapped {
 		return p.probe(values, hashes, sel), nil
@@ -176,8 +178,8 @@ func (p *payload) probe(values, hashes []uint64, sel []uint32) []uint32 {
 	return p.bits.ProbeInts(values, sel)
 }
 
-// guard calls read. Bits that are a mapped file cannot be read any more once the
-// file was cut short: that is an error, not the end of the process.
+// guard calls read. If the bits are a mapped file that was cut short, reading
+// them faults; guard turns that into an error.
 func (p *payload) guard(read func()) (err error) {
 	if !p.mapped {
 		read()
@@ -196,11 +198,11 @@ func (p *payload) guard(read func()) (err error) {
 	return nil
 }
 
-// errGone says that the file of a mapped filter changed under it.
+// errGone means that the file of a mapped filter has changed.
 var errGone = errors.New("the mapped filter file cannot be read any more: it was cut short meanwhile, or its disk fails (copy it to a place where nobody changes it)")
 
-// Usable returns nil if the filter can be asked about keys: if it is sealed, and
-// its keys were made by rules that this version knows. Errors name the place at.
+// Usable returns nil if the filter can be asked about keys: it is sealed, and
+// this version knows the rules that made its keys. Errors name the place at.
 func (f *Filter) Usable(at fault.At) error {
 	if !f.Sealed() {
 		return fault.Mismatch(at, "filter", "a finished filter", "a partial one, in which keys are missing").
@@ -210,9 +212,8 @@ func (f *Filter) Usable(at fault.At) error {
 	return err
 }
 
-// KeyOptions returns how columns become keys that the filter can be asked about.
-// The error says that its keys were made by rules that this version does not
-// know.
+// KeyOptions returns how columns become keys for this filter. It fails if this
+// version does not know the rules that made the filter's keys.
 func (f *Filter) KeyOptions() (key.Options, error) {
 	rule, err := key.RuleOf(f.Normal())
 	return key.Options{Rule: rule, Classes: key.ClassesOf(f.KeyClasses())}, err
@@ -230,9 +231,9 @@ func (f *Filter) FPR() float64 {
 	return math.NaN()
 }
 
-// Count returns how many distinct keys there are: the number of members of an
-// exact set, else an estimate from the bits, +Inf where these are too full to
-// tell; NaN without a payload.
+// Count returns the number of distinct keys: exactly for an exact set,
+// otherwise an estimate from the bits, or +Inf if they are too full; NaN
+// without a payload.
 func (f *Filter) Count() (e bloom.Estimate) {
 	switch {
 	case f.Bloom() != nil:
@@ -246,8 +247,8 @@ func (f *Filter) Count() (e bloom.Estimate) {
 	return bloom.Estimate{Keys: math.NaN(), StdErr: math.NaN()}
 }
 
-// Bytes returns what the payload takes in memory, an exact set with what it is
-// probed by.
+// Bytes returns the memory of the payload in bytes, including the index of an
+// exact set.
 func (f *Filter) Bytes() uint64 {
 	switch {
 	case f.Bloom() != nil:
@@ -258,10 +259,9 @@ func (f *Filter) Bytes() uint64 {
 	return 0
 }
 
-// KeyRange returns inclusive bounds of the values that the keys have in a
-// column, counted from 0, as a part of a composite key. ok is false where
-// nothing is known, and everything may be among them. NaN is not between
-// bounds; see HasNaN.
+// KeyRange returns inclusive bounds of the keys' values in a column, counted
+// from 0, in the form of a part of a composite key. ok is false if nothing is
+// known. NaN is outside of all bounds; see HasNaN.
 func (f *Filter) KeyRange(column int) (lo, hi []byte, ok bool) {
 	if column < 0 || column >= len(f.Key) {
 		return nil, nil, false
@@ -278,20 +278,21 @@ func (f *Filter) KeyRange(column int) (lo, hi []byte, ok bool) {
 	return k.Min, k.Max, k.Min != nil
 }
 
-// Empty reports whether the filter surely has no member. Only an exact filter
-// knows.
+// Empty reports whether the filter certainly has no members. For a Bloom filter
+// it returns false.
 func (f *Filter) Empty() bool { return f.Exact() != nil && f.Exact().Len() == 0 }
 
 // Any reports whether an integer from lo to hi, both included, may be a member.
-// If signed, the two are int64s in two's complement, else uint64s. Only an exact
-// filter ever returns false.
+// If signed is true, the two are int64s in two's complement, otherwise uint64s.
+// For a Bloom filter it returns true.
 func (f *Filter) Any(lo, hi uint64, signed bool) bool {
 	return f.Exact() == nil || f.Exact().Any(lo, hi, signed)
 }
 
-// Within returns the members from lo to hi, both included, ascending. If signed,
-// all are int64s in two's complement, else uint64s. ok is false if there are more
-// than most, or the filter is not exact and cannot list them.
+// Within returns the members from lo to hi, both included, ascending. If signed
+// is true, all are int64s in two's complement, otherwise uint64s. ok is false
+// if there are more than most, and for a Bloom filter, which cannot list its
+// members.
 func (f *Filter) Within(lo, hi uint64, signed bool, most int) (members []uint64, ok bool) {
 	if f.Exact() == nil {
 		return nil, false

@@ -12,19 +12,20 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// NewBuilder returns a builder of a filter whose keys a program adds, without
-// files. o.Key names the columns, with their types (`user::int64`) or with their
-// classes in o.Classes.
+// NewBuilder returns a builder for keys that a program adds, without files.
+// o.Key names the columns, with their types as in `user::int64`, unless
+// o.Classes has their classes.
 //
-// Without o.Capacity, keys wait until Finish, when their number is known: in
-// memory or, above o.Memory, on disk. With o.Shard the filter is partial, and
-// needs o.Capacity and o.Identity, equal for all shards.
+// Without o.Capacity, keys wait until Finish knows their number: in memory or,
+// if they exceed o.Memory, on disk. With o.Shard the filter is partial;
+// o.Capacity and o.Identity are then required, and equal for all shards.
 //
-// A filter depends on the union of its keys and the options: neither on the
-// number of workers or shards, nor on which of them was given which keys. It is
-// that of a build from files with the same keys and options, except for the build
-// ID, into which o.Identity goes in place of the files, and except that no sample
-// is taken first that spares trying an exact set of keys that lie far apart.
+// The filter depends on the union of the keys and on the options, not on the
+// number of workers or shards, nor on which of them got which keys. It equals a
+// filter built from files with the same keys and options, except for the build
+// ID, which o.Identity determines instead of the files. Unlike a build from
+// files, it takes no sample first, so it may try an exact set of keys that are
+// too far apart for one.
 func NewBuilder(o Options) (*Builder, error) {
 	p, columns, err := newPlan(o)
 	if err != nil {
@@ -91,10 +92,11 @@ func (p *Plan) given(columns []key.Column) error {
 	return nil
 }
 
-// Add puts in the keys of all rows. Rows with a NULL have none. Strings are
-// brought under the filter's rule, and numbers are converted to its class. A
-// value that cannot be a key, because it is no UUID under the rule uuid, or has
-// no equal in the class, is an error: the filter would deny what was added.
+// Add adds the keys of all rows. Rows with a NULL have no key. The filter's
+// rule is applied to strings, and numbers are converted to the filter's class.
+// A value that cannot be a key of the filter is an error, because the filter
+// would deny it later: a number without an equal in the class, or a text that
+// is not a UUID under the rule uuid.
 func (w *Worker) Add(v key.Values) error {
 	if w.values == nil {
 		w.values = key.NewValueEncoder(w.b.keys)

@@ -12,12 +12,11 @@ import (
 )
 
 // Values are keys from a program: one column of Go values or of an Arrow array,
-// or several by [Columns]. They refer to the caller's memory, which must not
-// change while they are used. Make them with one of the functions that return
-// Values; the zero value has no column.
+// or several columns combined by [Columns]. They refer to the caller's memory,
+// which must not change while they are used. The zero value has no column.
 type Values struct{ columns []values }
 
-// values is one column: one of array, plain and text is set.
+// values is one column. One of array, plain and text is set.
 type values struct {
 	typ   arrow.DataType
 	n     int
@@ -29,26 +28,26 @@ type values struct {
 // Int64s returns keys that are integers.
 func Int64s(v []int64) Values { return plain(arrow.PrimitiveTypes.Int64, v) }
 
-// Uint64s returns keys that are integers. They compare with those of Int64s by
-// value.
+// Uint64s returns keys that are integers. They compare by value with those of
+// Int64s.
 func Uint64s(v []uint64) Values { return plain(arrow.PrimitiveTypes.Uint64, v) }
 
 // UUIDs returns keys of 16 bytes.
 func UUIDs(v [][16]byte) Values { return plain(&arrow.FixedSizeBinaryType{ByteWidth: 16}, v) }
 
-// plain returns a column whose values Arrow has in the same bytes.
+// plain returns a column of values that Arrow stores in the same bytes.
 func plain[T any](t arrow.DataType, v []T) Values {
 	var zero T
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), int(unsafe.Sizeof(zero))*len(v))
 	return one(values{typ: t, plain: bytes, n: len(v)})
 }
 
-// Strings returns keys that are strings. A filter's rule is applied to them, so
-// under the rule uuid they are the text of UUIDs.
+// Strings returns keys that are strings. The rule of a filter is applied to
+// them; under the rule uuid they are UUIDs as text.
 func Strings(v []string) Values { return text(v) }
 
-// ByteSlices returns keys that are strings of bytes, of the same class as
-// Strings. nil is the empty string, not NULL.
+// ByteSlices returns keys that are byte strings, of the same class as Strings.
+// nil is the empty string, not NULL.
 func ByteSlices(v [][]byte) Values { return text(v) }
 
 func text[T string | []byte](v []T) Values {
@@ -56,12 +55,13 @@ func text[T string | []byte](v []T) Values {
 	return one(values{typ: arrow.BinaryTypes.LargeBinary, text: add, n: len(v)})
 }
 
-// Array returns keys from an array of any type that a key may have. A NULL is no
-// key. The array is not retained.
+// Array returns keys from an array of any type that keys may have. NULLs are
+// not keys. The array is not retained: do not release it before the values have
+// been used.
 func Array(a arrow.Array) Values { return one(values{typ: a.DataType(), array: a, n: a.Len()}) }
 
-// Columns returns composite keys, whose columns are those of the given values in
-// order. All have the same number of rows.
+// Columns returns composite keys with the columns of the given values, in
+// order. All must have the same number of rows.
 func Columns(v ...Values) Values {
 	var all Values
 	for _, x := range v {
@@ -80,32 +80,33 @@ func (v Values) Len() int {
 	return v.columns[0].n
 }
 
-// ValueEncoder turns Values into batches of keys. It keeps its memory from call
-// to call; one goroutine uses it at a time.
+// ValueEncoder turns Values into batches of keys. It reuses its memory. One
+// goroutine uses it at a time.
 type ValueEncoder struct {
 	options Options
 	batch   Batch
 	scratch []textScratch // one for each column
 }
 
-// textScratch holds a column of strings as one run of bytes.
+// textScratch holds a column of strings as contiguous bytes.
 type textScratch struct {
 	ends []int64
 	data []byte
 }
 
-// NewValueEncoder returns an encoder to keys of o.Classes under o.Rule. Values of
-// another class are an error, but for numbers, which are converted exactly: one
-// that has no equal in the class is a key that matches nothing.
+// NewValueEncoder returns an encoder that makes keys of o.Classes under o.Rule.
+// Values of another class are an error, except that numbers are converted
+// exactly; a number without an equal in the class becomes a key that matches
+// nothing ([Batch.Void]).
 func NewValueEncoder(o Options) *ValueEncoder { return &ValueEncoder{options: o} }
 
-// batchRows is the number of rows of a batch: so few that their keys stay in the
-// cache until they are used.
+// batchRows is the number of rows in a batch: few enough for their keys to stay
+// in the cache until they are used.
 const batchRows = 1 << 13
 
-// Encode calls fn with all rows of v, in order, in batches of some thousands.
-// first is the number of a batch's first row in v. The batch is good until fn
-// returns. An error of fn ends it and is returned.
+// Encode calls fn with all rows of v, in order, in batches of some thousand
+// rows. first is the row of v at which a batch starts. The batch is valid until
+// fn returns. Encode returns the first error of fn.
 func (e *ValueEncoder) Encode(v Values, fn func(first int, b *Batch) error) error {
 	steps, err := e.check(v)
 	if err != nil {
@@ -122,7 +123,7 @@ func (e *ValueEncoder) Encode(v Values, fn func(first int, b *Batch) error) erro
 	return nil
 }
 
-// check compares the classes of the columns with those that are wanted.
+// check compares the classes of the columns with the wanted ones.
 func (e *ValueEncoder) check(v Values) ([]steps, error) {
 	want := e.options.Classes
 	if len(v.columns) != len(want) {
@@ -181,8 +182,8 @@ func (e *ValueEncoder) fill(v Values, steps []steps, lo, hi int) error {
 	return nil
 }
 
-// slice returns rows lo to hi, exclusive, as an array over the column's memory,
-// or, of strings, over a copy in the scratch.
+// slice returns rows lo to hi, exclusive, as an array over the column's memory
+// or, for strings, over a copy in the scratch.
 func (c *values) slice(lo, hi int, s *textScratch) arrow.Array {
 	if c.array != nil {
 		return array.NewSlice(c.array, int64(lo), int64(hi))
@@ -199,7 +200,7 @@ func (c *values) slice(lo, hi int, s *textScratch) arrow.Array {
 	return array.MakeFromData(d)
 }
 
-// gather copies the strings of some rows, with their ends as Arrow has them.
+// gather copies the strings of some rows, with their ends in Arrow's form.
 func (s *textScratch) gather(c *values, lo, hi int) {
 	s.ends, s.data = append(s.ends[:0], 0), s.data[:0]
 	for row := lo; row < hi; row++ {
