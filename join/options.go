@@ -70,7 +70,7 @@ type Options struct {
 	// it is an error that wraps [fault.ErrMismatch].
 	NullMisfits bool
 	// Filter is a sealed filter of these IDs. Nil: one is built if it helps. An
-	// ID that it lacks is an error.
+	// ID that is not in it is an error.
 	Filter *codec.Filter
 	// FPR is the false-positive rate of a filter that is built. 0: by the number
 	// of IDs.

@@ -162,7 +162,7 @@ func (r *rowSpill) read(ctx context.Context, bin int, fn func(rec arrow.Record, 
 	}
 }
 
-// prepare returns the streams of wants for the exchange, at most so many.
+// prepare returns the streams of wants for the exchange, at most most of them.
 func (r *rowSpill) prepare(most int) []*entryStream {
 	for (len(r.bins)-1)>>r.binsPerWant >= most {
 		r.binsPerWant++
