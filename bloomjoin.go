@@ -146,12 +146,12 @@ func BuildFiles(ctx context.Context, ids []string, opts filterbuild.Options) (f 
 // valid until the loop body ends; retain it to keep it longer. The sequence ends
 // after its first error.
 func Scan(ctx context.Context, logs []string, opts partition.ScanOptions) iter.Seq2[arrow.Record, error] {
-	return sequence(func(yield func(partition.Rows, error) bool) error {
+	return sequence(func(yield func(partition.Rows, error) bool) (err error) {
 		files, s, err := openScan(ctx, logs, opts)
 		if err != nil {
 			return err
 		}
-		defer partition.Close(files)
+		defer func() { err = errors.Join(err, partition.Close(files)) }()
 		pieces := partition.Split(files, partition.Shard{})
 		for rows, err := range s.Scan(ctx, pieces) {
 			if !yield(rows, err) || err != nil {
@@ -186,12 +186,12 @@ func ScanFiles(ctx context.Context, logs []string, output string, opts partition
 // of the IDs. A record is valid until the loop body ends; retain it to keep it
 // longer. The sequence ends after its first error.
 func Join(ctx context.Context, ids, logs []string, opts join.Options) iter.Seq2[arrow.Record, error] {
-	return sequence(func(yield func(partition.Rows, error) bool) error {
+	return sequence(func(yield func(partition.Rows, error) bool) (err error) {
 		j, closeFiles, err := openJoin(ctx, ids, logs, opts)
 		if err != nil {
 			return err
 		}
-		defer closeFiles()
+		defer func() { err = errors.Join(err, closeFiles()) }()
 		for rows, err := range j.Run(ctx) {
 			if !yield(rows, err) || err != nil {
 				break
