@@ -9,31 +9,32 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// How many keys there are, text tells only at its end, and a filter cannot grow.
-// So keys wait: integers as they are, as the set may become exact, others as
-// their hashes. What exceeds a part of the budget waits on disk.
+// If the number of keys is known only at the end, as with text, keys wait until
+// then, because a filter cannot grow: integers as they are, since the set may
+// become exact, other keys as hashes. Keys that exceed a part of the budget wait
+// on disk.
 
 // blockKeys is the number of keys in a block.
 const blockKeys = 1 << 17
 
-// backlogPart is the part of the memory budget that keys may wait in: the
+// backlogPart is the share of the memory budget for waiting keys, as 1/n. The
 // filter needs the rest.
 const backlogPart = 4
 
-// backlog holds the keys that one worker has read.
+// backlog holds the waiting keys that one worker has read.
 type backlog struct {
 	spec      Spec
 	spill     *spill.File
-	most      uint64      // bytes in memory; 0: no bound
-	open      [2][]uint64 // of unsigned and of signed integers, or of hashes
+	most      uint64      // bytes in memory; 0: no limit
+	open      [2][]uint64 // unsigned integers and signed ones; hashes are in the first
 	blocks    []block
-	registers bloom.Registers // of the keys in blocks
-	bounds    *key.Bounds     // of all keys; nil if they are not to be kept
+	registers bloom.Registers // of the keys in closed blocks
+	bounds    *key.Bounds     // of all keys; nil: do not collect them
 	hashes    []uint64
 	share     share
 }
 
-// block is keys that wait, in memory or on disk.
+// block is waiting keys, in memory or on disk.
 type block struct {
 	values []uint64 // nil: on disk
 	signed bool
@@ -47,7 +48,7 @@ func newBacklog(b *Builder) *backlog {
 	}
 }
 
-// add puts in the keys of a batch.
+// add adds the keys of a batch.
 func (l *backlog) add(batch *key.Batch) error {
 	if l.bounds != nil {
 		l.bounds.Add(batch)
@@ -59,7 +60,7 @@ func (l *backlog) add(batch *key.Batch) error {
 	return l.append(l.hashes, false)
 }
 
-// append puts in integers, or, of keys that are none, hashes.
+// append adds integers, or hashes of keys of other classes.
 func (l *backlog) append(values []uint64, signed bool) error {
 	which := 0
 	if signed {
@@ -81,7 +82,7 @@ func (l *backlog) append(values []uint64, signed bool) error {
 	return nil
 }
 
-// close ends the open block.
+// close closes the open block.
 func (l *backlog) close(which int) error {
 	values := l.open[which]
 	l.open[which] = nil
@@ -100,7 +101,7 @@ func (l *backlog) close(which int) error {
 	return nil
 }
 
-// end closes the open blocks, when there are no more keys.
+// end closes the open blocks when there are no more keys.
 func (l *backlog) end() error {
 	for which := range l.open {
 		if len(l.open[which]) > 0 {
@@ -131,10 +132,10 @@ func (l *backlog) toDisk() error {
 	return nil
 }
 
-// waitsOnDisk is what errors of the file say.
+// waitsOnDisk describes the file in errors.
 const waitsOnDisk fault.Text = "keys that wait on disk until their number is known (say {Capacity N}, raise {Memory}, or name a directory with room by {TempDir})"
 
-// load returns the keys of a block, those on disk in buf.
+// load returns the keys of a block. Those on disk are read into buf.
 func (x block) load(buf *[]uint64, raw *[]byte) ([]uint64, error) {
 	if x.values != nil {
 		return x.values, nil

@@ -9,20 +9,20 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
-// budget bounds the bytes that the workers of a build hold together.
+// budget limits the bytes that the workers of a build hold together.
 type budget struct {
-	most    uint64 // 0: no bound
+	most    uint64 // 0: no limit
 	workers uint64
 	held    atomic.Uint64
 }
 
-// share is what one worker holds of a budget. The zero share has no bound.
+// share is what one worker holds of a budget. The zero share has no limit.
 type share struct {
 	of   *budget
 	held uint64
 }
 
-// hold makes n what the worker holds, and returns how much more that might be.
+// hold sets what the worker holds to n and returns how much more it might hold.
 func (s *share) hold(n uint64) (room uint64, ok bool) {
 	if s.of == nil || s.of.most == 0 {
 		return math.MaxInt64, true
@@ -37,7 +37,7 @@ func (s *share) hold(n uint64) (room uint64, ok bool) {
 
 func (s *share) release() { s.hold(0) }
 
-// set holds an exact set of n bytes.
+// set accounts for an exact set of n bytes.
 func (s *share) set(n uint64) (room uint64, err error) {
 	room, ok := s.hold(n)
 	if !ok {
@@ -46,8 +46,8 @@ func (s *share) set(n uint64) (room uint64, err error) {
 	return room, err
 }
 
-// bits holds the bits of a Bloom filter. A set that they are filled from is not
-// counted any more, though it goes only when they are filled: what counts is
+// bits holds the bits of a Bloom filter. A set from which they are filled is no
+// longer counted, although it is released only afterwards: the budget is about
 // what is kept.
 func (s *share) bits(p bloom.Params) error {
 	if _, ok := s.hold(p.Bytes()); !ok {

@@ -29,90 +29,90 @@ type Options struct {
 	// Partial filters are merged only if it is equal, so all shards of a build
 	// give the same, and builds of other keys another. Files identify themselves.
 	Identity []byte
-	// Classes are the classes of the filter's keys, one for each column, to
-	// which numbers are converted exactly; those that have no equal there are
-	// left out. nil: those of the columns, in which all files must agree.
+	// Classes are the classes of the filter's keys, one per column. Numbers of
+	// files are converted to them exactly; numbers without an equal there are
+	// left out. nil: the classes of the columns, which must be the same in all
+	// files.
 	Classes []string
-	// IgnoreCase finds the columns by names whose letters may differ in case.
+	// IgnoreCase ignores case when it finds columns by name.
 	IgnoreCase bool
-	// NullMisfits makes a value that does not fit its cast a NULL. Otherwise it
-	// is an error.
+	// NullMisfits turns a value that does not fit its cast into NULL. Otherwise
+	// it is an error.
 	NullMisfits bool
-	// Normalize names the rule by which strings in the key are made alike before
-	// they are compared: some of trim, lower and uuid, separated by commas; see
-	// FORMAT.md of package codec. It is recorded in the filter, and holds for
-	// whatever is compared with it. Under uuid, an ID that is none is an error.
+	// Normalize names the rules applied to strings in the key: some of trim,
+	// lower and uuid, separated by commas; see FORMAT.md of package codec. They
+	// are recorded in the filter and apply to everything it is compared with.
+	// Under uuid, an ID that is not a UUID is an error.
 	Normalize string
-	// FPR is the wished false-positive rate; 0: by the number of keys. MaxSize
-	// bounds the bits in bytes instead; 0: no bound. At most one is set.
+	// FPR is the requested false-positive rate; 0: chosen by the number of
+	// keys. MaxSize limits the bits in bytes instead; 0: no limit. At most one
+	// of the two is set.
 	FPR     float64
 	MaxSize uint64
 	Kind    codec.Want
-	// Geometry of a Bloom filter; 0: Split512, the smaller one, for rates up to
-	// 0.1 %, else Split256, the faster one. It is chosen by the rate alone, so
-	// that all shards choose alike.
+	// Geometry of a Bloom filter; 0: Split512, which is smaller, for rates up
+	// to 0.1 %, otherwise Split256, which is faster. The rate alone decides, so
+	// all shards choose the same.
 	Geometry bloom.Geometry
-	// Seed is that of the hash. The keys of a filter that were chosen by another
-	// one need another seed: those which that one let through in vain are like its
-	// own keys, and where both hash alike, these would be let through more often
-	// than the bits tell.
+	// Seed of the hash. Use another seed if the keys were preselected by a
+	// Bloom filter; otherwise both filters share their false positives.
 	Seed uint64
-	// Capacity is an upper bound on the number of keys; 0: the number of rows,
-	// which text files do not tell beforehand.
+	// Capacity is an upper bound on the number of keys. 0: the number of rows,
+	// or, where that is not known in advance (text files, keys from a program),
+	// the number of keys, which then wait until all are read.
 	Capacity uint64
-	// Uncounted says that fewer keys come than the files have rows, nobody knows
-	// how many: the capacity comes out while they are added, as with text. It
-	// leaves Capacity out of account.
+	// Uncounted means that an unknown part of the rows is added, so the number
+	// of keys is counted while they are added. Capacity is then ignored.
 	Uncounted bool
-	// Room says that the sealed filter is to keep the size for Capacity keys,
-	// distinct ones, so that those of later sets can be put in by unions.
+	// Room keeps the sealed filter at the size for Capacity distinct keys, so
+	// that unions can add keys of later sets.
 	Room bool
-	// NoKeyRange keeps the least and the greatest key out of the filter, from
-	// which a scan sees what it need not read.
+	// NoKeyRange omits the smallest and the largest key from the filter. Scans
+	// use them to skip parts of a log.
 	NoKeyRange bool
-	// Shard is the part of the inputs to read. Its filter is a partial one, to
-	// be merged, also where it is the only shard. The zero Shard reads all
-	// and seals.
+	// Shard is the part of the inputs to read. The filter is then a partial one
+	// that must be merged, even if it is the only shard. The zero Shard reads
+	// everything and seals.
 	Shard partition.Shard
-	// Memory is the most bytes that filters, and keys that wait for theirs, may
-	// take while they are filled; 0: no bound. Where one Bloom filter for as many
-	// keys as there are rows exceeds it, one is filled that is folded
-	// beforehand, which may take a second pass over the IDs. Where the budget has room for one
-	// but not for the buffers of all workers, fewer run. While it is open
-	// whether the filter will be exact, a set may take more than the Bloom filter
-	// would: where the budget has no room for that, WantBloom needs to be said.
+	// Memory limits the bytes that filters, and keys that wait for their number
+	// to be known, may take while they are filled; 0: no limit. If one Bloom
+	// filter for as many keys as there are rows exceeds it, a folded one is
+	// filled, which may take a second pass over the IDs. If the buffers of all
+	// workers do not fit, fewer workers run. Before it is known whether the
+	// filter will be exact, a set may take more than the Bloom filter would; if
+	// there is no memory for that, set Kind to WantBloom.
 	Memory int64
 	// Squeeze makes a Bloom filter that would exceed Memory as large as Memory
-	// allows, with the rate that it then has, in place of an error.
+	// allows, with a higher rate, instead of returning an error.
 	Squeeze bool
-	// TempDir is where keys wait on disk that exceed Memory until their number
-	// is known; empty: [os.TempDir].
+	// TempDir is where waiting keys that exceed Memory are stored; empty:
+	// [os.TempDir].
 	TempDir string
 	Threads int // workers; 0: GOMAXPROCS
 	Mem     memory.Allocator
 	// Progress, if not nil, is called with the number of rows of each batch,
-	// from many goroutines. See also [Plan.SetProgress].
+	// concurrently. See also [Plan.SetProgress].
 	Progress func(rows int64)
 }
 
-// ErrCapacity says that a shard cannot tell how many keys the whole build has.
+// ErrCapacity means that a shard cannot know how many keys the whole build has.
 var ErrCapacity = errors.New("the number of keys is not known in advance")
 
-// Report is what a build came to.
+// Report is the result of a build in numbers.
 type Report struct {
 	Rows      int64  // rows read
-	Keys      uint64 // of them with a key that is not NULL
-	KeysNull  int64  // rows without a key
-	Distinct  uint64 // keys without duplicates: exact, or estimated from the bits
+	Keys      uint64 // rows whose key is not NULL
+	KeysNull  int64  // rows whose key is NULL
+	Distinct  uint64 // distinct keys: exact, or estimated from the bits
 	Estimated bool   // Distinct is an estimate
 	Sharing   Sharing
-	Workers   int   // that filled the filter
+	Workers   int   // workers that filled the filter
 	Passes    int   // over the keys: 2 if they were counted first
-	Spilled   int64 // bytes of keys that waited on disk
+	Spilled   int64 // bytes of waiting keys written to disk
 	Seconds   float64
 }
 
-// threads returns the number of workers that are wished.
+// threads returns the requested number of workers.
 func (o Options) threads() int {
 	if o.Threads > 0 {
 		return o.Threads
@@ -123,7 +123,7 @@ func (o Options) threads() int {
 // KeyColumns returns the key columns.
 func (o Options) KeyColumns() ([]key.Column, error) { return key.ParseColumns(o.Key) }
 
-// keys returns how the columns become keys under a rule.
+// keys returns the options for turning columns into keys under a rule.
 func (o Options) keys(rule key.Rule) key.Options {
 	k := key.Options{Rule: rule, IgnoreCase: o.IgnoreCase, NullMisfits: o.NullMisfits}
 	if o.Classes != nil {
@@ -132,18 +132,18 @@ func (o Options) keys(rule key.Rule) key.Options {
 	return k
 }
 
-// Plan is a build whose inputs have been looked at, and nothing read yet.
+// Plan is a build that has examined its inputs but has not read them.
 type Plan struct {
 	Spec    Spec
-	BuildID [32]byte // zero if an input can be told only by reading it
+	BuildID [32]byte // zero if an input has no identity until it is read
 	opts    Options
 	files   []*partition.File
 	pieces  []partition.Piece
-	unsized bool // the capacity comes out while reading
+	unsized bool // the number of keys is known only after reading them
 }
 
-// NewPlan finds the key in all files, compares their classes and fixes what
-// all workers of the build agree on.
+// NewPlan finds the key in all files, compares their classes and fixes what all
+// workers of the build agree on.
 func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 	p, columns, err := newPlan(opts)
 	if err != nil {
@@ -206,7 +206,7 @@ func newPlan(opts Options) (*Plan, []key.Column, error) {
 	return p, columns, nil
 }
 
-// nameless returns the first of the files that has no identity.
+// nameless returns the first file without an identity.
 func nameless(files []*partition.File) string {
 	for _, f := range files {
 		if fp, err := f.Fingerprint(); fp == nil && err == nil {
@@ -216,15 +216,15 @@ func nameless(files []*partition.File) string {
 	return ""
 }
 
-// sealing reports whether a build of the shard ends in a sealed filter: whoever
-// counts shards, be it to one, merges them.
+// sealing reports whether a build of the shard ends in a sealed filter. A build
+// that is divided into shards, even into one, does not: its filters are merged.
 func sealing(s partition.Shard) bool { return s == partition.Shard{} }
 
-// classes compares the key's classes over all files. A column without a type,
-// which holds only NULLs, is of the class that the others have.
+// classes compares the classes of the key in all files. A column without a
+// type, which has only NULLs, takes the class of the other files.
 func (p *Plan) classes(columns []key.Column) error {
 	want := make([]key.Class, len(columns))
-	first := make([]string, len(columns)) // file that has the class
+	first := make([]string, len(columns)) // first file with that class
 	for i := range want {
 		want[i] = key.Null
 	}
@@ -264,7 +264,7 @@ func (p *Plan) classes(columns []key.Column) error {
 	return nil
 }
 
-// capacity bounds the number of keys by the number of rows.
+// capacity sets the capacity to the number of rows if none was given.
 func (p *Plan) capacity() error {
 	if p.opts.Uncounted {
 		p.unsized, p.Spec.Capacity = true, 0
@@ -291,16 +291,16 @@ func (p *Plan) capacity() error {
 	return nil
 }
 
-// Sized reports whether an upper bound on the number of keys is known before
-// they are read.
+// Sized reports whether an upper bound on the number of keys is known before they
+// are read.
 func (p *Plan) Sized() bool { return !p.unsized }
 
-// SetProgress makes Build call fn with the number of rows of each batch, from
-// many goroutines; nil: nothing.
+// SetProgress makes Build call fn with the number of rows of each batch,
+// concurrently; nil: no calls.
 func (p *Plan) SetProgress(fn func(rows int64)) { p.opts.Progress = fn }
 
-// Build reads the plan's shard of the IDs and returns its filter: sealed if
-// the plan has no shard, else partial.
+// Build reads the plan's shard of the IDs and returns its filter: a sealed one
+// if the plan has no shard, otherwise a partial one.
 func (p *Plan) Build(ctx context.Context) (*codec.Filter, Report, error) {
 	start := time.Now()
 	f, rep, err := p.fill(ctx, 1, 1)
@@ -311,7 +311,7 @@ func (p *Plan) Build(ctx context.Context) (*codec.Filter, Report, error) {
 	return f, rep, err
 }
 
-// fill reads the keys into bits that are folded by the given factor beforehand.
+// fill reads the keys into bits that are folded in advance by the given factor.
 func (p *Plan) fill(ctx context.Context, fold uint64, pass int) (f *codec.Filter, rep Report, err error) {
 	b, err := p.newBuilder(ctx, fold)
 	if err != nil {
@@ -333,18 +333,19 @@ func (p *Plan) fill(ctx context.Context, fold uint64, pass int) (f *codec.Filter
 	return f, rep, err
 }
 
-// fold builds the filter in a budget that has no room, tooLarge says, for as many
-// keys as there may be. It fills one that is folded until it fits; if then so few
-// distinct keys are in that it would have been folded further anyhow, that is
-// the filter. Else the keys, which are counted now, are read again into one that
-// is folded as far as is sure, or, where that does not fit, as far as may be.
+// fold builds the filter if the budget is too small for the number of keys that
+// there may be; tooLarge is the error of that attempt. It fills a filter that
+// is folded until it fits. If it has so few distinct keys that sealing would
+// fold it at least as far, that is the result. Otherwise the keys, which are
+// now counted, are read again into a filter that is folded as far as is
+// certain, or, if that does not fit, as far as is possible.
 func (p *Plan) fold(ctx context.Context, tooLarge error) (*codec.Filter, Report, error) {
 	params, fpr, err := p.Spec.size()
 	if err != nil {
 		return nil, Report{}, err
 	}
 	first := params.FoldWithin(uint64(p.opts.Memory))
-	if first <= 1 { // it is not the bits that are too large
+	if first <= 1 { // the bits are not what is too large
 		return nil, Report{}, tooLarge
 	}
 	f, rep, err := p.fill(ctx, first, 1)
@@ -352,7 +353,7 @@ func (p *Plan) fold(ctx context.Context, tooLarge error) (*codec.Filter, Report,
 		return f, rep, err
 	}
 	count := f.Bloom().Count()
-	if !(count.StdErr < 0.01*count.Keys+1) { // so full that they do not tell
+	if !(count.StdErr < 0.01*count.Keys+1) { // too full to estimate the number of keys
 		return nil, rep, tooLarge
 	}
 	sure := params.SureFold(count, fpr)
@@ -363,7 +364,7 @@ func (p *Plan) fold(ctx context.Context, tooLarge error) (*codec.Filter, Report,
 		return p.fill(ctx, sure, 2)
 	}
 	folds := params.Folds(count, fpr)
-	if len(folds) > maxTries { // of small filters, whose bits say little
+	if len(folds) > maxTries { // small filters, whose bits give a poor estimate
 		return nil, rep, tooLarge
 	}
 	for i, k := range folds {
@@ -378,10 +379,11 @@ func (p *Plan) fold(ctx context.Context, tooLarge error) (*codec.Filter, Report,
 	return nil, rep, tooLarge
 }
 
-// maxTries bounds how often the keys are read again.
+// maxTries limits how often the keys are read again.
 const maxTries = 8
 
-// each passes the keys of the plan's pieces to work, with several workers.
+// each passes the keys of the plan's pieces to the functions that newWork returns,
+// one per worker.
 func (p *Plan) each(ctx context.Context, threads int, newWork func() (func(*key.Batch) error, error)) error {
 	_, err := partition.ReadKeys(ctx, p.pieces, p.keyOptions(threads), func() (func(*partition.Keys) error, error) {
 		work, err := newWork()
@@ -395,18 +397,18 @@ func (p *Plan) each(ctx context.Context, threads int, newWork func() (func(*key.
 	return err
 }
 
-// keyOptions says how the plan's keys are read.
+// keyOptions returns the options for reading the plan's keys.
 func (p *Plan) keyOptions(threads int) partition.KeyOptions {
 	return partition.KeyOptions{Key: p.opts.Key, Options: p.opts.keys(p.Spec.Rule), IDs: true, Threads: threads}
 }
 
-// countable reports whether the keys can be read twice, and nobody else's
-// filter needs to be of the size of this one before it is folded.
+// countable reports whether the keys can be read twice and no other filter must
+// have the size of this one before it is folded.
 func (p *Plan) countable() bool {
 	return sealing(p.opts.Shard) && !p.unsized && !p.Spec.Room && !slices.ContainsFunc(p.files, (*partition.File).Once)
 }
 
-// String says what is built, for people.
+// String describes what is built.
 func (s Spec) String() string {
 	return fmt.Sprintf("%s (%s)", strings.Join(s.Names, ","), strings.Join(s.Classes, ","))
 }

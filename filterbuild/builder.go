@@ -1,39 +1,39 @@
-// Package filterbuild turns an ID set into a filter.
+// Package filterbuild builds filters from ID sets and combines them.
 //
-// The way is
+// There are two ways to a filter. [NewPlan] and [Plan.Build] read ID files.
+// With [NewBuilder] a program adds keys itself, as Go values or Arrow arrays.
+// Both work like this:
 //
-//	ID files ── Split(shard) ──► pages ──► keys ──► hashes ──► workers, which fill bits
+//	ID files ── Split(shard) ──► pages ──► keys ──► hashes ──► workers, which set bits
 //	private filters ── OR-merge ──► one ── Seal: fold, choose the kind ──► codec.Filter
-//	        or one filter that all fill, each a range of blocks at a time ──►
+//	        or one shared filter, locked a range of blocks at a time ──►
 //
-// inside one process, and across processes: a worker with a shard writes its
-// partial filter to a file, and [Merge] reads them. [Spec] holds everything
-// that all of them must agree on; each computes it from the same inputs alone.
-// What comes out depends on the union of the keys and on the Spec, never on
-// how the keys were divided; but for large sets of integers, whether an exact
-// form is tried at all depends on a sample of the ID files (sample.go), which is
-// the same for every shard.
+// A build may be divided among processes. A worker with a shard builds a
+// partial filter; [Merge] or [MergeFiles] merges them. [Spec] holds everything
+// that all of them must agree on, and each computes it from the same inputs.
+// The result depends on the union of the keys and on the Spec, never on how the
+// keys were divided. One exception: for large sets of integers from files, a
+// sample of the files (the same for all shards) decides whether an exact set is
+// tried at all.
 //
 // # Room
 //
-// A sealed filter is folded to the size that its keys need, so that those of
-// two sets seldom have one size, and their union is too large for either. Where
-// sets are to grow by unions, [Options] has Room: every filter keeps the size
-// for the Capacity, at which the rate holds until so many distinct keys are in,
-// and filters of one capacity and rate are of one size. An exact set needs no
-// room; it is chosen while it is better than the bits of that size, also by a
-// union ([Combine]), which turns it into those bits once it is not. So what is added
-// day by day stays small, and comes to what one build of all IDs comes to.
-// [Check] tells when the room is used up.
+// A sealed filter is folded to the size that its keys need. Filters of two sets
+// therefore seldom have the same size, and their union is too full for either
+// size. Use Options.Room for sets that grow by unions: such filters keep the
+// size for Options.Capacity distinct keys, and filters with the same capacity
+// and rate have the same size. An exact set is used while it is smaller than
+// the bits; [Combine] turns it into bits once it is not. [Check] reports when
+// the room is used up.
 //
 // # Registers
 //
-// Where bits are filled, so is a HyperLogLog sketch of the keys
-// ([bloom.Registers]), for [Compare]. It stands in every partial Bloom filter,
-// since it cannot be had afterwards, and in a sealed one if its bits take 64
-// KiB or more: below, the sketch would make up more than a fifth of the file,
-// and the bits tell the sizes well. An exact filter has none, as its members
-// can be counted.
+// Together with the bits, a HyperLogLog sketch of the keys is filled
+// ([bloom.Registers]), for [Compare]. Every partial Bloom filter has it,
+// because it cannot be computed later, and every sealed one whose bits take 64
+// KiB or more. In smaller filters the sketch would be more than a fifth of the
+// file, and the bits give the sizes well. Exact filters have none, since their
+// members can be counted.
 package filterbuild
 
 import (
@@ -49,27 +49,26 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// Spec is what all workers of a build agree on.
+// Spec holds what all workers of a build agree on.
 type Spec struct {
-	Names    []string       // of the key columns
-	Classes  []string       // of the key columns, under the rule
-	Rule     key.Rule       // by which strings are made alike
-	Hash     bloom.Hash     //
-	Geometry bloom.Geometry // 0: by the rate, see [bloom.GeometryFor]
-	Capacity uint64         // upper bound on the keys, from which the size follows
-	FPR      float64        // wished; 0: by [bloom.DefaultFPR] of Capacity
-	MaxSize  uint64         // most bytes of the bits; 0: no limit
-	Room     bool           // the sealed filter keeps its size, and says the Capacity
+	Names    []string // of the key columns
+	Classes  []string // of the key columns, under the rule
+	Rule     key.Rule // normalizes strings
+	Hash     bloom.Hash
+	Geometry bloom.Geometry // 0: depends on the rate, see [bloom.GeometryFor]
+	Capacity uint64         // upper bound on the number of keys; determines the size
+	FPR      float64        // wanted rate; 0: [bloom.DefaultFPR] of Capacity
+	MaxSize  uint64         // maximum size of the bits in bytes; 0: no limit
+	Room     bool           // the sealed filter keeps its size and records the Capacity
 	Want     codec.Want     // kind of filter
-	SkipBad  bool           // bad lines of text IDs are left out
-	NoRange  bool           // the filter does not tell the least and the greatest of its keys
+	SkipBad  bool           // bad lines of text IDs are skipped
+	NoRange  bool           // the filter does not record its smallest and largest key
 
-	reading []string // what makes other keys of the same files: casts, and of text the format and the key's types
-	sparse  bool     // the keys lie so far apart that no exact set is tried; follows from the inputs
+	reading []string // whatever else changes the keys that are read from the same files: casts and, for text, the format and the key's types
+	sparse  bool     // the keys are so far apart that no exact set is tried; depends on the inputs alone
 }
 
-// Header returns a filter over the key without a payload, about whose keys
-// nothing is known.
+// Header returns the header of a filter over the key, without a payload.
 func (s Spec) Header() *codec.Filter {
 	f := &codec.Filter{NormalForm: key.NormalForm, Rule: s.Rule.String()}
 	for i, class := range s.Classes {
@@ -78,10 +77,10 @@ func (s Spec) Header() *codec.Filter {
 	return f
 }
 
-// size returns the parameters of the bits before they are folded, and the rate
-// that they are for: the wished one, or, where MaxSize does not allow that, the
-// one that the capacity gives. A geometry that is not given is the one that
-// [bloom.GeometryFor] names for that rate.
+// size returns the parameters of the bits before folding and the rate they are
+// made for: the requested one or, if MaxSize does not allow it, the one that
+// results from the capacity. If no geometry is given, the rate decides
+// ([bloom.GeometryFor]).
 func (s Spec) size() (params bloom.Params, fpr float64, err error) {
 	keys := max(s.Capacity, 1)
 	fpr = s.FPR
@@ -101,7 +100,7 @@ func (s Spec) size() (params bloom.Params, fpr float64, err error) {
 		return params, fpr, nil
 	}
 	if s.Geometry == 0 {
-		// What Split512 comes to at that size decides whether it is its turn.
+		// Use Split512 if the rate that it gets at that size calls for it.
 		if params.Geometry = bloom.Split512; bloom.GeometryFor(s.within(bloom.Split512)) != bloom.Split512 {
 			params.Geometry = bloom.Split256
 		}
@@ -110,11 +109,11 @@ func (s Spec) size() (params bloom.Params, fpr float64, err error) {
 	if params.Blocks = g.BlocksWithin(s.MaxSize); params.Blocks == 0 {
 		return params, 0, fmt.Errorf("a filter of at most %d bytes: want at least %d", s.MaxSize, g.BlockBytes())
 	}
-	// A filter so small that it passes nearly everything is still a filter.
+	// A filter so small that it passes nearly everything is still valid.
 	return params, min(s.within(g), 0.999999), nil
 }
 
-// within returns the rate that MaxSize and Capacity give.
+// within returns the rate that results from MaxSize and Capacity.
 func (s Spec) within(g bloom.Geometry) float64 {
 	blocks := g.BlocksWithin(s.MaxSize)
 	if blocks == 0 {
@@ -123,23 +122,23 @@ func (s Spec) within(g bloom.Geometry) float64 {
 	return g.FPR(blocks, max(s.Capacity, 1))
 }
 
-// integer reports whether the key can be held exactly.
+// integer reports whether the key can be stored exactly.
 func (s Spec) integer() bool {
 	return len(s.Classes) == 1 && key.Class(s.Classes[0]) == key.Integer
 }
 
-// exact reports whether the keys are held exactly as long as that is cheap.
+// exact reports whether the keys are stored exactly as long as that is cheap.
 func (s Spec) exact() bool {
 	return s.integer() && s.Want != codec.WantBloom && (s.Want == codec.WantExact || !s.sparse)
 }
 
-// check refuses what no filter can be.
+// check returns an error if no filter can fulfil the spec.
 func (s Spec) check() error {
 	if s.Want == codec.WantExact && !s.integer() {
 		return fault.Unsupported(fault.At{}, "an exact filter over keys of class %s", strings.Join(s.Classes, ", ")).
 			WithHint("exact filters hold one column of integers; give text a {Types int64}, or use {Kind bloom}")
 	}
-	if s.FPR != 0 && !(s.FPR > 0 && s.FPR < 1) { // as worded, NaN is refused too
+	if s.FPR != 0 && !(s.FPR > 0 && s.FPR < 1) { // written so that it rejects NaN, too
 		return fmt.Errorf("false-positive rate %v: want more than 0 and less than 1", s.FPR)
 	}
 	if s.Room && s.Capacity == 0 {
@@ -151,25 +150,25 @@ func (s Spec) check() error {
 	return nil
 }
 
-// id digests the spec together with the identity of the inputs.
+// id digests the spec and the identity of the inputs.
 func (s Spec) id(inputs [32]byte) [32]byte {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %q %d %d %v %d %d %q ",
 		s.Names, s.Classes, s.Hash, s.Geometry, s.Capacity, s.FPR, s.MaxSize, s.Want, key.NormalForm)
-	if s.SkipBad { // as with the range
+	if s.SkipBad { // written only if set, as for the range
 		h.Write([]byte("without bad lines"))
 	}
-	if s.NoRange { // else the id is what it was before there was a choice
+	if s.NoRange { // written only if set, so that older ids stay valid
 		h.Write([]byte("no key range"))
 	}
-	if s.Rule != 0 { // likewise
+	if s.Rule != 0 { // same
 		fmt.Fprintf(h, "normalize %s ", s.Rule)
 	}
 	if s.Room {
 		h.Write([]byte("room"))
 	}
 	for _, as := range s.reading {
-		fmt.Fprintf(h, "text as %q ", as) // or cast; the words stay, so that the ids do
+		fmt.Fprintf(h, "text as %q ", as) // also casts; the words stay the same to keep the ids
 	}
 	h.Write(inputs[:])
 	var sum [32]byte

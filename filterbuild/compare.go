@@ -13,7 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// registersOf returns a copy of a filter's registers, or nil.
+// registersOf returns a copy of a filter's registers, or nil if it has none.
 func registersOf(f *codec.Filter) *bloom.Registers {
 	r := new(bloom.Registers)
 	if copy(r[:], f.Registers) < len(r) {
@@ -22,23 +22,23 @@ func registersOf(f *codec.Filter) *bloom.Registers {
 	return r
 }
 
-// Method is how the sizes of two sets were come by.
+// Method is how the sizes of two sets were computed.
 type Method string
 
 const (
 	Counted   Method = "exact"     // from the members
 	Sketched  Method = "registers" // from HyperLogLog registers
-	Estimated Method = "bits"      // from the bits, and the members of an exact filter
+	Estimated Method = "bits"      // from the bits and, if one filter is exact, its members
 )
 
-// Compare says how the key sets of two sealed filter files overlap:
+// Compare compares the key sets of two sealed filter files:
 //
-//   - exactly if both are exact filters;
-//   - from the members of the one that pass the other if one is;
-//   - from the bits of two Bloom filters if they are of one geometry and have a
-//     common size at which that is more precise than registers;
-//   - else from their registers, for which only the headers are read. Where one
-//     is too small to have any, it is the bits again, or an error.
+//   - exactly, if both are exact filters;
+//   - by the members of the exact filter that pass the other one, if one is exact;
+//   - by the bits of two Bloom filters, if they have one geometry and a common size
+//     at which the bits are more precise than registers;
+//   - otherwise by their registers, for which only the headers are read. If a filter
+//     is too small to have registers, by the bits; if these are too full, it fails.
 func Compare(ctx context.Context, store storage.Source, a, b string, lim codec.Limits) (c bloom.Comparison, by Method, err error) {
 	parts, err := openParts(ctx, store, []string{a, b})
 	defer func() { err = errors.Join(err, closeParts(parts)) }()
@@ -92,18 +92,18 @@ func Compare(ctx context.Context, store storage.Source, a, b string, lim codec.L
 	return c, "", err
 }
 
-// bitsAreSharper reports whether the standard error of the union by bits is
-// below that by registers, as far as headers tell.
+// bitsAreSharper reports whether, judged by the headers, the bits estimate the
+// union with a smaller standard error than the registers do.
 func bitsAreSharper(a, b *codec.Filter) bool {
 	if a.Kind() != codec.KindBloom || b.Kind() != codec.KindBloom || a.Params.Geometry != b.Params.Geometry {
 		return false
 	}
 	common := bloom.CommonFold(a.Params.Blocks, b.Params.Blocks)
-	lanes := float64(common * a.Params.Geometry.BlockBytes()) // bits of one lane, summed over the blocks
+	lanes := float64(common * a.Params.Geometry.BlockBytes()) // bits of one lane, over all blocks
 	keys := float64(a.Keys) + float64(b.Keys)
 	t := keys / lanes
 	if t > 2 {
-		return false // before long there are full blocks
+		return false // full blocks are likely soon
 	}
 	return math.Sqrt(lanes*(math.Exp(t)-1-t)/8) < 0.0081*keys
 }
@@ -119,10 +119,10 @@ func compareExact(a, b *exact.Set) bloom.Comparison {
 	}
 }
 
-// compareMembers tells by the members of a that pass the filter b: all that are
-// in both sets, and of the others those that the false-positive rate p lets
-// through, a binomial number. Where b has a full block, and cannot tell how
-// many keys it holds, it is by registers, those of a being made from its
+// compareMembers counts the members of a that pass the filter b: all that are
+// in both sets, and a share p of the others, b's false-positive rate; their
+// number is binomial. If b has a full block, so that its keys cannot be
+// counted, it compares registers instead, computing those of a from its
 // members.
 func compareMembers(a *exact.Set, b *codec.Filter, name string) (c bloom.Comparison, by Method, err error) {
 	count := b.Bloom().Count()
@@ -151,7 +151,7 @@ func compareMembers(a *exact.Set, b *codec.Filter, name string) (c bloom.Compari
 	return c, Estimated, nil
 }
 
-// registersOfMembers returns the sketch of an exact set under a hash.
+// registersOfMembers returns the sketch of an exact set for a hash.
 func registersOfMembers(s *exact.Set, h bloom.Hash) *bloom.Registers {
 	r := new(bloom.Registers)
 	var hashes []uint64

@@ -15,34 +15,34 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// Sharing is how the workers of a process share the filling of bits.
+// Sharing is how the workers of a process fill the bits together.
 type Sharing string
 
 const (
-	// Alone: one worker fills the filter.
+	// Alone means that one worker fills the filter.
 	Alone Sharing = "alone"
 	// Private: each worker fills a partial filter of its own, and these are
-	// OR-merged. It is the faster way as long as they stay in the caches.
+	// OR-merged. This is faster as long as they fit into the caches.
 	Private Sharing = "private"
-	// Ranges: all workers fill one filter, whose blocks are cut into ranges
-	// that one of them at a time has for itself (see [bloom.Shared]). Memory
-	// is that of one filter, and a few MiB for each worker.
+	// Ranges: all workers fill one filter, locking a range of its blocks at a
+	// time (see [bloom.Shared]). It takes the memory of one filter, and a few
+	// MiB per worker.
 	Ranges Sharing = "ranges"
 )
 
 const (
-	// privateMost is the most bytes that private filters take together: as
-	// long as each takes some 32 MiB, filling two of them takes 10 to 30 % less
-	// time than filling one by ranges; at 128 MiB as much, at 1 GiB more.
+	// privateMost limits the bytes of all private filters together. Filling two
+	// of some 32 MiB takes 10 to 30 % less time than filling one by ranges; of
+	// 128 MiB the same time; of 1 GiB more.
 	privateMost = 64 << 20
-	// A worker's buffer of hashes. More than 4 MiB gain nothing, whatever the
-	// size of the filter; below 256 KiB the locks are felt.
+	// The size of a worker's buffer of hashes. More than 4 MiB gains nothing,
+	// however large the filter is; with less than 256 KiB the locks cost time.
 	bufferMost  = 4 << 20
 	bufferLeast = 256 << 10
 )
 
-// Builder fills a plan's filter from batches of keys, whoever reads them. It
-// must be closed.
+// Builder fills a filter with keys that its workers are given. Close must be
+// called.
 type Builder struct {
 	plan    *Plan
 	spec    Spec         // the plan's, but for what was found out since
@@ -51,7 +51,7 @@ type Builder struct {
 	threads int
 	sharing Sharing
 	memory  budget
-	pool    *pool // the one filter, of Ranges
+	pool    *pool // the shared filter, if sharing is Ranges
 
 	mu      sync.Mutex
 	workers []*Worker
@@ -59,11 +59,11 @@ type Builder struct {
 }
 
 // NewBuilder returns a builder for up to Workers goroutines. It may read a
-// sample of the IDs. The error wraps fault.ErrMemory if not even one worker could
-// work within the budget.
+// sample of the IDs. The error wraps fault.ErrMemory if the budget is too small
+// for a single worker.
 func (p *Plan) NewBuilder(ctx context.Context) (*Builder, error) { return p.newBuilder(ctx, 1) }
 
-// newBuilder is NewBuilder for bits that are folded beforehand.
+// newBuilder is NewBuilder for bits that are folded in advance.
 func (p *Plan) newBuilder(ctx context.Context, fold uint64) (*Builder, error) {
 	b := p.builder()
 	if p.unsized {
@@ -77,8 +77,7 @@ func (p *Plan) newBuilder(ctx context.Context, fold uint64) (*Builder, error) {
 	return b, b.divide(func(bloom.Params, float64) uint64 { return fold })
 }
 
-// builder returns a builder that has yet to be divided, unless the size of the
-// filter comes out later.
+// builder returns a builder without a size yet.
 func (p *Plan) builder() *Builder {
 	b := &Builder{plan: p, spec: p.Spec, threads: p.opts.threads()}
 	b.keys = key.Options{Rule: p.Spec.Rule, Classes: key.ClassesOf(p.Spec.Classes)}
@@ -93,7 +92,7 @@ func (p *Plan) builder() *Builder {
 
 func unfolded(bloom.Params, float64) uint64 { return 1 }
 
-// divide fixes the size of the bits, and who fills them.
+// divide fixes the size of the bits and how the workers share them.
 func (b *Builder) divide(fold func(p bloom.Params, fpr float64) uint64) error {
 	params, fpr, err := b.spec.size()
 	if err != nil {
@@ -114,14 +113,14 @@ func (b *Builder) divide(fold func(p bloom.Params, fpr float64) uint64) error {
 	return nil
 }
 
-// share chooses the way of sharing that lets most workers work within the
+// share chooses the way of sharing that allows the most workers within the
 // budget, and their number.
 func (b *Builder) share(size uint64) {
 	n, room := uint64(b.threads), b.memory.most
 	if room == 0 {
 		room = math.MaxInt64
 	}
-	if size > room || b.spec.Want == codec.WantExact { // a set that turns into bits ends the build
+	if size > room || b.spec.Want == codec.WantExact { // the build fails if the set turns into bits
 		b.sharing = Private
 		return
 	}
@@ -129,7 +128,7 @@ func (b *Builder) share(size uint64) {
 	ranges := min(n, (room-size)/bufferLeast)
 	if b.spec.exact() {
 		// A set is given up when it costs as much as the bits, which are then
-		// filled from it.
+		// filled from it: for a moment there are both.
 		private, ranges = min(private, room/(2*size)), min(ranges, (room-size)/(2*size))
 	}
 	switch {
@@ -143,17 +142,17 @@ func (b *Builder) share(size uint64) {
 	}
 }
 
-// Workers returns how many goroutines the memory budget lets work.
+// Workers returns how many goroutines the memory budget allows.
 func (b *Builder) Workers() int { return b.threads }
 
-// Close gives back what the builder holds on disk. It is called in any case.
+// Close releases what the builder holds on disk. Call it in any case.
 func (b *Builder) Close() error { return b.spill.Close() }
 
-// pool is the one filter that workers fill by ranges, once one of them has
-// bits to fill.
+// pool is the filter that all workers fill by ranges, once one of them has bits
+// to set.
 type pool struct {
 	params bloom.Params
-	buffer uint64 // bytes for each worker
+	buffer uint64 // bytes per worker
 	share  share
 
 	mu     sync.Mutex
@@ -161,7 +160,7 @@ type pool struct {
 	shared *bloom.Shared
 }
 
-// adder returns a new way into the filter.
+// adder returns a new adder to the filter.
 func (p *pool) adder() (*bloom.Adder, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -178,17 +177,17 @@ func (p *pool) adder() (*bloom.Adder, error) {
 	return p.shared.Adder(), nil
 }
 
-// Worker takes in keys for a Builder. One goroutine uses it at a time.
+// Worker adds keys to a Builder's filter. One goroutine uses it at a time.
 type Worker struct {
 	b       *Builder
-	part    *partial // nil while the size is not known
+	part    *partial // nil until the size is known
 	rows    int64
 	null    int64
 	backlog *backlog // keys that wait for the size
 	values  *key.ValueEncoder
 }
 
-// Worker returns a new worker. It may be called from many goroutines.
+// Worker returns a new worker. It may be called concurrently.
 func (b *Builder) Worker() (*Worker, error) {
 	w := &Worker{b: b}
 	if b.plan.unsized {
@@ -215,15 +214,15 @@ func (b *Builder) newPartial() (*partial, error) {
 	return p, p.begin()
 }
 
-// AddBatch puts in the keys of a batch, which were made under the filter's rule
-// and are of its classes.
+// AddBatch adds the keys of a batch. They must be of the filter's classes and
+// made under its rule; otherwise the error wraps fault.ErrMismatch.
 func (w *Worker) AddBatch(batch *key.Batch) error {
 	if err := batch.Fits(w.b.keys.Classes, w.b.keys.Rule); err != nil {
 		return err
 	}
 	w.rows += int64(batch.Len)
 	w.null += int64(batch.Nulls())
-	if len(batch.Rows) == 0 { // of a column without a type, which may not be of the filter's class
+	if len(batch.Rows) == 0 { // a column without a type may not have the filter's class
 		return nil
 	}
 	if w.part != nil {
@@ -232,12 +231,12 @@ func (w *Worker) AddBatch(batch *key.Batch) error {
 	return w.backlog.add(batch)
 }
 
-// Finish merges what the workers hold and seals the result, or, for a shard,
-// returns it as a partial filter. No worker may be used after.
+// Finish merges what the workers hold and seals the result or, with a shard,
+// returns it as a partial filter. The workers must not be used afterwards.
 func (b *Builder) Finish(ctx context.Context) (*codec.Filter, Report, error) {
 	var rep Report
 	if len(b.workers) == 0 {
-		if _, err := b.Worker(); err != nil { // for a shard without input
+		if _, err := b.Worker(); err != nil { // a shard without input
 			return nil, rep, err
 		}
 	}
@@ -261,13 +260,13 @@ func (b *Builder) Finish(ctx context.Context) (*codec.Filter, Report, error) {
 	rep.Sharing, rep.Workers, rep.Passes, rep.Spilled = b.sharing, len(b.workers), 1, b.spill.Written()
 	if all.set != nil {
 		rep.Distinct = all.set.Len()
-		if rep.Sharing == Ranges { // of bits, which there are none of
+		if rep.Sharing == Ranges { // there are no bits to share
 			rep.Sharing = Private
 		}
 	} else {
 		rep.Distinct, rep.Estimated = distinct(all.bits, all.registers, rep.Keys), true
 	}
-	if rep.Workers == 1 { // of files with one row group, however many might have worked
+	if rep.Workers == 1 { // too little input for more workers
 		rep.Sharing = Alone
 	}
 	if s := b.plan.opts.Shard; !sealing(s) {
@@ -278,7 +277,7 @@ func (b *Builder) Finish(ctx context.Context) (*codec.Filter, Report, error) {
 }
 
 // union merges what the workers hold. Once one of them, or the union of some,
-// has turned to bits that all share, the others follow.
+// has turned into bits that all share, the others follow.
 func (b *Builder) union() (*partial, error) {
 	all, rest := b.workers[0].part, b.workers[1:]
 	for len(rest) > 0 && (b.pool == nil || b.pool.filter == nil) {
@@ -288,18 +287,18 @@ func (b *Builder) union() (*partial, error) {
 		rest[0].part, rest = nil, rest[1:]
 	}
 	if b.pool == nil || b.pool.filter == nil {
-		all.pool = nil // what turns to bits now does so alone
+		all.pool = nil // if it turns into bits now, they are its own
 		return all, nil
 	}
-	if err := all.pour(); err != nil {
+	if err := all.flush(); err != nil {
 		return nil, err
 	}
 	for _, w := range rest {
-		if err := w.part.pour(); err != nil {
+		if err := w.part.flush(); err != nil {
 			return nil, err
 		}
 		all.keys += w.part.keys
-		all.stretch(w.part.bounds)
+		all.widen(w.part.bounds)
 		all.sketch(w.part.registers)
 		w.part.share.release()
 	}
@@ -308,8 +307,8 @@ func (b *Builder) union() (*partial, error) {
 	return all, nil
 }
 
-// release sizes the filter, now that the number of keys is known, and puts in
-// those that have waited for it.
+// release sizes the filter, now that the number of keys is known, and adds the
+// waiting keys.
 func (b *Builder) release(ctx context.Context, n uint64) error {
 	b.spec.Capacity = max(n, 1)
 	counted, parts := new(bloom.Registers), 0
@@ -358,13 +357,13 @@ func (b *Builder) release(ctx context.Context, n uint64) error {
 		return err
 	}
 	for _, w := range waiting {
-		b.workers[0].part.stretch(w.backlog.bounds)
+		b.workers[0].part.widen(w.backlog.bounds)
 	}
 	return nil
 }
 
-// makeRoom divides the work, and lets all keys wait on disk if the filter needs
-// the memory.
+// makeRoom divides the work, and moves all waiting keys to disk if the filter
+// needs the memory.
 func (b *Builder) makeRoom(counted *bloom.Registers) error {
 	distinct := counted.Estimate()
 	err := b.divide(func(p bloom.Params, fpr float64) uint64 {
@@ -387,7 +386,7 @@ func (b *Builder) makeRoom(counted *bloom.Registers) error {
 	return nil
 }
 
-// given returns how many bytes share gave to the workers, all in all.
+// given returns the bytes that share allotted to all workers together.
 func (b *Builder) given() uint64 {
 	size, n := b.params.Bytes(), uint64(b.threads)
 	given := size
@@ -398,12 +397,12 @@ func (b *Builder) given() uint64 {
 		given = size + n*b.pool.buffer
 	}
 	if b.spec.exact() {
-		given += n * 2 * size // of sets, until they are given up
+		given += n * 2 * size // sets, until they are given up
 	}
 	return given
 }
 
-// drain puts in keys that have waited.
+// drain adds keys that have waited.
 func (w *Worker) drain(blocks <-chan block) error {
 	var buf []uint64
 	var raw []byte
@@ -421,9 +420,9 @@ func (w *Worker) drain(blocks <-chan block) error {
 	return nil
 }
 
-// distinct returns about how many keys there are, of so many with duplicates:
-// by the bits, or, where these are so full that they hardly tell, by the
-// registers, if they are known.
+// distinct returns the approximate number of distinct keys, given the number
+// with duplicates. It uses the bits or, if they are too full, the registers, if
+// there are any.
 func distinct(f *bloom.Filter, r *bloom.Registers, added uint64) uint64 {
 	c := f.Count()
 	if r != nil && !(c.StdErr < 0.01*c.Keys) {

@@ -10,31 +10,31 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// partial is the filter of some of the keys. It starts exact where that is
-// possible and wanted, and turns into a Bloom filter when that is cheaper.
+// partial is a filter of some of the keys. It starts exact if that is possible
+// and wanted, and turns into a Bloom filter when that is cheaper.
 type partial struct {
 	spec   Spec
-	full   bloom.Params // of bits for as many keys as there may be
-	params bloom.Params // of the bits: full, or what it folds to for sure
+	full   bloom.Params // of the bits for the whole capacity
+	params bloom.Params // of the bits: full, or what it is certain to be folded to
 	fpr    float64
-	keys   uint64 // added, duplicates counted
+	keys   uint64 // number added, with duplicates
 
-	set       *exact.Set       // nil once, or if never, exact
-	first     *scout           // the first keys, before they are put into the set; nil once they are
-	flat      *exact.Dense     // keys on their way to the set; nil: they go there at once
-	flatBytes uint64           // held for it
-	checkAt   uint64           // number of keys at which the set's cost is looked at again
-	bits      *bloom.Filter    // nil while exact, or where there is a pool
-	pool      *pool            // the bits that several fill; nil: they are its own
+	set       *exact.Set       // nil if not exact
+	first     *scout           // the first keys, before they are added to the set; nil afterwards
+	flat      *exact.Dense     // keys before they are added to the set; nil: they are added at once
+	flatBytes uint64           // its part of the share
+	checkAt   uint64           // number of keys at which the set's cost is computed again
+	bits      *bloom.Filter    // nil while exact, and if there is a pool
+	pool      *pool            // the bits that several workers fill; nil: bits are its own
 	adder     *bloom.Adder     // to the pool's bits; nil while exact
-	registers *bloom.Registers // of the keys in bits; nil if they are not known
-	bounds    *key.Bounds      // of all keys; nil if they are not known, or not to be told
+	registers *bloom.Registers // of the keys in the bits; nil if not known
+	bounds    *key.Bounds      // of all keys; nil if not known or not wanted
 	hashes    []uint64
 	share     share // of the memory budget
 }
 
-// newPartial returns an empty one, whose memory is held within the budget. It
-// is to be begun.
+// newPartial returns an empty partial filter whose memory is held within the
+// budget. Call begin before adding keys.
 func newPartial(s Spec, b *budget) (*partial, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func newPartial(s Spec, b *budget) (*partial, error) {
 	return &partial{spec: s, fpr: fpr, full: params, params: params, bounds: s.newBounds(), share: share{of: b}}, nil
 }
 
-// begin makes room for keys.
+// begin allocates what the first keys need.
 func (p *partial) begin() error {
 	if p.spec.exact() {
 		p.set, p.first = exact.New(), newScout()
@@ -55,7 +55,7 @@ func (p *partial) begin() error {
 	return p.fill()
 }
 
-// fill makes room for bits, or finds the way to them.
+// fill allocates bits, or gets an adder to those of the pool.
 func (p *partial) fill() (err error) {
 	p.registers = new(bloom.Registers)
 	if p.pool != nil {
@@ -72,10 +72,10 @@ func (p *partial) fill() (err error) {
 	return err
 }
 
-// pour puts all keys into the pool's bits.
-func (p *partial) pour() error {
+// flush adds all keys to the pool's bits.
+func (p *partial) flush() error {
 	if p.set != nil {
-		if err := p.blur(); err != nil {
+		if err := p.toBits(); err != nil {
 			return err
 		}
 	}
@@ -84,7 +84,7 @@ func (p *partial) pour() error {
 	return nil
 }
 
-// add puts in the keys of a batch.
+// add adds the keys of a batch.
 func (p *partial) add(b *key.Batch) error {
 	if p.bounds != nil {
 		p.bounds.Add(b)
@@ -98,7 +98,7 @@ func (p *partial) add(b *key.Batch) error {
 	return nil
 }
 
-// addWaiting puts in integers, or, of keys that are none, hashes.
+// addWaiting adds integers, or hashes of keys of other classes.
 func (p *partial) addWaiting(values []uint64, signed bool) error {
 	if p.spec.integer() {
 		return p.addInts(values, signed)
@@ -108,7 +108,7 @@ func (p *partial) addWaiting(values []uint64, signed bool) error {
 	return nil
 }
 
-// addInts puts in keys that are integers.
+// addInts adds integer keys.
 func (p *partial) addInts(values []uint64, signed bool) error {
 	p.keys += uint64(len(values))
 	switch {
@@ -126,19 +126,19 @@ func (p *partial) addInts(values []uint64, signed bool) error {
 	return nil
 }
 
-// flatten lets further keys of a set wait in a flat bitmap, where they are so
-// close that it takes about what the bits would, and the budget has room.
+// flatten collects further keys of a set in a flat bitmap, if they are so dense
+// that it takes about as much as the bits would, and the budget allows it.
 func (p *partial) flatten() {
-	const least, most = 16 << 20, 32 // bytes, and times the bits
+	const least, most = 16 << 20, 32 // bytes, and multiples of the size of the bits
 	size := p.full.Bytes()
-	size = min(max(size, least), most*size) // so many containers cost less than the bits
+	size = min(max(size, least), most*size) // that many containers cost less than the bits
 	room, ok := p.share.hold(p.share.held)
 	if ok && p.set != nil {
 		p.flat = exact.NewDense(min(size, room))
 	}
 }
 
-// holdFlat holds the flat bitmap in the budget, or does without it.
+// holdFlat holds the flat bitmap in the budget, or packs it if it does not fit.
 func (p *partial) holdFlat() error {
 	if n := p.flat.Bytes(); n != p.flatBytes {
 		_, ok := p.share.hold(p.share.held - p.flatBytes + n)
@@ -150,7 +150,7 @@ func (p *partial) holdFlat() error {
 	return nil
 }
 
-// pack puts the keys of the flat bitmap into the set.
+// pack moves the keys of the flat bitmap into the set.
 func (p *partial) pack() {
 	if p.flat == nil {
 		return
@@ -160,11 +160,11 @@ func (p *partial) pack() {
 	p.flat, p.flatBytes, p.checkAt = nil, 0, 0
 }
 
-// look decides of the first keys whether they turn into bits, go into the set
-// or wait.
+// look decides whether the first keys become bits, go into the set, or wait for
+// more.
 func (p *partial) look() error {
 	if p.tooSparse() {
-		return p.blur()
+		return p.toBits()
 	}
 	if p.first.dense() {
 		err := p.decide()
@@ -175,12 +175,12 @@ func (p *partial) look() error {
 	return err
 }
 
-// tooSparse reports whether the first keys alone are better off as bits.
+// tooSparse reports whether the first keys alone cost more than the bits.
 func (p *partial) tooSparse() bool {
 	return p.spec.Want != codec.WantExact && p.first.cost() > p.full.Bytes()
 }
 
-// gather puts all keys into the set, if the budget has room for it.
+// gather moves all keys into the set, if the budget allows it.
 func (p *partial) gather() error {
 	p.pack()
 	if p.first == nil {
@@ -194,11 +194,11 @@ func (p *partial) gather() error {
 	return nil
 }
 
-// hashStep is how many integers are hashed at a time: so many that their
-// hashes stay in the first-level cache until they are in.
+// hashStep is the number of integers that are hashed at a time: few enough for
+// their hashes to stay in the first-level cache until they are added.
 const hashStep = 1 << 11
 
-// hash puts integers into the bits.
+// hash adds integers to the bits.
 func (p *partial) hash(values []uint64) {
 	p.hashes = slices.Grow(p.hashes[:0], hashStep)
 	for step := range slices.Chunk(values, hashStep) {
@@ -219,9 +219,9 @@ func (p *partial) addHashes(hashes []uint64) {
 	}
 }
 
-// settle gives up the exact form if it costs more than the Bloom filter. The
-// cost takes a walk over the set, so that it is taken again only after as many
-// keys as could change the answer.
+// settle gives up the exact form if it costs more than the Bloom filter.
+// Computing the cost takes a walk over the set, so it is done again only after
+// as many keys as could change the result.
 func (p *partial) settle() error {
 	if p.set == nil || p.keys < p.checkAt {
 		return nil
@@ -230,7 +230,7 @@ func (p *partial) settle() error {
 	room, err := p.share.set(cost + p.set.Bytes())
 	if p.spec.Want != codec.WantExact {
 		if cost > p.full.Bytes() {
-			return p.blur()
+			return p.toBits()
 		}
 		room = min(room, p.full.Bytes()-cost)
 	}
@@ -238,11 +238,11 @@ func (p *partial) settle() error {
 	return err
 }
 
-// decide looks at the cost of the exact form without regard to when it was
-// looked at last: what is decided for a set is the same however it was filled.
+// decide computes the cost of the exact form now, so that the decision about a
+// set does not depend on how it was filled.
 func (p *partial) decide() error {
 	if p.first != nil && p.tooSparse() {
-		return p.blur()
+		return p.toBits()
 	}
 	if err := p.gather(); err != nil {
 		return err
@@ -251,8 +251,8 @@ func (p *partial) decide() error {
 	return p.settle()
 }
 
-// blur turns the exact set into a Bloom filter.
-func (p *partial) blur() error {
+// toBits turns the exact set into a Bloom filter.
+func (p *partial) toBits() error {
 	p.pack()
 	if err := p.fill(); err != nil {
 		return err
@@ -264,20 +264,20 @@ func (p *partial) blur() error {
 			}
 		}
 	}
-	for values := range p.set.Values { // none yet, if there are first keys
+	for values := range p.set.Values { // empty if there are first keys
 		p.hash(values)
 	}
 	p.set, p.first = nil, nil
 	return nil
 }
 
-// merge takes in the keys of q, which is used up.
+// merge adds the keys of q, which must not be used afterwards.
 func (p *partial) merge(q *partial) error {
 	if p.params != q.params {
 		return p.params.Match(q.params)
 	}
 	p.keys += q.keys
-	p.stretch(q.bounds)
+	p.widen(q.bounds)
 	if p.first != nil && q.first != nil {
 		p.first.add(q.first.keys[0], false)
 		p.first.add(q.first.keys[1], true)
@@ -294,7 +294,7 @@ func (p *partial) merge(q *partial) error {
 	}
 	for _, x := range []*partial{p, q} {
 		if x.set != nil {
-			if err := x.blur(); err != nil {
+			if err := x.toBits(); err != nil {
 				return err
 			}
 		}
@@ -304,8 +304,8 @@ func (p *partial) merge(q *partial) error {
 	return p.bits.Union(q.bits)
 }
 
-// sketch merges registers of further keys; nil: they are not known, and then
-// those of all are not.
+// sketch merges registers of further keys. nil means unknown, which makes all
+// unknown.
 func (p *partial) sketch(r *bloom.Registers) {
 	if r == nil || p.registers == nil {
 		p.registers = nil
@@ -324,10 +324,10 @@ func (p *partial) header(id [32]byte) *codec.Filter {
 	return f
 }
 
-// open returns the filter as a partial one, which holds the given shards.
+// open returns the filter as a partial one with the given shards.
 func (p *partial) open(id [32]byte, part codec.Partial) *codec.Filter {
 	f := p.header(id)
-	tell(f, p.bounds)
+	setBounds(f, p.bounds)
 	f.Partial = &part
 	if p.set != nil {
 		f.SetExact(p.set)

@@ -14,10 +14,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Names returns the filter files that the names stand for: each itself, those
-// that a pattern matches, or all files below a directory, as [storage.Source]
-// lists them. A file that was searched for and that skip holds back is left out;
-// nil: none.
+// Names returns the filter files that the names stand for: each name itself,
+// the files that match a pattern, or all files in a directory, as
+// [storage.Source] lists them. Files found by a pattern or in a directory are
+// omitted if skip returns true for them; skip may be nil.
 func Names(ctx context.Context, store storage.Source, names []string, skip func(name string) bool) ([]string, error) {
 	var out []string
 	var errs []error
@@ -36,10 +36,10 @@ func Names(ctx context.Context, store storage.Source, names []string, skip func(
 	return out, several(errs)
 }
 
-// part is one of several filters that are put together: a file whose header has
-// been read and verified, or a filter in memory. The header of a file itself is
-// dropped: registers and the table of chunks make it a hundred KiB for a large
-// filter, and there may be thousands of parts.
+// part is one of several filters that are combined: a file whose header has
+// been read and verified, or a filter in memory. The header of a file is not
+// kept: registers and the chunk table of a large filter take a hundred KiB, and
+// there may be thousands of parts.
 type part struct {
 	name   string
 	src    storage.Reader // of a file, else
@@ -49,7 +49,7 @@ type part struct {
 	digest [32]byte     // of a file, as the header says it; else only where it is wanted
 }
 
-// partsOf returns filters in memory as parts.
+// partsOf returns filters in memory as parts, without digests.
 func partsOf(filters []*codec.Filter) ([]part, error) {
 	parts, errs := make([]part, len(filters)), make([]error, len(filters))
 	for i, f := range filters {
@@ -65,16 +65,15 @@ func partsOf(filters []*codec.Filter) ([]part, error) {
 	return parts, several(errs)
 }
 
-// opensAtOnce bounds how many files are being opened: each takes a few reads,
-// which on network storage are all waiting.
+// opensAtOnce limits how many files are opened concurrently. Each needs a few
+// reads, which mostly wait on network storage.
 const opensAtOnce = 16
 
 // openParts opens filter files and reads their headers. The error names all
-// files that cannot be read, not only the first. After an error those that were
-// opened are still to be closed.
+// files that cannot be read. After an error, call closeParts as well.
 func openParts(ctx context.Context, store storage.Source, names []string) ([]part, error) {
 	parts, errs := make([]part, len(names)), make([]error, len(names))
-	var group errgroup.Group // without a context of its own: a source may live with the one it was opened with
+	var group errgroup.Group // without its own context: a source may depend on the one it was opened with
 	group.SetLimit(opensAtOnce)
 	for i, name := range names {
 		group.Go(func() error {
@@ -109,7 +108,7 @@ func (p *part) open(ctx context.Context, store storage.Source) error {
 	return p.rest()
 }
 
-// header reads the header once more.
+// header reads the header again.
 func (p *part) header() (*codec.Header, error) {
 	h, err := codec.DecodeHeader(p.src, p.src.Object().Size, p.name)
 	if err == nil && h.Digest() != p.digest {
@@ -118,7 +117,7 @@ func (p *part) header() (*codec.Header, error) {
 	return h, err
 }
 
-// headers reads the headers of some parts once more. A filter in memory has none.
+// headers reads the headers of some parts again. Filters in memory have none.
 func headers(parts []part) ([]*codec.Header, error) {
 	heads, errs := make([]*codec.Header, len(parts)), make([]error, len(parts))
 	var group errgroup.Group
@@ -138,8 +137,8 @@ func headers(parts []part) ([]*codec.Header, error) {
 	return heads, several(errs)
 }
 
-// rest lets the source give back what it holds, such as a file descriptor,
-// until it is read again.
+// rest lets the source release what it holds, such as a file descriptor, until the
+// next read.
 func (p *part) rest() error { return storage.Rest(p.src) }
 
 func restAll(parts []part) error {
@@ -160,14 +159,15 @@ func closeParts(parts []part) error {
 	return errors.Join(errs...)
 }
 
-// maxListed is how many faults, files or ranges of a kind an error lists.
+// maxListed limits how many errors, files or ranges an error lists.
 const maxListed = 20
 
-// faults are those of several files. The text has a line for each of the first
-// ones, and says how many more there are.
+// faults are the errors of several files. The text has one line for each of the
+// first ones, and the number of the others.
 type faults []error
 
-// several returns the errors that are not nil as one, nil if there is none.
+// several returns the errors that are not nil as one error; nil if there are
+// none.
 func several(errs []error) error {
 	var all faults
 	for _, err := range errs {
@@ -195,10 +195,10 @@ func (f faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap makes errors.Is look at all of them.
+// Unwrap returns all of the errors.
 func (f faults) Unwrap() []error { return f }
 
-// listed lists names, the first ones of many.
+// listed joins names, up to a limit.
 func listed(names []string) string {
 	more := ""
 	if n := len(names) - maxListed; n > 0 {

@@ -6,19 +6,18 @@ import (
 	"github.com/bloomjoin/bloomjoin/exact"
 )
 
-// scout holds the first keys of an exact set back until they show whether they
-// are dense enough to stay exact. A set of keys that are far apart, which in
-// the end becomes a Bloom filter anyhow, is slow to build and takes twenty times
-// the memory of the bare keys.
+// scout holds the first keys of an exact set until it is known whether they are
+// dense enough. A set of distant keys, which becomes a Bloom filter in the end,
+// is slow to build and takes twenty times the memory of the keys alone.
 type scout struct {
 	keys       [2][]uint64         // unsigned, signed
 	containers map[uint64]struct{} // that the set would have: see [exact.Set.Cost]
 }
 
-// A scout is done once there are so many keys, in all and for a container.
+// A scout is done once it has enough keys, in total and per container.
 const (
 	scoutKeys  = 1 << 16
-	denseAbove = 24 // below, a key and its container take more in a set
+	denseAbove = 24 // with fewer, a key and its container take more memory in a set
 )
 
 func newScout() *scout { return &scout{containers: map[uint64]struct{}{}} }
@@ -41,22 +40,22 @@ func (s *scout) add(values []uint64, signed bool) {
 	}
 }
 
-// cost is the Cost of a set of the keys.
+// cost returns the Cost of a set of the keys.
 func (s *scout) cost() uint64 { return uint64(len(s.containers)) * exact.MaxCostPerKey }
 
-// bytes returns what the scout takes in memory, about.
+// bytes returns the approximate memory of the scout.
 func (s *scout) bytes() uint64 {
 	return 8*uint64(cap(s.keys[0])+cap(s.keys[1])) + 16*uint64(len(s.containers))
 }
 
-// dense reports that the keys are better off in a set.
+// dense reports whether the keys should go into a set.
 func (s *scout) dense() bool {
 	n := len(s.keys[0]) + len(s.keys[1])
 	return n >= scoutKeys && n >= denseAbove*len(s.containers)
 }
 
-// into puts the keys into a set, in order, which is fast however far apart
-// they are.
+// into adds the keys to a set in ascending order, which is fast even if they
+// are far apart.
 func (s *scout) into(set *exact.Set) {
 	for which, values := range s.keys {
 		slices.Sort(values)

@@ -6,26 +6,27 @@ import (
 	"github.com/bloomjoin/bloomjoin/exact"
 )
 
-// minSketched is from how many bytes of bits on a sealed filter has registers.
+// minSketched is the size of the bits, in bytes, from which a sealed filter has
+// registers.
 const minSketched = 64 << 10
 
-// An exact set is probed in memory in a form of its own (see [exact.Set.Index]),
-// which may be larger than the bits by a factor of so many, or may take so many
-// bytes, to be chosen.
+// In memory, an exact set is probed in a separate form (see [exact.Set.Index]). The
+// set is chosen only if that form takes at most indexFactor times the size of the
+// bits, or at most indexFloor bytes.
 const (
 	indexFactor = 8
 	indexFloor  = 16 << 20
 )
 
-// seal returns the finished filter of all keys, the bits folded as far as the
-// rate allows, unless there is to be room. It is exact, where there is still a
-// choice (see sample.go), if that payload takes no more pages in the file than
-// the bits (or registers and bits), and can be probed fast in memory that is in
-// proportion: which depends on the keys and the Spec alone.
+// seal returns the finished filter of all keys, with the bits folded as far as
+// the rate allows, unless it keeps room. If both kinds are possible, it is
+// exact if that payload takes no more pages in the file than the bits and
+// registers, and an index for fast probes fits into a proportional amount of
+// memory. This depends on the keys and the Spec alone.
 //
-// Where IDs come from a sequence, exact is smaller than 10 bits a key at 1 %
-// if one in 280 or more is in use, and indexed in eight times the memory of the
-// bits if one in 84 or more is.
+// For IDs from a sequence, exact takes less than the 10 bits per key of a Bloom
+// filter at 1 % if one in 280 or more is used, and its index less than eight
+// times the memory of the bits if one in 84 or more is.
 func (p *partial) seal(id [32]byte) (*codec.Filter, error) {
 	if err := p.choose(); err != nil {
 		return nil, err
@@ -44,11 +45,11 @@ func (p *partial) seal(id [32]byte) (*codec.Filter, error) {
 	}
 	f.SetBloom(bits)
 	attach(f, p.registers)
-	tell(f, p.bounds)
+	setBounds(f, p.bounds)
 	return f, nil
 }
 
-// choose makes the final choice of the kind.
+// choose makes the final choice between exact and Bloom.
 func (p *partial) choose() error {
 	if err := p.decide(); err != nil || p.set == nil || p.spec.Want == codec.WantExact {
 		return err
@@ -56,19 +57,19 @@ func (p *partial) choose() error {
 	if exactIsBetter(p.set, p.sealedBits(p.set.Len())) {
 		return nil
 	}
-	return p.blur()
+	return p.toBits()
 }
 
-// attach gives a sealed Bloom filter its registers, if they are known, where
-// the bits are large enough to deserve them.
+// attach gives a sealed Bloom filter its registers, if they are known and the
+// bits are large enough.
 func attach(f *codec.Filter, r *bloom.Registers) {
 	if r != nil && f.Params.Bytes() >= minSketched {
 		f.Registers = r[:]
 	}
 }
 
-// sealedBits returns the size in bytes that the bits of so many distinct keys
-// have, or fold to, by the formula for the rate: without a filter in memory.
+// sealedBits returns the size in bytes to which the bits of so many distinct
+// keys fold, by the formula for the rate, without filling them.
 func (p *partial) sealedBits(distinct uint64) uint64 {
 	all := p.full.Blocks
 	if p.spec.Room {
@@ -82,10 +83,10 @@ func (p *partial) sealedBits(distinct uint64) uint64 {
 	return all / k * p.full.Geometry.BlockBytes()
 }
 
-// exactIsBetter reports whether a set rather than so many bytes of bits should
-// be the filter. Sizes count before compression: bits at 1 % do not compress,
-// those at 0.01 % by a tenth, and a set without structure by little. Of a tie
-// among small sets, as of all within one page, the exact one is better.
+// exactIsBetter reports whether the set should be the filter, rather than so
+// many bytes of bits. It compares sizes before compression: bits at 1 % do not
+// compress, those at 0.01 % by a tenth, and a set without structure hardly. If
+// both take the same number of pages, the set is better.
 func exactIsBetter(set *exact.Set, bits uint64) bool {
 	file := bits
 	if bits >= minSketched {
@@ -94,5 +95,5 @@ func exactIsBetter(set *exact.Set, bits uint64) bool {
 	return pages(set.WireBytes()) <= pages(file) && set.Indexable(max(indexFactor*bits, indexFloor))
 }
 
-// pages returns how many pages so many bytes take.
+// pages returns the number of pages that n bytes take.
 func pages(n uint64) uint64 { return (n + 4095) / 4096 }

@@ -9,22 +9,22 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// ErrRate: a sealed filter has more false positives than were asked for, since
-// it holds more keys than fit its size.
+// ErrRate means that a sealed filter has more false positives than requested,
+// because it has more keys than fit its size.
 var ErrRate = errors.New("more false positives than asked for")
 
-// ErrFull: a sealed filter holds more distinct keys than its capacity.
+// ErrFull means that a sealed filter has more distinct keys than its capacity.
 var ErrFull = errors.New("more keys than the capacity")
 
-// rateSlack is how far above the wish the rate of the bits may lie: folding
+// rateSlack is how many times the requested rate the bits may have: folding
 // uses 2 % ([bloom.FoldSlack]), and the rest is noise in the bits of small
 // filters.
 const rateSlack = 1.05
 
-// Check returns nil if a sealed filter is what was asked for, else what it falls
-// short of: the error wraps [ErrRate], [ErrFull] or both. No key is missing from
-// such a filter. Of a partial one nothing can be told yet. rep is what is known
-// of its keys: see [Count].
+// Check returns nil if a sealed filter is as requested. Otherwise the error
+// wraps [ErrRate], [ErrFull] or both; no key is missing from such a filter. It
+// returns nil for a partial filter, of which nothing is known yet. rep is what
+// is known of the keys, see [Count].
 func Check(f *codec.Filter, rep Report) error {
 	if !f.Sealed() {
 		return nil
@@ -50,8 +50,8 @@ func Check(f *codec.Filter, rep Report) error {
 	return errors.Join(errs...)
 }
 
-// surely returns how many distinct keys there are at least: what an estimate
-// says, less three standard errors.
+// surely returns a number that the distinct keys certainly exceed: the estimate
+// less three standard errors.
 func surely(f *codec.Filter, rep Report) float64 {
 	if f.Bloom() == nil || !rep.Estimated {
 		return float64(rep.Distinct)

@@ -14,7 +14,6 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // given is a source of records as a program has one: it makes each batch when
@@ -350,10 +349,10 @@ func TestRecordsKeys(t *testing.T) {
 	file := write(t, filepath.Join(t.TempDir(), "k.parquet"), 1000, made())
 	g := &given{make: []func() arrow.Record{made}}
 	sums := func(f *File) (rows, sum uint64) {
-		err := MapKeys(t.Context(), Split([]*File{f}, Shard{}), "k", key.Options{}, 1, func() (KeyWork, error) {
-			return func(_ Piece, b *key.Batch) error {
-				rows += uint64(b.Len)
-				values, _ := b.Ints()
+		_, err := ReadKeys(t.Context(), Split([]*File{f}, Shard{}), KeyOptions{Key: "k", Threads: 1}, func() (func(*Keys) error, error) {
+			return func(k *Keys) error {
+				rows += uint64(k.Batch.Len)
+				values, _ := k.Batch.Ints()
 				for _, v := range values {
 					sum += v * v
 				}
