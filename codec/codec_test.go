@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/cursor"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -31,15 +32,13 @@ func refuse(t *testing.T, what string, b []byte) {
 	}
 }
 
-// damage tries every flipped bit, every truncation and a trailing byte.
-func damage(t *testing.T, file []byte) { damageBits(t, file, 8) }
+// damage tries every flipped bit (some bits with -short), every truncation and a
+// trailing byte.
+func damage(t *testing.T, file []byte) { damageBits(t, file, cases.Count(2, 8, 8)) }
 
-// damageBits is like damage, but flips only the given number of bits per byte,
-// unless all cases are requested. Which bits it flips varies from byte to byte.
+// damageBits is like damage, but flips only the given number of bits per byte. Which
+// bits it flips varies from byte to byte.
 func damageBits(t *testing.T, file []byte, bits int) {
-	if cases.All() {
-		bits = 8
-	}
 	decode(t, file)
 	var wg sync.WaitGroup
 	workers := runtime.GOMAXPROCS(0)
@@ -85,7 +84,7 @@ func TestDamageGoldens(t *testing.T) {
 			f.Registers = nil // 131,072 more bits of the same kind
 			// Raw chunks are covered by the two tests above.
 			if file := encode(t, f, g.opts); len(file) < pageBytes || g.name == "composite" || g.name == "rule-uuid" {
-				damageBits(t, file, 2)
+				damageBits(t, file, cases.Count(1, 2, 8))
 			}
 		})
 	}
@@ -288,7 +287,7 @@ func hugeClaims(t testing.TB, n uint64) []byte {
 	return d.assemble()
 }
 
-func cursorAt(entry []byte) uint32 { return (&cursor{b: entry}).u32() }
+func cursorAt(entry []byte) uint32 { return (&cursor.Cursor{Rest: entry}).U32() }
 
 func TestLimits(t *testing.T) {
 	file := hugeClaims(t, 1<<31) // 64 GiB in a few MB

@@ -13,19 +13,19 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/internal/cursor"
 	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/bloomjoin/bloomjoin/internal/sniff"
 )
 
-// DefaultMaxBytes is the limit where Limits gives none: 64 GiB, enough for
-// 40 billion keys at 1 %.
+// DefaultMaxBytes is the default limit: 64 GiB, enough for 40 billion keys at 1 %.
 const DefaultMaxBytes = 64 << 30
 
-// Limits bounds what a reader takes from a file.
+// Limits limits what a reader accepts from a file.
 type Limits struct {
-	// MaxBytes bounds the payload in memory, in bytes; 0 means
-	// DefaultMaxBytes, or what a 32-bit machine addresses. A larger one is refused with ErrLimit before it is
-	// allocated.
+	// MaxBytes limits the payload in memory, in bytes; 0: DefaultMaxBytes, or
+	// the address space of a 32-bit machine. A larger payload is refused with
+	// ErrLimit before it is allocated.
 	MaxBytes uint64
 }
 
@@ -36,42 +36,41 @@ func (l Limits) max() uint64 {
 	return min(l.MaxBytes, math.MaxInt)
 }
 
-// Header is a filter's file without its payload, opened with [DecodeHeader].
+// Header is a filter file without its payload, opened by [DecodeHeader].
 type Header struct {
-	// Filter is all but the payload: Bloom and Exact return nil. It is not to
-	// be changed.
+	// Filter is the header: Bloom and Exact return nil. It must not be changed.
 	Filter *Filter
 
 	Version       uint16   // of the format
-	Skipped       []uint16 // types of sections that this reader does not know and need not
+	Skipped       []uint16 // types of unknown sections that are not critical
 	FileBytes     int64
-	PayloadOffset int64  // of the first chunk in the file
+	PayloadOffset int64  // position of the first chunk in the file
 	PayloadBytes  uint64 // before compression
 	StoredBytes   uint64 // after compression, without padding
-	// Contiguous says that no chunk is compressed: the payload stands in the
-	// file as it is, PayloadBytes long, from PayloadOffset on, which is a
-	// multiple of 4096.
+	// Contiguous is true if no chunk is compressed: the payload is in the file
+	// as it is, PayloadBytes long, from PayloadOffset, which is a multiple of
+	// 4096.
 	Contiguous bool
 
 	r      io.ReaderAt
 	name   string
 	meta   meta
 	head   []byte // the file up to the end of the header
-	tail   []byte // the file from the chunk table on
+	tail   []byte // the file from the chunk table to its end
 	chunks []chunk
-	mapped []byte // the file, where it is verified in place
+	mapped []byte // the file, if it is verified in place
 }
 
-// chunk is a chunk's entry in the chunk table, and where that puts it.
+// chunk is a chunk's entry in the chunk table, and its resulting position.
 type chunk struct {
-	start, end int64 // in the file; before start there may be padding
+	start, end int64 // in the file; there may be padding before start
 	coding     byte
-	sum        uint64 // of the chunk before compression
+	sum        uint64 // of the uncompressed chunk
 }
 
-// Decode reads a whole filter from the size bytes of r. name stands in errors.
-// All checksums are verified. Memory holds the payload, less than 32 MiB
-// beside it and, while an exact set is read, its bytes.
+// Decode reads a whole filter from the size bytes of r, and verifies all
+// checksums. name is for errors. Memory holds the payload, less than 32 MiB in
+// addition and, while an exact set is read, its bytes.
 func Decode(r io.ReaderAt, size int64, name string, lim Limits) (*Filter, error) {
 	h, err := DecodeHeader(r, size, name)
 	if err != nil {
@@ -80,9 +79,9 @@ func Decode(r io.ReaderAt, size int64, name string, lim Limits) (*Filter, error)
 	return h.Load(lim)
 }
 
-// DecodeHeader reads all but the payload from the size bytes of r, which is
-// kept for Load, OrInto and Verify. It verifies the checksums of what it reads
-// and every size, but not the payload and not the checksum over all.
+// DecodeHeader reads everything except the payload from the size bytes of r,
+// which is kept for Load, OrInto and Verify. It verifies the checksums of what
+// it reads and every size, but neither the payload nor the checksum over all.
 func DecodeHeader(r io.ReaderAt, size int64, name string) (*Header, error) {
 	h := &Header{Filter: new(Filter), FileBytes: size, r: r, name: name}
 	h.meta.Filter = h.Filter
@@ -98,7 +97,7 @@ func DecodeHeader(r io.ReaderAt, size int64, name string) (*Header, error) {
 	return h, nil
 }
 
-// readAt reads n bytes; the caller has compared them with the file's size.
+// readAt reads n bytes; the caller has checked the range against the file's size.
 func (h *Header) readAt(dst []byte, at int64) error {
 	n, err := h.r.ReadAt(dst, at)
 	if n == len(dst) {
@@ -155,7 +154,7 @@ func (h *Header) readHead() (*problem, error) {
 	return h.meta.check(), nil
 }
 
-// checkMagic tells a damaged filter from a file of another kind.
+// checkMagic distinguishes a damaged filter from a file of another kind.
 func checkMagic(b []byte) *problem {
 	if IsFilter(b) {
 		return nil
@@ -185,7 +184,7 @@ func cutShort(want, got int64) *problem {
 func (h *Header) readTail() (*problem, error) {
 	h.PayloadBytes = h.meta.payloadBytes()
 	count := chunkCount(h.PayloadBytes)
-	// The sum is far from overflow: check bounds the payload by 2^38 bytes.
+	// The sum cannot overflow: check limits the payload to 2^38 bytes.
 	size := int64(sectionBytes+trailerBytes) + int64(count)*chunkEntry
 	if room := h.FileBytes - int64(len(h.head)); size > room {
 		p := bad("cut short", fmt.Sprintf("%d bytes for the table of %d chunks", size, count), room)
@@ -201,7 +200,7 @@ func (h *Header) readTail() (*problem, error) {
 		p.hint = "the file was cut short, or has extra bytes at its end: copy it again, or build it again"
 		return p, nil
 	}
-	// Its place and size follow from the header, so its first bytes are known.
+	// Its position and size follow from the header, so its first bytes are known.
 	if want := appendSectionHead(nil, secChunks, flagCritical, count*chunkEntry); string(h.tail[:8]) != string(want) {
 		return bad(fmt.Sprintf("section chunks: start of a table of %d chunks", count),
 			fmt.Sprintf("%x", want), fmt.Sprintf("%x", h.tail[:8])), nil
@@ -216,17 +215,17 @@ func (h *Header) readTail() (*problem, error) {
 	return nil, nil
 }
 
-// parseChunks lays the chunks out in the file: end to end, each raw one on the
-// next page boundary.
+// parseChunks computes the positions of the chunks: without gaps, except that each
+// raw one starts on the next page boundary.
 func (h *Header) parseChunks(table []byte) *problem {
 	at := int64(len(h.head))
 	h.chunks = make([]chunk, len(table)/chunkEntry)
 	h.Contiguous = true
 	for i := range h.chunks {
-		c := cursor{b: table[i*chunkEntry : (i+1)*chunkEntry]}
-		stored := int64(c.u32())
-		coding := c.u8()
-		if p := c.zero(3); p != nil {
+		c := cursor.Cursor{Rest: table[i*chunkEntry : (i+1)*chunkEntry]}
+		stored := int64(c.U32())
+		coding := c.U8()
+		if p := zero(&c, 3); p != nil {
 			return p
 		}
 		size := int64(h.meta.chunkSize(i))
@@ -245,7 +244,7 @@ func (h *Header) parseChunks(table []byte) *problem {
 		if i == 0 {
 			h.PayloadOffset = at
 		}
-		h.chunks[i] = chunk{start: at, end: at + stored, coding: coding, sum: c.u64()}
+		h.chunks[i] = chunk{start: at, end: at + stored, coding: coding, sum: c.U64()}
 		h.StoredBytes += uint64(stored)
 		at += stored
 	}
@@ -256,12 +255,13 @@ func (h *Header) parseChunks(table []byte) *problem {
 }
 
 // Digest returns what Filter.Digest returns after Load, at no cost. Until Load,
-// OrInto or Verify has succeeded it is what the file says, not what was seen.
+// OrInto or Verify has succeeded, the payload may differ from it.
 func (h *Header) Digest() [32]byte {
 	return digest(&h.meta, h.sums())
 }
 
-// stamp returns what the file says of the payload, which has been verified.
+// stamp returns the file's description of the payload, which must have been
+// verified.
 func (h *Header) stamp() *stamp {
 	return &stamp{form: h.meta.form, parts: h.meta.parts, sums: h.sums()}
 }
@@ -309,7 +309,7 @@ func tooLarge(n uint64, lim Limits) *problem {
 }
 
 func (h *Header) loadExact(lim Limits) (*exact.Set, error) {
-	var data []byte // grows with what has been verified, not with what is claimed
+	var data []byte // grows with the verified bytes, not with the claimed size
 	err := readPayloads(context.Background(), []*Header{h}, take{ordered: func(raw []byte) {
 		data = append(data, raw...)
 	}})
@@ -331,7 +331,7 @@ func (h *Header) loadExact(lim Limits) (*exact.Set, error) {
 	return set, nil
 }
 
-// clone returns a copy of f without payload that shares nothing with it.
+// clone returns a copy of f without its payload. It shares no memory with f.
 func (f *Filter) clone() *Filter {
 	g := *f
 	g.Key = append([]KeyColumn(nil), f.Key...)

@@ -14,10 +14,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/exact"
 )
 
-// Options says how a filter is written. The content is the same for all.
+// Options says how a filter is written. The content does not depend on them.
 type Options struct {
-	// Uncompressed stores every chunk raw: the payload is contiguous and
-	// starts on a page boundary, so that processes can share one mapped copy.
+	// Uncompressed stores every chunk raw: the payload is contiguous and starts on
+	// a page boundary, so that processes can share one mapped copy.
 	Uncompressed bool
 	// Replace lets Save replace a file of the same name, whatever it holds.
 	Replace bool
@@ -25,11 +25,11 @@ type Options struct {
 
 // Encode writes the file of a filter and returns its size, or the number of
 // bytes written before an error. The same filter and options give the same
-// bytes, whatever the number of processors. Beside the filter, memory holds
-// less than 64 MiB (about 6 MiB for each of at most 8 goroutines) and, for an
-// exact set, its bytes.
+// bytes, whatever the number of processors. In addition to the filter, Encode
+// needs less than 64 MiB (about 6 MiB for each of at most 8 goroutines) and,
+// for an exact set, its bytes.
 //
-// The file is not synced or closed, nor is a broken one removed.
+// It does not sync or close the file, nor remove an incomplete one.
 func Encode(w io.Writer, f *Filter, opts Options) (int64, error) {
 	src, err := newSource(f)
 	if err != nil {
@@ -73,7 +73,7 @@ func appendHead(dst []byte, m *meta) []byte {
 	return append(dst, sections...)
 }
 
-// summer is a writer that counts and sums what goes through it.
+// summer is a writer that counts and checksums the bytes written.
 type summer struct {
 	w     io.Writer
 	n     int64
@@ -106,7 +106,7 @@ func (s *summer) pad(to int64) error {
 type source struct {
 	meta
 	bits *bloom.Filter // or
-	data [2][]byte     // of an exact set
+	data [2][]byte     // bytes of an exact set
 }
 
 // newSource checks f and makes its payload readable.
@@ -130,7 +130,7 @@ func newSource(f *Filter) (*source, error) {
 	return s, nil
 }
 
-// payloadBytes returns the size of the payload before compression.
+// payloadBytes returns the size of the uncompressed payload.
 func (m *meta) payloadBytes() (n uint64) {
 	for _, p := range m.parts {
 		n += p
@@ -138,10 +138,10 @@ func (m *meta) payloadBytes() (n uint64) {
 	return n
 }
 
-// chunkCount returns the number of chunks of n bytes of payload.
+// chunkCount returns the number of chunks in n bytes of payload.
 func chunkCount(n uint64) int { return int((n + chunkBytes - 1) / chunkBytes) }
 
-// chunkSize returns the size of chunk i before compression.
+// chunkSize returns the uncompressed size of chunk i.
 func (m *meta) chunkSize(i int) int {
 	return int(min(chunkBytes, m.payloadBytes()-uint64(i)*chunkBytes))
 }
@@ -159,8 +159,8 @@ func (s *source) chunk(dst []byte, i int) []byte {
 	return append(dst, s.data[1][max(lo, cut)-cut:max(hi, cut)-cut]...)
 }
 
-// writeChunks writes the payload and returns the body of the chunk table, and
-// the checksums that stand in it.
+// writeChunks writes the payload and returns the body of the chunk table, and the
+// checksums in it.
 func (s *source) writeChunks(out *summer, opts Options) (table []byte, sums []uint64, err error) {
 	var enc *zstd.Encoder
 	if !opts.Uncompressed {
@@ -190,7 +190,7 @@ func appendEntry(dst []byte, stored int, coding byte, sum uint64) []byte {
 	return binary.LittleEndian.AppendUint64(dst, sum)
 }
 
-// stamp is what a file says of a payload before compression. It follows from the
+// stamp is a file's description of the uncompressed payload. It depends on the
 // payload alone.
 type stamp struct {
 	form  exact.Form
@@ -198,13 +198,13 @@ type stamp struct {
 	sums  []uint64 // of the chunks
 }
 
-// Digest returns the identity of the filter: the same for two filters exactly
-// if all that their files say, payload included, is the same, however it is
-// compressed. It guards against mistakes, not against somebody who builds a
-// second filter of the same digest on purpose.
+// Digest returns the identity of the filter. Two filters have the same digest
+// exactly if their files say the same, including the payload, however it is
+// compressed. It protects against mistakes, not against a second filter that is
+// made for the same digest.
 //
-// The payload is read once, unless the filter was loaded from a file or written
-// to one before.
+// The first call reads the payload, unless the filter was loaded from a file or
+// written to one before.
 func (f *Filter) Digest() ([32]byte, error) {
 	if f.held == nil {
 		_, err := newSource(f)
@@ -241,14 +241,14 @@ func (f *Filter) newStamp() (*stamp, error) {
 	return st, inOrder(context.Background(), chunkCount(src.payloadBytes()), sum, keep)
 }
 
-// written keeps what writing the payload has found out about it.
+// written keeps what was computed of the payload while it was written.
 func (p *payload) written(st *stamp) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stamp = st
 }
 
-// digest is the SHA-256 of the header sections and the chunks' checksums.
+// digest returns the SHA-256 of the header sections and the chunks' checksums.
 func digest(m *meta, sums []uint64) [32]byte {
 	b := appendSections(nil, m)
 	for _, s := range sums {

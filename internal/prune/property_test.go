@@ -152,7 +152,7 @@ func writePages(t *testing.T, rng *rand.Rand, kind keyKind, optional, nested boo
 // begin with a byte.
 func keysIn(t testing.TB, file []byte, column string) (groups [][]string, schema *arrow.Schema, classes []key.Class) {
 	t.Helper()
-	table, err := arrowparquet.OpenParquet(bytes.NewReader(file), int64(len(file)), "test.parquet", nil)
+	table, err := arrowparquet.OpenParquet(bytes.NewReader(file), int64(len(file)), "test.parquet", arrowparquet.ParquetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func knownOf(t testing.TB, members map[string]bool, columns string, classes []ke
 // that NULLs are counted correctly. It returns the number of rows that are left.
 func checkPruned(t testing.TB, what string, file []byte, groups [][]string, schema *arrow.Schema, members map[string]bool, m *known) (left, all int64) {
 	t.Helper()
-	f, err := parquet.Open(bytes.NewReader(file), int64(len(file)), "test.parquet")
+	f, err := parquet.Open(nil, bytes.NewReader(file), int64(len(file)), "test.parquet")
 	if err != nil {
 		t.Fatal(err)
 	}

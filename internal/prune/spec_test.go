@@ -141,11 +141,11 @@ func (s *spec) file(t testing.TB) []byte {
 // many of the others are NULL. "all" means a pruner that prunes nothing.
 func pruned(t testing.TB, file []byte, m *known) (string, int64, error) {
 	t.Helper()
-	f, err := parquet.Open(bytes.NewReader(file), int64(len(file)), "test.parquet")
+	f, err := parquet.Open(nil, bytes.NewReader(file), int64(len(file)), "test.parquet")
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, err := arrowparquet.OpenParquet(bytes.NewReader(file), int64(len(file)), "test.parquet", nil)
+	table, err := arrowparquet.OpenParquet(bytes.NewReader(file), int64(len(file)), "test.parquet", arrowparquet.ParquetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
