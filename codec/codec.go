@@ -90,11 +90,11 @@ func (w Want) String() string {
 
 // KeyColumn is one part of the key.
 type KeyColumn struct {
-	Name  string // name in the data; a dotted path, or empty if the data has none
+	Name  string // as the data names it; a dotted path, or empty where the data has no name
 	Class string // one of the classes in FORMAT.md, such as "integer" or "fixed[16]"
 	// Min and Max are inclusive bounds of the non-NULL, non-NaN values, in the
-	// class's form as a part of a composite key: an integer takes 9 bytes, the last
-	// of which is 1 if it is negative. Both are nil if left out.
+	// class's form as a part of a composite key: an integer takes 9 bytes, the
+	// last of which is 1 if it is negative. Both are nil when left out.
 	Min, Max []byte
 	// HasNaN is true if NaN is among the keys of a column of class "float".
 	// Without bounds it means nothing.
@@ -111,7 +111,7 @@ type Partial struct {
 // keys, bits of that size have the requested false-positive rate.
 type Capacity struct {
 	Keys   uint64 // distinct keys, at least 1
-	Blocks uint64 // as in Params, or, for a sealed exact filter, those of the Bloom filter that a larger union turns into
+	Blocks uint64 // those of Params, or, in a sealed exact filter, of the Bloom filter that a larger union turns into
 }
 
 // MaxShards limits the number of shards of a build.
@@ -138,22 +138,22 @@ type Filter struct {
 	// those of the Bloom filter it may turn into; in a sealed exact filter, Blocks
 	// is 0.
 	Params   bloom.Params
-	Keys     uint64  // non-NULL keys added, including duplicates
+	Keys     uint64  // non-NULL keys added, duplicates counted
 	FPRAsked float64 // between 0 and 1
 	Want     Want
 	// BuildID identifies the build. Zero: none; a partial filter has one.
 	BuildID [32]byte
-	// Registers are RegisterCount dense HyperLogLog registers over the hashes of
-	// Params.Hash, each at most MaxRegister, or nil.
+	// Registers are RegisterCount dense HyperLogLog registers over the hashes
+	// of Params.Hash, each at most MaxRegister, or nil.
 	Registers []byte
-	Partial   *Partial   // nil if sealed
-	Parents   [][32]byte // digests of the filters that a set operation combined
-	Capacity  Capacity   // zero: the size fits the present keys
+	Partial   *Partial   // nil when sealed
+	Parents   [][32]byte // digests of the filters that a set operation made this from
+	Capacity  Capacity   // zero: the size is for the keys that are in
 
 	kind Kind
-	held *payload // nil for a header alone
+	held *payload // nil: of a header alone
 
-	unmap func() error // releases the file that a payload was mapped from; nil: none
+	unmap func() error // gives back the file that a payload was mapped from; nil: none
 }
 
 // SetBloom makes b the payload and takes over its parameters. b must not change
@@ -177,7 +177,7 @@ func (f *Filter) Header() *Filter {
 	return h
 }
 
-// Kind returns the kind of the payload, or 0 if it is unknown.
+// Kind returns what the payload is, or 0 if it is not known.
 func (f *Filter) Kind() Kind { return f.kind }
 
 // Bloom returns the payload of a Bloom filter, else nil.

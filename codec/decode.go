@@ -18,7 +18,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/sniff"
 )
 
-// DefaultMaxBytes is the default limit: 64 GiB, enough for 40 billion keys at 1 %.
+// DefaultMaxBytes is the limit where Limits gives none: 64 GiB, enough for
+// 40 billion keys at 1 %.
 const DefaultMaxBytes = 64 << 30
 
 // Limits limits what a reader accepts from a file.
@@ -36,15 +37,15 @@ func (l Limits) max() uint64 {
 	return min(l.MaxBytes, math.MaxInt)
 }
 
-// Header is a filter file without its payload, opened by [DecodeHeader].
+// Header is a filter's file without its payload, opened with [DecodeHeader].
 type Header struct {
 	// Filter is the header: Bloom and Exact return nil. It must not be changed.
 	Filter *Filter
 
 	Version       uint16   // of the format
-	Skipped       []uint16 // types of unknown sections that are not critical
+	Skipped       []uint16 // types of sections that this reader does not know and need not
 	FileBytes     int64
-	PayloadOffset int64  // position of the first chunk in the file
+	PayloadOffset int64  // of the first chunk in the file
 	PayloadBytes  uint64 // before compression
 	StoredBytes   uint64 // after compression, without padding
 	// Contiguous is true if no chunk is compressed: the payload is in the file
@@ -56,16 +57,16 @@ type Header struct {
 	name   string
 	meta   meta
 	head   []byte // the file up to the end of the header
-	tail   []byte // the file from the chunk table to its end
+	tail   []byte // the file from the chunk table on
 	chunks []chunk
-	mapped []byte // the file, if it is verified in place
+	mapped []byte // the file, where it is verified in place
 }
 
-// chunk is a chunk's entry in the chunk table, and its resulting position.
+// chunk is a chunk's entry in the chunk table, and where that puts it.
 type chunk struct {
-	start, end int64 // in the file; there may be padding before start
+	start, end int64 // in the file; before start there may be padding
 	coding     byte
-	sum        uint64 // of the uncompressed chunk
+	sum        uint64 // of the chunk before compression
 }
 
 // Decode reads a whole filter from the size bytes of r, and verifies all
@@ -97,7 +98,7 @@ func DecodeHeader(r io.ReaderAt, size int64, name string) (*Header, error) {
 	return h, nil
 }
 
-// readAt reads n bytes; the caller has checked the range against the file's size.
+// readAt reads n bytes; the caller has compared them with the file's size.
 func (h *Header) readAt(dst []byte, at int64) error {
 	n, err := h.r.ReadAt(dst, at)
 	if n == len(dst) {
@@ -184,7 +185,7 @@ func cutShort(want, got int64) *problem {
 func (h *Header) readTail() (*problem, error) {
 	h.PayloadBytes = h.meta.payloadBytes()
 	count := chunkCount(h.PayloadBytes)
-	// The sum cannot overflow: check limits the payload to 2^38 bytes.
+	// The sum is far from overflow: check bounds the payload by 2^38 bytes.
 	size := int64(sectionBytes+trailerBytes) + int64(count)*chunkEntry
 	if room := h.FileBytes - int64(len(h.head)); size > room {
 		p := bad("cut short", fmt.Sprintf("%d bytes for the table of %d chunks", size, count), room)
@@ -200,7 +201,7 @@ func (h *Header) readTail() (*problem, error) {
 		p.hint = "the file was cut short, or has extra bytes at its end: copy it again, or build it again"
 		return p, nil
 	}
-	// Its position and size follow from the header, so its first bytes are known.
+	// Its place and size follow from the header, so its first bytes are known.
 	if want := appendSectionHead(nil, secChunks, flagCritical, count*chunkEntry); string(h.tail[:8]) != string(want) {
 		return bad(fmt.Sprintf("section chunks: start of a table of %d chunks", count),
 			fmt.Sprintf("%x", want), fmt.Sprintf("%x", h.tail[:8])), nil
@@ -215,8 +216,8 @@ func (h *Header) readTail() (*problem, error) {
 	return nil, nil
 }
 
-// parseChunks computes the positions of the chunks: without gaps, except that each
-// raw one starts on the next page boundary.
+// parseChunks lays the chunks out in the file: end to end, each raw one on the
+// next page boundary.
 func (h *Header) parseChunks(table []byte) *problem {
 	at := int64(len(h.head))
 	h.chunks = make([]chunk, len(table)/chunkEntry)
@@ -260,8 +261,7 @@ func (h *Header) Digest() [32]byte {
 	return digest(&h.meta, h.sums())
 }
 
-// stamp returns the file's description of the payload, which must have been
-// verified.
+// stamp returns what the file says of the payload, which has been verified.
 func (h *Header) stamp() *stamp {
 	return &stamp{form: h.meta.form, parts: h.meta.parts, sums: h.sums()}
 }
@@ -309,7 +309,7 @@ func tooLarge(n uint64, lim Limits) *problem {
 }
 
 func (h *Header) loadExact(lim Limits) (*exact.Set, error) {
-	var data []byte // grows with the verified bytes, not with the claimed size
+	var data []byte // grows with what has been verified, not with what is claimed
 	err := readPayloads(context.Background(), []*Header{h}, take{ordered: func(raw []byte) {
 		data = append(data, raw...)
 	}})
@@ -331,7 +331,7 @@ func (h *Header) loadExact(lim Limits) (*exact.Set, error) {
 	return set, nil
 }
 
-// clone returns a copy of f without its payload. It shares no memory with f.
+// clone returns a copy of f without payload that shares nothing with it.
 func (f *Filter) clone() *Filter {
 	g := *f
 	g.Key = append([]KeyColumn(nil), f.Key...)

@@ -16,8 +16,8 @@ import (
 
 // Options says how a filter is written. The content does not depend on them.
 type Options struct {
-	// Uncompressed stores every chunk raw: the payload is contiguous and starts on
-	// a page boundary, so that processes can share one mapped copy.
+	// Uncompressed stores every chunk raw: the payload is contiguous and
+	// starts on a page boundary, so that processes can share one mapped copy.
 	Uncompressed bool
 	// Replace lets Save replace a file of the same name, whatever it holds.
 	Replace bool
@@ -73,7 +73,7 @@ func appendHead(dst []byte, m *meta) []byte {
 	return append(dst, sections...)
 }
 
-// summer is a writer that counts and checksums the bytes written.
+// summer is a writer that counts and sums what goes through it.
 type summer struct {
 	w     io.Writer
 	n     int64
@@ -106,7 +106,7 @@ func (s *summer) pad(to int64) error {
 type source struct {
 	meta
 	bits *bloom.Filter // or
-	data [2][]byte     // bytes of an exact set
+	data [2][]byte     // of an exact set
 }
 
 // newSource checks f and makes its payload readable.
@@ -130,7 +130,7 @@ func newSource(f *Filter) (*source, error) {
 	return s, nil
 }
 
-// payloadBytes returns the size of the uncompressed payload.
+// payloadBytes returns the size of the payload before compression.
 func (m *meta) payloadBytes() (n uint64) {
 	for _, p := range m.parts {
 		n += p
@@ -138,10 +138,10 @@ func (m *meta) payloadBytes() (n uint64) {
 	return n
 }
 
-// chunkCount returns the number of chunks in n bytes of payload.
+// chunkCount returns the number of chunks of n bytes of payload.
 func chunkCount(n uint64) int { return int((n + chunkBytes - 1) / chunkBytes) }
 
-// chunkSize returns the uncompressed size of chunk i.
+// chunkSize returns the size of chunk i before compression.
 func (m *meta) chunkSize(i int) int {
 	return int(min(chunkBytes, m.payloadBytes()-uint64(i)*chunkBytes))
 }
@@ -159,8 +159,8 @@ func (s *source) chunk(dst []byte, i int) []byte {
 	return append(dst, s.data[1][max(lo, cut)-cut:max(hi, cut)-cut]...)
 }
 
-// writeChunks writes the payload and returns the body of the chunk table, and the
-// checksums in it.
+// writeChunks writes the payload and returns the body of the chunk table, and
+// the checksums that stand in it.
 func (s *source) writeChunks(out *summer, opts Options) (table []byte, sums []uint64, err error) {
 	var enc *zstd.Encoder
 	if !opts.Uncompressed {
@@ -190,7 +190,7 @@ func appendEntry(dst []byte, stored int, coding byte, sum uint64) []byte {
 	return binary.LittleEndian.AppendUint64(dst, sum)
 }
 
-// stamp is a file's description of the uncompressed payload. It depends on the
+// stamp is what a file says of a payload before compression. It follows from the
 // payload alone.
 type stamp struct {
 	form  exact.Form
@@ -248,7 +248,7 @@ func (p *payload) written(st *stamp) {
 	p.stamp = st
 }
 
-// digest returns the SHA-256 of the header sections and the chunks' checksums.
+// digest is the SHA-256 of the header sections and the chunks' checksums.
 func digest(m *meta, sums []uint64) [32]byte {
 	b := appendSections(nil, m)
 	for _, s := range sums {

@@ -51,7 +51,7 @@ func (h *Header) LoadMapped(file []byte, unmap func() error, lim Limits) (*Filte
 	f.SetBloom(bits)
 	f.held.mapped, f.held.stamp, f.unmap = true, h.stamp(), unmap
 	err = in.guard(func() error {
-		bits.FPR() // computed now, because the bytes may be unreadable later
+		bits.FPR() // which are not read again for it at a time when they may have gone
 		return nil
 	})
 	if err != nil {
@@ -60,7 +60,7 @@ func (h *Header) LoadMapped(file []byte, unmap func() error, lim Limits) (*Filte
 	return f, nil
 }
 
-// form describes the payload for errors.
+// form names what the payload is, for errors.
 func (h *Header) form() string {
 	if h.Contiguous {
 		return h.Filter.kind.String()

@@ -166,7 +166,7 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 	}
 	if ok {
 		p.BuildID = p.Spec.id(inputs)
-	} else if !sealing(opts.Shard) { // partial filters are identified by their inputs
+	} else if !sealing(opts.Shard) { // partial filters are told apart by their inputs
 		return nil, fmt.Errorf("%s: %w, so the input cannot be divided into shards (name a file)", nameless(files), ErrCapacity)
 	}
 	return p, nil
