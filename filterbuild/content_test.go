@@ -10,7 +10,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // passed returns how many of the values in column "id" pass the filter, as in a
@@ -19,11 +19,19 @@ func passed(t testing.TB, f *codec.Filter, values any) int {
 	t.Helper()
 	rec := record(t, column{"id", values})
 	defer rec.Release()
-	p, err := partition.NewProber("test", rec.Schema(), partition.Match{Filter: f, Key: "id"})
+	o, err := f.KeyOptions()
 	if err != nil {
 		t.Fatal(err)
 	}
-	hits, err := p.Probe(rec)
+	enc, err := key.NewEncoder(rec.Schema(), []key.Column{{Path: key.Path{"id"}}}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b key.Batch
+	if err := enc.EncodeKeys("test", rec, &b); err != nil {
+		t.Fatal(err)
+	}
+	hits, err := f.ProbeBatch(&b, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

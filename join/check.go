@@ -14,7 +14,7 @@ type members interface {
 	Mark(entry uint32)
 }
 
-// checker looks candidates of a round up among its IDs, for one worker of a scan.
+// checker looks the keys of a round up among its IDs, for one worker of a scan.
 type checker struct {
 	round
 	tally *tally
@@ -23,37 +23,52 @@ type checker struct {
 	ids     members
 	spread  *spread
 	asking  *plan.Filtering
-	asked   bool     // the filter is probed for the row group at hand
-	entries []uint32 // of the members that Verify found
+	group   partition.Piece // the row group at hand
+	asked   bool            // the filter is probed for it
+	all     []uint32
+	found   []uint32 // members of the batch
+	entries []uint32 // of the members
 	hashes  []uint64
 
-	found, own []uint32 // of inPortions
+	hasKey, own []uint32 // of inPortions
 }
 
 // newChecker returns a checker. asking decides whether to probe the filter.
 func newChecker(r round, t *tally, asking *plan.Filtering, pairs bool) *checker {
-	c := &checker{round: r, tally: t, pairs: pairs, ids: r.side, spread: t.newSpread(), asking: asking, asked: true}
+	c := &checker{round: r, tally: t, pairs: pairs, ids: r.side, spread: t.newSpread(), asking: asking}
 	if r.marks != nil {
 		c.ids = r.marks
 	}
 	return c
 }
 
-// Begin implements [partition.Verifier].
-func (c *checker) Begin(*partition.File, int) { c.asked = c.asking.Ask() }
-
-// Filter implements [partition.Verifier].
-func (c *checker) Filter() bool { return c.asked }
-
-// Verify implements [partition.Verifier].
-func (c *checker) Verify(k *key.Batch, hits []uint32) []uint32 {
-	var members []uint32
-	members, c.entries = c.ids.Find(k, hits, hits, c.entries)
-	return members
+// check returns the positions of the keys that IDs have, see
+// [partition.Match].Check, and counts their rows.
+func (c *checker) check(k *partition.Keys) ([]uint32, error) {
+	if c.group != k.Piece {
+		c.group, c.asked = k.Piece, c.asking.Ask()
+	}
+	var hits []uint32
+	if c.asked {
+		var err error
+		if hits, err = k.Probe(); err != nil {
+			return nil, err
+		}
+	} else {
+		c.all = table.UpTo(c.all, len(k.Batch.Rows))
+		hits = c.all
+	}
+	c.found, c.entries = c.ids.Find(k.Batch, hits, c.found, c.entries)
+	if decides(k) {
+		return c.found, nil
+	}
+	return c.found, c.count(k.Batch, hits, k.Times)
 }
 
-// Count implements [partition.Verifier].
-func (c *checker) Count(k *key.Batch, hits, members, rows []uint32) error {
+// count counts the rows of a batch of keys, after Find. hits are the positions of the
+// candidates, rows is how many rows have each key; nil: one.
+func (c *checker) count(k *key.Batch, hits, rows []uint32) error {
+	members := c.found
 	all, candidates, matched := int64(len(k.Rows)), int64(0), int64(0)
 	if rows != nil {
 		all = 0
@@ -104,15 +119,15 @@ func (c *checker) Count(k *key.Batch, hits, members, rows []uint32) error {
 // inPortions returns, in the last portion, how many rows have an ID in any of them,
 // and 0 before.
 func (c *checker) inPortions(p *portion, k *key.Batch, hits, members, rows []uint32) (n int64) {
-	c.found, c.own = p.keys.Find(k, members, c.found, c.own)
+	c.hasKey, c.own = p.keys.Find(k, members, c.hasKey, c.own)
 	for _, e := range c.own {
 		p.keys.Mark(e)
 	}
 	if !p.last {
 		return 0
 	}
-	c.found, c.own = p.keys.Find(k, hits, c.found, c.own)
-	for i, h := range c.found {
+	c.hasKey, c.own = p.keys.Find(k, hits, c.hasKey, c.own)
+	for i, h := range c.hasKey {
 		if p.keys.Marked(c.own[i]) {
 			n += rowsOf(rows, h)
 		}

@@ -124,8 +124,8 @@ func (a *attempt) checkExact(ctx context.Context) (*held, error) {
 
 // eachExactKey reads the IDs' keys with several workers, in any order.
 func (t *task) eachExactKey(ctx context.Context, fn func(f *partition.File, k *key.Batch) error) error {
-	return t.eachIDKey(ctx, t.opts.Threads, func() (partition.KeyWork, error) {
-		return func(p partition.Piece, k *key.Batch) error { return fn(p.File, k) }, nil
+	return t.eachIDKey(ctx, 0, func() (func(*partition.Keys) error, error) {
+		return func(k *partition.Keys) error { return fn(k.Piece.File, k.Batch) }, nil
 	})
 }
 

@@ -2,12 +2,15 @@ package join
 
 import (
 	"context"
+	"fmt"
 	"iter"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -24,9 +27,9 @@ func (p *pass) everyRow(ctx context.Context) iter.Seq2[partition.Rows, error] {
 				Columns: func(f *partition.File) ([]int, error) { return p.answer.layouts[f].read, nil },
 			}
 			newWork := func() (partition.Work, error) { return p.newEveryRow(r).work, nil }
-			for rows, err := range partition.Map(ctx, r.Pieces, opts, newWork) {
+			for rows, err := range partition.Map(ctx, r.pieces, opts, newWork) {
 				if err == nil {
-					rows.Piece, err = partition.PieceOf(p.pieces, r.Pieces[rows.Piece])
+					rows.Piece, err = p.pieceOf(r.pieces[rows.Piece])
 				}
 				if !yield(rows, err) || err != nil {
 					return
@@ -39,72 +42,69 @@ func (p *pass) everyRow(ctx context.Context) iter.Seq2[partition.Rows, error] {
 // everyRow joins all rows of log batches of a round. One goroutine uses it.
 type everyRow struct {
 	*pairer
-	match   partition.Match
+	filter  *codec.Filter
 	portion *portion
 	spread  *spread
 	asking  *plan.Filtering
 	asked   bool // the filter is probed for the batch at hand
 
-	prober           *partition.Prober
-	of               *partition.File // that prober is for
-	members, entries []uint32        // candidates with an ID, and its entry
+	encoder          logEncoder
+	all, hits        []uint32
+	members, entries []uint32 // candidates with an ID, and its entry
 }
 
 func (p *pass) newEveryRow(r round) *everyRow {
 	return &everyRow{
-		pairer: newPairer(p.task, r.side, p.tally), match: p.match(), portion: r.portion,
-		spread: p.tally.newSpread(), asking: p.asking(r),
+		pairer: newPairer(p.task, r.side, p.tally), filter: p.held.filter, portion: r.portion,
+		spread: p.tally.newSpread(), asking: p.asking(r), encoder: logEncoder{task: p.task},
 	}
 }
 
 // work implements [partition.Work].
 func (w *everyRow) work(piece partition.Piece, rec arrow.Record, emit func(arrow.Record) error) (err error) {
-	if w.of != piece.File {
-		if w.prober, err = partition.NewProber(piece.File.Name, rec.Schema(), w.match); err != nil {
-			return err
-		}
-		w.of = piece.File
-	}
-	probe := w.prober.Probe
-	if w.asked = w.asking.Ask(); !w.asked {
-		probe = w.prober.All
-	}
-	hits, err := probe(rec)
+	k, err := w.encoder.keysOf(piece.File, rec)
 	if err != nil {
 		return err
 	}
+	w.all = table.UpTo(w.all, len(k.Rows))
+	hits := w.all
+	if w.asked = w.asking.Ask(); w.asked {
+		if w.hits, err = w.filter.ProbeBatch(k, w.hits[:0]); err != nil {
+			return fmt.Errorf("%s: %w", piece.File.Name, err)
+		}
+		hits = w.hits
+	}
 	w.begin(piece.File, rec, emit)
-	if err := w.rows(hits); err != nil {
+	if err := w.rows(k, hits); err != nil {
 		return err
 	}
 	if err := w.flush(); err != nil {
 		return err
 	}
 	if w.portion.counts() {
-		w.count(rec.NumRows(), int64(len(hits)))
+		w.count(k, int64(len(hits)))
 	}
 	return nil
 }
 
-// count counts a batch of rows rows, of which candidates passed the filter.
-func (w *everyRow) count(rows, candidates int64) {
-	w.tally.rowsIn.Add(rows)
-	w.tally.keysNull.Add(int64(w.prober.Keys.Nulls()))
+// count counts the rows of a batch, of which candidates passed the filter.
+func (w *everyRow) count(k *key.Batch, candidates int64) {
+	w.tally.rowsIn.Add(int64(k.Len))
+	w.tally.keysNull.Add(int64(k.Nulls()))
 	w.tally.candidates.Add(candidates)
-	if n := int64(len(w.prober.Keys.Rows)); w.asked {
+	if n := int64(len(k.Rows)); w.asked {
 		w.asking.Seen(n, candidates)
 	} else {
 		w.tally.unasked.Add(n)
 	}
 	if w.opts.Progress != nil {
-		w.opts.Progress(rows)
+		w.opts.Progress(int64(k.Len))
 	}
 }
 
 // rows adds the answer's rows for each row of the log batch, in order. hits are the
 // positions in the batch of keys that passed the filter.
-func (w *everyRow) rows(hits []uint32) error {
-	k := &w.prober.Keys
+func (w *everyRow) rows(k *key.Batch, hits []uint32) error {
 	w.members, w.entries = w.side.Find(k, hits, w.members, w.entries)
 	matched := int64(0)
 	defer func() { w.tally.matched.Add(matched) }()

@@ -51,15 +51,16 @@ func (h *held) each(ctx context.Context, pieces []partition.Piece) iter.Seq2[rou
 
 // all returns the only round of a join whose IDs are in memory.
 func (h *held) all(pieces []partition.Piece) round {
-	return round{Stage: partition.Stage{Pieces: pieces}, side: h.side, marks: h.marks}
+	return round{pieces: pieces, side: h.side, marks: h.marks}
 }
 
 // round joins pieces of the log with the IDs that they need.
 type round struct {
-	partition.Stage              // without filters
-	side            *table.Side  // nil: marks has the IDs
-	marks           *table.Marks // nil: side has the IDs
-	portion         *portion     // nil: side has all IDs that a row of the pieces could match
+	pieces  []partition.Piece
+	again   bool         // the previous round had the same pieces
+	side    *table.Side  // nil: marks has the IDs
+	marks   *table.Marks // nil: side has the IDs
+	portion *portion     // nil: side has all IDs that a row of the pieces could match
 }
 
 // attempt is one attempt at a strategy: it reads the IDs into what is held, on an
@@ -112,15 +113,7 @@ func (a *attempt) buildBloom(ctx context.Context, files []*partition.File, opts 
 
 // holdFilter puts a filter on the account until the join ends.
 func (a *attempt) holdFilter(f *codec.Filter) error {
-	return a.account.Share("the filter").Take(bytesOf(f))
-}
-
-// bytesOf returns what a filter's payload takes in memory.
-func bytesOf(f *codec.Filter) int64 {
-	if bits := f.Bloom(); bits != nil {
-		return int64(bits.Params().Bytes())
-	}
-	return int64(f.Exact().Bytes())
+	return a.account.Share("the filter").Take(int64(f.Bytes()))
 }
 
 // adder returns a function that adds the keys at the positions in some, or all if

@@ -64,36 +64,24 @@ func (j *Join) run(ctx context.Context, end func() error) iter.Seq2[partition.Ro
 			return
 		}
 		defer r.held.release()
-		finish := j.conclude(ctx, r, end)
-		var stats *partition.ScanStats
-		if j.task.scans() {
-			if j.scanner, err = r.scanner(finish); err != nil {
-				yield(partition.Rows{}, err)
-				return
-			}
-			stats = j.scanner.Stats
-		}
-		for rows, err := range r.rows(ctx, j.scanner) {
+		for rows, err := range r.rows(ctx, func(s *partition.Scanner) { j.scanner = s }) {
 			if !yield(rows, err) || err != nil {
 				return
 			}
 		}
-		if err := finish(stats); err != nil {
+		if err := j.conclude(ctx, r, end); err != nil {
 			yield(partition.Rows{}, err)
 		}
 	}
 }
 
-// conclude returns a function to call when all input has been read.
-func (j *Join) conclude(ctx context.Context, r *running, end func() error) func(*partition.ScanStats) error {
-	return func(stats *partition.ScanStats) error {
-		rep, err := r.conclude(ctx, stats)
-		j.report = rep
-		if err != nil || end == nil {
-			return err
-		}
-		return end()
+// conclude is called when all input has been read: it makes the report, checks the
+// requirements, and calls end.
+func (j *Join) conclude(ctx context.Context, r *running, end func() error) (err error) {
+	if j.report, err = r.conclude(ctx); err != nil || end == nil {
+		return err
 	}
+	return end()
 }
 
 // Write joins and writes the answer to the output. end, if not nil, is called when
@@ -119,10 +107,22 @@ func (j *Join) Write(ctx context.Context, out partition.Output, end func() error
 		return partition.Written{}, err
 	}
 	defer r.held.release()
-	if j.scanner, err = r.scanner(j.conclude(ctx, r, end)); err != nil {
+	if j.scanner, err = r.scanner(round{}); err != nil { // which says what is kept
 		return partition.Written{}, err
 	}
-	return out.WriteScan(ctx, j.scanner, t.pieces, t.logs)
+	w, err := out.OpenScan(ctx, j.scanner, t.pieces, t.logs)
+	if err != nil {
+		return partition.Written{}, err
+	}
+	defer w.Abort()
+	err = r.eachScan(ctx, func(s *partition.Scanner, part round) error { return w.Scan(ctx, s, part.pieces) })
+	if err == nil {
+		err = j.conclude(ctx, r, end)
+	}
+	if err != nil {
+		return partition.Written{}, err
+	}
+	return w.Close()
 }
 
 // Count joins and returns the number of rows of the answer without making any. It
@@ -133,12 +133,14 @@ func (j *Join) Count(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	defer r.held.release()
-	s, err := r.scanner(j.conclude(ctx, r, nil))
-	if err != nil {
-		return 0, err
+	err = r.eachScan(ctx, func(s *partition.Scanner, part round) error {
+		j.scanner = s
+		return s.Count(ctx, part.pieces)
+	})
+	if err == nil {
+		err = j.conclude(ctx, r, nil)
 	}
-	j.scanner = s
-	if err := s.Count(ctx, r.pieces); err != nil {
+	if err != nil {
 		return 0, err
 	}
 	return j.report.RowsOut, nil

@@ -42,7 +42,7 @@ func (h heldIDs) addRows(rec arrow.Record, k *key.Batch, some []uint32, _ int64)
 func (a *attempt) keep(ctx context.Context, ofLog, ofIDs *codec.Filter, to keeper) (*held, error) {
 	share := a.account.Share("the filter of the log")
 	defer share.GiveAll()
-	if err := share.Take(bytesOf(ofLog)); err != nil {
+	if err := share.Take(int64(ofLog.Bytes())); err != nil {
 		return nil, err
 	}
 	h := &held{filter: ofIDs}
@@ -72,40 +72,41 @@ func (a *attempt) keep(ctx context.Context, ofLog, ofIDs *codec.Filter, to keepe
 // keepKeys is keep if no rows are needed. b, if not nil, builds a filter of the
 // keys that are kept.
 func (a *attempt) keepKeys(ctx context.Context, h *held, ofLog *codec.Filter, to keeper, b *filterbuild.Builder) error {
-	opts := partition.ScanOptions{CountNulls: true, Threads: a.opts.Threads}
+	opts := a.keysOf(a.keys.idsText, 0)
+	opts.Filter, opts.IDs, opts.Distinct, opts.CountNulls = ofLog, true, true, true
 	if b != nil {
 		opts.Threads = b.Workers()
 	}
-	stats, err := a.readKeys(ctx, a.keys.match(ofLog, a.keys.idsText), a.idPieces, opts, func() (keyWork, error) {
+	stats, err := partition.ReadKeys(ctx, a.idPieces, opts, func() (func(*partition.Keys) error, error) {
 		var times []uint32
 		add, err := adderTo(b)
 		if err != nil {
 			return nil, err
 		}
 		take, err := to.worker()
-		return func(f *partition.File, group int, k *key.Batch, hits, rows []uint32) error {
-			if err := a.checkIDs(f, group, k); err != nil {
+		return func(k *partition.Keys) error {
+			if err := a.checkGiven(k); err != nil {
 				return err
 			}
-			if rows != nil {
-				times = repeated(times[:0], hits, rows)
+			hits, err := k.Probe()
+			if err != nil {
+				return err
+			}
+			if k.Times != nil {
+				times = repeated(times[:0], hits, k.Times)
 				hits = times
 			}
 			if len(hits) == 0 {
 				return nil
 			}
-			if err := add(k, hits); err != nil {
+			if err := add(k.Batch, hits); err != nil {
 				return err
 			}
-			return take(k, hits)
+			return take(k.Batch, hits)
 		}, err
 	})
-	if err != nil {
-		return err
-	}
-	h.idsNull = stats.KeysNull.Load()
-	h.idsTotal = stats.RowsIn.Load() - h.idsNull
-	return nil
+	h.idsNull, h.idsTotal = stats.Nulls, stats.Rows-stats.Nulls
+	return err
 }
 
 // repeated appends each hit as many times as rows have it.
@@ -125,9 +126,7 @@ func (a *attempt) keepRows(ctx context.Context, h *held, ofLog *codec.Filter, to
 		return err
 	}
 	m := a.keys.match(ofLog, a.keys.idsText)
-	m.Verifier = func() partition.Verifier {
-		return &reader{work: func(f *partition.File, group int, k *key.Batch, _, _ []uint32) error { return a.checkIDs(f, group, k) }}
-	}
+	m.Check = func() func(*partition.Keys) ([]uint32, error) { return a.checkIDs }
 	s, err := partition.NewScanner(partition.ScanOptions{
 		Match: []partition.Match{m}, Normalize: a.opts.Normalize, Columns: a.answer.ids.names, CountNulls: true,
 		IgnoreCase: a.opts.IgnoreCase, Threads: a.opts.Threads, Mem: a.opts.Mem,
@@ -165,10 +164,8 @@ func (a *attempt) keepNumbered(ctx context.Context, h *held, ofLog *codec.Filter
 	if err != nil {
 		return err
 	}
-	bits := ofLog.Bloom()
 	var n int64
 	var hits []uint32
-	var hashes []uint64
 	return a.eachIDRow(ctx, func(f *partition.File, rec arrow.Record, k *key.Batch) error {
 		defer func() { n += rec.NumRows() }()
 		h.idsTotal += int64(len(k.Rows) + len(k.Void()))
@@ -177,9 +174,9 @@ func (a *attempt) keepNumbered(ctx context.Context, h *held, ofLog *codec.Filter
 				return err
 			}
 		}
-		hashes = k.Hash(bits.Params().Hash, hashes)
-		if hits = bits.Probe(hashes, hits[:0]); len(hits) == 0 {
-			return nil
+		var err error
+		if hits, err = ofLog.ProbeBatch(k, hits[:0]); err != nil || len(hits) == 0 {
+			return err
 		}
 		if err := add(k, hits); err != nil {
 			return err
@@ -188,14 +185,25 @@ func (a *attempt) keepNumbered(ctx context.Context, h *held, ofLog *codec.Filter
 	})
 }
 
-// checkIDs returns an error if keys are not valid IDs, or the given filter lacks
-// one.
-func (a *attempt) checkIDs(f *partition.File, group int, k *key.Batch) error {
-	if err := k.IDs(fault.At{File: f.Name, RowGroup: group + 1, Column: a.keys.idsText}); err != nil {
-		return err
+// checkIDs returns the positions of keys that pass the filter. The error says that
+// keys are not valid IDs, or that the given filter lacks one.
+func (a *attempt) checkIDs(k *partition.Keys) ([]uint32, error) {
+	if !decides(k) {
+		at := fault.At{File: k.Piece.File.Name, RowGroup: k.Piece.Lo + 1, Column: a.keys.idsText}
+		if err := k.Batch.IDs(at); err != nil {
+			return nil, err
+		}
+		if err := a.checkGiven(k); err != nil {
+			return nil, err
+		}
 	}
-	if a.opts.Filter != nil {
-		return hasAll(a.opts.Filter, k, f.Name)
+	return k.Probe()
+}
+
+// checkGiven returns an error if the given filter lacks one of the keys.
+func (a *attempt) checkGiven(k *partition.Keys) error {
+	if a.opts.Filter == nil {
+		return nil
 	}
-	return nil
+	return hasAll(a.opts.Filter, k.Batch, k.Piece.File.Name)
 }

@@ -66,7 +66,7 @@ func (a *attempt) lookupKeys(ctx context.Context, h *held, b *filterbuild.Builde
 		threads = b.Workers()
 	}
 	var total, nulls atomic.Int64
-	err := a.eachIDKey(ctx, threads, func() (partition.KeyWork, error) {
+	err := a.eachIDKey(ctx, threads, func() (func(*partition.Keys) error, error) {
 		add := func(k *key.Batch, file string) error { return hasAll(h.filter, k, file) }
 		if b != nil {
 			worker, err := b.Worker()
@@ -75,8 +75,9 @@ func (a *attempt) lookupKeys(ctx context.Context, h *held, b *filterbuild.Builde
 			}
 			add = func(k *key.Batch, _ string) error { return worker.AddBatch(k) }
 		}
-		return func(p partition.Piece, k *key.Batch) error {
-			if err := add(k, p.File.Name); err != nil {
+		return func(keys *partition.Keys) error {
+			k := keys.Batch
+			if err := add(k, keys.Piece.File.Name); err != nil {
 				return err
 			}
 			total.Add(int64(len(k.Rows) + len(k.Void())))

@@ -121,30 +121,40 @@ func (t *task) estimate(ctx context.Context, p *plan.Plan, s *plan.Sizes, o plan
 	return nil
 }
 
-// sample reads the keys of runs of rows of one side. ok is false if the side cannot
-// be sampled.
+// sample reads the keys of runs of rows of one side, where values that are no keys
+// count as NULL. ok is false if the number of rows is not known beforehand.
 func (t *task) sample(ctx context.Context, pieces []partition.Piece, columns string, runs, rows int) (s *plan.Sample, ok bool, err error) {
-	chosen, all, ok := partition.Runs(pieces, runs, int64(rows))
-	if !ok {
-		return nil, false, nil
+	var total int64
+	groups := 0
+	for _, p := range pieces {
+		for g := p.Lo; g < p.Hi; g++ {
+			n := p.File.GroupRows(g)
+			if n < 0 {
+				return nil, false, nil
+			}
+			total, groups = total+n, groups+1
+		}
 	}
-	s = &plan.Sample{Runs: make([]plan.Run, len(chosen)), All: all}
-	for _, r := range chosen {
-		s.Total += r.Stands
-	}
-	for i, r := range chosen {
-		s.Runs[i].Stands = r.Stands / s.Total
-	}
-	err = partition.ReadRuns(ctx, chosen, columns, t.keys.options(), t.opts.Threads, func() (partition.RunWork, error) {
+	s = &plan.Sample{Total: float64(total), All: float64(runs)*float64(rows) >= float64(total)}
+	all := make([]plan.Run, max(runs, groups)) // each is written by one worker
+	o := t.keysOf(columns, 0)
+	o.NullMisfits, o.Sample = true, partition.Sample{Runs: runs, Rows: int64(rows)}
+	_, err = partition.ReadKeys(ctx, pieces, o, func() (func(*partition.Keys) error, error) {
 		var hashes []uint64
-		return func(run int, b *key.Batch) error {
-			r := &s.Runs[run]
-			r.Rows += float64(b.Len)
-			hashes = b.Hash(table.Hash, hashes)
+		return func(k *partition.Keys) error {
+			r := &all[k.Run]
+			r.Rows += float64(k.Batch.Len)
+			r.Stands = k.Share
+			hashes = k.Batch.Hash(table.Hash, hashes)
 			r.Hashes = append(r.Hashes, hashes...)
 			return nil
 		}, nil
 	})
+	for _, r := range all {
+		if r.Rows > 0 {
+			s.Runs = append(s.Runs, r)
+		}
+	}
 	return s, true, err
 }
 
@@ -173,16 +183,16 @@ func (t *task) compareAll(ctx context.Context, x *plan.Index) (*plan.Matches, *k
 	}
 	var mu sync.Mutex
 	var all []*worker
-	err := t.eachIDKey(ctx, t.opts.Threads, func() (partition.KeyWork, error) {
+	err := t.eachIDKey(ctx, 0, func() (func(*partition.Keys) error, error) {
 		w := &worker{hits: x.NewHits(), bounds: key.NewBounds(t.keys.classes), distinct: plan.NewDistinct()}
 		mu.Lock()
 		all = append(all, w)
 		mu.Unlock()
 		var hashes []uint64
-		return func(_ partition.Piece, b *key.Batch) error {
-			hashes = b.Hash(table.Hash, hashes)
+		return func(k *partition.Keys) error {
+			hashes = k.Batch.Hash(table.Hash, hashes)
 			w.hits.Add(hashes)
-			w.bounds.Add(b)
+			w.bounds.Add(k.Batch)
 			w.distinct.Add(hashes)
 			return nil
 		}, nil

@@ -3,6 +3,7 @@ package join
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -10,91 +11,63 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// keyWork receives keys of one row group: hits are the positions of those that
-// pass a filter, rows is how many rows have each key; nil: one. One goroutine calls
-// it.
-type keyWork func(f *partition.File, group int, k *key.Batch, hits, rows []uint32) error
+// keyWork returns a worker's function for batches of keys, see
+// [partition.ReadKeys].
+type keyWork = func() (func(*partition.Keys) error, error)
 
-// eachLogKey reads the keys of pieces of the log with several workers, through a
-// filter of the IDs if there is one.
-func (t *task) eachLogKey(ctx context.Context, filter *codec.Filter, pieces []partition.Piece, threads int, newWork func() (keyWork, error)) error {
-	m := t.keys.match(t.idPlan.Spec.Header(), t.keys.logText) // lets everything through
-	if filter != nil {
-		m.Filter = filter
+// keysOf returns the options for reading key columns, t.keys.logText or
+// t.keys.idsText. 0 threads: those of the join.
+func (t *task) keysOf(columns string, threads int) partition.KeyOptions {
+	if threads == 0 {
+		threads = t.opts.Threads
 	}
-	_, err := t.readKeys(ctx, m, pieces, partition.ScanOptions{Threads: threads}, newWork)
+	return partition.KeyOptions{Key: columns, Options: t.keys.options(), Threads: threads}
+}
+
+// eachLogKey reads the keys of pieces of the log, each key of a dictionary once. A
+// filter of the IDs, if not nil, answers Keys.Probe.
+func (t *task) eachLogKey(ctx context.Context, filter *codec.Filter, pieces []partition.Piece, threads int, work keyWork) error {
+	o := t.keysOf(t.keys.logText, threads)
+	o.Filter, o.Distinct = filter, true
+	_, err := partition.ReadKeys(ctx, pieces, o, work)
 	return err
 }
 
-// eachIDKey reads the IDs' keys with several workers, in any order.
-func (t *task) eachIDKey(ctx context.Context, threads int, newWork func() (partition.KeyWork, error)) error {
-	return partition.MapKeys(ctx, t.idPieces, t.keys.idsText, t.keys.options(), threads, newWork)
+// eachIDKey reads the keys of all IDs, in any order.
+func (t *task) eachIDKey(ctx context.Context, threads int, work keyWork) error {
+	o := t.keysOf(t.keys.idsText, threads)
+	o.IDs = true
+	_, err := partition.ReadKeys(ctx, t.idPieces, o, work)
+	return err
 }
 
-// readKeys reads the keys of the pieces and passes them on with the positions of
-// those that pass the match's filter.
-func (t *task) readKeys(ctx context.Context, m partition.Match, pieces []partition.Piece, opts partition.ScanOptions, newWork func() (keyWork, error)) (*partition.ScanStats, error) {
-	m.Verifier = func() partition.Verifier {
-		work, err := newWork()
-		return &reader{work: work, err: err}
+// usedHits returns the positions of keys that may be members of the filter and that
+// some row has.
+func usedHits(k *partition.Keys) ([]uint32, error) {
+	hits, err := k.Probe()
+	if k.Times != nil {
+		hits = slices.DeleteFunc(hits, func(h uint32) bool { return k.Times[h] == 0 })
 	}
-	opts.Match, opts.Normalize, opts.Mem = []partition.Match{m}, t.opts.Normalize, t.opts.Mem
-	s, err := partition.NewScanner(opts)
-	if err != nil {
-		return nil, err
-	}
-	return s.Stats, s.Count(ctx, pieces)
+	return hits, err
 }
 
-// reader is a Verifier that hands on keys.
-type reader struct {
-	work  keyWork
-	err   error // of making work
-	file  *partition.File
-	group int
-}
-
-func (r *reader) Begin(f *partition.File, group int)          { r.file, r.group = f, group }
-func (r *reader) Filter() bool                                { return true }
-func (r *reader) Verify(_ *key.Batch, hits []uint32) []uint32 { return hits }
-func (r *reader) Count(k *key.Batch, hits, _, rows []uint32) error {
-	if r.err != nil {
-		return r.err
-	}
-	return r.work(r.file, r.group, k, hits, rows)
+// decides reports whether keys of a dictionary are passed to determine which are
+// members, before it is known how many rows have each.
+func decides(k *partition.Keys) bool {
+	return k.Times != nil && !slices.ContainsFunc(k.Times, func(n uint32) bool { return n > 0 })
 }
 
 // hasAll returns an error if the filter lacks a key of the batch: it was built from
 // other IDs, and would lose their rows.
 func hasAll(filter *codec.Filter, batch *key.Batch, file string) error {
-	var passed int
-	if set := filter.Exact(); set != nil {
-		_ = batch.BySign(func(values []uint64, signed bool, _ []uint32) error { // never fails
-			passed += len(set.Probe(values, signed, nil))
-			return nil
-		})
-	} else {
-		bits := filter.Bloom()
-		passed = len(bits.Probe(batch.Hash(bits.Params().Hash, nil), nil))
+	passed, err := filter.ProbeBatch(batch, nil)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
 	}
-	all := len(batch.Rows) + len(batch.Void()) // keys without an equal in the filter's class
-	if passed == all {
+	all := len(batch.Rows) + len(batch.Void()) // void keys have no equal in the filter's class
+	if len(passed) == all {
 		return nil
 	}
-	return fault.Mismatch(fault.At{File: file}, "the filter", "every ID in it", fmt.Sprintf("%d of %d missing", all-passed, all)).
+	return fault.Mismatch(fault.At{File: file}, "the filter", "every ID in it", fmt.Sprintf("%d of %d missing", all-len(passed), all)).
 		WithHint("it was built from other IDs; build it again, or leave {Filter} out")
-}
-
-// usedHits returns those of hits that some row has.
-func usedHits(hits, rows []uint32) []uint32 {
-	if rows == nil {
-		return hits
-	}
-	var some []uint32
-	for _, h := range hits {
-		if rows[h] > 0 {
-			some = append(some, h)
-		}
-	}
-	return some
 }

@@ -62,9 +62,9 @@ func (a *attempt) idFilter(ctx context.Context) (*codec.Filter, error) {
 	plan := a.idPlan
 	if !plan.Sized() {
 		var n atomic.Uint64
-		err := a.eachIDKey(ctx, a.opts.Threads, func() (partition.KeyWork, error) {
-			return func(_ partition.Piece, k *key.Batch) error {
-				n.Add(uint64(len(k.Rows)))
+		err := a.eachIDKey(ctx, 0, func() (func(*partition.Keys) error, error) {
+			return func(k *partition.Keys) error {
+				n.Add(uint64(len(k.Batch.Rows)))
 				return nil
 			}, nil
 		})
@@ -91,10 +91,14 @@ func (a *attempt) logFilter(ctx context.Context, ofIDs *codec.Filter) (*codec.Fi
 		return nil, err
 	}
 	return a.buildBloom(ctx, a.logs, opts, func(b *filterbuild.Builder) error {
-		return a.eachLogKey(ctx, ofIDs, a.pieces, b.Workers(), func() (keyWork, error) {
+		return a.eachLogKey(ctx, ofIDs, a.pieces, b.Workers(), func() (func(*partition.Keys) error, error) {
 			add, err := adder(b)
-			return func(_ *partition.File, _ int, k *key.Batch, hits, rows []uint32) error {
-				return add(k, usedHits(hits, rows))
+			return func(k *partition.Keys) error {
+				hits, err := usedHits(k)
+				if err != nil {
+					return err
+				}
+				return add(k.Batch, hits)
 			}, err
 		})
 	})

@@ -42,12 +42,12 @@ func (t *task) start(ctx context.Context) (*running, error) {
 // are joined.
 func (t *task) scans() bool { return !t.opts.Type.keepsLog() || t.answer.rowsOfLog() }
 
-// rows yields the rows of the answer. s is the scan if there is one, else nil.
-func (r *running) rows(ctx context.Context, s *partition.Scanner) iter.Seq2[partition.Rows, error] {
+// rows yields the rows of the answer. got is called with each scan, if there are any.
+func (r *running) rows(ctx context.Context, got func(*partition.Scanner)) iter.Seq2[partition.Rows, error] {
 	return func(yield func(partition.Rows, error) bool) {
 		matched := r.everyRow(ctx)
-		if s != nil {
-			matched = s.Scan(ctx, r.pieces)
+		if r.scans() {
+			matched = r.scan(ctx, got)
 		}
 		for rows, err := range matched {
 			if !yield(rows, err) || err != nil {
@@ -65,10 +65,9 @@ func (r *running) rows(ctx context.Context, s *partition.Scanner) iter.Seq2[part
 }
 
 // conclude returns the report when all input has been read. The error says that an
-// input has changed, or that a requirement is not met. stats are those of the scan,
-// if there was one.
-func (r *running) conclude(ctx context.Context, stats *partition.ScanStats) (Report, error) {
-	rep, err := r.report(ctx, stats)
+// input has changed, or that a requirement is not met.
+func (r *running) conclude(ctx context.Context) (Report, error) {
+	rep, err := r.report(ctx)
 	if err != nil {
 		return rep, err
 	}
@@ -82,24 +81,18 @@ func (r *running) conclude(ctx context.Context, stats *partition.ScanStats) (Rep
 }
 
 // report returns the report.
-func (r *running) report(ctx context.Context, stats *partition.ScanStats) (Report, error) {
+func (r *running) report(ctx context.Context) (Report, error) {
 	t := r.tally
 	rep := Report{
 		Plan: publicPlan(r.plan), Strategy: r.strategy, FPRAsked: r.fprAsked, FPRPredicted: r.fprPredicted,
 		RowsIn: t.rowsIn.Load(), RowsOut: t.rowsOut.Load(), KeysNull: t.keysNull.Load(),
 		Candidates: t.candidates.Load(), RowsMatched: t.matched.Load(), rowsUnasked: t.unasked.Load(),
 		FPRMeasured: t.measured(r.fprPredicted), IDsTotal: r.held.idsTotal, SpilledBytes: r.held.spilled,
+		RowGroupsSkipped: t.groupsSkipped.Load(), Pages: t.pages.Load(), PagesSkipped: t.pagesSkipped.Load(),
 		filtered: !slices.ContainsFunc(r.logs, neverScanned),
 	}
 	for _, p := range r.pieces {
 		rep.RowGroups += int64(p.Hi - p.Lo)
-	}
-	if stats != nil {
-		rep.RowsIn, rep.KeysNull = stats.RowsIn.Load(), stats.KeysNull.Load()
-		if r.answer.rowsOfLog() {
-			rep.RowsOut = stats.RowsOut.Load()
-		}
-		rep.RowGroupsSkipped, rep.Pages, rep.PagesSkipped = stats.RowGroupsSkipped.Load(), stats.Pages.Load(), stats.PagesSkipped.Load()
 	}
 	var err error
 	switch h := r.held; {

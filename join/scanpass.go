@@ -2,16 +2,20 @@ package join
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
+	"github.com/bloomjoin/bloomjoin/join/internal/table"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// pass joins the log with the IDs held, and counts. Release it after use.
+// pass joins the log with the IDs held, and counts.
 type pass struct {
 	*task
 	held  *held
@@ -28,81 +32,120 @@ func (p *pass) asking(r round) *plan.Filtering {
 	return plan.NewFiltering(p.model, float64(r.side.Bytes()))
 }
 
-// match returns the filter, as a scan applies it to the log.
-func (p *pass) match() partition.Match { return p.keys.match(p.held.filter, p.keys.logText) }
-
-// scanner returns the scan that selects the log rows with an ID, or in an anti join
-// those without one. If rows of the log or their number are the answer, end is called
-// when all input has been read; otherwise the scan makes pairs.
-func (p *pass) scanner(end func(*partition.ScanStats) error) (*partition.Scanner, error) {
-	var s *partition.Scanner
-	var now round // the one that is scanned
-	matchOf := func(r round) partition.Match {
-		m := p.match()
-		m.NoMatch = p.opts.Type == Anti
-		pairs := p.answer.counts && !p.answer.rowsOfLog()
-		m.Verifier = func() partition.Verifier { return newChecker(r, p.tally, p.asking(r), pairs) }
-		return m
+// scanner returns the scan that selects the log rows of a round that have an ID, or
+// in an anti join those that have none. If the answer is neither rows of the log nor
+// their number, it makes pairs.
+func (p *pass) scanner(r round) (*partition.Scanner, error) {
+	m := p.keys.match(p.held.filter, p.keys.logText)
+	m.NoMatch = p.opts.Type == Anti
+	countsPairs := p.answer.counts && !p.answer.rowsOfLog()
+	m.Check = func() func(*partition.Keys) ([]uint32, error) {
+		return newChecker(r, p.tally, p.asking(r), countsPairs).check
 	}
 	makesPairs := !p.answer.rowsOfLog() && !p.answer.counts
 	opts := p.answer.scanOptions(p.logs[0], makesPairs)
+	opts.Match = []partition.Match{m}
 	if makesPairs {
 		opts.Work = func() (partition.Work, error) {
-			w := &matchedRows{pairer: newPairer(p.task, now.side, p.tally)}
+			w := &matchedRows{pairer: newPairer(p.task, r.side, p.tally), encoder: logEncoder{task: p.task}}
 			return w.work, nil
 		}
-	} else {
-		opts.End = func() error { return end(s.Stats) }
 	}
-	if p.held.rounds == nil {
-		now = p.held.all(p.pieces)
-		opts.Match = []partition.Match{matchOf(now)}
-	} else {
-		opts.Match = []partition.Match{matchOf(round{})}
-		opts.Stages = func(ctx context.Context, _ []partition.Piece) iter.Seq2[partition.Stage, error] {
-			return func(yield func(partition.Stage, error) bool) {
-				for r, err := range p.held.each(ctx, p.pieces) {
-					if err == nil {
-						now = r
-						r.Match = []partition.Match{matchOf(r)}
-					}
-					if !yield(r.Stage, err) || err != nil {
-						return
-					}
+	return partition.NewScanner(opts)
+}
+
+// eachScan calls fn with the scan of each round, and counts what it did.
+func (p *pass) eachScan(ctx context.Context, fn func(s *partition.Scanner, r round) error) error {
+	for r, err := range p.held.each(ctx, p.pieces) {
+		if err != nil {
+			return err
+		}
+		s, err := p.scanner(r)
+		if err != nil {
+			return err
+		}
+		if err := fn(s, r); err != nil {
+			return err
+		}
+		p.tally.scanned(s.Stats, r.again, p.answer.rowsOfLog())
+	}
+	return nil
+}
+
+// scan yields the rows of the answer that scans make: rows of the log, or pairs. got
+// is called with each scan.
+func (p *pass) scan(ctx context.Context, got func(*partition.Scanner)) iter.Seq2[partition.Rows, error] {
+	return func(yield func(partition.Rows, error) bool) {
+		err := p.eachScan(ctx, func(s *partition.Scanner, r round) error {
+			got(s)
+			for rows, err := range s.Scan(ctx, r.pieces) {
+				if err != nil {
+					return err
+				}
+				if rows.Piece, err = p.pieceOf(r.pieces[rows.Piece]); err != nil {
+					return err
+				}
+				if !yield(rows, nil) {
+					return errStop
 				}
 			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errStop) {
+			yield(partition.Rows{}, err)
 		}
 	}
-	var err error
-	s, err = partition.NewScanner(opts)
-	return s, err
+}
+
+// pieceOf returns which of the join's pieces a piece of a round is part of.
+func (t *task) pieceOf(part partition.Piece) (int, error) {
+	i := slices.IndexFunc(t.pieces, func(p partition.Piece) bool {
+		return p.File == part.File && p.Lo <= part.Lo && part.Hi <= p.Hi
+	})
+	if i < 0 {
+		return 0, fmt.Errorf("internal error: row groups %d to %d of %s are in no piece of the log", part.Lo+1, part.Hi, part.File.Name)
+	}
+	return i, nil
+}
+
+// logEncoder makes keys of records of log rows, file after file. One goroutine uses
+// it.
+type logEncoder struct {
+	*task
+	file  *partition.File
+	enc   *key.Encoder
+	batch key.Batch
+}
+
+// keysOf returns the keys of a record, valid until the next call.
+func (e *logEncoder) keysOf(f *partition.File, rec arrow.Record) (*key.Batch, error) {
+	if e.file != f {
+		var err error
+		if e.enc, err = key.NewEncoder(rec.Schema(), e.keys.log, e.keys.options()); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		e.file = f
+	}
+	return &e.batch, e.enc.EncodeKeys(f.Name, rec, &e.batch)
 }
 
 // matchedRows makes pairs of the log rows that a scan has found to have an ID. One
 // goroutine uses it.
 type matchedRows struct {
 	*pairer
-	prober           *partition.Prober
-	of               *partition.File // that prober is for
-	members, entries []uint32
+	encoder               logEncoder
+	all, members, entries []uint32
 }
 
 // work implements [partition.Work].
 func (w *matchedRows) work(piece partition.Piece, rec arrow.Record, emit func(arrow.Record) error) (err error) {
-	if w.of != piece.File {
-		m := w.keys.match(w.idPlan.Spec.Header(), w.keys.logText)
-		if w.prober, err = partition.NewProber(piece.File.Name, rec.Schema(), m); err != nil {
-			return err
-		}
-		w.of = piece.File
-	}
-	hits, err := w.prober.Probe(rec)
+	k, err := w.encoder.keysOf(piece.File, rec)
 	if err != nil {
 		return err
 	}
 	w.begin(piece.File, rec, emit)
-	k := &w.prober.Keys
-	w.members, w.entries = w.side.Find(k, hits, w.members, w.entries)
+	w.all = table.UpTo(w.all, len(k.Rows))
+	w.members, w.entries = w.side.Find(k, w.all, w.members, w.entries)
 	if len(w.members) != k.Len {
 		return fmt.Errorf("internal error: %d of %d rows that were found to have an ID have none", k.Len-len(w.members), k.Len)
 	}

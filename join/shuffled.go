@@ -136,7 +136,7 @@ func (d *spilledIDs) close() (err error) {
 func (s *shuffled) spillLog(ctx context.Context) error {
 	var mu sync.Mutex
 	var open []*shuffle.LogWriter
-	err := s.task.eachLogKey(ctx, s.filter, s.task.pieces, s.task.threads(), func() (keyWork, error) {
+	err := s.task.eachLogKey(ctx, s.filter, s.task.pieces, s.task.threads(), func() (func(*partition.Keys) error, error) {
 		w, err := s.NewLogWriter()
 		if err != nil {
 			return nil, err
@@ -144,8 +144,12 @@ func (s *shuffled) spillLog(ctx context.Context) error {
 		mu.Lock()
 		defer mu.Unlock()
 		open = append(open, w)
-		return func(f *partition.File, group int, k *key.Batch, hits, rows []uint32) error {
-			return w.Add(k, usedHits(hits, rows), s.first[f]+group)
+		return func(k *partition.Keys) error {
+			hits, err := usedHits(k)
+			if err != nil {
+				return err
+			}
+			return w.Add(k.Batch, hits, s.first[k.Piece.File]+k.Piece.Lo)
 		}, nil
 	})
 	for _, w := range open {
@@ -177,7 +181,7 @@ func (s *shuffled) rangeOf(ctx context.Context, n int, groups []partition.Piece,
 	if !more {
 		defer src.Free()
 		defer side.Release()
-		return yield(round{Stage: partition.Stage{Pieces: joined(groups)}, side: side}, nil)
+		return yield(round{pieces: joined(groups), side: side}, nil)
 	}
 	side.Release()
 	for _, g := range groups {
@@ -223,7 +227,7 @@ func (s *shuffled) group(ctx context.Context, n int, g partition.Piece, yield fu
 			yield(round{}, err)
 			return false
 		}
-		r := round{Stage: partition.Stage{Pieces: []partition.Piece{g}, Again: again}, side: side}
+		r := round{pieces: []partition.Piece{g}, again: again, side: side}
 		if more || again {
 			r.portion = &portion{last: !more, joined: &rows, keys: own}
 		}
@@ -238,9 +242,13 @@ func (s *shuffled) group(ctx context.Context, n int, g partition.Piece, yield fu
 // keysOf returns the keys of a row group that pass the filter.
 func (s *shuffled) keysOf(ctx context.Context, g partition.Piece) (*table.Side, error) {
 	own := table.New(table.Kind{Integers: s.task.keys.integers(), Threads: s.task.threads(), Mem: s.task.opts.Mem}, s.account)
-	err := s.task.eachLogKey(ctx, s.filter, []partition.Piece{g}, 1, func() (keyWork, error) {
-		return func(_ *partition.File, _ int, k *key.Batch, hits, rows []uint32) error {
-			return own.AddKeysAt(k, usedHits(hits, rows))
+	err := s.task.eachLogKey(ctx, s.filter, []partition.Piece{g}, 1, func() (func(*partition.Keys) error, error) {
+		return func(k *partition.Keys) error {
+			hits, err := usedHits(k)
+			if err != nil {
+				return err
+			}
+			return own.AddKeysAt(k.Batch, hits)
 		}, nil
 	})
 	if err == nil {

@@ -6,11 +6,14 @@ import (
 	"math/bits"
 	"sync"
 	"sync/atomic"
+
+	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // tally counts the rows of a pass over the log. It is safe for concurrent use.
 type tally struct {
 	rowsIn, rowsOut, keysNull, candidates, matched, falsePositives, unasked atomic.Int64
+	groupsSkipped, pages, pagesSkipped                                      atomic.Int64
 
 	mu      sync.Mutex
 	spreads []*spread // one for each worker
@@ -33,6 +36,22 @@ func (t *tally) measured(p float64) MeasuredFPR {
 		all.merge(s)
 	}
 	return measure(p, t.falsePositives.Load(), all)
+}
+
+// scanned adds what a scan counted. again says that the rows were counted before,
+// rowsOfLog that the rows that passed are the answer.
+func (t *tally) scanned(s *partition.ScanStats, again, rowsOfLog bool) {
+	if rowsOfLog {
+		t.rowsOut.Add(s.RowsOut.Load())
+	}
+	if again {
+		return
+	}
+	t.rowsIn.Add(s.RowsIn.Load())
+	t.keysNull.Add(s.KeysNull.Load())
+	t.groupsSkipped.Add(s.RowGroupsSkipped.Load())
+	t.pages.Add(s.Pages.Load())
+	t.pagesSkipped.Add(s.PagesSkipped.Load())
 }
 
 // errCount says that an answer has more rows than an int64 can count.

@@ -13,12 +13,14 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
+// errStop ends an iteration whose consumer wants no more.
+var errStop = errors.New("stop")
+
 // unmatched yields the IDs whose key no log row has, and those with a NULL key, in
 // the ID set's order, as rows of the answer.
 func (p *pass) unmatched(ctx context.Context) iter.Seq2[partition.Rows, error] {
 	return func(yield func(partition.Rows, error) bool) {
 		l := p.answer.layouts[p.logs[0]]
-		errStop := errors.New("stop")
 		one := func(rec arrow.Record, rows []int) error {
 			out, err := p.withoutLog(ctx, l, rec, rows)
 			if err != nil {

@@ -104,8 +104,9 @@ func TestMisfitInText(t *testing.T) {
 	}
 	files := open(t, OpenOptions{Text: true, Mem: checked(t)}, name)
 	for _, column := range []string{"k::int64", "k::int64,n"} {
-		err := MapKeys(t.Context(), Split(files, Shard{}), column, key.Options{}, 1, func() (KeyWork, error) {
-			return func(Piece, *key.Batch) error { return nil }, nil
+		o := KeyOptions{Key: column, IDs: true, Threads: 1}
+		_, err := ReadKeys(t.Context(), Split(files, Shard{}), o, func() (func(*Keys) error, error) {
+			return func(*Keys) error { return nil }, nil
 		})
 		says(t, column, err, key.ErrMisfit, "ids.csv", "column k")
 		if err != nil && strings.Contains(err.Error(), "row group") {

@@ -9,11 +9,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// Schema returns the schema of what is kept of the file; see
-// [ScanOptions.SchemaOf].
+// Schema returns the schema of what is kept of the file; see [ScanOptions.SchemaOf].
 func (s *Scanner) Schema(f *File) (*arrow.Schema, error) { return s.opts.SchemaOf(f) }
 
-// SchemaOf returns the schema of what is kept of the file, as it is there.
+// SchemaOf returns the schema of the columns to keep, with the file's own types.
 func (o *ScanOptions) SchemaOf(f *File) (*arrow.Schema, error) {
 	cols, err := o.columns(f)
 	if cols == nil || err != nil {
@@ -22,7 +21,7 @@ func (o *ScanOptions) SchemaOf(f *File) (*arrow.Schema, error) {
 	return project(f.Schema(), cols), nil
 }
 
-// columns returns the positions of the columns to keep; nil: all.
+// columns returns the positions of the columns to keep; nil means all.
 func (o *ScanOptions) columns(f *File) ([]int, error) {
 	if o.Columns == nil {
 		return nil, nil
@@ -51,13 +50,12 @@ func project(schema *arrow.Schema, cols []int) *arrow.Schema {
 }
 
 // Reshaped returns the schema without the metadata in which other programs
-// keep their own description of the columns, for a schema whose columns are
-// not those of the file that it comes from.
+// describe the columns. It serves schemas whose columns are not a file's own.
 func Reshaped(s *arrow.Schema) *arrow.Schema {
 	return Without(s, describing...)
 }
 
-// describing are the metadata in which programs describe the columns.
+// describing are the keys of metadata in which programs describe the columns.
 var describing = []string{"ARROW:schema", "pandas", "org.apache.spark.sql.parquet.row.metadata"}
 
 // Without returns the schema without the metadata of the given keys.
@@ -73,8 +71,8 @@ func Without(s *arrow.Schema, drop ...string) *arrow.Schema {
 	return arrow.NewSchema(s.Fields(), &kept)
 }
 
-// readColumns returns the columns to keep, none if rows are only counted,
-// followed by those that only the keys need.
+// readColumns returns the columns to keep (none if rows are only counted) and then
+// those that only the keys need.
 func (s *Scanner) readColumns(f *File) ([]int, error) {
 	cols, err := s.opts.columns(f)
 	if s.counted {

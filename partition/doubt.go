@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// maxDoubts bounds how many doubts a File keeps: a file whose writer is at fault
-// may have one for each row group.
+// maxDoubts bounds the doubts that a File keeps: a faulty writer may cause one for
+// each row group.
 const maxDoubts = 3
 
-// doubts are those about one file.
+// doubts collects damage of one file that readers worked around.
 type doubts struct {
 	mu   sync.Mutex
 	list []string
@@ -30,9 +30,9 @@ func (d *doubts) add(err error) {
 	}
 }
 
-// Doubts returns what was found damaged in the file and could be done without,
-// one sentence each: the answer is right all the same. It is complete when all
-// that reads the file has ended.
+// Doubts describes damaged parts of the file that were not needed, one sentence
+// each: results are right all the same. It is complete when all readers of the file
+// have ended.
 func (f *File) Doubts() []string {
 	f.doubts.mu.Lock()
 	defer f.doubts.mu.Unlock()

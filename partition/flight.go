@@ -11,37 +11,36 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// What is in flight between a file and its consumer: pages, records and row
-// groups. [OpenOptions.InFlight] bounds it. Buffers give way first (batches get
-// smaller, fewer of them wait), then workers. One worker always remains, so that
-// a bound below its need is exceeded, not refused.
+// [OpenOptions].InFlight bounds the bytes in flight between a file and its
+// consumer: pages, records and row groups. Buffers shrink first (smaller batches,
+// fewer of them waiting), then the number of workers. One worker always remains,
+// so a bound below its need is exceeded, not refused.
 
-// flight is how record batches travel from the workers to the consumer.
+// flight bounds the batches between workers and consumer.
 type flight struct {
 	workers int
-	batch   int64 // bytes of a record; 0: as the format has them
-	begun   int   // row groups that may be begun before the consumer
+	batch   int64 // bytes of a record; 0: as stored
+	begun   int   // row groups that may be begun ahead of the consumer
 	queue   int   // finished batches of a row group that may wait
 }
 
-// inFlightBatches is, where memory is not bounded, the number of finished
-// batches of a row group that may wait for the consumer, and the number of row
-// groups per worker that may be begun before it.
+// inFlightBatches is the number of finished batches of a row group that may wait
+// for the consumer, and the number of row groups per worker that may be begun
+// ahead of it, where memory is not bounded.
 const inFlightBatches = 2
 
-// Bounds of a record batch where the memory is bounded.
+// Bounds of the bytes of a record batch where memory is bounded.
 const (
 	leastBatch = 256 << 10
 	mostBatch  = 8 << 20
 )
 
-// forRecords is the part of what may be in flight that goes to the workers that
-// make records. The rest is for what the consumer makes of them: row groups,
-// or tables.
+// forRecords divides the bytes in flight: one part goes to the workers that make
+// records, the rest to the row groups or tables that the consumer makes of them.
 const forRecords = 2
 
-// InFlight returns the least [OpenOptions].InFlight of the pieces' files; 0: there
-// is no bound.
+// InFlight returns the least [OpenOptions].InFlight of the pieces' files, in
+// bytes; 0 if there is no bound.
 func InFlight(pieces []Piece) (least int64) {
 	for _, p := range pieces {
 		if n := p.File.inFlight; n > 0 && (least == 0 || n < least) {
@@ -51,7 +50,7 @@ func InFlight(pieces []Piece) (least int64) {
 	return least
 }
 
-// processors returns the number of workers that are asked for.
+// processors returns the number of workers for an option Threads.
 func processors(threads int) int {
 	if threads <= 0 {
 		return runtime.GOMAXPROCS(0)
@@ -59,9 +58,9 @@ func processors(threads int) int {
 	return threads
 }
 
-// flightOf divides what may be in flight. need is what a worker takes beside
-// batches. Of these it has three: the one that it reads, the one that it makes of
-// it, and a finished one that waits.
+// flightOf divides the bytes that may be in flight. need returns the bytes that a
+// worker takes besides batches. Of these it has three: the one that it reads, the
+// one that it makes, and a finished one that waits.
 func flightOf(most int64, threads int, need func() int64) flight {
 	threads = processors(threads)
 	if most == 0 {
@@ -77,7 +76,7 @@ func flightOf(most int64, threads int, need func() int64) flight {
 	return flight{workers: int(workers), batch: min(max(batch, leastBatch), mostBatch), begun: int(workers), queue: 1}
 }
 
-// table returns the file's table, whose records have no more bytes than f says.
+// table returns the file's table, with records of bounded size.
 func (f flight) table(file *File) table {
 	if p := file.parquet(); p != nil && f.batch > 0 {
 		return p.InBatches(f.batch)
@@ -85,9 +84,9 @@ func (f flight) table(file *File) table {
 	return file.table
 }
 
-// need returns what a worker takes to decode the given top-level columns of the
-// pieces' row groups, all at the same time; nil: all columns. It looks at the
-// largest row group of each file.
+// need returns the bytes that a worker takes to decode the given top-level columns
+// of a row group at the same time; nil means all columns. It looks at the largest
+// row group of each file.
 func need(pieces []Piece, columns func(*File) ([]int, error)) (most int64) {
 	seen := map[*File]bool{}
 	for _, p := range pieces {
@@ -106,19 +105,19 @@ func need(pieces []Piece, columns func(*File) ([]int, error)) (most int64) {
 		}
 		var wanted []int
 		if columns != nil {
-			wanted, _ = columns(p.File) // an error comes back when they are read
+			wanted, _ = columns(p.File) // reading returns the error again
 		}
 		var n int64
 		for _, leaf := range f.Below(wanted) {
 			n += f.File().Need(group, leaf)
 		}
 		most = max(most, n)
-		_ = p.File.rest() // a log may have more files than may be open; reading on fails where this did
+		_ = p.File.rest() // a log may have more files than may be open; reading returns the error again
 	}
 	return most
 }
 
-// keyNeed is need of the key columns, and of the steps in which keys are passed
+// keyNeed is need of the key columns, and of the steps in which keys are handed
 // on.
 func keyNeed(pieces []Piece, columns []key.Column, o key.Options) int64 {
 	const steps = 8 * stepBytes

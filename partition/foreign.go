@@ -5,8 +5,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/sniff"
 )
 
-// notRows returns an error if the first bytes of a file are those of a format
-// that is not read, which the error names.
+// notRows returns an error that names the format if the first bytes of a file are
+// of a format that cannot be read.
 func notRows(name string, head []byte) error {
 	switch kind := sniff.Kind(head); kind {
 	case sniff.AFilter:

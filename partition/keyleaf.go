@@ -12,20 +12,20 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// keyLeaf turns the values of a leaf that is the whole key into keys.
+// keyLeaf makes keys of the values of a leaf that is the whole key.
 type keyLeaf struct {
 	file    *File
 	values  arrowparquet.LeafValues
-	schema  *arrow.Schema // of a record that has the leaf alone, as "key"
+	schema  *arrow.Schema // of a record with the leaf alone, as column "key"
 	column  key.Column    // of it
 	options key.Options
-	enc     *key.Encoder // nil where values are keys as they stand, or not yet needed
-	int     int          // bytes of an integer that is a key as it stands; 0: not so
+	enc     *key.Encoder // nil: values are keys as they are, or none was needed yet
+	int     int          // bytes of integers that are keys as they are; 0: other values
 	signed  bool
-	strings bool // byte arrays, whose bytes are the keys, under the rule
+	strings bool // byte arrays that are keys, under the rule
 }
 
-// keyName is the column that a keyLeaf's schema has.
+// keyName is the column of a keyLeaf's schema.
 const keyName = "key"
 
 func newKeyLeaf(f *File, leaf arrowparquet.LeafValues, cast arrow.DataType, o key.Options) *keyLeaf {
@@ -53,7 +53,7 @@ func newKeyLeaf(f *File, leaf arrowparquet.LeafValues, cast arrow.DataType, o ke
 	return l
 }
 
-// width is that of a PLAIN value, 0 for byte arrays.
+// width is the number of bytes of a PLAIN value, 0 for byte arrays.
 func (l *keyLeaf) width() int { return l.file.parquet().File().Leaves[l.values.Index()].Width() }
 
 // bits reports whether PLAIN values are single bits.
@@ -61,8 +61,8 @@ func (l *keyLeaf) bits() bool {
 	return l.file.parquet().File().Leaves[l.values.Index()].Type == format.Boolean
 }
 
-// fill calls f with the keys of a page that is not coded, in b, which are good
-// until f returns.
+// fill calls f with the keys of a page without dictionary indices, in b. They are
+// valid until f returns.
 func (l *keyLeaf) fill(b *key.Batch, p *parquet.Page, f func(*key.Batch) error) error {
 	switch {
 	case l.int > 0:

@@ -8,11 +8,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// mostMapped is how many files are mapped at once at most, each of which takes a
-// descriptor.
+// mostMapped is the most files that are mapped at once. Each takes a descriptor.
 const mostMapped = 64
 
-// mapFew is mapPages for the Parquet files of the pieces, unless they are many.
+// mapFew is mapPages for the Parquet files of the pieces, up to mostMapped.
 func mapFew(pieces []Piece) (unmap func() error) {
 	var ends []func() error
 	most := min(mostMapped, descriptors()/4)
@@ -31,11 +30,10 @@ func mapFew(pieces []Piece) (unmap func() error) {
 	}
 }
 
-// mapPages makes walks over the pages of a Parquet file look into the file as
-// it is mapped into memory, where its source can do so, instead of copying it
-// page by page. What a walk has passed leaves the memory again, so that little
-// of the file is there at a time. unmap ends that; its error may say that the
-// file changed. Nobody may use the file while either is called.
+// mapPages maps a Parquet file into memory, if its source can, so that pages are
+// read in place instead of being copied. Pages that were read are released, so
+// little of the file is resident at a time. unmap ends that; its error may say that
+// the file changed. The file must not be in use while either is called.
 func (f *File) mapPages() (unmap func() error) {
 	nothing := func() error { return nil }
 	m, ok := f.src.(storage.Mapper)

@@ -14,20 +14,20 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// Match is a filter and the log columns that it is applied to.
+// Match applies a filter to key columns of a log.
 type Match struct {
 	Filter *codec.Filter
-	// Key names the log's key columns: paths separated by commas, as in
-	// `user.id` or `"a.b",c`, each of which may be cast, as in `user.id::int64`.
-	// Empty: the names that the filter was built with.
+	// Key names the log's key columns: paths separated by commas, such as
+	// `user.id` or `"a.b",c`. Each may be cast, as in `user.id::int64`. If empty,
+	// these are the names that the filter was built with.
 	Key string
-	// IgnoreCase finds the columns by names whose letters may differ in case.
+	// IgnoreCase finds the columns by names whose letters differ in case.
 	IgnoreCase bool
-	// NullMisfits makes a value that does not fit its cast a NULL. Otherwise it
-	// is an error that wraps [ErrMismatch].
+	// NullMisfits turns a value that does not fit its cast into NULL. Otherwise
+	// such a value is an error that wraps [ErrMismatch].
 	NullMisfits bool
-	// NoMatch keeps the rows whose key is surely not in the set, and those
-	// with a NULL key. It needs an exact filter, or a Verifier.
+	// NoMatch keeps the rows whose key is surely not in the set, and those with a
+	// NULL key. It needs an exact filter or a Check.
 	NoMatch bool
 	// Check, if not nil, decides in place of the filter which keys are members.
 	// It is called once by each worker; the function that it returns receives
@@ -35,26 +35,22 @@ type Match struct {
 	// ascending, in memory that stays valid until the next call. It may ask the
 	// filter first, with [Keys.Probe]. With Check a Match is exact.
 	//
-	// Keys of a row group's dictionary come twice: for the decision, before any
-	// page is read, with Times all zero, and then once more with the number of
-	// rows that have each key. Nothing but the filter's own bounds keeps keys from
-	// being counted: pages that cannot hold a member may be skipped.
+	// Keys of a row group's dictionary come twice: for the decision, with Times all
+	// zero, before the first page is matched, and again after the last page, with
+	// the number of rows that have each key. Keys of pages that cannot hold a
+	// member of the filter may be skipped.
 	Check func() func(*Keys) (members []uint32, err error)
-	// Verifier is replaced by Check.
-	//
-	// Deprecated: use Check.
-	Verifier func() Verifier
 }
 
 // check is what Match.Check returns.
 type check = func(*Keys) ([]uint32, error)
 
-// exact reports whether what the match lets through are members.
+// exact reports whether the match lets only members through.
 func (m *Match) exact() bool {
-	return m.Check != nil || m.Verifier != nil || m.Filter.Kind() == codec.KindExact
+	return m.Check != nil || m.Filter.Kind() == codec.KindExact
 }
 
-// columns names the log columns that the match is applied to, for messages.
+// columns names the key columns, for messages.
 func (m Match) columns() string {
 	if m.Key != "" {
 		return m.Key
@@ -62,7 +58,7 @@ func (m Match) columns() string {
 	return strings.Join(m.Filter.KeyNames(), ",")
 }
 
-// usable refuses filters that would lose rows.
+// usable returns an error for filters that would lose rows.
 func usable(at fault.At, f *codec.Filter) error {
 	if !f.Sealed() {
 		return fault.Mismatch(at, "filter", "a finished filter", "a partial one, in which keys are missing").
@@ -88,8 +84,8 @@ func (m Match) KeyColumns() ([]key.Column, error) {
 	return columns, nil
 }
 
-// key returns the key columns, and how they become keys that the filter can be
-// asked about.
+// key returns the key columns, and how their values become keys that the filter
+// can be asked about.
 func (m Match) key() (columns []key.Column, o key.Options, err error) {
 	if columns, err = m.KeyColumns(); err != nil {
 		return nil, o, err
@@ -99,8 +95,8 @@ func (m Match) key() (columns []key.Column, o key.Options, err error) {
 	return columns, o, err
 }
 
-// encoder finds the match's key columns in the schema of a file, and compares
-// their classes with the filter's.
+// encoder finds the key columns in the schema of a file, and compares their
+// classes with the filter's.
 func (m Match) encoder(file string, schema *arrow.Schema) (*key.Encoder, error) {
 	columns, o, err := m.key()
 	if err != nil {
@@ -128,20 +124,19 @@ func (m Match) mayFail() (bool, error) {
 	return !m.NullMisfits && slices.ContainsFunc(columns, func(c key.Column) bool { return c.Cast != nil }), err
 }
 
-// Skipped is a file that is left out, and why.
+// Skipped is a file that is left out, with the reason.
 type Skipped struct {
 	File *File
 	Why  string
 }
 
-// HaveKeys divides the files of a log into those that have the key columns of
-// the matches, and those without, to be left out as if all of their keys were
-// NULL. A column that the file has, but not as a key, is no matter of this.
+// HaveKeys divides the files of a log into those that have the key columns of the
+// matches and those that lack one, to be left out as if all of their keys were
+// NULL. Unusable types are rejected later.
 //
-// A file is left out if it lacks a column of a match that all rows must pass,
-// or, with any, if each of the matches has a column that it lacks. What
-// excludes keeps rows without a key, so that its columns do not count here.
-// That no file has them is a mismatch.
+// A file is left out if it lacks a column of some match or, with anyMatch, of every
+// match. Matches with NoMatch keep rows without a key, so they do not count. It is
+// an error if all files lack a column.
 func HaveKeys(files []*File, matches []Match, anyMatch bool) (with []*File, without []Skipped, err error) {
 	for _, f := range files {
 		why, lacking, wanted := "", 0, 0
@@ -172,16 +167,16 @@ func HaveKeys(files []*File, matches []Match, anyMatch bool) (with []*File, with
 	return with, without, nil
 }
 
-// missing returns the first key column that the schema lacks, nil if it has
-// all. A name that stands there twice, or a path through something else than a
-// struct, is not missing but wrong.
+// missing returns the first key column that the schema lacks, nil if it has all. A
+// name that occurs twice, or a path through anything but a struct, is an error
+// elsewhere, not missing.
 func (m Match) missing(schema *arrow.Schema) (key.Path, error) {
 	columns, err := m.KeyColumns()
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range columns {
-		if schema.HasField(strings.Join(c.Path, ".")) { // that very name, in need of quotes
+		if schema.HasField(strings.Join(c.Path, ".")) { // a column of that very name: the path needs quotes
 			continue
 		}
 		var e *key.NotFoundError

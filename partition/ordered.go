@@ -13,13 +13,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
-// Rows is a record batch with where it comes from. Whoever receives it
-// releases the record.
+// Rows is a record batch with its origin. The receiver releases the record.
 type Rows struct {
-	Piece  int // number of the piece among those that were read
+	Piece  int // position among the pieces that were read
 	Record arrow.Record
 
-	group *outGroup // rows that were copied as pages, instead of Record
+	group *outGroup // rows copied as pages, in place of Record
 }
 
 func (r Rows) release() {
@@ -28,37 +27,35 @@ func (r Rows) release() {
 	}
 }
 
-// ReadOptions says what to read and with how many workers.
+// ReadOptions are the options of [Map].
 type ReadOptions struct {
 	// Threads is the number of workers; 0: GOMAXPROCS.
 	Threads int
-	// Columns returns the top-level columns to read of a file, in order. Nil,
-	// or a nil result: all.
+	// Columns returns the top-level columns to read of a file, in order. Nil, or
+	// a nil result, means all.
 	Columns func(*File) ([]int, error)
-	// Keys says that the columns are read for keys alone. INT96 timestamps have
-	// all years and digits then, in a type that is of use for keys only.
+	// Keys says that the columns serve as keys only. INT96 timestamps are then
+	// read with all years and digits, into a type that serves nothing else.
 	Keys bool
 }
 
-// Work is called with each record that was read, by one goroutine at a time.
-// It hands on any number of records with emit, which takes over a reference of
-// each; an error of emit means that nobody wants more, and is to be returned.
-// rec is released afterwards.
+// Work transforms one record that was read. One goroutine calls it at a time. It
+// passes any number of records to emit, which takes ownership of one reference to
+// each. An error of emit means that the consumer has stopped; Work returns it. rec
+// is released after the call.
 type Work func(piece Piece, rec arrow.Record, emit func(arrow.Record) error) error
 
-// taskWork makes the records of one task and hands them on with emit, as Work
-// does. One goroutine calls it at a time.
+// taskWork makes the records of one task and passes them to emit, as Work does.
 type taskWork func(ctx context.Context, t task, emit func(arrow.Record) error) error
 
-// Map reads the pieces with several workers, passes each record batch through
-// a worker's own Work, and yields what it emits in input order: pieces in
-// order, their groups in order, the batches of a group in order. The rows depend
-// on the input alone; how many of them a batch has depends on
-// [OpenOptions].InFlight and the number of workers as well.
+// Map reads the pieces with several workers, passes each record batch through the
+// worker's own Work, and yields what Work emits in input order: by piece, row
+// group and batch. The rows depend on the input alone. The size of the batches
+// also depends on [OpenOptions].InFlight and the number of workers.
 //
-// Memory is bounded by a few batches for each worker. An error ends the
-// sequence after everything before it was yielded. When the consumer stops, or
-// ctx ends, all goroutines have ended before Map returns.
+// Each worker holds a few batches. An error ends the sequence after everything
+// before it was yielded. When the consumer stops or ctx ends, all goroutines have
+// ended before Map returns.
 func Map(ctx context.Context, pieces []Piece, opts ReadOptions, newWork func() (Work, error)) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
 		unmap := mapFew(pieces)
@@ -111,12 +108,12 @@ func readGroup(ctx context.Context, p Piece, group int, opts ReadOptions, way fl
 func mapTasks(ctx context.Context, todo []task, way flight, newWork func() (taskWork, error)) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
-		m := mapper{ctx: ctx, way: way}
-		tasks := m.start(todo, newWork)
+		m := mapper{way: way}
+		tasks := m.start(ctx, todo, newWork)
 		defer func() {
 			cancel()
 			for _, t := range tasks {
-				for r := range t.out { // until its worker closes it
+				for r := range t.out { // until the worker closes it
 					r.release()
 				}
 			}
@@ -161,21 +158,20 @@ type running struct {
 }
 
 type mapper struct {
-	ctx     context.Context
 	way     flight
 	workers sync.WaitGroup
-	begun   chan struct{} // an element for each task that is handed out and not consumed
+	begun   chan struct{} // holds an element for each task that was handed out and is not consumed
 	turns   turns
 }
 
-// turns tells which task the consumer is at.
+// turns lets tasks wait for the consumer.
 type turns struct {
 	mu      sync.Mutex
 	at      int
-	waiting map[int]chan struct{} // by task: closed when the consumer is there
+	waiting map[int]chan struct{} // by task: closed when the consumer reaches it
 }
 
-// begin says that the consumer is at a task.
+// begin notes that the consumer has reached a task.
 func (t *turns) begin(task int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -186,7 +182,7 @@ func (t *turns) begin(task int) {
 	}
 }
 
-// wait waits until the consumer is at a task, which one goroutine asks for.
+// wait waits until the consumer has reached a task. One goroutine asks for it.
 func (t *turns) wait(ctx context.Context, task int) error {
 	t.mu.Lock()
 	if t.at >= task {
@@ -207,9 +203,9 @@ func (t *turns) wait(ctx context.Context, task int) error {
 	}
 }
 
-// start lays out the tasks and starts the workers. Tasks are handed out in
-// order, so that the one the consumer waits for is always being worked on.
-func (m *mapper) start(todo []task, newWork func() (taskWork, error)) []running {
+// start starts the workers. Tasks are handed out in order, so the one that the
+// consumer waits for is always being worked on.
+func (m *mapper) start(ctx context.Context, todo []task, newWork func() (taskWork, error)) []running {
 	tasks := make([]running, len(todo))
 	for i, t := range todo {
 		tasks[i] = running{t, make(chan result, m.way.queue)}
@@ -221,7 +217,7 @@ func (m *mapper) start(todo []task, newWork func() (taskWork, error)) []running 
 		defer m.workers.Done()
 		defer close(next)
 		for i, t := range tasks {
-			if !m.begin(t, next) {
+			if !m.begin(ctx, t, next) {
 				for _, t := range tasks[i:] {
 					close(t.out)
 				}
@@ -237,10 +233,10 @@ func (m *mapper) start(todo []task, newWork func() (taskWork, error)) []running 
 			work, err := newWork()
 			for t := range next {
 				if err == nil {
-					err = m.run(t, work)
+					err = m.run(ctx, t, work)
 				}
 				if err != nil {
-					_ = m.send(t, result{err: err}) // unless nobody listens any more
+					_ = m.send(ctx, t, result{err: err}) // unless the consumer has stopped
 				}
 				close(t.out)
 			}
@@ -249,39 +245,38 @@ func (m *mapper) start(todo []task, newWork func() (taskWork, error)) []running 
 	return tasks
 }
 
-// begin hands a task to a worker once the consumer is near enough, which
-// bounds what is finished and waits, however small the groups are. It returns
-// false if the consumer is gone.
-func (m *mapper) begin(t running, next chan<- running) bool {
+// begin hands a task to a worker once the consumer is near, which bounds the
+// results that wait, however small the tasks are. It returns false if the consumer
+// has stopped.
+func (m *mapper) begin(ctx context.Context, t running, next chan<- running) bool {
 	select {
 	case m.begun <- struct{}{}:
-	case <-m.ctx.Done():
+	case <-ctx.Done():
 		return false
 	}
 	select {
 	case next <- t:
 		return true
-	case <-m.ctx.Done():
+	case <-ctx.Done():
 		return false
 	}
 }
 
-// send hands a result to the consumer, if there still is one.
-func (m *mapper) send(t running, r result) error {
+// send passes a result to the consumer, unless that has stopped.
+func (m *mapper) send(ctx context.Context, t running, r result) error {
 	select {
 	case t.out <- r:
 		return nil
-	case <-m.ctx.Done():
+	case <-ctx.Done():
 		r.release()
-		return stopped.Err(m.ctx)
+		return stopped.Err(ctx)
 	}
 }
 
-// run reads one row group. A panic below it, which only damaged input or a
-// fault in a library can cause, becomes an error with its place.
-func (m *mapper) run(t running, work taskWork) (err error) {
+// run does one task. A panic becomes an error; see recovered.
+func (m *mapper) run(ctx context.Context, t running, work taskWork) (err error) {
 	defer recovered(t.file, t.group, &err)
 	defer func() { err = errors.Join(t.file.unless(err), t.file.rest()) }()
-	ctx := parquet.WithTurn(m.ctx, func(ctx context.Context) error { return m.turns.wait(ctx, t.number) })
-	return work(ctx, t.task, func(rec arrow.Record) error { return m.send(t, result{rec: rec}) })
+	ctx = parquet.WithTurn(ctx, func(ctx context.Context) error { return m.turns.wait(ctx, t.number) })
+	return work(ctx, t.task, func(rec arrow.Record) error { return m.send(ctx, t, result{rec: rec}) })
 }

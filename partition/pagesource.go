@@ -15,9 +15,9 @@ import (
 type pageSource struct {
 	number int // among the sources that are read together
 	piece  Piece
-	leaves []int            // of the file, in the order of the output's; -1: it lacks that one
-	adapt  *parquet.Adapter // makes them the output's; nil: they are
-	order  []int            // positions in leaves, the largest first
+	leaves []int            // of the file, in the output's order; -1: the file lacks it
+	adapt  *parquet.Adapter // converts them to the output's; nil: no need
+	order  []int            // positions in leaves, largest first
 	layout *parquet.Writer
 	sink   *relay
 }
@@ -25,8 +25,8 @@ type pageSource struct {
 // file is the Parquet file.
 func (p *pageSource) file() *parquet.File { return p.piece.File.parquet().File() }
 
-// segments yields the row ranges into which the piece is cut.
-func (p *pageSource) segments() iter.Seq[rowRange] {
+// jobs yields the row ranges that the piece is divided into.
+func (p *pageSource) jobs() iter.Seq[rowRange] {
 	return func(yield func(rowRange) bool) {
 		for g := p.piece.Lo; g < p.piece.Hi; g++ {
 			for s := range rangesIn(p.file(), g) {
@@ -38,9 +38,9 @@ func (p *pageSource) segments() iter.Seq[rowRange] {
 	}
 }
 
-// planPages gives the parts whose rows can be copied as pages a pageSource. A
-// single file is copied so only if all of its parts are. all is what the parts
-// share; nil: each keeps its own schema.
+// planPages sets the pageSource of the parts whose rows can be copied as pages. For
+// a single output file that is all of them or none. all is the schema that the
+// parts share; nil: each keeps its own.
 func (o Output) planPages(ctx context.Context, s *Scanner, parts []Part, all *unified) error {
 	dir := o.IsDir(ctx)
 	foreign := func(p Part) bool { return p.Piece.File.parquet() == nil }
@@ -105,15 +105,14 @@ func (p *pageSource) measure() {
 	slices.SortStableFunc(p.order, func(a, b int) int { return cmp.Compare(sizes[b], sizes[a]) })
 }
 
-// expected returns how many bytes, uncompressed, n rows of a row group may come
-// to, by what its footer says: their share of the pages, and dictionaries, all
-// of which n rows may need.
+// expected estimates the uncompressed bytes of n rows of a row group from its
+// footer: their share of the pages, and whole dictionaries.
 func (p *pageSource) expected(group int, n int64) (bytes int64) {
-	const most = 1 << 40 // keeps the sum in range, whatever a footer says
+	const most = 1 << 40 // keeps the sum in range for any footer
 	rg := &p.file().Metadata.RowGroups[group]
 	for _, l := range p.leaves {
 		if l < 0 {
-			continue // NULLs take next to nothing
+			continue // NULLs take hardly any
 		}
 		md := &rg.Columns[l].MetaData
 		bytes += int64(float64(min(md.TotalUncompressedSize, most)) / float64(max(rg.NumRows, 1)) * float64(n))
@@ -124,10 +123,10 @@ func (p *pageSource) expected(group int, n int64) (bytes int64) {
 	return bytes
 }
 
-// keyValues returns the metadata of an output that has the columns of f, or,
-// reshaped, others.
+// keyValues returns the metadata of an output with the columns of f or, if
+// reshaped, other columns.
 func (o Output) keyValues(f *parquet.File, reshaped bool) []parquet.KeyValue {
-	drop := []string{MetaResult, MetaFilter, metaRun} // of an input that is itself an output
+	drop := []string{MetaResult, MetaFilter, metaRun} // if the input is itself an output
 	if reshaped {
 		drop = append(drop, describing...)
 	}
@@ -146,7 +145,7 @@ func (o Output) keyValues(f *parquet.File, reshaped bool) []parquet.KeyValue {
 	return kv
 }
 
-// relay passes on what is written, once it is known where to.
+// relay buffers what is written until its destination is known.
 type relay struct {
 	w    io.Writer
 	held bytes.Buffer
@@ -174,7 +173,7 @@ func newPageWriter(dst io.Writer, src *pageSource) (writer, error) {
 
 func (w pageWriter) Write(r Rows) error {
 	var chunks []*parquet.EncodedChunk
-	for _, l := range r.group.lanes {
+	for _, l := range r.group.leaves {
 		chunks = append(chunks, l.chunk)
 	}
 	return w.layout.RowGroup(r.group.rows, chunks)
@@ -184,14 +183,14 @@ func (w pageWriter) Close() (rows, bytes int64, err error) { return w.layout.Clo
 
 func (w pageWriter) Abort() {} // it holds nothing but memory
 
-// leafPages are the pages of one leaf of a segment, as the output has them.
+// leafPages are the pages of one leaf of a job, in the output's form.
 type leafPages struct {
 	chunk *parquet.Chunk       // nil: the file lacks the leaf
-	adapt *parquet.LeafAdapter // nil: they stay as they are
-	rows  int                  // without a chunk: those to come
+	adapt *parquet.LeafAdapter // nil: pages stay as they are
+	rows  int                  // without a chunk: rows left
 }
 
-// nullRows is the number of rows of a page of NULLs, at most.
+// nullRows is the most rows of a page of NULLs.
 const nullRows = 64 << 10
 
 // next returns the next page and its dictionary, or io.EOF.
@@ -211,8 +210,8 @@ func (l *leafPages) next(ctx context.Context) (*parquet.Page, *parquet.Dictionar
 	return l.adapt.Adapt(p, l.chunk.Dictionary())
 }
 
-// count returns how many pages of the file were come by, and how many of them
-// were not decompressed.
+// count returns the number of pages of the file that were passed, and of those
+// that were not decompressed.
 func (l *leafPages) count() (seen, skipped int) {
 	if l.chunk == nil {
 		return 0, 0
@@ -220,7 +219,7 @@ func (l *leafPages) count() (seen, skipped int) {
 	return l.chunk.Pages()
 }
 
-// pages returns those of leaf i, of the given rows of a row group.
+// pages returns the pages of leaf i for the given rows of a row group.
 func (p *pageSource) pages(buf *parquet.Buffers, group, i int, rows []uint32) *leafPages {
 	l := &leafPages{rows: len(rows)}
 	if p.adapt != nil {
@@ -239,7 +238,7 @@ func (p *pageSource) pages(buf *parquet.Buffers, group, i int, rows []uint32) *l
 }
 
 // leavesDictionary reports whether the file's writer gave up the dictionary of
-// leaf i of a row group, so that ours would do so, too.
+// leaf i of a row group, so the output's writer would as well.
 func (p *pageSource) leavesDictionary(group, i int) bool {
 	if p.adapt != nil && p.adapt.Leaves[i].LevelsOnly {
 		return false

@@ -14,7 +14,6 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // given is a source of records as a program has one: it makes each batch when
@@ -117,7 +116,7 @@ func TestRecords(t *testing.T) {
 	if fp, err := f.Fingerprint(); fp != nil || err != nil || f.Once() || f.BytesRead() != 0 {
 		t.Errorf("fingerprint %x, %v; once %v; %d bytes read", fp, err, f.Once(), f.BytesRead())
 	}
-	if _, ok, err := (&Job{Log: []*File{f}}).Digest(); ok || err != nil {
+	if _, ok, err := (&Run{Log: []*File{f}}).Digest(); ok || err != nil {
 		t.Errorf("a digest of records: %v, %v", ok, err)
 	}
 	if err := f.Close(); err != nil {
@@ -306,7 +305,7 @@ func TestRecordsScan(t *testing.T) {
 	// A File's name is no place: an output may have it.
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"part-0", "out.arrow", "part-1/"} {
-		out := Output{Name: name, Result: s.Result(), Run: &Job{Log: mine}}
+		out := Output{Name: name, Result: s.Result(), Run: &Run{Log: mine}}
 		if err := out.Check(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -350,10 +349,10 @@ func TestRecordsKeys(t *testing.T) {
 	file := write(t, filepath.Join(t.TempDir(), "k.parquet"), 1000, made())
 	g := &given{make: []func() arrow.Record{made}}
 	sums := func(f *File) (rows, sum uint64) {
-		err := MapKeys(t.Context(), Split([]*File{f}, Shard{}), "k", key.Options{}, 1, func() (KeyWork, error) {
-			return func(_ Piece, b *key.Batch) error {
-				rows += uint64(b.Len)
-				values, _ := b.Ints()
+		_, err := ReadKeys(t.Context(), Split([]*File{f}, Shard{}), KeyOptions{Key: "k", Threads: 1}, func() (func(*Keys) error, error) {
+			return func(k *Keys) error {
+				rows += uint64(k.Batch.Len)
+				values, _ := k.Batch.Ints()
 				for _, v := range values {
 					sum += v * v
 				}

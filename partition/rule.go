@@ -9,12 +9,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// A rule by which strings are made alike is part of what a filter's keys are:
-// whoever probes it does so under the filter's own rule, see [NewProber]. What
-// a scan says its rule is must be the same, so that nobody takes rows for equal
-// or different by a rule that they do not know of.
+// A filter is always probed under the rule that it was built with. The options of a
+// scan must name that rule, so that nobody compares strings under a rule that they
+// do not know of.
 
-// checkRules compares the rule of the options with those of the filters.
+// checkRules compares the rule of the options with the filters' rules.
 func (o *ScanOptions) checkRules() error {
 	got, err := key.ParseRule(o.Normalize)
 	if err != nil {
@@ -38,7 +37,7 @@ func (o *ScanOptions) checkRules() error {
 	return nil
 }
 
-// concerned reports whether some rule could be that of the filter.
+// concerned reports whether a rule could change the filter's keys.
 func concerned(f *codec.Filter) bool {
 	var classes []key.Class
 	for _, c := range f.KeyClasses() {
@@ -47,8 +46,8 @@ func concerned(f *codec.Filter) bool {
 	return key.UUID.Concerns(classes)
 }
 
-// otherRule says that a filter was built under the rule want, and is to be
-// applied under got.
+// otherRule is the error for a filter that was built under rule want and is applied
+// under rule got.
 func otherRule(m Match, want, got key.Rule) error {
 	column := m.Key
 	if column == "" {
@@ -61,9 +60,9 @@ func otherRule(m Match, want, got key.Rule) error {
 	return e.WithHint("say {Normalize %s}: both sides are normalised alike", want)
 }
 
-// CheckIDs makes the reading of a text file fail at a value that is no ID under
-// the rule, with its line, which nobody knows any more when it is a key. Of
-// other files it does nothing.
+// CheckIDs makes reading a text file fail at a value that is not an ID under the
+// rule, with its line number, which is lost once it is a key. It does nothing to
+// other files.
 func (f *File) CheckIDs(columns []key.Column, o key.Options) {
 	t, ok := f.table.(*text.Table)
 	if !ok || o.Rule&key.UUID == 0 {

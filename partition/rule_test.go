@@ -206,37 +206,33 @@ func ruledRecord(r *rand.Rand, mem memory.Allocator, rows []ruledRow) arrow.Reco
 	return b.NewRecord()
 }
 
-// setVerifier knows the members, and counts the rows of each key that it is
-// told of.
-type setVerifier struct {
+// counter checks keys against members, and counts the rows of each key.
+type counter struct {
 	members map[string][]string
-	mu      *sync.Mutex
+	mu      sync.Mutex
 	count   map[string]int64
 }
 
-func (v *setVerifier) Verify(k *key.Batch, hits []uint32) []uint32 {
-	var out []uint32
+func (c *counter) check(k *Keys) ([]uint32, error) {
+	hits, err := k.Probe()
+	var members []uint32
 	for _, h := range hits {
-		if _, ok := v.members[string(k.Append(nil, int(h)))]; ok {
-			out = append(out, h)
+		if _, ok := c.members[string(k.Batch.Append(nil, int(h)))]; ok {
+			members = append(members, h)
 		}
 	}
-	return out
-}
-
-func (v *setVerifier) Count(k *key.Batch, hits, members, rows []uint32) error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	for i := range k.Rows {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range k.Batch.Rows {
 		n := int64(1)
-		if rows != nil {
-			n = int64(rows[i])
+		if k.Times != nil {
+			n = int64(k.Times[i])
 		}
 		if n > 0 {
-			v.count[string(k.Append(nil, i))] += n
+			c.count[string(k.Batch.Append(nil, i))] += n
 		}
 	}
-	return nil
+	return members, err
 }
 
 func TestRuleProperty(t *testing.T) {
@@ -316,9 +312,9 @@ func checkRule(t *testing.T, rng *rand.Rand, what, path, column, rule string, ro
 		want            []int
 	}{{"match", false, false, in}, {"verified", true, false, in}, {"excluded", true, true, out}} {
 		m := Match{Filter: filter, Key: column, NoMatch: c.exclude}
-		v := &setVerifier{members, new(sync.Mutex), map[string]int64{}}
+		v := &counter{members: members, count: map[string]int64{}}
 		if c.verify {
-			m.Verifier = func() Verifier { return v }
+			m.Check = func() func(*Keys) ([]uint32, error) { return v.check }
 		}
 		got, st := scanned(t, ScanOptions{Match: []Match{m}, Normalize: rule, Threads: 1 + rng.IntN(3)}, Shard{}, path)
 		if !slices.Equal(got, c.want) {
@@ -507,19 +503,17 @@ func TestRuleOfIDs(t *testing.T) {
 			t.Fatal(err)
 		}
 		files[0].CheckIDs(paths, key.Options{Rule: key.UUID}) // as a plan does
-		work := func() (KeyWork, error) { return func(Piece, *key.Batch) error { return nil }, nil }
-		err = MapKeys(t.Context(), Split(files, Shard{}), c.column, key.Options{Rule: key.UUID}, 1, work)
+		work := func() (func(*Keys) error, error) { return func(*Keys) error { return nil }, nil }
+		o := KeyOptions{Key: c.column, Options: key.Options{Rule: key.UUID}, IDs: true, Threads: 1}
+		_, err = ReadKeys(t.Context(), Split(files, Shard{}), o, work)
 		says(t, c.name, err, fault.ErrMismatch, c.words...)
 		if err != nil && (strings.Contains(err.Error(), "secret") || strings.Count(err.Error(), c.name) != 1) {
 			t.Errorf("%v", err)
 		}
 		files = open(t, OpenOptions{Text: true, Column: "k", Types: map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int64}}, c.name)
-		if err := MapKeys(t.Context(), Split(files, Shard{}), c.column, key.Options{Rule: key.Trim}, 1, work); err != nil {
+		o.Rule = key.Trim
+		if _, err := ReadKeys(t.Context(), Split(files, Shard{}), o, work); err != nil {
 			t.Errorf("%s: only trimmed: %v", c.name, err)
 		}
 	}
 }
-
-func (v *setVerifier) Filter() bool { return true }
-
-func (v *setVerifier) Begin(*File, int) {}

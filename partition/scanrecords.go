@@ -13,27 +13,27 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// scanWorker filters the row groups of one goroutine.
+// scanWorker makes records of the rows that pass, in one goroutine.
 type scanWorker struct {
 	scanner *Scanner
 	way     flight
 	checks  []check
-	further Work // what becomes of the records; nil: they are what is wanted
+	further Work // transforms the records; nil: they stay as they are
 
 	keys     *keyScan // of a Parquet file
 	keysFile *File
 	buf      *parquet.Buffers
 	selected []uint32
 
-	file    *File         // that matches are for
+	file    *File         // of matches
 	matches []*recordKeys // of records, one for each match
 	votes   votes
 	found   []uint32
 	rows    []int
 }
 
-// group scans a row group: of Parquet files the keys first, and then the rows
-// that pass; of others all rows.
+// group scans a row group. Of Parquet files it reads the keys first and then the
+// rows that pass, of others all rows.
 func (w *scanWorker) group(ctx context.Context, p Piece, group int, emit func(arrow.Record) error) error {
 	s := w.scanner
 	emit = w.beyond(p, group, emit)
@@ -73,7 +73,7 @@ func (w *scanWorker) group(ctx context.Context, p Piece, group int, emit func(ar
 	return nil
 }
 
-// beyond returns what passes records on through what becomes of them.
+// beyond returns emit, with the transformation of records before it.
 func (w *scanWorker) beyond(p Piece, group int, emit func(arrow.Record) error) func(arrow.Record) error {
 	if w.further == nil {
 		return emit

@@ -9,10 +9,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// PlainBytes returns about how many bytes the given top-level columns of the
-// groups lo to hi, hi exclusive, take once they are decompressed; nil: all
-// columns. It reads nothing. Where only the size of all columns is known, each
-// is taken for its share; -1: nothing is known, as of standard input and of records.
+// PlainBytes estimates the decompressed bytes of the given top-level columns in the
+// row groups lo to hi, hi exclusive; nil means all columns. Where only the size of
+// all columns is known, each counts equally. It returns -1 if nothing is known, as
+// of standard input and records. It reads nothing.
 func (f *File) PlainBytes(lo, hi int, columns []int) int64 {
 	if p := f.parquet(); p != nil {
 		return plainBytes(p.File(), f, lo, hi, columns)
@@ -49,10 +49,10 @@ func plainBytes(p *parquet.File, f *File, lo, hi int, columns []int) int64 {
 	return sum
 }
 
-// EstimateRows is Rows, but where these are not known before they are read, it
-// returns an estimate from the lines at three places of the file; exact tells
-// which. The estimate of a compressed text supposes that it has a quarter of
-// its size; -1: nothing is known, as of standard input and of records.
+// EstimateRows returns Rows or, if the number is unknown before the rows are read,
+// an estimate from the lines at three places of the file; exact tells which. For
+// compressed text it assumes a ratio of four. It returns -1 if nothing is known, as
+// of standard input and records.
 func (f *File) EstimateRows() (rows int64, exact bool, err error) {
 	if rows = f.Rows(); rows >= 0 {
 		return rows, true, nil
@@ -91,10 +91,10 @@ func (f *File) EstimateRows() (rows int64, exact bool, err error) {
 	return rows, false, f.rest()
 }
 
-// guessedLine is taken for the bytes of a line where nobody can see it.
+// guessedLine is the assumed number of bytes of a line in a compressed text.
 const guessedLine = 12
 
-// compressed reports whether a text begins as a compressed one does.
+// compressed reports whether the bytes begin like a compressed file.
 func compressed(b []byte) bool {
 	for _, magic := range []string{"\x1f\x8b", "\x28\xb5\x2f\xfd", "BZh", "\xfd7zXZ", "\x04\x22\x4d\x18"} {
 		if bytes.HasPrefix(b, []byte(magic)) {

@@ -7,17 +7,17 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/prune"
 )
 
-// Skips says how much of a log a scan need not read, as far as bounds in the
-// files tell.
+// Skips counts what a scan need not read of a log, according to the bounds in its
+// files.
 type Skips struct {
 	Groups, GroupsSkipped int64
 	Pages, PagesSkipped   int64 // of the key column, where there is a page index
 	Rows, RowsSkipped     int64
 }
 
-// Skippable finds out by statistics and page indexes, reading no page, how much
-// of the pieces cannot hold a member of the match's filter, as a scan would. Of
-// more than most row groups it looks at most of them, spread evenly.
+// Skippable counts what cannot hold a member of the match's filter, by statistics
+// and page indexes, as a scan would. It reads no page. Of more than most row groups
+// it samples most of them, evenly spread.
 func Skippable(ctx context.Context, pieces []Piece, m Match, most int) (s Skips, err error) {
 	var groups []Piece
 	for _, p := range pieces {
@@ -45,7 +45,7 @@ func Skippable(ctx context.Context, pieces []Piece, m Match, most int) (s Skips,
 	return s, nil
 }
 
-// look adds what there is and what can be skipped of a row group.
+// look counts one row group.
 func (s *Skips) look(ctx context.Context, by *prune.Pruner, p Piece) (err error) {
 	defer func() { err = errors.Join(p.File.unless(err), p.File.rest()) }()
 	rows := p.File.GroupRows(p.Lo)

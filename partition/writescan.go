@@ -16,13 +16,8 @@ func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs 
 		return Written{}, err
 	}
 	defer w.Abort()
-	if err := s.scanTo(ctx, w, pieces); err != nil {
+	if err := w.Scan(ctx, s, pieces); err != nil {
 		return Written{}, err
-	}
-	if s.opts.End != nil {
-		if err := s.opts.End(); err != nil {
-			return Written{}, err
-		}
 	}
 	return w.Close()
 }

@@ -329,7 +329,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 		return err
 	}
 	if done {
-		if changed := (&partition.Job{Log: files}).ChangedSince(cmd.Context(), storage.Local{}, o.out); changed != nil {
+		if changed := (&partition.Run{Log: files}).ChangedSince(cmd.Context(), storage.Local{}, o.out); changed != nil {
 			return changed
 		}
 	}

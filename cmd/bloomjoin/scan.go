@@ -283,7 +283,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 // opened.
 func (r *logRun) scanOptions(cmd *cobra.Command, o *scanFlags, args []string) (open partition.OpenOptions, err error) {
 	r.layout, r.count = &o.layout, o.count
-	r.keep = partition.ScanOptions{Any: o.any, Normalize: o.normalize, IgnoreCase: o.keys.ignoreCase, Threads: r.threads, End: r.closeFilters}
+	r.keep = partition.ScanOptions{Any: o.any, Normalize: o.normalize, IgnoreCase: o.keys.ignoreCase, Threads: r.threads}
 	if _, err := key.ParseRule(o.normalize); err != nil {
 		return open, usagef("--normalize %w", err)
 	}
@@ -345,14 +345,28 @@ func (r *logRun) scanFilters(ctx context.Context, o *scanFlags, flags []matchFla
 }
 
 // write scans into the output, or only counts.
-func (r *logRun) write(ctx context.Context, s *partition.Scanner) (w partition.Written, err error) {
+func (r *logRun) write(ctx context.Context, s *partition.Scanner) (none partition.Written, err error) {
 	switch {
 	case r.count:
-		return w, s.Count(ctx, r.pieces())
+		if err := s.Count(ctx, r.pieces()); err != nil {
+			return none, err
+		}
+		return none, r.closeFilters()
 	case len(r.files) == 0:
 		return r.writeEmpty(ctx, r.out, r.keep, r.layout.schemaFrom)
 	}
-	return r.out.WriteScan(ctx, s, r.pieces(), r.files)
+	w, err := r.out.OpenScan(ctx, s, r.pieces(), r.files)
+	if err != nil {
+		return none, err
+	}
+	defer w.Abort()
+	if err := w.Scan(ctx, s, r.pieces()); err != nil {
+		return none, err
+	}
+	if err := r.closeFilters(); err != nil {
+		return none, err
+	}
+	return w.Close()
 }
 
 func (r *logRun) scanReport(s *partition.Scanner, w partition.Written) scanReport {

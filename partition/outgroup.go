@@ -10,31 +10,31 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
-// outGroup is a row group of the output that is being filled.
+// outGroup is an output row group that is being filled.
 type outGroup struct {
 	source   int // number of the source of its first rows
 	layout   *parquet.Writer
 	rows     int64
-	bytes    int64 // uncompressed, as expected
-	segments int64
-	ended    int64 // segments all of whose tasks are done
-	closed   bool  // no segment will come
-	lanes    []*lane
-	finished int // lanes
+	bytes    int64 // uncompressed, estimated
+	jobs     int64
+	ended    int64 // jobs all of whose tasks are done
+	closed   bool  // no job will come
+	leaves   []*outLeaf
+	finished int // leaves
 }
 
 // complete reports whether the row group can be written: all of its chunks are
-// there, and their files were still as they were opened.
+// done, and the input files were unchanged.
 func (g *outGroup) complete() bool {
-	return g.closed && g.finished == len(g.lanes) && g.ended == g.segments
+	return g.closed && g.finished == len(g.leaves) && g.ended == g.jobs
 }
 
-// lane is a leaf of an outGroup. Segments add to it one after the other; what
-// comes early is parked.
-type lane struct {
+// outLeaf is a leaf of an outGroup. Jobs add to it one after the other; pages that
+// come early are parked.
+type outLeaf struct {
 	w    *parquet.ChunkWriter
-	turn atomic.Int64 // number of the segment that may add
-	held atomic.Int64 // bytes of memory, but for encoded pages
+	turn atomic.Int64 // number of the job that may add
+	held atomic.Int64 // bytes of memory, without encoded pages
 
 	mu     sync.Mutex
 	parked map[int64][]parkedPage
@@ -43,14 +43,14 @@ type lane struct {
 	chunk     *parquet.EncodedChunk
 }
 
-// parkedPage is a copy of a page that has to wait.
+// parkedPage is a copy of a page that waits for its turn.
 type parkedPage struct {
 	page *parquet.Page
 	dict *parquet.Dictionary
 }
 
-// add adds the pages to the lane, in the place of segment n.
-func (l *lane) add(ctx context.Context, n int64, pages *leafPages) error {
+// add adds the pages of job n to the leaf.
+func (l *outLeaf) add(ctx context.Context, n int64, pages *leafPages) error {
 	var early []parkedPage
 	var last, held *parquet.Dictionary // of early pages, and its copy
 	for {
@@ -79,15 +79,15 @@ func (l *lane) add(ctx context.Context, n int64, pages *leafPages) error {
 	return l.end(n, early)
 }
 
-// addError is an error of adding to a lane, which knows the column and not
-// whose rows they were.
+// addError is an error of adding to a leaf. It names the column, but not the file
+// of the rows.
 type addError struct{ error }
 
 func (e *addError) Unwrap() error { return e.error }
 
-// end ends the turn of segment n, whose early pages were not added yet, and
-// adds what was waiting for that.
-func (l *lane) end(n int64, early []parkedPage) error {
+// end ends the turn of job n, whose early pages were not added yet, and adds the
+// pages that waited for it.
+func (l *outLeaf) end(n int64, early []parkedPage) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.parked == nil {
@@ -111,16 +111,16 @@ func (l *lane) end(n int64, early []parkedPage) error {
 	}
 }
 
-// newOutGroup begins the row group that the rows of s are the first of.
-func newOutGroup(s *segment) *outGroup {
+// newOutGroup begins a row group with the rows of s.
+func newOutGroup(s *rangeJob) *outGroup {
 	src := s.source
 	g := &outGroup{source: src.number, layout: src.layout}
 	for i := range src.leaves {
 		w := src.layout.Chunk(i)
-		if src.leavesDictionary(s.rowRange.group, i) { // so would this one
+		if src.leavesDictionary(s.rowRange.group, i) { // so would the output's
 			w.NoDictionary()
 		}
-		g.lanes = append(g.lanes, &lane{w: w})
+		g.leaves = append(g.leaves, &outLeaf{w: w})
 	}
 	return g
 }

@@ -1,0 +1,380 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
+)
+
+// The page engine copies surviving rows of Parquet files from page to page. It
+// never makes rows or arrays of them:
+//
+//	pieces ──► jobs ── key task ──► selected rows ── leaf task, for each leaf ──► output leaves ──► row groups, in order
+//
+// A job is a row group of the input, or a part of a very large one. Its key task
+// reads the key columns and finds the rows that pass. Then each leaf is a task: it
+// reads the pages that hold such rows, picks their entries and adds them to a leaf
+// of the output's row group. Several jobs fill one row group where few rows pass.
+// Workers take tasks in input order, so the row group that is due next is always
+// being worked on.
+//
+// How jobs are cut and row groups filled depends on the footers and on the numbers
+// of rows that pass, never on timing.
+
+// Bounds of what the engine holds at once.
+const (
+	groupRows  = 1 << 20  // most rows of an output row group, unless one job has more
+	groupBytes = 48 << 20 // most bytes of an output row group, uncompressed, as estimated from the footers
+	parkBytes  = 4 << 20  // most expected bytes of a job that may wait for the job before it
+)
+
+// rangeJob is the work on one range of rows.
+type rangeJob struct {
+	rowRange
+	source *pageSource
+	rows   []uint32 // that pass, once known
+	known  bool
+	group  *outGroup             // where its rows go, once decided
+	bytes  int64                 // of its rows, uncompressed, estimated
+	number int64                 // among the group's jobs
+	taken  []bool                // leaf tasks begun, by position in source.leaves
+	shapes map[int]parquet.Shape // of the file's leaves that were copied, by number
+	begun  int
+	done   int
+}
+
+// pageEngine runs the tasks.
+type pageEngine struct {
+	cancel  context.CancelFunc
+	scanner *Scanner
+	threads int
+	most    int64 // most bytes in flight; 0: unbounded
+	pool    *parquet.Pool
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	next    func() (*rangeJob, bool) // the next job of the input
+	more    bool
+	unmap   map[*File]func() error // of files with open jobs
+	open    []*rangeJob            // in order: begun, and not all of their tasks done
+	filling *outGroup              // the row group that the next job may go to
+	ready   []*outGroup            // in order: begun, and not taken by the consumer
+	workers []*pageWorker
+	active  int // workers that have a task
+	err     error
+	stop    bool
+}
+
+// copyPages yields the row groups of the output in order of the sources.
+func (s *Scanner) copyPages(ctx context.Context, sources []*pageSource) iter.Seq2[*outGroup, error] {
+	return func(yield func(*outGroup, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		e := &pageEngine{
+			cancel: cancel, scanner: s, threads: processors(s.opts.Threads), most: InFlight(piecesOfSources(sources)) / 4 * 3, // the rest is for what is not counted
+			more: true, unmap: map[*File]func() error{},
+		}
+		if len(sources) > 0 && sources[0].layout != nil {
+			e.pool = sources[0].layout.Pool()
+		}
+		e.changed = sync.NewCond(&e.mu)
+		next, stop := iter.Pull(allJobs(sources))
+		defer stop()
+		e.next = next
+		var workers sync.WaitGroup
+		for range e.threads {
+			workers.Go(func() { e.work(ctx) })
+		}
+		unhook := context.AfterFunc(ctx, e.wake)
+		defer func() {
+			workers.Wait()
+			for _, unmap := range e.unmap { // after an error, which is reported instead
+				_ = unmap()
+			}
+		}()
+		defer unhook()
+		defer e.halt()
+		for {
+			g, err := e.take(ctx)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if g == nil || !yield(g, nil) {
+				return
+			}
+		}
+	}
+}
+
+func piecesOfSources(sources []*pageSource) []Piece {
+	pieces := make([]Piece, len(sources))
+	for i, s := range sources {
+		pieces[i] = s.piece
+	}
+	return pieces
+}
+
+func allJobs(sources []*pageSource) iter.Seq[*rangeJob] {
+	return func(yield func(*rangeJob) bool) {
+		for _, src := range sources {
+			for st := range src.jobs() {
+				if !yield(&rangeJob{rowRange: st, source: src, taken: make([]bool, len(src.leaves)), shapes: map[int]parquet.Shape{}}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (e *pageEngine) wake() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.changed.Broadcast()
+}
+
+func (e *pageEngine) halt() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stop = true
+	e.cancel() // ends the tasks that are still running
+	e.changed.Broadcast()
+}
+
+// take waits for the next row group. It returns nil after the last one.
+func (e *pageEngine) take(ctx context.Context) (*outGroup, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for {
+		switch {
+		case e.err != nil:
+			return nil, e.err
+		case ctx.Err() != nil:
+			return nil, stopped.Err(ctx)
+		case len(e.ready) > 0 && e.ready[0].complete():
+			g := e.ready[0]
+			e.ready = e.ready[1:]
+			e.changed.Broadcast()
+			return g, nil
+		case len(e.ready) == 0 && !e.more && len(e.open) == 0:
+			return nil, nil
+		}
+		e.changed.Wait()
+	}
+}
+
+// work is a worker.
+func (e *pageEngine) work(ctx context.Context) {
+	w := &pageWorker{engine: e, buf: new(parquet.Buffers)}
+	defer func() { w.buf.Close() }()
+	debug.SetPanicOnFault(true) // in mapped pages; see recovered
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.workers = append(e.workers, w)
+	for !e.stop && e.err == nil && ctx.Err() == nil {
+		run := e.pick(w)
+		if run == nil {
+			if !e.more && len(e.open) == 0 && len(e.ready) == 0 {
+				return
+			}
+			if e.most > 0 {
+				w.shed()
+			}
+			e.changed.Wait()
+			continue
+		}
+		e.active++
+		w.held = max(w.held, e.taskNeed())
+		e.mu.Unlock()
+		settle, err := run(ctx)
+		e.mu.Lock()
+		e.active--
+		w.held = w.holds()
+		if err == nil {
+			settle()
+		} else if e.err == nil {
+			e.err = err
+			e.cancel()
+		}
+		e.changed.Broadcast()
+	}
+}
+
+// A pageTask runs without the lock; the function that it returns records the
+// result, with the lock.
+type pageTask = func(context.Context) (settle func(), err error)
+
+// pick chooses the next task, the oldest first; nil if there is none now.
+func (e *pageEngine) pick(w *pageWorker) pageTask {
+	for _, g := range e.ready {
+		if !g.closed {
+			break
+		}
+		for _, l := range g.leaves {
+			if !l.finishing && l.turn.Load() == g.jobs {
+				l.finishing = true
+				return func(context.Context) (func(), error) { return w.finish(g, l) }
+			}
+		}
+	}
+	if !e.admits(w) {
+		return nil
+	}
+	park := int64(parkBytes)
+	if e.most > 0 {
+		park = min(park, e.most/16)
+	}
+	for _, s := range e.open {
+		if s.group == nil || s.begun == len(s.taken) {
+			continue
+		}
+		for _, i := range s.source.order {
+			l := s.group.leaves[i]
+			if s.taken[i] || l.turn.Load() != s.number && s.bytes > park {
+				continue
+			}
+			s.taken[i] = true
+			s.begun++
+			return func(ctx context.Context) (func(), error) { return w.copyLeaf(ctx, s, i) }
+		}
+	}
+	if !e.more || !e.room() {
+		return nil
+	}
+	s, ok := e.next()
+	if !ok {
+		e.more = false
+		e.decide()
+		e.changed.Broadcast()
+		return e.pick(w)
+	}
+	if f := s.source.piece.File; e.unmap[f] == nil {
+		e.unmap[f] = f.mapPages()
+	}
+	e.open = append(e.open, s)
+	return func(ctx context.Context) (func(), error) { return w.selectRows(ctx, s) }
+}
+
+// room reports whether another job may be begun.
+func (e *pageEngine) room() bool {
+	waiting := 0
+	for _, g := range e.ready {
+		if g.complete() {
+			waiting++
+		}
+	}
+	if len(e.open) > 0 && e.most > 0 && e.held()+e.anotherNeed() > e.most-e.most/4 {
+		return false
+	}
+	return len(e.open) < e.threads+1 && waiting < 1
+}
+
+// admits reports whether a worker may take another task: if the bytes of a task
+// fit, or no other worker has one, so that one worker always goes on.
+func (e *pageEngine) admits(w *pageWorker) bool {
+	if e.most == 0 || e.active == 0 {
+		return true
+	}
+	return e.held()-w.held+max(w.held, e.taskNeed()) <= e.most
+}
+
+// taskNeed estimates the bytes that a task takes: those of the largest so far.
+func (e *pageEngine) taskNeed() int64 {
+	need := int64(leastTask)
+	for _, w := range e.workers {
+		need = max(need, w.held)
+	}
+	return need
+}
+
+// leastTask is the least number of bytes that a task is expected to take: a page
+// or two, and a dictionary.
+const leastTask = 3 << 20
+
+// held estimates the bytes in flight.
+func (e *pageEngine) held() (n int64) {
+	for _, w := range e.workers {
+		n += w.held
+	}
+	for _, s := range e.open {
+		n += 4 * int64(cap(s.rows))
+	}
+	for _, g := range e.ready {
+		for _, l := range g.leaves {
+			n += l.held.Load()
+		}
+	}
+	if e.pool != nil {
+		n += e.pool.Held()
+	}
+	return n
+}
+
+// anotherNeed estimates the bytes that another job adds: the pages that are begun
+// of another row group, and its row numbers.
+func (e *pageEngine) anotherNeed() (n int64) {
+	for _, g := range e.ready {
+		var leaves int64
+		for _, l := range g.leaves {
+			leaves += l.held.Load()
+		}
+		n = max(n, leaves)
+	}
+	rows := int64(0)
+	for _, s := range e.open {
+		rows = max(rows, s.hi-s.lo)
+	}
+	return n + leastTask + 3*4*rows
+}
+
+// decide assigns the open jobs whose rows are known to row groups, in order.
+func (e *pageEngine) decide() {
+	for _, s := range e.open {
+		if s.group != nil || s.known && s.begun == len(s.taken) {
+			continue
+		}
+		if !s.known {
+			return
+		}
+		n, bytes := int64(len(s.rows)), s.source.expected(s.rowRange.group, int64(len(s.rows)))
+		if g := e.filling; g != nil && (g.layout != s.source.layout || g.rows+n > groupRows || g.bytes+bytes > groupBytes) {
+			g.closed = true
+			e.filling = nil
+		}
+		if e.filling == nil {
+			e.filling = newOutGroup(s)
+			e.ready = append(e.ready, e.filling)
+		}
+		s.group, s.number, s.bytes = e.filling, e.filling.jobs, bytes
+		s.group.jobs++
+		s.group.rows += n
+		s.group.bytes += bytes
+	}
+	if !e.more && e.filling != nil {
+		e.filling.closed = true
+		e.filling = nil
+	}
+}
+
+// close removes a job all of whose tasks are done.
+func (e *pageEngine) close(s *rangeJob) {
+	e.open = slices.DeleteFunc(e.open, func(o *rangeJob) bool { return o == s })
+	if s.group != nil {
+		s.group.ended++
+	}
+	f := s.source.piece.File
+	if slices.ContainsFunc(e.open, func(o *rangeJob) bool { return o.source.piece.File == f }) {
+		return
+	}
+	err := errors.Join(e.unmap[f](), f.rest())
+	delete(e.unmap, f)
+	if err != nil && e.err == nil {
+		e.err = err
+	}
+}

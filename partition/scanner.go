@@ -1,0 +1,128 @@
+package partition
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+)
+
+// ScanOptions are the options of a [Scanner]. Only Match is needed. Each row that
+// passes is kept once.
+type ScanOptions struct {
+	// Match holds the filters. A row is kept if all of them let it through or,
+	// with Any, if one of them does. Filters with NoMatch always apply.
+	Match []Match
+	Any   bool
+	// Normalize names the rule that normalises the log's strings before they are
+	// compared: some of trim, lower and uuid, separated by commas; see FORMAT.md of
+	// package codec. It must be the rule that the filters were built with. Filters
+	// over keys without strings fit any rule, if another filter has that rule.
+	Normalize string
+	// Columns are the top-level columns to keep, in order; nil means all. Each
+	// file must have them or, if Schema is Union, some file. IgnoreCase finds them
+	// by names whose letters differ in case.
+	Columns    []string
+	IgnoreCase bool
+	// Schema decides about files whose columns differ; see [Output.SchemaModeOf].
+	// With Union, Pinned is the schema of the output, in place of the union of the
+	// files' schemas.
+	Schema SchemaMode
+	Pinned *PinnedSchema
+	// CountNulls makes KeysNull exact. Otherwise rows in skipped pages count as
+	// non-NULL when the page index gives no null count.
+	CountNulls bool
+	// Threads is the number of workers; 0 means GOMAXPROCS.
+	Threads int
+	Mem     memory.Allocator
+	// Work, if not nil, transforms surviving records on the goroutine that read
+	// them, before [Scanner.Scan] yields them. It is called once by each worker.
+	Work func() (Work, error)
+	// Progress, if not nil, receives the number of rows of each batch, from many
+	// goroutines.
+	Progress func(rows int64)
+}
+
+// ScanStats counts the work of a scan. It is complete when the scan has ended.
+type ScanStats struct {
+	RowsIn, RowsOut  atomic.Int64
+	KeysNull         atomic.Int64 // rows with a NULL in the first filter's key
+	RowGroups        atomic.Int64
+	RowGroupsSkipped atomic.Int64 // of them, those whose pages were not read
+	Pages            atomic.Int64 // of keys, and of leaves that were copied
+	PagesSkipped     atomic.Int64 // of them, those that were not decompressed
+}
+
+// Scanner applies filters to files. It runs one scan.
+type Scanner struct {
+	opts    ScanOptions
+	Stats   *ScanStats
+	copied  map[*File]bool // files whose pages are copied
+	counted bool           // rows are counted, not kept
+}
+
+// NewScanner returns a scanner. It checks what it can without a file.
+func NewScanner(opts ScanOptions) (*Scanner, error) {
+	if len(opts.Match) == 0 {
+		return nil, fmt.Errorf("a scan needs a filter")
+	}
+	if opts.Mem == nil {
+		opts.Mem = memory.DefaultAllocator
+	}
+	if err := opts.checkSchema(); err != nil {
+		return nil, err
+	}
+	for _, m := range opts.Match {
+		at := fault.At{Column: m.columns()}
+		if err := m.Filter.Usable(at); err != nil {
+			return nil, err
+		}
+		if m.NoMatch && !m.exact() {
+			return nil, fault.Unsupported(at, "dropping the members of a Bloom filter, since its false positives would be dropped, too").
+				WithHint("build the filter with {Kind exact}, or use an anti join")
+		}
+	}
+	if err := opts.checkRules(); err != nil {
+		return nil, err
+	}
+	return &Scanner{opts: opts, Stats: new(ScanStats), copied: map[*File]bool{}}, nil
+}
+
+// Result returns ResultExact if every filter is exact, else ResultCandidates.
+func (s *Scanner) Result() string {
+	for _, m := range s.opts.Match {
+		if !m.exact() {
+			return ResultCandidates
+		}
+	}
+	return ResultExact
+}
+
+// Check returns an error if the file lacks a column, or has a key that cannot be
+// compared with a filter's. It reads nothing.
+func (s *Scanner) Check(f *File) error {
+	if s.opts.Schema != Union {
+		if _, err := s.Schema(f); err != nil {
+			return err
+		}
+	}
+	for _, m := range s.opts.Match {
+		if _, err := m.encoder(f.Name, f.Schema()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checks returns one worker's check of each match, nil if only the filter decides.
+func (s *Scanner) checks() []check {
+	all := make([]check, len(s.opts.Match))
+	for i, m := range s.opts.Match {
+		if m.Check != nil {
+			all[i] = m.Check()
+		}
+	}
+	return all
+}
