@@ -344,27 +344,28 @@ func (r *logRun) scanFilters(ctx context.Context, o *scanFlags, flags []matchFla
 	return options, nil
 }
 
-// write scans into the output, or only counts.
-func (r *logRun) write(ctx context.Context, s *partition.Scanner) (none partition.Written, err error) {
+// write scans into the output, or only counts. It closes the filters after the last
+// row, before the output becomes visible: one may have changed while it was used.
+func (r *logRun) write(ctx context.Context, s *partition.Scanner) (written partition.Written, err error) {
 	switch {
 	case r.count:
 		if err := s.Count(ctx, r.pieces()); err != nil {
-			return none, err
+			return written, err
 		}
-		return none, r.closeFilters()
+		return written, r.closeFilters()
 	case len(r.files) == 0:
 		return r.writeEmpty(ctx, r.out, r.keep, r.layout.schemaFrom)
 	}
 	w, err := r.out.OpenScan(ctx, s, r.pieces(), r.files)
 	if err != nil {
-		return none, err
+		return written, err
 	}
 	defer w.Abort()
 	if err := w.Scan(ctx, s, r.pieces()); err != nil {
-		return none, err
+		return written, err
 	}
 	if err := r.closeFilters(); err != nil {
-		return none, err
+		return written, err
 	}
 	return w.Close()
 }
