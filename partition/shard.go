@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // Shard is worker Index of Of workers, Index counted from 0. The zero value
@@ -103,4 +105,16 @@ func weight(f *File) int64 {
 		w = 1
 	}
 	return w
+}
+
+// Unchanged returns an error that wraps [storage.ErrChanged] if the file of a
+// piece is known to have changed since it was opened: some of what was read may
+// be of another file.
+func Unchanged(pieces []Piece) error {
+	for _, p := range pieces {
+		if err := storage.Changed(p.File.src); err != nil {
+			return err
+		}
+	}
+	return nil
 }

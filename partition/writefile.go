@@ -193,3 +193,17 @@ func (o Output) plain(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
 		}
 	}
 }
+
+// compression returns that of files whose rows come from in.
+func (o Output) compression(in *File) Compression {
+	if o.Compression.Codec != "" {
+		return o.Compression
+	}
+	c := Compression{Codec: "zstd"} // for inputs of another format, or in a codec that is not written
+	if in != nil {
+		if _, ok := codecs[in.Codec()]; ok {
+			c.Codec = in.Codec()
+		}
+	}
+	return c
+}

@@ -23,7 +23,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// buildFlags are the flags of build.
+// buildFlags holds the flags of build.
 type buildFlags struct {
 	key, tempDir, normalize, maxSize, kind, geometry, shard, out string
 	fpr                                                          float64
@@ -79,7 +79,7 @@ func (c *cli) buildCmd() *cobra.Command {
 	return cmd
 }
 
-// Descriptions of flags that several verbs have.
+// Descriptions of flags of several verbs.
 const (
 	normalizeHelp = "`RULES` make strings alike before comparing: some of trim,lower,uuid"
 	strictHelp    = "fail, and write nothing, instead of warning of too many false positives or keys"
@@ -215,7 +215,7 @@ func geometryOf(name string) (bloom.Geometry, error) {
 	return 0, oneOf("geometry", name, names...)
 }
 
-// keyTypes pairs key columns with the types that --key-type names.
+// keyTypes returns the types that --key-type gives to the key columns.
 func keyTypes(s string, columns []key.Column) (map[string]arrow.DataType, error) {
 	if s == "" {
 		return nil, nil
@@ -280,15 +280,9 @@ type buildReport struct {
 }
 
 func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
-	start := time.Now()
-	if err := checkRate(cmd, o.fpr); err != nil {
+	ctx, start := cmd.Context(), time.Now()
+	if err := o.checkNumbers(cmd); err != nil {
 		return err
-	}
-	if cmd.Flags().Changed("expect") && o.expect == 0 {
-		return usagef("--expect 0: want an upper bound on the number of keys")
-	}
-	if cmd.Flags().Changed("capacity") && o.capacity == 0 {
-		return usagef("--capacity 0: want the number of keys to leave room for")
 	}
 	opts, open, err := c.buildOptions(o, args)
 	if err != nil {
@@ -302,48 +296,19 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 		return err
 	}
 	defer partition.Close(files)
-	if err := errors.Join(o.hasLines(files), o.ids.apply(files)); err != nil {
-		return err
-	}
-	for _, f := range files {
-		if err := spare(o.out, f.Name); err != nil {
-			return err
-		}
-	}
-	plan, err := filterbuild.NewPlan(files, opts)
+	plan, err := o.plan(files, opts, open)
 	if err != nil {
-		if n := textKeys(files, o.ids.keyType, []string{"bytes"}); n != "" && opts.Kind == codec.WantExact && errors.Is(err, fault.ErrUnsupported) {
-			return fmt.Errorf("--kind exact: unsupported for text: %s, or use --kind bloom", n)
-		}
-		return err
-	}
-	if err := checkType(o.ids.keyType, opts.Key, open.Types, plan); err != nil {
 		return err
 	}
 	note := textKeys(files, o.ids.keyType, plan.Spec.Classes)
-	done, err := c.filterDone(cmd.Context(), o.out, func(h *codec.Header) bool {
-		return plan.BuildID != [32]byte{} && h.Filter.BuildID == plan.BuildID && sameShard(h.Filter, opts.Shard) &&
-			(h.Contiguous || !o.uncompressed)
-	})
-	if err != nil {
+	if done, err := c.builtBefore(ctx, o, plan, files, opts); err != nil {
 		return err
-	}
-	if done {
-		if changed := (&partition.Job{Log: files}).ChangedSince(cmd.Context(), storage.Local{}, o.out); changed != nil {
-			return changed
-		}
-	}
-	if done && o.strict { // the earlier run may not have been strict
-		if err := checkFile(cmd.Context(), o.out, opts.Memory); err != nil {
-			return err
-		}
-	}
-	if done {
-		return c.done(cmd.Context(), "build", o.out, start, partition.ErrDone)
+	} else if done {
+		return c.done(ctx, "build", o.out, start, partition.ErrDone)
 	}
 	add, end := c.progress("reading IDs", partition.Split(files, opts.Shard))
 	plan.SetProgress(add)
-	f, rep, err := plan.Build(cmd.Context())
+	f, rep, err := plan.Build(ctx)
 	end()
 	if err != nil {
 		return err
@@ -352,7 +317,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if short != nil && o.strict {
 		return fmt.Errorf("%s: not written: %w", o.out, short)
 	}
-	size, err := codec.Save(cmd.Context(), storage.Local{}, o.out, f, codec.Options{Uncompressed: o.uncompressed, Replace: c.force})
+	size, err := codec.Save(ctx, storage.Local{}, o.out, f, codec.Options{Uncompressed: o.uncompressed, Replace: c.force})
 	if err != nil {
 		return err
 	}
@@ -370,6 +335,61 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 		c.say("note: %s", note)
 	}
 	return c.report(r, o.out)
+}
+
+// checkNumbers refuses numbers that were given and cannot be meant.
+func (o *buildFlags) checkNumbers(cmd *cobra.Command) error {
+	if err := checkRate(cmd, o.fpr); err != nil {
+		return err
+	}
+	if cmd.Flags().Changed("expect") && o.expect == 0 {
+		return usagef("--expect 0: want an upper bound on the number of keys")
+	}
+	if cmd.Flags().Changed("capacity") && o.capacity == 0 {
+		return usagef("--capacity 0: want the number of keys to leave room for")
+	}
+	return nil
+}
+
+// plan plans the build from the files, none of which may be the output.
+func (o *buildFlags) plan(files []*partition.File, opts filterbuild.Options, open partition.OpenOptions) (*filterbuild.Plan, error) {
+	if err := errors.Join(o.hasLines(files), o.ids.apply(files)); err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		if err := spare(o.out, f.Name); err != nil {
+			return nil, err
+		}
+	}
+	plan, err := filterbuild.NewPlan(files, opts)
+	if err != nil {
+		if n := textKeys(files, o.ids.keyType, []string{"bytes"}); n != "" && opts.Kind == codec.WantExact && errors.Is(err, fault.ErrUnsupported) {
+			return nil, fmt.Errorf("--kind exact: unsupported for text: %s, or use --kind bloom", n)
+		}
+		return nil, err
+	}
+	return plan, checkType(o.ids.keyType, opts.Key, open.Types, plan)
+}
+
+// builtBefore reports whether the same run has written the output before. With
+// --strict that filter is checked, since the earlier run may not have been strict.
+func (c *cli) builtBefore(ctx context.Context, o *buildFlags, plan *filterbuild.Plan, files []*partition.File, opts filterbuild.Options) (bool, error) {
+	done, err := c.filterDone(ctx, o.out, func(h *codec.Header) bool {
+		return plan.BuildID != [32]byte{} && h.Filter.BuildID == plan.BuildID && sameShard(h.Filter, opts.Shard) &&
+			(h.Contiguous || !o.uncompressed)
+	})
+	if err != nil || !done {
+		return false, err
+	}
+	if err := (&partition.Run{Log: files}).ChangedSince(ctx, storage.Local{}, o.out); err != nil {
+		return false, err
+	}
+	if o.strict {
+		if err := checkFile(ctx, o.out, opts.Memory); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // checkType returns an error if --key-type contradicts typed inputs.

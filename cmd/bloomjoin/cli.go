@@ -197,7 +197,7 @@ func spare(output string, inputs ...string) error {
 	return nil
 }
 
-// say prints a line for people on standard error.
+// say prints a line on standard error, except with --quiet.
 func (c *cli) say(format string, args ...any) {
 	if !c.quiet {
 		fmt.Fprintf(c.stderr, format+"\n", args...)
@@ -253,10 +253,10 @@ func (c *cli) done(ctx context.Context, verb, output string, start time.Time, wh
 	return c.report(h, output)
 }
 
-// count renders a number for people.
+// count formats a number with commas.
 func count[T int64 | uint64 | int](n T) string { return humanize.Comma(int64(n)) }
 
-// percent renders a share for people.
+// percent formats a share.
 func percent(part, whole int64) string {
 	if whole == 0 {
 		return "0 %"
@@ -264,7 +264,7 @@ func percent(part, whole int64) string {
 	return fmt.Sprintf("%.3g %%", 100*float64(part)/float64(whole))
 }
 
-// bytesOf renders a size for people.
+// bytesOf formats a size in bytes.
 func bytesOf[T int64 | uint64](n T) string { return humanize.IBytes(uint64(n)) }
 
 // splitColumn splits COL[,COL]=REST at the first equals sign outside quotes.

@@ -91,7 +91,7 @@ func checkCount(cmd *cobra.Command, count bool) error {
 	return nil
 }
 
-// matchFlag is a filter file and the columns it is applied to.
+// matchFlag is a filter file and the columns that it is applied to.
 type matchFlag struct {
 	columns, file string
 	none          bool // --no-match: drop the members
