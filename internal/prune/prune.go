@@ -104,8 +104,7 @@ func (p *Pruner) Leaf() (leaf int, ok bool) {
 	return p.parts[0].leaf.Index, true
 }
 
-// add finds out what is known of a key column's members, which are of class of,
-// and what can be pruned by that.
+// add adds a key column, of which the members are of class of.
 func (p *Pruner) add(l *parquet.Leaf, class key.Class, number int, of key.Class, m Members) {
 	members, ok := membersOf(m, number)
 	switch {
@@ -124,8 +123,8 @@ func (p *Pruner) add(l *parquet.Leaf, class key.Class, number int, of key.Class,
 	}
 }
 
-// leafAt returns the leaf of that path, if there is no doubt about it: a field
-// of each name, in structs that are not repeated.
+// leafAt returns the leaf at a path, if that is unambiguous: one field of each name,
+// in structs that are not repeated.
 func leafAt(f *parquet.File, path key.Path) (*parquet.Leaf, bool) {
 	node := f.Root
 	for _, name := range path {
@@ -202,7 +201,7 @@ type rowGroup struct {
 	doubt func(error)
 }
 
-// pageIndex is the page index of a column chunk; empty where there is none.
+// pageIndex is the page index of a column chunk; empty if there is none.
 type pageIndex struct {
 	offsets *parquet.OffsetIndex
 	columns *parquet.ColumnIndex
@@ -230,8 +229,7 @@ func (g *rowGroup) pages(leaf int) (*pageIndex, error) {
 	return x, nil
 }
 
-// nullCount returns how many NULLs the chunk of a leaf has, -1 if that is
-// unknown.
+// nullCount returns the number of NULLs in the chunk of a leaf, -1 if unknown.
 func (g *rowGroup) nullCount(leaf int) int64 {
 	n, ok := g.file.Metadata.RowGroups[g.group].Columns[leaf].MetaData.Statistics.NullCount.Get()
 	if !ok || n < 0 || n > g.rows {
@@ -240,8 +238,7 @@ func (g *rowGroup) nullCount(leaf int) int64 {
 	return n
 }
 
-// nullsOutside counts the rows outside of the ranges in which a part of the key
-// is NULL.
+// nullsOutside counts the rows outside the ranges that have a NULL in the key.
 func (p *Pruner) nullsOutside(g *rowGroup, ranges [][2]int64) (int64, error) {
 	outside := g.rows
 	for _, r := range ranges {
@@ -270,7 +267,7 @@ func (p *Pruner) nullsOutside(g *rowGroup, ranges [][2]int64) (int64, error) {
 	return total, nil
 }
 
-// nullsOutside counts the NULLs of one leaf, -1 if that is unknown.
+// nullsOutside counts the NULLs of one leaf, -1 if unknown.
 func (g *rowGroup) nullsOutside(leaf int, ranges [][2]int64, outside int64) (int64, error) {
 	switch n := g.nullCount(leaf); {
 	case n == 0 || n > 0 && len(ranges) == 0:
@@ -302,7 +299,7 @@ func (g *rowGroup) nullsOutside(leaf int, ranges [][2]int64, outside int64) (int
 	return total, nil
 }
 
-// slim joins ranges that touch.
+// slim joins adjacent ranges.
 func slim(ranges [][2]int64) [][2]int64 {
 	out := ranges[:0]
 	for _, r := range ranges {

@@ -8,14 +8,13 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Programs have written bounds that leave out values of the column. Which ones
-// are believed in which columns stands here, with the faults that are known; the
-// footer names the program that wrote it. Only the bounds called min_value and
-// max_value count: those called min and max are older, and so are most of the
-// faults in them.
+// Some programs have written wrong bounds. This file lists which programs' bounds
+// are believed for which columns, with the known faults; the footer names the
+// program. Only min_value and max_value count. The older min and max are ignored,
+// since most of the faults are in them.
 
-// knownOrder reports whether the file says that the leaf's bounds are in the
-// order that its type defines.
+// knownOrder reports whether the leaf's bounds are declared to be in the order that
+// its type defines.
 func knownOrder(f *parquet.File, l *parquet.Leaf) bool {
 	if len(f.Metadata.ColumnOrders) != len(f.Leaves) {
 		return false
@@ -24,31 +23,30 @@ func knownOrder(f *parquet.File, l *parquet.Leaf) bool {
 	return ok
 }
 
-// trust says of which columns a program's bounds are believed.
+// trust is the set of columns for which a program's bounds are believed.
 type trust uint8
 
 const (
-	// inSigned: numbers that compare as their physical type does, dates and
-	// timestamps among them. Nearly everybody gets them right, so that only those
-	// are left out who are known not to.
+	// inSigned: numbers that compare as their physical type does, such as dates
+	// and timestamps. Believed unless the program is known to be wrong.
 	inSigned trust = 1 << iota
-	// inStrings: strings and binaries, by unsigned bytes, perhaps cut off. In
-	// these and what follows, only those are believed who are known to be right.
+	// inStrings: strings and binaries, by unsigned bytes, possibly truncated. These
+	// and the following are believed only if the program is known to be right.
 	inStrings
-	// inUnsigned: integers that compare otherwise than their physical type does.
+	// inUnsigned: integers that do not compare as their physical type does.
 	inUnsigned
-	// inFixed: decimals in bytes, which have a sign, and UUIDs and other binaries
-	// of one width, which have none.
+	// inFixed: decimals in bytes, which are signed, and UUIDs and other binaries of
+	// fixed width, which are unsigned.
 	inFixed
-	// inFloats: floats. A program may lose all values before a NaN; only those
-	// are believed that pass over NaN, or write no bounds where there is one.
+	// inFloats: floats. A program may lose all values before a NaN. Believed if it
+	// skips NaN, or writes no bounds for pages with NaN.
 	inFloats
 
 	inAll = inSigned | inStrings | inUnsigned | inFixed
 )
 
-// boundsBelieved reports whether the bounds that a program writes for columns
-// like the leaf can be relied on.
+// boundsBelieved reports whether a program's bounds of columns like the leaf are
+// reliable.
 func boundsBelieved(createdBy string, l *parquet.Leaf) bool {
 	need := inSigned
 	switch {
@@ -71,7 +69,7 @@ func boundsBelieved(createdBy string, l *parquet.Leaf) bool {
 	return trustIn(name, v)&need != 0
 }
 
-// trustIn returns what is known of a program.
+// trustIn returns the trust in a version of a program.
 func trustIn(name string, v version) trust {
 	switch name {
 	case "bloomjoin", "parquet-mr":
@@ -99,9 +97,9 @@ func trustIn(name string, v version) trust {
 	case "parquet-go": // Arrow's; loses empty strings
 		return inAll &^ inFixed
 	case "github.com/parquet-go/parquet-go":
-		// Began anew behind an empty string, and kept bounds in memory that was
-		// used again (130, 54). UUIDs that begin alike are compared wrong where
-		// the processor has AVX-512 (segmentio/parquet-go 433), still.
+		// Started over after an empty string, and kept bounds in reused memory
+		// (130, 54). UUIDs with equal prefixes are still compared wrongly on
+		// processors with AVX-512 (segmentio/parquet-go 433).
 		if v.before(0, 22) {
 			return inSigned
 		}
@@ -124,26 +122,24 @@ func trustIn(name string, v version) trust {
 // bloomBelieved reports whether the Bloom filters that a program writes for
 // columns like the leaf hold all values, hashed as they are stored.
 func bloomBelieved(createdBy string, l *parquet.Leaf) bool {
-	// Integers of 8 and 16 bits are stored in 32; some hash what they were
-	// before (datafusion 9779).
+	// Integers of 8 and 16 bits are stored in 32; some programs hash the original
+	// width (datafusion 9779).
 	if l.Logical.Kind == parquet.Int && l.Logical.BitWidth < 32 {
 		return false
 	}
-	// Arrow's in Go gave the filter's memory back before it was written
-	// (arrow-go 525).
+	// Arrow for Go released the filter's memory before writing it (arrow-go 525).
 	name, _ := writerOf(createdBy)
 	return name != "parquet-go"
 }
 
-// version is the first two numbers of a version; zero if it is not known.
+// version is the first two numbers of a version; zero if unknown.
 type version struct{ major, minor int }
 
 func (v version) before(major, minor int) bool {
 	return v.major < major || v.major == major && v.minor < minor
 }
 
-// writerOf splits what a footer says of its writer into the program's name and
-// version.
+// writerOf splits the footer's created_by into the program's name and version.
 func writerOf(createdBy string) (name string, v version) {
 	name, rest, _ := strings.Cut(createdBy, " version ")
 	rest = strings.TrimPrefix(rest, "v")
