@@ -1,37 +1,42 @@
-// Package codec reads and writes the file of a filter.
+// Package codec has the filter as one value, and its file.
 //
-// FORMAT.md specifies the bytes. In short:
+// A [Filter] is a Bloom filter or an exact set, together with what its file
+// says about it. It answers which keys may be members ([Filter.Probe],
+// [Filter.Contains], [Filter.ProbeBatch]) without the caller having to know its
+// kind. [Load] and [Save] read and write its file in a [storage.Storage].
+//
+// FORMAT.md specifies the bytes of the file:
 //
 //	prologue   magic, format version, minimum reader version, header size, checksum
 //	header     typed sections, each with its length, a critical flag and a checksum
 //	payload    the set in chunks of 1 MiB, each raw on a page boundary, or zstd
-//	chunks     one section more: stored size, coding and checksum of every chunk
+//	chunks     one more section: stored size, coding and checksum of every chunk
 //	trailer    the file's size and a checksum over all
 //
-// A file is opened with [DecodeHeader], which reads all but the payload, or
-// read whole with [Decode]. Nothing a file says is believed before it is
-// checked: against a checksum, against the file's own size and, before the
-// payload is allocated, against [Limits].
+// [DecodeHeader] reads everything except the payload; [Decode] reads the whole
+// file. Nothing in a file is trusted before it is checked: against a checksum,
+// against the size of the file and, before the payload is allocated, against
+// [Limits].
 //
 // # Errors
 //
-// Errors about a file's bytes are *fault.Error values: they name the file,
-// what is wrong, what was wanted and found, and what to do. They wrap
-// [fault.ErrCorrupt], [ErrVersion], [ErrLimit] or fault.ErrUnsupported. A failing
-// read is reported as it is, with the file's name.
+// Errors about the bytes of a file are *fault.Error values, which name the
+// file, what is wrong, what was wanted and found, and what to do. They wrap
+// [fault.ErrCorrupt], [ErrVersion], [ErrLimit] or fault.ErrUnsupported. A
+// failed read is reported as it is, with the file's name.
 //
 // # Memory
 //
-// Beside the filter itself, reading and writing need a few dozen MiB, however
-// large it is: chunks go through a small ring of buffers. Files are merged
-// without a second filter by [OrInto]. A Bloom filter whose file is not
-// compressed can be used where it lies, by [Header.LoadMapped].
+// In addition to the filter, reading and writing need a few dozen MiB, however
+// large it is, since chunks go through a small ring of buffers. [OrInto] merges
+// files without a second filter. [Header.LoadMapped] uses an uncompressed Bloom
+// filter in place.
 //
 // # Concurrency
 //
-// Functions here may run at the same time on different filters. They use up
-// to eight goroutines, none of which is left when they return. Encode and
-// Digest only read their filter.
+// A filter may be asked by many goroutines at once, and encoded at the same
+// time. Functions here may run concurrently on different filters. They use up
+// to eight goroutines, which have ended when they return.
 package codec
 
 import (
@@ -41,7 +46,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/exact"
 )
 
-// Kind says what a filter's payload is. The value is part of the format.
+// Kind is what a filter's payload is. The value is part of the format.
 type Kind uint8
 
 const (
@@ -60,8 +65,8 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Want is the kind that the builder of a filter was told to make. Seal needs
-// it to come to one decision whoever seals. The value is part of the format.
+// Want is the requested kind of filter. Merging and sealing need it to come to
+// the same decision everywhere. The value is part of the format.
 type Want uint8
 
 const (
@@ -91,25 +96,25 @@ type KeyColumn struct {
 	// class's form as a part of a composite key: an integer takes 9 bytes, the
 	// last of which is 1 if it is negative. Both are nil when left out.
 	Min, Max []byte
-	// HasNaN says that NaN is among the keys, where Class is "float". It means
-	// nothing unless bounds are given: without them nothing is known.
+	// HasNaN is true if NaN is among the keys of a column of class "float".
+	// Without bounds it means nothing.
 	HasNaN bool
 }
 
-// Partial says which part of a filter this is.
+// Partial is the part of a build that a filter holds.
 type Partial struct {
 	Of   uint32   // number of shards of the build, 1 to MaxShards
 	Held []uint32 // shards in this filter, ascending, from 0
 }
 
-// Capacity says that a filter has room for further keys: until so many distinct
-// ones are in, bits of that size let others through at the rate asked for.
+// Capacity is the room of a filter for further keys: up to so many distinct
+// keys, bits of that size have the requested false-positive rate.
 type Capacity struct {
 	Keys   uint64 // distinct keys, at least 1
 	Blocks uint64 // those of Params, or, in a sealed exact filter, of the Bloom filter that a larger union turns into
 }
 
-// MaxShards bounds the number of shards of a build.
+// MaxShards limits the number of shards of a build.
 const MaxShards = 1 << 20
 
 // RegisterCount is the number of registers of a HyperLogLog sketch.
@@ -118,26 +123,25 @@ const RegisterCount = 1 << 14
 // MaxRegister is the largest value of a register.
 const MaxRegister = 64 - 14 + 1
 
-// Filter is a filter with all that its file says. The payload is set with
-// SetBloom or SetExact.
+// Filter is a filter with everything that its file says. Programs get one from
+// [Load] or package filterbuild. Set the payload with SetBloom or SetExact.
 type Filter struct {
 	Key []KeyColumn
-	// NormalForm names the rules by which keys became bytes, such as "1".
+	// NormalForm names the rules that turn keys into bytes, such as "1".
 	// Filters of different rules have different hashes.
 	NormalForm string
-	// Rule says how strings were made alike before that: some of "trim",
-	// "lower" and "uuid", in this order, separated by commas; empty: they were
-	// taken as they are. Filters of different rules have different hashes.
+	// Rule names the rules applied to strings before that: some of "trim",
+	// "lower" and "uuid", in this order, separated by commas; empty: none.
+	// Filters of different rules have different hashes.
 	Rule string
-	// Params are those of the Bloom payload; for an exact partial, those of
-	// the Bloom filter that it may turn into; for a sealed exact filter Blocks
+	// Params are the parameters of the Bloom payload; in an exact partial filter,
+	// those of the Bloom filter it may turn into; in a sealed exact filter, Blocks
 	// is 0.
 	Params   bloom.Params
 	Keys     uint64  // non-NULL keys added, duplicates counted
 	FPRAsked float64 // between 0 and 1
 	Want     Want
-	// BuildID tells one build from another. Zero if there is none; a partial
-	// has one.
+	// BuildID identifies the build. Zero: none; a partial filter has one.
 	BuildID [32]byte
 	// Registers are RegisterCount dense HyperLogLog registers over the hashes
 	// of Params.Hash, each at most MaxRegister, or nil.
@@ -153,20 +157,20 @@ type Filter struct {
 }
 
 // SetBloom makes b the payload and takes over its parameters. b must not change
-// from then on.
+// afterwards.
 func (f *Filter) SetBloom(b *bloom.Filter) {
 	f.kind, f.held = KindBloom, &payload{bits: b}
 	f.Params = b.Params()
 }
 
-// SetExact makes s the payload, which must not change from then on. Params stay
+// SetExact makes s the payload, which must not change afterwards. Params stay
 // as they are; a sealed filter needs Params.Blocks to be 0.
 func (f *Filter) SetExact(s *exact.Set) {
 	f.kind, f.held = KindExact, &payload{set: s}
 }
 
-// Header returns a copy of what the filter's file says before the payload.
-// [Filter.Kind] is known, and nothing can be asked.
+// Header returns a copy of what the filter's file says before the payload. It
+// has a [Filter.Kind], but cannot be asked about keys.
 func (f *Filter) Header() *Filter {
 	h := f.clone()
 	h.held, h.unmap = nil, nil
@@ -192,8 +196,7 @@ func (f *Filter) Exact() *exact.Set {
 	return f.held.set
 }
 
-// Sealed reports whether the filter is complete. Only a sealed filter may be
-// probed.
+// Sealed reports whether the filter is complete. Others cannot be probed.
 func (f *Filter) Sealed() bool { return f.Partial == nil }
 
 // KeyNames returns the names of the key columns.
@@ -214,9 +217,9 @@ func (f *Filter) KeyClasses() []string {
 	return classes
 }
 
-// Normal returns the name of the rules by which keys became bytes: NormalForm,
-// and behind a plus Rule, if there is one. Only keys that became bytes by the
-// same may be probed.
+// Normal returns the name of the rules that turn keys into bytes: NormalForm
+// and, after a plus sign, Rule, if there is one. The keys to probe must be made
+// by the same rules.
 func (f *Filter) Normal() string {
 	if f.Rule == "" {
 		return f.NormalForm

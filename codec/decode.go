@@ -13,6 +13,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/internal/cursor"
 	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/bloomjoin/bloomjoin/internal/sniff"
 )
@@ -21,11 +22,11 @@ import (
 // 40 billion keys at 1 %.
 const DefaultMaxBytes = 64 << 30
 
-// Limits bounds what a reader takes from a file.
+// Limits limits what a reader accepts from a file.
 type Limits struct {
-	// MaxBytes bounds the payload in memory, in bytes; 0 means
-	// DefaultMaxBytes, or what a 32-bit machine addresses. A larger one is refused with ErrLimit before it is
-	// allocated.
+	// MaxBytes limits the payload in memory, in bytes; 0: DefaultMaxBytes, or
+	// the address space of a 32-bit machine. A larger payload is refused with
+	// ErrLimit before it is allocated.
 	MaxBytes uint64
 }
 
@@ -38,8 +39,7 @@ func (l Limits) max() uint64 {
 
 // Header is a filter's file without its payload, opened with [DecodeHeader].
 type Header struct {
-	// Filter is all but the payload: Bloom and Exact return nil. It is not to
-	// be changed.
+	// Filter is the header: Bloom and Exact return nil. It must not be changed.
 	Filter *Filter
 
 	Version       uint16   // of the format
@@ -48,9 +48,9 @@ type Header struct {
 	PayloadOffset int64  // of the first chunk in the file
 	PayloadBytes  uint64 // before compression
 	StoredBytes   uint64 // after compression, without padding
-	// Contiguous says that no chunk is compressed: the payload stands in the
-	// file as it is, PayloadBytes long, from PayloadOffset on, which is a
-	// multiple of 4096.
+	// Contiguous is true if no chunk is compressed: the payload is in the file
+	// as it is, PayloadBytes long, from PayloadOffset, which is a multiple of
+	// 4096.
 	Contiguous bool
 
 	r      io.ReaderAt
@@ -69,9 +69,9 @@ type chunk struct {
 	sum        uint64 // of the chunk before compression
 }
 
-// Decode reads a whole filter from the size bytes of r. name stands in errors.
-// All checksums are verified. Memory holds the payload, less than 32 MiB
-// beside it and, while an exact set is read, its bytes.
+// Decode reads a whole filter from the size bytes of r, and verifies all
+// checksums. name is for errors. Memory holds the payload, less than 32 MiB in
+// addition and, while an exact set is read, its bytes.
 func Decode(r io.ReaderAt, size int64, name string, lim Limits) (*Filter, error) {
 	h, err := DecodeHeader(r, size, name)
 	if err != nil {
@@ -80,9 +80,9 @@ func Decode(r io.ReaderAt, size int64, name string, lim Limits) (*Filter, error)
 	return h.Load(lim)
 }
 
-// DecodeHeader reads all but the payload from the size bytes of r, which is
-// kept for Load, OrInto and Verify. It verifies the checksums of what it reads
-// and every size, but not the payload and not the checksum over all.
+// DecodeHeader reads everything except the payload from the size bytes of r,
+// which is kept for Load, OrInto and Verify. It verifies the checksums of what
+// it reads and every size, but neither the payload nor the checksum over all.
 func DecodeHeader(r io.ReaderAt, size int64, name string) (*Header, error) {
 	h := &Header{Filter: new(Filter), FileBytes: size, r: r, name: name}
 	h.meta.Filter = h.Filter
@@ -155,7 +155,7 @@ func (h *Header) readHead() (*problem, error) {
 	return h.meta.check(), nil
 }
 
-// checkMagic tells a damaged filter from a file of another kind.
+// checkMagic distinguishes a damaged filter from a file of another kind.
 func checkMagic(b []byte) *problem {
 	if IsFilter(b) {
 		return nil
@@ -223,10 +223,10 @@ func (h *Header) parseChunks(table []byte) *problem {
 	h.chunks = make([]chunk, len(table)/chunkEntry)
 	h.Contiguous = true
 	for i := range h.chunks {
-		c := cursor{b: table[i*chunkEntry : (i+1)*chunkEntry]}
-		stored := int64(c.u32())
-		coding := c.u8()
-		if p := c.zero(3); p != nil {
+		c := cursor.Cursor{Rest: table[i*chunkEntry : (i+1)*chunkEntry]}
+		stored := int64(c.U32())
+		coding := c.U8()
+		if p := zero(&c, 3); p != nil {
 			return p
 		}
 		size := int64(h.meta.chunkSize(i))
@@ -245,7 +245,7 @@ func (h *Header) parseChunks(table []byte) *problem {
 		if i == 0 {
 			h.PayloadOffset = at
 		}
-		h.chunks[i] = chunk{start: at, end: at + stored, coding: coding, sum: c.u64()}
+		h.chunks[i] = chunk{start: at, end: at + stored, coding: coding, sum: c.U64()}
 		h.StoredBytes += uint64(stored)
 		at += stored
 	}
@@ -256,7 +256,7 @@ func (h *Header) parseChunks(table []byte) *problem {
 }
 
 // Digest returns what Filter.Digest returns after Load, at no cost. Until Load,
-// OrInto or Verify has succeeded it is what the file says, not what was seen.
+// OrInto or Verify has succeeded, the payload may differ from it.
 func (h *Header) Digest() [32]byte {
 	return digest(&h.meta, h.sums())
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/exact"
 )
 
-// Options says how a filter is written. The content is the same for all.
+// Options says how a filter is written. The content does not depend on them.
 type Options struct {
 	// Uncompressed stores every chunk raw: the payload is contiguous and
 	// starts on a page boundary, so that processes can share one mapped copy.
@@ -25,11 +25,11 @@ type Options struct {
 
 // Encode writes the file of a filter and returns its size, or the number of
 // bytes written before an error. The same filter and options give the same
-// bytes, whatever the number of processors. Beside the filter, memory holds
-// less than 64 MiB (about 6 MiB for each of at most 8 goroutines) and, for an
-// exact set, its bytes.
+// bytes, whatever the number of processors. In addition to the filter, Encode
+// needs less than 64 MiB (about 6 MiB for each of at most 8 goroutines) and,
+// for an exact set, its bytes.
 //
-// The file is not synced or closed, nor is a broken one removed.
+// It does not sync or close the file, nor remove an incomplete one.
 func Encode(w io.Writer, f *Filter, opts Options) (int64, error) {
 	src, err := newSource(f)
 	if err != nil {
@@ -198,13 +198,13 @@ type stamp struct {
 	sums  []uint64 // of the chunks
 }
 
-// Digest returns the identity of the filter: the same for two filters exactly
-// if all that their files say, payload included, is the same, however it is
-// compressed. It guards against mistakes, not against somebody who builds a
-// second filter of the same digest on purpose.
+// Digest returns the identity of the filter. Two filters have the same digest
+// exactly if their files say the same, including the payload, however it is
+// compressed. It protects against mistakes, not against a second filter that is
+// made for the same digest.
 //
-// The payload is read once, unless the filter was loaded from a file or written
-// to one before.
+// The first call reads the payload, unless the filter was loaded from a file or
+// written to one before.
 func (f *Filter) Digest() ([32]byte, error) {
 	if f.held == nil {
 		_, err := newSource(f)
@@ -241,7 +241,7 @@ func (f *Filter) newStamp() (*stamp, error) {
 	return st, inOrder(context.Background(), chunkCount(src.payloadBytes()), sum, keep)
 }
 
-// written keeps what writing the payload has found out about it.
+// written keeps what was computed of the payload while it was written.
 func (p *payload) written(st *stamp) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

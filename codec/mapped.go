@@ -10,23 +10,23 @@ import (
 )
 
 // Mappable reports whether LoadMapped can use the file in place: it is a Bloom
-// filter of which nothing is compressed.
+// filter without compressed chunks.
 func (h *Header) Mappable() bool { return h.Filter.kind == KindBloom && h.Contiguous }
 
-// LoadMapped is Load for a file that is mapped into memory, whole: it verifies
-// the payload in place, once, and returns a filter whose bits are the file's
-// own bytes, which all processes on a machine that map it share. The limit is
-// that of Load.
+// LoadMapped is Load for a file that is mapped into memory as a whole. It
+// verifies the payload in place, once, and returns a filter whose bits are the
+// bytes of the file, shared by all processes on a machine that map it. It has
+// the limit of Load.
 //
-// The filter's Close calls unmap; after an error the map is still the
-// caller's. Where the file or the machine does not allow it, the error wraps
-// fault.ErrUnsupported and Load is the way.
+// The filter's Close calls unmap; after an error the map still belongs to the
+// caller. If the file or the machine does not allow it, the error wraps
+// fault.ErrUnsupported; use Load then.
 //
-// The bytes must not change before Close. A map of a file that shrinks, or
-// whose disk fails, is no longer readable everywhere: Go ends the process at
-// such an access, except on a goroutine that has called debug.SetPanicOnFault,
-// where it panics with an error that has a method Addr. LoadMapped returns an
-// error; whoever uses the filter later decides for himself.
+// The bytes must not change before Close. If the file shrinks or its disk
+// fails, parts of the map can no longer be read. LoadMapped and the methods
+// that ask the filter return an error then. Other access to the bits ends the
+// process, except on a goroutine that has called debug.SetPanicOnFault, where
+// it panics with an error that has a method Addr.
 func (h *Header) LoadMapped(file []byte, unmap func() error, lim Limits) (*Filter, error) {
 	if !h.Mappable() {
 		return nil, fault.Unsupported(fault.At{File: h.name}, "mapping a payload that is %s", h.form()).
@@ -68,8 +68,8 @@ func (h *Header) form() string {
 	return h.Filter.kind.String() + ", compressed"
 }
 
-// guard calls f, which reads the map if there is one. A fault of that memory
-// is an error then.
+// guard calls f, which reads the map if there is one, and returns an error if
+// that memory faults.
 func (h *Header) guard(f func() error) (err error) {
 	if h.mapped == nil {
 		return f()
@@ -95,15 +95,15 @@ func (h *Header) guard(f func() error) (err error) {
 	return f()
 }
 
-// Mapped reports whether the payload is the bytes of a mapped file, which
-// Close gives back.
+// Mapped reports whether the payload is the bytes of a mapped file, which Close
+// releases.
 func (f *Filter) Mapped() bool { return f.held != nil && f.held.mapped }
 
-// Close gives a mapped file back; the filter has no payload afterwards, and a
-// *bloom.Filter that Bloom returned before is not to be used any more: the
-// process would end. The error may say that the file has changed while it was
-// in use, so that what the filter let through is not to be trusted. Of other
-// filters, and the second time, Close does nothing.
+// Close releases a mapped file. The filter has no payload afterwards, and a
+// *bloom.Filter that Bloom returned before must not be used: the process would
+// end. An error means that the file has changed while it was in use, so that
+// the answers of the filter cannot be trusted. For other filters, and the
+// second time, Close does nothing.
 func (f *Filter) Close() error {
 	if f.unmap == nil {
 		return nil

@@ -9,18 +9,19 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// The number of keys in a text file is known only at its end, and a filter cannot
-// grow. So keys wait: integers as they are, because the set may become exact, other
-// keys as hashes. Keys that exceed their part of the memory budget wait on disk.
+// If the number of keys is known only at the end, as with text, keys wait until
+// then, because a filter cannot grow: integers as they are, since the set may
+// become exact, other keys as hashes. Keys that exceed a part of the budget wait
+// on disk.
 
 // blockKeys is the number of keys in a block.
 const blockKeys = 1 << 17
 
-// backlogPart is the divisor of the memory budget that gives the bytes for waiting
-// keys. The filter needs the rest.
+// backlogPart is the share of the memory budget for waiting keys, as 1/n. The
+// filter needs the rest.
 const backlogPart = 4
 
-// backlog holds the keys that one worker has read.
+// backlog holds the waiting keys that one worker has read.
 type backlog struct {
 	spec      Spec
 	spill     *spill.File
@@ -33,7 +34,7 @@ type backlog struct {
 	share     share
 }
 
-// block is a group of waiting keys, in memory or on disk.
+// block is waiting keys, in memory or on disk.
 type block struct {
 	values []uint64 // nil: on disk
 	signed bool
@@ -59,7 +60,7 @@ func (l *backlog) add(batch *key.Batch) error {
 	return l.append(l.hashes, false)
 }
 
-// append adds integers, or the hashes of keys of another class.
+// append adds integers, or hashes of keys of other classes.
 func (l *backlog) append(values []uint64, signed bool) error {
 	which := 0
 	if signed {
@@ -100,7 +101,7 @@ func (l *backlog) close(which int) error {
 	return nil
 }
 
-// end closes the open blocks after the last key.
+// end closes the open blocks when there are no more keys.
 func (l *backlog) end() error {
 	for which := range l.open {
 		if len(l.open[which]) > 0 {
@@ -131,10 +132,10 @@ func (l *backlog) toDisk() error {
 	return nil
 }
 
-// waitsOnDisk is the text of errors about the spill file.
+// waitsOnDisk describes the file in errors.
 const waitsOnDisk fault.Text = "keys that wait on disk until their number is known (say {Capacity N}, raise {Memory}, or name a directory with room by {TempDir})"
 
-// load returns the keys of a block. Keys on disk are read into buf.
+// load returns the keys of a block. Those on disk are read into buf.
 func (x block) load(buf *[]uint64, raw *[]byte) ([]uint64, error) {
 	if x.values != nil {
 		return x.values, nil

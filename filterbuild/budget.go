@@ -16,14 +16,13 @@ type budget struct {
 	held    atomic.Uint64
 }
 
-// share is the part of a budget that one worker holds. The zero share has no limit.
+// share is what one worker holds of a budget. The zero share has no limit.
 type share struct {
 	of   *budget
 	held uint64
 }
 
-// hold sets what the worker holds to n bytes and returns by how much it may still
-// grow. ok is false if the budget is exceeded.
+// hold sets what the worker holds to n and returns how much more it might hold.
 func (s *share) hold(n uint64) (room uint64, ok bool) {
 	if s.of == nil || s.of.most == 0 {
 		return math.MaxInt64, true
@@ -47,8 +46,9 @@ func (s *share) set(n uint64) (room uint64, err error) {
 	return room, err
 }
 
-// bits accounts for the bits of a Bloom filter. They replace the exact set that
-// they are filled from, although it is freed only afterwards.
+// bits holds the bits of a Bloom filter. A set from which they are filled is no
+// longer counted, although it is released only afterwards: the budget is about
+// what is kept.
 func (s *share) bits(p bloom.Params) error {
 	if _, ok := s.hold(p.Bytes()); !ok {
 		return overBudget(s.of.most, p)

@@ -19,85 +19,87 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// Options says how to build a filter. Only Key is required.
+// Options are the options of a build. Only Key is required.
 type Options struct {
-	// Key names the key columns: paths separated by commas, each of which may be
-	// cast, as in `user.id::int64`. A Builder made by [NewBuilder] has no files to
-	// take the columns' classes from, so it needs the types here, or Classes.
+	// Key names the key columns: paths separated by commas. Each may have a cast, as
+	// in `user.id::int64`. [NewBuilder] has no files from which it could take the
+	// columns' classes, so it needs a cast for each column, or Classes.
 	Key string
-	// Identity names the set of keys that a Builder made by [NewBuilder] is given.
-	// Partial filters are merged only if it is equal, so all shards of a build
-	// give the same, and builds of other keys another. Files identify themselves.
+	// Identity identifies the set of keys that are added to a Builder made by
+	// [NewBuilder]. Only partial filters with the same identity can be merged, so use
+	// the same for all shards of a build, and another for other keys. A build from
+	// files ignores it: their identity follows from the files.
 	Identity []byte
-	// Classes are the classes of the filter's keys, one for each column, to
-	// which numbers are converted exactly; those that have no equal there are
-	// left out. nil: those of the columns, in which all files must agree.
+	// Classes are the classes of the filter's keys, one per column. Numbers of
+	// files are converted to them exactly; numbers without an equal there are
+	// left out. nil: the classes of the columns, which must be the same in all
+	// files.
 	Classes []string
-	// IgnoreCase matches column names regardless of case.
+	// IgnoreCase ignores case when it finds columns by name.
 	IgnoreCase bool
-	// NullMisfits makes a value that does not fit its cast a NULL instead of an
-	// error.
+	// NullMisfits turns a value that does not fit its cast into NULL. Otherwise
+	// it is an error.
 	NullMisfits bool
-	// Normalize names the rule that normalizes key strings before they are
-	// compared: some of trim, lower and uuid, separated by commas; see FORMAT.md of
-	// package codec. The filter records it, and it applies to everything that is
-	// compared with the filter. With uuid, an ID that is not a UUID is an error.
+	// Normalize names the rules applied to strings in the key: some of trim,
+	// lower and uuid, separated by commas; see FORMAT.md of package codec. They
+	// are recorded in the filter and apply to everything it is compared with.
+	// Under uuid, an ID that is not a UUID is an error.
 	Normalize string
-	// FPR is the wanted false-positive rate; 0: one that follows from the number of
-	// keys. MaxSize limits the size of the bits in bytes instead; 0: no limit. At
-	// most one of the two is set.
+	// FPR is the requested false-positive rate; 0: chosen by the number of
+	// keys. MaxSize limits the bits in bytes instead; 0: no limit. At most one
+	// of the two is set.
 	FPR     float64
 	MaxSize uint64
 	Kind    codec.Want
-	// Geometry is the geometry of a Bloom filter; 0: Split512, the smaller one, for
-	// rates up to 0.1 %, else Split256, the faster one. The choice depends on the
-	// rate alone, so all shards choose alike.
+	// Geometry of a Bloom filter; 0: Split512, which is smaller, for rates up
+	// to 0.1 %, otherwise Split256, which is faster. The rate alone decides, so
+	// all shards choose the same.
 	Geometry bloom.Geometry
-	// Seed is the seed of the hash. Use another seed if the keys were preselected
-	// by a Bloom filter; otherwise both filters share their false positives.
+	// Seed of the hash. Use another seed if the keys were preselected by a
+	// Bloom filter; otherwise both filters share their false positives.
 	Seed uint64
-	// Capacity is an upper bound on the number of keys; 0: the number of rows,
-	// which is not known in advance for text files.
+	// Capacity is an upper bound on the number of keys. 0: the number of rows,
+	// or, where that is not known in advance (text files, keys from a program),
+	// the number of keys, which then wait until all are read.
 	Capacity uint64
-	// Uncounted says that fewer keys are added than the files have rows, and that
-	// their number is not known in advance. As with text, the keys wait until it is
-	// known. Capacity is ignored.
+	// Uncounted means that an unknown part of the rows is added, so the number
+	// of keys is counted while they are added. Capacity is then ignored.
 	Uncounted bool
-	// Room makes the sealed filter keep the size for Capacity distinct keys, so
-	// that the keys of later sets can be added by unions.
+	// Room keeps the sealed filter at the size for Capacity distinct keys, so
+	// that unions can add keys of later sets.
 	Room bool
-	// NoKeyRange leaves the smallest and the largest key out of the filter. A scan
-	// uses them to skip data.
+	// NoKeyRange omits the smallest and the largest key from the filter. Scans
+	// use them to skip parts of a log.
 	NoKeyRange bool
-	// Shard is the part of the inputs to read. The result is then a partial filter,
-	// which has to be merged even if there is only one shard. The zero Shard reads
-	// everything and seals the filter.
+	// Shard is the part of the inputs to read. The filter is then a partial one
+	// that must be merged, even if it is the only shard. The zero Shard reads
+	// everything and seals.
 	Shard partition.Shard
-	// Memory is the maximum number of bytes for filters that are being filled and
-	// for waiting keys; 0: no limit. If a Bloom filter for all rows exceeds it,
-	// Build fills a folded one, which may need a second pass over the IDs. If the
-	// budget has room for the filter but not for the buffers of all workers, fewer
-	// workers run. While it is undecided whether the filter becomes exact, a set
-	// may need more memory than the Bloom filter; set Kind to WantBloom if the
-	// budget has no room for that.
+	// Memory limits the bytes that filters, and keys that wait for their number
+	// to be known, may take while they are filled; 0: no limit. If one Bloom
+	// filter for as many keys as there are rows exceeds it, a folded one is
+	// filled, which may take a second pass over the IDs. If the buffers of all
+	// workers do not fit, fewer workers run. Before it is known whether the
+	// filter will be exact, a set may take more than the Bloom filter would; if
+	// there is no memory for that, set Kind to WantBloom.
 	Memory int64
-	// Squeeze shrinks a Bloom filter that would exceed Memory to the size that
-	// fits, at a higher false-positive rate, instead of returning an error.
+	// Squeeze makes a Bloom filter that would exceed Memory as large as Memory
+	// allows, with a higher rate, instead of returning an error.
 	Squeeze bool
-	// TempDir is the directory for waiting keys that exceed Memory; empty:
+	// TempDir is where waiting keys that exceed Memory are stored; empty:
 	// [os.TempDir].
 	TempDir string
 	Threads int // workers; 0: GOMAXPROCS
 	Mem     memory.Allocator
 	// Progress, if not nil, is called with the number of rows of each batch,
-	// concurrently from several goroutines. See also [Plan.SetProgress].
+	// concurrently. See also [Plan.SetProgress].
 	Progress func(rows int64)
 }
 
-// ErrCapacity is returned if a shard cannot know how many keys the whole build has.
+// ErrCapacity means that a shard cannot know how many keys the whole build has.
 var ErrCapacity = errors.New("the number of keys is not known in advance")
 
-// Report describes the result of a build.
+// Report is the result of a build in numbers.
 type Report struct {
 	Rows      int64  // rows read
 	Keys      uint64 // rows whose key is not NULL
@@ -111,7 +113,7 @@ type Report struct {
 	Seconds   float64
 }
 
-// threads returns the wanted number of workers.
+// threads returns the requested number of workers.
 func (o Options) threads() int {
 	if o.Threads > 0 {
 		return o.Threads
@@ -131,8 +133,7 @@ func (o Options) keys(rule key.Rule) key.Options {
 	return k
 }
 
-// Plan is a build whose inputs have been examined, but whose keys have not been
-// read.
+// Plan is a build that has examined its inputs but has not read them.
 type Plan struct {
 	Spec    Spec
 	BuildID [32]byte // zero if an input has no identity until it is read
@@ -142,8 +143,8 @@ type Plan struct {
 	unsized bool // the number of keys is known only after reading them
 }
 
-// NewPlan finds the key columns in all files, compares their classes and fixes
-// everything that all workers of the build must agree on.
+// NewPlan finds the key in all files, compares their classes and fixes what all
+// workers of the build agree on.
 func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 	p, columns, err := newPlan(opts)
 	if err != nil {
@@ -166,13 +167,14 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 	}
 	if ok {
 		p.BuildID = p.Spec.id(inputs)
-	} else if !sealing(opts.Shard) { // partial filters are told apart by their inputs
+	} else if !sealing(opts.Shard) { // partial filters are identified by their inputs
 		return nil, fmt.Errorf("%s: %w, so the input cannot be divided into shards (name a file)", nameless(files), ErrCapacity)
 	}
 	return p, nil
 }
 
-// newPlan returns what follows from the options alone, and the key columns.
+// newPlan returns the part of a plan that depends on the options alone, and the key
+// columns.
 func newPlan(opts Options) (*Plan, []key.Column, error) {
 	if opts.FPR != 0 && opts.MaxSize != 0 {
 		return nil, nil, errors.New("a false-positive rate and a size: want one of the two")
@@ -206,7 +208,7 @@ func newPlan(opts Options) (*Plan, []key.Column, error) {
 	return p, columns, nil
 }
 
-// nameless returns the name of the first file that has no identity.
+// nameless returns the first file without an identity.
 func nameless(files []*partition.File) string {
 	for _, f := range files {
 		if fp, err := f.Fingerprint(); fp == nil && err == nil {
@@ -217,11 +219,11 @@ func nameless(files []*partition.File) string {
 }
 
 // sealing reports whether a build of the shard ends in a sealed filter. A build
-// with shards, even with one, ends in a merge.
+// that is divided into shards, even into one, does not: its filters are merged.
 func sealing(s partition.Shard) bool { return s == partition.Shard{} }
 
-// classes compares the key classes of all files. A column without a type, which
-// holds only NULLs, takes the class of the others.
+// classes compares the classes of the key in all files. A column without a
+// type, which has only NULLs, takes the class of the other files.
 func (p *Plan) classes(columns []key.Column) error {
 	want := make([]key.Class, len(columns))
 	first := make([]string, len(columns)) // first file with that class
@@ -296,11 +298,11 @@ func (p *Plan) capacity() error {
 func (p *Plan) Sized() bool { return !p.unsized }
 
 // SetProgress makes Build call fn with the number of rows of each batch,
-// concurrently from several goroutines. nil removes it.
+// concurrently; nil: no calls.
 func (p *Plan) SetProgress(fn func(rows int64)) { p.opts.Progress = fn }
 
-// Build reads the IDs of the plan's shard and returns their filter: sealed if the
-// plan has no shard, else partial.
+// Build reads the plan's shard of the IDs and returns its filter: a sealed one
+// if the plan has no shard, otherwise a partial one.
 func (p *Plan) Build(ctx context.Context) (*codec.Filter, Report, error) {
 	start := time.Now()
 	f, rep, err := p.fill(ctx, 1, 1)
@@ -311,7 +313,7 @@ func (p *Plan) Build(ctx context.Context) (*codec.Filter, Report, error) {
 	return f, rep, err
 }
 
-// fill reads the keys into bits that are folded by the given factor from the start.
+// fill reads the keys into bits that are folded in advance by the given factor.
 func (p *Plan) fill(ctx context.Context, fold uint64, pass int) (f *codec.Filter, rep Report, err error) {
 	b, err := p.newBuilder(ctx, fold)
 	if err != nil {
@@ -333,12 +335,12 @@ func (p *Plan) fill(ctx context.Context, fold uint64, pass int) (f *codec.Filter
 	return f, rep, err
 }
 
-// fold builds the filter when, as tooLarge says, the budget has no room for bits
-// for all keys. It first fills bits that are folded until they fit. If these turn
-// out to hold so few distinct keys that they would have been folded at least as far
-// anyway, they are the filter. Otherwise the keys, whose number is now known, are
-// read again into bits that are folded as far as is certainly possible or, if those
-// do not fit, as far as may be possible.
+// fold builds the filter if the budget is too small for the number of keys that
+// there may be; tooLarge is the error of that attempt. It fills a filter that
+// is folded until it fits. If it has so few distinct keys that sealing would
+// fold it at least as far, that is the result. Otherwise the keys, which are
+// now counted, are read again into a filter that is folded as far as is
+// certain, or, if that does not fit, as far as is possible.
 func (p *Plan) fold(ctx context.Context, tooLarge error) (*codec.Filter, Report, error) {
 	params, fpr, err := p.Spec.size()
 	if err != nil {
@@ -379,7 +381,7 @@ func (p *Plan) fold(ctx context.Context, tooLarge error) (*codec.Filter, Report,
 	return nil, rep, tooLarge
 }
 
-// maxTries is the maximum number of times that keys are read again.
+// maxTries limits how often the keys are read again.
 const maxTries = 8
 
 // each passes the keys of the plan's pieces to the functions that newWork returns,
@@ -402,13 +404,13 @@ func (p *Plan) keyOptions(threads int) partition.KeyOptions {
 	return partition.KeyOptions{Key: p.opts.Key, Options: p.opts.keys(p.Spec.Rule), IDs: true, Threads: threads}
 }
 
-// countable reports whether the keys can be read twice, and no other filter depends
-// on the size of this one before it is folded.
+// countable reports whether the keys can be read twice and no other filter must
+// have the size of this one before it is folded.
 func (p *Plan) countable() bool {
 	return sealing(p.opts.Shard) && !p.unsized && !p.Spec.Room && !slices.ContainsFunc(p.files, (*partition.File).Once)
 }
 
-// String describes what is built, for people.
+// String describes what is built.
 func (s Spec) String() string {
 	return fmt.Sprintf("%s (%s)", strings.Join(s.Names, ","), strings.Join(s.Classes, ","))
 }

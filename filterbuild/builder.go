@@ -1,38 +1,39 @@
-// Package filterbuild builds filters from ID sets and combines filters.
+// Package filterbuild builds filters from ID sets and combines them.
 //
-// A build takes these steps:
+// There are two ways to a filter. [NewPlan] and [Plan.Build] read ID files.
+// With [NewBuilder] a program adds keys itself, as Go values or Arrow arrays.
+// Both work like this:
 //
-//	ID files ── Split(shard) ──► pages ──► keys ──► hashes ──► workers, which fill bits
+//	ID files ── Split(shard) ──► pages ──► keys ──► hashes ──► workers, which set bits
 //	private filters ── OR-merge ──► one ── Seal: fold, choose the kind ──► codec.Filter
-//	        or one filter that all fill, each a range of blocks at a time ──►
+//	        or one shared filter, locked a range of blocks at a time ──►
 //
-// They also work across processes: each worker with a shard writes its partial
-// filter to a file, and [Merge] combines the files. [Spec] holds everything that
-// all workers must agree on; each computes it from the inputs alone. The result
-// depends on the union of the keys and on the Spec, never on how the keys were
-// divided. One choice depends on more: for large sets of integers, a sample of the
-// ID files (sample.go) decides whether an exact form is tried at all. The sample is
-// the same for every shard.
+// A build may be divided among processes. A worker with a shard builds a
+// partial filter; [Merge] or [MergeFiles] merges them. [Spec] holds everything
+// that all of them must agree on, and each computes it from the same inputs.
+// The result depends on the union of the keys and on the Spec, never on how the
+// keys were divided. One exception: for large sets of integers from files, a
+// sample of the files (the same for all shards) decides whether an exact set is
+// tried at all.
 //
 // # Room
 //
-// A sealed filter is folded to the size that its keys need. Two filters therefore
-// seldom have the same size, and the union of their keys is too large for either.
-// For sets that grow by unions, set Room in [Options]: every filter then keeps the
-// size for Capacity keys, at which the rate holds until Capacity distinct keys are
-// in it, and all filters with the same capacity and rate have the same size. An
-// exact set needs no room. It stays exact while it is better than bits of that
-// size; a union ([Combine]) turns it into bits once it is not. So daily additions
-// stay small, and their union equals a single build of all IDs. [Check] reports
-// when the room is used up.
+// A sealed filter is folded to the size that its keys need. Filters of two sets
+// therefore seldom have the same size, and their union is too full for either
+// size. Use Options.Room for sets that grow by unions: such filters keep the
+// size for Options.Capacity distinct keys, and filters with the same capacity
+// and rate have the same size. An exact set is used while it is smaller than
+// the bits; [Combine] turns it into bits once it is not. [Check] reports when
+// the room is used up.
 //
 // # Registers
 //
-// While bits are filled, so is a HyperLogLog sketch of the keys
-// ([bloom.Registers]), for [Compare]. Every partial Bloom filter has one, because
-// it cannot be computed later. A sealed one has it if its bits take 64 KiB or more:
-// in a smaller file, the sketch would make up more than a fifth, and the bits give
-// good estimates. An exact filter has none, because its members can be counted.
+// Together with the bits, a HyperLogLog sketch of the keys is filled
+// ([bloom.Registers]), for [Compare]. Every partial Bloom filter has it,
+// because it cannot be computed later, and every sealed one whose bits take 64
+// KiB or more. In smaller filters the sketch would be more than a fifth of the
+// file, and the bits give the sizes well. Exact filters have none, since their
+// members can be counted.
 package filterbuild
 
 import (
@@ -67,8 +68,7 @@ type Spec struct {
 	sparse  bool     // the keys are so far apart that no exact set is tried; depends on the inputs alone
 }
 
-// Header returns a filter over the key without a payload and without information
-// about its keys.
+// Header returns the header of a filter over the key, without a payload.
 func (s Spec) Header() *codec.Filter {
 	f := &codec.Filter{NormalForm: key.NormalForm, Rule: s.Rule.String()}
 	for i, class := range s.Classes {
@@ -77,9 +77,10 @@ func (s Spec) Header() *codec.Filter {
 	return f
 }
 
-// size returns the parameters of the bits before folding, and the rate that they
-// are for: the wanted one or, if MaxSize does not allow it, the one that results
-// from the capacity. The default geometry is [bloom.GeometryFor] of that rate.
+// size returns the parameters of the bits before folding and the rate they are
+// made for: the requested one or, if MaxSize does not allow it, the one that
+// results from the capacity. If no geometry is given, the rate decides
+// ([bloom.GeometryFor]).
 func (s Spec) size() (params bloom.Params, fpr float64, err error) {
 	keys := max(s.Capacity, 1)
 	fpr = s.FPR
@@ -112,7 +113,7 @@ func (s Spec) size() (params bloom.Params, fpr float64, err error) {
 	return params, min(s.within(g), 0.999999), nil
 }
 
-// within returns the rate at the size MaxSize with Capacity keys.
+// within returns the rate that results from MaxSize and Capacity.
 func (s Spec) within(g bloom.Geometry) float64 {
 	blocks := g.BlocksWithin(s.MaxSize)
 	if blocks == 0 {
@@ -126,12 +127,12 @@ func (s Spec) integer() bool {
 	return len(s.Classes) == 1 && key.Class(s.Classes[0]) == key.Integer
 }
 
-// exact reports whether the keys are held exactly while that is cheap.
+// exact reports whether the keys are stored exactly as long as that is cheap.
 func (s Spec) exact() bool {
 	return s.integer() && s.Want != codec.WantBloom && (s.Want == codec.WantExact || !s.sparse)
 }
 
-// check returns an error for a spec that no filter can meet.
+// check returns an error if no filter can fulfil the spec.
 func (s Spec) check() error {
 	if s.Want == codec.WantExact && !s.integer() {
 		return fault.Unsupported(fault.At{}, "an exact filter over keys of class %s", strings.Join(s.Classes, ", ")).
@@ -149,7 +150,7 @@ func (s Spec) check() error {
 	return nil
 }
 
-// id returns a digest of the spec and the identity of the inputs.
+// id digests the spec and the identity of the inputs.
 func (s Spec) id(inputs [32]byte) [32]byte {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %q %d %d %v %d %d %q ",

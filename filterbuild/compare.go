@@ -22,7 +22,7 @@ func registersOf(f *codec.Filter) *bloom.Registers {
 	return r
 }
 
-// Method says how a comparison was computed.
+// Method is how the sizes of two sets were computed.
 type Method string
 
 const (
@@ -31,15 +31,14 @@ const (
 	Estimated Method = "bits"      // from the bits and, if one filter is exact, its members
 )
 
-// Compare compares the key sets of two sealed filter files. The method depends on
-// the filters:
+// Compare compares the key sets of two sealed filter files:
 //
 //   - exactly, if both are exact filters;
-//   - from the members of the exact filter that pass the other, if one is exact;
-//   - from the bits, if both are Bloom filters of the same geometry and, at their
-//     common size, bits are more precise than registers;
-//   - from the registers otherwise, which needs only the headers. If a filter is
-//     too small to have registers, Compare uses the bits or returns an error.
+//   - by the members of the exact filter that pass the other one, if one is exact;
+//   - by the bits of two Bloom filters, if they have one geometry and a common size
+//     at which the bits are more precise than registers;
+//   - otherwise by their registers, for which only the headers are read. If a filter
+//     is too small to have registers, by the bits; if these are too full, it fails.
 func Compare(ctx context.Context, store storage.Source, a, b string, lim codec.Limits) (c bloom.Comparison, by Method, err error) {
 	parts, err := openParts(ctx, store, []string{a, b})
 	defer func() { err = errors.Join(err, closeParts(parts)) }()
@@ -93,8 +92,8 @@ func Compare(ctx context.Context, store storage.Source, a, b string, lim codec.L
 	return c, "", err
 }
 
-// bitsAreSharper reports whether, as far as the headers show, the standard error of
-// the union computed from the bits is below that from the registers.
+// bitsAreSharper reports whether, judged by the headers, the bits estimate the
+// union with a smaller standard error than the registers do.
 func bitsAreSharper(a, b *codec.Filter) bool {
 	if a.Kind() != codec.KindBloom || b.Kind() != codec.KindBloom || a.Params.Geometry != b.Params.Geometry {
 		return false
@@ -120,10 +119,10 @@ func compareExact(a, b *exact.Set) bloom.Comparison {
 	}
 }
 
-// compareMembers computes the comparison from the members of a that pass the filter
-// b: all members of both sets and, of the others, a binomial number of false
-// positives with rate p. If b has a full block, and therefore cannot estimate its
-// number of keys, the comparison uses registers; those of a are computed from its
+// compareMembers counts the members of a that pass the filter b: all that are
+// in both sets, and a share p of the others, b's false-positive rate; their
+// number is binomial. If b has a full block, so that its keys cannot be
+// counted, it compares registers instead, computing those of a from its
 // members.
 func compareMembers(a *exact.Set, b *codec.Filter, name string) (c bloom.Comparison, by Method, err error) {
 	count := b.Bloom().Count()

@@ -15,40 +15,39 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// Sharing says how the workers of a process share the filling of bits.
+// Sharing is how the workers of a process fill the bits together.
 type Sharing string
 
 const (
 	// Alone means that one worker fills the filter.
 	Alone Sharing = "alone"
-	// Private means that each worker fills a partial filter of its own, and these
-	// are OR-merged. It is faster as long as the filters stay in the caches.
+	// Private: each worker fills a partial filter of its own, and these are
+	// OR-merged. This is faster as long as they fit into the caches.
 	Private Sharing = "private"
-	// Ranges means that all workers fill one filter, which is divided into ranges
-	// of blocks; one worker at a time has exclusive access to a range (see
-	// [bloom.Shared]). It needs the memory of one filter and a few MiB per worker.
+	// Ranges: all workers fill one filter, locking a range of its blocks at a
+	// time (see [bloom.Shared]). It takes the memory of one filter, and a few
+	// MiB per worker.
 	Ranges Sharing = "ranges"
 )
 
 const (
-	// privateMost is the maximum number of bytes of all private filters together.
-	// With about 32 MiB each, filling two of them takes 10 to 30 % less time than
-	// filling one by ranges; with 128 MiB it takes as long, with 1 GiB longer.
+	// privateMost limits the bytes of all private filters together. Filling two
+	// of some 32 MiB takes 10 to 30 % less time than filling one by ranges; of
+	// 128 MiB the same time; of 1 GiB more.
 	privateMost = 64 << 20
-	// Sizes of a worker's buffer of hashes. More than 4 MiB gains nothing, whatever
-	// the size of the filter; below 256 KiB, the cost of locking becomes
-	// noticeable.
+	// The size of a worker's buffer of hashes. More than 4 MiB gains nothing,
+	// however large the filter is; with less than 256 KiB the locks cost time.
 	bufferMost  = 4 << 20
 	bufferLeast = 256 << 10
 )
 
-// Builder fills a plan's filter from batches of keys that its caller reads. Close
-// it after use.
+// Builder fills a filter with keys that its workers are given. Close must be
+// called.
 type Builder struct {
 	plan    *Plan
-	spec    Spec         // the plan's, but for what was found out since
+	spec    Spec         // the plan's, with what was found out since
 	keys    key.Options  // of the keys that are added
-	params  bloom.Params // of the bits while they are filled; not set while the size is not known
+	params  bloom.Params // of the bits while they are filled; not set until the size is known
 	threads int
 	sharing Sharing
 	memory  budget
@@ -59,12 +58,12 @@ type Builder struct {
 	spill   *spill.File
 }
 
-// NewBuilder returns a builder for up to Workers goroutines. It may read a sample
-// of the IDs. The error wraps fault.ErrMemory if the budget is too small even for one
-// worker.
+// NewBuilder returns a builder for up to Workers goroutines. It may read a
+// sample of the IDs. The error wraps fault.ErrMemory if the budget is too small
+// for a single worker.
 func (p *Plan) NewBuilder(ctx context.Context) (*Builder, error) { return p.newBuilder(ctx, 1) }
 
-// newBuilder is NewBuilder with bits that are folded from the start.
+// newBuilder is NewBuilder for bits that are folded in advance.
 func (p *Plan) newBuilder(ctx context.Context, fold uint64) (*Builder, error) {
 	b := p.builder()
 	if p.unsized {
@@ -78,8 +77,7 @@ func (p *Plan) newBuilder(ctx context.Context, fold uint64) (*Builder, error) {
 	return b, b.divide(func(bloom.Params, float64) uint64 { return fold })
 }
 
-// builder returns a builder that has yet to be divided, unless the size of the
-// filter comes out later.
+// builder returns a builder without a size yet.
 func (p *Plan) builder() *Builder {
 	b := &Builder{plan: p, spec: p.Spec, threads: p.opts.threads()}
 	b.keys = key.Options{Rule: p.Spec.Rule, Classes: key.ClassesOf(p.Spec.Classes)}
@@ -87,14 +85,14 @@ func (p *Plan) builder() *Builder {
 	b.memory.workers = uint64(b.threads)
 	b.spill = spill.New(p.opts.TempDir, waitsOnDisk)
 	if p.unsized {
-		b.sharing = Private // of keys that wait
+		b.sharing = Private // of waiting keys
 	}
 	return b
 }
 
 func unfolded(bloom.Params, float64) uint64 { return 1 }
 
-// divide fixes the size of the bits, and who fills them.
+// divide fixes the size of the bits and how the workers share them.
 func (b *Builder) divide(fold func(p bloom.Params, fpr float64) uint64) error {
 	params, fpr, err := b.spec.size()
 	if err != nil {
@@ -115,7 +113,7 @@ func (b *Builder) divide(fold func(p bloom.Params, fpr float64) uint64) error {
 	return nil
 }
 
-// share chooses the kind of sharing that lets the most workers run within the
+// share chooses the way of sharing that allows the most workers within the
 // budget, and their number.
 func (b *Builder) share(size uint64) {
 	n, room := uint64(b.threads), b.memory.most
@@ -144,14 +142,14 @@ func (b *Builder) share(size uint64) {
 	}
 }
 
-// Workers returns the number of goroutines that the memory budget allows.
+// Workers returns how many goroutines the memory budget allows.
 func (b *Builder) Workers() int { return b.threads }
 
-// Close releases the builder's disk space. Call it in any case.
+// Close releases what the builder holds on disk. Call it in any case.
 func (b *Builder) Close() error { return b.spill.Close() }
 
-// pool is the one filter that workers fill by ranges. It is allocated when the
-// first worker has bits to fill.
+// pool is the filter that all workers fill by ranges, once one of them has bits
+// to set.
 type pool struct {
 	params bloom.Params
 	buffer uint64 // bytes per worker
@@ -162,7 +160,7 @@ type pool struct {
 	shared *bloom.Shared
 }
 
-// adder returns a new adder for the filter.
+// adder returns a new adder to the filter.
 func (p *pool) adder() (*bloom.Adder, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -179,13 +177,13 @@ func (p *pool) adder() (*bloom.Adder, error) {
 	return p.shared.Adder(), nil
 }
 
-// Worker adds keys to a Builder. It must not be used concurrently.
+// Worker adds keys to a Builder's filter. One goroutine uses it at a time.
 type Worker struct {
 	b       *Builder
 	part    *partial // nil until the size is known
 	rows    int64
 	null    int64
-	backlog *backlog // keys that wait for the size
+	backlog *backlog // keys that wait until the size is known
 	values  *key.ValueEncoder
 }
 
@@ -216,8 +214,8 @@ func (b *Builder) newPartial() (*partial, error) {
 	return p, p.begin()
 }
 
-// AddBatch puts in the keys of a batch, which were made under the filter's rule
-// and are of its classes.
+// AddBatch adds the keys of a batch. They must be of the filter's classes and
+// made under its rule; otherwise the error wraps fault.ErrMismatch.
 func (w *Worker) AddBatch(batch *key.Batch) error {
 	if err := batch.Fits(w.b.keys.Classes, w.b.keys.Rule); err != nil {
 		return err
@@ -233,8 +231,8 @@ func (w *Worker) AddBatch(batch *key.Batch) error {
 	return w.backlog.add(batch)
 }
 
-// Finish merges the workers' filters and seals the result or, for a shard, returns
-// it as a partial filter. The workers must not be used afterwards.
+// Finish merges what the workers hold and seals the result or, with a shard,
+// returns it as a partial filter. The workers must not be used afterwards.
 func (b *Builder) Finish(ctx context.Context) (*codec.Filter, Report, error) {
 	var rep Report
 	if len(b.workers) == 0 {
@@ -278,8 +276,8 @@ func (b *Builder) Finish(ctx context.Context) (*codec.Filter, Report, error) {
 	return f, rep, err
 }
 
-// union merges the workers' filters. Once one of them, or a union of some, has
-// turned into shared bits, the others follow.
+// union merges what the workers hold. Once one of them, or the union of some,
+// has turned into bits that all share, the others follow.
 func (b *Builder) union() (*partial, error) {
 	all, rest := b.workers[0].part, b.workers[1:]
 	for len(rest) > 0 && (b.pool == nil || b.pool.filter == nil) {
@@ -292,15 +290,15 @@ func (b *Builder) union() (*partial, error) {
 		all.pool = nil // if it turns into bits now, they are its own
 		return all, nil
 	}
-	if err := all.pour(); err != nil {
+	if err := all.flush(); err != nil {
 		return nil, err
 	}
 	for _, w := range rest {
-		if err := w.part.pour(); err != nil {
+		if err := w.part.flush(); err != nil {
 			return nil, err
 		}
 		all.keys += w.part.keys
-		all.stretch(w.part.bounds)
+		all.widen(w.part.bounds)
 		all.sketch(w.part.registers)
 		w.part.share.release()
 	}
@@ -309,7 +307,7 @@ func (b *Builder) union() (*partial, error) {
 	return all, nil
 }
 
-// release sizes the filter, as the number of keys is now known, and adds the
+// release sizes the filter, now that the number of keys is known, and adds the
 // waiting keys.
 func (b *Builder) release(ctx context.Context, n uint64) error {
 	b.spec.Capacity = max(n, 1)
@@ -359,13 +357,13 @@ func (b *Builder) release(ctx context.Context, n uint64) error {
 		return err
 	}
 	for _, w := range waiting {
-		b.workers[0].part.stretch(w.backlog.bounds)
+		b.workers[0].part.widen(w.backlog.bounds)
 	}
 	return nil
 }
 
-// makeRoom divides the work, and moves all waiting keys to disk if the filter needs
-// the memory.
+// makeRoom divides the work, and moves all waiting keys to disk if the filter
+// needs the memory.
 func (b *Builder) makeRoom(counted *bloom.Registers) error {
 	distinct := counted.Estimate()
 	err := b.divide(func(p bloom.Params, fpr float64) uint64 {
@@ -388,7 +386,7 @@ func (b *Builder) makeRoom(counted *bloom.Registers) error {
 	return nil
 }
 
-// given returns the total number of bytes that share granted to the workers.
+// given returns the bytes that share allotted to all workers together.
 func (b *Builder) given() uint64 {
 	size, n := b.params.Bytes(), uint64(b.threads)
 	given := size
@@ -404,7 +402,7 @@ func (b *Builder) given() uint64 {
 	return given
 }
 
-// drain adds waiting keys.
+// drain adds keys that have waited.
 func (w *Worker) drain(blocks <-chan block) error {
 	var buf []uint64
 	var raw []byte
@@ -422,8 +420,9 @@ func (w *Worker) drain(blocks <-chan block) error {
 	return nil
 }
 
-// distinct estimates how many of the added keys are distinct: from the bits or, if
-// these are too full for a good estimate, from the registers if there are any.
+// distinct returns the approximate number of distinct keys, given the number
+// with duplicates. It uses the bits or, if they are too full, the registers, if
+// there are any.
 func distinct(f *bloom.Filter, r *bloom.Registers, added uint64) uint64 {
 	c := f.Count()
 	if r != nil && !(c.StdErr < 0.01*c.Keys) {

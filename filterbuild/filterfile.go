@@ -2,8 +2,7 @@ package filterbuild
 
 import "github.com/bloomjoin/bloomjoin/codec"
 
-// Count returns a Report with what is known about the keys of a filter that was
-// read from a file.
+// Count returns what is known of the keys of a filter that was not built here.
 func Count(f *codec.Filter) Report {
 	if s := f.Exact(); s != nil {
 		return Report{Keys: f.Keys, Distinct: s.Len()}

@@ -6,32 +6,23 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// Like everything else in a filter, the key range depends on the keys alone. A
-// partial filter has the range of its own keys, a sealed one that of the union, or
-// none if a part of the union has none. A sealed exact filter needs none, because
-// its members give it. A union of filters has a range if all of them have one; for
-// an intersection one is enough. If two ranges do not meet, no key is in both
-// filters, and the result has no range.
+// The key range of a filter depends on its keys: in a partial filter on those it
+// holds, in a sealed one on the union. If a part has no range, the whole has
+// none. A sealed exact filter has no range in its file, since it follows from the
+// members. A union needs the ranges of all filters, an intersection that of one;
+// if two ranges do not overlap, no key is in both, and none is recorded.
 
-func classesOf(names []string) []key.Class {
-	classes := make([]key.Class, len(names))
-	for i, name := range names {
-		classes[i] = key.Class(name)
-	}
-	return classes
-}
-
-// newBounds returns bounds of no keys yet, or nil if none are wanted.
+// newBounds returns the bounds of no keys; nil if none are to be recorded.
 func (s Spec) newBounds() *key.Bounds {
 	if s.NoRange {
 		return nil
 	}
-	return key.NewBounds(classesOf(s.Classes))
+	return key.NewBounds(key.ClassesOf(s.Classes))
 }
 
-// boundsIn returns the bounds of a filter's keys that its file records.
+// boundsIn returns the bounds of a filter's keys that its header has.
 func boundsIn(f *codec.Filter) *key.Bounds {
-	b := key.NewBounds(classesOf(f.KeyClasses()))
+	b := key.NewBounds(key.ClassesOf(f.KeyClasses()))
 	if f.Keys == 0 {
 		return b
 	}
@@ -41,9 +32,9 @@ func boundsIn(f *codec.Filter) *key.Bounds {
 	return b
 }
 
-// stretch extends the bounds by those of further keys. nil means unknown, and makes
-// the bounds of all keys unknown.
-func (p *partial) stretch(b *key.Bounds) {
+// widen includes the bounds of further keys. nil means unknown, which makes
+// those of all keys unknown.
+func (p *partial) widen(b *key.Bounds) {
 	if b == nil || p.bounds == nil {
 		p.bounds = nil
 		return
@@ -51,8 +42,8 @@ func (p *partial) stretch(b *key.Bounds) {
 	p.bounds.Merge(b)
 }
 
-// tell records the known bounds in the filter's key columns.
-func tell(f *codec.Filter, b *key.Bounds) {
+// setBounds records the known bounds in the filter's key columns.
+func setBounds(f *codec.Filter, b *key.Bounds) {
 	if b == nil {
 		return
 	}

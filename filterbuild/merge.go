@@ -17,11 +17,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Merge merges partial filters of one build, given in any order, into the sealed
-// filter, or, if open, into a larger partial one. Filters of other builds, sealed
-// ones, shards that come twice, and, when sealing, shards that are missing are
-// refused; the error lists all of them, though a long list is cut short. The
-// filters stay as they are, and the result shares nothing with them.
+// Merge merges partial filters of one build, in any order, into the sealed
+// filter or, if open is true, into a larger partial one. It refuses filters of
+// other builds, sealed ones, shards that occur twice and, when sealing, missing
+// shards. The error lists all of them, up to a limit. The filters do not
+// change, and the result shares no memory with them.
 func Merge(ctx context.Context, filters []*codec.Filter, open bool) (*codec.Filter, error) {
 	if len(filters) == 0 {
 		return nil, errors.New("no filter to merge: want one or more")
@@ -33,14 +33,14 @@ func Merge(ctx context.Context, filters []*codec.Filter, open bool) (*codec.Filt
 	return mergeAll(ctx, parts, open, codec.Limits{})
 }
 
-// MergeFiles is [Merge] of filter files. Those that cannot be read are refused as
-// well.
+// MergeFiles is [Merge] for filter files. Unreadable files are listed in the
+// error, too.
 //
-// Memory holds one filter, however many files there are, and beside it exact
-// parts, one at a time or a few small ones; of exact parts alone, sets of up to
-// twice the size of their union: all within the limit, or the error wraps
-// [fault.ErrMemory] or [codec.ErrLimit]. It works on as many processors as
-// GOMAXPROCS says. [Names] is for directories and patterns.
+// Memory holds one filter, however many files there are, and in addition exact
+// parts, one at a time or a few small ones. If all parts are exact, it holds
+// sets of up to twice the size of their union. If that exceeds the limit, the
+// error wraps [fault.ErrMemory] or [codec.ErrLimit]. MergeFiles uses GOMAXPROCS
+// processors. For directories and patterns see [Names].
 func MergeFiles(ctx context.Context, store storage.Source, names []string, open bool, lim codec.Limits) (f *codec.Filter, err error) {
 	if len(names) == 0 {
 		return nil, errors.New("no filter to merge: want one or more")
@@ -76,8 +76,8 @@ func mergeAll(ctx context.Context, parts []part, open bool, lim codec.Limits) (*
 	return all.open(first.BuildID, codec.Partial{Of: first.Partial.Of, Held: held}), nil
 }
 
-// agree checks that the parts belong to one build, and returns the shards that they
-// hold together.
+// agree checks that the parts are of one build, and returns the shards that
+// they hold together.
 func agree(parts []part, open bool) (held []uint32, err error) {
 	build := buildOf(parts)
 	if build == nil {
@@ -107,8 +107,9 @@ func agree(parts []part, open bool) (held []uint32, err error) {
 	return held, several([]error{several(sealed), several(foreign), several(twice), missing})
 }
 
-// buildOf returns the first part of the build that most partial filters belong to;
-// the errors are about the others. It returns nil if all filters are sealed.
+// buildOf returns the first part of the build to which most of the partial
+// filters belong; parts of other builds are the errors. It returns nil if all
+// are sealed.
 func buildOf(parts []part) (most *part) {
 	type id struct {
 		build [32]byte
@@ -136,15 +137,15 @@ func buildOf(parts []part) (most *part) {
 	return most
 }
 
-// difference describes how two partial filters of different builds differ.
+// difference is what distinguishes two partial filters of different builds.
 type difference struct{ what, want, got, hint string }
 
 func (d *difference) of(first string, at fault.At) error {
 	return fault.Mismatch(at, d.what, d.want+" as in "+first, d.got).WithHint("%s", d.hint)
 }
 
-// differs returns nil if two partial filters belong to the same build. If the build
-// ids are equal, so is the rest, unless a program has a bug.
+// differs returns nil if two partial filters are of one build. If the build IDs
+// are equal, so is the rest, unless a program is at fault.
 func differs(a, b *codec.Filter) *difference {
 	if a.BuildID != b.BuildID || a.Partial.Of != b.Partial.Of {
 		return &difference{"build", buildName(a), buildName(b), "merge only partial filters that were built from the same inputs with the same options"}
@@ -159,8 +160,8 @@ func differs(a, b *codec.Filter) *difference {
 	return nil
 }
 
-// repeated records the part's shards in owner, and returns an error for each file
-// that already has some of them.
+// repeated records the part's shards in owner, and returns an error for each
+// file that already has some of them.
 func repeated(p *part, owner map[uint32]string) (errs []error) {
 	var others []string // in order of appearance
 	shards := map[string][]uint32{}
@@ -197,8 +198,8 @@ func buildName(f *codec.Filter) string {
 	return fmt.Sprintf("%x of %d shards", f.BuildID[:6], f.Partial.Of)
 }
 
-// gaps lists the numbers below n that are missing from held, which is ascending, as
-// ranges. A long list is cut short.
+// gaps lists the numbers below n that are not in held, which ascends, as
+// ranges, up to a limit.
 func gaps(held []uint32, n uint32) string {
 	var l rangeList
 	next := uint32(0)
@@ -210,7 +211,7 @@ func gaps(held []uint32, n uint32) string {
 	return l.String()
 }
 
-// numbered lists ascending numbers as ranges. A long list is cut short.
+// numbered lists ascending numbers as ranges, up to a limit.
 func numbered(numbers []uint32) string {
 	var l rangeList
 	for len(numbers) > 0 {
@@ -251,8 +252,8 @@ func (l *rangeList) String() string {
 	return s
 }
 
-// mergeParts merges the keys of all parts, which agree, into one. If any part is a
-// Bloom filter, so is the result, and its bits are filled from the start.
+// mergeParts reads the keys of all parts into one. If any part is a Bloom
+// filter, so is the result, from the start.
 func mergeParts(ctx context.Context, parts []part, lim codec.Limits) (*partial, error) {
 	first := &parts[0].about
 	all, err := partialOf(first, &budget{most: limitOf(lim), workers: 1})
@@ -273,7 +274,7 @@ func mergeParts(ctx context.Context, parts []part, lim codec.Limits) (*partial, 
 	return all, all.takeSets(ctx, exacts, lim)
 }
 
-// partialOf returns an empty filter that parts like f can be merged into.
+// partialOf returns an empty filter into which parts like f are merged.
 func partialOf(f *codec.Filter, b *budget) (*partial, error) {
 	rule, err := key.RuleOf(f.Normal())
 	if err != nil {
@@ -297,12 +298,12 @@ func byKind(parts []part) (blooms, exacts []part) {
 	return blooms, exacts
 }
 
-// readsAtOnce is the number of files that are merged side by side: enough to set
-// many bits while they are in the processor's cache, and few enough for any limit
-// on open files.
+// readsAtOnce is how many files are merged at a time: enough for bits to be set
+// many times while they are in the processor's cache, and few enough for any
+// limit on open files.
 const readsAtOnce = 64
 
-// takeBits adds the bits of Bloom filters to those of p.
+// takeBits adds the bits of some Bloom filters to p's.
 func (p *partial) takeBits(ctx context.Context, parts []part) error {
 	heads, err := headers(parts)
 	if err != nil {
@@ -311,7 +312,7 @@ func (p *partial) takeBits(ctx context.Context, parts []part) error {
 	var files []*codec.Header
 	for i, h := range heads {
 		p.keys += parts[i].about.Keys
-		p.stretch(boundsIn(&parts[i].about))
+		p.widen(boundsIn(&parts[i].about))
 		if f := parts[i].filter; f != nil {
 			p.sketch(registersOf(f))
 			if err := p.bits.Union(f.Bloom()); err != nil {
@@ -339,10 +340,10 @@ func (p *partial) takeSets(ctx context.Context, parts []part, lim codec.Limits) 
 		}
 		for i, q := range parts[:n] {
 			p.keys += q.about.Keys
-			p.stretch(boundsIn(&q.about))
+			p.widen(boundsIn(&q.about))
 			if p.bits != nil {
 				p.hashAll(some[i].set)
-			} else if err := p.heap(&sets, some[i].set); err != nil {
+			} else if err := p.pileUp(&sets, some[i].set); err != nil {
 				return err
 			}
 			some[i].share.release()
@@ -356,9 +357,9 @@ func (p *partial) takeSets(ctx context.Context, parts []part, lim codec.Limits) 
 	return p.decide()
 }
 
-// heap adds a set to the pile. The pile turns into p's bits once one of its sets
-// costs more than these.
-func (p *partial) heap(sets *pile, set *exact.Set) error {
+// pileUp adds a set to the pile, and turns the pile into p's bits once one of its
+// sets costs more than those.
+func (p *partial) pileUp(sets *pile, set *exact.Set) error {
 	cost := sets.add(set)
 	if _, err := p.share.set(sets.bytes()); err != nil {
 		return err
@@ -383,14 +384,14 @@ func (p *partial) hashAll(set *exact.Set) {
 	}
 }
 
-// pile is a lazy union of sets. Two sets are united only when they have about the
-// same size, so that each of many sets is copied no more often than the logarithm
-// of their number. Each set is less than half as large as the one before it, so all
-// together take no more than twice the memory of the largest.
+// pile is a union of sets that is computed late. Two sets are united when they
+// have similar sizes, so none of many sets is copied more often than the
+// logarithm of their number. Each set is less than half as large as the one
+// before it, so all together take at most twice the memory of the largest.
 type pile []*exact.Set
 
-// add adds a set, which must not be used afterwards, and returns the cost of the
-// set that it became part of.
+// add adds a set, which must not be used afterwards, and returns the cost of
+// the set that contains it now.
 func (p *pile) add(set *exact.Set) (cost uint64) {
 	sets := *p
 	for n := set.Len(); len(sets) > 0 && sets[len(sets)-1].Len() <= 2*n; n = set.Len() {
@@ -421,8 +422,8 @@ func (p pile) bytes() (n uint64) {
 	return n
 }
 
-// besideBytes is the maximum size of exact payloads that are read side by side.
-// Larger ones are read one by one.
+// besideBytes limits the exact payloads that are read concurrently. Larger ones
+// are read one by one.
 const besideBytes = 8 << 20
 
 // sideBySide returns how many of the exact filters to read concurrently.
@@ -435,7 +436,7 @@ func sideBySide(parts []part) int {
 	return n
 }
 
-// loaded is a set together with its share of the budget.
+// loaded is a set and its share of the budget.
 type loaded struct {
 	set   *exact.Set
 	share share
@@ -456,7 +457,7 @@ func loadSets(ctx context.Context, parts []part, b *budget, lim codec.Limits) ([
 	return sets, several(errs)
 }
 
-// set reads an exact filter, or copies it, and holds it in the share.
+// set reads or copies an exact filter, and holds it in the share.
 func (p *part) set(ctx context.Context, s *share, lim codec.Limits) (*exact.Set, error) {
 	if err := stopped.Err(ctx); err != nil {
 		return nil, err

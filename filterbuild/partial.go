@@ -10,8 +10,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// partial is the filter of some of the keys. It starts as an exact set if that is
-// possible and wanted, and turns into a Bloom filter when that is cheaper.
+// partial is a filter of some of the keys. It starts exact if that is possible
+// and wanted, and turns into a Bloom filter when that is cheaper.
 type partial struct {
 	spec   Spec
 	full   bloom.Params // of the bits for the whole capacity
@@ -33,8 +33,8 @@ type partial struct {
 	share     share // of the memory budget
 }
 
-// newPartial returns an empty partial, which accounts for its memory in the budget.
-// Call begin before adding keys.
+// newPartial returns an empty partial filter whose memory is held within the
+// budget. Call begin before adding keys.
 func newPartial(s Spec, b *budget) (*partial, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func newPartial(s Spec, b *budget) (*partial, error) {
 	return &partial{spec: s, fpr: fpr, full: params, params: params, bounds: s.newBounds(), share: share{of: b}}, nil
 }
 
-// begin prepares the exact set, or the bits, for keys.
+// begin allocates what the first keys need.
 func (p *partial) begin() error {
 	if p.spec.exact() {
 		p.set, p.first = exact.New(), newScout()
@@ -55,7 +55,7 @@ func (p *partial) begin() error {
 	return p.fill()
 }
 
-// fill prepares the bits: its own or those of the pool.
+// fill allocates bits, or gets an adder to those of the pool.
 func (p *partial) fill() (err error) {
 	p.registers = new(bloom.Registers)
 	if p.pool != nil {
@@ -72,10 +72,10 @@ func (p *partial) fill() (err error) {
 	return err
 }
 
-// pour adds all keys to the pool's bits.
-func (p *partial) pour() error {
+// flush adds all keys to the pool's bits.
+func (p *partial) flush() error {
 	if p.set != nil {
-		if err := p.blur(); err != nil {
+		if err := p.toBits(); err != nil {
 			return err
 		}
 	}
@@ -98,7 +98,7 @@ func (p *partial) add(b *key.Batch) error {
 	return nil
 }
 
-// addWaiting adds integers, or the hashes of keys of another class.
+// addWaiting adds integers, or hashes of keys of other classes.
 func (p *partial) addWaiting(values []uint64, signed bool) error {
 	if p.spec.integer() {
 		return p.addInts(values, signed)
@@ -126,9 +126,8 @@ func (p *partial) addInts(values []uint64, signed bool) error {
 	return nil
 }
 
-// flatten collects further keys of a set in a flat bitmap first, if they are so
-// close together that it takes about as much memory as the bits, and if the budget
-// has room.
+// flatten collects further keys of a set in a flat bitmap, if they are so dense
+// that it takes about as much as the bits would, and the budget allows it.
 func (p *partial) flatten() {
 	const least, most = 16 << 20, 32 // bytes, and multiples of the size of the bits
 	size := p.full.Bytes()
@@ -139,8 +138,7 @@ func (p *partial) flatten() {
 	}
 }
 
-// holdFlat accounts for the flat bitmap in the budget, or gives it up if that has
-// no room.
+// holdFlat holds the flat bitmap in the budget, or packs it if it does not fit.
 func (p *partial) holdFlat() error {
 	if n := p.flat.Bytes(); n != p.flatBytes {
 		_, ok := p.share.hold(p.share.held - p.flatBytes + n)
@@ -152,7 +150,7 @@ func (p *partial) holdFlat() error {
 	return nil
 }
 
-// pack moves the keys of the flat bitmap to the set.
+// pack moves the keys of the flat bitmap into the set.
 func (p *partial) pack() {
 	if p.flat == nil {
 		return
@@ -162,11 +160,11 @@ func (p *partial) pack() {
 	p.flat, p.flatBytes, p.checkAt = nil, 0, 0
 }
 
-// look decides whether the first keys turn into bits, go into the set or wait for
+// look decides whether the first keys become bits, go into the set, or wait for
 // more.
 func (p *partial) look() error {
 	if p.tooSparse() {
-		return p.blur()
+		return p.toBits()
 	}
 	if p.first.dense() {
 		err := p.decide()
@@ -177,12 +175,12 @@ func (p *partial) look() error {
 	return err
 }
 
-// tooSparse reports whether the first keys alone are cheaper as bits.
+// tooSparse reports whether the first keys alone cost more than the bits.
 func (p *partial) tooSparse() bool {
 	return p.spec.Want != codec.WantExact && p.first.cost() > p.full.Bytes()
 }
 
-// gather moves all keys to the set, if the budget has room for it.
+// gather moves all keys into the set, if the budget allows it.
 func (p *partial) gather() error {
 	p.pack()
 	if p.first == nil {
@@ -196,8 +194,8 @@ func (p *partial) gather() error {
 	return nil
 }
 
-// hashStep is how many integers are hashed at a time. Their hashes stay in the
-// first-level cache until they are added.
+// hashStep is the number of integers that are hashed at a time: few enough for
+// their hashes to stay in the first-level cache until they are added.
 const hashStep = 1 << 11
 
 // hash adds integers to the bits.
@@ -221,9 +219,9 @@ func (p *partial) addHashes(hashes []uint64) {
 	}
 }
 
-// settle gives up the exact form if it costs more than the Bloom filter. Computing
-// the cost takes a walk over the set, so it is done again only after enough keys to
-// change the result.
+// settle gives up the exact form if it costs more than the Bloom filter.
+// Computing the cost takes a walk over the set, so it is done again only after
+// as many keys as could change the result.
 func (p *partial) settle() error {
 	if p.set == nil || p.keys < p.checkAt {
 		return nil
@@ -232,7 +230,7 @@ func (p *partial) settle() error {
 	room, err := p.share.set(cost + p.set.Bytes())
 	if p.spec.Want != codec.WantExact {
 		if cost > p.full.Bytes() {
-			return p.blur()
+			return p.toBits()
 		}
 		room = min(room, p.full.Bytes()-cost)
 	}
@@ -240,11 +238,11 @@ func (p *partial) settle() error {
 	return err
 }
 
-// decide applies the rule of settle now, whenever the cost was last computed: the
-// result for a set does not depend on the order in which it was filled.
+// decide computes the cost of the exact form now, so that the decision about a
+// set does not depend on how it was filled.
 func (p *partial) decide() error {
 	if p.first != nil && p.tooSparse() {
-		return p.blur()
+		return p.toBits()
 	}
 	if err := p.gather(); err != nil {
 		return err
@@ -253,8 +251,8 @@ func (p *partial) decide() error {
 	return p.settle()
 }
 
-// blur turns the exact set into a Bloom filter.
-func (p *partial) blur() error {
+// toBits turns the exact set into a Bloom filter.
+func (p *partial) toBits() error {
 	p.pack()
 	if err := p.fill(); err != nil {
 		return err
@@ -279,7 +277,7 @@ func (p *partial) merge(q *partial) error {
 		return p.params.Match(q.params)
 	}
 	p.keys += q.keys
-	p.stretch(q.bounds)
+	p.widen(q.bounds)
 	if p.first != nil && q.first != nil {
 		p.first.add(q.first.keys[0], false)
 		p.first.add(q.first.keys[1], true)
@@ -296,7 +294,7 @@ func (p *partial) merge(q *partial) error {
 	}
 	for _, x := range []*partial{p, q} {
 		if x.set != nil {
-			if err := x.blur(); err != nil {
+			if err := x.toBits(); err != nil {
 				return err
 			}
 		}
@@ -306,8 +304,8 @@ func (p *partial) merge(q *partial) error {
 	return p.bits.Union(q.bits)
 }
 
-// sketch merges the registers of further keys. nil means unknown, and makes the
-// registers of all keys unknown.
+// sketch merges registers of further keys. nil means unknown, which makes all
+// unknown.
 func (p *partial) sketch(r *bloom.Registers) {
 	if r == nil || p.registers == nil {
 		p.registers = nil
@@ -326,10 +324,10 @@ func (p *partial) header(id [32]byte) *codec.Filter {
 	return f
 }
 
-// open returns the filter as a partial one that holds the given shards.
+// open returns the filter as a partial one with the given shards.
 func (p *partial) open(id [32]byte, part codec.Partial) *codec.Filter {
 	f := p.header(id)
-	tell(f, p.bounds)
+	setBounds(f, p.bounds)
 	f.Partial = &part
 	if p.set != nil {
 		f.SetExact(p.set)

@@ -14,10 +14,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Names returns the names of filter files for a list of names, patterns and
-// directories: a name itself, the files that match a pattern, or all files below a
-// directory, as [storage.Source] lists them. Files found by a pattern or in a
-// directory are left out if skip returns true for them; a nil skip leaves none out.
+// Names returns the filter files that the names stand for: each name itself,
+// the files that match a pattern, or all files in a directory, as
+// [storage.Source] lists them. Files found by a pattern or in a directory are
+// omitted if skip returns true for them; skip may be nil.
 func Names(ctx context.Context, store storage.Source, names []string, skip func(name string) bool) ([]string, error) {
 	var out []string
 	var errs []error
@@ -36,20 +36,20 @@ func Names(ctx context.Context, store storage.Source, names []string, skip func(
 	return out, several(errs)
 }
 
-// part is one of several filters that are put together: a file whose header has
-// been read and verified, or a filter in memory. The header of a file itself is
-// dropped: registers and the table of chunks make it a hundred KiB for a large
-// filter, and there may be thousands of parts.
+// part is one of several filters that are combined: a file whose header has
+// been read and verified, or a filter in memory. The header of a file is not
+// kept: registers and the chunk table of a large filter take a hundred KiB, and
+// there may be thousands of parts.
 type part struct {
 	name   string
-	src    storage.Reader // of a file, else
+	src    storage.Reader // of a file; nil: the filter is in memory
 	filter *codec.Filter
 	about  codec.Filter // without registers and payload
 	bytes  uint64       // of the payload
-	digest [32]byte     // of a file, as the header says it; else only where it is wanted
+	digest [32]byte     // from the header of a file; for a filter in memory only if needed
 }
 
-// partsOf returns filters in memory as parts.
+// partsOf returns filters in memory as parts, without digests.
 func partsOf(filters []*codec.Filter) ([]part, error) {
 	parts, errs := make([]part, len(filters)), make([]error, len(filters))
 	for i, f := range filters {
@@ -65,13 +65,12 @@ func partsOf(filters []*codec.Filter) ([]part, error) {
 	return parts, several(errs)
 }
 
-// opensAtOnce limits how many files are opened concurrently. Each takes a few
-// reads, which on network storage are mostly waiting.
+// opensAtOnce limits how many files are opened concurrently. Each needs a few
+// reads, which mostly wait on network storage.
 const opensAtOnce = 16
 
-// openParts opens filter files and reads their headers. The error names all files
-// that cannot be read, not only the first. Even after an error, the caller must
-// close the parts that were opened.
+// openParts opens filter files and reads their headers. The error names all
+// files that cannot be read. After an error, call closeParts as well.
 func openParts(ctx context.Context, store storage.Source, names []string) ([]part, error) {
 	parts, errs := make([]part, len(names)), make([]error, len(names))
 	var group errgroup.Group // without its own context: a source may depend on the one it was opened with
@@ -118,7 +117,7 @@ func (p *part) header() (*codec.Header, error) {
 	return h, err
 }
 
-// headers reads the headers of some parts once more. A filter in memory has none.
+// headers reads the headers of some parts again. Filters in memory have none.
 func headers(parts []part) ([]*codec.Header, error) {
 	heads, errs := make([]*codec.Header, len(parts)), make([]error, len(parts))
 	var group errgroup.Group
@@ -160,15 +159,15 @@ func closeParts(parts []part) error {
 	return errors.Join(errs...)
 }
 
-// maxListed is the maximum number of errors, files or ranges that one error lists.
+// maxListed limits how many errors, files or ranges an error lists.
 const maxListed = 20
 
-// faults are errors about several files. The text has one line for each of the
-// first ones and the number of the others.
+// faults are the errors of several files. The text has one line for each of the
+// first ones, and the number of the others.
 type faults []error
 
-// several combines the errors that are not nil into one. It returns nil if there
-// are none.
+// several returns the errors that are not nil as one error; nil if there are
+// none.
 func several(errs []error) error {
 	var all faults
 	for _, err := range errs {
@@ -196,10 +195,10 @@ func (f faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap lets errors.Is and errors.As examine every error.
+// Unwrap returns all of the errors.
 func (f faults) Unwrap() []error { return f }
 
-// listed lists names. A long list is cut short.
+// listed joins names, up to a limit.
 func listed(names []string) string {
 	more := ""
 	if n := len(names) - maxListed; n > 0 {

@@ -8,20 +8,19 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// Only at the end is it certain whether integers are close enough together for an
-// exact set to be smaller than a Bloom filter. A set of keys that are far apart is
-// slow to fill and takes a hundred times the memory of the bits. So a sample is
-// examined first. It depends on the inputs alone, so every shard of a build decides
-// alike.
+// Only at the end is it certain whether integers are so dense that an exact set is
+// smaller than a Bloom filter. A set of distant keys is slow to fill and takes a
+// hundred times the memory of the bits. Therefore a sample is examined first. It
+// depends on the inputs alone, so every shard of a build gets the same result.
 
 const (
 	sampleFrom  = 1 << 20 // rows; fewer are read quickly anyway
 	samplePages = 8
 	samplePage  = 1 << 14 // keys, at most
-	sampleLeast = 4096    // minimum of distinct keys in a useful sample
-	// closeEnough is how many keys, on average, a container of 2^16 neighbouring
-	// values needs for the set to be tried: a quarter of what makes an exact set
-	// smaller than a Bloom filter at 1 %.
+	sampleLeast = 4096    // distinct keys in a sample that says something
+	// closeEnough is the average number of keys in a container of 2^16
+	// neighbouring values from which an exact set is tried: a quarter of what
+	// makes it smaller than a Bloom filter at 1 %.
 	closeEnough = 64
 )
 
@@ -53,13 +52,13 @@ func (p *Plan) sparse(ctx context.Context) (bool, error) {
 	return farApart(values, p.Spec.Capacity), nil
 }
 
-// farApart estimates from a sample whether a set of up to n keys has too few of
-// them in each container.
+// farApart reports whether, judged by a sample, a set of up to n keys has too
+// few of them in each container.
 //
-// Of d distinct keys in the sample, let q·d share a container with a smaller one.
-// If all n keys were spread evenly over K containers, q would be about d/2K, and
-// the number of keys per container therefore about n/K = 2qn/d. Keys that are not
-// spread evenly are closer to their neighbours, in the sample too.
+// Of d distinct keys in the sample, let q·d share a container with a smaller
+// one. If all n keys were spread evenly over K containers, q would be about
+// d/2K, so a container has about n/K = 2qn/d keys. Keys that are not spread
+// evenly are closer to their neighbours, also in the sample.
 func farApart(values []uint64, n uint64) bool {
 	slices.Sort(values)
 	values = slices.Compact(values)

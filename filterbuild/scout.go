@@ -6,10 +6,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/exact"
 )
 
-// scout holds back the first keys of an exact set until it is clear whether they
-// are dense enough to stay exact. A set of keys that are far apart would end as a
-// Bloom filter anyway; until then it is slow to build and takes twenty times the
-// memory of the bare keys.
+// scout holds the first keys of an exact set until it is known whether they are
+// dense enough. A set of distant keys, which becomes a Bloom filter in the end,
+// is slow to build and takes twenty times the memory of the keys alone.
 type scout struct {
 	keys       [2][]uint64         // unsigned, signed
 	containers map[uint64]struct{} // that the set would have: see [exact.Set.Cost]
@@ -44,19 +43,19 @@ func (s *scout) add(values []uint64, signed bool) {
 // cost returns the Cost of a set of the keys.
 func (s *scout) cost() uint64 { return uint64(len(s.containers)) * exact.MaxCostPerKey }
 
-// bytes returns the scout's approximate size in memory.
+// bytes returns the approximate memory of the scout.
 func (s *scout) bytes() uint64 {
 	return 8*uint64(cap(s.keys[0])+cap(s.keys[1])) + 16*uint64(len(s.containers))
 }
 
-// dense reports whether the keys are better stored in a set.
+// dense reports whether the keys should go into a set.
 func (s *scout) dense() bool {
 	n := len(s.keys[0]) + len(s.keys[1])
 	return n >= scoutKeys && n >= denseAbove*len(s.containers)
 }
 
-// into adds the keys to a set in ascending order, which is fast even if they are
-// far apart.
+// into adds the keys to a set in ascending order, which is fast even if they
+// are far apart.
 func (s *scout) into(set *exact.Set) {
 	for which, values := range s.keys {
 		slices.Sort(values)

@@ -6,7 +6,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/exact"
 )
 
-// minSketched is the minimum size of the bits, in bytes, of a sealed filter with
+// minSketched is the size of the bits, in bytes, from which a sealed filter has
 // registers.
 const minSketched = 64 << 10
 
@@ -18,15 +18,15 @@ const (
 	indexFloor  = 16 << 20
 )
 
-// seal returns the finished filter of all keys, with the bits folded as far as the
-// rate allows, unless Room is set. If there is still a choice (see sample.go), the
-// filter is exact if that payload takes no more pages in the file than the bits (or
-// registers and bits) and its form for fast probing is not out of proportion. The
-// choice depends on the keys and the Spec alone.
+// seal returns the finished filter of all keys, with the bits folded as far as
+// the rate allows, unless it keeps room. If both kinds are possible, it is
+// exact if that payload takes no more pages in the file than the bits and
+// registers, and an index for fast probes fits into a proportional amount of
+// memory. This depends on the keys and the Spec alone.
 //
-// For IDs from a sequence, exact is smaller than 10 bits per key at 1 % if at least
-// one in 280 is used; its index takes at most eight times the memory of the bits if
-// at least one in 84 is.
+// For IDs from a sequence, exact takes less than the 10 bits per key of a Bloom
+// filter at 1 % if one in 280 or more is used, and its index less than eight
+// times the memory of the bits if one in 84 or more is.
 func (p *partial) seal(id [32]byte) (*codec.Filter, error) {
 	if err := p.choose(); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (p *partial) seal(id [32]byte) (*codec.Filter, error) {
 	}
 	f.SetBloom(bits)
 	attach(f, p.registers)
-	tell(f, p.bounds)
+	setBounds(f, p.bounds)
 	return f, nil
 }
 
@@ -57,20 +57,19 @@ func (p *partial) choose() error {
 	if exactIsBetter(p.set, p.sealedBits(p.set.Len())) {
 		return nil
 	}
-	return p.blur()
+	return p.toBits()
 }
 
-// attach adds the registers, if known, to a sealed Bloom filter whose bits are
-// large enough for them.
+// attach gives a sealed Bloom filter its registers, if they are known and the
+// bits are large enough.
 func attach(f *codec.Filter, r *bloom.Registers) {
 	if r != nil && f.Params.Bytes() >= minSketched {
 		f.Registers = r[:]
 	}
 }
 
-// sealedBits returns the size in bytes of the bits for a number of distinct keys,
-// after folding, computed from the formula for the rate, without a filter in
-// memory.
+// sealedBits returns the size in bytes to which the bits of so many distinct
+// keys fold, by the formula for the rate, without filling them.
 func (p *partial) sealedBits(distinct uint64) uint64 {
 	all := p.full.Blocks
 	if p.spec.Room {
@@ -84,11 +83,10 @@ func (p *partial) sealedBits(distinct uint64) uint64 {
 	return all / k * p.full.Geometry.BlockBytes()
 }
 
-// exactIsBetter reports whether a set should be the filter rather than the given
-// number of bytes of bits. It compares sizes before compression: bits at 1 % do not
-// compress, bits at 0.01 % shrink by a tenth, and a set without structure by
-// little. The exact set wins a tie, which is frequent among small sets, as all
-// within one page are equal.
+// exactIsBetter reports whether the set should be the filter, rather than so
+// many bytes of bits. It compares sizes before compression: bits at 1 % do not
+// compress, those at 0.01 % by a tenth, and a set without structure hardly. If
+// both take the same number of pages, the set is better.
 func exactIsBetter(set *exact.Set, bits uint64) bool {
 	file := bits
 	if bits >= minSketched {
@@ -97,5 +95,5 @@ func exactIsBetter(set *exact.Set, bits uint64) bool {
 	return pages(set.WireBytes()) <= pages(file) && set.Indexable(max(indexFactor*bits, indexFloor))
 }
 
-// pages returns how many pages n bytes take.
+// pages returns the number of pages that n bytes take.
 func pages(n uint64) uint64 { return (n + 4095) / 4096 }

@@ -16,49 +16,47 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// SetOp is a set operation on sealed filters.
+// SetOp is an operation on sealed filters.
 type SetOp string
 
 const (
-	// Union passes every key of any of the sets. Its bits are those of one filter
-	// of the common size with the keys of all sets, so its false-positive rate is
-	// that of all these keys at that size: higher than the rate of each filter. FPR
-	// of the result returns it.
+	// Union contains every key of any of the sets. Its bits are those of a
+	// filter of the common size to which all keys were added, so its
+	// false-positive rate is higher than that of each filter. FPR of the result
+	// returns it.
 	Union SetOp = "union"
-	// Intersect passes every key that is in all of the sets. A key that is missing
-	// from one set passes no more often than that set's filter has false positives
-	// at the common size: at most at the lowest rate among the filters whose sets
-	// lack the key. FPR of the result is the rate for keys that are in none of the
-	// sets, which is lower.
+	// Intersect contains every key that is in all of the sets. A key that some
+	// sets lack passes at most at the smallest rate, at the common size, among
+	// their filters. FPR of the result is the rate for keys that are in none of
+	// the sets, which is lower.
 	Intersect SetOp = "intersect"
-	// Difference holds the keys of the first set that are in none of the others,
-	// without error. It requires exact filters: subtracting a Bloom filter would
-	// also subtract its false positives, which may be keys of the difference, and
-	// keys cannot be removed from bits that they share with other keys.
+	// Difference contains the keys of the first set that are in none of the
+	// others, without error. It is for exact filters only: subtracting a Bloom
+	// filter would also remove its false positives, which may be keys of the
+	// difference, and bits that keys share cannot be cleared.
 	Difference SetOp = "difference"
 )
 
-// foldLimit is how many times the wanted rate a result may have if filters were
-// folded to a size that was not meant for them.
+// foldLimit is how many times the requested rate a result may have if filters
+// had to be brought to a common size.
 const foldLimit = 2
 
-// Combine applies op to sealed filters over the same kind of key. Exact
-// filters stay exact among themselves; with a Bloom filter the result is one.
+// Combine applies op to sealed filters over the same kind of key. If all are
+// exact, so is the result; otherwise it is a Bloom filter.
 //
-// Bloom filters must have the same geometry. Those of different sizes are folded to
-// the greatest common divisor of the sizes, which may be far smaller than each, and
-// exact ones are turned into bits of that size. If either happened, Combine refuses
-// a result with more than twice the highest rate that was asked of a Bloom filter:
-// sealed filters are as small as their own keys allow, so a union of two Bloom
-// filters is nearly always better built from the ID sets or from filters with room.
-// The FPR of the result may exceed what was asked of the filters: see [Check].
+// Bloom filters must have one geometry. Different sizes are folded to the
+// greatest size that divides all of them, which may be far smaller than each,
+// and exact filters become bits of that size. If that was necessary, a result
+// with more than twice the rate requested of any Bloom filter is refused. Since
+// sealed filters are as small as their keys allow, a union of Bloom filters is
+// nearly always better built from the ID sets, or from filters with room. The
+// result's rate may exceed what was requested of the filters; see [Check].
 //
-// A union of filters that all have room for the same number of keys has that room,
-// too, and so has the remainder after a difference. Exact sets become bits of that
-// size once these are the better filter. Combine refuses a union that would lose
-// room.
+// A union of filters with room for the same number of keys has that room, too,
+// and so has a difference. Exact sets become bits of that size once the bits
+// are the better filter. A union that would lose room is refused.
 //
-// The filters stay as they are, and the result shares nothing with them.
+// The filters do not change, and the result shares no memory with them.
 func Combine(ctx context.Context, op SetOp, filters ...*codec.Filter) (*codec.Filter, error) {
 	if err := op.takes(len(filters)); err != nil {
 		return nil, err
@@ -67,7 +65,7 @@ func Combine(ctx context.Context, op SetOp, filters ...*codec.Filter) (*codec.Fi
 	if err != nil {
 		return nil, err
 	}
-	for i := range parts { // by which the result says what it was made from
+	for i := range parts { // the result records what it was made from
 		if parts[i].digest, err = filters[i].Digest(); err != nil {
 			return nil, fmt.Errorf("%s: %w", parts[i].name, err)
 		}
@@ -75,9 +73,10 @@ func Combine(ctx context.Context, op SetOp, filters ...*codec.Filter) (*codec.Fi
 	return combineParts(ctx, op, parts, codec.Limits{})
 }
 
-// CombineFiles is [Combine] of filter files. The headers are read first, then one
-// filter after the other. Memory holds the result and, where a filter cannot be
-// read straight into it, that filter and what it folds to; all within the limit.
+// CombineFiles is [Combine] for filter files. It reads the headers first, then
+// one filter after the other. Memory holds the result and, for a filter that
+// cannot be read straight into it, that filter and its fold, all within the
+// limit.
 func CombineFiles(ctx context.Context, store storage.Source, op SetOp, names []string, lim codec.Limits) (f *codec.Filter, err error) {
 	if err := op.takes(len(names)); err != nil {
 		return nil, err
@@ -129,8 +128,8 @@ func combineParts(ctx context.Context, op SetOp, parts []part, lim codec.Limits)
 	return out, checkRate(op, out, parts)
 }
 
-// checkRate refuses a result whose false-positive rate at the common size is too
-// high, unless that size was asked for.
+// checkRate refuses a result whose rate became useless because of the common
+// size, unless that size was requested.
 func checkRate(op SetOp, out *codec.Filter, parts []part) error {
 	resized := func(p part) bool { return p.about.Params.Blocks != out.Params.Blocks }
 	limit, fpr := foldLimit*out.FPRAsked, out.FPR()
@@ -161,8 +160,8 @@ func (op SetOp) noun() string {
 	return string(op)
 }
 
-// combinable refuses filters that are partial or over different keys, and Bloom
-// filters of different geometries.
+// combinable refuses filters that are not sealed or not over the same kind of
+// key, and Bloom filters of different geometries.
 func combinable(parts []part) error {
 	var bits *part // the first Bloom filter
 	var errs []error
@@ -216,9 +215,9 @@ func orNone(rule string) string {
 	return rule
 }
 
-// descend returns the header of a filter made from others. Except for a difference,
-// it does not depend on their order: the key has the names of the filter with the
-// smallest digest.
+// descend returns the header of a filter made from others. Except for a
+// difference it does not depend on their order: the names of the key are those
+// of the filter with the smallest digest.
 func descend(op SetOp, parts []part) *codec.Filter {
 	first := &parts[0].about
 	out := &codec.Filter{NormalForm: first.NormalForm, Rule: first.Rule, Params: first.Params, Want: codec.WantAuto}
@@ -258,10 +257,10 @@ func descend(op SetOp, parts []part) *codec.Filter {
 	return out
 }
 
-// keepRoom gives a union the room of the filters and the options that go with it.
-// The Bloom filters decide, because an exact set can become any bits; if all
-// filters are exact, those with room decide. A difference keeps the room of its
-// first set.
+// keepRoom gives a union the room of the filters, with the options it was made
+// by. The Bloom filters decide, since an exact set can become bits of any size;
+// if all are exact, those with room. A difference keeps the room of the first
+// set.
 func keepRoom(op SetOp, out *codec.Filter, parts []part) error {
 	deciding, exacts := byKind(parts)
 	switch {
@@ -298,7 +297,7 @@ func keepRoom(op SetOp, out *codec.Filter, parts []part) error {
 	return several(errs)
 }
 
-// roomy returns the first filter that has room, or nil.
+// roomy returns the first filter with room, or nil.
 func roomy(parts []part) *part {
 	for i := range parts {
 		if parts[i].about.Capacity != (codec.Capacity{}) {
@@ -331,7 +330,7 @@ func limitOf(lim codec.Limits) uint64 {
 
 // sets combines exact filters.
 func (c *combiner) sets(ctx context.Context, out *codec.Filter, parts []part) error {
-	all := &partial{params: out.Params, fpr: out.FPRAsked, share: share{of: c.budget}, bounds: key.NewBounds(classesOf(out.KeyClasses()))}
+	all := &partial{params: out.Params, fpr: out.FPRAsked, share: share{of: c.budget}, bounds: key.NewBounds(key.ClassesOf(out.KeyClasses()))}
 	all.params.Blocks = out.Capacity.Blocks
 	all.full = all.params
 	all.spec = Spec{Want: out.Want, Room: true, Capacity: out.Capacity.Keys}
@@ -345,7 +344,7 @@ func (c *combiner) sets(ctx context.Context, out *codec.Filter, parts []part) er
 		if err != nil {
 			return err
 		}
-		all.stretch(rangeOf(set))
+		all.widen(rangeOf(set))
 		switch {
 		case c.op == Union:
 			union.add(set)
@@ -378,12 +377,12 @@ func (c *combiner) sets(ctx context.Context, out *codec.Filter, parts []part) er
 	}
 	out.SetBloom(all.bits)
 	attach(out, all.registers)
-	tell(out, all.bounds)
+	setBounds(out, all.bounds)
 	return nil
 }
 
-// bits folds all Bloom filters to the greatest size they have in common and
-// combines them. Exact filters are turned into bits of that size.
+// bits folds all Bloom filters to the greatest common size, and combines them.
+// Exact filters become bits of that size.
 func (c *combiner) bits(ctx context.Context, out *codec.Filter, parts []part) error {
 	blooms, exacts := byKind(parts)
 	params := blooms[0].about.Params
@@ -393,7 +392,7 @@ func (c *combiner) bits(ctx context.Context, out *codec.Filter, parts []part) er
 	if err := c.room(params, blooms, len(exacts) > 0); err != nil {
 		return err
 	}
-	all := &partial{full: params, params: params, fpr: out.FPRAsked, share: share{of: c.budget}, bounds: key.NewBounds(classesOf(out.KeyClasses()))}
+	all := &partial{full: params, params: params, fpr: out.FPRAsked, share: share{of: c.budget}, bounds: key.NewBounds(key.ClassesOf(out.KeyClasses()))}
 	var err error
 	if c.op == Union {
 		err = c.unite(ctx, all, blooms, exacts)
@@ -405,13 +404,13 @@ func (c *combiner) bits(ctx context.Context, out *codec.Filter, parts []part) er
 	}
 	out.SetBloom(all.bits)
 	attach(out, all.registers)
-	tell(out, all.bounds)
+	setBounds(out, all.bounds)
 	return nil
 }
 
-// room returns an error, before anything is allocated, if the limit is exceeded by
-// the result plus the largest filter that cannot be read straight into it, unfolded
-// and folded.
+// room returns an error, before anything is allocated, if the result and the
+// largest filter that cannot be read straight into it, unfolded and folded,
+// exceed the limit.
 func (c *combiner) room(params bloom.Params, blooms []part, exacts bool) error {
 	result, beside := params.Bytes(), uint64(0)
 	if c.op == Intersect && (len(blooms) > 1 || exacts) {
@@ -452,7 +451,7 @@ func (c *combiner) unite(ctx context.Context, all *partial, blooms, exacts []par
 			return err
 		}
 		all.sketch(registersOf(head))
-		all.stretch(boundsIn(head))
+		all.widen(boundsIn(head))
 		if err := all.bits.Union(bits); err != nil {
 			return err
 		}
@@ -463,15 +462,15 @@ func (c *combiner) unite(ctx context.Context, all *partial, blooms, exacts []par
 		if err != nil {
 			return err
 		}
-		all.stretch(rangeOf(set))
+		all.widen(rangeOf(set))
 		all.hashAll(set)
 		beside.release()
 	}
 	return nil
 }
 
-// intersect leaves in all only what every filter has. The registers of an
-// intersection are not known.
+// intersect leaves in all what every filter contains. The registers of an
+// intersection are unknown.
 func (c *combiner) intersect(ctx context.Context, all *partial, blooms, exacts []part) error {
 	for i := range blooms {
 		bits, head, err := c.load(ctx, &blooms[i], all.params)
@@ -508,8 +507,8 @@ func (c *combiner) intersect(ctx context.Context, all *partial, blooms, exacts [
 	return nil
 }
 
-// load reads a Bloom filter, or copies it, and brings it to the size of the
-// result. The header that it returns has the registers.
+// load reads or copies a Bloom filter, and folds it to the size of the result.
+// The header that it returns has the registers.
 func (c *combiner) load(ctx context.Context, p *part, params bloom.Params) (*bloom.Filter, *codec.Filter, error) {
 	if p.filter != nil {
 		if k := p.about.Params.Blocks / params.Blocks; k > 1 {

@@ -9,23 +9,22 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// ErrRate is wrapped by errors about a sealed filter that holds too many keys for
-// its size, so that its false-positive rate is higher than was asked for.
+// ErrRate means that a sealed filter has more false positives than requested,
+// because it has more keys than fit its size.
 var ErrRate = errors.New("more false positives than asked for")
 
-// ErrFull is wrapped by errors about a sealed filter that holds more distinct keys
-// than its capacity.
+// ErrFull means that a sealed filter has more distinct keys than its capacity.
 var ErrFull = errors.New("more keys than the capacity")
 
-// rateSlack is the factor by which the rate of the bits may exceed the wanted rate:
-// folding uses 2 % ([bloom.FoldSlack]), and the rest allows for noise in the bits
-// of small filters.
+// rateSlack is how many times the requested rate the bits may have: folding
+// uses 2 % ([bloom.FoldSlack]), and the rest is noise in the bits of small
+// filters.
 const rateSlack = 1.05
 
-// Check returns nil if a sealed filter meets the wanted rate and capacity, and for
-// every partial filter, of which nothing is known yet. Otherwise the error wraps
-// [ErrRate], [ErrFull] or both; even such a filter contains all of its keys. rep is
-// what is known of the keys: see [Count].
+// Check returns nil if a sealed filter is as requested. Otherwise the error
+// wraps [ErrRate], [ErrFull] or both; no key is missing from such a filter. It
+// returns nil for a partial filter, of which nothing is known yet. rep is what
+// is known of the keys, see [Count].
 func Check(f *codec.Filter, rep Report) error {
 	if !f.Sealed() {
 		return nil
@@ -51,8 +50,8 @@ func Check(f *codec.Filter, rep Report) error {
 	return errors.Join(errs...)
 }
 
-// surely returns a lower bound on the number of distinct keys: an estimate minus
-// three standard errors.
+// surely returns a number that the distinct keys certainly exceed: the estimate
+// less three standard errors.
 func surely(f *codec.Filter, rep Report) float64 {
 	if f.Bloom() == nil || !rep.Estimated {
 		return float64(rep.Distinct)

@@ -22,7 +22,7 @@ type Match struct {
 	// IgnoreCase finds the columns by names whose letters differ in case.
 	IgnoreCase bool
 	// NullMisfits turns a value that does not fit its cast into NULL. Otherwise
-	// such a value is an error that wraps [ErrMismatch].
+	// such a value is an error that wraps [fault.ErrMismatch].
 	NullMisfits bool
 	// NoMatch keeps the rows whose key is surely not in the set, and those with a
 	// NULL key. It needs an exact filter or a Check.

@@ -96,7 +96,7 @@ func (f *File) open(opts OpenOptions) (err error) {
 	r := counted{f.src, f.bytes}
 	switch f.Format {
 	case Parquet:
-		p, err := arrowparquet.OpenParquetWith(r, f.Size, f.Name, arrowparquet.ParquetOptions{
+		p, err := arrowparquet.OpenParquet(r, f.Size, f.Name, arrowparquet.ParquetOptions{
 			Mem: opts.Mem, Room: opts.room, Like: opts.like.table, Int96Nanos: opts.Int96Nanos,
 		})
 		if err != nil {
@@ -107,7 +107,7 @@ func (f *File) open(opts OpenOptions) (err error) {
 			p.File().ReadAtLeast(min(farRead, max(opts.room.Part(64, farRead), leastRead)))
 		}
 	case ArrowFile:
-		f.table, err = arrowipc.OpenFileIn(opts.Memory, r, f.Size, f.Name, opts.Mem)
+		f.table, err = arrowipc.OpenFile(opts.Memory, r, f.Size, f.Name, opts.Mem)
 	case ArrowStream:
 		f.table, err = arrowipc.OpenStream(f.reopen(r), f.Name, opts.Mem, arrowipc.StreamOptions{Size: f.Size, Memory: opts.Memory})
 	default:

@@ -41,7 +41,7 @@ func TestChosenCells(t *testing.T) {
 	}
 }
 
-// No two sets have a name in common, under -quick neither.
+// Sets have different names, also with -quick.
 func TestNamesOfSets(t *testing.T) {
 	type sized struct {
 		set
@@ -65,7 +65,7 @@ func TestNamesOfSets(t *testing.T) {
 	}
 }
 
-// The document has a place for each cell.
+// The document has markers for each cell.
 func TestDocumentHasMarkers(t *testing.T) {
 	doc, err := os.ReadFile("../" + document)
 	if err != nil {
@@ -104,8 +104,8 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// Folding, computed in another way than by walking the divisors: no divisor
-// above the chosen one gives few enough false positives.
+// Folding, computed without walking the divisors: no larger divisor has few enough
+// false positives.
 func TestFoldingOf(t *testing.T) {
 	const capacity, distinct = 1_000_000_000, 5_000_000
 	f, err := foldingOf("split-256", capacity, distinct)
@@ -120,7 +120,7 @@ func TestFoldingOf(t *testing.T) {
 			t.Errorf("%d divides, too: %+v", k, f)
 		}
 	}
-	// 10.5 bits a key and a step: 6.6 MB, and no more than a quarter above.
+	// 10.5 bits per key and a step: 6.6 MB, and at most a quarter more.
 	if f.bytes < 6_500_000 || f.bytes > 8_200_000 {
 		t.Errorf("%d bytes for %d keys", f.bytes, distinct)
 	}
@@ -164,7 +164,7 @@ func TestTables(t *testing.T) {
 	for _, want := range []string{
 		"| speed | 66.7 M | ≥ 60 M | yes |", "| speed | 66.7 M | ≥ 70 M | **no** |",
 		"| peak memory | 420 MiB | ≤ 428 MiB (1.3 × filter + 256 MiB) | yes |",
-		"(A) / bloomjoin's | 3.0 × | ≥ 3 × | yes |", // rounds: 4/1 and 4/2, B's median is higher
+		"(A) / bloomjoin's | 3.0 × | ≥ 3 × | yes |", // rounds: 4/1 and 4/2; B's median is higher
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in:\n%s", want, text)
@@ -176,8 +176,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// product is a script that stands for our program: it makes the file after -o,
-// and says what a build says.
+// product is a script that stands in for bloomjoin: it creates the file after -o and
+// prints the report of a build.
 func product(t *testing.T, says string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "product")
@@ -188,8 +188,8 @@ func product(t *testing.T, says string) string {
 	return path
 }
 
-// A filter that loses a member, another filter in the second round, or fewer keys
-// than there are end the run; false positives out of bounds are told of.
+// A lost member, a different filter in the second round, or a wrong number of keys
+// end the run; false positives out of bounds are reported.
 func TestWrongFilters(t *testing.T) {
 	const build, scan = `{"keys":100000,"digest":"a","kind":"bloom","fpr_predicted":0.01}`, `{"rows_in":10000,"rows_out":10000}`
 	right := `case "$1 $*" in build*) echo '` + build + `';; *members*) echo '` + scan + `';; *) echo '{"rows_in":10000,"rows_out":100,"fpr_predicted":0.01}';; esac`
@@ -219,7 +219,7 @@ func TestWrongFilters(t *testing.T) {
 	}
 }
 
-// What programs are told.
+// The command lines of programs.
 func TestSteps(t *testing.T) {
 	b := &bench{}
 	b.program.ours, b.program.floor, b.program.peers = "BJ", "FLOOR", "PEERS"

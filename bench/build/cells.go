@@ -10,20 +10,20 @@ import (
 	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 )
 
-// script makes a Bloom filter with pyarrow.
+// script builds a Bloom filter with pyarrow.
 //
 //go:embed python/pyarrow_bloom.py
 var script string
 
-// cell is something to measure.
+// cell is a measurement.
 type cell struct {
 	name, text string
 	set        set
-	big        bool // measured only if asked for
+	big        bool // measured only on request
 	measure    func(context.Context, *bench, cell) (*result, error)
 }
 
-// cells in the order of the document.
+// cells returns all cells, in the order of the document.
 func cells() []cell {
 	const million = 1_000_000
 	return []cell{
@@ -43,12 +43,12 @@ func cells() []cell {
 	}
 }
 
-// bloomjoin is the contender that is us.
+// bloomjoin returns a contender with additional flags.
 func (b *bench) bloomjoin(name, text, ids string, more ...string) contender {
 	return contender{name: name, text: text, kind: ours, step: func(out string) race.Step { return b.build(out, ids, more...) }}
 }
 
-// done ends a contest: its table, that of the targets, the rates last.
+// done returns the tables of a contest: figures, targets, and false-positive rates.
 func (r *contest) done(main, goals report.Table) *result {
 	for _, c := range r.contenders {
 		if rate, ok := r.rates[c.name]; ok {
@@ -58,7 +58,7 @@ func (r *contest) done(main, goals report.Table) *result {
 	return &result{tables: []report.Table{main, goals}, wrong: r.wrong}
 }
 
-// integers is the cell with all peers.
+// integers measures all peers.
 func integers(ctx context.Context, b *bench, c cell) (*result, error) {
 	p, err := b.dataset(ctx, c)
 	if err != nil {
@@ -88,8 +88,8 @@ func texts(ctx context.Context, b *bench, c cell) (*result, error) {
 		[3]string{"bits-and-blooms", "arrow-go", "bits-and-blooms, arrow-go's column reader"}), 20, 0)
 }
 
-// beside races with peers and the floor. We want so many million keys a second,
-// and so many times the speed of the fastest peer in Go.
+// beside measures peers and the floor. The targets are a speed in million keys per
+// second, and its ratio to the fastest Go peer.
 func (b *bench) beside(ctx context.Context, c cell, p paths, peers []contender, speed, times float64) (*result, error) {
 	all := append([]contender{b.bloomjoin("ours", "**bloomjoin**", p.ids()), b.floor(p.ids())}, peers...)
 	r, err := b.race(ctx, c, p, all)
@@ -107,7 +107,7 @@ func (b *bench) beside(ctx context.Context, c cell, p paths, peers []contender, 
 	return r.done(main, goals), nil
 }
 
-// lines is bound by what decompression takes, which is one goroutine's.
+// lines measures text, which is bound by decompression in one goroutine.
 func lines(ctx context.Context, b *bench, c cell) (*result, error) {
 	p, err := b.dataset(ctx, c)
 	if err != nil {
@@ -130,7 +130,7 @@ func lines(ctx context.Context, b *bench, c cell) (*result, error) {
 	return r.done(r.table(), goals), nil
 }
 
-// dense compares an exact filter, which --kind auto comes to, with bits.
+// dense compares an exact filter, which --kind auto chooses, with a Bloom filter.
 func dense(ctx context.Context, b *bench, c cell) (*result, error) {
 	p, err := b.dataset(ctx, c)
 	if err != nil {
@@ -150,7 +150,7 @@ func dense(ctx context.Context, b *bench, c cell) (*result, error) {
 	return r.done(r.table(), goals), nil
 }
 
-// ways are how goroutines may fill a filter from memory.
+// ways are the ways in which goroutines fill a filter from memory.
 var ways = []struct {
 	name, text string
 	flags      []string
@@ -159,7 +159,7 @@ var ways = []struct {
 	{"private", "bloomjoin, a filter for each goroutine, merged", []string{"-private"}},
 }
 
-// fromMemory is what command memory prints.
+// fromMemory is the output of command memory.
 type fromMemory struct {
 	NS           int64
 	Bytes        int64
@@ -167,8 +167,8 @@ type fromMemory struct {
 	Probed, Hits uint64
 }
 
-// memory runs its processes in rounds, as a contest does; the time is what they
-// measure themselves.
+// memory runs processes in rounds, as a contest does. They measure their time
+// themselves.
 func memory(ctx context.Context, b *bench, c cell) (*result, error) {
 	n, runs, last := b.scaled(100_000_000), race.Runs{}, map[string]fromMemory{}
 	for round := range b.roundsOf(c) {

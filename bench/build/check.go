@@ -8,27 +8,26 @@ import (
 	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 )
 
-// sigmas is how far what is measured may be from what is predicted, in standard
-// deviations of the binomial distribution. One run in 15,000 is outside by
+// sigmas is the allowed deviation of a measured rate from the predicted one, in
+// standard deviations of the binomial distribution. One run in 15,000 exceeds it by
 // chance.
 const sigmas = 4
 
-// rate is a filter's false positives among keys that surely are not in its set,
-// all distinct.
+// rate has a filter's false positives among distinct keys outside its set.
 type rate struct {
 	hits, probed uint64
-	predicted    float64 // by the filter's own bits
+	predicted    float64 // from the filter's bits
 }
 
 func (r rate) measured() float64 { return float64(r.hits) / float64(r.probed) }
 
-// bound is how far the measured rate may be from the predicted one.
+// bound returns the allowed deviation of the measured rate from the predicted one.
 func (r rate) bound() float64 {
 	return sigmas * math.Sqrt(r.predicted*(1-r.predicted)/float64(r.probed))
 }
 
-// within reports whether the filter does what it says. An exact one predicts 0,
-// and has a bound of 0.
+// within reports whether the deviation is allowed. An exact filter predicts 0 and has
+// a bound of 0.
 func (r rate) within() bool { return math.Abs(r.measured()-r.predicted) <= r.bound() }
 
 func (r rate) err() error {
@@ -38,15 +37,15 @@ func (r rate) err() error {
 	return fmt.Errorf("%d false positives among %d keys, want %.6g ± %.2g of them", r.hits, r.probed, r.predicted, r.bound())
 }
 
-// row tells of the rate in a table of targets.
+// row adds the rate to a table of targets.
 func (r rate) row(t *report.Table, what string) {
 	t.Row(what, fmt.Sprintf("%.4f %% of %d", 100*r.measured(), r.probed),
 		fmt.Sprintf("%.4f ± %.4f %% (predicted, %d σ)", 100*r.predicted, 100*r.bound(), sigmas), report.Yes(r.err() == nil))
 }
 
-// probe scans the logs of a set with its filter: no member may be missing, and
-// of the others as many come through as the filter predicts. as is the logs'
-// form, "" or "-text".
+// probe scans the logs of a set with its filter. No member may be missing, and the
+// number of false positives must match the prediction. as is the form of the logs, ""
+// or "-text".
 func (b *bench) probe(ctx context.Context, filter string, p paths, as string) (r rate, err error) {
 	in, err := b.scan(ctx, filter, p.members(as))
 	if err != nil {

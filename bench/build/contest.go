@@ -19,32 +19,32 @@ const (
 	ours   kind = iota
 	goPeer      // another library in Go
 	peer        // another system
-	bound       // a floor: it makes no filter
+	bound       // a floor: a lower bound that makes no filter
 )
 
-// contender is one way to make a filter of a cell's IDs.
+// contender is a way to build a filter from a cell's IDs.
 type contender struct {
 	name, text string
 	kind       kind
 	step       func(out string) race.Step
-	as         string // form of the logs that its filter is probed with
+	as         string // form of the logs to probe
 }
 
-// contest is a race in a cell, and what came of it.
+// contest is a measurement of several contenders in a cell, with its results.
 type contest struct {
 	*bench
 	cell       cell
 	paths      paths
 	contenders []contender
 	runs       race.Runs
-	built      map[string]built // what ours said, by the contender's name
+	built      map[string]built // reports of bloomjoin, by the contender's name
 	rates      map[string]rate
 	wrong      []error
 }
 
-// race lets the contenders run in rounds: in each all in turn, the first one
-// another each time. Of ours every round must make the same filter; that of the
-// first one is probed.
+// race measures the contenders in rounds. Each round runs all of them in turn, starting
+// with a different one. bloomjoin must build the same filter in every round; that of
+// the first round is probed.
 func (b *bench) race(ctx context.Context, c cell, p paths, contenders []contender) (*contest, error) {
 	r := &contest{bench: b, cell: c, paths: p, contenders: contenders, runs: race.Runs{}, built: map[string]built{}, rates: map[string]rate{}}
 	for round := range b.roundsOf(c) {
@@ -68,8 +68,8 @@ func (b *bench) roundsOf(c cell) int {
 	return 5
 }
 
-// once runs a contender in an empty directory, which it removes, and with
-// nothing of its predecessor's left to be written to disk.
+// once runs a contender in an empty directory, which it removes. Before, it flushes
+// pending writes of the previous contender to disk.
 func (r *contest) once(ctx context.Context, who contender) (err error) {
 	race.Say("%s: %s", r.cell.name, who.name)
 	dir, err := os.MkdirTemp(r.out, "bloomjoin-bench-")
@@ -116,13 +116,13 @@ func (r *contest) once(ctx context.Context, who contender) (err error) {
 	return nil
 }
 
-// keys is how many rows the contenders read.
+// keys returns the number of rows that the contenders read.
 func (r *contest) keys() uint64 { return r.scaled(r.cell.set.rows) }
 
-// speed returns a contender's keys a second, in millions.
+// speed returns a contender's speed in million keys per second.
 func (r *contest) speed(name string) float64 { return float64(r.keys()) / r.runs.Wall(name) / 1e6 }
 
-// table is all that was measured of the contenders, ours first and in units of
+// table returns all figures of the contenders, bloomjoin first, with times relative to
 // its time.
 func (r *contest) table() report.Table {
 	first := r.contenders[0].name
@@ -144,11 +144,11 @@ func (r *contest) table() report.Table {
 	return t
 }
 
-// targets begins a table of them.
+// targets returns an empty table of targets.
 func targets() report.Table { return report.Table{Head: []string{"", "measured", "wanted", "met"}} }
 
-// atLeast adds a target that a figure is to reach. Without one the figure is
-// told alone.
+// atLeast adds a target with a lower limit for a figure. Without a target, only the
+// figure is shown.
 func atLeast(t *report.Table, what, unit string, got, want float64) {
 	wanted, met := "–", "–"
 	if want > 0 {
@@ -157,7 +157,7 @@ func atLeast(t *report.Table, what, unit string, got, want float64) {
 	t.Row(what, fmt.Sprintf("%.1f%s", got, unit), wanted, met)
 }
 
-// fastestGo adds the comparison with the fastest of the peers in Go.
+// fastestGo adds the comparison with the fastest Go peer.
 func (r *contest) fastestGo(t *report.Table, want float64) {
 	var names []string
 	for _, c := range r.contenders {
@@ -173,14 +173,14 @@ func (r *contest) fastestGo(t *report.Table, want float64) {
 	atLeast(t, "time of the fastest in Go ("+text+") / bloomjoin's", " ×", r.runs.Ratio(best, r.contenders[0].name), want)
 }
 
-// peak adds the bound of memory: 1.3 times the filter and 256 MiB.
+// peak adds the target for memory: at most 1.3 times the filter plus 256 MiB.
 func (r *contest) peak(t *report.Table, name string) {
 	limit := 1.3*float64(r.built[name].MemoryBytes) + 256<<20
 	got := r.runs.Peak(name)
 	t.Row("peak memory", report.MiB(got)+" MiB", fmt.Sprintf("≤ %s MiB (1.3 × filter + 256 MiB)", report.MiB(int64(limit))), report.Met(float64(got), limit))
 }
 
-// peers are other libraries, from the same files.
+// peers returns other libraries as contenders, with the same files.
 func (r *bench) peers(ids string, names ...[3]string) (all []contender) {
 	for _, n := range names {
 		argv := []string{r.program.peers, "-filter", n[0], "-reader", n[1], "-threads", fmt.Sprint(threads), "-fpr", fmt.Sprint(fpr), ids}
@@ -189,14 +189,14 @@ func (r *bench) peers(ids string, names ...[3]string) (all []contender) {
 	return all
 }
 
-// floor decompresses the pages of files.
+// floor returns the contender that only decompresses pages.
 func (b *bench) floor(ids string) contender {
 	return contender{name: "floor", text: "*floor: decompress*", kind: bound, step: func(string) race.Step {
 		return race.Step{Argv: []string{b.program.floor, "-threads", fmt.Sprint(threads), "-columns", key, ids}}
 	}}
 }
 
-// peerReply is what command peers prints.
+// peerReply is the output of command peers.
 type peerReply struct {
 	Version string
 	Bytes   uint64
@@ -204,8 +204,8 @@ type peerReply struct {
 	Hits    uint64
 }
 
-// equals says in a sentence what filters peers make: of what version, how large,
-// and how many of the keys outside they let through.
+// equals returns a sentence about the peers' filters: version, size, and false
+// positives.
 func (r *contest) equals(ctx context.Context, t *report.Table, log string) error {
 	for _, c := range r.contenders {
 		if c.kind != goPeer {

@@ -11,25 +11,25 @@ import (
 	"github.com/bloomjoin/bloomjoin/bench/internal/race"
 )
 
-// dataVersion is part of the data's names: to be raised when command generate
-// makes something else than before.
+// dataVersion is part of the data's names. Raise it when command generate changes its
+// output.
 const dataVersion = 1
 
-// smaller is what -quick divides sizes by.
+// smaller is the divisor of sizes with -quick.
 const smaller = 1000
 
-// set is an ID set that command generate makes.
+// set is a generated ID set.
 type set struct {
 	kind     string
 	rows     uint64
 	files    uint64
-	distinct uint64 // if not as many as rows
+	distinct uint64 // if it differs from rows
 }
 
-// outside is how many keys that are in no set are probed.
+// outside is the number of probed keys outside the set.
 const outside = 10_000_000
 
-// scaled returns a number as -quick wants it.
+// scaled returns a size reduced by -quick.
 func (b *bench) scaled(n uint64) uint64 {
 	if b.quick {
 		return n / smaller
@@ -37,7 +37,7 @@ func (b *bench) scaled(n uint64) uint64 {
 	return n
 }
 
-// paths of a set's data.
+// paths are the paths of a set's data.
 type paths struct{ dir string }
 
 func (p paths) ids() string              { return filepath.Join(p.dir, "ids") }
@@ -46,14 +46,14 @@ func (p paths) outside(as string) string { return filepath.Join(p.dir, "outside"
 func (p paths) members(as string) string { return filepath.Join(p.dir, "members"+as+".parquet") }
 func (p paths) text() string             { return filepath.Join(p.dir, "ids", "part-00.txt.gz") }
 
-// name tells a set's data from all others, as long as no two sets of a kind have
-// as many rows.
+// name returns a unique name for a set's data. Sets of a kind must have different
+// numbers of rows.
 func (s set) name(rows uint64) string {
 	return fmt.Sprintf("build-%s-%d.v%d", s.kind, rows, dataVersion)
 }
 
-// dataset returns where a cell's data are, which it makes if need be and reads
-// once.
+// dataset returns the paths of a cell's data. It generates them if necessary, and reads
+// them into the page cache.
 func (b *bench) dataset(ctx context.Context, c cell) (paths, error) {
 	s := c.set
 	if s.kind == "" {
@@ -77,8 +77,8 @@ func (b *bench) dataset(ctx context.Context, c cell) (paths, error) {
 
 func number(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// storeOf says what kind of place a directory is in: what is written to a disk
-// and made sure of (fsync) takes the time that the disk takes.
+// storeOf returns the kind of file system that a directory is on. On a disk, fsync
+// is part of every time.
 func storeOf(dir string) (string, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {

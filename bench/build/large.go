@@ -14,15 +14,15 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 )
 
-// The budget of the large builds, and the shards that they are divided into.
+// The budget and the number of shards of the large builds.
 const (
 	budget      = "3GiB"
 	budgetBytes = 3 << 30
 	shards      = 10
 )
 
-// billion builds a large set in one process and in shards, which must come to
-// the same file.
+// billion builds a large set in one process and in shards, which must result in the
+// same file.
 func billion(ctx context.Context, b *bench, c cell) (*result, error) {
 	p, err := b.dataset(ctx, c)
 	if err != nil {
@@ -53,14 +53,14 @@ func billion(ctx context.Context, b *bench, c cell) (*result, error) {
 	return r.done(main, goals), nil
 }
 
-// division is what building in shards took.
+// division has the figures of a build in shards.
 type division struct {
 	all, merge    race.Usage
 	slowest       float64
-	whole, merged [sha256.Size]byte // of the files
+	whole, merged [sha256.Size]byte // digests of the files
 }
 
-// divided builds in one process, then in shards, and merges those.
+// divided builds in one process, then in shards, and merges the shards.
 func (b *bench) divided(ctx context.Context, p paths) (d division, err error) {
 	dir, err := os.MkdirTemp(b.out, "bloomjoin-bench-")
 	if err != nil {
@@ -101,7 +101,7 @@ func (b *bench) divided(ctx context.Context, p paths) (d division, err error) {
 	return d, err
 }
 
-// digest hashes a file.
+// digest returns the hash of a file.
 func digest(path string) (sum [sha256.Size]byte, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -115,7 +115,7 @@ func digest(path string) (sum [sha256.Size]byte, err error) {
 	return [sha256.Size]byte(h.Sum(nil)), nil
 }
 
-// duplicates builds from many rows of few keys, and from the keys alone.
+// duplicates measures builds from many rows with few keys, and from the distinct keys.
 func duplicates(ctx context.Context, b *bench, c cell) (*result, error) {
 	p, err := b.dataset(ctx, c)
 	if err != nil {
@@ -146,7 +146,7 @@ func duplicates(ctx context.Context, b *bench, c cell) (*result, error) {
 	return r.done(main, goals), nil
 }
 
-// alone builds from the distinct keys.
+// alone measures the build from the distinct keys.
 func (b *bench) alone(ctx context.Context, p paths) (made built, err error) {
 	dir, err := os.MkdirTemp(b.out, "bloomjoin-bench-")
 	if err != nil {
@@ -157,15 +157,15 @@ func (b *bench) alone(ctx context.Context, p paths) (made built, err error) {
 	return made, err
 }
 
-// folding is how far a filter for many keys that holds few can be folded.
+// folding describes how far an oversized filter can be folded.
 type folding struct {
-	blocks         uint64 // before
-	by, next       uint64 // the divisor, and the next one, which is too much
-	bytes          int64  // after
+	blocks         uint64 // before folding
+	by, next       uint64 // the divisor, and the next one, which is too large
+	bytes          int64  // after folding
 	rate, nextRate float64
 }
 
-// foldingOf computes it from the published formula of the size.
+// foldingOf computes the folding from the documented formula of the size.
 func foldingOf(geometry string, capacity, distinct uint64) (f folding, err error) {
 	for _, g := range bloom.Geometries() {
 		if g.String() != geometry {

@@ -1,17 +1,17 @@
-// Command build measures how filters are built: whole processes of bloomjoin,
-// in turn with floors and peers, from files of up to a billion IDs.
+// Command build compares builds of filters from files of up to a billion IDs with
+// floors and peers. It runs whole processes in turn.
 //
 //	cd bench && go run ./build -data DIR                          the cells of up to 100 million IDs
 //	cd bench && go run ./build -data DIR -cell int64-1b           one cell; -cell may be repeated, "all" means all
 //	cd bench && go run ./build -data DIR -cell all -update        all of them, into ../docs/build.md
 //	cd bench && go run ./build -data DIR -quick                   all, a thousandth of the size: does it run?
 //
-// It needs Linux, Go, and for one peer Python 3 with venv. Data are made once,
-// and kept in the directory that -data names: 0.8 GB for 100 million integers,
-// 2.6 GB for 100 million strings, 8 GB for a billion rows.
+// It needs Linux, Go, and for one peer Python 3 with venv. Data are generated once and
+// kept in the -data directory: 0.8 GB for 100 million integers, 2.6 GB for 100 million
+// strings, 8 GB for a billion rows.
 //
-// A filter that loses a key, or whose false positives are not what it says,
-// ends the run with exit status 1. A target that is missed does not.
+// The exit status is 1 if a filter loses a key, or if its false positives differ from
+// the prediction. Missed targets do not count.
 package main
 
 import (
@@ -29,7 +29,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 )
 
-// document is where -update writes, seen from the module's directory.
+// document is the file that -update changes, relative to the module's directory.
 const document = "../docs/build.md"
 
 func main() {
@@ -37,19 +37,19 @@ func main() {
 	defer stop()
 	if err := command(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "build:", err)
-		os.Exit(1) //nolint:forbidigo // the command's own end
+		os.Exit(1) //nolint:forbidigo // exit status of the command
 	}
 }
 
-// bench is what the flags say, and the programs that are run.
+// bench has the values of the flags and the programs to run.
 type bench struct {
 	data, out string
-	rounds    int // 0: as the cell says
+	rounds    int // 0: the default of the cell
 	quick     bool
 	program   struct{ ours, floor, gunzip, generate, memory, peers, python string }
 }
 
-// What all builds are asked for.
+// Parameters of all builds.
 const (
 	fpr     = 0.01
 	threads = 2
@@ -131,8 +131,8 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// all measures the cells and prints each as it ends. What is wrong with one does
-// not keep the others from being measured.
+// all measures the cells and prints each when it is complete. A failure in one does
+// not stop the others.
 func (b *bench) all(ctx context.Context, chosen []cell, update bool) error {
 	machine, err := report.Machine()
 	if err != nil {
@@ -164,7 +164,7 @@ func (b *bench) all(ctx context.Context, chosen []cell, update bool) error {
 	return errors.Join(wrong...)
 }
 
-// commandFor is what somebody types to measure a cell as it was.
+// commandFor returns the command that repeats the measurement of a cell.
 func (b *bench) commandFor(c cell) string {
 	text := "go run ./build -data DIR -cell " + c.name
 	if b.rounds > 0 {
@@ -173,7 +173,7 @@ func (b *bench) commandFor(c cell) string {
 	return text
 }
 
-// result is what a cell gives: tables, and what must not be.
+// result has the tables of a cell, and its failures.
 type result struct {
 	tables []report.Table
 	wrong  []error
@@ -187,8 +187,8 @@ func (r *result) markdown() string {
 	return strings.Join(texts, "\n")
 }
 
-// chosenCells returns the cells of these names, in their order. None means
-// those that are not big, or under -quick all.
+// chosenCells returns the cells with the given names, in the order of the document.
+// No name means all except big ones, or all with -quick.
 func chosenCells(names []string, quick bool) ([]cell, error) {
 	all := cells()
 	if slices.Contains(names, "all") || quick && len(names) == 0 {

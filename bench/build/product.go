@@ -10,7 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bench/internal/race"
 )
 
-// built is what bloomjoin build --json says; docs/schemas.md documents it.
+// built is the report of bloomjoin build --json, see docs/schemas.md.
 type built struct {
 	Rows         uint64  `json:"rows"`
 	Keys         uint64  `json:"keys"`
@@ -21,20 +21,20 @@ type built struct {
 	FileBytes    int64   `json:"file_bytes"`
 	FPRPredicted float64 `json:"fpr_predicted"`
 	Digest       string  `json:"digest"`
-	// How the work was shared; see filterbuild.Sharing.
+	// How the work was divided, see filterbuild.Sharing.
 	Sharing      string `json:"sharing"`
 	Passes       int    `json:"passes"`
 	SpilledBytes int64  `json:"spilled_bytes"`
 }
 
-// scanned is what bloomjoin scan --json says.
+// scanned is the report of bloomjoin scan --json.
 type scanned struct {
 	RowsIn       uint64  `json:"rows_in"`
 	RowsOut      uint64  `json:"rows_out"`
 	FPRPredicted float64 `json:"fpr_predicted"`
 }
 
-// build is our command line; more are flags besides the usual ones.
+// build returns the command line of a build with additional flags.
 func (b *bench) build(out, ids string, more ...string) race.Step {
 	argv := []string{b.program.ours, "build", "--force", "--quiet", "--json", "--threads", strconv.Itoa(threads),
 		"--key", key, "--fpr", strconv.FormatFloat(fpr, 'g', -1, 64)}
@@ -45,7 +45,7 @@ func (b *bench) merge(out string, more ...string) race.Step {
 	return race.Step{Argv: append([]string{b.program.ours, "merge", "--force", "--quiet", "--json", "--threads", strconv.Itoa(threads), "-o", out}, more...)}
 }
 
-// scan counts the rows of a log that a filter lets through.
+// scan counts the rows of a log that pass a filter.
 func (b *bench) scan(ctx context.Context, filter, log string) (s scanned, err error) {
 	_, err = answered(ctx, race.Step{Argv: []string{b.program.ours, "scan", "--count", "--quiet", "--json", "--filter", filter, log}}, &s)
 	return s, err

@@ -12,12 +12,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/bench/internal/race"
 )
 
-// answer is what DuckDB reads in a file: its rows, and the sum over them of the
-// hash of all their values, whatever the order of columns.
+// answer is DuckDB's digest of a file: its rows, and the sum over rows of the hash of
+// all values. It does not depend on the order of columns.
 type answer struct {
 	Rows    int64    `json:"rows"`
 	Hash    string   `json:"hash"`
-	Ordered string   `json:"ordered"` // the same, of the rows and their numbers
+	Ordered string   `json:"ordered"` // the same over rows and their numbers, so it depends on their order
 	Columns []string `json:"columns"` // sorted
 	Codecs  []string `json:"codecs"`
 	bytes   int64
@@ -38,8 +38,8 @@ func answerIn(ctx context.Context, python, path string) (a answer, err error) {
 	return a, json.Unmarshal(out.Bytes(), &a)
 }
 
-// same compares an answer with DuckDB's, which is to have rows: equal answers
-// without any would show nothing.
+// same compares an answer with DuckDB's, which must have rows: equality of empty
+// answers would show nothing.
 func (a answer) same(want answer) error {
 	switch {
 	case want.Rows == 0:

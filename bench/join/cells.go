@@ -8,18 +8,18 @@ import (
 	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 )
 
-// payload is what the IDs of command generate have besides the key.
+// payload names the columns of generated IDs other than the key.
 const payload = "score,name"
 
-// cell is something to measure.
+// cell is a measurement.
 type cell struct {
 	name, text string
-	big        bool // measured only if asked for
+	big        bool // measured only on request
 	data       func(context.Context, *bench) (dataset, error)
 	measure    func(context.Context, *bench, cell, dataset) (*result, error)
 }
 
-// cells in the order of the document.
+// cells returns all cells, in the order of the document.
 func cells() []cell {
 	return []cell{
 		{name: "semi-100m", text: "semi-join with 100 million IDs, of which 1 % of the log's rows have one",
@@ -49,7 +49,7 @@ func cells() []cell {
 	}
 }
 
-// jobOf is a job on a data set whose IDs have a payload.
+// jobOf returns a job on a data set whose IDs have a payload.
 func jobOf(d dataset, typ string) job {
 	j := job{dataset: d, typ: typ}
 	if typ != "semi" {
@@ -58,8 +58,8 @@ func jobOf(d dataset, typ string) job {
 	return j
 }
 
-// beside races with the peers. We want that much of DuckDB's time, and of its
-// memory if peak is not 0.
+// beside measures a job with all peers. The targets are ratios to DuckDB's time, and
+// to its memory if peak is not 0.
 func beside(typ string, wall, peak float64) func(context.Context, *bench, cell, dataset) (*result, error) {
 	return func(ctx context.Context, b *bench, c cell, d dataset) (*result, error) {
 		j := jobOf(d, typ)
@@ -77,17 +77,17 @@ func beside(typ string, wall, peak float64) func(context.Context, *bench, cell, 
 	}
 }
 
-// summary tells in a sentence what ours said of the join.
+// summary returns a sentence about bloomjoin's report.
 func (r *contest) summary(name string) string {
 	s := r.said[name]
 	return fmt.Sprintf("The log has %s rows, of which %d were candidates and %d are in the answer; %d of %s IDs have a row. Strategy: %s.",
 		report.Count(uint64(s.RowsIn)), s.Candidates, s.RowsOut, s.IDsMatched, report.Count(uint64(s.IDsTotal)), s.Strategy)
 }
 
-// mostSmall is what a small join may take, in seconds.
+// mostSmall is the target for a small join, in seconds.
 const mostSmall = 0.15
 
-// little is a whole process with little to do.
+// little measures a process with little to do.
 func little(ctx context.Context, b *bench, c cell, d dataset) (*result, error) {
 	semi, inner := jobOf(d, "semi"), jobOf(d, "inner")
 	r, err := b.race(ctx, c.name, 20, []contender{

@@ -17,7 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 )
 
-// joined is what bloomjoin join --json says; docs/schemas.md documents it.
+// joined is the report of bloomjoin join --json, see docs/schemas.md.
 type joined struct {
 	RowsIn       int64   `json:"rows_in"`
 	RowsOut      int64   `json:"rows_out"`
@@ -32,22 +32,22 @@ type joined struct {
 	} `json:"warnings"`
 }
 
-// contest is a race, and what came of it.
+// contest is a measurement of several contenders, with its results.
 type contest struct {
 	*bench
 	name       string
 	contenders []contender
 	runs       race.Runs
-	said       map[string]joined // by ours, by the contender's name
-	failed     map[string]string // why, by the contender's name
-	wrong      []error           // the failures that must not be
+	said       map[string]joined // reports of bloomjoin, by the contender's name
+	failed     map[string]string // the reason, by the contender's name
+	wrong      []error           // failures that are errors
 	answers    map[job]answer    // DuckDB's
-	ordered    map[job]string    // our rows in their order, which no strategy may change
+	ordered    map[job]string    // order-dependent digests of bloomjoin, equal for all strategies
 }
 
-// race lets the contenders run in rounds: in each all in turn, the first one
-// another each time. Every answer is compared with DuckDB's, which comes first.
-// Who fails runs no more; the others do.
+// race measures the contenders in rounds. Each round runs all of them in turn, starting
+// with a different one. Every answer is compared with DuckDB's, which runs first. A
+// contender that fails is not run again.
 func (b *bench) race(ctx context.Context, name string, rounds int, contenders []contender) (*contest, error) {
 	r := &contest{
 		bench: b, name: name, contenders: contenders,
@@ -83,7 +83,7 @@ func (b *bench) roundsOf(usual int) int {
 	return usual
 }
 
-// answer asks DuckDB, untimed, unless it was asked before.
+// answer returns DuckDB's answer, computed untimed at the first call.
 func (r *contest) answer(ctx context.Context, j job) error {
 	if _, ok := r.answers[j]; ok {
 		return nil
@@ -101,8 +101,8 @@ func (r *contest) answer(ctx context.Context, j job) error {
 	})
 }
 
-// within gives a contender an empty directory, which it removes. Nothing is left
-// to be written to disk when it returns.
+// within calls a function with an empty directory, which it removes. It flushes
+// pending writes to disk before it returns.
 func (r *contest) within(do func(out, scratch string) error) (err error) {
 	dir, err := os.MkdirTemp(r.out, "bloomjoin-bench-")
 	if err != nil {
@@ -143,7 +143,7 @@ func (r *contest) once(ctx context.Context, who contender) error {
 	})
 }
 
-// heard checks what our process says against what it wrote.
+// heard compares bloomjoin's report with its output.
 func (r *contest) heard(who contender, printed []byte, got answer) error {
 	var says joined
 	if err := json.Unmarshal(printed, &says); err != nil {
@@ -153,7 +153,7 @@ func (r *contest) heard(who contender, printed []byte, got answer) error {
 	switch {
 	case says.RowsOut != got.Rows:
 		return fmt.Errorf("it says that it wrote %d rows; there are %d", says.RowsOut, got.Rows)
-	case len(says.Warnings) > 0: // there is nothing to warn of
+	case len(says.Warnings) > 0: // no warning is expected
 		return fmt.Errorf("it warns: %s", says.Warnings[0].Text)
 	case ok && before != got.Ordered && !who.anyOrder:
 		return errors.New("its rows are right, and in another order than those of a join before")
@@ -165,8 +165,8 @@ func (r *contest) heard(who contender, printed []byte, got answer) error {
 	return nil
 }
 
-// fails takes a contender out of the race. If it may refuse, and exits by itself,
-// nothing is wrong.
+// fails removes a contender from the race. It is not an error if the contender may
+// refuse and has exited by itself.
 func (r *contest) fails(who contender, err error) {
 	race.Say("%s: %s fails", r.name, who.name)
 	r.failed[who.name] = strings.TrimPrefix(race.Tail(err.Error(), 1), "bloomjoin: ")
@@ -177,7 +177,7 @@ func (r *contest) fails(who contender, err error) {
 	}
 }
 
-// spilled is what our process wrote to disk to wait there.
+// spilled returns the bytes that bloomjoin spilled to disk.
 func (r *contest) spilled(name string) string {
 	if s, ok := r.said[name]; ok {
 		return fmt.Sprintf("%.0f", float64(s.SpilledBytes)/1e6)
@@ -185,8 +185,8 @@ func (r *contest) spilled(name string) string {
 	return "–"
 }
 
-// table has all that was measured of the contenders. unit names the one whose
-// time is the unit of a contender's.
+// table returns all figures of the contenders. unit returns the name of the contender
+// whose time is the unit for another's.
 func (r *contest) table(unitText string, unit func(name string) string) report.Table {
 	t := report.Table{Name: r.name, Head: []string{r.name, "median s", "least s", "CPU s", "peak MiB", "on disk MB", "rows out", "its time / " + unitText}}
 	for _, c := range r.contenders {
@@ -206,12 +206,12 @@ func (r *contest) table(unitText string, unit func(name string) string) report.T
 	return t
 }
 
-// toOurs is a table in units of our time.
+// toOurs returns a table with times relative to bloomjoin's.
 func (r *contest) toOurs() report.Table {
 	return r.table("bloomjoin's", func(string) string { return "ours" })
 }
 
-// roundsRun is how often those ran that did not fail.
+// roundsRun returns the number of rounds of contenders that did not fail.
 func (r *contest) roundsRun() (n int) {
 	for _, runs := range r.runs {
 		n = max(n, len(runs))
@@ -219,7 +219,7 @@ func (r *contest) roundsRun() (n int) {
 	return n
 }
 
-// figure is one of a contender, not a number if it did not run.
+// figure returns a figure of a contender; NaN if it did not run.
 func (r *contest) figure(name string, of func(name string) float64) float64 {
 	if len(r.runs[name]) == 0 {
 		return math.NaN()
@@ -227,16 +227,16 @@ func (r *contest) figure(name string, of func(name string) float64) float64 {
 	return of(name)
 }
 
-// peakRatio compares the memory of two contenders.
+// peakRatio returns the ratio of the peak memory of two contenders.
 func (r *contest) peakRatio(name, unit string) float64 {
 	peak := func(name string) float64 { return float64(r.runs.Peak(name)) }
 	return r.figure(name, peak) / r.figure(unit, peak)
 }
 
-// targets begins a table of them.
+// targets returns an empty table of targets.
 func targets() report.Table { return report.Table{Head: []string{"", "measured", "wanted", "met"}} }
 
-// atMost adds a target that a figure is to keep within.
+// atMost adds a target with an upper limit for a figure.
 func atMost(t *report.Table, what string, got, want float64) {
 	t.Row(what, report.Number(got), "≤ "+report.Number(want), report.Met(got, want))
 }

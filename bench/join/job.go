@@ -9,8 +9,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/bench/internal/race"
 )
 
-// scripts are the peers' programs, as their users would write them, and what
-// reads answers.
+// scripts are the peers' programs, as their users would write them, and the program
+// that reads answers.
 //
 //go:embed python/*.py
 var scripts embed.FS
@@ -18,12 +18,12 @@ var scripts embed.FS
 func script(name string) string {
 	text, err := scripts.ReadFile("python/" + name + ".py")
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // an embedded file exists
 	}
 	return string(text)
 }
 
-// job is one join. Two jobs that are equal have the same answer.
+// job is a join. Equal jobs have equal answers.
 type job struct {
 	dataset
 	typ     string // semi or inner
@@ -37,21 +37,20 @@ const (
 	peer
 )
 
-// contender is one way to do a job.
+// contender is a way to do a job.
 type contender struct {
 	name, text string
 	kind       kind
 	job        job
-	// mayRefuse says that an error is an answer, which the table tells of.
+	// mayRefuse reports whether a refusal is acceptable. The table shows it.
 	mayRefuse bool
-	// anyOrder says that the memory is too little for the order of the others.
+	// anyOrder reports whether the memory is too small to keep the order of rows.
 	anyOrder bool
-	// step is the process that does it, and writes to out. What waits on disk goes
-	// below scratch.
+	// step returns the process, which writes to out and spills to scratch.
 	step func(b *bench, j job, out, scratch string) race.Step
 }
 
-// bloomjoin is our command; more are flags besides the usual ones.
+// bloomjoin returns a contender with additional flags.
 func bloomjoin(name, text string, j job, more ...string) contender {
 	return contender{name: name, text: text, job: j, step: func(b *bench, j job, out, scratch string) race.Step {
 		argv := []string{b.program.ours, "join", "--force", "--quiet", "--json", "--threads", fmt.Sprint(threads),
@@ -60,13 +59,13 @@ func bloomjoin(name, text string, j job, more ...string) contender {
 	}}
 }
 
-// strategy is our command with a strategy forced.
+// strategy returns a contender with a forced strategy.
 func strategy(name string, j job, more ...string) contender {
 	return bloomjoin(name, "`"+name+"`", j, append([]string{"--strategy", name}, more...)...)
 }
 
-// python is a peer whose script is run with
-// LOG IDS OUT CODEC KEY TYPE PAYLOAD THREADS SCRATCH, and what more says.
+// python returns a peer whose script has the arguments
+// LOG IDS OUT CODEC KEY TYPE PAYLOAD THREADS SCRATCH, followed by more.
 func python(name, text, file string, threads int, j job, more ...string) contender {
 	return contender{name: name, text: text, kind: peer, job: j, step: func(b *bench, j job, out, scratch string) race.Step {
 		argv := []string{b.program.python, "-c", script(file), j.log, j.ids, out, codec, key, j.typ, j.payload, fmt.Sprint(threads), scratch}
@@ -78,11 +77,11 @@ func duckdb(j job) contender {
 	return python("duckdb", version(race.DuckDB), "duckdb_join", threads, j)
 }
 
-// reference is the DuckDB whose answer is compared with all others'.
+// reference is the DuckDB that all answers are compared with.
 func reference(j job) contender { return python("answer", "", "duckdb_join", threads, j, "8GiB") }
 
-// polars are its ways. It leaves one of two processors idle unless it is given
-// more threads.
+// polars returns the variants of Polars. With two threads it leaves one of two
+// processors idle.
 func polars(j job) []contender {
 	all := []contender{python("polars-join", version(race.Polars)+", join, twice the threads", "polars_join", 2*threads, j)}
 	if j.typ == "semi" {
@@ -91,12 +90,12 @@ func polars(j job) []contender {
 	return all
 }
 
-// version makes "duckdb==2.0.0" a system's name and version.
+// version renders a requirement such as "duckdb==2.0.0" as a name and a version.
 func version(pin string) string {
 	name, number, _ := strings.Cut(pin, "==")
 	names := map[string]string{"duckdb": "DuckDB", "polars": "Polars"}
 	return names[name] + " " + number
 }
 
-// outIn is where an answer goes.
+// outIn returns the path of an answer.
 func outIn(dir string) string { return filepath.Join(dir, "out.parquet") }

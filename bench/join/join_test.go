@@ -41,7 +41,7 @@ func TestChosenCells(t *testing.T) {
 	}
 }
 
-// The document has a place for each cell.
+// The document has markers for each cell.
 func TestDocumentHasMarkers(t *testing.T) {
 	doc, err := os.ReadFile("../" + document)
 	if err != nil {
@@ -74,7 +74,7 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// What programs are told.
+// The command lines of programs.
 func TestSteps(t *testing.T) {
 	b := &bench{}
 	b.program.ours, b.program.python = "BJ", "PY"
@@ -100,7 +100,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// stand is a script in the place of a program.
+// stand returns a script that stands in for a program.
 func stand(t *testing.T, script string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program")
@@ -110,9 +110,9 @@ func stand(t *testing.T, script string) string {
 	return path
 }
 
-// A wrong answer, the same rows in another order than before, a report of other rows than were written, a warning, another
-// strategy than asked for and a failure are told of; a refusal that may be is not. The others
-// run on.
+// Wrong answers, a changed order of rows, a report that differs from the output,
+// warnings, another strategy than requested and failures are errors; an acceptable
+// refusal is not. The other contenders continue.
 func TestWrongAnswers(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	if err := os.WriteFile(log, nil, 0o600); err != nil {

@@ -1,5 +1,5 @@
-// Command join measures joins of Parquet files: whole processes of bloomjoin, in
-// turn with DuckDB and Polars, each answer compared with DuckDB's.
+// Command join compares joins of Parquet files with DuckDB and Polars. It runs whole
+// processes in turn, and compares each answer with DuckDB's.
 //
 //	cd bench && go run ./join -data DIR                        all cells but the big one
 //	cd bench && go run ./join -data DIR -cell semi-100m        one cell; -cell may be repeated, "all" means all
@@ -7,11 +7,11 @@
 //	cd bench && go run ./join -data DIR -quick                 all, a thousandth of the size: does it run?
 //
 // It needs Linux, Go, and Python 3 with venv, into which it installs the peers.
-// Data are made once, and kept in the directory that -data names: 9 GB, and
-// for the big cell 13 GB more.
+// Data are generated once and kept in the -data directory: 9 GB, and 13 GB more for the
+// big cell.
 //
-// An answer that is not DuckDB's ends the run with exit status 1, and so does a
-// strategy that refuses what it should do. A target that is missed does not.
+// The exit status is 1 if an answer differs from DuckDB's, or if a strategy refuses a
+// join that it must do. Missed targets do not count.
 package main
 
 import (
@@ -29,7 +29,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 )
 
-// document is where -update writes, seen from the module's directory.
+// document is the file that -update changes, relative to the module's directory.
 const document = "../docs/join.md"
 
 func main() {
@@ -37,19 +37,19 @@ func main() {
 	defer stop()
 	if err := command(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "join:", err)
-		os.Exit(1) //nolint:forbidigo // the command's own end
+		os.Exit(1) //nolint:forbidigo // exit status of the command
 	}
 }
 
-// bench is what the flags say, and the programs that are run.
+// bench has the values of the flags and the programs to run.
 type bench struct {
 	data, out string
-	rounds    int    // 0: as the cell says
-	smaller   uint64 // what sizes are divided by
+	rounds    int    // 0: the default of the cell
+	smaller   uint64 // divisor of sizes
 	program   struct{ ours, generate, scan, python string }
 }
 
-// What all joins have in common.
+// Parameters of all joins.
 const (
 	threads = 2
 	key     = "user_id"
@@ -109,7 +109,7 @@ func command(ctx context.Context, args []string) error {
 	return b.all(ctx, chosen, *update)
 }
 
-// prepare builds the programs, and installs the peers.
+// prepare builds the programs and installs the peers.
 func (b *bench) prepare(ctx context.Context) (err error) {
 	if b.data, err = race.Store(b.data); err != nil {
 		return err
@@ -132,8 +132,8 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// all measures the cells and prints each as it ends. What is wrong with one does
-// not keep the others from being measured.
+// all measures the cells and prints each when it is complete. A failure in one does
+// not stop the others.
 func (b *bench) all(ctx context.Context, chosen []cell, update bool) error {
 	machine, err := report.Machine()
 	if err != nil {
@@ -173,7 +173,7 @@ func (b *bench) measure(ctx context.Context, c cell) (*result, error) {
 	return c.measure(ctx, b, c, d)
 }
 
-// commandFor is what somebody types to measure a cell as it was.
+// commandFor returns the command that repeats the measurement of a cell.
 func (b *bench) commandFor(c cell) string {
 	text := "go run ./join -data DIR -cell " + c.name
 	if b.rounds > 0 {
@@ -182,7 +182,7 @@ func (b *bench) commandFor(c cell) string {
 	return text
 }
 
-// result is what a cell gives: tables, and what must not be.
+// result has the tables of a cell, and its failures.
 type result struct {
 	tables []report.Table
 	wrong  []error
@@ -196,8 +196,8 @@ func (r *result) markdown() string {
 	return strings.Join(texts, "\n")
 }
 
-// chosenCells returns the cells of these names, in their order. None means
-// those that are not big, or under -quick all.
+// chosenCells returns the cells with the given names, in the order of the document.
+// No name means all except big ones, or all with -quick.
 func chosenCells(names []string, quick bool) ([]cell, error) {
 	all := cells()
 	if slices.Contains(names, "all") || quick && len(names) == 0 {

@@ -12,15 +12,15 @@ import (
 	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 )
 
-// sample is a log and IDs that a plan is made for.
+// sample is a log and an ID set to plan a join for.
 type sample struct {
 	text string
 	dataset
-	pattern string // of the log's files, if it is a directory
+	pattern string // glob of the log's files, if it is a directory
 }
 
-// samples makes logs and IDs of all kinds: rows that are spread in all ways over
-// keys and over the file, all of which match, and none.
+// samples returns logs and ID sets of many kinds, with different distributions of rows
+// over keys and files, including logs where all or no rows match.
 func samples(ctx context.Context, b *bench) (all []sample, err error) {
 	for _, s := range []struct {
 		text string
@@ -61,24 +61,24 @@ func samples(ctx context.Context, b *bench) (all []sample, err error) {
 	return all, nil
 }
 
-// planned makes the data of plans, which are many.
+// planned generates the data of all samples.
 func planned(ctx context.Context, b *bench) (dataset, error) {
 	_, err := samples(ctx, b)
 	return dataset{}, err
 }
 
-// estimate is a figure with the bounds that a plan gives it.
+// estimate is a figure with its bounds, from a plan.
 type estimate struct{ Value, Low, High float64 }
 
-// rounding is what computing may add to a figure that is known.
+// rounding is the tolerance for rounding errors in exact figures.
 const rounding = 1e-9
 
-// holds reports whether a figure is within the bounds.
+// holds reports whether the actual figure is within the bounds.
 func (e estimate) holds(real float64) bool {
 	return e.Low*(1-rounding) <= real && real <= e.High*(1+rounding)
 }
 
-// plan is what bloomjoin plan --json says; docs/schemas.md documents it.
+// plan is the report of bloomjoin plan --json, see docs/schemas.md.
 type plan struct {
 	Strategy    string   `json:"strategy"`
 	Selectivity estimate `json:"selectivity"`
@@ -86,15 +86,15 @@ type plan struct {
 	Seconds     float64  `json:"seconds"`
 }
 
-// real is what DuckDB counts.
+// real has DuckDB's figures.
 type real struct {
 	Rows    float64 `json:"rows"`
-	Matched float64 `json:"matched"` // rows of the log that have an ID
+	Matched float64 `json:"matched"` // log rows that have an ID
 	Pairs   float64 `json:"pairs"`
 }
 
-// plans compares estimates with what DuckDB counts. One out of its bounds is
-// wrong as one in twenty may be: it is told of and ends nothing.
+// plans compares estimates with DuckDB's figures. One in twenty may be out of bounds, so
+// that is reported but is not an error.
 func plans(ctx context.Context, b *bench, c cell, _ dataset) (*result, error) {
 	all, err := samples(ctx, b)
 	if err != nil {
@@ -124,7 +124,7 @@ func plans(ctx context.Context, b *bench, c cell, _ dataset) (*result, error) {
 	return &result{tables: []report.Table{t}}, nil
 }
 
-// answered runs a program that prints a JSON object.
+// answered runs a program and decodes the JSON object that it prints.
 func answered(ctx context.Context, answer any, argv ...string) error {
 	var out bytes.Buffer
 	s := race.Step{Argv: argv, Out: &out}
@@ -140,12 +140,12 @@ func answered(ctx context.Context, answer any, argv ...string) error {
 func percent(share float64) string { return fmt.Sprintf("%.4g", 100*share) }
 func whole(v float64) string       { return fmt.Sprintf("%.0f", v) }
 
-// bounds shows an estimate.
+// bounds renders an estimate.
 func bounds(e estimate, text func(float64) string) string {
 	return fmt.Sprintf("%s (%s to %s)", text(e.Value), text(e.Low), text(e.High))
 }
 
-// errorOf is how far an estimate is from what is, in per cent of that.
+// errorOf returns the error of an estimate in per cent of the actual figure.
 func errorOf(got, want float64) string {
 	switch {
 	case math.Abs(got-want) <= rounding*want:

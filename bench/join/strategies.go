@@ -13,15 +13,15 @@ import (
 	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 )
 
-// forced are the strategies that can be asked for.
+// forced are the strategies that can be forced.
 var forced = []string{"exact", "lookup", "broadcast", "reverse", "shuffle"}
 
-// aboveBest is how much longer than the best the planner's choice may take.
+// aboveBest is the allowed ratio of the planner's choice to the best strategy.
 const aboveBest = 1.2
 
-// strategies races all of them. must names one that may not refuse, besides
-// those that never may: all but exact, which answers with columns of the IDs,
-// or IDs that make no exact filter, cannot do.
+// strategies measures all strategies. must names a strategy that may not refuse. Only
+// exact may refuse otherwise: it needs IDs that fit an exact filter, and an answer
+// without columns of the IDs.
 func strategies(typ, must string) func(context.Context, *bench, cell, dataset) (*result, error) {
 	return func(ctx context.Context, b *bench, c cell, d dataset) (*result, error) {
 		j := jobOf(d, typ)
@@ -46,8 +46,8 @@ func strategies(typ, must string) func(context.Context, *bench, cell, dataset) (
 	}
 }
 
-// disobeyed lists the contenders that took another strategy than the one that
-// their name begins with.
+// disobeyed returns the contenders whose strategy differs from the one that their name
+// starts with.
 func (r *contest) disobeyed() (wrong []error) {
 	for _, c := range r.contenders {
 		told, _, _ := strings.Cut(c.name, " ")
@@ -58,10 +58,10 @@ func (r *contest) disobeyed() (wrong []error) {
 	return wrong
 }
 
-// skewed is how much longer than an even log one with heavy keys may take.
+// skewed is the allowed ratio of a log with heavy keys to a uniform one.
 const skewed = 2.0
 
-// skew runs the same strategies on logs that differ in how rows fall on keys.
+// skew measures the same strategies on logs with different distributions of keys.
 func skew(ctx context.Context, b *bench, c cell, d dataset) (*result, error) {
 	logs := []struct{ name, text string }{
 		{"uniform", "even"}, {"heavy", "one key has 30 %"}, {"zipf", "Zipf's law, exponent 1.2"},
@@ -99,11 +99,11 @@ func skew(ctx context.Context, b *bench, c cell, d dataset) (*result, error) {
 	return &result{tables: []report.Table{t, goals}, wrong: append(r.wrong, r.disobeyed()...)}, nil
 }
 
-// skewMemory is less than the IDs of these joins need.
+// skewMemory is too little for the IDs of these joins.
 const skewMemory = "128MiB"
 
-// budgets gives the same join less and less memory. What a process takes at most
-// is to be within, mapped pages of the inputs counted.
+// budgets measures a join with decreasing budgets. The peak, including mapped pages of
+// the inputs, must be within each.
 func budgets(ctx context.Context, b *bench, c cell, d dataset) (*result, error) {
 	j := jobOf(d, "inner")
 	given := map[string]int{}
@@ -112,7 +112,7 @@ func budgets(ctx context.Context, b *bench, c cell, d dataset) (*result, error) 
 		name := fmt.Sprintf("%dMiB", mib)
 		given[name] = mib
 		one := bloomjoin(name, "`--memory "+name+"`", j, "--memory", name)
-		one.anyOrder = mib < 128 // the IDs of a row group come in blocks
+		one.anyOrder = mib < 128 // the IDs of a row group are processed in parts
 		contenders = append(contenders, one)
 	}
 	r, err := b.race(ctx, c.name, 3, contenders)
@@ -128,8 +128,7 @@ func budgets(ctx context.Context, b *bench, c cell, d dataset) (*result, error) 
 	return &result{tables: []report.Table{t, goals}, wrong: r.wrong}, nil
 }
 
-// peakWithin adds the target that a process takes no more memory than it was
-// given, in MiB.
+// peakWithin adds the target that the peak of a process is within its budget, in MiB.
 func (r *contest) peakWithin(t *report.Table, c contender, mib int) {
 	got := r.figure(c.name, func(name string) float64 { return float64(r.runs.Peak(name)) / (1 << 20) })
 	text := "–"
@@ -139,10 +138,11 @@ func (r *contest) peakWithin(t *report.Table, c contender, mib int) {
 	t.Row("peak MiB, "+c.text, text, fmt.Sprintf("≤ %d", mib), report.Met(got, float64(mib)))
 }
 
-// shuffleMemory is less than either side of the big join needs.
+// shuffleMemory is too little for either side of the big join.
 const shuffleMemory = "1GiB"
 
-// shuffle joins two sides that both exceed the memory, beside DuckDB in the same.
+// shuffle measures a join of two sides that both exceed the memory, and DuckDB with
+// the same limit.
 func shuffle(ctx context.Context, b *bench, c cell, d dataset) (*result, error) {
 	j := job{dataset: d, typ: "inner", payload: "score"}
 	limited := python("duckdb", version(race.DuckDB)+", `memory_limit` "+shuffleMemory, "duckdb_join", threads, j, shuffleMemory)

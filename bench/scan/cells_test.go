@@ -84,8 +84,7 @@ func TestChosenContenders(t *testing.T) {
 	}
 }
 
-// What each contender is told: log, IDs, output, key, threads, and the columns
-// to keep.
+// The command line of each contender: log, IDs, output, key, threads and columns.
 func TestSteps(t *testing.T) {
 	programs := tools{python: "PY", ours: "BJ", other: "BJ2", floor: "FLOOR"}
 	lines := func(name, of string) (text []string) {

@@ -14,8 +14,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/bench/internal/race"
 )
 
-// checkOutput reads an output's footer: so many rows, all chunks of the codec.
-// It returns the file's size.
+// checkOutput checks the number of rows and the codec of all chunks in an output's
+// footer. It returns the file's size.
 func checkOutput(path string, rows int64, codec string) (size int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -43,8 +43,8 @@ func checkOutput(path string, rows int64, codec string) (size int64, err error) 
 	return info.Size(), nil
 }
 
-// digestOf returns what DuckDB reads in an output: per column the number of
-// its values and the sum of their hashes, whatever the order of the rows.
+// digestOf returns DuckDB's digest of an output: for each column the number of values
+// and the sum of their hashes. It does not depend on the order of rows.
 func digestOf(ctx context.Context, python, path string) (digest map[string]string, err error) {
 	var out, complaint bytes.Buffer
 	cmd := exec.CommandContext(ctx, python, "-c", script("digest"), path)
@@ -55,7 +55,7 @@ func digestOf(ctx context.Context, python, path string) (digest map[string]strin
 	return digest, json.Unmarshal(out.Bytes(), &digest)
 }
 
-// sameDigest compares the rows of two contenders' outputs.
+// sameDigest compares the digests of two contenders' outputs.
 func sameDigest(name string, got map[string]string, other string, want map[string]string) error {
 	if len(got) != len(want) {
 		return fmt.Errorf("the output of %s has %d columns, that of %s %d", name, len(got), other, len(want))

@@ -49,7 +49,7 @@ func TestSameDigest(t *testing.T) {
 	}
 }
 
-// The document has a place for each table that there is.
+// The document has markers for every table.
 func TestDocumentHasMarkers(t *testing.T) {
 	doc, err := os.ReadFile("../" + document)
 	if err != nil {

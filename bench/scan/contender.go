@@ -11,8 +11,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/bench/internal/race"
 )
 
-// scripts are the peers' programs, as their users would write them, and what
-// makes and reads data.
+// scripts are the peers' programs, as their users would write them, and the programs
+// that generate and check data.
 //
 //go:embed python/*.py
 var scripts embed.FS
@@ -20,20 +20,21 @@ var scripts embed.FS
 func script(name string) string {
 	text, err := scripts.ReadFile("python/" + name + ".py")
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // an embedded file exists
 	}
 	return string(text)
 }
 
-// task is one semi-join: keep the rows of the log whose key is in ids.
+// task is a semi-join: keep the rows of the log whose key is in ids.
 type task struct {
 	cell
 	log, ids, out string
 	threads       int
-	share         float64 // of the rows are kept
+	share         float64 // share of the rows that are kept
 }
 
-// columns returns what to keep, separated by commas, or all.
+// columns returns the columns to keep, separated by commas, or all if there is
+// no selection.
 func (t task) columns(all string) string {
 	if t.shape.columns == nil {
 		return all
@@ -41,7 +42,7 @@ func (t task) columns(all string) string {
 	return strings.Join(t.shape.columns, ",")
 }
 
-// tools are the programs that contenders are run with.
+// tools are the programs that run the contenders.
 type tools struct {
 	python, ours, other, floor string
 }
@@ -51,23 +52,23 @@ type kind int
 const (
 	ours  kind = iota
 	peer       // another system
-	bound      // a floor: it writes nothing
+	bound      // a floor: a lower bound that writes nothing
 )
 
-// contender is one way to do a task.
+// contender is a way to do a task.
 type contender struct {
 	name     string
 	text     string
 	kind     kind
-	packages []string // of Python, with their versions; the first one is the system
-	module   string   // what a script imports of the first package
+	packages []string // Python packages with versions; the first is the system
+	module   string   // the import name of the first package
 	steps    func(tools, task) []race.Step
 }
 
-// dataPackages are what makes the data and checks the outputs.
+// dataPackages are the Python packages that generate data and check outputs.
 func dataPackages() []string { return []string{race.DuckDB, race.Pyarrow, race.Numpy} }
 
-// contenders in the order of the document.
+// contenders returns all contenders, in the order of the document.
 func contenders() []contender {
 	return []contender{
 		{name: "ours", text: "**bloomjoin**", kind: ours,
@@ -89,7 +90,7 @@ func contenders() []contender {
 	}
 }
 
-// many is how a system names the files of a directory.
+// many returns how a system names the files of a directory.
 type many int
 
 const (
@@ -97,7 +98,7 @@ const (
 	glob
 )
 
-// python is a peer whose script is run with
+// python returns a peer whose script has the arguments
 // LOG IDS OUT CODEC KEY COLUMNS|* THREADS.
 func python(name, text, file, module string, files many, times int, packages ...string) contender {
 	return contender{name: name, text: text, kind: peer, module: module, packages: packages, steps: func(p tools, t task) []race.Step {
@@ -112,7 +113,7 @@ func python(name, text, file, module string, files many, times int, packages ...
 	}}
 }
 
-// join is our command line.
+// join returns the command line of bloomjoin.
 func join(program string, t task) []race.Step {
 	argv := []string{program, "join", "--force", "--quiet", "--threads", strconv.Itoa(t.threads),
 		"--ids", t.ids, "--on", key, "--type", "semi"}
@@ -127,8 +128,8 @@ func floor(p tools, t task, share float64) []race.Step {
 		"-share", strconv.FormatFloat(share, 'g', -1, 64), t.log}}}
 }
 
-// chosenContenders returns those whose names are in the list, separated by
-// commas, in their own order. None means all but another build of ours.
+// chosenContenders returns the contenders in a list of names, separated by commas. No
+// name means all except another build of bloomjoin.
 func chosenContenders(list string) ([]contender, error) {
 	all := contenders()
 	if list == "" {

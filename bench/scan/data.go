@@ -11,24 +11,25 @@ import (
 	"github.com/bloomjoin/bloomjoin/bench/internal/race"
 )
 
-// dataVersion is part of the data's names: to be raised when generate.py makes
-// something else than before.
+// dataVersion is part of the data's names. Raise it when generate.py changes its
+// output.
 const dataVersion = 1
 
-// store is the directory that keeps data and programs from one run to the next.
+// store is the directory that keeps data and programs between runs.
 type store struct {
 	dir    string
-	python string // of the virtual environment, once it is there
+	python string // interpreter of the virtual environment, once it exists
 }
 
-// facts is what generate.py says of a log.
+// facts is the output of generate.py about a log.
 type facts struct {
 	Rows    int64            `json:"rows"`
-	Matched map[string]int64 `json:"matched"` // by the rate, without its sign
+	Matched map[string]int64 `json:"matched"` // by rate, without the percent sign
 }
 
-// log returns the directory of a shape's data, which it makes if need be, with
-// what is known of them. rows is the scale; the name has all that data depend on.
+// log returns the directory of a shape's data and its facts. It generates the data if
+// necessary. rows is the scale. The directory's name has everything that the data
+// depend on.
 func (s *store) log(ctx context.Context, sh shape, rows int) (dir string, f facts, err error) {
 	rows /= sh.part
 	dir = filepath.Join(s.dir, fmt.Sprintf("%s-%d.v%d", sh.name, rows, dataVersion))
@@ -45,7 +46,7 @@ func (s *store) log(ctx context.Context, sh shape, rows int) (dir string, f fact
 	return dir, f, err
 }
 
-// taskOf says where the data of a cell lie.
+// taskOf returns the task of a cell, with the paths of its data.
 func taskOf(c cell, dir string, f facts) (t task, rows int64) {
 	rate := strings.TrimSuffix(c.rate, "%")
 	log := filepath.Join(dir, "log."+c.codec)

@@ -1,5 +1,5 @@
-// Command scan measures a semi-join of Parquet files beside other systems:
-// whole processes, in turn, with all outputs compared.
+// Command scan compares semi-joins of Parquet files with other systems. It runs whole
+// processes in turn, and compares all outputs.
 //
 //	cd bench && go run ./scan                         everything, to standard output
 //	cd bench && go run ./scan -update                 into ../docs/scan.md
@@ -7,7 +7,7 @@
 //	cd bench && go run ./scan -cell base/snappy/1% -contenders ours,polars4,duckdb -rounds 3
 //
 // It needs Linux, Go, and Python 3 with venv, into which it installs the peers.
-// Data are made once, and kept in the directory that -data names.
+// Data are generated once and kept in the -data directory.
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 )
 
-// document is where -update writes, seen from the module's directory.
+// document is the file that -update changes, relative to the module's directory.
 const document = "../docs/scan.md"
 
 func main() {
@@ -33,11 +33,11 @@ func main() {
 	defer stop()
 	if err := command(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "scan:", err)
-		os.Exit(1) //nolint:forbidigo // the command's own end
+		os.Exit(1) //nolint:forbidigo // exit status of the command
 	}
 }
 
-// run is what the flags say.
+// run has the values of the flags.
 type run struct {
 	rows, scale     int
 	rounds, threads int
@@ -103,7 +103,7 @@ func command(ctx context.Context, args []string) error {
 	return r.all(ctx, "go run ./scan"+shown(flags), *update)
 }
 
-// shown returns the flags that were set and say what is measured.
+// shown returns the flags that were set and affect what is measured.
 func shown(flags *flag.FlagSet) (text string) {
 	flags.Visit(func(f *flag.Flag) {
 		switch f.Name {
@@ -132,7 +132,7 @@ func listAll() error {
 	return nil
 }
 
-// prepare makes what is not there yet: directories, the peers, data.
+// prepare creates what is missing: directories, the peers, data.
 func (r *run) prepare(ctx context.Context) (err error) {
 	if r.store.dir, err = race.Store(r.store.dir); err != nil {
 		return err
@@ -156,7 +156,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// programs builds what is measured, where the flags do not name it.
+// programs builds the measured programs that the flags do not name.
 func (r *run) programs(ctx context.Context) (err error) {
 	named := func(name string) bool {
 		return slices.ContainsFunc(r.contenders, func(c contender) bool { return c.name == name })
@@ -175,7 +175,8 @@ func (r *run) programs(ctx context.Context) (err error) {
 	return nil
 }
 
-// all races in every cell, prints each as it ends, and sums up.
+// all measures every cell, prints each table when it is complete, and then the
+// summary.
 func (r *run) all(ctx context.Context, commandLine string, update bool) error {
 	machine, err := report.Machine()
 	if err != nil {
@@ -216,7 +217,7 @@ func (r *run) all(ctx context.Context, commandLine string, update bool) error {
 	return file(append(tables, startup), commandLine, machine)
 }
 
-// file writes the tables into the document.
+// file inserts the tables into the document.
 func file(tables []report.Table, commandLine, machine string) error {
 	for _, t := range tables {
 		if err := report.Update(document, t.Name, t.Filed(commandLine, machine)); err != nil {
@@ -226,8 +227,8 @@ func file(tables []report.Table, commandLine, machine string) error {
 	return nil
 }
 
-// startups measures what the peers take before they do anything, and names
-// their versions: that much of the small figures is the interpreter's.
+// startups measures the startup time of the peers, which is part of every figure, and
+// names their versions.
 func (r *run) startups(ctx context.Context) (report.Table, error) {
 	t := report.Table{Name: "startup", Head: []string{"system", "version", "seconds to start", "MiB"}}
 	var done []string
@@ -238,7 +239,7 @@ func (r *run) startups(ctx context.Context) (report.Table, error) {
 		done = append(done, c.module)
 		var walls measure.Samples
 		var most int64
-		for range 4 { // the first one warms the cache
+		for range 4 { // the first run warms the cache
 			u, err := race.Execute(ctx, race.Step{Argv: []string{r.tools.python, "-c", "import " + c.module}})
 			if err != nil {
 				return t, err
@@ -251,7 +252,7 @@ func (r *run) startups(ctx context.Context) (report.Table, error) {
 	return t, nil
 }
 
-// scaleOf returns how many rows a cell's log has, before the shape divides them.
+// scaleOf returns the number of rows of a cell's log, before the shape's divisor.
 func (r *run) scaleOf(c cell) int {
 	if c.shape.name == base {
 		return r.rows

@@ -11,9 +11,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/bench/internal/race"
 )
 
-// race lets the contenders do a cell's task, in rounds: in each round all in
-// turn, the first one another each time. Every output is checked, those of the
-// first round value by value against each other.
+// race measures a cell's contenders in rounds. Each round runs all of them in turn,
+// starting with a different one. Every output is checked, and those of the first
+// round are compared by value.
 func (r *run) race(ctx context.Context, c cell) (res result, err error) {
 	dir, f, err := r.store.log(ctx, c.shape, r.scaleOf(c))
 	if err != nil {
@@ -51,8 +51,8 @@ func (r *run) race(ctx context.Context, c cell) (res result, err error) {
 	return res, nil
 }
 
-// once runs a contender in an empty directory, which it removes, and with
-// nothing of its predecessor's left to be written to disk.
+// once runs a contender in an empty directory, which it removes. Before, it flushes
+// pending writes of the previous contender to disk.
 func (r *run) once(ctx context.Context, who contender, t task, rows int64, digested bool) (u race.Usage, digest map[string]string, err error) {
 	dir, err := os.MkdirTemp(r.out, "bloomjoin-bench-")
 	if err != nil {

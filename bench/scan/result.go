@@ -6,15 +6,14 @@ import (
 	"github.com/bloomjoin/bloomjoin/bench/internal/race"
 )
 
-// result is what a cell's rounds gave: for each contender a usage per round,
-// those of one round next to each other.
+// result has the usages of a cell's contenders, one per round.
 type result struct {
 	cell
 	rows int64
 	runs race.Runs
 }
 
-// fastest returns the peer with the least median, or "".
+// fastest returns the peer with the lowest median, or "".
 func (r result) fastest(all []contender) string {
 	var peers []string
 	for _, c := range all {
@@ -25,8 +24,7 @@ func (r result) fastest(all []contender) string {
 	return r.runs.Fastest(peers)
 }
 
-// geometricMean returns the mean of ratios. One that is not a number makes it
-// none.
+// geometricMean returns the geometric mean of ratios; NaN if one is NaN.
 func geometricMean(ratios []float64) float64 {
 	var sum float64
 	for _, v := range ratios {
@@ -35,10 +33,10 @@ func geometricMean(ratios []float64) float64 {
 	return math.Exp(sum / float64(len(ratios)))
 }
 
-// limits are what we want of a cell.
+// limits are the targets of a cell.
 type limits struct {
-	fastest float64 // wall time in units of the fastest peer's
-	floor   float64 // in units of the floor's: that of floor at 1 % and below, else of floor2
+	fastest float64 // ratio of wall time to that of the fastest peer
+	floor   float64 // ratio of wall time to that of floor at 1 % and below, otherwise floor2
 	peak    int64   // bytes
 }
 
@@ -53,10 +51,10 @@ func limitsOf(c cell) limits {
 	return l
 }
 
-// fewRows reports whether what is written hardly counts.
+// fewRows reports whether the output is too small to matter.
 func fewRows(c cell) bool { return c.rate == "0.01%" || c.rate == "1%" }
 
-// floorOf names the floor that a cell is measured by, or "" if none is fair.
+// floorOf returns the floor that a cell is compared with, or "" if none is fair.
 func floorOf(c cell) string {
 	switch {
 	case c.shape.skipped:
@@ -67,7 +65,7 @@ func floorOf(c cell) string {
 	return "floor2"
 }
 
-// Over the matrix we want the geometric means below these.
+// Targets for the geometric means over the matrix.
 const (
 	meanDuckDB  = 0.6
 	meanFastest = 0.8

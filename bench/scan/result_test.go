@@ -21,7 +21,7 @@ func near(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// Neither a floor nor ourselves is a peer.
+// Neither a floor nor bloomjoin is a peer.
 func TestFastest(t *testing.T) {
 	r := result{runs: race.Runs{"ours": walls(1, 2, 6), "floor": walls(0.5), "duckdb": walls(3, 3, 1), "polars4": walls(4, 1, 2)}}
 	if got := r.fastest(contenders()); got != "polars4" {

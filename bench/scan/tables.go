@@ -7,7 +7,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 )
 
-// cellTable is all that was measured in a cell.
+// cellTable returns all figures of a cell.
 func (r *run) cellTable(res result) report.Table {
 	t := report.Table{Head: []string{res.String(), "median s", "min s", "CPU s", "peak MiB", "output MB", "bloomjoin / it"}}
 	for _, c := range r.contenders {
@@ -24,7 +24,7 @@ func (r *run) cellTable(res result) report.Table {
 	return t
 }
 
-// matrixTable has a column for each cell and a row for each contender.
+// matrixTable returns a table with a column per cell and a row per contender.
 func (r *run) matrixTable(name, what string, results []result, of func(result, string) string) report.Table {
 	t := report.Table{Name: name, Head: []string{what}}
 	for _, res := range results {
@@ -44,7 +44,7 @@ func (r *run) matrixTable(name, what string, results []result, of func(result, s
 	return t
 }
 
-// matrix returns the tables of the base's cells, if there are several.
+// matrix returns the tables of the base's cells, if there are several cells.
 func (r *run) matrix(results []result) []report.Table {
 	if len(results) < 2 {
 		return nil
@@ -73,7 +73,8 @@ func (r *run) matrix(results []result) []report.Table {
 	}
 }
 
-// meanOver is the geometric mean of our time in units of a contender's.
+// meanOver returns the geometric mean of the ratio of bloomjoin's time to a
+// contender's.
 func meanOver(results []result, name string) float64 {
 	var all []float64
 	for _, res := range results {
@@ -82,7 +83,7 @@ func meanOver(results []result, name string) float64 {
 	return geometricMean(all)
 }
 
-// goals has a row for each cell: what we want, and what came out.
+// goals returns a table with a row per cell: targets and results.
 func (r *run) goals(name string, results []result) report.Table {
 	t := report.Table{Name: name, Head: []string{"log", "rows kept", "bloomjoin s", "/ DuckDB", "fastest peer", "/ fastest", "target", "met",
 		"/ floor", "target", "met", "peak MiB", "≤ 256"}}
@@ -109,7 +110,7 @@ func (r *run) goals(name string, results []result) report.Table {
 	return t
 }
 
-// text returns how a contender is called in tables.
+// text returns the name of a contender in tables.
 func (r *run) text(name string) string {
 	i := slices.IndexFunc(r.contenders, func(c contender) bool { return c.name == name })
 	if i < 0 {

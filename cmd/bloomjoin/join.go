@@ -5,16 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
-	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 type joinFlags struct {
@@ -265,7 +262,59 @@ func (o *joinFlags) checkSuffix() error {
 }
 
 func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) {
-	start := time.Now()
+	ctx, r := cmd.Context(), c.newRun("join")
+	defer func() { err = errors.Join(err, r.close()) }()
+	if err := o.checkJoin(cmd, args); err != nil {
+		return err
+	}
+	opts, open, out, err := c.joinOptions(ctx, o)
+	if err != nil {
+		return err
+	}
+	r.layout, r.count, r.out, r.shard = &o.layout, o.count, out, opts.Shard
+	openLog, err := r.joinInputs(ctx, o, opts, open, args)
+	if err != nil {
+		return err
+	}
+	r.keep = partition.ScanOptions{Columns: opts.Columns, Schema: opts.Schema}
+	layout, err := r.settings(ctx)
+	if err != nil {
+		return err
+	}
+	opts.Pinned = r.keep.Pinned
+	if err := r.joinFiles(cmd, o, &opts, open, openLog, args); err != nil {
+		return err
+	}
+	opts.Progress = r.showProgress("joining")
+	var j *join.Join // nil: the log has no file
+	if len(r.files) > 0 {
+		if j, err = join.New(r.ids, r.files, opts); err != nil {
+			return err
+		}
+	}
+	r.out.Result = partition.ResultExact
+	if done, err := r.finishedBefore(ctx, o.identity(opts, layout, r.ids)); done || err != nil {
+		return err
+	}
+	written, err := r.writeJoin(ctx, o, opts, j)
+	r.end()
+	if errors.Is(err, join.ErrRequire) && !o.count {
+		return fmt.Errorf("%w; nothing was published (check the IDs, and the columns of --on)", err)
+	}
+	if err != nil {
+		return err
+	}
+	rep, err := r.joinReport(o, opts, j, written)
+	if err != nil {
+		return err
+	}
+	c.sayBad(rep.badLines)
+	c.sayJoin(o, rep)
+	return r.finish(rep, rep.RowsOut, written)
+}
+
+// checkJoin checks the flags that plan does not have.
+func (o *joinFlags) checkJoin(cmd *cobra.Command, args []string) error {
 	if err := o.hasIDs(cmd, args); err != nil {
 		return err
 	}
@@ -276,125 +325,73 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		return err
 	}
 	if cmd.Flags().Changed("suffix") {
-		if err := o.checkSuffix(); err != nil {
-			return err
-		}
+		return o.checkSuffix()
 	}
-	ctx := cmd.Context()
-	opts, open, out, err := c.joinOptions(ctx, o)
-	if err != nil {
-		return err
+	return nil
+}
+
+// joinInputs returns how to open the log, and checks what comes from standard
+// input.
+func (r *logRun) joinInputs(ctx context.Context, o *joinFlags, opts join.Options, ids partition.OpenOptions, args []string) (partition.OpenOptions, error) {
+	open := partition.OpenOptions{Int96Nanos: ids.Int96Nanos}
+	if !o.count && !r.shard.Whole() && slices.Contains(o.ids, "-") && r.out.IsDir(ctx) {
+		return open, usagef("--ids -: workers that fill %s together must read the same IDs, which standard input does not ensure (name a file)", o.out)
 	}
-	if !o.count && !opts.Shard.Whole() && slices.Contains(o.ids, "-") && out.IsDir(ctx) {
-		return usagef("--ids -: workers that fill %s together must read the same IDs, which standard input does not ensure (name a file)", o.out)
-	}
-	openLogs := partition.OpenOptions{Int96Nanos: open.Int96Nanos}
-	if err := c.logFrom(ctx, &openLogs, &o.inputs, args, opts.Shard, out); err != nil {
-		return err
+	if err := r.logFrom(ctx, &open, &o.inputs, args, r.shard, r.out); err != nil {
+		return open, err
 	}
 	if err := onceOnly(o.ids, args); err != nil {
-		return err
+		return open, err
 	}
 	if s := opts.Strategy; slices.Contains(args, "-") && (s == join.Broadcast || s == join.Reverse || s == join.Shuffle) {
-		return usagef("--strategy %s: it reads the log more than once, and standard input can be read once (leave --strategy out, or name a file)", s)
+		return open, usagef("--strategy %s: it reads the log more than once, and standard input can be read once (leave --strategy out, or name a file)", s)
 	}
-	kept := partition.ScanOptions{Columns: opts.Columns, Schema: opts.Schema}
-	if err := o.layout.pin(ctx, &kept, o.out); err != nil {
-		return err
-	}
-	opts.Pinned = kept.Pinned
-	layout, err := o.layout.words(ctx, &kept, out)
-	if err != nil {
-		return err
-	}
-	var filters []*codec.Filter
+	return open, nil
+}
+
+// joinFiles opens the filter, the IDs and the log.
+func (r *logRun) joinFiles(cmd *cobra.Command, o *joinFlags, opts *join.Options, ids, log partition.OpenOptions, args []string) (err error) {
 	if o.filter != "" {
-		if err := spare(o.out, o.filter); err != nil {
-			return err
-		}
-		if opts.Filter, err = codec.Load(ctx, storage.Local{}, o.filter, codec.Limits{MaxBytes: uint64(opts.Memory)}); err != nil {
-			return err
-		}
-		filters = append(filters, opts.Filter)
-		defer func() { err = errors.Join(err, closeFilters(filters)) }() // as far as the join has not
-	}
-	ids, err := c.open(cmd, o.ids, open)
-	if err != nil {
-		return err
-	}
-	defer partition.Close(ids)
-	if err := o.text.apply(ids); err != nil {
-		return err
-	}
-	all, err := c.open(cmd, args, openLogs)
-	if err != nil {
-		return err
-	}
-	defer partition.Close(all)
-	left, _, _ := key.ParsePairs(o.on) // as checked before
-	logs, skipped, err := c.keyed(&o.layout, all, []partition.Match{{Key: key.ColumnsString(left), IgnoreCase: opts.IgnoreCase}}, false)
-	if err != nil {
-		return err
-	}
-	add, end := c.progress("joining", partition.Split(logs, opts.Shard))
-	defer end()
-	opts.Progress = add
-	var j *join.Join // nil: the log has no file
-	if len(logs) > 0 {
-		if j, err = join.New(ids, logs, opts); err != nil {
+		if opts.Filter, err = r.load(cmd.Context(), o.filter, opts.Memory); err != nil {
 			return err
 		}
 	}
-	if !o.count {
-		out.Result, out.Shard = partition.ResultExact, opts.Shard
-		out.Run = &partition.Job{Options: o.identity(opts, layout, ids), IDs: ids, Log: all, Skipped: filesOf(skipped)}
-		if err := out.Check(ctx); err != nil {
-			if errors.Is(err, partition.ErrDone) {
-				return c.done(cmd.Context(), "join", o.out, start, err)
-			}
-			return err
-		}
+	if err := r.openIDs(cmd, o.ids, ids, &o.text); err != nil {
+		return err
 	}
-	var written partition.Written
+	left, _, _ := key.ParsePairs(o.on) // joinOptions has checked it
+	return r.openLog(cmd, args, log, []partition.Match{{Key: key.ColumnsString(left), IgnoreCase: opts.IgnoreCase}}, false)
+}
+
+// writeJoin joins into the output, or only counts. j is nil if the log has no
+// file.
+func (r *logRun) writeJoin(ctx context.Context, o *joinFlags, opts join.Options, j *join.Join) (w partition.Written, err error) {
 	switch {
 	case j == nil:
-		written, err = c.joinEmpty(ctx, o, opts, out)
-	case o.count:
+		return r.joinEmpty(ctx, o, opts, r.out)
+	case r.count:
 		_, err = j.Count(ctx)
-		err = errors.Join(err, closeFilters(filters))
-	default:
-		written, err = j.Write(ctx, out, func() error { return closeFilters(filters) })
+		return w, errors.Join(err, r.closeFilters())
 	}
-	end()
-	if errors.Is(err, join.ErrRequire) && !o.count {
-		return fmt.Errorf("%w; nothing was published (check the IDs, and the columns of --on)", err)
-	}
-	if err != nil {
-		return err
-	}
-	r := newJoinReport(start, join.Report{})
+	return j.Write(ctx, r.out, r.closeFilters)
+}
+
+// joinReport returns the report of a join. j is nil if the log has no file.
+func (r *logRun) joinReport(o *joinFlags, opts join.Options, j *join.Join, w partition.Written) (joinReport, error) {
+	rep := newJoinReport(join.Report{})
 	if j != nil {
-		r = newJoinReport(start, j.Report())
-		if r.Plan, err = comparePlan(o.typ, start, j.Report()); err != nil {
-			return err
+		rep = newJoinReport(j.Report())
+		var err error
+		if rep.Plan, err = comparePlan(o.typ, r.start, j.Report()); err != nil {
+			return rep, err
 		}
-		r.Warnings = append(r.Warnings, j.Report().Warnings(opts.Type)...)
-		r.Path = pathsOf(partition.Split(logs, opts.Shard), j.PathOf)
-		r.Columns = columnsOf(j, opts)
+		rep.Warnings = append(rep.Warnings, j.Report().Warnings(opts.Type)...)
+		rep.Path = pathsOf(r.pieces(), j.PathOf)
+		rep.Columns = columnsOf(j, opts)
 	}
-	r.Warnings = append(r.Warnings, damaged(all)...)
-	r.BytesRead, r.BytesWritten = bytesRead(all)+bytesRead(ids), written.Bytes
-	r.leftOut(skipped)
-	r.Shard = c.shard
-	r.badLines = badLinesOf(ids, o.text.skipBad)
-	c.sayBad(r.badLines)
-	c.sayJoin(o, r)
-	c.notes(o.out, written)
-	if o.count && !c.json {
-		_, err := fmt.Fprintln(c.stdout, r.RowsOut)
-		return err
-	}
-	return c.report(r, o.out)
+	r.fill(&rep.scanReport, w)
+	rep.badLines = badLinesOf(r.ids, o.text.skipBad)
+	return rep, nil
 }
 
 // onceOnly refuses standard input as both sides.
@@ -437,10 +434,10 @@ func (o *joinFlags) identity(opts join.Options, layout []string, ids []*partitio
 	return append(words, layout...)
 }
 
-func newJoinReport(start time.Time, rep join.Report) joinReport {
+func newJoinReport(rep join.Report) joinReport {
 	return joinReport{
 		scanReport: scanReport{
-			head: newHead("join", start), RowsIn: rep.RowsIn, RowsOut: rep.RowsOut, KeysNull: rep.KeysNull,
+			RowsIn: rep.RowsIn, RowsOut: rep.RowsOut, KeysNull: rep.KeysNull,
 			RowGroups: rep.RowGroups, RowGroupsSkipped: rep.RowGroupsSkipped,
 			Pages: rep.Pages, PagesSkipped: rep.PagesSkipped,
 			FPRAsked: rep.FPRAsked, FPRPredicted: rep.FPRPredicted, Warnings: []join.Warning{},

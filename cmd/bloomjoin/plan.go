@@ -14,10 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
-	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 type planFlags struct {
@@ -67,7 +65,8 @@ type planReport struct {
 }
 
 func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) {
-	start := time.Now()
+	ctx, r := cmd.Context(), c.newRun("plan")
+	defer func() { err = errors.Join(err, r.close()) }()
 	if err := checkRate(cmd, o.fpr); err != nil {
 		return err
 	}
@@ -84,7 +83,7 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 		return err
 	}
 	o.out, o.layout.missingKey = "-", "error"
-	ctx := cmd.Context()
+	r.layout = &o.layout
 	opts, open, _, err := c.joinOptions(ctx, &o.joinFlags)
 	if err != nil {
 		return err
@@ -100,26 +99,10 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	if err := o.inputs.fill(&openLogs); err != nil {
 		return err
 	}
-	if o.filter != "" {
-		if opts.Filter, err = codec.Load(ctx, storage.Local{}, o.filter, codec.Limits{MaxBytes: uint64(opts.Memory)}); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, closeFilters([]*codec.Filter{opts.Filter})) }()
-	}
-	ids, err := c.open(cmd, o.ids, open)
-	if err != nil {
+	if err := r.joinFiles(cmd, &o.joinFlags, &opts, open, openLogs, args); err != nil {
 		return err
 	}
-	defer partition.Close(ids)
-	if err := o.text.apply(ids); err != nil {
-		return err
-	}
-	logs, err := c.open(cmd, args, openLogs)
-	if err != nil {
-		return err
-	}
-	defer partition.Close(logs)
-	j, err := join.New(ids, logs, opts)
+	j, err := join.New(r.ids, r.files, opts)
 	if err != nil {
 		return err
 	}
@@ -132,7 +115,7 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 		return err
 	}
 	if c.json {
-		return c.report(planReport{newHead("plan", start), *f}, "")
+		return c.report(planReport{newHead("plan", r.start), *f}, "")
 	}
 	return printPlan(printable{c.stdout}, f)
 }

@@ -9,17 +9,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
-	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 type scanFlags struct {
@@ -238,7 +235,8 @@ type scanReport struct {
 }
 
 func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) {
-	start := time.Now()
+	ctx, r := cmd.Context(), c.newRun("scan")
+	defer func() { err = errors.Join(err, r.close()) }()
 	if o.filter == "" && len(o.match)+len(o.noMatch) == 0 && len(args) > 1 {
 		return usagef("--filter FILE is required: %s", rightForm(cmd, "filter", args, "LOGS"))
 	}
@@ -246,191 +244,144 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	if _, err := key.ParseRule(o.normalize); err != nil {
-		return usagef("--normalize %w", err)
-	}
-	shard, err := c.shardOf(o.shard)
+	open, err := r.scanOptions(cmd, o, args)
 	if err != nil {
 		return err
 	}
-	var out partition.Output
-	if err := checkCount(cmd, o.count); err != nil {
-		return err
-	}
-	if !o.count {
-		if out, err = c.outputOf(cmd.Context(), o.out, o.format); err != nil {
-			return err
-		}
-	}
-	int96Nanos, err := o.layout.int96Nanos()
+	options, err := r.scanFilters(ctx, o, matches)
 	if err != nil {
 		return err
 	}
-	budget, err := c.budget()
+	if err := r.openLog(cmd, args, open, r.keep.Match, r.keep.Any); err != nil {
+		return err
+	}
+	r.keep.Progress = r.showProgress("scanning")
+	scanner, err := partition.NewScanner(r.keep)
 	if err != nil {
 		return err
 	}
-	ctx := cmd.Context()
-	opts := partition.ScanOptions{Any: o.any, Normalize: o.normalize, IgnoreCase: o.keys.ignoreCase, Threads: c.threads}
-	if opts.Columns, err = columnNames(o.layout.columns); err != nil {
-		return err
-	}
-	if err := o.layout.check(&opts, &out); err != nil {
-		return err
-	}
-	open := partition.OpenOptions{Int96Nanos: int96Nanos}
-	if err := c.logFrom(ctx, &open, &o.inputs, args, shard, out); err != nil {
-		return err
-	}
-	if err := o.layout.pin(ctx, &opts, o.out); err != nil {
-		return err
-	}
-	layout, err := o.layout.words(ctx, &opts, out)
-	if err != nil {
-		return err
-	}
-	words := append([]string{"scan", fmt.Sprint(o.any)}, append(layout, o.keys.words()...)...)
-	filters, words, err := readFilters(ctx, matches, o.out, words, codec.Limits{MaxBytes: uint64(budget)})
-	defer func() { err = errors.Join(err, closeFilters(filters.files)) }() // as far as the scan has not
-	if err != nil {
-		return err
-	}
-	asked, predicted := filters.files[0].FPRAsked, filters.files[0].FPR()
-	opts.Match = filters.match
-	o.keys.match(opts.Match)
-	all, err := c.open(cmd, args, open)
-	if err != nil {
-		return err
-	}
-	defer partition.Close(all)
-	files, skipped, err := c.keyed(&o.layout, all, opts.Match, opts.Any)
-	if err != nil {
-		return err
-	}
-	add, end := c.progress("scanning", partition.Split(files, shard))
-	defer end()
-	opts.Progress = add
-	scanner, err := partition.NewScanner(opts)
-	if err != nil {
-		return err
-	}
-	for _, f := range files {
+	for _, f := range r.files {
 		if err := scanner.Check(f); err != nil {
 			return err
 		}
 	}
-	out.Result, out.Filter, out.Shard = scanner.Result(), filters.digest, shard
-	out.Run = &partition.Job{Options: words, Log: all, Skipped: filesOf(skipped)}
-	pieces := partition.Split(files, shard)
-	written, err := c.scanTo(ctx, scanner, opts, o.layout.schemaFrom, files, pieces, out, o.count, func() error { return closeFilters(filters.files) })
-	end()
-	if errors.Is(err, partition.ErrDone) {
-		return c.done(cmd.Context(), "scan", o.out, start, err)
+	r.out.Result = scanner.Result()
+	if done, err := r.finishedBefore(ctx, options); done || err != nil {
+		return err
 	}
+	written, err := r.write(ctx, scanner)
+	r.end()
 	if err != nil {
 		return err
 	}
-	st := scanner.Stats
-	r := scanReport{
-		head:   newHead("scan", start),
-		RowsIn: st.RowsIn.Load(), RowsOut: st.RowsOut.Load(), KeysNull: st.KeysNull.Load(),
-		RowGroups: st.RowGroups.Load(), RowGroupsSkipped: st.RowGroupsSkipped.Load(),
-		Pages: st.Pages.Load(), PagesSkipped: st.PagesSkipped.Load(),
-		BytesRead: bytesRead(all), BytesWritten: written.Bytes,
-		FPRAsked: asked, FPRPredicted: predicted, Path: pathsOf(pieces, scanner.PathOf),
-	}
-	r.leftOut(skipped)
-	r.Shard = c.shard
-	r.Warnings = append(scanWarnings(opts.Match, r), damaged(all)...)
-	c.sayScan(o, r)
-	c.notes(o.out, written)
-	if o.count && !c.json {
-		_, err := fmt.Fprintln(c.stdout, r.RowsOut)
-		return err
-	}
-	return c.report(r, o.out)
+	rep := r.scanReport(scanner, written)
+	c.sayScan(o, rep)
+	return r.finish(rep, rep.RowsOut, written)
 }
 
-// scanTo scans into the output, or only counts. It calls end after the last row,
-// before the output becomes visible.
-func (c *cli) scanTo(ctx context.Context, s *partition.Scanner, opts partition.ScanOptions, schemaFrom string, files []*partition.File, pieces []partition.Piece, out partition.Output, count bool, end func() error) (partition.Written, error) {
-	if count {
-		if err := s.Count(ctx, pieces); err != nil {
-			return partition.Written{}, err
+// scanOptions checks the flags, except those of the filters, before anything is
+// opened.
+func (r *logRun) scanOptions(cmd *cobra.Command, o *scanFlags, args []string) (open partition.OpenOptions, err error) {
+	r.layout, r.count = &o.layout, o.count
+	r.keep = partition.ScanOptions{Any: o.any, Normalize: o.normalize, IgnoreCase: o.keys.ignoreCase, Threads: r.threads}
+	if _, err := key.ParseRule(o.normalize); err != nil {
+		return open, usagef("--normalize %w", err)
+	}
+	if r.shard, err = r.shardOf(o.shard); err != nil {
+		return open, err
+	}
+	if err := checkCount(cmd, o.count); err != nil {
+		return open, err
+	}
+	if !o.count {
+		if r.out, err = r.outputOf(cmd.Context(), o.out, o.format); err != nil {
+			return open, err
 		}
-		return partition.Written{}, end()
 	}
-	if err := out.Check(ctx); err != nil {
-		return partition.Written{}, err
+	if open.Int96Nanos, err = o.layout.int96Nanos(); err != nil {
+		return open, err
 	}
-	if len(files) == 0 {
-		return c.writeEmpty(ctx, out, opts, schemaFrom)
+	if r.keep.Columns, err = columnNames(o.layout.columns); err != nil {
+		return open, err
 	}
-	w, err := out.OpenScan(ctx, s, pieces, files)
+	if err := o.layout.check(&r.keep, &r.out); err != nil {
+		return open, err
+	}
+	return open, r.logFrom(cmd.Context(), &open, &o.inputs, args, r.shard, r.out)
+}
+
+// scanFilters reads the filters, and returns the options that identify the run.
+func (r *logRun) scanFilters(ctx context.Context, o *scanFlags, flags []matchFlag) ([]string, error) {
+	layout, err := r.settings(ctx)
 	if err != nil {
-		return partition.Written{}, err
+		return nil, err
+	}
+	options := append([]string{"scan", fmt.Sprint(o.any)}, append(layout, o.keys.words()...)...)
+	budget, err := r.budget()
+	if err != nil {
+		return nil, err
+	}
+	h := sha256.New()
+	for _, m := range flags {
+		f, err := r.load(ctx, m.file, budget)
+		if err != nil {
+			return nil, err
+		}
+		d, err := f.Digest()
+		if err != nil {
+			return nil, err
+		}
+		h.Write(d[:])
+		r.out.Filter = d
+		r.keep.Match = append(r.keep.Match, partition.Match{Filter: f, Key: m.columns, NoMatch: m.none})
+		options = append(options, m.columns, fmt.Sprint(m.none), string(d[:]))
+	}
+	if len(flags) > 1 {
+		h.Sum(r.out.Filter[:0])
+	}
+	r.asked, r.predicted = r.filters[0].FPRAsked, r.filters[0].FPR()
+	o.keys.match(r.keep.Match)
+	return options, nil
+}
+
+// write scans into the output, or only counts. It closes the filters after the last
+// row, before the output becomes visible: one may have changed while it was used.
+func (r *logRun) write(ctx context.Context, s *partition.Scanner) (written partition.Written, err error) {
+	switch {
+	case r.count:
+		if err := s.Count(ctx, r.pieces()); err != nil {
+			return written, err
+		}
+		return written, r.closeFilters()
+	case len(r.files) == 0:
+		return r.writeEmpty(ctx, r.out, r.keep, r.layout.schemaFrom)
+	}
+	w, err := r.out.OpenScan(ctx, s, r.pieces(), r.files)
+	if err != nil {
+		return written, err
 	}
 	defer w.Abort()
-	if err := w.Scan(ctx, s, pieces); err != nil {
-		return partition.Written{}, err
+	if err := w.Scan(ctx, s, r.pieces()); err != nil {
+		return written, err
 	}
-	if err := end(); err != nil {
-		return partition.Written{}, err
+	if err := r.closeFilters(); err != nil {
+		return written, err
 	}
 	return w.Close()
 }
 
-func filesOf(skipped []partition.Skipped) []*partition.File {
-	var files []*partition.File
-	for _, s := range skipped {
-		files = append(files, s.File)
+func (r *logRun) scanReport(s *partition.Scanner, w partition.Written) scanReport {
+	st := s.Stats
+	rep := scanReport{
+		RowsIn: st.RowsIn.Load(), RowsOut: st.RowsOut.Load(), KeysNull: st.KeysNull.Load(),
+		RowGroups: st.RowGroups.Load(), RowGroupsSkipped: st.RowGroupsSkipped.Load(),
+		Pages: st.Pages.Load(), PagesSkipped: st.PagesSkipped.Load(),
+		FPRAsked: r.asked, FPRPredicted: r.predicted,
+		Path: pathsOf(r.pieces(), s.PathOf),
 	}
-	return files
-}
-
-// filterSet is the filters of a scan.
-type filterSet struct {
-	match  []partition.Match
-	files  []*codec.Filter
-	digest [32]byte // of the one filter, or of all of them
-}
-
-// closeFilters gives mapped filter files back. The error may say that one has
-// changed meanwhile.
-func closeFilters(filters []*codec.Filter) error {
-	var errs []error
-	for _, f := range filters {
-		errs = append(errs, f.Close())
-	}
-	return errors.Join(errs...)
-}
-
-// readFilters reads the filter files, none of which may be the output, and adds to words what identifies them.
-func readFilters(ctx context.Context, flags []matchFlag, out string, words []string, lim codec.Limits) (filterSet, []string, error) {
-	var set filterSet
-	h := sha256.New()
-	for _, m := range flags {
-		if err := spare(out, m.file); err != nil {
-			return set, nil, err
-		}
-		f, err := codec.Load(ctx, storage.Local{}, m.file, lim)
-		if err != nil {
-			return set, nil, err
-		}
-		set.files = append(set.files, f)
-		d, err := f.Digest()
-		if err != nil {
-			return set, nil, err
-		}
-		h.Write(d[:])
-		set.digest = d
-		set.match = append(set.match, partition.Match{Filter: f, Key: m.columns, NoMatch: m.none})
-		words = append(words, m.columns, fmt.Sprint(m.none), string(d[:]))
-	}
-	if len(flags) > 1 {
-		h.Sum(set.digest[:0])
-	}
-	return set, words, nil
+	rep.Warnings = scanWarnings(r.keep.Match, rep)
+	r.fill(&rep, w)
+	return rep
 }
 
 // sayPaths prints how the rows of each file went to the output.

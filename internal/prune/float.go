@@ -10,11 +10,11 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Bounds of floats prune only if the members are integers or decimals: these are
-// never NaN, which statistics leave out.
+// Float bounds are used only for members that are integers or decimals. No member
+// is then NaN, which statistics leave out.
 
-// newFloatOrder returns the order of a leaf of floats, with the bounds of the
-// members rounded outward.
+// newFloatOrder returns the order of a float leaf, with the bounds of the members
+// rounded outward to floats.
 func newFloatOrder(l *parquet.Leaf, of key.Class, m members) (o order, ok bool) {
 	switch {
 	case l.Logical.Kind != parquet.None:
@@ -36,11 +36,12 @@ func newFloatOrder(l *parquet.Leaf, of key.Class, m members) (o order, ok bool) 
 	return o, true
 }
 
-// outward returns the nearest float ≤ r if to is -1, and ≥ r if to is 1.
+// outward returns the nearest float that is not above r if to is -1, and not below
+// r if to is 1.
 func outward(r *big.Rat, to int) float64 {
 	f, _ := r.Float64()
 	switch exact := new(big.Rat).SetFloat64(f); {
-	case exact == nil && math.Signbit(f) == (to < 0): // infinity is outward
+	case exact == nil && math.Signbit(f) == (to < 0): // an infinity on the wanted side
 		return f
 	case exact == nil:
 		return math.Copysign(math.MaxFloat64, f)
@@ -50,7 +51,8 @@ func outward(r *big.Rat, to int) float64 {
 	return f
 }
 
-// floatBytes returns bytes that compare as floats do. Both zeros are equal.
+// floatBytes returns bytes that compare like floats. Both zeros give the same
+// bytes.
 func floatBytes(f float64) []byte {
 	b := math.Float64bits(f)
 	if f == 0 {
@@ -64,8 +66,8 @@ func floatBytes(f float64) []byte {
 	return binary.BigEndian.AppendUint64(nil, b)
 }
 
-// floatBound converts a bound of statistics to floatBytes. ok is false for NaN, which
-// bounds nothing.
+// floatBound converts a bound from statistics to the form of floatBytes. ok is
+// false for NaN, which is not a bound.
 func floatBound(stored []byte) (b []byte, ok bool) {
 	var f float64
 	if len(stored) == 4 {

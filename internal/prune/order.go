@@ -12,14 +12,15 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// members is what is known of the members' values in one key column.
+// members is what is known about the values of a filter's members in one key
+// column.
 type members struct {
-	lo, hi []byte     // inclusive, in normal form as a part of a key
-	set    *exact.Set // all of them; nil: unknown
-	empty  bool       // there are none
+	lo, hi []byte     // in normal form as a part of a key, inclusive
+	set    *exact.Set // all members, or nil if not known
+	empty  bool       // there are no members
 }
 
-// membersOf returns what is known of a key column's members.
+// membersOf returns what is known about a key column's members.
 func membersOf(m Members, column int) (members, bool) {
 	if m.Empty() {
 		return members{empty: true}, true
@@ -28,25 +29,25 @@ func membersOf(m Members, column int) (members, bool) {
 	return members{lo: lo, hi: hi, set: m.Exact()}, ok
 }
 
-// order is the order of a leaf's values in statistics, with the members' bounds in
-// that order. Values become bytes that compare as the values do: numbers are
-// big-endian with a fixed width, signed ones with the highest bit flipped.
+// order describes how statistics order the values of a leaf, and where the members
+// are in that order. Values are converted to bytes that compare like the values:
+// numbers to fixed-width big-endian bytes, with the highest bit flipped if signed.
 type order struct {
-	lo, hi []byte // of the members that the leaf can hold
-	empty  bool   // it can hold none
+	lo, hi []byte // bounds of the members that the leaf can hold
+	empty  bool   // it can hold none of them
 
 	size   int  // bytes of a value; 0: byte arrays
-	number bool // else bytes
-	float  bool // a number in 4 or 8 bytes of a float
+	number bool // false: bytes
+	float  bool // stored as a float of 4 or 8 bytes
 	signed bool
-	little bool     // little-endian as stored
-	least  *big.Int // of the values that the column's type allows; numbers only
+	little bool     // stored as little-endian
+	least  *big.Int // range of the values that the column's type allows; numbers only
 	most   *big.Int
 }
 
-// newOrder returns the order of a leaf's values, with the bounds of the members,
-// which are of class of. ok is false if the order is undefined, or statistics in it
-// cannot be trusted.
+// newOrder returns the order of a leaf's values and converts the bounds of the
+// members, whose class is of, to it. ok is false if the order is not defined or
+// statistics in that order are not reliable.
 func newOrder(l *parquet.Leaf, class, of key.Class, m members) (o order, ok bool) {
 	if class == key.Float {
 		return newFloatOrder(l, of, m)
@@ -72,8 +73,8 @@ func newByteOrder(l *parquet.Leaf, class key.Class, m members) (o order, ok bool
 	}
 	o.lo, o.hi = m.lo, m.hi
 	if class == key.Bytes {
-		// Several writers ignore empty values in the minimum, so the empty value
-		// may be anywhere.
+		// Several writers ignore empty values when they compute the minimum, so the
+		// empty value may be anywhere.
 		return o, l.Type == format.ByteArray && len(m.lo) > 0
 	}
 	o.size = l.TypeLength
@@ -81,10 +82,11 @@ func newByteOrder(l *parquet.Leaf, class key.Class, m members) (o order, ok bool
 	return o, fixed && l.Type == format.FixedLenByteArray && width == o.size
 }
 
-// maxDecimalWidth is the width in bytes of the widest decimals that are keys.
+// maxDecimalWidth is the width of the widest decimals that can be keys.
 const maxDecimalWidth = 32
 
-// numbers fills in how the leaf stores numbers, and returns the stored form of 1.
+// numbers fills in how the leaf stores numbers, and returns the stored value of the
+// number one.
 func (o *order) numbers(l *parquet.Leaf, class key.Class) (perOne *big.Int, ok bool) {
 	o.number, o.little, o.signed = true, true, true
 	bits := 0
@@ -98,7 +100,7 @@ func (o *order) numbers(l *parquet.Leaf, class key.Class) (perOne *big.Int, ok b
 		if l.Logical.Kind != parquet.Decimal || o.size > maxDecimalWidth {
 			return nil, false
 		}
-	default: // INT96 has no order, and decimals in byte arrays have several
+	default: // INT96 has no order; decimals of variable length are ordered in several ways
 		return nil, false
 	}
 	perOne = big.NewInt(1)
@@ -126,7 +128,7 @@ func (o *order) numbers(l *parquet.Leaf, class key.Class) (perOne *big.Int, ok b
 }
 
 // place converts the bounds of the members to the leaf's unit. It rounds the lower
-// one up and the upper one down, since the leaf has no value between.
+// one up and the upper one down, because the leaf has no values in between.
 func (o *order) place(class key.Class, m members, perOne *big.Int) bool {
 	lo, ok := key.Number(class, m.lo)
 	hi, fine := key.Number(class, m.hi)
@@ -147,14 +149,14 @@ func (o *order) place(class key.Class, m members, perOne *big.Int) bool {
 	return true
 }
 
-func floor(r *big.Rat) *big.Int { return new(big.Int).Div(r.Num(), r.Denom()) } // Euclidean, of a positive divisor
+func floor(r *big.Rat) *big.Int { return new(big.Int).Div(r.Num(), r.Denom()) } // Euclidean division by a positive divisor
 
 func ceil(r *big.Rat) *big.Int {
 	n := floor(new(big.Rat).Neg(r))
 	return n.Neg(n)
 }
 
-// bytes converts a number that the leaf can hold to bytes of the order.
+// bytes converts a number that the leaf can hold to the form of the order.
 func (o *order) bytes(n *big.Int) []byte {
 	if o.signed {
 		n = new(big.Int).Add(n, new(big.Int).Lsh(big.NewInt(1), uint(8*o.size-1)))
@@ -162,8 +164,8 @@ func (o *order) bytes(n *big.Int) []byte {
 	return n.FillBytes(make([]byte, o.size))
 }
 
-// bound converts a bound of statistics to bytes of the order. ok is false if no
-// value of the column is stored like that.
+// bound converts a bound from statistics to the form of the order. ok is false if
+// the column cannot store such a value.
 func (o *order) bound(stored []byte) (b []byte, ok bool) {
 	if o.size > 0 && len(stored) != o.size {
 		return nil, false
@@ -184,8 +186,8 @@ func (o *order) bound(stored []byte) (b []byte, ok bool) {
 	return b, bytes.Compare(b, o.bytes(o.least)) >= 0 && bytes.Compare(b, o.bytes(o.most)) <= 0
 }
 
-// integer is the inverse of bytes, for leaves of up to 64 bits, in two's
-// complement of 64 bits if the leaf is signed.
+// integer is the inverse of bytes, for leaves of up to 64 bits. For a signed leaf
+// it returns 64-bit two's complement.
 func (o *order) integer(b []byte) uint64 {
 	v := binary.BigEndian.Uint64(append(make([]byte, 8-len(b)), b...))
 	if o.signed {
@@ -194,9 +196,9 @@ func (o *order) integer(b []byte) uint64 {
 	return v
 }
 
-// clip returns the bounds of members among values from least to most, according to
-// statistics; nil is no bound. ok is false if there can be none. Impossible bounds
-// are ignored.
+// clip returns the range in which members may be among values that, according to
+// statistics, lie from least to most; nil: no bound. ok is false if there is no
+// such range. Invalid bounds are ignored.
 func (o *order) clip(least, most []byte) (lo, hi []byte, ok bool) {
 	lo, hi = o.lo, o.hi
 	if o.size == 0 && openEnded(most) {
@@ -231,15 +233,15 @@ func (o *order) covers(least, most []byte) bool {
 	return least != nil && most != nil && ok && fine && bytes.Compare(o.lo, a) <= 0 && bytes.Compare(b, o.hi) <= 0
 }
 
-// apart reports whether no member is among values from least to most; see clip. set,
-// if not nil, holds the members.
+// apart reports whether no member is among values from least to most, as in clip.
+// set, if not nil, contains all members.
 func (o *order) apart(least, most []byte, set *exact.Set) bool {
 	lo, hi, ok := o.clip(least, most)
 	return !ok || set != nil && !set.Any(o.integer(lo), o.integer(hi), o.signed)
 }
 
 // openEnded reports whether an upper bound of byte arrays may have been truncated
-// without being raised, because no value of its length is greater.
+// without being raised, because no value of its length is above it.
 func openEnded(b []byte) bool {
 	for _, x := range b {
 		if x != 0xff {

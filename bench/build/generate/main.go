@@ -1,13 +1,12 @@
-// Command generate makes the ID sets that builds are measured with, and logs to
-// probe their filters with.
+// Command generate generates ID sets for measurements of builds, and logs to probe
+// their filters with.
 //
 //	generate -set int64|dense|string|text|repeated -rows N -files F [-distinct D] DIRECTORY
 //
-// Below the directory are ids, the files of the set; outside, a log of keys
-// that surely are not in it; and members, a log of some that are. Set repeated
-// has a directory distinct as well: each of its keys once. Keys come from
-// numbers (package keyset), those of the set from the first ones: the files are
-// the same on every machine, and nothing but a row group is held in memory.
+// The directory gets ids, the files of the set; outside, a log of keys that are not in
+// it; and members, a log of some that are. For set repeated it also gets distinct,
+// with each key once. Keys are a function of numbers (package keyset), so the files
+// are the same on every machine, and only a row group is in memory at a time.
 package main
 
 import (
@@ -28,17 +27,17 @@ import (
 func main() {
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
-		os.Exit(1) //nolint:forbidigo // the command's own end
+		os.Exit(1) //nolint:forbidigo // exit status of the command
 	}
 }
 
-// request is what is to be made.
+// request describes the files to generate.
 type request struct {
 	set      string
-	rows     uint64 // of all files of the set
-	distinct uint64 // keys of the set
+	rows     uint64 // rows in all files of the set
+	distinct uint64 // distinct keys of the set
 	files    uint64
-	outside  uint64 // rows of that log
+	outside  uint64 // rows of the log outside
 	dir      string
 }
 
@@ -64,7 +63,7 @@ func run(args []string) error {
 	return r.make()
 }
 
-// make writes everything, as many files at a time as there are processors.
+// make writes all files, one per processor at a time.
 func (r request) make() error {
 	write, ok := map[string]func(request, part) error{
 		"int64": request.integers, "repeated": request.integers, "dense": request.integers,
@@ -84,18 +83,18 @@ func (r request) make() error {
 	return group.Wait()
 }
 
-// part is a file: rows with the keys key(from) to key(to-1).
+// part is a file with the keys key(from) to key(to-1).
 type part struct {
-	name       string // without the ending
+	name       string // without the extension
 	from, to   uint64
 	key        func(row uint64) uint64
-	dictionary bool // tried by the writer
-	log        bool // not of the set
-	text       bool // a log of strings, of a set in text
+	dictionary bool // the writer tries a dictionary
+	log        bool // a log, not a file of the set
+	text       bool // a log of strings, for a set in text
 }
 
-// parts lists the files. A twentieth of the members is enough to see that none
-// is lost, and no more than there are others.
+// parts returns the files. The log members has a twentieth of the members, which
+// suffices to detect lost keys, and no more rows than the log outside.
 func (r request) parts() (all []part) {
 	same := func(row uint64) uint64 { return row }
 	row, dictionary := same, false
@@ -124,13 +123,13 @@ func (r request) parts() (all []part) {
 // ids returns the numbering of the set's integers.
 func (r request) ids() keyset.IDs {
 	if r.set == "dense" {
-		return keyset.Dense(4 * r.rows) // one in four is in use
+		return keyset.Dense(4 * r.rows) // one in four is a member
 	}
 	return keyset.Sparse()
 }
 
-// text writes a set as text, one ID a line, as gzip does it, and its logs in
-// Parquet, by value and as text.
+// text writes a set as gzipped text with one ID per line, and its logs as Parquet, with
+// integers and with strings.
 func (r request) text(p part) (err error) {
 	switch {
 	case p.text:

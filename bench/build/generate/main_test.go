@@ -25,7 +25,7 @@ func generated(t *testing.T, args ...string) string {
 	return dir
 }
 
-// values reads a column with another library than wrote it, by the row.
+// values reads a column with another library than the writer's, row by row.
 func values[T comparable](t *testing.T, path string) (all []T) {
 	t.Helper()
 	type row struct {
@@ -41,8 +41,8 @@ func values[T comparable](t *testing.T, path string) (all []T) {
 	return all
 }
 
-// apart checks that the files have so many distinct keys, that some of the
-// members are all in the set, and that none outside is.
+// apart checks the number of distinct keys in the files, that all keys in members are
+// in the set, and that none in outside is.
 func apart[T comparable](t *testing.T, ids []T, distinct int, members, outside []T) {
 	t.Helper()
 	set := map[T]bool{}
@@ -161,8 +161,8 @@ func TestTextLines(t *testing.T) {
 	}
 }
 
-// What is written is as it is said to be: one column that is not null, snappy,
-// row groups of a hundredth; a dictionary for duplicates alone.
+// Files have one required column, snappy compression, row groups of a hundredth of the
+// file, and a dictionary only for duplicates.
 func TestLayout(t *testing.T) {
 	for _, c := range []struct {
 		set        string
@@ -203,7 +203,7 @@ func open(t *testing.T, path string) (*parquet.File, *os.File) {
 	return p, f
 }
 
-// Twice the same: byte for byte, whatever runs at the same time.
+// Generation is deterministic, also with concurrency.
 func TestDeterministic(t *testing.T) {
 	for _, set := range []string{"int64", "dense", "string", "text", "repeated"} {
 		var want string

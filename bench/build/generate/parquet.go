@@ -14,13 +14,13 @@ import (
 	"github.com/bloomjoin/bloomjoin/bench/internal/keyset"
 )
 
-// column is the one that files have.
+// column is the name of the only column.
 const column = "id"
 
 const (
 	pageBytes = 1 << 20
 	batch     = 8 << 10 // rows written at a time
-	groups    = 100     // row groups of a file, of a million rows in the large ones
+	groups    = 100     // row groups per file; large files have a million rows in each
 )
 
 // integers writes a file of 64-bit integers.
@@ -48,13 +48,13 @@ func (r request) decimals(p part) error {
 	return r.texts(p, func(dst []byte, row uint64) []byte { return strconv.AppendUint(dst, ids.At(p.key(row)), 10) })
 }
 
-// texts writes a file of the strings that appended appends.
+// texts writes a file with the strings that appended appends.
 func (r request) texts(p part, appended func(dst []byte, row uint64) []byte) error {
 	node := schema.MustPrimitive(schema.NewPrimitiveNodeLogical(column, parquet.Repetitions.Required,
 		schema.StringLogicalType{}, parquet.Types.ByteArray, 0, -1))
 	values, buffer := make([]parquet.ByteArray, batch), make([]byte, 0, batch*keyset.MaxText)
 	return r.write(p, node, func(w file.ColumnChunkWriter, from, to uint64) error {
-		buffer = buffer[:0] // has room: values point into it
+		buffer = buffer[:0] // must not grow: values point into it
 		for i := range to - from {
 			at := len(buffer)
 			buffer = appended(buffer, from+i)
@@ -65,16 +65,15 @@ func (r request) texts(p part, appended func(dst []byte, row uint64) []byte) err
 	})
 }
 
-// write makes a file of one column, in row groups, which put fills with rows
-// [from, to), a batch at a time. Where the writer may make a dictionary it does
-// as by default: until the dictionary takes 1 MiB.
+// write writes a file with one column. put fills rows [from, to), a batch at a time. If
+// dictionaries are allowed, the writer uses its default: up to 1 MiB.
 func (r request) write(p part, node schema.Node, put func(w file.ColumnChunkWriter, from, to uint64) error) (err error) {
 	f, err := os.Create(filepath.Join(r.dir, p.name+".parquet"))
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if closed := f.Close(); !errors.Is(closed, os.ErrClosed) { // the writer closes it, too
+		if closed := f.Close(); !errors.Is(closed, os.ErrClosed) { // the writer has closed it
 			err = errors.Join(err, closed)
 		}
 	}()

@@ -1,5 +1,5 @@
-// Command gunzip decompresses a file and makes nothing of it: what no build from
-// such a file can do without.
+// Command gunzip decompresses a file and discards the result, which is the minimum work
+// of any build from such a file.
 //
 //	gunzip FILE
 package main
@@ -16,7 +16,7 @@ import (
 func main() {
 	if err := run(os.Args[1:], io.Discard); err != nil {
 		fmt.Fprintln(os.Stderr, "gunzip:", err)
-		os.Exit(1) //nolint:forbidigo // the command's own end
+		os.Exit(1) //nolint:forbidigo // exit status of the command
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Every byte comes out, of all members, and damage is told.
+// All members are decompressed, and damage is an error.
 func TestRun(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ids.txt.gz")
 	var want, packed bytes.Buffer

@@ -1,9 +1,10 @@
-// Command memory fills a filter with keys that lie in memory, and probes it:
+// Command memory fills a filter with keys in memory and probes it:
 //
 //	memory [-private] -keys N -threads T -fpr P -outside M
 //
-// The goroutines fill one filter together, by ranges of its blocks, or with
-// -private one each, to be merged. Keys are made before the clock starts. It prints a JSON object; see reply.
+// The goroutines fill one filter together, by ranges of its blocks, or with -private
+// one each, which are then merged. Generating the keys is not timed. It prints a JSON
+// object, see reply.
 package main
 
 import (
@@ -23,17 +24,17 @@ import (
 func main() {
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "memory:", err)
-		os.Exit(1) //nolint:forbidigo // the command's own end
+		os.Exit(1) //nolint:forbidigo // exit status of the command
 	}
 }
 
-// reply is what was measured.
+// reply is the output.
 type reply struct {
-	NS           int64   `json:"ns"` // from the keys to the filled filter
+	NS           int64   `json:"ns"` // time to fill the filter
 	Bytes        uint64  `json:"bytes"`
 	FPRPredicted float64 `json:"fpr_predicted"`
 	Probed       uint64  `json:"probed"`
-	Hits         uint64  `json:"hits"` // false ones
+	Hits         uint64  `json:"hits"` // false positives
 }
 
 func run(args []string) error {
@@ -60,7 +61,7 @@ func run(args []string) error {
 	return json.NewEncoder(os.Stdout).Encode(r)
 }
 
-// filler makes a filter of keys.
+// filler builds a filter from keys.
 type filler func(p bloom.Params, keys []uint64, threads int) (*bloom.Filter, error)
 
 func measured(fill filler, n uint64, threads int, fpr float64, outside uint64) (r reply, err error) {
@@ -90,14 +91,15 @@ func measured(fill filler, n uint64, threads int, fpr float64, outside uint64) (
 	return r, err
 }
 
-// A goroutine's buffer of a shared filter, and how many keys it hashes at a time.
+// The size of a goroutine's buffer for a shared filter, and the number of keys that
+// it hashes at a time.
 const (
 	buffer = 4 << 20
 	span   = 4 << 10
 )
 
-// fillShared makes one filter of the keys: goroutines fill it together, range by
-// range, each with its share of the keys.
+// fillShared builds one filter. Each goroutine adds its share of the keys, range by
+// range of the blocks.
 func fillShared(p bloom.Params, keys []uint64, threads int) (*bloom.Filter, error) {
 	f, err := bloom.New(p)
 	if err != nil {
@@ -120,8 +122,8 @@ func fillShared(p bloom.Params, keys []uint64, threads int) (*bloom.Filter, erro
 	return f, nil
 }
 
-// fillPrivate makes a filter for each goroutine, of its share of the keys, and
-// merges them.
+// fillPrivate builds a filter per goroutine from its share of the keys, and merges
+// them.
 func fillPrivate(p bloom.Params, keys []uint64, threads int) (*bloom.Filter, error) {
 	filters, failures := make([]*bloom.Filter, threads), make([]error, threads)
 	var all sync.WaitGroup

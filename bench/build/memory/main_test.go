@@ -21,7 +21,7 @@ func TestMeasured(t *testing.T) {
 	}
 }
 
-// The filter is the same on any number of goroutines, in both ways.
+// The filter does not depend on the number of goroutines or the way.
 func TestFill(t *testing.T) {
 	keys := keyset.Set(100_003)
 	p := bloom.Params{Geometry: bloom.Split256, Hash: bloom.Hash{ID: bloom.XXH3}, Blocks: 5000}

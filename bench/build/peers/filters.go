@@ -13,15 +13,15 @@ import (
 	"github.com/parquet-go/parquet-go/bloom"
 )
 
-// filter is a Bloom filter that one goroutine uses at a time.
+// filter is a Bloom filter. It is not safe for concurrent use.
 type filter interface {
 	add(batch)
-	merge(filter) error // of the same make and size
+	merge(filter) error // of the same kind and size
 	count(batch) (found uint64)
 	bytes() uint64
 }
 
-// kind is how filters are made that will be merged into one.
+// kind creates filters that can be merged into one.
 type kind struct {
 	module string
 	maker  func(keys uint64, fpr float64) func() filter
@@ -43,18 +43,18 @@ var kinds = map[string]kind{
 	}},
 }
 
-// bitsPerKey is what the documentation of parquet-go advises, for about 1 %;
-// mostBytes is the most that arrow-go makes.
+// bitsPerKey is the recommendation of parquet-go's documentation for about 1 %;
+// mostBytes is the largest filter of arrow-go.
 const (
 	bitsPerKey = 10
 	mostBytes  = 128 << 20
 )
 
-// hashSpan is how many keys are hashed at a time where filters take hashes in
-// bulk: they stay in the first-level cache.
+// hashSpan is the number of keys that are hashed at a time for filters that take
+// hashes in bulk. Their hashes fit in the first-level cache.
 const hashSpan = 1024
 
-// nothing looks at every key and keeps a sum.
+// nothing is not a filter: it reads every key and keeps a sum.
 type nothing struct{ sum uint64 }
 
 func (s *nothing) add(b batch) {
@@ -80,11 +80,11 @@ func (s *nothing) bytes() uint64      { return 0 }
 
 var errAlien = errors.New("filters of different kinds")
 
-// parquetFilter is parquet-go's split-block filter, with its own vectorised
-// XXH64 of integers and bulk insert.
+// parquetFilter is the split-block filter of parquet-go, with its vectorised XXH64 and
+// bulk insert.
 type parquetFilter bloom.SplitBlockFilter
 
-// hashes calls use with the hashes of the keys.
+// hashes calls use with the hashes of the keys, in batches.
 func (parquetFilter) hashes(b batch, use func([]uint64)) {
 	var h [hashSpan]uint64
 	for ints := unsigned(b.ints); len(ints) > 0; {
@@ -102,7 +102,7 @@ func (parquetFilter) hashes(b batch, use func([]uint64)) {
 	}
 }
 
-// unsigned sees integers as their hash function wants them.
+// unsigned converts integers for the hash function, without copying.
 func unsigned(v []int64) []uint64 {
 	return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(v))), len(v))
 }
@@ -175,9 +175,8 @@ func (c classic) merge(other filter) error {
 
 func (c classic) bytes() uint64 { return uint64(c.f.Cap()) / 8 }
 
-// arrowFilter is arrow-go's split-block filter, a power of two in size. It has
-// no union: all threads share one, into which one of them at a time puts what it
-// has read and hashed.
+// arrowFilter is the split-block filter of arrow-go. Its size is a power of two. It has
+// no union, so all threads share one filter and insert their hashes in turn.
 type arrowFilter struct {
 	mu    sync.Mutex
 	build metadata.BloomFilterBuilder
@@ -190,7 +189,7 @@ func (a *arrowFilter) add(b batch) {
 	a.build.InsertBulk(hashes)
 }
 
-// arrowHashes hashes as arrow-go's own hasher does, without its interface.
+// arrowHashes computes the hashes of arrow-go's hasher, without its interface.
 func arrowHashes(b batch) []uint64 {
 	hashes := make([]uint64, 0, b.len())
 	var x [8]byte

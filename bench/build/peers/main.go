@@ -1,11 +1,11 @@
-// Command peers makes a Bloom filter of the keys of Parquet files, as users of
-// other libraries in Go do it: from files to a filled filter.
+// Command peers builds a Bloom filter from Parquet files with other Go libraries, as
+// their users would.
 //
 //	peers -filter parquet-go|bits-and-blooms|arrow-go|none [-reader arrow-go|pages|rows] [-threads N] [-fpr P] [-probe LOG] DIRECTORY
 //
-// Each thread takes row groups and fills a filter of its own; the filters are
-// merged in the end. With -probe the keys of a log are then looked up. It prints
-// a JSON object; see reply.
+// Each thread takes row groups and fills its own filter. The filters are then merged.
+// With -probe the keys of a log are looked up in the result. It prints a JSON object,
+// see reply.
 package main
 
 import (
@@ -29,17 +29,17 @@ func main() {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
-		os.Exit(1) //nolint:forbidigo // the command's own end
+		os.Exit(1) //nolint:forbidigo // exit status of the command
 	}
 }
 
-// reply is what came of it.
+// reply is the output.
 type reply struct {
-	Version string `json:"version"` // of the filter's module, else of the reader's
+	Version string `json:"version"` // of the filter's module, or without one of the reader's
 	Keys    uint64 `json:"keys"`
-	Bytes   uint64 `json:"bytes"`  // of the filter
+	Bytes   uint64 `json:"bytes"`  // size of the filter
 	Probed  uint64 `json:"probed"` // keys of the log
-	Hits    uint64 `json:"hits"`   // of them found
+	Hits    uint64 `json:"hits"`   // keys found
 }
 
 func run(args []string) (r reply, err error) {
@@ -87,7 +87,7 @@ type piece struct {
 	group int
 }
 
-// list opens all files for their footers.
+// list returns the row groups of all files.
 func list(read reader, paths []string) (pieces []piece, rows uint64, err error) {
 	for _, path := range paths {
 		groups, n, err := read.footer(path)
@@ -102,7 +102,7 @@ func list(read reader, paths []string) (pieces []piece, rows uint64, err error) 
 	return pieces, rows, nil
 }
 
-// fill reads all row groups into filters, one for each thread, and merges them.
+// fill reads all row groups into one filter per thread, and merges the filters.
 func fill(read reader, paths []string, threads int, maker func(keys uint64) func() filter) (filter, uint64, error) {
 	pieces, rows, err := list(read, paths)
 	if err != nil {
@@ -143,7 +143,7 @@ func fill(read reader, paths []string, threads int, maker func(keys uint64) func
 	return filters[0], rows, nil
 }
 
-// probed looks the keys of a log up.
+// probed returns the number of keys in a log, and how many are found.
 func probed(f filter, read reader, path string) (n, hits uint64, err error) {
 	pieces, _, err := list(read, []string{path})
 	if err != nil {

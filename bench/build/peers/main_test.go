@@ -10,7 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bench/internal/keyset"
 )
 
-// write makes two files of a set's keys and a log of others, integers or strings.
+// write writes two files with a set's keys and a log of other keys.
 func write[T any](t *testing.T, n uint64, key func(i uint64) T) (dir, log string) {
 	t.Helper()
 	type row struct {
@@ -33,8 +33,8 @@ func write[T any](t *testing.T, n uint64, key func(i uint64) T) (dir, log string
 	return dir, log
 }
 
-// Every peer finds all of the set's keys, however it reads and on however many
-// threads, and few others.
+// Every peer finds all keys of the set and few others, with any reader and number of
+// threads.
 func TestPeers(t *testing.T) {
 	const n = 20_000
 	ints, intLog := write(t, n, func(i uint64) int64 { return int64(keyset.Sparse().At(i)) })
@@ -68,7 +68,7 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// Readers yield the same keys.
+// All readers return the same keys.
 func TestReaders(t *testing.T) {
 	const n = 10_000
 	dir, _ := write(t, n, func(i uint64) int64 { return int64(keyset.Sparse().At(i)) })

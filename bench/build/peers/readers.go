@@ -11,8 +11,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// batch is keys of one type: integers, or strings that stay only until the next
-// batch is read.
+// batch has keys of one type: integers, or strings that are valid until the next batch
+// is read.
 type batch struct {
 	ints    []int64
 	strings []arrow.ByteArray
@@ -42,7 +42,7 @@ func arrowFooter(path string) (groups int, rows int64, err error) {
 	return r.NumRowGroups(), r.NumRows(), r.Close()
 }
 
-// readArrow takes values by the batch from arrow-go's column reader.
+// readArrow reads batches with arrow-go's column reader.
 func readArrow(p piece, yield func(batch)) (err error) {
 	r, err := file.OpenParquetFile(p.path, true)
 	if err != nil {
@@ -78,7 +78,7 @@ func readArrow(p piece, yield func(batch)) (err error) {
 	return column.Err()
 }
 
-// opened opens a file with parquet-go; the caller closes it.
+// opened opens a file with parquet-go. The caller closes it.
 func opened(path string) (*parquet.File, *os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -101,7 +101,7 @@ func parquetFooter(path string) (groups int, rows int64, err error) {
 	return len(p.RowGroups()), p.NumRows(), nil
 }
 
-// readPages takes integers from parquet-go's pages, by the batch.
+// readPages reads batches of integers from parquet-go's pages.
 func readPages(p piece, yield func(batch)) (err error) {
 	opened, f, err := opened(p.path)
 	defer func() { _ = f.Close() }()
@@ -135,7 +135,7 @@ func readPages(p piece, yield func(batch)) (err error) {
 	}
 }
 
-// readRows takes integers from parquet-go's generic reader.
+// readRows reads integers with parquet-go's generic reader.
 func readRows(p piece, yield func(batch)) (err error) {
 	opened, f, err := opened(p.path)
 	defer func() { _ = f.Close() }()

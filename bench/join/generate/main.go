@@ -1,12 +1,12 @@
-// Command generate makes the logs and ID sets that joins are measured with.
+// Command generate generates logs and ID sets for measurements of joins.
 //
 //	generate -make users -rows N -users U -members M DIRECTORY   ids: N keys, M of them of the U users of a log of bench/scan
 //	generate -make dense -rows N DIRECTORY                       log and ids of N rows each, whose keys lie close together
 //	generate -make skew  -rows N DIRECTORY                       ids, and the logs uniform, heavy and zipf of N rows each
 //	generate -make pair  -rows N DIRECTORY                       log and ids of N rows each, two integers a row
 //
-// What is in a row follows from its number (package keyset), so that the files
-// are the same on every machine, and no more than a row group is held in memory.
+// Rows are a function of their numbers (package keyset), so the files are the same on
+// every machine, and only a row group is in memory at a time.
 package main
 
 import (
@@ -22,15 +22,15 @@ import (
 func main() {
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
-		os.Exit(1) //nolint:forbidigo // the command's own end
+		os.Exit(1) //nolint:forbidigo // exit status of the command
 	}
 }
 
-// request is what is to be made.
+// request describes the files to generate.
 type request struct {
 	set                  string
 	rows, users, members uint64
-	group                uint64 // rows of a row group
+	group                uint64 // rows per row group
 	dir                  string
 }
 

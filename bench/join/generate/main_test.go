@@ -9,7 +9,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// id, eventRow and pairRow are rows as another library reads them.
+// id, eventRow and pairRow are rows as read by another library.
 type id struct {
 	Key   int64  `parquet:"user_id"`
 	Score int64  `parquet:"score"`
@@ -47,7 +47,7 @@ func rowsOf[T any](t *testing.T, dir, name string) []T {
 	return rows
 }
 
-// distinct returns the keys of IDs, each of which is to be there once.
+// distinct returns the keys of IDs and checks that they are unique.
 func distinct[T any](t *testing.T, rows []T, key func(T) int64) map[int64]bool {
 	t.Helper()
 	keys := map[int64]bool{}
@@ -77,8 +77,8 @@ func near(t *testing.T, what string, got, want float64, rows int) {
 	}
 }
 
-// The keys of users are those of bench/scan's generate.py, which were computed
-// there, and so many of them are in the set.
+// The keys of users equal those of bench/scan's generate.py, and the expected number
+// is in the set.
 func TestUsers(t *testing.T) {
 	for user, want := range map[uint64]uint64{0: 0, 1: 217416242025, 2: 140501209475, 19_999_999: 945263994042} {
 		if got := userKey(user); got != want {
@@ -114,7 +114,7 @@ func TestSkew(t *testing.T) {
 	const n = 50_000
 	dir := generated(t, "-make", "skew", "-rows", "50000")
 	keys := distinct(t, rowsOf[id](t, dir, "ids"), func(r id) int64 { return r.Key })
-	var zipf float64 // share of the first
+	var zipf float64 // share of the first user
 	for k := range n {
 		zipf += math.Pow(float64(k+1), -zipfExponent)
 	}
@@ -138,7 +138,7 @@ func TestSkew(t *testing.T) {
 	}
 }
 
-// Both sides have each key once, a tenth of them in common, all over the files.
+// Both sides have unique keys, of which a tenth are common, all over the files.
 func TestPair(t *testing.T) {
 	dir := generated(t, "-make", "pair", "-rows", "10000")
 	log, ids := rowsOf[pairRow](t, dir, "log"), rowsOf[pairRow](t, dir, "ids")
@@ -159,7 +159,7 @@ func TestPair(t *testing.T) {
 	}
 }
 
-// The same rows are the same bytes, so that data need no more of a name.
+// Generation is deterministic.
 func TestTwice(t *testing.T) {
 	a, b := generated(t, "-make", "skew", "-rows", "1000"), generated(t, "-make", "skew", "-rows", "1000")
 	for _, name := range []string{"ids", "uniform", "heavy", "zipf"} {

@@ -25,15 +25,15 @@ func (c column) node() schema.Node {
 		schema.NewIntLogicalType(64, true), parquet.Types.Int64, 0, -1))
 }
 
-// write makes the file, in row groups of so many rows and pages of 1 MiB, snappy,
-// without dictionaries.
+// write writes the file with row groups of the given size, pages of 1 MiB, snappy
+// compression and no dictionaries.
 func (t table) write(dir string, group uint64) (err error) {
 	f, err := os.Create(filepath.Join(dir, t.name+".parquet"))
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if closed := f.Close(); !errors.Is(closed, os.ErrClosed) { // the writer closes it, too
+		if closed := f.Close(); !errors.Is(closed, os.ErrClosed) { // the writer has closed it
 			err = errors.Join(err, closed)
 		}
 	}()
@@ -79,7 +79,7 @@ func (t table) writeGroup(w *file.Writer, from, to uint64) error {
 	return rows.Close()
 }
 
-// put writes the values of rows from a row on, which have these keys.
+// put writes the values of consecutive rows with the given keys.
 func (c column) put(w file.ColumnChunkWriter, row uint64, keys []uint64) (err error) {
 	if c.text == nil {
 		values := make([]int64, len(keys))

@@ -7,8 +7,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bench/internal/keyset"
 )
 
-// table is a Parquet file: rows 0 to rows-1, whose keys are made a row group at
-// a time.
+// table is a Parquet file with rows 0 to rows-1. Keys are generated per row group.
 type table struct {
 	name    string
 	rows    uint64
@@ -16,15 +15,15 @@ type table struct {
 	columns []column
 }
 
-// column makes a value from a row and its key: an integer, or if text is not
-// nil a string.
+// column generates values from a row and its key: integers, or strings if text is not
+// nil.
 type column struct {
 	name    string
 	integer func(row, key uint64) int64
 	text    func(dst []byte, row, key uint64) []byte
 }
 
-// Salts make of one number several that have nothing to do with each other.
+// Salts derive independent numbers from one.
 const (
 	saltSession uint64 = 0xa<<60 + iota
 	saltAmount
@@ -32,15 +31,15 @@ const (
 	saltName
 )
 
-// keyName is the column that logs and IDs are joined on.
+// keyName is the join column.
 const keyName = "user_id"
 
 func keyColumn() column {
 	return column{name: keyName, integer: func(_, key uint64) int64 { return int64(key) }}
 }
 
-// payload is what an ID has besides its key: an integer, and a string of twelve
-// bytes.
+// payload are the columns of an ID other than the key: an integer, and a string of
+// twelve bytes.
 func payload() []column {
 	return []column{
 		keyColumn(),
@@ -51,7 +50,7 @@ func payload() []column {
 	}
 }
 
-// event is what a log of ours has: 40 bytes a row.
+// event are the columns of a generated log, with 40 bytes per row.
 func event() []column {
 	return []column{
 		{name: "event_time", integer: func(row, _ uint64) int64 { return int64(1_700_000_000_000_000 + 4000*row) }},
@@ -71,7 +70,7 @@ func digits(of uint64) []byte {
 	return hex.AppendEncode(nil, octets[:])
 }
 
-// byRow makes the keys of rows one by one.
+// byRow generates the keys of rows independently.
 func byRow(key func(row uint64) uint64) func(from, to uint64) []uint64 {
 	return func(from, to uint64) []uint64 {
 		all := make([]uint64, to-from)
@@ -82,8 +81,8 @@ func byRow(key func(row uint64) uint64) func(from, to uint64) []uint64 {
 	}
 }
 
-// userKey is the key of a user of bench/scan's logs: generate.py there says the
-// same. Users are numbered from 0, their keys are distinct and below 2^40.
+// userKey returns the key of a user in bench/scan's logs, as generate.py does. Users
+// are numbered from 0. Keys are distinct and below 2^40.
 func userKey(user uint64) uint64 {
 	const mask = 1<<40 - 1
 	for _, odd := range [...]uint64{0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9} {
@@ -93,8 +92,7 @@ func userKey(user uint64) uint64 {
 	return user
 }
 
-// usersFiles has a set of IDs of which one in rows/members is a user of the log;
-// the others have numbers that no user has.
+// usersFiles returns a set of IDs of which one in rows/members is a user of the log.
 func (r request) usersFiles() []table {
 	every := r.rows / r.members
 	return []table{{name: "ids", rows: r.rows, columns: payload(), keys: byRow(func(row uint64) uint64 {
@@ -105,8 +103,8 @@ func (r request) usersFiles() []table {
 	})}}
 }
 
-// denseFiles has IDs of which one in four of 4·rows integers is, and a log whose
-// users are drawn from 100·rows of them: 1 % of its rows match.
+// denseFiles returns IDs that are one in four of 4·rows integers, and a log whose
+// users are drawn from 100·rows integers, so 1 % of its rows match.
 func (r request) denseFiles() []table {
 	ids := keyset.Dense(4 * r.rows)
 	return []table{
@@ -115,16 +113,15 @@ func (r request) denseFiles() []table {
 	}
 }
 
-// heavyShare is the share of the rows that the heaviest user has, in per cent.
+// heavyShare is the heaviest user's share of the rows, in per cent.
 const heavyShare = 30
 
-// zipfExponent is that of the log zipf: of its n users the k-th has a share of
-// rows like 1/k^1.2.
+// zipfExponent is the exponent of the log zipf: the share of its k-th user is
+// proportional to 1/k^1.2.
 const zipfExponent = 1.2
 
-// skewFiles has as many users as rows, and the IDs of every other one, the
-// heaviest among them: in each log about half of the rows or a little more
-// match.
+// skewFiles returns logs with as many users as rows, and the IDs of every other user
+// including the heaviest. In each log about half of the rows or a little more match.
 func (r request) skewFiles() []table {
 	key := func(user uint64) uint64 { return keyset.Sparse().At(user) }
 	draw := func(row uint64) uint64 { return keyset.Draw(row, r.rows) }
@@ -144,8 +141,8 @@ func (r request) skewFiles() []table {
 	}
 }
 
-// pairFiles has a log and IDs of which one key in ten is on both sides, each
-// once a side, in no order.
+// pairFiles returns a log and IDs with unique keys in random order. One key in ten is
+// on both sides.
 func (r request) pairFiles() []table {
 	order := keyset.Dense(r.rows)
 	side := func(name, value string, first, turn uint64) table {

@@ -16,7 +16,7 @@ type row struct {
 	URL string `parquet:"url,plain"`
 }
 
-// write makes a file of V1 pages, two row groups.
+// write creates a file with V1 pages and two row groups.
 func write(t *testing.T, path string, rows int, options ...parquet.WriterOption) {
 	t.Helper()
 	var file bytes.Buffer
@@ -39,7 +39,8 @@ func write(t *testing.T, path string, rows int, options ...parquet.WriterOption)
 	}
 }
 
-// Every byte of every page comes out, as the footer and plain encoding tell.
+// Every byte of every page is decompressed, compared with sizes from the footer and
+// the plain encoding.
 func TestWalk(t *testing.T) {
 	const rows = 5000
 	var urls int64
@@ -63,7 +64,7 @@ func TestWalk(t *testing.T) {
 					if err != nil || sum.plain != want || sum.pages < int64(len(chunks)) {
 						t.Errorf("columns %q: %+v, %v, want %d bytes", columns, sum, err, want)
 					}
-					// A share is rounded down in each page.
+					// The share is rounded down for each page.
 					if low := want/4 - sum.pages; sum.taken > want/4 || sum.taken < low {
 						t.Errorf("columns %q: %d bytes compressed again, want %d to %d", columns, sum.taken, low, want/4)
 					}
@@ -73,8 +74,7 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// It is the values that come out, not only as many bytes: the sum of all, as
-// another reader has it.
+// The decompressed bytes are the values: their sum equals that of another reader.
 func TestWalkSeesValues(t *testing.T) {
 	const rows = 50_000
 	path := filepath.Join(t.TempDir(), "a.parquet")

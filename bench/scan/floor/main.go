@@ -1,11 +1,11 @@
-// Command floor does what no scan of a Parquet file can do without: it reads and
-// decompresses every page, and makes nothing of it.
+// Command floor does the minimum work of any scan of a Parquet file: it reads and
+// decompresses every page, and discards it.
 //
 //	floor [-threads N] [-columns A,B] [-share F] FILE|DIRECTORY
 //
-// With -share it also compresses that share of the bytes of every data page
-// again, by the codec of the column: what a copy of so many rows has to do on
-// top. Nothing is written. It stands beside a scan as a process of its own.
+// With -share it also compresses that share of the bytes of every data page again,
+// with the codec of the column, which is the minimum work to copy that share of the
+// rows. Nothing is written.
 package main
 
 import (
@@ -26,7 +26,7 @@ import (
 func main() {
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "floor:", err)
-		os.Exit(1) //nolint:forbidigo // the command's own end
+		os.Exit(1) //nolint:forbidigo // exit status of the command
 	}
 }
 
@@ -61,8 +61,8 @@ type chunk struct {
 	begin, end int64
 }
 
-// list returns the chunks of a file, or of the files below a directory, in
-// their order. The files stay open until the process ends.
+// list returns the chunks of a file, or of the files below a directory, in order. The
+// files stay open until the process exits.
 func list(root, columns string) (chunks []chunk, err error) {
 	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -105,7 +105,7 @@ func chunksOf(f *os.File, meta *format.FileMetaData, columns string) (chunks []c
 	return chunks
 }
 
-// walk has the chunks taken by workers, one after the other.
+// walk distributes the chunks to workers.
 func walk(chunks []chunk, threads int, share float64) (sum totals, err error) {
 	var next atomic.Int64
 	var group errgroup.Group

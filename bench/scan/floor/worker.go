@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	pageSize  = 1 << 20  // of the pages that are compressed
-	readAhead = 16 << 10 // behind a page: more than the next page's header takes
+	pageSize  = 1 << 20  // size of compressed pages
+	readAhead = 16 << 10 // after a page: more than the next page's header needs
 )
 
-// totals are the bytes that went through.
+// totals are the numbers of bytes that were processed.
 type totals struct {
 	pages, stored, plain, taken, packed int64
 }
@@ -28,19 +28,19 @@ func (t *totals) add(u totals) {
 	t.packed += u.packed
 }
 
-// worker walks column chunks, in buffers that it keeps.
+// worker walks column chunks and reuses its buffers.
 type worker struct {
 	totals
 	share         float64
 	stored, plain []byte
 	packed        []byte
-	pending       map[pageKind][]byte // taken from pages, not yet compressed
-	seen          func(plain []byte)  // if not nil, gets every page: to see that nothing is left out
+	pending       map[pageKind][]byte // bytes from pages that are not compressed yet
+	seen          func(plain []byte)  // if not nil, receives every page, for tests
 	decoder       *zstd.Decoder
 	encoder       *zstd.Encoder
 }
 
-// pageKind is what may share a compressed page.
+// pageKind identifies bytes that may share a compressed page.
 type pageKind struct {
 	column string
 	codec  format.CompressionCodec
@@ -50,8 +50,8 @@ func newWorker(share float64) *worker {
 	return &worker{share: share, pending: map[pageKind][]byte{}}
 }
 
-// chunk reads a chunk page by page. Each read takes as many bytes as the last
-// page had, and the rest of the page if that was too little.
+// chunk reads a chunk page by page. Each read has the size of the previous page. If
+// that is too short, a second read fetches the rest.
 func (w *worker) chunk(c chunk) error {
 	guess := int64(readAhead)
 	for at := c.begin; at < c.end; {
@@ -82,7 +82,7 @@ func (w *worker) chunk(c chunk) error {
 	return nil
 }
 
-// read fills w.stored[have:want] with what stands in the file at byte at+have.
+// read fills w.stored[have:want] from the file at offset at+have.
 func (w *worker) read(c chunk, at, have, want int64) error {
 	if int64(cap(w.stored)) < want {
 		w.stored = append(make([]byte, 0, want+want/4), w.stored[:have]...)
@@ -145,8 +145,7 @@ func (w *worker) decompress(codec format.CompressionCodec, body []byte, size int
 	return err
 }
 
-// compress is what a writer of this codec, at its fastest level, does with a
-// page.
+// compress compresses a page with a codec at its fastest level.
 func (w *worker) compress(kind pageKind, page []byte) (err error) {
 	switch kind.codec {
 	case format.Snappy:
@@ -165,7 +164,7 @@ func (w *worker) compress(kind pageKind, page []byte) (err error) {
 	return nil
 }
 
-// flush compresses what no full page came of.
+// flush compresses the remaining bytes, which are less than a page.
 func (w *worker) flush() error {
 	for kind, page := range w.pending {
 		if len(page) == 0 {

@@ -14,15 +14,14 @@ import (
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 )
 
-// An entry is a key and a tag, which is what is known of it: where in the log
-// it stands, or which ID row has it. Keys that are integers stand as such,
-// others as the bytes of their normal form.
+// An entry is a key and a tag: where in the log the key occurs, or which ID row has
+// it. Integer keys are stored as such, others as the bytes of their normal form.
 
-// entryStream is entries on disk.
+// entryStream is a stream of entries on disk.
 type entryStream struct {
 	*spill.Stream
 	count atomic.Int64 // entries
-	bytes atomic.Int64 // of their keys, if these are no integers
+	bytes atomic.Int64 // of their keys, if these are not integers
 }
 
 func newEntryStreams(f *spill.File, n int) []*entryStream {
@@ -33,37 +32,37 @@ func newEntryStreams(f *spill.File, n int) []*entryStream {
 	return all
 }
 
-// free gives the disk back.
+// free frees the disk space.
 func (s *entryStream) free() {
 	s.Free()
 	s.count.Store(0)
 	s.bytes.Store(0)
 }
 
-// entryWriter writes to entry streams by number, through a buffer for each. One
+// entryWriter writes to entry streams by number, with a buffer for each. One
 // goroutine uses it; several writers may share the streams.
 type entryWriter struct {
 	streams []*entryStream
 	share   *budget.Share
 	size    int          // bytes of a buffer
-	pairs   []spill.Pair // of integers: the key, and the tag and its sign; each stream has room of them
+	pairs   []spill.Pair // of integers: the key, and the tag and its sign; room of them for each stream
 	room    int          // pairs of a stream
-	filled  []uint32     // by stream: of them
-	raw     [][]byte     // by stream, of others: tag, length, key
+	filled  []uint32     // by stream: pairs in use
+	raw     [][]byte     // by stream, of other keys: tag, length, key
 	counts  []int64      // by stream, of raw: entries
 	flushes []uint32     // by stream: how often its buffer was written
 	out     []byte
 }
 
-// Bounds on the buffer of one stream.
+// Bounds on the bytes of one stream's buffer.
 const (
 	leastBuffer = 512
 	mostBuffer  = 16 << 10
 	pairBytes   = 16
 )
 
-// newEntryWriter makes a writer with buffers of size bytes, for integers or
-// other keys. The error wraps [fault.ErrMemory].
+// newEntryWriter returns a writer with buffers of size bytes, for integers or other
+// keys. The error wraps [fault.ErrMemory].
 func newEntryWriter(streams []*entryStream, integers bool, size int, s *budget.Share) (*entryWriter, error) {
 	w := &entryWriter{streams: streams, share: s, size: size, flushes: make([]uint32, len(streams))}
 	if err := s.Take(w.bytes()); err != nil {
@@ -78,8 +77,7 @@ func newEntryWriter(streams []*entryStream, integers bool, size int, s *budget.S
 	return w, nil
 }
 
-// bytes returns what the writer takes, with what it makes of a buffer to write
-// it.
+// bytes returns the memory of the writer, including what writing a buffer takes.
 func (w *entryWriter) bytes() int64 { return int64(len(w.streams))*int64(w.size+64) + 2*int64(w.size) }
 
 // putInt appends an integer to stream n.
@@ -93,8 +91,8 @@ func (w *entryWriter) putInt(n int, v, negative, tag uint64) error {
 	return nil
 }
 
-// putKey appends a key to stream n, and returns where in its buffer, if it is
-// still there.
+// putKey appends a key to stream n, and returns its position in the stream's
+// buffer.
 func (w *entryWriter) putKey(n int, key []byte, tag uint64) (at int, err error) {
 	b := w.raw[n]
 	if len(b) > 0 && len(b)+len(key)+2*binary.MaxVarintLen64 > w.size {
@@ -111,7 +109,7 @@ func (w *entryWriter) putKey(n int, key []byte, tag uint64) (at int, err error) 
 	at = len(b)
 	w.raw[n] = append(b, key...)
 	w.counts[n]++
-	if len(w.raw[n]) > w.size { // alone in it
+	if len(w.raw[n]) > w.size { // the only entry of the buffer
 		if err := w.flush(n); err != nil {
 			return 0, err
 		}
@@ -174,15 +172,15 @@ func (w *entryWriter) drop() {
 	*w = entryWriter{}
 }
 
-// entryBatch is the entries of one chunk.
+// entryBatch holds the entries of one chunk.
 type entryBatch struct {
-	pairs []spill.Pair // key and tag<<1|sign; of keys that are no integers, its hash
-	keys  [][]byte     // nil of integers
+	pairs []spill.Pair // key and tag<<1|sign; the hash of a key that is not an integer
+	keys  [][]byte     // nil for integers
 }
 
 func (b *entryBatch) tag(i int) uint64 { return b.pairs[i].B >> 1 }
 
-// entryReader reads the entries of a stream, in the order of each writer.
+// entryReader reads the entries of a stream, those of each writer in order.
 type entryReader struct {
 	ctx      context.Context
 	integers bool
@@ -192,11 +190,11 @@ type entryReader struct {
 	batch    entryBatch
 }
 
-// open makes r read a stream.
+// open starts reading a stream.
 func (r *entryReader) open(s *entryStream) { r.r = s.Reader() }
 
-// next returns the next entries, which are good until the next call, and io.EOF
-// behind the last ones.
+// next returns the next entries, valid until the next call, and io.EOF after the
+// last ones.
 func (r *entryReader) next() (*entryBatch, error) {
 	if err := r.ctx.Err(); err != nil {
 		return nil, err
@@ -252,7 +250,7 @@ func (r *entryReader) each(s *entryStream, fn func(*entryBatch) error) error {
 	}
 }
 
-// levelHash divides entries a further time, by a hash of its own.
+// levelHash returns the hash that divides entries at a level of division.
 func levelHash(level int) bloom.Hash { return bloom.Hash{ID: bloom.XXH3, Seed: uint64(level)} }
 
 // hashes returns the hashes of the entries at a level.

@@ -12,13 +12,13 @@ import (
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 )
 
-// The exchange finds out which stretches of the log need which IDs, bucket by
-// bucket: the log's distinct keys in a table, each with the stretches that have
-// it, and the IDs streamed past. So a key that is heavy on either side takes no
-// more than a light one. A bucket whose keys exceed the table is divided by
-// another hash, time and again; where that does not help, as the keys were made
-// so, the table is filled with as many keys as it takes, and once more with the
-// others. It ends in any case: each turn has at least one key less.
+// The exchange determines which pieces of the log need which IDs, bucket by bucket:
+// a table holds the log's distinct keys, each with the pieces that have it, and the
+// IDs are streamed past. So a key that is frequent on either side takes no more
+// memory than a rare one. A bucket whose keys exceed the table is divided by
+// another hash, repeatedly. Where that does not help, because keys were chosen to
+// collide, the table is filled with as many keys as it takes, and again with the
+// others. This ends in any case, because each time at least one key is dealt with.
 
 // Bounds on the division of a bucket.
 const (
@@ -26,21 +26,21 @@ const (
 	mostLevel = 6 // 16^6 parts
 )
 
-// exchanger carries out the exchange of one goroutine.
+// exchanger carries out the exchange in one goroutine.
 type exchanger struct {
 	s      *Shuffle
 	ctx    context.Context
 	share  *budget.Share
 	table  *logKeys
-	out    *entryWriter // of wants, or of keys per stretch
+	out    *entryWriter // of wants, or of keys by piece
 	needs  *needs
 	reader *entryReader
 	hashes []uint64
 	values []uint64
 }
 
-// Exchange finds out what IDs each range of units needs, and chooses the
-// ranges, when all writers are closed.
+// Exchange determines which IDs each piece of the log needs, and sets Ranges. All
+// writers must be closed.
 func (s *Shuffle) Exchange(ctx context.Context) error {
 	var out []*entryStream
 	if s.rows == nil {
@@ -65,7 +65,7 @@ func (s *Shuffle) Exchange(ctx context.Context) error {
 	return nil
 }
 
-// exchangeAll lets all threads work on the buckets.
+// exchangeAll distributes the buckets over all threads.
 func (s *Shuffle) exchangeAll(ctx context.Context, out []*entryStream) error {
 	group, ctx := errgroup.WithContext(ctx)
 	threads := int(max(min(s.left()/(4*leastRoom), int64(s.Threads)), 1))
@@ -104,7 +104,7 @@ func (s *Shuffle) exchangeAll(ctx context.Context, out []*entryStream) error {
 	return nil
 }
 
-// newExchanger divides its part of the memory: a table as large as the largest
+// newExchanger divides its part of the memory. The table is as large as the largest
 // bucket needs, or as there is room for.
 func (s *Shuffle) newExchanger(ctx context.Context, out []*entryStream, room int64) (*exchanger, error) {
 	x := &exchanger{s: s, ctx: ctx, share: s.newShare("the keys of the log in a part of their hashes"), needs: newNeeds(s.pieces())}
@@ -135,8 +135,8 @@ func (s *Shuffle) newExchanger(ctx context.Context, out []*entryStream, room int
 	return x, x.share.Take(x.table.bytes())
 }
 
-// readBytes returns what it takes to read entries: what is read at a time, a
-// chunk, and what it is made of.
+// readBytes returns the memory that reading entries takes: a read window, a chunk,
+// and its entries.
 func (s *Shuffle) readBytes() int64 {
 	perByte := int64(3)
 	if !s.Integers {
@@ -145,7 +145,7 @@ func (s *Shuffle) readBytes() int64 {
 	return int64(s.file.Window) + perByte*int64(s.size)
 }
 
-// bucket finds out about the keys of a bucket, which it frees.
+// bucket exchanges the keys of a bucket, and frees it.
 func (x *exchanger) bucket(log, ids *entryStream, level int) error {
 	defer log.free()
 	defer ids.free()
@@ -180,7 +180,7 @@ func (x *exchanger) bucket(log, ids *entryStream, level int) error {
 // errFull says that a bucket's keys exceed the table.
 var errFull = errors.New("the table is full")
 
-// divide divides a bucket, and finds out about the parts.
+// divide divides a bucket, and exchanges the parts.
 func (x *exchanger) divide(log, ids *entryStream, level int) error {
 	var parts [2][]*entryStream
 	for i, from := range []*entryStream{log, ids} {
@@ -221,8 +221,8 @@ func (x *exchanger) deal(from *entryStream, parts []*entryStream, level int) err
 	return w.close()
 }
 
-// turns finds out about the keys of a bucket by as many at a time as the table
-// takes, so that all entries of a key are in one turn.
+// byTableful exchanges the keys of a bucket, each time as many as the table takes,
+// with all entries of each key.
 func (x *exchanger) byTableful(log, ids *entryStream) error {
 	rest := newEntryStreams(x.s.file, 1)
 	defer func() { rest[0].free() }()
@@ -263,7 +263,7 @@ func (x *exchanger) byTableful(log, ids *entryStream) error {
 	return nil
 }
 
-// ids looks up IDs in the table, and writes which stretches need them.
+// ids looks up IDs in the table, and writes which pieces need them.
 func (x *exchanger) ids(b *entryBatch) error {
 	var matched int64
 	defer func() { x.s.IDsMatched.Add(matched) }()
@@ -277,7 +277,7 @@ func (x *exchanger) ids(b *entryBatch) error {
 			}
 			matched++
 			if x.s.rows == nil && !x.s.Repeats && slot.info&slotSeen != 0 {
-				continue // the stretches have the key
+				continue // the pieces already have the key
 			}
 			slot.info |= slotSeen
 			if err := x.emit(slot, b, i); err != nil {
@@ -288,30 +288,30 @@ func (x *exchanger) ids(b *entryBatch) error {
 	return nil
 }
 
-// emit writes that the stretches of a key need an ID.
+// emit writes that the pieces of a key need an ID.
 func (x *exchanger) emit(slot *keySlot, b *entryBatch, i int) error {
 	if x.s.rows == nil {
-		return x.table.tags(slot, func(stretch, below int) error {
-			x.needs.add(stretch, below)
-			return x.out.put(stretch, b, i, uint64(below+1))
+		return x.table.tags(slot, func(piece, below int) error {
+			x.needs.add(piece, below)
+			return x.out.put(piece, b, i, uint64(below+1))
 		})
 	}
 	to, at := x.s.rows.want(b.tag(i))
-	return x.table.tags(slot, func(stretch, below int) error {
-		x.needs.add(stretch, below)
-		return x.out.putInt(to, at, 0, uint64(stretch))
+	return x.table.tags(slot, func(piece, below int) error {
+		x.needs.add(piece, below)
+		return x.out.putInt(to, at, 0, uint64(piece))
 	})
 }
 
-// Bytes that an ID takes in the ID side, besides those of its key, if that is no
-// integer, and of its row.
+// Bytes that an ID takes in a table, besides its key, if that is not an integer,
+// and its row.
 const (
 	sideKeyBytes = 24
 	sideRowBytes = 64
 )
 
-// chooseRanges chooses the ranges, for the memory that is left: what the side
-// takes, and as much again beside it.
+// chooseRanges sets the ranges so that a table of a range's IDs takes at most the
+// memory that is left, with some spare.
 func (s *Shuffle) chooseRanges() {
 	perID := float64(sideKeyBytes)
 	var entries, keyBytes int64

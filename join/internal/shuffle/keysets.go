@@ -8,27 +8,26 @@ import (
 	"math/rand/v2"
 )
 
-// logKeys is a hash table of distinct keys of the log, each with the set of
-// numbers that its entries are tagged with: stretches of the log. It has a fixed
-// size, so that it cannot exceed what it was given, and says when it is full.
+// logKeys is a hash table of distinct keys of the log, each with the set of tags of
+// its entries: pieces of the log. Its size is fixed; it reports when it is full.
 // One goroutine uses it.
 type logKeys struct {
 	integers bool
-	mul      uint64 // odd and random, so that nobody can choose keys that collide
-	mask     uint64 // of hashes: all bits, but in tests
+	mul      uint64 // odd and random, so that keys cannot be chosen to collide
+	mask     uint64 // of hashes: all bits, except in tests
 
-	slots []keySlot // all that there are
-	n     uint64    // of them in use for this bucket
+	slots []keySlot // all of them
+	n     uint64    // number of slots in use for this bucket
 	count int       // keys
-	most  int       // keys that there may be
+	most  int       // most keys
 
-	nodes []setNode // of sets of more than one; cap is the bound
+	nodes []setNode // of sets of more than one; bounded by cap
 
-	// Of keys that are no integers:
+	// Of keys that are not integers:
 	places []uint64 // by slot: of the key in arena
-	arena  []byte   // lengths and keys; cap is the bound
+	arena  []byte   // lengths and keys; bounded by cap
 
-	sink uint64 // of warm
+	sink uint64 // result of warm
 }
 
 // keySlot is a key, or its hash, and its set.
@@ -39,7 +38,7 @@ type keySlot struct {
 }
 
 const (
-	slotNegative = 1 << iota // the key is an integer below zero; the lowest bit, as in entries
+	slotNegative = 1 << iota // the key is a negative integer; the lowest bit, as in entries
 	slotUsed
 	slotMany // head is a node
 	slotSeen // an ID has the key
@@ -55,9 +54,9 @@ const (
 	slotsPerKey  = 1.4
 )
 
-// newLogKeys makes a table of about so many bytes, of which a key takes about
-// keyBytes besides the rest if it is no integer. It has room for at least one
-// key whose set has most members.
+// newLogKeys returns a table of about size bytes. keyBytes is the average length of
+// a key that is not an integer. The table has room for at least one key whose set
+// has most members.
 func newLogKeys(integers bool, size int64, keyBytes float64, most int) *logKeys {
 	t := &logKeys{integers: integers, mul: rand.Uint64() | 1, mask: ^uint64(0)}
 	perKey := slotsPerKey*slotBytes + nodeBytes
@@ -74,7 +73,7 @@ func newLogKeys(integers bool, size int64, keyBytes float64, most int) *logKeys 
 	return t
 }
 
-// bytes returns what the table takes.
+// bytes returns the memory of the table.
 func (t *logKeys) bytes() int64 {
 	return int64(len(t.slots)*slotBytes + cap(t.nodes)*nodeBytes + len(t.places)*8 + cap(t.arena))
 }
@@ -82,7 +81,8 @@ func (t *logKeys) bytes() int64 {
 // room returns how many keys fit, if their sets and bytes do.
 func (t *logKeys) room() int64 { return int64(float64(len(t.slots)-2) / slotsPerKey) }
 
-// reset empties the table for at most so many keys, as far as there is room.
+// reset empties the table for at most so many keys, or as many as there is room
+// for.
 func (t *logKeys) reset(keys int64) {
 	keys = max(min(keys, t.room()), 1)
 	t.n = uint64(slotsPerKey*float64(keys)) + 2
@@ -91,9 +91,9 @@ func (t *logKeys) reset(keys int64) {
 	t.nodes, t.arena = t.nodes[:0], t.arena[:0]
 }
 
-// turn empties the table for so few keys that each may have a set of all tags:
-// then add refuses none but keys that are not in the table, and those time and
-// again.
+// resetForSets empties the table for so few keys that each may have a set of all
+// tags. Then add rejects only keys that are not in the table, and rejects such a
+// key every time.
 func (t *logKeys) resetForSets(tags int) { t.reset(int64((cap(t.nodes) - 1) / (tags + 1))) }
 
 // place returns the slot where the search for a key begins.
@@ -102,16 +102,16 @@ func (t *logKeys) place(key uint64) uint64 {
 	return at
 }
 
-// warm reads the slots where the search for each key begins, so that the cache
-// misses of all of them run side by side.
+// warm reads the slots where the search for each key begins, so that their cache
+// misses overlap.
 func (t *logKeys) warm(b *entryBatch, lo, hi int) {
 	for _, p := range b.pairs[lo:hi] {
 		t.sink |= t.slots[t.place(p.A)].key
 	}
 }
 
-// find returns the slot of entry i, or the empty one where its key would stand.
-// There is one, as the table is never full.
+// find returns the slot of entry i's key, or the empty one where it would be
+// stored. The table is never full, so there is one.
 func (t *logKeys) find(b *entryBatch, i int) (*keySlot, int) {
 	p := &b.pairs[i]
 	want := uint32(p.B&slotNegative) | slotUsed
@@ -130,16 +130,16 @@ func (t *logKeys) find(b *entryBatch, i int) (*keySlot, int) {
 	}
 }
 
-// key returns the key in a slot, if it is no integer.
+// key returns the key in a slot, if it is not an integer.
 func (t *logKeys) key(slot int) []byte {
 	at := t.arena[t.places[slot]:]
 	size, n := binary.Uvarint(at)
 	return at[n : n+int(size)]
 }
 
-// add puts the tag of entry i into the set of its key. It reports false, having
-// changed nothing, if there is no room; then fresh says whether the key is not
-// in the table.
+// add adds the tag of entry i to the set of its key. If there is no room, it
+// changes nothing and returns false; fresh then says whether the key is not in the
+// table.
 func (t *logKeys) add(b *entryBatch, i int) (ok, fresh bool) {
 	tag := uint32(b.tag(i))
 	s, at := t.find(b, i)
@@ -162,7 +162,7 @@ func (t *logKeys) add(b *entryBatch, i int) (ok, fresh bool) {
 	return true, true
 }
 
-// extend puts a tag into a set.
+// extend adds a tag to a set.
 func (t *logKeys) extend(s *keySlot, tag uint32) bool {
 	if s.info&slotMany == 0 {
 		if s.head == tag {
@@ -174,7 +174,7 @@ func (t *logKeys) extend(s *keySlot, tag uint32) bool {
 		t.nodes = append(t.nodes, setNode{s.head, table.None})
 		s.head, s.info = uint32(len(t.nodes)-1), s.info|slotMany
 	}
-	link := &s.head // entries come about in the log's order: seldom a long way
+	link := &s.head // tags mostly ascend, so the search is short
 	for *link != table.None && t.nodes[*link].tag > tag {
 		link = &t.nodes[*link].next
 	}
@@ -189,8 +189,8 @@ func (t *logKeys) extend(s *keySlot, tag uint32) bool {
 	return true
 }
 
-// tags calls fn with each member of the set and the next smaller one, or -1,
-// from the largest on.
+// tags calls fn with each member of the set, in descending order, and the next
+// smaller one, or -1.
 func (t *logKeys) tags(s *keySlot, fn func(tag, below int) error) error {
 	if s.info&slotMany == 0 {
 		return fn(int(s.head), -1)

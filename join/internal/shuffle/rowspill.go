@@ -17,26 +17,26 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// rowSpill holds ID rows on disk, in their order, by blocks: block i has the
-// rows from i<<bits on.
+// rowSpill holds ID rows on disk, in order, in bins by their number: bin i has the
+// rows from i<<binBits on.
 type rowSpill struct {
 	s           *Shuffle
 	binBits     int
-	recordBytes int64 // bytes of a chunk, about
+	recordBytes int64 // approximate size of a record on disk
 	bins        []*spill.Stream
 	buf         []byte
 	at          []spill.Pair
 	share       *budget.Share
 
-	rows, bytes int64 // that are held, and their records
+	rows, bytes int64 // held, and the bytes of their records
 
 	// From the exchange:
-	binsPerWant int            // blocks whose wants stand in one stream, as bits
-	wants       []*entryStream // by block>>super: row within, and a stretch that needs it
-	matched     *spill.Stream  // which rows the log has: bit sets, by block
+	binsPerWant int            // bins whose wants share a stream, as bits
+	wants       []*entryStream // by bin>>binsPerWant: row within, and a piece that needs it
+	matched     *spill.Stream  // which rows the log has: bit sets, by bin
 }
 
-// Bounds on a block, in bits of its number of rows, and on a piece of a record.
+// Bounds on a bin, in bits of its number of rows, and on the bytes of a record.
 const (
 	leastBin, mostBin       = 10, 18
 	leastRecord, mostRecord = 1 << 10, 1 << 20
@@ -51,7 +51,7 @@ func newRowSpill(s *Shuffle) *rowSpill {
 	return r
 }
 
-// block returns the stream of a block.
+// bin returns the stream of a bin.
 func (r *rowSpill) bin(n int) *spill.Stream {
 	for len(r.bins) <= n {
 		r.bins = append(r.bins, nil)
@@ -69,25 +69,25 @@ func (r *rowSpill) add(rec arrow.Record, batch *key.Batch, keep []uint32, firstR
 	rows := make([]int, 0, min(most, len(keep)))
 	for len(keep) > 0 {
 		rows, r.at = rows[:0], r.at[:0]
-		block := (firstRow + int64(batch.Rows[keep[0]])) >> r.binBits
+		bin := (firstRow + int64(batch.Rows[keep[0]])) >> r.binBits
 		for len(keep) > 0 && len(rows) < most {
 			row := firstRow + int64(batch.Rows[keep[0]])
-			if row>>r.binBits != block {
+			if row>>r.binBits != bin {
 				break
 			}
 			rows = append(rows, int(batch.Rows[keep[0]]))
-			r.at = append(r.at, spill.Pair{A: uint64(row - block<<r.binBits)})
+			r.at = append(r.at, spill.Pair{A: uint64(row - bin<<r.binBits)})
 			keep = keep[1:]
 		}
-		if err := r.write(rec, rows, int(block)); err != nil {
+		if err := r.write(rec, rows, int(bin)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// write writes rows of a record, whose places in the block are in r.at.
-func (r *rowSpill) write(rec arrow.Record, rows []int, block int) error {
+// write writes rows of a record, whose numbers within the bin are in r.at.
+func (r *rowSpill) write(rec arrow.Record, rows []int, bin int) error {
 	kept, err := take.Record(r.s.Mem, rec, rows)
 	if err != nil {
 		return err
@@ -104,11 +104,11 @@ func (r *rowSpill) write(rec arrow.Record, rows []int, block int) error {
 	if err := r.hold(); err != nil {
 		return err
 	}
-	return r.bin(block).Write(r.buf, true)
+	return r.bin(bin).Write(r.buf, true)
 }
 
-// hold counts the memory of a piece: the record, its bytes, and what these are
-// compressed to.
+// hold puts the memory for writing a record on the account: the record, its bytes,
+// and their compressed form.
 func (r *rowSpill) hold() error {
 	held := 3*int64(cap(r.buf)) + int64(16*cap(r.at)+64*len(r.bins))
 	if more := held - r.share.Bytes(); more > 0 {
@@ -117,18 +117,19 @@ func (r *rowSpill) hold() error {
 	return nil
 }
 
-// done gives back what add needs.
+// done gives back the memory that add needs.
 func (r *rowSpill) done() {
 	r.buf, r.at = nil, nil
 	r.share.Give(r.share.Bytes() - int64(64*len(r.bins)))
 }
 
-// read calls fn with each piece of a block, and the places of its rows.
-func (r *rowSpill) read(ctx context.Context, block int, fn func(rec arrow.Record, at []spill.Pair) error) error {
-	if block >= len(r.bins) || r.bins[block] == nil {
+// read calls fn with each record of a bin, and the numbers of its rows within the
+// bin.
+func (r *rowSpill) read(ctx context.Context, bin int, fn func(rec arrow.Record, at []spill.Pair) error) error {
+	if bin >= len(r.bins) || r.bins[bin] == nil {
 		return nil
 	}
-	for in := r.bins[block].Reader(); ; {
+	for in := r.bins[bin].Reader(); ; {
 		b, err := in.Next(nil)
 		if err == io.EOF {
 			return nil
@@ -161,8 +162,7 @@ func (r *rowSpill) read(ctx context.Context, block int, fn func(rec arrow.Record
 	}
 }
 
-// prepare makes the streams of wants for the exchange, no more of them than
-// most.
+// prepare returns the streams of wants for the exchange, at most so many.
 func (r *rowSpill) prepare(most int) []*entryStream {
 	for (len(r.bins)-1)>>r.binsPerWant >= most {
 		r.binsPerWant++
@@ -171,15 +171,15 @@ func (r *rowSpill) prepare(most int) []*entryStream {
 	return r.wants
 }
 
-// want returns where it is to be said that a row is needed: the stream, and the
-// row's place there.
+// want returns where to write that a row is needed: the stream, and the row's
+// number in it.
 func (r *rowSpill) want(row uint64) (stream int, at uint64) {
 	shift := r.binBits + r.binsPerWant
 	return int(row >> shift), row & (1<<shift - 1)
 }
 
-// deal copies each row to the ranges that need it, block by block, so that each
-// range has its rows in order.
+// deal copies each row to the ranges that need it, bin by bin, so that each range
+// has its rows in order.
 func (r *rowSpill) deal(ctx context.Context) error {
 	if len(r.bins) == 0 {
 		return nil
@@ -206,14 +206,14 @@ func (r *rowSpill) deal(ctx context.Context) error {
 	return nil
 }
 
-// dealer deals the rows of one block after the other.
+// dealer deals the rows of one bin after the other.
 type dealer struct {
 	ctx     context.Context
 	r       *rowSpill
 	share   *budget.Share
 	reader  *entryReader
-	rangeOf []int       // by stretch
-	needed  [][]uint64  // by range: bit set of the block's rows; nil: none yet
+	rangeOf []int       // by piece
+	needed  [][]uint64  // by range: bit set of the bin's rows
 	any     []bool      // by range: some bit is set
 	bufs    chan []byte // one for each thread
 }
@@ -224,8 +224,8 @@ func newDealer(ctx context.Context, r *rowSpill) (*dealer, error) {
 	d.reader = &entryReader{ctx: ctx, integers: true}
 	d.rangeOf = make([]int, s.pieces())
 	for i, run := range s.pieceRanges {
-		for stretch := run.Lo; stretch < run.Hi; stretch++ {
-			d.rangeOf[stretch] = i
+		for piece := run.Lo; piece < run.Hi; piece++ {
+			d.rangeOf[piece] = i
 		}
 	}
 	d.needed, d.any = make([][]uint64, len(s.pieceRanges)), make([]bool, len(s.pieceRanges))
@@ -246,7 +246,7 @@ func newDealer(ctx context.Context, r *rowSpill) (*dealer, error) {
 	return d, nil
 }
 
-// divide divides what is wanted of several blocks.
+// divide divides what is wanted of several bins.
 func (d *dealer) divide(wants *entryStream) ([]*entryStream, error) {
 	parts := newEntryStreams(d.r.s.file, 1<<d.r.binsPerWant)
 	size := int(min(max(d.r.s.left()/2/int64(len(parts)), leastBuffer), int64(d.r.s.size)))
@@ -271,7 +271,7 @@ func (d *dealer) divide(wants *entryStream) ([]*entryStream, error) {
 	return parts, w.close()
 }
 
-// block deals the rows of one block.
+// bin deals the rows of one bin.
 func (d *dealer) bin(n int, wants *entryStream) error {
 	r := d.r
 	if n >= len(r.bins) || r.bins[n] == nil {
@@ -304,8 +304,8 @@ func (d *dealer) bin(n int, wants *entryStream) error {
 	return r.read(d.ctx, n, d.record)
 }
 
-// note writes which rows of the block the log has.
-func (d *dealer) note(block int) error {
+// note writes which rows of the bin the log has.
+func (d *dealer) note(bin int) error {
 	if d.r.matched == nil {
 		return nil
 	}
@@ -317,11 +317,11 @@ func (d *dealer) note(block int) error {
 			}
 		}
 	}
-	return d.r.matched.Write(spill.AppendInts(nil, append(union, uint64(block))), true)
+	return d.r.matched.Write(spill.AppendInts(nil, append(union, uint64(bin))), true)
 }
 
-// piece writes the rows of a piece to the ranges that need them, several at a
-// time.
+// record writes the rows of a record to the ranges that need them, several ranges
+// at a time.
 func (d *dealer) record(rec arrow.Record, at []spill.Pair) error {
 	var group errgroup.Group
 	group.SetLimit(d.r.s.Threads)
@@ -333,7 +333,7 @@ func (d *dealer) record(rec arrow.Record, at []spill.Pair) error {
 	return group.Wait()
 }
 
-// copy writes the rows of a piece that a range needs.
+// copy writes the rows of a record that a range needs.
 func (d *dealer) copy(to int, rec arrow.Record, at []spill.Pair) (err error) {
 	set := d.needed[to]
 	rows := make([]int, 0, len(at))
@@ -362,32 +362,32 @@ func (d *dealer) copy(to int, rec arrow.Record, at []spill.Pair) (err error) {
 	return d.r.s.perRange[to].Write(b, true)
 }
 
-// MatchedRows tells which ID rows the log has.
+// MatchedRows reports which ID rows the log has. One goroutine uses it.
 type MatchedRows struct {
 	r     *rowSpill
 	in    *spill.Reader
-	bin   int64 // -1: none yet; past all others: none any more
+	bin   int64 // -1: none yet; after the last one: MaxInt64
 	set   []uint64
 	chunk []byte
 }
 
-// MatchedRows returns what tells, after the exchange, which ID rows have a key
-// that some log row has.
+// MatchedRows returns which ID rows have a key that some log row has. Call it after
+// Exchange.
 func (s *Shuffle) MatchedRows() *MatchedRows {
-	if s.rows.matched == nil { // no row came
+	if s.rows.matched == nil { // no row was kept
 		return &MatchedRows{r: s.rows, bin: math.MaxInt64}
 	}
 	return &MatchedRows{r: s.rows, in: s.rows.matched.Reader(), bin: -1}
 }
 
-// Has reports whether the log has the key of a row. Rows are asked about in
-// ascending order.
+// Has reports whether the log has the key of a row. Calls are in ascending order of
+// rows.
 func (m *MatchedRows) Has(row int64) (bool, error) {
 	want := row >> m.r.binBits
 	for m.bin < want {
 		var err error
 		if m.chunk, err = m.in.Next(m.chunk); err == io.EOF {
-			m.bin = math.MaxInt64 // of further rows none was kept
+			m.bin = math.MaxInt64 // no further row was kept
 			break
 		} else if err != nil {
 			return false, err

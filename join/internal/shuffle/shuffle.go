@@ -1,3 +1,5 @@
+// Package shuffle joins keys of a log with IDs that exceed the memory, through disk: see
+// [Shuffle]. It knows row groups by number only, and reads no input.
 package shuffle
 
 import (
@@ -17,18 +19,18 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// A shuffle is a join of IDs that exceed the memory, even those that some log
-// row may have. Of the log nothing goes to disk but keys:
+// Shuffle joins the log with IDs that exceed the memory, even those that some log
+// row has. Of the log only keys go to disk:
 //
-//	the log's keys ── logWriter ──► (key, stretch) by buckets of the key's hash
-//	IDs ── idWriter ──► (key, row) by the same buckets, and rows in their order
-//	bucket by bucket: exchange ──► what IDs each stretch of the log needs
-//	range by range: source.fill ──► the ID side for a run of stretches
+//	the log's keys ── LogWriter ──► (key, piece) in buckets by the key's hash
+//	IDs ── IDWriter ──► (key, row) in the same buckets, and rows in order
+//	bucket by bucket: Exchange ──► the IDs that each piece of the log needs
+//	range by range: Source ──► a table of the IDs of consecutive pieces
 //
-// A stretch is a run of units, a unit is a row group of the log. How many IDs
-// each run of stretches needs is known exactly after the exchange, so that
-// ranges, runs whose IDs fit into memory, are chosen then. Only a single stretch
-// may need more; its IDs are taken in blocks.
+// A piece is one or several consecutive row groups. After the exchange it is known
+// exactly how many IDs each run of pieces needs, so ranges, runs whose IDs fit in
+// memory, are chosen then. Only a single piece may need more; its IDs are read in
+// portions.
 type Shuffle struct {
 	Options
 	file    *spill.File
@@ -36,48 +38,48 @@ type Shuffle struct {
 	mu      sync.Mutex
 	shares  []*budget.Share // all that were given out
 	room    int64           // bytes that the account had when the shuffle began
-	pieceOf []uint16        // by unit: its stretch
-	starts  []int           // by stretch: its first unit; and the number of units
-	mask    uint64          // of hashes: all bits, but in tests
+	pieceOf []uint16        // by row group
+	starts  []int           // by piece: its first row group; and the number of row groups
+	mask    uint64          // of hashes: all bits, except in tests
 	size    int             // bytes of a bucket's buffer
 	logKeys []*entryStream
 	idKeys  []*entryStream
-	rows    *rowSpill // of joins that want rows
+	rows    *rowSpill // nil: rows are not kept
 
 	// From the exchange:
 	needs       *needs
-	pieceRanges []Range        // of stretches
-	Ranges      []Range        // the same, of units
-	perPiece    []*entryStream // of joins that want no rows: keys that each needs
+	pieceRanges []Range        // of pieces
+	Ranges      []Range        // the same ranges, of row groups
+	perPiece    []*entryStream // if rows are not kept: the keys that each piece needs
 	perRange    []*spill.Stream
 	IDsMatched  atomic.Int64 // ID rows whose key a log row has
 }
 
-// shuffleOptions say what a shuffle is to do.
+// Options configure a shuffle.
 type Options struct {
 	Account   *budget.Account
 	Dir       string
 	Integers  bool          // the key is one column of integers
-	Encoder   *key.Encoder  // of the schema of the ID rows; nil: rows are not wanted
+	Encoder   *key.Encoder  // of the schema of the ID rows; nil: rows are not kept
 	Schema    *arrow.Schema // of the ID rows
-	Held      []int         // columns of them that the sides hold; nil: all
-	Repeats   bool          // how many IDs have a key counts, in joins that want no rows
-	GroupRows []int64       // rows of each unit; fewer than 0: not known
-	Matched   bool          // which ID rows the log has is wanted, in joins that want rows
+	Held      []int         // columns of them to hold in tables; nil: all
+	Repeats   bool          // if rows are not kept: how many IDs have a key matters
+	GroupRows []int64       // rows of each row group; below 0: unknown
+	Matched   bool          // if rows are kept: which of them the log has is needed
 	Threads   int
 	Mem       memory.Allocator
 }
 
-// waitsOnDisk is what errors of the file say.
+// waitsOnDisk describes the spill file in errors.
 const waitsOnDisk fault.Text = "keys and rows that wait on disk (raise {Memory}, or name a directory with room by {TempDir})"
 
-// Sizes that a shuffle's parts have at the most.
+// Limits on parts of a shuffle.
 const (
 	mostPieces  = 256
 	mostBuckets = 1024
 	leastRoom   = 64 << 10
 	leastWindow = 1 << 10
-	unboundRoom = 1 << 30 // what is used where there is no bound
+	unboundRoom = 1 << 30 // used if the account has no bound
 )
 
 func New(o Options) (*Shuffle, error) {
@@ -98,7 +100,7 @@ func New(o Options) (*Shuffle, error) {
 	return s, nil
 }
 
-// newShare returns a share that ends with the shuffle, if not before.
+// newShare returns a share that ends with the shuffle at the latest.
 func (s *Shuffle) newShare(what string) *budget.Share {
 	sh := s.Account.Share(what)
 	s.mu.Lock()
@@ -115,44 +117,45 @@ func (s *Shuffle) left() int64 {
 	return s.Account.Limit() - s.Account.InUse()
 }
 
-// divideUnits makes stretches of about equal numbers of rows.
+// divideLog divides the log into pieces of about equal numbers of rows.
 func (s *Shuffle) divideLog() {
-	units := len(s.GroupRows)
-	n := int(math.Sqrt(float64(s.room) / float64(64*s.Threads))) // what is counted of them takes a sixteenth
-	n = max(min(n, units, mostPieces), 1)
+	groups := len(s.GroupRows)
+	n := int(math.Sqrt(float64(s.room) / float64(64*s.Threads))) // needs takes a sixteenth of the room
+	n = max(min(n, groups, mostPieces), 1)
 	var total, at float64
 	for _, r := range s.GroupRows {
 		total += float64(max(r, 0)) + 1
 	}
-	s.pieceOf = make([]uint16, units)
+	s.pieceOf = make([]uint16, groups)
 	tag := -1
 	for u, r := range s.GroupRows {
-		// The last units have a stretch each if there are no more than that.
+		// The last row groups get a piece each if there are no more of them than
+		// pieces.
 		want := min(int(at/total*float64(n)), n-1)
-		if tag < 0 || tag < n-1 && (want > tag || units-u <= n-1-tag) {
+		if tag < 0 || tag < n-1 && (want > tag || groups-u <= n-1-tag) {
 			tag++
 			s.starts = append(s.starts, u)
 		}
 		s.pieceOf[u] = uint16(tag)
 		at += float64(max(r, 0)) + 1
 	}
-	if units == 0 {
+	if groups == 0 {
 		s.starts = []int{0}
 	}
-	s.starts = append(s.starts, units)
+	s.starts = append(s.starts, groups)
 }
 
 func (s *Shuffle) pieces() int { return len(s.starts) - 1 }
 
-// divideKeys chooses the number of buckets: so many that the table of one fits
-// into memory, and better into the processor's cache, as far as the buffers for
-// them take no more than their part.
+// divideKeys chooses the number of buckets: enough that the table of one fits in
+// memory, and preferably in the processor's cache, while their buffers take no more
+// than their part.
 func (s *Shuffle) divideKeys() {
 	part := min(s.room/4, 64<<20) / int64(s.Threads)
 	var rows int64
 	for _, r := range s.GroupRows {
 		if r < 0 {
-			rows = math.MaxInt32 // many
+			rows = math.MaxInt32 // unknown: assume many
 		}
 		rows += r
 	}
@@ -168,18 +171,18 @@ func (s *Shuffle) divideKeys() {
 // bucket returns the bucket of a key's hash.
 func (s *Shuffle) bucket(hash uint64) int { return bucketOf(hash&s.mask, len(s.logKeys)) }
 
-// bucketOf returns which of n buckets, a power of two, a hash belongs to. The
-// filters have used the high bits; these are others, mixed.
+// bucketOf returns which of n buckets, a power of two, a hash belongs to. Filters
+// have used the high bits; these are others, mixed.
 func bucketOf(hash uint64, n int) int {
 	return int((hash * 0x9e3779b97f4a7c15) >> 1 >> (63 - bits.TrailingZeros(uint(n))))
 }
 
-// Written returns how many bytes went to disk, and disk the most that it held
-// at one time.
+// Written returns how many bytes went to disk, and Disk the most that were there at
+// one time.
 func (s *Shuffle) Written() int64 { return s.file.Written() }
 func (s *Shuffle) Disk() int64    { return s.file.Disk() }
 
-// Close gives back the disk and the memory.
+// Close frees the disk space and the memory.
 func (s *Shuffle) Close() error {
 	for _, sh := range s.shares {
 		sh.GiveAll()
@@ -192,27 +195,27 @@ type LogWriter struct {
 	s      *Shuffle
 	w      *entryWriter
 	hashes []uint64
-	ints   []spill.Pair // the last entry that was written of the keys of each place
+	ints   []spill.Pair // the last entry written, by a part of the key's hash
 	others []lastKey
 	key    []byte
 	share  *budget.Share
 }
 
-// lastKey is where a key stands in a writer's buffer.
+// lastKey is the position of a key in a writer's buffer.
 type lastKey struct {
 	hash, tag uint64 // 0: none yet
 	flush     uint32
 	at, size  int
 }
 
-// repeatSlots is how many keys a logWriter knows again: those that repeat
-// within a stretch need to be written once.
+// repeatSlots is how many recent keys a LogWriter remembers: a key that repeats
+// within a piece needs to be written only once.
 const (
 	repeatSlots = 1 << 13
 	lastBytes   = 40
 )
 
-// logWriter returns a writer for one goroutine, to be closed. The error wraps
+// NewLogWriter returns a writer for one goroutine, to be closed. The error wraps
 // [fault.ErrMemory].
 func (s *Shuffle) NewLogWriter() (*LogWriter, error) {
 	l := &LogWriter{s: s, share: s.newShare("keys of the log on their way to disk")}
@@ -239,13 +242,13 @@ func (s *Shuffle) NewLogWriter() (*LogWriter, error) {
 	return l, nil
 }
 
-// Add writes the keys of a batch at the positions in hits, which stand in a
-// unit of the log.
-func (l *LogWriter) Add(batch *key.Batch, hits []uint32, unit int) error {
+// Add writes the keys of a batch at the positions in hits, which are in row group
+// number group of the log.
+func (l *LogWriter) Add(batch *key.Batch, hits []uint32, group int) error {
 	if len(hits) == 0 {
 		return nil
 	}
-	tag := uint64(l.s.pieceOf[unit])
+	tag := uint64(l.s.pieceOf[group])
 	_, ints := batch.Ints()
 	for some := range slices.Chunk(hits, hashedAtOnce) {
 		l.hashes = hashesOf(l.hashes, batch, some)
@@ -285,7 +288,7 @@ func hashesOf(dst []uint64, batch *key.Batch, hits []uint32) []uint64 {
 	return dst
 }
 
-// addInts is add of integers.
+// addInts is Add of integers.
 func (l *LogWriter) addInts(batch *key.Batch, hits []uint32, tag uint64) error {
 	values, _ := batch.Ints()
 	for i, h := range hits {
@@ -317,7 +320,7 @@ func (l *LogWriter) addKey(hash, tag uint64) error {
 	return err
 }
 
-// Close writes what waits in buffers, and gives them back.
+// Close writes the buffers and gives their memory back.
 func (l *LogWriter) Close() error {
 	err := l.w.close()
 	l.share.GiveAll()
@@ -325,7 +328,7 @@ func (l *LogWriter) Close() error {
 	return err
 }
 
-// negative returns 1 for integers below zero.
+// negative returns 1 for a negative integer.
 func negative(batch *key.Batch, i uint32) uint64 {
 	if batch.Negative(int(i)) {
 		return 1
@@ -333,7 +336,7 @@ func negative(batch *key.Batch, i uint32) uint64 {
 	return 0
 }
 
-// idWriter writes IDs to disk. One goroutine uses it.
+// IDWriter writes IDs to disk. One goroutine uses it.
 type IDWriter struct {
 	s      *Shuffle
 	w      *entryWriter
@@ -342,8 +345,8 @@ type IDWriter struct {
 	share  *budget.Share
 }
 
-// idWriter returns a writer for one goroutine, to be closed. If rows are
-// wanted, there is one. The error wraps [fault.ErrMemory].
+// NewIDWriter returns a writer for one goroutine, to be closed. If rows are kept,
+// there must be only one. The error wraps [fault.ErrMemory].
 func (s *Shuffle) NewIDWriter() (*IDWriter, error) {
 	w := &IDWriter{s: s, share: s.newShare("IDs on their way to disk")}
 	var err error
@@ -351,9 +354,9 @@ func (s *Shuffle) NewIDWriter() (*IDWriter, error) {
 	return w, err
 }
 
-// Add writes the IDs of a batch at the positions in keep, ascending. Where rows
-// are wanted, rec has them, whose first one has number firstRow among all ID
-// rows; numbers ascend.
+// Add writes the IDs of a batch at the ascending positions in keep. If rows are
+// kept, rec holds them, and its first row has number firstRow among all ID rows;
+// numbers ascend from call to call.
 func (w *IDWriter) Add(rec arrow.Record, batch *key.Batch, keep []uint32, firstRow int64) error {
 	if len(keep) == 0 {
 		return nil
@@ -370,7 +373,7 @@ func (w *IDWriter) Add(rec arrow.Record, batch *key.Batch, keep []uint32, firstR
 	return nil
 }
 
-// addKeys writes the keys, tagged with their row's number if rows are wanted.
+// addKeys writes the keys, tagged with their row's number if rows are kept.
 func (w *IDWriter) addKeys(batch *key.Batch, keep []uint32, firstRow int64) error {
 	rows := w.s.rows != nil
 	tag := uint64(0)
@@ -395,7 +398,7 @@ func (w *IDWriter) addKeys(batch *key.Batch, keep []uint32, firstRow int64) erro
 	return nil
 }
 
-// Close writes what waits in buffers, and gives them back.
+// Close writes the buffers and gives their memory back.
 func (w *IDWriter) Close() error {
 	err := w.w.close()
 	w.share.GiveAll()
@@ -405,11 +408,11 @@ func (w *IDWriter) Close() error {
 	return err
 }
 
-// unitRange is a run of units: lo to hi, hi exclusive.
+// Range is a range of row groups or pieces, from Lo to Hi, exclusive.
 type Range struct{ Lo, Hi int }
 
-// choose divides the stretches into ranges, each with as many stretches as have
-// IDs that fit: no more than most of them.
+// choose divides the pieces into ranges, each of as many pieces as need at most
+// most IDs.
 func (s *Shuffle) choose(most int64) (runs []Range) {
 	for lo := 0; lo < s.pieces(); {
 		hi, sum := lo, int64(0)
@@ -426,24 +429,25 @@ func (s *Shuffle) choose(most int64) (runs []Range) {
 	return runs
 }
 
-// needs counts the IDs that runs of stretches need: for each ID and each stretch
-// that needs it, whether, and which, the last stretch before was that does.
+// needs counts the IDs that runs of pieces need. For each ID and each piece that
+// needs it, it counts which earlier piece was the last to need it, if any did.
 type needs struct {
-	counts []int64 // by stretch, and by the one before it, or none, from 0
+	counts []int64 // by piece, and by the last one before it, from 0, which is none
 }
 
-func newNeeds(stretches int) *needs {
-	return &needs{counts: make([]int64, (stretches+1)*stretches/2)}
+func newNeeds(pieces int) *needs {
+	return &needs{counts: make([]int64, (pieces+1)*pieces/2)}
 }
 
 func (n *needs) bytes() int64 { return int64(8 * len(n.counts)) }
 
-// add counts an ID that a stretch needs, and that below, or -1, needs before it.
-func (n *needs) add(stretch, below int) { n.counts[stretch*(stretch+1)/2+below+1]++ }
+// add counts an ID that a piece needs, and that piece below, or none if -1, was the
+// last before to need.
+func (n *needs) add(piece, below int) { n.counts[piece*(piece+1)/2+below+1]++ }
 
-// more returns how many IDs a stretch needs that none from lo on needs before.
-func (n *needs) more(stretch, lo int) (sum int64) {
-	for _, c := range n.counts[stretch*(stretch+1)/2:][:lo+1] {
+// more returns how many IDs a piece needs that no piece from lo on needs before it.
+func (n *needs) more(piece, lo int) (sum int64) {
+	for _, c := range n.counts[piece*(piece+1)/2:][:lo+1] {
 		sum += c
 	}
 	return sum

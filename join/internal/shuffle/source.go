@@ -12,24 +12,24 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// Source reads the IDs that a range needs into ID sides: into one if they fit,
-// as they should, else into one after the other. One goroutine uses it.
+// Source reads the IDs that a range needs into tables: into one if they fit, as
+// they should, else into several in turn. One goroutine uses it.
 type Source struct {
 	s      *Shuffle
-	n      int   // range
-	pieces Range // its stretches
+	n      int   // of Shuffle.Ranges
+	pieces Range // of the range
 
-	Only              *table.Side // if not nil, IDs that it has not are left out
+	Only              *table.Side // if not nil, only IDs that it has are read
 	all, found, entry []uint32
 
-	piece   int // stretch that is read, where rows are not wanted
+	piece   int // being read, if rows are not kept
 	entries entryReader
-	rows    *spill.Reader // where they are
+	rows    *spill.Reader // if rows are kept
 	batch   key.Batch
-	plain   [2][]byte // keys as a batch takes them; of integers, from zero on and below
+	plain   [2][]byte // keys as a batch takes them; of integers, those from zero on and negative ones
 }
 
-// Source returns the source of the IDs that range n of s.ranges needs.
+// Source returns the source of the IDs that range n of s.Ranges needs.
 func (s *Shuffle) Source(ctx context.Context, n int) *Source {
 	r := &Source{s: s, n: n, pieces: s.pieceRanges[n], piece: s.pieceRanges[n].Lo}
 	if s.rows != nil {
@@ -43,24 +43,24 @@ func (s *Shuffle) Source(ctx context.Context, n int) *Source {
 
 // ids returns how many IDs the range needs.
 func (r *Source) ids() (n int64) {
-	for stretch := r.pieces.Lo; stretch < r.pieces.Hi; stretch++ {
-		n += r.s.needs.more(stretch, r.pieces.Lo)
+	for piece := r.pieces.Lo; piece < r.pieces.Hi; piece++ {
+		n += r.s.needs.more(piece, r.pieces.Lo)
 	}
 	return n
 }
 
-// Free gives back the disk that the range's IDs take.
+// Free frees the disk space of the range's IDs.
 func (r *Source) Free() {
 	if r.s.rows != nil {
 		r.s.perRange[r.n].Free()
 		return
 	}
-	for stretch := r.pieces.Lo; stretch < r.pieces.Hi; stretch++ {
-		r.s.perPiece[stretch].free()
+	for piece := r.pieces.Lo; piece < r.pieces.Hi; piece++ {
+		r.s.perPiece[piece].free()
 	}
 }
 
-// place is where a source is.
+// position is a position of a source.
 type position struct {
 	at     int
 	chunks spill.Place
@@ -85,8 +85,8 @@ func (r *Source) seek(p position) {
 	r.entries.r.Seek(p.chunks)
 }
 
-// Next returns a sealed side with IDs, and whether there are more than it could
-// take. The first one may be empty. The caller releases it. The error wraps
+// Next returns a sealed table of IDs, and whether there are more than fit. The
+// first table may be empty. The caller releases it. The error wraps
 // [fault.ErrMemory] if hardly any ID fits.
 func (r *Source) Next(ctx context.Context) (side *table.Side, more bool, err error) {
 	start, most := r.position(), 0
@@ -96,8 +96,8 @@ func (r *Source) Next(ctx context.Context) (side *table.Side, more bool, err err
 		if err == nil || !errors.Is(err, fault.ErrMemory) || n < 2 && !reserve {
 			return side, more, err
 		}
-		// Whatever of chunk n the side has: it is made again, without it, and
-		// without room for all beforehand.
+		// The table may have a part of chunk n, so it is filled again, without that
+		// chunk and without room reserved for all.
 		r.seek(start)
 		if n > 1 {
 			most = n - max(n/16, 1)
@@ -105,9 +105,8 @@ func (r *Source) Next(ctx context.Context) (side *table.Side, more bool, err err
 	}
 }
 
-// fill fills a side with at most so many chunks of IDs, or as many as there
-// are, having made room for all beforehand if that is asked for. n is the number
-// of those that were begun.
+// fill fills a table with at most most chunks of IDs, or all if most is 0. reserve
+// makes room for all beforehand. n is the number of chunks that were started.
 func (r *Source) fill(ctx context.Context, most int, reserve bool) (side *table.Side, n int, more bool, err error) {
 	s := r.s
 	kind := table.Kind{Integers: s.Integers, Rows: s.rows != nil, Held: s.Held, Threads: s.Threads, Mem: s.Mem}
@@ -136,7 +135,7 @@ func (r *Source) fill(ctx context.Context, most int, reserve bool) (side *table.
 	}
 }
 
-// add puts the IDs of the next chunk into a side, or returns io.EOF.
+// add adds the IDs of the next chunk to a table, or returns io.EOF.
 func (r *Source) add(ctx context.Context, side *table.Side) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -158,7 +157,7 @@ func (r *Source) add(ctx context.Context, side *table.Side) (err error) {
 }
 
 func (r *Source) addRows(side *table.Side) error {
-	b, err := r.rows.Next(nil) // of which the record is made
+	b, err := r.rows.Next(nil) // the record refers to it
 	if err != nil {
 		return err
 	}
@@ -176,14 +175,14 @@ func (r *Source) addRows(side *table.Side) error {
 	return side.AddRows(rec, &r.batch)
 }
 
-// wanted returns the positions in the batch of the IDs that only has.
+// wanted returns the positions in the batch of the IDs that Only has.
 func (r *Source) wanted() []uint32 {
 	r.all = table.UpTo(r.all, len(r.batch.Rows))
 	r.found, r.entry = r.Only.Find(&r.batch, r.all, r.found, r.entry)
 	return r.found
 }
 
-// addBatch adds the batch to a side.
+// addBatch adds the batch to a table.
 func (r *Source) addBatch(side *table.Side) error {
 	if r.Only != nil {
 		return side.AddKeysAt(&r.batch, r.wanted())
@@ -191,13 +190,13 @@ func (r *Source) addBatch(side *table.Side) error {
 	return side.AddKeys(&r.batch)
 }
 
-// addKeys adds those keys that no stretch of the range before needs.
+// addKeys adds the keys that no earlier piece of the range needs.
 func (r *Source) addKeys(side *table.Side, b *entryBatch) error {
 	plain := [2][]byte{r.plain[0][:0], r.plain[1][:0]}
 	var n int
 	for i, p := range b.pairs {
 		switch {
-		case int(b.tag(i)) > r.pieces.Lo: // the tag is the stretch before, and one
+		case int(b.tag(i)) > r.pieces.Lo: // the tag is the last earlier piece that needs it, plus one
 		case r.s.Integers:
 			plain[p.B&1] = binary.LittleEndian.AppendUint64(plain[p.B&1], p.A)
 		default:

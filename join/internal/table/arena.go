@@ -10,37 +10,36 @@ import (
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 )
 
-// arena holds keys of any length in chunks, each with its length before it. Many
-// goroutines put keys in, each into a piece of its own, and read those that they
-// have put or been told of.
+// arena holds keys of any length in chunks, each key preceded by its length.
+// Several goroutines may add keys, each into a chunk of its own.
 type arena struct {
 	share  *budget.Share
 	mu     sync.Mutex
 	chunks atomic.Pointer[[][]byte]
 }
 
-// piece is a chunk that is being filled.
-type piece struct {
-	buf  []byte // the rest of it
+// openChunk is the chunk that a range of a table is filling.
+type openChunk struct {
+	buf  []byte // the unused rest
 	at   uint64 // place of buf[0], from 0
 	size int    // of the chunk
 }
 
-// A slot holds a tag, 24 bits of the key's hash, and the key's place in the
-// arena, counted from 1: the number of its chunk and where in the chunk.
+// A slot holds a tag, 24 bits of the key's hash, and the key's place in the arena,
+// from 1: the number of its chunk and the offset in it.
 const (
 	placeBits  = 40
 	chunkBits  = 15
 	chunkBytes = 1 << chunkBits
 	maxChunks  = 1 << (placeBits - chunkBits - 1)
-	chunkSlice = 24 // bytes of a chunk's slice
+	chunkSlice = 24 // bytes of a chunk's slice header
 )
 
-// tag returns the part of a mixed hash that stands in the slot: its low bits, of
-// which the slot's number tells nothing.
+// tag returns the part of a mixed hash that is stored in the slot: its low bits,
+// which do not determine the slot's number.
 func tag(h uint64) uint64 { return h & (1<<(64-placeBits) - 1) }
 
-// dir returns the chunks that there are.
+// dir returns the chunks.
 func (a *arena) dir() [][]byte {
 	if d := a.chunks.Load(); d != nil {
 		return *d
@@ -55,15 +54,14 @@ func keyAt(dir [][]byte, word uint64) []byte {
 	return b[w : w+int(n)]
 }
 
-// chunkAt returns the chunk of a slot's key, from the key on.
+// chunkAt returns the chunk of a slot's key, starting at the key.
 func chunkAt(dir [][]byte, word uint64) []byte {
 	place := word&(1<<placeBits-1) - 1
 	return dir[place>>chunkBits][place&(chunkBytes-1):]
 }
 
-// warmKeys reads the beginnings of the keys of slots, those that are empty
-// left out, so that their cache misses run side by side. Its result means
-// nothing.
+// warmKeys reads the first bytes of the keys of slots, except empty ones, so that
+// their cache misses overlap. The result has no meaning.
 //
 //go:noinline
 func warmKeys(dir [][]byte, words []uint64) (x byte) {
@@ -75,12 +73,12 @@ func warmKeys(dir [][]byte, words []uint64) (x byte) {
 	return x
 }
 
-// put puts a key into the piece, or into a chunk of its own, and returns its
+// put stores a key in the open chunk, or in a chunk of its own, and returns its
 // place. The error wraps [fault.ErrMemory].
-func (a *arena) put(p *piece, key []byte) (place uint64, err error) {
-	need := binary.MaxVarintLen64 + len(key) // or less
+func (a *arena) put(p *openChunk, key []byte) (place uint64, err error) {
+	need := binary.MaxVarintLen64 + len(key) // at most
 	if need > chunkBytes/4 {
-		var own piece
+		var own openChunk
 		if err := a.begin(&own, need); err != nil {
 			return 0, err
 		}
@@ -94,8 +92,8 @@ func (a *arena) put(p *piece, key []byte) (place uint64, err error) {
 	return p.add(key), nil
 }
 
-// add appends a key, for which there is room, and returns its place, from 1.
-func (p *piece) add(key []byte) uint64 {
+// add appends a key that fits, and returns its place, from 1.
+func (p *openChunk) add(key []byte) uint64 {
 	place := p.at + 1
 	n := binary.PutUvarint(p.buf, uint64(len(key)))
 	n += copy(p.buf[n:], key)
@@ -104,8 +102,8 @@ func (p *piece) add(key []byte) uint64 {
 	return place
 }
 
-// begin makes p a new chunk of so many bytes, or more.
-func (a *arena) begin(p *piece, size int) error {
+// begin makes p a new chunk of size bytes.
+func (a *arena) begin(p *openChunk, size int) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	dir := a.dir()
@@ -125,7 +123,7 @@ func (a *arena) begin(p *piece, size int) error {
 		return err
 	}
 	chunk := make([]byte, size)
-	*p = piece{buf: chunk, at: uint64(len(dir)) << chunkBits, size: len(chunk)}
+	*p = openChunk{buf: chunk, at: uint64(len(dir)) << chunkBits, size: len(chunk)}
 	dir = append(dir, chunk)
 	a.chunks.Store(&dir)
 	return nil

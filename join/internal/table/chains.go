@@ -2,14 +2,13 @@ package table
 
 import "github.com/bloomjoin/bloomjoin/join/internal/budget"
 
-// chains link the rows of each key, in ascending order: a ring through all of
-// them, of which the table has the last. As long as no key has two rows, there
-// is nothing to link, and they take no memory. Rows are linked by one goroutine,
-// or by many those of different keys.
+// chains link the rows of each key in ascending order: a ring through all of them,
+// whose last row the table knows. They take no memory until some key has two rows.
+// One goroutine links rows, or several link those of different keys.
 type chains struct {
 	share  *budget.Share
-	rows   uint64 // that there are
-	open   bool   // some key has two
+	rows   uint64 // number of rows
+	open   bool   // some key has two rows
 	blocks [][]uint32
 }
 
@@ -18,8 +17,8 @@ const (
 	blockRows = 1 << blockBits
 )
 
-// cover makes room for the rows that there are, if links are needed. The error
-// wraps [fault.ErrMemory].
+// cover makes room for links of all rows, if there are any links. The error wraps
+// [fault.ErrMemory].
 func (c *chains) cover() error {
 	for c.open && uint64(len(c.blocks))<<blockBits < c.rows {
 		if err := c.share.Take(4*blockRows + chunkSlice); err != nil {
@@ -30,17 +29,18 @@ func (c *chains) cover() error {
 	return nil
 }
 
-// begin opens the chains. The error wraps [fault.ErrMemory].
+// begin opens the chains when a key has its second row. The error wraps
+// [fault.ErrMemory].
 func (c *chains) begin() error {
 	c.open = true
 	return c.cover()
 }
 
-// at returns where the link of a row stands: the next one of the ring, plus one,
-// or 0 if the row is alone.
+// at returns the link of a row: the next row of the ring plus one, or 0 if the row
+// is the only one of its key.
 func (c *chains) at(row uint32) *uint32 { return &c.blocks[row>>blockBits][row%blockRows] }
 
-// link puts a row behind the last one of its key.
+// link appends a row to the ring whose last row is last.
 func (c *chains) link(last, row uint32) {
 	first := *c.at(last)
 	if first == 0 {
@@ -49,7 +49,7 @@ func (c *chains) link(last, row uint32) {
 	*c.at(row), *c.at(last) = first, row+1
 }
 
-// after returns the row behind a row, and behind the last one the first.
+// after returns the next row of the ring; after the last row, that is the first.
 func (c *chains) after(row uint32) uint32 {
 	if !c.open {
 		return row

@@ -12,25 +12,25 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// item is a key on its way into a table: its mixed hash, its position in the
-// batch, and its row.
+// item is a key to be added to a table: its mixed hash, its position in the batch,
+// and its row.
 type item struct {
 	hash     uint64
 	pos, row uint32
 }
 
-// lack says what a table needs before a key can be added.
+// lack is a set of what a table needs before a key can be added.
 type lack uint32
 
 const (
 	room    lack = 1 << iota // slots
-	counts                   // of how often each key came again
+	counts                   // of repetitions of each key
 	links                    // of rows
-	tooMany                  // nothing: a key has more IDs than can be counted
+	tooMany                  // nothing helps: a key has more IDs than can be counted
 )
 
-// filler adds keys to the tables of a side, a block of a batch at a time. It
-// keeps its memory.
+// filler adds keys to the tables of a side, a part of a batch at a time. Its memory
+// is reused.
 type filler struct {
 	batch   *key.Batch
 	values  []uint64 // the keys, if they are integers
@@ -39,11 +39,11 @@ type filler struct {
 	items, negative, sorted []item
 }
 
-const blockKeys = 1 << 14 // that are added at once
+const blockKeys = 1 << 14 // keys added at once
 
-// load collects the items of the batch's keys from position lo to hi, or, if
-// keep is not nil, of those at positions keep[lo:hi], whose rows are numbered
-// from row on: those for t, and of integers those below zero for another table.
+// load collects the items of the batch's keys at positions lo to hi. If keep is not
+// nil, they are those at positions keep[lo:hi], and their rows are numbered from
+// row on. Negative integers are collected for the table below, all others for t.
 func (f *filler) load(t, below *table, keep []uint32, lo, hi int, row uint32) {
 	f.items, f.negative = f.items[:0], f.negative[:0]
 	for i := lo; i < hi; i++ {
@@ -68,8 +68,8 @@ func (f *filler) load(t, below *table, keep []uint32, lo, hi int, row uint32) {
 	}
 }
 
-// fill adds the items to t, those of one key in their order. It may be called
-// from many goroutines, unless rows are wanted. The error wraps [fault.ErrMemory].
+// fill adds the items to t, those of one key in order. It is safe for concurrent
+// use, unless rows are kept. The error wraps [fault.ErrMemory].
 func (f *filler) fill(t *table, items []item) error {
 	for len(items) > 0 {
 		t.grown.RLock()
@@ -87,8 +87,8 @@ func (f *filler) fill(t *table, items []item) error {
 	return nil
 }
 
-// pass adds items until something lacks, and returns the rest, those of a range
-// in their order.
+// pass adds items until the table lacks something, and returns the rest, those of a
+// range in order.
 func (f *filler) pass(t *table, items []item) (rest []item, lacks lack, err error) {
 	if t.n == 0 {
 		return items, room, nil
@@ -98,7 +98,7 @@ func (f *filler) pass(t *table, items []item) (rest []item, lacks lack, err erro
 	var done [maxRanges]int
 	var errs [maxRanges]error
 	var lacking atomic.Uint32
-	first := items[0].hash >> t.shift // any: not the one that all others begin with
+	first := items[0].hash >> t.shift // any range but the one where all others start
 	ranges := t.n / t.width
 	threads := f.threads
 	if len(items) < 1<<13 {
@@ -130,7 +130,7 @@ func (f *filler) pass(t *table, items []item) (rest []item, lacks lack, err erro
 	return rest, lack(lacking.Load()), nil
 }
 
-// sort puts the items in order of their ranges, which begin at starts.
+// sort sorts the items by range. Range r is items[starts[r]:starts[r+1]].
 func (f *filler) sort(t *table, items []item, starts *[maxRanges + 1]int) []item {
 	for i := range items {
 		starts[items[i].hash>>t.shift+1]++
@@ -150,7 +150,7 @@ func (f *filler) sort(t *table, items []item, starts *[maxRanges + 1]int) []item
 	return sorted
 }
 
-// each calls fn with 0 to n-1, from so many goroutines.
+// each calls fn with 0 to n-1, from several goroutines.
 func each(threads, n int, fn func(i int)) {
 	if threads == 0 {
 		threads = runtime.GOMAXPROCS(0)
@@ -169,7 +169,8 @@ func each(threads, n int, fn func(i int)) {
 	wg.Wait()
 }
 
-// insertInts adds items of range r until something lacks, and returns how many.
+// insertInts adds items of range r until the table lacks something, and returns how
+// many it added.
 func (t *table) insertInts(r uint64, items []item, values []uint64) (done int, lacks lack) {
 	limit, members := t.limit(), &t.ranges[r].n
 	var hashes [warmed]uint64
@@ -229,7 +230,7 @@ func (t *table) insertBytes(r uint64, items []item, batch *key.Batch) (done int,
 			case rg.n == limit:
 				lacks = room
 			default:
-				place, err := t.arena.put(&rg.piece, column)
+				place, err := t.arena.put(&rg.chunk, column)
 				if err != nil {
 					return done, 0, err
 				}
@@ -247,14 +248,14 @@ func (t *table) insertBytes(r uint64, items []item, batch *key.Batch) (done int,
 	return done, 0, nil
 }
 
-// came notes the first row of a key.
+// came records the first row of a key.
 func (t *table) came(slot uint64, row uint32) {
 	if t.chains != nil {
 		t.aside[slot] = row
 	}
 }
 
-// again notes another row of a key, unless something lacks.
+// again records another row of a key, unless something is lacking.
 func (t *table) again(slot uint64, row uint32) lack {
 	switch {
 	case t.chains == nil && t.aside == nil:
@@ -272,8 +273,8 @@ func (t *table) again(slot uint64, row uint32) lack {
 	return 0
 }
 
-// supply makes what a pass lacked, which began with so many slots. The error
-// wraps [fault.ErrMemory].
+// supply provides what a pass lacked that began with a table of from slots. The
+// error wraps [fault.ErrMemory].
 func (t *table) supply(lacks lack, from uint64) error {
 	if lacks&room != 0 {
 		if err := t.grow(from); err != nil {
@@ -294,7 +295,7 @@ func (t *table) supply(lacks lack, from uint64) error {
 	return nil
 }
 
-// count makes room to count how often keys come again.
+// count makes room for counting repetitions of keys.
 func (t *table) count() error {
 	t.grown.Lock()
 	defer t.grown.Unlock()
@@ -308,16 +309,16 @@ func (t *table) count() error {
 	return nil
 }
 
-// reserve makes room for n keys in a table that has none. The error wraps
-// [fault.ErrMemory]; the table is empty then as well.
+// reserve makes room for n keys in an empty table. The error wraps
+// [fault.ErrMemory]; the table then stays empty.
 func (t *table) reserve(n uint64) error {
 	t.grown.Lock()
 	defer t.grown.Unlock()
 	return t.resize(slotsFor(n))
 }
 
-// grow makes room, unless the table has grown since it had from slots: twice as
-// much, or, where the account does not allow it, less.
+// grow doubles the table, or makes it larger by less if the account does not allow
+// that. It does nothing if the table has grown since it had from slots.
 func (t *table) grow(from uint64) (err error) {
 	t.grown.Lock()
 	defer t.grown.Unlock()
@@ -335,8 +336,8 @@ func (t *table) grow(from uint64) (err error) {
 	return err
 }
 
-// resize makes n slots, or a few more, and moves the keys there. The error wraps
-// [fault.ErrMemory]; the table is then as it was.
+// resize moves the keys to about n slots. The error wraps [fault.ErrMemory]; the
+// table is then unchanged.
 func (t *table) resize(n uint64) error {
 	if t.len() == 0 {
 		return t.layOut(arrange(n))
@@ -355,13 +356,13 @@ func (t *table) resize(n uint64) error {
 			}
 			return nil
 		}
-		t.share.Give(t.size(next.n, next.aside != nil)) // a range is full, as if by design
+		t.share.Give(t.size(next.n, next.aside != nil)) // a range is full, as if the keys were chosen to collide
 		n *= 2
 	}
 }
 
-// layOut gives the slots of an empty table another layout, in the memory that
-// it has if that suffices.
+// layOut gives an empty table about as many slots as asked for, in its own memory
+// if that suffices.
 func (t *table) layOut(next slots) error {
 	if next.n <= t.have {
 		next.words = t.words[:next.n+1]
@@ -380,7 +381,7 @@ func (t *table) layOut(next slots) error {
 	return nil
 }
 
-// allocate makes the memory of slots that are laid out.
+// allocate allocates slots that are laid out.
 func (t *table) allocate(s *slots) error {
 	if s.n >= 1<<31 {
 		return fmt.Errorf("%w: more than %d IDs in one table", fault.ErrMemory, uint64(1<<31)/10*7)
@@ -396,8 +397,8 @@ func (t *table) allocate(s *slots) error {
 	return nil
 }
 
-// move puts the members into other slots, which are more. It reports false if a
-// range there is full: of keys whose hashes are too much alike.
+// move moves the members to other, more slots. It reports false if a range there is
+// full, because too many hashes are alike.
 func (t *table) move(to *slots, members *[maxRanges]uint64) bool {
 	if t.zero && t.aside != nil {
 		to.aside[to.n] = t.aside[t.n]
@@ -407,7 +408,7 @@ func (t *table) move(to *slots, members *[maxRanges]uint64) bool {
 		threads = 1
 	}
 	var full atomic.Bool
-	each(threads, int(t.n/t.width), func(r int) { // a range here has one there, or some, of its own
+	each(threads, int(t.n/t.width), func(r int) { // a range here maps to one range there, or to several
 		if !t.moveRange(uint64(r), to, members) {
 			full.Store(true)
 		}
@@ -447,7 +448,7 @@ func (t *table) moveRange(r uint64, to *slots, members *[maxRanges]uint64) bool 
 	return true
 }
 
-// len returns the number of keys, while nobody adds any.
+// len returns the number of keys. No goroutine may be adding any.
 func (t *table) len() (n uint64) {
 	for r := range t.ranges {
 		n += t.ranges[r].n

@@ -10,20 +10,21 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// Marks tells which members of an exact set the log has, in a bit for each
-// integer between the least and the greatest. mark may be called from many
-// goroutines.
+// Marks records which members of an exact set the log has, with one bit for each
+// integer between the least and the greatest. It is safe for concurrent use.
 type Marks struct {
 	least uint64 // in two's complement
 	words []uint32
 }
 
-// errTooFarApart says that marks would take too many bits.
+// ErrTooFarApart says that marks would take too many bits.
 var ErrTooFarApart = errors.New("they are too far apart for a bit for each integer between the smallest and the largest")
 
-// marksPerMember bounds the bits for a member of a set that is not dense.
+// MarksPerMember bounds the bits for each member of a set that is not dense.
 const MarksPerMember = 64
 
+// NewMarks returns marks for the members of a set, on an account. The error is
+// [ErrTooFarApart] or wraps [fault.ErrMemory].
 func NewMarks(set *exact.Set, of *budget.Account) (*Marks, error) {
 	lo, below, ok := set.Least()
 	if !ok {
@@ -46,18 +47,21 @@ func NewMarks(set *exact.Set, of *budget.Account) (*Marks, error) {
 // Entry returns the number of a member.
 func (m *Marks) Entry(v uint64) uint32 { return uint32(v - m.least) }
 
+// Mark records that the log has a member.
 func (m *Marks) Mark(e uint32) {
 	w, bit := &m.words[e/32], uint32(1)<<(e%32)
-	if atomic.LoadUint32(w)&bit == 0 { // most marks are repeats: spare the write
+	if atomic.LoadUint32(w)&bit == 0 { // most marks are repetitions: avoid the write
 		atomic.OrUint32(w, bit)
 	}
 }
 
+// Marked reports whether Mark was called for a member.
 func (m *Marks) Marked(e uint32) bool { return m.words[e/32]>>(e%32)&1 != 0 }
 
 // Reset removes all marks.
 func (m *Marks) Reset() { clear(m.words) }
 
+// Count returns the number of marked members.
 func (m *Marks) Count() (n int64) {
 	for _, w := range m.words {
 		n += int64(bits.OnesCount32(w))
@@ -65,7 +69,7 @@ func (m *Marks) Count() (n int64) {
 	return n
 }
 
-// Find is [idSide.find]: an exact filter lets nothing else through.
+// Find is [Side.Find] for a set: every key that passes an exact filter is a member.
 func (m *Marks) Find(k *key.Batch, hits, found, entries []uint32) (_, of []uint32) {
 	values, _ := k.Ints()
 	entries = entries[:0]

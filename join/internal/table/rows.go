@@ -12,30 +12,30 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// idRows are the rows of IDs, in order, in records. Of many small ones it makes
-// few: what is done for each record would be most of the work.
+// idRows holds rows of IDs, in order, as records. Many small records are merged
+// into few, because the cost per record would dominate.
 type idRows struct {
 	share   *budget.Share
 	mem     memory.Allocator
-	held    []int // columns of what is added that are kept; nil: all
+	held    []int // columns of the input that are kept; nil: all
 	records []arrow.Record
 	starts  []int // number of each record's first row
 	n       int
-	batches []int // number of the first row of each batch, as they were added
-	widest  int64 // a bound on the bytes of a row in records
+	batches []int // number of the first row of each batch added
+	widest  int64 // bound on the bytes of a row in records
 
-	small []arrow.Record // the rows behind those in records
+	small []arrow.Record // the rows that follow those in records
 	rows  int            // in small
 	bytes int64          // of small
 }
 
 const (
-	wholeRows  = 1 << 16 // of a record made of small ones, or up to half as many more
-	wholeBytes = 8 << 20 // the same of its bytes, so that no offset overflows
+	wholeRows  = 1 << 16 // of a merged record, or up to half as many more
+	wholeBytes = 8 << 20 // of a merged record, likewise, so that no offset overflows
 )
 
-// add appends rows of rec: those at the positions in keep of batch.Rows, or all
-// if keep is nil. The error wraps [fault.ErrMemory], or is one of package take.
+// add appends rows of rec: those at the positions in keep of batch.Rows, or all if
+// keep is nil. The error wraps [fault.ErrMemory], or is one of package take.
 func (r *idRows) add(rec arrow.Record, batch *key.Batch, keep []uint32) (err error) {
 	if rec, err = r.own(rec, batch, keep); err != nil {
 		return err
@@ -61,8 +61,8 @@ func (r *idRows) add(rec arrow.Record, batch *key.Batch, keep []uint32) (err err
 	return nil
 }
 
-// own returns the rows, with the columns that are kept, as a record that holds
-// nothing else: columns of rec itself, or copies. The caller releases it.
+// own returns the rows, with the columns that are kept, as a record that refers to
+// no other rows: columns of rec itself, or copies. The caller releases it.
 func (r *idRows) own(rec arrow.Record, batch *key.Batch, keep []uint32) (arrow.Record, error) {
 	rec = Project(rec, r.held)
 	defer rec.Release()
@@ -71,7 +71,7 @@ func (r *idRows) own(rec arrow.Record, batch *key.Batch, keep []uint32) (arrow.R
 		return rec, nil
 	}
 	rows := make([]int, 0, batch.Len)
-	if keep == nil { // a part of some larger record, all of which it would hold
+	if keep == nil { // part of a larger record, all of which it would keep alive
 		for i := range batch.Len {
 			rows = append(rows, i)
 		}
@@ -88,9 +88,9 @@ func (r *idRows) append(rec arrow.Record) {
 	r.widest = max(r.widest, WidestRow(rec.Columns()))
 }
 
-// flush makes one record of the small ones.
+// flush merges the small records into one.
 func (r *idRows) flush() error {
-	if len(r.small) < 2 || r.share.Take(r.bytes) != nil { // no room for both: then as they are
+	if len(r.small) < 2 || r.share.Take(r.bytes) != nil { // no room for both: keep them as they are
 		for _, rec := range r.small {
 			r.append(rec)
 		}
@@ -102,7 +102,7 @@ func (r *idRows) flush() error {
 		for _, rec := range r.small {
 			rec.Release()
 		}
-		// What the small ones took, twice until now, is what the one takes.
+		// The small records, counted twice so far, are replaced by the merged one.
 		r.share.Give(2*r.bytes - recordBytes(rec))
 		r.append(rec)
 	}
@@ -111,7 +111,7 @@ func (r *idRows) flush() error {
 	return nil
 }
 
-// merge returns the rows of the small records in one, which the caller releases.
+// merge returns the rows of the small records as one, which the caller releases.
 func (r *idRows) merge() (arrow.Record, error) {
 	places := make([]take.Place, 0, r.rows)
 	for i, rec := range r.small {
@@ -144,14 +144,14 @@ func columnOf(records []arrow.Record, c int) []arrow.Array {
 	return chunks
 }
 
-// locate appends the places of ID rows to dst; -1 is nowhere.
+// locate appends the places of ID rows to dst; the place of row -1 is nowhere.
 func (r *idRows) locate(dst []take.Place, rows []int) []take.Place {
 	for _, row := range rows {
 		if row < 0 {
 			dst = append(dst, take.Place{Chunk: -1})
 			continue
 		}
-		k := row * len(r.records) / r.n // they are of about one size
+		k := row * len(r.records) / r.n // records are of about one size
 		if row < r.starts[k] || k+1 < len(r.starts) && row >= r.starts[k+1] {
 			k = sort.SearchInts(r.starts, row+1) - 1
 		}
@@ -169,7 +169,7 @@ func (r *idRows) column(c int, places []take.Place, t arrow.DataType) (arrow.Arr
 	return take.Gather(r.mem, columnOf(r.records, c), places)
 }
 
-// release lets all rows go.
+// release releases all rows.
 func (r *idRows) release() {
 	for _, rec := range append(r.records, r.small...) {
 		r.share.Give(recordBytes(rec))
@@ -178,7 +178,7 @@ func (r *idRows) release() {
 	*r = idRows{share: r.share, mem: r.mem, held: r.held}
 }
 
-// Nulls returns an array of n NULLs.
+// Nulls returns an array of n NULLs of type t. The caller releases it.
 func Nulls(mem memory.Allocator, t arrow.DataType, n int) (arrow.Array, error) {
 	rows := make([]int, n)
 	for i := range rows {

@@ -1,3 +1,6 @@
+// Package table holds IDs by their keys, in memory: [Side] is a hash table of keys,
+// with the rows that have them if they are needed; [Marks] marks members of an exact
+// set. It knows nothing of joins or files.
 package table
 
 import (
@@ -14,33 +17,34 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// idSide holds IDs by their keys: all of a join's, or those that some log row
-// may have. Where the answer has columns of the IDs, it holds their rows too.
+// Side holds IDs by their keys: all IDs of a join, or those that some log row may
+// have. If the answer has columns of the IDs, it holds their rows too.
 //
-// It is filled with keys or with rows, then sealed. From then on find, mark,
-// first and next may be called from many goroutines. What it takes in memory is
-// on an account, before it is allocated. An entry stands for one key, a row for
-// one ID row, numbered from 0 as they were added.
+// It is filled with keys or with rows, and then sealed. After that Find, Mark,
+// First and Next are safe for concurrent use. Memory is put on the account before
+// it is allocated. An entry stands for a key, a row for an ID row; rows are
+// numbered from 0 as they are added.
 type Side struct {
 	kind  Kind
 	share *budget.Share
 
 	keys    *table
-	below   *table // of integers those below zero, in two's complement; nil for other keys
+	below   *table // negative integers, in two's complement; nil for other keys
 	rows    idRows
 	links   chains
 	fillers sync.Pool
 }
 
-// sideKind is what a side is made for.
+// Kind describes what a side holds.
 type Kind struct {
 	Integers bool  // the key is one column of integers
-	Rows     bool  // the IDs' rows are wanted
-	Held     []int // columns of the ID batches that the rows have; nil: all
-	Threads  int   // that add rows, or, between the last and seal, move them; 0: GOMAXPROCS
+	Rows     bool  // rows are held
+	Held     []int // columns of the ID batches to hold; nil: all
+	Threads  int   // workers that add rows or seal; 0: GOMAXPROCS
 	Mem      memory.Allocator
 }
 
+// New returns an empty side whose memory is on an account.
 func New(kind Kind, of *budget.Account) *Side {
 	s := &Side{kind: kind, share: of.Share("the table of IDs")}
 	s.links.share, s.rows.share, s.rows.mem, s.rows.held = s.share, s.share, kind.Mem, kind.Held
@@ -56,19 +60,19 @@ func New(kind Kind, of *budget.Account) *Side {
 	return s
 }
 
-// Reserve makes room for the keys of n IDs in an empty side, if the account has
-// it: where it has not, duplicates may make them fit all the same.
+// Reserve makes room for the keys of n IDs in an empty side if the account has it.
+// Otherwise it does nothing: with duplicates the keys may fit all the same.
 func (s *Side) Reserve(n int64) {
 	_ = s.keys.reserve(uint64(n))
 }
 
-// AddKeys puts the keys of an ID batch into the side, where no rows are wanted.
-// It may be called from many goroutines. The error wraps [fault.ErrMemory].
+// AddKeys adds the keys of an ID batch to a side without rows. It is safe for
+// concurrent use. The error wraps [fault.ErrMemory].
 func (s *Side) AddKeys(batch *key.Batch) error {
 	return s.fill(batch, nil, len(batch.Rows), 0, 1, blockKeys)
 }
 
-// addSomeKeys is addKeys of those at the positions in keep.
+// AddKeysAt is AddKeys for the keys at the positions in keep.
 func (s *Side) AddKeysAt(batch *key.Batch, keep []uint32) error {
 	if len(keep) == 0 {
 		return nil
@@ -76,7 +80,7 @@ func (s *Side) AddKeysAt(batch *key.Batch, keep []uint32) error {
 	return s.fill(batch, keep, len(keep), 0, 1, blockKeys)
 }
 
-// fill adds n keys, in blocks, with several threads.
+// fill adds n keys, in blocks of the given size.
 func (s *Side) fill(batch *key.Batch, keep []uint32, n int, row uint32, threads, block int) error {
 	f, _ := s.fillers.Get().(*filler)
 	if f == nil {
@@ -97,15 +101,15 @@ func (s *Side) fill(batch *key.Batch, keep []uint32, n int, row uint32, threads,
 	return nil
 }
 
-// AddRows puts the rows of an ID batch into the side, with and without a key.
-// It is called by one goroutine, in the IDs' order. The error wraps
-// [fault.ErrMemory], or is one of package take.
+// AddRows adds the rows of an ID batch, with and without a key. One goroutine calls
+// it, in the IDs' order. The error wraps [fault.ErrMemory], or is one of package
+// take.
 func (s *Side) AddRows(rec arrow.Record, batch *key.Batch) error {
 	return s.addTo(rec, batch, nil, len(batch.Rows), batch.Len)
 }
 
-// addSomeRows is addRows of those at the ascending positions in keep of
-// batch.Rows.
+// AddRowsAt is AddRows for the rows whose keys are at the ascending positions in
+// keep.
 func (s *Side) AddRowsAt(rec arrow.Record, batch *key.Batch, keep []uint32) error {
 	if len(keep) == 0 {
 		return nil
@@ -127,14 +131,13 @@ func (s *Side) addTo(rec arrow.Record, batch *key.Batch, keep []uint32, n, rows 
 	return s.rows.add(rec, batch, keep)
 }
 
-// Seal is called between the last add and the first find. The error wraps
-// [fault.ErrMemory].
+// Seal ends filling. The error wraps [fault.ErrMemory].
 func (s *Side) Seal() error {
 	if err := s.rows.flush(); err != nil {
 		return err
 	}
 	if s.kind.Rows {
-		if err := s.share.Take(int64(s.links.rows/64+1) * 8); err != nil { // what lone needs
+		if err := s.share.Take(int64(s.links.rows/64+1) * 8); err != nil { // for Unmatched
 			return err
 		}
 	}
@@ -144,9 +147,8 @@ func (s *Side) Seal() error {
 	return s.below.seal()
 }
 
-// Find looks up the keys at the positions in hits, and returns the positions of
-// those that the side has, in members, and their entries. It writes to the
-// memory of members, which may be that of hits, and of entries.
+// Find returns the positions in hits of keys that the side has, and their entries.
+// It writes to the memory of members, which may be that of hits, and of entries.
 func (s *Side) Find(k *key.Batch, hits, members, entries []uint32) (found, of []uint32) {
 	members, entries = members[:0], entries[:0]
 	for len(hits) > 0 {
@@ -161,7 +163,7 @@ func (s *Side) Find(k *key.Batch, hits, members, entries []uint32) (found, of []
 	return members, entries
 }
 
-// entry returns the table of an entry, and what the entry is there.
+// entry returns the table of an entry, and its number there.
 func (s *Side) entry(e uint32) (*table, uint32) {
 	if n := uint32(len(s.keys.words)); s.below != nil && e >= n {
 		return s.below, e - n
@@ -169,20 +171,20 @@ func (s *Side) entry(e uint32) (*table, uint32) {
 	return s.keys, e
 }
 
-// Mark notes that a log row has the entry's key.
+// Mark records that a log row has the entry's key.
 func (s *Side) Mark(entry uint32) {
 	t, e := s.entry(entry)
 	t.mark(e)
 }
 
-// Marked reports whether mark was called for the entry, as far as this
-// goroutine can know.
+// Marked reports whether Mark was called for the entry, as far as this goroutine
+// can know.
 func (s *Side) Marked(entry uint32) bool {
 	t, e := s.entry(entry)
 	return t.marked(e)
 }
 
-// Matched returns the number of IDs that were added whose entry is marked.
+// Matched returns the number of IDs added whose entry is marked. s may be nil.
 func (s *Side) Matched() int64 {
 	if s == nil {
 		return 0
@@ -194,28 +196,28 @@ func (s *Side) Matched() int64 {
 	return n
 }
 
-// First returns the first row of an entry, where rows are wanted, and next the
-// one behind a row, or none.
+// First returns the first row of an entry, and Next the one after a row, or [None].
+// The side must have rows.
 func (s *Side) First(entry uint32) uint32 {
 	t, e := s.entry(entry)
 	return t.first(e)
 }
 
+// Next returns the row after a row of an entry; see First.
 func (s *Side) Next(entry, row uint32) uint32 {
 	t, e := s.entry(entry)
 	return t.next(e, row)
 }
 
-// Times returns how many IDs have an entry's key, where rows are not wanted.
+// Times returns how many IDs have an entry's key. The side must not have rows.
 func (s *Side) Times(entry uint32) int64 {
 	t, e := s.entry(entry)
 	return t.times(e)
 }
 
-// lone calls fn with the ID rows that have no key, or one whose entry is not
-// marked, in order: with a record and numbers of its rows, once for
-// each batch that was added and has such rows, so that what is made of them does
-// not depend on how they are held.
+// Unmatched calls fn with the ID rows that have no key, or one whose entry is not
+// marked, in order: a record and numbers of its rows, once for each batch added
+// that has such rows. So the calls do not depend on how rows are held.
 func (s *Side) Unmatched(fn func(rec arrow.Record, rows []int) error) error {
 	matched := make([]uint64, s.links.rows/64+1)
 	for _, t := range []*table{s.keys, s.below} {
@@ -250,33 +252,32 @@ func (s *Side) Unmatched(fn func(rec arrow.Record, rows []int) error) error {
 	return nil
 }
 
-// Locate appends the places of ID rows to dst, for column; -1 is the place of
-// none, where NULL stands.
+// Locate appends the places of ID rows to dst, for Column. Row -1 stands for NULLs.
 func (s *Side) Locate(dst []take.Place, rows []int) []take.Place { return s.rows.locate(dst, rows) }
 
-// Column returns column c, of type t, at the places of ID rows. The caller
-// releases it. The error may wrap [take.ErrTooLarge].
+// Column returns column c, of type t, at the places of ID rows. The caller releases
+// it. The error may wrap [take.ErrTooLarge].
 func (s *Side) Column(c int, places []take.Place, t arrow.DataType) (arrow.Array, error) {
 	return s.rows.column(c, places, t)
 }
 
-// WidestRow returns an upper bound on the bytes of any one row.
+// WidestRow returns an upper bound on the bytes of any row.
 func (s *Side) WidestRow() int64 { return s.rows.widest }
 
-// RowBytes returns about the bytes of a row; at most widestRow.
+// RowBytes returns the approximate bytes of a row; at most WidestRow.
 func (s *Side) RowBytes(row int) int64 {
 	var one [1]take.Place
 	p := s.rows.locate(one[:0], []int{row})[0]
 	return RowBytes(s.rows.records[p.Chunk].Columns(), p.Row)
 }
 
-// HasRows reports whether the side holds rows, and not only keys.
+// HasRows reports whether the side holds rows, not only keys.
 func (s *Side) HasRows() bool { return s.kind.Rows }
 
-// Bytes returns what the side takes in memory.
+// Bytes returns the memory that the side takes.
 func (s *Side) Bytes() int64 { return s.share.Bytes() }
 
-// Release ends the side, which may be nil, and what it has on the account.
+// Release ends the use of the side, which may be nil, and of its memory.
 func (s *Side) Release() {
 	if s == nil {
 		return

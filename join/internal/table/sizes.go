@@ -8,7 +8,7 @@ import (
 // widest returns a bound on the bytes of any one value.
 func widest(a arrow.Array) (most int64) {
 	if a.Len() == 0 {
-		return 0 // of which arrow may have no offsets
+		return 0 // an empty array may have no offsets
 	}
 	switch a := a.(type) {
 	case *array.String:
@@ -35,7 +35,7 @@ func widest(a arrow.Array) (most int64) {
 	return arrayBytes(a)
 }
 
-// longest returns the greatest distance of an offset from the one before.
+// longest returns the greatest difference between consecutive offsets.
 func longest[T int32 | int64](offsets []T) (most int64) {
 	for i := 1; i < len(offsets); i++ {
 		most = max(most, int64(offsets[i]-offsets[i-1]))
@@ -43,7 +43,7 @@ func longest[T int32 | int64](offsets []T) (most int64) {
 	return most
 }
 
-// valueBytes returns about the bytes of one value; no more than widest.
+// valueBytes returns the approximate bytes of one value; at most widest.
 func valueBytes(a arrow.Array, row int) (n int64) {
 	if a.IsNull(row) {
 		return 0
@@ -80,7 +80,7 @@ func valueBytes(a arrow.Array, row int) (n int64) {
 	return arrayBytes(one)
 }
 
-// WidestRow returns a bound on the bytes of any one row of some columns.
+// WidestRow returns a bound on the bytes of any row of the columns.
 func WidestRow(cols []arrow.Array) (most int64) {
 	for _, col := range cols {
 		most += widest(col)
@@ -88,7 +88,7 @@ func WidestRow(cols []arrow.Array) (most int64) {
 	return most
 }
 
-// RowBytes returns about the bytes of one row; no more than widestRow.
+// RowBytes returns the approximate bytes of one row; at most WidestRow.
 func RowBytes(cols []arrow.Array, row int) (n int64) {
 	for _, col := range cols {
 		n += valueBytes(col, row)
@@ -96,7 +96,7 @@ func RowBytes(cols []arrow.Array, row int) (n int64) {
 	return n
 }
 
-// recordBytes returns what a record takes in memory, each buffer once.
+// recordBytes returns the memory of a record, counting each buffer once.
 func recordBytes(rec arrow.Record) (n int64) {
 	seen := map[*byte]bool{}
 	for _, col := range rec.Columns() {
@@ -112,7 +112,7 @@ func dataBytes(d arrow.ArrayData, seen map[*byte]bool) (n int64) {
 		}
 		if all := b.Buf(); !seen[&all[0]] {
 			seen[&all[0]] = true
-			n += int64(cap(all)) // an allocator of arrow that makes one shorter keeps the rest
+			n += int64(cap(all)) // Arrow's allocators keep the rest of a shortened buffer
 		}
 	}
 	for _, c := range d.Children() {
@@ -124,8 +124,8 @@ func dataBytes(d arrow.ArrayData, seen map[*byte]bool) (n int64) {
 	return n
 }
 
-// neededBytes returns about what the rows of a record would take in one of
-// their own.
+// neededBytes returns the approximate memory that the rows of a record would take
+// in a record of their own.
 func neededBytes(rec arrow.Record) (n int64) {
 	for _, col := range rec.Columns() {
 		n += arrayBytes(col)

@@ -12,75 +12,75 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// tableHash is the hash of keys in tables. The filters that a join builds over
-// its IDs use it too.
+// Hash is the hash of keys in tables. The filters that a join builds over its IDs
+// use it too.
 var Hash = bloom.Hash{ID: bloom.XXH3}
 
-// none stands for no entry and no row.
+// None stands for no entry and no row.
 const None = ^uint32(0)
 
-// table is a hash table of keys: open addressing with linear probing over slots
-// of eight bytes, eight tenths full at the most. A slot holds an integer itself,
-// and of any other key a part of its hash and its place in the arena; keys are
-// compared by their values or bytes, never by hashes alone. The number of a slot
-// is the key's entry.
+// table is a hash table of keys: open addressing with linear probing over slots of
+// eight bytes, at most eight tenths full. A slot holds an integer itself; for any
+// other key, a part of its hash and its place in the arena. Keys are compared by
+// their values or bytes, never by hashes alone. The number of a slot is the key's
+// entry.
 //
 // The slots are divided into ranges by the hash's high bits, and no probe leaves
-// its range. So many goroutines fill the table, each a range at a time, and its
-// growth is one pass over memory in order. Once it is sealed, find and mark may
-// be called from many goroutines.
+// its range. So several goroutines fill the table, each one range at a time, and
+// growing is one pass over memory in order. Once it is sealed, it is safe for
+// concurrent use.
 type table struct {
 	share  *budget.Share
 	ints   bool    // the keys are integers of one sign
-	chains *chains // of the rows; nil: keys only, of which it is counted how often they came
+	chains *chains // of the rows; nil: keys only, whose repetitions are counted
 
-	grown  sync.RWMutex // held to write when the slots change
-	secret uint64       // random, so that nobody can choose keys that collide
+	grown  sync.RWMutex // held for writing when the slots change
+	secret uint64       // random, so that keys cannot be chosen to collide
 	slots
-	have   uint64 // slots of which words has the memory
-	zero   bool   // the integer zero is a member; it comes and goes with the range of its hash
+	have   uint64 // slots allocated in words
+	zero   bool   // the integer zero is a member; guarded by the range of its hash
 	arena  arena
 	ranges [maxRanges]tableRange
 	marks  []uint32 // bit set by slot
 }
 
-// slots are the slots of a table, and how they are laid out.
+// slots are the slots of a table, and their layout.
 type slots struct {
-	words []uint64 // n of them, and one for the integer zero; 0: empty
-	aside []uint32 // by slot: the key's last row, or how often it came again; nil: no key came again
+	words []uint64 // n of them, and one for the integer zero; nil: empty
+	aside []uint32 // by slot: the key's last row, or its repetitions; nil: no key was repeated
 	n     uint64   // ranges × width
 	width uint64   // slots of a range
-	shift uint     // of a hash, for its range
+	shift uint     // of a hash, to get its range
 }
 
 type tableRange struct {
 	mu    sync.Mutex
-	n     uint64   // members
-	piece piece    // of the arena, for the next keys
-	_     [64]byte // no other range in this one's cache line
+	n     uint64    // members
+	chunk openChunk // of the arena, for the next keys
+	_     [64]byte  // padding to a cache line of its own
 }
 
 const (
 	maxRanges = 64
-	fewSlots  = 1 << 14 // no range has fewer, unless it is the only one
-	warmed    = 32      // keys that are looked for at once
+	fewSlots  = 1 << 14 // least slots of a range, unless it is the only one
+	warmed    = 32      // keys looked up together, so that their cache misses overlap
 )
 
-// newTable returns an empty table. Those of one side have one secret.
+// newTable returns an empty table. The tables of a side share a secret.
 func newTable(of *budget.Share, ints bool, rows *chains, secret uint64) *table {
 	return &table{share: of, ints: ints, chains: rows, secret: secret, arena: arena{share: of}}
 }
 
-// mix spreads 64 bits, so that no pattern of keys becomes one of slots. It is
-// the 64-bit hash of wyhash (Wang Yi, public domain): a single multiplication
-// would put integers in a row into a few dense clusters, for some factors.
+// mix spreads 64 bits so that patterns of keys do not become patterns of slots. It
+// is the 64-bit hash of wyhash (Wang Yi, public domain). A single multiplication
+// would, for some factors, put consecutive integers into a few dense clusters.
 func (t *table) mix(x uint64) uint64 {
 	hi, lo := bits.Mul64(x^0x2d358dccaa6c78a5, t.secret)
 	hi, lo = bits.Mul64(lo^0x8bb84b93962eacc9, hi^t.secret)
 	return hi ^ lo
 }
 
-// hash returns the mixed hash of what a slot holds.
+// hash returns the mixed hash of the key in a slot.
 func (t *table) hash(word uint64, dir [][]byte) uint64 {
 	if t.ints {
 		return t.mix(word)
@@ -88,8 +88,8 @@ func (t *table) hash(word uint64, dir [][]byte) uint64 {
 	return t.mix(Hash.Sum(keyAt(dir, word)))
 }
 
-// start returns where the search for a mixed hash begins, and the end of its
-// range, from which it goes on at the range's beginning.
+// start returns where the search for a mixed hash begins, and the end of its range,
+// from which it continues at the range's beginning.
 func (s *slots) start(h uint64) (at, end uint64) {
 	at, _ = bits.Mul64(h, s.n)
 	return at, (h>>s.shift + 1) * s.width
@@ -98,7 +98,7 @@ func (s *slots) start(h uint64) (at, end uint64) {
 // limit returns how many members a range may have.
 func (s *slots) limit() uint64 { return s.width * 8 / 10 }
 
-// arrange returns the layout of n slots, or a few more.
+// arrange returns a layout of about n slots, at least n.
 func arrange(n uint64) slots {
 	ranges := 0
 	for 1<<ranges < maxRanges && n>>ranges >= 2*fewSlots {
@@ -108,11 +108,11 @@ func arrange(n uint64) slots {
 	return slots{n: width << ranges, width: width, shift: uint(64 - ranges)}
 }
 
-// slotsFor returns how many slots n keys should have: seven tenths are full
-// then, so that no range is that got more than the others.
+// slotsFor returns how many slots n keys should have: seven tenths full, so that a
+// range with more keys than others does not overflow.
 func slotsFor(n uint64) uint64 { return n + n/7*3 + 16 }
 
-// size returns what n slots take in memory.
+// size returns the memory of n slots.
 func (t *table) size(n uint64, aside bool) int64 {
 	if n == 0 {
 		return 0
@@ -124,10 +124,10 @@ func (t *table) size(n uint64, aside bool) int64 {
 	return int64(b)
 }
 
-// findInts looks up the keys at the positions in hits, a few of them, and appends
-// those that are members to members, which may begin where hits does, and their
-// entries to entries. Integers below zero are looked up in below, whose entries
-// come behind those of t.
+// findInts looks up the keys at the positions in hits, at most warmed of them. It
+// appends members to members, which may begin where hits does, and their entries to
+// entries. Negative integers are looked up in below, whose entries follow those of
+// t.
 func (t *table) findInts(below *table, k *key.Batch, hits, members, entries []uint32) (found, of []uint32) {
 	values, _ := k.Ints()
 	var hashes [warmed]uint64
@@ -150,7 +150,7 @@ func (t *table) findInts(below *table, k *key.Batch, hits, members, entries []ui
 	return members, entries
 }
 
-// place returns the slot of an integer, or the empty one where it would stand.
+// place returns the slot of an integer, or the empty one where it would be stored.
 func (t *table) place(v, h uint64) uint64 {
 	if v == 0 {
 		return t.n
@@ -164,9 +164,9 @@ func (t *table) place(v, h uint64) uint64 {
 	return at
 }
 
-// findBytes is findInts of keys in the arena. It looks for the slots whose part
-// of the hash is the key's, and then at the keys, whose cache misses run side by
-// side too.
+// findBytes is findInts for keys in the arena. It first finds the slots whose tag
+// is the key's, and then compares keys, so that the cache misses of both steps
+// overlap.
 func (t *table) findBytes(k *key.Batch, hits, members, entries []uint32) (found, of []uint32) {
 	if t.n == 0 {
 		return members, entries
@@ -192,8 +192,8 @@ func (t *table) findBytes(k *key.Batch, hits, members, entries []uint32) (found,
 	return members, entries
 }
 
-// placeOf returns the slot of a key in the arena, or the empty one where it
-// would stand.
+// placeOf returns the slot of a key in the arena, or the empty one where it would
+// be stored.
 func (t *table) placeOf(dir [][]byte, key []byte, h uint64) uint64 {
 	at, end := t.start(h)
 	at = t.tagged(at, end, h)
@@ -216,8 +216,8 @@ func (t *table) tagged(at, end, h uint64) uint64 {
 	return at
 }
 
-// warm reads the slots that the search for each hash begins with, so that the
-// cache misses of all of them run side by side. Its result means nothing.
+// warm reads the slots where the search for each hash begins, so that their cache
+// misses overlap. The result has no meaning.
 //
 //go:noinline
 func (t *table) warm(hashes []uint64) (x uint64) {
@@ -229,8 +229,7 @@ func (t *table) warm(hashes []uint64) (x uint64) {
 	return x
 }
 
-// seal is called between the last add and the first mark. The error wraps
-// [fault.ErrMemory].
+// seal ends filling and prepares for marks. The error wraps [fault.ErrMemory].
 func (t *table) seal() error {
 	n := (len(t.words) + 31) / 32
 	if err := t.share.Take(int64(4 * n)); err != nil {
@@ -240,10 +239,10 @@ func (t *table) seal() error {
 	return nil
 }
 
-// mark notes that a log row has the entry's key.
+// mark records that a log row has the entry's key.
 func (t *table) mark(e uint32) {
 	w, bit := &t.marks[e/32], uint32(1)<<(e%32)
-	if atomic.LoadUint32(w)&bit == 0 { // most marks are repeats: spare the write
+	if atomic.LoadUint32(w)&bit == 0 { // most marks are repetitions: avoid the write
 		atomic.OrUint32(w, bit)
 	}
 }
@@ -252,7 +251,7 @@ func (t *table) marked(e uint32) bool {
 	return atomic.LoadUint32(&t.marks[e/32])>>(e%32)&1 != 0
 }
 
-// eachMarked calls fn with every entry that is marked.
+// eachMarked calls fn with every marked entry.
 func (t *table) eachMarked(fn func(e uint32)) {
 	for w, word := range t.marks {
 		for ; word != 0; word &= word - 1 {
@@ -261,7 +260,7 @@ func (t *table) eachMarked(fn func(e uint32)) {
 	}
 }
 
-// matched returns how often the keys that are marked were added.
+// matched returns how many IDs have a marked key.
 func (t *table) matched() (n int64) {
 	if t.aside == nil || t.chains != nil && !t.chains.open {
 		for _, word := range t.marks {
@@ -281,8 +280,7 @@ func (t *table) matched() (n int64) {
 	return n
 }
 
-// times returns how often the key of an entry was added, to a table without
-// chains.
+// times returns how many IDs have the key of an entry, in a table without chains.
 func (t *table) times(e uint32) int64 {
 	if t.aside == nil {
 		return 1
@@ -290,8 +288,7 @@ func (t *table) times(e uint32) int64 {
 	return 1 + int64(t.aside[e])
 }
 
-// first returns the first row of an entry, and next the one behind a row, or
-// none.
+// first returns the first row of an entry, and next the one after a row, or None.
 func (t *table) first(e uint32) uint32 { return t.chains.after(t.aside[e]) }
 
 func (t *table) next(e, row uint32) uint32 {

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// logRun is one run of a verb that reads a log: scan, join or plan. The verb
+// calls its methods in this order, with its own steps between them:
+//
+//	settings      of the layout, before anything is opened
+//	load          filters
+//	openIDs       of join and plan
+//	openLog
+//	finishedBefore
+//	finish        reports
+//	close         in any case
+type logRun struct {
+	*cli
+	verb   string
+	start  time.Time
+	out    partition.Output // unset for plan and with --count
+	count  bool             // --count: there is no output
+	shard  partition.Shard
+	layout *layoutFlags
+	keep   partition.ScanOptions // rows, columns and schema of the output
+
+	filters []*codec.Filter
+	// asked and predicted are false-positive rates of the first filter of a scan,
+	// which is closed when the report is made.
+	asked, predicted float64
+	ids              []*partition.File
+	all              []*partition.File   // of the log
+	files            []*partition.File   // of the log, with a key
+	skipped          []partition.Skipped // of the log, without
+	end              func()              // of the progress display; may be called again
+}
+
+func (c *cli) newRun(verb string) *logRun {
+	return &logRun{cli: c, verb: verb, start: time.Now(), end: func() {}}
+}
+
+// close closes what is open. The error may say that a filter file has changed
+// while it was in use.
+func (r *logRun) close() error {
+	r.end()
+	_ = partition.Close(r.all)
+	_ = partition.Close(r.ids)
+	return r.closeFilters()
+}
+
+// closeFilters unmaps filter files. It must succeed before an output becomes
+// visible: an error means that a file has changed while it was in use.
+func (r *logRun) closeFilters() error {
+	var errs []error
+	for _, f := range r.filters {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// settings reads the schema that --schema-from names, and returns the options of
+// the layout that identify the run.
+func (r *logRun) settings(ctx context.Context) ([]string, error) {
+	if err := r.layout.pin(ctx, &r.keep, r.out.Name); err != nil {
+		return nil, err
+	}
+	return r.layout.words(ctx, &r.keep, r.out)
+}
+
+// load reads a filter file, which must not be the output.
+func (r *logRun) load(ctx context.Context, name string, memory int64) (*codec.Filter, error) {
+	if err := spare(r.out.Name, name); err != nil {
+		return nil, err
+	}
+	f, err := codec.Load(ctx, storage.Local{}, name, codec.Limits{MaxBytes: uint64(memory)})
+	if err == nil {
+		r.filters = append(r.filters, f)
+	}
+	return f, err
+}
+
+// openIDs opens the files of an ID set.
+func (r *logRun) openIDs(cmd *cobra.Command, names []string, open partition.OpenOptions, text *idFlags) (err error) {
+	if r.ids, err = r.open(cmd, names, open); err != nil {
+		return err
+	}
+	return text.apply(r.ids)
+}
+
+// openLog opens the files of the log, and separates those without a key.
+func (r *logRun) openLog(cmd *cobra.Command, names []string, open partition.OpenOptions, keys []partition.Match, anyKey bool) (err error) {
+	if r.all, err = r.open(cmd, names, open); err != nil {
+		return err
+	}
+	r.files, r.skipped, err = r.keyed(r.layout, r.all, keys, anyKey)
+	return err
+}
+
+// showProgress shows how many rows of the log have been read. It returns the
+// function to call with each batch's rows; nil: nothing is shown.
+func (r *logRun) showProgress(what string) (add func(int64)) {
+	add, r.end = r.progress(what, r.pieces())
+	return add
+}
+
+// pieces returns what this worker reads of the log.
+func (r *logRun) pieces() []partition.Piece { return partition.Split(r.files, r.shard) }
+
+// finishedBefore reports whether this very run has written its output before. It
+// then has reported so. An output that may not be replaced is an error. options
+// identify the run, with the inputs.
+func (r *logRun) finishedBefore(ctx context.Context, options []string) (bool, error) {
+	if r.count {
+		return false, nil
+	}
+	r.out.Shard = r.shard
+	r.out.Run = &partition.Job{Options: options, IDs: r.ids, Log: r.all}
+	for _, s := range r.skipped {
+		r.out.Run.Skipped = append(r.out.Run.Skipped, s.File)
+	}
+	err := r.out.Check(ctx)
+	if !errors.Is(err, partition.ErrDone) {
+		return false, err
+	}
+	r.end()
+	return true, r.done(ctx, r.verb, r.out.Name, r.start, err)
+}
+
+// fill completes the figures that scan and join have in common.
+func (r *logRun) fill(rep *scanReport, w partition.Written) {
+	rep.head = newHead(r.verb, r.start)
+	rep.Shard = r.cli.shard
+	rep.BytesRead, rep.BytesWritten = bytesRead(r.all)+bytesRead(r.ids), w.Bytes
+	rep.leftOut(r.skipped)
+	rep.Warnings = append(rep.Warnings, damaged(r.all)...)
+}
+
+// finish prints the report of a run as JSON, or with --count the number of rows,
+// after what is remarkable about the files written.
+func (r *logRun) finish(report any, rowsOut int64, w partition.Written) error {
+	r.notes(r.out.Name, w)
+	if r.count && !r.json {
+		_, err := fmt.Fprintln(r.stdout, rowsOut)
+		return err
+	}
+	return r.report(report, r.out.Name)
+}
