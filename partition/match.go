@@ -7,7 +7,6 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/prune"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -54,16 +53,6 @@ func (m Match) columns() string {
 		return m.Key
 	}
 	return strings.Join(m.Filter.KeyNames(), ",")
-}
-
-// usable returns an error for filters that would lose rows.
-func usable(at fault.At, f *codec.Filter) error {
-	if !f.Sealed() {
-		return fault.Mismatch(at, "filter", "a finished filter", "a partial one, in which keys are missing").
-			WithHint("merge all partial filters of the build first")
-	}
-	_, err := key.RuleOf(f.Normal())
-	return err
 }
 
 // keyColumns returns the log columns that the match is applied to.
