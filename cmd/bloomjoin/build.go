@@ -86,7 +86,7 @@ const (
 	tempDirHelp   = "`DIR` directory for what exceeds --memory (default: the system's)"
 )
 
-// buildOptions checks the flags before anything is opened.
+// buildOptions returns the options from the flags, checked before any input is opened.
 func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, partition.OpenOptions, error) {
 	opts := filterbuild.Options{Key: o.key, FPR: o.fpr, Capacity: o.expect, NoKeyRange: o.noKeyRange, Threads: c.threads, TempDir: o.tempDir}
 	if o.capacity > 0 {
@@ -147,12 +147,12 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, p
 	return opts, open, err
 }
 
-// lineKey is the name of the key of inputs with one ID a line, without --key.
+// lineKey is the default name of the key if there is one ID a line.
 const lineKey = "id"
 
-// keyOf sets the key of the options. --key is not needed for inputs with one ID a
-// line, which have no columns. Other files without --key are refused, here if the
-// name shows that they have columns, and by hasLines once they are open.
+// keyOf sets the key columns in the options. --key is optional if there is one ID a
+// line. Names of files with columns are refused here; other such files are refused when
+// they are open.
 func (o *buildFlags) keyOf(opts *filterbuild.Options, args []string) error {
 	if o.key != "" {
 		return nil
@@ -167,7 +167,7 @@ func (o *buildFlags) keyOf(opts *filterbuild.Options, args []string) error {
 	return nil
 }
 
-// hasLines returns an error if a file without --key has columns to choose from.
+// hasLines returns an error if --key is missing and a file has columns.
 func (o *buildFlags) hasLines(files []*partition.File) error {
 	if o.key != "" {
 		return nil
@@ -184,7 +184,7 @@ func (o *buildFlags) hasLines(files []*partition.File) error {
 	return nil
 }
 
-// firstNames joins the first few names.
+// firstNames returns a list of the first names.
 func firstNames(names []string) string {
 	if len(names) > 10 {
 		names = append(names[:10:10], "…")
@@ -203,7 +203,7 @@ func filterOutput(out string) error {
 	return regularOutput(out)
 }
 
-// geometryOf returns the geometry with the name, or 0 for auto.
+// geometryOf returns the geometry with a name; 0 for auto.
 func geometryOf(name string) (bloom.Geometry, error) {
 	names := []string{"auto"}
 	for _, g := range bloom.Geometries() {
@@ -253,15 +253,15 @@ func splitTypes(s string) []string {
 type buildReport struct {
 	head
 	*badLines
-	Inputs       int     `json:"inputs,omitempty"` // of merge: filter files
+	Inputs       int     `json:"inputs,omitempty"` // number of filter files, of merge
 	Rows         int64   `json:"rows"`
 	Keys         uint64  `json:"keys"`
 	KeysNull     int64   `json:"keys_null"`
 	Distinct     uint64  `json:"distinct"`
 	Estimated    bool    `json:"distinct_estimated"`
-	Capacity     uint64  `json:"capacity,omitempty"` // distinct keys that there is room for
+	Capacity     uint64  `json:"capacity,omitempty"` // distinct keys that fit
 	Kind         string  `json:"kind"`
-	Geometry     string  `json:"geometry,omitempty"` // of a Bloom filter
+	Geometry     string  `json:"geometry,omitempty"` // of Bloom filters
 	Sealed       bool    `json:"sealed"`
 	BitsPerKey   float64 `json:"bits_per_key"`
 	MemoryBytes  uint64  `json:"memory_bytes"`
@@ -269,14 +269,14 @@ type buildReport struct {
 	FPRAsked     float64 `json:"fpr_asked"`
 	FPRPredicted float64 `json:"fpr_predicted"`
 	BytesRead    int64   `json:"bytes_read"`
-	// How build worked: the number of workers and how they shared the filter, the
-	// passes over the IDs, and the bytes spilled to disk.
+	// Workers, how they shared the filter, passes over the IDs, and bytes spilled to
+	// disk, of build.
 	Threads      int                 `json:"threads,omitempty"`
 	Sharing      filterbuild.Sharing `json:"sharing,omitempty"`
 	Passes       int                 `json:"passes,omitempty"`
 	SpilledBytes int64               `json:"spilled_bytes,omitempty"`
 	Digest       string              `json:"digest"`
-	Notes        []string            `json:"notes,omitempty"` // of build: what the user should know
+	Notes        []string            `json:"notes,omitempty"` // messages for the user, of build
 }
 
 func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
@@ -421,16 +421,16 @@ func sameShard(f *codec.Filter, s partition.Shard) bool {
 	return !f.Sealed() && f.Partial.Of == s.Of && slices.Equal(f.Partial.Held, []uint32{s.Index})
 }
 
-// filterDone reports whether the output exists and is a complete filter of this
-// run, which same decides by the header. Any other file is an error unless it may
-// be replaced.
+// filterDone reports whether the output is a complete filter of the same run, which same
+// decides by its header. Any other existing output that must not be replaced is an
+// error.
 func (c *cli) filterDone(ctx context.Context, name string, same func(*codec.Header) bool) (bool, error) {
 	done, err := codec.Holds(ctx, storage.Local{}, name, same)
 	done = done && !c.force
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
-	case err != nil || done: // with an error there is nothing that could be replaced
+	case err != nil || done:
 		return done, err
 	case c.force:
 		return false, nil
@@ -459,7 +459,7 @@ func filterReport(verb string, start time.Time, f *codec.Filter, rep filterbuild
 	return r, nil
 }
 
-// checkFile calls filterbuild.Check for a filter file.
+// checkFile returns the result of filterbuild.Check for a filter file.
 func checkFile(ctx context.Context, name string, budget int64) (err error) {
 	f, err := codec.Load(ctx, storage.Local{}, name, codec.Limits{MaxBytes: uint64(budget)})
 	if err != nil {
@@ -472,7 +472,8 @@ func checkFile(ctx context.Context, name string, budget int64) (err error) {
 	return nil
 }
 
-// sayFilter prints a description of a new filter, and warns if it misses its goals.
+// sayFilter prints a summary of a filter, and a warning if it falls short of what was
+// asked for.
 func (c *cli) sayFilter(name string, f *codec.Filter, r buildReport, short error) {
 	about := ""
 	if r.Estimated {

@@ -73,7 +73,7 @@ func (c *cli) joinCmd() *cobra.Command {
 	return cmd
 }
 
-// columnsHelp describes --columns of join and plan.
+// columnsHelp is the usage of --columns of join and plan.
 const columnsHelp = "`COLUMNS` columns of the answer, as a,log.b,ids.b (default: all)"
 
 // addInput adds the flags for inputs, which plan has, too.
@@ -91,7 +91,7 @@ func (o *joinFlags) addKeys(f *pflag.FlagSet) {
 	o.keys.add(f)
 }
 
-// addJoin adds the flags for how to join, which plan has, too.
+// addJoin adds the flags for the join, which plan has, too.
 func (o *joinFlags) addJoin(f *pflag.FlagSet) {
 	f.StringVar(&o.typ, "type", "semi", "`TYPE` type of join: semi, anti, inner, left, right or full")
 	f.StringVar(&o.strategy, "strategy", "auto", "`STRATEGY` auto, exact, lookup, broadcast, reverse or shuffle")
@@ -103,20 +103,19 @@ func (o *joinFlags) addJoin(f *pflag.FlagSet) {
 type joinReport struct {
 	scanReport
 	*badLines
-	Candidates   int64            `json:"candidates"`
-	IDsTotal     int64            `json:"ids_total"`
-	RowsMatched  int64            `json:"rows_matched"`
-	IDsMatched   int64            `json:"ids_matched"`
-	FPRMeasured  float64          `json:"fpr_measured"`
-	FPRBound     join.MeasuredFPR `json:"fpr_measured_bound"`
-	Strategy     string           `json:"strategy"`
-	SpilledBytes int64            `json:"spilled_bytes"`
-	Columns      []string         `json:"columns,omitempty"` // of the answer, where --columns names them
-	Plan         *planned         `json:"plan,omitempty"`
+	Candidates   int64    `json:"candidates"`
+	IDsTotal     int64    `json:"ids_total"`
+	RowsMatched  int64    `json:"rows_matched"`
+	IDsMatched   int64    `json:"ids_matched"`
+	FPRMeasured  float64  `json:"fpr_measured"`
+	FPRBound     fprBound `json:"fpr_measured_bound"`
+	Strategy     string   `json:"strategy"`
+	SpilledBytes int64    `json:"spilled_bytes"`
+	Columns      []string `json:"columns,omitempty"` // of the answer, with --columns
+	Plan         *planned `json:"plan,omitempty"`
 }
 
-// joinOptions checks the flags of join and plan before anything is opened. It
-// returns the options of the join, of opening the IDs, and of the output.
+// joinOptions returns the options from the flags, checked before any input is opened.
 func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, partition.OpenOptions, partition.Output, error) {
 	opts := join.Options{
 		On: o.on, Type: join.Type(o.typ), Strategy: join.Strategy(o.strategy), FPR: o.fpr, Threads: c.threads,
@@ -156,7 +155,7 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 	if err := oneOf("type", o.typ, joinTypes...); err != nil {
 		return opts, open, out, err
 	}
-	if err := oneOf("strategy", o.strategy, strategies()...); err != nil {
+	if err := oneOf("strategy", o.strategy, strategies...); err != nil {
 		return opts, open, out, err
 	}
 	if opts.Strategy == join.Exact && opts.Type != join.Semi && opts.Type != join.Anti {
@@ -182,7 +181,7 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 	return opts, open, out, o.checkLayout(&opts, &out)
 }
 
-// checkLayout checks the flags of the layout against the type of the join.
+// checkLayout checks the flags for the layout against the type of the join.
 func (o *joinFlags) checkLayout(opts *join.Options, out *partition.Output) error {
 	var kept partition.ScanOptions
 	if err := o.layout.check(&kept, out); err != nil {
@@ -205,17 +204,11 @@ func (o *joinFlags) checkLayout(opts *join.Options, out *partition.Output) error
 // joinTypes are the values of --type.
 var joinTypes = []string{"semi", "anti", "inner", "left", "right", "full"}
 
-// strategies returns the values of --strategy.
-func strategies() (names []string) {
-	for _, s := range join.Strategies() {
-		names = append(names, string(s))
-	}
-	return names
-}
+// strategies are the values of --strategy.
+var strategies = []string{"auto", "exact", "lookup", "broadcast", "reverse", "shuffle"}
 
-// hasIDs returns an error if --ids is missing. The error shows the command with
-// the first argument as the IDs, but does not assume it, since that argument may
-// be part of the log.
+// hasIDs returns an error if --ids is missing. The error shows the command with the
+// first argument as the IDs. It is not assumed, since it may be part of the log.
 func (o *joinFlags) hasIDs(cmd *cobra.Command, args []string) error {
 	if len(o.ids) > 0 {
 		return nil
@@ -226,7 +219,7 @@ func (o *joinFlags) hasIDs(cmd *cobra.Command, args []string) error {
 	return usagef("--ids IDS is required: if %s are the IDs, %s", args[0], rightForm(cmd, "ids", args, "LOGS"))
 }
 
-// chooseColumns checks --columns and --suffix and copies them to the options.
+// chooseColumns copies --columns and --suffix to the options.
 func (o *joinFlags) chooseColumns(opts *join.Options) error {
 	if opts.Type != join.Semi && opts.Type != join.Anti {
 		opts.Suffix = o.suffix
@@ -252,7 +245,7 @@ func (o *joinFlags) chooseColumns(opts *join.Options) error {
 // defaultSuffix is the default of --suffix.
 const defaultSuffix = "_ids"
 
-// checkSuffix checks a --suffix that was given.
+// checkSuffix checks --suffix.
 func (o *joinFlags) checkSuffix() error {
 	switch typ := join.Type(o.typ); {
 	case o.suffix == "":
@@ -261,6 +254,14 @@ func (o *joinFlags) checkSuffix() error {
 		return usagef("--suffix %s: the answer of --type %s has no columns of the IDs (leave --suffix out)", o.suffix, typ)
 	}
 	return nil
+}
+
+// fprBound is a measured false-positive rate with its bounds.
+type fprBound struct {
+	Rate float64 `json:"rate"`
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+	Rows int64   `json:"rows"` // rows without an ID
 }
 
 func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) {
@@ -388,6 +389,9 @@ func (r *logRun) joinReport(o *joinFlags, opts join.Options, j *join.Join, w par
 			return rep, err
 		}
 		rep.Warnings = append(rep.Warnings, j.Report().Warnings(opts.Type)...)
+		for _, p := range r.pieces() {
+			rep.RowGroups += int64(p.Hi - p.Lo)
+		}
 		rep.Path = pathsOf(r.pieces(), j.PathOf)
 		rep.Columns = columnsOf(j, opts)
 	}
@@ -396,7 +400,7 @@ func (r *logRun) joinReport(o *joinFlags, opts join.Options, j *join.Join, w par
 	return rep, nil
 }
 
-// onceOnly refuses standard input for both sides.
+// onceOnly returns an error if both sides are standard input.
 func onceOnly(ids, logs []string) error {
 	if slices.Contains(ids, "-") && slices.Contains(logs, "-") {
 		return usagef("-: standard input can be read once: name a file for the IDs or for the log")
@@ -404,8 +408,7 @@ func onceOnly(ids, logs []string) error {
 	return nil
 }
 
-// columnsOf returns the names of the chosen columns in the answer, or nil if
-// --columns was not given.
+// columnsOf returns the names of the chosen columns in the answer; nil without a choice.
 func columnsOf(j *join.Join, opts join.Options) (names []string) {
 	if opts.Type == join.Semi || opts.Type == join.Anti {
 		return bareNames(opts.Columns)
@@ -422,7 +425,7 @@ func columnsOf(j *join.Join, opts join.Options) (names []string) {
 // on the filter, so the options do not include it.
 func (o *joinFlags) identity(opts join.Options, layout []string, ids []*partition.File) []string {
 	words := []string{"join", o.on, o.typ, o.text.keyType, o.text.format, fmt.Sprint(len(ids), " of the files are IDs")}
-	if opts.Normalize != "" { // else the run is what it was before there was a choice
+	if opts.Normalize != "" { // the default adds nothing: digests of older versions stay valid
 		words = append(words, "normalize "+opts.Normalize)
 	}
 	if o.suffix != defaultSuffix {
@@ -440,17 +443,16 @@ func newJoinReport(rep join.Report) joinReport {
 	return joinReport{
 		scanReport: scanReport{
 			RowsIn: rep.RowsIn, RowsOut: rep.RowsOut, KeysNull: rep.KeysNull,
-			RowGroups: rep.RowGroups, RowGroupsSkipped: rep.RowGroupsSkipped,
-			Pages: rep.Pages, PagesSkipped: rep.PagesSkipped,
+			RowGroupsSkipped: rep.RowGroupsSkipped, Pages: rep.Pages, PagesSkipped: rep.PagesSkipped,
 			FPRAsked: rep.FPRAsked, FPRPredicted: rep.FPRPredicted, Warnings: []join.Warning{},
 		},
 		Candidates: rep.Candidates, RowsMatched: rep.RowsMatched, IDsTotal: rep.IDsTotal, IDsMatched: rep.IDsMatched,
-		FPRMeasured: rep.FPRMeasured.Rate, FPRBound: rep.FPRMeasured, Strategy: string(rep.Strategy),
+		FPRMeasured: rep.FPRMeasured.Value, FPRBound: fprBound{rep.FPRMeasured.Value, rep.FPRMeasured.Low, rep.FPRMeasured.High, rep.FPRRows}, Strategy: string(rep.Strategy),
 		SpilledBytes: rep.SpilledBytes,
 	}
 }
 
-// sayJoin prints the result of a join and its warnings.
+// sayJoin prints a summary of a join, and its warnings.
 func (c *cli) sayJoin(o *joinFlags, r joinReport) {
 	if c.verbose {
 		c.sayPaths(r.Path)
