@@ -18,14 +18,14 @@ func project(schema *arrow.Schema, cols []int) *arrow.Schema {
 // Reshaped returns the schema without the metadata in which other programs
 // describe the columns. It serves schemas whose columns are not a file's own.
 func Reshaped(s *arrow.Schema) *arrow.Schema {
-	return Without(s, describing...)
+	return withoutKeys(s, describing...)
 }
 
 // describing are the keys of metadata in which programs describe the columns.
 var describing = []string{"ARROW:schema", "pandas", "org.apache.spark.sql.parquet.row.metadata"}
 
-// Without returns the schema without the metadata of the given keys.
-func Without(s *arrow.Schema, drop ...string) *arrow.Schema {
+// withoutKeys returns the schema without the metadata of the given keys.
+func withoutKeys(s *arrow.Schema, drop ...string) *arrow.Schema {
 	md := s.Metadata()
 	var ks, vs []string
 	for i, k := range md.Keys() {

@@ -23,18 +23,18 @@ const (
 	TSV         Format = "tsv"
 	NDJSON      Format = "ndjson"
 	Lines       Format = "lines" // one ID a line, in a column called id
-	// RecordBatches are those that a program brings, see [Records].
+	// RecordBatches are rows that a program provides; see [Records].
 	RecordBatches Format = "records"
 )
 
-// textFormats are the formats that package text reads.
+// textFormats maps text formats to those of package text.
 var textFormats = map[Format]text.Format{CSV: text.CSV, TSV: text.TSV, NDJSON: text.NDJSON, Lines: text.Lines}
 
 // IsText reports whether the format's columns have no types of their own.
 func (f Format) IsText() bool { return textFormats[f] != text.Auto }
 
-// detect finds the format by name and by the first bytes. The name decides for
-// text, so that a damaged Parquet file is not taken for one.
+// detect finds the format by the first bytes and the name. A name is needed for
+// text, so that a damaged Parquet file is not read as text.
 func detect(src storage.Reader, e storage.Object, unnamed Format) (Format, error) {
 	var head [8]byte
 	n, err := src.ReadAt(head[:min(8, src.Object().Size)], 0)
@@ -61,8 +61,8 @@ func detect(src storage.Reader, e storage.Object, unnamed Format) (Format, error
 	return cmp.Or(unnamed, Lines), nil
 }
 
-// byTail finds the format of a file by its last bytes, for one whose first are
-// damaged: it is no text.
+// byTail finds the format by the last bytes, for a file whose first bytes are
+// damaged.
 func byTail(src storage.Reader) (Format, error) {
 	var tail [6]byte
 	size := src.Object().Size

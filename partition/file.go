@@ -1,21 +1,26 @@
 // Package partition reads and writes the pieces of a table: it opens Parquet,
-// Arrow and text files, splits them into shards, scans them with a filter and
-// writes what is left.
+// Arrow and text files, splits them into shards, reads their keys, scans them with
+// a filter and writes the rows that pass.
 //
-// The way of the data is
+//	names ── Open ──► Files ── Split(shard) ──► Pieces ─┬─ ReadKeys ──► batches of keys
+//	                                                    ├─ Map ──► record batches
+//	                                                    └─ Scanner(filter) ──► pages or record batches ── Output ──► Parquet or Arrow
 //
-//	names ── Open ──► Files ── Split(shard) ──► Pieces ── Scanner(filter) ──► pages or batches ── Output ──► Parquet or Arrow
+// A [Piece] is a range of a file's row groups. Results come out in input order,
+// whatever the number of workers.
 //
-// A [Piece] is a range of a file's row groups. What workers make of pieces comes
-// out in input order, whatever their number.
+// A scan of a Parquet file reads the key columns first, and of the other columns
+// only what belongs to rows that pass. On the way to a Parquet file these rows are
+// copied from page to page (pageengine.go). Otherwise they become Arrow record
+// batches, as do rows of files of other formats.
 //
-// Of Parquet files the scan reads the key columns first, and of the others only
-// what belongs to rows that pass. On the way to a Parquet file the rows never
-// become rows: their entries are copied from page to page (pages.go). Else they
-// leave as Arrow record batches, as do those of files of other formats.
+// Sizes in a file are checked before they are used, errors name file, row group,
+// column and page, and no output is visible before it is complete.
 //
-// Every size in a file is checked before it is used, every error says where it
-// stands, and no output is visible before it is whole.
+// Where to look: open.go, find.go and file.go open inputs; shard.go divides them;
+// readkeys.go and leafkeys.go read keys; scanner.go, match.go and keyscan.go decide
+// which rows pass; scanrecords.go and pageengine.go deliver them; writescan.go and
+// output.go write them.
 package partition
 
 import (
@@ -34,20 +39,19 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// table is what each format's reader offers. Read yields the rows of one
-// group, the given top-level columns of them (nil: all) in the given order;
-// a record is valid until yield returns, unless it is retained.
+// table is the reader of a format. Read yields the rows of one row group with the
+// given top-level columns, in that order; nil means all. A record is valid until
+// yield returns, unless it is retained.
 type table interface {
 	Schema() *arrow.Schema
 	NumGroups() int
-	GroupRows(i int) int64  // -1: not known before they are read
+	GroupRows(i int) int64  // -1: unknown before they are read
 	GroupBytes(i int) int64 // as stored
 	Read(ctx context.Context, group int, columns []int) iter.Seq2[arrow.Record, error]
 	Close() error
 }
 
-// File is an open file of a table. Its methods may be called from many
-// goroutines at once.
+// File is an open file of a table. Its methods may be called from many goroutines.
 type File struct {
 	Name   string // as it was opened, for messages
 	Rel    string // identifies it on every machine, see [storage.Object]
@@ -90,14 +94,13 @@ func (f *File) Close() error {
 	return err
 }
 
-// BytesRead returns how many bytes were read from the file so far.
+// BytesRead returns the number of bytes read from the file so far.
 func (f *File) BytesRead() int64 { return f.bytes.Load() }
 
-// Once reports whether the file can be read only one time.
+// Once reports whether the file can be read only once.
 func (f *File) Once() bool { return f.once }
 
-// Rows returns the number of rows, or -1 if it is not known before they are
-// read.
+// Rows returns the number of rows, or -1 if it is unknown before they are read.
 func (f *File) Rows() int64 {
 	var n int64
 	for i := range f.NumGroups() {
@@ -110,8 +113,7 @@ func (f *File) Rows() int64 {
 	return n
 }
 
-// CountRows is Rows, but where the number is -1 only because it could not be
-// read, it returns the error.
+// CountRows is Rows, with the error if the number could not be read.
 func (f *File) CountRows() (int64, error) {
 	if t, ok := f.table.(*arrowipc.Table); ok {
 		n, err := t.Rows()
@@ -120,13 +122,13 @@ func (f *File) CountRows() (int64, error) {
 	return f.Rows(), nil
 }
 
-// parquet returns the reader of a Parquet file, else nil.
+// parquet returns the reader of a Parquet file, or nil.
 func (f *File) parquet() *arrowparquet.Parquet {
 	p, _ := f.table.(*arrowparquet.Parquet)
 	return p
 }
 
-// Codec returns the compression of a Parquet file, else "".
+// Codec returns the compression of a Parquet file, or "".
 func (f *File) Codec() string {
 	if p, ok := f.table.(*arrowparquet.Parquet); ok {
 		return p.Codec()
@@ -134,8 +136,8 @@ func (f *File) Codec() string {
 	return ""
 }
 
-// storedSchema returns the Arrow schema that a Parquet file's writer has stored
-// beside its own, else "".
+// storedSchema returns the Arrow schema that is stored in a Parquet file's metadata,
+// or "".
 func (f *File) storedSchema() string {
 	if p, ok := f.table.(*arrowparquet.Parquet); ok {
 		return p.StoredSchema()
@@ -143,9 +145,9 @@ func (f *File) storedSchema() string {
 	return ""
 }
 
-// coded returns the schema of an answer, which has the file's columns first or
-// some of them, with their dictionary types where it has those of their values.
-// Parquet outputs store it as what readers that know Arrow restore.
+// coded returns a schema that begins with columns of the file, with the file's
+// dictionary types in place of their value types. Parquet outputs store it, so that
+// Arrow readers restore the dictionaries.
 func (f *File) coded(s *arrow.Schema) *arrow.Schema {
 	from := f.Schema()
 	if p := f.parquet(); p != nil {
@@ -154,7 +156,7 @@ func (f *File) coded(s *arrow.Schema) *arrow.Schema {
 	fields := slices.Clone(s.Fields())
 	for i, field := range fields {
 		at := slices.IndexFunc(from.Fields(), func(g arrow.Field) bool { return g.Name == field.Name })
-		if at < 0 || i >= len(from.Fields()) { // behind the log's columns stand the IDs'
+		if at < 0 || i >= len(from.Fields()) { // columns of the IDs follow those of the log
 			continue
 		}
 		if t := from.Field(at).Type; arrow.TypeEqual(take.PlainType(t), field.Type) {

@@ -58,7 +58,7 @@ func HaveKeys(files []*File, matches []Match, anyMatch bool) (with []*File, with
 // name that occurs twice, or a path through anything but a struct, is an error
 // elsewhere, not missing.
 func (m Match) missing(schema *arrow.Schema) (key.Path, error) {
-	columns, err := m.KeyColumns()
+	columns, err := m.keyColumns()
 	if err != nil {
 		return nil, err
 	}

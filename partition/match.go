@@ -66,8 +66,8 @@ func usable(at fault.At, f *codec.Filter) error {
 	return err
 }
 
-// KeyColumns returns the log columns that the match is applied to.
-func (m Match) KeyColumns() ([]key.Column, error) {
+// keyColumns returns the log columns that the match is applied to.
+func (m Match) keyColumns() ([]key.Column, error) {
 	if m.Key != "" {
 		return key.ParseColumns(m.Key)
 	}
@@ -85,7 +85,7 @@ func (m Match) KeyColumns() ([]key.Column, error) {
 // key returns the key columns, and how their values become keys that the filter
 // can be asked about.
 func (m Match) key() (columns []key.Column, o key.Options, err error) {
-	if columns, err = m.KeyColumns(); err != nil {
+	if columns, err = m.keyColumns(); err != nil {
 		return nil, o, err
 	}
 	o, err = m.Filter.KeyOptions()
@@ -118,6 +118,6 @@ func (m Match) pruner(f *File) (*prune.Pruner, error) {
 
 // mayFail reports whether a value that does not fit its cast is an error.
 func (m Match) mayFail() (bool, error) {
-	columns, err := m.KeyColumns()
+	columns, err := m.keyColumns()
 	return !m.NullMisfits && slices.ContainsFunc(columns, func(c key.Column) bool { return c.Cast != nil }), err
 }

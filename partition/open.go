@@ -14,8 +14,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/text"
 )
 
-// Open opens all files that the names stand for, in ascending order of Rel:
-// the same order in every process. The caller closes them, see [Close].
+// Open opens all files that the names match, in ascending order of Rel, which is
+// the same in every process. A name is a file, a glob, a directory, an object's URL
+// or "-". The caller closes the files; see [Close].
 func Open(ctx context.Context, names []string, opts OpenOptions) (files []*File, err error) {
 	opts.fill()
 	defer func() {

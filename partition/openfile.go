@@ -15,63 +15,60 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// OpenOptions says how to open files. The zero value reads local Parquet and
+// OpenOptions are the options of [Open]. The zero value reads local Parquet and
 // Arrow files.
 type OpenOptions struct {
 	Store storage.Source // nil: the local file system
 	Mem   memory.Allocator
-	// Text allows text formats: for ID sets.
+	// Text allows text formats, for ID sets.
 	Text bool
-	// TextFormat is the format of inputs whose name does not tell, and of .txt
-	// and .ids; empty: one ID a line, unless an input surely is something else,
-	// which is an error.
+	// TextFormat is the format of inputs whose name does not identify one, and of
+	// .txt and .ids. If empty, they have one ID a line; other contents are an error.
 	TextFormat Format
 	// Column names the column of inputs with one ID a line; empty: "id".
 	Column string
-	// Types gives columns of text inputs a type. Others are strings.
+	// Types gives types to columns of text inputs. Other columns are strings.
 	Types map[string]arrow.DataType
-	// IgnoreCase finds the columns of Types by names whose letters may differ in
-	// case.
+	// IgnoreCase finds the columns of Types by names whose letters differ in case.
 	IgnoreCase bool
-	// SkipBad leaves out lines of text that are surely bad and surely all that
-	// is: a value that does not parse, a row of another width than the names, a
-	// line of NDJSON that is no object; see [File.BadLines].
+	// SkipBad leaves out bad lines of text: a value that does not parse, a row of
+	// another width than the header, a line of NDJSON that is not an object. Errors
+	// that may span several lines cannot be skipped. See [File.BadLines].
 	SkipBad bool
 	// Stdin is read for the name "-". Nil: that name is refused.
 	Stdin io.Reader
-	// Int96Nanos makes INT96 timestamps of Parquet timestamp[ns], which holds
-	// all of their digits in the years 1677 to 2262. Else they are
-	// timestamp[us], which holds all years, and digits below a microsecond are
-	// an error. Keys are compared in full in either case, and pages that are
-	// copied stay INT96.
+	// Int96Nanos reads INT96 timestamps of Parquet as timestamp[ns], which holds
+	// all digits in the years 1677 to 2262. Otherwise they are read as
+	// timestamp[us], which holds all years; digits below a microsecond are an
+	// error. Keys are always compared in full, and copied pages stay INT96.
 	Int96Nanos bool
 
-	// Include and Exclude are patterns for the files of directories, as those of
-	// [path.Match]: against the path below the directory, or the file's own name
-	// if the pattern has no slash. Only files that match Include, if there is one,
-	// and no Exclude are read.
+	// Include and Exclude are patterns of [path.Match] for the files of
+	// directories: against the path below the directory or, for a pattern without
+	// a slash, the file's own name. Only files that match some Include, if any, and
+	// no Exclude are read.
 	Include, Exclude []string
-	// PassedOver, if not nil, is told of files of directories that are not read,
-	// and why.
+	// PassedOver, if not nil, receives the files of directories that are not read,
+	// with the reason.
 	PassedOver func(name, why string)
-	// AllowEmpty allows directories without data. Else they are errors.
+	// AllowEmpty allows directories without data. Otherwise they are errors.
 	AllowEmpty bool
 	// Base is the directory that outputs mirror: a file's Rel is its path below
 	// it. Empty: Rel begins with the first name=value directory of the path, and
 	// without one is as [storage.Object] says.
 	Base string
-	// Memory is the memory budget of the whole process in bytes; 0: no bound. It
-	// bounds what is read of the files at once, as batches of text. What needs
-	// more is an error that wraps [fault.ErrMemory].
+	// Memory is the memory budget of the process in bytes; 0 means no bound. It
+	// bounds what is read of the files at once. A page or line that needs more is
+	// an error that wraps [fault.ErrMemory].
 	Memory int64
-	// InFlight is the most bytes that pages, records and row groups on their way
-	// from the files to a consumer may take together, about; 0: no bound. Fewer
-	// and smaller buffers, then fewer workers, keep to it. One worker is the
-	// least, whatever it needs.
+	// InFlight bounds, approximately, the bytes of all pages, records and row
+	// groups between the files and a consumer; 0 means no bound. Buffers shrink
+	// first, then the number of workers. One worker always remains, even if it
+	// needs more.
 	InFlight int64
 
 	room *parquet.Room // of Memory
-	like *like         // what other files may share
+	like *like         // shared with files opened later
 }
 
 // like is the Parquet file that was opened last.
@@ -87,14 +84,14 @@ func (o *OpenOptions) fill() {
 	o.room, o.like = parquet.NewRoom(o.Memory), new(like)
 }
 
-// farRead is how many bytes are read of a Parquet file at once, at least, where
-// each read may be a request over a network.
+// farRead is the least number of bytes read at once of a Parquet file that is not
+// local, where each read may be a request over a network.
 const (
 	farRead   = 4 << 20
 	leastRead = 256 << 10 // where the memory budget is small
 )
 
-// open makes the reader of the file's format.
+// open opens the reader of the file's format.
 func (f *File) open(opts OpenOptions) (err error) {
 	r := counted{f.src, f.bytes}
 	switch f.Format {
@@ -127,7 +124,7 @@ func (f *File) open(opts OpenOptions) (err error) {
 	return err
 }
 
-// reopen returns a function that reads the file from its beginning.
+// reopen returns a function that reads the file from the start.
 func (f *File) reopen(r io.ReaderAt) func() (io.ReadCloser, error) {
 	return func() (io.ReadCloser, error) {
 		return io.NopCloser(io.NewSectionReader(r, 0, f.Size)), nil

@@ -9,10 +9,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/spill"
 )
 
-// overflow is what of an output's row groups waits on disk.
+// overflow holds pages of an output's row groups on disk.
 type overflow struct{ *spill.Stream }
 
-// waitsOnDisk is what errors of such a file say.
+// waitsOnDisk describes the contents of such a file in errors.
 const waitsOnDisk fault.Text = "pages of the output that wait on disk (raise {Memory}, or name a directory with room by {TempDir})"
 
 func (o overflow) Write(b []byte) error { return o.Stream.Write(b, false) }
@@ -34,8 +34,8 @@ func (o overflow) Each(fn func(b []byte) error) error {
 	}
 }
 
-// begin makes what the writers of the output share, unless it is there. The
-// caller calls end when all is written.
+// begin prepares what the writers of the output share, unless that was done. The
+// caller calls end when everything is written.
 func (o *Output) begin() (end func() error) {
 	if o.pool != nil {
 		return func() error { return nil }

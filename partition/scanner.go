@@ -107,7 +107,7 @@ func (s *Scanner) Result() string {
 // compared with a filter's. It reads nothing.
 func (s *Scanner) Check(f *File) error {
 	if s.opts.Schema != Union {
-		if _, err := s.Schema(f); err != nil {
+		if _, err := s.opts.SchemaOf(f); err != nil {
 			return err
 		}
 	}
@@ -129,9 +129,6 @@ func (s *Scanner) checks() []check {
 	}
 	return all
 }
-
-// Schema returns the schema of what is kept of the file; see [ScanOptions.SchemaOf].
-func (s *Scanner) Schema(f *File) (*arrow.Schema, error) { return s.opts.SchemaOf(f) }
 
 // SchemaOf returns the schema of the columns to keep, with the file's own types.
 func (o *ScanOptions) SchemaOf(f *File) (*arrow.Schema, error) {

@@ -6,27 +6,27 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
-// SchemaMode says what becomes of log files whose columns differ.
+// SchemaMode decides about log files whose columns differ.
 type SchemaMode string
 
 // The modes.
 const (
-	// PerFile lets each file of a directory have the schema of its input. A
-	// single file or stream has one schema: for it, PerFile is Strict.
+	// PerFile gives each file of a directory the schema of its input. For a single
+	// file or stream it is Strict.
 	PerFile SchemaMode = "per-file"
 	// Strict refuses files whose schemas differ, whatever the shard.
 	Strict SchemaMode = "strict"
-	// Union gives all files of the output one schema, which holds the rows of
-	// all of the log's, whatever the shard. Columns are found by name, and are
-	// NULL where a file lacks them; types are widened only where each value
-	// stays what it is. Inputs and outputs are Parquet.
+	// Union gives all files of the output one schema that holds the rows of all
+	// files of the log, whatever the shard. Columns are found by name, and are NULL
+	// where a file lacks them; types are widened only where no value changes.
+	// Inputs and outputs must be Parquet.
 	Union SchemaMode = "union"
 )
 
-// PinnedSchema is what all files of an output are to have for a schema.
+// PinnedSchema is a schema for all files of an output.
 type PinnedSchema struct{ file *parquet.File }
 
-// Bytes is the schema as it stands in a footer: what tells it from others.
+// Bytes returns the schema as Parquet stores it, to compare it with others.
 func (p *PinnedSchema) Bytes() ([]byte, error) {
 	m := parquet.FileMetaData{Schema: p.file.Metadata.Schema, RowGroups: []parquet.RowGroupMeta{}}
 	b, err := m.Encode()

@@ -47,8 +47,8 @@ func (f *File) CheckIDs(columns []key.Column, o key.Options) {
 	f.table = t.WithCheck(names, o.Rule.Accepts, "a UUID, under {Normalize uuid}")
 }
 
-// SetTypes gives columns of a text file types, with ignoreCase by names whose
-// letters may differ in case; of other files it does nothing.
+// SetTypes gives types to columns of a text file; ignoreCase finds them by names
+// whose letters differ in case. It does nothing to other files.
 func (f *File) SetTypes(types map[string]arrow.DataType, ignoreCase bool) {
 	t, ok := f.table.(*text.Table)
 	if !ok {

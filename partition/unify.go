@@ -14,8 +14,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
-// SchemaModeOf returns the mode of an output for which the given one is asked;
-// empty: PerFile in a directory, else Strict.
+// SchemaModeOf returns the mode of the output if asked is the option. If asked is
+// empty, that is PerFile for a directory, else Strict.
 func (o Output) SchemaModeOf(ctx context.Context, asked SchemaMode) SchemaMode {
 	dir := o.IsDir(ctx)
 	switch {
@@ -27,9 +27,9 @@ func (o Output) SchemaModeOf(ctx context.Context, asked SchemaMode) SchemaMode {
 	return Strict
 }
 
-// CheckSchemas returns an error if the columns of the log's files do not go
-// into the output as the options want them. It needs no more than the files'
-// schemas. logs are all files of the log, whatever the shard.
+// CheckSchemas returns an error if the schemas of the log's files do not fit the
+// output and the options. It reads nothing. logs are all files of the log, whatever
+// the shard.
 func (o Output) CheckSchemas(ctx context.Context, opts ScanOptions, logs []*File) error {
 	o.fill()
 	_, err := o.unified(ctx, &opts, logs)
@@ -39,12 +39,12 @@ func (o Output) CheckSchemas(ctx context.Context, opts ScanOptions, logs []*File
 // unified is the schema of all Parquet files of an output.
 type unified struct {
 	schema []parquet.SchemaElement
-	// stored: all files of the log have the same Arrow schema beside their own.
+	// stored: all files of the log have the same Arrow schema in their metadata.
 	stored bool
 }
 
-// unified returns what all Parquet files of the output share, nil if each part
-// keeps its own schema.
+// unified returns the schema that all Parquet files of the output share, nil if each
+// part keeps its own.
 func (o Output) unified(ctx context.Context, opts *ScanOptions, logs []*File) (*unified, error) {
 	switch o.SchemaModeOf(ctx, opts.Schema) {
 	case Union:
@@ -61,8 +61,8 @@ func (o Output) unified(ctx context.Context, opts *ScanOptions, logs []*File) (*
 	return nil, nil
 }
 
-// projection returns the schema with the leaves of f that its leaves are made
-// from, -1 where f has none, and what makes them.
+// projection returns the schema with the leaves of f that become its leaves, -1
+// where f has none, and the adapter that converts them.
 func (u *unified) projection(f *parquet.File) (parquet.Projection, *parquet.Adapter, error) {
 	p := parquet.Projection{Schema: u.schema}
 	adapt, err := parquet.NewAdapter(f, u.schema)
@@ -75,14 +75,14 @@ func (u *unified) projection(f *parquet.File) (parquet.Projection, *parquet.Adap
 	return p, adapt, nil
 }
 
-// describedBy reports whether what programs have stored in f about its columns
-// holds for the schema, too, and for the rows of all files.
+// describedBy reports whether other programs' descriptions of f's columns hold for
+// the schema and the rows of all files.
 func (u *unified) describedBy(f *parquet.File) bool {
 	_, same := parquet.SameSchema(u.schema, f.Metadata.Schema)
 	return same && u.stored
 }
 
-// projection returns what is kept of a Parquet file.
+// projection returns the columns to keep of a Parquet file.
 func (opts *ScanOptions) projection(f *File) (parquet.Projection, error) {
 	columns, err := opts.columns(f)
 	if err != nil {
@@ -131,9 +131,9 @@ func (o Output) union(opts *ScanOptions, logs []*File) ([]parquet.SchemaElement,
 	return schema, nil
 }
 
-// spelled returns Columns as the files spell them. With IgnoreCase, files that
-// spell a column of the union in two ways are an error: it would be two columns,
-// each NULL where the other is not.
+// spelled returns Columns as the files spell them. With IgnoreCase, two spellings of
+// a column of the union are an error: they would become two columns, each NULL where
+// the other is not.
 func (o *ScanOptions) spelled(logs []*File) ([]string, error) {
 	if !o.IgnoreCase {
 		return o.Columns, nil
@@ -169,8 +169,8 @@ func (o *ScanOptions) spelled(logs []*File) ([]string, error) {
 	return columns, nil
 }
 
-// alike refuses files that do not have the first one's schema: what Parquet
-// says of the columns where pages are copied, and what Arrow makes of them.
+// alike returns an error if a file has another schema than the first: the Parquet
+// schema where pages are copied, or the Arrow schema.
 func (o Output) alike(opts *ScanOptions, logs []*File) error {
 	first := logs[0]
 	want, err := opts.SchemaOf(first)
@@ -203,12 +203,11 @@ func (o Output) alike(opts *ScanOptions, logs []*File) error {
 	return nil
 }
 
-// pagesFit reports whether the output takes pages.
+// pagesFit reports whether pages can be copied to the output.
 func (o Output) pagesFit() bool { return o.Format == Parquet && o.Name != "-" }
 
-// sameDurations refuses durations that are something else in another file.
-// Parquet has no such type: for it they are integers, and the Arrow schema
-// that is stored beside says of what unit.
+// sameDurations returns an error for durations that have another type in another
+// file. In Parquet they are integers; only the stored Arrow schema has their unit.
 func sameDurations(columns []string, logs []*File) error {
 	type origin struct{ typ, file string }
 	seen := map[string]origin{}
@@ -231,8 +230,7 @@ func sameDurations(columns []string, logs []*File) error {
 	return nil
 }
 
-// leafTypes lists the types without children that there are in t, by the path
-// from the column of that name.
+// leafTypes lists the types without children in t, by path from the named column.
 func leafTypes(name string, t arrow.DataType) map[string]string {
 	leaves := map[string]string{}
 	var walk func(path string, t arrow.DataType)
@@ -255,7 +253,7 @@ func leafTypes(name string, t arrow.DataType) map[string]string {
 	return leaves
 }
 
-// elements returns the schema, or of it the columns of the given names.
+// elements returns the schema, or the given columns of it; nil means all.
 func (p *PinnedSchema) elements(columns []string) ([]parquet.SchemaElement, error) {
 	if columns == nil {
 		return p.file.Metadata.Schema, nil

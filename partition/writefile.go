@@ -57,7 +57,7 @@ func (o Output) newRecordWriter(dst io.Writer, schema *arrow.Schema, in *File) (
 	if in != nil && schema == in.Schema() { // all columns of the file, unchanged
 		stored = in.storedSchema()
 	}
-	schema = Without(schema, MetaResult, MetaFilter, metaRun) // the input may itself be an output
+	schema = withoutKeys(schema, MetaResult, MetaFilter, metaRun) // the input may itself be an output
 	switch o.Format {
 	case Parquet:
 		c := o.compression(in)

@@ -392,7 +392,7 @@ func (c *cli) builtBefore(ctx context.Context, o *buildFlags, plan *filterbuild.
 	return true, nil
 }
 
-// checkType refuses a --key-type that disagrees with the types of typed inputs.
+// checkType returns an error if --key-type contradicts typed inputs.
 func checkType(flag, column string, types map[string]arrow.DataType, plan *filterbuild.Plan) error {
 	columns, err := key.ParseColumns(column)
 	if err != nil {

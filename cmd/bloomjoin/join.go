@@ -99,6 +99,14 @@ func (o *joinFlags) addJoin(f *pflag.FlagSet) {
 	f.Float64Var(&o.fpr, "fpr", 0, "`RATE` false-positive rate of the filter that is built (default: by the number of IDs)")
 }
 
+// fprBound is a measured false-positive rate with its bounds.
+type fprBound struct {
+	Rate float64 `json:"rate"`
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+	Rows int64   `json:"rows"` // rows without an ID
+}
+
 // joinReport is the JSON report of join.
 type joinReport struct {
 	scanReport
@@ -254,14 +262,6 @@ func (o *joinFlags) checkSuffix() error {
 		return usagef("--suffix %s: the answer of --type %s has no columns of the IDs (leave --suffix out)", o.suffix, typ)
 	}
 	return nil
-}
-
-// fprBound is a measured false-positive rate with its bounds.
-type fprBound struct {
-	Rate float64 `json:"rate"`
-	Low  float64 `json:"low"`
-	High float64 `json:"high"`
-	Rows int64   `json:"rows"` // rows without an ID
 }
 
 func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) {
