@@ -7,7 +7,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 )
 
-// Two workers fill a filter each; the union has the keys of both.
+// Two workers fill a filter each; the union contains the keys of both.
 func Example() {
 	hash := bloom.Hash{ID: bloom.XXH3}
 	params := bloom.Params{Geometry: bloom.Split256, Hash: hash, Blocks: bloom.Split256.Blocks(2000, 0.001)}
@@ -36,7 +36,7 @@ func Example() {
 	// about 2001 keys, below 0.1 %: true
 }
 
-// A filter built for more keys than came folds to the size that they need.
+// A filter built for more keys than were added folds to the size that they need.
 func ExampleFilter_Shrink() {
 	hash := bloom.Hash{ID: bloom.XXH3}
 	f, err := bloom.New(bloom.Params{Geometry: bloom.Split256, Hash: hash, Blocks: bloom.Split256.Blocks(1_000_000, 0.01)})

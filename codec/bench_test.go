@@ -15,15 +15,15 @@ import (
 // benchBytes is the size of the benchmarks' filters.
 const benchBytes = 128 << 20
 
-// fill is how full a benchmark's filter is: each of its bits is set with a
-// chance of 2^-halvings, as in a filter of random keys.
+// fill is how full a benchmark's filter is: each of its bits is set with
+// probability 2^-halvings, as in a filter of random keys.
 type fill struct {
 	name     string
 	halvings int
 }
 
-// A sealed filter is half full and does not compress; one of 64 partial ones
-// holds a sixty-fourth of the keys.
+// A sealed filter is half full and does not compress. One of 64 partial filters
+// holds 1/64 of the keys.
 var (
 	halfFull = fill{"half", 1}
 	sparse   = fill{"64th", 6}
@@ -62,7 +62,7 @@ func (l fill) bits(tb testing.TB, p bloom.Params) *bloom.Filter {
 	return b
 }
 
-// benchFile writes a filter to a file and opens that.
+// benchFile writes a filter to a file and opens it.
 func benchFile(tb testing.TB, f *Filter, opts Options) *os.File {
 	tb.Helper()
 	file, err := os.Create(filepath.Join(tb.TempDir(), "filter"))
@@ -152,8 +152,8 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// BenchmarkOrInto counts the bytes of filter that were merged: files, read
-// once each, times benchBytes.
+// BenchmarkOrInto counts the bytes of all merged filters: files, each read once,
+// times benchBytes.
 func BenchmarkOrInto(b *testing.B) {
 	for _, c := range benchCases() {
 		for _, n := range []int{1, 16} {

@@ -17,11 +17,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/cursor"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// refuse decodes b, and in place if it may, and wants an error.
+// refuse decodes b, also in place if possible, and expects an error.
 func refuse(t *testing.T, what string, b []byte) {
 	f, err := decodeBoth(t, b, Limits{MaxBytes: 1 << 24})
 	if f != nil || err == nil {
@@ -31,15 +32,13 @@ func refuse(t *testing.T, what string, b []byte) {
 	}
 }
 
-// damage tries every damage of one bit, every truncation and a trailing byte.
-func damage(t *testing.T, file []byte) { damageBits(t, file, 8) }
+// damage tries flipped bits (two of each byte, or all of them if all cases are
+// requested), every truncation and a trailing byte.
+func damage(t *testing.T, file []byte) { damageBits(t, file, cases.Count(2, 8, 8)) }
 
-// damageBits is damage of so many bits of each byte, of every bit if all cases
-// are asked for. Which bits changes from byte to byte.
+// damageBits is like damage, but flips the given number of bits per byte. Which bits
+// it flips varies from byte to byte.
 func damageBits(t *testing.T, file []byte, bits int) {
-	if cases.All() {
-		bits = 8
-	}
 	decode(t, file)
 	var wg sync.WaitGroup
 	workers := runtime.GOMAXPROCS(0)
@@ -63,7 +62,7 @@ func damageBits(t *testing.T, file []byte, bits int) {
 	}
 }
 
-// The rate that so many keys get by default.
+// The filter has the default rate for its number of keys.
 func TestDamageBloom(t *testing.T) {
 	const keys = 700
 	for _, g := range bloom.Geometries() {
@@ -82,10 +81,10 @@ func TestDamageGoldens(t *testing.T) {
 	for _, g := range goldens() {
 		t.Run(g.name, func(t *testing.T) {
 			f := g.filter(t)
-			f.Registers = nil // 131,072 bits more of the same
-			// Raw chunks are those of the two tests above.
+			f.Registers = nil // 131,072 more bits of the same kind
+			// Raw chunks are covered by the two tests above.
 			if file := encode(t, f, g.opts); len(file) < pageBytes || g.name == "composite" || g.name == "rule-uuid" {
-				damageBits(t, file, 2)
+				damageBits(t, file, cases.Count(1, 2, 8))
 			}
 		})
 	}
@@ -166,7 +165,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// checkHeader compares what the header alone says with the filter.
+// checkHeader compares the information in the header alone with the filter.
 func checkHeader(t *testing.T, f *Filter, file []byte) {
 	h, err := DecodeHeader(bytes.NewReader(file), int64(len(file)), "f")
 	if err != nil {
@@ -198,8 +197,8 @@ func checkHeader(t *testing.T, f *Filter, file []byte) {
 	}
 }
 
-// A payload of many chunks, of which some compress: dense and sparse stretches
-// take turns.
+// bigFilter returns a filter whose payload has many chunks, some of which compress:
+// dense and sparse parts alternate.
 func bigFilter(t testing.TB) *Filter {
 	const blocks = 5*chunkBytes/32 + 77
 	f := bloomFilter(t, blocks, nil)
@@ -232,7 +231,7 @@ func TestManyChunks(t *testing.T) {
 		}
 		checkHeader(t, f, file)
 	}
-	// A bit in each chunk, and the padding between them.
+	// A flipped bit in each chunk and in the padding between them.
 	h, err := DecodeHeader(bytes.NewReader(small), int64(len(small)), "f")
 	if err != nil {
 		t.Fatal(err)
@@ -268,8 +267,8 @@ func TestSameBytesOnAnyMachine(t *testing.T) {
 	}
 }
 
-// hugeClaims returns a sparse file that honestly holds a filter of n blocks of
-// nothing: every chunk compresses to a few bytes.
+// hugeClaims returns a valid sparse file of a filter with n empty blocks: every
+// chunk compresses to a few bytes.
 func hugeClaims(t testing.TB, n uint64) []byte {
 	t.Helper()
 	chunk := encode(t, bloomFilter(t, chunkBytes/bloom.Split256.BlockBytes(), nil), Options{})
@@ -288,7 +287,7 @@ func hugeClaims(t testing.TB, n uint64) []byte {
 	return d.assemble()
 }
 
-func cursorAt(entry []byte) uint32 { return (&cursor{b: entry}).u32() }
+func cursorAt(entry []byte) uint32 { return (&cursor.Cursor{Rest: entry}).U32() }
 
 func TestLimits(t *testing.T) {
 	file := hugeClaims(t, 1<<31) // 64 GiB in a few MB
@@ -303,7 +302,7 @@ func TestLimits(t *testing.T) {
 	if n := after.TotalAlloc - before.TotalAlloc; n > 8<<20 {
 		t.Errorf("%d bytes allocated for a file that was refused", n)
 	}
-	// One block less, or a limit of just that size, is no excess.
+	// One block fewer, or a limit of exactly that size, is accepted.
 	f := bloomFilter(t, 100, keysFrom(1, 10))
 	file = encode(t, f, Options{})
 	for limit, want := range map[uint64]error{3199: ErrLimit, 3200: nil} {
@@ -322,7 +321,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// The vectors that claim sizes are refused without allocating for them.
+// The vectors that claim large sizes are refused without allocating that much.
 func TestClaimsCostNothing(t *testing.T) {
 	for _, v := range vectors() {
 		if !strings.HasPrefix(v.name, "blocks-2-to") && !strings.HasPrefix(v.name, "exact-part-2") && v.name != "exact-count-too-large" && v.name != "header-size-beyond-file" {
@@ -339,7 +338,7 @@ func TestClaimsCostNothing(t *testing.T) {
 	}
 }
 
-// failing fails to read or write beyond n bytes.
+// failing fails to read or write past n bytes.
 type failing struct {
 	b []byte
 	n int64
@@ -375,7 +374,7 @@ func TestInputOutputErrors(t *testing.T) {
 			t.Errorf("writing fails after %d bytes: %v", n, err)
 		}
 	}
-	// The file shrank since its size was asked.
+	// The file shrank after its size was read.
 	_, err := Decode(bytes.NewReader(file[:len(file)-10]), int64(len(file)), "name", Limits{})
 	if !errors.Is(err, fault.ErrCorrupt) || !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("file shrank: %v", err)
@@ -480,7 +479,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A header may be loaded more than once, and the filters share nothing.
+// A header may be loaded several times, and the filters share no memory.
 func TestLoadsAreApart(t *testing.T) {
 	f := composite(t)
 	file := encode(t, f, Options{})

@@ -10,16 +10,16 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 )
 
-// pieces is a file taken apart, so that one thing in it can be broken and all
-// checksums made good again.
+// pieces is a file taken apart, so that a test can break one thing in it and
+// recompute all checksums.
 type pieces struct {
 	version, reader uint16
 	sections        []piece
-	payload         []byte // from the first chunk on, with the padding behind the last
+	payload         []byte // from the first chunk, with the padding after the last
 	raw             bool   // the first chunk is raw: padding goes before it
-	padding         byte   // what that consists of; should be 0
+	padding         byte   // the padding byte; should be 0
 	table           piece
-	size            int64 // what the trailer says beyond the real size
+	size            int64 // added to the real size in the trailer
 }
 
 type piece struct {
@@ -77,7 +77,7 @@ func (d *pieces) assemble() []byte {
 	return le.AppendUint64(b, xxh3.Hash(b))
 }
 
-// section returns the section of a type.
+// section returns the section with the given id.
 func (d *pieces) section(id uint16) *piece {
 	for i := range d.sections {
 		if d.sections[i].id == id {
@@ -87,7 +87,7 @@ func (d *pieces) section(id uint16) *piece {
 	panic("no such section")
 }
 
-// remove drops the section of a type.
+// remove drops the section with the given id.
 func (d *pieces) remove(id uint16) {
 	for i := range d.sections {
 		if d.sections[i].id == id {
@@ -97,15 +97,15 @@ func (d *pieces) remove(id uint16) {
 	}
 }
 
-// resum puts the checksum over all right.
+// resum recomputes the checksum over all.
 func resum(b []byte) []byte {
 	at := len(b) - 8
 	binary.LittleEndian.PutUint64(b[at:], xxh3.Hash(b[:at]))
 	return b
 }
 
-// repair makes whatever checksums it finds in b good, so that a fuzzer gets
-// past them.
+// repair recomputes all checksums that it finds in b, so that a fuzzer gets past
+// them.
 func repair(b []byte) []byte {
 	b = bytes.Clone(b)
 	if len(b) < prologueBytes+sectionBytes+trailerBytes {
@@ -118,7 +118,7 @@ func repair(b []byte) []byte {
 	resumSections(b[prologueBytes:end])
 	at := len(b) - trailerBytes
 	le.PutUint64(b[at:], uint64(len(b)))
-	// Where the chunk table stands follows from the header.
+	// The position of the chunk table follows from the header.
 	var m meta
 	m.Filter = new(Filter)
 	if _, p := parseSections(b[prologueBytes:end], &m); p == nil && m.checkParts() == nil {
@@ -143,7 +143,7 @@ func resumSections(b []byte) {
 	}
 }
 
-// repairChunks puts the checksums of raw chunks right.
+// repairChunks recomputes the checksums of raw chunks.
 func repairChunks(b []byte, at int64, table []byte, n int, m *meta) {
 	for i := range n {
 		e := table[i*chunkEntry:]

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/internal/cursor"
 	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/bloomjoin/bloomjoin/internal/sniff"
 )
@@ -222,10 +223,10 @@ func (h *Header) parseChunks(table []byte) *problem {
 	h.chunks = make([]chunk, len(table)/chunkEntry)
 	h.Contiguous = true
 	for i := range h.chunks {
-		c := cursor{b: table[i*chunkEntry : (i+1)*chunkEntry]}
-		stored := int64(c.u32())
-		coding := c.u8()
-		if p := c.zero(3); p != nil {
+		c := cursor.Cursor{Rest: table[i*chunkEntry : (i+1)*chunkEntry]}
+		stored := int64(c.U32())
+		coding := c.U8()
+		if p := zero(&c, 3); p != nil {
 			return p
 		}
 		size := int64(h.meta.chunkSize(i))
@@ -244,7 +245,7 @@ func (h *Header) parseChunks(table []byte) *problem {
 		if i == 0 {
 			h.PayloadOffset = at
 		}
-		h.chunks[i] = chunk{start: at, end: at + stored, coding: coding, sum: c.u64()}
+		h.chunks[i] = chunk{start: at, end: at + stored, coding: coding, sum: c.U64()}
 		h.StoredBytes += uint64(stored)
 		at += stored
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// A filter file is loaded and asked, whichever kind it is.
+// A filter file is loaded and probed, whatever its kind.
 func ExampleLoad() {
 	f, err := codec.Load(context.Background(), storage.Local{}, "testdata/golden/exact-capacity.bjf", codec.Limits{MaxBytes: 1 << 30})
 	if err != nil {
@@ -26,7 +26,7 @@ func ExampleLoad() {
 	// [0 2] <nil>
 }
 
-// Contains answers for every value; Probe lists the rows of those that may be
+// Contains answers for every value; Probe lists the rows of the values that may be
 // members.
 func ExampleFilter_Contains() {
 	f, err := codec.Load(context.Background(), storage.Local{}, "testdata/golden/exact-capacity.bjf", codec.Limits{})
@@ -39,7 +39,7 @@ func ExampleFilter_Contains() {
 	// [true false] <nil>
 }
 
-// A filter in memory becomes a file, and is read again.
+// A filter in memory is written to a file and read again.
 func ExampleEncode() {
 	f, err := codec.Load(context.Background(), storage.Local{}, "testdata/golden/exact-capacity.bjf", codec.Limits{})
 	if err != nil {

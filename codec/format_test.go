@@ -14,7 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 )
 
-// Every number in FORMAT.md that can be checked is.
+// All numbers in FORMAT.md that can be checked are correct.
 func TestFormatNumbers(t *testing.T) {
 	b, err := os.ReadFile("FORMAT.md")
 	if err != nil {

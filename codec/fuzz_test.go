@@ -33,21 +33,23 @@ func seedFiles(f *testing.F) {
 	}
 }
 
-// FuzzDecode: no bytes make the decoder panic, and what it accepts has one
-// form: written again it is the same file, but for what zstd is free to do.
+// FuzzDecode checks that no bytes make the decoder panic, and that every file it
+// accepts is canonical: writing the filter again gives the same file, except for
+// freedoms of zstd.
 func FuzzDecode(f *testing.F) {
 	seedFiles(f)
 	f.Fuzz(func(t *testing.T, b []byte) { oneForm(t, b) })
 }
 
-// FuzzDecodeBehindChecksums is FuzzDecode for files whose checksums are right,
-// which no fuzzer guesses.
+// FuzzDecodeBehindChecksums is FuzzDecode for files with correct checksums, which a
+// fuzzer does not find by itself.
 func FuzzDecodeBehindChecksums(f *testing.F) {
 	seedFiles(f)
 	f.Fuzz(func(t *testing.T, b []byte) { oneForm(t, repair(b)) })
 }
 
-// FuzzLoadMapped: what is used in place is what is read, error for error.
+// FuzzLoadMapped checks that using a file in place gives the same filter, or the
+// same error, as reading it.
 func FuzzLoadMapped(f *testing.F) {
 	seedFiles(f)
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -83,7 +85,7 @@ func oneForm(t *testing.T, b []byte) {
 	}
 	again := encode(t, f, Options{Uncompressed: true})
 	if h.Version != formatVersion || len(h.Skipped) > 0 {
-		return // other bytes are lost by design
+		return // other bytes are not kept, by design
 	}
 	if h.Contiguous && !bytes.Equal(again, b) {
 		t.Fatal("two files of one filter")

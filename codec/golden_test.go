@@ -13,8 +13,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 )
 
-// go test ./codec -run 'Golden|Vectors' -update writes the files anew. Golden
-// files of a released version never change.
+// go test ./codec -run 'Golden|Vectors' -update rewrites the files. Golden files of
+// a released version never change.
 var update = flag.Bool("update", false, "write testdata anew")
 
 const goldenDir = "testdata/golden"
@@ -77,7 +77,7 @@ func goldens() []golden {
 			return exactFilter(append(values, 3, 5, 8), false)
 		}},
 		{"exact-gaps", Options{}, func(t testing.TB) *Filter {
-			// Gaps of every length up to 60, and some that take an escape.
+			// Gaps of every length up to 60, and some that need an escape code.
 			var values []uint64
 			v := uint64(7)
 			for i := range uint64(5000) {
@@ -140,7 +140,7 @@ func goldens() []golden {
 	}
 }
 
-// ruled returns a filter of keys as they stand under a rule.
+// ruled returns a filter of keys that are already normalized by a rule.
 func ruled(t testing.TB, rule, class string, keys ...string) *Filter {
 	f := bloomFilter(t, 1, nil)
 	f.Rule, f.Keys = rule, uint64(len(keys))
@@ -176,8 +176,8 @@ func composite(t testing.TB) *Filter {
 	return f
 }
 
-// unknownSection is bloom-sealed with a section that no reader knows, as a
-// later version may write it.
+// unknownSection returns bloom-sealed with a section that no reader knows, as a
+// later version might write it.
 func unknownSection(t testing.TB) []byte {
 	d := dismantle(t, encode(t, goldens()[0].filter(t), goldens()[0].opts))
 	d.version = 3
@@ -206,15 +206,15 @@ func TestGolden(t *testing.T) {
 		if len(h.Skipped) != 1 || h.Skipped[0] != 4000 || h.Version != 3 {
 			t.Errorf("skipped %v of a version %d file", h.Skipped, h.Version)
 		}
-		// A writer leaves out what it does not understand.
+		// A writer leaves out sections that it does not know.
 		if again := encode(t, decode(t, file), sealed.opts); !bytes.Equal(again, encode(t, sealed.filter(t), sealed.opts)) {
 			t.Error("not the file without the unknown section")
 		}
 	})
 }
 
-// golden1 returns the golden file of that name after comparing it, and its
-// content as text, with what they should be.
+// golden1 returns the golden file with that name, after comparing it with want and
+// its content with text.
 func golden1(t *testing.T, name string, want []byte, text string) []byte {
 	t.Helper()
 	path := filepath.Join(goldenDir, name)

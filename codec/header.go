@@ -7,6 +7,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/internal/cursor"
 )
 
 // meta is the contents of a file's header: a filter without its payload, and the
@@ -42,7 +43,7 @@ type section struct {
 	critical bool
 	required bool
 	put      func(m *meta, dst []byte) []byte
-	get      func(m *meta, c *cursor) *problem
+	get      func(m *meta, c *cursor.Cursor) *problem
 }
 
 // sections returns the sections of the header in ascending order of type.
@@ -161,15 +162,15 @@ func (s section) read(m *meta, raw rawSection) *problem {
 	if len(raw.body) == 0 {
 		return bad("empty", "", "")
 	}
-	c := &cursor{b: raw.body}
+	c := &cursor.Cursor{Rest: raw.body}
 	p := s.get(m, c)
 	switch {
-	case c.short:
+	case c.Short:
 		return bad("too short", "", fmt.Sprintf("%d bytes", len(raw.body)))
 	case p != nil:
 		return p
-	case len(c.b) > 0:
-		return bad("too long", fmt.Sprintf("%d bytes", len(raw.body)-len(c.b)), len(raw.body))
+	case len(c.Rest) > 0:
+		return bad("too long", fmt.Sprintf("%d bytes", len(raw.body)-len(c.Rest)), len(raw.body))
 	}
 	return nil
 }
@@ -189,11 +190,11 @@ func putKey(m *meta, dst []byte) []byte {
 	return dst
 }
 
-func getKey(m *meta, c *cursor) *problem {
-	m.NormalForm = c.text()
-	n := c.u16()
-	for i := uint16(0); i < n && !c.short; i++ {
-		m.Key = append(m.Key, KeyColumn{Name: c.text(), Class: c.text()})
+func getKey(m *meta, c *cursor.Cursor) *problem {
+	m.NormalForm = text(c)
+	n := c.U16()
+	for i := uint16(0); i < n && !c.Short; i++ {
+		m.Key = append(m.Key, KeyColumn{Name: text(c), Class: text(c)})
 	}
 	return nil
 }
@@ -204,14 +205,14 @@ func putParams(m *meta, dst []byte) []byte {
 	return binary.LittleEndian.AppendUint64(dst, m.Params.Blocks)
 }
 
-func getParams(m *meta, c *cursor) *problem {
-	m.Params.Geometry = bloom.Geometry(c.u8())
-	m.Params.Hash.ID = bloom.HashID(c.u8())
-	if p := c.zero(6); p != nil {
+func getParams(m *meta, c *cursor.Cursor) *problem {
+	m.Params.Geometry = bloom.Geometry(c.U8())
+	m.Params.Hash.ID = bloom.HashID(c.U8())
+	if p := zero(c, 6); p != nil {
 		return p
 	}
-	m.Params.Hash.Seed = c.u64()
-	m.Params.Blocks = c.u64()
+	m.Params.Hash.Seed = c.U64()
+	m.Params.Blocks = c.U64()
 	return nil
 }
 
@@ -228,8 +229,8 @@ func putSet(m *meta, dst []byte) []byte {
 	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(m.FPRAsked))
 }
 
-func getSet(m *meta, c *cursor) *problem {
-	switch kind := c.u8(); {
+func getSet(m *meta, c *cursor.Cursor) *problem {
+	switch kind := c.U8(); {
 	case kind == kindGaps:
 		m.kind, m.form = KindExact, exact.Gaps
 	case Kind(kind) == KindExact:
@@ -237,12 +238,12 @@ func getSet(m *meta, c *cursor) *problem {
 	default:
 		m.kind = Kind(kind)
 	}
-	m.Want = Want(c.u8())
-	if p := c.zero(6); p != nil {
+	m.Want = Want(c.U8())
+	if p := zero(c, 6); p != nil {
 		return p
 	}
-	m.Keys = c.u64()
-	m.FPRAsked = math.Float64frombits(c.u64())
+	m.Keys = c.U64()
+	m.FPRAsked = math.Float64frombits(c.U64())
 	return nil
 }
 
@@ -255,13 +256,13 @@ func putPayload(m *meta, dst []byte) []byte {
 	return dst
 }
 
-func getPayload(m *meta, c *cursor) *problem {
-	if n := c.u32(); n != chunkBytes && !c.short {
+func getPayload(m *meta, c *cursor.Cursor) *problem {
+	if n := c.U32(); n != chunkBytes && !c.Short {
 		return bad("chunk size", fmt.Sprint(chunkBytes), n)
 	}
-	n := c.u32()
-	for i := uint32(0); i < n && !c.short; i++ {
-		m.parts = append(m.parts, c.u64())
+	n := c.U32()
+	for i := uint32(0); i < n && !c.Short; i++ {
+		m.parts = append(m.parts, c.U64())
 	}
 	return nil
 }
@@ -279,13 +280,13 @@ func putPartial(m *meta, dst []byte) []byte {
 	return dst
 }
 
-func getPartial(m *meta, c *cursor) *problem {
-	t := &Partial{Of: c.u32()}
+func getPartial(m *meta, c *cursor.Cursor) *problem {
+	t := &Partial{Of: c.U32()}
 	m.Partial = t
 	if t.Of == 0 || t.Of > MaxShards {
 		return bad("shards of the build", fmt.Sprintf("1 to %d", MaxShards), t.Of)
 	}
-	for i, b := range c.take(uint64(t.Of+7) / 8) {
+	for i, b := range c.Take(uint64(t.Of+7) / 8) {
 		for j := range 8 {
 			if b>>j&1 != 0 {
 				t.Held = append(t.Held, uint32(8*i+j))
@@ -302,8 +303,8 @@ func putBuild(m *meta, dst []byte) []byte {
 	return append(dst, m.BuildID[:]...)
 }
 
-func getBuild(m *meta, c *cursor) *problem {
-	copy(m.BuildID[:], c.take(32))
+func getBuild(m *meta, c *cursor.Cursor) *problem {
+	copy(m.BuildID[:], c.Take(32))
 	if m.BuildID == [32]byte{} {
 		return bad("value", "not all zero", "zero")
 	}
@@ -341,18 +342,18 @@ func putRange(m *meta, dst []byte) []byte {
 	return dst
 }
 
-func getRange(m *meta, c *cursor) *problem {
+func getRange(m *meta, c *cursor.Cursor) *problem {
 	any := false
 	for i := range m.Key {
-		k, flags := &m.Key[i], c.u8()
+		k, flags := &m.Key[i], c.U8()
 		if flags&^(rangeBounds|rangeNaN) != 0 {
 			return bad("flags", "0 to 3", flags)
 		}
 		any = any || flags != 0
 		k.HasNaN = flags&rangeNaN != 0
 		if flags&rangeBounds != 0 {
-			k.Min = append([]byte{}, c.take(uint64(c.u32()))...)
-			k.Max = append([]byte{}, c.take(uint64(c.u32()))...)
+			k.Min = append([]byte{}, c.Take(uint64(c.U32()))...)
+			k.Max = append([]byte{}, c.Take(uint64(c.U32()))...)
 		}
 	}
 	if !any {
@@ -363,8 +364,8 @@ func getRange(m *meta, c *cursor) *problem {
 
 func putRegisters(m *meta, dst []byte) []byte { return append(dst, m.Registers...) }
 
-func getRegisters(m *meta, c *cursor) *problem {
-	m.Registers = append([]byte{}, c.take(uint64(len(c.b)))...)
+func getRegisters(m *meta, c *cursor.Cursor) *problem {
+	m.Registers = append([]byte{}, c.Take(uint64(len(c.Rest)))...)
 	return nil
 }
 
@@ -375,9 +376,9 @@ func putParents(m *meta, dst []byte) []byte {
 	return dst
 }
 
-func getParents(m *meta, c *cursor) *problem {
-	for len(c.b) > 0 && !c.short {
-		m.Parents = append(m.Parents, [32]byte(append(c.take(32), make([]byte, 32)...)[:32]))
+func getParents(m *meta, c *cursor.Cursor) *problem {
+	for len(c.Rest) > 0 && !c.Short {
+		m.Parents = append(m.Parents, [32]byte(append(c.Take(32), make([]byte, 32)...)[:32]))
 	}
 	return nil
 }
@@ -390,8 +391,8 @@ func putCapacity(m *meta, dst []byte) []byte {
 	return binary.LittleEndian.AppendUint64(dst, m.Capacity.Blocks)
 }
 
-func getCapacity(m *meta, c *cursor) *problem {
-	m.Capacity = Capacity{Keys: c.u64(), Blocks: c.u64()}
+func getCapacity(m *meta, c *cursor.Cursor) *problem {
+	m.Capacity = Capacity{Keys: c.U64(), Blocks: c.U64()}
 	if m.Capacity == (Capacity{}) {
 		return bad("says nothing", "", "")
 	}

@@ -13,8 +13,8 @@ import (
 
 func noUnmap() error { return nil }
 
-// decodeBoth decodes b and, where it may be, loads it in place, and wants the
-// same filter or the same error of both.
+// decodeBoth decodes b and, if possible, also loads it in place. It expects the
+// same filter or the same error from both.
 func decodeBoth(t testing.TB, b []byte, lim Limits) (*Filter, error) {
 	t.Helper()
 	const name = "test.bjf"
@@ -37,8 +37,8 @@ func decodeBoth(t testing.TB, b []byte, lim Limits) (*Filter, error) {
 	return f, err
 }
 
-// unpanicked wants err, if there is one, to come from a check, not from a
-// recovered panic.
+// unpanicked expects that err, if any, comes from a check and not from a recovered
+// panic.
 func unpanicked(t testing.TB, err error) {
 	t.Helper()
 	if errors.Is(err, panics.ErrRecovered) {
@@ -48,7 +48,7 @@ func unpanicked(t testing.TB, err error) {
 
 func TestLoadMapped(t *testing.T) {
 	for _, g := range bloom.Geometries() {
-		f := splitFilter(t, g, 40_001, keysFrom(1, 9000)) // some chunks, the last a short one
+		f := splitFilter(t, g, 40_001, keysFrom(1, 9000)) // several chunks, the last one short
 		file := encode(t, f, Options{Uncompressed: true})
 		if _, err := decodeBoth(t, file, Limits{}); err != nil {
 			t.Fatal(err)
@@ -59,7 +59,7 @@ func TestLoadMapped(t *testing.T) {
 		if err != nil || !m.Mapped() {
 			t.Fatalf("mapped %t, error %v", m.Mapped(), err)
 		}
-		// The bits are the file's, and a change is made to a copy.
+		// The bits are those of the file; changes go to a copy.
 		probe := keysFrom(77, 1)
 		before := m.Bloom().Contains(probe[0])
 		m.Bloom().Add(probe)

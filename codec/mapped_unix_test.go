@@ -16,7 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// mapFile maps a file for the time of a test.
+// mapFile maps a file until the end of the test.
 func mapFile(tb testing.TB, file *os.File) []byte {
 	tb.Helper()
 	info, err := file.Stat()
@@ -35,7 +35,7 @@ func mapFile(tb testing.TB, file *os.File) []byte {
 	return b
 }
 
-// A file that shrinks under the map is an error, not the end of the process.
+// A mapped file that shrinks causes an error, not a crash.
 func TestMappedFileShrinks(t *testing.T) {
 	f := splitFilter(t, bloom.Split512, 3*chunkBytes/64, keysFrom(1, 1000))
 	for _, keep := range []int64{0, 5000, chunkBytes + 100_000, 3 * chunkBytes} {
@@ -53,7 +53,7 @@ func TestMappedFileShrinks(t *testing.T) {
 			t.Fatal(err)
 		}
 		g, err := h.LoadMapped(b, noUnmap, Limits{})
-		// Within the last page that is left, zeros stand for what is gone.
+		// In the last page that remains, the lost bytes read as zeros.
 		if g != nil || !errors.Is(err, fault.ErrCorrupt) || !strings.Contains(err.Error(), file.Name()) {
 			t.Errorf("cut to %d bytes: %v", keep, err)
 		}
@@ -63,7 +63,7 @@ func TestMappedFileShrinks(t *testing.T) {
 	}
 }
 
-// What was found out while the file was verified needs no file afterwards.
+// Values computed while the file was verified need no file afterwards.
 func TestMappedFileGone(t *testing.T) {
 	f := splitFilter(t, bloom.Split256, 1<<13, keysFrom(1, 1000))
 	file, err := os.Create(filepath.Join(t.TempDir(), "f"))
@@ -94,7 +94,7 @@ func TestMappedFileGone(t *testing.T) {
 	}
 }
 
-// A mapped filter to which keys were added says what it holds now.
+// The digest and the rate of a mapped filter include keys that were added.
 func TestMappedFilterChanged(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "f"))
 	if err != nil {
@@ -138,9 +138,9 @@ func BenchmarkLoadMapped(b *testing.B) {
 	}
 }
 
-// The file is cut short while the filter is in use: an error, not the end of the
-// process, and no answer, for keys of either form, and a count that tells
-// nothing.
+// If the file is truncated while the filter is in use, probing integers or other
+// keys returns an error and no hits, and the count is +Inf; the process does not
+// crash.
 func TestMappedFilterCutShort(t *testing.T) {
 	for _, class := range []key.Class{key.Integer, key.Bytes} {
 		f := splitFilter(t, bloom.Split512, 1<<12, keysFrom(1, 1000))

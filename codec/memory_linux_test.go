@@ -16,9 +16,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 )
 
-// Whatever is done with a filter takes the memory of one filter and at most
-// 64 MiB, program included. Each case is a process of its own, which tells the
-// most memory that it ever had.
+// Every operation needs the memory of one filter plus at most 64 MiB, including the
+// program. Each case is a process of its own, which reports its peak memory.
 func TestPeakMemory(t *testing.T) {
 	if op := os.Getenv("BLOOMJOIN_PEAK"); op != "" {
 		peakChild(t, op, os.Getenv("BLOOMJOIN_PEAK_FILE"))
@@ -63,7 +62,7 @@ func peakParams(n uint64) bloom.Params {
 	return bloom.Params{Geometry: bloom.Split512, Hash: xxh3Hash, Blocks: n / 64}
 }
 
-// peakChild does one thing with the file, and tells the peak of its memory.
+// peakChild performs one operation on the file and reports its peak memory.
 func peakChild(t *testing.T, op, name string) {
 	file, err := os.Open(name)
 	if err != nil {

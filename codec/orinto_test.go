@@ -24,8 +24,8 @@ func header(t testing.TB, b []byte, name string) *Header {
 
 func bitsOf(b *bloom.Filter) []byte { return b.AppendBlocks(nil, 0, b.Params().Blocks) }
 
-// Files in any number, of one chunk or of several, compressed or not, give the
-// filter of all their keys; so does a filter over memory that is not its own.
+// Any number of files, with one chunk or several, compressed or not, gives the
+// filter of all their keys, also in a filter whose memory belongs to the caller.
 func TestOrInto(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	for _, g := range bloom.Geometries() {
@@ -72,8 +72,8 @@ func TestOrIntoRefuses(t *testing.T) {
 			t.Error("a refused merge changed its target")
 		}
 	}
-	// No bit of a damaged chunk arrives, and of several damaged files the
-	// first is named.
+	// No bit of a damaged chunk is merged, and of several damaged files the error
+	// names the first.
 	damaged := bytes.Clone(file)
 	damaged[h.chunks[0].end-1] ^= 1
 	for range 20 {
@@ -86,8 +86,8 @@ func TestOrIntoRefuses(t *testing.T) {
 			t.Fatal("bits of a damaged chunk arrived")
 		}
 	}
-	// Only the checksum over all knows of it: a bit of the header's, of which
-	// its section's checksum was made good.
+	// Only the checksum over all detects this: the file's last byte, which is part
+	// of that checksum, is changed.
 	d := dismantle(t, file)
 	whole := d.assemble()
 	whole[len(whole)-1] ^= 1

@@ -13,8 +13,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 )
 
-// randomBits returns n bytes of which each bit is set with a chance of p, to
-// 16 bits.
+// randomBits returns n bytes in which each bit is set with probability p, rounded
+// to a multiple of 2^-16.
 func randomBits(seed uint64, n int, p float64) []byte {
 	r := rand.NewPCG(seed, uint64(p*1e6))
 	b := make([]byte, n)
@@ -31,7 +31,7 @@ func randomBits(seed uint64, n int, p float64) []byte {
 	return b
 }
 
-// chunkFilter is a filter of a chunk of the given bits.
+// chunkFilter returns a filter whose bits are one chunk.
 func chunkFilter(t testing.TB, bits []byte) *Filter {
 	f := splitFilter(t, bloom.Split512, uint64(len(bits)/64), nil)
 	if err := f.Bloom().OrBlocks(0, bits); err != nil {
@@ -40,7 +40,7 @@ func chunkFilter(t testing.TB, bits []byte) *Filter {
 	return f
 }
 
-// entropy returns that of bits of which a share of p is set.
+// entropy returns the entropy of a bit that is set with probability p.
 func entropy(p float64) float64 {
 	return -p*math.Log2(p) - (1-p)*math.Log2(1-p)
 }
@@ -51,9 +51,9 @@ func TestDenseShare(t *testing.T) {
 	}
 }
 
-// Whatever the share of set bits, a chunk is not much larger than the best
-// that zstd does with it in any way, nor than the entropy allows; and where
-// nothing is tried, nothing would have come of it.
+// Whatever the share of set bits, a chunk is not much larger than the best that
+// zstd achieves at any level, or than its entropy. Where compression is not tried,
+// it would have saved nothing.
 func TestPackedSize(t *testing.T) {
 	var levels []*zstd.Encoder
 	for _, l := range []zstd.EncoderLevel{zstd.SpeedDefault, zstd.SpeedBetterCompression} {
@@ -75,7 +75,7 @@ func TestPackedSize(t *testing.T) {
 		if stored > best+best/8 {
 			t.Errorf("share %v: %d bytes stored, zstd makes %d", p, stored, best)
 		}
-		// Huffman codes take at least a bit for each byte.
+		// Huffman codes take at least one bit per byte.
 		if floor := max(entropy(p)*size, size/8); stored < size && p > 0.0117 && p < 0.988 && float64(stored) > 1.5*floor {
 			t.Errorf("share %v: %d bytes stored, entropy %.0f", p, stored, floor)
 		}
@@ -88,7 +88,7 @@ func TestPackedSize(t *testing.T) {
 	}
 }
 
-// What looks well filled as a whole and is not is compressed.
+// A chunk that is well filled on average but not evenly is compressed.
 func TestUnevenChunk(t *testing.T) {
 	bits := append(make([]byte, 100_032), randomBits(1, 200_000, 0.75)...)
 	bits = append(bits, bytes.Repeat([]byte{0xff}, 40_064)...)
@@ -102,15 +102,15 @@ func TestUnevenChunk(t *testing.T) {
 	}
 }
 
-// The frames of literals are what RFC 8878 says, to a decoder that is not
-// told what to expect, for blocks of every kind and at the ends of ranges.
+// The frames of literals follow RFC 8878: a decoder without any hints reads them,
+// for blocks of every kind and at the ends of ranges.
 func TestLiteralFrames(t *testing.T) {
 	dec, err := zstd.NewReader(nil, zstd.WithDecoderMaxWindow(chunkBytes), zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer dec.Close()
-	p := new(packer) // reused, so that one frame does not depend on those before
+	p := new(packer) // reused, so that no frame may depend on earlier ones
 	for _, n := range []int{1, 63, 1000, 4096, zstdBlockBytes - 1, zstdBlockBytes, zstdBlockBytes + 1, chunkBytes - 32, chunkBytes} {
 		for name, b := range map[string][]byte{
 			"zeros": make([]byte, n), "ones": bytes.Repeat([]byte{255}, n), "even": randomBits(1, n, 0.5),

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Each number is worked on once and used once, in order, with the state that
-// its work left, whoever is late.
+// Each number is worked on once and used once, in order and with the state from its
+// work, whichever goroutine is late.
 func TestInOrder(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, procs := range []int{1, 2, 3, 8, 50} {
@@ -51,8 +51,8 @@ func TestInOrder(t *testing.T) {
 	}
 }
 
-// Of several errors the one of the lowest number is reported, and nothing is
-// used behind it.
+// Of several errors, the one with the lowest number is returned, and nothing after
+// it is used.
 func TestInOrderErrors(t *testing.T) {
 	for range 100 {
 		used := 0

@@ -19,8 +19,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// asked returns a filter of keys of some classes under a rule, so large that it
-// lets nothing else through.
+// asked returns a filter of keys of the given classes with a rule, large enough to
+// have no false positives in the tests.
 func asked(t testing.TB, classes []key.Class, rule key.Rule, kind Kind, v key.Values) *Filter {
 	t.Helper()
 	f := &Filter{NormalForm: key.NormalForm, Rule: rule.String()}
@@ -72,8 +72,8 @@ func rowsIn(t testing.TB, f *Filter, v key.Values) string {
 	return fmt.Sprint(sel[1:])
 }
 
-// A filter is asked with Go values and Arrow arrays, whatever its kind; numbers
-// meet by value, strings under its rule, and a NULL is no member.
+// A filter of any kind can be probed with Go values and Arrow arrays. Numbers
+// compare by value, strings by the filter's rule, and a NULL is not a member.
 func TestProbeValues(t *testing.T) {
 	integer, text := []key.Class{key.Integer}, []key.Class{key.Bytes}
 	b := array.NewFloat64Builder(memory.DefaultAllocator)
@@ -98,7 +98,7 @@ func TestProbeValues(t *testing.T) {
 				t.Errorf("%s: %s, want %s", kind, got, c.want)
 			}
 		}
-		// More than a batch, some negative and some above the int64s.
+		// More than one batch, with values above the range of int64.
 		large := asked(t, integer, 0, kind, key.Uint64s([]uint64{math.MaxUint64, 3}))
 		many := make([]uint64, 50_000)
 		many[0], many[49_999], many[20_000] = 3, math.MaxUint64, math.MaxUint64
@@ -169,7 +169,7 @@ func TestProbeRefused(t *testing.T) {
 	if sel, err := text.ProbeBatch(&numbers, nil); !errors.Is(err, fault.ErrMismatch) || len(sel) > 0 {
 		t.Errorf("a batch of integers against strings: %v, error %v", sel, err)
 	}
-	// A batch that became keys under another rule.
+	// A batch of keys made with another rule.
 	err := key.NewValueEncoder(key.Options{Classes: []key.Class{key.Bytes}, Rule: key.Lower}).Encode(key.Strings([]string{"x"}), func(_ int, b *key.Batch) error {
 		_, err := text.ProbeBatch(b, nil)
 		return err
@@ -179,7 +179,7 @@ func TestProbeRefused(t *testing.T) {
 	}
 }
 
-// Many goroutines ask one filter.
+// Several goroutines probe one filter.
 func TestProbeAtOnce(t *testing.T) {
 	members := make([]string, 5000)
 	for i := range members {
@@ -199,8 +199,8 @@ func TestProbeAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// The payload is read for a digest once, and not at all after it was loaded or
-// written.
+// The payload is read once for a digest, and not at all if it was loaded or written
+// before.
 func TestStampedOnce(t *testing.T) {
 	for what, f := range map[string]*Filter{"bloom": bloomFilter(t, 40_000, keysFrom(1, 50)), "exact": exactFilter(dense(3, 9000), false)} {
 		want, err := f.Digest()
@@ -230,7 +230,7 @@ func TestStampedOnce(t *testing.T) {
 		if d, err := fresh.Digest(); err != nil || d != want {
 			t.Errorf("%s: other digest after writing, error %v", what, err)
 		}
-		// The header may still change, and the digest with it.
+		// The header may still change, and the digest changes with it.
 		fresh.Keys++
 		if d, err := fresh.Digest(); err != nil || d == want {
 			t.Errorf("%s: the digest is that of another header, error %v", what, err)
@@ -238,8 +238,8 @@ func TestStampedOnce(t *testing.T) {
 	}
 }
 
-// What pruning asks: bounds, whether some integer of a range may be a member, and
-// which ones are.
+// What pruning needs: bounds, whether any integer in a range may be a member, and
+// which members a range has.
 func TestMembers(t *testing.T) {
 	ints := key.Int64s([]int64{-7, 5, 900})
 	set := asked(t, []key.Class{key.Integer}, 0, KindExact, ints)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bloomjoin/bloomjoin/internal/cursor"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -28,9 +29,9 @@ func putRule(m *meta, dst []byte) []byte {
 	return binary.LittleEndian.AppendUint32(dst, bits)
 }
 
-func getRule(m *meta, c *cursor) *problem {
-	bits := c.u32()
-	if bits == 0 && !c.short {
+func getRule(m *meta, c *cursor.Cursor) *problem {
+	bits := c.U32()
+	if bits == 0 && !c.Short {
 		return bad("says nothing", "", "")
 	}
 	if bits&^uint32(rules) != 0 {

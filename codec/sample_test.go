@@ -13,7 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/exact"
 )
 
-// Filters that the tests share. All are functions of their arguments.
+// Filters shared by the tests. All depend only on their arguments.
 
 var xxh3Hash = bloom.Hash{ID: bloom.XXH3, Seed: 7}
 
@@ -114,7 +114,7 @@ func decode(t testing.TB, b []byte) *Filter {
 	return f
 }
 
-// describe writes down all that a filter says, as text.
+// describe returns the contents of a filter as text.
 func describe(t testing.TB, f *Filter) string {
 	t.Helper()
 	var w strings.Builder

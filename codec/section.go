@@ -6,6 +6,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/bloomjoin/bloomjoin/internal/cursor"
 	"github.com/bloomjoin/bloomjoin/internal/sniff"
 )
 
@@ -94,41 +95,12 @@ func isZero(b []byte) bool {
 	return true
 }
 
-// cursor reads from the body of a section. Once the body is too short, every value
-// is zero and short is set.
-type cursor struct {
-	b     []byte
-	short bool
-}
-
-func (c *cursor) take(n uint64) []byte {
-	if c.short || n > uint64(len(c.b)) {
-		c.short = true
-		return nil
-	}
-	v := c.b[:n:n]
-	c.b = c.b[n:]
-	return v
-}
-
-func (c *cursor) uint(n uint64) (v uint64) {
-	for i, x := range c.take(n) {
-		v |= uint64(x) << (8 * i)
-	}
-	return v
-}
-
-func (c *cursor) u8() uint8   { return uint8(c.uint(1)) }
-func (c *cursor) u16() uint16 { return uint16(c.uint(2)) }
-func (c *cursor) u32() uint32 { return uint32(c.uint(4)) }
-func (c *cursor) u64() uint64 { return c.uint(8) }
-
 // text reads a string preceded by its 16-bit length.
-func (c *cursor) text() string { return string(c.take(uint64(c.u16()))) }
+func text(c *cursor.Cursor) string { return string(c.Take(uint64(c.U16()))) }
 
 // zero reads n bytes that must be zero.
-func (c *cursor) zero(n uint64) *problem {
-	if b := c.take(n); !isZero(b) {
+func zero(c *cursor.Cursor, n uint64) *problem {
+	if b := c.Take(n); !isZero(b) {
 		return bad("reserved bytes", "zero", fmt.Sprintf("%x", b))
 	}
 	return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// A vector is a file with one fault. Everything else in it, checksums
-// included, is right. In testdata/vectors it stands behind a text header:
+// A vector is a file with exactly one fault: everything else in it, including
+// checksums, is correct. In testdata/vectors it follows a text header:
 //
 //	expect: corrupt | newer | limit
 //	error: a part of the message
@@ -29,8 +29,8 @@ type vector struct {
 	file   func(t testing.TB) []byte
 }
 
-// base is a small Bloom filter, compressed; rawBase one that is not, which
-// takes two pages; exactBase an exact set.
+// base is a small compressed Bloom filter; rawBase is an uncompressed one of two
+// pages; exactBase is an exact set.
 func base(t testing.TB) *pieces {
 	return dismantle(t, encode(t, bloomFilter(t, 32, keysFrom(8, 5)), Options{}))
 }
@@ -54,7 +54,7 @@ func partialBase(t testing.TB) *pieces {
 	return dismantle(t, encode(t, f, Options{}))
 }
 
-// ruleBase is a Bloom filter of strings in lower case.
+// ruleBase is a Bloom filter of lower-case strings.
 func ruleBase(t testing.TB) *pieces {
 	return dismantle(t, encode(t, ruled(t, "lower", "bytes", "anna", "otto"), Options{}))
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/exact"
 )
 
-// -1 and 2^64-1 are different members, although their bits are the same.
+// -1 and 2^64-1 are different members, although their bits are equal.
 func Example() {
 	s := exact.New()
 	minusOne := ^uint64(0)

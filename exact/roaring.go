@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cursor"
 )
 
 // The Roaring format can represent a set in many ways; this file defines the one
@@ -26,12 +27,12 @@ const (
 // marshalRoaring returns for one of the two parts of a set. It takes one pass and
 // allocates nothing. memory is the approximate size of the decoded members.
 func checkBitmaps(b []byte) (memory uint64, err error) {
-	c := &cursor{b: b}
-	n := c.u64()
+	c := &cursor.Cursor{Rest: b}
+	n := c.U64()
 	last := int64(-1)
 	for i := uint64(0); i < n; i++ {
-		high := int64(c.u32())
-		if c.short {
+		high := int64(c.U32())
+		if c.Short {
 			break
 		}
 		if high <= last {
@@ -44,41 +45,41 @@ func checkBitmaps(b []byte) (memory uint64, err error) {
 		}
 		memory += highMemory + m
 	}
-	if c.short {
+	if c.Short {
 		return 0, fault.Corrupt(fault.At{}, "exact set is too short: %d bytes", len(b))
 	}
-	if len(c.b) > 0 {
-		return 0, bad("bytes behind it", 0, len(c.b))
+	if len(c.Rest) > 0 {
+		return 0, bad("bytes behind it", 0, len(c.Rest))
 	}
 	return memory, nil
 }
 
 // checkBitmap reads a 32-bit bitmap from c and checks it.
-func checkBitmap(c *cursor) (memory uint64, err error) {
-	start := len(c.b)
+func checkBitmap(c *cursor.Cursor) (memory uint64, err error) {
+	start := len(c.Rest)
 	var flags []byte
-	size := uint64(c.u16()) // cookie
+	size := uint64(c.U16()) // cookie
 	hasRuns := size == cookieRuns
 	switch {
 	case hasRuns:
-		size = uint64(c.u16()) + 1
-		flags = c.take((size + 7) / 8)
-	case size == cookiePlain && c.u16() == 0:
-		size = uint64(c.u32())
-	case c.short:
+		size = uint64(c.U16()) + 1
+		flags = c.Take((size + 7) / 8)
+	case size == cookiePlain && c.U16() == 0:
+		size = uint64(c.U32())
+	case c.Short:
 		return 0, nil
 	default:
 		return 0, bad("cookie of a bitmap", "12346 or 12347", size)
 	}
-	if !c.short && (size == 0 || size > 1<<16) {
+	if !c.Short && (size == 0 || size > 1<<16) {
 		return 0, bad("containers of a bitmap", "1 to 65536", size)
 	}
-	keys := c.take(4 * size)
+	keys := c.Take(4 * size)
 	var offsets []byte
 	if !hasRuns || size >= offsetsFrom {
-		offsets = c.take(4 * size)
+		offsets = c.Take(4 * size)
 	}
-	if c.short {
+	if c.Short {
 		return 0, nil
 	}
 	if hasRuns && (!slices.ContainsFunc(flags, func(x byte) bool { return x != 0 }) || size%8 != 0 && flags[len(flags)-1]>>(size%8) != 0) {
@@ -93,17 +94,17 @@ func checkBitmap(c *cursor) (memory uint64, err error) {
 		}
 		last = key
 		if offsets != nil {
-			want, got := start-len(c.b), binary.LittleEndian.Uint32(offsets[4*i:])
+			want, got := start-len(c.Rest), binary.LittleEndian.Uint32(offsets[4*i:])
 			if uint64(got) != uint64(want) {
 				return 0, bad("container offset", want, got)
 			}
 		}
-		before := len(c.b)
+		before := len(c.Rest)
 		err := checkContainer(c, hasRuns && flags[i/8]>>(i%8)&1 != 0, card)
-		if c.short || err != nil {
+		if c.Short || err != nil {
 			return 0, err
 		}
-		memory += bucketMemory + uint64(before-len(c.b))
+		memory += bucketMemory + uint64(before-len(c.Rest))
 	}
 	return memory, nil
 }
@@ -111,27 +112,27 @@ func checkBitmap(c *cursor) (memory uint64, err error) {
 // checkContainer reads a container from c and checks that it holds card members and
 // is coded in the smallest of the three ways; runs are chosen only if they are
 // smaller than both others.
-func checkContainer(c *cursor, isRun bool, card int) error {
+func checkContainer(c *cursor.Cursor, isRun bool, card int) error {
 	got, runs := 0, 0
 	form := "bitmap"
 	switch {
 	case isRun:
 		form = "runs"
 		var ok bool
-		if runs, got, ok = scanRuns(c.take(4 * uint64(c.u16()))); !ok {
+		if runs, got, ok = scanRuns(c.Take(4 * uint64(c.U16()))); !ok {
 			return bad("runs of a container", "ascending and apart", "others")
 		}
 	case card <= arrayMax:
 		form = "array"
 		var ok bool
-		if runs, ok = scanArray(c.take(2 * uint64(card))); !ok {
+		if runs, ok = scanArray(c.Take(2 * uint64(card))); !ok {
 			return bad("array container", "ascending", "others")
 		}
 		got = card
 	default:
-		runs, got = scanBitmap(c.take(bitmapBytes))
+		runs, got = scanBitmap(c.Take(bitmapBytes))
 	}
-	if c.short {
+	if c.Short {
 		return nil
 	}
 	if got != card {
@@ -205,30 +206,3 @@ func above[T int | int64](n T) string { return fmt.Sprintf("above %d", n) }
 func bad(what string, want, got any) error {
 	return fault.Corrupt(fault.At{}, "exact set: %s: want %v, got %v", what, want, got)
 }
-
-// cursor reads from a slice of bytes. short is set once there are too few.
-type cursor struct {
-	b     []byte
-	short bool
-}
-
-func (c *cursor) take(n uint64) []byte {
-	if c.short || n > uint64(len(c.b)) {
-		c.short = true
-		return nil
-	}
-	v := c.b[:n:n]
-	c.b = c.b[n:]
-	return v
-}
-
-func (c *cursor) uint(n uint64) (v uint64) {
-	for i, x := range c.take(n) {
-		v |= uint64(x) << (8 * i)
-	}
-	return v
-}
-
-func (c *cursor) u16() uint16 { return uint16(c.uint(2)) }
-func (c *cursor) u32() uint32 { return uint32(c.uint(4)) }
-func (c *cursor) u64() uint64 { return c.uint(8) }

@@ -19,15 +19,16 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// Options says how to build a filter. Only Key is required.
+// Options are the options of a build. Only Key is required.
 type Options struct {
-	// Key names the key columns: paths separated by commas, each of which may be
-	// cast, as in `user.id::int64`. A Builder made by [NewBuilder] has no files to
-	// take the columns' classes from, so it needs the types here, or Classes.
+	// Key names the key columns: paths separated by commas. Each may have a cast, as
+	// in `user.id::int64`. [NewBuilder] has no files from which it could take the
+	// columns' classes, so it needs a cast for each column, or Classes.
 	Key string
-	// Identity names the set of keys that a Builder made by [NewBuilder] is given.
-	// Partial filters are merged only if it is equal, so all shards of a build
-	// give the same, and builds of other keys another. Files identify themselves.
+	// Identity identifies the set of keys that are added to a Builder made by
+	// [NewBuilder]. Only partial filters with the same identity can be merged, so use
+	// the same for all shards of a build, and another for other keys. A build from
+	// files ignores it: their identity follows from the files.
 	Identity []byte
 	// Classes are the classes of the filter's keys, one per column. Numbers of
 	// files are converted to them exactly; numbers without an equal there are
@@ -166,13 +167,14 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 	}
 	if ok {
 		p.BuildID = p.Spec.id(inputs)
-	} else if !sealing(opts.Shard) { // partial filters are told apart by their inputs
+	} else if !sealing(opts.Shard) { // partial filters are identified by their inputs
 		return nil, fmt.Errorf("%s: %w, so the input cannot be divided into shards (name a file)", nameless(files), ErrCapacity)
 	}
 	return p, nil
 }
 
-// newPlan returns what follows from the options alone, and the key columns.
+// newPlan returns the part of a plan that depends on the options alone, and the key
+// columns.
 func newPlan(opts Options) (*Plan, []key.Column, error) {
 	if opts.FPR != 0 && opts.MaxSize != 0 {
 		return nil, nil, errors.New("a false-positive rate and a size: want one of the two")

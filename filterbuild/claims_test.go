@@ -20,7 +20,7 @@ import (
 // pages.
 func claim(t *testing.T, file []byte, groups int, rows int64) []byte {
 	t.Helper()
-	f, err := parquet.Open(bytes.NewReader(file), int64(len(file)), "ids")
+	f, err := parquet.Open(nil, bytes.NewReader(file), int64(len(file)), "ids")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Four goroutines build one filter, which is saved, loaded and asked.
+// Four goroutines build one filter, which is saved, loaded and probed.
 func ExampleNewBuilder() {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {
@@ -76,9 +76,9 @@ func fourWorkers(ctx context.Context, name string) error {
 	return nil
 }
 
-// Each of three machines builds a filter of its own keys; another one merges them.
-// The machines agree on the options, on a bound for the number of all keys, and on
-// a name for the set.
+// Each of three machines builds a filter of its own keys, and another one merges
+// them. The machines agree on the options, on an upper bound for the number of all
+// keys, and on a name for the set.
 func ExampleMerge() {
 	ctx := context.Background()
 	var parts []*codec.Filter
@@ -117,7 +117,7 @@ func ExampleMerge() {
 	// [true false] <nil>
 }
 
-// A filter from a file of IDs.
+// A filter built from a file of IDs.
 func ExampleNewPlan() {
 	ctx := context.Background()
 	ids, err := partition.Open(ctx, []string{"../testdata/flights/airports-tx.csv"}, partition.OpenOptions{Text: true})

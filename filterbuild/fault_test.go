@@ -16,12 +16,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// faultyStore fails at one of its calls: the one that calls counts down to 0.
+// faultyStore fails in the call at which calls reaches 0.
 type faultyStore struct {
 	*memStore
 	calls   atomic.Int64
 	fail    error
-	short   bool         // a write takes half of its bytes first
+	short   bool         // a write writes half of its bytes first
 	aborted atomic.Int64 // sinks
 	created atomic.Int64
 	what    string // the call that failed
@@ -112,8 +112,7 @@ func (f *faultySink) Abort() error {
 }
 
 // everyCall runs work with a store that fails at the first call, then at the
-// second, and so on until it does not fail any more, and returns how often it
-// failed.
+// second, and so on, until no call fails. It returns the number of failures.
 func everyCall(t *testing.T, s *memStore, fail error, work func(s *faultyStore) error) int {
 	t.Helper()
 	for n := 1; ; n++ {
@@ -128,7 +127,7 @@ func everyCall(t *testing.T, s *memStore, fail error, work func(s *faultyStore) 
 				return n - 1
 			}
 			if err == nil && strings.HasPrefix(f.what, "read") {
-				continue // it was read ahead of need, and read again
+				continue // it was read ahead, and is read again
 			}
 			if !errors.Is(err, fail) {
 				t.Fatalf("call %d, %s, fails (short: %v): %v, want %v", n, f.what, short, err, fail)
@@ -140,8 +139,8 @@ func everyCall(t *testing.T, s *memStore, fail error, work func(s *faultyStore) 
 	}
 }
 
-// Wherever the disk is full, the error says so, nothing stands under the
-// name, and the attempt is taken back.
+// If the disk is full at any time, the error says so, there is no file with the
+// name, and the attempt is removed.
 func TestFullDisk(t *testing.T) {
 	s := newStore()
 	putParquet(t, s, "ids.parquet", 1000, record(t, column{"k", numbers(30_000, func(i int) int64 { return int64(i) * 1_000_003 })}))
@@ -177,8 +176,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// A file that cannot be read for now is never taken for damaged, for absent,
-// or for the file of another run: that would be another exit code.
+// A file that cannot be read for now is never reported as damaged, as missing or as
+// the file of another run, each of which has another exit code.
 func TestFailingReads(t *testing.T) {
 	s := newStore()
 	putParquet(t, s, "ids.parquet", 5000, record(t, column{"k", numbers(20_000, func(i int) int64 { return int64(i) * 1_000_003 })}))

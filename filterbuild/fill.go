@@ -45,9 +45,9 @@ const (
 // called.
 type Builder struct {
 	plan    *Plan
-	spec    Spec         // the plan's, but for what was found out since
+	spec    Spec         // the plan's, with what was found out since
 	keys    key.Options  // of the keys that are added
-	params  bloom.Params // of the bits while they are filled; not set while the size is not known
+	params  bloom.Params // of the bits while they are filled; not set until the size is known
 	threads int
 	sharing Sharing
 	memory  budget
@@ -85,7 +85,7 @@ func (p *Plan) builder() *Builder {
 	b.memory.workers = uint64(b.threads)
 	b.spill = spill.New(p.opts.TempDir, waitsOnDisk)
 	if p.unsized {
-		b.sharing = Private // of keys that wait
+		b.sharing = Private // of waiting keys
 	}
 	return b
 }
@@ -183,7 +183,7 @@ type Worker struct {
 	part    *partial // nil until the size is known
 	rows    int64
 	null    int64
-	backlog *backlog // keys that wait for the size
+	backlog *backlog // keys that wait until the size is known
 	values  *key.ValueEncoder
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// What a killed process has left of a filter file goes when the file is written
-// again.
+// The remains of a filter file from a killed process are removed when the file is
+// written again.
 func TestWriteSweeps(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "f.bjf")
@@ -24,7 +24,7 @@ func TestWriteSweeps(t *testing.T) {
 	if err != nil || len(entries) != 1 {
 		t.Fatal(entries, err)
 	}
-	// As of an earlier process with this one's number: HOST-PID-START-RANDOM.
+	// As from an earlier process with the same number: HOST-PID-START-RANDOM.
 	tag := strings.Split(entries[0].Name(), "-")
 	start, err := strconv.ParseUint(tag[2], 10, 64)
 	if err != nil {

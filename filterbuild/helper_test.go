@@ -21,8 +21,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// memStore keeps objects in memory. It refuses to create those that other users
-// may read: filters hold IDs.
+// memStore keeps objects in memory. It refuses to create objects that other users
+// may read, because filters contain IDs.
 type memStore struct{ *storagetest.Memory }
 
 func newStore() *memStore { return &memStore{storagetest.NewMemory()} }
@@ -38,8 +38,8 @@ func (s *memStore) Create(ctx context.Context, name string, o storage.CreateOpti
 	return s.Memory.Create(ctx, name, o)
 }
 
-// column is a column of values: []int64, []string and so on, or []any with
-// nil for NULL.
+// column is a column of values: []int64, []string and so on, or []any with nil for
+// NULL.
 type column struct {
 	name   string
 	values any
@@ -175,7 +175,7 @@ func build(t testing.TB, s *memStore, inputs []string, opts Options) (*codec.Fil
 	return f, rep
 }
 
-// encoded is the filter's file, without compression, which takes time.
+// encoded returns the filter's file, without compression to save time.
 func encoded(t testing.TB, f *codec.Filter) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -202,8 +202,8 @@ func buildShards(t testing.TB, s *memStore, prefix string, inputs []string, opts
 	return names
 }
 
-// mergeTree merges random pairs into larger partial filters until two are
-// left, and then those.
+// mergeTree merges random pairs into larger partial filters until two are left, and
+// then merges these.
 func mergeTree(t testing.TB, s *memStore, names []string, rng *rand.Rand) *codec.Filter {
 	t.Helper()
 	names = append([]string(nil), names...)
@@ -226,7 +226,7 @@ func mergeTree(t testing.TB, s *memStore, names []string, rng *rand.Rand) *codec
 	return f
 }
 
-// numbers returns n integers made by f.
+// numbers returns f(0) to f(n-1).
 func numbers[T any](n int, f func(i int) T) []T {
 	out := make([]T, n)
 	for i := range out {

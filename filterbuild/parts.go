@@ -42,11 +42,11 @@ func Names(ctx context.Context, store storage.Source, names []string, skip func(
 // there may be thousands of parts.
 type part struct {
 	name   string
-	src    storage.Reader // of a file, else
+	src    storage.Reader // of a file; nil: the filter is in memory
 	filter *codec.Filter
 	about  codec.Filter // without registers and payload
 	bytes  uint64       // of the payload
-	digest [32]byte     // of a file, as the header says it; else only where it is wanted
+	digest [32]byte     // from the header of a file; for a filter in memory only if needed
 }
 
 // partsOf returns filters in memory as parts, without digests.

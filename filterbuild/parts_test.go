@@ -21,7 +21,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// All that is wrong with a merge is said at once.
+// The error of a merge lists everything that is wrong.
 func TestMergeListsAllThatIsWrong(t *testing.T) {
 	s := parts(t)
 	b, _ := s.get("p-6-of-8")
@@ -40,7 +40,7 @@ func TestMergeListsAllThatIsWrong(t *testing.T) {
 	if _, err := codec.Save(t.Context(), s, "pair", pair, codec.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	// A build of which most files are, though the first one is of another.
+	// Most files belong to one build, but the first one to another.
 	_, err = MergeFiles(t.Context(), s, []string{
 		"o-3-of-8", "p-0-of-8", "pair", "sealed", "q-1-of-4", "p-4-of-8", "p-5-of-8", "p-0-of-8", "p-1-of-8", "r-2-of-8",
 	}, false, codec.Limits{})
@@ -58,7 +58,7 @@ func TestMergeListsAllThatIsWrong(t *testing.T) {
 	}
 }
 
-// Long lists are cut short, and say so.
+// Long lists are cut short, with the number of omitted entries.
 func TestMergeListsAreBounded(t *testing.T) {
 	s := newStore()
 	putColumn(t, s, "ids", span(0, 300))
@@ -87,7 +87,7 @@ func TestMergeListsAreBounded(t *testing.T) {
 	}
 }
 
-// Parts that a faulty program gave the id of another build.
+// A faulty program gave the parts the id of another build.
 func TestMergeOfABuildThatDiffers(t *testing.T) {
 	s := parts(t)
 	b, _ := s.get("p-1-of-8")
@@ -109,8 +109,8 @@ func TestMergeOfABuildThatDiffers(t *testing.T) {
 	}
 }
 
-// Any tree of merges, in any order, on any number of processors, comes to the
-// bytes of one process.
+// Any tree of merges, in any order and on any number of processors, gives the same
+// bytes as one process.
 func TestMergeTrees(t *testing.T) {
 	rng := rand.New(rand.NewPCG(31, 32))
 	for _, set := range idSets() {
@@ -134,8 +134,8 @@ func TestMergeTrees(t *testing.T) {
 	}
 }
 
-// mergeGroups merges random groups, some of one part, into larger parts, and
-// those again, until it merges what is left.
+// mergeGroups merges random groups, some of one part, into larger parts, merges
+// these in the same way, and finally merges what remains.
 func mergeGroups(t *testing.T, s *memStore, names []string, rng *rand.Rand) *codec.Filter {
 	t.Helper()
 	for level := 0; len(names) > 4; level++ {
@@ -162,12 +162,12 @@ func mergeGroups(t *testing.T, s *memStore, names []string, rng *rand.Rand) *cod
 	return f
 }
 
-// drowsyStore counts the sources that hold a descriptor: from a read until
-// Rest.
+// drowsyStore counts the sources that hold a descriptor, which they do from a read
+// until Rest.
 type drowsyStore struct {
 	*memStore
 	awake, most atomic.Int64
-	swap        map[string]string // what is read after the first Rest
+	swap        map[string]string // files to read after the first Rest
 }
 
 type drowsySource struct {
@@ -203,7 +203,8 @@ func (d *drowsySource) Rest() error {
 	return nil
 }
 
-// Hundreds of parts are not open at a time, nor are their filters in memory.
+// A merge of hundreds of parts does not hold all files open or all filters in
+// memory.
 func TestMergeOfManyParts(t *testing.T) {
 	for _, kind := range []codec.Want{codec.WantBloom, codec.WantExact} {
 		s := &drowsyStore{memStore: newStore()}
@@ -241,7 +242,7 @@ func TestMergeOfManyParts(t *testing.T) {
 	}
 }
 
-// Sets that turn into bits do so within the limit.
+// Sets turn into bits within the limit.
 func TestMergeOfExactPartsIsBounded(t *testing.T) {
 	s := newStore()
 	putColumn(t, s, "ids", clusters(60_000, 30, "random", false))
@@ -261,7 +262,7 @@ func TestMergeOfExactPartsIsBounded(t *testing.T) {
 	}
 }
 
-// A pile is the union of what was put on it, and not much larger.
+// A pile is the union of the sets that were added, and not much larger.
 func TestPile(t *testing.T) {
 	rng := rand.New(rand.NewPCG(41, 42))
 	for range 20 {
@@ -296,15 +297,15 @@ func TestPile(t *testing.T) {
 	}
 }
 
-// What is read in the end is what was looked at before.
+// A merge fails if a part changes after its header was checked.
 func TestMergeOfAPartThatChanges(t *testing.T) {
 	s := &drowsyStore{memStore: parts(t), swap: map[string]string{"p-1-of-8": "o-1-of-8"}}
 	_, err := MergeFiles(t.Context(), s, []string{"p-0-of-8", "p-1-of-8"}, true, codec.Limits{})
 	refused(t, "a part that changes", err, syscall.ESTALE, "p-1-of-8: the file changed")
 }
 
-// Names are files, patterns and directories; what begins with _ or . is no
-// data, and what is to be left out is so only where it was searched for.
+// Names resolves files, patterns and directories. Names that begin with _ or . are
+// not data, and skip applies only to files that were searched for.
 func TestNames(t *testing.T) {
 	dir := t.TempDir()
 	var store storage.Local

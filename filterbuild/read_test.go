@@ -46,7 +46,7 @@ func sameBits(a, b *bloom.Filter) bool {
 		bytes.Equal(a.AppendBlocks(nil, 0, a.Params().Blocks), b.AppendBlocks(nil, 0, b.Params().Blocks))
 }
 
-// A file is mapped where it can be, and read where not, with the same result.
+// A file is mapped if possible, and read otherwise, with the same result.
 func TestReadMapsWhatItCan(t *testing.T) {
 	local := storage.Local{}
 	mem := newStore()
@@ -83,14 +83,14 @@ func TestReadMapsWhatItCan(t *testing.T) {
 	}
 }
 
-// unix reports whether Local maps files and filters may lie in them.
+// unix reports whether Local maps files and filters may be mapped.
 func unix() bool {
 	_, err := bloom.View(bloom.Params{Geometry: bloom.Split512, Hash: bloom.Hash{ID: bloom.XXH3}, Blocks: 1}, make([]byte, 64))
 	return runtime.GOOS != "windows" && runtime.GOOS != "plan9" && err == nil
 }
 
-// Damage is found in a mapped file as in any other, and a change while it is
-// used at Close.
+// Damage to a mapped file is found as in any other, and a change during use is
+// reported by Close.
 func TestReadMappedDamage(t *testing.T) {
 	f := randomFilter(t, bloom.Split512, 50_000, 40_000, nil)
 	name := filepath.Join(t.TempDir(), "f.bjf")
@@ -127,7 +127,7 @@ func TestReadMappedDamage(t *testing.T) {
 	}
 }
 
-// stubborn is a source that says it can be mapped and then cannot.
+// stubborn is a source that claims to be mappable but fails to map.
 type stubborn struct{ storage.Reader }
 
 func (stubborn) Map() ([]byte, func() error, error) { return nil, nil, errors.New("no map today") }
@@ -151,8 +151,8 @@ func TestReadFallsBack(t *testing.T) {
 	}
 }
 
-// Partial Bloom filters of several chunks are those of all keys when merged,
-// in whatever order and however each is stored.
+// Partial Bloom filters of several chunks, merged in any order and stored in any
+// way, equal the filter of all keys.
 func TestMergeOfManyChunks(t *testing.T) {
 	const of = 9
 	for _, g := range bloom.Geometries() {

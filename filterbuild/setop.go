@@ -65,7 +65,7 @@ func Combine(ctx context.Context, op SetOp, filters ...*codec.Filter) (*codec.Fi
 	if err != nil {
 		return nil, err
 	}
-	for i := range parts { // by which the result says what it was made from
+	for i := range parts { // the result records what it was made from
 		if parts[i].digest, err = filters[i].Digest(); err != nil {
 			return nil, fmt.Errorf("%s: %w", parts[i].name, err)
 		}

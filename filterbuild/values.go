@@ -11,19 +11,19 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// NewBuilder returns a builder of a filter whose keys a program adds, without
-// files. o.Key names the columns, with their types (`user::int64`) or with their
+// NewBuilder returns a builder for a filter without ID files: the program adds the
+// keys. o.Key names the columns, with their types (`user::int64`) or with their
 // classes in o.Classes.
 //
-// Without o.Capacity, keys wait until Finish, when their number is known: in
-// memory or, above o.Memory, on disk. With o.Shard the filter is partial, and
-// needs o.Capacity and o.Identity, equal for all shards.
+// Without o.Capacity, keys wait until Finish, when their number is known: in memory
+// or, above o.Memory, on disk. With o.Shard the filter is partial; o.Capacity and
+// o.Identity are then required, and must be equal for all shards.
 //
-// A filter depends on the union of its keys and the options: neither on the
-// number of workers or shards, nor on which of them was given which keys. It is
-// that of a build from files with the same keys and options, except for the build
-// ID, into which o.Identity goes in place of the files, and except that no sample
-// is taken first that spares trying an exact set of keys that lie far apart.
+// A filter depends on the union of its keys and on the options, not on the number of
+// workers or shards or on how the keys are divided among them. It equals the filter
+// of a build from files with the same keys and options, with two exceptions: the
+// build ID contains o.Identity instead of the files' identity, and there is no
+// sample from which to see early that the keys are too far apart for an exact set.
 func NewBuilder(o Options) (*Builder, error) {
 	p, columns, err := newPlan(o)
 	if err != nil {
@@ -59,7 +59,7 @@ func NewBuilder(o Options) (*Builder, error) {
 	return b, b.divide(unfolded)
 }
 
-// given takes the classes of the key columns from the options.
+// given sets the classes of the key columns from the options.
 func (p *Plan) given(columns []key.Column) error {
 	o := p.opts
 	p.Spec.Classes = slices.Clone(o.Classes)
@@ -90,10 +90,11 @@ func (p *Plan) given(columns []key.Column) error {
 	return nil
 }
 
-// Add puts in the keys of all rows. Rows with a NULL have none. Strings are
-// brought under the filter's rule, and numbers are converted to its class. A
-// value that cannot be a key, because it is no UUID under the rule uuid, or has
-// no equal in the class, is an error: the filter would deny what was added.
+// Add adds the keys of all rows; a row with a NULL has none. It normalizes strings by
+// the filter's rule and converts numbers to the filter's class. A value that cannot
+// be a key, because it is not a UUID although the rule requires one or has no equal
+// in the class, is an error: otherwise the filter would reject a value that was
+// added.
 func (w *Worker) Add(v key.Values) error {
 	if w.values == nil {
 		w.values = key.NewValueEncoder(w.b.keys)

@@ -20,8 +20,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// given builds a filter of values, which so many workers add at the same time,
-// each a part of the rows.
+// given builds a filter of values. Several workers add them concurrently, each a
+// part of the rows.
 func given(t testing.TB, o Options, workers int, n int, values func(lo, hi int) key.Values) (*codec.Filter, Report) {
 	t.Helper()
 	b, err := NewBuilder(o)
@@ -53,15 +53,15 @@ func given(t testing.TB, o Options, workers int, n int, values func(lo, hi int) 
 	return f, rep
 }
 
-// shuffled returns the integers below n, times step, in an order of their own.
+// shuffled returns the integers below n, multiplied by step, in shuffled order.
 func shuffled(n int, step int64) []int64 {
 	ids := numbers(n, func(i int) int64 { return (int64(i) - int64(n)/2) * step })
 	rand.New(rand.NewPCG(1, 2)).Shuffle(n, func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 	return ids
 }
 
-// A filter from values is, byte for byte but for the build id, that of files with
-// the same keys, whatever the kind, the class, the options and the number of
+// Except for the build id, a filter from values has the same bytes as one from
+// files with the same keys, for every kind, class, set of options and number of
 // workers and shards.
 func TestBuilderAsFromFiles(t *testing.T) {
 	const n = 30_000
@@ -103,7 +103,7 @@ func TestBuilderAsFromFiles(t *testing.T) {
 		o.Classes, o.Identity = c.classes, []byte("these")
 		for _, workers := range []int{1, 4} {
 			o.Threads = workers
-			for _, capacity := range []uint64{c.opts.Capacity, max(c.opts.Capacity, n)} { // which files tell
+			for _, capacity := range []uint64{c.opts.Capacity, max(c.opts.Capacity, n)} { // n is what a build from files uses
 				o.Capacity = capacity
 				f, rep := given(t, o, workers, n, c.values)
 				if id := f.BuildID; id == want.BuildID || id == [32]byte{} {
@@ -115,7 +115,7 @@ func TestBuilderAsFromFiles(t *testing.T) {
 				}
 			}
 		}
-		// Shards, in memory, merged in one go and in steps.
+		// Shards in memory, merged at once and in steps.
 		o.Capacity = max(c.opts.Capacity, n)
 		var parts []*codec.Filter
 		for i := range uint32(5) {
@@ -150,7 +150,7 @@ func TestBuilderAsFromFiles(t *testing.T) {
 	}
 }
 
-// What cannot be a filter is refused before a key is added.
+// Options that no filter can meet are refused before a key is added.
 func TestBuilderRefuses(t *testing.T) {
 	shard := partition.Shard{Index: 1, Of: 4}
 	for what, c := range map[string]struct {
@@ -181,7 +181,7 @@ func TestBuilderRefuses(t *testing.T) {
 	}
 }
 
-// A value that the filter would deny is an error, and a NULL is no key.
+// A value that the filter would reject is an error, and a NULL is not a key.
 func TestWorkerAdd(t *testing.T) {
 	floats := array.NewFloat64Builder(memory.DefaultAllocator)
 	floats.AppendValues([]float64{1, 2}, nil)
@@ -233,7 +233,7 @@ func TestWorkerAdd(t *testing.T) {
 	}
 }
 
-// Keys of which nobody knows the number wait on disk when they exceed the budget.
+// If their number is unknown, keys that exceed the budget wait on disk.
 func TestBuilderWaits(t *testing.T) {
 	ids := shuffled(400_000, 7919)
 	o := Options{Key: "a::int64", Kind: codec.WantBloom, Threads: 2, TempDir: t.TempDir()}
@@ -248,7 +248,7 @@ func TestBuilderWaits(t *testing.T) {
 	}
 }
 
-// The rules of a merge in memory are those of files.
+// A merge in memory follows the same rules as a merge of files.
 func TestMergeRefuses(t *testing.T) {
 	part := func(name string, i, of uint32, change func(*Options)) *codec.Filter {
 		o := Options{Key: "a::int64", Capacity: 1000, Shard: partition.Shard{Index: i, Of: of}, Identity: []byte(name)}
@@ -288,7 +288,7 @@ func TestMergeRefuses(t *testing.T) {
 	}
 }
 
-// Set operations in memory come to what those of files come to.
+// Set operations in memory give the same results as those on files.
 func TestCombineInMemory(t *testing.T) {
 	s := newStore()
 	var filters []*codec.Filter

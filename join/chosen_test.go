@@ -164,7 +164,7 @@ func spoiled(t testing.TB, files []*partition.File, columns ...string) []*partit
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := parquet.Open(bytes.NewReader(b), int64(len(b)), f.Name)
+		p, err := parquet.Open(nil, bytes.NewReader(b), int64(len(b)), f.Name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -276,7 +276,7 @@ func stored(t testing.TB, b []byte, format partition.Format) (columns string, ro
 		}
 		defer f.Close()
 		if bits.UintSize < 64 { // arrow/go's reader panics, for a count that is not aligned
-			p, err := arrowparquet.OpenParquet(bytes.NewReader(b), int64(len(b)), "stored", memory.DefaultAllocator)
+			p, err := arrowparquet.OpenParquet(bytes.NewReader(b), int64(len(b)), "stored", arrowparquet.ParquetOptions{})
 			if err != nil {
 				return "", nil, err
 			}

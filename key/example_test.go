@@ -7,8 +7,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// Values of different types meet by value: what is made of them are keys of the
-// class that is asked for.
+// Values of different types compare by value: they become keys of the requested
+// class.
 func ExampleValueEncoder() {
 	enc := key.NewValueEncoder(key.Options{Classes: []key.Class{key.Integer}})
 	show := func(_ int, b *key.Batch) error {
@@ -28,7 +28,7 @@ func ExampleValueEncoder() {
 	// mismatch: key class: want integer, got text or binary (convert the values to the class of the key)
 }
 
-// A composite key has one column of values for each of its parts.
+// A composite key has one column of values per part.
 func ExampleColumns() {
 	users, days := []int64{7, 7}, []string{"Mon", "Tue"}
 	v := key.Columns(key.Int64s(users), key.Strings(days))
@@ -43,7 +43,7 @@ func ExampleColumns() {
 	// <nil>
 }
 
-// A column is named by a path, and may be cast.
+// A column is named by a path, and may have a cast.
 func ExampleParseColumns() {
 	columns, err := key.ParseColumns(`user.id::int64,"a.b"`)
 	for _, c := range columns {

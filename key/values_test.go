@@ -56,7 +56,7 @@ func keysOf(b *key.Batch) (rows []string) {
 	return rows
 }
 
-// byArrow returns the keys of arrays by way of a record.
+// byArrow returns the keys of arrays, made from a record.
 func byArrow(t testing.TB, o key.Options, arrays ...arrow.Array) (rows []string) {
 	t.Helper()
 	var fields []arrow.Field
@@ -79,8 +79,8 @@ func byArrow(t testing.TB, o key.Options, arrays ...arrow.Array) (rows []string)
 	return keysOf(&b)
 }
 
-// The keys of Go values are those of Arrow arrays of the same values, whatever
-// the class and rule of the other side.
+// The keys of Go values equal those of Arrow arrays with the same values, for every
+// class and rule of the other side.
 func TestValues(t *testing.T) {
 	ints := made(manyValues, func(i int) int64 { return int64(i-manyValues/2) * 7919 })
 	naturals := made(manyValues, func(i int) uint64 { return math.MaxUint64 - uint64(i)*9000 })
@@ -148,7 +148,7 @@ func TestValues(t *testing.T) {
 	} {
 		want := byArrow(t, key.Options{Classes: c.classes, Rule: orNone(c.rule, c.arrays)}, c.arrays...)
 		enc := key.NewValueEncoder(key.Options{Classes: c.classes, Rule: c.rule})
-		for round := range 2 { // the second one in used memory
+		for round := range 2 { // the second one in reused memory
 			var got []string
 			err := enc.Encode(c.values, func(first int, b *key.Batch) error {
 				if first != len(got) {
@@ -167,8 +167,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// orNone returns a rule for an Encoder, which refuses one that is about none of
-// the columns.
+// orNone returns the rule for an Encoder, which refuses a rule that applies to none
+// of the columns.
 func orNone(r key.Rule, arrays []arrow.Array) key.Rule {
 	for _, a := range arrays {
 		if c, _ := key.ClassOf(a.DataType()); r.Concerns([]key.Class{c}) {
@@ -213,14 +213,14 @@ func TestValuesRefused(t *testing.T) {
 	}
 }
 
-// Integers are used where they lie, and a call allocates next to nothing.
+// Integers are used without a copy, and a call allocates almost nothing.
 func TestValuesAllocate(t *testing.T) {
 	ids := make([]int64, 1<<20)
 	enc := key.NewValueEncoder(key.Options{Classes: []key.Class{key.Integer}})
 	run := func() {
 		err := enc.Encode(key.Int64s(ids), func(first int, b *key.Batch) error {
 			if v, _ := b.Ints(); uint64(first) < uint64(len(ids)) && len(v) > 0 {
-				ids[first] = 77 // shows in the batch, as it is no copy
+				ids[first] = 77 // visible in the batch, as it is not a copy
 				if v[0] != 77 {
 					t.Error("integers are copied")
 				}

@@ -273,7 +273,7 @@ func ownContents(t testing.TB, path string, kv metadata.KeyValueMetadata) (rows 
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := arrowparquet.OpenParquet(bytes.NewReader(b), int64(len(b)), path, memory.DefaultAllocator)
+	p, err := arrowparquet.OpenParquet(bytes.NewReader(b), int64(len(b)), path, arrowparquet.ParquetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -285,7 +285,7 @@ func TestPagesSameBytes(t *testing.T) {
 func damage(t testing.TB, path string, group, leaf int) {
 	t.Helper()
 	b := []byte(get(t, path))
-	f, err := parquet.Open(bytes.NewReader(b), int64(len(b)), path)
+	f, err := parquet.Open(nil, bytes.NewReader(b), int64(len(b)), path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func TestParquetBloomFilters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := parquet.Open(data, info.Size(), name)
+		f, err := parquet.Open(nil, data, info.Size(), name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -288,7 +288,7 @@ def casts(t, part, parts):
     rng = random.Random(f"casts {part}")
     every = list(itertools.product(sources(), TO))
     rng.shuffle(every)
-    for source, (to, kind) in every[part :: parts if harness.FULL else 8 * parts]:
+    for source, (to, kind) in every[part :: parts if harness.FULL else 12 * parts]:
         one(t, rng, source, to, kind)
 
 

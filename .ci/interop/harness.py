@@ -11,7 +11,7 @@ import traceback
 import readers
 
 
-FULL = bool(os.environ.get("BLOOMJOIN_INTEROP_FULL"))  # more of each: random cases, files
+FULL = bool(os.environ.get("BLOOMJOIN_ALL"))  # all random cases and files
 
 
 def cpu():

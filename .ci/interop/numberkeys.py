@@ -277,7 +277,7 @@ def classes(t, part, parts):
     all_values = values()
     every = list(itertools.product(types(), types()))
     rng.shuffle(every)
-    every = every[part::parts] if harness.FULL else every[part :: 8 * parts]
+    every = every[part::parts] if harness.FULL else every[part :: 12 * parts]
     for a, b in every:
         layout = rng.choice(list(LAYOUTS))
         made = pair(t, rng, a, b, layout, all_values, KINDS if harness.FULL else rng.sample(KINDS, 2))

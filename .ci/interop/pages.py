@@ -16,7 +16,7 @@ import identity
 import rawfile
 import tables
 
-CASES = 800 if harness.FULL else 40  # random files
+CASES = 800 if harness.FULL else 25  # random files
 SEED = 20
 
 

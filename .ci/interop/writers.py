@@ -21,7 +21,7 @@ import otherfiles
 import readers
 import tables
 
-SHARE = 1 if harness.FULL else 3  # a column is joined with one of so many of its files, another with another
+SHARE = 1 if harness.FULL else 4  # a column is joined with one of so many of its files, another with another
 ABSENT = 3  # IDs that no row has, for each column
 
 

@@ -35,7 +35,7 @@ func openBytes(b []byte, stream bool, mem memory.Allocator) (*Table, error) {
 	if stream {
 		return OpenStream(bytesOpener(b), "test", mem, StreamOptions{})
 	}
-	return OpenFile(bytes.NewReader(b), int64(len(b)), "test", mem)
+	return OpenFile(0, bytes.NewReader(b), int64(len(b)), "test", mem)
 }
 
 // walk opens b and reads every value of every array, including those at NULLs. It

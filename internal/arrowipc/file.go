@@ -43,15 +43,10 @@ type fileSource struct {
 }
 
 // OpenFile opens the IPC file of size bytes in r. name is used in error messages.
-// It reads and checks the footer; batches are checked when they are read. mem
+// It reads and checks the footer; batches are checked when they are read. budget is
+// the process's memory budget in bytes, which limits the footer; 0: unlimited. mem
 // allocates the memory of records; nil: the Go heap.
-func OpenFile(r io.ReaderAt, size int64, name string, mem memory.Allocator) (*Table, error) {
-	return OpenFileIn(0, r, size, name, mem)
-}
-
-// OpenFileIn is [OpenFile] with the process's memory budget in bytes, which limits
-// the footer; 0: unlimited.
-func OpenFileIn(budget int64, r io.ReaderAt, size int64, name string, mem memory.Allocator) (*Table, error) {
+func OpenFile(budget int64, r io.ReaderAt, size int64, name string, mem memory.Allocator) (*Table, error) {
 	if mem == nil {
 		mem = memory.NewGoAllocator()
 	}

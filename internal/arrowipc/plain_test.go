@@ -33,7 +33,7 @@ func TestPlainLayouts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := OpenFile(bytes.NewReader(b), int64(len(b)), c.file, mem)
+		f, err := OpenFile(0, bytes.NewReader(b), int64(len(b)), c.file, mem)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestPlainLayouts(t *testing.T) {
 		if err := f.Close(); err != nil {
 			t.Fatal(err)
 		}
-		g, err := OpenFile(bytes.NewReader(again.Bytes()), int64(again.Len()), c.file, mem)
+		g, err := OpenFile(0, bytes.NewReader(again.Bytes()), int64(again.Len()), c.file, mem)
 		if err != nil {
 			t.Fatal(err)
 		}

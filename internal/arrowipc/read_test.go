@@ -366,7 +366,7 @@ func TestStorageError(t *testing.T) {
 			}
 			return bytes.NewReader(b).ReadAt(p, off)
 		})
-		tab, err := OpenFile(r, int64(len(b)), "x", mem)
+		tab, err := OpenFile(0, r, int64(len(b)), "x", mem)
 		if err == nil {
 			_, err = read(tab)
 			tab.Close()

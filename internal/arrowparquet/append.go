@@ -18,11 +18,11 @@ const DefaultRowGroupBytes = 64 << 20
 // values at a time.
 const pieceBytes = 4 << 20
 
-// Appender adds records to an open Parquet file, in row groups of their own. The
+// appender adds records to an open Parquet file, in row groups of their own. The
 // output does not depend on how the rows are divided into records. It is not safe
 // for concurrent use, nor for use concurrent with other writers of row groups to
 // the file.
-type Appender struct {
+type appender struct {
 	file     *parquet.Writer
 	schema   *arrow.Schema
 	plan     *schemaPlan
@@ -36,25 +36,13 @@ type Appender struct {
 	err    error // first error; sticky
 }
 
-// NewAppender returns an Appender of records with the given schema to w, whose
-// schema must be the one they are written with. Only opts' row group sizes are
-// used.
-func NewAppender(w *parquet.Writer, sc *arrow.Schema, opts WriterOptions) (*Appender, error) {
-	plan, err := planSchema(sc)
-	if err != nil {
-		return nil, err
-	}
-	if diff, same := parquet.SameSchema(plan.elements, w.Schema()); !same {
-		return nil, fault.Mismatch(fault.At{}, "schema", "that of the file", diff)
-	}
-	return newAppender(w, sc, plan, opts)
-}
-
-func newAppender(w *parquet.Writer, sc *arrow.Schema, plan *schemaPlan, opts WriterOptions) (*Appender, error) {
+// newAppender returns an appender to w of records with the given schema, which
+// must be the one that w was made for. Of opts it uses the sizes of row groups.
+func newAppender(w *parquet.Writer, sc *arrow.Schema, plan *schemaPlan, opts WriterOptions) (*appender, error) {
 	if opts.RowGroupRows < 0 || opts.RowGroupBytes < 0 {
 		return nil, fmt.Errorf("row groups of %d rows and %d bytes", opts.RowGroupRows, opts.RowGroupBytes)
 	}
-	a := &Appender{file: w, schema: sc, plan: plan, maxRows: opts.RowGroupRows, maxBytes: opts.RowGroupBytes}
+	a := &appender{file: w, schema: sc, plan: plan, maxRows: opts.RowGroupRows, maxBytes: opts.RowGroupBytes}
 	if a.maxRows == 0 {
 		a.maxRows = DefaultRowGroupRows
 	}
@@ -64,9 +52,9 @@ func newAppender(w *parquet.Writer, sc *arrow.Schema, plan *schemaPlan, opts Wri
 	return a, nil
 }
 
-// Write adds the rows of rec, whose columns must have the types of the file's. It
+// write adds the rows of rec, whose columns must have the types of the file's. It
 // keeps no reference to rec. After an error every later call returns it.
-func (a *Appender) Write(rec arrow.Record) error {
+func (a *appender) write(rec arrow.Record) error {
 	if a.err != nil {
 		return a.err
 	}
@@ -84,7 +72,7 @@ func (a *Appender) Write(rec arrow.Record) error {
 		}
 		from += n
 		if full && a.err == nil {
-			a.err = a.flush()
+			a.err = a.writeGroup()
 		}
 	}
 	return a.err
@@ -92,7 +80,7 @@ func (a *Appender) Write(rec arrow.Record) error {
 
 // fitting returns the number of rows, starting with from, to add next: at most what
 // fits the pending row group. full reports whether the row group is then full.
-func (a *Appender) fitting(sizes *rowSizes, from, end int64) (n int64, full bool, err error) {
+func (a *appender) fitting(sizes *rowSizes, from, end int64) (n int64, full bool, err error) {
 	defer recovered("measuring rows", &err)
 	for piece := int64(0); from+n < end && piece < pieceBytes; n++ {
 		size := sizes.row(int(from + n))
@@ -109,7 +97,7 @@ func (a *Appender) fitting(sizes *rowSizes, from, end int64) (n int64, full bool
 	return n, false, nil
 }
 
-func (a *Appender) checkColumns(rec arrow.Record) error {
+func (a *appender) checkColumns(rec arrow.Record) error {
 	if int(rec.NumCols()) != a.schema.NumFields() {
 		return fault.Mismatch(fault.At{}, "columns of a record",
 			fmt.Sprint(a.schema.NumFields()), fmt.Sprint(rec.NumCols()))
@@ -123,7 +111,7 @@ func (a *Appender) checkColumns(rec arrow.Record) error {
 }
 
 // add adds the rows of rec to the pending row group and releases rec.
-func (a *Appender) add(rec arrow.Record) (err error) {
+func (a *appender) add(rec arrow.Record) (err error) {
 	defer recovered("writing rows", &err)
 	defer rec.Release()
 	if a.chunks == nil {
@@ -148,15 +136,15 @@ func (a *Appender) add(rec arrow.Record) (err error) {
 	return nil
 }
 
-// Flush writes the pending rows as a row group.
-func (a *Appender) Flush() error {
+// flush writes the pending rows as a row group.
+func (a *appender) flush() error {
 	if a.err == nil && a.rows > 0 {
-		a.err = a.flush()
+		a.err = a.writeGroup()
 	}
 	return a.err
 }
 
-func (a *Appender) flush() error {
+func (a *appender) writeGroup() error {
 	chunks := make([]*parquet.EncodedChunk, len(a.chunks))
 	for i, c := range a.chunks {
 		var err error

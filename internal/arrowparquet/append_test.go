@@ -9,7 +9,6 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/parquet-go/parquet-go/format"
 )
@@ -27,18 +26,22 @@ func TestAppender(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := NewAppender(w, rec.Schema(), WriterOptions{RowGroupRows: 20})
+	plan, err := planSchema(rec.Schema())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Write(rec); err != nil {
+	a, err := newAppender(w, rec.Schema(), plan, WriterOptions{RowGroupRows: 20})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Flush(); err != nil {
+	if err := a.write(rec); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.flush(); err != nil {
 		t.Fatal(err)
 	}
 	appendPages(t, w, f)
-	if err := errors.Join(a.Flush(), a.Write(rec), a.Flush()); err != nil {
+	if err := errors.Join(a.flush(), a.write(rec), a.flush()); err != nil {
 		t.Fatal(err)
 	}
 	rows, n, err := w.Close()
@@ -93,24 +96,6 @@ func appendPages(t *testing.T, w *parquet.Writer, f *parquet.File) {
 		if err := w.RowGroup(f.RowGroups[g].Rows, chunks); err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-func TestAppenderOfAnotherSchema(t *testing.T) {
-	a, b := oneColumn(arrow.PrimitiveTypes.Int64), oneColumn(arrow.PrimitiveTypes.Int32)
-	plan, err := planSchema(a)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := parquet.NewWriter(io.Discard, plan.elements, nil, parquet.WriterOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := NewAppender(w, a, WriterOptions{}); err != nil {
-		t.Error(err)
-	}
-	if _, err := NewAppender(w, b, WriterOptions{}); !errors.Is(err, fault.ErrMismatch) {
-		t.Errorf("got %v", err)
 	}
 }
 

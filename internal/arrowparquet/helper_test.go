@@ -109,7 +109,7 @@ func written(t testing.TB, rec arrow.Record, step int64, opts WriterOptions) []b
 }
 
 func open(t testing.TB, b []byte, mem memory.Allocator) *Parquet {
-	p, err := OpenParquet(bytes.NewReader(b), int64(len(b)), "x.parquet", mem)
+	p, err := OpenParquet(bytes.NewReader(b), int64(len(b)), "x.parquet", ParquetOptions{Mem: mem})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func open(t testing.TB, b []byte, mem memory.Allocator) *Parquet {
 
 // openIn is open for a file whose pages are charged to the room.
 func openIn(t testing.TB, b []byte, room *parquet.Room) *Parquet {
-	p, err := OpenParquetWith(bytes.NewReader(b), int64(len(b)), "x.parquet", ParquetOptions{Room: room})
+	p, err := OpenParquet(bytes.NewReader(b), int64(len(b)), "x.parquet", ParquetOptions{Room: room})
 	if err != nil {
 		t.Fatal(err)
 	}

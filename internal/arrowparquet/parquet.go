@@ -37,12 +37,6 @@ type Parquet struct {
 	buffers *sync.Pool // of *parquet.Buffers
 }
 
-// OpenParquet opens the Parquet file of size bytes in r. name is used in errors.
-// mem may be nil. The Parquet keeps r, which the caller closes.
-func OpenParquet(r io.ReaderAt, size int64, name string, mem memory.Allocator) (p *Parquet, err error) {
-	return OpenParquetWith(r, size, name, ParquetOptions{Mem: mem})
-}
-
 // ParquetOptions control how a Parquet file is opened. The zero value is valid.
 type ParquetOptions struct {
 	Mem  memory.Allocator // nil: Go's allocator
@@ -57,10 +51,11 @@ type ParquetOptions struct {
 	Int96Nanos bool
 }
 
-// OpenParquetWith is [OpenParquet] with options.
-func OpenParquetWith(r io.ReaderAt, size int64, name string, opts ParquetOptions) (p *Parquet, err error) {
+// OpenParquet opens the Parquet file of size bytes in r. name is used in errors.
+// The Parquet keeps r, which the caller closes.
+func OpenParquet(r io.ReaderAt, size int64, name string, opts ParquetOptions) (p *Parquet, err error) {
 	defer panics.Recover(fault.At{File: name}, &err)
-	f, err := parquet.OpenIn(opts.Room, r, size, name)
+	f, err := parquet.Open(opts.Room, r, size, name)
 	if err != nil {
 		return nil, err
 	}

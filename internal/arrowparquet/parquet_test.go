@@ -327,7 +327,7 @@ func TestMutations(t *testing.T) {
 }
 
 func readAll(b []byte, mem memory.Allocator) error {
-	p, err := OpenParquet(bytes.NewReader(b), int64(len(b)), "x.parquet", mem)
+	p, err := OpenParquet(bytes.NewReader(b), int64(len(b)), "x.parquet", ParquetOptions{Mem: mem})
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 func opened(t testing.TB, b []byte) *parquet.File {
-	f, err := parquet.Open(bytes.NewReader(b), int64(len(b)), "x")
+	f, err := parquet.Open(nil, bytes.NewReader(b), int64(len(b)), "x")
 	if err != nil {
 		t.Fatal(err)
 	}

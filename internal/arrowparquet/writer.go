@@ -40,7 +40,7 @@ var writerCodecs = map[string]format.CompressionCodec{
 // concurrent use.
 type ParquetWriter struct {
 	file   *parquet.Writer
-	rows   *Appender
+	rows   *appender
 	err    error // returned by Close
 	closed bool
 }
@@ -81,7 +81,7 @@ func (w *ParquetWriter) Write(rec arrow.Record) error {
 	if w.closed {
 		return errors.New("write to a closed Parquet file")
 	}
-	return w.rows.Write(rec)
+	return w.rows.write(rec)
 }
 
 // Close writes pending rows and the footer, and returns the number of rows and
@@ -93,7 +93,7 @@ func (w *ParquetWriter) Close() (rows, bytes int64, err error) {
 		return 0, 0, w.err
 	}
 	w.closed = true
-	if w.err = w.rows.Flush(); w.err != nil {
+	if w.err = w.rows.flush(); w.err != nil {
 		return 0, 0, w.err
 	}
 	rows, bytes, w.err = w.file.Close()

@@ -232,7 +232,7 @@ func TestStatistics(t *testing.T) {
 	rec := record(t, mem, everything(), rowsJSON(40))
 	defer rec.Release()
 	b := written(t, rec, 40, WriterOptions{})
-	f, err := parquet.Open(bytes.NewReader(b), int64(len(b)), "x")
+	f, err := parquet.Open(nil, bytes.NewReader(b), int64(len(b)), "x")
 	if err != nil {
 		t.Fatal(err)
 	}

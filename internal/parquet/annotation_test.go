@@ -70,7 +70,7 @@ func TestAnnotationsOfFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := Open(bytes.NewReader(b), int64(len(b)), path)
+		f, err := Open(nil, bytes.NewReader(b), int64(len(b)), path)
 		if err != nil {
 			continue
 		}

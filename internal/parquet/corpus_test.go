@@ -49,7 +49,7 @@ func validate(path string) error {
 	if err != nil {
 		return err
 	}
-	f, err := parquet.Open(strings.NewReader(string(b)), int64(len(b)), filepath.Base(path))
+	f, err := parquet.Open(nil, strings.NewReader(string(b)), int64(len(b)), filepath.Base(path))
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func validate(path string) error {
 	defer cancel()
 	for g := range f.RowGroups {
 		for l := range f.Leaves {
-			if err := f.ValidateChunk(ctx, g, l); err != nil {
+			if err := measured(ctx, f, g, l); err != nil {
 				return err
 			}
 		}

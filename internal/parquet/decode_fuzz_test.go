@@ -61,7 +61,7 @@ func seedPages(f *testing.F, visit func(p *seedPage)) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		file, err := Open(bytes.NewReader(b), int64(len(b)), path)
+		file, err := Open(nil, bytes.NewReader(b), int64(len(b)), path)
 		if err != nil {
 			continue // encrypted, or corrupt
 		}

@@ -7,7 +7,7 @@
 // the walk to some rows: pages without any of them are not decompressed, and in the
 // others only the entries of these rows are decoded. [File.OffsetIndex],
 // [File.ColumnIndex] and [File.BloomFilter] help to decide what need not be read.
-// [File.Measure] and [File.ValidateChunk] decode a whole chunk and keep nothing.
+// [File.Measure] decodes a whole chunk and keeps nothing.
 //
 // Between files: [File.Project] and [Union] make the schema of an output;
 // [NewAdapter] converts a file's pages to it.

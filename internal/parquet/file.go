@@ -52,14 +52,9 @@ type RowGroup struct {
 
 // Open reads the footer of a file of the given size and checks its whole structure.
 // name is only used in errors. The File keeps r, which must stay readable. Open
-// reads the first four bytes and the end of the file.
-func Open(r io.ReaderAt, size int64, name string) (f *File, err error) {
-	return OpenIn(nil, r, size, name)
-}
-
-// OpenIn is [Open] for a file whose footer and pages are charged to a room. Close
-// returns the footer's share.
-func OpenIn(room *Room, r io.ReaderAt, size int64, name string) (f *File, err error) {
+// reads the first four bytes and the end of the file. The footer and pages are
+// charged to room, which may be nil; Close returns the footer's share.
+func Open(room *Room, r io.ReaderAt, size int64, name string) (f *File, err error) {
 	at := fault.At{File: name}
 	defer panics.Recover(at, &err)
 	f = &File{Name: name, Size: size, r: r, room: room}

@@ -20,7 +20,7 @@ func TestIndexCorpus(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := parquet.Open(strings.NewReader(string(b)), int64(len(b)), filepath.Base(path))
+		f, err := parquet.Open(nil, strings.NewReader(string(b)), int64(len(b)), filepath.Base(path))
 		if err != nil {
 			continue
 		}

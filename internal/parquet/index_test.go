@@ -62,7 +62,7 @@ func (x indexed) file(t testing.TB) *parquet.File {
 	}
 	b = append(append(b, footer...), binary.LittleEndian.AppendUint32(nil, uint32(len(footer)))...)
 	b = append(b, "PAR1"...)
-	f, err := parquet.Open(bytes.NewReader(b), int64(len(b)), "indexed")
+	f, err := parquet.Open(nil, bytes.NewReader(b), int64(len(b)), "indexed")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func FuzzIndex(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		file, err := parquet.Open(bytes.NewReader(b), int64(len(b)), name)
+		file, err := parquet.Open(nil, bytes.NewReader(b), int64(len(b)), name)
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -22,17 +22,10 @@ type Footprint struct {
 	Shape  Shape   // of the rows measured
 }
 
-// ValidateChunk decodes a whole column chunk and reports the first error in it:
-// checksums, sizes, levels, values, and the totals in the footer. rowGroup and leaf
-// count from 0.
-func (f *File) ValidateChunk(ctx context.Context, rowGroup, leaf int) error {
-	_, err := f.Measure(ctx, new(Buffers), rowGroup, leaf, nil)
-	return err
-}
-
-// Measure validates a column chunk as [File.ValidateChunk] does and returns its
-// size in memory. If rows is not nil, it covers only these rows, which must be
-// ascending, and does not validate other pages.
+// Measure decodes a whole column chunk and returns its size in memory, or the first
+// error in it: checksums, sizes, levels, values, and the totals in the footer.
+// rowGroup and leaf count from 0. If rows is not nil, Measure covers only these
+// rows, which must be ascending, and does not validate other pages.
 func (f *File) Measure(ctx context.Context, buf *Buffers, rowGroup, leaf int, rows []uint32) (*Footprint, error) {
 	c := f.ChunkIn(buf, rowGroup, leaf)
 	n := f.RowGroups[rowGroup].Rows

@@ -30,7 +30,7 @@ type modelPage struct {
 
 // takeApart reads the file's pages.
 func takeApart(name string, b []byte) (*apart, error) {
-	f, err := Open(bytes.NewReader(b), int64(len(b)), name)
+	f, err := Open(nil, bytes.NewReader(b), int64(len(b)), name)
 	if err != nil {
 		return nil, err
 	}

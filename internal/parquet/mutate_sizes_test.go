@@ -81,7 +81,7 @@ func TestHostileSizes(t *testing.T) {
 
 // sizes reads the only chunk of a file, then every other row of it.
 func sizes(b []byte, n int) (errs []error) {
-	f, err := Open(bytes.NewReader(b), int64(len(b)), "x")
+	f, err := Open(nil, bytes.NewReader(b), int64(len(b)), "x")
 	if err != nil {
 		return []error{err}
 	}

@@ -152,7 +152,7 @@ type reading struct {
 
 // read opens a file and reads all of it, and also some rows of each chunk.
 func read(ctx context.Context, rng *rand.Rand, name string, b []byte) (r reading) {
-	f, err := Open(bytes.NewReader(b), int64(len(b)), name)
+	f, err := Open(nil, bytes.NewReader(b), int64(len(b)), name)
 	if err != nil {
 		r.open = err
 		r.bad = checkPlace(err, fault.At{File: name})

@@ -73,7 +73,7 @@ func onePage(t *testing.T, v2 bool, e SchemaElement, enc format.Encoding, dict [
 	b.Write(footer)
 	b.Write(binary.LittleEndian.AppendUint32(nil, uint32(len(footer))))
 	b.WriteString(magic)
-	f, err := Open(bytes.NewReader(b.Bytes()), int64(b.Len()), "made.parquet")
+	f, err := Open(nil, bytes.NewReader(b.Bytes()), int64(b.Len()), "made.parquet")
 	if err != nil {
 		t.Fatal(err)
 	}

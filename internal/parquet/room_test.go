@@ -40,12 +40,12 @@ func manyColumns(t *testing.T, n int) []byte {
 func TestFootersAreCharged(t *testing.T) {
 	b := manyColumns(t, 100_000)
 	room := NewRoom(64 << 20)
-	_, err := OpenIn(room, bytes.NewReader(b), int64(len(b)), "wide")
+	_, err := Open(room, bytes.NewReader(b), int64(len(b)), "wide")
 	if !errors.Is(err, fault.ErrMemory) || room.footers.Load() != 0 {
 		t.Errorf("%v, with %d bytes held", err, room.footers.Load())
 	}
 	room = NewRoom(1 << 30)
-	f, err := OpenIn(room, bytes.NewReader(b), int64(len(b)), "wide")
+	f, err := Open(room, bytes.NewReader(b), int64(len(b)), "wide")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestFootersShareSchemas(t *testing.T) {
 	room := NewRoom(32 << 20)
 	var first *File
 	for i := range 1000 { // 1 MiB each without the schema
-		f, err := OpenIn(room, bytes.NewReader(b), int64(len(b)), "wide")
+		f, err := Open(room, bytes.NewReader(b), int64(len(b)), "wide")
 		if err != nil {
 			if i < 2 || !errors.Is(err, fault.ErrMemory) {
 				t.Fatalf("file %d: %v", i, err)
@@ -80,7 +80,7 @@ func TestFootersShareSchemas(t *testing.T) {
 		t.Errorf("%d bytes held", room.footers.Load())
 	}
 	other := manyColumns(t, 999)
-	f, err := Open(bytes.NewReader(other), int64(len(other)), "other")
+	f, err := Open(nil, bytes.NewReader(other), int64(len(other)), "other")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestColumnsWithShortNames(t *testing.T) {
 		t.Skip("takes 1 GiB")
 	}
 	b := manyColumns(t, 300_000)
-	if _, err := Open(bytes.NewReader(b), int64(len(b)), "wide"); err != nil {
+	if _, err := Open(nil, bytes.NewReader(b), int64(len(b)), "wide"); err != nil {
 		t.Error(err)
 	}
 }

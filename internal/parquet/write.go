@@ -125,9 +125,6 @@ func (w *Writer) Leaves() []Leaf { return w.leaves }
 // Pool returns the pool that provides the Writer's memory.
 func (w *Writer) Pool() *Pool { return w.opts.Pool }
 
-// Schema returns the file's schema, depth first.
-func (w *Writer) Schema() []SchemaElement { return w.schema }
-
 // RowGroup writes a row group with the given number of rows: one chunk per leaf, in
 // the order of the leaves. The chunks cannot be used again.
 func (w *Writer) RowGroup(rows int64, chunks []*EncodedChunk) error {

@@ -357,7 +357,7 @@ func valueOf(l *Leaf, p *Page, dict *Dictionary, i int) []byte {
 
 // verify reads a file and compares it with the table it was written from.
 func (m *model) verify(t testing.TB, b []byte, opts WriterOptions) *File {
-	f, err := Open(bytes.NewReader(b), int64(len(b)), "written")
+	f, err := Open(nil, bytes.NewReader(b), int64(len(b)), "written")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,11 +10,11 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Bounds of floats prune only what is compared with integers or decimals: no
-// member is NaN then, which statistics leave out.
+// Float bounds are used only for members that are integers or decimals. No member
+// is then NaN, which statistics leave out.
 
-// newFloatOrder returns the order of a leaf of floats, and brings the bounds of
-// the members into it, rounded outward.
+// newFloatOrder returns the order of a float leaf, with the bounds of the members
+// rounded outward to floats.
 func newFloatOrder(l *parquet.Leaf, of key.Class, m members) (o order, ok bool) {
 	switch {
 	case l.Logical.Kind != parquet.None:
@@ -23,7 +23,7 @@ func newFloatOrder(l *parquet.Leaf, of key.Class, m members) (o order, ok bool) 
 		o.size = 4
 	case l.Type == format.Double:
 		o.size = 8
-	default: // halves compare as bytes in some writers' statistics
+	default: // some writers compare half floats as bytes
 		return o, false
 	}
 	lo, ok := key.Number(of, m.lo)
@@ -36,12 +36,12 @@ func newFloatOrder(l *parquet.Leaf, of key.Class, m members) (o order, ok bool) 
 	return o, true
 }
 
-// outward returns the nearest float that is not above r if to is -1, and not
-// below r if to is 1.
+// outward returns the nearest float that is not above r if to is -1, and not below
+// r if to is 1.
 func outward(r *big.Rat, to int) float64 {
 	f, _ := r.Float64()
 	switch exact := new(big.Rat).SetFloat64(f); {
-	case exact == nil && math.Signbit(f) == (to < 0): // beyond all floats, and so it shall be
+	case exact == nil && math.Signbit(f) == (to < 0): // an infinity on the wanted side
 		return f
 	case exact == nil:
 		return math.Copysign(math.MaxFloat64, f)
@@ -51,7 +51,8 @@ func outward(r *big.Rat, to int) float64 {
 	return f
 }
 
-// floatBytes returns bytes that compare as floats do; the two zeros are one.
+// floatBytes returns bytes that compare like floats. Both zeros give the same
+// bytes.
 func floatBytes(f float64) []byte {
 	b := math.Float64bits(f)
 	if f == 0 {
@@ -65,8 +66,8 @@ func floatBytes(f float64) []byte {
 	return binary.BigEndian.AppendUint64(nil, b)
 }
 
-// floatBound brings a bound of statistics into the form of floatBytes. ok is
-// false for NaN, which is no bound.
+// floatBound converts a bound from statistics to the form of floatBytes. ok is
+// false for NaN, which is not a bound.
 func floatBound(stored []byte) (b []byte, ok bool) {
 	var f float64
 	if len(stored) == 4 {

@@ -15,7 +15,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// TestFloatBytes: they compare as the floats do.
+// TestFloatBytes checks that the bytes compare like the floats.
 func TestFloatBytes(t *testing.T) {
 	floats := []float64{math.Inf(-1), -math.MaxFloat64, -1.5, -1, -math.SmallestNonzeroFloat64, 0, math.SmallestNonzeroFloat64, 0.1, 1, 1 << 53, math.MaxFloat64, math.Inf(1)}
 	for i, a := range floats {
@@ -39,7 +39,7 @@ func TestFloatBytes(t *testing.T) {
 	}
 }
 
-// TestOutward: no float lies between the result and the number.
+// TestOutward checks that no float lies between the result and the number.
 func TestOutward(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 10000 {
@@ -66,8 +66,8 @@ func TestOutward(t *testing.T) {
 	}
 }
 
-// TestPrunedNumbers: bounds of one class of numbers exclude members of another
-// only if no number is within both.
+// TestPrunedNumbers checks that bounds of one class of numbers exclude members of
+// another only if no number is within both.
 func TestPrunedNumbers(t *testing.T) {
 	double := &parquet.Leaf{Type: format.Double}
 	single := &parquet.Leaf{Type: format.Float}

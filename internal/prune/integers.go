@@ -39,7 +39,7 @@ func IntegerRange(f *parquet.File, path key.Path) (lo, hi float64, ok bool) {
 	return lo, hi, true
 }
 
-// about returns about the integer that b stands for.
+// about returns the approximate integer that b represents.
 func (o *order) about(b []byte) float64 {
 	v := o.integer(b)
 	if o.signed {

@@ -12,15 +12,15 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// members is what is known of the values that a filter's members have in one
-// key column.
+// members is what is known about the values of a filter's members in one key
+// column.
 type members struct {
-	lo, hi []byte     // in normal form as a part of a key, both included
-	set    *exact.Set // of all of them, or nil
-	empty  bool       // there are none
+	lo, hi []byte     // in normal form as a part of a key, inclusive
+	set    *exact.Set // all members, or nil if not known
+	empty  bool       // there are no members
 }
 
-// membersOf returns what is known of a key column's members.
+// membersOf returns what is known about a key column's members.
 func membersOf(m Members, column int) (members, bool) {
 	if m.Empty() {
 		return members{empty: true}, true
@@ -29,26 +29,25 @@ func membersOf(m Members, column int) (members, bool) {
 	return members{lo: lo, hi: hi, set: m.Exact()}, ok
 }
 
-// order is how the values of a leaf are ordered by their statistics, and where
-// the members are in that order. Values are brought to bytes that compare as
-// the values do: numbers to big-endian ones of a fixed width, signed ones with
-// their highest bit flipped.
+// order describes how statistics order the values of a leaf, and where the members
+// are in that order. Values are converted to bytes that compare like the values:
+// numbers to fixed-width big-endian bytes, with the highest bit flipped if signed.
 type order struct {
-	lo, hi []byte // of the members that the leaf can hold
-	empty  bool   // it can hold none
+	lo, hi []byte // bounds of the members that the leaf can hold
+	empty  bool   // it can hold none of them
 
 	size   int  // bytes of a value; 0: byte arrays
-	number bool // else bytes
-	float  bool // a number in 4 or 8 bytes of a float
+	number bool // false: bytes
+	float  bool // stored as a float of 4 or 8 bytes
 	signed bool
-	little bool     // little-endian as stored
-	least  *big.Int // of the values that the column's type allows; numbers only
+	little bool     // stored as little-endian
+	least  *big.Int // range of the values that the column's type allows; numbers only
 	most   *big.Int
 }
 
-// newOrder returns the order of a leaf's values, and brings the bounds of the
-// members, which are of class of, into it. ok is false where the order is not defined, or statistics in
-// it are not to be believed.
+// newOrder returns the order of a leaf's values and converts the bounds of the
+// members, whose class is of, to it. ok is false if the order is not defined or
+// statistics in that order are not reliable.
 func newOrder(l *parquet.Leaf, class, of key.Class, m members) (o order, ok bool) {
 	if class == key.Float {
 		return newFloatOrder(l, of, m)
@@ -74,7 +73,7 @@ func newByteOrder(l *parquet.Leaf, class key.Class, m members) (o order, ok bool
 	}
 	o.lo, o.hi = m.lo, m.hi
 	if class == key.Bytes {
-		// Several writers lose empty values when they take the minimum: the
+		// Several writers ignore empty values when they compute the minimum, so the
 		// empty value may be anywhere.
 		return o, l.Type == format.ByteArray && len(m.lo) > 0
 	}
@@ -83,11 +82,11 @@ func newByteOrder(l *parquet.Leaf, class key.Class, m members) (o order, ok bool
 	return o, fixed && l.Type == format.FixedLenByteArray && width == o.size
 }
 
-// maxDecimalWidth is that of the widest decimals that a key is read from.
+// maxDecimalWidth is the width of the widest decimals that can be keys.
 const maxDecimalWidth = 32
 
-// numbers fills in how the leaf stores numbers, and returns what number a one
-// is stored as.
+// numbers fills in how the leaf stores numbers, and returns the stored value of the
+// number one.
 func (o *order) numbers(l *parquet.Leaf, class key.Class) (perOne *big.Int, ok bool) {
 	o.number, o.little, o.signed = true, true, true
 	bits := 0
@@ -101,7 +100,7 @@ func (o *order) numbers(l *parquet.Leaf, class key.Class) (perOne *big.Int, ok b
 		if l.Logical.Kind != parquet.Decimal || o.size > maxDecimalWidth {
 			return nil, false
 		}
-	default: // INT96 has no order, decimals of any length are ordered in many ways
+	default: // INT96 has no order; decimals of variable length are ordered in several ways
 		return nil, false
 	}
 	perOne = big.NewInt(1)
@@ -128,8 +127,8 @@ func (o *order) numbers(l *parquet.Leaf, class key.Class) (perOne *big.Int, ok b
 	return perOne, true
 }
 
-// place brings the bounds of the members into the leaf's unit: the lower one
-// rounded up and the upper one down, since the leaf has nothing between.
+// place converts the bounds of the members to the leaf's unit. It rounds the lower
+// one up and the upper one down, because the leaf has no values in between.
 func (o *order) place(class key.Class, m members, perOne *big.Int) bool {
 	lo, ok := key.Number(class, m.lo)
 	hi, fine := key.Number(class, m.hi)
@@ -150,14 +149,14 @@ func (o *order) place(class key.Class, m members, perOne *big.Int) bool {
 	return true
 }
 
-func floor(r *big.Rat) *big.Int { return new(big.Int).Div(r.Num(), r.Denom()) } // Euclidean, of a positive divisor
+func floor(r *big.Rat) *big.Int { return new(big.Int).Div(r.Num(), r.Denom()) } // Euclidean division by a positive divisor
 
 func ceil(r *big.Rat) *big.Int {
 	n := floor(new(big.Rat).Neg(r))
 	return n.Neg(n)
 }
 
-// bytes returns a number that the leaf can hold in the order's form.
+// bytes converts a number that the leaf can hold to the form of the order.
 func (o *order) bytes(n *big.Int) []byte {
 	if o.signed {
 		n = new(big.Int).Add(n, new(big.Int).Lsh(big.NewInt(1), uint(8*o.size-1)))
@@ -165,8 +164,8 @@ func (o *order) bytes(n *big.Int) []byte {
 	return n.FillBytes(make([]byte, o.size))
 }
 
-// bound brings a bound of statistics into the order's form. ok is false for
-// what no value of the column is stored as.
+// bound converts a bound from statistics to the form of the order. ok is false if
+// the column cannot store such a value.
 func (o *order) bound(stored []byte) (b []byte, ok bool) {
 	if o.size > 0 && len(stored) != o.size {
 		return nil, false
@@ -187,8 +186,8 @@ func (o *order) bound(stored []byte) (b []byte, ok bool) {
 	return b, bytes.Compare(b, o.bytes(o.least)) >= 0 && bytes.Compare(b, o.bytes(o.most)) <= 0
 }
 
-// integer is the inverse of bytes, for leaves of up to 64 bits, in two's
-// complement of 64 bits if the leaf is signed.
+// integer is the inverse of bytes, for leaves of up to 64 bits. For a signed leaf
+// it returns 64-bit two's complement.
 func (o *order) integer(b []byte) uint64 {
 	v := binary.BigEndian.Uint64(append(make([]byte, 8-len(b)), b...))
 	if o.signed {
@@ -197,9 +196,9 @@ func (o *order) integer(b []byte) uint64 {
 	return v
 }
 
-// clip returns where members may be among values that lie, by the bounds of
-// statistics, from least to most; nil: no bound. ok is false if they are apart.
-// Bounds that make no sense are no bounds.
+// clip returns the range in which members may be among values that, according to
+// statistics, lie from least to most; nil: no bound. ok is false if there is no
+// such range. Invalid bounds are ignored.
 func (o *order) clip(least, most []byte) (lo, hi []byte, ok bool) {
 	lo, hi = o.lo, o.hi
 	if o.size == 0 && openEnded(most) {
@@ -215,7 +214,7 @@ func (o *order) clip(least, most []byte) (lo, hi []byte, ok bool) {
 		}
 	}
 	if least != nil && most != nil && bytes.Compare(least, most) > 0 {
-		return lo, hi, true // whoever wrote that knew another order
+		return lo, hi, true // the writer used another order
 	}
 	if least != nil && bytes.Compare(least, lo) > 0 {
 		lo = least
@@ -226,23 +225,23 @@ func (o *order) clip(least, most []byte) (lo, hi []byte, ok bool) {
 	return lo, hi, bytes.Compare(lo, hi) <= 0
 }
 
-// covers reports whether values that lie from least to most are all between the
-// members' bounds.
+// covers reports whether all values from least to most are between the members'
+// bounds.
 func (o *order) covers(least, most []byte) bool {
 	a, ok := o.bound(least)
 	b, fine := o.bound(most)
 	return least != nil && most != nil && ok && fine && bytes.Compare(o.lo, a) <= 0 && bytes.Compare(b, o.hi) <= 0
 }
 
-// apart reports whether no member is among values that lie from least to most,
-// as in clip. set, if not nil, are the members.
+// apart reports whether no member is among values from least to most, as in clip.
+// set, if not nil, contains all members.
 func (o *order) apart(least, most []byte, set *exact.Set) bool {
 	lo, hi, ok := o.clip(least, most)
 	return !ok || set != nil && !set.Any(o.integer(lo), o.integer(hi), o.signed)
 }
 
-// openEnded reports whether an upper bound of byte arrays may be one that was
-// cut off without being raised, as there is none above it of its length.
+// openEnded reports whether an upper bound of byte arrays may have been truncated
+// without being raised, because no value of its length is above it.
 func openEnded(b []byte) bool {
 	for _, x := range b {
 		if x != 0xff {

@@ -18,17 +18,17 @@ type column struct {
 	leaf  *parquet.Leaf
 	order order
 	set   *exact.Set // the members; nil if only their bounds are known
-	bloom bool       // Parquet's Bloom filters of the leaf are believed
+	bloom bool       // Parquet's Bloom filters of the leaf are reliable
 }
 
-// newColumn returns how a key column of a class can be pruned, where the members
-// are of class of. ok is false if it cannot.
+// newColumn returns how a key column of a class can be pruned if the members are of
+// class of. ok is false if it cannot.
 func newColumn(f *parquet.File, l *parquet.Leaf, class, of key.Class, m members) (p column, ok bool) {
 	if !knownOrder(f, l) || !boundsBelieved(f.Metadata.CreatedBy, l) {
 		return p, false
 	}
 	p = column{leaf: l}
-	if class == of { // else the leaf stores its members in another way
+	if class == of { // else the leaf stores the members differently
 		p.set, p.bloom = m.set, bloomBelieved(f.Metadata.CreatedBy, l)
 	}
 	p.order, ok = newOrder(l, class, of, m)
@@ -46,7 +46,7 @@ func (p *column) rows(g *rowGroup) ([][2]int64, error) {
 		return nil, nil
 	}
 	if p.set == nil && p.order.covers(least, most) {
-		return [][2]int64{{0, g.rows}}, nil // as are its pages: their index need not be read
+		return [][2]int64{{0, g.rows}}, nil // so are its pages: no need to read their index
 	}
 	ranges, err := p.pages(g, p.set)
 	if err != nil || len(ranges) == 0 {
@@ -62,7 +62,7 @@ func (p *column) rows(g *rowGroup) ([][2]int64, error) {
 	return p.pages(g, found)
 }
 
-// boundOf returns a bound of statistics, nil if it is not there.
+// boundOf returns a bound from statistics, or nil if there is none.
 func boundOf(b thrift.Null[[]byte]) []byte {
 	if !b.Valid {
 		return nil
@@ -70,7 +70,7 @@ func boundOf(b thrift.Null[[]byte]) []byte {
 	return present(b.V)
 }
 
-// present returns a bound that is there, if only as the empty value.
+// present returns a bound that exists, as a non-nil slice even if it is empty.
 func present(b []byte) []byte {
 	if b == nil {
 		b = []byte{}
@@ -78,8 +78,8 @@ func present(b []byte) []byte {
 	return b
 }
 
-// pages returns the pages in which the column may have one of the members in
-// set, or between the members' bounds if set is nil; all rows if there is no
+// pages returns the pages in which the column may have a member of set or, if set
+// is nil, a value between the members' bounds. It returns all rows if there is no
 // page index.
 func (p *column) pages(g *rowGroup, set *exact.Set) ([][2]int64, error) {
 	x, err := g.pages(p.leaf.Index)
@@ -98,34 +98,33 @@ func (p *column) pages(g *rowGroup, set *exact.Set) ([][2]int64, error) {
 	return slim(ranges), nil
 }
 
-// pageApart reports whether page i surely has no member. That the pages are in
-// some order is not made use of.
+// pageApart reports whether page i is certain to have no member. It does not rely
+// on an order of the pages.
 func (p *column) pageApart(x *pageIndex, i int, set *exact.Set) bool {
 	c := x.columns
 	if c.Null[i] {
-		// parquet-mr says so of pages of which it knows nothing, too; those
-		// have no number of NULLs, or a wrong one.
+		// parquet-mr also sets this for pages about which it knows nothing; their
+		// number of NULLs is missing or wrong.
 		return p.leaf.MaxDef > 0 && c.NullCounts != nil && c.NullCounts[i] == x.offsets.End(i)-x.offsets.Pages[i].FirstRow
 	}
 	least, most := c.Min[i], c.Max[i]
 	if len(least) == 0 && len(most) == 0 {
-		return false // some writers leave bounds empty that they do not have
+		return false // some writers store missing bounds as empty ones
 	}
 	return p.order.apart(present(least), present(most), set)
 }
 
 const (
-	// maxSought is how many members of an exact set are looked up one by one
+	// maxSought is the maximum number of members of an exact set that are looked up
 	// in a column chunk's Bloom filter.
 	maxSought = 4096
-	// bloomShare is the part of a row group that its Bloom filter may be, for
-	// reading it to be worth the while.
+	// bloomShare limits the size of a Bloom filter that is worth reading: the row
+	// group must be at least this many times as large.
 	bloomShare = 4
 )
 
-// found returns the members from least to most (nil: no bound) that Parquet's
-// own Bloom filter of the column chunk does not deny. ok is false if it was not
-// asked.
+// found returns the members from least to most (nil: no bound) that Parquet's own
+// Bloom filter of the column chunk may contain. ok is false if it was not probed.
 func (p *column) found(g *rowGroup, least, most []byte) (_ *exact.Set, ok bool, err error) {
 	if p.set == nil || !p.bloom || !worthReading(g, p.leaf.Index) {
 		return nil, false, nil
@@ -140,7 +139,7 @@ func (p *column) found(g *rowGroup, least, most []byte) (_ *exact.Set, ok bool, 
 	if errors.Is(err, fault.ErrUnsupported) {
 		return nil, false, nil
 	}
-	if errors.Is(err, fault.ErrCorrupt) { // it only spares reading pages, which are checked for themselves
+	if errors.Is(err, fault.ErrCorrupt) { // the filter only saves reading pages, which are checked by themselves
 		if g.doubt != nil {
 			g.doubt(fmt.Errorf("%w; the Bloom filter is not used, the column's pages are read", err))
 		}
@@ -154,7 +153,7 @@ func (p *column) found(g *rowGroup, least, most []byte) (_ *exact.Set, ok bool, 
 		Geometry: bloom.Split256, Hash: hash, Blocks: uint64(len(bits)) / bloom.Split256.BlockBytes(),
 	}, bits)
 	if err != nil {
-		return nil, false, nil // of a machine that it cannot be viewed on
+		return nil, false, nil // the filter cannot be viewed on this machine
 	}
 	var kept []uint64
 	var plain [8]byte
@@ -169,8 +168,8 @@ func (p *column) found(g *rowGroup, least, most []byte) (_ *exact.Set, ok bool, 
 	return found, true, nil
 }
 
-// worthReading reports whether the chunk has a Bloom filter that is small
-// beside the row group, as far as the footer says.
+// worthReading reports whether, according to the footer, the chunk has a Bloom
+// filter that is small compared to the row group.
 func worthReading(g *rowGroup, leaf int) bool {
 	md := &g.file.Metadata.RowGroups[g.group].Columns[leaf].MetaData
 	return md.BloomFilterOffset > 0 &&

@@ -25,12 +25,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// Whatever the file and whatever the set: no row that holds a member is pruned.
-// The files are written by others, parquet-go with page indexes and Bloom
-// filters, and Arrow; the keys in them are what the generic path reads.
+// Whatever the file and the set, no row that holds a member is pruned. The files
+// are written by others: by parquet-go, with page indexes and Bloom filters, and by
+// Arrow. Their keys are read on the generic path.
 
-// keyKind is a type of key column: how it is declared and how a number becomes
-// a value of it.
+// keyKind is a type of key column: how it is declared and how a number is turned
+// into one of its values.
 type keyKind struct {
 	name  string
 	bits  int // of the numbers
@@ -51,7 +51,7 @@ func fixedOf(n int64, width int) pq.Value {
 
 func int32Of(n int64) pq.Value { return pq.Int32Value(int32(n)) }
 
-// narrowed keeps a number within the values of a small integer type.
+// narrowed limits a number to the values of a small integer type.
 func narrowed(low, width int64) func(n int64) pq.Value {
 	return func(n int64) pq.Value { return pq.Int32Value(int32(low + ((n%width)+width)%width)) }
 }
@@ -88,8 +88,8 @@ func word(n int64) []byte {
 	return []byte(strings.Repeat("pre", int(uint64(n)>>61)) + fmt.Sprintf("%020d", uint64(n)))
 }
 
-// randomNumbers returns n numbers of so many bits, about, in an order in which
-// pruning often has something to do.
+// randomNumbers returns n numbers of about the given number of bits, in an order
+// that often allows pruning.
 func randomNumbers(rng *rand.Rand, n, bits int) []int64 {
 	out := make([]int64, n)
 	at := int64(rng.Uint64()) >> (64 - bits) / 2
@@ -129,7 +129,7 @@ func writePages(t *testing.T, rng *rand.Rand, kind keyKind, optional, nested boo
 	}
 	var b bytes.Buffer
 	w := pq.NewWriter(&b, opts...)
-	hollow := 0 // rows of a stretch of NULLs that are still to come
+	hollow := 0 // rows left in a run of NULLs
 	for i, n := range randomNumbers(rng, 1+rng.IntN(2000), kind.bits) {
 		if rng.IntN(300) == 0 {
 			hollow = rng.IntN(300)
@@ -148,11 +148,11 @@ func writePages(t *testing.T, rng *rand.Rand, kind keyKind, optional, nested boo
 	return b.Bytes()
 }
 
-// keysIn reads the keys of each row group as the generic path does; "" is a
-// NULL, others begin with a byte.
+// keysIn reads the keys of each row group on the generic path. "" is a NULL; others
+// begin with a byte.
 func keysIn(t testing.TB, file []byte, column string) (groups [][]string, schema *arrow.Schema, classes []key.Class) {
 	t.Helper()
-	table, err := arrowparquet.OpenParquet(bytes.NewReader(file), int64(len(file)), "test.parquet", nil)
+	table, err := arrowparquet.OpenParquet(bytes.NewReader(file), int64(len(file)), "test.parquet", arrowparquet.ParquetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func keysIn(t testing.TB, file []byte, column string) (groups [][]string, schema
 	return groups, table.Schema(), enc.Classes()
 }
 
-// randomMembers picks members among the file's keys, and beside them.
+// randomMembers picks members among the file's keys and near them.
 func randomMembers(rng *rand.Rand, groups [][]string) (members map[string]bool) {
 	members = map[string]bool{}
 	var all []string
@@ -209,8 +209,8 @@ func randomMembers(rng *rand.Rand, groups [][]string) (members map[string]bool) 
 	return members
 }
 
-// knownOf is what is known of members: the set of them where that can be and
-// exactly is set, else their range.
+// knownOf returns what is known about members: the set itself if exactly is set and
+// that is possible, else their range.
 func knownOf(t testing.TB, members map[string]bool, columns string, classes []key.Class, exactly bool) *known {
 	t.Helper()
 	k := &known{columns: columns, classes: classes}
@@ -244,11 +244,11 @@ func knownOf(t testing.TB, members map[string]bool, columns string, classes []ke
 	return k
 }
 
-// checkPruned prunes the file and checks that every member's row is left, and
-// that NULLs are counted right. It returns how many of the rows are left.
+// checkPruned prunes the file and checks that the rows of all members are left and
+// that NULLs are counted correctly. It returns the number of rows that are left.
 func checkPruned(t testing.TB, what string, file []byte, groups [][]string, schema *arrow.Schema, members map[string]bool, m *known) (left, all int64) {
 	t.Helper()
-	f, err := parquet.Open(bytes.NewReader(file), int64(len(file)), "test.parquet")
+	f, err := parquet.Open(nil, bytes.NewReader(file), int64(len(file)), "test.parquet")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +314,7 @@ func TestPruneProperty(t *testing.T) {
 			}
 		}
 		switch kind.name {
-		case "double", "boolean", "decimal in 16 bytes", "uuid": // no order, or none that this writer is trusted with
+		case "double", "boolean", "decimal in 16 bytes", "uuid": // no order, or one for which this writer is not trusted
 			if left != all {
 				t.Errorf("%s: %d of %d rows are left", kind.name, left, all)
 			}
@@ -326,7 +326,7 @@ func TestPruneProperty(t *testing.T) {
 	}
 }
 
-// Two columns make a key: each of them prunes.
+// Each column of a composite key of two columns prunes.
 func TestPruneComposite(t *testing.T) {
 	rng := rand.New(rand.NewPCG(23, 24))
 	left, all := int64(0), int64(0)
@@ -354,7 +354,7 @@ func TestPruneComposite(t *testing.T) {
 		groups, schema, classes := keysIn(t, b.Bytes(), "name,day")
 		for range 10 {
 			members := randomMembers(rng, groups)
-			for m := range members { // those that were changed are no keys any more
+			for m := range members { // members that were changed are no longer keys
 				if !slices.ContainsFunc(groups, func(g []string) bool { return slices.Contains(g, m) }) {
 					delete(members, m)
 				}
@@ -369,8 +369,7 @@ func TestPruneComposite(t *testing.T) {
 	}
 }
 
-// Arrow's writer in Go: row groups without page indexes, and the faults of its
-// statistics.
+// Arrow's Go writer: row groups without page indexes, and its faulty statistics.
 func TestPruneArrow(t *testing.T) {
 	if bits.UintSize < 64 {
 		t.Skip("arrow/go's Parquet writer panics on a count that is not aligned to 64 bits")

@@ -1,12 +1,15 @@
 // Package prune decides, before any page is read, which rows of a Parquet file
-// cannot hold a member of a set of keys: because the bounds of their row group or
-// page are apart from those of the members, because no member of an exact set
-// lies between them, or because Parquet's own Bloom filter of the column chunk
-// denies all members in its range. A row that holds a member is never pruned.
+// cannot hold a member of a set of keys. It prunes rows if
 //
-// Everything that is believed is listed here: order.go says what bounds mean, and
-// writers.go which programs wrote wrong ones. What is not surely right is ignored:
-// such a key column prunes nothing.
+//   - the bounds of their row group or page do not overlap those of the members,
+//   - an exact set has no member between the bounds, or
+//   - Parquet's own Bloom filter of the column chunk rejects all members within the
+//     bounds.
+//
+// A row that holds a member is never pruned. The package relies on statistics only
+// where they are known to be right: order.go defines the meaning of bounds, and
+// writers.go lists programs that wrote wrong ones. A key column whose statistics
+// are not reliable prunes nothing.
 package prune
 
 import (
@@ -25,9 +28,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// Members is what is known of a set of keys.
+// Members is what is known about a set of keys.
 type Members interface {
-	// Empty reports whether there surely is none.
+	// Empty reports whether the set is certain to be empty.
 	Empty() bool
 	// KeyRange returns inclusive bounds of the values of a key column, counted
 	// from 0, in normal form as a part of a composite key. ok is false if they
@@ -37,29 +40,29 @@ type Members interface {
 	Exact() *exact.Set
 }
 
-// Pruner prunes one file. Its methods may be called from many goroutines.
+// Pruner prunes one file. Its methods may be called concurrently.
 type Pruner struct {
-	// Doubt, if not nil, receives errors about damaged parts of the file that are
-	// ignored, since the rows can be found without them.
+	// Doubt, if not nil, receives errors about damaged parts of the file that can
+	// be ignored, because the rows can be found without them.
 	Doubt func(error)
 
 	file  *parquet.File
 	parts []column
 	none  bool // no row of the file can hold a member
 
-	// nullable are the leaves of all key columns, pruned or not, that may be
-	// NULL; unclear if a key column is none of the file's leaves.
+	// nullable are the leaves of all key columns, pruned or not, that may be NULL.
+	// unclear is set if a key column is not a leaf of the file.
 	nullable []int
 	unclear  bool
 }
 
-// New returns what can be pruned of the file, or nil if nothing can. columns are
-// found in schema: the file's own, or one that has a column of the same name and
+// New returns a Pruner for the file, or nil if nothing can be pruned. columns are
+// resolved in schema: the file's own, or one that has a column of the same name and
 // key class for each of the file's. The options hold the rule and the classes of
 // the members.
 func New(f *parquet.File, schema *arrow.Schema, columns []key.Column, o key.Options, m Members) (*Pruner, error) {
 	if slices.ContainsFunc(columns, func(c key.Column) bool { return c.Cast != nil }) {
-		return nil, nil // a value that does not fit must be found wherever it is
+		return nil, nil // a value that does not fit its cast must be found everywhere
 	}
 	p := &Pruner{file: f}
 	for i, c := range columns {
@@ -80,10 +83,10 @@ func New(f *parquet.File, schema *arrow.Schema, columns []key.Column, o key.Opti
 			p.nullable = append(p.nullable, leaf.Index)
 		}
 		if o.Rule.Of(class) != 0 {
-			continue // statistics are of the values as they are stored
+			continue // statistics describe the stored values
 		}
 		if i >= len(o.Classes) {
-			continue // comparing the classes reports what is wrong
+			continue // the comparison of classes reports this error
 		}
 		if of := o.Classes[i]; of == class || of.Numeric() && class.Numeric() {
 			p.add(leaf, class, i, of, m)
@@ -95,8 +98,8 @@ func New(f *parquet.File, schema *arrow.Schema, columns []key.Column, o key.Opti
 	return p, nil
 }
 
-// Leaf returns the number of the first leaf that rows are pruned by. ok is false
-// if no row can hold a member.
+// Leaf returns the index of the first leaf that is used for pruning. ok is false if
+// no row can hold a member.
 func (p *Pruner) Leaf() (leaf int, ok bool) {
 	if len(p.parts) == 0 {
 		return 0, false
@@ -104,8 +107,7 @@ func (p *Pruner) Leaf() (leaf int, ok bool) {
 	return p.parts[0].leaf.Index, true
 }
 
-// add finds out what is known of a key column's members, which are of class of,
-// and what can be pruned by that.
+// add adds a key column, with members of class of, if it can be used for pruning.
 func (p *Pruner) add(l *parquet.Leaf, class key.Class, number int, of key.Class, m Members) {
 	members, ok := membersOf(m, number)
 	switch {
@@ -124,8 +126,8 @@ func (p *Pruner) add(l *parquet.Leaf, class key.Class, number int, of key.Class,
 	}
 }
 
-// leafAt returns the leaf of that path, if there is no doubt about it: a field
-// of each name, in structs that are not repeated.
+// leafAt returns the leaf at a path if it is unambiguous: one field of each name,
+// in structs that are not repeated.
 func leafAt(f *parquet.File, path key.Path) (*parquet.Leaf, bool) {
 	node := f.Root
 	for _, name := range path {
@@ -202,7 +204,7 @@ type rowGroup struct {
 	doubt func(error)
 }
 
-// pageIndex is the page index of a column chunk; empty where there is none.
+// pageIndex is the page index of a column chunk; empty if there is none.
 type pageIndex struct {
 	offsets *parquet.OffsetIndex
 	columns *parquet.ColumnIndex
@@ -230,8 +232,7 @@ func (g *rowGroup) pages(leaf int) (*pageIndex, error) {
 	return x, nil
 }
 
-// nullCount returns how many NULLs the chunk of a leaf has, -1 if that is
-// unknown.
+// nullCount returns the number of NULLs in the chunk of a leaf, or -1 if unknown.
 func (g *rowGroup) nullCount(leaf int) int64 {
 	n, ok := g.file.Metadata.RowGroups[g.group].Columns[leaf].MetaData.Statistics.NullCount.Get()
 	if !ok || n < 0 || n > g.rows {
@@ -240,8 +241,8 @@ func (g *rowGroup) nullCount(leaf int) int64 {
 	return n
 }
 
-// nullsOutside counts the rows outside of the ranges in which a part of the key
-// is NULL.
+// nullsOutside counts the rows outside the ranges in which a part of the key is
+// NULL.
 func (p *Pruner) nullsOutside(g *rowGroup, ranges [][2]int64) (int64, error) {
 	outside := g.rows
 	for _, r := range ranges {
@@ -261,7 +262,7 @@ func (p *Pruner) nullsOutside(g *rowGroup, ranges [][2]int64) (int64, error) {
 			return -1, err
 		case n == outside:
 			return outside, nil // whatever the other parts are
-		case n < 0 || n > 0 && total != 0: // two parts may be NULL in the same rows
+		case n < 0 || n > 0 && total != 0: // both parts may be NULL in the same rows
 			total = -1
 		case total == 0:
 			total = n
@@ -270,7 +271,8 @@ func (p *Pruner) nullsOutside(g *rowGroup, ranges [][2]int64) (int64, error) {
 	return total, nil
 }
 
-// nullsOutside counts the NULLs of one leaf, -1 if that is unknown.
+// nullsOutside counts the NULLs of one leaf outside the ranges. It returns -1 if
+// their number is unknown.
 func (g *rowGroup) nullsOutside(leaf int, ranges [][2]int64, outside int64) (int64, error) {
 	switch n := g.nullCount(leaf); {
 	case n == 0 || n > 0 && len(ranges) == 0:
@@ -302,7 +304,7 @@ func (g *rowGroup) nullsOutside(leaf int, ranges [][2]int64, outside int64) (int
 	return total, nil
 }
 
-// slim joins ranges that touch.
+// slim joins adjacent ranges.
 func slim(ranges [][2]int64) [][2]int64 {
 	out := ranges[:0]
 	for _, r := range ranges {

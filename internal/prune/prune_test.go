@@ -21,9 +21,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// vector is a file in which pruning works, and the fault that makes it lose
-// rows, were it done all the same. Left and kept are the rows that remain
-// without and with the fault.
+// vector is a file that can be pruned, and a fault that would lose rows if it were
+// pruned nevertheless. Left and kept are the rows that remain without and with the
+// fault.
 type vector struct {
 	name  string
 	spec  spec
@@ -55,7 +55,7 @@ func vectors() []vector {
 		{"more column orders than columns", flat, "", func(s *spec) { s.orders = append(s.orders, typed) }, "all"},
 		{"a writer who cut bounds off", flat, "", func(s *spec) { s.by = "hyparquet" }, "all"},
 		{"bounds the other way round", flat, "", func(s *spec) {
-			s.stats = bounds(i64(2000), i64(5)) // in some order of the writer's own
+			s.stats = bounds(i64(2000), i64(5)) // in an order of the writer's own
 		}, everything},
 		{"no upper bound", flat, "", func(s *spec) { s.stats.MaxValue.Valid = false }, everything},
 		{"no lower bound", with(flat, func(s *spec) { s.set = ints(-1) }), "", func(s *spec) { s.stats.MinValue.Valid = false }, everything},
@@ -87,7 +87,7 @@ func vectors() []vector {
 			s.leaf, s.stats, s.set = unsignedLeaf(8, false), bounds(i32(1), i32(9)), ints(12)
 		}), "", func(s *spec) { s.stats = bounds(i32(-1), i32(9)) }, everything},
 
-		// Time, by the instant or the clock.
+		// Time, by instant or clock.
 		{"milliseconds are not nanoseconds", with(flat, func(s *spec) {
 			s.leaf, s.stats = stampLeaf(new(format.MilliSeconds), true), bounds(i64(1000), i64(2000))
 			s.classes, s.lo, s.hi, s.set = []key.Class{key.Instant}, stamp(2, 1), stamp(900, 0), nil
@@ -118,7 +118,7 @@ func vectors() []vector {
 		}), "", func(s *spec) { s.lo, s.hi = decimal(1, 15), decimal(1, 15) }, everything},
 		{"between two decimals there are more", with(flat, func(s *spec) {
 			s.leaf, s.stats = leaf(format.Int32, false, decimalType(9, 0)), bounds(i32(1), i32(2))
-			s.classes, s.lo, s.hi, s.set = []key.Class{key.Decimal}, decimal(1, 15), decimal(1, 15), nil // 1.5, which is no whole number
+			s.classes, s.lo, s.hi, s.set = []key.Class{key.Decimal}, decimal(1, 15), decimal(1, 15), nil // 1.5, which is not an integer
 		}), "", func(s *spec) { s.hi = decimal(0, 2) }, everything},
 		{"negative decimals of 16 bytes", with(flat, func(s *spec) {
 			s.leaf, s.stats = fixedLeaf(16, decimalType(38, 2)), bounds(wide, make([]byte, 16)) // -2.56, 0
@@ -138,7 +138,7 @@ func vectors() []vector {
 			s.classes, s.lo, s.hi, s.set = []key.Class{key.Decimal}, decimal(0, 9), decimal(0, 9), nil
 		}), "", func(s *spec) { s.leaf = leaf(format.ByteArray, false, decimalType(2, 0)) }, "all"},
 
-		// Floats: NaN and the two zeros.
+		// Floats: NaN and both zeros.
 		{"NaN in the bounds", flat, "", func(s *spec) {
 			s.leaf, s.stats = leaf(format.Double, false, nil), bounds(f64(math.NaN()), f64(math.NaN()))
 			s.classes, s.lo, s.hi, s.set = []key.Class{key.Float}, f64(1), f64(1), nil
@@ -286,8 +286,8 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// parquet-mr calls pages full of values pages of NULLs if they came to it
-// without statistics.
+// parquet-mr marks pages full of values as pages of NULLs if it got them without
+// statistics.
 func TestPruneNullPagesOfStrangers(t *testing.T) {
 	file, err := os.ReadFile(filepath.Join("../parquet/testdata", "datapage_v1-snappy-compressed-checksum.parquet"))
 	if err != nil {
@@ -302,7 +302,7 @@ func TestPruneNullPagesOfStrangers(t *testing.T) {
 	}
 }
 
-// The number of rows outside whose key is NULL is right or unknown.
+// The number of pruned rows whose key is NULL is correct or unknown.
 func TestPruneNulls(t *testing.T) {
 	base := spec{leaf: leaf(format.Int64, true, nil), classes: []key.Class{key.Integer}, set: ints(150), pages: threePages,
 		stats: bounds(i64(0), i64(299))}.base()
@@ -333,7 +333,7 @@ func TestPruneNulls(t *testing.T) {
 	}
 }
 
-// An index that contradicts the format is corrupt, and nothing is pruned by it.
+// An index that contradicts the format is corrupt, and is not used for pruning.
 func TestPruneBrokenIndex(t *testing.T) {
 	base := spec{leaf: leaf(format.Int64, false, nil), classes: []key.Class{key.Integer}, set: ints(150), pages: threePages}.base()
 	for name, change := range map[string]func(s *spec){

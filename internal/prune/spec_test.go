@@ -19,10 +19,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// spec is a file of one column called k and one row group, as far as pruning
-// looks at it: the pages themselves are bytes that nobody reads.
+// spec is a file with one column called k and one row group, as far as pruning
+// examines it: the pages themselves are never read.
 type spec struct {
-	by     string // who wrote it
+	by     string // the writer
 	leaf   parquet.SchemaElement
 	orders []format.ColumnOrder
 	rows   int64
@@ -44,7 +44,7 @@ type specPage struct {
 	nulls    int64
 }
 
-// known is what a test's pruner knows of the members.
+// known is what a test's pruner knows about the members.
 type known struct {
 	columns string // of the file
 	classes []key.Class
@@ -73,7 +73,7 @@ func (k *known) pruner(f *parquet.File, schema *arrow.Schema) (*Pruner, error) {
 	return New(f, schema, columns, key.Options{Classes: k.classes}, k)
 }
 
-// members is what is known of a spec's.
+// members returns what is known about the members of a spec.
 func (s *spec) members() *known {
 	k := &known{columns: "k" + strings.Repeat(",k", len(s.classes)-1), classes: s.classes, set: s.set}
 	for range s.classes {
@@ -84,7 +84,7 @@ func (s *spec) members() *known {
 
 const specChunk = 1 << 16 // bytes of the column chunk
 
-// file writes the spec down.
+// file returns the file of the spec.
 func (s *spec) file(t testing.TB) []byte {
 	t.Helper()
 	b := append([]byte("PAR1"), make([]byte, specChunk)...)
@@ -138,14 +138,14 @@ func (s *spec) file(t testing.TB) []byte {
 }
 
 // pruned returns the rows of group 0 that are left, as "0-100 200-300", and how
-// many of the others are NULL. "all" stands for a pruner that prunes nothing.
+// many of the others are NULL. "all" means a pruner that prunes nothing.
 func pruned(t testing.TB, file []byte, m *known) (string, int64, error) {
 	t.Helper()
-	f, err := parquet.Open(bytes.NewReader(file), int64(len(file)), "test.parquet")
+	f, err := parquet.Open(nil, bytes.NewReader(file), int64(len(file)), "test.parquet")
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, err := arrowparquet.OpenParquet(bytes.NewReader(file), int64(len(file)), "test.parquet", nil)
+	table, err := arrowparquet.OpenParquet(bytes.NewReader(file), int64(len(file)), "test.parquet", arrowparquet.ParquetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func decimal(scale int32, unscaled ...byte) []byte { return append(i32(scale), u
 
 var typed = format.ColumnOrder{Value: new(format.TypeDefinedOrder)}
 
-// base fills in what most specs share.
+// base fills in what most specs have in common.
 func (s spec) base() spec {
 	if s.by == "" {
 		s.by = "parquet-mr version 1.13.1 (build db4183109d5b734ec5930d870cdae161e408ddba)"

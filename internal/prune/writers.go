@@ -8,13 +8,12 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Programs have written bounds that leave out values of the column. Which ones
-// are believed in which columns stands here, with the faults that are known; the
-// footer names the program that wrote it. Only the bounds called min_value and
-// max_value count: those called min and max are older, and so are most of the
-// faults in them.
+// Some programs have written bounds that leave out values of the column. This file
+// lists which programs are trusted for which columns, and the known faults; the
+// footer names the program. Only the bounds min_value and max_value are used: the
+// older min and max have most of the faults.
 
-// knownOrder reports whether the file says that the leaf's bounds are in the
+// knownOrder reports whether the file declares that the leaf's bounds are in the
 // order that its type defines.
 func knownOrder(f *parquet.File, l *parquet.Leaf) bool {
 	if len(f.Metadata.ColumnOrders) != len(f.Leaves) {
@@ -24,31 +23,32 @@ func knownOrder(f *parquet.File, l *parquet.Leaf) bool {
 	return ok
 }
 
-// trust says of which columns a program's bounds are believed.
+// trust is the set of column kinds for which a program's bounds are reliable.
 type trust uint8
 
 const (
-	// inSigned: numbers that compare as their physical type does, dates and
-	// timestamps among them. Nearly everybody gets them right, so that only those
-	// are left out who are known not to.
+	// inSigned: numbers that compare like their physical type, including dates and
+	// timestamps. Nearly all programs get them right, so all are trusted except
+	// those known to be wrong.
 	inSigned trust = 1 << iota
-	// inStrings: strings and binaries, by unsigned bytes, perhaps cut off. In
-	// these and what follows, only those are believed who are known to be right.
+	// inStrings: strings and binaries, compared as unsigned bytes and possibly
+	// truncated. For these and the following kinds, only programs known to be right
+	// are trusted.
 	inStrings
-	// inUnsigned: integers that compare otherwise than their physical type does.
+	// inUnsigned: integers that compare differently from their physical type.
 	inUnsigned
-	// inFixed: decimals in bytes, which have a sign, and UUIDs and other binaries
-	// of one width, which have none.
+	// inFixed: decimals in bytes, which are signed, and UUIDs and other fixed-width
+	// binaries, which are not.
 	inFixed
-	// inFloats: floats. A program may lose all values before a NaN; only those
-	// are believed that pass over NaN, or write no bounds where there is one.
+	// inFloats: floats. A program may lose all values before a NaN; only those are
+	// trusted that skip NaN or write no bounds if there is one.
 	inFloats
 
 	inAll = inSigned | inStrings | inUnsigned | inFixed
 )
 
-// boundsBelieved reports whether the bounds that a program writes for columns
-// like the leaf can be relied on.
+// boundsBelieved reports whether the bounds that a program writes for columns like
+// the leaf are reliable.
 func boundsBelieved(createdBy string, l *parquet.Leaf) bool {
 	need := inSigned
 	switch {
@@ -63,15 +63,15 @@ func boundsBelieved(createdBy string, l *parquet.Leaf) bool {
 	}
 	name, v := writerOf(createdBy)
 	if name == "parquet-go" && need == inUnsigned && l.MaxDef > 0 && v.before(18, 1) {
-		return false // NULLs taken for zeros (arrow-go 209)
+		return false // treats NULLs as zeros (arrow-go 209)
 	}
 	if strings.HasPrefix(name, "ClickHouse") && l.Logical.Kind == parquet.Decimal {
-		return false // compared without their sign (ClickHouse 83754)
+		return false // ignores the sign (ClickHouse 83754)
 	}
 	return trustIn(name, v)&need != 0
 }
 
-// trustIn returns what is known of a program.
+// trustIn returns the column kinds for which a program is trusted.
 func trustIn(name string, v version) trust {
 	switch name {
 	case "bloomjoin", "parquet-mr":
@@ -79,29 +79,29 @@ func trustIn(name string, v version) trust {
 	case "impala", "parquet-mr-trino":
 		return inAll
 	case "parquet-cpp-arrow":
-		if v.before(4, 0) { // decimals compared byte by byte (PARQUET-1655)
+		if v.before(4, 0) { // compares decimals byte by byte (PARQUET-1655)
 			return inAll &^ inFixed
 		}
 		return inAll | inFloats
 	case "parquet-cpp":
-		if v.before(1, 3) { // all compared as if signed
+		if v.before(1, 3) { // compares everything as signed
 			return inSigned
 		}
 		return inAll &^ inFixed
 	case "parquet-rs":
 		switch {
-		case v.before(6, 0): // strings compared by length, and unsigned ones as if signed (arrow-rs 641)
+		case v.before(6, 0): // compares strings by length, and unsigned integers as signed (arrow-rs 641)
 			return inSigned
-		case v.before(30, 0): // decimals compared without their sign
+		case v.before(30, 0): // compares decimals without their sign
 			return inSigned | inStrings
 		}
 		return inAll
 	case "parquet-go": // Arrow's; loses empty strings
 		return inAll &^ inFixed
 	case "github.com/parquet-go/parquet-go":
-		// Began anew behind an empty string, and kept bounds in memory that was
-		// used again (130, 54). UUIDs that begin alike are compared wrong where
-		// the processor has AVX-512 (segmentio/parquet-go 433), still.
+		// Started over after an empty string, and kept bounds in memory that was
+		// reused (130, 54). It still compares UUIDs with a common prefix wrongly on
+		// processors with AVX-512 (segmentio/parquet-go 433).
 		if v.before(0, 22) {
 			return inSigned
 		}
@@ -113,37 +113,36 @@ func trustIn(name string, v version) trust {
 	}
 	switch {
 	case strings.HasPrefix(name, "ClickHouse"), strings.HasPrefix(name, "Polars"):
-		// Polars merges its pages' bounds by their physical type (polars 29347).
+		// Polars merges the bounds of pages by their physical type (polars 29347).
 		return inSigned | inStrings
-	case strings.HasPrefix(name, "hyparquet"): // bounds cut off, decimals scaled (hyparquet-writer 31, 38)
+	case strings.HasPrefix(name, "hyparquet"): // truncates bounds, scales decimals (hyparquet-writer 31, 38)
 		return 0
 	}
 	return inSigned
 }
 
-// bloomBelieved reports whether the Bloom filters that a program writes for
-// columns like the leaf hold all values, hashed as they are stored.
+// bloomBelieved reports whether the Bloom filters that a program writes for columns
+// like the leaf contain all values, hashed as they are stored.
 func bloomBelieved(createdBy string, l *parquet.Leaf) bool {
-	// Integers of 8 and 16 bits are stored in 32; some hash what they were
-	// before (datafusion 9779).
+	// Integers of 8 and 16 bits are stored as 32 bits; some programs hash them
+	// before the conversion (datafusion 9779).
 	if l.Logical.Kind == parquet.Int && l.Logical.BitWidth < 32 {
 		return false
 	}
-	// Arrow's in Go gave the filter's memory back before it was written
+	// Arrow's Go writer released the filter's memory before it was written
 	// (arrow-go 525).
 	name, _ := writerOf(createdBy)
 	return name != "parquet-go"
 }
 
-// version is the first two numbers of a version; zero if it is not known.
+// version is the first two numbers of a version; zero if not known.
 type version struct{ major, minor int }
 
 func (v version) before(major, minor int) bool {
 	return v.major < major || v.major == major && v.minor < minor
 }
 
-// writerOf splits what a footer says of its writer into the program's name and
-// version.
+// writerOf splits a footer's created_by into the program's name and version.
 func writerOf(createdBy string) (name string, v version) {
 	name, rest, _ := strings.Cut(createdBy, " version ")
 	rest = strings.TrimPrefix(rest, "v")

@@ -1,0 +1,226 @@
+// Package bloomjoin finds the rows of a huge Parquet or Arrow log whose key is in
+// a set of IDs, and joins the two. It holds the calls that most programs need; its
+// types are those of the packages below, which can do more.
+//
+//	              IDs                              log
+//	               │                                │
+//	Build, BuildFiles ──► filter ─────► Scan, ScanFiles ──► candidate rows
+//	       Merge            │ ▲
+//	                   Save ▼ │ Load
+//	                      a file
+//
+//	              IDs, log ─────► Join, JoinFiles ────────► the exact answer
+//
+// A filter is a small stand-in for a set of IDs: a Bloom filter, or for integers
+// that lie close together an exact set. It never misses an ID. A Bloom filter also
+// lets through a few rows whose key is not in the set, at a known rate; a join
+// removes them.
+//
+// # Which call
+//
+//   - The IDs and the log are within reach of one machine: [JoinFiles] writes the
+//     exact answer, [Join] yields it as Arrow records. Both build the filter that
+//     they need. [Plan] estimates beforehand how large the answer will be and which
+//     strategy is fastest.
+//   - The log is spread over machines or jobs: build a filter once with [Build] or
+//     [BuildFiles], [Save] it, let every job [Load] it and scan its own part with
+//     [Scan] or [ScanFiles]. IDs that are spread as well make partial filters, which
+//     [Merge] puts together.
+//   - A program wants to ask about keys of its own: Probe and Contains of a
+//     [codec.Filter] take Go values and Arrow arrays.
+//   - Most rows match, or both sides fit in memory and SQL is at hand: another tool
+//     does as well.
+//
+// # The parts
+//
+//	key          Go values and Arrow arrays as keys: which values are equal
+//	codec        the filter, and its file
+//	filterbuild  filters from files or values; merge, union, intersection
+//	partition    files and records as tables: open, divide, scan, write
+//	join         exact joins: options, strategies, records in memory, reports
+//	storage      where files are: the local file system, or what a program provides
+//	fault        errors, with the place in the file and what to do
+//	bloom, exact the two kinds of sets inside a filter
+//
+// Records are those of arrow/go v15. The module
+// github.com/bloomjoin/bloomjoin/arrow18 converts records of arrow-go v18 without
+// copying, and joins and scans them.
+//
+// Files named here are local, and names may be files, directories or patterns. A
+// program that keeps them elsewhere opens them with [partition.Open] and its own
+// [storage.Source]; records that it has in memory are joined by [join.Records].
+//
+// # Rules
+//
+// No call loses a row or writes half an output: a file that breaks the rules of
+// its format is an error, which wraps [fault.ErrCorrupt] or another error of that
+// package. Calls end soon after their context does, with an error that wraps
+// ctx.Err(). The zero value of all options works. Calls may run at the same time.
+package bloomjoin
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/join"
+	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// Load reads a filter file and verifies it. Close the filter after use: an
+// uncompressed file is mapped, and the error of Close says if it changed meanwhile.
+func Load(ctx context.Context, name string) (*codec.Filter, error) {
+	return codec.Load(ctx, storage.Local{}, name, codec.Limits{})
+}
+
+// Save writes a filter file that only its owner may read, as an exact filter holds
+// the IDs themselves. A file of that name is left alone: if it holds the same
+// filter, Save succeeds, otherwise the error wraps [codec.ErrExists].
+func Save(ctx context.Context, name string, filter *codec.Filter) error {
+	_, err := codec.Save(ctx, storage.Local{}, name, filter, codec.Options{})
+	return err
+}
+
+// Merge returns the complete filter of the partial filters of one build: those of
+// all its shards, in any order. They are not to be used afterwards.
+func Merge(ctx context.Context, partials ...*codec.Filter) (*codec.Filter, error) {
+	return filterbuild.Merge(ctx, partials, false)
+}
+
+// Build returns a filter of keys that a program has. opts.Key names the columns
+// with their types, such as "user_id::int64". Each of keys is added on a goroutine
+// of its own, as far as opts.Memory allows. With opts.Shard the filter is partial:
+// see [filterbuild.NewBuilder] for what it needs then.
+func Build(ctx context.Context, opts filterbuild.Options, keys ...key.Values) (f *codec.Filter, err error) {
+	b, err := filterbuild.NewBuilder(opts)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	workers := min(b.Workers(), len(keys))
+	failed := make([]error, workers)
+	var done sync.WaitGroup
+	for i := range workers {
+		done.Go(func() {
+			w, err := b.Worker()
+			for k := i; k < len(keys) && err == nil; k += workers {
+				err = w.Add(keys[k])
+			}
+			failed[i] = err
+		})
+	}
+	done.Wait()
+	if err := errors.Join(failed...); err != nil {
+		return nil, err
+	}
+	f, _, err = b.Finish(ctx)
+	return f, err
+}
+
+// BuildFiles returns a filter of the IDs in Parquet, Arrow or text files. opts.Key
+// names the key columns; a file with one ID a line has the column "id". With
+// opts.Shard the filter is partial.
+func BuildFiles(ctx context.Context, ids []string, opts filterbuild.Options) (f *codec.Filter, err error) {
+	files, err := openIDs(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, partition.Close(files)) }()
+	plan, err := filterbuild.NewPlan(files, opts)
+	if err != nil {
+		return nil, err
+	}
+	f, _, err = plan.Build(ctx)
+	return f, err
+}
+
+// Scan yields the rows of log files that pass the filters of opts.Match, file by
+// file in the order of their names. A record has the columns of its file. It is
+// valid until the loop body ends; retain it to keep it longer. The sequence ends
+// after its first error.
+func Scan(ctx context.Context, logs []string, opts partition.ScanOptions) iter.Seq2[arrow.Record, error] {
+	return sequence(func(yield func(partition.Rows, error) bool) error {
+		files, s, err := openScan(ctx, logs, opts)
+		if err != nil {
+			return err
+		}
+		defer partition.Close(files)
+		pieces := partition.Split(files, partition.Shard{})
+		for rows, err := range s.Scan(ctx, pieces) {
+			if !yield(rows, err) || err != nil {
+				return nil
+			}
+		}
+		return partition.Unchanged(pieces)
+	})
+}
+
+// ScanFiles writes the rows of log files that pass the filters of opts.Match. The
+// output is a file, or, if the name ends in a slash, a directory with a file for
+// each log file. It appears whole or not at all, and never replaces another one.
+// It also records which filter the rows have passed, if opts.Match has only one.
+func ScanFiles(ctx context.Context, logs []string, output string, opts partition.ScanOptions) (w partition.Written, err error) {
+	files, s, err := openScan(ctx, logs, opts)
+	if err != nil {
+		return w, err
+	}
+	defer func() { err = errors.Join(err, partition.Close(files)) }()
+	out := partition.Output{Name: output, Result: s.Result()}
+	if len(opts.Match) == 1 {
+		if out.Filter, err = opts.Match[0].Filter.Digest(); err != nil {
+			return w, err
+		}
+	}
+	return out.WriteScan(ctx, s, partition.Split(files, partition.Shard{}), files)
+}
+
+// Join yields the rows of the exact answer of log files joined with ID files. All
+// records have one schema: the log's columns and, in joins that have them, those
+// of the IDs. A record is valid until the loop body ends; retain it to keep it
+// longer. The sequence ends after its first error.
+func Join(ctx context.Context, ids, logs []string, opts join.Options) iter.Seq2[arrow.Record, error] {
+	return sequence(func(yield func(partition.Rows, error) bool) error {
+		j, closeFiles, err := openJoin(ctx, ids, logs, opts)
+		if err != nil {
+			return err
+		}
+		defer closeFiles()
+		for rows, err := range j.Run(ctx) {
+			if !yield(rows, err) || err != nil {
+				break
+			}
+		}
+		return nil
+	})
+}
+
+// JoinFiles writes the exact answer of log files joined with ID files. The output
+// is a file, or, if the name ends in a slash, a directory with a file for each log
+// file. It appears whole or not at all, and never replaces another one.
+func JoinFiles(ctx context.Context, ids, logs []string, output string, opts join.Options) (r join.Report, err error) {
+	j, closeFiles, err := openJoin(ctx, ids, logs, opts)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, closeFiles()) }()
+	_, err = j.Write(ctx, partition.Output{Name: output, Result: partition.ResultExact}, nil)
+	return j.Report(), err
+}
+
+// Plan estimates a join of files: the size of its answer, the fastest strategy,
+// and whether filtering gains anything. It reads all IDs and a sample of the log.
+func Plan(ctx context.Context, ids, logs []string, opts join.Options) (p *join.Plan, err error) {
+	j, closeFiles, err := openJoin(ctx, ids, logs, opts)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, closeFiles()) }()
+	return j.Plan(ctx, join.PlanOptions{})
+}
