@@ -32,12 +32,12 @@ func refuse(t *testing.T, what string, b []byte) {
 	}
 }
 
-// damage tries flipped bits (two of each byte, or all of them if all cases are
-// requested), every truncation and a trailing byte.
+// damage tries every flipped bit (some bits with -short), every truncation and a
+// trailing byte.
 func damage(t *testing.T, file []byte) { damageBits(t, file, cases.Count(2, 8, 8)) }
 
-// damageBits is like damage, but flips the given number of bits per byte. Which bits
-// it flips varies from byte to byte.
+// damageBits is like damage, but flips only the given number of bits per byte. Which
+// bits it flips varies from byte to byte.
 func damageBits(t *testing.T, file []byte, bits int) {
 	decode(t, file)
 	var wg sync.WaitGroup

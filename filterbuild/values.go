@@ -2,6 +2,7 @@ package filterbuild
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,9 +41,9 @@ func NewBuilder(o Options) (*Builder, error) {
 		case s.Index >= s.Of || s.Of > partition.MaxShards:
 			return nil, fmt.Errorf("shard %d of %d: want one of 1 to %d, counted from 0", s.Index, s.Of, partition.MaxShards)
 		case o.Capacity == 0 || o.Uncounted:
-			return nil, fmt.Errorf("%w, so the shards' filters would differ in size (want an upper bound in Options.Capacity)", ErrCapacity)
+			return nil, fault.Errorf("%w, so the shards' filters would differ in size (give an upper bound, {Capacity N})", ErrCapacity)
 		case len(o.Identity) == 0:
-			return nil, fmt.Errorf("a partial filter without Options.Identity, by which those of one build are known")
+			return nil, errors.New("a partial filter needs Options.Identity: only filters with the same one are merged")
 		}
 	}
 	p.unsized = o.Capacity == 0 || o.Uncounted
