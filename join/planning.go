@@ -223,8 +223,13 @@ func (t *task) skips(ctx context.Context, bounds *key.Bounds) (*plan.Skips, erro
 		f.Key[i].Min, f.Key[i].Max, _ = bounds.Column(i)
 	}
 	s, err := partition.Skippable(ctx, t.pieces, t.keys.match(f, t.keys.logText), groups)
-	if err != nil || s.Groups == 0 {
+	if err != nil || s.RowGroups.Load() == 0 {
 		return nil, err
 	}
-	return &plan.Skips{Groups: s.Groups, GroupsSkipped: s.GroupsSkipped, Pages: s.Pages, PagesSkipped: s.PagesSkipped, Rows: s.Rows, RowsSkipped: s.RowsSkipped}, nil
+	rows := s.RowsIn.Load()
+	return &plan.Skips{
+		Groups: s.RowGroups.Load(), GroupsSkipped: s.RowGroupsSkipped.Load(),
+		Pages: s.Pages.Load(), PagesSkipped: s.PagesSkipped.Load(),
+		Rows: rows, RowsSkipped: rows - s.RowsOut.Load(),
+	}, nil
 }

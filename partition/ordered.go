@@ -54,14 +54,7 @@ func readGroup(ctx context.Context, p Piece, group int, opts ReadOptions, way fl
 			return err
 		}
 	}
-	from := way.table(p.File)
-	read := from.Read
-	if opts.Keys {
-		read = func(ctx context.Context, group int, columns []int) iter.Seq2[arrow.Record, error] {
-			return readKeys(ctx, from, group, columns)
-		}
-	}
-	for rec, err := range read(ctx, group, columns) {
+	for rec, err := range way.table(p.File).Read(ctx, group, columns) {
 		if err != nil {
 			return err
 		}

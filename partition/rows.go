@@ -25,9 +25,6 @@ type ReadOptions struct {
 	// Columns returns the top-level columns to read of a file, in order. Nil, or
 	// a nil result, means all.
 	Columns func(*File) ([]int, error)
-	// Keys says that the columns serve as keys only. INT96 timestamps are then
-	// read with all years and digits, into a type that serves nothing else.
-	Keys bool
 }
 
 // Work transforms one record that was read. One goroutine calls it at a time. It
