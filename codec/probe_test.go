@@ -276,3 +276,28 @@ func TestMembers(t *testing.T) {
 		t.Error("FPR, Count or Bytes")
 	}
 }
+
+// Asking about a batch allocates nothing, if there is room for the answer.
+func TestProbeBatchAllocates(t *testing.T) {
+	var ints, words key.Batch
+	ints.SetInts(make([]byte, 8<<10), 1<<10, 8, true)
+	words.SetBytes(make([]byte, 4<<10), 1<<10, 0)
+	sel := make([]uint32, 0, 1<<11)
+	for what, c := range map[string]struct {
+		f *Filter
+		b *key.Batch
+	}{
+		"bits of integers": {asked(t, []key.Class{key.Integer}, 0, KindBloom, key.Int64s([]int64{1})), &ints},
+		"bits of strings":  {asked(t, []key.Class{key.Bytes}, 0, KindBloom, key.Strings([]string{"a"})), &words},
+		"members":          {asked(t, []key.Class{key.Integer}, 0, KindExact, key.Int64s([]int64{1})), &ints},
+	} {
+		n := testing.AllocsPerRun(200, func() {
+			if _, err := c.f.ProbeBatch(c.b, sel); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if n >= 1 {
+			t.Errorf("%s: %v allocations", what, n)
+		}
+	}
+}

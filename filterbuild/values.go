@@ -2,6 +2,7 @@ package filterbuild
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,19 +12,20 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// NewBuilder returns a builder for a filter without ID files: the program adds the
-// keys. o.Key names the columns, with their types (`user::int64`) or with their
-// classes in o.Classes.
+// NewBuilder returns a builder for keys that a program adds, without files.
+// o.Key names the columns, with their types as in `user::int64`, unless
+// o.Classes has their classes.
 //
-// Without o.Capacity, keys wait until Finish, when their number is known: in memory
-// or, above o.Memory, on disk. With o.Shard the filter is partial; o.Capacity and
-// o.Identity are then required, and must be equal for all shards.
+// Without o.Capacity, keys wait until Finish knows their number: in memory or,
+// if they exceed o.Memory, on disk. With o.Shard the filter is partial;
+// o.Capacity and o.Identity are then required, and equal for all shards.
 //
-// A filter depends on the union of its keys and on the options, not on the number of
-// workers or shards or on how the keys are divided among them. It equals the filter
-// of a build from files with the same keys and options, with two exceptions: the
-// build ID contains o.Identity instead of the files' identity, and there is no
-// sample from which to see early that the keys are too far apart for an exact set.
+// The filter depends on the union of the keys and on the options, not on the
+// number of workers or shards, nor on which of them got which keys. It equals a
+// filter built from files with the same keys and options, except for the build
+// ID, which o.Identity determines instead of the files. Unlike a build from
+// files, it takes no sample first, so it may try an exact set of keys that are
+// too far apart for one.
 func NewBuilder(o Options) (*Builder, error) {
 	p, columns, err := newPlan(o)
 	if err != nil {
@@ -40,9 +42,9 @@ func NewBuilder(o Options) (*Builder, error) {
 		case s.Index >= s.Of || s.Of > partition.MaxShards:
 			return nil, fmt.Errorf("shard %d of %d: want one of 1 to %d, counted from 0", s.Index, s.Of, partition.MaxShards)
 		case o.Capacity == 0 || o.Uncounted:
-			return nil, fmt.Errorf("%w, so the shards' filters would differ in size (want an upper bound in Options.Capacity)", ErrCapacity)
+			return nil, fault.Errorf("%w, so the shards' filters would differ in size (give an upper bound, {Capacity N})", ErrCapacity)
 		case len(o.Identity) == 0:
-			return nil, fmt.Errorf("a partial filter without Options.Identity, by which those of one build are known")
+			return nil, errors.New("a partial filter needs Options.Identity: only filters with the same one are merged")
 		}
 	}
 	p.unsized = o.Capacity == 0 || o.Uncounted
@@ -59,7 +61,7 @@ func NewBuilder(o Options) (*Builder, error) {
 	return b, b.divide(unfolded)
 }
 
-// given sets the classes of the key columns from the options.
+// given takes the classes of the key columns from the options.
 func (p *Plan) given(columns []key.Column) error {
 	o := p.opts
 	p.Spec.Classes = slices.Clone(o.Classes)
@@ -90,11 +92,11 @@ func (p *Plan) given(columns []key.Column) error {
 	return nil
 }
 
-// Add adds the keys of all rows; a row with a NULL has none. It normalizes strings by
-// the filter's rule and converts numbers to the filter's class. A value that cannot
-// be a key, because it is not a UUID although the rule requires one or has no equal
-// in the class, is an error: otherwise the filter would reject a value that was
-// added.
+// Add adds the keys of all rows. Rows with a NULL have no key. The filter's
+// rule is applied to strings, and numbers are converted to the filter's class.
+// A value that cannot be a key of the filter is an error, because the filter
+// would deny it later: a number without an equal in the class, or a text that
+// is not a UUID under the rule uuid.
 func (w *Worker) Add(v key.Values) error {
 	if w.values == nil {
 		w.values = key.NewValueEncoder(w.b.keys)

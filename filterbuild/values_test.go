@@ -169,7 +169,7 @@ func TestBuilderRefuses(t *testing.T) {
 		"a rate and a size":      {Options{Key: "a::int64", FPR: 0.1, MaxSize: 100}, nil, "one of the two"},
 		"room without capacity":  {Options{Key: "a::int64", Room: true}, nil, "capacity"},
 		"a shard of none":        {Options{Key: "a::int64", Shard: partition.Shard{Index: 4, Of: 4}}, nil, "shard 4 of 4"},
-		"a shard, unsized":       {Options{Key: "a::int64", Shard: shard, Identity: []byte{1}}, ErrCapacity, "Options.Capacity"},
+		"a shard, unsized":       {Options{Key: "a::int64", Shard: shard, Identity: []byte{1}}, ErrCapacity, "Capacity"},
 		"a shard of who knows":   {Options{Key: "a::int64", Shard: shard, Capacity: 10}, nil, "Options.Identity"},
 		"more than the memory":   {Options{Key: "a::string", Capacity: 1e9, Memory: 1 << 20}, fault.ErrMemory, "budget"},
 		"a rate below any other": {Options{Key: "a::string", Capacity: 1e12, FPR: 1e-12}, fault.ErrUnsupported, "rate"},
