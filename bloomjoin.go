@@ -55,7 +55,8 @@
 // No call loses a row or writes half an output: a file that breaks the rules of
 // its format is an error, which wraps [fault.ErrCorrupt] or another error of that
 // package. Calls end soon after their context does, with an error that wraps
-// ctx.Err(). The zero value of all options works. Calls may run at the same time.
+// ctx.Err(). Apart from the key or the filter, no option needs to be set. Calls may
+// run at the same time.
 package bloomjoin
 
 import (
@@ -89,7 +90,7 @@ func Save(ctx context.Context, name string, filter *codec.Filter) error {
 }
 
 // Merge returns the complete filter of the partial filters of one build: those of
-// all its shards, in any order. They are not to be used afterwards.
+// all its shards, in any order. The partial filters do not change.
 func Merge(ctx context.Context, partials ...*codec.Filter) (*codec.Filter, error) {
 	return filterbuild.Merge(ctx, partials, false)
 }
@@ -146,12 +147,12 @@ func BuildFiles(ctx context.Context, ids []string, opts filterbuild.Options) (f 
 // valid until the loop body ends; retain it to keep it longer. The sequence ends
 // after its first error.
 func Scan(ctx context.Context, logs []string, opts partition.ScanOptions) iter.Seq2[arrow.Record, error] {
-	return sequence(func(yield func(partition.Rows, error) bool) error {
+	return sequence(func(yield func(partition.Rows, error) bool) (err error) {
 		files, s, err := openScan(ctx, logs, opts)
 		if err != nil {
 			return err
 		}
-		defer partition.Close(files)
+		defer func() { err = errors.Join(err, partition.Close(files)) }()
 		pieces := partition.Split(files, partition.Shard{})
 		for rows, err := range s.Scan(ctx, pieces) {
 			if !yield(rows, err) || err != nil {
@@ -164,8 +165,9 @@ func Scan(ctx context.Context, logs []string, opts partition.ScanOptions) iter.S
 
 // ScanFiles writes the rows of log files that pass the filters of opts.Match. The
 // output is a file, or, if the name ends in a slash, a directory with a file for
-// each log file. It appears whole or not at all, and never replaces another one.
-// It also records which filter the rows have passed, if opts.Match has only one.
+// each log file. It appears whole or not at all. If there is one already, the error
+// wraps [partition.ErrExists]. The output records which filter its rows have
+// passed, if opts.Match has only one.
 func ScanFiles(ctx context.Context, logs []string, output string, opts partition.ScanOptions) (w partition.Written, err error) {
 	files, s, err := openScan(ctx, logs, opts)
 	if err != nil {
@@ -186,12 +188,12 @@ func ScanFiles(ctx context.Context, logs []string, output string, opts partition
 // of the IDs. A record is valid until the loop body ends; retain it to keep it
 // longer. The sequence ends after its first error.
 func Join(ctx context.Context, ids, logs []string, opts join.Options) iter.Seq2[arrow.Record, error] {
-	return sequence(func(yield func(partition.Rows, error) bool) error {
+	return sequence(func(yield func(partition.Rows, error) bool) (err error) {
 		j, closeFiles, err := openJoin(ctx, ids, logs, opts)
 		if err != nil {
 			return err
 		}
-		defer closeFiles()
+		defer func() { err = errors.Join(err, closeFiles()) }()
 		for rows, err := range j.Run(ctx) {
 			if !yield(rows, err) || err != nil {
 				break
@@ -203,7 +205,8 @@ func Join(ctx context.Context, ids, logs []string, opts join.Options) iter.Seq2[
 
 // JoinFiles writes the exact answer of log files joined with ID files. The output
 // is a file, or, if the name ends in a slash, a directory with a file for each log
-// file. It appears whole or not at all, and never replaces another one.
+// file. It appears whole or not at all. If there is one already, the error wraps
+// [partition.ErrExists].
 func JoinFiles(ctx context.Context, ids, logs []string, output string, opts join.Options) (r join.Report, err error) {
 	j, closeFiles, err := openJoin(ctx, ids, logs, opts)
 	if err != nil {

@@ -187,7 +187,14 @@ func TestRecordsSequences(t *testing.T) {
 	a, b := read18(t, mem18, samples[1]), read18(t, mem18, samples[13])
 	broken := errors.New("broken")
 	source := func(yield func(v18.RecordBatch, error) bool) {
-		_ = yield(a, nil) && yield(a, nil) && yield(b, nil) && yield(nil, broken) && yield(a, nil)
+		for _, rec := range []v18.RecordBatch{a, a, b} {
+			if !yield(rec, nil) {
+				return
+			}
+		}
+		if yield(nil, broken) {
+			yield(a, nil)
+		}
 	}
 	want := []v15.Record{read15(t, mem15, samples[1]), read15(t, mem15, samples[13])}
 	var got []v15.Record

@@ -13,17 +13,17 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// ErrExists means that a different output already has the name of the one to
-// write.
+// ErrExists means that the name of an output is taken by another file.
 var ErrExists = publish.ErrExists
 
-// Load reads a filter file and verifies it. If the storage can map files, an
-// uncompressed Bloom filter is mapped, and all processes of a machine share its
-// memory. If lim has a limit, an exact filter may use what it leaves of that
-// for an index that makes probes faster.
+// Load reads and verifies a filter file. If the storage supports it, an
+// uncompressed Bloom filter is mapped rather than read; all processes on a machine
+// then share its memory. If lim sets a limit, an exact filter may use the rest of
+// it for a faster index.
 //
-// Close the filter after use, and before publishing results made with it: an
-// error of [Filter.Close] means that the file has changed.
+// The caller must close the filter, and must do so before publishing results that
+// depend on it: an error of [Filter.Close] means that the file changed in the
+// meantime.
 func Load(ctx context.Context, store storage.Source, name string, lim Limits) (f *Filter, err error) {
 	src, err := store.Open(ctx, storage.Object{Name: name})
 	if err != nil {
@@ -56,8 +56,8 @@ func Load(ctx context.Context, store storage.Source, name string, lim Limits) (f
 	return f, nil
 }
 
-// loadMap maps a file and verifies it. The error wraps fault.ErrUnsupported if
-// mapping fails for any reason; the file may still be readable.
+// loadMap maps a file and verifies it. The error wraps fault.ErrUnsupported if the
+// file cannot be mapped for any reason: it may still be readable.
 func (h *Header) loadMap(m storage.Mapper, lim Limits) (*Filter, error) {
 	file, unmap, err := m.Map()
 	if err != nil {
@@ -70,13 +70,12 @@ func (h *Header) loadMap(m storage.Mapper, lim Limits) (*Filter, error) {
 	return f, nil
 }
 
-// Save writes a filter file and returns its size. If the storage knows users,
-// only the owner may read the file, because an exact filter contains the IDs
-// themselves.
+// Save writes a filter file and returns its size. If the storage has users, only
+// the owner may read the file, because an exact filter contains the IDs themselves.
 //
-// Unless opts.Replace is set, Save leaves an existing file of that name alone.
-// If that file has the same filter, and is uncompressed if that was requested,
-// Save returns its size without an error, since two workers may do the same
+// Unless opts.Replace is set, Save leaves an existing file with that name alone. If
+// that file holds the same filter and is not compressed although Uncompressed is
+// set, Save returns its size and no error, because two workers may do the same
 // work. Otherwise the error wraps [ErrExists]. Save removes temporary files of
 // earlier attempts whose processes have ended.
 func Save(ctx context.Context, store storage.Storage, name string, f *Filter, opts Options) (size int64, err error) {
@@ -116,7 +115,8 @@ func Save(ctx context.Context, store storage.Storage, name string, f *Filter, op
 	return rival, nil
 }
 
-// until is a writer that fails after its context has ended.
+// until is a writer that fails once its context has ended, because writing a large
+// file takes a while.
 type until struct {
 	ctx context.Context
 	w   io.Writer
@@ -129,10 +129,10 @@ func (u until) Write(p []byte) (int, error) {
 	return u.w.Write(p)
 }
 
-// Holds reports whether a file is an undamaged filter for whose header want
-// returns true. It reads the whole file without keeping the payload. For a
-// damaged file, and one that is not a filter, it returns false; a file that
-// cannot be read is an error.
+// Holds reports whether a file is an undamaged filter for whose header want returns
+// true. It reads the whole file without keeping the payload. For a damaged file, or
+// one that is not a filter, it returns false without an error; a file that cannot
+// be read is an error.
 func Holds(ctx context.Context, store storage.Source, name string, want func(*Header) bool) (ok bool, err error) {
 	src, err := store.Open(ctx, storage.Object{Name: name})
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// payload is the set of a filter, and what is computed of it once.
+// payload is the set of a filter, with values that are computed from it once.
 type payload struct {
-	bits   *bloom.Filter // or
+	bits   *bloom.Filter // this or set
 	set    *exact.Set
-	mapped bool // the bits are a mapped file
+	mapped bool // bits is the memory of a mapped file
 
 	mu    sync.Mutex
 	stamp *stamp // nil: not computed yet
@@ -26,8 +26,8 @@ type payload struct {
 	scratch sync.Pool // of *scratch
 
 	ask     sync.Once
-	keys    key.Options // of the keys to ask about, and
-	keysErr error       // why there are none
+	keys    key.Options // options of the keys that can be probed, or
+	keysErr error       // why none can
 }
 
 // scratch is the memory of one call of ProbeBatch or Probe.
@@ -44,16 +44,13 @@ func (p *payload) getScratch() *scratch {
 	return new(scratch)
 }
 
-// Probe appends to sel the rows of v that may be members, ascending, and
-// returns it. The filter's rule is applied to strings, and numbers compare by
-// value, whatever their types. A row with a NULL is not a member, nor is a row
-// whose value has no equal in the filter's class. In an exact filter every row
-// found is a member; in a Bloom filter a share of the others ([Filter.FPR]) is
-// found as well.
+// Probe appends to sel the rows of v that may be members, in ascending order, and
+// returns it: see [Filter.ProbeBatch]. Strings are normalized by the filter's rule,
+// and numbers are compared by value, whatever their types. A row with a NULL, or
+// with a value that has no equal in the filter's class, is not a member.
 //
-// Values of another class or with another number of columns, and a partial
-// filter, are errors that wrap fault.ErrMismatch. Many goroutines may call
-// Probe at the same time.
+// Values of another class or with another number of columns than the key are an
+// error, and so is a partial filter.
 func (f *Filter) Probe(v key.Values, sel []uint32) ([]uint32, error) {
 	if uint64(v.Len()) > math.MaxUint32 {
 		return sel, fault.Unsupported(fault.At{}, "%d rows in one call, more than 2^32-1", v.Len())
@@ -83,9 +80,9 @@ func (f *Filter) Probe(v key.Values, sel []uint32) ([]uint32, error) {
 	return sel, nil
 }
 
-// Contains sets mask[i] to whether row i of v may be a member, by the rules of
-// [Filter.Probe]. It returns mask with one entry per row, in its own memory if
-// that is large enough.
+// Contains sets mask[i] to whether row i of v may be a member according to
+// [Filter.Probe]. It returns mask with one entry for each row of v, reallocated if
+// its capacity is too small.
 func (f *Filter) Contains(v key.Values, mask []bool) ([]bool, error) {
 	if cap(mask) < v.Len() {
 		mask = make([]bool, v.Len())
@@ -102,14 +99,15 @@ func (f *Filter) Contains(v key.Values, mask []bool) ([]bool, error) {
 	return mask, nil
 }
 
-// ProbeBatch is [Filter.Probe] for keys that have already been made. It appends
-// to sel the positions in b.Rows of the keys that may be members, ascending,
-// and returns it. Rows with a NULL have no key.
+// ProbeBatch appends to sel the positions in b.Rows of the keys that may be
+// members, in ascending order, and returns it. All other keys are certainly not in
+// the set; for an exact filter, all keys in sel certainly are. Rows with a NULL
+// have no key, so they never match.
 //
-// The keys must be of the filter's classes and made under its rule (see
-// [Filter.KeyOptions]). If a mapped file was cut short in the meantime,
-// ProbeBatch returns an error. It allocates only if sel is too small. Many
-// goroutines may call it at the same time.
+// The keys must be of the filter's classes and made with its rule: see
+// [Filter.KeyOptions]. Other keys are an error, and so are a partial filter and a
+// mapped file that was truncated in the meantime. ProbeBatch allocates only if sel
+// is too small. It may be called concurrently.
 func (f *Filter) ProbeBatch(b *key.Batch, sel []uint32) ([]uint32, error) {
 	options, err := f.askable()
 	if err != nil {
@@ -130,8 +128,8 @@ func (f *Filter) ProbeBatch(b *key.Batch, sel []uint32) ([]uint32, error) {
 	return f.held.probeBits(nil, s.hashes, sel)
 }
 
-// askable returns how values become keys for this filter, or an error if it
-// cannot be asked.
+// askable returns the options for keys that can be probed, or an error if the
+// filter cannot be probed.
 func (f *Filter) askable() (key.Options, error) {
 	if f.Bloom() == nil && f.Exact() == nil {
 		return key.Options{}, bad("payload", "a Bloom filter or an exact set", "none").inProgram()
@@ -162,7 +160,7 @@ func (p *payload) probeSet(b *key.Batch, sel []uint32) ([]uint32, error) {
 	return sel, err
 }
 
-// probeBits probes integers, or the hashes of other keys.
+// probeBits probes integers, or the hashes of keys of another class.
 func (p *payload) probeBits(values, hashes []uint64, sel []uint32) ([]uint32, error) {
 	if !p.mapped {
 		return p.probe(values, hashes, sel), nil
@@ -178,8 +176,8 @@ func (p *payload) probe(values, hashes []uint64, sel []uint32) []uint32 {
 	return p.bits.ProbeInts(values, sel)
 }
 
-// guard calls read. If the bits are a mapped file that was cut short, reading
-// them faults; guard turns that into an error.
+// guard calls read. If a mapped file was truncated, reading its bits faults; guard
+// returns that as an error, where otherwise the process would crash.
 func (p *payload) guard(read func()) (err error) {
 	if !p.mapped {
 		read()
@@ -198,11 +196,11 @@ func (p *payload) guard(read func()) (err error) {
 	return nil
 }
 
-// errGone means that the file of a mapped filter has changed.
+// errGone is returned if the file of a mapped filter changed while it was in use.
 var errGone = errors.New("the mapped filter file cannot be read any more: it was cut short meanwhile, or its disk fails (copy it to a place where nobody changes it)")
 
-// Usable returns nil if the filter can be asked about keys: it is sealed, and
-// this version knows the rules that made its keys. Errors name the place at.
+// Usable returns nil if the filter can be probed: if it is sealed, and its keys
+// were made by rules that this version knows. Errors name the place at.
 func (f *Filter) Usable(at fault.At) error {
 	if !f.Sealed() {
 		return fault.Mismatch(at, "filter", "a finished filter", "a partial one, in which keys are missing").
@@ -212,15 +210,16 @@ func (f *Filter) Usable(at fault.At) error {
 	return err
 }
 
-// KeyOptions returns how columns become keys for this filter. It fails if this
-// version does not know the rules that made the filter's keys.
+// KeyOptions returns the options for making keys from columns that can be probed.
+// It returns an error if the filter's keys were made by rules that this version
+// does not know.
 func (f *Filter) KeyOptions() (key.Options, error) {
 	rule, err := key.RuleOf(f.Normal())
 	return key.Options{Rule: rule, Classes: key.ClassesOf(f.KeyClasses())}, err
 }
 
-// FPR returns the predicted false-positive rate: that of the Bloom filter's
-// bits, 0 for an exact set, NaN without a payload.
+// FPR returns the predicted false-positive rate: that of the Bloom filter's bits, 0
+// for an exact set, NaN without a payload.
 func (f *Filter) FPR() float64 {
 	switch {
 	case f.Bloom() != nil:
@@ -231,9 +230,9 @@ func (f *Filter) FPR() float64 {
 	return math.NaN()
 }
 
-// Count returns the number of distinct keys: exactly for an exact set,
-// otherwise an estimate from the bits, or +Inf if they are too full; NaN
-// without a payload.
+// Count returns the number of distinct keys: the number of members of an exact set,
+// else an estimate from the bits, which is +Inf if they are too full or are in a
+// mapped file that was truncated; NaN without a payload.
 func (f *Filter) Count() (e bloom.Estimate) {
 	switch {
 	case f.Bloom() != nil:
@@ -247,8 +246,7 @@ func (f *Filter) Count() (e bloom.Estimate) {
 	return bloom.Estimate{Keys: math.NaN(), StdErr: math.NaN()}
 }
 
-// Bytes returns the memory of the payload in bytes, including the index of an
-// exact set.
+// Bytes returns the size of the payload in memory, for an exact set with its index.
 func (f *Filter) Bytes() uint64 {
 	switch {
 	case f.Bloom() != nil:
@@ -259,9 +257,9 @@ func (f *Filter) Bytes() uint64 {
 	return 0
 }
 
-// KeyRange returns inclusive bounds of the keys' values in a column, counted
-// from 0, in the form of a part of a composite key. ok is false if nothing is
-// known. NaN is outside of all bounds; see HasNaN.
+// KeyRange returns inclusive bounds of the values that the keys have in a column,
+// counted from 0, in the form of a part of a composite key. ok is false if no
+// bounds are known. NaN is never within bounds; see HasNaN.
 func (f *Filter) KeyRange(column int) (lo, hi []byte, ok bool) {
 	if column < 0 || column >= len(f.Key) {
 		return nil, nil, false
@@ -278,21 +276,20 @@ func (f *Filter) KeyRange(column int) (lo, hi []byte, ok bool) {
 	return k.Min, k.Max, k.Min != nil
 }
 
-// Empty reports whether the filter certainly has no members. For a Bloom filter
-// it returns false.
+// Empty reports whether the filter is certain to have no members, which only an
+// exact filter can know.
 func (f *Filter) Empty() bool { return f.Exact() != nil && f.Exact().Len() == 0 }
 
-// Any reports whether an integer from lo to hi, both included, may be a member.
-// If signed is true, the two are int64s in two's complement, otherwise uint64s.
-// For a Bloom filter it returns true.
+// Any reports whether an integer from lo to hi, inclusive, may be a member. If
+// signed, both are int64s in two's complement, else uint64s. Only an exact filter
+// ever returns false.
 func (f *Filter) Any(lo, hi uint64, signed bool) bool {
 	return f.Exact() == nil || f.Exact().Any(lo, hi, signed)
 }
 
-// Within returns the members from lo to hi, both included, ascending. If signed
-// is true, all are int64s in two's complement, otherwise uint64s. ok is false
-// if there are more than most, and for a Bloom filter, which cannot list its
-// members.
+// Within returns the members from lo to hi, inclusive, in ascending order. If
+// signed, all are int64s in two's complement, else uint64s. ok is false if there
+// are more than most, or if the filter is not exact and cannot list them.
 func (f *Filter) Within(lo, hi uint64, signed bool, most int) (members []uint64, ok bool) {
 	if f.Exact() == nil {
 		return nil, false

@@ -12,20 +12,19 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// NewBuilder returns a builder for keys that a program adds, without files.
-// o.Key names the columns, with their types as in `user::int64`, unless
-// o.Classes has their classes.
+// NewBuilder returns a builder for a filter without ID files: the program adds the
+// keys. o.Key names the columns, with their types (`user::int64`) or with their
+// classes in o.Classes.
 //
-// Without o.Capacity, keys wait until Finish knows their number: in memory or,
-// if they exceed o.Memory, on disk. With o.Shard the filter is partial;
-// o.Capacity and o.Identity are then required, and equal for all shards.
+// Without o.Capacity, keys wait until Finish, when their number is known: in memory
+// or, above o.Memory, on disk. With o.Shard the filter is partial; o.Capacity and
+// o.Identity are then required, and must be equal for all shards.
 //
-// The filter depends on the union of the keys and on the options, not on the
-// number of workers or shards, nor on which of them got which keys. It equals a
-// filter built from files with the same keys and options, except for the build
-// ID, which o.Identity determines instead of the files. Unlike a build from
-// files, it takes no sample first, so it may try an exact set of keys that are
-// too far apart for one.
+// A filter depends on the union of its keys and on the options, not on the number of
+// workers or shards or on how the keys are divided among them. It equals the filter
+// of a build from files with the same keys and options, with two exceptions: the
+// build ID contains o.Identity instead of the files' identity, and there is no
+// sample from which to see early that the keys are too far apart for an exact set.
 func NewBuilder(o Options) (*Builder, error) {
 	p, columns, err := newPlan(o)
 	if err != nil {
@@ -61,7 +60,7 @@ func NewBuilder(o Options) (*Builder, error) {
 	return b, b.divide(unfolded)
 }
 
-// given takes the classes of the key columns from the options.
+// given sets the classes of the key columns from the options.
 func (p *Plan) given(columns []key.Column) error {
 	o := p.opts
 	p.Spec.Classes = slices.Clone(o.Classes)
@@ -92,11 +91,11 @@ func (p *Plan) given(columns []key.Column) error {
 	return nil
 }
 
-// Add adds the keys of all rows. Rows with a NULL have no key. The filter's
-// rule is applied to strings, and numbers are converted to the filter's class.
-// A value that cannot be a key of the filter is an error, because the filter
-// would deny it later: a number without an equal in the class, or a text that
-// is not a UUID under the rule uuid.
+// Add adds the keys of all rows; a row with a NULL has none. It normalizes strings by
+// the filter's rule and converts numbers to the filter's class. A value that cannot
+// be a key, because it is not a UUID although the rule requires one or has no equal
+// in the class, is an error: otherwise the filter would reject a value that was
+// added.
 func (w *Worker) Add(v key.Values) error {
 	if w.values == nil {
 		w.values = key.NewValueEncoder(w.b.keys)

@@ -94,7 +94,7 @@ func (c *checker) count(k *key.Batch, hits, rows []uint32) error {
 			return err
 		}
 	}
-	if p := c.portion; p != nil { // which cannot tell whether a row is unmatched
+	if p := c.portion; p != nil { // in which a row without an ID may have one in another portion
 		c.tally.matched.Add(c.inPortions(p, k, hits, members, rows))
 		if p.last {
 			c.tally.candidates.Add(candidates)

@@ -25,8 +25,8 @@ func Sampled(runs, runRows int, idRows int64) PlanOptions {
 	return PlanOptions{Runs: runs, runRows: runRows, idRows: idRows}
 }
 
-// Inside reports whether a measured rate is within its bounds.
-func Inside(m MeasuredFPR) bool { return m.inside() }
+// RateExpected reports whether a measured rate is within its bounds.
+func RateExpected(r Report) bool { return r.rateExpected() }
 
 // The bytes of rows.
 var (

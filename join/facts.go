@@ -22,7 +22,7 @@ func (t *task) idRows() (rows int64, exact bool) {
 	return rows, exact
 }
 
-// facts returns a plan and sizes with what the footers tell.
+// facts returns a plan and sizes from the footers.
 func (t *task) facts() (*plan.Plan, plan.Sizes, error) {
 	p := &plan.Plan{Advice: []string{}}
 	s := plan.Sizes{KeyBytes: 8, Integer: t.keys.integers()}
@@ -86,7 +86,7 @@ func addBytes(a, b int64) int64 {
 	return a + b
 }
 
-// idFacts fills in what the footers of the IDs tell.
+// idFacts fills in the figures from the footers of the IDs.
 func (t *task) idFacts(p *plan.Plan, s *plan.Sizes) error {
 	n, sure := t.idRows()
 	p.IDs.Rows = plan.Exactly(float64(n))

@@ -51,23 +51,22 @@ func (s *spread) heaviest() float64 {
 	return float64(top)
 }
 
-// MeasuredFPR is the false-positive rate that a join observed: of the rows whose
+// measuredFPR is the false-positive rate that a join observed: of the rows whose
 // key is in no ID, the share that passed the filter.
-type MeasuredFPR struct {
-	Rate float64 `json:"rate"`
+type measuredFPR struct {
+	Rate float64
 	// Low and High bound the rate expected from the filter's bits. A rate outside
 	// them has a probability of one in a thousand, so something is wrong with the
 	// filter. Rows of one key pass or fail together, so the variance is
 	// p(1-p)·Σc²/(Σc)², c being the rows of a key. The bound is Bernstein's
 	// inequality, which holds even if one key makes up much of the log.
-	Low  float64 `json:"low"`
-	High float64 `json:"high"`
-	Rows int64   `json:"rows"` // rows whose key is in no ID
+	Low, High float64
+	Rows      int64 // rows whose key is in no ID
 }
 
 // measure compares the false positives with the predicted rate p.
-func measure(p float64, falsePositives int64, s *spread) MeasuredFPR {
-	m := MeasuredFPR{Low: p, High: p, Rows: s.rows}
+func measure(p float64, falsePositives int64, s *spread) measuredFPR {
+	m := measuredFPR{Low: p, High: p, Rows: s.rows}
 	if s.rows == 0 {
 		m.Low, m.High = 0, 1
 		return m
@@ -86,4 +85,4 @@ func measure(p float64, falsePositives int64, s *spread) MeasuredFPR {
 }
 
 // inside reports whether the rate is within its bounds.
-func (m MeasuredFPR) inside() bool { return m.Rate >= m.Low && m.Rate <= m.High }
+func (m measuredFPR) inside() bool { return m.Rate >= m.Low && m.Rate <= m.High }

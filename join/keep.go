@@ -38,7 +38,7 @@ func (h heldIDs) addRows(rec arrow.Record, k *key.Batch, some []uint32, _ int64)
 }
 
 // keep reads the IDs and hands those that pass a filter of the log to a keeper. If
-// there is no filter of the IDs, it builds one of these.
+// no filter of the IDs is given, it builds one of those.
 func (a *attempt) keep(ctx context.Context, ofLog, ofIDs *codec.Filter, to keeper) (*held, error) {
 	share := a.account.Share("the filter of the log")
 	defer share.GiveAll()
@@ -186,7 +186,7 @@ func (a *attempt) keepNumbered(ctx context.Context, h *held, ofLog *codec.Filter
 }
 
 // checkIDs returns the positions of keys that pass the filter. The error says that
-// keys are not valid IDs, or that the given filter lacks one.
+// keys are not valid IDs, or that one is missing in the given filter.
 func (a *attempt) checkIDs(k *partition.Keys) ([]uint32, error) {
 	if !decides(k) {
 		at := fault.At{File: k.Piece.File.Name, RowGroup: k.Piece.Lo + 1, Column: a.keys.idsText}
@@ -200,7 +200,7 @@ func (a *attempt) checkIDs(k *partition.Keys) ([]uint32, error) {
 	return k.Probe()
 }
 
-// checkGiven returns an error if the given filter lacks one of the keys.
+// checkGiven returns an error if one of the keys is missing in the given filter.
 func (a *attempt) checkGiven(k *partition.Keys) error {
 	if a.opts.Filter == nil {
 		return nil

@@ -46,8 +46,8 @@ const (
 	Shuffle   Strategy = "shuffle"   // divide both sides by hash, on disk
 )
 
-// Strategies returns all strategies, Auto first.
-func Strategies() []Strategy { return []Strategy{Auto, Exact, Lookup, Broadcast, Reverse, Shuffle} }
+// strategies are all strategies.
+var strategies = []Strategy{Auto, Exact, Lookup, Broadcast, Reverse, Shuffle}
 
 // Options configure a join. Only On is required.
 type Options struct {
@@ -70,7 +70,7 @@ type Options struct {
 	// it is an error that wraps [fault.ErrMismatch].
 	NullMisfits bool
 	// Filter is a sealed filter of these IDs. Nil: one is built if it helps. An
-	// ID that it lacks is an error.
+	// ID that is not in it is an error.
 	Filter *codec.Filter
 	// FPR is the false-positive rate of a filter that is built. 0: by the number
 	// of IDs.
@@ -135,8 +135,8 @@ func (o Options) filled() (Options, error) {
 	if !slices.Contains([]Type{Semi, Anti, Inner, Left, Right, Full}, o.Type) {
 		return o, fmt.Errorf("join type %q: want semi, anti, inner, left, right or full", o.Type)
 	}
-	if !slices.Contains(Strategies(), o.Strategy) {
-		return o, fmt.Errorf("strategy %q: want one of %v", o.Strategy, Strategies())
+	if !slices.Contains(strategies, o.Strategy) {
+		return o, fmt.Errorf("strategy %q: want one of %v", o.Strategy, strategies)
 	}
 	if o.Type.keepsIDs() && !o.Shard.Whole() {
 		return o, fault.Unsupported(fault.At{}, "a %s join of a shard of the log, since an ID without a row here may have one elsewhere", o.Type).

@@ -2,6 +2,7 @@ package join_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
@@ -80,5 +81,46 @@ func TestPlanReadsNothing(t *testing.T) {
 	}
 	if read() == before {
 		t.Error("a plan that estimates reads nothing")
+	}
+}
+
+// TestPlanJSON: a plan's JSON has every figure that docs/plan.md names, and agrees
+// with its fields.
+func TestPlanJSON(t *testing.T) {
+	k := column{name: "k", dt: arrow.PrimitiveTypes.Int64, values: []string{"1", "2", "2", "9"}}
+	log := open(t, partition.OpenOptions{}, writeTable(t, table(t, k), 1, 4, partition.Parquet))
+	ids := open(t, partition.OpenOptions{}, writeTable(t, table(t, k), 1, 4, partition.Parquet))
+	j, err := join.New(ids, log, join.Options{On: "k", Type: join.Inner})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := j.Plan(context.Background(), join.PlanOptions{Workers: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Strategy join.Strategy
+		Why      string
+		Pairs    join.Estimate `json:"join_rows"`
+		Filter   struct{ Best struct{ Workers int } }
+	}
+	if err := json.Unmarshal(b, &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Strategy != p.Strategy || got.Why != p.Notes[0] || got.Pairs != *p.Pairs || got.Pairs.Value != 6 || got.Filter.Best.Workers != 3 {
+		t.Errorf("%s, want the strategy and notes of %+v, 6 pairs and 3 workers", b, p)
+	}
+	var all map[string]any
+	if err := json.Unmarshal(b, &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"strategy", "why", "log", "ids", "selectivity", "join_rows", "join_rows_sketch", "sampled", "filter", "shuffled", "break_even", "strategies", "advice", "plan_seconds"} {
+		if _, ok := all[name]; !ok {
+			t.Errorf("no %s in %s", name, b)
+		}
 	}
 }

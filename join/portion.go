@@ -4,7 +4,7 @@ import "github.com/bloomjoin/bloomjoin/join/internal/table"
 
 // portion is one of several portions of the IDs with which a row group is joined
 // in turn because they exceed the memory together. A log row without an ID in one
-// portion may have one in another, so only the last one tells that it has none. A
+// portion may have one in another, so it is known to have none only at the last one. A
 // nil portion is all of the IDs.
 //
 // The row group is read by one worker, in order, for each portion.

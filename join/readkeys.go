@@ -57,7 +57,7 @@ func decides(k *partition.Keys) bool {
 	return k.Times != nil && !slices.ContainsFunc(k.Times, func(n uint32) bool { return n > 0 })
 }
 
-// hasAll returns an error if the filter lacks a key of the batch: it was built from
+// hasAll returns an error if a key of the batch is missing in the filter: it was built from
 // other IDs, and would lose their rows.
 func hasAll(filter *codec.Filter, batch *key.Batch, file string) error {
 	passed, err := filter.ProbeBatch(batch, nil)

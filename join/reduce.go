@@ -57,7 +57,7 @@ func (a *attempt) reduce(ctx context.Context, s Strategy) (*held, error) {
 }
 
 // idFilter builds the filter of all IDs in a pass of its own, after one that counts
-// the IDs if the files do not tell their number.
+// the IDs if the files do not say how many there are.
 func (a *attempt) idFilter(ctx context.Context) (*codec.Filter, error) {
 	plan := a.idPlan
 	if !plan.Sized() {

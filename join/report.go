@@ -10,7 +10,6 @@ import (
 type Report struct {
 	RowsIn, RowsOut int64
 	KeysNull        int64 // log rows with a NULL in the key
-	RowGroups       int64
 
 	// Of joins that copy pages:
 	RowGroupsSkipped, Pages, PagesSkipped int64
@@ -21,7 +20,12 @@ type Report struct {
 	IDsMatched   int64 // of them, those with a log row
 	FPRAsked     float64
 	FPRPredicted float64
-	FPRMeasured  MeasuredFPR
+	// FPRMeasured is the observed false-positive rate: of the FPRRows rows whose
+	// key is in no ID and for which the filter was probed, the share that passed.
+	// Its bounds are those expected from the filter's bits; if it is outside them,
+	// something is wrong with the filter.
+	FPRMeasured  Estimate
+	FPRRows      int64
 	Strategy     Strategy
 	SpilledBytes int64 // written to TempDir
 	Plan         *Plan // that chose the strategy; nil if none was made
@@ -34,13 +38,13 @@ type Report struct {
 // Plan is what to expect of a join, and how it will be carried out.
 type Plan struct {
 	Strategy Strategy
-	Why      string // the reason for the strategy, in one sentence
 	// Selectivity estimates the share of the log's rows whose key is in an ID,
 	// and Pairs the pairs of log row and ID with equal keys. They are nil if keys
 	// were not sampled.
 	Selectivity, Pairs *Estimate
-	// Advice says, in sentences, when filtering or this program gains little.
-	Advice []string
+	// Notes are sentences: the reason for the strategy, and advice if filtering or
+	// this program gains little.
+	Notes []string
 
 	details *plan.Plan
 }
@@ -56,7 +60,7 @@ func (p *Plan) MarshalJSON() ([]byte, error) { return json.Marshal(p.details) }
 
 // publicPlan returns a plan as users see it.
 func publicPlan(d *plan.Plan) *Plan {
-	p := &Plan{Strategy: Strategy(d.Strategy), Why: d.Why, Advice: d.Advice, details: d}
+	p := &Plan{Strategy: Strategy(d.Strategy), Notes: append([]string{d.Why}, d.Advice...), details: d}
 	if e := d.Selectivity; e != nil {
 		p.Selectivity = &Estimate{e.Value, e.Low, e.High}
 	}

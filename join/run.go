@@ -83,16 +83,14 @@ func (r *running) conclude(ctx context.Context) (Report, error) {
 // report returns the report.
 func (r *running) report(ctx context.Context) (Report, error) {
 	t := r.tally
+	fpr := t.measured(r.fprPredicted)
 	rep := Report{
 		Plan: publicPlan(r.plan), Strategy: r.strategy, FPRAsked: r.fprAsked, FPRPredicted: r.fprPredicted,
 		RowsIn: t.rowsIn.Load(), RowsOut: t.rowsOut.Load(), KeysNull: t.keysNull.Load(),
 		Candidates: t.candidates.Load(), RowsMatched: t.matched.Load(), rowsUnasked: t.unasked.Load(),
-		FPRMeasured: t.measured(r.fprPredicted), IDsTotal: r.held.idsTotal, SpilledBytes: r.held.spilled,
+		FPRMeasured: Estimate{fpr.Rate, fpr.Low, fpr.High}, FPRRows: fpr.Rows, IDsTotal: r.held.idsTotal, SpilledBytes: r.held.spilled,
 		RowGroupsSkipped: t.groupsSkipped.Load(), Pages: t.pages.Load(), PagesSkipped: t.pagesSkipped.Load(),
 		filtered: !slices.ContainsFunc(r.logs, neverScanned),
-	}
-	for _, p := range r.pieces {
-		rep.RowGroups += int64(p.Hi - p.Lo)
 	}
 	var err error
 	switch h := r.held; {

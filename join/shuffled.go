@@ -172,7 +172,7 @@ func (s *shuffled) each(ctx context.Context) iter.Seq2[round, error] {
 // rangeOf yields range n of the row groups: in one round if the IDs that it needs
 // fit in memory, as they should, else one row group after the other.
 func (s *shuffled) rangeOf(ctx context.Context, n int, groups []partition.Piece, yield func(round, error) bool) bool {
-	src := s.Source(ctx, n)
+	src := s.Source(n)
 	side, more, err := src.Next(ctx)
 	if err != nil {
 		yield(round{}, err)
@@ -214,7 +214,7 @@ func (s *shuffled) group(ctx context.Context, n int, g partition.Piece, yield fu
 		yield(round{}, err)
 		return false
 	}
-	src := s.Source(ctx, n)
+	src := s.Source(n)
 	src.Only = own
 	var rows []uint64
 	for again := false; ; again = true {

@@ -30,7 +30,7 @@ func (t *tally) newSpread() *spread {
 
 // measured returns the false-positive rate of a filter whose bits predict p. No
 // worker may be counting.
-func (t *tally) measured(p float64) MeasuredFPR {
+func (t *tally) measured(p float64) measuredFPR {
 	all := newSpread()
 	for _, s := range t.spreads {
 		all.merge(s)

@@ -47,10 +47,16 @@ func (r Report) Warnings(of Type) []Warning {
 	if r.FPRPredicted > 1.05*r.FPRAsked && r.FPRAsked > 0 {
 		warn(WarnFilterTooFull, "the filter lets through %.2g of the rows that it should drop, more than the %.2g asked for: it holds more keys than expected", r.FPRPredicted, r.FPRAsked)
 	}
-	if m := r.FPRMeasured; !m.inside() {
-		warn(WarnFilterRate, "the filter let through %.2g of the rows whose key is in no ID, outside the %.2g to %.2g that its bits predict; the answer is right, but something is wrong with the filter", m.Rate, m.Low, m.High)
+	if m := r.FPRMeasured; !r.rateExpected() {
+		warn(WarnFilterRate, "the filter let through %.2g of the rows whose key is in no ID, outside the %.2g to %.2g that its bits predict; the answer is right, but something is wrong with the filter", m.Value, m.Low, m.High)
 	}
 	return ws
+}
+
+// rateExpected reports whether the measured false-positive rate is within its bounds.
+func (r *Report) rateExpected() bool {
+	m := r.FPRMeasured
+	return m.Low <= m.Value && m.Value <= m.High
 }
 
 // noise returns three standard deviations of the number of false positives among n

@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arrowtest"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -16,7 +17,7 @@ func TestClassOf(t *testing.T) {
 	dict := func(dt arrow.DataType) arrow.DataType {
 		return &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: dt}
 	}
-	ext := func(dt arrow.DataType) arrow.DataType { return &wrapped{arrow.ExtensionBase{Storage: dt}} }
+	ext := func(dt arrow.DataType) arrow.DataType { return arrowtest.ExtensionOf(dt) }
 	for want, types := range map[key.Class][]arrow.DataType{
 		key.Integer: {arrow.PrimitiveTypes.Int8, arrow.PrimitiveTypes.Uint64, dict(arrow.PrimitiveTypes.Int16), ext(arrow.PrimitiveTypes.Int64)},
 		key.Bytes: {arrow.BinaryTypes.String, arrow.BinaryTypes.LargeString, arrow.BinaryTypes.Binary, arrow.BinaryTypes.LargeBinary,

@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arrowtest"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -169,7 +170,7 @@ func nested() *arrow.Schema {
 		{Name: "props", Type: arrow.MapOf(str, str)},
 		{Name: "twice", Type: str},
 		{Name: "twice", Type: str},
-		{Name: "wrapped", Type: &wrapped{arrow.ExtensionBase{Storage: &wrapped{arrow.ExtensionBase{Storage: inner}}}}},
+		{Name: "wrapped", Type: arrowtest.ExtensionOf(arrowtest.ExtensionOf(inner))},
 		{Name: "Country", Type: str},
 		{Name: "pair", Type: arrow.StructOf(arrow.Field{Name: "x", Type: str}, arrow.Field{Name: "x", Type: str})},
 	}, nil)

@@ -11,43 +11,43 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// Values are keys from a program: one column of Go values or of an Arrow array,
-// or several columns combined by [Columns]. They refer to the caller's memory,
-// which must not change while they are used. The zero value has no column.
+// Values are keys from a program: one column of Go values or of an Arrow array, or
+// several combined by [Columns]. They refer to the caller's memory, which must not
+// change while they are in use. Make them with one of the functions that return
+// Values; the zero value has no column.
 type Values struct{ columns []values }
 
-// values is one column. One of array, plain and text is set.
+// values is one column: exactly one of array, plain and text is set.
 type values struct {
 	typ   arrow.DataType
 	n     int
 	array arrow.Array
-	plain []byte                           // values of a fixed width, as Arrow has them
-	text  func(dst []byte, row int) []byte // appends a string
+	plain []byte                           // fixed-width values in Arrow's layout
+	text  func(dst []byte, row int) []byte // appends the string of a row
 }
 
-// Int64s returns keys that are integers.
+// Int64s returns integer keys.
 func Int64s(v []int64) Values { return plain(arrow.PrimitiveTypes.Int64, v) }
 
-// Uint64s returns keys that are integers. They compare by value with those of
-// Int64s.
+// Uint64s returns integer keys. They equal those of Int64s with the same value.
 func Uint64s(v []uint64) Values { return plain(arrow.PrimitiveTypes.Uint64, v) }
 
 // UUIDs returns keys of 16 bytes.
 func UUIDs(v [][16]byte) Values { return plain(&arrow.FixedSizeBinaryType{ByteWidth: 16}, v) }
 
-// plain returns a column of values that Arrow stores in the same bytes.
+// plain returns a column of values that have the same bytes in Arrow.
 func plain[T any](t arrow.DataType, v []T) Values {
 	var zero T
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), int(unsafe.Sizeof(zero))*len(v))
 	return one(values{typ: t, plain: bytes, n: len(v)})
 }
 
-// Strings returns keys that are strings. The rule of a filter is applied to
-// them; under the rule uuid they are UUIDs as text.
+// Strings returns string keys. A filter's rule applies to them; with the rule uuid
+// they are UUIDs in text form.
 func Strings(v []string) Values { return text(v) }
 
-// ByteSlices returns keys that are byte strings, of the same class as Strings.
-// nil is the empty string, not NULL.
+// ByteSlices returns keys that are byte strings, of the same class as Strings. nil
+// is the empty string, not NULL.
 func ByteSlices(v [][]byte) Values { return text(v) }
 
 func text[T string | []byte](v []T) Values {
@@ -55,12 +55,11 @@ func text[T string | []byte](v []T) Values {
 	return one(values{typ: arrow.BinaryTypes.LargeBinary, text: add, n: len(v)})
 }
 
-// Array returns keys from an array of any type that keys may have. NULLs are
-// not keys. The array is not retained: do not release it before the values have
-// been used.
+// Array returns keys from an array of any supported key type. A NULL is not a key.
+// The array is not retained.
 func Array(a arrow.Array) Values { return one(values{typ: a.DataType(), array: a, n: a.Len()}) }
 
-// Columns returns composite keys with the columns of the given values, in
+// Columns returns composite keys whose columns are those of the given values, in
 // order. All must have the same number of rows.
 func Columns(v ...Values) Values {
 	var all Values
@@ -72,7 +71,7 @@ func Columns(v ...Values) Values {
 
 func one(v values) Values { return Values{columns: []values{v}} }
 
-// Len returns the number of rows: that of the first column.
+// Len returns the number of rows, which is that of the first column.
 func (v Values) Len() int {
 	if len(v.columns) == 0 {
 		return 0
@@ -80,33 +79,32 @@ func (v Values) Len() int {
 	return v.columns[0].n
 }
 
-// ValueEncoder turns Values into batches of keys. It reuses its memory. One
-// goroutine uses it at a time.
+// ValueEncoder turns Values into batches of keys. It reuses its memory between
+// calls and must not be used concurrently.
 type ValueEncoder struct {
 	options Options
 	batch   Batch
-	scratch []textScratch // one for each column
+	scratch []textScratch // one per column
 }
 
-// textScratch holds a column of strings as contiguous bytes.
+// textScratch holds a column of strings in contiguous memory.
 type textScratch struct {
 	ends []int64
 	data []byte
 }
 
-// NewValueEncoder returns an encoder that makes keys of o.Classes under o.Rule.
-// Values of another class are an error, except that numbers are converted
-// exactly; a number without an equal in the class becomes a key that matches
-// nothing ([Batch.Void]).
+// NewValueEncoder returns an encoder for keys of o.Classes with o.Rule. Values of
+// another class are an error, except that numbers are converted exactly: a number
+// without an equal in the class becomes a key that matches nothing.
 func NewValueEncoder(o Options) *ValueEncoder { return &ValueEncoder{options: o} }
 
-// batchRows is the number of rows in a batch: few enough for their keys to stay
-// in the cache until they are used.
+// batchRows is the number of rows in a batch, small enough that the keys stay in
+// the cache until they are used.
 const batchRows = 1 << 13
 
-// Encode calls fn with all rows of v, in order, in batches of some thousand
-// rows. first is the row of v at which a batch starts. The batch is valid until
-// fn returns. Encode returns the first error of fn.
+// Encode calls fn with all rows of v, in order, in batches of a few thousand rows.
+// first is the index in v of the batch's first row. The batch is valid until fn
+// returns. Encode stops at the first error of fn and returns it.
 func (e *ValueEncoder) Encode(v Values, fn func(first int, b *Batch) error) error {
 	steps, err := e.check(v)
 	if err != nil {
@@ -169,7 +167,7 @@ func (e *ValueEncoder) fill(v Values, steps []steps, lo, hi int) error {
 	parts := make([]part, len(v.columns))
 	for i := range v.columns {
 		a := v.columns[i].slice(lo, hi, &e.scratch[i])
-		defer a.Release() // of memory that is the caller's or the scratch's
+		defer a.Release() // of memory that belongs to the caller or the scratch
 		p, err := newPart(a, nil)
 		if err != nil {
 			return err
@@ -182,8 +180,8 @@ func (e *ValueEncoder) fill(v Values, steps []steps, lo, hi int) error {
 	return nil
 }
 
-// slice returns rows lo to hi, exclusive, as an array over the column's memory
-// or, for strings, over a copy in the scratch.
+// slice returns rows lo to hi, exclusive, as an array over the column's memory or,
+// for strings, over a copy in the scratch.
 func (c *values) slice(lo, hi int, s *textScratch) arrow.Array {
 	if c.array != nil {
 		return array.NewSlice(c.array, int64(lo), int64(hi))
@@ -200,7 +198,8 @@ func (c *values) slice(lo, hi int, s *textScratch) arrow.Array {
 	return array.MakeFromData(d)
 }
 
-// gather copies the strings of some rows, with their ends in Arrow's form.
+// gather copies the strings of rows lo to hi, exclusive, and their offsets in
+// Arrow's layout.
 func (s *textScratch) gather(c *values, lo, hi int) {
 	s.ends, s.data = append(s.ends[:0], 0), s.data[:0]
 	for row := lo; row < hi; row++ {

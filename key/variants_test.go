@@ -3,7 +3,6 @@ package key_test
 import (
 	"encoding/hex"
 	"fmt"
-	"reflect"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -12,6 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/arrowtest"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -53,7 +53,7 @@ func variants(t testing.TB, mem memory.Allocator, a arrow.Array) []variant {
 	add("in a sliced struct", "k.x", held(sliced(t, mem, st)))
 	add("slice in a struct", "k.x", held(structOf(mem, held(sliced(t, mem, a)), nil)))
 	add("two structs down", "k.x.x", held(structOf(mem, st, nil)))
-	add("extension", "k", held(extended(a)))
+	add("extension", "k", held(arrowtest.Extended(a)))
 	if a.Len() > 100 { // too many for the narrowest index
 		return out
 	}
@@ -65,8 +65,8 @@ func variants(t testing.TB, mem memory.Allocator, a arrow.Array) []variant {
 	d := held(dictOf(t, mem, arrow.PrimitiveTypes.Int16, held(sliced(t, mem, a))))
 	add("dictionary of sliced values", "k", d)
 	add("dictionary in a struct", "k.x", held(structOf(mem, d, nil)))
-	add("extension of a dictionary", "k", held(extended(d)))
-	add("dictionary of an extension", "k", held(dictOf(t, mem, arrow.PrimitiveTypes.Uint32, held(extended(a)))))
+	add("extension of a dictionary", "k", held(arrowtest.Extended(d)))
+	add("dictionary of an extension", "k", held(dictOf(t, mem, arrow.PrimitiveTypes.Uint32, held(arrowtest.Extended(a)))))
 	return out
 }
 
@@ -145,27 +145,6 @@ func integers(mem memory.Allocator, dt arrow.DataType, values []int) arrow.Array
 		}
 	}
 	return b.NewArray()
-}
-
-// wrapped is an extension type over any storage.
-type wrapped struct{ arrow.ExtensionBase }
-
-type wrappedArray struct{ array.ExtensionArrayBase }
-
-func (w *wrapped) ArrayType() reflect.Type                    { return reflect.TypeOf(wrappedArray{}) }
-func (w *wrapped) ExtensionName() string                      { return "wrapped" }
-func (w *wrapped) Serialize() string                          { return "" }
-func (w *wrapped) ExtensionEquals(o arrow.ExtensionType) bool { return o.ExtensionName() == "wrapped" }
-func (w *wrapped) Deserialize(s arrow.DataType, _ string) (arrow.ExtensionType, error) {
-	return &wrapped{arrow.ExtensionBase{Storage: s}}, nil
-}
-
-func extended(a arrow.Array) arrow.Array {
-	in := a.Data()
-	d := array.NewData(&wrapped{arrow.ExtensionBase{Storage: a.DataType()}}, in.Len(), in.Buffers(), in.Children(), in.NullN(), in.Offset())
-	defer d.Release()
-	d.SetDictionary(in.Dictionary())
-	return array.MakeFromData(d)
 }
 
 // checked returns an allocator that fails the test if memory is not released, after

@@ -120,7 +120,7 @@ func (c *cli) common() map[string]completion {
 		"int96":       words("us", "ns"),
 		"columns":     listOf(c.ofLogs),
 		"type":        words(joinTypes...),
-		"strategy":    words(strategies()...),
+		"strategy":    words(strategies...),
 	}
 }
 

@@ -99,20 +99,28 @@ func (o *joinFlags) addJoin(f *pflag.FlagSet) {
 	f.Float64Var(&o.fpr, "fpr", 0, "`RATE` false-positive rate of the filter that is built (default: by the number of IDs)")
 }
 
+// fprBound is a measured false-positive rate, and the bounds expected of it.
+type fprBound struct {
+	Rate float64 `json:"rate"`
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+	Rows int64   `json:"rows"` // rows whose key is in no ID
+}
+
 // joinReport is the JSON of join.
 type joinReport struct {
 	scanReport
 	*badLines
-	Candidates   int64            `json:"candidates"`
-	IDsTotal     int64            `json:"ids_total"`
-	RowsMatched  int64            `json:"rows_matched"`
-	IDsMatched   int64            `json:"ids_matched"`
-	FPRMeasured  float64          `json:"fpr_measured"`
-	FPRBound     join.MeasuredFPR `json:"fpr_measured_bound"`
-	Strategy     string           `json:"strategy"`
-	SpilledBytes int64            `json:"spilled_bytes"`
-	Columns      []string         `json:"columns,omitempty"` // of the answer, where --columns names them
-	Plan         *planned         `json:"plan,omitempty"`
+	Candidates   int64    `json:"candidates"`
+	IDsTotal     int64    `json:"ids_total"`
+	RowsMatched  int64    `json:"rows_matched"`
+	IDsMatched   int64    `json:"ids_matched"`
+	FPRMeasured  float64  `json:"fpr_measured"`
+	FPRBound     fprBound `json:"fpr_measured_bound"`
+	Strategy     string   `json:"strategy"`
+	SpilledBytes int64    `json:"spilled_bytes"`
+	Columns      []string `json:"columns,omitempty"` // of the answer, where --columns names them
+	Plan         *planned `json:"plan,omitempty"`
 }
 
 // joinOptions checks the flags before anything is opened.
@@ -155,7 +163,7 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 	if err := oneOf("type", o.typ, joinTypes...); err != nil {
 		return opts, open, out, err
 	}
-	if err := oneOf("strategy", o.strategy, strategies()...); err != nil {
+	if err := oneOf("strategy", o.strategy, strategies...); err != nil {
 		return opts, open, out, err
 	}
 	if opts.Strategy == join.Exact && opts.Type != join.Semi && opts.Type != join.Anti {
@@ -204,13 +212,8 @@ func (o *joinFlags) checkLayout(opts *join.Options, out *partition.Output) error
 // joinTypes are the values of --type.
 var joinTypes = []string{"semi", "anti", "inner", "left", "right", "full"}
 
-// strategies returns the values of --strategy.
-func strategies() (names []string) {
-	for _, s := range join.Strategies() {
-		names = append(names, string(s))
-	}
-	return names
-}
+// strategies are the values of --strategy.
+var strategies = []string{"auto", "exact", "lookup", "broadcast", "reverse", "shuffle"}
 
 // hasIDs returns an error if there is no --ids. It shows the command with the
 // first argument as the IDs, which is not guessed: it may be part of the log.
@@ -386,6 +389,9 @@ func (r *logRun) joinReport(o *joinFlags, opts join.Options, j *join.Join, w par
 			return rep, err
 		}
 		rep.Warnings = append(rep.Warnings, j.Report().Warnings(opts.Type)...)
+		for _, p := range r.pieces() {
+			rep.RowGroups += int64(p.Hi - p.Lo)
+		}
 		rep.Path = pathsOf(r.pieces(), j.PathOf)
 		rep.Columns = columnsOf(j, opts)
 	}
@@ -438,12 +444,11 @@ func newJoinReport(rep join.Report) joinReport {
 	return joinReport{
 		scanReport: scanReport{
 			RowsIn: rep.RowsIn, RowsOut: rep.RowsOut, KeysNull: rep.KeysNull,
-			RowGroups: rep.RowGroups, RowGroupsSkipped: rep.RowGroupsSkipped,
-			Pages: rep.Pages, PagesSkipped: rep.PagesSkipped,
+			RowGroupsSkipped: rep.RowGroupsSkipped, Pages: rep.Pages, PagesSkipped: rep.PagesSkipped,
 			FPRAsked: rep.FPRAsked, FPRPredicted: rep.FPRPredicted, Warnings: []join.Warning{},
 		},
 		Candidates: rep.Candidates, RowsMatched: rep.RowsMatched, IDsTotal: rep.IDsTotal, IDsMatched: rep.IDsMatched,
-		FPRMeasured: rep.FPRMeasured.Rate, FPRBound: rep.FPRMeasured, Strategy: string(rep.Strategy),
+		FPRMeasured: rep.FPRMeasured.Value, FPRBound: fprBound{rep.FPRMeasured.Value, rep.FPRMeasured.Low, rep.FPRMeasured.High, rep.FPRRows}, Strategy: string(rep.Strategy),
 		SpilledBytes: rep.SpilledBytes,
 	}
 }

@@ -2,7 +2,6 @@ package spill_test
 
 import (
 	"errors"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -12,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arrowtest"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
@@ -27,7 +27,7 @@ func samples() map[string][]arrow.DataType {
 	pair := arrow.StructOf(nullable("a", p.Int32), nullable("b", b.String))
 	return map[string][]arrow.DataType{
 		`[true, null, false, true, true]`:                                                           {f.Boolean},
-		`[1, null, 3, 0, 127]`:                                                                      {p.Int8, p.Int64, p.Uint16, p.Uint64, f.Float16, p.Float32, p.Float64, f.Duration_s, &wrapped{arrow.ExtensionBase{Storage: p.Int64}}},
+		`[1, null, 3, 0, 127]`:                                                                      {p.Int8, p.Int64, p.Uint16, p.Uint64, f.Float16, p.Float32, p.Float64, f.Duration_s, arrowtest.ExtensionOf(p.Int64)},
 		`["1.50", null, "-3.25", "0.00", "0.01"]`:                                                   {&arrow.Decimal128Type{Precision: 20, Scale: 2}, &arrow.Decimal256Type{Precision: 60, Scale: 2}},
 		`["1970-01-02", null, "1969-12-31", "2024-02-29", "2001-01-01"]`:                            {f.Date32, f.Date64, f.Timestamp_ns, &arrow.TimestampType{Unit: arrow.Second}},
 		`["YWJj", null, "AAAA", "////", "eHl6"]`:                                                    {&arrow.FixedSizeBinaryType{ByteWidth: 3}, b.Binary, b.LargeBinary, b.BinaryView},
@@ -40,19 +40,6 @@ func samples() map[string][]arrow.DataType {
 		`[[{"a":1,"b":"x"}], null, [], [null], [{"a":2,"b":null},{}]]`:                              {arrow.ListOf(pair)},
 		`[{}, null, {}, {}, {}]`:                                                                    {arrow.StructOf()},
 	}
-}
-
-// wrapped is an extension type.
-type wrapped struct{ arrow.ExtensionBase }
-
-type wrappedArray struct{ array.ExtensionArrayBase }
-
-func (w *wrapped) ArrayType() reflect.Type                    { return reflect.TypeOf(wrappedArray{}) }
-func (w *wrapped) ExtensionName() string                      { return "wrapped" }
-func (w *wrapped) Serialize() string                          { return "" }
-func (w *wrapped) ExtensionEquals(o arrow.ExtensionType) bool { return o.ExtensionName() == "wrapped" }
-func (w *wrapped) Deserialize(s arrow.DataType, _ string) (arrow.ExtensionType, error) {
-	return &wrapped{arrow.ExtensionBase{Storage: s}}, nil
 }
 
 // A record of every type reads back the same, at any position.

@@ -8,7 +8,6 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
-	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -20,6 +19,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arrowtest"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
@@ -101,7 +101,7 @@ func (s sample) arrays(t testing.TB, mem memory.Allocator) map[string]arrow.Arra
 	if err != nil {
 		t.Fatalf("%s: %v", s.dt, err)
 	}
-	out := map[string]arrow.Array{s.dt.String(): a, "extension of " + s.dt.String(): extended(a)}
+	out := map[string]arrow.Array{s.dt.String(): a, "extension of " + s.dt.String(): arrowtest.Extended(a)}
 	for i, it := range []arrow.DataType{arrow.PrimitiveTypes.Int8, arrow.PrimitiveTypes.Uint16, arrow.PrimitiveTypes.Int64} {
 		idx, _, err := array.FromJSON(mem, it, strings.NewReader(`[6, 1, null, 3, 2, 6, 0]`))
 		if err != nil {
@@ -111,33 +111,13 @@ func (s sample) arrays(t testing.TB, mem memory.Allocator) map[string]arrow.Arra
 		idx.Release()
 		out[d.DataType().String()] = d
 		if i == 0 {
-			out["extension of "+d.DataType().String()] = extended(d)
+			out["extension of "+d.DataType().String()] = arrowtest.Extended(d)
 		}
 	}
 	for _, a := range out {
 		t.Cleanup(a.Release)
 	}
 	return out
-}
-
-type wrapped struct{ arrow.ExtensionBase }
-
-type wrappedArray struct{ array.ExtensionArrayBase }
-
-func (w *wrapped) ArrayType() reflect.Type                    { return reflect.TypeOf(wrappedArray{}) }
-func (w *wrapped) ExtensionName() string                      { return "wrapped" }
-func (w *wrapped) Serialize() string                          { return "" }
-func (w *wrapped) ExtensionEquals(o arrow.ExtensionType) bool { return o.ExtensionName() == "wrapped" }
-func (w *wrapped) Deserialize(s arrow.DataType, _ string) (arrow.ExtensionType, error) {
-	return &wrapped{arrow.ExtensionBase{Storage: s}}, nil
-}
-
-func extended(a arrow.Array) arrow.Array {
-	in := a.Data()
-	d := array.NewData(&wrapped{arrow.ExtensionBase{Storage: a.DataType()}}, in.Len(), in.Buffers(), in.Children(), in.NullN(), in.Offset())
-	defer d.Release()
-	d.SetDictionary(in.Dictionary())
-	return array.MakeFromData(d)
 }
 
 // show renders element i as JSON, whatever the type; what an array that was
@@ -289,7 +269,7 @@ func TestGatherDictionaries(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := array.NewDictionaryArray(&arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}, idx, dict)
-		parts = append(parts, extended(d))
+		parts = append(parts, arrowtest.Extended(d))
 	}
 	if _, err := take.Gather(memory.DefaultAllocator, parts, []take.Place{{Chunk: 1}}); !errors.Is(err, fault.ErrUnsupported) {
 		t.Errorf("%v, want it to be unsupported", err)

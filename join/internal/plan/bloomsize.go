@@ -15,7 +15,7 @@ var bitsPerKey = [...]float64{
 	15.73, 15.07, 13.41, 11.91, 10.53, 9.26, 8.10, 7.01, 5.99, 5.01, 4.05, 3.02, 1,
 }
 
-// filterBytes returns the approximate bytes of a Bloom filter of so many keys at
+// filterBytes returns the approximate bytes of a Bloom filter of the given number of keys at
 // rate p.
 func filterBytes(keys, p float64) float64 {
 	at := math.Min(math.Max(4*(math.Log10(p)+6), 0), float64(len(bitsPerKey)-1))
@@ -24,8 +24,8 @@ func filterBytes(keys, p float64) float64 {
 	return math.Max(bits*keys/8, float64(bloom.GeometryFor(p).BlockBytes()))
 }
 
-// rateOf returns the approximate rate of a filter of so many keys that should have
-// rate p but has only so many bytes.
+// rateOf returns the approximate rate of a filter of the given size that should have
+// rate p, which may need more bytes.
 func rateOf(bytes, keys, p float64) float64 {
 	bits := 8 * bytes / math.Max(keys, 1)
 	for i := 0; i < len(bitsPerKey)-1; i++ {

@@ -166,8 +166,8 @@ func misses(held float64) float64 {
 	return math.Min(1, math.Max(0, share))
 }
 
-// add and ask return the time to add a key to, and look it up in, a filter of so
-// many bytes.
+// add and ask return the time to add a key to, and look it up in, a filter of the
+// given bytes.
 func add(filter float64) float64 { return nsFilterAdd + nsFilterMiss*misses(filter) }
 func ask(filter float64) float64 { return nsFilterFind + nsFilterMiss*misses(filter) }
 
@@ -193,8 +193,8 @@ func (m *Model) filterOfIDs() float64 {
 	return m.within(filterBytes(m.IDKeys, m.rate()))
 }
 
-// within returns the bytes that a filter gets which wants so many: at most its
-// part of the memory.
+// within returns the bytes that a filter gets if it asks for the given number: at
+// most its part of the memory.
 func (m *Model) within(filter float64) float64 {
 	if m.Limits.Memory > 0 {
 		filter = math.Min(filter, m.Limits.Memory/FilterPart)
@@ -202,7 +202,7 @@ func (m *Model) within(filter float64) float64 {
 	return filter
 }
 
-// building returns the bytes reserved beside a filter of so many bytes while it
+// building returns the bytes reserved besides a filter of the given bytes while it
 // is built.
 func (m *Model) building(filter float64) float64 { return math.Max(0, m.Memory/FilterPart-filter) }
 
@@ -255,7 +255,7 @@ func (m *Model) find(rows, held float64) float64 {
 	return rows * (nsKeyFind + nsKeyMiss*misses(held))
 }
 
-// scan returns the time to read the log's keys and probe a filter of so many bytes.
+// scan returns the time to read the log's keys and probe a filter of the given bytes.
 func (m *Model) scan(filter float64) float64 {
 	return nsStart + m.read(m.LogRows) + m.LogRows*ask(filter)
 }
@@ -364,7 +364,7 @@ func (m *Model) broadcast() Cost {
 	return m.again(m.cost(Broadcast, ns, ids+r.ofLog+r.held, m.building(ids+r.ofLog), 0))
 }
 
-// ofLog returns the time to read the log's keys into a filter of so many bytes.
+// ofLog returns the time to read the log's keys into a filter of the given bytes.
 func (m *Model) ofLog(filter float64) float64 {
 	return nsStart + m.read(m.LogRows) + m.LogRows*add(filter)
 }

@@ -26,7 +26,7 @@ func NewFiltering(m *Model, held float64) *Filtering {
 	return &Filtering{probe: ask(m.filterOfIDs()), lookup: m.lookupOne(held)}
 }
 
-// Seen records that of so many probed rows so many passed.
+// Seen records how many rows were probed, and how many of them passed.
 func (f *Filtering) Seen(rows, passed int64) {
 	if f == nil {
 		return

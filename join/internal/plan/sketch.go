@@ -9,7 +9,7 @@ import (
 // Distinct counts distinct keys by their hashes in fixed memory: exactly up to
 // fewKeys, then by HyperLogLog registers. One goroutine uses it.
 type Distinct struct {
-	few       map[uint64]struct{} // nil beyond fewKeys
+	few       map[uint64]struct{} // nil above fewKeys
 	registers bloom.Registers
 }
 

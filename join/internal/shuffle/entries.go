@@ -182,7 +182,6 @@ func (b *entryBatch) tag(i int) uint64 { return b.pairs[i].B >> 1 }
 
 // entryReader reads the entries of a stream, those of each writer in order.
 type entryReader struct {
-	ctx      context.Context
 	integers bool
 	hash     bloom.Hash
 	r        *spill.Reader
@@ -195,8 +194,8 @@ func (r *entryReader) open(s *entryStream) { r.r = s.Reader() }
 
 // next returns the next entries, valid until the next call, and io.EOF after the
 // last ones.
-func (r *entryReader) next() (*entryBatch, error) {
-	if err := r.ctx.Err(); err != nil {
+func (r *entryReader) next(ctx context.Context) (*entryBatch, error) {
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	var err error
@@ -234,10 +233,10 @@ func (r *entryReader) parse() error {
 }
 
 // each calls fn with all entries of a stream.
-func (r *entryReader) each(s *entryStream, fn func(*entryBatch) error) error {
+func (r *entryReader) each(ctx context.Context, s *entryStream, fn func(*entryBatch) error) error {
 	r.open(s)
 	for {
-		b, err := r.next()
+		b, err := r.next(ctx)
 		if err == io.EOF {
 			return nil
 		}

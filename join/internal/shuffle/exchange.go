@@ -29,7 +29,6 @@ const (
 // exchanger carries out the exchange in one goroutine.
 type exchanger struct {
 	s      *Shuffle
-	ctx    context.Context
 	share  *budget.Share
 	table  *logKeys
 	out    *entryWriter // of wants, or of keys by piece
@@ -73,7 +72,7 @@ func (s *Shuffle) exchangeAll(ctx context.Context, out []*entryStream) error {
 	var next atomic.Int64
 	var all []*exchanger
 	for range threads {
-		x, err := s.newExchanger(ctx, out, room)
+		x, err := s.newExchanger(out, room)
 		if x != nil {
 			defer x.share.GiveAll()
 		}
@@ -89,7 +88,7 @@ func (s *Shuffle) exchangeAll(ctx context.Context, out []*entryStream) error {
 				if n >= len(s.logKeys) {
 					return x.out.close()
 				}
-				if err := x.bucket(s.logKeys[n], s.idKeys[n], 0); err != nil {
+				if err := x.bucket(ctx, s.logKeys[n], s.idKeys[n], 0); err != nil {
 					return err
 				}
 			}
@@ -106,9 +105,9 @@ func (s *Shuffle) exchangeAll(ctx context.Context, out []*entryStream) error {
 
 // newExchanger divides its part of the memory. The table is as large as the largest
 // bucket needs, or as there is room for.
-func (s *Shuffle) newExchanger(ctx context.Context, out []*entryStream, room int64) (*exchanger, error) {
-	x := &exchanger{s: s, ctx: ctx, share: s.newShare("the keys of the log in a part of their hashes"), needs: newNeeds(s.pieces())}
-	x.reader = &entryReader{ctx: ctx, integers: s.Integers, hash: levelHash(mostLevel + 1)}
+func (s *Shuffle) newExchanger(out []*entryStream, room int64) (*exchanger, error) {
+	x := &exchanger{s: s, share: s.newShare("the keys of the log in a part of their hashes"), needs: newNeeds(s.pieces())}
+	x.reader = &entryReader{integers: s.Integers, hash: levelHash(mostLevel + 1)}
 	if err := x.share.Take(x.needs.bytes() + s.readBytes()); err != nil {
 		return x, err
 	}
@@ -146,17 +145,17 @@ func (s *Shuffle) readBytes() int64 {
 }
 
 // bucket exchanges the keys of a bucket, and frees it.
-func (x *exchanger) bucket(log, ids *entryStream, level int) error {
+func (x *exchanger) bucket(ctx context.Context, log, ids *entryStream, level int) error {
 	defer log.free()
 	defer ids.free()
 	if log.count.Load() == 0 || ids.count.Load() == 0 {
 		return nil
 	}
 	if level > mostLevel {
-		return x.byTableful(log, ids)
+		return x.byTableful(ctx, log, ids)
 	}
 	x.table.reset(log.count.Load())
-	err := x.reader.each(log, func(b *entryBatch) error {
+	err := x.reader.each(ctx, log, func(b *entryBatch) error {
 		for lo := 0; lo < len(b.pairs); lo += probedAtOnce {
 			hi := min(lo+probedAtOnce, len(b.pairs))
 			x.table.warm(b, lo, hi)
@@ -169,29 +168,29 @@ func (x *exchanger) bucket(log, ids *entryStream, level int) error {
 		return nil
 	})
 	if errors.Is(err, errFull) {
-		return x.divide(log, ids, level+1)
+		return x.divide(ctx, log, ids, level+1)
 	}
 	if err != nil {
 		return err
 	}
-	return x.reader.each(ids, x.ids)
+	return x.reader.each(ctx, ids, x.ids)
 }
 
 // errFull says that a bucket's keys exceed the table.
 var errFull = errors.New("the table is full")
 
 // divide divides a bucket, and exchanges the parts.
-func (x *exchanger) divide(log, ids *entryStream, level int) error {
+func (x *exchanger) divide(ctx context.Context, log, ids *entryStream, level int) error {
 	var parts [2][]*entryStream
 	for i, from := range []*entryStream{log, ids} {
 		parts[i] = newEntryStreams(x.s.file, divideBy)
-		if err := x.deal(from, parts[i], level); err != nil {
+		if err := x.deal(ctx, from, parts[i], level); err != nil {
 			return err
 		}
 		from.free()
 	}
 	for i := range divideBy {
-		if err := x.bucket(parts[0][i], parts[1][i], level); err != nil {
+		if err := x.bucket(ctx, parts[0][i], parts[1][i], level); err != nil {
 			return err
 		}
 	}
@@ -199,13 +198,13 @@ func (x *exchanger) divide(log, ids *entryStream, level int) error {
 }
 
 // deal writes the entries of a stream to its parts.
-func (x *exchanger) deal(from *entryStream, parts []*entryStream, level int) error {
+func (x *exchanger) deal(ctx context.Context, from *entryStream, parts []*entryStream, level int) error {
 	size := int(min(max(x.table.bytes()/64/divideBy, leastBuffer), int64(x.s.size)))
 	w, err := newEntryWriter(parts, x.s.Integers, size, x.share)
 	if err != nil {
 		return err
 	}
-	err = x.reader.each(from, func(b *entryBatch) error {
+	err = x.reader.each(ctx, from, func(b *entryBatch) error {
 		x.hashes = b.hashes(x.hashes, &x.values, level)
 		for i, h := range x.hashes {
 			if err := w.put(bucketOf(h&x.s.mask, divideBy), b, i, b.tag(i)); err != nil {
@@ -223,7 +222,7 @@ func (x *exchanger) deal(from *entryStream, parts []*entryStream, level int) err
 
 // byTableful exchanges the keys of a bucket, each time as many as the table takes,
 // with all entries of each key.
-func (x *exchanger) byTableful(log, ids *entryStream) error {
+func (x *exchanger) byTableful(ctx context.Context, log, ids *entryStream) error {
 	rest := newEntryStreams(x.s.file, 1)
 	defer func() { rest[0].free() }()
 	for from := log; from.count.Load() > 0; {
@@ -233,7 +232,7 @@ func (x *exchanger) byTableful(log, ids *entryStream) error {
 			return err
 		}
 		x.table.resetForSets(x.s.pieces())
-		err = x.reader.each(from, func(b *entryBatch) error {
+		err = x.reader.each(ctx, from, func(b *entryBatch) error {
 			for i := range b.pairs {
 				if ok, _ := x.table.add(b, i); ok {
 					continue
@@ -254,7 +253,7 @@ func (x *exchanger) byTableful(log, ids *entryStream) error {
 		if x.table.count == 0 {
 			return fault.Errorf("%w: a single key of the log takes more than a table of keys, %s (raise {Memory})", fault.ErrMemory, show.Size(int64(x.table.bytes())))
 		}
-		if err := x.reader.each(ids, x.ids); err != nil {
+		if err := x.reader.each(ctx, ids, x.ids); err != nil {
 			return err
 		}
 		rest[0].free()

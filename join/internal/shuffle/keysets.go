@@ -81,8 +81,8 @@ func (t *logKeys) bytes() int64 {
 // room returns how many keys fit, if their sets and bytes do.
 func (t *logKeys) room() int64 { return int64(float64(len(t.slots)-2) / slotsPerKey) }
 
-// reset empties the table for at most so many keys, or as many as there is room
-// for.
+// reset empties the table for the given number of keys, or fewer if there is no
+// room.
 func (t *logKeys) reset(keys int64) {
 	keys = max(min(keys, t.room()), 1)
 	t.n = uint64(slotsPerKey*float64(keys)) + 2

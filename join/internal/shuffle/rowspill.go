@@ -162,7 +162,7 @@ func (r *rowSpill) read(ctx context.Context, bin int, fn func(rec arrow.Record, 
 	}
 }
 
-// prepare returns the streams of wants for the exchange, at most so many.
+// prepare returns the streams of wants for the exchange, at most most of them.
 func (r *rowSpill) prepare(most int) []*entryStream {
 	for (len(r.bins)-1)>>r.binsPerWant >= most {
 		r.binsPerWant++
@@ -184,7 +184,7 @@ func (r *rowSpill) deal(ctx context.Context) error {
 	if len(r.bins) == 0 {
 		return nil
 	}
-	d, err := newDealer(ctx, r)
+	d, err := newDealer(r)
 	if err != nil {
 		return err
 	}
@@ -192,12 +192,12 @@ func (r *rowSpill) deal(ctx context.Context) error {
 	for n, wants := range r.wants {
 		parts := []*entryStream{wants}
 		if r.binsPerWant > 0 {
-			if parts, err = d.divide(wants); err != nil {
+			if parts, err = d.divide(ctx, wants); err != nil {
 				return err
 			}
 		}
 		for i, part := range parts {
-			if err := d.bin(n<<r.binsPerWant+i, part); err != nil {
+			if err := d.bin(ctx, n<<r.binsPerWant+i, part); err != nil {
 				return err
 			}
 			part.free()
@@ -208,7 +208,6 @@ func (r *rowSpill) deal(ctx context.Context) error {
 
 // dealer deals the rows of one bin after the other.
 type dealer struct {
-	ctx     context.Context
 	r       *rowSpill
 	share   *budget.Share
 	reader  *entryReader
@@ -218,10 +217,10 @@ type dealer struct {
 	bufs    chan []byte // one for each thread
 }
 
-func newDealer(ctx context.Context, r *rowSpill) (*dealer, error) {
+func newDealer(r *rowSpill) (*dealer, error) {
 	s := r.s
-	d := &dealer{ctx: ctx, r: r, share: s.newShare("rows of IDs on their way back to disk")}
-	d.reader = &entryReader{ctx: ctx, integers: true}
+	d := &dealer{r: r, share: s.newShare("rows of IDs on their way back to disk")}
+	d.reader = &entryReader{integers: true}
 	d.rangeOf = make([]int, s.pieces())
 	for i, run := range s.pieceRanges {
 		for piece := run.Lo; piece < run.Hi; piece++ {
@@ -247,7 +246,7 @@ func newDealer(ctx context.Context, r *rowSpill) (*dealer, error) {
 }
 
 // divide divides what is wanted of several bins.
-func (d *dealer) divide(wants *entryStream) ([]*entryStream, error) {
+func (d *dealer) divide(ctx context.Context, wants *entryStream) ([]*entryStream, error) {
 	parts := newEntryStreams(d.r.s.file, 1<<d.r.binsPerWant)
 	size := int(min(max(d.r.s.left()/2/int64(len(parts)), leastBuffer), int64(d.r.s.size)))
 	w, err := newEntryWriter(parts, true, size, d.share)
@@ -255,7 +254,7 @@ func (d *dealer) divide(wants *entryStream) ([]*entryStream, error) {
 		return nil, err
 	}
 	mask := uint64(1)<<d.r.binBits - 1
-	err = d.reader.each(wants, func(b *entryBatch) error {
+	err = d.reader.each(ctx, wants, func(b *entryBatch) error {
 		for i, p := range b.pairs {
 			if err := w.putInt(int(p.A>>d.r.binBits), p.A&mask, 0, b.tag(i)); err != nil {
 				return err
@@ -272,7 +271,7 @@ func (d *dealer) divide(wants *entryStream) ([]*entryStream, error) {
 }
 
 // bin deals the rows of one bin.
-func (d *dealer) bin(n int, wants *entryStream) error {
+func (d *dealer) bin(ctx context.Context, n int, wants *entryStream) error {
 	r := d.r
 	if n >= len(r.bins) || r.bins[n] == nil {
 		return nil
@@ -287,7 +286,7 @@ func (d *dealer) bin(n int, wants *entryStream) error {
 			d.any[i] = false
 		}
 	}
-	err := d.reader.each(wants, func(b *entryBatch) error {
+	err := d.reader.each(ctx, wants, func(b *entryBatch) error {
 		for i, p := range b.pairs {
 			to := d.rangeOf[b.tag(i)]
 			d.needed[to][p.A/64] |= 1 << (p.A % 64)
@@ -301,7 +300,7 @@ func (d *dealer) bin(n int, wants *entryStream) error {
 	if err := d.note(n); err != nil {
 		return err
 	}
-	return r.read(d.ctx, n, d.record)
+	return r.read(ctx, n, d.record)
 }
 
 // note writes which rows of the bin the log has.

@@ -213,7 +213,7 @@ func (c *shuffleCase) check(t testing.TB, s *Shuffle) (blocks int) {
 				}
 			}
 		}
-		src := s.Source(ctx, r)
+		src := s.Source(r)
 		var rows []int64
 		keysSeen := map[int]bool{}
 		for more := true; more; blocks++ {

@@ -30,13 +30,13 @@ type Source struct {
 }
 
 // Source returns the source of the IDs that range n of s.Ranges needs.
-func (s *Shuffle) Source(ctx context.Context, n int) *Source {
+func (s *Shuffle) Source(n int) *Source {
 	r := &Source{s: s, n: n, pieces: s.pieceRanges[n], piece: s.pieceRanges[n].Lo}
 	if s.rows != nil {
 		r.rows = s.perRange[n].Reader()
 		return r
 	}
-	r.entries = entryReader{ctx: ctx, integers: s.Integers}
+	r.entries = entryReader{integers: s.Integers}
 	r.entries.open(s.perPiece[r.piece])
 	return r
 }
@@ -144,7 +144,7 @@ func (r *Source) add(ctx context.Context, side *table.Side) (err error) {
 		return r.addRows(side)
 	}
 	for {
-		b, err := r.entries.next()
+		b, err := r.entries.next(ctx)
 		if err == nil {
 			return r.addKeys(side, b)
 		}

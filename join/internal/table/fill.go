@@ -19,14 +19,14 @@ type item struct {
 	pos, row uint32
 }
 
-// lack is a set of what a table needs before a key can be added.
-type lack uint32
+// shortage is a set of what a table needs before a key can be added.
+type shortage uint32
 
 const (
-	room    lack = 1 << iota // slots
-	counts                   // of repetitions of each key
-	links                    // of rows
-	tooMany                  // nothing helps: a key has more IDs than can be counted
+	room    shortage = 1 << iota // slots
+	counts                       // of repetitions of each key
+	links                        // of rows
+	tooMany                      // nothing helps: a key has more IDs than can be counted
 )
 
 // filler adds keys to the tables of a side, a part of a batch at a time. Its memory
@@ -74,12 +74,12 @@ func (f *filler) fill(t *table, items []item) error {
 	for len(items) > 0 {
 		t.grown.RLock()
 		from := t.n
-		rest, lacks, err := f.pass(t, items)
+		rest, short, err := f.pass(t, items)
 		t.grown.RUnlock()
 		if err != nil {
 			return err
 		}
-		if err := t.supply(lacks, from); err != nil {
+		if err := t.supply(short, from); err != nil {
 			return err
 		}
 		items = rest
@@ -87,9 +87,9 @@ func (f *filler) fill(t *table, items []item) error {
 	return nil
 }
 
-// pass adds items until the table lacks something, and returns the rest, those of a
+// pass adds items until the table is short of something, and returns the rest, those of a
 // range in order.
-func (f *filler) pass(t *table, items []item) (rest []item, lacks lack, err error) {
+func (f *filler) pass(t *table, items []item) (rest []item, short shortage, err error) {
 	if t.n == 0 {
 		return items, room, nil
 	}
@@ -97,7 +97,7 @@ func (f *filler) pass(t *table, items []item) (rest []item, lacks lack, err erro
 	sorted := f.sort(t, items, &starts)
 	var done [maxRanges]int
 	var errs [maxRanges]error
-	var lacking atomic.Uint32
+	var all atomic.Uint32
 	first := items[0].hash >> t.shift // any range but the one where all others start
 	ranges := t.n / t.width
 	threads := f.threads
@@ -112,13 +112,13 @@ func (f *filler) pass(t *table, items []item) (rest []item, lacks lack, err erro
 		}
 		t.ranges[r].mu.Lock()
 		defer t.ranges[r].mu.Unlock()
-		var l lack
+		var l shortage
 		if t.ints {
 			done[r], l = t.insertInts(r, part, f.values)
 		} else {
 			done[r], l, errs[r] = t.insertBytes(r, part, f.batch)
 		}
-		lacking.Or(uint32(l))
+		all.Or(uint32(l))
 	})
 	rest = items[:0]
 	for r := range ranges {
@@ -127,7 +127,7 @@ func (f *filler) pass(t *table, items []item) (rest []item, lacks lack, err erro
 		}
 		rest = append(rest, sorted[starts[r]+done[r]:starts[r+1]]...)
 	}
-	return rest, lack(lacking.Load()), nil
+	return rest, shortage(all.Load()), nil
 }
 
 // sort sorts the items by range. Range r is items[starts[r]:starts[r+1]].
@@ -169,9 +169,9 @@ func each(threads, n int, fn func(i int)) {
 	wg.Wait()
 }
 
-// insertInts adds items of range r until the table lacks something, and returns how
+// insertInts adds items of range r until the table is short of something, and returns how
 // many it added.
-func (t *table) insertInts(r uint64, items []item, values []uint64) (done int, lacks lack) {
+func (t *table) insertInts(r uint64, items []item, values []uint64) (done int, short shortage) {
 	limit, members := t.limit(), &t.ranges[r].n
 	var hashes [warmed]uint64
 	for len(items) > done {
@@ -188,16 +188,16 @@ func (t *table) insertInts(r uint64, items []item, values []uint64) (done int, l
 				t.zero = true
 				t.came(at, it.row)
 			case v == 0 || t.words[at] == v:
-				lacks = t.again(at, it.row)
+				short = t.again(at, it.row)
 			case *members == limit:
-				lacks = room
+				short = room
 			default:
 				t.words[at] = v
 				*members++
 				t.came(at, it.row)
 			}
-			if lacks != 0 {
-				return done, lacks
+			if short != 0 {
+				return done, short
 			}
 			done++
 		}
@@ -206,7 +206,7 @@ func (t *table) insertInts(r uint64, items []item, values []uint64) (done int, l
 }
 
 // insertBytes is insertInts for keys in the arena.
-func (t *table) insertBytes(r uint64, items []item, batch *key.Batch) (done int, lacks lack, err error) {
+func (t *table) insertBytes(r uint64, items []item, batch *key.Batch) (done int, short shortage, err error) {
 	limit, rg, dir := t.limit(), &t.ranges[r], t.arena.dir()
 	var buf [64]byte
 	var hashes, words [warmed]uint64
@@ -226,9 +226,9 @@ func (t *table) insertBytes(r uint64, items []item, batch *key.Batch) (done int,
 			at := t.placeOf(dir, column, it.hash)
 			switch {
 			case t.words[at] != 0:
-				lacks = t.again(at, it.row)
+				short = t.again(at, it.row)
 			case rg.n == limit:
-				lacks = room
+				short = room
 			default:
 				place, err := t.arena.put(&rg.chunk, column)
 				if err != nil {
@@ -239,8 +239,8 @@ func (t *table) insertBytes(r uint64, items []item, batch *key.Batch) (done int,
 				rg.n++
 				t.came(at, it.row)
 			}
-			if lacks != 0 {
-				return done, lacks, nil
+			if short != 0 {
+				return done, short, nil
 			}
 			done++
 		}
@@ -255,8 +255,8 @@ func (t *table) came(slot uint64, row uint32) {
 	}
 }
 
-// again records another row of a key, unless something is lacking.
-func (t *table) again(slot uint64, row uint32) lack {
+// again records another row of a key, unless it is short of something.
+func (t *table) again(slot uint64, row uint32) shortage {
 	switch {
 	case t.chains == nil && t.aside == nil:
 		return counts
@@ -275,21 +275,21 @@ func (t *table) again(slot uint64, row uint32) lack {
 
 // supply provides what a pass lacked that began with a table of from slots. The
 // error wraps [fault.ErrMemory].
-func (t *table) supply(lacks lack, from uint64) error {
-	if lacks&room != 0 {
+func (t *table) supply(short shortage, from uint64) error {
+	if short&room != 0 {
 		if err := t.grow(from); err != nil {
 			return err
 		}
 	}
-	if lacks&counts != 0 {
+	if short&counts != 0 {
 		if err := t.count(); err != nil {
 			return err
 		}
 	}
-	if lacks&tooMany != 0 {
+	if short&tooMany != 0 {
 		return errors.New("one key has more than 2^32 IDs: want fewer (remove duplicate IDs)")
 	}
-	if lacks&links != 0 {
+	if short&links != 0 {
 		return t.chains.begin()
 	}
 	return nil

@@ -1,0 +1,156 @@
+package bloomjoin_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"go.uber.org/goleak"
+
+	"github.com/bloomjoin/bloomjoin"
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/join"
+	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// last returns the error that ends a sequence, which yields no record with it.
+func last(t *testing.T, seq iter.Seq2[arrow.Record, error]) (err error) {
+	t.Helper()
+	ended := false
+	for rec, e := range seq {
+		if ended {
+			t.Error("the sequence goes on after its error")
+		}
+		if ended, err = e != nil, e; e != nil && rec != nil {
+			t.Error("a record comes with an error")
+		}
+	}
+	return err
+}
+
+// calls are all that read files, over the given ones.
+func calls(t *testing.T, ctx context.Context, ids, logs []string, f *codec.Filter) map[string]func() error {
+	on := join.Options{On: "origin=iata"}
+	through := partition.ScanOptions{Match: []partition.Match{{Filter: f, Key: "origin"}}}
+	out := filepath.Join(t.TempDir(), "out.parquet")
+	return map[string]func() error{
+		"Load":       func() error { _, err := bloomjoin.Load(ctx, ids[0]+".bjf"); return err },
+		"BuildFiles": func() error { _, err := bloomjoin.BuildFiles(ctx, ids, filterbuild.Options{Key: "iata"}); return err },
+		"Scan":       func() error { return last(t, bloomjoin.Scan(ctx, logs, through)) },
+		"ScanFiles":  func() error { _, err := bloomjoin.ScanFiles(ctx, logs, out, through); return err },
+		"Join":       func() error { return last(t, bloomjoin.Join(ctx, ids, logs, on)) },
+		"JoinFiles":  func() error { _, err := bloomjoin.JoinFiles(ctx, ids, logs, out, on); return err },
+		"Plan":       func() error { _, err := bloomjoin.Plan(ctx, ids, logs, on); return err },
+	}
+}
+
+func texas(t *testing.T) *codec.Filter {
+	t.Helper()
+	f, err := bloomjoin.BuildFiles(t.Context(), airports, filterbuild.Options{Key: "iata"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestMissingFiles(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	missing := []string{filepath.Join(t.TempDir(), "missing.parquet")}
+	for name, call := range calls(t, t.Context(), missing, missing, texas(t)) {
+		if err := call(); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: want an error that wraps fs.ErrNotExist, got %v", name, err)
+		}
+	}
+}
+
+// The end of a context is the error of every call, whatever its cause.
+func TestEndedContext(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	f := texas(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("enough"))
+	for name, call := range calls(t, ctx, airports, flights, f) {
+		if name == "Load" {
+			continue // of a file that is not there
+		}
+		if err := call(); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: want an error that wraps context.Canceled, got %v", name, err)
+		}
+	}
+	if _, err := bloomjoin.Build(ctx, filterbuild.Options{Key: "id::int64"}, key.Int64s([]int64{1})); !errors.Is(err, context.Canceled) {
+		t.Errorf("Build: want an error that wraps context.Canceled, got %v", err)
+	}
+}
+
+// A loop that is left early ends the work.
+func TestSequencesEnd(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	through := partition.ScanOptions{Match: []partition.Match{{Filter: texas(t), Key: "origin"}}}
+	for name, seq := range map[string]iter.Seq2[arrow.Record, error]{
+		"Scan": bloomjoin.Scan(t.Context(), flights, through),
+		"Join": bloomjoin.Join(t.Context(), airports, flights, join.Options{On: "origin=iata"}),
+	} {
+		n := 0
+		for rec, err := range seq {
+			if err != nil || rec.NumRows() == 0 {
+				t.Errorf("%s: got %v, %v", name, rec, err)
+			}
+			n++
+			break
+		}
+		if n != 1 {
+			t.Errorf("%s: no record", name)
+		}
+	}
+}
+
+// An output that is there stays as it is.
+func TestExistingOutput(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out.parquet")
+	if err := os.WriteFile(out, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := texas(t)
+	_, scanErr := bloomjoin.ScanFiles(t.Context(), flights, out, partition.ScanOptions{Match: []partition.Match{{Filter: f, Key: "origin"}}})
+	_, joinErr := bloomjoin.JoinFiles(t.Context(), airports, flights, out, join.Options{On: "origin=iata"})
+	for name, err := range map[string]error{"ScanFiles": scanErr, "JoinFiles": joinErr} {
+		if !errors.Is(err, partition.ErrExists) {
+			t.Errorf("%s: want partition.ErrExists, got %v", name, err)
+		}
+	}
+	if err := bloomjoin.Save(t.Context(), out, f); !errors.Is(err, codec.ErrExists) {
+		t.Errorf("Save: want codec.ErrExists, got %v", err)
+	}
+	if b, err := os.ReadFile(out); string(b) != "mine" || err != nil {
+		t.Errorf("the output is %q now, %v", b, err)
+	}
+}
+
+// Filters that would lose rows, and keys that a filter cannot hold, are refused.
+func TestRefusals(t *testing.T) {
+	ctx := t.Context()
+	half := filterbuild.Options{Key: "iata::string", Capacity: 9, Identity: []byte("x"), Shard: partition.Shard{Of: 2}}
+	partial, err := bloomjoin.Build(ctx, half, key.Strings([]string{"DFW"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	scanning := last(t, bloomjoin.Scan(ctx, flights, partition.ScanOptions{Match: []partition.Match{{Filter: partial, Key: "origin"}}}))
+	_, merging := bloomjoin.Merge(ctx, partial)
+	_, building := bloomjoin.Build(ctx, filterbuild.Options{Key: "id::int64"}, key.Int64s([]int64{1}), key.Strings([]string{"2"}))
+	for name, err := range map[string]error{"a scan with a partial filter": scanning, "a merge of fewer than all": merging, "keys of another class": building} {
+		if !errors.Is(err, fault.ErrMismatch) {
+			t.Errorf("%s: want fault.ErrMismatch, got %v", name, err)
+		}
+	}
+	if f, err := bloomjoin.Build(ctx, filterbuild.Options{Key: "id::int64"}); err != nil || f.Keys != 0 {
+		t.Errorf("a filter of nothing: got %v, %v", f, err)
+	}
+}
