@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/token"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -13,23 +14,22 @@ import (
 // doubled: {{ and }}. The name is that of a field in an Options struct or of a
 // parameter; {Capacity+Room} names two that are set together.
 //
-// String renders the message for a Go program, Word for another front end, and
-// Options returns what it names.
+// String returns the message for a Go program, and Word for another front end.
 type Text string
 
 // Option is an option that an error names, in most cases because setting,
 // raising or removing it resolves the error.
 type Option struct {
-	Name  string // as Memory
-	Value string // as 88MiB; empty: none is suggested
+	Name  string // such as Memory
+	Value string // such as 88MiB; empty: none is suggested
 	to    bool   // the text has "to" before the value
 }
 
-// String renders the option as a program spells it: "Memory", "Kind exact",
+// String returns the option as a Go program spells it: "Memory", "Kind exact",
 // "Memory to 88MiB".
 func (o Option) String() string { return o.As(o.Name) }
 
-// As renders the option like String does, with another spelling of its name.
+// As returns what String returns, with another spelling of the name.
 func (o Option) As(name string) string {
 	switch {
 	case o.Value == "":
@@ -43,13 +43,22 @@ func (o Option) As(name string) string {
 // Textf formats a text. The format may name options, and so may arguments of
 // type Text; braces in other arguments stand for themselves.
 func Textf(format string, args ...any) Text {
-	for i, a := range args {
-		args[i] = literal{a}
+	if text := fmt.Sprintf(format, args...); !strings.ContainsAny(text, "{}") && !slices.ContainsFunc(args, isText) {
+		return Text(text)
 	}
-	return Text(fmt.Sprintf(format, args...))
+	literals := make([]any, len(args))
+	for i, a := range args {
+		literals[i] = literal{a}
+	}
+	return Text(fmt.Sprintf(format, literals...))
 }
 
-// literal formats its value with the braces doubled.
+func isText(a any) bool {
+	_, ok := a.(Text)
+	return ok
+}
+
+// literal formats its value with doubled braces, unless it is a Text.
 type literal struct{ value any }
 
 func (l literal) Format(s fmt.State, verb rune) {

@@ -51,6 +51,19 @@ func TestText(t *testing.T) {
 	}
 }
 
+// Textf leaves a slice of arguments as it was.
+func TestTextfKeepsArguments(t *testing.T) {
+	args := []any{"{a}", 1}
+	for range 2 {
+		if got, want := fault.Textf("%s {B %d}", args...).String(), "{a} B 1"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if args[0] != "{a}" || args[1] != 1 {
+		t.Errorf("the arguments became %v", args)
+	}
+}
+
 // Errors with options behave as those of package fmt do: the chain, the text.
 func TestErrorf(t *testing.T) {
 	plain := fault.Errorf("x: %w", fs.ErrExist)
@@ -92,6 +105,7 @@ func TestWords(t *testing.T) {
 		"unsupported: KIND x of b\ncorrupt: a (raise MEMORY)":             errors.Join(b, a),
 		"open x: nothing":                                                 &fs.PathError{Op: "open", Path: "x", Err: fs.ErrNotExist},
 		"hidden":                                                          hides{a},
+		"nil":                                                             joins{nil, fs.ErrPermission},
 	} {
 		if got := words.Text(err); got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -101,6 +115,12 @@ func TestWords(t *testing.T) {
 		}
 	}
 }
+
+// joins wraps errors that may be nil, and shows none.
+type joins []error
+
+func (joins) Error() string     { return "nil" }
+func (j joins) Unwrap() []error { return j }
 
 // hides wraps an error that its text leaves out.
 type hides struct{ error }

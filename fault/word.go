@@ -31,6 +31,9 @@ func (w Words) Text(err error) string {
 	text := err.Error()
 	done := 0 // bytes of text that are final
 	for _, child := range children(err) {
+		if child == nil {
+			continue
+		}
 		plain, worded := child.Error(), w.Text(child)
 		i := strings.Index(text[done:], plain)
 		if i < 0 || plain == "" {
@@ -62,15 +65,14 @@ func Options(err error) (named []Option) {
 	return named
 }
 
-// worder is an error of this package, which may name options.
+// worder is an error of this package that may name options.
 type worder interface{ word(Words) string }
 
+// children returns the errors that err wraps. Some may be nil.
 func children(err error) []error {
 	switch e := err.(type) { //nolint:errorlint // each error of the tree in turn
 	case interface{ Unwrap() error }:
-		if child := e.Unwrap(); child != nil {
-			return []error{child}
-		}
+		return []error{e.Unwrap()}
 	case interface{ Unwrap() []error }:
 		return e.Unwrap()
 	}
@@ -86,11 +88,7 @@ func Errorf(format string, args ...any) error {
 	return &formatted{fmt.Errorf(Text(format).String(), args...), format, args}
 }
 
-func isText(a any) bool {
-	_, ok := a.(Text)
-	return ok
-}
-
+// formatted is an error made by Errorf.
 type formatted struct {
 	error
 	format string
@@ -119,6 +117,7 @@ func WithHint(err error, format string, args ...any) error {
 	return &hinted{err, Textf(format, args...)}
 }
 
+// hinted is an error made by WithHint.
 type hinted struct {
 	err  error
 	hint Text

@@ -161,7 +161,7 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 	if err := p.capacity(); err != nil {
 		return nil, err
 	}
-	inputs, ok, err := (&partition.Job{Log: files}).Digest()
+	inputs, ok, err := (&partition.Run{Log: files}).Digest()
 	if err != nil {
 		return nil, err
 	}

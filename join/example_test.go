@@ -97,12 +97,8 @@ func pipeline(ctx context.Context, dir string) error {
 		return err
 	}
 	pieces := partition.Split(logs, partition.Shard{})
-	schema, err := scanner.Schema(logs[0])
-	if err != nil {
-		return err
-	}
 	out := partition.Output{Name: filepath.Join(dir, "candidates.parquet"), Result: partition.ResultCandidates}
-	written, err := out.Write(ctx, []partition.Part{{Piece: pieces[0], Schema: schema}}, scanner.Scan(ctx, pieces))
+	written, err := out.WriteScan(ctx, scanner, pieces, logs)
 	if err != nil {
 		return err
 	}

@@ -47,20 +47,6 @@ func ParseCompression(s string) (Compression, error) {
 	return c, fmt.Errorf("compression %q: want a level of %s from 1 to %d", s, name, codec.level)
 }
 
-// compression returns that of files whose rows come from in.
-func (o Output) compression(in *File) Compression {
-	if o.Compression.Codec != "" {
-		return o.Compression
-	}
-	c := Compression{Codec: "zstd"} // for inputs of another format, or in a codec that is not written
-	if in != nil {
-		if _, ok := codecs[in.Codec()]; ok {
-			c.Codec = in.Codec()
-		}
-	}
-	return c
-}
-
 // ofPages is the compression as the writer of pages wants it.
 func (c Compression) ofPages() (parquet.Compression, error) {
 	codec, ok := codecs[c.Codec]

@@ -1,7 +1,6 @@
 package partition
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 )
@@ -28,17 +27,4 @@ func (d *doubts) add(err error) {
 	default:
 		d.more++
 	}
-}
-
-// Doubts describes damaged parts of the file that were not needed, one sentence
-// each: results are right all the same. It is complete when all readers of the file
-// have ended.
-func (f *File) Doubts() []string {
-	f.doubts.mu.Lock()
-	defer f.doubts.mu.Unlock()
-	out := slices.Clone(f.doubts.list)
-	if f.doubts.more > 0 {
-		out = append(out, fmt.Sprintf("%s: %d more of the kind", f.Name, f.doubts.more))
-	}
-	return out
 }

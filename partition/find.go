@@ -17,13 +17,13 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// ErrNoData says that a file is of no format that may be read here.
+// ErrNoData means that a file has no format that can be read.
 var ErrNoData = errors.New("neither a Parquet nor an Arrow file")
 
-// find opens the files that one name stands for. Every file of a directory is
-// data, surely no data by its name, left out by a pattern, or an error: rows may
-// be in a file of a format that is not read here, or with damaged first bytes.
-// With an error, the files that are open are returned, too.
+// find opens the files that one name stands for. A file in a directory is either
+// data, certainly not data because of its name, excluded by a pattern, or an
+// error: a file with an unknown format or damaged first bytes may hold rows. With
+// an error, find also returns the files that are open.
 func (o *OpenOptions) find(ctx context.Context, name string) (files []*File, err error) {
 	entries, err := o.Store.List(ctx, name)
 	if errors.Is(err, storage.ErrNoFiles) && o.AllowEmpty {
@@ -71,7 +71,7 @@ func (o *OpenOptions) find(ctx context.Context, name string) (files []*File, err
 	return files, nil
 }
 
-// kinds names what may be read.
+// kinds names the formats that can be read.
 func (o *OpenOptions) kinds() string {
 	if o.Text {
 		return "Parquet, Arrow, CSV, TSV, NDJSON or text"
@@ -79,7 +79,7 @@ func (o *OpenOptions) kinds() string {
 	return "Parquet or Arrow"
 }
 
-// firstFew lists the first of the names.
+// firstFew joins the first few names.
 func firstFew(names []string) string {
 	if len(names) > 3 {
 		names = append(names[:3:3], "…")
@@ -87,7 +87,7 @@ func firstFew(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// quoteGlob returns a pattern that matches the name alone, for a shell.
+// quoteGlob returns a pattern, quoted for a shell, that matches only the name.
 func quoteGlob(name string) string {
 	if strings.ContainsAny(name, " *?[]\\'\"$`&;()<>|!") {
 		return "'" + strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "'", `'\''`).Replace(name) + "'"
@@ -95,8 +95,7 @@ func quoteGlob(name string) string {
 	return name
 }
 
-// leftOut returns why a file of a directory is not to be read by Include and
-// Exclude, "" if it may be.
+// leftOut returns why Include and Exclude leave out a file of a directory, or "".
 func (o *OpenOptions) leftOut(e storage.Object) (why string, err error) {
 	if !e.Found {
 		return "", nil
@@ -130,7 +129,8 @@ func (o *OpenOptions) leftOut(e storage.Object) (why string, err error) {
 	return why, err
 }
 
-// openFound opens a file. Of one that is surely no data it returns why.
+// openFound opens a file. If the file is certainly not data, it returns nil and
+// the reason.
 func (o *OpenOptions) openFound(ctx context.Context, e storage.Object) (_ *File, why string, err error) {
 	e, root, err := o.rebase(e)
 	if err != nil {
@@ -159,9 +159,9 @@ func (o *OpenOptions) openFound(ctx context.Context, e storage.Object) (_ *File,
 	return nil, why, err
 }
 
-// noData reports whether a file is surely no data by its name: what people and
-// programs put beside data under fixed names. A file with the ending of a table,
-// as license.csv, may be one.
+// noData reports whether the name shows that a file is not data: one of those
+// that people and programs commonly add to data. A file with the extension of a
+// table, such as license.csv, may be data.
 func noData(name string) bool {
 	if strings.HasSuffix(name, ".crc") || strings.HasSuffix(name, "_$folder$") {
 		return true
@@ -173,8 +173,8 @@ func noData(name string) bool {
 	return slices.Contains([]string{"README", "LICENSE", "LICENCE", "NOTICE", "COPYING"}, stem)
 }
 
-// rebase gives an entry the path below the base for its Rel. root is the
-// directory that was searched for it, "" if none was.
+// rebase sets the Rel of an object to its path below Base. root is the directory
+// in which the object was found, or "" if it was named.
 func (o *OpenOptions) rebase(e storage.Object) (_ storage.Object, root string, err error) {
 	above := strings.TrimSuffix(e.Name, e.Rel)
 	if e.Found {
@@ -202,7 +202,7 @@ func (o *OpenOptions) rebase(e storage.Object) (_ storage.Object, root string, e
 // openObject opens a file. The options must be filled in.
 func openObject(ctx context.Context, e storage.Object, opts OpenOptions) (*File, error) {
 	src, err := opts.Store.Open(ctx, e)
-	if errors.Is(err, storage.ErrChanged) { // since it was listed, and nothing has been read yet
+	if errors.Is(err, storage.ErrChanged) { // after it was listed; nothing has been read yet, so the new content will do
 		src, err = opts.Store.Open(ctx, storage.Object{Name: e.Name})
 	}
 	if err != nil {

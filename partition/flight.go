@@ -1,14 +1,7 @@
 package partition
 
 import (
-	"errors"
-	"io"
 	"runtime"
-
-	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/bloomjoin/bloomjoin/internal/spill"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // [OpenOptions].InFlight bounds the bytes in flight between a file and its
@@ -115,58 +108,4 @@ func need(pieces []Piece, columns func(*File) ([]int, error)) (most int64) {
 		_ = p.File.rest() // a log may have more files than may be open; reading returns the error again
 	}
 	return most
-}
-
-// keyNeed is need of the key columns, and of the steps in which keys are handed
-// on.
-func keyNeed(pieces []Piece, columns []key.Column, o key.Options) int64 {
-	const steps = 8 * stepBytes
-	return steps + need(pieces, func(f *File) ([]int, error) {
-		enc, err := key.NewEncoder(f.Schema(), columns, o)
-		if err != nil {
-			return []int{}, err
-		}
-		return enc.Columns(), nil
-	})
-}
-
-// overflow is what of an output's row groups waits on disk.
-type overflow struct{ *spill.Stream }
-
-// waitsOnDisk is what errors of such a file say.
-const waitsOnDisk fault.Text = "pages of the output that wait on disk (raise {Memory}, or name a directory with room by {TempDir})"
-
-func (o overflow) Write(b []byte) error { return o.Stream.Write(b, false) }
-
-func (o overflow) Each(fn func(b []byte) error) error {
-	r := o.Reader()
-	var chunk []byte
-	for {
-		var err error
-		if chunk, err = r.Next(chunk); errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := fn(chunk); err != nil {
-			return err
-		}
-	}
-}
-
-// begin makes what the writers of the output share, unless it is there. The
-// caller calls end when all is written.
-func (o *Output) begin() (end func() error) {
-	if o.pool != nil {
-		return func() error { return nil }
-	}
-	o.pool = new(parquet.Pool)
-	if o.Memory == 0 {
-		return func() error { return nil }
-	}
-	waiting := spill.New(o.TempDir, waitsOnDisk)
-	o.pool.Most = o.Memory
-	o.pool.Overflow = func() parquet.Overflow { return overflow{waiting.Stream()} }
-	return waiting.Close
 }

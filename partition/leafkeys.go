@@ -32,44 +32,6 @@ type leafKeys struct {
 	uses   []uint32 // by entry of dict: rows
 }
 
-// position maps the values of a page, or of a record, to rows.
-type position struct {
-	known bool
-	first uint32        // row of entry 0, if rows is nil
-	rows  []uint32      // by entry
-	nulls *parquet.Page // the page, if it has NULLs
-	full  uint8         // definition level of an entry with a value
-	there []uint32      // by value: entry, if nulls is not nil and list was called
-	buf   *[]uint32     // memory for there
-	skip  uint32        // values of the page before the batch
-}
-
-// list finds the entries that have a value, which row needs.
-func (p *position) list() {
-	if p.nulls == nil || p.there != nil {
-		return
-	}
-	there := (*p.buf)[:0]
-	for i, d := range p.nulls.Def {
-		if d == p.full {
-			there = append(there, uint32(i))
-		}
-	}
-	*p.buf, p.there = there, there
-}
-
-// row returns the row of value i of the batch.
-func (p *position) row(i uint32) uint32 {
-	i += p.skip
-	if p.there != nil {
-		i = p.there[i]
-	}
-	if p.rows == nil {
-		return p.first + i
-	}
-	return p.rows[i]
-}
-
 // prune makes the reader skip what cannot hold a member of the match's filter.
 func (l *leafKeys) prune(m Match) (err error) {
 	l.pruner, err = m.pruner(l.file)

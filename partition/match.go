@@ -1,8 +1,6 @@
 package partition
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -68,8 +66,8 @@ func usable(at fault.At, f *codec.Filter) error {
 	return err
 }
 
-// KeyColumns returns the log columns that the match is applied to.
-func (m Match) KeyColumns() ([]key.Column, error) {
+// keyColumns returns the log columns that the match is applied to.
+func (m Match) keyColumns() ([]key.Column, error) {
 	if m.Key != "" {
 		return key.ParseColumns(m.Key)
 	}
@@ -87,7 +85,7 @@ func (m Match) KeyColumns() ([]key.Column, error) {
 // key returns the key columns, and how their values become keys that the filter
 // can be asked about.
 func (m Match) key() (columns []key.Column, o key.Options, err error) {
-	if columns, err = m.KeyColumns(); err != nil {
+	if columns, err = m.keyColumns(); err != nil {
 		return nil, o, err
 	}
 	o, err = m.Filter.KeyOptions()
@@ -120,69 +118,6 @@ func (m Match) pruner(f *File) (*prune.Pruner, error) {
 
 // mayFail reports whether a value that does not fit its cast is an error.
 func (m Match) mayFail() (bool, error) {
-	columns, err := m.KeyColumns()
+	columns, err := m.keyColumns()
 	return !m.NullMisfits && slices.ContainsFunc(columns, func(c key.Column) bool { return c.Cast != nil }), err
-}
-
-// Skipped is a file that is left out, with the reason.
-type Skipped struct {
-	File *File
-	Why  string
-}
-
-// HaveKeys divides the files of a log into those that have the key columns of the
-// matches and those that lack one, to be left out as if all of their keys were
-// NULL. Unusable types are rejected later.
-//
-// A file is left out if it lacks a column of some match or, with anyMatch, of every
-// match. Matches with NoMatch keep rows without a key, so they do not count. It is
-// an error if all files lack a column.
-func HaveKeys(files []*File, matches []Match, anyMatch bool) (with []*File, without []Skipped, err error) {
-	for _, f := range files {
-		why, lacking, wanted := "", 0, 0
-		for _, m := range matches {
-			if m.NoMatch {
-				continue
-			}
-			wanted++
-			missing, err := m.missing(f.Schema())
-			if err != nil {
-				return nil, nil, err
-			}
-			if missing != nil {
-				lacking++
-				why = fmt.Sprintf("it has no key column %s", missing)
-			}
-		}
-		if lacking > 0 && (!anyMatch || lacking == wanted) {
-			without = append(without, Skipped{f, why})
-		} else {
-			with = append(with, f)
-		}
-	}
-	if len(with) == 0 && len(without) > 0 {
-		return nil, nil, fault.Mismatch(fault.At{File: without[0].File.Name}, "key columns", "those of the filter, in at least one file of the log", without[0].Why+", and the other files lack it, too").
-			WithHint("check the names of the key columns")
-	}
-	return with, without, nil
-}
-
-// missing returns the first key column that the schema lacks, nil if it has all. A
-// name that occurs twice, or a path through anything but a struct, is an error
-// elsewhere, not missing.
-func (m Match) missing(schema *arrow.Schema) (key.Path, error) {
-	columns, err := m.KeyColumns()
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range columns {
-		if schema.HasField(strings.Join(c.Path, ".")) { // a column of that very name: the path needs quotes
-			continue
-		}
-		var e *key.NotFoundError
-		if _, err := c.Resolve(schema, m.IgnoreCase); errors.As(err, &e) && e.Missing() {
-			return c.Path, nil
-		}
-	}
-	return nil, nil
 }

@@ -320,7 +320,7 @@ func TestDigest(t *testing.T) {
 	elsewhere := filepath.Join(t.TempDir(), "a.arrow")
 	put(t, elsewhere, get(t, a))
 	digest := func(words []string, names ...string) [32]byte {
-		run := Job{Options: words, Log: open(t, OpenOptions{}, names...)}
+		run := Run{Options: words, Log: open(t, OpenOptions{}, names...)}
 		sum, ok, err := run.Digest()
 		if err != nil || !ok {
 			t.Fatal(ok, err)

@@ -10,6 +10,21 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
+// rangeJob is the work on one range of rows.
+type rangeJob struct {
+	rowRange
+	source *pageSource
+	rows   []uint32 // that pass, once known
+	known  bool
+	group  *outGroup             // where its rows go, once decided
+	bytes  int64                 // of its rows, uncompressed, estimated
+	number int64                 // among the group's jobs
+	taken  []bool                // leaf tasks begun, by position in source.leaves
+	shapes map[int]parquet.Shape // of the file's leaves that were copied, by number
+	begun  int
+	done   int
+}
+
 // outGroup is an output row group that is being filled.
 type outGroup struct {
 	source   int // number of the source of its first rows

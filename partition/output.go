@@ -54,7 +54,7 @@ type Output struct {
 	Filter      [32]byte // digest of the filter that was used; zero: none
 	// Run is what the output comes from. Nil: it cannot be told from others, so
 	// no output is taken for that of the same run.
-	Run   *Job
+	Run   *Run
 	Shard Shard // which worker writes
 	// Force writes again what is done, and replaces what another run has written:
 	// a file, or in a directory the outputs of this run's inputs that its
@@ -174,7 +174,7 @@ func (o Output) Check(ctx context.Context) error {
 		return nil
 	}
 	if o.Run == nil {
-		o.Run = &Job{}
+		o.Run = &Run{}
 	}
 	o.fill()
 	if err := o.apart(o.Run.inputs()); err != nil {

@@ -45,7 +45,7 @@ func (j job) doWith(t testing.TB, through func(iter.Seq2[Rows, error]) iter.Seq2
 		t.Fatal(err)
 	}
 	defer Close(files)
-	run := new(Job)
+	run := new(Run)
 	if j.out.Run != nil {
 		*run = *j.out.Run
 	}
@@ -81,7 +81,7 @@ func logs(t testing.TB) string {
 var allRows = numbers(30, func(i int) string { return fmt.Sprintf("%d|t%d", i, i) })
 
 // runOf returns a run that differs from those of other numbers.
-func runOf(b byte) *Job { return &Job{Options: []string{fmt.Sprint("run ", b)}} }
+func runOf(b byte) *Run { return &Run{Options: []string{fmt.Sprint("run ", b)}} }
 
 // digest returns the digest of the job's run, hexadecimal.
 func (j job) digest(t testing.TB) string {

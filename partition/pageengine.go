@@ -34,21 +34,6 @@ const (
 	parkBytes  = 4 << 20  // most expected bytes of a job that may wait for the job before it
 )
 
-// rangeJob is the work on one range of rows.
-type rangeJob struct {
-	rowRange
-	source *pageSource
-	rows   []uint32 // that pass, once known
-	known  bool
-	group  *outGroup             // where its rows go, once decided
-	bytes  int64                 // of its rows, uncompressed, estimated
-	number int64                 // among the group's jobs
-	taken  []bool                // leaf tasks begun, by position in source.leaves
-	shapes map[int]parquet.Shape // of the file's leaves that were copied, by number
-	begun  int
-	done   int
-}
-
 // pageEngine runs the tasks.
 type pageEngine struct {
 	cancel  context.CancelFunc

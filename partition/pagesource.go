@@ -38,61 +38,6 @@ func (p *pageSource) jobs() iter.Seq[rowRange] {
 	}
 }
 
-// planPages sets the pageSource of the parts whose rows can be copied as pages. For
-// a single output file that is all of them or none. all is the schema that the
-// parts share; nil: each keeps its own.
-func (o Output) planPages(ctx context.Context, s *Scanner, parts []Part, all *unified) error {
-	dir := o.IsDir(ctx)
-	foreign := func(p Part) bool { return p.Piece.File.parquet() == nil }
-	if !dir && slices.ContainsFunc(parts, foreign) {
-		return nil
-	}
-	var first *pageSource
-	for i := range parts {
-		if foreign(parts[i]) {
-			continue
-		}
-		src, err := o.newPageSource(s, parts[i].Piece, all)
-		if err != nil {
-			return err
-		}
-		if !dir {
-			if first == nil {
-				first = src
-			}
-			src.layout = first.layout
-		}
-		parts[i].pages = src
-	}
-	return nil
-}
-
-func (o Output) newPageSource(s *Scanner, piece Piece, all *unified) (*pageSource, error) {
-	f := piece.File.parquet().File()
-	src := &pageSource{piece: piece, sink: new(relay)}
-	proj, reshaped, err := parquet.Projection{}, false, error(nil)
-	if all != nil {
-		proj, src.adapt, err = all.projection(f)
-		reshaped = !all.describedBy(f)
-	} else {
-		proj, err = s.opts.projection(piece.File)
-		reshaped = s.opts.Columns != nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	src.leaves = proj.Leaves
-	src.measure()
-	compression, err := o.compression(piece.File).ofPages()
-	if err != nil {
-		return nil, err
-	}
-	src.layout, err = parquet.NewWriter(src.sink, proj.Schema, proj.Orders, parquet.WriterOptions{
-		Compression: compression, KeyValue: o.keyValues(f, reshaped), Pool: o.pool,
-	})
-	return src, err
-}
-
 // measure orders the leaves by size.
 func (p *pageSource) measure() {
 	sizes := make([]int64, len(p.leaves))
@@ -123,28 +68,6 @@ func (p *pageSource) expected(group int, n int64) (bytes int64) {
 	return bytes
 }
 
-// keyValues returns the metadata of an output with the columns of f or, if
-// reshaped, other columns.
-func (o Output) keyValues(f *parquet.File, reshaped bool) []parquet.KeyValue {
-	drop := []string{MetaResult, MetaFilter, metaRun} // if the input is itself an output
-	if reshaped {
-		drop = append(drop, describing...)
-	}
-	var kv []parquet.KeyValue
-	for _, e := range f.Metadata.KeyValueMetadata {
-		if !slices.Contains(drop, e.Key) {
-			kv = append(kv, e)
-		}
-	}
-	md := o.metadata()
-	for _, k := range []string{MetaResult, MetaFilter, metaRun} {
-		if v, ok := md[k]; ok {
-			kv = append(kv, parquet.KeyValue{Key: k, Value: v})
-		}
-	}
-	return kv
-}
-
 // relay buffers what is written until its destination is known.
 type relay struct {
 	w    io.Writer
@@ -163,25 +86,6 @@ func (r *relay) to(w io.Writer) error {
 	_, err := r.held.WriteTo(w)
 	return err
 }
-
-// pageWriter writes row groups of pages.
-type pageWriter struct{ layout *parquet.Writer }
-
-func newPageWriter(dst io.Writer, src *pageSource) (writer, error) {
-	return pageWriter{src.layout}, src.sink.to(dst)
-}
-
-func (w pageWriter) Write(r Rows) error {
-	var chunks []*parquet.EncodedChunk
-	for _, l := range r.group.leaves {
-		chunks = append(chunks, l.chunk)
-	}
-	return w.layout.RowGroup(r.group.rows, chunks)
-}
-
-func (w pageWriter) Close() (rows, bytes int64, err error) { return w.layout.Close() }
-
-func (w pageWriter) Abort() {} // it holds nothing but memory
 
 // leafPages are the pages of one leaf of a job, in the output's form.
 type leafPages struct {

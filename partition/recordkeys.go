@@ -2,12 +2,10 @@ package partition
 
 import (
 	"context"
-	"errors"
 	"iter"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -137,14 +135,4 @@ func readKeysOf(ctx context.Context, from table, group int, columns []int, rows 
 		return p.ReadKeys(ctx, group, columns, rows)
 	}
 	return from.Read(ctx, group, columns)
-}
-
-// inGroup adds the row group to an error about the keys of a record or page,
-// which was made without it. Text and streams have no row groups.
-func inGroup(err error, f *File, group int) error {
-	var e *fault.Error
-	if (errors.Is(err, key.ErrNoUUID) || errors.Is(err, key.ErrMisfit)) && f.GroupRows(group) >= 0 && errors.As(err, &e) {
-		e.At.RowGroup = group + 1
-	}
-	return err
 }

@@ -14,35 +14,32 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
-// RecordsOptions says what is known beforehand of rows that a program brings.
+// RecordsOptions describes rows that a program provides.
 type RecordsOptions struct {
-	// Once says that read can be called one time only. What needs a second
-	// pass is then an error, before the first where that is known by then.
+	// Once says that read can be called only once. Work that needs a second pass
+	// is then an error, before the first pass if possible.
 	Once bool
-	// Rows is the number of rows, 0 if it is not known. It spares a pass that
-	// counts. A pass of another number of rows is an error.
+	// Rows is the number of rows, or 0 if unknown. It saves a counting pass. A pass
+	// with another number of rows is an error.
 	Rows int64
 }
 
-// Records returns a File whose rows are those that read yields: record batches
-// that a program has or makes. It is read, as a log or as IDs, by all that reads
-// files. It has one group, and so one worker at a time: rows that several
-// workers are to share are given as several Files, whose names differ.
+// Records returns a File whose rows are the record batches that read yields. It
+// serves as a log or as IDs wherever a File does. It has one row group, so one
+// worker reads it: rows for several workers are several Files with different names.
 //
-// read is called once for each pass over the rows, and gives the same rows in
-// the same order each time. A pass gets the context that its reader runs under,
-// runs in a goroutine of the reader's, and ends when the sequence does, at its
-// first error, or when the loop body of the sequence returns false; whatever the
-// sequence holds it frees then. Passes may overlap, unless the Options say Once.
-// Nothing is read of it but what a pass asks for: no goroutine runs ahead.
+// read is called once for each pass over the rows, and must yield the same rows in
+// the same order each time. It receives the context of the pass and runs in the
+// goroutine of the reader. A pass ends with the sequence, at its first error, or
+// when the reader stops; the sequence then frees what it holds. Passes may overlap,
+// unless Once is set. Nothing runs ahead of the reader.
 //
-// A record stays its giver's: it is to be valid until the sequence is asked for
-// the next one, and whoever keeps it longer retains it. So [array.RecordReader]s
-// and channels of records are a short loop away. A record has any number of
-// rows, and the columns of the schema, in order, with their types; metadata may
-// differ. One that has not, a NULL in a column that the schema says has none,
-// and a panic of the sequence are errors that name the File and the record,
-// counted from 1 as a row group.
+// The sequence keeps ownership of its records: each must be valid until the next
+// one is asked for. So [array.RecordReader]s and channels of records are a short
+// loop away. A record has any number of rows, and the columns of the schema, in
+// order, with their types; metadata may differ. Other columns, a NULL in a column
+// that the schema declares without NULLs, and a panic of the sequence are errors
+// that name the File and the record, counted from 1 as a row group.
 //
 // The File has no size, no [File.Fingerprint] and so no identity: no run over it
 // is taken for done, and nothing that several processes divide by
@@ -52,7 +49,7 @@ func Records(name string, schema *arrow.Schema, read func(context.Context) iter.
 	return &File{Name: name, Rel: name, Format: RecordBatches, Size: -1, table: t, once: opts.Once, bytes: new(atomic.Int64)}
 }
 
-// recordTable is a table of the records that a program yields.
+// recordTable is the table of Records.
 type recordTable struct {
 	at     fault.At
 	schema *arrow.Schema
@@ -63,7 +60,7 @@ type recordTable struct {
 
 func (t *recordTable) Schema() *arrow.Schema { return t.schema }
 func (t *recordTable) NumGroups() int        { return 1 }
-func (t *recordTable) GroupBytes(int) int64  { return 0 } // so that Files count alike where work is divided
+func (t *recordTable) GroupBytes(int) int64  { return 0 } // so that all Files weigh the same where work is divided
 func (t *recordTable) Close() error          { return nil }
 
 func (t *recordTable) GroupRows(int) int64 {
@@ -73,8 +70,8 @@ func (t *recordTable) GroupRows(int) int64 {
 	return t.opts.Rows
 }
 
-// Read implements table. What the program yields is checked, cut into records
-// of a bounded number of rows, and brought to the wanted columns.
+// Read implements table. It checks the program's records, cuts them into records of
+// a bounded number of rows, and selects the columns.
 func (t *recordTable) Read(ctx context.Context, group int, columns []int) iter.Seq2[arrow.Record, error] {
 	return func(yield func(arrow.Record, error) bool) {
 		if t.begun.Swap(true) && t.opts.Once {
@@ -102,17 +99,17 @@ type recordPass struct {
 	columns []int         // wanted; nil: all
 	schema  *arrow.Schema // of these
 	yield   func(arrow.Record, error) bool
-	inside  bool // yield is running, whose panics are not the program's sequence's
-	left    bool // yield wants no more
+	inside  bool // yield is running; its panics are the reader's, not the sequence's
+	left    bool // the reader has stopped
 	records int
 	rows    int64
 }
 
-// run hands all records on, or returns why it cannot.
+// run hands on all records.
 func (p *recordPass) run(ctx context.Context) (err error) {
 	defer func() {
 		if p.inside {
-			return // a panic of the reader, who deals with it
+			return // the reader handles its own panics
 		}
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%s: the sequence of records panicked: %v\n%s", p.here(), r, debug.Stack())
@@ -137,7 +134,7 @@ func (p *recordPass) run(ctx context.Context) (err error) {
 			return nil
 		}
 	}
-	if err := stopped.Err(ctx); err != nil { // for which the sequence may have ended early
+	if err := stopped.Err(ctx); err != nil { // the sequence may have ended early because of it
 		return fmt.Errorf("%s: %w", p.at, err)
 	}
 	if p.opts.Rows > 0 && p.rows != p.opts.Rows {
@@ -146,7 +143,7 @@ func (p *recordPass) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// here is the record that is looked at, or was last.
+// here is the place of the current record.
 func (p *recordPass) here() fault.At {
 	at := p.at
 	at.RowGroup = p.records
@@ -180,8 +177,7 @@ func (p *recordPass) check(rec arrow.Record) error {
 	return nil
 }
 
-// pass hands a record on, in steps: what is made of a step is held, and the
-// program's record may be all there is.
+// pass hands on a record in steps, since the program's record may hold all rows.
 func (p *recordPass) pass(rec arrow.Record) {
 	cols := rec.Columns()
 	if p.columns != nil {

@@ -116,7 +116,7 @@ func TestRecords(t *testing.T) {
 	if fp, err := f.Fingerprint(); fp != nil || err != nil || f.Once() || f.BytesRead() != 0 {
 		t.Errorf("fingerprint %x, %v; once %v; %d bytes read", fp, err, f.Once(), f.BytesRead())
 	}
-	if _, ok, err := (&Job{Log: []*File{f}}).Digest(); ok || err != nil {
+	if _, ok, err := (&Run{Log: []*File{f}}).Digest(); ok || err != nil {
 		t.Errorf("a digest of records: %v, %v", ok, err)
 	}
 	if err := f.Close(); err != nil {
@@ -305,7 +305,7 @@ func TestRecordsScan(t *testing.T) {
 	// A File's name is no place: an output may have it.
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"part-0", "out.arrow", "part-1/"} {
-		out := Output{Name: name, Result: s.Result(), Run: &Job{Log: mine}}
+		out := Output{Name: name, Result: s.Result(), Run: &Run{Log: mine}}
 		if err := out.Check(t.Context()); err != nil {
 			t.Fatal(err)
 		}

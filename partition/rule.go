@@ -5,7 +5,6 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -58,23 +57,4 @@ func otherRule(m Match, want, got key.Rule) error {
 		return e.WithHint("leave {Normalize} out, or build the filter with {Normalize %s}", got)
 	}
 	return e.WithHint("say {Normalize %s}: both sides are normalised alike", want)
-}
-
-// CheckIDs makes reading a text file fail at a value that is not an ID under the
-// rule, with its line number, which is lost once it is a key. It does nothing to
-// other files.
-func (f *File) CheckIDs(columns []key.Column, o key.Options) {
-	t, ok := f.table.(*text.Table)
-	if !ok || o.Rule&key.UUID == 0 {
-		return
-	}
-	var names []string
-	for _, c := range columns {
-		if field, err := c.Resolve(f.Schema(), o.IgnoreCase); err == nil && c.Cast == nil {
-			if class, err := key.ClassOf(field.Type); err == nil && class == key.Bytes {
-				names = append(names, f.Schema().Field(field.Index[0]).Name)
-			}
-		}
-	}
-	f.table = t.WithCheck(names, o.Rule.Accepts, "a UUID, under {Normalize uuid}")
 }

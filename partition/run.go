@@ -16,12 +16,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Job is what an output comes from: what was read, and what was done with it.
+// Run is what an output comes from: what was read, and what was done with it.
 // Runs of equal digests write equal outputs, so a run that finds an output of its
 // own digest is done. The workers of one run differ in [Output].Shard alone.
 //
-// The files must stay open while the Job is in use.
-type Job struct {
+// The files must stay open while the Run is in use.
+type Run struct {
 	// Options are what is done: the verb, and the values of all options that the
 	// output depends on, such as keys with their casts, columns, the layout and
 	// the schema that was asked for, and digests of filters. Without any, no
@@ -37,7 +37,7 @@ type Job struct {
 }
 
 // outputs returns the files of the log that have an output.
-func (r *Job) outputs() (files []*File) {
+func (r *Run) outputs() (files []*File) {
 	skipped := map[*File]bool{}
 	for _, f := range r.Skipped {
 		skipped[f] = true
@@ -51,13 +51,13 @@ func (r *Job) outputs() (files []*File) {
 }
 
 // inputs returns all files.
-func (r *Job) inputs() []*File { return slices.Concat(r.IDs, r.Log) }
+func (r *Run) inputs() []*File { return slices.Concat(r.IDs, r.Log) }
 
 // Digest identifies the run: it is computed from the options and each file's Rel,
 // size and content, see [File.Fingerprint]. It is the same on every machine that
 // has the same files, wherever they are mounted and whenever they were written.
 // known is false if an input has no identity, as standard input.
-func (r *Job) Digest() (sum [32]byte, known bool, err error) {
+func (r *Run) Digest() (sum [32]byte, known bool, err error) {
 	h := sha256.New()
 	put := func(b []byte) {
 		h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(b))))
@@ -100,7 +100,7 @@ func (r *Job) Digest() (sum [32]byte, known bool, err error) {
 // after the output, where the storage knows when. The digest does not cover all
 // bytes of a large Parquet file, so an equal digest alone does not make a run
 // done.
-func (r *Job) ChangedSince(ctx context.Context, store storage.Source, output string) error {
+func (r *Run) ChangedSince(ctx context.Context, store storage.Source, output string) error {
 	out, err := store.Stat(ctx, output)
 	if err != nil {
 		return err

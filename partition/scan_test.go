@@ -134,7 +134,7 @@ func scanned(t testing.TB, opts ScanOptions, shard Shard, names ...string) ([]in
 		if err != nil {
 			t.Fatal(err)
 		}
-		schema, err := s.Schema(pieces[r.Piece].File)
+		schema, err := s.opts.SchemaOf(pieces[r.Piece].File)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,11 +2,14 @@ package partition
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 
+	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // ScanOptions are the options of a [Scanner]. Only Match is needed. Each row that
@@ -104,7 +107,7 @@ func (s *Scanner) Result() string {
 // compared with a filter's. It reads nothing.
 func (s *Scanner) Check(f *File) error {
 	if s.opts.Schema != Union {
-		if _, err := s.Schema(f); err != nil {
+		if _, err := s.opts.SchemaOf(f); err != nil {
 			return err
 		}
 	}
@@ -125,4 +128,67 @@ func (s *Scanner) checks() []check {
 		}
 	}
 	return all
+}
+
+// SchemaOf returns the schema of the columns to keep, with the file's own types.
+func (o *ScanOptions) SchemaOf(f *File) (*arrow.Schema, error) {
+	cols, err := o.columns(f)
+	if cols == nil || err != nil {
+		return f.Schema(), err
+	}
+	return project(f.Schema(), cols), nil
+}
+
+// columns returns the positions of the columns to keep; nil means all.
+func (o *ScanOptions) columns(f *File) ([]int, error) {
+	if o.Columns == nil {
+		return nil, nil
+	}
+	cols := []int{}
+	for _, name := range o.Columns {
+		field, err := key.Path{name}.Resolve(f.Schema(), o.IgnoreCase)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		if at := slices.Index(cols, field.Index[0]); at >= 0 {
+			return nil, fmt.Errorf("%s: %s and %s are the same column (name it once)", f.Name, o.Columns[at], name)
+		}
+		cols = append(cols, field.Index[0])
+	}
+	return cols, nil
+}
+
+// readColumns returns the columns to keep (none if rows are only counted) and then
+// those that only the keys need.
+func (s *Scanner) readColumns(f *File) ([]int, error) {
+	cols, err := s.opts.columns(f)
+	if s.counted {
+		cols = []int{}
+	}
+	if cols == nil || err != nil {
+		return nil, err
+	}
+	for _, m := range s.opts.Match {
+		enc, err := m.encoder(f.Name, f.Schema())
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range enc.Columns() {
+			if !slices.Contains(cols, c) {
+				cols = append(cols, c)
+			}
+		}
+	}
+	return cols, nil
+}
+
+// checkSchema refuses options that contradict each other.
+func (opts *ScanOptions) checkSchema() error {
+	switch {
+	case !slices.Contains([]SchemaMode{"", PerFile, Strict, Union}, opts.Schema):
+		return fmt.Errorf("schema mode %q: want %s, %s or %s", opts.Schema, PerFile, Strict, Union)
+	case opts.Pinned != nil && opts.Schema != Union:
+		return fmt.Errorf("a given schema with schema mode %q: want %s", opts.Schema, Union)
+	}
+	return nil
 }

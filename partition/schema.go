@@ -1,67 +1,32 @@
 package partition
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"slices"
-	"strconv"
-	"strings"
 
-	"github.com/apache/arrow/go/v15/arrow"
-
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
-// SchemaMode says what becomes of log files whose columns differ.
+// SchemaMode decides about log files whose columns differ.
 type SchemaMode string
 
 // The modes.
 const (
-	// PerFile lets each file of a directory have the schema of its input. A
-	// single file or stream has one schema: for it, PerFile is Strict.
+	// PerFile gives each file of a directory the schema of its input. For a single
+	// file or stream it is Strict.
 	PerFile SchemaMode = "per-file"
 	// Strict refuses files whose schemas differ, whatever the shard.
 	Strict SchemaMode = "strict"
-	// Union gives all files of the output one schema, which holds the rows of
-	// all of the log's, whatever the shard. Columns are found by name, and are
-	// NULL where a file lacks them; types are widened only where each value
-	// stays what it is. Inputs and outputs are Parquet.
+	// Union gives all files of the output one schema that holds the rows of all
+	// files of the log, whatever the shard. Columns are found by name, and are NULL
+	// where a file lacks them; types are widened only where no value changes.
+	// Inputs and outputs must be Parquet.
 	Union SchemaMode = "union"
 )
 
-// SchemaModeOf returns the mode of an output for which the given one is asked;
-// empty: PerFile in a directory, else Strict.
-func (o Output) SchemaModeOf(ctx context.Context, asked SchemaMode) SchemaMode {
-	dir := o.IsDir(ctx)
-	switch {
-	case asked == Strict, asked == Union:
-		return asked
-	case dir:
-		return PerFile
-	}
-	return Strict
-}
-
-// PinnedSchema is what all files of an output are to have for a schema.
+// PinnedSchema is a schema for all files of an output.
 type PinnedSchema struct{ file *parquet.File }
 
-// ReadSchema reads the schema of a Parquet file, such as an earlier output.
-func ReadSchema(ctx context.Context, name string, opts OpenOptions) (p *PinnedSchema, err error) {
-	files, err := Open(ctx, []string{name}, opts)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, Close(files)) }()
-	if len(files) > 1 || files[0].parquet() == nil {
-		return nil, fault.Unsupported(fault.At{File: name}, "a schema from anything but one Parquet file").
-			WithHint("name a Parquet file, such as an earlier output")
-	}
-	return &PinnedSchema{files[0].parquet().File()}, nil
-}
-
-// Bytes is the schema as it stands in a footer: what tells it from others.
+// Bytes returns the schema as Parquet stores it, to compare it with others.
 func (p *PinnedSchema) Bytes() ([]byte, error) {
 	m := parquet.FileMetaData{Schema: p.file.Metadata.Schema, RowGroups: []parquet.RowGroupMeta{}}
 	b, err := m.Encode()
@@ -69,261 +34,4 @@ func (p *PinnedSchema) Bytes() ([]byte, error) {
 		return nil, fmt.Errorf("%s: encoding the schema: %w", p.file.Name, err)
 	}
 	return b, nil
-}
-
-// elements returns the schema, or of it the columns of the given names.
-func (p *PinnedSchema) elements(columns []string) ([]parquet.SchemaElement, error) {
-	if columns == nil {
-		return p.file.Metadata.Schema, nil
-	}
-	var at []int
-	for _, name := range columns {
-		has := func(n *parquet.Node) bool { return n.Name == name }
-		i := slices.IndexFunc(p.file.Root.Children, has)
-		if i < 0 {
-			return nil, fault.Mismatch(fault.At{File: p.file.Name, Column: name}, "the given schema", "a column of that name", "none").
-				WithHint("give a schema that has it, or leave the column out")
-		}
-		at = append(at, i)
-	}
-	return p.file.Project(at).Schema, nil
-}
-
-// CheckSchemas returns an error if the columns of the log's files do not go
-// into the output as the options want them. It needs no more than the files'
-// schemas. logs are all files of the log, whatever the shard.
-func (o Output) CheckSchemas(ctx context.Context, opts ScanOptions, logs []*File) error {
-	o.fill()
-	_, err := o.unified(ctx, &opts, logs)
-	return err
-}
-
-// unified is the schema of all Parquet files of an output.
-type unified struct {
-	schema []parquet.SchemaElement
-	// stored: all files of the log have the same Arrow schema beside their own.
-	stored bool
-}
-
-// unified returns what all Parquet files of the output share, nil if each part
-// keeps its own schema.
-func (o Output) unified(ctx context.Context, opts *ScanOptions, logs []*File) (*unified, error) {
-	switch o.SchemaModeOf(ctx, opts.Schema) {
-	case Union:
-		schema, err := o.union(opts, logs)
-		if err != nil {
-			return nil, err
-		}
-		stored := logs[0].storedSchema()
-		differs := func(f *File) bool { return f.storedSchema() != stored }
-		return &unified{schema: schema, stored: !slices.ContainsFunc(logs[1:], differs)}, nil
-	case Strict:
-		return nil, o.alike(opts, logs)
-	}
-	return nil, nil
-}
-
-// projection returns the schema with the leaves of f that its leaves are made
-// from, -1 where f has none, and what makes them.
-func (u *unified) projection(f *parquet.File) (parquet.Projection, *parquet.Adapter, error) {
-	p := parquet.Projection{Schema: u.schema}
-	adapt, err := parquet.NewAdapter(f, u.schema)
-	if err != nil {
-		return p, nil, err
-	}
-	for _, l := range adapt.Leaves {
-		p.Leaves = append(p.Leaves, l.Leaf)
-	}
-	return p, adapt, nil
-}
-
-// describedBy reports whether what programs have stored in f about its columns
-// holds for the schema, too, and for the rows of all files.
-func (u *unified) describedBy(f *parquet.File) bool {
-	_, same := parquet.SameSchema(u.schema, f.Metadata.Schema)
-	return same && u.stored
-}
-
-// projection returns what is kept of a Parquet file.
-func (opts *ScanOptions) projection(f *File) (parquet.Projection, error) {
-	columns, err := opts.columns(f)
-	if err != nil {
-		return parquet.Projection{}, err
-	}
-	return f.parquet().File().Project(columns), nil
-}
-
-// checkSchema refuses options that contradict each other.
-func (opts *ScanOptions) checkSchema() error {
-	switch {
-	case !slices.Contains([]SchemaMode{"", PerFile, Strict, Union}, opts.Schema):
-		return fmt.Errorf("schema mode %q: want %s, %s or %s", opts.Schema, PerFile, Strict, Union)
-	case opts.Pinned != nil && opts.Schema != Union:
-		return fmt.Errorf("a given schema with schema mode %q: want %s", opts.Schema, Union)
-	}
-	return nil
-}
-
-func (o Output) union(opts *ScanOptions, logs []*File) ([]parquet.SchemaElement, error) {
-	if !o.pagesFit() {
-		return nil, fault.Unsupported(fault.At{File: o.Name}, "a union of schemas in an Arrow output").
-			WithHint("write Parquet, or one output for each schema")
-	}
-	var files []*parquet.File
-	for _, f := range logs {
-		if f.parquet() == nil {
-			return nil, fault.Unsupported(fault.At{File: f.Name}, "an Arrow file in a union of schemas").
-				WithHint("convert it to Parquet, or keep each file's own schema with {Schema per-file} {Output OUT/}")
-		}
-		files = append(files, f.parquet().File())
-	}
-	columns, err := opts.spelled(logs)
-	if err != nil {
-		return nil, err
-	}
-	if err := sameDurations(columns, logs); err != nil {
-		return nil, err
-	}
-	if opts.Pinned == nil {
-		return parquet.Union(files, columns)
-	}
-	schema, err := opts.Pinned.elements(columns)
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range files {
-		if opts.Columns == nil {
-			err = parquet.Covers(schema, f)
-		} else {
-			_, err = parquet.NewAdapter(f, schema)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return schema, nil
-}
-
-// spelled returns Columns as the files spell them. With IgnoreCase, files that
-// spell a column of the union in two ways are an error: it would be two columns,
-// each NULL where the other is not.
-func (o *ScanOptions) spelled(logs []*File) ([]string, error) {
-	if !o.IgnoreCase {
-		return o.Columns, nil
-	}
-	columns := slices.Clone(o.Columns)
-	type spelling struct{ name, file string }
-	seen := map[string]spelling{} // by the name in lower case
-	for _, f := range logs {
-		for _, field := range f.Schema().Fields() {
-			wanted := o.Columns == nil
-			for i, name := range o.Columns {
-				if strings.EqualFold(name, field.Name) {
-					wanted, columns[i] = true, field.Name
-				}
-			}
-			if !wanted {
-				continue
-			}
-			folded := strings.ToLower(field.Name)
-			first, ok := seen[folded]
-			if ok && first.name != field.Name {
-				return nil, fault.Mismatch(fault.At{File: f.Name, Column: field.Name}, "the column's name in a union of schemas", first.name+" as in "+first.file, field.Name).
-					WithHint("keep each file's own schema with {Schema per-file} {Output OUT/}")
-			}
-			seen[folded] = spelling{field.Name, f.Name}
-		}
-	}
-	for i, name := range columns {
-		if slices.Contains(columns[:i], name) {
-			return nil, fmt.Errorf("%s is named twice (name it once)", name)
-		}
-	}
-	return columns, nil
-}
-
-// alike refuses files that do not have the first one's schema: what Parquet
-// says of the columns where pages are copied, and what Arrow makes of them.
-func (o Output) alike(opts *ScanOptions, logs []*File) error {
-	first := logs[0]
-	want, err := opts.SchemaOf(first)
-	if err != nil {
-		return err
-	}
-	for _, f := range logs[1:] {
-		got, err := opts.SchemaOf(f)
-		if err != nil {
-			return err
-		}
-		differs := func(want, got string) error {
-			return fault.Mismatch(fault.At{File: f.Name}, "schema", want, got).
-				WithHint("write to a directory, {Output OUT/}, where each file keeps its own schema, or use {Schema union}")
-		}
-		if !got.Equal(want) {
-			return differs(describe(want)+" as in "+first.Name, describe(got))
-		}
-		if o.pagesFit() && f.parquet() != nil && first.parquet() != nil {
-			a, errA := opts.projection(first)
-			b, errB := opts.projection(f)
-			if err := errors.Join(errA, errB); err != nil {
-				return err
-			}
-			if diff, same := parquet.SameSchema(a.Schema, b.Schema); !same {
-				return differs("that of "+first.Name+", the first", diff)
-			}
-		}
-	}
-	return nil
-}
-
-// pagesFit reports whether the output takes pages.
-func (o Output) pagesFit() bool { return o.Format == Parquet && o.Name != "-" }
-
-// sameDurations refuses durations that are something else in another file.
-// Parquet has no such type: for it they are integers, and the Arrow schema
-// that is stored beside says of what unit.
-func sameDurations(columns []string, logs []*File) error {
-	type origin struct{ typ, file string }
-	seen := map[string]origin{}
-	for _, f := range logs {
-		for _, field := range f.Schema().Fields() {
-			if columns != nil && !slices.Contains(columns, field.Name) {
-				continue
-			}
-			for path, typ := range leafTypes(field.Name, field.Type) {
-				o, ok := seen[path]
-				if !ok {
-					seen[path] = origin{typ, f.Name}
-				} else if o.typ != typ && strings.Contains(o.typ+typ, "duration") {
-					return fault.Mismatch(fault.At{File: f.Name, Column: path}, "the column's type", o.typ+" as in "+o.file, typ).
-						WithHint("write to a directory, where each file keeps its own types, or leave the column out")
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// leafTypes lists the types without children that there are in t, by the path
-// from the column of that name.
-func leafTypes(name string, t arrow.DataType) map[string]string {
-	leaves := map[string]string{}
-	var walk func(path string, t arrow.DataType)
-	walk = func(path string, t arrow.DataType) {
-		nested, ok := t.(arrow.NestedType)
-		switch {
-		case !ok && t.ID() != arrow.NULL:
-			leaves[path] = t.String()
-		case ok:
-			for i, f := range nested.Fields() {
-				at := strconv.Itoa(i) // of a list or map
-				if t.ID() == arrow.STRUCT {
-					at = f.Name
-				}
-				walk(path+"."+at, f.Type)
-			}
-		}
-	}
-	walk(name, t)
-	return leaves
 }

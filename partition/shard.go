@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Shard is worker Index of Of workers, Index counted from 0. The zero value
-// is the only worker of a job.
+// Shard is worker Index of Of workers, counted from 0. The zero value is the only
+// worker of a job.
 type Shard struct{ Index, Of uint32 }
 
-// ParseShard reads "i/n".
+// ParseShard parses "i/n".
 func ParseShard(s string) (Shard, error) {
 	i, n, ok := strings.Cut(s, "/")
 	index, err1 := strconv.ParseUint(i, 10, 32)
@@ -30,11 +32,10 @@ func (s Shard) Whole() bool { return s.Of <= 1 }
 // String renders the shard as ParseShard reads it.
 func (s Shard) String() string { return fmt.Sprintf("%d/%d", s.Index, max(s.Of, 1)) }
 
-// Piece is a range of row groups of a file, the part of it that one worker
-// reads.
+// Piece is a range of row groups of a file, which one worker reads.
 type Piece struct {
 	File   *File
-	Lo, Hi int // groups Lo to Hi, Hi exclusive
+	Lo, Hi int // row groups Lo to Hi, Hi exclusive, counted from 0
 }
 
 // contains reports whether q is a part of p.
@@ -43,12 +44,11 @@ func (p Piece) contains(q Piece) bool { return q.File == p.File && p.Lo <= q.Lo 
 // Whole reports whether the piece is all of its file.
 func (p Piece) Whole() bool { return p.Lo == 0 && p.Hi == p.File.NumGroups() }
 
-// Split returns the pieces of the files that belong to the shard. The row
-// groups of all files, in order, are cut into as many stretches of about equal
-// bytes as there are workers. Every group belongs to exactly one worker, and
-// each worker finds out by itself which are its own: the cut depends on the
-// files' sizes alone. A file without groups belongs to the worker in whose
-// stretch it stands, so that somebody answers for it.
+// Split returns the pieces of the files that belong to the shard. It divides the
+// row groups of all files, in order, among the workers by bytes. Every row group
+// belongs to exactly one worker. The division depends on the files' sizes alone, so
+// each worker computes its own. A file without row groups belongs to the worker of
+// the row groups around it.
 func Split(files []*File, s Shard) []Piece {
 	var total int64
 	for _, f := range files {
@@ -56,11 +56,10 @@ func Split(files []*File, s Shard) []Piece {
 	}
 	n := int64(max(s.Of, 1))
 	var pieces []Piece
-	var at int64 // weight before the group
+	var at int64 // weight of the row groups before
 	owner := func(w int64) int64 {
-		// The group goes where its middle lies. 128-bit arithmetic is not
-		// needed below 2^43 bytes times 2^20 workers; beyond that the
-		// quotient is taken in floating point, alike on every machine.
+		// The middle of the row group decides. Below 2^43 bytes times 2^20 workers
+		// 64 bits suffice; above, floating point gives the same result everywhere.
 		mid := at + w/2
 		if total < 1<<43 {
 			return min(mid*n/max(total, 1), n-1)
@@ -92,8 +91,8 @@ func Split(files []*File, s Shard) []Piece {
 	return pieces
 }
 
-// weight is what Split counts for a file: its bytes, and one more for each
-// group, so that empty ones count too.
+// weight is the weight of a file for Split: its bytes, and one for each row group,
+// so that empty ones count too.
 func weight(f *File) int64 {
 	w := int64(0)
 	for g := range f.NumGroups() {
@@ -103,4 +102,16 @@ func weight(f *File) int64 {
 		w = 1
 	}
 	return w
+}
+
+// Unchanged returns an error that wraps [storage.ErrChanged] if the file of a
+// piece is known to have changed since it was opened: some of what was read may
+// be of another file.
+func Unchanged(pieces []Piece) error {
+	for _, p := range pieces {
+		if err := storage.Changed(p.File.src); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,6 +1,8 @@
 package partition
 
-import "slices"
+import (
+	"slices"
+)
 
 // votes combines what several filters say of the same rows.
 type votes struct {

@@ -57,7 +57,7 @@ func (o Output) newRecordWriter(dst io.Writer, schema *arrow.Schema, in *File) (
 	if in != nil && schema == in.Schema() { // all columns of the file, unchanged
 		stored = in.storedSchema()
 	}
-	schema = Without(schema, MetaResult, MetaFilter, metaRun) // the input may itself be an output
+	schema = withoutKeys(schema, MetaResult, MetaFilter, metaRun) // the input may itself be an output
 	switch o.Format {
 	case Parquet:
 		c := o.compression(in)
@@ -192,4 +192,18 @@ func (o Output) plain(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
 			}
 		}
 	}
+}
+
+// compression returns that of files whose rows come from in.
+func (o Output) compression(in *File) Compression {
+	if o.Compression.Codec != "" {
+		return o.Compression
+	}
+	c := Compression{Codec: "zstd"} // for inputs of another format, or in a codec that is not written
+	if in != nil {
+		if _, ok := codecs[in.Codec()]; ok {
+			c.Codec = in.Codec()
+		}
+	}
+	return c
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// alarms has IDs that are multiples of a large number, so that no exact set is
-// the smaller filter, and everything else is a stranger.
+// alarms has IDs that are multiples of a large number, so an exact set is never the
+// smaller filter. All other keys are unmatched.
 type alarms struct {
 	t   *testing.T
 	dir string
@@ -39,7 +39,7 @@ func newAlarms(t *testing.T) *alarms {
 	return a
 }
 
-// must runs a command in this process, and returns its figures and messages.
+// must runs a command in this process and returns its report and messages.
 func (a *alarms) must(args ...string) (figures alarmFigures, said string) {
 	a.t.Helper()
 	var out, msg bytes.Buffer
@@ -61,7 +61,7 @@ type alarmFigures struct {
 	Warnings     []struct{ Code, Text string }
 }
 
-// build builds a filter, of a wanted rate of 2 %, and returns its name.
+// build builds a filter for a rate of 2 % and returns its name.
 func (a *alarms) build(more ...string) string {
 	name := filepath.Join(a.t.TempDir(), "ids.bjf")
 	args := []string{"build", "--json", "--key", "k", "--key-type", "int64", "--kind", "bloom", "--fpr", "0.02", "-o", name}
@@ -69,7 +69,7 @@ func (a *alarms) build(more ...string) string {
 	return name
 }
 
-// log writes a log of keys and how often each is there, spread over the file.
+// log writes a log of keys with the given numbers of rows, spread over the file.
 func (a *alarms) log(times map[int64]int) string {
 	var order []int64
 	for v := range times {
@@ -95,7 +95,7 @@ func (a *alarms) log(times map[int64]int) string {
 	})
 }
 
-// strangers are n keys that no ID has, among the IDs.
+// strangers returns n keys without an ID, within the range of the IDs.
 func strangers(n int64) map[int64]int {
 	m := map[int64]int{}
 	for i := range n {
@@ -104,8 +104,8 @@ func strangers(n int64) map[int64]int {
 	return m
 }
 
-// check joins by every strategy that goes by the filter, and compares the codes
-// of the warnings, which people are told of, too.
+// check joins with every strategy that uses the filter, and compares the codes of the
+// warnings, which must also be printed.
 func (a *alarms) check(what, filter, log string, rows int64, codes ...string) {
 	a.t.Helper()
 	for i, strategy := range []string{"lookup", "broadcast", "shuffle"} {
@@ -129,7 +129,7 @@ func (a *alarms) check(what, filter, log string, rows int64, codes ...string) {
 	}
 }
 
-// with puts members, IDs, among other keys.
+// with adds members to other keys.
 func with(m map[int64]int, members int64, times int) map[int64]int {
 	for i := range members {
 		m[i*alarmStep] = times
@@ -137,8 +137,8 @@ func with(m map[int64]int, members int64, times int) map[int64]int {
 	return m
 }
 
-// A filter that was sized for half of the keys it got says so before it is used,
-// and so does the join: what its bits predict is above what was asked for.
+// A filter with twice as many keys as it was sized for causes a warning when it is
+// built and when it is joined: its predicted rate is above the rate asked for.
 func TestAlarmOfAFullFilter(t *testing.T) {
 	a := newAlarms(t)
 	log := a.log(with(strangers(5000), 500, 2))
@@ -146,11 +146,11 @@ func TestAlarmOfAFullFilter(t *testing.T) {
 	a.check("a filter for half of the keys", a.build("--expect", fmt.Sprint(alarmIDs/2)), log, 1000, "filter-too-full")
 }
 
-// A filter with other bits than its keys have, under a right checksum, lets
-// through more than its bits predict; or it lacks an ID, and is refused.
+// A filter with wrong bits and a correct checksum has more false positives than its
+// bits predict, or it lacks an ID and is refused.
 func TestAlarmOfATamperedFilter(t *testing.T) {
 	a := newAlarms(t)
-	const alien = 200 // of 5,000 strangers, 4 % beside the 2 % that pass anyway
+	const alien = 200 // of 5,000 unmatched keys: 4 %, in addition to the expected 2 %
 	log := a.log(with(strangers(5000), 500, 2))
 	name := a.build()
 	tampered := func(change func(*bloom.Filter)) string {
@@ -166,7 +166,7 @@ func TestAlarmOfATamperedFilter(t *testing.T) {
 		if _, err := codec.Save(t.Context(), storage.Local{}, other, f, codec.Options{}); err != nil {
 			t.Fatal(err)
 		}
-		a.must("inspect", "--check", "--json", other) // it is whole
+		a.must("inspect", "--check", "--json", other) // the file is valid
 		return other
 	}
 	a.check("the filter as it was", name, log, 1000)
@@ -184,7 +184,7 @@ func TestAlarmOfATamperedFilter(t *testing.T) {
 		}
 	})
 	a.check("a filter with the bits of strangers", other, log, 1000, "filter-rate")
-	// Blocks that change places.
+	// Swapped blocks.
 	moved := tampered(func(b *bloom.Filter) {
 		n := b.Params().Blocks
 		half := n / 2
@@ -212,8 +212,8 @@ func TestAlarmOfATamperedFilter(t *testing.T) {
 	}
 }
 
-// A heavy key that happens to be a false positive raises no alarm, beside
-// members or alone; nor does one that is dropped, or an ID.
+// A heavy key that is a false positive causes no alarm, with or without members; nor
+// does a heavy key that is dropped or is an ID.
 func TestNoAlarmOfAHeavyKey(t *testing.T) {
 	a := newAlarms(t)
 	name := a.build()
@@ -245,8 +245,8 @@ func TestNoAlarmOfAHeavyKey(t *testing.T) {
 	a.check("a heavy false positive, and no ID", name, heavy(passes, 3000, 0), 0, "none-matched")
 }
 
-// Candidates that are no more than false positives would be are most likely
-// those: the answer is right, and probably not what was meant.
+// If there are no more candidates than expected false positives, the answer is right but
+// probably not what was meant.
 func TestAlarmOfSilentNothing(t *testing.T) {
 	a := newAlarms(t)
 	name := a.build()

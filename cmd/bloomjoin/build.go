@@ -23,7 +23,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// buildFlags are the flags of build.
+// buildFlags holds the flags of build.
 type buildFlags struct {
 	key, tempDir, normalize, maxSize, kind, geometry, shard, out string
 	fpr                                                          float64
@@ -79,14 +79,14 @@ func (c *cli) buildCmd() *cobra.Command {
 	return cmd
 }
 
-// Descriptions of flags that several verbs have.
+// Descriptions of flags of several verbs.
 const (
 	normalizeHelp = "`RULES` make strings alike before comparing: some of trim,lower,uuid"
 	strictHelp    = "fail, and write nothing, instead of warning of too many false positives or keys"
 	tempDirHelp   = "`DIR` directory for what exceeds --memory (default: the system's)"
 )
 
-// buildOptions checks the flags before anything is opened.
+// buildOptions returns the options from the flags, checked before any input is opened.
 func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, partition.OpenOptions, error) {
 	opts := filterbuild.Options{Key: o.key, FPR: o.fpr, Capacity: o.expect, NoKeyRange: o.noKeyRange, Threads: c.threads, TempDir: o.tempDir}
 	if o.capacity > 0 {
@@ -147,12 +147,12 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, p
 	return opts, open, err
 }
 
-// lineKey is the name of the key of IDs that are one a line, without --key.
+// lineKey is the default name of the key if there is one ID a line.
 const lineKey = "id"
 
-// keyOf puts the key's name into the options. It may be left out for IDs that are
-// one a line, which have no columns: files that have are refused by their names
-// here, and by their format once they are open.
+// keyOf sets the key columns in the options. --key is optional if there is one ID a
+// line. Names of files with columns are refused here; other such files are refused when
+// they are open.
 func (o *buildFlags) keyOf(opts *filterbuild.Options, args []string) error {
 	if o.key != "" {
 		return nil
@@ -167,7 +167,7 @@ func (o *buildFlags) keyOf(opts *filterbuild.Options, args []string) error {
 	return nil
 }
 
-// hasLines returns an error if a file without --key has columns to choose from.
+// hasLines returns an error if --key is missing and a file has columns.
 func (o *buildFlags) hasLines(files []*partition.File) error {
 	if o.key != "" {
 		return nil
@@ -184,7 +184,7 @@ func (o *buildFlags) hasLines(files []*partition.File) error {
 	return nil
 }
 
-// firstNames lists the first of the names.
+// firstNames returns a list of the first names.
 func firstNames(names []string) string {
 	if len(names) > 10 {
 		names = append(names[:10:10], "…")
@@ -203,7 +203,7 @@ func filterOutput(out string) error {
 	return regularOutput(out)
 }
 
-// geometryOf returns the geometry of that name, 0 for auto.
+// geometryOf returns the geometry with a name; 0 for auto.
 func geometryOf(name string) (bloom.Geometry, error) {
 	names := []string{"auto"}
 	for _, g := range bloom.Geometries() {
@@ -215,7 +215,7 @@ func geometryOf(name string) (bloom.Geometry, error) {
 	return 0, oneOf("geometry", name, names...)
 }
 
-// keyTypes pairs key columns with the types that --key-type names.
+// keyTypes returns the types that --key-type gives to the key columns.
 func keyTypes(s string, columns []key.Column) (map[string]arrow.DataType, error) {
 	if s == "" {
 		return nil, nil
@@ -235,7 +235,7 @@ func keyTypes(s string, columns []key.Column) (map[string]arrow.DataType, error)
 	return types, nil
 }
 
-// splitTypes splits at the commas that stand in no parentheses.
+// splitTypes splits a list at the commas outside parentheses.
 func splitTypes(s string) []string {
 	depth := 0
 	return strings.FieldsFunc(s, func(r rune) bool {
@@ -249,19 +249,19 @@ func splitTypes(s string) []string {
 	})
 }
 
-// buildReport is the JSON of build and merge.
+// buildReport is the JSON report of build and merge.
 type buildReport struct {
 	head
 	*badLines
-	Inputs       int     `json:"inputs,omitempty"` // of merge: filter files
+	Inputs       int     `json:"inputs,omitempty"` // number of filter files, of merge
 	Rows         int64   `json:"rows"`
 	Keys         uint64  `json:"keys"`
 	KeysNull     int64   `json:"keys_null"`
 	Distinct     uint64  `json:"distinct"`
 	Estimated    bool    `json:"distinct_estimated"`
-	Capacity     uint64  `json:"capacity,omitempty"` // distinct keys that there is room for
+	Capacity     uint64  `json:"capacity,omitempty"` // distinct keys that fit
 	Kind         string  `json:"kind"`
-	Geometry     string  `json:"geometry,omitempty"` // of a Bloom filter
+	Geometry     string  `json:"geometry,omitempty"` // of Bloom filters
 	Sealed       bool    `json:"sealed"`
 	BitsPerKey   float64 `json:"bits_per_key"`
 	MemoryBytes  uint64  `json:"memory_bytes"`
@@ -269,26 +269,20 @@ type buildReport struct {
 	FPRAsked     float64 `json:"fpr_asked"`
 	FPRPredicted float64 `json:"fpr_predicted"`
 	BytesRead    int64   `json:"bytes_read"`
-	// How a build was done: the workers and how they shared the filter, the
-	// passes over the IDs, and the bytes that waited on disk.
+	// Workers, how they shared the filter, passes over the IDs, and bytes spilled to
+	// disk, of build.
 	Threads      int                 `json:"threads,omitempty"`
 	Sharing      filterbuild.Sharing `json:"sharing,omitempty"`
 	Passes       int                 `json:"passes,omitempty"`
 	SpilledBytes int64               `json:"spilled_bytes,omitempty"`
 	Digest       string              `json:"digest"`
-	Notes        []string            `json:"notes,omitempty"` // of build: what the user should know
+	Notes        []string            `json:"notes,omitempty"` // messages for the user, of build
 }
 
 func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
-	start := time.Now()
-	if err := checkRate(cmd, o.fpr); err != nil {
+	ctx, start := cmd.Context(), time.Now()
+	if err := o.checkNumbers(cmd); err != nil {
 		return err
-	}
-	if cmd.Flags().Changed("expect") && o.expect == 0 {
-		return usagef("--expect 0: want an upper bound on the number of keys")
-	}
-	if cmd.Flags().Changed("capacity") && o.capacity == 0 {
-		return usagef("--capacity 0: want the number of keys to leave room for")
 	}
 	opts, open, err := c.buildOptions(o, args)
 	if err != nil {
@@ -302,48 +296,19 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 		return err
 	}
 	defer partition.Close(files)
-	if err := errors.Join(o.hasLines(files), o.ids.apply(files)); err != nil {
-		return err
-	}
-	for _, f := range files {
-		if err := spare(o.out, f.Name); err != nil {
-			return err
-		}
-	}
-	plan, err := filterbuild.NewPlan(files, opts)
+	plan, err := o.plan(files, opts, open)
 	if err != nil {
-		if n := textKeys(files, o.ids.keyType, []string{"bytes"}); n != "" && opts.Kind == codec.WantExact && errors.Is(err, fault.ErrUnsupported) {
-			return fmt.Errorf("--kind exact: unsupported for text: %s, or use --kind bloom", n)
-		}
-		return err
-	}
-	if err := checkType(o.ids.keyType, opts.Key, open.Types, plan); err != nil {
 		return err
 	}
 	note := textKeys(files, o.ids.keyType, plan.Spec.Classes)
-	done, err := c.filterDone(cmd.Context(), o.out, func(h *codec.Header) bool {
-		return plan.BuildID != [32]byte{} && h.Filter.BuildID == plan.BuildID && sameShard(h.Filter, opts.Shard) &&
-			(h.Contiguous || !o.uncompressed)
-	})
-	if err != nil {
+	if done, err := c.builtBefore(ctx, o, plan, files, opts); err != nil {
 		return err
-	}
-	if done {
-		if changed := (&partition.Job{Log: files}).ChangedSince(cmd.Context(), storage.Local{}, o.out); changed != nil {
-			return changed
-		}
-	}
-	if done && o.strict { // the run before may not have been
-		if err := checkFile(cmd.Context(), o.out, opts.Memory); err != nil {
-			return err
-		}
-	}
-	if done {
-		return c.done(cmd.Context(), "build", o.out, start, partition.ErrDone)
+	} else if done {
+		return c.done(ctx, "build", o.out, start, partition.ErrDone)
 	}
 	add, end := c.progress("reading IDs", partition.Split(files, opts.Shard))
 	plan.SetProgress(add)
-	f, rep, err := plan.Build(cmd.Context())
+	f, rep, err := plan.Build(ctx)
 	end()
 	if err != nil {
 		return err
@@ -352,7 +317,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if short != nil && o.strict {
 		return fmt.Errorf("%s: not written: %w", o.out, short)
 	}
-	size, err := codec.Save(cmd.Context(), storage.Local{}, o.out, f, codec.Options{Uncompressed: o.uncompressed, Replace: c.force})
+	size, err := codec.Save(ctx, storage.Local{}, o.out, f, codec.Options{Uncompressed: o.uncompressed, Replace: c.force})
 	if err != nil {
 		return err
 	}
@@ -372,7 +337,62 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	return c.report(r, o.out)
 }
 
-// checkType refuses a --key-type that typed inputs contradict.
+// checkNumbers refuses numbers that were given and cannot be meant.
+func (o *buildFlags) checkNumbers(cmd *cobra.Command) error {
+	if err := checkRate(cmd, o.fpr); err != nil {
+		return err
+	}
+	if cmd.Flags().Changed("expect") && o.expect == 0 {
+		return usagef("--expect 0: want an upper bound on the number of keys")
+	}
+	if cmd.Flags().Changed("capacity") && o.capacity == 0 {
+		return usagef("--capacity 0: want the number of keys to leave room for")
+	}
+	return nil
+}
+
+// plan plans the build from the files, none of which may be the output.
+func (o *buildFlags) plan(files []*partition.File, opts filterbuild.Options, open partition.OpenOptions) (*filterbuild.Plan, error) {
+	if err := errors.Join(o.hasLines(files), o.ids.apply(files)); err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		if err := spare(o.out, f.Name); err != nil {
+			return nil, err
+		}
+	}
+	plan, err := filterbuild.NewPlan(files, opts)
+	if err != nil {
+		if n := textKeys(files, o.ids.keyType, []string{"bytes"}); n != "" && opts.Kind == codec.WantExact && errors.Is(err, fault.ErrUnsupported) {
+			return nil, fmt.Errorf("--kind exact: unsupported for text: %s, or use --kind bloom", n)
+		}
+		return nil, err
+	}
+	return plan, checkType(o.ids.keyType, opts.Key, open.Types, plan)
+}
+
+// builtBefore reports whether the same run has written the output before. With
+// --strict that filter is checked, since the earlier run may not have been strict.
+func (c *cli) builtBefore(ctx context.Context, o *buildFlags, plan *filterbuild.Plan, files []*partition.File, opts filterbuild.Options) (bool, error) {
+	done, err := c.filterDone(ctx, o.out, func(h *codec.Header) bool {
+		return plan.BuildID != [32]byte{} && h.Filter.BuildID == plan.BuildID && sameShard(h.Filter, opts.Shard) &&
+			(h.Contiguous || !o.uncompressed)
+	})
+	if err != nil || !done {
+		return false, err
+	}
+	if err := (&partition.Run{Log: files}).ChangedSince(ctx, storage.Local{}, o.out); err != nil {
+		return false, err
+	}
+	if o.strict {
+		if err := checkFile(ctx, o.out, opts.Memory); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// checkType returns an error if --key-type contradicts typed inputs.
 func checkType(flag, column string, types map[string]arrow.DataType, plan *filterbuild.Plan) error {
 	columns, err := key.ParseColumns(column)
 	if err != nil {
@@ -401,16 +421,16 @@ func sameShard(f *codec.Filter, s partition.Shard) bool {
 	return !f.Sealed() && f.Partial.Of == s.Of && slices.Equal(f.Partial.Held, []uint32{s.Index})
 }
 
-// filterDone looks at an existing output: done if it is a whole filter of this
-// very run, which same tells by its header, an error if it is anything else and
-// may not be replaced.
+// filterDone reports whether the output is a complete filter of the same run, which same
+// decides by its header. Any other existing output that must not be replaced is an
+// error.
 func (c *cli) filterDone(ctx context.Context, name string, same func(*codec.Header) bool) (bool, error) {
 	done, err := codec.Holds(ctx, storage.Local{}, name, same)
 	done = done && !c.force
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
-	case err != nil || done: // with an error there is nothing that could be replaced
+	case err != nil || done:
 		return done, err
 	case c.force:
 		return false, nil
@@ -439,7 +459,7 @@ func filterReport(verb string, start time.Time, f *codec.Filter, rep filterbuild
 	return r, nil
 }
 
-// checkFile is filterbuild.Check of a filter file.
+// checkFile returns the result of filterbuild.Check for a filter file.
 func checkFile(ctx context.Context, name string, budget int64) (err error) {
 	f, err := codec.Load(ctx, storage.Local{}, name, codec.Limits{MaxBytes: uint64(budget)})
 	if err != nil {
@@ -452,7 +472,8 @@ func checkFile(ctx context.Context, name string, budget int64) (err error) {
 	return nil
 }
 
-// sayFilter tells people what was built, and warns of what it falls short of.
+// sayFilter prints a summary of a filter, and a warning if it falls short of what was
+// asked for.
 func (c *cli) sayFilter(name string, f *codec.Filter, r buildReport, short error) {
 	about := ""
 	if r.Estimated {

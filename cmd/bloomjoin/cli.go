@@ -23,20 +23,20 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// cli holds the streams and the flags that all verbs share.
+// cli holds the streams and flags that all verbs share.
 type cli struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	terminal       io.Writer // standard error itself
+	terminal       io.Writer // standard error, without escaping
 
 	json, quiet, verbose, force bool
 	threads                     int
 	memory, progressMode        string
-	progressEvery               time.Duration // between lines of progress
+	progressEvery               time.Duration // interval of progress lines
 
-	shard string // of this worker, once --shard is parsed
+	shard string // of this worker, after --shard was parsed
 
-	mistyped error // a command that does not exist, found by help
+	mistyped error // an unknown command, detected by help
 }
 
 func (c *cli) commonFlags(root *cobra.Command) {
@@ -76,30 +76,30 @@ func (c *cli) checkCommon() error {
 	}
 	total, err := c.total()
 	if err == nil && total > 0 {
-		// The collector works harder before the heap goes beyond, but not for a
-		// limit that the heap cannot keep: then it would do nothing else.
+		// The collector works harder near this limit. It must not be lower than the
+		// live heap, or the collector would run all the time.
 		debug.SetMemoryLimit(max(total-outsideHeap, leastLimit))
 	}
 	return err
 }
 
-// minMemory is the least --memory in bytes: what the program itself, pages of a
-// few columns, and a small filter take.
+// minMemory is the smallest --memory in bytes. It suffices for the program itself,
+// pages of a few columns, and a small filter.
 const minMemory = 16 << 20
 
-// Parts of --memory. What is left of it, a tenth or more, is for garbage that has
-// not been collected yet.
+// Parts of --memory. The remainder, a tenth or more, is for garbage that has not been
+// collected yet.
 const (
-	leastLimit   = 112 << 20 // what a join of a dozen columns may hold in any case
-	outsideHeap  = 3 << 20   // the program's own data, which the collector does not count
-	programs     = 10 << 20  // that, and what the runtime and libraries keep
-	forTables    = 2         // tables and filters may take this part of the rest
-	forPages     = 0.4       // pages, records and row groups in flight take as much of it
-	outputsPages = 4         // row groups of the output that wait, this part of that
+	leastLimit   = 112 << 20 // lower bound of the heap limit: a join of a dozen columns needs it
+	outsideHeap  = 3 << 20   // the program's data outside the heap
+	programs     = 10 << 20  // outsideHeap, and memory of the runtime and libraries
+	forTables    = 2         // tables and filters get 1/forTables of the rest
+	forPages     = 0.4       // pages, records and row groups in flight get this fraction of the rest
+	outputsPages = 4         // unfinished row groups of the output get 1/outputsPages of that
 )
 
-// total returns the bytes that the process may take: what the user says, or
-// nine tenths of what the container or the machine has; 0 if nobody knows.
+// total returns the memory in bytes that the process may take: --memory, or nine tenths
+// of what the container or the machine has; 0 if unknown.
 func (c *cli) total() (int64, error) {
 	if c.memory != "" {
 		n, err := parseSize(c.memory)
@@ -110,15 +110,14 @@ func (c *cli) total() (int64, error) {
 			return 0, usagef("--memory %s: want %s or more", c.memory, bytesOf(uint64(minMemory)))
 		}
 		if limit := memoryThere(); limit > 0 {
-			n = min(n, limit) // what is not there cannot be used
+			n = min(n, limit)
 		}
 		return int64(n), nil
 	}
 	return int64(memoryThere() / 10 * 9), nil
 }
 
-// memoryThere returns the bytes that the container or the machine has; 0: not
-// known.
+// memoryThere returns the memory of the container or the machine in bytes; 0: unknown.
 func memoryThere() uint64 {
 	for _, source := range []memlimit.Provider{memlimit.FromCgroup, memlimit.FromSystem} {
 		if n, err := source(); err == nil && n > 0 && n < math.MaxInt64 {
@@ -128,34 +127,33 @@ func memoryThere() uint64 {
 	return 0
 }
 
-// budget returns the bytes that tables and filters may take.
+// budget returns the memory for tables and filters in bytes.
 func (c *cli) budget() (int64, error) {
 	n, err := c.total()
 	return tablesOf(n), err
 }
 
-// tablesOf is what of a total tables and filters may take: half of what the
-// program leaves, and a quarter where it leaves little.
+// tablesOf returns the memory for tables and filters, out of a total: half of what the
+// program leaves, but at least a quarter of the total.
 func tablesOf(total int64) int64 { return max((total-programs)/forTables, total/4) }
 
-// inFlight returns the bytes that pages, records and row groups may take on
-// their way; 0: no bound.
+// inFlight returns the memory for pages, records and row groups in flight, in bytes; 0:
+// no bound.
 func (c *cli) inFlight() int64 {
 	n, err := c.total()
 	if err != nil || n == 0 {
-		return 0 // as checkCommon has said
+		return 0 // checkCommon has reported the error
 	}
 	return int64(float64(max(n-programs, 0)) * forPages)
 }
 
-// explain adds to errors about the budget what the user's own number has to do
-// with it.
+// explain adds to errors about the budget how it follows from --memory.
 func (c *cli) explain(err error) error {
 	if !errors.Is(err, fault.ErrMemory) && !errors.Is(err, codec.ErrLimit) {
 		return err
 	}
 	if input := (*fault.Error)(nil); errors.As(err, &input) && errors.Is(input, fault.ErrMemory) {
-		return err // of an input, which says what would do
+		return err // about an input, with a sufficient budget
 	}
 	total, unknown := c.total()
 	if unknown != nil || total == 0 {
@@ -168,7 +166,7 @@ func (c *cli) explain(err error) error {
 	return fmt.Errorf("%w (of the --memory of %s, tables and filters may take %s)", err, given, bytesOf(tablesOf(total)))
 }
 
-// parseSize reads a size such as 64MiB, 3GiB or 100MB.
+// parseSize parses a size such as 64MiB, 3GiB or 100MB, in bytes.
 func parseSize(s string) (uint64, error) {
 	n, err := humanize.ParseBytes(s)
 	if err != nil || n == 0 || n > math.MaxInt64 {
@@ -177,19 +175,19 @@ func parseSize(s string) (uint64, error) {
 	return n, nil
 }
 
-// checkRate refuses a --fpr that is given and no rate.
+// checkRate returns an error if --fpr is given and not a rate.
 func checkRate(cmd *cobra.Command, p float64) error {
-	if cmd.Flags().Changed("fpr") && !(p > 0 && p < 1) { // as worded, NaN is refused too
+	if cmd.Flags().Changed("fpr") && !(p > 0 && p < 1) { // true for NaN, too
 		return usagef("--fpr %v: want more than 0 and less than 1, as 0.01", p)
 	}
 	return nil
 }
 
-// spare refuses an output that is one of the command's own inputs.
+// spare returns an error if the output is one of the inputs.
 func spare(output string, inputs ...string) error {
 	out, err := os.Stat(output)
 	if err != nil {
-		return nil // there is none
+		return nil // it does not exist
 	}
 	for _, name := range inputs {
 		if in, err := os.Stat(name); err == nil && os.SameFile(in, out) {
@@ -199,20 +197,20 @@ func spare(output string, inputs ...string) error {
 	return nil
 }
 
-// say prints a line for people on standard error.
+// say prints a line on standard error, except with --quiet.
 func (c *cli) say(format string, args ...any) {
 	if !c.quiet {
 		fmt.Fprintf(c.stderr, format+"\n", args...)
 	}
 }
 
-// warn prints what a user should not overlook, even with --quiet.
+// warn prints a warning on standard error, also with --quiet.
 func (c *cli) warn(format string, args ...any) {
 	fmt.Fprintf(c.stderr, "bloomjoin: warning: "+format+"\n", args...)
 }
 
-// report prints the figures as one line of JSON if wanted: on standard output,
-// or on standard error when the data goes to standard output.
+// report prints a report as one line of JSON, with --json only: on standard output, or
+// on standard error if the data goes to standard output.
 func (c *cli) report(v any, output string) error {
 	if !c.json {
 		return nil
@@ -229,12 +227,12 @@ func (c *cli) report(v any, output string) error {
 	return err
 }
 
-// head begins every report.
+// head is the start of every report.
 type head struct {
 	Verb          string  `json:"verb"`
-	SchemaVersion int     `json:"schema_version"` // of the report; fields may be added to a version
+	SchemaVersion int     `json:"schema_version"` // of the report; a version may get more fields
 	Seconds       float64 `json:"seconds"`
-	Shard         string  `json:"shard,omitempty"` // "3/16": of this worker
+	Shard         string  `json:"shard,omitempty"` // of this worker, as "3/16"
 	AlreadyDone   bool    `json:"already_done,omitempty"`
 }
 
@@ -242,9 +240,9 @@ func newHead(verb string, start time.Time) head {
 	return head{Verb: verb, SchemaVersion: 1, Seconds: time.Since(start).Seconds()}
 }
 
-// done reports that there is nothing left to do; why is partition.ErrDone, or
-// wraps it. A process that was killed between the output's appearance and its
-// own end may have left a temporary file, which no other run would remove.
+// done reports that there is nothing left to do; why wraps partition.ErrDone. It removes
+// temporary files, which a process that was killed after publishing the output may have
+// left.
 func (c *cli) done(ctx context.Context, verb, output string, start time.Time, why error) error {
 	if err := storage.Sweep(ctx, storage.Local{}, output); err != nil {
 		return err
@@ -255,10 +253,10 @@ func (c *cli) done(ctx context.Context, verb, output string, start time.Time, wh
 	return c.report(h, output)
 }
 
-// count renders a number for people.
+// count formats a number with commas.
 func count[T int64 | uint64 | int](n T) string { return humanize.Comma(int64(n)) }
 
-// percent renders a share for people.
+// percent formats a share.
 func percent(part, whole int64) string {
 	if whole == 0 {
 		return "0 %"
@@ -266,10 +264,10 @@ func percent(part, whole int64) string {
 	return fmt.Sprintf("%.3g %%", 100*float64(part)/float64(whole))
 }
 
-// bytesOf renders a size for people.
+// bytesOf formats a size in bytes.
 func bytesOf[T int64 | uint64](n T) string { return humanize.IBytes(uint64(n)) }
 
-// splitColumn cuts COL[,COL]=REST at the first equals sign outside quotes.
+// splitColumn splits COL[,COL]=REST at the first equals sign outside quotes.
 func splitColumn(s string) (columns, rest string, ok bool) {
 	quoted := false
 	for i, r := range s {
@@ -283,14 +281,14 @@ func splitColumn(s string) (columns, rest string, ok bool) {
 	return s, "", false
 }
 
-// notes tells the user what a directory's files were found to be like.
+// notes prints warnings about the files of an output directory.
 func (c *cli) notes(output string, w partition.Written) {
 	for _, n := range w.Notes {
 		c.warn("%s: %s", output, n)
 	}
 }
 
-// open opens what the user names.
+// open opens input files by name, with the budgets of --memory.
 func (c *cli) open(cmd *cobra.Command, names []string, opts partition.OpenOptions) ([]*partition.File, error) {
 	total, err := c.total()
 	if err != nil {
@@ -303,7 +301,7 @@ func (c *cli) open(cmd *cobra.Command, names []string, opts partition.OpenOption
 	return partition.Open(cmd.Context(), names, opts)
 }
 
-// pathsOf lists each file with the way it was read, for --json.
+// pathOf is a file and the way in which it was read, for --json.
 type pathOf struct {
 	File   string `json:"file"`
 	Path   string `json:"path"`
@@ -319,7 +317,7 @@ func pathsOf(pieces []partition.Piece, of func(*partition.File) (path, why strin
 	return out
 }
 
-// bytesRead adds up what was read of the files.
+// bytesRead returns the number of bytes read from files.
 func bytesRead(files []*partition.File) int64 {
 	var n int64
 	for _, f := range files {

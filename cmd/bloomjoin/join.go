@@ -73,10 +73,10 @@ func (c *cli) joinCmd() *cobra.Command {
 	return cmd
 }
 
-// columnsHelp describes --columns of join and plan.
+// columnsHelp is the usage of --columns of join and plan.
 const columnsHelp = "`COLUMNS` columns of the answer, as a,log.b,ids.b (default: all)"
 
-// addInput adds the flags about what is read; plan has them, too.
+// addInput adds the flags for inputs, which plan has, too.
 func (o *joinFlags) addInput(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.ids, "ids", nil, "`IDS` the ID set: a file, directory, pattern, or - for standard input; may be repeated")
 	o.text.add(f, "the log's")
@@ -84,14 +84,14 @@ func (o *joinFlags) addInput(f *pflag.FlagSet) {
 	f.StringVar(&o.shard, "shard", "", shardHelp)
 }
 
-// addKeys adds the flags about keys; plan has them, too.
+// addKeys adds the flags for keys, which plan has, too.
 func (o *joinFlags) addKeys(f *pflag.FlagSet) {
 	f.StringVar(&o.on, "on", "", "`LOGCOL=IDCOL` key columns, or one name for both; commas between pairs; COL::TYPE casts")
 	f.StringVar(&o.normalize, "normalize", "", normalizeHelp)
 	o.keys.add(f)
 }
 
-// addJoin adds the flags about how to join; plan has them, too.
+// addJoin adds the flags for the join, which plan has, too.
 func (o *joinFlags) addJoin(f *pflag.FlagSet) {
 	f.StringVar(&o.typ, "type", "semi", "`TYPE` type of join: semi, anti, inner, left, right or full")
 	f.StringVar(&o.strategy, "strategy", "auto", "`STRATEGY` auto, exact, lookup, broadcast, reverse or shuffle")
@@ -99,15 +99,15 @@ func (o *joinFlags) addJoin(f *pflag.FlagSet) {
 	f.Float64Var(&o.fpr, "fpr", 0, "`RATE` false-positive rate of the filter that is built (default: by the number of IDs)")
 }
 
-// fprBound is a measured false-positive rate, and the bounds expected of it.
+// fprBound is a measured false-positive rate with its bounds.
 type fprBound struct {
 	Rate float64 `json:"rate"`
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
-	Rows int64   `json:"rows"` // rows whose key is in no ID
+	Rows int64   `json:"rows"` // rows without an ID
 }
 
-// joinReport is the JSON of join.
+// joinReport is the JSON report of join.
 type joinReport struct {
 	scanReport
 	*badLines
@@ -119,11 +119,11 @@ type joinReport struct {
 	FPRBound     fprBound `json:"fpr_measured_bound"`
 	Strategy     string   `json:"strategy"`
 	SpilledBytes int64    `json:"spilled_bytes"`
-	Columns      []string `json:"columns,omitempty"` // of the answer, where --columns names them
+	Columns      []string `json:"columns,omitempty"` // of the answer, with --columns
 	Plan         *planned `json:"plan,omitempty"`
 }
 
-// joinOptions checks the flags before anything is opened.
+// joinOptions returns the options from the flags, checked before any input is opened.
 func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, partition.OpenOptions, partition.Output, error) {
 	opts := join.Options{
 		On: o.on, Type: join.Type(o.typ), Strategy: join.Strategy(o.strategy), FPR: o.fpr, Threads: c.threads,
@@ -189,7 +189,7 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 	return opts, open, out, o.checkLayout(&opts, &out)
 }
 
-// checkLayout checks what an answer of the wanted type can be like.
+// checkLayout checks the flags for the layout against the type of the join.
 func (o *joinFlags) checkLayout(opts *join.Options, out *partition.Output) error {
 	var kept partition.ScanOptions
 	if err := o.layout.check(&kept, out); err != nil {
@@ -215,8 +215,8 @@ var joinTypes = []string{"semi", "anti", "inner", "left", "right", "full"}
 // strategies are the values of --strategy.
 var strategies = []string{"auto", "exact", "lookup", "broadcast", "reverse", "shuffle"}
 
-// hasIDs returns an error if there is no --ids. It shows the command with the
-// first argument as the IDs, which is not guessed: it may be part of the log.
+// hasIDs returns an error if --ids is missing. The error shows the command with the
+// first argument as the IDs. It is not assumed, since it may be part of the log.
 func (o *joinFlags) hasIDs(cmd *cobra.Command, args []string) error {
 	if len(o.ids) > 0 {
 		return nil
@@ -227,7 +227,7 @@ func (o *joinFlags) hasIDs(cmd *cobra.Command, args []string) error {
 	return usagef("--ids IDS is required: if %s are the IDs, %s", args[0], rightForm(cmd, "ids", args, "LOGS"))
 }
 
-// chooseColumns puts --columns and --suffix into the options.
+// chooseColumns copies --columns and --suffix to the options.
 func (o *joinFlags) chooseColumns(opts *join.Options) error {
 	if opts.Type != join.Semi && opts.Type != join.Anti {
 		opts.Suffix = o.suffix
@@ -250,10 +250,10 @@ func (o *joinFlags) chooseColumns(opts *join.Options) error {
 	return nil
 }
 
-// defaultSuffix is that of --suffix.
+// defaultSuffix is the default of --suffix.
 const defaultSuffix = "_ids"
 
-// checkSuffix checks --suffix where it is given.
+// checkSuffix checks --suffix.
 func (o *joinFlags) checkSuffix() error {
 	switch typ := join.Type(o.typ); {
 	case o.suffix == "":
@@ -400,7 +400,7 @@ func (r *logRun) joinReport(o *joinFlags, opts join.Options, j *join.Join, w par
 	return rep, nil
 }
 
-// onceOnly refuses standard input as both sides.
+// onceOnly returns an error if both sides are standard input.
 func onceOnly(ids, logs []string) error {
 	if slices.Contains(ids, "-") && slices.Contains(logs, "-") {
 		return usagef("-: standard input can be read once: name a file for the IDs or for the log")
@@ -408,8 +408,7 @@ func onceOnly(ids, logs []string) error {
 	return nil
 }
 
-// columnsOf returns the names that the chosen columns have in the answer; none if
-// none were chosen.
+// columnsOf returns the names of the chosen columns in the answer; nil without a choice.
 func columnsOf(j *join.Join, opts join.Options) (names []string) {
 	if opts.Type == join.Semi || opts.Type == join.Anti {
 		return bareNames(opts.Columns)
@@ -426,7 +425,7 @@ func columnsOf(j *join.Join, opts join.Options) (names []string) {
 // on the filter, so the options do not include it.
 func (o *joinFlags) identity(opts join.Options, layout []string, ids []*partition.File) []string {
 	words := []string{"join", o.on, o.typ, o.text.keyType, o.text.format, fmt.Sprint(len(ids), " of the files are IDs")}
-	if opts.Normalize != "" { // else the run is what it was before there was a choice
+	if opts.Normalize != "" { // the default adds nothing: digests of older versions stay valid
 		words = append(words, "normalize "+opts.Normalize)
 	}
 	if o.suffix != defaultSuffix {
@@ -453,7 +452,7 @@ func newJoinReport(rep join.Report) joinReport {
 	}
 }
 
-// sayJoin tells people what a join came to, and what is wrong with it.
+// sayJoin prints a summary of a join, and its warnings.
 func (c *cli) sayJoin(o *joinFlags, r joinReport) {
 	if c.verbose {
 		c.sayPaths(r.Path)

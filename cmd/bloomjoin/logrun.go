@@ -123,7 +123,7 @@ func (r *logRun) finishedBefore(ctx context.Context, options []string) (bool, er
 		return false, nil
 	}
 	r.out.Shard = r.shard
-	r.out.Run = &partition.Job{Options: options, IDs: r.ids, Log: r.all}
+	r.out.Run = &partition.Run{Options: options, IDs: r.ids, Log: r.all}
 	for _, s := range r.skipped {
 		r.out.Run.Skipped = append(r.out.Run.Skipped, s.File)
 	}

@@ -81,7 +81,7 @@ const (
 	formatHelp = "`FORMAT` format of the output: parquet or arrow (default: by the name)"
 )
 
-// checkCount refuses flags about an output beside --count.
+// checkCount returns an error if --count is combined with flags for an output.
 func checkCount(cmd *cobra.Command, count bool) error {
 	for _, name := range []string{"output", "schema", "schema-from", "compression", "format", "columns", "suffix", "force", "base"} {
 		if count && cmd.Flags().Changed(name) {
@@ -91,13 +91,13 @@ func checkCount(cmd *cobra.Command, count bool) error {
 	return nil
 }
 
-// matchFlag is a filter file and the columns it is applied to.
+// matchFlag is a filter file and the columns that it is applied to.
 type matchFlag struct {
 	columns, file string
-	none          bool // drop the members
+	none          bool // --no-match: drop the members
 }
 
-// matches lists the filters that the flags name.
+// matches returns the filters that the flags name.
 func (o *scanFlags) matches() ([]matchFlag, error) {
 	var out []matchFlag
 	var all []key.Column
@@ -161,24 +161,24 @@ func (c *cli) outputOf(ctx context.Context, out, format string) (partition.Outpu
 	return o, regularOutput(out)
 }
 
-// regularOutput refuses an output that is a device or a pipe: outputs are written
-// beside their name and get it when they are whole.
+// regularOutput returns an error if the output is a device or a pipe. Outputs are
+// written under a temporary name and renamed when complete.
 func regularOutput(out string) error {
 	info, err := os.Stat(out)
 	if err != nil || info.Mode().IsRegular() || info.IsDir() {
-		return nil // what cannot be looked at, others report
+		return nil // reported when it is written
 	}
 	return usagef("-o %s: want a regular file, got a device or pipe (scan and join write an Arrow stream to standard output with -o -, and nothing with --count)", out)
 }
 
-// textName reports whether a file of that name would be taken for text.
+// textName reports whether a file with the name would be read as text.
 func textName(name string) bool {
 	_, ok := text.FormatOf(name)
 	return ok || strings.HasSuffix(strings.ToLower(name), ".json")
 }
 
-// formatWord names the output's format among the words of a run: the same
-// whether --format says it or the name.
+// formatWord returns the output's format for the digest of a run. It does not depend on
+// whether the format comes from --format or from the name.
 func formatWord(o partition.Output) string {
 	if o.Format != "" {
 		return string(o.Format)
@@ -214,7 +214,7 @@ func columnNames(s string) ([]string, error) {
 	return names, nil
 }
 
-// scanReport is the JSON of scan; join's has it too.
+// scanReport is the JSON report of scan, and a part of join's.
 type scanReport struct {
 	head
 	RowsIn           int64    `json:"rows_in"`
@@ -384,7 +384,7 @@ func (r *logRun) scanReport(s *partition.Scanner, w partition.Written) scanRepor
 	return rep
 }
 
-// sayPaths prints how the rows of each file went to the output.
+// sayPaths prints how each file was read.
 func (c *cli) sayPaths(paths []pathOf) {
 	for _, p := range paths {
 		how := p.Reason
@@ -395,7 +395,7 @@ func (c *cli) sayPaths(paths []pathOf) {
 	}
 }
 
-// sayScan tells people what a scan came to.
+// sayScan prints a summary of a scan.
 func (c *cli) sayScan(o *scanFlags, r scanReport) {
 	if c.verbose {
 		c.sayPaths(r.Path)

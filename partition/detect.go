@@ -1,0 +1,118 @@
+package partition
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/internal/text"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// Format is a file format.
+type Format string
+
+// The formats. Text formats are read as ID sets only.
+const (
+	Parquet     Format = "parquet"
+	ArrowFile   Format = "arrow"
+	ArrowStream Format = "arrow-stream"
+	CSV         Format = "csv"
+	TSV         Format = "tsv"
+	NDJSON      Format = "ndjson"
+	Lines       Format = "lines" // one ID a line, in a column called id
+	// RecordBatches are rows that a program provides; see [Records].
+	RecordBatches Format = "records"
+)
+
+// textFormats maps text formats to those of package text.
+var textFormats = map[Format]text.Format{CSV: text.CSV, TSV: text.TSV, NDJSON: text.NDJSON, Lines: text.Lines}
+
+// IsText reports whether the format's columns have no types of their own.
+func (f Format) IsText() bool { return textFormats[f] != text.Auto }
+
+// detect finds the format by the first bytes and the name. A name is needed for
+// text, so that a damaged Parquet file is not read as text.
+func detect(src storage.Reader, e storage.Object, unnamed Format) (Format, error) {
+	var head [8]byte
+	n, err := src.ReadAt(head[:min(8, src.Object().Size)], 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("%s: %w", e.Name, err)
+	}
+	if f := byMagic(head[:n]); f != "" {
+		return f, nil
+	}
+	if err := notRows(e.Name, head[:n]); err != nil {
+		return "", err
+	}
+	if f := byName(e.Rel); f == Lines {
+		return cmp.Or(unnamed, Lines), nil // .txt says little
+	} else if f != "" {
+		return f, nil
+	}
+	if e.Found {
+		return "", fmt.Errorf("%s: %w", e.Name, ErrNoData)
+	}
+	if f, err := byTail(src); f != "" || err != nil {
+		return f, err
+	}
+	return cmp.Or(unnamed, Lines), nil
+}
+
+// byTail finds the format by the last bytes, for a file whose first bytes are
+// damaged.
+func byTail(src storage.Reader) (Format, error) {
+	var tail [6]byte
+	size := src.Object().Size
+	n := min(int64(len(tail)), size)
+	if m, err := src.ReadAt(tail[:n], size-n); int64(m) < n {
+		return "", err
+	}
+	s := string(tail[:n])
+	switch {
+	case strings.HasSuffix(s, "PAR1"), strings.HasSuffix(s, "PARE"):
+		return Parquet, nil
+	case s == "ARROW1":
+		return ArrowFile, nil
+	}
+	return "", nil
+}
+
+func byMagic(head []byte) Format {
+	s := string(head)
+	switch {
+	case strings.HasPrefix(s, "PAR1"), strings.HasPrefix(s, "PARE"):
+		return Parquet
+	case strings.HasPrefix(s, "ARROW1"):
+		return ArrowFile
+	case strings.HasPrefix(s, "\xff\xff\xff\xff") && len(s) == 8 && head[7] == 0:
+		return ArrowStream
+	}
+	return ""
+}
+
+func byName(name string) Format {
+	name = strings.ToLower(name)
+	for _, c := range []string{".gz", ".zst", ".zstd"} {
+		name = strings.TrimSuffix(name, c)
+	}
+	switch {
+	case strings.HasSuffix(name, ".parquet"), strings.HasSuffix(name, ".parq"), strings.HasSuffix(name, ".pq"):
+		return Parquet
+	case strings.HasSuffix(name, ".arrow"), strings.HasSuffix(name, ".feather"), strings.HasSuffix(name, ".ipc"):
+		return ArrowFile
+	case strings.HasSuffix(name, ".arrows"):
+		return ArrowStream
+	case strings.HasSuffix(name, ".csv"):
+		return CSV
+	case strings.HasSuffix(name, ".tsv"):
+		return TSV
+	case strings.HasSuffix(name, ".ndjson"), strings.HasSuffix(name, ".jsonl"):
+		return NDJSON
+	case strings.HasSuffix(name, ".txt"), strings.HasSuffix(name, ".ids"):
+		return Lines
+	}
+	return ""
+}

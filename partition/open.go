@@ -1,0 +1,113 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+	"sync/atomic"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
+	"github.com/bloomjoin/bloomjoin/internal/text"
+)
+
+// Open opens all files that the names match, in ascending order of Rel, which is
+// the same in every process. A name is a file, a glob, a directory, an object's URL
+// or "-". The caller closes the files; see [Close].
+func Open(ctx context.Context, names []string, opts OpenOptions) (files []*File, err error) {
+	opts.fill()
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, Close(files))
+			files = nil
+		}
+	}()
+	for _, name := range names {
+		if name == "-" {
+			f, err := openStdin(opts)
+			if err != nil {
+				return files, err
+			}
+			files = append(files, f)
+			continue
+		}
+		found, err := opts.find(ctx, name)
+		files = append(files, found...)
+		if err != nil {
+			return files, err
+		}
+	}
+	sort.SliceStable(files, func(i, j int) bool { return files[i].Rel < files[j].Rel })
+	return files, nil
+}
+
+// Close closes the files.
+func Close(files []*File) error {
+	var errs []error
+	for _, f := range files {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// openStdin reads an ID set, or an Arrow stream, from standard input.
+func openStdin(opts OpenOptions) (*File, error) {
+	if opts.Stdin == nil {
+		return nil, errors.New(`standard input ("-") cannot be read here: name a file`)
+	}
+	f := &File{Name: "standard input", Rel: "-", Size: -1, once: true, bytes: new(atomic.Int64)}
+	r := &counted64{r: opts.Stdin, n: f.bytes}
+	head := make([]byte, 8)
+	n, err := io.ReadFull(r, head)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("standard input: %w", err)
+	}
+	whole := io.NopCloser(io.MultiReader(strings.NewReader(string(head[:n])), r))
+	open := func() (io.ReadCloser, error) { return whole, nil }
+	switch f.Format = byMagic(head[:n]); f.Format {
+	case ArrowStream:
+		f.table, err = arrowipc.OpenStream(open, f.Name, opts.Mem, arrowipc.StreamOptions{Once: true, Memory: opts.Memory})
+		return f, err
+	case Parquet, ArrowFile:
+		return nil, fault.Unsupported(fault.At{File: f.Name}, "a file of format %s, which is read from its end", f.Format).
+			WithHint("name the file instead")
+	}
+	if err := notRows(f.Name, head[:n]); err != nil {
+		return nil, err
+	}
+	if !opts.Text {
+		if n == 0 {
+			return nil, fault.Mismatch(fault.At{File: f.Name}, "the log", "an Arrow IPC stream", "nothing").
+				WithHint("check that the program that writes it has not failed")
+		}
+		e := fault.Mismatch(fault.At{File: f.Name}, "the log", "an Arrow IPC stream", "something else")
+		return nil, e.WithHint("write one with DuckDB or pyarrow, see docs/stdin.md, or name a Parquet or Arrow file")
+	}
+	if f.Format = opts.TextFormat; f.Format == "" {
+		f.Format = Lines
+	}
+	f.table, err = text.Open(open, f.Name, text.Options{
+		Format: textFormats[f.Format], Guessed: opts.TextFormat == "", Size: -1, Once: true, Column: opts.Column, Mem: opts.Mem, Memory: opts.Memory, SkipBad: opts.SkipBad,
+	})
+	if err == nil {
+		f.SetTypes(opts.Types, opts.IgnoreCase)
+	}
+	return f, err
+}
+
+// ReadSchema reads the schema of a Parquet file, such as an earlier output.
+func ReadSchema(ctx context.Context, name string, opts OpenOptions) (p *PinnedSchema, err error) {
+	files, err := Open(ctx, []string{name}, opts)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, Close(files)) }()
+	if len(files) > 1 || files[0].parquet() == nil {
+		return nil, fault.Unsupported(fault.At{File: name}, "a schema from anything but one Parquet file").
+			WithHint("name a Parquet file, such as an earlier output")
+	}
+	return &PinnedSchema{files[0].parquet().File()}, nil
+}

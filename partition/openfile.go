@@ -1,0 +1,155 @@
+package partition
+
+import (
+	"io"
+	"sync/atomic"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/text"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// OpenOptions are the options of [Open]. The zero value reads local Parquet and
+// Arrow files.
+type OpenOptions struct {
+	Store storage.Source // nil: the local file system
+	Mem   memory.Allocator
+	// Text allows text formats, for ID sets.
+	Text bool
+	// TextFormat is the format of inputs whose name does not identify one, and of
+	// .txt and .ids. If empty, they have one ID a line; other contents are an error.
+	TextFormat Format
+	// Column names the column of inputs with one ID a line; empty: "id".
+	Column string
+	// Types gives types to columns of text inputs. Other columns are strings.
+	Types map[string]arrow.DataType
+	// IgnoreCase finds the columns of Types by names whose letters differ in case.
+	IgnoreCase bool
+	// SkipBad leaves out bad lines of text: a value that does not parse, a row of
+	// another width than the header, a line of NDJSON that is not an object. Errors
+	// that may span several lines cannot be skipped. See [File.BadLines].
+	SkipBad bool
+	// Stdin is read for the name "-". Nil: that name is refused.
+	Stdin io.Reader
+	// Int96Nanos reads INT96 timestamps of Parquet as timestamp[ns], which holds
+	// all digits in the years 1677 to 2262. Otherwise they are read as
+	// timestamp[us], which holds all years; digits below a microsecond are an
+	// error. Keys are always compared in full, and copied pages stay INT96.
+	Int96Nanos bool
+
+	// Include and Exclude are patterns of [path.Match] for the files of
+	// directories: against the path below the directory or, for a pattern without
+	// a slash, the file's own name. Only files that match some Include, if any, and
+	// no Exclude are read.
+	Include, Exclude []string
+	// PassedOver, if not nil, receives the files of directories that are not read,
+	// with the reason.
+	PassedOver func(name, why string)
+	// AllowEmpty allows directories without data. Otherwise they are errors.
+	AllowEmpty bool
+	// Base is the directory that outputs mirror: a file's Rel is its path below
+	// it. Empty: Rel begins with the first name=value directory of the path, and
+	// without one is as [storage.Object] says.
+	Base string
+	// Memory is the memory budget of the process in bytes; 0 means no bound. It
+	// bounds what is read of the files at once. A page or line that needs more is
+	// an error that wraps [fault.ErrMemory].
+	Memory int64
+	// InFlight bounds, approximately, the bytes of all pages, records and row
+	// groups between the files and a consumer; 0 means no bound. Buffers shrink
+	// first, then the number of workers. One worker always remains, even if it
+	// needs more.
+	InFlight int64
+
+	room *parquet.Room // of Memory
+	like *like         // shared with files opened later
+}
+
+// like is the Parquet file that was opened last.
+type like struct{ table *arrowparquet.Parquet }
+
+func (o *OpenOptions) fill() {
+	if o.Store == nil {
+		o.Store = storage.Local{}
+	}
+	if o.Mem == nil {
+		o.Mem = memory.DefaultAllocator
+	}
+	o.room, o.like = parquet.NewRoom(o.Memory), new(like)
+}
+
+// farRead is the least number of bytes read at once of a Parquet file that is not
+// local, where each read may be a request over a network.
+const (
+	farRead   = 4 << 20
+	leastRead = 256 << 10 // where the memory budget is small
+)
+
+// open opens the reader of the file's format.
+func (f *File) open(opts OpenOptions) (err error) {
+	r := counted{f.src, f.bytes}
+	switch f.Format {
+	case Parquet:
+		p, err := arrowparquet.OpenParquet(r, f.Size, f.Name, arrowparquet.ParquetOptions{
+			Mem: opts.Mem, Room: opts.room, Like: opts.like.table, Int96Nanos: opts.Int96Nanos,
+		})
+		if err != nil {
+			return err
+		}
+		f.table, opts.like.table = p, p
+		if _, near := f.src.(storage.Mapper); !near {
+			p.File().ReadAtLeast(min(farRead, max(opts.room.Part(64, farRead), leastRead)))
+		}
+	case ArrowFile:
+		f.table, err = arrowipc.OpenFile(opts.Memory, r, f.Size, f.Name, opts.Mem)
+	case ArrowStream:
+		f.table, err = arrowipc.OpenStream(f.reopen(r), f.Name, opts.Mem, arrowipc.StreamOptions{Size: f.Size, Memory: opts.Memory})
+	default:
+		if !opts.Text {
+			return fault.Errorf("%s: %w (text is read as IDs only, with {IDs}; rows in other formats can come as an Arrow stream on standard input: docs/stdin.md)", f.Name, ErrNoData)
+		}
+		f.table, err = text.Open(f.reopen(r), f.Name, text.Options{
+			Format: textFormats[f.Format], Guessed: opts.TextFormat == "", Size: f.Size, Column: opts.Column, Mem: opts.Mem, Memory: opts.Memory, SkipBad: opts.SkipBad,
+		})
+		if err == nil {
+			f.SetTypes(opts.Types, opts.IgnoreCase)
+		}
+	}
+	return err
+}
+
+// reopen returns a function that reads the file from the start.
+func (f *File) reopen(r io.ReaderAt) func() (io.ReadCloser, error) {
+	return func() (io.ReadCloser, error) {
+		return io.NopCloser(io.NewSectionReader(r, 0, f.Size)), nil
+	}
+}
+
+// counted counts the bytes that are read.
+type counted struct {
+	io.ReaderAt
+	n *atomic.Int64
+}
+
+func (c counted) ReadAt(p []byte, off int64) (int, error) {
+	n, err := c.ReaderAt.ReadAt(p, off)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+type counted64 struct {
+	r io.Reader
+	n *atomic.Int64
+}
+
+func (c *counted64) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}

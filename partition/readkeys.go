@@ -1,0 +1,286 @@
+package partition
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/text"
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+// Sample restricts [ReadKeys] to a part of the keys that depends on the pieces
+// alone. The zero value reads all keys; Pages and Runs exclude each other.
+type Sample struct {
+	// Pages reads the first page of up to that many row groups, which are spread
+	// evenly over the pieces. Only keys of one column of a Parquet file are
+	// sampled; of other files nothing is read.
+	Pages int
+	// Runs reads that many runs of Rows consecutive rows each, spread at random
+	// over the pieces so that each row of a row group is equally likely to be
+	// read. A run that reaches the end of its row group continues at the row
+	// group's beginning. If the pieces have no more than Runs·Rows rows, each row
+	// group is one run, and all rows are read. The number of rows must be known
+	// beforehand; see [File.Rows].
+	Runs int
+	Rows int64
+}
+
+// KeyOptions says which keys [ReadKeys] reads.
+type KeyOptions struct {
+	// Key names the key columns as [key.ParseColumns] reads them.
+	Key string
+	// Options says how values become keys. With a Filter, its rule and classes
+	// replace those given here.
+	key.Options
+	// IDs makes a value that is not an ID under the rule an error. Otherwise
+	// such a value has no key.
+	IDs bool
+	// Filter, if not nil, answers [Keys.Probe]. Pages that cannot hold a member
+	// may be skipped, so their keys are not handed on.
+	Filter *codec.Filter
+	// CountNulls reads skipped pages whose number of NULLs is unknown, so that
+	// [KeyStats].Nulls is exact.
+	CountNulls bool
+	// Distinct hands on the keys of a dictionary once for each row group, with
+	// their number of rows in Times. Large row groups are divided, and each part
+	// counts on its own. Entries that no row has are handed on with zero rows.
+	Distinct bool
+	// Sample restricts the keys that are read.
+	Sample Sample
+	// Threads is the number of workers; 0 means GOMAXPROCS.
+	Threads int
+}
+
+// KeyStats counts the rows of a ReadKeys call.
+type KeyStats struct {
+	Rows  int64 // read or skipped
+	Nulls int64 // of them, rows with a NULL in the key
+}
+
+// ReadKeys reads the keys of the pieces with several workers, and nothing else.
+// newWork is called once by each worker; the function that it returns receives
+// the worker's batches, one at a time. Within a row group, batches come in the
+// order of the rows, except those with Times. Row groups come in any order
+// unless Threads is 1.
+//
+// A key that is one column of a Parquet file, or of integers or strings in
+// text, is read without Arrow records. If several workers fail, the error of
+// the earliest row group is returned.
+func ReadKeys(ctx context.Context, pieces []Piece, o KeyOptions, newWork func() (func(*Keys) error, error)) (KeyStats, error) {
+	columns, err := key.ParseColumns(o.Key)
+	if err != nil {
+		return KeyStats{}, err
+	}
+	if o.Filter != nil {
+		of, err := o.Filter.KeyOptions()
+		if err != nil {
+			return KeyStats{}, err
+		}
+		o.Rule, o.Classes = of.Rule, of.Classes
+	}
+	tasks, err := o.tasks(pieces)
+	if err != nil {
+		return KeyStats{}, err
+	}
+	way := flightOf(InFlight(pieces), o.Threads, func() int64 { return keyNeed(pieces, columns, o.Options) })
+	shared := &keyReading{options: o, columns: columns, way: way, parsers: parsersOf(tasks, way.workers)}
+	if o.Sample.Runs > 0 {
+		shared.rows = rowsOfPieces(pieces)
+	}
+	for _, err := range mapTasks(ctx, tasks, way, func() (taskWork, error) {
+		work, err := newWork()
+		return newKeyWorker(shared, work).read, err
+	}) {
+		if err != nil {
+			return KeyStats{}, err
+		}
+	}
+	return KeyStats{Rows: shared.read.Load(), Nulls: shared.nulls.Load()}, nil
+}
+
+// tasks divides the reading of the pieces.
+func (o *KeyOptions) tasks(pieces []Piece) ([]task, error) {
+	switch s := o.Sample; {
+	case s.Runs > 0:
+		return runsOf(pieces, s.Runs, s.Rows)
+	case s.Pages > 0:
+		return firstPagesOf(pieces, s.Pages), nil
+	case o.Distinct || o.Filter != nil:
+		return rowRangesOf(pieces), nil
+	}
+	return groupsOf(pieces), nil
+}
+
+// keyReading is what the workers of one ReadKeys call share.
+type keyReading struct {
+	options KeyOptions
+	columns []key.Column
+	way     flight
+	parsers int   // goroutines that parse a text file
+	rows    int64 // of all pieces, for shares of runs
+
+	read, nulls atomic.Int64
+}
+
+// keyWorker reads keys in one goroutine.
+type keyWorker struct {
+	*keyReading
+	work  func(*Keys) error
+	buf   *parquet.Buffers
+	batch key.Batch
+	keys  Keys
+
+	file    *File // that the rest is about
+	enc     *key.Encoder
+	leaf    *leafKeys   // nil: the key is not one leaf
+	records *recordKeys // nil: not needed so far
+}
+
+func newKeyWorker(r *keyReading, work func(*Keys) error) *keyWorker {
+	w := &keyWorker{keyReading: r, work: work, buf: new(parquet.Buffers)}
+	w.keys = Keys{Batch: &w.batch, filter: r.options.Filter}
+	return w
+}
+
+// open finds the key in a file, unless it is the one read last.
+func (w *keyWorker) open(f *File) (err error) {
+	if w.file == f {
+		return nil
+	}
+	if w.enc, err = newKeyEncoder(f.Name, f.Schema(), w.columns, w.options.Options, w.options.Filter != nil); err != nil {
+		return err
+	}
+	w.leaf, w.records = nil, nil
+	if p := f.parquet(); p != nil {
+		if leaf, ok := p.Leaf(w.enc.Index()); ok {
+			if w.leaf, err = w.newLeaf(f, leaf); err != nil {
+				return err
+			}
+		}
+	}
+	w.file = f
+	return nil
+}
+
+// newLeaf returns a reader of keys that are one leaf of a Parquet file.
+func (w *keyWorker) newLeaf(f *File, leaf arrowparquet.LeafValues) (*leafKeys, error) {
+	o := &w.options
+	l := &leafKeys{
+		file: f, columns: w.columns, leaf: newKeyLeaf(f, leaf, w.columns[0].Cast, o.Options), buf: w.buf,
+		keys: &w.keys, work: w.work, ids: o.IDs, countNulls: o.CountNulls,
+	}
+	if o.Filter == nil {
+		return l, nil
+	}
+	return l, l.prune(Match{Filter: o.Filter, Key: o.Key, IgnoreCase: o.IgnoreCase, NullMisfits: o.NullMisfits})
+}
+
+// read implements taskWork.
+func (w *keyWorker) read(ctx context.Context, t task, _ func(arrow.Record) error) error {
+	if err := w.open(t.file); err != nil {
+		return err
+	}
+	w.keys.Piece = Piece{File: t.file, Lo: t.group, Hi: t.group + 1}
+	w.keys.Run, w.keys.Share, w.keys.Times, w.keys.place = t.number, t.stands/float64(max(w.rows, 1)), nil, position{}
+	if text, column, ok := w.plainText(t.file); ok {
+		return w.text(ctx, text, column)
+	}
+	if w.leaf == nil {
+		return w.readRecords(ctx, t.file, t)
+	}
+	read := w.leaf.values
+	switch {
+	case w.options.Sample.Pages > 0:
+		read = w.leaf.firstPage
+	case w.options.Distinct:
+		read = w.leaf.entries
+	}
+	rows, nulls, err := read(ctx, t.rowRange)
+	w.count(rows, nulls)
+	return err
+}
+
+func (w *keyWorker) count(rows, nulls int64) {
+	w.keyReading.read.Add(rows)
+	w.nulls.Add(nulls)
+}
+
+// pass hands on keys of lines or records.
+func (w *keyWorker) pass() error {
+	w.count(int64(w.batch.Len), int64(w.batch.Nulls()))
+	return w.work(&w.keys)
+}
+
+func (w *keyWorker) readRecords(ctx context.Context, f *File, t task) error {
+	if w.options.Sample.Pages > 0 {
+		return nil
+	}
+	if w.records == nil {
+		w.records = &recordKeys{
+			file: f, from: w.way.table(f), columns: w.columns, options: w.options.Options,
+			filtered: w.options.Filter != nil, ids: w.options.IDs, read: w.enc.Columns(), keys: &w.keys,
+		}
+	}
+	return w.records.each(ctx, t.rowRange, w.pass)
+}
+
+// plainText returns the table of a text file, and its column that is the whole
+// key, if its lines can be parsed straight into keys.
+func (w *keyWorker) plainText(f *File) (t *text.Table, column int, ok bool) {
+	t, ok = f.table.(*text.Table)
+	index := w.enc.Index()
+	if !ok || len(index) != 1 || !w.enc.AsStored() || t.Kind(index[0]) == text.Other {
+		return nil, 0, false
+	}
+	return t, index[0], true
+}
+
+// parsersOf divides the threads among the text files that they read at once: a
+// text file is one row group.
+func parsersOf(tasks []task, threads int) int {
+	return threads / max(min(len(tasks), threads), 1)
+}
+
+// text hands on the keys of a text file.
+func (w *keyWorker) text(ctx context.Context, t *text.Table, column int) error {
+	if w.options.Sample.Pages > 0 {
+		return nil
+	}
+	kind := t.Kind(column)
+	for v, err := range t.ReadPlain(ctx, column, w.parsers) {
+		if err != nil {
+			return err
+		}
+		if kind == text.Bytes {
+			w.batch.SetBytes(v.Plain, v.NonNull, w.options.Rule)
+		} else {
+			w.batch.SetInts(v.Plain, v.NonNull, 8, kind == text.Signed)
+		}
+		w.batch.Len = v.Rows
+		if err := fit(&w.batch, w.file.Name, w.columns, w.options.IDs); err != nil {
+			return err
+		}
+		if err := w.pass(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keyNeed is need of the key columns, and of the steps in which keys are handed
+// on.
+func keyNeed(pieces []Piece, columns []key.Column, o key.Options) int64 {
+	const steps = 8 * stepBytes
+	return steps + need(pieces, func(f *File) ([]int, error) {
+		enc, err := key.NewEncoder(f.Schema(), columns, o)
+		if err != nil {
+			return []int{}, err
+		}
+		return enc.Columns(), nil
+	})
+}

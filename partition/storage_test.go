@@ -1,0 +1,115 @@
+package partition
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/internal/storagetest"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// memoryLogs copies the files of logs into a storage in memory, below in/.
+func memoryLogs(t *testing.T) *storagetest.Memory {
+	t.Helper()
+	s, dir := storagetest.NewMemory(), logs(t)
+	for _, name := range tree(t, dir) {
+		s.Put("in/"+name, []byte(get(t, filepath.Join(dir, name))))
+	}
+	return s
+}
+
+// scanIn scans the logs of a storage into an output of it.
+func scanIn(t *testing.T, s storage.Storage, out Output, ids ...int64) (Written, error) {
+	t.Helper()
+	files := open(t, OpenOptions{Store: s}, "in")
+	out.Store, out.Result = s, ResultExact
+	out.Run = &Run{Options: []string{"scan", fmt.Sprint(ids)}, Log: files}
+	if err := out.Check(t.Context()); err != nil {
+		return Written{}, err
+	}
+	scanner, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("id", ids...)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.WriteScan(t.Context(), scanner, Split(files, Shard{}), files)
+}
+
+// TestStorageInMemory: inputs and outputs, directories with their manifests
+// too, need nothing but a Storage.
+func TestStorageInMemory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"out.parquet", "out/"} {
+		s := memoryLogs(t)
+		before := len(s.Names())
+		w, err := scanIn(t, s, Output{Name: name}, 3, 14, 25)
+		if err != nil || w.Rows != 3 {
+			t.Fatalf("%s: %+v, %v", name, w, err)
+		}
+		want := []string{"out.parquet"}
+		if name == "out/" {
+			want = []string{"out/_SUCCESS", "out/_manifest", "out/a.parquet", "out/y=1/b.parquet", "out/y=1/c.parquet"}
+		}
+		names := slices.DeleteFunc(s.Names(), func(n string) bool { return strings.HasPrefix(n, "in/") })
+		for i, n := range names {
+			if head, ok := strings.CutSuffix(n, ".json"); ok {
+				names[i] = head[:strings.LastIndexByte(head, '-')]
+			}
+		}
+		equal(t, name, names, want)
+		_, err = scanIn(t, s, Output{Name: name}, 3, 14, 25)
+		says(t, "the same run", err, ErrDone)
+		_, err = scanIn(t, s, Output{Name: name}, 4)
+		says(t, "another run", err, ErrExists)
+		if w, err := scanIn(t, s, Output{Name: name, Force: true}, 4); err != nil || w.Rows != 1 {
+			t.Errorf("%s, forced: %+v, %v", name, w, err)
+		}
+		if err := s.Delete(t.Context(), storage.Object{Name: want[len(want)-1]}); err != nil {
+			t.Fatal(err)
+		}
+		if w, err := scanIn(t, s, Output{Name: name}, 4); err != nil || w.Rows != 1 || len(s.Names()) != before+len(want) {
+			t.Errorf("%s, healed: %+v, %v; %v", name, w, err, s.Names())
+		}
+		_, err = scanIn(t, s, Output{Name: "in/a.parquet", Force: true}, 4)
+		says(t, "over an input", err, nil, "the output is the input")
+	}
+	if left, err := os.ReadDir("."); err != nil || len(left) != 0 {
+		t.Errorf("on disk: %v, %v", left, err)
+	}
+}
+
+// TestStorageChanges: an object that is replaced after it was opened is an error
+// that names it, and no output.
+func TestStorageChanges(t *testing.T) {
+	s := memoryLogs(t)
+	files := open(t, OpenOptions{Store: s}, "in")
+	b, _ := s.Get("in/y=1/c.parquet")
+	s.Put("in/y=1/c.parquet", b)
+	scanner, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("id", 3, 25)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Output{Name: "out.parquet", Store: s}.WriteScan(t.Context(), scanner, Split(files, Shard{}), files)
+	says(t, "an object that changed", err, storage.ErrChanged, "in/y=1/c.parquet")
+	if _, ok := s.Get("out.parquet"); ok {
+		t.Error("there is an output")
+	}
+	// One that is replaced between listing and opening was not read yet.
+	listed, err := s.List(t.Context(), "in")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Put(listed[0].Name, func() []byte { b, _ := s.Get(listed[0].Name); return b }())
+	opts := OpenOptions{Store: s}
+	opts.fill()
+	f, err := openObject(t.Context(), listed[0], opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,69 @@
+package partition
+
+import (
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/internal/text"
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+// BadLines returns the lines of a text file that the last complete reading left
+// out under [OpenOptions].SkipBad: their number, and the numbers of the first 20
+// of them, counted from 1. It may be called from many goroutines.
+func (f *File) BadLines() (count int64, first []int) {
+	t, ok := f.table.(*text.Table)
+	if !ok {
+		return 0, nil
+	}
+	bad := t.Bad()
+	return bad.Lines, bad.First
+}
+
+// SkipsBad reports whether bad lines of the file are left out, which changes its
+// contents.
+func (f *File) SkipsBad() bool {
+	t, ok := f.table.(*text.Table)
+	return ok && t.SkipsBad()
+}
+
+// CheckIDs makes reading a text file fail at a value that is not an ID under the
+// rule, with its line number, which is lost once it is a key. It does nothing to
+// other files.
+func (f *File) CheckIDs(columns []key.Column, o key.Options) {
+	t, ok := f.table.(*text.Table)
+	if !ok || o.Rule&key.UUID == 0 {
+		return
+	}
+	var names []string
+	for _, c := range columns {
+		if field, err := c.Resolve(f.Schema(), o.IgnoreCase); err == nil && c.Cast == nil {
+			if class, err := key.ClassOf(field.Type); err == nil && class == key.Bytes {
+				names = append(names, f.Schema().Field(field.Index[0]).Name)
+			}
+		}
+	}
+	f.table = t.WithCheck(names, o.Rule.Accepts, "a UUID, under {Normalize uuid}")
+}
+
+// SetTypes gives types to columns of a text file; ignoreCase finds them by names
+// whose letters differ in case. It does nothing to other files.
+func (f *File) SetTypes(types map[string]arrow.DataType, ignoreCase bool) {
+	t, ok := f.table.(*text.Table)
+	if !ok {
+		return
+	}
+	if ignoreCase {
+		spelled := map[string]arrow.DataType{}
+		for name, typ := range types {
+			for _, column := range t.Schema().Fields() {
+				if strings.EqualFold(column.Name, name) {
+					spelled[column.Name] = typ
+				}
+			}
+		}
+		types = spelled
+	}
+	f.table = t.WithTypes(types)
+}
