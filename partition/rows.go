@@ -9,7 +9,7 @@ type Rows struct {
 	Piece  int // position among the pieces that were read
 	Record arrow.Record
 
-	group *outGroup // rows copied as pages, instead of Record
+	group *outGroup // rows copied as pages, in place of Record
 }
 
 func (r Rows) release() {
@@ -22,16 +22,16 @@ func (r Rows) release() {
 type ReadOptions struct {
 	// Threads is the number of workers; 0: GOMAXPROCS.
 	Threads int
-	// Columns returns the top-level columns to read from a file, in order. Nil, or
+	// Columns returns the top-level columns to read of a file, in order. Nil, or
 	// a nil result, means all.
 	Columns func(*File) ([]int, error)
-	// Keys says that the columns are used only as keys. INT96 timestamps are then
-	// read with all years and digits, into a type for this purpose only.
+	// Keys says that the columns serve as keys only. INT96 timestamps are then
+	// read with all years and digits, into a type that serves nothing else.
 	Keys bool
 }
 
-// Work transforms one record that was read. It is not called concurrently. It
+// Work transforms one record that was read. One goroutine calls it at a time. It
 // passes any number of records to emit, which takes ownership of one reference to
-// each. An error from emit means that the consumer has stopped; Work must return
-// it. rec is released after the call.
+// each. An error of emit means that the consumer has stopped; Work returns it. rec
+// is released after the call.
 type Work func(piece Piece, rec arrow.Record, emit func(arrow.Record) error) error

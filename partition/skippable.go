@@ -7,17 +7,17 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/prune"
 )
 
-// Skips counts what a scan of a log can skip, according to the statistics in its
+// Skips counts what a scan need not read of a log, according to the bounds in its
 // files.
 type Skips struct {
 	Groups, GroupsSkipped int64
-	Pages, PagesSkipped   int64 // of the key column, if there is a page index
+	Pages, PagesSkipped   int64 // of the key column, where there is a page index
 	Rows, RowsSkipped     int64
 }
 
-// Skippable counts what, according to statistics and page indexes, cannot hold a
-// member of the match's filter, as a scan would. It reads no page. If there are
-// more than most row groups, it samples most of them, evenly spread.
+// Skippable counts what cannot hold a member of the match's filter, by statistics
+// and page indexes, as a scan would. It reads no page. Of more than most row groups
+// it samples most of them, evenly spread.
 func Skippable(ctx context.Context, pieces []Piece, m Match, most int) (s Skips, err error) {
 	var groups []Piece
 	for _, p := range pieces {
