@@ -111,7 +111,7 @@ func Build(ctx context.Context, opts filterbuild.Options, keys ...key.Values) (f
 	for i := range workers {
 		done.Go(func() {
 			w, err := b.Worker()
-			for k := i; k < len(keys) && err == nil; k += workers {
+			for k := i; k < len(keys) && err == nil && ctx.Err() == nil; k += workers {
 				err = w.Add(keys[k])
 			}
 			failed[i] = err
