@@ -193,7 +193,7 @@ func ExamplePlan() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("%s: %s\n", p.Strategy, p.Notes[0])
+	fmt.Printf("%s: %s\n", p.Strategy, p.Why)
 	// Output:
 	// lookup: a table of 209 IDs takes about 6.73 KiB, and each side is read once
 }

@@ -17,7 +17,7 @@ const (
 	sampleFrom  = 1 << 20 // rows; fewer are read quickly anyway
 	samplePages = 8
 	samplePage  = 1 << 14 // keys, at most
-	sampleLeast = 4096    // distinct keys in a sample that says something
+	sampleLeast = 4096    // minimum of distinct keys in a useful sample
 	// closeEnough is the average number of keys in a container of 2^16
 	// neighbouring values from which an exact set is tried: a quarter of what
 	// makes it smaller than a Bloom filter at 1 %.

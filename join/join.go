@@ -29,7 +29,7 @@ func New(ids, logs []*partition.File, opts Options) (*Join, error) {
 // reads footers, indexes, samples of the log's keys, and the IDs' keys, and writes
 // nothing; the join can be run afterwards. IDs that can be read only once are not
 // read. The strategy is the one that the join will take, which looks less closely;
-// the plan's notes say if another one should be faster.
+// the advice in the plan's JSON says if another one should be faster.
 func (j *Join) Plan(ctx context.Context, opts PlanOptions) (*Plan, error) {
 	p, err := j.task.plan(ctx, opts.inner())
 	if err != nil {

@@ -111,8 +111,8 @@ func TestPlanJSON(t *testing.T) {
 	if err := json.Unmarshal(b, &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Strategy != p.Strategy || got.Why != p.Notes[0] || got.Pairs != *p.Pairs || got.Pairs.Value != 6 || got.Filter.Best.Workers != 3 {
-		t.Errorf("%s, want the strategy and notes of %+v, 6 pairs and 3 workers", b, p)
+	if got.Strategy != p.Strategy || got.Why != p.Why || got.Pairs != *p.Pairs || got.Pairs.Value != 6 || got.Filter.Best.Workers != 3 {
+		t.Errorf("%s, want the strategy and reason of %+v, 6 pairs and 3 workers", b, p)
 	}
 	var all map[string]any
 	if err := json.Unmarshal(b, &all); err != nil {

@@ -15,8 +15,8 @@ func project(schema *arrow.Schema, cols []int) *arrow.Schema {
 	return Reshaped(arrow.NewSchema(fields, &md))
 }
 
-// Reshaped returns the schema without the metadata in which other programs
-// describe the columns. It serves schemas whose columns are not a file's own.
+// Reshaped returns the schema without the metadata in which other programs describe
+// the columns. It is for schemas whose columns differ from those of a file.
 func Reshaped(s *arrow.Schema) *arrow.Schema {
 	return withoutKeys(s, describing...)
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
-// Compression is that of Parquet files.
+// Compression is the compression of a Parquet file.
 type Compression struct {
 	Codec string // "snappy", "zstd", "gzip", "brotli", "lz4" (the format's LZ4_RAW) or "none"
-	Level int    // in the codec's own scale; 0: a fast default, for zstd 1
+	Level int    // in the codec's own range; 0: a fast default (1 for zstd)
 }
 
 // codecs are the codecs that can be written, with their highest level.
@@ -47,7 +47,7 @@ func ParseCompression(s string) (Compression, error) {
 	return c, fmt.Errorf("compression %q: want a level of %s from 1 to %d", s, name, codec.level)
 }
 
-// ofPages is the compression as the writer of pages wants it.
+// ofPages returns the compression in the form that package parquet takes.
 func (c Compression) ofPages() (parquet.Compression, error) {
 	codec, ok := codecs[c.Codec]
 	if !ok {

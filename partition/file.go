@@ -60,8 +60,8 @@ type File struct {
 
 	table
 	src   storage.Reader // nil: standard input or records
-	once  bool           // the rows can be read only one time
-	root  string         // the directory that was searched for it, or ""
+	once  bool           // the rows can be read only once
+	root  string         // the directory in which it was found, or ""
 	bytes *atomic.Int64  // read from src so far
 	print func() ([]byte, error)
 
@@ -168,8 +168,8 @@ func (f *File) coded(s *arrow.Schema) *arrow.Schema {
 }
 
 // Doubts describes damaged parts of the file that were not needed, one sentence
-// each: results are right all the same. It is complete when all readers of the file
-// have ended.
+// each: results are correct nevertheless. It is complete when all readers of the
+// file have ended.
 func (f *File) Doubts() []string {
 	f.doubts.mu.Lock()
 	defer f.doubts.mu.Unlock()

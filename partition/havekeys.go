@@ -54,16 +54,16 @@ func HaveKeys(files []*File, matches []Match, anyMatch bool) (with []*File, with
 	return with, without, nil
 }
 
-// missing returns the first key column that the schema lacks, nil if it has all. A
-// name that occurs twice, or a path through anything but a struct, is an error
-// elsewhere, not missing.
+// missing returns the first key column that the schema lacks, or nil. Ambiguous
+// names, and paths through anything but a struct, are not missing: they are errors
+// elsewhere.
 func (m Match) missing(schema *arrow.Schema) (key.Path, error) {
 	columns, err := m.keyColumns()
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range columns {
-		if schema.HasField(strings.Join(c.Path, ".")) { // a column of that very name: the path needs quotes
+		if schema.HasField(strings.Join(c.Path, ".")) { // a column with exactly that name: the path needs quotes
 			continue
 		}
 		var e *key.NotFoundError

@@ -121,7 +121,7 @@ type running struct {
 type mapper struct {
 	way     flight
 	workers sync.WaitGroup
-	begun   chan struct{} // holds an element for each task that was handed out and is not consumed
+	begun   chan struct{} // has one element for each task that was handed out and not consumed
 	turns   turns
 }
 
@@ -132,7 +132,7 @@ type turns struct {
 	waiting map[int]chan struct{} // by task: closed when the consumer reaches it
 }
 
-// begin notes that the consumer has reached a task.
+// begin records that the consumer has reached a task.
 func (t *turns) begin(task int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -143,7 +143,8 @@ func (t *turns) begin(task int) {
 	}
 }
 
-// wait waits until the consumer has reached a task. One goroutine asks for it.
+// wait waits until the consumer has reached a task. Only one goroutine may wait for
+// a task.
 func (t *turns) wait(ctx context.Context, task int) error {
 	t.mu.Lock()
 	if t.at >= task {
@@ -164,8 +165,8 @@ func (t *turns) wait(ctx context.Context, task int) error {
 	}
 }
 
-// start starts the workers. Tasks are handed out in order, so the one that the
-// consumer waits for is always being worked on.
+// start starts the workers. Tasks are handed out in order, so the task that the
+// consumer waits for is always in progress.
 func (m *mapper) start(ctx context.Context, todo []task, newWork func() (taskWork, error)) []running {
 	tasks := make([]running, len(todo))
 	for i, t := range todo {
@@ -206,7 +207,7 @@ func (m *mapper) start(ctx context.Context, todo []task, newWork func() (taskWor
 	return tasks
 }
 
-// begin hands a task to a worker once the consumer is near, which bounds the
+// begin hands a task to a worker once the consumer is close to it, which limits the
 // results that wait, however small the tasks are. It returns false if the consumer
 // has stopped.
 func (m *mapper) begin(ctx context.Context, t running, next chan<- running) bool {
@@ -223,7 +224,7 @@ func (m *mapper) begin(ctx context.Context, t running, next chan<- running) bool
 	}
 }
 
-// send passes a result to the consumer, unless that has stopped.
+// send passes a result to the consumer, unless the consumer has stopped.
 func (m *mapper) send(ctx context.Context, t running, r result) error {
 	select {
 	case t.out <- r:

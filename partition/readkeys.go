@@ -40,15 +40,15 @@ type KeyOptions struct {
 	// IDs makes a value that is not an ID under the rule an error. Otherwise
 	// such a value has no key.
 	IDs bool
-	// Filter, if not nil, answers [Keys.Probe]. Pages that cannot hold a member
-	// may be skipped, so their keys are not handed on.
+	// Filter, if not nil, is used by [Keys.Probe]. Pages that cannot hold a member
+	// may be skipped, so their keys are not passed on.
 	Filter *codec.Filter
 	// CountNulls reads skipped pages whose number of NULLs is unknown, so that
 	// [KeyStats].Nulls is exact.
 	CountNulls bool
-	// Distinct hands on the keys of a dictionary once for each row group, with
+	// Distinct passes on the keys of a dictionary once for each row group, with
 	// their number of rows in Times. Large row groups are divided, and each part
-	// counts on its own. Entries that no row has are handed on with zero rows.
+	// counts separately. Entries without rows are passed on with zero rows.
 	Distinct bool
 	// Sample restricts the keys that are read.
 	Sample Sample
@@ -103,7 +103,7 @@ func ReadKeys(ctx context.Context, pieces []Piece, o KeyOptions, newWork func() 
 	return KeyStats{Rows: shared.read.Load(), Nulls: shared.nulls.Load()}, nil
 }
 
-// tasks divides the reading of the pieces.
+// tasks divides the work of reading the pieces.
 func (o *KeyOptions) tasks(pieces []Piece) ([]task, error) {
 	switch s := o.Sample; {
 	case s.Runs > 0:
@@ -135,7 +135,7 @@ type keyWorker struct {
 	batch key.Batch
 	keys  Keys
 
-	file    *File // that the rest is about
+	file    *File // that enc, leaf and records belong to
 	enc     *key.Encoder
 	leaf    *leafKeys   // nil: the key is not one leaf
 	records *recordKeys // nil: not needed so far
@@ -147,7 +147,7 @@ func newKeyWorker(r *keyReading, work func(*Keys) error) *keyWorker {
 	return w
 }
 
-// open finds the key in a file, unless it is the one read last.
+// open finds the key in a file, unless it is the file that was read last.
 func (w *keyWorker) open(f *File) (err error) {
 	if w.file == f {
 		return nil
@@ -210,7 +210,7 @@ func (w *keyWorker) count(rows, nulls int64) {
 	w.nulls.Add(nulls)
 }
 
-// pass hands on keys of lines or records.
+// pass passes on the keys of lines or records.
 func (w *keyWorker) pass() error {
 	w.count(int64(w.batch.Len), int64(w.batch.Nulls()))
 	return w.work(&w.keys)
@@ -229,8 +229,8 @@ func (w *keyWorker) readRecords(ctx context.Context, f *File, t task) error {
 	return w.records.each(ctx, t.rowRange, w.pass)
 }
 
-// plainText returns the table of a text file, and its column that is the whole
-// key, if its lines can be parsed straight into keys.
+// plainText returns the table of a text file and the column that is the whole key,
+// if its lines can be parsed directly into keys.
 func (w *keyWorker) plainText(f *File) (t *text.Table, column int, ok bool) {
 	t, ok = f.table.(*text.Table)
 	index := w.enc.Index()
@@ -240,13 +240,13 @@ func (w *keyWorker) plainText(f *File) (t *text.Table, column int, ok bool) {
 	return t, index[0], true
 }
 
-// parsersOf divides the threads among the text files that they read at once: a
-// text file is one row group.
+// parsersOf divides the threads among the text files that are read at the same
+// time: a text file is one row group.
 func parsersOf(tasks []task, threads int) int {
 	return threads / max(min(len(tasks), threads), 1)
 }
 
-// text hands on the keys of a text file.
+// text passes on the keys of a text file.
 func (w *keyWorker) text(ctx context.Context, t *text.Table, column int) error {
 	if w.options.Sample.Pages > 0 {
 		return nil
@@ -272,8 +272,7 @@ func (w *keyWorker) text(ctx context.Context, t *text.Table, column int) error {
 	return nil
 }
 
-// keyNeed is need of the key columns, and of the steps in which keys are handed
-// on.
+// keyNeed is need for the key columns, plus the steps in which keys are passed on.
 func keyNeed(pieces []Piece, columns []key.Column, o key.Options) int64 {
 	const steps = 8 * stepBytes
 	return steps + need(pieces, func(f *File) ([]int, error) {

@@ -9,9 +9,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// BadLines returns the lines of a text file that the last complete reading left
-// out under [OpenOptions].SkipBad: their number, and the numbers of the first 20
-// of them, counted from 1. It may be called from many goroutines.
+// BadLines returns the lines of a text file that the last complete read skipped
+// because of [OpenOptions].SkipBad: their number, and the line numbers of the first
+// 20, counted from 1. It may be called concurrently.
 func (f *File) BadLines() (count int64, first []int) {
 	t, ok := f.table.(*text.Table)
 	if !ok {
@@ -21,16 +21,16 @@ func (f *File) BadLines() (count int64, first []int) {
 	return bad.Lines, bad.First
 }
 
-// SkipsBad reports whether bad lines of the file are left out, which changes its
+// SkipsBad reports whether bad lines of the file are skipped, which changes its
 // contents.
 func (f *File) SkipsBad() bool {
 	t, ok := f.table.(*text.Table)
 	return ok && t.SkipsBad()
 }
 
-// CheckIDs makes reading a text file fail at a value that is not an ID under the
-// rule, with its line number, which is lost once it is a key. It does nothing to
-// other files.
+// CheckIDs makes reading a text file fail at a value that is not an ID for the
+// rule. The error then has the line number, which is no longer known once the value
+// is a key. CheckIDs does nothing for other files.
 func (f *File) CheckIDs(columns []key.Column, o key.Options) {
 	t, ok := f.table.(*text.Table)
 	if !ok || o.Rule&key.UUID == 0 {

@@ -140,7 +140,7 @@ func (o *ScanOptions) spelled(logs []*File) ([]string, error) {
 	}
 	columns := slices.Clone(o.Columns)
 	type spelling struct{ name, file string }
-	seen := map[string]spelling{} // by the name in lower case
+	seen := map[string]spelling{} // by lower-case name
 	for _, f := range logs {
 		for _, field := range f.Schema().Fields() {
 			wanted := o.Columns == nil

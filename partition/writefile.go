@@ -19,9 +19,9 @@ import (
 
 // writer writes a file of any format.
 type writer interface {
-	Write(r Rows) error // takes over r
+	Write(r Rows) error // takes ownership of r
 	Close() (rows, bytes int64, err error)
-	Abort() // instead of Close after an error: releases what the writer holds
+	Abort() // instead of Close after an error: releases everything
 }
 
 // recordWriter writes records.
@@ -91,7 +91,7 @@ func oneSchema(parts []Part) (*arrow.Schema, *File, error) {
 		return nil, nil, errors.New("an output without a part, and so without a schema")
 	}
 	first := parts[0]
-	if first.pages != nil { // and so have all; see planPages
+	if first.pages != nil { // then all parts have pages; see planPages
 		return first.Schema, first.Piece.File, nil
 	}
 	for _, p := range parts[1:] {
@@ -177,8 +177,8 @@ func (o Output) writeFile(ctx context.Context, parts []Part, rows iter.Seq2[Rows
 	return Written{Files: []WrittenFile{{Name: o.Name, Rows: n, Bytes: size}}, Rows: n, Bytes: size}, nil
 }
 
-// plain replaces dictionaries by their values: an Arrow file has one dictionary
-// for a column, but each input has its own.
+// plain replaces dictionaries by their values: an Arrow file has one dictionary per
+// column, but each input has its own.
 func (o Output) plain(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
 		for r, err := range rows {
@@ -194,12 +194,12 @@ func (o Output) plain(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
 	}
 }
 
-// compression returns that of files whose rows come from in.
+// compression returns the compression for files whose rows come from in.
 func (o Output) compression(in *File) Compression {
 	if o.Compression.Codec != "" {
 		return o.Compression
 	}
-	c := Compression{Codec: "zstd"} // for inputs of another format, or in a codec that is not written
+	c := Compression{Codec: "zstd"} // for inputs in another format, or in a codec that cannot be written
 	if in != nil {
 		if _, ok := codecs[in.Codec()]; ok {
 			c.Codec = in.Codec()

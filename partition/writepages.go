@@ -9,7 +9,7 @@ import (
 )
 
 // planPages sets the pageSource of the parts whose rows can be copied as pages. For
-// a single output file that is all of them or none. all is the schema that the
+// a single output file these are all parts or none. all is the schema that the
 // parts share; nil: each keeps its own.
 func (o Output) planPages(ctx context.Context, s *Scanner, parts []Part, all *unified) error {
 	dir := o.IsDir(ctx)
@@ -63,8 +63,8 @@ func (o Output) newPageSource(s *Scanner, piece Piece, all *unified) (*pageSourc
 	return src, err
 }
 
-// keyValues returns the metadata of an output with the columns of f or, if
-// reshaped, other columns.
+// keyValues returns the metadata of an output whose columns are those of f or, if
+// reshaped, others.
 func (o Output) keyValues(f *parquet.File, reshaped bool) []parquet.KeyValue {
 	drop := []string{MetaResult, MetaFilter, metaRun} // if the input is itself an output
 	if reshaped {

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// WriteScan writes the rows of the pieces that pass the scanner: [Output.OpenScan],
-// one Scan, Close.
+// WriteScan writes the rows of the pieces that pass the scanner: it calls
+// [Output.OpenScan], Scan once, and Close.
 func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (Written, error) {
 	w, err := o.OpenScan(ctx, s, pieces, logs)
 	if err != nil {
@@ -22,23 +22,23 @@ func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs 
 	return w.Close()
 }
 
-// ScanWriter is an output that is open for scans. One goroutine uses it. It must
-// be closed, by Close or Abort.
+// ScanWriter is an output that is open for scans. It must not be used concurrently,
+// and must be ended with Close or Abort.
 type ScanWriter struct {
-	scanner *Scanner // decides about columns and schema
+	scanner *Scanner // determines columns and schema
 	parts   []Part
 	rows    *rowWriter
-	end     func() error // of what the writers share
+	end     func() error // releases what the writers share
 }
 
-// OpenScan opens the output for the rows of the pieces that one or several scans
-// let through. Parquet files that become Parquet files are copied page by page;
-// others are written as Arrow records. s says which columns are kept; logs are all
-// files of the log, which give their schema to the output of a shard that has
-// none of them.
+// OpenScan opens the output for the rows of the pieces that pass in one or several
+// scans. Parquet files that become Parquet files are copied page by page; others
+// are written as Arrow records. s determines the columns to keep. logs are all
+// files of the log, which give their schema to the output of a shard that has none
+// of them.
 //
-// Nothing of a single file is visible before Close. ctx bounds the whole life of
-// the ScanWriter.
+// Nothing of a single file is visible before Close. ctx must stay valid until the
+// ScanWriter has ended.
 func (o Output) OpenScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (*ScanWriter, error) {
 	if s.opts.Columns != nil && len(s.opts.Columns) == 0 {
 		return nil, errors.New("no column is named for the output (name some, or leave Columns nil for all)")
@@ -55,14 +55,14 @@ func (o Output) OpenScan(ctx context.Context, s *Scanner, pieces []Piece, logs [
 	return w, nil
 }
 
-// openScan is OpenScan for an output that has begun.
+// openScan is OpenScan for an output on which begin was called.
 func (o Output) openScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (*ScanWriter, error) {
 	all, err := o.unified(ctx, &s.opts, logs)
 	if err != nil {
 		return nil, err
 	}
 	if len(pieces) == 0 && !o.IsDir(ctx) {
-		pieces = []Piece{{File: logs[0]}} // none of its rows, but its schema
+		pieces = []Piece{{File: logs[0]}} // for its schema, without rows
 	}
 	w := &ScanWriter{scanner: s}
 	if w.parts, err = s.parts(pieces, all == nil); err != nil {
@@ -80,10 +80,10 @@ func (o Output) openScan(ctx context.Context, s *Scanner, pieces []Piece, logs [
 	return w, err
 }
 
-// Scan writes the rows of the pieces that pass the scanner, behind those that
-// were written before. Each piece is one of those of OpenScan or a part of it;
-// they come in ascending order, and the scanner keeps the same columns. After an
-// error the ScanWriter must be aborted.
+// Scan writes the rows of the pieces that pass the scanner, after those that were
+// written before. Each piece must be one of those of OpenScan or a part of one;
+// they must come in ascending order, and the scanner must keep the same columns.
+// After an error the ScanWriter must be aborted.
 func (w *ScanWriter) Scan(ctx context.Context, s *Scanner, pieces []Piece) error {
 	if !slices.Equal(s.opts.Columns, w.scanner.opts.Columns) || s.opts.IgnoreCase != w.scanner.opts.IgnoreCase {
 		return errors.New("a scan that keeps other columns than the output was opened for (give all scanners the same Columns)")
@@ -105,8 +105,8 @@ func (w *ScanWriter) Scan(ctx context.Context, s *Scanner, pieces []Piece) error
 	return nil
 }
 
-// narrowed returns a part of the output for each piece, and the number of the
-// part that it belongs to.
+// narrowed returns a part of the output for each piece, and the index of the part
+// that it belongs to.
 func (w *ScanWriter) narrowed(pieces []Piece) (parts []Part, of []int, err error) {
 	for _, p := range pieces {
 		i := slices.IndexFunc(w.parts, func(q Part) bool { return q.Piece.contains(p) })
@@ -131,10 +131,10 @@ func (w *ScanWriter) Close() (Written, error) {
 	return written, errors.Join(err, w.shut())
 }
 
-// Abort gives up what was written. After Close it does nothing.
+// Abort discards what was written. After Close it does nothing.
 func (w *ScanWriter) Abort() {
 	w.rows.stop()
-	_ = w.shut() // nobody needs the rows that it holds
+	_ = w.shut() // its rows are not needed
 }
 
 func (w *ScanWriter) shut() error {
@@ -143,21 +143,21 @@ func (w *ScanWriter) shut() error {
 	return end()
 }
 
-// rowWriter hands rows one by one to a function that takes a sequence of them.
-// The function runs only while a method does.
+// rowWriter passes rows one by one to a function that takes a sequence of them. The
+// function runs only while a method does.
 type rowWriter struct {
-	next func() (struct{}, bool) // goes on until the function wants a row; false: it has returned
+	next func() (struct{}, bool) // continues until the function wants a row; false: it has returned
 	stop func()
 	done bool
 
 	rows    Rows  // for the function
-	failed  error // for the function, in place of rows
+	failed  error // for the function, instead of rows
 	ended   bool  // there are no more
 	written Written
 	err     error
 }
 
-// errAborted ends a sequence of rows that is given up.
+// errAborted ends a sequence of rows that is discarded.
 var errAborted = errors.New("given up")
 
 // newRowWriter calls write and returns when it wants the first row, or fails.
@@ -179,14 +179,14 @@ func newRowWriter(write func(iter.Seq2[Rows, error]) (Written, error)) (*rowWrit
 	return w, w.err
 }
 
-// run lets the function go on, and reports whether it wants more rows.
+// run lets the function continue and reports whether it wants more rows.
 func (w *rowWriter) run() bool {
 	_, more := w.next()
 	w.done = w.done || !more
 	return more
 }
 
-// push hands on rows, and with them their ownership.
+// push passes on rows together with their ownership.
 func (w *rowWriter) push(r Rows) error {
 	if w.done {
 		r.release()
@@ -199,7 +199,7 @@ func (w *rowWriter) push(r Rows) error {
 	return w.err
 }
 
-// fail ends the sequence with an error, and returns that of the function.
+// fail ends the sequence with an error and returns the function's error.
 func (w *rowWriter) fail(err error) error {
 	w.rows, w.failed = Rows{}, err
 	if w.run(); w.err != nil {
