@@ -183,7 +183,7 @@ func TestAlarmOfATamperedFilter(t *testing.T) {
 			b.Add(hash)
 		}
 	})
-	a.check("a filter with the bits of strangers", other, log, 1000, "filter-rate")
+	a.check("a filter with the bits of unmatched keys", other, log, 1000, "filter-rate")
 	// Swapped blocks.
 	moved := tampered(func(b *bloom.Filter) {
 		n := b.Params().Blocks
@@ -231,7 +231,7 @@ func TestNoAlarmOfAHeavyKey(t *testing.T) {
 		}
 	}
 	if passes == 0 || fails == 0 {
-		t.Fatal("all strangers pass, or none")
+		t.Fatal("all unmatched keys pass, or none")
 	}
 	heavy := func(v int64, times int, members int64) string {
 		m := with(unmatched(5000), members, 4)
