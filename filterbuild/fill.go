@@ -235,6 +235,9 @@ func (w *Worker) AddBatch(batch *key.Batch) error {
 // returns it as a partial filter. The workers must not be used afterwards.
 func (b *Builder) Finish(ctx context.Context) (*codec.Filter, Report, error) {
 	var rep Report
+	if err := stopped.Err(ctx); err != nil {
+		return nil, rep, err
+	}
 	if len(b.workers) == 0 {
 		if _, err := b.Worker(); err != nil { // a shard without input
 			return nil, rep, err
