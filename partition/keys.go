@@ -23,7 +23,7 @@ type Keys struct {
 	// Times holds the number of rows that have each key, by position in
 	// Batch.Rows. Nil means one row each.
 	Times []uint32
-	// Run and Share describe the run that the keys belong to, if [Sample] asks
+	// Run and Share describe the run that the keys belong to, if [KeyOptions] asks
 	// for runs: its number, counted from 0 in input order, and the share of all
 	// rows that it represents. The shares of all runs add up to 1.
 	Run   int
