@@ -180,7 +180,7 @@ func ScanFiles(ctx context.Context, logs []string, output string, opts partition
 			return w, err
 		}
 	}
-	return out.WriteScan(ctx, s, partition.Split(files, partition.Shard{}), files)
+	return out.WriteScan(ctx, s, partition.Split(files, partition.Shard{}), files, nil)
 }
 
 // Join yields the rows of the exact answer of log files joined with ID files. All

@@ -387,7 +387,7 @@ const maxTries = 8
 // each passes the keys of the plan's pieces to the functions that newWork returns,
 // one per worker.
 func (p *Plan) each(ctx context.Context, threads int, newWork func() (func(*key.Batch) error, error)) error {
-	_, err := partition.ReadKeys(ctx, p.pieces, p.keyOptions(threads), func() (func(*partition.Keys) error, error) {
+	_, _, err := partition.ReadKeys(ctx, p.pieces, p.keyOptions(threads), func() (func(*partition.Keys) error, error) {
 		work, err := newWork()
 		return func(k *partition.Keys) error {
 			if p.opts.Progress != nil {

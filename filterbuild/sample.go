@@ -34,8 +34,8 @@ func (p *Plan) sparse(ctx context.Context) (bool, error) {
 	var page partition.Piece
 	var taken int
 	o := p.keyOptions(1)
-	o.Sample.Pages = samplePages
-	_, err := partition.ReadKeys(ctx, partition.Split(p.files, partition.Shard{}), o, func() (func(*partition.Keys) error, error) {
+	o.FirstPages = samplePages
+	_, _, err := partition.ReadKeys(ctx, partition.Split(p.files, partition.Shard{}), o, func() (func(*partition.Keys) error, error) {
 		return func(k *partition.Keys) error {
 			if k.Piece != page {
 				page, taken = k.Piece, 0

@@ -98,7 +98,7 @@ func pipeline(ctx context.Context, dir string) error {
 	}
 	pieces := partition.Split(logs, partition.Shard{})
 	out := partition.Output{Name: filepath.Join(dir, "candidates.parquet"), Result: partition.ResultCandidates}
-	written, err := out.WriteScan(ctx, scanner, pieces, logs)
+	written, err := out.WriteScan(ctx, scanner, pieces, logs, nil)
 	if err != nil {
 		return err
 	}

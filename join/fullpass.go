@@ -22,12 +22,9 @@ func (p *pass) everyRow(ctx context.Context) iter.Seq2[partition.Rows, error] {
 				yield(partition.Rows{}, err)
 				return
 			}
-			opts := partition.ReadOptions{
-				Threads: p.opts.Threads,
-				Columns: func(f *partition.File) ([]int, error) { return p.answer.layouts[f].read, nil },
-			}
+			columns := func(f *partition.File) ([]int, error) { return p.answer.layouts[f].read, nil }
 			newWork := func() (partition.Work, error) { return p.newEveryRow(r).work, nil }
-			for rows, err := range partition.Map(ctx, r.pieces, opts, newWork) {
+			for rows, err := range partition.Map(ctx, r.pieces, p.opts.Threads, columns, newWork) {
 				if err == nil {
 					rows.Piece, err = p.pieceOf(r.pieces[rows.Piece])
 				}

@@ -120,7 +120,7 @@ func (a *answer) newLayout(p *pairing, f *partition.File) (*layout, error) {
 	}
 	md := log.Metadata()
 	if l.schema = arrow.NewSchema(fields, &md); !isLog(columns, log) {
-		l.schema = partition.Reshaped(l.schema)
+		l.schema = take.WithoutKeys(l.schema, take.Describing...)
 	}
 	return l, nil
 }

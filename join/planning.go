@@ -138,8 +138,8 @@ func (t *task) sample(ctx context.Context, pieces []partition.Piece, columns str
 	s = &plan.Sample{Total: float64(total), All: float64(runs)*float64(rows) >= float64(total)}
 	all := make([]plan.Run, max(runs, groups)) // each is written by one worker
 	o := t.keysOf(columns, 0)
-	o.NullMisfits, o.Sample = true, partition.Sample{Runs: runs, Rows: int64(rows)}
-	_, err = partition.ReadKeys(ctx, pieces, o, func() (func(*partition.Keys) error, error) {
+	o.NullMisfits, o.Runs, o.RunRows = true, runs, int64(rows)
+	_, _, err = partition.ReadKeys(ctx, pieces, o, func() (func(*partition.Keys) error, error) {
 		var hashes []uint64
 		return func(k *partition.Keys) error {
 			r := &all[k.Run]

@@ -105,7 +105,7 @@ func TestMisfitInText(t *testing.T) {
 	files := open(t, OpenOptions{Text: true, Mem: checked(t)}, name)
 	for _, column := range []string{"k::int64", "k::int64,n"} {
 		o := KeyOptions{Key: column, IDs: true, Threads: 1}
-		_, err := ReadKeys(t.Context(), Split(files, Shard{}), o, func() (func(*Keys) error, error) {
+		_, _, err := ReadKeys(t.Context(), Split(files, Shard{}), o, func() (func(*Keys) error, error) {
 			return func(*Keys) error { return nil }, nil
 		})
 		says(t, column, err, key.ErrMisfit, "ids.csv", "column k")

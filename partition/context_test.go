@@ -46,11 +46,11 @@ func TestEndOfContext(t *testing.T) {
 					t.Errorf("%s of %s: %v; want %v", what, format, err, c.is)
 				}
 			}
-			_, err := ReadKeys(ctx, pieces, KeyOptions{Key: "id"}, func() (func(*Keys) error, error) {
+			_, _, err := ReadKeys(ctx, pieces, KeyOptions{Key: "id"}, func() (func(*Keys) error, error) {
 				return func(*Keys) error { return nil }, nil
 			})
 			check("ReadKeys", err)
-			for _, err := range Map(ctx, pieces, ReadOptions{}, pass) {
+			for _, err := range Map(ctx, pieces, 0, nil, pass) {
 				check("Map", err)
 				break
 			}
@@ -69,7 +69,7 @@ func TestEndOfContext(t *testing.T) {
 				check("Scan", err)
 				break
 			}
-			_, err = Output{Name: filepath.Join(dir, "out.parquet"), Result: ResultExact}.WriteScan(ctx, scanner(), pieces, files)
+			_, err = Output{Name: filepath.Join(dir, "out.parquet"), Result: ResultExact}.WriteScan(ctx, scanner(), pieces, files, nil)
 			check("WriteScan", err)
 		}
 	}

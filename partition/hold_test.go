@@ -140,7 +140,7 @@ func TestHoldCancelled(t *testing.T) {
 	}
 	rows := func(yield func(Rows, error) bool) {
 		n := 0
-		for r, err := range Map(ctx, Split(files, Shard{}), ReadOptions{}, pass) {
+		for r, err := range Map(ctx, Split(files, Shard{}), 0, nil, pass) {
 			if n++; n == 5 {
 				cancel()
 			}

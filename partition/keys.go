@@ -23,7 +23,7 @@ type Keys struct {
 	// Times holds the number of rows that have each key, by position in
 	// Batch.Rows. Nil means one row each.
 	Times []uint32
-	// Run and Share describe the run that the keys belong to, if [Sample] asks
+	// Run and Share describe the run that the keys belong to, if [KeyOptions] asks
 	// for runs: its number, counted from 0 in input order, and the share of all
 	// rows that it represents. The shares of all runs add up to 1.
 	Run   int
@@ -39,7 +39,7 @@ type Keys struct {
 // as long as the Keys are. It returns an error if the filter can no longer be read.
 func (k *Keys) Probe() ([]uint32, error) {
 	k.hits = k.hits[:0]
-	if k.filter == nil || k.filter.Kind() == 0 {
+	if k.filter == nil {
 		for i := range k.Batch.Rows {
 			k.hits = append(k.hits, uint32(i))
 		}

@@ -52,7 +52,7 @@ func TestReadKeys(t *testing.T) {
 				}
 				times, hits, placed := map[string]int64{}, map[string]int64{}, 0
 				var mu sync.Mutex
-				stats, err := ReadKeys(t.Context(), pieces, o, func() (func(*Keys) error, error) {
+				gotRows, gotNulls, err := ReadKeys(t.Context(), pieces, o, func() (func(*Keys) error, error) {
 					return func(k *Keys) error {
 						mu.Lock()
 						defer mu.Unlock()
@@ -84,8 +84,8 @@ func TestReadKeys(t *testing.T) {
 				if err != nil {
 					t.Fatal(what, err)
 				}
-				if stats != (KeyStats{Rows: rows, Nulls: nulls}) {
-					t.Errorf("%s: %+v, want %d rows, %d NULLs", what, stats, rows, nulls)
+				if gotRows != rows || gotNulls != nulls {
+					t.Errorf("%s: %d rows, %d NULLs, want %d, %d", what, gotRows, gotNulls, rows, nulls)
 				}
 				if coded := c.distinct && ending == "parquet" && column != "id,name"; coded == (placed == rows-int(nulls)) {
 					t.Errorf("%s: %d keys of %d have a row", what, placed, rows-int(nulls))
@@ -122,8 +122,8 @@ func integerKey(v int64) string {
 func TestReadKeysFails(t *testing.T) {
 	name := write(t, filepath.Join(t.TempDir(), "log.parquet"), 10, record(t, memory.DefaultAllocator, col{"id", numbers(200, func(i int) int64 { return int64(i) })}))
 	pieces := Split(open(t, OpenOptions{}, name), Shard{})
-	for _, s := range []Sample{{}, {Runs: 5, Rows: 3}} {
-		_, err := ReadKeys(t.Context(), pieces, KeyOptions{Key: "id", Sample: s, Threads: 4}, func() (func(*Keys) error, error) {
+	for _, runs := range []int{0, 5} {
+		_, _, err := ReadKeys(t.Context(), pieces, KeyOptions{Key: "id", Runs: runs, RunRows: 3, Threads: 4}, func() (func(*Keys) error, error) {
 			return func(k *Keys) error {
 				if k.Piece.Lo >= 3 {
 					panic("here")
@@ -132,11 +132,11 @@ func TestReadKeysFails(t *testing.T) {
 			}, nil
 		})
 		if err == nil || !strings.Contains(err.Error(), "here") || !strings.Contains(err.Error(), "row group") {
-			t.Errorf("%+v: %v", s, err)
+			t.Errorf("%d runs: %v", runs, err)
 		}
 	}
 	for range 10 {
-		_, err := ReadKeys(t.Context(), pieces, KeyOptions{Key: "id", Threads: 4}, func() (func(*Keys) error, error) {
+		_, _, err := ReadKeys(t.Context(), pieces, KeyOptions{Key: "id", Threads: 4}, func() (func(*Keys) error, error) {
 			return func(k *Keys) error {
 				if k.Piece.Lo >= 3 {
 					return fmt.Errorf("row group %d", k.Piece.Lo)

@@ -37,7 +37,7 @@ func TestPagesAreCharged(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := Output{Name: filepath.Join(t.TempDir(), "o.parquet"), Format: Parquet}
-	_, err = out.WriteScan(t.Context(), s, Split([]*File{f}, Shard{}), []*File{f})
+	_, err = out.WriteScan(t.Context(), s, Split([]*File{f}, Shard{}), []*File{f}, nil)
 	says(t, "a scan", err, fault.ErrMemory, where...)
 }
 
@@ -77,7 +77,7 @@ func TestLargePagesTakeTurns(t *testing.T) {
 			t.Errorf("%d threads: %v, %d rows", threads, err, s.Stats.RowsOut.Load())
 		}
 		rows := int64(0)
-		for r, err := range Map(t.Context(), Split(files, Shard{}), ReadOptions{Threads: threads}, pass) {
+		for r, err := range Map(t.Context(), Split(files, Shard{}), threads, nil, pass) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -291,7 +291,7 @@ func TestOpenStandardInput(t *testing.T) {
 		c.opts.Stdin, c.opts.Mem = strings.NewReader(c.content), checked(t)
 		f := open(t, c.opts, "-")[0]
 		rows := 0
-		for r, err := range Map(t.Context(), Split([]*File{f}, Shard{}), ReadOptions{}, pass) {
+		for r, err := range Map(t.Context(), Split([]*File{f}, Shard{}), 0, nil, pass) {
 			if err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}

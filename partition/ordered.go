@@ -21,18 +21,21 @@ type taskWork func(ctx context.Context, t task, emit func(arrow.Record) error) e
 // group and batch. The rows depend on the input alone. The size of the batches
 // also depends on [OpenOptions].InFlight and the number of workers.
 //
+// threads is the number of workers; 0 means GOMAXPROCS. columns returns the
+// top-level columns to read of a file, in order; nil, or a nil result, means all.
+//
 // Each worker holds a few batches. An error ends the sequence after everything
 // before it was yielded. When the consumer stops or ctx ends, all goroutines have
 // ended before Map returns.
-func Map(ctx context.Context, pieces []Piece, opts ReadOptions, newWork func() (Work, error)) iter.Seq2[Rows, error] {
+func Map(ctx context.Context, pieces []Piece, threads int, columns func(*File) ([]int, error), newWork func() (Work, error)) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
 		unmap := mapFew(pieces)
-		way := flightOf(InFlight(pieces)/forRecords, opts.Threads, func() int64 { return need(pieces, opts.Columns) })
+		way := flightOf(InFlight(pieces)/forRecords, threads, func() int64 { return need(pieces, columns) })
 		more := true
 		for r, err := range mapTasks(ctx, groupsOf(pieces), way, func() (taskWork, error) {
 			work, err := newWork()
 			return func(ctx context.Context, t task, emit func(arrow.Record) error) error {
-				return readGroup(ctx, pieces[t.piece], t.group, opts, way, work, emit)
+				return readGroup(ctx, pieces[t.piece], t.group, columns, way, work, emit)
 			}, err
 		}) {
 			if more = yield(r, err) && err == nil; !more {
@@ -46,15 +49,15 @@ func Map(ctx context.Context, pieces []Piece, opts ReadOptions, newWork func() (
 }
 
 // readGroup passes the records of a row group through work.
-func readGroup(ctx context.Context, p Piece, group int, opts ReadOptions, way flight, work Work, emit func(arrow.Record) error) error {
-	var columns []int
+func readGroup(ctx context.Context, p Piece, group int, columns func(*File) ([]int, error), way flight, work Work, emit func(arrow.Record) error) error {
+	var wanted []int
 	var err error
-	if opts.Columns != nil {
-		if columns, err = opts.Columns(p.File); err != nil {
+	if columns != nil {
+		if wanted, err = columns(p.File); err != nil {
 			return err
 		}
 	}
-	for rec, err := range way.table(p.File).Read(ctx, group, columns) {
+	for rec, err := range way.table(p.File).Read(ctx, group, wanted) {
 		if err != nil {
 			return err
 		}

@@ -50,9 +50,10 @@ type Output struct {
 	Stdout io.Writer
 	Store  storage.Storage // nil: the local file system
 	Format Format          // Parquet or ArrowFile; empty: from the name, else Parquet
-	// Compression is the compression of Parquet files. The zero value takes that of
-	// the first input.
-	Compression Compression
+	// Compression is the codec of Parquet files (snappy, zstd, gzip, brotli, lz4 for
+	// the format's LZ4_RAW, or none), and optionally its level, as in "zstd:3". Empty:
+	// the codec of the first input. See [CheckCompression].
+	Compression string
 	Result      string   // ResultCandidates or ResultExact
 	Filter      [32]byte // digest of the filter that was used; zero: none
 	// Run is what the output is made from. If nil, outputs have no identity, and
@@ -73,7 +74,7 @@ type Output struct {
 	// empty: [os.TempDir]. The output's bytes are the same.
 	Memory  int64
 	TempDir string
-	Mem     memory.Allocator
+	mem     memory.Allocator
 
 	pool  *parquet.Pool  // shared by all writers
 	owner *publish.Owner // see prepare
@@ -92,10 +93,8 @@ type Written struct {
 
 // WrittenFile is one file of an output.
 type WrittenFile struct {
-	Name  string // below the directory, or as given
-	Input string // Rel of the file that its rows come from; empty for a single file
-	Rows  int64
-	Bytes int64
+	Name string // below the directory, or as given
+	Rows int64
 }
 
 // Part becomes a separate file in a directory: the rows of one piece, or rows that
@@ -123,8 +122,8 @@ func (o *Output) fill() {
 	if o.Store == nil {
 		o.Store = storage.Local{}
 	}
-	if o.Mem == nil {
-		o.Mem = memory.DefaultAllocator
+	if o.mem == nil {
+		o.mem = memory.DefaultAllocator
 	}
 	if o.Format == "" {
 		o.Format = Parquet
@@ -250,7 +249,7 @@ func newNonce() (string, error) {
 
 // marker implements [publish.Owner].Marker.
 func (o Output) marker(ctx context.Context, name string) (marker string, table bool, err error) {
-	opts := OpenOptions{Store: o.Store, Mem: o.Mem}
+	opts := OpenOptions{Store: o.Store, Mem: o.mem}
 	opts.fill()
 	f, err := openObject(ctx, storage.Object{Name: name, Rel: path.Base(name)}, opts)
 	if err != nil {

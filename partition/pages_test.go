@@ -147,7 +147,7 @@ func copyTo(ctx context.Context, t testing.TB, opts ScanOptions, out Output, nam
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = out.WriteScan(ctx, s, Split(files, out.Shard), files)
+	_, err = out.WriteScan(ctx, s, Split(files, out.Shard), files, nil)
 	return s.Stats, err
 }
 

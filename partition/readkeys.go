@@ -13,23 +13,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// Sample restricts [ReadKeys] to a part of the keys that depends on the pieces
-// alone. The zero value reads all keys; Pages and Runs exclude each other.
-type Sample struct {
-	// Pages reads the first page of up to that many row groups, which are spread
-	// evenly over the pieces. Only keys of one column of a Parquet file are
-	// sampled; of other files nothing is read.
-	Pages int
-	// Runs reads that many runs of Rows consecutive rows each, spread at random
-	// over the pieces so that each row of a row group is equally likely to be
-	// read. A run that reaches the end of its row group continues at the row
-	// group's beginning. If the pieces have no more than Runs·Rows rows, each row
-	// group is one run, and all rows are read. The number of rows must be known
-	// beforehand; see [File.Rows].
-	Runs int
-	Rows int64
-}
-
 // KeyOptions says which keys [ReadKeys] reads.
 type KeyOptions struct {
 	// Key names the key columns as [key.ParseColumns] reads them.
@@ -44,22 +27,27 @@ type KeyOptions struct {
 	// may be skipped, so their keys are not passed on.
 	Filter *codec.Filter
 	// CountNulls reads skipped pages whose number of NULLs is unknown, so that
-	// [KeyStats].Nulls is exact.
+	// the number of NULLs is exact.
 	CountNulls bool
 	// Distinct passes on the keys of a dictionary once for each row group, with
 	// their number of rows in Times. Large row groups are divided, and each part
 	// counts separately. Entries without rows are passed on with zero rows.
 	Distinct bool
-	// Sample restricts the keys that are read.
-	Sample Sample
+	// FirstPages, if not 0, reads only the first page of up to that many row groups,
+	// which are spread evenly over the pieces. Only keys of one column of a Parquet
+	// file are sampled; of other files nothing is read.
+	FirstPages int
+	// Runs, if not 0, reads only that many runs of RunRows consecutive rows each,
+	// spread at random over the pieces so that each row of a row group is equally
+	// likely to be read. The sample depends on the pieces alone. A run that reaches
+	// the end of its row group continues at the row group's beginning. If the pieces
+	// have no more than Runs·RunRows rows, each row group is one run, and all rows
+	// are read. The number of rows must be known beforehand; see [File.Rows]. Runs
+	// and FirstPages exclude each other.
+	Runs    int
+	RunRows int64
 	// Threads is the number of workers; 0 means GOMAXPROCS.
 	Threads int
-}
-
-// KeyStats counts the rows of a ReadKeys call.
-type KeyStats struct {
-	Rows  int64 // read or skipped
-	Nulls int64 // of them, rows with a NULL in the key
 }
 
 // ReadKeys reads the keys of the pieces with several workers, and nothing else.
@@ -71,25 +59,28 @@ type KeyStats struct {
 // A key that is one column of a Parquet file, or of integers or strings in
 // text, is read without Arrow records. If several workers fail, the error of
 // the earliest row group is returned.
-func ReadKeys(ctx context.Context, pieces []Piece, o KeyOptions, newWork func() (func(*Keys) error, error)) (KeyStats, error) {
+//
+// rows is the number of rows that were read or skipped, and nulls that of the rows
+// among them that have a NULL in the key.
+func ReadKeys(ctx context.Context, pieces []Piece, o KeyOptions, newWork func() (func(*Keys) error, error)) (rows, nulls int64, err error) {
 	columns, err := key.ParseColumns(o.Key)
 	if err != nil {
-		return KeyStats{}, err
+		return 0, 0, err
 	}
 	if o.Filter != nil {
 		of, err := o.Filter.KeyOptions()
 		if err != nil {
-			return KeyStats{}, err
+			return 0, 0, err
 		}
 		o.Rule, o.Classes = of.Rule, of.Classes
 	}
 	tasks, err := o.tasks(pieces)
 	if err != nil {
-		return KeyStats{}, err
+		return 0, 0, err
 	}
 	way := flightOf(InFlight(pieces), o.Threads, func() int64 { return keyNeed(pieces, columns, o.Options) })
 	shared := &keyReading{options: o, columns: columns, way: way, parsers: parsersOf(tasks, way.workers)}
-	if o.Sample.Runs > 0 {
+	if o.Runs > 0 {
 		shared.rows = rowsOfPieces(pieces)
 	}
 	for _, err := range mapTasks(ctx, tasks, way, func() (taskWork, error) {
@@ -97,19 +88,19 @@ func ReadKeys(ctx context.Context, pieces []Piece, o KeyOptions, newWork func() 
 		return newKeyWorker(shared, work).read, err
 	}) {
 		if err != nil {
-			return KeyStats{}, err
+			return 0, 0, err
 		}
 	}
-	return KeyStats{Rows: shared.read.Load(), Nulls: shared.nulls.Load()}, nil
+	return shared.read.Load(), shared.nulls.Load(), nil
 }
 
 // tasks divides the work of reading the pieces.
 func (o *KeyOptions) tasks(pieces []Piece) ([]task, error) {
-	switch s := o.Sample; {
-	case s.Runs > 0:
-		return runsOf(pieces, s.Runs, s.Rows)
-	case s.Pages > 0:
-		return firstPagesOf(pieces, s.Pages), nil
+	switch {
+	case o.Runs > 0:
+		return runsOf(pieces, o.Runs, o.RunRows)
+	case o.FirstPages > 0:
+		return firstPagesOf(pieces, o.FirstPages), nil
 	case o.Distinct || o.Filter != nil:
 		return rowRangesOf(pieces), nil
 	}
@@ -195,7 +186,7 @@ func (w *keyWorker) read(ctx context.Context, t task, _ func(arrow.Record) error
 	}
 	read := w.leaf.values
 	switch {
-	case w.options.Sample.Pages > 0:
+	case w.options.FirstPages > 0:
 		read = w.leaf.firstPage
 	case w.options.Distinct:
 		read = w.leaf.entries
@@ -217,7 +208,7 @@ func (w *keyWorker) pass() error {
 }
 
 func (w *keyWorker) readRecords(ctx context.Context, f *File, t task) error {
-	if w.options.Sample.Pages > 0 {
+	if w.options.FirstPages > 0 {
 		return nil
 	}
 	if w.records == nil {
@@ -248,7 +239,7 @@ func parsersOf(tasks []task, threads int) int {
 
 // text passes on the keys of a text file.
 func (w *keyWorker) text(ctx context.Context, t *text.Table, column int) error {
-	if w.options.Sample.Pages > 0 {
+	if w.options.FirstPages > 0 {
 		return nil
 	}
 	kind := t.Kind(column)

@@ -60,7 +60,7 @@ func TestLargeRecordBatch(t *testing.T) {
 	}
 	most := 0
 	o := KeyOptions{Key: "user.id", IDs: true, Threads: 1}
-	_, err := ReadKeys(t.Context(), Split(files, Shard{}), o, func() (func(*Keys) error, error) {
+	_, _, err := ReadKeys(t.Context(), Split(files, Shard{}), o, func() (func(*Keys) error, error) {
 		return func(k *Keys) error {
 			most = max(most, k.Batch.Len)
 			return nil

@@ -74,8 +74,8 @@ func (g *given) file(name string, opts RecordsOptions) *File {
 
 // rowsRead reads all rows of the files with Map.
 func rowsRead(ctx context.Context, columns []int, files ...*File) (rows []string, err error) {
-	opts := ReadOptions{Threads: 3, Columns: func(*File) ([]int, error) { return columns, nil }}
-	for r, err := range Map(ctx, Split(files, Shard{}), opts, pass) {
+	wanted := func(*File) ([]int, error) { return columns, nil }
+	for r, err := range Map(ctx, Split(files, Shard{}), 3, wanted, pass) {
 		if err != nil {
 			return rows, err
 		}
@@ -226,7 +226,7 @@ func TestRecordsStop(t *testing.T) {
 		if at == 0 {
 			cancel(errEnough)
 		}
-		for r, err := range Map(ctx, Split([]*File{f}, Shard{}), ReadOptions{}, pass) {
+		for r, err := range Map(ctx, Split([]*File{f}, Shard{}), 0, nil, pass) {
 			if last = err; err != nil {
 				break
 			}
@@ -309,7 +309,7 @@ func TestRecordsScan(t *testing.T) {
 		if err := out.Check(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		w, err := out.WriteScan(t.Context(), s, Split(mine, Shard{}), mine)
+		w, err := out.WriteScan(t.Context(), s, Split(mine, Shard{}), mine, nil)
 		if err != nil || w.Rows != 4*n/1000 {
 			t.Errorf("%s: %v, %d rows", name, err, w.Rows)
 		}
@@ -349,7 +349,7 @@ func TestRecordsKeys(t *testing.T) {
 	file := write(t, filepath.Join(t.TempDir(), "k.parquet"), 1000, made())
 	g := &given{make: []func() arrow.Record{made}}
 	sums := func(f *File) (rows, sum uint64) {
-		_, err := ReadKeys(t.Context(), Split([]*File{f}, Shard{}), KeyOptions{Key: "k", Threads: 1}, func() (func(*Keys) error, error) {
+		_, _, err := ReadKeys(t.Context(), Split([]*File{f}, Shard{}), KeyOptions{Key: "k", Threads: 1}, func() (func(*Keys) error, error) {
 			return func(k *Keys) error {
 				rows += uint64(k.Batch.Len)
 				values, _ := k.Batch.Ints()

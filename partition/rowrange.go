@@ -123,7 +123,7 @@ func rowsOfPieces(pieces []Piece) (total int64) {
 	return total
 }
 
-// runsOf returns the runs of a sample; see [Sample].
+// runsOf returns the runs of a sample; see [KeyOptions.Runs].
 //
 // The rows, in order, are divided into n parts of equal size. In each part a row is
 // chosen at random as the beginning of a run. Because a run continues at the

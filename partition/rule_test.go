@@ -503,14 +503,14 @@ func TestRuleOfIDs(t *testing.T) {
 		files[0].CheckIDs(paths, key.Options{Rule: key.UUID}) // as a plan does
 		work := func() (func(*Keys) error, error) { return func(*Keys) error { return nil }, nil }
 		o := KeyOptions{Key: c.column, Options: key.Options{Rule: key.UUID}, IDs: true, Threads: 1}
-		_, err = ReadKeys(t.Context(), Split(files, Shard{}), o, work)
+		_, _, err = ReadKeys(t.Context(), Split(files, Shard{}), o, work)
 		says(t, c.name, err, fault.ErrMismatch, c.words...)
 		if err != nil && (strings.Contains(err.Error(), "secret") || strings.Count(err.Error(), c.name) != 1) {
 			t.Errorf("%v", err)
 		}
 		files = open(t, OpenOptions{Text: true, Column: "k", Types: map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int64}}, c.name)
 		o.Rule = key.Trim
-		if _, err := ReadKeys(t.Context(), Split(files, Shard{}), o, work); err != nil {
+		if _, _, err := ReadKeys(t.Context(), Split(files, Shard{}), o, work); err != nil {
 			t.Errorf("%s: only trimmed: %v", c.name, err)
 		}
 	}

@@ -113,8 +113,8 @@ func TestReadKeysOfRuns(t *testing.T) {
 				seen := make([]int, len(runs))
 				shares := make([]float64, len(runs))
 				var mu sync.Mutex
-				o := KeyOptions{Key: column, Sample: Sample{Runs: n, Rows: 100}, Threads: 3}
-				stats, err := ReadKeys(t.Context(), pieces, o, func() (func(*Keys) error, error) {
+				o := KeyOptions{Key: column, Runs: n, RunRows: 100, Threads: 3}
+				rows, _, err := ReadKeys(t.Context(), pieces, o, func() (func(*Keys) error, error) {
 					return func(k *Keys) error {
 						mu.Lock()
 						defer mu.Unlock()
@@ -147,8 +147,8 @@ func TestReadKeysOfRuns(t *testing.T) {
 					}
 					all, read = all+shares[i], read+int64(len(picked))
 				}
-				if math.Abs(all-1) > 1e-9 || stats.Rows != read {
-					t.Errorf("%s, key %s: shares add up to %v, %d rows of %d", ending, column, all, stats.Rows, read)
+				if math.Abs(all-1) > 1e-9 || rows != read {
+					t.Errorf("%s, key %s: shares add up to %v, %d rows of %d", ending, column, all, rows, read)
 				}
 			}
 		}

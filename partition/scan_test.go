@@ -384,6 +384,6 @@ func TestNoColumns(t *testing.T) {
 	}
 	equal(t, "rows", rows, 3)
 	out := Output{Name: filepath.Join(t.TempDir(), "out.parquet")}
-	_, err = out.WriteScan(t.Context(), s, Split(f, Shard{}), f)
+	_, err = out.WriteScan(t.Context(), s, Split(f, Shard{}), f, nil)
 	says(t, "no columns", err, nil, "no column is named")
 }

@@ -41,7 +41,7 @@ func (w *scanWorker) group(ctx context.Context, p Piece, group int, emit func(ar
 		work := func(p Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 			return w.work(p, group, rec, emit)
 		}
-		return readGroup(ctx, p, group, ReadOptions{Columns: s.readColumns}, w.way, work, emit)
+		return readGroup(ctx, p, group, s.readColumns, w.way, work, emit)
 	}
 	if w.keysFile != p.File {
 		k, err := newKeyScan(s, p.File, w.buf, w.checks)

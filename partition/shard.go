@@ -42,7 +42,7 @@ type Piece struct {
 func (p Piece) contains(q Piece) bool { return q.File == p.File && p.Lo <= q.Lo && q.Hi <= p.Hi }
 
 // Whole reports whether the piece is all of its file.
-func (p Piece) Whole() bool { return p.Lo == 0 && p.Hi == p.File.NumGroups() }
+func (p Piece) whole() bool { return p.Lo == 0 && p.Hi == p.File.NumGroups() }
 
 // Split returns the pieces of the files that belong to the shard. It divides the
 // row groups of all files, in order, among the workers by bytes. Every row group

@@ -72,7 +72,7 @@ func TestSplitKeepsTheOrder(t *testing.T) {
 	files := fakeFiles(rand.New(rand.NewPCG(3, 4)), 9, 1000)
 	var whole []string
 	for _, p := range Split(files, Shard{}) {
-		if !p.Whole() {
+		if !p.whole() {
 			t.Errorf("%s is cut where there is one worker", p.File.Name)
 		}
 		for g := p.Lo; g < p.Hi; g++ {

@@ -35,7 +35,7 @@ func scanIn(t *testing.T, s storage.Storage, out Output, ids ...int64) (Written,
 	if err != nil {
 		t.Fatal(err)
 	}
-	return out.WriteScan(t.Context(), scanner, Split(files, Shard{}), files)
+	return out.WriteScan(t.Context(), scanner, Split(files, Shard{}), files, nil)
 }
 
 // TestStorageInMemory: inputs and outputs, including directories with their manifests,
@@ -92,7 +92,7 @@ func TestStorageChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Output{Name: "out.parquet", Store: s}.WriteScan(t.Context(), scanner, Split(files, Shard{}), files)
+	_, err = Output{Name: "out.parquet", Store: s}.WriteScan(t.Context(), scanner, Split(files, Shard{}), files, nil)
 	says(t, "an object that changed", err, storage.ErrChanged, "in/y=1/c.parquet")
 	if _, ok := s.Get("out.parquet"); ok {
 		t.Error("there is an output")

@@ -49,7 +49,7 @@ func (o Output) writeDir(ctx context.Context, parts []Part, rows iter.Seq2[Rows,
 		return w, err
 	}
 	for _, f := range done {
-		w.Files = append(w.Files, WrittenFile{Name: f.Name, Input: f.Input, Rows: f.Rows, Bytes: f.Bytes})
+		w.Files = append(w.Files, WrittenFile{Name: f.Name, Rows: f.Rows})
 		w.Rows, w.Bytes = w.Rows+f.Rows, w.Bytes+f.Bytes
 	}
 	w.Notes = notes
@@ -137,7 +137,7 @@ func (o Output) fileName(p Part) string {
 	if ext := path.Ext(stem); byName(ext) != "" { // not the .2001 of log.2001
 		stem = strings.TrimSuffix(stem, ext)
 	}
-	if !p.Piece.Whole() {
+	if !p.Piece.whole() {
 		stem += fmt.Sprintf(".groups-%05d-%05d", p.Piece.Lo, p.Piece.Hi-1)
 	}
 	return stem + o.extension()

@@ -57,21 +57,23 @@ func (o Output) newRecordWriter(dst io.Writer, schema *arrow.Schema, in *File) (
 	if in != nil && schema == in.Schema() { // all columns of the file, unchanged
 		stored = in.storedSchema()
 	}
-	schema = withoutKeys(schema, MetaResult, MetaFilter, metaRun) // the input may itself be an output
+	schema = take.WithoutKeys(schema, MetaResult, MetaFilter, metaRun) // the input may itself be an output
 	switch o.Format {
 	case Parquet:
-		c := o.compression(in)
+		c, err := o.compression(in)
+		if err != nil {
+			return nil, err
+		}
 		if stored == "" && in != nil {
-			var err error
 			if stored, err = arrowparquet.EncodeSchema(in.coded(schema)); err != nil {
 				return nil, err
 			}
 		}
-		return arrowparquet.NewParquetWriter(dst, schema, arrowparquet.WriterOptions{Codec: c.Codec, Level: c.Level, Metadata: md, StoredSchema: stored, Pool: o.pool})
+		return arrowparquet.NewParquetWriter(dst, schema, arrowparquet.WriterOptions{Codec: c.codec, Level: c.level, Metadata: md, StoredSchema: stored, Pool: o.pool})
 	case ArrowFile:
-		return arrowipc.NewFileWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.Mem})
+		return arrowipc.NewFileWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.mem})
 	case ArrowStream:
-		return arrowipc.NewStreamWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.Mem})
+		return arrowipc.NewStreamWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.mem})
 	}
 	return nil, fault.Unsupported(fault.At{File: o.Name}, "writing %s files", o.Format)
 }
@@ -174,7 +176,7 @@ func (o Output) writeFile(ctx context.Context, parts []Part, rows iter.Seq2[Rows
 	if err := o.owner.Commit(ctx, o.Name, file, o.Force); err != nil {
 		return Written{}, err
 	}
-	return Written{Files: []WrittenFile{{Name: o.Name, Rows: n, Bytes: size}}, Rows: n, Bytes: size}, nil
+	return Written{Files: []WrittenFile{{Name: o.Name, Rows: n}}, Rows: n, Bytes: size}, nil
 }
 
 // plain replaces dictionaries by their values: an Arrow file has one dictionary per
@@ -184,7 +186,7 @@ func (o Output) plain(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
 		for r, err := range rows {
 			if err == nil {
 				rec := r.Record
-				r.Record, err = take.PlainRecord(o.Mem, rec)
+				r.Record, err = take.PlainRecord(o.mem, rec)
 				rec.Release()
 			}
 			if !yield(r, err) {
@@ -195,15 +197,19 @@ func (o Output) plain(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
 }
 
 // compression returns the compression for files whose rows come from in.
-func (o Output) compression(in *File) Compression {
-	if o.Compression.Codec != "" {
-		return o.Compression
+func (o Output) compression(in *File) (compression, error) {
+	if o.Compression != "" {
+		c, err := parseCompression(o.Compression)
+		if err != nil {
+			return c, fault.Unsupported(fault.At{File: o.Name}, "%v", err)
+		}
+		return c, nil
 	}
-	c := Compression{Codec: "zstd"} // for inputs in another format, or in a codec that cannot be written
+	c := compression{codec: "zstd"} // for inputs in another format, or in a codec that cannot be written
 	if in != nil {
 		if _, ok := codecs[in.Codec()]; ok {
-			c.Codec = in.Codec()
+			c.codec = in.Codec()
 		}
 	}
-	return c
+	return c, nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
 // planPages sets the pageSource of the parts whose rows can be copied as pages. For
@@ -53,12 +54,12 @@ func (o Output) newPageSource(s *Scanner, piece Piece, all *unified) (*pageSourc
 	}
 	src.leaves = proj.Leaves
 	src.measure()
-	compression, err := o.compression(piece.File).ofPages()
+	compression, err := o.compression(piece.File)
 	if err != nil {
 		return nil, err
 	}
 	src.layout, err = parquet.NewWriter(src.sink, proj.Schema, proj.Orders, parquet.WriterOptions{
-		Compression: compression, KeyValue: o.keyValues(f, reshaped), Pool: o.pool,
+		Compression: compression.ofPages(), KeyValue: o.keyValues(f, reshaped), Pool: o.pool,
 	})
 	return src, err
 }
@@ -68,7 +69,7 @@ func (o Output) newPageSource(s *Scanner, piece Piece, all *unified) (*pageSourc
 func (o Output) keyValues(f *parquet.File, reshaped bool) []parquet.KeyValue {
 	drop := []string{MetaResult, MetaFilter, metaRun} // if the input is itself an output
 	if reshaped {
-		drop = append(drop, describing...)
+		drop = append(drop, take.Describing...)
 	}
 	var kv []parquet.KeyValue
 	for _, e := range f.Metadata.KeyValueMetadata {

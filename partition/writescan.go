@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,38 +9,50 @@ import (
 	"slices"
 )
 
-// WriteScan writes the rows of the pieces that pass the scanner: it calls
-// [Output.OpenScan], Scan once, and Close.
-func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (Written, error) {
-	w, err := o.OpenScan(ctx, s, pieces, logs)
+// WriteScan writes the rows of the pieces that pass the scanner. Parquet files that
+// become Parquet files are copied page by page; others are written as Arrow records.
+// logs are all files of the log, from which the output takes its schema if the
+// shard has none of them.
+//
+// If scans is not nil, the rows come from several scans instead: WriteScan calls
+// scans once, which calls scan with each scanner and its pieces, in ascending order.
+// Each of these is one of pieces or a part of one, and the scanners keep the same
+// columns as s. Nothing of a single file is visible before scans returns nil; its
+// error is WriteScan's.
+func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File, scans func(scan func(*Scanner, []Piece) error) error) (Written, error) {
+	w, err := o.openScan(ctx, s, pieces, logs)
 	if err != nil {
 		return Written{}, err
 	}
-	defer w.Abort()
-	if err := w.Scan(ctx, s, pieces); err != nil {
+	defer w.abort()
+	var failed error // of a scan, whatever scans returns
+	scan := func(s *Scanner, pieces []Piece) error {
+		failed = cmp.Or(failed, w.scan(ctx, s, pieces))
+		return failed
+	}
+	if scans == nil {
+		err = scan(s, pieces)
+	} else {
+		err = scans(scan)
+	}
+	if err = cmp.Or(err, failed); err != nil {
 		return Written{}, err
 	}
-	return w.Close()
+	return w.close()
 }
 
-// ScanWriter is an output that is open for scans. It must not be used concurrently,
-// and must be ended with Close or Abort.
-type ScanWriter struct {
+// scanWriter is an output that is open for scans. It must not be used concurrently,
+// and must be ended with close or abort.
+type scanWriter struct {
 	scanner *Scanner // determines columns and schema
 	parts   []Part
 	rows    *rowWriter
 	end     func() error // releases what the writers share
 }
 
-// OpenScan opens the output for the rows of the pieces that pass in one or several
-// scans. Parquet files that become Parquet files are copied page by page; others
-// are written as Arrow records. s determines the columns to keep. logs are all
-// files of the log, which give their schema to the output of a shard that has none
-// of them.
-//
-// Nothing of a single file is visible before Close. ctx must stay valid until the
-// ScanWriter has ended.
-func (o Output) OpenScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (*ScanWriter, error) {
+// openScan opens the output for the rows of the pieces. ctx bounds the whole life of
+// the scanWriter.
+func (o Output) openScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (*scanWriter, error) {
 	if s.opts.Columns != nil && len(s.opts.Columns) == 0 {
 		return nil, errors.New("no column is named for the output (name some, or leave Columns nil for all)")
 	}
@@ -47,7 +60,7 @@ func (o Output) OpenScan(ctx context.Context, s *Scanner, pieces []Piece, logs [
 		return nil, err
 	}
 	end := o.begin()
-	w, err := o.openScan(ctx, s, pieces, logs)
+	w, err := o.beginScan(ctx, s, pieces, logs)
 	if err != nil {
 		return nil, errors.Join(err, end())
 	}
@@ -55,8 +68,8 @@ func (o Output) OpenScan(ctx context.Context, s *Scanner, pieces []Piece, logs [
 	return w, nil
 }
 
-// openScan is OpenScan for an output on which begin was called.
-func (o Output) openScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (*ScanWriter, error) {
+// beginScan is openScan for an output on which begin was called.
+func (o Output) beginScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (*scanWriter, error) {
 	all, err := o.unified(ctx, &s.opts, logs)
 	if err != nil {
 		return nil, err
@@ -64,7 +77,7 @@ func (o Output) openScan(ctx context.Context, s *Scanner, pieces []Piece, logs [
 	if len(pieces) == 0 && !o.IsDir(ctx) {
 		pieces = []Piece{{File: logs[0]}} // for its schema, without rows
 	}
-	w := &ScanWriter{scanner: s}
+	w := &scanWriter{scanner: s}
 	if w.parts, err = s.parts(pieces, all == nil); err != nil {
 		return nil, err
 	}
@@ -80,11 +93,11 @@ func (o Output) openScan(ctx context.Context, s *Scanner, pieces []Piece, logs [
 	return w, err
 }
 
-// Scan writes the rows of the pieces that pass the scanner, after those that were
-// written before. Each piece must be one of those of OpenScan or a part of one;
+// scan writes the rows of the pieces that pass the scanner, after those that were
+// written before. Each piece must be one of those of openScan or a part of one;
 // they must come in ascending order, and the scanner must keep the same columns.
-// After an error the ScanWriter must be aborted.
-func (w *ScanWriter) Scan(ctx context.Context, s *Scanner, pieces []Piece) error {
+// After an error the scanWriter must be aborted.
+func (w *scanWriter) scan(ctx context.Context, s *Scanner, pieces []Piece) error {
 	if !slices.Equal(s.opts.Columns, w.scanner.opts.Columns) || s.opts.IgnoreCase != w.scanner.opts.IgnoreCase {
 		return errors.New("a scan that keeps other columns than the output was opened for (give all scanners the same Columns)")
 	}
@@ -107,7 +120,7 @@ func (w *ScanWriter) Scan(ctx context.Context, s *Scanner, pieces []Piece) error
 
 // narrowed returns a part of the output for each piece, and the index of the part
 // that it belongs to.
-func (w *ScanWriter) narrowed(pieces []Piece) (parts []Part, of []int, err error) {
+func (w *scanWriter) narrowed(pieces []Piece) (parts []Part, of []int, err error) {
 	for _, p := range pieces {
 		i := slices.IndexFunc(w.parts, func(q Part) bool { return q.Piece.contains(p) })
 		if i < 0 {
@@ -125,19 +138,19 @@ func (w *ScanWriter) narrowed(pieces []Piece) (parts []Part, of []int, err error
 	return parts, of, nil
 }
 
-// Close makes the output visible and returns what was written.
-func (w *ScanWriter) Close() (Written, error) {
+// close makes the output visible and returns what was written.
+func (w *scanWriter) close() (Written, error) {
 	written, err := w.rows.finish()
 	return written, errors.Join(err, w.shut())
 }
 
-// Abort discards what was written. After Close it does nothing.
-func (w *ScanWriter) Abort() {
+// abort discards what was written. After close it does nothing.
+func (w *scanWriter) abort() {
 	w.rows.stop()
 	_ = w.shut() // its rows are not needed
 }
 
-func (w *ScanWriter) shut() error {
+func (w *scanWriter) shut() error {
 	end := w.end
 	w.end = func() error { return nil }
 	return end()

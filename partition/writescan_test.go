@@ -24,23 +24,20 @@ func scanInParts(t *testing.T, rng *rand.Rand, threads int, out Output, matchOf 
 		return s
 	}
 	out.Result = ResultExact
-	w, err := out.OpenScan(ctx, scanner(matchOf(pieces[0])), pieces, files)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Abort()
-	for _, p := range pieces {
-		for g := p.Lo; g < p.Hi; {
-			one := Piece{File: p.File, Lo: g, Hi: g + 1 + rng.IntN(p.Hi-g)}
-			s := scanner(matchOf(one))
-			if err := w.Scan(ctx, s, []Piece{one}); err != nil {
-				t.Fatal(err)
+	written, err := out.WriteScan(ctx, scanner(matchOf(pieces[0])), pieces, files, func(scan func(*Scanner, []Piece) error) error {
+		for _, p := range pieces {
+			for g := p.Lo; g < p.Hi; {
+				one := Piece{File: p.File, Lo: g, Hi: g + 1 + rng.IntN(p.Hi-g)}
+				s := scanner(matchOf(one))
+				if err := scan(s, []Piece{one}); err != nil {
+					return err
+				}
+				rowsIn, rowsOut = rowsIn+s.Stats.RowsIn.Load(), rowsOut+s.Stats.RowsOut.Load()
+				g = one.Hi
 			}
-			rowsIn, rowsOut = rowsIn+s.Stats.RowsIn.Load(), rowsOut+s.Stats.RowsOut.Load()
-			g = one.Hi
 		}
-	}
-	written, err := w.Close()
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,32 +121,34 @@ func TestScanOutside(t *testing.T) {
 		return s
 	}
 	for _, name := range []string{"out.parquet", "parts/"} {
-		for _, how := range []string{"outside", "columns", "aborted", "canceled"} {
+		for _, how := range []string{"outside", "columns", "aborted", "canceled", "ignored"} {
 			ctx, cancel := context.WithCancel(t.Context())
-			w, err := Output{Name: dir + "/" + name, Result: ResultExact}.OpenScan(ctx, scanner(), pieces, files)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p := pieces[0]
-			switch how {
-			case "outside":
-				p.Hi++
-				err = w.Scan(ctx, scanner(), []Piece{p})
-			case "columns":
-				err = w.Scan(ctx, scanner("id"), pieces)
-			case "canceled":
-				cancel()
-				err = w.Scan(ctx, scanner(), pieces)
-			default:
-				if err := w.Scan(ctx, scanner(), pieces); err != nil {
+			opened := false
+			_, err := Output{Name: dir + "/" + name, Result: ResultExact}.WriteScan(ctx, scanner(), pieces, files, func(scan func(*Scanner, []Piece) error) error {
+				opened = true
+				p := pieces[0]
+				switch how {
+				case "outside":
+					p.Hi++
+					return scan(scanner(), []Piece{p})
+				case "ignored":
+					p.Hi++
+					_ = scan(scanner(), []Piece{p})
+					return nil
+				case "columns":
+					return scan(scanner("id"), pieces)
+				case "canceled":
+					cancel()
+					return scan(scanner(), pieces)
+				}
+				if err := scan(scanner(), pieces); err != nil {
 					t.Fatal(err)
 				}
-				err = errAborted
+				return errAborted
+			})
+			if err == nil || !opened {
+				t.Errorf("%s, %s: %v, opened: %v", name, how, err, opened)
 			}
-			if err == nil {
-				t.Errorf("%s, %s: no error", name, how)
-			}
-			w.Abort()
 			cancel()
 			if left, _ := filepath.Glob(filepath.Join(dir, "*out*")); len(left) > 0 {
 				t.Errorf("%s, %s: left %v", name, how, left)
