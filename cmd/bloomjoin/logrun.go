@@ -115,8 +115,8 @@ func (r *logRun) showProgress(what string) (add func(int64)) {
 // pieces returns what this worker reads of the log.
 func (r *logRun) pieces() []partition.Piece { return partition.Split(r.files, r.shard) }
 
-// finishedBefore reports whether this very run has written its output before. It
-// then has reported so. An output that may not be replaced is an error. options
+// finishedBefore reports whether the same run has written its output before, and
+// if so, reports it. An output that may not be replaced is an error. options
 // identify the run, with the inputs.
 func (r *logRun) finishedBefore(ctx context.Context, options []string) (bool, error) {
 	if r.count {

@@ -14,8 +14,8 @@ type claim struct {
 }
 
 // summary returns what _SUCCESS says of the directory, or why there cannot be
-// one. waits is true if the only reason is that workers of this very run have not
-// finished.
+// one. waits is true if the only reason is that other workers of this run have
+// not finished.
 func (d *Dir) summary(ctx context.Context, l *listing) (sum *Manifest, lack string, waits bool, err error) {
 	sum, lack, waits = d.finished(l)
 	if lack != "" {
@@ -76,8 +76,8 @@ func (d *Dir) finished(l *listing) (sum *Manifest, lack string, waits bool) {
 	return sum, "", false
 }
 
-// settle adds a file to the summary as the first claim describes it that is
-// true. If none is, it returns what is wrong with the first.
+// settle adds a file to the summary, as described by the first claim that is true
+// of it. If none is, it returns what is wrong with the first one.
 func (d *Dir) settle(ctx context.Context, l *listing, sum *Manifest, claims []claim) (trouble string, err error) {
 	for i, c := range claims {
 		now, err := d.trouble(ctx, l, c.m, c.f)
