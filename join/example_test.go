@@ -15,7 +15,7 @@ import (
 
 const flights = "../testdata/flights/"
 
-// A join in one go: the filter is built on the way.
+// A join in one call, which builds its own filter.
 func Example() {
 	if err := flightsFromTexas(context.Background()); err != nil {
 		fmt.Println(err)
@@ -52,8 +52,8 @@ func flightsFromTexas(ctx context.Context) error {
 	return nil
 }
 
-// The steps one by one, as a pipeline takes them on many machines: partial
-// filters, one merged filter, a scan of one partition, files of candidates.
+// The steps of a pipeline on several machines: partial filters, the merged filter, a
+// scan of one partition, files of candidates.
 func Example_pipeline() {
 	dir, err := os.MkdirTemp("", "bloomjoin")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// TestPlanSmall: of a small log all rows are looked at, and the plan is exact.
+// TestPlanSmall: of a small log all rows are read, and the plan is exact.
 func TestPlanSmall(t *testing.T) {
 	log := writeTable(t, table(t,
 		column{name: "k", dt: arrow.PrimitiveTypes.Int64, values: []string{"1", "2", "2", "NULL", "-3", "9"}},
@@ -46,8 +46,7 @@ func TestPlanSmall(t *testing.T) {
 	}
 }
 
-// TestPlanReadsNothing: where footers tell which strategy is best, no page is
-// read.
+// TestPlanReadsNothing: if the footers determine the best strategy, no page is read.
 func TestPlanReadsNothing(t *testing.T) {
 	var k []string
 	for i := range 20000 {
@@ -84,8 +83,8 @@ func TestPlanReadsNothing(t *testing.T) {
 	}
 }
 
-// TestPlanJSON: a plan's JSON has every figure that docs/plan.md names, and agrees
-// with its fields.
+// TestPlanJSON: the JSON of a plan has every figure that docs/plan.md names, and agrees
+// with the fields.
 func TestPlanJSON(t *testing.T) {
 	k := column{name: "k", dt: arrow.PrimitiveTypes.Int64, values: []string{"1", "2", "2", "9"}}
 	log := open(t, partition.OpenOptions{}, writeTable(t, table(t, k), 1, 4, partition.Parquet))

@@ -39,7 +39,7 @@ type Keys struct {
 // as long as the Keys are. It returns an error if the filter can no longer be read.
 func (k *Keys) Probe() ([]uint32, error) {
 	k.hits = k.hits[:0]
-	if k.filter == nil || k.filter.Kind() == 0 {
+	if k.filter == nil {
 		for i := range k.Batch.Rows {
 			k.hits = append(k.hits, uint32(i))
 		}

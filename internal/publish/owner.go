@@ -5,6 +5,11 @@
 // file becomes visible whole or not at all, never in place of a file of another
 // run unless that is forced, and a directory has a _SUCCESS only while
 // everything that its manifests list is there and whole.
+//
+// An [Owner] is a worker that writes, to a single file or to a [Dir]. Dir.Check
+// (check.go) decides before the work what may be written; a [Writer] (writer.go)
+// then publishes files and the worker's [Manifest] (manifest.go); succeed
+// (success.go) writes _SUCCESS for the worker that finishes last.
 package publish
 
 import (

@@ -1,5 +1,9 @@
-// Package shuffle joins keys of a log with IDs that exceed the memory, through disk: see
-// [Shuffle]. It knows row groups by number only, and reads no input.
+// Package shuffle joins keys of a log with IDs that exceed the memory, through disk:
+// see [Shuffle]. It knows row groups by number only, and reads no input.
+//
+// entries.go writes keys to disk and rowspill.go the rows of IDs; exchange.go finds
+// the IDs that each piece of the log needs, with the log's keys of one bucket in
+// memory (keysets.go); source.go reads the IDs of consecutive pieces back.
 package shuffle
 
 import (
