@@ -178,7 +178,7 @@ func ExampleJoin() {
 	// 1533 flights from Houston
 }
 
-// The flights from Texas, exactly, in a directory with a file for each of theirs.
+// The flights from Texas, exactly, in a directory with a file for each log file.
 func ExampleJoinFiles() {
 	dir, remove := temporary("texas/")
 	defer remove()

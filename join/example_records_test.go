@@ -160,8 +160,8 @@ func Example_cancellation() {
 		last = err
 	}
 	fmt.Println("ended by the context:", errors.Is(last, enough))
-	fmt.Println("the source was told so:", ended)
+	fmt.Println("the pass over the log has ended:", ended)
 	// Output:
 	// ended by the context: true
-	// the source was told so: true
+	// the pass over the log has ended: true
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// everyRow yields the answer's rows for all log rows, with and without an ID.
-func (p *pass) everyRow(ctx context.Context) iter.Seq2[partition.Rows, error] {
+// allRows yields the answer's rows for all log rows, with and without an ID.
+func (p *pass) allRows(ctx context.Context) iter.Seq2[partition.Rows, error] {
 	return func(yield func(partition.Rows, error) bool) {
 		for r, err := range p.held.each(ctx, p.pieces) {
 			if err != nil {

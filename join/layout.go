@@ -12,8 +12,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// answer describes the rows that a join returns: their columns, and how they come
-// about. It is immutable.
+// answer describes the rows that a join returns: their columns, and where each
+// comes from. It is immutable.
 type answer struct {
 	typ    Type
 	opts   *Options

@@ -121,8 +121,8 @@ func (t *task) estimate(ctx context.Context, p *plan.Plan, s *plan.Sizes, o plan
 	return nil
 }
 
-// sample reads the keys of runs of rows of one side, where values that are no keys
-// count as NULL. ok is false if the number of rows is not known beforehand.
+// sample reads the keys of runs of rows of one side, where values that cannot be
+// keys count as NULL. ok is false if the number of rows is not known beforehand.
 func (t *task) sample(ctx context.Context, pieces []partition.Piece, columns string, runs, rows int) (s *plan.Sample, ok bool, err error) {
 	var total int64
 	groups := 0

@@ -10,8 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// However a context ends, and whatever cause it is given, the error is the
-// context's.
+// However a context ends, and whatever its cause, the error wraps the context's error.
 func TestEndOfContext(t *testing.T) {
 	dir := t.TempDir()
 	rec := func() arrow.Record {

@@ -14,9 +14,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// ReadKeys hands on the same keys as often, with their rows, as the writer put
-// into the file, whatever the format and the shape of the key, one by one or by
-// dictionary, with and without a filter, which drops no member.
+// ReadKeys passes on the keys that the writer stored, with their rows and multiplicity,
+// for every format and shape of the key, by value or by dictionary, and with a filter
+// at least all members.
 func TestReadKeys(t *testing.T) {
 	const rows, groupRows = 4000, 900
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -111,15 +111,14 @@ func TestReadKeys(t *testing.T) {
 	}
 }
 
-// integerKey is an integer as a batch appends it.
+// integerKey returns an integer in the form in which a batch has it.
 func integerKey(v int64) string {
 	var b key.Batch
 	b.SetInts([]byte{byte(v), byte(v >> 8), 0, 0, 0, 0, 0, 0}, 1, 8, true)
 	return string(b.Append(nil, 0))
 }
 
-// A panic of the caller's function, and its errors, come back as errors of the
-// earliest row group.
+// A panic or error of the caller's function becomes an error of the earliest row group.
 func TestReadKeysFails(t *testing.T) {
 	name := write(t, filepath.Join(t.TempDir(), "log.parquet"), 10, record(t, memory.DefaultAllocator, col{"id", numbers(200, func(i int) int64 { return int64(i) })}))
 	pieces := Split(open(t, OpenOptions{}, name), Shard{})

@@ -15,8 +15,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// keysOf reads a key by ReadKeys: each key, how many rows there were, and how
-// many of them without a key.
+// keysOf reads a key with ReadKeys: each key, the number of rows, and the number of
+// rows without a key.
 func keysOf(t *testing.T, files []*File, column string) (all []string, rows, null int, err error) {
 	t.Helper()
 	var mu sync.Mutex
@@ -39,7 +39,7 @@ func keysOf(t *testing.T, files []*File, column string) (all []string, rows, nul
 	return all, rows, null, err
 }
 
-// keysByRecords is keysOf by way of records.
+// keysByRecords is keysOf via Arrow records.
 func keysByRecords(t *testing.T, files []*File, column string) (all []string, rows, null int, err error) {
 	t.Helper()
 	paths, err := key.ParseColumns(column)
@@ -67,9 +67,9 @@ func keysByRecords(t *testing.T, files []*File, column string) (all []string, ro
 	return all, rows, null, nil
 }
 
-// Keys of text are the same whether their lines are parsed straight into keys
-// or by way of records; those of several columns, and of other types, go by
-// records in any case.
+// Keys of text are the same whether lines are parsed directly into keys or into
+// records. Keys of several columns, or of other types than integers and strings, always
+// use records.
 func TestTextKeys(t *testing.T) {
 	dir := t.TempDir()
 	var csv, tsv, lines, json strings.Builder
@@ -112,7 +112,7 @@ func TestTextKeys(t *testing.T) {
 	}
 }
 
-// An error of the work, of the text, and of the context end the reading.
+// Errors of the work, of the text and of the context end the reading.
 func TestTextKeysEnd(t *testing.T) {
 	path := put(t, t.TempDir()+"/a.txt", strings.Repeat("1\n", 200_000)+"x\n")
 	files := open(t, OpenOptions{Text: true, Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}}, path)

@@ -14,7 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 )
 
-// pass hands on what comes.
+// pass passes records on unchanged.
 func pass() (Work, error) {
 	return func(_ Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 		rec.Retain()
@@ -27,7 +27,7 @@ type columnsOf func(*File) ([]int, error)
 
 func value(rec arrow.Record) int64 { return rec.Column(0).(*array.Int64).Value(0) }
 
-// some makes a file with so many groups of so many batches.
+// some makes a file with the given number of row groups and batches.
 func some(mem *fakeTable, groups, batches int) *File {
 	f := fakeFile("some")
 	for range groups {
@@ -37,8 +37,8 @@ func some(mem *fakeTable, groups, batches int) *File {
 	return f
 }
 
-// What comes out is in input order and complete, however many workers there
-// are and however long each takes.
+// The output is in input order and complete, for any number of workers, whatever time
+// each takes.
 func TestMapOrder(t *testing.T) {
 	for _, threads := range []int{0, 1, 2, 8, 100} {
 		mem := checked(t)
@@ -91,7 +91,7 @@ func TestMapOrder(t *testing.T) {
 	}
 }
 
-// A consumer that stops ends everything, and nothing stays behind.
+// If the consumer stops, all goroutines end and no memory is left.
 func TestMapStops(t *testing.T) {
 	for after := range 12 {
 		f := some(&fakeTable{mem: checked(t)}, 30, 4)
@@ -109,8 +109,8 @@ func TestMapStops(t *testing.T) {
 	}
 }
 
-// A consumer that is slow holds up the workers: what waits is bounded, however
-// small the groups are.
+// A slow consumer slows the workers down: the number of waiting batches is bounded,
+// however small the row groups are.
 func TestMapWaitsForTheConsumer(t *testing.T) {
 	const threads = 4
 	for _, batches := range []int{1, 2, 50} {
@@ -134,7 +134,7 @@ func TestMapWaitsForTheConsumer(t *testing.T) {
 	}
 }
 
-// An error ends the sequence after everything before it.
+// An error ends the sequence, after everything before it was yielded.
 func TestMapErrors(t *testing.T) {
 	boom := errors.New("boom")
 	for _, threads := range []int{1, 3} {

@@ -15,13 +15,14 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
-// hostile are files that are small and become large; see their names.
+// Small files that become large when they are read; the names say how.
 const (
 	longList  = "testdata/list_of_60_million.parquet"         // 429 bytes
 	longWords = "testdata/dictionary_of_long_strings.parquet" // 4,000 rows of 8 strings of 1 MiB
 )
 
-// What a page will take is charged before it is inflated, wherever it is read.
+// The size of a page in memory is charged before the page is decompressed, wherever it
+// is read.
 func TestPagesAreCharged(t *testing.T) {
 	opts := OpenOptions{Memory: 64 << 20}
 	f := open(t, opts, longList)[0]
@@ -40,7 +41,7 @@ func TestPagesAreCharged(t *testing.T) {
 	says(t, "a scan", err, fault.ErrMemory, where...)
 }
 
-// Records of a dictionary with long strings are cut by what they become.
+// Records of a dictionary with long strings are cut by their size after expansion.
 func TestLongStringsAreCut(t *testing.T) {
 	f := open(t, OpenOptions{Memory: 64 << 20}, longWords)[0]
 	rows := int64(0)
@@ -61,8 +62,7 @@ func TestLongStringsAreCut(t *testing.T) {
 	}
 }
 
-// Row groups that need large pages are read by several workers, and none waits
-// for ever for another.
+// Several workers read row groups with large pages without a deadlock.
 func TestLargePagesTakeTurns(t *testing.T) {
 	const groups, each = 8, 200_000
 	rec := record(t, memory.DefaultAllocator, col{"user", numbers(groups*each, func(i int) int64 { return int64(i) * 0x9E3779B97F4A7C1 })})
@@ -90,7 +90,7 @@ func TestLargePagesTakeTurns(t *testing.T) {
 	}
 }
 
-// Schemas of very many fields are refused before they are read, in files and in
+// Schemas with very many fields are refused before they are read, in files and in
 // streams.
 func TestArrowSchemasAreCharged(t *testing.T) {
 	fields := make([]arrow.Field, 30_000)

@@ -36,7 +36,7 @@ type scanWorker struct {
 // rows that pass, in others all rows.
 func (w *scanWorker) group(ctx context.Context, p Piece, group int, emit func(arrow.Record) error) error {
 	s := w.scanner
-	emit = w.beyond(p, group, emit)
+	emit = w.transformed(p, group, emit)
 	if p.File.parquet() == nil {
 		work := func(p Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 			return w.work(p, group, rec, emit)
@@ -73,8 +73,8 @@ func (w *scanWorker) group(ctx context.Context, p Piece, group int, emit func(ar
 	return nil
 }
 
-// beyond returns emit, preceded by the transformation of records.
-func (w *scanWorker) beyond(p Piece, group int, emit func(arrow.Record) error) func(arrow.Record) error {
+// transformed returns a function that transforms records before it emits them.
+func (w *scanWorker) transformed(p Piece, group int, emit func(arrow.Record) error) func(arrow.Record) error {
 	if w.further == nil {
 		return emit
 	}

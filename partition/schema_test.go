@@ -22,10 +22,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 )
 
-// Files here are written by arrow/go, and the rows that are expected listed by
-// hand.
+// Files here are written by arrow/go, and the expected rows are listed by hand.
 
-// nullable is a schema of columns that may be NULL.
+// nullable returns a schema of nullable columns.
 func nullable(fields ...arrow.Field) *arrow.Schema {
 	for i := range fields {
 		fields[i].Nullable = true
@@ -33,7 +32,7 @@ func nullable(fields ...arrow.Field) *arrow.Schema {
 	return arrow.NewSchema(fields, nil)
 }
 
-// asStored is schema with its lists' elements named as arrow/go stores them.
+// asStored returns schema with list elements named as arrow/go stores them.
 func asStored(schema *arrow.Schema) *arrow.Schema {
 	fields := schema.Fields()
 	for i, f := range fields {
@@ -58,7 +57,7 @@ func foreign(t testing.TB, path string, schema *arrow.Schema, rows string, props
 	}
 	defer rec.Release()
 	var b bytes.Buffer
-	if bits.UintSize < 64 { // arrow/go's writer panics, for a count that is not aligned
+	if bits.UintSize < 64 { // arrow/go's writer panics on 32 bits, because of an unaligned counter
 		codec := strings.ToLower(v15.NewWriterProperties(props...).Compression().String())
 		w, err := arrowparquet.NewParquetWriter(&b, schema, arrowparquet.WriterOptions{Codec: strings.Replace(codec, "uncompressed", "none", 1)})
 		if err != nil {
@@ -86,8 +85,7 @@ var (
 	textType                                  = arrow.BinaryTypes.String
 )
 
-// grown writes a log whose columns changed over time, and returns the
-// directory.
+// grown writes a log whose columns changed over time, and returns the directory.
 func grown(t testing.TB) string {
 	dir := t.TempDir()
 	foreign(t, filepath.Join(dir, "2001.parquet"), nullable(
@@ -102,8 +100,8 @@ func grown(t testing.TB) string {
 	return dir
 }
 
-// grownRows are those of grown that have user 1, 3 or 5000000000, under the
-// union's schema.
+// grownRows are the rows of grown with user 1, 3 or 5000000000, under the union's
+// schema.
 var grownRows = map[string][]string{
 	"2001.parquet": {"1|10|x|(null)|(null)", "3|(null)|(null)|(null)|(null)"},
 	"2002.parquet": {"1|300|(null)|[1,null]|(null)", "5000000000|-1|(null)|[]|(null)"},
@@ -151,7 +149,7 @@ func typesOf(s *arrow.Schema) string {
 const grownTypes = "user int64, n int16, old utf8, " +
 	"new list<element: int64, nullable>, at struct<x: int32>"
 
-// plainTypes calls the elements of lists what most call them.
+// plainTypes gives list elements their most common name.
 func plainTypes(s *arrow.Schema) string {
 	return strings.ReplaceAll(typesOf(s), "list: ", "element: ")
 }
@@ -185,7 +183,7 @@ func TestUnionInADirectory(t *testing.T) {
 		equal(t, name, plainTypes(schema), grownTypes)
 		equal(t, name, strings.Join(rows, "\n"), strings.Join(want, "\n"))
 	}
-	// The output has one schema, so that it can be scanned into one file.
+	// The output has one schema, so it can be scanned into one file.
 	whole := filepath.Join(t.TempDir(), "whole.parquet")
 	if _, err := writeScan(t, Output{Name: whole}, ScanOptions{}, out); err != nil {
 		t.Error(err)
@@ -314,7 +312,7 @@ func TestUnionOfDurations(t *testing.T) {
 		defer d.Release()
 		return write(t, filepath.Join(dir, name), 1, record(t, memory.DefaultAllocator, col{"user", []int64{1}}, col{"d", d}))
 	}
-	// Parquet has integers for both; what they mean stands in the Arrow schema.
+	// Parquet has integers for both; the Arrow schema says what they mean.
 	a, b := file("a.parquet", arrow.FixedWidthTypes.Duration_s), file("b.parquet", arrow.FixedWidthTypes.Duration_ms)
 	c, same := file("c.parquet", int64Type), file("d.parquet", arrow.FixedWidthTypes.Duration_s)
 	out := Output{Name: filepath.Join(t.TempDir(), "o.parquet")}
@@ -379,8 +377,8 @@ func TestPinnedSchema(t *testing.T) {
 	says(t, "a schema given, and strict", err, nil, "union")
 }
 
-// TestUnionOfManyPages compares the union with what each file gives alone,
-// over many pages, dictionaries that end, and several row groups.
+// TestUnionOfManyPages compares the union with each file alone, over many pages,
+// dictionaries that end, and several row groups.
 func TestUnionOfManyPages(t *testing.T) {
 	dir := t.TempDir()
 	var want []string
@@ -468,7 +466,8 @@ func TestHaveKeys(t *testing.T) {
 		{[]Match{name("a"), name("a")}, true, []*File{both, onlyB}, []*File{onlyB}},
 		{[]Match{except("a")}, false, []*File{both, onlyB}, nil},
 		{[]Match{name("b"), except("a")}, false, []*File{both, onlyA, onlyB}, []*File{onlyA}},
-		// s.a stands there, in need of quotes: that is a mistake, and no column that is missing.
+		// There is a column s.a, which needs quotes: this is a mistake, not a missing
+		// column.
 		{[]Match{name("s.a")}, false, []*File{deep, other, onlyA, flat}, []*File{other, onlyA}},
 	} {
 		var got []*File
@@ -522,8 +521,8 @@ func TestCompression(t *testing.T) {
 	}
 }
 
-// TestKeyClassesOfAUnion: each file's key is read as it is there, whatever the
-// output makes of it.
+// TestKeyClassesOfAUnion: each file's key is read with its own type, whatever type the
+// output has.
 func TestKeyClassesOfAUnion(t *testing.T) {
 	dir := t.TempDir()
 	foreign(t, filepath.Join(dir, "a.parquet"), nullable(arrow.Field{Name: "user", Type: arrow.PrimitiveTypes.Uint32}), `{"user":1},{"user":4294967295}`)
@@ -543,8 +542,8 @@ func TestKeyClassesOfAUnion(t *testing.T) {
 	says(t, "a key of another class", err, fault.ErrMismatch, "d.parquet", "user")
 }
 
-// TestUnionIsWhole: what the adapted pages are made of is the file's, so that
-// a log whose files agree comes out as without a union.
+// TestUnionIsWhole: adapted pages keep everything from the file, so for a log whose
+// files agree the union makes no difference.
 func TestUnionIsWhole(t *testing.T) {
 	dir := grown(t)
 	in := filepath.Join(dir, "2002.parquet")

@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// scanInParts opens the output, scans ranges of row groups of the pieces into it
-// one after the other, cut at random, each with the filter that matchOf makes for
-// it, and closes it.
+// scanInParts opens the output, scans random ranges of row groups of the pieces into it
+// one after the other, each with the filter that matchOf returns for it, and closes it.
 func scanInParts(t *testing.T, rng *rand.Rand, threads int, out Output, matchOf func(Piece) []Match, names ...string) (rowsIn, rowsOut int64) {
 	t.Helper()
 	ctx := t.Context()
@@ -46,8 +45,8 @@ func scanInParts(t *testing.T, rng *rand.Rand, threads int, out Output, matchOf 
 	return rowsIn, rowsOut
 }
 
-// However a scan is divided, the same rows come out, in the same order, as pages
-// and as records, into one file and into several.
+// However a scan is divided, the same rows come out in the same order, as pages and as
+// records, into one file and into several.
 func TestScansIntoOneOutput(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	rows := slices.Concat(clicks(rng, 1500, 0), clicks(rng, 1000, 1500))
@@ -79,7 +78,7 @@ func TestScansIntoOneOutput(t *testing.T) {
 	}
 }
 
-// Each scan has its own filter, which no row of another is compared with.
+// Each scan has its own filter, which is not applied to the rows of others.
 func TestScansHaveTheirOwnFilters(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	rows := clicks(rng, 3000, 0)
@@ -105,8 +104,8 @@ func TestScansHaveTheirOwnFilters(t *testing.T) {
 	sameClicks(t, "scans", readClicks(t, out), want)
 }
 
-// A scan of row groups that are not the output's, one that keeps other columns,
-// and an output that is given up leave nothing behind.
+// After scans of other row groups than the output's, scans with other columns, or an
+// abort, nothing is left.
 func TestScanOutside(t *testing.T) {
 	dir := t.TempDir()
 	rng := rand.New(rand.NewPCG(9, 10))

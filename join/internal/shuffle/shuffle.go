@@ -436,7 +436,7 @@ func (s *Shuffle) choose(most int64) (runs []Range) {
 // needs counts the IDs that runs of pieces need. For each ID and each piece that
 // needs it, it counts which earlier piece was the last to need it, if any did.
 type needs struct {
-	counts []int64 // by piece, and by the last one before it, from 0, which is none
+	counts []int64 // by piece, and by the last earlier one, from 1; 0: none
 }
 
 func newNeeds(pieces int) *needs {
