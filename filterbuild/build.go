@@ -151,7 +151,10 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 		return nil, err
 	}
 	p.files, p.pieces = files, partition.Split(files, opts.Shard)
-	p.Spec.SkipBad = slices.ContainsFunc(files, (*partition.File).SkipsBad)
+	p.Spec.SkipBad = slices.ContainsFunc(files, func(f *partition.File) bool {
+		_, _, skips := f.BadLines()
+		return skips
+	})
 	if err := p.classes(columns); err != nil {
 		return nil, err
 	}

@@ -54,14 +54,9 @@ func Example() {
 	s, err := partition.NewScanner(partition.ScanOptions{
 		Match:   []partition.Match{{Filter: airports(ctx, "DFW", "IAH"), Key: "origin"}},
 		Columns: []string{"date", "origin"},
-	})
+	}, files...)
 	if err != nil {
 		log.Fatal(err)
-	}
-	for _, f := range files {
-		if err := s.Check(f); err != nil {
-			log.Fatal(err)
-		}
 	}
 	var kept int64
 	for rows, err := range s.Scan(ctx, partition.Split(files, partition.Shard{Index: 1, Of: 2})) {

@@ -147,8 +147,8 @@ func TestBadLines(t *testing.T) {
 		t.Errorf("%d keys of %d rows, %d without, %v", len(all), rows, null, err)
 	}
 	for _, f := range files {
-		n, lines := f.BadLines()
+		n, lines, skips := f.BadLines()
 		want := map[Format]string{Parquet: "0 [] false", CSV: "2 [3 6] true", Lines: "1 [1] true"}[f.Format]
-		equal(t, f.Name, fmt.Sprintf("%d %v %v", n, lines, f.SkipsBad()), want)
+		equal(t, f.Name, fmt.Sprintf("%d %v %v", n, lines, skips), want)
 	}
 }

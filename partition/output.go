@@ -13,7 +13,6 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -301,17 +300,4 @@ func (o Output) Write(ctx context.Context, parts []Part, rows iter.Seq2[Rows, er
 		return o.writeDir(ctx, parts, rows)
 	}
 	return o.writeFile(ctx, parts, rows)
-}
-
-// WriteEmpty writes the output for a log without files: a directory without files,
-// or a file with the given schema, which must then not be nil.
-func (o Output) WriteEmpty(ctx context.Context, schema *arrow.Schema) (Written, error) {
-	var parts []Part
-	if !o.IsDir(ctx) {
-		if schema == nil {
-			return Written{}, fault.Errorf("%s: the log has no files, so the columns of the output are unknown (write to a directory, {Output OUT/}, or give them with {Pinned})", o.Name)
-		}
-		parts = []Part{{Schema: schema}}
-	}
-	return o.Write(ctx, parts, func(func(Rows, error) bool) {})
 }

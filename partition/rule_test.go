@@ -472,7 +472,7 @@ func TestRuleIsSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	says(t, "integers", s.Check(open(t, OpenOptions{}, path)[0]), fault.ErrUnsupported, path, "column k", "Normalize lower of a key of class integer")
+	says(t, "integers", s.check(open(t, OpenOptions{}, path)[0]), fault.ErrUnsupported, path, "column k", "Normalize lower of a key of class integer")
 }
 
 // IDs that are not UUIDs are errors that give the place but not the value.

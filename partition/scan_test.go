@@ -123,7 +123,7 @@ func scanned(t testing.TB, opts ScanOptions, shard Shard, names ...string) ([]in
 		t.Fatal(err)
 	}
 	for _, f := range files {
-		if err := s.Check(f); err != nil {
+		if err := s.check(f); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -346,7 +346,7 @@ func TestScanRefusals(t *testing.T) {
 		var checks []string
 		var last error
 		for _, f := range files {
-			if err := s.Check(f); err != nil {
+			if err := s.check(f); err != nil {
 				checks, last = append(checks, f.Rel), err
 			}
 		}

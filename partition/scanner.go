@@ -29,9 +29,9 @@ type ScanOptions struct {
 	// their names regardless of case.
 	Columns    []string
 	IgnoreCase bool
-	// Schema says what to do with files whose columns differ; see
-	// [Output.SchemaModeOf]. With Union, Pinned is the schema of the output instead
-	// of the union of the files' schemas.
+	// Schema decides about files whose columns differ. Empty: PerFile for a directory,
+	// otherwise Strict. With Union, Pinned is the schema of the output instead of the
+	// union of the files' schemas.
 	Schema SchemaMode
 	Pinned *PinnedSchema
 	// CountNulls makes KeysNull exact. Otherwise rows in skipped pages count as
@@ -66,9 +66,10 @@ type Scanner struct {
 	counted bool           // rows are counted, not kept
 }
 
-// NewScanner returns a scanner. It checks everything that does not depend on a
-// file.
-func NewScanner(opts ScanOptions) (*Scanner, error) {
+// NewScanner returns a scanner. It returns an error if one of the files lacks a
+// column, or has a key that cannot be compared with a filter's. It reads nothing;
+// files that are not given are checked when they are scanned.
+func NewScanner(opts ScanOptions, files ...*File) (*Scanner, error) {
 	if len(opts.Match) == 0 {
 		return nil, fmt.Errorf("a scan needs a filter")
 	}
@@ -91,7 +92,13 @@ func NewScanner(opts ScanOptions) (*Scanner, error) {
 	if err := opts.checkRules(); err != nil {
 		return nil, err
 	}
-	return &Scanner{opts: opts, Stats: new(ScanStats), copied: map[*File]bool{}}, nil
+	s := &Scanner{opts: opts, Stats: new(ScanStats), copied: map[*File]bool{}}
+	for _, f := range files {
+		if err := s.check(f); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
 }
 
 // Result returns ResultExact if every filter is exact, else ResultCandidates.
@@ -104,9 +111,9 @@ func (s *Scanner) Result() string {
 	return ResultExact
 }
 
-// Check returns an error if the file lacks a column, or if its key cannot be
+// check returns an error if the file lacks a column, or if its key cannot be
 // compared with a filter's. It reads nothing.
-func (s *Scanner) Check(f *File) error {
+func (s *Scanner) check(f *File) error {
 	if s.opts.Schema != Union {
 		if _, err := s.opts.SchemaOf(f); err != nil {
 			return err

@@ -125,7 +125,7 @@ func writeScan(t testing.TB, out Output, opts ScanOptions, names ...string) (Wri
 		return Written{}, err
 	}
 	for _, f := range logs {
-		if err := s.Check(f); err != nil {
+		if err := s.check(f); err != nil {
 			return Written{}, err
 		}
 	}

@@ -11,21 +11,15 @@ import (
 
 // BadLines returns the lines of a text file that the last complete read skipped
 // because of [OpenOptions].SkipBad: their number, and the line numbers of the first
-// 20, counted from 1. It may be called concurrently.
-func (f *File) BadLines() (count int64, first []int) {
+// 20, counted from 1. skips reports whether bad lines of the file are skipped at all,
+// which changes its contents. BadLines may be called concurrently.
+func (f *File) BadLines() (count int64, first []int, skips bool) {
 	t, ok := f.table.(*text.Table)
 	if !ok {
-		return 0, nil
+		return 0, nil, false
 	}
 	bad := t.Bad()
-	return bad.Lines, bad.First
-}
-
-// SkipsBad reports whether bad lines of the file are skipped, which changes its
-// contents.
-func (f *File) SkipsBad() bool {
-	t, ok := f.table.(*text.Table)
-	return ok && t.SkipsBad()
+	return bad.Lines, bad.First, t.SkipsBad()
 }
 
 // CheckIDs makes reading a text file fail at a value that is not an ID for the

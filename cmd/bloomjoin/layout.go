@@ -88,10 +88,18 @@ func (o *layoutFlags) pin(ctx context.Context, opts *partition.ScanOptions, out 
 
 // words returns what the flags add to the digest of a run.
 func (o *layoutFlags) words(ctx context.Context, opts *partition.ScanOptions, out partition.Output) ([]string, error) {
+	mode := opts.Schema
+	switch {
+	case mode == partition.Strict || mode == partition.Union:
+	case out.IsDir(ctx):
+		mode = partition.PerFile
+	default:
+		mode = partition.Strict
+	}
 	codec, level, _ := strings.Cut(out.Compression, ":")
 	n, _ := strconv.Atoi(level) // 0 if it is not given
 	words := []string{
-		o.columns, string(out.SchemaModeOf(ctx, opts.Schema)), o.missingKey,
+		o.columns, string(mode), o.missingKey,
 		codec, fmt.Sprint(n), formatWord(out),
 	}
 	if o.int96 == "ns" { // the default adds nothing: digests of older versions stay valid

@@ -256,14 +256,9 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		return err
 	}
 	r.keep.Progress = r.showProgress("scanning")
-	scanner, err := partition.NewScanner(r.keep)
+	scanner, err := partition.NewScanner(r.keep, r.files...)
 	if err != nil {
 		return err
-	}
-	for _, f := range r.files {
-		if err := scanner.Check(f); err != nil {
-			return err
-		}
 	}
 	r.out.Result = scanner.Result()
 	if done, err := r.finishedBefore(ctx, options); done || err != nil {
