@@ -100,11 +100,8 @@ func Scan(ctx context.Context, log Input, opts partition.ScanOptions) iter.Seq2[
 	if err != nil {
 		return failed(err)
 	}
-	scanner, err := partition.NewScanner(opts)
+	scanner, err := partition.NewScanner(opts, file)
 	if err != nil {
-		return failed(err)
-	}
-	if err := scanner.Check(file); err != nil {
 		return failed(err)
 	}
 	return Rows18(scanner.Scan(ctx, partition.Split([]*partition.File{file}, partition.Shard{})))
