@@ -76,7 +76,7 @@ import (
 )
 
 // Load reads a filter file and verifies it. Close the filter after use: an
-// uncompressed file is mapped, and the error of Close says if it changed meanwhile.
+// uncompressed file is mapped, and Close returns an error if it has changed meanwhile.
 func Load(ctx context.Context, name string) (*codec.Filter, error) {
 	return codec.Load(ctx, storage.Local{}, name, codec.Limits{})
 }
@@ -111,7 +111,7 @@ func Build(ctx context.Context, opts filterbuild.Options, keys ...key.Values) (f
 	for i := range workers {
 		done.Go(func() {
 			w, err := b.Worker()
-			for k := i; k < len(keys) && err == nil; k += workers {
+			for k := i; k < len(keys) && err == nil && ctx.Err() == nil; k += workers {
 				err = w.Add(keys[k])
 			}
 			failed[i] = err
@@ -180,7 +180,7 @@ func ScanFiles(ctx context.Context, logs []string, output string, opts partition
 			return w, err
 		}
 	}
-	return out.WriteScan(ctx, s, partition.Split(files, partition.Shard{}), files)
+	return out.WriteScan(ctx, s, partition.Split(files, partition.Shard{}), files, nil)
 }
 
 // Join yields the rows of the exact answer of log files joined with ID files. All

@@ -178,7 +178,7 @@ func ExampleJoin() {
 	// 1533 flights from Houston
 }
 
-// The flights from Texas, exactly, in a directory with a file for each of theirs.
+// The flights from Texas, exactly, in a directory with a file for each log file.
 func ExampleJoinFiles() {
 	dir, remove := temporary("texas/")
 	defer remove()
@@ -193,7 +193,7 @@ func ExamplePlan() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("%s: %s\n", p.Strategy, p.Notes[0])
+	fmt.Printf("%s: %s\n", p.Strategy, p.Why)
 	// Output:
 	// lookup: a table of 209 IDs takes about 6.73 KiB, and each side is read once
 }

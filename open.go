@@ -19,18 +19,13 @@ func openIDs(ctx context.Context, names []string) ([]*partition.File, error) {
 // openScan opens log files and returns them with a scanner that they all fit. The
 // caller closes the files, if the error is nil.
 func openScan(ctx context.Context, logs []string, opts partition.ScanOptions) ([]*partition.File, *partition.Scanner, error) {
-	s, err := partition.NewScanner(opts)
-	if err != nil {
-		return nil, nil, err
-	}
 	files, err := partition.Open(ctx, logs, partition.OpenOptions{})
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, f := range files {
-		if err := s.Check(f); err != nil {
-			return nil, nil, errors.Join(err, partition.Close(files))
-		}
+	s, err := partition.NewScanner(opts, files...)
+	if err != nil {
+		return nil, nil, errors.Join(err, partition.Close(files))
 	}
 	return files, s, nil
 }

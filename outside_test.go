@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// outside are programs in a module of their own, as users have them: what they
-// print, and the most lines of code that a file of theirs may take.
+// outside lists programs in a separate module, like those of users: what they print,
+// and the maximum number of lines of code of one of their files.
 var outside = []struct {
 	name   string
 	file   string

@@ -74,7 +74,7 @@ func array15Of(path string, data arrow18.ArrayData, t arrow15.DataType) (arrow15
 func data15(path string, data arrow18.ArrayData, t arrow15.DataType) (*array15.Data, error) {
 	stored := storage15(t)
 	if from := storage18(data.DataType()); !sameLayout(stored, from) {
-		return nil, fault.Mismatch(fault.At{Column: path}, "type of an array's data", stored.String()+" as its field says", from.String())
+		return nil, fault.Mismatch(fault.At{Column: path}, "type of an array's data", stored.String()+" as in the field", from.String())
 	}
 	buffers := make([]*memory15.Buffer, len(data.Buffers()))
 	for i, b := range data.Buffers() {
@@ -112,6 +112,7 @@ func data15(path string, data arrow18.ArrayData, t arrow15.DataType) (*array15.D
 	return array15.NewData(t, data.Len(), buffers, children, data.NullN(), data.Offset()), nil
 }
 
+// storage15 returns the type below any extension types.
 func storage15(t arrow15.DataType) arrow15.DataType {
 	for {
 		ext, ok := t.(arrow15.ExtensionType)
@@ -122,6 +123,7 @@ func storage15(t arrow15.DataType) arrow15.DataType {
 	}
 }
 
+// children15 returns the fields of the arrays below an array of the type.
 func children15(t arrow15.DataType) []arrow15.Field {
 	if n, ok := t.(arrow15.NestedType); ok {
 		return n.Fields()

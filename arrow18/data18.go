@@ -74,7 +74,7 @@ func array18Of(path string, data arrow15.ArrayData, t arrow18.DataType) (arrow18
 func data18(path string, data arrow15.ArrayData, t arrow18.DataType) (*array18.Data, error) {
 	stored := storage18(t)
 	if from := storage15(data.DataType()); !sameLayout(from, stored) {
-		return nil, fault.Mismatch(fault.At{Column: path}, "type of an array's data", stored.String()+" as its field says", from.String())
+		return nil, fault.Mismatch(fault.At{Column: path}, "type of an array's data", stored.String()+" as in the field", from.String())
 	}
 	buffers := make([]*memory18.Buffer, len(data.Buffers()))
 	for i, b := range data.Buffers() {
@@ -112,6 +112,7 @@ func data18(path string, data arrow15.ArrayData, t arrow18.DataType) (*array18.D
 	return array18.NewData(t, data.Len(), buffers, children, data.NullN(), data.Offset()), nil
 }
 
+// storage18 returns the type below any extension types.
 func storage18(t arrow18.DataType) arrow18.DataType {
 	for {
 		ext, ok := t.(arrow18.ExtensionType)
@@ -122,6 +123,7 @@ func storage18(t arrow18.DataType) arrow18.DataType {
 	}
 }
 
+// children18 returns the fields of the arrays below an array of the type.
 func children18(t arrow18.DataType) []arrow18.Field {
 	if n, ok := t.(arrow18.NestedType); ok {
 		return n.Fields()

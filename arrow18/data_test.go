@@ -288,7 +288,7 @@ func TestRecord18(t *testing.T) {
 	}
 }
 
-// span is where a buffer's bytes are; absent says that there is no buffer.
+// span is where a buffer's bytes are; absent means that there is no buffer.
 type span struct {
 	absent bool
 	at     unsafe.Pointer

@@ -21,7 +21,7 @@
 // is registered on the other side, and otherwise as its storage type, with its
 // name and parameters in the field's metadata, where Arrow IPC keeps them too. The
 // way back restores the type. What has no field (the values of a dictionary or of
-// runs) cannot cross without registration, and a lone array loses the name.
+// runs) cannot cross without registration, and an array without a schema loses the name.
 //
 // The 32-bit and 64-bit decimals do not exist in v15. They are an error that
 // wraps [github.com/bloomjoin/bloomjoin/fault.ErrUnsupported]; cast them to

@@ -16,10 +16,10 @@ type Input struct {
 	// Schema is the schema of every record.
 	Schema *arrow18.Schema
 	// Read begins a pass over the records. The sequence owns what it yields; a
-	// record must stay valid until the sequence is asked for the next one or told
-	// to end. Passes run in goroutines of the reader's and may overlap.
+	// record must stay valid until the sequence is asked for the next one or to
+	// end. Passes run in goroutines of the reader's and may overlap.
 	Read func(context.Context) iter.Seq2[arrow18.RecordBatch, error]
-	// Once says that only one pass is possible. A join then uses the Lookup
+	// Once means that only one pass is possible. A join then uses the Lookup
 	// strategy, which holds all IDs in memory.
 	Once bool
 	// Rows is the number of rows, 0 if it is unknown. A pass that yields another

@@ -17,7 +17,7 @@ type sample struct {
 	v15  v15.DataType
 	v18  v18.DataType
 	json string
-	// noIPC says that v15 cannot write such arrays: they are compared in memory alone.
+	// noIPC means that v15 cannot write such arrays: they are compared in memory alone.
 	noIPC bool
 }
 

@@ -107,8 +107,8 @@ type Partial struct {
 	Held []uint32 // shards in this filter, ascending, from 0
 }
 
-// Capacity is the room of a filter for further keys: up to so many distinct
-// keys, bits of that size have the requested false-positive rate.
+// Capacity is the room of a filter for further keys. With Blocks blocks, it has at
+// most the requested false-positive rate for up to Keys distinct keys.
 type Capacity struct {
 	Keys   uint64 // distinct keys, at least 1
 	Blocks uint64 // those of Params, or, in a sealed exact filter, of the Bloom filter that a larger union turns into

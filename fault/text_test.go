@@ -11,7 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// shout spells options so that they can be told from the text.
+// shout spells options so that they stand out from the text.
 func shout(o fault.Option) string { return o.As(strings.ToUpper(o.Name)) }
 
 func TestText(t *testing.T) {

@@ -151,7 +151,10 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 		return nil, err
 	}
 	p.files, p.pieces = files, partition.Split(files, opts.Shard)
-	p.Spec.SkipBad = slices.ContainsFunc(files, (*partition.File).SkipsBad)
+	p.Spec.SkipBad = slices.ContainsFunc(files, func(f *partition.File) bool {
+		_, _, skips := f.BadLines()
+		return skips
+	})
 	if err := p.classes(columns); err != nil {
 		return nil, err
 	}
@@ -387,7 +390,7 @@ const maxTries = 8
 // each passes the keys of the plan's pieces to the functions that newWork returns,
 // one per worker.
 func (p *Plan) each(ctx context.Context, threads int, newWork func() (func(*key.Batch) error, error)) error {
-	_, err := partition.ReadKeys(ctx, p.pieces, p.keyOptions(threads), func() (func(*partition.Keys) error, error) {
+	_, _, err := partition.ReadKeys(ctx, p.pieces, p.keyOptions(threads), func() (func(*partition.Keys) error, error) {
 		work, err := newWork()
 		return func(k *partition.Keys) error {
 			if p.opts.Progress != nil {

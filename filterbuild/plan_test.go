@@ -78,7 +78,7 @@ func TestSkipBad(t *testing.T) {
 	if rep.Rows != 5000 || a.Exact().Len() != 5000 || b.Exact().Len() != 5000 || both.Len() != 5000 {
 		t.Errorf("%d rows, %d and %d keys, %d in all", rep.Rows, a.Exact().Len(), b.Exact().Len(), both.Len())
 	}
-	if n, first := files[0].BadLines(); n != 200 || !slices.Equal(first[:4], []int{3, 4, 56, 57}) || len(first) != 20 {
+	if n, first, _ := files[0].BadLines(); n != 200 || !slices.Equal(first[:4], []int{3, 4, 56, 57}) || len(first) != 20 {
 		t.Errorf("%d bad lines, %v", n, first)
 	}
 }

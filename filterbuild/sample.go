@@ -17,7 +17,7 @@ const (
 	sampleFrom  = 1 << 20 // rows; fewer are read quickly anyway
 	samplePages = 8
 	samplePage  = 1 << 14 // keys, at most
-	sampleLeast = 4096    // distinct keys in a sample that says something
+	sampleLeast = 4096    // minimum of distinct keys in a useful sample
 	// closeEnough is the average number of keys in a container of 2^16
 	// neighbouring values from which an exact set is tried: a quarter of what
 	// makes it smaller than a Bloom filter at 1 %.
@@ -34,8 +34,8 @@ func (p *Plan) sparse(ctx context.Context) (bool, error) {
 	var page partition.Piece
 	var taken int
 	o := p.keyOptions(1)
-	o.Sample.Pages = samplePages
-	_, err := partition.ReadKeys(ctx, partition.Split(p.files, partition.Shard{}), o, func() (func(*partition.Keys) error, error) {
+	o.FirstPages = samplePages
+	_, _, err := partition.ReadKeys(ctx, partition.Split(p.files, partition.Shard{}), o, func() (func(*partition.Keys) error, error) {
 		return func(k *partition.Keys) error {
 			if k.Piece != page {
 				page, taken = k.Piece, 0

@@ -39,7 +39,7 @@ func TestScoutCost(t *testing.T) {
 }
 
 // Distant keys become bits without a set, even if the Bloom filter is large: a set
-// with so many containers would take minutes.
+// with a container for nearly each of them would take minutes.
 func TestSparseKeysOfALargeBuild(t *testing.T) {
 	rng := rand.New(rand.NewPCG(43, 44))
 	s := newStore()

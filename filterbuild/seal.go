@@ -68,8 +68,8 @@ func attach(f *codec.Filter, r *bloom.Registers) {
 	}
 }
 
-// sealedBits returns the size in bytes to which the bits of so many distinct
-// keys fold, by the formula for the rate, without filling them.
+// sealedBits predicts the size in bytes to which the bits fold when they hold the
+// given number of distinct keys, from the formula for the rate.
 func (p *partial) sealedBits(distinct uint64) uint64 {
 	all := p.full.Blocks
 	if p.spec.Room {

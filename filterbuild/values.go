@@ -16,6 +16,9 @@ import (
 // keys. o.Key names the columns, with their types (`user::int64`) or with their
 // classes in o.Classes.
 //
+// Keys may come from slices, a channel or a queue: each goroutine has a [Worker] and
+// passes it some thousand keys at a time.
+//
 // Without o.Capacity, keys wait until Finish, when their number is known: in memory
 // or, above o.Memory, on disk. With o.Shard the filter is partial; o.Capacity and
 // o.Identity are then required, and must be equal for all shards.

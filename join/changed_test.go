@@ -18,11 +18,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// restless is a store of one file that changes at one of the reads of it.
+// restless is a store in which one file changes just before one of its reads.
 type restless struct {
 	storage.Local
 	name   string
-	at     int64 // which read, from 1; 0: none
+	at     int64 // before which read, from 1; 0: none
 	reads  atomic.Int64
 	change func()
 }
@@ -35,7 +35,7 @@ func (s *restless) Open(ctx context.Context, o storage.Object) (storage.Reader, 
 	return &restlessFile{src, s}, nil
 }
 
-// restlessFile cannot be mapped, so that all that is read goes through ReadAt.
+// restlessFile cannot be mapped, so every read goes through ReadAt.
 type restlessFile struct {
 	storage.Reader
 	of *restless
@@ -50,8 +50,8 @@ func (f *restlessFile) ReadAt(p []byte, off int64) (int, error) {
 
 func (f *restlessFile) Changed() error { return storage.Changed(f.Reader) }
 
-// TestChangedWhileRead: all strategies but one read a side several times. If it
-// changes in between, whenever that is, the join fails and publishes nothing.
+// TestChangedWhileRead: all strategies but one read a side several times. If it changes
+// between or during these reads, the join fails and publishes nothing.
 func TestChangedWhileRead(t *testing.T) {
 	const rows = 600
 	columns := func(shift int) (*column, *column) {

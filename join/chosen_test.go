@@ -28,7 +28,7 @@ func twoSides(t testing.TB) (ids, logs []*partition.File) {
 		files(t, 1, 2, texts("x", "a", "b", "c"), ints("k", "2", "1", "5"), texts("log", "p", "q", "r"), texts("log.x", "s", "t", "u"))
 }
 
-// onDisk joins into a file and reads that back.
+// onDisk joins into a file and reads it back.
 func onDisk(t *testing.T, ids, logs []*partition.File, opts join.Options) (got answer, err error) {
 	t.Helper()
 	j, err := join.New(ids, logs, opts)
@@ -47,8 +47,8 @@ func onDisk(t *testing.T, ids, logs []*partition.File, opts join.Options) (got a
 	return got, err
 }
 
-// TestChosenColumns: which columns an answer has, in which order and under which
-// names, with rows written down by hand.
+// TestChosenColumns: the columns of an answer, their order and their names, with rows
+// written by hand.
 func TestChosenColumns(t *testing.T) {
 	ids, logs := twoSides(t)
 	for _, c := range []struct {
@@ -91,8 +91,9 @@ func TestChosenColumns(t *testing.T) {
 	}
 }
 
-// TestColumnsOfOtherNames: by default a name that the log has gets the suffix, as
-// often as it takes; a name that only an unchosen column has stays.
+// TestColumnsOfOtherNames: by default, an ID column whose name the log has gets the
+// suffix, repeated until the name is unique. A name that clashes only with a column
+// that is not chosen stays.
 func TestColumnsOfOtherNames(t *testing.T) {
 	ids := files(t, 1, 1, ints("id", "1"), texts("x", "i"), texts("x_ids", "j"))
 	logs := files(t, 1, 1, ints("k", "1"), texts("x", "a"), texts("x_r", "b"))
@@ -113,8 +114,8 @@ func TestColumnsOfOtherNames(t *testing.T) {
 	}
 }
 
-// TestColumnsThatCannotBe: what is wrong with names of columns, and what would be
-// right.
+// TestColumnsThatCannotBe: errors about invalid columns say what is wrong and what
+// would be right.
 func TestColumnsThatCannotBe(t *testing.T) {
 	ids, logs := twoSides(t)
 	for _, c := range []struct {
@@ -141,7 +142,7 @@ func TestColumnsThatCannotBe(t *testing.T) {
 	} {
 		refused(t, fmt.Sprint(c.typ, c.columns), ids, logs, join.Options{On: "k", Type: c.typ, Columns: c.columns}, c.says...)
 	}
-	// The answer's name of an ID column is known to mean that column.
+	// The error knows which column is meant by an ID column's name in the answer.
 	var e *key.NotFoundError
 	err := refused(t, "an answer's name", ids, logs, join.Options{On: "k", Type: join.Inner, Columns: []string{"x_ids"}})
 	if !errors.As(err, &e) || e.Name != "x_ids" || e.Meant.String() != "ids.x" {
@@ -149,13 +150,12 @@ func TestColumnsThatCannotBe(t *testing.T) {
 	}
 	refused(t, "suffix", ids, logs, join.Options{On: "k", Suffix: "_r"}, "suffix", "semi")
 
-	// A name is that of another side's column in a later file of the log.
+	// A later file of the log has a column of that name.
 	more := files(t, 1, 1, ints("k", "1"), texts("name", "n"), texts("log", "p"))
 	refused(t, "another file", ids, append(slices.Clone(logs), more...), join.Options{On: "k", Type: join.Inner, Columns: []string{"name"}}, more[0].Name, "log.name or ids.name")
 }
 
-// spoiled returns files whose columns of the given names have pages that cannot
-// be read.
+// spoiled returns files in which the pages of the given columns are unreadable.
 func spoiled(t testing.TB, files []*partition.File, columns ...string) []*partition.File {
 	t.Helper()
 	var names []string
@@ -185,8 +185,8 @@ func spoiled(t testing.TB, files []*partition.File, columns ...string) []*partit
 	return open(t, partition.OpenOptions{}, names...)
 }
 
-// TestColumnsThatAreNotRead: a column that the answer has not is not read, on
-// either side, by any strategy.
+// TestColumnsThatAreNotRead: no strategy reads a column, of either side, that is not in
+// the answer.
 func TestColumnsThatAreNotRead(t *testing.T) {
 	ids, logs := twoSides(t)
 	ids, logs = spoiled(t, ids, "x"), spoiled(t, logs, "x", "log.x")
@@ -225,8 +225,8 @@ func TestColumnsThatAreNotRead(t *testing.T) {
 	}
 }
 
-// TestColumnsThatAreNotHeld: where a wide column of the IDs is not chosen, they
-// fit into memory in which they would not fit with it.
+// TestColumnsThatAreNotHeld: without a wide column, the IDs fit into memory that they
+// would exceed with it.
 func TestColumnsThatAreNotHeld(t *testing.T) {
 	ids := files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 0, 1000), texts("w", slices.Repeat([]string{strings.Repeat("x", 3000)}, 1000)...), numbers("n", arrow.PrimitiveTypes.Int32, 0, 1000))
 	logs := files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 0, 1000))
@@ -245,7 +245,7 @@ func TestColumnsThatAreNotHeld(t *testing.T) {
 			}
 		}
 	}
-	// What is planned follows, and so does the strategy that is chosen.
+	// The plan takes this into account, and so does the choice of the strategy.
 	for _, c := range []struct {
 		columns  []string
 		strategy join.Strategy
@@ -278,8 +278,8 @@ func TestSpillOfChosenColumns(t *testing.T) {
 	}
 }
 
-// TestCount: counts by every strategy, with repeated and NULL keys on both
-// sides, are those of the rows; so is what Require looks at.
+// TestCount: with repeated and NULL keys on both sides, every strategy counts as many
+// rows as it makes, and Require checks that number.
 func TestCount(t *testing.T) {
 	ids := files(t, 2, 2, ints("k", "1", "2", "2", "NULL", "7", "2", "NULL", "1", "8"))
 	logs := files(t, 2, 2, ints("k", "2", "1", "5", "2", "NULL", "2", "9"))
@@ -312,7 +312,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// TestCountOfShards: the shards of a log add up.
+// TestCountOfShards: the counts of all shards add up to that of the log.
 func TestCountOfShards(t *testing.T) {
 	ids := files(t, 1, 1, ints("k", "1", "2", "2"))
 	logs := files(t, 2, 3, ints("k", "2", "1", "5", "2", "NULL", "2", "9"))
@@ -335,8 +335,8 @@ func TestCountOfShards(t *testing.T) {
 	}
 }
 
-// TestCountNeedsKeysAlone: ID files that differ but in their keys are counted,
-// and joined where no column in which they differ is chosen.
+// TestCountNeedsKeysAlone: ID files that differ only in other columns than the key can
+// be counted, and joined if none of these columns is chosen.
 func TestCountNeedsKeysAlone(t *testing.T) {
 	ids := append(files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 0, 3), texts("x", "a", "b", "c"), texts("y", "d", "e", "f")),
 		files(t, 1, 1, texts("y", "g", "h"), numbers("k", arrow.PrimitiveTypes.Int64, 2, 4))...)
@@ -362,8 +362,7 @@ func TestCountNeedsKeysAlone(t *testing.T) {
 	}
 }
 
-// TestCountWithAFilter: a filter that is given is compared with the IDs in a
-// count, too.
+// TestCountWithAFilter: Count, too, compares a given filter with the IDs.
 func TestCountWithAFilter(t *testing.T) {
 	ids, logs := files(t, 1, 1, ints("k", "1", "2", "2")), files(t, 1, 1, ints("k", "2", "1", "5"))
 	for _, kind := range []codec.Want{codec.WantBloom, codec.WantExact} {
@@ -380,8 +379,8 @@ func TestCountWithAFilter(t *testing.T) {
 	}
 }
 
-// TestCountInLittleMemory: from the least memory on in which a join by way of
-// disk works, where the IDs of a row group come in blocks, counts are right.
+// TestCountInLittleMemory: counts are right in the least memory with which a shuffle
+// works, where the IDs of a row group come in portions.
 func TestCountInLittleMemory(t *testing.T) {
 	n := int64(cases.Count(2000, 3000, 6000))
 	keys := func(n, times int64) column {
@@ -411,8 +410,8 @@ func TestCountInLittleMemory(t *testing.T) {
 	}
 }
 
-// TestColumnsInAnyCase: with IgnoreCase, columns are chosen by names in any case,
-// keep their own, and get the suffix where the names differ in case only.
+// TestColumnsInAnyCase: with IgnoreCase, columns are found by names in any case, keep
+// their own spelling, and get the suffix if names differ only in case.
 func TestColumnsInAnyCase(t *testing.T) {
 	ids := append(files(t, 1, 1, ints("USER", "1"), texts("X", "i"), texts("Name", "one")),
 		files(t, 1, 1, ints("user", "2"), texts("X", "j"), texts("NAME", "two"))...)
@@ -434,7 +433,7 @@ func TestColumnsInAnyCase(t *testing.T) {
 			if err != nil || got.names != c.names || !slices.Equal(got.rows, c.rows) {
 				t.Errorf("%q by %s: %s %q, %v; want %s %q", c.columns, strategy, got.names, got.rows, err, c.names, c.rows)
 			}
-			opts.Type = join.Full // other files of the log write the names otherwise
+			opts.Type = join.Full // other files of the log spell the names differently
 			if j, err := join.New(ids, append(slices.Clone(logs), more...), opts); err != nil {
 				t.Error(err)
 			} else if n, err := j.Count(t.Context()); n != 3 || err != nil {
@@ -450,8 +449,8 @@ func TestColumnsInAnyCase(t *testing.T) {
 	}
 }
 
-// TestCountOfCasts: keys that are converted, or have no equal in the class in
-// which both sides meet, are counted as the rows are.
+// TestCountOfCasts: Count agrees with the rows for keys that are converted, or that
+// have no equal in the class in which both sides are compared.
 func TestCountOfCasts(t *testing.T) {
 	num := func(name string, dt arrow.DataType, values ...string) column {
 		return column{name: name, dt: dt, values: values}

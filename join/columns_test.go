@@ -13,8 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// differing is a log of two files with other columns, the first in two row
-// groups.
+// differing is a log of two files with different columns; the first has two row groups.
 func differing(t testing.TB) []*partition.File {
 	t.Helper()
 	dir := t.TempDir()
@@ -24,7 +23,7 @@ func differing(t testing.TB) []*partition.File {
 	return open(t, partition.OpenOptions{}, dir)
 }
 
-// result joins into a file and reads that back by a join that keeps all of it.
+// result joins into a file and reads it back with a join that keeps all rows.
 func result(t *testing.T, ids, logs []*partition.File, opts join.Options) (answer, error) {
 	t.Helper()
 	j, err := join.New(ids, logs, opts)
@@ -68,7 +67,7 @@ func TestUnionOfTheLog(t *testing.T) {
 			t.Errorf("%+v: %s %q, want %s %q", c.opts, got.names, got.rows, c.names, c.rows)
 		}
 	}
-	one := join.Options{On: "k=id", Type: join.Inner, Columns: []string{"w"}} // in which the files do not differ
+	one := join.Options{On: "k=id", Type: join.Inner, Columns: []string{"w"}} // in which the files agree
 	words := files(t, 1, 1, ints("id", "0", "4", "-1"), texts("w", "a", "b", "c"))
 	if got, err := onDisk(t, words, differing(t), one); err != nil || !slices.Equal(got.rows, []string{`"a"`, `"b"`, `"b"`, `"c"`}) {
 		t.Errorf("columns of the IDs alone, in one file: %q, %v", got.rows, err)

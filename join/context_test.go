@@ -8,8 +8,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/join"
 )
 
-// However a context ends, and whatever cause it is given, a join's error is the
-// context's.
+// However a context ends, and whatever its cause, the error of a join wraps the
+// context's error.
 func TestEndOfContext(t *testing.T) {
 	ids, log := sides(t)
 	defer ids.Release()

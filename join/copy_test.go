@@ -17,8 +17,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// view is a row of a log, member one of an ID set; both are written, and the
-// answers read, by parquet-go, which is not ours.
+// view is a row of a log, member one of an ID set. parquet-go writes both and reads the
+// answers, as an independent implementation.
 type view struct {
 	Row  int64    `parquet:"row"`
 	User *int64   `parquet:"user,optional,dict"`
@@ -63,8 +63,8 @@ func copied(t testing.TB, ids, logs []string, opts join.Options, out string, end
 	return j.Report(), err
 }
 
-// Semi and anti joins divide the log between them, whatever the key, the
-// filter, the pages and the number of workers; each has always the same bytes.
+// Every log row is in either the semi or the anti join, whatever the key, the filter,
+// the pages and the number of workers. The bytes of each output are always the same.
 func TestWriteDivides(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 9))
 	dir := t.TempDir()
@@ -142,7 +142,7 @@ func checkViews(t testing.TB, what string, file []byte, rows []view, want []int6
 	}
 }
 
-// What goes wrong at the very end keeps the answer from becoming visible.
+// A failure at the very end keeps the answer from becoming visible.
 func TestWriteEnds(t *testing.T) {
 	dir := t.TempDir()
 	ids := save(t, filepath.Join(dir, "ids.parquet"), []member{{User: 3}})

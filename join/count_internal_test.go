@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestCountOverflows: more pairs than an int64 counts are an error, whether of
-// one key or of several batches.
+// TestCountOverflows: more pairs than an int64 can count are an error, in one batch or
+// in several.
 func TestCountOverflows(t *testing.T) {
 	for _, c := range []struct {
 		times   int64 // how many IDs have the key

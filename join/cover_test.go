@@ -10,8 +10,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// TestCoverage: over many ID sets, the truth is within the bounds as often as
-// they say, however the log is ordered.
+// TestCoverage: over many ID sets, the true value is within an estimate's bounds as
+// often as promised, however the log is ordered.
 func TestCoverage(t *testing.T) {
 	if join.RaceEnabled {
 		t.Skip("a statistic of many runs, which the race detector makes ten times as slow")

@@ -1,5 +1,5 @@
-// Package join joins a log with an ID set exactly, behind a filter that drops most
-// of the log before it is read.
+// Package join joins a log with an ID set exactly. A filter drops most of the log
+// before it is read.
 //
 //	IDs ──► filter, and a table of the IDs that are needed
 //	log ── keys ── filter ──► candidates ── table ──► rows of the answer ── other columns ──► records, or pages
@@ -88,4 +88,17 @@
 // [Report.Warnings] reports suspicious figures: no ID with a row, hardly more rows
 // than false positives, a filter whose measured rate is outside what its bits
 // predict.
+//
+// # Where to look
+//
+//	task.go        prepares a join from the Options: pairing.go finds the keys, layout.go the columns of the answer
+//	planning.go    plans it, from the footers (facts.go) and samples of keys; internal/plan chooses the strategy
+//	strategy.go    reads the IDs by that strategy, or by one that needs less memory
+//	               exact.go, lookup.go, reduce.go (Broadcast and Reverse), shuffled.go
+//	held.go        the result: a filter, and the IDs in rounds, each with the pieces of the log that need them
+//	run.go         joins round by round
+//	               scanpass.go   a scan selects rows by their keys; check.go looks these up
+//	               fullpass.go   all log rows are read, for left and full joins
+//	               unmatched.go  IDs without a log row follow, for right and full joins
+//	join.go        Run, Write and Count; tally.go, fpr.go and report.go count what they do
 package join

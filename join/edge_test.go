@@ -45,7 +45,7 @@ func files(t testing.TB, n, groups int, cols ...column) []*partition.File {
 	return open(t, partition.OpenOptions{}, writeTable(t, table(t, cols...), n, groups, ""))
 }
 
-// refused checks that a join fails with an error that says all the words.
+// refused checks that a join fails with an error that contains all the words.
 func refused(t *testing.T, name string, ids, logs []*partition.File, opts join.Options, words ...string) error {
 	t.Helper()
 	got, err := run(t, ids, logs, opts)
@@ -86,8 +86,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-// TestShards: what the workers of a job give, one after another, is what one
-// worker gives.
+// TestShards: the outputs of a job's workers, in order, are the output of one worker.
 func TestShards(t *testing.T) {
 	ids := files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 40, 160), numbers("w", arrow.PrimitiveTypes.Int64, 0, 120))
 	logs := files(t, 3, 4, numbers("k", arrow.PrimitiveTypes.Int32, 0, 200))
@@ -122,7 +121,7 @@ func TestShards(t *testing.T) {
 	}
 }
 
-// TestMemory: whatever the budget, the answer is right or there is none.
+// TestMemory: under any budget, the answer is right or an error.
 func TestMemory(t *testing.T) {
 	var pay []string
 	for i := range 3000 {
@@ -161,8 +160,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestMemoryOfColumns: the IDs' columns count where the answer has them, in
-// each strategy but that which needs not hold them.
+// TestMemoryOfColumns: the columns of the IDs count towards the memory if they are in
+// the answer, in each strategy that holds them.
 func TestMemoryOfColumns(t *testing.T) {
 	ids := files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 0, 1000), texts("w", slices.Repeat([]string{strings.Repeat("x", 3000)}, 1000)...))
 	logs := files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 0, 1000))
@@ -180,7 +179,7 @@ func TestMemoryOfColumns(t *testing.T) {
 	}
 }
 
-// TestOtherFilter: a filter that lacks an ID would lose rows.
+// TestOtherFilter: a filter without one of the IDs would lose rows, so it is refused.
 func TestOtherFilter(t *testing.T) {
 	k := func(lo, hi int) []*partition.File {
 		return files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, lo, hi))
@@ -196,11 +195,11 @@ func TestOtherFilter(t *testing.T) {
 				if !errors.Is(err, fault.ErrMismatch) {
 					t.Errorf("%v is no mismatch", err)
 				}
-				opts.Filter = filterOf(t, more, "k", kind, 0.001) // lets more through, which is checked exactly
+				opts.Filter = filterOf(t, more, "k", kind, 0.001) // has more keys, which are checked exactly
 				if got, err := run(t, ids, logs, opts); err != nil || got.report.IDsMatched != 10 {
 					t.Errorf("%s %s with a filter of more IDs: %v, %+v", typ, strategy, err, got.report)
 				}
-				// The IDs that it lacks are out of the range of the candidates.
+				// The missing IDs are outside the range of the candidates.
 				opts.Filter = filterOf(t, few, "k", kind, 0.001)
 				refused(t, "IDs apart", apart, all, opts, "built from other IDs", "100 of 100 missing", apart[1].Name)
 			}
@@ -218,7 +217,7 @@ func TestOtherFilter(t *testing.T) {
 	}
 }
 
-// TestStdin: IDs that can be read one time.
+// TestStdin: IDs that can be read only once.
 func TestStdin(t *testing.T) {
 	lines := "3\n5\n5\n99\n"
 	logs := files(t, 1, 2, numbers("k", arrow.PrimitiveTypes.Int32, 0, 10))
@@ -243,7 +242,8 @@ func TestStdin(t *testing.T) {
 	refused(t, "not an integer", once(t, "id", strings.NewReader("1\nx\n")), logs, join.Options{On: "k=id"}, "standard input", "line 2")
 }
 
-// TestNames: a key of one name stands once, any other clash gets an ending.
+// TestNames: a shared key column appears once; any other clash of names gets the
+// suffix.
 func TestNames(t *testing.T) {
 	logs := files(t, 1, 1, ints("k", "1"), ints("a", "2"), ints("a_ids", "3"), ints("z", "4"))
 	ids := files(t, 1, 1, ints("a", "20"), ints("k", "1"), ints("a_ids", "30"), ints("b", "40"), ints("z", "1"))
@@ -266,16 +266,16 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestSharedKeyDoesNotFit: an ID without a log row whose key the log's column
-// cannot hold, exactly, is an error that says what to do; never another key.
+// TestSharedKeyDoesNotFit: if the log's key column cannot represent the key of an ID
+// without a log row, the error says what to do. The key is never changed.
 func TestSharedKeyDoesNotFit(t *testing.T) {
 	p := arrow.PrimitiveTypes
 	ts := func(u arrow.TimeUnit) arrow.DataType { return &arrow.TimestampType{Unit: u} }
 	for _, c := range []struct {
 		log, id   arrow.DataType
 		both      string
-		lone      string // does not fit
-		fits      string // does
+		lone      string // the log's type cannot represent it
+		fits      string
 		fitsShown string
 	}{
 		{p.Int32, p.Int64, "1", "2147483648", "-5", "-5"},
@@ -292,7 +292,7 @@ func TestSharedKeyDoesNotFit(t *testing.T) {
 		{arrow.FixedWidthTypes.Date32, arrow.FixedWidthTypes.Date32, "2000-01-01", "", "1970-01-02", `"1970-01-02"`},
 	} {
 		if id := c.id.ID(); strconv.IntSize < 64 && (id == arrow.DECIMAL256 || id == arrow.LARGE_STRING) {
-			continue // arrow/go panics there at so many digits, and its cast of strings fails, so that the join is refused
+			continue // arrow/go panics on so many digits, and its cast of strings fails, so the join is refused
 		}
 		logs := files(t, 1, 1, column{name: "k", dt: c.log, values: []string{c.both}})
 		for _, typ := range []join.Type{join.Right, join.Full} {
@@ -313,8 +313,8 @@ func TestSharedKeyDoesNotFit(t *testing.T) {
 	}
 }
 
-// TestManyIDsOfOneKey: a row that meets 200,000 IDs comes in batches of a size
-// that fits in memory.
+// TestManyIDsOfOneKey: a log row that matches 200,000 IDs comes in batches that fit in
+// memory.
 func TestManyIDsOfOneKey(t *testing.T) {
 	const n = 200_000
 	b := array.NewInt64Builder(memory.DefaultAllocator)
@@ -371,8 +371,8 @@ func TestManyIDsOfOneKey(t *testing.T) {
 	}
 }
 
-// TestPayloadNullable: a column that may be NULL in one ID file may be so in
-// the answer, whatever the first file says.
+// TestPayloadNullable: a column that is nullable in one ID file is nullable in the
+// answer, whatever the first file declares.
 func TestPayloadNullable(t *testing.T) {
 	dir := t.TempDir()
 	for i, nullable := range []bool{false, true} {

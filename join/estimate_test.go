@@ -19,7 +19,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// keySets is a log and IDs as keys; noKey stands for NULL.
+// keySets is a log and IDs as keys; noKey is a NULL.
 type keySets struct {
 	name      string
 	log, ids  []int64
@@ -30,8 +30,8 @@ type keySets struct {
 
 const noKey = math.MinInt64
 
-// allKeySets returns logs of some 150,000 rows and IDs that lie to them in all the
-// ways that make an estimate go wrong.
+// allKeySets returns logs of some 150,000 rows and IDs, distributed in all the ways
+// that are known to mislead estimates.
 func allKeySets() []keySets {
 	const rows = 150_000
 	r := rand.New(rand.NewPCG(7, 1))
@@ -97,7 +97,7 @@ func allKeySets() []keySets {
 	}
 }
 
-// inGroups sorts each stretch of n keys.
+// inGroups sorts every n consecutive keys.
 func inGroups(keys []int64, n int) []int64 {
 	out := slices.Clone(keys)
 	for lo := 0; lo < len(out); lo += n {
@@ -145,7 +145,7 @@ func (d *keySets) write(t testing.TB, keys []int64, files, groupRows int, format
 	return dir
 }
 
-// truth is what a nested loop finds, by way of a map.
+// truth computes the join's figures with a map.
 func (d *keySets) truth() (selectivity, pairs, distinct float64) {
 	ids := map[int64]int{}
 	for _, k := range d.ids {
@@ -171,8 +171,8 @@ func inside(e *plan.Estimate, truth float64) bool {
 	return e != nil && e.Low <= e.Value && e.Value <= e.High && truth >= e.Low*(1-1e-9) && truth <= e.High*(1+1e-9)
 }
 
-// TestEstimates compares plans with the truth, on samples of several sizes: it
-// has to be within the bounds, and where all was read, to be the estimate.
+// TestEstimates compares plans with the true figures, for samples of several sizes:
+// these must be within the bounds, and equal to the estimate if everything was read.
 func TestEstimates(t *testing.T) {
 	if join.RaceEnabled {
 		t.Skip("a statistic of many runs, which the race detector makes ten times as slow")

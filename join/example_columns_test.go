@@ -8,7 +8,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// Columns of both sides, in the order wanted; nothing else is read but the key.
+// The answer has columns of both sides, in the given order. Besides the key, no other
+// column is read.
 func ExampleOptions_columns() {
 	err := flightsAndAirports(context.Background(), func(ctx context.Context, ids, logs []*partition.File) error {
 		j, err := join.New(ids, logs, join.Options{
@@ -33,7 +34,7 @@ func ExampleOptions_columns() {
 	// name 50000
 }
 
-// The number of rows, of which none are made.
+// Count returns the number of rows without making any.
 func ExampleJoin_Count() {
 	err := flightsAndAirports(context.Background(), func(ctx context.Context, ids, logs []*partition.File) error {
 		j, err := join.New(ids, logs, join.Options{On: "origin=iata", Type: join.Full, Columns: []string{}})

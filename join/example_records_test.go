@@ -37,8 +37,8 @@ func twoColumns(schema *arrow.Schema, numbers []int64, words []string) arrow.Rec
 	return b.NewRecord()
 }
 
-// users is a source of records: a function that begins a pass. What it yields
-// it releases itself, when the loop body is done with it.
+// users starts a pass over records. It owns what it yields, and releases each record
+// when the loop body has ended.
 func users(context.Context) iter.Seq2[arrow.Record, error] {
 	return func(yield func(arrow.Record, error) bool) {
 		rec := twoColumns(userSchema, []int64{2, 5}, []string{"basic", "gold"})
@@ -47,7 +47,7 @@ func users(context.Context) iter.Seq2[arrow.Record, error] {
 	}
 }
 
-// clicks yields a record for each of some pages, as from a queue.
+// clicks yields a record per page, as a queue would.
 func clicks(ctx context.Context) iter.Seq2[arrow.Record, error] {
 	return func(yield func(arrow.Record, error) bool) {
 		for i, page := range []string{"/home", "/search", "/cart", "/pay"} {
@@ -62,7 +62,7 @@ func clicks(ctx context.Context) iter.Seq2[arrow.Record, error] {
 	}
 }
 
-// Records that a program has are joined as they come; neither side is a file.
+// Join records that a program has in memory; neither side is a file.
 func Example_records() {
 	ids := join.Input{Schema: userSchema, Read: users, Rows: 2}
 	log := join.Input{Schema: clickSchema, Read: clicks}
@@ -71,7 +71,7 @@ func Example_records() {
 			fmt.Println(err)
 			return
 		}
-		// rec is good until here ends; rec.Retain keeps it longer.
+		// rec is valid until the loop body ends; rec.Retain keeps it longer.
 		for i := range int(rec.NumRows()) {
 			fmt.Println(rec.Column(0).ValueStr(i), rec.Column(1).ValueStr(i), rec.Column(2).ValueStr(i))
 		}
@@ -83,9 +83,8 @@ func Example_records() {
 	// 5 /pay gold
 }
 
-// A log in partitions, which workers share, is joined into a directory with one
-// file for each of them. A requirement sees to it that an answer that cannot be
-// meant is not published.
+// Workers share a log in partitions and join it into a directory, with one file for
+// each partition. A requirement keeps an implausible answer from being published.
 func Example_partitions() {
 	dir, err := os.MkdirTemp("", "bloomjoin")
 	if err != nil {
@@ -139,8 +138,8 @@ func intoFiles(ctx context.Context, dir string, atLeast ...int64) error {
 	return nil
 }
 
-// A join ends when its context does, or when the loop is left: no goroutine
-// stays behind, and the sources have been told to end.
+// A join ends when its context does, or when the loop is left. All of its goroutines
+// have then ended, and so have the passes over its inputs.
 func Example_cancellation() {
 	enough, ended := errors.New("that is enough"), false
 	endless := func(context.Context) iter.Seq2[arrow.Record, error] {
@@ -161,8 +160,8 @@ func Example_cancellation() {
 		last = err
 	}
 	fmt.Println("ended by the context:", errors.Is(last, enough))
-	fmt.Println("the source was told so:", ended)
+	fmt.Println("the pass over the log has ended:", ended)
 	// Output:
 	// ended by the context: true
-	// the source was told so: true
+	// the pass over the log has ended: true
 }

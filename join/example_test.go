@@ -15,7 +15,7 @@ import (
 
 const flights = "../testdata/flights/"
 
-// A join in one go: the filter is built on the way.
+// A join in one call, which builds its own filter.
 func Example() {
 	if err := flightsFromTexas(context.Background()); err != nil {
 		fmt.Println(err)
@@ -52,8 +52,8 @@ func flightsFromTexas(ctx context.Context) error {
 	return nil
 }
 
-// The steps one by one, as a pipeline takes them on many machines: partial
-// filters, one merged filter, a scan of one partition, files of candidates.
+// The steps of a pipeline on several machines: partial filters, the merged filter, a
+// scan of one partition, files of candidates.
 func Example_pipeline() {
 	dir, err := os.MkdirTemp("", "bloomjoin")
 	if err != nil {
@@ -98,7 +98,7 @@ func pipeline(ctx context.Context, dir string) error {
 	}
 	pieces := partition.Split(logs, partition.Shard{})
 	out := partition.Output{Name: filepath.Join(dir, "candidates.parquet"), Result: partition.ResultCandidates}
-	written, err := out.WriteScan(ctx, scanner, pieces, logs)
+	written, err := out.WriteScan(ctx, scanner, pieces, logs, nil)
 	if err != nil {
 		return err
 	}

@@ -19,8 +19,8 @@ func QuickPlan(ctx context.Context, j *Join) (*Plan, error) {
 // Details returns all figures of a plan.
 func Details(p *Plan) *plan.Plan { return p.details }
 
-// Sampled returns the options of a plan that samples runs of so many rows and, of
-// more than so many IDs, a part.
+// Sampled returns the options of a plan that samples runs of runRows rows of the log
+// and, if there are more than idRows IDs, a part of them.
 func Sampled(runs, runRows int, idRows int64) PlanOptions {
 	return PlanOptions{Runs: runs, runRows: runRows, idRows: idRows}
 }
@@ -28,7 +28,7 @@ func Sampled(runs, runRows int, idRows int64) PlanOptions {
 // RateExpected reports whether a measured rate is within its bounds.
 func RateExpected(r Report) bool { return r.rateExpected() }
 
-// The bytes of rows.
+// Sizes in bytes of the rows of records.
 var (
 	RowBytes  = table.RowBytes
 	WidestRow = table.WidestRow

@@ -38,7 +38,7 @@ func repeat(c int64, n int) []int64 {
 	return s
 }
 
-// sketch puts rows of random keys into a spread, and returns Σc and Σc².
+// sketch adds rows of random keys to a spread, and returns Σc and Σc².
 func sketch(r *rand.Rand, counts []int64) (s *spread, hashes []uint64, rows, squares float64) {
 	s = newSpread()
 	for _, c := range counts {
@@ -53,10 +53,9 @@ func sketch(r *rand.Rand, counts []int64) (s *spread, hashes []uint64, rows, squ
 	return s, hashes, rows, squares
 }
 
-// TestSpread: the estimate of Σc² against the sum itself. Its relative
-// standard deviation is at most √(2/m) = 0.55 % for m = 2^16 counters; five of
-// them are allowed in each trial, and the mean must not be off by more than
-// five standard deviations of a mean.
+// TestSpread compares the estimate of Σc² with the sum itself. Its relative standard
+// deviation is at most √(2/m) = 0.55 % for m = 2^16 counters. Each trial may be off by
+// five of them, and the mean by five standard deviations of a mean.
 func TestSpread(t *testing.T) {
 	const trials = 20
 	sigma := math.Sqrt(2.0 / (1 << spreadBits))
@@ -80,8 +79,8 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// TestSpreadNeighbours: keys as they are, consecutive integers and their
-// hashes, spread as well as random ones.
+// TestSpreadNeighbours: real keys, such as consecutive integers and their hashes,
+// spread as well as random ones.
 func TestSpreadNeighbours(t *testing.T) {
 	s := newSpread()
 	values := make([]uint64, 100_000)
@@ -121,10 +120,10 @@ func TestSpreadMerge(t *testing.T) {
 	}
 }
 
-// TestBoundHolds: a filter that lets each key through with the chance that it
-// says is inside its bound. The bound is meant to be left by at most one in a
-// thousand; of 3,000 trials in each setting at most 9 may (the chance of more
-// is 0.1 % even if the bound were no better than it says; the seeds are fixed).
+// TestBoundHolds: a filter whose true rate is the predicted one is within its bounds,
+// but for at most one trial in a thousand. At most 9 of 3,000 trials in each setting
+// may be outside; more have a chance of 0.1 % if the bounds are exact. The seeds are
+// fixed.
 func TestBoundHolds(t *testing.T) {
 	const trials, allowed = 3000, 9
 	for i, d := range distributions {
@@ -136,7 +135,7 @@ func TestBoundHolds(t *testing.T) {
 			m := measure(p, 0, s) // the bound does not depend on the outcome
 			for range trials {
 				var passed int64
-				// From one key that passes to the next: geometric steps.
+				// The distance from one key that passes to the next is geometric.
 				for k := step(r, p); k < len(counts); k += 1 + step(r, p) {
 					passed += counts[k]
 				}
@@ -151,14 +150,13 @@ func TestBoundHolds(t *testing.T) {
 	}
 }
 
-// step draws how many keys fail before one passes with chance p.
+// step draws how many keys are rejected before one passes with probability p.
 func step(r *rand.Rand, p float64) int {
 	return int(math.Min(math.Log(1-r.Float64())/math.Log1p(-p), 1<<40))
 }
 
-// TestBoundOfFilters: the same with filters of bits, whose own rate is the
-// prediction, over the hashes that they are probed with. Of 2,000 filters at
-// most 6 may be outside.
+// TestBoundOfFilters: the same with real filters, whose bits predict the rate, and the
+// hashes with which they are probed. Of 2,000 filters at most 6 may be outside.
 func TestBoundOfFilters(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 6))
 	outside, trials := 0, 0
@@ -195,8 +193,8 @@ func TestBoundOfFilters(t *testing.T) {
 	}
 }
 
-// TestBoundBites: over many keys, three times the predicted rate is outside in
-// 99 of 100 trials, and so is a third of it where there are enough keys.
+// TestBoundBites: over many keys, three times the predicted rate is outside the bounds
+// in 99 of 100 trials, and so is a third of it if there are enough keys.
 func TestBoundBites(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 6))
 	for _, c := range []struct {
@@ -226,7 +224,7 @@ func TestBoundBites(t *testing.T) {
 	}
 }
 
-// TestMeasureEdges: nothing to measure, exact filters, rates at the ends.
+// TestMeasureEdges: nothing to measure, exact filters, rates of 0 and 1.
 func TestMeasureEdges(t *testing.T) {
 	none := newSpread()
 	if m := measure(0.01, 0, none); !m.inside() || m.Rate != 0 || m.Rows != 0 || m.Low != 0 || m.High != 1 {

@@ -14,20 +14,17 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// everyRow yields the answer's rows for all log rows, with and without an ID.
-func (p *pass) everyRow(ctx context.Context) iter.Seq2[partition.Rows, error] {
+// allRows yields the answer's rows for all log rows, with and without an ID.
+func (p *pass) allRows(ctx context.Context) iter.Seq2[partition.Rows, error] {
 	return func(yield func(partition.Rows, error) bool) {
 		for r, err := range p.held.each(ctx, p.pieces) {
 			if err != nil {
 				yield(partition.Rows{}, err)
 				return
 			}
-			opts := partition.ReadOptions{
-				Threads: p.opts.Threads,
-				Columns: func(f *partition.File) ([]int, error) { return p.answer.layouts[f].read, nil },
-			}
+			columns := func(f *partition.File) ([]int, error) { return p.answer.layouts[f].read, nil }
 			newWork := func() (partition.Work, error) { return p.newEveryRow(r).work, nil }
-			for rows, err := range partition.Map(ctx, r.pieces, opts, newWork) {
+			for rows, err := range partition.Map(ctx, r.pieces, p.opts.Threads, columns, newWork) {
 				if err == nil {
 					rows.Piece, err = p.pieceOf(r.pieces[rows.Piece])
 				}

@@ -35,7 +35,7 @@ type column struct {
 	name   string
 	dt     arrow.DataType
 	values []string
-	in     string // the struct that it stands in; "": none
+	in     string // the struct that contains it; "": none
 	nulls  []bool // of the struct
 }
 
@@ -68,7 +68,7 @@ func (c column) array(t testing.TB) arrow.Array {
 	return array.MakeFromData(d)
 }
 
-// table makes one record of columns. It lasts until the test ends.
+// table makes one record of columns. It is released when the test ends.
 func table(t testing.TB, cols ...column) arrow.Record {
 	t.Helper()
 	var fields []arrow.Field
@@ -90,8 +90,8 @@ func table(t testing.TB, cols ...column) arrow.Record {
 	return rec
 }
 
-// writeTable writes a table as files in a new directory, each of groups of rows,
-// and returns the directory.
+// writeTable writes a table as files in a new directory, in row groups of the given
+// size, and returns the directory.
 func writeTable(t testing.TB, rec arrow.Record, files, groups int, format partition.Format) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -142,7 +142,7 @@ func writeFile(t testing.TB, name string, rec arrow.Record, rows int, format par
 	}
 }
 
-// open opens files until the test ends.
+// open opens files, and closes them when the test ends.
 func open(t testing.TB, opts partition.OpenOptions, names ...string) []*partition.File {
 	t.Helper()
 	files, err := partition.Open(context.Background(), names, opts)
@@ -171,7 +171,7 @@ func filterOf(t testing.TB, ids []*partition.File, key string, kind codec.Want, 
 	return f
 }
 
-// answer is what a join gave: column names, and rows in order.
+// answer is the result of a join: column names, and rows in order.
 type answer struct {
 	names  string
 	rows   []string
@@ -179,8 +179,8 @@ type answer struct {
 	report join.Report
 }
 
-// run joins and renders the answer. Everything that the join allocated through
-// Arrow must be released when it returns.
+// run joins and renders the answer. When it returns, everything that the join allocated
+// through Arrow must have been released.
 func run(t testing.TB, ids, logs []*partition.File, opts join.Options) (answer, error) {
 	t.Helper()
 	mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
@@ -236,8 +236,8 @@ func showRow(t testing.TB, rec arrow.Record, i int) string {
 	return strings.Join(out, " ")
 }
 
-// value writes an element exactly and in a way that is equal for equal values,
-// whatever the type: what a key is to this test. Package keys has no part in it.
+// value renders an element exactly, in a form that is the same for equal values of all
+// types. Tests compare keys by it, independently of package key.
 func value(t testing.TB, a arrow.Array, i int) string {
 	if a.IsNull(i) || a.DataType().ID() == arrow.NULL {
 		return "NULL"
@@ -281,7 +281,7 @@ func value(t testing.TB, a arrow.Array, i int) string {
 	return string(b)
 }
 
-// quoted writes a string, of one that is long a digest.
+// quoted quotes a string, or the digest of a long one.
 func quoted(s string) string {
 	if len(s) > 400 {
 		return fmt.Sprintf("%q…%x", s[:8], sha1.Sum([]byte(s)))
@@ -323,16 +323,15 @@ func decimal(v *big.Int, scale int32) string {
 	return new(big.Rat).SetFrac(v, pow).RatString()
 }
 
-// oracle is a join by its definition, see nestedLoop; its keys are paths with
-// dots.
+// oracle joins by definition, see nestedLoop. Its keys are paths with dots.
 type oracle struct {
 	log, ids       arrow.Record
 	logKey, idKey  []string
 	rows           []string
-	total, matched int64 // IDs with a key, and those that a row met
+	total, matched int64 // IDs with a key, and those that a row matched
 	keysNull       int64
-	rule           string // by which strings are made alike
-	void           int64  // log rows whose key is not NULL, and none
+	rule           string // applied to strings before they are compared
+	void           int64  // log rows whose key is not NULL but void under the rule
 }
 
 func (o *oracle) join(t testing.TB, typ join.Type) {
@@ -347,7 +346,7 @@ func paths(dotted []string) (out [][]string) {
 	return out
 }
 
-// written joins into the bytes of a Parquet file.
+// written joins into a Parquet file and returns its bytes.
 func written(t testing.TB, ids, logs []*partition.File, opts join.Options) []byte {
 	t.Helper()
 	j, err := join.New(ids, logs, opts)
@@ -374,7 +373,7 @@ func written(t testing.TB, ids, logs []*partition.File, opts join.Options) []byt
 	return out.Bytes()
 }
 
-// once makes an ID set of one ID a line that can be read one time only.
+// once makes an ID set with one ID a line that can be read only once.
 func once(t testing.TB, column string, text io.Reader) []*partition.File {
 	t.Helper()
 	return open(t, partition.OpenOptions{Text: true, Stdin: text, Column: column}, "-")

@@ -46,8 +46,8 @@ func events(t *testing.T, name string, nanos int, opts partition.OpenOptions) []
 	return open(t, opts, save(t, filepath.Join(t.TempDir(), name), rows))
 }
 
-// TestInt96Keys: keys of INT96 are compared in full, whatever the years and
-// digits, by themselves and with others, and copied as they are.
+// TestInt96Keys: INT96 keys are compared in full, whatever their years and digits, with
+// each other and with other timestamps, and copied unchanged.
 func TestInt96Keys(t *testing.T) {
 	ids := events(t, "ids.parquet", 123456789, partition.OpenOptions{})
 	for _, on := range []string{"t", "t,row", "row,t"} {
@@ -76,8 +76,9 @@ func TestInt96Keys(t *testing.T) {
 	}
 }
 
-// TestInt96Records: rows that are made anew have microseconds of all years, or
-// nanoseconds of few; what does not fit is an error that names the other way.
+// TestInt96Records: rows that become records have microseconds in all years, or
+// nanoseconds in a few centuries. A value that does not fit is an error that names the
+// other option.
 func TestInt96Records(t *testing.T) {
 	ids := files(t, 1, 1, ints("row", "0", "1", "2", "3"))
 	inner := join.Options{On: "row", Type: join.Inner}
@@ -108,7 +109,7 @@ func TestInt96Records(t *testing.T) {
 	}
 }
 
-// TestNullLogKey: a log's key of type null meets no ID.
+// TestNullLogKey: a log key of type null matches no ID.
 func TestNullLogKey(t *testing.T) {
 	ids := files(t, 1, 1, ints("null", "1", "2"), texts("z", "a", "b"))
 	for typ, want := range map[join.Type]int{join.Semi: 0, join.Anti: 3, join.Inner: 0, join.Left: 3, join.Right: 2, join.Full: 5} {

@@ -29,7 +29,7 @@ func New(ids, logs []*partition.File, opts Options) (*Join, error) {
 // reads footers, indexes, samples of the log's keys, and the IDs' keys, and writes
 // nothing; the join can be run afterwards. IDs that can be read only once are not
 // read. The strategy is the one that the join will take, which looks less closely;
-// the plan's notes say if another one should be faster.
+// the advice in the plan's JSON says if another one should be faster.
 func (j *Join) Plan(ctx context.Context, opts PlanOptions) (*Plan, error) {
 	p, err := j.task.plan(ctx, opts.inner())
 	if err != nil {
@@ -110,19 +110,12 @@ func (j *Join) Write(ctx context.Context, out partition.Output, end func() error
 	if j.scanner, err = r.scanner(round{}); err != nil { // which says what is kept
 		return partition.Written{}, err
 	}
-	w, err := out.OpenScan(ctx, j.scanner, t.pieces, t.logs)
-	if err != nil {
-		return partition.Written{}, err
-	}
-	defer w.Abort()
-	err = r.eachScan(ctx, func(s *partition.Scanner, part round) error { return w.Scan(ctx, s, part.pieces) })
-	if err == nil {
-		err = j.conclude(ctx, r, end)
-	}
-	if err != nil {
-		return partition.Written{}, err
-	}
-	return w.Close()
+	return out.WriteScan(ctx, j.scanner, t.pieces, t.logs, func(scan func(*partition.Scanner, []partition.Piece) error) error {
+		if err := r.eachScan(ctx, func(s *partition.Scanner, part round) error { return scan(s, part.pieces) }); err != nil {
+			return err
+		}
+		return j.conclude(ctx, r, end)
+	})
 }
 
 // Count joins and returns the number of rows of the answer without making any. It

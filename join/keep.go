@@ -77,7 +77,7 @@ func (a *attempt) keepKeys(ctx context.Context, h *held, ofLog *codec.Filter, to
 	if b != nil {
 		opts.Threads = b.Workers()
 	}
-	stats, err := partition.ReadKeys(ctx, a.idPieces, opts, func() (func(*partition.Keys) error, error) {
+	rows, nulls, err := partition.ReadKeys(ctx, a.idPieces, opts, func() (func(*partition.Keys) error, error) {
 		var times []uint32
 		add, err := adderTo(b)
 		if err != nil {
@@ -105,7 +105,7 @@ func (a *attempt) keepKeys(ctx context.Context, h *held, ofLog *codec.Filter, to
 			return take(k.Batch, hits)
 		}, err
 	})
-	h.idsNull, h.idsTotal = stats.Nulls, stats.Rows-stats.Nulls
+	h.idsNull, h.idsTotal = nulls, rows-nulls
 	return err
 }
 

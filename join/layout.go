@@ -12,8 +12,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// answer describes the rows that a join returns: their columns, and how they come
-// about. It is immutable.
+// answer describes the rows that a join returns: their columns, and where each
+// comes from. It is immutable.
 type answer struct {
 	typ    Type
 	opts   *Options
@@ -120,7 +120,7 @@ func (a *answer) newLayout(p *pairing, f *partition.File) (*layout, error) {
 	}
 	md := log.Metadata()
 	if l.schema = arrow.NewSchema(fields, &md); !isLog(columns, log) {
-		l.schema = partition.Reshaped(l.schema)
+		l.schema = take.WithoutKeys(l.schema, take.Describing...)
 	}
 	return l, nil
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// TestTextMeetsAllIntegers: IDs in text meet log files of signed and of unsigned
-// integers, of which no integer type holds all.
+// TestTextMeetsAllIntegers: text IDs are compared with log files of signed and of
+// unsigned integers, although no integer type holds both.
 func TestTextMeetsAllIntegers(t *testing.T) {
 	small := writeTable(t, table(t, column{name: "k", dt: arrow.PrimitiveTypes.Int64, values: []string{"-7", "7", "8"}}), 1, 1, "")
 	large := writeTable(t, table(t, column{name: "k", dt: arrow.PrimitiveTypes.Uint64, values: []string{"18446744073709551615", "7", "9"}}), 1, 1, "")

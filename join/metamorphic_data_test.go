@@ -21,7 +21,7 @@ type leaf struct {
 	cells []string
 }
 
-// dataset is a table in the making.
+// dataset is a table under construction.
 type dataset struct {
 	leaves []leaf
 	void   map[string][]bool // rows in which a struct is NULL, by its path
@@ -66,7 +66,7 @@ func (d dataset) record(t testing.TB) arrow.Record {
 	return rec
 }
 
-// fields makes the columns that stand in the struct at a path.
+// fields makes the columns of the struct at a path.
 func (d dataset) fields(t testing.TB, in []string) (fields []arrow.Field, arrs []arrow.Array) {
 	for _, l := range d.leaves {
 		if len(l.path) <= len(in) || !slices.Equal(l.path[:len(in)], in) {
@@ -89,7 +89,7 @@ func (d dataset) fields(t testing.TB, in []string) (fields []arrow.Field, arrs [
 
 func (d dataset) structure(t testing.TB, path []string) arrow.Array {
 	fields, arrs := d.fields(t, path)
-	sb := array.NewBooleanBuilder(memory.DefaultAllocator) // whose validity is the struct's
+	sb := array.NewBooleanBuilder(memory.DefaultAllocator) // its validity is the struct's
 	defer sb.Release()
 	for _, void := range d.void[strings.Join(path, "\x00")] {
 		if void {
@@ -124,10 +124,10 @@ type recipe struct {
 	logForm, idForm form
 	on              string
 	logKey, idKey   [][]string
-	big             string // ids or log: more than the least budget that a shuffle works with
+	big             string // ids or log: that side needs more than the least memory with which a shuffle works
 }
 
-// draw makes the case of a seed.
+// draw makes the case for a seed.
 func draw(seed uint64) *recipe {
 	r := rand.New(rand.NewPCG(seed, 7))
 	c := &recipe{logForm: drawForm(r, false), idForm: drawForm(r, true)}
@@ -147,10 +147,10 @@ func draw(seed uint64) *recipe {
 	c.logs.void, c.ids.void = map[string][]bool{}, map[string][]bool{}
 	for i := range choose(r, 1, 1, 1, 2, 3) {
 		f := known[r.IntN(len(known))]
-		if c.rule == "" && r.IntN(4) == 0 { // the usual key, which has ways of its own
+		if c.rule == "" && r.IntN(4) == 0 { // the usual key, which has code paths of its own
 			f = families()[0]
 		}
-		if c.rule != "" && i > 0 { // beside a key of the rule, one that it leaves alone
+		if c.rule != "" && i > 0 { // beside the key under the rule, one that the rule does not change
 			f = families()[choose(r, 0, 4)]
 		}
 		if c.idForm.format == partition.Lines && i > 0 {
@@ -159,7 +159,7 @@ func draw(seed uint64) *recipe {
 		c.parts = append(c.parts, c.newPart(r, f, i))
 	}
 	c.fill(r)
-	if c.ids.rows == 0 && c.idForm.format == partition.NDJSON { // whose columns are those of its rows
+	if c.ids.rows == 0 && c.idForm.format == partition.NDJSON { // without rows it has no columns
 		c.idForm.format = partition.CSV
 	}
 	c.payload(r)
@@ -208,7 +208,7 @@ func (c *recipe) fill(r *rand.Rand) {
 			v := p.value(r)
 			for try := 0; try < 10 && !(p.holds(p.log.dt, v) && p.holds(p.ids.dt, v)); try++ {
 				if try > 2 && r.IntN(8) == 0 && (p.holds(p.log.dt, v) || p.holds(p.ids.dt, v)) {
-					break // of one side alone
+					break // of one side only
 				}
 				v = p.value(r)
 			}
@@ -277,7 +277,7 @@ func (c *recipe) fill(r *rand.Rand) {
 	side(&c.ids, m, func(p *part) *leaf { return &p.ids })
 }
 
-// spelled writes a value of a key as one side may have it under the rule.
+// spelled writes a key value in one of the ways that are equal under the rule.
 func (c *recipe) spelled(r *rand.Rand, p *part, inLog bool, v string) string {
 	dt := p.ids.dt
 	if inLog {
@@ -295,7 +295,7 @@ func (c *recipe) spelled(r *rand.Rand, p *part, inLog bool, v string) string {
 	return v
 }
 
-// payload adds columns beside the key, whose names clash now and then.
+// payload adds columns beside the key, some of whose names clash.
 func (c *recipe) payload(r *rand.Rand) {
 	if c.idForm.format != partition.Lines {
 		c.ids.number(c.idForm, "m")
@@ -366,7 +366,7 @@ func (d *dataset) more(r *rand.Rand, f form) {
 		}
 		d.leaves = append(d.leaves, l)
 	}
-	// A column beside the key in its struct.
+	// A column next to the key, in the same struct.
 	for i := range d.leaves {
 		if at := d.leaves[i].path; len(at) > 1 && r.IntN(2) == 0 {
 			l := leaf{path: append(slices.Clone(at[:len(at)-1]), "x"), dt: p.Int32}
@@ -382,7 +382,7 @@ func (d *dataset) more(r *rand.Rand, f form) {
 // integer reports whether an exact filter can hold the key.
 func (c *recipe) integer() bool { return len(c.parts) == 1 && c.parts[0].name == "integer" }
 
-// onOf writes the pairs of key columns as options have them.
+// onOf writes the pairs of key columns in the syntax of Options.On.
 func onOf(log, ids [][]string) string {
 	path := func(p []string) string {
 		var quoted []string
@@ -405,7 +405,7 @@ func onOf(log, ids [][]string) string {
 	return strings.Join(out, ",")
 }
 
-// shared reports whether a part stands in the answer once.
+// shared reports whether a part of the key appears once in the answer.
 func (p *part) shared() bool { return len(p.log.path) == 1 && slices.Equal(p.log.path, p.ids.path) }
 
 // String describes the case.

@@ -27,7 +27,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// form is how a table is stored: in files of one format, whose details differ.
+// form is how a table is stored: in files of one format, with random details.
 type form struct {
 	format partition.Format
 	files  int
@@ -44,8 +44,8 @@ func drawForm(r *rand.Rand, ids bool) form {
 	return f
 }
 
-// dictionaries reports whether the format stores them. Parquet does in a way
-// that the writers of these tests do not have.
+// dictionaries reports whether the format stores them. Parquet does, but not with the
+// writers of these tests.
 func (f form) dictionaries() bool {
 	return f.format == partition.ArrowFile || f.format == partition.ArrowStream
 }
@@ -54,8 +54,8 @@ func (f form) String() string {
 	return fmt.Sprintf("%d files of %s by %d rows", f.files, f.format, f.groups)
 }
 
-// fit changes what the format cannot say: in text but NDJSON there is no empty
-// string, in TSV no tab; a file of lines has no NULL.
+// fit replaces values that the format cannot represent: empty strings in CSV, TSV and
+// lines, tabs in TSV, NULL in lines.
 func (f form) fit(d dataset) dataset {
 	if !f.format.IsText() || f.format == partition.NDJSON {
 		return d
@@ -80,14 +80,14 @@ func (f form) fit(d dataset) dataset {
 	return d.subset(rows)
 }
 
-// write stores the table in a new directory, which it returns.
+// write stores the table in a new directory and returns its name.
 func (f form) write(t testing.TB, d dataset) string {
 	t.Helper()
 	dir := t.TempDir()
 	r := rand.New(rand.NewPCG(f.seed, 8))
 	ours := r.IntN(2) == 0 || slices.ContainsFunc(d.leaves, otherInParquet)
 	files := f.files
-	if f.format == partition.NDJSON { // whose columns are those of its rows
+	if f.format == partition.NDJSON { // without rows it has no columns
 		files = max(min(files, d.rows), 1)
 	}
 	for i := range files {
@@ -112,14 +112,14 @@ func (f form) write(t testing.TB, d dataset) string {
 	return dir
 }
 
-// buffer is a file that is only asked where its end is.
+// buffer is a file that is only asked for its size.
 type buffer struct{ bytes.Buffer }
 
 func (b *buffer) Seek(int64, int) (int64, error) { return int64(b.Len()), nil }
 
-// otherInParquet reports whether arrow/go v15 writes a column as another class:
-// date64 as instants, instants of other zones than UTC as none, and what is
-// none as one; or other values: bytes of a fixed size beside NULLs of a struct.
+// otherInParquet reports whether arrow/go v15 writes a column as another class (date64
+// as instants; timestamps in zones other than UTC as without zone, and those without
+// zone as with one) or with other values (fixed-size bytes next to NULLs of a struct).
 func otherInParquet(l leaf) bool {
 	if id := l.dt.ID(); len(l.path) > 1 && (id == arrow.DECIMAL128 || id == arrow.FIXED_SIZE_BINARY) {
 		return true
@@ -128,7 +128,7 @@ func otherInParquet(l leaf) bool {
 	return l.dt.ID() == arrow.DATE64 || ok && ts.TimeZone != "UTC"
 }
 
-// groupsOf calls fn with a record for each row group, at least one.
+// groupsOf calls fn with a record for each row group; there is at least one.
 func (f form) groupsOf(t testing.TB, d dataset, fn func(arrow.Record) error) {
 	for lo := 0; lo == 0 || lo < d.rows; lo += f.groups {
 		rec := d.between(lo, min(lo+f.groups, d.rows)).record(t)
@@ -143,7 +143,7 @@ func (f form) groupsOf(t testing.TB, d dataset, fn func(arrow.Record) error) {
 func (f form) parquet(t testing.TB, r *rand.Rand, out io.Writer, d dataset, ours bool) {
 	empty := d.between(0, 0).record(t)
 	defer empty.Release()
-	if ours || bits.UintSize < 64 { // with a page index; arrow/go's writer panics, for a count that is not aligned
+	if ours || bits.UintSize < 64 { // with a page index; arrow/go's writer panics on 32 bits, because of an unaligned counter
 		w, err := arrowparquet.NewParquetWriter(out, empty.Schema(), arrowparquet.WriterOptions{RowGroupRows: int64(f.groups), Codec: choose(r, "snappy", "snappy", "none", "zstd")})
 		if err != nil {
 			t.Fatal(err)
@@ -174,8 +174,7 @@ func (f form) parquet(t testing.TB, r *rand.Rand, out io.Writer, d dataset, ours
 	}
 }
 
-// arrow writes one record, from which smaller ones are cut: an Arrow file has
-// one dictionary.
+// arrow writes slices of one record, since an Arrow file has one dictionary per column.
 func (f form) arrow(t testing.TB, out *buffer, d dataset) {
 	rec := d.record(t)
 	defer rec.Release()
@@ -241,7 +240,7 @@ func (d dataset) text(t testing.TB, r *rand.Rand, format partition.Format, out *
 				}
 				switch {
 				case l.cells[i] == null && i > 0 && r.IntN(2) == 0:
-					continue // what is missing is NULL
+					continue // a missing key is NULL
 				case l.cells[i] == null:
 					v = []byte("null")
 				case arrow.IsInteger(l.dt.ID()) && r.IntN(2) == 0:
@@ -259,8 +258,7 @@ func (d dataset) text(t testing.TB, r *rand.Rand, format partition.Format, out *
 	quoted.Flush()
 }
 
-// stored reads the rows of an output with arrow/go, and the names of its
-// columns.
+// stored reads the rows of an output and the names of its columns with arrow/go.
 func stored(t testing.TB, b []byte, format partition.Format) (columns string, rows []string, err error) {
 	t.Helper()
 	show := func(rec arrow.Record) {
@@ -275,7 +273,7 @@ func stored(t testing.TB, b []byte, format partition.Format) (columns string, ro
 			return "", nil, err
 		}
 		defer f.Close()
-		if bits.UintSize < 64 { // arrow/go's reader panics, for a count that is not aligned
+		if bits.UintSize < 64 { // arrow/go's reader panics on 32 bits, because of an unaligned counter
 			p, err := arrowparquet.OpenParquet(bytes.NewReader(b), int64(len(b)), "stored", arrowparquet.ParquetOptions{})
 			if err != nil {
 				return "", nil, err

@@ -21,27 +21,26 @@ import (
 // null is a NULL among values written as text.
 const null = "NULL"
 
-// family is types whose values are compared with each other.
+// family is a set of types whose values are compared with each other.
 type family struct {
 	name string
-	// types draws the types of the two sides; dict says that dictionaries can
-	// be stored.
+	// types draws the types of both sides; dict says that dictionaries can be stored.
 	types func(r *rand.Rand, dict bool) (log, ids arrow.DataType)
 	value func(r *rand.Rand) string // as text, see appendText
 	holds func(dt arrow.DataType, v string) bool
-	// text returns the type as which text IDs are read beside the log's type;
-	// nil: the family has no text.
+	// text returns the type as which text IDs are read, given the log's type; nil: the
+	// family has no text form.
 	text func(log arrow.DataType) arrow.DataType
-	// rule tells families whose values a rule of normalization is for.
+	// rule is the normalization rule that the family is for, if any.
 	rule string
 }
 
-// always is the holds of families whose types have the same values.
+// always implements holds for families whose types have the same values.
 func always(arrow.DataType, string) bool { return true }
 
 func choose[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
-// coded wraps a type in a dictionary now and then.
+// coded sometimes wraps a type in a dictionary.
 func coded(r *rand.Rand, dict bool, dt arrow.DataType) arrow.DataType {
 	if !dict || r.IntN(3) > 0 {
 		return dt
@@ -49,7 +48,7 @@ func coded(r *rand.Rand, dict bool, dt arrow.DataType) arrow.DataType {
 	return &arrow.DictionaryType{IndexType: choose[arrow.DataType](r, arrow.PrimitiveTypes.Int16, arrow.PrimitiveTypes.Uint16, arrow.PrimitiveTypes.Int32), ValueType: dt}
 }
 
-// plainType is the type without a dictionary.
+// plainType returns the type without its dictionary.
 func plainType(dt arrow.DataType) arrow.DataType {
 	if d, ok := dt.(*arrow.DictionaryType); ok {
 		return d.ValueType
@@ -59,7 +58,7 @@ func plainType(dt arrow.DataType) arrow.DataType {
 
 func itself(log arrow.DataType) arrow.DataType { return plainType(log) }
 
-// families are all classes of keys.
+// families returns all classes of keys.
 func families() []family {
 	p, b := arrow.PrimitiveTypes, arrow.BinaryTypes
 	bytesOf := func(r *rand.Rand, dict bool) arrow.DataType {
@@ -117,7 +116,7 @@ func families() []family {
 					&arrow.Decimal128Type{Precision: 9, Scale: 2}, &arrow.Decimal128Type{Precision: 18}, &arrow.Decimal128Type{Precision: 38, Scale: 3})
 			}
 			log, ids = draw(), draw()
-			for classOf(log) == classOf(ids) { // which other families have
+			for classOf(log) == classOf(ids) { // other families have these
 				ids = draw()
 			}
 			return log, ids
@@ -140,7 +139,7 @@ func drawInteger(r *rand.Rand) string {
 	edges := []uint{0, 7, 8, 15, 16, 31, 32, 63, 64}
 	v := new(big.Int)
 	switch r.IntN(4) {
-	case 0: // beside a power of two, of either sign
+	case 0: // next to a power of two, of either sign
 		v.Lsh(big.NewInt(1), choose(r, edges...))
 		v.Add(v, big.NewInt(int64(r.IntN(3)-1)))
 		if r.IntN(2) == 0 {
@@ -165,7 +164,7 @@ func holdsInteger(dt arrow.DataType, v string) bool {
 	return i.Cmp(lo) >= 0 && i.Cmp(hi) < 0
 }
 
-// drawWord draws strings of which many differ in case, in spaces or at the end.
+// drawWord draws strings, many of which differ only in case or in spaces around them.
 func drawWord(r *rand.Rand) string {
 	if r.IntN(4) == 0 {
 		return fmt.Sprintf("user-%06d", r.IntN(3000))
@@ -185,7 +184,7 @@ func drawDecimal(r *rand.Rand) string {
 	return fmt.Sprintf("%d/%d", m, r.IntN(7))
 }
 
-// unscaled returns the number of the type that stands for the decimal.
+// unscaled returns the decimal as the unscaled integer of a type.
 func unscaled(scale int32, v string) (*big.Int, bool) {
 	m, s, _ := strings.Cut(v, "/")
 	i, _ := new(big.Int).SetString(m, 10)
@@ -210,7 +209,7 @@ func drawInstant(r *rand.Rand) string {
 	return fmt.Sprintf("%d.%09d", secs, choose(r, 0, 0, r.IntN(3)*1e6, 999_999_999, 500_000_000, r.IntN(3)*1000))
 }
 
-// ticks returns the number of the type that stands for the instant.
+// ticks returns the instant as the integer of a type.
 func ticks(dt *arrow.TimestampType, v string) (int64, bool) {
 	s, n, _ := strings.Cut(v, ".")
 	secs, _ := strconv.ParseInt(s, 10, 64)
@@ -231,7 +230,7 @@ func drawFloat(r *rand.Rand) string {
 		fmt.Sprint(float64(r.IntN(200)-100)/8), fmt.Sprint(r.NormFloat64()))
 }
 
-// drawNumber draws m/10^s, as drawDecimal does, or what only floats hold.
+// drawNumber draws m/10^s as drawDecimal does, or a value that only floats have.
 func drawNumber(r *rand.Rand) string {
 	switch r.IntN(6) {
 	case 0:
@@ -259,7 +258,7 @@ func holdsNumber(dt arrow.DataType, v string) bool {
 	return s == "0" && holdsInteger(dt, m)
 }
 
-// rational is the number that drawDecimal writes.
+// rational parses a number written by drawDecimal.
 func rational(v string) *big.Rat {
 	i, ok := unscaled(6, v)
 	if !ok {
@@ -268,7 +267,7 @@ func rational(v string) *big.Rat {
 	return new(big.Rat).SetFrac(i, big.NewInt(1_000_000))
 }
 
-// classOf is that of a number's type.
+// classOf returns the class of a numeric type.
 func classOf(dt arrow.DataType) string {
 	switch dt = plainType(dt); {
 	case arrow.IsDecimal(dt.ID()):
@@ -284,7 +283,7 @@ func parseFloat(v string) float64 {
 		f, _ := rational(v).Float64()
 		return f
 	}
-	if v == "-NaN" { // of other bits
+	if v == "-NaN" { // with other bits
 		return math.Float64frombits(0xfff8000000000001)
 	}
 	f, err := strconv.ParseFloat(v, 64)
@@ -299,7 +298,7 @@ func holdsFloat(dt arrow.DataType, v string) bool {
 	return dt.ID() == arrow.FLOAT64 || math.IsNaN(f) || float64(float32(f)) == f
 }
 
-// arrayOf makes an array of values as their families write them.
+// arrayOf makes an array of values, written as their families write them.
 func arrayOf(t testing.TB, dt arrow.DataType, values []string) arrow.Array {
 	t.Helper()
 	b := array.NewBuilder(memory.DefaultAllocator, dt)
@@ -349,7 +348,7 @@ func appendText(b array.Builder, v string) error {
 	return nil
 }
 
-// fixedBytes are the bytes of a value: of a UUID the 16 that its text stands for.
+// fixedBytes returns the bytes of a value; for a UUID as text, the 16 bytes it denotes.
 func fixedBytes(width int, v string) []byte {
 	if width != 16 {
 		return []byte(v)
@@ -361,7 +360,7 @@ func fixedBytes(width int, v string) []byte {
 	return b
 }
 
-// asText writes a value as a text file has it.
+// asText writes a value as it appears in a text file.
 func asText(dt arrow.DataType, v string) string {
 	switch dt := dt.(type) {
 	case *arrow.TimestampType:

@@ -61,7 +61,7 @@ func number(t testing.TB, s string) int {
 	return n
 }
 
-// tally counts what the cases had, so that a test that tries nothing fails.
+// tally counts what the cases covered, so that a run that tries nothing fails.
 type tally struct {
 	cases, joins, refused, tooSmall, spilled, blocks int
 	ways                                             map[string]int
@@ -96,8 +96,8 @@ func (t *tally) String() string {
 		t.cases, t.joins, t.refused, t.tooSmall, t.spilled, t.blocks, strings.Join(ways, ", "))
 }
 
-// check fails if something was never tried: of few cases a strategy, a type of
-// join or a budget, of many any combination, or a family of keys.
+// check fails if something was never tried: in a few cases a strategy, a type of join
+// or a budget; in many also a combination or a family of keys.
 func (t *tally) check(tb testing.TB) {
 	want := []string{"none", "tiny", "rows", "count", "dir/", "true shards", "some columns"}
 	if t.spilled == 0 {
@@ -124,7 +124,7 @@ func (t *tally) check(tb testing.TB) {
 	}
 }
 
-// strategies are those that can give a join of the type.
+// strategies returns those that a join of the type can use.
 func strategies(typ join.Type) []join.Strategy {
 	all := []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle}
 	if typ == join.Semi || typ == join.Anti {
@@ -138,11 +138,11 @@ type way struct {
 	typ      join.Type
 	strategy join.Strategy
 	budget   string // none, generous or tiny
-	memory   int64  // of it
+	memory   int64  // in bytes
 	threads  int
-	filter   string // none, or what one that is given is made for
+	filter   string // none, or the kind of the given filter
 	fpr      float64
-	out      string // rows, or an output's name; count: only their number
+	out      string // rows, or the name of an output; count: only their number
 	shards   int
 	columns  []int // of the answer, by their numbers; nil: all
 	spelled  []string
@@ -154,7 +154,7 @@ func (w way) String() string {
 		w.typ, w.strategy, w.budget, w.memory, w.threads, w.filter, w.fpr, w.out, w.shards, w.spelled, w.suffix)
 }
 
-// drawWay draws the rest of a way.
+// drawWay draws everything else about a way.
 func (c *recipe) drawWay(r *rand.Rand, typ join.Type, s join.Strategy) way {
 	w := way{typ: typ, strategy: s, budget: choose(r, "none", "generous", "tiny"), threads: 1 + r.IntN(4), fpr: choose(r, 0, 0, 0.5),
 		filter: choose(r, "none", "none", "bloom", "auto"), out: choose(r, "rows", "rows", "count", "out.parquet", "out.arrow", "dir/", "-"), shards: 1}
@@ -173,14 +173,14 @@ func (c *recipe) drawWay(r *rand.Rand, typ join.Type, s join.Strategy) way {
 	return w
 }
 
-// metamorphic joins the case of a seed in many ways.
+// metamorphic joins the case for a seed in many ways.
 func metamorphic(t *testing.T, seed uint64, total *tally) {
 	c := draw(seed)
 	r := rand.New(rand.NewPCG(seed, 9))
 	typ := types[r.IntN(len(types))]
 	in := c.store(t, c.logs, c.ids)
 	total.cases++
-	files := map[string][]byte{} // of one output's bytes
+	files := map[string][]byte{} // the bytes of each output
 	var drawn way
 	if r.IntN(2) == 0 {
 		drawn.drawColumns(r, in.want(t, typ).columns, typ)
@@ -201,7 +201,7 @@ func metamorphic(t *testing.T, seed uint64, total *tally) {
 	}
 }
 
-// drawColumns draws columns of an answer, and how they are written.
+// drawColumns draws columns of the answer, and how they are spelled.
 func (w *way) drawColumns(r *rand.Rand, all []naiveColumn, typ join.Type) {
 	w.columns = r.Perm(len(all))[:1+r.IntN(len(all))]
 	ids := false
@@ -224,8 +224,8 @@ func (w *way) drawColumns(r *rand.Rand, all []naiveColumn, typ join.Type) {
 	}
 }
 
-// attempt joins in one way and returns what is wrong. A tiny budget is the
-// smallest, of powers of four, that suffices; all below must be refused for that.
+// attempt joins in one way and returns what is wrong. A tiny budget is the smallest
+// power of four that suffices; all smaller ones must be refused with a memory error.
 func (c *recipe) attempt(t *testing.T, in *inputs, w *way, total *tally, files map[string][]byte) error {
 	refusal := c.refusal(w)
 	if w.budget == "tiny" && refusal == "" && w.memory == 0 {
@@ -252,8 +252,7 @@ func (c *recipe) attempt(t *testing.T, in *inputs, w *way, total *tally, files m
 	return nil
 }
 
-// unless returns the error, if any, unless it is the one that exact joins have
-// where the IDs are far apart.
+// unless returns err, except the error of exact joins for IDs that are too far apart.
 func (c *recipe) unless(w way, err error) error {
 	if w.strategy != join.Exact || !errors.Is(err, fault.ErrUnsupported) {
 		return err
@@ -280,13 +279,13 @@ func (c *recipe) unless(w way, err error) error {
 	return nil
 }
 
-// tooSmall reports whether an error is of a memory budget.
+// tooSmall reports whether an error is about a memory budget.
 func tooSmall(err error) bool {
 	return err != nil && (errors.Is(err, fault.ErrMemory) || strings.Contains(err.Error(), "exceeds the memory budget"))
 }
 
-// refusal says why a join of the type cannot have an answer: a key column of
-// one name has the log's type, which must hold the IDs' keys.
+// refusal returns why a join of the type has no answer: a shared key column has the
+// log's type, which must be able to represent the IDs' keys.
 func (c *recipe) refusal(w *way) string {
 	if w.typ != join.Right && w.typ != join.Full || w.out == "count" {
 		return ""
@@ -311,14 +310,13 @@ func (c *recipe) refusal(w *way) string {
 	return ""
 }
 
-// has reports whether the answer has the key column that stands once under that
-// name.
+// has reports whether the answer has the shared key column of that name.
 func (w *way) has(name string) bool {
 	plain := onOf([][]string{{name}}, [][]string{{name}})
 	return w.columns == nil || slices.ContainsFunc([]string{plain, "log." + plain, "ids." + plain}, func(s string) bool { return slices.Contains(w.spelled, s) })
 }
 
-// inputs are a case's tables, stored and open.
+// inputs holds a case's tables, stored and open.
 type inputs struct {
 	c         *recipe
 	logs, ids []*partition.File
@@ -349,14 +347,14 @@ func (in *inputs) want(t testing.TB, typ join.Type) *naive {
 	return in.wanted[typ]
 }
 
-// filter returns a filter of the IDs; nil for none.
+// filter returns a filter of the IDs, or nil if none is wanted.
 func (in *inputs) filter(t testing.TB, name string) *codec.Filter {
 	if name == "none" || in.filters[name] != nil {
 		return in.filters[name]
 	}
 	kind := map[string]codec.Want{"bloom": codec.WantBloom, "auto": codec.WantAuto, "exact": codec.WantExact}[name]
 	ids := in.ids
-	if in.c.idForm.format.IsText() { // whose types New sets, where the filter has been built before
+	if in.c.idForm.format.IsText() { // New sets their types, and the filter was built before
 		kinds := map[string]arrow.DataType{}
 		for _, p := range in.c.parts {
 			kinds[p.ids.path[0]] = p.ids.dt
@@ -367,8 +365,8 @@ func (in *inputs) filter(t testing.TB, name string) *codec.Filter {
 	return in.filters[name]
 }
 
-// join joins in one way and compares. Files holds the bytes of outputs so far,
-// which must be the same in all ways; nil: not kept.
+// join joins in one way and compares. files holds the bytes of outputs so far, which
+// must be the same in all ways; nil: not compared.
 func (in *inputs) join(t *testing.T, w way, total *tally, files map[string][]byte) error {
 	want := in.want(t, w.typ)
 	if w.columns != nil {
@@ -379,7 +377,7 @@ func (in *inputs) join(t *testing.T, w way, total *tally, files map[string][]byt
 		want = want.only(w.columns, suffix)
 	}
 	var got answer
-	var sum join.Report // of all shards
+	var sum join.Report // sum of all shards
 	skipped := false
 	for i := range w.shards {
 		part, err := in.shard(t, w, i, files)
@@ -411,7 +409,7 @@ func (in *inputs) join(t *testing.T, w way, total *tally, files map[string][]byt
 		}
 		total.blocks++
 	}
-	nulls := sum.KeysNull == want.keysNull || sum.KeysNull < want.keysNull && skipped // of which nobody says how many NULLs they have
+	nulls := sum.KeysNull == want.keysNull || sum.KeysNull < want.keysNull && skipped // skipped pages may not give their null counts
 	if sum.RowsIn != want.rowsIn || sum.RowsOut != int64(len(want.rows)) || !nulls {
 		return fmt.Errorf("the report says %d rows of %d, %d without a key; want %d of %d, %d", sum.RowsOut, sum.RowsIn, sum.KeysNull, len(want.rows), want.rowsIn, want.keysNull)
 	}
@@ -421,9 +419,9 @@ func (in *inputs) join(t *testing.T, w way, total *tally, files map[string][]byt
 	return nil
 }
 
-// blocks reports whether IDs that one row group of the log needs may be more
-// than the memory that there is. They are taken in blocks then, and the pairs of
-// the row group come block by block.
+// blocks reports whether the IDs that one row group of the log needs may exceed the
+// memory. They are then taken in portions, and the pairs of the row group come portion
+// by portion.
 func (in *inputs) blocks(w way, r join.Report) bool {
 	var held int
 	for _, l := range in.c.ids.leaves {
@@ -434,12 +432,12 @@ func (in *inputs) blocks(w way, r join.Report) bool {
 	return r.Strategy == join.Shuffle && w.memory > 0 && int64(held) > w.memory/8
 }
 
-// orderError says that all rows are there, in another order.
+// orderError says that all rows are there, but in another order.
 type orderError string
 
 func (e orderError) Error() string { return string(e) }
 
-// unlike says in what the rows differ: as multisets, or in their order.
+// unlike describes how the rows differ: as multisets, or in their order.
 func unlike(got, want []string) error {
 	count := map[string]int{}
 	for _, r := range want {
@@ -511,7 +509,7 @@ func (in *inputs) shard(t *testing.T, w way, i int, files map[string][]byte) (go
 			err = fmt.Errorf("%d rows are counted, the report says %d", n, j.Report().RowsOut)
 		}
 	default:
-		if in.blocks(w, join.Report{Strategy: join.Shuffle}) { // of which one way does not know another's
+		if in.blocks(w, join.Report{Strategy: join.Shuffle}) { // the portions differ from one way to another
 			files = nil
 		}
 		err = got.file(t, ctx, j, w, files)
@@ -610,15 +608,15 @@ func (a *answer) file(t *testing.T, ctx context.Context, j *join.Join, w way, fi
 	return nil
 }
 
-// smaller takes rows away from both tables as long as the join is wrong, and
-// returns what is left.
+// smaller removes rows from both tables while the join remains wrong, and describes the
+// rest.
 func (c *recipe) smaller(t *testing.T, w way) string {
 	logs, ids := c.logs, c.ids
 	var last error
 	wrong := func(l, i dataset) bool {
 		small := *c
 		if small.logs, small.ids = l, i; i.rows == 0 && c.idForm.format == partition.NDJSON {
-			return false // no file of that
+			return false // without rows it has no columns
 		}
 		w := w
 		err := small.attempt(t, small.store(t, l, i), &w, &tally{}, nil)

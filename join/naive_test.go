@@ -11,27 +11,26 @@ import (
 	"github.com/bloomjoin/bloomjoin/join"
 )
 
-// naive is a join by its definition, with no code of the package: every row of
-// the log against every ID, keys compared as [value] writes them, which follows
-// from what the types mean. NULL equals nothing.
+// naive is a join by its definition, independent of the package: every row of the log
+// against every ID, with keys compared as [value] renders them. NULL equals nothing.
 type naive struct {
 	names                           string
 	columns                         []naiveColumn
 	cells                           [][]string // of the rows, by column
 	rows                            []string   // in order: the log's, then the ID set's
-	rowsIn, keysNull, total, member int64      // member: ID rows that a log row met
-	void                            int64      // log rows whose key is not NULL, and none under the rule
+	rowsIn, keysNull, total, member int64      // member: ID rows that a log row matched
+	void                            int64      // log rows whose key is not NULL but void under the rule
 }
 
-// naiveColumn is a column of an answer: its name on the side that it is from.
+// naiveColumn is a column of an answer: its name on the side that it comes from.
 type naiveColumn struct {
 	side, name string
-	shared     bool // a key that stands once
+	shared     bool // a shared key
 	both       bool // the other side has a column of the name
 }
 
-// only returns the answer with some of its columns, in the order of their
-// numbers, and ID columns renamed by the suffix.
+// only returns the answer with some of its columns, given by number, and with the
+// suffix on the names of ID columns that need it.
 func (n *naive) only(columns []int, suffix string) *naive {
 	out := *n
 	out.columns, out.cells, out.rows = nil, nil, nil
@@ -53,12 +52,12 @@ func (n *naive) add(cells []string) {
 	n.cells, n.rows = append(n.cells, cells), append(n.rows, strings.Join(cells, " "))
 }
 
-// naiveSide is a table with the keys of its rows.
+// naiveSide is a table and the keys of its rows.
 type naiveSide struct {
 	rec  arrow.Record
 	keys []string
-	null []bool // NULL in a part
-	void []bool // no key under the rule
+	null []bool // a part is NULL
+	void []bool // not a key under the rule
 	cell [][]string
 }
 
@@ -74,8 +73,8 @@ func newNaiveSide(t testing.TB, rec arrow.Record, paths [][]string, rule string)
 	return s
 }
 
-// key returns the values at the paths in row i under a rule; null is true if
-// one is NULL, and else void if one is no UUID and should be.
+// key returns the values at the paths in row i under a rule. null is true if one is
+// NULL, otherwise void is true if one should be a UUID and is not.
 func keyOf(t testing.TB, rec arrow.Record, paths [][]string, i int, rule string) (k string, null, void bool) {
 	var parts []string
 	for _, p := range paths {
@@ -101,10 +100,10 @@ func keyOf(t testing.TB, rec arrow.Record, paths [][]string, i int, rule string)
 	return strings.Join(parts, "\x00"), false, void
 }
 
-// nestedLoop joins.
+// nestedLoop computes the join.
 func nestedLoop(t testing.TB, log, ids arrow.Record, logKey, idKey [][]string, rule string, typ join.Type) *naive {
 	l, r := newNaiveSide(t, log, logKey, rule), newNaiveSide(t, ids, idKey, rule)
-	var shared []string // key columns of one name
+	var shared []string // shared key columns
 	for i, p := range logKey {
 		if len(p) == 1 && slices.Equal(p, idKey[i]) {
 			shared = append(shared, p[0])
@@ -176,8 +175,8 @@ func nestedLoop(t testing.TB, log, ids arrow.Record, logKey, idKey [][]string, r
 	return out
 }
 
-// answerColumns lists the columns of an answer: the log's, and then the ID set's
-// but for shared keys.
+// answerColumns returns the columns of an answer: the log's, then the IDs' except
+// shared keys.
 func answerColumns(log, ids *arrow.Schema, shared []string, typ join.Type) (out []naiveColumn) {
 	for _, f := range log.Fields() {
 		out = append(out, naiveColumn{"log", f.Name, slices.Contains(shared, f.Name), ids.HasField(f.Name)})
@@ -190,8 +189,8 @@ func answerColumns(log, ids *arrow.Schema, shared []string, typ join.Type) (out 
 	return out
 }
 
-// answerNames names the columns of an answer: the log's as they are, the IDs'
-// with the suffix behind names that are taken.
+// answerNames returns the column names of an answer: the log's unchanged, the IDs' with
+// the suffix if the name is taken.
 func answerNames(columns []naiveColumn, suffix string) string {
 	var taken []string
 	for _, c := range columns {

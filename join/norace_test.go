@@ -2,5 +2,5 @@
 
 package join
 
-// RaceEnabled tells of the race detector.
+// RaceEnabled reports whether the race detector is on.
 const RaceEnabled = false

@@ -9,8 +9,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// An ID column that has no type and only NULLs is an empty set, whatever the
-// log's key is, alone or beside files that have IDs.
+// An ID column without a type, with only NULLs, is an empty set. It fits any log key,
+// alone or beside files that have IDs.
 func TestNullIDs(t *testing.T) {
 	i64, f64 := arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Float64
 	for _, format := range []partition.Format{partition.Parquet, partition.ArrowFile} {
@@ -27,7 +27,7 @@ func TestNullIDs(t *testing.T) {
 				{[]string{some, null}, map[join.Type]int{join.Semi: 1, join.Anti: 2}},
 			} {
 				if len(c.ids) > 1 && dt == arrow.BinaryTypes.String {
-					continue // texts never meet integers
+					continue // text cannot be compared with integers
 				}
 				for typ, want := range c.want {
 					if typ == join.Full && dt != i64 {

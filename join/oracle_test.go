@@ -18,17 +18,17 @@ import (
 
 var types = []join.Type{join.Semi, join.Anti, join.Inner, join.Left, join.Right, join.Full}
 
-// keyCase is a key of some types, and values for both sides to draw from.
+// keyCase is a key of given types, and values for both sides to draw from.
 type keyCase struct {
 	name     string
 	on       string
 	log, ids []column // the key columns, without values
-	// Values of the key columns. Both sides draw from pool; the log also from
-	// strange, the IDs from lone, which the other side's types cannot hold.
+	// Values of the key columns. Both sides draw from pool. The log also draws from
+	// strange and the IDs from lone, which the other side's types cannot represent.
 	pool, strange, lone [][]string
 	format              partition.Format // of the log
-	noRight             bool             // keys of lone IDs do not fit the log's column
-	rule                string           // by which strings are made alike
+	noRight             bool             // the log's column cannot represent the keys in lone
+	rule                string           // applied to strings before they are compared
 }
 
 func one(values ...string) [][]string {
@@ -86,7 +86,7 @@ func keyCases() []keyCase {
 	}
 }
 
-// draw makes both tables: n and m rows, keys that repeat, NULLs.
+// draw makes both tables, of n and m rows, with repeated and NULL keys.
 func (c keyCase) draw(t testing.TB, r *rand.Rand, n, m int) (log, ids arrow.Record) {
 	logCols, idCols := slices.Clone(c.log), slices.Clone(c.ids)
 	logPaths, idPaths := c.paths()
@@ -111,7 +111,7 @@ func (c keyCase) draw(t testing.TB, r *rand.Rand, n, m int) (log, ids arrow.Reco
 	}
 	fill(logCols, logPaths, c.strange, n)
 	fill(idCols, idPaths, c.lone, m)
-	// Columns beside the key: each row has a number; "v" stands on both sides.
+	// Columns beside the key: each row has a number; both sides have a column "v".
 	number := func(name string, rows int) column {
 		col := column{name: name, dt: arrow.PrimitiveTypes.Int64}
 		for i := range rows {
@@ -147,7 +147,7 @@ func (c keyCase) integer() bool {
 	return len(c.ids) == 1 && arrow.IsInteger(c.ids[0].dt.ID())
 }
 
-// check joins in the given way and compares with the oracle.
+// check joins in the given way and compares the result with the oracle's.
 func check(t *testing.T, c keyCase, o oracle, ids, logs []*partition.File, opts join.Options) {
 	t.Helper()
 	o.logKey, o.idKey = c.paths()
@@ -170,7 +170,7 @@ func check(t *testing.T, c keyCase, o oracle, ids, logs []*partition.File, opts 
 		t.Errorf("%s %s: strategy %s, false positives %+v where %v are predicted", opts.Type, opts.Strategy, r.Strategy, r.FPRMeasured, r.FPRPredicted)
 	}
 	members := o.log.NumRows() - r.KeysNull - o.void - r.FPRRows
-	switch opts.Type { // whose row groups without a member are not probed, and their rows not among FPRMeasured.Rows
+	switch opts.Type { // row groups without a member are not probed, so their rows are missing in FPRMeasured.Rows
 	case join.Semi, join.Inner, join.Right:
 		semi := oracle{log: o.log, ids: o.ids, logKey: o.logKey, idKey: o.idKey, rule: o.rule}
 		semi.join(t, join.Semi)
@@ -183,9 +183,9 @@ func check(t *testing.T, c keyCase, o oracle, ids, logs []*partition.File, opts 
 	}
 }
 
-// TestEveryWay: every class of key, type, strategy, number of threads and kind
-// of filter gives the rows of the definition in their order. Unless all cases
-// are asked for, each key class has a part of the combinations.
+// TestEveryWay: every class of key, type, strategy, number of threads and kind of
+// filter gives the oracle's rows in order. Unless all cases are asked for, each key
+// class has a part of the combinations.
 func TestEveryWay(t *testing.T) {
 	for i, c := range keyCases() {
 		t.Run(c.name, func(t *testing.T) {
@@ -207,7 +207,7 @@ func TestEveryWay(t *testing.T) {
 						if (i+a+2*b+k)%cases.Count(4, 2, 1) != 0 {
 							continue
 						}
-						for _, f := range filters[:min(threads, len(filters))] { // by one thread only without
+						for _, f := range filters[:min(threads, len(filters))] { // with one thread only the first
 							check(t, c, oracle{log: log, ids: idTable}, ids, logs, join.Options{On: c.on, Type: typ, Strategy: strategy, Threads: threads, Filter: f})
 						}
 					}
@@ -217,8 +217,8 @@ func TestEveryWay(t *testing.T) {
 	}
 }
 
-// TestRandom: seeded cases of all sizes, empty sides among them, files and row
-// groups cut at random. All ways to join must write the same bytes.
+// TestRandom: seeded cases of all sizes, including empty sides, with random files and
+// row groups. All ways to join must write the same bytes.
 func TestRandom(t *testing.T) {
 	kinds := keyCases()
 	for seed := range cases.Count(20, 80, 200) {

@@ -16,9 +16,9 @@ import (
 const batchRows = 1 << 16
 
 // A row that matches many others is repeated in the answer, so a batch may be far
-// larger than the rows that it is made of. It is therefore bounded in bytes too:
-// batches of more than one row have at most about batchBytes, or less if the bytes
-// in flight are bounded, but not less than leastBatchBytes.
+// larger than the input rows. It is therefore bounded in bytes too: batches of more
+// than one row have at most about batchBytes, or less if the bytes in flight are
+// bounded, but not less than leastBatchBytes.
 const (
 	batchBytes      = 16 << 20
 	leastBatchBytes = 1 << 20

@@ -16,8 +16,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// payload is a table with columns of many types beside its key k. shift makes
-// tables, and their dictionaries, differ.
+// payload is a table with columns of many types beside its key k. Tables of different
+// shifts differ, and so do their dictionaries.
 func payload(t testing.TB, shift int, keys ...int) arrow.Record {
 	t.Helper()
 	p, b := arrow.PrimitiveTypes, arrow.BinaryTypes
@@ -49,8 +49,8 @@ func payload(t testing.TB, shift int, keys ...int) arrow.Record {
 	return rec
 }
 
-// TestPayload: columns of many types, from ID files with dictionaries of their
-// own, beside each other and beside NULLs.
+// TestPayload: columns of many types, from ID files that each have their own
+// dictionaries, next to each other and to NULLs.
 func TestPayload(t *testing.T) {
 	idDir, logDir := t.TempDir(), t.TempDir()
 	var ids []arrow.Record
@@ -70,7 +70,7 @@ func TestPayload(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s %s: %v", typ, strategy, err)
 			}
-			// The definition over several tables: its rows in the tables' order.
+			// The oracle over several tables: its rows in the tables' order.
 			if want := several(t, logs, ids, typ); !slices.Equal(got.rows, want) {
 				t.Errorf("%s %s: got\n  %s\nwant\n  %s", typ, strategy, strings.Join(got.rows, "\n  "), strings.Join(want, "\n  "))
 			}
@@ -78,8 +78,8 @@ func TestPayload(t *testing.T) {
 	}
 }
 
-// several is the oracle over tables of one schema with dictionaries of their
-// own: it joins on column k, the first.
+// several is the oracle over tables of one schema, each with its own dictionaries. It
+// joins on the first column, k.
 func several(t *testing.T, logs, ids []arrow.Record, typ join.Type) (rows []string) {
 	nothing := strings.Repeat(" NULL", int(ids[0].NumCols())-1)
 	k := func(rec arrow.Record, i int) int64 { return rec.Column(0).(*array.Int64).Value(i) }
@@ -172,8 +172,7 @@ func TestTextIDs(t *testing.T) {
 	}
 }
 
-// TestPayloadWritten: what a join gives can be written in every format and
-// reads back the same.
+// TestPayloadWritten: every format can hold the answer, and reads back the same.
 func TestPayloadWritten(t *testing.T) {
 	idDir, logDir := t.TempDir(), t.TempDir()
 	for i := range 3 {

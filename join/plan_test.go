@@ -13,7 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// TestPlanSmall: of a small log all rows are looked at, and the plan is exact.
+// TestPlanSmall: of a small log all rows are read, and the plan is exact.
 func TestPlanSmall(t *testing.T) {
 	log := writeTable(t, table(t,
 		column{name: "k", dt: arrow.PrimitiveTypes.Int64, values: []string{"1", "2", "2", "NULL", "-3", "9"}},
@@ -46,8 +46,7 @@ func TestPlanSmall(t *testing.T) {
 	}
 }
 
-// TestPlanReadsNothing: where footers tell which strategy is best, no page is
-// read.
+// TestPlanReadsNothing: if the footers determine the best strategy, no page is read.
 func TestPlanReadsNothing(t *testing.T) {
 	var k []string
 	for i := range 20000 {
@@ -84,8 +83,8 @@ func TestPlanReadsNothing(t *testing.T) {
 	}
 }
 
-// TestPlanJSON: a plan's JSON has every figure that docs/plan.md names, and agrees
-// with its fields.
+// TestPlanJSON: the JSON of a plan has every figure that docs/plan.md names, and agrees
+// with the fields.
 func TestPlanJSON(t *testing.T) {
 	k := column{name: "k", dt: arrow.PrimitiveTypes.Int64, values: []string{"1", "2", "2", "9"}}
 	log := open(t, partition.OpenOptions{}, writeTable(t, table(t, k), 1, 4, partition.Parquet))
@@ -111,8 +110,8 @@ func TestPlanJSON(t *testing.T) {
 	if err := json.Unmarshal(b, &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Strategy != p.Strategy || got.Why != p.Notes[0] || got.Pairs != *p.Pairs || got.Pairs.Value != 6 || got.Filter.Best.Workers != 3 {
-		t.Errorf("%s, want the strategy and notes of %+v, 6 pairs and 3 workers", b, p)
+	if got.Strategy != p.Strategy || got.Why != p.Why || got.Pairs != *p.Pairs || got.Pairs.Value != 6 || got.Filter.Best.Workers != 3 {
+		t.Errorf("%s, want the strategy and reason of %+v, 6 pairs and 3 workers", b, p)
 	}
 	var all map[string]any
 	if err := json.Unmarshal(b, &all); err != nil {

@@ -121,8 +121,8 @@ func (t *task) estimate(ctx context.Context, p *plan.Plan, s *plan.Sizes, o plan
 	return nil
 }
 
-// sample reads the keys of runs of rows of one side, where values that are no keys
-// count as NULL. ok is false if the number of rows is not known beforehand.
+// sample reads the keys of runs of rows of one side, where values that cannot be
+// keys count as NULL. ok is false if the number of rows is not known beforehand.
 func (t *task) sample(ctx context.Context, pieces []partition.Piece, columns string, runs, rows int) (s *plan.Sample, ok bool, err error) {
 	var total int64
 	groups := 0
@@ -138,8 +138,8 @@ func (t *task) sample(ctx context.Context, pieces []partition.Piece, columns str
 	s = &plan.Sample{Total: float64(total), All: float64(runs)*float64(rows) >= float64(total)}
 	all := make([]plan.Run, max(runs, groups)) // each is written by one worker
 	o := t.keysOf(columns, 0)
-	o.NullMisfits, o.Sample = true, partition.Sample{Runs: runs, Rows: int64(rows)}
-	_, err = partition.ReadKeys(ctx, pieces, o, func() (func(*partition.Keys) error, error) {
+	o.NullMisfits, o.Runs, o.RunRows = true, runs, int64(rows)
+	_, _, err = partition.ReadKeys(ctx, pieces, o, func() (func(*partition.Keys) error, error) {
 		var hashes []uint64
 		return func(k *partition.Keys) error {
 			r := &all[k.Run]
@@ -223,8 +223,13 @@ func (t *task) skips(ctx context.Context, bounds *key.Bounds) (*plan.Skips, erro
 		f.Key[i].Min, f.Key[i].Max, _ = bounds.Column(i)
 	}
 	s, err := partition.Skippable(ctx, t.pieces, t.keys.match(f, t.keys.logText), groups)
-	if err != nil || s.Groups == 0 {
+	if err != nil || s.RowGroups.Load() == 0 {
 		return nil, err
 	}
-	return &plan.Skips{Groups: s.Groups, GroupsSkipped: s.GroupsSkipped, Pages: s.Pages, PagesSkipped: s.PagesSkipped, Rows: s.Rows, RowsSkipped: s.RowsSkipped}, nil
+	rows := s.RowsIn.Load()
+	return &plan.Skips{
+		Groups: s.RowGroups.Load(), GroupsSkipped: s.RowGroupsSkipped.Load(),
+		Pages: s.Pages.Load(), PagesSkipped: s.PagesSkipped.Load(),
+		Rows: rows, RowsSkipped: rows - s.RowsOut.Load(),
+	}, nil
 }

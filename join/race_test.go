@@ -2,6 +2,6 @@
 
 package join
 
-// RaceEnabled: statistics that take a minute without the race detector, and show
-// it nothing that other tests do not, are left to runs without.
+// RaceEnabled reports whether the race detector is on. Statistical tests that take a
+// minute without it are then skipped: other tests cover the same code.
 const RaceEnabled = true

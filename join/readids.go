@@ -18,7 +18,6 @@ import (
 // dictionaries. fn retains what it keeps.
 func (t *task) eachIDRow(ctx context.Context, fn func(f *partition.File, rec arrow.Record, batch *key.Batch) error) error {
 	enc := idEncoder{task: t}
-	opts := partition.ReadOptions{Threads: t.opts.Threads, Columns: t.answer.ids.read}
 	var before int64 // rows of the file
 	retain := func() (partition.Work, error) {
 		return func(_ partition.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
@@ -26,7 +25,7 @@ func (t *task) eachIDRow(ctx context.Context, fn func(f *partition.File, rec arr
 			return emit(rec)
 		}, nil
 	}
-	for r, err := range partition.Map(ctx, t.idPieces, opts, retain) {
+	for r, err := range partition.Map(ctx, t.idPieces, t.opts.Threads, t.answer.ids.read, retain) {
 		if err != nil {
 			return err
 		}

@@ -29,7 +29,7 @@ func (t *task) keysOf(columns string, threads int) partition.KeyOptions {
 func (t *task) eachLogKey(ctx context.Context, filter *codec.Filter, pieces []partition.Piece, threads int, work keyWork) error {
 	o := t.keysOf(t.keys.logText, threads)
 	o.Filter, o.Distinct = filter, true
-	_, err := partition.ReadKeys(ctx, pieces, o, work)
+	_, _, err := partition.ReadKeys(ctx, pieces, o, work)
 	return err
 }
 
@@ -37,7 +37,7 @@ func (t *task) eachLogKey(ctx context.Context, filter *codec.Filter, pieces []pa
 func (t *task) eachIDKey(ctx context.Context, threads int, work keyWork) error {
 	o := t.keysOf(t.keys.idsText, threads)
 	o.IDs = true
-	_, err := partition.ReadKeys(ctx, t.idPieces, o, work)
+	_, _, err := partition.ReadKeys(ctx, t.idPieces, o, work)
 	return err
 }
 

@@ -19,8 +19,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// poison overwrites what is freed, so that whoever still looks at it is found
-// out.
+// poison overwrites freed memory, so that later reads of it are noticed.
 type poison struct{ memory.Allocator }
 
 func (p poison) Free(b []byte) {
@@ -30,16 +29,16 @@ func (p poison) Free(b []byte) {
 	p.Allocator.Free(b)
 }
 
-// given is a side of a join whose records are made when they are asked for and
-// freed when the next one is.
+// given is a side of a join. It makes each record when asked for it and frees it when
+// asked for the next one.
 type given struct {
 	t       testing.TB
 	mem     memory.Allocator
 	rows    arrow.Record
 	size    int64 // of a record
-	ended   int   // passes that came to an end
+	ended   int   // passes that ended
 	begun   int
-	err     error // after so many records
+	err     error // yielded after some records, see after
 	after   int
 	panics  bool
 	watched func() // called for each record
@@ -89,7 +88,7 @@ func (g *given) one(lo int64, yield func(arrow.Record, error) bool) bool {
 
 func (g *given) input() join.Input { return join.Input{Schema: g.rows.Schema(), Read: g.read} }
 
-// sides are IDs and a log with repeated and missing keys, and columns beside.
+// sides returns IDs and a log with repeated and missing keys, and other columns.
 func sides(t testing.TB) (ids, log arrow.Record) {
 	dict := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}
 	key := func(n, mod int) column {
@@ -110,9 +109,8 @@ func sides(t testing.TB) (ids, log arrow.Record) {
 		table(t, key(400, 300), words("d", 400, dict), words("w", 400, arrow.BinaryTypes.String))
 }
 
-// TestRecords: records give the rows that files with the same rows give, in the
-// same order, by every strategy, and all that was lent and borrowed is given
-// back.
+// TestRecords: with every strategy, records give the same rows in the same order as
+// files with these rows, and all memory is released.
 func TestRecords(t *testing.T) {
 	ids, log := sides(t)
 	idDir, logDir := writeTable(t, ids, 1, 3, partition.ArrowFile), writeTable(t, log, 1, 4, partition.ArrowFile)
@@ -136,7 +134,7 @@ func TestRecords(t *testing.T) {
 						l.Rows, r.Rows = log.NumRows(), ids.NumRows()
 					}
 					seq := join.Records(t.Context(), r, l, opts)
-					for range 2 { // it may be ranged over again
+					for range 2 { // the sequence can be ranged over again
 						got := collect(t, seq)
 						name := fmt.Sprintf("%s %s, records of %d, number known %v", typ, strategy, size, known)
 						if !slices.Equal(got, want.rows) {
@@ -168,8 +166,8 @@ func collect(t testing.TB, seq iter.Seq2[arrow.Record, error]) (rows []string) {
 	return rows
 }
 
-// TestRecordsOnce: what can be read only once is joined by the strategies that
-// need no more, and refused by others before the second pass.
+// TestRecordsOnce: inputs that can be read only once are joined by the strategies that
+// read them once. Others refuse them before the second pass.
 func TestRecordsOnce(t *testing.T) {
 	ids, log := sides(t)
 	for _, typ := range types {
@@ -197,8 +195,8 @@ func TestRecordsOnce(t *testing.T) {
 	}
 }
 
-// TestRecordsEnd: however a join of records ends, its inputs are told so, no
-// goroutine is left and all memory is given back.
+// TestRecordsEnd: however a join of records ends, the passes over its inputs end, no
+// goroutine remains, and all memory is released.
 func TestRecordsEnd(t *testing.T) {
 	ids, log := sides(t)
 	stop := errors.New("enough")
@@ -271,7 +269,8 @@ func TestRecordsEnd(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-// TestRecordsRefusals: what cannot be joined is the sequence's only word.
+// TestRecordsRefusals: if the inputs cannot be joined, the sequence yields one error
+// and nothing else.
 func TestRecordsRefusals(t *testing.T) {
 	ids, log := sides(t)
 	good := func(rec arrow.Record) join.Input {
@@ -299,7 +298,7 @@ func TestRecordsRefusals(t *testing.T) {
 	}
 }
 
-// TestRecordsOfRecords: the answer of a join is an input of another.
+// TestRecordsOfRecords: the answer of one join is an input of another.
 func TestRecordsOfRecords(t *testing.T) {
 	ids, log := sides(t)
 	mem := poison{checked(t)}
@@ -318,9 +317,8 @@ func TestRecordsOfRecords(t *testing.T) {
 	}
 }
 
-// TestRecordsInLittleMemory: IDs that do not fit are shuffled, and cut into
-// blocks, as those of files are: records are one group of rows whose number is
-// not known.
+// TestRecordsInLittleMemory: IDs that do not fit are shuffled and cut into portions,
+// like those of files. Records are one row group with an unknown number of rows.
 func TestRecordsInLittleMemory(t *testing.T) {
 	const n = 20_000
 	column := func(name, format string, n, times int) column {
@@ -340,14 +338,14 @@ func TestRecordsInLittleMemory(t *testing.T) {
 		want := collect(t, join.Records(t.Context(), side(ids), side(log), opts))
 		opts.Strategy, opts.Memory, opts.TempDir = join.Shuffle, 5<<19, t.TempDir()
 		got := collect(t, join.Records(t.Context(), side(ids), side(log), opts))
-		if typ != join.Semi && typ != join.Anti { // blocks come one behind another
+		if typ != join.Semi && typ != join.Anti { // the portions come one after another
 			slices.Sort(got)
 			slices.Sort(want)
 		}
 		if !slices.Equal(got, want) || len(want) < n/4 {
 			t.Errorf("%s: %d rows, want %d", typ, len(got), len(want))
 		}
-		// A row that has IDs in several blocks is one row.
+		// A row that has IDs in several portions is one row.
 		f := func(name string, in join.Input) []*partition.File {
 			return []*partition.File{partition.Records(name, in.Schema, in.Read, partition.RecordsOptions{})}
 		}

@@ -17,22 +17,21 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// tracked opens files with an allocator that must be empty once they are
-// closed.
+// tracked opens files with an allocator that must be empty once they are closed.
 func tracked(t testing.TB, mem memory.Allocator, names ...string) []*partition.File {
 	t.Helper()
 	return open(t, partition.OpenOptions{Mem: mem, Text: true}, names...)
 }
 
-// checked returns an allocator that fails the test for what is not released.
+// checked returns an allocator that fails the test if memory is not released.
 func checked(t testing.TB) memory.Allocator {
 	mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
 	t.Cleanup(func() { mem.AssertSize(t, 0) })
 	return mem
 }
 
-// TestReleases: however a join ends, all memory is given back, and no
-// goroutine is left (see TestMain).
+// TestReleases: however a join ends, all memory is released and no goroutine remains
+// (see TestMain).
 func TestReleases(t *testing.T) {
 	idDir := writeTable(t, table(t, numbers("k", arrow.PrimitiveTypes.Int64, 0, 300), texts("w", slices.Repeat([]string{"pay"}, 300)...)), 3, 3, "")
 	logDir := writeTable(t, table(t, numbers("k", arrow.PrimitiveTypes.Int64, 250, 900)), 4, 3, "")
@@ -82,8 +81,8 @@ func TestReleases(t *testing.T) {
 	}
 }
 
-// TestErrorMidway: damage in the middle of either side is an error that names
-// the file, after which nothing is held.
+// TestErrorMidway: damage in the middle of either side is an error that names the file,
+// and all memory is released.
 func TestErrorMidway(t *testing.T) {
 	good := writeTable(t, table(t, numbers("k", arrow.PrimitiveTypes.Int64, 0, 300), numbers("w", arrow.PrimitiveTypes.Int64, 0, 300)), 3, 3, "")
 	bad := writeTable(t, table(t, numbers("k", arrow.PrimitiveTypes.Int64, 0, 300), numbers("w", arrow.PrimitiveTypes.Int64, 0, 300)), 3, 3, "")
@@ -116,7 +115,8 @@ func TestErrorMidway(t *testing.T) {
 						r.Record.Release()
 					}
 				}
-				// A semi join does not look at the IDs' other columns, which may be all that is damaged.
+				// A semi join does not read the other columns of the IDs, where the
+				// only damage may be.
 				if last == nil || !strings.Contains(last.Error(), c.word) {
 					t.Errorf("%s %s: %v, want an error that names %s", typ, strategy, last, c.word)
 				}
@@ -137,7 +137,7 @@ func TestErrorMidway(t *testing.T) {
 	}
 }
 
-// TestProgress: every row of the log is told of once.
+// TestProgress: Progress counts every row of the log once.
 func TestProgress(t *testing.T) {
 	ids := files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 0, 3))
 	logs := files(t, 3, 3, numbers("k", arrow.PrimitiveTypes.Int64, 0, 100))

@@ -38,13 +38,11 @@ type Report struct {
 // Plan is what to expect of a join, and how it will be carried out.
 type Plan struct {
 	Strategy Strategy
+	Why      string // the reason for the strategy, in one sentence
 	// Selectivity estimates the share of the log's rows whose key is in an ID,
 	// and Pairs the pairs of log row and ID with equal keys. They are nil if keys
 	// were not sampled.
 	Selectivity, Pairs *Estimate
-	// Notes are sentences: the reason for the strategy, and advice if filtering or
-	// this program gains little.
-	Notes []string
 
 	details *plan.Plan
 }
@@ -55,12 +53,13 @@ type Estimate struct{ Value, Low, High float64 }
 
 // MarshalJSON returns all figures of the plan as docs/plan.md describes them:
 // the costs of each strategy, what is known of both sides, the sample, the filter,
-// and what a distributed join would shuffle.
+// what a distributed join would shuffle, and advice if filtering or this program
+// gains little.
 func (p *Plan) MarshalJSON() ([]byte, error) { return json.Marshal(p.details) }
 
 // publicPlan returns a plan as users see it.
 func publicPlan(d *plan.Plan) *Plan {
-	p := &Plan{Strategy: Strategy(d.Strategy), Notes: append([]string{d.Why}, d.Advice...), details: d}
+	p := &Plan{Strategy: Strategy(d.Strategy), Why: d.Why, details: d}
 	if e := d.Selectivity; e != nil {
 		p.Selectivity = &Estimate{e.Value, e.Low, e.High}
 	}

@@ -19,12 +19,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// TestRequire: bounds that an answer just meets let it through, and of each
-// that it just misses Run says so behind the last row, and Write before
-// anything is there.
+// TestRequire: an answer that just meets its requirements passes. If it just misses
+// one, Run returns an error after the last row, and Write before anything is visible.
 func TestRequire(t *testing.T) {
-	// 20 IDs, of which 5 have rows: 15 to 19, among the log's 40, whose last
-	// has no key.
+	// Of 20 IDs, five (15 to 19) are among the 40 log rows, the last of which has no
+	// key.
 	ids := open(t, partition.OpenOptions{}, writeTable(t, table(t, numbers("k", arrow.PrimitiveTypes.Int64, 0, 20)), 2, 1, ""))
 	log := numbers("k", arrow.PrimitiveTypes.Int64, 15, 55)
 	log.values[39] = "NULL"
@@ -48,7 +47,7 @@ func TestRequire(t *testing.T) {
 					Want: fmt.Sprintf("%.6g%% or less", 100*kept[typ]), Got: fmt.Sprintf("%.0f of 40 (%.5g%%)", 40*kept[typ], 100*kept[typ])}},
 			} {
 				if kept[typ] == 0 && strings.HasPrefix(c.unmet.What, "rows of the log") {
-					continue // of joins that keep all
+					continue // these joins keep all rows
 				}
 				opts.Require = c.missed
 				ok := c.unmet == unmet{}
@@ -83,7 +82,7 @@ func TestRequire(t *testing.T) {
 	}
 }
 
-// standing lists what stands below a directory, hidden files too.
+// standing lists what is below a directory, including hidden files.
 func standing(t *testing.T, dir string) (names []string) {
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
@@ -114,7 +113,7 @@ func checkRequire(t *testing.T, name string, err error, want unmet) {
 	}
 }
 
-// TestRequireOfNothing: empty sides, and all that is unmet at once.
+// TestRequireOfNothing: empty sides, and an error with all unmet requirements.
 func TestRequireOfNothing(t *testing.T) {
 	some := open(t, partition.OpenOptions{}, writeTable(t, table(t, numbers("k", arrow.PrimitiveTypes.Int64, 0, 9)), 1, 1, ""))
 	none := open(t, partition.OpenOptions{}, writeTable(t, table(t, numbers("k", arrow.PrimitiveTypes.Int64, 0, 0)), 1, 1, ""))
@@ -129,7 +128,7 @@ func TestRequireOfNothing(t *testing.T) {
 	}
 }
 
-// TestRequireRefusals: what cannot be required is refused before anything is
+// TestRequireRefusals: requirements that cannot apply are refused before anything is
 // read.
 func TestRequireRefusals(t *testing.T) {
 	ids, logs := files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 0, 3)), files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 0, 3))
@@ -151,7 +150,7 @@ func TestRequireRefusals(t *testing.T) {
 	}
 }
 
-// repeated is a column of values, each so many times, mixed.
+// repeated is a column that has each value the given number of times, in random order.
 func repeated(name string, times map[int]int) column {
 	c := column{name: name, dt: arrow.PrimitiveTypes.Int64}
 	var order []int
@@ -172,8 +171,8 @@ func repeated(name string, times map[int]int) column {
 	}
 }
 
-// TestWarnings: each is raised where it should be, and none where all is well,
-// however heavy a key is.
+// TestWarnings: each warning appears where it should, and none where all is well,
+// however frequent a key is.
 func TestWarnings(t *testing.T) {
 	span := func(lo, hi, times int) map[int]int {
 		m := map[int]int{}
@@ -183,7 +182,7 @@ func TestWarnings(t *testing.T) {
 		return m
 	}
 	with := func(m map[int]int, v, times int) map[int]int { m[v] = times; return m }
-	far := int64(1) << 40 // so that no exact set is the smaller filter
+	far := int64(1) << 40 // too far apart for an exact set to be the smaller filter
 	if bits.UintSize < 64 {
 		far = 1 << 23
 	}
@@ -222,7 +221,7 @@ func TestWarnings(t *testing.T) {
 			if fpr > 0 {
 				opts.Filter = filterOf(t, idFiles, "k", codec.WantBloom, fpr)
 			} else if c.name == "hardly any matched" {
-				continue // a filter that lets through next to nothing, so that 9 rows are 9 rows
+				continue // this filter has next to no false positives, so 9 rows are matches
 			}
 			got, err := run(t, idFiles, files(t, 2, 2, c.log), opts)
 			if err != nil {
@@ -242,7 +241,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestWarningsOfWhatWasScanned: that nothing is dropped of candidates is no news.
+// TestWarningsOfWhatWasScanned: there is no warning that nothing was dropped if the log
+// consists of candidates.
 func TestWarningsOfWhatWasScanned(t *testing.T) {
 	ids := files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 0, 30))
 	opts := join.Options{On: "k"}

@@ -22,7 +22,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// uuids returns texts of three UUIDs, each written in several ways, in spaces.
+// uuids returns texts of three UUIDs, each spelled in several ways and with spaces
+// around it.
 func uuids(space string) [][]string {
 	var out []string
 	for _, id := range []string{"123e4567-e89b-12d3-a456-426614174000", "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-fffffffffffF"} {
@@ -44,8 +45,8 @@ func pairs(values [][]string) (out [][]string) {
 var uuidText = regexp.MustCompile(strings.ReplaceAll(`\A(?:(?i:urn:uuid:)(D)|\{(D)\}|(D))\z`, "D",
 	`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}|[0-9a-fA-F]{32}`))
 
-// ruled is what a rule makes of an element of an array, which value has written
-// as v; false for what is no UUID and should be.
+// ruled applies a rule to an array element, which value has rendered as v. It returns
+// false if it should be a UUID and is not.
 func ruled(t testing.TB, a arrow.Array, v, rule string) (string, bool) {
 	t.Helper()
 	if d, ok := a.(*array.Dictionary); ok {
@@ -85,7 +86,7 @@ func ruled(t testing.TB, a arrow.Array, v, rule string) (string, bool) {
 	return strings.ToLower(strings.ReplaceAll(m[1]+m[2]+m[3], "-", "")), true
 }
 
-// Text meets UUIDs, on either side, from files with types and without.
+// Text is compared with UUIDs, on either side, from files with types and without.
 func TestRuleAcrossTypes(t *testing.T) {
 	uuid := &arrow.FixedSizeBinaryType{ByteWidth: 16}
 	var texts, raws []string
@@ -176,7 +177,8 @@ func TestRuleRefusals(t *testing.T) {
 			}
 		}
 	}
-	// Where no ID is left alone, the key of two classes stands as the log has it.
+	// In joins without rows for unmatched IDs, a shared key keeps the log's type,
+	// even if the IDs' class differs.
 	for _, typ := range []join.Type{join.Semi, join.Anti, join.Inner, join.Left} {
 		if _, err := run(t, strs, raws, join.Options{On: "k", Type: typ, Normalize: "uuid"}); err != nil {
 			t.Errorf("%s: %v", typ, err)

@@ -45,7 +45,7 @@ func (t *task) scans() bool { return !t.opts.Type.keepsLog() || t.answer.rowsOfL
 // rows yields the rows of the answer. got is called with each scan, if there are any.
 func (r *running) rows(ctx context.Context, got func(*partition.Scanner)) iter.Seq2[partition.Rows, error] {
 	return func(yield func(partition.Rows, error) bool) {
-		matched := r.everyRow(ctx)
+		matched := r.allRows(ctx)
 		if r.scans() {
 			matched = r.scan(ctx, got)
 		}

@@ -9,10 +9,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 )
 
-// IDs that are held in vain are chosen by a filter of the log. If the filter of
-// what is held hashed as that one, the log's keys would be taken for such IDs more
-// often than its bits tell: one and the same seed shows that, the two that are
-// used do not.
+// Reverse selects the IDs to hold by a filter of the log, so some are false positives
+// of it. A filter of the IDs held with the same hash would let too many of the log's
+// keys through: keys that collide with those IDs in the first filter collide in the
+// second as well. The test shows this for one seed, and that the two seeds in use are
+// independent.
 func TestFiltersAreIndependent(t *testing.T) {
 	const n, p = 200_000, 0.1
 	r := rand.New(rand.NewPCG(71, 72))

@@ -11,8 +11,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// A right or full join with one key name on both sides, of types that one column
-// cannot hold, is refused with a remedy. Followed to the letter it works.
+// A right or full join with a shared key whose types no single column can hold is
+// refused with a remedy. The remedy, followed to the letter, works.
 func TestSharedKeyRemedy(t *testing.T) {
 	for _, c := range []struct {
 		log, id       column

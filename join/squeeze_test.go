@@ -9,8 +9,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/join"
 )
 
-// TestFilterLargerThanMemory: IDs of which even the filter exceeds the memory are
-// joined by way of a shuffle, behind a smaller filter.
+// TestFilterLargerThanMemory: if even the filter of the IDs exceeds the memory, the
+// join shuffles and uses a smaller filter.
 func TestFilterLargerThanMemory(t *testing.T) {
 	ids := files(t, 1, 4, numbers("k", arrow.PrimitiveTypes.Int64, 0, 60_000))
 	logs := files(t, 1, 40, numbers("k", arrow.PrimitiveTypes.Int64, 30_000, 90_000))
@@ -19,7 +19,7 @@ func TestFilterLargerThanMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// A filter of 60,000 keys wants more than 100,000 bytes.
+		// A filter of 60,000 keys needs more than 100,000 bytes.
 		got, err := run(t, ids, logs, join.Options{On: "k", Type: typ, Strategy: join.Shuffle, Memory: 200_000, TempDir: t.TempDir()})
 		if err != nil {
 			t.Errorf("%s: %v", typ, err)

@@ -18,8 +18,8 @@ func (*extension) Deserialize(arrow.DataType, string) (arrow.ExtensionType, erro
 	return nil, nil
 }
 
-// TestTextType: an ID that is text is read as the widest type of the class of
-// the log's column, whatever that is wrapped in.
+// TestTextType: IDs in text are read as the widest type of the class of the log's
+// column, even if that is a dictionary or extension type.
 func TestTextType(t *testing.T) {
 	p, b, f := arrow.PrimitiveTypes, arrow.BinaryTypes, arrow.FixedWidthTypes
 	uuid := &arrow.FixedSizeBinaryType{ByteWidth: 16}

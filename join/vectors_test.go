@@ -29,11 +29,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// vectorDir has the vectors. BLOOMJOIN_VECTORS names another directory, of files
-// too many or too large to keep.
+// vectorDir has the vectors. BLOOMJOIN_VECTORS names another directory, for files too
+// many or too large to keep here.
 func vectorDir() string { return cmp.Or(os.Getenv("BLOOMJOIN_VECTORS"), "../testdata/vectors") }
 
-// vector is a file and what a reader must make of it; see the README there.
+// vector is a file and what readers must do with it; see the README in testdata.
 type vector struct {
 	Shows   string   `json:"shows"`
 	Oracle  string   `json:"oracle"`
@@ -47,8 +47,8 @@ type vector struct {
 	path string
 }
 
-// vectors returns the vectors by name. It fails if there are none, or one
-// without an expectation.
+// vectors returns the vectors by name. It fails if there are none, or if one has no
+// expectation.
 func vectors(t *testing.T) map[string]vector {
 	entries, err := os.ReadDir(vectorDir())
 	if err != nil {
@@ -99,9 +99,8 @@ func readVector(t *testing.T, name, file string) vector {
 	return v
 }
 
-// TestVectors: files by other writers give the rows that other readers see in
-// them, as records and through filters and joins on each column, or the error
-// that they must give.
+// TestVectors: files by other writers give the rows that other readers find in them, as
+// records and through filters and joins on each column, or the expected error.
 func TestVectors(t *testing.T) {
 	for name, v := range vectors(t) {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +122,7 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// whole reads a file into one record, which lasts until the test ends.
+// whole reads a file into one record, which is released when the test ends.
 func whole(t *testing.T, f *partition.File) (arrow.Record, error) {
 	n := int64(0)
 	chunks := make([][]arrow.Array, len(f.Schema().Fields()))
@@ -156,7 +155,7 @@ func whole(t *testing.T, f *partition.File) (arrow.Record, error) {
 	return rec, nil
 }
 
-// compareRows compares a record with rows that are expected.
+// compareRows compares a record with the expected rows.
 func compareRows(t *testing.T, what string, rec arrow.Record, columns []string, rows [][]any) {
 	t.Helper()
 	var have []string
@@ -191,7 +190,7 @@ func keyPaths(fields []arrow.Field, above key.Path) (out []key.Path) {
 	return out
 }
 
-// keyOf returns the key of a row that is expected, "null" if it has none.
+// keyOf returns the key of an expected row, "null" if it has none.
 func (v vector) keyOf(row []any, schema *arrow.Schema, path key.Path) string {
 	at := schema.FieldIndices(path[0])[0]
 	value, dt := row[at], schema.Field(at).Type
@@ -209,11 +208,11 @@ func (v vector) keyOf(row []any, schema *arrow.Schema, path key.Path) string {
 	return "0"
 }
 
-// filter builds filters from the column, which must let all of its rows
-// through that have a key.
+// filter builds filters from the column. They must let through all of its rows that
+// have a key.
 func (v vector) filter(t *testing.T, f *partition.File, path key.Path) {
 	if dt := typeAt(t, f.Schema(), path); dt.ID() == arrow.NULL {
-		return // no IDs come of it
+		return // there are no IDs
 	}
 	column := key.Column{Path: path}.String()
 	var want int64
@@ -235,11 +234,11 @@ func (v vector) filter(t *testing.T, f *partition.File, path key.Path) {
 	}
 }
 
-// joins joins on the column with every other of its values.
+// joins joins on the column, with every other of its values as IDs.
 func (v vector) joins(t *testing.T, f *partition.File, rec arrow.Record, path key.Path) {
 	column := key.Column{Path: path}.String()
 	numbers := map[string]int{} // of the IDs
-	var places []int            // rows whose keys they are
+	var places []int            // rows with these keys
 	seen := map[string]bool{"null": true}
 	for i, row := range v.Rows {
 		if k := v.keyOf(row, rec.Schema(), path); !seen[k] {
@@ -288,8 +287,8 @@ func typeAt(t *testing.T, schema *arrow.Schema, path key.Path) arrow.DataType {
 	return field.Type
 }
 
-// idsOf returns an ID set of the keys of some rows, and their numbers. A column
-// without a type has none; it meets integers.
+// idsOf returns an ID set of the keys of some rows, and their numbers. For a column
+// without a type, which has no keys, the set consists of integers.
 func idsOf(t *testing.T, rec arrow.Record, path key.Path, rows []int) *partition.File {
 	t.Helper()
 	column := rec.Column(rec.Schema().FieldIndices(path[0])[0])
@@ -326,7 +325,7 @@ func idsOf(t *testing.T, rec arrow.Record, path key.Path, rows []int) *partition
 	}, partition.RecordsOptions{})
 }
 
-// joinTo joins into a file and returns what is in it, without the ID's key.
+// joinTo joins into a file and returns its rows without the ID's key.
 func joinTo(t *testing.T, ids, log *partition.File, key string, typ join.Type, format partition.Format) (arrow.Record, error) {
 	t.Helper()
 	j, err := join.New([]*partition.File{ids}, []*partition.File{log}, join.Options{On: key + `="key of the ID"`, Type: typ})
@@ -354,8 +353,8 @@ func joinTo(t *testing.T, ids, log *partition.File, key string, typ join.Type, f
 	return rec, nil
 }
 
-// refused checks that the file is refused when it is opened or read, and that
-// no join that keeps all of its rows gives any.
+// refused checks that the file is refused when it is opened or read, and that joins
+// that keep all of its rows yield none.
 func (v vector) refused(t *testing.T) {
 	kinds := map[string]error{"corrupt": fault.ErrCorrupt, "unsupported": fault.ErrUnsupported}
 	check := func(what string, err error) {
@@ -407,8 +406,8 @@ func nullArrays(t *testing.T, s *arrow.Schema) (cols []arrow.Array) {
 	return cols
 }
 
-// shown writes a value of an array, and wanted one that is expected of a column
-// of that type, in a form that is equal for equal values.
+// shown renders an element of an array, and wanted an expected value of a column of
+// that type, in a form that is the same for equal values.
 func shown(a arrow.Array, i int) string {
 	if a.IsNull(i) || a.DataType().ID() == arrow.NULL {
 		return "null"

@@ -56,7 +56,7 @@ func (r Report) Warnings(of Type) []Warning {
 // rateExpected reports whether the measured false-positive rate is within its bounds.
 func (r *Report) rateExpected() bool {
 	m := r.FPRMeasured
-	return m.Low <= m.Value && m.Value <= m.High
+	return measuredFPR{Rate: m.Value, Low: m.Low, High: m.High}.inside()
 }
 
 // noise returns three standard deviations of the number of false positives among n

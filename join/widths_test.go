@@ -15,8 +15,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// TestWideRows: a wide row that meets many of the other side makes many batches,
-// not one that is as large as all of them together.
+// TestWideRows: a wide row that matches many rows of the other side makes many batches,
+// not one as large as all of them together.
 func TestWideRows(t *testing.T) {
 	const n, wide = 60, 1 << 20
 	numbers, texts := make([]int64, n), make([]string, n)
@@ -42,7 +42,8 @@ func TestWideRows(t *testing.T) {
 						if err != nil {
 							t.Fatal(err)
 						}
-						// 16 MiB, and at most as much again for buffers that have room left.
+						// 16 MiB, and at most as much again for the capacity of
+						// buffers.
 						if got := util.TotalRecordSize(r.Record); got > 33<<20 {
 							t.Errorf("a batch of %d rows takes %d bytes", r.Record.NumRows(), got)
 						}
@@ -64,8 +65,8 @@ func TestWideRows(t *testing.T) {
 	}
 }
 
-// TestRowBytes: of columns of many types, and of slices of them, each row takes
-// no more than the widest.
+// TestRowBytes: in columns of many types, and in slices of them, no row takes more than
+// the widest.
 func TestRowBytes(t *testing.T) {
 	rec := payload(t, 0, 1, 2, 3, 4, 5, 6)
 	for lo := range rec.NumRows() + 1 {

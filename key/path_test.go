@@ -198,18 +198,18 @@ func TestResolve(t *testing.T) {
 // TestNotFound: the error says what was not found and lists the columns.
 func TestNotFound(t *testing.T) {
 	for s, want := range map[string][]string{
-		"tz":           {`no column "tz"`, "(there are ts, user,", "Country"},
-		"user.idd":     {`no column "idd" (there are user.id, user.in)`},
-		"user.in.nmae": {`no column "nmae" (there are user.in.id, user.in.name)`},
-		"country":      {`no column "country"`, "(there are ts, user,", "Country"},
-		"ts:int64":     {`no column "ts:int64" (a cast has two colons: ts::int64)`},
-		"zzzzzzzz":     {"there are ts, user,", `"user.id"`},
-		"a.b":          {`'"a.b"'`}, // a column with that exact name
-		`"user.in"`:    {`no column "user.in"`},
-		"twice":        {`two columns are called "twice"`},
-		"pair.x":       {`two columns are called "x"`},
-		"ts.x":         {"ts is of type timestamp"},
-		`""`:           {`no column ""`},
+		"tz":          {`no column "tz"`, "(there are ts, user,", "Country"},
+		"user.idd":    {`no column "idd" (there are user.id, user.in)`},
+		"user.in.nam": {`no column "nam" (there are user.in.id, user.in.name)`},
+		"country":     {`no column "country"`, "(there are ts, user,", "Country"},
+		"ts:int64":    {`no column "ts:int64" (a cast has two colons: ts::int64)`},
+		"zzzzzzzz":    {"there are ts, user,", `"user.id"`},
+		"a.b":         {`'"a.b"'`}, // a column with that exact name
+		`"user.in"`:   {`no column "user.in"`},
+		"twice":       {`two columns are called "twice"`},
+		"pair.x":      {`two columns are called "x"`},
+		"ts.x":        {"ts is of type timestamp"},
+		`""`:          {`no column ""`},
 	} {
 		paths, err := key.ParseColumns(s)
 		if err != nil {

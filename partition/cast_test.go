@@ -11,8 +11,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// castLog has a misfit for a cast to int64 in its second row group of ten: "x",
-// in a column of texts.
+// castLog is a log with a column of texts, in row groups of ten. In the second one is a
+// misfit for a cast to int64, "x".
 func castLog(t testing.TB, name string) string {
 	text := numbers(40, func(i int) string {
 		if i == 13 {
@@ -24,7 +24,7 @@ func castLog(t testing.TB, name string) string {
 		col{"k", text}, col{"n", numbers(40, func(i int) int64 { return int64(i) })}, col{"row", numbers(40, func(i int) int64 { return int64(i) })}))
 }
 
-// scanError returns the error that a scan of a file ends with.
+// scanError returns the error of a scan of a file.
 func scanError(t testing.TB, name string, opts ScanOptions) error {
 	t.Helper()
 	opts.Mem = checked(t)
@@ -42,8 +42,8 @@ func scanError(t testing.TB, name string, opts ScanOptions) error {
 	return nil
 }
 
-// A value that does not fit its cast is an error, whatever another filter
-// lets through, and names its row group.
+// A value that does not fit its cast is an error that names its row group, even if
+// another filter drops the row.
 func TestMisfitIsAnError(t *testing.T) {
 	first := exactOf("k", 1)
 	for _, name := range []string{"log.parquet", "log.arrow"} {
@@ -73,7 +73,7 @@ func TestMisfitIsAnError(t *testing.T) {
 	}
 }
 
-// Misfits that count as NULLs are counted as such, in dictionaries as well.
+// Misfits that become NULL are counted as such, also in dictionaries.
 func TestMisfitsAreCounted(t *testing.T) {
 	for _, name := range []string{"log.parquet", "log.arrow"} {
 		log := castLog(t, name)
@@ -82,7 +82,7 @@ func TestMisfitsAreCounted(t *testing.T) {
 			got, st := scanned(t, ScanOptions{Match: []Match{m}, CountNulls: true}, Shard{}, log)
 			want := 0
 			if id == 1 {
-				want = 8 // of 0 to 39, those that leave 1 by 5; 13 leaves 3
+				want = 8 // of 0 to 39, those with remainder 1 modulo 5, except 13
 			}
 			if len(got) != want || st.KeysNull.Load() != 1 {
 				t.Errorf("%s, ID %d: %d rows, %d NULLs, want %d rows and 1", name, id, len(got), st.KeysNull.Load(), want)
@@ -96,7 +96,7 @@ func TestMisfitsAreCounted(t *testing.T) {
 	}
 }
 
-// Text has no row groups: an error about it names none, whatever way it was read.
+// Text has no row groups, so an error about it names none, however it was read.
 func TestMisfitInText(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "ids.csv")
 	if err := os.WriteFile(name, []byte("k,n\n1,1\nx,2\n"), 0o600); err != nil {
@@ -105,7 +105,7 @@ func TestMisfitInText(t *testing.T) {
 	files := open(t, OpenOptions{Text: true, Mem: checked(t)}, name)
 	for _, column := range []string{"k::int64", "k::int64,n"} {
 		o := KeyOptions{Key: column, IDs: true, Threads: 1}
-		_, err := ReadKeys(t.Context(), Split(files, Shard{}), o, func() (func(*Keys) error, error) {
+		_, _, err := ReadKeys(t.Context(), Split(files, Shard{}), o, func() (func(*Keys) error, error) {
 			return func(*Keys) error { return nil }, nil
 		})
 		says(t, column, err, key.ErrMisfit, "ids.csv", "column k")

@@ -9,9 +9,9 @@ import (
 )
 
 // Check reads a row group with its page indexes, or the corresponding part of a
-// file of another format, and returns the first fault that it finds.
+// file of another format, and returns the first error.
 func (f *File) Check(ctx context.Context, group int) error {
-	for _, err := range readKeys(ctx, f.table, group, nil) { // which accepts INT96 in any unit
+	for _, err := range readKeys(ctx, f.table, group, nil) { // readKeys accepts INT96 in any unit
 		if err != nil {
 			return err
 		}

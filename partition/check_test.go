@@ -9,8 +9,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// Check reads what reading all rows does not need, and a scan does: the page
-// indexes.
+// Check also reads the page indexes, which a scan needs but reading all rows does not.
 func TestCheckReadsIndexes(t *testing.T) {
 	in := logs(t)
 	for _, which := range []string{"offset index", "column index"} {

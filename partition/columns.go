@@ -1,9 +1,9 @@
 package partition
 
 import (
-	"slices"
-
 	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
 func project(schema *arrow.Schema, cols []int) *arrow.Schema {
@@ -12,27 +12,5 @@ func project(schema *arrow.Schema, cols []int) *arrow.Schema {
 		fields[i] = schema.Field(c)
 	}
 	md := schema.Metadata()
-	return Reshaped(arrow.NewSchema(fields, &md))
-}
-
-// Reshaped returns the schema without the metadata in which other programs
-// describe the columns. It serves schemas whose columns are not a file's own.
-func Reshaped(s *arrow.Schema) *arrow.Schema {
-	return withoutKeys(s, describing...)
-}
-
-// describing are the keys of metadata in which programs describe the columns.
-var describing = []string{"ARROW:schema", "pandas", "org.apache.spark.sql.parquet.row.metadata"}
-
-// withoutKeys returns the schema without the metadata of the given keys.
-func withoutKeys(s *arrow.Schema, drop ...string) *arrow.Schema {
-	md := s.Metadata()
-	var ks, vs []string
-	for i, k := range md.Keys() {
-		if !slices.Contains(drop, k) {
-			ks, vs = append(ks, k), append(vs, md.Values()[i])
-		}
-	}
-	kept := arrow.NewMetadata(ks, vs)
-	return arrow.NewSchema(s.Fields(), &kept)
+	return take.WithoutKeys(arrow.NewSchema(fields, &md), take.Describing...)
 }

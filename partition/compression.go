@@ -7,14 +7,13 @@ import (
 
 	"github.com/parquet-go/parquet-go/format"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
-// Compression is that of Parquet files.
-type Compression struct {
-	Codec string // "snappy", "zstd", "gzip", "brotli", "lz4" (the format's LZ4_RAW) or "none"
-	Level int    // in the codec's own scale; 0: a fast default, for zstd 1
+// compression is that of Parquet files.
+type compression struct {
+	codec string // a key of codecs
+	level int    // in the codec's own scale; 0: a fast default, for zstd 1
 }
 
 // codecs are the codecs that can be written, with their highest level.
@@ -26,19 +25,24 @@ var codecs = map[string]struct {
 	"brotli": {format.Brotli, 11}, "zstd": {format.Zstd, 22}, "lz4": {format.Lz4Raw, 9},
 }
 
-// ParseCompression reads a codec and its level, as in "zstd:3" or "snappy".
-func ParseCompression(s string) (Compression, error) {
+// CheckCompression returns an error unless s is a value of [Output.Compression].
+func CheckCompression(s string) error {
+	_, err := parseCompression(s)
+	return err
+}
+
+func parseCompression(s string) (compression, error) {
 	name, level, leveled := strings.Cut(s, ":")
 	codec, ok := codecs[name]
 	if !ok {
-		return Compression{}, fmt.Errorf("compression %q: want snappy, zstd, gzip, brotli, lz4 or none", s)
+		return compression{}, fmt.Errorf("compression %q: want snappy, zstd, gzip, brotli, lz4 or none", s)
 	}
-	c := Compression{Codec: name}
+	c := compression{codec: name}
 	if !leveled {
 		return c, nil
 	}
 	var err error
-	if c.Level, err = strconv.Atoi(level); err == nil && c.Level >= 1 && c.Level <= codec.level {
+	if c.level, err = strconv.Atoi(level); err == nil && c.level >= 1 && c.level <= codec.level {
 		return c, nil
 	}
 	if codec.level == 0 {
@@ -48,10 +52,6 @@ func ParseCompression(s string) (Compression, error) {
 }
 
 // ofPages is the compression as the writer of pages wants it.
-func (c Compression) ofPages() (parquet.Compression, error) {
-	codec, ok := codecs[c.Codec]
-	if !ok {
-		return parquet.Compression{}, fault.Unsupported(fault.At{}, "compression codec %q for Parquet", c.Codec)
-	}
-	return parquet.Compression{Codec: codec.codec, Level: c.Level}, nil
+func (c compression) ofPages() parquet.Compression {
+	return parquet.Compression{Codec: codecs[c.codec].codec, Level: c.level}
 }

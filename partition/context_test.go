@@ -10,8 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// However a context ends, and whatever cause it is given, the error is the
-// context's.
+// However a context ends, and whatever its cause, the error wraps the context's error.
 func TestEndOfContext(t *testing.T) {
 	dir := t.TempDir()
 	rec := func() arrow.Record {
@@ -47,11 +46,11 @@ func TestEndOfContext(t *testing.T) {
 					t.Errorf("%s of %s: %v; want %v", what, format, err, c.is)
 				}
 			}
-			_, err := ReadKeys(ctx, pieces, KeyOptions{Key: "id"}, func() (func(*Keys) error, error) {
+			_, _, err := ReadKeys(ctx, pieces, KeyOptions{Key: "id"}, func() (func(*Keys) error, error) {
 				return func(*Keys) error { return nil }, nil
 			})
 			check("ReadKeys", err)
-			for _, err := range Map(ctx, pieces, ReadOptions{}, pass) {
+			for _, err := range Map(ctx, pieces, 0, nil, pass) {
 				check("Map", err)
 				break
 			}
@@ -70,7 +69,7 @@ func TestEndOfContext(t *testing.T) {
 				check("Scan", err)
 				break
 			}
-			_, err = Output{Name: filepath.Join(dir, "out.parquet"), Result: ResultExact}.WriteScan(ctx, scanner(), pieces, files)
+			_, err = Output{Name: filepath.Join(dir, "out.parquet"), Result: ResultExact}.WriteScan(ctx, scanner(), pieces, files, nil)
 			check("WriteScan", err)
 		}
 	}

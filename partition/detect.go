@@ -22,7 +22,7 @@ const (
 	CSV         Format = "csv"
 	TSV         Format = "tsv"
 	NDJSON      Format = "ndjson"
-	Lines       Format = "lines" // one ID a line, in a column called id
+	Lines       Format = "lines" // one ID per line, in a column called id
 	// RecordBatches are rows that a program provides; see [Records].
 	RecordBatches Format = "records"
 )
@@ -48,7 +48,7 @@ func detect(src storage.Reader, e storage.Object, unnamed Format) (Format, error
 		return "", err
 	}
 	if f := byName(e.Rel); f == Lines {
-		return cmp.Or(unnamed, Lines), nil // .txt says little
+		return cmp.Or(unnamed, Lines), nil // .txt is not specific
 	} else if f != "" {
 		return f, nil
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 )
 
-// Runs over different inputs share a directory, whatever their shards, and
-// _SUCCESS is about all of them. Force takes the files of its inputs alone, also
-// those that it does not write over.
+// Runs over different inputs share a directory, whatever their shards, and _SUCCESS
+// covers all of them. Force replaces only the outputs of its own inputs, including
+// those that it does not write again.
 func TestRunsShareADirectory(t *testing.T) {
 	in, out := logs(t), filepath.Join(t.TempDir(), "out")+"/"
 	run := func(b byte, s Shard, input string) job {
@@ -36,12 +36,12 @@ func TestRunsShareADirectory(t *testing.T) {
 	if err := json.Unmarshal([]byte(get(t, out+publish.Success)), &sum); err != nil || sum.Rows != 30 || !strings.Contains(get(t, out+publish.Success), run(2, Shard{}, in+"/a.parquet").digest(t)) {
 		t.Errorf("_SUCCESS %+v, %v", sum, err)
 	}
-	// As Arrow: the files have other names, and the old ones go.
+	// As Arrow files, which have other names; the old files are removed.
 	arrow := run(3, Shard{}, in+"/y=1")
 	arrow.out.Format = ArrowFile
 	did(arrow)
 	equal(t, "files", tree(t, out), []string{"_SUCCESS", "_manifest.json", "_manifest.json", "a.parquet", "y=1/b.arrow", "y=1/c.arrow"})
-	// A run that has finished heals its part, although others stand beside it.
+	// A finished run repairs its part, although the directory has others.
 	if err := os.Truncate(out+"a.parquet", 100); err != nil {
 		t.Fatal(err)
 	}
@@ -51,11 +51,11 @@ func TestRunsShareADirectory(t *testing.T) {
 		t.Errorf("healing: %v, %v", w.Notes, err)
 	}
 	equal(t, "healed", slices.Contains(tree(t, out), publish.Success), true)
-	// What another run has replaced since is that run's.
+	// What another run has replaced since belongs to that run.
 	did(run(5, Shard{}, in+"/a.parquet"))
 	_, err := healed.do(t)
 	says(t, "replaced since", err, ErrExists, "does not come from these inputs and options", "Force")
-	// Without Force no other run may come.
+	// Without Force another run is refused.
 	write(t, filepath.Join(in, "z/a.parquet"), 1, record(t, checked(t), col{"id", []int64{1}}))
 	other := run(4, Shard{}, in+"/z")
 	other.out.Force = false
@@ -63,7 +63,7 @@ func TestRunsShareADirectory(t *testing.T) {
 	says(t, "without force", err, ErrExists, "Force")
 }
 
-// contentsOf is the names and contents of a directory.
+// contentsOf returns the names and contents of the files of a directory.
 func contentsOf(t *testing.T, dir string) (all []string) {
 	t.Helper()
 	for _, name := range tree(t, dir) {
@@ -75,9 +75,9 @@ func contentsOf(t *testing.T, dir string) (all []string) {
 	return all
 }
 
-// A part that is missing, cut or changed makes _SUCCESS false: it goes, the error
-// or note says what has happened, and the run writes the part again, unless
-// somebody has put a table of their own there.
+// If a file is missing, truncated or changed, _SUCCESS is false and is removed. The
+// error or note says what has happened, and the run writes the file again, unless
+// somebody has put a file of their own there.
 func TestFalseSuccessIsHealed(t *testing.T) {
 	for what, harm := range map[string]func(name string) error{
 		"missing": os.Remove,
@@ -87,7 +87,7 @@ func TestFalseSuccessIsHealed(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			b[30] ^= 1 // of the same size, with the same footer
+			b[30] ^= 1 // same size, same footer
 			return os.WriteFile(name, b, 0o600)
 		},
 	} {
@@ -100,7 +100,7 @@ func TestFalseSuccessIsHealed(t *testing.T) {
 		if err := harm(out + "y=1/c.parquet"); err != nil {
 			t.Fatal(err)
 		}
-		// A run over other inputs sees it, and cannot heal it.
+		// A run over other inputs notices it but cannot repair it.
 		_, err := job{[]string{in + "/a.parquet"}, Output{Name: out, Run: runOf(2)}}.do(t)
 		says(t, what, err, ErrExists)
 		if slices.Contains(tree(t, out), publish.Success) {
@@ -117,7 +117,7 @@ func TestFalseSuccessIsHealed(t *testing.T) {
 	if _, err := whole.do(t); err != nil {
 		t.Fatal(err)
 	}
-	// A change is not forgotten when another run takes files out of the manifest.
+	// The change is still known after another run has removed files from the manifest.
 	was := get(t, out+"y=1/c.parquet")
 	put(t, out+"y=1/c.parquet", was[:30]+string([]byte{was[30] ^ 1})+was[31:])
 	if w, err := (job{[]string{in + "/a.parquet"}, Output{Name: out, Run: runOf(2), Force: true}}).do(t); err != nil || len(w.Notes) != 1 || slices.Contains(tree(t, out), publish.Success) {
@@ -135,7 +135,7 @@ func TestFalseSuccessIsHealed(t *testing.T) {
 	equal(t, "a table of somebody's", get(t, out+"a.parquet") == mine, true)
 }
 
-// What a manifest says is not trusted.
+// A manifest's content is not trusted.
 func TestManifestLeadsNowhere(t *testing.T) {
 	in, precious := logs(t), t.TempDir()
 	mine := put(t, filepath.Join(precious, "a.parquet"), "mine")
@@ -152,7 +152,7 @@ func TestManifestLeadsNowhere(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Through a link: nothing is removed.
+	// Nothing is removed through a link.
 	out := filepath.Join(t.TempDir(), "out") + "/"
 	put(t, out+"_manifest-1.json", `{"version":2,"run":"1","of":1,"done":true,"files":[{"name":"link/a.parquet","input":"a.parquet"}]}`)
 	if err := os.Symlink(precious, out+"link"); err != nil {
@@ -176,7 +176,7 @@ func TestManifestLeadsNowhere(t *testing.T) {
 	}
 }
 
-// Directories of version 1 are recognised: done, or replaced.
+// Directories written by version 1 are recognised: they are done, or replaced.
 func TestManifestVersion1(t *testing.T) {
 	in, out := logs(t), filepath.Join(t.TempDir(), "out")+"/"
 	j := job{[]string{in}, Output{Name: out, Run: runOf(1)}}
@@ -226,7 +226,7 @@ func TestManifestVersion1(t *testing.T) {
 	equal(t, "files", tree(t, out), []string{"_SUCCESS", "_manifest.json", "a.parquet", "y=1/b.parquet", "y=1/c.parquet"})
 }
 
-// File names may have any bytes, and any length that the system takes.
+// File names may have any bytes, and any length that the system allows.
 func TestOutputNamesOfAnyBytes(t *testing.T) {
 	names := []string{"bad\xff\xfe.parquet", `a\xFF.parquet`, `back\\slash.parquet`, "esc\x1b[31m.parquet", strings.Repeat("n", 247) + ".parquet", "grün\u202e.parquet"}
 	in, out := t.TempDir(), filepath.Join(t.TempDir(), "out")+"/"

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// maxDoubts bounds the doubts that a File keeps: a faulty writer may cause one for
-// each row group.
+// maxDoubts limits the doubts that a File keeps, because a faulty writer may cause
+// one per row group.
 const maxDoubts = 3
 
 // doubts collects damage of one file that readers worked around.

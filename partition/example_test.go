@@ -54,14 +54,9 @@ func Example() {
 	s, err := partition.NewScanner(partition.ScanOptions{
 		Match:   []partition.Match{{Filter: airports(ctx, "DFW", "IAH"), Key: "origin"}},
 		Columns: []string{"date", "origin"},
-	})
+	}, files...)
 	if err != nil {
 		log.Fatal(err)
-	}
-	for _, f := range files {
-		if err := s.Check(f); err != nil {
-			log.Fatal(err)
-		}
 	}
 	var kept int64
 	for rows, err := range s.Scan(ctx, partition.Split(files, partition.Shard{Index: 1, Of: 2})) {
@@ -97,7 +92,7 @@ func ExampleOutput_WriteScan() {
 		log.Fatal(err)
 	}
 	out := partition.Output{Name: filepath.Join(dir, "texas.parquet"), Result: s.Result()}
-	w, err := out.WriteScan(ctx, s, partition.Split(files, partition.Shard{}), files)
+	w, err := out.WriteScan(ctx, s, partition.Split(files, partition.Shard{}), files, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -116,7 +111,7 @@ func ExampleReadKeys() {
 	defer partition.Close(files)
 	var passed atomic.Int64
 	opts := partition.KeyOptions{Key: "origin", Filter: airports(ctx, "DFW", "IAH")}
-	stats, err := partition.ReadKeys(ctx, partition.Split(files, partition.Shard{}), opts, func() (func(*partition.Keys) error, error) {
+	rows, nulls, err := partition.ReadKeys(ctx, partition.Split(files, partition.Shard{}), opts, func() (func(*partition.Keys) error, error) {
 		return func(k *partition.Keys) error { // of one worker
 			hits, err := k.Probe()
 			for _, i := range hits {
@@ -132,7 +127,7 @@ func ExampleReadKeys() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(passed.Load(), "of", stats.Rows, "rows,", stats.Nulls, "without a key")
+	fmt.Println(passed.Load(), "of", rows, "rows,", nulls, "without a key")
 	// Output:
 	// 3660 of 50000 rows, 0 without a key
 }

@@ -17,10 +17,17 @@
 // Sizes in a file are checked before they are used, errors name file, row group,
 // column and page, and no output is visible before it is complete.
 //
-// Where to look: open.go, find.go and file.go open inputs; shard.go divides them;
-// readkeys.go and leafkeys.go read keys; scanner.go, match.go and keyscan.go decide
-// which rows pass; scanrecords.go and pageengine.go deliver them; writescan.go and
-// output.go write them.
+// # Where to look
+//
+//	open.go, find.go, detect.go        names become files, and files get a format
+//	file.go                            a file, over the reader of its format in internal/
+//	shard.go, rowrange.go              files are divided among workers
+//	ordered.go, flight.go              workers, what they hold, the order of their results
+//	readkeys.go, leafkeys.go           keys; recordkeys.go if they need Arrow records
+//	scanner.go, match.go, keyscan.go   which rows pass; internal/prune skips row groups and pages
+//	scanrecords.go, pageengine.go      rows that pass, as records or copied from page to page
+//	output.go, writescan.go            outputs; unify.go if schemas differ, internal/publish makes them visible
+//	run.go                             what an output is made from
 package partition
 
 import (
@@ -60,8 +67,8 @@ type File struct {
 
 	table
 	src   storage.Reader // nil: standard input or records
-	once  bool           // the rows can be read only one time
-	root  string         // the directory that was searched for it, or ""
+	once  bool           // the rows can be read only once
+	root  string         // the directory in which it was found, or ""
 	bytes *atomic.Int64  // read from src so far
 	print func() ([]byte, error)
 
@@ -168,8 +175,8 @@ func (f *File) coded(s *arrow.Schema) *arrow.Schema {
 }
 
 // Doubts describes damaged parts of the file that were not needed, one sentence
-// each: results are right all the same. It is complete when all readers of the file
-// have ended.
+// each: results are correct nevertheless. It is complete when all readers of the
+// file have ended.
 func (f *File) Doubts() []string {
 	f.doubts.mu.Lock()
 	defer f.doubts.mu.Unlock()

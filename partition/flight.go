@@ -4,12 +4,12 @@ import (
 	"runtime"
 )
 
-// [OpenOptions].InFlight bounds the bytes in flight between a file and its
+// [OpenOptions].InFlight limits the bytes in flight between a file and its
 // consumer: pages, records and row groups. Buffers shrink first (smaller batches,
-// fewer of them waiting), then the number of workers. One worker always remains,
-// so a bound below its need is exceeded, not refused.
+// fewer of them waiting), then the number of workers. One worker always remains, so
+// a limit below its need is exceeded rather than refused.
 
-// flight bounds the batches between workers and consumer.
+// flight limits the batches between workers and consumer.
 type flight struct {
 	workers int
 	batch   int64 // bytes of a record; 0: as stored
@@ -17,12 +17,12 @@ type flight struct {
 	queue   int   // finished batches of a row group that may wait
 }
 
-// inFlightBatches is the number of finished batches of a row group that may wait
-// for the consumer, and the number of row groups per worker that may be begun
-// ahead of it, where memory is not bounded.
+// inFlightBatches is, if memory is not limited, the number of finished batches of a
+// row group that may wait for the consumer, and the number of row groups per worker
+// that may be begun ahead of it.
 const inFlightBatches = 2
 
-// Bounds of the bytes of a record batch where memory is bounded.
+// Limits of the bytes of a record batch if memory is limited.
 const (
 	leastBatch = 256 << 10
 	mostBatch  = 8 << 20
@@ -32,8 +32,8 @@ const (
 // records, the rest to the row groups or tables that the consumer makes of them.
 const forRecords = 2
 
-// InFlight returns the least [OpenOptions].InFlight of the pieces' files, in
-// bytes; 0 if there is no bound.
+// InFlight returns the smallest [OpenOptions].InFlight of the pieces' files, in
+// bytes; 0 if there is no limit.
 func InFlight(pieces []Piece) (least int64) {
 	for _, p := range pieces {
 		if n := p.File.inFlight; n > 0 && (least == 0 || n < least) {
@@ -52,8 +52,8 @@ func processors(threads int) int {
 }
 
 // flightOf divides the bytes that may be in flight. need returns the bytes that a
-// worker takes besides batches. Of these it has three: the one that it reads, the
-// one that it makes, and a finished one that waits.
+// worker needs in addition to batches. It has three of these: the one that it
+// reads, the one that it makes, and a finished one that waits.
 func flightOf(most int64, threads int, need func() int64) flight {
 	threads = processors(threads)
 	if most == 0 {
@@ -77,8 +77,8 @@ func (f flight) table(file *File) table {
 	return file.table
 }
 
-// need returns the bytes that a worker takes to decode the given top-level columns
-// of a row group at the same time; nil means all columns. It looks at the largest
+// need returns the bytes that a worker needs to decode the given top-level columns
+// of a row group simultaneously; nil means all columns. It considers the largest
 // row group of each file.
 func need(pieces []Piece, columns func(*File) ([]int, error)) (most int64) {
 	seen := map[*File]bool{}
@@ -87,7 +87,7 @@ func need(pieces []Piece, columns func(*File) ([]int, error)) (most int64) {
 		if f == nil || seen[p.File] || p.Lo == p.Hi {
 			continue
 		}
-		if seen[p.File] = true; len(seen) > mostMapped { // files of one log are alike
+		if seen[p.File] = true; len(seen) > mostMapped { // the files of a log are similar
 			break
 		}
 		group := p.Lo
@@ -105,7 +105,7 @@ func need(pieces []Piece, columns func(*File) ([]int, error)) (most int64) {
 			n += f.File().Need(group, leaf)
 		}
 		most = max(most, n)
-		_ = p.File.rest() // a log may have more files than may be open; reading returns the error again
+		_ = p.File.rest() // a log may have more files than may be open; a later read returns the error again
 	}
 	return most
 }

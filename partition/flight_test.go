@@ -2,7 +2,7 @@ package partition
 
 import "testing"
 
-// Where memory is short, batches give way first, then workers; one remains.
+// If memory is short, batches shrink first, then the number of workers, down to one.
 func TestFlight(t *testing.T) {
 	const mib = 1 << 20
 	need := func() int64 { return 10 * mib }

@@ -29,7 +29,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// checked returns an allocator whose memory must all be released when the test
+// checked returns an allocator that fails the test if memory is not released when it
 // ends.
 func checked(t testing.TB) *memory.CheckedAllocator {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
@@ -92,8 +92,7 @@ func (f *fakeTable) batch(v int64, yield func(arrow.Record, error) bool) bool {
 	return yield(rec, nil)
 }
 
-// col is a column of values: a slice of a basic type, or []any with nil for
-// NULL.
+// col is a column of values: a slice of a basic type, or []any with nil for NULL.
 type col struct {
 	name   string
 	values any
@@ -154,8 +153,8 @@ func numbers[T any](n int, f func(i int) T) []T {
 	return out
 }
 
-// write writes the record as a file of the format that the name says, in
-// groups of so many rows, and releases it.
+// write writes the record in row groups of the given size, in the format that the name
+// implies, and releases it.
 func write(t testing.TB, path string, groupRows int64, rec arrow.Record) string {
 	t.Helper()
 	defer rec.Release()
@@ -185,7 +184,7 @@ func write(t testing.TB, path string, groupRows int64, rec arrow.Record) string 
 	return path
 }
 
-// put writes a file, and the directories above it.
+// put writes a file and creates the directories above it.
 func put(t testing.TB, path, content string) string {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
@@ -206,7 +205,7 @@ func get(t testing.TB, path string) string {
 	return string(b)
 }
 
-// tree lists the files below a directory, hidden ones too.
+// tree lists the files below a directory, including hidden ones.
 func tree(t testing.TB, root string) []string {
 	t.Helper()
 	var names []string
@@ -224,7 +223,7 @@ func tree(t testing.TB, root string) []string {
 	return names
 }
 
-// runDigits is what the names of manifests have of their run.
+// runDigits matches what identifies the run in a manifest's name.
 var runDigits = regexp.MustCompile(`_manifest-[0-9a-f]{16}`)
 
 // manifestOf returns the path of the only manifest of a directory.
@@ -265,8 +264,8 @@ func rowsOf(rec arrow.Record) []string {
 	return rows
 }
 
-// ownContents is contents where arrow/go's readers of Parquet panic, for a
-// count that is not aligned: with fewer than 64 bits. There is no oracle then.
+// ownContents replaces contents on 32 bits, where arrow/go's Parquet readers panic
+// because of an unaligned counter. The result is then not checked independently.
 func ownContents(t testing.TB, path string, kv metadata.KeyValueMetadata) (rows []string, schema *arrow.Schema) {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -289,7 +288,7 @@ func ownContents(t testing.TB, path string, kv metadata.KeyValueMetadata) (rows 
 	return rows, arrow.NewSchema(p.Schema().Fields(), &md)
 }
 
-// contents reads a file with the readers of arrow/go, which are not ours.
+// contents reads a file with the readers of arrow/go, as an independent implementation.
 func contents(t testing.TB, path string) (rows []string, schema *arrow.Schema) {
 	t.Helper()
 	if byName(path) == Parquet {
@@ -346,7 +345,7 @@ func metaOf(s *arrow.Schema, key string) string {
 	return v
 }
 
-// says fails unless err is of the kind and has all of the words.
+// says fails the test unless err is of the kind and contains all of the words.
 func says(t testing.TB, what string, err, kind error, words ...string) {
 	t.Helper()
 	if err == nil || kind != nil && !errors.Is(err, kind) {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestHold: a directory whose files are held changes when all rows have come,
-// and not at all if their sequence ends in an error, be it its last word.
+// TestHold: a directory with held files changes only when all rows have arrived, and
+// not at all if their sequence ends with an error, even at the very end.
 func TestHold(t *testing.T) {
 	in := logs(t)
 	boom := errors.New("boom")
@@ -31,7 +31,7 @@ func TestHold(t *testing.T) {
 	says(t, "into an empty directory", err, boom)
 	equal(t, "what is left", tree(t, dir), nil)
 
-	// Another run stands there: Force replaces it then only.
+	// The directory has another run's output: Force replaces it only at the end.
 	other := job{[]string{in + "/a.parquet"}, Output{Name: dir, Run: runOf(2)}}
 	if _, err := other.do(t); err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestHold(t *testing.T) {
 	says(t, "over another run", err, boom)
 	equal(t, "what stands there", snapshot(t, dir), before)
 
-	// All is well: the directory is what it would have been without Hold.
+	// On success, the directory is the same as without Hold.
 	if w, err := held.doWith(t, watch(t, dir, snapshot(t, dir))); err != nil || w.Rows != 30 {
 		t.Fatalf("%+v, %v", w, err)
 	}
@@ -55,7 +55,7 @@ func TestHold(t *testing.T) {
 	}
 	equal(t, "the directory", snapshot(t, dir), snapshot(t, plain.out.Name))
 
-	// What a rival has put there meanwhile stays.
+	// What a rival has written in the meantime stays.
 	fresh := t.TempDir() + "/out/"
 	held.out.Force, held.out.Name, other.out.Name = false, fresh, fresh
 	_, err = held.doWith(t, func(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
@@ -68,8 +68,8 @@ func TestHold(t *testing.T) {
 	equal(t, "the rival's files", tree(t, fresh), []string{"_SUCCESS", "_manifest.json", "a.parquet"})
 }
 
-// watch sees to it that, until the last row, the directory is as it was, and
-// that at the end no file is held open.
+// watch checks that the directory is unchanged until the last row, and that no file is
+// open at the end.
 func watch(t *testing.T, dir, before string) func(iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
 	return func(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
 		return func(yield func(Rows, error) bool) {
@@ -81,7 +81,7 @@ func watch(t *testing.T, dir, before string) func(iter.Seq2[Rows, error]) iter.S
 			}
 			open, err := os.ReadDir("/proc/self/fd")
 			if errors.Is(err, fs.ErrNotExist) {
-				return // not this system
+				return // not on this system
 			}
 			attempts := 0
 			for _, fd := range open {
@@ -89,14 +89,14 @@ func watch(t *testing.T, dir, before string) func(iter.Seq2[Rows, error]) iter.S
 					attempts++
 				}
 			}
-			if attempts > 1 { // the last file's
+			if attempts > 1 { // the last file may be open
 				t.Errorf("%d attempts are open", attempts)
 			}
 		}
 	}
 }
 
-// snapshot is what a reader of the directory sees.
+// snapshot returns what a reader of the directory sees.
 func snapshot(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder
@@ -114,7 +114,7 @@ func snapshot(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// TestHoldOnAFullDisk: an attempt that fails half-way leaves nothing at all.
+// TestHoldOnAFullDisk: an attempt that fails half-way leaves nothing.
 func TestHoldOnAFullDisk(t *testing.T) {
 	in := logs(t)
 	for space := range 1200 {
@@ -129,7 +129,7 @@ func TestHoldOnAFullDisk(t *testing.T) {
 	}
 }
 
-// TestHoldCancelled: the same of a run that is called off.
+// TestHoldCancelled: the same for a cancelled run.
 func TestHoldCancelled(t *testing.T) {
 	files := open(t, OpenOptions{}, logs(t))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -140,7 +140,7 @@ func TestHoldCancelled(t *testing.T) {
 	}
 	rows := func(yield func(Rows, error) bool) {
 		n := 0
-		for r, err := range Map(ctx, Split(files, Shard{}), ReadOptions{}, pass) {
+		for r, err := range Map(ctx, Split(files, Shard{}), 0, nil, pass) {
 			if n++; n == 5 {
 				cancel()
 			}

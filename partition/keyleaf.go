@@ -12,20 +12,20 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// keyLeaf makes keys of the values of a leaf that is the whole key.
+// keyLeaf makes keys from the values of a leaf that is the whole key.
 type keyLeaf struct {
 	file    *File
 	values  arrowparquet.LeafValues
-	schema  *arrow.Schema // of a record with the leaf alone, as column "key"
-	column  key.Column    // of it
+	schema  *arrow.Schema // of a record with only the leaf, as column "key"
+	column  key.Column    // the column in that schema
 	options key.Options
-	enc     *key.Encoder // nil: values are keys as they are, or none was needed yet
-	int     int          // bytes of integers that are keys as they are; 0: other values
+	enc     *key.Encoder // nil: values are already keys, or none was needed yet
+	int     int          // size of integers that are already keys; 0: other values
 	signed  bool
-	strings bool // byte arrays that are keys, under the rule
+	strings bool // byte arrays that are keys, with the rule
 }
 
-// keyName is the column of a keyLeaf's schema.
+// keyName is the name of the column in a keyLeaf's schema.
 const keyName = "key"
 
 func newKeyLeaf(f *File, leaf arrowparquet.LeafValues, cast arrow.DataType, o key.Options) *keyLeaf {
@@ -53,7 +53,7 @@ func newKeyLeaf(f *File, leaf arrowparquet.LeafValues, cast arrow.DataType, o ke
 	return l
 }
 
-// width is the number of bytes of a PLAIN value, 0 for byte arrays.
+// width is the number of bytes of a PLAIN value; 0 for byte arrays.
 func (l *keyLeaf) width() int { return l.file.parquet().File().Leaves[l.values.Index()].Width() }
 
 // bits reports whether PLAIN values are single bits.

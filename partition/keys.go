@@ -12,8 +12,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// Keys is a batch of keys of one row group, with their positions. It is valid
-// until the function that received it returns. One goroutine uses it.
+// Keys is a batch of keys of one row group, with their positions. It is valid until
+// the function that received it returns, and must not be used concurrently.
 type Keys struct {
 	// Batch holds the keys. Its Rows number values, not rows of the file; see
 	// [Keys.Row].
@@ -23,7 +23,7 @@ type Keys struct {
 	// Times holds the number of rows that have each key, by position in
 	// Batch.Rows. Nil means one row each.
 	Times []uint32
-	// Run and Share describe the run that the keys belong to, if [Sample] asks
+	// Run and Share describe the run that the keys belong to, if [KeyOptions] asks
 	// for runs: its number, counted from 0 in input order, and the share of all
 	// rows that it represents. The shares of all runs add up to 1.
 	Run   int
@@ -34,13 +34,12 @@ type Keys struct {
 	place  position
 }
 
-// Probe returns the positions in Batch.Rows of the keys that may be members of
-// the filter, ascending. Without a filter these are all positions. The slice is
-// valid as long as the Keys are. The error says that the filter could not be
-// read any more.
+// Probe returns the positions in Batch.Rows of the keys that may be members of the
+// filter, ascending. Without a filter these are all positions. The slice is valid
+// as long as the Keys are. It returns an error if the filter can no longer be read.
 func (k *Keys) Probe() ([]uint32, error) {
 	k.hits = k.hits[:0]
-	if k.filter == nil || k.filter.Kind() == 0 {
+	if k.filter == nil {
 		for i := range k.Batch.Rows {
 			k.hits = append(k.hits, uint32(i))
 		}
@@ -82,13 +81,13 @@ type position struct {
 	first uint32        // row of entry 0, if rows is nil
 	rows  []uint32      // by entry
 	nulls *parquet.Page // the page, if it has NULLs
-	full  uint8         // definition level of an entry with a value
+	full  uint8         // definition level of a value
 	there []uint32      // by value: entry, if nulls is not nil and list was called
 	buf   *[]uint32     // memory for there
 	skip  uint32        // values of the page before the batch
 }
 
-// list finds the entries that have a value, which row needs.
+// list finds the entries that have a value. row needs them.
 func (p *position) list() {
 	if p.nulls == nil || p.there != nil {
 		return
@@ -114,7 +113,8 @@ func (p *position) row(i uint32) uint32 {
 	return p.rows[i]
 }
 
-// fit returns an error if a value does not fit its cast or, among IDs, is none.
+// fit returns an error if a value does not fit its cast or, if ids is set, is not
+// an ID.
 func fit(b *key.Batch, file string, columns []key.Column, ids bool) error {
 	if _, faulty := b.Faulty(); !faulty {
 		return nil
@@ -125,7 +125,7 @@ func fit(b *key.Batch, file string, columns []key.Column, ids bool) error {
 	return b.IDs(atColumns(file, columns))
 }
 
-// atColumns is the place of key columns in a file.
+// atColumns returns the place of key columns in a file.
 func atColumns(file string, columns []key.Column) fault.At {
 	return fault.At{File: file, Column: key.ColumnsString(columns)}
 }

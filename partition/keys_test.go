@@ -14,9 +14,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// ReadKeys hands on the same keys as often, with their rows, as the writer put
-// into the file, whatever the format and the shape of the key, one by one or by
-// dictionary, with and without a filter, which drops no member.
+// ReadKeys passes on the keys that the writer stored, with their rows and multiplicity,
+// for every format and shape of the key, by value or by dictionary, and with a filter
+// at least all members.
 func TestReadKeys(t *testing.T) {
 	const rows, groupRows = 4000, 900
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -52,7 +52,7 @@ func TestReadKeys(t *testing.T) {
 				}
 				times, hits, placed := map[string]int64{}, map[string]int64{}, 0
 				var mu sync.Mutex
-				stats, err := ReadKeys(t.Context(), pieces, o, func() (func(*Keys) error, error) {
+				gotRows, gotNulls, err := ReadKeys(t.Context(), pieces, o, func() (func(*Keys) error, error) {
 					return func(k *Keys) error {
 						mu.Lock()
 						defer mu.Unlock()
@@ -84,8 +84,8 @@ func TestReadKeys(t *testing.T) {
 				if err != nil {
 					t.Fatal(what, err)
 				}
-				if stats != (KeyStats{Rows: rows, Nulls: nulls}) {
-					t.Errorf("%s: %+v, want %d rows, %d NULLs", what, stats, rows, nulls)
+				if gotRows != rows || gotNulls != nulls {
+					t.Errorf("%s: %d rows, %d NULLs, want %d, %d", what, gotRows, gotNulls, rows, nulls)
 				}
 				if coded := c.distinct && ending == "parquet" && column != "id,name"; coded == (placed == rows-int(nulls)) {
 					t.Errorf("%s: %d keys of %d have a row", what, placed, rows-int(nulls))
@@ -111,20 +111,19 @@ func TestReadKeys(t *testing.T) {
 	}
 }
 
-// integerKey is an integer as a batch appends it.
+// integerKey returns an integer in the form in which a batch has it.
 func integerKey(v int64) string {
 	var b key.Batch
 	b.SetInts([]byte{byte(v), byte(v >> 8), 0, 0, 0, 0, 0, 0}, 1, 8, true)
 	return string(b.Append(nil, 0))
 }
 
-// A panic of the caller's function, and its errors, come back as errors of the
-// earliest row group.
+// A panic or error of the caller's function becomes an error of the earliest row group.
 func TestReadKeysFails(t *testing.T) {
 	name := write(t, filepath.Join(t.TempDir(), "log.parquet"), 10, record(t, memory.DefaultAllocator, col{"id", numbers(200, func(i int) int64 { return int64(i) })}))
 	pieces := Split(open(t, OpenOptions{}, name), Shard{})
-	for _, s := range []Sample{{}, {Runs: 5, Rows: 3}} {
-		_, err := ReadKeys(t.Context(), pieces, KeyOptions{Key: "id", Sample: s, Threads: 4}, func() (func(*Keys) error, error) {
+	for _, runs := range []int{0, 5} {
+		_, _, err := ReadKeys(t.Context(), pieces, KeyOptions{Key: "id", Runs: runs, RunRows: 3, Threads: 4}, func() (func(*Keys) error, error) {
 			return func(k *Keys) error {
 				if k.Piece.Lo >= 3 {
 					panic("here")
@@ -133,11 +132,11 @@ func TestReadKeysFails(t *testing.T) {
 			}, nil
 		})
 		if err == nil || !strings.Contains(err.Error(), "here") || !strings.Contains(err.Error(), "row group") {
-			t.Errorf("%+v: %v", s, err)
+			t.Errorf("%d runs: %v", runs, err)
 		}
 	}
 	for range 10 {
-		_, err := ReadKeys(t.Context(), pieces, KeyOptions{Key: "id", Threads: 4}, func() (func(*Keys) error, error) {
+		_, _, err := ReadKeys(t.Context(), pieces, KeyOptions{Key: "id", Threads: 4}, func() (func(*Keys) error, error) {
 			return func(k *Keys) error {
 				if k.Piece.Lo >= 3 {
 					return fmt.Errorf("row group %d", k.Piece.Lo)

@@ -9,18 +9,18 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// keyScan finds the rows of a Parquet file that pass all filters. It reads only
-// the key columns. One goroutine uses it.
+// keyScan finds the rows of a Parquet file that pass all filters. It reads only the
+// key columns and must not be used concurrently.
 type keyScan struct {
 	scanner *Scanner
 	file    *File
-	matches []matchScan // one for each filter
+	matches []matchScan // one per filter
 	votes   votes
 	pruned  bool // no page was read for the last rows
-	strict  bool // a match but the first has a cast that may fail, on any row
+	strict  bool // a match other than the first has a cast that may fail on any row
 }
 
-// matchScan finds the rows whose key one filter lets through.
+// matchScan finds the rows whose key passes one filter.
 type matchScan interface {
 	// hits returns the rows of the range, numbered within the row group,
 	// ascending, and the number of its rows that have a NULL in the key. The
@@ -51,8 +51,8 @@ func (k *keyScan) shed() {
 	}
 }
 
-// newKeyScan prepares to scan the file. checks has one function for each match;
-// nil asks the filter alone.
+// newKeyScan prepares to scan the file. checks has one function per match; nil
+// means that the filter alone decides.
 func newKeyScan(s *Scanner, f *File, buf *parquet.Buffers, checks []check) (*keyScan, error) {
 	k := &keyScan{scanner: s, file: f}
 	for i, m := range s.opts.Match {
@@ -102,7 +102,8 @@ func (s *Scanner) newMatchScan(f *File, m Match, buf *parquet.Buffers, c check) 
 	return l, l.prune(m)
 }
 
-// scan appends to dst the rows of the range that pass, ascending, and counts.
+// scan appends to dst the rows of the range that pass, ascending, and updates the
+// statistics.
 func (k *keyScan) scan(ctx context.Context, r rowRange, dst []uint32) ([]uint32, error) {
 	before := len(dst)
 	dst, err := k.rows(ctx, r, dst)
@@ -148,8 +149,8 @@ func (k *keyScan) rows(ctx context.Context, r rowRange, dst []uint32) ([]uint32,
 	return passed(&k.votes, dst, uint32(r.lo), opts.Any), nil
 }
 
-// leafScan is a matchScan of a key that is one leaf, not repeated: it probes what
-// each page of the leaf holds, and a dictionary once.
+// leafScan is a matchScan for a key that is one leaf, not repeated. It probes the
+// values of each page, and a dictionary only once.
 type leafScan struct {
 	leafKeys
 	check       check
@@ -157,9 +158,9 @@ type leafScan struct {
 	stats       *ScanStats
 	nullMisfits bool // a value that does not fit its cast is a NULL
 
-	entry []bool // by entry of dict: lets rows through
+	entry []bool // by entry of dict: may be a member
 	bad   []bool // by entry of dict: does not fit its cast; nil: all do
-	nulls int64  // rows of the range without a key, among those looked at
+	nulls int64  // examined rows of the range without a key
 	found []uint32
 }
 
@@ -190,7 +191,7 @@ func (l *leafScan) hits(ctx context.Context, r rowRange) (_ []uint32, nulls int6
 		return l.match(p, c.Dictionary())
 	})
 	if err == nil && l.counts {
-		_, err = l.tallied() // misfits are counted already
+		_, err = l.tallied() // misfits have been counted already
 	}
 	if err != nil {
 		return nil, 0, err
@@ -228,7 +229,7 @@ func (l *leafScan) match(p *parquet.Page, dict *parquet.Dictionary) error {
 	return nil
 }
 
-// matchPlain is match of a page that has no dictionary indices.
+// matchPlain is match for a page without dictionary indices.
 func (l *leafScan) matchPlain(p *parquet.Page) error {
 	return l.leaf.fill(l.keys.Batch, p, func(b *key.Batch) error {
 		if err := fit(b, l.file.Name, l.columns, false); err != nil {
@@ -243,8 +244,8 @@ func (l *leafScan) matchPlain(p *parquet.Page) error {
 	})
 }
 
-// misfits returns an error if one of the dictionary's entries at indices does
-// not fit its cast, or counts those as NULLs.
+// misfits returns an error if a dictionary entry at indices does not fit its cast
+// or, if nullMisfits is set, counts such entries as NULLs.
 func (l *leafScan) misfits(indices []uint32) error {
 	for _, e := range indices {
 		switch {
@@ -258,9 +259,9 @@ func (l *leafScan) misfits(indices []uint32) error {
 	return nil
 }
 
-// dictionaryDenies reports whether the chunk has a dictionary of which no entry
-// passes, so that its indices need not be decoded. It does not if rows are
-// counted by key, or NULLs are.
+// dictionaryDenies reports whether the chunk has a dictionary without an entry that
+// passes, so that its indices need not be decoded. It returns false if rows are
+// counted by key, or if NULLs must be counted.
 func (l *leafScan) dictionaryDenies(ctx context.Context, c *parquet.Chunk, group int) (none bool, err error) {
 	f, leaf := l.file.parquet().File(), l.number()
 	nulls := f.Metadata.RowGroups[group].Columns[leaf].MetaData.Statistics.NullCount
@@ -277,8 +278,8 @@ func (l *leafScan) dictionaryDenies(ctx context.Context, c *parquet.Chunk, group
 	return !slices.Contains(l.entry, true) && l.bad == nil, nil
 }
 
-// probeDictionary probes each entry of a dictionary, unless that was done. The
-// entries have no rows yet.
+// probeDictionary probes each entry of a dictionary, unless it has done so before.
+// The entries have no rows yet.
 func (l *leafScan) probeDictionary(dict *parquet.Dictionary) error {
 	if dict == l.dict || dict == nil { // without one, no page has an index
 		return nil
@@ -306,14 +307,15 @@ func (l *leafScan) probeDictionary(dict *parquet.Dictionary) error {
 	})
 }
 
-// recordScan is a matchScan of a key of any shape, which reads Arrow records.
+// recordScan is a matchScan for a key of any shape. It reads Arrow records.
 type recordScan struct {
 	recordKeys
 	check check
 	found []uint32
 }
 
-// keyBatches is the number of key batches that would fill what may be in flight.
+// keyBatches is the number of batches of keys that together take all bytes that may
+// be in flight.
 const keyBatches = 64
 
 func newRecordScan(f *File, m Match, read []int, keys *Keys, c check) (*recordScan, error) {

@@ -11,28 +11,29 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// leafKeys reads the keys of a column that is one leaf of a Parquet file, and is
-// not repeated. One goroutine uses it.
+// leafKeys reads the keys of a column that is one leaf of a Parquet file and not
+// repeated. It must not be used concurrently.
 type leafKeys struct {
 	file       *File
 	columns    []key.Column // the key's, for errors
 	leaf       *keyLeaf
 	buf        *parquet.Buffers
-	pruner     *prune.Pruner     // nil: every row is looked at
+	pruner     *prune.Pruner     // nil: every row is examined
 	countNulls bool              // pages whose NULLs are unknown are read
 	ids        bool              // a value that is not an ID is an error
 	keys       *Keys             // handed on
-	work       func(*Keys) error // receives them
+	work       func(*Keys) error // receives the keys
 
 	none   bool     // the row group cannot have a member
-	ranges []uint32 // rows to look at
+	ranges []uint32 // rows to examine
 	there  []uint32 // entries of a page that have a value
 	plain  []byte   // values of dictionary entries
 	dict   *parquet.Dictionary
 	uses   []uint32 // by entry of dict: rows
 }
 
-// prune makes the reader skip what cannot hold a member of the match's filter.
+// prune makes the reader skip everything that cannot hold a member of the match's
+// filter.
 func (l *leafKeys) prune(m Match) (err error) {
 	l.pruner, err = m.pruner(l.file)
 	return err
@@ -66,9 +67,9 @@ func (l *leafKeys) chunk(ctx context.Context, r rowRange) (c *parquet.Chunk, out
 	return c, outside, nil
 }
 
-// narrow finds out which of the rows must be read: all of the row group, or
-// l.ranges. nulls counts rows elsewhere that are known to have no key. It is
-// counted with the first rows of the row group.
+// narrow determines which rows must be read: all of the row group, or l.ranges.
+// nulls counts rows elsewhere that are known to have no key; they are counted with
+// the first rows of the row group.
 func (l *leafKeys) narrow(ctx context.Context, r rowRange) (all bool, nulls int64, err error) {
 	total := l.file.GroupRows(r.group)
 	ranges := [][2]int64{{0, total}}
@@ -98,7 +99,7 @@ func (l *leafKeys) narrow(ctx context.Context, r rowRange) (all bool, nulls int6
 	return false, nulls, nil
 }
 
-// each calls fn with the pages of a row group's chunk that hold rows to look at.
+// each calls fn with the pages of a row group's chunk that contain rows to examine.
 func (l *leafKeys) each(ctx context.Context, group int, c *parquet.Chunk, fn func(p *parquet.Page) error) error {
 	whole, done := len(l.ranges) == 0, 0
 	for {
@@ -134,7 +135,7 @@ func (l *leafKeys) placeOf(p *parquet.Page) position {
 	return at
 }
 
-// values hands on the key of every row.
+// values passes on the key of every row.
 func (l *leafKeys) values(ctx context.Context, r rowRange) (rows, nulls int64, err error) {
 	c, outside, err := l.chunk(ctx, r)
 	if err != nil || c == nil {
@@ -150,7 +151,7 @@ func (l *leafKeys) values(ctx context.Context, r rowRange) (rows, nulls int64, e
 	return r.hi - r.lo, nulls, err
 }
 
-// firstPage hands on the keys of the first page of a row group.
+// firstPage passes on the keys of the first page of a row group.
 func (l *leafKeys) firstPage(ctx context.Context, r rowRange) (rows, nulls int64, err error) {
 	defer l.buf.Rest()
 	c := l.file.parquet().File().ChunkIn(l.buf, r.group, l.number())
@@ -166,8 +167,8 @@ func (l *leafKeys) firstPage(ctx context.Context, r rowRange) (rows, nulls int64
 	return int64(p.Values), nulls, inGroup(err, l.file, r.group)
 }
 
-// page hands on the keys of a page in steps: a page may be large, and a few
-// bytes of indices may stand for any number of bytes.
+// page passes on the keys of a page in steps, because a page may be large, and a
+// few bytes of indices may represent any number of bytes.
 func (l *leafKeys) page(p *parquet.Page, dict *parquet.Dictionary) (nulls int64, err error) {
 	if p.NonNull == 0 || l.leaf.bits() {
 		return l.step(p)
@@ -195,13 +196,12 @@ func (l *leafKeys) page(p *parquet.Page, dict *parquet.Dictionary) (nulls int64,
 	return nulls, nil
 }
 
-// stepBytes is about how many bytes of keys are handed on at once: few enough
-// for the second-level cache.
+// stepBytes is the approximate number of bytes of keys that are passed on at once,
+// small enough for the second-level cache.
 const stepBytes = 256 << 10
 
-// firstValues returns the bytes of the first of n PLAIN values, of the given
-// width or, if that is 0, byte arrays: of stepBytes, or of one value if that is
-// larger.
+// firstValues returns the bytes of the first of n PLAIN values: about stepBytes, or
+// one value if that is larger. width is the size of a value, or 0 for byte arrays.
 func firstValues(plain []byte, n, width int) (some []byte, values int) {
 	if width > 0 {
 		n = min(n, max(stepBytes/width, 1))
@@ -215,7 +215,7 @@ func firstValues(plain []byte, n, width int) (some []byte, values int) {
 	return plain[:end], values
 }
 
-// step hands on the keys of a page that has no dictionary indices.
+// step passes on the keys of a page without dictionary indices.
 func (l *leafKeys) step(p *parquet.Page) (nulls int64, err error) {
 	err = l.leaf.fill(l.keys.Batch, p, func(b *key.Batch) error {
 		if err := fit(b, l.file.Name, l.columns, l.ids); err != nil {
@@ -228,8 +228,8 @@ func (l *leafKeys) step(p *parquet.Page) (nulls int64, err error) {
 	return nulls, err
 }
 
-// entries hands on the keys of dictionary pages once, with the number of their
-// rows, and those of other pages row by row.
+// entries passes on the keys of dictionary pages once, with their number of rows,
+// and those of other pages row by row.
 func (l *leafKeys) entries(ctx context.Context, r rowRange) (rows, nulls int64, err error) {
 	c, outside, err := l.chunk(ctx, r)
 	if err != nil || c == nil {
@@ -254,7 +254,7 @@ func (l *leafKeys) entries(ctx context.Context, r rowRange) (rows, nulls int64, 
 	return r.hi - r.lo, nulls + misfits, inGroup(err, l.file, r.group)
 }
 
-// tally counts the rows of each entry of a dictionary on a page.
+// tally counts the rows of a page by dictionary entry.
 func (l *leafKeys) tally(p *parquet.Page, dict *parquet.Dictionary) {
 	if dict != l.dict {
 		l.dict, l.uses = dict, zeroed(l.uses, dict.Len)
@@ -264,8 +264,8 @@ func (l *leafKeys) tally(p *parquet.Page, dict *parquet.Dictionary) {
 	}
 }
 
-// tallied hands on the entries of the dictionary with their numbers of rows.
-// misfits counts rows whose value does not fit its cast, where that is NULL.
+// tallied passes on the entries of the dictionary with their numbers of rows.
+// misfits counts rows whose value does not fit its cast, if such values are NULL.
 func (l *leafKeys) tallied() (misfits int64, err error) {
 	if l.dict == nil {
 		return 0, nil
@@ -278,7 +278,7 @@ func (l *leafKeys) tallied() (misfits int64, err error) {
 		for _, e := range b.Misfits() {
 			misfits += int64(l.uses[e])
 		}
-		for i, e := range b.Rows { // an entry that is no key has no position
+		for i, e := range b.Rows { // an entry that is not a key has no position
 			l.uses[i] = l.uses[e]
 		}
 		l.keys.Times = l.uses[:len(b.Rows)]
@@ -288,7 +288,7 @@ func (l *leafKeys) tallied() (misfits int64, err error) {
 	return misfits, err
 }
 
-// asPage returns the dictionary's entries as if they were a page's values.
+// asPage returns the dictionary's entries as if they were the values of a page.
 func (l *leafKeys) asPage() *parquet.Page {
 	return &parquet.Page{Values: l.dict.Len, NonNull: l.dict.Len, Plain: l.dict.Plain}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 )
 
-// pass hands on what comes.
+// pass passes records on unchanged.
 func pass() (Work, error) {
 	return func(_ Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 		rec.Retain()
@@ -22,9 +22,12 @@ func pass() (Work, error) {
 	}, nil
 }
 
+// columnsOf returns the columns that Map reads of a file.
+type columnsOf func(*File) ([]int, error)
+
 func value(rec arrow.Record) int64 { return rec.Column(0).(*array.Int64).Value(0) }
 
-// some makes a file with so many groups of so many batches.
+// some makes a file with the given number of row groups and batches.
 func some(mem *fakeTable, groups, batches int) *File {
 	f := fakeFile("some")
 	for range groups {
@@ -34,8 +37,8 @@ func some(mem *fakeTable, groups, batches int) *File {
 	return f
 }
 
-// What comes out is in input order and complete, however many workers there
-// are and however long each takes.
+// The output is in input order and complete, for any number of workers, whatever time
+// each takes.
 func TestMapOrder(t *testing.T) {
 	for _, threads := range []int{0, 1, 2, 8, 100} {
 		mem := checked(t)
@@ -77,7 +80,7 @@ func TestMapOrder(t *testing.T) {
 			}, nil
 		}
 		var got []string
-		for r, err := range Map(t.Context(), pieces, ReadOptions{Threads: threads}, work) {
+		for r, err := range Map(t.Context(), pieces, threads, nil, work) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,12 +91,12 @@ func TestMapOrder(t *testing.T) {
 	}
 }
 
-// A consumer that stops ends everything, and nothing stays behind.
+// If the consumer stops, all goroutines end and no memory is left.
 func TestMapStops(t *testing.T) {
 	for after := range 12 {
 		f := some(&fakeTable{mem: checked(t)}, 30, 4)
 		seen := 0
-		for r, err := range Map(t.Context(), []Piece{{f, 0, 30}}, ReadOptions{Threads: 4}, pass) {
+		for r, err := range Map(t.Context(), []Piece{{f, 0, 30}}, 4, nil, pass) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -106,15 +109,15 @@ func TestMapStops(t *testing.T) {
 	}
 }
 
-// A consumer that is slow holds up the workers: what waits is bounded, however
-// small the groups are.
+// A slow consumer slows the workers down: the number of waiting batches is bounded,
+// however small the row groups are.
 func TestMapWaitsForTheConsumer(t *testing.T) {
 	const threads = 4
 	for _, batches := range []int{1, 2, 50} {
 		table := &fakeTable{mem: checked(t)}
 		f := some(table, 2000, batches)
 		first := true
-		for r, err := range Map(t.Context(), []Piece{{f, 0, 2000}}, ReadOptions{Threads: threads}, pass) {
+		for r, err := range Map(t.Context(), []Piece{{f, 0, 2000}}, threads, nil, pass) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -131,20 +134,20 @@ func TestMapWaitsForTheConsumer(t *testing.T) {
 	}
 }
 
-// An error ends the sequence after everything before it.
+// An error ends the sequence, after everything before it was yielded.
 func TestMapErrors(t *testing.T) {
 	boom := errors.New("boom")
 	for _, threads := range []int{1, 3} {
 		for _, c := range []struct {
 			name  string
 			work  func() (Work, error)
-			edit  func(*fakeTable, *ReadOptions)
+			edit  func(*fakeTable, *columnsOf)
 			rows  int // before the error; -1: any number
 			kind  error
 			words []string
 		}{
-			{"in Read", pass, func(f *fakeTable, _ *ReadOptions) { f.groups[5].err = boom }, 18, boom, nil},
-			{"in two groups", pass, func(f *fakeTable, _ *ReadOptions) { f.groups[4].err, f.groups[5].err = boom, errors.New("later") }, 15, boom, nil},
+			{"in Read", pass, func(f *fakeTable, _ *columnsOf) { f.groups[5].err = boom }, 18, boom, nil},
+			{"in two groups", pass, func(f *fakeTable, _ *columnsOf) { f.groups[4].err, f.groups[5].err = boom, errors.New("later") }, 15, boom, nil},
 			{"in Work", func() (Work, error) {
 				return func(_ Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 					if value(rec) == 6001 {
@@ -155,10 +158,10 @@ func TestMapErrors(t *testing.T) {
 				}, nil
 			}, nil, 19, boom, nil},
 			{"at the start of a worker", func() (Work, error) { return nil, boom }, nil, 0, boom, nil},
-			{"in Columns", pass, func(_ *fakeTable, o *ReadOptions) {
-				o.Columns = func(*File) ([]int, error) { return nil, boom }
+			{"in Columns", pass, func(_ *fakeTable, o *columnsOf) {
+				*o = func(*File) ([]int, error) { return nil, boom }
 			}, 0, boom, nil},
-			{"a panic in Read", pass, func(f *fakeTable, _ *ReadOptions) { f.groups[7].panics = true }, 24, nil, []string{"some: row group 8", "internal error", "a page that nobody expected"}},
+			{"a panic in Read", pass, func(f *fakeTable, _ *columnsOf) { f.groups[7].panics = true }, 24, nil, []string{"some: row group 8", "internal error", "a page that nobody expected"}},
 			{"a panic in Work", func() (Work, error) {
 				return func(_ Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 					if value(rec) == 3000 {
@@ -172,12 +175,12 @@ func TestMapErrors(t *testing.T) {
 		} {
 			table := &fakeTable{mem: checked(t)}
 			f := some(table, 12, 3)
-			opts := ReadOptions{Threads: threads}
+			var columns columnsOf
 			if c.edit != nil {
-				c.edit(table, &opts)
+				c.edit(table, &columns)
 			}
 			rows, ended := 0, false
-			for r, err := range Map(t.Context(), []Piece{{f, 0, 12}}, opts, c.work) {
+			for r, err := range Map(t.Context(), []Piece{{f, 0, 12}}, threads, columns, c.work) {
 				if ended {
 					t.Errorf("%s: the sequence goes on after its error", c.name)
 				}
@@ -205,7 +208,7 @@ func TestMapCancel(t *testing.T) {
 			cancel(why)
 		}
 		rows, failed := 0, error(nil)
-		for r, err := range Map(ctx, []Piece{{f, 0, 50}}, ReadOptions{Threads: 3}, pass) {
+		for r, err := range Map(ctx, []Piece{{f, 0, 50}}, 3, nil, pass) {
 			if err != nil {
 				failed = err
 				continue
@@ -226,11 +229,11 @@ func TestMapCancel(t *testing.T) {
 }
 
 func TestMapOfNothing(t *testing.T) {
-	for range Map(t.Context(), nil, ReadOptions{}, pass) {
+	for range Map(t.Context(), nil, 0, nil, pass) {
 		t.Error("something came of nothing")
 	}
 	f := some(&fakeTable{mem: checked(t)}, 3, 0)
-	for range Map(t.Context(), []Piece{{f, 0, 3}}, ReadOptions{Threads: 8}, pass) {
+	for range Map(t.Context(), []Piece{{f, 0, 3}}, 8, nil, pass) {
 		t.Error("rows came of empty groups")
 	}
 }

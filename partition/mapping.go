@@ -8,10 +8,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// mostMapped is the most files that are mapped at once. Each takes a descriptor.
+// mostMapped is the maximum number of files that are mapped at the same time. Each
+// needs a descriptor.
 const mostMapped = 64
 
-// mapFew is mapPages for the Parquet files of the pieces, up to mostMapped.
+// mapFew is mapPages for the Parquet files of the pieces, up to mostMapped files.
 func mapFew(pieces []Piece) (unmap func() error) {
 	var ends []func() error
 	most := min(mostMapped, descriptors()/4)
@@ -30,10 +31,11 @@ func mapFew(pieces []Piece) (unmap func() error) {
 	}
 }
 
-// mapPages maps a Parquet file into memory, if its source can, so that pages are
-// read in place instead of being copied. Pages that were read are released, so
-// little of the file is resident at a time. unmap ends that; its error may say that
-// the file changed. The file must not be in use while either is called.
+// mapPages maps a Parquet file into memory, if its source supports that, so that
+// pages are read in place instead of being copied. Pages are released after
+// reading, so little of the file is resident at a time. unmap removes the mapping;
+// its error may say that the file changed. The file must not be in use during
+// either call.
 func (f *File) mapPages() (unmap func() error) {
 	nothing := func() error { return nil }
 	m, ok := f.src.(storage.Mapper)

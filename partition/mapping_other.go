@@ -2,6 +2,6 @@
 
 package partition
 
-// forget does nothing: only on Linux it is known to take mapped bytes out of
-// the process's memory.
+// forget does nothing: only Linux is known to release mapped bytes from the
+// process's memory.
 func forget([]byte) {}

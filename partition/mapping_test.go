@@ -15,9 +15,8 @@ import (
 	pq "github.com/parquet-go/parquet-go"
 )
 
-// A log that is cut short or written over while it is scanned is an error that
-// another attempt may not meet, whatever its bytes look like by then, and never
-// an output.
+// If a log is truncated or overwritten during a scan, the error says that another
+// attempt may succeed, whatever the bytes look like by then, and there is no output.
 func TestFileChangesMeanwhile(t *testing.T) {
 	rows := clicks(rand.New(rand.NewPCG(5, 5)), 20_000, 0)
 	for name, change := range map[string]func(path string) error{

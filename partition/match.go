@@ -7,7 +7,6 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/prune"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -15,35 +14,35 @@ import (
 // Match applies a filter to key columns of a log.
 type Match struct {
 	Filter *codec.Filter
-	// Key names the log's key columns: paths separated by commas, such as
-	// `user.id` or `"a.b",c`. Each may be cast, as in `user.id::int64`. If empty,
-	// these are the names that the filter was built with.
+	// Key names the log's key columns: paths separated by commas, such as `user.id`
+	// or `"a.b",c`. Each may have a cast, as in `user.id::int64`. If empty, these
+	// are the names with which the filter was built.
 	Key string
-	// IgnoreCase finds the columns by names whose letters differ in case.
+	// IgnoreCase matches column names regardless of case.
 	IgnoreCase bool
 	// NullMisfits turns a value that does not fit its cast into NULL. Otherwise
 	// such a value is an error that wraps [fault.ErrMismatch].
 	NullMisfits bool
-	// NoMatch keeps the rows whose key is surely not in the set, and those with a
-	// NULL key. It needs an exact filter or a Check.
+	// NoMatch keeps the rows whose key is certainly not in the set, and those with
+	// a NULL key. It needs an exact filter or a Check.
 	NoMatch bool
-	// Check, if not nil, decides in place of the filter which keys are members.
-	// It is called once by each worker; the function that it returns receives
-	// batches of keys and returns the positions in Batch.Rows of the members,
-	// ascending, in memory that stays valid until the next call. It may ask the
-	// filter first, with [Keys.Probe]. With Check a Match is exact.
+	// Check, if not nil, decides instead of the filter which keys are members. It
+	// is called once per worker. The function that it returns receives batches of
+	// keys and returns the positions in Batch.Rows of the members, ascending, in
+	// memory that stays valid until the next call. It may probe the filter first,
+	// with [Keys.Probe]. A Match with Check is exact.
 	//
-	// Keys of a row group's dictionary come twice: for the decision, with Times all
-	// zero, before the first page is matched, and again after the last page, with
-	// the number of rows that have each key. Keys of pages that cannot hold a
-	// member of the filter may be skipped.
+	// Keys of a row group's dictionary come twice: with Times all zero, for the
+	// decision, before the first page is matched, and again after the last page,
+	// with the number of rows of each key. Keys of pages that cannot hold a member
+	// of the filter may be skipped.
 	Check func() func(*Keys) (members []uint32, err error)
 }
 
 // check is what Match.Check returns.
 type check = func(*Keys) ([]uint32, error)
 
-// exact reports whether the match lets only members through.
+// exact reports whether the match passes only members.
 func (m *Match) exact() bool {
 	return m.Check != nil || m.Filter.Kind() == codec.KindExact
 }
@@ -54,16 +53,6 @@ func (m Match) columns() string {
 		return m.Key
 	}
 	return strings.Join(m.Filter.KeyNames(), ",")
-}
-
-// usable returns an error for filters that would lose rows.
-func usable(at fault.At, f *codec.Filter) error {
-	if !f.Sealed() {
-		return fault.Mismatch(at, "filter", "a finished filter", "a partial one, in which keys are missing").
-			WithHint("merge all partial filters of the build first")
-	}
-	_, err := key.RuleOf(f.Normal())
-	return err
 }
 
 // keyColumns returns the log columns that the match is applied to.
@@ -82,8 +71,8 @@ func (m Match) keyColumns() ([]key.Column, error) {
 	return columns, nil
 }
 
-// key returns the key columns, and how their values become keys that the filter
-// can be asked about.
+// key returns the key columns, and the options for turning their values into keys
+// that the filter can be probed with.
 func (m Match) key() (columns []key.Column, o key.Options, err error) {
 	if columns, err = m.keyColumns(); err != nil {
 		return nil, o, err
@@ -93,8 +82,8 @@ func (m Match) key() (columns []key.Column, o key.Options, err error) {
 	return columns, o, err
 }
 
-// encoder finds the key columns in the schema of a file, and compares their
-// classes with the filter's.
+// encoder finds the key columns in the schema of a file and compares their classes
+// with the filter's.
 func (m Match) encoder(file string, schema *arrow.Schema) (*key.Encoder, error) {
 	columns, o, err := m.key()
 	if err != nil {
@@ -103,7 +92,7 @@ func (m Match) encoder(file string, schema *arrow.Schema) (*key.Encoder, error) 
 	return newKeyEncoder(file, schema, columns, o, true)
 }
 
-// pruner returns what can be pruned of a Parquet file, nil if nothing can.
+// pruner returns a Pruner for a Parquet file, or nil if nothing can be pruned.
 func (m Match) pruner(f *File) (*prune.Pruner, error) {
 	columns, o, err := m.key()
 	if err != nil {

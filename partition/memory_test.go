@@ -15,13 +15,14 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
-// hostile are files that are small and become large; see their names.
+// Small files that become large when they are read; the names say how.
 const (
 	longList  = "testdata/list_of_60_million.parquet"         // 429 bytes
 	longWords = "testdata/dictionary_of_long_strings.parquet" // 4,000 rows of 8 strings of 1 MiB
 )
 
-// What a page will take is charged before it is inflated, wherever it is read.
+// The size of a page in memory is charged before the page is decompressed, wherever it
+// is read.
 func TestPagesAreCharged(t *testing.T) {
 	opts := OpenOptions{Memory: 64 << 20}
 	f := open(t, opts, longList)[0]
@@ -36,11 +37,11 @@ func TestPagesAreCharged(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := Output{Name: filepath.Join(t.TempDir(), "o.parquet"), Format: Parquet}
-	_, err = out.WriteScan(t.Context(), s, Split([]*File{f}, Shard{}), []*File{f})
+	_, err = out.WriteScan(t.Context(), s, Split([]*File{f}, Shard{}), []*File{f}, nil)
 	says(t, "a scan", err, fault.ErrMemory, where...)
 }
 
-// Records of a dictionary with long strings are cut by what they become.
+// Records of a dictionary with long strings are cut by their size after expansion.
 func TestLongStringsAreCut(t *testing.T) {
 	f := open(t, OpenOptions{Memory: 64 << 20}, longWords)[0]
 	rows := int64(0)
@@ -61,8 +62,7 @@ func TestLongStringsAreCut(t *testing.T) {
 	}
 }
 
-// Row groups that need large pages are read by several workers, and none waits
-// for ever for another.
+// Several workers read row groups with large pages without a deadlock.
 func TestLargePagesTakeTurns(t *testing.T) {
 	const groups, each = 8, 200_000
 	rec := record(t, memory.DefaultAllocator, col{"user", numbers(groups*each, func(i int) int64 { return int64(i) * 0x9E3779B97F4A7C1 })})
@@ -77,7 +77,7 @@ func TestLargePagesTakeTurns(t *testing.T) {
 			t.Errorf("%d threads: %v, %d rows", threads, err, s.Stats.RowsOut.Load())
 		}
 		rows := int64(0)
-		for r, err := range Map(t.Context(), Split(files, Shard{}), ReadOptions{Threads: threads}, pass) {
+		for r, err := range Map(t.Context(), Split(files, Shard{}), threads, nil, pass) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -90,7 +90,7 @@ func TestLargePagesTakeTurns(t *testing.T) {
 	}
 }
 
-// Schemas of very many fields are refused before they are read, in files and in
+// Schemas with very many fields are refused before they are read, in files and in
 // streams.
 func TestArrowSchemasAreCharged(t *testing.T) {
 	fields := make([]arrow.Field, 30_000)

@@ -53,7 +53,7 @@ func Close(files []*File) error {
 	return errors.Join(errs...)
 }
 
-// openStdin reads an ID set, or an Arrow stream, from standard input.
+// openStdin opens standard input as an ID set or an Arrow stream.
 func openStdin(opts OpenOptions) (*File, error) {
 	if opts.Stdin == nil {
 		return nil, errors.New(`standard input ("-") cannot be read here: name a file`)

@@ -35,8 +35,8 @@ func streamOf(t testing.TB, rec arrow.Record) string {
 	return b.String()
 }
 
-// A file's first bytes say what it is, whatever its name; where they say
-// nothing its name does.
+// A file's first bytes determine its format, whatever its name; if they do not, its
+// name does.
 func TestOpenFormats(t *testing.T) {
 	dir := t.TempDir()
 	ids := func() arrow.Record { return record(t, checked(t), col{"id", []int64{1, 2, 3}}) }
@@ -46,7 +46,7 @@ func TestOpenFormats(t *testing.T) {
 	for _, c := range []struct {
 		name, content string
 		format        Format
-		rows          int64 // -1: not known beforehand
+		rows          int64 // -1: not known in advance
 		groups        int
 	}{
 		{"a.parquet", parquet, Parquet, 3, 2},
@@ -122,7 +122,7 @@ func TestOpenDirectory(t *testing.T) {
 		got = append(got, f.Rel)
 	}
 	equal(t, "files", got, []string{"a.arrow", "y=1/b.parquet"})
-	// What may be data is not passed over: rows might be in it.
+	// Files that may be data are not skipped: they may have rows.
 	for _, name := range []string{"part-00001", "rest.csv", "more.orc", "day2.txt", "notes.md", "x.xml", "y=1/make.py", "page.html", "README2", "license.csv", "y=1/Notice.jsonl.gz"} {
 		put(t, filepath.Join(dir, name), "damaged, or in another format")
 		_, err := Open(t.Context(), []string{dir}, OpenOptions{})
@@ -131,7 +131,7 @@ func TestOpenDirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// As an ID set, what has the name of a text is one.
+	// As an ID set, a file with the name of a text file is one.
 	put(t, filepath.Join(dir, "c.csv"), "id\n1\n")
 	put(t, filepath.Join(dir, "license.csv"), "id\n2\n")
 	put(t, filepath.Join(dir, "license.txt"), "not data")
@@ -156,7 +156,8 @@ func TestOpenDirectory(t *testing.T) {
 	says(t, "a damaged file in a directory", err, fault.ErrCorrupt, "bad.parquet")
 }
 
-// Include and Exclude choose the files of directories, and no others.
+// Include and Exclude select files of directories; they do not apply to files that are
+// named.
 func TestIncludeExclude(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a.parquet", "b.arrow", "y=1/c.parquet", "y=2/c.parquet", "y=2/LICENSE.parquet"} {
@@ -196,8 +197,7 @@ func TestIncludeExclude(t *testing.T) {
 	}
 }
 
-// Outputs mirror the path from the first name=value directory, or below the
-// base.
+// Outputs mirror the path from the first name=value directory on, or below the base.
 func TestBase(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -236,7 +236,7 @@ func TestBase(t *testing.T) {
 	}
 }
 
-// The Parquet files of table formats hold rows that are no longer in the table.
+// The Parquet files of Delta, Hudi and Iceberg tables may hold rows that were deleted.
 func TestTableFormats(t *testing.T) {
 	for mark, format := range map[string]string{"_delta_log/0.json": "Delta", "metadata/v1.metadata.json": "Iceberg", ".hoodie/hoodie.properties": "Hudi"} {
 		dir := t.TempDir()
@@ -246,12 +246,12 @@ func TestTableFormats(t *testing.T) {
 			_, err := Open(t.Context(), []string{name}, OpenOptions{Exclude: []string{"*.json"}})
 			says(t, name, err, fault.ErrUnsupported, format, dir+"/t")
 		}
-		open(t, OpenOptions{}, dir+"/t/dt=*/*.parquet") // what is named is meant
+		open(t, OpenOptions{}, dir+"/t/dt=*/*.parquet") // files that are named are read
 	}
 }
 
-// The order of the files, from which shards follow, does not depend on how
-// they were named or mounted.
+// The order of the files, and so the shards, do not depend on how the files were named
+// or mounted.
 func TestOpenOrder(t *testing.T) {
 	var orders []string
 	for range 2 {
@@ -291,7 +291,7 @@ func TestOpenStandardInput(t *testing.T) {
 		c.opts.Stdin, c.opts.Mem = strings.NewReader(c.content), checked(t)
 		f := open(t, c.opts, "-")[0]
 		rows := 0
-		for r, err := range Map(t.Context(), Split([]*File{f}, Shard{}), ReadOptions{}, pass) {
+		for r, err := range Map(t.Context(), Split([]*File{f}, Shard{}), 0, nil, pass) {
 			if err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
@@ -312,7 +312,7 @@ func TestOpenStandardInput(t *testing.T) {
 	says(t, "text on standard input as a log", err, nil, "standard input")
 }
 
-// Each way to say it has a digest of its own.
+// Runs with different options or inputs have different digests, wherever the inputs are.
 func TestDigest(t *testing.T) {
 	dir := t.TempDir()
 	a := write(t, filepath.Join(dir, "a.arrow"), 10, record(t, checked(t), col{"id", []int64{1, 2}}))
@@ -340,15 +340,15 @@ func TestDigest(t *testing.T) {
 	if digest(nil, a) != digest(nil, elsewhere) {
 		t.Error("the digest depends on the directory")
 	}
-	// The same name and size, other rows: Arrow's footer would not tell.
+	// The same name and size but other rows, which Arrow's footer would not show.
 	put(t, elsewhere, get(t, b))
 	if digest(nil, a) == digest(nil, elsewhere) {
 		t.Error("other rows of the same size have the same digest")
 	}
 }
 
-// A file of a format that is not read is named for what it is; text that only
-// begins like one is text.
+// The error about an unreadable format names it. Text that merely begins like another
+// format is text.
 func TestForeignFiles(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -384,7 +384,7 @@ func TestForeignFiles(t *testing.T) {
 		}
 		Close(files)
 	}
-	// --ids-format is for .txt, too, but not for names that tell.
+	// --ids-format applies to .txt too, but not to names that determine a format.
 	csv := "user_id,name\n7,a\n"
 	files, err := Open(t.Context(), []string{write("a.txt", csv), write("b.csv", csv)}, OpenOptions{Text: true, TextFormat: CSV})
 	if err != nil {

@@ -25,7 +25,7 @@ type OpenOptions struct {
 	// TextFormat is the format of inputs whose name does not identify one, and of
 	// .txt and .ids. If empty, they have one ID a line; other contents are an error.
 	TextFormat Format
-	// Column names the column of inputs with one ID a line; empty: "id".
+	// Column is the name of the column of inputs with one ID per line; empty: "id".
 	Column string
 	// Types gives types to columns of text inputs. Other columns are strings.
 	Types map[string]arrow.DataType
@@ -53,9 +53,9 @@ type OpenOptions struct {
 	PassedOver func(name, why string)
 	// AllowEmpty allows directories without data. Otherwise they are errors.
 	AllowEmpty bool
-	// Base is the directory that outputs mirror: a file's Rel is its path below
-	// it. Empty: Rel begins with the first name=value directory of the path, and
-	// without one is as [storage.Object] says.
+	// Base is the directory that outputs mirror: a file's Rel is its path below it.
+	// Empty: Rel begins with the first name=value directory of the path or, if
+	// there is none, is as in [storage.Object].
 	Base string
 	// Memory is the memory budget of the process in bytes; 0 means no bound. It
 	// bounds what is read of the files at once. A page or line that needs more is
@@ -71,7 +71,8 @@ type OpenOptions struct {
 	like *like         // shared with files opened later
 }
 
-// like is the Parquet file that was opened last.
+// like is the Parquet file that was opened last. Files that follow share its schema
+// if it is the same.
 type like struct{ table *arrowparquet.Parquet }
 
 func (o *OpenOptions) fill() {
@@ -88,7 +89,7 @@ func (o *OpenOptions) fill() {
 // local, where each read may be a request over a network.
 const (
 	farRead   = 4 << 20
-	leastRead = 256 << 10 // where the memory budget is small
+	leastRead = 256 << 10 // with a small memory budget
 )
 
 // open opens the reader of the file's format.

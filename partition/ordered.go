@@ -21,18 +21,21 @@ type taskWork func(ctx context.Context, t task, emit func(arrow.Record) error) e
 // group and batch. The rows depend on the input alone. The size of the batches
 // also depends on [OpenOptions].InFlight and the number of workers.
 //
+// threads is the number of workers; 0 means GOMAXPROCS. columns returns the
+// top-level columns to read of a file, in order; nil, or a nil result, means all.
+//
 // Each worker holds a few batches. An error ends the sequence after everything
 // before it was yielded. When the consumer stops or ctx ends, all goroutines have
 // ended before Map returns.
-func Map(ctx context.Context, pieces []Piece, opts ReadOptions, newWork func() (Work, error)) iter.Seq2[Rows, error] {
+func Map(ctx context.Context, pieces []Piece, threads int, columns func(*File) ([]int, error), newWork func() (Work, error)) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
 		unmap := mapFew(pieces)
-		way := flightOf(InFlight(pieces)/forRecords, opts.Threads, func() int64 { return need(pieces, opts.Columns) })
+		way := flightOf(InFlight(pieces)/forRecords, threads, func() int64 { return need(pieces, columns) })
 		more := true
 		for r, err := range mapTasks(ctx, groupsOf(pieces), way, func() (taskWork, error) {
 			work, err := newWork()
 			return func(ctx context.Context, t task, emit func(arrow.Record) error) error {
-				return readGroup(ctx, pieces[t.piece], t.group, opts, way, work, emit)
+				return readGroup(ctx, pieces[t.piece], t.group, columns, way, work, emit)
 			}, err
 		}) {
 			if more = yield(r, err) && err == nil; !more {
@@ -46,22 +49,15 @@ func Map(ctx context.Context, pieces []Piece, opts ReadOptions, newWork func() (
 }
 
 // readGroup passes the records of a row group through work.
-func readGroup(ctx context.Context, p Piece, group int, opts ReadOptions, way flight, work Work, emit func(arrow.Record) error) error {
-	var columns []int
+func readGroup(ctx context.Context, p Piece, group int, columns func(*File) ([]int, error), way flight, work Work, emit func(arrow.Record) error) error {
+	var wanted []int
 	var err error
-	if opts.Columns != nil {
-		if columns, err = opts.Columns(p.File); err != nil {
+	if columns != nil {
+		if wanted, err = columns(p.File); err != nil {
 			return err
 		}
 	}
-	from := way.table(p.File)
-	read := from.Read
-	if opts.Keys {
-		read = func(ctx context.Context, group int, columns []int) iter.Seq2[arrow.Record, error] {
-			return readKeys(ctx, from, group, columns)
-		}
-	}
-	for rec, err := range read(ctx, group, columns) {
+	for rec, err := range way.table(p.File).Read(ctx, group, wanted) {
 		if err != nil {
 			return err
 		}
@@ -128,7 +124,7 @@ type running struct {
 type mapper struct {
 	way     flight
 	workers sync.WaitGroup
-	begun   chan struct{} // holds an element for each task that was handed out and is not consumed
+	begun   chan struct{} // has one element for each task that was handed out and not consumed
 	turns   turns
 }
 
@@ -139,7 +135,7 @@ type turns struct {
 	waiting map[int]chan struct{} // by task: closed when the consumer reaches it
 }
 
-// begin notes that the consumer has reached a task.
+// begin records that the consumer has reached a task.
 func (t *turns) begin(task int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -150,7 +146,8 @@ func (t *turns) begin(task int) {
 	}
 }
 
-// wait waits until the consumer has reached a task. One goroutine asks for it.
+// wait waits until the consumer has reached a task. Only one goroutine may wait for
+// a task.
 func (t *turns) wait(ctx context.Context, task int) error {
 	t.mu.Lock()
 	if t.at >= task {
@@ -171,8 +168,8 @@ func (t *turns) wait(ctx context.Context, task int) error {
 	}
 }
 
-// start starts the workers. Tasks are handed out in order, so the one that the
-// consumer waits for is always being worked on.
+// start starts the workers. Tasks are handed out in order, so the task that the
+// consumer waits for is always in progress.
 func (m *mapper) start(ctx context.Context, todo []task, newWork func() (taskWork, error)) []running {
 	tasks := make([]running, len(todo))
 	for i, t := range todo {
@@ -213,7 +210,7 @@ func (m *mapper) start(ctx context.Context, todo []task, newWork func() (taskWor
 	return tasks
 }
 
-// begin hands a task to a worker once the consumer is near, which bounds the
+// begin hands a task to a worker once the consumer is close to it, which limits the
 // results that wait, however small the tasks are. It returns false if the consumer
 // has stopped.
 func (m *mapper) begin(ctx context.Context, t running, next chan<- running) bool {
@@ -230,7 +227,7 @@ func (m *mapper) begin(ctx context.Context, t running, next chan<- running) bool
 	}
 }
 
-// send passes a result to the consumer, unless that has stopped.
+// send passes a result to the consumer, unless the consumer has stopped.
 func (m *mapper) send(ctx context.Context, t running, r result) error {
 	select {
 	case t.out <- r:

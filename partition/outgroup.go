@@ -14,13 +14,13 @@ import (
 type rangeJob struct {
 	rowRange
 	source *pageSource
-	rows   []uint32 // that pass, once known
+	rows   []uint32 // rows that pass, once known
 	known  bool
-	group  *outGroup             // where its rows go, once decided
+	group  *outGroup             // output row group of its rows, once decided
 	bytes  int64                 // of its rows, uncompressed, estimated
-	number int64                 // among the group's jobs
+	number int64                 // its number among the group's jobs
 	taken  []bool                // leaf tasks begun, by position in source.leaves
-	shapes map[int]parquet.Shape // of the file's leaves that were copied, by number
+	shapes map[int]parquet.Shape // of the file's leaves that were copied, by leaf number
 	begun  int
 	done   int
 }
@@ -33,7 +33,7 @@ type outGroup struct {
 	bytes    int64 // uncompressed, estimated
 	jobs     int64
 	ended    int64 // jobs all of whose tasks are done
-	closed   bool  // no job will come
+	closed   bool  // no more jobs will be added
 	leaves   []*outLeaf
 	finished int // leaves
 }
@@ -48,7 +48,7 @@ func (g *outGroup) complete() bool {
 // come early are parked.
 type outLeaf struct {
 	w    *parquet.ChunkWriter
-	turn atomic.Int64 // number of the job that may add
+	turn atomic.Int64 // number of the job that may add now
 	held atomic.Int64 // bytes of memory, without encoded pages
 
 	mu     sync.Mutex
@@ -94,14 +94,14 @@ func (l *outLeaf) add(ctx context.Context, n int64, pages *leafPages) error {
 	return l.end(n, early)
 }
 
-// addError is an error of adding to a leaf. It names the column, but not the file
-// of the rows.
+// addError is an error from adding to a leaf. It names the column, but not the
+// input file.
 type addError struct{ error }
 
 func (e *addError) Unwrap() error { return e.error }
 
-// end ends the turn of job n, whose early pages were not added yet, and adds the
-// pages that waited for it.
+// end ends the turn of job n, whose early pages have not been added yet, and adds
+// the pages that waited for it.
 func (l *outLeaf) end(n int64, early []parkedPage) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,7 +132,7 @@ func newOutGroup(s *rangeJob) *outGroup {
 	g := &outGroup{source: src.number, layout: src.layout}
 	for i := range src.leaves {
 		w := src.layout.Chunk(i)
-		if src.leavesDictionary(s.rowRange.group, i) { // so would the output's
+		if src.leavesDictionary(s.rowRange.group, i) { // so the output should not, either
 			w.NoDictionary()
 		}
 		g.leaves = append(g.leaves, &outLeaf{w: w})

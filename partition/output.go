@@ -13,14 +13,13 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Metadata keys of outputs. They keep candidates from being taken for answers,
-// and let a run recognise its own outputs.
+// Metadata keys of outputs. They distinguish candidates from results, and let a run
+// recognise its own outputs.
 const (
 	MetaResult = "bloomjoin.result" // ResultCandidates or ResultExact
 	MetaFilter = "bloomjoin.filter" // digest of the filter, hexadecimal
@@ -29,80 +28,82 @@ const (
 
 // Values of MetaResult.
 const (
-	ResultCandidates = "candidates" // false positives may be among the rows
+	ResultCandidates = "candidates" // the rows may include false positives
 	ResultExact      = "exact"
 )
 
 var (
-	// ErrExists means that an output of another run is in the place of this one.
+	// ErrExists is wrapped by errors about an output of another run with the same
+	// name.
 	ErrExists = publish.ErrExists
-	// ErrDone means that the same run has finished before and its output is whole.
+	// ErrDone is wrapped by an error that says that the same run has finished
+	// before and its output is complete.
 	ErrDone = publish.ErrDone
 )
 
-// Output says where rows go.
+// Output is a destination for rows.
 type Output struct {
 	// Name is a file, a directory (if it ends in a slash or exists as one), or
 	// "-" for an Arrow stream on Stdout.
 	Name   string
 	Stdout io.Writer
 	Store  storage.Storage // nil: the local file system
-	Format Format          // Parquet or ArrowFile; empty: by the name, else Parquet
-	// Compression is that of Parquet files. The zero value: as the first input.
-	Compression Compression
+	Format Format          // Parquet or ArrowFile; empty: from the name, else Parquet
+	// Compression is the codec of Parquet files (snappy, zstd, gzip, brotli, lz4 for
+	// the format's LZ4_RAW, or none), and optionally its level, as in "zstd:3". Empty:
+	// the codec of the first input. See [CheckCompression].
+	Compression string
 	Result      string   // ResultCandidates or ResultExact
 	Filter      [32]byte // digest of the filter that was used; zero: none
-	// Run is what the output comes from. Nil: it cannot be told from others, so
-	// no output is taken for that of the same run.
+	// Run is what the output is made from. If nil, outputs have no identity, and
+	// none is recognised as that of the same run.
 	Run   *Run
-	Shard Shard // which worker writes
-	// Force writes again what is done, and replaces what another run has written:
-	// a file, or in a directory the outputs of this run's inputs that its
-	// manifests list.
+	Shard Shard // the worker that writes
+	// Force writes completed outputs again, and replaces what another run has
+	// written: a file or, in a directory, the outputs for this run's inputs that
+	// its manifests list.
 	Force bool
-	// Hold makes all files of a directory visible at the end, and with Force
+	// Hold makes all files of a directory visible at the end and, with Force,
 	// leaves everything there unchanged until then, so that a failure changes
-	// nothing. It needs space for all files beside those they replace. (A single
-	// file becomes visible only at the end in any case.)
+	// nothing. It needs space for all files in addition to those that they replace.
+	// (A single file always becomes visible only at the end.)
 	Hold bool
-	// Memory is the most bytes of encoded pages to hold in memory until their row
-	// group is complete; 0: no bound. Others wait in TempDir; empty: [os.TempDir].
-	// The output's bytes are the same.
+	// Memory is the maximum number of bytes of encoded pages to hold in memory
+	// until their row group is complete; 0: no limit. Others wait in TempDir;
+	// empty: [os.TempDir]. The output's bytes are the same.
 	Memory  int64
 	TempDir string
-	Mem     memory.Allocator
+	mem     memory.Allocator
 
-	pool  *parquet.Pool  // of all writers
+	pool  *parquet.Pool  // shared by all writers
 	owner *publish.Owner // see prepare
 	logs  []*File        // files of the log that have an output, whatever the shard
 }
 
-// Written is what was written to an output.
+// Written describes what was written to an output.
 type Written struct {
 	Files []WrittenFile
 	Rows  int64
 	Bytes int64
-	// Notes are for the user of a directory: why it is not marked complete
-	// although this run is, and which files of an earlier run were damaged.
+	// Notes are for the user of a directory: why it is not marked complete although
+	// this run is, and which files of an earlier run were damaged.
 	Notes []string
 }
 
 // WrittenFile is one file of an output.
 type WrittenFile struct {
-	Name  string // below the directory, or as given
-	Input string // Rel of the file that its rows come from; empty for a single file
-	Rows  int64
-	Bytes int64
+	Name string // below the directory, or as given
+	Rows int64
 }
 
-// Part becomes a file of its own in a directory: the rows of one piece, or rows
-// that come from no input of the log.
+// Part becomes a separate file in a directory: the rows of one piece, or rows that
+// do not come from the log.
 type Part struct {
-	Piece  Piece  // File nil: rows that come from no input of the log
-	Name   string // file name without extension, where Piece.File is nil
+	Piece  Piece  // File nil: rows that do not come from the log
+	Name   string // file name without extension, if Piece.File is nil
 	Schema *arrow.Schema
 
-	pages *pageSource // its rows come as pages; nil: as records
+	pages *pageSource // nil: its rows come as records, not as pages
 }
 
 // name identifies the part in messages.
@@ -113,16 +114,15 @@ func (p Part) name() string {
 	return p.Name
 }
 
-// onlySchema reports whether the part has no rows and only lends its schema to a
-// file.
+// onlySchema reports whether the part has no rows and only gives a file its schema.
 func (p Part) onlySchema() bool { return p.Piece.File == nil && p.Name == "" }
 
 func (o *Output) fill() {
 	if o.Store == nil {
 		o.Store = storage.Local{}
 	}
-	if o.Mem == nil {
-		o.Mem = memory.DefaultAllocator
+	if o.mem == nil {
+		o.mem = memory.DefaultAllocator
 	}
 	if o.Format == "" {
 		o.Format = Parquet
@@ -132,8 +132,8 @@ func (o *Output) fill() {
 	}
 }
 
-// prepare fills in what is left out, and finds out who writes. logs are the files
-// of the log unless Run has them; nil: unknown.
+// prepare sets defaults and determines the writer's identity. logs are the files of
+// the log unless Run has them; nil: unknown.
 func (o *Output) prepare(logs []*File) error {
 	o.fill()
 	if o.owner != nil {
@@ -165,10 +165,10 @@ func (o Output) IsDir(ctx context.Context) bool {
 	return o.Name != "-" && storage.IsDir(ctx, o.Store, o.Name)
 }
 
-// Check returns nil if the output can be written, an error that wraps ErrDone if
-// the same run has written it before and Force is not set, and one that wraps
-// ErrExists if something that may not be replaced is in the way. It always
-// refuses an output in the place of an input. Call it before the work.
+// Check returns nil if the output can be written. The error wraps ErrDone if the
+// same run has written it before and Force is not set, and ErrExists if there is
+// something that may not be replaced. An output that is or contains an input is
+// always refused. Call Check before the work.
 func (o Output) Check(ctx context.Context) error {
 	if o.Name == "-" {
 		return nil
@@ -204,14 +204,14 @@ func (o Output) Check(ctx context.Context) error {
 	return err
 }
 
-// apart refuses an output in the place of an input, or in a directory that is
-// read: the next run would take it for part of the log.
+// apart refuses an output that is or contains an input, or that is in an input
+// directory: the next run would read it as part of the log.
 func (o Output) apart(inputs []*File) error {
 	place := newPlace(o.Store, o.Name)
-	clear := map[string]bool{"": true} // directories that were looked at
+	clear := map[string]bool{"": true} // directories known to be clear
 	for _, f := range inputs {
 		switch {
-		case f.src == nil: // not in any place
+		case f.src == nil: // not in a storage
 		case place.holds(f.Name):
 			return fmt.Errorf("%s: the output is the input %s (write to another file or directory)", o.Name, f.Name)
 		case !clear[f.root] && newPlace(o.Store, f.root).holds(o.Name):
@@ -248,7 +248,7 @@ func newNonce() (string, error) {
 
 // marker implements [publish.Owner].Marker.
 func (o Output) marker(ctx context.Context, name string) (marker string, table bool, err error) {
-	opts := OpenOptions{Store: o.Store, Mem: o.Mem}
+	opts := OpenOptions{Store: o.Store, Mem: o.mem}
 	opts.fill()
 	f, err := openObject(ctx, storage.Object{Name: name, Rel: path.Base(name)}, opts)
 	if err != nil {
@@ -262,7 +262,7 @@ func (o Output) marker(ctx context.Context, name string) (marker string, table b
 	return run, true, f.Close()
 }
 
-// metadata is that of every file of the output.
+// metadata returns the metadata of every file of the output.
 func (o Output) metadata() map[string]string {
 	m := map[string]string{MetaResult: o.Result}
 	if o.owner.Known() {
@@ -300,17 +300,4 @@ func (o Output) Write(ctx context.Context, parts []Part, rows iter.Seq2[Rows, er
 		return o.writeDir(ctx, parts, rows)
 	}
 	return o.writeFile(ctx, parts, rows)
-}
-
-// WriteEmpty writes the output of a log without files: a directory without files,
-// or a file of the schema, which must not be nil then.
-func (o Output) WriteEmpty(ctx context.Context, schema *arrow.Schema) (Written, error) {
-	var parts []Part
-	if !o.IsDir(ctx) {
-		if schema == nil {
-			return Written{}, fault.Errorf("%s: the log has no files, so the columns of the output are unknown (write to a directory, {Output OUT/}, or give them with {Pinned})", o.Name)
-		}
-		parts = []Part{{Schema: schema}}
-	}
-	return o.Write(ctx, parts, func(func(Rows, error) bool) {})
 }

@@ -32,7 +32,7 @@ type job struct {
 	out    Output
 }
 
-// do checks and writes, as the command does.
+// do checks and writes as the command does.
 func (j job) do(t testing.TB) (Written, error) {
 	t.Helper()
 	return j.doWith(t, func(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] { return rows })
@@ -62,7 +62,7 @@ func (j job) doWith(t testing.TB, through func(iter.Seq2[Rows, error]) iter.Seq2
 	if len(parts) == 0 && !j.out.IsDir(t.Context()) {
 		parts = append(parts, Part{Name: "empty", Schema: files[0].Schema()})
 	}
-	return j.out.Write(t.Context(), parts, through(Map(t.Context(), pieces, ReadOptions{}, pass)))
+	return j.out.Write(t.Context(), parts, through(Map(t.Context(), pieces, 0, nil, pass)))
 }
 
 // logs writes three log files of 10 rows each and returns their directory.
@@ -77,13 +77,13 @@ func logs(t testing.TB) string {
 	return dir
 }
 
-// allRows are the rows of logs.
+// allRows returns the rows of logs.
 var allRows = numbers(30, func(i int) string { return fmt.Sprintf("%d|t%d", i, i) })
 
-// runOf returns a run that differs from those of other numbers.
+// runOf returns a run that is different for each number.
 func runOf(b byte) *Run { return &Run{Options: []string{fmt.Sprint("run ", b)}} }
 
-// digest returns the digest of the job's run, hexadecimal.
+// digest returns the digest of the job's run in hexadecimal.
 func (j job) digest(t testing.TB) string {
 	t.Helper()
 	run := *j.out.Run
@@ -124,8 +124,7 @@ func TestOutputFile(t *testing.T) {
 	}
 }
 
-// What a finished output says when it is an input is not said of what is made
-// from it.
+// If a finished output becomes an input, its metadata about its run is not copied.
 func TestOutputOfAnOutput(t *testing.T) {
 	dir := t.TempDir()
 	first, second := filepath.Join(dir, "1.parquet"), filepath.Join(dir, "2.parquet")
@@ -158,7 +157,7 @@ func TestOutputStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if bits.UintSize == 64 { // the reader's count is not aligned for less
+	if bits.UintSize == 64 { // on 32 bits the reader panics because of an unaligned counter
 		defer r.Release()
 	}
 	var rows []string
@@ -172,8 +171,7 @@ func TestOutputStream(t *testing.T) {
 	equal(t, MetaResult, metaOf(r.Schema(), MetaResult), ResultExact)
 }
 
-// A stream that failed has no end marker, so that its reader does not take it for
-// whole.
+// A stream that failed has no end marker, so its reader knows that it is incomplete.
 func TestOutputStreamFails(t *testing.T) {
 	schema := arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}}, nil)
 	ids := array.NewInt64Builder(memory.DefaultAllocator)
@@ -194,7 +192,8 @@ func TestOutputStreamFails(t *testing.T) {
 	}
 }
 
-// An output that exists: the same run's is done, another's stays unless Force.
+// An existing output: if it is the same run's, it is done; another's stays unless Force
+// is set.
 func TestOutputFileAgain(t *testing.T) {
 	in, path := logs(t), filepath.Join(t.TempDir(), "out.parquet")
 	first := job{[]string{in}, Output{Name: path, Result: ResultExact, Run: runOf(1)}}
@@ -237,8 +236,8 @@ func TestOutputFileAgain(t *testing.T) {
 	equal(t, "files", tree(t, filepath.Dir(path)), []string{"out.parquet"})
 }
 
-// A run without an identity, as of IDs on standard input, is never taken for
-// one that was finished before.
+// A run without an identity, such as one with IDs on standard input, is never done
+// already.
 func TestOutputWithoutIdentity(t *testing.T) {
 	in, dir := logs(t), t.TempDir()
 	for _, name := range []string{filepath.Join(dir, "out.parquet"), filepath.Join(dir, "out") + "/"} {
@@ -255,8 +254,8 @@ func TestOutputWithoutIdentity(t *testing.T) {
 	}
 }
 
-// While a run writes, a rival may finish the same name. Whoever is second
-// leaves it alone, and is content if it is the same run.
+// While a run writes, a rival may publish the same name. The second one leaves it
+// alone, and succeeds if it is the same run.
 func TestOutputRival(t *testing.T) {
 	in := logs(t)
 	for _, rival := range []byte{1, 2} {
@@ -280,7 +279,7 @@ func TestOutputRival(t *testing.T) {
 	}
 }
 
-// Nothing of a file that was not finished is left.
+// Nothing is left of an unfinished file.
 func TestOutputFailure(t *testing.T) {
 	in := logs(t)
 	boom := errors.New("boom")
@@ -309,7 +308,7 @@ func TestOutputFailure(t *testing.T) {
 		j := job{[]string{in}, Output{Name: dir + "/", Run: runOf(1)}}
 		_, err = j.doWith(t, failing(after))
 		says(t, "a directory", err, boom)
-		for _, name := range tree(t, dir) { // files of a directory are whole, or not there
+		for _, name := range tree(t, dir) { // files of a directory are whole or missing
 			if !slices.Contains([]string{"_manifest.json", "a.parquet", "y=1/b.parquet", "y=1/c.parquet"}, name) {
 				t.Errorf("%s is left of a directory that is not finished", name)
 				continue
@@ -321,14 +320,14 @@ func TestOutputFailure(t *testing.T) {
 				t.Errorf("%s has %d rows", name, len(rows))
 			}
 		}
-		if w, err := j.do(t); err != nil || w.Rows != 30 { // the next attempt finishes
+		if w, err := j.do(t); err != nil || w.Rows != 30 { // the next attempt succeeds
 			t.Errorf("the next attempt: %+v, %v", w, err)
 		}
 		equal(t, "after it", tree(t, dir), []string{"_SUCCESS", "_manifest.json", "a.parquet", "y=1/b.parquet", "y=1/c.parquet"})
 	}
 }
 
-// fullStore is a disk that is full after so many bytes.
+// fullStore is a disk that is full after the given number of bytes.
 type fullStore struct {
 	storage.Local
 	left *int
@@ -387,13 +386,13 @@ func TestOutputDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m.Version != 2 || !m.Done || m.Rows != 30 || m.Result != ResultCandidates || m.Of != 1 || m.Filter != fmt.Sprintf("%x", [32]byte{7}) ||
-		m.Files[1] != (publish.File{Name: "y=1/b.parquet", Input: "y=1/b.arrow", Rows: 10, Bytes: w.Files[1].Bytes, Sum: m.Files[1].Sum}) || len(m.Files[1].Sum) != 32 {
+		m.Files[1] != (publish.File{Name: "y=1/b.parquet", Input: "y=1/b.arrow", Rows: 10, Bytes: int64(len(get(t, dir+"y=1/b.parquet"))), Sum: m.Files[1].Sum}) || len(m.Files[1].Sum) != 32 {
 		t.Errorf("manifest %+v", m)
 	}
 	before := tree(t, dir)
 	_, err = j.do(t)
 	says(t, "the same run", err, ErrDone)
-	// A lost mark is put back.
+	// A lost _SUCCESS is written again.
 	if err := os.Remove(dir + "_SUCCESS"); err != nil {
 		t.Fatal(err)
 	}
@@ -425,7 +424,7 @@ func TestOutputDirectory(t *testing.T) {
 	}
 	_, err = j.do(t)
 	says(t, "the first run, of which a file was replaced", err, ErrExists, "Force")
-	// What is no output stays, even with Force.
+	// Files that are not outputs stay, even with Force.
 	put(t, dir+"notes.txt", "mine")
 	_, err = j.do(t)
 	says(t, "a foreign file", err, ErrExists)
@@ -437,8 +436,7 @@ func TestOutputDirectory(t *testing.T) {
 	equal(t, "notes", get(t, dir+"notes.txt"), "mine")
 }
 
-// Workers that each write a shard fill one directory, and the last of them
-// marks it finished.
+// Workers that each write a shard fill one directory, and the last one writes _SUCCESS.
 func TestOutputShards(t *testing.T) {
 	in := logs(t)
 	for _, of := range []uint32{2, 3, 5, 20} {
@@ -477,7 +475,7 @@ func TestOutputShards(t *testing.T) {
 		if err := json.Unmarshal([]byte(get(t, dir+"_SUCCESS")), &m); err != nil || m.Rows != 30 || m.Of != of {
 			t.Errorf("%+v, %v", m, err)
 		}
-		// The same run undivided, or divided otherwise, would double the rows.
+		// The same run with another number of shards would duplicate rows.
 		whole := jobOf(0, 1)
 		whole.out.Shard = Shard{}
 		_, err := whole.do(t)
@@ -490,7 +488,7 @@ func TestOutputShards(t *testing.T) {
 	}
 }
 
-// Inputs are never written over, under whatever name they appear.
+// Inputs are never overwritten, under whatever name they are found.
 func TestOutputSparesItsInputs(t *testing.T) {
 	in := logs(t)
 	elsewhere := t.TempDir()
@@ -511,7 +509,7 @@ func TestOutputSparesItsInputs(t *testing.T) {
 		{a, a}, {"a.parquet", a}, {a, "./y=1/../a.parquet"}, {in, in}, {in, in + "/"}, {a, in + "/"}, {in, a}, {a, filepath.Dir(in) + "/"}, {"*.parquet", "."},
 		{link(a, "file.parquet"), a}, {a, link(a, "same.parquet")},
 		{link(in, "dir"), in + "/"}, {in, link(in, "alias") + "/"}, {in, link(in, "alias2")},
-		// links below the output directory are its own names
+		// links below the output directory are names of its own
 		{elsewhere + "/file.parquet", elsewhere + "/"}, {elsewhere + "/file.parquet", elsewhere + "/file.parquet"}, {elsewhere + "/dir", elsewhere + "/dir/"},
 	} {
 		_, err := job{[]string{c.input}, Output{Name: c.out, Run: runOf(1), Force: true}}.do(t)
@@ -528,7 +526,7 @@ func TestOutputSparesItsInputs(t *testing.T) {
 	if info, err := os.Lstat(elsewhere + "/file.parquet"); err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		t.Errorf("the link is gone: %v", err)
 	}
-	// A neighbour whose name begins alike is no input.
+	// A neighbour whose name starts the same is not an input.
 	if _, err := (job{[]string{in}, Output{Name: in + "-out/", Run: runOf(1)}}).do(t); err != nil {
 		t.Error(err)
 	}
@@ -549,7 +547,7 @@ func TestOutputNames(t *testing.T) {
 	if _, err = (job{[]string{in + "/d1", in + "/d2"}, Output{Name: t.TempDir() + "/out.parquet", Run: runOf(1)}}).do(t); err != nil {
 		t.Errorf("into one file: %v", err)
 	}
-	// Only the ending of a format is an ending.
+	// Only the suffix of a format is removed from a name.
 	for _, name := range []string{"log.2001", "log.2002", "part-0"} {
 		put(t, filepath.Join(in, "n", name), get(t, filepath.Join(in, "d1/a.parquet")))
 	}
@@ -599,7 +597,7 @@ func TestOutputSchemas(t *testing.T) {
 	}
 }
 
-// Rows that belong to no part are not lost without a word.
+// Rows that belong to no part are an error.
 func TestOutputOutOfOrder(t *testing.T) {
 	files := open(t, OpenOptions{}, logs(t))
 	var parts []Part

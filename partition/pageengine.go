@@ -27,11 +27,11 @@ import (
 // How jobs are cut and row groups filled depends on the footers and on the numbers
 // of rows that pass, never on timing.
 
-// Bounds of what the engine holds at once.
+// Limits of what the engine holds at once.
 const (
-	groupRows  = 1 << 20  // most rows of an output row group, unless one job has more
-	groupBytes = 48 << 20 // most bytes of an output row group, uncompressed, as estimated from the footers
-	parkBytes  = 4 << 20  // most expected bytes of a job that may wait for the job before it
+	groupRows  = 1 << 20  // maximum rows of an output row group, unless one job has more
+	groupBytes = 48 << 20 // maximum bytes of an output row group, uncompressed, as estimated from the footers
+	parkBytes  = 4 << 20  // maximum expected bytes of a job that may wait for the job before it
 )
 
 // pageEngine runs the tasks.
@@ -39,7 +39,7 @@ type pageEngine struct {
 	cancel  context.CancelFunc
 	scanner *Scanner
 	threads int
-	most    int64 // most bytes in flight; 0: unbounded
+	most    int64 // maximum bytes in flight; 0: no limit
 	pool    *parquet.Pool
 
 	mu      sync.Mutex
@@ -47,9 +47,9 @@ type pageEngine struct {
 	next    func() (*rangeJob, bool) // the next job of the input
 	more    bool
 	unmap   map[*File]func() error // of files with open jobs
-	open    []*rangeJob            // in order: begun, and not all of their tasks done
+	open    []*rangeJob            // in order: begun and not finished
 	filling *outGroup              // the row group that the next job may go to
-	ready   []*outGroup            // in order: begun, and not taken by the consumer
+	ready   []*outGroup            // in order: begun and not taken by the consumer
 	workers []*pageWorker
 	active  int // workers that have a task
 	err     error
@@ -62,7 +62,7 @@ func (s *Scanner) copyPages(ctx context.Context, sources []*pageSource) iter.Seq
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		e := &pageEngine{
-			cancel: cancel, scanner: s, threads: processors(s.opts.Threads), most: InFlight(piecesOfSources(sources)) / 4 * 3, // the rest is for what is not counted
+			cancel: cancel, scanner: s, threads: processors(s.opts.Threads), most: InFlight(piecesOfSources(sources)) / 4 * 3, // the rest is for memory that is not counted
 			more: true, unmap: map[*File]func() error{},
 		}
 		if len(sources) > 0 && sources[0].layout != nil {
@@ -79,7 +79,7 @@ func (s *Scanner) copyPages(ctx context.Context, sources []*pageSource) iter.Seq
 		unhook := context.AfterFunc(ctx, e.wake)
 		defer func() {
 			workers.Wait()
-			for _, unmap := range e.unmap { // after an error, which is reported instead
+			for _, unmap := range e.unmap { // only after an error, which is reported instead
 				_ = unmap()
 			}
 		}()
@@ -128,7 +128,7 @@ func (e *pageEngine) halt() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stop = true
-	e.cancel() // ends the tasks that are still running
+	e.cancel() // ends the running tasks
 	e.changed.Broadcast()
 }
 
@@ -154,7 +154,7 @@ func (e *pageEngine) take(ctx context.Context) (*outGroup, error) {
 	}
 }
 
-// work is a worker.
+// work is the main loop of a worker.
 func (e *pageEngine) work(ctx context.Context) {
 	w := &pageWorker{engine: e, buf: new(parquet.Buffers)}
 	defer func() { w.buf.Close() }()
@@ -195,7 +195,7 @@ func (e *pageEngine) work(ctx context.Context) {
 // result, with the lock.
 type pageTask = func(context.Context) (settle func(), err error)
 
-// pick chooses the next task, the oldest first; nil if there is none now.
+// pick chooses the next task, oldest first; nil if there is none now.
 func (e *pageEngine) pick(w *pageWorker) pageTask {
 	for _, g := range e.ready {
 		if !g.closed {
@@ -261,7 +261,7 @@ func (e *pageEngine) room() bool {
 }
 
 // admits reports whether a worker may take another task: if the bytes of a task
-// fit, or no other worker has one, so that one worker always goes on.
+// fit, or no other worker has one, so that at least one worker makes progress.
 func (e *pageEngine) admits(w *pageWorker) bool {
 	if e.most == 0 || e.active == 0 {
 		return true
@@ -269,7 +269,7 @@ func (e *pageEngine) admits(w *pageWorker) bool {
 	return e.held()-w.held+max(w.held, e.taskNeed()) <= e.most
 }
 
-// taskNeed estimates the bytes that a task takes: those of the largest so far.
+// taskNeed estimates the bytes that a task needs: those of the largest so far.
 func (e *pageEngine) taskNeed() int64 {
 	need := int64(leastTask)
 	for _, w := range e.workers {
@@ -278,7 +278,7 @@ func (e *pageEngine) taskNeed() int64 {
 	return need
 }
 
-// leastTask is the least number of bytes that a task is expected to take: a page
+// leastTask is the minimum number of bytes that a task is expected to need: a page
 // or two, and a dictionary.
 const leastTask = 3 << 20
 
@@ -302,7 +302,7 @@ func (e *pageEngine) held() (n int64) {
 }
 
 // anotherNeed estimates the bytes that another job adds: the pages that are begun
-// of another row group, and its row numbers.
+// in another row group, and its row numbers.
 func (e *pageEngine) anotherNeed() (n int64) {
 	for _, g := range e.ready {
 		var leaves int64

@@ -20,8 +20,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
-// click is a row of a log that is written and read by parquet-go, which is not
-// ours.
+// click is a row of a log that parquet-go writes and reads, as an independent
+// implementation.
 type click struct {
 	ID    *int64   `parquet:"id,optional"`
 	Row   int64    `parquet:"row,plain"`
@@ -76,8 +76,8 @@ type layout struct {
 	codec   pq.WriterOption
 }
 
-// There is none with LZ4_RAW, of which parquet-go reads some pages as garbage:
-// those whose decompression it began in too small a buffer.
+// LZ4_RAW is missing: parquet-go decompresses some of its pages wrongly, those for
+// which its first buffer was too small.
 var layouts = []layout{
 	{100_000, 1 << 20, 1, pq.Compression(&pq.Snappy)},
 	{700, 1000, 1, pq.Compression(&pq.Zstd)},
@@ -133,7 +133,7 @@ func sameClicks(t testing.TB, what string, got, want []click) {
 	}
 }
 
-// copyTo scans files into an output, and returns how that went.
+// copyTo scans files into an output and returns the result.
 func copyTo(ctx context.Context, t testing.TB, opts ScanOptions, out Output, names ...string) (*ScanStats, error) {
 	t.Helper()
 	opts.Mem = checked(t)
@@ -147,7 +147,7 @@ func copyTo(ctx context.Context, t testing.TB, opts ScanOptions, out Output, nam
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = out.WriteScan(ctx, s, Split(files, out.Shard), files)
+	_, err = out.WriteScan(ctx, s, Split(files, out.Shard), files, nil)
 	return s.Stats, err
 }
 
@@ -173,8 +173,8 @@ func keep(rows []click, members []int64) []click {
 	return out
 }
 
-// However a log is cut into files, row groups and pages, and however many
-// workers there are, the same rows come out; for one log always the same bytes.
+// However a log is divided into files, row groups and pages, and whatever the number of
+// workers, the same rows come out; for one log always the same bytes.
 func TestPagesMetamorphic(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	rows := slices.Concat(clicks(rng, 1500, 0), clicks(rng, 1000, 1500), clicks(rng, 1, 2500))
@@ -205,8 +205,7 @@ func TestPagesMetamorphic(t *testing.T) {
 	}
 }
 
-// checkIndex compares the page index of an output with its pages, by
-// parquet-go.
+// checkIndex compares the page index of an output with its pages, using parquet-go.
 func checkIndex(t testing.TB, what, path string) {
 	t.Helper()
 	b := get(t, path)
@@ -250,8 +249,8 @@ func checkIndex(t testing.TB, what, path string) {
 	}
 }
 
-// Pages that are copied as they are stored are so whether or not they come
-// before their turn.
+// Pages that are copied compressed are copied so whether or not they are written before
+// their turn.
 func TestPagesSameBytes(t *testing.T) {
 	type wide struct {
 		ID int64 `parquet:"id,plain"`
@@ -297,8 +296,8 @@ func damage(t testing.TB, path string, group, leaf int) {
 	put(t, path, string(b))
 }
 
-// A page that does not decode is an error that says where it is, and nothing
-// of a file becomes visible; of a directory no _SUCCESS.
+// A page that cannot be decoded is an error that names its place. No single file
+// becomes visible, and in a directory no _SUCCESS.
 func TestPagesDamaged(t *testing.T) {
 	rows := clicks(rand.New(rand.NewPCG(7, 8)), 4000, 0)
 	opts := ScanOptions{Match: []Match{{Filter: exactOf("id", ids(1000, 2)...)}}, Threads: 3}
@@ -315,7 +314,7 @@ func TestPagesDamaged(t *testing.T) {
 	}
 }
 
-// cancelAfter ends a scan when so many rows have been looked at.
+// cancelAfter cancels a scan when the given number of rows has been examined.
 func cancelAfter(opts ScanOptions, rows int64, cancel context.CancelCauseFunc, cause error) ScanOptions {
 	seen := make(chan int64, 1)
 	seen <- 0
@@ -329,7 +328,7 @@ func cancelAfter(opts ScanOptions, rows int64, cancel context.CancelCauseFunc, c
 	return opts
 }
 
-// A scan that is cancelled ends soon, says why, and leaves nothing.
+// A cancelled scan ends soon, returns the cause, and leaves nothing.
 func TestPagesCancelled(t *testing.T) {
 	dir := t.TempDir()
 	in := writeClicks(t, filepath.Join(dir, "log.parquet"), clicks(rand.New(rand.NewPCG(9, 1)), 10_000, 0), layout{400, 2000, 1, pq.Compression(&pq.Snappy)})
@@ -355,7 +354,7 @@ func TestPagesCancelled(t *testing.T) {
 	}
 }
 
-// Shards, counts and directories are the whole, cut.
+// Shards, counts and directories together give the whole.
 func TestPagesForms(t *testing.T) {
 	rows := clicks(rand.New(rand.NewPCG(2, 2)), 5000, 0)
 	dir := t.TempDir()

@@ -16,7 +16,7 @@ type pageSource struct {
 	number int // among the sources that are read together
 	piece  Piece
 	leaves []int            // of the file, in the output's order; -1: the file lacks it
-	adapt  *parquet.Adapter // converts them to the output's; nil: no need
+	adapt  *parquet.Adapter // converts them to the output's schema; nil: not needed
 	order  []int            // positions in leaves, largest first
 	layout *parquet.Writer
 	sink   *relay
@@ -57,7 +57,7 @@ func (p *pageSource) expected(group int, n int64) (bytes int64) {
 	rg := &p.file().Metadata.RowGroups[group]
 	for _, l := range p.leaves {
 		if l < 0 {
-			continue // NULLs take hardly any
+			continue // NULLs take almost none
 		}
 		md := &rg.Columns[l].MetaData
 		bytes += int64(float64(min(md.TotalUncompressedSize, most)) / float64(max(rg.NumRows, 1)) * float64(n))
@@ -94,7 +94,7 @@ type leafPages struct {
 	rows  int                  // without a chunk: rows left
 }
 
-// nullRows is the most rows of a page of NULLs.
+// nullRows is the maximum number of rows in a page of NULLs.
 const nullRows = 64 << 10
 
 // next returns the next page and its dictionary, or io.EOF.
@@ -114,8 +114,8 @@ func (l *leafPages) next(ctx context.Context) (*parquet.Page, *parquet.Dictionar
 	return l.adapt.Adapt(p, l.chunk.Dictionary())
 }
 
-// count returns the number of pages of the file that were passed, and of those
-// that were not decompressed.
+// count returns the number of pages of the file that were read over, and how many
+// of these were not decompressed.
 func (l *leafPages) count() (seen, skipped int) {
 	if l.chunk == nil {
 		return 0, 0
@@ -141,8 +141,8 @@ func (p *pageSource) pages(buf *parquet.Buffers, group, i int, rows []uint32) *l
 	return l
 }
 
-// leavesDictionary reports whether the file's writer gave up the dictionary of
-// leaf i of a row group, so the output's writer would as well.
+// leavesDictionary reports whether the file's writer gave up the dictionary of leaf
+// i of a row group, so the output's writer should as well.
 func (p *pageSource) leavesDictionary(group, i int) bool {
 	if p.adapt != nil && p.adapt.Leaves[i].LevelsOnly {
 		return false

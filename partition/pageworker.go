@@ -15,9 +15,9 @@ type pageWorker struct {
 	engine *pageEngine
 	buf    *parquet.Buffers
 	keys   *keyScan
-	file   *File // of keys
+	file   *File // that keys belongs to
 	checks []check
-	held   int64 // bytes after the last task, or expected of this one; guarded by the engine's lock
+	held   int64 // bytes held after the last task, or expected for this one; guarded by the engine's lock
 }
 
 // holds returns the bytes that the worker keeps for its next task.
@@ -29,7 +29,7 @@ func (w *pageWorker) holds() int64 {
 	return n
 }
 
-// shed releases what the worker keeps, while it has nothing to do.
+// shed releases what an idle worker keeps.
 func (w *pageWorker) shed() {
 	w.buf.Close()
 	*w.buf = parquet.Buffers{} // keys holds the pointer
@@ -62,7 +62,7 @@ func (w *pageWorker) selectRows(ctx context.Context, s *rangeJob) (settle func()
 			s.begun = len(s.taken)
 		}
 		e.decide()
-		if s.begun == len(s.taken) { // nothing is to be copied
+		if s.begun == len(s.taken) { // nothing to copy
 			e.close(s)
 			e.decide()
 		}
@@ -99,7 +99,7 @@ func (w *pageWorker) copyLeaf(ctx context.Context, s *rangeJob, i int) (settle f
 	}, nil
 }
 
-// finish completes a leaf that all jobs have added to.
+// finish completes a leaf to which all jobs have added their pages.
 func (w *pageWorker) finish(g *outGroup, l *outLeaf) (settle func(), err error) {
 	defer func() {
 		if r := recover(); r != nil {

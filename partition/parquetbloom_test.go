@@ -13,8 +13,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// The Bloom filters that other writers put into Parquet files are ours in
-// XXH64 mode: they say yes to every value of their column.
+// The Bloom filters that other writers put into Parquet files are ours in XXH64 mode:
+// they contain every value of their column.
 func TestParquetBloomFilters(t *testing.T) {
 	ctx := context.Background()
 	for _, name := range []string{"data_index_bloom_encoding_stats.parquet", "data_index_bloom_encoding_with_length.parquet"} {

@@ -7,11 +7,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// place is an output or directory, whatever names it has.
+// place is an output or directory, whichever name is used for it.
 type place struct {
 	store storage.Source
 	real  string
-	seen  map[string]string // what resolve has returned
+	seen  map[string]string // results of resolve
 }
 
 func newPlace(s storage.Source, name string) *place {
@@ -20,8 +20,8 @@ func newPlace(s storage.Source, name string) *place {
 	return p
 }
 
-// holds reports whether name is the place itself or below it: by its own path,
-// or by that of the file it is a link to.
+// holds reports whether name is the place itself or below it, by its own path or by
+// that of the file that it links to.
 func (p *place) holds(name string) bool {
 	for _, n := range []string{absolute(name), p.resolve(name)} {
 		for {
@@ -49,8 +49,8 @@ func (p *place) resolve(name string) string {
 	return real
 }
 
-// absolute makes a path absolute without following links. URLs only lose slashes
-// at the end.
+// absolute makes a path absolute without following links. URLs only lose trailing
+// slashes.
 func absolute(name string) string {
 	if strings.Contains(name, "://") {
 		return strings.TrimRight(name, "/")

@@ -19,7 +19,7 @@ func classOf(text bool) key.Class {
 	return key.Integer
 }
 
-// keyRecord has one column k of integers, or of texts of 25 bytes.
+// keyRecord has one column k of integers, or of strings of 25 bytes.
 func keyRecord(rows int, text bool) arrow.Record {
 	ints := array.NewInt64Builder(memory.DefaultAllocator)
 	texts := array.NewStringBuilder(memory.DefaultAllocator)
@@ -35,8 +35,8 @@ func keyRecord(rows int, text bool) arrow.Record {
 	return array.NewRecord(schema, []arrow.Array{col}, int64(rows))
 }
 
-// What a probe costs from a column of values to the positions found, with a
-// filter that stays in the cache.
+// BenchmarkProbe measures a probe from a column of values to the positions of members,
+// with a filter that stays in the cache.
 func BenchmarkProbe(b *testing.B) {
 	const rows = 1 << 16
 	for _, text := range []bool{false, true} {

@@ -13,23 +13,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// Sample restricts [ReadKeys] to a part of the keys that depends on the pieces
-// alone. The zero value reads all keys; Pages and Runs exclude each other.
-type Sample struct {
-	// Pages reads the first page of up to that many row groups, which are spread
-	// evenly over the pieces. Only keys of one column of a Parquet file are
-	// sampled; of other files nothing is read.
-	Pages int
-	// Runs reads that many runs of Rows consecutive rows each, spread at random
-	// over the pieces so that each row of a row group is equally likely to be
-	// read. A run that reaches the end of its row group continues at the row
-	// group's beginning. If the pieces have no more than Runs·Rows rows, each row
-	// group is one run, and all rows are read. The number of rows must be known
-	// beforehand; see [File.Rows].
-	Runs int
-	Rows int64
-}
-
 // KeyOptions says which keys [ReadKeys] reads.
 type KeyOptions struct {
 	// Key names the key columns as [key.ParseColumns] reads them.
@@ -40,26 +23,31 @@ type KeyOptions struct {
 	// IDs makes a value that is not an ID under the rule an error. Otherwise
 	// such a value has no key.
 	IDs bool
-	// Filter, if not nil, answers [Keys.Probe]. Pages that cannot hold a member
-	// may be skipped, so their keys are not handed on.
+	// Filter, if not nil, is used by [Keys.Probe]. Pages that cannot hold a member
+	// may be skipped, so their keys are not passed on.
 	Filter *codec.Filter
 	// CountNulls reads skipped pages whose number of NULLs is unknown, so that
-	// [KeyStats].Nulls is exact.
+	// the number of NULLs is exact.
 	CountNulls bool
-	// Distinct hands on the keys of a dictionary once for each row group, with
+	// Distinct passes on the keys of a dictionary once for each row group, with
 	// their number of rows in Times. Large row groups are divided, and each part
-	// counts on its own. Entries that no row has are handed on with zero rows.
+	// counts separately. Entries without rows are passed on with zero rows.
 	Distinct bool
-	// Sample restricts the keys that are read.
-	Sample Sample
+	// FirstPages, if not 0, reads only the first page of up to that many row groups,
+	// which are spread evenly over the pieces. Only keys of one column of a Parquet
+	// file are sampled; of other files nothing is read.
+	FirstPages int
+	// Runs, if not 0, reads only that many runs of RunRows consecutive rows each,
+	// spread at random over the pieces so that each row of a row group is equally
+	// likely to be read. The sample depends on the pieces alone. A run that reaches
+	// the end of its row group continues at the row group's beginning. If the pieces
+	// have no more than Runs·RunRows rows, each row group is one run, and all rows
+	// are read. The number of rows must be known beforehand; see [File.Rows]. Runs
+	// and FirstPages exclude each other.
+	Runs    int
+	RunRows int64
 	// Threads is the number of workers; 0 means GOMAXPROCS.
 	Threads int
-}
-
-// KeyStats counts the rows of a ReadKeys call.
-type KeyStats struct {
-	Rows  int64 // read or skipped
-	Nulls int64 // of them, rows with a NULL in the key
 }
 
 // ReadKeys reads the keys of the pieces with several workers, and nothing else.
@@ -71,25 +59,28 @@ type KeyStats struct {
 // A key that is one column of a Parquet file, or of integers or strings in
 // text, is read without Arrow records. If several workers fail, the error of
 // the earliest row group is returned.
-func ReadKeys(ctx context.Context, pieces []Piece, o KeyOptions, newWork func() (func(*Keys) error, error)) (KeyStats, error) {
+//
+// rows is the number of rows that were read or skipped, and nulls that of the rows
+// among them that have a NULL in the key.
+func ReadKeys(ctx context.Context, pieces []Piece, o KeyOptions, newWork func() (func(*Keys) error, error)) (rows, nulls int64, err error) {
 	columns, err := key.ParseColumns(o.Key)
 	if err != nil {
-		return KeyStats{}, err
+		return 0, 0, err
 	}
 	if o.Filter != nil {
 		of, err := o.Filter.KeyOptions()
 		if err != nil {
-			return KeyStats{}, err
+			return 0, 0, err
 		}
 		o.Rule, o.Classes = of.Rule, of.Classes
 	}
 	tasks, err := o.tasks(pieces)
 	if err != nil {
-		return KeyStats{}, err
+		return 0, 0, err
 	}
 	way := flightOf(InFlight(pieces), o.Threads, func() int64 { return keyNeed(pieces, columns, o.Options) })
 	shared := &keyReading{options: o, columns: columns, way: way, parsers: parsersOf(tasks, way.workers)}
-	if o.Sample.Runs > 0 {
+	if o.Runs > 0 {
 		shared.rows = rowsOfPieces(pieces)
 	}
 	for _, err := range mapTasks(ctx, tasks, way, func() (taskWork, error) {
@@ -97,19 +88,19 @@ func ReadKeys(ctx context.Context, pieces []Piece, o KeyOptions, newWork func() 
 		return newKeyWorker(shared, work).read, err
 	}) {
 		if err != nil {
-			return KeyStats{}, err
+			return 0, 0, err
 		}
 	}
-	return KeyStats{Rows: shared.read.Load(), Nulls: shared.nulls.Load()}, nil
+	return shared.read.Load(), shared.nulls.Load(), nil
 }
 
-// tasks divides the reading of the pieces.
+// tasks divides the work of reading the pieces.
 func (o *KeyOptions) tasks(pieces []Piece) ([]task, error) {
-	switch s := o.Sample; {
-	case s.Runs > 0:
-		return runsOf(pieces, s.Runs, s.Rows)
-	case s.Pages > 0:
-		return firstPagesOf(pieces, s.Pages), nil
+	switch {
+	case o.Runs > 0:
+		return runsOf(pieces, o.Runs, o.RunRows)
+	case o.FirstPages > 0:
+		return firstPagesOf(pieces, o.FirstPages), nil
 	case o.Distinct || o.Filter != nil:
 		return rowRangesOf(pieces), nil
 	}
@@ -135,7 +126,7 @@ type keyWorker struct {
 	batch key.Batch
 	keys  Keys
 
-	file    *File // that the rest is about
+	file    *File // that enc, leaf and records belong to
 	enc     *key.Encoder
 	leaf    *leafKeys   // nil: the key is not one leaf
 	records *recordKeys // nil: not needed so far
@@ -147,7 +138,7 @@ func newKeyWorker(r *keyReading, work func(*Keys) error) *keyWorker {
 	return w
 }
 
-// open finds the key in a file, unless it is the one read last.
+// open finds the key in a file, unless it is the file that was read last.
 func (w *keyWorker) open(f *File) (err error) {
 	if w.file == f {
 		return nil
@@ -195,7 +186,7 @@ func (w *keyWorker) read(ctx context.Context, t task, _ func(arrow.Record) error
 	}
 	read := w.leaf.values
 	switch {
-	case w.options.Sample.Pages > 0:
+	case w.options.FirstPages > 0:
 		read = w.leaf.firstPage
 	case w.options.Distinct:
 		read = w.leaf.entries
@@ -210,14 +201,14 @@ func (w *keyWorker) count(rows, nulls int64) {
 	w.nulls.Add(nulls)
 }
 
-// pass hands on keys of lines or records.
+// pass passes on the keys of lines or records.
 func (w *keyWorker) pass() error {
 	w.count(int64(w.batch.Len), int64(w.batch.Nulls()))
 	return w.work(&w.keys)
 }
 
 func (w *keyWorker) readRecords(ctx context.Context, f *File, t task) error {
-	if w.options.Sample.Pages > 0 {
+	if w.options.FirstPages > 0 {
 		return nil
 	}
 	if w.records == nil {
@@ -229,8 +220,8 @@ func (w *keyWorker) readRecords(ctx context.Context, f *File, t task) error {
 	return w.records.each(ctx, t.rowRange, w.pass)
 }
 
-// plainText returns the table of a text file, and its column that is the whole
-// key, if its lines can be parsed straight into keys.
+// plainText returns the table of a text file and the column that is the whole key,
+// if its lines can be parsed directly into keys.
 func (w *keyWorker) plainText(f *File) (t *text.Table, column int, ok bool) {
 	t, ok = f.table.(*text.Table)
 	index := w.enc.Index()
@@ -240,15 +231,15 @@ func (w *keyWorker) plainText(f *File) (t *text.Table, column int, ok bool) {
 	return t, index[0], true
 }
 
-// parsersOf divides the threads among the text files that they read at once: a
-// text file is one row group.
+// parsersOf divides the threads among the text files that are read at the same
+// time: a text file is one row group.
 func parsersOf(tasks []task, threads int) int {
 	return threads / max(min(len(tasks), threads), 1)
 }
 
-// text hands on the keys of a text file.
+// text passes on the keys of a text file.
 func (w *keyWorker) text(ctx context.Context, t *text.Table, column int) error {
-	if w.options.Sample.Pages > 0 {
+	if w.options.FirstPages > 0 {
 		return nil
 	}
 	kind := t.Kind(column)
@@ -272,8 +263,7 @@ func (w *keyWorker) text(ctx context.Context, t *text.Table, column int) error {
 	return nil
 }
 
-// keyNeed is need of the key columns, and of the steps in which keys are handed
-// on.
+// keyNeed is need for the key columns, plus the steps in which keys are passed on.
 func keyNeed(pieces []Piece, columns []key.Column, o key.Options) int64 {
 	const steps = 8 * stepBytes
 	return steps + need(pieces, func(f *File) ([]int, error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// recordKeys reads keys of any shape from Arrow records of a file. One goroutine
-// uses it.
+// recordKeys reads keys of any shape from Arrow records of a file. It must not be
+// used concurrently.
 type recordKeys struct {
 	file     *File
 	from     table // the file's reader
@@ -27,11 +27,11 @@ type recordKeys struct {
 	rows []uint32
 }
 
-// stepRows is how many rows of a record are handed on at once: the record batch
-// of an Arrow file may be all of it.
+// stepRows is how many rows of a record are passed on at once, because a record
+// batch of an Arrow file may contain the whole file.
 const stepRows = 1 << 16
 
-// each calls fn with the keys of the rows. Of files other than Parquet it reads
+// each calls fn with the keys of the rows. For files other than Parquet, it reads
 // the whole row group.
 func (r *recordKeys) each(ctx context.Context, rows rowRange, fn func() error) error {
 	r.list(rows)
@@ -63,7 +63,7 @@ func (r *recordKeys) each(ctx context.Context, rows rowRange, fn func() error) e
 	return nil
 }
 
-// list lists the rows, nil for the whole row group.
+// list lists the rows; nil for the whole row group.
 func (r *recordKeys) list(rows rowRange) {
 	total := r.file.GroupRows(rows.group)
 	if rows.hi < 0 || rows.lo == 0 && rows.hi == total {
@@ -81,7 +81,7 @@ func (r *recordKeys) list(rows rowRange) {
 	}
 }
 
-// step hands on the keys of a record.
+// step passes on the keys of a record.
 func (r *recordKeys) step(rec arrow.Record, at position, fn func() error) (err error) {
 	if r.enc == nil {
 		if r.enc, err = newKeyEncoder(r.file.Name, rec.Schema(), r.columns, r.options, r.filtered); err != nil {
@@ -99,9 +99,9 @@ func (r *recordKeys) step(rec arrow.Record, at position, fn func() error) (err e
 	return fn()
 }
 
-// within returns the ranges of a record to take, in its own rows: those of rows,
-// which are one or two ranges of the row group themselves, or all of it if rows
-// is nil or the record has no others.
+// within returns the ranges of a record to take, counted from its first row: the
+// part of rows that is in the record or, if rows is nil or only is set, the whole
+// record in steps.
 func within(rows []uint32, first, n int64, only bool) (out [][2]int64) {
 	if rows == nil || only {
 		for lo := int64(0); lo < n || lo == 0; lo += stepRows {
@@ -123,12 +123,12 @@ func within(rows []uint32, first, n int64, only bool) (out [][2]int64) {
 	return out
 }
 
-// readKeys is Read of columns that only keys are made of.
+// readKeys is Read for columns that are used only as keys.
 func readKeys(ctx context.Context, from table, group int, columns []int) iter.Seq2[arrow.Record, error] {
 	return readKeysOf(ctx, from, group, columns, nil)
 }
 
-// readKeysOf is readKeys of the given rows of a Parquet file (nil: all), and of
+// readKeysOf is readKeys for the given rows of a Parquet file (nil: all), and for
 // all rows of other files.
 func readKeysOf(ctx context.Context, from table, group int, columns []int, rows []uint32) iter.Seq2[arrow.Record, error] {
 	if p, ok := from.(*arrowparquet.Parquet); ok {

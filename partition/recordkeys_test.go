@@ -11,8 +11,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// largeBatch is a record of n rows, more than are passed on at once: a struct
-// with a number and a text, and a flag. Each of them is NULL here and there.
+// largeBatch is a record of n rows, more than are passed on at once: a struct of a
+// number and a text, and a flag. Each is sometimes NULL.
 func largeBatch(n int) arrow.Record {
 	schema := arrow.NewSchema([]arrow.Field{
 		{Name: "user", Nullable: true, Type: arrow.StructOf(
@@ -39,7 +39,7 @@ func largeBatch(n int) arrow.Record {
 	return b.NewRecord()
 }
 
-// The keys of a record batch are the same in steps as at once.
+// The keys of a record batch are the same in steps as all at once.
 func TestLargeRecordBatch(t *testing.T) {
 	rec := largeBatch(3 * stepRows)
 	defer rec.Release()
@@ -60,7 +60,7 @@ func TestLargeRecordBatch(t *testing.T) {
 	}
 	most := 0
 	o := KeyOptions{Key: "user.id", IDs: true, Threads: 1}
-	_, err := ReadKeys(t.Context(), Split(files, Shard{}), o, func() (func(*Keys) error, error) {
+	_, _, err := ReadKeys(t.Context(), Split(files, Shard{}), o, func() (func(*Keys) error, error) {
 		return func(k *Keys) error {
 			most = max(most, k.Batch.Len)
 			return nil

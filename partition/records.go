@@ -97,7 +97,7 @@ func (t *recordTable) Read(ctx context.Context, group int, columns []int) iter.S
 type recordPass struct {
 	*recordTable
 	columns []int         // wanted; nil: all
-	schema  *arrow.Schema // of these
+	schema  *arrow.Schema // schema of the wanted columns
 	yield   func(arrow.Record, error) bool
 	inside  bool // yield is running; its panics are the reader's, not the sequence's
 	left    bool // the reader has stopped

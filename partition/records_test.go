@@ -16,14 +16,14 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// given is a source of records as a program has one: it makes each batch when
-// it is asked for it, and releases it when it is asked for the next.
+// given is a source of records as programs have them: it makes each batch when asked
+// for it and releases it when asked for the next one.
 type given struct {
 	make   []func() arrow.Record
-	err    error // behind the last
+	err    error // after the last one
 	panics int   // before batch n, from 1
 	passes int
-	ended  int // passes that came to an end, by whatever way
+	ended  int // passes that ended, in any way
 }
 
 func (g *given) read(context.Context) iter.Seq2[arrow.Record, error] {
@@ -52,7 +52,7 @@ func lend(rec arrow.Record, yield func(arrow.Record, error) bool) bool {
 	return yield(rec, nil)
 }
 
-// batches gives n batches of rows each: k counts up from 0, s is its text.
+// batches returns n batches of rows each: k counts from 0, s is k as text.
 func batches(t testing.TB, n, rows int) *given {
 	mem := checked(t)
 	g := &given{}
@@ -72,10 +72,10 @@ func (g *given) file(name string, opts RecordsOptions) *File {
 	return Records(name, rec.Schema(), g.read, opts)
 }
 
-// rowsRead reads all rows of the files by way of Map.
+// rowsRead reads all rows of the files with Map.
 func rowsRead(ctx context.Context, columns []int, files ...*File) (rows []string, err error) {
-	opts := ReadOptions{Threads: 3, Columns: func(*File) ([]int, error) { return columns, nil }}
-	for r, err := range Map(ctx, Split(files, Shard{}), opts, pass) {
+	wanted := func(*File) ([]int, error) { return columns, nil }
+	for r, err := range Map(ctx, Split(files, Shard{}), 3, wanted, pass) {
 		if err != nil {
 			return rows, err
 		}
@@ -89,7 +89,7 @@ func TestRecords(t *testing.T) {
 	g := batches(t, 4, 3)
 	f := g.file("mine", RecordsOptions{})
 	want := numbers(12, func(i int) string { return fmt.Sprintf("%d|t%d", i, i) })
-	for range 2 { // a pass after another
+	for range 2 { // two passes
 		rows, err := rowsRead(t.Context(), nil, f)
 		if err != nil || !slices.Equal(rows, want) {
 			t.Fatalf("%v, %v, want %v", rows, err, want)
@@ -103,7 +103,7 @@ func TestRecords(t *testing.T) {
 		t.Errorf("the columns in another order: %v, %v", rows, err)
 	}
 	n := 0
-	for rec, err := range f.Read(t.Context(), 0, []int{}) { // no column: the rows are there all the same
+	for rec, err := range f.Read(t.Context(), 0, []int{}) { // without columns the rows still count
 		if n += int(rec.NumRows()); err != nil || rec.NumCols() != 0 {
 			t.Errorf("%v, %v", rec, err)
 		}
@@ -124,8 +124,8 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// TestRecordsOfAnySize: a record of more rows than are looked at once comes in
-// steps, one that is a slice as what it shows, one without rows not at all.
+// TestRecordsOfAnySize: a record with more rows than are examined at once comes in
+// steps, a slice as the rows that it shows, and a record without rows not at all.
 func TestRecordsOfAnySize(t *testing.T) {
 	mem := checked(t)
 	const n = 2*stepRows + 7
@@ -155,8 +155,8 @@ func TestRecordsOfAnySize(t *testing.T) {
 	equal(t, "rows of the largest step", largest, stepRows)
 }
 
-// TestRecordsRefusals: what is not as the schema says, and whatever else a
-// sequence may do, is an error that names the File and the record.
+// TestRecordsRefusals: records that do not fit the schema, and any other mistake of a
+// sequence, are errors that name the File and the record.
 func TestRecordsRefusals(t *testing.T) {
 	mem := checked(t)
 	nulls := func() arrow.Record { return record(t, mem, col{"k", []any{1, nil}}) }
@@ -204,8 +204,8 @@ func TestRecordsRefusals(t *testing.T) {
 	says(t, "a second pass", err, nil, "mine", "only once")
 }
 
-// TestRecordsStop: whoever stops ends the pass, and what the sequence holds is
-// freed; a reader's own panic is not taken for the sequence's.
+// TestRecordsStop: if the reader stops, the pass ends and the sequence frees what it
+// holds. A panic of the reader is not blamed on the sequence.
 func TestRecordsStop(t *testing.T) {
 	g := batches(t, 5, 2)
 	f := g.file("mine", RecordsOptions{})
@@ -226,7 +226,7 @@ func TestRecordsStop(t *testing.T) {
 		if at == 0 {
 			cancel(errEnough)
 		}
-		for r, err := range Map(ctx, Split([]*File{f}, Shard{}), ReadOptions{}, pass) {
+		for r, err := range Map(ctx, Split([]*File{f}, Shard{}), 0, nil, pass) {
 			if last = err; err != nil {
 				break
 			}
@@ -241,7 +241,7 @@ func TestRecordsStop(t *testing.T) {
 		}
 	}
 	equal(t, "passes ended", g.ended, g.passes)
-	// Sequences that end by themselves when the context does are no shorter log.
+	// A sequence that ends by itself when the context does is not a shorter log.
 	ctx, cancel := context.WithCancelCause(t.Context())
 	early := Records("mine", f.Schema(), func(ctx context.Context) iter.Seq2[arrow.Record, error] {
 		cancel(errEnough)
@@ -258,8 +258,8 @@ func TestRecordsStop(t *testing.T) {
 
 var errEnough = errors.New("enough")
 
-// TestRecordsScan: a scan of records gives the rows that a scan of files with
-// the same rows gives, however it ends up.
+// TestRecordsScan: a scan of records gives the same rows as a scan of files with these
+// rows, for every output.
 func TestRecordsScan(t *testing.T) {
 	const n, groups = 3000, 6
 	mem := checked(t)
@@ -273,7 +273,7 @@ func TestRecordsScan(t *testing.T) {
 	dir := t.TempDir()
 	whole := write(t, filepath.Join(dir, "log.parquet"), n/groups, made(0, n)())
 	var mine []*File
-	for g := range groups { // as many Files as the other has groups
+	for g := range groups { // as many Files as the other has row groups
 		src := &given{}
 		for b := range 5 {
 			lo := n/groups*g + n/groups/5*b
@@ -302,14 +302,14 @@ func TestRecordsScan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A File's name is no place: an output may have it.
+	// The name of a File of records may be that of an output.
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"part-0", "out.arrow", "part-1/"} {
 		out := Output{Name: name, Result: s.Result(), Run: &Run{Log: mine}}
 		if err := out.Check(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		w, err := out.WriteScan(t.Context(), s, Split(mine, Shard{}), mine)
+		w, err := out.WriteScan(t.Context(), s, Split(mine, Shard{}), mine, nil)
 		if err != nil || w.Rows != 4*n/1000 {
 			t.Errorf("%s: %v, %d rows", name, err, w.Rows)
 		}
@@ -349,7 +349,7 @@ func TestRecordsKeys(t *testing.T) {
 	file := write(t, filepath.Join(t.TempDir(), "k.parquet"), 1000, made())
 	g := &given{make: []func() arrow.Record{made}}
 	sums := func(f *File) (rows, sum uint64) {
-		_, err := ReadKeys(t.Context(), Split([]*File{f}, Shard{}), KeyOptions{Key: "k", Threads: 1}, func() (func(*Keys) error, error) {
+		_, _, err := ReadKeys(t.Context(), Split([]*File{f}, Shard{}), KeyOptions{Key: "k", Threads: 1}, func() (func(*Keys) error, error) {
 			return func(k *Keys) error {
 				rows += uint64(k.Batch.Len)
 				values, _ := k.Batch.Ints()

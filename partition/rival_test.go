@@ -12,8 +12,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 )
 
-// Two logs whose rows would go to one name are refused whoever reads them:
-// each worker sees but its own part.
+// Two logs whose outputs would have the same name are refused by every worker, although
+// each reads only its own part.
 func TestNamesOverAllWorkers(t *testing.T) {
 	dir := t.TempDir()
 	for _, day := range []string{"day1", "day2"} {
@@ -31,8 +31,8 @@ func TestNamesOverAllWorkers(t *testing.T) {
 	}
 }
 
-// Two runs that begin in one empty directory: neither takes the other's files
-// for its own, and only the one that wrote all is called complete.
+// Two runs that begin in one empty directory do not take each other's files for their
+// own, and only the one that wrote all of them is marked complete.
 func TestTwoRunsInOneDirectory(t *testing.T) {
 	for _, when := range []string{"before the first file", "before the first is published"} {
 		in := logs(t)
@@ -62,7 +62,7 @@ func TestTwoRunsInOneDirectory(t *testing.T) {
 	}
 }
 
-// A name that is taken by something that cannot be read is no success.
+// A name that is taken by something unreadable is an error.
 func TestDanglingLinkAsOutput(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "out.parquet")
 	if err := os.Symlink("/nowhere/at/all", name); err != nil {
@@ -74,8 +74,8 @@ func TestDanglingLinkAsOutput(t *testing.T) {
 	}
 }
 
-// Force replaces outputs, never data of others: what no manifest lists stays, and
-// where it stands in the way nothing is written at all.
+// Force replaces outputs, never other data: what no manifest lists stays, and if it is
+// in the way, nothing is written.
 func TestForceSparesForeignFiles(t *testing.T) {
 	in := logs(t)
 	out := filepath.Join(t.TempDir(), "out") + "/"
@@ -99,7 +99,7 @@ func TestForceSparesForeignFiles(t *testing.T) {
 	equal(t, "files", tree(t, out), []string{"_SUCCESS", "_manifest.json", "a.parquet", "link", "link.parquet", "y=1/b.parquet", "y=1/c.parquet", "zz/mine.parquet"})
 	equal(t, "behind the link", tree(t, precious), []string{"mine.parquet"})
 
-	// At the name of an output: no file or link of others goes.
+	// At the name of an output: files and links of others stay.
 	for what, place := range map[string]func(out string){
 		"not listed in a manifest": func(out string) { put(t, out+"y=1/c.parquet", get(t, mine)) },
 		"not a regular file":       func(out string) { link(mine, "y=1/c.parquet") },
@@ -116,14 +116,14 @@ func TestForceSparesForeignFiles(t *testing.T) {
 		equal(t, what, snapshot(t, out), before)
 	}
 
-	// What another program has marked complete stays so.
+	// A directory that another program has marked complete stays unchanged.
 	spark := filepath.Join(t.TempDir(), "out") + "/"
 	put(t, spark+publish.Success, "")
 	_, err := job{[]string{in}, Output{Name: spark, Run: runOf(1), Force: true}}.do(t)
 	says(t, "a directory of another program", err, ErrExists, publish.Success)
 	equal(t, "a directory of another program", tree(t, spark), []string{publish.Success})
 
-	// A directory of the output that is a link leads elsewhere.
+	// A directory below the output that is a link leads elsewhere.
 	other := filepath.Join(t.TempDir(), "out") + "/"
 	if err := os.MkdirAll(other, 0o777); err != nil {
 		t.Fatal(err)
@@ -136,8 +136,8 @@ func TestForceSparesForeignFiles(t *testing.T) {
 	equal(t, "behind the link", tree(t, precious), []string{"mine.parquet"})
 }
 
-// The mark of a run that was finished once goes before a file of another one is
-// seen.
+// The _SUCCESS of an earlier run is removed before a file of another run becomes
+// visible.
 func TestStaleSuccess(t *testing.T) {
 	in := logs(t)
 	out := filepath.Join(t.TempDir(), "out") + "/"
@@ -179,8 +179,8 @@ func TestOutputBelowItsInputs(t *testing.T) {
 	}
 }
 
-// What was written before an input changed is not done, whatever the digest
-// says of it.
+// An output that was written before an input changed is not done, even if the digest is
+// the same.
 func TestChangedInputIsNotDone(t *testing.T) {
 	in := logs(t)
 	for _, name := range []string{filepath.Join(t.TempDir(), "out.parquet"), filepath.Join(t.TempDir(), "out") + "/"} {

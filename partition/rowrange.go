@@ -8,16 +8,16 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
-// rowRange is a range of rows of one row group: lo to hi, hi exclusive. A
-// negative hi stands for all rows of a row group whose number is unknown. A hi
-// beyond the row group's end continues at its beginning.
+// rowRange is a range of rows of one row group: lo to hi, exclusive. A negative hi
+// means all rows of a row group whose number of rows is unknown. A hi above the
+// number of rows continues at the beginning of the row group.
 type rowRange struct {
 	group  int
 	lo, hi int64
 }
 
-// spans returns the range as one or two ascending ranges that do not wrap
-// around, of a row group of that many rows.
+// spans returns the range as one or two ascending ranges that do not wrap around.
+// total is the number of rows of the row group.
 func (r rowRange) spans(total int64) [][2]int64 {
 	if r.hi <= total {
 		return [][2]int64{{r.lo, r.hi}}
@@ -29,9 +29,9 @@ func (r rowRange) spans(total int64) [][2]int64 {
 type task struct {
 	rowRange
 	file   *File
-	piece  int     // which of the pieces it belongs to
-	number int     // among the tasks
-	stands float64 // rows that a run of a sample stands for
+	piece  int     // index of its piece
+	number int     // its number among the tasks
+	stands float64 // rows that a run of a sample represents
 }
 
 // groupsOf returns a task for each row group of the pieces.
@@ -62,14 +62,14 @@ func rowRangesOf(pieces []Piece) (tasks []task) {
 	return tasks
 }
 
-// Bounds of a rowRange that a large row group is divided into.
+// Limits of the ranges into which a large row group is divided.
 const (
-	rangeRows  = 1 << 20   // rows, about
-	rangeBytes = 128 << 20 // bytes of all columns, decompressed, about
+	rangeRows  = 1 << 20   // approximate rows
+	rangeBytes = 128 << 20 // approximate bytes of all columns, decompressed
 )
 
-// rangesIn cuts a row group into ranges that take a bounded amount of memory,
-// according to the footer.
+// rangesIn divides a row group into ranges that, according to the footer, take a
+// limited amount of memory.
 func rangesIn(f *parquet.File, group int) iter.Seq[rowRange] {
 	return func(yield func(rowRange) bool) {
 		rows, bytes := f.RowGroups[group].Rows, int64(0)
@@ -90,8 +90,8 @@ func rangesIn(f *parquet.File, group int) iter.Seq[rowRange] {
 	}
 }
 
-// firstPagesOf returns up to n row groups of Parquet files that are spread
-// evenly over the pieces.
+// firstPagesOf returns up to n row groups of Parquet files, spread evenly over the
+// pieces.
 func firstPagesOf(pieces []Piece, n int) (tasks []task) {
 	var groups []task
 	for _, t := range groupsOf(pieces) {
@@ -108,8 +108,8 @@ func firstPagesOf(pieces []Piece, n int) (tasks []task) {
 	return tasks
 }
 
-// rowsOfPieces returns the number of rows of the pieces, or -1 if it is not
-// known before they are read.
+// rowsOfPieces returns the number of rows of the pieces, or -1 if it is not known
+// until they are read.
 func rowsOfPieces(pieces []Piece) (total int64) {
 	for _, p := range pieces {
 		for g := p.Lo; g < p.Hi; g++ {
@@ -123,20 +123,20 @@ func rowsOfPieces(pieces []Piece) (total int64) {
 	return total
 }
 
-// runsOf returns the runs of a sample; see [Sample].
+// runsOf returns the runs of a sample; see [KeyOptions.Runs].
 //
-// The rows, in order, are cut into n parts of equal size; in each, a row is
-// chosen at random, where a run begins. As a run continues at the beginning of
-// its row group, each row of a row group is equally likely to be in a run, and
-// the mean over runs of the mean over a run's rows is the mean over all rows.
-// The choice depends on the number of rows alone.
+// The rows, in order, are divided into n parts of equal size. In each part a row is
+// chosen at random as the beginning of a run. Because a run continues at the
+// beginning of its row group, each row of a row group is equally likely to be in a
+// run, and the mean over runs of the mean over a run's rows is the mean over all
+// rows. The choice depends on the number of rows alone.
 func runsOf(pieces []Piece, n int, rows int64) (runs []task, err error) {
 	groups, total := groupsOf(pieces), rowsOfPieces(pieces)
 	if total < 0 {
 		return nil, fmt.Errorf("a sample of rows whose number is not known")
 	}
 	all := float64(n)*float64(rows) >= float64(total)
-	var before int64 // rows of the groups passed
+	var before int64 // rows of the groups so far
 	next := 0
 	for _, t := range groups {
 		size := t.hi

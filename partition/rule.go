@@ -8,9 +8,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// A filter is always probed under the rule that it was built with. The options of a
-// scan must name that rule, so that nobody compares strings under a rule that they
-// do not know of.
+// A filter is always probed with the rule that it was built with. The options of a
+// scan must name that rule, so that strings are never compared by a rule that the
+// user does not know about.
 
 // checkRules compares the rule of the options with the filters' rules.
 func (o *ScanOptions) checkRules() error {
@@ -45,8 +45,8 @@ func concerned(f *codec.Filter) bool {
 	return key.UUID.Concerns(classes)
 }
 
-// otherRule is the error for a filter that was built under rule want and is applied
-// under rule got.
+// otherRule is the error for a filter that was built with the rule want, if the
+// options name the rule got.
 func otherRule(m Match, want, got key.Rule) error {
 	column := m.Key
 	if column == "" {

@@ -25,13 +25,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// Under a rule a log is scanned as a loop over its rows would do it that knows
-// nothing of pages: whatever the file's statistics, indexes and dictionaries say
-// of the values as they are stored.
+// Under a rule, a scan gives the same rows as a loop over all rows, although
+// statistics, indexes and dictionaries of the file describe the stored values.
 
-// newRuledFilter returns a Bloom filter so large that it lets nobody else
-// through, with the bounds of its keys. It is made of members without package
-// key.
+// newRuledFilter returns a Bloom filter so large that it has no false positives, with
+// the bounds of its keys. Its members do not come from package key.
 func newRuledFilter(t testing.TB, rule string, names []string, classes []key.Class, members map[string][]string) *codec.Filter {
 	t.Helper()
 	f, bounds := filterOver(names, classes...), key.NewBounds(classes)
@@ -54,7 +52,7 @@ func newRuledFilter(t testing.TB, rule string, names []string, classes []key.Cla
 var uuidText = regexp.MustCompile(strings.ReplaceAll(`\A(?:(?i:urn:uuid:)(D)|\{(D)\}|(D))\z`, "D",
 	`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}|[0-9a-fA-F]{32}`))
 
-// naiveRule is what a rule makes of a string.
+// naiveRule applies a rule to a string.
 func naiveRule(rule, value string) (string, bool) {
 	if strings.Contains(rule, "trim") {
 		value = strings.Trim(value, "\t\n\v\f\r ")
@@ -75,7 +73,7 @@ func naiveRule(rule, value string) (string, bool) {
 	return string(b), err == nil
 }
 
-// ruledRow is a row's key: strings, and in between, if composite, a number.
+// ruledRow is a row's key: one string, or two with a number in between if composite.
 type ruledRow struct {
 	k, g *string // nil: NULL
 	n    int64
@@ -99,8 +97,7 @@ func (r ruledRow) key(rule string, composite bool) (parts []string, column strin
 	return parts, column, false, ok && ok2
 }
 
-// ruledRows draws rows whose keys are the same as others under some rule, or
-// nearly.
+// ruledRows draws rows whose keys equal, or nearly equal, others under some rule.
 func ruledRows(r *rand.Rand, n int, nulls, plain bool) []ruledRow {
 	spaces := []string{"", "", "", " ", "\t\n", "\v\f\r", "\u00a0"}
 	text := func() *string {
@@ -127,7 +124,7 @@ func ruledRows(r *rand.Rand, n int, nulls, plain bool) []ruledRow {
 	for i := range rows {
 		rows[i] = ruledRow{k: text(), g: text(), n: int64(r.IntN(2))}
 	}
-	if r.IntN(2) == 0 { // so that statistics tell pages apart
+	if r.IntN(2) == 0 { // so that pages have different statistics
 		slices.SortStableFunc(rows, func(a, b ruledRow) int { return strings.Compare(deref(a.k), deref(b.k)) })
 	}
 	return rows
@@ -140,8 +137,8 @@ func deref(s *string) string {
 	return *s
 }
 
-// ruledPages writes column k (or s.k) and the row's number as others do, in
-// small pages with indexes.
+// ruledPages writes column k (or s.k) and the row's number with parquet-go, in small
+// pages with indexes.
 func ruledPages(t testing.TB, r *rand.Rand, rows []ruledRow, nested bool) []byte {
 	t.Helper()
 	node := pq.Optional(pq.String())
@@ -271,8 +268,8 @@ func TestRuleProperty(t *testing.T) {
 	}
 }
 
-// checkRule scans a file for some of the keys that its rows have under the rule,
-// and compares with a loop over the rows.
+// checkRule scans a file for some of the keys that its rows have under the rule, and
+// compares with a loop over the rows.
 func checkRule(t *testing.T, rng *rand.Rand, what, path, column, rule string, rows []ruledRow, composite bool) (all, matched int) {
 	t.Helper()
 	text := key.Bytes
@@ -320,7 +317,7 @@ func checkRule(t *testing.T, rng *rand.Rand, what, path, column, rule string, ro
 		if !slices.Equal(got, c.want) {
 			t.Fatalf("%s, %s: rows %d, want %d", what, c.name, got, c.want)
 		}
-		if n := st.KeysNull.Load(); n != nulls && (rule != "" || c.verify) { // pruned ones may be unknown
+		if n := st.KeysNull.Load(); n != nulls && (rule != "" || c.verify) { // NULLs in skipped pages may be unknown
 			t.Errorf("%s, %s: %d NULLs, want %d", what, c.name, n, nulls)
 		}
 		if c.verify && rule != "" && !maps.Equal(v.count, count) {
@@ -330,7 +327,8 @@ func checkRule(t *testing.T, rng *rand.Rand, what, path, column, rule string, ro
 	return len(rows), len(in)
 }
 
-// Each way to prune says that the file has no member; under the rule it has.
+// Every way to prune finds no member in the stored values, but under the rule there is
+// one.
 func TestRuleIsNotPruned(t *testing.T) {
 	const id = "123e4567-e89b-12d3-a456-426614174000"
 	bin, err := hex.DecodeString(strings.ReplaceAll(id, "-", ""))
@@ -359,7 +357,7 @@ func TestRuleIsNotPruned(t *testing.T) {
 		for i := range v.rows {
 			rows = append(rows, ruledRow{k: &v.rows[i], g: new(string)})
 		}
-		for seed := range uint64(8) { // dictionary and plain pages of either version, by arrays too
+		for seed := range uint64(8) { // dictionary and plain pages of both versions, also written by Arrow
 			rng := rand.New(rand.NewPCG(seed, 1))
 			path := filepath.Join(t.TempDir(), "log.parquet")
 			if seed%4 == 3 {
@@ -374,7 +372,7 @@ func TestRuleIsNotPruned(t *testing.T) {
 			if class != key.Bytes || v.member == "" {
 				continue
 			}
-			// The statistics do say so: without a rule nobody reads a page.
+			// The statistics do exclude the member: without a rule no page is read.
 			plain := newRuledFilter(t, "", []string{"k"}, []key.Class{class}, map[string][]string{v.member: {v.member}})
 			if got, st := scanned(t, ScanOptions{Match: []Match{{Filter: plain}}}, Shard{}, path); len(got) > 0 || st.RowGroupsSkipped.Load() == 0 {
 				t.Errorf("%q among %q, file %d: without a rule rows %d, %d row groups skipped: that is no vector", v.member, v.rows, seed, got, st.RowGroupsSkipped.Load())
@@ -383,7 +381,7 @@ func TestRuleIsNotPruned(t *testing.T) {
 	}
 }
 
-// Text meets a column of UUIDs, which no rule changes.
+// Text is compared with a column of UUIDs, which no rule changes.
 func TestRuleUUIDColumn(t *testing.T) {
 	ids := [][]byte{bytes.Repeat([]byte{'A'}, 16), bytes.Repeat([]byte{' '}, 16), bytes.Repeat([]byte{0xab}, 16)}
 	filter := newRuledFilter(t, "trim,lower,uuid", []string{"k"}, []key.Class{key.Fixed(16)}, map[string][]string{
@@ -407,7 +405,7 @@ func TestRuleUUIDColumn(t *testing.T) {
 		equal(t, name, got, []int{0, 1, 3, 6, 7})
 		equal(t, name+": NULLs", st.KeysNull.Load(), int64(1))
 	}
-	// Its values are the keys, so that its statistics hold.
+	// Its values are the keys, so its statistics are used.
 	sorted := array.NewFixedSizeBinaryBuilder(checked(t), &arrow.FixedSizeBinaryType{ByteWidth: 16})
 	defer sorted.Release()
 	for i := range 8 {
@@ -421,7 +419,7 @@ func TestRuleUUIDColumn(t *testing.T) {
 	equal(t, "sorted: row groups skipped", st.RowGroupsSkipped.Load(), int64(2))
 }
 
-// What a scan says its rule is must be each filter's.
+// The rule of a scan must be that of each filter.
 func TestRuleIsSaid(t *testing.T) {
 	of := func(rule string, class key.Class) *codec.Filter {
 		return newRuledFilter(t, rule, []string{"k"}, []key.Class{class}, nil)
@@ -432,7 +430,7 @@ func TestRuleIsSaid(t *testing.T) {
 	for _, c := range []struct {
 		rule    string
 		filters []*codec.Filter
-		words   []string // of the error; none: fine
+		words   []string // of the error; none: no error
 	}{
 		{"", []*codec.Filter{plain, ids, ints}, nil}, {"lower", []*codec.Filter{lower}, nil}, {"lower,trim", []*codec.Filter{both, both}, nil},
 		{"uuid", []*codec.Filter{uuid}, nil}, {"lower", []*codec.Filter{ints, lower, gap}, nil},
@@ -468,16 +466,16 @@ func TestRuleIsSaid(t *testing.T) {
 		_, err := NewScanner(ScanOptions{Match: []Match{{Filter: f}}, Normalize: "lower"})
 		says(t, normal, err, fault.ErrMismatch, "want 1, got "+normal)
 	}
-	// A log without strings is named, with its class.
+	// The error about a log without strings names its class.
 	path := write(t, filepath.Join(t.TempDir(), "n.parquet"), 9, record(t, checked(t), col{"k", []int64{1}}, col{"z", []int64{1}}))
 	s, err := NewScanner(ScanOptions{Match: []Match{{Filter: lower}}, Normalize: "lower"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	says(t, "integers", s.Check(open(t, OpenOptions{}, path)[0]), fault.ErrUnsupported, path, "column k", "Normalize lower of a key of class integer")
+	says(t, "integers", s.check(open(t, OpenOptions{}, path)[0]), fault.ErrUnsupported, path, "column k", "Normalize lower of a key of class integer")
 }
 
-// IDs that are no UUIDs are errors that say where, and not what.
+// IDs that are not UUIDs are errors that give the place but not the value.
 func TestRuleOfIDs(t *testing.T) {
 	const id = "123e4567-e89b-12d3-a456-426614174000"
 	dir := t.TempDir()
@@ -505,14 +503,14 @@ func TestRuleOfIDs(t *testing.T) {
 		files[0].CheckIDs(paths, key.Options{Rule: key.UUID}) // as a plan does
 		work := func() (func(*Keys) error, error) { return func(*Keys) error { return nil }, nil }
 		o := KeyOptions{Key: c.column, Options: key.Options{Rule: key.UUID}, IDs: true, Threads: 1}
-		_, err = ReadKeys(t.Context(), Split(files, Shard{}), o, work)
+		_, _, err = ReadKeys(t.Context(), Split(files, Shard{}), o, work)
 		says(t, c.name, err, fault.ErrMismatch, c.words...)
 		if err != nil && (strings.Contains(err.Error(), "secret") || strings.Count(err.Error(), c.name) != 1) {
 			t.Errorf("%v", err)
 		}
 		files = open(t, OpenOptions{Text: true, Column: "k", Types: map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int64}}, c.name)
 		o.Rule = key.Trim
-		if _, err := ReadKeys(t.Context(), Split(files, Shard{}), o, work); err != nil {
+		if _, _, err := ReadKeys(t.Context(), Split(files, Shard{}), o, work); err != nil {
 			t.Errorf("%s: only trimmed: %v", c.name, err)
 		}
 	}

@@ -22,17 +22,17 @@ import (
 //
 // The files must stay open while the Run is in use.
 type Run struct {
-	// Options are what is done: the verb, and the values of all options that the
-	// output depends on, such as keys with their casts, columns, the layout and
-	// the schema that was asked for, and digests of filters. Without any, no
-	// output is taken for that of the same run.
+	// Options describe what is done: the command, and the values of all options
+	// that the output depends on, such as keys with their casts, columns, the
+	// layout and the requested schema, and digests of filters. If there are none,
+	// no output is recognised as that of the same run.
 	Options []string
-	// IDs are inputs beside the log.
+	// IDs are inputs other than the log.
 	IDs []*File
-	// Log has all files of the log that were found, whatever the shard. The order
-	// counts.
+	// Log has all files of the log that were found, whatever the shard. Their order
+	// matters.
 	Log []*File
-	// Skipped are the files of Log that have no output, as they have no key.
+	// Skipped are the files of Log that have no output because they have no key.
 	Skipped []*File
 }
 
@@ -53,10 +53,10 @@ func (r *Run) outputs() (files []*File) {
 // inputs returns all files.
 func (r *Run) inputs() []*File { return slices.Concat(r.IDs, r.Log) }
 
-// Digest identifies the run: it is computed from the options and each file's Rel,
+// Digest identifies the run. It is computed from the options and each file's Rel,
 // size and content, see [File.Fingerprint]. It is the same on every machine that
 // has the same files, wherever they are mounted and whenever they were written.
-// known is false if an input has no identity, as standard input.
+// known is false if an input has no identity, such as standard input.
 func (r *Run) Digest() (sum [32]byte, known bool, err error) {
 	h := sha256.New()
 	put := func(b []byte) {
@@ -67,7 +67,7 @@ func (r *Run) Digest() (sum [32]byte, known bool, err error) {
 		put([]byte(o))
 	}
 	files := r.inputs()
-	var prints errgroup.Group // small files are read whole
+	var prints errgroup.Group // small files are read completely
 	prints.SetLimit(runtime.GOMAXPROCS(0))
 	for _, f := range files {
 		prints.Go(func() error {
@@ -96,10 +96,10 @@ func (r *Run) Digest() (sum [32]byte, known bool, err error) {
 	return sum, true, nil
 }
 
-// ChangedSince returns an error that wraps ErrExists if an input was written
-// after the output, where the storage knows when. The digest does not cover all
-// bytes of a large Parquet file, so an equal digest alone does not make a run
-// done.
+// ChangedSince returns an error that wraps ErrExists if an input was written after
+// the output, if the storage knows modification times. The digest does not cover
+// all bytes of a large Parquet file, so an equal digest alone does not mean that a
+// run is done.
 func (r *Run) ChangedSince(ctx context.Context, store storage.Source, output string) error {
 	out, err := store.Stat(ctx, output)
 	if err != nil {
@@ -124,8 +124,8 @@ func (f *File) Fingerprint() ([]byte, error) {
 	return f.print()
 }
 
-// wholeBelow is the size up to which all bytes of a Parquet file are digested:
-// small ones may well have equal footers.
+// wholeBelow is the size up to which all bytes of a Parquet file are digested,
+// because small files may well have equal footers.
 const wholeBelow = 1 << 20
 
 func (f *File) digest() ([]byte, error) {

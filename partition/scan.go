@@ -14,7 +14,7 @@ import (
 // records.
 func (s *Scanner) Scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
-		ended := false // the consumer wants no more
+		ended := false // the consumer has stopped
 		if s.opts.Schema == Union {
 			yield(Rows{}, fault.Unsupported(fault.At{}, "the union of schemas in Arrow records").WithHint("write Parquet"))
 			return
@@ -57,8 +57,8 @@ func (s *Scanner) Count(ctx context.Context, pieces []Piece) error {
 	return nil
 }
 
-// parts returns a part of an output for each piece; if own is set, with the schema
-// of what is kept of its file.
+// parts returns one part of an output for each piece. If own is set, each has the
+// schema of the kept columns of its file.
 func (s *Scanner) parts(pieces []Piece, own bool) ([]Part, error) {
 	var parts []Part
 	for _, p := range pieces {
@@ -74,8 +74,8 @@ func (s *Scanner) parts(pieces []Piece, own bool) ([]Part, error) {
 	return parts, nil
 }
 
-// eachPart yields the rows of the parts that pass, as pages where a part has a
-// pageSource, else as records. Rows.Piece is the number of the part.
+// eachPart yields the rows of the parts that pass: as pages if the part has a
+// pageSource, else as records. Rows.Piece is the index of the part.
 func (s *Scanner) eachPart(ctx context.Context, parts []Part) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
 		for lo, hi := 0, 0; lo < len(parts); lo = hi {
@@ -102,8 +102,7 @@ func (s *Scanner) eachPart(ctx context.Context, parts []Part) iter.Seq2[Rows, er
 	}
 }
 
-// pages yields the rows that pass as pages. Rows.Piece is the number of the
-// source.
+// pages yields the rows that pass as pages. Rows.Piece is the index of the source.
 func (s *Scanner) pages(ctx context.Context, sources []*pageSource) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
 		s.countGroups(piecesOfSources(sources))
@@ -119,8 +118,8 @@ func (s *Scanner) pages(ctx context.Context, sources []*pageSource) iter.Seq2[Ro
 	}
 }
 
-// rowsNeed returns the most bytes that finding the rows that pass takes: for
-// their numbers, and those of the rows to look at.
+// rowsNeed returns the maximum number of bytes needed to find the rows that pass:
+// for their numbers, and those of the rows to examine.
 func rowsNeed(pieces []Piece) (most int64) {
 	for _, p := range pieces {
 		if f := p.File.parquet(); f != nil {
@@ -149,9 +148,9 @@ func (s *Scanner) countGroups(pieces []Piece) {
 	}
 }
 
-// PathOf returns how the rows of a file were read: "engine" if pages were copied
-// or only keys read, "generic" if Arrow records were made; and why. It is known
-// once the scan has begun.
+// PathOf returns how the rows of a file were read, and why: "engine" if pages were
+// copied or only keys read, "generic" if Arrow records were made. It is known once
+// the scan has begun.
 func (s *Scanner) PathOf(f *File) (path, why string) {
 	switch {
 	case f.Format == RecordBatches:

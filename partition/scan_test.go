@@ -20,7 +20,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// filterOver is the header of a filter over columns of the given classes.
+// filterOver returns the header of a filter over columns of the given classes.
 func filterOver(names []string, classes ...key.Class) *codec.Filter {
 	f := &codec.Filter{NormalForm: key.NormalForm}
 	for i, name := range names {
@@ -29,7 +29,7 @@ func filterOver(names []string, classes ...key.Class) *codec.Filter {
 	return f
 }
 
-// bounded gives the header what is known of its keys' values.
+// bounded adds the bounds of its keys to the header.
 func bounded(f *codec.Filter, b *key.Bounds) *codec.Filter {
 	for i := range f.Key {
 		if lo, hi, ok := b.Column(i); ok {
@@ -39,7 +39,7 @@ func bounded(f *codec.Filter, b *key.Bounds) *codec.Filter {
 	return f
 }
 
-// exactOf is an exact filter over column name.
+// exactOf returns an exact filter over a column.
 func exactOf(name string, ids ...int64) *codec.Filter {
 	s := exact.New()
 	for _, id := range ids {
@@ -50,8 +50,8 @@ func exactOf(name string, ids ...int64) *codec.Filter {
 	return f
 }
 
-// bloomOf is a Bloom filter over the record's columns, so small that it lets
-// through some strangers.
+// bloomOf returns a Bloom filter over the record's columns, so small that it has false
+// positives.
 func bloomOf(t testing.TB, column string, blocks uint64, rec arrow.Record) *codec.Filter {
 	t.Helper()
 	defer rec.Release()
@@ -82,8 +82,8 @@ func bloomOf(t testing.TB, column string, blocks uint64, rec arrow.Record) *code
 	return f
 }
 
-// visits writes a log with keys of several kinds and returns its directory and
-// its rows as (n, s): n is -1 where the key is NULL.
+// visits writes a log with keys of several kinds, and returns its directory and its
+// rows as (n, s): n is -1 if the key is NULL.
 func visits(t testing.TB) (dir string, rows [][2]int64) {
 	t.Helper()
 	dir = t.TempDir()
@@ -109,8 +109,7 @@ func visits(t testing.TB) (dir string, rows [][2]int64) {
 	return dir, rows
 }
 
-// scanned returns the numbers of the rows that pass, which stand in the last
-// column.
+// scanned returns the numbers, from the last column, of the rows that pass.
 func scanned(t testing.TB, opts ScanOptions, shard Shard, names ...string) ([]int, *ScanStats) {
 	t.Helper()
 	opts.Mem = checked(t)
@@ -124,7 +123,7 @@ func scanned(t testing.TB, opts ScanOptions, shard Shard, names ...string) ([]in
 		t.Fatal(err)
 	}
 	for _, f := range files {
-		if err := s.Check(f); err != nil {
+		if err := s.check(f); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -173,7 +172,7 @@ func TestScan(t *testing.T) {
 		name  string
 		opts  ScanOptions
 		keep  func(n, s int64) bool
-		exact bool // else a superset is right
+		exact bool // otherwise a superset is right
 		nulls func(n, s int64) bool
 	}{
 		{"exact", ScanOptions{Match: []Match{{Filter: low}}}, func(n, s int64) bool { return n >= 0 && n < 200 }, true, nil},
@@ -236,7 +235,7 @@ func TestScanCountsNULLs(t *testing.T) {
 	equal(t, "NULL keys", st.KeysNull.Load(), int64(nulls))
 }
 
-// A dictionary is looked at by value, NULLs in it and beside it are NULLs.
+// Dictionaries are probed by value. NULLs inside them and beside them are NULLs.
 func TestScanDictionaries(t *testing.T) {
 	mem := checked(t)
 	typ := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}
@@ -268,7 +267,7 @@ func TestScanDictionaries(t *testing.T) {
 		path := write(t, filepath.Join(t.TempDir(), name), 1000, slice)
 		got, _ := scanned(t, ScanOptions{Match: []Match{{Filter: filter}}}, Shard{}, path)
 		equal(t, name, got, want)
-		// Through an output and back.
+		// Written to an output and read back.
 		out := filepath.Join(t.TempDir(), "out"+filepath.Ext(name))
 		files := open(t, OpenOptions{Mem: mem}, path)
 		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: filter}}, Mem: mem})
@@ -347,7 +346,7 @@ func TestScanRefusals(t *testing.T) {
 		var checks []string
 		var last error
 		for _, f := range files {
-			if err := s.Check(f); err != nil {
+			if err := s.check(f); err != nil {
 				checks, last = append(checks, f.Rel), err
 			}
 		}
@@ -355,7 +354,7 @@ func TestScanRefusals(t *testing.T) {
 		if !strings.Contains(fmt.Sprint(last), c.words[0]) && len(checks) == 1 {
 			t.Errorf("%s: %v", c.name, last)
 		}
-		// Without the check the scan ends with the error; no row goes astray.
+		// Without the check the scan ends with the error; no row is lost.
 		for _, err := range s.Scan(t.Context(), Split(files, Shard{})) {
 			if last = err; err != nil {
 				break
@@ -365,8 +364,8 @@ func TestScanRefusals(t *testing.T) {
 	}
 }
 
-// TestNoColumns: an empty list of columns is none, not all: records then have
-// rows alone, and there is nothing to write.
+// TestNoColumns: an empty list of columns means none, not all. Records then have a
+// number of rows only, and nothing can be written.
 func TestNoColumns(t *testing.T) {
 	f := open(t, OpenOptions{}, write(t, filepath.Join(t.TempDir(), "a.parquet"), 2, record(t, checked(t), col{"n", []int64{1, 2, 3}})))
 	opts := ScanOptions{Match: []Match{{Filter: exactOf("n", 1, 2, 3)}}, Columns: []string{}}
@@ -385,6 +384,6 @@ func TestNoColumns(t *testing.T) {
 	}
 	equal(t, "rows", rows, 3)
 	out := Output{Name: filepath.Join(t.TempDir(), "out.parquet")}
-	_, err = out.WriteScan(t.Context(), s, Split(f, Shard{}), f)
+	_, err = out.WriteScan(t.Context(), s, Split(f, Shard{}), f, nil)
 	says(t, "no columns", err, nil, "no column is named")
 }

@@ -12,26 +12,26 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// ScanOptions are the options of a [Scanner]. Only Match is needed. Each row that
+// ScanOptions are the options of a [Scanner]. Only Match is required. Each row that
 // passes is kept once.
 type ScanOptions struct {
-	// Match holds the filters. A row is kept if all of them let it through or,
-	// with Any, if one of them does. Filters with NoMatch always apply.
+	// Match holds the filters. A row is kept if it passes all of them or, with Any,
+	// one of them. Filters with NoMatch always apply.
 	Match []Match
 	Any   bool
-	// Normalize names the rule that normalises the log's strings before they are
+	// Normalize names the rule that normalizes the log's strings before they are
 	// compared: some of trim, lower and uuid, separated by commas; see FORMAT.md of
-	// package codec. It must be the rule that the filters were built with. Filters
+	// package codec. It must be the rule with which the filters were built. Filters
 	// over keys without strings fit any rule, if another filter has that rule.
 	Normalize string
-	// Columns are the top-level columns to keep, in order; nil means all. Each
-	// file must have them or, if Schema is Union, some file. IgnoreCase finds them
-	// by names whose letters differ in case.
+	// Columns are the top-level columns to keep, in order; nil means all. Each file
+	// must have them or, if Schema is Union, at least one file. IgnoreCase matches
+	// their names regardless of case.
 	Columns    []string
 	IgnoreCase bool
-	// Schema decides about files whose columns differ; see [Output.SchemaModeOf].
-	// With Union, Pinned is the schema of the output, in place of the union of the
-	// files' schemas.
+	// Schema decides about files whose columns differ. Empty: PerFile for a directory,
+	// otherwise Strict. With Union, Pinned is the schema of the output instead of the
+	// union of the files' schemas.
 	Schema SchemaMode
 	Pinned *PinnedSchema
 	// CountNulls makes KeysNull exact. Otherwise rows in skipped pages count as
@@ -43,8 +43,8 @@ type ScanOptions struct {
 	// Work, if not nil, transforms surviving records on the goroutine that read
 	// them, before [Scanner.Scan] yields them. It is called once by each worker.
 	Work func() (Work, error)
-	// Progress, if not nil, receives the number of rows of each batch, from many
-	// goroutines.
+	// Progress, if not nil, receives the number of rows of each batch, concurrently
+	// from several goroutines.
 	Progress func(rows int64)
 }
 
@@ -53,9 +53,9 @@ type ScanStats struct {
 	RowsIn, RowsOut  atomic.Int64
 	KeysNull         atomic.Int64 // rows with a NULL in the first filter's key
 	RowGroups        atomic.Int64
-	RowGroupsSkipped atomic.Int64 // of them, those whose pages were not read
-	Pages            atomic.Int64 // of keys, and of leaves that were copied
-	PagesSkipped     atomic.Int64 // of them, those that were not decompressed
+	RowGroupsSkipped atomic.Int64 // row groups whose pages were not read
+	Pages            atomic.Int64 // pages of keys, and of leaves that were copied
+	PagesSkipped     atomic.Int64 // pages that were not decompressed
 }
 
 // Scanner applies filters to files. It runs one scan.
@@ -66,8 +66,10 @@ type Scanner struct {
 	counted bool           // rows are counted, not kept
 }
 
-// NewScanner returns a scanner. It checks what it can without a file.
-func NewScanner(opts ScanOptions) (*Scanner, error) {
+// NewScanner returns a scanner. It returns an error if one of the files lacks a
+// column, or has a key that cannot be compared with a filter's. It reads nothing;
+// files that are not given are checked when they are scanned.
+func NewScanner(opts ScanOptions, files ...*File) (*Scanner, error) {
 	if len(opts.Match) == 0 {
 		return nil, fmt.Errorf("a scan needs a filter")
 	}
@@ -90,7 +92,13 @@ func NewScanner(opts ScanOptions) (*Scanner, error) {
 	if err := opts.checkRules(); err != nil {
 		return nil, err
 	}
-	return &Scanner{opts: opts, Stats: new(ScanStats), copied: map[*File]bool{}}, nil
+	s := &Scanner{opts: opts, Stats: new(ScanStats), copied: map[*File]bool{}}
+	for _, f := range files {
+		if err := s.check(f); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
 }
 
 // Result returns ResultExact if every filter is exact, else ResultCandidates.
@@ -103,9 +111,9 @@ func (s *Scanner) Result() string {
 	return ResultExact
 }
 
-// Check returns an error if the file lacks a column, or has a key that cannot be
+// check returns an error if the file lacks a column, or if its key cannot be
 // compared with a filter's. It reads nothing.
-func (s *Scanner) Check(f *File) error {
+func (s *Scanner) check(f *File) error {
 	if s.opts.Schema != Union {
 		if _, err := s.opts.SchemaOf(f); err != nil {
 			return err
@@ -119,7 +127,7 @@ func (s *Scanner) Check(f *File) error {
 	return nil
 }
 
-// checks returns one worker's check of each match, nil if only the filter decides.
+// checks returns one worker's check for each match; nil if only the filter decides.
 func (s *Scanner) checks() []check {
 	all := make([]check, len(s.opts.Match))
 	for i, m := range s.opts.Match {

@@ -18,30 +18,30 @@ type scanWorker struct {
 	scanner *Scanner
 	way     flight
 	checks  []check
-	further Work // transforms the records; nil: they stay as they are
+	further Work // transforms the records; nil: leaves them unchanged
 
-	keys     *keyScan // of a Parquet file
+	keys     *keyScan // for a Parquet file
 	keysFile *File
 	buf      *parquet.Buffers
 	selected []uint32
 
-	file    *File         // of matches
-	matches []*recordKeys // of records, one for each match
+	file    *File         // that matches belong to
+	matches []*recordKeys // one per match
 	votes   votes
 	found   []uint32
 	rows    []int
 }
 
-// group scans a row group. Of Parquet files it reads the keys first and then the
-// rows that pass, of others all rows.
+// group scans a row group. In Parquet files it reads the keys first and then the
+// rows that pass, in others all rows.
 func (w *scanWorker) group(ctx context.Context, p Piece, group int, emit func(arrow.Record) error) error {
 	s := w.scanner
-	emit = w.beyond(p, group, emit)
+	emit = w.transformed(p, group, emit)
 	if p.File.parquet() == nil {
 		work := func(p Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 			return w.work(p, group, rec, emit)
 		}
-		return readGroup(ctx, p, group, ReadOptions{Columns: s.readColumns}, w.way, work, emit)
+		return readGroup(ctx, p, group, s.readColumns, w.way, work, emit)
 	}
 	if w.keysFile != p.File {
 		k, err := newKeyScan(s, p.File, w.buf, w.checks)
@@ -73,8 +73,8 @@ func (w *scanWorker) group(ctx context.Context, p Piece, group int, emit func(ar
 	return nil
 }
 
-// beyond returns emit, with the transformation of records before it.
-func (w *scanWorker) beyond(p Piece, group int, emit func(arrow.Record) error) func(arrow.Record) error {
+// transformed returns a function that transforms records before it emits them.
+func (w *scanWorker) transformed(p Piece, group int, emit func(arrow.Record) error) func(arrow.Record) error {
 	if w.further == nil {
 		return emit
 	}

@@ -9,7 +9,7 @@ import (
 // SchemaMode decides about log files whose columns differ.
 type SchemaMode string
 
-// The modes.
+// Schema modes.
 const (
 	// PerFile gives each file of a directory the schema of its input. For a single
 	// file or stream it is Strict.

@@ -23,13 +23,13 @@ func ParseShard(s string) (Shard, error) {
 	return Shard{uint32(index), uint32(of)}, nil
 }
 
-// MaxShards bounds the number of workers of one job.
+// MaxShards is the maximum number of workers of one job.
 const MaxShards = 1 << 20
 
-// Whole reports whether there is no other worker.
+// Whole reports whether there is only one worker.
 func (s Shard) Whole() bool { return s.Of <= 1 }
 
-// String renders the shard as ParseShard reads it.
+// String formats the shard in the form that ParseShard reads.
 func (s Shard) String() string { return fmt.Sprintf("%d/%d", s.Index, max(s.Of, 1)) }
 
 // Piece is a range of row groups of a file, which one worker reads.
@@ -42,7 +42,7 @@ type Piece struct {
 func (p Piece) contains(q Piece) bool { return q.File == p.File && p.Lo <= q.Lo && q.Hi <= p.Hi }
 
 // Whole reports whether the piece is all of its file.
-func (p Piece) Whole() bool { return p.Lo == 0 && p.Hi == p.File.NumGroups() }
+func (p Piece) whole() bool { return p.Lo == 0 && p.Hi == p.File.NumGroups() }
 
 // Split returns the pieces of the files that belong to the shard. It divides the
 // row groups of all files, in order, among the workers by bytes. Every row group
@@ -104,9 +104,9 @@ func weight(f *File) int64 {
 	return w
 }
 
-// Unchanged returns an error that wraps [storage.ErrChanged] if the file of a
-// piece is known to have changed since it was opened: some of what was read may
-// be of another file.
+// Unchanged returns an error that wraps [storage.ErrChanged] if the file of a piece
+// is known to have changed since it was opened: some of the data that was read may
+// be from another version.
 func Unchanged(pieces []Piece) error {
 	for _, p := range pieces {
 		if err := storage.Changed(p.File.src); err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// fakeFiles makes files with groups of random sizes, some without groups.
+// fakeFiles makes files with row groups of random sizes, some without row groups.
 func fakeFiles(rng *rand.Rand, n int, largest int64) []*File {
 	files := make([]*File, n)
 	for i := range files {
@@ -19,8 +19,8 @@ func fakeFiles(rng *rand.Rand, n int, largest int64) []*File {
 	return files
 }
 
-// Every group, and every file without groups, belongs to one worker, and no
-// worker's share differs from the mean by more than the largest group.
+// Every row group, and every file without row groups, belongs to one worker, and no
+// worker's share differs from the mean by more than the largest row group.
 func TestSplitIsAPartition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for round := range 60 {
@@ -67,13 +67,12 @@ func TestSplitIsAPartition(t *testing.T) {
 	}
 }
 
-// Shards are stretches of the input: putting their pieces together in order
-// gives the whole again.
+// Shards are consecutive parts of the input: their pieces, in order, are the whole.
 func TestSplitKeepsTheOrder(t *testing.T) {
 	files := fakeFiles(rand.New(rand.NewPCG(3, 4)), 9, 1000)
 	var whole []string
 	for _, p := range Split(files, Shard{}) {
-		if !p.Whole() {
+		if !p.whole() {
 			t.Errorf("%s is cut where there is one worker", p.File.Name)
 		}
 		for g := p.Lo; g < p.Hi; g++ {
@@ -93,7 +92,7 @@ func TestSplitKeepsTheOrder(t *testing.T) {
 	}
 }
 
-// Inputs whose size is not known go to one worker each, whoever that is.
+// Each input of unknown size goes to one worker.
 func TestSplitOfUnknownSizes(t *testing.T) {
 	files := []*File{fakeFile("a", group{bytes: -1}), fakeFile("b", group{bytes: -1})}
 	for _, of := range []uint32{1, 2, 3} {

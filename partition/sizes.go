@@ -10,9 +10,9 @@ import (
 )
 
 // PlainBytes estimates the decompressed bytes of the given top-level columns in the
-// row groups lo to hi, hi exclusive; nil means all columns. Where only the size of
-// all columns is known, each counts equally. It returns -1 if nothing is known, as
-// of standard input and records. It reads nothing.
+// row groups lo to hi, exclusive; nil means all columns. If only the size of all
+// columns is known, each counts equally. It returns -1 if nothing is known, such as
+// for standard input and records. It reads nothing.
 func (f *File) PlainBytes(lo, hi int, columns []int) int64 {
 	if p := f.parquet(); p != nil {
 		return plainBytes(p.File(), f, lo, hi, columns)
@@ -49,10 +49,10 @@ func plainBytes(p *parquet.File, f *File, lo, hi int, columns []int) int64 {
 	return sum
 }
 
-// EstimateRows returns Rows or, if the number is unknown before the rows are read,
-// an estimate from the lines at three places of the file; exact tells which. For
-// compressed text it assumes a ratio of four. It returns -1 if nothing is known, as
-// of standard input and records.
+// EstimateRows returns Rows or, if the number is not known until the rows are read,
+// an estimate from the lines at three places of the file; exact reports which. For
+// compressed text it assumes a ratio of four. It returns -1 if nothing is known,
+// such as for standard input and records.
 func (f *File) EstimateRows() (rows int64, exact bool, err error) {
 	if rows = f.Rows(); rows >= 0 {
 		return rows, true, nil
@@ -91,10 +91,10 @@ func (f *File) EstimateRows() (rows int64, exact bool, err error) {
 	return rows, false, f.rest()
 }
 
-// guessedLine is the assumed number of bytes of a line in a compressed text.
+// guessedLine is the assumed length of a line in compressed text, in bytes.
 const guessedLine = 12
 
-// compressed reports whether the bytes begin like a compressed file.
+// compressed reports whether the bytes begin like those of a compressed file.
 func compressed(b []byte) bool {
 	for _, magic := range []string{"\x1f\x8b", "\x28\xb5\x2f\xfd", "BZh", "\xfd7zXZ", "\x04\x22\x4d\x18"} {
 		if bytes.HasPrefix(b, []byte(magic)) {
@@ -105,8 +105,8 @@ func compressed(b []byte) bool {
 }
 
 // IntegerRange returns bounds of an integer key column of the files, according to
-// the statistics that pruning believes. ok is false if those of some file are not
-// known, or there are no values. It reads nothing.
+// the statistics that pruning trusts. ok is false if they are not known for some
+// file, or if there are no values. It reads nothing.
 func IntegerRange(files []*File, column key.Column, ignoreCase bool) (lo, hi float64, ok bool) {
 	lo, hi = math.Inf(1), math.Inf(-1)
 	for _, f := range files {

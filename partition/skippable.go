@@ -7,18 +7,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/prune"
 )
 
-// Skips counts what a scan need not read of a log, according to the bounds in its
-// files.
-type Skips struct {
-	Groups, GroupsSkipped int64
-	Pages, PagesSkipped   int64 // of the key column, where there is a page index
-	Rows, RowsSkipped     int64
-}
-
-// Skippable counts what cannot hold a member of the match's filter, by statistics
-// and page indexes, as a scan would. It reads no page. Of more than most row groups
-// it samples most of them, evenly spread.
-func Skippable(ctx context.Context, pieces []Piece, m Match, most int) (s Skips, err error) {
+// Skippable counts what a scan with the match's filter would skip, by statistics
+// and page indexes alone: RowsOut are the rows that are left, Pages those of the key
+// column, where there is a page index. It reads no page. Of more than most row
+// groups it samples most of them, evenly spread.
+func Skippable(ctx context.Context, pieces []Piece, m Match, most int) (*ScanStats, error) {
+	s := new(ScanStats)
 	var groups []Piece
 	for _, p := range pieces {
 		for g := p.Lo; g < p.Hi; g++ {
@@ -33,25 +27,27 @@ func Skippable(ctx context.Context, pieces []Piece, m Match, most int) (s Skips,
 	for i := range n {
 		p := groups[nth(i, n, int64(len(groups)))]
 		if p.File != file {
+			var err error
 			if by, err = m.pruner(p.File); err != nil {
-				return s, err
+				return nil, err
 			}
 			file = p.File
 		}
 		if err := s.look(ctx, by, p); err != nil {
-			return s, err
+			return nil, err
 		}
 	}
 	return s, nil
 }
 
-// look counts one row group.
-func (s *Skips) look(ctx context.Context, by *prune.Pruner, p Piece) (err error) {
+// look counts one row group. After an error the counts are incomplete.
+func (s *ScanStats) look(ctx context.Context, by *prune.Pruner, p Piece) (err error) {
 	defer func() { err = errors.Join(p.File.unless(err), p.File.rest()) }()
 	rows := p.File.GroupRows(p.Lo)
-	s.Groups++
-	s.Rows += rows
+	s.RowGroups.Add(1)
+	s.RowsIn.Add(rows)
 	if by == nil || rows == 0 {
+		s.RowsOut.Add(rows)
 		return nil
 	}
 	ranges, _, err := by.Rows(ctx, p.Lo)
@@ -62,9 +58,9 @@ func (s *Skips) look(ctx context.Context, by *prune.Pruner, p Piece) (err error)
 	for _, r := range ranges {
 		left += r[1] - r[0]
 	}
-	s.RowsSkipped += rows - left
+	s.RowsOut.Add(left)
 	if left == 0 {
-		s.GroupsSkipped++
+		s.RowGroupsSkipped.Add(1)
 	}
 	leaf, ok := by.Leaf()
 	if !ok {
@@ -74,10 +70,10 @@ func (s *Skips) look(ctx context.Context, by *prune.Pruner, p Piece) (err error)
 	if err != nil || !ok {
 		return err
 	}
-	s.Pages += int64(len(x.Pages))
+	s.Pages.Add(int64(len(x.Pages)))
 	for i, page := range x.Pages {
 		if len(prune.Intersect(ranges, [][2]int64{{page.FirstRow, x.End(i)}})) == 0 {
-			s.PagesSkipped++
+			s.PagesSkipped.Add(1)
 		}
 	}
 	return nil

@@ -22,7 +22,7 @@ func memoryLogs(t *testing.T) *storagetest.Memory {
 	return s
 }
 
-// scanIn scans the logs of a storage into an output of it.
+// scanIn scans the logs of a storage into an output in it.
 func scanIn(t *testing.T, s storage.Storage, out Output, ids ...int64) (Written, error) {
 	t.Helper()
 	files := open(t, OpenOptions{Store: s}, "in")
@@ -35,11 +35,11 @@ func scanIn(t *testing.T, s storage.Storage, out Output, ids ...int64) (Written,
 	if err != nil {
 		t.Fatal(err)
 	}
-	return out.WriteScan(t.Context(), scanner, Split(files, Shard{}), files)
+	return out.WriteScan(t.Context(), scanner, Split(files, Shard{}), files, nil)
 }
 
-// TestStorageInMemory: inputs and outputs, directories with their manifests
-// too, need nothing but a Storage.
+// TestStorageInMemory: inputs and outputs, including directories with their manifests,
+// need nothing but a Storage.
 func TestStorageInMemory(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"out.parquet", "out/"} {
@@ -81,8 +81,8 @@ func TestStorageInMemory(t *testing.T) {
 	}
 }
 
-// TestStorageChanges: an object that is replaced after it was opened is an error
-// that names it, and no output.
+// TestStorageChanges: if an object is replaced after it was opened, the error names it,
+// and there is no output.
 func TestStorageChanges(t *testing.T) {
 	s := memoryLogs(t)
 	files := open(t, OpenOptions{Store: s}, "in")
@@ -92,12 +92,12 @@ func TestStorageChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Output{Name: "out.parquet", Store: s}.WriteScan(t.Context(), scanner, Split(files, Shard{}), files)
+	_, err = Output{Name: "out.parquet", Store: s}.WriteScan(t.Context(), scanner, Split(files, Shard{}), files, nil)
 	says(t, "an object that changed", err, storage.ErrChanged, "in/y=1/c.parquet")
 	if _, ok := s.Get("out.parquet"); ok {
 		t.Error("there is an output")
 	}
-	// One that is replaced between listing and opening was not read yet.
+	// If it is replaced between listing and opening, it has not been read yet.
 	listed, err := s.List(t.Context(), "in")
 	if err != nil {
 		t.Fatal(err)

@@ -9,28 +9,22 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// BadLines returns the lines of a text file that the last complete reading left
-// out under [OpenOptions].SkipBad: their number, and the numbers of the first 20
-// of them, counted from 1. It may be called from many goroutines.
-func (f *File) BadLines() (count int64, first []int) {
+// BadLines returns the lines of a text file that the last complete read skipped
+// because of [OpenOptions].SkipBad: their number, and the line numbers of the first
+// 20, counted from 1. skips reports whether bad lines of the file are skipped at all,
+// which changes its contents. BadLines may be called concurrently.
+func (f *File) BadLines() (count int64, first []int, skips bool) {
 	t, ok := f.table.(*text.Table)
 	if !ok {
-		return 0, nil
+		return 0, nil, false
 	}
 	bad := t.Bad()
-	return bad.Lines, bad.First
+	return bad.Lines, bad.First, t.SkipsBad()
 }
 
-// SkipsBad reports whether bad lines of the file are left out, which changes its
-// contents.
-func (f *File) SkipsBad() bool {
-	t, ok := f.table.(*text.Table)
-	return ok && t.SkipsBad()
-}
-
-// CheckIDs makes reading a text file fail at a value that is not an ID under the
-// rule, with its line number, which is lost once it is a key. It does nothing to
-// other files.
+// CheckIDs makes reading a text file fail at a value that is not an ID for the
+// rule. The error then has the line number, which is no longer known once the value
+// is a key. CheckIDs does nothing for other files.
 func (f *File) CheckIDs(columns []key.Column, o key.Options) {
 	t, ok := f.table.(*text.Table)
 	if !ok || o.Rule&key.UUID == 0 {

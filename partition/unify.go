@@ -14,9 +14,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
-// SchemaModeOf returns the mode of the output if asked is the option. If asked is
+// schemaMode returns the mode of the output if asked is the option. If asked is
 // empty, that is PerFile for a directory, else Strict.
-func (o Output) SchemaModeOf(ctx context.Context, asked SchemaMode) SchemaMode {
+func (o Output) schemaMode(ctx context.Context, asked SchemaMode) SchemaMode {
 	dir := o.IsDir(ctx)
 	switch {
 	case asked == Strict, asked == Union:
@@ -46,7 +46,7 @@ type unified struct {
 // unified returns the schema that all Parquet files of the output share, nil if each
 // part keeps its own.
 func (o Output) unified(ctx context.Context, opts *ScanOptions, logs []*File) (*unified, error) {
-	switch o.SchemaModeOf(ctx, opts.Schema) {
+	switch o.schemaMode(ctx, opts.Schema) {
 	case Union:
 		schema, err := o.union(opts, logs)
 		if err != nil {
@@ -140,7 +140,7 @@ func (o *ScanOptions) spelled(logs []*File) ([]string, error) {
 	}
 	columns := slices.Clone(o.Columns)
 	type spelling struct{ name, file string }
-	seen := map[string]spelling{} // by the name in lower case
+	seen := map[string]spelling{} // by lower-case name
 	for _, f := range logs {
 		for _, field := range f.Schema().Fields() {
 			wanted := o.Columns == nil

@@ -4,11 +4,11 @@ import (
 	"slices"
 )
 
-// votes combines what several filters say of the same rows.
+// votes combines the results of several filters for the same rows.
 type votes struct {
-	yes    []int16 // filters that let a row through
+	yes    []int16 // filters that the row passed
 	barred []bool  // rows that a filter with NoMatch drops
-	need   int16   // filters that were asked, without those with NoMatch
+	need   int16   // filters that were probed, without those with NoMatch
 }
 
 // begin starts with n rows.
@@ -16,7 +16,7 @@ func (v *votes) begin(n int) {
 	v.yes, v.barred, v.need = zeroed(v.yes, n), zeroed(v.barred, n), 0
 }
 
-// add counts the rows that a filter lets through. They are numbered from first.
+// add counts the rows that passed a filter. They are numbered from first.
 func (v *votes) add(rows []uint32, first int64, noMatch bool) {
 	if noMatch {
 		for _, r := range rows {
@@ -30,8 +30,8 @@ func (v *votes) add(rows []uint32, first int64, noMatch bool) {
 	}
 }
 
-// passed appends the rows that are kept to dst: numbered from first, those that
-// all filters let through, or with anyOf one of them, and none drops.
+// passed appends the rows to keep to dst, numbered from first: those that passed
+// all filters or, with anyOf, one of them, and that no filter drops.
 func passed[T int | uint32](v *votes, dst []T, first T, anyOf bool) []T {
 	need := v.need
 	if anyOf {
@@ -45,7 +45,7 @@ func passed[T int | uint32](v *votes, dst []T, first T, anyOf bool) []T {
 	return dst
 }
 
-// size returns the bytes of memory that are kept.
+// size returns the bytes of memory that are kept between calls.
 func (v *votes) size() int64 { return int64(2*cap(v.yes) + cap(v.barred)) }
 
 // zeroed returns n zeros, in the memory of s if it suffices.

@@ -16,7 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// writeDir writes each part to a file of its own in a directory.
+// writeDir writes each part to a separate file in a directory.
 func (o Output) writeDir(ctx context.Context, parts []Part, rows iter.Seq2[Rows, error]) (w Written, err error) {
 	if err := o.checkParts(parts); err != nil {
 		return w, err
@@ -49,7 +49,7 @@ func (o Output) writeDir(ctx context.Context, parts []Part, rows iter.Seq2[Rows,
 		return w, err
 	}
 	for _, f := range done {
-		w.Files = append(w.Files, WrittenFile{Name: f.Name, Input: f.Input, Rows: f.Rows, Bytes: f.Bytes})
+		w.Files = append(w.Files, WrittenFile{Name: f.Name, Rows: f.Rows})
 		w.Rows, w.Bytes = w.Rows+f.Rows, w.Bytes+f.Bytes
 	}
 	w.Notes = notes
@@ -109,7 +109,7 @@ func (o Output) writePart(ctx context.Context, files *publish.Writer, p Part, ro
 // path returns the full name of a file of the directory.
 func (o Output) path(name string) string { return strings.TrimRight(o.Name, "/") + "/" + name }
 
-// target returns the file that a part becomes.
+// target returns the file for a part.
 func (o Output) target(p Part) publish.Target {
 	t := publish.Target{Name: o.fileName(p)}
 	if p.Piece.File != nil {
@@ -118,7 +118,7 @@ func (o Output) target(p Part) publish.Target {
 	return t
 }
 
-// targets returns the files that the pieces become.
+// targets returns the files for the pieces.
 func (o Output) targets(pieces []Piece) (targets []publish.Target) {
 	for _, p := range pieces {
 		targets = append(targets, o.target(Part{Piece: p}))
@@ -126,18 +126,18 @@ func (o Output) targets(pieces []Piece) (targets []publish.Target) {
 	return targets
 }
 
-// fileName returns the name of a part's file below the directory: the input's
-// own path with the extension of the output, and the range of row groups if
-// workers share the input.
+// fileName returns the name of a part's file below the directory: the input's path
+// with the extension of the output and, if workers share the input, the range of
+// row groups.
 func (o Output) fileName(p Part) string {
 	if p.Piece.File == nil {
 		return p.Name + o.extension()
 	}
 	stem := p.Piece.File.Rel
-	if ext := path.Ext(stem); byName(ext) != "" { // not the 2001 of log.2001
+	if ext := path.Ext(stem); byName(ext) != "" { // not the .2001 of log.2001
 		stem = strings.TrimSuffix(stem, ext)
 	}
-	if !p.Piece.Whole() {
+	if !p.Piece.whole() {
 		stem += fmt.Sprintf(".groups-%05d-%05d", p.Piece.Lo, p.Piece.Hi-1)
 	}
 	return stem + o.extension()
@@ -151,8 +151,8 @@ func (o Output) extension() string {
 	return ".parquet"
 }
 
-// checkNames refuses logs of which two files would be written under one name, by
-// whichever workers.
+// checkNames refuses logs with two files that would be written to the same name,
+// even by different workers.
 func (o Output) checkNames(logs []*File) error {
 	var parts []Part
 	for _, f := range logs {

@@ -19,9 +19,9 @@ import (
 
 // writer writes a file of any format.
 type writer interface {
-	Write(r Rows) error // takes over r
+	Write(r Rows) error // takes ownership of r
 	Close() (rows, bytes int64, err error)
-	Abort() // instead of Close after an error: releases what the writer holds
+	Abort() // instead of Close after an error: releases everything
 }
 
 // recordWriter writes records.
@@ -57,21 +57,23 @@ func (o Output) newRecordWriter(dst io.Writer, schema *arrow.Schema, in *File) (
 	if in != nil && schema == in.Schema() { // all columns of the file, unchanged
 		stored = in.storedSchema()
 	}
-	schema = withoutKeys(schema, MetaResult, MetaFilter, metaRun) // the input may itself be an output
+	schema = take.WithoutKeys(schema, MetaResult, MetaFilter, metaRun) // the input may itself be an output
 	switch o.Format {
 	case Parquet:
-		c := o.compression(in)
+		c, err := o.compression(in)
+		if err != nil {
+			return nil, err
+		}
 		if stored == "" && in != nil {
-			var err error
 			if stored, err = arrowparquet.EncodeSchema(in.coded(schema)); err != nil {
 				return nil, err
 			}
 		}
-		return arrowparquet.NewParquetWriter(dst, schema, arrowparquet.WriterOptions{Codec: c.Codec, Level: c.Level, Metadata: md, StoredSchema: stored, Pool: o.pool})
+		return arrowparquet.NewParquetWriter(dst, schema, arrowparquet.WriterOptions{Codec: c.codec, Level: c.level, Metadata: md, StoredSchema: stored, Pool: o.pool})
 	case ArrowFile:
-		return arrowipc.NewFileWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.Mem})
+		return arrowipc.NewFileWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.mem})
 	case ArrowStream:
-		return arrowipc.NewStreamWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.Mem})
+		return arrowipc.NewStreamWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.mem})
 	}
 	return nil, fault.Unsupported(fault.At{File: o.Name}, "writing %s files", o.Format)
 }
@@ -91,7 +93,7 @@ func oneSchema(parts []Part) (*arrow.Schema, *File, error) {
 		return nil, nil, errors.New("an output without a part, and so without a schema")
 	}
 	first := parts[0]
-	if first.pages != nil { // and so have all; see planPages
+	if first.pages != nil { // then all parts have pages; see planPages
 		return first.Schema, first.Piece.File, nil
 	}
 	for _, p := range parts[1:] {
@@ -174,17 +176,17 @@ func (o Output) writeFile(ctx context.Context, parts []Part, rows iter.Seq2[Rows
 	if err := o.owner.Commit(ctx, o.Name, file, o.Force); err != nil {
 		return Written{}, err
 	}
-	return Written{Files: []WrittenFile{{Name: o.Name, Rows: n, Bytes: size}}, Rows: n, Bytes: size}, nil
+	return Written{Files: []WrittenFile{{Name: o.Name, Rows: n}}, Rows: n, Bytes: size}, nil
 }
 
-// plain replaces dictionaries by their values: an Arrow file has one dictionary
-// for a column, but each input has its own.
+// plain replaces dictionaries by their values: an Arrow file has one dictionary per
+// column, but each input has its own.
 func (o Output) plain(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
 		for r, err := range rows {
 			if err == nil {
 				rec := r.Record
-				r.Record, err = take.PlainRecord(o.Mem, rec)
+				r.Record, err = take.PlainRecord(o.mem, rec)
 				rec.Release()
 			}
 			if !yield(r, err) {
@@ -194,16 +196,20 @@ func (o Output) plain(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
 	}
 }
 
-// compression returns that of files whose rows come from in.
-func (o Output) compression(in *File) Compression {
-	if o.Compression.Codec != "" {
-		return o.Compression
+// compression returns the compression for files whose rows come from in.
+func (o Output) compression(in *File) (compression, error) {
+	if o.Compression != "" {
+		c, err := parseCompression(o.Compression)
+		if err != nil {
+			return c, fault.Unsupported(fault.At{File: o.Name}, "%v", err)
+		}
+		return c, nil
 	}
-	c := Compression{Codec: "zstd"} // for inputs of another format, or in a codec that is not written
+	c := compression{codec: "zstd"} // for inputs in another format, or in a codec that cannot be written
 	if in != nil {
 		if _, ok := codecs[in.Codec()]; ok {
-			c.Codec = in.Codec()
+			c.codec = in.Codec()
 		}
 	}
-	return c
+	return c, nil
 }

@@ -6,10 +6,11 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
 // planPages sets the pageSource of the parts whose rows can be copied as pages. For
-// a single output file that is all of them or none. all is the schema that the
+// a single output file these are all parts or none. all is the schema that the
 // parts share; nil: each keeps its own.
 func (o Output) planPages(ctx context.Context, s *Scanner, parts []Part, all *unified) error {
 	dir := o.IsDir(ctx)
@@ -53,22 +54,22 @@ func (o Output) newPageSource(s *Scanner, piece Piece, all *unified) (*pageSourc
 	}
 	src.leaves = proj.Leaves
 	src.measure()
-	compression, err := o.compression(piece.File).ofPages()
+	compression, err := o.compression(piece.File)
 	if err != nil {
 		return nil, err
 	}
 	src.layout, err = parquet.NewWriter(src.sink, proj.Schema, proj.Orders, parquet.WriterOptions{
-		Compression: compression, KeyValue: o.keyValues(f, reshaped), Pool: o.pool,
+		Compression: compression.ofPages(), KeyValue: o.keyValues(f, reshaped), Pool: o.pool,
 	})
 	return src, err
 }
 
-// keyValues returns the metadata of an output with the columns of f or, if
-// reshaped, other columns.
+// keyValues returns the metadata of an output whose columns are those of f or, if
+// reshaped, others.
 func (o Output) keyValues(f *parquet.File, reshaped bool) []parquet.KeyValue {
 	drop := []string{MetaResult, MetaFilter, metaRun} // if the input is itself an output
 	if reshaped {
-		drop = append(drop, describing...)
+		drop = append(drop, take.Describing...)
 	}
 	var kv []parquet.KeyValue
 	for _, e := range f.Metadata.KeyValueMetadata {

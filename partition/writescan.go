@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,38 +9,50 @@ import (
 	"slices"
 )
 
-// WriteScan writes the rows of the pieces that pass the scanner: [Output.OpenScan],
-// one Scan, Close.
-func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (Written, error) {
-	w, err := o.OpenScan(ctx, s, pieces, logs)
+// WriteScan writes the rows of the pieces that pass the scanner. Parquet files that
+// become Parquet files are copied page by page; others are written as Arrow records.
+// logs are all files of the log, from which the output takes its schema if the
+// shard has none of them.
+//
+// If scans is not nil, the rows come from several scans instead: WriteScan calls
+// scans once, which calls scan with each scanner and its pieces, in ascending order.
+// Each of these is one of pieces or a part of one, and the scanners keep the same
+// columns as s. Nothing of a single file is visible before scans returns nil; its
+// error is WriteScan's.
+func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File, scans func(scan func(*Scanner, []Piece) error) error) (Written, error) {
+	w, err := o.openScan(ctx, s, pieces, logs)
 	if err != nil {
 		return Written{}, err
 	}
-	defer w.Abort()
-	if err := w.Scan(ctx, s, pieces); err != nil {
+	defer w.abort()
+	var failed error // of a scan, whatever scans returns
+	scan := func(s *Scanner, pieces []Piece) error {
+		failed = cmp.Or(failed, w.scan(ctx, s, pieces))
+		return failed
+	}
+	if scans == nil {
+		err = scan(s, pieces)
+	} else {
+		err = scans(scan)
+	}
+	if err = cmp.Or(err, failed); err != nil {
 		return Written{}, err
 	}
-	return w.Close()
+	return w.close()
 }
 
-// ScanWriter is an output that is open for scans. One goroutine uses it. It must
-// be closed, by Close or Abort.
-type ScanWriter struct {
-	scanner *Scanner // decides about columns and schema
+// scanWriter is an output that is open for scans. It must not be used concurrently,
+// and must be ended with close or abort.
+type scanWriter struct {
+	scanner *Scanner // determines columns and schema
 	parts   []Part
 	rows    *rowWriter
-	end     func() error // of what the writers share
+	end     func() error // releases what the writers share
 }
 
-// OpenScan opens the output for the rows of the pieces that one or several scans
-// let through. Parquet files that become Parquet files are copied page by page;
-// others are written as Arrow records. s says which columns are kept; logs are all
-// files of the log, which give their schema to the output of a shard that has
-// none of them.
-//
-// Nothing of a single file is visible before Close. ctx bounds the whole life of
-// the ScanWriter.
-func (o Output) OpenScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (*ScanWriter, error) {
+// openScan opens the output for the rows of the pieces. ctx bounds the whole life of
+// the scanWriter.
+func (o Output) openScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (*scanWriter, error) {
 	if s.opts.Columns != nil && len(s.opts.Columns) == 0 {
 		return nil, errors.New("no column is named for the output (name some, or leave Columns nil for all)")
 	}
@@ -47,7 +60,7 @@ func (o Output) OpenScan(ctx context.Context, s *Scanner, pieces []Piece, logs [
 		return nil, err
 	}
 	end := o.begin()
-	w, err := o.openScan(ctx, s, pieces, logs)
+	w, err := o.beginScan(ctx, s, pieces, logs)
 	if err != nil {
 		return nil, errors.Join(err, end())
 	}
@@ -55,16 +68,16 @@ func (o Output) OpenScan(ctx context.Context, s *Scanner, pieces []Piece, logs [
 	return w, nil
 }
 
-// openScan is OpenScan for an output that has begun.
-func (o Output) openScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (*ScanWriter, error) {
+// beginScan is openScan for an output on which begin was called.
+func (o Output) beginScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (*scanWriter, error) {
 	all, err := o.unified(ctx, &s.opts, logs)
 	if err != nil {
 		return nil, err
 	}
 	if len(pieces) == 0 && !o.IsDir(ctx) {
-		pieces = []Piece{{File: logs[0]}} // none of its rows, but its schema
+		pieces = []Piece{{File: logs[0]}} // for its schema, without rows
 	}
-	w := &ScanWriter{scanner: s}
+	w := &scanWriter{scanner: s}
 	if w.parts, err = s.parts(pieces, all == nil); err != nil {
 		return nil, err
 	}
@@ -80,11 +93,11 @@ func (o Output) openScan(ctx context.Context, s *Scanner, pieces []Piece, logs [
 	return w, err
 }
 
-// Scan writes the rows of the pieces that pass the scanner, behind those that
-// were written before. Each piece is one of those of OpenScan or a part of it;
-// they come in ascending order, and the scanner keeps the same columns. After an
-// error the ScanWriter must be aborted.
-func (w *ScanWriter) Scan(ctx context.Context, s *Scanner, pieces []Piece) error {
+// scan writes the rows of the pieces that pass the scanner, after those that were
+// written before. Each piece must be one of those of openScan or a part of one;
+// they must come in ascending order, and the scanner must keep the same columns.
+// After an error the scanWriter must be aborted.
+func (w *scanWriter) scan(ctx context.Context, s *Scanner, pieces []Piece) error {
 	if !slices.Equal(s.opts.Columns, w.scanner.opts.Columns) || s.opts.IgnoreCase != w.scanner.opts.IgnoreCase {
 		return errors.New("a scan that keeps other columns than the output was opened for (give all scanners the same Columns)")
 	}
@@ -105,9 +118,9 @@ func (w *ScanWriter) Scan(ctx context.Context, s *Scanner, pieces []Piece) error
 	return nil
 }
 
-// narrowed returns a part of the output for each piece, and the number of the
-// part that it belongs to.
-func (w *ScanWriter) narrowed(pieces []Piece) (parts []Part, of []int, err error) {
+// narrowed returns a part of the output for each piece, and the index of the part
+// that it belongs to.
+func (w *scanWriter) narrowed(pieces []Piece) (parts []Part, of []int, err error) {
 	for _, p := range pieces {
 		i := slices.IndexFunc(w.parts, func(q Part) bool { return q.Piece.contains(p) })
 		if i < 0 {
@@ -125,39 +138,39 @@ func (w *ScanWriter) narrowed(pieces []Piece) (parts []Part, of []int, err error
 	return parts, of, nil
 }
 
-// Close makes the output visible and returns what was written.
-func (w *ScanWriter) Close() (Written, error) {
+// close makes the output visible and returns what was written.
+func (w *scanWriter) close() (Written, error) {
 	written, err := w.rows.finish()
 	return written, errors.Join(err, w.shut())
 }
 
-// Abort gives up what was written. After Close it does nothing.
-func (w *ScanWriter) Abort() {
+// abort discards what was written. After close it does nothing.
+func (w *scanWriter) abort() {
 	w.rows.stop()
-	_ = w.shut() // nobody needs the rows that it holds
+	_ = w.shut() // its rows are not needed
 }
 
-func (w *ScanWriter) shut() error {
+func (w *scanWriter) shut() error {
 	end := w.end
 	w.end = func() error { return nil }
 	return end()
 }
 
-// rowWriter hands rows one by one to a function that takes a sequence of them.
-// The function runs only while a method does.
+// rowWriter passes rows one by one to a function that takes a sequence of them. The
+// function runs only while a method does.
 type rowWriter struct {
-	next func() (struct{}, bool) // goes on until the function wants a row; false: it has returned
+	next func() (struct{}, bool) // continues until the function wants a row; false: it has returned
 	stop func()
 	done bool
 
 	rows    Rows  // for the function
-	failed  error // for the function, in place of rows
+	failed  error // for the function, instead of rows
 	ended   bool  // there are no more
 	written Written
 	err     error
 }
 
-// errAborted ends a sequence of rows that is given up.
+// errAborted ends a sequence of rows that is discarded.
 var errAborted = errors.New("given up")
 
 // newRowWriter calls write and returns when it wants the first row, or fails.
@@ -179,14 +192,14 @@ func newRowWriter(write func(iter.Seq2[Rows, error]) (Written, error)) (*rowWrit
 	return w, w.err
 }
 
-// run lets the function go on, and reports whether it wants more rows.
+// run lets the function continue and reports whether it wants more rows.
 func (w *rowWriter) run() bool {
 	_, more := w.next()
 	w.done = w.done || !more
 	return more
 }
 
-// push hands on rows, and with them their ownership.
+// push passes on rows together with their ownership.
 func (w *rowWriter) push(r Rows) error {
 	if w.done {
 		r.release()
@@ -199,7 +212,7 @@ func (w *rowWriter) push(r Rows) error {
 	return w.err
 }
 
-// fail ends the sequence with an error, and returns that of the function.
+// fail ends the sequence with an error and returns the function's error.
 func (w *rowWriter) fail(err error) error {
 	w.rows, w.failed = Rows{}, err
 	if w.run(); w.err != nil {

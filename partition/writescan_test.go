@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// scanInParts opens the output, scans ranges of row groups of the pieces into it
-// one after the other, cut at random, each with the filter that matchOf makes for
-// it, and closes it.
+// scanInParts opens the output, scans random ranges of row groups of the pieces into it
+// one after the other, each with the filter that matchOf returns for it, and closes it.
 func scanInParts(t *testing.T, rng *rand.Rand, threads int, out Output, matchOf func(Piece) []Match, names ...string) (rowsIn, rowsOut int64) {
 	t.Helper()
 	ctx := t.Context()
@@ -25,23 +24,20 @@ func scanInParts(t *testing.T, rng *rand.Rand, threads int, out Output, matchOf 
 		return s
 	}
 	out.Result = ResultExact
-	w, err := out.OpenScan(ctx, scanner(matchOf(pieces[0])), pieces, files)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Abort()
-	for _, p := range pieces {
-		for g := p.Lo; g < p.Hi; {
-			one := Piece{File: p.File, Lo: g, Hi: g + 1 + rng.IntN(p.Hi-g)}
-			s := scanner(matchOf(one))
-			if err := w.Scan(ctx, s, []Piece{one}); err != nil {
-				t.Fatal(err)
+	written, err := out.WriteScan(ctx, scanner(matchOf(pieces[0])), pieces, files, func(scan func(*Scanner, []Piece) error) error {
+		for _, p := range pieces {
+			for g := p.Lo; g < p.Hi; {
+				one := Piece{File: p.File, Lo: g, Hi: g + 1 + rng.IntN(p.Hi-g)}
+				s := scanner(matchOf(one))
+				if err := scan(s, []Piece{one}); err != nil {
+					return err
+				}
+				rowsIn, rowsOut = rowsIn+s.Stats.RowsIn.Load(), rowsOut+s.Stats.RowsOut.Load()
+				g = one.Hi
 			}
-			rowsIn, rowsOut = rowsIn+s.Stats.RowsIn.Load(), rowsOut+s.Stats.RowsOut.Load()
-			g = one.Hi
 		}
-	}
-	written, err := w.Close()
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,8 +45,8 @@ func scanInParts(t *testing.T, rng *rand.Rand, threads int, out Output, matchOf 
 	return rowsIn, rowsOut
 }
 
-// However a scan is divided, the same rows come out, in the same order, as pages
-// and as records, into one file and into several.
+// However a scan is divided, the same rows come out in the same order, as pages and as
+// records, into one file and into several.
 func TestScansIntoOneOutput(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	rows := slices.Concat(clicks(rng, 1500, 0), clicks(rng, 1000, 1500))
@@ -82,7 +78,7 @@ func TestScansIntoOneOutput(t *testing.T) {
 	}
 }
 
-// Each scan has its own filter, which no row of another is compared with.
+// Each scan has its own filter, which is not applied to the rows of others.
 func TestScansHaveTheirOwnFilters(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	rows := clicks(rng, 3000, 0)
@@ -108,8 +104,8 @@ func TestScansHaveTheirOwnFilters(t *testing.T) {
 	sameClicks(t, "scans", readClicks(t, out), want)
 }
 
-// A scan of row groups that are not the output's, one that keeps other columns,
-// and an output that is given up leave nothing behind.
+// After scans of other row groups than the output's, scans with other columns, or an
+// abort, nothing is left.
 func TestScanOutside(t *testing.T) {
 	dir := t.TempDir()
 	rng := rand.New(rand.NewPCG(9, 10))
@@ -125,32 +121,34 @@ func TestScanOutside(t *testing.T) {
 		return s
 	}
 	for _, name := range []string{"out.parquet", "parts/"} {
-		for _, how := range []string{"outside", "columns", "aborted", "canceled"} {
+		for _, how := range []string{"outside", "columns", "aborted", "canceled", "ignored"} {
 			ctx, cancel := context.WithCancel(t.Context())
-			w, err := Output{Name: dir + "/" + name, Result: ResultExact}.OpenScan(ctx, scanner(), pieces, files)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p := pieces[0]
-			switch how {
-			case "outside":
-				p.Hi++
-				err = w.Scan(ctx, scanner(), []Piece{p})
-			case "columns":
-				err = w.Scan(ctx, scanner("id"), pieces)
-			case "canceled":
-				cancel()
-				err = w.Scan(ctx, scanner(), pieces)
-			default:
-				if err := w.Scan(ctx, scanner(), pieces); err != nil {
+			opened := false
+			_, err := Output{Name: dir + "/" + name, Result: ResultExact}.WriteScan(ctx, scanner(), pieces, files, func(scan func(*Scanner, []Piece) error) error {
+				opened = true
+				p := pieces[0]
+				switch how {
+				case "outside":
+					p.Hi++
+					return scan(scanner(), []Piece{p})
+				case "ignored":
+					p.Hi++
+					_ = scan(scanner(), []Piece{p})
+					return nil
+				case "columns":
+					return scan(scanner("id"), pieces)
+				case "canceled":
+					cancel()
+					return scan(scanner(), pieces)
+				}
+				if err := scan(scanner(), pieces); err != nil {
 					t.Fatal(err)
 				}
-				err = errAborted
+				return errAborted
+			})
+			if err == nil || !opened {
+				t.Errorf("%s, %s: %v, opened: %v", name, how, err, opened)
 			}
-			if err == nil {
-				t.Errorf("%s, %s: no error", name, how)
-			}
-			w.Abort()
 			cancel()
 			if left, _ := filepath.Glob(filepath.Join(dir, "*out*")); len(left) > 0 {
 				t.Errorf("%s, %s: left %v", name, how, left)

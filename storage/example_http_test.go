@@ -18,8 +18,8 @@ import (
 // web reads files over HTTP, from servers that support ranges and ETags.
 type web struct{ http.Client }
 
-// do sends a request that must be answered with the status want. The caller
-// closes the body.
+// do sends a request and returns an error unless the status is want. The caller closes
+// the body.
 func (s *web) do(ctx context.Context, method, url string, header http.Header, want int) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *web) Stat(ctx context.Context, url string) (storage.Object, error) {
 	return storage.Object{Name: url, Size: resp.ContentLength, Identity: resp.Header.Get("ETag")}, nil
 }
 
-// List knows no directories and no patterns.
+// List supports neither directories nor patterns.
 func (s *web) List(ctx context.Context, url string) ([]storage.Object, error) {
 	o, err := s.Stat(ctx, url)
 	o.Rel = url[strings.LastIndexByte(url, '/')+1:]

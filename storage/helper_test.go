@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// put writes a file and the directories above it.
+// put writes a file and creates the directories above it.
 func put(t testing.TB, path, content string) string {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
@@ -30,7 +30,7 @@ func get(t testing.TB, path string) string {
 	return string(b)
 }
 
-// tree lists the files below a directory, hidden ones too.
+// tree lists the files below a directory, including hidden ones.
 func tree(t testing.TB, root string) []string {
 	t.Helper()
 	var names []string
@@ -48,7 +48,7 @@ func tree(t testing.TB, root string) []string {
 	return names
 }
 
-// says checks the kind of an error, and words of its text.
+// says checks the kind of an error, and that its text has the words.
 func says(t testing.TB, what string, err, kind error, words ...string) {
 	t.Helper()
 	if err == nil || kind != nil && !errors.Is(err, kind) {

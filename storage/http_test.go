@@ -14,8 +14,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// TestHTTP: the storage of the example reads ranges of one version, and says what
-// is missing or has changed.
+// TestHTTP: the example's storage reads ranges of one version, and reports an object
+// that is missing or has changed.
 func TestHTTP(t *testing.T) {
 	var etag atomic.Value
 	etag.Store(`"v1"`)

@@ -71,14 +71,14 @@ func TestLocalList(t *testing.T) {
 			equal(t, c.name, got, c.want)
 		}
 	}
-	// A link to a directory is the directory.
+	// A link to a directory is listed as the directory.
 	alias, err := Local{}.List(t.Context(), root+"-alias")
 	if err != nil || len(alias) != 6 {
 		t.Errorf("through a link to the directory: %d files, %v; want 6", len(alias), err)
 	}
 }
 
-// A pattern that a tool wrote (as Spark does) matches no marker files.
+// A pattern that ends in a wildcard, as Spark writes them, matches no marker files.
 func TestLocalListPatternSkipsMarkers(t *testing.T) {
 	root := t.TempDir()
 	for _, name := range []string{"_SUCCESS", ".part.crc", ".attempt.tmp", "part-0.parquet", "_temporary/part-1.parquet"} {
@@ -94,7 +94,7 @@ func TestLocalListPatternSkipsMarkers(t *testing.T) {
 	}
 }
 
-// Parts of a log that are links to directories belong to it.
+// Links to directories below a log are followed.
 func TestLocalListFollowsLinks(t *testing.T) {
 	root, other := t.TempDir(), t.TempDir()
 	put(t, filepath.Join(other, "deep/b.parquet"), "")
@@ -112,7 +112,7 @@ func TestLocalListFollowsLinks(t *testing.T) {
 	if again, err := (Local{}).List(t.Context(), root); err != nil || !slices.Equal(again, entries) {
 		t.Errorf("a circle of links: %v, %v; want each file once", again, err)
 	}
-	// Twenty directories, each with two links to the next: a million ways.
+	// Twenty directories, each with two links to the next: a million paths.
 	dag := t.TempDir()
 	for i := range 20 {
 		put(t, filepath.Join(dag, fmt.Sprintf("d%02d", i), "f.parquet"), "")
@@ -157,7 +157,7 @@ func TestLocalListErrors(t *testing.T) {
 	_, err = Local{}.Create(t.Context(), "s3://bucket/key", CreateOptions{})
 	says(t, "an object store", err, fault.ErrUnsupported, "unsupported", "s3://")
 	equal(t, "files", tree(t, root), []string{"dangling", "marks/_SUCCESS"})
-	// A file whose name looks like a pattern is that file.
+	// A file whose name looks like a pattern is taken literally.
 	put(t, filepath.Join(root, "a[1].parquet"), "")
 	if entries, err := (Local{}).List(t.Context(), filepath.Join(root, "a[1].parquet")); err != nil || len(entries) != 1 {
 		t.Errorf("%v, %v", entries, err)
@@ -183,7 +183,7 @@ func TestLocalCommit(t *testing.T) {
 	if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("the object is visible before it is committed")
 	}
-	// What a crash now would leave: one name that begins with a dot.
+	// A crash now would leave one file, whose name begins with a dot.
 	if left := tree(t, dir); len(left) != 1 || !strings.HasPrefix(filepath.Base(left[0]), ".") {
 		t.Errorf("meanwhile there is %q", left)
 	}
@@ -263,8 +263,7 @@ func TestLocalPrivate(t *testing.T) {
 	}
 }
 
-// Of many who commit the same name at once, one wins, and what stands there is
-// whole and of one of them.
+// If many commit the same name at once, one succeeds, and its file is whole.
 func TestLocalRivals(t *testing.T) {
 	for _, replace := range []bool{false, true} {
 		dir := t.TempDir()
@@ -319,7 +318,7 @@ func TestLocalOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A file at rest is opened again by whoever reads, many at once too.
+	// A file at rest is opened again for a read, also for many at once.
 	for range 20 {
 		rest()
 		var wg sync.WaitGroup
@@ -333,7 +332,7 @@ func TestLocalOpen(t *testing.T) {
 		wg.Go(rest)
 		wg.Wait()
 	}
-	// Another file that has taken its name is an error, not other data.
+	// Another file under the same name is an error, not other data.
 	rest()
 	other := put(t, filepath.Join(dir, "other"), "abcdefghij")
 	if err := os.Rename(other, name); err != nil {

@@ -26,7 +26,7 @@ func TestLocalMap(t *testing.T) {
 		}
 		return src, b, unmap
 	}
-	// The map outlives the source, and is given back once.
+	// The mapping outlives the reader, and is released once.
 	src, b, unmap := open()
 	if err := src.Close(); err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func TestLocalMap(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// A file that another one replaced is still the file that was opened.
+	// A file that was replaced under its name is still the file that was opened.
 	src, b, unmap = open()
 	defer src.Close()
 	put(t, name+".new", "other")
@@ -52,11 +52,11 @@ func TestLocalMap(t *testing.T) {
 	if err := unmap(); err != nil {
 		t.Error(err)
 	}
-	// It cannot be mapped again, by its name.
+	// It can no longer be mapped, since its name opens another file.
 	if _, _, err := src.(Mapper).Map(); !errors.Is(err, syscall.ESTALE) {
 		t.Errorf("mapping a file that was replaced: %v", err)
 	}
-	// One that was written to, or cut, is known at the end.
+	// Unmapping reports a file that was overwritten or truncated.
 	for what, change := range map[string]func() error{
 		"written": func() error {
 			f, err := os.OpenFile(name, os.O_WRONLY, 0)
@@ -78,7 +78,7 @@ func TestLocalMap(t *testing.T) {
 			t.Errorf("%s while mapped: %v", what, err)
 		}
 	}
-	// Nothing can be mapped of nothing.
+	// An empty file has nothing to map.
 	put(t, name, "")
 	empty, err := Local{}.Open(t.Context(), Object{Name: name})
 	if err != nil {

@@ -34,7 +34,7 @@ type owner struct {
 }
 
 // tmpName returns a new temporary name for the file called base. It begins with
-// a dot, so that nobody who reads the directory takes it for data.
+// a dot, so readers of the directory do not take it for data.
 func tmpName(base string) string {
 	tag := fmt.Sprintf("%016x", rand.Uint64())
 	if o, ok := thisProcess(); ok {

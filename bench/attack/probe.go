@@ -75,7 +75,7 @@ func idFile(path string, n int64) (err error) {
 	f := partition.Records("ids", schema, func(context.Context) iter.Seq2[arrow.Record, error] {
 		return func(yield func(arrow.Record, error) bool) { yield(rec, nil) }
 	}, partition.RecordsOptions{})
-	rows := partition.Map(context.Background(), partition.Split([]*partition.File{f}, partition.Shard{}), partition.ReadOptions{}, func() (partition.Work, error) {
+	rows := partition.Map(context.Background(), partition.Split([]*partition.File{f}, partition.Shard{}), 0, nil, func() (partition.Work, error) {
 		return func(_ partition.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 			half := rec.NumRows() / 2
 			return errors.Join(emit(rec.NewSlice(0, half)), emit(rec.NewSlice(half, rec.NumRows())))

@@ -95,8 +95,8 @@ func (a *alarms) log(times map[int64]int) string {
 	})
 }
 
-// strangers returns n keys without an ID, within the range of the IDs.
-func strangers(n int64) map[int64]int {
+// unmatched returns n keys without an ID, within the range of the IDs.
+func unmatched(n int64) map[int64]int {
 	m := map[int64]int{}
 	for i := range n {
 		m[i*(alarmIDs/n)*alarmStep+17] = 1
@@ -141,17 +141,17 @@ func with(m map[int64]int, members int64, times int) map[int64]int {
 // built and when it is joined: its predicted rate is above the rate asked for.
 func TestAlarmOfAFullFilter(t *testing.T) {
 	a := newAlarms(t)
-	log := a.log(with(strangers(5000), 500, 2))
+	log := a.log(with(unmatched(5000), 500, 2))
 	a.check("a filter for all keys", a.build(), log, 1000)
 	a.check("a filter for half of the keys", a.build("--expect", fmt.Sprint(alarmIDs/2)), log, 1000, "filter-too-full")
 }
 
 // A filter with wrong bits and a correct checksum has more false positives than its
-// bits predict, or it lacks an ID and is refused.
+// bits predict, or an ID is missing in it and it is refused.
 func TestAlarmOfATamperedFilter(t *testing.T) {
 	a := newAlarms(t)
 	const alien = 200 // of 5,000 unmatched keys: 4 %, in addition to the expected 2 %
-	log := a.log(with(strangers(5000), 500, 2))
+	log := a.log(with(unmatched(5000), 500, 2))
 	name := a.build()
 	tampered := func(change func(*bloom.Filter)) string {
 		f, err := codec.Load(t.Context(), storage.Local{}, name, codec.Limits{})
@@ -174,7 +174,7 @@ func TestAlarmOfATamperedFilter(t *testing.T) {
 	a.check("the filter written again", same, log, 1000)
 	var put int64
 	other := tampered(func(b *bloom.Filter) {
-		for v := range strangers(5000) {
+		for v := range unmatched(5000) {
 			if put++; put > alien {
 				break
 			}
@@ -183,7 +183,7 @@ func TestAlarmOfATamperedFilter(t *testing.T) {
 			b.Add(hash)
 		}
 	})
-	a.check("a filter with the bits of strangers", other, log, 1000, "filter-rate")
+	a.check("a filter with the bits of unmatched keys", other, log, 1000, "filter-rate")
 	// Swapped blocks.
 	moved := tampered(func(b *bloom.Filter) {
 		n := b.Params().Blocks
@@ -223,7 +223,7 @@ func TestNoAlarmOfAHeavyKey(t *testing.T) {
 	}
 	defer f.Close()
 	var passes, fails int64
-	for v := range strangers(5000) {
+	for v := range unmatched(5000) {
 		if len(f.Bloom().ProbeInts([]uint64{uint64(v)}, nil)) > 0 {
 			passes = v
 		} else {
@@ -231,10 +231,10 @@ func TestNoAlarmOfAHeavyKey(t *testing.T) {
 		}
 	}
 	if passes == 0 || fails == 0 {
-		t.Fatal("all strangers pass, or none")
+		t.Fatal("all unmatched keys pass, or none")
 	}
 	heavy := func(v int64, times int, members int64) string {
-		m := with(strangers(5000), members, 4)
+		m := with(unmatched(5000), members, 4)
 		m[v] = times
 		return a.log(m)
 	}
@@ -250,7 +250,7 @@ func TestNoAlarmOfAHeavyKey(t *testing.T) {
 func TestAlarmOfSilentNothing(t *testing.T) {
 	a := newAlarms(t)
 	name := a.build()
-	a.check("strangers alone", name, a.log(strangers(10_000)), 0, "none-matched")
-	a.check("three IDs by chance", name, a.log(with(strangers(10_000), 3, 1)), 3, "false-positives-only")
-	a.check("enough IDs", name, a.log(with(strangers(10_000), 300, 1)), 300)
+	a.check("strangers alone", name, a.log(unmatched(10_000)), 0, "none-matched")
+	a.check("three IDs by chance", name, a.log(with(unmatched(10_000), 3, 1)), 3, "false-positives-only")
+	a.check("enough IDs", name, a.log(with(unmatched(10_000), 300, 1)), 300)
 }

@@ -28,7 +28,7 @@ func badLinesOf(files []*partition.File, skip bool) *badLines {
 	}
 	b := &badLines{In: []badFile{}}
 	for _, f := range files {
-		if n, first := f.BadLines(); n > 0 {
+		if n, first, _ := f.BadLines(); n > 0 {
 			b.Lines += n
 			b.In = append(b.In, badFile{publish.EscapeName(f.Name), n, first})
 		}

@@ -98,8 +98,8 @@ func (c *tally) attempt(t *testing.T, file string, args ...string) (stdout []byt
 	return out.Bytes(), code
 }
 
-// asProcess runs the command as a process of its own, and returns the processor
-// time and the memory that it took.
+// asProcess runs the command as a separate process, and returns its processor time
+// and memory.
 func asProcess(t *testing.T, stdout, stderr io.Writer, args []string) (code int, used time.Duration, peak int64) {
 	ctx, cancel := context.WithTimeout(t.Context(), busy*mostTime)
 	defer cancel()

@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -72,7 +73,8 @@ func (c *cli) logFrom(ctx context.Context, open *partition.OpenOptions, o *input
 	return nil
 }
 
-// writeEmpty writes the output of a log without files.
+// writeEmpty writes the output of a log without files: a directory without files, or
+// a file with the schema of --schema-from.
 func (c *cli) writeEmpty(ctx context.Context, out partition.Output, opts partition.ScanOptions, schemaFrom string) (w partition.Written, err error) {
 	var schema *arrow.Schema
 	if schemaFrom != "" {
@@ -85,7 +87,14 @@ func (c *cli) writeEmpty(ctx context.Context, out partition.Output, opts partiti
 			return w, err
 		}
 	}
-	return out.WriteEmpty(ctx, schema)
+	var parts []partition.Part // a directory gets no file
+	if !out.IsDir(ctx) {
+		if schema == nil {
+			return w, fault.Errorf("%s: the log has no files, so the columns of the output are unknown (write to a directory, {Output OUT/}, or give them with {Pinned})", out.Name)
+		}
+		parts = []partition.Part{{Schema: schema}}
+	}
+	return out.Write(ctx, parts, func(func(partition.Rows, error) bool) {})
 }
 
 // joinEmpty writes the answer of a join whose log has no files.

@@ -431,7 +431,7 @@ func (o *joinFlags) identity(opts join.Options, layout []string, ids []*partitio
 	if o.suffix != defaultSuffix {
 		words = append(words, "suffix "+o.suffix)
 	}
-	if slices.ContainsFunc(ids, (*partition.File).SkipsBad) {
+	if o.text.skipBad && slices.ContainsFunc(ids, func(f *partition.File) bool { return f.Format.IsText() }) {
 		words = append(words, "without bad lines")
 	}
 	words = append(words, o.require.words(opts.Require)...)

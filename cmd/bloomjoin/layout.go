@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -66,7 +67,8 @@ func (o *layoutFlags) check(opts *partition.ScanOptions, out *partition.Output) 
 	if arrow {
 		return usagef("--compression %s: Arrow outputs are not compressed (write Parquet, or leave --compression out)", o.compression)
 	}
-	if out.Compression, err = partition.ParseCompression(o.compression); err != nil {
+	out.Compression = o.compression
+	if err := partition.CheckCompression(o.compression); err != nil {
 		return usagef("--%w", err)
 	}
 	return nil
@@ -86,9 +88,19 @@ func (o *layoutFlags) pin(ctx context.Context, opts *partition.ScanOptions, out 
 
 // words returns what the flags add to the digest of a run.
 func (o *layoutFlags) words(ctx context.Context, opts *partition.ScanOptions, out partition.Output) ([]string, error) {
+	mode := opts.Schema
+	switch {
+	case mode == partition.Strict || mode == partition.Union:
+	case out.IsDir(ctx):
+		mode = partition.PerFile
+	default:
+		mode = partition.Strict
+	}
+	codec, level, _ := strings.Cut(out.Compression, ":")
+	n, _ := strconv.Atoi(level) // 0 if it is not given
 	words := []string{
-		o.columns, string(out.SchemaModeOf(ctx, opts.Schema)), o.missingKey,
-		out.Compression.Codec, fmt.Sprint(out.Compression.Level), formatWord(out),
+		o.columns, string(mode), o.missingKey,
+		codec, fmt.Sprint(n), formatWord(out),
 	}
 	if o.int96 == "ns" { // the default adds nothing: digests of older versions stay valid
 		words = append(words, "int96 ns")
@@ -100,13 +112,22 @@ func (o *layoutFlags) words(ctx context.Context, opts *partition.ScanOptions, ou
 	return append(words, string(b)), err
 }
 
+// skippedFile is a file of the log that is left out, with the reason.
+type skippedFile struct {
+	file *partition.File
+	why  string
+}
+
 // keyed returns the files that have the key columns of the matches, and with
 // --missing-key skip-file, those that do not. Otherwise all files are returned.
-func (c *cli) keyed(o *layoutFlags, files []*partition.File, matches []partition.Match, anyMatch bool) ([]*partition.File, []partition.Skipped, error) {
+func (c *cli) keyed(o *layoutFlags, files []*partition.File, matches []partition.Match, anyMatch bool) ([]*partition.File, []skippedFile, error) {
 	if o.missingKey != "skip-file" {
 		return files, nil, nil
 	}
-	with, without, err := partition.HaveKeys(files, matches, anyMatch)
+	var without []skippedFile
+	with, err := partition.HaveKeys(files, matches, anyMatch, func(f *partition.File, why string) {
+		without = append(without, skippedFile{f, why})
+	})
 	if err != nil || len(without) == 0 {
 		return with, without, err
 	}
@@ -116,16 +137,16 @@ func (c *cli) keyed(o *layoutFlags, files []*partition.File, matches []partition
 			names = append(names, "…")
 			break
 		}
-		names = append(names, s.File.Name)
+		names = append(names, s.file.Name)
 	}
 	c.say("%d of %d files have no key column and are skipped: %s", len(without), len(files), strings.Join(names, ", "))
 	return with, without, nil
 }
 
 // leftOut reports the files that were skipped, of all shards.
-func (r *scanReport) leftOut(skipped []partition.Skipped) {
+func (r *scanReport) leftOut(skipped []skippedFile) {
 	r.FilesSkipped = len(skipped)
 	for _, s := range skipped {
-		r.Path = append(r.Path, pathOf{publish.EscapeName(s.File.Name), "skipped", s.Why})
+		r.Path = append(r.Path, pathOf{publish.EscapeName(s.file.Name), "skipped", s.why})
 	}
 }

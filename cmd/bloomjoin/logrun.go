@@ -38,10 +38,10 @@ type logRun struct {
 	// which is closed when the report is made.
 	asked, predicted float64
 	ids              []*partition.File
-	all              []*partition.File   // of the log
-	files            []*partition.File   // of the log, with a key
-	skipped          []partition.Skipped // of the log, without
-	end              func()              // of the progress display; may be called again
+	all              []*partition.File // of the log
+	files            []*partition.File // of the log, with a key
+	skipped          []skippedFile     // of the log, without
+	end              func()            // of the progress display; may be called again
 }
 
 func (c *cli) newRun(verb string) *logRun {
@@ -125,7 +125,7 @@ func (r *logRun) finishedBefore(ctx context.Context, options []string) (bool, er
 	r.out.Shard = r.shard
 	r.out.Run = &partition.Run{Options: options, IDs: r.ids, Log: r.all}
 	for _, s := range r.skipped {
-		r.out.Run.Skipped = append(r.out.Run.Skipped, s.File)
+		r.out.Run.Skipped = append(r.out.Run.Skipped, s.file)
 	}
 	err := r.out.Check(ctx)
 	if !errors.Is(err, partition.ErrDone) {

@@ -26,7 +26,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Exit codes. They tell batch systems whether another attempt makes sense.
+// Exit codes, by which batch systems decide whether another attempt makes sense.
 const (
 	exitDone     = 0
 	exitFailed   = 1   // would fail again

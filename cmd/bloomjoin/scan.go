@@ -256,14 +256,9 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		return err
 	}
 	r.keep.Progress = r.showProgress("scanning")
-	scanner, err := partition.NewScanner(r.keep)
+	scanner, err := partition.NewScanner(r.keep, r.files...)
 	if err != nil {
 		return err
-	}
-	for _, f := range r.files {
-		if err := scanner.Check(f); err != nil {
-			return err
-		}
 	}
 	r.out.Result = scanner.Result()
 	if done, err := r.finishedBefore(ctx, options); done || err != nil {
@@ -356,18 +351,12 @@ func (r *logRun) write(ctx context.Context, s *partition.Scanner) (written parti
 	case len(r.files) == 0:
 		return r.writeEmpty(ctx, r.out, r.keep, r.layout.schemaFrom)
 	}
-	w, err := r.out.OpenScan(ctx, s, r.pieces(), r.files)
-	if err != nil {
-		return written, err
-	}
-	defer w.Abort()
-	if err := w.Scan(ctx, s, r.pieces()); err != nil {
-		return written, err
-	}
-	if err := r.closeFilters(); err != nil {
-		return written, err
-	}
-	return w.Close()
+	return r.out.WriteScan(ctx, s, r.pieces(), r.files, func(scan func(*partition.Scanner, []partition.Piece) error) error {
+		if err := scan(s, r.pieces()); err != nil {
+			return err
+		}
+		return r.closeFilters()
+	})
 }
 
 func (r *logRun) scanReport(s *partition.Scanner, w partition.Written) scanReport {

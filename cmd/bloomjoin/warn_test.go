@@ -81,9 +81,8 @@ func putInts(t *testing.T, name string, next func() (int64, bool)) string {
 	return name
 }
 
-// TestWarningsOfAScan: rows that pass a filter without a key in the log are told
-// apart from rows of keys in the log, and a heavy key is not taken for false
-// positives, whether it passes or not.
+// TestWarningsOfAScan: the warnings distinguish rows of members from false positives,
+// and a heavy key is not taken for false positives, whether it passes or not.
 func TestWarningsOfAScan(t *testing.T) {
 	dir := t.TempDir()
 	const member = 0 // the first one; the other members are greater than all unmatched keys

@@ -1,4 +1,5 @@
-// Package cases sets how many cases the tests run.
+// Package cases sets how many cases the tests run: few under -short, enough for each
+// change by default, all if BLOOMJOIN_ALL is set.
 package cases
 
 import (

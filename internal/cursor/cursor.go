@@ -1,4 +1,5 @@
-// Package cursor reads little-endian fields from bytes.
+// Package cursor reads little-endian fields from bytes that may be too short, as the
+// headers of filter files and exact sets are read.
 package cursor
 
 // Cursor reads fields one after the other from Rest. Once Rest is too short for a

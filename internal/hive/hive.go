@@ -1,4 +1,5 @@
-// Package hive knows the directory names of partitioned tables: name=value.
+// Package hive finds the directories of partitioned tables, whose names are
+// name=value.
 package hive
 
 import "strings"

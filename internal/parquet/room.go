@@ -14,7 +14,7 @@ import (
 // size in memory is therefore computed from its header, and charged, before
 // anything is decompressed.
 
-// Shares of the memory budget: one part in so many.
+// Shares of the memory budget: a quarter is 4.
 const (
 	pageShare   = 4   // pages of one reader
 	footerShare = 4   // one footer; all footers together may take twice as much

@@ -100,7 +100,7 @@ func (t *valueType) float() bool {
 // widest returns the narrowest type that can hold every value of the given types
 // unchanged. It depends on the set of types, not on their order. Its schema element
 // is that of the first of types that equals it, if any. It returns false if there
-// is no such type, in which case some two of them have none.
+// is no such type; then there is none for some pair of them either.
 func widest(types []valueType) (valueType, bool) {
 	var t valueType
 	var ok bool

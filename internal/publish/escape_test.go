@@ -2,7 +2,7 @@ package publish
 
 import "testing"
 
-// Names of any bytes come back as they were.
+// Names of any bytes survive escaping and unescaping.
 func TestEscapeName(t *testing.T) {
 	for name, want := range map[string]string{
 		"a.parquet": "a.parquet", "grün\u202e": "grün\u202e", "bad\xff\xfe.parquet": `bad\xFF\xFE.parquet`,

@@ -20,9 +20,8 @@ import (
 type Dir struct {
 	Owner
 	Name string
-	// Nonce identifies in manifests a run that is not Known, for which there must
-	// be one to write. It is hexadecimal, at least 16 digits, and no other run has
-	// it.
+	// Nonce identifies a run that is not Known in its manifests, and is needed to
+	// write them. It has at least 16 hexadecimal digits and differs between runs.
 	Nonce string
 	// Inputs are the Rel of all files of the log, whatever the shard. With Force
 	// the run replaces the outputs of these.

@@ -32,7 +32,7 @@ const maxManifest = 256 << 20
 
 // Manifest lists the files of a directory that one worker of a run writes, as
 // JSON. It is there before the first of these files, so what a killed attempt
-// has left can be told from the files of others. _SUCCESS has the same form and
+// has left can be distinguished from the files of others. _SUCCESS has the same form and
 // lists the files of all manifests.
 //
 // Only its own worker writes a manifest, except that a run with Force removes

@@ -5,6 +5,11 @@
 // file becomes visible whole or not at all, never in place of a file of another
 // run unless that is forced, and a directory has a _SUCCESS only while
 // everything that its manifests list is there and whole.
+//
+// An [Owner] is a worker that writes, to a single file or to a [Dir]. Dir.Check
+// (check.go) decides before the work what may be written; a [Writer] (writer.go)
+// then publishes files and the worker's [Manifest] (manifest.go); succeed
+// (success.go) writes _SUCCESS for the worker that finishes last.
 package publish
 
 import (
@@ -30,7 +35,7 @@ var (
 type Owner struct {
 	Store storage.Storage
 	// Run is the digest of the run, without the shard. Zero: the run cannot be
-	// told from others, so no output is taken for its own.
+	// distinguished from others, so no output is taken for its own.
 	Run    [32]byte
 	Shard  uint32
 	Of     uint32 // workers that write into the directory; 0 or 1: one
@@ -44,7 +49,7 @@ type Owner struct {
 	Marker func(ctx context.Context, name string) (marker string, table bool, err error)
 }
 
-// Known reports whether the run can be told from others.
+// Known reports whether the run can be distinguished from others.
 func (o *Owner) Known() bool { return o.Run != [32]byte{} }
 
 // digest is the run's digest as manifests have it.

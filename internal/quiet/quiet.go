@@ -1,4 +1,5 @@
-// Package quiet wraps errors without adding to their text.
+// Package quiet wraps errors without adding to their text, for errors whose text
+// says what the wrapped error would.
 package quiet
 
 // Error wraps Err for errors.Is and errors.As and has no text, so that

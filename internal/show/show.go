@@ -1,4 +1,5 @@
-// Package show renders values for people, in errors and reports.
+// Package show renders values for people, in errors and reports: sizes, and text
+// that may not be printable.
 package show
 
 import (

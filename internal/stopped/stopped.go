@@ -1,4 +1,5 @@
-// Package stopped words the end of a context.
+// Package stopped turns the end of a context into an error. Code that finds a context
+// ended returns [Err] rather than ctx.Err, so that the text has the cause.
 package stopped
 
 import (
@@ -21,7 +22,8 @@ func Err(ctx context.Context) error {
 	return &ended{cause, err}
 }
 
-// ended is a cause that also is the end of a context. Its text is the cause's.
+// ended is the cause of a context's end. It wraps ctx.Err() too; its text is the
+// cause's.
 type ended struct{ cause, end error }
 
 func (e *ended) Error() string { return e.cause.Error() }

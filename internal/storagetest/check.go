@@ -68,7 +68,7 @@ func (c checker) read(o storage.Object) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }() // it was only read
 	if err := storage.Rest(r); err != nil {
 		return "", err
 	}
@@ -122,7 +122,7 @@ func (c checker) pinned() {
 	if err != nil {
 		c.Fatal(err)
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }() // it was only read
 	if o := r.Object(); o.Name != first.Name || o.Size != 3 || o.Identity != first.Identity || o.Identity == "" || o.Type != 0 {
 		c.Errorf("opened %+v, described as %+v", o, first)
 	}

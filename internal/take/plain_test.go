@@ -11,8 +11,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
-// TestPlain: the same values without dictionaries, at every depth, of slices
-// and of wholes. What has no dictionary is not copied.
+// TestPlain: the same values without dictionaries, at every depth, from slices and
+// whole arrays. An array without dictionaries is not copied.
 func TestPlain(t *testing.T) {
 	for _, s := range samples() {
 		mem := checked(t)
@@ -62,7 +62,7 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// hasDict looks for dictionaries that are not below an extension type.
+// hasDict reports whether there are dictionaries that are not below an extension type.
 func hasDict(d arrow.ArrayData) bool {
 	if d.DataType().ID() == arrow.DICTIONARY {
 		return true
@@ -75,7 +75,7 @@ func hasDict(d arrow.ArrayData) bool {
 	return false
 }
 
-// listOf makes lists of a's seven elements: two, NULL, one; or pairs.
+// listOf makes lists of a's seven elements: of two, NULL, and of one; or of pairs.
 func listOf(t *testing.T, mem memory.Allocator, dt arrow.DataType, a arrow.Array) arrow.Array {
 	var bufs []*memory.Buffer
 	switch dt.ID() {

@@ -6,6 +6,9 @@
 // except unions, list views and run-end encoded ones; dictionaries are shared,
 // not copied. A column whose rows would overflow the 32-bit offsets of its type
 // is an error that wraps [ErrTooLarge].
+//
+// It also derives the schemas of such records: with plain values in place of
+// dictionaries, and without metadata that no longer holds.
 package take
 
 import (

@@ -23,7 +23,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
-// sample is seven values of a type, NULL among them, as JSON.
+// sample is seven values of a type, including NULL, as JSON.
 type sample struct {
 	dt   arrow.DataType
 	json string
@@ -42,7 +42,7 @@ func samples() []sample {
 	pair := arrow.StructOf(field("a", p.Int32), field("b", b.String), field("c", f.Boolean))
 	pairs := `[{"a":1,"b":"x","c":true}, null, {"a":null,"b":"","c":false}, {"a":4,"b":null,"c":null}, {}, {"a":6,"b":"six","c":true}, {"a":7,"b":"y","c":false}]`
 	long, longer := "12345678901234567", "12345678901234567890123456789012345678901234567"
-	if bits.UintSize < 64 { // arrow/go parses no decimal that is more than a word
+	if bits.UintSize < 64 { // arrow/go cannot parse decimals longer than a word
 		long, longer = long[:7], longer[:8]
 	}
 	lists := `[[1,2,3], null, [], [null], [4,null,5], [6], [7,8]]`
@@ -86,7 +86,7 @@ func samples() []sample {
 	}
 }
 
-// checked returns an allocator that fails the test for what is not released.
+// checked returns an allocator that fails the test if memory is not released.
 func checked(t testing.TB) memory.Allocator {
 	mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
 	t.Cleanup(func() { mem.AssertSize(t, 0) })
@@ -120,8 +120,8 @@ func (s sample) arrays(t testing.TB, mem memory.Allocator) map[string]arrow.Arra
 	return out
 }
 
-// show renders element i as JSON, whatever the type; what an array that was
-// not sliced shows is the oracle.
+// show renders element i as JSON. Its output for an array that is not sliced is the
+// oracle.
 func show(t testing.TB, a arrow.Array, i int) string {
 	t.Helper()
 	if e, ok := a.(array.ExtensionArray); ok {
@@ -137,14 +137,14 @@ func show(t testing.TB, a arrow.Array, i int) string {
 	return string(b)
 }
 
-// rowSets are choices among n rows.
+// rowSets returns selections of n rows.
 func rowSets(n int) map[string][]int {
 	r := rand.New(rand.NewPCG(8, 1))
 	all, back, many := []int{}, []int{}, []int{}
 	for i := range n {
 		all, back = append(all, i), append(back, n-1-i)
 	}
-	for range 70 { // more than a byte of bits
+	for range 70 { // several bytes of a bitmap
 		many = append(many, r.IntN(n+1)-1)
 	}
 	return map[string][]int{
@@ -162,7 +162,7 @@ func TestEveryType(t *testing.T) {
 				for _, cut := range [][2]int{{0, n}, {1, n}, {2, n - 1}, {0, n - 2}, {3, 3}} {
 					a := array.NewSlice(whole, int64(cut[0]), int64(cut[1]))
 					for rows, set := range rowSets(max(a.Len(), 1)) {
-						if a.Len() < 3 { // of nothing only NULLs can be taken
+						if a.Len() < 3 { // from an empty array only NULLs can be taken
 							set = nulls(len(set))
 						}
 						compare(t, mem, fmt.Sprintf("%v of rows %v", rows, cut), whole, a, cut[0], set)
@@ -182,8 +182,8 @@ func nulls(n int) []int {
 	return rows
 }
 
-// compare takes rows of a, which is whole from row offset on, and gathers them
-// from parts of it.
+// compare takes rows of a, which is whole from row offset on, and gathers them from
+// parts of it.
 func compare(t *testing.T, mem memory.Allocator, name string, whole, a arrow.Array, offset int, rows []int) {
 	t.Helper()
 	got, err := take.Array(mem, a, rows)
@@ -220,7 +220,7 @@ func compare(t *testing.T, mem memory.Allocator, name string, whole, a arrow.Arr
 	}
 }
 
-// same compares rows of a with what was taken.
+// same compares rows of a with the rows that were taken.
 func same(t *testing.T, name string, got, whole, a arrow.Array, offset int, rows []int) {
 	t.Helper()
 	if got.Len() != len(rows) || !arrow.TypeEqual(got.DataType(), a.DataType()) || got.Data().Offset() != 0 {
@@ -243,7 +243,7 @@ func same(t *testing.T, name string, got, whole, a arrow.Array, offset int, rows
 		t.Errorf("%s: %d NULLs, want %d", name, got.NullN(), missing)
 	}
 	valid(t, name, got.Data())
-	if len(rows) == 0 { // of which arrow makes [] or null, by type
+	if len(rows) == 0 { // arrow renders this as [] or null, by type
 		return
 	}
 	b, err := got.MarshalJSON()
@@ -255,8 +255,8 @@ func same(t *testing.T, name string, got, whole, a arrow.Array, offset int, rows
 	}
 }
 
-// TestGatherDictionaries: parts with dictionaries of their own are refused, as
-// the indices of one mean nothing in the other.
+// TestGatherDictionaries: parts with different dictionaries are refused, since the
+// indices of one mean nothing in the other.
 func TestGatherDictionaries(t *testing.T) {
 	var parts []arrow.Array
 	for _, words := range []string{`["a"]`, `["b"]`} {
@@ -293,8 +293,8 @@ func compact(t *testing.T, b []byte) string {
 	return string(b)
 }
 
-// valid checks that buffers are as long as the length needs, that offsets
-// ascend from zero, and that the bits say as many NULLs as the count.
+// valid checks that buffers are long enough, that offsets ascend from zero, and that
+// the validity bitmap has as many NULLs as the count.
 func valid(t *testing.T, name string, d arrow.ArrayData) {
 	t.Helper()
 	bufs, dt := d.Buffers(), d.DataType()
@@ -326,7 +326,7 @@ func valid(t *testing.T, name string, d arrow.ArrayData) {
 		}
 	case arrow.FIXED_SIZE_LIST:
 		end = int64(d.Len()) * int64(dt.(*arrow.FixedSizeListType).Len())
-	case arrow.STRING_VIEW, arrow.BINARY_VIEW: // only what is too long to stand in its header
+	case arrow.STRING_VIEW, arrow.BINARY_VIEW: // only values that are too long for the view itself
 		if d.Len() == 0 {
 			break
 		}
@@ -350,7 +350,7 @@ func valid(t *testing.T, name string, d arrow.ArrayData) {
 	}
 }
 
-// TestAgainstCompute: the same as arrow's own kernel, where that has one.
+// TestAgainstCompute compares with arrow's own kernel, for types that have one.
 func TestAgainstCompute(t *testing.T) {
 	tried := 0
 	for _, s := range samples() {
@@ -388,8 +388,8 @@ func TestAgainstCompute(t *testing.T) {
 	}
 }
 
-// TestUnsupported: what is not taken says so, names the column, and leaves
-// nothing behind.
+// TestUnsupported: for an unsupported type the error says so and names the column, and
+// no memory is left.
 func TestUnsupported(t *testing.T) {
 	mem := checked(t)
 	codes, _, err := array.FromJSON(mem, arrow.PrimitiveTypes.Int8, strings.NewReader(`[0, 0]`))
@@ -438,7 +438,7 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// limited fails the test when more is asked for than rows of few bytes need.
+// limited fails the test if more memory is requested than a few short rows need.
 type limited struct {
 	memory.Allocator
 	t     *testing.T
@@ -461,8 +461,8 @@ func (l *limited) Reallocate(n int, b []byte) []byte {
 
 var errAsked = errors.New("asked for the memory")
 
-// TestTooLarge: rows that 32-bit offsets cannot count are refused before
-// anything is allocated for them, and only those.
+// TestTooLarge: exactly the rows that 32-bit offsets cannot count are refused, before
+// anything is allocated for them.
 func TestTooLarge(t *testing.T) {
 	const big = 64 << 20
 	few, many := make([]int, math.MaxInt32/big), make([]int, math.MaxInt32/big+1)
@@ -503,8 +503,8 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// tryTake returns the error of Array and of Gather, or errAsked where they go on
-// to allocate.
+// tryTake returns the error of Array and of Gather, or errAsked if they go on to
+// allocate.
 func tryTake(t *testing.T, a arrow.Array, rows []int) error {
 	err := try(t, func(mem memory.Allocator) (arrow.Array, error) { return take.Array(mem, a, rows) })
 	err2 := try(t, func(mem memory.Allocator) (arrow.Array, error) {
@@ -538,7 +538,7 @@ func try(t *testing.T, fn func(memory.Allocator) (arrow.Array, error)) (err erro
 	return err
 }
 
-// TestRecord: rows of all columns, and the number of rows without any.
+// TestRecord: rows of all columns, and the number of rows if there is no column.
 func TestRecord(t *testing.T) {
 	mem := checked(t)
 	md := arrow.NewMetadata([]string{"k"}, []string{"v"})

@@ -11,8 +11,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
-// TestViewLengths: views up to 12 bytes stand in their headers. (The builders
-// of arrow/go v15 take 12 for too long and write over the value.)
+// TestViewLengths: views of up to 12 bytes hold the value itself. (The builders of
+// arrow/go v15 think that 12 are too long and overwrite the value.)
 func TestViewLengths(t *testing.T) {
 	mem := checked(t)
 	var want []string

@@ -8,7 +8,7 @@
 //     Compression is recognised by its first bytes; a name with the suffix of a
 //     compression that the content does not have is an error.
 //   - A UTF-8 byte order mark is skipped; UTF-16 is refused. Lines end with LF or
-//     CR LF; the last one may also end with the input. A lone CR is an ordinary
+//     CR LF; the last one may also end with the input. A CR without LF is an ordinary
 //     byte. Empty lines are skipped, lines of blanks are not. A line (in CSV a row,
 //     which may span lines within quotes) has at most Options.MaxLineBytes.
 //   - CSV and TSV start with a row of distinct, non-empty names. A row with another
@@ -96,7 +96,7 @@ func checkNumber(at fault.At, n, most int, what string) error {
 		WithHint("keep only the columns that are needed; if the names are data, write a row for each of them")
 }
 
-// Shares of the memory budget: one part in so many.
+// Shares of the memory budget: an eighth is 8.
 const (
 	batchShare = 32 // a batch
 	lineShare  = 8  // a line

@@ -1,4 +1,6 @@
-// Package budget accounts for the memory that a join holds, against its bound.
+// Package budget accounts for the memory that a join holds, against the bound in its
+// Options.Memory. Each holder of a large amount (the table of IDs, a filter, the
+// buffers of a shuffle) has a [Share] and charges it before it allocates.
 package budget
 
 import (

@@ -9,8 +9,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// TestShares: shares never take more than the account has together, and what is
-// given back can be taken again.
+// TestShares: all shares together never exceed the account, and what is given back can
+// be taken again.
 func TestShares(t *testing.T) {
 	a := New(1000)
 	x, y := a.Share("the first"), a.Share("the second")
@@ -38,7 +38,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestSharesTogether: many goroutines hold no more than the account has.
+// TestSharesTogether: many goroutines together never exceed the account.
 func TestSharesTogether(t *testing.T) {
 	a := New(100)
 	var taken sync.WaitGroup

@@ -55,9 +55,6 @@ func SampledMatches(x *Index, ids *Sample) (*Matches, error) {
 	return m, nil
 }
 
-// Keys returns the number of distinct keys of the IDs.
-func (m *Matches) Keys() Estimate { return m.keys }
-
 // perKey returns the number of ID rows for each key of the log's sample.
 func (m *Matches) perKey() float64 {
 	var sum float64

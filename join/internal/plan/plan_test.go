@@ -53,7 +53,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestFiltering: a filter that drops nothing rests, one that drops much goes on,
+// TestFiltering: a filter that drops nothing is paused, one that drops much is used,
 // and near the break-even nothing changes.
 func TestFiltering(t *testing.T) {
 	const group = 1 << 18
@@ -90,7 +90,7 @@ func TestFiltering(t *testing.T) {
 	}
 }
 
-// TestFilterBytes: the sizes that a plan takes for filters are theirs.
+// TestFilterBytes: the sizes that a plan assumes for filters are correct.
 func TestFilterBytes(t *testing.T) {
 	for _, n := range []uint64{10_000, 1_000_000, 50_000_000} {
 		for p := 0.5; p > 1e-6; p /= 1.7 {
@@ -100,7 +100,7 @@ func TestFilterBytes(t *testing.T) {
 			if math.Abs(got-want) > 0.05*want {
 				t.Errorf("%d keys at %.3g: %.0f bytes, want %.0f", n, p, got, want)
 			}
-			if r := rateOf(want, float64(n), 0); math.Abs(r-p) > 0.3*p { // between two geometries it jumps
+			if r := rateOf(want, float64(n), 0); math.Abs(r-p) > 0.3*p { // at the switch of the geometry the rate jumps
 				t.Errorf("%d keys in %.0f bytes: rate %.3g, want %.3g", n, want, r, p)
 			}
 		}
@@ -110,7 +110,7 @@ func TestFilterBytes(t *testing.T) {
 	}
 }
 
-// BenchmarkChoose is what each look at the strategies costs.
+// BenchmarkChoose measures one comparison of the strategies.
 func BenchmarkChoose(b *testing.B) {
 	s := Sizes{LogRows: 150000, LogKeys: 40000, LogBytes: 2e7, LogColumns: 10, IDRows: 2000, IDKeys: 2000, KeyBytes: 8, Integer: true, Selectivity: 0.01, Kept: 100}
 	for b.Loop() {

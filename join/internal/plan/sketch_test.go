@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// weights returns weights of n keys, by hash: each a few, and of heavy keys many.
+// weights returns the weights of n keys, by hash: small ones, and large ones for heavy
+// keys.
 func weights(r *rand.Rand, n, heavy int) map[uint64]float64 {
 	out := make(map[uint64]float64, n)
 	for range n {
@@ -31,8 +32,8 @@ func sketchOf(weights map[uint64]float64) (s countMin, total float64) {
 	return s, total
 }
 
-// TestCountMin compares inner products with exact ones. The bound may fail for
-// one pair of sketches in e^5 = 148, so at most one of 30 may exceed it.
+// TestCountMin compares inner products with exact ones. The bound may fail for one pair
+// of sketches in e^5 = 148, so at most one of 30 may exceed it.
 func TestCountMin(t *testing.T) {
 	over, exactly := 0, 0
 	for seed := range uint64(30) {
@@ -81,7 +82,7 @@ func TestCountMin(t *testing.T) {
 	}
 }
 
-// TestCountMinRows: keys that share a counter in one row rarely do in another.
+// TestCountMinRows: keys that share a counter in one row rarely share one in another.
 func TestCountMinRows(t *testing.T) {
 	where := func(h uint64) (at [sketchDepth]int) {
 		var s countMin
@@ -115,8 +116,8 @@ func TestCountMinRows(t *testing.T) {
 	}
 }
 
-// TestDistinct compares estimates with exact counts, of sets that two sketches
-// count in part twice.
+// TestDistinct compares estimates with exact counts, for overlapping sets in two
+// sketches.
 func TestDistinct(t *testing.T) {
 	for _, n := range []int{0, 1, 1000, fewKeys - 1, fewKeys, fewKeys + 1, 20_000, 100_000} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

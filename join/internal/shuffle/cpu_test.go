@@ -2,7 +2,7 @@ package shuffle
 
 import "syscall"
 
-// cpu returns the nanoseconds that the process has had of processors.
+// cpu returns the processor time of the process in nanoseconds.
 func cpu() float64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -1,5 +1,9 @@
-// Package shuffle joins keys of a log with IDs that exceed the memory, through disk: see
-// [Shuffle]. It knows row groups by number only, and reads no input.
+// Package shuffle joins keys of a log with IDs that exceed the memory, through disk:
+// see [Shuffle]. It knows row groups by number only, and reads no input.
+//
+// entries.go writes keys to disk and rowspill.go the rows of IDs; exchange.go finds
+// the IDs that each piece of the log needs, with the log's keys of one bucket in
+// memory (keysets.go); source.go reads the IDs of consecutive pieces back.
 package shuffle
 
 import (
@@ -432,7 +436,7 @@ func (s *Shuffle) choose(most int64) (runs []Range) {
 // needs counts the IDs that runs of pieces need. For each ID and each piece that
 // needs it, it counts which earlier piece was the last to need it, if any did.
 type needs struct {
-	counts []int64 // by piece, and by the last one before it, from 0, which is none
+	counts []int64 // by piece, and by the last earlier one, from 1; 0: none
 }
 
 func newNeeds(pieces int) *needs {

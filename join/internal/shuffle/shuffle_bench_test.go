@@ -11,9 +11,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// BenchmarkShuffle is 20 million keys of the log and as many IDs, of which a
-// tenth match, in 64 MiB: the processor's
-// ns/entry in each step.
+// BenchmarkShuffle shuffles 20 million keys of the log and as many IDs, a tenth of
+// which match, in 64 MiB. It reports the processor time of each step in ns/entry.
 func BenchmarkShuffle(b *testing.B) {
 	const n, batch, threads = 20_000_000, 1 << 15, 2
 	for b.Loop() {

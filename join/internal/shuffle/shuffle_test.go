@@ -26,7 +26,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// keyKind makes keys of a number, other ones of other numbers.
+// keyKind makes keys from numbers; different numbers give different keys.
 type keyKind struct {
 	name  string
 	types []arrow.DataType
@@ -55,8 +55,8 @@ func keyKinds() []keyKind {
 	}
 }
 
-// batches makes records of keys and a column "row" that counts them, a NULL key
-// for a number below zero.
+// batches makes records of keys and a column "row" that counts them. A number below
+// zero gives a NULL key.
 func (k keyKind) record(t testing.TB, numbers []int, firstRow int) arrow.Record {
 	var fields []arrow.Field
 	for i, dt := range k.types {
@@ -91,7 +91,8 @@ func (k keyKind) encoder(t testing.TB) *key.Encoder {
 	return enc
 }
 
-// shuffleCase is a log, by unit, and IDs; both as numbers that keys are made of.
+// shuffleCase is a log, by row group, and IDs, both as numbers from which keys are
+// made.
 type shuffleCase struct {
 	kind  keyKind
 	rows  bool
@@ -164,7 +165,7 @@ func all(b *key.Batch) []uint32 {
 	return at
 }
 
-// start makes the shuffle of a case, up to the exchange.
+// start runs the shuffle of a case up to the exchange.
 func (c *shuffleCase) start(t testing.TB, memory int64) *Shuffle {
 	o := c.opts
 	o.Account = budget.New(memory)
@@ -192,7 +193,7 @@ func (c *shuffleCase) start(t testing.TB, memory int64) *Shuffle {
 
 var arrowMem = memory.DefaultAllocator
 
-// check compares what each range gets with what it needs.
+// check compares the IDs that each range gets with those it needs.
 func (c *shuffleCase) check(t testing.TB, s *Shuffle) (blocks int) {
 	ctx := context.Background()
 	inIDs, inLog := map[int]int{}, map[int]bool{}
@@ -262,7 +263,7 @@ func (c *shuffleCase) check(t testing.TB, s *Shuffle) (blocks int) {
 				t.Fatalf("row %d is matched: %v, want %v: %v", row, got, inLog[n], err)
 			}
 		}
-		for i := range 2 << s.rows.binBits { // rows behind the last one that was kept
+		for i := range 2 << s.rows.binBits { // rows after the last one that was kept
 			row := int64(len(c.ids) + i)
 			if got, err := m.Has(row); err != nil || got {
 				t.Fatalf("row %d, which was not kept, is matched: %v: %v", row, got, err)
@@ -287,7 +288,7 @@ func sideRows(t testing.TB, side *table.Side) (rows []int64) {
 	return rows
 }
 
-// sideKeys asks the side for all keys that there are.
+// sideKeys looks all existing keys up in the side.
 func (c *shuffleCase) sideKeys(t testing.TB, side *table.Side, wanted, seen map[int]bool) {
 	enc := c.kind.encoder(t)
 	var everything []int
@@ -317,7 +318,7 @@ func (c *shuffleCase) sideKeys(t testing.TB, side *table.Side, wanted, seen map[
 	}
 }
 
-// run is the whole of it.
+// run runs a whole case.
 func (c *shuffleCase) run(t testing.TB, memory int64) (s *Shuffle, blocks int) {
 	s = c.start(t, memory)
 	defer func() {
@@ -337,7 +338,7 @@ func (c *shuffleCase) run(t testing.TB, memory int64) (s *Shuffle, blocks int) {
 	return s, c.check(t, s)
 }
 
-// pick returns n numbers below span, some of them -1.
+// pick returns n numbers below span, including some -1.
 func pick(rng *rand.Rand, n, span int) []int {
 	all := make([]int, n)
 	for i := range all {
@@ -385,7 +386,7 @@ func TestShuffleOfNothing(t *testing.T) {
 	}
 }
 
-// heavy: 30 % of the log's rows, and of the IDs, have one key; and keys of a
+// Heavy keys: 30 % of the log's rows and of the IDs have one key; other keys follow a
 // Zipf distribution.
 func TestShuffleHeavyKeys(t *testing.T) {
 	for _, kind := range keyKinds()[:3] {
@@ -423,15 +424,15 @@ func TestShuffleHeavyKeys(t *testing.T) {
 	}
 }
 
-// Keys that no hash tells apart end all the same: the table takes some at a
-// time.
+// The exchange ends even if all keys have the same hash: the table takes some of them
+// at a time.
 func TestShuffleCollisions(t *testing.T) {
 	for _, kind := range keyKinds()[1:3] {
 		for _, rows := range []bool{false, true} {
-			for _, mask := range []uint64{0, 1} { // nothing divides them, or a bit at a time
+			for _, mask := range []uint64{0, 1} { // no hash bit divides them, or one
 				rng := rand.New(rand.NewPCG(7, 8))
 				c := shuffleCase{kind: kind, rows: rows, mask: &mask, opts: Options{Threads: 2}}
-				for range 60 { // so that sets are large
+				for range 60 { // to make the sets large
 					c.units = append(c.units, pick(rng, 500, 1000))
 				}
 				c.ids = pick(rng, 800, 1000)
@@ -441,7 +442,7 @@ func TestShuffleCollisions(t *testing.T) {
 	}
 }
 
-// More blocks of rows than there are buffers for are dealt in two steps.
+// If there are more bins of rows than buffers, rows are distributed in two steps.
 func TestShuffleManyBlocks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
 	c := shuffleCase{kind: keyKinds()[0], rows: true, opts: Options{Threads: 2}}
@@ -486,7 +487,7 @@ func TestShuffleMuchInLittle(t *testing.T) {
 	}
 }
 
-// What is on the account is what is held.
+// The account has what is really held.
 func TestShuffleAccount(t *testing.T) {
 	for _, kind := range keyKinds()[1:3] {
 		rng := rand.New(rand.NewPCG(15, 16))
@@ -545,7 +546,7 @@ func heapInUse() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// One unit that needs more IDs than fit gets them in blocks.
+// A row group that needs more IDs than fit gets them in portions.
 func TestShuffleBlocks(t *testing.T) {
 	for _, rows := range []bool{false, true} {
 		c := shuffleCase{kind: keyKinds()[0], rows: rows, opts: Options{Threads: 2}}
@@ -560,7 +561,7 @@ func TestShuffleBlocks(t *testing.T) {
 	}
 }
 
-// Faults: what was written is changed, the disk fails, somebody stops.
+// Faults: data on disk is changed, the disk fails, the context ends.
 func TestShuffleFaults(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	for _, rows := range []bool{false, true} {
@@ -604,8 +605,8 @@ func TestShuffleFaults(t *testing.T) {
 	}
 }
 
-// damage changes a byte of each stream in the file without a name that waits in
-// dir. Only Linux shows it.
+// damage changes a byte of each stream in the anonymous spill file in dir. Only Linux
+// shows such files.
 func damage(t *testing.T, dir string) (found bool) {
 	fds, err := filepath.Glob("/proc/self/fd/*")
 	if err != nil {
@@ -636,12 +637,12 @@ func damage(t *testing.T, dir string) (found bool) {
 			}
 			found = true
 		}
-		return found // among fds is one that was open for Glob, and is f now
+		return found // Glob's own descriptor may be among fds, and may now be f
 	}
 	return false
 }
 
-// Random cases, in as little memory as there may be. BLOOMJOIN_SHUFFLE says how many.
+// Random cases, in as little memory as possible. BLOOMJOIN_SHUFFLE sets their number.
 func TestShuffleRandom(t *testing.T) {
 	cases := 25
 	if n, err := strconv.Atoi(os.Getenv("BLOOMJOIN_SHUFFLE")); err == nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// BenchmarkCosts measures the constants of the cost model that belong to a key,
-// in nanoseconds of one thread: for keys that are few enough for the
-// second-level cache, and for many.
+// BenchmarkCosts measures the constants of the cost model that are per key, in
+// nanoseconds on one thread, for as many keys as fit in the second-level cache and for
+// more.
 func BenchmarkCosts(b *testing.B) {
 	for _, n := range []int{50_000, 16_000_000} {
 		for _, form := range []string{"integers", "strings"} {
@@ -29,7 +29,8 @@ func BenchmarkCosts(b *testing.B) {
 
 const costBatch = 1 << 14
 
-// generated calls fn with batches of about n random keys, the same for one seed.
+// generated calls fn with batches of about n random keys, which depend on the seed
+// alone.
 func generated(n int, ints bool, seed uint64, fn func(k *key.Batch)) {
 	rng := rand.New(rand.NewPCG(seed, 5))
 	var k key.Batch

@@ -2,7 +2,7 @@ package table
 
 import "syscall"
 
-// spentCPU returns the nanoseconds that the process has had of processors.
+// spentCPU returns the processor time of the process in nanoseconds.
 func spentCPU() float64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -2,5 +2,5 @@
 
 package table
 
-// raceEnabled tells of the race detector.
+// raceEnabled reports whether the race detector is on.
 const raceEnabled = false

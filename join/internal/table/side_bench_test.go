@@ -14,7 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// benchIDs returns n IDs in batches, in no order, as integers or strings.
+// benchIDs returns n IDs in batches, in random order, as integers or strings.
 func benchIDs(b *testing.B, n int, text bool) (recs []arrow.Record, batches []*key.Batch) {
 	r := rand.New(rand.NewPCG(1, uint64(n)))
 	var dt arrow.DataType = arrow.PrimitiveTypes.Int64
@@ -46,8 +46,8 @@ func benchIDs(b *testing.B, n int, text bool) (recs []arrow.Record, batches []*k
 	return recs, batches
 }
 
-// BenchmarkSide: IDs added in one goroutine, and looked up: all of them, and as
-// many that are none.
+// BenchmarkSide adds IDs in one goroutine and looks up all of them and as many keys
+// that are not IDs.
 func BenchmarkSide(b *testing.B) {
 	for _, n := range []int{100_000, 5_000_000} {
 		for _, text := range []bool{false, true} {

@@ -29,8 +29,8 @@ var sideKinds = map[string][]arrow.DataType{
 	"composite": {arrow.PrimitiveTypes.Int64, arrow.BinaryTypes.String},
 }
 
-// idBatch is a record of IDs: keys by column as text, "" for NULL but in
-// strings, and their number as payload.
+// idBatch is a record of IDs: keys by column as text ("" is NULL except in strings),
+// and their number as payload.
 type idBatch struct {
 	rec   arrow.Record
 	batch key.Batch
@@ -87,8 +87,7 @@ func newIDBatch(t testing.TB, mem memory.Allocator, types []arrow.DataType, rows
 
 func payload(n int) string { return strings.Repeat("p", n%11) + strconv.Itoa(n) }
 
-// someKey returns a key's columns, of so many different ones, with a chance of
-// NULL.
+// someKey returns the columns of one of the given number of keys, sometimes with NULL.
 func someKey(r *rand.Rand, types []arrow.DataType, different int, nulls float64) []string {
 	k := r.IntN(different)
 	if r.IntN(5) == 0 {
@@ -116,8 +115,8 @@ func someKey(r *rand.Rand, types []arrow.DataType, different int, nulls float64)
 	return row
 }
 
-// TestSideKeys: keys added from many goroutines, against a map; nothing of the
-// account is left in the end.
+// TestSideKeys adds keys from many goroutines and compares with a map. At the end
+// nothing is left on the account.
 func TestSideKeys(t *testing.T) {
 	for name, types := range sideKinds {
 		for _, different := range []int{1, 30_000} {
@@ -172,8 +171,8 @@ func TestSideKeys(t *testing.T) {
 	}
 }
 
-// findAll looks keys up that are there and that are not, marks some, from many
-// goroutines, and compares with how many rows have each.
+// findAll looks up keys that are in the side and keys that are not, from many
+// goroutines, marks some, and compares the number of rows of each.
 func findAll(t *testing.T, r *rand.Rand, s *Side, types []arrow.DataType, different int, want map[string]int64) {
 	t.Helper()
 	var mu sync.Mutex
@@ -235,7 +234,7 @@ func findAll(t *testing.T, r *rand.Rand, s *Side, types []arrow.DataType, differ
 	}
 }
 
-// TestSideSigns: -1 and 2^64-1 share their bits and are different keys.
+// TestSideSigns: -1 and 2^64-1 have the same bits but are different keys.
 func TestSideSigns(t *testing.T) {
 	s := New(Kind{Integers: true}, budget.New(0))
 	signed := newIDBatch(t, memory.DefaultAllocator, sideKinds["int64"], [][]string{{"-1"}, {"5"}, {"-7"}}, 0)
@@ -254,8 +253,8 @@ func TestSideSigns(t *testing.T) {
 	}
 }
 
-// TestSideRows: rows of each key in the IDs' order, and their columns, against a
-// map; whatever the threads and the sizes of the records.
+// TestSideRows compares the rows of each key, which are in the IDs' order, and their
+// columns with a map, for any number of threads and sizes of records.
 func TestSideRows(t *testing.T) {
 	for name, types := range sideKinds {
 		for different, threads := range map[int]int{50: 1, 40_000: 4} {
@@ -385,7 +384,7 @@ func checkSideRows(t *testing.T, r *rand.Rand, s *Side, mem memory.Allocator, ty
 	}
 }
 
-// comparePayload compares the columns of rows with what was added.
+// comparePayload compares the columns of rows with those that were added.
 func comparePayload(t *testing.T, s *Side, c int, numbers, rows []int) {
 	t.Helper()
 	places := s.Locate(nil, rows)
@@ -414,8 +413,8 @@ func comparePayload(t *testing.T, s *Side, c int, numbers, rows []int) {
 	}
 }
 
-// TestSideBudget: the account is never over what it allows, and the refusal
-// says so; until then all is as without a bound.
+// TestSideBudget: the account never exceeds its bound; at the bound there is an error,
+// and before it everything is as without one.
 func TestSideBudget(t *testing.T) {
 	for name, types := range sideKinds {
 		for _, columns := range []bool{false, true} {
@@ -460,8 +459,7 @@ func TestSideBudget(t *testing.T) {
 	}
 }
 
-// TestSideMemory: what is on the account is what the heap holds, within a
-// tenth.
+// TestSideMemory: the account differs from the live heap by less than a tenth.
 func TestSideMemory(t *testing.T) {
 	if raceEnabled {
 		t.Skip("memory by the allocator's figures, which the race detector makes ten times as slow")
@@ -477,7 +475,7 @@ func TestSideMemory(t *testing.T) {
 				if err := s.Seal(); err != nil {
 					t.Fatal(err)
 				}
-				s.fillers.Get() // what fills is not held
+				s.fillers.Get() // fillers are not on the account
 				got, want := acc.InUse(), heap()-before
 				if diff := math.Abs(float64(got - want)); diff > 0.1*float64(want) {
 					t.Errorf("%s, columns %v, %d of each: %d bytes on the account, %d held", name, columns, repeat, got, want)
@@ -489,7 +487,7 @@ func TestSideMemory(t *testing.T) {
 	}
 }
 
-// fillSide adds n IDs, so many of each key, with short strings.
+// fillSide adds n IDs with short strings, the given number for each key.
 func fillSide(t testing.TB, s *Side, types []arrow.DataType, n, repeat int) {
 	for lo := 0; lo < n; lo += 50_000 {
 		var rows [][]string
@@ -522,8 +520,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestSlicedRows: of a record that is a part of a larger one, no more is held
-// than its rows.
+// TestSlicedRows: of a slice of a larger record, only its rows are held.
 func TestSlicedRows(t *testing.T) {
 	var rows [][]string
 	for i := range 40_000 {
@@ -563,8 +560,8 @@ func TestSlicedRows(t *testing.T) {
 	comparePayload(t, s, 1, numbers, picked)
 }
 
-// TestMix: patterns of keys that are common take no more probes than random
-// ones, whatever the table's secret.
+// TestMix: common patterns of keys take no more probes than random keys, whatever the
+// table's secret.
 func TestMix(t *testing.T) {
 	const n = 1 << 15
 	patterns := map[string]func(i uint64) uint64{
@@ -594,15 +591,16 @@ func TestMix(t *testing.T) {
 			}
 			worst = math.Max(worst, probes/n)
 		}
-		// Knuth, volume 3, 6.4: (1/(1-0.7)-1)/2 = 1.17 slots behind the first, on average.
+		// Knuth, volume 3, 6.4: (1/(1-0.7)-1)/2 = 1.17 slots after the first, on
+		// average.
 		if worst > 1.5 {
 			t.Errorf("%s: %.2f slots behind the first, on average, by the worst of 100 secrets", name, worst)
 		}
 	}
 }
 
-// TestEqualHashes: keys that chance or a foe has given places in one range fill
-// it: the table grows until they fit, or says that it may not.
+// TestEqualHashes: if chance or an attacker places many keys in one range, the table
+// grows until they fit, or reports that it may not grow.
 func TestEqualHashes(t *testing.T) {
 	for _, most := range []int64{0, 8 << 20} {
 		acc := budget.New(most)

@@ -2,11 +2,11 @@ package table
 
 import (
 	"bytes"
-	"github.com/bloomjoin/bloomjoin/bloom"
 	"math/bits"
 	"sync"
 	"sync/atomic"
 
+	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/hugepage"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/key"
