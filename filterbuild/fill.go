@@ -2,6 +2,7 @@ package filterbuild
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"sync"
@@ -55,8 +56,12 @@ type Builder struct {
 
 	mu      sync.Mutex
 	workers []*Worker
+	done    bool // Finish or Close was called
 	spill   *spill.File
 }
+
+// errDone is the error of what is asked of a Builder that has ended.
+var errDone = errors.New("the filter's builder is finished or closed (use a new one)")
 
 // NewBuilder returns a builder for up to Workers goroutines. It may read a
 // sample of the IDs. The error wraps fault.ErrMemory if the budget is too small
@@ -146,7 +151,19 @@ func (b *Builder) share(size uint64) {
 func (b *Builder) Workers() int { return b.threads }
 
 // Close releases what the builder holds on disk. Call it in any case.
-func (b *Builder) Close() error { return b.spill.Close() }
+func (b *Builder) Close() error {
+	b.end()
+	return b.spill.Close()
+}
+
+// end reports whether the builder was open until now, and marks it as ended.
+func (b *Builder) end() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	open := !b.done
+	b.done = true
+	return open
+}
 
 // pool is the filter that all workers fill by ranges, once one of them has bits
 // to set.
@@ -189,6 +206,16 @@ type Worker struct {
 
 // Worker returns a new worker. It may be called concurrently.
 func (b *Builder) Worker() (*Worker, error) {
+	b.mu.Lock()
+	done := b.done
+	b.mu.Unlock()
+	if done {
+		return nil, errDone
+	}
+	return b.newWorker()
+}
+
+func (b *Builder) newWorker() (*Worker, error) {
 	w := &Worker{b: b}
 	if b.plan.unsized {
 		w.backlog = newBacklog(b)
@@ -225,24 +252,37 @@ func (w *Worker) AddBatch(batch *key.Batch) error {
 	if len(batch.Rows) == 0 { // a column without a type may not have the filter's class
 		return nil
 	}
-	if w.part != nil {
+	switch {
+	case w.part != nil:
 		return w.part.add(batch)
+	case w.backlog != nil:
+		return w.backlog.add(batch)
 	}
-	return w.backlog.add(batch)
+	return errDone
 }
 
 // Finish merges what the workers hold and seals the result or, with a shard,
-// returns it as a partial filter. The workers must not be used afterwards.
+// returns it as a partial filter. It must be called once, and neither the workers
+// nor a new one can be used afterwards.
 func (b *Builder) Finish(ctx context.Context) (*codec.Filter, Report, error) {
 	var rep Report
+	if !b.end() {
+		return nil, rep, errDone
+	}
 	if err := stopped.Err(ctx); err != nil {
 		return nil, rep, err
 	}
 	if len(b.workers) == 0 {
-		if _, err := b.Worker(); err != nil { // a shard without input
+		if _, err := b.newWorker(); err != nil { // a shard without input
 			return nil, rep, err
 		}
 	}
+	used := b.workers
+	defer func() {
+		for _, w := range used {
+			w.part, w.backlog = nil, nil
+		}
+	}()
 	for _, w := range b.workers {
 		rep.Rows += w.rows
 		rep.KeysNull += w.null

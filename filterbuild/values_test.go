@@ -2,6 +2,7 @@ package filterbuild
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -322,5 +323,84 @@ func TestCombineInMemory(t *testing.T) {
 	}
 	if _, err := Combine(t.Context(), Union, filters[0]); err == nil {
 		t.Error("a union of one filter")
+	}
+}
+
+// A builder that is finished or closed answers with an error, and what its workers
+// are given changes nothing.
+func TestBuilderEnds(t *testing.T) {
+	ctx := t.Context()
+	for _, capacity := range []uint64{0, 100} {
+		for _, close := range []bool{false, true} {
+			b, err := NewBuilder(Options{Key: "id::int64", Capacity: capacity})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var workers []*Worker
+			for range 2 {
+				w, err := b.Worker()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := w.Add(key.Int64s([]int64{1, 2, 3})); err != nil {
+					t.Fatal(err)
+				}
+				workers = append(workers, w)
+			}
+			if close {
+				if err := b.Close(); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				f, _, err := b.Finish(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, w := range workers {
+					if err := w.Add(key.Int64s([]int64{9})); !errors.Is(err, errDone) {
+						t.Errorf("capacity %d: Add after Finish: want errDone, got %v", capacity, err)
+					}
+				}
+				if f.Keys != 6 {
+					t.Errorf("capacity %d: want 6 keys, got %d", capacity, f.Keys)
+				}
+			}
+			if _, _, err := b.Finish(ctx); !errors.Is(err, errDone) {
+				t.Errorf("capacity %d, close %v: Finish: want errDone, got %v", capacity, close, err)
+			}
+			if _, err := b.Worker(); !errors.Is(err, errDone) {
+				t.Errorf("capacity %d, close %v: Worker: want errDone, got %v", capacity, close, err)
+			}
+			if err := b.Close(); err != nil {
+				t.Errorf("capacity %d, close %v: Close: %v", capacity, close, err)
+			}
+		}
+	}
+}
+
+// Finish with a context that has ended is an error, however few keys there are.
+func TestFinishEnded(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, capacity := range []uint64{0, 100} {
+		for range 50 { // a select between two ready channels takes either
+			b, err := NewBuilder(Options{Key: "id::int64", Capacity: capacity})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, err := b.Worker()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Add(key.Int64s([]int64{1})); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := b.Finish(ctx); !errors.Is(err, context.Canceled) {
+				t.Fatalf("capacity %d: want an error that wraps context.Canceled, got %v", capacity, err)
+			}
+			if err := b.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }

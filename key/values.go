@@ -56,8 +56,13 @@ func text[T string | []byte](v []T) Values {
 }
 
 // Array returns keys from an array of any supported key type. A NULL is not a key.
-// The array is not retained.
-func Array(a arrow.Array) Values { return one(values{typ: a.DataType(), array: a, n: a.Len()}) }
+// The array is not retained. Using the keys of a nil array is an error.
+func Array(a arrow.Array) Values {
+	if a == nil {
+		return one(values{})
+	}
+	return one(values{typ: a.DataType(), array: a, n: a.Len()})
+}
 
 // Columns returns composite keys whose columns are those of the given values, in
 // order. All must have the same number of rows.
@@ -131,6 +136,9 @@ func (e *ValueEncoder) check(v Values) ([]steps, error) {
 	out := make([]steps, len(want))
 	for i := range v.columns {
 		c := &v.columns[i]
+		if c.typ == nil {
+			return nil, fault.Mismatch(fault.At{}, fmt.Sprintf("key column %d", i+1), "an array", "nil")
+		}
 		if c.n != v.Len() {
 			return nil, fault.Mismatch(fault.At{}, fmt.Sprintf("rows of key column %d", i+1), fmt.Sprint(v.Len()), fmt.Sprint(c.n))
 		}

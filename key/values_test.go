@@ -194,6 +194,7 @@ func TestValuesRefused(t *testing.T) {
 		{"text", integer, key.Strings(nil), fault.ErrMismatch, []string{"key class", "want integer, got text or binary"}},
 		{"integers", []key.Class{key.Bytes}, key.Uint64s([]uint64{1}), fault.ErrMismatch, []string{"want text or binary, got integer"}},
 		{"text for a UUID", []key.Class{key.Fixed(16)}, key.Strings([]string{"x"}), fault.ErrMismatch, []string{"want fixed[16], got text or binary"}},
+		{"no array", integer, key.Array(nil), fault.ErrMismatch, []string{"key column 1", "want an array, got nil"}},
 		{"a list", integer, key.Array(list), fault.ErrUnsupported, []string{"unsupported"}},
 	} {
 		err = key.NewValueEncoder(key.Options{Classes: c.classes}).Encode(c.values, func(int, *key.Batch) error { return nil })
