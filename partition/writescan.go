@@ -46,6 +46,7 @@ func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs 
 type scanWriter struct {
 	scanner *Scanner // determines columns and schema
 	parts   []Part
+	at      int // the part of the piece scanned last; pieces ascend over all scans
 	rows    *rowWriter
 	end     func() error // releases what the writers share
 }
@@ -122,24 +123,27 @@ func (w *scanWriter) scan(ctx context.Context, s *Scanner, pieces []Piece) error
 // that it belongs to.
 func (w *scanWriter) narrowed(pieces []Piece) (parts []Part, of []int, err error) {
 	for _, p := range pieces {
-		i := slices.IndexFunc(w.parts, func(q Part) bool { return q.Piece.contains(p) })
-		if i < 0 {
-			return nil, nil, fmt.Errorf("%s: row groups %d to %d belong to no piece of the output", p.File.Name, p.Lo+1, p.Hi)
+		for w.at < len(w.parts) && !w.parts[w.at].Piece.contains(p) {
+			w.at++
 		}
-		part := w.parts[i]
+		if w.at == len(w.parts) {
+			return nil, nil, fmt.Errorf("%s: row groups %d to %d belong to no piece of the output, or come out of order", p.File.Name, p.Lo+1, p.Hi)
+		}
+		part := w.parts[w.at]
 		part.Piece = p
 		if part.pages != nil {
 			own := *part.pages
 			own.piece = p
 			part.pages = &own
 		}
-		parts, of = append(parts, part), append(of, i)
+		parts, of = append(parts, part), append(of, w.at)
 	}
 	return parts, of, nil
 }
 
 // close makes the output visible and returns what was written.
 func (w *scanWriter) close() (Written, error) {
+	w.parts = nil // what the parts hold is not needed to publish the files
 	written, err := w.rows.finish()
 	return written, errors.Join(err, w.shut())
 }
