@@ -110,8 +110,8 @@ func (j *Join) Write(ctx context.Context, out partition.Output, end func() error
 	if j.scanner, err = r.scanner(round{}); err != nil { // which says what is kept
 		return partition.Written{}, err
 	}
-	return out.WriteScan(ctx, j.scanner, t.pieces, t.logs, func(scan func(*partition.Scanner, []partition.Piece) error) error {
-		if err := r.eachScan(ctx, func(s *partition.Scanner, part round) error { return scan(s, part.pieces) }); err != nil {
+	return out.WriteScan(ctx, j.scanner, t.pieces, t.logs, func(w *partition.ScanWriter) error {
+		if err := r.eachScan(ctx, func(s *partition.Scanner, part round) error { return w.Scan(ctx, s, part.pieces) }); err != nil {
 			return err
 		}
 		return j.conclude(ctx, r, end)

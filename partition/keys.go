@@ -23,6 +23,10 @@ type Keys struct {
 	// Times holds the number of rows that have each key, by position in
 	// Batch.Rows. Nil means one row each.
 	Times []uint32
+	// Entries is set by a [Match].Check for a scan with [Pairs]: a number for each
+	// member that it returns, such as that of an entry of a hash table. It stays valid
+	// as long as the members do.
+	Entries []uint32
 	// Run and Share describe the run that the keys belong to, if [KeyOptions] asks
 	// for runs: its number, counted from 0 in input order, and the share of all
 	// rows that it represents. The shares of all runs add up to 1.

@@ -43,6 +43,9 @@ type ScanOptions struct {
 	// Work, if not nil, transforms surviving records on the goroutine that read
 	// them, before [Scanner.Scan] yields them. It is called once by each worker.
 	Work func() (Work, error)
+	// Pairs, if not nil, joins rows with those of a table. Only [Output.WriteScan]
+	// does it, and only from Parquet to Parquet.
+	Pairs *Pairs
 	// Progress, if not nil, receives the number of rows of each batch, concurrently
 	// from several goroutines.
 	Progress func(rows int64)

@@ -15,45 +15,41 @@ import (
 // shard has none of them.
 //
 // If scans is not nil, the rows come from several scans instead: WriteScan calls
-// scans once, which calls scan with each scanner and its pieces, in ascending order.
-// Each of these is one of pieces or a part of one, and the scanners keep the same
-// columns as s. Nothing of a single file is visible before scans returns nil; its
-// error is WriteScan's.
-func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File, scans func(scan func(*Scanner, []Piece) error) error) (Written, error) {
+// scans once, which calls [ScanWriter.Scan] with each scanner and its pieces, in
+// ascending order. Each of these is one of pieces or a part of one, and the scanners
+// keep the same columns as s. Nothing of a single file is visible before scans
+// returns nil; its error is WriteScan's.
+func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File, scans func(*ScanWriter) error) (Written, error) {
 	w, err := o.openScan(ctx, s, pieces, logs)
 	if err != nil {
 		return Written{}, err
 	}
 	defer w.abort()
-	var failed error // of a scan, whatever scans returns
-	scan := func(s *Scanner, pieces []Piece) error {
-		failed = cmp.Or(failed, w.scan(ctx, s, pieces))
-		return failed
-	}
 	if scans == nil {
-		err = scan(s, pieces)
+		err = w.Scan(ctx, s, pieces)
 	} else {
-		err = scans(scan)
+		err = scans(w)
 	}
-	if err = cmp.Or(err, failed); err != nil {
+	if err = cmp.Or(err, w.failed); err != nil {
 		return Written{}, err
 	}
 	return w.close()
 }
 
-// scanWriter is an output that is open for scans. It must not be used concurrently,
-// and must be ended with close or abort.
-type scanWriter struct {
+// ScanWriter is an output that is open for scans; see [Output.WriteScan]. It must not
+// be used concurrently.
+type ScanWriter struct {
 	scanner *Scanner // determines columns and schema
 	parts   []Part
 	at      int // the part of the piece scanned last; pieces ascend over all scans
 	rows    *rowWriter
 	end     func() error // releases what the writers share
+	failed  error        // the first error of a method, whatever its caller does with it
 }
 
 // openScan opens the output for the rows of the pieces. ctx bounds the whole life of
-// the scanWriter.
-func (o Output) openScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (*scanWriter, error) {
+// the ScanWriter, which must be ended with close or abort.
+func (o Output) openScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (*ScanWriter, error) {
 	if s.opts.Columns != nil && len(s.opts.Columns) == 0 {
 		return nil, errors.New("no column is named for the output (name some, or leave Columns nil for all)")
 	}
@@ -70,7 +66,7 @@ func (o Output) openScan(ctx context.Context, s *Scanner, pieces []Piece, logs [
 }
 
 // beginScan is openScan for an output on which begin was called.
-func (o Output) beginScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (*scanWriter, error) {
+func (o Output) beginScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (*ScanWriter, error) {
 	all, err := o.unified(ctx, &s.opts, logs)
 	if err != nil {
 		return nil, err
@@ -78,7 +74,7 @@ func (o Output) beginScan(ctx context.Context, s *Scanner, pieces []Piece, logs 
 	if len(pieces) == 0 && !o.IsDir(ctx) {
 		pieces = []Piece{{File: logs[0]}} // for its schema, without rows
 	}
-	w := &scanWriter{scanner: s}
+	w := &ScanWriter{scanner: s}
 	if w.parts, err = s.parts(pieces, all == nil); err != nil {
 		return nil, err
 	}
@@ -94,11 +90,18 @@ func (o Output) beginScan(ctx context.Context, s *Scanner, pieces []Piece, logs 
 	return w, err
 }
 
-// scan writes the rows of the pieces that pass the scanner, after those that were
-// written before. Each piece must be one of those of openScan or a part of one;
+// Scan writes the rows of the pieces that pass the scanner, after those that were
+// written before. Each piece must be one of those of WriteScan or a part of one;
 // they must come in ascending order, and the scanner must keep the same columns.
-// After an error the scanWriter must be aborted.
-func (w *scanWriter) scan(ctx context.Context, s *Scanner, pieces []Piece) error {
+// After an error nothing more can be written.
+func (w *ScanWriter) Scan(ctx context.Context, s *Scanner, pieces []Piece) error {
+	if w.failed == nil {
+		w.failed = w.scan(ctx, s, pieces)
+	}
+	return w.failed
+}
+
+func (w *ScanWriter) scan(ctx context.Context, s *Scanner, pieces []Piece) error {
 	if !slices.Equal(s.opts.Columns, w.scanner.opts.Columns) || s.opts.IgnoreCase != w.scanner.opts.IgnoreCase {
 		return errors.New("a scan that keeps other columns than the output was opened for (give all scanners the same Columns)")
 	}
@@ -119,9 +122,14 @@ func (w *scanWriter) scan(ctx context.Context, s *Scanner, pieces []Piece) error
 	return nil
 }
 
+// Rest writes rows of a table without a log row, after all rows of the log: NULLs in
+// the log's columns, unless [PairColumn] says otherwise. The rows must have the columns
+// of the scanner's Pairs, whose KeepTable must be set.
+func (w *ScanWriter) Rest(ctx context.Context, t *Table, rows []uint32) error { panic("unwritten") }
+
 // narrowed returns a part of the output for each piece, and the index of the part
 // that it belongs to.
-func (w *scanWriter) narrowed(pieces []Piece) (parts []Part, of []int, err error) {
+func (w *ScanWriter) narrowed(pieces []Piece) (parts []Part, of []int, err error) {
 	for _, p := range pieces {
 		for w.at < len(w.parts) && !w.parts[w.at].Piece.contains(p) {
 			w.at++
@@ -142,19 +150,19 @@ func (w *scanWriter) narrowed(pieces []Piece) (parts []Part, of []int, err error
 }
 
 // close makes the output visible and returns what was written.
-func (w *scanWriter) close() (Written, error) {
+func (w *ScanWriter) close() (Written, error) {
 	w.parts = nil // what the parts hold is not needed to publish the files
 	written, err := w.rows.finish()
 	return written, errors.Join(err, w.shut())
 }
 
 // abort discards what was written. After close it does nothing.
-func (w *scanWriter) abort() {
+func (w *ScanWriter) abort() {
 	w.rows.stop()
 	_ = w.shut() // its rows are not needed
 }
 
-func (w *scanWriter) shut() error {
+func (w *ScanWriter) shut() error {
 	end := w.end
 	w.end = func() error { return nil }
 	return end()

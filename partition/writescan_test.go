@@ -24,7 +24,8 @@ func scanInParts(t *testing.T, rng *rand.Rand, threads int, out Output, matchOf 
 		return s
 	}
 	out.Result = ResultExact
-	written, err := out.WriteScan(ctx, scanner(matchOf(pieces[0])), pieces, files, func(scan func(*Scanner, []Piece) error) error {
+	written, err := out.WriteScan(ctx, scanner(matchOf(pieces[0])), pieces, files, func(w *ScanWriter) error {
+		scan := func(s *Scanner, pieces []Piece) error { return w.Scan(ctx, s, pieces) }
 		for _, p := range pieces {
 			for g := p.Lo; g < p.Hi; {
 				one := Piece{File: p.File, Lo: g, Hi: g + 1 + rng.IntN(p.Hi-g)}
@@ -124,7 +125,8 @@ func TestScanOutside(t *testing.T) {
 		for _, how := range []string{"outside", "columns", "aborted", "canceled", "ignored"} {
 			ctx, cancel := context.WithCancel(t.Context())
 			opened := false
-			_, err := Output{Name: dir + "/" + name, Result: ResultExact}.WriteScan(ctx, scanner(), pieces, files, func(scan func(*Scanner, []Piece) error) error {
+			_, err := Output{Name: dir + "/" + name, Result: ResultExact}.WriteScan(ctx, scanner(), pieces, files, func(w *ScanWriter) error {
+		scan := func(s *Scanner, pieces []Piece) error { return w.Scan(ctx, s, pieces) }
 				opened = true
 				p := pieces[0]
 				switch how {
