@@ -126,7 +126,7 @@ func TestScanOutside(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			opened := false
 			_, err := Output{Name: dir + "/" + name, Result: ResultExact}.WriteScan(ctx, scanner(), pieces, files, func(w *ScanWriter) error {
-		scan := func(s *Scanner, pieces []Piece) error { return w.Scan(ctx, s, pieces) }
+				scan := func(s *Scanner, pieces []Piece) error { return w.Scan(ctx, s, pieces) }
 				opened = true
 				p := pieces[0]
 				switch how {
