@@ -212,7 +212,11 @@ func (a *pairPlan) keepMetadata() error {
 			list[i].Field = a.arrow.Field(i)
 		}
 	}
-	encoded, err := arrowparquet.StoreFields(list, keptMetadata(a.f.parquet().StoredMetadata(), names))
+	md := own // which is what Arrow readers show without a stored schema
+	if stored != "" {
+		md = a.f.parquet().StoredMetadata()
+	}
+	encoded, err := arrowparquet.StoreFields(list, keptMetadata(md, names))
 	a.kept = append(a.kept, parquet.KeyValue{Key: arrowparquet.SchemaKey, Value: encoded})
 	return err
 }
