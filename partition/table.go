@@ -2,6 +2,7 @@ package partition
 
 import (
 	"context"
+	"errors"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -15,7 +16,7 @@ type TableColumns struct{}
 // NewTableColumns returns the named top-level columns of the files, nil: all. The
 // files must agree in them, except that values may be optional in some.
 func NewTableColumns(files []*File, names []string, ignoreCase bool) (*TableColumns, error) {
-	panic("unwritten")
+	return nil, errors.New("unwritten")
 }
 
 // Schema returns the columns as Arrow records would have them.
@@ -45,6 +46,9 @@ type RowBatch struct {
 	Piece Piece      // the row group; without a File if the batch was parsed
 	Keys  *key.Batch // of the rows; Keys.Rows number rows of the batch, Keys.Len counts them
 }
+
+// Bytes returns the approximate memory of the batch.
+func (b *RowBatch) Bytes() int64 { panic("unwritten") }
 
 // AppendTo appends rows of the batch, all if rows is nil, with their keys to dst, in
 // a form that [TableColumns.Parse] reads.
