@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
 // planPages sets the pageSource of the parts whose rows can be copied as pages. For
@@ -52,6 +51,10 @@ func (o Output) newPageSource(s *Scanner, piece Piece, all *unified) (*pageSourc
 	if err != nil {
 		return nil, err
 	}
+	var columns map[string]bool // if they are not exactly the file's
+	if reshaped {
+		columns = topLevel(proj.Schema)
+	}
 	src.leaves = proj.Leaves
 	src.measure()
 	compression, err := o.compression(piece.File)
@@ -59,31 +62,9 @@ func (o Output) newPageSource(s *Scanner, piece Piece, all *unified) (*pageSourc
 		return nil, err
 	}
 	src.layout, err = parquet.NewWriter(src.sink, proj.Schema, proj.Orders, parquet.WriterOptions{
-		Compression: compression.ofPages(), KeyValue: o.keyValues(f, reshaped), Pool: o.pool,
+		Compression: compression.ofPages(), KeyValue: o.keyValues(keptMetadata(f.Metadata.KeyValueMetadata, columns)), Pool: o.pool,
 	})
 	return src, err
-}
-
-// keyValues returns the metadata of an output whose columns are those of f or, if
-// reshaped, others.
-func (o Output) keyValues(f *parquet.File, reshaped bool) []parquet.KeyValue {
-	drop := []string{MetaResult, MetaFilter, metaRun} // if the input is itself an output
-	if reshaped {
-		drop = append(drop, take.Describing...)
-	}
-	var kv []parquet.KeyValue
-	for _, e := range f.Metadata.KeyValueMetadata {
-		if !slices.Contains(drop, e.Key) {
-			kv = append(kv, e)
-		}
-	}
-	md := o.metadata()
-	for _, k := range []string{MetaResult, MetaFilter, metaRun} {
-		if v, ok := md[k]; ok {
-			kv = append(kv, parquet.KeyValue{Key: k, Value: v})
-		}
-	}
-	return kv
 }
 
 // pageWriter writes row groups of pages.
