@@ -87,26 +87,29 @@ func (t *task) pairs(r round) *partition.Pairs {
 		p.Of = ids.leaves
 	}
 	side := r.side
-	switch {
-	case side == nil && ids.rows:
-		p.Table = ids.leaves.NewTable(nil)
-	case side == nil:
-	case ids.rows:
-		p.Table = side.Rows().(*leafRows).table
-		p.Rows = func(dst []uint32, entry uint32) []uint32 {
-			for row := side.First(entry); row != table.None; row = side.Next(entry, row) {
-				dst = append(dst, row)
-			}
-			return dst
+	if side == nil {
+		if ids.rows {
+			p.Table = ids.leaves.NewTable(nil)
 		}
-		p.Times = func(entry uint32) (n int64) {
-			for row := side.First(entry); row != table.None; row = side.Next(entry, row) {
-				n++
-			}
-			return n
-		}
-	default:
+		return p
+	}
+	p.Unique = side.Unique()
+	if !ids.rows {
 		p.Times = side.Times
+		return p
+	}
+	p.Table = side.Rows().(*leafRows).table
+	p.Rows = func(dst []uint32, entry uint32) []uint32 {
+		for row := side.First(entry); row != table.None; row = side.Next(entry, row) {
+			dst = append(dst, row)
+		}
+		return dst
+	}
+	p.Times = func(entry uint32) (n int64) {
+		for row := side.First(entry); row != table.None; row = side.Next(entry, row) {
+			n++
+		}
+		return n
 	}
 	return p
 }

@@ -218,6 +218,14 @@ func (s *Side) Next(entry, row uint32) uint32 {
 	return t.next(e, row)
 }
 
+// Unique reports whether no two IDs of the sealed side have one key.
+func (s *Side) Unique() bool {
+	if s.rows != nil {
+		return !s.links.open
+	}
+	return s.keys.aside == nil && (s.below == nil || s.below.aside == nil)
+}
+
 // Times returns how many IDs have an entry's key. The side must not have rows.
 func (s *Side) Times(entry uint32) int64 {
 	t, e := s.entry(entry)
