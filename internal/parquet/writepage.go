@@ -226,6 +226,16 @@ func (e *EncodedChunk) Rows() int64 { return e.rows }
 // Bytes returns the size of the chunk in the file, in bytes.
 func (e *EncodedChunk) Bytes() int64 { return e.dict.n + e.pages.n }
 
+// Pages returns the number of data pages.
+func (e *EncodedChunk) Pages() (n int64) {
+	for _, k := range e.kinds {
+		if k.PageType != format.DictionaryPage {
+			n += int64(k.Count)
+		}
+	}
+	return n
+}
+
 // Size returns the chunk's memory in bytes.
 func (e *EncodedChunk) Size() int64 { return e.dict.held + e.pages.held }
 
