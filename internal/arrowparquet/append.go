@@ -28,9 +28,9 @@ type appender struct {
 	maxBytes int64
 
 	chunks []*parquet.ChunkWriter // of the pending row group; nil before its first row
-	rows   int64 // rows in chunks
-	bytes  int64 // bytes in chunks, as counted by rowSizes
-	err    error // first error; sticky
+	rows   int64                  // rows in chunks
+	bytes  int64                  // bytes in chunks, as counted by rowSizes
+	err    error                  // first error; sticky
 }
 
 // newAppender returns an appender to w, which must have the shredder's schema. Of opts

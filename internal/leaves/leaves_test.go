@@ -74,6 +74,9 @@ func (w *table) fill(t testing.TB, rng *rand.Rand, s *leaves.Store) (stored []in
 				stored = append(stored, r)
 			}
 		}
+		if rng.IntN(2) == 0 {
+			block, rows = reread(t, w.of, block, rows), nil
+		}
 		if err := s.Append(block, rows); err != nil {
 			t.Fatal(err)
 		}
@@ -83,6 +86,21 @@ func (w *table) fill(t testing.TB, rng *rand.Rand, s *leaves.Store) (stored []in
 		t.Fatalf("%d rows, want %d", s.Len(), len(stored))
 	}
 	return stored
+}
+
+// reread returns rows of a block as they are after they were stored.
+func reread(t testing.TB, of []parquet.Leaf, b *leaves.Block, rows []uint32) *leaves.Block {
+	t.Helper()
+	head := []byte("head")
+	stored := b.Append(head, rows)
+	if string(stored[:4]) != "head" {
+		t.Fatal("Append has changed the bytes before")
+	}
+	again, err := leaves.Parse(of, stored[4:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return again
 }
 
 // checkPages compares the store's pages of random rows with the table's.

@@ -56,3 +56,21 @@ func sameTree(a, b *field) bool {
 	}
 	return true
 }
+
+// PlainSize returns the bytes of the page's values in PLAIN form. width is
+// [Leaf.Width].
+func (p *Page) PlainSize(dict *Dictionary, width int) (bytes int64) {
+	switch {
+	case !p.Coded:
+		return int64(len(p.Plain))
+	case width > 0:
+		return int64(width) * int64(p.NonNull)
+	}
+	for _, i := range p.Indices[:p.NonNull] {
+		bytes += lengthSize + dict.size(i)
+	}
+	return bytes
+}
+
+// lengthSize is the size of the length before a PLAIN byte array.
+const lengthSize = 4
