@@ -37,3 +37,7 @@ type PairColumn struct {
 	Table int    // position among the columns of the Table; -1: none. With a Log column too: what a row without a log row has there
 	Name  string // in the output; of a log column, its own
 }
+
+// PairsFit returns why a scan of the log files with the Pairs cannot be written as
+// pages; "" if it can.
+func PairsFit(p *Pairs, logs []*File) (why string) { return "unwritten" }

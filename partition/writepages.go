@@ -75,7 +75,7 @@ func (o Output) newPageSource(s *Scanner, piece Piece, all *unified) (*pageSourc
 
 // newPairSource is newPageSource for a scan with Pairs.
 func (o Output) newPairSource(s *Scanner, piece Piece) (*pageSource, error) {
-	l, err := newPairLayout(piece.File, s.opts.Pairs, &s.opts)
+	l, err := newPairLayout(piece.File, s.opts.Pairs)
 	if err != nil {
 		return nil, err
 	}
