@@ -9,7 +9,6 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
 // planPages sets the pageSource of the parts whose rows can be copied as pages. For
@@ -69,8 +68,12 @@ func (o Output) newPageSource(s *Scanner, piece Piece, all *unified) (*pageSourc
 	if err != nil {
 		return nil, err
 	}
+	var columns map[string]bool // if they are not exactly the file's
+	if reshaped {
+		columns = topLevel(proj.Schema)
+	}
 	src.leaves = proj.Leaves
-	return src, o.openLayout(src, proj.Schema, proj.Orders, o.keyValues(f, reshaped))
+	return src, o.openLayout(src, proj.Schema, proj.Orders, o.keyValues(keptMetadata(f.Metadata.KeyValueMetadata, columns)))
 }
 
 // newPairSource is newPageSource for a scan with Pairs.
@@ -97,28 +100,6 @@ func (o Output) openLayout(src *pageSource, schema []parquet.SchemaElement, orde
 		Compression: compression.ofPages(), KeyValue: kv, Pool: o.pool,
 	})
 	return err
-}
-
-// keyValues returns the metadata of an output whose columns are those of f or, if
-// reshaped, others.
-func (o Output) keyValues(f *parquet.File, reshaped bool) []parquet.KeyValue {
-	drop := []string{MetaResult, MetaFilter, metaRun} // if the input is itself an output
-	if reshaped {
-		drop = append(drop, take.Describing...)
-	}
-	var kv []parquet.KeyValue
-	for _, e := range f.Metadata.KeyValueMetadata {
-		if !slices.Contains(drop, e.Key) {
-			kv = append(kv, e)
-		}
-	}
-	md := o.metadata()
-	for _, k := range []string{MetaResult, MetaFilter, metaRun} {
-		if v, ok := md[k]; ok {
-			kv = append(kv, parquet.KeyValue{Key: k, Value: v})
-		}
-	}
-	return kv
 }
 
 // pageWriter writes row groups of pages.

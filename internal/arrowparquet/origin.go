@@ -15,7 +15,8 @@ import (
 // because available decoders allocate whatever its lengths claim. A schema that is
 // malformed or does not fit the Parquet schema is ignored.
 
-const originKey = "ARROW:schema"
+// SchemaKey is the key of the stored Arrow schema in a Parquet file's metadata.
+const SchemaKey = "ARROW:schema"
 
 // Members of the Type union in Arrow's Schema.fbs.
 const (

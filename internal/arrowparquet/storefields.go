@@ -31,7 +31,7 @@ type StoredField struct {
 
 // StoreFields returns the Arrow schema of the columns in the form in which it is
 // stored in a Parquet file. md is the schema's metadata.
-func StoreFields(fields []StoredField, md arrow.Metadata) (string, error) {
+func StoreFields(fields []StoredField, md []parquet.KeyValue) (string, error) {
 	c := fieldCopier{b: flatbuffers.NewBuilder(1 << 10), schemas: map[string]func(int) storedTable{}}
 	tables, err := c.find(fields)
 	if err != nil {
@@ -42,7 +42,7 @@ func StoreFields(fields []StoredField, md arrow.Metadata) (string, error) {
 		offsets[i] = c.field(tables[i], f.Field.Nullable)
 	}
 	b := c.b
-	keys, list := c.metadata(md.Keys(), md.Values()), c.vector(offsets)
+	keys, list := c.metadata(md), c.vector(offsets)
 	b.StartObject(4)
 	b.PrependUOffsetTSlot(1, list, 0)
 	b.PrependUOffsetTSlot(2, keys, 0)
@@ -213,14 +213,14 @@ func (c *fieldCopier) field(t storedTable, nullable bool) flatbuffers.UOffsetT {
 	for child := range t.children() {
 		children = append(children, c.field(child, child.Bool(6, false)))
 	}
-	var keys, values []string
+	var entries []parquet.KeyValue
 	at, n := t.Tables(16)
 	for i := range n {
-		keys, values = append(keys, string(at(i).Bytes(4))), append(values, string(at(i).Bytes(6)))
+		entries = append(entries, parquet.KeyValue{Key: string(at(i).Bytes(4)), Value: string(at(i).Bytes(6))})
 	}
 	kind, typ := t.kind()
 	described, dict := c.typ(kind, typ), c.dictionary(t)
-	list, md, name := c.vector(children), c.metadata(keys, values), c.b.CreateByteString(t.Bytes(4))
+	list, md, name := c.vector(children), c.metadata(entries), c.b.CreateByteString(t.Bytes(4))
 	c.b.StartObject(7)
 	c.b.PrependUOffsetTSlot(0, name, 0)
 	c.b.PrependBoolSlot(1, nullable, false)
@@ -278,10 +278,10 @@ func (c *fieldCopier) dictionary(t storedTable) flatbuffers.UOffsetT {
 }
 
 // metadata adds keys with their values; 0: there are none.
-func (c *fieldCopier) metadata(keys, values []string) flatbuffers.UOffsetT {
+func (c *fieldCopier) metadata(entries []parquet.KeyValue) flatbuffers.UOffsetT {
 	var pairs []flatbuffers.UOffsetT
-	for i := range keys {
-		k, v := c.b.CreateString(keys[i]), c.b.CreateString(values[i])
+	for _, e := range entries {
+		k, v := c.b.CreateString(e.Key), c.b.CreateString(e.Value)
 		c.b.StartObject(2)
 		c.b.PrependUOffsetTSlot(0, k, 0)
 		c.b.PrependUOffsetTSlot(1, v, 0)
@@ -302,33 +302,46 @@ func (c *fieldCopier) vector(tables []flatbuffers.UOffsetT) flatbuffers.UOffsetT
 	return c.b.EndVector(len(tables))
 }
 
-// Inferred returns the columns as a reader has them that knows nothing but the Parquet
-// schema: without metadata, INT96 in nanoseconds.
-func (p *Parquet) Inferred() ([]arrow.Field, error) {
-	return inferred(p.f.Metadata.Schema, int96Nanos, fieldIDKey, logicalKey, extensionKey, extensionData)
-}
-
-// Infers reports whether the fields are what a Parquet schema alone says: then they
-// need not be stored.
-func Infers(schema []parquet.SchemaElement, fields []arrow.Field) bool {
-	from, err := inferred(schema, int96Micros, fieldIDKey)
-	return err == nil && slices.EqualFunc(from, fields, func(a, b arrow.Field) bool {
-		return a.Equal(take.WithoutFieldKeys(b, fieldIDKey))
-	})
-}
-
-func inferred(schema []parquet.SchemaElement, int96 int96Form, drop ...string) ([]arrow.Field, error) {
+// Infer returns the fields of columns with the given Parquet schema as readers have
+// them that know nothing else: without metadata, INT96 in nanoseconds. A field that
+// says more than that schema, as the unit of a duration, is returned as it is.
+func Infer(schema []parquet.SchemaElement, fields []arrow.Field) (inferred []arrow.Field, more bool, err error) {
 	f, err := parquet.SchemaFile(schema)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	_, sc, err := plan(f, int96)
+	_, micros, err := plan(f, int96Micros)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	fields := slices.Clone(sc.Fields())
-	for i := range fields {
-		fields[i] = take.WithoutFieldKeys(fields[i], drop...)
+	_, nanos, err := plan(f, int96Nanos)
+	if err != nil {
+		return nil, false, err
 	}
-	return fields, nil
+	inferred = slices.Clone(nanos.Fields())
+	for i, given := range fields {
+		given = take.WithoutFieldKeys(given, fieldIDKey)
+		same := func(own arrow.Field) bool { return given.Equal(take.WithoutFieldKeys(own, fieldIDKey)) }
+		if same(micros.Field(i)) || same(nanos.Field(i)) {
+			inferred[i] = take.WithoutFieldKeys(nanos.Field(i), fieldIDKey, logicalKey, extensionKey, extensionData)
+		} else {
+			inferred[i], more = fields[i], true
+		}
+	}
+	return inferred, more, nil
+}
+
+// StoredMetadata returns the metadata of the stored Arrow schema that the file's own
+// lacks.
+func (p *Parquet) StoredMetadata() (list []parquet.KeyValue) {
+	root := parseOrigin(p.StoredSchema())
+	if root == nil {
+		return nil
+	}
+	for i, k := range root.keys {
+		if !slices.ContainsFunc(p.f.Metadata.KeyValueMetadata, func(e parquet.KeyValue) bool { return e.Key == k }) {
+			list = append(list, parquet.KeyValue{Key: k, Value: root.values[i]})
+		}
+	}
+	return list
 }
