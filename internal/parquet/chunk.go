@@ -327,11 +327,16 @@ func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 	c.pass(passAtEnd)
 	switch {
 	case c.rows != c.wanted:
-		return nil, fault.Corrupt(c.at, "rows of the column's pages").Wanted(fmt.Sprintf("%d, as the row group has", c.wanted), fmt.Sprint(c.rows))
+		return nil, c.wrongRows()
 	case len(c.left) > 0:
 		return nil, fault.Corrupt(c.at, "the column ends before row %d", c.left[0])
 	}
 	return nil, io.EOF
+}
+
+// wrongRows returns the error for pages that have other rows than the row group.
+func (c *Chunk) wrongRows() error {
+	return fault.Corrupt(c.at, "rows of the column's pages").Wanted(fmt.Sprintf("%d, as the row group has", c.wanted), fmt.Sprint(c.rows))
 }
 
 // recovered converts a panic to an error; see panics.Recover.
@@ -469,13 +474,15 @@ func (c *Chunk) readBody(h *pageHeader) ([]byte, error) {
 	}
 	if h.CRC.Valid {
 		if got := crc32.ChecksumIEEE(body); got != uint32(h.CRC.V) {
-			e := fault.Corrupt(at, "the page's checksum")
-			_ = e.Wanted(fmt.Sprintf("%08x", uint32(h.CRC.V)), fmt.Sprintf("%08x", got))
-			return nil, e
+			return nil, wrongCRC(at, h, got)
 		}
 	}
 	c.pos += stored
 	return body, nil
+}
+
+func wrongCRC(at fault.At, h *pageHeader, got uint32) error {
+	return fault.Corrupt(at, "the page's checksum").Wanted(fmt.Sprintf("%08x", uint32(h.CRC.V)), fmt.Sprintf("%08x", got))
 }
 
 // inflate decompresses src, which is a whole page or the tail of one, to size
@@ -499,13 +506,14 @@ func (c *Chunk) inflate(src []byte, size int64) ([]byte, error) {
 	return out, nil
 }
 
-// dictionary decodes the dictionary page.
-func (c *Chunk) dictionary(h *pageHeader, body []byte) error {
-	dh := h.DictionaryPageHeader.V
+// checkDictionary checks the header of a dictionary page. again means that the
+// chunk had one before.
+func (c *Chunk) checkDictionary(h *pageHeader, again bool) error {
+	dh := &h.DictionaryPageHeader.V
 	switch {
 	case !h.DictionaryPageHeader.Valid || dh.NumValues < 0:
 		return fault.Corrupt(c.at, "the dictionary page has no valid header")
-	case c.dict != nil || c.pages > 0:
+	case again || c.pages > 0:
 		return fault.Corrupt(c.at, "a dictionary page after another page")
 	case dh.Encoding != format.Plain && dh.Encoding != format.PlainDictionary:
 		return fault.Unsupported(c.at, "a dictionary encoded as %v", dh.Encoding)
@@ -514,11 +522,19 @@ func (c *Chunk) dictionary(h *pageHeader, body []byte) error {
 	case dh.NumValues > MaxPageValues:
 		return fault.Unsupported(c.at, "page too large: %d dictionary entries", dh.NumValues)
 	}
+	return nil
+}
+
+// dictionary decodes the dictionary page.
+func (c *Chunk) dictionary(h *pageHeader, body []byte) error {
+	if err := c.checkDictionary(h, c.dict != nil); err != nil {
+		return err
+	}
 	data, err := c.inflate(body, int64(h.UncompressedPageSize))
 	if err != nil {
 		return err
 	}
-	n := int(dh.NumValues)
+	n := int(h.DictionaryPageHeader.V.NumValues)
 	plain, tail, err := plainValues(c.leaf, data, n)
 	if err == nil && tail > 0 {
 		err = errTrailing

@@ -132,7 +132,7 @@ func (c *ChunkWriter) emitIn(ws *workspace, p *encodedPage) error {
 	c.entries += int64(p.entries)
 	c.rows += int64(p.rows)
 	c.nulls += nulls
-	c.count(format.DataPage, p.encoding)
+	countKind(&c.kinds, format.DataPage, p.encoding)
 	return nil
 }
 
@@ -151,14 +151,14 @@ func (c *ChunkWriter) put(ws *workspace, to *storage, h *pageHeader, body []byte
 // pageKind counts the pages of one type and encoding.
 type pageKind = format.PageEncodingStats
 
-func (c *ChunkWriter) count(t format.PageType, e format.Encoding) {
-	for i := range c.kinds {
-		if k := &c.kinds[i]; k.PageType == t && k.Encoding == e {
+func countKind(kinds *[]pageKind, t format.PageType, e format.Encoding) {
+	for i := range *kinds {
+		if k := &(*kinds)[i]; k.PageType == t && k.Encoding == e {
 			k.Count++
 			return
 		}
 	}
-	c.kinds = append(c.kinds, pageKind{PageType: t, Encoding: e, Count: 1})
+	*kinds = append(*kinds, pageKind{PageType: t, Encoding: e, Count: 1})
 }
 
 // appendLevels appends the pending page's levels, each kind preceded by its length.
@@ -194,7 +194,7 @@ func (c *ChunkWriter) encoded() (*EncodedChunk, error) {
 		}
 	}
 	if c.coded > 0 {
-		c.count(format.DictionaryPage, format.Plain)
+		countKind(&c.kinds, format.DictionaryPage, format.Plain)
 	}
 	e := &EncodedChunk{
 		w: c.w, leaf: c.leaf.Index, rows: c.rows, entries: c.entries, dict: c.dictOut, pages: c.out, plainSize: c.plainN,
@@ -205,7 +205,8 @@ func (c *ChunkWriter) encoded() (*EncodedChunk, error) {
 	return e, nil
 }
 
-// EncodedChunk is a column chunk in memory that is ready to be written.
+// EncodedChunk is a column chunk that is ready to be written: encoded, in memory,
+// or stored in another file.
 type EncodedChunk struct {
 	w         *Writer
 	leaf      int
@@ -218,25 +219,45 @@ type EncodedChunk struct {
 	index     pageIndex
 	stats     Statistics
 	written   bool
+
+	stored     *storedRange // the chunk in its file; nil: it is in dict and pages
+	storedDict int64        // bytes of its dictionary page
+	filter     *storedRange // its Bloom filter, in the same file; may be nil
 }
 
 // Rows returns the number of rows.
 func (e *EncodedChunk) Rows() int64 { return e.rows }
 
 // Bytes returns the size of the chunk in the file, in bytes.
-func (e *EncodedChunk) Bytes() int64 { return e.dict.n + e.pages.n }
+func (e *EncodedChunk) Bytes() int64 {
+	if e.stored != nil {
+		return e.stored.size
+	}
+	return e.dict.n + e.pages.n
+}
 
-// Size returns the chunk's memory in bytes.
+// Pages returns the number of data pages.
+func (e *EncodedChunk) Pages() (n int64) {
+	for _, k := range e.kinds {
+		if k.PageType != format.DictionaryPage {
+			n += int64(k.Count)
+		}
+	}
+	return n
+}
+
+// Size returns the chunk's memory in bytes, 0 if it is stored in another file.
 func (e *EncodedChunk) Size() int64 { return e.dict.held + e.pages.held }
 
 // place returns the footer's entry for the chunk at the given offset.
 func (e *EncodedChunk) place(at int64, l *Leaf, codec format.CompressionCodec) ColumnChunk {
+	dict := max(e.dict.n, e.storedDict)
 	md := ColumnMetaData{
 		Type: l.Type, PathInSchema: l.Path, Codec: codec, NumValues: e.entries,
-		TotalUncompressedSize: e.plainSize, TotalCompressedSize: e.dict.n + e.pages.n,
-		DataPageOffset: at + e.dict.n, Statistics: e.stats, EncodingStats: e.kinds,
+		TotalUncompressedSize: e.plainSize, TotalCompressedSize: e.Bytes(),
+		DataPageOffset: at + dict, Statistics: e.stats, EncodingStats: e.kinds,
 	}
-	if e.dict.n > 0 {
+	if dict > 0 {
 		md.DictionaryPageOffset = at
 	}
 	add := func(enc format.Encoding) {
@@ -257,6 +278,9 @@ func (e *EncodedChunk) place(at int64, l *Leaf, codec format.CompressionCodec) C
 }
 
 func (e *EncodedChunk) write(s *sink) error {
+	if e.stored != nil {
+		return e.stored.write(s)
+	}
 	for _, part := range [...]*storage{&e.dict, &e.pages} {
 		if err := part.each(s.write); err != nil {
 			return err
