@@ -37,8 +37,9 @@ type Page struct {
 	NonNull  int   // values other than NULL
 
 	Encoding format.Encoding // of the values in the stored page
-	// Stored is the page as stored in the file if all of it was selected, it is a
-	// V1 page, and it begins and ends at row boundaries; else nil.
+	// Stored is the page as stored in the file if all of it was selected and it
+	// begins and ends at row boundaries; else nil. If the page was decoded, Stored
+	// is also nil for V2 pages and repeated leaves.
 	Stored *StoredPage
 
 	Rep []uint8 // one per entry; nil if the leaf is not repeated
@@ -50,10 +51,17 @@ type Page struct {
 	Coded   bool     // the values are in Indices, not Plain
 
 	offsets []uint32 // offsets of byte arrays in Plain, computed on demand
+	sealed  *sealed  // the page was not decoded
 }
 
-// StoredPage is a V1 data page as it is stored in a file: compressed levels and
-// values.
+// Undecoded reports whether the page was neither decompressed nor decoded; see
+// [Chunk.Undecoded]. Of its fields, only those up to Stored are set, and NonNull is
+// -1 if it is not known. A ChunkWriter can copy it, nothing else can be done with
+// it.
+func (p *Page) Undecoded() bool { return p.sealed != nil }
+
+// StoredPage is a data page as it is stored in a file: levels and values,
+// compressed, except that levels of V2 pages are not.
 type StoredPage struct {
 	Body  []byte
 	Size  int // decompressed size in bytes
@@ -145,6 +153,7 @@ type Chunk struct {
 	left     []uint32 // selected rows still to come
 	inRow    bool     // the last row seen is selected and may continue
 	noCoded  bool     // skip dictionary-coded pages
+	sealing  bool     // return pages undecoded if possible
 	index    *OffsetIndex
 	indexed  bool // the index was looked up
 	jumped   bool // the next page was found by the index
@@ -164,6 +173,8 @@ type Chunk struct {
 	sameDef bool // all of the page's definition levels are def
 	def     uint8
 	stored  StoredPage
+	sealed  sealed
+	claims  *claims // read with the first undecoded page
 	shape   Shape
 	buf     *Buffers
 }
@@ -210,7 +221,7 @@ func (c *Chunk) Pages() (seen, skipped int) { return c.pages, c.skipped }
 
 // Close frees the memory of the decoders, the page and the dictionary.
 func (c *Chunk) Close() {
-	c.page, c.stored, c.dict = Page{}, StoredPage{}, nil
+	c.page, c.stored, c.sealed, c.claims, c.dict = Page{}, StoredPage{}, sealed{}, nil, nil
 	c.buf.Close()
 }
 
@@ -291,6 +302,11 @@ func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 				return nil, err
 			}
 			continue
+		}
+		if c.sealing {
+			if sealed, err := c.seal(ctx, header, offset); sealed || err != nil {
+				return &c.page, err
+			}
 		}
 		if err := c.charge(ctx, header); err != nil {
 			return nil, err

@@ -306,6 +306,10 @@ func (p *Page) Clone() *Page {
 		stored.Body = slices.Clone(stored.Body)
 		q.Stored = &stored
 	}
+	if p.sealed != nil {
+		sealed := *p.sealed
+		q.sealed = &sealed
+	}
 	q.Rep, q.Def = slices.Clone(p.Rep), slices.Clone(p.Def)
 	q.Plain, q.Indices = slices.Clone(p.Plain), slices.Clone(p.Indices)
 	q.offsets = nil

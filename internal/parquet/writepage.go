@@ -39,13 +39,14 @@ type encodedPage struct {
 	size                  int // uncompressed size of body
 	body                  []byte
 	bounds                bounds
+	sealed                *sealed // the page was not decoded; nil: it was made here
 }
 
 // finishPage encodes the pending page. If it is the first coded page and would be
 // smaller without the dictionary, the dictionary is dropped, and some of the page's
 // entries may stay pending.
 func (c *ChunkWriter) finishPage() error {
-	if c.mode == coded && c.coded == 0 && c.page.values > 0 && !c.dictionaryPays() {
+	if !c.keeps && c.mode == coded && c.coded == 0 && c.page.values > 0 && !c.dictionaryPays() {
 		return c.takeBack(0)
 	}
 	err := c.writePending(c.mode == coded && (c.page.values > 0 || c.coded > 0))
@@ -112,6 +113,9 @@ func (c *ChunkWriter) emit(p *encodedPage) error {
 }
 
 func (c *ChunkWriter) emitIn(ws *workspace, p *encodedPage) error {
+	if p.sealed != nil {
+		return c.emitAs(ws, p, p.sealed.storedHeader(p.body), p.sealed.facts.nulls)
+	}
 	h := pageHeader{
 		Type: format.DataPage, UncompressedPageSize: int32(p.size), CompressedPageSize: int32(len(p.body)),
 		CRC: thrift.New(int32(crc32.ChecksumIEEE(p.body))),
@@ -120,19 +124,28 @@ func (c *ChunkWriter) emitIn(ws *workspace, p *encodedPage) error {
 			DefinitionLevelEncoding: format.RLE, RepetitionLevelEncoding: format.RLE,
 		}),
 	}
+	return c.emitAs(ws, p, &h, int64(p.entries-p.values))
+}
+
+// emitAs adds an encoded page with the given header. nulls is -1 if it is not known.
+func (c *ChunkWriter) emitAs(ws *workspace, p *encodedPage, h *pageHeader, nulls int64) error {
 	at := c.out.n
-	n, err := c.put(ws, &c.out, &h, p.body)
+	n, err := c.put(ws, &c.out, h, p.body)
 	if err != nil {
 		return err
 	}
-	nulls := int64(p.entries - p.values)
-	c.index.add(at, int(c.out.n-at), c.rows, nulls, c.order, p.values, p.bounds)
+	paged := p.bounds
+	if p.sealed != nil && p.sealed.loose {
+		paged = bounds{} // they say nothing of this page
+	}
+	c.index.add(at, int(c.out.n-at), c.rows, nulls, c.order, p.values, paged)
 	c.bounds.add(c.order, p.bounds)
 	c.plainN += int64(n + p.size)
 	c.entries += int64(p.entries)
 	c.rows += int64(p.rows)
 	c.nulls += nulls
-	countKind(&c.kinds, format.DataPage, p.encoding)
+	c.unsure = c.unsure || nulls < 0
+	countKind(&c.kinds, h.Type, p.encoding)
 	return nil
 }
 
@@ -202,6 +215,12 @@ func (c *ChunkWriter) encoded() (*EncodedChunk, error) {
 	}
 	e.index.setOrder(c.order)
 	e.stats = c.order.statistics(c.bounds, c.nulls)
+	if c.unsure {
+		e.stats.NullCount = thrift.Null[int64]{}
+	}
+	if c.inexact && e.stats.MinValue.Valid {
+		e.stats.IsMinValueExact, e.stats.IsMaxValueExact = thrift.New(false), thrift.New(false)
+	}
 	return e, nil
 }
 
