@@ -19,6 +19,7 @@ type answer struct {
 	opts   *Options
 	wanted []wanted // columns, as the options name them; nil: all
 	counts bool     // rows are counted, not made
+	pages  bool     // pairs are made of pages, not of records
 
 	ids     *idColumns
 	layouts map[*partition.File]*layout // of each log file
