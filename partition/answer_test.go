@@ -374,3 +374,13 @@ func answersOf(t *testing.T, f *File) (n int) {
 	}
 	return n
 }
+
+// openBytes opens a Parquet file with the given content.
+func openBytes(t testing.TB, b []byte) *File {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "file.parquet")
+	if err := os.WriteFile(name, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return open(t, OpenOptions{}, name)[0]
+}
