@@ -237,7 +237,10 @@ func (c *fieldCopier) typ(kind byte, t flat.Table) flatbuffers.UOffsetT {
 	slots := typeSlots[kind]
 	var text flatbuffers.UOffsetT
 	for i, s := range slots {
-		if zone := t.Bytes(4 + 2*i); s.form == 't' && len(zone) > 0 {
+		if s.form != 't' { // reading it as text would spoil the table
+			continue
+		}
+		if zone := t.Bytes(4 + 2*i); len(zone) > 0 {
 			text = c.b.CreateByteString(zone)
 		}
 	}
