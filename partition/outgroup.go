@@ -67,8 +67,8 @@ type outLeaf struct {
 	mu     sync.Mutex
 	parked map[int64][]parkedPage
 
-	finishing bool // guarded by the engine's lock, as is chunk
-	chunk     *parquet.EncodedChunk
+	finishing bool                  // guarded by the engine's lock
+	chunk     *parquet.EncodedChunk // when all jobs have had their turn, or copied by the first job
 }
 
 // wholeChunk says whether the leaf is a chunk of the input, copied as it is stored.

@@ -212,7 +212,7 @@ func (w *pageWorker) finish(g *outGroup, l *outLeaf) (settle func(), err error) 
 		return nil, err
 	}
 	return func() {
-		if l.whole != copied {
+		if l.chunk == nil { // not copied as it was stored
 			l.chunk = chunk
 		}
 		l.w = nil
