@@ -31,6 +31,11 @@ func (b *RowBatch) release() {
 	}
 }
 
+// Bytes returns the approximate memory of the batch.
+func (b *RowBatch) Bytes() int64 {
+	return b.block.Bytes() * int64(b.Keys.Len) / int64(max(b.block.Len(), 1))
+}
+
 // inBlock returns rows of the batch, all if rows is nil, as rows of its block: nil for
 // all. It may use the memory of buf.
 func (b *RowBatch) inBlock(buf *[]uint32, rows []uint32) []uint32 {

@@ -49,7 +49,7 @@ type WriterOptions struct {
 }
 
 // Writer writes a Parquet file from column chunks, which are encoded in memory
-// first. The bytes depend only on the schema, the options and the entries of each
+// first or copied from other files. The bytes depend only on the schema, the options and the entries of each
 // chunk.
 //
 // Chunk is safe for concurrent use, including during RowGroup. Calls of RowGroup
@@ -151,10 +151,26 @@ func (w *Writer) RowGroup(rows int64, chunks []*EncodedChunk) error {
 		w.release(c)
 	}
 	g.TotalCompressedSize = w.out.n - start
+	for i, c := range chunks {
+		if err := w.copyFilter(c, &g.Columns[i].MetaData); err != nil {
+			return err
+		}
+	}
 	w.groups = append(w.groups, g)
 	w.indexes = append(w.indexes, indexes)
 	w.rows += rows
 	return nil
+}
+
+// copyFilter writes the chunk's Bloom filter, if it has one.
+func (w *Writer) copyFilter(c *EncodedChunk, md *ColumnMetaData) error {
+	if c.filter == nil {
+		return nil
+	}
+	md.BloomFilterOffset, md.BloomFilterLength = w.out.n, int32(c.filter.size)
+	err := c.filter.write(&w.out)
+	c.filter = nil
+	return err
 }
 
 func (w *Writer) checkGroup(rows int64, chunks []*EncodedChunk) error {
@@ -238,6 +254,9 @@ func (w *Writer) writeIndexes() error {
 	for g, group := range w.indexes {
 		for i := range group {
 			c := &w.groups[g].Columns[i]
+			if len(group[i].pages) == 0 { // not known
+				continue
+			}
 			b, err := group[i].encodeOffsets()
 			if err != nil {
 				return err
@@ -266,9 +285,24 @@ func knownAnnotations(schema []SchemaElement) []SchemaElement {
 
 // sink counts the bytes written to the underlying writer and keeps its first error.
 type sink struct {
-	w   io.Writer
-	n   int64
-	err error
+	w     io.Writer
+	n     int64
+	err   error
+	piece []byte // of what is copied from files
+}
+
+// buffer returns memory for copying size bytes in pieces.
+func (s *sink) buffer(size int64) []byte {
+	if n := min(size, copyPiece); int64(len(s.piece)) < n {
+		s.piece = make([]byte, n)
+	}
+	return s.piece
+}
+
+// fail records err, because of which the file is not whole.
+func (s *sink) fail(err error) error {
+	s.err = err
+	return err
 }
 
 func (s *sink) write(p []byte) error {

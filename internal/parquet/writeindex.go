@@ -11,11 +11,13 @@ import (
 // pageIndex holds the contents of a chunk's column index and offset index.
 type pageIndex struct {
 	pages   []format.PageLocation // offsets from the first data page until shift is called
-	columns format.ColumnIndex
+	columns thriftColumnIndex
 	broken  bool // some page's bounds are unknown
+	unsure  bool // some page's number of NULLs is unknown
 }
 
-// add adds a page with its size in bytes and its first row.
+// add adds a page with its size in bytes and its first row. nulls is -1 if it is
+// not known.
 func (x *pageIndex) add(offset int64, size int, row int64, nulls int64, by valueOrder, values int, b bounds) {
 	x.pages = append(x.pages, format.PageLocation{Offset: offset, CompressedPageSize: int32(size), FirstRowIndex: row})
 	lo, hi, _, _ := by.within(b, maxIndexBound)
@@ -25,6 +27,7 @@ func (x *pageIndex) add(offset int64, size int, row int64, nulls int64, by value
 	if x.broken {
 		return
 	}
+	x.unsure = x.unsure || nulls < 0
 	c := &x.columns
 	c.NullPages = append(c.NullPages, values == 0)
 	c.NullCounts = append(c.NullCounts, nulls)
@@ -43,6 +46,9 @@ func (x *pageIndex) shift(start int64) {
 func (x *pageIndex) bounded() bool { return !x.broken && len(x.pages) > 0 }
 
 func (x *pageIndex) encodeBounds() ([]byte, error) {
+	if x.unsure {
+		x.columns.NullCounts = nil
+	}
 	b, err := thrift.Marshal(new(thrift.CompactProtocol), &x.columns)
 	if err != nil {
 		return nil, fmt.Errorf("encoding a column index: %w", err)

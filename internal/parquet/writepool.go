@@ -154,7 +154,7 @@ func (w *Writer) release(e *EncodedChunk) {
 		}
 		*s = storage{}
 	}
-	e.written = true
+	e.stored, e.written = nil, true
 }
 
 // Held returns the bytes of memory that the Pool holds for encoded pages.
