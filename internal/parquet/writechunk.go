@@ -122,6 +122,9 @@ func (c *ChunkWriter) Pending() int64 {
 	return int64(cap(p.rep) + cap(p.def) + cap(p.plain) + 4*cap(p.indices) + c.dict.held())
 }
 
+// Encoded returns the bytes of the pages that are complete.
+func (c *ChunkWriter) Encoded() int64 { return c.out.n + c.dictOut.n }
+
 // Add adds the entries of a page. dict is the dictionary of the page's chunk. While
 // the ChunkWriter is in use, the same pointer must mean the same dictionary. Add
 // keeps no memory of either, apart from the pointer dict. A page of a repeated leaf

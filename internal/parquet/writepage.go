@@ -251,6 +251,16 @@ func (e *EncodedChunk) Bytes() int64 {
 	return e.dict.n + e.pages.n
 }
 
+// Pages returns the number of data pages.
+func (e *EncodedChunk) Pages() (n int64) {
+	for _, k := range e.kinds {
+		if k.PageType != format.DictionaryPage {
+			n += int64(k.Count)
+		}
+	}
+	return n
+}
+
 // Size returns the chunk's memory in bytes, 0 if it is stored in another file.
 func (e *EncodedChunk) Size() int64 { return e.dict.held + e.pages.held }
 
