@@ -9,17 +9,22 @@ import concurrent.futures
 import decimal
 import pathlib
 import random
+import traceback
 
+import pandas
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import harness
 import identity
 import joins
+import joinways
+import oddfiles
 import pages
 import rawfile
 import tables
 import wholecopies
+import writers
 
 TYPES = joins.TYPES
 KEEPS_LOG, KEEPS_IDS = ("left", "full"), ("right", "full")
@@ -90,7 +95,7 @@ class Want:
     Log and ids are what that reader makes of the inputs; shared: key columns with one name on both sides.
     """
 
-    def __init__(self, kind, log, ids, rows, shared=()):
+    def __init__(self, kind, log, ids, rows, shared=(), suffix="_ids"):
         self.rows = len(rows[0])
         self.names, self.columns, self.nullable = list(log.column_names), taken(log, rows[0]), []
         for i, f in enumerate(log.schema):
@@ -101,7 +106,7 @@ class Want:
             return
         for f, column in zip(ids.schema, taken(ids, rows[1]), strict=True):
             if f.name not in shared:
-                self.names.append(free(f.name, self.names))
+                self.names.append(free(f.name, self.names, suffix))
                 self.columns.append(column)
                 self.nullable.append(f.nullable or kind in KEEPS_LOG)
 
@@ -218,7 +223,7 @@ def metadata_wrong(out, log, kind):
 
 
 class Log:
-    """A log file and what readers make of it: pyarrow, else DuckDB; table None: neither reads it."""
+    """A file, mostly a log, and what a reader makes of it: pyarrow, else DuckDB; table None: neither reads it."""
 
     def __init__(self, path):
         self.path, self.raw = path, rawfile.File(path)
@@ -231,7 +236,7 @@ class Log:
         return (identity.by_pyarrow if self.reader == "pyarrow" else identity.by_duckdb)(out)
 
 
-def made_ids(keys, kind, rng, most=300):
+def made_ids(keys, rng, most=300):
     """IDs of a key column's values: half of them, one twice, one NULL and one that no row has; two columns of payload."""
     first = {}
     for i, v in enumerate(plain(keys)):
@@ -289,7 +294,7 @@ def problems(out, kind, log, ids, rows, shared=(), idfile=None):
 def one(t, name, log, path, kinds, rng):
     """Joins a log on one of its columns. Returns why the tool refused, if it did."""
     keys = identity.values_at(log.table, path)
-    ids = made_ids(keys, "left", rng)
+    ids = made_ids(keys, rng)
     idpath = tables.write(ids, identity.fresh(t, "ids.parquet"), compression="snappy")
     if log.reader == "DuckDB":
         ids, _ = identity.by_duckdb(idpath)
@@ -332,19 +337,21 @@ def corpora(t):
         else:
             files.append((name, path))
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        for _ in pool.map(lambda f: attempt(t, corpus_file, tally, *f), files):
+        for _ in pool.map(lambda f: attempt(t, f[0], corpus_file, f[1], tally), files):
             pass
     tally.print()
 
 
-def attempt(t, function, tally, name, *args):
+def attempt(t, name, function, *args):
+    """Calls function(t, name, *args). What it raises is one failed check."""
     try:
-        function(t, tally, name, *args)
+        function(t, name, *args)
     except (AssertionError, pa.ArrowException, ValueError, KeyError, TypeError, decimal.DecimalException) as e:
-        t.ok(f"{name}: {type(e).__name__}", False, str(e)[:900])
+        here = [f for f in traceback.extract_tb(e.__traceback__) if f.filename.endswith("pagejoins.py")][-1]
+        t.ok(f"{name}: line {here.lineno}", False, f"{type(e).__name__}: {str(e)[:900]}")
 
 
-def corpus_file(t, tally, name, path):
+def corpus_file(t, name, path, tally):
     rng = random.Random(name)
     try:
         log = Log(path)
@@ -367,6 +374,71 @@ def corpus_file(t, tally, name, path):
     tally.add(f"refused: {reasons[0]}" if len(reasons) == len(columns) > 0 else f"joined, as {log.reader} reads it" if columns else "no column can be a key", name)
 
 
+# ---- files with what is rare
+
+
+def others_see(log, ids, out, kind, rows, idpath):
+    """What is unlike for DuckDB and Polars, each of which reads the inputs and the output."""
+    for reader in ("DuckDB", "Polars"):
+        before, theirs, got = (writers.as_table(reader, p) for p in (log.path, idpath, out))
+        if isinstance(before, writers.Refusal) or isinstance(theirs, writers.Refusal):
+            continue  # what refuses an output alone is a failed check of its own
+        want = Want(kind, before, theirs, rows)
+        if d := writers.differences(reader, got, pa.table(want.columns, want.names), exact=False):
+            yield f"{reader}: {d}"
+
+
+def odd_logs(t):
+    """Small files of many writers, as logs."""
+    for name, path in oddfiles.every(t.work / "odd logs"):
+        rng, log = random.Random(name), Log(path)
+        for kind in TYPES if harness.FULL else ["full", *rng.sample(TYPES[:-1], 2)]:
+            attempt(t, f"{name}: {kind}", odd_log, log, kind, rng)
+
+
+def odd_log(t, label, log, kind, rng):
+    ids = made_ids(log.table.column("id"), rng)
+    idpath = tables.write(ids, identity.fresh(t, "ids.parquet"))
+    rows = pairs(plain(log.table.column("id")), plain(ids.column("the id")), kind)
+    out, r = join(t, kind, log.path, idpath, 'id="the id"', "--threads", rng.choice([1, 2]))
+    if r.code:
+        t.ok(label, False, str(r))
+        return
+    wrong = problems(out, kind, log, ids, rows, idfile=rawfile.File(idpath)) + list(others_see(log, ids, out, kind, rows, idpath))
+    t.ok(label, not wrong, " | ".join(wrong)[:1500])
+    if any(k == b"pandas" for k, _ in log.raw.metadata):
+        frame = pandas.read_parquet(out)
+        t.ok(f"{label}, as a frame", len(frame) == len(rows[0]) and "id" in {*frame.columns, *frame.index.names}, frame.head(2))
+    keep(t, out)
+
+
+def odd_ids(t):
+    """The same files as IDs, all their columns in the answer."""
+    for name, path in oddfiles.every(t.work / "odd ids"):
+        attempt(t, name, odd_id_file, path)
+
+
+def odd_id_file(t, name, path):
+    rng, file = random.Random(name), Log(path)
+    ids = file.table
+    keys = ids.column("id").cast(pa.int64()).to_pylist()
+    rows = [None if i % 11 == 7 else rng.choice(keys) if keys and i % 3 else -1 - i for i in range(120)]
+    table = pa.table({"key": pa.array(rows, pa.int64()), "n": range(120), "words": [[f"w{i}"] * (i % 3) for i in range(120)]})
+    log = Log(tables.write(table, identity.fresh(t, "log.parquet"), row_group_size=50))
+    for kind in TYPES[2:] if harness.FULL else ["full", rng.choice(TYPES[2:-1])]:
+        at = pairs(plain(log.table.column("key")), plain(ids.column("id")), kind)
+        out, r = join(t, kind, log.path, path, "key=id")
+        if r.code:
+            t.ok(f"{name}: {kind}", False, str(r))
+            continue
+        wrong = problems(out, kind, log, ids, at, idfile=file.raw) + list(others_see(log, ids, out, kind, at, path))
+        t.ok(f"{name}: {kind}", not wrong, " | ".join(wrong)[:1500])
+        keep(t, out)
+
+
 def run(t, _repository):
     t.group("pagejoins corpora", corpora)
+    t.group("pagejoins odd logs", odd_logs)
+    t.group("pagejoins odd IDs", odd_ids)
     wholecopies.run(t)
+    joinways.run(t)

@@ -176,6 +176,8 @@ def page_bounds(f, table, copied=frozenset()):
             column = table[name]
             if pa.types.is_nested(column.type):
                 continue
+            if column.type == pa.string_view():  # which most functions lack
+                column = column.cast(pa.string())
             chunk = group[1][leaf]
             part = column.slice(first, group[3])
             if pa.types.is_floating(part.type) and copied and all(stored in copied for _, _, stored, _ in f.walk(chunk)):
@@ -236,7 +238,7 @@ def numbers(part):
     kind, values = part.type, part.drop_null()
     t = pa.types
     if t.is_decimal(kind):
-        return [int(v.scaleb(kind.scale)) for v in values.to_pylist()]
+        return [int(v.scaleb(kind.scale, decimal.Context(prec=80))) for v in values.to_pylist()]
     if t.is_date(kind) or t.is_time(kind) or t.is_timestamp(kind):
         return values.cast(pa.int32() if t.is_date32(kind) or t.is_time32(kind) else pa.int64()).to_pylist()
     if t.is_string(kind):
