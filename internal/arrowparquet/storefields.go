@@ -247,7 +247,7 @@ func (c *fieldCopier) typ(kind byte, t flat.Table) flatbuffers.UOffsetT {
 	slots := typeSlots[kind]
 	var text flatbuffers.UOffsetT
 	for i, s := range slots {
-		if s.form == 't' {
+		if s.form == 't' && len(t.Bytes(4+2*i)) > 0 {
 			text = c.b.CreateByteString(t.Bytes(4 + 2*i))
 		}
 	}
