@@ -86,7 +86,8 @@ type pairPlan struct {
 	p       *Pairs
 	from    *parquet.File
 	columns []PairColumn
-	changed bool // the columns are not exactly the file's
+	changed bool  // the columns are not exactly the file's
+	ofIDs   []int // elements of schema that come from the table
 }
 
 // ofLog adds a column of the log file.
@@ -148,6 +149,9 @@ func (a *pairPlan) ofTable(c PairColumn) (arrow.Field, error) {
 		a.leaves = append(a.leaves, pairLeaf{log: -1, table: l, as: as, rest: restLeaf{table: l, as: as}})
 		a.orders = append(a.orders, format.ColumnOrder{Value: &format.TypeDefinedOrder{}})
 	}
+	for i := range elements {
+		a.ofIDs = append(a.ofIDs, len(a.schema)+i)
+	}
 	a.schema = append(a.schema, elements...)
 
 	field := take.WithoutFieldKeys(of.schema.Field(c.Table), fieldID)
@@ -193,11 +197,12 @@ func (a *pairPlan) keepMetadata() error {
 		}
 	}
 	a.kept = keptMetadata(own, names)
-	fields, more, err := arrowparquet.Infer(a.schema, a.arrow.Fields())
+	a.keepSystems()
+	fields, more, err := arrowparquet.Infer(a.schema, a.kept, a.arrow.Fields())
 	if err != nil {
 		return err
 	}
-	stored, ofIDs := a.f.storedSchema(), a.tableStores()
+	stored, ofIDs := a.f.storedSchema(), len(a.ofIDs) > 0 && a.tableStores()
 	if stored == "" && !ofIDs && !more {
 		return nil
 	}
@@ -220,12 +225,8 @@ func (a *pairPlan) keepMetadata() error {
 	return err
 }
 
-// tableStores reports whether the output has columns of the table, and one of its files
-// stores an Arrow schema.
+// tableStores reports whether a file of the table stores an Arrow schema.
 func (a *pairPlan) tableStores() bool {
-	if !slices.ContainsFunc(a.columns, func(c PairColumn) bool { return c.Log < 0 }) {
-		return false
-	}
 	for f := range a.p.Of.sources {
 		if f.storedSchema() != "" {
 			return true

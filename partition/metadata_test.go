@@ -9,6 +9,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/ipc"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -96,6 +98,37 @@ func TestAnswerMetadata(t *testing.T) {
 		if kv := keptMetadata([]parquet.KeyValue{{Key: "geo", Value: value}}, map[string]bool{"g": true}); len(kv) > 0 {
 			t.Errorf("%q is kept as %v", value, kv)
 		}
+	}
+}
+
+// TestAnswerKeepsSystems: the coordinate reference system of an ID column that its file
+// has in its metadata is in the output's, under a name that means nothing else there.
+func TestAnswerKeepsSystems(t *testing.T) {
+	const here, there = `{"here":1}`, `{"there":1}`
+	shapes := func(name, crs, value string) *File {
+		schema := schemaOf(t, "optional binary "+name+"\n")
+		schema[1].LogicalType = thrift.New(format.LogicalType{Value: &format.GeometryType{CRS: crs}})
+		return emptyFile(t, schema, nil, []parquet.KeyValue{{Key: "crs", Value: value}})
+	}
+	for _, c := range []struct {
+		log, ids  *File
+		crs, keys string
+	}{
+		{shapes("g", "projjson:crs", here), shapes("g", "projjson:crs", here), "projjson:crs", "crs"},
+		{shapes("g", "projjson:crs", here), shapes("g", "projjson:crs", there), "projjson:crs_ids", "crs crs_ids"},
+		{emptyFile(t, schemaOf(t, "optional int32 g\n"), nil, nil), shapes("g", "projjson:crs", there), "projjson:crs", "crs"},
+		{shapes("g", "srid:1", here), shapes("g", "srid:2", there), "srid:2", "crs"},
+		{shapes("g", "srid:1", here), shapes("g", "projjson:missing", there), "projjson:missing", "crs"},
+	} {
+		l, out := layoutOf(t, c.log, pairsOf(t, c.log, "", c.ids))
+		equal(t, "keys", keyNames(l.kept), c.keys)
+		equal(t, "system", crsOf(&l.schema[2]), c.crs)
+		shape := func(f arrow.Field) string {
+			v, _ := f.Metadata.GetValue("ARROW:extension:metadata")
+			return v
+		}
+		equal(t, "the log's system", shape(out.Schema().Field(0)), shape(c.log.Schema().Field(0)))
+		equal(t, "the IDs' system", shape(out.Schema().Field(1)), shape(c.ids.Schema().Field(0)))
 	}
 }
 

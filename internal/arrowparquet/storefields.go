@@ -312,14 +312,15 @@ func (c *fieldCopier) vector(tables []flatbuffers.UOffsetT) flatbuffers.UOffsetT
 	return c.b.EndVector(len(tables))
 }
 
-// Infer returns the fields of columns with the given Parquet schema as readers have
-// them that know nothing else: without metadata, INT96 in nanoseconds. A field that
-// says more than that schema, as the unit of a duration, is returned as it is.
-func Infer(schema []parquet.SchemaElement, fields []arrow.Field) (inferred []arrow.Field, more bool, err error) {
+// Infer returns the fields of columns with the given Parquet schema, and metadata of
+// the file, as readers have them that know nothing else: without metadata, INT96 in
+// nanoseconds. A field that says more, as the unit of a duration, is returned as it is.
+func Infer(schema []parquet.SchemaElement, md []parquet.KeyValue, fields []arrow.Field) (inferred []arrow.Field, more bool, err error) {
 	f, err := parquet.SchemaFile(schema)
 	if err != nil {
 		return nil, false, err
 	}
+	f.Metadata.KeyValueMetadata = md
 	_, micros, err := plan(f, int96Micros)
 	if err != nil {
 		return nil, false, err
@@ -330,8 +331,8 @@ func Infer(schema []parquet.SchemaElement, fields []arrow.Field) (inferred []arr
 	}
 	inferred = slices.Clone(nanos.Fields())
 	for i, given := range fields {
-		given = take.WithoutFieldKeys(given, fieldIDKey)
-		same := func(own arrow.Field) bool { return given.Equal(take.WithoutFieldKeys(own, fieldIDKey)) }
+		given = take.WithoutFieldKeys(given, fieldIDKey, logicalKey)
+		same := func(own arrow.Field) bool { return given.Equal(take.WithoutFieldKeys(own, fieldIDKey, logicalKey)) }
 		if same(micros.Field(i)) || same(nanos.Field(i)) {
 			inferred[i] = take.WithoutFieldKeys(nanos.Field(i), fieldIDKey, logicalKey, extensionKey, extensionData)
 		} else {

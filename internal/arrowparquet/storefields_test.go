@@ -148,7 +148,7 @@ func TestInfer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, says, err := Infer(p.elements, given[:n])
+		got, says, err := Infer(p.elements, nil, given[:n])
 		if err != nil || says != more {
 			t.Fatalf("%d fields say more: %v, want %v: %v", n, says, more, err)
 		}
