@@ -93,7 +93,7 @@ func checkSharedKey(t *testing.T, log, ids *File, values [][2]string, unfit bool
 	t.Helper()
 	p := pairsOf(t, log, "k", ids)
 	p.KeepTable = true
-	l, err := newPairLayout(log, p)
+	l, err := newPairLayout(log, p, nil)
 	if unfit {
 		says(t, "a key", err, nil, "the key k is")
 		return
