@@ -1,0 +1,38 @@
+package parquet
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+)
+
+// TestFalseEnd: a compressed page that is empty is an error, which is not the end
+// of the pages.
+func TestFalseEnd(t *testing.T) {
+	b, err := os.ReadFile("testdata/rle_boolean_encoding.parquet") // gzip
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := takeApart("emptied.parquet", b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &m.chunks[0][0][0]
+	p.body, p.header.CompressedPageSize, p.header.CRC.Valid = nil, 0, false
+	if b, err = m.assemble(nil); err != nil {
+		t.Fatal(err)
+	}
+	f, err := openBytes(b, m.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := f.Chunk(0, 0)
+	defer c.Close()
+	if p, err := c.Next(context.Background()); errors.Is(err, io.EOF) || !errors.Is(err, fault.ErrCorrupt) {
+		t.Fatalf("%+v, %v", p, err)
+	}
+}
