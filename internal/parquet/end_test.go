@@ -10,8 +10,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// TestFalseEnd: a compressed page that is empty is an error, which is not the end
-// of the pages.
+// TestFalseEnd: a compressed page that is cut anywhere is an error, which is not the
+// end of the pages.
 func TestFalseEnd(t *testing.T) {
 	b, err := os.ReadFile("testdata/rle_boolean_encoding.parquet") // gzip
 	if err != nil {
@@ -21,18 +21,21 @@ func TestFalseEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &m.chunks[0][0][0]
-	p.body, p.header.CompressedPageSize, p.header.CRC.Valid = nil, 0, false
-	if b, err = m.assemble(nil); err != nil {
-		t.Fatal(err)
-	}
-	f, err := openBytes(b, m.name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := f.Chunk(0, 0)
-	defer c.Close()
-	if p, err := c.Next(context.Background()); errors.Is(err, io.EOF) || !errors.Is(err, fault.ErrCorrupt) {
-		t.Fatalf("%+v, %v", p, err)
+	page := m.chunks[0][0][0]
+	for n := range page.body {
+		p := &m.chunks[0][0][0]
+		p.body, p.header.CompressedPageSize, p.header.CRC.Valid = page.body[:n], int32(n), false
+		if b, err = m.assemble(nil); err != nil {
+			t.Fatal(err)
+		}
+		f, err := openBytes(b, m.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := f.Chunk(0, 0)
+		if _, err := c.Next(context.Background()); errors.Is(err, io.EOF) || !errors.Is(err, fault.ErrCorrupt) {
+			t.Errorf("%d of %d bytes: %v", n, len(page.body), err)
+		}
+		c.Close()
 	}
 }
