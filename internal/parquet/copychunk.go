@@ -115,6 +115,7 @@ func (k *chunkWalk) walk(ctx context.Context) (why string, err error) {
 	case k.pos < k.end:
 		return "bytes follow its last page", nil
 	}
+	k.pass(passAtEnd)
 	k.stored.sum = k.sum.Sum64()
 	return "", nil
 }
