@@ -17,6 +17,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/parquet-go/parquet-go/format"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -321,5 +322,132 @@ func sameRows(t testing.TB, what string, got, want []string) {
 		if got[i] != want[i] {
 			t.Fatalf("%s: row %d:\n got %s\nwant %s", what, i, got[i], want[i])
 		}
+	}
+}
+
+// all lets every row through.
+func all(*File, int) bool { return true }
+
+// compareRows reads rows with and without their stored form, and compares them with
+// those of the pages.
+func compareRows(t testing.TB, what string, c *TableColumns, files []*File, o RowOptions, keep func(*File, int) bool) heldRows {
+	t.Helper()
+	want, err := directly(t, c, files, keep)
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	var h heldRows
+	for _, stored := range []bool{true, false} {
+		if h, err = hold(t, c, files, o, stored); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		sameRows(t, what, rendered(t, c, h.table), want)
+	}
+	return h
+}
+
+func columnsOfFiles(t testing.TB, files []*File, names ...string) *TableColumns {
+	t.Helper()
+	c, err := NewTableColumns(files, names, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A row group is read in blocks of bounded size if memory is limited, for keys of each
+// kind: of the table's own leaf, of another leaf, and those that need records.
+func TestRowsInBlocks(t *testing.T) {
+	const n = 20_000
+	rng := rand.New(rand.NewPCG(2, 16))
+	path := write(t, filepath.Join(t.TempDir(), "ids.parquet"), n, record(t, memory.DefaultAllocator,
+		col{"id", numbers(n, func(i int) any {
+			if rng.IntN(9) == 0 {
+				return nil
+			}
+			return rng.IntN(n)
+		})},
+		col{"name", numbers(n, func(i int) string { return strings.Repeat("x", i/200) })},
+		col{"row", numbers(n, func(i int) int64 { return int64(i) })},
+		col{"small", numbers(n, func(i int) int32 { return int32(i) - n/2 })},
+	))
+	for _, columns := range [][]string{nil, {"row", "name"}, {"name"}, {}} {
+		for _, k := range []string{"id", "name", "small", "id,name", "row::string"} {
+			var batches int
+			for _, inFlight := range []int64{0, 1 << 20} {
+				files := open(t, OpenOptions{InFlight: inFlight}, path)
+				c := columnsOfFiles(t, files, columns...)
+				what := fmt.Sprintf("columns %v, key %s, in flight %d", columns, k, inFlight)
+				h := compareRows(t, what, c, files, RowOptions{Key: k, Threads: 2}, all)
+				sameRows(t, what+": keys", h.keys, keysIn(t, files, k, key.Options{}))
+				if columns == nil && inFlight > 0 && h.batches <= max(batches, 4) {
+					t.Errorf("%s: %d batches, %d without a limit", what, h.batches, batches)
+				}
+				batches = h.batches
+			}
+		}
+	}
+}
+
+// Values of a dictionary are cut by their size after expansion.
+func TestLongRowsAreCut(t *testing.T) {
+	f := open(t, OpenOptions{Memory: 64 << 20}, longWords)
+	c := columnsOfFiles(t, f)
+	stop := errors.New("enough")
+	rows := 0
+	_, _, err := ReadRows(t.Context(), Split(f, Shard{}), c, RowOptions{Key: c.Schema().Field(0).Name, Threads: 2}, func(b *RowBatch) error {
+		if n := b.block.Bytes(); n > 8<<20 {
+			t.Fatalf("a block of %d bytes", n)
+		}
+		if rows += b.Keys.Len; rows > 100 {
+			return stop
+		}
+		return nil
+	})
+	if !errors.Is(err, stop) || rows > 1000 {
+		t.Fatalf("%v after %d rows", err, rows)
+	}
+	f = open(t, OpenOptions{Memory: 64 << 20}, longList)
+	c = columnsOfFiles(t, f)
+	_, _, err = ReadRows(t.Context(), Split(f, Shard{}), c, RowOptions{Key: "user", Threads: 2}, func(b *RowBatch) error { return nil })
+	says(t, "a long list", err, fault.ErrMemory, longList, "row group 1", "column l.list.element")
+}
+
+// Every file of the vectors that can be read is held as its pages have it.
+func TestRowsOfVectors(t *testing.T) {
+	paths, err := filepath.Glob("../testdata/vectors/*.parquet")
+	if err != nil || len(paths) < 10 {
+		t.Fatal(paths, err)
+	}
+	held := 0
+	for _, path := range paths {
+		files, err := Open(t.Context(), []string{path}, OpenOptions{})
+		if err != nil {
+			continue // which others test
+		}
+		c := columnsOfFiles(t, files)
+		want, wantErr := directly(t, c, files, all)
+		for _, f := range c.Schema().Fields() {
+			if _, err := key.ClassOf(f.Type); err != nil {
+				continue
+			}
+			k := key.Path{f.Name}.String()
+			h, err := hold(t, c, files, RowOptions{Key: k}, false)
+			if wantErr != nil || err != nil {
+				if wantErr == nil && !strings.Contains(err.Error(), "repeats otherwise") {
+					t.Errorf("%s: key %s: %v", path, k, err)
+				}
+				continue
+			}
+			held++
+			sameRows(t, path, rendered(t, c, h.table), want)
+			sameRows(t, path+": keys", h.keys, keysIn(t, files, k, key.Options{}))
+		}
+		if err := Close(files); err != nil {
+			t.Error(err)
+		}
+	}
+	if held < 20 {
+		t.Errorf("only %d tables", held)
 	}
 }

@@ -161,7 +161,7 @@ func (c *TableColumns) findLeaves(f *File, alike bool) {
 	if !alike && !parquet.SameLayout(p.Schema, c.elements) {
 		return
 	}
-	src.leaves, src.shift = p.Leaves, make([]uint8, len(p.Leaves))
+	src.leaves, src.shift = append([]int{}, p.Leaves...), make([]uint8, len(p.Leaves))
 	for i, s := range spansOf(p.Schema) {
 		if p.Schema[s.element].RepetitionType.V != c.elements[c.spans[i].element].RepetitionType.V {
 			for l := s.leaf; l < s.endLeaf; l++ {

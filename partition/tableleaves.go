@@ -16,6 +16,7 @@ import (
 // Limits of a block of rows that are read from a Parquet file.
 const (
 	blockBytes = 32 << 20 // if memory is not limited
+	blockShare = 32       // a block may take at most 1/blockShare of the memory budget
 	mostRow    = 1 << 30  // bytes of a row
 )
 
@@ -71,10 +72,11 @@ func (w *rowWorker) rowsIn(ctx context.Context, r rowRange) (_ []uint32, err err
 
 // limit is the number of bytes that a block may have.
 func (w *rowWorker) limit() int64 {
+	most := w.file.parquet().File().Room().Part(blockShare, blockBytes)
 	if w.way.batch > 0 {
-		return w.way.batch
+		most = min(most, w.way.batch)
 	}
-	return blockBytes
+	return most
 }
 
 // guess returns the bytes that a row of a row group takes according to the footer.
