@@ -86,6 +86,7 @@ type Builder struct {
 	of      []parquet.Leaf
 	kinds   []kind
 	cols    []column
+	former  []int // bytes of values, by leaf, of the block before
 	scratch []byte
 	limit   int64
 	held    int64 // bytes of values and levels
@@ -93,7 +94,7 @@ type Builder struct {
 
 // NewBuilder returns a builder of blocks with the given leaves.
 func NewBuilder(of []parquet.Leaf) *Builder {
-	return &Builder{of: of, kinds: kindsOf(of), cols: make([]column, len(of)), limit: math.MaxInt64}
+	return &Builder{of: of, kinds: kindsOf(of), cols: make([]column, len(of)), former: make([]int, len(of)), limit: math.MaxInt64}
 }
 
 // Limit bounds the values and levels of a block, in bytes: Add returns an error that
@@ -114,6 +115,9 @@ func (b *Builder) Add(leaf int, p *parquet.Page, dict *parquet.Dictionary) error
 	err := k.check(p, dict)
 	if err == nil && p.Rep != nil && p.Rep[0] != 0 && len(c.entries) == 0 {
 		err = errors.New("the first row is not complete")
+	}
+	if c.values == nil && p.NonNull > 0 {
+		c.values = make([]byte, 0, b.former[leaf])
 	}
 	if err == nil {
 		before := int64(len(c.values) + len(c.def) + len(c.rep))
@@ -335,6 +339,7 @@ func (b *Builder) Block(rows int) (*Block, error) {
 		if have != rows {
 			return nil, fmt.Errorf("column %s: to be held in memory: %d rows, not %d", b.of[i].Dotted, have, rows)
 		}
+		b.former[i] = len(c.values)
 		if !k.dense {
 			c.starts = append(c.starts, uint32(len(c.values)))
 		}
