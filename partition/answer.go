@@ -8,7 +8,6 @@ import (
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -161,7 +160,7 @@ const fieldID = "PARQUET:field_id"
 
 // cannotBeNull is the error for a column that has no NULL.
 func cannotBeNull(column, side string) error {
-	return fault.Unsupported(fault.At{Column: column}, "NULLs for a column of %s that is repeated without being a list", side)
+	return fmt.Errorf("column %s of %s is repeated without being a list, so it cannot be NULL", column, side)
 }
 
 // complete checks the schema and sets the metadata.
@@ -212,7 +211,11 @@ func (a *pairPlan) keepMetadata() error {
 			list[i].Field = a.arrow.Field(i)
 		}
 	}
-	encoded, err := arrowparquet.StoreFields(list, keptMetadata(a.f.parquet().StoredMetadata(), names))
+	md := own // which is what Arrow readers show without a stored schema
+	if stored != "" {
+		md = a.f.parquet().StoredMetadata()
+	}
+	encoded, err := arrowparquet.StoreFields(list, keptMetadata(md, names))
 	a.kept = append(a.kept, parquet.KeyValue{Key: arrowparquet.SchemaKey, Value: encoded})
 	return err
 }

@@ -3,6 +3,7 @@ package partition
 import (
 	"encoding/hex"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -324,4 +325,52 @@ func checkLeaves(t *testing.T, l *pairLayout, out, log *parquet.File, p *Pairs) 
 		equal(t, to.Dotted+": type", to.Type, from.Type)
 		equal(t, to.Dotted+": repeated", leaf.rest.repeated, to.MaxRep > 0)
 	}
+}
+
+// TestAnswerOfCorpora lays out pairs of each file of the corpora with itself.
+func TestAnswerOfCorpora(t *testing.T) {
+	shared := os.Getenv("BLOOMJOIN_SHARED")
+	if shared == "" {
+		t.Skip("BLOOMJOIN_SHARED is not set: the corpora are not at hand")
+	}
+	files, laid := 0, 0
+	err := filepath.WalkDir(filepath.Join(shared, "corpora"), func(name string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(name) != ".parquet" {
+			return err
+		}
+		opened, err := Open(t.Context(), []string{name}, OpenOptions{})
+		if err != nil {
+			return nil // other tests see that broken files are refused
+		}
+		files++
+		laid += answersOf(t, opened[0])
+		return opened[0].Close()
+	})
+	if err != nil || files < 80 || laid < 300 {
+		t.Errorf("%d files, %d layouts: %v", files, laid, err)
+	}
+}
+
+// answersOf lays out pairs of a file with itself, and returns the number of layouts.
+func answersOf(t *testing.T, f *File) (n int) {
+	own := f.parquet().File()
+	for i := range 4 {
+		p := pairsOf(t, f, "", f)
+		p.KeepLog, p.KeepTable = i&1 != 0, i&2 != 0
+		if why := PairsFit(p, []*File{f}); why != "" {
+			t.Log(why)
+			continue
+		}
+		n++
+		l, out := layoutOf(t, f, p)
+		checkLeaves(t, l, out.parquet().File(), own, p)
+		if !out.Schema().Equal(l.arrow) {
+			t.Errorf("%s: the output reads as %s\nwant %s", f.Name, out.Schema(), l.arrow)
+		}
+		log, all := textOf(t, own.Metadata.Schema), textOf(t, l.schema)
+		if !p.KeepTable && !strings.HasPrefix(all, log) {
+			t.Errorf("%s: the output has the schema\n%s\nwant first\n%s", f.Name, all, log)
+		}
+	}
+	return n
 }

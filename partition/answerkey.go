@@ -2,6 +2,7 @@ package partition
 
 import (
 	"encoding/binary"
+	"fmt"
 	"iter"
 	"math"
 	"unicode/utf8"
@@ -34,7 +35,7 @@ type castValue func(dst, v []byte) ([]byte, bool)
 func (a *pairPlan) shareKey(c PairColumn, logLeaves []int, field arrow.Field) error {
 	span, of := a.p.Of.spans[c.Table], a.p.Of.schema.Field(c.Table)
 	to, from := take.PlainType(field.Type), take.PlainType(of.Type)
-	unfit := fault.Unsupported(fault.At{Column: c.Name}, "pages of a key that is %s in the log and %s in the IDs", to, from)
+	unfit := fmt.Errorf("the key %s is %s in the log and %s in the IDs", c.Name, to, from)
 	src, dst := &a.p.Of.leaves[span.leaf], &a.from.Leaves[logLeaves[0]]
 	value, ok := castOf(src, dst, from, to)
 	if !ok || len(src.Path) > 1 || len(dst.Path) > 1 || src.MaxRep+dst.MaxRep > 0 {

@@ -117,11 +117,9 @@ func (w *pageWorker) copyLeaf(ctx context.Context, s *rangeJob, i int) (settle f
 	defer w.buf.Rest()
 	l := s.group.leaves[i]
 	var shape parquet.Shape
-	whole := l.whole
-	if whole == perhapsWhole {
-		if whole, err = w.copyChunk(ctx, s, i, l); err != nil {
-			return nil, f.unless(err)
-		}
+	whole, err := w.decideWhole(ctx, s, i, l)
+	if err != nil {
+		return nil, f.unless(err)
 	}
 	switch {
 	case whole == copied:
@@ -148,7 +146,6 @@ func (w *pageWorker) copyLeaf(ctx context.Context, s *rangeJob, i int) (settle f
 		return nil, f.unless(err)
 	}
 	return func() {
-		l.whole = whole
 		if shape != nil {
 			s.shapes[s.source.leaves[i]] = shape
 		}
@@ -161,6 +158,25 @@ func (w *pageWorker) copyLeaf(ctx context.Context, s *rangeJob, i int) (settle f
 			e.close(s)
 		}
 	}, nil
+}
+
+// decideWhole returns whether the chunk of a leaf is copied as it is stored. The first
+// job decides it before its turn ends, since others continue then.
+func (w *pageWorker) decideWhole(ctx context.Context, s *rangeJob, i int, l *outLeaf) (whole wholeChunk, err error) {
+	mu := &w.engine.mu
+	mu.Lock()
+	whole = l.whole
+	mu.Unlock()
+	if whole != perhapsWhole {
+		return whole, nil
+	}
+	if whole, err = w.copyChunk(ctx, s, i, l); err != nil {
+		return whole, err
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	l.whole = whole
+	return whole, nil
 }
 
 // copyChunk prepares to copy the chunk of a leaf as it is stored. It returns inPages

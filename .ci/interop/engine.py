@@ -35,8 +35,8 @@ def exact(t, values, key="k"):
     return flt
 
 
-def check(t, name, out, want):
-    d = pages.problem(out, want)
+def check(t, name, out, want, *logs):
+    d = pages.problem(out, want, *logs)
     t.ok(name, not d, d)
 
 
@@ -49,7 +49,7 @@ def scans(t, name, flt, want, *logs, flags=()):
         t.equal(f"{name}: engine, {threads} threads", {p["path"] for p in r["path"]}, {"engine"})
         t.equal(f"{name}: rows_out, {threads} threads", r["rows_out"], want.num_rows)
     t.ok(f"{name}: bytes by 1, 2 and 7 threads", len({o.read_bytes() for o in outs}) == 1, "differ")
-    check(t, f"{name}: rows", outs[0], want)
+    check(t, f"{name}: rows", outs[0], want, *logs)
     return outs[0]
 
 
@@ -120,7 +120,7 @@ def giant(t):
         t.ok(f"{name}: row groups", r["row_groups_skipped"] <= r["row_groups"] == 1, r)
         copy, why = identity.by_pyarrow(out)
         t.equal(f"{name}: pyarrow", why or identity.differences(copy, want), "")
-        t.equal(f"{name}: sound", rawfile.sound(rawfile.File(out))[:5], [])
+        t.equal(f"{name}: sound", rawfile.sound(rawfile.File(out), rawfile.File(log).bodies())[:5], [])
         t.equal(
             f"{name}: DuckDB",
             tables.sql(sums.format(f"'{out}'")),
@@ -175,7 +175,7 @@ def other_writers(t):
         want = whole.filter(pc.is_in(whole["k"], pa.array(keep, pa.int64()), skip_nulls=True))
         out = identity.fresh(t, "out.parquet")
         t.run("scan", "--filter", exact(t, keep), "-o", out, log)
-        check(t, f"Polars {compression}", out, want)
+        check(t, f"Polars {compression}", out, want, log)
 
 
 def forms(t):
@@ -193,13 +193,13 @@ def forms(t):
     for log, part in zip(logs, parts, strict=True):
         alone = identity.fresh(t, "alone.parquet")
         t.run("scan", "--filter", flt, "-o", alone, log)
-        check(t, "one file of a directory", out / log.name, wanted(part))
+        check(t, "one file of a directory", out / log.name, wanted(part), log)
         a, b = tables.read(alone), tables.read(out / log.name)
         t.ok("the same as alone", a.equals(b))
     for columns in (["url"], ["status", "k"], ["bytes", "url", "time", "host", "k", "status"]):
         out = identity.fresh(t, "columns.parquet")
         t.run("scan", "--filter", flt, "--columns", ",".join(columns), "-o", out, *logs)
-        check(t, f"--columns {columns}", out, wanted(whole).select(columns))
+        check(t, f"--columns {columns}", out, wanted(whole).select(columns), *logs)
     r = t.run("scan", "--filter", flt, "--count", "--json", *logs).json
     t.equal("--count", r["rows_out"], wanted(whole).num_rows)
     t.equal(
@@ -397,7 +397,7 @@ def ranges(t):
         keep = [range(9000), range(2000, 6000), sorted(rng.sample(range(9000), 3000))][seed % 3]
         out, flt = identity.fresh(t, "out.parquet"), exact(t, keep, "row")
         t.run("scan", "--filter", flt, "--key", "row", "-o", out, log)
-        check(t, f"{seed}", out, table.filter(pc.is_in(table["row"], pa.array(keep, pa.int64()))))
+        check(t, f"{seed}", out, table.filter(pc.is_in(table["row"], pa.array(keep, pa.int64()))), log)
         copy = tables.read(out)
         db = duckdb.connect()
         db.register("arrow", copy)

@@ -32,7 +32,7 @@ type StoredField struct {
 // StoreFields returns the Arrow schema of the columns in the form in which it is
 // stored in a Parquet file. md is the schema's metadata.
 func StoreFields(fields []StoredField, md []parquet.KeyValue) (string, error) {
-	c := fieldCopier{b: flatbuffers.NewBuilder(1 << 10), schemas: map[string]func(int) storedTable{}}
+	c := fieldCopier{b: flatbuffers.NewBuilder(1 << 10), schemas: map[string][]storedTable{}}
 	tables, err := c.find(fields)
 	if err != nil {
 		return "", fmt.Errorf("storing the Arrow schema: %w", err)
@@ -66,8 +66,8 @@ func StoreFields(fields []StoredField, md []parquet.KeyValue) (string, error) {
 // fieldCopier copies fields of encoded schemas into another one.
 type fieldCopier struct {
 	b       *flatbuffers.Builder
-	schemas map[string]func(at int) storedTable // by their encoded form
-	dicts   int64                               // dictionaries so far, which are numbered anew
+	schemas map[string][]storedTable // by their encoded form
+	dicts   int64                    // dictionaries so far, which are numbered anew
 }
 
 // typeSlot is a slot of a table that describes a type.
@@ -103,8 +103,8 @@ func (c *fieldCopier) find(fields []StoredField) ([]storedTable, error) {
 	var others []arrow.Field
 	for i, f := range fields {
 		if f.Stored != "" {
-			if at, err := c.schema(f.Stored); err == nil && at(f.At).named(f.Field.Name) && at(f.At).complete() {
-				tables[i], found[i] = at(f.At), true
+			if from, err := c.schema(f.Stored); err == nil && f.At < len(from) && from[f.At].named(f.Field.Name) && from[f.At].known() {
+				tables[i], found[i] = from[f.At], true
 				continue
 			}
 		}
@@ -117,7 +117,7 @@ func (c *fieldCopier) find(fields []StoredField) ([]storedTable, error) {
 	if err != nil {
 		return nil, err
 	}
-	at, err := c.schema(encoded)
+	from, err := c.schema(encoded)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (c *fieldCopier) find(fields []StoredField) ([]storedTable, error) {
 		if found[i] {
 			continue
 		}
-		if tables[i] = at(n); !tables[i].complete() {
+		if tables[i] = from[n]; !tables[i].known() {
 			return nil, fault.Unsupported(fault.At{Column: others[n].Name}, "a column of type %s in a stored Arrow schema", others[n].Type)
 		}
 		n++
@@ -134,24 +134,26 @@ func (c *fieldCopier) find(fields []StoredField) ([]storedTable, error) {
 	return tables, nil
 }
 
-// schema returns the fields of an encoded schema.
-func (c *fieldCopier) schema(encoded string) (func(at int) storedTable, error) {
-	if at, ok := c.schemas[encoded]; ok {
-		return at, nil
+// schema returns the fields of an encoded schema. They can be read without error.
+func (c *fieldCopier) schema(encoded string) ([]storedTable, error) {
+	if fields, ok := c.schemas[encoded]; ok {
+		return fields, nil
 	}
 	if parseOrigin(encoded) == nil { // which bounds the number of fields, their depth and size
 		return nil, errOrigin
 	}
 	root, _ := originSchema(encoded)
-	fields, n := root.Tables(6)
-	at := func(i int) storedTable {
-		if i < 0 || i >= n {
-			return storedTable{}
-		}
-		return storedTable{fields(i)}
+	at, n := root.Tables(6)
+	fields := make([]storedTable, n)
+	for i := range fields {
+		fields[i] = storedTable{at(i)}
+		fields[i].visit()
 	}
-	c.schemas[encoded] = at
-	return at, nil
+	if root.Err() != nil {
+		return nil, errOrigin
+	}
+	c.schemas[encoded] = fields
+	return fields, nil
 }
 
 // storedTable is a table that describes a field in an encoded schema.
@@ -177,22 +179,27 @@ func (t storedTable) children() iter.Seq[storedTable] {
 	}
 }
 
-// complete reports whether the field can be copied.
-func (t storedTable) complete() bool {
+// visit reads what is copied and parseOrigin does not read, so that its offsets are
+// checked.
+func (t storedTable) visit() {
 	kind, typ := t.kind()
-	slots, ok := typeSlots[kind]
-	for i, s := range slots { // reading is what finds bad offsets
+	for i, s := range typeSlots[kind] {
 		slotValue(typ, i, s)
-		ok = ok && (s.form != 't' || len(typ.Bytes(4+2*i)) < maxZone)
 	}
 	for child := range t.children() {
-		ok = ok && child.complete()
+		child.visit()
 	}
-	return ok && t.Err() == nil
 }
 
-// maxZone bounds the bytes of the name of a time zone.
-const maxZone = 1 << 10
+// known reports whether the types of the field are known, so that it can be copied.
+func (t storedTable) known() bool {
+	kind, _ := t.kind()
+	_, ok := typeSlots[kind]
+	for child := range t.children() {
+		ok = ok && child.known()
+	}
+	return ok
+}
 
 // slotValue returns the value of a slot other than text.
 func slotValue(t flat.Table, i int, s typeSlot) int32 {
@@ -207,7 +214,7 @@ func slotValue(t flat.Table, i int, s typeSlot) int32 {
 	return 0
 }
 
-// field adds a copy of a complete field.
+// field adds a copy of a known field.
 func (c *fieldCopier) field(t storedTable, nullable bool) flatbuffers.UOffsetT {
 	var children []flatbuffers.UOffsetT
 	for child := range t.children() {
@@ -237,8 +244,8 @@ func (c *fieldCopier) typ(kind byte, t flat.Table) flatbuffers.UOffsetT {
 	slots := typeSlots[kind]
 	var text flatbuffers.UOffsetT
 	for i, s := range slots {
-		if zone := t.Bytes(4 + 2*i); s.form == 't' && len(zone) > 0 {
-			text = c.b.CreateByteString(zone)
+		if s.form == 't' && len(t.Bytes(4+2*i)) > 0 {
+			text = c.b.CreateByteString(t.Bytes(4 + 2*i))
 		}
 	}
 	c.b.StartObject(len(slots))
@@ -331,17 +338,14 @@ func Infer(schema []parquet.SchemaElement, fields []arrow.Field) (inferred []arr
 	return inferred, more, nil
 }
 
-// StoredMetadata returns the metadata of the stored Arrow schema that the file's own
-// lacks.
+// StoredMetadata returns the metadata of the Arrow schema that the writer stored.
 func (p *Parquet) StoredMetadata() (list []parquet.KeyValue) {
 	root := parseOrigin(p.StoredSchema())
 	if root == nil {
 		return nil
 	}
 	for i, k := range root.keys {
-		if !slices.ContainsFunc(p.f.Metadata.KeyValueMetadata, func(e parquet.KeyValue) bool { return e.Key == k }) {
-			list = append(list, parquet.KeyValue{Key: k, Value: root.values[i]})
-		}
+		list = append(list, parquet.KeyValue{Key: k, Value: root.values[i]})
 	}
 	return list
 }

@@ -81,9 +81,6 @@ func (b *Block) Bytes() (n int64) {
 	return n
 }
 
-// leaf returns the column of a leaf as that of a store with one segment.
-func (b *Block) leaf(i int) segments { return segments{cols: b.cols[i : i+1], shift: 32} }
-
 // Builder makes blocks from pages. It is not safe for concurrent use.
 type Builder struct {
 	of      []parquet.Leaf

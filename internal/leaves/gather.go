@@ -1,87 +1,143 @@
 package leaves
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
-// segments are the columns of a leaf, one after the other. Row r is row r&(1<<shift-1)
-// of column r>>shift.
-type segments struct {
-	cols  []column
-	shift uint
+// locate returns the column of a row of a store, and its number there.
+func locate(cols []column, row uint32) (c *column, i uint32) {
+	return &cols[row>>segmentShift], row & (segmentRows - 1)
 }
 
-// at returns the column of a row, and its number there.
-func (s segments) at(row uint32) (c *column, i uint32) {
-	return &s.cols[uint64(row)>>(s.shift&63)], uint32(uint64(row) & (1<<(s.shift&63) - 1))
-}
-
-// dense copies the slots of rows, width bytes each, to dst, which has their size.
-func (s segments) dense(dst []byte, width int, rows []uint32) {
+// gatherSlots copies the slots of rows of a store, width bytes each, to dst, which has
+// their size. The loops are short, so that the processor waits for many rows at once.
+func gatherSlots(dst []byte, cols []column, width int, rows []uint32) {
 	switch width {
 	case 1:
-		s.dense1(dst, rows)
+		gather1(dst, cols, rows)
 	case 4:
-		s.dense4(dst, rows)
+		gather4(dst, cols, rows)
 	case 8:
-		s.dense8(dst, rows)
-	case 12:
-		s.dense12(dst, rows)
+		gather8(dst, cols, rows)
 	case 16:
-		s.dense16(dst, rows)
+		gather16(dst, cols, rows)
 	default:
 		for n, row := range rows {
-			c, i := s.at(row)
+			c, i := locate(cols, row)
 			copy(dst[n*width:(n+1)*width], c.values[int(i)*width:])
 		}
 	}
 }
 
-func (s segments) dense1(dst []byte, rows []uint32) {
+func gather1(dst []byte, cols []column, rows []uint32) {
 	dst = dst[:len(rows)]
 	for n, row := range rows {
-		c, i := s.at(row)
-		dst[n] = c.values[i]
+		dst[n] = cols[row>>segmentShift].values[row&(segmentRows-1)]
 	}
 }
 
-func (s segments) dense4(dst []byte, rows []uint32) {
+func gather4(dst []byte, cols []column, rows []uint32) {
 	for n, row := range rows {
-		c, i := s.at(row)
-		*(*[4]byte)(dst[4*n:]) = *(*[4]byte)(c.values[4*int(i):])
+		from := 4 * int(row&(segmentRows-1))
+		v := binary.LittleEndian.Uint32(cols[row>>segmentShift].values[from : from+4])
+		binary.LittleEndian.PutUint32(dst[4*n:4*n+4], v)
 	}
 }
 
-func (s segments) dense8(dst []byte, rows []uint32) {
+func gather8(dst []byte, cols []column, rows []uint32) {
 	for n, row := range rows {
-		c, i := s.at(row)
-		*(*[8]byte)(dst[8*n:]) = *(*[8]byte)(c.values[8*int(i):])
+		from := 8 * int(row&(segmentRows-1))
+		v := binary.LittleEndian.Uint64(cols[row>>segmentShift].values[from : from+8])
+		binary.LittleEndian.PutUint64(dst[8*n:8*n+8], v)
 	}
 }
 
-func (s segments) dense12(dst []byte, rows []uint32) {
+func gather16(dst []byte, cols []column, rows []uint32) {
 	for n, row := range rows {
-		c, i := s.at(row)
-		*(*[12]byte)(dst[12*n:]) = *(*[12]byte)(c.values[12*int(i):])
+		from := 16 * int(row&(segmentRows-1))
+		*(*[16]byte)(dst[16*n:]) = *(*[16]byte)(cols[row>>segmentShift].values[from : from+16])
 	}
 }
 
-func (s segments) dense16(dst []byte, rows []uint32) {
-	for n, row := range rows {
-		c, i := s.at(row)
-		*(*[16]byte)(dst[16*n:]) = *(*[16]byte)(c.values[16*int(i):])
-	}
-}
-
-// ragged appends the values of rows of leaves that are not dense to dst, until it
-// has most bytes. It returns the number of rows that it has taken, at least one.
-func (s segments) ragged(dst []byte, rows []uint32, most int) (_ []byte, taken int) {
+// appendValues appends the values of rows of a store whose leaf is not dense to dst,
+// until it has most bytes. It returns the number of rows that it has taken, at least
+// one.
+func appendValues(dst []byte, cols []column, rows []uint32, most int) (_ []byte, taken int) {
 	for n, row := range rows {
 		if len(dst) >= most && n > 0 {
 			return dst, n
 		}
-		c, i := s.at(row)
+		if n%warmed == 0 {
+			warm(cols, rows[n:min(n+warmed, len(rows))])
+		}
+		c, i := locate(cols, row)
 		dst = appendShort(dst, c.values, c.starts[i], c.starts[i+1])
 	}
 	return dst, len(rows)
+}
+
+const warmed = 64 // rows that are read before they are needed
+
+// warm reads where rows of a leaf that is not dense start, and the first bytes there,
+// so that their cache misses overlap. The result has no meaning.
+//
+//go:noinline
+func warm(cols []column, rows []uint32) (x uint32) {
+	for _, row := range rows {
+		if row != None {
+			x |= cols[row>>segmentShift].starts[row&(segmentRows-1)]
+		}
+	}
+	for _, row := range rows {
+		if row == None {
+			continue
+		}
+		c, i := locate(cols, row)
+		if from := c.starts[i]; from < uint32(len(c.values)) {
+			x |= uint32(c.values[from])
+		}
+	}
+	return x
+}
+
+// warmEntries is warm for the entries of a repeated leaf.
+//
+//go:noinline
+func warmEntries(cols []column, rows []uint32) (x uint32) {
+	for _, row := range rows {
+		if row != None {
+			x |= cols[row>>segmentShift].entries[row&(segmentRows-1)]
+		}
+	}
+	for _, row := range rows {
+		if row != None {
+			c, i := locate(cols, row)
+			from := c.entries[i]
+			x |= uint32(c.rep[from]) | uint32(c.def[from])
+		}
+	}
+	return x
+}
+
+// appendSlots appends the slots of rows of a block.
+func appendSlots(dst, src []byte, width int, rows []uint32) []byte {
+	dst = slices.Grow(dst, len(rows)*width)
+	switch width {
+	case 4:
+		for _, r := range rows {
+			dst = append(dst, src[4*int(r):4*int(r)+4]...)
+		}
+	case 8:
+		for _, r := range rows {
+			dst = append(dst, src[8*int(r):8*int(r)+8]...)
+		}
+	default:
+		for _, r := range rows {
+			dst = append(dst, src[int(r)*width:(int(r)+1)*width]...)
+		}
+	}
+	return dst
 }
 
 // appendShort appends src[from:to]. It copies up to 32 bytes as 32 if there is room,

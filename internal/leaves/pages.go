@@ -27,7 +27,7 @@ const (
 // page is valid until the next one. An error is the last thing that is yielded.
 func (s *Store) Pages(leaf int, rows []uint32, as Shape) iter.Seq2[*parquet.Page, error] {
 	return func(yield func(*parquet.Page, error) bool) {
-		k, l := &s.kinds[leaf], s.leaves[leaf]
+		k, cols := &s.kinds[leaf], s.leaves[leaf]
 		if as.MaxDef != int(k.maxDef)+int(as.Shift) {
 			yield(nil, fmt.Errorf("column %s: definition levels up to %d and %d, not %d", s.of[leaf].Dotted, k.maxDef, as.Shift, as.MaxDef))
 			return
@@ -40,8 +40,8 @@ func (s *Store) Pages(leaf int, rows []uint32, as Shape) iter.Seq2[*parquet.Page
 		for len(rows) > 0 {
 			var n int
 			if k.maxRep > 0 {
-				n = m.repeated(k, l, rows, as)
-			} else if n = m.flat(k, l, rows, as); n == 0 {
+				n = m.repeated(k, cols, rows, as)
+			} else if n = m.flat(k, cols, rows, as); n == 0 {
 				yield(nil, fmt.Errorf("column %s: a row that is missing, in a column that is never NULL", s.of[leaf].Dotted))
 				return
 			}
@@ -63,9 +63,9 @@ type pageMaker struct {
 
 // flat makes the page of the first rows of a leaf that is not repeated. It returns
 // their number, or 0 if a row is None that may not be NULL.
-func (m *pageMaker) flat(k *kind, l segments, rows []uint32, as Shape) int {
+func (m *pageMaker) flat(k *kind, cols []column, rows []uint32, as Shape) int {
 	rows = rows[:min(len(rows), pageRows)]
-	hits, ok := m.levels(k, l, rows, as)
+	hits, ok := m.levels(k, cols, rows, as)
 	if !ok {
 		return 0
 	}
@@ -73,14 +73,14 @@ func (m *pageMaker) flat(k *kind, l segments, rows []uint32, as Shape) int {
 	switch {
 	case k.typ == format.Boolean:
 		m.bools = sized(m.bools, len(hits))
-		l.dense(m.bools, k.width, hits)
+		gatherSlots(m.bools, cols, k.width, hits)
 		m.plain = pack(m.plain[:0], m.bools)
 	case k.dense:
 		m.plain = sized(m.plain, len(hits)*k.width)
-		l.dense(m.plain, k.width, hits)
+		gatherSlots(m.plain, cols, k.width, hits)
 	default:
 		var taken int
-		if m.plain, taken = l.ragged(m.plain[:0], hits, pageBytes); taken < len(hits) {
+		if m.plain, taken = appendValues(m.plain[:0], cols, hits, pageBytes); taken < len(hits) {
 			n = m.rowsUntil(taken, as)
 			hits = hits[:taken]
 		}
@@ -114,13 +114,13 @@ func (m *pageMaker) rowsUntil(n int, as Shape) int {
 
 // levels sets m.def to the levels of rows and returns those rows that have a value.
 // It returns false if a row is None that may not be NULL.
-func (m *pageMaker) levels(k *kind, l segments, rows []uint32, as Shape) (hits []uint32, ok bool) {
+func (m *pageMaker) levels(k *kind, cols []column, rows []uint32, as Shape) (hits []uint32, ok bool) {
 	none := countNone(rows)
 	if as.MaxDef == 0 {
 		return rows, none == 0
 	}
 	m.def = sized(m.def, len(rows))
-	nulls := l.nulls()
+	nulls := anyNull(cols)
 	switch full := uint8(as.MaxDef); {
 	case none == len(rows):
 		clear(m.def)
@@ -129,15 +129,15 @@ func (m *pageMaker) levels(k *kind, l segments, rows []uint32, as Shape) (hits [
 		fill(m.def, full)
 		return rows, true
 	case nulls:
-		return m.present(l, rows, k.maxDef, as.Shift), true
+		return m.present(cols, rows, k.maxDef, as.Shift), true
 	default:
 		return m.matched(rows, full), true
 	}
 }
 
-// nulls reports whether any row of a leaf that is not repeated is NULL.
-func (l segments) nulls() bool {
-	return slices.ContainsFunc(l.cols, func(c column) bool { return c.def != nil })
+// anyNull reports whether any row of a leaf that is not repeated is NULL.
+func anyNull(cols []column) bool {
+	return slices.ContainsFunc(cols, func(c column) bool { return c.def != nil })
 }
 
 func fill(levels []uint8, level uint8) {
@@ -191,7 +191,7 @@ func (m *pageMaker) matched(rows []uint32, full uint8) []uint32 {
 }
 
 // present returns the rows that have a value.
-func (m *pageMaker) present(l segments, rows []uint32, max, shift uint8) []uint32 {
+func (m *pageMaker) present(cols []column, rows []uint32, max, shift uint8) []uint32 {
 	clear(m.def)
 	hits := m.roomForHits(len(rows))
 	k := 0
@@ -205,7 +205,7 @@ func (m *pageMaker) present(l segments, rows []uint32, max, shift uint8) []uint3
 			if r == None {
 				continue
 			}
-			c, j := l.at(r)
+			c, j := locate(cols, r)
 			level := max
 			if c.def != nil {
 				level = c.def[j]
@@ -229,18 +229,23 @@ func (m *pageMaker) roomForHits(n int) []uint32 {
 
 // repeated makes the page of the first rows of a repeated leaf and returns their
 // number.
-func (m *pageMaker) repeated(k *kind, l segments, rows []uint32, as Shape) int {
+func (m *pageMaker) repeated(k *kind, cols []column, rows []uint32, as Shape) int {
 	rep, def, values := m.rep[:0], m.def[:0], m.plain[:0]
 	if k.typ == format.Boolean {
 		values = m.bools[:0]
 	}
 	n := 0
 	for ; n < len(rows) && len(rep) < pageRows && len(values) < pageBytes; n++ {
+		if n%warmed == 0 {
+			some := rows[n:min(n+warmed, len(rows))]
+			warmEntries(cols, some)
+			warm(cols, some)
+		}
 		if rows[n] == None {
 			rep, def = append(rep, 0), append(def, 0)
 			continue
 		}
-		c, i := l.at(rows[n])
+		c, i := locate(cols, rows[n])
 		from, to := c.entries[i], c.entries[i+1]
 		rep, def = appendShort(rep, c.rep, from, to), appendShort(def, c.def, from, to)
 		if as.Shift > 0 {

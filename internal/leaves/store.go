@@ -22,7 +22,7 @@ const (
 type Store struct {
 	of     []parquet.Leaf
 	kinds  []kind
-	leaves []segments
+	leaves [][]column // by segment
 	rows   int
 	take   func(int64) error
 	bytes  int64
@@ -32,11 +32,7 @@ type Store struct {
 // New returns an empty store of rows with the given leaves. take, if not nil, is
 // called before memory is allocated; its error is Append's.
 func New(of []parquet.Leaf, take func(bytes int64) error) *Store {
-	s := &Store{of: of, kinds: kindsOf(of), leaves: make([]segments, len(of)), take: take}
-	for i := range s.leaves {
-		s.leaves[i].shift = segmentShift
-	}
-	return s
+	return &Store{of: of, kinds: kindsOf(of), leaves: make([][]column, len(of)), take: take}
 }
 
 // Len returns the number of rows.
@@ -59,9 +55,9 @@ func (s *Store) Append(b *Block, rows []uint32) error {
 		return fmt.Errorf("%w: more than 2^32 rows in a table", fault.ErrMemory)
 	}
 	for i := range s.leaves {
-		if err := s.appendLeaf(i, b.leaf(i), rows, n); err != nil {
+		if err := s.appendLeaf(i, &b.cols[i], rows, n); err != nil {
 			for j := range i + 1 {
-				s.leaves[j].truncate(&s.kinds[j], s.rows)
+				s.truncate(j)
 			}
 			return err
 		}
@@ -71,41 +67,41 @@ func (s *Store) Append(b *Block, rows []uint32) error {
 }
 
 // appendLeaf appends n rows of a block to a leaf: those given, or the first n.
-func (s *Store) appendLeaf(leaf int, from segments, rows []uint32, n int) error {
+func (s *Store) appendLeaf(leaf int, from *column, rows []uint32, n int) error {
 	l, k := &s.leaves[leaf], &s.kinds[leaf]
-	for at, done := s.rows, 0; done < n; {
-		seg := at >> segmentShift
-		if seg == len(l.cols) {
+	for row, done := s.rows, 0; done < n; {
+		seg := row >> segmentShift
+		if seg == len(*l) {
 			if err := s.addSegment(l); err != nil {
 				return err
 			}
 		}
-		some := min(n-done, segmentRows-at&(segmentRows-1))
+		some := min(n-done, segmentRows-row&(segmentRows-1))
 		p := portion{from: from, first: uint32(done), n: some}
 		if rows != nil {
 			p.rows = rows[done : done+some]
 		}
 		g := growth{s: s}
 		if seg > 0 {
-			g.former = &l.cols[seg-1]
+			g.former = &(*l)[seg-1]
 		}
-		if err := g.append(k, &l.cols[seg], &p); err != nil {
+		if err := g.append(k, &(*l)[seg], &p); err != nil {
 			return fmt.Errorf("column %s: %w", s.of[leaf].Dotted, err)
 		}
-		at, done = at+some, done+some
+		row, done = row+some, done+some
 	}
 	return nil
 }
 
-func (s *Store) addSegment(l *segments) error {
-	if len(l.cols) == cap(l.cols) {
-		wider := max(2*cap(l.cols), 4)
-		if err := s.charge(int64(wider-cap(l.cols)) * int64(unsafe.Sizeof(column{}))); err != nil {
+func (s *Store) addSegment(cols *[]column) error {
+	if len(*cols) == cap(*cols) {
+		wider := max(2*cap(*cols), 4)
+		if err := s.charge(int64(wider-cap(*cols)) * int64(unsafe.Sizeof(column{}))); err != nil {
 			return err
 		}
-		l.cols = append(make([]column, 0, wider), l.cols...)
+		*cols = append(make([]column, 0, wider), *cols...)
 	}
-	l.cols = append(l.cols, column{})
+	*cols = append(*cols, column{})
 	return nil
 }
 
@@ -119,10 +115,11 @@ func (s *Store) charge(bytes int64) error {
 	return nil
 }
 
-// truncate leaves the first rows of the leaf.
-func (l *segments) truncate(k *kind, rows int) {
-	for seg := rows >> segmentShift; seg < len(l.cols); seg++ {
-		l.cols[seg].truncate(k, max(rows-seg<<segmentShift, 0))
+// truncate removes the rows of a leaf that the store does not count.
+func (s *Store) truncate(leaf int) {
+	cols := s.leaves[leaf]
+	for seg := s.rows >> segmentShift; seg < len(cols); seg++ {
+		cols[seg].truncate(&s.kinds[leaf], max(s.rows-seg<<segmentShift, 0))
 	}
 }
 
@@ -145,7 +142,7 @@ func (c *column) truncate(k *kind, rows int) {
 
 // portion is rows of a block that go to one segment.
 type portion struct {
-	from  segments // the block's column
+	from  *column  // the block's
 	rows  []uint32 // nil: n rows from the first
 	first uint32
 	n     int
@@ -208,12 +205,9 @@ func (p *portion) appendLevels(dst, def []uint8, k *kind) []uint8 {
 // appendSlots appends the slots of the rows.
 func (p *portion) appendSlots(dst []byte, k *kind) []byte {
 	if p.rows == nil {
-		return append(dst, p.from.cols[0].values[int(p.first)*k.width:][:p.n*k.width]...)
+		return append(dst, p.from.values[int(p.first)*k.width:][:p.n*k.width]...)
 	}
-	at, size := len(dst), p.n*k.width
-	dst = slices.Grow(dst, size)[:at+size]
-	p.from.dense(dst[at:], k.width, p.rows)
-	return dst
+	return appendSlots(dst, p.from.values, k.width, p.rows)
 }
 
 // growth makes room in a column before rows are appended.
@@ -224,7 +218,7 @@ type growth struct {
 
 // append appends rows to a column. If there is no room for them, none is appended.
 func (g *growth) append(k *kind, c *column, p *portion) (err error) {
-	from := &p.from.cols[0]
+	from := p.from
 	if k.dense {
 		rows := len(c.values) / k.width
 		if err := g.flatDef(k, c, from, rows, p.n); err != nil {

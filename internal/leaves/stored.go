@@ -36,7 +36,7 @@ func (b *Block) Append(dst []byte, rows []uint32) []byte {
 	}
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(n))
 	for i := range b.cols {
-		p := portion{from: b.leaf(i), rows: rows, n: n}
+		p := portion{from: &b.cols[i], rows: rows, n: n}
 		dst = p.appendTo(dst, &b.kinds[i])
 	}
 	return dst
@@ -44,7 +44,7 @@ func (b *Block) Append(dst []byte, rows []uint32) []byte {
 
 // appendTo appends the stored form of the rows.
 func (p *portion) appendTo(dst []byte, k *kind) []byte {
-	c := &p.from.cols[0]
+	c := p.from
 	at := len(dst)
 	dst = append(dst, 0)
 	if k.maxRep > 0 {

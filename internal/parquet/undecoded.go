@@ -13,7 +13,9 @@ import (
 
 // Pages that lose no row are copied within a chunk without being decompressed. Such
 // a page's indices refer to the dictionary of its chunk, which the copy therefore
-// keeps whole, and its bounds are not known but from the input's indexes.
+// keeps whole, and its bounds are known only from the input's column index. Those
+// of the input's chunk are not used, although the format could call them inexact:
+// some engines answer queries for the minimum from such bounds all the same.
 
 // sealed is what is known of a page that was not decoded.
 type sealed struct {
@@ -22,8 +24,7 @@ type sealed struct {
 	facts  pageFacts
 	null   bool       // all entries are NULL
 	order  valueOrder // of the bounds
-	bounds bounds     // of the page, or of its chunk if loose is set
-	loose  bool
+	bounds bounds     // none if not known
 }
 
 // claims are what a file says of the pages of a chunk.
@@ -31,7 +32,6 @@ type claims struct {
 	order   valueOrder
 	index   *OffsetIndex // nil: none
 	columns *ColumnIndex // nil: none
-	chunk   bounds
 }
 
 // Undecoded makes Next return pages without decompressing and decoding them where
@@ -121,11 +121,9 @@ func (c *Chunk) addClaims(offset, size int64) error {
 		if k.index, k.columns, err = c.indexes(k.order); err != nil && !unusable(err) {
 			return err
 		}
-		k.chunk = c.chunkBounds(k.order)
 		c.claims = k
 	}
 	k, s := c.claims, &c.sealed
-	s.order, s.bounds, s.loose = k.order, k.chunk, true
 	if k.columns == nil {
 		return nil
 	}
@@ -134,7 +132,7 @@ func (c *Chunk) addClaims(offset, size int64) error {
 		return nil
 	}
 	if b, nulls, ok := k.columns.claim(i, s.facts, k.order); ok {
-		s.bounds, s.loose, s.null, s.facts.nulls = b, false, k.columns.Null[i], nulls
+		s.order, s.bounds, s.null, s.facts.nulls = k.order, b, k.columns.Null[i], nulls
 	}
 	return nil
 }

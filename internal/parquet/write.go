@@ -65,7 +65,7 @@ type Writer struct {
 	growDicts bool // DictBytes grows with the input's dictionaries
 
 	groups  []RowGroupMeta
-	indexes [][]pageIndex // per row group and chunk
+	indexes [][]encodedIndex // per row group and chunk
 	rows    int64
 	closed  bool
 }
@@ -139,11 +139,14 @@ func (w *Writer) RowGroup(rows int64, chunks []*EncodedChunk) error {
 	if n := len(w.groups); n <= math.MaxInt16 {
 		g.Ordinal = thrift.New(int16(n))
 	}
-	indexes := make([]pageIndex, len(chunks))
+	indexes := make([]encodedIndex, len(chunks))
 	for i, c := range chunks {
 		g.Columns[i] = c.place(w.out.n, &w.leaves[i], w.opts.Compression.Codec)
 		c.index.shift(g.Columns[i].MetaData.DataPageOffset)
-		indexes[i] = c.index
+		var err error
+		if indexes[i], err = c.index.encoded(); err != nil {
+			return w.out.fail(err)
+		}
 		g.TotalByteSize += c.plainSize
 		if err := c.write(&w.out); err != nil {
 			return err
@@ -239,11 +242,7 @@ func (w *Writer) writeIndexes() error {
 	for g, group := range w.indexes {
 		for i := range group {
 			c := &w.groups[g].Columns[i]
-			if group[i].bounded() {
-				b, err := group[i].encodeBounds()
-				if err != nil {
-					return err
-				}
+			if b := group[i].bounds; b != nil {
 				c.ColumnIndexOffset, c.ColumnIndexLength = w.out.n, int32(len(b))
 				if err := w.out.write(b); err != nil {
 					return err
@@ -254,16 +253,11 @@ func (w *Writer) writeIndexes() error {
 	for g, group := range w.indexes {
 		for i := range group {
 			c := &w.groups[g].Columns[i]
-			if len(group[i].pages) == 0 { // not known
-				continue
-			}
-			b, err := group[i].encodeOffsets()
-			if err != nil {
-				return err
-			}
-			c.OffsetIndexOffset, c.OffsetIndexLength = w.out.n, int32(len(b))
-			if err := w.out.write(b); err != nil {
-				return err
+			if b := group[i].offsets; b != nil {
+				c.OffsetIndexOffset, c.OffsetIndexLength = w.out.n, int32(len(b))
+				if err := w.out.write(b); err != nil {
+					return err
+				}
 			}
 		}
 	}

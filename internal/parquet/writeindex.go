@@ -8,7 +8,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// pageIndex holds the contents of a chunk's column index and offset index.
+// pageIndex holds the contents of a chunk's column index and offset index. Without
+// pages, there is neither.
 type pageIndex struct {
 	pages   []format.PageLocation // offsets from the first data page until shift is called
 	columns thriftColumnIndex
@@ -45,23 +46,25 @@ func (x *pageIndex) shift(start int64) {
 // bounded reports whether the chunk gets a column index.
 func (x *pageIndex) bounded() bool { return !x.broken && len(x.pages) > 0 }
 
-func (x *pageIndex) encodeBounds() ([]byte, error) {
+// encodedIndex is a chunk's column index and offset index in the form in which they
+// are written, which takes much less memory. Each may be nil: there is none.
+type encodedIndex struct{ bounds, offsets []byte }
+
+func (x *pageIndex) encoded() (e encodedIndex, err error) {
 	if x.unsure {
 		x.columns.NullCounts = nil
 	}
-	b, err := thrift.Marshal(new(thrift.CompactProtocol), &x.columns)
-	if err != nil {
-		return nil, fmt.Errorf("encoding a column index: %w", err)
+	if x.bounded() {
+		if e.bounds, err = thrift.Marshal(new(thrift.CompactProtocol), &x.columns); err != nil {
+			return e, fmt.Errorf("encoding a column index: %w", err)
+		}
 	}
-	return b, nil
-}
-
-func (x *pageIndex) encodeOffsets() ([]byte, error) {
-	b, err := thrift.Marshal(new(thrift.CompactProtocol), &format.OffsetIndex{PageLocations: x.pages})
-	if err != nil {
-		return nil, fmt.Errorf("encoding an offset index: %w", err)
+	if len(x.pages) > 0 {
+		if e.offsets, err = thrift.Marshal(new(thrift.CompactProtocol), &format.OffsetIndex{PageLocations: x.pages}); err != nil {
+			return e, fmt.Errorf("encoding an offset index: %w", err)
+		}
 	}
-	return b, nil
+	return e, nil
 }
 
 // setOrder records whether the pages' bounds ascend or descend, ignoring pages of

@@ -134,11 +134,7 @@ func (c *ChunkWriter) emitAs(ws *workspace, p *encodedPage, h *pageHeader, nulls
 	if err != nil {
 		return err
 	}
-	paged := p.bounds
-	if p.sealed != nil && p.sealed.loose {
-		paged = bounds{} // they say nothing of this page
-	}
-	c.index.add(at, int(c.out.n-at), c.rows, nulls, c.order, p.values, paged)
+	c.index.add(at, int(c.out.n-at), c.rows, nulls, c.order, p.values, p.bounds)
 	c.bounds.add(c.order, p.bounds)
 	c.plainN += int64(n + p.size)
 	c.entries += int64(p.entries)

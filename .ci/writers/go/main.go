@@ -1,5 +1,5 @@
 // Command go writes files by parquet-go, of every type, size and way of
-// writing, below a directory: go run . DIR
+// writing, below a directory: go run . DIR. With -read it reads files.
 package main
 
 import (
@@ -236,7 +236,13 @@ func one[T any](path string, all []T, options []parquet.WriterOption) error {
 func main() {
 	log.SetFlags(0)
 	if len(os.Args) != 2 {
-		log.Fatal("usage: go run . DIR")
+		log.Fatal("usage: go run . DIR, or go run . -read <FILES")
+	}
+	if os.Args[1] == "-read" {
+		if err := readAll(os.Stdin, os.Stdout); err != nil {
+			log.Fatal(err)
+		}
+		return
 	}
 	dir := os.Args[1]
 	for _, err := range []error{
