@@ -270,9 +270,9 @@ func manyTypes(t testing.TB, rng *rand.Rand, n int) arrow.Record {
 func TestReadRows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 16))
 	dir := t.TempDir()
-	names := []string{write(t, filepath.Join(dir, "types.parquet"), 700, manyTypes(t, rng, 2000))}
+	names := []string{write(t, filepath.Join(dir, "types.parquet"), 700, manyTypes(t, rng, 1600))}
 	for i, l := range layouts {
-		names = append(names, writeClicks(t, filepath.Join(dir, fmt.Sprint(i, ".parquet")), clicks(rng, 3000, 1000*i), l))
+		names = append(names, writeClicks(t, filepath.Join(dir, fmt.Sprint(i, ".parquet")), clicks(rng, 1500, 1000*i), l))
 	}
 	members := exactOf("id", 3, 5, 8, 13, 21, 34, 55, 89)
 	for _, name := range names {
@@ -371,7 +371,7 @@ func columnsOfFiles(t testing.TB, files []*File, names ...string) *TableColumns 
 // A row group is read in blocks of bounded size if memory is limited, for keys of each
 // kind: of the table's own leaf, of another leaf, and those that need records.
 func TestRowsInBlocks(t *testing.T) {
-	const n = 20_000
+	const n = 6000
 	rng := rand.New(rand.NewPCG(2, 16))
 	path := write(t, filepath.Join(t.TempDir(), "ids.parquet"), n, record(t, memory.DefaultAllocator,
 		col{"id", numbers(n, func(i int) any {
@@ -380,7 +380,7 @@ func TestRowsInBlocks(t *testing.T) {
 			}
 			return rng.IntN(n)
 		})},
-		col{"name", numbers(n, func(i int) string { return strings.Repeat("x", i/200) })},
+		col{"name", numbers(n, func(i int) string { return strings.Repeat("x", i/20) })},
 		col{"row", numbers(n, func(i int) int64 { return int64(i) })},
 		col{"small", numbers(n, func(i int) int32 { return int32(i) - n/2 })},
 	))
@@ -396,7 +396,7 @@ func TestRowsInBlocks(t *testing.T) {
 				what := fmt.Sprintf("columns %v, key %s, in flight %d", columns, k, inFlight)
 				h := compareRows(t, what, c, files, RowOptions{Key: k, Threads: 2}, all)
 				sameRows(t, what+": keys", h.keys, keysIn(t, files, k, key.Options{}))
-				if columns == nil && inFlight > 0 && h.batches <= max(batches, 4) {
+				if columns == nil && inFlight > 0 && h.batches <= max(batches, 2) {
 					t.Errorf("%s: %d batches, %d without a limit", what, h.batches, batches)
 				}
 				batches = h.batches
@@ -410,14 +410,14 @@ func TestRowsInBlocks(t *testing.T) {
 func TestLeafCursor(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 16))
 	dir := t.TempDir()
-	files := open(t, OpenOptions{}, write(t, filepath.Join(dir, "types.parquet"), 700, manyTypes(t, rng, 1500)))
+	files := open(t, OpenOptions{}, write(t, filepath.Join(dir, "types.parquet"), 700, manyTypes(t, rng, 1000)))
 	for i, l := range layouts[:3] {
-		files = append(files, open(t, OpenOptions{}, writeClicks(t, filepath.Join(dir, fmt.Sprint(i, ".parquet")), clicks(rng, 2000, 0), l))...)
+		files = append(files, open(t, OpenOptions{}, writeClicks(t, filepath.Join(dir, fmt.Sprint(i, ".parquet")), clicks(rng, 1000, 0), l))...)
 	}
 	for _, f := range files {
 		c := columnsOfFiles(t, []*File{f})
 		file := f.parquet().File()
-		for try := range 6 {
+		for try := range 4 {
 			var all []leafRows
 			chosen := map[int]bool{}
 			for i := range file.Leaves {

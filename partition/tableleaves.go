@@ -15,7 +15,6 @@ import (
 
 // Limits of what is held while rows of a Parquet file are read.
 const (
-	blockBytes = 32 << 20 // of a block, if memory is not limited
 	blockShare = 32       // a block may take at most 1/blockShare of the memory budget
 	openBytes  = 64 << 20 // pages that wait for the next block
 	mostRow    = 1 << 30  // bytes of a row
@@ -65,7 +64,7 @@ func (w *rowWorker) rowsIn(ctx context.Context, r rowRange) (_ []uint32, err err
 
 // limit is the number of bytes that a block may have.
 func (w *rowWorker) limit() int64 {
-	most := w.file.parquet().File().Room().Part(blockShare, blockBytes)
+	most := w.file.parquet().File().Room().Part(blockShare, mostBatch)
 	if w.way.batch > 0 {
 		most = min(most, w.way.batch)
 	}
@@ -297,6 +296,9 @@ func (f *rowFill) byRecords(ctx context.Context) error {
 func (f *rowFill) addKeys(p *parquet.Page, dict *parquet.Dictionary) error {
 	if err := f.charge(f.columns[0].String(), p.PlainSize(dict, f.leaf.width())); err != nil {
 		return err
+	}
+	if f.plain == nil {
+		f.plain = make([]byte, 0, f.n*f.leaf.width())
 	}
 	if p.Coded {
 		f.plain, _ = dict.AppendValues(f.plain, p.Indices[:p.NonNull], f.leaf.width(), math.MaxInt)
