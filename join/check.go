@@ -43,7 +43,7 @@ func newChecker(r round, t *tally, asking *plan.Filtering, pairs bool) *checker 
 }
 
 // check returns the positions of the keys that IDs have, see
-// [partition.Match].Check, and counts their rows.
+// [partition.Match].Check, with their entries, and counts their rows.
 func (c *checker) check(k *partition.Keys) ([]uint32, error) {
 	if c.group != k.Piece {
 		c.group, c.asked = k.Piece, c.asking.Ask()
@@ -59,6 +59,7 @@ func (c *checker) check(k *partition.Keys) ([]uint32, error) {
 		hits = c.all
 	}
 	c.found, c.entries = c.ids.Find(k.Batch, hits, c.found, c.entries)
+	k.Entries = c.entries
 	if decides(k) {
 		return c.found, nil
 	}

@@ -2,7 +2,7 @@
 // before it is read.
 //
 //	IDs ──► filter, and a table of the IDs that are needed
-//	log ── keys ── filter ──► candidates ── table ──► rows of the answer ── other columns ──► records, or pages
+//	log ── keys ── filter ──► candidates ── table ──► rows of the answer ── other columns ──► pages, or records
 //
 // [New] examines the inputs. [Join.Plan] estimates, [Join.Run] yields the answer as
 // Arrow records, [Join.Write] writes it, [Join.Count] counts its rows, and
@@ -62,11 +62,20 @@
 //   - [Auto] takes the fastest one within the memory according to the plan, and
 //     falls back to one that needs less if the estimate was too low.
 //
-// In all joins but left and full ones, which keep every row, keys are read first,
-// and other columns only of rows that are in the answer. Semi and anti joins from
-// Parquet to Parquet make no rows at all: they copy entries of pages. If the filter
-// drops too few rows to be worthwhile, it is no longer probed; the answer does not
-// depend on it.
+// Keys are read first, and other columns only of rows that are in the answer. If the
+// filter drops too few rows to be worthwhile, it is no longer probed; the answer does
+// not depend on it.
+//
+// # Pages and records
+//
+// From Parquet to Parquet no rows are made. Write copies the log's columns from page
+// to page, and the IDs, whatever they were read from, are held, kept on disk and
+// written leaf by leaf, as Parquet stores them. So every column of the log, and of IDs
+// in Parquet files, keeps its type, even one that Arrow does not have.
+//
+// Records are made if something else is written or joined: by Run, for an Arrow
+// output, of a log that is not Parquet, and in the few cases that [Join.PathOf]
+// reports. Left and full joins then read every column of every row.
 //
 // Broadcast, Reverse and Shuffle read both sides, or the log, more than once. So
 // neither may be standard input or an [Input] with Once.
@@ -98,7 +107,8 @@
 //	held.go        the result: a filter, and the IDs in rounds, each with the pieces of the log that need them
 //	run.go         joins round by round
 //	               scanpass.go   a scan selects rows by their keys; check.go looks these up
-//	               fullpass.go   all log rows are read, for left and full joins
+//	               pages.go      of pages, it also makes the pairs; leafrows.go holds the IDs
+//	               pairs.go      makes pairs as records; fullpass.go reads all log rows, for left and full joins
 //	               unmatched.go  IDs without a log row follow, for right and full joins
 //	join.go        Run, Write and Count; tally.go, fpr.go and report.go count what they do
 package join

@@ -23,6 +23,7 @@ type held struct {
 	marks  *table.Marks // the filter is an exact set of the IDs; these are its marks
 	rounds *shuffled    // the IDs are on disk
 
+	account           *budget.Account
 	idsTotal, idsNull int64 // ID rows with and without a key
 	spilled           int64 // bytes of keys written to disk to size a filter
 }
@@ -68,15 +69,13 @@ type round struct {
 type attempt struct {
 	*task
 	account *budget.Account
+	form    table.Form // of ID rows; nil if the answer needs keys only
 	spilled int64
 }
 
 // newSide returns an empty table for the IDs, with rows if the answer needs them.
 func (a *attempt) newSide() *table.Side {
-	ids := a.answer.ids
-	return table.New(table.Kind{
-		Integers: a.keys.integers(), Rows: ids.rows, Held: ids.held, Threads: a.opts.Threads, Mem: a.opts.Mem,
-	}, a.account)
+	return table.New(table.Kind{Integers: a.keys.integers(), Form: a.form, Threads: a.opts.Threads}, a.account)
 }
 
 // build builds a planned filter from the keys that fill adds. While it is built,

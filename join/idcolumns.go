@@ -26,6 +26,9 @@ type idColumns struct {
 	all    *arrow.Schema // of the first file
 	of     map[int]int   // position in all → position in held
 
+	leaves *partition.TableColumns // of an answer of pages: the columns to hold, in leaves
+	leafOf []uint32                // position in held → position in leaves
+
 	ignoreCase bool // of names
 }
 

@@ -13,6 +13,7 @@ type Join struct {
 	task    *task
 	report  Report
 	scanner *partition.Scanner // nil: all rows became Arrow records
+	why     string             // the answer is made of records, not of pages
 }
 
 // New examines the inputs: it finds the keys, compares their classes and determines
@@ -100,7 +101,9 @@ func (j *Join) Write(ctx context.Context, out partition.Output, end func() error
 	}
 	out.Hold = out.Hold || t.opts.Require.any()
 	if !t.answer.rowsOfLog() {
-		return out.Write(ctx, j.Parts(), j.run(ctx, end))
+		if t, j.why = t.byPages(ctx, out); j.why != "" {
+			return out.Write(ctx, j.Parts(), j.run(ctx, end))
+		}
 	}
 	r, err := t.start(ctx)
 	if err != nil {
@@ -113,6 +116,11 @@ func (j *Join) Write(ctx context.Context, out partition.Output, end func() error
 	return out.WriteScan(ctx, j.scanner, t.pieces, t.logs, func(w *partition.ScanWriter) error {
 		if err := r.eachScan(ctx, func(s *partition.Scanner, part round) error { return w.Scan(ctx, s, part.pieces) }); err != nil {
 			return err
+		}
+		if t.opts.Type.keepsIDs() {
+			if err := r.writeRest(ctx, w); err != nil {
+				return err
+			}
 		}
 		return j.conclude(ctx, r, end)
 	})
@@ -142,10 +150,14 @@ func (j *Join) Count(ctx context.Context) (int64, error) {
 // PathOf returns how the rows of a log file were processed, see
 // [partition.Scanner.PathOf]. It is known once Write has returned.
 func (j *Join) PathOf(f *partition.File) (path, why string) {
-	if j.scanner == nil {
-		return "generic", "all rows are joined as Arrow records"
+	path, why = "generic", "all rows are joined as Arrow records"
+	if j.scanner != nil {
+		path, why = j.scanner.PathOf(f)
 	}
-	return j.scanner.PathOf(f)
+	if j.why != "" {
+		why += ", since " + j.why
+	}
+	return path, why
 }
 
 // Report returns the figures of the join. It is complete when Write or Count has

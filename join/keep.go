@@ -3,8 +3,6 @@ package join
 import (
 	"context"
 
-	"github.com/apache/arrow/go/v15/arrow"
-
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
@@ -18,11 +16,11 @@ type keeper interface {
 	// worker returns a function that takes the keys at the positions in some, for
 	// one goroutine, if no rows are needed.
 	worker() (func(k *key.Batch, some []uint32) error, error)
-	// addRows takes ID rows: those of rec whose keys are at the ascending
-	// positions in some. first is the number of rec's first row: among all ID rows
-	// in joins that keep IDs without a log row, else among the rows of the records
+	// addRows takes ID rows: those of the batch whose keys, k, are at the ascending
+	// positions in some. first is the number of its first row: among all ID rows in
+	// joins that keep IDs without a log row, else among the rows of the batches
 	// passed in. One goroutine calls it, in the IDs' order.
-	addRows(rec arrow.Record, k *key.Batch, some []uint32, first int64) error
+	addRows(b table.Batch, k *key.Batch, some []uint32, first int64) error
 }
 
 // heldIDs keeps IDs in memory.
@@ -30,11 +28,11 @@ type heldIDs struct{ side *table.Side }
 
 func (h heldIDs) worker() (func(*key.Batch, []uint32) error, error) { return h.side.AddKeysAt, nil }
 
-func (h heldIDs) addRows(rec arrow.Record, k *key.Batch, some []uint32, _ int64) error {
+func (h heldIDs) addRows(b table.Batch, k *key.Batch, some []uint32, _ int64) error {
 	if len(some) == k.Len {
-		return h.side.AddRows(rec, k)
+		return h.side.AddRows(b)
 	}
-	return h.side.AddRowsAt(rec, k, some)
+	return h.side.AddRowsAt(b, some)
 }
 
 // keep reads the IDs and hands those that pass a filter of the log to a keeper. If
@@ -127,35 +125,18 @@ func (a *attempt) keepRows(ctx context.Context, h *held, ofLog *codec.Filter, to
 	}
 	m := a.keys.match(ofLog, a.keys.idsText)
 	m.Check = func() func(*partition.Keys) ([]uint32, error) { return a.checkIDs }
-	s, err := partition.NewScanner(partition.ScanOptions{
-		Match: []partition.Match{m}, Normalize: a.opts.Normalize, Columns: a.answer.ids.names, CountNulls: true,
-		IgnoreCase: a.opts.IgnoreCase, Threads: a.opts.Threads, Mem: a.opts.Mem,
-	})
-	if err != nil {
-		return err
-	}
-	enc := idEncoder{task: a.task}
 	var n int64
 	var all []uint32
-	for r, err := range s.Scan(ctx, a.idPieces) {
-		if err != nil {
+	rows, nulls, err := a.eachIDRow(ctx, &m, func(_ *partition.File, b table.Batch, k *key.Batch) error {
+		if err := add(k, nil); err != nil {
 			return err
 		}
-		err = enc.with(a.idPieces[r.Piece].File, r.Record, func(rec arrow.Record, k *key.Batch) error {
-			if err := add(k, nil); err != nil {
-				return err
-			}
-			all = table.UpTo(all, len(k.Rows))
-			defer func() { n += rec.NumRows() }()
-			return to.addRows(rec, k, all, n)
-		})
-		r.Record.Release()
-		if err != nil {
-			return err
-		}
-	}
-	h.idsTotal = s.Stats.RowsIn.Load() - s.Stats.KeysNull.Load()
-	return nil
+		all = table.UpTo(all, len(k.Rows))
+		defer func() { n += int64(k.Len) }()
+		return to.addRows(b, k, all, n)
+	})
+	h.idsTotal = rows - nulls
+	return err
 }
 
 // keepNumbered is keep of rows that are numbered among all IDs.
@@ -166,9 +147,8 @@ func (a *attempt) keepNumbered(ctx context.Context, h *held, ofLog *codec.Filter
 	}
 	var n int64
 	var hits []uint32
-	return a.eachIDRow(ctx, func(f *partition.File, rec arrow.Record, k *key.Batch) error {
-		defer func() { n += rec.NumRows() }()
-		h.idsTotal += int64(len(k.Rows) + len(k.Void()))
+	rows, nulls, err := a.eachIDRow(ctx, nil, func(f *partition.File, b table.Batch, k *key.Batch) error {
+		defer func() { n += int64(k.Len) }()
 		if a.opts.Filter != nil {
 			if err := hasAll(a.opts.Filter, k, f.Name); err != nil {
 				return err
@@ -181,8 +161,10 @@ func (a *attempt) keepNumbered(ctx context.Context, h *held, ofLog *codec.Filter
 		if err := add(k, hits); err != nil {
 			return err
 		}
-		return to.addRows(rec, k, hits, n)
+		return to.addRows(b, k, hits, n)
 	})
+	h.idsTotal = rows - nulls
+	return err
 }
 
 // checkIDs returns the positions of keys that pass the filter. The error says that

@@ -19,6 +19,7 @@ type answer struct {
 	opts   *Options
 	wanted []wanted // columns, as the options name them; nil: all
 	counts bool     // rows are counted, not made
+	pages  bool     // pairs are made of pages, not of records
 
 	ids     *idColumns
 	layouts map[*partition.File]*layout // of each log file
@@ -144,7 +145,7 @@ func (a *answer) keyOnce(c chosen, f arrow.Field) error {
 // takes it.
 func (a *answer) idField(c chosen, taken map[string]bool) arrow.Field {
 	f := a.ids.schema.Field(a.ids.held[a.ids.of[c.at]])
-	f.Metadata = withoutFieldID(f.Metadata)
+	f = take.WithoutFieldKeys(f, "PARQUET:field_id") // unique within one schema only
 	f.Nullable = f.Nullable || a.typ == Left || a.typ == Full
 	for taken[a.ids.folded(f.Name)] {
 		f.Name += a.opts.Suffix
@@ -241,16 +242,4 @@ func sameClass(a, b arrow.DataType) bool {
 	c, err := key.ClassOf(a)
 	d, err2 := key.ClassOf(b)
 	return err == nil && err2 == nil && (c == d || c == key.Null || d == key.Null)
-}
-
-// withoutFieldID drops a column's Parquet field ID, which is unique within one
-// schema only.
-func withoutFieldID(md arrow.Metadata) arrow.Metadata {
-	var ks, vs []string
-	for i, k := range md.Keys() {
-		if k != "PARQUET:field_id" {
-			ks, vs = append(ks, k), append(vs, md.Values()[i])
-		}
-	}
-	return arrow.NewMetadata(ks, vs)
 }

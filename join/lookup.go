@@ -4,9 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 
-	"github.com/apache/arrow/go/v15/arrow"
-
 	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -45,13 +44,14 @@ func (a *attempt) lookupRows(ctx context.Context, h *held, b *filterbuild.Builde
 		}
 		add = func(k *key.Batch, _ string) error { return w.AddBatch(k) }
 	}
-	return a.eachIDRow(ctx, func(f *partition.File, rec arrow.Record, k *key.Batch) error {
-		h.idsTotal += int64(len(k.Rows) + len(k.Void()))
+	rows, nulls, err := a.eachIDRow(ctx, nil, func(f *partition.File, b table.Batch, k *key.Batch) error {
 		if err := add(k, f.Name); err != nil {
 			return err
 		}
-		return h.side.AddRows(rec, k)
+		return h.side.AddRows(b)
 	})
+	h.idsTotal = rows - nulls
+	return err
 }
 
 // lookupKeys is lookupRows for an answer that needs keys only.

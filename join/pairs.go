@@ -38,7 +38,8 @@ func batchBytesOf(inFlight int64) int64 {
 // match. One goroutine uses it.
 type pairer struct {
 	*task
-	side  *table.Side // of IDs
+	side  *table.Side    // of IDs
+	held  *table.Records // their rows; nil: only keys are held
 	tally *tally
 	most  int64 // bytes of a batch
 
@@ -53,7 +54,8 @@ type pairer struct {
 }
 
 func newPairer(t *task, side *table.Side, counts *tally) *pairer {
-	return &pairer{task: t, side: side, tally: counts, most: batchBytesOf(partition.InFlight(t.pieces))}
+	held, _ := side.Rows().(*table.Records)
+	return &pairer{task: t, side: side, held: held, tally: counts, most: batchBytesOf(partition.InFlight(t.pieces))}
 }
 
 // begin prepares for a batch of a log file.
@@ -68,7 +70,7 @@ func (p *pairer) begin(f *partition.File, rec arrow.Record, emit func(arrow.Reco
 
 // pairs adds the pairs of a log row and the IDs of an entry.
 func (p *pairer) pairs(row int, e uint32) error {
-	if !p.side.HasRows() {
+	if p.held == nil {
 		for range p.side.Times(e) {
 			if err := p.add(row, -1); err != nil {
 				return err
@@ -113,9 +115,8 @@ func (p *pairer) flush() error {
 // fitting returns how many of the rows, at least one, fit in a batch.
 func (p *pairer) fitting(log, ids []int) int {
 	width := p.widest
-	rows := p.answer.ids.rows
-	if rows {
-		width += p.side.WidestRow()
+	if p.held != nil {
+		width += p.held.WidestRow()
 	}
 	if int64(len(log))*width <= p.most {
 		return len(log)
@@ -123,8 +124,8 @@ func (p *pairer) fitting(log, ids []int) int {
 	var bytes int64
 	for i, row := range log {
 		bytes += table.RowBytes(p.columns, row)
-		if rows && ids[i] >= 0 {
-			bytes += p.side.RowBytes(ids[i])
+		if p.held != nil && ids[i] >= 0 {
+			bytes += p.held.RowBytes(ids[i])
 		}
 		if bytes > p.most {
 			return max(i, 1)
@@ -153,14 +154,14 @@ func (p *pairer) assemble(log, ids []int) error {
 func (p *pairer) record(log, ids []int) (arrow.Record, error) {
 	cols := columns{mem: p.opts.Mem}
 	defer cols.release()
-	if p.answer.ids.rows {
-		p.places = p.side.Locate(p.places[:0], ids)
+	if p.held != nil {
+		p.places = p.held.Locate(p.places[:0], ids)
 	}
 	for i, c := range p.layout.columns {
 		t := p.layout.schema.Field(i).Type
 		if c.log < 0 {
 			if cols.err == nil {
-				cols.add(p.side.Column(c.held, p.places, t))
+				cols.add(p.held.Column(c.held, p.places, t))
 			}
 			continue
 		}

@@ -9,15 +9,61 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// eachIDRow calls fn with the rows of the IDs, in order, and their keys. The
-// record has the columns of idColumns.schema, with values in place of
-// dictionaries. fn retains what it keeps.
-func (t *task) eachIDRow(ctx context.Context, fn func(f *partition.File, rec arrow.Record, batch *key.Batch) error) error {
-	enc := idEncoder{task: t}
+// idRows receives a batch of ID rows in the form of task.idForm. The batch is valid
+// until it returns.
+type idRows = func(f *partition.File, b table.Batch, k *key.Batch) error
+
+// idForm returns the form in which rows of the IDs are held.
+func (t *task) idForm() (table.Form, error) {
+	ids := t.answer.ids
+	switch {
+	case !ids.rows:
+		return nil, nil
+	case t.answer.pages:
+		return leafForm{ids.leaves}, nil
+	}
+	return t.recordForm()
+}
+
+func (t *task) recordForm() (*table.RecordForm, error) {
+	ids := t.answer.ids
+	enc, err := key.NewEncoder(ids.schema, t.keys.ids, t.keys.options())
+	return &table.RecordForm{Schema: ids.schema, Held: ids.held, Encoder: enc, Mem: t.opts.Mem}, err
+}
+
+// eachIDRow calls fn with the rows of the IDs, in order: those that m selects, if it
+// is not nil, else all. rows is the number of rows that were read or skipped, and
+// nulls that of the rows among them that have a NULL in the key.
+func (t *task) eachIDRow(ctx context.Context, m *partition.Match, fn idRows) (rows, nulls int64, err error) {
+	switch {
+	case t.answer.pages:
+		return t.eachIDLeaves(ctx, m, fn)
+	case m != nil:
+		return t.eachPassing(ctx, *m, fn)
+	}
+	return t.eachIDRecord(ctx, fn)
+}
+
+// eachIDLeaves is eachIDRow for an answer of pages.
+func (t *task) eachIDLeaves(ctx context.Context, m *partition.Match, fn idRows) (rows, nulls int64, err error) {
+	o := partition.RowOptions{Key: t.keys.idsText, Options: t.keys.options(), Match: m, Threads: t.opts.Threads}
+	return partition.ReadRows(ctx, t.idPieces, t.answer.ids.leaves, o, func(b *partition.RowBatch) error {
+		return fn(b.Piece.File, leafBatch{b}, b.Keys)
+	})
+}
+
+// eachIDRecord is eachIDRow for all rows, as records with the columns of
+// idColumns.schema and values in place of dictionaries.
+func (t *task) eachIDRecord(ctx context.Context, fn idRows) (rows, nulls int64, err error) {
+	enc, err := t.newIDEncoder()
+	if err != nil {
+		return 0, 0, err
+	}
 	var before int64 // rows of the file
 	retain := func() (partition.Work, error) {
 		return func(_ partition.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
@@ -27,22 +73,50 @@ func (t *task) eachIDRow(ctx context.Context, fn func(f *partition.File, rec arr
 	}
 	for r, err := range partition.Map(ctx, t.idPieces, t.opts.Threads, t.answer.ids.read, retain) {
 		if err != nil {
-			return err
+			return 0, 0, err
 		}
 		f := t.idPieces[r.Piece].File
 		if f != enc.file {
 			before = 0
 		}
-		err = enc.with(f, r.Record, func(rec arrow.Record, k *key.Batch) error {
-			before += rec.NumRows()
-			return fn(f, rec, k)
+		err = enc.with(f, r.Record, func(b table.Batch, k *key.Batch) error {
+			before += int64(k.Len)
+			rows, nulls = rows+int64(k.Len), nulls+int64(k.Nulls())
+			return fn(f, b, k)
 		})
 		r.Record.Release()
 		if err != nil {
-			return inGroup(err, f, before, &enc.batch)
+			return 0, 0, inGroup(err, f, before, &enc.batch)
 		}
 	}
-	return nil
+	return rows, nulls, nil
+}
+
+// eachPassing is eachIDRow for the rows that pass, as records.
+func (t *task) eachPassing(ctx context.Context, m partition.Match, fn idRows) (rows, nulls int64, err error) {
+	enc, err := t.newIDEncoder()
+	if err != nil {
+		return 0, 0, err
+	}
+	s, err := partition.NewScanner(partition.ScanOptions{
+		Match: []partition.Match{m}, Normalize: t.opts.Normalize, Columns: t.answer.ids.names, CountNulls: true,
+		IgnoreCase: t.opts.IgnoreCase, Threads: t.opts.Threads, Mem: t.opts.Mem,
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	for r, err := range s.Scan(ctx, t.idPieces) {
+		if err != nil {
+			return 0, 0, err
+		}
+		f := t.idPieces[r.Piece].File
+		err = enc.with(f, r.Record, func(b table.Batch, k *key.Batch) error { return fn(f, b, k) })
+		r.Record.Release()
+		if err != nil {
+			return 0, 0, err
+		}
+	}
+	return s.Stats.RowsIn.Load(), s.Stats.KeysNull.Load(), nil
 }
 
 // inGroup adds the row group to an error about the keys of a batch that has before
@@ -72,13 +146,19 @@ func inGroup(err error, f *partition.File, before int64, batch *key.Batch) error
 // it.
 type idEncoder struct {
 	*task
+	form  *table.RecordForm
 	file  *partition.File
 	enc   *key.Encoder
 	batch key.Batch
 }
 
+func (t *task) newIDEncoder() (*idEncoder, error) {
+	form, err := t.recordForm()
+	return &idEncoder{task: t, form: form}, err
+}
+
 // with calls fn with the record, dictionaries replaced by values, and its keys.
-func (e *idEncoder) with(f *partition.File, rec arrow.Record, fn func(rec arrow.Record, k *key.Batch) error) error {
+func (e *idEncoder) with(f *partition.File, rec arrow.Record, fn func(table.Batch, *key.Batch) error) error {
 	plain, err := take.PlainRecord(e.opts.Mem, rec)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name, err)
@@ -93,5 +173,7 @@ func (e *idEncoder) with(f *partition.File, rec arrow.Record, fn func(rec arrow.
 	if err := e.enc.EncodeIDs(f.Name, plain, &e.batch); err != nil {
 		return err
 	}
-	return fn(plain, &e.batch)
+	b := e.form.Batch(plain, &e.batch)
+	defer b.Release()
+	return fn(b, &e.batch)
 }

@@ -40,7 +40,9 @@ func (t *task) start(ctx context.Context) (*running, error) {
 
 // scans reports whether a scan selects the log rows to join. Otherwise all of them
 // are joined.
-func (t *task) scans() bool { return !t.opts.Type.keepsLog() || t.answer.rowsOfLog() }
+func (t *task) scans() bool {
+	return !t.opts.Type.keepsLog() || t.answer.rowsOfLog() || t.answer.pages
+}
 
 // rows yields the rows of the answer. got is called with each scan, if there are any.
 func (r *running) rows(ctx context.Context, got func(*partition.Scanner)) iter.Seq2[partition.Rows, error] {

@@ -42,10 +42,13 @@ func (p *pass) scanner(r round) (*partition.Scanner, error) {
 	m.Check = func() func(*partition.Keys) ([]uint32, error) {
 		return newChecker(r, p.tally, p.asking(r), countsPairs).check
 	}
-	makesPairs := !p.answer.rowsOfLog() && !p.answer.counts
-	opts := p.answer.scanOptions(p.logs[0], makesPairs)
+	makesRecords := !p.answer.rowsOfLog() && !p.answer.counts && !p.answer.pages
+	opts := p.answer.scanOptions(p.logs[0], makesRecords)
 	opts.Match = []partition.Match{m}
-	if makesPairs {
+	if p.answer.pages {
+		opts.Pairs, opts.CountNulls = p.pairs(r), p.opts.Type.keepsLog()
+	}
+	if makesRecords {
 		opts.Work = func() (partition.Work, error) {
 			w := &matchedRows{pairer: newPairer(p.task, r.side, p.tally), encoder: logEncoder{task: p.task}}
 			return w.work, nil
@@ -67,7 +70,7 @@ func (p *pass) eachScan(ctx context.Context, fn func(s *partition.Scanner, r rou
 		if err := fn(s, r); err != nil {
 			return err
 		}
-		p.tally.scanned(s.Stats, r.again, p.answer.rowsOfLog())
+		p.tally.scanned(s.Stats, r.again, p.answer.rowsOfLog() || p.answer.pages)
 	}
 	return nil
 }

@@ -7,8 +7,6 @@ import (
 	"iter"
 	"sync"
 
-	"github.com/apache/arrow/go/v15/arrow"
-
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/show"
@@ -65,15 +63,7 @@ func (a *attempt) newShuffled() (*shuffled, error) {
 	s := &shuffled{task: a.task, account: a.account, first: map[*partition.File]int{}}
 	opts := shuffle.Options{
 		Account: a.account, Dir: a.opts.TempDir, Integers: a.keys.integers(), Matched: a.opts.Type.keepsIDs(),
-		Threads: a.threads(), Mem: a.opts.Mem,
-		Repeats: a.opts.Type.columnsOfIDs(),
-	}
-	if ids := a.answer.ids; ids.rows {
-		opts.Schema, opts.Held = ids.schema, ids.held
-		var err error
-		if opts.Encoder, err = key.NewEncoder(opts.Schema, a.keys.ids, a.keys.options()); err != nil {
-			return nil, err
-		}
+		Threads: a.threads(), Form: a.form, Repeats: a.opts.Type.columnsOfIDs(),
 	}
 	for _, p := range a.pieces {
 		s.first[p.File] = len(s.groups) - p.Lo
@@ -116,13 +106,13 @@ func (d *spilledIDs) writer() (*shuffle.IDWriter, error) {
 }
 
 // addRows implements keeper.
-func (d *spilledIDs) addRows(rec arrow.Record, k *key.Batch, some []uint32, first int64) (err error) {
+func (d *spilledIDs) addRows(b table.Batch, k *key.Batch, some []uint32, first int64) (err error) {
 	if d.rows == nil {
 		if d.rows, err = d.writer(); err != nil {
 			return err
 		}
 	}
-	return d.rows.Add(rec, k, some, first)
+	return d.rows.Add(b, k, some, first)
 }
 
 func (d *spilledIDs) close() (err error) {
@@ -216,7 +206,7 @@ func (s *shuffled) group(ctx context.Context, n int, g partition.Piece, yield fu
 	}
 	src := s.Source(n)
 	src.Only = own
-	var rows []uint64
+	rows := make([]uint64, max(g.File.GroupRows(g.Lo), 0)/64+1)
 	for again := false; ; again = true {
 		side, more, err := src.Next(ctx)
 		if err == nil && (more || again) && s.task.opts.Type == Anti {
@@ -241,7 +231,7 @@ func (s *shuffled) group(ctx context.Context, n int, g partition.Piece, yield fu
 
 // keysOf returns the keys of a row group that pass the filter.
 func (s *shuffled) keysOf(ctx context.Context, g partition.Piece) (*table.Side, error) {
-	own := table.New(table.Kind{Integers: s.task.keys.integers(), Threads: s.task.threads(), Mem: s.task.opts.Mem}, s.account)
+	own := table.New(table.Kind{Integers: s.task.keys.integers(), Threads: s.task.threads()}, s.account)
 	err := s.task.eachLogKey(ctx, s.filter, []partition.Piece{g}, 1, func() (func(*partition.Keys) error, error) {
 		return func(k *partition.Keys) error {
 			hits, err := usedHits(k)
@@ -260,21 +250,23 @@ func (s *shuffled) keysOf(ctx context.Context, g partition.Piece) (*table.Side, 
 	return own, err
 }
 
-// eachUnmatched calls fn with the ID rows that no log row has.
-func (s *shuffled) eachUnmatched(ctx context.Context, fn func(rec arrow.Record, rows []int) error) error {
+// eachUnmatched is pass.eachUnmatched by what was found in the exchange.
+func (s *shuffled) eachUnmatched(ctx context.Context, fn func(b table.Batch, rows []uint32) error) error {
 	matched, n := s.MatchedRows(), int64(0)
-	return s.task.eachIDRow(ctx, func(_ *partition.File, rec arrow.Record, _ *key.Batch) error {
-		var rows []int
-		for row := range int(rec.NumRows()) {
+	var rows []uint32
+	_, _, err := s.task.eachIDRow(ctx, nil, func(_ *partition.File, b table.Batch, k *key.Batch) error {
+		rows = rows[:0]
+		for row := range k.Len {
 			has, err := matched.Has(n)
 			if err != nil {
 				return err
 			}
 			if !has {
-				rows = append(rows, row)
+				rows = append(rows, uint32(row))
 			}
 			n++
 		}
-		return s.task.asHeld(rec, rows, fn)
+		return unlessNone(b, rows, fn)
 	})
+	return err
 }

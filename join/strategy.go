@@ -42,7 +42,11 @@ func (t *task) hold(ctx context.Context, planned Strategy) (*held, Strategy, err
 // try attempts a strategy. It returns what was written to disk to size filters, even
 // if the attempt fails.
 func (t *task) try(ctx context.Context, s Strategy) (h *held, spilled int64, err error) {
-	a := &attempt{task: t, account: budget.New(t.opts.Memory)}
+	form, err := t.idForm()
+	if err != nil {
+		return nil, 0, err
+	}
+	a := &attempt{task: t, account: budget.New(t.opts.Memory), form: form}
 	switch s {
 	case Exact:
 		h, err = a.exactly(ctx)
@@ -65,7 +69,8 @@ func (t *task) try(ctx context.Context, s Strategy) (h *held, spilled int64, err
 	}
 	if err != nil {
 		h.release()
-		h = nil
+		return nil, a.spilled, err
 	}
-	return h, a.spilled, err
+	h.account = a.account
+	return h, a.spilled, nil
 }

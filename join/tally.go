@@ -39,9 +39,9 @@ func (t *tally) measured(p float64) measuredFPR {
 }
 
 // scanned adds what a scan counted. again says that the rows were counted before,
-// rowsOfLog that the rows that passed are the answer.
-func (t *tally) scanned(s *partition.ScanStats, again, rowsOfLog bool) {
-	if rowsOfLog {
+// answers that the rows that it kept are rows of the answer.
+func (t *tally) scanned(s *partition.ScanStats, again, answers bool) {
+	if answers {
 		t.rowsOut.Add(s.RowsOut.Load())
 	}
 	if again {

@@ -32,31 +32,49 @@ func (p *pass) unmatched(ctx context.Context) iter.Seq2[partition.Rows, error] {
 			}
 			return nil
 		}
-		if err := p.eachUnmatched(ctx, one); err != nil && !errors.Is(err, errStop) {
+		if err := p.unmatchedRecords(ctx, one); err != nil && !errors.Is(err, errStop) {
 			yield(partition.Rows{}, err)
 		}
 	}
 }
 
-// eachUnmatched calls fn with the IDs that no log row has: rows of a record with the
-// columns that are held.
-func (p *pass) eachUnmatched(ctx context.Context, fn func(rec arrow.Record, rows []int) error) error {
-	side := p.held.side
-	switch {
-	case p.held.rounds != nil:
-		return p.held.rounds.eachUnmatched(ctx, fn)
-	case p.held.whole:
-		return side.Unmatched(fn)
+// unmatchedRecords calls fn with the IDs that no log row has: rows of a record with
+// the columns that are held.
+func (p *pass) unmatchedRecords(ctx context.Context, fn func(rec arrow.Record, rows []int) error) error {
+	if p.held.whole {
+		return p.held.side.Rows().(*table.Records).Unmatched(p.held.side.MatchedRows(), fn)
 	}
-	var all, members, entries []uint32
-	return p.eachIDRow(ctx, func(_ *partition.File, rec arrow.Record, batch *key.Batch) error {
-		all = table.UpTo(all, len(batch.Rows))
-		members, entries = side.Find(batch, all, members, entries)
-		var rows []int
+	form, err := p.recordForm()
+	if err != nil {
+		return err
+	}
+	return p.eachUnmatched(ctx, func(b table.Batch, rows []uint32) error {
+		rec := form.HeldOf(b)
+		defer rec.Release()
+		at := make([]int, len(rows))
+		for i, row := range rows {
+			at[i] = int(row)
+		}
+		return fn(rec, at)
+	})
+}
+
+// eachUnmatched reads the IDs again, which are not all held, and calls fn with those
+// that no log row has: rows of a batch.
+func (p *pass) eachUnmatched(ctx context.Context, fn func(b table.Batch, rows []uint32) error) error {
+	if p.held.rounds != nil {
+		return p.held.rounds.eachUnmatched(ctx, fn)
+	}
+	side := p.held.side
+	var all, members, entries, rows []uint32
+	_, _, err := p.eachIDRow(ctx, nil, func(_ *partition.File, b table.Batch, k *key.Batch) error {
+		all = table.UpTo(all, len(k.Rows))
+		members, entries = side.Find(k, all, members, entries)
+		rows = rows[:0]
 		at, member := 0, 0
-		for row := range batch.Len {
+		for row := range k.Len {
 			unmatched := true
-			if at < len(batch.Rows) && int(batch.Rows[at]) == row {
+			if at < len(k.Rows) && int(k.Rows[at]) == row {
 				if member < len(members) && int(members[member]) == at {
 					unmatched = !side.Marked(entries[member])
 					member++
@@ -64,22 +82,20 @@ func (p *pass) eachUnmatched(ctx context.Context, fn func(rec arrow.Record, rows
 				at++
 			}
 			if unmatched {
-				rows = append(rows, row)
+				rows = append(rows, uint32(row))
 			}
 		}
-		return p.asHeld(rec, rows, fn)
+		return unlessNone(b, rows, fn)
 	})
+	return err
 }
 
-// asHeld calls fn with rows of a record that eachIDRow passed, if there are any, in
-// a record of the columns that are held.
-func (t *task) asHeld(rec arrow.Record, rows []int, fn func(rec arrow.Record, rows []int) error) error {
+// unlessNone calls fn with rows of a batch if there are any.
+func unlessNone(b table.Batch, rows []uint32, fn func(table.Batch, []uint32) error) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	held := table.Project(rec, t.answer.ids.held)
-	defer held.Release()
-	return fn(held, rows)
+	return fn(b, rows)
 }
 
 // withoutLog makes rows of the answer from IDs without a log row.

@@ -37,6 +37,16 @@ func (b *Batch) SetInts(plain []byte, n, width int, signed bool) {
 	}
 }
 
+// SetAbove makes those keys, set by [Batch.SetInts] as signed, for which above returns
+// true unsigned: 2^63 or more instead of negative.
+func (b *Batch) SetAbove(above func(i int) bool) {
+	for i := range b.ints {
+		if above(i) {
+			b.raise(i, len(b.ints))
+		}
+	}
+}
+
 // shareInts makes b use the n 8-byte integers in plain without a copy and reports
 // whether it could: plain must be aligned. Parquet integers have the byte order of
 // memory on the supported machines.

@@ -2,6 +2,7 @@ package partition
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -26,6 +27,9 @@ type matchScan interface {
 	// ascending, and the number of its rows that have a NULL in the key. The
 	// slice is valid until the next call.
 	hits(ctx context.Context, r rowRange) (rows []uint32, nulls int64, err error)
+	// entries returns the [Keys].Entries of the last hits, one for each row, in a
+	// scan with Pairs.
+	entries() []uint32
 	// pruned reports whether the last call found, without reading a page, that
 	// the row group has no hit.
 	pruned() bool
@@ -83,14 +87,14 @@ func (s *Scanner) newMatchScan(f *File, m Match, buf *parquet.Buffers, c check) 
 	keys := &Keys{Batch: new(key.Batch), filter: m.Filter}
 	leaf, ok := f.parquet().Leaf(enc.Index())
 	if !ok {
-		return newRecordScan(f, m, enc.Columns(), keys, c)
+		return newRecordScan(f, m, enc.Columns(), keys, c, s.opts.Pairs != nil)
 	}
 	l := &leafScan{
 		leafKeys: leafKeys{
 			file: f, columns: columns, leaf: newKeyLeaf(f, leaf, columns[0].Cast, o), buf: buf,
 			keys: keys, countNulls: s.opts.CountNulls,
 		},
-		check: c, counts: c != nil, stats: s.Stats, nullMisfits: m.NullMisfits,
+		check: c, counts: c != nil, pairs: s.opts.Pairs != nil, stats: s.Stats, nullMisfits: m.NullMisfits,
 	}
 	if c == nil {
 		l.check = (*Keys).Probe
@@ -115,7 +119,9 @@ func (k *keyScan) scan(ctx context.Context, r rowRange, dst []uint32) ([]uint32,
 		st.RowGroupsSkipped.Add(1)
 	}
 	st.RowsIn.Add(r.hi - r.lo)
-	st.RowsOut.Add(int64(len(dst) - before))
+	if k.scanner.opts.Pairs == nil { // otherwise rows multiply
+		st.RowsOut.Add(int64(len(dst) - before))
+	}
 	if k.scanner.opts.Progress != nil {
 		k.scanner.opts.Progress(r.hi - r.lo)
 	}
@@ -149,6 +155,19 @@ func (k *keyScan) rows(ctx context.Context, r rowRange, dst []uint32) ([]uint32,
 	return passed(&k.votes, dst, uint32(r.lo), opts.Any), nil
 }
 
+// pairs returns the rows of the range that pass, ascending, and for each its
+// [Keys].Entries, and updates the statistics.
+func (k *keyScan) pairs(ctx context.Context, r rowRange) (rows, entries []uint32, err error) {
+	if rows, err = k.scan(ctx, r, nil); err != nil {
+		return nil, nil, err
+	}
+	entries = slices.Clone(k.matches[0].entries())
+	if len(entries) != len(rows) {
+		return nil, nil, fmt.Errorf("internal error: %d entries for %d rows that pass", len(entries), len(rows))
+	}
+	return rows, entries, nil
+}
+
 // leafScan is a matchScan for a key that is one leaf, not repeated. It probes the
 // values of each page, and a dictionary only once.
 type leafScan struct {
@@ -158,23 +177,30 @@ type leafScan struct {
 	stats       *ScanStats
 	nullMisfits bool // a value that does not fit its cast is a NULL
 
-	entry []bool // by entry of dict: may be a member
-	bad   []bool // by entry of dict: does not fit its cast; nil: all do
-	nulls int64  // examined rows of the range without a key
-	found []uint32
+	pairs   bool     // the check sets Keys.Entries
+	entry   []bool   // by entry of dict: may be a member
+	partner []uint32 // by entry of dict: of Keys.Entries, in a scan with pairs
+	bad     []bool   // by entry of dict: does not fit its cast; nil: all do
+	nulls   int64    // examined rows of the range without a key
+	found   []uint32
+	of      []uint32 // in a scan with pairs: an entry for each of found
 }
 
 func (l *leafScan) pruned() bool { return l.none }
 
-func (l *leafScan) size() int64 { return l.leafKeys.size() + int64(cap(l.entry)+4*cap(l.found)) }
+func (l *leafScan) entries() []uint32 { return l.of }
+
+func (l *leafScan) size() int64 {
+	return l.leafKeys.size() + int64(cap(l.entry)+4*(cap(l.found)+cap(l.partner)+cap(l.of)))
+}
 
 func (l *leafScan) shed() {
 	l.leafKeys.shed()
-	l.entry, l.found = nil, nil
+	l.entry, l.partner, l.found, l.of = nil, nil, nil, nil
 }
 
 func (l *leafScan) hits(ctx context.Context, r rowRange) (_ []uint32, nulls int64, err error) {
-	l.found, l.nulls, l.dict = l.found[:0], 0, nil
+	l.found, l.of, l.nulls, l.dict = l.found[:0], l.of[:0], 0, nil
 	l.keys.Piece = Piece{File: l.file, Lo: r.group, Hi: r.group + 1}
 	c, outside, err := l.chunk(ctx, r)
 	if err != nil || c == nil {
@@ -223,6 +249,13 @@ func (l *leafScan) match(p *parquet.Page, dict *parquet.Dictionary) error {
 			l.found = append(l.found, at.row(uint32(i)))
 		}
 	}
+	if l.pairs {
+		for _, e := range indices {
+			if l.entry[e] {
+				l.of = append(l.of, l.partner[e])
+			}
+		}
+	}
 	if l.counts {
 		l.tally(p, dict)
 	}
@@ -239,6 +272,9 @@ func (l *leafScan) matchPlain(p *parquet.Page) error {
 		members, err := l.check(l.keys)
 		for _, m := range members {
 			l.found = append(l.found, l.keys.place.row(b.Rows[m]))
+		}
+		if l.pairs {
+			l.of = append(l.of, l.keys.Entries[:len(members)]...)
 		}
 		return err
 	})
@@ -288,6 +324,9 @@ func (l *leafScan) probeDictionary(dict *parquet.Dictionary) error {
 	if l.counts {
 		l.uses = zeroed(l.uses, dict.Len)
 	}
+	if l.pairs {
+		l.partner = zeroed(l.partner, dict.Len)
+	}
 	return l.leaf.fill(l.keys.Batch, l.asPage(), func(b *key.Batch) error {
 		if l.counts {
 			l.keys.Times = l.uses[:len(b.Rows)]
@@ -296,6 +335,11 @@ func (l *leafScan) probeDictionary(dict *parquet.Dictionary) error {
 		members, err := l.check(l.keys)
 		for _, m := range members {
 			l.entry[b.Rows[m]] = true
+		}
+		if l.pairs {
+			for i, m := range members {
+				l.partner[b.Rows[m]] = l.keys.Entries[i]
+			}
 		}
 		if misfits := b.Misfits(); len(misfits) > 0 {
 			l.bad = make([]bool, dict.Len)
@@ -311,14 +355,16 @@ func (l *leafScan) probeDictionary(dict *parquet.Dictionary) error {
 type recordScan struct {
 	recordKeys
 	check check
+	pairs bool
 	found []uint32
+	of    []uint32
 }
 
 // keyBatches is the number of batches of keys that together take all bytes that may
 // be in flight.
 const keyBatches = 64
 
-func newRecordScan(f *File, m Match, read []int, keys *Keys, c check) (*recordScan, error) {
+func newRecordScan(f *File, m Match, read []int, keys *Keys, c check, pairs bool) (*recordScan, error) {
 	columns, o, err := m.key()
 	from := f.parquet()
 	if f.inFlight > 0 {
@@ -328,23 +374,28 @@ func newRecordScan(f *File, m Match, read []int, keys *Keys, c check) (*recordSc
 		c = (*Keys).Probe
 	}
 	r := recordKeys{file: f, from: from, columns: columns, options: o, filtered: true, read: read, keys: keys}
-	return &recordScan{recordKeys: r, check: c}, err
+	return &recordScan{recordKeys: r, check: c, pairs: pairs}, err
 }
 
 func (r *recordScan) pruned() bool { return false }
 
-func (r *recordScan) size() int64 { return int64(4 * (cap(r.rows) + cap(r.found))) }
+func (r *recordScan) entries() []uint32 { return r.of }
 
-func (r *recordScan) shed() { r.rows, r.found = nil, nil }
+func (r *recordScan) size() int64 { return int64(4 * (cap(r.rows) + cap(r.found) + cap(r.of))) }
+
+func (r *recordScan) shed() { r.rows, r.found, r.of = nil, nil, nil }
 
 func (r *recordScan) hits(ctx context.Context, rows rowRange) (_ []uint32, nulls int64, err error) {
-	r.found = r.found[:0]
+	r.found, r.of = r.found[:0], r.of[:0]
 	r.keys.Piece = Piece{File: r.file, Lo: rows.group, Hi: rows.group + 1}
 	err = r.each(ctx, rows, func() error {
 		nulls += int64(r.keys.Batch.Nulls())
 		members, err := r.check(r.keys)
 		for _, m := range members {
 			r.found = append(r.found, r.keys.place.row(r.keys.Batch.Rows[m]))
+		}
+		if r.pairs {
+			r.of = append(r.of, r.keys.Entries[:len(members)]...)
 		}
 		return err
 	})

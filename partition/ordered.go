@@ -13,8 +13,13 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
-// taskWork makes the records of one task and passes them to emit, as Work does.
-type taskWork func(ctx context.Context, t task, emit func(arrow.Record) error) error
+// taskWork makes the rows of one task and passes them to emit, as Work does.
+type taskWork func(ctx context.Context, t task, emit func(Rows) error) error
+
+// records returns a function that emits records.
+func records(emit func(Rows) error) func(arrow.Record) error {
+	return func(rec arrow.Record) error { return emit(Rows{Record: rec}) }
+}
 
 // Map reads the pieces with several workers, passes each record batch through the
 // worker's own Work, and yields what Work emits in input order: by piece, row
@@ -34,8 +39,8 @@ func Map(ctx context.Context, pieces []Piece, threads int, columns func(*File) (
 		more := true
 		for r, err := range mapTasks(ctx, groupsOf(pieces), way, func() (taskWork, error) {
 			work, err := newWork()
-			return func(ctx context.Context, t task, emit func(arrow.Record) error) error {
-				return readGroup(ctx, pieces[t.piece], t.group, columns, way, work, emit)
+			return func(ctx context.Context, t task, emit func(Rows) error) error {
+				return readGroup(ctx, pieces[t.piece], t.group, columns, way, work, records(emit))
 			}, err
 		}) {
 			if more = yield(r, err) && err == nil; !more {
@@ -78,7 +83,7 @@ func mapTasks(ctx context.Context, todo []task, way flight, newWork func() (task
 			cancel()
 			for _, t := range tasks {
 				for r := range t.out { // until the worker closes it
-					r.release()
+					r.rows.release()
 				}
 			}
 			m.workers.Wait()
@@ -90,7 +95,8 @@ func mapTasks(ctx context.Context, todo []task, way flight, newWork func() (task
 					yield(Rows{}, r.err)
 					return
 				}
-				if !yield(Rows{Piece: t.piece, Record: r.rec}, nil) {
+				r.rows.Piece = t.piece
+				if !yield(r.rows, nil) {
 					return
 				}
 			}
@@ -105,14 +111,8 @@ func mapTasks(ctx context.Context, todo []task, way flight, newWork func() (task
 
 // result is a batch or the error that ended a task.
 type result struct {
-	rec arrow.Record
-	err error
-}
-
-func (r result) release() {
-	if r.rec != nil {
-		r.rec.Release()
-	}
+	rows Rows
+	err  error
 }
 
 // running is a task with its results.
@@ -233,7 +233,7 @@ func (m *mapper) send(ctx context.Context, t running, r result) error {
 	case t.out <- r:
 		return nil
 	case <-ctx.Done():
-		r.release()
+		r.rows.release()
 		return stopped.Err(ctx)
 	}
 }
@@ -243,5 +243,5 @@ func (m *mapper) run(ctx context.Context, t running, work taskWork) (err error) 
 	defer recovered(t.file, t.group, &err)
 	defer func() { err = errors.Join(t.file.unless(err), t.file.rest()) }()
 	ctx = parquet.WithTurn(ctx, func(ctx context.Context) error { return m.turns.wait(ctx, t.number) })
-	return work(ctx, t.task, func(rec arrow.Record) error { return m.send(ctx, t, result{rec: rec}) })
+	return work(ctx, t.task, func(r Rows) error { return m.send(ctx, t, result{rows: r}) })
 }

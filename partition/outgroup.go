@@ -1,7 +1,6 @@
 package partition
 
 import (
-	"context"
 	"errors"
 	"io"
 	"sync"
@@ -14,8 +13,8 @@ import (
 type rangeJob struct {
 	rowRange
 	source *pageSource
-	rows   []uint32 // rows that pass, once known
-	known  bool
+	within *inputGroup
+	rows   *selection            // that go to the output; nil: not known yet
 	group  *outGroup             // output row group of its rows, once decided
 	bytes  int64                 // of its rows, uncompressed, estimated
 	number int64                 // its number among the group's jobs
@@ -25,10 +24,22 @@ type rangeJob struct {
 	done   int
 }
 
+func newRangeJob(src *pageSource, in *inputGroup, r rowRange) *rangeJob {
+	return &rangeJob{rowRange: r, source: src, within: in, taken: make([]bool, len(src.leaves)), shapes: map[int]parquet.Shape{}}
+}
+
+// waits reports whether the job's rows are known, and it is not, because of other jobs
+// of its input row group, how they are copied.
+func (s *rangeJob) waits() bool {
+	return s.rows != nil && s.group == nil && s.begun < len(s.taken) && s.within.how == undecided
+}
+
 // outGroup is an output row group that is being filled.
 type outGroup struct {
-	source   int // number of the source of its first rows
+	source   int   // number of the source of its first rows
+	file     *File // nil: its rows come from no file of the log
 	layout   *parquet.Writer
+	how      howCopied
 	rows     int64
 	bytes    int64 // uncompressed, estimated
 	jobs     int64
@@ -51,12 +62,23 @@ type outLeaf struct {
 	turn atomic.Int64 // number of the job that may add now
 	held atomic.Int64 // bytes of memory, without encoded pages
 
+	whole wholeChunk // guarded by the engine's lock
+
 	mu     sync.Mutex
 	parked map[int64][]parkedPage
 
-	finishing bool // guarded by the engine's lock, as is chunk
-	chunk     *parquet.EncodedChunk
+	finishing bool                  // guarded by the engine's lock
+	chunk     *parquet.EncodedChunk // when all jobs have had their turn, or copied by the first job
 }
+
+// wholeChunk says whether the leaf is a chunk of the input, copied as it is stored.
+type wholeChunk uint8
+
+const (
+	inPages      wholeChunk = iota
+	perhapsWhole            // to be decided by the first job's task
+	copied
+)
 
 // parkedPage is a copy of a page that waits for its turn.
 type parkedPage struct {
@@ -65,11 +87,11 @@ type parkedPage struct {
 }
 
 // add adds the pages of job n to the leaf.
-func (l *outLeaf) add(ctx context.Context, n int64, pages *leafPages) error {
+func (l *outLeaf) add(n int64, next nextPage) error {
 	var early []parkedPage
 	var last, held *parquet.Dictionary // of early pages, and its copy
 	for {
-		p, dict, err := pages.next(ctx)
+		p, dict, err := next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -126,16 +148,26 @@ func (l *outLeaf) end(n int64, early []parkedPage) error {
 	}
 }
 
+// nextPage returns the next page and its dictionary, or io.EOF.
+type nextPage = func() (*parquet.Page, *parquet.Dictionary, error)
+
 // newOutGroup begins a row group with the rows of s.
-func newOutGroup(s *rangeJob) *outGroup {
+func newOutGroup(s *rangeJob, how howCopied) *outGroup {
 	src := s.source
-	g := &outGroup{source: src.number, layout: src.layout}
+	g := &outGroup{source: src.number, file: src.piece.File, layout: src.layout, how: how}
 	for i := range src.leaves {
-		w := src.layout.Chunk(i)
-		if src.leavesDictionary(s.rowRange.group, i) { // so the output should not, either
-			w.NoDictionary()
+		l := &outLeaf{w: src.layout.Chunk(i)}
+		switch {
+		case src.ofTable(i):
+			l.w.UseDictionary()
+		case how == wholeRows && src.mayCopy(s.rowRange.group, i):
+			l.whole = perhapsWhole
+		case how == mostRows && src.mayCopy(s.rowRange.group, i):
+			l.w.KeepDictionary()
+		case src.leavesDictionary(s.rowRange.group, i): // so the output should not, either
+			l.w.NoDictionary()
 		}
-		g.leaves = append(g.leaves, &outLeaf{w: w})
+		g.leaves = append(g.leaves, l)
 	}
 	return g
 }

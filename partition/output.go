@@ -165,6 +165,12 @@ func (o Output) IsDir(ctx context.Context) bool {
 	return o.Name != "-" && storage.IsDir(ctx, o.Store, o.Name)
 }
 
+// TakesPages reports whether pages of Parquet files can be copied to the output.
+func (o Output) TakesPages() bool {
+	o.fill()
+	return o.pagesFit()
+}
+
 // Check returns nil if the output can be written. The error wraps ErrDone if the
 // same run has written it before and Force is not set, and ErrExists if there is
 // something that may not be replaced. An output that is or contains an input is

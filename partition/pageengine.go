@@ -24,8 +24,15 @@ import (
 // Workers take tasks in input order, so the row group that is due next is always
 // being worked on.
 //
-// How jobs are cut and row groups filled depends on the footers and on the numbers
-// of rows that pass, never on timing.
+// In a scan with [Pairs] the key task also finds the partners of each row. Rows with
+// several are repeated, and further leaf tasks write the partners' columns.
+//
+// An input row group that loses no row becomes a row group of the output: its chunks
+// are copied as they are stored, and only those of partners are made of pages. See
+// [inputGroup].
+//
+// How jobs are cut and row groups filled depends on the footers and on the rows that
+// pass, never on timing.
 
 // Limits of what the engine holds at once.
 const (
@@ -109,9 +116,15 @@ func piecesOfSources(sources []*pageSource) []Piece {
 func allJobs(sources []*pageSource) iter.Seq[*rangeJob] {
 	return func(yield func(*rangeJob) bool) {
 		for _, src := range sources {
-			for st := range src.jobs() {
-				if !yield(&rangeJob{rowRange: st, source: src, taken: make([]bool, len(src.leaves)), shapes: map[int]parquet.Shape{}}) {
-					return
+			for g := src.piece.Lo; g < src.piece.Hi; g++ {
+				ranges := slices.Collect(rangesIn(src.file(), g))
+				in := &inputGroup{total: len(ranges), own: src.ownGroup(g)}
+				for _, r := range ranges {
+					s := newRangeJob(src, in, r)
+					in.jobs = append(in.jobs, s)
+					if !yield(s) {
+						return
+					}
 				}
 			}
 		}
@@ -145,6 +158,7 @@ func (e *pageEngine) take(ctx context.Context) (*outGroup, error) {
 		case len(e.ready) > 0 && e.ready[0].complete():
 			g := e.ready[0]
 			e.ready = e.ready[1:]
+			e.decide()
 			e.changed.Broadcast()
 			return g, nil
 		case len(e.ready) == 0 && !e.more && len(e.open) == 0:
@@ -221,7 +235,7 @@ func (e *pageEngine) pick(w *pageWorker) pageTask {
 		}
 		for _, i := range s.source.order {
 			l := s.group.leaves[i]
-			if s.taken[i] || l.turn.Load() != s.number && s.bytes > park {
+			if s.taken[i] || l.turn.Load() != s.number && (s.bytes > park || l.whole == perhapsWhole) {
 				continue
 			}
 			s.taken[i] = true
@@ -254,11 +268,21 @@ func (e *pageEngine) room() bool {
 			waiting++
 		}
 	}
-	if len(e.open) > 0 && e.most > 0 && e.held()+e.anotherNeed() > e.most-e.most/4 {
+	if len(e.open) > 0 && e.most > 0 && e.held()+e.anotherNeed() > e.most-e.most/4 && !e.undecided() {
 		return false
 	}
-	return len(e.open) < e.threads+1 && waiting < 1
+	open := 0
+	for _, s := range e.open {
+		if !s.waits() {
+			open++
+		}
+	}
+	return open < e.threads+1 && waiting < 1
 }
+
+// undecided reports whether the oldest job waits for the others of its input row
+// group, which must therefore be begun.
+func (e *pageEngine) undecided() bool { return len(e.open) > 0 && e.open[0].waits() }
 
 // admits reports whether a worker may take another task: if the bytes of a task
 // fit, or no other worker has one, so that at least one worker makes progress.
@@ -288,7 +312,9 @@ func (e *pageEngine) held() (n int64) {
 		n += w.held
 	}
 	for _, s := range e.open {
-		n += 4 * int64(cap(s.rows))
+		if s.rows != nil {
+			n += s.rows.bytes()
+		}
 	}
 	for _, g := range e.ready {
 		for _, l := range g.leaves {
@@ -321,27 +347,62 @@ func (e *pageEngine) anotherNeed() (n int64) {
 // decide assigns the open jobs whose rows are known to row groups, in order.
 func (e *pageEngine) decide() {
 	for _, s := range e.open {
-		if s.group != nil || s.known && s.begun == len(s.taken) {
+		if s.group != nil || s.rows != nil && s.begun == len(s.taken) {
 			continue
 		}
-		if !s.known {
+		if s.rows == nil {
 			return
 		}
-		n, bytes := int64(len(s.rows)), s.source.expected(s.rowRange.group, int64(len(s.rows)))
-		if g := e.filling; g != nil && (g.layout != s.source.layout || g.rows+n > groupRows || g.bytes+bytes > groupBytes) {
+		how := s.within.decide(e.scanner.opts.Pairs)
+		if how == undecided {
+			return
+		}
+		g := e.groupFor(s, how)
+		if g == nil {
+			return
+		}
+		s.group, s.number = g, g.jobs
+		g.jobs++
+		g.rows += s.rows.count
+		g.bytes += s.bytes
+		if in := s.within; how != someRows && len(in.jobs) == in.total && s == in.jobs[in.total-1] {
 			g.closed = true
-			e.filling = nil
 		}
-		if e.filling == nil {
-			e.filling = newOutGroup(s)
-			e.ready = append(e.ready, e.filling)
-		}
-		s.group, s.number, s.bytes = e.filling, e.filling.jobs, bytes
-		s.group.jobs++
-		s.group.rows += n
-		s.group.bytes += bytes
 	}
-	if !e.more && e.filling != nil {
+	if !e.more {
+		e.endFilling()
+	}
+}
+
+// groupFor returns the row group for the rows of s, nil if too many row groups are
+// begun.
+func (e *pageEngine) groupFor(s *rangeJob, how howCopied) *outGroup {
+	if how != someRows && s.within.group != nil {
+		return s.within.group
+	}
+	s.bytes = s.source.expected(s.rowRange.group, s.rows.count)
+	if g := e.filling; g != nil && (how != someRows || g.layout != s.source.layout || g.rows+s.rows.count > groupRows || g.bytes+s.bytes > groupBytes) {
+		e.endFilling()
+	}
+	if e.filling != nil {
+		return e.filling
+	}
+	if len(e.ready) > e.threads+1 {
+		return nil // jobs of which rows multiply are many
+	}
+	g := newOutGroup(s, how)
+	e.ready = append(e.ready, g)
+	if how == someRows {
+		e.filling = g
+	} else {
+		s.within.group = g
+	}
+	return g
+}
+
+// endFilling closes the row group that is being filled.
+func (e *pageEngine) endFilling() {
+	if e.filling != nil {
 		e.filling.closed = true
 		e.filling = nil
 	}

@@ -15,28 +15,17 @@ import (
 type pageSource struct {
 	number int // among the sources that are read together
 	piece  Piece
-	leaves []int            // of the file, in the output's order; -1: the file lacks it
-	adapt  *parquet.Adapter // converts them to the output's schema; nil: not needed
-	order  []int            // positions in leaves, largest first
+	leaves []int                 // of the file, in the output's order; -1: the file lacks it
+	adapt  []*parquet.LeafSource // converts them to the output's schema; nil: not needed
+	pairs  *pairLayout           // of a scan with Pairs, else nil
+	own    bool                  // the output has no other source
+	order  []int                 // positions in leaves, largest first
 	layout *parquet.Writer
 	sink   *relay
 }
 
 // file is the Parquet file.
 func (p *pageSource) file() *parquet.File { return p.piece.File.parquet().File() }
-
-// jobs yields the row ranges that the piece is divided into.
-func (p *pageSource) jobs() iter.Seq[rowRange] {
-	return func(yield func(rowRange) bool) {
-		for g := p.piece.Lo; g < p.piece.Hi; g++ {
-			for s := range rangesIn(p.file(), g) {
-				if !yield(s) {
-					return
-				}
-			}
-		}
-	}
-}
 
 // measure orders the leaves by size.
 func (p *pageSource) measure() {
@@ -87,11 +76,37 @@ func (r *relay) to(w io.Writer) error {
 	return err
 }
 
+// ofTable reports whether leaf i is one of the table of a scan with Pairs.
+func (p *pageSource) ofTable(i int) bool { return p.pairs != nil && p.pairs.leaves[i].log < 0 }
+
+// unchanged reports whether leaf i is a leaf of the file whose pages stay as they are.
+func (p *pageSource) unchanged(i int) bool {
+	return p.leaves[i] >= 0 && (p.adapt == nil || p.adapt[i] == nil || p.adapt[i].Identity())
+}
+
+// mayCopy reports whether, by the footer, the chunk of leaf i of a row group can be
+// copied as it is stored.
+func (p *pageSource) mayCopy(group, i int) bool {
+	return p.unchanged(i) && p.layout.MayCopy(p.file(), group, p.leaves[i], i) == ""
+}
+
+// ownGroup reports whether an input row group may become a row group of the output.
+func (p *pageSource) ownGroup(group int) bool {
+	rows, bytes := p.piece.File.GroupRows(group), int64(0)
+	for _, l := range p.leaves {
+		if l >= 0 {
+			bytes += p.file().Metadata.RowGroups[group].Columns[l].MetaData.TotalCompressedSize
+		}
+	}
+	return rows > 0 && len(p.leaves) > 0 && (p.own || bytes >= leastCopied)
+}
+
 // leafPages are the pages of one leaf of a job, in the output's form.
 type leafPages struct {
-	chunk *parquet.Chunk       // nil: the file lacks the leaf
-	adapt *parquet.LeafAdapter // nil: pages stay as they are
-	rows  int                  // without a chunk: rows left
+	chunk  *parquet.Chunk       // nil: the file lacks the leaf
+	adapt  *parquet.LeafAdapter // nil: pages stay as they are
+	repeat *parquet.Repeater    // nil: each row stands once
+	rows   int                  // without a chunk: rows left
 }
 
 // nullRows is the maximum number of rows in a page of NULLs.
@@ -99,6 +114,14 @@ const nullRows = 64 << 10
 
 // next returns the next page and its dictionary, or io.EOF.
 func (l *leafPages) next(ctx context.Context) (*parquet.Page, *parquet.Dictionary, error) {
+	if l.repeat == nil {
+		return l.once(ctx)
+	}
+	return l.repeat.Next(func() (*parquet.Page, *parquet.Dictionary, error) { return l.once(ctx) })
+}
+
+// once is next with each row once.
+func (l *leafPages) once(ctx context.Context) (*parquet.Page, *parquet.Dictionary, error) {
 	if l.chunk == nil {
 		if l.rows == 0 {
 			return nil, nil, io.EOF
@@ -123,28 +146,46 @@ func (l *leafPages) count() (seen, skipped int) {
 	return l.chunk.Pages()
 }
 
-// pages returns the pages of leaf i for the given rows of a row group.
-func (p *pageSource) pages(buf *parquet.Buffers, group, i int, rows []uint32) *leafPages {
-	l := &leafPages{rows: len(rows)}
-	if p.adapt != nil {
-		if s := &p.adapt.Leaves[i]; !s.Identity() {
-			l.adapt = s.Pages(group)
-			if s.Missing {
-				return l
-			}
+// pages returns the pages of leaf i of the file for a selection of a row group.
+func (p *pageSource) pages(buf *parquet.Buffers, group, i int, rows *selection, how howCopied) *leafPages {
+	l := &leafPages{rows: rows.len()}
+	if rows.times != nil {
+		l.repeat = parquet.NewRepeater(&p.layout.Leaves()[i], rows.times)
+	}
+	if p.adapt != nil && p.adapt[i] != nil && !p.adapt[i].Identity() {
+		l.adapt = p.adapt[i].Pages(group)
+		if p.adapt[i].Missing {
+			return l
 		}
 	}
 	l.chunk = p.file().ChunkIn(buf, group, p.leaves[i])
-	if int64(len(rows)) != p.piece.File.GroupRows(group) {
-		l.chunk.Select(rows)
+	if list := rows.list(p.piece.File.GroupRows(group)); list != nil {
+		l.chunk.Select(list)
+	}
+	if how == mostRows && p.mayCopy(group, i) {
+		l.chunk.Undecoded()
 	}
 	return l
+}
+
+// partners returns the pages of leaf i of the table for a selection. stop must be
+// called when they are no longer needed.
+func (p *pageSource) partners(of *Pairs, i int, rows *selection) (next nextPage, stop func()) {
+	leaf := &p.pairs.leaves[i]
+	more, stop := iter.Pull2(of.Table.store.Pages(leaf.table, rows.partners(of), leaf.as))
+	return func() (*parquet.Page, *parquet.Dictionary, error) {
+		page, err, ok := more()
+		if !ok {
+			return nil, nil, io.EOF
+		}
+		return page, nil, err
+	}, stop
 }
 
 // leavesDictionary reports whether the file's writer gave up the dictionary of leaf
 // i of a row group, so the output's writer should as well.
 func (p *pageSource) leavesDictionary(group, i int) bool {
-	if p.adapt != nil && p.adapt.Leaves[i].LevelsOnly {
+	if p.leaves[i] < 0 || p.adapt != nil && p.adapt[i] != nil && p.adapt[i].LevelsOnly {
 		return false
 	}
 	return p.file().LeavesDictionary(group, p.leaves[i])

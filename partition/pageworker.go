@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -52,15 +53,13 @@ func (w *pageWorker) selectRows(ctx context.Context, s *rangeJob) (settle func()
 		}
 		w.file = f
 	}
-	rows, err := w.keys.scan(ctx, s.rowRange, nil)
+	rows, err := w.rows(ctx, s)
 	if err != nil {
 		return nil, f.unless(err)
 	}
+	parts := rows.divided(groupRows)
 	return func() {
-		s.rows, s.known = rows, true
-		if len(rows) == 0 {
-			s.begun = len(s.taken)
-		}
+		e.known(s, rows, parts)
 		e.decide()
 		if s.begun == len(s.taken) { // nothing to copy
 			e.close(s)
@@ -69,24 +68,86 @@ func (w *pageWorker) selectRows(ctx context.Context, s *rangeJob) (settle func()
 	}, nil
 }
 
+// rows returns the rows of a job that go to the output.
+func (w *pageWorker) rows(ctx context.Context, s *rangeJob) (*selection, error) {
+	p := w.engine.scanner.opts.Pairs
+	if p == nil {
+		rows, err := w.keys.scan(ctx, s.rowRange, nil)
+		if err != nil {
+			return nil, err
+		}
+		return selected(s.rowRange, rows), nil
+	}
+	matched, entries, err := w.keys.pairs(ctx, s.rowRange)
+	if err != nil {
+		return nil, err
+	}
+	return paired(p, s.rowRange, matched, entries)
+}
+
+// known records the rows of a job, which is divided into jobs for the parts of them.
+func (e *pageEngine) known(s *rangeJob, rows *selection, parts []*selection) {
+	s.rows = rows
+	if p := e.scanner.opts.Pairs; p != nil {
+		e.scanner.Stats.RowsOut.Add(rows.count)
+		if p.Joined != nil && !p.KeepLog {
+			rows.join(p.Joined)
+		}
+	}
+	if rows.count == 0 {
+		s.begun = len(s.taken)
+	}
+	if len(parts) == 1 {
+		return
+	}
+	var jobs []*rangeJob
+	for _, part := range parts {
+		job := newRangeJob(s.source, s.within, s.rowRange)
+		job.rows = part
+		jobs = append(jobs, job)
+	}
+	at := slices.Index(e.open, s)
+	e.open = slices.Replace(e.open, at, at+1, jobs...)
+}
+
 // copyLeaf is the task of one leaf of a job.
 func (w *pageWorker) copyLeaf(ctx context.Context, s *rangeJob, i int) (settle func(), err error) {
 	e, f := w.engine, s.source.piece.File
 	defer recovered(f, s.rowRange.group, &err)
 	defer w.buf.Rest()
-	pages := s.source.pages(w.buf, s.rowRange.group, i, s.rows)
-	if err := s.group.leaves[i].add(ctx, s.number, pages); err != nil {
+	l := s.group.leaves[i]
+	var shape parquet.Shape
+	whole, err := w.decideWhole(ctx, s, i, l)
+	if err != nil {
+		return nil, f.unless(err)
+	}
+	switch {
+	case whole == copied:
+		err = l.end(s.number, nil)
+	case s.source.ofTable(i):
+		next, stop := s.source.partners(e.scanner.opts.Pairs, i, s.rows)
+		err = l.add(s.number, next)
+		stop()
+	default:
+		pages := s.source.pages(w.buf, s.rowRange.group, i, s.rows, s.group.how)
+		if err = l.add(s.number, func() (*parquet.Page, *parquet.Dictionary, error) { return pages.next(ctx) }); err == nil {
+			seen, skipped := pages.count()
+			e.scanner.Stats.Pages.Add(int64(seen))
+			e.scanner.Stats.PagesSkipped.Add(int64(skipped))
+			if pages.chunk != nil {
+				shape = pages.chunk.Shape()
+			}
+		}
+	}
+	if err != nil {
 		if add := (*addError)(nil); errors.As(err, &add) {
 			err = fmt.Errorf("%s: %w", fault.At{File: f.Name, RowGroup: s.rowRange.group + 1}, add.error)
 		}
 		return nil, f.unless(err)
 	}
-	seen, skipped := pages.count()
-	e.scanner.Stats.Pages.Add(int64(seen))
-	e.scanner.Stats.PagesSkipped.Add(int64(skipped))
 	return func() {
-		if pages.chunk != nil {
-			s.shapes[s.source.leaves[i]] = pages.chunk.Shape()
+		if shape != nil {
+			s.shapes[s.source.leaves[i]] = shape
 		}
 		if s.done++; s.done == len(s.taken) {
 			if err := s.source.file().CheckShapes(s.rowRange.group, s.shapes); err != nil && e.err == nil {
@@ -97,6 +158,46 @@ func (w *pageWorker) copyLeaf(ctx context.Context, s *rangeJob, i int) (settle f
 			e.close(s)
 		}
 	}, nil
+}
+
+// decideWhole returns whether the chunk of a leaf is copied as it is stored. The first
+// job decides it before its turn ends, since others continue then.
+func (w *pageWorker) decideWhole(ctx context.Context, s *rangeJob, i int, l *outLeaf) (whole wholeChunk, err error) {
+	mu := &w.engine.mu
+	mu.Lock()
+	whole = l.whole
+	mu.Unlock()
+	if whole != perhapsWhole {
+		return whole, nil
+	}
+	if whole, err = w.copyChunk(ctx, s, i, l); err != nil {
+		return whole, err
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	l.whole = whole
+	return whole, nil
+}
+
+// copyChunk prepares to copy the chunk of a leaf as it is stored. It returns inPages
+// if the chunk cannot be copied so.
+func (w *pageWorker) copyChunk(ctx context.Context, s *rangeJob, i int, l *outLeaf) (wholeChunk, error) {
+	src := s.source
+	chunk, why, err := src.layout.CopyChunk(ctx, src.file(), s.rowRange.group, src.leaves[i], i)
+	if err != nil {
+		return inPages, err
+	}
+	if why != "" {
+		if src.leavesDictionary(s.rowRange.group, i) {
+			l.w.NoDictionary()
+		}
+		return inPages, nil
+	}
+	l.chunk = chunk
+	pages := chunk.Pages()
+	w.engine.scanner.Stats.Pages.Add(pages)
+	w.engine.scanner.Stats.PagesSkipped.Add(pages)
+	return copied, nil
 }
 
 // finish completes a leaf to which all jobs have added their pages.
@@ -111,7 +212,10 @@ func (w *pageWorker) finish(g *outGroup, l *outLeaf) (settle func(), err error) 
 		return nil, err
 	}
 	return func() {
-		l.chunk, l.w = chunk, nil
+		if l.chunk == nil { // not copied as it was stored
+			l.chunk = chunk
+		}
+		l.w = nil
 		l.held.Store(0)
 		g.finished++
 	}, nil

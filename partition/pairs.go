@@ -14,6 +14,8 @@ type Pairs struct {
 	// Times returns how many partners an entry has, at least one. It is safe for
 	// concurrent use.
 	Times func(entry uint32) int64
+	// Unique says that Times is 1 for every entry.
+	Unique bool
 	// Rows appends the rows of Table that are partners of an entry, in order. It is
 	// safe for concurrent use.
 	Rows func(dst []uint32, entry uint32) []uint32

@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync/atomic"
 
-	"github.com/apache/arrow/go/v15/arrow"
-
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -172,7 +170,7 @@ func (w *keyWorker) newLeaf(f *File, leaf arrowparquet.LeafValues) (*leafKeys, e
 }
 
 // read implements taskWork.
-func (w *keyWorker) read(ctx context.Context, t task, _ func(arrow.Record) error) error {
+func (w *keyWorker) read(ctx context.Context, t task, _ func(Rows) error) error {
 	if err := w.open(t.file); err != nil {
 		return err
 	}

@@ -10,11 +10,15 @@ type Rows struct {
 	Record arrow.Record
 
 	group *outGroup // rows copied as pages, in place of Record
+	batch *RowBatch // rows as leaves, in place of Record
 }
 
 func (r Rows) release() {
 	if r.Record != nil {
 		r.Record.Release()
+	}
+	if r.batch != nil {
+		r.batch.release()
 	}
 }
 

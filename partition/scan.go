@@ -4,8 +4,6 @@ import (
 	"context"
 	"iter"
 
-	"github.com/apache/arrow/go/v15/arrow"
-
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
@@ -137,8 +135,8 @@ func (s *Scanner) newWorker(pieces []Piece, way flight) (taskWork, error) {
 	if s.opts.Work != nil {
 		w.further, err = s.opts.Work()
 	}
-	return func(ctx context.Context, t task, emit func(arrow.Record) error) error {
-		return w.group(ctx, pieces[t.piece], t.group, emit)
+	return func(ctx context.Context, t task, emit func(Rows) error) error {
+		return w.group(ctx, pieces[t.piece], t.group, records(emit))
 	}, err
 }
 

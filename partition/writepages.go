@@ -2,11 +2,13 @@ package partition
 
 import (
 	"context"
+	"errors"
 	"io"
 	"slices"
 
+	"github.com/parquet-go/parquet-go/format"
+
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
 // planPages sets the pageSource of the parts whose rows can be copied as pages. For
@@ -35,15 +37,29 @@ func (o Output) planPages(ctx context.Context, s *Scanner, parts []Part, all *un
 		}
 		parts[i].pages = src
 	}
+	for _, p := range parts {
+		if p.pages != nil {
+			p.pages.own = dir || len(parts) == 1
+		}
+	}
 	return nil
 }
 
 func (o Output) newPageSource(s *Scanner, piece Piece, all *unified) (*pageSource, error) {
+	if s.opts.Pairs != nil {
+		return o.newPairSource(s, piece)
+	}
 	f := piece.File.parquet().File()
 	src := &pageSource{piece: piece, sink: new(relay)}
 	proj, reshaped, err := parquet.Projection{}, false, error(nil)
 	if all != nil {
-		proj, src.adapt, err = all.projection(f)
+		var adapt *parquet.Adapter
+		if proj, adapt, err = all.projection(f); err != nil {
+			return nil, err
+		}
+		for i := range adapt.Leaves {
+			src.adapt = append(src.adapt, &adapt.Leaves[i])
+		}
 		reshaped = !all.describedBy(f)
 	} else {
 		proj, err = s.opts.projection(piece.File)
@@ -52,38 +68,38 @@ func (o Output) newPageSource(s *Scanner, piece Piece, all *unified) (*pageSourc
 	if err != nil {
 		return nil, err
 	}
+	var columns map[string]bool // if they are not exactly the file's
+	if reshaped {
+		columns = topLevel(proj.Schema)
+	}
 	src.leaves = proj.Leaves
-	src.measure()
-	compression, err := o.compression(piece.File)
+	return src, o.openLayout(src, proj.Schema, proj.Orders, o.keyValues(keptMetadata(f.Metadata.KeyValueMetadata, columns)))
+}
+
+// newPairSource is newPageSource for a scan with Pairs.
+func (o Output) newPairSource(s *Scanner, piece Piece) (*pageSource, error) {
+	l, err := newPairLayout(piece.File, s.opts.Pairs)
 	if err != nil {
 		return nil, err
 	}
-	src.layout, err = parquet.NewWriter(src.sink, proj.Schema, proj.Orders, parquet.WriterOptions{
-		Compression: compression.ofPages(), KeyValue: o.keyValues(f, reshaped), Pool: o.pool,
-	})
-	return src, err
+	src := &pageSource{piece: piece, sink: new(relay), pairs: l}
+	for _, leaf := range l.leaves {
+		src.leaves, src.adapt = append(src.leaves, leaf.log), append(src.adapt, leaf.adapt)
+	}
+	return src, o.openLayout(src, l.schema, l.orders, l.keyValues(o))
 }
 
-// keyValues returns the metadata of an output whose columns are those of f or, if
-// reshaped, others.
-func (o Output) keyValues(f *parquet.File, reshaped bool) []parquet.KeyValue {
-	drop := []string{MetaResult, MetaFilter, metaRun} // if the input is itself an output
-	if reshaped {
-		drop = append(drop, take.Describing...)
+// openLayout begins the Parquet file of a source.
+func (o Output) openLayout(src *pageSource, schema []parquet.SchemaElement, orders []format.ColumnOrder, kv []parquet.KeyValue) error {
+	src.measure()
+	compression, err := o.compression(src.piece.File)
+	if err != nil {
+		return err
 	}
-	var kv []parquet.KeyValue
-	for _, e := range f.Metadata.KeyValueMetadata {
-		if !slices.Contains(drop, e.Key) {
-			kv = append(kv, e)
-		}
-	}
-	md := o.metadata()
-	for _, k := range []string{MetaResult, MetaFilter, metaRun} {
-		if v, ok := md[k]; ok {
-			kv = append(kv, parquet.KeyValue{Key: k, Value: v})
-		}
-	}
-	return kv
+	src.layout, err = parquet.NewWriter(src.sink, schema, orders, parquet.WriterOptions{
+		Compression: compression.ofPages(), KeyValue: kv, Pool: o.pool,
+	})
+	return err
 }
 
 // pageWriter writes row groups of pages.
@@ -98,7 +114,11 @@ func (w pageWriter) Write(r Rows) error {
 	for _, l := range r.group.leaves {
 		chunks = append(chunks, l.chunk)
 	}
-	return w.layout.RowGroup(r.group.rows, chunks)
+	err := w.layout.RowGroup(r.group.rows, chunks)
+	if f := r.group.file; f != nil { // chunks may have been read from it
+		err = errors.Join(f.unless(err), f.rest())
+	}
+	return err
 }
 
 func (w pageWriter) Close() (rows, bytes int64, err error) { return w.layout.Close() }

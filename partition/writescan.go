@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // WriteScan writes the rows of the pieces that pass the scanner. Parquet files that
@@ -43,6 +45,7 @@ type ScanWriter struct {
 	parts   []Part
 	at      int // the part of the piece scanned last; pieces ascend over all scans
 	rows    *rowWriter
+	rest    *restWriter  // nil: the output has no rows but the log's
 	end     func() error // releases what the writers share
 	failed  error        // the first error of a method, whatever its caller does with it
 }
@@ -50,7 +53,7 @@ type ScanWriter struct {
 // openScan opens the output for the rows of the pieces. ctx bounds the whole life of
 // the ScanWriter, which must be ended with close or abort.
 func (o Output) openScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (*ScanWriter, error) {
-	if s.opts.Columns != nil && len(s.opts.Columns) == 0 {
+	if s.opts.Columns != nil && len(s.opts.Columns) == 0 && s.opts.Pairs == nil {
 		return nil, errors.New("no column is named for the output (name some, or leave Columns nil for all)")
 	}
 	if err := o.prepare(logs); err != nil {
@@ -84,10 +87,31 @@ func (o Output) beginScan(ctx context.Context, s *Scanner, pieces []Piece, logs 
 		}
 	}
 	for _, p := range w.parts {
-		s.copied[p.Piece.File] = p.pages != nil
+		if s.copied[p.Piece.File] = p.pages != nil; !s.copied[p.Piece.File] && s.opts.Pairs != nil {
+			return nil, fault.Unsupported(fault.At{File: p.Piece.File.Name}, "pairs that are not copied from Parquet to Parquet")
+		}
+	}
+	if s.opts.Pairs != nil && s.opts.Pairs.KeepTable {
+		if err := w.openRest(ctx, o, logs[0]); err != nil {
+			return nil, err
+		}
 	}
 	w.rows, err = newRowWriter(func(rows iter.Seq2[Rows, error]) (Written, error) { return o.Write(ctx, w.parts, rows) })
 	return w, err
+}
+
+// openRest adds the part for rows without a log row.
+func (w *ScanWriter) openRest(ctx context.Context, o Output, log *File) error {
+	src, err := o.newPairSource(w.scanner, Piece{File: log})
+	if err != nil {
+		return err
+	}
+	if !o.IsDir(ctx) {
+		src.layout = w.parts[0].pages.layout
+	}
+	w.rest = &restWriter{source: src, part: len(w.parts), threads: w.scanner.opts.Threads}
+	w.parts = append(w.parts, Part{Name: restName, Schema: log.Schema(), pages: src})
+	return nil
 }
 
 // Scan writes the rows of the pieces that pass the scanner, after those that were
@@ -122,11 +146,6 @@ func (w *ScanWriter) scan(ctx context.Context, s *Scanner, pieces []Piece) error
 	return nil
 }
 
-// Rest writes rows of a table without a log row, after all rows of the log: NULLs in
-// the log's columns, unless [PairColumn] says otherwise. The rows must have the columns
-// of the scanner's Pairs, whose KeepTable must be set.
-func (w *ScanWriter) Rest(ctx context.Context, t *Table, rows []uint32) error { panic("unwritten") }
-
 // narrowed returns a part of the output for each piece, and the index of the part
 // that it belongs to.
 func (w *ScanWriter) narrowed(pieces []Piece) (parts []Part, of []int, err error) {
@@ -151,6 +170,9 @@ func (w *ScanWriter) narrowed(pieces []Piece) (parts []Part, of []int, err error
 
 // close makes the output visible and returns what was written.
 func (w *ScanWriter) close() (Written, error) {
+	if err := w.endRest(); err != nil {
+		return Written{}, err
+	}
 	w.parts = nil // what the parts hold is not needed to publish the files
 	written, err := w.rows.finish()
 	return written, errors.Join(err, w.shut())

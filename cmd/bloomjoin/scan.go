@@ -351,8 +351,8 @@ func (r *logRun) write(ctx context.Context, s *partition.Scanner) (written parti
 	case len(r.files) == 0:
 		return r.writeEmpty(ctx, r.out, r.keep, r.layout.schemaFrom)
 	}
-	return r.out.WriteScan(ctx, s, r.pieces(), r.files, func(scan func(*partition.Scanner, []partition.Piece) error) error {
-		if err := scan(s, r.pieces()); err != nil {
+	return r.out.WriteScan(ctx, s, r.pieces(), r.files, func(w *partition.ScanWriter) error {
+		if err := w.Scan(ctx, s, r.pieces()); err != nil {
 			return err
 		}
 		return r.closeFilters()

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
@@ -24,25 +23,23 @@ const pieceBytes = 4 << 20
 // the file.
 type appender struct {
 	file     *parquet.Writer
-	schema   *arrow.Schema
-	plan     *schemaPlan
+	shred    *Shredder
 	maxRows  int64
 	maxBytes int64
 
 	chunks []*parquet.ChunkWriter // of the pending row group; nil before its first row
-	page   leafPage
-	rows   int64 // rows in chunks
-	bytes  int64 // bytes in chunks, as counted by rowSizes
-	err    error // first error; sticky
+	rows   int64                  // rows in chunks
+	bytes  int64                  // bytes in chunks, as counted by rowSizes
+	err    error                  // first error; sticky
 }
 
-// newAppender returns an appender to w of records with the given schema, which
-// must be the one that w was made for. Of opts it uses the sizes of row groups.
-func newAppender(w *parquet.Writer, sc *arrow.Schema, plan *schemaPlan, opts WriterOptions) (*appender, error) {
+// newAppender returns an appender to w, which must have the shredder's schema. Of opts
+// it uses the sizes of row groups.
+func newAppender(w *parquet.Writer, shred *Shredder, opts WriterOptions) (*appender, error) {
 	if opts.RowGroupRows < 0 || opts.RowGroupBytes < 0 {
 		return nil, fmt.Errorf("row groups of %d rows and %d bytes", opts.RowGroupRows, opts.RowGroupBytes)
 	}
-	a := &appender{file: w, schema: sc, plan: plan, maxRows: opts.RowGroupRows, maxBytes: opts.RowGroupBytes}
+	a := &appender{file: w, shred: shred, maxRows: opts.RowGroupRows, maxBytes: opts.RowGroupBytes}
 	if a.maxRows == 0 {
 		a.maxRows = DefaultRowGroupRows
 	}
@@ -58,7 +55,7 @@ func (a *appender) write(rec arrow.Record) error {
 	if a.err != nil {
 		return a.err
 	}
-	if a.err = a.checkColumns(rec); a.err != nil {
+	if a.err = a.shred.check(rec); a.err != nil {
 		return a.err
 	}
 	sizes := sizesOf(rec)
@@ -97,43 +94,17 @@ func (a *appender) fitting(sizes *rowSizes, from, end int64) (n int64, full bool
 	return n, false, nil
 }
 
-func (a *appender) checkColumns(rec arrow.Record) error {
-	if int(rec.NumCols()) != a.schema.NumFields() {
-		return fault.Mismatch(fault.At{}, "columns of a record",
-			fmt.Sprint(a.schema.NumFields()), fmt.Sprint(rec.NumCols()))
-	}
-	for i, f := range a.schema.Fields() {
-		if got := rec.Column(i).DataType(); !arrow.TypeEqual(f.Type, got) {
-			return fault.Mismatch(fault.At{Column: f.Name}, "type of a column", f.Type.String(), got.String())
-		}
-	}
-	return nil
-}
-
 // add adds the rows of rec to the pending row group and releases rec.
-func (a *appender) add(rec arrow.Record) (err error) {
-	defer recovered("writing rows", &err)
+func (a *appender) add(rec arrow.Record) error {
 	defer rec.Release()
 	if a.chunks == nil {
-		for i := range a.plan.leaves {
+		for i := range a.shred.plan.leaves {
 			c := a.file.Chunk(i)
 			c.UseDictionary()
 			a.chunks = append(a.chunks, c)
 		}
 	}
-	s := shredder{emit: func(l *leafShape, arr arrow.Array, slots []slot) error {
-		if err := a.page.fill(l, arr, slots); err != nil {
-			return fmt.Errorf("column %s: %w", l.path, err)
-		}
-		return a.chunks[l.index].Add(&a.page.Page, nil)
-	}}
-	for i, sh := range a.plan.shapes {
-		arr := rec.Column(i)
-		if err := s.column(sh, arr, rows(arr.Len())); err != nil {
-			return fmt.Errorf("column %s: %w", a.schema.Field(i).Name, err)
-		}
-	}
-	return nil
+	return a.shred.shred(rec, func(leaf int, p *parquet.Page) error { return a.chunks[leaf].Add(p, nil) })
 }
 
 // flush writes the pending rows as a row group.

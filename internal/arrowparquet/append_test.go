@@ -26,11 +26,11 @@ func TestAppender(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := planSchema(rec.Schema())
+	shred, err := NewShredder(rec.Schema())
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := newAppender(w, rec.Schema(), plan, WriterOptions{RowGroupRows: 20})
+	a, err := newAppender(w, shred, WriterOptions{RowGroupRows: 20})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,8 @@ import (
 // because available decoders allocate whatever its lengths claim. A schema that is
 // malformed or does not fit the Parquet schema is ignored.
 
-const originKey = "ARROW:schema"
+// SchemaKey is the key of the stored Arrow schema in a Parquet file's metadata.
+const SchemaKey = "ARROW:schema"
 
 // Members of the Type union in Arrow's Schema.fbs.
 const (
@@ -67,38 +68,49 @@ const (
 
 // parseOrigin parses a stored Arrow schema. It returns nil if it is malformed.
 func parseOrigin(encoded string) (root *origin) {
+	schema, size := originSchema(encoded)
+	if size == 0 {
+		return nil
+	}
+	p := originParser{budget: min(maxOriginFields, size/leastOrigin), bytes: sharedOrigin * size}
+	root = &origin{}
+	var err error
+	if root.children, err = p.fields(schema, 6, 0); err != nil {
+		return nil
+	}
+	if root.keys, root.values, err = p.metadata(schema, 8); err != nil || schema.Err() != nil {
+		return nil
+	}
+	return root
+}
+
+// originSchema returns the Schema table of a stored Arrow schema, and the size of its
+// message in bytes; 0: it is malformed.
+func originSchema(encoded string) (schema flat.Table, size int) {
 	b, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
 		if b, err = base64.RawStdEncoding.DecodeString(encoded); err != nil {
-			return nil
+			return schema, 0
 		}
 	}
 	if len(b) >= 8 && binary.LittleEndian.Uint32(b) == 0xffffffff {
 		b = b[4:]
 	}
 	if len(b) < 8 {
-		return nil
+		return schema, 0
 	}
 	n := binary.LittleEndian.Uint32(b)
 	if b = b[4:]; uint64(n) > uint64(len(b)) || n < 8 {
-		return nil
+		return schema, 0
 	}
 	b = b[:n:n]
-	p := originParser{budget: min(maxOriginFields, len(b)/leastOrigin), bytes: sharedOrigin * len(b)}
 	message := flat.Root(b)
 	const schemaHeader = 1
 	schema, ok := message.Table(8)
 	if !ok || message.Byte(6, 0) != schemaHeader {
-		return nil
+		return schema, 0
 	}
-	root = &origin{}
-	if root.children, err = p.fields(schema, 6, 0); err != nil {
-		return nil
-	}
-	if root.keys, root.values, err = p.metadata(schema, 8); err != nil || message.Err() != nil {
-		return nil
-	}
-	return root
+	return schema, len(b)
 }
 
 type originParser struct {

@@ -58,7 +58,7 @@ func TestRoundTrip(t *testing.T) {
 					}
 				}
 			}
-			if md := p.Schema().Metadata(); value(md, "owner") != "somebody" || md.FindKey(originKey) >= 0 {
+			if md := p.Schema().Metadata(); value(md, "owner") != "somebody" || md.FindKey(SchemaKey) >= 0 {
 				t.Errorf("schema metadata %v", md)
 			}
 			tbl := all(t, p, nil)

@@ -39,7 +39,7 @@ type planner struct {
 // form, or "" if there is none that fits.
 func storedArrow(f *parquet.File) string {
 	for _, kv := range f.Metadata.KeyValueMetadata {
-		if kv.Key == originKey {
+		if kv.Key == SchemaKey {
 			if root := parseOrigin(kv.Value); root != nil && len(root.children) == len(f.Root.Children) {
 				return kv.Value
 			}
@@ -52,9 +52,9 @@ func storedArrow(f *parquet.File) string {
 func plan(f *parquet.File, int96 int96Form) ([]*column, *arrow.Schema, error) {
 	var root *origin
 	var keys, values []string
-	seen := map[string]bool{originKey: true}
+	seen := map[string]bool{SchemaKey: true}
 	for _, kv := range f.Metadata.KeyValueMetadata {
-		if kv.Key == originKey {
+		if kv.Key == SchemaKey {
 			root = parseOrigin(kv.Value)
 			continue
 		}

@@ -54,7 +54,7 @@ func NewParquetWriter(w io.Writer, sc *arrow.Schema, opts WriterOptions) (*Parqu
 	if !ok {
 		return nil, fault.Unsupported(fault.At{}, "compression codec %q for Parquet", opts.Codec)
 	}
-	plan, err := planSchema(sc)
+	shred, err := NewShredder(sc)
 	if err != nil {
 		return nil, err
 	}
@@ -62,13 +62,13 @@ func NewParquetWriter(w io.Writer, sc *arrow.Schema, opts WriterOptions) (*Parqu
 	if err != nil {
 		return nil, err
 	}
-	file, err := parquet.NewWriter(w, plan.elements, nil, parquet.WriterOptions{
+	file, err := parquet.NewWriter(w, shred.Schema(), nil, parquet.WriterOptions{
 		Compression: parquet.Compression{Codec: codec, Level: opts.Level}, KeyValue: kv, Pool: opts.Pool,
 	})
 	if err != nil {
 		return nil, err
 	}
-	rows, err := newAppender(file, sc, plan, opts)
+	rows, err := newAppender(file, shred, opts)
 	if err != nil {
 		return nil, err
 	}

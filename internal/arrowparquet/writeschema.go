@@ -245,7 +245,7 @@ func EncodeSchema(sc *arrow.Schema) (out string, err error) {
 // empty, sc. A key of extra replaces the schema's.
 func keyValues(sc *arrow.Schema, extra map[string]string, stored string) (kv []parquet.KeyValue, err error) {
 	m := sc.Metadata()
-	seen := map[string]bool{originKey: true}
+	seen := map[string]bool{SchemaKey: true}
 	for i, k := range m.Keys() {
 		if _, ok := extra[k]; !ok && !seen[k] {
 			kv = append(kv, parquet.KeyValue{Key: k, Value: m.Values()[i]})
@@ -254,7 +254,7 @@ func keyValues(sc *arrow.Schema, extra map[string]string, stored string) (kv []p
 	}
 	more := make([]string, 0, len(extra))
 	for k := range extra {
-		if k != originKey {
+		if k != SchemaKey {
 			more = append(more, k)
 		}
 	}
@@ -265,5 +265,5 @@ func keyValues(sc *arrow.Schema, extra map[string]string, stored string) (kv []p
 	if stored == "" {
 		stored, err = EncodeSchema(sc)
 	}
-	return append(kv, parquet.KeyValue{Key: originKey, Value: stored}), err
+	return append(kv, parquet.KeyValue{Key: SchemaKey, Value: stored}), err
 }

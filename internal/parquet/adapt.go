@@ -60,6 +60,17 @@ func NewAdapter(from *File, to []SchemaElement) (*Adapter, error) {
 	return &Adapter{Leaves: a.leaves}, nil
 }
 
+// Optional returns the source of a leaf in a schema in which its top-level column is
+// optional, while it is required in the file.
+func (f *File) Optional(leaf int) *LeafSource {
+	l := &f.Leaves[leaf]
+	s := &LeafSource{Leaf: leaf, file: f, column: l.Dotted, defined: true, repeats: l.MaxRep > 0, maxRep: uint8(l.MaxRep)}
+	for d := range l.MaxDef + 1 {
+		s.levels = append(s.levels, uint8(d+1))
+	}
+	return s
+}
+
 // step is a pair of matching nodes on the path to a leaf.
 type step struct{ src, dst *field }
 

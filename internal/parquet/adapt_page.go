@@ -63,7 +63,7 @@ func (a *LeafAdapter) Adapt(p *Page, dict *Dictionary) (*Page, *Dictionary, erro
 		return p, dict, nil
 	}
 	a.page = *p
-	a.page.Stored = nil
+	a.page.Stored, a.page.sealed = nil, nil
 	if s.noValue && slices.Contains(p.Def, uint8(s.full)) {
 		at := a.at
 		at.Page = p.Number

@@ -17,37 +17,46 @@ const (
 // the PLAIN-encoded value (a byte array without its length). ok is false if the
 // chunk has none. rowGroup and leaf count from 0.
 func (f *File) BloomFilter(rowGroup, leaf int) (bits []byte, ok bool, err error) {
-	at := f.at(rowGroup, leaf)
-	defer panics.Recover(at, &err)
-	md := &f.Metadata.RowGroups[rowGroup].Columns[leaf].MetaData
-	pos := md.BloomFilterOffset
-	if pos == 0 {
-		return nil, false, nil
-	}
-	if pos < int64(len(magic)) || pos >= f.footerPos {
-		return nil, false, fault.Corrupt(at, "the Bloom filter lies outside the file's data")
-	}
-	head := make([]byte, min(bloomHeaderSize, f.footerPos-pos))
-	if err := f.readFull(head, pos); err != nil {
+	defer panics.Recover(f.at(rowGroup, leaf), &err)
+	pos, head, size, err := f.findBloom(rowGroup, leaf)
+	if err != nil || size == 0 {
 		return nil, false, err
-	}
-	var h format.BloomFilterHeader
-	n, err := decodeThrift(head, &h)
-	if err != nil {
-		return nil, false, &fault.Error{Kind: fault.ErrCorrupt, At: at, What: "no valid header of the Bloom filter", Err: err}
-	}
-	if err := checkBloomHeader(at, &h); err != nil {
-		return nil, false, err
-	}
-	size := int64(h.NumBytes)
-	if size > f.footerPos-pos-int64(n) || md.BloomFilterLength > 0 && int64(md.BloomFilterLength) != size+int64(n) {
-		return nil, false, fault.Corrupt(at, "the Bloom filter's size, %d bytes, does not fit", size)
 	}
 	bits = make([]byte, size)
-	if err := f.readFull(bits, pos+int64(n)); err != nil {
+	if err := f.readFull(bits, pos+head); err != nil {
 		return nil, false, err
 	}
 	return bits, true, nil
+}
+
+// findBloom returns the position of a column chunk's Bloom filter and the bytes of
+// its header and of its bitset, 0 if the chunk has none.
+func (f *File) findBloom(rowGroup, leaf int) (pos, head, size int64, err error) {
+	at := f.at(rowGroup, leaf)
+	md := &f.Metadata.RowGroups[rowGroup].Columns[leaf].MetaData
+	if pos = md.BloomFilterOffset; pos == 0 {
+		return 0, 0, 0, nil
+	}
+	if pos < int64(len(magic)) || pos >= f.footerPos {
+		return 0, 0, 0, fault.Corrupt(at, "the Bloom filter lies outside the file's data")
+	}
+	b := make([]byte, min(bloomHeaderSize, f.footerPos-pos))
+	if err := f.readFull(b, pos); err != nil {
+		return 0, 0, 0, err
+	}
+	var h format.BloomFilterHeader
+	n, err := decodeThrift(b, &h)
+	if err != nil {
+		return 0, 0, 0, &fault.Error{Kind: fault.ErrCorrupt, At: at, What: "no valid header of the Bloom filter", Err: err}
+	}
+	if err := checkBloomHeader(at, &h); err != nil {
+		return 0, 0, 0, err
+	}
+	head, size = int64(n), int64(h.NumBytes)
+	if size > f.footerPos-pos-head || md.BloomFilterLength > 0 && int64(md.BloomFilterLength) != size+head {
+		return 0, 0, 0, fault.Corrupt(at, "the Bloom filter's size, %d bytes, does not fit", size)
+	}
+	return pos, head, size, nil
 }
 
 func checkBloomHeader(at fault.At, h *format.BloomFilterHeader) error {

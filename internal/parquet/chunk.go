@@ -37,8 +37,9 @@ type Page struct {
 	NonNull  int   // values other than NULL
 
 	Encoding format.Encoding // of the values in the stored page
-	// Stored is the page as stored in the file if all of it was selected, it is a
-	// V1 page, and it begins and ends at row boundaries; else nil.
+	// Stored is the page as stored in the file if all of it was selected and it
+	// begins and ends at row boundaries; else nil. If the page was decoded, Stored
+	// is also nil for V2 pages and repeated leaves.
 	Stored *StoredPage
 
 	Rep []uint8 // one per entry; nil if the leaf is not repeated
@@ -50,10 +51,17 @@ type Page struct {
 	Coded   bool     // the values are in Indices, not Plain
 
 	offsets []uint32 // offsets of byte arrays in Plain, computed on demand
+	sealed  *sealed  // the page was not decoded
 }
 
-// StoredPage is a V1 data page as it is stored in a file: compressed levels and
-// values.
+// Undecoded reports whether the page was neither decompressed nor decoded; see
+// [Chunk.Undecoded]. Of its fields, only those up to Stored are set, and NonNull is
+// -1 if it is not known. A ChunkWriter can copy it, nothing else can be done with
+// it.
+func (p *Page) Undecoded() bool { return p.sealed != nil }
+
+// StoredPage is a data page as it is stored in a file: levels and values,
+// compressed, except that levels of V2 pages are not.
 type StoredPage struct {
 	Body  []byte
 	Size  int // decompressed size in bytes
@@ -145,6 +153,7 @@ type Chunk struct {
 	left     []uint32 // selected rows still to come
 	inRow    bool     // the last row seen is selected and may continue
 	noCoded  bool     // skip dictionary-coded pages
+	sealing  bool     // return pages undecoded if possible
 	index    *OffsetIndex
 	indexed  bool // the index was looked up
 	jumped   bool // the next page was found by the index
@@ -164,6 +173,8 @@ type Chunk struct {
 	sameDef bool // all of the page's definition levels are def
 	def     uint8
 	stored  StoredPage
+	sealed  sealed
+	claims  *claims // read with the first undecoded page
 	shape   Shape
 	buf     *Buffers
 }
@@ -210,7 +221,7 @@ func (c *Chunk) Pages() (seen, skipped int) { return c.pages, c.skipped }
 
 // Close frees the memory of the decoders, the page and the dictionary.
 func (c *Chunk) Close() {
-	c.page, c.stored, c.dict = Page{}, StoredPage{}, nil
+	c.page, c.stored, c.sealed, c.claims, c.dict = Page{}, StoredPage{}, sealed{}, nil, nil
 	c.buf.Close()
 }
 
@@ -292,6 +303,11 @@ func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 			}
 			continue
 		}
+		if c.sealing {
+			if sealed, err := c.seal(ctx, header, offset); sealed || err != nil {
+				return &c.page, err
+			}
+		}
 		if err := c.charge(ctx, header); err != nil {
 			return nil, err
 		}
@@ -327,11 +343,16 @@ func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 	c.pass(passAtEnd)
 	switch {
 	case c.rows != c.wanted:
-		return nil, fault.Corrupt(c.at, "rows of the column's pages").Wanted(fmt.Sprintf("%d, as the row group has", c.wanted), fmt.Sprint(c.rows))
+		return nil, c.wrongRows()
 	case len(c.left) > 0:
 		return nil, fault.Corrupt(c.at, "the column ends before row %d", c.left[0])
 	}
 	return nil, io.EOF
+}
+
+// wrongRows returns the error for pages that have other rows than the row group.
+func (c *Chunk) wrongRows() error {
+	return fault.Corrupt(c.at, "rows of the column's pages").Wanted(fmt.Sprintf("%d, as the row group has", c.wanted), fmt.Sprint(c.rows))
 }
 
 // recovered converts a panic to an error; see panics.Recover.
@@ -469,13 +490,15 @@ func (c *Chunk) readBody(h *pageHeader) ([]byte, error) {
 	}
 	if h.CRC.Valid {
 		if got := crc32.ChecksumIEEE(body); got != uint32(h.CRC.V) {
-			e := fault.Corrupt(at, "the page's checksum")
-			_ = e.Wanted(fmt.Sprintf("%08x", uint32(h.CRC.V)), fmt.Sprintf("%08x", got))
-			return nil, e
+			return nil, wrongCRC(at, h, got)
 		}
 	}
 	c.pos += stored
 	return body, nil
+}
+
+func wrongCRC(at fault.At, h *pageHeader, got uint32) error {
+	return fault.Corrupt(at, "the page's checksum").Wanted(fmt.Sprintf("%08x", uint32(h.CRC.V)), fmt.Sprintf("%08x", got))
 }
 
 // inflate decompresses src, which is a whole page or the tail of one, to size
@@ -499,13 +522,14 @@ func (c *Chunk) inflate(src []byte, size int64) ([]byte, error) {
 	return out, nil
 }
 
-// dictionary decodes the dictionary page.
-func (c *Chunk) dictionary(h *pageHeader, body []byte) error {
-	dh := h.DictionaryPageHeader.V
+// checkDictionary checks the header of a dictionary page. again means that the
+// chunk had one before.
+func (c *Chunk) checkDictionary(h *pageHeader, again bool) error {
+	dh := &h.DictionaryPageHeader.V
 	switch {
 	case !h.DictionaryPageHeader.Valid || dh.NumValues < 0:
 		return fault.Corrupt(c.at, "the dictionary page has no valid header")
-	case c.dict != nil || c.pages > 0:
+	case again || c.pages > 0:
 		return fault.Corrupt(c.at, "a dictionary page after another page")
 	case dh.Encoding != format.Plain && dh.Encoding != format.PlainDictionary:
 		return fault.Unsupported(c.at, "a dictionary encoded as %v", dh.Encoding)
@@ -514,11 +538,19 @@ func (c *Chunk) dictionary(h *pageHeader, body []byte) error {
 	case dh.NumValues > MaxPageValues:
 		return fault.Unsupported(c.at, "page too large: %d dictionary entries", dh.NumValues)
 	}
+	return nil
+}
+
+// dictionary decodes the dictionary page.
+func (c *Chunk) dictionary(h *pageHeader, body []byte) error {
+	if err := c.checkDictionary(h, c.dict != nil); err != nil {
+		return err
+	}
 	data, err := c.inflate(body, int64(h.UncompressedPageSize))
 	if err != nil {
 		return err
 	}
-	n := int(dh.NumValues)
+	n := int(h.DictionaryPageHeader.V.NumValues)
 	plain, tail, err := plainValues(c.leaf, data, n)
 	if err == nil && tail > 0 {
 		err = errTrailing

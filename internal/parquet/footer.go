@@ -109,7 +109,7 @@ type pageHeader struct {
 	CRC                  thrift.Null[int32]                       `thrift:"4,optional"`
 	DataPageHeader       thrift.Null[dataPageHeader]              `thrift:"5,optional"`
 	DictionaryPageHeader thrift.Null[format.DictionaryPageHeader] `thrift:"7,optional"`
-	DataPageHeaderV2     thrift.Null[format.DataPageHeaderV2]     `thrift:"8,optional"`
+	DataPageHeaderV2     thrift.Null[dataPageHeaderV2]            `thrift:"8,optional"`
 }
 
 // dataPageHeader is the header of a V1 page without its statistics: they are not
@@ -119,6 +119,18 @@ type dataPageHeader struct {
 	Encoding                format.Encoding `thrift:"2,required"`
 	DefinitionLevelEncoding format.Encoding `thrift:"3,required"`
 	RepetitionLevelEncoding format.Encoding `thrift:"4,required"`
+}
+
+// dataPageHeaderV2 is the header of a V2 page without its statistics, like
+// dataPageHeader.
+type dataPageHeaderV2 struct {
+	NumValues                  int32             `thrift:"1,required"`
+	NumNulls                   int32             `thrift:"2,required"`
+	NumRows                    int32             `thrift:"3,required"`
+	Encoding                   format.Encoding   `thrift:"4,required"`
+	DefinitionLevelsByteLength int32             `thrift:"5,required"`
+	RepetitionLevelsByteLength int32             `thrift:"6,required"`
+	IsCompressed               thrift.Null[bool] `thrift:"7,optional"`
 }
 
 // Encode serialises the footer. Fields that these types lack are lost.
@@ -166,3 +178,13 @@ func (m *FileMetaData) falseNulls() bool {
 	n, err := strconv.Atoi(major)
 	return ok && err == nil && n < 12
 }
+
+// sharedDeltas reports whether the writer's DELTA_BYTE_ARRAY pages depend on the
+// page before them (PARQUET-246: parquet-mr before 1.8).
+func (m *FileMetaData) sharedDeltas() bool {
+	name, v := writerOf(m.CreatedBy)
+	return name == "parquet-mr" && v.before(1, 8)
+}
+
+// padsPages reports whether the writer may put bytes after a V1 page's values.
+func (m *FileMetaData) padsPages() bool { return strings.HasPrefix(m.CreatedBy, "fastparquet") }

@@ -55,7 +55,7 @@ func onePage(t *testing.T, v2 bool, e SchemaElement, enc format.Encoding, dict [
 		md.DataPageOffset = int64(b.Len())
 	}
 	if v2 {
-		page(&pageHeader{Type: format.DataPageV2, DataPageHeaderV2: thrift.New(format.DataPageHeaderV2{NumValues: int32(values), NumRows: int32(values), Encoding: enc})}, body)
+		page(&pageHeader{Type: format.DataPageV2, DataPageHeaderV2: thrift.New(dataPageHeaderV2{NumValues: int32(values), NumRows: int32(values), Encoding: enc})}, body)
 	} else {
 		page(&pageHeader{Type: format.DataPage, DataPageHeader: thrift.New(dataPageHeader{NumValues: int32(values), Encoding: enc, DefinitionLevelEncoding: format.RLE, RepetitionLevelEncoding: format.RLE})}, body)
 	}

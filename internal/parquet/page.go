@@ -65,7 +65,7 @@ func (c *Chunk) checkCount(n int32) error {
 // values.
 func (c *Chunk) openV1(h *pageHeader, body []byte) ([]byte, format.Encoding, error) {
 	if !h.DataPageHeader.Valid {
-		return nil, 0, c.corrupt(nil, "no header of a data page")
+		return nil, 0, c.noHeader()
 	}
 	dh := &h.DataPageHeader.V
 	if err := c.checkCount(dh.NumValues); err != nil || dh.NumValues == 0 {
@@ -82,6 +82,12 @@ func (c *Chunk) openV1(h *pageHeader, body []byte) ([]byte, format.Encoding, err
 		return nil, 0, err
 	}
 	return data, dh.Encoding, nil
+}
+
+func (c *Chunk) noHeader() error { return c.corrupt(nil, "no header of a data page") }
+
+func (c *Chunk) longLevels() error {
+	return c.corrupt(nil, "the page's levels are longer than the page")
 }
 
 // levelsV1 reads the levels of a V1 page and returns the bytes after them. Levels
@@ -157,7 +163,7 @@ func (c *Chunk) levels(buf *[]uint8, max int, data []byte) ([]uint8, error) {
 // decompressed bytes of its values.
 func (c *Chunk) openV2(h *pageHeader, body []byte) ([]byte, format.Encoding, error) {
 	if !h.DataPageHeaderV2.Valid {
-		return nil, 0, c.corrupt(nil, "no header of a data page")
+		return nil, 0, c.noHeader()
 	}
 	dh := &h.DataPageHeaderV2.V
 	if err := c.checkCount(dh.NumValues); err != nil || dh.NumValues == 0 {
@@ -166,7 +172,7 @@ func (c *Chunk) openV2(h *pageHeader, body []byte) ([]byte, format.Encoding, err
 	rep, def := int64(dh.RepetitionLevelsByteLength), int64(dh.DefinitionLevelsByteLength)
 	size := int64(h.UncompressedPageSize) - rep - def
 	if rep < 0 || def < 0 || rep+def > int64(len(body)) || size < 0 {
-		return nil, 0, c.corrupt(nil, "the page's levels are longer than the page")
+		return nil, 0, c.longLevels()
 	}
 	var err error
 	if c.leaf.MaxRep == 0 { // the bytes may be present nevertheless
@@ -220,7 +226,7 @@ func (c *Chunk) count() error {
 	return nil
 }
 
-func (c *Chunk) checkV2(dh *format.DataPageHeaderV2) error {
+func (c *Chunk) checkV2(dh *dataPageHeaderV2) error {
 	p := &c.page
 	counted := countsValues(c.leaf, dh)
 	switch {

@@ -46,7 +46,7 @@ func (c *Chunk) without(h *pageHeader) (rows int64, ok bool) {
 // number of values as the number of rows. Apache Arrow before 12 always writes
 // that, and its pages may begin anywhere in a row; from other writers it means that
 // each row has one entry.
-func countsValues(l *Leaf, dh *format.DataPageHeaderV2) bool {
+func countsValues(l *Leaf, dh *dataPageHeaderV2) bool {
 	return l.MaxRep > 0 && dh.NumRows == dh.NumValues
 }
 
@@ -305,6 +305,10 @@ func (p *Page) Clone() *Page {
 		stored := *p.Stored
 		stored.Body = slices.Clone(stored.Body)
 		q.Stored = &stored
+	}
+	if p.sealed != nil {
+		sealed := *p.sealed
+		q.sealed = &sealed
 	}
 	q.Rep, q.Def = slices.Clone(p.Rep), slices.Clone(p.Def)
 	q.Plain, q.Indices = slices.Clone(p.Plain), slices.Clone(p.Indices)

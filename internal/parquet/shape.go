@@ -86,17 +86,19 @@ func (c *Chunk) addShape() {
 	}
 }
 
-// Shape returns the shape of the rows read so far.
+// Shape returns the shape of the rows read so far, nil if some of them were not
+// decoded.
 func (c *Chunk) Shape() Shape { return c.shape }
 
 // CheckShapes compares the shapes of leaves that were read for the same rows of a
-// row group, counted from 0. shapes is keyed by leaf and need not have all leaves.
+// row group, counted from 0. shapes is keyed by leaf and need not have all leaves;
+// a nil shape is ignored.
 func (f *File) CheckShapes(rowGroup int, shapes map[int]Shape) error {
 	for i, s := range f.shared {
 		first, sum := -1, uint64(0)
 		for l := s.lo; l < s.hi; l++ {
 			shape, ok := shapes[l]
-			if !ok {
+			if !ok || shape == nil {
 				continue
 			}
 			for k, g := range f.Leaves[l].shared {

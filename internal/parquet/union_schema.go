@@ -136,6 +136,9 @@ func (d *field) describe() string {
 	return strings.Join(parts, " ")
 }
 
+// SchemaFile checks a schema and returns it as a file without rows.
+func SchemaFile(schema []SchemaElement) (*File, error) { return schemaFile(schema, "") }
+
 // schemaFile checks a schema and returns it as the schema of a file without rows.
 func schemaFile(schema []SchemaElement, name string) (*File, error) {
 	f := &File{Name: name, Metadata: &FileMetaData{Schema: schema}}

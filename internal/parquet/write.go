@@ -49,7 +49,7 @@ type WriterOptions struct {
 }
 
 // Writer writes a Parquet file from column chunks, which are encoded in memory
-// first. The bytes depend only on the schema, the options and the entries of each
+// first or copied from other files. The bytes depend only on the schema, the options and the entries of each
 // chunk.
 //
 // Chunk is safe for concurrent use, including during RowGroup. Calls of RowGroup
@@ -65,7 +65,7 @@ type Writer struct {
 	growDicts bool // DictBytes grows with the input's dictionaries
 
 	groups  []RowGroupMeta
-	indexes [][]pageIndex // per row group and chunk
+	indexes [][]encodedIndex // per row group and chunk
 	rows    int64
 	closed  bool
 }
@@ -139,11 +139,14 @@ func (w *Writer) RowGroup(rows int64, chunks []*EncodedChunk) error {
 	if n := len(w.groups); n <= math.MaxInt16 {
 		g.Ordinal = thrift.New(int16(n))
 	}
-	indexes := make([]pageIndex, len(chunks))
+	indexes := make([]encodedIndex, len(chunks))
 	for i, c := range chunks {
 		g.Columns[i] = c.place(w.out.n, &w.leaves[i], w.opts.Compression.Codec)
 		c.index.shift(g.Columns[i].MetaData.DataPageOffset)
-		indexes[i] = c.index
+		var err error
+		if indexes[i], err = c.index.encoded(); err != nil {
+			return w.out.fail(err)
+		}
 		g.TotalByteSize += c.plainSize
 		if err := c.write(&w.out); err != nil {
 			return err
@@ -151,10 +154,26 @@ func (w *Writer) RowGroup(rows int64, chunks []*EncodedChunk) error {
 		w.release(c)
 	}
 	g.TotalCompressedSize = w.out.n - start
+	for i, c := range chunks {
+		if err := w.copyFilter(c, &g.Columns[i].MetaData); err != nil {
+			return err
+		}
+	}
 	w.groups = append(w.groups, g)
 	w.indexes = append(w.indexes, indexes)
 	w.rows += rows
 	return nil
+}
+
+// copyFilter writes the chunk's Bloom filter, if it has one.
+func (w *Writer) copyFilter(c *EncodedChunk, md *ColumnMetaData) error {
+	if c.filter == nil {
+		return nil
+	}
+	md.BloomFilterOffset, md.BloomFilterLength = w.out.n, int32(c.filter.size)
+	err := c.filter.write(&w.out)
+	c.filter = nil
+	return err
 }
 
 func (w *Writer) checkGroup(rows int64, chunks []*EncodedChunk) error {
@@ -223,11 +242,7 @@ func (w *Writer) writeIndexes() error {
 	for g, group := range w.indexes {
 		for i := range group {
 			c := &w.groups[g].Columns[i]
-			if group[i].bounded() {
-				b, err := group[i].encodeBounds()
-				if err != nil {
-					return err
-				}
+			if b := group[i].bounds; b != nil {
 				c.ColumnIndexOffset, c.ColumnIndexLength = w.out.n, int32(len(b))
 				if err := w.out.write(b); err != nil {
 					return err
@@ -238,13 +253,11 @@ func (w *Writer) writeIndexes() error {
 	for g, group := range w.indexes {
 		for i := range group {
 			c := &w.groups[g].Columns[i]
-			b, err := group[i].encodeOffsets()
-			if err != nil {
-				return err
-			}
-			c.OffsetIndexOffset, c.OffsetIndexLength = w.out.n, int32(len(b))
-			if err := w.out.write(b); err != nil {
-				return err
+			if b := group[i].offsets; b != nil {
+				c.OffsetIndexOffset, c.OffsetIndexLength = w.out.n, int32(len(b))
+				if err := w.out.write(b); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -266,9 +279,24 @@ func knownAnnotations(schema []SchemaElement) []SchemaElement {
 
 // sink counts the bytes written to the underlying writer and keeps its first error.
 type sink struct {
-	w   io.Writer
-	n   int64
-	err error
+	w     io.Writer
+	n     int64
+	err   error
+	piece []byte // of what is copied from files
+}
+
+// buffer returns memory for copying size bytes in pieces.
+func (s *sink) buffer(size int64) []byte {
+	if n := min(size, copyPiece); int64(len(s.piece)) < n {
+		s.piece = make([]byte, n)
+	}
+	return s.piece
+}
+
+// fail records err, because of which the file is not whole.
+func (s *sink) fail(err error) error {
+	s.err = err
+	return err
 }
 
 func (s *sink) write(p []byte) error {

@@ -37,7 +37,8 @@ const (
 // If the first values of a chunk are dictionary-coded, the chunk gets a dictionary
 // too, merged from those of its inputs: the values in use, in order of first use.
 // It ends when plain values arrive or when it becomes too large; the rest of the
-// chunk is plain. It is dropped if the first page is smaller without it.
+// chunk is plain. It is dropped if the first page is smaller without it. See
+// [ChunkWriter.KeepDictionary] for another way.
 type ChunkWriter struct {
 	w     *Writer
 	leaf  *Leaf
@@ -46,6 +47,8 @@ type ChunkWriter struct {
 	*chunkState
 
 	numbered bool // plain values go into the dictionary too
+	keeps    bool // the input's dictionary is kept whole
+	kept     kept
 	mode     mode
 	// encoding is the encoding of pages without dictionary: that of the first page
 	// that was added without one, PLAIN before that.
@@ -62,6 +65,8 @@ type ChunkWriter struct {
 	kinds    []pageKind
 	index    pageIndex
 	bounds   bounds
+	inexact  bool // bounds may be wider than the values
+	unsure   bool // nulls is not known
 	err      error
 }
 
@@ -117,6 +122,9 @@ func (c *ChunkWriter) Pending() int64 {
 	return int64(cap(p.rep) + cap(p.def) + cap(p.plain) + 4*cap(p.indices) + c.dict.held())
 }
 
+// Encoded returns the bytes of the pages that are complete.
+func (c *ChunkWriter) Encoded() int64 { return c.out.n + c.dictOut.n }
+
 // Add adds the entries of a page. dict is the dictionary of the page's chunk. While
 // the ChunkWriter is in use, the same pointer must mean the same dictionary. Add
 // keeps no memory of either, apart from the pointer dict. A page of a repeated leaf
@@ -136,8 +144,16 @@ func (c *ChunkWriter) add(p *Page, dict *Dictionary) error {
 	if p.Values == 0 {
 		return nil
 	}
+	if p.Undecoded() {
+		return c.addSealed(p, dict)
+	}
 	if err := c.check(p, dict); err != nil {
 		return err
+	}
+	if c.keeps && p.Coded && p.NonNull > 0 {
+		if err := c.checkKept(dict); err != nil {
+			return err
+		}
 	}
 	var at cursor
 	switch {
@@ -145,6 +161,10 @@ func (c *ChunkWriter) add(p *Page, dict *Dictionary) error {
 	case c.mode == undecided && (p.Coded || c.numbered):
 		c.mode = coded
 		c.dict = c.w.takeDict()
+		if c.keeps {
+			c.dict.keep(c.leaf.width(), dict)
+			break
+		}
 		c.dict.start(c.leaf.width(), c.w.opts.DictBytes, c.w.growDicts)
 	case c.mode == undecided:
 		c.mode = plain

@@ -107,7 +107,7 @@ func (c *ChunkWriter) leaveDictionary(within bool) error {
 		return nil
 	}
 	from := c.page.entries
-	if c.coded == 0 && c.page.values > 0 && !c.dictionaryPays() {
+	if !c.keeps && c.coded == 0 && c.page.values > 0 && !c.dictionaryPays() {
 		from = 0
 	} else if within {
 		from = bytes.LastIndexByte(c.page.rep, 0)
@@ -220,7 +220,7 @@ func (c *ChunkWriter) codedBounds(ws *workspace) (bounds, error) {
 // endDictionary encodes the dictionary, if any page is coded, and returns its
 // memory to the pool.
 func (c *ChunkWriter) endDictionary() (err error) {
-	if c.coded > 0 {
+	if c.coded > 0 && c.dictOut.n == 0 {
 		err = c.dictionaryPage()
 	}
 	c.w.putDict(c.dict)
@@ -229,11 +229,12 @@ func (c *ChunkWriter) endDictionary() (err error) {
 }
 
 // dictionaryPage encodes the dictionary without the entries that only values taken
-// back used.
+// back used, or whole if it is the input's.
 func (c *ChunkWriter) dictionaryPage() error {
 	d := c.dict.merged()
-	ws := c.w.takeSpace()
-	defer c.w.putSpace(ws)
+	if c.keeps {
+		return c.writeDictionary(d.Plain, d.Len)
+	}
 	plain := d.Plain
 	if c.inUse < d.Len {
 		if w := c.leaf.width(); w > 0 {
@@ -242,6 +243,13 @@ func (c *ChunkWriter) dictionaryPage() error {
 			plain = plain[:d.offsets[c.inUse]-4]
 		}
 	}
+	return c.writeDictionary(plain, c.inUse)
+}
+
+// writeDictionary encodes a dictionary of n values.
+func (c *ChunkWriter) writeDictionary(plain []byte, n int) error {
+	ws := c.w.takeSpace()
+	defer c.w.putSpace(ws)
 	body, err := ws.codec.compress(ws, plain, c.w.opts.Compression)
 	if err != nil {
 		return c.fail("%w", err)
@@ -249,9 +257,9 @@ func (c *ChunkWriter) dictionaryPage() error {
 	h := pageHeader{
 		Type: format.DictionaryPage, UncompressedPageSize: int32(len(plain)), CompressedPageSize: int32(len(body)),
 		CRC:                  thrift.New(int32(crc32.ChecksumIEEE(body))),
-		DictionaryPageHeader: thrift.New(format.DictionaryPageHeader{NumValues: int32(c.inUse), Encoding: format.Plain}),
+		DictionaryPageHeader: thrift.New(format.DictionaryPageHeader{NumValues: int32(n), Encoding: format.Plain}),
 	}
-	n, err := c.put(ws, &c.dictOut, &h, body)
-	c.plainN += int64(n + len(plain))
+	head, err := c.put(ws, &c.dictOut, &h, body)
+	c.plainN += int64(head + len(plain))
 	return err
 }

@@ -44,6 +44,7 @@ type dictBuilder struct {
 	width int  // bytes of a value, 0 for byte arrays
 	limit int  // bytes of dict.Plain
 	grows bool // limit grows with the input's dictionaries
+	kept  bool // a copy of the input's dictionary, without the tables below
 
 	// Open addressing with linear probing, at most half full. A slot has the
 	// value's number plus one in its low numberBits and upper bits of its hash
@@ -64,7 +65,7 @@ const (
 )
 
 func (b *dictBuilder) start(width, limit int, grows bool) {
-	b.width, b.limit, b.grows = width, limit, grows
+	b.width, b.limit, b.grows, b.kept = width, limit, grows, false
 	b.dict = Dictionary{Plain: b.dict.Plain[:0], offsets: b.dict.offsets[:0]}
 	if width == 0 {
 		b.dict.offsets = append(b.dict.offsets, 4)
@@ -108,6 +109,9 @@ func (b *dictBuilder) held() int {
 // translate maps indices of from to those of the merged dictionary. done is less
 // than their number if the next value does not fit into it.
 func (b *dictBuilder) translate(dst, indices []uint32, from *Dictionary) (done int, err error) {
+	if b.kept {
+		return b.checked(dst, indices)
+	}
 	if b.from != from {
 		b.from = from
 		b.remap = growIndices(b.remap, from.Len)

@@ -8,14 +8,17 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// pageIndex holds the contents of a chunk's column index and offset index.
+// pageIndex holds the contents of a chunk's column index and offset index. Without
+// pages, there is neither.
 type pageIndex struct {
 	pages   []format.PageLocation // offsets from the first data page until shift is called
-	columns format.ColumnIndex
+	columns thriftColumnIndex
 	broken  bool // some page's bounds are unknown
+	unsure  bool // some page's number of NULLs is unknown
 }
 
-// add adds a page with its size in bytes and its first row.
+// add adds a page with its size in bytes and its first row. nulls is -1 if it is
+// not known.
 func (x *pageIndex) add(offset int64, size int, row int64, nulls int64, by valueOrder, values int, b bounds) {
 	x.pages = append(x.pages, format.PageLocation{Offset: offset, CompressedPageSize: int32(size), FirstRowIndex: row})
 	lo, hi, _, _ := by.within(b, maxIndexBound)
@@ -25,6 +28,7 @@ func (x *pageIndex) add(offset int64, size int, row int64, nulls int64, by value
 	if x.broken {
 		return
 	}
+	x.unsure = x.unsure || nulls < 0
 	c := &x.columns
 	c.NullPages = append(c.NullPages, values == 0)
 	c.NullCounts = append(c.NullCounts, nulls)
@@ -42,20 +46,25 @@ func (x *pageIndex) shift(start int64) {
 // bounded reports whether the chunk gets a column index.
 func (x *pageIndex) bounded() bool { return !x.broken && len(x.pages) > 0 }
 
-func (x *pageIndex) encodeBounds() ([]byte, error) {
-	b, err := thrift.Marshal(new(thrift.CompactProtocol), &x.columns)
-	if err != nil {
-		return nil, fmt.Errorf("encoding a column index: %w", err)
-	}
-	return b, nil
-}
+// encodedIndex is a chunk's column index and offset index in the form in which they
+// are written, which takes much less memory. Each may be nil: there is none.
+type encodedIndex struct{ bounds, offsets []byte }
 
-func (x *pageIndex) encodeOffsets() ([]byte, error) {
-	b, err := thrift.Marshal(new(thrift.CompactProtocol), &format.OffsetIndex{PageLocations: x.pages})
-	if err != nil {
-		return nil, fmt.Errorf("encoding an offset index: %w", err)
+func (x *pageIndex) encoded() (e encodedIndex, err error) {
+	if x.unsure {
+		x.columns.NullCounts = nil
 	}
-	return b, nil
+	if x.bounded() {
+		if e.bounds, err = thrift.Marshal(new(thrift.CompactProtocol), &x.columns); err != nil {
+			return e, fmt.Errorf("encoding a column index: %w", err)
+		}
+	}
+	if len(x.pages) > 0 {
+		if e.offsets, err = thrift.Marshal(new(thrift.CompactProtocol), &format.OffsetIndex{PageLocations: x.pages}); err != nil {
+			return e, fmt.Errorf("encoding an offset index: %w", err)
+		}
+	}
+	return e, nil
 }
 
 // setOrder records whether the pages' bounds ascend or descend, ignoring pages of

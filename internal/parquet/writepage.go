@@ -39,13 +39,14 @@ type encodedPage struct {
 	size                  int // uncompressed size of body
 	body                  []byte
 	bounds                bounds
+	sealed                *sealed // the page was not decoded; nil: it was made here
 }
 
 // finishPage encodes the pending page. If it is the first coded page and would be
 // smaller without the dictionary, the dictionary is dropped, and some of the page's
 // entries may stay pending.
 func (c *ChunkWriter) finishPage() error {
-	if c.mode == coded && c.coded == 0 && c.page.values > 0 && !c.dictionaryPays() {
+	if !c.keeps && c.mode == coded && c.coded == 0 && c.page.values > 0 && !c.dictionaryPays() {
 		return c.takeBack(0)
 	}
 	err := c.writePending(c.mode == coded && (c.page.values > 0 || c.coded > 0))
@@ -112,6 +113,9 @@ func (c *ChunkWriter) emit(p *encodedPage) error {
 }
 
 func (c *ChunkWriter) emitIn(ws *workspace, p *encodedPage) error {
+	if p.sealed != nil {
+		return c.emitAs(ws, p, p.sealed.storedHeader(p.body), p.sealed.facts.nulls)
+	}
 	h := pageHeader{
 		Type: format.DataPage, UncompressedPageSize: int32(p.size), CompressedPageSize: int32(len(p.body)),
 		CRC: thrift.New(int32(crc32.ChecksumIEEE(p.body))),
@@ -120,19 +124,24 @@ func (c *ChunkWriter) emitIn(ws *workspace, p *encodedPage) error {
 			DefinitionLevelEncoding: format.RLE, RepetitionLevelEncoding: format.RLE,
 		}),
 	}
+	return c.emitAs(ws, p, &h, int64(p.entries-p.values))
+}
+
+// emitAs adds an encoded page with the given header. nulls is -1 if it is not known.
+func (c *ChunkWriter) emitAs(ws *workspace, p *encodedPage, h *pageHeader, nulls int64) error {
 	at := c.out.n
-	n, err := c.put(ws, &c.out, &h, p.body)
+	n, err := c.put(ws, &c.out, h, p.body)
 	if err != nil {
 		return err
 	}
-	nulls := int64(p.entries - p.values)
 	c.index.add(at, int(c.out.n-at), c.rows, nulls, c.order, p.values, p.bounds)
 	c.bounds.add(c.order, p.bounds)
 	c.plainN += int64(n + p.size)
 	c.entries += int64(p.entries)
 	c.rows += int64(p.rows)
 	c.nulls += nulls
-	c.count(format.DataPage, p.encoding)
+	c.unsure = c.unsure || nulls < 0
+	countKind(&c.kinds, h.Type, p.encoding)
 	return nil
 }
 
@@ -151,14 +160,14 @@ func (c *ChunkWriter) put(ws *workspace, to *storage, h *pageHeader, body []byte
 // pageKind counts the pages of one type and encoding.
 type pageKind = format.PageEncodingStats
 
-func (c *ChunkWriter) count(t format.PageType, e format.Encoding) {
-	for i := range c.kinds {
-		if k := &c.kinds[i]; k.PageType == t && k.Encoding == e {
+func countKind(kinds *[]pageKind, t format.PageType, e format.Encoding) {
+	for i := range *kinds {
+		if k := &(*kinds)[i]; k.PageType == t && k.Encoding == e {
 			k.Count++
 			return
 		}
 	}
-	c.kinds = append(c.kinds, pageKind{PageType: t, Encoding: e, Count: 1})
+	*kinds = append(*kinds, pageKind{PageType: t, Encoding: e, Count: 1})
 }
 
 // appendLevels appends the pending page's levels, each kind preceded by its length.
@@ -194,7 +203,7 @@ func (c *ChunkWriter) encoded() (*EncodedChunk, error) {
 		}
 	}
 	if c.coded > 0 {
-		c.count(format.DictionaryPage, format.Plain)
+		countKind(&c.kinds, format.DictionaryPage, format.Plain)
 	}
 	e := &EncodedChunk{
 		w: c.w, leaf: c.leaf.Index, rows: c.rows, entries: c.entries, dict: c.dictOut, pages: c.out, plainSize: c.plainN,
@@ -202,10 +211,17 @@ func (c *ChunkWriter) encoded() (*EncodedChunk, error) {
 	}
 	e.index.setOrder(c.order)
 	e.stats = c.order.statistics(c.bounds, c.nulls)
+	if c.unsure {
+		e.stats.NullCount = thrift.Null[int64]{}
+	}
+	if c.inexact && e.stats.MinValue.Valid {
+		e.stats.IsMinValueExact, e.stats.IsMaxValueExact = thrift.New(false), thrift.New(false)
+	}
 	return e, nil
 }
 
-// EncodedChunk is a column chunk in memory that is ready to be written.
+// EncodedChunk is a column chunk that is ready to be written: encoded, in memory,
+// or stored in another file.
 type EncodedChunk struct {
 	w         *Writer
 	leaf      int
@@ -218,25 +234,45 @@ type EncodedChunk struct {
 	index     pageIndex
 	stats     Statistics
 	written   bool
+
+	stored     *storedRange // the chunk in its file; nil: it is in dict and pages
+	storedDict int64        // bytes of its dictionary page
+	filter     *storedRange // its Bloom filter, in the same file; may be nil
 }
 
 // Rows returns the number of rows.
 func (e *EncodedChunk) Rows() int64 { return e.rows }
 
 // Bytes returns the size of the chunk in the file, in bytes.
-func (e *EncodedChunk) Bytes() int64 { return e.dict.n + e.pages.n }
+func (e *EncodedChunk) Bytes() int64 {
+	if e.stored != nil {
+		return e.stored.size
+	}
+	return e.dict.n + e.pages.n
+}
 
-// Size returns the chunk's memory in bytes.
+// Pages returns the number of data pages.
+func (e *EncodedChunk) Pages() (n int64) {
+	for _, k := range e.kinds {
+		if k.PageType != format.DictionaryPage {
+			n += int64(k.Count)
+		}
+	}
+	return n
+}
+
+// Size returns the chunk's memory in bytes, 0 if it is stored in another file.
 func (e *EncodedChunk) Size() int64 { return e.dict.held + e.pages.held }
 
 // place returns the footer's entry for the chunk at the given offset.
 func (e *EncodedChunk) place(at int64, l *Leaf, codec format.CompressionCodec) ColumnChunk {
+	dict := max(e.dict.n, e.storedDict)
 	md := ColumnMetaData{
 		Type: l.Type, PathInSchema: l.Path, Codec: codec, NumValues: e.entries,
-		TotalUncompressedSize: e.plainSize, TotalCompressedSize: e.dict.n + e.pages.n,
-		DataPageOffset: at + e.dict.n, Statistics: e.stats, EncodingStats: e.kinds,
+		TotalUncompressedSize: e.plainSize, TotalCompressedSize: e.Bytes(),
+		DataPageOffset: at + dict, Statistics: e.stats, EncodingStats: e.kinds,
 	}
-	if e.dict.n > 0 {
+	if dict > 0 {
 		md.DictionaryPageOffset = at
 	}
 	add := func(enc format.Encoding) {
@@ -257,6 +293,9 @@ func (e *EncodedChunk) place(at int64, l *Leaf, codec format.CompressionCodec) C
 }
 
 func (e *EncodedChunk) write(s *sink) error {
+	if e.stored != nil {
+		return e.stored.write(s)
+	}
 	for _, part := range [...]*storage{&e.dict, &e.pages} {
 		if err := part.each(s.write); err != nil {
 			return err

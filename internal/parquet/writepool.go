@@ -154,7 +154,7 @@ func (w *Writer) release(e *EncodedChunk) {
 		}
 		*s = storage{}
 	}
-	e.written = true
+	e.stored, e.index, e.written = nil, pageIndex{}, true
 }
 
 // Held returns the bytes of memory that the Pool holds for encoded pages.

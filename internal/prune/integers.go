@@ -15,7 +15,7 @@ import (
 // nothing.
 func IntegerRange(f *parquet.File, path key.Path) (lo, hi float64, ok bool) {
 	leaf, found := leafAt(f, path)
-	if !found || !knownOrder(f, leaf) || !boundsBelieved(f.Metadata.CreatedBy, leaf) {
+	if !found || !f.BoundsBelieved(leaf) {
 		return 0, 0, false
 	}
 	var o order

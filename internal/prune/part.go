@@ -24,12 +24,12 @@ type column struct {
 // newColumn returns how a key column of a class can be pruned if the members are of
 // class of. ok is false if it cannot.
 func newColumn(f *parquet.File, l *parquet.Leaf, class, of key.Class, m members) (p column, ok bool) {
-	if !knownOrder(f, l) || !boundsBelieved(f.Metadata.CreatedBy, l) {
+	if !f.BoundsBelieved(l) {
 		return p, false
 	}
 	p = column{leaf: l}
 	if class == of { // else the leaf stores the members differently
-		p.set, p.bloom = m.set, bloomBelieved(f.Metadata.CreatedBy, l)
+		p.set, p.bloom = m.set, f.BloomBelieved(l)
 	}
 	p.order, ok = newOrder(l, class, of, m)
 	return p, ok

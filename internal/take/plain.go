@@ -12,37 +12,43 @@ import (
 // dictionary types, at any depth. Extension types keep the dictionaries of their
 // storage.
 func PlainType(t arrow.DataType) arrow.DataType {
-	plain := func(f arrow.Field) arrow.Field {
+	if d, ok := t.(*arrow.DictionaryType); ok {
+		return PlainType(d.ValueType)
+	}
+	p := withFields(t, func(f arrow.Field) arrow.Field {
 		f.Type = PlainType(f.Type)
 		return f
-	}
-	var p arrow.DataType
-	switch t := t.(type) {
-	case *arrow.DictionaryType:
-		return PlainType(t.ValueType)
-	case *arrow.ListType:
-		p = arrow.ListOfField(plain(t.ElemField()))
-	case *arrow.LargeListType:
-		p = arrow.LargeListOfField(plain(t.ElemField()))
-	case *arrow.FixedSizeListType:
-		p = arrow.FixedSizeListOfField(t.Len(), plain(t.ElemField()))
-	case *arrow.MapType:
-		k, v := plain(t.KeyField()), plain(t.ItemField())
-		m := arrow.MapOfWithMetadata(k.Type, k.Metadata, v.Type, v.Metadata)
-		m.KeysSorted = t.KeysSorted
-		m.SetItemNullable(v.Nullable)
-		p = m
-	case *arrow.StructType:
-		fields := make([]arrow.Field, len(t.Fields()))
-		for i, f := range t.Fields() {
-			fields[i] = plain(f)
-		}
-		p = arrow.StructOf(fields...)
-	}
-	if p == nil || arrow.TypeEqual(p, t) {
+	})
+	if arrow.TypeEqual(p, t) {
 		return t
 	}
 	return p
+}
+
+// withFields returns a list, map or struct type with its fields changed by fn. Other
+// types stay as they are.
+func withFields(t arrow.DataType, fn func(arrow.Field) arrow.Field) arrow.DataType {
+	switch t := t.(type) {
+	case *arrow.ListType:
+		return arrow.ListOfField(fn(t.ElemField()))
+	case *arrow.LargeListType:
+		return arrow.LargeListOfField(fn(t.ElemField()))
+	case *arrow.FixedSizeListType:
+		return arrow.FixedSizeListOfField(t.Len(), fn(t.ElemField()))
+	case *arrow.MapType:
+		k, v := fn(t.KeyField()), fn(t.ItemField())
+		m := arrow.MapOfWithMetadata(k.Type, k.Metadata, v.Type, v.Metadata)
+		m.KeysSorted = t.KeysSorted
+		m.SetItemNullable(v.Nullable)
+		return m
+	case *arrow.StructType:
+		fields := make([]arrow.Field, len(t.Fields()))
+		for i, f := range t.Fields() {
+			fields[i] = fn(f)
+		}
+		return arrow.StructOf(fields...)
+	}
+	return t
 }
 
 // PlainSchema returns the schema with the plain type of each column.

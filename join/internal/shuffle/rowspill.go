@@ -6,29 +6,27 @@ import (
 	"io"
 	"math"
 
-	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/util"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
-	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
+	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // rowSpill holds ID rows on disk, in order, in bins by their number: bin i has the
 // rows from i<<binBits on.
 type rowSpill struct {
-	s           *Shuffle
-	binBits     int
-	recordBytes int64 // approximate size of a record on disk
-	bins        []*spill.Stream
-	buf         []byte
-	at          []spill.Pair
-	share       *budget.Share
+	s          *Shuffle
+	binBits    int
+	batchBytes int64 // approximate size of a batch on disk
+	bins       []*spill.Stream
+	buf        []byte
+	at         []spill.Pair
+	share      *budget.Share
 
-	rows, bytes int64 // held, and the bytes of their records
+	rows, bytes int64 // held, and their bytes
 
 	// From the exchange:
 	binsPerWant int            // bins whose wants share a stream, as bits
@@ -36,10 +34,10 @@ type rowSpill struct {
 	matched     *spill.Stream  // which rows the log has: bit sets, by bin
 }
 
-// Bounds on a bin, in bits of its number of rows, and on the bytes of a record.
+// Bounds on a bin, in bits of its number of rows, and on the bytes of a batch.
 const (
-	leastBin, mostBin       = 10, 18
-	leastRecord, mostRecord = 1 << 10, 1 << 20
+	leastBin, mostBin     = 10, 18
+	leastBatch, mostBatch = 1 << 10, 1 << 20
 )
 
 func newRowSpill(s *Shuffle) *rowSpill {
@@ -47,7 +45,7 @@ func newRowSpill(s *Shuffle) *rowSpill {
 	for r.binBits < mostBin && int64(s.pieces())<<(r.binBits+1)/8 < s.room/16 { // a bit for each row and range
 		r.binBits++
 	}
-	r.recordBytes = min(max(s.room/64, leastRecord), mostRecord)
+	r.batchBytes = min(max(s.room/64, leastBatch), mostBatch)
 	return r
 }
 
@@ -63,10 +61,10 @@ func (r *rowSpill) bin(n int) *spill.Stream {
 }
 
 // add writes the rows at the positions in keep of batch.Rows.
-func (r *rowSpill) add(rec arrow.Record, batch *key.Batch, keep []uint32, firstRow int64) error {
-	perRow := util.TotalRecordSize(rec)/max(rec.NumRows(), 1) + 1
-	most := int(min(max(r.recordBytes/perRow, 1), spill.MaxPairs))
-	rows := make([]int, 0, min(most, len(keep)))
+func (r *rowSpill) add(b table.Batch, batch *key.Batch, keep []uint32, firstRow int64) error {
+	perRow := b.Bytes()/max(int64(batch.Len), 1) + 1
+	most := int(min(max(r.batchBytes/perRow, 1), spill.MaxPairs))
+	rows := make([]uint32, 0, min(most, len(keep)))
 	for len(keep) > 0 {
 		rows, r.at = rows[:0], r.at[:0]
 		bin := (firstRow + int64(batch.Rows[keep[0]])) >> r.binBits
@@ -75,28 +73,23 @@ func (r *rowSpill) add(rec arrow.Record, batch *key.Batch, keep []uint32, firstR
 			if row>>r.binBits != bin {
 				break
 			}
-			rows = append(rows, int(batch.Rows[keep[0]]))
+			rows = append(rows, batch.Rows[keep[0]])
 			r.at = append(r.at, spill.Pair{A: uint64(row - bin<<r.binBits)})
 			keep = keep[1:]
 		}
-		if err := r.write(rec, rows, int(bin)); err != nil {
+		if err := r.write(b, rows, int(bin)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// write writes rows of a record, whose numbers within the bin are in r.at.
-func (r *rowSpill) write(rec arrow.Record, rows []int, bin int) error {
-	kept, err := take.Record(r.s.Mem, rec, rows)
-	if err != nil {
-		return err
-	}
-	defer kept.Release()
+// write writes rows of a batch, whose numbers within the bin are in r.at.
+func (r *rowSpill) write(b table.Batch, rows []uint32, bin int) (err error) {
 	r.buf = spill.AppendPairs(append(r.buf[:0], 0, 0, 0, 0), r.at)
 	binary.LittleEndian.PutUint32(r.buf, uint32(len(r.buf)-4))
 	before := len(r.buf)
-	if r.buf, err = spill.AppendRecord(r.buf, kept); err != nil {
+	if r.buf, err = b.Append(r.buf, rows); err != nil {
 		return err
 	}
 	r.rows += int64(len(rows))
@@ -107,8 +100,8 @@ func (r *rowSpill) write(rec arrow.Record, rows []int, bin int) error {
 	return r.bin(bin).Write(r.buf, true)
 }
 
-// hold puts the memory for writing a record on the account: the record, its bytes,
-// and their compressed form.
+// hold puts the memory for writing rows on the account: the rows, their bytes, and
+// their compressed form.
 func (r *rowSpill) hold() error {
 	held := 3*int64(cap(r.buf)) + int64(16*cap(r.at)+64*len(r.bins))
 	if more := held - r.share.Bytes(); more > 0 {
@@ -123,9 +116,8 @@ func (r *rowSpill) done() {
 	r.share.Give(r.share.Bytes() - int64(64*len(r.bins)))
 }
 
-// read calls fn with each record of a bin, and the numbers of its rows within the
-// bin.
-func (r *rowSpill) read(ctx context.Context, bin int, fn func(rec arrow.Record, at []spill.Pair) error) error {
+// read calls fn with each batch of a bin, and the numbers of its rows within the bin.
+func (r *rowSpill) read(ctx context.Context, bin int, fn func(b table.Batch, at []spill.Pair) error) error {
 	if bin >= len(r.bins) || r.bins[bin] == nil {
 		return nil
 	}
@@ -150,12 +142,12 @@ func (r *rowSpill) read(ctx context.Context, bin int, fn func(rec arrow.Record, 
 		if r.at, err = spill.Pairs(r.at, b[4:n]); err != nil {
 			return fault.Errorf("%s: %w", waitsOnDisk, err)
 		}
-		rec, err := spill.Record(r.s.Schema, b, n)
+		rows, err := r.s.Form.Parse(b, n)
 		if err != nil {
 			return fault.Errorf("%s: %w", waitsOnDisk, err)
 		}
-		err = fn(rec, r.at)
-		rec.Release()
+		err = fn(rows, r.at)
+		rows.Release()
 		if err != nil {
 			return err
 		}
@@ -233,7 +225,7 @@ func newDealer(r *rowSpill) (*dealer, error) {
 		d.bufs <- nil
 	}
 	words := int64(1) << r.binBits / 64
-	if err := d.share.Take(int64(len(s.pieceRanges))*8*words + int64(2+3*s.Threads)*r.recordBytes + s.readBytes()); err != nil {
+	if err := d.share.Take(int64(len(s.pieceRanges))*8*words + int64(2+3*s.Threads)*r.batchBytes + s.readBytes()); err != nil {
 		return nil, err
 	}
 	for i := range d.needed {
@@ -300,7 +292,7 @@ func (d *dealer) bin(ctx context.Context, n int, wants *entryStream) error {
 	if err := d.note(n); err != nil {
 		return err
 	}
-	return r.read(ctx, n, d.record)
+	return r.read(ctx, n, d.batch)
 }
 
 // note writes which rows of the bin the log has.
@@ -319,46 +311,42 @@ func (d *dealer) note(bin int) error {
 	return d.r.matched.Write(spill.AppendInts(nil, append(union, uint64(bin))), true)
 }
 
-// record writes the rows of a record to the ranges that need them, several ranges
-// at a time.
-func (d *dealer) record(rec arrow.Record, at []spill.Pair) error {
+// batch writes the rows of a batch to the ranges that need them, several ranges at a
+// time.
+func (d *dealer) batch(b table.Batch, at []spill.Pair) error {
 	var group errgroup.Group
 	group.SetLimit(d.r.s.Threads)
 	for to, any := range d.any {
 		if any {
-			group.Go(func() error { return d.copy(to, rec, at) })
+			group.Go(func() error { return d.copy(to, b, at) })
 		}
 	}
 	return group.Wait()
 }
 
-// copy writes the rows of a record that a range needs.
-func (d *dealer) copy(to int, rec arrow.Record, at []spill.Pair) (err error) {
+// copy writes the rows of a batch that a range needs.
+func (d *dealer) copy(to int, b table.Batch, at []spill.Pair) error {
 	set := d.needed[to]
-	rows := make([]int, 0, len(at))
+	rows := make([]uint32, 0, len(at))
 	for i, p := range at {
 		if set[p.A/64]>>(p.A%64)&1 != 0 {
-			rows = append(rows, i)
+			rows = append(rows, uint32(i))
 		}
 	}
-	if len(rows) == 0 {
+	switch len(rows) {
+	case 0:
 		return nil
-	}
-	out := rec
-	if len(rows) < len(at) {
-		if out, err = take.Record(d.r.s.Mem, rec, rows); err != nil {
-			return err
-		}
-		defer out.Release()
+	case len(at):
+		rows = nil
 	}
 	buf := <-d.bufs
 	defer func() { d.bufs <- buf }()
-	b, err := spill.AppendRecord(buf[:0], out)
+	out, err := b.Append(buf[:0], rows)
 	if err != nil {
 		return err
 	}
-	buf = b
-	return d.r.s.perRange[to].Write(b, true)
+	buf = out
+	return d.r.s.perRange[to].Write(out, true)
 }
 
 // MatchedRows reports which ID rows the log has. One goroutine uses it.

@@ -14,12 +14,10 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/memory"
-
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
+	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -63,15 +61,12 @@ type Shuffle struct {
 type Options struct {
 	Account   *budget.Account
 	Dir       string
-	Integers  bool          // the key is one column of integers
-	Encoder   *key.Encoder  // of the schema of the ID rows; nil: rows are not kept
-	Schema    *arrow.Schema // of the ID rows
-	Held      []int         // columns of them to hold in tables; nil: all
-	Repeats   bool          // if rows are not kept: how many IDs have a key matters
-	GroupRows []int64       // rows of each row group; below 0: unknown
-	Matched   bool          // if rows are kept: which of them the log has is needed
+	Integers  bool       // the key is one column of integers
+	Form      table.Form // of the ID rows; nil: rows are not kept
+	Repeats   bool       // if rows are not kept: how many IDs have a key matters
+	GroupRows []int64    // rows of each row group; below 0: unknown
+	Matched   bool       // if rows are kept: which of them the log has is needed
 	Threads   int
-	Mem       memory.Allocator
 }
 
 // waitsOnDisk describes the spill file in errors.
@@ -98,7 +93,7 @@ func New(o Options) (*Shuffle, error) {
 	s.file.Window = int(min(max(s.room/64, leastWindow), spill.Window))
 	s.divideLog()
 	s.divideKeys()
-	if o.Encoder != nil {
+	if o.Form != nil {
 		s.rows = newRowSpill(s)
 	}
 	return s, nil
@@ -359,9 +354,9 @@ func (s *Shuffle) NewIDWriter() (*IDWriter, error) {
 }
 
 // Add writes the IDs of a batch at the ascending positions in keep. If rows are
-// kept, rec holds them, and its first row has number firstRow among all ID rows;
-// numbers ascend from call to call.
-func (w *IDWriter) Add(rec arrow.Record, batch *key.Batch, keep []uint32, firstRow int64) error {
+// kept, rows is the batch with them, and its first row has number firstRow among all
+// ID rows; numbers ascend from call to call.
+func (w *IDWriter) Add(rows table.Batch, batch *key.Batch, keep []uint32, firstRow int64) error {
 	if len(keep) == 0 {
 		return nil
 	}
@@ -372,7 +367,7 @@ func (w *IDWriter) Add(rec arrow.Record, batch *key.Batch, keep []uint32, firstR
 		}
 	}
 	if w.s.rows != nil {
-		return w.s.rows.add(rec, batch, keep, firstRow)
+		return w.s.rows.add(rows, batch, keep, firstRow)
 	}
 	return nil
 }

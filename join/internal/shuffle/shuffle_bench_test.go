@@ -16,7 +16,7 @@ import (
 func BenchmarkShuffle(b *testing.B) {
 	const n, batch, threads = 20_000_000, 1 << 15, 2
 	for b.Loop() {
-		o := Options{Account: budget.New(64 << 20), Dir: b.TempDir(), Integers: true, Threads: threads, Mem: arrowMem}
+		o := Options{Account: budget.New(64 << 20), Dir: b.TempDir(), Integers: true, Threads: threads}
 		for range 20 {
 			o.GroupRows = append(o.GroupRows, n/20)
 		}

@@ -148,8 +148,15 @@ func (c *shuffleCase) fill(t testing.TB, s *Shuffle) error {
 		if err := enc.Encode(rec, &b); err != nil {
 			return err
 		}
-		if err := w.Add(rec, &b, all(&b), int64(row)); err != nil {
+		var rows table.Batch
+		if c.rows {
+			rows = s.Form.(*table.RecordForm).Batch(rec, &b)
+		}
+		if err := w.Add(rows, &b, all(&b), int64(row)); err != nil {
 			return err
+		}
+		if rows != nil {
+			rows.Release()
 		}
 		rec.Release()
 		row += len(chunk)
@@ -174,13 +181,11 @@ func (c *shuffleCase) start(t testing.TB, memory int64) *Shuffle {
 	}
 	o.Integers = len(c.kind.types) == 1 && c.kind.types[0].ID() != arrow.STRING
 	if c.rows {
-		o.Encoder, o.Matched = c.kind.encoder(t), true
-		o.Schema = c.kind.record(t, nil, 0).Schema()
+		o.Form, o.Matched = &table.RecordForm{Schema: c.kind.record(t, nil, 0).Schema(), Encoder: c.kind.encoder(t), Mem: arrowMem}, true
 	}
 	for _, u := range c.units {
 		o.GroupRows = append(o.GroupRows, int64(len(u)))
 	}
-	o.Mem = arrowMem
 	s, err := New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -275,7 +280,7 @@ func (c *shuffleCase) check(t testing.TB, s *Shuffle) (blocks int) {
 
 // sideRows returns the rows of a side, in order.
 func sideRows(t testing.TB, side *table.Side) (rows []int64) {
-	err := side.Unmatched(func(rec arrow.Record, at []int) error {
+	err := side.Rows().(*table.Records).Unmatched(side.MatchedRows(), func(rec arrow.Record, at []int) error {
 		col := rec.Column(int(rec.NumCols()) - 1).(*array.Int64)
 		for _, i := range at {
 			rows = append(rows, col.Value(i))

@@ -25,8 +25,8 @@ type Source struct {
 	piece   int // being read, if rows are not kept
 	entries entryReader
 	rows    *spill.Reader // if rows are kept
-	batch   key.Batch
-	plain   [2][]byte // keys as a batch takes them; of integers, those from zero on and negative ones
+	batch   key.Batch     // of keys
+	plain   [2][]byte     // keys as a batch takes them; of integers, those from zero on and negative ones
 }
 
 // Source returns the source of the IDs that range n of s.Ranges needs.
@@ -109,7 +109,7 @@ func (r *Source) Next(ctx context.Context) (side *table.Side, more bool, err err
 // makes room for all beforehand. n is the number of chunks that were started.
 func (r *Source) fill(ctx context.Context, most int, reserve bool) (side *table.Side, n int, more bool, err error) {
 	s := r.s
-	kind := table.Kind{Integers: s.Integers, Rows: s.rows != nil, Held: s.Held, Threads: s.Threads, Mem: s.Mem}
+	kind := table.Kind{Integers: s.Integers, Form: s.Form, Threads: s.Threads}
 	side = table.New(kind, s.Account)
 	defer func() {
 		if err != nil {
@@ -157,35 +157,36 @@ func (r *Source) add(ctx context.Context, side *table.Side) (err error) {
 }
 
 func (r *Source) addRows(side *table.Side) error {
-	b, err := r.rows.Next(nil) // the record refers to it
+	chunk, err := r.rows.Next(nil) // the batch refers to it
 	if err != nil {
 		return err
 	}
-	rec, err := spill.Record(r.s.Schema, b, 0)
+	b, err := r.s.Form.Parse(chunk, 0)
 	if err != nil {
 		return fault.Errorf("%s: %w", waitsOnDisk, err)
 	}
-	defer rec.Release()
-	if err := r.s.Encoder.Encode(rec, &r.batch); err != nil {
+	defer b.Release()
+	if r.Only == nil {
+		return side.AddRows(b)
+	}
+	k, err := b.Keys()
+	if err != nil {
 		return err
 	}
-	if r.Only != nil {
-		return side.AddRowsAt(rec, &r.batch, r.wanted())
-	}
-	return side.AddRows(rec, &r.batch)
+	return side.AddRowsAt(b, r.wanted(k))
 }
 
-// wanted returns the positions in the batch of the IDs that Only has.
-func (r *Source) wanted() []uint32 {
-	r.all = table.UpTo(r.all, len(r.batch.Rows))
-	r.found, r.entry = r.Only.Find(&r.batch, r.all, r.found, r.entry)
+// wanted returns the positions in a batch of the IDs that Only has.
+func (r *Source) wanted(k *key.Batch) []uint32 {
+	r.all = table.UpTo(r.all, len(k.Rows))
+	r.found, r.entry = r.Only.Find(k, r.all, r.found, r.entry)
 	return r.found
 }
 
 // addBatch adds the batch to a table.
 func (r *Source) addBatch(side *table.Side) error {
 	if r.Only != nil {
-		return side.AddKeysAt(&r.batch, r.wanted())
+		return side.AddKeysAt(&r.batch, r.wanted(&r.batch))
 	}
 	return side.AddKeys(&r.batch)
 }

@@ -8,11 +8,7 @@ import (
 	"math/rand/v2"
 	"sync"
 
-	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/memory"
-
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -30,27 +26,26 @@ type Side struct {
 
 	keys    *table
 	below   *table // negative integers, in two's complement; nil for other keys
-	rows    idRows
+	rows    Rows   // nil: only keys are held
 	links   chains
 	fillers sync.Pool
+	picked  []uint32 // of addTo
 }
 
 // Kind describes what a side holds.
 type Kind struct {
-	Integers bool  // the key is one column of integers
-	Rows     bool  // rows are held
-	Held     []int // columns of the ID batches to hold; nil: all
-	Threads  int   // workers that add rows or seal; 0: GOMAXPROCS
-	Mem      memory.Allocator
+	Integers bool // the key is one column of integers
+	Form     Form // of the rows that are held; nil: only keys are
+	Threads  int  // workers that add rows or seal; 0: GOMAXPROCS
 }
 
 // New returns an empty side whose memory is on an account.
 func New(kind Kind, of *budget.Account) *Side {
 	s := &Side{kind: kind, share: of.Share("the table of IDs")}
-	s.links.share, s.rows.share, s.rows.mem, s.rows.held = s.share, s.share, kind.Mem, kind.Held
+	s.links.share = s.share
 	var links *chains
-	if kind.Rows {
-		links = &s.links
+	if kind.Form != nil {
+		s.rows, links = kind.Form.NewRows(s.share), &s.links
 	}
 	secret := rand.Uint64() | 1
 	s.keys = newTable(s.share, kind.Integers, links, secret)
@@ -101,23 +96,30 @@ func (s *Side) fill(batch *key.Batch, keep []uint32, n int, row uint32, threads,
 	return nil
 }
 
-// AddRows adds the rows of an ID batch, with and without a key. One goroutine calls
-// it, in the IDs' order. The error wraps [fault.ErrMemory], or is one of package
-// take.
-func (s *Side) AddRows(rec arrow.Record, batch *key.Batch) error {
-	return s.addTo(rec, batch, nil, len(batch.Rows), batch.Len)
+// AddRows adds the rows of a batch of IDs, with and without a key. One goroutine calls
+// it, in the IDs' order. The error wraps [fault.ErrMemory], or is one of [Rows].Add.
+func (s *Side) AddRows(b Batch) error {
+	k, err := b.Keys()
+	if err != nil {
+		return err
+	}
+	return s.addTo(b, k, nil, len(k.Rows), k.Len)
 }
 
 // AddRowsAt is AddRows for the rows whose keys are at the ascending positions in
 // keep.
-func (s *Side) AddRowsAt(rec arrow.Record, batch *key.Batch, keep []uint32) error {
+func (s *Side) AddRowsAt(b Batch, keep []uint32) error {
 	if len(keep) == 0 {
 		return nil
 	}
-	return s.addTo(rec, batch, keep, len(keep), len(keep))
+	k, err := b.Keys()
+	if err != nil {
+		return err
+	}
+	return s.addTo(b, k, keep, len(keep), len(keep))
 }
 
-func (s *Side) addTo(rec arrow.Record, batch *key.Batch, keep []uint32, n, rows int) error {
+func (s *Side) addTo(b Batch, k *key.Batch, keep []uint32, n, rows int) error {
 	first := s.links.rows
 	if s.links.rows += uint64(rows); s.links.rows >= uint64(None) {
 		return fmt.Errorf("%w: more than 2^32 IDs in a table", fault.ErrMemory)
@@ -125,19 +127,26 @@ func (s *Side) addTo(rec arrow.Record, batch *key.Batch, keep []uint32, n, rows 
 	if err := s.links.cover(); err != nil {
 		return err
 	}
-	if err := s.fill(batch, keep, n, uint32(first), s.kind.Threads, 4*blockKeys); err != nil {
+	if err := s.fill(k, keep, n, uint32(first), s.kind.Threads, 4*blockKeys); err != nil {
 		return err
 	}
-	return s.rows.add(rec, batch, keep)
+	if keep == nil {
+		return s.rows.Add(b, nil)
+	}
+	s.picked = s.picked[:0]
+	for _, at := range keep {
+		s.picked = append(s.picked, k.Rows[at])
+	}
+	return s.rows.Add(b, s.picked)
 }
 
 // Seal ends filling. The error wraps [fault.ErrMemory].
 func (s *Side) Seal() error {
-	if err := s.rows.flush(); err != nil {
-		return err
-	}
-	if s.kind.Rows {
-		if err := s.share.Take(int64(s.links.rows/64+1) * 8); err != nil { // for Unmatched
+	if s.rows != nil {
+		if err := s.rows.Seal(); err != nil {
+			return err
+		}
+		if err := s.share.Take(int64(s.links.rows/64+1) * 8); err != nil { // for MatchedRows
 			return err
 		}
 	}
@@ -209,16 +218,23 @@ func (s *Side) Next(entry, row uint32) uint32 {
 	return t.next(e, row)
 }
 
+// Unique reports whether no two IDs of the sealed side have one key.
+func (s *Side) Unique() bool {
+	if s.rows != nil {
+		return !s.links.open
+	}
+	return s.keys.aside == nil && (s.below == nil || s.below.aside == nil)
+}
+
 // Times returns how many IDs have an entry's key. The side must not have rows.
 func (s *Side) Times(entry uint32) int64 {
 	t, e := s.entry(entry)
 	return t.times(e)
 }
 
-// Unmatched calls fn with the ID rows that have no key, or one whose entry is not
-// marked, in order: a record and numbers of its rows, once for each batch added
-// that has such rows. So the calls do not depend on how rows are held.
-func (s *Side) Unmatched(fn func(rec arrow.Record, rows []int) error) error {
+// MatchedRows returns the set of the rows whose entry is marked, as bits by number.
+// The others have no key, or one that is not marked.
+func (s *Side) MatchedRows() []uint64 {
 	matched := make([]uint64, s.links.rows/64+1)
 	for _, t := range []*table{s.keys, s.below} {
 		if t == nil {
@@ -230,49 +246,18 @@ func (s *Side) Unmatched(fn func(rec arrow.Record, rows []int) error) error {
 			}
 		})
 	}
-	batches := append(s.rows.batches, s.rows.n)
-	var rows []int
-	for i, rec := range s.rows.records {
-		start := s.rows.starts[i]
-		for end := start + int(rec.NumRows()); batches[0] < end; batches = batches[1:] {
-			rows = rows[:0]
-			for n := batches[0]; n < batches[1]; n++ {
-				if matched[n/64]>>(n%64)&1 == 0 {
-					rows = append(rows, n-start)
-				}
-			}
-			if len(rows) == 0 {
-				continue
-			}
-			if err := fn(rec, rows); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return matched
 }
 
-// Locate appends the places of ID rows to dst, for Column. Row -1 stands for NULLs.
-func (s *Side) Locate(dst []take.Place, rows []int) []take.Place { return s.rows.locate(dst, rows) }
+// NumRows returns the number of rows.
+func (s *Side) NumRows() int { return int(s.links.rows) }
 
-// Column returns column c, of type t, at the places of ID rows. The caller releases
-// it. The error may wrap [take.ErrTooLarge].
-func (s *Side) Column(c int, places []take.Place, t arrow.DataType) (arrow.Array, error) {
-	return s.rows.column(c, places, t)
-}
-
-// WidestRow returns an upper bound on the bytes of any row.
-func (s *Side) WidestRow() int64 { return s.rows.widest }
-
-// RowBytes returns the approximate bytes of a row; at most WidestRow.
-func (s *Side) RowBytes(row int) int64 {
-	var one [1]take.Place
-	p := s.rows.locate(one[:0], []int{row})[0]
-	return RowBytes(s.rows.records[p.Chunk].Columns(), p.Row)
-}
+// Rows returns the holder of the rows, which Form.NewRows returned; nil if only keys
+// are held.
+func (s *Side) Rows() Rows { return s.rows }
 
 // HasRows reports whether the side holds rows, not only keys.
-func (s *Side) HasRows() bool { return s.kind.Rows }
+func (s *Side) HasRows() bool { return s.rows != nil }
 
 // Bytes returns the memory that the side takes.
 func (s *Side) Bytes() int64 { return s.share.Bytes() }
@@ -282,7 +267,9 @@ func (s *Side) Release() {
 	if s == nil {
 		return
 	}
-	s.rows.release()
+	if s.rows != nil {
+		s.rows.Release()
+	}
 	s.keys, s.below, s.links = newTable(s.share, s.kind.Integers, nil, 1), nil, chains{}
 	s.share.GiveAll()
 }

@@ -57,14 +57,14 @@ func BenchmarkSide(b *testing.B) {
 				for _, reserved := range []bool{false, true} {
 					name := fmt.Sprintf("n=%d/text=%v/columns=%v/reserved=%v/", n, text, columns, reserved)
 					fill := func(b *testing.B) *Side {
-						s := New(Kind{Integers: !text, Rows: columns, Threads: 1, Mem: memory.DefaultAllocator}, budget.New(0))
+						s := New(Kind{Integers: !text, Form: formIf(columns, memory.DefaultAllocator), Threads: 1}, budget.New(0))
 						if reserved {
 							s.Reserve(int64(n))
 						}
 						for i, batch := range batches {
 							var err error
 							if columns {
-								err = s.AddRows(recs[i], batch)
+								err = addRows(s, recs[i], batch, nil)
 							} else {
 								err = s.AddKeys(batch)
 							}

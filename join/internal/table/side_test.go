@@ -264,7 +264,7 @@ func TestSideRows(t *testing.T) {
 				r := rand.New(rand.NewPCG(6, uint64(different)))
 				acc := budget.New(0)
 				for _, reserved := range []int64{0, 500_000} {
-					s := New(Kind{Integers: len(types) == 1 && types[0].ID() != arrow.STRING, Rows: true, Threads: threads, Mem: mem}, acc)
+					s := New(Kind{Integers: len(types) == 1 && types[0].ID() != arrow.STRING, Form: &RecordForm{Mem: mem}, Threads: threads}, acc)
 					s.Reserve(reserved)
 					checkSideRows(t, r, s, mem, types, different)
 					s.Release()
@@ -275,6 +275,24 @@ func TestSideRows(t *testing.T) {
 			})
 		}
 	}
+}
+
+// formIf returns the form of records, or none.
+func formIf(rows bool, mem memory.Allocator) Form {
+	if !rows {
+		return nil
+	}
+	return &RecordForm{Mem: mem}
+}
+
+// addRows adds rows of a record: those at the positions in keep, or all if keep is nil.
+func addRows(s *Side, rec arrow.Record, k *key.Batch, keep []uint32) error {
+	b := s.kind.Form.(*RecordForm).Batch(rec, k)
+	defer b.Release()
+	if keep == nil {
+		return s.AddRows(b)
+	}
+	return s.AddRowsAt(b, keep)
 }
 
 func checkSideRows(t *testing.T, r *rand.Rand, s *Side, mem memory.Allocator, types []arrow.DataType, different int) {
@@ -295,7 +313,7 @@ func checkSideRows(t *testing.T, r *rand.Rand, s *Side, mem memory.Allocator, ty
 		rec := b.rec
 		var err error
 		if r.IntN(2) == 0 {
-			err = s.AddRows(rec, &b.batch)
+			err = addRows(s, rec, &b.batch, nil)
 			for i, text := range b.texts {
 				numbers, texts = append(numbers, next+i), append(texts, text)
 			}
@@ -307,7 +325,7 @@ func checkSideRows(t *testing.T, r *rand.Rand, s *Side, mem memory.Allocator, ty
 					numbers, texts = append(numbers, next+int(row)), append(texts, b.texts[row])
 				}
 			}
-			err = s.AddRowsAt(rec, &b.batch, keep)
+			err = addRows(s, rec, &b.batch, append([]uint32{}, keep...))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -364,7 +382,7 @@ func checkSideRows(t *testing.T, r *rand.Rand, s *Side, mem memory.Allocator, ty
 	comparePayload(t, s, len(types), numbers, picked)
 
 	var lone []int64
-	err := s.Unmatched(func(rec arrow.Record, rows []int) error {
+	err := s.Rows().(*Records).Unmatched(s.MatchedRows(), func(rec arrow.Record, rows []int) error {
 		for _, row := range rows {
 			lone = append(lone, rec.Column(len(types)).(*array.Int64).Value(row))
 		}
@@ -387,13 +405,14 @@ func checkSideRows(t *testing.T, r *rand.Rand, s *Side, mem memory.Allocator, ty
 // comparePayload compares the columns of rows with those that were added.
 func comparePayload(t *testing.T, s *Side, c int, numbers, rows []int) {
 	t.Helper()
-	places := s.Locate(nil, rows)
-	ns, err := s.Column(c, places, arrow.PrimitiveTypes.Int64)
+	held := s.Rows().(*Records)
+	places := held.Locate(nil, rows)
+	ns, err := held.Column(c, places, arrow.PrimitiveTypes.Int64)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ns.Release()
-	ss, err := s.Column(c+1, places, arrow.BinaryTypes.String)
+	ss, err := held.Column(c+1, places, arrow.BinaryTypes.String)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -420,7 +439,7 @@ func TestSideBudget(t *testing.T) {
 		for _, columns := range []bool{false, true} {
 			acc := budget.New(3 << 20)
 			mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
-			s := New(Kind{Integers: len(types) == 1 && types[0].ID() != arrow.STRING, Rows: columns, Mem: mem}, acc)
+			s := New(Kind{Integers: len(types) == 1 && types[0].ID() != arrow.STRING, Form: formIf(columns, mem)}, acc)
 			n := 0
 			var err error
 			for err == nil {
@@ -434,7 +453,7 @@ func TestSideBudget(t *testing.T) {
 				}
 				b := newIDBatch(t, mem, types, rows, n)
 				if columns {
-					err = s.AddRows(b.rec, &b.batch)
+					err = addRows(s, b.rec, &b.batch, nil)
 				} else {
 					err = s.AddKeys(&b.batch)
 				}
@@ -470,7 +489,7 @@ func TestSideMemory(t *testing.T) {
 			for _, repeat := range []int{1, 3} {
 				acc := budget.New(0)
 				before := heap()
-				s := New(Kind{Integers: len(types) == 1 && types[0].ID() != arrow.STRING, Rows: columns, Mem: memory.DefaultAllocator}, acc)
+				s := New(Kind{Integers: len(types) == 1 && types[0].ID() != arrow.STRING, Form: formIf(columns, memory.DefaultAllocator)}, acc)
 				fillSide(t, s, types, 300_000, repeat)
 				if err := s.Seal(); err != nil {
 					t.Fatal(err)
@@ -500,8 +519,8 @@ func fillSide(t testing.TB, s *Side, types []arrow.DataType, n, repeat int) {
 		}
 		b := newIDBatch(t, memory.DefaultAllocator, types, rows, lo)
 		var err error
-		if s.kind.Rows {
-			err = s.AddRows(b.rec, &b.batch)
+		if s.HasRows() {
+			err = addRows(s, b.rec, &b.batch, nil)
 		} else {
 			err = s.AddKeys(&b.batch)
 		}
@@ -528,7 +547,7 @@ func TestSlicedRows(t *testing.T) {
 	}
 	whole := newIDBatch(t, memory.DefaultAllocator, sideKinds["string"], rows, 0)
 	acc := budget.New(0)
-	s := New(Kind{Rows: true, Mem: memory.DefaultAllocator}, acc)
+	s := New(Kind{Form: &RecordForm{Mem: memory.DefaultAllocator}}, acc)
 	enc, err := key.NewEncoder(whole.rec.Schema(), []key.Column{{Path: key.Path{"k0"}}}, key.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -539,7 +558,7 @@ func TestSlicedRows(t *testing.T) {
 		if err := enc.Encode(part, &batch); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.AddRows(part, &batch); err != nil {
+		if err := addRows(s, part, &batch, nil); err != nil {
 			t.Fatal(err)
 		}
 		part.Release()
@@ -547,11 +566,12 @@ func TestSlicedRows(t *testing.T) {
 	if err := s.Seal(); err != nil {
 		t.Fatal(err)
 	}
-	if len(s.rows.records) != 1 {
-		t.Errorf("%d records of 40 small ones", len(s.rows.records))
+	records := s.Rows().(*Records).records
+	if len(records) != 1 {
+		t.Errorf("%d records of 40 small ones", len(records))
 	}
-	if all := recordBytes(whole.rec); recordBytes(s.rows.records[0]) > all {
-		t.Errorf("%d bytes are held of rows that take %d", recordBytes(s.rows.records[0]), all)
+	if all := recordBytes(whole.rec); recordBytes(records[0]) > all {
+		t.Errorf("%d bytes are held of rows that take %d", recordBytes(records[0]), all)
 	}
 	numbers, picked := []int{}, []int{}
 	for i := range 40_000 {

@@ -1,10 +1,9 @@
-package prune
+package parquet
 
 import (
 	"strconv"
 	"strings"
 
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -13,9 +12,20 @@ import (
 // footer names the program. Only the bounds min_value and max_value are used: the
 // older min and max have most of the faults.
 
+// BoundsBelieved reports whether the leaf's bounds in statistics and column indexes
+// are in the order that its type defines, and hold all values of the column: the
+// file declares the order, and its writer is trusted for such columns.
+func (f *File) BoundsBelieved(l *Leaf) bool {
+	return f.knownOrder(l) && boundsBelieved(f.Metadata.CreatedBy, l)
+}
+
+// BloomBelieved reports whether the leaf's Bloom filters contain all values, hashed
+// as they are stored.
+func (f *File) BloomBelieved(l *Leaf) bool { return bloomBelieved(f.Metadata.CreatedBy, l) }
+
 // knownOrder reports whether the file declares that the leaf's bounds are in the
 // order that its type defines.
-func knownOrder(f *parquet.File, l *parquet.Leaf) bool {
+func (f *File) knownOrder(l *Leaf) bool {
 	if len(f.Metadata.ColumnOrders) != len(f.Leaves) {
 		return false
 	}
@@ -49,7 +59,7 @@ const (
 
 // boundsBelieved reports whether the bounds that a program writes for columns like
 // the leaf are reliable.
-func boundsBelieved(createdBy string, l *parquet.Leaf) bool {
+func boundsBelieved(createdBy string, l *Leaf) bool {
 	need := inSigned
 	switch {
 	case l.Type == format.Float, l.Type == format.Double:
@@ -58,14 +68,17 @@ func boundsBelieved(createdBy string, l *parquet.Leaf) bool {
 		need = inFixed
 	case l.Type == format.ByteArray:
 		need = inStrings
-	case l.Logical.Kind == parquet.Int && !l.Logical.Signed:
+	case l.Logical.Kind == Int && !l.Logical.Signed:
 		need = inUnsigned
 	}
 	name, v := writerOf(createdBy)
+	if l.Logical.Kind == Float16 && name != defaultCreator {
+		return false // some writers compare half floats as bytes
+	}
 	if name == "parquet-go" && need == inUnsigned && l.MaxDef > 0 && v.before(18, 1) {
 		return false // treats NULLs as zeros (arrow-go 209)
 	}
-	if strings.HasPrefix(name, "ClickHouse") && l.Logical.Kind == parquet.Decimal {
+	if strings.HasPrefix(name, "ClickHouse") && l.Logical.Kind == Decimal {
 		return false // ignores the sign (ClickHouse 83754)
 	}
 	return trustIn(name, v)&need != 0
@@ -74,7 +87,7 @@ func boundsBelieved(createdBy string, l *parquet.Leaf) bool {
 // trustIn returns the column kinds for which a program is trusted.
 func trustIn(name string, v version) trust {
 	switch name {
-	case "bloomjoin", "parquet-mr":
+	case defaultCreator, "parquet-mr":
 		return inAll | inFloats
 	case "impala", "parquet-mr-trino":
 		return inAll
@@ -121,12 +134,17 @@ func trustIn(name string, v version) trust {
 	return inSigned
 }
 
-// bloomBelieved reports whether the Bloom filters that a program writes for columns
-// like the leaf contain all values, hashed as they are stored.
-func bloomBelieved(createdBy string, l *parquet.Leaf) bool {
+// nullsBelieved reports whether the numbers of NULLs that a program writes are
+// reliable.
+func nullsBelieved(createdBy string) bool {
+	name, _ := writerOf(createdBy)
+	return !strings.HasPrefix(name, "hyparquet")
+}
+
+func bloomBelieved(createdBy string, l *Leaf) bool {
 	// Integers of 8 and 16 bits are stored as 32 bits; some programs hash them
 	// before the conversion (datafusion 9779).
-	if l.Logical.Kind == parquet.Int && l.Logical.BitWidth < 32 {
+	if l.Logical.Kind == Int && l.Logical.BitWidth < 32 {
 		return false
 	}
 	// Arrow's Go writer released the filter's memory before it was written

@@ -1,0 +1,324 @@
+package parquet
+
+import (
+	"context"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/parquet-go/parquet-go/format"
+	"github.com/zeebo/xxh3"
+)
+
+// copyPiece is the number of bytes that are read at a time to check or copy a
+// chunk.
+const copyPiece = 1 << 20
+
+// MayCopy returns why CopyChunk cannot copy a chunk, as far as the footer shows. It
+// returns "" if nothing there speaks against it. rowGroup, from and to count from
+// 0. It is safe for concurrent use.
+func (w *Writer) MayCopy(f *File, rowGroup, from, to int) (why string) {
+	md := &f.Metadata.RowGroups[rowGroup].Columns[from].MetaData
+	a, b := &f.Leaves[from], &w.leaves[to]
+	switch codec := w.opts.Compression.Codec; {
+	case md.NumValues == 0:
+		return "it has no values"
+	case md.Codec == format.Lz4:
+		return "it is compressed with the deprecated LZ4"
+	case md.Codec != codec:
+		return fmt.Sprintf("it is compressed with %v, the output with %v", md.Codec, codec)
+	case a.Type != b.Type || a.TypeLength != b.TypeLength:
+		return "the output's column has another type"
+	case a.MaxDef != b.MaxDef || a.MaxRep != b.MaxRep:
+		return "the output's column has other levels"
+	case f.Metadata.shortChunks():
+		return "its writer understated the sizes of chunks"
+	case f.Metadata.padsPages():
+		return "its writer pads pages"
+	}
+	return ""
+}
+
+// CopyChunk prepares a column chunk of f to be written as it is stored as the chunk
+// of w's leaf to: with its page headers, compressed pages and dictionary, and with
+// the statistics, column index and Bloom filter that its writer is trusted for. It
+// reads the chunk and checks headers, sizes, checksums and, except in V1 pages of
+// repeated leaves, rows, but decodes nothing. Damage is an error. why, if not
+// empty, says why the chunk cannot be copied this way although nothing is wrong
+// with it; e is then nil.
+//
+// e holds none of the chunk's bytes: RowGroup reads them again, so f must be
+// readable until then. rowGroup, from and to count from 0. It is safe for
+// concurrent use.
+func (w *Writer) CopyChunk(ctx context.Context, f *File, rowGroup, from, to int) (e *EncodedChunk, why string, err error) {
+	if why := w.MayCopy(f, rowGroup, from, to); why != "" {
+		return nil, why, nil
+	}
+	c := f.ChunkIn(new(Buffers), rowGroup, from)
+	defer c.Close()
+	defer c.recovered(&err)
+	k := chunkWalk{Chunk: c}
+	k.stored = storedRange{f: f, at: c.at, pos: c.pos, size: c.end - c.pos}
+	if why, err := k.walk(ctx); why != "" || err != nil {
+		return nil, why, err
+	}
+	e = &EncodedChunk{
+		w: w, leaf: to, rows: c.wanted, entries: c.values, plainSize: k.plainSize, kinds: k.kinds,
+		stored: &k.stored, storedDict: k.dictSize,
+	}
+	order := f.believedOrder(c.leaf, w.order[to])
+	e.stats = k.statistics(order)
+	if e.index, err = k.index(order); err != nil {
+		return nil, "", err
+	}
+	e.filter, err = f.storedFilter(rowGroup, from)
+	return e, "", err
+}
+
+// chunkWalk walks the pages of a chunk without decoding them.
+type chunkWalk struct {
+	*Chunk
+	stored    storedRange
+	sum       xxh3.Hasher
+	dictSize  int64 // of the dictionary page, with its header
+	plainSize int64 // of all pages, decompressed, with their headers
+	kinds     []pageKind
+	pages     []walkedPage
+	unknown   bool  // the rows of some page are not known
+	nulls     int64 // -1: not known
+}
+
+// walkedPage is a data page.
+type walkedPage struct {
+	pageFacts
+	at, size int64 // position in the file; size with its header
+	row      int64 // its first row, unless unknown
+}
+
+// walk walks all pages. why says why the chunk cannot be copied as it is stored.
+func (k *chunkWalk) walk(ctx context.Context) (why string, err error) {
+	if k.f.mapping == nil {
+		if err := k.buf.charge(ctx, k.at, "a piece of the column", min(max(copyPiece, k.f.readSize), k.end-k.pos)); err != nil {
+			return "", err
+		}
+	}
+	for k.values < k.md.NumValues {
+		if err := ctx.Err(); err != nil {
+			return "", err
+		}
+		if why, err := k.page(); why != "" || err != nil {
+			return why, err
+		}
+	}
+	switch {
+	case !k.unknown && k.rows != k.wanted:
+		return "", k.wrongRows()
+	case k.pos < k.end:
+		return "bytes follow its last page", nil
+	}
+	k.stored.sum = k.sum.Sum64()
+	return "", nil
+}
+
+// page walks over one page.
+func (k *chunkWalk) page() (why string, err error) {
+	if k.have() < headerAhead { // readHeader would read only so much
+		if _, err := k.peek(copyPiece); err != nil {
+			return "", err
+		}
+	}
+	h, at, err := k.readHeader()
+	if err != nil {
+		return "", err
+	}
+	size := k.pos - at
+	place, err := k.checkSizes(h)
+	if err != nil {
+		return "", err
+	}
+	var p pageFacts
+	switch h.Type {
+	case format.DictionaryPage:
+		if err := k.checkDictionary(h, k.dictSize > 0); err != nil {
+			return "", err
+		}
+		k.dictSize = size + int64(h.CompressedPageSize)
+		p.encoding = h.DictionaryPageHeader.V.Encoding
+	case format.DataPage, format.DataPageV2:
+		k.Chunk.pages++
+		if p, why, err = k.facts(h, k.dictSize > 0); why != "" || err != nil {
+			return why, err
+		}
+		k.pages = append(k.pages, walkedPage{p, at, size + int64(h.CompressedPageSize), k.rows})
+		if err := k.tally(p); err != nil {
+			return "", err
+		}
+	default:
+		return fmt.Sprintf("it has a page of type %v", h.Type), nil
+	}
+	k.plainSize += size + int64(h.UncompressedPageSize)
+	countKind(&k.kinds, h.Type, p.encoding)
+	k.pos = at
+	if _, err = k.read(size); err != nil {
+		return "", err
+	}
+	crc, err := k.read(int64(h.CompressedPageSize))
+	if err == nil && h.CRC.Valid && crc != uint32(h.CRC.V) {
+		err = wrongCRC(place, h, crc)
+	}
+	return "", err
+}
+
+// tally adds a data page to the chunk's totals.
+func (k *chunkWalk) tally(p pageFacts) error {
+	k.values += p.entries
+	if p.nulls < 0 || k.nulls < 0 {
+		k.nulls = -1
+	} else {
+		k.nulls += p.nulls
+	}
+	if p.rows < 0 {
+		k.unknown = true
+		return nil
+	}
+	if k.rows += p.rows; k.rows > k.wanted {
+		return k.corrupt(nil, "more rows than the row group's %d", k.wanted)
+	}
+	return nil
+}
+
+// read reads n bytes, adds them to the chunk's hash and returns their CRC-32.
+func (k *chunkWalk) read(n int64) (crc uint32, err error) {
+	for n > 0 {
+		b, err := k.some(n)
+		if err != nil {
+			return 0, err
+		}
+		crc = crc32.Update(crc, crc32.IEEETable, b)
+		_, _ = k.sum.Write(b) // it does not fail
+		n -= int64(len(b))
+		k.pos += int64(len(b))
+		k.pass(passAtOnce)
+	}
+	return crc, nil
+}
+
+// some returns the next bytes of the chunk, at least one and at most n.
+func (k *chunkWalk) some(n int64) ([]byte, error) {
+	if have := k.have(); have > 0 {
+		return k.peek(min(n, have))
+	}
+	b, err := k.peek(copyPiece)
+	return b[:min(n, int64(len(b)))], err
+}
+
+// have returns the number of bytes at k.pos that can be read without a copy.
+func (k *chunkWalk) have() int64 {
+	if m := k.f.mapping; m != nil && k.end <= int64(len(m.Bytes)) {
+		return min(k.end-k.pos, copyPiece)
+	}
+	from := k.pos - k.winPos
+	if from < 0 || from > int64(len(k.buf.window)) {
+		return 0
+	}
+	return int64(len(k.buf.window)) - from
+}
+
+// pageFacts are what a data page's header says.
+type pageFacts struct {
+	entries  int64
+	rows     int64 // that begin in the page; -1: not known without its levels
+	nulls    int64 // -1: not known
+	encoding format.Encoding
+}
+
+// facts returns what the header of the page at c.pos says and checks what can be
+// checked without decompressing the page. why says why a copy of the stored page
+// may mean something else to other readers, or be harder to read for them. byDict
+// means that the chunk has a dictionary.
+func (c *Chunk) facts(h *pageHeader, byDict bool) (p pageFacts, why string, err error) {
+	if h.Type == format.DataPageV2 {
+		p, why, err = c.factsV2(h)
+	} else {
+		p, why, err = c.factsV1(h)
+	}
+	switch {
+	case why != "" || err != nil:
+	case p.entries == 0:
+		why = "it has a page without values"
+	case isCoded(p.encoding) && !byDict:
+		why = "it has dictionary indices and no dictionary"
+	case p.encoding == format.DeltaByteArray && c.f.Metadata.sharedDeltas():
+		why = "its pages depend on each other"
+	}
+	switch p.encoding {
+	case format.Plain, format.PlainDictionary, format.RLEDictionary, format.RLE, format.DeltaBinaryPacked,
+		format.DeltaLengthByteArray, format.DeltaByteArray, format.ByteStreamSplit:
+	default:
+		if why == "" {
+			why = fmt.Sprintf("it has values encoded as %v", p.encoding)
+		}
+	}
+	return p, why, err
+}
+
+func (c *Chunk) factsV1(h *pageHeader) (p pageFacts, why string, err error) {
+	if !h.DataPageHeader.Valid {
+		return p, "", c.noHeader()
+	}
+	dh := &h.DataPageHeader.V
+	p = pageFacts{entries: int64(dh.NumValues), rows: int64(dh.NumValues), encoding: dh.Encoding}
+	if c.leaf.MaxRep > 0 {
+		p.rows = -1
+	}
+	if c.leaf.MaxDef > 0 {
+		p.nulls = -1
+	}
+	if err := c.checkCount(dh.NumValues); err != nil {
+		return p, "", err
+	}
+	stored, size := int64(h.CompressedPageSize), int64(h.UncompressedPageSize)
+	switch {
+	case !plausible(c.md.Codec, stored, size) || c.md.Codec == format.Uncompressed && stored != size:
+		return p, "", c.corrupt(nil, "%d bytes cannot decompress to %d", stored, size)
+	case c.leaf.MaxRep > 0 && dh.RepetitionLevelEncoding != format.RLE, c.leaf.MaxDef > 0 && dh.DefinitionLevelEncoding != format.RLE:
+		why = "it has levels that are not encoded as RLE"
+	}
+	return p, why, nil
+}
+
+func (c *Chunk) factsV2(h *pageHeader) (p pageFacts, why string, err error) {
+	if !h.DataPageHeaderV2.Valid {
+		return p, "", c.noHeader()
+	}
+	dh := &h.DataPageHeaderV2.V
+	p = pageFacts{entries: int64(dh.NumValues), rows: int64(dh.NumRows), nulls: int64(dh.NumNulls), encoding: dh.Encoding}
+	if err := c.checkCount(dh.NumValues); err != nil || dh.NumValues == 0 {
+		return p, "", err
+	}
+	rep, def := int64(dh.RepetitionLevelsByteLength), int64(dh.DefinitionLevelsByteLength)
+	stored, size := int64(h.CompressedPageSize)-rep-def, int64(h.UncompressedPageSize)-rep-def
+	plain := dh.IsCompressed.Valid && !dh.IsCompressed.V
+	l := c.leaf
+	switch {
+	case rep < 0 || def < 0 || stored < 0 || size < 0:
+		return p, "", c.longLevels()
+	case l.MaxRep > 0 && rep == 0 || l.MaxDef > 0 && def == 0:
+		return p, "", c.corrupt(errShortValues, "the page's levels do not decode")
+	case plain && c.f.Metadata.falseFlags():
+		return p, "its writer declared compressed pages uncompressed", nil
+	case c.f.Metadata.falseNulls():
+		return p, "its writer miscounted the NULLs of pages", nil
+	case plain && stored != size && size > 0:
+		return p, "", c.corrupt(nil, "the page is not compressed, and its sizes differ")
+	case !plausible(c.md.Codec, stored, size) || c.md.Codec == format.Uncompressed && stored != size:
+		return p, "", c.corrupt(nil, "%d bytes cannot decompress to %d", stored, size)
+	case p.nulls < 0 || p.nulls > p.entries || l.MaxDef == 0 && p.nulls > 0:
+		return p, "", c.corrupt(nil, "the page has %d nulls among %d values", p.nulls, p.entries)
+	case l.MaxRep == 0 && p.rows != p.entries, p.rows <= 0, p.rows > p.entries:
+		return p, "", c.corrupt(nil, "the page has %d rows, and %d values", p.rows, p.entries)
+	}
+	if countsValues(l, dh) && !c.oneEntryPerRow(h) {
+		p.rows = -1
+	}
+	return p, "", nil
+}

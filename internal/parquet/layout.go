@@ -1,0 +1,76 @@
+package parquet
+
+import "github.com/parquet-go/parquet-go/format"
+
+// LeavesOf returns the leaves of a schema: elements depth first, as in a footer.
+func LeavesOf(schema []SchemaElement) ([]Leaf, error) {
+	f, err := schemaFile(schema, "")
+	if err != nil {
+		return nil, err
+	}
+	return f.Leaves, nil
+}
+
+// SameLayout reports whether pages of the first schema's leaves are pages of the
+// second's, leaf by leaf: the same tree, apart from names and field ids, with the same
+// types and annotations. A top-level column may be required in the first schema and
+// optional in the second; then its definition levels grow by one. Unknown annotations
+// are never equal.
+func SameLayout(from, to []SchemaElement) bool {
+	a, err := schemaFile(from, "")
+	if err != nil {
+		return false
+	}
+	b, err := schemaFile(to, "")
+	if err != nil {
+		return false
+	}
+	src, dst := a.fields().children, b.fields().children
+	if len(src) != len(dst) {
+		return false
+	}
+	for i, d := range dst {
+		s := src[i]
+		grows := s.Repetition == format.Required && d.Repetition == format.Optional
+		if s.Repetition != d.Repetition && !grows || !sameTree(s, d) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameTree compares two nodes apart from their repetition, and all below them.
+func sameTree(a, b *field) bool {
+	switch {
+	case a.form != b.form, a.unknown(), len(a.children) != len(b.children):
+		return false
+	case a.form == leafForm:
+		return a.value.same(&b.value)
+	case !sameGroup(a, b):
+		return false
+	}
+	for i, c := range a.children {
+		if c.Repetition != b.children[i].Repetition || !sameTree(c, b.children[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// PlainSize returns the bytes of the page's values in PLAIN form. width is
+// [Leaf.Width].
+func (p *Page) PlainSize(dict *Dictionary, width int) (bytes int64) {
+	switch {
+	case !p.Coded:
+		return int64(len(p.Plain))
+	case width > 0:
+		return int64(width) * int64(p.NonNull)
+	}
+	for _, i := range p.Indices[:p.NonNull] {
+		bytes += lengthSize + dict.size(i)
+	}
+	return bytes
+}
+
+// lengthSize is the size of the length before a PLAIN byte array.
+const lengthSize = 4

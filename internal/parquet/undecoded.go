@@ -1,0 +1,241 @@
+package parquet
+
+import (
+	"cmp"
+	"context"
+	"hash/crc32"
+	"slices"
+
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
+	"github.com/zeebo/xxh3"
+)
+
+// Pages that lose no row are copied within a chunk without being decompressed. Such
+// a page's indices refer to the dictionary of its chunk, which the copy therefore
+// keeps whole, and its bounds are known only from the input's column index. Those
+// of the input's chunk are not used, although the format could call them inexact:
+// some engines answer queries for the minimum from such bounds all the same.
+
+// sealed is what is known of a page that was not decoded.
+type sealed struct {
+	leaf   *Leaf
+	header pageHeader
+	facts  pageFacts
+	null   bool       // all entries are NULL
+	order  valueOrder // of the bounds
+	bounds bounds     // none if not known
+}
+
+// claims are what a file says of the pages of a chunk.
+type claims struct {
+	order   valueOrder
+	index   *OffsetIndex // nil: none
+	columns *ColumnIndex // nil: none
+}
+
+// Undecoded makes Next return pages without decompressing and decoding them where
+// that is possible, for a ChunkWriter that keeps the dictionary, and compresses with
+// the same codec: pages all of whose rows are selected, that begin and end at row
+// boundaries and whose headers show how many rows they have. It must be called
+// before Next.
+func (c *Chunk) Undecoded() { c.sealing = !c.f.Metadata.padsPages() }
+
+// seal makes the page after the header the current page without decoding it. It
+// returns false if the page must be decoded.
+func (c *Chunk) seal(ctx context.Context, h *pageHeader, offset int64) (ok bool, err error) {
+	if h.Type != format.DataPage && h.Type != format.DataPageV2 {
+		return false, nil
+	}
+	place, err := c.checkSizes(h)
+	if err != nil {
+		return false, err
+	}
+	c.pages++
+	f, why, err := c.facts(h, c.dict != nil && c.dict.Len > 0)
+	if why != "" || err != nil || f.rows < 0 || !c.takes(f.rows) || !c.beginsRow(h) {
+		c.pages-- // Next counts it
+		return false, err
+	}
+	size := c.pos - offset + int64(h.CompressedPageSize)
+	if c.f.room != nil && c.f.mapping == nil {
+		n := c.dictBytes + max(int64(h.CompressedPageSize), min(c.f.readSize, c.end-c.pos))
+		if err := c.buf.charge(ctx, place, "the page, with its dictionary,", n); err != nil {
+			return false, err
+		}
+	}
+	body, err := c.readBody(h)
+	if err != nil {
+		return false, err
+	}
+	c.stored = StoredPage{Body: body, Size: int(h.UncompressedPageSize), Codec: c.md.Codec}
+	c.sealed = sealed{leaf: c.leaf, header: *h, facts: f}
+	if err := c.addClaims(offset, size); err != nil {
+		return false, err
+	}
+	c.page = Page{
+		Number: c.pages, Offset: offset, FirstRow: c.rows, Values: int(f.entries), Rows: int(f.rows), NonNull: -1,
+		Encoding: f.encoding, Stored: &c.stored, sealed: &c.sealed,
+	}
+	if n := c.sealed.facts.nulls; n >= 0 {
+		c.page.NonNull = int(f.entries - n)
+	}
+	c.values += f.entries
+	c.rows += f.rows
+	if c.selected {
+		c.left = c.left[f.rows:]
+	}
+	c.skipped++
+	c.run, c.inRow, c.shape = 0, false, nil
+	if c.rows > c.wanted {
+		return false, c.corrupt(nil, "more rows than the row group's %d", c.wanted)
+	}
+	return true, c.landed()
+}
+
+// takes reports whether all of the next n rows are selected.
+func (c *Chunk) takes(n int64) bool {
+	return !c.selected || int64(len(c.left)) >= n && int64(c.left[n-1]) == c.rows+n-1
+}
+
+// beginsRow reports whether the page whose body is at c.pos begins at a row
+// boundary, as V2 pages must.
+func (c *Chunk) beginsRow(h *pageHeader) bool {
+	if c.leaf.MaxRep == 0 {
+		return true
+	}
+	dh := &h.DataPageHeaderV2.V
+	b, err := c.peek(min(int64(dh.RepetitionLevelsByteLength), headerAhead))
+	if err != nil {
+		return false // decoding the page will report it
+	}
+	level, ok := constantLevel(b, 1, levelWidth(c.leaf.MaxRep))
+	return ok && level == 0
+}
+
+// addClaims adds to c.sealed what the file says of the page.
+func (c *Chunk) addClaims(offset, size int64) error {
+	if c.claims == nil {
+		k := &claims{order: c.f.believedOrder(c.leaf, orderOf(c.leaf))}
+		var err error
+		if k.index, k.columns, err = c.indexes(k.order); err != nil && !unusable(err) {
+			return err
+		}
+		c.claims = k
+	}
+	k, s := c.claims, &c.sealed
+	if k.columns == nil {
+		return nil
+	}
+	i, ok := slices.BinarySearchFunc(k.index.Pages, offset, func(p PageLocation, at int64) int { return cmp.Compare(p.Offset, at) })
+	if !ok || int64(k.index.Pages[i].Size) != size || k.index.Pages[i].FirstRow != c.rows {
+		return nil
+	}
+	if b, nulls, ok := k.columns.claim(i, s.facts, k.order); ok {
+		s.order, s.bounds, s.null, s.facts.nulls = k.order, b, k.columns.Null[i], nulls
+	}
+	return nil
+}
+
+// KeepDictionary makes the chunk keep the dictionary of its input whole: all pages
+// come from one chunk, in its order, but may come from several walks over it. They
+// may be undecoded. It must be called before the first page is added.
+func (c *ChunkWriter) KeepDictionary() { c.keeps = true }
+
+// addSealed adds a page that was not decoded.
+func (c *ChunkWriter) addSealed(p *Page, dict *Dictionary) error {
+	s, l := p.sealed, c.leaf
+	switch {
+	case !c.keeps:
+		return c.fail("an undecoded page for a chunk with its own dictionary")
+	case p.Stored.Codec != c.w.opts.Compression.Codec:
+		return c.fail("an undecoded page compressed with %v", p.Stored.Codec)
+	case s.leaf.Type != l.Type || s.leaf.TypeLength != l.TypeLength || s.leaf.MaxDef != l.MaxDef || s.leaf.MaxRep != l.MaxRep:
+		return c.fail("an undecoded page of another type")
+	}
+	if c.page.entries > 0 {
+		if err := c.finishPage(); err != nil {
+			return err
+		}
+	}
+	e := &encodedPage{
+		entries: p.Values, rows: p.Rows, values: 1, encoding: p.Encoding, size: p.Stored.Size, body: p.Stored.Body, sealed: s,
+	}
+	switch {
+	case s.null:
+		e.values = 0
+	case s.order == c.order:
+		e.bounds = s.bounds
+		c.inexact = true
+	}
+	if e.bounds.lo == nil {
+		e.bounds.broken = !s.null
+	}
+	if isCoded(p.Encoding) {
+		c.coded++
+		if err := c.keep(dict); err != nil {
+			return err
+		}
+	} else if !c.known {
+		c.known, c.encoding = true, p.Encoding
+	}
+	return c.emit(e)
+}
+
+// storedHeader returns the header of a copied page: what it said, without
+// statistics, and with a checksum.
+func (s *sealed) storedHeader(body []byte) *pageHeader {
+	h := s.header
+	if !h.CRC.Valid {
+		h.CRC = thrift.New(int32(crc32.ChecksumIEEE(body)))
+	}
+	return &h
+}
+
+// keep writes the input's dictionary as the chunk's, once.
+func (c *ChunkWriter) keep(dict *Dictionary) error {
+	if err := c.checkKept(dict); err != nil || c.dictOut.n > 0 {
+		return err
+	}
+	return c.writeDictionary(dict.Plain, dict.Len)
+}
+
+// checkKept checks that dict is the same dictionary as before.
+func (c *ChunkWriter) checkKept(dict *Dictionary) error {
+	k := &c.kept
+	if dict == nil {
+		return c.fail("a page of indices without a dictionary")
+	}
+	if dict == k.dict {
+		return nil
+	}
+	sum := xxh3.Hash128(dict.Plain)
+	if k.dict != nil && (k.len != dict.Len || k.sum != sum) {
+		return c.fail("pages of two dictionaries")
+	}
+	k.dict, k.len, k.sum = dict, dict.Len, sum
+	return nil
+}
+
+// kept identifies the dictionary that a chunk keeps.
+type kept struct {
+	dict *Dictionary // the last one seen; its values may be gone
+	len  int
+	sum  xxh3.Uint128
+}
+
+// keep makes b a copy of a dictionary, whose indices stay as they are.
+func (b *dictBuilder) keep(width int, dict *Dictionary) {
+	b.width, b.kept, b.from = width, true, nil
+	b.dict = Dictionary{
+		Len: dict.Len, Plain: append(b.dict.Plain[:0], dict.Plain...), offsets: append(b.dict.offsets[:0], dict.offsets...),
+	}
+}
+
+// checked copies indices of a kept dictionary.
+func (b *dictBuilder) checked(dst, indices []uint32) (int, error) {
+	if len(indices) > 0 && int64(slices.Max(indices)) >= int64(b.dict.Len) {
+		return 0, errIndex
+	}
+	return copy(dst, indices), nil
+}

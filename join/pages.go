@@ -1,0 +1,223 @@
+package join
+
+import (
+	"context"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/join/internal/budget"
+	"github.com/bloomjoin/bloomjoin/join/internal/table"
+	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// An answer with columns of both sides is written without records where the log and
+// the output are Parquet: scans make pairs, see [partition.Pairs]. Rows of IDs are
+// then held as leaves.
+
+// byPages returns the task with an answer of pages. If the output takes none, or
+// pages cannot be the answer, why says so, and the answer must be made of records.
+func (t *task) byPages(ctx context.Context, out partition.Output) (_ *task, why string) {
+	if !out.TakesPages() {
+		return nil, "the output is not Parquet"
+	}
+	for _, f := range t.logs {
+		if f.Format != partition.Parquet {
+			return nil, "the log is not all Parquet"
+		}
+	}
+	if err := out.CheckSchemas(ctx, t.answer.scanOptions(t.logs[0], false), t.logs); err != nil {
+		return nil, "the files of the log differ" // in Arrow's types too, or else records can be written
+	}
+	c, a := *t, *t.answer
+	a.pages, c.answer = true, &a
+	if a.ids.rows {
+		var err error
+		if a.ids, err = a.ids.asLeaves(t.ids); err != nil {
+			return nil, err.Error()
+		}
+	}
+	if why := partition.PairsFit(c.pairs(round{}), t.logs); why != "" {
+		return nil, why
+	}
+	return &c, ""
+}
+
+// asLeaves returns the columns as they are held for an answer of pages. Keys come with
+// the rows, so no column is read for them.
+func (c *idColumns) asLeaves(files []*partition.File) (_ *idColumns, err error) {
+	out := *c
+	names := make([]string, len(c.held))
+	for i, at := range c.held {
+		names[i] = c.schema.Field(at).Name
+	}
+	out.leafOf = table.UpTo(nil, len(c.held))
+	if c.ambiguous(names, files) { // by name, but all columns are read, by position
+		names = nil
+		for i, at := range c.held {
+			out.leafOf[i] = uint32(at)
+		}
+	}
+	out.leaves, err = partition.NewTableColumns(files, names, c.ignoreCase)
+	return &out, err
+}
+
+// ambiguous reports whether a name stands for several columns of a file. All columns
+// are read then, since choosing such a column is an error.
+func (c *idColumns) ambiguous(names []string, files []*partition.File) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		return slices.ContainsFunc(files, func(f *partition.File) bool {
+			_, err := key.Path{name}.Resolve(f.Schema(), c.ignoreCase)
+			return err != nil
+		})
+	})
+}
+
+// pairs returns what a scan of a round makes of a log row and its IDs. Of an empty
+// round only columns count.
+func (t *task) pairs(r round) *partition.Pairs {
+	typ, ids := t.opts.Type, t.answer.ids
+	p := &partition.Pairs{
+		Columns: t.pairColumns, KeepTable: typ.keepsIDs(),
+		KeepLog: typ.keepsLog() && (r.portion == nil || r.portion.last),
+	}
+	if r.portion != nil && typ.keepsLog() {
+		p.Joined = *r.portion.joined
+	}
+	if ids.rows {
+		p.Of = ids.leaves
+	}
+	side := r.side
+	if side == nil {
+		if ids.rows {
+			p.Table = ids.leaves.NewTable(nil)
+		}
+		return p
+	}
+	p.Unique = side.Unique()
+	if !ids.rows {
+		p.Times = side.Times
+		return p
+	}
+	p.Table = side.Rows().(*leafRows).table
+	p.Rows = func(dst []uint32, entry uint32) []uint32 {
+		for row := side.First(entry); row != table.None; row = side.Next(entry, row) {
+			dst = append(dst, row)
+		}
+		return dst
+	}
+	p.Times = func(entry uint32) (n int64) {
+		for row := side.First(entry); row != table.None; row = side.Next(entry, row) {
+			n++
+		}
+		return n
+	}
+	return p
+}
+
+// pairColumns implements [partition.Pairs].Columns.
+func (t *task) pairColumns(f *partition.File) []partition.PairColumn {
+	l := t.answer.layouts[f]
+	out := make([]partition.PairColumn, len(l.columns))
+	for i, c := range l.columns {
+		to := partition.PairColumn{Log: c.log, Table: -1, Name: l.schema.Field(i).Name}
+		if c.log >= 0 && l.read != nil {
+			to.Log = l.read[c.log]
+		}
+		if c.held >= 0 {
+			to.Table = int(t.answer.ids.leafOf[c.held])
+		}
+		out[i] = to
+	}
+	return out
+}
+
+// writeRest writes the IDs whose key no log row has, and those with a NULL key, in
+// the ID set's order.
+func (p *pass) writeRest(ctx context.Context, w *partition.ScanWriter) error {
+	if p.held.whole {
+		held := p.held.side.Rows().(*leafRows).table
+		return eachMissing(p.held.side.MatchedRows(), p.held.side.NumRows(), func(rows []uint32) error {
+			p.tally.rowsOut.Add(int64(len(rows)))
+			return w.Rest(ctx, held, rows)
+		})
+	}
+	rest := p.newRest(func(t *partition.Table) error {
+		p.tally.rowsOut.Add(int64(t.Len()))
+		return w.Rest(ctx, t, table.UpTo(nil, t.Len()))
+	})
+	defer rest.share.GiveAll()
+	err := p.eachUnmatched(ctx, func(b table.Batch, rows []uint32) error { return rest.add(b.(leafBatch), rows) })
+	if err != nil {
+		return err
+	}
+	return rest.flush()
+}
+
+// restRows bounds the row numbers that are listed at once.
+const restRows = 1 << 16
+
+// eachMissing calls fn with the numbers below n that are not in a set of bits,
+// ascending, some at a time.
+func eachMissing(set []uint64, n int, fn func(rows []uint32) error) error {
+	rows := make([]uint32, 0, min(n, restRows))
+	for i := range n {
+		if set[i/64]>>(i%64)&1 == 0 {
+			rows = append(rows, uint32(i))
+		}
+		if len(rows) == restRows || i == n-1 && len(rows) > 0 {
+			if err := fn(rows); err != nil {
+				return err
+			}
+			rows = rows[:0]
+		}
+	}
+	return nil
+}
+
+// rest holds ID rows without a log row that were read, until there are enough to
+// write. One goroutine uses it.
+type rest struct {
+	columns *partition.TableColumns
+	share   *budget.Share
+	most    int64 // bytes to hold
+	write   func(*partition.Table) error
+	table   *partition.Table
+}
+
+func (p *pass) newRest(write func(*partition.Table) error) *rest {
+	of := p.held.account
+	r := &rest{columns: p.answer.ids.leaves, share: of.Share("IDs without a log row"), most: 4 << 20, write: write}
+	if of.Limit() > 0 {
+		r.most = min(r.most, (of.Limit()-of.InUse())/4)
+	}
+	r.table = r.columns.NewTable(r.share.Take)
+	return r
+}
+
+// add adds rows of a batch, a part at a time if they exceed the bound.
+func (r *rest) add(b leafBatch, rows []uint32) error {
+	perRow := b.Bytes()/max(int64(b.RowBatch.Keys.Len), 1) + 1
+	part := int(min(max(r.most/perRow, 1), restRows))
+	for some := range slices.Chunk(rows, part) {
+		if r.table.Len()+len(some) > restRows || r.table.Bytes()+perRow*int64(len(some)) > r.most {
+			if err := r.flush(); err != nil {
+				return err
+			}
+		}
+		if err := r.table.Append(b.RowBatch, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flush writes the rows held.
+func (r *rest) flush() error {
+	if r.table.Len() == 0 {
+		return nil
+	}
+	err := r.write(r.table)
+	r.share.GiveAll()
+	r.table = r.columns.NewTable(r.share.Take)
+	return err
+}
