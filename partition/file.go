@@ -27,6 +27,7 @@
 //	scanner.go, match.go, keyscan.go   which rows pass; internal/prune skips row groups and pages
 //	scanrecords.go, pageengine.go      rows that pass, as records or copied from page to page
 //	output.go, writescan.go            outputs; unify.go if schemas differ, internal/publish makes them visible
+//	answer.go, metadata.go             columns and metadata of an output with columns of two inputs
 //	run.go                             what an output is made from
 package partition
 
