@@ -29,6 +29,7 @@
 //	scanrecords.go, pageengine.go      rows that pass, as records or copied from page to page
 //	table.go, tablerows.go             rows held in memory, leaf by leaf; tableleaves.go reads them
 //	output.go, writescan.go            outputs; unify.go if schemas differ, internal/publish makes them visible
+//	answer.go, metadata.go             columns and metadata of an output with columns of two inputs
 //	run.go                             what an output is made from
 package partition
 
