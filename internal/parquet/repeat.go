@@ -189,7 +189,7 @@ func (r *Repeater) check(p *Page) error {
 func (r *Repeater) more() (*Page, error) {
 	r.out.reset()
 	var err error
-	if r.in.Rep != nil || r.leaf.Type == format.ByteArray && !r.in.Coded {
+	if r.in.Rep != nil || r.leaf.Type == format.ByteArray && !r.in.Coded && r.in.NonNull > 0 {
 		err = r.ragged()
 	} else {
 		r.even()
