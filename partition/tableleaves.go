@@ -16,7 +16,7 @@ import (
 // Limits of what is held while rows of a Parquet file are read.
 const (
 	blockShare = 32       // a block may take at most 1/blockShare of the memory budget
-	openBytes  = 64 << 20 // pages that wait for the next block
+	keptBytes  = 64 << 20 // pages that wait for the next block
 	mostRow    = 1 << 30  // bytes of a row
 )
 
@@ -212,7 +212,7 @@ func (f *rowFill) byPages(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if size := c.buf.Size(); last || f.claim.Crowded() || open+size > openBytes {
+		if size := c.buf.Size(); last || f.claim.Crowded() || open+size > keptBytes {
 			c.rest()
 		} else {
 			open += size
