@@ -77,7 +77,7 @@ func (w *rowWorker) guess(group int) float64 {
 	rg := &w.file.parquet().File().Metadata.RowGroups[group]
 	bytes := 8 * float64(rg.NumRows)
 	for _, l := range w.file.parquet().Below(w.source.columns) {
-		bytes += float64(min(rg.Columns[l].MetaData.TotalUncompressedSize, 1<<40))
+		bytes += float64(min(max(rg.Columns[l].MetaData.TotalUncompressedSize, 0), 1<<40))
 	}
 	return bytes / float64(max(rg.NumRows, 1))
 }
@@ -342,7 +342,6 @@ func (f *rowFill) leafKeys() error {
 	} else {
 		k.SetBytes(f.plain, n, f.options.Rule)
 	}
-	k.Len = n
 	if err := fit(k, f.file.Name, f.columns, true); err != nil {
 		return err
 	}
