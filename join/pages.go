@@ -93,9 +93,8 @@ func (t *task) pairs(r round) *partition.Pairs {
 		}
 		return p
 	}
-	p.Unique = side.Unique()
+	p.Unique, p.Times = side.Unique(), timesOf(side)
 	if !ids.rows {
-		p.Times = side.Times
 		return p
 	}
 	p.Table = side.Rows().(*leafRows).table
@@ -105,13 +104,23 @@ func (t *task) pairs(r round) *partition.Pairs {
 		}
 		return dst
 	}
-	p.Times = func(entry uint32) (n int64) {
+	return p
+}
+
+// timesOf returns what counts the IDs of an entry.
+func timesOf(side *table.Side) func(entry uint32) int64 {
+	switch {
+	case side.Unique():
+		return func(uint32) int64 { return 1 }
+	case !side.HasRows():
+		return side.Times
+	}
+	return func(entry uint32) (n int64) {
 		for row := side.First(entry); row != table.None; row = side.Next(entry, row) {
 			n++
 		}
 		return n
 	}
-	return p
 }
 
 // pairColumns implements [partition.Pairs].Columns.

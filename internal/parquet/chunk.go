@@ -387,8 +387,17 @@ func (c *Chunk) here() fault.At {
 
 func (c *Chunk) corrupt(err error, format string, args ...any) error {
 	e := fault.Corrupt(c.here(), format, args...)
-	e.Err = err
+	e.Err = notEnd(err)
 	return e
+}
+
+// notEnd returns err or, if it could be taken for the end of the pages, as when a
+// decompressor finds nothing, another error.
+func notEnd(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // peek returns n bytes at c.pos, or fewer at the chunk's end.
@@ -450,7 +459,7 @@ func (c *Chunk) readHeader() (*pageHeader, int64, error) {
 func (c *Chunk) headerFault(err error) error {
 	at := c.at
 	at.Page = c.pages + 1
-	return &fault.Error{Kind: fault.ErrCorrupt, At: at, What: "no valid page header", Err: err}
+	return &fault.Error{Kind: fault.ErrCorrupt, At: at, What: "no valid page header", Err: notEnd(err)}
 }
 
 // checkSizes checks the sizes in a page's header.

@@ -115,6 +115,7 @@ func (k *chunkWalk) walk(ctx context.Context) (why string, err error) {
 	case k.pos < k.end:
 		return "bytes follow its last page", nil
 	}
+	k.pass(passAtEnd)
 	k.stored.sum = k.sum.Sum64()
 	return "", nil
 }
@@ -308,9 +309,11 @@ func (c *Chunk) factsV2(h *pageHeader) (p pageFacts, why string, err error) {
 		return p, "its writer declared compressed pages uncompressed", nil
 	case c.f.Metadata.falseNulls():
 		return p, "its writer miscounted the NULLs of pages", nil
-	case plain && stored != size && size > 0:
+	case size == 0 && stored > 0 && (plain || c.md.Codec == format.Uncompressed):
+		return p, "it has a page with bytes of no values", nil // decoding ignores them
+	case plain && stored != size:
 		return p, "", c.corrupt(nil, "the page is not compressed, and its sizes differ")
-	case !plausible(c.md.Codec, stored, size) || c.md.Codec == format.Uncompressed && stored != size:
+	case size > 0 && (!plausible(c.md.Codec, stored, size) || c.md.Codec == format.Uncompressed && stored != size):
 		return p, "", c.corrupt(nil, "%d bytes cannot decompress to %d", stored, size)
 	case p.nulls < 0 || p.nulls > p.entries || l.MaxDef == 0 && p.nulls > 0:
 		return p, "", c.corrupt(nil, "the page has %d nulls among %d values", p.nulls, p.entries)

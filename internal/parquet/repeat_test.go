@@ -2,6 +2,7 @@ package parquet
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -192,6 +193,69 @@ func TestRepeaterRows(t *testing.T) {
 	failed := errors.New("failed")
 	if _, _, err := NewRepeater(leaf, []uint32{2}).Next(func() (*Page, *Dictionary, error) { return nil, nil, failed }); !errors.Is(err, failed) {
 		t.Error(err)
+	}
+}
+
+// TestRepeaterManyPages: a page becomes many, and values stay with their rows among
+// NULLs.
+func TestRepeaterManyPages(t *testing.T) {
+	const rows = 50_000
+	leaf := &Leaf{Type: format.Int32, Dotted: "a", MaxDef: 1}
+	for seed := range uint64(4) {
+		rng := rand.New(rand.NewPCG(seed, 6))
+		p := &Page{Values: rows, Rows: rows, Def: make([]uint8, rows), Coded: seed%2 == 1, Encoding: format.Plain}
+		dict := &Dictionary{Len: rows, Plain: make([]byte, 4*rows)}
+		times := make([]uint32, rows)
+		var want []int // row, or -1 for NULL
+		for i := range times {
+			times[i] = uint32(1 + rng.IntN(9))
+			row := -1
+			binary.LittleEndian.PutUint32(dict.Plain[4*i:], uint32(i))
+			if rng.IntN(3) > 0 {
+				row, p.Def[i] = i, 1
+				p.NonNull++
+				p.Indices = append(p.Indices, uint32(i))
+				p.Plain = binary.LittleEndian.AppendUint32(p.Plain, uint32(i))
+			}
+			for range times[i] {
+				want = append(want, row)
+			}
+		}
+		if !p.Coded {
+			p.Indices = nil
+		} else {
+			p.Plain = nil
+		}
+		r, done := NewRepeater(leaf, times), false
+		var got []int
+		pages := 0
+		for ; ; pages++ {
+			q, d, err := r.Next(func() (*Page, *Dictionary, error) {
+				if done {
+					return nil, nil, io.EOF
+				}
+				done = true
+				return p, dict, nil
+			})
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			for _, def := range q.Def {
+				if def == 0 {
+					got = append(got, -1)
+					continue
+				}
+				got = append(got, int(binary.LittleEndian.Uint32(valueOf(leaf, q, d, n))))
+				n++
+			}
+		}
+		if pages < 3 || !slices.Equal(got, want) {
+			t.Errorf("seed %d: %d rows in %d pages, want %d", seed, len(got), pages, len(want))
+		}
 	}
 }
 

@@ -147,7 +147,7 @@ func (c *ChunkWriter) addSealed(p *Page, dict *Dictionary) error {
 	s, l := p.sealed, c.leaf
 	switch {
 	case !c.keeps:
-		return c.fail("an undecoded page for a chunk with its own dictionary")
+		return c.fail("an undecoded page for a chunk with a dictionary of its own")
 	case p.Stored.Codec != c.w.opts.Compression.Codec:
 		return c.fail("an undecoded page compressed with %v", p.Stored.Codec)
 	case s.leaf.Type != l.Type || s.leaf.TypeLength != l.TypeLength || s.leaf.MaxDef != l.MaxDef || s.leaf.MaxRep != l.MaxRep:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -190,6 +191,64 @@ func copyMost(t *testing.T, f *File, rng *rand.Rand, k *keptFacts) {
 				t.Fatalf("%s: row group %d: column %s: another dictionary", f.Name, g+1, f.Leaves[l].Dotted)
 			}
 			checkClaims(t, c, i, l, got)
+		}
+	}
+}
+
+// TestUndecodedRefused: an undecoded page is refused by a writer that cannot hold
+// it as it is.
+func TestUndecodedRefused(t *testing.T) {
+	in, err := os.ReadFile("testdata/alltypes_plain.snappy.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := openBytes(in, "input")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := func(l int) (*Page, *Dictionary) {
+		c := f.Chunk(0, l)
+		c.Undecoded()
+		p, err := c.Next(context.Background())
+		if err != nil || !p.Undecoded() {
+			t.Fatalf("%+v, %v", p, err)
+		}
+		return p, c.Dictionary()
+	}
+	leaf := slices.IndexFunc(f.Leaves, func(l Leaf) bool { return l.Path[0] == "int_col" })
+	p, dict := page(leaf)
+	if dict == nil {
+		t.Fatal("no dictionary")
+	}
+	other := dict.Clone()
+	other.Plain[0]++
+	for what, c := range map[string]struct {
+		codec format.CompressionCodec
+		to    int
+		keeps bool
+		dicts []*Dictionary
+		want  string
+	}{
+		"as it should be":         {format.Snappy, leaf, true, []*Dictionary{dict, dict.Clone()}, ""},
+		"a dictionary of its own": {format.Snappy, leaf, false, []*Dictionary{dict}, "dictionary of its own"},
+		"another codec":           {format.Zstd, leaf, true, []*Dictionary{dict}, "compressed with SNAPPY"},
+		"another type":            {format.Snappy, leaf + 2, true, []*Dictionary{dict}, "another type"},
+		"two dictionaries":        {format.Snappy, leaf, true, []*Dictionary{dict, other}, "two dictionaries"},
+		"no dictionary":           {format.Snappy, leaf, true, []*Dictionary{nil}, "without a dictionary"},
+	} {
+		w, err := NewWriter(new(bytes.Buffer), f.Metadata.Schema, nil, WriterOptions{Compression: Compression{Codec: c.codec}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cw := w.Chunk(c.to)
+		if c.keeps {
+			cw.KeepDictionary()
+		}
+		for _, d := range c.dicts {
+			err = cw.Add(p, d)
+		}
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", what, err)
 		}
 	}
 }

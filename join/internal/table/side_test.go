@@ -652,3 +652,43 @@ func TestEqualHashes(t *testing.T) {
 		}
 	}
 }
+
+// TestUnique: a side is unique until some key comes a second time, in whatever batch.
+func TestUnique(t *testing.T) {
+	for name, types := range sideKinds {
+		for _, rows := range []bool{false, true} {
+			for _, again := range []string{"", "0", "17", "-3"} {
+				s := New(Kind{Integers: len(types) == 1 && types[0].ID() != arrow.STRING, Form: formIf(rows, memory.DefaultAllocator)}, budget.New(0))
+				for _, values := range [][]string{{"0", "17", "-3", "NULL"}, {"5", "NULL", again}} {
+					var keys [][]string
+					for _, v := range values {
+						if types[0].ID() == arrow.UINT64 {
+							v = strings.TrimPrefix(v, "-")
+						}
+						if v != "" {
+							keys = append(keys, slices.Repeat([]string{v}, len(types)))
+						}
+					}
+					b := newIDBatch(t, memory.DefaultAllocator, types, keys, 0)
+					var err error
+					if rows {
+						err = addRows(s, b.rec, &b.batch, nil)
+					} else {
+						err = s.AddKeys(&b.batch)
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					b.rec.Release()
+				}
+				if err := s.Seal(); err != nil {
+					t.Fatal(err)
+				}
+				if got := s.Unique(); got != (again == "") {
+					t.Errorf("%s, rows %t, %q twice: unique %t", name, rows, again, got)
+				}
+				s.Release()
+			}
+		}
+	}
+}
