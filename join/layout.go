@@ -145,7 +145,7 @@ func (a *answer) keyOnce(c chosen, f arrow.Field) error {
 // takes it.
 func (a *answer) idField(c chosen, taken map[string]bool) arrow.Field {
 	f := a.ids.schema.Field(a.ids.held[a.ids.of[c.at]])
-	f = take.WithoutFieldKeys(f, "PARQUET:field_id") // unique within one schema only
+	f = take.WithoutFieldKeys(f, take.FieldID)
 	f.Nullable = f.Nullable || a.typ == Left || a.typ == Full
 	for taken[a.ids.folded(f.Name)] {
 		f.Name += a.opts.Suffix

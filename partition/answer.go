@@ -182,13 +182,10 @@ func (a *pairPlan) ofTable(c PairColumn) (arrow.Field, error) {
 	}
 	a.schema = append(a.schema, elements...)
 
-	field := take.WithoutFieldKeys(of.schema.Field(c.Table), fieldID)
+	field := take.WithoutFieldKeys(of.schema.Field(c.Table), take.FieldID)
 	field.Name, field.Nullable = c.Name, field.Nullable || a.p.KeepLog
 	return field, nil
 }
-
-// fieldID is the key of a column's field id in the metadata of its field.
-const fieldID = "PARQUET:field_id"
 
 // cannotBeNull is the error for a column that has no NULL.
 func cannotBeNull(column, side string) error {

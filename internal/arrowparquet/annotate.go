@@ -9,6 +9,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 )
@@ -20,7 +21,7 @@ import (
 
 // Keys of a field's metadata. Other tools use the first three as well.
 const (
-	fieldIDKey    = "PARQUET:field_id"
+	fieldIDKey    = take.FieldID
 	extensionKey  = "ARROW:extension:name"
 	extensionData = "ARROW:extension:metadata"
 	logicalKey    = "PARQUET:logical_type"

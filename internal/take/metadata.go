@@ -14,6 +14,10 @@ var Describing = []string{
 	"iceberg.schema", "parquet.avro.schema", "avro.schema",
 }
 
+// FieldID is the key of a column's Parquet field id in the metadata of its field. Field
+// ids are unique within one schema only.
+const FieldID = "PARQUET:field_id"
+
 // WithoutKeys returns the schema without the metadata of the given keys.
 func WithoutKeys(s *arrow.Schema, drop ...string) *arrow.Schema {
 	md := s.Metadata()
