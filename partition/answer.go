@@ -17,6 +17,9 @@ import (
 // pairLayout says how pages of a log file and of a table become an output with [Pairs].
 // It is immutable.
 type pairLayout struct {
+	log     *arrow.Schema // of the file; files share it with their schema and metadata
+	columns []PairColumn
+
 	schema []parquet.SchemaElement
 	orders []format.ColumnOrder
 	leaves []pairLeaf         // one per leaf of schema
@@ -37,11 +40,13 @@ type pairLeaf struct {
 // PairsFit reports whether a scan with Pairs can copy pages of the log files. why is
 // the reason if it cannot, or empty.
 func PairsFit(p *Pairs, logs []*File) (why string) {
+	var like *pairLayout
 	for _, f := range logs {
 		if f.parquet() == nil {
 			return f.Name + " is not Parquet"
 		}
-		if _, err := newPairLayout(f, p); err != nil {
+		var err error
+		if like, err = newPairLayout(f, p, like); err != nil {
 			return err.Error()
 		}
 	}
@@ -49,12 +54,21 @@ func PairsFit(p *Pairs, logs []*File) (why string) {
 }
 
 // newPairLayout returns the layout of an output of the pairs of a Parquet file. An
-// error says why it can have no such output.
-func newPairLayout(f *File, p *Pairs) (*pairLayout, error) {
-	a := pairPlan{f: f, p: p, from: f.parquet().File(), columns: p.Columns(f)}
+// error says why it can have no such output. like, if not nil, is the layout of another
+// file with the same p: all but what depends on the file is shared if its schema and
+// metadata are this file's.
+func newPairLayout(f *File, p *Pairs, like *pairLayout) (*pairLayout, error) {
+	columns := p.Columns(f)
+	if like != nil && like.log == f.Schema() && slices.Equal(like.columns, columns) {
+		return like.of(f.parquet().File()), nil
+	}
+	a := pairPlan{f: f, p: p, from: f.parquet().File()}
+	a.log, a.columns = f.Schema(), columns
 	a.schema = []parquet.SchemaElement{a.from.Metadata.Schema[0]}
 	a.schema[0].NumChildren = thrift.New(int32(len(a.columns)))
 	a.changed = len(a.columns) != len(a.from.Root.Children)
+	a.own = a.from.Project(nil)
+	a.spans = spansOf(a.own.Schema)
 	fields := make([]arrow.Field, len(a.columns))
 	for i, c := range a.columns {
 		var err error
@@ -76,7 +90,20 @@ func newPairLayout(f *File, p *Pairs) (*pairLayout, error) {
 	if err := a.complete(); err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
-	return &a.pairLayout, nil
+	l := a.pairLayout // without what was needed to make it
+	return &l, nil
+}
+
+// of returns the layout for another file.
+func (l *pairLayout) of(f *parquet.File) *pairLayout {
+	own := *l
+	own.leaves = slices.Clone(l.leaves)
+	for i, leaf := range own.leaves {
+		if leaf.adapt != nil {
+			own.leaves[i].adapt = f.Optional(leaf.log)
+		}
+	}
+	return &own
 }
 
 // pairPlan is a pairLayout that is being made.
@@ -85,14 +112,16 @@ type pairPlan struct {
 	f       *File
 	p       *Pairs
 	from    *parquet.File
-	columns []PairColumn
-	changed bool // the columns are not exactly the file's
+	own     parquet.Projection // all columns of the file
+	spans   []tableSpan        // of these
+	changed bool               // the columns are not exactly the file's
+	ofIDs   []int              // elements of schema that come from the table
 }
 
 // ofLog adds a column of the log file.
 func (a *pairPlan) ofLog(c PairColumn) (arrow.Field, error) {
-	own := a.from.Project([]int{c.Log})
-	elements, raised := own.Schema[1:], false
+	span, raised := a.spans[c.Log], false
+	elements := a.own.Schema[span.element:span.endElement]
 	if a.p.KeepTable {
 		switch elements[0].RepetitionType.V {
 		case format.Repeated:
@@ -102,21 +131,21 @@ func (a *pairPlan) ofLog(c PairColumn) (arrow.Field, error) {
 		}
 		a.changed = a.changed || raised
 	}
-	for _, l := range own.Leaves {
+	for l := span.leaf; l < span.endLeaf; l++ {
 		leaf := pairLeaf{log: l, table: -1, rest: restLeaf{table: -1}}
 		if raised {
 			leaf.adapt = a.from.Optional(l)
 		}
 		a.leaves = append(a.leaves, leaf)
 	}
-	a.schema, a.orders = append(a.schema, elements...), append(a.orders, own.Orders...)
+	a.schema, a.orders = append(a.schema, elements...), append(a.orders, a.own.Orders[span.leaf:span.endLeaf]...)
 
 	field := a.f.Schema().Field(c.Log)
 	if !a.p.KeepTable {
 		return field, nil
 	}
 	if c.Table >= 0 {
-		if err := a.shareKey(c, own.Leaves, field); err != nil {
+		if err := a.shareKey(c, span, field); err != nil {
 			return field, err
 		}
 	}
@@ -147,6 +176,9 @@ func (a *pairPlan) ofTable(c PairColumn) (arrow.Field, error) {
 		as := leaves.Shape{Shift: shift, MaxDef: of.leaves[l].MaxDef + int(shift)}
 		a.leaves = append(a.leaves, pairLeaf{log: -1, table: l, as: as, rest: restLeaf{table: l, as: as}})
 		a.orders = append(a.orders, format.ColumnOrder{Value: &format.TypeDefinedOrder{}})
+	}
+	for i := range elements {
+		a.ofIDs = append(a.ofIDs, len(a.schema)+i)
 	}
 	a.schema = append(a.schema, elements...)
 
@@ -193,11 +225,12 @@ func (a *pairPlan) keepMetadata() error {
 		}
 	}
 	a.kept = keptMetadata(own, names)
-	fields, more, err := arrowparquet.Infer(a.schema, a.arrow.Fields())
+	a.keepSystems()
+	fields, more, err := arrowparquet.Infer(a.schema, a.kept, a.arrow.Fields())
 	if err != nil {
 		return err
 	}
-	stored, ofIDs := a.f.storedSchema(), a.tableStores()
+	stored, ofIDs := a.f.storedSchema(), len(a.ofIDs) > 0 && a.tableStores()
 	if stored == "" && !ofIDs && !more {
 		return nil
 	}
@@ -220,12 +253,8 @@ func (a *pairPlan) keepMetadata() error {
 	return err
 }
 
-// tableStores reports whether the output has columns of the table, and one of its files
-// stores an Arrow schema.
+// tableStores reports whether a file of the table stores an Arrow schema.
 func (a *pairPlan) tableStores() bool {
-	if !slices.ContainsFunc(a.columns, func(c PairColumn) bool { return c.Log < 0 }) {
-		return false
-	}
 	for f := range a.p.Of.sources {
 		if f.storedSchema() != "" {
 			return true

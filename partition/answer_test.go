@@ -200,7 +200,7 @@ func pairsOf(t testing.TB, log *File, shared string, ids ...*File) *Pairs {
 // layoutOf returns the layout of pairs, and an output without rows that has it.
 func layoutOf(t testing.TB, log *File, p *Pairs) (*pairLayout, *File) {
 	t.Helper()
-	l, err := newPairLayout(log, p)
+	l, err := newPairLayout(log, p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -373,4 +373,37 @@ func answersOf(t *testing.T, f *File) (n int) {
 		}
 	}
 	return n
+}
+
+// TestSharedLayout: files with one schema and metadata share their layout, except for
+// what names the file in errors.
+func TestSharedLayout(t *testing.T) {
+	schema := schemaOf(t, "required int64 k\noptional int32 n\n")
+	names := []string{emptyFile(t, schema, nil, nil).Name, emptyFile(t, schema, nil, nil).Name, emptyFile(t, schemaOf(t, "required int64 k\n"), nil, nil).Name}
+	logs := open(t, OpenOptions{}, names...)
+	p := pairsOf(t, logs[0], "k", logs[0])
+	p.KeepTable = true
+	var layouts []*pairLayout
+	var like *pairLayout
+	for _, f := range logs {
+		l, err := newPairLayout(f, p, like)
+		if err != nil {
+			t.Fatal(err)
+		}
+		layouts, like = append(layouts, l), l
+	}
+	equal(t, "the same schema", &layouts[0].schema[0] == &layouts[1].schema[0], true)
+	equal(t, "the same leaf", layouts[0].leaves[0].adapt == layouts[1].leaves[0].adapt, false)
+	equal(t, "leaves of another file", len(layouts[2].leaves), 2)
+	equal(t, "leaves", len(layouts[1].leaves), 3)
+}
+
+// openBytes opens a Parquet file with the given content.
+func openBytes(t testing.TB, b []byte) *File {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "file.parquet")
+	if err := os.WriteFile(name, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return open(t, OpenOptions{}, name)[0]
 }

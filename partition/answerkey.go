@@ -32,11 +32,11 @@ type castValue func(dst, v []byte) ([]byte, bool)
 
 // shareKey lets the last leaf, a key of the log, have the keys of the table in rows
 // without a log row.
-func (a *pairPlan) shareKey(c PairColumn, logLeaves []int, field arrow.Field) error {
+func (a *pairPlan) shareKey(c PairColumn, log tableSpan, field arrow.Field) error {
 	span, of := a.p.Of.spans[c.Table], a.p.Of.schema.Field(c.Table)
 	to, from := take.PlainType(field.Type), take.PlainType(of.Type)
 	unfit := fmt.Errorf("the key %s is %s in the log and %s in the IDs", c.Name, to, from)
-	src, dst := &a.p.Of.leaves[span.leaf], &a.from.Leaves[logLeaves[0]]
+	src, dst := &a.p.Of.leaves[span.leaf], &a.from.Leaves[log.leaf]
 	value, ok := castOf(src, dst, from, to)
 	if !ok || len(src.Path) > 1 || len(dst.Path) > 1 || src.MaxRep+dst.MaxRep > 0 {
 		return unfit

@@ -4,6 +4,7 @@
 //
 //	names ── Open ──► Files ── Split(shard) ──► Pieces ─┬─ ReadKeys ──► batches of keys
 //	                                                    ├─ Map ──► record batches
+//	                                                    ├─ ReadRows ──► rows with keys ──► Table
 //	                                                    └─ Scanner(filter) ──► pages or record batches ── Output ──► Parquet or Arrow
 //
 // A [Piece] is a range of a file's row groups. Results come out in input order,
@@ -26,6 +27,7 @@
 //	readkeys.go, leafkeys.go           keys; recordkeys.go if they need Arrow records
 //	scanner.go, match.go, keyscan.go   which rows pass; internal/prune skips row groups and pages
 //	scanrecords.go, pageengine.go      rows that pass, as records or copied from page to page
+//	table.go, tablerows.go             rows held in memory, leaf by leaf; tableleaves.go reads them
 //	output.go, writescan.go            outputs; unify.go if schemas differ, internal/publish makes them visible
 //	run.go                             what an output is made from
 package partition

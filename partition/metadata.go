@@ -3,6 +3,10 @@ package partition
 import (
 	"encoding/json"
 	"slices"
+	"strings"
+
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/take"
@@ -83,4 +87,72 @@ func topLevel(schema []parquet.SchemaElement) map[string]bool {
 		names[schema[s.element].Name] = true
 	}
 	return names
+}
+
+// crsEntry begins a coordinate reference system that is an entry of the file's metadata.
+const crsEntry = "projjson:"
+
+// keepSystems keeps the coordinate reference systems of the table's columns that are
+// entries of its files' metadata. One whose name has another meaning in the log gets a
+// new name.
+func (a *pairPlan) keepSystems() {
+	for _, i := range a.ofIDs {
+		e := &a.schema[i]
+		name, ok := strings.CutPrefix(crsOf(e), crsEntry)
+		value, found := a.p.Of.metadata(name)
+		if !ok || !found {
+			continue
+		}
+		to := name
+		for {
+			at := slices.IndexFunc(a.kept, func(o parquet.KeyValue) bool { return o.Key == to })
+			if at < 0 {
+				a.kept = append(a.kept, parquet.KeyValue{Key: to, Value: value})
+			}
+			if at < 0 || a.kept[at].Value == value {
+				break
+			}
+			to += "_ids"
+		}
+		if to != name {
+			setCRS(e, crsEntry+to)
+		}
+	}
+}
+
+// crsOf returns the coordinate reference system of a column of shapes, else "".
+func crsOf(e *parquet.SchemaElement) string {
+	switch t := e.LogicalType.V.Value.(type) {
+	case *format.GeometryType:
+		return t.CRS
+	case *format.GeographyType:
+		return t.CRS
+	}
+	return ""
+}
+
+func setCRS(e *parquet.SchemaElement, crs string) {
+	var v format.LogicalTypeValue = &format.GeometryType{CRS: crs}
+	if t, ok := e.LogicalType.V.Value.(*format.GeographyType); ok {
+		v = &format.GeographyType{CRS: crs, Algorithm: t.Algorithm}
+	}
+	e.LogicalType = thrift.New(format.LogicalType{Value: v})
+}
+
+// metadata returns the value of a key in the metadata of the columns' files: of the
+// first by name that has it.
+func (c *TableColumns) metadata(key string) (value string, ok bool) {
+	first := ""
+	for f := range c.sources {
+		p := f.parquet()
+		if p == nil || ok && f.Name >= first {
+			continue
+		}
+		for _, e := range p.File().Metadata.KeyValueMetadata {
+			if e.Key == key {
+				value, ok, first = e.Value, true, f.Name
+			}
+		}
+	}
+	return value, ok
 }

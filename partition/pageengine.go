@@ -273,7 +273,7 @@ func (e *pageEngine) room() bool {
 	}
 	open := 0
 	for _, s := range e.open {
-		if !s.waits() {
+		if s.within != e.open[0].within || !s.waits() { // jobs of others only wait for their turn
 			open++
 		}
 	}

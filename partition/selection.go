@@ -46,7 +46,9 @@ func paired(p *Pairs, r rowRange, matched, entries []uint32) (*selection, error)
 	case p.KeepLog && p.Joined == nil, len(matched) == total:
 		s.rows = nil
 	case p.KeepLog:
-		s.rows = unjoined(p.Joined, r, matched)
+		if s.rows = unjoined(p.Joined, r, matched); len(s.rows) == total {
+			s.rows = nil
+		}
 	}
 	n := s.len()
 	s.count = int64(n)

@@ -3,6 +3,7 @@ package partition
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
@@ -70,7 +71,10 @@ func TestRowsOfOtherFormats(t *testing.T) {
 			if m != nil && k != "id" {
 				continue
 			}
-			for _, names := range [][]string{nil, {"name"}, {}} {
+			for _, names := range [][]string{nil, {}} {
+				if names != nil && k != "id" {
+					continue
+				}
 				o := RowOptions{Key: k, Match: m, Threads: 2}
 				c := columnsOfFiles(t, want, names...)
 				first, err := hold(t, c, want, o, false)
@@ -147,6 +151,51 @@ func TestRowsOfSeveralFiles(t *testing.T) {
 	}
 }
 
+// Files that store one Arrow type in different ways are held alike.
+func TestRowsStoredOtherwise(t *testing.T) {
+	const int96 = "../testdata/vectors/pyarrow_int96.parquet"
+	stored := open(t, OpenOptions{}, int96)
+	path := filepath.Join(t.TempDir(), "micros.parquet")
+	for rec, err := range stored[0].Read(t.Context(), 0, nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec.Retain()
+		write(t, path, 10, rec)
+	}
+	files := append(stored, open(t, OpenOptions{}, path)...)
+	c := columnsOfFiles(t, files)
+	if c.leaves[1].Type != format.Int64 || c.sources[files[0]].leaves != nil || c.sources[files[1]].leaves == nil {
+		t.Fatalf("leaves %+v, of the files %v and %v", c.leaves, c.sources[files[0]].leaves, c.sources[files[1]].leaves)
+	}
+	want := []string{ // microseconds, as the vector lists them
+		"0:0=0000000000000000 | 0:1=" + micros(253402214400000000), "0:0=0100000000000000 | 0:1=" + micros(-62135596800000000),
+		"0:0=0200000000000000 | 0:0", "0:0=0300000000000000 | 0:1=" + micros(-1),
+	}
+	for i := range want {
+		if c.leaves[0].MaxDef > 0 {
+			want[i] = strings.Replace(want[i], "0:0=", "0:1=", 1)
+		}
+	}
+	want = slices.Concat(want, want)
+	h, err := hold(t, c, files, RowOptions{Key: "t", Threads: 2}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := rendered(t, c, h.table)
+	for i := range got {
+		got[i] = strings.TrimSpace(got[i])
+	}
+	sameRows(t, "both", got, want)
+	if h.keys[0] != h.keys[4] || h.keys[2] != "NULL" || h.nulls != 2 {
+		t.Errorf("keys %q, %d NULLs", h.keys, h.nulls)
+	}
+}
+
+func micros(v int64) string {
+	return fmt.Sprintf("%x", binary.LittleEndian.AppendUint64(nil, uint64(v)))
+}
+
 // Files whose columns differ are refused with both lists of columns.
 func TestTableColumnsDiffer(t *testing.T) {
 	dir := t.TempDir()
@@ -183,7 +232,7 @@ func unfamiliar(t testing.TB, path string) string {
 	}
 	odd := element("odd", format.ByteArray)
 	if err := odd.SetAnnotation([]byte{0x0c, 0x7e, 0x00, 0x00}); err != nil { // field 63 of the union
-		odd = element("odd", format.ByteArray)
+		t.Fatal(err)
 	}
 	schema := []parquet.SchemaElement{
 		{Name: "root", NumChildren: thrift.New(int32(3))}, element("id", format.Int64), element("t", format.Int96), odd,

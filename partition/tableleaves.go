@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
+	"slices"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
@@ -13,44 +13,36 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
-// Limits of a block of rows that are read from a Parquet file.
+// Limits of what is held while rows of a Parquet file are read.
 const (
-	blockBytes = 32 << 20 // if memory is not limited
 	blockShare = 32       // a block may take at most 1/blockShare of the memory budget
+	keptBytes  = 64 << 20 // pages that wait for the next block
 	mostRow    = 1 << 30  // bytes of a row
 )
 
 // fromLeaves emits the rows of a range of a Parquet file in blocks of bounded size.
 func (w *rowWorker) fromLeaves(ctx context.Context, r rowRange, emit func(Rows) error) error {
 	rows, err := w.rowsIn(ctx, r)
-	if err != nil {
+	if err != nil || len(rows) == 0 {
 		return err
 	}
-	if r.lo == 0 || w.perRow == 0 {
-		w.perRow = w.guess(r.group)
-	}
-	for len(rows) > 0 {
-		n := int(min(float64(w.limit())/w.perRow+1, float64(len(rows))))
-		batches, err := w.block(ctx, r.group, rows[:n])
+	f := w.newFill(ctx, r.group, rows)
+	defer f.close()
+	perRow := w.guess(r.group)
+	for len(f.rows) > 0 {
+		n := int(min(float64(w.limit())/perRow+1, float64(len(f.rows))))
+		err := f.block(ctx, n)
 		for errors.Is(err, errLarge) {
 			n /= 2
-			batches, err = w.block(ctx, r.group, rows[:n])
+			err = f.block(ctx, n)
 		}
 		if err != nil {
 			return err
 		}
-		rows = rows[n:]
-		w.perRow = max(float64(batches[0].block.Bytes())/float64(n), 1)
-		for i, b := range batches {
-			if w.scan == nil {
-				w.count(int64(b.Keys.Len), int64(b.Keys.Nulls()))
-			}
-			if err := emit(Rows{batch: b}); err != nil {
-				for _, b := range batches[i+1:] {
-					b.release()
-				}
-				return err
-			}
+		perRow = max(float64(f.bytes)/float64(n), 1)
+		f.rows = f.rows[n:]
+		if err := f.emit(emit); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -72,7 +64,7 @@ func (w *rowWorker) rowsIn(ctx context.Context, r rowRange) (_ []uint32, err err
 
 // limit is the number of bytes that a block may have.
 func (w *rowWorker) limit() int64 {
-	most := w.file.parquet().File().Room().Part(blockShare, blockBytes)
+	most := w.file.parquet().File().Room().Part(blockShare, mostBatch)
 	if w.way.batch > 0 {
 		most = min(most, w.way.batch)
 	}
@@ -93,63 +85,160 @@ func (w *rowWorker) guess(group int) float64 {
 // errLarge means that the block would exceed its limit.
 var errLarge = errors.New("the block exceeds its limit")
 
-// block reads rows of a row group into one block, and returns them with their keys, in
-// one batch or several. The error is errLarge if there are several rows and the block
-// would take more than twice the limit.
-func (w *rowWorker) block(ctx context.Context, group int, rows []uint32) (batches []*RowBatch, err error) {
-	f := &rowFill{rowWorker: w, group: group, rows: rows}
-	defer func() {
-		if err != nil {
-			w.builder = leaves.NewBuilder(w.table.leaves)
-			for _, b := range f.batches {
-				b.release()
-			}
+// rowFill reads the rows of a range, block by block.
+type rowFill struct {
+	*rowWorker
+	group   int
+	rows    []uint32 // still to be read
+	cursors []*leafCursor
+	claim   *parquet.Claim // for the pages of all cursors
+	reading *leafCursor
+
+	// The block that is being read.
+	n       int // rows
+	bytes   int64
+	batches []*RowBatch
+	shapes  map[int]parquet.Shape
+	plain   []byte   // values of the key's leaf
+	there   []uint32 // the rows that have them; nil: all rows
+	seen    int      // rows of the key's leaf
+}
+
+// newFill prepares to read rows of a row group. It has a cursor for each leaf of the
+// table, unless the file stores them otherwise, and one for the key's leaf if the table
+// lacks it.
+func (w *rowWorker) newFill(ctx context.Context, group int, rows []uint32) *rowFill {
+	file := w.file.parquet().File()
+	f := &rowFill{rowWorker: w, group: group, rows: rows, claim: file.ClaimFor(ctx)}
+	f.claim.Evict = f.evict
+	of := w.source.leaves
+	if w.leaf != nil && !slices.Contains(of, w.leaf.values.Index()) {
+		of = append(slices.Clone(of), w.leaf.values.Index())
+	}
+	for _, leaf := range of {
+		f.cursors = append(f.cursors, &leafCursor{file: file, group: group, leaf: &file.Leaves[leaf]})
+	}
+	return f
+}
+
+// close frees all pages.
+func (f *rowFill) close() {
+	f.drop()
+	f.reading = nil
+	f.evict()
+}
+
+// evict drops the pages of all cursors but the one that is being read.
+func (f *rowFill) evict() {
+	for _, c := range f.cursors {
+		if c != f.reading {
+			c.rest()
 		}
-	}()
-	if w.source.leaves == nil {
+	}
+}
+
+// drop releases the batches that were not emitted.
+func (f *rowFill) drop() {
+	for _, b := range f.batches {
+		b.release()
+	}
+	f.batches = nil
+}
+
+// emit emits the batches of the block.
+func (f *rowFill) emit(emit func(Rows) error) error {
+	for len(f.batches) > 0 {
+		b := f.batches[0]
+		f.batches = f.batches[1:]
+		if f.scan == nil {
+			f.count(int64(b.Keys.Len), int64(b.Keys.Nulls()))
+		}
+		if err := emit(Rows{batch: b}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// block reads the next n rows into one block, which has one batch or several. The
+// error is errLarge if there are several rows and the block would take more than twice
+// the limit; then it can be called again with fewer.
+func (f *rowFill) block(ctx context.Context, n int) error {
+	f.n, f.bytes, f.shapes = n, 0, map[int]parquet.Shape{}
+	f.plain, f.there, f.seen = nil, nil, 0
+	err := f.byPages(ctx)
+	if err == nil && f.source.leaves == nil {
 		err = f.byRecords(ctx)
-	} else {
-		err = f.byPages(ctx)
 	}
-	if err != nil {
-		return nil, err
-	}
-	if w.leaf != nil {
-		err = f.leafKeys(ctx)
-	} else {
+	if err == nil && f.leaf != nil {
+		err = f.leafKeys()
+	} else if err == nil {
 		err = f.recordKeys(ctx)
 	}
 	if err != nil {
-		return nil, inGroup(err, w.file, group)
+		f.close()
+		f.builder = leaves.NewBuilder(f.table.leaves)
+		return inGroup(err, f.file, f.group)
 	}
-	block, err := w.builder.Block(len(rows))
+	block, err := f.builder.Block(n)
 	if err != nil {
-		return nil, w.placed(group, err)
+		return f.placed(f.group, err)
 	}
 	for _, b := range f.batches {
 		b.block = block
 	}
-	return f.batches, nil
+	return nil
 }
 
-// rowFill reads the rows of one block.
-type rowFill struct {
-	*rowWorker
-	group   int
-	rows    []uint32
-	bytes   int64
-	batches []*RowBatch
-
-	keyed bool     // the keys have been read with the block
-	plain []byte   // values of the key's leaf
-	there []uint32 // the rows that have them; nil: all rows
-	seen  int      // rows of the key's leaf
+// byPages reads the leaves of the table and of the key from pages. Pages that hold rows
+// of the next block, too, stay open for it if there is room.
+func (f *rowFill) byPages(ctx context.Context) error {
+	file, rows, last := f.file.parquet().File(), f.rows, f.n == len(f.rows)
+	if int64(len(rows)) == f.file.GroupRows(f.group) {
+		rows = nil
+	}
+	var buf *parquet.Buffers // one after another
+	if last {
+		buf = f.buf
+	}
+	open := int64(0)
+	for i, c := range f.cursors {
+		f.reading = c
+		c.open(f.claim, buf, rows)
+		err := c.take(ctx, f.n, last, func(p *parquet.Page, dict *parquet.Dictionary) error {
+			f.shapes[c.leaf.Index] = file.AddShape(f.shapes[c.leaf.Index], c.leaf.Index, p)
+			return f.add(i, c, p, dict)
+		})
+		if err != nil {
+			return err
+		}
+		if size := c.buf.Size(); last || f.claim.Crowded() || open+size > keptBytes {
+			c.rest()
+		} else {
+			open += size
+		}
+	}
+	return file.CheckShapes(f.group, f.shapes)
 }
 
-// add adds entries of a leaf of the table to the block.
-func (f *rowFill) add(leaf int, p *parquet.Page, dict *parquet.Dictionary) error {
+// add adds entries that cursor i has read to the block and to the keys.
+func (f *rowFill) add(i int, c *leafCursor, p *parquet.Page, dict *parquet.Dictionary) error {
+	if f.leaf != nil && f.leaf.values.Index() == c.leaf.Index {
+		if err := f.addKeys(p, dict); err != nil || i >= len(f.source.leaves) {
+			return err
+		}
+	}
+	return f.addLeaf(i, shifted(p, f.source.shift[i]), dict)
+}
+
+// addLeaf adds entries of a leaf of the table to the block.
+func (f *rowFill) addLeaf(leaf int, p *parquet.Page, dict *parquet.Dictionary) error {
 	l := &f.table.leaves[leaf]
-	if err := f.charge(l.Dotted, p.PlainSize(dict, l.Width())+int64(len(p.Rep)+len(p.Def)+4)); err != nil {
+	n := p.PlainSize(dict, l.Width()) + int64(4*p.Values)
+	if l.Width() > 0 && l.MaxRep == 0 {
+		n = int64(p.Values) * int64(l.Width()) // NULLs take as much
+	}
+	if err := f.charge(l.Dotted, n+int64(len(p.Rep)+len(p.Def))); err != nil {
 		return err
 	}
 	return f.placed(f.group, f.builder.Add(leaf, p, dict))
@@ -159,9 +248,9 @@ func (f *rowFill) add(leaf int, p *parquet.Page, dict *parquet.Dictionary) error
 func (f *rowFill) charge(column string, n int64) error {
 	f.bytes += n
 	switch {
-	case len(f.rows) > 1 && f.bytes > 2*f.limit():
+	case f.n > 1 && f.bytes > 2*f.limit():
 		return errLarge
-	case len(f.rows) > 1:
+	case f.n > 1:
 		return nil
 	}
 	at := fault.At{File: f.file.Name, RowGroup: f.group + 1, Column: column}
@@ -174,52 +263,8 @@ func (f *rowFill) charge(column string, n int64) error {
 	return nil
 }
 
-// byPages fills the block from the pages of the leaves.
-func (f *rowFill) byPages(ctx context.Context) error {
-	file := f.file.parquet().File()
-	shapes := map[int]parquet.Shape{}
-	for i, leaf := range f.source.leaves {
-		isKey := f.leaf != nil && f.leaf.values.Index() == leaf
-		shape, err := f.pages(ctx, leaf, func(p *parquet.Page, dict *parquet.Dictionary) error {
-			if isKey && !f.keyed {
-				if err := f.addKeys(p, dict); err != nil {
-					return err
-				}
-			}
-			return f.add(i, f.shifted(p, f.source.shift[i]), dict)
-		})
-		if err != nil {
-			return err
-		}
-		f.keyed = f.keyed || isKey
-		shapes[leaf] = shape
-	}
-	return file.CheckShapes(f.group, shapes)
-}
-
-// pages calls fn with the pages of a leaf of the file that hold the rows.
-func (f *rowFill) pages(ctx context.Context, leaf int, fn func(p *parquet.Page, dict *parquet.Dictionary) error) (parquet.Shape, error) {
-	defer f.buf.Rest()
-	c := f.file.parquet().File().ChunkIn(f.buf, f.group, leaf)
-	if int64(len(f.rows)) != f.file.GroupRows(f.group) {
-		c.Select(f.rows)
-	}
-	for {
-		p, err := c.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return c.Shape(), nil
-		}
-		if err == nil {
-			err = fn(p, c.Dictionary())
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-}
-
 // shifted returns the page with its definition levels raised by n.
-func (f *rowFill) shifted(p *parquet.Page, n uint8) *parquet.Page {
+func shifted(p *parquet.Page, n uint8) *parquet.Page {
 	if n == 0 {
 		return p
 	}
@@ -236,11 +281,11 @@ func (f *rowFill) shifted(p *parquet.Page, n uint8) *parquet.Page {
 // than the table.
 func (f *rowFill) byRecords(ctx context.Context) error {
 	p := f.way.table(f.file).(*arrowparquet.Parquet)
-	for rec, err := range p.ReadRows(parquet.WithTurn(ctx, nil), f.group, f.source.columns, f.rows) {
+	for rec, err := range p.ReadRows(parquet.WithTurn(ctx, nil), f.group, f.source.columns, f.rows[:f.n]) {
 		if err != nil {
 			return err
 		}
-		if err := f.shredded(rec, f.add); err != nil {
+		if err := f.shredded(rec, f.addLeaf); err != nil {
 			return f.placed(f.group, err)
 		}
 	}
@@ -251,6 +296,9 @@ func (f *rowFill) byRecords(ctx context.Context) error {
 func (f *rowFill) addKeys(p *parquet.Page, dict *parquet.Dictionary) error {
 	if err := f.charge(f.columns[0].String(), p.PlainSize(dict, f.leaf.width())); err != nil {
 		return err
+	}
+	if f.plain == nil {
+		f.plain = make([]byte, 0, f.n*f.leaf.width())
 	}
 	if p.Coded {
 		f.plain, _ = dict.AppendValues(f.plain, p.Indices[:p.NonNull], f.leaf.width(), math.MaxInt)
@@ -281,13 +329,8 @@ func upTo32(n int) []uint32 {
 	return s
 }
 
-// leafKeys makes the batch of keys that are one leaf, which byPages may have read.
-func (f *rowFill) leafKeys(ctx context.Context) error {
-	if !f.keyed {
-		if _, err := f.pages(ctx, f.leaf.values.Index(), f.addKeys); err != nil {
-			return err
-		}
-	}
+// leafKeys makes the batch of keys that are one leaf, which byPages has read.
+func (f *rowFill) leafKeys() error {
 	b := f.batchOf(f.group)
 	n := f.seen
 	if f.there != nil {
@@ -316,7 +359,7 @@ func (f *rowFill) leafKeys(ctx context.Context) error {
 // recordKeys makes batches of keys of any shape, from records.
 func (f *rowFill) recordKeys(ctx context.Context) error {
 	first := 0
-	for rec, err := range f.way.table(f.file).(*arrowparquet.Parquet).ReadKeys(parquet.WithTurn(ctx, nil), f.group, f.enc.Columns(), f.rows) {
+	for rec, err := range f.way.table(f.file).(*arrowparquet.Parquet).ReadKeys(parquet.WithTurn(ctx, nil), f.group, f.enc.Columns(), f.rows[:f.n]) {
 		if err != nil {
 			return err
 		}
@@ -330,8 +373,8 @@ func (f *rowFill) recordKeys(ctx context.Context) error {
 		f.batches = append(f.batches, b)
 		first += int(rec.NumRows())
 	}
-	if first != len(f.rows) {
-		return fmt.Errorf("%s: keys of %d rows, want %d", fault.At{File: f.file.Name, RowGroup: f.group + 1}, first, len(f.rows))
+	if first != f.n {
+		return fmt.Errorf("%s: keys of %d rows, want %d", fault.At{File: f.file.Name, RowGroup: f.group + 1}, first, f.n)
 	}
 	return nil
 }

@@ -137,7 +137,6 @@ type rowWorker struct {
 	shred   *arrowparquet.Shredder // nil: not needed so far
 	scan    *scanWorker            // finds the rows that pass; nil: all rows pass
 	rows    []uint32
-	perRow  float64 // expected bytes of a row in a block
 
 	file   *File // to which the rest belongs
 	source *tableSource

@@ -21,11 +21,12 @@ func (o Output) planPages(ctx context.Context, s *Scanner, parts []Part, all *un
 		return nil
 	}
 	var first *pageSource
+	var like *pairLayout
 	for i := range parts {
 		if foreign(parts[i]) {
 			continue
 		}
-		src, err := o.newPageSource(s, parts[i].Piece, all)
+		src, err := o.newPageSource(s, parts[i].Piece, all, like)
 		if err != nil {
 			return err
 		}
@@ -35,7 +36,7 @@ func (o Output) planPages(ctx context.Context, s *Scanner, parts []Part, all *un
 			}
 			src.layout = first.layout
 		}
-		parts[i].pages = src
+		parts[i].pages, like = src, src.pairs
 	}
 	for _, p := range parts {
 		if p.pages != nil {
@@ -45,9 +46,11 @@ func (o Output) planPages(ctx context.Context, s *Scanner, parts []Part, all *un
 	return nil
 }
 
-func (o Output) newPageSource(s *Scanner, piece Piece, all *unified) (*pageSource, error) {
+// newPageSource returns the source of a piece. like is the layout of another one, if a
+// scan with Pairs has any.
+func (o Output) newPageSource(s *Scanner, piece Piece, all *unified, like *pairLayout) (*pageSource, error) {
 	if s.opts.Pairs != nil {
-		return o.newPairSource(s, piece)
+		return o.newPairSource(s, piece, like)
 	}
 	f := piece.File.parquet().File()
 	src := &pageSource{piece: piece, sink: new(relay)}
@@ -77,8 +80,8 @@ func (o Output) newPageSource(s *Scanner, piece Piece, all *unified) (*pageSourc
 }
 
 // newPairSource is newPageSource for a scan with Pairs.
-func (o Output) newPairSource(s *Scanner, piece Piece) (*pageSource, error) {
-	l, err := newPairLayout(piece.File, s.opts.Pairs)
+func (o Output) newPairSource(s *Scanner, piece Piece, like *pairLayout) (*pageSource, error) {
+	l, err := newPairLayout(piece.File, s.opts.Pairs, like)
 	if err != nil {
 		return nil, err
 	}

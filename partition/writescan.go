@@ -102,7 +102,7 @@ func (o Output) beginScan(ctx context.Context, s *Scanner, pieces []Piece, logs 
 
 // openRest adds the part for rows without a log row.
 func (w *ScanWriter) openRest(ctx context.Context, o Output, log *File) error {
-	src, err := o.newPairSource(w.scanner, Piece{File: log})
+	src, err := o.newPairSource(w.scanner, Piece{File: log}, nil)
 	if err != nil {
 		return err
 	}

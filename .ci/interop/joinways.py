@@ -187,7 +187,7 @@ def columns(t):
             taken = {c.removeprefix("log.") for c in chosen if not c.startswith("ids.")}
             some = pagejoins.Want.__new__(pagejoins.Want)
             picked = [c.removeprefix("log.") if not c.startswith("ids.") else f"{c[4:]}_right" for c in chosen]
-            some.rows = whole.rows
+            some.rows, some.theirs = whole.rows, set()
             some.names = [c[4:] if c.startswith("ids.") and c[4:] not in taken else p for c, p in zip(chosen, picked, strict=True)]
             some.columns = [whole.columns[at[p]] for p in picked]
             some.nullable = [whole.nullable[at[p]] for p in picked]

@@ -130,7 +130,7 @@ def described(n):
     text = pa.array([f"t{i % 8}" for i in range(n)])
     table = pa.table({"id": pa.array(range(n)), "text": text})
     yield "Spark's metadata", table.replace_schema_metadata(SPARK), dict(store_schema=False)
-    yield "own metadata", table.replace_schema_metadata({"owner": "me", "empty": "", "json": '{"a": [1]}'}), {}
+    yield "own metadata", table.replace_schema_metadata({"owner": "me", "json": '{"a": [1]}'}), {}
     fields = pa.schema([f.with_metadata({b"PARQUET:field_id": b"%d" % (i + 1)}) for i, f in enumerate(table.schema)])
     yield "field ids", table.cast(fields), {}
     iceberg = json.dumps({"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": False, "type": "long"}]})

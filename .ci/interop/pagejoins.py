@@ -94,11 +94,12 @@ def picked(column, at):
 class Want:
     """The answer of a join as a reader should have it: names, columns, and which of them may be NULL.
 
+    The types of the IDs' columns may be others that are stored alike: of them an answer keeps what Parquet itself tells.
     Log and ids are what that reader makes of the inputs; shared: key columns with one name on both sides.
     """
 
     def __init__(self, kind, log, ids, rows, shared=(), suffix="_ids"):
-        self.rows = len(rows[0])
+        self.rows, self.theirs = len(rows[0]), set()  # theirs: names of the IDs' columns
         self.names, self.columns, self.nullable = list(log.column_names), taken(log, rows[0]), []
         for i, f in enumerate(log.schema):
             self.nullable.append(f.nullable or kind in KEEPS_IDS)
@@ -109,6 +110,7 @@ class Want:
         for f, column in zip(ids.schema, taken(ids, rows[1]), strict=True):
             if f.name not in shared:
                 self.names.append(free(f.name, self.names, suffix))
+                self.theirs.add(self.names[-1])
                 self.columns.append(column)
                 self.nullable.append(f.nullable or kind in KEEPS_LOG)
 
@@ -120,6 +122,8 @@ class Want:
             return f"{got.num_rows} rows, want {self.rows}"
         wrong = []
         for f, column, want, null in zip(got.schema, got.columns, self.columns, self.nullable, strict=True):
+            if column.type != want.type and f.name in self.theirs and writers.stored(column.type) == writers.stored(want.type):
+                column, want = (c.cast(writers.stored(c.type)) for c in (column, want))
             if column.type != want.type:
                 wrong.append(f"{f.name}: type {column.type}, want {want.type}")
             elif nullable and f.nullable != null:
@@ -194,10 +198,13 @@ def schema_wrong(out, log, ids, kind, shared=()):
             want.append((bare, orders))
     if ids is None or kind in ("semi", "anti"):
         got = got[: len(want)]
-    wrong = [d for (a, oa), (b, ob) in zip(got, want, strict=False) if (d := element_wrong(a, b) or oa != (ob or oa) and f"{a[0][NAME]}: column orders {oa}, want {ob}")]
+    wrong = [d for (a, oa), (b, ob) in zip(got, want, strict=False) if (d := element_wrong(a, b) or oa != (ob or oa) and ob.count(TYPE_ORDER) == len(ob) and f"{a[0][NAME]}: column orders {oa}, want {ob}")]
     if len(got) != len(want):
         wrong.append(f"{len(got)} columns, want {len(want)}")
     return wrong
+
+
+TYPE_ORDER = {1: {}}  # a ColumnOrder; where the log has another, bounds were not kept, and the output may have this one
 
 
 def element_wrong(got, want):
@@ -218,7 +225,7 @@ def metadata_wrong(out, log, kind):
         return [] if out.metadata == want else [f"{out.metadata}, want {want}"[:500]]
     want = [p for p in log.metadata if p[0] not in DESCRIBE | AVRO]
     got = [p for p in out.metadata if p[0] != b"ARROW:schema" and p[0] not in AVRO]
-    return [] if got == want else [f"metadata {[k for k, _ in got]}, want {[k for k, _ in want]}"]
+    return [] if got == want else [f"metadata {got}, want {want}"]
 
 
 # ---- one join
@@ -318,8 +325,8 @@ def one(t, name, log, path, kinds, rng):
 
 # ---- the corpora
 
-# pyarrow and DuckDB each make another year of its 290000; and its values take two GB.
-LEFT_OUT = ("large_string_map.brotli.parquet",)
+# Its values take two GB; its keys are of a year that pyarrow and DuckDB each make another one of.
+LEFT_OUT = ("large_string_map.brotli.parquet", identity.MISREAD)
 
 
 def corpora(t):
@@ -329,7 +336,7 @@ def corpora(t):
         base = pathlib.Path(name).name
         alike = "shredded_variant" in name and not harness.FULL and random.Random(name).random() > 0.08
         if base in LEFT_OUT or name == "flights" or alike:
-            tally.add("not tried: two GB, or much like others", name)
+            tally.add("not tried: too large, misread, or much like others", name)
         else:
             files.append((name, path))
     with concurrent.futures.ThreadPoolExecutor(2) as pool:

@@ -157,8 +157,10 @@ class File:
             levels = v2.get(5, 0) + v2.get(6, 0)
             plain, stored, size = stored[:levels], stored[levels:], size - levels
             codec = codec if v2.get(7, True) else None
-        if codec is None or size == 0:
+        if codec is None:
             return plain + stored
+        if size == 0:  # some writers compress nothing into a few bytes
+            return plain
         return plain + pa.decompress(stored, size, codec=codec, asbytes=True)
 
     def offset_index(self, chunk):

@@ -43,14 +43,35 @@ def bloom(f, chunk):
     return bytes(f.bytes[at : body + header[1]])
 
 
+MAY_GO = (1, 2, 4, 9)  # the legacy max and min, whose order nobody defined; counts of distinct values and of NaN
+INDEX = (1, 2, 3, 5)  # of a ColumnIndex: which pages are NULL, min, max and counts of NULLs
+PRICE = 3  # the leaf of doubles: bounds of these are believed of few writers
+
+
 def extras(f, group, leaf):
-    """What a chunk says beside its pages: statistics, column index, Bloom filter, rows at which its pages begin."""
+    """What a chunk says beside its pages: statistics, column index, Bloom filter, sizes of pages and where each begins."""
     chunk = f.groups[group][1][leaf]
-    offsets = f.offset_index(chunk)
-    return chunk[3].get(12), f.column_index(chunk), bloom(f, chunk), offsets and [(p[2], p[3]) for p in offsets[1]]
+    offsets, statistics, index = f.offset_index(chunk), chunk[3].get(12, {}), f.column_index(chunk)
+    return {
+        "statistics": {k: v for k, v in statistics.items() if k not in MAY_GO},
+        "column index": index and {k: index.get(k) for k in INDEX},
+        "Bloom filter": bloom(f, chunk), "pages": offsets and [(p[2], p[3]) for p in offsets[1]],
+    }  # fmt: skip
 
 
-EXTRAS = ("statistics", "column index", "Bloom filter", "pages of the offset index")
+def lost(out, log, groups, floats):
+    """What row groups that were copied say less, or otherwise, than those of the log. Floats: bounds of these are believed."""
+    wrong = []
+    for g, leaves in enumerate(groups):
+        for leaf in leaves:
+            got, want = extras(out, g, leaf), extras(log, g, leaf)
+            if leaf == PRICE and not floats:
+                want["column index"] = None
+                want["statistics"] = {3: want["statistics"][3]}
+            wrong += [f"row group {g}, leaf {leaf}: {k} {str(got[k])[:200]}, want {str(v)[:200]}" for k, v in want.items() if (v or got[k]) and got[k] != v and k != "pages"]
+            if want["pages"] and got["pages"] != want["pages"]:
+                wrong.append(f"row group {g}, leaf {leaf}: pages {got['pages'][:9]}, want {want['pages'][:9]}")
+    return wrong
 
 
 # ---- logs
@@ -124,11 +145,8 @@ def kept(t):
             same = copied(f, log.raw)
             t.equal(f"{name}, {kind}: chunks copied in each row group", [len(leaves) for leaves in same[:groups]], [n] * groups)
             t.ok(f"{name}, {kind}: row groups", groups <= len(f.groups) <= groups + 1, f"{len(f.groups)}, the log has {groups}")
-            for g in range(min(groups, len(f.groups))):
-                for leaf in same[g]:
-                    for what, got, want in zip(EXTRAS, extras(f, g, leaf), extras(log.raw, g, leaf), strict=True):
-                        if got != want and (want is not None or what != "pages of the offset index"):
-                            t.ok(f"{name}, {kind}: {what} of leaf {leaf} in row group {g}", False, f"want {str(want)[:300]}, got {str(got)[:300]}")
+            wrong = lost(f, log.raw, same[:groups], name.startswith("pyarrow"))
+            t.ok(f"{name}, {kind}: statistics, indexes and Bloom filters", not wrong, f"{len(wrong)} differ: " + "; ".join(wrong[:2]))
             asked(t, f"{name}, {kind}", out)
 
 

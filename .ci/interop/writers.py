@@ -119,6 +119,7 @@ def null_count(table, path):
 OTHERWISE = [
     ("Polars", "timestamp[us]", "timestamp[ns]"),  # INT96 without an Arrow schema
     ("Polars", "extension<arrow.json>", "large_binary"),  # JSON without an Arrow schema
+    ("Polars", "large_string", "large_binary"),  # the same
     ("Polars", "int64", "timestamp[ms]"),  # seconds by arrow-rs: plain integers, as pyarrow and DuckDB read them, and an Arrow schema
     ("Polars", "int64", "timestamp[ms, tz=UTC]"),
     ("DuckDB", "string", "binary"),  # UUIDs of DataFusion, which only the Arrow schema tells of
@@ -161,7 +162,7 @@ def stored(kind):
     t = pa.types
     if t.is_dictionary(kind):
         return stored(kind.value_type)
-    if t.is_large_string(kind):
+    if t.is_large_string(kind) or t.is_string_view(kind):
         return pa.string()
     if t.is_large_binary(kind):
         return pa.binary()

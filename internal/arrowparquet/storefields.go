@@ -103,7 +103,7 @@ func (c *fieldCopier) find(fields []StoredField) ([]storedTable, error) {
 	var others []arrow.Field
 	for i, f := range fields {
 		if f.Stored != "" {
-			if from, err := c.schema(f.Stored); err == nil && f.At < len(from) && from[f.At].named(f.Field.Name) && from[f.At].known() {
+			if from := c.schema(f.Stored); f.At < len(from) && from[f.At].named(f.Field.Name) && from[f.At].known() {
 				tables[i], found[i] = from[f.At], true
 				continue
 			}
@@ -117,30 +117,34 @@ func (c *fieldCopier) find(fields []StoredField) ([]storedTable, error) {
 	if err != nil {
 		return nil, err
 	}
-	from, err := c.schema(encoded)
-	if err != nil {
-		return nil, err
-	}
-	n := 0
+	from, n := c.schema(encoded), 0
 	for i := range tables {
 		if found[i] {
 			continue
 		}
-		if tables[i] = from[n]; !tables[i].known() {
+		if n >= len(from) || !from[n].known() {
 			return nil, fault.Unsupported(fault.At{Column: others[n].Name}, "a column of type %s in a stored Arrow schema", others[n].Type)
 		}
+		tables[i] = from[n]
 		n++
 	}
 	return tables, nil
 }
 
-// schema returns the fields of an encoded schema. They can be read without error.
-func (c *fieldCopier) schema(encoded string) ([]storedTable, error) {
-	if fields, ok := c.schemas[encoded]; ok {
-		return fields, nil
+// schema returns the fields of an encoded schema, nil if it is malformed. They can be
+// read without error.
+func (c *fieldCopier) schema(encoded string) []storedTable {
+	fields, ok := c.schemas[encoded]
+	if !ok {
+		fields = storedFields(encoded)
+		c.schemas[encoded] = fields
 	}
+	return fields
+}
+
+func storedFields(encoded string) []storedTable {
 	if parseOrigin(encoded) == nil { // which bounds the number of fields, their depth and size
-		return nil, errOrigin
+		return nil
 	}
 	root, _ := originSchema(encoded)
 	at, n := root.Tables(6)
@@ -150,10 +154,9 @@ func (c *fieldCopier) schema(encoded string) ([]storedTable, error) {
 		fields[i].visit()
 	}
 	if root.Err() != nil {
-		return nil, errOrigin
+		return nil
 	}
-	c.schemas[encoded] = fields
-	return fields, nil
+	return fields
 }
 
 // storedTable is a table that describes a field in an encoded schema.
@@ -309,14 +312,15 @@ func (c *fieldCopier) vector(tables []flatbuffers.UOffsetT) flatbuffers.UOffsetT
 	return c.b.EndVector(len(tables))
 }
 
-// Infer returns the fields of columns with the given Parquet schema as readers have
-// them that know nothing else: without metadata, INT96 in nanoseconds. A field that
-// says more than that schema, as the unit of a duration, is returned as it is.
-func Infer(schema []parquet.SchemaElement, fields []arrow.Field) (inferred []arrow.Field, more bool, err error) {
+// Infer returns the fields of columns with the given Parquet schema, and metadata of
+// the file, as readers have them that know nothing else: without metadata, INT96 in
+// nanoseconds. A field that says more, as the unit of a duration, is returned as it is.
+func Infer(schema []parquet.SchemaElement, md []parquet.KeyValue, fields []arrow.Field) (inferred []arrow.Field, more bool, err error) {
 	f, err := parquet.SchemaFile(schema)
 	if err != nil {
 		return nil, false, err
 	}
+	f.Metadata.KeyValueMetadata = md
 	_, micros, err := plan(f, int96Micros)
 	if err != nil {
 		return nil, false, err
@@ -327,8 +331,8 @@ func Infer(schema []parquet.SchemaElement, fields []arrow.Field) (inferred []arr
 	}
 	inferred = slices.Clone(nanos.Fields())
 	for i, given := range fields {
-		given = take.WithoutFieldKeys(given, fieldIDKey)
-		same := func(own arrow.Field) bool { return given.Equal(take.WithoutFieldKeys(own, fieldIDKey)) }
+		given = take.WithoutFieldKeys(given, fieldIDKey, logicalKey)
+		same := func(own arrow.Field) bool { return given.Equal(take.WithoutFieldKeys(own, fieldIDKey, logicalKey)) }
 		if same(micros.Field(i)) || same(nanos.Field(i)) {
 			inferred[i] = take.WithoutFieldKeys(nanos.Field(i), fieldIDKey, logicalKey, extensionKey, extensionData)
 		} else {

@@ -24,7 +24,8 @@ const (
 
 // Pages yields the entries of a leaf at the given rows, in that order, as pages of
 // bounded size without dictionary. None stands for a NULL: one entry of levels 0. A
-// page is valid until the next one. An error is the last thing that is yielded.
+// page is valid until the next one. An error is the last thing that is yielded. An
+// iteration takes about 2 MiB of memory besides the store's.
 func (s *Store) Pages(leaf int, rows []uint32, as Shape) iter.Seq2[*parquet.Page, error] {
 	return func(yield func(*parquet.Page, error) bool) {
 		k, cols := &s.kinds[leaf], s.leaves[leaf]

@@ -85,7 +85,11 @@ func (p *portion) appendTo(dst []byte, k *kind) []byte {
 // refers to src.
 func Parse(of []parquet.Leaf, src []byte) (*Block, error) {
 	in := cursor.Cursor{Rest: src}
-	b := &Block{rows: int(in.U32()), kinds: kindsOf(of), cols: make([]column, len(of))}
+	rows := uint64(in.U32())
+	if rows > mostPositions {
+		return nil, fault.Corrupt(fault.At{}, "stored rows: %d of them", rows)
+	}
+	b := &Block{rows: int(rows), kinds: kindsOf(of), cols: make([]column, len(of))}
 	for i := range of {
 		if what := b.kinds[i].parse(&b.cols[i], &in, b.rows); what != "" {
 			return nil, fault.Corrupt(fault.At{Column: of[i].Dotted}, "stored rows: %s", what)
@@ -147,10 +151,11 @@ func exceeds(b []uint8, max uint8) bool {
 }
 
 func (k *kind) parseDense(c *column, rows, there int) (what string) {
-	if there == 0 { // all rows are NULL, and their levels were there
+	size := uint64(rows) * uint64(k.width)
+	if there == 0 && size <= math.MaxInt { // all rows are NULL, and their levels were there
 		c.values = make([]byte, rows*k.width)
 	}
-	if len(c.values) != rows*k.width {
+	if uint64(len(c.values)) != size {
 		return "values"
 	}
 	return ""
@@ -166,7 +171,7 @@ func (k *kind) parseStarts(c *column, rows, entries int) (what string) {
 	}
 	for i := range entries {
 		if k.maxRep == 0 || c.rep[i] == 0 {
-			c.starts = append(c.starts, uint32(min(w.pos, math.MaxUint32)))
+			c.starts = append(c.starts, uint32(w.pos))
 			if k.maxRep > 0 {
 				c.entries = append(c.entries, uint32(i))
 			}

@@ -10,7 +10,7 @@
 // [File.Measure] decodes a whole chunk and keeps nothing.
 //
 // Between files: [File.Project] and [Union] make the schema of an output;
-// [NewAdapter] converts a file's pages to it.
+// [NewAdapter] converts a file's pages to it; a [Repeater] repeats their rows.
 //
 // Writing: a [ChunkWriter] collects pages from any chunks into pages of its own,
 // with a dictionary of the values in use. A [Writer] writes chunks to a file, with

@@ -28,6 +28,7 @@ type Repeater struct {
 	dict *Dictionary
 	at   cursor // in the page
 	left uint32 // copies still to be made of the row at at; 0: it was not looked at
+	due  uint64 // rows of the result that the page's rows make
 
 	open   openRow
 	closed bool // the open row is complete
@@ -125,13 +126,14 @@ func (r *Repeater) admit(p *Page, dict *Dictionary) (repeats bool, err error) {
 	case midRow && r.rows == 0:
 		return false, r.fail("rows to be repeated begin in the middle of a row")
 	}
-	repeats = r.open.left > 0
+	r.due = 0
 	for _, n := range r.times[r.rows : r.rows+p.Rows] {
 		if n == 0 {
 			return false, r.fail("a row to be repeated 0 times")
 		}
-		repeats = repeats || n > 1
+		r.due += uint64(n)
 	}
+	repeats = r.open.left > 0 || r.due > uint64(p.Rows)
 	if !repeats || p.Values == 0 {
 		return false, nil
 	}
@@ -234,7 +236,7 @@ func (r *Repeater) even() {
 		size = 4
 	}
 	from := r.at
-	r.choose(min(repeatedEntries, max(1, repeatedBytes/size)))
+	r.choose(min(repeatedEntries, max(1, repeatedBytes/size), int(min(r.due, repeatedEntries))))
 	o.entries, o.rows = len(r.sel), len(r.sel)
 	values := r.sel
 	switch {
@@ -321,6 +323,12 @@ func (r *Repeater) ragged() error {
 	p, o := r.in, &r.out
 	run := r.at // the rows from here to r.at stand once and were not copied yet
 	for r.at.entry < p.Values && o.entries+r.at.entry-run.entry < repeatedEntries && r.size(run) < repeatedBytes {
+		if some := r.single(); some > 0 {
+			if err := r.skip(some); err != nil {
+				return err
+			}
+			continue
+		}
 		end, err := r.rowEnd(r.at)
 		if err != nil {
 			return err
@@ -357,6 +365,38 @@ func (r *Repeater) ragged() error {
 		r.at, run = end, end
 	}
 	o.add(r.leaf, p, run, r.at)
+	return nil
+}
+
+// single returns the number of rows from r.at on that have one entry each and are not
+// repeated, up to a limit by which a page does not grow far beyond its own.
+func (r *Repeater) single() (n int) {
+	p := r.in
+	if p.Rep != nil || r.left > 0 {
+		return 0
+	}
+	most := min(64, p.Values-r.at.entry, max(1, p.NonNull*(repeatedBytes/64)/(len(p.Plain)+1)))
+	for _, times := range r.times[r.rows : r.rows+most] {
+		if times > 1 {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// skip moves past n byte arrays or NULLs that are rows.
+func (r *Repeater) skip(n int) error {
+	p, values := r.in, n
+	if p.Def != nil {
+		values = countLevels(p.Def[r.at.entry:r.at.entry+n], uint8(r.leaf.MaxDef))
+	}
+	w := byteArrayWalk{src: p.Plain, pos: uint64(r.at.pos)}
+	if !w.skip(values) {
+		return r.fail("to be repeated: %w", errByteArrays)
+	}
+	r.at = cursor{entry: r.at.entry + n, value: r.at.value + values, pos: int(w.pos)}
+	r.rows += n
 	return nil
 }
 

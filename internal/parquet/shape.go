@@ -71,19 +71,28 @@ func levelsOf(n *Node, rep, def uint8) (uint8, uint8) {
 }
 
 // addShape adds the page's entries to the chunk's shape.
-func (c *Chunk) addShape() {
-	for i, g := range c.leaf.shared {
-		s := &c.f.shared[g]
-		sum := c.shape[i]
-		def := c.page.Def[:len(c.page.Rep)]
-		for e, rep := range c.page.Rep {
+func (c *Chunk) addShape() { c.shape = c.f.AddShape(c.shape, c.leaf.Index, &c.page) }
+
+// AddShape returns the shape of a leaf with the entries of a page added. The shape of
+// no rows is nil.
+func (f *File) AddShape(of Shape, leaf int, p *Page) Shape {
+	groups := f.Leaves[leaf].shared
+	if of == nil && len(groups) > 0 {
+		of = make(Shape, len(groups))
+	}
+	for i, g := range groups {
+		s := &f.shared[g]
+		sum := of[i]
+		def := p.Def[:len(p.Rep)]
+		for e, rep := range p.Rep {
 			if rep <= s.rep {
 				sum = (sum ^ (uint64(rep)<<8 | uint64(min(def[e], s.def)) + 1)) * 0x9e3779b97f4a7c15
 				sum ^= sum >> 29
 			}
 		}
-		c.shape[i] = sum
+		of[i] = sum
 	}
+	return of
 }
 
 // Shape returns the shape of the rows read so far, nil if some of them were not
