@@ -16,7 +16,7 @@ func TestSameLayout(t *testing.T) {
 		{"required int32 a;", "required int64 a;", false},
 		{"required int32 a;", "required int32 a; required int32 b;", false},
 		{"required binary a (STRING);", "required binary a;", false},
-		{"required fixed_len_byte_array(4) a;", "required fixed_len_byte_array(5) a;", false},
+		{"required fixed(4) a;", "required fixed(5) a;", false},
 		{"required group g { required int32 a; }", "optional group g { required int32 a; }", true},
 		{"required group g { required int32 a; }", "required group g { optional int32 a; }", false},
 		{
