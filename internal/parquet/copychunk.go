@@ -9,9 +9,12 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// copyPiece is the number of bytes that are read at a time to check or copy a
-// chunk.
-const copyPiece = 1 << 20
+// Bytes that are read at a time to check a chunk, and to copy it. Many chunks may be
+// checked at the same time, but an output copies one after the other.
+const (
+	checkPiece = 256 << 10
+	copyPiece  = 1 << 20
+)
 
 // MayCopy returns why CopyChunk cannot copy a chunk, as far as the footer shows. It
 // returns "" if nothing there speaks against it. rowGroup, from and to count from
@@ -97,7 +100,7 @@ type walkedPage struct {
 // walk walks all pages. why says why the chunk cannot be copied as it is stored.
 func (k *chunkWalk) walk(ctx context.Context) (why string, err error) {
 	if k.f.mapping == nil {
-		if err := k.buf.charge(ctx, k.at, "a piece of the column", min(max(copyPiece, k.f.readSize), k.end-k.pos)); err != nil {
+		if err := k.buf.charge(ctx, k.at, "a piece of the column", min(max(checkPiece, k.f.readSize), k.end-k.pos)); err != nil {
 			return "", err
 		}
 	}
@@ -123,7 +126,7 @@ func (k *chunkWalk) walk(ctx context.Context) (why string, err error) {
 // page walks over one page.
 func (k *chunkWalk) page() (why string, err error) {
 	if k.have() < headerAhead { // readHeader would read only so much
-		if _, err := k.peek(copyPiece); err != nil {
+		if _, err := k.peek(checkPiece); err != nil {
 			return "", err
 		}
 	}
@@ -208,14 +211,14 @@ func (k *chunkWalk) some(n int64) ([]byte, error) {
 	if have := k.have(); have > 0 {
 		return k.peek(min(n, have))
 	}
-	b, err := k.peek(copyPiece)
+	b, err := k.peek(checkPiece)
 	return b[:min(n, int64(len(b)))], err
 }
 
 // have returns the number of bytes at k.pos that can be read without a copy.
 func (k *chunkWalk) have() int64 {
 	if m := k.f.mapping; m != nil && k.end <= int64(len(m.Bytes)) {
-		return min(k.end-k.pos, copyPiece)
+		return min(k.end-k.pos, checkPiece)
 	}
 	from := k.pos - k.winPos
 	if from < 0 || from > int64(len(k.buf.window)) {

@@ -38,7 +38,7 @@ func (r *storedRange) write(s *sink) error {
 // hash reads the range and sets its sum.
 func (r *storedRange) hash() error {
 	h := xxh3.New()
-	buf := make([]byte, min(copyPiece, r.size))
+	buf := make([]byte, min(checkPiece, r.size))
 	for done := int64(0); done < r.size; {
 		b := buf[:min(int64(len(buf)), r.size-done)]
 		if err := r.f.readFull(b, r.pos+done); err != nil {

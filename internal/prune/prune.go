@@ -8,8 +8,8 @@
 //
 // A row that holds a member is never pruned. The package relies on statistics only
 // where they are known to be right: order.go defines the meaning of bounds, and
-// writers.go lists programs that wrote wrong ones. A key column whose statistics
-// are not reliable prunes nothing.
+// package parquet lists programs that wrote wrong ones. A key column whose
+// statistics are not reliable prunes nothing.
 package prune
 
 import (
