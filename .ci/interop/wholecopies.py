@@ -45,7 +45,7 @@ def bloom(f, chunk):
 
 MAY_GO = (1, 2, 4, 9)  # the legacy max and min, whose order nobody defined; counts of distinct values and of NaN
 INDEX = (1, 2, 3, 5)  # of a ColumnIndex: which pages are NULL, min, max and counts of NULLs
-PRICE = 3  # the leaf of doubles: bounds of these are believed of few writers
+PRICE = 3  # the leaf of doubles, among them NaN, which many writers leave out of the bounds
 
 
 def extras(f, group, leaf):
@@ -59,15 +59,15 @@ def extras(f, group, leaf):
     }  # fmt: skip
 
 
-def lost(out, log, groups, floats):
-    """What row groups that were copied say less, or otherwise, than those of the log. Floats: bounds of these are believed."""
+def lost(out, log, groups):
+    """What row groups that were copied say less, or otherwise, than those of the log."""
     wrong = []
     for g, leaves in enumerate(groups):
         for leaf in leaves:
             got, want = extras(out, g, leaf), extras(log, g, leaf)
-            if leaf == PRICE and not floats:
-                want["column index"] = None
-                want["statistics"] = {3: want["statistics"][3]}
+            if leaf == PRICE:  # asked() shows whether its bounds are of use
+                want["column index"] = got["column index"]
+                want["statistics"] = got["statistics"] | {3: want["statistics"][3]}
             wrong += [f"row group {g}, leaf {leaf}: {k} {str(got[k])[:200]}, want {str(v)[:200]}" for k, v in want.items() if (v or got[k]) and got[k] != v and k != "pages"]
             if want["pages"] and got["pages"] != want["pages"]:
                 wrong.append(f"row group {g}, leaf {leaf}: pages {got['pages'][:9]}, want {want['pages'][:9]}")
@@ -83,7 +83,7 @@ def events(n, seed=3, nullable=True):
     host = np.char.add("host-", g.integers(0, 9, n).astype(str))
     table = pa.table({
         "row": pa.array(np.arange(n)), "user": pa.array(g.permutation(n) * 3), "host": pa.array(host),
-        "price": pa.array(np.round(g.normal(50, 9, n), 2), mask=g.random(n) < 0.1 if nullable else None),
+        "price": pa.array(np.where(g.random(n) < 0.01, np.nan, np.round(g.normal(50, 9, n), 2)), mask=g.random(n) < 0.1 if nullable else None),
         "url": pa.array(np.char.add("/p/", g.integers(0, n, n).astype(str))),
         "tags": pa.ListArray.from_arrays(np.arange(n + 1, dtype=np.int32) // 2, pa.array(np.arange(n // 2 + 1))),
     })  # fmt: skip
@@ -145,30 +145,37 @@ def kept(t):
             same = copied(f, log.raw)
             t.equal(f"{name}, {kind}: chunks copied in each row group", [len(leaves) for leaves in same[:groups]], [n] * groups)
             t.ok(f"{name}, {kind}: row groups", groups <= len(f.groups) <= groups + 1, f"{len(f.groups)}, the log has {groups}")
-            wrong = lost(f, log.raw, same[:groups], name.startswith("pyarrow"))
+            wrong = lost(f, log.raw, same[:groups])
             t.ok(f"{name}, {kind}: statistics, indexes and Bloom filters", not wrong, f"{len(wrong)} differ: " + "; ".join(wrong[:2]))
             asked(t, f"{name}, {kind}", out)
 
 
 def asked(t, name, out):
-    """Readers that skip by statistics, page index and Bloom filters answer as one that reads it all."""
+    """Readers that skip by statistics, page index and Bloom filters answer as they do of the rows in memory. NaN is there."""
     whole = pq.ParquetFile(out).read()
     user = whole.column("user").drop_null()
     some = [user[len(user) // 3].as_py(), user[0].as_py(), 3 * whole.num_rows + 1]
     questions = [("user", "=", v) for v in some] + [
-        ("host", "=", "host-4"), ("host", "=", "no host"), ("row", "<", 100), ("row", ">", 4100), ("price", ">", 70.0), ("url", "<", "/p/11"),
+        ("host", "=", "host-4"), ("host", "=", "no host"), ("row", "<", 100), ("row", ">", 4100), ("price", ">", 1000.0), ("price", "<", 30.0), ("url", "<", "/p/11"),
     ]  # fmt: skip
+    db, frame = readers.connection(), polars.from_arrow(whole)
+    db.execute("create or replace temporary table rows_of_it as from whole")  # copied: a filter handed on to Arrow has another place for NaN
     wrong = []
     for column, op, value in questions:
-        test = {"=": pc.equal, "<": pc.less, ">": pc.greater}[op]
-        want = whole.filter(test(whole.column(column), value)).num_rows
-        got = {
-            "DuckDB": readers.connection().execute(f'select count(*) from read_parquet(?) where "{column}" {op} ?', [str(out), value]).fetchall()[0][0],
-            "pyarrow": pq.read_table(out, columns=[column], filters=[(column, op, value)]).num_rows,
-            "Polars": polars.scan_parquet(out).filter({"=": polars.col(column) == value, "<": polars.col(column) < value, ">": polars.col(column) > value}[op]).select(polars.len()).collect().item(),
-        }  # fmt: skip
-        wrong += [f"{column} {op} {value}: {n} rows by {reader}, want {want}" for reader, n in got.items() if n != want]
+        count = lambda source: db.execute(f'select count(*) from {source} where "{column}" {op} ?', [value]).fetchall()[0][0]  # noqa: B023, E731
+        test = {"=": polars.Expr.eq, "<": polars.Expr.lt, ">": polars.Expr.gt}[op](polars.col(column), value)
+        for reader, got, want in (
+            ("DuckDB", count(f"read_parquet({readers.quoted(out)})"), count("rows_of_it")),
+            ("pyarrow", pq.read_table(out, columns=[column], filters=[(column, op, value)]).num_rows, pq.read_table(out, columns=[column]).filter(expression(column, op, value)).num_rows),
+            ("Polars", polars.scan_parquet(out).filter(test).select(polars.len()).collect().item(), frame.filter(test).height),
+        ):  # fmt: skip
+            if got != want:
+                wrong.append(f"{column} {op} {value}: {got} rows by {reader}, want {want}")
     t.ok(f"{name}: asked by values", not wrong, "; ".join(wrong[:5]))
+
+
+def expression(column, op, value):
+    return {"=": pc.equal, "<": pc.less, ">": pc.greater}[op](pc.field(column), value)
 
 
 def multiplied(t):
