@@ -44,6 +44,7 @@ type outGroup struct {
 	bytes    int64 // uncompressed, estimated
 	jobs     int64
 	ended    int64 // jobs all of whose tasks are done
+	begun    bool  // some leaf task was begun
 	closed   bool  // no more jobs will be added
 	leaves   []*outLeaf
 	finished int // leaves

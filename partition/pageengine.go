@@ -39,6 +39,10 @@ const (
 	groupRows  = 1 << 20  // maximum rows of an output row group, unless one job has more
 	groupBytes = 48 << 20 // maximum bytes of an output row group, uncompressed, as estimated from the footers
 	parkBytes  = 4 << 20  // maximum expected bytes of a job that may wait for the job before it
+
+	// encodedBytes is the number of bytes of encoded pages from which on no task of
+	// another row group is begun before the oldest row group is written.
+	encodedBytes = 48 << 20
 )
 
 // pageEngine runs the tasks.
@@ -149,6 +153,7 @@ func (e *pageEngine) halt() {
 func (e *pageEngine) take(ctx context.Context) (*outGroup, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.changed.Broadcast() // what the consumer has written takes no memory any more
 	for {
 		switch {
 		case e.err != nil:
@@ -233,12 +238,15 @@ func (e *pageEngine) pick(w *pageWorker) pageTask {
 		if s.group == nil || s.begun == len(s.taken) {
 			continue
 		}
+		if !s.group.begun && s.group != e.ready[0] && e.pool != nil && e.pool.Used() > encodedBytes {
+			break // row groups that are further on can do with less
+		}
 		for _, i := range s.source.order {
 			l := s.group.leaves[i]
 			if s.taken[i] || l.turn.Load() != s.number && (s.bytes > park || l.whole == perhapsWhole) {
 				continue
 			}
-			s.taken[i] = true
+			s.taken[i], s.group.begun = true, true
 			s.begun++
 			return func(ctx context.Context) (func(), error) { return w.copyLeaf(ctx, s, i) }
 		}

@@ -157,6 +157,13 @@ func (w *Writer) release(e *EncodedChunk) {
 	e.stored, e.index, e.written = nil, pageIndex{}, true
 }
 
+// Used returns the bytes of encoded pages in memory.
+func (p *Pool) Used() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.used
+}
+
 // Held returns the bytes of memory that the Pool holds for encoded pages.
 func (p *Pool) Held() int64 {
 	p.mu.Lock()
