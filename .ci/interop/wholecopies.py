@@ -128,7 +128,8 @@ def joined(t, log, ids, kind, *how):
     if r.code:
         return out, [str(r)]
     mine, theirs = (pagejoins.plain(c) for c in (log.table.column("user"), ids.column("user id")))
-    return out, pagejoins.problems(out, kind, log, ids, pagejoins.pairs(mine, theirs, kind), idfile=rawfile.File(idpath))
+    wrong = pagejoins.problems(out, kind, log, ids, pagejoins.pairs(mine, theirs, kind), idfile=rawfile.File(idpath))
+    return out, wrong + pagejoins.unchecked(t, out)
 
 
 def kept(t):
