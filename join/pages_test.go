@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/join"
@@ -186,6 +187,43 @@ func TestPathOf(t *testing.T) {
 			if path, why := j.PathOf(c.logs[0]); path != c.path || !strings.Contains(why, c.why) {
 				t.Errorf("%s, %s: %s, %s; want %s, %s", c.name, typ, path, why, c.path, c.why)
 			}
+		}
+	}
+}
+
+// TestWhyNotWhole: PathOf names the columns whose chunks are not copied whole, and why.
+func TestWhyNotWhole(t *testing.T) {
+	k, v := numbers("k", arrow.PrimitiveTypes.Int64, 0, 9), numbers("v", arrow.PrimitiveTypes.Int64, 5, 14)
+	ids := files(t, 1, 1, k, texts("w", strings.Fields("a b c d e f g h i")...))
+	rec := table(t, k, v)
+	required := arrow.NewSchema([]arrow.Field{{Name: "k", Type: arrow.PrimitiveTypes.Int64}, {Name: "v", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil)
+	one := open(t, partition.OpenOptions{}, writeTable(t, array.NewRecord(required, rec.Columns(), rec.NumRows()), 1, 3, partition.Parquet))
+	const all = "pages are copied, and whole chunks where no row is dropped or repeated"
+	for _, c := range []struct {
+		logs       []*partition.File
+		typ        join.Type
+		out, codec string
+		want       string
+	}{
+		{one, join.Semi, "out.parquet", "", all},
+		{one, join.Left, "out.parquet", "", all},
+		{one, join.Left, "out.parquet", "snappy", all},
+		{one, join.Full, "out.parquet", "", all + "; no whole chunk of k: the output's column is optional"},
+		{one, join.Anti, "out.parquet", "brotli", "pages are copied, but no whole chunk: compressed with SNAPPY, the output with BROTLI"},
+		{one, join.Left, "out.parquet", "zstd:9", "pages are copied, but no whole chunk: compressed with SNAPPY, the output with ZSTD"},
+		{one, join.Full, "out/", "gzip", "pages are copied, but no whole chunk: k: the output's column is optional; v: compressed with SNAPPY, the output with GZIP"},
+		{files(t, 2, 1, k, v), join.Left, "out.parquet", "", "pages are copied, but no whole chunk: row groups below 8 MiB share those of an output of several files"},
+		{files(t, 2, 1, k, v), join.Left, "out/", "", all},
+	} {
+		j, err := join.New(ids, c.logs, join.Options{On: "k", Type: c.typ})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := j.Write(t.Context(), partition.Output{Name: outputName(t.TempDir(), c.out), Compression: c.codec, Result: partition.ResultExact}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if path, why := j.PathOf(c.logs[0]); path != "engine" || why != c.want {
+			t.Errorf("%s join into %s, %s: %s, %s; want %s", c.typ, c.out, c.codec, path, why, c.want)
 		}
 	}
 }

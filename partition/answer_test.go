@@ -176,7 +176,7 @@ func pairsOf(t testing.TB, log *File, shared string, ids ...*File) *Pairs {
 	}
 	return &Pairs{Of: of, Columns: func(f *File) (list []PairColumn) {
 		key := -1
-		for i, c := range of.Schema().Fields() {
+		for i, c := range of.schema.Fields() {
 			if c.Name == shared {
 				key = i
 			}
@@ -188,7 +188,7 @@ func pairsOf(t testing.TB, log *File, shared string, ids ...*File) *Pairs {
 			}
 			list = append(list, col)
 		}
-		for i, c := range of.Schema().Fields() {
+		for i, c := range of.schema.Fields() {
 			if i != key {
 				list = append(list, PairColumn{Log: -1, Table: i, Name: c.Name + "_ids"})
 			}

@@ -147,16 +147,17 @@ func (s *Scanner) countGroups(pieces []Piece) {
 }
 
 // PathOf returns how the rows of a file were read, and why: "engine" if pages were
-// copied or only keys read, "generic" if Arrow records were made. It is known once
-// the scan has begun.
+// copied or only keys read, "generic" if Arrow records were made. For pages, why also
+// says which columns' chunks could not be copied whole, as far as the footer shows.
+// It is known once the scan has begun.
 func (s *Scanner) PathOf(f *File) (path, why string) {
 	switch {
 	case f.Format == RecordBatches:
 		return "generic", "the rows are given as Arrow records"
 	case f.parquet() == nil:
 		return "generic", "the input is Arrow, not Parquet"
-	case s.copied[f]:
-		return "engine", "pages are copied"
+	case s.copied[f] != "":
+		return "engine", s.copied[f]
 	case s.counted:
 		return "engine", "only keys are read"
 	}

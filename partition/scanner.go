@@ -65,8 +65,8 @@ type ScanStats struct {
 type Scanner struct {
 	opts    ScanOptions
 	Stats   *ScanStats
-	copied  map[*File]bool // files whose pages are copied
-	counted bool           // rows are counted, not kept
+	copied  map[*File]string // files whose pages are copied, and how
+	counted bool             // rows are counted, not kept
 }
 
 // NewScanner returns a scanner. It returns an error if one of the files lacks a
@@ -95,7 +95,7 @@ func NewScanner(opts ScanOptions, files ...*File) (*Scanner, error) {
 	if err := opts.checkRules(); err != nil {
 		return nil, err
 	}
-	s := &Scanner{opts: opts, Stats: new(ScanStats), copied: map[*File]bool{}}
+	s := &Scanner{opts: opts, Stats: new(ScanStats), copied: map[*File]string{}}
 	for _, f := range files {
 		if err := s.check(f); err != nil {
 			return nil, err

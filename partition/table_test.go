@@ -474,7 +474,7 @@ func TestLongRowsAreCut(t *testing.T) {
 	c := columnsOfFiles(t, f)
 	stop := errors.New("enough")
 	rows := 0
-	_, _, err := ReadRows(t.Context(), Split(f, Shard{}), c, RowOptions{Key: c.Schema().Field(0).Name, Threads: 2}, func(b *RowBatch) error {
+	_, _, err := ReadRows(t.Context(), Split(f, Shard{}), c, RowOptions{Key: c.schema.Field(0).Name, Threads: 2}, func(b *RowBatch) error {
 		if n := b.block.Bytes(); n > 8<<20 {
 			t.Fatalf("a block of %d bytes", n)
 		}
@@ -506,7 +506,7 @@ func TestRowsOfVectors(t *testing.T) {
 		}
 		c := columnsOfFiles(t, files)
 		want, wantErr := directly(t, c, files, all)
-		for _, f := range c.Schema().Fields() {
+		for _, f := range c.schema.Fields() {
 			if _, err := key.ClassOf(f.Type); err != nil {
 				continue
 			}

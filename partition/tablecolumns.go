@@ -18,7 +18,7 @@ import (
 // TableColumns are columns of files that are held in a [Table]: those with the given
 // names, in that order. It is immutable.
 type TableColumns struct {
-	schema *arrow.Schema
+	schema *arrow.Schema // as Arrow records would have them
 	// elements are the columns' Parquet schema, depth first, the root first: that of
 	// the Parquet files if all files are such and store the columns alike, else the
 	// one in which the columns of schema would be written.
@@ -69,9 +69,6 @@ func NewTableColumns(files []*File, names []string, ignoreCase bool) (*TableColu
 	}
 	return c, nil
 }
-
-// Schema returns the columns as Arrow records would have them.
-func (c *TableColumns) Schema() *arrow.Schema { return c.schema }
 
 // unify sets the Arrow schema, in which the files must agree, and finds the columns
 // in each file.

@@ -87,7 +87,9 @@ func (o Output) beginScan(ctx context.Context, s *Scanner, pieces []Piece, logs 
 		}
 	}
 	for _, p := range w.parts {
-		if s.copied[p.Piece.File] = p.pages != nil; !s.copied[p.Piece.File] && s.opts.Pairs != nil {
+		if p.pages != nil {
+			s.copied[p.Piece.File] = p.pages.howPages()
+		} else if s.opts.Pairs != nil {
 			return nil, fault.Unsupported(fault.At{File: p.Piece.File.Name}, "pairs that are not copied from Parquet to Parquet")
 		}
 	}

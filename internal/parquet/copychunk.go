@@ -24,11 +24,13 @@ func (w *Writer) MayCopy(f *File, rowGroup, from, to int) (why string) {
 	a, b := &f.Leaves[from], &w.leaves[to]
 	switch codec := w.opts.Compression.Codec; {
 	case md.NumValues == 0:
-		return "it has no values"
+		return "there are no values"
 	case md.Codec == format.Lz4:
-		return "it is compressed with the deprecated LZ4"
+		return "compressed with the deprecated LZ4"
 	case md.Codec != codec:
-		return fmt.Sprintf("it is compressed with %v, the output with %v", md.Codec, codec)
+		return fmt.Sprintf("compressed with %v, the output with %v", md.Codec, codec)
+	case w.opts.Compression.Level != 0:
+		return "the output has a compression level of its own"
 	case a.Type != b.Type || a.TypeLength != b.TypeLength:
 		return "the output's column has another type"
 	case a.MaxDef != b.MaxDef || a.MaxRep != b.MaxRep:
