@@ -19,6 +19,9 @@ const (
 	// gets a row group of its own in an output of several inputs. Otherwise small files
 	// would give small row groups.
 	leastCopied = 8 << 20
+	// leastOwn is leastCopied for an output of a single input with several row groups:
+	// tiny ones are merged. (A single row group may have any size.)
+	leastOwn = 1 << 20
 	// keepsMost: a row group that loses at most one of so many rows is copied as
 	// mostRows.
 	keepsMost = 8

@@ -98,7 +98,14 @@ func (p *pageSource) ownGroup(group int) bool {
 			bytes += p.file().Metadata.RowGroups[group].Columns[l].MetaData.TotalCompressedSize
 		}
 	}
-	return rows > 0 && len(p.leaves) > 0 && (p.own || bytes >= leastCopied)
+	least := int64(leastCopied)
+	switch {
+	case p.own && p.piece.File.NumGroups() == 1:
+		least = 0
+	case p.own:
+		least = leastOwn
+	}
+	return rows > 0 && len(p.leaves) > 0 && bytes >= least
 }
 
 // leafPages are the pages of one leaf of a job, in the output's form.

@@ -186,7 +186,7 @@ func (k *chunkWalk) fits(x *OffsetIndex) bool {
 // believedOrder returns the order of the bounds that the file has for the leaf, if
 // it is the given one, and undefined if they are not to be believed.
 func (f *File) believedOrder(l *Leaf, order valueOrder) valueOrder {
-	if order != orderOf(l) || !f.BoundsBelieved(l) {
+	if order != orderOf(l) || !f.BoundsBelieved(l) || l.isFloat() && !f.boundsCoverNaN() {
 		return valueOrder{}
 	}
 	return order

@@ -23,6 +23,19 @@ func (f *File) BoundsBelieved(l *Leaf) bool {
 // as they are stored.
 func (f *File) BloomBelieved(l *Leaf) bool { return bloomBelieved(f.Metadata.CreatedBy, l) }
 
+// boundsCoverNaN reports whether floats that have bounds have no NaN. Other writers
+// leave NaNs out of the bounds, as the format asks for; readers that take NaN for the
+// largest value then skip pages that have one.
+func (f *File) boundsCoverNaN() bool {
+	name, _ := writerOf(f.Metadata.CreatedBy)
+	return name == defaultCreator || name == "parquet-mr"
+}
+
+// isFloat reports whether values of the leaf may be NaN.
+func (l *Leaf) isFloat() bool {
+	return l.Type == format.Float || l.Type == format.Double || l.Logical.Kind == Float16
+}
+
 // knownOrder reports whether the file declares that the leaf's bounds are in the
 // order that its type defines.
 func (f *File) knownOrder(l *Leaf) bool {
