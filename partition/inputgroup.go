@@ -21,7 +21,7 @@ const (
 	leastCopied = 8 << 20
 	// leastOwn is leastCopied for an output of a single input with several row groups:
 	// tiny ones are merged. (A single row group may have any size.)
-	leastOwn = 1 << 20
+	leastOwn = 16 << 10
 	// keepsMost: a row group that loses at most one of so many rows is copied as
 	// mostRows.
 	keepsMost = 8
