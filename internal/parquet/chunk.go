@@ -152,6 +152,7 @@ type Chunk struct {
 	selected bool
 	left     []uint32 // selected rows still to come
 	inRow    bool     // the last row seen is selected and may continue
+	ended    bool     // the last row seen was returned undecoded, so it must not continue
 	noCoded  bool     // skip dictionary-coded pages
 	sealing  bool     // return pages undecoded if possible
 	index    *OffsetIndex

@@ -117,6 +117,8 @@ func (k *chunkWalk) walk(ctx context.Context) (why string, err error) {
 	switch {
 	case !k.unknown && k.rows != k.wanted:
 		return "", k.wrongRows()
+	case k.nulls >= 0 && k.otherNulls(k.nulls):
+		return "its statistics have another number of NULLs than its pages", nil
 	case k.pos < k.end:
 		return "bytes follow its last page", nil
 	}
@@ -146,6 +148,9 @@ func (k *chunkWalk) page() (why string, err error) {
 	case format.DictionaryPage:
 		if err := k.checkDictionary(h, k.dictSize > 0); err != nil {
 			return "", err
+		}
+		if why := k.dictionaryDoubt(h); why != "" {
+			return why, nil
 		}
 		k.dictSize = size + int64(h.CompressedPageSize)
 		p.encoding = h.DictionaryPageHeader.V.Encoding
@@ -255,6 +260,8 @@ func (c *Chunk) facts(h *pageHeader, byDict bool) (p pageFacts, why string, err 
 		why = "it has dictionary indices and no dictionary"
 	case p.encoding == format.DeltaByteArray && c.f.Metadata.sharedDeltas():
 		why = "its pages depend on each other"
+	default:
+		why = c.sizeDoubt(h, p)
 	}
 	switch p.encoding {
 	case format.Plain, format.PlainDictionary, format.RLEDictionary, format.RLE, format.DeltaBinaryPacked,
@@ -324,6 +331,9 @@ func (c *Chunk) factsV2(h *pageHeader) (p pageFacts, why string, err error) {
 		return p, "", c.corrupt(nil, "the page has %d nulls among %d values", p.nulls, p.entries)
 	case l.MaxRep == 0 && p.rows != p.entries, p.rows <= 0, p.rows > p.entries:
 		return p, "", c.corrupt(nil, "the page has %d rows, and %d values", p.rows, p.entries)
+	}
+	if !c.beginsRow(h) {
+		return p, "it has a page that does not begin with a row", nil
 	}
 	if countsValues(l, dh) && !c.oneEntryPerRow(h) {
 		p.rows = -1

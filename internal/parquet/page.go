@@ -207,9 +207,13 @@ func (c *Chunk) count() error {
 	p.Rows, p.NonNull = p.Values, p.Values
 	if p.Rep != nil {
 		p.Rows = countLevels(p.Rep, 0)
-		if c.values == 0 && p.Rep[0] != 0 {
+		switch begins := p.Rep[0] == 0; {
+		case !begins && c.values == 0:
 			return c.corrupt(nil, "the column begins in the middle of a row")
+		case !begins && c.ended:
+			return c.corrupt(nil, "the page begins in the middle of a row")
 		}
+		c.ended = false
 	}
 	switch full := uint8(c.leaf.MaxDef); {
 	case p.Def == nil:

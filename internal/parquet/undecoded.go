@@ -53,7 +53,7 @@ func (c *Chunk) seal(ctx context.Context, h *pageHeader, offset int64) (ok bool,
 	}
 	c.pages++
 	f, why, err := c.facts(h, c.dict != nil && c.dict.Len > 0)
-	if why != "" || err != nil || f.rows < 0 || !c.takes(f.rows) || !c.beginsRow(h) {
+	if why != "" || err != nil || f.rows < 0 || !c.takes(f.rows) {
 		c.pages-- // Next counts it
 		return false, err
 	}
@@ -86,7 +86,7 @@ func (c *Chunk) seal(ctx context.Context, h *pageHeader, offset int64) (ok bool,
 		c.left = c.left[f.rows:]
 	}
 	c.skipped++
-	c.run, c.inRow, c.shape = 0, false, nil
+	c.run, c.inRow, c.ended, c.shape = 0, false, true, nil
 	if c.rows > c.wanted {
 		return false, c.corrupt(nil, "more rows than the row group's %d", c.wanted)
 	}
@@ -98,8 +98,8 @@ func (c *Chunk) takes(n int64) bool {
 	return !c.selected || int64(len(c.left)) >= n && int64(c.left[n-1]) == c.rows+n-1
 }
 
-// beginsRow reports whether the page whose body is at c.pos begins at a row
-// boundary, as V2 pages must.
+// beginsRow reports whether the V2 page whose body is at c.pos begins at a row
+// boundary, as it must.
 func (c *Chunk) beginsRow(h *pageHeader) bool {
 	if c.leaf.MaxRep == 0 {
 		return true
