@@ -100,6 +100,8 @@ func (e *pageEngine) known(s *rangeJob, rows *selection, parts []*selection) {
 	if len(parts) == 1 {
 		return
 	}
+	s.within.how = someRows // a row multiplies
+	s.rows = nil            // the parts have them
 	var jobs []*rangeJob
 	for _, part := range parts {
 		job := newRangeJob(s.source, s.within, s.rowRange)

@@ -169,3 +169,29 @@ func TestInputGroup(t *testing.T) {
 		t.Errorf("no row can be lost or repeated: %d", got)
 	}
 }
+
+// A row group whose rows multiply holds only what is still to be written: the parts of
+// a job end one by one, its input row group much later.
+func TestKnownLeavesRowsToParts(t *testing.T) {
+	times := []int64{600, 600, 1}
+	p := partnersOf(times)
+	r := rowRange{hi: 3}
+	rows, err := paired(p, r, []uint32{0, 1, 2}, []uint32{0, 1, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := &inputGroup{total: 2, own: true}
+	s := newRangeJob(&pageSource{leaves: []int{0}}, in, r)
+	in.jobs = []*rangeJob{s}
+	e := &pageEngine{scanner: &Scanner{opts: ScanOptions{Pairs: p}, Stats: new(ScanStats)}, open: []*rangeJob{s}}
+	e.known(s, rows, rows.divided(1000))
+	if len(e.open) != 2 || slices.Contains(e.open, s) {
+		t.Fatalf("%d open jobs, want the two parts", len(e.open))
+	}
+	if s.rows != nil {
+		t.Error("the divided job holds its rows until its row group ends")
+	}
+	if how := in.decide(p); how != someRows {
+		t.Errorf("copied as %d, want %d", how, someRows)
+	}
+}
