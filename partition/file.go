@@ -27,9 +27,10 @@
 //	readkeys.go, leafkeys.go           keys; recordkeys.go if they need Arrow records
 //	scanner.go, match.go, keyscan.go   which rows pass; internal/prune skips row groups and pages
 //	scanrecords.go, pageengine.go      rows that pass, as records or copied from page to page
+//	inputgroup.go, howcopied.go        row groups whose chunks are copied as they are stored
 //	table.go, tablerows.go             rows held in memory, leaf by leaf; tableleaves.go reads them
 //	output.go, writescan.go            outputs; unify.go if schemas differ, internal/publish makes them visible
-//	answer.go, metadata.go             columns and metadata of an output with columns of two inputs
+//	pairs.go, answer.go, metadata.go   outputs with columns of two inputs: rows, columns, metadata
 //	run.go                             what an output is made from
 package partition
 

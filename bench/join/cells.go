@@ -44,6 +44,8 @@ func cells() []cell {
 			data: made("pair", pairRows, "log"), measure: shuffle},
 		{name: "small", text: "2,000 IDs and a log of 10 MB",
 			data: small, measure: little},
+		{name: "types", text: "joins of every type, both codecs",
+			data: types, measure: everyType},
 		{name: "plan", text: "what the planner estimates, beside what is",
 			data: planned, measure: plans},
 	}
@@ -52,7 +54,7 @@ func cells() []cell {
 // jobOf returns a job on a data set whose IDs have a payload.
 func jobOf(d dataset, typ string) job {
 	j := job{dataset: d, typ: typ}
-	if typ != "semi" {
+	if typ != "semi" && typ != "anti" {
 		j.payload = payload
 	}
 	return j

@@ -36,7 +36,18 @@ const groupRows = 1_000_000
 func (b *bench) scaled(n uint64) uint64 { return n / b.smaller }
 
 // dataset has the paths of the files of a cell.
-type dataset struct{ log, ids string }
+type dataset struct {
+	log, ids string
+	codec    string // of the log and the answers; empty: the usual one
+}
+
+// written returns the codec of the answers.
+func (d dataset) written() string {
+	if d.codec == "" {
+		return codec
+	}
+	return d.codec
+}
 
 // sized returns the directory of a log or ID set, which command generate fills if it
 // does not exist.

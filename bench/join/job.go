@@ -26,7 +26,7 @@ func script(name string) string {
 // job is a join. Equal jobs have equal answers.
 type job struct {
 	dataset
-	typ     string // semi or inner
+	typ     string // as --type
 	payload string // columns of the IDs in the answer, separated by commas
 }
 
@@ -68,7 +68,7 @@ func strategy(name string, j job, more ...string) contender {
 // LOG IDS OUT CODEC KEY TYPE PAYLOAD THREADS SCRATCH, followed by more.
 func python(name, text, file string, threads int, j job, more ...string) contender {
 	return contender{name: name, text: text, kind: peer, job: j, step: func(b *bench, j job, out, scratch string) race.Step {
-		argv := []string{b.program.python, "-c", script(file), j.log, j.ids, out, codec, key, j.typ, j.payload, fmt.Sprint(threads), scratch}
+		argv := []string{b.program.python, "-c", script(file), j.log, j.ids, out, j.written(), key, j.typ, j.payload, fmt.Sprint(threads), scratch}
 		return race.Step{Argv: append(argv, more...), Env: []string{"POLARS_MAX_THREADS=" + fmt.Sprint(threads)}}
 	}}
 }

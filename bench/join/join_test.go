@@ -80,6 +80,9 @@ func TestSteps(t *testing.T) {
 	b.program.ours, b.program.python = "BJ", "PY"
 	semi := jobOf(dataset{log: "LOG", ids: "IDS"}, "semi")
 	inner := jobOf(dataset{log: "LOG", ids: "IDS"}, "inner")
+	files := typeFiles{base: "BASE", clustered: "CLUSTERED", more: "MORE"}
+	full := files.job(typeCase{typ: "full", log: baseLog, ids: "ids-1"}, "zstd")
+	anti := files.job(typeCase{typ: "anti", log: clusteredLog, ids: "ids-range"}, "snappy")
 	for _, c := range []struct {
 		who  contender
 		want string
@@ -88,6 +91,9 @@ func TestSteps(t *testing.T) {
 		{strategy("shuffle", inner, "--memory", "1GiB"), "TMPDIR=TMP BJ join --force --quiet --json --threads 2 --ids IDS --on user_id --type inner --strategy shuffle --memory 1GiB -o OUT LOG"},
 		{duckdb(semi), "POLARS_MAX_THREADS=2 PY -c SCRIPT LOG IDS OUT snappy user_id semi  2 TMP"},
 		{reference(inner), "POLARS_MAX_THREADS=2 PY -c SCRIPT LOG IDS OUT snappy user_id inner score,name 2 TMP 8GiB"},
+		{bloomjoin("ours", "", full), "TMPDIR=TMP BJ join --force --quiet --json --threads 2 --ids MORE/ids-1.parquet --on user_id --type full -o OUT BASE/log.zstd.parquet"},
+		{duckdb(full), "POLARS_MAX_THREADS=2 PY -c SCRIPT BASE/log.zstd.parquet MORE/ids-1.parquet OUT zstd user_id full score,name 2 TMP"},
+		{duckdb(anti), "POLARS_MAX_THREADS=2 PY -c SCRIPT CLUSTERED/log.snappy.parquet MORE/ids-range.parquet OUT snappy user_id anti  2 TMP"},
 		{polars(semi)[1], "POLARS_MAX_THREADS=4 PY -c SCRIPT LOG IDS OUT snappy user_id semi  4 TMP"},
 	} {
 		s := c.who.step(b, c.who.job, "OUT", "TMP")
@@ -188,6 +194,30 @@ func TestTable(t *testing.T) {
 	}
 	if got := r.peakRatio("exact", "duckdb"); !math.IsNaN(got) {
 		t.Errorf("memory of who did not run: got %v", got)
+	}
+}
+
+// A row of the cell types: the ratio and its target, and the peak unless the IDs are
+// many.
+func TestTypeRow(t *testing.T) {
+	j := job{typ: "inner"}
+	r := &contest{
+		bench: &bench{}, contenders: []contender{bloomjoin("ours", "", j), duckdb(j)}, answers: map[job]answer{j: {Rows: 5}},
+		runs: race.Runs{"ours": {{Wall: 3, Peak: 300 << 20}}, "duckdb": {{Wall: 4, Peak: 1 << 30}}},
+	}
+	var table report.Table
+	r.typeRow(&table, typeCase{typ: "inner", text: "10 %", wall: 0.8}, "zstd")
+	r.typeRow(&table, typeCase{typ: "inner", text: "50 %", wall: 0.7, large: true}, "zstd")
+	delete(r.runs, "duckdb")
+	r.typeRow(&table, typeCase{typ: "left", text: "1 %", wall: 1}, "snappy")
+	for i, want := range []string{
+		"inner, 10 %|zstd|3.00|4.00|–|0.75|≤ 0.80|yes|300|1024|**no**|5",
+		"inner, 50 %|zstd|3.00|4.00|–|0.75|≤ 0.70|**no**|300|1024|–|5",
+		"left, 1 %|snappy|3.00|–|–|–|≤ 1.00|–|300|–|**no**|5",
+	} {
+		if got := strings.Join(table.Rows[i], "|"); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }
 

@@ -7,7 +7,7 @@
 //	cd bench && go run ./join -data DIR -quick                 all, a thousandth of the size: does it run?
 //
 // It needs Linux, Go, and Python 3 with venv, into which it installs the peers.
-// Data are generated once and kept in the -data directory: 9 GB, and 13 GB more for the
+// Data are generated once and kept in the -data directory: 13 GB, and 13 GB more for the
 // big cell.
 //
 // The exit status is 1 if an answer differs from DuckDB's, or if a strategy refuses a
@@ -53,7 +53,7 @@ type bench struct {
 const (
 	threads = 2
 	key     = "user_id"
-	codec   = "snappy"
+	codec   = "snappy" // but of those that name another one
 )
 
 func command(ctx context.Context, args []string) error {

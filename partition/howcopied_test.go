@@ -1,0 +1,75 @@
+package partition
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// TestHowPages: PathOf names columns whose chunks cannot be copied whole, and why:
+// some of many, in some of the row groups, and in a union of schemas.
+func TestHowPages(t *testing.T) {
+	small := []col{{"user", numbers(6, func(i int) int64 { return int64(i) })}}
+	large := small
+	for i := range 10 {
+		name := fmt.Sprint("v", i)
+		small = append(small, col{name, numbers(6, func(i int) int32 { return int32(i) })})
+		large = append(large, col{name, numbers(6, func(i int) int64 { return int64(i) })})
+	}
+	dir := t.TempDir()
+	names := []string{
+		write(t, filepath.Join(dir, "a.parquet"), 2, record(t, memory.DefaultAllocator, small...)),
+		write(t, filepath.Join(dir, "b.parquet"), 2, record(t, memory.DefaultAllocator, large...)),
+	}
+	const some = "pages are copied, and whole chunks where no row is dropped or repeated"
+	for _, c := range []struct {
+		schema SchemaMode
+		damage func(*File)
+		out    string
+		want   [2]string
+	}{
+		{schema: PerFile, out: "out/", want: [2]string{some, some}},
+		{schema: Union, out: "out/", want: [2]string{
+			some + "; no whole chunk of v0, v1, v2, v3, v4, v5, v6, v7 and 2 more: the output's column has another type", some,
+		}},
+		{schema: PerFile, out: "out/", damage: func(f *File) {
+			for g := range 2 {
+				f.parquet().File().Metadata.RowGroups[g].Columns[3].MetaData.Codec = format.Lz4
+			}
+			f.parquet().File().Metadata.RowGroups[0].Columns[1].MetaData.Codec = format.Gzip
+		}, want: [2]string{
+			some + "; no whole chunk of v0: compressed with GZIP, the output with SNAPPY (1 of 3 row groups)" +
+				", nor of v2: compressed with the deprecated LZ4 (2 of 3 row groups)", some,
+		}},
+		{schema: Union, out: "out.parquet", want: [2]string{
+			"pages are copied, but no whole chunk: row groups below 8 MiB share those of an output of several files",
+			"pages are copied, but no whole chunk: row groups below 8 MiB share those of an output of several files",
+		}},
+	} {
+		logs := open(t, OpenOptions{}, names...)
+		if c.damage != nil {
+			c.damage(logs[0])
+		}
+		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("user", 2)}}, Schema: c.schema})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := Output{Name: filepath.Join(t.TempDir(), c.out), Compression: "snappy"}
+		if c.out == "out/" {
+			out.Name += "/"
+		}
+		w, err := out.openScan(t.Context(), s, Split(logs, Shard{}), logs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.abort()
+		for i, f := range logs {
+			if path, why := s.PathOf(f); path != "engine" || why != c.want[i] {
+				t.Errorf("%s into %s: %s: %s, %s; want %s", c.schema, c.out, filepath.Base(f.Name), path, why, c.want[i])
+			}
+		}
+	}
+}
