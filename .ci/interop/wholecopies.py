@@ -258,7 +258,7 @@ def sizes(t):
 
 def corpora(t):
     """Files of other programs whose row groups stay whole."""
-    names = ["data_index_bloom_encoding_stats", "data_index_bloom_encoding_with_length", "alltypes_tiny_pages", "alltypes_tiny_pages_plain", "sort_columns", "datapage_v2.snappy", "page_v2_empty_compressed", "concatenated_gzip_members", "lz4_raw_compressed", "byte_stream_split.zstd"]
+    names = ["data_index_bloom_encoding_stats", "data_index_bloom_encoding_with_length", "alltypes_tiny_pages", "alltypes_tiny_pages_plain", "datapage_v2.snappy", "page_v2_empty_compressed", "concatenated_gzip_members", "lz4_raw_compressed", "byte_stream_split.zstd"]
     for name in names:
         path = t.shared / "corpora/parquet-testing/data" / f"{name}.parquet"
         log = pagejoins.Log(path)
