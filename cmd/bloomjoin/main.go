@@ -43,7 +43,7 @@ func main() {
 	if os.Getenv("GOGC") == "" {
 		// Live memory is a few large buffers that are reused, so frequent
 		// collections are cheap and keep the peak low.
-		debug.SetGCPercent(25)
+		debug.SetGCPercent(20)
 	}
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

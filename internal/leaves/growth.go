@@ -139,8 +139,12 @@ func room[T uint8 | uint32](g *growth, b []T, more, former, most int) ([]T, erro
 	return append(make([]T, 0, c), b...), nil
 }
 
+// mostDoubled is the largest capacity that is doubled. Larger ones grow by a quarter:
+// the memory may be little more than what is held.
+const mostDoubled = 1 << 20
+
 // capacity returns the next capacity of a part of a segment: the first segment
-// doubles; others get a quarter of what the former one has, then all of it.
+// grows by a factor; others get a quarter of what the former one has, then all of it.
 func capacity(have, need, former int) int {
 	former += former / 64
 	switch quarter := former / 4; {
@@ -148,7 +152,7 @@ func capacity(have, need, former int) int {
 		return quarter
 	case need <= former:
 		return former
-	case former > 0:
+	case former > 0, have > mostDoubled:
 		return max(need, have+have/4)
 	}
 	return max(need, 2*have)
