@@ -39,6 +39,7 @@ const (
 	groupRows  = 1 << 20  // maximum rows of an output row group, unless one job has more
 	groupBytes = 48 << 20 // maximum bytes of an output row group, uncompressed, as estimated from the footers
 	parkBytes  = 4 << 20  // maximum expected bytes of a job that may wait for the job before it
+	tableBytes = 96 << 20 // maximum estimated bytes of partners of a job, before it is divided
 )
 
 // pageEngine runs the tasks.
@@ -46,6 +47,7 @@ type pageEngine struct {
 	cancel  context.CancelFunc
 	scanner *Scanner
 	threads int
+	perRow  int64 // bytes of a row of the table, in a scan with Pairs
 	most    int64 // maximum bytes in flight; 0: no limit
 	pool    *parquet.Pool
 
@@ -72,11 +74,14 @@ func (s *Scanner) copyPages(ctx context.Context, sources []*pageSource) iter.Seq
 			cancel: cancel, scanner: s, threads: processors(s.opts.Threads), most: InFlight(piecesOfSources(sources)) / 4 * 3, // the rest is for memory that is not counted
 			more: true, unmap: map[*File]func() error{},
 		}
+		if p := s.opts.Pairs; p != nil {
+			e.perRow = p.perRow()
+		}
 		if len(sources) > 0 && sources[0].layout != nil {
 			e.pool = sources[0].layout.Pool()
 		}
 		e.changed = sync.NewCond(&e.mu)
-		next, stop := iter.Pull(allJobs(sources))
+		next, stop := iter.Pull(e.allJobs(sources))
 		defer stop()
 		e.next = next
 		var workers sync.WaitGroup
@@ -113,12 +118,15 @@ func piecesOfSources(sources []*pageSource) []Piece {
 	return pieces
 }
 
-func allJobs(sources []*pageSource) iter.Seq[*rangeJob] {
+func (e *pageEngine) allJobs(sources []*pageSource) iter.Seq[*rangeJob] {
 	return func(yield func(*rangeJob) bool) {
 		for _, src := range sources {
 			for g := src.piece.Lo; g < src.piece.Hi; g++ {
 				ranges := slices.Collect(rangesIn(src.file(), g))
 				in := &inputGroup{total: len(ranges), own: src.ownGroup(g)}
+				for _, r := range ranges {
+					in.heavy = in.heavy || e.perRow*(r.hi-r.lo) > tableBytes
+				}
 				for _, r := range ranges {
 					s := newRangeJob(src, in, r)
 					in.jobs = append(in.jobs, s)
@@ -377,10 +385,10 @@ func (e *pageEngine) decide() {
 // groupFor returns the row group for the rows of s, nil if too many row groups are
 // begun.
 func (e *pageEngine) groupFor(s *rangeJob, how howCopied) *outGroup {
+	s.bytes = s.source.expected(s.rowRange.group, s.rows.count) + e.perRow*s.rows.pairs()
 	if how != someRows && s.within.group != nil {
 		return s.within.group
 	}
-	s.bytes = s.source.expected(s.rowRange.group, s.rows.count)
 	if g := e.filling; g != nil && (how != someRows || g.layout != s.source.layout || g.rows+s.rows.count > groupRows || g.bytes+s.bytes > groupBytes) {
 		e.endFilling()
 	}

@@ -37,3 +37,19 @@ type PairColumn struct {
 	Table int    // position among the columns of the Table; -1: none. With a Log column too: what a row without a log row has there
 	Name  string // in the output; of a log column, its own
 }
+
+// fewBytes is a size of all values of a table that leaves them small in any number of
+// rows of the output, since a dictionary holds them.
+const fewBytes = 1 << 20
+
+// perRow returns the mean bytes of the values of a row of the table.
+func (p *Pairs) perRow() int64 {
+	if p.Table == nil || p.Table.Len() == 0 {
+		return 0
+	}
+	n := p.Table.store.ValueBytes()
+	if n <= fewBytes {
+		return 0
+	}
+	return n / int64(p.Table.Len())
+}
