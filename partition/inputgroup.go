@@ -35,6 +35,7 @@ type inputGroup struct {
 	jobs  []*rangeJob // in order, those that were begun
 	total int         // jobs
 	own   bool        // it may get a row group of its own
+	heavy bool        // a job is divided if all of its rows have partners
 	how   howCopied
 	group *outGroup // its own
 }
@@ -54,7 +55,7 @@ func (in *inputGroup) choose(p *Pairs) howCopied {
 	if !in.own {
 		return someRows
 	}
-	if p != nil && p.KeepLog && p.Joined == nil && p.Unique {
+	if p != nil && p.KeepLog && p.Joined == nil && p.Unique && !in.heavy {
 		return wholeRows
 	}
 	waiting, known := 0, 0

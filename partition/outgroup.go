@@ -37,6 +37,7 @@ func (s *rangeJob) waits() bool {
 // outGroup is an output row group that is being filled.
 type outGroup struct {
 	source   int   // number of the source of its first rows
+	part     int   // of the output
 	file     *File // nil: its rows come from no file of the log
 	layout   *parquet.Writer
 	how      howCopied
@@ -155,7 +156,7 @@ type nextPage = func() (*parquet.Page, *parquet.Dictionary, error)
 // newOutGroup begins a row group with the rows of s.
 func newOutGroup(s *rangeJob, how howCopied) *outGroup {
 	src := s.source
-	g := &outGroup{source: src.number, file: src.piece.File, layout: src.layout, how: how}
+	g := &outGroup{source: src.number, part: src.part, file: src.piece.File, layout: src.layout, how: how}
 	for i := range src.leaves {
 		l := &outLeaf{w: src.layout.Chunk(i)}
 		switch {

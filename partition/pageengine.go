@@ -39,6 +39,7 @@ const (
 	groupRows  = 1 << 20  // maximum rows of an output row group, unless one job has more
 	groupBytes = 48 << 20 // maximum bytes of an output row group, uncompressed, as estimated from the footers
 	parkBytes  = 4 << 20  // maximum expected bytes of a job that may wait for the job before it
+	tableBytes = 96 << 20 // maximum estimated bytes of partners of a job, before it is divided
 
 	// encodedBytes is the number of bytes of encoded pages from which on no task of
 	// another row group is begun before the oldest row group is written.
@@ -50,6 +51,7 @@ type pageEngine struct {
 	cancel  context.CancelFunc
 	scanner *Scanner
 	threads int
+	perRow  int64 // bytes of a row of the table, in a scan with Pairs
 	most    int64 // maximum bytes in flight; 0: no limit
 	pool    *parquet.Pool
 
@@ -76,11 +78,17 @@ func (s *Scanner) copyPages(ctx context.Context, sources []*pageSource) iter.Seq
 			cancel: cancel, scanner: s, threads: processors(s.opts.Threads), most: InFlight(piecesOfSources(sources)) / 4 * 3, // the rest is for memory that is not counted
 			more: true, unmap: map[*File]func() error{},
 		}
-		if len(sources) > 0 && sources[0].layout != nil {
+		if p := s.opts.Pairs; p != nil {
+			e.perRow = p.Of.perRow()
+		}
+		if e.filling = s.filling; e.filling != nil {
+			e.ready, s.filling = []*outGroup{e.filling}, nil
+			e.pool = e.filling.layout.Pool()
+		} else if len(sources) > 0 && sources[0].layout != nil {
 			e.pool = sources[0].layout.Pool()
 		}
 		e.changed = sync.NewCond(&e.mu)
-		next, stop := iter.Pull(allJobs(sources))
+		next, stop := iter.Pull(e.allJobs(sources))
 		defer stop()
 		e.next = next
 		var workers sync.WaitGroup
@@ -102,7 +110,11 @@ func (s *Scanner) copyPages(ctx context.Context, sources []*pageSource) iter.Seq
 				yield(nil, err)
 				return
 			}
-			if g == nil || !yield(g, nil) {
+			if g == nil {
+				s.filling = e.filling
+				return
+			}
+			if !yield(g, nil) {
 				return
 			}
 		}
@@ -117,12 +129,15 @@ func piecesOfSources(sources []*pageSource) []Piece {
 	return pieces
 }
 
-func allJobs(sources []*pageSource) iter.Seq[*rangeJob] {
+func (e *pageEngine) allJobs(sources []*pageSource) iter.Seq[*rangeJob] {
 	return func(yield func(*rangeJob) bool) {
 		for _, src := range sources {
 			for g := src.piece.Lo; g < src.piece.Hi; g++ {
 				ranges := slices.Collect(rangesIn(src.file(), g))
 				in := &inputGroup{total: len(ranges), own: src.ownGroup(g)}
+				for _, r := range ranges {
+					in.heavy = in.heavy || e.perRow*(r.hi-r.lo) > tableBytes
+				}
 				for _, r := range ranges {
 					s := newRangeJob(src, in, r)
 					in.jobs = append(in.jobs, s)
@@ -166,7 +181,7 @@ func (e *pageEngine) take(ctx context.Context) (*outGroup, error) {
 			e.decide()
 			e.changed.Broadcast()
 			return g, nil
-		case len(e.ready) == 0 && !e.more && len(e.open) == 0:
+		case e.done():
 			return nil, nil
 		}
 		e.changed.Wait()
@@ -184,7 +199,7 @@ func (e *pageEngine) work(ctx context.Context) {
 	for !e.stop && e.err == nil && ctx.Err() == nil {
 		run := e.pick(w)
 		if run == nil {
-			if !e.more && len(e.open) == 0 && len(e.ready) == 0 {
+			if e.done() {
 				return
 			}
 			if e.most > 0 {
@@ -208,6 +223,12 @@ func (e *pageEngine) work(ctx context.Context) {
 		}
 		e.changed.Broadcast()
 	}
+}
+
+// done reports whether nothing is left to do. A row group may be left for the next
+// scan to continue.
+func (e *pageEngine) done() bool {
+	return !e.more && len(e.open) == 0 && (len(e.ready) == 0 || e.scanner.continued && e.filling == e.ready[0])
 }
 
 // A pageTask runs without the lock; the function that it returns records the
@@ -377,7 +398,7 @@ func (e *pageEngine) decide() {
 			g.closed = true
 		}
 	}
-	if !e.more {
+	if !e.more && !e.scanner.continued {
 		e.endFilling()
 	}
 }
@@ -385,10 +406,10 @@ func (e *pageEngine) decide() {
 // groupFor returns the row group for the rows of s, nil if too many row groups are
 // begun.
 func (e *pageEngine) groupFor(s *rangeJob, how howCopied) *outGroup {
+	s.bytes = s.source.expected(s.rowRange.group, s.rows.count) + e.perRow*s.rows.pairs()
 	if how != someRows && s.within.group != nil {
 		return s.within.group
 	}
-	s.bytes = s.source.expected(s.rowRange.group, s.rows.count)
 	if g := e.filling; g != nil && (how != someRows || g.layout != s.source.layout || g.rows+s.rows.count > groupRows || g.bytes+s.bytes > groupBytes) {
 		e.endFilling()
 	}

@@ -14,6 +14,7 @@ import (
 // pageSource is a piece whose pages are copied.
 type pageSource struct {
 	number int // among the sources that are read together
+	part   int // of the output
 	piece  Piece
 	leaves []int                 // of the file, in the output's order; -1: the file lacks it
 	adapt  []*parquet.LeafSource // converts them to the output's schema; nil: not needed

@@ -57,7 +57,7 @@ func (w *pageWorker) selectRows(ctx context.Context, s *rangeJob) (settle func()
 	if err != nil {
 		return nil, f.unless(err)
 	}
-	parts := rows.divided(groupRows)
+	parts := rows.divided(e.mostOf(rows))
 	return func() {
 		e.known(s, rows, parts)
 		e.decide()
@@ -100,7 +100,7 @@ func (e *pageEngine) known(s *rangeJob, rows *selection, parts []*selection) {
 	if len(parts) == 1 {
 		return
 	}
-	s.within.how = someRows // a row multiplies
+	s.within.how = someRows // see mostOf
 	s.rows = nil            // the parts have them
 	var jobs []*rangeJob
 	for _, part := range parts {
@@ -221,4 +221,18 @@ func (w *pageWorker) finish(g *outGroup, l *outLeaf) (settle func(), err error) 
 		l.held.Store(0)
 		g.finished++
 	}, nil
+}
+
+// mostOf returns the maximum number of rows of the output for one job. A job is divided
+// if its rows multiply, or if their partners are large: it would be any number of times
+// larger than its input. A row group of which a job is divided is copied as someRows.
+func (e *pageEngine) mostOf(s *selection) int64 {
+	most := s.count
+	if s.times != nil {
+		most = groupRows
+	}
+	if bytes := e.perRow * s.pairs(); bytes > tableBytes {
+		most = min(most, max(int64(float64(s.count)*groupBytes/float64(bytes)), 1))
+	}
+	return most
 }

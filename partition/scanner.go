@@ -67,6 +67,11 @@ type Scanner struct {
 	Stats   *ScanStats
 	copied  map[*File]string // files whose pages are copied, and how
 	counted bool             // rows are counted, not kept
+
+	// filling is the row group that the scan before has left unfinished, and then the
+	// one that this scan leaves, if others continue it.
+	filling   *outGroup
+	continued bool
 }
 
 // NewScanner returns a scanner. It returns an error if one of the files lacks a

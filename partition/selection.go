@@ -128,18 +128,20 @@ func (s *selection) span(lo, hi int) []uint32 {
 	return rows
 }
 
-// divided returns the selection in parts of at most most rows of the output, if
-// rows multiply: a job would be any number of times larger than its input. The pairs
-// of one row stay together.
+// divided returns the selection in parts of at most most rows of the output. The
+// pairs of one row stay together.
 func (s *selection) divided(most int64) []*selection {
-	if s.times == nil || s.count <= most {
+	if s.count <= most {
 		return []*selection{s}
 	}
 	var parts []*selection
 	from, matched := 0, 0
 	var count int64
 	cut := func(to int) {
-		part := &selection{of: s.of, rows: s.span(from, to), count: count, times: s.times[from:to]}
+		part := &selection{of: s.of, rows: s.span(from, to), count: count}
+		if s.times != nil {
+			part.times = s.times[from:to]
+		}
 		end := matched
 		for last := part.rows[len(part.rows)-1]; end < len(s.matched) && s.matched[end] <= last; {
 			end++
@@ -148,13 +150,18 @@ func (s *selection) divided(most int64) []*selection {
 		parts = append(parts, part)
 		from, matched, count = to, end, 0
 	}
-	for i, t := range s.times {
+	n := s.len()
+	for i := range n {
+		t := uint32(1)
+		if s.times != nil {
+			t = s.times[i]
+		}
 		if count > 0 && count+int64(t) > most {
 			cut(i)
 		}
 		count += int64(t)
 	}
-	cut(len(s.times))
+	cut(n)
 	return parts
 }
 
@@ -194,6 +201,9 @@ func appendNone(dst []uint32, n int) []uint32 {
 	}
 	return dst
 }
+
+// pairs returns the number of rows of the output that have a partner.
+func (s *selection) pairs() int64 { return s.count - int64(s.len()-len(s.matched)) }
 
 // bytes returns the memory that the selection takes.
 func (s *selection) bytes() int64 {

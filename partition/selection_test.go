@@ -93,7 +93,7 @@ func TestSelection(t *testing.T) {
 		limit := 1 + rng.Int64N(20)
 		for _, part := range s.divided(limit) {
 			got := outputOf(part, p, total)
-			if part.count != int64(len(got)) || part.times != nil && part.len() > 1 && part.count > limit {
+			if part.count != int64(len(got)) || part.len() > 1 && part.count > limit {
 				t.Fatalf("a part of %d rows, said to be %d, of at most %d", len(got), part.count, limit)
 			}
 			divided = append(divided, got...)
@@ -193,5 +193,38 @@ func TestKnownLeavesRowsToParts(t *testing.T) {
 	}
 	if how := in.decide(p); how != someRows {
 		t.Errorf("copied as %d, want %d", how, someRows)
+	}
+}
+
+// TestLargePartners checks that a job whose rows stand once is divided if its partners
+// are large, and that its row group is then not copied whole.
+func TestLargePartners(t *testing.T) {
+	const n = 300
+	rows, entries, times := make([]uint32, n), make([]uint32, n), make([]int64, n)
+	for i := range n {
+		rows[i], entries[i], times[i] = uint32(i), uint32(i), 1
+	}
+	p := partnersOf(times)
+	p.KeepLog, p.Unique = true, true
+	s, err := paired(p, rowRange{hi: n}, rows, entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &pageEngine{scanner: &Scanner{opts: ScanOptions{Pairs: p}, Stats: new(ScanStats)}, perRow: 1 << 20}
+	in := &inputGroup{total: 1, own: true, heavy: e.perRow*n > tableBytes}
+	job := newRangeJob(&pageSource{leaves: []int{0}}, in, s.of)
+	in.jobs, e.open = []*rangeJob{job}, []*rangeJob{job}
+	if got := in.decide(p); got != undecided {
+		t.Errorf("copied as %d before its rows are known", got)
+	}
+	e.known(job, s, s.divided(e.mostOf(s)))
+	if len(e.open) != 7 { // of 48 MiB
+		t.Errorf("%d parts, want 7", len(e.open))
+	}
+	if got := in.decide(p); got != someRows {
+		t.Errorf("copied as %d, want %d", got, someRows)
+	}
+	if e.perRow = 100; e.mostOf(s) != s.count {
+		t.Error("small partners divide a job")
 	}
 }

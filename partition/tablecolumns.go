@@ -186,3 +186,49 @@ func spansOf(elements []parquet.SchemaElement) (spans []tableSpan) {
 	}
 	return spans
 }
+
+// fewBytes is a size of all values of a table that leaves them small in any number of
+// rows of the output, since a dictionary holds them.
+const fewBytes = 1 << 20
+
+// textBytes is the size that a value without a fixed one is taken to have where no
+// footer says it.
+const textBytes = 32
+
+// perRow estimates the bytes of the values of a row of the table, 0 if all rows have
+// few. It depends on the files alone, not on which rows a table holds, because row
+// groups are cut by it.
+func (c *TableColumns) perRow() int64 {
+	if c == nil {
+		return 0
+	}
+	var bytes, rows int64
+	for f, src := range c.sources {
+		n := f.Rows()
+		if bytes < 0 || n < 0 || f.parquet() == nil {
+			bytes = -1
+			continue
+		}
+		rows += n
+		for _, leaf := range f.parquet().Below(src.columns) {
+			for g := range f.NumGroups() {
+				bytes += min(f.parquet().File().Metadata.RowGroups[g].Columns[leaf].MetaData.TotalUncompressedSize, 1<<40)
+			}
+		}
+	}
+	if bytes >= 0 {
+		if bytes <= fewBytes || rows == 0 {
+			return 0
+		}
+		return bytes / rows
+	}
+	bytes = 0
+	for i := range c.leaves {
+		if w := c.leaves[i].Width(); w > 0 {
+			bytes += int64(w)
+		} else {
+			bytes += textBytes
+		}
+	}
+	return bytes
+}

@@ -44,6 +44,9 @@ func (w *ScanWriter) restRows(ctx context.Context, t *Table, rows []uint32) erro
 	if r == nil {
 		return errors.New("rows without a log row for an output that keeps none")
 	}
+	if err := w.endFilling(ctx); err != nil {
+		return err
+	}
 	for len(rows) > 0 {
 		if err := stopped.Err(ctx); err != nil {
 			return err

@@ -35,7 +35,7 @@ func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs 
 	if err = cmp.Or(err, w.failed); err != nil {
 		return Written{}, err
 	}
-	return w.close()
+	return w.close(ctx)
 }
 
 // ScanWriter is an output that is open for scans; see [Output.WriteScan]. It must not
@@ -46,6 +46,7 @@ type ScanWriter struct {
 	at      int // the part of the piece scanned last; pieces ascend over all scans
 	rows    *rowWriter
 	rest    *restWriter  // nil: the output has no rows but the log's
+	filling *outGroup    // left unfinished by the last scan
 	end     func() error // releases what the writers share
 	failed  error        // the first error of a method, whatever its caller does with it
 }
@@ -136,12 +137,44 @@ func (w *ScanWriter) scan(ctx context.Context, s *Scanner, pieces []Piece) error
 	if err != nil {
 		return err
 	}
+	asPages := !slices.ContainsFunc(parts, func(p Part) bool { return p.pages == nil })
+	if !asPages { // pages and records take turns
+		if err := w.endFilling(ctx); err != nil {
+			return err
+		}
+	}
+	s.filling, s.continued = w.filling, asPages
+	w.filling = nil
 	for r, err := range s.eachPart(ctx, parts) {
 		if err != nil {
 			return w.rows.fail(err)
 		}
-		r.Piece = of[r.Piece]
+		if r.group != nil {
+			r.Piece = r.group.part
+		} else {
+			r.Piece = of[r.Piece]
+		}
 		if err := w.rows.push(r); err != nil {
+			return err
+		}
+	}
+	w.filling, s.filling = s.filling, nil
+	return nil
+}
+
+// endFilling writes the row group that the last scan has left unfinished, if there is
+// one.
+func (w *ScanWriter) endFilling(ctx context.Context) error {
+	if w.filling == nil {
+		return nil
+	}
+	last := &Scanner{opts: w.scanner.opts, Stats: new(ScanStats), filling: w.filling}
+	w.filling = nil
+	for g, err := range last.copyPages(ctx, nil) {
+		if err != nil {
+			return w.rows.fail(err)
+		}
+		if err := w.rows.push(Rows{Piece: g.part, group: g}); err != nil {
 			return err
 		}
 	}
@@ -162,7 +195,7 @@ func (w *ScanWriter) narrowed(pieces []Piece) (parts []Part, of []int, err error
 		part.Piece = p
 		if part.pages != nil {
 			own := *part.pages
-			own.piece = p
+			own.piece, own.part = p, w.at
 			part.pages = &own
 		}
 		parts, of = append(parts, part), append(of, w.at)
@@ -171,8 +204,8 @@ func (w *ScanWriter) narrowed(pieces []Piece) (parts []Part, of []int, err error
 }
 
 // close makes the output visible and returns what was written.
-func (w *ScanWriter) close() (Written, error) {
-	if err := w.endRest(); err != nil {
+func (w *ScanWriter) close(ctx context.Context) (Written, error) {
+	if err := errors.Join(w.endFilling(ctx), w.endRest()); err != nil {
 		return Written{}, err
 	}
 	w.parts = nil // what the parts hold is not needed to publish the files
