@@ -197,7 +197,7 @@ func TestWhyNotWhole(t *testing.T) {
 	ids := files(t, 1, 1, k, texts("w", strings.Fields("a b c d e f g h i")...))
 	rec := table(t, k, v)
 	required := arrow.NewSchema([]arrow.Field{{Name: "k", Type: arrow.PrimitiveTypes.Int64}, {Name: "v", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil)
-	one := open(t, partition.OpenOptions{}, writeTable(t, array.NewRecord(required, rec.Columns(), rec.NumRows()), 1, 3, partition.Parquet))
+	one := open(t, partition.OpenOptions{}, writeTable(t, array.NewRecord(required, rec.Columns(), rec.NumRows()), 1, 1, partition.Parquet))
 	const all = "pages are copied, and whole chunks where no row is dropped or repeated"
 	for _, c := range []struct {
 		logs       []*partition.File
@@ -212,8 +212,9 @@ func TestWhyNotWhole(t *testing.T) {
 		{one, join.Anti, "out.parquet", "brotli", "pages are copied, but no whole chunk: compressed with SNAPPY, the output with BROTLI"},
 		{one, join.Left, "out.parquet", "zstd:9", "pages are copied, but no whole chunk: compressed with SNAPPY, the output with ZSTD"},
 		{one, join.Full, "out/", "gzip", "pages are copied, but no whole chunk: k: the output's column is optional; v: compressed with SNAPPY, the output with GZIP"},
-		{files(t, 2, 1, k, v), join.Left, "out.parquet", "", "pages are copied, but no whole chunk: row groups below 8 MiB share those of an output of several files"},
+		{files(t, 2, 1, k, v), join.Left, "out.parquet", "", "pages are copied, but no whole chunk: row groups below 8 MiB are merged in an output of several files"},
 		{files(t, 2, 1, k, v), join.Left, "out/", "", all},
+		{files(t, 1, 3, k, v), join.Left, "out.parquet", "", "pages are copied, but no whole chunk: row groups below 16 KiB are merged"},
 	} {
 		j, err := join.New(ids, c.logs, join.Options{On: "k", Type: c.typ})
 		if err != nil {

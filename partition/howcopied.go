@@ -20,16 +20,20 @@ const mostNamed = 8
 // stored, and why others may not.
 func (p *pageSource) howPages() string {
 	var groups []int // that may become row groups of the output
+	rows := int64(0)
 	for g := p.piece.Lo; g < p.piece.Hi; g++ {
+		rows += p.piece.File.GroupRows(g)
 		if p.ownGroup(g) {
 			groups = append(groups, g)
 		}
 	}
 	switch {
-	case len(groups) == 0 && p.own: // there are no rows
+	case rows == 0:
 		return "pages are copied"
+	case len(groups) == 0 && p.own:
+		return pagesOnly + "row groups below " + show.Size(leastOwn) + " are merged"
 	case len(groups) == 0:
-		return "pages are copied, but no whole chunk: row groups below " + show.Size(leastCopied) + " share those of an output of several files"
+		return pagesOnly + "row groups below " + show.Size(leastCopied) + " are merged in an output of several files"
 	}
 	whole, byWhy := false, map[string][]string{}
 	var whys []string // in the order of the columns

@@ -12,17 +12,18 @@ import (
 // TestHowPages: PathOf names columns whose chunks cannot be copied whole, and why:
 // some of many, in some of the row groups, and in a union of schemas.
 func TestHowPages(t *testing.T) {
-	small := []col{{"user", numbers(6, func(i int) int64 { return int64(i) })}}
+	const n = 3000 // in three row groups
+	small := []col{{"user", numbers(n, func(i int) int64 { return int64(i) })}}
 	large := small
 	for i := range 10 {
 		name := fmt.Sprint("v", i)
-		small = append(small, col{name, numbers(6, func(i int) int32 { return int32(i) })})
-		large = append(large, col{name, numbers(6, func(i int) int64 { return int64(i) })})
+		small = append(small, col{name, numbers(n, func(i int) int32 { return int32(i) * 0x01234567 })})
+		large = append(large, col{name, numbers(n, func(i int) int64 { return int64(i) * 0x0123456789ABCDEF })})
 	}
 	dir := t.TempDir()
 	names := []string{
-		write(t, filepath.Join(dir, "a.parquet"), 2, record(t, memory.DefaultAllocator, small...)),
-		write(t, filepath.Join(dir, "b.parquet"), 2, record(t, memory.DefaultAllocator, large...)),
+		write(t, filepath.Join(dir, "a.parquet"), n/3, record(t, memory.DefaultAllocator, small...)),
+		write(t, filepath.Join(dir, "b.parquet"), n/3, record(t, memory.DefaultAllocator, large...)),
 	}
 	const some = "pages are copied, and whole chunks where no row is dropped or repeated"
 	for _, c := range []struct {
@@ -45,8 +46,8 @@ func TestHowPages(t *testing.T) {
 				", nor of v2: compressed with the deprecated LZ4 (2 of 3 row groups)", some,
 		}},
 		{schema: Union, out: "out.parquet", want: [2]string{
-			"pages are copied, but no whole chunk: row groups below 8 MiB share those of an output of several files",
-			"pages are copied, but no whole chunk: row groups below 8 MiB share those of an output of several files",
+			"pages are copied, but no whole chunk: row groups below 8 MiB are merged in an output of several files",
+			"pages are copied, but no whole chunk: row groups below 8 MiB are merged in an output of several files",
 		}},
 	} {
 		logs := open(t, OpenOptions{}, names...)

@@ -85,12 +85,13 @@ func everyType(ctx context.Context, b *bench, c cell, _ dataset) (*result, error
 	if err != nil {
 		return nil, err
 	}
+	if info, err := os.Stat(sharedMemory); b.out == b.data && err == nil && info.IsDir() {
+		own := *b
+		own.out, b = sharedMemory, &own
+	}
 	where := ""
-	if own := *b; b.out == b.data {
-		if info, err := os.Stat(sharedMemory); err == nil && info.IsDir() {
-			own.out, where = sharedMemory, " Outputs in "+sharedMemory+"."
-			b = &own
-		}
+	if b.out == sharedMemory {
+		where = " Outputs are in memory."
 	}
 	t := report.Table{Name: c.name, Head: []string{"join, IDs", "log", "bloomjoin s", "DuckDB s", "Polars s", "/ DuckDB", "wanted", "met", "peak MiB", "DuckDB's", fmt.Sprintf("≤ %d", mostMiB), "rows out"}}
 	res := &result{}
