@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -59,12 +60,21 @@ func TestScansIntoOneOutput(t *testing.T) {
 			writeClicks(t, filepath.Join(dir, "in", "0.parquet"), rows[:1500], l),
 			writeClicks(t, filepath.Join(dir, "in", "1.parquet"), rows[1500:], l),
 		}
+		var bytes []byte // of the first division
 		for j := range 4 {
 			what := fmt.Sprint("layout ", i, ", division ", j)
 			match := func(Piece) []Match { return []Match{{Filter: exactOf("id", members...)}} }
 			out := filepath.Join(dir, fmt.Sprint("out", j, ".parquet"))
 			rowsIn, rowsOut := scanInParts(t, rng, 1+j, Output{Name: out}, match, in...)
 			sameClicks(t, what, readClicks(t, out), want)
+			written, err := os.ReadFile(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if bytes == nil {
+				bytes = written
+			}
+			equal(t, what+": bytes as of another division", string(written) == string(bytes), true)
 			equal(t, what+": rows in and out", []int64{rowsIn, rowsOut}, []int64{2500, int64(len(want))})
 
 			parts := filepath.Join(dir, fmt.Sprint("parts", j)) + "/"
