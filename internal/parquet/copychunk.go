@@ -169,10 +169,10 @@ func (k *chunkWalk) page() (why string, err error) {
 	k.plainSize += size + int64(h.UncompressedPageSize)
 	countKind(&k.kinds, h.Type, p.encoding)
 	k.pos = at
-	if _, err = k.read(size); err != nil {
+	if _, err = k.read(size, false); err != nil {
 		return "", err
 	}
-	crc, err := k.read(int64(h.CompressedPageSize))
+	crc, err := k.read(int64(h.CompressedPageSize), h.CRC.Valid)
 	if err == nil && h.CRC.Valid && crc != uint32(h.CRC.V) {
 		err = wrongCRC(place, h, crc)
 	}
@@ -197,14 +197,17 @@ func (k *chunkWalk) tally(p pageFacts) error {
 	return nil
 }
 
-// read reads n bytes, adds them to the chunk's hash and returns their CRC-32.
-func (k *chunkWalk) read(n int64) (crc uint32, err error) {
+// read reads n bytes, adds them to the chunk's hash and, if it is wanted, returns
+// their CRC-32.
+func (k *chunkWalk) read(n int64, wanted bool) (crc uint32, err error) {
 	for n > 0 {
 		b, err := k.some(n)
 		if err != nil {
 			return 0, err
 		}
-		crc = crc32.Update(crc, crc32.IEEETable, b)
+		if wanted {
+			crc = crc32.Update(crc, crc32.IEEETable, b)
+		}
 		_, _ = k.sum.Write(b) // it does not fail
 		n -= int64(len(b))
 		k.pos += int64(len(b))
