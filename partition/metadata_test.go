@@ -221,11 +221,10 @@ func TestAnswerStoresTypes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := ipc.NewReader(bytes.NewReader(append(b, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0)))
+			r, err := ipc.NewReader(bytes.NewReader(append(b, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0))) // without Release, which panics on 386
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer r.Release()
 			if want := arrow.NewSchema(c.want, nil); !r.Schema().Equal(want) {
 				t.Errorf("stored %s\nwant %s", r.Schema(), want)
 			}

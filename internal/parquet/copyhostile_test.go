@@ -154,8 +154,8 @@ func TestCopyHostile(t *testing.T) {
 		}
 	}
 	t.Logf("unchanged: %+v", n)
-	guarded := 0
-	for i := range mutations(t) / 3 {
+	guarded, tries := 0, mutations(t)/3
+	for i := range tries {
 		rng := rand.New(rand.NewPCG(19, uint64(i)+1000))
 		m, err := u.mutate(rng)
 		if err != nil {
@@ -172,7 +172,7 @@ func TestCopyHostile(t *testing.T) {
 		}
 	}
 	t.Logf("%+v, %d found by checksums", n, guarded)
-	if n.whole < 1000 || n.refused < 100 || n.undecoded < 1000 || guarded == 0 {
+	if n.whole < tries || n.refused < tries/5 || n.undecoded < tries/2 || guarded == 0 {
 		t.Error("the mutations do not get far")
 	}
 }
