@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math/bits"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -394,6 +395,9 @@ func TestReadRowsStops(t *testing.T) {
 
 // What AppendTo has written is read again, for keys of each kind, and nothing else is.
 func TestParseRows(t *testing.T) {
+	if bits.UintSize < 64 {
+		t.Skip("arrow/go refuses decimals of 20 digits on 32 bits")
+	}
 	dir := t.TempDir()
 	wide := &arrow.Decimal128Type{Precision: 20}
 	schema := arrow.NewSchema([]arrow.Field{{Name: "d", Type: wide, Nullable: true}, {Name: "n", Type: int64Type, Nullable: true}, {Name: "s", Type: textType}}, nil)
