@@ -15,12 +15,14 @@
 // Readers, writers and storages may have more methods. They are found by type
 // assertion, so a type that wraps another must forward those it wants to keep:
 //
-//	Reader   Mapper    the bytes can be mapped into memory
-//	         Rester    holds something scarce, such as a file descriptor, that it can do without between reads
-//	         Checker   does not notice by itself, in each read, that the object has changed
-//	Writer   Finisher  holds something scarce that it can do without between the last Write and Commit
-//	Storage  Sweeper   crashed processes may leave objects behind
-//	         Resolver  an object may have several names
+//	Reader   Mapper      the bytes can be mapped into memory
+//	         Prefetcher  reads wait for a network, so bytes are fetched before they are read
+//	         Rester      holds something scarce, such as a file descriptor, that it can do without between reads
+//	         Checker     does not notice by itself, in each read, that the object has changed
+//	Writer   Finisher    holds something scarce that it can do without between the last Write and Commit
+//	Source   Concurrent  requests wait for a network, so many should be under way at once
+//	         Resolver    an object may have several names
+//	Storage  Sweeper     crashed processes may leave objects behind
 //
 // # Contexts
 //
@@ -152,6 +154,28 @@ type Mapper interface {
 	Map() (b []byte, unmap func() error, err error)
 }
 
+// Range is a range of bytes of an object.
+type Range struct{ Off, Len int64 }
+
+// Prefetcher is a [Reader] whose reads wait for a network.
+type Prefetcher interface {
+	// Prefetch announces ranges that will be read, in that order, and returns
+	// without waiting. They are fetched in the order of all announcements to the
+	// storage, as far as its memory allows. A read within them takes what has been
+	// fetched, or waits for it; other reads are requests of their own. Each byte is
+	// expected to be read once. release drops what has not been read, and must be
+	// called; it may be called again. Prefetch never fails: errors are those of the
+	// reads.
+	Prefetch(ranges []Range) (release func())
+}
+
+// Concurrent is a [Source] whose requests wait for a network.
+type Concurrent interface {
+	// Concurrency returns the number of objects like the named one that should be
+	// opened at the same time.
+	Concurrency(name string) int
+}
+
 // Rester is a [Reader] that can release what is scarce until the next read.
 type Rester interface {
 	Rest() error
@@ -192,6 +216,22 @@ func Rest(r Reader) error {
 		return r.Rest()
 	}
 	return nil
+}
+
+// Prefetch calls [Prefetcher.Prefetch] if r has that method.
+func Prefetch(r Reader, ranges []Range) (release func()) {
+	if r, ok := r.(Prefetcher); ok && len(ranges) > 0 {
+		return r.Prefetch(ranges)
+	}
+	return func() {}
+}
+
+// Concurrency calls [Concurrent.Concurrency] if s has that method, else it returns 1.
+func Concurrency(s Source, name string) int {
+	if s, ok := s.(Concurrent); ok {
+		return max(s.Concurrency(name), 1)
+	}
+	return 1
 }
 
 // Changed calls [Checker.Changed] if r has that method.
