@@ -33,27 +33,22 @@ func (o *OpenOptions) find(ctx context.Context, name string) (files []*File, err
 		return nil, err
 	}
 	var stray, passed []string
+	opening := o.openMany(ctx, name, entries)
+	defer opening.stop()
 	for _, e := range entries {
-		why, err := o.leftOut(e)
-		if err != nil {
+		f, why, err := opening.take(ctx)
+		switch {
+		case errors.Is(err, ErrNoData) && e.Found:
+			stray = append(stray, e.Rel)
+			continue
+		case errors.Is(err, fault.ErrMemory) && len(entries) > 1:
+			n := len(files) + 1
+			return files, fmt.Errorf("%w: this is file %d of %d, so all take about %.1f times as much", err, n, len(entries), float64(len(entries))/float64(n))
+		case err != nil:
 			return files, err
-		}
-		if why == "" {
-			var f *File
-			f, why, err = o.openFound(ctx, e)
-			switch {
-			case errors.Is(err, ErrNoData) && e.Found:
-				stray = append(stray, e.Rel)
-				continue
-			case errors.Is(err, fault.ErrMemory) && len(entries) > 1:
-				n := len(files) + 1
-				return files, fmt.Errorf("%w: this is file %d of %d, so all take about %.1f times as much", err, n, len(entries), float64(len(entries))/float64(n))
-			case err != nil:
-				return files, err
-			case f != nil:
-				files = append(files, f)
-				continue
-			}
+		case f != nil:
+			files = append(files, f)
+			continue
 		}
 		passed = append(passed, e.Rel)
 		if o.PassedOver != nil {

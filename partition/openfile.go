@@ -73,7 +73,9 @@ type OpenOptions struct {
 
 // like is the Parquet file that was opened last. Files that follow share its schema
 // if it is the same.
-type like struct{ table *arrowparquet.Parquet }
+type like struct {
+	table atomic.Pointer[arrowparquet.Parquet]
+}
 
 func (o *OpenOptions) fill() {
 	if o.Store == nil {
@@ -95,16 +97,20 @@ const (
 // open opens the reader of the file's format.
 func (f *File) open(opts OpenOptions) (err error) {
 	r := counted{f.src, f.bytes}
+	_, remote := f.src.(storage.Prefetcher)
 	switch f.Format {
 	case Parquet:
 		p, err := arrowparquet.OpenParquet(r, f.Size, f.Name, arrowparquet.ParquetOptions{
-			Mem: opts.Mem, Room: opts.room, Like: opts.like.table, Int96Nanos: opts.Int96Nanos,
+			Mem: opts.Mem, Room: opts.room, Like: opts.like.table.Load(), Int96Nanos: opts.Int96Nanos, Remote: remote,
 		})
 		if err != nil {
 			return err
 		}
-		f.table, opts.like.table = p, p
-		if _, near := f.src.(storage.Mapper); !near {
+		f.table = p
+		opts.like.table.Store(p)
+		if _, near := f.src.(storage.Mapper); remote {
+			p.File().Prefetch(func(ranges []storage.Range) func() { return storage.Prefetch(f.src, ranges) })
+		} else if !near {
 			p.File().ReadAtLeast(min(farRead, max(opts.room.Part(64, farRead), leastRead)))
 		}
 	case ArrowFile:
@@ -128,7 +134,11 @@ func (f *File) open(opts OpenOptions) (err error) {
 // reopen returns a function that reads the file from the start.
 func (f *File) reopen(r io.ReaderAt) func() (io.ReadCloser, error) {
 	return func() (io.ReadCloser, error) {
-		return io.NopCloser(io.NewSectionReader(r, 0, f.Size)), nil
+		whole := io.NewSectionReader(r, 0, f.Size)
+		if f.remote() {
+			return &stream{SectionReader: whole, src: f.src, step: firstStep}, nil
+		}
+		return io.NopCloser(whole), nil
 	}
 }
 
