@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -171,7 +172,7 @@ func noData(name string) bool {
 // rebase sets the Rel of an object to its path below Base. root is the directory
 // in which the object was found, or "" if it was named.
 func (o *OpenOptions) rebase(e storage.Object) (_ storage.Object, root string, err error) {
-	above := strings.TrimSuffix(e.Name, e.Rel)
+	above := strings.TrimSuffix(address.WithoutQuery(e.Name), e.Rel)
 	if e.Found {
 		root = above
 	}
