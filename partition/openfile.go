@@ -57,6 +57,15 @@ type OpenOptions struct {
 	// Empty: Rel begins with the first name=value directory of the path or, if
 	// there is none, is as in [storage.Object].
 	Base string
+	// Hive says whether name=value directories are columns of the files in them; see
+	// [File.Partitions]. All files of one Open must then have the same.
+	Hive HiveMode
+	// HiveTypes gives types to these columns, as in "dt:date,country:string", with
+	// the names of [key.ParseType]. Names that no directory has are ignored. Other
+	// columns have the first of these types that all values have, of all files that
+	// were listed: int64 (no plus sign, no leading zeros), date32 (YYYY-MM-DD),
+	// timestamp[us] (YYYY-MM-DD HH:MM:SS), string.
+	HiveTypes string
 	// Memory is the memory budget of the process in bytes; 0 means no bound. It
 	// bounds what is read of the files at once. A page or line that needs more is
 	// an error that wraps [fault.ErrMemory].
@@ -69,6 +78,7 @@ type OpenOptions struct {
 
 	room *parquet.Room // of Memory
 	like *like         // shared with files opened later
+	hive *hiveLayout   // of all files
 }
 
 // like is the Parquet file that was opened last. Files that follow share its schema
