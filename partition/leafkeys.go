@@ -63,24 +63,27 @@ func (l *leafKeys) chunk(ctx context.Context, r rowRange) (c *parquet.Chunk, out
 		}
 	}
 	l.expected, l.none = nil, n.none
-	if !n.all && len(n.rows) == 0 {
+	if !n.all && len(n.spans) == 0 {
 		return nil, n.nulls, nil
 	}
 	c = l.file.parquet().File().ChunkIn(l.buf, r.group, l.number())
 	if n.ahead != nil {
 		c.Expect(n.ahead)
 	}
-	if n.all {
-		l.ranges = l.ranges[:0]
-	} else {
-		l.ranges = n.rows
+	l.ranges = l.ranges[:0]
+	if !n.all {
+		for _, s := range n.spans {
+			for row := s[0]; row < s[1]; row++ {
+				l.ranges = append(l.ranges, uint32(row))
+			}
+		}
 		c.Select(l.ranges)
 	}
 	return c, n.nulls, nil
 }
 
 // narrow determines which rows must be read. NULLs elsewhere are counted with the
-// first rows of the row group. The result is valid until the next call.
+// first rows of the row group.
 func (l *leafKeys) narrow(ctx context.Context, r rowRange) (*narrowed, error) {
 	total := l.file.GroupRows(r.group)
 	ranges, nulls := [][2]int64{{0, total}}, int64(0)
@@ -101,15 +104,9 @@ func (l *leafKeys) narrow(ctx context.Context, r rowRange) (*narrowed, error) {
 		n.all = true
 		return n, nil
 	}
-	l.ranges = l.ranges[:0]
 	for _, within := range r.spans(total) {
-		for _, s := range ranges {
-			for row := max(s[0], within[0]); row < min(s[1], within[1]); row++ {
-				l.ranges = append(l.ranges, uint32(row))
-			}
-		}
+		n.spans = append(n.spans, prune.Intersect(ranges, [][2]int64{within})...)
 	}
-	n.rows = l.ranges
 	return n, nil
 }
 

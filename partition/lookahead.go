@@ -2,7 +2,6 @@ package partition
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -29,11 +28,20 @@ type keysAhead struct {
 
 // narrowed is the rows of a range whose keys are examined.
 type narrowed struct {
-	all   bool // of the row group
-	none  bool // the row group cannot have a member
-	rows  []uint32
-	nulls int64 // rows elsewhere that are known to have no key
+	all   bool       // of the row group
+	none  bool       // the row group cannot have a member
+	spans [][2]int64 // ascending ranges of rows, unless all
+	nulls int64      // rows elsewhere that are known to have no key
 	ahead *parquet.Ahead
+}
+
+// announce announces the pages of a leaf.
+func (n *narrowed) announce(f *parquet.File, group, leaf int) {
+	if n.all {
+		n.ahead = f.Ahead(group, leaf, nil)
+	} else {
+		n.ahead = f.AheadOf(group, leaf, n.spans)
+	}
 }
 
 // lookahead finds what jobs read.
@@ -93,12 +101,7 @@ func (k *keyScan) announce(ctx context.Context, r rowRange) []*narrowed {
 		if err != nil {
 			return list
 		}
-		if n.all {
-			n.ahead = k.file.parquet().File().Ahead(r.group, l.number(), nil)
-		} else if len(n.rows) > 0 {
-			n.rows = slices.Clone(n.rows)
-			n.ahead = k.file.parquet().File().Ahead(r.group, l.number(), n.rows)
-		}
+		n.announce(k.file.parquet().File(), r.group, l.number())
 		list[i] = n
 	}
 	return list
@@ -224,10 +227,7 @@ func (w *keyWorker) announce(ctx context.Context, t task) *narrowed {
 	if err != nil {
 		return nil
 	}
-	n.rows = slices.Clone(n.rows)
-	if n.all || len(n.rows) > 0 {
-		n.ahead = t.file.parquet().File().Ahead(t.group, w.leaf.number(), n.rows)
-	}
+	n.announce(t.file.parquet().File(), t.group, w.leaf.number())
 	return n
 }
 

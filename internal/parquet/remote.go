@@ -106,46 +106,65 @@ func (a *Ahead) Release() {
 // row group, nil for all. It returns nil for a file that is not over a network. The
 // result is passed to Chunk.Expect, or released.
 func (f *File) Ahead(rowGroup, leaf int, rows []uint32) *Ahead {
+	if rows == nil {
+		return f.ahead(rowGroup, leaf, nil)
+	}
+	return f.ahead(rowGroup, leaf, func(lo, hi int64) bool {
+		for len(rows) > 0 && int64(rows[0]) < lo {
+			rows = rows[sort.Search(len(rows), func(k int) bool { return int64(rows[k]) >= lo }):]
+		}
+		return len(rows) > 0 && int64(rows[0]) < hi
+	})
+}
+
+// AheadOf is Ahead for ascending ranges of rows, ends exclusive.
+func (f *File) AheadOf(rowGroup, leaf int, spans [][2]int64) *Ahead {
+	return f.ahead(rowGroup, leaf, func(lo, hi int64) bool {
+		for len(spans) > 0 && spans[0][1] <= lo {
+			spans = spans[1:]
+		}
+		return len(spans) > 0 && spans[0][0] < hi
+	})
+}
+
+// ahead is Ahead for the pages of which wanted returns true. It is called with the rows
+// of pages in ascending order.
+func (f *File) ahead(rowGroup, leaf int, wanted func(lo, hi int64) bool) *Ahead {
 	if f.remote == nil {
 		return nil
 	}
-	a := &Ahead{ranges: f.rangesOf(rowGroup, leaf, rows), release: func() {}}
+	a := &Ahead{ranges: f.rangesOf(rowGroup, leaf, wanted), release: func() {}}
 	if len(a.ranges) > 0 {
 		a.release = f.remote.prefetch(a.ranges)
 	}
 	return a
 }
 
-// rangesOf returns the bytes of the pages that have some of the rows, and of the
-// dictionary; or of the whole chunk if the pages cannot be located.
-func (f *File) rangesOf(rowGroup, leaf int, rows []uint32) []storage.Range {
+// rangesOf returns the bytes of the wanted pages and of the dictionary, or of the whole
+// chunk if the pages cannot be located or wanted is nil.
+func (f *File) rangesOf(rowGroup, leaf int, wanted func(lo, hi int64) bool) (ranges []storage.Range) {
 	c := f.ChunkIn(new(Buffers), rowGroup, leaf)
+	if c.end <= c.pos || c.pos >= f.Size { // constants follow the file's end, in memory
+		return nil
+	}
 	whole := []storage.Range{{Off: c.pos, Len: c.end - c.pos}}
-	switch {
-	case c.end <= c.pos || c.pos >= f.Size: // constants follow the file's end, in memory
-		return nil
-	case rows == nil || c.leaf.MaxRep > 0:
+	if wanted == nil || c.leaf.MaxRep > 0 && wanted(0, c.wanted) {
 		return whole
-	case len(rows) == 0:
-		return nil
 	}
 	x, ok, err := f.OffsetIndex(rowGroup, leaf)
-	if err != nil || !ok {
-		return whole // the walk returns the error again, or does without the index
-	}
-	var ranges []storage.Range
-	if first := x.Pages[0].Offset; first > c.pos {
-		ranges = append(ranges, storage.Range{Off: c.pos, Len: first - c.pos})
+	if err != nil || !ok { // the walk returns the error again, or does without the index
+		if !wanted(0, c.wanted) {
+			return nil
+		}
+		return whole
 	}
 	for i, p := range x.Pages {
-		if len(rows) == 0 {
-			break
-		}
-		n := sort.Search(len(rows), func(k int) bool { return int64(rows[k]) >= x.End(i) })
-		if n == 0 {
+		if !wanted(p.FirstRow, x.End(i)) {
 			continue
 		}
-		rows = rows[n:]
+		if first := x.Pages[0].Offset; ranges == nil && first > c.pos {
+			ranges = append(ranges, storage.Range{Off: c.pos, Len: first - c.pos})
+		}
 		if k := len(ranges) - 1; k >= 0 && ranges[k].Off+ranges[k].Len == p.Offset {
 			ranges[k].Len += int64(p.Size)
 		} else {
