@@ -29,6 +29,13 @@ func (s *Store) List(ctx context.Context, given string) ([]storage.Object, error
 	if err != nil {
 		return nil, err
 	}
+	if n.scheme == schemeHTTP {
+		e, err := b.stat(ctx, n.key)
+		if err != nil {
+			return nil, err
+		}
+		return []storage.Object{e.object(given, lastElement(n.key))}, nil
+	}
 	if n.key != "" && !strings.HasSuffix(n.key, "/") {
 		e, err := b.stat(ctx, n.key)
 		if err == nil {
@@ -52,6 +59,9 @@ func (s *Store) Tree(ctx context.Context, dir string) (objects []storage.Object,
 	}
 	if n.local {
 		return localObjects(n)(s.opts.Local.Tree(ctx, n.key))
+	}
+	if err := n.readOnly(); err != nil { // nothing can be listed
+		return nil, err
 	}
 	b, err := s.bucketOf(ctx, n.place)
 	if err != nil {
