@@ -107,7 +107,7 @@ const (
 // open opens the reader of the file's format.
 func (f *File) open(opts OpenOptions) (err error) {
 	r := counted{f.src, f.bytes}
-	_, remote := f.src.(storage.Prefetcher)
+	src, remote := f.src.(storage.Prefetcher)
 	switch f.Format {
 	case Parquet:
 		p, err := arrowparquet.OpenParquet(r, f.Size, f.Name, arrowparquet.ParquetOptions{
@@ -119,7 +119,7 @@ func (f *File) open(opts OpenOptions) (err error) {
 		f.table = p
 		opts.like.table.Store(p)
 		if _, near := f.src.(storage.Mapper); remote {
-			p.File().Prefetch(func(ranges []storage.Range) func() { return storage.Prefetch(f.src, ranges) })
+			p.File().Prefetch(src)
 		} else if !near {
 			p.File().ReadAtLeast(min(farRead, max(opts.room.Part(64, farRead), leastRead)))
 		}
