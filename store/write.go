@@ -66,7 +66,7 @@ func (s *Store) Delete(ctx context.Context, o storage.Object) error {
 	if err != nil {
 		return err
 	}
-	e, err := b.head(ctx, n.key)
+	e, err := b.stat(ctx, n.key)
 	if err != nil {
 		return err
 	}
