@@ -23,7 +23,7 @@ import (
 // ErrAgain means that a request has failed for a reason that may pass: credentials
 // that have expired, a service that asks for fewer requests, a network that fails.
 // Another run may succeed.
-var ErrAgain = errors.New("try again later")
+var ErrAgain = storage.ErrAgain
 
 // failure is a request that has failed.
 type failure struct {
