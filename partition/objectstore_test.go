@@ -30,7 +30,7 @@ func bucket(t *testing.T) *storagetest.Memory {
 
 // scanBucket scans the logs of a bucket into an output directory.
 func scanBucket(ctx context.Context, s storage.Storage, shard Shard, id int64) (w Written, err error) {
-	files, err := Open(ctx, []string{"s3://b/in"}, OpenOptions{Store: s})
+	files, err := Open(ctx, []string{"s3://b/in"}, OpenOptions{Store: s, Hive: HiveOff})
 	if err != nil {
 		return w, err
 	}
@@ -234,7 +234,7 @@ func TestObjectStoreRivals(t *testing.T) {
 // too.
 func TestObjectStoreApart(t *testing.T) {
 	s := bucket(t)
-	files := open(t, OpenOptions{Store: s}, "s3://b/in/")
+	files := open(t, OpenOptions{Store: s, Hive: HiveOff}, "s3://b/in/")
 	for name, want := range map[string]string{
 		"s3://b/in/a.parquet":       "the output is the input s3://b/in/a.parquet",
 		"s3://b/in/":                "the output is the input",

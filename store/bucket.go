@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"io"
+	"net/http"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/storage"
+	"github.com/bloomjoin/bloomjoin/store/internal/fetch"
 )
 
 // bucket is a bucket as gocloud sees it, and what gocloud leaves to each cloud.
@@ -19,6 +21,7 @@ type bucket struct {
 	cloud
 	place place
 	s     *Store
+	link  fetch.Link
 }
 
 // cloud has what gocloud does not offer for all clouds alike. The functions get the
@@ -122,10 +125,15 @@ func (b *bucket) head(ctx context.Context, key string) (e entry, err error) {
 func (b *bucket) get(ctx context.Context, o storage.Object, key string, off, n int64) (io.ReadCloser, error) {
 	ctx, c := withCall(ctx, get)
 	r, err := b.NewRangeReader(ctx, key, off, n, &blob.ReaderOptions{BeforeRead: func(as func(any) bool) error { return b.pin(as, o.Identity) }})
-	if err != nil {
-		return nil, b.failed(c, key, err)
-	}
 	b.s.note(b, get)
+	if err != nil {
+		f := b.failed(c, key, err)
+		switch f.status {
+		case http.StatusNotFound, http.StatusPreconditionFailed, http.StatusRequestedRangeNotSatisfiable:
+			return nil, changed(o.Name) // it was there
+		}
+		return nil, f
+	}
 	if id, ok := b.read(r); ok && id != o.Identity || r.Size() != o.Size {
 		_ = r.Close() // not read
 		return nil, changed(o.Name)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/storage"
+	"github.com/bloomjoin/bloomjoin/store/internal/fetch"
 )
 
 // ErrAgain means that a request has failed for a reason that may pass: credentials
@@ -36,10 +37,7 @@ type failure struct {
 }
 
 // failed describes a failed request.
-func (b *bucket) failed(c *call, key string, err error) error {
-	if err == nil {
-		return nil
-	}
+func (b *bucket) failed(c *call, key string, err error) *failure {
 	f := &failure{what: b.place.String() + key, status: int(c.status.Load()), after: time.Duration(c.after.Load()), err: err}
 	if b.cloud != nil {
 		f.code, f.text = b.code(err)
@@ -192,14 +190,11 @@ func broken(err error) bool {
 		return !dns.IsNotFound
 	case errors.As(err, &cert), errors.As(err, &authority):
 		return false
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.EPIPE), errors.Is(err, errStalled):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.EPIPE), errors.Is(err, fetch.ErrStalled):
 		return true
 	}
 	return errors.As(err, &network) && !errors.Is(err, context.Canceled)
 }
-
-// errStalled is a response that ends without an end.
-var errStalled = errors.New("no bytes came for 30 seconds")
 
 // changed returns the error of an object that is no longer as it was.
 func changed(name string) error {

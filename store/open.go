@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"strings"
 
@@ -93,7 +92,7 @@ func (s *Store) Open(ctx context.Context, o storage.Object) (storage.Reader, err
 	if err != nil {
 		return nil, err
 	}
-	return &reader{ctx, b, n.key, o}, nil
+	return b.open(ctx, o, n.key), nil
 }
 
 type fileReader struct {
@@ -104,34 +103,3 @@ type fileReader struct {
 func (r fileReader) Object() storage.Object { return localObject(r.n, r.Reader.Object()) }
 func (r fileReader) Rest() error            { return storage.Rest(r.Reader) }
 func (r fileReader) Changed() error         { return storage.Changed(r.Reader) }
-
-type reader struct {
-	ctx context.Context
-	b   *bucket
-	key string
-	o   storage.Object
-}
-
-func (r *reader) Object() storage.Object { return r.o }
-func (r *reader) Close() error           { return nil }
-
-func (r *reader) ReadAt(p []byte, off int64) (int, error) {
-	n := min(int64(len(p)), r.o.Size-off)
-	if n <= 0 {
-		return 0, io.EOF
-	}
-	var got int
-	err := r.b.s.do(r.ctx, r.b, get, r.key, func(ctx context.Context) error {
-		body, err := r.b.get(ctx, r.o, r.key, off, n)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = body.Close() }()
-		got, err = io.ReadFull(body, p[:n])
-		return err
-	})
-	if err == nil && got < len(p) {
-		err = io.EOF
-	}
-	return got, err
-}

@@ -30,15 +30,16 @@ func (s *Store) do(ctx context.Context, b *bucket, k kind, key string, f func(co
 
 // once sends a request when fewer than Options.Requests are under way.
 func (s *Store) once(ctx context.Context, b *bucket, k kind, key string, f func(context.Context) error) error {
-	select {
-	case s.slots <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := s.queue.Acquire(ctx); err != nil {
+		return err
 	}
-	defer func() { <-s.slots }()
+	defer s.queue.Release()
 	ctx, c := withCall(ctx, k)
 	s.note(b, k)
-	return b.failed(c, key, f(ctx))
+	if err := f(ctx); err != nil {
+		return b.failed(c, key, err)
+	}
+	return nil
 }
 
 // again waits until a request should be sent again. It returns the final error if it

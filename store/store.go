@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/bloomjoin/bloomjoin/storage"
+	"github.com/bloomjoin/bloomjoin/store/internal/fetch"
 )
 
 // Options configures a [Store]. The zero value is ready to use.
@@ -59,8 +60,8 @@ const (
 type Store struct {
 	opts  Options
 	stats counters
-	http  *http.Client  // for all clouds; it sends each request once
-	slots chan struct{} // holds one entry per request that is under way
+	http  *http.Client // for all clouds; it sends each request once
+	queue *fetch.Queue // of all requests
 
 	mu      sync.Mutex
 	buckets map[place]*bucket
@@ -94,7 +95,7 @@ func New(o Options) *Store {
 	if o.Local == nil {
 		o.Local = storage.Local{}
 	}
-	s := &Store{opts: o, slots: make(chan struct{}, o.Requests), buckets: map[place]*bucket{}}
+	s := &Store{opts: o, queue: fetch.New(fetch.Options{Requests: o.Requests, Memory: o.Memory}), buckets: map[place]*bucket{}}
 	s.http = newClient(o.Requests, &s.stats)
 	return s
 }
@@ -111,6 +112,7 @@ func (s *Store) Close() error {
 	for _, b := range s.buckets {
 		errs = append(errs, b.Close())
 	}
+	s.queue.Wait()
 	s.http.CloseIdleConnections()
 	return errors.Join(errs...)
 }
