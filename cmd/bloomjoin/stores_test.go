@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"path"
 	"path/filepath"
@@ -13,19 +14,26 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/internal/storetest"
+	"github.com/bloomjoin/bloomjoin/internal/storetest/slowproxy"
 	"github.com/bloomjoin/bloomjoin/storage"
 	"github.com/bloomjoin/bloomjoin/store"
 )
 
-// bucket is a store that has the flights at mem://b/.
+// bucket is a store that has the flights at an address.
 type bucket struct {
 	*testing.T
 	store *store.Store
+	at    string
 }
 
-func newBucket(t *testing.T) bucket {
+// newBucket returns a bucket in memory.
+func newBucket(t *testing.T) bucket { return bucketAt(t, "mem://b") }
+
+// bucketAt returns a bucket at an address, in the environment of now.
+func bucketAt(t *testing.T, at string) bucket {
 	t.Helper()
-	b := bucket{t, store.New(store.Options{})}
+	b := bucket{t, store.New(store.Options{}), at}
 	t.Cleanup(func() {
 		if err := b.store.Close(); err != nil {
 			t.Error(err)
@@ -36,7 +44,7 @@ func newBucket(t *testing.T) bucket {
 			return err
 		}
 		content, err := os.ReadFile(filepath.Join(flights, name))
-		b.put("mem://b/"+name, string(content))
+		b.put(at+"/"+name, string(content))
 		return err
 	})
 	if err != nil {
@@ -123,8 +131,20 @@ func (b bucket) done(args ...string) (stdout, stderr string) {
 // Every verb writes at URLs what it writes to local files: the same bytes, but for
 // digests.
 func TestURLs(t *testing.T) {
-	b := newBucket(t)
-	local := t.TempDir()
+	t.Run("mem", func(t *testing.T) { newBucket(t).verbs() })
+	t.Run("s3", func(t *testing.T) {
+		g := storetest.S3(t)
+		g.Setenv(t)
+		bucketAt(t, "s3://"+g.Bucket).verbs()
+		if left := g.Uploads(t); len(left) > 0 {
+			t.Errorf("uploads are left: %q", left)
+		}
+	})
+}
+
+// verbs runs each verb on files and in the bucket.
+func (b bucket) verbs() {
+	t, local := b.T, b.TempDir()
 	in, err := filepath.Abs(flights)
 	if err != nil {
 		t.Fatal(err)
@@ -150,13 +170,13 @@ func TestURLs(t *testing.T) {
 			return strings.Fields(strings.NewReplacer("IN/", in+"/", "OUT/", out+"/").Replace(line))
 		}
 		want, _ := b.done(at(in, local)...)
-		got, _ := b.done(at("mem://b", "mem://b/out")...)
-		got = strings.NewReplacer("mem://b/out", local, "mem://b", in).Replace(got)
+		got, _ := b.done(at(b.at, b.at+"/out")...)
+		got = strings.NewReplacer(b.at+"/out", local, b.at, in).Replace(got)
 		if got, want = digests.ReplaceAllString(got, "D"), digests.ReplaceAllString(want, "D"); got != want {
 			t.Errorf("%s: it printed\n%s, at files\n%s", line, got, want)
 		}
 	}
-	want, got := b.tree(local), b.tree("mem://b/out")
+	want, got := b.tree(local), b.tree(b.at+"/out")
 	for name, content := range want {
 		if other, ok := got[name]; !ok || other != content {
 			t.Errorf("%s: at the URL %v with %d bytes, want %d", name, ok, len(other), len(content))
@@ -280,5 +300,71 @@ func TestRedactedReports(t *testing.T) {
 	var back scanReport
 	if err := json.Unmarshal(out.Bytes(), &back); err != nil || back.RowsOut != 3 || len(back.Path) != 1 {
 		t.Errorf("%s: %v", &out, err)
+	}
+}
+
+// Reports and summaries count requests, and errors have the exit codes that batch
+// systems act on.
+func TestS3Reports(t *testing.T) {
+	g := storetest.S3(t)
+	g.Setenv(t)
+	bucketAt(t, "s3://"+g.Bucket)
+	dir := t.TempDir()
+	join := []string{"join", "--json", "--ids", g.Name("airports-tx.csv"), "--on", "origin=iata", "-o", dir + "/rows.parquet", g.Name("logs/")}
+	command := func(args ...string) (stdout, stderr string, code int) { // a store of its own, as in a process
+		var out, said bytes.Buffer
+		code = run(args, strings.NewReader(""), &out, &said)
+		return out.String(), said.String(), code
+	}
+	g.Reset()
+	stdout, said, code := command(join...)
+	var rep head
+	if err := json.Unmarshal([]byte(stdout), &rep); err != nil || code != exitDone {
+		t.Fatalf("exit code %d: %v: %s", code, err, said)
+	}
+	seen := g.Requests()
+	s := rep.Storage
+	if s == nil || s.Requests.Total() != int64(len(seen)) || s.Requests.List == 0 || s.Requests.Get == 0 || s.BytesRead == 0 || s.Retries != 0 {
+		t.Errorf("reported %+v, want %d requests", s, len(seen))
+	}
+	if !strings.Contains(said, "\nstorage: "+things(s.Requests.Total(), "request")+" (") {
+		t.Errorf("no line about requests: %s", said)
+	}
+	for _, verb := range [][]string{
+		{"plan", "--json", "--ids", g.Name("airports-tx.csv"), "--on", "origin=iata", g.Name("logs/")},
+		{"inspect", "--json", g.Name("logs/")},
+		{"build", "--json", "--key", "iata", "-o", g.Name("tx.bjf"), g.Name("airports-tx.csv")},
+		{"scan", "--json", "--filter", g.Name("tx.bjf"), "--key", "origin", "-o", g.Name("out/"), g.Name("logs/")},
+		{"scan", "--json", "--filter", g.Name("tx.bjf"), "--key", "origin", "-o", g.Name("out/"), g.Name("logs/")}, // already done
+		{"merge", "--json", "--union", "-o", g.Name("u.bjf"), g.Name("tx.bjf"), g.Name("tx.bjf")},
+	} {
+		var h head
+		if stdout, said, code := command(verb...); code != exitDone || json.Unmarshal([]byte(stdout), &h) != nil || h.Storage == nil {
+			t.Errorf("%q: exit code %d: %s%s", verb, code, stdout, said)
+		}
+	}
+	if stdout, said, _ := command("inspect", "--json", flights+"/logs/2001-04.parquet"); strings.Contains(stdout+said, "storage") {
+		t.Errorf("a report of local files: %s%s", stdout, said)
+	}
+
+	denied := func(*http.Request) (int, string) { return http.StatusForbidden, "AccessDenied" }
+	for _, c := range []struct {
+		name   string
+		faults slowproxy.Faults
+		code   int
+		want   string
+	}{
+		{"denied", slowproxy.Faults{Refuse: denied}, exitFailed, "access denied"},
+		{"expired", slowproxy.Faults{Expire: 1, Seed: 1}, exitTryAgain, "the credentials have expired"},
+		{"throttled", slowproxy.Faults{Fail: 1, Seed: 1}, exitTryAgain, "run it again"},
+	} {
+		g.Set(c.faults)
+		_, said, code := command(append([]string{"--store-option", "retries=1", "--quiet"}, join...)...)
+		if code != c.code || !strings.Contains(said, c.want) || !strings.Contains(said, g.Name("")) {
+			t.Errorf("%s: exit code %d, want %d and %q: %s", c.name, code, c.code, c.want, said)
+		}
+		if strings.Contains(said, storetest.Secret) || strings.Contains(said, storetest.Access) {
+			t.Errorf("%s: credentials are in %s", c.name, said)
+		}
 	}
 }
