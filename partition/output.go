@@ -256,7 +256,7 @@ func newNonce() (string, error) {
 func (o Output) marker(ctx context.Context, name string) (marker string, table bool, err error) {
 	opts := OpenOptions{Store: o.Store, Mem: o.mem}
 	opts.fill()
-	f, err := openObject(ctx, storage.Object{Name: name, Rel: path.Base(name)}, opts)
+	f, err := openObject(ctx, storage.Object{Name: name, Rel: path.Base(name)}, nil, opts)
 	if err != nil {
 		return "", false, ctx.Err() // whatever it is, it is not an output
 	}
