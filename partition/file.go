@@ -86,7 +86,19 @@ type File struct {
 
 // rest releases what the file's reader holds, such as a descriptor, until the
 // next read.
-func (f *File) rest() error { return storage.Rest(f.src) }
+func (f *File) rest() error {
+	if p := f.parquet(); p != nil {
+		p.File().Rest()
+	}
+	return storage.Rest(f.src)
+}
+
+// remote reports whether the file is read over a network, by a reader that fetches
+// ahead.
+func (f *File) remote() bool {
+	_, ok := f.src.(storage.Prefetcher)
+	return ok
+}
 
 // unless returns err, or a "file changed" error that wraps it if the file has
 // changed since it was opened: then another attempt may succeed.

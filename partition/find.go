@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -26,27 +27,22 @@ var ErrNoData = errors.New("neither a Parquet nor an Arrow file")
 // an error, find also returns the files that are open.
 func (o *OpenOptions) find(ctx context.Context, name string, entries []storage.Object) (files []*File, err error) {
 	var stray, passed []string
+	opening := o.openMany(ctx, name, entries)
+	defer opening.stop()
 	for _, e := range entries {
-		why, err := o.leftOut(e)
-		if err != nil {
+		f, why, err := opening.take(ctx)
+		switch {
+		case errors.Is(err, ErrNoData) && e.Found:
+			stray = append(stray, e.Rel)
+			continue
+		case errors.Is(err, fault.ErrMemory) && len(entries) > 1:
+			n := len(files) + 1
+			return files, fmt.Errorf("%w: this is file %d of %d, so all take about %.1f times as much", err, n, len(entries), float64(len(entries))/float64(n))
+		case err != nil:
 			return files, err
-		}
-		if why == "" {
-			var f *File
-			f, why, err = o.openFound(ctx, e)
-			switch {
-			case errors.Is(err, ErrNoData) && e.Found:
-				stray = append(stray, e.Rel)
-				continue
-			case errors.Is(err, fault.ErrMemory) && len(entries) > 1:
-				n := len(files) + 1
-				return files, fmt.Errorf("%w: this is file %d of %d, so all take about %.1f times as much", err, n, len(entries), float64(len(entries))/float64(n))
-			case err != nil:
-				return files, err
-			case f != nil:
-				files = append(files, f)
-				continue
-			}
+		case f != nil:
+			files = append(files, f)
+			continue
 		}
 		passed = append(passed, e.Rel)
 		if o.PassedOver != nil {
@@ -173,7 +169,7 @@ func noData(name string) bool {
 // rebase sets the Rel of an object to its path below Base. root is the directory
 // in which the object was found, or "" if it was named.
 func (o *OpenOptions) rebase(e storage.Object) (_ storage.Object, root string, err error) {
-	above := strings.TrimSuffix(e.Name, e.Rel)
+	above := strings.TrimSuffix(address.WithoutQuery(e.Name), e.Rel)
 	if e.Found {
 		root = above
 	}

@@ -24,6 +24,8 @@ type leafKeys struct {
 	keys       *Keys             // handed on
 	work       func(*Keys) error // receives the keys
 
+	expected *narrowed // of the next range, if it was found before
+
 	none   bool     // the row group cannot have a member
 	ranges []uint32 // rows to examine
 	there  []uint32 // entries of a page that have a value
@@ -54,28 +56,41 @@ func (l *leafKeys) number() int { return l.leaf.values.Index() }
 // returns nil if there are none. outside counts rows elsewhere in the row group
 // that are known to have no key.
 func (l *leafKeys) chunk(ctx context.Context, r rowRange) (c *parquet.Chunk, outside int64, err error) {
-	all, outside, err := l.narrow(ctx, r)
-	if err != nil || !all && len(l.ranges) == 0 {
-		return nil, outside, err
+	n := l.expected
+	if n == nil {
+		if n, err = l.narrow(ctx, r); err != nil {
+			return nil, 0, err
+		}
+	}
+	l.expected, l.none = nil, n.none
+	if !n.all && len(n.spans) == 0 {
+		return nil, n.nulls, nil
 	}
 	c = l.file.parquet().File().ChunkIn(l.buf, r.group, l.number())
-	if all {
-		l.ranges = l.ranges[:0]
-	} else {
+	if n.ahead != nil {
+		c.Expect(n.ahead)
+	}
+	l.ranges = l.ranges[:0]
+	if !n.all {
+		for _, s := range n.spans {
+			for row := s[0]; row < s[1]; row++ {
+				l.ranges = append(l.ranges, uint32(row))
+			}
+		}
 		c.Select(l.ranges)
 	}
-	return c, outside, nil
+	return c, n.nulls, nil
 }
 
-// narrow determines which rows must be read: all of the row group, or l.ranges.
-// nulls counts rows elsewhere that are known to have no key; they are counted with
-// the first rows of the row group.
-func (l *leafKeys) narrow(ctx context.Context, r rowRange) (all bool, nulls int64, err error) {
+// narrow determines which rows must be read. NULLs elsewhere are counted with the
+// first rows of the row group.
+func (l *leafKeys) narrow(ctx context.Context, r rowRange) (*narrowed, error) {
 	total := l.file.GroupRows(r.group)
-	ranges := [][2]int64{{0, total}}
+	ranges, nulls := [][2]int64{{0, total}}, int64(0)
 	if l.pruner != nil {
+		var err error
 		if ranges, nulls, err = l.pruner.Rows(ctx, r.group); err != nil {
-			return false, 0, err
+			return nil, err
 		}
 		if nulls < 0 && l.countNulls {
 			ranges = [][2]int64{{0, total}}
@@ -84,19 +99,15 @@ func (l *leafKeys) narrow(ctx context.Context, r rowRange) (all bool, nulls int6
 			nulls = 0
 		}
 	}
-	l.none = len(ranges) == 0
+	n := &narrowed{none: len(ranges) == 0, nulls: nulls}
 	if len(ranges) == 1 && ranges[0] == [2]int64{0, total} && r.lo == 0 && r.hi == total {
-		return true, nulls, nil
+		n.all = true
+		return n, nil
 	}
-	l.ranges = l.ranges[:0]
 	for _, within := range r.spans(total) {
-		for _, s := range ranges {
-			for row := max(s[0], within[0]); row < min(s[1], within[1]); row++ {
-				l.ranges = append(l.ranges, uint32(row))
-			}
-		}
+		n.spans = append(n.spans, prune.Intersect(ranges, [][2]int64{within})...)
 	}
-	return false, nulls, nil
+	return n, nil
 }
 
 // each calls fn with the pages of a row group's chunk that contain rows to examine.

@@ -85,7 +85,9 @@ type OpenOptions struct {
 
 // like is the Parquet file that was opened last. Files that follow share its schema
 // if it is the same.
-type like struct{ table *arrowparquet.Parquet }
+type like struct {
+	table atomic.Pointer[arrowparquet.Parquet]
+}
 
 func (o *OpenOptions) fill() {
 	if o.Store == nil {
@@ -120,17 +122,21 @@ func (f *File) open(ctx context.Context, opts OpenOptions) (err error) {
 // openTable opens the reader of the file's format, with further columns.
 func (f *File) openTable(opts OpenOptions, constants []arrowparquet.Constant) (err error) {
 	r := counted{f.src, f.bytes}
+	_, remote := f.src.(storage.Prefetcher)
 	switch f.Format {
 	case Parquet:
 		p, err := arrowparquet.OpenParquet(r, f.Size, f.Name, arrowparquet.ParquetOptions{
-			Mem: opts.Mem, Room: opts.room, Like: opts.like.table, Int96Nanos: opts.Int96Nanos,
+			Mem: opts.Mem, Room: opts.room, Like: opts.like.table.Load(), Int96Nanos: opts.Int96Nanos, Remote: remote,
 			Constants: constants, IgnoreCase: opts.IgnoreCase,
 		})
 		if err != nil {
 			return err
 		}
-		f.table, opts.like.table = p, p
-		if _, near := f.src.(storage.Mapper); !near {
+		f.table = p
+		opts.like.table.Store(p)
+		if _, near := f.src.(storage.Mapper); remote {
+			p.File().Prefetch(func(ranges []storage.Range) func() { return storage.Prefetch(f.src, ranges) })
+		} else if !near {
 			p.File().ReadAtLeast(min(farRead, max(opts.room.Part(64, farRead), leastRead)))
 		}
 		return nil
@@ -158,7 +164,11 @@ func (f *File) openTable(opts OpenOptions, constants []arrowparquet.Constant) (e
 // reopen returns a function that reads the file from the start.
 func (f *File) reopen(r io.ReaderAt) func() (io.ReadCloser, error) {
 	return func() (io.ReadCloser, error) {
-		return io.NopCloser(io.NewSectionReader(r, 0, f.Size)), nil
+		whole := io.NewSectionReader(r, 0, f.Size)
+		if f.remote() {
+			return &stream{SectionReader: whole, src: f.src, step: firstStep}, nil
+		}
+		return io.NopCloser(whole), nil
 	}
 }
 

@@ -89,7 +89,7 @@ func (c *cli) logFrom(ctx context.Context, open *partition.OpenOptions, o *input
 func (c *cli) writeEmpty(ctx context.Context, out partition.Output, opts partition.ScanOptions, schemaFrom string) (w partition.Written, err error) {
 	var schema *arrow.Schema
 	if schemaFrom != "" {
-		files, err := partition.Open(ctx, []string{schemaFrom}, partition.OpenOptions{})
+		files, err := partition.Open(ctx, []string{schemaFrom}, partition.OpenOptions{Store: c.store()})
 		if err != nil {
 			return w, err
 		}

@@ -54,13 +54,19 @@ type ParquetOptions struct {
 	// IgnoreCase compares the names of Constants with those of columns regardless of
 	// the case of letters.
 	IgnoreCase bool
+	// Remote reads nothing but the end of the file. The file is over a network.
+	Remote bool
 }
 
 // OpenParquet opens the Parquet file of size bytes in r. name is used in errors.
 // The Parquet keeps r, which the caller closes.
 func OpenParquet(r io.ReaderAt, size int64, name string, opts ParquetOptions) (p *Parquet, err error) {
 	defer panics.Recover(fault.At{File: name}, &err)
-	f, err := parquet.Open(opts.Room, r, size, name)
+	open := parquet.Open
+	if opts.Remote {
+		open = parquet.OpenEnd
+	}
+	f, err := open(opts.Room, r, size, name)
 	if err != nil {
 		return nil, err
 	}
@@ -327,6 +333,7 @@ func (g *groupReader) addLeaves(c *column) {
 		if g.picked != nil {
 			r.chunk.Select(g.picked)
 		}
+		r.chunk.Announce()
 		g.asm.leaves[c.leaf] = r
 		g.leaves = append(g.leaves, r)
 	}

@@ -112,7 +112,7 @@ func Fixed(s string, width int) (v []byte, ok bool) {
 // Decimal parses a decimal, with or without an exponent, to an unscaled number of
 // the given precision and scale.
 func Decimal(s string, precision, scale int) (n *big.Int, ok bool) {
-	digits, exp, negative, ok := splitDecimal(s)
+	digits, exp, negative, ok := SplitDecimal(s)
 	if !ok {
 		return nil, false
 	}
@@ -131,9 +131,9 @@ func Decimal(s string, precision, scale int) (n *big.Int, ok bool) {
 	return n, true
 }
 
-// splitDecimal splits a decimal into its digits, without zeros at either end, and
+// SplitDecimal splits a decimal, with or without an exponent, into its digits, without zeros at either end, and
 // the power of ten to multiply them by.
-func splitDecimal(s string) (digits string, exp int64, negative, ok bool) {
+func SplitDecimal(s string) (digits string, exp int64, negative, ok bool) {
 	if s, negative = strings.CutPrefix(s, "-"); !negative {
 		s = strings.TrimPrefix(s, "+")
 	}

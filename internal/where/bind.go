@@ -1,0 +1,153 @@
+package where
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+// bind implements Bind and BindSome.
+func (c *Cond) bind(at fault.At, schema *arrow.Schema, ignoreCase, some bool) (*Bound, error) {
+	b := &Bound{root: c.root}
+	for _, t := range c.root.tests(nil) {
+		field, err := resolve(t.path, at, schema, ignoreCase)
+		var missing *key.NotFoundError
+		if some && errors.As(err, &missing) && missing.Missing() {
+			b.preds = append(b.preds, &Pred{column: -1})
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		at := at
+		at.Column = pathText(t.path)
+		p, err := newPred(at, t, field.Type)
+		if err != nil {
+			return nil, err
+		}
+		p.column = slices.IndexFunc(b.columns, func(f key.Field) bool { return slices.Equal(f.Index, field.Index) })
+		if p.column < 0 {
+			p.column = len(b.columns)
+			b.columns = append(b.columns, field)
+		}
+		b.preds = append(b.preds, p)
+	}
+	return b, nil
+}
+
+// resolve finds a column.
+func resolve(p key.Path, at fault.At, schema *arrow.Schema, ignoreCase bool) (key.Field, error) {
+	field, err := p.Resolve(schema, ignoreCase)
+	switch {
+	case errors.Is(err, fault.ErrUnsupported):
+		at.Column = pathText(p)
+		return field, fault.Unsupported(at, "a condition on a field below a list or map").WithHint("a condition can test a column, or a field of structs")
+	case err != nil && at.File != "":
+		return field, fmt.Errorf("%s: condition: %w", at, err)
+	case err != nil:
+		return field, fmt.Errorf("condition: %w", err)
+	}
+	return field, nil
+}
+
+// kind is how the values of a column compare with literals.
+type kind uint8
+
+const (
+	kindOther kind = iota // only IS NULL
+	kindNull
+	kindBool
+	kindInteger
+	kindDecimal
+	kindFloat
+	kindDouble
+	kindString
+	kindBinary
+	kindDate
+	kindTime
+	kindTimestamp // without a zone
+	kindInstant   // with a zone
+)
+
+// holds has what columns hold, for errors, and the literals to compare them with.
+var holds = map[kind][2]string{
+	kindBool: {"booleans", "TRUE or FALSE"}, kindInteger: {"integers", "an integer as 42"}, kindDecimal: {"decimals", "a number as 1.5"},
+	kindFloat: {"floats", "a number as 1.5, or 'NaN'"}, kindDouble: {"doubles", "a number as 1.5, or 'NaN'"},
+	kindString: {"strings", "a string as 'text'"}, kindBinary: {"bytes", `a string as 'text', with \x00 for any byte`},
+	kindDate: {"dates", "a date as '2024-05-01'"}, kindTime: {"times of day", "a time as '10:30:00'"},
+	kindTimestamp: {"timestamps without a zone", "a timestamp as '2024-05-01 10:30:00'"},
+	kindInstant:   {"timestamps with a zone", "a timestamp as '2024-05-01 10:30:00+02:00'"},
+}
+
+// maxScale limits the scale of decimals, which files may set to anything.
+const maxScale = 1000
+
+// columnType is what a predicate needs to know about the type of a column.
+type columnType struct {
+	kind  kind
+	unit  int64 // nanoseconds of a stored unit: dates, times, timestamps
+	scale int   // decimals
+	width int   // bytes of fixed-width binary; 0: any
+}
+
+// plain returns the type inside extensions and dictionaries, but [key.Int96].
+func plain(t arrow.DataType) arrow.DataType {
+	for {
+		switch inner := t.(type) {
+		case *key.Int96Type:
+			return t
+		case *arrow.DictionaryType:
+			t = inner.ValueType
+		case arrow.ExtensionType:
+			t = inner.StorageType()
+		default:
+			return t
+		}
+	}
+}
+
+func typeOf(t arrow.DataType) columnType {
+	switch t := plain(t).(type) {
+	case *key.Int96Type:
+		return columnType{kind: kindTimestamp, unit: 1}
+	case *arrow.NullType:
+		return columnType{kind: kindNull}
+	case *arrow.BooleanType:
+		return columnType{kind: kindBool}
+	case *arrow.Int8Type, *arrow.Int16Type, *arrow.Int32Type, *arrow.Int64Type, *arrow.Uint8Type, *arrow.Uint16Type, *arrow.Uint32Type, *arrow.Uint64Type:
+		return columnType{kind: kindInteger}
+	case *arrow.Float16Type, *arrow.Float32Type:
+		return columnType{kind: kindFloat}
+	case *arrow.Float64Type:
+		return columnType{kind: kindDouble}
+	case arrow.DecimalType:
+		if s := int(t.GetScale()); -maxScale <= s && s <= maxScale {
+			return columnType{kind: kindDecimal, scale: s}
+		}
+	case *arrow.StringType, *arrow.LargeStringType, *arrow.StringViewType:
+		return columnType{kind: kindString}
+	case *arrow.BinaryType, *arrow.LargeBinaryType, *arrow.BinaryViewType:
+		return columnType{kind: kindBinary}
+	case *arrow.FixedSizeBinaryType:
+		return columnType{kind: kindBinary, width: t.ByteWidth}
+	case *arrow.Date32Type:
+		return columnType{kind: kindDate, unit: nanosPerDay}
+	case *arrow.Date64Type:
+		return columnType{kind: kindDate, unit: 1_000_000}
+	case *arrow.Time32Type:
+		return columnType{kind: kindTime, unit: int64(t.Unit.Multiplier())}
+	case *arrow.Time64Type:
+		return columnType{kind: kindTime, unit: int64(t.Unit.Multiplier())}
+	case *arrow.TimestampType:
+		if t.TimeZone == "" {
+			return columnType{kind: kindTimestamp, unit: int64(t.Unit.Multiplier())}
+		}
+		return columnType{kind: kindInstant, unit: int64(t.Unit.Multiplier())}
+	}
+	return columnType{kind: kindOther}
+}

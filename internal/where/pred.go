@@ -1,0 +1,192 @@
+package where
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+// Pred is a predicate on one column: a set of values, and what is true of the values
+// in it, of all others, and of NULL. It is immutable and safe for concurrent use.
+type Pred struct {
+	column                int
+	inside, outside, null Truth
+	set                   valueSet
+	// stored is the set for INT96 timestamps as stored, if set is one of timestamps
+	// without a zone.
+	stored valueSet
+}
+
+// valueSet is a set of non-NULL values of a column's type.
+type valueSet interface {
+	// eval appends in for each value of the set, and out for others. NULLs may give
+	// either. ok is false if the array is of another type.
+	eval(dst []Truth, a arrow.Array, in, out Truth) (truths []Truth, ok bool)
+	// possible reports whether values between the two of an array may be in the set,
+	// and whether they may be outside. nan: they may be NaN as well.
+	possible(bounds arrow.Array, nan bool) (in, out bool)
+}
+
+// Column returns the index of the column in Bound.Columns, or -1 if BindSome does
+// not know it.
+func (p *Pred) Column() int { return p.column }
+
+// OfNull returns the truth of the predicate for a NULL.
+func (p *Pred) OfNull() Truth { return p.null }
+
+// Eval appends the truth of the predicate for each value. The array has the type of
+// the column or, if that is a dictionary or an extension, of its values; INT96
+// timestamps may be stored values of type [key.Int96]. It panics for an array of
+// another type.
+func (p *Pred) Eval(dst []Truth, values arrow.Array) []Truth {
+	switch a := values.(type) {
+	case *array.Dictionary:
+		return p.evalDictionary(dst, a)
+	case *key.Int96Array:
+		return p.evalPlain(dst, p.stored, a)
+	case array.ExtensionArray:
+		return p.Eval(dst, a.Storage())
+	}
+	return p.evalPlain(dst, p.set, values)
+}
+
+func (p *Pred) evalPlain(dst []Truth, set valueSet, a arrow.Array) []Truth {
+	first := len(dst)
+	switch {
+	case a.Len() == a.NullN():
+		return repeat(dst, p.null, a.Len())
+	case p.inside == p.outside:
+		dst = repeat(dst, p.inside, a.Len())
+	default:
+		ok := set != nil
+		if ok {
+			dst, ok = set.eval(dst, a, p.inside, p.outside)
+		}
+		if !ok {
+			panic(fmt.Sprintf("a condition on another type than %s", a.DataType()))
+		}
+	}
+	if a.NullN() > 0 {
+		for i := range a.Len() {
+			if a.IsNull(i) {
+				dst[first+i] = p.null
+			}
+		}
+	}
+	return dst
+}
+
+func repeat(dst []Truth, t Truth, n int) []Truth {
+	for range n {
+		dst = append(dst, t)
+	}
+	return dst
+}
+
+// evalDictionary evaluates each entry once.
+func (p *Pred) evalDictionary(dst []Truth, a *array.Dictionary) []Truth {
+	entries := p.Eval(nil, a.Dictionary())
+	for i := range a.Len() {
+		if a.IsNull(i) {
+			dst = append(dst, p.null)
+		} else {
+			dst = append(dst, entries[a.GetValueIndex(i)])
+		}
+	}
+	return dst
+}
+
+// Possible returns the truth values that the predicate may have for values of which
+// the facts are known. It is empty if there can be no value.
+func (p *Pred) Possible(f Facts) (out Truths) {
+	if p.column < 0 {
+		return All
+	}
+	if !f.NoNulls {
+		out |= p.null.Set()
+	}
+	if f.AllNulls {
+		return out
+	}
+	in, not := true, true
+	if p.inside != p.outside {
+		in, not = p.possible(f)
+	}
+	if in {
+		out |= p.inside.Set()
+	}
+	if not {
+		out |= p.outside.Set()
+	}
+	return out
+}
+
+// possible reports whether values may be in the set, and outside.
+func (p *Pred) possible(f Facts) (in, out bool) {
+	bounds, set := f.Range, p.set
+	if _, ok := bounds.(*key.Int96Array); ok {
+		set = p.stored
+	} else if e, ok := bounds.(array.ExtensionArray); ok {
+		bounds = e.Storage()
+	}
+	if set == nil || bounds == nil || bounds.Len() != 2 || bounds.NullN() > 0 {
+		return true, true
+	}
+	return set.possible(bounds, f.NaN)
+}
+
+// newPred returns the predicate of a test on a column of a type. at has the column.
+func newPred(at fault.At, t *test, of arrow.DataType) (*Pred, error) {
+	p := &Pred{inside: True, null: Null}
+	if t.op == testIsNull {
+		p.inside, p.null = False, True
+		return p, nil
+	}
+	typ := typeOf(of)
+	if err := refuse(at, t, typ, of); err != nil {
+		return nil, err
+	}
+	values, hasNull, err := valuesOf(at, t, typ, of)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case t.op == testDistinct && hasNull: // IS NOT NULL
+		p.outside, p.null = True, False
+		return p, nil
+	case t.op == testDistinct:
+		p.inside, p.outside, p.null = False, True, True
+	case hasNull && t.op == testIn:
+		p.outside = Null
+	case hasNull:
+		p.inside, p.outside = Null, Null
+	}
+	if typ.kind == kindNull {
+		return p, nil // there is no value to evaluate
+	}
+	p.set = setOf(t, typ, of, values)
+	if typ.kind == kindTimestamp {
+		p.stored = setOf(t, typeOf(key.Int96), key.Int96, values)
+	}
+	return p, nil
+}
+
+// refuse returns an error if columns of the type do not take the test.
+func refuse(at fault.At, t *test, typ columnType, of arrow.DataType) error {
+	got := fmt.Sprintf("%s (%s)", holds[typ.kind][0], of)
+	switch {
+	case typ.kind == kindNull:
+		return nil
+	case typ.kind == kindOther:
+		return fault.Unsupported(at, "a condition other than IS NULL on values of type %s", of)
+	case t.op == testBool && typ.kind != kindBool:
+		return fault.Mismatch(at, "condition: the column without a comparison", "booleans", got)
+	case t.op == testLike && typ.kind != kindString:
+		return fault.Mismatch(at, "condition: LIKE", "strings", got)
+	}
+	return nil
+}

@@ -1,0 +1,204 @@
+package where
+
+import (
+	"cmp"
+	"errors"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+	"unsafe"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+)
+
+// isDouble reports whether a number is a double: it has an exponent.
+func isDouble(number string) bool { return strings.ContainsAny(number, "eE") }
+
+// isRange reports whether a number was parsed to an infinity.
+func isRange(err error) bool { return errors.Is(err, strconv.ErrRange) }
+
+// parseFloat parses a text as SQL casts it to a float: a number, NaN or an infinity.
+func parseFloat(s string, bits int) (float64, bool) {
+	if strings.ContainsAny(s, "_xXpP") {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(s, bits)
+	return f, err == nil
+}
+
+// texts is a set of strings, compared by bytes.
+type texts struct {
+	set[string]
+	pattern *pattern // further condition on the members; nil: none
+}
+
+// textSet returns the strings for which a test is true.
+func textSet(t *test, values []value) *texts {
+	s := &texts{set: set[string]{cmp: cmp.Compare[string], lo: edge[string]{none: true}, hi: edge[string]{none: true}}}
+	for _, v := range values {
+		switch t.op {
+		case testLess:
+			s.hi = edge[string]{at: v.bytes, open: true}
+		case testLessEqual:
+			s.hi = edge[string]{at: v.bytes}
+		case testGreater:
+			s.lo = edge[string]{at: v.bytes, open: true}
+		case testGreaterEqual:
+			s.lo = edge[string]{at: v.bytes}
+		case testLike:
+			return likeSet(v.bytes)
+		}
+	}
+	switch t.op {
+	case testEqual, testIn, testDistinct:
+		points := make([]string, len(values))
+		for i, v := range values {
+			points[i] = v.bytes
+		}
+		s.set = pointsOf(points, cmp.Compare[string])
+	}
+	return s
+}
+
+func (s *texts) eval(dst []Truth, a arrow.Array, in, out Truth) ([]Truth, bool) {
+	value, ok := textValues(a)
+	if !ok {
+		return dst, false
+	}
+	for i := range a.Len() {
+		t := out
+		if x := value(i); s.has(x) && (s.pattern == nil || s.pattern.matches(x)) {
+			t = in
+		}
+		dst = append(dst, t)
+	}
+	return dst, true
+}
+
+func (s *texts) possible(bounds arrow.Array, _ bool) (in, out bool) {
+	value, ok := textValues(bounds)
+	if !ok {
+		return true, true
+	}
+	in, out = s.between(value(0), value(1))
+	return in, out || s.pattern != nil
+}
+
+// textValues returns a function that returns value i of an array without copying.
+func textValues(a arrow.Array) (value func(i int) string, ok bool) {
+	ofBytes := func(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+	switch a := a.(type) {
+	case *array.String:
+		return a.Value, true
+	case *array.LargeString:
+		return a.Value, true
+	case *array.StringView:
+		return a.Value, true
+	case *array.Binary:
+		return func(i int) string { return ofBytes(a.Value(i)) }, true
+	case *array.LargeBinary:
+		return func(i int) string { return ofBytes(a.Value(i)) }, true
+	case *array.BinaryView:
+		return func(i int) string { return ofBytes(a.Value(i)) }, true
+	case *array.FixedSizeBinary:
+		return func(i int) string { return ofBytes(a.Value(i)) }, true
+	}
+	return nil, false
+}
+
+// pattern is a pattern of LIKE, in which % stands for any text and _ for any
+// character. It is split at %.
+type pattern []string
+
+// likeSet returns the strings that match a pattern.
+func likeSet(text string) *texts {
+	prefix := text
+	if i := strings.IndexAny(text, "%_"); i >= 0 {
+		prefix = text[:i]
+	}
+	if prefix == text {
+		return &texts{set: pointsOf([]string{text}, cmp.Compare[string])}
+	}
+	s := &texts{set: set[string]{cmp: cmp.Compare[string], lo: edge[string]{at: prefix}, hi: edge[string]{none: true}}}
+	if end, ok := successor(prefix); ok {
+		s.hi = edge[string]{at: end, open: true}
+	}
+	if strings.Trim(text[len(prefix):], "%") != "" {
+		p := pattern(strings.Split(text, "%"))
+		s.pattern = &p
+	}
+	return s
+}
+
+// successor returns the least string above all that begin with a prefix.
+func successor(prefix string) (string, bool) {
+	for i := len(prefix); i > 0; i-- {
+		if c := prefix[i-1]; c < 0xff {
+			return prefix[:i-1] + string([]byte{c + 1}), true
+		}
+	}
+	return "", false
+}
+
+// matches reports whether a string matches the pattern. Each part is matched at the
+// first place where it fits, except that the last part is matched at the end.
+func (p pattern) matches(s string) bool {
+	first, last := p[0], p[len(p)-1]
+	n, ok := matchPart(first, s)
+	if !ok {
+		return false
+	}
+	s = s[n:]
+	if len(p) == 1 {
+		return s == ""
+	}
+	for _, part := range p[1 : len(p)-1] {
+		for {
+			if n, ok = matchPart(part, s); ok {
+				s = s[n:]
+				break
+			}
+			if s == "" {
+				return false
+			}
+			s = s[charLen(s):]
+		}
+	}
+	for {
+		if n, ok = matchPart(last, s); ok && n == len(s) {
+			return true
+		}
+		if s == "" {
+			return false
+		}
+		s = s[charLen(s):]
+	}
+}
+
+// matchPart matches a part of a pattern with the beginning of s, and returns the
+// number of bytes that it takes.
+func matchPart(part, s string) (n int, ok bool) {
+	for part != "" {
+		if n == len(s) {
+			return 0, false
+		}
+		size := charLen(s[n:])
+		if part[0] != '_' {
+			size = 1
+			if part[0] != s[n] {
+				return 0, false
+			}
+		}
+		part = part[1:]
+		n += size
+	}
+	return n, true
+}
+
+// charLen returns the number of bytes of the first character. A byte that is not
+// UTF-8 is a character.
+func charLen(s string) int {
+	_, n := utf8.DecodeRuneInString(s)
+	return n
+}
