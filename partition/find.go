@@ -213,6 +213,11 @@ func openObject(ctx context.Context, e storage.Object, opts OpenOptions) (*File,
 	if f.Format, err = detect(src, e, opts.TextFormat); err == nil {
 		err = f.open(opts)
 	}
+	if err == nil {
+		if err = f.setWhere(&opts); err != nil {
+			err = errors.Join(err, f.table.Close())
+		}
+	}
 	if err != nil {
 		return nil, errors.Join(err, src.Close())
 	}

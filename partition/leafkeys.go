@@ -24,7 +24,11 @@ type leafKeys struct {
 	keys       *Keys             // handed on
 	work       func(*Keys) error // receives the keys
 
-	none   bool     // the row group cannot have a member
+	at     int        // the row group that the following belong to, counted from 1; 0: none
+	inside [][2]int64 // rows of it that may have a member
+	beside int64      // others that are known to have no key; -1: unknown
+
+	apart  bool     // the row group cannot have a member
 	ranges []uint32 // rows to examine
 	there  []uint32 // entries of a page that have a value
 	plain  []byte   // values of dictionary entries
@@ -50,11 +54,11 @@ func (l *leafKeys) shed() { l.ranges, l.there, l.uses, l.plain, l.dict = nil, ni
 // number is the leaf's number in the file.
 func (l *leafKeys) number() int { return l.leaf.values.Index() }
 
-// chunk opens the leaf's column chunk for the rows that may hold a member. It
-// returns nil if there are none. outside counts rows elsewhere in the row group
-// that are known to have no key.
-func (l *leafKeys) chunk(ctx context.Context, r rowRange) (c *parquet.Chunk, outside int64, err error) {
-	all, outside, err := l.narrow(ctx, r)
+// chunk opens the leaf's column chunk for those of some rows of a range that may hold a
+// member; nil: of all its rows. It returns nil if there are none. outside counts rows
+// elsewhere in the row group that are known to have no key.
+func (l *leafKeys) chunk(ctx context.Context, r rowRange, some []uint32) (c *parquet.Chunk, outside int64, err error) {
+	all, outside, err := l.narrow(ctx, r, some)
 	if err != nil || !all && len(l.ranges) == 0 {
 		return nil, outside, err
 	}
@@ -67,28 +71,48 @@ func (l *leafKeys) chunk(ctx context.Context, r rowRange) (c *parquet.Chunk, out
 	return c, outside, nil
 }
 
-// narrow determines which rows must be read: all of the row group, or l.ranges.
-// nulls counts rows elsewhere that are known to have no key; they are counted with
-// the first rows of the row group.
-func (l *leafKeys) narrow(ctx context.Context, r rowRange) (all bool, nulls int64, err error) {
-	total := l.file.GroupRows(r.group)
-	ranges := [][2]int64{{0, total}}
-	if l.pruner != nil {
-		if ranges, nulls, err = l.pruner.Rows(ctx, r.group); err != nil {
-			return false, 0, err
+// prunedRows returns the rows of a row group that may hold a member, and how many of the
+// others are known to have no key; -1: unknown.
+func (l *leafKeys) prunedRows(ctx context.Context, group int) (_ [][2]int64, nulls int64, err error) {
+	if l.at != group+1 {
+		l.at, l.inside, l.beside = 0, [][2]int64{{0, l.file.GroupRows(group)}}, 0
+		if l.pruner != nil {
+			if l.inside, l.beside, err = l.pruner.Rows(ctx, group); err != nil {
+				return nil, 0, err
+			}
 		}
-		if nulls < 0 && l.countNulls {
-			ranges = [][2]int64{{0, total}}
+		if l.inside == nil {
+			l.inside = [][2]int64{}
 		}
-		if nulls < 0 || r.lo > 0 {
-			nulls = 0
-		}
+		l.at = group + 1
 	}
-	l.none = len(ranges) == 0
-	if len(ranges) == 1 && ranges[0] == [2]int64{0, total} && r.lo == 0 && r.hi == total {
+	return l.inside, l.beside, nil
+}
+
+// narrow determines which of some rows of a range (nil: of all) must be read: all of the
+// row group, or l.ranges. nulls counts rows elsewhere that are known to have no key; they
+// are counted with the first rows of the row group.
+func (l *leafKeys) narrow(ctx context.Context, r rowRange, some []uint32) (all bool, nulls int64, err error) {
+	total := l.file.GroupRows(r.group)
+	ranges, nulls, err := l.prunedRows(ctx, r.group)
+	if err != nil {
+		return false, 0, err
+	}
+	if l.countNulls && (nulls < 0 || nulls > 0 && some != nil) {
+		ranges = [][2]int64{{0, total}}
+	}
+	if nulls < 0 || r.lo > 0 || some != nil {
+		nulls = 0
+	}
+	l.apart = len(ranges) == 0
+	if some == nil && len(ranges) == 1 && ranges[0] == [2]int64{0, total} && r.lo == 0 && r.hi == total {
 		return true, nulls, nil
 	}
 	l.ranges = l.ranges[:0]
+	if some != nil {
+		l.ranges = inRanges(l.ranges, some, ranges)
+		return false, 0, nil
+	}
 	for _, within := range r.spans(total) {
 		for _, s := range ranges {
 			for row := max(s[0], within[0]); row < min(s[1], within[1]); row++ {
@@ -97,6 +121,19 @@ func (l *leafKeys) narrow(ctx context.Context, r rowRange) (all bool, nulls int6
 		}
 	}
 	return false, nulls, nil
+}
+
+// inRanges appends the rows that are in some range. Both lists are ascending.
+func inRanges(dst, rows []uint32, ranges [][2]int64) []uint32 {
+	for _, row := range rows {
+		for len(ranges) > 0 && ranges[0][1] <= int64(row) {
+			ranges = ranges[1:]
+		}
+		if len(ranges) > 0 && ranges[0][0] <= int64(row) {
+			dst = append(dst, row)
+		}
+	}
+	return dst
 }
 
 // each calls fn with the pages of a row group's chunk that contain rows to examine.
@@ -135,11 +172,12 @@ func (l *leafKeys) placeOf(p *parquet.Page) position {
 	return at
 }
 
-// values passes on the key of every row.
-func (l *leafKeys) values(ctx context.Context, r rowRange) (rows, nulls int64, err error) {
-	c, outside, err := l.chunk(ctx, r)
+// values passes on the key of every row, or of some rows.
+func (l *leafKeys) values(ctx context.Context, r rowRange, some []uint32) (rows, nulls int64, err error) {
+	rows = r.rows(some)
+	c, outside, err := l.chunk(ctx, r, some)
 	if err != nil || c == nil {
-		return r.hi - r.lo, outside, err
+		return rows, outside, err
 	}
 	defer l.buf.Rest()
 	nulls = outside
@@ -148,11 +186,19 @@ func (l *leafKeys) values(ctx context.Context, r rowRange) (rows, nulls int64, e
 		nulls += n
 		return err
 	})
-	return r.hi - r.lo, nulls, err
+	return rows, nulls, err
+}
+
+// rows returns the number of some rows of the range; nil: of all.
+func (r rowRange) rows(some []uint32) int64 {
+	if some != nil {
+		return int64(len(some))
+	}
+	return r.hi - r.lo
 }
 
 // firstPage passes on the keys of the first page of a row group.
-func (l *leafKeys) firstPage(ctx context.Context, r rowRange) (rows, nulls int64, err error) {
+func (l *leafKeys) firstPage(ctx context.Context, r rowRange, _ []uint32) (rows, nulls int64, err error) {
 	defer l.buf.Rest()
 	c := l.file.parquet().File().ChunkIn(l.buf, r.group, l.number())
 	p, err := c.Next(ctx)
@@ -230,10 +276,11 @@ func (l *leafKeys) step(p *parquet.Page) (nulls int64, err error) {
 
 // entries passes on the keys of dictionary pages once, with their number of rows,
 // and those of other pages row by row.
-func (l *leafKeys) entries(ctx context.Context, r rowRange) (rows, nulls int64, err error) {
-	c, outside, err := l.chunk(ctx, r)
+func (l *leafKeys) entries(ctx context.Context, r rowRange, some []uint32) (rows, nulls int64, err error) {
+	rows = r.rows(some)
+	c, outside, err := l.chunk(ctx, r, some)
 	if err != nil || c == nil {
-		return r.hi - r.lo, outside, err
+		return rows, outside, err
 	}
 	defer l.buf.Rest()
 	l.dict, nulls = nil, outside
@@ -251,7 +298,7 @@ func (l *leafKeys) entries(ctx context.Context, r rowRange) (rows, nulls int64, 
 		return 0, 0, err
 	}
 	misfits, err := l.tallied()
-	return r.hi - r.lo, nulls + misfits, inGroup(err, l.file, r.group)
+	return rows, nulls + misfits, inGroup(err, l.file, r.group)
 }
 
 // tally counts the rows of a page by dictionary entry.
