@@ -98,14 +98,17 @@ func (l *leafKeys) narrow(ctx context.Context, r rowRange, some []uint32) (all b
 	if err != nil {
 		return false, 0, err
 	}
-	if l.countNulls && (nulls < 0 || nulls > 0 && some != nil) {
+	whole := r.lo == 0 && r.hi == total
+	// The rows elsewhere include some that fail the file's condition.
+	failing := some != nil || l.file.where != nil && !whole
+	if l.countNulls && (nulls < 0 || nulls > 0 && failing) {
 		ranges = [][2]int64{{0, total}}
 	}
-	if nulls < 0 || r.lo > 0 || some != nil {
+	if nulls < 0 || r.lo > 0 || failing {
 		nulls = 0
 	}
 	l.apart = len(ranges) == 0
-	if some == nil && len(ranges) == 1 && ranges[0] == [2]int64{0, total} && r.lo == 0 && r.hi == total {
+	if some == nil && whole && len(ranges) == 1 && ranges[0] == [2]int64{0, total} {
 		return true, nulls, nil
 	}
 	l.ranges = l.ranges[:0]

@@ -224,9 +224,9 @@ func (w *rowFilter) undecided(group int) (todo []*filterColumn) {
 // bytes returns the compressed size of a column of a row group.
 func (w *rowFilter) bytes(group int, c *filterColumn) (n int64) {
 	p := w.file.parquet()
-	leaves := []int{c.leaf.Index()}
-	if !c.plain {
-		leaves = p.Below(c.field.Index[:1])
+	leaves := p.Below(c.field.Index[:1])
+	if c.plain {
+		leaves = []int{c.leaf.Index()}
 	}
 	for _, l := range leaves {
 		n += min(p.File().Metadata.RowGroups[group].Columns[l].MetaData.TotalCompressedSize, 1<<40)
