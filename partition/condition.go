@@ -30,20 +30,26 @@ func (f *File) setWhere(opts *OpenOptions) (err error) {
 	if f.Format.IsText() {
 		return fault.Unsupported(fault.At{File: f.Name}, "{Where} on a text file").WithHint("conditions are for the log; filter the IDs before")
 	}
-	schema := f.Schema()
-	if opts.like.schema != schema || opts.like.where == nil {
+	last, schema := opts.like.where.Load(), f.Schema()
+	if last == nil || last.schema != schema {
 		of := schema
 		if p := f.parquet(); p != nil {
 			of = p.KeySchema()
 		}
-		bound, err := opts.where.Bind(fault.At{File: f.Name}, of, opts.IgnoreCase)
-		if err != nil {
+		last = &boundTo{schema: schema}
+		if last.where, err = opts.where.Bind(fault.At{File: f.Name}, of, opts.IgnoreCase); err != nil {
 			return err
 		}
-		opts.like.schema, opts.like.where = schema, bound
+		opts.like.where.Store(last)
 	}
-	f.where = opts.like.where
+	f.where = last.where
 	return nil
+}
+
+// boundTo is a condition on the columns of a schema.
+type boundTo struct {
+	schema *arrow.Schema
+	where  *where.Bound
 }
 
 // MostRows returns the number of rows of the piece, at most: with a condition, those of

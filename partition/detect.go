@@ -36,6 +36,11 @@ func (f Format) IsText() bool { return textFormats[f] != text.Auto }
 // detect finds the format by the first bytes and the name. A name is needed for
 // text, so that a damaged Parquet file is not read as text.
 func detect(src storage.Reader, e storage.Object, unnamed Format) (Format, error) {
+	if _, remote := src.(storage.Prefetcher); remote { // the end is read in any case
+		if f, err := byTail(src); f == Parquet || err != nil {
+			return f, err
+		}
+	}
 	var head [8]byte
 	n, err := src.ReadAt(head[:min(8, src.Object().Size)], 0)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -68,7 +73,7 @@ func byTail(src storage.Reader) (Format, error) {
 	size := src.Object().Size
 	n := min(int64(len(tail)), size)
 	if m, err := src.ReadAt(tail[:n], size-n); int64(m) < n {
-		return "", err
+		return "", fmt.Errorf("%s: %w", src.Object().Name, err)
 	}
 	s := string(tail[:n])
 	switch {

@@ -21,6 +21,7 @@
 // # Where to look
 //
 //	open.go, find.go, detect.go        names become files, and files get a format
+//	partitions.go                      name=value directories as columns
 //	file.go                            a file, over the reader of its format in internal/
 //	shard.go, rowrange.go              files are divided among workers
 //	ordered.go, flight.go              workers, what they hold, the order of their results
@@ -47,6 +48,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/internal/where"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -77,6 +79,8 @@ type File struct {
 	root  string         // the directory in which it was found, or ""
 	bytes *atomic.Int64  // read from src so far
 	print func() ([]byte, error)
+	hive  *hiveLayout // shared; nil: no partition columns
+	parts []hive.Part // in the order of hive's columns
 
 	where    *where.Bound // the rows that the file has; nil: all
 	doubts   doubts
@@ -85,7 +89,19 @@ type File struct {
 
 // rest releases what the file's reader holds, such as a descriptor, until the
 // next read.
-func (f *File) rest() error { return storage.Rest(f.src) }
+func (f *File) rest() error {
+	if p := f.parquet(); p != nil {
+		p.File().Rest()
+	}
+	return storage.Rest(f.src)
+}
+
+// remote reports whether the file is read over a network, by a reader that fetches
+// ahead.
+func (f *File) remote() bool {
+	_, ok := f.src.(storage.Prefetcher)
+	return ok
+}
 
 // unless returns err, or a "file changed" error that wraps it if the file has
 // changed since it was opened: then another attempt may succeed.

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -20,40 +21,28 @@ import (
 // ErrNoData means that a file has no format that can be read.
 var ErrNoData = errors.New("neither a Parquet nor an Arrow file")
 
-// find opens the files that one name stands for. A file in a directory is either
+// find opens the files that one name stands for, which are the entries. A file in a directory is either
 // data, certainly not data because of its name, excluded by a pattern, or an
 // error: a file with an unknown format or damaged first bytes may hold rows. With
 // an error, find also returns the files that are open.
-func (o *OpenOptions) find(ctx context.Context, name string) (files []*File, err error) {
-	entries, err := o.Store.List(ctx, name)
-	if errors.Is(err, storage.ErrNoFiles) && o.AllowEmpty {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
+func (o *OpenOptions) find(ctx context.Context, name string, entries []storage.Object) (files []*File, err error) {
 	var stray, passed []string
+	opening := o.openMany(ctx, name, entries)
+	defer opening.stop()
 	for _, e := range entries {
-		why, err := o.leftOut(e)
-		if err != nil {
+		f, why, err := opening.take(ctx)
+		switch {
+		case errors.Is(err, ErrNoData) && e.Found:
+			stray = append(stray, e.Rel)
+			continue
+		case errors.Is(err, fault.ErrMemory) && len(entries) > 1:
+			n := len(files) + 1
+			return files, fmt.Errorf("%w: this is file %d of %d, so all take about %.1f times as much", err, n, len(entries), float64(len(entries))/float64(n))
+		case err != nil:
 			return files, err
-		}
-		if why == "" {
-			var f *File
-			f, why, err = o.openFound(ctx, e)
-			switch {
-			case errors.Is(err, ErrNoData) && e.Found:
-				stray = append(stray, e.Rel)
-				continue
-			case errors.Is(err, fault.ErrMemory) && len(entries) > 1:
-				n := len(files) + 1
-				return files, fmt.Errorf("%w: this is file %d of %d, so all take about %.1f times as much", err, n, len(entries), float64(len(entries))/float64(n))
-			case err != nil:
-				return files, err
-			case f != nil:
-				files = append(files, f)
-				continue
-			}
+		case f != nil:
+			files = append(files, f)
+			continue
 		}
 		passed = append(passed, e.Rel)
 		if o.PassedOver != nil {
@@ -132,6 +121,10 @@ func (o *OpenOptions) leftOut(e storage.Object) (why string, err error) {
 // openFound opens a file. If the file is certainly not data, it returns nil and
 // the reason.
 func (o *OpenOptions) openFound(ctx context.Context, e storage.Object) (_ *File, why string, err error) {
+	parts, err := o.partsOf(e)
+	if err != nil {
+		return nil, "", err
+	}
 	e, root, err := o.rebase(e)
 	if err != nil {
 		return nil, "", err
@@ -139,6 +132,9 @@ func (o *OpenOptions) openFound(ctx context.Context, e storage.Object) (_ *File,
 	f, err := openObject(ctx, e, *o)
 	if f != nil {
 		f.root = root
+		if err := f.partition(o.hive, parts); err != nil {
+			return nil, "", errors.Join(err, f.Close())
+		}
 	}
 	if !e.Found || err != nil && !errors.Is(err, ErrNoData) || err == nil && !f.Format.IsText() {
 		return f, "", err
@@ -176,16 +172,12 @@ func noData(name string) bool {
 // rebase sets the Rel of an object to its path below Base. root is the directory
 // in which the object was found, or "" if it was named.
 func (o *OpenOptions) rebase(e storage.Object) (_ storage.Object, root string, err error) {
-	above := strings.TrimSuffix(e.Name, e.Rel)
+	above := strings.TrimSuffix(address.WithoutQuery(e.Name), e.Rel)
 	if e.Found {
 		root = above
 	}
 	if o.Base == "" {
-		dir := filepath.ToSlash(above)
-		if !strings.Contains(dir, "://") {
-			dir = path.Clean(dir) + "/"
-		}
-		if _, below, ok := hive.Cut(dir); ok {
+		if _, below, ok := hive.Cut(cleanDir(above)); ok {
 			e.Rel = below + e.Rel
 		}
 		return e, root, nil
@@ -197,6 +189,14 @@ func (o *OpenOptions) rebase(e storage.Object) (_ storage.Object, root string, e
 		}
 	}
 	return e, root, fault.Errorf("%s: the input is not below {Base %s} (name a directory that holds all inputs)", e.Name, o.Base)
+}
+
+// cleanDir returns the path of a directory with slashes, the last of them at its end.
+func cleanDir(dir string) string {
+	if dir = filepath.ToSlash(dir); strings.Contains(dir, "://") {
+		return dir
+	}
+	return path.Clean(dir) + "/"
 }
 
 // openObject opens a file. The options must be filled in.

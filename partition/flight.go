@@ -2,6 +2,7 @@ package partition
 
 import (
 	"runtime"
+	"slices"
 )
 
 // [OpenOptions].InFlight limits the bytes in flight between a file and its
@@ -51,11 +52,23 @@ func processors(threads int) int {
 	return threads
 }
 
+// workersFor returns the number of workers for pieces. Those who read over a network
+// mostly wait for it.
+func workersFor(pieces []Piece, threads int) int {
+	n := processors(threads)
+	if slices.ContainsFunc(pieces, func(p Piece) bool { return p.File.remote() }) {
+		n *= remoteWorkers
+	}
+	return n
+}
+
+// remoteWorkers is the number of workers per processor for files over a network.
+const remoteWorkers = 3
+
 // flightOf divides the bytes that may be in flight. need returns the bytes that a
 // worker needs in addition to batches. It has three of these: the one that it
 // reads, the one that it makes, and a finished one that waits.
 func flightOf(most int64, threads int, need func() int64) flight {
-	threads = processors(threads)
 	if most == 0 {
 		return flight{workers: threads, begun: inFlightBatches * threads, queue: inFlightBatches}
 	}

@@ -236,9 +236,12 @@ func manifestOf(t testing.TB, dir string) string {
 	return names[0]
 }
 
-// open opens files for the test.
+// open opens files for the test, if they may be in mixed directories.
 func open(t testing.TB, opts OpenOptions, names ...string) []*File {
 	t.Helper()
+	if opts.Hive == "" {
+		opts.Hive = HiveOff
+	}
 	files, err := Open(t.Context(), names, opts)
 	if err != nil {
 		t.Fatal(err)

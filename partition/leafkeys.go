@@ -24,6 +24,8 @@ type leafKeys struct {
 	keys       *Keys             // handed on
 	work       func(*Keys) error // receives the keys
 
+	expected *narrowed // of the next range, if it was found before
+
 	at     int        // the row group that the following belong to, counted from 1; 0: none
 	inside [][2]int64 // rows of it that may have a member
 	beside int64      // others that are known to have no key; -1: unknown
@@ -58,17 +60,38 @@ func (l *leafKeys) number() int { return l.leaf.values.Index() }
 // member; nil: of all its rows. It returns nil if there are none. outside counts rows
 // elsewhere in the row group that are known to have no key.
 func (l *leafKeys) chunk(ctx context.Context, r rowRange, some []uint32) (c *parquet.Chunk, outside int64, err error) {
-	all, outside, err := l.narrow(ctx, r, some)
-	if err != nil || !all && len(l.ranges) == 0 {
-		return nil, outside, err
+	n := l.expected
+	if n == nil {
+		if n, err = l.narrow(ctx, r, some != nil); err != nil {
+			return nil, 0, err
+		}
+	}
+	l.expected, l.apart = nil, n.none
+	l.ranges = l.ranges[:0]
+	switch {
+	case some != nil && n.all:
+		l.ranges = append(l.ranges, some...)
+	case some != nil:
+		l.ranges = inRanges(l.ranges, some, n.spans)
+	case !n.all:
+		for _, s := range n.spans {
+			for row := s[0]; row < s[1]; row++ {
+				l.ranges = append(l.ranges, uint32(row))
+			}
+		}
+	}
+	if len(l.ranges) == 0 && (some != nil || !n.all) {
+		n.release()
+		return nil, n.nulls, nil
 	}
 	c = l.file.parquet().File().ChunkIn(l.buf, r.group, l.number())
-	if all {
-		l.ranges = l.ranges[:0]
-	} else {
+	if n.ahead != nil {
+		c.Expect(n.ahead)
+	}
+	if len(l.ranges) > 0 {
 		c.Select(l.ranges)
 	}
-	return c, outside, nil
+	return c, n.nulls, nil
 }
 
 // prunedRows returns the rows of a row group that may hold a member, and how many of the
@@ -89,41 +112,32 @@ func (l *leafKeys) prunedRows(ctx context.Context, group int) (_ [][2]int64, nul
 	return l.inside, l.beside, nil
 }
 
-// narrow determines which of some rows of a range (nil: of all) must be read: all of the
-// row group, or l.ranges. nulls counts rows elsewhere that are known to have no key; they
-// are counted with the first rows of the row group.
-func (l *leafKeys) narrow(ctx context.Context, r rowRange, some []uint32) (all bool, nulls int64, err error) {
+// narrow determines which rows of a range must be read; failing says that some of them
+// fail the file's condition. NULLs elsewhere are counted with the first rows of the row
+// group.
+func (l *leafKeys) narrow(ctx context.Context, r rowRange, failing bool) (*narrowed, error) {
 	total := l.file.GroupRows(r.group)
 	ranges, nulls, err := l.prunedRows(ctx, r.group)
 	if err != nil {
-		return false, 0, err
+		return nil, err
 	}
 	whole := r.lo == 0 && r.hi == total
-	// The rows elsewhere include some that fail the file's condition.
-	failing := some != nil || l.file.where != nil && !whole
+	failing = failing || l.file.where != nil && !whole // so may rows elsewhere
 	if l.countNulls && (nulls < 0 || nulls > 0 && failing) {
 		ranges = [][2]int64{{0, total}}
 	}
 	if nulls < 0 || r.lo > 0 || failing {
 		nulls = 0
 	}
-	l.apart = len(ranges) == 0
-	if some == nil && whole && len(ranges) == 1 && ranges[0] == [2]int64{0, total} {
-		return true, nulls, nil
-	}
-	l.ranges = l.ranges[:0]
-	if some != nil {
-		l.ranges = inRanges(l.ranges, some, ranges)
-		return false, 0, nil
+	n := &narrowed{none: len(ranges) == 0, nulls: nulls}
+	if whole && len(ranges) == 1 && ranges[0] == [2]int64{0, total} {
+		n.all = true
+		return n, nil
 	}
 	for _, within := range r.spans(total) {
-		for _, s := range ranges {
-			for row := max(s[0], within[0]); row < min(s[1], within[1]); row++ {
-				l.ranges = append(l.ranges, uint32(row))
-			}
-		}
+		n.spans = append(n.spans, prune.Intersect(ranges, [][2]int64{within})...)
 	}
-	return false, nulls, nil
+	return n, nil
 }
 
 // inRanges appends the rows that are in some range. Both lists are ascending.

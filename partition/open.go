@@ -12,6 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/text"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // Open opens all files that the names match, in ascending order of Rel, which is
@@ -27,7 +28,14 @@ func Open(ctx context.Context, names []string, opts OpenOptions) (files []*File,
 			files = nil
 		}
 	}()
-	for _, name := range names {
+	lists, err := opts.list(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	if opts.hive, err = opts.layout(ctx, names, lists); err != nil {
+		return nil, err
+	}
+	for i, name := range names {
 		if name == "-" {
 			f, err := openStdin(opts)
 			if err != nil {
@@ -36,7 +44,7 @@ func Open(ctx context.Context, names []string, opts OpenOptions) (files []*File,
 			files = append(files, f)
 			continue
 		}
-		found, err := opts.find(ctx, name)
+		found, err := opts.find(ctx, name, lists[i])
 		files = append(files, found...)
 		if err != nil {
 			return files, err
@@ -44,6 +52,22 @@ func Open(ctx context.Context, names []string, opts OpenOptions) (files []*File,
 	}
 	sort.SliceStable(files, func(i, j int) bool { return files[i].Rel < files[j].Rel })
 	return files, nil
+}
+
+// list returns the objects that each name stands for; nil for standard input and,
+// with AllowEmpty, directories without data.
+func (o *OpenOptions) list(ctx context.Context, names []string) (lists [][]storage.Object, err error) {
+	lists = make([][]storage.Object, len(names))
+	for i, name := range names {
+		if name == "-" {
+			continue
+		}
+		lists[i], err = o.Store.List(ctx, name)
+		if err != nil && !(errors.Is(err, storage.ErrNoFiles) && o.AllowEmpty) {
+			return nil, err
+		}
+	}
+	return lists, nil
 }
 
 // Close closes the files.
@@ -105,6 +129,7 @@ func openStdin(opts OpenOptions) (*File, error) {
 
 // ReadSchema reads the schema of a Parquet file, such as an earlier output.
 func ReadSchema(ctx context.Context, name string, opts OpenOptions) (p *PinnedSchema, err error) {
+	opts.Hive = HiveOff // the schema is that of the file
 	files, err := Open(ctx, []string{name}, opts)
 	if err != nil {
 		return nil, err

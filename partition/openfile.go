@@ -59,6 +59,15 @@ type OpenOptions struct {
 	// Empty: Rel begins with the first name=value directory of the path or, if
 	// there is none, is as in [storage.Object].
 	Base string
+	// Hive says whether name=value directories are columns of the files in them; see
+	// [File.Partitions]. All files of one Open must then have the same.
+	Hive HiveMode
+	// HiveTypes gives types to these columns, as in "dt:date,country:string", with
+	// the names of [key.ParseType]. Names that no directory has are ignored. Other
+	// columns have the first of these types that all values have, of all files that
+	// were listed: int64 (no plus sign, no leading zeros), date32 (YYYY-MM-DD),
+	// timestamp[us] (YYYY-MM-DD HH:MM:SS), string.
+	HiveTypes string
 	// Memory is the memory budget of the process in bytes; 0 means no bound. It
 	// bounds what is read of the files at once. A page or line that needs more is
 	// an error that wraps [fault.ErrMemory].
@@ -76,15 +85,15 @@ type OpenOptions struct {
 
 	room  *parquet.Room // of Memory
 	like  *like         // shared with files opened later
+	hive  *hiveLayout   // of all files
 	where *where.Cond   // Where; nil: none
 }
 
 // like is the Parquet file that was opened last. Files that follow share its schema
 // if it is the same, and the condition on the columns of the schema.
 type like struct {
-	table  *arrowparquet.Parquet
-	schema *arrow.Schema
-	where  *where.Bound
+	table atomic.Pointer[arrowparquet.Parquet]
+	where atomic.Pointer[boundTo]
 }
 
 func (o *OpenOptions) fill() (err error) {
@@ -111,16 +120,20 @@ const (
 // open opens the reader of the file's format.
 func (f *File) open(opts OpenOptions) (err error) {
 	r := counted{f.src, f.bytes}
+	_, remote := f.src.(storage.Prefetcher)
 	switch f.Format {
 	case Parquet:
 		p, err := arrowparquet.OpenParquet(r, f.Size, f.Name, arrowparquet.ParquetOptions{
-			Mem: opts.Mem, Room: opts.room, Like: opts.like.table, Int96Nanos: opts.Int96Nanos,
+			Mem: opts.Mem, Room: opts.room, Like: opts.like.table.Load(), Int96Nanos: opts.Int96Nanos, Remote: remote,
 		})
 		if err != nil {
 			return err
 		}
-		f.table, opts.like.table = p, p
-		if _, near := f.src.(storage.Mapper); !near {
+		f.table = p
+		opts.like.table.Store(p)
+		if _, near := f.src.(storage.Mapper); remote {
+			p.File().Prefetch(func(ranges []storage.Range) func() { return storage.Prefetch(f.src, ranges) })
+		} else if !near {
 			p.File().ReadAtLeast(min(farRead, max(opts.room.Part(64, farRead), leastRead)))
 		}
 	case ArrowFile:
@@ -144,7 +157,11 @@ func (f *File) open(opts OpenOptions) (err error) {
 // reopen returns a function that reads the file from the start.
 func (f *File) reopen(r io.ReaderAt) func() (io.ReadCloser, error) {
 	return func() (io.ReadCloser, error) {
-		return io.NopCloser(io.NewSectionReader(r, 0, f.Size)), nil
+		whole := io.NewSectionReader(r, 0, f.Size)
+		if f.remote() {
+			return &stream{SectionReader: whole, src: f.src, step: firstStep}, nil
+		}
+		return io.NopCloser(whole), nil
 	}
 }
 

@@ -35,7 +35,7 @@ func records(emit func(Rows) error) func(arrow.Record) error {
 func Map(ctx context.Context, pieces []Piece, threads int, columns func(*File) ([]int, error), newWork func() (Work, error)) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
 		unmap := mapFew(pieces)
-		way := flightOf(InFlight(pieces)/forRecords, threads, func() int64 { return need(pieces, columns) })
+		way := flightOf(InFlight(pieces)/forRecords, workersFor(pieces, threads), func() int64 { return need(pieces, columns) })
 		more := true
 		for r, err := range mapTasks(ctx, groupsOf(pieces), way, func() (taskWork, error) {
 			work, err := newWork()

@@ -22,6 +22,10 @@ type rangeJob struct {
 	shapes map[int]parquet.Shape // of the file's leaves that were copied, by leaf number
 	begun  int
 	done   int
+
+	// Of a file over a network:
+	keys        *keysAhead       // what its key task reads; nil: not looked for
+	leavesAhead []*parquet.Ahead // announced for its leaf tasks, by position in source.leaves
 }
 
 func newRangeJob(src *pageSource, in *inputGroup, r rowRange) *rangeJob {

@@ -256,8 +256,15 @@ func newNonce() (string, error) {
 func (o Output) marker(ctx context.Context, name string) (marker string, table bool, err error) {
 	opts := OpenOptions{Store: o.Store, Mem: o.mem}
 	opts.fill()
-	f, err := openObject(ctx, storage.Object{Name: name, Rel: path.Base(name)}, opts)
-	if err != nil {
+	object := storage.Object{Name: name, Rel: path.Base(name)}
+	f, err := openObject(ctx, object, opts)
+	for n := 0; n < 100 && errors.Is(err, storage.ErrChanged); n++ { // another attempt at the run has just written it
+		f, err = openObject(ctx, object, opts)
+	}
+	switch {
+	case errors.Is(err, storage.ErrChanged), errors.Is(err, storage.ErrAgain):
+		return "", false, err
+	case err != nil:
 		return "", false, ctx.Err() // whatever it is, it is not an output
 	}
 	md := f.Schema().Metadata()

@@ -40,7 +40,7 @@ func (j job) do(t testing.TB) (Written, error) {
 
 func (j job) doWith(t testing.TB, through func(iter.Seq2[Rows, error]) iter.Seq2[Rows, error]) (Written, error) {
 	t.Helper()
-	files, err := Open(t.Context(), j.inputs, OpenOptions{Mem: checked(t)})
+	files, err := Open(t.Context(), j.inputs, OpenOptions{Mem: checked(t), Hive: HiveOff})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,6 +59,9 @@ type pageEngine struct {
 	changed *sync.Cond
 	next    func() (*rangeJob, bool) // the next job of the input
 	more    bool
+	remote  bool                   // some file is over a network
+	scouts  *lookahead             // nil: no file is over a network
+	coming  []*rangeJob            // in order: passed to the scouts, not begun
 	unmap   map[*File]func() error // of files with open jobs
 	open    []*rangeJob            // in order: begun and not finished
 	filling *outGroup              // the row group that the next job may go to
@@ -75,7 +78,7 @@ func (s *Scanner) copyPages(ctx context.Context, sources []*pageSource) iter.Seq
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		e := &pageEngine{
-			cancel: cancel, scanner: s, threads: processors(s.opts.Threads), most: InFlight(piecesOfSources(sources)) / 4 * 3, // the rest is for memory that is not counted
+			cancel: cancel, scanner: s, threads: workersFor(piecesOfSources(sources), s.opts.Threads), most: InFlight(piecesOfSources(sources)) / 4 * 3, // the rest is for memory that is not counted
 			more: true, unmap: map[*File]func() error{},
 		}
 		if p := s.opts.Pairs; p != nil {
@@ -92,6 +95,13 @@ func (s *Scanner) copyPages(ctx context.Context, sources []*pageSource) iter.Seq
 		defer stop()
 		e.next = next
 		var workers sync.WaitGroup
+		for _, src := range sources {
+			e.remote = e.remote || src.piece.File.remote()
+		}
+		if e.remote {
+			e.scouts = newLookahead(ctx, s)
+			defer e.release()
+		}
 		for range e.threads {
 			workers.Go(func() { e.work(ctx) })
 		}
@@ -119,6 +129,50 @@ func (s *Scanner) copyPages(ctx context.Context, sources []*pageSource) iter.Seq
 			}
 		}
 	}
+}
+
+// release ends the lookahead, and drops what was announced and not read.
+func (e *pageEngine) release() {
+	e.scouts.stop()
+	for _, s := range slices.Concat(e.open, e.coming) {
+		s.release()
+	}
+}
+
+// nextJob returns the next job of the input, and passes those that follow to the
+// scouts.
+func (e *pageEngine) nextJob() (*rangeJob, bool) {
+	if !e.remote {
+		return e.next()
+	}
+	for e.more && len(e.coming) < jobsAhead {
+		s, ok := e.next()
+		if !ok {
+			break
+		}
+		if s.source.piece.File.remote() {
+			e.scouts.add(s)
+		}
+		e.coming = append(e.coming, s)
+	}
+	if len(e.coming) == 0 {
+		return nil, false
+	}
+	s := e.coming[0]
+	e.coming = e.coming[1:]
+	return s, true
+}
+
+// keeps returns the number of bytes that a chunk of a file over a network may have to
+// stay in memory from its check until it is written.
+func (e *pageEngine) keeps() int64 {
+	const most = 32 << 20
+	if e.most == 0 {
+		return most
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return max(min(most, e.most/2-e.held()), 0)
 }
 
 func piecesOfSources(sources []*pageSource) []Piece {
@@ -275,7 +329,7 @@ func (e *pageEngine) pick(w *pageWorker) pageTask {
 	if !e.more || !e.room() {
 		return nil
 	}
-	s, ok := e.next()
+	s, ok := e.nextJob()
 	if !ok {
 		e.more = false
 		e.decide()
@@ -306,7 +360,11 @@ func (e *pageEngine) room() bool {
 			open++
 		}
 	}
-	return open < e.threads+1 && waiting < 1
+	most := e.threads + 1
+	if e.remote {
+		most += openAhead
+	}
+	return open < most && waiting < 1
 }
 
 // undecided reports whether the oldest job waits for the others of its input row
@@ -440,6 +498,7 @@ func (e *pageEngine) endFilling() {
 // close removes a job all of whose tasks are done.
 func (e *pageEngine) close(s *rangeJob) {
 	e.open = slices.DeleteFunc(e.open, func(o *rangeJob) bool { return o == s })
+	s.release()
 	if s.group != nil {
 		s.group.ended++
 	}

@@ -145,6 +145,15 @@ func (l *leafPages) once(ctx context.Context) (*parquet.Page, *parquet.Dictionar
 	return l.adapt.Adapt(p, l.chunk.Dictionary())
 }
 
+// expect makes the walk read what was announced for it.
+func (l *leafPages) expect(a *parquet.Ahead) {
+	if l.chunk == nil {
+		a.Release()
+		return
+	}
+	l.chunk.Expect(a)
+}
+
 // count returns the number of pages of the file that were read over, and how many
 // of these were not decompressed.
 func (l *leafPages) count() (seen, skipped int) {

@@ -53,11 +53,17 @@ func (w *pageWorker) selectRows(ctx context.Context, s *rangeJob) (settle func()
 		}
 		w.file = f
 	}
+	if err := w.keys.expect(ctx, s.keys); err != nil {
+		return nil, err
+	}
 	rows, err := w.rows(ctx, s)
 	if err != nil {
 		return nil, f.unless(err)
 	}
 	parts := rows.divided(e.mostOf(rows))
+	if len(parts) == 1 {
+		s.announceLeaves(rows)
+	}
 	return func() {
 		e.known(s, rows, parts)
 		e.decide()
@@ -132,6 +138,9 @@ func (w *pageWorker) copyLeaf(ctx context.Context, s *rangeJob, i int) (settle f
 		stop()
 	default:
 		pages := s.source.pages(w.buf, s.rowRange.group, i, s.rows, s.group.how)
+		if a := s.leafAhead(i); a != nil {
+			pages.expect(a)
+		}
 		if err = l.add(s.number, func() (*parquet.Page, *parquet.Dictionary, error) { return pages.next(ctx) }); err == nil {
 			seen, skipped := pages.count()
 			e.scanner.Stats.Pages.Add(int64(seen))
@@ -185,7 +194,11 @@ func (w *pageWorker) decideWhole(ctx context.Context, s *rangeJob, i int, l *out
 // if the chunk cannot be copied so.
 func (w *pageWorker) copyChunk(ctx context.Context, s *rangeJob, i int, l *outLeaf) (wholeChunk, error) {
 	src := s.source
-	chunk, why, err := src.layout.CopyChunk(ctx, src.file(), s.rowRange.group, src.leaves[i], i)
+	o := parquet.CopyOptions{Ahead: s.leafAhead(i)}
+	if src.piece.File.remote() {
+		o.Keep = w.engine.keeps()
+	}
+	chunk, why, err := src.layout.CopyChunk(ctx, src.file(), s.rowRange.group, src.leaves[i], i, o)
 	if err != nil {
 		return inPages, err
 	}
@@ -196,6 +209,7 @@ func (w *pageWorker) copyChunk(ctx context.Context, s *rangeJob, i int, l *outLe
 		return inPages, nil
 	}
 	l.chunk = chunk
+	l.held.Store(chunk.Size())
 	pages := chunk.Pages()
 	w.engine.scanner.Stats.Pages.Add(pages)
 	w.engine.scanner.Stats.PagesSkipped.Add(pages)
@@ -213,12 +227,16 @@ func (w *pageWorker) finish(g *outGroup, l *outLeaf) (settle func(), err error) 
 	if err != nil {
 		return nil, err
 	}
+	kept := int64(0)
+	if l.chunk != nil {
+		kept = l.chunk.Size()
+	}
 	return func() {
 		if l.chunk == nil { // not copied as it was stored
 			l.chunk = chunk
 		}
 		l.w = nil
-		l.held.Store(0)
+		l.held.Store(kept)
 		g.finished++
 	}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -28,8 +29,8 @@ func (p *place) holds(name string) bool {
 			if p.resolve(n) == p.real {
 				return true
 			}
-			up := filepath.Dir(n)
-			if up == n || strings.Contains(n, "://") {
+			up := address.Parent(n)
+			if up == n {
 				break
 			}
 			n = up
@@ -52,7 +53,7 @@ func (p *place) resolve(name string) string {
 // absolute makes a path absolute without following links. URLs only lose trailing
 // slashes.
 func absolute(name string) string {
-	if strings.Contains(name, "://") {
+	if address.IsURL(name) {
 		return strings.TrimRight(name, "/")
 	}
 	if abs, err := filepath.Abs(name); err == nil {

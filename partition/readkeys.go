@@ -79,8 +79,12 @@ func ReadKeys(ctx context.Context, pieces []Piece, o KeyOptions, newWork func() 
 	if err != nil {
 		return 0, 0, err
 	}
-	way := flightOf(InFlight(pieces), o.Threads, func() int64 { return keyNeed(pieces, columns, o.Options) })
+	way := flightOf(InFlight(pieces), processors(o.Threads), func() int64 { return keyNeed(pieces, columns, o.Options) })
 	shared := &keyReading{options: o, columns: columns, way: way, parsers: parsersOf(tasks, way.workers)}
+	if slices.ContainsFunc(pieces, func(p Piece) bool { return p.File.remote() }) {
+		shared.ahead = shared.lookAhead(ctx, tasks)
+		defer shared.ahead.stop()
+	}
 	if o.Runs > 0 {
 		shared.rows = rowsOfPieces(pieces)
 	}
@@ -113,8 +117,9 @@ type keyReading struct {
 	options KeyOptions
 	columns []key.Column
 	way     flight
-	parsers int   // goroutines that parse a text file
-	rows    int64 // of all pieces, for shares of runs
+	parsers int         // goroutines that parse a text file
+	rows    int64       // of all pieces, for shares of runs
+	ahead   *tasksAhead // nil: no file is over a network
 
 	read, nulls atomic.Int64
 }
@@ -186,6 +191,11 @@ func (w *keyWorker) read(ctx context.Context, t task, _ func(Rows) error) error 
 	if text, column, ok := w.plainText(t.file); ok {
 		return w.text(ctx, text, column)
 	}
+	expected, err := w.ahead.begin(ctx, t.number)
+	if err != nil {
+		return err
+	}
+	defer expected.release()
 	if w.options.FirstPages > 0 && t.file.where != nil {
 		return nil
 	}
@@ -196,6 +206,7 @@ func (w *keyWorker) read(ctx context.Context, t task, _ func(Rows) error) error 
 	if w.leaf == nil {
 		return w.readRecords(ctx, t.file, t, some)
 	}
+	w.leaf.expected = expected
 	read := w.leaf.values
 	switch {
 	case w.options.FirstPages > 0:
@@ -204,6 +215,7 @@ func (w *keyWorker) read(ctx context.Context, t task, _ func(Rows) error) error 
 		read = w.leaf.entries
 	}
 	rows, nulls, err := read(ctx, t.rowRange, some)
+	w.leaf.expected = nil
 	w.count(rows, nulls)
 	return err
 }

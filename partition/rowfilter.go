@@ -27,6 +27,8 @@ type rowFilter struct {
 	columns []filterColumn
 	buf     *parquet.Buffers
 
+	expected map[int]*parquet.Ahead // what was announced, by leaf
+
 	at    int            // the row group that spans and sets belong to; -1: none
 	spans []rowSpan      // rows of it that may satisfy the condition, ascending
 	sets  []where.Truths // by predicate: what is possible in it
@@ -356,6 +358,10 @@ func (w *rowFilter) pagesOf(ctx context.Context, group int, c *filterColumn) err
 	f := w.file.parquet().File()
 	chunk := f.ChunkIn(w.buf, group, c.leaf.Index())
 	defer w.buf.Rest()
+	if a := w.expected[c.leaf.Index()]; a != nil {
+		delete(w.expected, c.leaf.Index())
+		chunk.Expect(a)
+	}
 	if int64(len(w.maybe)) < w.file.GroupRows(group) {
 		chunk.Select(w.maybe)
 	}

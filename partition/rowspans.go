@@ -208,6 +208,45 @@ func (w *rowFilter) byPages(group int, total int64) error {
 	return nil
 }
 
+// candidates returns the rows of a range that may satisfy the condition; within as in
+// rows.
+func (w *rowFilter) candidates(ctx context.Context, r rowRange, within [][2]int64) (spans [][2]int64, err error) {
+	if err := w.look(ctx, r.group); err != nil {
+		return nil, err
+	}
+	total := w.file.GroupRows(r.group)
+	var all [][2]int64
+	for _, s := range w.spans {
+		all = append(all, [2]int64{s.lo, s.hi})
+	}
+	return prune.Intersect(prune.Intersect(all, orAll(within, total)), r.spans(total)), nil
+}
+
+// announce announces what evaluating the condition for a range will read, of files over
+// a network, and returns the rows that may satisfy it. Each column is announced for all of
+// them, also those that need it only if others let a row through.
+func (w *rowFilter) announce(ctx context.Context, r rowRange, within [][2]int64) (ahead map[int]*parquet.Ahead, spans [][2]int64, err error) {
+	if spans, err = w.candidates(ctx, r, within); err != nil {
+		return nil, nil, err
+	}
+	var unsure [][2]int64
+	for _, s := range w.spans {
+		if !s.sure {
+			unsure = append(unsure, [2]int64{s.lo, s.hi})
+		}
+	}
+	if unsure = prune.Intersect(unsure, spans); len(unsure) == 0 {
+		return nil, spans, nil
+	}
+	ahead = map[int]*parquet.Ahead{}
+	for _, c := range w.undecided(r.group) {
+		if c.plain {
+			ahead[c.leaf.Index()] = w.file.parquet().File().AheadOf(r.group, c.leaf.Index(), unsure)
+		}
+	}
+	return ahead, spans, nil
+}
+
 // span adds a span after the others.
 func (w *rowFilter) span(s rowSpan) {
 	if n := len(w.spans); n > 0 && w.spans[n-1].hi == s.lo && w.spans[n-1].sure == s.sure {

@@ -115,8 +115,9 @@ func (r *Run) ChangedSince(ctx context.Context, store storage.Source, output str
 
 // Fingerprint identifies the content of the file, without its name. For a Parquet
 // file above 1 MiB it is a digest of the footer, which has the position, size and
-// statistics of every column chunk; for all others a digest of all bytes. It is
-// nil for standard input and records.
+// statistics of every column chunk. For others it is a digest of all bytes or, over a
+// network, of the identity that the storage gives the object and, of Parquet files, the
+// footer. It is nil for standard input and records.
 func (f *File) Fingerprint() ([]byte, error) {
 	if f.src == nil {
 		return nil, nil
@@ -129,10 +130,18 @@ func (f *File) Fingerprint() ([]byte, error) {
 const wholeBelow = 1 << 20
 
 func (f *File) digest() ([]byte, error) {
-	if p, ok := f.table.(*arrowparquet.Parquet); ok && f.Size > wholeBelow {
+	p, ok := f.table.(*arrowparquet.Parquet)
+	if ok && f.Size > wholeBelow {
 		return p.Fingerprint(), nil
 	}
 	h := sha256.New()
+	if id := f.src.Object().Identity; id != "" && f.remote() {
+		if ok {
+			h.Write(p.Fingerprint())
+		}
+		h.Write([]byte(id))
+		return h.Sum(nil), nil
+	}
 	_, err := io.Copy(h, io.NewSectionReader(counted{f.src, f.bytes}, 0, f.Size))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)

@@ -24,7 +24,7 @@ func (s *Scanner) Scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, erro
 				yield(Rows{}, err)
 			}
 		}()
-		way := flightOf(InFlight(pieces)/forRecords, s.opts.Threads, func() int64 { return need(pieces, s.opts.columns) + rowsNeed(pieces) })
+		way := flightOf(InFlight(pieces)/forRecords, workersFor(pieces, s.opts.Threads), func() int64 { return need(pieces, s.opts.columns) + rowsNeed(pieces) })
 		for r, err := range mapTasks(ctx, groupsOf(pieces), way, func() (taskWork, error) { return s.newWorker(pieces, way) }) {
 			if !yield(r, err) || err != nil {
 				ended = true

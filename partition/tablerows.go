@@ -51,7 +51,7 @@ func ReadRows(ctx context.Context, pieces []Piece, c *TableColumns, o RowOptions
 			return 0, 0, err
 		}
 	}
-	r.way = flightOf(InFlight(pieces)/forRecords, o.Threads, func() int64 { return need(pieces, r.needed) + rowsNeed(pieces) })
+	r.way = flightOf(InFlight(pieces)/forRecords, workersFor(pieces, o.Threads), func() int64 { return need(pieces, r.needed) + rowsNeed(pieces) })
 	unmap := mapFew(pieces)
 	defer func() {
 		if e := unmap(); err == nil {

@@ -49,6 +49,9 @@ var (
 	// ErrChanged means that an object is no longer the one that was listed or
 	// opened. Another attempt may succeed.
 	ErrChanged = errors.New("the object changed")
+	// ErrAgain means that a request to the storage failed for a reason that may
+	// pass, such as a network that fails. Another attempt may succeed.
+	ErrAgain = errors.New("try again later")
 	// ErrNoFiles means that a directory holds nothing that could be data. It
 	// wraps [fs.ErrNotExist].
 	ErrNoFiles = fmt.Errorf("no files%w", quiet.Error{Err: fs.ErrNotExist})

@@ -9,14 +9,16 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/bloomjoin/bloomjoin/internal/process"
 )
 
 func TestTmpName(t *testing.T) {
 	for _, base := range []string{"out.parquet", "a.b-c", strings.Repeat("x", 255), strings.Repeat("ü", 127)} {
 		name := tmpName(base)
 		stem, o, ok := ownerOf(name)
-		this, _ := thisProcess()
-		if len(name) > maxName || !ok || stem != stemOf(base) || o != this || o.pid != os.Getpid() || o.gone() || !Marker(name) {
+		this, _ := process.This()
+		if len(name) > maxName || !ok || stem != stemOf(base) || o != this || o.PID != os.Getpid() || o.Gone() || !Marker(name) {
 			t.Errorf("%s: %s (%d bytes) is of %+v, %v", base, name, len(name), o, ok)
 		}
 		if len(base) < 150 && stem != base {
@@ -39,17 +41,17 @@ func TestSweep(t *testing.T) {
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
-	this, ok := thisProcess()
-	start, ok2 := startOf(child.Process.Pid)
+	this, ok := process.This()
+	start, ok2 := process.Start(child.Process.Pid)
 	if !ok || !ok2 {
 		t.Fatal("the system says nothing of processes")
 	}
-	name := func(stem string, o owner) string {
-		return fmt.Sprintf(".%s.%s-%d-%d-0123456789abcdef.tmp", stem, o.host, o.pid, o.start)
+	name := func(stem string, o process.ID) string {
+		return fmt.Sprintf(".%s.%s-0123456789abcdef.tmp", stem, o)
 	}
-	childs := owner{this.host, child.Process.Pid, start}
-	elsewhere := owner{"0123456789abcdef", child.Process.Pid, start}
-	recycled := owner{this.host, os.Getpid(), this.start + 1}
+	childs := process.ID{Host: this.Host, PID: child.Process.Pid, Start: start}
+	elsewhere := process.ID{Host: "0123456789abcdef", PID: child.Process.Pid, Start: start}
+	recycled := process.ID{Host: this.Host, PID: os.Getpid(), Start: this.Start + 1}
 	files := []string{
 		name("out.parquet", childs), name("out.parquet", elsewhere), name("out.parquet", recycled), name("out.parquet", this),
 		name("other.parquet", childs), ".out.parquet.0123456789abcdef.tmp", "out.parquet", "sub/" + name("x.parquet", childs),
@@ -59,7 +61,7 @@ func TestSweep(t *testing.T) {
 		for _, f := range files {
 			put(t, filepath.Join(dir, f), "")
 		}
-		if err := os.Symlink(filepath.Join(dir, "out.parquet"), filepath.Join(dir, name("out.parquet", owner{this.host, 1 << 30, 1}))); err != nil {
+		if err := os.Symlink(filepath.Join(dir, "out.parquet"), filepath.Join(dir, name("out.parquet", process.ID{Host: this.Host, PID: 1 << 30, Start: 1}))); err != nil {
 			t.Fatal(err)
 		}
 		sweep := func() []string {

@@ -20,7 +20,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
-	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // buildFlags holds the flags of build.
@@ -296,7 +295,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 		return err
 	}
 	defer partition.Close(files)
-	plan, err := o.plan(files, opts, open)
+	plan, err := c.planBuild(o, files, opts, open)
 	if err != nil {
 		return err
 	}
@@ -317,7 +316,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if short != nil && o.strict {
 		return fmt.Errorf("%s: not written: %w", o.out, short)
 	}
-	size, err := codec.Save(ctx, storage.Local{}, o.out, f, codec.Options{Uncompressed: o.uncompressed, Replace: c.force})
+	size, err := codec.Save(ctx, c.store(), o.out, f, codec.Options{Uncompressed: o.uncompressed, Replace: c.force})
 	if err != nil {
 		return err
 	}
@@ -351,15 +350,17 @@ func (o *buildFlags) checkNumbers(cmd *cobra.Command) error {
 	return nil
 }
 
-// plan plans the build from the files, none of which may be the output.
-func (o *buildFlags) plan(files []*partition.File, opts filterbuild.Options, open partition.OpenOptions) (*filterbuild.Plan, error) {
+// planBuild plans the build from the files, none of which may be the output.
+func (c *cli) planBuild(o *buildFlags, files []*partition.File, opts filterbuild.Options, open partition.OpenOptions) (*filterbuild.Plan, error) {
 	if err := errors.Join(o.hasLines(files), o.ids.apply(files)); err != nil {
 		return nil, err
 	}
+	var names []string
 	for _, f := range files {
-		if err := spare(o.out, f.Name); err != nil {
-			return nil, err
-		}
+		names = append(names, f.Name)
+	}
+	if err := c.spare(o.out, names...); err != nil {
+		return nil, err
 	}
 	plan, err := filterbuild.NewPlan(files, opts)
 	if err != nil {
@@ -381,11 +382,11 @@ func (c *cli) builtBefore(ctx context.Context, o *buildFlags, plan *filterbuild.
 	if err != nil || !done {
 		return false, err
 	}
-	if err := (&partition.Run{Log: files}).ChangedSince(ctx, storage.Local{}, o.out); err != nil {
+	if err := (&partition.Run{Log: files}).ChangedSince(ctx, c.store(), o.out); err != nil {
 		return false, err
 	}
 	if o.strict {
-		if err := checkFile(ctx, o.out, opts.Memory); err != nil {
+		if err := c.checkFile(ctx, o.out, opts.Memory); err != nil {
 			return false, err
 		}
 	}
@@ -425,7 +426,7 @@ func sameShard(f *codec.Filter, s partition.Shard) bool {
 // decides by its header. Any other existing output that must not be replaced is an
 // error.
 func (c *cli) filterDone(ctx context.Context, name string, same func(*codec.Header) bool) (bool, error) {
-	done, err := codec.Holds(ctx, storage.Local{}, name, same)
+	done, err := codec.Holds(ctx, c.store(), name, same)
 	done = done && !c.force
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -460,8 +461,8 @@ func filterReport(verb string, start time.Time, f *codec.Filter, rep filterbuild
 }
 
 // checkFile returns the result of filterbuild.Check for a filter file.
-func checkFile(ctx context.Context, name string, budget int64) (err error) {
-	f, err := codec.Load(ctx, storage.Local{}, name, codec.Limits{MaxBytes: uint64(budget)})
+func (c *cli) checkFile(ctx context.Context, name string, budget int64) (err error) {
+	f, err := codec.Load(ctx, c.store(), name, codec.Limits{MaxBytes: uint64(budget)})
 	if err != nil {
 		return err
 	}

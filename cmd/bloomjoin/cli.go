@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"runtime/debug"
 	"time"
 
@@ -27,7 +26,8 @@ import (
 type cli struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	terminal       io.Writer // standard error, without escaping
+	terminal       io.Writer       // standard error, without escaping
+	stored         storage.Storage // see store
 
 	json, quiet, verbose, force bool
 	threads                     int
@@ -183,20 +183,6 @@ func checkRate(cmd *cobra.Command, p float64) error {
 	return nil
 }
 
-// spare returns an error if the output is one of the inputs.
-func spare(output string, inputs ...string) error {
-	out, err := os.Stat(output)
-	if err != nil {
-		return nil // it does not exist
-	}
-	for _, name := range inputs {
-		if in, err := os.Stat(name); err == nil && os.SameFile(in, out) {
-			return fmt.Errorf("%s: the output would replace the input %s (give -o another name)", output, name)
-		}
-	}
-	return nil
-}
-
 // say prints a line on standard error, except with --quiet.
 func (c *cli) say(format string, args ...any) {
 	if !c.quiet {
@@ -244,7 +230,7 @@ func newHead(verb string, start time.Time) head {
 // temporary files, which a process that was killed after publishing the output may have
 // left.
 func (c *cli) done(ctx context.Context, verb, output string, start time.Time, why error) error {
-	if err := storage.Sweep(ctx, storage.Local{}, output); err != nil {
+	if err := storage.Sweep(ctx, c.store(), output); err != nil {
 		return err
 	}
 	c.say("%s: %s", output, worded(why))
@@ -294,7 +280,7 @@ func (c *cli) open(cmd *cobra.Command, names []string, opts partition.OpenOption
 	if err != nil {
 		return nil, err
 	}
-	opts.Store, opts.Memory, opts.InFlight = storage.Local{}, total, c.inFlight()
+	opts.Store, opts.Memory, opts.InFlight = c.store(), total, c.inFlight()
 	if c.verbose {
 		opts.PassedOver = func(name, why string) { c.say("  %s: passed over: %s", name, why) }
 	}

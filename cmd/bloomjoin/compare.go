@@ -10,7 +10,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
-	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // compareReport is the JSON report of inspect --compare.
@@ -40,7 +39,7 @@ func (c *cli) compare(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	sets, method, err := filterbuild.Compare(cmd.Context(), storage.Local{}, args[0], args[1], codec.Limits{MaxBytes: uint64(budget)})
+	sets, method, err := filterbuild.Compare(cmd.Context(), c.store(), args[0], args[1], codec.Limits{MaxBytes: uint64(budget)})
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -44,14 +46,20 @@ func inFront(before string, values []string) []string {
 	return out
 }
 
+// patience is how long a completion may wait for a network.
+const patience = 3 * time.Second
+
 // columns returns the columns of the first file that can be opened. Columns whose
 // names need quotes are left out, since the shell would strip the quotes.
 func (c *cli) columns(cmd *cobra.Command, names []string, open partition.OpenOptions) (columns []string) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), patience)
+	defer cancel()
+	open.Store = c.store()
 	for _, name := range names {
 		if name == "-" {
 			continue
 		}
-		files, err := partition.Open(cmd.Context(), []string{name}, open)
+		files, err := partition.Open(ctx, []string{name}, open)
 		if err != nil {
 			continue
 		}

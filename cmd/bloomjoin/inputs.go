@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -21,11 +22,14 @@ type inputFlags struct {
 	include, exclude []string
 	base             string
 	allowEmpty       bool
+	hive, hiveTypes  string
 }
 
 func (o *inputFlags) add(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.include, "include", nil, "`GLOB` in directories, read only the files that match, as '*.parquet' or 'dt=2024-*/*'; may be repeated")
 	f.StringArrayVar(&o.exclude, "exclude", nil, "`GLOB` in directories, leave out the files that match; may be repeated")
+	f.StringVar(&o.hive, "hive-partitioning", "auto", "`MODE` auto: directories named name=value are columns; off: they are not")
+	f.StringVar(&o.hiveTypes, "hive-types", "", "`NAME:TYPE,...` types of these columns, as dt:date,country:string (default: integer, date, timestamp or string, as all values are)")
 }
 
 // addLog adds the flags of verbs that accept an empty log.
@@ -49,6 +53,13 @@ func (o *inputFlags) fill(open *partition.OpenOptions) error {
 			return usagef("--%s %q: want a pattern, as '*.parquet' or 'dt=2024-*/*'", name, p)
 		}
 	}
+	if o.hive != string(partition.HiveAuto) && o.hive != string(partition.HiveOff) {
+		return usagef("--hive-partitioning %q: want auto or off", o.hive)
+	}
+	if _, err := hive.ParseTypes(o.hiveTypes); err != nil {
+		return usagef("--hive-types: %v", err)
+	}
+	open.Hive, open.HiveTypes = partition.HiveMode(o.hive), o.hiveTypes
 	open.Include, open.Exclude, open.AllowEmpty, open.Base = o.include, o.exclude, o.allowEmpty, o.base
 	return nil
 }
@@ -78,7 +89,7 @@ func (c *cli) logFrom(ctx context.Context, open *partition.OpenOptions, o *input
 func (c *cli) writeEmpty(ctx context.Context, out partition.Output, opts partition.ScanOptions, schemaFrom string) (w partition.Written, err error) {
 	var schema *arrow.Schema
 	if schemaFrom != "" {
-		files, err := partition.Open(ctx, []string{schemaFrom}, partition.OpenOptions{})
+		files, err := partition.Open(ctx, []string{schemaFrom}, partition.OpenOptions{Store: c.store()})
 		if err != nil {
 			return w, err
 		}

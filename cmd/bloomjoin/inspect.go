@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -115,7 +114,7 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, args []string) error {
 	var failed []error
 	lim := codec.Limits{MaxBytes: uint64(budget)}
 	for _, name := range args {
-		if info, err := os.Stat(name); err == nil && info.IsDir() {
+		if storage.IsDir(cmd.Context(), c.store(), name) {
 			found, err := c.inspectDir(cmd, name, check, lim)
 			report.Files, failed = append(report.Files, found...), append(failed, err)
 			continue
@@ -137,7 +136,7 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, args []string) error {
 // inspectDir prints a line about each file below a directory. Files of other
 // formats are not errors.
 func (c *cli) inspectDir(cmd *cobra.Command, dir string, check bool, lim codec.Limits) (found []inspected, err error) {
-	entries, err := storage.Local{}.List(cmd.Context(), dir)
+	entries, err := c.store().List(cmd.Context(), dir)
 	if errors.Is(err, storage.ErrNoFiles) {
 		c.describe("%s: a directory without files", dir)
 		return nil, nil
@@ -192,7 +191,7 @@ func (i *inspected) summary() string {
 }
 
 func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim codec.Limits) (i inspected, err error) {
-	src, err := storage.Local{}.Open(cmd.Context(), storage.Object{Name: name})
+	src, err := c.store().Open(cmd.Context(), storage.Object{Name: name})
 	if err != nil {
 		return i, err
 	}

@@ -75,14 +75,14 @@ func (o *layoutFlags) check(opts *partition.ScanOptions, out *partition.Output) 
 }
 
 // pin reads the schema of the --schema-from file, which must not be the output.
-func (o *layoutFlags) pin(ctx context.Context, opts *partition.ScanOptions, out string) (err error) {
+func (c *cli) pin(ctx context.Context, o *layoutFlags, opts *partition.ScanOptions, out string) (err error) {
 	if o.schemaFrom == "" {
 		return nil
 	}
-	if err := spare(out, o.schemaFrom); err != nil {
+	if err := c.spare(out, o.schemaFrom); err != nil {
 		return err
 	}
-	opts.Pinned, err = partition.ReadSchema(ctx, o.schemaFrom, partition.OpenOptions{})
+	opts.Pinned, err = partition.ReadSchema(ctx, o.schemaFrom, partition.OpenOptions{Store: c.store()})
 	return err
 }
 

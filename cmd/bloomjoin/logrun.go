@@ -10,7 +10,6 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/partition"
-	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // logRun is one run of a verb that reads a log: scan, join or plan. The verb
@@ -70,7 +69,7 @@ func (r *logRun) closeFilters() error {
 // settings reads the schema that --schema-from names, and returns the options of
 // the layout that identify the run.
 func (r *logRun) settings(ctx context.Context) ([]string, error) {
-	if err := r.layout.pin(ctx, &r.keep, r.out.Name); err != nil {
+	if err := r.pin(ctx, r.layout, &r.keep, r.out.Name); err != nil {
 		return nil, err
 	}
 	return r.layout.words(ctx, &r.keep, r.out)
@@ -78,10 +77,10 @@ func (r *logRun) settings(ctx context.Context) ([]string, error) {
 
 // load reads a filter file, which must not be the output.
 func (r *logRun) load(ctx context.Context, name string, memory int64) (*codec.Filter, error) {
-	if err := spare(r.out.Name, name); err != nil {
+	if err := r.spare(r.out.Name, name); err != nil {
 		return nil, err
 	}
-	f, err := codec.Load(ctx, storage.Local{}, name, codec.Limits{MaxBytes: uint64(memory)})
+	f, err := codec.Load(ctx, r.store(), name, codec.Limits{MaxBytes: uint64(memory)})
 	if err == nil {
 		r.filters = append(r.filters, f)
 	}

@@ -3,12 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
@@ -73,7 +74,7 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	read := sizes(names) // before the output replaces one
+	read := c.sizes(cmd.Context(), names) // before the output replaces one
 	f, err := c.mergeFilters(cmd.Context(), o, names)
 	if err != nil {
 		return err
@@ -96,7 +97,7 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 	if done {
 		return c.done(cmd.Context(), "merge", o.out, start, partition.ErrDone)
 	}
-	size, err := codec.Save(cmd.Context(), storage.Local{}, o.out, f, codec.Options{Uncompressed: o.uncompressed, Replace: c.force})
+	size, err := codec.Save(cmd.Context(), c.store(), o.out, f, codec.Options{Uncompressed: o.uncompressed, Replace: c.force})
 	if err != nil {
 		return err
 	}
@@ -114,13 +115,10 @@ func (c *cli) mergeInputs(ctx context.Context, o *mergeFlags, args []string) ([]
 	// An earlier output may be among the parts. If it is to be replaced, it counts as
 	// one of them: otherwise its keys could be lost.
 	var skip func(string) bool
-	if out, err := os.Stat(o.out); err == nil && !c.force {
-		skip = func(name string) bool {
-			in, err := os.Stat(name)
-			return err == nil && os.SameFile(in, out)
-		}
+	if !c.force {
+		skip = c.sameAs(o.out)
 	}
-	names, err := filterbuild.Names(ctx, storage.Local{}, args, skip)
+	names, err := filterbuild.Names(ctx, c.store(), args, skip)
 	if n := len(names); err == nil && o.op() != "" && n < 2 {
 		err = usagef("--%s: want two filters or more, got %d", o.op(), n)
 	}
@@ -139,9 +137,9 @@ func (c *cli) mergeFilters(ctx context.Context, o *mergeFlags, names []string) (
 	lim := codec.Limits{MaxBytes: uint64(budget)}
 	op := o.op()
 	if op == "" {
-		return filterbuild.MergeFiles(ctx, storage.Local{}, names, o.partial, lim)
+		return filterbuild.MergeFiles(ctx, c.store(), names, o.partial, lim)
 	}
-	f, err := filterbuild.CombineFiles(ctx, storage.Local{}, op, names, lim)
+	f, err := filterbuild.CombineFiles(ctx, c.store(), op, names, lim)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
@@ -149,11 +147,18 @@ func (c *cli) mergeFilters(ctx context.Context, o *mergeFlags, names []string) (
 }
 
 // sizes returns the total size of files in bytes.
-func sizes(names []string) (n int64) {
+func (c *cli) sizes(ctx context.Context, names []string) int64 {
+	var n atomic.Int64
+	var all errgroup.Group
+	all.SetLimit(storage.Concurrency(c.store(), names[0]))
 	for _, name := range names {
-		if info, err := os.Stat(name); err == nil {
-			n += info.Size()
-		}
+		all.Go(func() error {
+			if o, err := c.store().Stat(ctx, name); err == nil {
+				n.Add(o.Size)
+			}
+			return nil
+		})
 	}
-	return n
+	_ = all.Wait() // sizes are only reported
+	return n.Load()
 }

@@ -136,7 +136,7 @@ func (o *scanFlags) matches() ([]matchFlag, error) {
 
 // outputOf checks -o and --format.
 func (c *cli) outputOf(ctx context.Context, out, format string) (partition.Output, error) {
-	o := partition.Output{Name: out, Stdout: c.stdout, Force: c.force, Memory: c.inFlight() / outputsPages}
+	o := partition.Output{Name: out, Stdout: c.stdout, Store: c.store(), Force: c.force, Memory: c.inFlight() / outputsPages}
 	if format != "" {
 		if err := oneOf("format", format, "parquet", "arrow"); err != nil {
 			return o, err
@@ -152,7 +152,7 @@ func (c *cli) outputOf(ctx context.Context, out, format string) (partition.Outpu
 		return o, nil
 	case textName(out):
 		return o, usagef("-o %s: rows are written as Parquet or Arrow, not as text: name the file .parquet or .arrow", out)
-	case format == "" && !strings.Contains(filepath.Base(out), ".") && !strings.Contains(out, "://"):
+	case format == "" && !strings.Contains(filepath.Base(out), "."):
 		if err := regularOutput(out); err != nil {
 			return o, err
 		}
@@ -164,6 +164,9 @@ func (c *cli) outputOf(ctx context.Context, out, format string) (partition.Outpu
 // regularOutput returns an error if the output is a device or a pipe. Outputs are
 // written under a temporary name and renamed when complete.
 func regularOutput(out string) error {
+	if isURL(out) {
+		return nil
+	}
 	info, err := os.Stat(out)
 	if err != nil || info.Mode().IsRegular() || info.IsDir() {
 		return nil // reported when it is written

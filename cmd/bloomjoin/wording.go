@@ -31,6 +31,7 @@ func asFlag(o fault.Option) string {
 var flags = map[string]string{
 	"Capacity":         "--expect",
 	"Capacity+Room":    "--capacity",
+	"Hive":             "--hive-partitioning",
 	"Int96Nanos false": "--int96 us",
 	"Int96Nanos true":  "--int96 ns",
 	"NullMisfits":      "--cast-errors null",

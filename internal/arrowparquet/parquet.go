@@ -50,13 +50,19 @@ type ParquetOptions struct {
 	// years with six fractional digits. Values that do not fit are errors when they
 	// are read.
 	Int96Nanos bool
+	// Remote reads nothing but the end of the file. The file is over a network.
+	Remote bool
 }
 
 // OpenParquet opens the Parquet file of size bytes in r. name is used in errors.
 // The Parquet keeps r, which the caller closes.
 func OpenParquet(r io.ReaderAt, size int64, name string, opts ParquetOptions) (p *Parquet, err error) {
 	defer panics.Recover(fault.At{File: name}, &err)
-	f, err := parquet.Open(opts.Room, r, size, name)
+	open := parquet.Open
+	if opts.Remote {
+		open = parquet.OpenEnd
+	}
+	f, err := open(opts.Room, r, size, name)
 	if err != nil {
 		return nil, err
 	}
@@ -315,6 +321,7 @@ func (g *groupReader) addLeaves(c *column) {
 		if g.picked != nil {
 			r.chunk.Select(g.picked)
 		}
+		r.chunk.Announce()
 		g.asm.leaves[c.leaf] = r
 		g.leaves = append(g.leaves, r)
 	}

@@ -1,8 +1,19 @@
 // Package hive finds the directories of partitioned tables, whose names are
-// name=value.
+// name=value, and the columns that they stand for.
+//
+//	paths ── Parse ──► Parts of each file ── Infer ──► Columns of all files
 package hive
 
-import "strings"
+import (
+	"encoding/hex"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+)
+
+// null is the value that writers give to rows without one.
+const null = "__HIVE_DEFAULT_PARTITION__"
 
 // Cut splits a slash-separated directory path before its first name=value
 // element. dir must end in a slash. ok is false if there is no such element;
@@ -16,4 +27,58 @@ func Cut(dir string) (before, after string, ok bool) {
 		at += len(element)
 	}
 	return dir, "", false
+}
+
+// Part is a name=value directory.
+type Part struct {
+	Name, Text string // without escapes
+	Null       bool   // the directory of rows without a value; Text is then empty
+}
+
+// Parse returns the name=value directories of a slash-separated path to a file, in
+// its order. Names and values are percent-decoded; a percent sign that two
+// hexadecimal digits do not follow stands for itself.
+func Parse(file string) (parts []Part, err error) {
+	for {
+		_, after, ok := Cut(file)
+		if !ok {
+			return parts, nil
+		}
+		element, rest, _ := strings.Cut(after, "/")
+		name, text, _ := strings.Cut(element, "=")
+		p := Part{Name: unescape(name), Text: unescape(text)}
+		if text == null {
+			p.Text, p.Null = "", true
+		}
+		if !utf8.ValidString(p.Name) || !utf8.ValidString(p.Text) {
+			return nil, fault.Unsupported(fault.At{}, "the directory %q, which is not UTF-8", element).
+				WithHint("rename it, or use {Hive off}")
+		}
+		for _, other := range parts {
+			if other.Name == p.Name {
+				return nil, fault.Unsupported(fault.At{Column: p.Name}, "two directories of that name in one path").
+					WithHint("rename one, or use {Hive off}")
+			}
+		}
+		parts, file = append(parts, p), rest
+	}
+}
+
+// unescape replaces %XX by the byte.
+func unescape(s string) string {
+	if !strings.Contains(s, "%") {
+		return s
+	}
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) {
+			if v, err := hex.DecodeString(s[i+1 : i+3]); err == nil {
+				b = append(b, v...)
+				i += 2
+				continue
+			}
+		}
+		b = append(b, s[i])
+	}
+	return string(b)
 }

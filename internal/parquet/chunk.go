@@ -124,6 +124,7 @@ type Buffers struct {
 	charged int64 // bytes claimed for all of these
 	own     Claim // charged if shared is nil
 	shared  *Claim
+	ahead   *Ahead // of the Chunk that reads into them
 }
 
 // ChargeTo charges pages to a shared claim until the next call; nil: to the
@@ -178,6 +179,9 @@ type Chunk struct {
 	claims  *claims // read with the first undecoded page
 	shape   Shape
 	buf     *Buffers
+
+	ahead       *Ahead // of a file over a network: what was announced
+	unannounced bool   // it does not suffice
 }
 
 // Chunk starts a walk over the pages of a column chunk. rowGroup and leaf count
@@ -203,6 +207,7 @@ func (f *File) ChunkIn(buf *Buffers, rowGroup, leaf int) *Chunk {
 		buf.Rest()
 		buf.own.room = f.room
 	}
+	buf.release()
 	buf.window = buf.window[:0]
 	if f.Metadata.shortChunks() {
 		c.end = min(c.end+maxDictionaryHeader, f.footerPos)
@@ -237,6 +242,7 @@ func (c *Chunk) ReadDictionary(ctx context.Context) (d *Dictionary, err error) {
 	if c.pages > 0 || c.dict != nil || c.md.NumValues == 0 {
 		return c.dict, nil
 	}
+	c.Announce()
 	start := c.pos
 	h, _, err := c.readHeader()
 	if err != nil {
@@ -282,6 +288,7 @@ func (c *Chunk) SkipCoded() { c.noCoded = true }
 // rows ends after the last of them. An error is final.
 func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 	defer c.recovered(&err)
+	c.Announce()
 	for c.values < c.md.NumValues {
 		if c.selected && len(c.left) == 0 && !c.inRow {
 			c.pass(passAtEnd)
@@ -401,11 +408,16 @@ func notEnd(err error) error {
 	return err
 }
 
-// peek returns n bytes at c.pos, or fewer at the chunk's end.
+// peek returns n bytes at c.pos, or fewer at the end of the chunk or of what was
+// announced.
 func (c *Chunk) peek(n int64) ([]byte, error) {
 	n = min(n, c.end-c.pos)
 	if m := c.f.mapping; m != nil && c.end <= int64(len(m.Bytes)) {
 		return m.Bytes[c.pos : c.pos+n : c.pos+n], nil
+	}
+	size := min(max(n, c.f.readSize), c.end-c.pos)
+	if c.f.remote != nil {
+		n, size = c.within(n)
 	}
 	w := c.buf.window
 	from := c.pos - c.winPos
@@ -413,7 +425,6 @@ func (c *Chunk) peek(n int64) ([]byte, error) {
 		w, from = w[:0], 0
 	}
 	if have := int64(len(w)) - from; have < n {
-		size := min(max(n, c.f.readSize), c.end-c.pos)
 		next := w
 		if int64(cap(w)) < size {
 			next = make([]byte, size, size+size/4)
@@ -448,6 +459,8 @@ func (c *Chunk) readHeader() (*pageHeader, int64, error) {
 		switch {
 		case !errors.Is(err, errThriftShort):
 			return nil, 0, c.headerFault(err)
+		case int64(len(b)) < size && c.further():
+			size /= 8
 		case int64(len(b)) < size:
 			return nil, 0, c.headerFault(fmt.Errorf("%d of %d values read: %w", c.values, c.md.NumValues, err))
 		case size >= maxHeaderSize:
@@ -491,6 +504,9 @@ func (c *Chunk) readBody(h *pageHeader) ([]byte, error) {
 	}
 	stored := int64(h.CompressedPageSize)
 	body, err := c.peek(stored + headerAhead) // including the next header
+	if err == nil && int64(len(body)) < stored && c.further() {
+		body, err = c.peek(stored)
+	}
 	if err != nil {
 		return nil, err
 	}

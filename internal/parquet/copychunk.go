@@ -51,17 +51,22 @@ func (w *Writer) MayCopy(f *File, rowGroup, from, to int) (why string) {
 // empty, says why the chunk cannot be copied this way although nothing is wrong
 // with it; e is then nil.
 //
-// e holds none of the chunk's bytes: RowGroup reads them again, so f must be
-// readable until then. rowGroup, from and to count from 0. It is safe for
-// concurrent use.
-func (w *Writer) CopyChunk(ctx context.Context, f *File, rowGroup, from, to int) (e *EncodedChunk, why string, err error) {
+// Unless o says otherwise, e holds none of the chunk's bytes: RowGroup reads them
+// again, so f must be readable until then. rowGroup, from and to count from 0. It is
+// safe for concurrent use.
+func (w *Writer) CopyChunk(ctx context.Context, f *File, rowGroup, from, to int, o CopyOptions) (e *EncodedChunk, why string, err error) {
 	if why := w.MayCopy(f, rowGroup, from, to); why != "" {
+		o.Ahead.Release()
 		return nil, why, nil
 	}
 	c := f.ChunkIn(new(Buffers), rowGroup, from)
 	defer c.Close()
 	defer c.recovered(&err)
-	k := chunkWalk{Chunk: c}
+	if o.Ahead != nil {
+		c.Expect(o.Ahead)
+	}
+	c.Announce()
+	k := chunkWalk{Chunk: c, keeps: c.end-c.pos <= o.Keep}
 	k.stored = storedRange{f: f, at: c.at, pos: c.pos, size: c.end - c.pos}
 	if why, err := k.walk(ctx); why != "" || err != nil {
 		return nil, why, err
@@ -79,10 +84,17 @@ func (w *Writer) CopyChunk(ctx context.Context, f *File, rowGroup, from, to int)
 	return e, "", err
 }
 
+// CopyOptions are for chunks of files over a network, where reading is slow.
+type CopyOptions struct {
+	Ahead *Ahead // what was announced for the chunk; nil: nothing
+	Keep  int64  // a chunk of at most so many bytes stays in memory, instead of being read again
+}
+
 // chunkWalk walks the pages of a chunk without decoding them.
 type chunkWalk struct {
 	*Chunk
 	stored    storedRange
+	keeps     bool // the chunk's bytes
 	sum       xxh3.Hasher
 	dictSize  int64 // of the dictionary page, with its header
 	plainSize int64 // of all pages, decompressed, with their headers
@@ -102,7 +114,7 @@ type walkedPage struct {
 // walk walks all pages. why says why the chunk cannot be copied as it is stored.
 func (k *chunkWalk) walk(ctx context.Context) (why string, err error) {
 	if k.f.mapping == nil {
-		if err := k.buf.charge(ctx, k.at, "a piece of the column", min(max(checkPiece, k.f.readSize), k.end-k.pos)); err != nil {
+		if err := k.buf.charge(ctx, k.at, "a piece of the column", min(max(checkPiece, k.f.windowSize()), k.end-k.pos)); err != nil {
 			return "", err
 		}
 	}
@@ -208,7 +220,14 @@ func (k *chunkWalk) read(n int64, wanted bool) (crc uint32, err error) {
 		if wanted {
 			crc = crc32.Update(crc, crc32.IEEETable, b)
 		}
-		_, _ = k.sum.Write(b) // it does not fail
+		if k.keeps {
+			if k.stored.kept == nil {
+				k.stored.kept = make([]byte, 0, k.stored.size)
+			}
+			k.stored.kept = append(k.stored.kept, b...)
+		} else {
+			_, _ = k.sum.Write(b) // it does not fail
+		}
 		n -= int64(len(b))
 		k.pos += int64(len(b))
 		k.pass(passAtOnce)

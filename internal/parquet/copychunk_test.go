@@ -38,7 +38,7 @@ func copyWhole(f *File, opts WriterOptions, n *copies) ([]byte, error) {
 		chunks := make([]*EncodedChunk, len(f.Leaves))
 		for l := range chunks {
 			var why string
-			if chunks[l], why, err = w.CopyChunk(context.Background(), f, g, l, l); err != nil {
+			if chunks[l], why, err = w.CopyChunk(context.Background(), f, g, l, l, CopyOptions{}); err != nil {
 				return nil, err
 			}
 			n.chunks++

@@ -33,7 +33,7 @@ func copyHostile(ctx context.Context, rng *rand.Rand, name string, b []byte, n *
 		}
 		rows := mostRows(rng, f.RowGroups[g].Rows)
 		group.write(ctx, nil, func(w *Writer, l int) (*EncodedChunk, error) {
-			e, why, err := w.CopyChunk(ctx, f, g, l, l)
+			e, why, err := w.CopyChunk(ctx, f, g, l, l, CopyOptions{})
 			switch {
 			case err != nil:
 				n.refused++

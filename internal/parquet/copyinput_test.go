@@ -81,7 +81,7 @@ func TestCopyChanged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, why, err := w.CopyChunk(context.Background(), f, 0, 0, 0)
+		e, why, err := w.CopyChunk(context.Background(), f, 0, 0, 0, CopyOptions{})
 		if err != nil || why != "" {
 			t.Fatal(why, err)
 		}
@@ -111,7 +111,7 @@ func TestCopyPieces(t *testing.T) {
 		t.Fatal(err)
 	}
 	for g := range 2 {
-		e, why, err := w.CopyChunk(context.Background(), f, g, 0, 0)
+		e, why, err := w.CopyChunk(context.Background(), f, g, 0, 0, CopyOptions{})
 		if err != nil || why != "" || e.Size() != 0 || e.Bytes() < 8<<20 {
 			t.Fatal(why, err)
 		}
@@ -147,7 +147,7 @@ func TestCopyMapped(t *testing.T) {
 		t.Fatal(err)
 	}
 	for g := range 2 {
-		e, why, err := w.CopyChunk(context.Background(), f, g, 0, 0)
+		e, why, err := w.CopyChunk(context.Background(), f, g, 0, 0, CopyOptions{})
 		if err != nil || why != "" {
 			t.Fatal(why, err)
 		}
@@ -277,7 +277,7 @@ func TestCopyOrders(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, why, err := w.CopyChunk(context.Background(), f, 0, 0, 0)
+		e, why, err := w.CopyChunk(context.Background(), f, 0, 0, 0, CopyOptions{})
 		if err != nil || why != "" {
 			t.Fatal(why, err)
 		}
@@ -308,7 +308,7 @@ func TestCopyMixed(t *testing.T) {
 			for l := range chunks {
 				why := "every other"
 				if l%2 == 0 {
-					chunks[l], why, err = w.CopyChunk(context.Background(), f, g, l, l)
+					chunks[l], why, err = w.CopyChunk(context.Background(), f, g, l, l, CopyOptions{})
 				}
 				if why != "" && err == nil {
 					chunks[l], err = encodeAgain(w, f, g, l)

@@ -11,10 +11,14 @@ type storedRange struct {
 	at        fault.At
 	pos, size int64
 	sum       uint64 // XXH3 of the bytes
+	kept      []byte // the bytes; nil: they are read again
 }
 
 // write copies the range. It fails if the bytes are not those that were summed.
 func (r *storedRange) write(s *sink) error {
+	if r.kept != nil {
+		return s.write(r.kept)
+	}
 	h := xxh3.New()
 	buf := s.buffer(r.size)
 	for done := int64(0); done < r.size; {
@@ -35,8 +39,13 @@ func (r *storedRange) write(s *sink) error {
 	return nil
 }
 
-// hash reads the range and sets its sum.
+// hash reads the range and sets its sum. Bytes of a file over a network are kept
+// instead: a Bloom filter is small.
 func (r *storedRange) hash() error {
+	if r.f.remote != nil {
+		r.kept = make([]byte, r.size)
+		return r.f.readFull(r.kept, r.pos)
+	}
 	h := xxh3.New()
 	buf := make([]byte, min(checkPiece, r.size))
 	for done := int64(0); done < r.size; {

@@ -95,7 +95,7 @@ func doubtedLeaf(t *testing.T, what string, f *File, l int, corrupt bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, why, err := w.CopyChunk(t.Context(), f, 0, l, l); why == "" || err != nil {
+	if _, why, err := w.CopyChunk(t.Context(), f, 0, l, l, CopyOptions{}); why == "" || err != nil {
 		t.Errorf("%s: leaf %d is copied: %q, %v", what, l, why, err)
 	}
 	if _, err = encodeAgain(w, f, 0, l); errors.Is(err, fault.ErrCorrupt) != corrupt {

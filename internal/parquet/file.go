@@ -40,7 +40,8 @@ type File struct {
 	footer    int64 // bytes charged for the footer
 	readSize  int64 // smallest read in bytes
 	mapping   *Mapping
-	footerPos int64 // start of the footer, which is after all column chunks
+	remote    *remote // nil: reads are cheap
+	footerPos int64   // start of the footer, which is after all column chunks
 	digest    [16]byte
 }
 
@@ -55,6 +56,16 @@ type RowGroup struct {
 // reads the first four bytes and the end of the file. The footer and pages are
 // charged to room, which may be nil; Close returns the footer's share.
 func Open(room *Room, r io.ReaderAt, size int64, name string) (f *File, err error) {
+	return open(room, r, size, name, true)
+}
+
+// OpenEnd is Open for a file over a network: it reads the end of the file alone, which
+// takes one request instead of two.
+func OpenEnd(room *Room, r io.ReaderAt, size int64, name string) (f *File, err error) {
+	return open(room, r, size, name, false)
+}
+
+func open(room *Room, r io.ReaderAt, size int64, name string, head bool) (f *File, err error) {
 	at := fault.At{File: name}
 	defer panics.Recover(at, &err)
 	f = &File{Name: name, Size: size, r: r, room: room}
@@ -64,7 +75,7 @@ func Open(room *Room, r io.ReaderAt, size int64, name string) (f *File, err erro
 			opened.Close()
 		}
 	}()
-	footer, err := f.readFooter(at)
+	footer, err := f.readFooter(at, head)
 	if err != nil {
 		return nil, err
 	}
@@ -98,9 +109,17 @@ func (f *File) charge(at fault.At, bytes int64) error {
 	return err
 }
 
-// ReadAtLeast makes page reads fetch at least n bytes at a time, for remote files.
-// It must be called before any page is read.
+// ReadAtLeast makes page reads fetch at least n bytes at a time, for files over a
+// network whose storage cannot fetch ahead. It must be called before any page is read.
 func (f *File) ReadAtLeast(n int64) { f.readSize = n }
+
+// windowSize is the number of bytes that a walk reads at once if pages are smaller.
+func (f *File) windowSize() int64 {
+	if f.remote != nil {
+		return farWindow
+	}
+	return f.readSize
+}
 
 // Mapping is a file that is mapped into memory, an alternative to reading it.
 type Mapping struct {
@@ -122,14 +141,17 @@ func (f *File) Map(m *Mapping) { f.mapping = m }
 // the bytes of its footer. It is not a cryptographic digest.
 func (f *File) Fingerprint() []byte { return bytes.Clone(f.digest[:]) }
 
-// readFooter checks the magic numbers and returns the bytes of the footer.
-func (f *File) readFooter(at fault.At) ([]byte, error) {
+// readFooter checks the magic numbers, the one at the beginning only if first is set, and
+// returns the bytes of the footer.
+func (f *File) readFooter(at fault.At, first bool) ([]byte, error) {
 	if f.Size < int64(len(magic)+tailSize) {
 		return nil, fault.Corrupt(at, "too short for a Parquet file").Wanted(fmt.Sprintf("%d bytes or more", len(magic)+tailSize), fmt.Sprint(f.Size))
 	}
-	head := make([]byte, len(magic))
-	if err := f.readFull(head, 0); err != nil {
-		return nil, err
+	head := []byte(magic)
+	if first {
+		if err := f.readFull(head, 0); err != nil {
+			return nil, err
+		}
 	}
 	tail := make([]byte, tailSize)
 	if err := f.readFull(tail, f.Size-tailSize); err != nil {

@@ -181,8 +181,8 @@ func (f *File) readIndex(at fault.At, name string, pos int64, n int32, v any) er
 		return fault.Unsupported(at, "the %s has %s; the limit is %s", name, show.Size(int64(n)), show.Size(maxIndexSize)).
 			WithHint("write the file again with larger pages, or without a page index")
 	}
-	b := make([]byte, n)
-	if err := f.readFull(b, pos); err != nil {
+	b, err := f.indexBytes(pos, int64(n))
+	if err != nil {
 		return err
 	}
 	if _, err := decodeThrift(b, v); err != nil {

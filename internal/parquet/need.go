@@ -4,12 +4,18 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
+// usualNeed is the memory in bytes that a page and a dictionary of usual size take.
+const usualNeed = 4 << 20
+
 // Need returns the approximate memory, in bytes, that decoding the column chunk
 // takes for its dictionary and one page; results are not included. It uses the
 // headers of the dictionary and the first data page as far as they are readable. It
 // reports no errors; these are found when the chunk is read.
 func (f *File) Need(rowGroup, leaf int) (bytes int64) {
 	md := &f.Metadata.RowGroups[rowGroup].Columns[leaf].MetaData
+	if f.remote != nil { // a header would be a request
+		return min(md.TotalUncompressedSize, usualNeed)
+	}
 	c := f.Chunk(rowGroup, leaf)
 	defer c.Close()
 	defer func() {
@@ -27,7 +33,7 @@ func (f *File) Need(rowGroup, leaf int) (bytes int64) {
 		}
 		size, stored := int64(h.UncompressedPageSize), int64(h.CompressedPageSize)
 		if f.mapping == nil {
-			bytes = max(bytes, max(stored, f.readSize)+headerAhead)
+			bytes = max(bytes, max(stored, f.windowSize())+headerAhead)
 		}
 		switch h.Type {
 		case format.DictionaryPage:

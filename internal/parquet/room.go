@@ -180,6 +180,7 @@ func (c *Claim) give(n int64) {
 // Rest ends the use of the pages and the dictionary that were read into b, and
 // frees large ones.
 func (b *Buffers) Rest() {
+	b.release()
 	if b.charged == 0 {
 		return
 	}
@@ -190,6 +191,12 @@ func (b *Buffers) Rest() {
 	}
 	b.charged = 0
 	c.give(n) // after the memory is freed
+}
+
+// release drops what was fetched for the last Chunk and not read.
+func (b *Buffers) release() {
+	b.ahead.Release()
+	b.ahead = nil
 }
 
 // claim returns the claim that b's pages are charged to.
@@ -242,7 +249,7 @@ func (c *Chunk) chargeShared(ctx context.Context, h *pageHeader) error {
 // unless they are mapped, and its decompressed bytes.
 func (c *Chunk) storedBytes(h *pageHeader) (n int64) {
 	if c.f.mapping == nil {
-		n = max(int64(h.CompressedPageSize), min(c.f.readSize, c.end-c.pos))
+		n = max(int64(h.CompressedPageSize), min(c.f.windowSize(), c.end-c.pos))
 	}
 	if c.md.Codec != format.Uncompressed {
 		n += int64(h.UncompressedPageSize)

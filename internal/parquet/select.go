@@ -72,7 +72,11 @@ const jumpAfter = 8
 // jump moves to the page that holds the next selected row if many pages before it
 // were skipped and the offset index locates it.
 func (c *Chunk) jump() (err error) {
-	if c.run < jumpAfter || !c.selected || len(c.left) == 0 || c.leaf.MaxRep > 0 {
+	least := jumpAfter
+	if c.f.remote != nil { // only the pages that the index locates were announced
+		least = 0
+	}
+	if c.run < least || !c.selected || len(c.left) == 0 || c.leaf.MaxRep > 0 {
 		return nil
 	}
 	c.run = 0
@@ -82,8 +86,8 @@ func (c *Chunk) jump() (err error) {
 			return err
 		}
 	}
-	if c.index == nil || c.pages >= len(c.index.Pages) || c.index.Pages[c.pages].FirstRow != c.rows {
-		return nil // no index, or one that does not list all pages
+	if c.index == nil || c.pages >= len(c.index.Pages) || c.index.Pages[c.pages].FirstRow != c.rows || c.index.Pages[c.pages].Offset != c.pos {
+		return nil // the dictionary comes first, or there is no index, or one that does not list all pages
 	}
 	row := int64(c.left[0])
 	to := c.pages + sort.Search(len(c.index.Pages)-c.pages, func(i int) bool { return c.index.End(c.pages+i) > row })

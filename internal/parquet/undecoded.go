@@ -59,7 +59,7 @@ func (c *Chunk) seal(ctx context.Context, h *pageHeader, offset int64) (ok bool,
 	}
 	size := c.pos - offset + int64(h.CompressedPageSize)
 	if c.f.room != nil && c.f.mapping == nil {
-		n := c.dictBytes + max(int64(h.CompressedPageSize), min(c.f.readSize, c.end-c.pos))
+		n := c.dictBytes + max(int64(h.CompressedPageSize), min(c.f.windowSize(), c.end-c.pos))
 		if err := c.buf.charge(ctx, place, "the page, with its dictionary,", n); err != nil {
 			return false, err
 		}

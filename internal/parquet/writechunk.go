@@ -59,9 +59,9 @@ type ChunkWriter struct {
 	nulls    int64
 	coded    int // dictionary-coded pages
 	inUse    int // dictionary entries used by them
-	out      storage
-	dictOut  storage // the dictionary page, once no more values are coded
-	plainN   int64   // uncompressed size of both in bytes
+	out      pageBytes
+	dictOut  pageBytes // the dictionary page, once no more values are coded
+	plainN   int64     // uncompressed size of both in bytes
 	kinds    []pageKind
 	index    pageIndex
 	bounds   bounds

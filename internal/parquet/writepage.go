@@ -146,7 +146,7 @@ func (c *ChunkWriter) emitAs(ws *workspace, p *encodedPage, h *pageHeader, nulls
 }
 
 // put stores a page and returns the size of its header.
-func (c *ChunkWriter) put(ws *workspace, to *storage, h *pageHeader, body []byte) (int, error) {
+func (c *ChunkWriter) put(ws *workspace, to *pageBytes, h *pageHeader, body []byte) (int, error) {
 	head, err := ws.header.marshal(h)
 	if err != nil {
 		return 0, c.fail("%w", err)
@@ -227,8 +227,8 @@ type EncodedChunk struct {
 	leaf      int
 	rows      int64
 	entries   int64
-	dict      storage // the dictionary page
-	pages     storage
+	dict      pageBytes // the dictionary page
+	pages     pageBytes
 	plainSize int64 // uncompressed size of both in bytes
 	kinds     []pageKind
 	index     pageIndex
@@ -261,8 +261,14 @@ func (e *EncodedChunk) Pages() (n int64) {
 	return n
 }
 
-// Size returns the chunk's memory in bytes, 0 if it is stored in another file.
-func (e *EncodedChunk) Size() int64 { return e.dict.held + e.pages.held }
+// Size returns the chunk's memory in bytes, 0 if it is read from another file.
+func (e *EncodedChunk) Size() int64 {
+	n := e.dict.held + e.pages.held
+	if e.stored != nil {
+		n += int64(len(e.stored.kept))
+	}
+	return n
+}
 
 // place returns the footer's entry for the chunk at the given offset.
 func (e *EncodedChunk) place(at int64, l *Leaf, codec format.CompressionCodec) ColumnChunk {
@@ -296,7 +302,7 @@ func (e *EncodedChunk) write(s *sink) error {
 	if e.stored != nil {
 		return e.stored.write(s)
 	}
-	for _, part := range [...]*storage{&e.dict, &e.pages} {
+	for _, part := range [...]*pageBytes{&e.dict, &e.pages} {
 		if err := part.each(s.write); err != nil {
 			return err
 		}

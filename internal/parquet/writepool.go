@@ -33,9 +33,9 @@ type Overflow interface {
 	Free()
 }
 
-// storage holds bytes in blocks from the Writer's Pool. Bytes before those of the
+// pageBytes holds bytes in blocks from the Writer's Pool. Bytes before those of the
 // blocks are in the Overflow.
-type storage struct {
+type pageBytes struct {
 	blocks [][]byte
 	n      int64    // total bytes
 	held   int64    // capacity of the blocks in bytes
@@ -56,7 +56,7 @@ const (
 type blockPool [blockClasses][][]byte
 
 // store appends b to s.
-func (w *Writer) store(s *storage, b []byte) error {
+func (w *Writer) store(s *pageBytes, b []byte) error {
 	s.n += int64(len(b))
 	for len(b) > 0 {
 		last := len(s.blocks) - 1
@@ -87,7 +87,7 @@ func (p *Pool) full() bool {
 }
 
 // move moves the bytes of s to the Overflow.
-func (w *Writer) move(s *storage) error {
+func (w *Writer) move(s *pageBytes) error {
 	if s.moved == nil {
 		s.moved = w.opts.Pool.Overflow()
 	}
@@ -101,7 +101,7 @@ func (w *Writer) move(s *storage) error {
 }
 
 // each calls fn with the bytes of s, in order.
-func (s *storage) each(fn func(b []byte) error) error {
+func (s *pageBytes) each(fn func(b []byte) error) error {
 	if s.moved != nil {
 		if err := s.moved.Each(fn); err != nil {
 			return err
@@ -131,7 +131,7 @@ func (w *Writer) takeBlock(class int) []byte {
 }
 
 // putBlocks returns the blocks of s to the pool.
-func (p *Pool) putBlocks(s *storage) {
+func (p *Pool) putBlocks(s *pageBytes) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, b := range s.blocks {
@@ -147,12 +147,12 @@ func (p *Pool) putBlocks(s *storage) {
 
 // release returns the memory of a written chunk to the pool.
 func (w *Writer) release(e *EncodedChunk) {
-	for _, s := range [...]*storage{&e.dict, &e.pages} {
+	for _, s := range [...]*pageBytes{&e.dict, &e.pages} {
 		w.opts.Pool.putBlocks(s)
 		if s.moved != nil {
 			s.moved.Free()
 		}
-		*s = storage{}
+		*s = pageBytes{}
 	}
 	e.stored, e.index, e.written = nil, pageIndex{}, true
 }

@@ -132,7 +132,8 @@ func (l *listing) replaced(d *Dir) map[string]bool {
 
 // trouble returns what has become of a file that a manifest lists: empty if it is
 // as it was written, else missing, cut or changed. Bytes are compared only if
-// the file may have been written after the manifest.
+// neither the identity nor the time shows that the file was not written after
+// the manifest.
 func (d *Dir) trouble(ctx context.Context, l *listing, m *Manifest, f File) (string, error) {
 	obj, ok := l.objects[f.Name]
 	switch {
@@ -150,7 +151,9 @@ func (d *Dir) trouble(ctx context.Context, l *listing, m *Manifest, f File) (str
 			return "changed", err
 		}
 		return "", nil
-	case obj.ModTime.IsZero() || m.written.IsZero() || !obj.ModTime.After(m.written):
+	case f.Identity != "" && f.Identity == obj.Identity:
+		return "", nil
+	case f.Identity == "" && (obj.ModTime.IsZero() || m.written.IsZero() || !obj.ModTime.After(m.written)):
 		return "", nil
 	}
 	sum, err := d.sumOf(ctx, f.Name)

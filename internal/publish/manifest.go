@@ -63,6 +63,9 @@ type File struct {
 	Rows  int64  `json:"rows"`
 	Bytes int64  `json:"bytes"`
 	Sum   string `json:"xxh3,omitempty"` // XXH3-128 of its bytes, hexadecimal
+	// Identity is that of the object, where times in whole seconds do not show
+	// whether it was written after its manifest. A copy has another one.
+	Identity string `json:"identity,omitempty"`
 }
 
 // isManifest reports whether a file of an output directory has the name of a
@@ -112,21 +115,14 @@ func (m *Manifest) lists(targets []Target) bool {
 
 // readManifest reads a manifest or _SUCCESS. What it says is checked, since it
 // decides which files are replaced.
-func (d *Dir) readManifest(ctx context.Context, name string) (_ *Manifest, err error) {
+func (d *Dir) readManifest(ctx context.Context, name string) (*Manifest, error) {
 	at := fault.At{File: d.path(name)}
-	const hint = "restore it, or write to another directory; without it, the files beside it cannot be identified"
-	src, err := d.Store.Open(ctx, storage.Object{Name: d.path(name)})
+	b, written, err := d.readWhole(ctx, name)
+	for n := 0; n < 100 && errors.Is(err, storage.ErrChanged); n++ { // another attempt at this run has written it
+		b, written, err = d.readWhole(ctx, name)
+	}
 	if err != nil {
 		return nil, err
-	}
-	defer func() { err = errors.Join(err, src.Close()) }()
-	size := src.Object().Size
-	if size > maxManifest {
-		return nil, fault.Corrupt(at, "a manifest of %d bytes", size).WithHint(hint)
-	}
-	b, err := io.ReadAll(io.NewSectionReader(src, 0, size))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", d.path(name), err)
 	}
 	m := &Manifest{}
 	if err := json.Unmarshal(b, m); err != nil {
@@ -151,8 +147,28 @@ func (d *Dir) readManifest(ctx context.Context, name string) (_ *Manifest, err e
 		}
 		m.Files[i] = f
 	}
-	m.name, m.written = name, src.Object().ModTime
+	m.name, m.written = name, written
 	return m, nil
+}
+
+// hint is what to do about a manifest that cannot be read.
+const hint = "restore it, or write to another directory; without it, the files beside it cannot be identified"
+
+// readWhole returns the bytes of a manifest, and when it was written.
+func (d *Dir) readWhole(ctx context.Context, name string) (b []byte, written time.Time, err error) {
+	src, err := d.Store.Open(ctx, storage.Object{Name: d.path(name)})
+	if err != nil {
+		return nil, written, err
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	size := src.Object().Size
+	if size > maxManifest {
+		return nil, written, fault.Corrupt(fault.At{File: d.path(name)}, "a manifest of %d bytes", size).WithHint(hint)
+	}
+	if b, err = io.ReadAll(io.NewSectionReader(src, 0, size)); err != nil {
+		return nil, written, fmt.Errorf("%s: %w", d.path(name), err)
+	}
+	return b, src.Object().ModTime, nil
 }
 
 // localName reports whether a name can be that of an output below a directory.

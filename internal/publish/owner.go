@@ -45,7 +45,7 @@ type Owner struct {
 	// Marker returns what a file says of the run that wrote it, see [Owner.Mark]:
 	// empty if it is not an output, something else if it is one of an unknown
 	// run. table is false if the file cannot be read as a table. The error is not
-	// nil only if the context has ended.
+	// nil only if the context has ended, or the storage cannot be read for now.
 	Marker func(ctx context.Context, name string) (marker string, table bool, err error)
 }
 

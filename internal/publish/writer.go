@@ -259,7 +259,12 @@ func (w *Writer) Finish(ctx context.Context) (files []File, notes []string, err 
 	d := w.dir
 	m := d.newManifest()
 	m.Done = true
+	identities, err := w.identities(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
 	for _, f := range w.files {
+		f.Identity = identities[f.Name]
 		marker, _, err := d.Marker(ctx, d.path(f.Name))
 		if err != nil {
 			return nil, nil, err
@@ -277,6 +282,22 @@ func (w *Writer) Finish(ctx context.Context) (files []File, notes []string, err 
 		w.notes = append(w.notes, fmt.Sprintf("%s is not there: %s", Success, lack))
 	}
 	return w.files, w.notes, err
+}
+
+// identities returns the identities of the files that manifests record, see
+// [File]. A file that is replaced after this is none that the manifest means.
+func (w *Writer) identities(ctx context.Context) (map[string]string, error) {
+	tree, err := w.dir.Store.Tree(ctx, w.dir.Name)
+	if err != nil {
+		return nil, err
+	}
+	identities := map[string]string{}
+	for _, o := range tree {
+		if !o.ModTime.IsZero() && o.ModTime.Nanosecond() == 0 {
+			identities[o.Rel] = o.Identity
+		}
+	}
+	return identities, nil
 }
 
 // End drops the files that are still held. After a failure, a run that has

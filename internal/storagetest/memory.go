@@ -21,6 +21,10 @@ import (
 // Memory keeps objects in memory, as object stores do: without directories,
 // links and modes. Every version of an object has an identity of its own.
 type Memory struct {
+	// Coarse makes times those of S3: in whole seconds, and of Create where the
+	// object was uploaded in parts.
+	Coarse bool
+
 	mu      sync.Mutex
 	objects map[string]version
 	written int // versions so far
@@ -42,12 +46,15 @@ func NewMemory() *Memory { return &Memory{objects: map[string]version{}} }
 func (m *Memory) Put(name string, b []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.put(name, b, false)
+	m.put(name, b, false, time.Now())
 }
 
-func (m *Memory) put(name string, b []byte, private bool) {
+func (m *Memory) put(name string, b []byte, private bool, at time.Time) {
 	m.written++
-	m.objects[name] = version{bytes.Clone(b), m.written, time.Now(), private}
+	if m.Coarse {
+		at = at.Truncate(time.Second)
+	}
+	m.objects[name] = version{bytes.Clone(b), m.written, at, private}
 }
 
 // Get returns the bytes of an object, which must not be written to.
@@ -186,11 +193,12 @@ type writer struct {
 	m       *Memory
 	name    string
 	private bool
+	begun   time.Time
 }
 
 // Create implements [storage.Storage].
 func (m *Memory) Create(_ context.Context, name string, o storage.CreateOptions) (storage.Writer, error) {
-	return &writer{m: m, name: name, private: o.Private}, nil
+	return &writer{m: m, name: name, private: o.Private, begun: time.Now()}, nil
 }
 
 func (w *writer) Commit(replace bool) error {
@@ -199,7 +207,11 @@ func (w *writer) Commit(replace bool) error {
 	if _, ok := w.m.objects[w.name]; ok && !replace {
 		return fmt.Errorf("%s: %w", w.name, fs.ErrExist)
 	}
-	w.m.put(w.name, w.Bytes(), w.private)
+	at := time.Now()
+	if w.m.Coarse {
+		at = w.begun
+	}
+	w.m.put(w.name, w.Bytes(), w.private, at)
 	return nil
 }
 

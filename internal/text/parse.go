@@ -9,6 +9,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/bloomjoin/bloomjoin/internal/decimal"
 	"github.com/bloomjoin/bloomjoin/internal/scalar"
 )
@@ -176,4 +177,21 @@ func decimalParser(dt arrow.DecimalType, add func(array.Builder, *big.Int)) pars
 		}
 		return ok
 	}
+}
+
+// Value returns an array of type dt with one value: that of s, or NULL. ok is false if
+// s does not parse or no text has the type. The caller releases the array.
+func Value(s string, null bool, dt arrow.DataType) (_ arrow.Array, ok bool) {
+	parse, ok := parserOf(dt)
+	if !ok {
+		return nil, false
+	}
+	b := array.NewBuilder(memory.DefaultAllocator, dt)
+	defer b.Release()
+	if null {
+		b.AppendNull()
+	} else if !parse(b, s) {
+		return nil, false
+	}
+	return b.NewArray(), true
 }

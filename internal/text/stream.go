@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
@@ -96,7 +97,7 @@ func (s *stream) decompress() (err error) {
 	if err != nil && err != io.EOF {
 		return err
 	}
-	_, promised := cutCompression(strings.ToLower(s.at.File))
+	_, promised := cutCompression(strings.ToLower(address.WithoutQuery(s.at.File)))
 	switch kind := compressionOf(head); {
 	case kind == "gzip":
 		s.text, err = gzip.NewReader(br)

@@ -74,9 +74,8 @@ const (
 	kindInstant   // with a zone
 )
 
-// holds has what columns hold, for errors, and a literal to compare them with.
+// holds has what columns hold, for errors, and the literals to compare them with.
 var holds = map[kind][2]string{
-	kindOther: {"values that only IS NULL can test", "IS NULL"}, kindNull: {"NULLs", "IS NULL"},
 	kindBool: {"booleans", "TRUE or FALSE"}, kindInteger: {"integers", "an integer as 42"}, kindDecimal: {"decimals", "a number as 1.5"},
 	kindFloat: {"floats", "a number as 1.5, or 'NaN'"}, kindDouble: {"doubles", "a number as 1.5, or 'NaN'"},
 	kindString: {"strings", "a string as 'text'"}, kindBinary: {"bytes", `a string as 'text', with \x00 for any byte`},

@@ -2,7 +2,6 @@ package where
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -148,8 +147,8 @@ func newPred(at fault.At, t *test, of arrow.DataType) (*Pred, error) {
 		return p, nil
 	}
 	typ := typeOf(of)
-	if typ.kind == kindOther || t.op == testBool && typ.kind != kindBool && typ.kind != kindNull || t.op == testLike && typ.kind != kindString && typ.kind != kindNull {
-		return nil, refuse(at, t, typ, of)
+	if err := refuse(at, t, typ, of); err != nil {
+		return nil, err
 	}
 	values, hasNull, err := valuesOf(at, t, typ, of)
 	if err != nil {
@@ -176,11 +175,18 @@ func newPred(at fault.At, t *test, of arrow.DataType) (*Pred, error) {
 	return p, nil
 }
 
-// refuse returns the error for a test that columns of the type do not take.
+// refuse returns an error if columns of the type do not take the test.
 func refuse(at fault.At, t *test, typ columnType, of arrow.DataType) error {
-	what := map[testOp]string{testBool: "a condition alone", testLike: "LIKE"}[t.op]
-	if what == "" {
-		what = strings.TrimPrefix(t.text(), at.Column+" ")
+	got := fmt.Sprintf("%s (%s)", holds[typ.kind][0], of)
+	switch {
+	case typ.kind == kindNull:
+		return nil
+	case typ.kind == kindOther:
+		return fault.Unsupported(at, "a condition other than IS NULL on values of type %s", of)
+	case t.op == testBool && typ.kind != kindBool:
+		return fault.Mismatch(at, "condition: the column without a comparison", "booleans", got)
+	case t.op == testLike && typ.kind != kindString:
+		return fault.Mismatch(at, "condition: LIKE", "strings", got)
 	}
-	return fault.Unsupported(at, "%s: the column holds %s (%s); want %s", what, holds[typ.kind][0], of, holds[typ.kind][1])
+	return nil
 }

@@ -1,4 +1,4 @@
-package storage
+package process
 
 import (
 	"bytes"
@@ -11,27 +11,30 @@ import (
 	"syscall"
 )
 
-// thisProcess identifies this process in temporary names.
-var thisProcess = sync.OnceValues(func() (o owner, ok bool) {
+// This returns the ID of this process. ok is false where the system does not
+// identify processes well enough.
+func This() (id ID, ok bool) { return this() }
+
+var this = sync.OnceValues(func() (id ID, ok bool) {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		return o, false
+		return id, false
 	}
 	// Containers of one machine share its boot ID, but each has process IDs of its own.
 	namespace, err := os.Readlink("/proc/self/ns/pid")
 	if err != nil {
-		return o, false
+		return id, false
 	}
 	h := fnv.New64a()
 	h.Write(boot)
 	h.Write([]byte(namespace))
-	o.host, o.pid = fmt.Sprintf("%016x", h.Sum64()), os.Getpid()
-	o.start, ok = startOf(o.pid)
-	return o, ok
+	id.Host, id.PID = fmt.Sprintf("%016x", h.Sum64()), os.Getpid()
+	id.Start, ok = Start(id.PID)
+	return id, ok
 })
 
-// startOf returns when a process started, in clock ticks since the machine booted.
-func startOf(pid int) (uint64, bool) {
+// Start returns when a process started, in clock ticks since the machine booted.
+func Start(pid int) (uint64, bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return 0, false
@@ -45,15 +48,15 @@ func startOf(pid int) (uint64, bool) {
 	return n, err == nil
 }
 
-// gone reports whether the process has certainly ended.
-func (o owner) gone() bool {
-	this, ok := thisProcess()
-	if !ok || o.host != this.host {
+// Gone reports whether the process has certainly ended.
+func (id ID) Gone() bool {
+	self, ok := This()
+	if !ok || id.Host != self.Host {
 		return false
 	}
-	if errors.Is(syscall.Kill(o.pid, 0), syscall.ESRCH) {
+	if errors.Is(syscall.Kill(id.PID, 0), syscall.ESRCH) {
 		return true
 	}
-	start, ok := startOf(o.pid)
-	return ok && start != o.start // another process has its ID now
+	start, ok := Start(id.PID)
+	return ok && start != id.Start // another process has its number now
 }

@@ -1,0 +1,68 @@
+package where
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+)
+
+// Errors name the file, the column, what it holds and what was given.
+func TestBindErrors(t *testing.T) {
+	schema := arrow.NewSchema([]arrow.Field{
+		{Name: "i", Type: arrow.PrimitiveTypes.Int32}, {Name: "s", Type: arrow.BinaryTypes.String}, {Name: "d", Type: arrow.FixedWidthTypes.Date32},
+		{Name: "ts", Type: &arrow.TimestampType{Unit: arrow.Microsecond}}, {Name: "b", Type: arrow.FixedWidthTypes.Boolean}, {Name: "f", Type: arrow.PrimitiveTypes.Float64},
+		{Name: "dec", Type: &arrow.Decimal128Type{Precision: 9, Scale: 2}}, {Name: "bin", Type: arrow.BinaryTypes.Binary}, {Name: "time", Type: arrow.FixedWidthTypes.Time64us},
+		{Name: "st", Type: arrow.StructOf(arrow.Field{Name: "a", Type: arrow.ListOf(arrow.PrimitiveTypes.Int8)}, arrow.Field{Name: "b", Type: arrow.PrimitiveTypes.Int8})},
+		{Name: "dur", Type: arrow.FixedWidthTypes.Duration_s},
+	}, nil)
+	const mismatch = "f: column %s: mismatch: condition: the column holds %s: want %s"
+	for text, want := range map[string]string{
+		"x = 1":                         `f: condition: no column "x" (there are i, s, d, ts, b, f, dec, bin, time, st, dur)`,
+		"st.x = 1":                      `f: condition: no column "x" (there are st.a, st.b)`,
+		"i.x = 1":                       `f: condition: i is of type int32, not a struct (name the column itself, or a field of a struct)`,
+		"st.a.element = 1":              `f: column st.a.element: unsupported: a condition on a field below a list or map (a condition can test a column, or a field of structs)`,
+		"i = 'x'":                       fmt.Sprintf(mismatch, "i", "integers (int32)", "an integer as 42, got 'x'"),
+		"i = '1.5'":                     fmt.Sprintf(mismatch, "i", "integers (int32)", "an integer as 42, got '1.5'"),
+		"i = TRUE":                      fmt.Sprintf(mismatch, "i", "integers (int32)", "an integer as 42, got TRUE"),
+		"i = DATE '2024-05-01'":         fmt.Sprintf(mismatch, "i", "integers (int32)", "an integer as 42, got DATE '2024-05-01'"),
+		"s = 1":                         fmt.Sprintf(mismatch, "s", "strings (utf8)", "a string as 'text', got 1 (write '1' to compare texts)"),
+		"s > DATE '2024-05-01'":         fmt.Sprintf(mismatch, "s", "strings (utf8)", "a string as 'text', got DATE '2024-05-01' (write '2024-05-01' to compare texts)"),
+		"d = 20240501":                  fmt.Sprintf(mismatch, "d", "dates (date32)", "a date as '2024-05-01', got 20240501"),
+		"d = '2024-13-01'":              fmt.Sprintf(mismatch, "d", "dates (date32)", "a date as '2024-05-01', got '2024-13-01'"),
+		"d = '2024-05-01 10:00:00'":     fmt.Sprintf(mismatch, "d", "dates (date32)", "a date as '2024-05-01', got '2024-05-01 10:00:00' (write TIMESTAMP '2024-05-01 10:00:00' to compare with midnight of the dates)"),
+		"ts = '2024-05-01 10:00:00Z'":   fmt.Sprintf(mismatch, "ts", "timestamps without a zone (timestamp[us])", "a timestamp as '2024-05-01 10:30:00', got '2024-05-01 10:00:00Z' (leave the offset out, or write TIMESTAMPTZ '2024-05-01 10:00:00Z' to compare with the column as UTC)"),
+		"ts > 'yesterday'":              fmt.Sprintf(mismatch, "ts", "timestamps without a zone (timestamp[us])", "a timestamp as '2024-05-01 10:30:00', got 'yesterday'"),
+		"b = 1":                         fmt.Sprintf(mismatch, "b", "booleans (bool)", "TRUE or FALSE, got 1"),
+		"f = 'x'":                       fmt.Sprintf(mismatch, "f", "doubles (float64)", "a number as 1.5, or 'NaN', got 'x'"),
+		"dec = '1.005'":                 fmt.Sprintf(mismatch, "dec", "decimals (decimal(9, 2))", "a number as 1.5, got '1.005'"),
+		`bin = 'a\y'`:                   fmt.Sprintf(mismatch, "bin", "bytes (binary)", `a string as 'text', with \x00 for any byte, got 'a\y'`),
+		"time = TIMESTAMP '2024-05-01'": fmt.Sprintf(mismatch, "time", "times of day (time64[us])", "a time as '10:30:00', got TIMESTAMP '2024-05-01'"),
+		"s":                             "f: column s: mismatch: condition: the column without a comparison: want booleans, got strings (utf8)",
+		"i LIKE '1%'":                   "f: column i: mismatch: condition: LIKE: want strings, got integers (int32)",
+		"st = 1":                        "f: column st: unsupported: a condition other than IS NULL on values of type struct<a: list<item: int8, nullable>, b: int8>",
+		"st":                            "f: column st: unsupported: a condition other than IS NULL on values of type struct<a: list<item: int8, nullable>, b: int8>",
+		"st.a IN (1, 2)":                "f: column st.a: unsupported: a condition other than IS NULL on values of type list<item: int8, nullable>",
+		"dur > 5":                       "f: column dur: unsupported: a condition other than IS NULL on values of type duration[s]",
+	} {
+		c, err := Parse(text)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		_, err = c.Bind(fault.At{File: "f"}, schema, false)
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+	}
+	for _, text := range []string{"st IS NULL", "st.a IS NOT NULL", "dur IS NULL", "st.b = 1", "NOT st IS NULL AND B"} {
+		c, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Bind(fault.At{}, schema, true); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

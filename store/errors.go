@@ -1,0 +1,207 @@
+package store
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+
+	"gocloud.dev/gcerrors"
+
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
+	"github.com/bloomjoin/bloomjoin/storage"
+	"github.com/bloomjoin/bloomjoin/store/internal/fetch"
+)
+
+// ErrAgain means that a request has failed for a reason that may pass: credentials
+// that have expired, a service that asks for fewer requests, a network that fails.
+// Another run may succeed.
+var ErrAgain = storage.ErrAgain
+
+// failure is a request that has failed.
+type failure struct {
+	what   string        // the object or prefix
+	status int           // of the response; 0: none came
+	after  time.Duration // the service asks to wait so long
+	code   string        // the service's name for the error
+	text   string        // what else it says
+	err    error
+}
+
+// failed describes a failed request.
+func (b *bucket) failed(c *call, key string, err error) *failure {
+	f := &failure{what: b.place.String() + key, status: int(c.status.Load()), after: time.Duration(c.after.Load()), err: err}
+	if b.cloud != nil {
+		f.code, f.text = b.code(err)
+	}
+	if b.place.scheme == schemeMem && gcerrors.Code(err) == gcerrors.NotFound {
+		f.status = http.StatusNotFound
+	}
+	return f
+}
+
+// Unwrap returns the cause and what kind of error it is, for errors.Is.
+func (f *failure) Unwrap() []error {
+	errs := []error{f.err}
+	switch {
+	case f.missing():
+		errs = append(errs, fs.ErrNotExist)
+	case f.passing():
+		errs = append(errs, ErrAgain)
+	}
+	return errs
+}
+
+// Error returns the place, what went wrong in a few words, what the service says,
+// and what to do.
+func (f *failure) Error() string {
+	what, hint := f.words()
+	text := Redact(f.what) + ": " + what
+	if said := f.said(); said != "" {
+		text += ": " + said
+	}
+	if hint != "" {
+		text += " (" + hint + ")"
+	}
+	return text
+}
+
+// said returns what the service says, or the cause if it has said nothing.
+func (f *failure) said() string {
+	switch {
+	case f.status == 0:
+		return Redact(cause(f.err).Error())
+	case f.code == "" && f.text == "":
+		return fmt.Sprintf("%d %s", f.status, http.StatusText(f.status))
+	}
+	parts := []string{fmt.Sprint(f.status)}
+	for _, p := range []string{f.code, f.text} {
+		if p != "" {
+			parts = append(parts, Redact(p))
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// cause returns the innermost error, which says most in the fewest words.
+func cause(err error) error {
+	for {
+		next := errors.Unwrap(err)
+		var op *net.OpError
+		if next == nil || errors.As(err, &op) && !errors.As(next, &op) {
+			return err
+		}
+		err = next
+	}
+}
+
+func (f *failure) words() (what, hint string) {
+	switch {
+	case f.code == "NoSuchBucket" || f.code == "ContainerNotFound":
+		return "no such bucket", "check its name, and the endpoint if there is one"
+	case f.missing():
+		return "no such object", "check the name"
+	case f.expired():
+		return "the credentials have expired", "renew them and run again"
+	case f.noCredentials():
+		return "no credentials", "set those of the cloud, e.g. AWS_PROFILE or GOOGLE_APPLICATION_CREDENTIALS, or read {Anonymous}ly"
+	case f.wrongRegion():
+		return "the bucket is in another region", "name its region"
+	case f.status == http.StatusUnauthorized || f.status == http.StatusForbidden:
+		return "access denied", "check which credentials are in use, and what they permit"
+	case f.throttled():
+		return "too many requests", "run again later"
+	case f.status == 0 && f.passing():
+		return "no connection, or it broke", "run again when the network is back"
+	}
+	return "the request failed", ""
+}
+
+func (f *failure) missing() bool {
+	return f.status == http.StatusNotFound
+}
+
+// expired reports whether credentials were valid once.
+func (f *failure) expired() bool {
+	switch f.code {
+	case "ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired", "InvalidAuthenticationInfo":
+		return true
+	}
+	return false
+}
+
+// noCredentials reports whether none were found, so that nothing was sent.
+func (f *failure) noCredentials() bool {
+	text := f.err.Error()
+	for _, part := range []string{"no EC2 IMDS role found", "could not find default credentials", "DefaultAzureCredential: failed to acquire a token"} {
+		if strings.Contains(text, part) {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *failure) wrongRegion() bool {
+	return f.status == http.StatusMovedPermanently || f.code == "AuthorizationHeaderMalformed" || f.code == "PermanentRedirect"
+}
+
+func (f *failure) throttled() bool {
+	return f.status == http.StatusTooManyRequests || f.status == http.StatusServiceUnavailable || f.code == "SlowDown"
+}
+
+// passing reports whether a later attempt may succeed, with other credentials in
+// some cases.
+func (f *failure) passing() bool { return f.expired() || f.transient() }
+
+// transient reports whether the same request may succeed if it is sent again.
+func (f *failure) transient() bool {
+	switch f.status {
+	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusRequestTimeout:
+		return true
+	case http.StatusBadRequest:
+		return f.code == "RequestTimeout"
+	}
+	if f.noCredentials() {
+		return false
+	}
+	if f.status == 0 || f.status == http.StatusOK || f.status == http.StatusPartialContent { // else the service has decided
+		return broken(f.err)
+	}
+	return false
+}
+
+// broken reports whether err is a connection that failed, as opposed to one that
+// will never be made.
+func broken(err error) bool {
+	var dns *net.DNSError
+	var cert *tls.CertificateVerificationError
+	var authority x509.UnknownAuthorityError
+	var network net.Error
+	switch {
+	case errors.As(err, &dns):
+		return !dns.IsNotFound
+	case errors.As(err, &cert), errors.As(err, &authority):
+		return false
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.EPIPE), errors.Is(err, fetch.ErrStalled):
+		return true
+	}
+	return errors.As(err, &network) && !errors.Is(err, context.Canceled)
+}
+
+// changed returns the error of an object that is no longer as it was.
+func changed(name string) error {
+	return fmt.Errorf("%s: the object changed while it was read (read a version that nobody replaces, or run again)%w", Redact(name), quiet.Error{Err: storage.ErrChanged})
+}
+
+// invalid returns the error of a name or setting that cannot be used.
+func (b *bucket) invalid(what string) error {
+	return fmt.Errorf("%s: %s", b.place, what)
+}

@@ -1,0 +1,325 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"slices"
+	"sort"
+
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// Object reads one object. Its methods may be called from many goroutines at once.
+type Object struct {
+	q      *Queue
+	source Source
+	link   *Link
+	size   int64
+
+	ctx    context.Context // that of Open, for all requests; it ends with Close
+	cancel context.CancelCauseFunc
+
+	// Guarded by q.mu.
+	pieces []*piece // in ascending order of off; they do not overlap
+	closed bool
+}
+
+// piece is a range that somebody wants, or has fetched for what may come next.
+type piece struct {
+	object *Object
+	off, n int64
+	have   int64 // bytes of buf; the request's alone
+
+	// Guarded by q.mu.
+	state   state
+	buf     []byte
+	err     error         // why it failed
+	ready   chan struct{} // closed when it is no longer queued or fetching; nil if nobody waits
+	needed  bool          // a read waits for it
+	charged bool          // its bytes are counted as used memory
+
+	owners int   // announcements
+	unread int64 // bytes that announcements have and reads have not
+	ended  bool  // the last byte has been read
+	kept   bool  // until Rest, without an owner
+}
+
+// state is what has become of a piece.
+type state uint8
+
+const (
+	queued state = iota
+	fetching
+	done
+	failed
+	dropped
+)
+
+func (p *piece) end() int64 { return p.off + p.n }
+
+func (p *piece) wake() {
+	if p.ready != nil {
+		close(p.ready)
+		p.ready = nil
+	}
+}
+
+func (p *piece) uncharge() {
+	if p.charged {
+		p.object.q.free(p.n)
+		p.charged = false
+	}
+}
+
+// drop forgets a piece. q.mu is held, and pump called afterwards.
+func (p *piece) drop() {
+	if p.state == dropped {
+		return
+	}
+	q := p.object.q
+	if p.state != fetching { // else its request is writing to it
+		p.buf = nil
+	}
+	q.leave(p, dropped)
+	p.uncharge()
+	p.wake()
+	if i := p.object.index(p.off); i < len(p.object.pieces) && p.object.pieces[i] == p {
+		p.object.pieces = slices.Delete(p.object.pieces, i, i+1)
+	}
+}
+
+// Open returns an Object of a size in bytes. It sends no request. ctx holds for all
+// reads.
+func (q *Queue) Open(ctx context.Context, s Source, size int64, l *Link) *Object {
+	o := &Object{q: q, source: s, link: l, size: size}
+	o.ctx, o.cancel = context.WithCancelCause(ctx)
+	return o
+}
+
+// Close drops all that was fetched, and ends the requests.
+func (o *Object) Close() {
+	o.q.mu.Lock()
+	defer o.q.mu.Unlock()
+	o.closed = true
+	o.cancel(fs.ErrClosed)
+	for len(o.pieces) > 0 {
+		o.pieces[len(o.pieces)-1].drop()
+	}
+	o.q.pump()
+}
+
+// Rest drops what was fetched without having been announced.
+func (o *Object) Rest() {
+	o.q.mu.Lock()
+	defer o.q.mu.Unlock()
+	for _, p := range slices.Clone(o.pieces) {
+		if p.kept = false; p.owners == 0 {
+			p.drop()
+		}
+	}
+	o.q.pump()
+}
+
+// index returns the position of the first piece that ends after off. q.mu is held.
+func (o *Object) index(off int64) int {
+	return sort.Search(len(o.pieces), func(i int) bool { return o.pieces[i].end() > off })
+}
+
+// Prefetch announces ranges, see [storage.Prefetcher].
+func (o *Object) Prefetch(ranges []storage.Range) (release func()) {
+	o.q.mu.Lock()
+	defer o.q.mu.Unlock()
+	if o.closed {
+		return func() {}
+	}
+	if o.size <= smallObject {
+		if o.size > 0 {
+			o.keep(0)
+		}
+		o.q.pump()
+		return func() {} // Rest drops it
+	}
+	var owned []*piece
+	for _, r := range ranges {
+		off, end := max(r.Off, 0), o.size
+		if r.Len < end-r.Off {
+			end = r.Off + r.Len
+		}
+		owned = o.announce(owned, off, end)
+	}
+	o.q.pump()
+	return func() { o.release(&owned) }
+}
+
+// announce adds the pieces of a range to owned, those of others included. q.mu is
+// held.
+func (o *Object) announce(owned []*piece, off, end int64) []*piece {
+	for i := o.index(off); off < end; i++ {
+		next := end
+		if i < len(o.pieces) {
+			if p := o.pieces[i]; p.off <= off {
+				last := min(p.end(), end)
+				p.owners++
+				p.unread += last - off
+				owned, off = append(owned, p), last
+				continue
+			}
+			next = min(end, o.pieces[i].off)
+		}
+		p := &piece{object: o, off: off, n: min(next-off, pieceSize), owners: 1}
+		p.unread = p.n
+		o.pieces = slices.Insert(o.pieces, i, p)
+		o.enqueue(p)
+		owned, off = append(owned, p), p.end()
+	}
+	return owned
+}
+
+func (o *Object) enqueue(p *piece) {
+	o.q.order = append(o.q.order, p)
+	o.q.queued += p.n
+}
+
+// release ends an announcement. What others have announced too stays.
+func (o *Object) release(owned *[]*piece) {
+	o.q.mu.Lock()
+	defer o.q.mu.Unlock()
+	for _, p := range *owned {
+		if p.owners--; p.owners == 0 && !p.kept {
+			p.drop()
+		}
+	}
+	*owned = nil // it may be called again
+	o.q.pump()
+}
+
+// keep returns the piece that is fetched from off to the end of the object and kept
+// until Rest. q.mu is held.
+func (o *Object) keep(off int64) *piece {
+	if i := o.index(off); i < len(o.pieces) {
+		return o.pieces[i]
+	}
+	p := &piece{object: o, off: off, n: o.size - off, kept: true}
+	o.pieces = append(o.pieces, p)
+	o.enqueue(p)
+	return p
+}
+
+// ReadAt implements [io.ReaderAt].
+func (o *Object) ReadAt(b []byte, off int64) (n int, err error) {
+	if off < 0 {
+		return 0, errors.New("a read at a negative offset")
+	}
+	if o.ctx.Err() != nil {
+		return 0, context.Cause(o.ctx)
+	}
+	want := b
+	if rest := max(o.size-off, 0); int64(len(b)) > rest {
+		want = b[:rest]
+	}
+	for n < len(want) {
+		k, err := o.read(want[n:], off+int64(n))
+		n += k
+		if err != nil {
+			return n, err
+		}
+	}
+	if n < len(b) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// read reads at least one byte.
+func (o *Object) read(b []byte, off int64) (int, error) {
+	q := o.q
+	q.mu.Lock()
+	i := o.index(off)
+	var p *piece
+	switch {
+	case i < len(o.pieces) && o.pieces[i].off <= off:
+		p = o.pieces[i]
+	case o.size <= smallObject:
+		p = o.keep(0)
+	case i == len(o.pieces) && off >= o.size-tailSize:
+		p = o.keep(max(o.size-tailSize, o.lastEnd()))
+	default:
+		if i < len(o.pieces) {
+			b = b[:min(int64(len(b)), o.pieces[i].off-off)]
+		}
+		q.mu.Unlock()
+		return o.direct(b, off)
+	}
+	switch p.state {
+	case done:
+		part := p.buf[off-p.off:]
+		part = part[:min(len(part), len(b))]
+		p.take(off, int64(len(part)))
+		q.mu.Unlock()
+		return copy(b, part), nil
+	case failed:
+		defer q.mu.Unlock()
+		if p.kept {
+			p.drop() // the next read tries again
+		}
+		return 0, p.err
+	}
+	ready := o.await(p, off+int64(len(b)))
+	q.mu.Unlock()
+	select {
+	case <-ready:
+		return 0, nil // look again
+	case <-o.ctx.Done():
+		return 0, context.Cause(o.ctx)
+	}
+}
+
+// lastEnd returns where the last piece ends. q.mu is held.
+func (o *Object) lastEnd() int64 {
+	if len(o.pieces) == 0 {
+		return 0
+	}
+	return o.pieces[len(o.pieces)-1].end()
+}
+
+// take notes that bytes have been read. A piece is dropped when its last byte and as
+// many as were announced have been read: some are read twice. q.mu is held.
+func (p *piece) take(off, n int64) {
+	p.unread -= n
+	p.ended = p.ended || off+n == p.end()
+	if p.ended && p.unread <= 0 && !p.kept {
+		p.drop()
+		p.object.q.pump()
+	}
+}
+
+// await puts a piece, and what else the read until end needs, before all that is
+// queued, and returns a channel that is closed when the piece is there. q.mu is held.
+func (o *Object) await(p *piece, end int64) <-chan struct{} {
+	for i := o.index(p.off); i < len(o.pieces) && o.pieces[i].off < end; i++ {
+		if next := o.pieces[i]; next.state == queued && !next.needed {
+			next.needed = true
+			o.q.waiting = append(o.q.waiting, &waiter{piece: next})
+		}
+	}
+	if p.ready == nil {
+		p.ready = make(chan struct{})
+	}
+	ready := p.ready
+	o.q.pump()
+	return ready
+}
+
+// direct reads what was not announced.
+func (o *Object) direct(b []byte, off int64) (int, error) {
+	p := &piece{object: o, off: off, n: int64(len(b)), state: fetching, buf: b}
+	if err := o.q.Acquire(o.ctx); err != nil {
+		return 0, err
+	}
+	defer o.q.Release()
+	r := request{o, []*piece{p}}
+	err := r.run(o.ctx)
+	return int(p.have), err
+}

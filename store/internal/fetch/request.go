@@ -1,0 +1,171 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+)
+
+// stall is how long a response may take for its next bytes.
+const stall = 30 * time.Second
+
+// ErrStalled means that a response did not go on.
+var ErrStalled = errors.New("no bytes came for 30 seconds")
+
+// request fetches pieces of one object, in ascending order. It uses the bytes
+// between them for nothing.
+type request struct {
+	o      *Object
+	pieces []*piece
+}
+
+// run sends the request, and again what is left of it when it breaks. The caller has
+// a slot, which run gives back for a while between attempts. If run fails, it may
+// have lost the slot for good only if ctx has ended; the slot counts as taken anyway.
+func (r *request) run(ctx context.Context) error {
+	q := r.o.q
+	since := time.Now()
+	for attempt := 0; ; attempt++ {
+		n, err := r.attempt(ctx)
+		if err == nil {
+			return nil
+		}
+		if n > 0 {
+			attempt, since = 0, time.Now()
+		}
+		q.Release()
+		err = r.o.source.Again(ctx, err, attempt, since)
+		if err == nil {
+			err = q.Acquire(ctx)
+			if err == nil {
+				continue
+			}
+		}
+		q.mu.Lock()
+		q.taken++ // the caller gives it back
+		q.mu.Unlock()
+		return err
+	}
+}
+
+// attempt sends one request for what is left, and returns how many bytes it got of
+// it.
+func (r *request) attempt(ctx context.Context) (got int64, err error) {
+	off, n := r.left()
+	if n == 0 {
+		return 0, nil
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watch := time.AfterFunc(stall, func() { cancel(ErrStalled) })
+	defer watch.Stop()
+	defer func() {
+		if err != nil && errors.Is(context.Cause(ctx), ErrStalled) {
+			err = ErrStalled
+		}
+	}()
+	begin := time.Now()
+	body, err := r.o.source.Get(ctx, off, n)
+	if err != nil {
+		return 0, err
+	}
+	answer := time.Now()
+	r.o.link.answered(answer.Sub(begin))
+	got, err = r.receive(&watched{body, watch}, off)
+	r.o.link.received(got, time.Since(answer))
+	if e := body.Close(); err == nil && e != nil && got < n {
+		err = e
+	}
+	return got, err
+}
+
+// left returns the range that is still wanted.
+func (r *request) left() (off, n int64) {
+	q := r.o.q
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	off, end := int64(-1), int64(0)
+	for _, p := range r.pieces {
+		if p.state == fetching {
+			if off < 0 {
+				off = p.off + p.have
+			}
+			end = p.end()
+		}
+	}
+	return off, end - max(off, 0)
+}
+
+// receive distributes the bytes that begin at off, and returns their number. It ends
+// when nobody wants more.
+func (r *request) receive(body io.Reader, off int64) (int64, error) {
+	at := off
+	for _, p := range r.pieces {
+		buf := r.begin(p)
+		if buf == nil {
+			continue
+		}
+		if skip := p.off + p.have - at; skip > 0 {
+			n, err := io.CopyN(io.Discard, body, skip)
+			at += n
+			if err != nil {
+				return at - off, short(err)
+			}
+		}
+		n, err := io.ReadFull(body, buf[p.have:])
+		at, p.have = at+int64(n), p.have+int64(n)
+		if err != nil {
+			return at - off, short(err)
+		}
+		r.done(p)
+	}
+	return at - off, nil
+}
+
+// begin returns the buffer of a piece, or nil if nobody wants it any more.
+func (r *request) begin(p *piece) []byte {
+	q := r.o.q
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if p.state != fetching {
+		return nil
+	}
+	if p.buf == nil {
+		p.buf = make([]byte, p.n)
+	}
+	return p.buf
+}
+
+// done hands a piece to those who wait for it.
+func (r *request) done(p *piece) {
+	q := r.o.q
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if p.state == fetching {
+		p.state = done
+		p.wake()
+	}
+}
+
+// short returns the error of a body that ends too soon.
+func short(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// watched puts off the end of an attempt with each of its bytes.
+type watched struct {
+	io.Reader
+	watch *time.Timer
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.Reader.Read(p)
+	if n > 0 {
+		w.watch.Reset(stall)
+	}
+	return n, err
+}

@@ -1,0 +1,238 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"sort"
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// List implements [storage.Source] as [storage.Local] does. Objects come from lists
+// alone, with no request for each.
+func (s *Store) List(ctx context.Context, given string) ([]storage.Object, error) {
+	n, err := parse(given)
+	if err != nil {
+		return nil, err
+	}
+	if n.local {
+		return localObjects(n)(s.opts.Local.List(ctx, n.key))
+	}
+	b, err := s.bucketOf(ctx, n.place)
+	if err != nil {
+		return nil, err
+	}
+	if n.key != "" && !strings.HasSuffix(n.key, "/") {
+		e, err := b.head(ctx, n.key)
+		if err == nil {
+			return []storage.Object{e.object(given, path.Base(n.key))}, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	if strings.ContainsAny(n.key, `*?[`) {
+		return b.glob(ctx, n)
+	}
+	return b.walk(ctx, n, below(n.key), "")
+}
+
+// Tree implements [storage.Storage].
+func (s *Store) Tree(ctx context.Context, dir string) (objects []storage.Object, err error) {
+	n, err := parse(dir)
+	if err != nil {
+		return nil, err
+	}
+	if n.local {
+		return localObjects(n)(s.opts.Local.Tree(ctx, n.key))
+	}
+	b, err := s.bucketOf(ctx, n.place)
+	if err != nil {
+		return nil, err
+	}
+	prefix := below(n.key)
+	err = b.list(ctx, prefix, "", pageSize, func(e entry) bool {
+		if !placeholder(e.key) {
+			objects = append(objects, e.object(n.of(e.key), e.key[len(prefix):]))
+		}
+		return true
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil // no such bucket
+	}
+	return objects, err
+}
+
+// localObjects gives objects of a file URL URLs as names again.
+func localObjects(n name) func([]storage.Object, error) ([]storage.Object, error) {
+	return func(objects []storage.Object, err error) ([]storage.Object, error) {
+		for i := range objects {
+			objects[i] = localObject(n, objects[i])
+		}
+		return objects, err
+	}
+}
+
+// of returns the name of another key of the same bucket, in the spelling of n.
+func (n name) of(key string) string {
+	base := strings.TrimSuffix(n.given, n.key)
+	if !strings.HasSuffix(base, "/") {
+		base += "/" // the name of a bucket
+	}
+	return base + key
+}
+
+// placeholder reports whether a key stands for a directory: consoles and Hadoop
+// create such objects.
+func placeholder(key string) bool {
+	return strings.HasSuffix(key, "/") || strings.HasSuffix(key, "_$folder$")
+}
+
+// walk lists the data below a prefix, whose Rel begins with base.
+func (b *bucket) walk(ctx context.Context, n name, prefix, base string) (objects []storage.Object, err error) {
+	if dir, _, ok := hive.Cut(prefix); ok {
+		if err := b.plainTable(ctx, n, dir); err != nil { // prefix is a partition of a table
+			return nil, err
+		}
+	}
+	var any bool
+	var refused error
+	err = b.list(ctx, prefix, "", pageSize, func(e entry) bool {
+		any = true
+		rel := e.key[len(prefix):]
+		if format, dir, mark := tableOf(rel); format != "" {
+			refused = notPlain(n.of(prefix+dir), format, mark)
+			return false
+		}
+		if !placeholder(rel) && !marked(rel, "") {
+			o := e.object(n.of(e.key), base+rel)
+			o.Found = true
+			objects = append(objects, o)
+		}
+		return true
+	})
+	switch dir := strings.TrimRight(Redact(n.of(prefix)), "/"); {
+	case err != nil:
+		return nil, err
+	case refused != nil:
+		return nil, refused
+	case !any && prefix != "":
+		return nil, &storage.NotExistError{Name: dir}
+	case len(objects) == 0:
+		return nil, fmt.Errorf("directory %s holds %w (name the directory with the data)", dir, storage.ErrNoFiles)
+	}
+	sort.Slice(objects, func(i, j int) bool { return objects[i].Rel < objects[j].Rel })
+	return objects, nil
+}
+
+// marked reports whether an element of a path is a marker that the pattern, if there
+// is one, does not spell out.
+func marked(rel, pattern string) bool {
+	want := strings.Split(pattern, "/")
+	for i, element := range strings.Split(rel, "/") {
+		if storage.Marker(element) && (i >= len(want) || want[i] == "" || want[i][0] != element[0]) {
+			return true
+		}
+	}
+	return false
+}
+
+// glob lists what matches a pattern, element by element, and what is below a
+// directory that matches.
+func (b *bucket) glob(ctx context.Context, n name) (objects []storage.Object, err error) {
+	pattern := strings.TrimRight(n.key, "/")
+	if _, err := path.Match(pattern, ""); err != nil {
+		return nil, fmt.Errorf("pattern %s: %w", n.given, err)
+	}
+	depth := strings.Count(pattern, "/") + 1
+	prefix := pattern[:strings.IndexAny(pattern, `*?[\`)]
+	delimiter := ""
+	if strings.Count(prefix, "/") == depth-1 {
+		delimiter = "/" // only the last element is a pattern: what is below other directories is not listed
+	}
+	dirs := map[string]bool{}
+	err = b.list(ctx, prefix, delimiter, pageSize, func(e entry) bool {
+		elements := strings.Split(e.key, "/")
+		if len(elements) < depth {
+			return true
+		}
+		top := strings.Join(elements[:depth], "/")
+		if ok, _ := path.Match(pattern, top); !ok || marked(top, pattern) {
+			return true
+		}
+		switch {
+		case len(elements) > depth:
+			dirs[top] = true
+		case !placeholder(e.key):
+			objects = append(objects, e.object(n.of(e.key), path.Base(e.key)))
+		}
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	for dir := range dirs {
+		below, err := b.walk(ctx, n, dir+"/", path.Base(dir)+"/")
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, below...)
+	}
+	if len(objects) == 0 {
+		return nil, fmt.Errorf("pattern %s: it matches no object (check the address, and quote the pattern)%w", n.given, quiet.Error{Err: fs.ErrNotExist})
+	}
+	sort.Slice(objects, func(i, j int) bool { return objects[i].Name < objects[j].Name })
+	return objects, nil
+}
+
+// tableOf reports whether a key is part of the metadata of a table format, whose
+// Parquet files may hold rows that have been deleted or replaced since. rel is the
+// path below the directory that is read, dir the path of the table there.
+func tableOf(rel string) (format, dir, mark string) {
+	elements := strings.Split(rel, "/")
+	for i, element := range elements[:len(elements)-1] {
+		switch {
+		case element == "_delta_log":
+			format, mark = "Delta Lake", element
+		case element == ".hoodie":
+			format, mark = "Hudi", element
+		case element == "metadata" && i == len(elements)-2 && strings.HasSuffix(elements[i+1], ".metadata.json"):
+			format, mark = "Iceberg", "metadata/*.metadata.json"
+		case storage.Marker(element):
+			return "", "", ""
+		default:
+			continue
+		}
+		return format, strings.Join(elements[:i], "/"), mark
+	}
+	return "", "", ""
+}
+
+// plainTable refuses a directory that is a table of such a format.
+func (b *bucket) plainTable(ctx context.Context, n name, dir string) error {
+	for _, mark := range []string{"_delta_log/", ".hoodie/", "metadata/"} {
+		var refused error
+		err := b.list(ctx, dir+mark, "/", pageSize, func(e entry) bool {
+			if format, _, mark := tableOf(e.key[len(dir):]); format != "" {
+				refused = notPlain(n.of(dir), format, mark)
+			}
+			return refused == nil
+		})
+		if err := errors.Join(err, refused); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func notPlain(dir, format, mark string) error {
+	return fault.Unsupported(fault.At{File: strings.TrimRight(Redact(dir), "/")}, "a %s table (it has %s); read as plain Parquet, rows that were deleted would come back", format, mark).
+		WithHint("write the table's current rows to Parquet first, or name the files that are current")
+}

@@ -1,0 +1,47 @@
+package store
+
+import (
+	"regexp"
+	"strings"
+)
+
+// urls finds addresses with a query or a user in a text.
+var urls = regexp.MustCompile(`(?i)\bhttps?://[^\s"'<>` + "`" + `]+`)
+
+// secret finds names of query parameters that are credentials, or part of a
+// signature.
+var secret = regexp.MustCompile(`(?i)^(x-(amz|goog|ms)-.*|.*(sig|token|secret|key|credential|password|passwd|auth|session|policy).*|expires|s[eptvr]|spr|sip|srt|ss|sk[etvs]|sk[ot]id|sks|googleaccessid)$`)
+
+// Redact replaces credentials in a text: users and passwords in HTTP addresses, and
+// the values of presigned queries. Other texts stay as they are.
+func Redact(text string) string {
+	if !strings.Contains(text, "://") {
+		return text
+	}
+	return urls.ReplaceAllStringFunc(text, redactURL)
+}
+
+const redacted = "REDACTED"
+
+func redactURL(u string) string {
+	scheme, rest, _ := strings.Cut(u, "://")
+	base, query, _ := strings.Cut(rest, "?")
+	host, path, slash := strings.Cut(base, "/")
+	if i := strings.LastIndexByte(host, '@'); i >= 0 {
+		host = redacted + host[i:]
+	}
+	if slash {
+		host += "/"
+	}
+	u = scheme + "://" + host + path
+	if query == "" {
+		return u + strings.Repeat("?", strings.Count(rest[len(base):], "?")) // an empty query keeps its mark
+	}
+	parts := strings.Split(query, "&")
+	for i, p := range parts {
+		if k, _, ok := strings.Cut(p, "="); ok && secret.MatchString(k) {
+			parts[i] = k + "=" + redacted
+		}
+	}
+	return u + "?" + strings.Join(parts, "&")
+}

@@ -1,0 +1,66 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	firstPause = 100 * time.Millisecond
+	mostPause  = 20 * time.Second
+	// patience ends the attempts to send a request, counted from its last progress.
+	patience = 2 * time.Minute
+)
+
+// do sends a request of an SDK, again if it has failed for a reason that may pass.
+func (s *Store) do(ctx context.Context, b *bucket, k kind, key string, f func(context.Context) error) error {
+	begin := time.Now()
+	for attempt := 0; ; attempt++ {
+		err := s.once(ctx, b, k, key, f)
+		if err == nil {
+			return nil
+		}
+		if err := s.again(ctx, err, attempt, begin); err != nil {
+			return err
+		}
+	}
+}
+
+// once sends a request when fewer than Options.Requests are under way.
+func (s *Store) once(ctx context.Context, b *bucket, k kind, key string, f func(context.Context) error) error {
+	if err := s.queue.Acquire(ctx); err != nil {
+		return err
+	}
+	defer s.queue.Release()
+	ctx, c := withCall(ctx, k)
+	s.note(b, k)
+	if err := f(ctx); err != nil {
+		return b.failed(c, key, err)
+	}
+	return nil
+}
+
+// again waits until a request should be sent again. It returns the final error if it
+// should not be.
+func (s *Store) again(ctx context.Context, err error, attempt int, begin time.Time) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var f *failure
+	if !errors.As(err, &f) || !f.transient() || attempt >= s.opts.Retries {
+		return err
+	}
+	pause := max(rand.N(min(firstPause<<min(attempt, 16), mostPause)), f.after)
+	if time.Since(begin)+pause > patience {
+		return err
+	}
+	s.stats.retries.Add(1)
+	select {
+	case <-time.After(pause):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
