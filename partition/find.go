@@ -214,6 +214,11 @@ func openObject(ctx context.Context, e storage.Object, parts []hive.Part, opts O
 	if err == nil {
 		err = f.open(ctx, opts)
 	}
+	if err == nil {
+		if err = f.setWhere(&opts); err != nil {
+			err = errors.Join(err, f.table.Close())
+		}
+	}
 	if err != nil {
 		return nil, errors.Join(err, src.Close())
 	}

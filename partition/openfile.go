@@ -13,6 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/text"
+	"github.com/bloomjoin/bloomjoin/internal/where"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -30,8 +31,8 @@ type OpenOptions struct {
 	Column string
 	// Types gives types to columns of text inputs. Other columns are strings.
 	Types map[string]arrow.DataType
-	// IgnoreCase finds the columns of Types by names whose letters differ in case, and
-	// columns that are both in a file and in its path.
+	// IgnoreCase finds the columns of Types and Where by names whose letters differ in
+	// case, and columns that are both in a file and in its path.
 	IgnoreCase bool
 	// SkipBad leaves out bad lines of text: a value that does not parse, a row of
 	// another width than the header, a line of NDJSON that is not an object. Errors
@@ -77,19 +78,26 @@ type OpenOptions struct {
 	// first, then the number of workers. One worker always remains, even if it
 	// needs more.
 	InFlight int64
+	// Where, if not empty, is a condition on the columns, as in SQL: "ts >= '2024-05-01'
+	// AND country IN ('DE', 'FR')"; docs/where.md describes it. The files have only the
+	// rows for which it is true: no reader sees others. [File.Rows] still counts all
+	// rows that are stored. Text has no condition.
+	Where string
 
-	room *parquet.Room // of Memory
-	like *like         // shared with files opened later
-	hive *hiveLayout   // of all files
+	room  *parquet.Room // of Memory
+	like  *like         // shared with files opened later
+	hive  *hiveLayout   // of all files
+	where *where.Cond   // Where; nil: none
 }
 
 // like is the Parquet file that was opened last. Files that follow share its schema
-// if it is the same.
+// if it is the same, and the condition on the columns of the schema.
 type like struct {
 	table atomic.Pointer[arrowparquet.Parquet]
+	where atomic.Pointer[boundTo]
 }
 
-func (o *OpenOptions) fill() {
+func (o *OpenOptions) fill() (err error) {
 	if o.Store == nil {
 		o.Store = storage.Local{}
 	}
@@ -97,6 +105,10 @@ func (o *OpenOptions) fill() {
 		o.Mem = memory.DefaultAllocator
 	}
 	o.room, o.like = parquet.NewRoom(o.Memory), new(like)
+	if o.Where != "" {
+		o.where, err = where.Parse(o.Where)
+	}
+	return err
 }
 
 // farRead is the least number of bytes read at once of a Parquet file that is not

@@ -32,6 +32,7 @@ type Parquet struct {
 	columns []*column
 	keys    []*column // columns as keys need them; differs from columns for INT96 only
 	schema  *arrow.Schema
+	stored  *arrow.Schema // of keys
 	mem     memory.Allocator
 	batch   int64      // approximate bytes of a record
 	buffers *sync.Pool // of *parquet.Buffers
@@ -96,7 +97,7 @@ func newParquet(f *parquet.File, opts ParquetOptions) (p *Parquet, err error) {
 		return nil, err
 	}
 	if base != nil && f.Root == base.Root {
-		p.columns, p.keys, p.schema, p.buffers = like.columns, like.keys, like.schema, like.buffers
+		p.columns, p.keys, p.schema, p.stored, p.buffers = like.columns, like.keys, like.schema, like.stored, like.buffers
 		return p, nil
 	}
 	int96 := int96Micros
@@ -107,10 +108,10 @@ func newParquet(f *parquet.File, opts ParquetOptions) (p *Parquet, err error) {
 	if p.columns, p.schema, err = plan(f, int96); err != nil {
 		return nil, err
 	}
-	p.keys = p.columns
+	p.keys, p.stored = p.columns, p.schema
 	isInt96 := func(l parquet.Leaf) bool { return l.Type == format.Int96 }
 	if slices.ContainsFunc(f.Leaves, isInt96) {
-		p.keys, _, err = plan(f, int96Stored)
+		p.keys, p.stored, err = plan(f, int96Stored)
 	}
 	return p, err
 }
@@ -122,6 +123,9 @@ func newParquet(f *parquet.File, opts ParquetOptions) (p *Parquet, err error) {
 // are in the fields' metadata under "PARQUET:field_id", the file's key-value
 // metadata in the schema's.
 func (p *Parquet) Schema() *arrow.Schema { return p.schema }
+
+// KeySchema is Schema for [Parquet.ReadKeys].
+func (p *Parquet) KeySchema() *arrow.Schema { return p.stored }
 
 // NumGroups returns the number of row groups.
 func (p *Parquet) NumGroups() int { return len(p.f.RowGroups) }
