@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"gocloud.dev/blob"
@@ -19,9 +20,11 @@ import (
 type bucket struct {
 	*blob.Bucket
 	cloud
-	place place
-	s     *Store
-	link  fetch.Link
+	sink
+	unconditional atomic.Bool // the service has no exclusive writes
+	place         place
+	s             *Store
+	link          fetch.Link
 }
 
 // cloud has what gocloud does not offer for all clouds alike. The functions get the
@@ -56,6 +59,7 @@ func (s *Store) openBucket(ctx context.Context, p place) (*bucket, error) {
 		return nil, fault.Unsupported(fault.At{File: p.String()}, "%s:// addresses", p.scheme)
 	default:
 		b.Bucket, b.cloud = memblob.OpenBucket(nil), memory{}
+		b.sink = memorySink{b}
 	}
 	if err != nil {
 		return nil, err

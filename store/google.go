@@ -39,6 +39,7 @@ func (b *bucket) openGoogle(ctx context.Context) (err error) {
 	}
 	var sdk *gcs.Client
 	if b.As(&sdk) {
+		b.sink = googleSink{sdk.Bucket(b.place.bucket)}
 		sdk.SetRetry(gcs.WithPolicy(gcs.RetryNever)) // the Store counts and sends requests again itself
 	}
 	return nil

@@ -10,17 +10,21 @@ import (
 const (
 	firstPause = 100 * time.Millisecond
 	mostPause  = 20 * time.Second
-	// patience ends the attempts to send a request, counted from its last progress.
+	// patience ends the attempts to send a request, counted from its first failure or
+	// its last progress.
 	patience = 2 * time.Minute
 )
 
 // do sends a request of an SDK, again if it has failed for a reason that may pass.
 func (s *Store) do(ctx context.Context, b *bucket, k kind, key string, f func(context.Context) error) error {
-	begin := time.Now()
+	var begin time.Time
 	for attempt := 0; ; attempt++ {
 		err := s.once(ctx, b, k, key, f)
 		if err == nil {
 			return nil
+		}
+		if attempt == 0 {
+			begin = time.Now()
 		}
 		if err := s.again(ctx, err, attempt, begin); err != nil {
 			return err
