@@ -34,8 +34,8 @@ type ScanOptions struct {
 	// union of the files' schemas.
 	Schema SchemaMode
 	Pinned *PinnedSchema
-	// CountNulls makes KeysNull exact. Otherwise rows in skipped pages count as
-	// non-NULL when the page index gives no null count.
+	// CountNulls makes KeysNull and RowsWhere exact. Otherwise rows in skipped pages
+	// count as non-NULL when the page index gives no null count.
 	CountNulls bool
 	// Threads is the number of workers; 0 means GOMAXPROCS.
 	Threads int
@@ -53,7 +53,11 @@ type ScanOptions struct {
 
 // ScanStats counts the work of a scan. It is complete when the scan has ended.
 type ScanStats struct {
-	RowsIn, RowsOut  atomic.Int64
+	RowsIn, RowsOut atomic.Int64
+	// RowsWhere counts the rows that were found to satisfy [OpenOptions].Where; without
+	// a condition all of RowsIn. Rows that the filters were found to drop before are not
+	// examined, and not counted unless CountNulls is set.
+	RowsWhere        atomic.Int64
 	KeysNull         atomic.Int64 // rows with a NULL in the first filter's key
 	RowGroups        atomic.Int64
 	RowGroupsSkipped atomic.Int64 // row groups whose pages were not read

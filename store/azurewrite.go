@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -41,6 +42,19 @@ func (k azureSink) put(ctx context.Context, key string, body []byte, mark string
 
 func (k azureSink) begin(_ context.Context, key, mark string) (upload, error) {
 	return &azureUpload{blob: k.client.NewBlockBlobClient(key), mark: mark}, nil
+}
+
+func (k azureSink) marked(ctx context.Context, key string) (string, error) {
+	p, err := k.client.NewBlobClient(key).GetProperties(ctx, nil)
+	if err != nil {
+		return "", err
+	}
+	for name, value := range p.Metadata { // whose case is lost on the way
+		if strings.EqualFold(name, markKey) && value != nil {
+			return *value, nil
+		}
+	}
+	return "", nil
 }
 
 func (k azureSink) remove(ctx context.Context, key, identity string) error {

@@ -58,6 +58,14 @@ func (k googleSink) begin(ctx context.Context, key, mark string) (upload, error)
 	return u, nil
 }
 
+func (k googleSink) marked(ctx context.Context, key string) (string, error) {
+	a, err := k.handle.Object(key).Attrs(ctx)
+	if err != nil {
+		return "", err
+	}
+	return a.Metadata[markKey], nil
+}
+
 func (k googleSink) remove(ctx context.Context, key, identity string) error {
 	o := k.handle.Object(key)
 	if g, err := strconv.ParseInt(identity, 10, 64); err == nil {

@@ -10,10 +10,10 @@ import (
 )
 
 // memorySink writes mem:// objects.
-type memorySink struct{ *bucket }
+type memorySink struct{ bucket *blob.Bucket }
 
 func (m memorySink) put(ctx context.Context, key string, body []byte, mark string, replace bool) error {
-	return m.WriteAll(ctx, key, body, &blob.WriterOptions{
+	return m.bucket.WriteAll(ctx, key, body, &blob.WriterOptions{
 		IfNotExist: !replace, Metadata: map[string]string{markKey: mark}, ContentType: contentType,
 	})
 }
@@ -22,8 +22,16 @@ func (m memorySink) begin(_ context.Context, key, mark string) (upload, error) {
 	return &memoryUpload{sink: m, key: key, mark: mark, parts: map[int][]byte{}}, nil
 }
 
+func (m memorySink) marked(ctx context.Context, key string) (string, error) {
+	a, err := m.bucket.Attributes(ctx, key)
+	if err != nil {
+		return "", err
+	}
+	return a.Metadata[markKey], nil
+}
+
 func (m memorySink) remove(ctx context.Context, key, _ string) error {
-	return m.Bucket.Delete(ctx, key)
+	return m.bucket.Delete(ctx, key)
 }
 
 type memoryUpload struct {

@@ -24,7 +24,7 @@ func (s *Store) Stat(ctx context.Context, given string) (storage.Object, error) 
 		return storage.Object{}, err
 	}
 	if n.key != "" && !strings.HasSuffix(n.key, "/") {
-		e, err := b.head(ctx, n.key)
+		e, err := b.stat(ctx, n.key)
 		if err == nil || !errors.Is(err, fs.ErrNotExist) {
 			return e.object(given, ""), err
 		}

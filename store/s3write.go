@@ -57,6 +57,14 @@ func (k *s3Sink) begin(ctx context.Context, key, mark string) (upload, error) {
 	return &s3Upload{sink: k, key: key, id: out.UploadId, record: k.records.add(key, aws.ToString(out.UploadId))}, nil
 }
 
+func (k *s3Sink) marked(ctx context.Context, key string) (string, error) {
+	out, err := k.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &k.bucket, Key: &key})
+	if err != nil {
+		return "", err
+	}
+	return out.Metadata[markKey], nil
+}
+
 func (k *s3Sink) remove(ctx context.Context, key, identity string) error {
 	in := &s3.DeleteObjectInput{Bucket: &k.bucket, Key: &key}
 	if identity != "" {

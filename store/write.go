@@ -27,6 +27,8 @@ type sink interface {
 	put(ctx context.Context, key string, body []byte, mark string, replace bool) error
 	// begin begins an object of several parts. The context holds for all of them.
 	begin(ctx context.Context, key, mark string) (upload, error)
+	// marked returns the text with which an object is marked; empty: none.
+	marked(ctx context.Context, key string) (string, error)
 	// remove deletes an object that has the identity, see refused.
 	remove(ctx context.Context, key, identity string) error
 }
@@ -242,7 +244,7 @@ func (w *writer) publish(replace bool) error {
 	}
 	if !replace && !conditional {
 		// Another object may still appear before the next request.
-		if _, err := b.head(w.ctx, w.key); err == nil {
+		if _, err := b.markOf(w.ctx, w.key); err == nil {
 			return w.exists()
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -274,7 +276,7 @@ func (w *writer) put(replace bool) error {
 	return w.b.s.do(w.ctx, w.b, put, w.key, func(ctx context.Context) error {
 		if again && !replace {
 			ctx, _ := withCall(ctx, head)
-			if _, err := w.b.Attributes(ctx, w.key); err == nil {
+			if _, err := w.b.marked(ctx, w.key); err == nil {
 				return fs.ErrExist
 			}
 		}
@@ -352,11 +354,8 @@ func lacksConditions(err error) bool {
 
 // markOf returns the mark of an object.
 func (b *bucket) markOf(ctx context.Context, key string) (mark string, err error) {
-	err = b.s.do(ctx, b, head, key, func(ctx context.Context) error {
-		a, err := b.Attributes(ctx, key)
-		if err == nil {
-			mark = a.Metadata[markKey]
-		}
+	err = b.s.do(ctx, b, head, key, func(ctx context.Context) (err error) {
+		mark, err = b.marked(ctx, key)
 		return err
 	})
 	return mark, err
@@ -392,7 +391,7 @@ func (s *Store) Delete(ctx context.Context, o storage.Object) error {
 	if err != nil {
 		return err
 	}
-	e, err := b.head(ctx, n.key)
+	e, err := b.stat(ctx, n.key)
 	if err != nil {
 		return err
 	}

@@ -110,7 +110,7 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, args []string) error {
 	report := struct {
 		head
 		Files []inspected `json:"files"`
-	}{head: newHead("inspect", start), Files: []inspected{}}
+	}{Files: []inspected{}}
 	var failed []error
 	lim := codec.Limits{MaxBytes: uint64(budget)}
 	for _, name := range args {
@@ -129,7 +129,7 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, args []string) error {
 			i.print(printable{c.stdout})
 		}
 	}
-	report.Seconds = time.Since(start).Seconds()
+	report.head = c.newHead("inspect", start)
 	return errors.Join(append(failed, c.report(report, ""))...)
 }
 

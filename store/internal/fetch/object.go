@@ -98,6 +98,9 @@ func (q *Queue) Open(ctx context.Context, s Source, size int64, l *Link) *Object
 	return o
 }
 
+// Gap returns how many bytes take as long as another request.
+func (o *Object) Gap() int64 { return o.link.gap() }
+
 // Close drops all that was fetched, and ends the requests.
 func (o *Object) Close() {
 	o.q.mu.Lock()
