@@ -29,8 +29,15 @@ func (s *Store) List(ctx context.Context, given string) ([]storage.Object, error
 	if err != nil {
 		return nil, err
 	}
+	if n.scheme == schemeHTTP {
+		e, err := b.stat(ctx, n.key)
+		if err != nil {
+			return nil, err
+		}
+		return []storage.Object{e.object(given, lastElement(n.key))}, nil
+	}
 	if n.key != "" && !strings.HasSuffix(n.key, "/") {
-		e, err := b.head(ctx, n.key)
+		e, err := b.stat(ctx, n.key)
 		if err == nil {
 			return []storage.Object{e.object(given, path.Base(n.key))}, nil
 		}
@@ -53,13 +60,16 @@ func (s *Store) Tree(ctx context.Context, dir string) (objects []storage.Object,
 	if n.local {
 		return localObjects(n)(s.opts.Local.Tree(ctx, n.key))
 	}
+	if err := n.readOnly(); err != nil { // nothing can be listed
+		return nil, err
+	}
 	b, err := s.bucketOf(ctx, n.place)
 	if err != nil {
 		return nil, err
 	}
 	prefix := below(n.key)
 	err = b.list(ctx, prefix, "", pageSize, func(e entry) bool {
-		if !placeholder(e.key) {
+		if !e.dir && !placeholder(e.key) {
 			objects = append(objects, e.object(n.of(e.key), e.key[len(prefix):]))
 		}
 		return true
@@ -111,7 +121,7 @@ func (b *bucket) walk(ctx context.Context, n name, prefix, base string) (objects
 			refused = notPlain(n.of(prefix+dir), format, mark)
 			return false
 		}
-		if !placeholder(rel) && !marked(rel, "") {
+		if !e.dir && !placeholder(rel) && !marked(rel, "") {
 			o := e.object(n.of(e.key), base+rel)
 			o.Found = true
 			objects = append(objects, o)
@@ -170,7 +180,7 @@ func (b *bucket) glob(ctx context.Context, n name) (objects []storage.Object, er
 		switch {
 		case len(elements) > depth:
 			dirs[top] = true
-		case !placeholder(e.key):
+		case !e.dir && !placeholder(e.key):
 			objects = append(objects, e.object(n.of(e.key), path.Base(e.key)))
 		}
 		return true

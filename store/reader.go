@@ -19,7 +19,7 @@ type source struct {
 
 // Get implements [fetch.Source].
 func (s *source) Get(ctx context.Context, off, n int64) (io.ReadCloser, error) {
-	return s.b.get(ctx, s.o, s.key, off, n)
+	return s.b.read(ctx, s.o, s.key, off, n)
 }
 
 // Again implements [fetch.Source].

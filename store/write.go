@@ -20,6 +20,9 @@ func (s *Store) Create(ctx context.Context, given string, o storage.CreateOption
 	if n.local {
 		return s.opts.Local.Create(ctx, n.key, o)
 	}
+	if err := n.readOnly(); err != nil {
+		return nil, err
+	}
 	b, err := s.bucketOf(ctx, n.place)
 	if err != nil {
 		return nil, err
@@ -62,11 +65,14 @@ func (s *Store) Delete(ctx context.Context, o storage.Object) error {
 		o.Name = n.key
 		return s.opts.Local.Delete(ctx, o)
 	}
+	if err := n.readOnly(); err != nil {
+		return err
+	}
 	b, err := s.bucketOf(ctx, n.place)
 	if err != nil {
 		return err
 	}
-	e, err := b.head(ctx, n.key)
+	e, err := b.stat(ctx, n.key)
 	if err != nil {
 		return err
 	}

@@ -29,8 +29,8 @@ type fake struct {
 
 	mu    sync.Mutex
 	asked []storage.Range
-	open  int             // answers that are not closed
-	most  int             // of open
+	open  int // answers that are not closed
+	most  int // of open
 
 	// fail returns the error of the nth request, and after how many bytes it comes.
 	fail func(n int) (int64, error)
@@ -38,10 +38,7 @@ type fake struct {
 
 func newFake(size int) *fake {
 	f := &fake{bytes: make([]byte, size), latency: 30 * time.Millisecond, rate: 80e6}
-	r := rand.New(rand.NewPCG(1, 2))
-	for i := range f.bytes {
-		f.bytes[i] = byte(r.Uint32())
-	}
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(f.bytes) // it never fails
 	return f
 }
 
