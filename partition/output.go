@@ -257,9 +257,9 @@ func (o Output) marker(ctx context.Context, name string) (marker string, table b
 	opts := OpenOptions{Store: o.Store, Mem: o.mem}
 	opts.fill()
 	object := storage.Object{Name: name, Rel: path.Base(name)}
-	f, err := openObject(ctx, object, opts)
+	f, err := openObject(ctx, object, nil, opts)
 	for n := 0; n < 100 && errors.Is(err, storage.ErrChanged); n++ { // another attempt at the run has just written it
-		f, err = openObject(ctx, object, opts)
+		f, err = openObject(ctx, object, nil, opts)
 	}
 	switch {
 	case errors.Is(err, storage.ErrChanged), errors.Is(err, storage.ErrAgain):

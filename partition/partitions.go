@@ -6,12 +6,18 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -100,7 +106,7 @@ func (o *OpenOptions) layout(ctx context.Context, names []string, lists [][]stor
 // strays reports whether some files of directories are no data.
 func (o *OpenOptions) strays(ctx context.Context, found []storage.Object) bool {
 	for _, e := range found {
-		f, err := openObject(ctx, e, *o)
+		f, err := openObject(ctx, e, nil, *o)
 		if err == nil {
 			err = f.Close()
 		}
@@ -137,4 +143,128 @@ func (f *File) partition(layout *hiveLayout, parts []hive.Part) error {
 		f.parts[slices.IndexFunc(layout.columns, is)] = p
 	}
 	return nil
+}
+
+// constants returns the columns of the file's directories. The caller releases the
+// values.
+func (f *File) constants() (list []arrowparquet.Constant, err error) {
+	for i, p := range f.parts {
+		v, ok := hive.Value(p, f.hive.columns[i].Type)
+		if !ok { // the type was found without this file
+			releaseAll(list)
+			return nil, fault.Mismatch(fault.At{File: f.Name, Column: p.Name}, "the directory's value", "a value of type "+key.TypeName(f.hive.columns[i].Type), strconv.Quote(p.Text)).
+				WithHint("give the column another type with {HiveTypes}")
+		}
+		list = append(list, arrowparquet.Constant{Name: p.Name, Value: v})
+	}
+	return list, nil
+}
+
+func releaseAll(constants []arrowparquet.Constant) {
+	for _, c := range constants {
+		c.Value.Release()
+	}
+}
+
+// storedColumns is the number of columns that the file itself has.
+func (f *File) storedColumns() int {
+	switch t := f.table.(type) {
+	case *arrowparquet.Parquet:
+		return t.File().StoredColumns()
+	case *constantTable:
+		return t.stored()
+	}
+	return f.Schema().NumFields()
+}
+
+// agree returns an error if a column of the file has other values than the directory
+// of that name.
+func (f *File) agree(ctx context.Context, opts OpenOptions) error {
+	for _, p := range f.parts {
+		same := func(c arrow.Field) bool {
+			return c.Name == p.Name || opts.IgnoreCase && strings.EqualFold(c.Name, p.Name)
+		}
+		i := slices.IndexFunc(f.Schema().Fields()[:f.storedColumns()], same)
+		if i < 0 {
+			continue
+		}
+		if err := f.agreeIn(ctx, p, i, opts.Mem); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// agreeIn checks one column.
+func (f *File) agreeIn(ctx context.Context, p hive.Part, column int, mem memory.Allocator) error {
+	field := f.Schema().Field(column)
+	differs := func(got string) error {
+		want := strconv.Quote(p.Text)
+		if p.Null {
+			want = "NULL"
+		}
+		return fault.Mismatch(fault.At{File: f.Name, Column: field.Name}, "the file's column and the directory of that name", want+" in all rows", got).
+			WithHint("use {Hive off} if the directory means something else")
+	}
+	value, ok := hive.Value(p, take.PlainType(field.Type))
+	if !ok {
+		return differs("values of type " + field.Type.String())
+	}
+	defer value.Release()
+	for g := range f.NumGroups() {
+		if t := f.parquet(); t != nil && t.Holds(g, column, value) {
+			continue
+		}
+		for rec, err := range f.Read(ctx, g, []int{column}) {
+			if err != nil {
+				return f.unless(err)
+			}
+			if row, err := firstOther(mem, rec.Column(0), value); err != nil {
+				return err
+			} else if row >= 0 {
+				return differs(strconv.Quote(rec.Column(0).ValueStr(row)))
+			}
+		}
+	}
+	return nil
+}
+
+// firstOther returns the first row of an array that does not have the value, an array
+// of length 1; -1: there is none.
+func firstOther(mem memory.Allocator, a, value arrow.Array) (int, error) {
+	plain, err := take.Plain(mem, a)
+	if err != nil {
+		return 0, err
+	}
+	defer plain.Release()
+	all, err := take.Array(mem, value, make([]int, a.Len()))
+	if err != nil {
+		return 0, err
+	}
+	defer all.Release()
+	if array.Equal(plain, all) {
+		return -1, nil
+	}
+	for i := range a.Len() {
+		if !array.SliceEqual(plain, int64(i), int64(i)+1, value, 0, 1) {
+			return i, nil
+		}
+	}
+	return -1, nil
+}
+
+// Mirrored returns the positions of the columns that an output directory does not
+// store for the file, because the path of the file's output names their values.
+func (f *File) Mirrored() (columns []int) {
+	var inRel []hive.Part
+	if len(f.parts) > 0 {
+		inRel, _ = hive.Parse(f.Rel) // it is part of a path that was parsed
+	}
+	for i := f.storedColumns(); i < f.Schema().NumFields(); i++ {
+		named := func(p hive.Part) bool { return p.Name == f.Schema().Field(i).Name }
+		if slices.ContainsFunc(inRel, named) {
+			columns = append(columns, i)
+		}
+	}
+	return columns
 }
