@@ -223,7 +223,7 @@ func (r *contest) fails(who contender, err error) {
 	r.failed[who.name] = race.Tail(err.Error(), 1)
 	delete(r.runs, who.name)
 	if who.kind != peer {
-		r.wrong = append(r.wrong, fmt.Errorf("%s: %s: %w", r.name, who.name, err))
+		r.wrong = append(r.wrong, fmt.Errorf("%s: %s: %s", r.name, who.name, r.failed[who.name]))
 	}
 }
 
