@@ -224,7 +224,7 @@ func broken(err error) bool {
 
 // changed returns the error of an object that is no longer as it was.
 func changed(name string) error {
-	return fmt.Errorf("%s: the object changed while it was read (read a version that nobody replaces, or run again)%w", Redact(name), quiet.Error{Err: storage.ErrChanged})
+	return fmt.Errorf("%s: the object changed while it was read (run again when nobody writes it)%w", Redact(name), quiet.Error{Err: storage.ErrChanged})
 }
 
 // invalid returns the error of a name or setting that cannot be used.
