@@ -372,7 +372,10 @@ func (w *writer) sender() func(context.Context, *bucket, kind, string, func(cont
 // through sends requests without a limit, and not again.
 func (s *Store) through(ctx context.Context, b *bucket, k kind, key string, f func(context.Context) error) error {
 	ctx, c := withCall(ctx, k)
-	return b.failed(c, key, f(ctx))
+	if err := f(ctx); err != nil {
+		return b.failed(c, key, err)
+	}
+	return nil
 }
 
 // Delete implements [storage.Storage].
