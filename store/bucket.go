@@ -13,14 +13,13 @@ import (
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/memblob"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/storage"
 	"github.com/bloomjoin/bloomjoin/store/internal/fetch"
 )
 
 // bucket is a bucket as gocloud sees it, and what gocloud leaves to each cloud.
 type bucket struct {
-	*blob.Bucket
+	*blob.Bucket // nil: HTTP
 	cloud
 	sink
 	unconditional atomic.Bool // the service has no exclusive writes
@@ -63,7 +62,7 @@ func (s *Store) openBucket(ctx context.Context, p place) (*bucket, error) {
 	case schemeAzure:
 		err = b.openAzure(ctx)
 	case schemeHTTP:
-		return nil, fault.Unsupported(fault.At{File: p.String()}, "%s:// addresses", p.scheme)
+		b.cloud = web{s.http}
 	default:
 		b.Bucket = memblob.OpenBucket(nil)
 		b.cloud, b.sink = memory{b.Bucket}, memorySink{b.Bucket}
@@ -143,6 +142,14 @@ func (b *bucket) read(ctx context.Context, o storage.Object, key string, off, n 
 		return nil, changed(o.Name)
 	}
 	return a, nil
+}
+
+// name returns the address of a key, which is not redacted.
+func (b *bucket) name(key string) string {
+	if b.place.scheme == schemeHTTP {
+		return key
+	}
+	return b.place.String() + key
 }
 
 // note counts a request that no transport sees.

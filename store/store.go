@@ -112,7 +112,9 @@ func (s *Store) Close() error {
 	s.closed = true
 	var errs []error
 	for _, b := range s.buckets {
-		errs = append(errs, b.Close())
+		if b.Bucket != nil {
+			errs = append(errs, b.Close())
+		}
 	}
 	s.queue.Wait()
 	s.http.CloseIdleConnections()

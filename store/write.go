@@ -74,6 +74,9 @@ func (s *Store) Create(ctx context.Context, given string, o storage.CreateOption
 	case n.key == "" || strings.HasSuffix(n.key, "/"):
 		return nil, n.invalid("it names no object but a directory")
 	}
+	if err := n.readOnly(); err != nil {
+		return nil, err
+	}
 	b, err := s.bucketOf(ctx, n.place)
 	if err != nil {
 		return nil, err
@@ -389,6 +392,9 @@ func (s *Store) Delete(ctx context.Context, o storage.Object) error {
 		return s.opts.Local.Delete(ctx, o)
 	case n.scheme == schemeHTTP:
 		return fault.Unsupported(fault.At{File: Redact(o.Name)}, "deleting at http(s):// addresses")
+	}
+	if err := n.readOnly(); err != nil {
+		return err
 	}
 	b, err := s.bucketOf(ctx, n.place)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path"
 	"path/filepath"
@@ -365,6 +366,59 @@ func TestS3Reports(t *testing.T) {
 		}
 		if strings.Contains(said, storetest.Secret) || strings.Contains(said, storetest.Access) {
 			t.Errorf("%s: credentials are in %s", c.name, said)
+		}
+	}
+}
+
+// Presigned addresses: no signature is in an output, a report or a message, and runs
+// under another signature are the same run.
+func TestPresigned(t *testing.T) {
+	files := http.FileServer(http.Dir(flights))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Query().Get("X-Amz-Signature"), "hush") {
+			http.Error(w, "AccessDenied", http.StatusForbidden)
+			return
+		}
+		w.Header().Set("ETag", `"1"`)
+		files.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	dir := t.TempDir()
+	var texts []string
+	join := func(signature, out string) (said string, code int) {
+		at := func(name string) string {
+			return server.URL + "/" + name + "?X-Amz-Credential=hushed%2F2026&X-Amz-Signature=" + signature
+		}
+		var stdout, stderr bytes.Buffer
+		code = run([]string{"join", "--json", "--verbose", "--ids", at("airports-tx.csv"), "--on", "origin=iata", "-o", out, at("logs/2001-q1.parquet")}, nil, &stdout, &stderr)
+		texts = append(texts, stdout.String(), stderr.String())
+		return stderr.String(), code
+	}
+	for _, out := range []string{dir + "/rows.parquet", dir + "/rows/"} {
+		if said, code := join("hush/a=1", out); code != exitDone || strings.Contains(said, "already done") {
+			t.Fatalf("%s: exit code %d: %s", out, code, said)
+		}
+		if said, code := join("hush-b", out); code != exitDone || !strings.Contains(said, "already done") {
+			t.Errorf("%s, again with another signature: exit code %d: %s", out, code, said)
+		}
+	}
+	if said, code := join("noise-hush", dir+"/none.parquet"); code != exitFailed || !strings.Contains(said, "/airports-tx.csv") {
+		t.Errorf("a wrong signature: exit code %d: %s", code, said)
+	}
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			b, err := os.ReadFile(name)
+			texts = append(texts, name+": "+string(b))
+			return err
+		}
+		return err
+	})
+	if err != nil || len(texts) < 10+4 {
+		t.Fatal(len(texts), err)
+	}
+	for _, text := range texts {
+		if i := strings.Index(text, "hush"); i >= 0 {
+			t.Errorf("a signature: %q", text[max(i-200, 0):i+10])
 		}
 	}
 }
