@@ -3,6 +3,7 @@ package join
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -44,7 +45,9 @@ func (t *task) facts() (*plan.Plan, plan.Sizes, error) {
 			s.LogColumns = float64(len(kept))
 		}
 	}
-	p.Log.Rows = plan.Exactly(float64(rows))
+	if p.Log.Rows = plan.Exactly(float64(rows)); rows > 0 && t.filtered() {
+		p.Log.Rows.Low = 0
+	}
 	s.LogRows, s.LogBytes = float64(rows), float64(max(p.Log.Bytes, 0))
 	if err := t.idFacts(p, &s); err != nil {
 		return nil, s, err
@@ -64,19 +67,22 @@ func (t *task) facts() (*plan.Plan, plan.Sizes, error) {
 
 // addRows adds the rows of a piece to a number of rows; -1 stands for unknown.
 func addRows(rows int64, p partition.Piece) (int64, error) {
-	for g := p.Lo; g < p.Hi && rows >= 0; g++ {
-		n := p.File.GroupRows(g)
-		if n < 0 {
-			all, err := p.File.CountRows()
-			if err != nil || all < 0 {
-				return -1, err
-			}
-			n = all / int64(p.File.NumGroups())
-		}
-		rows += n
+	if rows < 0 {
+		return rows, nil
 	}
-	return rows, nil
+	n := p.MostRows()
+	if n < 0 {
+		all, err := p.File.CountRows()
+		if err != nil || all < 0 {
+			return -1, err
+		}
+		n = all / int64(p.File.NumGroups()) * int64(p.Hi-p.Lo)
+	}
+	return rows + n, nil
 }
+
+// filtered reports whether a file of the log has a condition.
+func (t *task) filtered() bool { return slices.ContainsFunc(t.logs, (*partition.File).Filtered) }
 
 // addBytes adds sizes; -1 stands for unknown.
 func addBytes(a, b int64) int64 {

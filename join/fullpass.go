@@ -87,6 +87,7 @@ func (w *everyRow) work(piece partition.Piece, rec arrow.Record, emit func(arrow
 // count counts the rows of a batch, of which candidates passed the filter.
 func (w *everyRow) count(k *key.Batch, candidates int64) {
 	w.tally.rowsIn.Add(int64(k.Len))
+	w.tally.rowsWhere.Add(int64(k.Len))
 	w.tally.keysNull.Add(int64(k.Nulls()))
 	w.tally.candidates.Add(candidates)
 	if n := int64(len(k.Rows)); w.asked {

@@ -121,6 +121,7 @@ type recipe struct {
 	parts           []part
 	rule            string
 	logs, ids       dataset
+	where           condition // on the log
 	logForm, idForm form
 	on              string
 	logKey, idKey   [][]string

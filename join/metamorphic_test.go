@@ -176,6 +176,7 @@ func (c *recipe) drawWay(r *rand.Rand, typ join.Type, s join.Strategy) way {
 // metamorphic joins the case for a seed in many ways.
 func metamorphic(t *testing.T, seed uint64, total *tally) {
 	c := draw(seed)
+	c.where = c.logs.drawCondition(rand.New(rand.NewPCG(seed, 10)))
 	r := rand.New(rand.NewPCG(seed, 9))
 	typ := types[r.IntN(len(types))]
 	in := c.store(t, c.logs, c.ids)
@@ -195,7 +196,7 @@ func metamorphic(t *testing.T, seed uint64, total *tally) {
 			if t.Context().Err() != nil {
 				t.Fatal(err)
 			}
-			t.Errorf("case %d: %v\n%v\n%v\nagain with BLOOMJOIN_METAMORPHIC_SEED=%d%s", seed, err, c, w, seed, c.smaller(t, w))
+			t.Errorf("case %d, where %q: %v\n%v\n%v\nagain with BLOOMJOIN_METAMORPHIC_SEED=%d%s", seed, c.where.text, err, c, w, seed, c.smaller(t, w))
 			return
 		}
 	}
@@ -320,8 +321,9 @@ func (w *way) has(name string) bool {
 type inputs struct {
 	c         *recipe
 	logs, ids []*partition.File
-	dir       string // of the IDs
-	log, id   arrow.Record
+	dir       string       // of the IDs
+	log, id   arrow.Record // the log's rows that satisfy the condition
+	rows      int64        // of the log, with and without them
 	wanted    map[join.Type]*naive
 	filters   map[string]*codec.Filter
 }
@@ -329,10 +331,11 @@ type inputs struct {
 // store writes both tables and opens them.
 func (c *recipe) store(t testing.TB, logs, ids dataset) *inputs {
 	in := &inputs{c: c, wanted: map[join.Type]*naive{}, filters: map[string]*codec.Filter{}}
-	in.log, in.id = logs.record(t), ids.record(t)
+	in.log, in.id = c.where.rows(logs).record(t), ids.record(t)
+	in.rows = int64(logs.rows)
 	t.Cleanup(in.log.Release)
 	t.Cleanup(in.id.Release)
-	in.logs = open(t, partition.OpenOptions{}, c.logForm.write(t, logs))
+	in.logs = open(t, partition.OpenOptions{Where: c.where.text}, c.logForm.write(t, logs))
 	key := c.idKey[len(c.idKey)-1]
 	in.dir = c.idForm.write(t, ids)
 	in.ids = open(t, partition.OpenOptions{Text: true, Column: key[len(key)-1]}, in.dir)
@@ -390,6 +393,7 @@ func (in *inputs) join(t *testing.T, w way, total *tally, files map[string][]byt
 		got.rows = append(got.rows, part.rows...)
 		r := part.report
 		sum.RowsIn, sum.RowsOut, sum.KeysNull = sum.RowsIn+r.RowsIn, sum.RowsOut+r.RowsOut, sum.KeysNull+r.KeysNull
+		sum.RowsWhere += r.RowsWhere
 		sum.IDsTotal, sum.IDsMatched = max(sum.IDsTotal, r.IDsTotal), sum.IDsMatched+r.IDsMatched
 		if sum.Strategy != join.Shuffle {
 			sum.Strategy = r.Strategy
@@ -409,8 +413,12 @@ func (in *inputs) join(t *testing.T, w way, total *tally, files map[string][]byt
 		}
 		total.blocks++
 	}
-	nulls := sum.KeysNull == want.keysNull || sum.KeysNull < want.keysNull && skipped // skipped pages may not give their null counts
-	if sum.RowsIn != want.rowsIn || sum.RowsOut != int64(len(want.rows)) || !nulls {
+	nulls := sum.KeysNull == want.keysNull || sum.KeysNull < want.keysNull && (skipped || in.c.where.text != "") // skipped pages may not give their null counts
+	keepsLog := w.typ == join.Left || w.typ == join.Full || w.typ == join.Anti
+	if sum.RowsWhere > want.rowsIn || sum.RowsWhere < want.rowsIn && keepsLog {
+		return fmt.Errorf("the report says that %d rows satisfy the condition, want %d", sum.RowsWhere, want.rowsIn)
+	}
+	if sum.RowsIn != in.rows && sum.RowsIn != sum.RowsWhere || sum.RowsOut != int64(len(want.rows)) || !nulls {
 		return fmt.Errorf("the report says %d rows of %d, %d without a key; want %d of %d, %d", sum.RowsOut, sum.RowsIn, sum.KeysNull, len(want.rows), want.rowsIn, want.keysNull)
 	}
 	if sum.IDsMatched < want.member || w.shards == 1 && sum.IDsMatched != want.member {

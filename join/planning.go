@@ -131,13 +131,11 @@ func (t *task) sample(ctx context.Context, pieces []partition.Piece, columns str
 	var total int64
 	groups := 0
 	for _, p := range pieces {
-		for g := p.Lo; g < p.Hi; g++ {
-			n := p.File.GroupRows(g)
-			if n < 0 {
-				return nil, false, nil
-			}
-			total, groups = total+n, groups+1
+		n := p.MostRows()
+		if n < 0 {
+			return nil, false, nil
 		}
+		total, groups = total+n, groups+p.Hi-p.Lo
 	}
 	s = &plan.Sample{Total: float64(total), All: float64(runs)*float64(rows) >= float64(total)}
 	all := make([]plan.Run, max(runs, groups)) // each is written by one worker

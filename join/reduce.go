@@ -113,9 +113,12 @@ func (t *task) logFilterOptions() (filterbuild.Options, error) {
 	cast := slices.ContainsFunc(t.keys.ids, func(c key.Column) bool { return c.Cast != nil })
 	opts.NoKeyRange = t.opts.Filter != nil || t.keys.rule != 0 || cast
 	for _, f := range t.logs {
-		n, err := f.CountRows()
-		if err != nil {
-			return opts, err
+		n := partition.Piece{File: f, Hi: f.NumGroups()}.MostRows()
+		if n < 0 {
+			var err error
+			if n, err = f.CountRows(); err != nil {
+				return opts, err
+			}
 		}
 		if n < 0 {
 			opts.Capacity, opts.Uncounted = 0, true

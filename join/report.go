@@ -9,7 +9,11 @@ import (
 // Report holds the figures of a finished join.
 type Report struct {
 	RowsIn, RowsOut int64
-	KeysNull        int64 // log rows with a NULL in the key
+	// RowsWhere counts the log rows that were found to satisfy their files' condition,
+	// see [partition.ScanStats]: all of RowsIn without one. Left, full and anti joins
+	// find all of them. Where rows are made into records, RowsIn has no others.
+	RowsWhere int64
+	KeysNull  int64 // log rows with a NULL in the key
 
 	// Of joins that copy pages:
 	RowGroupsSkipped, Pages, PagesSkipped int64

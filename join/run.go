@@ -88,7 +88,7 @@ func (r *running) report(ctx context.Context) (Report, error) {
 	fpr := t.measured(r.fprPredicted)
 	rep := Report{
 		Plan: publicPlan(r.plan), Strategy: r.strategy, FPRAsked: r.fprAsked, FPRPredicted: r.fprPredicted,
-		RowsIn: t.rowsIn.Load(), RowsOut: t.rowsOut.Load(), KeysNull: t.keysNull.Load(),
+		RowsIn: t.rowsIn.Load(), RowsWhere: t.rowsWhere.Load(), RowsOut: t.rowsOut.Load(), KeysNull: t.keysNull.Load(),
 		Candidates: t.candidates.Load(), RowsMatched: t.matched.Load(), rowsUnasked: t.unasked.Load(),
 		FPRMeasured: Estimate{fpr.Rate, fpr.Low, fpr.High}, FPRRows: fpr.Rows, IDsTotal: r.held.idsTotal, SpilledBytes: r.held.spilled,
 		RowGroupsSkipped: t.groupsSkipped.Load(), Pages: t.pages.Load(), PagesSkipped: t.pagesSkipped.Load(),

@@ -48,6 +48,9 @@ func (p *pass) scanner(r round) (*partition.Scanner, error) {
 	if p.answer.pages {
 		opts.Pairs, opts.CountNulls = p.pairs(r), p.opts.Type.keepsLog()
 	}
+	if p.answer.counts && p.filtered() {
+		opts.CountNulls = p.opts.Type.keepsLog() // whose rows are counted by RowsWhere
+	}
 	if makesRecords {
 		opts.Work = func() (partition.Work, error) {
 			w := &matchedRows{pairer: newPairer(p.task, r.side, p.tally), encoder: logEncoder{task: p.task}}

@@ -12,8 +12,8 @@ import (
 
 // tally counts the rows of a pass over the log. It is safe for concurrent use.
 type tally struct {
-	rowsIn, rowsOut, keysNull, candidates, matched, falsePositives, unasked atomic.Int64
-	groupsSkipped, pages, pagesSkipped                                      atomic.Int64
+	rowsIn, rowsWhere, rowsOut, keysNull, candidates, matched, falsePositives, unasked atomic.Int64
+	groupsSkipped, pages, pagesSkipped                                                 atomic.Int64
 
 	mu      sync.Mutex
 	spreads []*spread // one for each worker
@@ -48,6 +48,7 @@ func (t *tally) scanned(s *partition.ScanStats, again, answers bool) {
 		return
 	}
 	t.rowsIn.Add(s.RowsIn.Load())
+	t.rowsWhere.Add(s.RowsWhere.Load())
 	t.keysNull.Add(s.KeysNull.Load())
 	t.groupsSkipped.Add(s.RowGroupsSkipped.Load())
 	t.pages.Add(s.Pages.Load())
@@ -98,7 +99,7 @@ func rowsOf(rows []uint32, i uint32) int64 {
 func countedRows(typ Type, pairs, idsNull int64, r *Report) (int64, error) {
 	n := pairs
 	if typ == Left || typ == Full {
-		n = sum(n, r.RowsIn-r.RowsMatched)
+		n = sum(n, r.RowsWhere-r.RowsMatched)
 	}
 	if typ.keepsIDs() {
 		n = sum(n, r.IDsTotal-r.IDsMatched+idsNull)

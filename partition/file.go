@@ -27,6 +27,7 @@
 //	ordered.go, flight.go              workers, what they hold, the order of their results
 //	readkeys.go, leafkeys.go           keys; recordkeys.go if they need Arrow records
 //	scanner.go, match.go, keyscan.go   which rows pass; internal/prune skips row groups and pages
+//	condition.go                       which rows a file has; rowfilter.go, rowspans.go in Parquet
 //	scanrecords.go, pageengine.go      rows that pass, as records or copied from page to page
 //	inputgroup.go, howcopied.go        row groups whose chunks are copied as they are stored
 //	table.go, tablerows.go             rows held in memory, leaf by leaf; tableleaves.go reads them
@@ -49,6 +50,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/internal/where"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -80,6 +82,7 @@ type File struct {
 	hive  *hiveLayout // shared; nil: no partition columns
 	parts []hive.Part // in the order of hive's columns
 
+	where    *where.Bound // the rows that the file has; nil: all
 	doubts   doubts
 	inFlight int64 // see OpenOptions
 }
@@ -127,7 +130,8 @@ func (f *File) BytesRead() int64 { return f.bytes.Load() }
 // Once reports whether the file can be read only once.
 func (f *File) Once() bool { return f.once }
 
-// Rows returns the number of rows, or -1 if it is unknown before they are read.
+// Rows returns the number of stored rows, or -1 if it is unknown before they are read.
+// With a condition the file has at most as many; see [OpenOptions].
 func (f *File) Rows() int64 {
 	var n int64
 	for i := range f.NumGroups() {
@@ -142,7 +146,7 @@ func (f *File) Rows() int64 {
 
 // CountRows is Rows, with the error if the number could not be read.
 func (f *File) CountRows() (int64, error) {
-	if t, ok := f.table.(*arrowipc.Table); ok {
+	if t, ok := stored(f.table).(*arrowipc.Table); ok {
 		n, err := t.Rows()
 		return n, errors.Join(f.unless(err), f.rest())
 	}

@@ -36,6 +36,7 @@ type inputGroup struct {
 	total int         // jobs
 	own   bool        // it may get a row group of its own
 	heavy bool        // a job is divided if all of its rows have partners
+	some  bool        // the file has a condition, so rows may be dropped
 	how   howCopied
 	group *outGroup // its own
 }
@@ -55,7 +56,7 @@ func (in *inputGroup) choose(p *Pairs) howCopied {
 	if !in.own {
 		return someRows
 	}
-	if p != nil && p.KeepLog && p.Joined == nil && p.Unique && !in.heavy {
+	if p != nil && p.KeepLog && p.Joined == nil && p.Unique && !in.heavy && !in.some {
 		return wholeRows
 	}
 	waiting, known := 0, 0

@@ -17,22 +17,32 @@ type keyScan struct {
 	file    *File
 	matches []matchScan // one per filter
 	votes   votes
-	pruned  bool // no page was read for the last rows
-	strict  bool // a match other than the first has a cast that may fail on any row
+	where   *rowFilter // the condition on the file's rows; nil: none
+	base    []uint32   // rows of the last range that satisfy it; nil: all
+	pruned  bool       // no page was read for the last rows
+	strict  bool       // a match other than the first has a cast that may fail on any row
 }
 
 // matchScan finds the rows whose key passes one filter.
 type matchScan interface {
-	// hits returns the rows of the range, numbered within the row group,
-	// ascending, and the number of its rows that have a NULL in the key. The
-	// slice is valid until the next call.
-	hits(ctx context.Context, r rowRange) (rows []uint32, nulls int64, err error)
+	// hits returns those of some rows of the range, numbered within the row group,
+	// ascending, and the number of these rows that have a NULL in the key. Nil: all
+	// rows of the range. The slice is valid until the next call.
+	hits(ctx context.Context, r rowRange, some []uint32) (rows []uint32, nulls int64, err error)
 	// entries returns the [Keys].Entries of the last hits, one for each row, in a
 	// scan with Pairs.
 	entries() []uint32
+	// none records that there is no hit, without a call of hits.
+	none()
 	// pruned reports whether the last call found, without reading a page, that
 	// the row group has no hit.
 	pruned() bool
+	// within returns rows of a row group outside of which there is no hit; nil: all.
+	within(ctx context.Context, group int) ([][2]int64, error)
+	// before returns the compressed bytes of the keys of a row group. ok is false if
+	// they must not be read before it is known which rows count, since a key may be
+	// NULL, or take more than reading them.
+	before(group int) (bytes int64, ok bool)
 	// size and shed are those of keyScan.
 	size() int64
 	shed()
@@ -40,7 +50,10 @@ type matchScan interface {
 
 // size returns the bytes of memory that are kept between row groups.
 func (k *keyScan) size() int64 {
-	n := k.votes.size()
+	n := k.votes.size() + 4*int64(cap(k.base))
+	if k.where != nil {
+		n += k.where.size()
+	}
 	for _, m := range k.matches {
 		n += m.size()
 	}
@@ -49,7 +62,10 @@ func (k *keyScan) size() int64 {
 
 // shed releases that memory.
 func (k *keyScan) shed() {
-	k.votes = votes{}
+	k.votes, k.base = votes{}, nil
+	if k.where != nil {
+		k.where.shed()
+	}
 	for _, m := range k.matches {
 		m.shed()
 	}
@@ -59,6 +75,9 @@ func (k *keyScan) shed() {
 // means that the filter alone decides.
 func newKeyScan(s *Scanner, f *File, buf *parquet.Buffers, checks []check) (*keyScan, error) {
 	k := &keyScan{scanner: s, file: f}
+	if f.where != nil {
+		k.where = newRowFilter(f, buf)
+	}
 	for i, m := range s.opts.Match {
 		if strict, err := m.mayFail(); err != nil {
 			return nil, err
@@ -128,18 +147,104 @@ func (k *keyScan) scan(ctx context.Context, r rowRange, dst []uint32) ([]uint32,
 	return dst, nil
 }
 
+// rows appends to dst the rows of the range that satisfy the file's condition and pass
+// the filters.
 func (k *keyScan) rows(ctx context.Context, r rowRange, dst []uint32) ([]uint32, error) {
+	st := k.scanner.Stats
+	if k.where == nil {
+		st.RowsWhere.Add(r.hi - r.lo)
+		return k.passing(ctx, r, nil, dst)
+	}
+	defer func() {
+		st.Pages.Add(int64(k.where.pages))
+		st.PagesSkipped.Add(int64(k.where.skipped))
+		k.where.pages, k.where.skipped = 0, 0
+	}()
+	within, err := k.within(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	first, err := k.keyFirst(ctx, r.group)
+	if err != nil {
+		return nil, err
+	}
+	if first {
+		before := len(dst)
+		if dst, err = k.passing(ctx, r, nil, dst); err != nil {
+			return nil, err
+		}
+		rows, err := k.where.among(ctx, r.group, dst[before:])
+		st.RowsWhere.Add(int64(len(rows)))
+		return append(dst[:before], rows...), err
+	}
+	rows, all, err := k.where.rows(ctx, r, within)
+	if err != nil {
+		return nil, err
+	}
+	if all {
+		k.base = nil
+		st.RowsWhere.Add(r.hi - r.lo)
+		return k.passing(ctx, r, nil, dst)
+	}
+	k.base = append(k.base[:0], rows...)
+	st.RowsWhere.Add(int64(len(rows)))
+	if len(rows) == 0 {
+		k.base, k.pruned = []uint32{}, k.where.pages == 0
+		for _, m := range k.matches {
+			m.none()
+		}
+		return dst, nil
+	}
+	return k.passing(ctx, r, k.base, dst)
+}
+
+// within returns rows of a row group outside of which no row passes, according to
+// statistics of the key, or nil. If rows without a key are counted, all count.
+func (k *keyScan) within(ctx context.Context, r rowRange) ([][2]int64, error) {
+	opts := &k.scanner.opts
+	if len(k.matches) > 1 || opts.Match[0].NoMatch || opts.CountNulls || opts.Pairs != nil && opts.Pairs.KeepLog {
+		return nil, nil
+	}
+	return k.matches[0].within(ctx, r.group)
+}
+
+// keyFirst reports whether the keys of a row group are read before the condition's
+// columns, because they are smaller. A Check must not see keys of rows that fail the
+// condition, and NULLs and misfits of such rows do not count.
+func (k *keyScan) keyFirst(ctx context.Context, group int) (bool, error) {
+	if k.scanner.opts.CountNulls {
+		return false, nil
+	}
+	if err := k.where.look(ctx, group); err != nil {
+		return false, err
+	}
+	keys := int64(0)
+	for i, m := range k.matches {
+		n, ok := m.before(group)
+		if !ok || k.scanner.opts.Match[i].Check != nil {
+			return false, nil
+		}
+		if fails, err := k.scanner.opts.Match[i].mayFail(); fails || err != nil || k.scanner.opts.Match[i].NullMisfits {
+			return false, err
+		}
+		keys += n
+	}
+	return keys < k.where.cost(group), nil
+}
+
+// passing appends to dst the rows of the range, or some of them, that pass the filters.
+func (k *keyScan) passing(ctx context.Context, r rowRange, some, dst []uint32) ([]uint32, error) {
 	opts := &k.scanner.opts
 	if len(k.matches) == 1 && !opts.Match[0].NoMatch {
-		rows, nulls, err := k.matches[0].hits(ctx, r)
+		rows, nulls, err := k.matches[0].hits(ctx, r, some)
 		k.scanner.Stats.KeysNull.Add(nulls)
-		k.pruned = k.matches[0].pruned()
+		k.pruned = k.matches[0].pruned() && k.unread()
 		return append(dst, rows...), err
 	}
-	k.pruned = true
+	k.pruned = k.unread()
 	k.votes.begin(int(r.hi - r.lo))
 	for i, m := range k.matches {
-		rows, nulls, err := m.hits(ctx, r)
+		rows, nulls, err := m.hits(ctx, r, some)
 		if err != nil {
 			return nil, err
 		}
@@ -152,20 +257,48 @@ func (k *keyScan) rows(ctx context.Context, r rowRange, dst []uint32) ([]uint32,
 		}
 		k.votes.add(rows, r.lo, opts.Match[i].NoMatch)
 	}
-	return passed(&k.votes, dst, uint32(r.lo), opts.Any), nil
+	before := len(dst)
+	dst = passed(&k.votes, dst, uint32(r.lo), opts.Any)
+	if some != nil {
+		dst = append(dst[:before], common(dst[before:], some)...)
+	}
+	return dst, nil
 }
 
-// pairs returns the rows of the range that pass, ascending, and for each its
-// [Keys].Entries, and updates the statistics.
-func (k *keyScan) pairs(ctx context.Context, r rowRange) (rows, entries []uint32, err error) {
-	if rows, err = k.scan(ctx, r, nil); err != nil {
-		return nil, nil, err
+// unread reports whether no page of the condition's columns was read for the last rows.
+func (k *keyScan) unread() bool { return k.where == nil || k.where.pages == 0 }
+
+// common reduces a list to the rows that are in another. Both are ascending.
+func common(list, other []uint32) []uint32 {
+	out := list[:0]
+	for _, row := range list {
+		for len(other) > 0 && other[0] < row {
+			other = other[1:]
+		}
+		if len(other) > 0 && other[0] == row {
+			out = append(out, row)
+		}
 	}
-	entries = slices.Clone(k.matches[0].entries())
-	if len(entries) != len(rows) {
-		return nil, nil, fmt.Errorf("internal error: %d entries for %d rows that pass", len(entries), len(rows))
+	return out
+}
+
+// matched are the rows of a range that have partners in a scan with Pairs.
+type matched struct {
+	of      []uint32 // rows of the range that satisfy the file's condition; nil: all
+	rows    []uint32 // those with partners, ascending
+	entries []uint32 // [Keys].Entries of each of rows
+}
+
+// pairs returns the rows of the range that pass, and updates the statistics.
+func (k *keyScan) pairs(ctx context.Context, r rowRange) (m matched, err error) {
+	if m.rows, err = k.scan(ctx, r, nil); err != nil {
+		return m, err
 	}
-	return rows, entries, nil
+	m.of, m.entries = slices.Clone(k.base), slices.Clone(k.matches[0].entries())
+	if len(m.entries) != len(m.rows) {
+		return m, fmt.Errorf("internal error: %d entries for %d rows that pass", len(m.entries), len(m.rows))
+	}
+	return m, nil
 }
 
 // leafScan is a matchScan for a key that is one leaf, not repeated. It probes the
@@ -186,7 +319,21 @@ type leafScan struct {
 	of      []uint32 // in a scan with pairs: an entry for each of found
 }
 
-func (l *leafScan) pruned() bool { return l.none }
+func (l *leafScan) none() { l.found, l.of, l.apart = l.found[:0], l.of[:0], true }
+
+func (l *leafScan) pruned() bool { return l.apart }
+
+func (l *leafScan) within(ctx context.Context, group int) ([][2]int64, error) {
+	ranges, _, err := l.prunedRows(ctx, group)
+	return ranges, err
+}
+
+func (l *leafScan) before(group int) (bytes int64, ok bool) {
+	f := l.file.parquet().File()
+	md := &f.Metadata.RowGroups[group].Columns[l.number()].MetaData
+	nulls := md.Statistics.NullCount
+	return md.TotalCompressedSize, f.Leaves[l.number()].MaxDef == 0 || nulls.Valid && nulls.V == 0
+}
 
 func (l *leafScan) entries() []uint32 { return l.of }
 
@@ -199,10 +346,10 @@ func (l *leafScan) shed() {
 	l.entry, l.partner, l.found, l.of = nil, nil, nil, nil
 }
 
-func (l *leafScan) hits(ctx context.Context, r rowRange) (_ []uint32, nulls int64, err error) {
+func (l *leafScan) hits(ctx context.Context, r rowRange, some []uint32) (_ []uint32, nulls int64, err error) {
 	l.found, l.of, l.nulls, l.dict = l.found[:0], l.of[:0], 0, nil
 	l.keys.Piece = Piece{File: l.file, Lo: r.group, Hi: r.group + 1}
-	c, outside, err := l.chunk(ctx, r)
+	c, outside, err := l.chunk(ctx, r, some)
 	if err != nil || c == nil {
 		return nil, outside, err
 	}
@@ -377,7 +524,13 @@ func newRecordScan(f *File, m Match, read []int, keys *Keys, c check, pairs bool
 	return &recordScan{recordKeys: r, check: c, pairs: pairs}, err
 }
 
+func (r *recordScan) none() { r.found, r.of = r.found[:0], r.of[:0] }
+
 func (r *recordScan) pruned() bool { return false }
+
+func (r *recordScan) within(context.Context, int) ([][2]int64, error) { return nil, nil }
+
+func (r *recordScan) before(int) (int64, bool) { return 0, false }
 
 func (r *recordScan) entries() []uint32 { return r.of }
 
@@ -385,10 +538,10 @@ func (r *recordScan) size() int64 { return int64(4 * (cap(r.rows) + cap(r.found)
 
 func (r *recordScan) shed() { r.rows, r.found, r.of = nil, nil, nil }
 
-func (r *recordScan) hits(ctx context.Context, rows rowRange) (_ []uint32, nulls int64, err error) {
+func (r *recordScan) hits(ctx context.Context, rows rowRange, some []uint32) (_ []uint32, nulls int64, err error) {
 	r.found, r.of = r.found[:0], r.of[:0]
 	r.keys.Piece = Piece{File: r.file, Lo: rows.group, Hi: rows.group + 1}
-	err = r.each(ctx, rows, func() error {
+	err = r.each(ctx, rows, some, func() error {
 		nulls += int64(r.keys.Batch.Nulls())
 		members, err := r.check(r.keys)
 		for _, m := range members {

@@ -26,7 +26,11 @@ type leafKeys struct {
 
 	expected *narrowed // of the next range, if it was found before
 
-	none   bool     // the row group cannot have a member
+	at     int        // the row group that the following belong to, counted from 1; 0: none
+	inside [][2]int64 // rows of it that may have a member
+	beside int64      // others that are known to have no key; -1: unknown
+
+	apart  bool     // the row group cannot have a member
 	ranges []uint32 // rows to examine
 	there  []uint32 // entries of a page that have a value
 	plain  []byte   // values of dictionary entries
@@ -52,55 +56,81 @@ func (l *leafKeys) shed() { l.ranges, l.there, l.uses, l.plain, l.dict = nil, ni
 // number is the leaf's number in the file.
 func (l *leafKeys) number() int { return l.leaf.values.Index() }
 
-// chunk opens the leaf's column chunk for the rows that may hold a member. It
-// returns nil if there are none. outside counts rows elsewhere in the row group
-// that are known to have no key.
-func (l *leafKeys) chunk(ctx context.Context, r rowRange) (c *parquet.Chunk, outside int64, err error) {
+// chunk opens the leaf's column chunk for those of some rows of a range that may hold a
+// member; nil: of all its rows. It returns nil if there are none. outside counts rows
+// elsewhere in the row group that are known to have no key.
+func (l *leafKeys) chunk(ctx context.Context, r rowRange, some []uint32) (c *parquet.Chunk, outside int64, err error) {
 	n := l.expected
 	if n == nil {
-		if n, err = l.narrow(ctx, r); err != nil {
+		if n, err = l.narrow(ctx, r, some != nil); err != nil {
 			return nil, 0, err
 		}
 	}
-	l.expected, l.none = nil, n.none
-	if !n.all && len(n.spans) == 0 {
+	l.expected, l.apart = nil, n.none
+	l.ranges = l.ranges[:0]
+	switch {
+	case some != nil && n.all:
+		l.ranges = append(l.ranges, some...)
+	case some != nil:
+		l.ranges = inRanges(l.ranges, some, n.spans)
+	case !n.all:
+		for _, s := range n.spans {
+			for row := s[0]; row < s[1]; row++ {
+				l.ranges = append(l.ranges, uint32(row))
+			}
+		}
+	}
+	if len(l.ranges) == 0 && (some != nil || !n.all) {
+		n.release()
 		return nil, n.nulls, nil
 	}
 	c = l.file.parquet().File().ChunkIn(l.buf, r.group, l.number())
 	if n.ahead != nil {
 		c.Expect(n.ahead)
 	}
-	l.ranges = l.ranges[:0]
-	if !n.all {
-		for _, s := range n.spans {
-			for row := s[0]; row < s[1]; row++ {
-				l.ranges = append(l.ranges, uint32(row))
-			}
-		}
+	if len(l.ranges) > 0 {
 		c.Select(l.ranges)
 	}
 	return c, n.nulls, nil
 }
 
-// narrow determines which rows must be read. NULLs elsewhere are counted with the
-// first rows of the row group.
-func (l *leafKeys) narrow(ctx context.Context, r rowRange) (*narrowed, error) {
+// prunedRows returns the rows of a row group that may hold a member, and how many of the
+// others are known to have no key; -1: unknown.
+func (l *leafKeys) prunedRows(ctx context.Context, group int) (_ [][2]int64, nulls int64, err error) {
+	if l.at != group+1 {
+		l.at, l.inside, l.beside = 0, [][2]int64{{0, l.file.GroupRows(group)}}, 0
+		if l.pruner != nil {
+			if l.inside, l.beside, err = l.pruner.Rows(ctx, group); err != nil {
+				return nil, 0, err
+			}
+		}
+		if l.inside == nil {
+			l.inside = [][2]int64{}
+		}
+		l.at = group + 1
+	}
+	return l.inside, l.beside, nil
+}
+
+// narrow determines which rows of a range must be read; failing says that some of them
+// fail the file's condition. NULLs elsewhere are counted with the first rows of the row
+// group.
+func (l *leafKeys) narrow(ctx context.Context, r rowRange, failing bool) (*narrowed, error) {
 	total := l.file.GroupRows(r.group)
-	ranges, nulls := [][2]int64{{0, total}}, int64(0)
-	if l.pruner != nil {
-		var err error
-		if ranges, nulls, err = l.pruner.Rows(ctx, r.group); err != nil {
-			return nil, err
-		}
-		if nulls < 0 && l.countNulls {
-			ranges = [][2]int64{{0, total}}
-		}
-		if nulls < 0 || r.lo > 0 {
-			nulls = 0
-		}
+	ranges, nulls, err := l.prunedRows(ctx, r.group)
+	if err != nil {
+		return nil, err
+	}
+	whole := r.lo == 0 && r.hi == total
+	failing = failing || l.file.where != nil && !whole // so may rows elsewhere
+	if l.countNulls && (nulls < 0 || nulls > 0 && failing) {
+		ranges = [][2]int64{{0, total}}
+	}
+	if nulls < 0 || r.lo > 0 || failing {
+		nulls = 0
 	}
 	n := &narrowed{none: len(ranges) == 0, nulls: nulls}
-	if len(ranges) == 1 && ranges[0] == [2]int64{0, total} && r.lo == 0 && r.hi == total {
+	if whole && len(ranges) == 1 && ranges[0] == [2]int64{0, total} {
 		n.all = true
 		return n, nil
 	}
@@ -108,6 +138,19 @@ func (l *leafKeys) narrow(ctx context.Context, r rowRange) (*narrowed, error) {
 		n.spans = append(n.spans, prune.Intersect(ranges, [][2]int64{within})...)
 	}
 	return n, nil
+}
+
+// inRanges appends the rows that are in some range. Both lists are ascending.
+func inRanges(dst, rows []uint32, ranges [][2]int64) []uint32 {
+	for _, row := range rows {
+		for len(ranges) > 0 && ranges[0][1] <= int64(row) {
+			ranges = ranges[1:]
+		}
+		if len(ranges) > 0 && ranges[0][0] <= int64(row) {
+			dst = append(dst, row)
+		}
+	}
+	return dst
 }
 
 // each calls fn with the pages of a row group's chunk that contain rows to examine.
@@ -146,11 +189,12 @@ func (l *leafKeys) placeOf(p *parquet.Page) position {
 	return at
 }
 
-// values passes on the key of every row.
-func (l *leafKeys) values(ctx context.Context, r rowRange) (rows, nulls int64, err error) {
-	c, outside, err := l.chunk(ctx, r)
+// values passes on the key of every row, or of some rows.
+func (l *leafKeys) values(ctx context.Context, r rowRange, some []uint32) (rows, nulls int64, err error) {
+	rows = r.rows(some)
+	c, outside, err := l.chunk(ctx, r, some)
 	if err != nil || c == nil {
-		return r.hi - r.lo, outside, err
+		return rows, outside, err
 	}
 	defer l.buf.Rest()
 	nulls = outside
@@ -159,11 +203,19 @@ func (l *leafKeys) values(ctx context.Context, r rowRange) (rows, nulls int64, e
 		nulls += n
 		return err
 	})
-	return r.hi - r.lo, nulls, err
+	return rows, nulls, err
+}
+
+// rows returns the number of some rows of the range; nil: of all.
+func (r rowRange) rows(some []uint32) int64 {
+	if some != nil {
+		return int64(len(some))
+	}
+	return r.hi - r.lo
 }
 
 // firstPage passes on the keys of the first page of a row group.
-func (l *leafKeys) firstPage(ctx context.Context, r rowRange) (rows, nulls int64, err error) {
+func (l *leafKeys) firstPage(ctx context.Context, r rowRange, _ []uint32) (rows, nulls int64, err error) {
 	defer l.buf.Rest()
 	c := l.file.parquet().File().ChunkIn(l.buf, r.group, l.number())
 	p, err := c.Next(ctx)
@@ -241,10 +293,11 @@ func (l *leafKeys) step(p *parquet.Page) (nulls int64, err error) {
 
 // entries passes on the keys of dictionary pages once, with their number of rows,
 // and those of other pages row by row.
-func (l *leafKeys) entries(ctx context.Context, r rowRange) (rows, nulls int64, err error) {
-	c, outside, err := l.chunk(ctx, r)
+func (l *leafKeys) entries(ctx context.Context, r rowRange, some []uint32) (rows, nulls int64, err error) {
+	rows = r.rows(some)
+	c, outside, err := l.chunk(ctx, r, some)
 	if err != nil || c == nil {
-		return r.hi - r.lo, outside, err
+		return rows, outside, err
 	}
 	defer l.buf.Rest()
 	l.dict, nulls = nil, outside
@@ -262,7 +315,7 @@ func (l *leafKeys) entries(ctx context.Context, r rowRange) (rows, nulls int64, 
 		return 0, 0, err
 	}
 	misfits, err := l.tallied()
-	return r.hi - r.lo, nulls + misfits, inGroup(err, l.file, r.group)
+	return rows, nulls + misfits, inGroup(err, l.file, r.group)
 }
 
 // tally counts the rows of a page by dictionary entry.

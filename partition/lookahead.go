@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/prune"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
@@ -22,8 +23,9 @@ const (
 
 // keysAhead is what the key task of a job reads.
 type keysAhead struct {
-	found   chan struct{} // closed when the rest is set
-	matches []*narrowed   // by match; nil: the task finds it itself
+	found   chan struct{}          // closed when the rest is set
+	matches []*narrowed            // by match; nil: the task finds it itself
+	where   map[int]*parquet.Ahead // by leaf that the file's condition needs
 }
 
 // narrowed is the rows of a range whose keys are examined.
@@ -41,6 +43,13 @@ func (n *narrowed) announce(f *parquet.File, group, leaf int) {
 		n.ahead = f.Ahead(group, leaf, nil)
 	} else {
 		n.ahead = f.AheadOf(group, leaf, n.spans)
+	}
+}
+
+// release drops what was announced and not read. n may be nil.
+func (n *narrowed) release() {
+	if n != nil {
+		n.ahead.Release()
 	}
 }
 
@@ -81,7 +90,7 @@ func (l *lookahead) scout(ctx context.Context) {
 				k, _ = newKeyScan(l.scanner, s.source.piece.File, buf, make([]check, len(l.scanner.opts.Match))) // the task returns the error again
 			}
 			if k != nil {
-				s.keys.matches = k.announce(ctx, s.rowRange)
+				s.keys.where, s.keys.matches = k.announce(ctx, s.rowRange)
 			}
 		}
 		close(s.keys.found)
@@ -90,30 +99,57 @@ func (l *lookahead) scout(ctx context.Context) {
 
 // announce finds and announces what the scan of a range reads. Errors are those of the
 // scan, too.
-func (k *keyScan) announce(ctx context.Context, r rowRange) []*narrowed {
-	list := make([]*narrowed, len(k.matches))
+func (k *keyScan) announce(ctx context.Context, r rowRange) (where map[int]*parquet.Ahead, list []*narrowed) {
+	list = make([]*narrowed, len(k.matches))
+	var spans [][2]int64 // of rows that may satisfy the condition
+	if k.where != nil {
+		within, err := k.within(ctx, r)
+		if err != nil {
+			return nil, list
+		}
+		if where, spans, err = k.where.announce(ctx, r, within); err != nil {
+			return where, list
+		}
+	}
 	for i, m := range k.matches {
 		l, ok := m.(*leafScan)
 		if !ok {
 			continue
 		}
-		n, err := l.narrow(ctx, r)
+		n, err := l.narrow(ctx, r, k.where != nil)
 		if err != nil {
-			return list
+			return where, list
+		}
+		if k.where != nil {
+			n.restrict(spans, k.file.GroupRows(r.group))
 		}
 		n.announce(k.file.parquet().File(), r.group, l.number())
 		list[i] = n
 	}
-	return list
+	return where, list
+}
+
+// restrict restricts the rows to the given ones.
+func (n *narrowed) restrict(spans [][2]int64, total int64) {
+	if !n.all {
+		spans = prune.Intersect(n.spans, spans)
+	}
+	n.spans, n.all = spans, len(spans) == 1 && spans[0] == [2]int64{0, total}
 }
 
 // expect makes the next scan read what was found for it; nil: nothing was.
 func (k *keyScan) expect(ctx context.Context, a *keysAhead) error {
 	found := make([]*narrowed, len(k.matches))
+	if k.where != nil {
+		k.where.expected = nil
+	}
 	if a != nil {
 		select {
 		case <-a.found:
 			copy(found, a.matches)
+			if k.where != nil {
+				k.where.expected = a.where
+			}
 		case <-ctx.Done():
 			return stopped.Err(ctx)
 		}
@@ -130,9 +166,10 @@ func (k *keyScan) expect(ctx context.Context, a *keysAhead) error {
 func (s *rangeJob) release() {
 	if s.keys != nil {
 		for _, n := range s.keys.matches {
-			if n != nil {
-				n.ahead.Release()
-			}
+			n.release()
+		}
+		for _, a := range s.keys.where {
+			a.Release()
 		}
 	}
 	for _, a := range s.leavesAhead {
@@ -223,9 +260,16 @@ func (w *keyWorker) announce(ctx context.Context, t task) *narrowed {
 	if !t.file.remote() || w.options.FirstPages > 0 || w.open(t.file) != nil || w.leaf == nil {
 		return nil
 	}
-	n, err := w.leaf.narrow(ctx, t.rowRange)
+	n, err := w.leaf.narrow(ctx, t.rowRange, w.where != nil)
 	if err != nil {
 		return nil
+	}
+	if w.where != nil {
+		spans, err := w.where.candidates(ctx, t.rowRange, nil)
+		if err != nil {
+			return nil
+		}
+		n.restrict(spans, t.file.GroupRows(t.group))
 	}
 	n.announce(t.file.parquet().File(), t.group, w.leaf.number())
 	return n
@@ -252,8 +296,6 @@ func (a *tasksAhead) stop() {
 	a.cancel()
 	a.scouts.Wait()
 	for _, t := range a.tasks {
-		if t.keys != nil {
-			t.keys.ahead.Release()
-		}
+		t.keys.release()
 	}
 }

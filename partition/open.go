@@ -19,7 +19,9 @@ import (
 // the same in every process. A name is a file, a glob, a directory, an object's URL
 // or "-". The caller closes the files; see [Close].
 func Open(ctx context.Context, names []string, opts OpenOptions) (files []*File, err error) {
-	opts.fill()
+	if err := opts.fill(); err != nil {
+		return nil, err
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, Close(files))
@@ -93,7 +95,9 @@ func openStdin(opts OpenOptions) (*File, error) {
 	open := func() (io.ReadCloser, error) { return whole, nil }
 	switch f.Format = byMagic(head[:n]); f.Format {
 	case ArrowStream:
-		f.table, err = arrowipc.OpenStream(open, f.Name, opts.Mem, arrowipc.StreamOptions{Once: true, Memory: opts.Memory})
+		if f.table, err = arrowipc.OpenStream(open, f.Name, opts.Mem, arrowipc.StreamOptions{Once: true, Memory: opts.Memory}); err == nil {
+			err = f.setWhere(&opts)
+		}
 		return f, err
 	case Parquet, ArrowFile:
 		return nil, fault.Unsupported(fault.At{File: f.Name}, "a file of format %s, which is read from its end", f.Format).
@@ -118,6 +122,7 @@ func openStdin(opts OpenOptions) (*File, error) {
 	})
 	if err == nil {
 		f.SetTypes(opts.Types, opts.IgnoreCase)
+		err = f.setWhere(&opts)
 	}
 	return f, err
 }

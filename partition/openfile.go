@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"context"
 	"io"
 	"sync/atomic"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/text"
+	"github.com/bloomjoin/bloomjoin/internal/where"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -29,7 +31,8 @@ type OpenOptions struct {
 	Column string
 	// Types gives types to columns of text inputs. Other columns are strings.
 	Types map[string]arrow.DataType
-	// IgnoreCase finds the columns of Types by names whose letters differ in case.
+	// IgnoreCase finds the columns of Types and Where by names whose letters differ in
+	// case, and columns that are both in a file and in its path.
 	IgnoreCase bool
 	// SkipBad leaves out bad lines of text: a value that does not parse, a row of
 	// another width than the header, a line of NDJSON that is not an object. Errors
@@ -75,19 +78,26 @@ type OpenOptions struct {
 	// first, then the number of workers. One worker always remains, even if it
 	// needs more.
 	InFlight int64
+	// Where, if not empty, is a condition on the columns, as in SQL: "ts >= '2024-05-01'
+	// AND country IN ('DE', 'FR')"; docs/where.md describes it. The files have only the
+	// rows for which it is true: no reader sees others. [File.Rows] still counts all
+	// rows that are stored. Text has no condition.
+	Where string
 
-	room *parquet.Room // of Memory
-	like *like         // shared with files opened later
-	hive *hiveLayout   // of all files
+	room  *parquet.Room // of Memory
+	like  *like         // shared with files opened later
+	hive  *hiveLayout   // of all files
+	where *where.Cond   // Where; nil: none
 }
 
 // like is the Parquet file that was opened last. Files that follow share its schema
-// if it is the same.
+// if it is the same, and the condition on the columns of the schema.
 type like struct {
 	table atomic.Pointer[arrowparquet.Parquet]
+	where atomic.Pointer[boundTo]
 }
 
-func (o *OpenOptions) fill() {
+func (o *OpenOptions) fill() (err error) {
 	if o.Store == nil {
 		o.Store = storage.Local{}
 	}
@@ -95,6 +105,10 @@ func (o *OpenOptions) fill() {
 		o.Mem = memory.DefaultAllocator
 	}
 	o.room, o.like = parquet.NewRoom(o.Memory), new(like)
+	if o.Where != "" {
+		o.where, err = where.Parse(o.Where)
+	}
+	return err
 }
 
 // farRead is the least number of bytes read at once of a Parquet file that is not
@@ -105,13 +119,27 @@ const (
 )
 
 // open opens the reader of the file's format.
-func (f *File) open(opts OpenOptions) (err error) {
+func (f *File) open(ctx context.Context, opts OpenOptions) (err error) {
+	constants, err := f.constants()
+	if err != nil {
+		return err
+	}
+	defer releaseAll(constants)
+	if err := f.openTable(opts, constants); err != nil {
+		return err
+	}
+	return f.agree(ctx, opts)
+}
+
+// openTable opens the reader of the file's format, with further columns.
+func (f *File) openTable(opts OpenOptions, constants []arrowparquet.Constant) (err error) {
 	r := counted{f.src, f.bytes}
-	_, remote := f.src.(storage.Prefetcher)
+	src, remote := f.src.(storage.Prefetcher)
 	switch f.Format {
 	case Parquet:
 		p, err := arrowparquet.OpenParquet(r, f.Size, f.Name, arrowparquet.ParquetOptions{
 			Mem: opts.Mem, Room: opts.room, Like: opts.like.table.Load(), Int96Nanos: opts.Int96Nanos, Remote: remote,
+			Constants: constants, IgnoreCase: opts.IgnoreCase,
 		})
 		if err != nil {
 			return err
@@ -119,10 +147,11 @@ func (f *File) open(opts OpenOptions) (err error) {
 		f.table = p
 		opts.like.table.Store(p)
 		if _, near := f.src.(storage.Mapper); remote {
-			p.File().Prefetch(func(ranges []storage.Range) func() { return storage.Prefetch(f.src, ranges) })
+			p.File().Prefetch(src)
 		} else if !near {
 			p.File().ReadAtLeast(min(farRead, max(opts.room.Part(64, farRead), leastRead)))
 		}
+		return nil
 	case ArrowFile:
 		f.table, err = arrowipc.OpenFile(opts.Memory, r, f.Size, f.Name, opts.Mem)
 	case ArrowStream:
@@ -137,6 +166,9 @@ func (f *File) open(opts OpenOptions) (err error) {
 		if err == nil {
 			f.SetTypes(opts.Types, opts.IgnoreCase)
 		}
+	}
+	if err == nil {
+		f.table = withConstants(f.table, opts.Mem, constants, opts.IgnoreCase)
 	}
 	return err
 }

@@ -40,7 +40,7 @@ func Map(ctx context.Context, pieces []Piece, threads int, columns func(*File) (
 		for r, err := range mapTasks(ctx, groupsOf(pieces), way, func() (taskWork, error) {
 			work, err := newWork()
 			return func(ctx context.Context, t task, emit func(Rows) error) error {
-				return readGroup(ctx, pieces[t.piece], t.group, columns, way, work, records(emit))
+				return readGroup(ctx, pieces[t.piece], t.group, columns, way, work, func(int64) {}, records(emit))
 			}, err
 		}) {
 			if more = yield(r, err) && err == nil; !more {
@@ -53,8 +53,9 @@ func Map(ctx context.Context, pieces []Piece, threads int, columns func(*File) (
 	}
 }
 
-// readGroup passes the records of a row group through work.
-func readGroup(ctx context.Context, p Piece, group int, columns func(*File) ([]int, error), way flight, work Work, emit func(arrow.Record) error) error {
+// readGroup passes the records of a row group through work. over receives the number of
+// stored rows that each step reads over.
+func readGroup(ctx context.Context, p Piece, group int, columns func(*File) ([]int, error), way flight, work Work, over func(rows int64), emit func(arrow.Record) error) error {
 	var wanted []int
 	var err error
 	if columns != nil {
@@ -62,7 +63,7 @@ func readGroup(ctx context.Context, p Piece, group int, columns func(*File) ([]i
 			return err
 		}
 	}
-	for rec, err := range way.table(p.File).Read(ctx, group, wanted) {
+	for rec, err := range p.File.read(ctx, way.table(p.File), group, wanted, over) {
 		if err != nil {
 			return err
 		}

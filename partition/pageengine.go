@@ -188,7 +188,7 @@ func (e *pageEngine) allJobs(sources []*pageSource) iter.Seq[*rangeJob] {
 		for _, src := range sources {
 			for g := src.piece.Lo; g < src.piece.Hi; g++ {
 				ranges := slices.Collect(rangesIn(src.file(), g))
-				in := &inputGroup{total: len(ranges), own: src.ownGroup(g)}
+				in := &inputGroup{total: len(ranges), own: src.ownGroup(g), some: src.piece.File.where != nil}
 				for _, r := range ranges {
 					in.heavy = in.heavy || e.perRow*(r.hi-r.lo) > tableBytes
 				}

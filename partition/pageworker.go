@@ -84,11 +84,11 @@ func (w *pageWorker) rows(ctx context.Context, s *rangeJob) (*selection, error) 
 		}
 		return selected(s.rowRange, rows), nil
 	}
-	matched, entries, err := w.keys.pairs(ctx, s.rowRange)
+	m, err := w.keys.pairs(ctx, s.rowRange)
 	if err != nil {
 		return nil, err
 	}
-	return paired(p, s.rowRange, matched, entries)
+	return paired(p, s.rowRange, m)
 }
 
 // known records the rows of a job, which is divided into jobs for the parts of them.

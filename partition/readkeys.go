@@ -34,7 +34,7 @@ type KeyOptions struct {
 	Distinct bool
 	// FirstPages, if not 0, reads only the first page of up to that many row groups,
 	// which are spread evenly over the pieces. Only keys of one column of a Parquet
-	// file are sampled; of other files nothing is read.
+	// file without a condition are sampled; of other files nothing is read.
 	FirstPages int
 	// Runs, if not 0, reads only that many runs of RunRows consecutive rows each,
 	// spread at random over the pieces so that each row of a row group is equally
@@ -42,7 +42,9 @@ type KeyOptions struct {
 	// the end of its row group continues at the row group's beginning. If the pieces
 	// have no more than Runs·RunRows rows, each row group is one run, and all rows
 	// are read. The number of rows must be known beforehand; see [File.Rows]. Runs
-	// and FirstPages exclude each other.
+	// and FirstPages exclude each other. Rows that fail a file's condition count as rows
+	// without a key, but those of row groups that have none which satisfies it according
+	// to the footer are left out: see [Piece.MostRows].
 	Runs    int
 	RunRows int64
 	// Threads is the number of workers; 0 means GOMAXPROCS.
@@ -134,6 +136,7 @@ type keyWorker struct {
 	enc     *key.Encoder
 	leaf    *leafKeys   // nil: the key is not one leaf
 	records *recordKeys // nil: not needed so far
+	where   *rowFilter  // nil: the file has no condition, or is not Parquet
 }
 
 func newKeyWorker(r *keyReading, work func(*Keys) error) *keyWorker {
@@ -150,8 +153,11 @@ func (w *keyWorker) open(f *File) (err error) {
 	if w.enc, err = newKeyEncoder(f.Name, f.Schema(), w.columns, w.options.Options, w.options.Filter != nil); err != nil {
 		return err
 	}
-	w.leaf, w.records = nil, nil
+	w.leaf, w.records, w.where = nil, nil, nil
 	if p := f.parquet(); p != nil {
+		if f.where != nil {
+			w.where = newRowFilter(f, w.buf)
+		}
 		if leaf, ok := p.Leaf(w.enc.Index()); ok {
 			if w.leaf, err = w.newLeaf(f, leaf); err != nil {
 				return err
@@ -189,8 +195,16 @@ func (w *keyWorker) read(ctx context.Context, t task, _ func(Rows) error) error 
 	if err != nil {
 		return err
 	}
+	defer expected.release()
+	if w.options.FirstPages > 0 && t.file.where != nil {
+		return nil
+	}
+	some, err := w.satisfying(ctx, t.rowRange)
+	if err != nil {
+		return err
+	}
 	if w.leaf == nil {
-		return w.readRecords(ctx, t.file, t)
+		return w.readRecords(ctx, t.file, t, some)
 	}
 	w.leaf.expected = expected
 	read := w.leaf.values
@@ -200,10 +214,31 @@ func (w *keyWorker) read(ctx context.Context, t task, _ func(Rows) error) error 
 	case w.options.Distinct:
 		read = w.leaf.entries
 	}
-	rows, nulls, err := read(ctx, t.rowRange)
+	rows, nulls, err := read(ctx, t.rowRange, some)
 	w.leaf.expected = nil
 	w.count(rows, nulls)
 	return err
+}
+
+// satisfying returns the rows of a range that satisfy the file's condition, if it is
+// Parquet; nil: all do, or the rows are read as records. In a sample it passes on the
+// others as rows without a key.
+func (w *keyWorker) satisfying(ctx context.Context, r rowRange) (some []uint32, err error) {
+	if w.where == nil {
+		return nil, nil
+	}
+	rows, all, err := w.where.rows(ctx, r, nil)
+	if err != nil || all {
+		return nil, err
+	}
+	if some = slices.Clone(rows); some == nil {
+		some = []uint32{}
+	}
+	if w.options.Runs > 0 {
+		w.keys.without(int(r.hi-r.lo) - len(some))
+		return some, w.work(&w.keys)
+	}
+	return some, nil
 }
 
 func (w *keyWorker) count(rows, nulls int64) {
@@ -217,7 +252,7 @@ func (w *keyWorker) pass() error {
 	return w.work(&w.keys)
 }
 
-func (w *keyWorker) readRecords(ctx context.Context, f *File, t task) error {
+func (w *keyWorker) readRecords(ctx context.Context, f *File, t task, some []uint32) error {
 	if w.options.FirstPages > 0 {
 		return nil
 	}
@@ -225,17 +260,24 @@ func (w *keyWorker) readRecords(ctx context.Context, f *File, t task) error {
 		w.records = &recordKeys{
 			file: f, from: w.way.table(f), columns: w.columns, options: w.options.Options,
 			filtered: w.options.Filter != nil, ids: w.options.IDs, read: w.enc.Columns(), keys: &w.keys,
+			failing: w.options.Runs > 0,
 		}
 	}
-	return w.records.each(ctx, t.rowRange, w.pass)
+	return w.records.each(ctx, t.rowRange, some, w.pass)
+}
+
+// without makes the batch one of n rows without a key.
+func (k *Keys) without(n int) {
+	k.Batch.SetInts(nil, 0, 8, false)
+	k.Batch.Len = n
 }
 
 // plainText returns the table of a text file and the column that is the whole key,
 // if its lines can be parsed directly into keys.
 func (w *keyWorker) plainText(f *File) (t *text.Table, column int, ok bool) {
-	t, ok = f.table.(*text.Table)
+	t, ok = stored(f.table).(*text.Table)
 	index := w.enc.Index()
-	if !ok || len(index) != 1 || !w.enc.AsStored() || t.Kind(index[0]) == text.Other {
+	if !ok || len(index) != 1 || index[0] >= t.Schema().NumFields() || !w.enc.AsStored() || t.Kind(index[0]) == text.Other {
 		return nil, 0, false
 	}
 	return t, index[0], true

@@ -2,12 +2,15 @@ package partition
 
 import (
 	"context"
+	"fmt"
 	"iter"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -20,25 +23,34 @@ type recordKeys struct {
 	options  key.Options
 	filtered bool  // the options' classes are a filter's
 	ids      bool  // a value that is not an ID is an error
+	failing  bool  // rows that fail the file's condition are passed on as rows without a key
 	read     []int // columns to read
 	keys     *Keys // handed on
 
-	enc  *key.Encoder // of the records' schema; nil before the first one
-	rows []uint32
+	enc    *key.Encoder // of the records' schema; nil before the first one
+	rows   []uint32
+	filter *recordFilter // of a file other than Parquet that has a condition
+	kept   []uint32      // rows of a record that satisfy it
 }
 
 // stepRows is how many rows of a record are passed on at once, because a record
 // batch of an Arrow file may contain the whole file.
 const stepRows = 1 << 16
 
-// each calls fn with the keys of the rows. For files other than Parquet, it reads
-// the whole row group.
-func (r *recordKeys) each(ctx context.Context, rows rowRange, fn func() error) error {
-	r.list(rows)
+// each calls fn with the keys of the rows, or of some of them. For files other than
+// Parquet, it reads the whole row group, and leaves out rows that fail the file's
+// condition.
+func (r *recordKeys) each(ctx context.Context, rows rowRange, some []uint32, fn func() error) error {
+	r.list(rows, some)
 	first := int64(0) // of the record, within the row group
 	picked := r.rows
 	_, seeks := r.from.(*arrowparquet.Parquet)
-	for rec, err := range readKeysOf(parquet.WithTurn(ctx, nil), r.from, rows.group, r.read, r.rows) {
+	read := r.read
+	if r.file.where != nil && !seeks {
+		r.filter = newRecordFilter(r.file, read)
+		read = r.filter.read
+	}
+	for rec, err := range readKeysOf(parquet.WithTurn(ctx, nil), r.from, rows.group, read, r.rows) {
 		if err != nil {
 			return err
 		}
@@ -49,7 +61,7 @@ func (r *recordKeys) each(ctx context.Context, rows rowRange, fn func() error) e
 				at.rows = picked[s[0]:]
 			}
 			some := rec.NewSlice(s[0], s[1])
-			err := r.step(some, at, fn)
+			err := r.satisfying(some, at, fn)
 			some.Release()
 			if err != nil {
 				return inGroup(err, r.file, rows.group)
@@ -63,9 +75,46 @@ func (r *recordKeys) each(ctx context.Context, rows rowRange, fn func() error) e
 	return nil
 }
 
-// list lists the rows; nil for the whole row group.
-func (r *recordKeys) list(rows rowRange) {
+// satisfying passes on the keys of those rows of a record that satisfy the condition.
+func (r *recordKeys) satisfying(rec arrow.Record, at position, fn func() error) error {
+	if r.filter == nil {
+		return r.step(rec, at, fn)
+	}
+	rows, err := r.filter.kept(rec)
+	if err != nil {
+		return err
+	}
+	if failing := int(rec.NumRows()) - len(rows); r.failing && failing > 0 {
+		r.keys.without(failing)
+		if err := fn(); err != nil {
+			return err
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	r.kept = r.kept[:0]
+	for _, row := range rows {
+		r.kept = append(r.kept, at.first+uint32(row))
+	}
+	some, err := take.Record(memory.DefaultAllocator, rec, rows)
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.file.Name, err)
+	}
+	defer some.Release()
+	return r.step(some, position{known: true, rows: r.kept}, fn)
+}
+
+// list lists the rows, or some of them; nil for the whole row group.
+func (r *recordKeys) list(rows rowRange, some []uint32) {
 	total := r.file.GroupRows(rows.group)
+	if some != nil {
+		r.rows = append(r.rows[:0], some...)
+		if r.rows == nil {
+			r.rows = []uint32{}
+		}
+		return
+	}
 	if rows.hi < 0 || rows.lo == 0 && rows.hi == total {
 		r.rows = nil
 		return

@@ -45,6 +45,22 @@ func groupsOf(pieces []Piece) (tasks []task) {
 	return tasks
 }
 
+// groupsWithRows is groupsOf without row groups that have no row according to
+// [Piece.MostRows].
+func groupsWithRows(pieces []Piece) (tasks []task) {
+	most := map[int][]int64{}
+	for _, t := range groupsOf(pieces) {
+		p := pieces[t.piece]
+		if most[t.piece] == nil {
+			most[t.piece] = p.mostRows()
+		}
+		if most[t.piece][t.group-p.Lo] > 0 {
+			tasks = append(tasks, t)
+		}
+	}
+	return tasks
+}
+
 // rowRangesOf is groupsOf with large row groups of Parquet files divided.
 func rowRangesOf(pieces []Piece) (tasks []task) {
 	for _, t := range groupsOf(pieces) {
@@ -108,17 +124,15 @@ func firstPagesOf(pieces []Piece, n int) (tasks []task) {
 	return tasks
 }
 
-// rowsOfPieces returns the number of rows of the pieces, or -1 if it is not known
-// until they are read.
+// rowsOfPieces returns the sum of [Piece.MostRows], or -1 if it is not known until the
+// pieces are read.
 func rowsOfPieces(pieces []Piece) (total int64) {
 	for _, p := range pieces {
-		for g := p.Lo; g < p.Hi; g++ {
-			r := p.File.GroupRows(g)
-			if r < 0 {
-				return -1
-			}
-			total += r
+		n := p.MostRows()
+		if n < 0 {
+			return -1
 		}
+		total += n
 	}
 	return total
 }
@@ -131,14 +145,14 @@ func rowsOfPieces(pieces []Piece) (total int64) {
 // run, and the mean over runs of the mean over a run's rows is the mean over all
 // rows. The choice depends on the number of rows alone.
 func runsOf(pieces []Piece, n int, rows int64) (runs []task, err error) {
-	groups, total := groupsOf(pieces), rowsOfPieces(pieces)
+	total := rowsOfPieces(pieces)
 	if total < 0 {
 		return nil, fmt.Errorf("a sample of rows whose number is not known")
 	}
 	all := float64(n)*float64(rows) >= float64(total)
 	var before int64 // rows of the groups so far
 	next := 0
-	for _, t := range groups {
+	for _, t := range groupsWithRows(pieces) {
 		size := t.hi
 		if all && size > 0 {
 			t.number, t.stands = len(runs), float64(size)

@@ -149,8 +149,8 @@ func scanned(t testing.TB, opts ScanOptions, shard Shard, names ...string) ([]in
 	return got, s.Stats
 }
 
-// where returns the numbers of the rows that satisfy keep.
-func where(rows [][2]int64, keep func(n, s int64) bool) []int {
+// rowsWhere returns the numbers of the rows that satisfy keep.
+func rowsWhere(rows [][2]int64, keep func(n, s int64) bool) []int {
 	var out []int
 	for i, r := range rows {
 		if keep(r[0], r[1]) {
@@ -191,7 +191,7 @@ func TestScan(t *testing.T) {
 		{"columns without the key", ScanOptions{Match: []Match{{Filter: low}}, Columns: []string{"row"}}, func(n, s int64) bool { return n >= 0 && n < 200 }, true, nil},
 		{"columns in another order", ScanOptions{Match: []Match{{Filter: strs}, {Filter: low}}, Columns: []string{"n", "row"}}, func(n, s int64) bool { return n >= 0 && n < 200 && isStr(s) }, false, nil},
 	} {
-		want := where(rows, func(n, s int64) bool { return c.keep != nil && c.keep(n, s) })
+		want := rowsWhere(rows, func(n, s int64) bool { return c.keep != nil && c.keep(n, s) })
 		if c.keep == nil {
 			want = numbers(200, func(i int) int { return i })
 		}
@@ -230,7 +230,7 @@ func TestScan(t *testing.T) {
 
 func TestScanCountsNULLs(t *testing.T) {
 	dir, rows := visits(t)
-	nulls := len(where(rows, func(n, s int64) bool { return n < 0 }))
+	nulls := len(rowsWhere(rows, func(n, s int64) bool { return n < 0 }))
 	_, st := scanned(t, ScanOptions{Match: []Match{{Filter: exactOf("n", 1)}}}, Shard{}, dir)
 	equal(t, "NULL keys", st.KeysNull.Load(), int64(nulls))
 }

@@ -34,8 +34,8 @@ type ScanOptions struct {
 	// union of the files' schemas.
 	Schema SchemaMode
 	Pinned *PinnedSchema
-	// CountNulls makes KeysNull exact. Otherwise rows in skipped pages count as
-	// non-NULL when the page index gives no null count.
+	// CountNulls makes KeysNull and RowsWhere exact. Otherwise rows in skipped pages
+	// count as non-NULL when the page index gives no null count.
 	CountNulls bool
 	// Threads is the number of workers; 0 means GOMAXPROCS.
 	Threads int
@@ -49,11 +49,17 @@ type ScanOptions struct {
 	// Progress, if not nil, receives the number of rows of each batch, concurrently
 	// from several goroutines.
 	Progress func(rows int64)
+
+	mirrored bool // see Mirrored: they are columns to keep only if Columns names them
 }
 
 // ScanStats counts the work of a scan. It is complete when the scan has ended.
 type ScanStats struct {
-	RowsIn, RowsOut  atomic.Int64
+	RowsIn, RowsOut atomic.Int64
+	// RowsWhere counts the rows that were found to satisfy [OpenOptions].Where; without
+	// a condition all of RowsIn. Rows that the filters were found to drop before are not
+	// examined, and not counted unless CountNulls is set.
+	RowsWhere        atomic.Int64
 	KeysNull         atomic.Int64 // rows with a NULL in the first filter's key
 	RowGroups        atomic.Int64
 	RowGroupsSkipped atomic.Int64 // row groups whose pages were not read
@@ -149,14 +155,20 @@ func (s *Scanner) checks() []check {
 // SchemaOf returns the schema of the columns to keep, with the file's own types.
 func (o *ScanOptions) SchemaOf(f *File) (*arrow.Schema, error) {
 	cols, err := o.columns(f)
-	if cols == nil || err != nil {
-		return f.Schema(), err
+	if err != nil {
+		return nil, err
 	}
-	return project(f.Schema(), cols), nil
+	if cols == nil {
+		cols = upTo(f.Schema().NumFields())
+	}
+	return f.schemaOf(cols), nil
 }
 
 // columns returns the positions of the columns to keep; nil means all.
 func (o *ScanOptions) columns(f *File) ([]int, error) {
+	if o.Columns == nil && o.mirrored {
+		return f.besides(f.mirrored()), nil
+	}
 	if o.Columns == nil {
 		return nil, nil
 	}

@@ -41,7 +41,7 @@ func (w *scanWorker) group(ctx context.Context, p Piece, group int, emit func(ar
 		work := func(p Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 			return w.work(p, group, rec, emit)
 		}
-		return readGroup(ctx, p, group, s.readColumns, w.way, work, emit)
+		return readGroup(ctx, p, group, s.readColumns, w.way, work, w.over, emit)
 	}
 	if w.keysFile != p.File {
 		k, err := newKeyScan(s, p.File, w.buf, w.checks)
@@ -84,6 +84,14 @@ func (w *scanWorker) transformed(p Piece, group int, emit func(arrow.Record) err
 	}
 }
 
+// over counts stored rows that were read over.
+func (w *scanWorker) over(rows int64) {
+	w.scanner.Stats.RowsIn.Add(rows)
+	if w.scanner.opts.Progress != nil {
+		w.scanner.opts.Progress(rows)
+	}
+}
+
 func (w *scanWorker) work(p Piece, group int, rec arrow.Record, emit func(arrow.Record) error) error {
 	if err := w.enter(p.File); err != nil {
 		return err
@@ -93,16 +101,17 @@ func (w *scanWorker) work(p Piece, group int, rec arrow.Record, emit func(arrow.
 		return err
 	}
 	st := w.scanner.Stats
-	st.RowsIn.Add(rec.NumRows())
-	if w.scanner.opts.Progress != nil {
-		w.scanner.opts.Progress(rec.NumRows())
-	}
+	st.RowsWhere.Add(rec.NumRows())
 	st.RowsOut.Add(int64(len(rows)))
 	if len(rows) == 0 || w.scanner.counted {
 		return nil
 	}
-	if n := len(w.scanner.opts.Columns); w.scanner.opts.Columns != nil {
-		rec = array.NewRecord(project(rec.Schema(), upTo(n)), rec.Columns()[:n], rec.NumRows())
+	columns, err := w.scanner.opts.columns(p.File)
+	if err != nil {
+		return err
+	}
+	if n := len(columns); columns != nil {
+		rec = array.NewRecord(p.File.schemaOf(columns), rec.Columns()[:n], rec.NumRows())
 		defer rec.Release()
 	}
 	kept, err := take.Record(w.scanner.opts.Mem, rec, rows)

@@ -36,24 +36,25 @@ func selected(r rowRange, rows []uint32) *selection {
 }
 
 // paired returns the selection of pairs, given the rows that have partners.
-func paired(p *Pairs, r rowRange, matched, entries []uint32) (*selection, error) {
-	s := &selection{of: r, matched: matched, entries: entries, rows: matched}
-	if matched == nil {
+func paired(p *Pairs, r rowRange, m matched) (*selection, error) {
+	s := &selection{of: r, matched: m.rows, entries: m.entries, rows: m.rows}
+	if s.rows == nil {
 		s.rows = []uint32{} // nil would be all
 	}
-	total := int(r.hi - r.lo)
 	switch {
-	case p.KeepLog && p.Joined == nil, len(matched) == total:
-		s.rows = nil
+	case p.KeepLog && p.Joined == nil:
+		s.rows = m.of
 	case p.KeepLog:
-		if s.rows = unjoined(p.Joined, r, matched); len(s.rows) == total {
-			s.rows = nil
-		}
+		s.rows = unjoined(p.Joined, r, m)
 	}
+	if int64(len(s.rows)) == r.hi-r.lo {
+		s.rows = nil
+	}
+	matched := s.matched
 	n := s.len()
 	s.count = int64(n)
 	at := 0
-	for i, e := range entries {
+	for i, e := range s.entries {
 		t := p.Times(e)
 		if t < 1 || t > math.MaxUint32 {
 			return nil, fmt.Errorf("internal error: an entry with %d partners", t)
@@ -83,9 +84,13 @@ func paired(p *Pairs, r rowRange, matched, entries []uint32) (*selection, error)
 }
 
 // unjoined returns the rows of a range that have a partner now or had none before.
-func unjoined(joined []uint64, r rowRange, matched []uint32) []uint32 {
-	rows := make([]uint32, 0, r.hi-r.lo)
-	for row := uint32(r.lo); row < uint32(r.hi); row++ {
+func unjoined(joined []uint64, r rowRange, m matched) []uint32 {
+	of, matched := m.of, m.rows
+	if of == nil {
+		of = list(r, r.hi)
+	}
+	rows := make([]uint32, 0, len(of))
+	for _, row := range of {
 		now := len(matched) > 0 && matched[0] == row
 		if now {
 			matched = matched[1:]

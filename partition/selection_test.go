@@ -69,12 +69,21 @@ func TestSelection(t *testing.T) {
 		if p.KeepLog && rng.IntN(2) == 0 {
 			p.Joined = []uint64{rng.Uint64()}
 		}
-		var matched, entries []uint32
+		var m matched
+		if rng.IntN(2) == 0 { // some rows fail a condition
+			m.of = []uint32{}
+		}
 		var want []outputRow
 		for row := uint32(r.lo); row < uint32(r.hi); row++ {
+			if m.of != nil {
+				if rng.IntN(4) == 0 {
+					continue
+				}
+				m.of = append(m.of, row)
+			}
 			if rng.Float64() < share {
 				e := uint32(rng.IntN(len(times)))
-				matched, entries = append(matched, row), append(entries, e)
+				m.rows, m.entries = append(m.rows, row), append(m.entries, e)
 				for i := range times[e] {
 					want = append(want, outputRow{row, e*10 + uint32(i)})
 				}
@@ -82,7 +91,7 @@ func TestSelection(t *testing.T) {
 				want = append(want, outputRow{row, leaves.None})
 			}
 		}
-		s, err := paired(p, r, matched, entries)
+		s, err := paired(p, r, m)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +108,7 @@ func TestSelection(t *testing.T) {
 			divided = append(divided, got...)
 		}
 		if got := outputOf(s, p, total); !slices.Equal(got, want) || !slices.Equal(divided, want) {
-			t.Fatalf("range %v, rows %v, entries %v, times %v:\ngot     %v\ndivided %v\nwant    %v", r, matched, entries, times, got, divided, want)
+			t.Fatalf("range %v, rows %v, entries %v, times %v:\ngot     %v\ndivided %v\nwant    %v", r, m.rows, m.entries, times, got, divided, want)
 		}
 	}
 }
@@ -116,7 +125,7 @@ func TestSelected(t *testing.T) {
 			t.Errorf("%v: lists %v", rows, got)
 		}
 	}
-	if s, err := paired(partnersOf(nil), r, nil, nil); err != nil || s.count != 0 || s.whole() {
+	if s, err := paired(partnersOf(nil), r, matched{}); err != nil || s.count != 0 || s.whole() {
 		t.Errorf("no row has a partner: %d rows, whole %t, error %v", s.count, s.whole(), err)
 	}
 }
@@ -176,7 +185,7 @@ func TestKnownLeavesRowsToParts(t *testing.T) {
 	times := []int64{600, 600, 1}
 	p := partnersOf(times)
 	r := rowRange{hi: 3}
-	rows, err := paired(p, r, []uint32{0, 1, 2}, []uint32{0, 1, 2})
+	rows, err := paired(p, r, matched{rows: []uint32{0, 1, 2}, entries: []uint32{0, 1, 2}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +215,7 @@ func TestLargePartners(t *testing.T) {
 	}
 	p := partnersOf(times)
 	p.KeepLog, p.Unique = true, true
-	s, err := paired(p, rowRange{hi: n}, rows, entries)
+	s, err := paired(p, rowRange{hi: n}, matched{rows: rows, entries: entries})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,9 @@ import (
 
 // PlainBytes estimates the decompressed bytes of the given top-level columns in the
 // row groups lo to hi, exclusive; nil means all columns. If only the size of all
-// columns is known, each counts equally. It returns -1 if nothing is known, such as
-// for standard input and records. It reads nothing.
+// columns is known, each counts equally. Row groups without rows according to
+// [Piece.MostRows] do not count. It returns -1 if nothing is known, such as for standard
+// input and records. It reads nothing.
 func (f *File) PlainBytes(lo, hi int, columns []int) int64 {
 	if p := f.parquet(); p != nil {
 		return plainBytes(p.File(), f, lo, hi, columns)
@@ -39,7 +40,11 @@ func plainBytes(p *parquet.File, f *File, lo, hi int, columns []int) int64 {
 		}
 	}
 	var sum int64
+	most := Piece{f, lo, hi}.mostRows()
 	for g := lo; g < hi; g++ {
+		if f.where != nil && most[g-lo] == 0 {
+			continue
+		}
 		for i := range p.Metadata.RowGroups[g].Columns {
 			if names == nil || names[p.Leaves[i].Path[0]] {
 				sum += min(p.Metadata.RowGroups[g].Columns[i].MetaData.TotalUncompressedSize, math.MaxInt64/2-sum)
@@ -51,18 +56,19 @@ func plainBytes(p *parquet.File, f *File, lo, hi int, columns []int) int64 {
 
 // EstimateRows returns Rows or, if the number is not known until the rows are read,
 // an estimate from the lines at three places of the file; exact reports which. For
-// compressed text it assumes a ratio of four. It returns -1 if nothing is known,
-// such as for standard input and records.
+// compressed text it assumes a ratio of four. With a condition the estimate is
+// [Piece.MostRows]. It returns -1 if nothing is known, such as for standard input and
+// records.
 func (f *File) EstimateRows() (rows int64, exact bool, err error) {
-	if rows = f.Rows(); rows >= 0 {
-		return rows, true, nil
+	if rows = (Piece{f, 0, f.NumGroups()}).MostRows(); rows >= 0 {
+		return rows, f.where == nil, nil
 	}
 	if f.Size < 0 {
 		return -1, false, nil
 	}
 	if !f.Format.IsText() {
 		rows, err = f.CountRows()
-		return rows, err == nil, err
+		return rows, err == nil && f.where == nil, err
 	}
 	const piece = 64 << 10
 	var seen, lines int64

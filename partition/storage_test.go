@@ -104,8 +104,10 @@ func TestStorageChanges(t *testing.T) {
 	}
 	s.Put(listed[0].Name, func() []byte { b, _ := s.Get(listed[0].Name); return b }())
 	opts := OpenOptions{Store: s}
-	opts.fill()
-	f, err := openObject(t.Context(), listed[0], opts)
+	if err := opts.fill(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := openObject(t.Context(), listed[0], nil, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,6 +56,12 @@ func (w *rowWorker) rowsIn(ctx context.Context, r rowRange) (_ []uint32, err err
 		w.rows, err = w.keys.scan(ctx, r, w.rows)
 		return w.rows, err
 	}
+	if w.where != nil {
+		rows, all, err := w.where.rows(ctx, r, nil)
+		if err != nil || !all {
+			return rows, err
+		}
+	}
 	for row := r.lo; row < r.hi; row++ {
 		w.rows = append(w.rows, uint32(row))
 	}

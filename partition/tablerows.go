@@ -143,6 +143,7 @@ type rowWorker struct {
 	enc    *key.Encoder
 	leaf   *keyLeaf     // the key is one leaf whose values need no conversion; else nil
 	keys   *keyScan     // nil: all rows pass, or the file is not Parquet
+	where  *rowFilter   // nil: keys, or the file has no condition or is not Parquet
 	ids    *key.Encoder // of records with the key's columns; nil before the first one
 }
 
@@ -173,7 +174,7 @@ func (w *rowWorker) open(f *File) (err error) {
 	if w.enc, err = newKeyEncoder(f.Name, f.Schema(), w.columns, w.options.Options, false); err != nil {
 		return err
 	}
-	w.source, w.leaf, w.keys, w.ids = w.table.sources[f], nil, nil, nil
+	w.source, w.leaf, w.keys, w.where, w.ids = w.table.sources[f], nil, nil, nil, nil
 	if p := f.parquet(); p != nil {
 		if leaf, ok := p.Leaf(w.enc.Index()); ok {
 			if l := newKeyLeaf(f, leaf, w.columns[0].Cast, w.options.Options); l.int > 0 || l.strings {
@@ -184,6 +185,8 @@ func (w *rowWorker) open(f *File) (err error) {
 			if w.keys, err = newKeyScan(w.scanner, f, w.buf, w.scan.checks); err != nil {
 				return err
 			}
+		} else if f.where != nil {
+			w.where = newRowFilter(f, w.buf)
 		}
 	}
 	w.file = f

@@ -39,7 +39,7 @@ func (b *bucket) openAzure(ctx context.Context) error {
 	if err != nil {
 		return b.failed(new(call), "", err)
 	}
-	b.cloud = azure{client}
+	b.cloud, b.sink = azure{client}, azureSink{client}
 	b.Bucket, err = azureblob.OpenBucket(ctx, client, nil)
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"gocloud.dev/blob"
@@ -20,9 +21,11 @@ import (
 type bucket struct {
 	*blob.Bucket // nil: HTTP
 	cloud
-	place place
-	s     *Store
-	link  fetch.Link
+	sink
+	unconditional atomic.Bool // the service has no exclusive writes
+	place         place
+	s             *Store
+	link          fetch.Link
 }
 
 // cloud has what gocloud does not offer for all clouds alike. Keys are those stored:
@@ -62,7 +65,7 @@ func (s *Store) openBucket(ctx context.Context, p place) (*bucket, error) {
 		b.cloud = web{s.http}
 	default:
 		b.Bucket = memblob.OpenBucket(nil)
-		b.cloud = memory{b.Bucket}
+		b.cloud, b.sink = memory{b.Bucket}, memorySink{b.Bucket}
 	}
 	if err != nil {
 		return nil, err

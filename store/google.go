@@ -40,7 +40,8 @@ func (b *bucket) openGoogle(ctx context.Context) (err error) {
 	var sdk *gcs.Client
 	b.As(&sdk)
 	sdk.SetRetry(gcs.WithPolicy(gcs.RetryNever)) // the Store counts and sends requests again itself
-	b.cloud = google{sdk.Bucket(b.place.bucket)}
+	handle := sdk.Bucket(b.place.bucket)
+	b.cloud, b.sink = google{handle}, googleSink{handle}
 	return nil
 }
 

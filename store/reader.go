@@ -57,6 +57,9 @@ func (r *reader) Prefetch(ranges []storage.Range) (release func()) {
 	return r.fetched.Prefetch(ranges)
 }
 
+// Gap implements [storage.Prefetcher].
+func (r *reader) Gap() int64 { return r.fetched.Gap() }
+
 // Rest implements [storage.Rester]: it drops what was fetched and not announced.
 func (r *reader) Rest() error {
 	r.fetched.Rest()

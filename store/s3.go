@@ -42,6 +42,7 @@ func (b *bucket) openS3(ctx context.Context) error {
 	}
 	client := s3.NewFromConfig(cfg, func(c *s3.Options) { b.s.configure(c) })
 	b.cloud = amazon{client, b.place.bucket}
+	b.sink = &s3Sink{client, b.place.bucket, o.SSE, o.KMSKey, newRecords(aws.ToString(client.Options().BaseEndpoint), b.place.bucket)}
 	b.Bucket, err = s3blob.OpenBucket(ctx, client, b.place.bucket, &s3blob.Options{RequestChecksumCalculation: client.Options().RequestChecksumCalculation})
 	return err
 }

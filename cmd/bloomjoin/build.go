@@ -296,6 +296,9 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 		return err
 	}
 	defer partition.Close(files)
+	if err := o.inputs.checkHive(files...); err != nil {
+		return err
+	}
 	plan, err := c.planBuild(o, files, opts, open)
 	if err != nil {
 		return err

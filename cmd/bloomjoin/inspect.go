@@ -204,7 +204,7 @@ func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim codec.
 	if codec.IsFilter(first) {
 		return i, i.filter(src, name, check, lim)
 	}
-	files, err := c.open(cmd, []string{name}, partition.OpenOptions{})
+	files, err := c.open(cmd, []string{name}, partition.OpenOptions{Hive: partition.HiveOff})
 	if errors.Is(err, partition.ErrNoData) {
 		return i, fmt.Errorf("%s: %w, nor a filter (name a file of one of these kinds)", name, partition.ErrNoData)
 	}

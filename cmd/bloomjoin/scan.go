@@ -258,7 +258,11 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
+	open.IgnoreCase = o.keys.ignoreCase
 	if err := r.openLog(cmd, args, open, r.keep.Match, r.keep.Any); err != nil {
+		return err
+	}
+	if err := o.inputs.checkHive(r.all...); err != nil {
 		return err
 	}
 	r.keep.Progress = r.showProgress("scanning")

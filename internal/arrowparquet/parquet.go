@@ -32,6 +32,7 @@ type Parquet struct {
 	columns []*column
 	keys    []*column // columns as keys need them; differs from columns for INT96 only
 	schema  *arrow.Schema
+	stored  *arrow.Schema // of keys
 	mem     memory.Allocator
 	batch   int64      // approximate bytes of a record
 	buffers *sync.Pool // of *parquet.Buffers
@@ -49,6 +50,11 @@ type ParquetOptions struct {
 	// years with six fractional digits. Values that do not fit are errors when they
 	// are read.
 	Int96Nanos bool
+	// Constants are columns to add after those of the file, except those that it has.
+	Constants []Constant
+	// IgnoreCase compares the names of Constants with those of columns regardless of
+	// the case of letters.
+	IgnoreCase bool
 	// Remote reads nothing but the end of the file. The file is over a network.
 	Remote bool
 }
@@ -79,8 +85,19 @@ func OpenParquet(r io.ReaderAt, size int64, name string, opts ParquetOptions) (p
 // newParquet plans the conversion of f's columns to arrays.
 func newParquet(f *parquet.File, opts ParquetOptions) (p *Parquet, err error) {
 	p = &Parquet{f: f, mem: opts.Mem, batch: opts.Room.Part(batchShare, batchBytes)}
-	if like := opts.Like; like != nil && f.Share(like.f) {
-		p.columns, p.keys, p.schema, p.buffers = like.columns, like.keys, like.schema, like.buffers
+	like, base := opts.Like, (*parquet.File)(nil)
+	if like != nil && f.Share(like.f) {
+		base = like.f
+	}
+	constants, err := ofLeaves(absent(f, opts.Constants, opts.IgnoreCase))
+	if err != nil {
+		return nil, err
+	}
+	if err := f.AddConstants(constants, base); err != nil {
+		return nil, err
+	}
+	if base != nil && f.Root == base.Root {
+		p.columns, p.keys, p.schema, p.stored, p.buffers = like.columns, like.keys, like.schema, like.stored, like.buffers
 		return p, nil
 	}
 	int96 := int96Micros
@@ -91,10 +108,10 @@ func newParquet(f *parquet.File, opts ParquetOptions) (p *Parquet, err error) {
 	if p.columns, p.schema, err = plan(f, int96); err != nil {
 		return nil, err
 	}
-	p.keys = p.columns
+	p.keys, p.stored = p.columns, p.schema
 	isInt96 := func(l parquet.Leaf) bool { return l.Type == format.Int96 }
 	if slices.ContainsFunc(f.Leaves, isInt96) {
-		p.keys, _, err = plan(f, int96Stored)
+		p.keys, p.stored, err = plan(f, int96Stored)
 	}
 	return p, err
 }
@@ -106,6 +123,9 @@ func newParquet(f *parquet.File, opts ParquetOptions) (p *Parquet, err error) {
 // are in the fields' metadata under "PARQUET:field_id", the file's key-value
 // metadata in the schema's.
 func (p *Parquet) Schema() *arrow.Schema { return p.schema }
+
+// KeySchema is Schema for [Parquet.ReadKeys].
+func (p *Parquet) KeySchema() *arrow.Schema { return p.stored }
 
 // NumGroups returns the number of row groups.
 func (p *Parquet) NumGroups() int { return len(p.f.RowGroups) }

@@ -144,7 +144,7 @@ func world(t *testing.T, f *fake, o Options, test func(t *testing.T, q *Queue, o
 		object.Close()
 		object.Close()
 		q.Wait()
-		if q.taken != 0 || q.used != 0 || q.queued != 0 || len(q.waiting) != 0 || f.open != 0 {
+		if q.taken != 0 || q.used != 0 || q.queued != 0 || q.idle.bytes != 0 || len(q.waiting) != 0 || f.open != 0 {
 			t.Errorf("left: %d slots, %d bytes, %d queued, %d waiting, %d answers", q.taken, q.used, q.queued, len(q.waiting), f.open)
 		}
 	})
@@ -290,12 +290,9 @@ func TestTail(t *testing.T) {
 			t.Errorf("requests %s, want %s", got, want)
 		}
 		o.Rest()
-		if q.used != 0 {
-			t.Errorf("%d bytes used after Rest", q.used)
-		}
 		f.want(t, o, mib-8, 8)
-		if n := len(f.requests()); n != 3 {
-			t.Errorf("%d requests", n)
+		if n := len(f.requests()); n != 2 {
+			t.Errorf("%d requests, want no more: there is memory to keep the end", n)
 		}
 	})
 	f = newFake(200 * kib)
@@ -309,9 +306,49 @@ func TestTail(t *testing.T) {
 			f.want(t, o, 0, 200*kib)
 			o.Rest()
 		}
-		if n := len(f.requests()); n != 2 {
-			t.Errorf("%d requests, want one until each Rest", n)
+		if n := len(f.requests()); n != 1 {
+			t.Errorf("%d requests, want one", n)
 		}
+	})
+}
+
+// Resting objects keep at most a quarter of the memory, and less if others need it.
+// The first that have rested once stay longest.
+func TestIdle(t *testing.T) {
+	f := newFake(100 * kib)
+	world(t, f, Options{Requests: 4, Memory: 2 * mib}, func(t *testing.T, q *Queue, large *Object) {
+		var objects []*Object
+		for range 8 {
+			o := q.Open(t.Context(), f, 100*kib, new(Link))
+			defer o.Close()
+			f.want(t, o, 0, 10)
+			o.Rest()
+			o.Rest()
+			objects = append(objects, o)
+		}
+		fetched := func() (again string) {
+			for i, o := range objects {
+				before := len(f.requests())
+				f.want(t, o, 0, 10)
+				if len(f.requests()) > before {
+					again += fmt.Sprint(i)
+				}
+			}
+			for _, o := range objects {
+				o.Rest()
+			}
+			return again
+		}
+		if got := fetched(); got != "567" {
+			t.Errorf("fetched again: %s", got)
+		}
+		if q.idle.bytes > mib/2 || q.used != q.idle.bytes {
+			t.Errorf("%d bytes idle, %d used", q.idle.bytes, q.used)
+		}
+		if !q.Reserve(2*mib-100*kib, false) || q.used > 2*mib || q.idle.bytes > 100*kib {
+			t.Errorf("%d bytes used, %d idle", q.used, q.idle.bytes)
+		}
+		q.Free(2*mib - 100*kib)
 	})
 }
 
@@ -534,7 +571,7 @@ func TestRandom(t *testing.T) {
 			}
 			all.Wait()
 			o.Rest()
-			if q.used != 0 || len(o.pieces) != 0 {
+			if q.used != q.idle.bytes || len(o.pieces) > 1 {
 				t.Errorf("seed %d: %d bytes used, %d pieces", seed, q.used, len(o.pieces))
 			}
 		})
