@@ -146,7 +146,7 @@ func (f *File) Rows() int64 {
 
 // CountRows is Rows, with the error if the number could not be read.
 func (f *File) CountRows() (int64, error) {
-	if t, ok := f.table.(*arrowipc.Table); ok {
+	if t, ok := stored(f.table).(*arrowipc.Table); ok {
 		n, err := t.Rows()
 		return n, errors.Join(f.unless(err), f.rest())
 	}

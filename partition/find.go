@@ -129,12 +129,9 @@ func (o *OpenOptions) openFound(ctx context.Context, e storage.Object) (_ *File,
 	if err != nil {
 		return nil, "", err
 	}
-	f, err := openObject(ctx, e, *o)
+	f, err := openObject(ctx, e, parts, *o)
 	if f != nil {
 		f.root = root
-		if err := f.partition(o.hive, parts); err != nil {
-			return nil, "", errors.Join(err, f.Close())
-		}
 	}
 	if !e.Found || err != nil && !errors.Is(err, ErrNoData) || err == nil && !f.Format.IsText() {
 		return f, "", err
@@ -199,8 +196,9 @@ func cleanDir(dir string) string {
 	return path.Clean(dir) + "/"
 }
 
-// openObject opens a file. The options must be filled in.
-func openObject(ctx context.Context, e storage.Object, opts OpenOptions) (*File, error) {
+// openObject opens a file in the given name=value directories. The options must be
+// filled in.
+func openObject(ctx context.Context, e storage.Object, parts []hive.Part, opts OpenOptions) (*File, error) {
 	src, err := opts.Store.Open(ctx, e)
 	if errors.Is(err, storage.ErrChanged) { // after it was listed; nothing has been read yet, so the new content will do
 		src, err = opts.Store.Open(ctx, storage.Object{Name: e.Name})
@@ -211,7 +209,10 @@ func openObject(ctx context.Context, e storage.Object, opts OpenOptions) (*File,
 	f := &File{Name: e.Name, Rel: e.Rel, Size: src.Object().Size, src: src, bytes: new(atomic.Int64), inFlight: opts.InFlight}
 	f.print = sync.OnceValues(f.digest)
 	if f.Format, err = detect(src, e, opts.TextFormat); err == nil {
-		err = f.open(opts)
+		err = f.partition(opts.hive, parts)
+	}
+	if err == nil {
+		err = f.open(ctx, opts)
 	}
 	if err == nil {
 		if err = f.setWhere(&opts); err != nil {

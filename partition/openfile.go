@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"context"
 	"io"
 	"sync/atomic"
 
@@ -31,7 +32,7 @@ type OpenOptions struct {
 	// Types gives types to columns of text inputs. Other columns are strings.
 	Types map[string]arrow.DataType
 	// IgnoreCase finds the columns of Types and Where by names whose letters differ in
-	// case.
+	// case, and columns that are both in a file and in its path.
 	IgnoreCase bool
 	// SkipBad leaves out bad lines of text: a value that does not parse, a row of
 	// another width than the header, a line of NDJSON that is not an object. Errors
@@ -118,13 +119,27 @@ const (
 )
 
 // open opens the reader of the file's format.
-func (f *File) open(opts OpenOptions) (err error) {
+func (f *File) open(ctx context.Context, opts OpenOptions) (err error) {
+	constants, err := f.constants()
+	if err != nil {
+		return err
+	}
+	defer releaseAll(constants)
+	if err := f.openTable(opts, constants); err != nil {
+		return err
+	}
+	return f.agree(ctx, opts)
+}
+
+// openTable opens the reader of the file's format, with further columns.
+func (f *File) openTable(opts OpenOptions, constants []arrowparquet.Constant) (err error) {
 	r := counted{f.src, f.bytes}
-	_, remote := f.src.(storage.Prefetcher)
+	src, remote := f.src.(storage.Prefetcher)
 	switch f.Format {
 	case Parquet:
 		p, err := arrowparquet.OpenParquet(r, f.Size, f.Name, arrowparquet.ParquetOptions{
 			Mem: opts.Mem, Room: opts.room, Like: opts.like.table.Load(), Int96Nanos: opts.Int96Nanos, Remote: remote,
+			Constants: constants, IgnoreCase: opts.IgnoreCase,
 		})
 		if err != nil {
 			return err
@@ -132,10 +147,11 @@ func (f *File) open(opts OpenOptions) (err error) {
 		f.table = p
 		opts.like.table.Store(p)
 		if _, near := f.src.(storage.Mapper); remote {
-			p.File().Prefetch(func(ranges []storage.Range) func() { return storage.Prefetch(f.src, ranges) })
+			p.File().Prefetch(src)
 		} else if !near {
 			p.File().ReadAtLeast(min(farRead, max(opts.room.Part(64, farRead), leastRead)))
 		}
+		return nil
 	case ArrowFile:
 		f.table, err = arrowipc.OpenFile(opts.Memory, r, f.Size, f.Name, opts.Mem)
 	case ArrowStream:
@@ -150,6 +166,9 @@ func (f *File) open(opts OpenOptions) (err error) {
 		if err == nil {
 			f.SetTypes(opts.Types, opts.IgnoreCase)
 		}
+	}
+	if err == nil {
+		f.table = withConstants(f.table, opts.Mem, constants, opts.IgnoreCase)
 	}
 	return err
 }

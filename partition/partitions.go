@@ -6,12 +6,19 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -100,7 +107,7 @@ func (o *OpenOptions) layout(ctx context.Context, names []string, lists [][]stor
 // strays reports whether some files of directories are no data.
 func (o *OpenOptions) strays(ctx context.Context, found []storage.Object) bool {
 	for _, e := range found {
-		f, err := openObject(ctx, e, *o)
+		f, err := openObject(ctx, e, nil, *o)
 		if err == nil {
 			err = f.Close()
 		}
@@ -116,7 +123,7 @@ func (o *OpenOptions) partsOf(e storage.Object) ([]hive.Part, error) {
 	if o.Hive == HiveOff {
 		return nil, nil
 	}
-	parts, err := hive.Parse(cleanDir(strings.TrimSuffix(e.Name, e.Rel)) + e.Rel)
+	parts, err := hive.Parse(cleanDir(strings.TrimSuffix(address.WithoutQuery(e.Name), e.Rel)) + e.Rel)
 	if err != nil {
 		return nil, fault.Errorf("%s: %w", e.Name, err)
 	}
@@ -137,4 +144,211 @@ func (f *File) partition(layout *hiveLayout, parts []hive.Part) error {
 		f.parts[slices.IndexFunc(layout.columns, is)] = p
 	}
 	return nil
+}
+
+// constants returns the columns of the file's directories. The caller releases the
+// values.
+func (f *File) constants() (list []arrowparquet.Constant, err error) {
+	for i, p := range f.parts {
+		v, ok := hive.Value(p, f.hive.columns[i].Type)
+		if !ok { // the type was found without this file
+			releaseAll(list)
+			return nil, fault.Mismatch(fault.At{File: f.Name, Column: p.Name}, "the directory's value", "a value of type "+key.TypeName(f.hive.columns[i].Type), strconv.Quote(p.Text)).
+				WithHint("give the column another type with {HiveTypes}")
+		}
+		list = append(list, arrowparquet.Constant{Name: p.Name, Value: v})
+	}
+	return list, nil
+}
+
+func releaseAll(constants []arrowparquet.Constant) {
+	for _, c := range constants {
+		c.Value.Release()
+	}
+}
+
+// StoredColumns returns the number of columns that the file itself has. Those that
+// follow in its schema come from its path.
+func (f *File) StoredColumns() int {
+	switch t := f.table.(type) {
+	case *arrowparquet.Parquet:
+		return t.File().StoredColumns()
+	case *constantTable:
+		return t.stored()
+	}
+	return f.Schema().NumFields()
+}
+
+// agree returns an error if a column of the file has other values than the directory
+// of that name.
+func (f *File) agree(ctx context.Context, opts OpenOptions) error {
+	for _, p := range f.parts {
+		same := func(c arrow.Field) bool {
+			return c.Name == p.Name || opts.IgnoreCase && strings.EqualFold(c.Name, p.Name)
+		}
+		i := slices.IndexFunc(f.Schema().Fields()[:f.StoredColumns()], same)
+		if i < 0 {
+			continue
+		}
+		if err := f.agreeIn(ctx, p, i, opts.Mem); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// agreeIn checks one column.
+func (f *File) agreeIn(ctx context.Context, p hive.Part, column int, mem memory.Allocator) error {
+	field := f.Schema().Field(column)
+	differs := func(got string) error {
+		want := strconv.Quote(p.Text)
+		if p.Null {
+			want = "NULL"
+		}
+		return fault.Mismatch(fault.At{File: f.Name, Column: field.Name}, "the file's column and the directory of that name", want+" in all rows", got).
+			WithHint("use {Hive off} if the directory means something else")
+	}
+	value, ok := hive.Value(p, take.PlainType(field.Type))
+	if !ok {
+		return differs("values of type " + field.Type.String())
+	}
+	defer value.Release()
+	for g := range f.NumGroups() {
+		if t := f.parquet(); t != nil && t.Holds(g, column, value) {
+			continue
+		}
+		for rec, err := range f.Read(ctx, g, []int{column}) {
+			if err != nil {
+				return f.unless(err)
+			}
+			if row, err := firstOther(mem, rec.Column(0), value); err != nil {
+				return err
+			} else if row >= 0 {
+				return differs(strconv.Quote(rec.Column(0).ValueStr(row)))
+			}
+		}
+	}
+	return nil
+}
+
+// firstOther returns the first row of an array that does not have the value, an array
+// of length 1; -1: there is none.
+func firstOther(mem memory.Allocator, a, value arrow.Array) (int, error) {
+	plain, err := take.Plain(mem, a)
+	if err != nil {
+		return 0, err
+	}
+	defer plain.Release()
+	all, err := take.Array(mem, value, make([]int, a.Len()))
+	if err != nil {
+		return 0, err
+	}
+	defer all.Release()
+	if array.Equal(plain, all) {
+		return -1, nil
+	}
+	for i := range a.Len() {
+		if !array.SliceEqual(plain, int64(i), int64(i)+1, value, 0, 1) {
+			return i, nil
+		}
+	}
+	return -1, nil
+}
+
+// mirrored returns the positions of the columns that come from the file's path and
+// whose values the path of its output in a directory names.
+func (f *File) mirrored() (columns []int) {
+	var inRel []hive.Part
+	if len(f.parts) > 0 {
+		inRel, _ = hive.Parse(f.Rel) // it is part of a path that was parsed
+	}
+	for i := f.StoredColumns(); i < f.Schema().NumFields(); i++ {
+		named := func(p hive.Part) bool { return p.Name == f.Schema().Field(i).Name }
+		if slices.ContainsFunc(inRel, named) {
+			columns = append(columns, i)
+		}
+	}
+	return columns
+}
+
+// besides returns the positions of all columns but the given ones; nil means all.
+func (f *File) besides(drop []int) (columns []int) {
+	if len(drop) == 0 {
+		return nil
+	}
+	columns = []int{}
+	for i := range f.Schema().NumFields() {
+		if !slices.Contains(drop, i) {
+			columns = append(columns, i)
+		}
+	}
+	return columns
+}
+
+// schemaOf returns the schema of some columns. Metadata that describes the columns is
+// kept if they are exactly those of the file itself.
+func (f *File) schemaOf(columns []int) *arrow.Schema {
+	if !slices.Equal(columns, upTo(f.StoredColumns())) {
+		return project(f.Schema(), columns)
+	}
+	if len(columns) == f.Schema().NumFields() {
+		return f.Schema()
+	}
+	md := f.Schema().Metadata()
+	return arrow.NewSchema(f.Schema().Fields()[:len(columns)], &md)
+}
+
+// Mirrored returns the names of the columns that an output directory does not store,
+// because the paths of its files name their values: name=value directories are
+// mirrored there. A column that a file of the log stores is not one of them.
+func Mirrored(files []*File) (names []string) {
+	stores := map[string]bool{}
+	for _, f := range files {
+		for _, field := range f.Schema().Fields()[:f.StoredColumns()] {
+			stores[field.Name] = true
+		}
+	}
+	for _, f := range files {
+		for _, i := range f.mirrored() {
+			if name := f.Schema().Field(i).Name; !stores[name] && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// namesBesides returns the names of all columns of the files but the given ones.
+func namesBesides(files []*File, drop []string) (names []string) {
+	for _, f := range files {
+		for _, field := range f.Schema().Fields() {
+			if !slices.Contains(names, field.Name) && !slices.Contains(drop, field.Name) {
+				names = append(names, field.Name)
+			}
+		}
+	}
+	return names
+}
+
+// owns reports whether a schema is that of the columns that the file itself has, all
+// of them and unchanged.
+func (f *File) owns(schema *arrow.Schema) bool {
+	n := f.StoredColumns()
+	if n == f.Schema().NumFields() {
+		return schema == f.Schema()
+	}
+	return schema.Equal(f.schemaOf(upTo(n)))
+}
+
+// hiveTypes returns the names and types of the partition columns of files, as
+// [publish.Owner].Hive has them.
+func hiveTypes(files []*File) (types []string) {
+	for _, f := range files {
+		for _, p := range f.Partitions() {
+			if t := p.Name + ":" + key.TypeName(p.Type); !slices.Contains(types, t) {
+				types = append(types, t)
+			}
+		}
+	}
+	return types
 }

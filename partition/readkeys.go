@@ -275,9 +275,9 @@ func (k *Keys) without(n int) {
 // plainText returns the table of a text file and the column that is the whole key,
 // if its lines can be parsed directly into keys.
 func (w *keyWorker) plainText(f *File) (t *text.Table, column int, ok bool) {
-	t, ok = f.table.(*text.Table)
+	t, ok = stored(f.table).(*text.Table)
 	index := w.enc.Index()
-	if !ok || len(index) != 1 || !w.enc.AsStored() || t.Kind(index[0]) == text.Other {
+	if !ok || len(index) != 1 || index[0] >= t.Schema().NumFields() || !w.enc.AsStored() || t.Kind(index[0]) == text.Other {
 		return nil, 0, false
 	}
 	return t, index[0], true

@@ -107,7 +107,7 @@ func TestStorageChanges(t *testing.T) {
 	if err := opts.fill(); err != nil {
 		t.Fatal(err)
 	}
-	f, err := openObject(t.Context(), listed[0], opts)
+	f, err := openObject(t.Context(), listed[0], nil, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

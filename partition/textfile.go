@@ -14,7 +14,7 @@ import (
 // 20, counted from 1. skips reports whether bad lines of the file are skipped at all,
 // which changes its contents. BadLines may be called concurrently.
 func (f *File) BadLines() (count int64, first []int, skips bool) {
-	t, ok := f.table.(*text.Table)
+	t, ok := stored(f.table).(*text.Table)
 	if !ok {
 		return 0, nil, false
 	}
@@ -26,7 +26,7 @@ func (f *File) BadLines() (count int64, first []int, skips bool) {
 // rule. The error then has the line number, which is no longer known once the value
 // is a key. CheckIDs does nothing for other files.
 func (f *File) CheckIDs(columns []key.Column, o key.Options) {
-	t, ok := f.table.(*text.Table)
+	t, ok := stored(f.table).(*text.Table)
 	if !ok || o.Rule&key.UUID == 0 {
 		return
 	}
@@ -38,13 +38,13 @@ func (f *File) CheckIDs(columns []key.Column, o key.Options) {
 			}
 		}
 	}
-	f.table = t.WithCheck(names, o.Rule.Accepts, "a UUID, under {Normalize uuid}")
+	f.table = restored(f.table, t.WithCheck(names, o.Rule.Accepts, "a UUID, under {Normalize uuid}"))
 }
 
 // SetTypes gives types to columns of a text file; ignoreCase finds them by names
 // whose letters differ in case. It does nothing to other files.
 func (f *File) SetTypes(types map[string]arrow.DataType, ignoreCase bool) {
-	t, ok := f.table.(*text.Table)
+	t, ok := stored(f.table).(*text.Table)
 	if !ok {
 		return
 	}
@@ -59,5 +59,5 @@ func (f *File) SetTypes(types map[string]arrow.DataType, ignoreCase bool) {
 		}
 		types = spelled
 	}
-	f.table = t.WithTypes(types)
+	f.table = restored(f.table, t.WithTypes(types))
 }

@@ -23,10 +23,13 @@ func (s *Store) Stat(ctx context.Context, given string) (storage.Object, error) 
 	if err != nil {
 		return storage.Object{}, err
 	}
-	if n.key != "" && !strings.HasSuffix(n.key, "/") {
-		e, err := b.head(ctx, n.key)
-		if err == nil || !errors.Is(err, fs.ErrNotExist) {
-			return e.object(given, ""), err
+	if n.scheme == schemeHTTP || n.key != "" && !strings.HasSuffix(n.key, "/") {
+		e, err := b.stat(ctx, n.key)
+		switch {
+		case err == nil:
+			return e.object(given, ""), nil
+		case n.scheme == schemeHTTP || !errors.Is(err, fs.ErrNotExist):
+			return storage.Object{}, err
 		}
 	}
 	if err := b.dir(ctx, n); err != nil {

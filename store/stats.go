@@ -148,6 +148,7 @@ func newClient(requests int, stats *counters) *http.Client {
 		DialContext:           (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 		TLSHandshakeTimeout:   10 * time.Second,
 		ResponseHeaderTimeout: 60 * time.Second,
+		ExpectContinueTimeout: time.Second, // a large object that is refused need not be sent
 		IdleConnTimeout:       90 * time.Second,
 		MaxIdleConns:          4 * requests,
 		MaxIdleConnsPerHost:   requests,

@@ -146,6 +146,9 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 	if err := o.text.check(&open, o.ids); err != nil {
 		return opts, open, out, err
 	}
+	if err := o.inputs.fillHive(&open); err != nil {
+		return opts, open, out, err
+	}
 	if o.on == "" {
 		return opts, open, out, usagef("--on LOGCOL=IDCOL is required: name the key columns, or --on COL if both sides use that name")
 	}
@@ -368,7 +371,11 @@ func (r *logRun) joinFiles(cmd *cobra.Command, o *joinFlags, opts *join.Options,
 		return err
 	}
 	left, _, _ := key.ParsePairs(o.on) // joinOptions has checked it
-	return r.openLog(cmd, args, log, []partition.Match{{Key: key.ColumnsString(left), IgnoreCase: opts.IgnoreCase}}, false)
+	log.IgnoreCase = opts.IgnoreCase
+	if err := r.openLog(cmd, args, log, []partition.Match{{Key: key.ColumnsString(left), IgnoreCase: opts.IgnoreCase}}, false); err != nil {
+		return err
+	}
+	return o.inputs.checkHive(slices.Concat(r.ids, r.all)...)
 }
 
 // writeJoin joins into the output, or only counts. j is nil if the log has no

@@ -118,7 +118,7 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 		return err
 	}
 	if c.json {
-		return c.report(planReport{newHead("plan", r.start), *f}, "")
+		return c.report(planReport{c.newHead("plan", r.start), *f}, "")
 	}
 	return printPlan(printable{c.stdout}, f)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -150,6 +151,8 @@ func (c *cli) outputOf(ctx context.Context, out, format string) (partition.Outpu
 		return o, usagef("-o OUT is required: a file, a directory/, or - for standard output")
 	case out == "-" && format == "parquet":
 		return o, usagef("-o - --format parquet: standard output takes an Arrow stream (name a file, or leave --format out)")
+	case readOnly(out) != nil:
+		return o, readOnly(out)
 	case out == "-" || o.IsDir(ctx):
 		return o, nil
 	case textName(out):
@@ -166,7 +169,7 @@ func (c *cli) outputOf(ctx context.Context, out, format string) (partition.Outpu
 // regularOutput returns an error if the output is a device or a pipe. Outputs are
 // written under a temporary name and renamed when complete.
 func regularOutput(out string) error {
-	if isURL(out) {
+	if address.IsURL(out) {
 		return nil
 	}
 	info, err := os.Stat(out)
@@ -258,7 +261,11 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
+	open.IgnoreCase = o.keys.ignoreCase
 	if err := r.openLog(cmd, args, open, r.keep.Match, r.keep.Any); err != nil {
+		return err
+	}
+	if err := o.inputs.checkHive(r.all...); err != nil {
 		return err
 	}
 	r.keep.Progress = r.showProgress("scanning")

@@ -50,6 +50,11 @@ type ParquetOptions struct {
 	// years with six fractional digits. Values that do not fit are errors when they
 	// are read.
 	Int96Nanos bool
+	// Constants are columns to add after those of the file, except those that it has.
+	Constants []Constant
+	// IgnoreCase compares the names of Constants with those of columns regardless of
+	// the case of letters.
+	IgnoreCase bool
 	// Remote reads nothing but the end of the file. The file is over a network.
 	Remote bool
 }
@@ -80,7 +85,18 @@ func OpenParquet(r io.ReaderAt, size int64, name string, opts ParquetOptions) (p
 // newParquet plans the conversion of f's columns to arrays.
 func newParquet(f *parquet.File, opts ParquetOptions) (p *Parquet, err error) {
 	p = &Parquet{f: f, mem: opts.Mem, batch: opts.Room.Part(batchShare, batchBytes)}
-	if like := opts.Like; like != nil && f.Share(like.f) {
+	like, base := opts.Like, (*parquet.File)(nil)
+	if like != nil && f.Share(like.f) {
+		base = like.f
+	}
+	constants, err := ofLeaves(absent(f, opts.Constants, opts.IgnoreCase))
+	if err != nil {
+		return nil, err
+	}
+	if err := f.AddConstants(constants, base); err != nil {
+		return nil, err
+	}
+	if base != nil && f.Root == base.Root {
 		p.columns, p.keys, p.schema, p.stored, p.buffers = like.columns, like.keys, like.schema, like.stored, like.buffers
 		return p, nil
 	}

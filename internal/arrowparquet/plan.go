@@ -40,7 +40,7 @@ type planner struct {
 func storedArrow(f *parquet.File) string {
 	for _, kv := range f.Metadata.KeyValueMetadata {
 		if kv.Key == SchemaKey {
-			if root := parseOrigin(kv.Value); root != nil && len(root.children) == len(f.Root.Children) {
+			if root := parseOrigin(kv.Value); root != nil && len(root.children) == f.StoredColumns() {
 				return kv.Value
 			}
 		}
@@ -72,7 +72,11 @@ func plan(f *parquet.File, int96 int96Form) ([]*column, *arrow.Schema, error) {
 	columns := make([]*column, len(f.Root.Children))
 	fields := make([]arrow.Field, len(columns))
 	for i, n := range f.Root.Children {
-		c, err := p.node(n, levels{}, root.child(i, len(columns)))
+		var o *origin
+		if i < f.StoredColumns() {
+			o = root.child(i, f.StoredColumns())
+		}
+		c, err := p.node(n, levels{}, o)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -209,7 +209,7 @@ func (f *File) ChunkIn(buf *Buffers, rowGroup, leaf int) *Chunk {
 	}
 	buf.release()
 	buf.window = buf.window[:0]
-	if f.Metadata.shortChunks() {
+	if f.Metadata.shortChunks() && !f.Constant(leaf) {
 		c.end = min(c.end+maxDictionaryHeader, f.footerPos)
 	}
 	return c
@@ -222,8 +222,13 @@ func (f *File) ChunkIn(buf *Buffers, rowGroup, leaf int) *Chunk {
 func (c *Chunk) Select(rows []uint32) { c.selected, c.left = true, rows }
 
 // Pages returns the number of data pages seen so far, and how many of them were not
-// decompressed.
-func (c *Chunk) Pages() (seen, skipped int) { return c.pages, c.skipped }
+// decompressed; none of a constant.
+func (c *Chunk) Pages() (seen, skipped int) {
+	if c.f.Constant(c.leaf.Index) {
+		return 0, 0
+	}
+	return c.pages, c.skipped
+}
 
 // Close frees the memory of the decoders, the page and the dictionary.
 func (c *Chunk) Close() {
@@ -380,7 +385,7 @@ const (
 // pass releases the mapped bytes that the walk has passed, if there are more than
 // least.
 func (c *Chunk) pass(least int64) {
-	if m := c.f.mapping; m != nil && m.Passed != nil && c.pos-c.passed > least {
+	if m := c.f.mapping; m != nil && m.Passed != nil && c.end <= int64(len(m.Bytes)) && c.pos-c.passed > least {
 		m.Passed(c.passed, c.pos)
 		c.passed = c.pos
 	}
@@ -444,7 +449,7 @@ func (c *Chunk) peek(n int64) ([]byte, error) {
 // readHeader reads the page header at c.pos and moves past it. offset is the
 // header's position.
 func (c *Chunk) readHeader() (*pageHeader, int64, error) {
-	for size := int64(headerAhead); ; size *= 8 {
+	for size := c.headerAhead(); ; size *= 8 {
 		b, err := c.peek(size)
 		if err != nil {
 			return nil, 0, err
@@ -503,7 +508,7 @@ func (c *Chunk) readBody(h *pageHeader) ([]byte, error) {
 		return nil, err
 	}
 	stored := int64(h.CompressedPageSize)
-	body, err := c.peek(stored + headerAhead) // including the next header
+	body, err := c.peek(stored + c.headerAhead()) // including the next header
 	if err == nil && int64(len(body)) < stored && c.further() {
 		body, err = c.peek(stored)
 	}
@@ -511,7 +516,7 @@ func (c *Chunk) readBody(h *pageHeader) ([]byte, error) {
 		return nil, err
 	}
 	body = body[:stored]
-	if m := c.f.mapping; m != nil && m.Read != nil {
+	if m := c.f.mapping; m != nil && m.Read != nil && c.end <= int64(len(m.Bytes)) {
 		m.Read(stored)
 	}
 	if h.CRC.Valid {

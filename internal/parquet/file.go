@@ -35,6 +35,8 @@ type File struct {
 	RowGroups []RowGroup // in file order
 
 	shared    []shared
+	bare      *storedSchema // nil: there are no constants
+	extra     []byte        // the constants' pages, as if they followed the file
 	r         io.ReaderAt
 	room      *Room
 	footer    int64 // bytes charged for the footer
@@ -208,6 +210,10 @@ func (f *File) decodeFooter(at fault.At, footer []byte) error {
 // readFull reads len(b) bytes at off. If the file ends early, it is corrupt: its
 // size was given to Open.
 func (f *File) readFull(b []byte, off int64) error {
+	if at := off - f.Size; at >= 0 && at+int64(len(b)) <= int64(len(f.extra)) {
+		copy(b, f.extra[at:])
+		return nil
+	}
 	n, err := f.r.ReadAt(b, off)
 	switch {
 	case n == len(b):

@@ -7,16 +7,16 @@ import (
 )
 
 // Share replaces f's schema and metadata by those of another file if they are
-// equal, and reports whether they are. It saves memory for logs of many files,
-// whose footers consist mostly of these.
+// equal, apart from the other's constants, and reports whether they are. It saves
+// memory for logs of many files, whose footers consist mostly of these.
 func (f *File) Share(like *File) bool {
-	a, b := f.Metadata, like.Metadata
-	if len(a.Schema) != len(b.Schema) || !reflect.DeepEqual(a.KeyValueMetadata, b.KeyValueMetadata) ||
-		!reflect.DeepEqual(a.Schema, b.Schema) || !reflect.DeepEqual(a.ColumnOrders, b.ColumnOrders) {
+	a, b := f.Metadata, like.stored()
+	if len(a.Schema) != len(b.elements) || !reflect.DeepEqual(a.KeyValueMetadata, like.Metadata.KeyValueMetadata) ||
+		!reflect.DeepEqual(a.Schema, b.elements) || !reflect.DeepEqual(a.ColumnOrders, b.orders) {
 		return false
 	}
-	a.Schema, a.KeyValueMetadata, a.ColumnOrders = b.Schema, b.KeyValueMetadata, b.ColumnOrders
-	f.Root, f.Leaves, f.shared = like.Root, like.Leaves, like.shared
+	a.Schema, a.KeyValueMetadata, a.ColumnOrders = b.elements, like.Metadata.KeyValueMetadata, b.orders
+	f.Root, f.Leaves, f.shared = b.root, b.leaves, b.shared
 	bytes := elementBytes * int64(len(a.Schema))
 	for _, kv := range a.KeyValueMetadata {
 		bytes += int64(len(kv.Key) + len(kv.Value))

@@ -14,9 +14,10 @@ import (
 
 // BoundsBelieved reports whether the leaf's bounds in statistics and column indexes
 // are in the order that its type defines, and hold all values of the column: the
-// file declares the order, and its writer is trusted for such columns.
+// file declares the order, and its writer is trusted for such columns. Those of
+// constants always are.
 func (f *File) BoundsBelieved(l *Leaf) bool {
-	return f.knownOrder(l) && boundsBelieved(f.Metadata.CreatedBy, l)
+	return f.Constant(l.Index) || f.knownOrder(l) && boundsBelieved(f.Metadata.CreatedBy, l)
 }
 
 // BloomBelieved reports whether the leaf's Bloom filters contain all values, hashed

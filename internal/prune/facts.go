@@ -98,7 +98,7 @@ func (s *Statistics) bounded(least, most []byte) Facts {
 		return f
 	}
 	f.Least, f.Most = least, most
-	f.Empty = s.order.size == 0 && len(least) > 0
+	f.Empty = s.order.size == 0 && len(least) > 0 && !s.file.Constant(s.leaf.Index)
 	f.NaN = s.order.float
 	return f
 }
