@@ -12,6 +12,7 @@ import numpy
 import pandas
 import polars
 import pyarrow as pa
+import pyarrow.dataset
 import pyarrow.parquet as pq
 
 import harness
@@ -183,7 +184,10 @@ COLUMNS = {
     "li": Nested(pa.list_(pa.int32()), [[], [1], [None]]),
     "st": Nested(pa.struct({"a": pa.int32(), "b": pa.struct({"c": pa.string()})}), [{"a": 1, "b": {"c": "ab"}}, {"a": 2, "b": None}, {"a": None, "b": {"c": None}}, {"a": 3, "b": {"c": "x"}}]),
 }
-FIELDS = {"st.a": Numbers(pa.int32(), [1, 2, 3], [1]), "st.b.c": Texts(pa.string()), "st.b": Nested(None, [])}
+FIELDS = {  # of structs, and of directories
+    "st.a": Numbers(pa.int32(), [1, 2, 3], [1]), "st.b.c": Texts(pa.string()), "st.b": Nested(None, []),
+    "p": Numbers(pa.int32(), [0, 1, 2, 7], [1, -1, D("0.5")]), "q": Dates(),
+}  # fmt: skip
 BARE = {"a.b": '"a.b"', "in": '"in"', "odd name": '"odd name"'}
 
 
@@ -283,11 +287,20 @@ def by_fastparquet(rng, data, path):
     fastparquet.write(str(path), frame, row_group_offsets=rng.choice([100, 10**6]), stats=rng.choice([True, False, "auto"]), object_encoding="utf8")
 
 
+def by_directories(rng, data, path):
+    """Files in directories p=…/q=…, which are columns."""
+    for name in ("p", "q"):
+        values = [None if rng.random() < 0.1 else rng.choice(FIELDS[name].values[:4]) for _ in range(data.num_rows)]
+        data = data.append_column(name, pa.array(values, pa.int32()).cast(FIELDS[name].type))
+    parts = pyarrow.dataset.partitioning(data.select(["p", "q"]).schema, flavor="hive")
+    pyarrow.dataset.write_dataset(data, path, format="parquet", partitioning=parts, max_rows_per_group=rng.choice([50, 1000]), max_rows_per_file=1000)
+
+
 def by_arrow(rng, data, path):
     tables.write(data, path, max_chunksize=rng.choice([60, 1000]))
 
 
-WRITERS = [by_pyarrow] * 5 + [by_duckdb, by_polars, by_fastparquet, by_arrow]
+WRITERS = [by_pyarrow] * 5 + [by_duckdb, by_polars, by_fastparquet, by_arrow, by_directories]
 # Columns that a writer, or DuckDB on its way there, does not have.
 WITHOUT = {
     by_fastparquet: set(COLUMNS) - {"i64", "f8", "s", "ns", "a.b", "in"}, by_polars: {"u"}, by_duckdb: {"f2"}, by_arrow: {"f2"},
@@ -315,7 +328,8 @@ def one(t, seed):
     rng = random.Random(f"where {seed}")
     write = rng.choice(WRITERS)
     data, names = table(rng, write)
-    path = t.path("log.arrow" if write is by_arrow else "log.parquet")
+    path = t.path({by_arrow: "log.arrow", by_directories: "log"}.get(write, "log.parquet"))
+    source = {by_arrow: "arrow", by_directories: f"read_parquet('{path}/**/*.parquet', hive_partitioning = true)"}.get(write, f"'{path}'")
     write(rng, data, path)
     wanted = rng.sample(range(60), rng.choice([2, 10, 40]))
     ids = pa.table({"k": pa.array([*wanted, wanted[0], None], pa.int32()), "v": pa.array(range(len(wanted) + 2), pa.int32())})
@@ -326,12 +340,12 @@ def one(t, seed):
         db.register("given", ids)
         if write is by_arrow:
             db.register("arrow", data)
-        db.execute(f"create table log as from {'arrow' if write is by_arrow else quoted(str(path))}")
+        db.execute(f"create table log as from {source}")
         db.execute("create table ids as from given")
         for name, kind, *_ in db.execute("describe log").fetchall():
             if kind == "TIME_NS":  # it compares with no TIME '…'
                 db.execute(f"alter table log alter {name} type time")
-        fields = [f for f in FIELDS if "st" in names]
+        fields = [f for f in FIELDS if "st" in names and f.startswith("st")] + ["p", "q"] * (write is by_directories)
         wrong, failed = [], 0
         for _ in range(CONDITIONS):
             text = condition(rng, [*names, *fields, "n", "k"] if rng.random() < 0.3 else [*names, *fields] or ["k"], rng.choice([0, 0, 1, 2]))
