@@ -187,11 +187,13 @@ func (f *failure) passing() bool { return f.expired() || f.transient() }
 
 // transient reports whether the same request may succeed if it is sent again.
 func (f *failure) transient() bool {
+	switch f.code { // also in answers 200 and those of services for credentials
+	case "InternalError", "InternalFailure", "SlowDown", "ServiceUnavailable", "ServerBusy", "RequestTimeout", "Throttling", "ThrottlingException", "IDPCommunicationError":
+		return true
+	}
 	switch f.status {
 	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusRequestTimeout:
 		return true
-	case http.StatusBadRequest:
-		return f.code == "RequestTimeout"
 	}
 	if f.noCredentials() {
 		return false
