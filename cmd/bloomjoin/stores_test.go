@@ -133,6 +133,8 @@ func (b bucket) done(args ...string) (stdout, stderr string) {
 // digests.
 func TestURLs(t *testing.T) {
 	t.Run("mem", func(t *testing.T) { newBucket(t).verbs() })
+	t.Run("gs", func(t *testing.T) { bucketAt(t, strings.TrimSuffix(storetest.Google(t), "/")).verbs() })
+	t.Run("azblob", func(t *testing.T) { bucketAt(t, strings.TrimSuffix(storetest.Azure(t), "/")).verbs() })
 	t.Run("s3", func(t *testing.T) {
 		g := storetest.S3(t)
 		g.Setenv(t)
