@@ -128,7 +128,6 @@ func (f *File) open(ctx context.Context, opts OpenOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	defer releaseAll(constants)
 	if err := f.openTable(opts, constants); err != nil {
 		return err
 	}
