@@ -398,7 +398,7 @@ func (r *logRun) joinReport(o *joinFlags, opts join.Options, j *join.Join, w par
 		rep = newJoinReport(j.Report())
 		rep.RowsWhere = o.where.figure(j.Report().RowsWhere)
 		var err error
-		if rep.Plan, err = comparePlan(o.typ, r.start, j.Report()); err != nil {
+		if rep.Plan, err = r.comparePlan(o.typ, r.start, j.Report()); err != nil {
 			return rep, err
 		}
 		rep.Warnings = append(rep.Warnings, j.Report().Warnings(opts.Type)...)
