@@ -111,7 +111,7 @@ type columnType struct {
 	width int   // bytes of fixed-width binary; 0: any
 }
 
-// plain returns the type inside extensions and dictionaries, but [key.Int96].
+// plain returns the type inside extensions, dictionaries and runs, but [key.Int96].
 func plain(t arrow.DataType) arrow.DataType {
 	for {
 		switch inner := t.(type) {
@@ -119,6 +119,8 @@ func plain(t arrow.DataType) arrow.DataType {
 			return t
 		case *arrow.DictionaryType:
 			t = inner.ValueType
+		case *arrow.RunEndEncodedType:
+			t = inner.Encoded()
 		case arrow.ExtensionType:
 			t = inner.StorageType()
 		default:

@@ -17,10 +17,11 @@ func TestBindErrors(t *testing.T) {
 		{Name: "dec", Type: &arrow.Decimal128Type{Precision: 9, Scale: 2}}, {Name: "bin", Type: arrow.BinaryTypes.Binary}, {Name: "time", Type: arrow.FixedWidthTypes.Time64us},
 		{Name: "st", Type: arrow.StructOf(arrow.Field{Name: "a", Type: arrow.ListOf(arrow.PrimitiveTypes.Int8)}, arrow.Field{Name: "b", Type: arrow.PrimitiveTypes.Int8})},
 		{Name: "dur", Type: arrow.FixedWidthTypes.Duration_s},
+		{Name: "un", Type: arrow.SparseUnionOf([]arrow.Field{{Name: "a", Type: arrow.PrimitiveTypes.Int8}}, []arrow.UnionTypeCode{0})},
 	}, nil)
 	const mismatch = "f: column %s: mismatch: condition: the column holds %s: want %s"
 	for text, want := range map[string]string{
-		"x = 1":                         `f: condition: no column "x" (there are i, s, d, ts, b, f, dec, bin, time, st, dur)`,
+		"x = 1":                         `f: condition: no column "x" (there are i, s, d, ts, b, f, dec, bin, time, st, dur, un)`,
 		"st.x = 1":                      `f: condition: no column "x" (there are st.a, st.b)`,
 		"i.x = 1":                       `f: condition: i is of type int32, not a struct (name the column itself, or a field of a struct)`,
 		"st.a.element = 1":              `f: column st.a.element: unsupported: a condition on a field below a list or map (a condition can test a column, or a field of structs)`,
@@ -45,6 +46,7 @@ func TestBindErrors(t *testing.T) {
 		"st = 1":                        "f: column st: unsupported: a condition other than IS NULL on values of type struct<a: list<item: int8, nullable>, b: int8> (test IS NULL or IS NOT NULL)",
 		"st":                            "f: column st: unsupported: a condition other than IS NULL on values of type struct<a: list<item: int8, nullable>, b: int8> (test IS NULL or IS NOT NULL)",
 		"st.a IN (1, 2)":                "f: column st.a: unsupported: a condition other than IS NULL on values of type list<item: int8, nullable> (test IS NULL or IS NOT NULL)",
+		"un IS NULL":                    "f: column un: unsupported: a condition on a column of type sparse_union<a: type=int8=0> (name another column)",
 		"dur > 5":                       "f: column dur: unsupported: a condition other than IS NULL on values of type duration[s] (test IS NULL or IS NOT NULL)",
 	} {
 		c, err := Parse(text)

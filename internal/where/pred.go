@@ -39,13 +39,15 @@ func (p *Pred) Column() int { return p.column }
 func (p *Pred) OfNull() Truth { return p.null }
 
 // Eval appends the truth of the predicate for each value. The array has the type of
-// the column or, if that is a dictionary or an extension, of its values; INT96
+// the column or, if that is a dictionary, runs or an extension, of its values; INT96
 // timestamps may be stored values of type [key.Int96]. It panics for an array of
 // another type.
 func (p *Pred) Eval(dst []Truth, values arrow.Array) []Truth {
 	switch a := values.(type) {
 	case *array.Dictionary:
 		return p.evalDictionary(dst, a)
+	case *array.RunEndEncoded:
+		return p.evalRuns(dst, a)
 	case *key.Int96Array:
 		return p.evalPlain(dst, p.stored, a)
 	case array.ExtensionArray:
@@ -94,6 +96,16 @@ func (p *Pred) evalDictionary(dst []Truth, a *array.Dictionary) []Truth {
 	return dst
 }
 
+// evalRuns evaluates the value of each run once.
+func (p *Pred) evalRuns(dst []Truth, a *array.RunEndEncoded) []Truth {
+	runs := p.Eval(nil, a.Values())
+	dst, out := extend(dst, a.Len())
+	for i := range out {
+		out[i] = runs[a.GetPhysicalIndex(i)]
+	}
+	return dst
+}
+
 // Possible returns the truth values that the predicate may have for values of which
 // the facts are known. It is empty if there can be no value.
 func (p *Pred) Possible(f Facts) (out Truths) {
@@ -136,6 +148,9 @@ func (p *Pred) possible(f Facts) (in, out bool) {
 // newPred returns the predicate of a test on a column of a type. at has the column.
 func newPred(at fault.At, t *test, of arrow.DataType) (*Pred, error) {
 	p := &Pred{inside: True, null: Null}
+	if id := plain(of).ID(); id == arrow.SPARSE_UNION || id == arrow.DENSE_UNION {
+		return nil, fault.Unsupported(at, "a condition on a column of type %s", of).WithHint("name another column")
+	}
 	if t.op == testIsNull {
 		p.inside, p.null = False, True
 		return p, nil
