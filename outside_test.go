@@ -23,7 +23,11 @@ var outside = []struct {
 		"[] mismatch: key class: want integer, got text or binary (convert the values to the class of the key)\n" +
 		"[true false] <nil>\n"},
 	{"http", "web.go", 60, overHTTP, "2906 rows <nil>\n"},
+	{"stores", "main.go", 25, storesHTTP, "2906 rows; true <nil>\n"},
 }
+
+// clouds are modules that only programs with package store may contain.
+var clouds = []string{"gocloud.dev/", "github.com/aws/", "github.com/Azure/", "cloud.google.com/", "google.golang.org/api/", "google.golang.org/grpc/"}
 
 // overHTTP serves the flights over HTTP, with ETags.
 func overHTTP(t *testing.T) []string {
@@ -34,6 +38,12 @@ func overHTTP(t *testing.T) []string {
 	}))
 	t.Cleanup(server.Close)
 	return []string{server.URL + "/airports-tx.csv", server.URL + "/logs/2001-q1.parquet", "origin=iata"}
+}
+
+// storesHTTP is overHTTP with an output.
+func storesHTTP(t *testing.T) []string {
+	args := overHTTP(t)
+	return []string{args[0], args[1], filepath.Join(t.TempDir(), "rows.parquet"), args[2]}
 }
 
 // TestOutside compiles and runs the programs in a module of their own.
@@ -74,6 +84,17 @@ func TestOutside(t *testing.T) {
 			build.Env = append(os.Environ(), "GOPROXY=off", "GOWORK=off")
 			if out, err := build.CombinedOutput(); err != nil {
 				t.Fatalf("go build: %v\n%s", err, out)
+			}
+			list := exec.Command("go", "list", "-mod=mod", "-deps", "./"+p.name)
+			list.Dir, list.Env = dir, build.Env
+			deps, err := list.Output()
+			if err != nil {
+				t.Fatalf("go list: %v", err)
+			}
+			for _, cloud := range clouds {
+				if used := strings.Contains("\n"+string(deps), "\n"+cloud); used != (p.name == "stores") && (used || cloud == clouds[0]) {
+					t.Errorf("packages of %s: %v", cloud, used)
+				}
 			}
 			var args []string
 			if p.args != nil {

@@ -94,6 +94,13 @@ func (j *Join) Write(ctx context.Context, out partition.Output, end func() error
 	if t.answer.counts {
 		return partition.Written{}, errNoColumns
 	}
+	if out.IsDir(ctx) {
+		var err error
+		if t, err = t.mirrored(); err != nil {
+			return partition.Written{}, err
+		}
+		j.task = t
+	}
 	if t.answer.rowsOfLog() || t.opts.Schema == partition.Strict {
 		if err := out.CheckSchemas(ctx, t.answer.scanOptions(t.logs[0], false), t.logs); err != nil {
 			return partition.Written{}, err

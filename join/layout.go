@@ -19,15 +19,18 @@ type answer struct {
 	opts   *Options
 	wanted []wanted // columns, as the options name them; nil: all
 	counts bool     // rows are counted, not made
-	pages  bool     // pairs are made of pages, not of records
+	// mirrored are columns of the log that the answer leaves out unless they are
+	// wanted, because it is written to a directory whose paths name their values.
+	mirrored []string
+	pages    bool // pairs are made of pages, not of records
 
 	ids     *idColumns
 	layouts map[*partition.File]*layout // of each log file
 }
 
 // newAnswer lays out the answer for the log files.
-func newAnswer(o *Options, p *pairing, ids, logs []*partition.File, counts bool) (*answer, error) {
-	a := &answer{typ: o.Type, opts: o, counts: counts, layouts: map[*partition.File]*layout{}}
+func newAnswer(o *Options, p *pairing, ids, logs []*partition.File, counts bool, mirrored []string) (*answer, error) {
+	a := &answer{typ: o.Type, opts: o, counts: counts, mirrored: mirrored, layouts: map[*partition.File]*layout{}}
 	var err error
 	if a.wanted, err = parseColumns(o.Columns, o.Type); err != nil {
 		return nil, fmt.Errorf("columns of the answer: %w", err)
@@ -88,8 +91,17 @@ func (a *answer) newLayout(p *pairing, f *partition.File) (*layout, error) {
 	if err != nil {
 		return nil, fmt.Errorf("columns of the answer: %w", err)
 	}
-	fields := make([]arrow.Field, len(columns))
 	taken := map[string]bool{}
+	for _, name := range a.mirrored {
+		taken[ids.folded(name)] = true
+	}
+	all := a.wanted == nil
+	if all {
+		n := len(columns)
+		columns = slices.DeleteFunc(columns, func(c chosen) bool { return !c.ofIDs && slices.Contains(a.mirrored, log.Field(c.at).Name) })
+		all = len(columns) == n
+	}
+	fields := make([]arrow.Field, len(columns))
 	for i, c := range columns {
 		if c.ofIDs {
 			continue
@@ -114,13 +126,13 @@ func (a *answer) newLayout(p *pairing, f *partition.File) (*layout, error) {
 		}
 	}
 	l.place(columns, ids)
-	if a.wanted == nil {
+	if all {
 		l.read = nil
 	} else if err := l.readKey(p, log); err != nil {
 		return nil, err
 	}
 	md := log.Metadata()
-	if l.schema = arrow.NewSchema(fields, &md); !isLog(columns, log) {
+	if l.schema = arrow.NewSchema(fields, &md); !isLog(columns, f.StoredColumns()) {
 		l.schema = take.WithoutKeys(l.schema, take.Describing...)
 	}
 	return l, nil
@@ -190,11 +202,11 @@ func (l *layout) readKey(p *pairing, log *arrow.Schema) error {
 // those that only the key needs; nil: all columns. Each log file has the same; f is
 // one of them.
 func (a *answer) logNames(f *partition.File, withKey bool) []string {
-	if a.wanted == nil {
-		return nil
-	}
 	names := []string{}
-	if a.rowsOfLog() {
+	switch {
+	case a.rowsOfLog() && a.wanted == nil, !a.rowsOfLog() && a.layouts[f].read == nil:
+		return nil
+	case a.rowsOfLog():
 		for _, w := range a.wanted {
 			names = append(names, w.name)
 		}
@@ -221,14 +233,14 @@ func (a *answer) scanOptions(f *partition.File, withKey bool) partition.ScanOpti
 	}
 }
 
-// isLog reports whether the columns are exactly the log's.
-func isLog(columns []chosen, log *arrow.Schema) bool {
+// isLog reports whether the columns are exactly those that a log file stores.
+func isLog(columns []chosen, stored int) bool {
 	for i, c := range columns {
 		if c.ofIDs || c.at != i {
 			return false
 		}
 	}
-	return len(columns) == len(log.Fields())
+	return len(columns) == stored
 }
 
 // chooser returns a chooser of columns of the log and the IDs.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
@@ -40,7 +41,7 @@ func newTask(ids, logs []*partition.File, opts Options, counts bool) (*task, err
 	if t.idPlan, err = t.newIDPlan(0); err != nil {
 		return nil, err
 	}
-	if t.answer, err = newAnswer(&t.opts, t.keys, ids, logs, counts); err != nil {
+	if t.answer, err = newAnswer(&t.opts, t.keys, ids, logs, counts, nil); err != nil {
 		return nil, err
 	}
 	t.pieces = partition.Split(logs, t.opts.Shard)
@@ -140,4 +141,23 @@ func (t *task) parts() []partition.Part {
 		parts = append(parts, partition.Part{Schema: first})
 	}
 	return parts
+}
+
+// mirrored returns the task with an answer for a directory, without the columns whose
+// values the paths of its files name.
+func (t *task) mirrored() (_ *task, err error) {
+	names := partition.Mirrored(t.logs)
+	if len(names) == 0 || t.answer.rowsOfLog() { // scans leave them out
+		return t, nil
+	}
+	for _, s := range t.answer.ids.shared {
+		same := func(name string) bool { return name == s.name || t.keys.ignoreCase && strings.EqualFold(name, s.name) }
+		if t.opts.Type.keepsIDs() && slices.ContainsFunc(names, same) {
+			return nil, fault.Unsupported(fault.At{Column: s.name}, "a %s join on the name of directories into a directory: IDs without a log row have no place there", t.opts.Type).
+				WithHint("write to a file, or set {Hive off}")
+		}
+	}
+	c := *t
+	c.answer, err = newAnswer(&c.opts, c.keys, c.ids, c.logs, false, names)
+	return &c, err
 }

@@ -66,7 +66,7 @@ func newPairLayout(f *File, p *Pairs, like *pairLayout) (*pairLayout, error) {
 	a.log, a.columns = f.Schema(), columns
 	a.schema = []parquet.SchemaElement{a.from.Metadata.Schema[0]}
 	a.schema[0].NumChildren = thrift.New(int32(len(a.columns)))
-	a.changed = len(a.columns) != len(a.from.Root.Children)
+	a.changed = len(a.columns) != f.StoredColumns()
 	a.own = a.from.Project(nil)
 	a.spans = spansOf(a.own.Schema)
 	fields := make([]arrow.Field, len(a.columns))

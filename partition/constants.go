@@ -41,8 +41,7 @@ func withConstants(t table, mem memory.Allocator, constants []arrowparquet.Const
 		return t
 	}
 	md := t.Schema().Metadata()
-	schema := take.WithoutKeys(arrow.NewSchema(fields, &md), take.Describing...)
-	return &constantTable{table: t, mem: mem, schema: schema, values: values}
+	return &constantTable{table: t, mem: mem, schema: arrow.NewSchema(fields, &md), values: values}
 }
 
 // stored returns the table without constants.

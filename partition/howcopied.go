@@ -41,6 +41,9 @@ func (p *pageSource) howPages() string {
 		if l < 0 {
 			continue // not of the file
 		}
+		if p.file().Constant(l) {
+			continue
+		}
 		why := p.whyInPages(groups, i)
 		if why == "" {
 			whole = true

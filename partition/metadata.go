@@ -13,7 +13,7 @@ import (
 )
 
 // ownKeys are the metadata keys in which an output says what it is.
-var ownKeys = []string{MetaResult, MetaFilter, metaRun}
+var ownKeys = []string{MetaResult, MetaFilter, metaRun, metaHive}
 
 // keyValues returns the metadata of an output that keeps the given entries of its
 // input.

@@ -138,7 +138,7 @@ func (f *File) open(ctx context.Context, opts OpenOptions) (err error) {
 // openTable opens the reader of the file's format, with further columns.
 func (f *File) openTable(opts OpenOptions, constants []arrowparquet.Constant) (err error) {
 	r := counted{f.src, f.bytes}
-	_, remote := f.src.(storage.Prefetcher)
+	src, remote := f.src.(storage.Prefetcher)
 	switch f.Format {
 	case Parquet:
 		p, err := arrowparquet.OpenParquet(r, f.Size, f.Name, arrowparquet.ParquetOptions{
@@ -151,7 +151,7 @@ func (f *File) openTable(opts OpenOptions, constants []arrowparquet.Constant) (e
 		f.table = p
 		opts.like.table.Store(p)
 		if _, near := f.src.(storage.Mapper); remote {
-			p.File().Prefetch(func(ranges []storage.Range) func() { return storage.Prefetch(f.src, ranges) })
+			p.File().Prefetch(src)
 		} else if !near {
 			p.File().ReadAtLeast(min(farRead, max(opts.room.Part(64, farRead), leastRead)))
 		}

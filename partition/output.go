@@ -1,9 +1,11 @@
 package partition
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +26,7 @@ const (
 	MetaResult = "bloomjoin.result" // ResultCandidates or ResultExact
 	MetaFilter = "bloomjoin.filter" // digest of the filter, hexadecimal
 	metaRun    = "bloomjoin.run"    // digest of the run, hexadecimal, and the shard
+	metaHive   = "bloomjoin.hive"   // types of the log's partition columns, in JSON
 )
 
 // Values of MetaResult.
@@ -149,6 +152,7 @@ func (o *Output) prepare(logs []*File) error {
 	if o.Run != nil {
 		o.logs = o.Run.outputs()
 	}
+	owner.Hive = hiveTypes(o.logs)
 	if o.Run != nil && len(o.Run.Options) > 0 {
 		var err error
 		if owner.Run, _, err = o.Run.Digest(); err != nil {
@@ -201,6 +205,9 @@ func (o Output) Check(ctx context.Context) error {
 		done, err = o.directory().Check(ctx, o.targets(Split(o.logs, o.Shard)))
 	} else if err = o.owner.Compare(ctx, o.Name); o.Force && (errors.Is(err, ErrDone) || errors.Is(err, ErrExists)) {
 		return nil
+	}
+	if errors.Is(err, ErrExists) && !dir {
+		err = cmp.Or(o.owner.CheckTypes(o.Name, o.hiveOf(ctx, o.Name)), err)
 	}
 	if errors.Is(err, ErrDone) {
 		if changed := o.Run.ChangedSince(ctx, o.Store, done); changed != nil {
@@ -275,6 +282,22 @@ func (o Output) marker(ctx context.Context, name string) (marker string, table b
 	return run, true, f.Close()
 }
 
+// hiveOf returns the Hive of the owner of a file, as far as it can be read.
+func (o Output) hiveOf(ctx context.Context, name string) (types []string) {
+	opts := OpenOptions{Store: o.Store, Mem: o.mem}
+	opts.fill()
+	f, err := openObject(ctx, storage.Object{Name: name, Rel: path.Base(name)}, nil, opts)
+	if err != nil {
+		return nil
+	}
+	md := f.Schema().Metadata()
+	value, _ := md.GetValue(metaHive)
+	if json.Unmarshal([]byte(value), &types) != nil || f.Close() != nil {
+		return nil
+	}
+	return types
+}
+
 // metadata returns the metadata of every file of the output.
 func (o Output) metadata() map[string]string {
 	m := map[string]string{MetaResult: o.Result}
@@ -283,6 +306,10 @@ func (o Output) metadata() map[string]string {
 	}
 	if o.owner.Filter != "" {
 		m[MetaFilter] = o.owner.Filter
+	}
+	if len(o.owner.Hive) > 0 {
+		b, _ := json.Marshal(o.owner.Hive) // strings have JSON
+		m[metaHive] = string(b)
 	}
 	return m
 }

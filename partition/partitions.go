@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/take"
@@ -122,7 +123,7 @@ func (o *OpenOptions) partsOf(e storage.Object) ([]hive.Part, error) {
 	if o.Hive == HiveOff {
 		return nil, nil
 	}
-	parts, err := hive.Parse(cleanDir(strings.TrimSuffix(e.Name, e.Rel)) + e.Rel)
+	parts, err := hive.Parse(cleanDir(strings.TrimSuffix(address.WithoutQuery(e.Name), e.Rel)) + e.Rel)
 	if err != nil {
 		return nil, fault.Errorf("%s: %w", e.Name, err)
 	}
@@ -166,8 +167,9 @@ func releaseAll(constants []arrowparquet.Constant) {
 	}
 }
 
-// storedColumns is the number of columns that the file itself has.
-func (f *File) storedColumns() int {
+// StoredColumns returns the number of columns that the file itself has. Those that
+// follow in its schema come from its path.
+func (f *File) StoredColumns() int {
 	switch t := f.table.(type) {
 	case *arrowparquet.Parquet:
 		return t.File().StoredColumns()
@@ -184,7 +186,7 @@ func (f *File) agree(ctx context.Context, opts OpenOptions) error {
 		same := func(c arrow.Field) bool {
 			return c.Name == p.Name || opts.IgnoreCase && strings.EqualFold(c.Name, p.Name)
 		}
-		i := slices.IndexFunc(f.Schema().Fields()[:f.storedColumns()], same)
+		i := slices.IndexFunc(f.Schema().Fields()[:f.StoredColumns()], same)
 		if i < 0 {
 			continue
 		}
@@ -253,18 +255,100 @@ func firstOther(mem memory.Allocator, a, value arrow.Array) (int, error) {
 	return -1, nil
 }
 
-// Mirrored returns the positions of the columns that an output directory does not
-// store for the file, because the path of the file's output names their values.
-func (f *File) Mirrored() (columns []int) {
+// mirrored returns the positions of the columns that come from the file's path and
+// whose values the path of its output in a directory names.
+func (f *File) mirrored() (columns []int) {
 	var inRel []hive.Part
 	if len(f.parts) > 0 {
 		inRel, _ = hive.Parse(f.Rel) // it is part of a path that was parsed
 	}
-	for i := f.storedColumns(); i < f.Schema().NumFields(); i++ {
+	for i := f.StoredColumns(); i < f.Schema().NumFields(); i++ {
 		named := func(p hive.Part) bool { return p.Name == f.Schema().Field(i).Name }
 		if slices.ContainsFunc(inRel, named) {
 			columns = append(columns, i)
 		}
 	}
 	return columns
+}
+
+// besides returns the positions of all columns but the given ones; nil means all.
+func (f *File) besides(drop []int) (columns []int) {
+	if len(drop) == 0 {
+		return nil
+	}
+	columns = []int{}
+	for i := range f.Schema().NumFields() {
+		if !slices.Contains(drop, i) {
+			columns = append(columns, i)
+		}
+	}
+	return columns
+}
+
+// schemaOf returns the schema of some columns. Metadata that describes the columns is
+// kept if they are exactly those of the file itself.
+func (f *File) schemaOf(columns []int) *arrow.Schema {
+	if !slices.Equal(columns, upTo(f.StoredColumns())) {
+		return project(f.Schema(), columns)
+	}
+	if len(columns) == f.Schema().NumFields() {
+		return f.Schema()
+	}
+	md := f.Schema().Metadata()
+	return arrow.NewSchema(f.Schema().Fields()[:len(columns)], &md)
+}
+
+// Mirrored returns the names of the columns that an output directory does not store,
+// because the paths of its files name their values: name=value directories are
+// mirrored there. A column that a file of the log stores is not one of them.
+func Mirrored(files []*File) (names []string) {
+	stores := map[string]bool{}
+	for _, f := range files {
+		for _, field := range f.Schema().Fields()[:f.StoredColumns()] {
+			stores[field.Name] = true
+		}
+	}
+	for _, f := range files {
+		for _, i := range f.mirrored() {
+			if name := f.Schema().Field(i).Name; !stores[name] && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// namesBesides returns the names of all columns of the files but the given ones.
+func namesBesides(files []*File, drop []string) (names []string) {
+	for _, f := range files {
+		for _, field := range f.Schema().Fields() {
+			if !slices.Contains(names, field.Name) && !slices.Contains(drop, field.Name) {
+				names = append(names, field.Name)
+			}
+		}
+	}
+	return names
+}
+
+// owns reports whether a schema is that of the columns that the file itself has, all
+// of them and unchanged.
+func (f *File) owns(schema *arrow.Schema) bool {
+	n := f.StoredColumns()
+	if n == f.Schema().NumFields() {
+		return schema == f.Schema()
+	}
+	return schema.Equal(f.schemaOf(upTo(n)))
+}
+
+// hiveTypes returns the names and types of the partition columns of files, as
+// [publish.Owner].Hive has them.
+func hiveTypes(files []*File) (types []string) {
+	for _, f := range files {
+		for _, p := range f.Partitions() {
+			if t := p.Name + ":" + key.TypeName(p.Type); !slices.Contains(types, t) {
+				types = append(types, t)
+			}
+		}
+	}
+	return types
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -56,7 +57,7 @@ func (r *Run) inputs() []*File { return slices.Concat(r.IDs, r.Log) }
 // Digest identifies the run. It is computed from the options and each file's Rel,
 // size and content, see [File.Fingerprint]. It is the same on every machine that
 // has the same files, wherever they are mounted and whenever they were written.
-// known is false if an input has no identity, such as standard input.
+// Columns that come from paths belong to it, with their types. known is false if an input has no identity, such as standard input.
 func (r *Run) Digest() (sum [32]byte, known bool, err error) {
 	h := sha256.New()
 	put := func(b []byte) {
@@ -85,6 +86,10 @@ func (r *Run) Digest() (sum [32]byte, known bool, err error) {
 			return sum, false, err
 		}
 		known = known && fp != nil
+		for _, p := range f.Partitions() {
+			put([]byte("partition column " + p.Name + " " + key.TypeName(p.Type)))
+			put(fmt.Appendf(nil, "%t %s", p.Null, p.Text)) // of which Rel may have nothing
+		}
 		put([]byte(f.Rel))
 		put(binary.LittleEndian.AppendUint64(nil, uint64(f.Size)))
 		put(fp)

@@ -49,6 +49,8 @@ type ScanOptions struct {
 	// Progress, if not nil, receives the number of rows of each batch, concurrently
 	// from several goroutines.
 	Progress func(rows int64)
+
+	mirrored bool // see Mirrored: they are columns to keep only if Columns names them
 }
 
 // ScanStats counts the work of a scan. It is complete when the scan has ended.
@@ -153,14 +155,20 @@ func (s *Scanner) checks() []check {
 // SchemaOf returns the schema of the columns to keep, with the file's own types.
 func (o *ScanOptions) SchemaOf(f *File) (*arrow.Schema, error) {
 	cols, err := o.columns(f)
-	if cols == nil || err != nil {
-		return f.Schema(), err
+	if err != nil {
+		return nil, err
 	}
-	return project(f.Schema(), cols), nil
+	if cols == nil {
+		cols = upTo(f.Schema().NumFields())
+	}
+	return f.schemaOf(cols), nil
 }
 
 // columns returns the positions of the columns to keep; nil means all.
 func (o *ScanOptions) columns(f *File) ([]int, error) {
+	if o.Columns == nil && o.mirrored {
+		return f.besides(f.mirrored()), nil
+	}
 	if o.Columns == nil {
 		return nil, nil
 	}

@@ -106,8 +106,12 @@ func (w *scanWorker) work(p Piece, group int, rec arrow.Record, emit func(arrow.
 	if len(rows) == 0 || w.scanner.counted {
 		return nil
 	}
-	if n := len(w.scanner.opts.Columns); w.scanner.opts.Columns != nil {
-		rec = array.NewRecord(project(rec.Schema(), upTo(n)), rec.Columns()[:n], rec.NumRows())
+	columns, err := w.scanner.opts.columns(p.File)
+	if err != nil {
+		return err
+	}
+	if n := len(columns); columns != nil {
+		rec = array.NewRecord(p.File.schemaOf(columns), rec.Columns()[:n], rec.NumRows())
 		defer rec.Release()
 	}
 	kept, err := take.Record(w.scanner.opts.Mem, rec, rows)

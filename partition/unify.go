@@ -32,6 +32,7 @@ func (o Output) schemaMode(ctx context.Context, asked SchemaMode) SchemaMode {
 // the shard.
 func (o Output) CheckSchemas(ctx context.Context, opts ScanOptions, logs []*File) error {
 	o.fill()
+	opts.mirrored = o.IsDir(ctx)
 	_, err := o.unified(ctx, &opts, logs)
 	return err
 }
@@ -79,7 +80,7 @@ func (u *unified) projection(f *parquet.File) (parquet.Projection, *parquet.Adap
 // the schema and the rows of all files.
 func (u *unified) describedBy(f *parquet.File) bool {
 	_, same := parquet.SameSchema(u.schema, f.Metadata.Schema)
-	return same && u.stored
+	return same && u.stored && len(f.Root.Children) == f.StoredColumns()
 }
 
 // projection returns the columns to keep of a Parquet file.
@@ -108,6 +109,13 @@ func (o Output) union(opts *ScanOptions, logs []*File) ([]parquet.SchemaElement,
 	if err != nil {
 		return nil, err
 	}
+	var mirrored []string
+	if opts.mirrored && columns == nil {
+		mirrored = Mirrored(logs)
+	}
+	if len(mirrored) > 0 && opts.Pinned == nil {
+		columns = namesBesides(logs, mirrored)
+	}
 	if err := sameDurations(columns, logs); err != nil {
 		return nil, err
 	}
@@ -120,7 +128,7 @@ func (o Output) union(opts *ScanOptions, logs []*File) ([]parquet.SchemaElement,
 	}
 	for _, f := range files {
 		if opts.Columns == nil {
-			err = parquet.Covers(schema, f)
+			err = parquet.Covers(schema, f, mirrored)
 		} else {
 			_, err = parquet.NewAdapter(f, schema)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -131,7 +132,7 @@ func (o Output) targets(pieces []Piece) (targets []publish.Target) {
 // row groups.
 func (o Output) fileName(p Part) string {
 	if p.Piece.File == nil {
-		return p.Name + o.extension()
+		return o.nowhere() + p.Name + o.extension()
 	}
 	stem := p.Piece.File.Rel
 	if ext := path.Ext(stem); byName(ext) != "" { // not the .2001 of log.2001
@@ -141,6 +142,15 @@ func (o Output) fileName(p Part) string {
 		stem += fmt.Sprintf(".groups-%05d-%05d", p.Piece.Lo, p.Piece.Hi-1)
 	}
 	return stem + o.extension()
+}
+
+// nowhere returns the directory for rows that do not come from the log: in mirrored
+// name=value directories, that of NULLs.
+func (o Output) nowhere() string {
+	if len(o.logs) == 0 || len(o.logs[0].parts) == 0 {
+		return ""
+	}
+	return hive.Nulls(o.logs[0].Rel)
 }
 
 // extension returns the file name extension of the output's format.

@@ -54,10 +54,10 @@ type recordSink interface {
 func (o Output) newRecordWriter(dst io.Writer, schema *arrow.Schema, in *File) (recordSink, error) {
 	md := o.metadata()
 	stored := ""
-	if in != nil && schema == in.Schema() { // all columns of the file, unchanged
+	if in != nil && in.owns(schema) {
 		stored = in.storedSchema()
 	}
-	schema = take.WithoutKeys(schema, MetaResult, MetaFilter, metaRun) // the input may itself be an output
+	schema = take.WithoutKeys(schema, ownKeys...) // the input may itself be an output
 	switch o.Format {
 	case Parquet:
 		c, err := o.compression(in)

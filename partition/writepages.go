@@ -66,7 +66,7 @@ func (o Output) newPageSource(s *Scanner, piece Piece, all *unified, like *pairL
 		reshaped = !all.describedBy(f)
 	} else {
 		proj, err = s.opts.projection(piece.File)
-		reshaped = s.opts.Columns != nil
+		reshaped = s.opts.Columns != nil || slices.ContainsFunc(proj.Leaves, f.Constant)
 	}
 	if err != nil {
 		return nil, err

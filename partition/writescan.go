@@ -71,6 +71,7 @@ func (o Output) openScan(ctx context.Context, s *Scanner, pieces []Piece, logs [
 
 // beginScan is openScan for an output on which begin was called.
 func (o Output) beginScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (*ScanWriter, error) {
+	s.opts.mirrored = o.IsDir(ctx)
 	all, err := o.unified(ctx, &s.opts, logs)
 	if err != nil {
 		return nil, err
@@ -132,7 +133,7 @@ func (w *ScanWriter) scan(ctx context.Context, s *Scanner, pieces []Piece) error
 	if !slices.Equal(s.opts.Columns, w.scanner.opts.Columns) || s.opts.IgnoreCase != w.scanner.opts.IgnoreCase {
 		return errors.New("a scan that keeps other columns than the output was opened for (give all scanners the same Columns)")
 	}
-	s.copied = w.scanner.copied
+	s.copied, s.opts.mirrored = w.scanner.copied, w.scanner.opts.mirrored
 	parts, of, err := w.narrowed(pieces)
 	if err != nil {
 		return err

@@ -30,7 +30,7 @@ var (
 // isLocal refuses URLs, which would do as file names.
 func isLocal(name string) error {
 	if i := strings.Index(name, "://"); i > 0 {
-		return fault.Unsupported(fault.At{File: name}, "%s:// addresses", name[:i]).WithHint("copy the data to a local disk; only local files are read and written")
+		return fault.Unsupported(fault.At{File: name}, "%s:// addresses", name[:i]).WithHint("give a storage that knows them, such as one of package store")
 	}
 	return nil
 }

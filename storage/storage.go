@@ -170,6 +170,9 @@ type Prefetcher interface {
 	// called; it may be called again. Prefetch never fails: errors are those of the
 	// reads.
 	Prefetch(ranges []Range) (release func())
+	// Gap returns how many bytes can be fetched in the time that another request
+	// takes, as far as is known by now.
+	Gap() int64
 }
 
 // Concurrent is a [Source] whose requests wait for a network.

@@ -17,7 +17,7 @@ import (
 )
 
 // azure is Azure Blob Storage.
-type azure struct{}
+type azure struct{ *container.Client }
 
 func (b *bucket) openAzure(ctx context.Context) error {
 	o := azureblob.NewDefaultServiceURLOptions()
@@ -39,7 +39,7 @@ func (b *bucket) openAzure(ctx context.Context) error {
 	if err != nil {
 		return b.failed(new(call), "", err)
 	}
-	b.cloud = azure{}
+	b.cloud, b.sink = azure{client}, azureSink{client}
 	b.Bucket, err = azureblob.OpenBucket(ctx, client, nil)
 	return err
 }
@@ -79,33 +79,66 @@ func (b *bucket) azureClient(service, account string) (*container.Client, error)
 	return container.NewClient(address, cred, o)
 }
 
-func (azure) beforeList(func(any) bool) error { return nil }
-
-func (azure) listed(o *blob.ListObject) string {
-	var item container.BlobItem
-	if !o.As(&item) || item.Properties == nil || item.Properties.ETag == nil {
-		return ""
-	}
-	return etag(string(*item.Properties.ETag))
-}
-
-func (azure) stated(a *blob.Attributes) string { return etag(a.ETag) }
-
-func (azure) pin(as func(any) bool, identity string) error {
-	var o *azblobs.DownloadStreamOptions
-	if as(&o) && identity != "" {
-		match := azcore.ETag(`"` + identity + `"`)
-		o.AccessConditions = &azblob.AccessConditions{ModifiedAccessConditions: &azblob.ModifiedAccessConditions{IfMatch: &match}}
+func (azure) beforeList(prefix string, as func(any) bool) error {
+	var o *container.ListBlobsHierarchyOptions
+	if as(&o) {
+		o.Prefix = &prefix
 	}
 	return nil
 }
 
-func (azure) read(r *blob.Reader) (string, bool) {
-	var out azblob.DownloadStreamResponse
-	if !r.As(&out) || out.ETag == nil {
-		return "", false
+func (azure) listed(o *blob.ListObject) entry {
+	var dir container.BlobPrefix
+	if o.As(&dir) && dir.Name != nil {
+		return entry{key: *dir.Name, dir: true}
 	}
-	return etag(string(*out.ETag)), true
+	var item container.BlobItem
+	if !o.As(&item) || item.Name == nil {
+		return entry{dir: true}
+	}
+	e := entry{key: *item.Name, size: o.Size, at: o.ModTime}
+	if p := item.Properties; p != nil {
+		e.dir = p.ResourceType != nil && *p.ResourceType == "directory" // of a hierarchical namespace
+		if p.ETag != nil {
+			e.identity = etag(string(*p.ETag))
+		}
+	}
+	return e
+}
+
+func (a azure) head(ctx context.Context, key string) (entry, error) {
+	p, err := a.NewBlobClient(key).GetProperties(ctx, nil)
+	if err != nil {
+		return entry{}, err
+	}
+	if p.ContentLength == nil || p.ETag == nil || p.LastModified == nil {
+		return entry{}, errors.New("the service describes the object without length, ETag or time")
+	}
+	return entry{key, *p.ContentLength, *p.LastModified, etag(string(*p.ETag)), false}, nil
+}
+
+func (a azure) get(ctx context.Context, key, identity string, off, n int64) (answer, error) {
+	o := &azblob.DownloadStreamOptions{Range: azblob.HTTPRange{Offset: off, Count: n}}
+	if identity != "" {
+		match := azcore.ETag(`"` + identity + `"`)
+		o.AccessConditions = &azblob.AccessConditions{ModifiedAccessConditions: &azblob.ModifiedAccessConditions{IfMatch: &match}}
+	}
+	out, err := a.NewBlobClient(key).DownloadStream(ctx, o)
+	if err != nil {
+		return answer{}, err
+	}
+	var contentRange, now string
+	var length int64 = -1
+	if out.ContentRange != nil {
+		contentRange = *out.ContentRange
+	}
+	if out.ContentLength != nil {
+		length = *out.ContentLength
+	}
+	if out.ETag != nil {
+		now = etag(string(*out.ETag))
+	}
+	return ranged(out.Body, contentRange, length, now, off)
 }
 
 func (azure) code(err error) (code, text string) {

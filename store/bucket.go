@@ -2,44 +2,53 @@ package store
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/memblob"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/storage"
 	"github.com/bloomjoin/bloomjoin/store/internal/fetch"
 )
 
 // bucket is a bucket as gocloud sees it, and what gocloud leaves to each cloud.
 type bucket struct {
-	*blob.Bucket
+	*blob.Bucket // nil: HTTP
 	cloud
-	place place
-	s     *Store
-	link  fetch.Link
+	sink
+	unconditional atomic.Bool // the service has no exclusive writes
+	place         place
+	s             *Store
+	link          fetch.Link
 }
 
-// cloud has what gocloud does not offer for all clouds alike. The functions get the
-// As function or method of gocloud's values.
+// cloud has what gocloud does not offer for all clouds alike. Keys are those stored:
+// gocloud escapes some characters.
 type cloud interface {
-	// beforeList adds options to a request for a list.
-	beforeList(as func(any) bool) error
-	// listed and stated return the identity of an object.
-	listed(o *blob.ListObject) string
-	stated(a *blob.Attributes) string
-	// pin makes a read fail unless the object has the identity.
-	pin(as func(any) bool, identity string) error
-	// read returns the identity of the object that is read. ok is false if the
-	// response does not say.
-	read(r *blob.Reader) (identity string, ok bool)
+	// beforeList sets the prefix of a list and adds options. as is gocloud's As.
+	beforeList(prefix string, as func(any) bool) error
+	// listed describes a line of a list.
+	listed(o *blob.ListObject) entry
+	// head describes an object.
+	head(ctx context.Context, key string) (entry, error)
+	// get begins to read n bytes, at least 1, of an object that has the identity.
+	get(ctx context.Context, key, identity string, off, n int64) (answer, error)
 	// code returns the service's name for an error, such as AccessDenied, and its
 	// text. Both may be empty.
 	code(err error) (code, text string)
+}
+
+// answer has the bytes of a range.
+type answer struct {
+	io.ReadCloser
+	size     int64  // of the whole object; negative: unknown
+	identity string // empty: unknown
 }
 
 func (s *Store) openBucket(ctx context.Context, p place) (*bucket, error) {
@@ -53,9 +62,10 @@ func (s *Store) openBucket(ctx context.Context, p place) (*bucket, error) {
 	case schemeAzure:
 		err = b.openAzure(ctx)
 	case schemeHTTP:
-		return nil, fault.Unsupported(fault.At{File: p.String()}, "%s:// addresses", p.scheme)
+		b.cloud = web{s.http}
 	default:
-		b.Bucket, b.cloud = memblob.OpenBucket(nil), memory{}
+		b.Bucket = memblob.OpenBucket(nil)
+		b.cloud, b.sink = memory{b.Bucket}, memorySink{b.Bucket}
 	}
 	if err != nil {
 		return nil, err
@@ -69,7 +79,7 @@ type entry struct {
 	size     int64
 	at       time.Time
 	identity string
-	dir      bool // a common prefix, which ends in a slash
+	dir      bool // no object but a directory; if it is a common prefix, the key ends in a slash
 }
 
 func (e entry) object(name, rel string) storage.Object {
@@ -80,16 +90,16 @@ const pageSize = 1000 // the most that S3 returns
 
 // list calls f with all keys that begin with prefix, in ascending order, until f
 // returns false. With a delimiter "/" those with a slash after the prefix are one
-// entry per directory.
+// entry per directory. most limits the entries of a request.
 func (b *bucket) list(ctx context.Context, prefix, delimiter string, most int, f func(entry) bool) error {
-	o := &blob.ListOptions{Prefix: prefix, Delimiter: delimiter, BeforeList: b.beforeList}
+	o := &blob.ListOptions{Prefix: prefix, Delimiter: delimiter}
+	o.BeforeList = func(as func(any) bool) error { return b.beforeList(prefix, as) }
 	for token := blob.FirstPageToken; len(token) > 0; {
 		var page []*blob.ListObject
 		err := b.s.do(ctx, b, list, prefix, func(ctx context.Context) (err error) {
-			next := token
-			page, next, err = b.ListPage(ctx, token, most, o)
+			objects, next, err := b.ListPage(ctx, token, most, o)
 			if err == nil {
-				token = next
+				page, token = objects, next
 			}
 			return err
 		})
@@ -97,11 +107,7 @@ func (b *bucket) list(ctx context.Context, prefix, delimiter string, most int, f
 			return err
 		}
 		for _, l := range page {
-			e := entry{key: l.Key, dir: l.IsDir}
-			if !l.IsDir {
-				e.size, e.at, e.identity = l.Size, l.ModTime, b.listed(l)
-			}
-			if !f(e) {
+			if !f(b.listed(l)) {
 				return nil
 			}
 		}
@@ -109,23 +115,20 @@ func (b *bucket) list(ctx context.Context, prefix, delimiter string, most int, f
 	return nil
 }
 
-// head describes an object.
-func (b *bucket) head(ctx context.Context, key string) (e entry, err error) {
-	err = b.s.do(ctx, b, head, key, func(ctx context.Context) error {
-		a, err := b.Attributes(ctx, key)
-		if err == nil {
-			e = entry{key: key, size: a.Size, at: a.ModTime, identity: b.stated(a)}
-		}
+// stat describes an object.
+func (b *bucket) stat(ctx context.Context, key string) (e entry, err error) {
+	err = b.s.do(ctx, b, head, key, func(ctx context.Context) (err error) {
+		e, err = b.head(ctx, key)
 		return err
 	})
 	return e, err
 }
 
-// get begins to read n bytes of an object. It sends one request.
-func (b *bucket) get(ctx context.Context, o storage.Object, key string, off, n int64) (io.ReadCloser, error) {
+// read begins to read n bytes of an object. It sends one request.
+func (b *bucket) read(ctx context.Context, o storage.Object, key string, off, n int64) (io.ReadCloser, error) {
 	ctx, c := withCall(ctx, get)
-	r, err := b.NewRangeReader(ctx, key, off, n, &blob.ReaderOptions{BeforeRead: func(as func(any) bool) error { return b.pin(as, o.Identity) }})
 	b.s.note(b, get)
+	a, err := b.get(ctx, key, o.Identity, off, n)
 	if err != nil {
 		f := b.failed(c, key, err)
 		switch f.status {
@@ -134,11 +137,19 @@ func (b *bucket) get(ctx context.Context, o storage.Object, key string, off, n i
 		}
 		return nil, f
 	}
-	if id, ok := b.read(r); ok && id != o.Identity || r.Size() != o.Size {
-		_ = r.Close() // not read
+	if a.identity != "" && a.identity != o.Identity || a.size >= 0 && a.size != o.Size {
+		_ = a.Close() // not read
 		return nil, changed(o.Name)
 	}
-	return r, nil
+	return a, nil
+}
+
+// name returns the address of a key, which is not redacted.
+func (b *bucket) name(key string) string {
+	if b.place.scheme == schemeHTTP {
+		return key
+	}
+	return b.place.String() + key
 }
 
 // note counts a request that no transport sees.
@@ -149,17 +160,53 @@ func (s *Store) note(b *bucket, k kind) {
 }
 
 // memory is the cloud of mem://, where objects have a time of writing.
-type memory struct{}
+type memory struct{ *blob.Bucket }
 
-func (memory) beforeList(func(any) bool) error  { return nil }
-func (memory) pin(func(any) bool, string) error { return nil }
-func (memory) listed(o *blob.ListObject) string { return timeID(o.ModTime) }
-func (memory) stated(a *blob.Attributes) string { return timeID(a.ModTime) }
-func (memory) code(error) (code, text string)   { return "", "" }
+func (memory) beforeList(string, func(any) bool) error { return nil }
+func (memory) code(error) (code, text string)          { return "", "" }
 
-func (memory) read(r *blob.Reader) (string, bool) { return timeID(r.ModTime()), true }
+func (memory) listed(o *blob.ListObject) entry {
+	return entry{o.Key, o.Size, o.ModTime, timeID(o.ModTime), o.IsDir}
+}
+
+func (m memory) head(ctx context.Context, key string) (entry, error) {
+	a, err := m.Attributes(ctx, key)
+	if err != nil {
+		return entry{}, err
+	}
+	return entry{key, a.Size, a.ModTime, timeID(a.ModTime), false}, nil
+}
+
+func (m memory) get(ctx context.Context, key, _ string, off, n int64) (answer, error) {
+	r, err := m.NewRangeReader(ctx, key, off, n, nil)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{r, r.Size(), timeID(r.ModTime())}, nil
+}
 
 func timeID(t time.Time) string { return t.UTC().Format("20060102T150405.000000000") }
 
 // etag returns an ETag without quotes, since services disagree about them.
 func etag(s string) string { return strings.Trim(s, `"`) }
+
+// ranged returns the answer to a request for the bytes from off, if that is what it
+// is. contentRange is its header: "bytes FIRST-LAST/SIZE".
+func ranged(body io.ReadCloser, contentRange string, length int64, identity string, off int64) (answer, error) {
+	a := answer{body, -1, identity}
+	if contentRange == "" { // the whole object
+		if off == 0 {
+			a.size = length
+			return a, nil
+		}
+		return a, errors.Join(errNoRanges, body.Close())
+	}
+	var first, last int64
+	if _, err := fmt.Sscanf(contentRange, "bytes %d-%d/%d", &first, &last, &a.size); err != nil || first != off {
+		return a, errors.Join(fmt.Errorf("asked for the bytes from %d, got %q", off, contentRange), body.Close())
+	}
+	return a, nil
+}
+
+// errNoRanges means that a service sends whole objects only.
+var errNoRanges = errors.New("the server sends no ranges of bytes, only the whole")

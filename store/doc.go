@@ -52,4 +52,18 @@
 // would are fetched together. Failed requests are sent again, and an answer that is
 // cut off is resumed where it ended. What still fails, and may succeed later, is
 // [ErrAgain].
+//
+// # Writing
+//
+// What is written is one upload to its final name, and invisible before
+// [storage.Writer.Commit]. Objects of more than 8 MiB are uploaded in parts while
+// they are written. Commit without replacing is exclusive, by a condition of the
+// request; where a service answers that it knows none, the object is looked up
+// first, and one that appears at the same moment is replaced.
+//
+// A process that is killed leaves unfinished uploads, which take space but are no
+// objects. Google and Azure drop them after a week, S3 never. So uploads to S3 are
+// recorded in the user's cache directory, under bloomjoin/uploads, and
+// [Store.Sweep] drops those of processes that have ended on this machine, and any
+// that are older than a day. Records need Linux.
 package store

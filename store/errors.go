@@ -16,6 +16,7 @@ import (
 
 	"gocloud.dev/gcerrors"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/storage"
 	"github.com/bloomjoin/bloomjoin/store/internal/fetch"
@@ -33,14 +34,18 @@ type failure struct {
 	after  time.Duration // the service asks to wait so long
 	code   string        // the service's name for the error
 	text   string        // what else it says
+	region string        // where the bucket is; empty: unknown
 	err    error
 }
 
 // failed describes a failed request.
 func (b *bucket) failed(c *call, key string, err error) *failure {
-	f := &failure{what: b.place.String() + key, status: int(c.status.Load()), after: time.Duration(c.after.Load()), err: err}
-	if b.cloud != nil {
+	f := &failure{what: b.name(key), status: int(c.status.Load()), after: time.Duration(c.after.Load()), err: err}
+	if b.cloud != nil { // else it could not be opened
 		f.code, f.text = b.code(err)
+	}
+	if region := c.region.Load(); region != nil {
+		f.region = *region
 	}
 	if b.place.scheme == schemeMem && gcerrors.Code(err) == gcerrors.NotFound {
 		f.status = http.StatusNotFound
@@ -60,24 +65,24 @@ func (f *failure) Unwrap() []error {
 	return errs
 }
 
-// Error returns the place, what went wrong in a few words, what the service says,
-// and what to do.
+// Error returns the place, what went wrong in a few words, and what the service says.
 func (f *failure) Error() string {
-	what, hint := f.words()
-	text := Redact(f.what) + ": " + what
-	if said := f.said(); said != "" {
-		text += ": " + said
+	what, _ := f.words()
+	return Redact(f.what) + ": " + what + ": " + f.said()
+}
+
+// report returns the failure as callers see it: with what to do.
+func (f *failure) report() error {
+	if _, hint := f.words(); hint != "" {
+		return fault.WithHint(f, "%s", hint)
 	}
-	if hint != "" {
-		text += " (" + hint + ")"
-	}
-	return text
+	return f
 }
 
 // said returns what the service says, or the cause if it has said nothing.
 func (f *failure) said() string {
 	switch {
-	case f.status == 0:
+	case f.status < 300: // what came is not what was asked for
 		return Redact(cause(f.err).Error())
 	case f.code == "" && f.text == "":
 		return fmt.Sprintf("%d %s", f.status, http.StatusText(f.status))
@@ -103,26 +108,39 @@ func cause(err error) error {
 	}
 }
 
-func (f *failure) words() (what, hint string) {
+func (f *failure) words() (what string, hint fault.Text) {
 	switch {
 	case f.code == "NoSuchBucket" || f.code == "ContainerNotFound":
-		return "no such bucket", "check its name, and the endpoint if there is one"
+		return "no such bucket", "check its name, and the {Endpoint} if there is one"
 	case f.missing():
 		return "no such object", "check the name"
 	case f.expired():
 		return "the credentials have expired", "renew them and run again"
 	case f.noCredentials():
-		return "no credentials", "set those of the cloud, e.g. AWS_PROFILE or GOOGLE_APPLICATION_CREDENTIALS, or read {Anonymous}ly"
+		return "no credentials", "set those of the cloud, in the environment or its configuration files, or {Anonymous true} for public data"
 	case f.wrongRegion():
-		return "the bucket is in another region", "name its region"
+		if f.region == "" {
+			return "the bucket is in another region", "set {Region}"
+		}
+		return "the bucket is in another region", fault.Textf("set {Region %s}", f.region)
 	case f.status == http.StatusUnauthorized || f.status == http.StatusForbidden:
 		return "access denied", "check which credentials are in use, and what they permit"
 	case f.throttled():
-		return "too many requests", "run again later"
+		return "too many requests", "run again later, or lower {Requests}"
+	case errors.Is(f.err, errNoRanges):
+		return "cannot be read", "download the file first"
 	case f.status == 0 && f.passing():
-		return "no connection, or it broke", "run again when the network is back"
+		return "no connection", "run again when the network is back"
+	case f.unknownHost():
+		return "no such host", "check the address, the {Region} and the {Endpoint}"
 	}
 	return "the request failed", ""
+}
+
+// unknownHost reports whether the name of the host has no address.
+func (f *failure) unknownHost() bool {
+	var dns *net.DNSError
+	return errors.As(f.err, &dns) && dns.IsNotFound
 }
 
 func (f *failure) missing() bool {
@@ -134,6 +152,12 @@ func (f *failure) expired() bool {
 	switch f.code {
 	case "ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired", "InvalidAuthenticationInfo":
 		return true
+	}
+	text := f.text + " " + f.err.Error()
+	for _, part := range []string{"Request has expired", "SSO session has expired", "invalid_grant", "not valid in the specified time frame"} {
+		if strings.Contains(text, part) {
+			return true
+		}
 	}
 	return false
 }
@@ -186,6 +210,8 @@ func broken(err error) bool {
 	var authority x509.UnknownAuthorityError
 	var network net.Error
 	switch {
+	case errors.Is(err, context.Canceled):
+		return false
 	case errors.As(err, &dns):
 		return !dns.IsNotFound
 	case errors.As(err, &cert), errors.As(err, &authority):
@@ -193,7 +219,7 @@ func broken(err error) bool {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.EPIPE), errors.Is(err, fetch.ErrStalled):
 		return true
 	}
-	return errors.As(err, &network) && !errors.Is(err, context.Canceled)
+	return errors.As(err, &network)
 }
 
 // changed returns the error of an object that is no longer as it was.

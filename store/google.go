@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"strconv"
@@ -12,10 +13,11 @@ import (
 	"gocloud.dev/blob/gcsblob"
 	"gocloud.dev/gcp"
 	"google.golang.org/api/googleapi"
+	"google.golang.org/api/option"
 )
 
 // google is Google Cloud Storage.
-type google struct{}
+type google struct{ *gcs.BucketHandle }
 
 func (b *bucket) openGoogle(ctx context.Context) (err error) {
 	base := b.s.http.Transport
@@ -33,14 +35,16 @@ func (b *bucket) openGoogle(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	b.cloud = google{}
-	if b.Bucket, err = gcsblob.OpenBucket(ctx, client, b.place.bucket, nil); err != nil {
+	// With an emulator, gocloud would take another client than ours.
+	o := &gcsblob.Options{ClientOptions: []option.ClientOption{option.WithHTTPClient(&client.Client)}}
+	if b.Bucket, err = gcsblob.OpenBucket(ctx, client, b.place.bucket, o); err != nil {
 		return err
 	}
 	var sdk *gcs.Client
-	if b.As(&sdk) {
-		sdk.SetRetry(gcs.WithPolicy(gcs.RetryNever)) // the Store counts and sends requests again itself
-	}
+	b.As(&sdk)
+	sdk.SetRetry(gcs.WithPolicy(gcs.RetryNever)) // the Store counts and sends requests again itself
+	handle := sdk.Bucket(b.place.bucket)
+	b.cloud, b.sink = google{handle}, googleSink{handle}
 	return nil
 }
 
@@ -56,43 +60,54 @@ func (p payer) RoundTrip(req *http.Request) (*http.Response, error) {
 	return p.RoundTripper.RoundTrip(req)
 }
 
-func (google) beforeList(as func(any) bool) error {
+func (google) beforeList(prefix string, as func(any) bool) error {
 	var q *gcs.Query
 	if as(&q) {
-		return q.SetAttrSelection([]string{"Name", "Prefix", "Size", "Updated", "Generation", "MD5"})
+		q.Prefix = prefix
+		return q.SetAttrSelection([]string{"Name", "Size", "Updated", "Generation"})
 	}
 	return nil
 }
 
-func generation(as func(any) bool) string {
+func (google) listed(o *blob.ListObject) entry {
 	var a gcs.ObjectAttrs
-	if !as(&a) || a.Generation == 0 {
-		return ""
+	o.As(&a)
+	if a.Prefix != "" {
+		return entry{key: a.Prefix, dir: true}
 	}
-	return strconv.FormatInt(a.Generation, 10)
+	return describe(&a)
 }
 
-func (google) listed(o *blob.ListObject) string { return generation(o.As) }
-func (google) stated(a *blob.Attributes) string { return generation(a.As) }
+func describe(a *gcs.ObjectAttrs) entry {
+	return entry{a.Name, a.Size, a.Updated, strconv.FormatInt(a.Generation, 10), false}
+}
 
-func (google) pin(as func(any) bool, identity string) error {
-	g, err := strconv.ParseInt(identity, 10, 64)
+func (g google) head(ctx context.Context, key string) (entry, error) {
+	a, err := g.Object(key).Attrs(ctx)
 	if err != nil {
-		return nil // not one of ours: read compares
+		return entry{}, err
 	}
-	var h **gcs.ObjectHandle
-	if as(&h) {
-		*h = (*h).If(gcs.Conditions{GenerationMatch: g})
-	}
-	return nil
+	return describe(a), nil
 }
 
-func (google) read(r *blob.Reader) (string, bool) {
-	var sdk *gcs.Reader
-	if !r.As(&sdk) || sdk.Attrs.Generation == 0 {
-		return "", false
+func (g google) get(ctx context.Context, key, identity string, off, n int64) (answer, error) {
+	o := g.Object(key).ReadCompressed(true) // as stored
+	if identity != "" {
+		generation, err := strconv.ParseInt(identity, 10, 64)
+		if err != nil {
+			return answer{}, fmt.Errorf("the identity %q is no generation", identity)
+		}
+		o = o.If(gcs.Conditions{GenerationMatch: generation})
 	}
-	return strconv.FormatInt(sdk.Attrs.Generation, 10), true
+	r, err := o.NewRangeReader(ctx, off, n)
+	if err != nil {
+		return answer{}, err
+	}
+	a := answer{r, r.Attrs.Size, ""}
+	if r.Attrs.Generation != 0 {
+		a.identity = strconv.FormatInt(r.Attrs.Generation, 10)
+	}
+	return a, nil
 }
 
 func (google) code(err error) (code, text string) {

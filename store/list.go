@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"sort"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
@@ -29,8 +33,15 @@ func (s *Store) List(ctx context.Context, given string) ([]storage.Object, error
 	if err != nil {
 		return nil, err
 	}
+	if n.scheme == schemeHTTP {
+		e, err := b.stat(ctx, n.key)
+		if err != nil {
+			return nil, err
+		}
+		return []storage.Object{e.object(given, lastElement(n.key))}, nil
+	}
 	if n.key != "" && !strings.HasSuffix(n.key, "/") {
-		e, err := b.head(ctx, n.key)
+		e, err := b.stat(ctx, n.key)
 		if err == nil {
 			return []storage.Object{e.object(given, path.Base(n.key))}, nil
 		}
@@ -40,6 +51,9 @@ func (s *Store) List(ctx context.Context, given string) ([]storage.Object, error
 	}
 	if strings.ContainsAny(n.key, `*?[`) {
 		return b.glob(ctx, n)
+	}
+	if err := b.plainTables(ctx, n, below(n.key)); err != nil {
+		return nil, err
 	}
 	return b.walk(ctx, n, below(n.key), "")
 }
@@ -53,13 +67,16 @@ func (s *Store) Tree(ctx context.Context, dir string) (objects []storage.Object,
 	if n.local {
 		return localObjects(n)(s.opts.Local.Tree(ctx, n.key))
 	}
+	if err := n.readOnly(); err != nil { // nothing can be listed
+		return nil, err
+	}
 	b, err := s.bucketOf(ctx, n.place)
 	if err != nil {
 		return nil, err
 	}
 	prefix := below(n.key)
 	err = b.list(ctx, prefix, "", pageSize, func(e entry) bool {
-		if !placeholder(e.key) {
+		if !e.dir && !placeholder(e.key) {
 			objects = append(objects, e.object(n.of(e.key), e.key[len(prefix):]))
 		}
 		return true
@@ -97,11 +114,6 @@ func placeholder(key string) bool {
 
 // walk lists the data below a prefix, whose Rel begins with base.
 func (b *bucket) walk(ctx context.Context, n name, prefix, base string) (objects []storage.Object, err error) {
-	if dir, _, ok := hive.Cut(prefix); ok {
-		if err := b.plainTable(ctx, n, dir); err != nil { // prefix is a partition of a table
-			return nil, err
-		}
-	}
 	var any bool
 	var refused error
 	err = b.list(ctx, prefix, "", pageSize, func(e entry) bool {
@@ -111,7 +123,7 @@ func (b *bucket) walk(ctx context.Context, n name, prefix, base string) (objects
 			refused = notPlain(n.of(prefix+dir), format, mark)
 			return false
 		}
-		if !placeholder(rel) && !marked(rel, "") {
+		if !e.dir && !placeholder(e.key) && !marked(rel, "") {
 			o := e.object(n.of(e.key), base+rel)
 			o.Found = true
 			objects = append(objects, o)
@@ -170,7 +182,7 @@ func (b *bucket) glob(ctx context.Context, n name) (objects []storage.Object, er
 		switch {
 		case len(elements) > depth:
 			dirs[top] = true
-		case !placeholder(e.key):
+		case !e.dir && !placeholder(e.key):
 			objects = append(objects, e.object(n.of(e.key), path.Base(e.key)))
 		}
 		return true
@@ -178,18 +190,38 @@ func (b *bucket) glob(ctx context.Context, n name) (objects []storage.Object, er
 	if err != nil {
 		return nil, err
 	}
-	for dir := range dirs {
-		below, err := b.walk(ctx, n, dir+"/", path.Base(dir)+"/")
-		if err != nil {
-			return nil, err
-		}
-		objects = append(objects, below...)
+	found, err := b.walkAll(ctx, n, slices.Sorted(maps.Keys(dirs)))
+	if err != nil {
+		return nil, err
 	}
+	objects = append(objects, found...)
 	if len(objects) == 0 {
 		return nil, fmt.Errorf("pattern %s: it matches no object (check the address, and quote the pattern)%w", n.given, quiet.Error{Err: fs.ErrNotExist})
 	}
 	sort.Slice(objects, func(i, j int) bool { return objects[i].Name < objects[j].Name })
 	return objects, nil
+}
+
+// walkAll lists the data below directories, whose Rels begin with their names.
+func (b *bucket) walkAll(ctx context.Context, n name, dirs []string) ([]storage.Object, error) {
+	prefixes := make([]string, len(dirs))
+	for i, dir := range dirs {
+		prefixes[i] = dir + "/"
+	}
+	if err := b.plainTables(ctx, n, prefixes...); err != nil {
+		return nil, err
+	}
+	lists := make([][]storage.Object, len(dirs))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(b.s.opts.Requests)
+	for i, dir := range dirs {
+		g.Go(func() (err error) {
+			lists[i], err = b.walk(ctx, n, prefixes[i], path.Base(dir)+"/")
+			return err
+		})
+	}
+	err := g.Wait()
+	return slices.Concat(lists...), err
 }
 
 // tableOf reports whether a key is part of the metadata of a table format, whose
@@ -215,18 +247,26 @@ func tableOf(rel string) (format, dir, mark string) {
 	return "", "", ""
 }
 
-// plainTable refuses a directory that is a table of such a format.
-func (b *bucket) plainTable(ctx context.Context, n name, dir string) error {
-	for _, mark := range []string{"_delta_log/", ".hoodie/", "metadata/"} {
-		var refused error
-		err := b.list(ctx, dir+mark, "/", pageSize, func(e entry) bool {
-			if format, _, mark := tableOf(e.key[len(dir):]); format != "" {
-				refused = notPlain(n.of(dir), format, mark)
+// plainTables refuses directories that are partitions of tables of such formats.
+func (b *bucket) plainTables(ctx context.Context, n name, prefixes ...string) error {
+	checked := map[string]bool{}
+	for _, prefix := range prefixes {
+		dir, _, ok := hive.Cut(prefix)
+		if !ok || checked[dir] {
+			continue
+		}
+		checked[dir] = true
+		for _, mark := range []string{"_delta_log/", ".hoodie/", "metadata/"} {
+			var refused error
+			err := b.list(ctx, dir+mark, "/", pageSize, func(e entry) bool {
+				if format, _, mark := tableOf(e.key[len(dir):]); format != "" {
+					refused = notPlain(n.of(dir), format, mark)
+				}
+				return refused == nil
+			})
+			if err := errors.Join(err, refused); err != nil {
+				return err
 			}
-			return refused == nil
-		})
-		if err := errors.Join(err, refused); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -23,10 +23,13 @@ func (s *Store) Stat(ctx context.Context, given string) (storage.Object, error) 
 	if err != nil {
 		return storage.Object{}, err
 	}
-	if n.key != "" && !strings.HasSuffix(n.key, "/") {
-		e, err := b.head(ctx, n.key)
-		if err == nil || !errors.Is(err, fs.ErrNotExist) {
-			return e.object(given, ""), err
+	if n.scheme == schemeHTTP || n.key != "" && !strings.HasSuffix(n.key, "/") {
+		e, err := b.stat(ctx, n.key)
+		switch {
+		case err == nil:
+			return e.object(given, ""), nil
+		case n.scheme == schemeHTTP || !errors.Is(err, fs.ErrNotExist):
+			return storage.Object{}, err
 		}
 	}
 	if err := b.dir(ctx, n); err != nil {
@@ -103,3 +106,11 @@ type fileReader struct {
 func (r fileReader) Object() storage.Object { return localObject(r.n, r.Reader.Object()) }
 func (r fileReader) Rest() error            { return storage.Rest(r.Reader) }
 func (r fileReader) Changed() error         { return storage.Changed(r.Reader) }
+
+// Map implements [storage.Mapper] if the local reader does.
+func (r fileReader) Map() ([]byte, func() error, error) {
+	if m, ok := r.Reader.(storage.Mapper); ok {
+		return m.Map()
+	}
+	return nil, nil, errors.ErrUnsupported
+}

@@ -19,7 +19,7 @@ type source struct {
 
 // Get implements [fetch.Source].
 func (s *source) Get(ctx context.Context, off, n int64) (io.ReadCloser, error) {
-	return s.b.get(ctx, s.o, s.key, off, n)
+	return s.b.read(ctx, s.o, s.key, off, n)
 }
 
 // Again implements [fetch.Source].
@@ -56,6 +56,9 @@ func (r *reader) ReadAt(p []byte, off int64) (int, error) { return r.fetched.Rea
 func (r *reader) Prefetch(ranges []storage.Range) (release func()) {
 	return r.fetched.Prefetch(ranges)
 }
+
+// Gap implements [storage.Prefetcher].
+func (r *reader) Gap() int64 { return r.fetched.Gap() }
 
 // Rest implements [storage.Rester]: it drops what was fetched and not announced.
 func (r *reader) Rest() error {

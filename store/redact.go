@@ -24,6 +24,8 @@ func Redact(text string) string {
 const redacted = "REDACTED"
 
 func redactURL(u string) string {
+	sentence := u[len(strings.TrimRight(u, ".,;:!)]}")):] // what follows the address
+	u = strings.TrimSuffix(u, sentence)
 	scheme, rest, _ := strings.Cut(u, "://")
 	base, query, _ := strings.Cut(rest, "?")
 	host, path, slash := strings.Cut(base, "/")
@@ -35,7 +37,7 @@ func redactURL(u string) string {
 	}
 	u = scheme + "://" + host + path
 	if query == "" {
-		return u + strings.Repeat("?", strings.Count(rest[len(base):], "?")) // an empty query keeps its mark
+		return u + rest[len(base):] + sentence
 	}
 	parts := strings.Split(query, "&")
 	for i, p := range parts {
@@ -43,5 +45,5 @@ func redactURL(u string) string {
 			parts[i] = k + "=" + redacted
 		}
 	}
-	return u + "?" + strings.Join(parts, "&")
+	return u + "?" + strings.Join(parts, "&") + sentence
 }

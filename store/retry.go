@@ -5,24 +5,30 @@ import (
 	"errors"
 	"math/rand/v2"
 	"time"
+
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 const (
 	firstPause = 100 * time.Millisecond
 	mostPause  = 20 * time.Second
-	// patience ends the attempts to send a request, counted from its last progress.
+	// patience ends the attempts to send a request, counted from its first failure or
+	// last progress.
 	patience = 2 * time.Minute
 )
 
 // do sends a request of an SDK, again if it has failed for a reason that may pass.
 func (s *Store) do(ctx context.Context, b *bucket, k kind, key string, f func(context.Context) error) error {
-	begin := time.Now()
+	var since time.Time
 	for attempt := 0; ; attempt++ {
 		err := s.once(ctx, b, k, key, f)
 		if err == nil {
 			return nil
 		}
-		if err := s.again(ctx, err, attempt, begin); err != nil {
+		if attempt == 0 {
+			since = time.Now()
+		}
+		if err := s.again(ctx, err, attempt, since); err != nil {
 			return err
 		}
 	}
@@ -36,25 +42,30 @@ func (s *Store) once(ctx context.Context, b *bucket, k kind, key string, f func(
 	defer s.queue.Release()
 	ctx, c := withCall(ctx, k)
 	s.note(b, k)
-	if err := f(ctx); err != nil {
-		return b.failed(c, key, err)
+	err := f(ctx)
+	var known *fault.Error
+	if err == nil || errors.As(err, &known) {
+		return err
 	}
-	return nil
+	return b.failed(c, key, err)
 }
 
 // again waits until a request should be sent again. It returns the final error if it
 // should not be.
-func (s *Store) again(ctx context.Context, err error, attempt int, begin time.Time) error {
+func (s *Store) again(ctx context.Context, err error, attempt int, since time.Time) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	var f *failure
-	if !errors.As(err, &f) || !f.transient() || attempt >= s.opts.Retries {
+	if !errors.As(err, &f) {
 		return err
 	}
+	if !f.transient() || attempt >= s.opts.Retries {
+		return f.report()
+	}
 	pause := max(rand.N(min(firstPause<<min(attempt, 16), mostPause)), f.after)
-	if time.Since(begin)+pause > patience {
-		return err
+	if time.Since(since)+pause > patience {
+		return f.report()
 	}
 	s.stats.retries.Add(1)
 	select {

@@ -62,6 +62,7 @@ type Store struct {
 	stats counters
 	http  *http.Client // for all clouds; it sends each request once
 	queue *fetch.Queue // of all requests
+	parts *parts       // that are being uploaded
 
 	mu      sync.Mutex
 	buckets map[place]*bucket
@@ -96,6 +97,7 @@ func New(o Options) *Store {
 		o.Local = storage.Local{}
 	}
 	s := &Store{opts: o, queue: fetch.New(fetch.Options{Requests: o.Requests, Memory: o.Memory}), buckets: map[place]*bucket{}}
+	s.parts = newParts(o.Memory/4, s.queue)
 	s.http = newClient(o.Requests, &s.stats)
 	return s
 }
@@ -110,7 +112,9 @@ func (s *Store) Close() error {
 	s.closed = true
 	var errs []error
 	for _, b := range s.buckets {
-		errs = append(errs, b.Close())
+		if b.Bucket != nil {
+			errs = append(errs, b.Close())
+		}
 	}
 	s.queue.Wait()
 	s.http.CloseIdleConnections()

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bloomjoin/bloomjoin/bench/internal/answer"
 	"github.com/bloomjoin/bloomjoin/bench/internal/race"
 	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 )
@@ -41,7 +42,7 @@ type contest struct {
 	said       map[string]joined // reports of bloomjoin, by the contender's name
 	failed     map[string]string // the reason, by the contender's name
 	wrong      []error           // failures that are errors
-	answers    map[job]answer    // DuckDB's
+	answers    map[job]answer.Answer    // DuckDB's
 	ordered    map[job]string    // order-dependent digests of bloomjoin, equal for all strategies
 }
 
@@ -51,7 +52,7 @@ type contest struct {
 func (b *bench) race(ctx context.Context, name string, rounds int, contenders []contender) (*contest, error) {
 	r := &contest{
 		bench: b, name: name, contenders: contenders,
-		runs: race.Runs{}, said: map[string]joined{}, failed: map[string]string{}, answers: map[job]answer{}, ordered: map[job]string{},
+		runs: race.Runs{}, said: map[string]joined{}, failed: map[string]string{}, answers: map[job]answer.Answer{}, ordered: map[job]string{},
 	}
 	for _, c := range contenders {
 		if err := r.answer(ctx, c.job); err != nil {
@@ -95,7 +96,7 @@ func (r *contest) answer(ctx context.Context, j job) error {
 	return r.within(func(out, scratch string) error {
 		_, err := race.Execute(ctx, reference(j).step(r.bench, j, out, scratch))
 		if err == nil {
-			r.answers[j], err = answerIn(ctx, r.program.python, out)
+			r.answers[j], err = answer.Of(ctx, r.program.python, out)
 		}
 		return err
 	})
@@ -125,11 +126,11 @@ func (r *contest) once(ctx context.Context, who contender) error {
 		if err != nil {
 			return err
 		}
-		got, err := answerIn(ctx, r.program.python, out)
+		got, err := answer.Of(ctx, r.program.python, out)
 		if err != nil {
 			return err
 		}
-		if err := got.same(r.answers[who.job]); err != nil {
+		if err := got.Same(r.answers[who.job]); err != nil {
 			return err
 		}
 		if who.kind == ours {
@@ -137,14 +138,14 @@ func (r *contest) once(ctx context.Context, who contender) error {
 				return fmt.Errorf("%s: %w", s, err)
 			}
 		}
-		u.Size = got.bytes
+		u.Size = got.Bytes
 		r.runs[who.name] = append(r.runs[who.name], u)
 		return nil
 	})
 }
 
 // heard compares bloomjoin's report with its output.
-func (r *contest) heard(who contender, printed []byte, got answer) error {
+func (r *contest) heard(who contender, printed []byte, got answer.Answer) error {
 	var says joined
 	if err := json.Unmarshal(printed, &says); err != nil {
 		return fmt.Errorf("%w: %s", err, race.Tail(string(printed), 3))

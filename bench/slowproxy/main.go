@@ -5,7 +5,7 @@
 //
 // Programs use http://127.0.0.1:7071 as their endpoint. On SIGINT and SIGTERM it
 // prints what has passed, by method, as JSON. GET /-/requests prints the same,
-// and starts from 0 again.
+// and starts from 0 again. GET /-/log prints each request instead.
 package main
 
 import (
@@ -49,12 +49,16 @@ func run(listen, target string, f slowproxy.Faults) error {
 	p.Set(f)
 	server := p.Server()
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/-/requests" {
+		switch r.URL.Path {
+		case "/-/requests":
 			defer p.Reset()
 			_ = json.NewEncoder(w).Encode(sums(p.Requests()))
-			return
+		case "/-/log":
+			defer p.Reset()
+			_ = json.NewEncoder(w).Encode(p.Requests())
+		default:
+			p.ServeHTTP(w, r)
 		}
-		p.ServeHTTP(w, r)
 	})
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
 	if err != nil {

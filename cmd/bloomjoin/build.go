@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -158,7 +159,7 @@ func (o *buildFlags) keyOf(opts *filterbuild.Options, args []string) error {
 	}
 	opts.Key = lineKey
 	for _, name := range args {
-		f, ok := text.FormatOf(name)
+		f, ok := text.FormatOf(address.WithoutQuery(name))
 		if typedName(name) || ok && f != text.Lines || o.ids.format != "" && o.ids.format != string(partition.Lines) {
 			return usagef("%s: --key COL is required: name the column that holds the IDs", name)
 		}
@@ -199,7 +200,7 @@ func filterOutput(out string) error {
 	case out == "-":
 		return usagef("-o -: a filter is written to a file, not to standard output: name one, as -o users.bjf")
 	}
-	return regularOutput(out)
+	return errors.Join(readOnly(out), regularOutput(out))
 }
 
 // geometryOf returns the geometry with a name; 0 for auto.
@@ -295,6 +296,9 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 		return err
 	}
 	defer partition.Close(files)
+	if err := o.inputs.checkHive(files...); err != nil {
+		return err
+	}
 	plan, err := c.planBuild(o, files, opts, open)
 	if err != nil {
 		return err
@@ -320,7 +324,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	r, err := filterReport("build", start, f, rep, size)
+	r, err := c.filterReport("build", start, f, rep, size)
 	if err != nil {
 		return err
 	}
@@ -439,13 +443,13 @@ func (c *cli) filterDone(ctx context.Context, name string, same func(*codec.Head
 	return false, fmt.Errorf("%s: %w, but does not come from these inputs and options (--force replaces it)", name, partition.ErrExists)
 }
 
-func filterReport(verb string, start time.Time, f *codec.Filter, rep filterbuild.Report, size int64) (buildReport, error) {
+func (c *cli) filterReport(verb string, start time.Time, f *codec.Filter, rep filterbuild.Report, size int64) (buildReport, error) {
 	digest, err := f.Digest()
 	if err != nil {
 		return buildReport{}, err
 	}
 	r := buildReport{
-		head: newHead(verb, start),
+		head: c.newHead(verb, start),
 		Rows: rep.Rows, Keys: f.Keys, KeysNull: rep.KeysNull, Distinct: rep.Distinct, Estimated: rep.Estimated,
 		Capacity: f.Capacity.Keys, Kind: f.Kind().String(), Sealed: f.Sealed(), FileBytes: size,
 		FPRAsked: f.FPRAsked, FPRPredicted: f.FPR(), Digest: fmt.Sprintf("%x", digest),

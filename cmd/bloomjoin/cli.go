@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"math"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
@@ -20,14 +22,20 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/partition"
 	"github.com/bloomjoin/bloomjoin/storage"
+	"github.com/bloomjoin/bloomjoin/store"
 )
 
 // cli holds the streams and flags that all verbs share.
 type cli struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	terminal       io.Writer       // standard error, without escaping
-	stored         storage.Storage // see store
+	terminal       io.Writer // standard error, without escaping
+
+	stored        storage.Storage // see store
+	closeStore    func() error    // nil: the store is the caller's
+	storeOptions  store.Options
+	storeSettings []string // --store-option
+	remote        bool     // the command line names URLs
 
 	json, quiet, verbose, force bool
 	threads                     int
@@ -40,6 +48,7 @@ type cli struct {
 }
 
 func (c *cli) commonFlags(root *cobra.Command) {
+	flagGroup(root.PersistentFlags(), groupStorage, c.addStore)
 	flagGroup(root.PersistentFlags(), groupMemory, func(f *pflag.FlagSet) {
 		f.StringVar(&c.memory, "memory", "", "`SIZE` memory budget, as 3GiB (default: nine tenths of what the container or machine has)")
 		f.IntVar(&c.threads, "threads", 0, "`N` number of workers (default: the processors that the container allows)")
@@ -50,7 +59,7 @@ func (c *cli) commonFlags(root *cobra.Command) {
 		f.BoolVar(&c.quiet, "quiet", false, "print warnings and errors only")
 		f.BoolVar(&c.verbose, "verbose", false, "print more: how each file was read, which files were passed over")
 	})
-	complete(root, map[string]completion{"progress": words("auto", "lines", "none")})
+	complete(root, map[string]completion{"progress": words("auto", "lines", "none"), "store-option": completeStore})
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if err := checkExclusive(cmd); err != nil {
 			return err
@@ -75,12 +84,15 @@ func (c *cli) checkCommon() error {
 		return err
 	}
 	total, err := c.total()
-	if err == nil && total > 0 {
+	if err != nil {
+		return err
+	}
+	if total > 0 {
 		// The collector works harder near this limit. It must not be lower than the
 		// live heap, or the collector would run all the time.
 		debug.SetMemoryLimit(max(total-outsideHeap, leastLimit))
 	}
-	return err
+	return c.checkStore()
 }
 
 // minMemory is the smallest --memory in bytes. It suffices for the program itself,
@@ -138,8 +150,17 @@ func (c *cli) budget() (int64, error) {
 func tablesOf(total int64) int64 { return max((total-programs)/forTables, total/4) }
 
 // inFlight returns the memory for pages, records and row groups in flight, in bytes; 0:
-// no bound.
+// no bound. What the store may hold is subtracted.
 func (c *cli) inFlight() int64 {
+	n := c.allInFlight()
+	if c.remote && n > 0 {
+		n = max(n-fetched(n), n/4)
+	}
+	return n
+}
+
+// allInFlight returns what inFlight returns, and what the store may hold.
+func (c *cli) allInFlight() int64 {
 	n, err := c.total()
 	if err != nil || n == 0 {
 		return 0 // checkCommon has reported the error
@@ -198,6 +219,7 @@ func (c *cli) warn(format string, args ...any) {
 // report prints a report as one line of JSON, with --json only: on standard output, or
 // on standard error if the data goes to standard output.
 func (c *cli) report(v any, output string) error {
+	c.sayStorage()
 	if !c.json {
 		return nil
 	}
@@ -206,11 +228,23 @@ func (c *cli) report(v any, output string) error {
 		w = c.stderr
 	}
 	b, err := json.Marshal(v)
+	if err == nil && bytes.Contains(b, []byte("://")) {
+		b, err = redacted(v)
+	}
 	if err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(w, "%s\n", b)
 	return err
+}
+
+// redacted returns v as JSON in which no URL has credentials.
+func redacted(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // the parameters of a query are separated by &
+	err := e.Encode(v)
+	return []byte(store.Redact(strings.TrimSuffix(b.String(), "\n"))), err
 }
 
 // head is the start of every report.
@@ -220,10 +254,12 @@ type head struct {
 	Seconds       float64 `json:"seconds"`
 	Shard         string  `json:"shard,omitempty"` // of this worker, as "3/16"
 	AlreadyDone   bool    `json:"already_done,omitempty"`
+
+	Storage *store.Stats `json:"storage,omitempty"` // requests to object stores and web servers
 }
 
-func newHead(verb string, start time.Time) head {
-	return head{Verb: verb, SchemaVersion: 1, Seconds: time.Since(start).Seconds()}
+func (c *cli) newHead(verb string, start time.Time) head {
+	return head{Verb: verb, SchemaVersion: 1, Seconds: time.Since(start).Seconds(), Storage: c.storageFacts()}
 }
 
 // done reports that there is nothing left to do; why wraps partition.ErrDone. It removes
@@ -234,7 +270,7 @@ func (c *cli) done(ctx context.Context, verb, output string, start time.Time, wh
 		return err
 	}
 	c.say("%s: %s", output, worded(why))
-	h := newHead(verb, start)
+	h := c.newHead(verb, start)
 	h.AlreadyDone, h.Shard = true, c.shard
 	return c.report(h, output)
 }

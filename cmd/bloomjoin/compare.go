@@ -70,6 +70,6 @@ func (c *cli) compare(cmd *cobra.Command, args []string) error {
 		}
 		fmt.Fprintln(printable{c.stdout}, line)
 	}
-	r.head = newHead("inspect", start)
+	r.head = c.newHead("inspect", start)
 	return c.report(r, "")
 }

@@ -23,6 +23,14 @@ func words(values ...string) completion {
 	}
 }
 
+// completeStore completes the names of settings for URLs.
+func completeStore(*cobra.Command, []string, string) (names []string, _ cobra.ShellCompDirective) {
+	for _, f := range storeFlags() {
+		names = append(names, f.name+"=")
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
 // listOf returns the completion of a flag that takes words separated by commas.
 func listOf(values func(cmd *cobra.Command, args []string) []string) completion {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
@@ -54,6 +62,9 @@ const patience = 3 * time.Second
 func (c *cli) columns(cmd *cobra.Command, names []string, open partition.OpenOptions) (columns []string) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), patience)
 	defer cancel()
+	if c.checkStore() != nil {
+		return nil
+	}
 	open.Store = c.store()
 	for _, name := range names {
 		if name == "-" {

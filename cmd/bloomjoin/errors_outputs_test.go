@@ -21,7 +21,7 @@ func outputErrors() []errorGroup {
 			{about: "The output's directory is a file", cmd: scan + "-o ids.csv/out.parquet logs", exit: exitFailed},
 			{about: "A filter where a directory is", cmd: "bloomjoin build --key user_id -o logs ids.csv", exit: exitFailed},
 			{about: "Two inputs of one name", cmd: scan + "-o out/ logs/monday.parquet mixed/monday.parquet", exit: exitFailed},
-			{about: "An output in an object store", cmd: scan + "-o s3://bucket/out/ logs", exit: exitFailed},
+			{about: "An output in HDFS", cmd: scan + "-o hdfs://host/out/ logs", exit: exitFailed},
 			{about: "An output that is a device", cmd: scan + "-o /dev/full logs", exit: exitUsage},
 			{about: "A key of two types in one column", cmd: "bloomjoin join --ids ids.csv --key-type string --on user_id --type full -o out.parquet logs", exit: exitFailed},
 			{about: "The disk is full", cmd: join + "-o - logs > FULL-DISK", exit: exitTryAgain},

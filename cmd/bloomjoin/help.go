@@ -20,13 +20,14 @@ const (
 	groupPlan    = "Plan"
 	groupOutput  = "Output"
 	groupChecks  = "Checks"
+	groupStorage = "Storage"
 	groupMemory  = "Memory and threads"
 	groupReports = "Reports"
 	groupOthers  = "Help"
 )
 
 var groupOrder = []string{
-	groupInput, groupKeys, groupFilter, groupJoin, groupPlan, groupOutput, groupChecks, groupMemory, groupReports, groupOthers,
+	groupInput, groupKeys, groupFilter, groupJoin, groupPlan, groupOutput, groupChecks, groupStorage, groupMemory, groupReports, groupOthers,
 }
 
 // groupMark is the flag annotation that holds the heading of its group.

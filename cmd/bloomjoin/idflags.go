@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -54,7 +55,7 @@ func (o *idFlags) check(open *partition.OpenOptions, names []string) error {
 
 // typedName reports whether a name has the extension of a typed format.
 func typedName(name string) bool {
-	switch strings.ToLower(filepath.Ext(name)) {
+	switch strings.ToLower(filepath.Ext(address.WithoutQuery(name))) {
 	case ".parquet", ".parq", ".pq", ".arrow", ".feather", ".ipc", ".arrows":
 		return true
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/spf13/pflag"
@@ -53,14 +54,44 @@ func (o *inputFlags) fill(open *partition.OpenOptions) error {
 			return usagef("--%s %q: want a pattern, as '*.parquet' or 'dt=2024-*/*'", name, p)
 		}
 	}
-	if o.hive != string(partition.HiveAuto) && o.hive != string(partition.HiveOff) {
-		return usagef("--hive-partitioning %q: want auto or off", o.hive)
+	open.Include, open.Exclude, open.AllowEmpty, open.Base = o.include, o.exclude, o.allowEmpty, o.base
+	return o.fillHive(open)
+}
+
+// fillHive checks the flags about name=value directories and copies them to the
+// options.
+func (o *inputFlags) fillHive(open *partition.OpenOptions) error {
+	if err := oneOf("hive-partitioning", o.hive, string(partition.HiveAuto), string(partition.HiveOff)); err != nil {
+		return err
 	}
 	if _, err := hive.ParseTypes(o.hiveTypes); err != nil {
 		return usagef("--hive-types: %v", err)
 	}
 	open.Hive, open.HiveTypes = partition.HiveMode(o.hive), o.hiveTypes
-	open.Include, open.Exclude, open.AllowEmpty, open.Base = o.include, o.exclude, o.allowEmpty, o.base
+	return nil
+}
+
+// checkHive returns an error if a type is given for a name that no directory of the
+// inputs has.
+func (o *inputFlags) checkHive(files ...*partition.File) error {
+	types, _ := hive.ParseTypes(o.hiveTypes) // checked before
+	for _, t := range types {
+		var names []string
+		for _, f := range files {
+			for _, p := range f.Partitions() {
+				if !slices.Contains(names, p.Name) {
+					names = append(names, p.Name)
+				}
+			}
+		}
+		switch {
+		case slices.Contains(names, t.Name) || len(files) == 0:
+		case len(names) == 0:
+			return fmt.Errorf("--hive-types %s: no input is in a directory named name=value", t.Name)
+		default:
+			return fmt.Errorf("--hive-types %s: no such name among the directories of the inputs, only %s", t.Name, strings.Join(names, ", "))
+		}
+	}
 	return nil
 }
 
@@ -89,7 +120,7 @@ func (c *cli) logFrom(ctx context.Context, open *partition.OpenOptions, o *input
 func (c *cli) writeEmpty(ctx context.Context, out partition.Output, opts partition.ScanOptions, schemaFrom string) (w partition.Written, err error) {
 	var schema *arrow.Schema
 	if schemaFrom != "" {
-		files, err := partition.Open(ctx, []string{schemaFrom}, partition.OpenOptions{Store: c.store()})
+		files, err := partition.Open(ctx, []string{schemaFrom}, partition.OpenOptions{Hive: partition.HiveOff, Store: c.store()})
 		if err != nil {
 			return w, err
 		}

@@ -110,7 +110,7 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, args []string) error {
 	report := struct {
 		head
 		Files []inspected `json:"files"`
-	}{head: newHead("inspect", start), Files: []inspected{}}
+	}{Files: []inspected{}}
 	var failed []error
 	lim := codec.Limits{MaxBytes: uint64(budget)}
 	for _, name := range args {
@@ -129,7 +129,7 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, args []string) error {
 			i.print(printable{c.stdout})
 		}
 	}
-	report.Seconds = time.Since(start).Seconds()
+	report.head = c.newHead("inspect", start)
 	return errors.Join(append(failed, c.report(report, ""))...)
 }
 
@@ -204,7 +204,7 @@ func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim codec.
 	if codec.IsFilter(first) {
 		return i, i.filter(src, name, check, lim)
 	}
-	files, err := c.open(cmd, []string{name}, partition.OpenOptions{})
+	files, err := c.open(cmd, []string{name}, partition.OpenOptions{Hive: partition.HiveOff})
 	if errors.Is(err, partition.ErrNoData) {
 		return i, fmt.Errorf("%s: %w, nor a filter (name a file of one of these kinds)", name, partition.ErrNoData)
 	}

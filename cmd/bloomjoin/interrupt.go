@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/bloomjoin/bloomjoin/internal/show"
+	"github.com/bloomjoin/bloomjoin/store"
 )
 
 // signalError reports the signal that interrupted the command.
@@ -45,11 +46,11 @@ func untilSignal(ctx context.Context) (context.Context, func()) {
 }
 
 // printable is a writer for terminals. It escapes control characters, which names
-// of files and columns may have, as in \x1b.
+// of files and columns may have, as in \x1b, and removes credentials from URLs.
 type printable struct{ io.Writer }
 
 func (p printable) Write(b []byte) (int, error) {
-	if _, err := io.WriteString(p.Writer, show.Printable(string(b), "\n\t")); err != nil {
+	if _, err := io.WriteString(p.Writer, show.Printable(store.Redact(string(b)), "\n\t")); err != nil {
 		return 0, err
 	}
 	return len(b), nil

@@ -18,10 +18,12 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -65,7 +67,11 @@ func (c *cli) run(args []string, stdin io.Reader, stdout, stderr io.Writer) int 
 	root.SetIn(stdin)
 	root.SetOut(data)
 	root.SetErr(c.stderr)
+	c.remote = slices.ContainsFunc(args, address.IsURL)
 	err := guarded(func() error { return root.ExecuteContext(ctx) })
+	if c.closeStore != nil {
+		_ = c.closeStore() // connections are idle
+	}
 	if err == nil {
 		err = c.mistyped
 	}
@@ -141,7 +147,7 @@ func passing(err error) bool {
 	for _, e := range []error{
 		syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EAGAIN, syscall.EINTR, syscall.ETIMEDOUT,
 		syscall.ECONNRESET, syscall.ECONNREFUSED, syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ESTALE,
-		syscall.EMFILE, syscall.ENFILE, os.ErrDeadlineExceeded, storage.ErrChanged,
+		syscall.EMFILE, syscall.ENFILE, os.ErrDeadlineExceeded, storage.ErrChanged, storage.ErrAgain,
 	} {
 		if errors.Is(err, e) {
 			return true

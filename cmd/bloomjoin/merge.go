@@ -101,7 +101,7 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	r, err := filterReport("merge", start, f, rep, size)
+	r, err := c.filterReport("merge", start, f, rep, size)
 	if err != nil {
 		return err
 	}

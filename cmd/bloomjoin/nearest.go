@@ -8,6 +8,7 @@ import (
 
 	"github.com/agnivade/levenshtein"
 
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -44,8 +45,11 @@ func meantColumn(e *key.NotFoundError) key.Path {
 
 // pathHint returns what to do about a path that does not exist.
 func pathHint(name string) string {
-	if first, _, ok := strings.Cut(name, ","); ok && pathExists(first) {
+	if first, rest, ok := strings.Cut(name, ","); ok && (pathExists(first) || address.IsURL(first) && address.IsURL(rest)) {
 		return "commas do not separate files: repeat the flag, or name the files one after another"
+	}
+	if address.IsURL(name) {
+		return "check the address"
 	}
 	if near := nearestPath(filepath.Clean(name)); near != "" {
 		return "did you mean " + near + "?"

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -26,6 +27,7 @@ type scanFlags struct {
 	keys                                       keyFlags
 	layout                                     layoutFlags
 	inputs                                     inputFlags
+	where                                      whereFlag
 }
 
 func (c *cli) scanCmd() *cobra.Command {
@@ -48,6 +50,7 @@ use bloomjoin join.`,
 		f.StringVar(&o.filter, "filter", "", "`FILE` the filter to apply")
 		o.inputs.add(f)
 		o.inputs.addLog(f)
+		o.where.add(f)
 		f.StringVar(&o.shard, "shard", "", shardHelp)
 	})
 	flagGroup(all, groupKeys, func(f *pflag.FlagSet) {
@@ -148,6 +151,8 @@ func (c *cli) outputOf(ctx context.Context, out, format string) (partition.Outpu
 		return o, usagef("-o OUT is required: a file, a directory/, or - for standard output")
 	case out == "-" && format == "parquet":
 		return o, usagef("-o - --format parquet: standard output takes an Arrow stream (name a file, or leave --format out)")
+	case readOnly(out) != nil:
+		return o, readOnly(out)
 	case out == "-" || o.IsDir(ctx):
 		return o, nil
 	case textName(out):
@@ -164,7 +169,7 @@ func (c *cli) outputOf(ctx context.Context, out, format string) (partition.Outpu
 // regularOutput returns an error if the output is a device or a pipe. Outputs are
 // written under a temporary name and renamed when complete.
 func regularOutput(out string) error {
-	if isURL(out) {
+	if address.IsURL(out) {
 		return nil
 	}
 	info, err := os.Stat(out)
@@ -221,6 +226,7 @@ func columnNames(s string) ([]string, error) {
 type scanReport struct {
 	head
 	RowsIn           int64    `json:"rows_in"`
+	RowsWhere        *int64   `json:"rows_where,omitempty"` // with --where
 	RowsOut          int64    `json:"rows_out"`
 	KeysNull         int64    `json:"keys_null"`
 	RowGroups        int64    `json:"row_groups"`
@@ -255,7 +261,11 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
+	open.IgnoreCase = o.keys.ignoreCase
 	if err := r.openLog(cmd, args, open, r.keep.Match, r.keep.Any); err != nil {
+		return err
+	}
+	if err := o.inputs.checkHive(r.all...); err != nil {
 		return err
 	}
 	r.keep.Progress = r.showProgress("scanning")
@@ -273,6 +283,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		return err
 	}
 	rep := r.scanReport(scanner, written)
+	rep.RowsWhere = o.where.figure(scanner.Stats.RowsWhere.Load())
 	c.sayScan(o, rep)
 	return r.finish(rep, rep.RowsOut, written)
 }
@@ -305,6 +316,9 @@ func (r *logRun) scanOptions(cmd *cobra.Command, o *scanFlags, args []string) (o
 	if err := o.layout.check(&r.keep, &r.out); err != nil {
 		return open, err
 	}
+	if err := o.where.fill(&open, &o.keys); err != nil {
+		return open, err
+	}
 	return open, r.logFrom(cmd.Context(), &open, &o.inputs, args, r.shard, r.out)
 }
 
@@ -314,7 +328,7 @@ func (r *logRun) scanFilters(ctx context.Context, o *scanFlags, flags []matchFla
 	if err != nil {
 		return nil, err
 	}
-	options := append([]string{"scan", fmt.Sprint(o.any)}, append(layout, o.keys.words()...)...)
+	options := append([]string{"scan", fmt.Sprint(o.any)}, slices.Concat(layout, o.keys.words(), o.where.words())...)
 	budget, err := r.budget()
 	if err != nil {
 		return nil, err

@@ -3,17 +3,168 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/spf13/pflag"
+
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/storage"
+	"github.com/bloomjoin/bloomjoin/store"
 )
 
 // store returns where inputs and outputs are.
 func (c *cli) store() storage.Storage {
 	if c.stored == nil {
-		c.stored = storage.Local{}
+		s := store.New(c.storeOptions)
+		c.stored, c.closeStore = s, s.Close
 	}
 	return c.stored
+}
+
+// Bounds of what the store may hold of the memory in flight, if the command names
+// URLs: a quarter, within these bytes.
+const (
+	leastFetched = 16 << 20
+	mostFetched  = 256 << 20
+)
+
+// fetched returns the memory in bytes for what is fetched ahead and what is uploaded;
+// 0: as the store has it.
+func fetched(inFlight int64) int64 {
+	if inFlight == 0 {
+		return 0
+	}
+	return min(max(inFlight/4, leastFetched), mostFetched)
+}
+
+// storeFlag is a setting of --store-option.
+type storeFlag struct {
+	name, value string // value is an example
+	set         func(o *store.Options, value string) error
+}
+
+// storeFlags returns all settings of --store-option.
+func storeFlags() []storeFlag {
+	text := func(of func(*store.Options) *string) func(*store.Options, string) error {
+		return func(o *store.Options, value string) error {
+			if value == "" {
+				return fmt.Errorf("want a value")
+			}
+			*of(o) = value
+			return nil
+		}
+	}
+	flag := func(of func(*store.Options) *bool) func(*store.Options, string) error {
+		return func(o *store.Options, value string) (err error) {
+			if *of(o), err = strconv.ParseBool(value); err != nil {
+				return fmt.Errorf("want true or false")
+			}
+			return nil
+		}
+	}
+	number := func(least int, of func(o *store.Options, n int)) func(*store.Options, string) error {
+		return func(o *store.Options, value string) error {
+			n, err := strconv.Atoi(value)
+			if err != nil || n < least || n > 10_000 {
+				return fmt.Errorf("want a whole number from %d to 10000", least)
+			}
+			of(o, n)
+			return nil
+		}
+	}
+	return []storeFlag{
+		{"region", "eu-central-1", text(func(o *store.Options) *string { return &o.Region })},
+		{"endpoint", "https://s3.example.com", text(func(o *store.Options) *string { return &o.Endpoint })},
+		{"profile", "logs", text(func(o *store.Options) *string { return &o.Profile })},
+		{"anonymous", "true", flag(func(o *store.Options) *bool { return &o.Anonymous })},
+		{"path-style", "true", flag(func(o *store.Options) *bool { return &o.PathStyle })},
+		{"requester-pays", "true", flag(func(o *store.Options) *bool { return &o.RequesterPays })},
+		{"sse", "aws:kms", text(func(o *store.Options) *string { return &o.SSE })},
+		{"kms-key", "alias/logs", text(func(o *store.Options) *string { return &o.KMSKey })},
+		{"requests", "64", number(1, func(o *store.Options, n int) { o.Requests = n })},
+		{"retries", "12", number(0, func(o *store.Options, n int) {
+			if o.Retries = n; n == 0 {
+				o.Retries = -1 // 0 stands for the default
+			}
+		})},
+	}
+}
+
+// addStore adds the flag for object stores.
+func (c *cli) addStore(f *pflag.FlagSet) {
+	f.StringArrayVar(&c.storeSettings, "store-option", nil, "`NAME=VALUE` setting for URLs, as region=eu-central-1 (docs/stores.md); may be repeated")
+}
+
+// checkStore sets the options of the store from the flags.
+func (c *cli) checkStore() error {
+	o := store.Options{Memory: fetched(c.allInFlight())}
+	all := storeFlags()
+	var names []string
+	for _, f := range all {
+		names = append(names, f.name)
+	}
+	given := map[string]bool{}
+	for _, s := range c.storeSettings {
+		name, value, ok := strings.Cut(s, "=")
+		i := slices.Index(names, name)
+		switch {
+		case i < 0 && meant(name, names) != "":
+			return usagef("--store-option %s: there is no setting %s (did you mean %s?)", s, name, meant(name, names))
+		case i < 0:
+			return usagef("--store-option %s: there is no setting %s: want one of %s", s, name, strings.Join(names, ", "))
+		case !ok:
+			return usagef("--store-option %s: want NAME=VALUE, as %s=%s", s, name, all[i].value)
+		case given[name]:
+			return usagef("--store-option %s: %s is set twice (set it once)", s, name)
+		}
+		given[name] = true
+		if err := all[i].set(&o, value); err != nil {
+			return usagef("--store-option %s: %w, as %s=%s", s, err, name, all[i].value)
+		}
+	}
+	c.storeOptions = o
+	return nil
+}
+
+// storageFacts returns what was done at URLs; nil if nothing was.
+func (c *cli) storageFacts() *store.Stats {
+	s, ok := c.stored.(interface{ Stats() store.Stats })
+	if !ok {
+		return nil
+	}
+	facts := s.Stats()
+	if facts.Requests.Total() == 0 {
+		return nil
+	}
+	return &facts
+}
+
+// sayStorage prints a line about the requests to object stores, if there were any.
+func (c *cli) sayStorage() {
+	s := c.storageFacts()
+	if s == nil {
+		return
+	}
+	var kinds []string
+	for _, k := range []struct {
+		n    int64
+		name string
+	}{
+		{s.Requests.List, "list"}, {s.Requests.Head, "head"}, {s.Requests.Get, "get"}, {s.Requests.Put, "put"},
+		{s.Requests.Part, "part"}, {s.Requests.Delete, "delete"}, {s.Requests.Other, "other"},
+	} {
+		if k.n > 0 {
+			kinds = append(kinds, count(k.n)+" "+k.name)
+		}
+	}
+	again := ""
+	if s.Retries > 0 {
+		again = fmt.Sprintf("; %s sent again, %s answers asked for fewer", count(s.Retries), count(s.Throttles))
+	}
+	c.say("storage: %s (%s); %s received, %s sent%s", things(s.Requests.Total(), "request"), strings.Join(kinds, ", "),
+		bytesOf(s.BytesRead), bytesOf(s.BytesWritten), again)
 }
 
 // spare returns an error if the output is one of the inputs.
@@ -30,19 +181,28 @@ func (c *cli) spare(output string, inputs ...string) error {
 // sameAs returns a function that reports whether another name stands for the same file
 // or object. Files are compared, not only their paths: one file may have several.
 func (c *cli) sameAs(name string) func(other string) bool {
-	if isURL(name) {
+	if address.IsURL(name) {
 		one := storage.Resolve(c.store(), name)
-		return func(other string) bool { return isURL(other) && storage.Resolve(c.store(), other) == one }
+		return func(other string) bool { return storage.Resolve(c.store(), other) == one }
 	}
 	file, err := os.Stat(name)
 	return func(other string) bool {
-		if err != nil || isURL(other) {
+		if err != nil {
 			return false
+		}
+		if address.IsURL(other) {
+			return storage.Resolve(c.store(), other) == storage.Resolve(c.store(), name)
 		}
 		info, err := os.Stat(other)
 		return err == nil && os.SameFile(info, file)
 	}
 }
 
-// isURL reports whether a name is an address of an object.
-func isURL(name string) bool { return strings.Contains(name, "://") }
+// readOnly returns an error if an output is at an address that can only be read.
+func readOnly(output string) error {
+	scheme, _, _ := strings.Cut(output, "://")
+	if address.IsURL(output) && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")) {
+		return usagef("-o %s: web servers are only read (write to a file or an object store, as s3://bucket/key)", output)
+	}
+	return nil
+}

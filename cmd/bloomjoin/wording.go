@@ -40,6 +40,20 @@ var flags = map[string]string{
 	"TextFormat":       "--ids-format",
 	"Types":            "--key-type",
 	"IDs":              "--ids",
+
+	"Anonymous true":     "--store-option anonymous=true",
+	"Anonymous":          "--store-option anonymous",
+	"Endpoint":           "--store-option endpoint",
+	"KMSKey":             "--store-option kms-key",
+	"PathStyle true":     "--store-option path-style=true",
+	"PathStyle":          "--store-option path-style",
+	"Profile":            "--store-option profile",
+	"Region":             "--store-option region",
+	"Requests":           "--store-option requests",
+	"RequesterPays true": "--store-option requester-pays=true",
+	"RequesterPays":      "--store-option requester-pays",
+	"Retries":            "--store-option retries",
+	"SSE":                "--store-option sse",
 }
 
 // flagName spells the name of an option as a flag: a hyphen before each word,

@@ -82,3 +82,19 @@ func unescape(s string) string {
 	}
 	return string(b)
 }
+
+// Nulls returns the path of the directory of rows without a value in any column that
+// the directories of a path stand for, with a slash at its end; "" if there are none.
+func Nulls(file string) string {
+	var b strings.Builder
+	for {
+		_, after, ok := Cut(file)
+		if !ok {
+			return b.String()
+		}
+		element, rest, _ := strings.Cut(after, "/")
+		name, _, _ := strings.Cut(element, "=")
+		b.WriteString(name + "=" + null + "/")
+		file = rest
+	}
+}

@@ -251,7 +251,7 @@ func TestUnionOfOneSchema(t *testing.T) {
 		if diff, same := parquet.SameSchema(twice, f.Metadata.Schema); !same {
 			t.Errorf("%s: %s", name, diff)
 		}
-		if err := parquet.Covers(twice, f); err != nil {
+		if err := parquet.Covers(twice, f, nil); err != nil {
 			t.Error(err)
 		}
 		a, err := parquet.NewAdapter(f, twice)

@@ -457,7 +457,7 @@ func evolve(t testing.TB, seed uint64) (adapted int) {
 		t.Fatal(err)
 	}
 	for _, f := range files {
-		if err := Covers(schema, f); err != nil {
+		if err := Covers(schema, f, nil); err != nil {
 			t.Fatal(err)
 		}
 		adapted += compareWithModel(t, rng, f, target, schema)

@@ -449,7 +449,7 @@ func (c *Chunk) peek(n int64) ([]byte, error) {
 // readHeader reads the page header at c.pos and moves past it. offset is the
 // header's position.
 func (c *Chunk) readHeader() (*pageHeader, int64, error) {
-	for size := int64(headerAhead); ; size *= 8 {
+	for size := c.headerAhead(); ; size *= 8 {
 		b, err := c.peek(size)
 		if err != nil {
 			return nil, 0, err
@@ -508,7 +508,7 @@ func (c *Chunk) readBody(h *pageHeader) ([]byte, error) {
 		return nil, err
 	}
 	stored := int64(h.CompressedPageSize)
-	body, err := c.peek(stored + headerAhead) // including the next header
+	body, err := c.peek(stored + c.headerAhead()) // including the next header
 	if err == nil && int64(len(body)) < stored && c.further() {
 		body, err = c.peek(stored)
 	}

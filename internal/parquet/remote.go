@@ -17,11 +17,12 @@ import (
 const (
 	maxIndexRegion = 4 << 20
 	farWindow      = 256 << 10 // bytes copied at a time from what was fetched
+	stepHeader     = 512       // bytes read for a header, if walks step from one to the next
 )
 
 // remote is what a File over a network has in addition.
 type remote struct {
-	prefetch func([]storage.Range) (release func())
+	src storage.Prefetcher
 
 	mu     sync.Mutex
 	region storage.Range // of all indexes; Len 0: there are none, or they are scattered
@@ -30,8 +31,8 @@ type remote struct {
 
 // Prefetch makes walks over pages announce to the storage what they will read. It must
 // be called before any page is read.
-func (f *File) Prefetch(prefetch func([]storage.Range) (release func())) {
-	f.remote = &remote{prefetch: prefetch, region: f.indexRegion()}
+func (f *File) Prefetch(src storage.Prefetcher) {
+	f.remote = &remote{src: src, region: f.indexRegion()}
 }
 
 // Remote reports whether Prefetch was called.
@@ -92,6 +93,7 @@ func (f *File) indexBytes(pos int64, n int64) ([]byte, error) {
 // Ahead is an announcement of what a walk will read.
 type Ahead struct {
 	ranges  []storage.Range // ascending
+	steps   bool            // nothing was announced: the walk finds pages by their headers
 	release func()
 }
 
@@ -133,30 +135,36 @@ func (f *File) ahead(rowGroup, leaf int, wanted func(lo, hi int64) bool) *Ahead 
 	if f.remote == nil {
 		return nil
 	}
-	a := &Ahead{ranges: f.rangesOf(rowGroup, leaf, wanted), release: func() {}}
-	if len(a.ranges) > 0 {
-		a.release = f.remote.prefetch(a.ranges)
+	a := &Ahead{release: func() {}}
+	if a.ranges, a.steps = f.rangesOf(rowGroup, leaf, wanted); len(a.ranges) > 0 {
+		a.release = f.remote.src.Prefetch(a.ranges)
 	}
 	return a
 }
 
-// rangesOf returns the bytes of the wanted pages and of the dictionary, or of the whole
-// chunk if the pages cannot be located or wanted is nil.
-func (f *File) rangesOf(rowGroup, leaf int, wanted func(lo, hi int64) bool) (ranges []storage.Range) {
+// rangesOf returns the bytes of the wanted pages and of the dictionary. If the pages
+// cannot be located or wanted is nil, it returns the whole chunk, or says that the walk
+// should step from header to header.
+func (f *File) rangesOf(rowGroup, leaf int, wanted func(lo, hi int64) bool) (ranges []storage.Range, steps bool) {
 	c := f.ChunkIn(new(Buffers), rowGroup, leaf)
 	if c.end <= c.pos || c.pos >= f.Size { // constants follow the file's end, in memory
-		return nil
+		return nil, false
 	}
 	whole := []storage.Range{{Off: c.pos, Len: c.end - c.pos}}
-	if wanted == nil || c.leaf.MaxRep > 0 && wanted(0, c.wanted) {
-		return whole
+	if wanted == nil || c.leaf.MaxRep > 0 {
+		return whole, false
 	}
 	x, ok, err := f.OffsetIndex(rowGroup, leaf)
 	if err != nil || !ok { // the walk returns the error again, or does without the index
-		if !wanted(0, c.wanted) {
-			return nil
+		pages, unwanted := c.divided(wanted)
+		switch {
+		case unwanted == pages:
+			return nil, false
+		case float64(c.end-c.pos)/float64(pages)*float64(unwanted) > float64(f.remote.src.Gap())*float64(pages):
+			// The pages that are not wanted take longer than a request for each page.
+			return nil, true
 		}
-		return whole
+		return whole, false
 	}
 	for i, p := range x.Pages {
 		if !wanted(p.FirstRow, x.End(i)) {
@@ -171,7 +179,21 @@ func (f *File) rangesOf(rowGroup, leaf int, wanted func(lo, hi int64) bool) (ran
 			ranges = append(ranges, storage.Range{Off: p.Offset, Len: int64(p.Size)})
 		}
 	}
-	return ranges
+	return ranges, false
+}
+
+// usualPage is the usual size of pages in bytes, decompressed.
+const usualPage = 1 << 20
+
+// divided estimates how many pages the chunk has, and how many of them are not wanted.
+func (c *Chunk) divided(wanted func(lo, hi int64) bool) (pages, unwanted int64) {
+	pages = min(max(c.md.TotalUncompressedSize/usualPage, 1), max(c.wanted, 1))
+	for i := range pages {
+		if !wanted(c.wanted*i/pages, c.wanted*(i+1)/pages) {
+			unwanted++
+		}
+	}
+	return pages, unwanted
 }
 
 // Expect makes the walk read what was announced for it. Without it, the walk announces
@@ -220,9 +242,17 @@ func (c *Chunk) within(n int64) (some, window int64) {
 // further makes the walk read more than was announced, since a page ends elsewhere than
 // the offset index says. It returns false if it did so before.
 func (c *Chunk) further() bool {
-	if c.f.remote == nil || c.unannounced {
+	if c.ahead == nil || c.unannounced {
 		return false
 	}
 	c.unannounced = true
 	return true
+}
+
+// headerAhead returns how many bytes to read for a page header after others.
+func (c *Chunk) headerAhead() int64 {
+	if c.ahead != nil && c.ahead.steps {
+		return stepHeader
+	}
+	return headerAhead
 }

@@ -96,16 +96,19 @@ func (c *column) order(names []string) error {
 }
 
 // Covers returns nil if a file's rows can be converted to the schema without
-// dropping a column. Otherwise the error wraps fault.ErrMismatch and names the
+// dropping a column other than those named. Otherwise the error wraps fault.ErrMismatch and names the
 // first column that the schema lacks or that does not fit. See [NewAdapter] for
 // schemas that may drop columns.
-func Covers(schema []SchemaElement, f *File) error {
+func Covers(schema []SchemaElement, f *File, droppable []string) error {
 	to, err := schemaFile(schema, "")
 	if err != nil {
 		return err
 	}
 	root := to.fields()
 	for _, c := range f.fields().children {
+		if slices.Contains(droppable, c.Name) {
+			continue
+		}
 		if have, err := root.named(c.Name); err != nil {
 			return err
 		} else if have == nil {

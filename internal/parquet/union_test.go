@@ -332,7 +332,7 @@ func TestUnionOfStructures(t *testing.T) {
 			}
 			for i, text := range c.files { // each file fits and adds nothing
 				f := schemaFileOf(t, "f", text)
-				if err := Covers(got, f); err != nil {
+				if err := Covers(got, f, nil); err != nil {
 					t.Errorf("file %d: %v", i, err)
 				}
 				again, err := unionOf(t, c.want, text)
@@ -469,10 +469,10 @@ func TestAdaptToSomeColumns(t *testing.T) {
 			t.Errorf("leaf %d is %+v", i, s)
 		}
 	}
-	if err := Covers(f.Project([]int{2, 1}).Schema, f); !errors.Is(err, fault.ErrMismatch) || !strings.Contains(err.Error(), "column id") {
+	if err := Covers(f.Project([]int{2, 1}).Schema, f, nil); !errors.Is(err, fault.ErrMismatch) || !strings.Contains(err.Error(), "column id") {
 		t.Errorf("a projection covers the file: %v", err)
 	}
-	if err := Covers(f.Metadata.Schema, f); !errors.Is(err, fault.ErrUnsupported) {
+	if err := Covers(f.Metadata.Schema, f, nil); !errors.Is(err, fault.ErrUnsupported) {
 		t.Errorf("unknown annotations are compared: %v", err)
 	}
 }

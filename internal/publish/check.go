@@ -65,6 +65,9 @@ func (d *Dir) done(ctx context.Context) error {
 // directory at all, unless this one has finished there before and repairs its
 // part. seen has the markers of the files that will be replaced.
 func (d *Dir) place(ctx context.Context, l *listing, targets []Target) (seen map[string]string, err error) {
+	if err := d.checkTypes(l); err != nil {
+		return nil, err
+	}
 	if own := l.own(d); !d.Force && (own == nil || !own.Done) {
 		if err := d.alone(ctx, l); err != nil {
 			return nil, err
@@ -101,6 +104,24 @@ func (d *Dir) place(ctx context.Context, l *listing, targets []Target) (seen map
 		}
 	}
 	return seen, nil
+}
+
+// checkTypes is CheckTypes for all files of other runs that stay in the directory.
+func (d *Dir) checkTypes(l *listing) error {
+	replaced := map[string]bool{}
+	if d.Force {
+		replaced = l.replaced(d)
+	}
+	for _, m := range l.manifests {
+		stays := func(f File) bool { return !replaced[f.Name] }
+		if m.of(d) || !slices.ContainsFunc(m.Files, stays) {
+			continue
+		}
+		if err := d.CheckTypes(d.Name, m.Hive); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // placement decides which targets may be written.

@@ -39,16 +39,17 @@ const maxManifest = 256 << 20
 // the files from it that it replaces. So runs over different inputs may share a
 // directory, even at the same time.
 type Manifest struct {
-	Version int    `json:"version"`       // 2; version 1 had no Done, and no escapes in names
-	Run     string `json:"run,omitempty"` // digest of the run, the same for all workers
-	Shard   uint32 `json:"shard"`
-	Of      uint32 `json:"of"`
-	Done    bool   `json:"done"` // false: the worker has not finished, and the figures are missing
-	Result  string `json:"result,omitempty"`
-	Filter  string `json:"filter,omitempty"`
-	Files   []File `json:"files"`
-	Rows    int64  `json:"rows"`
-	Bytes   int64  `json:"bytes"`
+	Version int      `json:"version"`       // 2; version 1 had no Done, and no escapes in names
+	Run     string   `json:"run,omitempty"` // digest of the run, the same for all workers
+	Shard   uint32   `json:"shard"`
+	Of      uint32   `json:"of"`
+	Done    bool     `json:"done"` // false: the worker has not finished, and the figures are missing
+	Result  string   `json:"result,omitempty"`
+	Filter  string   `json:"filter,omitempty"`
+	Hive    []string `json:"hive,omitempty"` // columns that come from the inputs' paths, as "dt:date"
+	Files   []File   `json:"files"`
+	Rows    int64    `json:"rows"`
+	Bytes   int64    `json:"bytes"`
 
 	name    string    // of the manifest itself
 	written time.Time // when the manifest was written; zero: unknown

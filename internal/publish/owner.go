@@ -38,10 +38,11 @@ type Owner struct {
 	// distinguished from others, so no output is taken for its own.
 	Run    [32]byte
 	Shard  uint32
-	Of     uint32 // workers that write into the directory; 0 or 1: one
-	Result string // what the rows are, as manifests say it
-	Filter string // digest of the filter, hexadecimal; empty: none
-	Force  bool   // replace what other runs have written
+	Of     uint32   // workers that write into the directory; 0 or 1: one
+	Result string   // what the rows are, as manifests say it
+	Filter string   // digest of the filter, hexadecimal; empty: none
+	Hive   []string // columns that come from the inputs' paths, as "dt:date"
+	Force  bool     // replace what other runs have written
 	// Marker returns what a file says of the run that wrote it, see [Owner.Mark]:
 	// empty if it is not an output, something else if it is one of an unknown
 	// run. table is false if the file cannot be read as a table. The error is not
@@ -115,4 +116,23 @@ func (o *Owner) Commit(ctx context.Context, name string, file storage.Writer, re
 		}
 	}
 	return err
+}
+
+// CheckTypes returns an error that wraps ErrExists if the output of that name was
+// written with another type of a column that comes from the inputs' paths. was is the
+// Hive of its run.
+func (o *Owner) CheckTypes(name string, was []string) error {
+	for _, now := range o.Hive {
+		at := strings.LastIndexByte(now, ':')
+		for _, before := range was {
+			if i := strings.LastIndexByte(before, ':'); i < 0 || before[:i] != now[:at] || before == now {
+				continue
+			}
+			e := fault.Mismatch(fault.At{File: name, Column: now[:at]}, "type of name=value directories", before[at+1:]+", with which the output was written", now[at+1:]).
+				WithHint("give {HiveTypes %s}, or write elsewhere", before)
+			e.Err = ErrExists
+			return e
+		}
+	}
+	return nil
 }

@@ -168,7 +168,7 @@ func (w *Writer) begin(ctx context.Context) error {
 
 // newManifest returns this worker's manifest without files.
 func (d *Dir) newManifest() *Manifest {
-	return &Manifest{Run: d.id(), Shard: d.Shard, Of: max(d.Of, 1), Result: d.Result, Filter: d.Filter, Files: []File{}}
+	return &Manifest{Run: d.id(), Shard: d.Shard, Of: max(d.Of, 1), Result: d.Result, Filter: d.Filter, Hive: d.Hive, Files: []File{}}
 }
 
 // clear removes the files of other runs that are replaced and that no worker of

@@ -15,7 +15,8 @@ const tail = 64 << 10
 // what is announced and what is read.
 type Remote struct {
 	storage.Storage
-	At int // see Concurrency
+	At  int   // see Concurrency
+	Gap int64 // see [storage.Prefetcher]
 
 	mu    sync.Mutex
 	count RemoteCounts
@@ -61,6 +62,8 @@ type remoteReader struct {
 func (r *remoteReader) Object() storage.Object { return r.src.Object() }
 func (r *remoteReader) Close() error           { return r.src.Close() }
 func (r *remoteReader) Rest() error            { return storage.Rest(r.src) }
+
+func (r *remoteReader) Gap() int64 { return r.of.Gap }
 
 func (r *remoteReader) Prefetch(ranges []storage.Range) (release func()) {
 	r.of.mu.Lock()

@@ -37,9 +37,10 @@ type Faults struct {
 	// Expire refuses all requests after the first Expire ones since Set with
 	// ExpiredToken. 0: never.
 	Expire int
-	// Before, if not nil, is called before a request is passed on, without locks
-	// held. If it returns false, the request is refused with 403 AccessDenied.
-	Before func(r *http.Request) bool
+	// Refuse, if not nil, is called before a request is passed on, by many
+	// goroutines at once. If it returns a status, the request is refused with that
+	// and the code, as S3 words it. It may also change what is in the store.
+	Refuse func(r *http.Request) (status int, code string)
 	// Only, if not nil, chooses the requests that Fail, Cut and Expire apply to.
 	Only func(r *http.Request) bool
 	Seed uint64
@@ -73,7 +74,9 @@ type Proxy struct {
 
 // New returns a proxy for a server at http://HOST:PORT or unix:/PATH.
 func New(target string) (*Proxy, error) {
-	p := &Proxy{seen: map[string]int{}, conns: map[net.Conn]*pace{}, client: &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true}}
+	p := &Proxy{seen: map[string]int{}, conns: map[net.Conn]*pace{}, client: &http.Transport{
+		MaxIdleConnsPerHost: 256, DisableCompression: true, ExpectContinueTimeout: time.Second,
+	}}
 	if path, ok := strings.CutPrefix(target, "unix:"); ok {
 		p.client.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", path)
@@ -172,8 +175,10 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.log = append(p.log, done)
 	}()
 	first := time.Now().Add(f.Delay)
-	if f.Before != nil && !f.Before(r) {
-		done.Fault, what.refuse, what.status = "AccessDenied", "AccessDenied", http.StatusForbidden
+	if f.Refuse != nil {
+		if status, code := f.Refuse(r); status != 0 {
+			done.Fault, what.refuse, what.status = code, code, status
+		}
 	}
 	if what.refuse != "" {
 		done.In, _ = io.Copy(io.Discard, r.Body)

@@ -64,6 +64,7 @@ type Queue struct {
 	order   []*piece  // queued, in the order of announcement, and others to be skipped
 	queued  int64     // bytes
 	used    int64     // bytes of memory
+	idle    idle
 }
 
 // waiter waits for a slot: a goroutine, or a piece that a goroutine waits for.
@@ -125,7 +126,7 @@ func (q *Queue) Release() {
 func (q *Queue) Reserve(n int64, force bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !force && q.used > 0 && q.used+n > q.o.Memory {
+	if !q.room(n) && !force {
 		return false
 	}
 	q.used += n
@@ -157,7 +158,7 @@ func (q *Queue) pump() {
 			if p = w.piece; p.state != queued {
 				continue
 			}
-		} else if p = q.next(); p == nil || q.used > 0 && q.used+p.n > q.o.Memory {
+		} else if p = q.next(); p == nil || !q.room(p.n) {
 			return
 		}
 		q.start(p)

@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"io"
@@ -43,7 +44,11 @@ type piece struct {
 	owners int   // announcements
 	unread int64 // bytes that announcements have and reads have not
 	ended  bool  // the last byte has been read
-	kept   bool  // until Rest, without an owner
+	kept   bool  // without an owner
+
+	rests     int // how often the object of a kept piece has rested
+	resting   *list.Element
+	restingIn *list.List
 }
 
 // state is what has become of a piece.
@@ -83,6 +88,7 @@ func (p *piece) drop() {
 		p.buf = nil
 	}
 	q.leave(p, dropped)
+	q.wake(p)
 	p.uncharge()
 	p.wake()
 	if i := p.object.index(p.off); i < len(p.object.pieces) && p.object.pieces[i] == p {
@@ -98,6 +104,9 @@ func (q *Queue) Open(ctx context.Context, s Source, size int64, l *Link) *Object
 	return o
 }
 
+// Gap returns how many bytes take as long as another request.
+func (o *Object) Gap() int64 { return o.link.gap() }
+
 // Close drops all that was fetched, and ends the requests.
 func (o *Object) Close() {
 	o.q.mu.Lock()
@@ -110,12 +119,16 @@ func (o *Object) Close() {
 	o.q.pump()
 }
 
-// Rest drops what was fetched without having been announced.
+// Rest lets what was kept be forgotten when memory is needed.
 func (o *Object) Rest() {
 	o.q.mu.Lock()
 	defer o.q.mu.Unlock()
 	for _, p := range slices.Clone(o.pieces) {
-		if p.kept = false; p.owners == 0 {
+		switch {
+		case !p.kept || p.owners > 0 || p.resting != nil:
+		case p.state == done:
+			o.q.rest(p)
+		default:
 			p.drop()
 		}
 	}
@@ -161,12 +174,18 @@ func (o *Object) announce(owned []*piece, off, end int64) []*piece {
 		if i < len(o.pieces) {
 			if p := o.pieces[i]; p.off <= off {
 				last := min(p.end(), end)
+				o.q.wake(p)
 				p.owners++
 				p.unread += last - off
 				owned, off = append(owned, p), last
 				continue
 			}
 			next = min(end, o.pieces[i].off)
+		}
+		if last := len(owned) - 1; last >= 0 && owned[last].end() == off && owned[last].grow(next-off) {
+			off = owned[last].end()
+			i-- // it is the one before
+			continue
 		}
 		p := &piece{object: o, off: off, n: min(next-off, pieceSize), owners: 1}
 		p.unread = p.n
@@ -175,6 +194,19 @@ func (o *Object) announce(owned []*piece, off, end int64) []*piece {
 		owned, off = append(owned, p), p.end()
 	}
 	return owned
+}
+
+// grow makes a new piece longer by up to n bytes that nobody has announced, and
+// reports whether it could. q.mu is held.
+func (p *piece) grow(n int64) bool {
+	n = min(n, pieceSize-p.n)
+	if n <= 0 || p.state != queued || p.owners != 1 || p.kept {
+		return false
+	}
+	p.n += n
+	p.unread += n
+	p.object.q.queued += n
+	return true
 }
 
 func (o *Object) enqueue(p *piece) {
@@ -196,9 +228,10 @@ func (o *Object) release(owned *[]*piece) {
 }
 
 // keep returns the piece that is fetched from off to the end of the object and kept
-// until Rest. q.mu is held.
+// without having been announced. q.mu is held.
 func (o *Object) keep(off int64) *piece {
 	if i := o.index(off); i < len(o.pieces) {
+		o.q.wake(o.pieces[i])
 		return o.pieces[i]
 	}
 	p := &piece{object: o, off: off, n: o.size - off, kept: true}
@@ -254,6 +287,7 @@ func (o *Object) read(b []byte, off int64) (int, error) {
 	}
 	switch p.state {
 	case done:
+		q.wake(p)
 		part := p.buf[off-p.off:]
 		part = part[:min(len(part), len(b))]
 		p.take(off, int64(len(part)))

@@ -1,0 +1,424 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/internal/storetest"
+	"github.com/bloomjoin/bloomjoin/internal/storetest/slowproxy"
+	"github.com/bloomjoin/bloomjoin/storage"
+	"github.com/bloomjoin/bloomjoin/store"
+)
+
+// bucket is a store that has the flights at an address.
+type bucket struct {
+	*testing.T
+	store *store.Store
+	at    string
+}
+
+// newBucket returns a bucket in memory.
+func newBucket(t *testing.T) bucket { return bucketAt(t, "mem://b") }
+
+// bucketAt returns a bucket at an address, in the environment of now.
+func bucketAt(t *testing.T, at string) bucket {
+	t.Helper()
+	b := bucket{t, store.New(store.Options{}), at}
+	t.Cleanup(func() {
+		if err := b.store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	err := fs.WalkDir(os.DirFS(flights), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(filepath.Join(flights, name))
+		b.put(at+"/"+name, string(content))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b bucket) put(name, content string) {
+	b.Helper()
+	w, err := b.store.Create(b.Context(), name, storage.CreateOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := io.WriteString(w, content); err != nil {
+		b.Fatal(err)
+	}
+	if err := w.Commit(true); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// get returns the content of an object, or of a local file.
+func (b bucket) get(name string) string {
+	b.Helper()
+	r, err := b.store.Open(b.Context(), storage.Object{Name: name})
+	if err != nil {
+		b.Fatal(err)
+	}
+	content, err := io.ReadAll(io.NewSectionReader(r, 0, r.Object().Size))
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		b.Fatal(err)
+	}
+	return string(content)
+}
+
+// digests matches digests of runs, which include the identities of objects.
+var digests = regexp.MustCompile(`[0-9a-f]{64}|_manifest-[0-9a-f]{16}`)
+
+// tree returns the objects below a directory by their names, without digests, and
+// without the content of filters and manifests.
+func (b bucket) tree(dir string) map[string]string {
+	b.Helper()
+	all, err := b.store.Tree(b.Context(), dir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	content := map[string]string{}
+	for _, o := range all {
+		rel, size := digests.ReplaceAllString(o.Rel, "D"), fmt.Sprint(o.Size)
+		switch base := path.Base(o.Rel); {
+		case strings.HasPrefix(base, "_"):
+			content[rel] = ""
+		case strings.HasSuffix(base, ".bjf"):
+			content[rel] = size // sections are compressed, so it depends on the content
+		default:
+			content[rel] = digests.ReplaceAllString(b.get(o.Name), "D")
+		}
+	}
+	return content
+}
+
+// run runs a command line over the bucket.
+func (b bucket) run(args ...string) (stdout, stderr string, code int) {
+	var out, said bytes.Buffer
+	c := &cli{progressEvery: progressEvery, stored: b.store}
+	code = c.run(args, strings.NewReader(""), &out, &said)
+	return out.String(), said.String(), code
+}
+
+// done runs a command line that succeeds.
+func (b bucket) done(args ...string) (stdout, stderr string) {
+	b.Helper()
+	stdout, stderr, code := b.run(args...)
+	if code != exitDone {
+		b.Fatalf("%q: exit code %d: %s", args, code, stderr)
+	}
+	return stdout, stderr
+}
+
+// Every verb writes at URLs what it writes to local files: the same bytes, but for
+// digests.
+func TestURLs(t *testing.T) {
+	t.Run("mem", func(t *testing.T) { newBucket(t).verbs() })
+	t.Run("s3", func(t *testing.T) {
+		g := storetest.S3(t)
+		g.Setenv(t)
+		bucketAt(t, "s3://"+g.Bucket).verbs()
+		if left := g.Uploads(t); len(left) > 0 {
+			t.Errorf("uploads are left: %q", left)
+		}
+	})
+}
+
+// verbs runs each verb on files and in the bucket.
+func (b bucket) verbs() {
+	t, local := b.T, b.TempDir()
+	in, err := filepath.Abs(flights)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"build --key iata -o OUT/tx.bjf IN/airports-tx.csv",
+		"build --key iata --expect 300 --shard 0/2 -o OUT/parts/0.bjf IN/airports-tx.csv",
+		"build --key iata --expect 300 --shard 1/2 -o OUT/parts/1.bjf IN/airports-tx.csv",
+		"merge -o OUT/merged.bjf OUT/parts/",
+		"merge --union -o OUT/union.bjf OUT/*.bjf",
+		"scan --filter OUT/tx.bjf --key origin -o OUT/candidates.parquet IN/logs",
+		"scan --match origin=OUT/tx.bjf --schema-from OUT/candidates.parquet -o OUT/kept/ IN/logs/2001-q1.parquet",
+		"scan --filter OUT/tx.bjf --key origin --shard 0/2 -o OUT/shards/ IN/logs/",
+		"scan --filter OUT/tx.bjf --key origin --shard 1/2 -o OUT/shards/ IN/logs/",
+		"join --ids IN/airports-tx.csv --on origin=iata --type inner -o OUT/inner.parquet IN/logs/",
+		"join --ids IN/airports*.csv --on origin=iata --type full --strategy shuffle -o OUT/full.arrow IN/logs/2001-q1.parquet",
+		"join --ids IN/airports-tx.csv --on origin=iata --filter OUT/tx.bjf -o OUT/semi/ IN/logs/*.parquet",
+		"join --ids IN/airports-tx.csv --on origin=iata --count IN/logs/",
+		"inspect --check OUT/tx.bjf OUT/inner.parquet",
+		"inspect --compare OUT/tx.bjf OUT/merged.bjf",
+	} {
+		at := func(in, out string) []string {
+			return strings.Fields(strings.NewReplacer("IN/", in+"/", "OUT/", out+"/").Replace(line))
+		}
+		want, _ := b.done(at(in, local)...)
+		got, _ := b.done(at(b.at, b.at+"/out")...)
+		got = strings.NewReplacer(b.at+"/out", local, b.at, in).Replace(got)
+		if got, want = digests.ReplaceAllString(got, "D"), digests.ReplaceAllString(want, "D"); got != want {
+			t.Errorf("%s: it printed\n%s, at files\n%s", line, got, want)
+		}
+	}
+	want, got := b.tree(local), b.tree(b.at+"/out")
+	for name, content := range want {
+		if other, ok := got[name]; !ok || other != content {
+			t.Errorf("%s: at the URL %v with %d bytes, want %d", name, ok, len(other), len(content))
+		}
+	}
+	if len(got) != len(want) || len(want) < 15 {
+		t.Errorf("%d objects, want %d", len(got), len(want))
+	}
+}
+
+// URLs and local files may be mixed, and reruns are recognised.
+func TestURLsAndFiles(t *testing.T) {
+	b := newBucket(t)
+	dir := t.TempDir()
+	logs := flights + "/logs/2001-q1.parquet"
+	for _, args := range [][]string{
+		{"build", "--key", "iata", "-o", dir + "/tx.bjf", "mem://b/airports-tx.csv"},
+		{"scan", "--filter", dir + "/tx.bjf", "--key", "origin", "-o", "mem://b/new/", logs},
+		{"join", "--ids", "mem://b/airports-tx.csv", "--on", "origin=iata", "-o", dir + "/a.parquet", "mem://b/new/", logs},
+		{"merge", "--union", "-o", "mem://b/both.bjf", dir + "/tx.bjf", dir + "/tx.bjf"},
+	} {
+		if _, said := b.done(args...); strings.Contains(said, "already done") {
+			t.Errorf("%q: %s", args, said)
+		}
+		if _, said := b.done(args...); !strings.Contains(said, "already done") {
+			t.Errorf("again %q: %s", args, said)
+		}
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"scan", "--filter", dir + "/tx.bjf", "--key", "destination", "-o", "mem://b/new/", logs}, exitFailed, "--force replaces"},
+		{[]string{"build", "--key", "iata", "--force", "-o", "mem://b/airports-tx.csv", "mem://b/airports-tx.csv"}, exitFailed, "the output would replace the input mem://b/airports-tx.csv"},
+		{[]string{"scan", "--filter", "mem://b/both.bjf", "--key", "origin", "-o", "mem://b/both.bjf", "mem://b/logs/"}, exitFailed, "the output would replace the input mem://b/both.bjf"},
+		{[]string{"scan", "--filter", dir + "/tx.bjf", "--key", "origin", "-o", "mem://b/logs/out/", "mem://b/logs/"}, exitFailed, "the output is inside the input directory mem://b/logs/"},
+		{[]string{"scan", "--filter", dir + "/tx.bjf", "--key", "origin", "-o", "mem://b/rows", "mem://b/logs/"}, exitUsage, "want a file as mem://b/rows.parquet or mem://b/rows.arrow, or a directory as mem://b/rows/"},
+		{[]string{"join", "--ids", "mem://b/no.csv", "--on", "origin=iata", "-o", "-", logs}, exitFailed, "mem://b/no.csv: no such file or directory (check the address)"},
+		{[]string{"join", "--ids", "mem://b/a.csv,mem://b/b.csv", "--on", "origin=iata", "-o", "-", logs}, exitFailed, "commas do not separate files"},
+		{[]string{"join", "--ids", "hdfs://name/ids", "--on", "origin=iata", "-o", "-", logs}, exitFailed, "unsupported: hdfs:// addresses"},
+		{[]string{"build", "--key", "iata", "-o", "https://host/tx.bjf", "mem://b/airports-tx.csv"}, exitUsage, "web servers are only read"},
+		{[]string{"join", "--ids", "mem://b/airports-tx.csv", "--on", "origin=iata", "-o", "http://host/out/", logs}, exitUsage, "web servers are only read"},
+	} {
+		if _, said, code := b.run(c.args...); code != c.code || !strings.Contains(said, c.want) {
+			t.Errorf("%q: exit code %d, want %d, and %q in %s", c.args, code, c.code, c.want, said)
+		}
+	}
+}
+
+// Settings of the store are checked before anything is opened.
+func TestStoreOptions(t *testing.T) {
+	for setting, want := range map[string]string{
+		"regon=x":          "there is no setting regon (did you mean region?)",
+		"colour=x":         "there is no setting colour: want one of region, endpoint,",
+		"region":           "want NAME=VALUE, as region=eu-central-1",
+		"region=":          "want a value, as region=eu-central-1",
+		"anonymous=maybe":  "want true or false, as anonymous=true",
+		"requests=0":       "want a whole number from 1 to 10000, as requests=64",
+		"retries=-1":       "want a whole number from 0 to 10000, as retries=12",
+		"endpoint=http://": "",
+	} {
+		c := &cli{storeSettings: []string{setting}}
+		if err := c.checkStore(); want != "" && (err == nil || !strings.Contains(err.Error(), want)) || want == "" && err != nil {
+			t.Errorf("%s: %v, want %q", setting, err, want)
+		}
+	}
+	c := &cli{storeSettings: []string{
+		"region=r", "endpoint=http://e?a=b", "profile=p", "anonymous=true", "path-style=true", "requester-pays=1",
+		"sse=aws:kms", "kms-key=k", "requests=7", "retries=0",
+	}, memory: "1GiB"}
+	if err := c.checkStore(); err != nil {
+		t.Fatal(err)
+	}
+	want := store.Options{
+		Region: "r", Endpoint: "http://e?a=b", Profile: "p", Anonymous: true, PathStyle: true, RequesterPays: true,
+		SSE: "aws:kms", KMSKey: "k", Requests: 7, Retries: -1, Memory: fetched(c.allInFlight()),
+	}
+	if c.storeOptions != want || len(c.storeSettings) != len(storeFlags()) {
+		t.Errorf("options %+v, want %+v", c.storeOptions, want)
+	}
+	twice := &cli{storeSettings: []string{"region=a", "region=b"}}
+	if err := twice.checkStore(); err == nil || !strings.Contains(err.Error(), "set twice") {
+		t.Error(err)
+	}
+}
+
+// What is fetched ahead is part of --memory.
+func TestMemoryOfStore(t *testing.T) {
+	for _, memory := range []string{"64MiB", "256MiB", "1GiB", "64GiB"} {
+		local, remote := &cli{memory: memory}, &cli{memory: memory, remote: true}
+		all := local.inFlight()
+		ahead, rest := fetched(all), remote.inFlight()
+		if ahead < leastFetched || ahead > mostFetched || rest < all/4 || ahead+rest > max(all, leastFetched+all/4) {
+			t.Errorf("%s: of %d, %d are for fetching and %d for pages", memory, all, ahead, rest)
+		}
+	}
+}
+
+// Nothing that is printed or written has the credentials of a URL.
+func TestRedactedReports(t *testing.T) {
+	const name = "https://user:pass@host/a.parquet?X-Amz-Credential=AKIA&X-Amz-Signature=abc"
+	var out, said bytes.Buffer
+	c := &cli{json: true, stdout: &out, stderr: printable{&said}}
+	report := scanReport{Path: []pathOf{{File: name, Reason: "from " + name}}, RowsOut: 3}
+	if err := c.report(report, ""); err != nil {
+		t.Fatal(err)
+	}
+	c.say("%s", name)
+	c.warn("%s: bad", name)
+	for _, text := range []string{out.String(), said.String()} {
+		for _, word := range []string{"pass", "AKIA", "abc"} {
+			if strings.Contains(text, word) {
+				t.Errorf("%s is in %s", word, text)
+			}
+		}
+		if !strings.Contains(text, "host/a.parquet") {
+			t.Errorf("no file in %s", text)
+		}
+	}
+	var back scanReport
+	if err := json.Unmarshal(out.Bytes(), &back); err != nil || back.RowsOut != 3 || len(back.Path) != 1 {
+		t.Errorf("%s: %v", &out, err)
+	}
+}
+
+// Reports and summaries count requests, and errors have the exit codes that batch
+// systems act on.
+func TestS3Reports(t *testing.T) {
+	g := storetest.S3(t)
+	g.Setenv(t)
+	bucketAt(t, "s3://"+g.Bucket)
+	dir := t.TempDir()
+	join := []string{"join", "--json", "--ids", g.Name("airports-tx.csv"), "--on", "origin=iata", "-o", dir + "/rows.parquet", g.Name("logs/")}
+	command := func(args ...string) (stdout, stderr string, code int) { // a store of its own, as in a process
+		var out, said bytes.Buffer
+		code = run(args, strings.NewReader(""), &out, &said)
+		return out.String(), said.String(), code
+	}
+	g.Reset()
+	stdout, said, code := command(join...)
+	var rep head
+	if err := json.Unmarshal([]byte(stdout), &rep); err != nil || code != exitDone {
+		t.Fatalf("exit code %d: %v: %s", code, err, said)
+	}
+	seen := g.Requests()
+	s := rep.Storage
+	if s == nil || s.Requests.Total() != int64(len(seen)) || s.Requests.List == 0 || s.Requests.Get == 0 || s.BytesRead == 0 || s.Retries != 0 {
+		t.Errorf("reported %+v, want %d requests", s, len(seen))
+	}
+	if !strings.Contains(said, "\nstorage: "+things(s.Requests.Total(), "request")+" (") {
+		t.Errorf("no line about requests: %s", said)
+	}
+	for _, verb := range [][]string{
+		{"plan", "--json", "--ids", g.Name("airports-tx.csv"), "--on", "origin=iata", g.Name("logs/")},
+		{"inspect", "--json", g.Name("logs/")},
+		{"build", "--json", "--key", "iata", "-o", g.Name("tx.bjf"), g.Name("airports-tx.csv")},
+		{"scan", "--json", "--filter", g.Name("tx.bjf"), "--key", "origin", "-o", g.Name("out/"), g.Name("logs/")},
+		{"scan", "--json", "--filter", g.Name("tx.bjf"), "--key", "origin", "-o", g.Name("out/"), g.Name("logs/")}, // already done
+		{"merge", "--json", "--union", "-o", g.Name("u.bjf"), g.Name("tx.bjf"), g.Name("tx.bjf")},
+	} {
+		var h head
+		if stdout, said, code := command(verb...); code != exitDone || json.Unmarshal([]byte(stdout), &h) != nil || h.Storage == nil {
+			t.Errorf("%q: exit code %d: %s%s", verb, code, stdout, said)
+		}
+	}
+	if stdout, said, _ := command("inspect", "--json", flights+"/logs/2001-04.parquet"); strings.Contains(stdout+said, "storage") {
+		t.Errorf("a report of local files: %s%s", stdout, said)
+	}
+
+	denied := func(*http.Request) (int, string) { return http.StatusForbidden, "AccessDenied" }
+	for _, c := range []struct {
+		name   string
+		faults slowproxy.Faults
+		code   int
+		want   string
+	}{
+		{"denied", slowproxy.Faults{Refuse: denied}, exitFailed, "access denied"},
+		{"expired", slowproxy.Faults{Expire: 1, Seed: 1}, exitTryAgain, "the credentials have expired"},
+		{"throttled", slowproxy.Faults{Fail: 1, Seed: 1}, exitTryAgain, "run it again"},
+	} {
+		g.Set(c.faults)
+		_, said, code := command(append([]string{"--store-option", "retries=1", "--quiet"}, join...)...)
+		if code != c.code || !strings.Contains(said, c.want) || !strings.Contains(said, g.Name("")) {
+			t.Errorf("%s: exit code %d, want %d and %q: %s", c.name, code, c.code, c.want, said)
+		}
+		if strings.Contains(said, storetest.Secret) || strings.Contains(said, storetest.Access) {
+			t.Errorf("%s: credentials are in %s", c.name, said)
+		}
+	}
+}
+
+// Presigned addresses: no signature is in an output, a report or a message, and runs
+// under another signature are the same run.
+func TestPresigned(t *testing.T) {
+	files := http.FileServer(http.Dir(flights))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Query().Get("X-Amz-Signature"), "hush") {
+			http.Error(w, "AccessDenied", http.StatusForbidden)
+			return
+		}
+		w.Header().Set("ETag", `"1"`)
+		files.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	dir := t.TempDir()
+	var texts []string
+	join := func(signature, out string) (said string, code int) {
+		at := func(name string) string {
+			return server.URL + "/" + name + "?X-Amz-Credential=hushed%2F2026&X-Amz-Signature=" + signature
+		}
+		var stdout, stderr bytes.Buffer
+		code = run([]string{"join", "--json", "--verbose", "--ids", at("airports-tx.csv"), "--on", "origin=iata", "-o", out, at("logs/2001-q1.parquet")}, nil, &stdout, &stderr)
+		texts = append(texts, stdout.String(), stderr.String())
+		return stderr.String(), code
+	}
+	for _, out := range []string{dir + "/rows.parquet", dir + "/rows/"} {
+		if said, code := join("hush/a=1", out); code != exitDone || strings.Contains(said, "already done") {
+			t.Fatalf("%s: exit code %d: %s", out, code, said)
+		}
+		if said, code := join("hush-b", out); code != exitDone || !strings.Contains(said, "already done") {
+			t.Errorf("%s, again with another signature: exit code %d: %s", out, code, said)
+		}
+	}
+	if said, code := join("noise-hush", dir+"/none.parquet"); code != exitFailed || !strings.Contains(said, "/airports-tx.csv") {
+		t.Errorf("a wrong signature: exit code %d: %s", code, said)
+	}
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			b, err := os.ReadFile(name)
+			texts = append(texts, name+": "+string(b))
+			return err
+		}
+		return err
+	})
+	if err != nil || len(texts) < 10+4 {
+		t.Fatal(len(texts), err)
+	}
+	for _, text := range texts {
+		if i := strings.Index(text, "hush"); i >= 0 {
+			t.Errorf("a signature: %q", text[max(i-200, 0):i+10])
+		}
+	}
+}
