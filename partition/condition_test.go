@@ -2,6 +2,7 @@ package partition
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math"
 	"math/bits"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -21,6 +23,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // event is a row of a log for conditions. Pointers are NULL if nil.
@@ -210,8 +213,12 @@ func TestWhere(t *testing.T) {
 		for _, name := range names {
 			threads := 1 + rng.IntN(3)
 			t.Run(fmt.Sprintf("%d/%s", round, filepath.Base(name)), func(t *testing.T) {
-				f := open(t, OpenOptions{Where: test.text}, name)
-				checkWhere(t, f, kept, threads)
+				opts, far := OpenOptions{Where: test.text}, new(farFiles)
+				if round%3 == 0 {
+					opts.Store = far
+				}
+				checkWhere(t, open(t, opts, name), kept, threads)
+				equal(t, "announcements that are not released", far.open.Load(), 0)
 				if t.Failed() {
 					t.Fatal(test.text)
 				}
@@ -219,6 +226,32 @@ func TestWhere(t *testing.T) {
 		}
 	}
 }
+
+// farFiles are local files that are read as if over a network. open counts the
+// announcements that are not released.
+type farFiles struct {
+	storage.Local
+	open atomic.Int64
+}
+
+type farFile struct {
+	storage.Reader
+	of *farFiles
+}
+
+func (s *farFiles) Open(ctx context.Context, o storage.Object) (storage.Reader, error) {
+	r, err := s.Local.Open(ctx, o)
+	return farFile{r, s}, err
+}
+
+// Prefetch implements storage.Prefetcher.
+func (f farFile) Prefetch([]storage.Range) func() {
+	f.of.open.Add(1)
+	return sync.OnceFunc(func() { f.of.open.Add(-1) })
+}
+
+// Gap implements storage.Prefetcher.
+func (f farFile) Gap() int64 { return 0 }
 
 func rowNumbers(rows []event) []int64 {
 	out := []int64{}
