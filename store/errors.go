@@ -34,6 +34,7 @@ type failure struct {
 	after  time.Duration // the service asks to wait so long
 	code   string        // the service's name for the error
 	text   string        // what else it says
+	region string        // where the bucket is; empty: unknown
 	err    error
 }
 
@@ -42,6 +43,9 @@ func (b *bucket) failed(c *call, key string, err error) *failure {
 	f := &failure{what: b.name(key), status: int(c.status.Load()), after: time.Duration(c.after.Load()), err: err}
 	if b.cloud != nil { // else it could not be opened
 		f.code, f.text = b.code(err)
+	}
+	if region := c.region.Load(); region != nil {
+		f.region = *region
 	}
 	if b.place.scheme == schemeMem && gcerrors.Code(err) == gcerrors.NotFound {
 		f.status = http.StatusNotFound
@@ -115,7 +119,10 @@ func (f *failure) words() (what string, hint fault.Text) {
 	case f.noCredentials():
 		return "no credentials", "set those of the cloud, in the environment or its configuration files, or {Anonymous true} for public data"
 	case f.wrongRegion():
-		return "the bucket is in another region", "set {Region}"
+		if f.region == "" {
+			return "the bucket is in another region", "set {Region}"
+		}
+		return "the bucket is in another region", fault.Textf("set {Region %s}", f.region)
 	case f.status == http.StatusUnauthorized || f.status == http.StatusForbidden:
 		return "access denied", "check which credentials are in use, and what they permit"
 	case f.throttled():

@@ -13,6 +13,7 @@ import (
 	"gocloud.dev/blob/gcsblob"
 	"gocloud.dev/gcp"
 	"google.golang.org/api/googleapi"
+	"google.golang.org/api/option"
 )
 
 // google is Google Cloud Storage.
@@ -34,7 +35,9 @@ func (b *bucket) openGoogle(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if b.Bucket, err = gcsblob.OpenBucket(ctx, client, b.place.bucket, nil); err != nil {
+	// With an emulator, gocloud would take another client than ours.
+	o := &gcsblob.Options{ClientOptions: []option.ClientOption{option.WithHTTPClient(&client.Client)}}
+	if b.Bucket, err = gcsblob.OpenBucket(ctx, client, b.place.bucket, o); err != nil {
 		return err
 	}
 	var sdk *gcs.Client
@@ -61,7 +64,7 @@ func (google) beforeList(prefix string, as func(any) bool) error {
 	var q *gcs.Query
 	if as(&q) {
 		q.Prefix = prefix
-		return q.SetAttrSelection([]string{"Name", "Prefix", "Size", "Updated", "Generation"})
+		return q.SetAttrSelection([]string{"Name", "Size", "Updated", "Generation"})
 	}
 	return nil
 }

@@ -106,3 +106,11 @@ type fileReader struct {
 func (r fileReader) Object() storage.Object { return localObject(r.n, r.Reader.Object()) }
 func (r fileReader) Rest() error            { return storage.Rest(r.Reader) }
 func (r fileReader) Changed() error         { return storage.Changed(r.Reader) }
+
+// Map implements [storage.Mapper] if the local reader does.
+func (r fileReader) Map() ([]byte, func() error, error) {
+	if m, ok := r.Reader.(storage.Mapper); ok {
+		return m.Map()
+	}
+	return nil, nil, errors.ErrUnsupported
+}

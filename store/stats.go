@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -69,8 +70,9 @@ type counters struct {
 // the call, because SDKs hide status and header in errors of their own.
 type call struct {
 	kind   kind
-	status atomic.Int32 // of the last response; 0: none
-	after  atomic.Int64 // what the last response's Retry-After asks for, in ns
+	status atomic.Int32           // of the last response; 0: none
+	after  atomic.Int64           // what the last response's Retry-After asks for, in ns
+	region atomic.Pointer[string] // where the last response says that the bucket is; nil: it does not say
 }
 
 type callKey struct{}
@@ -92,9 +94,16 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if c == nil {
 		c = new(call)
 	}
-	t.stats.requests[c.kind].Add(1)
 	c.status.Store(0)
-	resp, err := t.base.RoundTrip(req)
+	// If a connection turns out to be closed, the request is sent again on another.
+	var sent atomic.Int64
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
+		t.stats.requests[c.kind].Add(1)
+		if sent.Add(1) > 1 {
+			t.stats.retries.Add(1)
+		}
+	}}
+	resp, err := t.base.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +111,9 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		t.stats.written.Add(req.ContentLength)
 	}
 	c.status.Store(int32(resp.StatusCode))
+	if region := resp.Header.Get("X-Amz-Bucket-Region"); region != "" {
+		c.region.Store(&region)
+	}
 	c.after.Store(int64(retryAfter(resp.Header.Get("Retry-After"))))
 	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable {
 		t.stats.throttles.Add(1)

@@ -14,7 +14,6 @@ import (
 
 	"gocloud.dev/gcerrors"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -69,8 +68,6 @@ func (s *Store) Create(ctx context.Context, given string, o storage.CreateOption
 		return nil, err
 	case n.local:
 		return s.opts.Local.Create(ctx, n.key, o)
-	case n.scheme == schemeHTTP:
-		return nil, fault.Unsupported(fault.At{File: Redact(given)}, "writing to http(s):// addresses").WithHint("name an object store or a local file")
 	case n.key == "" || strings.HasSuffix(n.key, "/"):
 		return nil, n.invalid("it names no object but a directory")
 	}
@@ -375,7 +372,10 @@ func (w *writer) sender() func(context.Context, *bucket, kind, string, func(cont
 // through sends requests without a limit, and not again.
 func (s *Store) through(ctx context.Context, b *bucket, k kind, key string, f func(context.Context) error) error {
 	ctx, c := withCall(ctx, k)
-	return b.failed(c, key, f(ctx))
+	if err := f(ctx); err != nil {
+		return b.failed(c, key, err).report()
+	}
+	return nil
 }
 
 // Delete implements [storage.Storage].
@@ -387,8 +387,6 @@ func (s *Store) Delete(ctx context.Context, o storage.Object) error {
 	case n.local:
 		o.Name = n.key
 		return s.opts.Local.Delete(ctx, o)
-	case n.scheme == schemeHTTP:
-		return fault.Unsupported(fault.At{File: Redact(o.Name)}, "deleting at http(s):// addresses")
 	}
 	if err := n.readOnly(); err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/internal/storetest"
 	"github.com/bloomjoin/bloomjoin/internal/storetest/slowproxy"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -85,73 +86,87 @@ func says(t *testing.T, what string, err, kind error, words ...string) {
 
 // Objects of every number of parts are whole, exclusive, and can be dropped.
 func TestWriteSizes(t *testing.T) {
-	g, s := gateway(t)
-	for scheme, at := range map[string]string{"S3": g.Name("dir/"), "memory": "mem://bucket/dir/"} {
-		for _, size := range []int{0, 1, mostKept + 1, firstPart - 1, firstPart, firstPart + 1, 3*firstPart + 5} {
-			for _, finish := range []bool{false, true} {
-				what := fmt.Sprintf("%s, %d bytes, Finish %v", scheme, size, finish)
-				name := fmt.Sprint(at, size, finish)
-				content := noise(size)
-				written := func() storage.Writer {
-					w := create(t, t.Context(), s, name)
-					if err := write(w, content); err != nil {
+	t.Run("memory", func(t *testing.T) { writeSizes(t, newStore(t, Options{}), "mem://bucket/dir/") })
+	t.Run("Google", func(t *testing.T) { writeSizes(t, newStore(t, Options{}), storetest.Google(t)) })
+	t.Run("Azure", func(t *testing.T) { writeSizes(t, newStore(t, Options{}), storetest.Azure(t)) })
+	t.Run("S3", func(t *testing.T) {
+		g, s := gateway(t)
+		writeSizes(t, s, g.Name("dir/"))
+		if left := g.Uploads(t); len(left) > 0 {
+			t.Errorf("unfinished: %q", left)
+		}
+		if left := recorded(t); len(left) > 0 {
+			t.Errorf("recorded: %q", left)
+		}
+	})
+}
+
+func writeSizes(t *testing.T, s *Store, at string) {
+	for _, size := range []int{0, 1, mostKept + 1, firstPart - 1, firstPart, firstPart + 1, 3*firstPart + 5} {
+		for _, finish := range []bool{false, true} {
+			what := fmt.Sprintf("%d bytes, Finish %v", size, finish)
+			name := fmt.Sprint(at, size, finish)
+			content := noise(size)
+			written := func() storage.Writer {
+				w := create(t, t.Context(), s, name)
+				if err := write(w, content); err != nil {
+					t.Fatal(err)
+				}
+				if finish {
+					if err := storage.Finish(w); err != nil {
 						t.Fatal(err)
 					}
-					if finish {
-						if err := storage.Finish(w); err != nil {
-							t.Fatal(err)
-						}
-					}
-					return w
 				}
-				w := written()
-				if _, err := s.Stat(t.Context(), name); !errors.Is(err, fs.ErrNotExist) {
-					t.Errorf("%s: visible before Commit: %v", what, err)
-				}
-				if err := errors.Join(w.Commit(false), w.Abort()); err != nil {
-					t.Fatalf("%s: %v", what, err)
-				}
-				if _, err := w.Write([]byte("x")); err == nil {
-					t.Errorf("%s: Write after Commit", what)
-				}
-				check := func(want []byte) {
-					t.Helper()
-					o, err := s.Stat(t.Context(), name)
-					if err != nil || o.Size != int64(len(want)) {
-						t.Fatalf("%s: %+v, %v", what, o, err)
-					}
-					got := make([]byte, o.Size)
-					r, err := s.Open(t.Context(), o)
-					if err != nil {
-						t.Fatal(err)
-					}
-					defer func() { _ = r.Close() }()
-					if _, err := r.ReadAt(got, 0); len(got) > 0 && err != nil || !bytes.Equal(got, want) {
-						t.Errorf("%s: other bytes, %v", what, err)
-					}
-				}
-				check(content)
-				if size > 0 {
-					content = append([]byte("y"), content[1:]...)
-				}
-				w = written()
-				says(t, what, w.Commit(false), fs.ErrExist, name)
-				says(t, what, w.Commit(true), nil) // a second attempt, as the caller decides
-				check(content)
-				w = written()
-				if err := errors.Join(w.Abort(), w.Abort()); err != nil {
-					t.Errorf("%s: %v", what, err)
-				}
-				check(content)
+				return w
 			}
+			w := written()
+			if _, err := s.Stat(t.Context(), name); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s: visible before Commit: %v", what, err)
+			}
+			if err := errors.Join(w.Commit(false), w.Abort()); err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			if _, err := w.Write([]byte("x")); err == nil {
+				t.Errorf("%s: Write after Commit", what)
+			}
+			check := func(want []byte) {
+				t.Helper()
+				o, err := s.Stat(t.Context(), name)
+				if err != nil || o.Size != int64(len(want)) {
+					t.Fatalf("%s: %+v, %v", what, o, err)
+				}
+				got := make([]byte, o.Size)
+				r, err := s.Open(t.Context(), o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = r.Close() }()
+				if _, err := r.ReadAt(got, 0); len(got) > 0 && err != nil || !bytes.Equal(got, want) {
+					t.Errorf("%s: other bytes, %v", what, err)
+				}
+			}
+			check(content)
+			if size > 0 {
+				content = append([]byte("y"), content[1:]...)
+			}
+			w = written()
+			says(t, what, w.Commit(false), fs.ErrExist, name)
+			says(t, what, w.Commit(true), nil) // a second attempt, as the caller decides
+			check(content)
+			w = written()
+			if err := errors.Join(w.Abort(), w.Abort()); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+			check(content)
 		}
 	}
-	if left := g.Uploads(t); len(left) > 0 {
-		t.Errorf("unfinished: %q", left)
-	}
-	if left := recorded(t); len(left) > 0 {
-		t.Errorf("recorded: %q", left)
-	}
+}
+
+// The other clouds keep the promises of package storage, too, as far as their
+// emulators are like them.
+func TestCheckClouds(t *testing.T) {
+	t.Run("Google", func(t *testing.T) { storagetest.Check(t, newStore(t, Options{}), storetest.Google(t)+"dir") })
+	t.Run("Azure", func(t *testing.T) { storagetest.Check(t, newStore(t, Options{}), storetest.Azure(t)+"dir") })
 }
 
 // recorded returns the names of the files that record uploads.

@@ -392,7 +392,7 @@ func (r *logRun) joinReport(o *joinFlags, opts join.Options, j *join.Join, w par
 	if j != nil {
 		rep = newJoinReport(j.Report())
 		var err error
-		if rep.Plan, err = comparePlan(o.typ, r.start, j.Report()); err != nil {
+		if rep.Plan, err = r.comparePlan(o.typ, r.start, j.Report()); err != nil {
 			return rep, err
 		}
 		rep.Warnings = append(rep.Warnings, j.Report().Warnings(opts.Type)...)

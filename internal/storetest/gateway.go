@@ -1,6 +1,9 @@
-// Package storetest runs an S3 server for tests, versitygw, which the environment
-// variable BLOOMJOIN_S3GW names, with a proxy before it that fails as networks
-// do.
+// Package storetest runs servers of object stores for tests, if environment
+// variables name them:
+//
+//	BLOOMJOIN_S3GW      versitygw, for S3, with a proxy before it that fails as networks do
+//	BLOOMJOIN_FAKEGCS   fake-gcs-server, for Google Cloud Storage
+//	BLOOMJOIN_AZURITE   azurite-blob, for Azure Blob Storage
 package storetest
 
 import (
@@ -16,7 +19,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -61,7 +63,8 @@ func S3(t testing.TB) *Gateway {
 	if err := os.Mkdir(filepath.Dir(g.Dir), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	g.run(t, program, socket)
+	env := []string{"ROOT_ACCESS_KEY_ID=" + Access, "ROOT_SECRET_ACCESS_KEY=" + Secret}
+	serve(t, "unix", socket, env, program, "--port", socket, "--region", Region, "--quiet", "--keep-alive", "posix", filepath.Dir(g.Dir))
 	if g.Proxy, err = slowproxy.New("unix:" + socket); err != nil {
 		t.Fatal(err)
 	}
@@ -79,37 +82,6 @@ func S3(t testing.TB) *Gateway {
 	g.do(t, http.MethodPut, "", nil, nil)
 	g.Reset()
 	return g
-}
-
-// run starts the server and waits until it listens. The shell ends it when its
-// standard input does, so that it also ends with a test that was killed.
-func (g *Gateway) run(t testing.TB, program, socket string) {
-	t.Helper()
-	var output bytes.Buffer
-	cmd := exec.Command("sh", "-c", `"$0" "$@" </dev/null & cat >/dev/null; kill -9 $!; wait`,
-		program, "--port", socket, "--region", Region, "--quiet", "--keep-alive", "posix", filepath.Dir(g.Dir))
-	cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY_ID="+Access, "ROOT_SECRET_ACCESS_KEY="+Secret)
-	cmd.Stdout, cmd.Stderr = &output, &output
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	stop := func() {
-		_ = stdin.Close()
-		_ = cmd.Wait()
-	}
-	t.Cleanup(stop)
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if c, err := net.Dial("unix", socket); err == nil {
-			_ = c.Close()
-			return
-		}
-	}
-	stop()
-	t.Fatalf("%s does not listen:\n%s", program, output.Bytes())
 }
 
 // Env returns the environment in which programs find the server by themselves.

@@ -182,6 +182,11 @@ func (o *Object) announce(owned []*piece, off, end int64) []*piece {
 			}
 			next = min(end, o.pieces[i].off)
 		}
+		if last := len(owned) - 1; last >= 0 && owned[last].end() == off && owned[last].grow(next-off) {
+			off = owned[last].end()
+			i-- // it is the one before
+			continue
+		}
 		p := &piece{object: o, off: off, n: min(next-off, pieceSize), owners: 1}
 		p.unread = p.n
 		o.pieces = slices.Insert(o.pieces, i, p)
@@ -189,6 +194,19 @@ func (o *Object) announce(owned []*piece, off, end int64) []*piece {
 		owned, off = append(owned, p), p.end()
 	}
 	return owned
+}
+
+// grow makes a new piece longer by up to n bytes that nobody has announced, and
+// reports whether it could. q.mu is held.
+func (p *piece) grow(n int64) bool {
+	n = min(n, pieceSize-p.n)
+	if n <= 0 || p.state != queued || p.owners != 1 || p.kept {
+		return false
+	}
+	p.n += n
+	p.unread += n
+	p.object.q.queued += n
+	return true
 }
 
 func (o *Object) enqueue(p *piece) {

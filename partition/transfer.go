@@ -1,0 +1,126 @@
+package partition
+
+import (
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+)
+
+// Transfer is what reading takes over a network.
+type Transfer struct {
+	Requests, Bytes float64
+}
+
+// Add returns the sum of two transfers.
+func (t Transfer) Add(other Transfer) Transfer {
+	return Transfer{t.Requests + other.Requests, t.Bytes + other.Bytes}
+}
+
+// Times returns n times the transfer.
+func (t Transfer) Times(n float64) Transfer { return Transfer{t.Requests * n, t.Bytes * n} }
+
+// What a storage is assumed to do, see package store: how far apart two ranges may be
+// to be fetched together, how much one request fetches, and the objects that are
+// fetched whole and the ends of others, from which they are opened.
+const (
+	transferGap   = 1 << 20
+	transferSize  = 8 << 20
+	transferSmall = 256 << 10
+	transferTail  = 64 << 10
+	assumedPage   = 1 << 20 // before compression; the footer does not say
+)
+
+// OpenTransfer returns what opening the file took; zero unless it is read over a
+// network.
+func (f *File) OpenTransfer() Transfer {
+	switch {
+	case f.src == nil || !f.remote():
+		return Transfer{}
+	case f.Size <= transferSmall:
+		return Transfer{1, float64(f.Size)}
+	}
+	return Transfer{1, transferTail}
+}
+
+// Transfer estimates what a scan of the row groups lo to hi, exclusive, reads over a
+// network: the top-level columns first in whole, nil meaning all, and those of the
+// columns rest that a share of the rows needs, spread at random. Of columns with an
+// offset index these are pages. It is zero unless the file is read over a network.
+// Transfer reads nothing but the footer, which does not have sizes of pages.
+func (f *File) Transfer(lo, hi int, first, rest []int, share float64) (ofFirst, ofRest Transfer) {
+	p := f.parquet()
+	switch {
+	case f.src == nil || !f.remote() || lo >= hi:
+		return Transfer{}, Transfer{}
+	case f.Size <= transferSmall:
+		return Transfer{1, float64(f.Size)}, Transfer{}
+	case p == nil: // read from one end to the other
+		bytes := float64(f.Size) * float64(hi-lo) / float64(max(f.NumGroups(), 1))
+		return Transfer{math.Ceil(bytes / transferSize), bytes}, Transfer{}
+	}
+	indexed := false
+	for g := lo; g < hi; g++ {
+		rows := float64(f.GroupRows(g))
+		ofFirst = ofFirst.Add(groupTransfer(f.wantedChunks(p.File(), g, first), rows, 1))
+		if len(rest) > 0 && share > 0 {
+			chunks := f.wantedChunks(p.File(), g, rest)
+			ofRest = ofRest.Add(groupTransfer(chunks, rows, share))
+			indexed = indexed || slices.ContainsFunc(chunks, func(c *parquet.ColumnChunk) bool { return c.OffsetIndexOffset != 0 })
+		}
+	}
+	if indexed && share < 1 { // the indexes lie together
+		ofRest.Requests++
+	}
+	return ofFirst, ofRest
+}
+
+// wantedChunks returns the stored chunks of columns of a row group in the order of
+// their positions.
+func (f *File) wantedChunks(p *parquet.File, group int, columns []int) (chunks []*parquet.ColumnChunk) {
+	var names []string
+	for _, c := range columns {
+		names = append(names, f.Schema().Field(c).Name)
+	}
+	all := p.Metadata.RowGroups[group].Columns
+	for i := range all {
+		if (columns == nil || slices.Contains(names, p.Leaves[i].Path[0])) && all[i].MetaData.DataPageOffset < f.Size { // else it is a constant
+			chunks = append(chunks, &all[i])
+		}
+	}
+	sort.Slice(chunks, func(i, j int) bool { return chunks[i].MetaData.DataPageOffset < chunks[j].MetaData.DataPageOffset })
+	return chunks
+}
+
+// groupTransfer estimates what it takes to read chunks of a row group that has a number
+// of rows.
+func groupTransfer(chunks []*parquet.ColumnChunk, rows, share float64) (t Transfer) {
+	end, run := int64(math.MinInt64/2), 0.0 // of the whole chunks that are read together
+	for _, c := range chunks {
+		bytes := float64(c.MetaData.TotalCompressedSize)
+		pages := math.Ceil(math.Max(float64(c.MetaData.TotalUncompressedSize), 1) / assumedPage)
+		touched := 1 - math.Pow(1-share, rows/pages)
+		if c.OffsetIndexOffset == 0 { // pages cannot be located, so the chunk is read if one is wanted
+			touched, pages = 1-math.Pow(1-share, rows), 1
+		}
+		t.Bytes += bytes * touched
+		if touched < 0.5 {
+			// Pages that are far apart, if those between them take as long as a request.
+			if bytes/pages/touched > transferGap {
+				t.Requests += touched * pages
+			} else {
+				t.Requests += math.Min(1, touched*pages)
+			}
+			continue
+		}
+		start := c.MetaData.DataPageOffset
+		if start-end > transferGap {
+			t.Requests += math.Ceil(run / transferSize)
+			run = 0
+		}
+		run, end = run+bytes, start+c.MetaData.TotalCompressedSize
+	}
+	t.Requests += math.Ceil(run / transferSize)
+	return t
+}
