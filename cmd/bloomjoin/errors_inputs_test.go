@@ -106,6 +106,8 @@ func logErrors() []errorGroup {
 			failed("Files of different columns", scan+"-o out.parquet logs later.parquet"),
 			failed("A column of two types", scan+"--columns user_id --schema union -o out.parquet --match url=names.bjf logs text-keys.parquet"),
 			failed("A column that is not there", scan+"--columns user_id,uri -o out.parquet logs"),
+			failed("A condition on a column that is not there", scan+"--where \"uri LIKE '/a%'\" -o out.parquet logs"),
+			failed("A condition with a value of another type", scan+"--where \"user_id = 'u100'\" -o out.parquet logs"),
 			failed("A schema without a column of the log", scan+"--schema-from logs/monday.parquet -o out.parquet later.parquet"),
 			failed("A schema that is not from a Parquet file", scan+"--schema-from ids.csv -o out.parquet logs"),
 			failed("A log that is not below --base", scan+"--base mixed -o out/ logs"),

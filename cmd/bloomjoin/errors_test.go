@@ -184,15 +184,17 @@ type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
-// shellWords splits a line at spaces outside single quotes.
+// shellWords splits a line at spaces outside quotes.
 func shellWords(line string) (words []string) {
 	var word strings.Builder
-	quoted, any := false, false
+	quote, any := rune(0), false
 	for _, r := range line + " " {
 		switch {
-		case r == '\'':
-			quoted, any = !quoted, true
-		case r == ' ' && !quoted:
+		case r == quote:
+			quote = 0
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote, any = r, true
+		case r == ' ' && quote == 0:
 			if word.Len() > 0 || any {
 				words = append(words, word.String())
 			}

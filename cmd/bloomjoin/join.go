@@ -22,6 +22,7 @@ type joinFlags struct {
 	keys                                          keyFlags
 	layout                                        layoutFlags
 	inputs                                        inputFlags
+	where                                         whereFlag
 	require                                       requireFlags
 	fpr                                           float64
 	count                                         bool
@@ -81,6 +82,7 @@ func (o *joinFlags) addInput(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.ids, "ids", nil, "`IDS` the ID set: a file, directory, pattern, or - for standard input; may be repeated")
 	o.text.add(f, "the log's")
 	o.inputs.add(f)
+	o.where.add(f)
 	f.StringVar(&o.shard, "shard", "", shardHelp)
 }
 
@@ -346,6 +348,9 @@ func (r *logRun) joinInputs(ctx context.Context, o *joinFlags, opts join.Options
 	if err := r.logFrom(ctx, &open, &o.inputs, args, r.shard, r.out); err != nil {
 		return open, err
 	}
+	if err := o.where.fill(&open, &o.keys); err != nil {
+		return open, err
+	}
 	if err := onceOnly(o.ids, args); err != nil {
 		return open, err
 	}
@@ -391,6 +396,7 @@ func (r *logRun) joinReport(o *joinFlags, opts join.Options, j *join.Join, w par
 	rep := newJoinReport(join.Report{})
 	if j != nil {
 		rep = newJoinReport(j.Report())
+		rep.RowsWhere = o.where.figure(j.Report().RowsWhere)
 		var err error
 		if rep.Plan, err = r.comparePlan(o.typ, r.start, j.Report()); err != nil {
 			return rep, err
@@ -443,6 +449,7 @@ func (o *joinFlags) identity(opts join.Options, layout []string, ids []*partitio
 	}
 	words = append(words, o.require.words(opts.Require)...)
 	words = append(words, o.keys.words()...)
+	words = append(words, o.where.words()...)
 	return append(words, layout...)
 }
 

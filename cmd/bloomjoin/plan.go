@@ -99,6 +99,9 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	if err := o.inputs.fill(&openLogs); err != nil {
 		return err
 	}
+	if err := o.where.fill(&openLogs, &o.keys); err != nil {
+		return err
+	}
 	if err := r.joinFiles(cmd, &o.joinFlags, &opts, open, openLogs, args); err != nil {
 		return err
 	}

@@ -27,6 +27,7 @@ type scanFlags struct {
 	keys                                       keyFlags
 	layout                                     layoutFlags
 	inputs                                     inputFlags
+	where                                      whereFlag
 }
 
 func (c *cli) scanCmd() *cobra.Command {
@@ -49,6 +50,7 @@ use bloomjoin join.`,
 		f.StringVar(&o.filter, "filter", "", "`FILE` the filter to apply")
 		o.inputs.add(f)
 		o.inputs.addLog(f)
+		o.where.add(f)
 		f.StringVar(&o.shard, "shard", "", shardHelp)
 	})
 	flagGroup(all, groupKeys, func(f *pflag.FlagSet) {
@@ -224,6 +226,7 @@ func columnNames(s string) ([]string, error) {
 type scanReport struct {
 	head
 	RowsIn           int64    `json:"rows_in"`
+	RowsWhere        *int64   `json:"rows_where,omitempty"` // with --where
 	RowsOut          int64    `json:"rows_out"`
 	KeysNull         int64    `json:"keys_null"`
 	RowGroups        int64    `json:"row_groups"`
@@ -280,6 +283,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		return err
 	}
 	rep := r.scanReport(scanner, written)
+	rep.RowsWhere = o.where.figure(scanner.Stats.RowsWhere.Load())
 	c.sayScan(o, rep)
 	return r.finish(rep, rep.RowsOut, written)
 }
@@ -312,6 +316,9 @@ func (r *logRun) scanOptions(cmd *cobra.Command, o *scanFlags, args []string) (o
 	if err := o.layout.check(&r.keep, &r.out); err != nil {
 		return open, err
 	}
+	if err := o.where.fill(&open, &o.keys); err != nil {
+		return open, err
+	}
 	return open, r.logFrom(cmd.Context(), &open, &o.inputs, args, r.shard, r.out)
 }
 
@@ -321,7 +328,7 @@ func (r *logRun) scanFilters(ctx context.Context, o *scanFlags, flags []matchFla
 	if err != nil {
 		return nil, err
 	}
-	options := append([]string{"scan", fmt.Sprint(o.any)}, append(layout, o.keys.words()...)...)
+	options := append([]string{"scan", fmt.Sprint(o.any)}, slices.Concat(layout, o.keys.words(), o.where.words())...)
 	budget, err := r.budget()
 	if err != nil {
 		return nil, err

@@ -74,14 +74,30 @@ const (
 	kindInstant   // with a zone
 )
 
-// holds has what columns hold, for errors, and the literals to compare them with.
-var holds = map[kind][2]string{
-	kindBool: {"booleans", "TRUE or FALSE"}, kindInteger: {"integers", "an integer as 42"}, kindDecimal: {"decimals", "a number as 1.5"},
-	kindFloat: {"floats", "a number as 1.5, or 'NaN'"}, kindDouble: {"doubles", "a number as 1.5, or 'NaN'"},
-	kindString: {"strings", "a string as 'text'"}, kindBinary: {"bytes", `a string as 'text', with \x00 for any byte`},
-	kindDate: {"dates", "a date as '2024-05-01'"}, kindTime: {"times of day", "a time as '10:30:00'"},
-	kindTimestamp: {"timestamps without a zone", "a timestamp as '2024-05-01 10:30:00'"},
-	kindInstant:   {"timestamps with a zone", "a timestamp as '2024-05-01 10:30:00+02:00'"},
+// words are how errors speak of a kind of column: what it holds, what a literal for
+// it is, and how that is written.
+type words struct{ holds, want, write string }
+
+var wordsOf = map[kind]words{
+	kindBool:      {"booleans", "a boolean", "TRUE or FALSE"},
+	kindInteger:   {"integers", "an integer", "it as 42"},
+	kindDecimal:   {"decimals", "a decimal", "it as 1.5"},
+	kindFloat:     {"floats", "a number", "it as 1.5 or 'NaN'"},
+	kindDouble:    {"doubles", "a number", "it as 1.5 or 'NaN'"},
+	kindString:    {"strings", "a string", "it as 'text'"},
+	kindBinary:    {"bytes", "bytes", `them as 'text', with \x00 for any byte`},
+	kindDate:      {"dates", "a date", "it as '2024-05-01'"},
+	kindTime:      {"times of day", "a time of day", "it as '10:30:00'"},
+	kindTimestamp: {"timestamps without a zone", "a timestamp", "it as '2024-05-01 10:30:00'"},
+	kindInstant:   {"timestamps with a zone", "a timestamp", "it as '2024-05-01 10:30:00+02:00'"},
+}
+
+// describe returns what a column holds and its type, for errors.
+func describe(typ columnType, of arrow.DataType) string {
+	if of == arrow.DataType(key.Int96) {
+		return wordsOf[typ.kind].holds + " (INT96)"
+	}
+	return fmt.Sprintf("%s (%s)", wordsOf[typ.kind].holds, of)
 }
 
 // maxScale limits the scale of decimals, which files may set to anything.
@@ -95,7 +111,7 @@ type columnType struct {
 	width int   // bytes of fixed-width binary; 0: any
 }
 
-// plain returns the type inside extensions and dictionaries, but [key.Int96].
+// plain returns the type inside extensions, dictionaries and runs, but [key.Int96].
 func plain(t arrow.DataType) arrow.DataType {
 	for {
 		switch inner := t.(type) {
@@ -103,6 +119,8 @@ func plain(t arrow.DataType) arrow.DataType {
 			return t
 		case *arrow.DictionaryType:
 			t = inner.ValueType
+		case *arrow.RunEndEncodedType:
+			t = inner.Encoded()
 		case arrow.ExtensionType:
 			t = inner.StorageType()
 		default:

@@ -81,3 +81,27 @@ func TestEval(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// Dictionaries and runs give what their values give, and NULLs where these are.
+func TestEvalEncoded(t *testing.T) {
+	entries := column(t, arrow.BinaryTypes.String, `["a", null, "b"]`)
+	indices := column(t, arrow.PrimitiveTypes.Int8, `[2, 0, null, 1, 0]`)
+	dictionary := array.NewDictionaryArray(&arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}, indices, entries)
+	runs := array.NewRunEndEncodedArray(column(t, arrow.PrimitiveTypes.Int32, `[1, 3, 6]`), entries, 6, 0)
+	for _, c := range []struct {
+		a    arrow.Array
+		want map[string]string
+	}{
+		{dictionary, map[string]string{"x = 'a'": "FTNNT", "x IS NULL": "FFTTF", "x < 'b'": "FTNNT"}},
+		{array.NewSlice(dictionary, 1, 4), map[string]string{"x = 'a'": "TNN"}},
+		{runs, map[string]string{"x = 'a'": "TNNFFF", "x IS NULL": "FTTFFF"}},
+		{array.NewSlice(runs, 2, 5), map[string]string{"x = 'b'": "NTT", "x IS NOT NULL": "FTT"}},
+		{array.NewSlice(entries, 1, 3), map[string]string{"x = 'b'": "NT"}},
+	} {
+		for text, want := range c.want {
+			if got := truthsOf(t, text, c.a); got != want {
+				t.Errorf("%s: %s of %v: got %s, want %s", c.a.DataType(), text, c.a, got, want)
+			}
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/big"
 	"math/bits"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -20,40 +21,40 @@ type ints struct{ set[int64] }
 // block is the number of values that are mapped at a time.
 const block = 1024
 
-func (s *ints) eval(dst []Truth, a arrow.Array, in, out Truth) ([]Truth, bool) {
+func (s *ints) eval(dst []Truth, a arrow.Array, in, out Truth) bool {
 	var buffer [block]int64
 	for at := 0; at < a.Len(); at += block {
 		x := buffer[:min(block, a.Len()-at)]
 		if !ordered(x, a, at) {
-			return dst, false
+			return false
 		}
-		dst = s.evalInts(dst, x, in, out)
+		s.evalInts(dst[at:at+len(x)], x, in, out)
 	}
-	return dst, true
+	return true
 }
 
-func (s *ints) evalInts(dst []Truth, values []int64, in, out Truth) []Truth {
+func (s *ints) evalInts(dst []Truth, values []int64, in, out Truth) {
 	lo, hi := s.lo.at, s.hi.at
-	if len(s.points) == 1 {
+	switch {
+	case len(s.points) == 1:
 		lo, hi = s.points[0], s.points[0]
-	} else if s.points != nil {
-		for _, x := range values {
+	case s.points != nil:
+		for i, x := range values {
 			t := out
-			if s.has(x) {
+			if _, found := slices.BinarySearch(s.points, x); found {
 				t = in
 			}
-			dst = append(dst, t)
+			dst[i] = t
 		}
-		return dst
+		return
 	}
-	for _, x := range values {
+	for i, x := range values {
 		t := out
-		if lo <= x && x <= hi {
+		if uint64(x)-uint64(lo) <= uint64(hi)-uint64(lo) { // lo <= x && x <= hi
 			t = in
 		}
-		dst = append(dst, t)
+		dst[i] = t
 	}
-	return dst
 }
 
 func (s *ints) possible(bounds arrow.Array, nan bool) (in, out bool) {
@@ -197,19 +198,18 @@ var (
 // wides is a set of decimals, or of stored INT96 timestamps in nanoseconds.
 type wides struct{ set[wide] }
 
-func (s *wides) eval(dst []Truth, a arrow.Array, in, out Truth) ([]Truth, bool) {
+func (s *wides) eval(dst []Truth, a arrow.Array, in, out Truth) bool {
 	value, ok := wideValues(a)
 	if !ok {
-		return dst, false
+		return false
 	}
-	for i := range a.Len() {
-		t := out
+	for i := range dst {
+		dst[i] = out
 		if s.has(value(i)) {
-			t = in
+			dst[i] = in
 		}
-		dst = append(dst, t)
 	}
-	return dst, true
+	return true
 }
 
 func (s *wides) possible(bounds arrow.Array, _ bool) (in, out bool) {

@@ -23,9 +23,9 @@ type Pred struct {
 
 // valueSet is a set of non-NULL values of a column's type.
 type valueSet interface {
-	// eval appends in for each value of the set, and out for others. NULLs may give
-	// either. ok is false if the array is of another type.
-	eval(dst []Truth, a arrow.Array, in, out Truth) (truths []Truth, ok bool)
+	// eval sets dst to in for each value of the set, and to out for others. NULLs may
+	// give either. It returns false if the array is of another type.
+	eval(dst []Truth, a arrow.Array, in, out Truth) bool
 	// possible reports whether values between the two of an array may be in the set,
 	// and whether they may be outside. nan: they may be NaN as well.
 	possible(bounds arrow.Array, nan bool) (in, out bool)
@@ -39,13 +39,15 @@ func (p *Pred) Column() int { return p.column }
 func (p *Pred) OfNull() Truth { return p.null }
 
 // Eval appends the truth of the predicate for each value. The array has the type of
-// the column or, if that is a dictionary or an extension, of its values; INT96
+// the column or, if that is a dictionary, runs or an extension, of its values; INT96
 // timestamps may be stored values of type [key.Int96]. It panics for an array of
 // another type.
 func (p *Pred) Eval(dst []Truth, values arrow.Array) []Truth {
 	switch a := values.(type) {
 	case *array.Dictionary:
 		return p.evalDictionary(dst, a)
+	case *array.RunEndEncoded:
+		return p.evalRuns(dst, a)
 	case *key.Int96Array:
 		return p.evalPlain(dst, p.stored, a)
 	case array.ExtensionArray:
@@ -55,47 +57,51 @@ func (p *Pred) Eval(dst []Truth, values arrow.Array) []Truth {
 }
 
 func (p *Pred) evalPlain(dst []Truth, set valueSet, a arrow.Array) []Truth {
-	first := len(dst)
+	dst, out := extend(dst, a.Len())
 	switch {
 	case a.Len() == a.NullN():
-		return repeat(dst, p.null, a.Len())
+		fill(out, p.null)
+		return dst
 	case p.inside == p.outside:
-		dst = repeat(dst, p.inside, a.Len())
-	default:
-		ok := set != nil
-		if ok {
-			dst, ok = set.eval(dst, a, p.inside, p.outside)
-		}
-		if !ok {
-			panic(fmt.Sprintf("a condition on another type than %s", a.DataType()))
-		}
+		fill(out, p.inside)
+	case set == nil || !set.eval(out, a, p.inside, p.outside):
+		panic(fmt.Sprintf("a condition on another type than %s", a.DataType()))
 	}
 	if a.NullN() > 0 {
-		for i := range a.Len() {
+		for i := range out {
 			if a.IsNull(i) {
-				dst[first+i] = p.null
+				out[i] = p.null
 			}
 		}
 	}
 	return dst
 }
 
-func repeat(dst []Truth, t Truth, n int) []Truth {
-	for range n {
-		dst = append(dst, t)
+func fill(dst []Truth, t Truth) {
+	for i := range dst {
+		dst[i] = t
 	}
-	return dst
 }
 
 // evalDictionary evaluates each entry once.
 func (p *Pred) evalDictionary(dst []Truth, a *array.Dictionary) []Truth {
 	entries := p.Eval(nil, a.Dictionary())
-	for i := range a.Len() {
-		if a.IsNull(i) {
-			dst = append(dst, p.null)
-		} else {
-			dst = append(dst, entries[a.GetValueIndex(i)])
+	dst, out := extend(dst, a.Len())
+	for i := range out {
+		out[i] = p.null
+		if a.IsValid(i) {
+			out[i] = entries[a.GetValueIndex(i)]
 		}
+	}
+	return dst
+}
+
+// evalRuns evaluates the value of each run once.
+func (p *Pred) evalRuns(dst []Truth, a *array.RunEndEncoded) []Truth {
+	runs := p.Eval(nil, a.Values())
+	dst, out := extend(dst, a.Len())
+	for i := range out {
+		out[i] = runs[a.GetPhysicalIndex(i)]
 	}
 	return dst
 }
@@ -142,6 +148,9 @@ func (p *Pred) possible(f Facts) (in, out bool) {
 // newPred returns the predicate of a test on a column of a type. at has the column.
 func newPred(at fault.At, t *test, of arrow.DataType) (*Pred, error) {
 	p := &Pred{inside: True, null: Null}
+	if id := plain(of).ID(); id == arrow.SPARSE_UNION || id == arrow.DENSE_UNION {
+		return nil, fault.Unsupported(at, "a condition on a column of type %s", of).WithHint("name another column")
+	}
 	if t.op == testIsNull {
 		p.inside, p.null = False, True
 		return p, nil
@@ -177,16 +186,16 @@ func newPred(at fault.At, t *test, of arrow.DataType) (*Pred, error) {
 
 // refuse returns an error if columns of the type do not take the test.
 func refuse(at fault.At, t *test, typ columnType, of arrow.DataType) error {
-	got := fmt.Sprintf("%s (%s)", holds[typ.kind][0], of)
-	switch {
+	switch got := describe(typ, of); {
 	case typ.kind == kindNull:
 		return nil
 	case typ.kind == kindOther:
-		return fault.Unsupported(at, "a condition other than IS NULL on values of type %s", of)
+		return fault.Unsupported(at, "a condition other than IS NULL on values of type %s", of).
+			WithHint("test IS NULL or IS NOT NULL")
 	case t.op == testBool && typ.kind != kindBool:
-		return fault.Mismatch(at, "condition: the column without a comparison", "booleans", got)
+		return fault.Mismatch(at, "condition: the column without a comparison", "booleans", got).WithHint("compare it with a literal, or test IS NOT NULL")
 	case t.op == testLike && typ.kind != kindString:
-		return fault.Mismatch(at, "condition: LIKE", "strings", got)
+		return fault.Mismatch(at, "condition: LIKE", "strings", got).WithHint("compare it by =, < or >")
 	}
 	return nil
 }

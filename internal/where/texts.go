@@ -1,7 +1,6 @@
 package where
 
 import (
-	"cmp"
 	"errors"
 	"strconv"
 	"strings"
@@ -35,7 +34,7 @@ type texts struct {
 
 // textSet returns the strings for which a test is true.
 func textSet(t *test, values []value) *texts {
-	s := &texts{set: set[string]{cmp: cmp.Compare[string], lo: edge[string]{none: true}, hi: edge[string]{none: true}}}
+	s := &texts{set: set[string]{cmp: strings.Compare, lo: edge[string]{none: true}, hi: edge[string]{none: true}}}
 	for _, v := range values {
 		switch t.op {
 		case testLess:
@@ -56,24 +55,31 @@ func textSet(t *test, values []value) *texts {
 		for i, v := range values {
 			points[i] = v.bytes
 		}
-		s.set = pointsOf(points, cmp.Compare[string])
+		s.set = pointsOf(points, strings.Compare)
 	}
 	return s
 }
 
-func (s *texts) eval(dst []Truth, a arrow.Array, in, out Truth) ([]Truth, bool) {
+func (s *texts) eval(dst []Truth, a arrow.Array, in, out Truth) bool {
 	value, ok := textValues(a)
 	if !ok {
-		return dst, false
+		return false
 	}
-	for i := range a.Len() {
-		t := out
-		if x := value(i); s.has(x) && (s.pattern == nil || s.pattern.matches(x)) {
-			t = in
+	has := s.has
+	switch {
+	case s.pattern != nil:
+		has = func(x string) bool { return s.set.has(x) && s.pattern.matches(x) }
+	case len(s.points) == 1:
+		point := s.points[0]
+		has = func(x string) bool { return x == point }
+	}
+	for i := range dst {
+		dst[i] = out
+		if has(value(i)) {
+			dst[i] = in
 		}
-		dst = append(dst, t)
 	}
-	return dst, true
+	return true
 }
 
 func (s *texts) possible(bounds arrow.Array, _ bool) (in, out bool) {
@@ -118,9 +124,9 @@ func likeSet(text string) *texts {
 		prefix = text[:i]
 	}
 	if prefix == text {
-		return &texts{set: pointsOf([]string{text}, cmp.Compare[string])}
+		return &texts{set: pointsOf([]string{text}, strings.Compare)}
 	}
-	s := &texts{set: set[string]{cmp: cmp.Compare[string], lo: edge[string]{at: prefix}, hi: edge[string]{none: true}}}
+	s := &texts{set: set[string]{cmp: strings.Compare, lo: edge[string]{at: prefix}, hi: edge[string]{none: true}}}
 	if end, ok := successor(prefix); ok {
 		s.hi = edge[string]{at: end, open: true}
 	}
@@ -154,16 +160,12 @@ func (p pattern) matches(s string) bool {
 		return s == ""
 	}
 	for _, part := range p[1 : len(p)-1] {
-		for {
-			if n, ok = matchPart(part, s); ok {
-				s = s[n:]
-				break
-			}
-			if s == "" {
-				return false
-			}
-			s = s[charLen(s):]
+		if s, ok = cutPart(part, s); !ok {
+			return false
 		}
+	}
+	if !strings.Contains(last, "_") {
+		return strings.HasSuffix(s, last)
 	}
 	for {
 		if n, ok = matchPart(last, s); ok && n == len(s) {
@@ -171,6 +173,24 @@ func (p pattern) matches(s string) bool {
 		}
 		if s == "" {
 			return false
+		}
+		s = s[charLen(s):]
+	}
+}
+
+// cutPart returns what follows the first place in s that a part of a pattern
+// matches.
+func cutPart(part, s string) (after string, ok bool) {
+	if !strings.Contains(part, "_") {
+		_, after, ok = strings.Cut(s, part)
+		return after, ok
+	}
+	for {
+		if n, ok := matchPart(part, s); ok {
+			return s[n:], true
+		}
+		if s == "" {
+			return "", false
 		}
 		s = s[charLen(s):]
 	}

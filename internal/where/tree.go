@@ -1,7 +1,6 @@
 package where
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/key"
@@ -144,40 +143,52 @@ func pathText(p key.Path) string {
 	return strings.Join(parts, ".")
 }
 
-// combine returns the truth of the node for each row. next is the index of the
-// node's first predicate. The result may be one of preds.
-func (n *node) combine(preds [][]Truth, next *int, rows int) []Truth {
+// combine sets dst to the truth of the node for each row. next is the index of the
+// node's first predicate.
+func (n *node) combine(dst []Truth, preds [][]Truth, next *int) {
 	switch n.op {
 	case opTest:
+		copy(dst, preds[*next])
 		*next++
-		return preds[*next-1]
+		return
 	case opConst:
-		return slices.Repeat([]Truth{n.truth}, rows)
+		fill(dst, n.truth)
+		return
 	}
-	out := slices.Clone(n.kids[0].combine(preds, next, rows))
+	n.kids[0].combine(dst, preds, next)
 	switch n.op {
 	case opNot:
-		for i, t := range out {
-			out[i] = True - t
+		for i, t := range dst {
+			dst[i] = True - t
 		}
 	case opIs:
-		for i, t := range out {
-			out[i] = is(t, n.truth)
+		for i, t := range dst {
+			dst[i] = is(t, n.truth)
 		}
-	case opAnd:
-		for _, kid := range n.kids[1:] {
-			for i, t := range kid.combine(preds, next, rows) {
-				out[i] = min(out[i], t)
+	}
+	var scratch []Truth
+	for _, kid := range n.kids[1:] {
+		var truths []Truth
+		if kid.op == opTest {
+			truths = preds[*next]
+			*next++
+		} else {
+			if scratch == nil {
+				scratch = make([]Truth, len(dst))
 			}
+			kid.combine(scratch, preds, next)
+			truths = scratch
 		}
-	case opOr:
-		for _, kid := range n.kids[1:] {
-			for i, t := range kid.combine(preds, next, rows) {
-				out[i] = max(out[i], t)
+		if n.op == opAnd {
+			for i, t := range truths {
+				dst[i] = min(dst[i], t)
+			}
+		} else {
+			for i, t := range truths {
+				dst[i] = max(dst[i], t)
 			}
 		}
 	}
-	return out
 }
 
 // is returns the truth of t IS want.

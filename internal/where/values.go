@@ -45,9 +45,12 @@ func valuesOf(at fault.At, t *test, typ columnType, of arrow.DataType) (values [
 
 // misfit returns the error for a literal that is no value of the column's type.
 func misfit(at fault.At, l literal, typ columnType, of arrow.DataType) error {
-	e := fault.Mismatch(at, "condition: the column holds "+holds[typ.kind][0]+" ("+of.String()+")", holds[typ.kind][1], l.String())
+	e := fault.Mismatch(at, "condition: the column holds "+describe(typ, of), wordsOf[typ.kind].want, l.String())
 	_, zoned, ok := momentOf(l.text)
+	_, number := numberOf(l.text)
 	switch {
+	case (typ.kind == kindInteger || typ.kind == kindDecimal) && l.kind == litString && number:
+		return e.WithHint("write %s, without quotes, to compare numbers exactly", l.text)
 	case typ.kind == kindTimestamp && l.kind == litString && ok && zoned:
 		return e.WithHint("leave the offset out, or write TIMESTAMPTZ '%s' to compare with the column as UTC", l.text)
 	case typ.kind == kindDate && l.kind == litString && ok:
@@ -55,7 +58,7 @@ func misfit(at fault.At, l literal, typ columnType, of arrow.DataType) error {
 	case typ.kind == kindString && l.kind != litString:
 		return e.WithHint("write '%s' to compare texts", l.text)
 	}
-	return e
+	return e.WithHint("write %s", wordsOf[typ.kind].write)
 }
 
 // value converts a literal other than NULL to a value of the column's type.

@@ -20,6 +20,8 @@
 package where
 
 import (
+	"slices"
+
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -127,8 +129,17 @@ func (b *Bound) Combine(dst []Truth, preds [][]Truth) []Truth {
 	if len(preds) > 0 {
 		rows = len(preds[0])
 	}
+	dst, out := extend(dst, rows)
 	next := 0
-	return append(dst, b.root.combine(preds, &next, rows)...)
+	b.root.combine(out, preds, &next)
+	return dst
+}
+
+// extend returns dst with n more elements, and these.
+func extend(dst []Truth, n int) (all, added []Truth) {
+	first := len(dst)
+	all = slices.Grow(dst, n)[:first+n]
+	return all, all[first:]
 }
 
 // Possible returns the truth values that the condition may have for a row, given
