@@ -35,7 +35,7 @@ func needs(ctx context.Context, b *bench, c cell, d dataset) (*result, error) {
 	for i := range peers {
 		peers[i].limit = peerLimit
 	}
-	r, err := b.received(ctx, c.name, jobOf(d, "semi"), append([]contender{bloomjoin()}, peers...))
+	r, err := b.receive(ctx, c.name, jobOf(d, "semi"), append([]contender{bloomjoin()}, peers...))
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func needs(ctx context.Context, b *bench, c cell, d dataset) (*result, error) {
 	for _, why := range missing {
 		t.Note("%s", why)
 	}
-	atMost(&goals, "bytes received / needed", float64(r.passed["ours"].bytes())/float64(n.bytes()), mostBytes)
+	atMost(&goals, "bytes received / needed", r.received("ours")/float64(n.bytes()), mostBytes)
 	return &result{tables: []report.Table{t, goals}, wrong: r.wrong}, nil
 }
 
@@ -80,8 +80,8 @@ func (b *bench) needOf(ctx context.Context, d dataset) (n need, err error) {
 	return n, err
 }
 
-// received runs the contenders once, through the proxy that only counts.
-func (b *bench) received(ctx context.Context, name string, j job, contenders []contender) (*contest, error) {
+// receive runs the contenders once, through the proxy that only counts.
+func (b *bench) receive(ctx context.Context, name string, j job, contenders []contender) (*contest, error) {
 	r := b.newContest(name, j, contenders)
 	r.via, r.counted = b.server.counting, true
 	if err := r.reference(ctx); err != nil {
@@ -97,4 +97,12 @@ func (b *bench) received(ctx context.Context, name string, j job, contenders []c
 		}
 	}
 	return r, nil
+}
+
+// received returns the bytes that a contender received; NaN if it failed.
+func (r *contest) received(name string) float64 {
+	if r.failed[name] != "" {
+		return nan
+	}
+	return float64(r.passed[name].bytes())
 }

@@ -256,6 +256,14 @@ func (r *contest) trafficOf(name string) (requests, received string) {
 	return fmt.Sprint(t.requests()), fmt.Sprintf("%.1f", float64(t.bytes())/1e6)
 }
 
+// figure returns a figure of a contender; NaN if it did not run.
+func (r *contest) figure(name string, of func(name string) float64) float64 {
+	if len(r.runs[name]) == 0 {
+		return nan
+	}
+	return of(name)
+}
+
 // over returns the median over rounds of the quotient of two contenders' times. Who
 // ran once is compared with the first round.
 func (r *contest) over(name, unit string) float64 {

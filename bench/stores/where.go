@@ -69,12 +69,7 @@ func conditions(ctx context.Context, b *bench, c cell, d dataset) (*result, erro
 
 // conditionRow adds the row of a condition.
 func (r *contest) conditionRow(t *report.Table, cond condition) {
-	seconds := func(name string) string {
-		if len(r.runs[name]) == 0 {
-			return "–"
-		}
-		return report.Seconds(r.runs.Wall(name))
-	}
+	seconds := func(name string) string { return report.Number(r.figure(name, r.runs.Wall)) }
 	peak := func(name string) string {
 		if len(r.runs[name]) == 0 {
 			return "–"
@@ -111,9 +106,9 @@ func day(ctx context.Context, b *bench, c cell, d dataset) (*result, error) {
 	t.Row("*the day's column chunks*", megabytes(of.Chunks), "1.00")
 	t.Row("*the footer*", megabytes(of.Footer), "–")
 	res := &result{}
-	read := func(text string, n int64) {
-		ratio := float64(n-of.Footer) / float64(of.Chunks)
-		t.Row(text, megabytes(n), report.Number(ratio))
+	read := func(text string, n float64) {
+		ratio := (n - float64(of.Footer)) / float64(of.Chunks)
+		t.Row(text, report.Number(n/1e6), report.Number(ratio))
 		atMost(&goals, text+": bytes less the footer / the day's", ratio, mostOfDay)
 	}
 	few := d
@@ -131,17 +126,17 @@ func day(ctx context.Context, b *bench, c cell, d dataset) (*result, error) {
 				return nil, err
 			}
 			res.wrong = append(res.wrong, r.wrong...)
-			read(way.text+", local file, as bloomjoin reports", r.said["ours"].BytesRead)
+			read(way.text+", local file, as bloomjoin reports", r.figure("ours", func(name string) float64 { return float64(r.said[name].BytesRead) }))
 		}
 		if b.server == nil {
 			continue
 		}
-		r, err := b.received(ctx, c.name, j, []contender{bloomjoin()})
+		r, err := b.receive(ctx, c.name, j, []contender{bloomjoin()})
 		if err != nil {
 			return nil, err
 		}
 		res.wrong = append(res.wrong, r.wrong...)
-		read(way.text+", object store, as received", r.passed["ours"].bytes())
+		read(way.text+", object store, as received", r.received("ours"))
 	}
 	size, _, err := sizeOf(d.log)
 	if err != nil {
