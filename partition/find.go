@@ -170,7 +170,7 @@ func noData(name string) bool {
 // rebase sets the Rel of an object to its path below Base. root is the directory
 // in which the object was found, or "" if it was named.
 func (o *OpenOptions) rebase(e storage.Object) (_ storage.Object, root string, err error) {
-	above := strings.TrimSuffix(address.WithoutQuery(e.Name), e.Rel)
+	above := address.Above(e.Name, e.Rel)
 	if e.Found {
 		root = above
 	}
@@ -191,8 +191,8 @@ func (o *OpenOptions) rebase(e storage.Object) (_ storage.Object, root string, e
 
 // cleanDir returns the path of a directory with slashes, the last of them at its end.
 func cleanDir(dir string) string {
-	if dir = filepath.ToSlash(dir); strings.Contains(dir, "://") {
-		return dir
+	if dir = filepath.ToSlash(dir); address.IsURL(dir) {
+		return address.Unescaped(dir)
 	}
 	return path.Clean(dir) + "/"
 }
