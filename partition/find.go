@@ -21,11 +21,10 @@ import (
 // ErrNoData means that a file has no format that can be read.
 var ErrNoData = errors.New("neither a Parquet nor an Arrow file")
 
-// find opens the files that one name stands for, which are the entries; excluded says
-// that the condition left out others. A file in a directory is either data, certainly not
-// data because of its name, excluded by a pattern, or an error: a file with an unknown
-// format or damaged first bytes may hold rows. With an error, find also returns the files
-// that are open.
+// find opens the files that one name stands for, which are the entries. A file in a
+// directory is either data, certainly not data because of its name, excluded by a
+// pattern, or an error: a file with an unknown format or damaged first bytes may hold
+// rows. With an error, find also returns the files that are open.
 func (o *OpenOptions) find(ctx context.Context, name string, entries []storage.Object, excluded bool) (files []*File, err error) {
 	var stray, passed []string
 	opening := o.openMany(ctx, name, entries)
