@@ -78,6 +78,9 @@ func (t *tally) add(c *recipe, w way, r join.Report) {
 	if w.columns != nil && w.out != "count" {
 		t.ways["some columns"]++
 	}
+	if c.where.text != "" && r.RowsWhere > 0 && r.RowsWhere < r.RowsIn {
+		t.ways["a condition"]++
+	}
 	for _, s := range []string{string(w.typ) + " " + string(r.Strategy), string(w.typ), string(r.Strategy), w.budget, w.out, fmt.Sprint(w.shards > 1, " shards")} {
 		t.ways[s]++
 	}
@@ -99,7 +102,7 @@ func (t *tally) String() string {
 // check fails if something was never tried: in a few cases a strategy, a type of join
 // or a budget; in many also a combination or a family of keys.
 func (t *tally) check(tb testing.TB) {
-	want := []string{"none", "tiny", "rows", "count", "dir/", "true shards", "some columns"}
+	want := []string{"none", "tiny", "rows", "count", "dir/", "true shards", "some columns", "a condition"}
 	if t.spilled == 0 {
 		tb.Error("no join has spilled")
 	}

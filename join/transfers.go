@@ -2,7 +2,6 @@ package join
 
 import (
 	"math"
-	"slices"
 
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -28,7 +27,7 @@ func (t *task) transfers(p *plan.Plan, s plan.Sizes) error {
 			return err
 		}
 		opening = opening.Add(f.OpenTransfer())
-		first, then := f.Transfer(piece.Lo, piece.Hi, column, without(len(f.Schema().Fields()), kept, column), share)
+		first, then := f.Transfer(piece.Lo, piece.Hi, column, positions(len(f.Schema().Fields()), kept), share)
 		keys, rest = keys.Add(first), rest.Add(then)
 	}
 	for _, f := range t.ids {
@@ -60,19 +59,13 @@ func (t *task) transfers(p *plan.Plan, s plan.Sizes) error {
 	return nil
 }
 
-// without returns the positions of n columns, or of those kept unless nil, without
-// those of the key.
-func without(n int, kept, key []int) []int {
-	if kept == nil {
-		for i := range n {
-			kept = append(kept, i)
-		}
+// positions returns those kept, or nil, which means all, as a list of n.
+func positions(n int, kept []int) []int {
+	if kept != nil {
+		return kept
 	}
-	rest := []int{}
-	for _, i := range kept {
-		if !slices.Contains(key, i) {
-			rest = append(rest, i)
-		}
+	for i := range n {
+		kept = append(kept, i)
 	}
-	return rest
+	return kept
 }

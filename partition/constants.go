@@ -33,7 +33,6 @@ func withConstants(t table, mem memory.Allocator, constants []arrowparquet.Const
 		if slices.ContainsFunc(own, same) {
 			continue
 		}
-		c.Value.Retain()
 		values = append(values, c.Value)
 		fields = append(fields, arrow.Field{Name: c.Name, Type: c.Value.DataType(), Nullable: true})
 	}
@@ -70,13 +69,6 @@ func restored(t, inner table) table {
 func (c *constantTable) stored() int { return c.schema.NumFields() - len(c.values) }
 
 func (c *constantTable) Schema() *arrow.Schema { return c.schema }
-
-func (c *constantTable) Close() error {
-	for _, v := range c.values {
-		v.Release()
-	}
-	return c.table.Close()
-}
 
 func (c *constantTable) Read(ctx context.Context, group int, columns []int) iter.Seq2[arrow.Record, error] {
 	if columns == nil {

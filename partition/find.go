@@ -21,11 +21,12 @@ import (
 // ErrNoData means that a file has no format that can be read.
 var ErrNoData = errors.New("neither a Parquet nor an Arrow file")
 
-// find opens the files that one name stands for, which are the entries. A file in a directory is either
-// data, certainly not data because of its name, excluded by a pattern, or an
-// error: a file with an unknown format or damaged first bytes may hold rows. With
-// an error, find also returns the files that are open.
-func (o *OpenOptions) find(ctx context.Context, name string, entries []storage.Object) (files []*File, err error) {
+// find opens the files that one name stands for, which are the entries; excluded says
+// that the condition left out others. A file in a directory is either data, certainly not
+// data because of its name, excluded by a pattern, or an error: a file with an unknown
+// format or damaged first bytes may hold rows. With an error, find also returns the files
+// that are open.
+func (o *OpenOptions) find(ctx context.Context, name string, entries []storage.Object, excluded bool) (files []*File, err error) {
 	var stray, passed []string
 	opening := o.openMany(ctx, name, entries)
 	defer opening.stop()
@@ -54,7 +55,7 @@ func (o *OpenOptions) find(ctx context.Context, name string, entries []storage.O
 		return files, fmt.Errorf("directory %s holds no %s files, only %s (name the directory with the data)", name, o.kinds(), firstFew(append(stray, passed...)))
 	case len(stray) > 0:
 		return files, fault.Errorf("%s: %s in it is %w (if it holds no rows: {Exclude %s}, or name the files by a pattern)", name, stray[0], ErrNoData, quoteGlob(path.Base(stray[0])))
-	case len(files) == 0 && !o.AllowEmpty:
+	case len(files) == 0 && !o.AllowEmpty && !excluded:
 		return files, fmt.Errorf("directory %s holds no %s files, only %s (name the directory with the data)%w", name, o.kinds(), firstFew(passed), quiet.Error{Err: storage.ErrNoFiles})
 	}
 	return files, nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/where"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -164,13 +165,23 @@ func (k *keyScan) rows(ctx context.Context, r rowRange, dst []uint32) ([]uint32,
 	if err != nil {
 		return nil, err
 	}
-	first, err := k.keyFirst(ctx, r.group)
+	first, err := k.keyFirst(ctx, r.group, within)
 	if err != nil {
 		return nil, err
 	}
 	if first {
 		before := len(dst)
-		if dst, err = k.passing(ctx, r, nil, dst); err != nil {
+		some, err := k.where.candidates(ctx, r, within)
+		if err != nil {
+			return nil, err
+		}
+		k.base = k.base[:0]
+		for _, s := range some {
+			for row := s[0]; row < s[1]; row++ {
+				k.base = append(k.base, uint32(row))
+			}
+		}
+		if dst, err = k.passing(ctx, r, k.base, dst); err != nil {
 			return nil, err
 		}
 		rows, err := k.where.among(ctx, r.group, dst[before:])
@@ -199,8 +210,12 @@ func (k *keyScan) rows(ctx context.Context, r rowRange, dst []uint32) ([]uint32,
 }
 
 // within returns rows of a row group outside of which no row passes, according to
-// statistics of the key, or nil. If rows without a key are counted, all count.
+// statistics of the key, or nil. If rows without a key are counted, all count. There are
+// none if the row group's statistics settle that no row satisfies the condition.
 func (k *keyScan) within(ctx context.Context, r rowRange) ([][2]int64, error) {
+	if !k.where.group(r.group).Has(where.True) {
+		return [][2]int64{}, nil
+	}
 	opts := &k.scanner.opts
 	if len(k.matches) > 1 || opts.Match[0].NoMatch || opts.CountNulls || opts.Pairs != nil && opts.Pairs.KeepLog {
 		return nil, nil
@@ -211,8 +226,8 @@ func (k *keyScan) within(ctx context.Context, r rowRange) ([][2]int64, error) {
 // keyFirst reports whether the keys of a row group are read before the condition's
 // columns, because they are smaller. A Check must not see keys of rows that fail the
 // condition, and NULLs and misfits of such rows do not count.
-func (k *keyScan) keyFirst(ctx context.Context, group int) (bool, error) {
-	if k.scanner.opts.CountNulls {
+func (k *keyScan) keyFirst(ctx context.Context, group int, within [][2]int64) (bool, error) {
+	if k.scanner.opts.CountNulls || within != nil && len(within) == 0 {
 		return false, nil
 	}
 	if err := k.where.look(ctx, group); err != nil {

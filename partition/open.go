@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 	"strings"
 	"sync/atomic"
@@ -35,6 +36,11 @@ func Open(ctx context.Context, names []string, opts OpenOptions) (files []*File,
 	if opts.hive, err = opts.layout(ctx, names, lists); err != nil {
 		return nil, err
 	}
+	bound := opts.ofPartitions()
+	lists, excluded, err := opts.exclude(bound, lists)
+	if err != nil {
+		return nil, err
+	}
 	for i, name := range names {
 		if name == "-" {
 			f, err := openStdin(opts)
@@ -44,10 +50,17 @@ func Open(ctx context.Context, names []string, opts OpenOptions) (files []*File,
 			files = append(files, f)
 			continue
 		}
-		found, err := opts.find(ctx, name, lists[i])
+		found, err := opts.find(ctx, name, lists[i], excluded[i])
 		files = append(files, found...)
 		if err != nil {
 			return files, err
+		}
+	}
+	if slices.Contains(excluded, true) {
+		for _, f := range files {
+			if err := f.checkStored(opts.hive, bound, opts.IgnoreCase); err != nil {
+				return files, err
+			}
 		}
 	}
 	sort.SliceStable(files, func(i, j int) bool { return files[i].Rel < files[j].Rel })

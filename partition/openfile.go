@@ -83,6 +83,10 @@ type OpenOptions struct {
 	// rows for which it is true: no reader sees others. [File.Rows] still counts all
 	// rows that are stored. Text has no condition.
 	Where string
+	// Excluded, if not nil, receives the files that are not even opened, because the
+	// values of their directories exclude all rows; see Hive. If all files are such,
+	// the first one is opened for its columns.
+	Excluded func(name string)
 
 	room  *parquet.Room // of Memory
 	like  *like         // shared with files opened later
@@ -124,7 +128,6 @@ func (f *File) open(ctx context.Context, opts OpenOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	defer releaseAll(constants)
 	if err := f.openTable(opts, constants); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -54,6 +55,15 @@ func (f *File) Partitions() (values []PartitionValue) {
 type hiveLayout struct {
 	columns []hive.Column
 	like    string // the name of a file, for errors
+
+	values  sync.Map // hive.Part → arrowparquet.Constant: files of a directory share it
+	schemas sync.Map // leading → *arrow.Schema
+}
+
+// leading are the first columns of a schema.
+type leading struct {
+	of *arrow.Schema
+	n  int
 }
 
 // layout returns the columns that the directories of all listed files stand for, nil
@@ -146,25 +156,26 @@ func (f *File) partition(layout *hiveLayout, parts []hive.Part) error {
 	return nil
 }
 
-// constants returns the columns of the file's directories. The caller releases the
-// values.
+// constants returns the columns of the file's directories.
 func (f *File) constants() (list []arrowparquet.Constant, err error) {
 	for i, p := range f.parts {
+		if c, ok := f.hive.values.Load(p); ok {
+			list = append(list, c.(arrowparquet.Constant))
+			continue
+		}
 		v, ok := hive.Value(p, f.hive.columns[i].Type)
 		if !ok { // the type was found without this file
-			releaseAll(list)
 			return nil, fault.Mismatch(fault.At{File: f.Name, Column: p.Name}, "the directory's value", "a value of type "+key.TypeName(f.hive.columns[i].Type), strconv.Quote(p.Text)).
 				WithHint("give the column another type with {HiveTypes}")
 		}
-		list = append(list, arrowparquet.Constant{Name: p.Name, Value: v})
+		c, err := arrowparquet.NewConstant(p.Name, v)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		f.hive.values.Store(p, c)
+		list = append(list, c)
 	}
 	return list, nil
-}
-
-func releaseAll(constants []arrowparquet.Constant) {
-	for _, c := range constants {
-		c.Value.Release()
-	}
 }
 
 // StoredColumns returns the number of columns that the file itself has. Those that
@@ -285,17 +296,29 @@ func (f *File) besides(drop []int) (columns []int) {
 	return columns
 }
 
-// schemaOf returns the schema of some columns. Metadata that describes the columns is
-// kept if they are exactly those of the file itself.
+// schemaOf returns the schema of some columns, in ascending order. Metadata that
+// describes the columns is kept if they are exactly those of the file itself.
 func (f *File) schemaOf(columns []int) *arrow.Schema {
-	if !slices.Equal(columns, upTo(f.StoredColumns())) {
-		return project(f.Schema(), columns)
+	all := f.Schema()
+	switch {
+	case f.hive == nil && len(columns) == all.NumFields():
+		return all
+	case f.hive == nil, !slices.Equal(columns, upTo(len(columns))):
+		return project(all, columns)
 	}
-	if len(columns) == f.Schema().NumFields() {
-		return f.Schema()
+	first := leading{all, len(columns)} // files of one schema share it
+	if s, ok := f.hive.schemas.Load(first); ok {
+		return s.(*arrow.Schema)
 	}
-	md := f.Schema().Metadata()
-	return arrow.NewSchema(f.Schema().Fields()[:len(columns)], &md)
+	s := project(all, columns)
+	if stored := f.StoredColumns(); len(columns) == stored && stored == all.NumFields() {
+		s = all
+	} else if len(columns) == stored {
+		md := all.Metadata()
+		s = arrow.NewSchema(all.Fields()[:stored], &md)
+	}
+	f.hive.schemas.Store(first, s)
+	return s
 }
 
 // Mirrored returns the names of the columns that an output directory does not store,

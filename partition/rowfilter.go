@@ -90,6 +90,9 @@ func (w *rowFilter) shed() {
 // all do, and that they are not listed. within, if not nil, are rows, ascending, outside
 // of which none is wanted. The slice is valid until the next call.
 func (w *rowFilter) rows(ctx context.Context, r rowRange, within [][2]int64) (rows []uint32, all bool, err error) {
+	if within != nil && len(within) == 0 {
+		return nil, r.lo == r.hi, nil
+	}
 	if err := w.look(ctx, r.group); err != nil {
 		return nil, false, err
 	}
@@ -236,8 +239,12 @@ func (w *rowFilter) bytes(group int, c *filterColumn) (n int64) {
 	return n
 }
 
-// cost returns the compressed bytes of the columns that must be read of a row group.
+// cost returns the compressed bytes of the columns that must be read of a row group, whose
+// spans are known.
 func (w *rowFilter) cost(group int) (n int64) {
+	if !slices.ContainsFunc(w.spans, func(s rowSpan) bool { return !s.sure }) {
+		return 0
+	}
 	for _, c := range w.undecided(group) {
 		n += w.bytes(group, c)
 	}

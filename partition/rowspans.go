@@ -46,6 +46,9 @@ func (w *rowFilter) look(ctx context.Context, group int) error {
 // group sets what is possible for each predicate according to the statistics of a row
 // group, and returns what is for the condition.
 func (w *rowFilter) group(group int) where.Truths {
+	if w.at != group {
+		w.at = -1
+	}
 	states := make([]columnState, len(w.columns))
 	for i := range w.columns {
 		c := &w.columns[i]
@@ -211,6 +214,9 @@ func (w *rowFilter) byPages(group int, total int64) error {
 // candidates returns the rows of a range that may satisfy the condition; within as in
 // rows.
 func (w *rowFilter) candidates(ctx context.Context, r rowRange, within [][2]int64) (spans [][2]int64, err error) {
+	if within != nil && len(within) == 0 {
+		return nil, nil
+	}
 	if err := w.look(ctx, r.group); err != nil {
 		return nil, err
 	}
@@ -235,7 +241,7 @@ func (w *rowFilter) announce(ctx context.Context, r rowRange, within [][2]int64)
 			unsure = append(unsure, [2]int64{s.lo, s.hi})
 		}
 	}
-	if unsure = prune.Intersect(unsure, spans); len(unsure) == 0 {
+	if unsure = prune.Intersect(unsure, spans); len(spans) == 0 || len(unsure) == 0 {
 		return nil, spans, nil
 	}
 	ahead = map[int]*parquet.Ahead{}

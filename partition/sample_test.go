@@ -251,6 +251,17 @@ func TestSkippable(t *testing.T) {
 	if s, err := Skippable(t.Context(), Split(files, Shard{}), Match{Filter: between(-50, 120)}, 3); err != nil || s.RowGroups.Load() != 3 {
 		t.Errorf("three groups: %v, %v", s, err)
 	}
+	// A condition leaves out more, also of the numbers that the footers give.
+	some := open(t, OpenOptions{Where: "n BETWEEN 0 AND 99"}, sorted, nulls)
+	if s, err := Skippable(t.Context(), Split(some, Shard{}), Match{Filter: between(-50, 120)}, 1000); err != nil || s.RowsOut.Load() != 100 {
+		t.Errorf("with a condition %d rows are left, want 100: %v", s.RowsOut.Load(), err)
+	}
+	if n, exact, err := some[0].EstimateRows(); n != 100 || exact || err != nil {
+		t.Errorf("with a condition there are %d rows (exactly: %t), want 100 at most: %v", n, exact, err)
+	}
+	if all, one := files[0].PlainBytes(2, 3, nil), some[0].PlainBytes(0, 10, nil); all != one {
+		t.Errorf("with a condition there are %d bytes, want the %d of one row group", one, all)
+	}
 	path := key.Column{Path: key.Path{"id"}}
 	if lo, hi, ok := IntegerRange(files, path, false); !ok || lo != -200 || hi != 5000 {
 		t.Errorf("range %v to %v, %v", lo, hi, ok)

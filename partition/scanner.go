@@ -158,10 +158,18 @@ func (o *ScanOptions) SchemaOf(f *File) (*arrow.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cols == nil {
+	return o.schemaOf(f, cols), nil
+}
+
+// schemaOf is SchemaOf for what columns returns.
+func (o *ScanOptions) schemaOf(f *File, cols []int) *arrow.Schema {
+	switch {
+	case o.Columns != nil:
+		return project(f.Schema(), cols)
+	case cols == nil:
 		cols = upTo(f.Schema().NumFields())
 	}
-	return f.schemaOf(cols), nil
+	return f.schemaOf(cols)
 }
 
 // columns returns the positions of the columns to keep; nil means all.

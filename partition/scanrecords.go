@@ -111,7 +111,7 @@ func (w *scanWorker) work(p Piece, group int, rec arrow.Record, emit func(arrow.
 		return err
 	}
 	if n := len(columns); columns != nil {
-		rec = array.NewRecord(p.File.schemaOf(columns), rec.Columns()[:n], rec.NumRows())
+		rec = array.NewRecord(w.scanner.opts.schemaOf(p.File, columns), rec.Columns()[:n], rec.NumRows())
 		defer rec.Release()
 	}
 	kept, err := take.Record(w.scanner.opts.Mem, rec, rows)

@@ -8,9 +8,9 @@ import (
 )
 
 // Skippable counts what a scan with the match's filter would skip, by statistics
-// and page indexes alone: RowsOut are the rows that are left, Pages those of the key
-// column, where there is a page index. It reads no page. Of more than most row
-// groups it samples most of them, evenly spread.
+// and page indexes alone, of the key and of the files' conditions: RowsOut are the rows
+// that are left, Pages those of the key column, where there is a page index. It reads no
+// page. Of more than most row groups it samples most of them, evenly spread.
 func Skippable(ctx context.Context, pieces []Piece, m Match, most int) (*ScanStats, error) {
 	s := new(ScanStats)
 	var groups []Piece
@@ -24,6 +24,7 @@ func Skippable(ctx context.Context, pieces []Piece, m Match, most int) (*ScanSta
 	n := min(len(groups), most)
 	var file *File
 	var by *prune.Pruner
+	var where *rowFilter
 	for i := range n {
 		p := groups[nth(i, n, int64(len(groups)))]
 		if p.File != file {
@@ -31,9 +32,12 @@ func Skippable(ctx context.Context, pieces []Piece, m Match, most int) (*ScanSta
 			if by, err = m.pruner(p.File); err != nil {
 				return nil, err
 			}
-			file = p.File
+			file, where = p.File, nil
+			if file.where != nil {
+				where = newRowFilter(file, nil)
+			}
 		}
-		if err := s.look(ctx, by, p); err != nil {
+		if err := s.look(ctx, by, where, p); err != nil {
 			return nil, err
 		}
 	}
@@ -41,18 +45,27 @@ func Skippable(ctx context.Context, pieces []Piece, m Match, most int) (*ScanSta
 }
 
 // look counts one row group. After an error the counts are incomplete.
-func (s *ScanStats) look(ctx context.Context, by *prune.Pruner, p Piece) (err error) {
+func (s *ScanStats) look(ctx context.Context, by *prune.Pruner, where *rowFilter, p Piece) (err error) {
 	defer func() { err = errors.Join(p.File.unless(err), p.File.rest()) }()
 	rows := p.File.GroupRows(p.Lo)
 	s.RowGroups.Add(1)
 	s.RowsIn.Add(rows)
-	if by == nil || rows == 0 {
+	if by == nil && where == nil || rows == 0 {
 		s.RowsOut.Add(rows)
 		return nil
 	}
-	ranges, _, err := by.Rows(ctx, p.Lo)
-	if err != nil {
-		return err
+	ranges := [][2]int64{{0, rows}}
+	if by != nil {
+		if ranges, _, err = by.Rows(ctx, p.Lo); err != nil {
+			return err
+		}
+	}
+	if where != nil {
+		spans, err := where.candidates(ctx, rowRange{group: p.Lo, hi: rows}, ranges)
+		if err != nil {
+			return err
+		}
+		ranges = spans
 	}
 	left := int64(0)
 	for _, r := range ranges {
@@ -61,6 +74,9 @@ func (s *ScanStats) look(ctx context.Context, by *prune.Pruner, p Piece) (err er
 	s.RowsOut.Add(left)
 	if left == 0 {
 		s.RowGroupsSkipped.Add(1)
+	}
+	if by == nil {
+		return nil
 	}
 	leaf, ok := by.Leaf()
 	if !ok {

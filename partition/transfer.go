@@ -3,7 +3,6 @@ package partition
 import (
 	"math"
 	"slices"
-	"sort"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
@@ -76,8 +75,7 @@ func (f *File) Transfer(lo, hi int, first, rest []int, share float64) (ofFirst, 
 	return ofFirst, ofRest
 }
 
-// wantedChunks returns the stored chunks of columns of a row group in the order of
-// their positions.
+// wantedChunks returns the stored chunks of columns of a row group.
 func (f *File) wantedChunks(p *parquet.File, group int, columns []int) (chunks []*parquet.ColumnChunk) {
 	var names []string
 	for _, c := range columns {
@@ -89,38 +87,26 @@ func (f *File) wantedChunks(p *parquet.File, group int, columns []int) (chunks [
 			chunks = append(chunks, &all[i])
 		}
 	}
-	sort.Slice(chunks, func(i, j int) bool { return chunks[i].MetaData.DataPageOffset < chunks[j].MetaData.DataPageOffset })
 	return chunks
 }
 
 // groupTransfer estimates what it takes to read chunks of a row group that has a number
-// of rows.
+// of rows. Each chunk is announced, and so fetched, by itself.
 func groupTransfer(chunks []*parquet.ColumnChunk, rows, share float64) (t Transfer) {
-	end, run := int64(math.MinInt64/2), 0.0 // of the whole chunks that are read together
 	for _, c := range chunks {
 		bytes := float64(c.MetaData.TotalCompressedSize)
 		pages := math.Ceil(math.Max(float64(c.MetaData.TotalUncompressedSize), 1) / assumedPage)
-		touched := 1 - math.Pow(1-share, rows/pages)
 		if c.OffsetIndexOffset == 0 { // pages cannot be located, so the chunk is read if one is wanted
-			touched, pages = 1-math.Pow(1-share, rows), 1
+			pages = 1
 		}
+		touched := 1 - math.Pow(1-share, rows/pages)
 		t.Bytes += bytes * touched
-		if touched < 0.5 {
-			// Pages that are far apart, if those between them take as long as a request.
-			if bytes/pages/touched > transferGap {
-				t.Requests += touched * pages
-			} else {
-				t.Requests += math.Min(1, touched*pages)
-			}
-			continue
+		switch {
+		case bytes*(1-touched)/pages <= transferGap*touched: // between pages there is less than takes as long as a request
+			t.Requests += math.Min(1, touched*pages) * math.Ceil(bytes*touched/transferSize)
+		default:
+			t.Requests += touched * pages
 		}
-		start := c.MetaData.DataPageOffset
-		if start-end > transferGap {
-			t.Requests += math.Ceil(run / transferSize)
-			run = 0
-		}
-		run, end = run+bytes, start+c.MetaData.TotalCompressedSize
 	}
-	t.Requests += math.Ceil(run / transferSize)
 	return t
 }

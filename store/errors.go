@@ -187,11 +187,13 @@ func (f *failure) passing() bool { return f.expired() || f.transient() }
 
 // transient reports whether the same request may succeed if it is sent again.
 func (f *failure) transient() bool {
+	switch f.code { // also in answers 200 and those of services for credentials
+	case "InternalError", "InternalFailure", "SlowDown", "ServiceUnavailable", "ServerBusy", "RequestTimeout", "Throttling", "ThrottlingException", "IDPCommunicationError":
+		return true
+	}
 	switch f.status {
 	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusRequestTimeout:
 		return true
-	case http.StatusBadRequest:
-		return f.code == "RequestTimeout"
 	}
 	if f.noCredentials() {
 		return false
@@ -224,7 +226,7 @@ func broken(err error) bool {
 
 // changed returns the error of an object that is no longer as it was.
 func changed(name string) error {
-	return fmt.Errorf("%s: the object changed while it was read (read a version that nobody replaces, or run again)%w", Redact(name), quiet.Error{Err: storage.ErrChanged})
+	return fmt.Errorf("%s: the object changed while it was read (run again when nobody writes it)%w", Redact(name), quiet.Error{Err: storage.ErrChanged})
 }
 
 // invalid returns the error of a name or setting that cannot be used.

@@ -109,7 +109,7 @@ func parse(given string) (name, error) {
 			n.bucket, n.account = container, account+"."+domain
 		}
 	}
-	if n.bucket == "" || strings.ContainsAny(n.bucket, "@?*[]#\\ ") {
+	if n.bucket == "" || strings.ContainsAny(n.bucket, "@:?*[]#\\ ") {
 		return n, n.invalid("want " + scheme + "://BUCKET/KEY")
 	}
 	return n, nil

@@ -35,7 +35,7 @@ func TestParse(t *testing.T) {
 	}
 	for given, text := range map[string]string{
 		"hdfs://h/x": "hdfs:// addresses", "ftp://h/x": "ftp:// addresses", "s3://": "want s3://BUCKET/KEY", "s3:///k": "want s3://BUCKET/KEY",
-		"s3://a*/k": "want s3://BUCKET/KEY", "s3://user:secret@b/k": "want s3://BUCKET/KEY", "abfss://c@/k": "CONTAINER@ACCOUNT", "http:///x": "want http://HOST", "file://host/x": "want file:///PATH", "file:///%zz": "invalid URL escape",
+		"s3://a*/k": "want s3://BUCKET/KEY", "s3://user:secret@b/k": "s3://REDACTED@b/k", "s3a://user:sec/ret@b/k": "s3a://REDACTED@b/k", "abfss://c@/k": "CONTAINER@ACCOUNT", "http:///x": "want http://HOST", "file://host/x": "want file:///PATH", "file:///%zz": "invalid URL escape",
 	} {
 		_, err := parse(given)
 		if err == nil || !strings.Contains(err.Error(), text) {
@@ -71,6 +71,8 @@ func TestRedact(t *testing.T) {
 	for given, want := range map[string]string{
 		"s3://b/k?x=secret":                  "s3://b/k?x=secret",
 		"abfss://c@a.dfs.core.windows.net/k": "abfss://c@a.dfs.core.windows.net/k",
+		"open s3a://AKIA:ab/cd+ef@b/k: no":   "open s3a://REDACTED@b/k: no",
+		"s3://b/a:b@c":                       "s3://b/a:b@c",
 		"http://user:pass@h/p":               "http://REDACTED@h/p",
 		"Get \"https://h/p?X-Amz-Credential=AKIA%2F1&X-Amz-Signature=ab&part=1\": EOF": "Get \"https://h/p?X-Amz-Credential=REDACTED&X-Amz-Signature=REDACTED&part=1\": EOF",
 		"https://a.blob.core.windows.net/c/k?sv=1&se=2026&sr=b&sp=r&sig=x%3D":          "https://a.blob.core.windows.net/c/k?sv=REDACTED&se=REDACTED&sr=REDACTED&sp=REDACTED&sig=REDACTED",

@@ -44,7 +44,7 @@ func newParts(limit int64, q *fetch.Queue) *parts {
 }
 
 // take waits until n bytes may be uploaded. The caller passes the part's buffer to
-// done afterwards.
+// done afterwards, or nil if it must not be used again.
 func (p *parts) take(ctx context.Context, n int) (done func([]byte), err error) {
 	weight := min(int64(n), p.limit)
 	if err := p.room.Acquire(ctx, weight); err != nil {

@@ -8,16 +8,20 @@ import (
 // urls finds addresses with a query or a user in a text.
 var urls = regexp.MustCompile(`(?i)\bhttps?://[^\s"'<>` + "`" + `]+`)
 
+// keys finds credentials in addresses of object stores, as Hadoop once had them.
+var keys = regexp.MustCompile(`(?i)\b((?:s3[an]?|gs|az|azblob)://)[^\s"'<>@/:]+:[^\s"'<>@]*@`)
+
 // secret finds names of query parameters that are credentials, or part of a
 // signature.
 var secret = regexp.MustCompile(`(?i)^(x-(amz|goog|ms)-.*|.*(sig|token|secret|key|credential|password|passwd|auth|session|policy).*|expires|s[eptvr]|spr|sip|srt|ss|sk[etvs]|sk[ot]id|sks|googleaccessid)$`)
 
-// Redact replaces credentials in a text: users and passwords in HTTP addresses, and
-// the values of presigned queries. Other texts stay as they are.
+// Redact replaces credentials in a text: users and passwords in addresses, and the
+// values of presigned queries. Other texts stay as they are.
 func Redact(text string) string {
 	if !strings.Contains(text, "://") {
 		return text
 	}
+	text = keys.ReplaceAllString(text, "${1}"+redacted+"@")
 	return urls.ReplaceAllStringFunc(text, redactURL)
 }
 

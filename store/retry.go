@@ -40,6 +40,12 @@ func (s *Store) once(ctx context.Context, b *bucket, k kind, key string, f func(
 		return err
 	}
 	defer s.queue.Release()
+	switch k {
+	case list, head, del: // short, so one that does not end is sent again
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, patience/2)
+		defer cancel()
+	}
 	ctx, c := withCall(ctx, k)
 	s.note(b, k)
 	err := f(ctx)

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/bloomjoin/bloomjoin/internal/process"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -22,7 +24,7 @@ func TestMain(m *testing.M) {
 		fmt.Println(unfinished(name))
 		select {}
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // unfinished uploads a part of an object.

@@ -169,10 +169,18 @@ func (w *writer) send() error {
 		return err
 	}
 	w.under.Go(func() {
-		defer done(body)
-		if err := w.sender()(w.ctx, w.b, part, w.key, func(ctx context.Context) error { return w.up.part(ctx, n, body) }); err != nil {
+		attempts := 0
+		err := w.sender()(w.ctx, w.b, part, w.key, func(ctx context.Context) error {
+			attempts++
+			return w.up.part(ctx, n, body)
+		})
+		if err != nil {
 			w.fail(err)
 		}
+		if attempts > 1 || err != nil {
+			body = nil // a connection that broke may still be reading it
+		}
+		done(body)
 	})
 	return w.failed()
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -346,6 +347,38 @@ func TestWriteRefuses(t *testing.T) {
 				t.Errorf("%s: the text lacks %q: %v", name, word, err)
 			}
 		}
+	}
+}
+
+// The memory of an upload does not grow with the object, however slow the network.
+func TestWriteMemory(t *testing.T) {
+	g := storetest.S3(t)
+	g.Setenv(t)
+	s := newStore(t, Options{Memory: 32 << 20})
+	g.Set(slowproxy.Faults{Delay: 20 * time.Millisecond})
+	w := create(t, t.Context(), s, g.Name("a"))
+	piece := noise(1 << 20)
+	var before, now runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	var peak uint64
+	const pieces = 200
+	for range pieces {
+		if _, err := w.Write(piece); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&now)
+		peak = max(peak, now.HeapAlloc)
+	}
+	if err := errors.Join(w.Commit(false), w.Abort()); err != nil {
+		t.Fatal(err)
+	}
+	// A part that is filled, one that is sent, one that is kept to be filled, and garbage.
+	if most := before.HeapAlloc + 64<<20; peak > most {
+		t.Errorf("%d MiB took %d MiB of memory, want at most %d", pieces, peak>>20, most>>20)
+	}
+	if n := s.Stats().Requests.Part; n != pieces/8 {
+		t.Errorf("%d parts, want %d", n, pieces/8)
 	}
 }
 

@@ -217,6 +217,7 @@ func TestBadValues(t *testing.T) {
 		"network": {"fast"}, "scan-speed": {"fast"}, "workers": {"0", "x"}, "sample": {"1", "x"},
 		"memory": {"lots", "0", "1MiB"}, "threads": {"-1", "x"}, "progress": {"bar"},
 		"store-option": {"", "region", "colour=blue", "requests=0"}, "json": {"maybe"}, "quiet": {"maybe"}, "cast-errors": {"drop", "null"}, "suffix": {""},
+		"hive-partitioning": {"on", ""}, "hive-types": {"a", "a:", "a:dat", "a:date,a:date"},
 		"where": {"", "a =", "a = b", "1"},
 	}
 	free := []string{"filter", "ids", "temp-dir", "base", "schema-from", "help"} // any value may be right

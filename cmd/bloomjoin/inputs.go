@@ -30,7 +30,7 @@ func (o *inputFlags) add(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.include, "include", nil, "`GLOB` in directories, read only the files that match, as '*.parquet' or 'dt=2024-*/*'; may be repeated")
 	f.StringArrayVar(&o.exclude, "exclude", nil, "`GLOB` in directories, leave out the files that match; may be repeated")
 	f.StringVar(&o.hive, "hive-partitioning", "auto", "`MODE` auto: directories named name=value are columns; off: they are not")
-	f.StringVar(&o.hiveTypes, "hive-types", "", "`NAME:TYPE,...` types of these columns, as dt:date,country:string (default: integer, date, timestamp or string, as all values are)")
+	f.StringVar(&o.hiveTypes, "hive-types", "", "`NAME:TYPE,...` types of these columns, as dt:date,country:string (default: as their values are)")
 }
 
 // addLog adds the flags of verbs that accept an empty log.

@@ -17,15 +17,15 @@ import (
 )
 
 // oldRuns are the commands that an earlier version has run in testdata/done,
-// without -o OUT.
+// without -o OUT. The earlier version had no columns of name=value directories.
 var oldRuns = map[string]string{
 	"users.bjf":     "build --key user_id --key-type int64 ids.csv",
-	"scan.parquet":  "scan --filter users.bjf log/",
-	"scan/":         "scan --filter users.bjf --columns user_id log/",
-	"shards/":       "scan --filter users.bjf --shard 1/2 log/",
-	"inner.parquet": "join --ids ids.csv --on user_id --type inner log/",
-	"semi/":         "join --ids ids.csv --on user_id log/",
-	"left.arrow":    "join --ids ids.csv --on user_id --type left --suffix _x log/",
+	"scan.parquet":  "scan --filter users.bjf --hive-partitioning off log/",
+	"scan/":         "scan --filter users.bjf --columns user_id --hive-partitioning off log/",
+	"shards/":       "scan --filter users.bjf --shard 1/2 --hive-partitioning off log/",
+	"inner.parquet": "join --ids ids.csv --on user_id --type inner --hive-partitioning off log/",
+	"semi/":         "join --ids ids.csv --on user_id --hive-partitioning off log/",
+	"left.arrow":    "join --ids ids.csv --on user_id --type left --suffix _x --hive-partitioning off log/",
 }
 
 // inOldRuns copies testdata/done to a new directory and makes it the working

@@ -127,7 +127,7 @@ func libraries(t *testing.T, visit func(path string, file *ast.File)) {
 		}
 		if d.IsDir() {
 			own, _ := filepath.Glob(filepath.Join(path, "go.mod"))
-			if path != top && (len(own) > 0 || d.Name() == "cmd" || d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".")) {
+			if path != top && (len(own) > 0 || d.Name() == "cmd" || d.Name() == "testdata" || d.Name() == "storetest" || strings.HasPrefix(d.Name(), ".")) {
 				return filepath.SkipDir
 			}
 			return nil

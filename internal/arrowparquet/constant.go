@@ -12,51 +12,46 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
-// Constant is a column that the file does not store, because all of its rows have one
-// value.
+// Constant is a column that a file does not store, because all of its rows have one
+// value. Files may share it.
 type Constant struct {
 	Name  string
 	Value arrow.Array // of length 1
+	leaf  parquet.Constant
+}
+
+// NewConstant returns a constant with the value in an array of length 1, which the
+// Constant keeps without retaining it.
+func NewConstant(name string, value arrow.Array) (Constant, error) {
+	c := Constant{Name: name, Value: value}
+	schema := arrow.NewSchema([]arrow.Field{{Name: name, Type: value.DataType(), Nullable: true}}, nil)
+	s, err := NewShredder(schema)
+	if err != nil {
+		return c, err
+	}
+	rec := array.NewRecord(schema, []arrow.Array{value}, 1)
+	defer rec.Release()
+	err = s.Shred(rec, func(leaf int, p *parquet.Page) error {
+		c.leaf.Element = s.Schema()[1+leaf]
+		if p.NonNull > 0 {
+			c.leaf.Plain = bytes.Clone(p.Plain)
+		}
+		return nil
+	})
+	return c, err
 }
 
 // absent returns the constants that the file does not have as top-level columns.
-func absent(f *parquet.File, constants []Constant, ignoreCase bool) (left []Constant) {
+func absent(f *parquet.File, constants []Constant, ignoreCase bool) (leaves []parquet.Constant) {
 	for _, c := range constants {
 		has := func(n *parquet.Node) bool {
 			return n.Name == c.Name || ignoreCase && strings.EqualFold(n.Name, c.Name)
 		}
 		if !slices.ContainsFunc(f.Root.Children, has) {
-			left = append(left, c)
+			leaves = append(leaves, c.leaf)
 		}
 	}
-	return left
-}
-
-// ofLeaves converts constants to leaves of a Parquet schema.
-func ofLeaves(constants []Constant) (leaves []parquet.Constant, err error) {
-	if len(constants) == 0 {
-		return nil, nil
-	}
-	fields, values := make([]arrow.Field, len(constants)), make([]arrow.Array, len(constants))
-	for i, c := range constants {
-		fields[i], values[i] = arrow.Field{Name: c.Name, Type: c.Value.DataType(), Nullable: true}, c.Value
-	}
-	schema := arrow.NewSchema(fields, nil)
-	s, err := NewShredder(schema)
-	if err != nil {
-		return nil, err
-	}
-	rec := array.NewRecord(schema, values, 1)
-	defer rec.Release()
-	err = s.Shred(rec, func(leaf int, p *parquet.Page) error {
-		c := parquet.Constant{Element: s.Schema()[1+leaf]}
-		if p.NonNull > 0 {
-			c.Plain = bytes.Clone(p.Plain)
-		}
-		leaves = append(leaves, c)
-		return nil
-	})
-	return leaves, err
+	return leaves
 }
 
 // Holds reports whether statistics prove that all rows of a row group have the value,
@@ -71,12 +66,12 @@ func (p *Parquet) Holds(group, column int, value arrow.Array) bool {
 	if value.IsNull(0) {
 		return stats.NullCount.V == chunk.NumValues
 	}
-	leaves, err := ofLeaves([]Constant{{c.field.Name, value}})
+	as, err := NewConstant(c.field.Name, value)
 	l := &p.f.Leaves[c.leaf]
-	if err != nil || leaves[0].Element.Type.V != l.Type || int(leaves[0].Element.TypeLength.V) != l.TypeLength {
+	if err != nil || as.leaf.Element.Type.V != l.Type || int(as.leaf.Element.TypeLength.V) != l.TypeLength {
 		return false
 	}
-	plain := leaves[0].Plain
+	plain := as.leaf.Plain
 	if l.Type == format.ByteArray {
 		plain = plain[4:] // without its length
 	}

@@ -89,11 +89,7 @@ func newParquet(f *parquet.File, opts ParquetOptions) (p *Parquet, err error) {
 	if like != nil && f.Share(like.f) {
 		base = like.f
 	}
-	constants, err := ofLeaves(absent(f, opts.Constants, opts.IgnoreCase))
-	if err != nil {
-		return nil, err
-	}
-	if err := f.AddConstants(constants, base); err != nil {
+	if err := f.AddConstants(absent(f, opts.Constants, opts.IgnoreCase), base); err != nil {
 		return nil, err
 	}
 	if base != nil && f.Root == base.Root {

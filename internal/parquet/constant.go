@@ -103,11 +103,12 @@ func (f *File) hasConstants(bare *storedSchema, constants []Constant) bool {
 // theirs.
 func (f *File) addConstantChunks(at fault.At, constants []Constant) error {
 	made := map[int64][]ColumnChunk{}
+	var buf thriftBuffer
 	for g := range f.Metadata.RowGroups {
 		rg := &f.Metadata.RowGroups[g]
 		chunks := made[rg.NumRows]
 		for i := len(chunks); i < len(constants); i++ {
-			c, err := f.constantChunk(&f.Leaves[len(f.bare.leaves)+i], constants[i].Plain, rg.NumRows)
+			c, err := f.constantChunk(&buf, &f.Leaves[len(f.bare.leaves)+i], constants[i].Plain, rg.NumRows)
 			if err != nil {
 				return err
 			}
@@ -121,8 +122,7 @@ func (f *File) addConstantChunks(at fault.At, constants []Constant) error {
 }
 
 // constantChunk adds the pages of a chunk to f.extra, and returns its metadata.
-func (f *File) constantChunk(l *Leaf, plain []byte, rows int64) (c ColumnChunk, err error) {
-	var buf thriftBuffer
+func (f *File) constantChunk(buf *thriftBuffer, l *Leaf, plain []byte, rows int64) (c ColumnChunk, err error) {
 	put := func(h *pageHeader, body []byte) (int64, error) {
 		h.UncompressedPageSize, h.CompressedPageSize = int32(len(body)), int32(len(body))
 		h.CRC = thrift.New(int32(crc32.ChecksumIEEE(body)))

@@ -2,10 +2,9 @@ package fetch
 
 import "container/list"
 
-// idle holds what resting objects have kept: the bytes may be needed again, but
-// their memory is free for others. Most programs read the ends of all objects first,
-// and the objects one by one later. So what has rested once and came first stays
-// longest.
+// idle holds what resting objects have kept, since it may be needed again. Most
+// programs read the ends of all objects first, and the objects one by one later. So
+// what has rested once and came first stays longest.
 type idle struct {
 	once, often list.List // of *piece: rested once, and more often
 	bytes       int64
@@ -14,7 +13,7 @@ type idle struct {
 // idleShare is the part of the memory that resting objects may have.
 const idleShare = 4
 
-// rest lets a piece be forgotten. q.mu is held.
+// rest makes a piece idle, and drops what is too much. q.mu is held.
 func (q *Queue) rest(p *piece) {
 	p.rests++
 	l := &q.idle.once
@@ -29,7 +28,7 @@ func (q *Queue) rest(p *piece) {
 	}
 }
 
-// wake makes a piece stay until its object rests again. q.mu is held.
+// wake ends the rest of a piece. q.mu is held.
 func (q *Queue) wake(p *piece) {
 	if p.resting != nil {
 		p.restingIn.Remove(p.resting)
@@ -38,26 +37,17 @@ func (q *Queue) wake(p *piece) {
 	}
 }
 
-// evict drops a resting piece, if there is one. q.mu is held.
-func (q *Queue) evict() bool {
+// evict drops the resting piece that is needed least. q.mu is held.
+func (q *Queue) evict() {
 	e := q.idle.often.Front()
 	if e == nil {
 		e = q.idle.once.Back()
 	}
-	if e == nil {
-		return false
-	}
 	e.Value.(*piece).drop()
-	return true
 }
 
-// room reports whether there is memory for n bytes, and makes it if it can. q.mu is
-// held.
+// room reports whether there is memory for n bytes. What is idle does not keep
+// everything else from being fetched. q.mu is held.
 func (q *Queue) room(n int64) bool {
-	for q.used > 0 && q.used+n > q.o.Memory {
-		if !q.evict() {
-			return false
-		}
-	}
-	return true
+	return q.used == q.idle.bytes || q.used+n <= q.o.Memory
 }

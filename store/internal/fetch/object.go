@@ -119,7 +119,7 @@ func (o *Object) Close() {
 	o.q.pump()
 }
 
-// Rest lets what was kept be forgotten when memory is needed.
+// Rest drops what was kept, unless there is memory to keep it for the next read.
 func (o *Object) Rest() {
 	o.q.mu.Lock()
 	defer o.q.mu.Unlock()
@@ -152,7 +152,7 @@ func (o *Object) Prefetch(ranges []storage.Range) (release func()) {
 			o.keep(0)
 		}
 		o.q.pump()
-		return func() {} // Rest drops it
+		return func() {} // Rest or Close drops it
 	}
 	var owned []*piece
 	for _, r := range ranges {
