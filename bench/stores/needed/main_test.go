@@ -59,7 +59,7 @@ func pageSize(t *testing.T, log string, column, at int) (size int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	defer f.close()
 	for i, g := range f.RowGroups() {
 		if n := int(g.NumRows()); at >= n {
 			at -= n
