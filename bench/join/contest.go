@@ -39,11 +39,11 @@ type contest struct {
 	name       string
 	contenders []contender
 	runs       race.Runs
-	said       map[string]joined // reports of bloomjoin, by the contender's name
-	failed     map[string]string // the reason, by the contender's name
-	wrong      []error           // failures that are errors
-	answers    map[job]answer.Answer    // DuckDB's
-	ordered    map[job]string    // order-dependent digests of bloomjoin, equal for all strategies
+	said       map[string]joined     // reports of bloomjoin, by the contender's name
+	failed     map[string]string     // the reason, by the contender's name
+	wrong      []error               // failures that are errors
+	answers    map[job]answer.Answer // DuckDB's
+	ordered    map[job]string        // order-dependent digests of bloomjoin, equal for all strategies
 }
 
 // race measures the contenders in rounds. Each round runs all of them in turn, starting

@@ -61,7 +61,7 @@ func needs(ctx context.Context, b *bench, c cell, d dataset) (*result, error) {
 		objects(files), megabytes(size), n.Kept, megabytes(n.Keys), megabytes(n.Pages), megabytes(n.Dictionaries), megabytes(n.Index))
 	t.Note("Without latency. Bytes of answers without their headers, as a proxy counts them. IDs and answers are local files.")
 	for _, why := range missing {
-		t.Note("%s", why)
+		t.Note("%s.", why)
 	}
 	atMost(&goals, "bytes received / needed", r.received("ours")/float64(n.bytes()), mostBytes)
 	return &result{tables: []report.Table{t, goals}, wrong: r.wrong}, nil

@@ -65,7 +65,7 @@ func through(n network, typ string) func(context.Context, *bench, cell, dataset)
 			return nil, err
 		}
 		for _, why := range missing {
-			t.Note("%s", why)
+			t.Note("%s.", why)
 		}
 		atMost(&goals, "time / the longer of local files and floor", r.overLongest("local", "replay"), mostOverFloor)
 		return &result{tables: []report.Table{t, goals}, wrong: r.wrong}, nil

@@ -65,7 +65,7 @@ const (
 )
 
 // noGateway says why cells are skipped.
-const noGateway = "No object store: -gateway and BLOOMJOIN_S3GW name no versitygw (go install github.com/versity/versitygw/cmd/versitygw@v1.8.0)."
+const noGateway = "no object store: -gateway and BLOOMJOIN_S3GW name no versitygw (go install github.com/versity/versitygw/cmd/versitygw@v1.8.0)"
 
 func command(ctx context.Context, args []string) error {
 	var b bench
@@ -156,7 +156,7 @@ func (b *bench) withoutGateway(chosen []cell, named bool) (rest []cell, err erro
 		return nil, errors.New(noGateway)
 	}
 	if len(skipped) > 0 {
-		race.Say("%s Skipped: %s.", noGateway, strings.Join(skipped, ", "))
+		race.Say("skipped: %s: %s", strings.Join(skipped, ", "), noGateway)
 	}
 	return rest, nil
 }
@@ -192,7 +192,7 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 func (b *bench) morePeers(ctx context.Context) error {
 	p := &b.program
 	if b.quick || b.gateway == "" {
-		p.noChdb, p.noHTTPFS = "not with -quick.", "not with -quick."
+		p.noChdb, p.noHTTPFS = "not with -quick", "not with -quick"
 		return nil
 	}
 	if _, err := race.Environment(ctx, b.data, []string{race.Chdb}); err != nil {

@@ -173,7 +173,7 @@ func (b *bench) remote(typ string) (all []contender, missing []string) {
 // extensions from a server of its own.
 const (
 	httpfsDuckDB = "duckdb==1.5.5"
-	httpfs       = "duckdb-extension-httpfs==1.5.5"
+	httpfs       = "duckdb_extension_httpfs==1.5.5" // as pip freeze spells it
 )
 
 // version returns the version of a requirement such as "duckdb==2.0.0".

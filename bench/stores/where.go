@@ -144,7 +144,7 @@ func day(ctx context.Context, b *bench, c cell, d dataset) (*result, error) {
 	}
 	t.Note("The log has %.0f MB, sorted by time, a row group for each of 365 days. The footer describes all of them, and is read once.", float64(size)/1e6)
 	if b.server == nil {
-		t.Note("%s", noGateway)
+		t.Note("Nothing was received from an object store: %s.", noGateway)
 	}
 	res.tables = []report.Table{t, goals}
 	return res, nil

@@ -35,7 +35,8 @@ func open(path string) (*file, error) {
 	return nil, errors.Join(fmt.Errorf("%s: %w", path, err), stored.Close())
 }
 
-func (f *file) Close() error { return f.stored.Close() }
+// close closes a file, which was only read.
+func (f *file) close() { _ = f.stored.Close() }
 
 // columnOf returns the index of a column that is not nested.
 func columnOf(g parquet.RowGroup, name string) (int, error) {

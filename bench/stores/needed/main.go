@@ -56,7 +56,7 @@ func compute(log, ids, key string) (n need, err error) {
 	if err != nil {
 		return n, err
 	}
-	defer idFile.Close()
+	defer idFile.close()
 	var wanted []int64
 	for _, g := range idFile.RowGroups() {
 		column, err := columnOf(g, key)
@@ -72,7 +72,7 @@ func compute(log, ids, key string) (n need, err error) {
 	if err != nil {
 		return n, err
 	}
-	defer f.Close()
+	defer f.close()
 	n.Rows, n.Index = f.NumRows(), f.index()
 	for i, g := range f.RowGroups() {
 		column, err := columnOf(g, key)
@@ -123,7 +123,7 @@ func (n *need) group(f *file, group, key int, wanted []int64) error {
 // values appends the values of a column chunk, which has no NULLs.
 func values(dst []int64, chunk parquet.ColumnChunk) ([]int64, error) {
 	pages := chunk.Pages()
-	defer pages.Close()
+	defer func() { _ = pages.Close() }()
 	buffer := make([]parquet.Value, 4<<10)
 	for {
 		p, err := pages.ReadPage()
