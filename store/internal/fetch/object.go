@@ -43,6 +43,7 @@ type piece struct {
 
 	owners int   // announcements
 	unread int64 // bytes that announcements have and reads have not
+	copies int   // reads that copy from buf at the moment
 	ended  bool  // the last byte has been read
 	kept   bool  // without an owner
 
@@ -78,6 +79,18 @@ func (p *piece) uncharge() {
 	}
 }
 
+// recycle gives up the buffer, unless a read copies from it: then that does. q.mu is
+// held.
+func (p *piece) recycle() {
+	if p.copies > 0 || p.buf == nil {
+		return
+	}
+	if len(p.buf) == pieceSize {
+		buffers.Put((*[pieceSize]byte)(p.buf))
+	}
+	p.buf = nil
+}
+
 // drop forgets a piece. q.mu is held, and pump called afterwards.
 func (p *piece) drop() {
 	if p.state == dropped {
@@ -85,7 +98,7 @@ func (p *piece) drop() {
 	}
 	q := p.object.q
 	if p.state != fetching { // else its request is writing to it
-		p.buf = nil
+		p.recycle()
 	}
 	q.leave(p, dropped)
 	q.wake(p)
@@ -288,11 +301,17 @@ func (o *Object) read(b []byte, off int64) (int, error) {
 	switch p.state {
 	case done:
 		q.wake(p)
-		part := p.buf[off-p.off:]
-		part = part[:min(len(part), len(b))]
-		p.take(off, int64(len(part)))
+		p.copies++
 		q.mu.Unlock()
-		return copy(b, part), nil
+		n := copy(b, p.buf[off-p.off:])
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		p.copies--
+		p.take(off, int64(n))
+		if p.state == dropped { // maybe by another read
+			p.recycle()
+		}
+		return n, nil
 	case failed:
 		defer q.mu.Unlock()
 		if p.kept {
