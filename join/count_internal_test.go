@@ -35,7 +35,7 @@ func TestCountOverflows(t *testing.T) {
 			t.Errorf("%+v: %d, %v", c, n, err)
 		}
 	}
-	if n, err := countedRows(Full, math.MaxInt64-5, 0, &Report{RowsIn: 9, RowsMatched: 4}); !errors.Is(err, errCount) {
+	if n, err := countedRows(Full, math.MaxInt64-5, 0, &Report{RowsIn: 9, RowsWhere: 9, RowsMatched: 4}); !errors.Is(err, errCount) {
 		t.Errorf("%d rows, %v", n, err)
 	}
 }

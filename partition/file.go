@@ -89,11 +89,14 @@ type File struct {
 
 // rest releases what the file's reader holds, such as a descriptor, until the
 // next read.
-func (f *File) rest() error {
+func (f *File) rest() error { return storage.Rest(f.src) }
+
+// passed releases what is kept of a file over a network when its last row group has been
+// read.
+func (f *File) passed() {
 	if p := f.parquet(); p != nil {
 		p.File().Rest()
 	}
-	return storage.Rest(f.src)
 }
 
 // remote reports whether the file is read over a network, by a reader that fetches

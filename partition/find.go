@@ -21,11 +21,10 @@ import (
 // ErrNoData means that a file has no format that can be read.
 var ErrNoData = errors.New("neither a Parquet nor an Arrow file")
 
-// find opens the files that one name stands for, which are the entries; excluded says
-// that the condition left out others. A file in a directory is either data, certainly not
-// data because of its name, excluded by a pattern, or an error: a file with an unknown
-// format or damaged first bytes may hold rows. With an error, find also returns the files
-// that are open.
+// find opens the files that one name stands for, which are the entries. A file in a
+// directory is either data, certainly not data because of its name, excluded by a
+// pattern, or an error: a file with an unknown format or damaged first bytes may hold
+// rows. With an error, find also returns the files that are open.
 func (o *OpenOptions) find(ctx context.Context, name string, entries []storage.Object, excluded bool) (files []*File, err error) {
 	var stray, passed []string
 	opening := o.openMany(ctx, name, entries)
@@ -170,7 +169,7 @@ func noData(name string) bool {
 // rebase sets the Rel of an object to its path below Base. root is the directory
 // in which the object was found, or "" if it was named.
 func (o *OpenOptions) rebase(e storage.Object) (_ storage.Object, root string, err error) {
-	above := strings.TrimSuffix(address.WithoutQuery(e.Name), e.Rel)
+	above := address.Above(e.Name, e.Rel)
 	if e.Found {
 		root = above
 	}
@@ -191,8 +190,8 @@ func (o *OpenOptions) rebase(e storage.Object) (_ storage.Object, root string, e
 
 // cleanDir returns the path of a directory with slashes, the last of them at its end.
 func cleanDir(dir string) string {
-	if dir = filepath.ToSlash(dir); strings.Contains(dir, "://") {
-		return dir
+	if dir = filepath.ToSlash(dir); address.IsURL(dir) {
+		return address.Unescaped(dir)
 	}
 	return path.Clean(dir) + "/"
 }

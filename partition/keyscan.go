@@ -463,7 +463,10 @@ func (l *leafScan) misfits(indices []uint32) error {
 func (l *leafScan) dictionaryDenies(ctx context.Context, c *parquet.Chunk, group int) (none bool, err error) {
 	f, leaf := l.file.parquet().File(), l.number()
 	nulls := f.Metadata.RowGroups[group].Columns[leaf].MetaData.Statistics.NullCount
-	if l.counts || f.Leaves[leaf].MaxDef > 0 && !(nulls.Valid && nulls.V == 0) {
+	switch {
+	case l.counts || f.Leaves[leaf].MaxDef > 0 && !(nulls.Valid && nulls.V == 0):
+		return false, nil
+	case f.Remote() && f.LeavesDictionary(group, leaf): // some pages may do without
 		return false, nil
 	}
 	d, err := c.ReadDictionary(ctx)

@@ -2,6 +2,7 @@ package partition
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -16,8 +17,8 @@ import (
 
 // Limits for files over a network.
 const (
-	jobsAhead = 24 // jobs whose keys are announced before their tasks
-	scouts    = 12 // goroutines that find what to announce
+	jobsAhead = 64 // jobs whose keys are announced before their tasks
+	scouts    = 32 // goroutines that find what to announce
 	openAhead = 6  // further jobs that may be open: the network fetches for some, workers have others
 )
 
@@ -26,6 +27,7 @@ type keysAhead struct {
 	found   chan struct{}          // closed when the rest is set
 	matches []*narrowed            // by match; nil: the task finds it itself
 	where   map[int]*parquet.Ahead // by leaf that the file's condition needs
+	again   []*parquet.Ahead       // of columns that are copied, too
 }
 
 // narrowed is the rows of a range whose keys are examined.
@@ -91,9 +93,37 @@ func (l *lookahead) scout(ctx context.Context) {
 			}
 			if k != nil {
 				s.keys.where, s.keys.matches = k.announce(ctx, s.rowRange)
+				s.announceAgain(k)
 			}
 		}
 		close(s.keys.found)
+	}
+}
+
+// announceAgain announces the pages of columns that are copied, too, once more, so that
+// they stay until it is known which of them are copied.
+func (s *rangeJob) announceAgain(k *keyScan) {
+	again := func(leaf int, a *parquet.Ahead) {
+		if slices.Contains(s.source.leaves, leaf) {
+			s.keys.again = append(s.keys.again, s.source.file().Again(a))
+		}
+	}
+	for leaf, a := range s.keys.where {
+		again(leaf, a)
+	}
+	for i, n := range s.keys.matches {
+		if l, ok := k.matches[i].(*leafScan); ok && n != nil {
+			again(l.number(), n.ahead)
+		}
+	}
+}
+
+// releaseAgain drops what was announced once more.
+func (s *rangeJob) releaseAgain() {
+	if s.keys != nil {
+		for _, a := range s.keys.again {
+			a.Release()
+		}
 	}
 }
 
@@ -164,6 +194,7 @@ func (k *keyScan) expect(ctx context.Context, a *keysAhead) error {
 
 // release drops what was announced for a job and not read.
 func (s *rangeJob) release() {
+	s.releaseAgain()
 	if s.keys != nil {
 		for _, n := range s.keys.matches {
 			n.release()

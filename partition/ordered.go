@@ -174,6 +174,7 @@ func (t *turns) wait(ctx context.Context, task int) error {
 func (m *mapper) start(ctx context.Context, todo []task, newWork func() (taskWork, error)) []running {
 	tasks := make([]running, len(todo))
 	for i, t := range todo {
+		t.last = i+1 == len(todo) || todo[i+1].file != t.file
 		tasks[i] = running{t, make(chan result, m.way.queue)}
 	}
 	next := make(chan running)
@@ -242,7 +243,12 @@ func (m *mapper) send(ctx context.Context, t running, r result) error {
 // run does one task. A panic becomes an error; see recovered.
 func (m *mapper) run(ctx context.Context, t running, work taskWork) (err error) {
 	defer recovered(t.file, t.group, &err)
-	defer func() { err = errors.Join(t.file.unless(err), t.file.rest()) }()
+	defer func() {
+		if t.last {
+			t.file.passed()
+		}
+		err = errors.Join(t.file.unless(err), t.file.rest())
+	}()
 	ctx = parquet.WithTurn(ctx, func(ctx context.Context) error { return m.turns.wait(ctx, t.number) })
 	return work(ctx, t.task, func(r Rows) error { return m.send(ctx, t, result{rows: r}) })
 }

@@ -506,6 +506,9 @@ func (e *pageEngine) close(s *rangeJob) {
 	if slices.ContainsFunc(e.open, func(o *rangeJob) bool { return o.source.piece.File == f }) {
 		return
 	}
+	if !slices.ContainsFunc(e.coming, func(o *rangeJob) bool { return o.source.piece.File == f }) {
+		f.passed()
+	}
 	err := errors.Join(e.unmap[f](), f.rest())
 	delete(e.unmap, f)
 	if err != nil && e.err == nil {

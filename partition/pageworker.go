@@ -64,6 +64,7 @@ func (w *pageWorker) selectRows(ctx context.Context, s *rangeJob) (settle func()
 	if len(parts) == 1 {
 		s.announceLeaves(rows)
 	}
+	s.releaseAgain()
 	return func() {
 		e.known(s, rows, parts)
 		e.decide()

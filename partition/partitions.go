@@ -133,7 +133,7 @@ func (o *OpenOptions) partsOf(e storage.Object) ([]hive.Part, error) {
 	if o.Hive == HiveOff {
 		return nil, nil
 	}
-	parts, err := hive.Parse(cleanDir(strings.TrimSuffix(address.WithoutQuery(e.Name), e.Rel)) + e.Rel)
+	parts, err := hive.Parse(cleanDir(address.Above(e.Name, e.Rel)) + e.Rel)
 	if err != nil {
 		return nil, fault.Errorf("%s: %w", e.Name, err)
 	}

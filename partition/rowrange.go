@@ -31,6 +31,7 @@ type task struct {
 	file   *File
 	piece  int     // index of its piece
 	number int     // its number among the tasks
+	last   bool    // the next task is of another file
 	stands float64 // rows that a run of a sample represents
 }
 

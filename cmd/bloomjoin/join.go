@@ -396,7 +396,7 @@ func (r *logRun) joinReport(o *joinFlags, opts join.Options, j *join.Join, w par
 	rep := newJoinReport(join.Report{})
 	if j != nil {
 		rep = newJoinReport(j.Report())
-		rep.RowsWhere = o.where.figure(j.Report().RowsWhere)
+		rep.RowsWhere, rep.FilesExcluded = o.where.figure(j.Report().RowsWhere), o.where.figure(o.where.excluded)
 		var err error
 		if rep.Plan, err = r.comparePlan(o.typ, r.start, j.Report()); err != nil {
 			return rep, err

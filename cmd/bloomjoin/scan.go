@@ -226,7 +226,8 @@ func columnNames(s string) ([]string, error) {
 type scanReport struct {
 	head
 	RowsIn           int64    `json:"rows_in"`
-	RowsWhere        *int64   `json:"rows_where,omitempty"` // with --where
+	RowsWhere        *int64   `json:"rows_where,omitempty"`     // with --where
+	FilesExcluded    *int64   `json:"files_excluded,omitempty"` // with --where: not opened
 	RowsOut          int64    `json:"rows_out"`
 	KeysNull         int64    `json:"keys_null"`
 	RowGroups        int64    `json:"row_groups"`
@@ -283,7 +284,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		return err
 	}
 	rep := r.scanReport(scanner, written)
-	rep.RowsWhere = o.where.figure(scanner.Stats.RowsWhere.Load())
+	rep.RowsWhere, rep.FilesExcluded = o.where.figure(scanner.Stats.RowsWhere.Load()), o.where.figure(o.where.excluded)
 	c.sayScan(o, rep)
 	return r.finish(rep, rep.RowsOut, written)
 }

@@ -489,3 +489,28 @@ func TestS3Plan(t *testing.T) {
 		t.Errorf("plan: exit code %d: %s%s", code, &out, &said)
 	}
 }
+
+// A plan has figures of the network for inputs at URLs alone. A strategy that reads the
+// log twice fetches more.
+func TestPlanAtURLs(t *testing.T) {
+	b := newBucket(t)
+	figures := func(log string) map[string]*transfer {
+		stdout, _ := b.done("plan", "--json", "--ids", flights+"/airports-tx.csv", "--on", "origin=iata", log)
+		var rep struct{ Strategies []planStrategy }
+		if err := json.Unmarshal([]byte(stdout), &rep); err != nil {
+			t.Fatal(err)
+		}
+		of := map[string]*transfer{}
+		for _, s := range rep.Strategies {
+			of[string(s.Strategy)] = s.Transfer
+		}
+		return of
+	}
+	if f := figures(flights + "/logs/2001-q1.parquet"); f["lookup"] != nil {
+		t.Errorf("local files: %+v", f["lookup"])
+	}
+	f := figures("mem://b/logs/2001-q1.parquet")
+	if one, two := f["lookup"], f["broadcast"]; one == nil || two == nil || one.Requests < 2 || one.Bytes < 64<<10 || two.Requests <= one.Requests || two.Bytes <= one.Bytes {
+		t.Errorf("lookup %+v, broadcast %+v", one, two)
+	}
+}

@@ -12,6 +12,8 @@ type whereFlag struct {
 	text  string
 	given bool        // maybe as an empty text
 	cond  *where.Cond // nil: none
+
+	excluded int64 // files that were not opened
 }
 
 func (o *whereFlag) add(f *pflag.FlagSet) {
@@ -40,6 +42,7 @@ func (o *whereFlag) fill(open *partition.OpenOptions, keys *keyFlags) (err error
 		return usagef("--where: %w", err)
 	}
 	open.Where, open.IgnoreCase = o.text, keys.ignoreCase
+	open.Excluded = func(string) { o.excluded++ }
 	return nil
 }
 

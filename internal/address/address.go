@@ -3,6 +3,7 @@
 package address
 
 import (
+	"net/url"
 	"path/filepath"
 	"strings"
 )
@@ -33,4 +34,31 @@ func Parent(name string) string {
 		return name[:slash]
 	}
 	return name
+}
+
+// Above returns the part of a name before the path that identifies the object below
+// it, whose elements may be escaped in a URL. It ends in a slash, or is empty.
+func Above(name, rel string) string {
+	name = WithoutQuery(name)
+	if above, ok := strings.CutSuffix(name, rel); ok {
+		return above
+	}
+	for range strings.Count(rel, "/") + 1 {
+		name = name[:max(strings.LastIndexByte(name, '/'), 0)]
+	}
+	return name + "/"
+}
+
+// Unescaped returns the path of a file or HTTP URL without escapes, with its scheme and
+// host. Other names have none.
+func Unescaped(name string) string {
+	scheme, rest, ok := strings.Cut(name, "://")
+	if !ok || !strings.EqualFold(scheme, "file") && !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") {
+		return name
+	}
+	path, err := url.PathUnescape(rest)
+	if err != nil {
+		return name
+	}
+	return scheme + "://" + path
 }

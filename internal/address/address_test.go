@@ -34,3 +34,21 @@ func TestWithoutQuery(t *testing.T) {
 		}
 	}
 }
+
+func TestAbove(t *testing.T) {
+	for _, c := range []struct{ name, rel, above, path string }{
+		{"log/a=1/x.parquet", "a=1/x.parquet", "log/", "log/"},
+		{"x.parquet", "x.parquet", "", ""},
+		{"s3://b/log%20/a=1/x", "x", "s3://b/log%20/a=1/", "s3://b/log%20/a=1/"},
+		{"file:///log/b=%2520/c=a%252Fb/x.parquet", "c=a%2Fb/x.parquet", "file:///log/b=%2520/", "file:///log/b=%20/"},
+		{"https://h/a%3D1/x%20y?sig=a/b", "x y", "https://h/a%3D1/", "https://h/a=1/"},
+		{"file:///100%/x", "x", "file:///100%/", "file:///100%/"},
+	} {
+		if got := Above(c.name, c.rel); got != c.above {
+			t.Errorf("%s above %s: %q, want %q", c.name, c.rel, got, c.above)
+		}
+		if got := Unescaped(c.above); got != c.path {
+			t.Errorf("%s: %q, want %q", c.above, got, c.path)
+		}
+	}
+}

@@ -182,6 +182,7 @@ type Chunk struct {
 
 	ahead       *Ahead // of a file over a network: what was announced
 	unannounced bool   // it does not suffice
+	dictAt      int64  // of the dictionary, if the walk has passed over it; else 0
 }
 
 // Chunk starts a walk over the pages of a column chunk. rowGroup and leaf count
@@ -315,6 +316,12 @@ func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 				return nil, err
 			}
 			continue
+		}
+		if c.postpone(header, offset) {
+			continue
+		}
+		if err := c.lateDictionary(ctx, header); err != nil {
+			return nil, err
 		}
 		if c.sealing {
 			if sealed, err := c.seal(ctx, header, offset); sealed || err != nil {

@@ -81,7 +81,7 @@ func (f *File) OffsetIndex(rowGroup, leaf int) (x *OffsetIndex, ok bool, err err
 		return nil, false, nil
 	}
 	var t thriftOffsetIndex
-	if err := f.readIndex(at, "offset index", c.OffsetIndexOffset, c.OffsetIndexLength, &t); err != nil {
+	if err := f.readIndex(at, offsetIndexName, c.OffsetIndexOffset, c.OffsetIndexLength, &t); err != nil {
 		return nil, false, err
 	}
 	x = &OffsetIndex{Pages: make([]PageLocation, len(t.PageLocations)), rows: f.RowGroups[rowGroup].Rows}
@@ -90,7 +90,7 @@ func (f *File) OffsetIndex(rowGroup, leaf int) (x *OffsetIndex, ok bool, err err
 	}
 	start := chunkStart(&c.MetaData)
 	if err := x.check(start, start+c.MetaData.TotalCompressedSize); err != nil {
-		return nil, false, corruptIndex(at, "offset index", err)
+		return nil, false, corruptIndex(at, offsetIndexName, err)
 	}
 	return x, true, nil
 }
@@ -172,6 +172,8 @@ func (ci *ColumnIndex) check(x *OffsetIndex, flat bool) error {
 	return nil
 }
 
+const offsetIndexName = "offset index"
+
 // readIndex decodes the structure of n bytes at pos into v.
 func (f *File) readIndex(at fault.At, name string, pos int64, n int32, v any) error {
 	switch {
@@ -181,7 +183,7 @@ func (f *File) readIndex(at fault.At, name string, pos int64, n int32, v any) er
 		return fault.Unsupported(at, "the %s has %s; the limit is %s", name, show.Size(int64(n)), show.Size(maxIndexSize)).
 			WithHint("write the file again with larger pages, or without a page index")
 	}
-	b, err := f.indexBytes(pos, int64(n))
+	b, err := f.indexBytes(at.RowGroup-1, name == offsetIndexName, pos, int64(n))
 	if err != nil {
 		return err
 	}

@@ -1,23 +1,29 @@
 package parquet
 
 import (
+	"context"
 	"slices"
 	"sort"
 	"sync"
 
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // A file over a network is read in ranges that are announced before they are read,
 // so that the storage can join and fetch them in parallel. A walk announces the pages
 // that the offset index locates for its rows, or its whole chunk, and reads nothing
-// else. The indexes of a file lie together and are read with one request.
+// else. Indexes lie together, so they are read and kept in blocks: of the whole file, or
+// of a row group.
 
-// Limits of the region of a file's indexes that is read at once.
 const (
-	maxIndexRegion = 4 << 20
-	farWindow      = 256 << 10 // bytes copied at a time from what was fetched
-	stepHeader     = 512       // bytes read for a header, if walks step from one to the next
+	maxIndexBlock = 4 << 20
+	fewIndexes    = 64 << 10  // bytes of a file's indexes that are read at once in any case
+	farWindow     = 256 << 10 // bytes copied at a time from what was fetched
+	stepHeader    = 512       // bytes read for a header, if walks step from one to the next
+	usualPage     = 1 << 20   // the usual size of pages in bytes, decompressed
 )
 
 // remote is what a File over a network has in addition.
@@ -25,14 +31,26 @@ type remote struct {
 	src storage.Prefetcher
 
 	mu     sync.Mutex
-	region storage.Range // of all indexes; Len 0: there are none, or they are scattered
-	bytes  []byte        // of the region; nil: not read
+	all    storage.Range // of all indexes; Len 0: they do not lie together
+	blocks []*indexBlock
+}
+
+// indexBlock is a range of indexes that is read at once.
+type indexBlock struct {
+	storage.Range
+	read func() ([]byte, error) // once
 }
 
 // Prefetch makes walks over pages announce to the storage what they will read. It must
 // be called before any page is read.
 func (f *File) Prefetch(src storage.Prefetcher) {
-	f.remote = &remote{src: src, region: f.indexRegion()}
+	f.remote = &remote{src: src}
+	var all indexes
+	for g := range f.Metadata.RowGroups {
+		all.add(f, g, true)
+		all.add(f, g, false)
+	}
+	f.remote.all, _ = all.together()
 }
 
 // Remote reports whether Prefetch was called.
@@ -42,58 +60,87 @@ func (f *File) Remote() bool { return f.remote != nil }
 func (f *File) Rest() {
 	if r := f.remote; r != nil {
 		r.mu.Lock()
-		r.bytes = nil
+		r.blocks = nil
 		r.mu.Unlock()
 	}
 }
 
-// indexRegion returns the range of all offset and column indexes, or an empty one
-// unless they lie together.
-func (f *File) indexRegion() storage.Range {
-	lo, hi, sum := f.footerPos, int64(0), int64(0)
-	add := func(pos int64, n int32) {
-		if pos <= 0 || n <= 0 || pos >= f.footerPos {
-			return // readIndex returns the error
+// indexes sums up where some indexes are.
+type indexes struct{ lo, hi, sum int64 }
+
+// add adds the offset indexes or the column indexes of a row group.
+func (x *indexes) add(f *File, rowGroup int, offsets bool) {
+	for i := range f.Metadata.RowGroups[rowGroup].Columns {
+		c := &f.Metadata.RowGroups[rowGroup].Columns[i]
+		pos, n := c.ColumnIndexOffset, int64(c.ColumnIndexLength)
+		if offsets {
+			pos, n = c.OffsetIndexOffset, int64(c.OffsetIndexLength)
 		}
-		lo, hi, sum = min(lo, pos), max(hi, min(pos+int64(n), f.footerPos)), sum+int64(n)
-	}
-	for g := range f.Metadata.RowGroups {
-		for i := range f.Metadata.RowGroups[g].Columns {
-			c := &f.Metadata.RowGroups[g].Columns[i]
-			add(c.OffsetIndexOffset, c.OffsetIndexLength)
-			add(c.ColumnIndexOffset, c.ColumnIndexLength)
+		if pos <= 0 || n <= 0 || pos >= f.footerPos || n > f.footerPos-pos {
+			continue // there is none, or readIndex returns the error
 		}
+		if x.sum == 0 {
+			x.lo = pos
+		}
+		x.lo, x.hi, x.sum = min(x.lo, pos), max(x.hi, pos+n), x.sum+n
 	}
-	if hi <= lo || hi-lo > maxIndexRegion || sum < (hi-lo)/2 {
-		return storage.Range{}
-	}
-	return storage.Range{Off: lo, Len: hi - lo}
 }
 
-// indexBytes returns n bytes at pos, which belong to an index.
-func (f *File) indexBytes(pos int64, n int64) ([]byte, error) {
-	r := f.remote
-	if r == nil || pos < r.region.Off || pos+n > r.region.Off+r.region.Len {
+// together returns the range of the indexes if it is small and holds little else.
+func (x *indexes) together() (r storage.Range, ok bool) {
+	n := x.hi - x.lo
+	if x.sum == 0 || n > maxIndexBlock || x.sum < n/2 {
+		return r, false
+	}
+	return storage.Range{Off: x.lo, Len: n}, true
+}
+
+// indexBytes returns n bytes at pos, which are an index of a row group.
+func (f *File) indexBytes(rowGroup int, offsets bool, pos, n int64) ([]byte, error) {
+	if f.remote == nil {
 		b := make([]byte, n)
 		return b, f.readFull(b, pos)
 	}
+	k := f.remote.block(f, rowGroup, offsets, storage.Range{Off: pos, Len: n})
+	b, err := k.read()
+	if err != nil {
+		return nil, err
+	}
+	at := pos - k.Off
+	return b[at : at+n : at+n], nil
+}
+
+// block returns the block that holds a range.
+func (r *remote) block(f *File, rowGroup int, offsets bool, of storage.Range) *indexBlock {
+	gap := r.src.Gap()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.bytes == nil {
-		b := make([]byte, r.region.Len)
-		if err := f.readFull(b, r.region.Off); err != nil {
-			return nil, err
+	holds := func(k storage.Range) bool { return k.Off <= of.Off && of.Off+of.Len <= k.Off+k.Len }
+	for _, k := range r.blocks {
+		if holds(k.Range) {
+			return k
 		}
-		r.bytes = b
 	}
-	at := pos - r.region.Off
-	return r.bytes[at : at+n : at+n], nil
+	var group indexes
+	group.add(f, rowGroup, offsets)
+	if part, ok := group.together(); r.all.Len <= max(gap, fewIndexes) && holds(r.all) {
+		of = r.all
+	} else if ok && holds(part) {
+		of = part
+	}
+	k := &indexBlock{Range: of, read: sync.OnceValues(func() ([]byte, error) {
+		b := make([]byte, of.Len)
+		return b, f.readFull(b, of.Off)
+	})}
+	r.blocks = append(r.blocks, k)
+	return k
 }
 
 // Ahead is an announcement of what a walk will read.
 type Ahead struct {
 	ranges  []storage.Range // ascending
 	steps   bool            // nothing was announced: the walk finds pages by their headers
+	late    bool            // the dictionary was not announced, as it may not be needed
 	release func()
 }
 
@@ -136,54 +183,64 @@ func (f *File) ahead(rowGroup, leaf int, wanted func(lo, hi int64) bool) *Ahead 
 		return nil
 	}
 	a := &Ahead{release: func() {}}
-	if a.ranges, a.steps = f.rangesOf(rowGroup, leaf, wanted); len(a.ranges) > 0 {
+	f.locate(a, rowGroup, leaf, wanted)
+	if len(a.ranges) > 0 {
 		a.release = f.remote.src.Prefetch(a.ranges)
 	}
 	return a
 }
 
-// rangesOf returns the bytes of the wanted pages and of the dictionary. If the pages
-// cannot be located or wanted is nil, it returns the whole chunk, or says that the walk
-// should step from header to header.
-func (f *File) rangesOf(rowGroup, leaf int, wanted func(lo, hi int64) bool) (ranges []storage.Range, steps bool) {
+// Again announces the same once more, so that it stays when it has been read.
+func (f *File) Again(a *Ahead) *Ahead {
+	again := &Ahead{release: func() {}}
+	if a != nil && len(a.ranges) > 0 {
+		again.release = f.remote.src.Prefetch(a.ranges)
+	}
+	return again
+}
+
+// locate sets the ranges of a: the wanted pages and the dictionary. If the pages cannot be
+// located or wanted is nil, it is the whole chunk, or the walk should step from header to
+// header.
+func (f *File) locate(a *Ahead, rowGroup, leaf int, wanted func(lo, hi int64) bool) {
 	c := f.ChunkIn(new(Buffers), rowGroup, leaf)
 	if c.end <= c.pos || c.pos >= f.Size { // constants follow the file's end, in memory
-		return nil, false
+		return
 	}
 	whole := []storage.Range{{Off: c.pos, Len: c.end - c.pos}}
 	if wanted == nil || c.leaf.MaxRep > 0 {
-		return whole, false
+		a.ranges = whole
+		return
 	}
 	x, ok, err := f.OffsetIndex(rowGroup, leaf)
 	if err != nil || !ok { // the walk returns the error again, or does without the index
 		pages, unwanted := c.divided(wanted)
 		switch {
 		case unwanted == pages:
-			return nil, false
 		case float64(c.end-c.pos)/float64(pages)*float64(unwanted) > float64(f.remote.src.Gap())*float64(pages):
 			// The pages that are not wanted take longer than a request for each page.
-			return nil, true
+			a.steps = true
+		default:
+			a.ranges = whole
 		}
-		return whole, false
+		return
 	}
 	for i, p := range x.Pages {
 		if !wanted(p.FirstRow, x.End(i)) {
 			continue
 		}
-		if first := x.Pages[0].Offset; ranges == nil && first > c.pos {
-			ranges = append(ranges, storage.Range{Off: c.pos, Len: first - c.pos})
+		if dict := x.Pages[0].Offset - c.pos; a.ranges == nil && dict > 0 {
+			if a.late = i > 0 && f.LeavesDictionary(rowGroup, leaf); !a.late {
+				a.ranges = append(a.ranges, storage.Range{Off: c.pos, Len: dict})
+			}
 		}
-		if k := len(ranges) - 1; k >= 0 && ranges[k].Off+ranges[k].Len == p.Offset {
-			ranges[k].Len += int64(p.Size)
+		if k := len(a.ranges) - 1; k >= 0 && a.ranges[k].Off+a.ranges[k].Len == p.Offset {
+			a.ranges[k].Len += int64(p.Size)
 		} else {
-			ranges = append(ranges, storage.Range{Off: p.Offset, Len: int64(p.Size)})
+			a.ranges = append(a.ranges, storage.Range{Off: p.Offset, Len: int64(p.Size)})
 		}
 	}
-	return ranges, false
 }
-
-// usualPage is the usual size of pages in bytes, decompressed.
-const usualPage = 1 << 20
 
 // divided estimates how many pages the chunk has, and how many of them are not wanted.
 func (c *Chunk) divided(wanted func(lo, hi int64) bool) (pages, unwanted int64) {
@@ -255,4 +312,43 @@ func (c *Chunk) headerAhead() int64 {
 		return stepHeader
 	}
 	return headerAhead
+}
+
+// postpone steps over the dictionary after the header, if its writer gave it up for later
+// pages and those that are wanted may do without it.
+func (c *Chunk) postpone(h *pageHeader, offset int64) bool {
+	if c.ahead == nil || !c.ahead.steps || c.dict != nil || h.Type != format.DictionaryPage || h.CompressedPageSize < 0 ||
+		!c.f.LeavesDictionary(c.at.RowGroup-1, c.leaf.Index) {
+		return false
+	}
+	c.dictAt = offset
+	c.pos += min(int64(h.CompressedPageSize), c.end-c.pos)
+	return true
+}
+
+// lateDictionary reads the dictionary that the walk has passed over, if the page after the
+// header needs it.
+func (c *Chunk) lateDictionary(ctx context.Context, h *pageHeader) error {
+	coded := h.Type == format.DataPage && isCoded(h.DataPageHeader.V.Encoding) || h.Type == format.DataPageV2 && isCoded(h.DataPageHeaderV2.V.Encoding)
+	if c.dictAt == 0 || c.dict != nil || !coded {
+		return nil
+	}
+	back, pages := c.pos, c.pages
+	c.pos, c.pages = c.dictAt, 0
+	defer func() { c.pos, c.pages = back, pages }()
+	d, _, err := c.readHeader()
+	if err != nil {
+		return err
+	}
+	if d.Type != format.DictionaryPage {
+		return fault.Corrupt(c.at, "dictionary indices, and no dictionary")
+	}
+	if err := c.charge(ctx, d); err != nil {
+		return err
+	}
+	body, err := c.readBody(d)
+	if err != nil {
+		return err
+	}
+	return c.dictionary(d, body)
 }

@@ -86,13 +86,17 @@ func (c *Chunk) jump() (err error) {
 			return err
 		}
 	}
-	if c.index == nil || c.pages >= len(c.index.Pages) || c.index.Pages[c.pages].FirstRow != c.rows || c.index.Pages[c.pages].Offset != c.pos {
+	late := c.ahead != nil && c.ahead.late && c.pages == 0 && c.dict == nil && c.dictAt == 0
+	if c.index == nil || c.pages >= len(c.index.Pages) || c.index.Pages[c.pages].FirstRow != c.rows || c.index.Pages[c.pages].Offset != c.pos && !late {
 		return nil // the dictionary comes first, or there is no index, or one that does not list all pages
 	}
 	row := int64(c.left[0])
 	to := c.pages + sort.Search(len(c.index.Pages)-c.pages, func(i int) bool { return c.index.End(c.pages+i) > row })
 	if to <= c.pages || to >= len(c.index.Pages) {
 		return nil
+	}
+	if late {
+		c.dictAt = c.pos
 	}
 	p := c.index.Pages[to]
 	c.skipped += to - c.pages

@@ -117,26 +117,23 @@ func (p *parser) conjunction() (term, error) { return p.list(opAnd, "AND", p.neg
 
 // list reads terms between the keyword of an operation.
 func (p *parser) list(op op, word string, read func() (term, error)) (term, error) {
-	left, err := read()
-	for err == nil && p.word(word) {
-		var right term
-		if right, err = read(); err == nil {
-			left, err = p.join(op, left, right)
+	first, err := read()
+	if err != nil || !p.word(word) {
+		return first, err
+	}
+	var nodes []*node
+	for t := first; ; {
+		n, err := p.condition(t)
+		if err != nil {
+			return term{}, err
+		}
+		if nodes = append(nodes, n); len(nodes) > 1 && !p.word(word) {
+			return term{node: join(op, nodes...), at: first.at}, nil
+		}
+		if t, err = read(); err != nil {
+			return term{}, err
 		}
 	}
-	return left, err
-}
-
-func (p *parser) join(op op, left, right term) (term, error) {
-	a, err := p.condition(left)
-	if err != nil {
-		return term{}, err
-	}
-	b, err := p.condition(right)
-	if err != nil {
-		return term{}, err
-	}
-	return term{node: join(op, a, b), at: left.at}, nil
 }
 
 // negation reads a test and the NOTs before it.

@@ -57,10 +57,10 @@ type test struct {
 	args []literal
 }
 
-// join returns the conjunction or disjunction of two conditions.
-func join(op op, a, b *node) *node {
+// join returns the conjunction or disjunction of conditions.
+func join(op op, nodes ...*node) *node {
 	var kids []*node
-	for _, n := range []*node{a, b} {
+	for _, n := range nodes {
 		if n.op == op {
 			kids = append(kids, n.kids...)
 		} else {
