@@ -99,8 +99,8 @@ func (l *lookahead) scout(ctx context.Context) {
 	}
 }
 
-// announceKeys announces what the key task reads. A panic, as of the task, is that of the
-// task, which reads the same.
+// announceKeys announces what the key task reads. A panic is ignored: the task reads the
+// same, and returns it as an error.
 func (s *rangeJob) announceKeys(ctx context.Context, k *keyScan) {
 	var err error
 	defer recovered(k.file, s.rowRange.group, &err)
@@ -294,8 +294,8 @@ func (r *keyReading) lookAhead(ctx context.Context, tasks []task) *tasksAhead {
 	return a
 }
 
-// announce finds and announces what a task reads. Errors and panics are those of the
-// task, too.
+// announce finds and announces what a task reads. Errors and panics are
+// ignored: the task reads the same.
 func (w *keyWorker) announce(ctx context.Context, t task) (n *narrowed) {
 	var err error
 	defer recovered(t.file, t.group, &err)

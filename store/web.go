@@ -105,7 +105,8 @@ func (w web) send(ctx context.Context, url, identity string, off, n int64) (*htt
 }
 
 // errCompressed means that a server compresses what it sends, so that ranges are not those
-// of the file. A file that is stored compressed has a length.
+// of the file. The length of the answer is unknown then, unlike that of a file which is
+// stored compressed.
 var errCompressed = errors.New("the server compresses what it sends, although it was asked not to")
 
 // webError is an answer that has no bytes of the object.
