@@ -136,12 +136,20 @@ func (l *lookahead) scout(ctx context.Context) {
 				k, _ = newKeyScan(l.scanner, s.source.piece.File, buf, make([]check, len(l.scanner.opts.Match))) // the task returns the error again
 			}
 			if k != nil {
-				s.keys.where, s.keys.matches = k.announce(ctx, s.rowRange)
-				s.announceAgain(k)
+				s.announceKeys(ctx, k)
 			}
 		}
 		close(s.keys.found)
 	}
+}
+
+// announceKeys announces what the key task reads. A panic is ignored: the task reads the
+// same, and returns it as an error.
+func (s *rangeJob) announceKeys(ctx context.Context, k *keyScan) {
+	var err error
+	defer recovered(k.file, s.rowRange.group, &err)
+	s.keys.where, s.keys.matches = k.announce(ctx, s.rowRange)
+	s.announceAgain(k)
 }
 
 // announceAgain announces the pages of columns that are copied, too, once more, so that
@@ -330,13 +338,15 @@ func (r *keyReading) lookAhead(ctx context.Context, tasks []task) *tasksAhead {
 	return a
 }
 
-// announce finds and announces what a task reads. Errors are those of the task, too.
-func (w *keyWorker) announce(ctx context.Context, t task) *narrowed {
+// announce finds and announces what a task reads. Errors and panics are
+// ignored: the task reads the same.
+func (w *keyWorker) announce(ctx context.Context, t task) (n *narrowed) {
+	var err error
+	defer recovered(t.file, t.group, &err)
 	if !t.file.remote() || w.options.FirstPages > 0 || w.open(t.file) != nil || w.leaf == nil {
 		return nil
 	}
-	n, err := w.leaf.narrow(ctx, t.rowRange, w.where != nil)
-	if err != nil {
+	if n, err = w.leaf.narrow(ctx, t.rowRange, w.where != nil); err != nil {
 		return nil
 	}
 	if w.where != nil {

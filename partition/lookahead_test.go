@@ -84,3 +84,37 @@ func TestStreamAhead(t *testing.T) {
 		}
 	}
 }
+
+// A panic while something is announced is an error of the file, as it is while something
+// is read.
+func TestAnnouncePanics(t *testing.T) {
+	name := write(t, filepath.Join(t.TempDir(), "log.parquet"), 10, record(t, memory.DefaultAllocator, col{"id", numbers(200, func(i int) int64 { return int64(i) })}))
+	files := open(t, OpenOptions{Store: panicking{storage.Local{}}}, name)
+	_, _, err := ReadKeys(t.Context(), Split(files, Shard{}), KeyOptions{Key: "id"}, func() (func(*Keys) error, error) {
+		return func(*Keys) error { return nil }, nil
+	})
+	says(t, "keys", err, nil, "log.parquet", "no room")
+	scanner, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("id", 3)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err = range scanner.Scan(t.Context(), Split(files, Shard{})) {
+		if err != nil {
+			break
+		}
+	}
+	says(t, "scan", err, nil, "log.parquet", "no room")
+}
+
+// panicking is a storage whose readers panic when something is announced.
+type panicking struct{ storage.Storage }
+
+func (p panicking) Open(ctx context.Context, o storage.Object) (storage.Reader, error) {
+	r, err := p.Storage.Open(ctx, o)
+	return panickingReader{r}, err
+}
+
+type panickingReader struct{ storage.Reader }
+
+func (panickingReader) Gap() int64                      { return 0 }
+func (panickingReader) Prefetch([]storage.Range) func() { panic("no room") }

@@ -137,7 +137,8 @@ func (b *bucket) read(ctx context.Context, o storage.Object, key string, off, n 
 		}
 		return nil, f
 	}
-	if a.identity != "" && a.identity != o.Identity || a.size >= 0 && a.size != o.Size {
+	known := a.identity != "" || b.place.scheme == schemeHTTP // where an answer without one may be of another version
+	if known && a.identity != o.Identity || a.size >= 0 && a.size != o.Size {
 		_ = a.Close() // not read
 		return nil, changed(o.Name)
 	}
@@ -191,7 +192,7 @@ func timeID(t time.Time) string { return t.UTC().Format("20060102T150405.0000000
 func etag(s string) string { return strings.Trim(s, `"`) }
 
 // ranged returns the answer to a request for the bytes from off, if that is what it
-// is. contentRange is its header: "bytes FIRST-LAST/SIZE".
+// is. contentRange is its header: "bytes FIRST-LAST/SIZE"; length is -1 if it is unknown.
 func ranged(body io.ReadCloser, contentRange string, length int64, identity string, off int64) (answer, error) {
 	a := answer{body, -1, identity}
 	if contentRange == "" { // the whole object
@@ -202,8 +203,8 @@ func ranged(body io.ReadCloser, contentRange string, length int64, identity stri
 		return a, errors.Join(errNoRanges, body.Close())
 	}
 	var first, last int64
-	if _, err := fmt.Sscanf(contentRange, "bytes %d-%d/%d", &first, &last, &a.size); err != nil || first != off {
-		return a, errors.Join(fmt.Errorf("asked for the bytes from %d, got %q", off, contentRange), body.Close())
+	if _, err := fmt.Sscanf(contentRange, "bytes %d-%d/%d", &first, &last, &a.size); err != nil || first != off || length >= 0 && last-first+1 != length {
+		return a, errors.Join(fmt.Errorf("asked for the bytes from %d, got %q and %d bytes", off, contentRange, length), body.Close())
 	}
 	return a, nil
 }

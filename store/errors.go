@@ -127,7 +127,7 @@ func (f *failure) words() (what string, hint fault.Text) {
 		return "access denied", "check which credentials are in use, and what they permit"
 	case f.throttled():
 		return "too many requests", "run again later, or lower {Requests}"
-	case errors.Is(f.err, errNoRanges):
+	case errors.Is(f.err, errNoRanges), errors.Is(f.err, errCompressed):
 		return "cannot be read", "download the file first"
 	case f.status == 0 && f.passing():
 		return "no connection", "run again when the network is back"

@@ -89,6 +89,9 @@ func parse(given string) (name, error) {
 		}
 		return n, e.WithHint("use s3://, gs://, azblob://, abfss://, https:// or a local path")
 	case schemeHTTP:
+		if strings.ContainsAny(given, notInURL) {
+			return n, n.invalid("it has spaces or quotes (write them as %20, %22, %27)")
+		}
 		u, err := url.Parse(given)
 		if err != nil || u.Host == "" {
 			return n, n.invalid("want " + scheme + "://HOST/PATH")
@@ -116,7 +119,17 @@ func parse(given string) (name, error) {
 }
 
 func (n name) invalid(what string) error {
-	return fmt.Errorf("%s: not a valid address: %s", Redact(n.given), what)
+	shown := Redact(n.given)
+	if n.scheme == schemeHTTP { // all of it is an address, whatever is wrong with it
+		base, query, _ := strings.Cut(n.given, "?")
+		if i := strings.LastIndexByte(base, '@'); i >= 0 {
+			base = "http://" + redacted + base[i:]
+		}
+		if shown = base; query != "" {
+			shown += "?" + redacted
+		}
+	}
+	return fmt.Errorf("%s: not a valid address: %s", shown, what)
 }
 
 // filePath returns the path of a file URL, given what follows its scheme.

@@ -35,7 +35,8 @@ func TestParse(t *testing.T) {
 	}
 	for given, text := range map[string]string{
 		"hdfs://h/x": "hdfs:// addresses", "ftp://h/x": "ftp:// addresses", "s3://": "want s3://BUCKET/KEY", "s3:///k": "want s3://BUCKET/KEY",
-		"s3://a*/k": "want s3://BUCKET/KEY", "s3://user:secret@b/k": "s3://REDACTED@b/k", "s3a://user:sec/ret@b/k": "s3a://REDACTED@b/k", "abfss://c@/k": "CONTAINER@ACCOUNT", "http:///x": "want http://HOST", "file://host/x": "want file:///PATH", "file:///%zz": "invalid URL escape",
+		"s3://a*/k": "want s3://BUCKET/KEY", "s3://user:secret@b/k": "s3://REDACTED@b/k", "s3a://user:sec/ret@b/k": "s3a://REDACTED@b/k", "abfss://c@/k": "CONTAINER@ACCOUNT", "http:///x": "want http://HOST", "http://u:p w@h/a?sig=x": "http://REDACTED@h/a?REDACTED: not a valid address: it has spaces", "http://u:p/w@h/a": "http://REDACTED@h/a: not",
+		"https://h/a?b=' '&sig=x": "https://h/a?REDACTED: not a valid address: it has spaces or quotes", "file://host/x": "want file:///PATH", "file:///%zz": "invalid URL escape",
 	} {
 		_, err := parse(given)
 		if err == nil || !strings.Contains(err.Error(), text) {

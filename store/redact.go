@@ -6,7 +6,10 @@ import (
 )
 
 // urls finds addresses with a query or a user in a text.
-var urls = regexp.MustCompile(`(?i)\bhttps?://[^\s"'<>` + "`" + `]+`)
+var urls = regexp.MustCompile(`(?i)\bhttps?://[^` + notInURL + `]+`)
+
+// notInURL are characters that end an address in a text.
+const notInURL = " \t\r\n\f\v\"'<>`"
 
 // keys finds credentials in addresses of object stores, as Hadoop once had them.
 var keys = regexp.MustCompile(`(?i)\b((?:s3[an]?|gs|az|azblob)://)[^\s"'<>@/:]+:[^\s"'<>@]*@`)

@@ -115,7 +115,11 @@ func (a amazon) get(ctx context.Context, key, identity string, off, n int64) (an
 	if err != nil {
 		return answer{}, err
 	}
-	return ranged(out.Body, aws.ToString(out.ContentRange), aws.ToInt64(out.ContentLength), etag(aws.ToString(out.ETag)), off)
+	length := int64(-1)
+	if out.ContentLength != nil {
+		length = *out.ContentLength
+	}
+	return ranged(out.Body, aws.ToString(out.ContentRange), length, etag(aws.ToString(out.ETag)), off)
 }
 
 func (amazon) code(err error) (code, text string) {

@@ -92,6 +92,9 @@ func (w web) send(ctx context.Context, url, identity string, off, n int64) (*htt
 		return nil, err
 	}
 	if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusPartialContent {
+		if c := resp.Header.Get("Content-Encoding"); c != "" && c != "identity" && resp.ContentLength < 0 {
+			return nil, errors.Join(errCompressed, resp.Body.Close())
+		}
 		return resp, nil
 	}
 	defer func() { _ = resp.Body.Close() }() // nothing else is read
@@ -100,6 +103,11 @@ func (w web) send(ctx context.Context, url, identity string, off, n int64) (*htt
 	_ = xml.NewDecoder(io.LimitReader(resp.Body, 4<<10)).Decode(&e.says)
 	return nil, e
 }
+
+// errCompressed means that a server compresses what it sends, so that ranges are not those
+// of the file. The length of the answer is unknown then, unlike that of a file which is
+// stored compressed.
+var errCompressed = errors.New("the server compresses what it sends, although it was asked not to")
 
 // webError is an answer that has no bytes of the object.
 type webError struct {

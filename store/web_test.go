@@ -3,10 +3,13 @@ package store
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -144,3 +147,125 @@ func TestWebErrors(t *testing.T) {
 		t.Errorf("Delete: %v", err)
 	}
 }
+
+// A server that does not keep to the protocol causes errors, never other bytes.
+func TestWebLies(t *testing.T) {
+	content, other := make([]byte, 3<<20), make([]byte, 3<<20)
+	rand.NewChaCha8([32]byte{1}).Read(content)
+	rand.NewChaCha8([32]byte{2}).Read(other)
+	// Each answers the n-th request, from 0, for the bytes b. What it has written to the
+	// header is right.
+	for what, c := range map[string]struct {
+		answer func(w http.ResponseWriter, n int64, off, end int)
+		want   string // of an error; empty: it can be read
+	}{
+		"right": {func(w http.ResponseWriter, _ int64, off, end int) {
+			_, _ = w.Write(content[off:end])
+		}, ""},
+		"long": {func(w http.ResponseWriter, _ int64, off, _ int) {
+			_, _ = w.Write(content[off:])
+		}, ""},
+		"half": {func(w http.ResponseWriter, _ int64, off, end int) {
+			end -= (end - off) / 2
+			w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", off, end-1, len(content)))
+			_, _ = w.Write(content[off:end])
+		}, ""},
+		"cut": {func(w http.ResponseWriter, n int64, off, end int) {
+			w.Header().Set("Content-Length", strconv.Itoa(end-off))
+			_, _ = w.Write(content[off:min(end, off+100_000)])
+		}, ""},
+		"nothing": {func(w http.ResponseWriter, n int64, off, end int) {
+			if n == 0 {
+				_, _ = w.Write(content[off:end])
+			}
+		}, "asked for the bytes from"},
+		"another range": {func(w http.ResponseWriter, _ int64, off, end int) {
+			w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", off+1, end, len(content)))
+			_, _ = w.Write(content[off:end])
+		}, "asked for the bytes from"},
+		"another length": {func(w http.ResponseWriter, n int64, off, end int) {
+			if n > 0 {
+				w.Header().Set("Content-Length", strconv.Itoa((end-off)/2))
+			}
+			_, _ = w.Write(other[off:end])
+		}, "asked for the bytes from"},
+		"another version": {func(w http.ResponseWriter, n int64, off, end int) {
+			if n > 0 {
+				w.Header().Set("ETag", `"2"`)
+			}
+			_, _ = w.Write(other[off:end])
+		}, "changed while it was read"},
+		"another size": {func(w http.ResponseWriter, n int64, off, end int) {
+			if n > 0 {
+				w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", off, end-1, len(content)+1))
+			}
+			_, _ = w.Write(other[off:end])
+		}, "changed while it was read"},
+		"no version": {func(w http.ResponseWriter, n int64, off, end int) {
+			if n > 0 {
+				w.Header().Del("ETag")
+			}
+			_, _ = w.Write(other[off:end])
+		}, "changed while it was read"},
+		"compressed": {func(w http.ResponseWriter, n int64, off, end int) {
+			if n > 0 {
+				w.Header().Set("Content-Encoding", "gzip")
+			}
+			_, _ = w.Write(other[off:end])
+			w.(http.Flusher).Flush()
+		}, "compresses what it sends"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			var requests atomic.Int64
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				var off, last int
+				_, _ = fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-%d", &off, &last)
+				end := min(last+1, len(content))
+				w.Header().Set("ETag", `"1"`)
+				w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", off, end-1, len(content)))
+				answer := &partial{ResponseWriter: w}
+				c.answer(answer, requests.Add(1)-1, off, end)
+			}))
+			defer server.Close()
+			s := New(Options{Retries: 2})
+			defer s.Close()
+			read := func() error {
+				objects, err := s.List(t.Context(), server.URL+"/a.parquet?X-Amz-Signature=SECRET")
+				if err != nil {
+					return err
+				}
+				r, err := s.Open(t.Context(), objects[0])
+				if err != nil {
+					return err
+				}
+				defer r.Close()
+				defer storage.Prefetch(r, []storage.Range{{Off: 10, Len: 1 << 20}, {Off: 2 << 20, Len: 100}})()
+				var errs []error
+				for _, g := range []storage.Range{{Off: 10, Len: 1000}, {Off: 1010, Len: 1<<20 - 1000}, {Off: 2 << 20, Len: 100}, {Off: 3<<20 - 100, Len: 100}, {Off: 1_500_000, Len: 300_000}} {
+					b := make([]byte, g.Len)
+					_, err := r.ReadAt(b, g.Off)
+					if err == nil && (c.want != "" || !bytes.Equal(b, content[g.Off:g.Off+g.Len])) {
+						t.Errorf("read %+v without an error", g)
+					}
+					errs = append(errs, err)
+				}
+				return errors.Join(errs...)
+			}
+			err := read()
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "SECRET")) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// partial writes status 206.
+type partial struct{ http.ResponseWriter }
+
+func (p *partial) Write(b []byte) (int, error) {
+	p.WriteHeader(http.StatusPartialContent)
+	return p.ResponseWriter.Write(b)
+}
+
+func (p *partial) Flush() { p.ResponseWriter.(http.Flusher).Flush() }
