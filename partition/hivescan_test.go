@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
@@ -241,6 +242,35 @@ func TestHiveAgrees(t *testing.T) {
 			if err := Close(files); err != nil {
 				t.Error(err)
 			}
+		}
+	}
+}
+
+// TestHiveStoredType: a condition leaves files out by a column that they store, too, if
+// it means the same for the types of the file and of the path.
+func TestHiveStoredType(t *testing.T) {
+	for _, c := range []struct {
+		values func(n int) any
+		names  [2]string
+		where  string
+		want   string // of the error
+	}{
+		{func(n int) any { return []int32{int32(n)} }, [2]string{"k=5", "k=6"}, "k = 5", ""},
+		{func(n int) any { return []string{fmt.Sprint(n)} }, [2]string{"k=5", "k=6"}, "k = '5'", "want int64 as in the path, got utf8"},
+	} {
+		dir := t.TempDir()
+		for i, name := range c.names {
+			write(t, filepath.Join(dir, name, "a.parquet"), 1, record(t, checked(t), col{"k", c.values(5 + i)}))
+		}
+		excluded := 0
+		files, err := Open(t.Context(), []string{dir}, OpenOptions{Where: c.where, Excluded: func(string) { excluded++ }})
+		if c.want != "" {
+			says(t, c.where, err, fault.ErrMismatch, c.want)
+		} else if err != nil || excluded != 1 || len(files) != 1 {
+			t.Errorf("%s: %d files, %d excluded, %v", c.where, len(files), excluded, err)
+		}
+		if err := Close(files); err != nil {
+			t.Error(err)
 		}
 	}
 }
