@@ -37,6 +37,8 @@ func (r Report) Warnings(of Type) []Warning {
 		warn(WarnNoIDs, "there is no ID, or none whose key is not NULL")
 	case withKey == 0:
 		warn(WarnNoKeys, "all keys of the log are NULL; check which columns are paired")
+	case r.RowsMatched == 0 && r.filtered:
+		warn(WarnNoneMatched, "no ID has a row in the log that satisfies the condition; check the condition, and which columns are paired")
 	case r.RowsMatched == 0:
 		warn(WarnNoneMatched, "no ID has a row in the log; check which columns are paired")
 	case r.rowsUnasked == 0 && float64(r.RowsMatched) <= noise(r.FPRPredicted, withKey):
