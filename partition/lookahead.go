@@ -22,6 +22,50 @@ const (
 	openAhead = 6  // further jobs that may be open: the network fetches for some, workers have others
 )
 
+// release ends the lookahead, and drops what was announced and not read.
+func (e *pageEngine) release() {
+	e.scouts.stop()
+	for _, s := range slices.Concat(e.open, e.coming) {
+		s.release()
+	}
+}
+
+// nextJob returns the next job of the input, and passes those that follow to the
+// scouts.
+func (e *pageEngine) nextJob() (*rangeJob, bool) {
+	if !e.remote {
+		return e.next()
+	}
+	for e.more && len(e.coming) < jobsAhead {
+		s, ok := e.next()
+		if !ok {
+			break
+		}
+		if s.source.piece.File.remote() {
+			e.scouts.add(s)
+		}
+		e.coming = append(e.coming, s)
+	}
+	if len(e.coming) == 0 {
+		return nil, false
+	}
+	s := e.coming[0]
+	e.coming = e.coming[1:]
+	return s, true
+}
+
+// keeps returns the number of bytes that a chunk of a file over a network may have to
+// stay in memory from its check until it is written.
+func (e *pageEngine) keeps() int64 {
+	const most = 32 << 20
+	if e.most == 0 {
+		return most
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return max(min(most, e.most/2-e.held()), 0)
+}
+
 // keysAhead is what the key task of a job reads.
 type keysAhead struct {
 	found   chan struct{}          // closed when the rest is set

@@ -181,7 +181,7 @@ func (f *File) reopen(r io.ReaderAt) func() (io.ReadCloser, error) {
 	return func() (io.ReadCloser, error) {
 		whole := io.NewSectionReader(r, 0, f.Size)
 		if f.remote() {
-			return &stream{SectionReader: whole, src: f.src, step: firstStep}, nil
+			return &stream{SectionReader: whole, src: f.src}, nil
 		}
 		return io.NopCloser(whole), nil
 	}

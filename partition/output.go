@@ -262,7 +262,9 @@ func newNonce() (string, error) {
 // marker implements [publish.Owner].Marker.
 func (o Output) marker(ctx context.Context, name string) (marker string, table bool, err error) {
 	opts := OpenOptions{Store: o.Store, Mem: o.mem}
-	opts.fill()
+	if err := opts.fill(); err != nil {
+		return "", false, err
+	}
 	object := storage.Object{Name: name, Rel: path.Base(name)}
 	f, err := openObject(ctx, object, nil, opts)
 	for n := 0; n < 100 && errors.Is(err, storage.ErrChanged); n++ { // another attempt at the run has just written it
@@ -285,7 +287,9 @@ func (o Output) marker(ctx context.Context, name string) (marker string, table b
 // hiveOf returns the Hive of the owner of a file, as far as it can be read.
 func (o Output) hiveOf(ctx context.Context, name string) (types []string) {
 	opts := OpenOptions{Store: o.Store, Mem: o.mem}
-	opts.fill()
+	if opts.fill() != nil {
+		return nil
+	}
 	f, err := openObject(ctx, storage.Object{Name: name, Rel: path.Base(name)}, nil, opts)
 	if err != nil {
 		return nil

@@ -183,6 +183,11 @@ func (w *keyWorker) newLeaf(f *File, leaf arrowparquet.LeafValues) (*leafKeys, e
 
 // read implements taskWork.
 func (w *keyWorker) read(ctx context.Context, t task, _ func(Rows) error) error {
+	expected, err := w.ahead.begin(ctx, t.number)
+	if err != nil {
+		return err
+	}
+	defer expected.release()
 	if err := w.open(t.file); err != nil {
 		return err
 	}
@@ -191,11 +196,6 @@ func (w *keyWorker) read(ctx context.Context, t task, _ func(Rows) error) error 
 	if text, column, ok := w.plainText(t.file); ok {
 		return w.text(ctx, text, column)
 	}
-	expected, err := w.ahead.begin(ctx, t.number)
-	if err != nil {
-		return err
-	}
-	defer expected.release()
 	if w.options.FirstPages > 0 && t.file.where != nil {
 		return nil
 	}

@@ -6,11 +6,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Bytes that a stream announces at a time. They double as it is read, since often only
-// the beginning of a file is looked at.
+// Bytes that a stream announces beyond those read. They grow with what was read, since
+// often only the beginning of a file is looked at.
 const (
-	firstStep = 256 << 10
-	mostStep  = 16 << 20
+	leastAhead = 256 << 10
+	mostAhead  = 16 << 20
 )
 
 // stream reads a file over a network from the start to the end, and announces what
@@ -20,32 +20,35 @@ type stream struct {
 	src       storage.Reader
 	at        int64 // position
 	announced int64 // end of what was announced
-	step      int64
-	release   []func() // of the last two steps
+	steps     []step
+}
+
+// step is an announcement.
+type step struct {
+	end     int64
+	release func()
 }
 
 func (s *stream) Read(p []byte) (int, error) {
-	for s.announced < min(s.at+s.step, s.Size()) {
-		n := min(s.step, s.Size()-s.announced)
-		s.release = append(s.release, storage.Prefetch(s.src, []storage.Range{{Off: s.announced, Len: n}}))
+	ahead := min(max(s.at, leastAhead), mostAhead)
+	end := min(s.at+ahead, s.Size())
+	if n := end - s.announced; n >= ahead/2 || n > 0 && end == s.Size() {
+		s.steps = append(s.steps, step{s.announced + n, storage.Prefetch(s.src, []storage.Range{{Off: s.announced, Len: n}})})
 		s.announced += n
-		if s.step < mostStep {
-			s.step *= 2
-		}
-		if len(s.release) > 3 { // the first has been read
-			s.release[0]()
-			s.release = s.release[1:]
-		}
 	}
-	n, err := s.SectionReader.Read(p)
+	n, err := s.SectionReader.Read(p[:min(int64(len(p)), max(s.announced-s.at, 1))])
 	s.at += int64(n)
+	for len(s.steps) > 0 && s.steps[0].end <= s.at {
+		s.steps[0].release()
+		s.steps = s.steps[1:]
+	}
 	return n, err
 }
 
 func (s *stream) Close() error {
-	for _, release := range s.release {
-		release()
+	for _, k := range s.steps {
+		k.release()
 	}
-	s.release = nil
+	s.steps = nil
 	return nil
 }

@@ -21,31 +21,28 @@ func (t Transfer) Add(other Transfer) Transfer {
 func (t Transfer) Times(n float64) Transfer { return Transfer{t.Requests * n, t.Bytes * n} }
 
 // What a storage is assumed to do, see package store: how far apart two ranges may be
-// to be fetched together, how much one request fetches, and the objects that are
-// fetched whole and the ends of others, from which they are opened.
+// to be fetched together, how much one request fetches, the ends of objects from which
+// they are opened, and the objects that are fetched whole.
 const (
 	transferGap   = 1 << 20
 	transferSize  = 8 << 20
 	transferSmall = 256 << 10
-	transferTail  = 64 << 10
+	transferTail  = 32 << 10
 	assumedPage   = 1 << 20 // before compression; the footer does not say
 )
 
 // OpenTransfer returns what opening the file took; zero unless it is read over a
 // network.
 func (f *File) OpenTransfer() Transfer {
-	switch {
-	case f.src == nil || !f.remote():
+	if f.src == nil || !f.remote() {
 		return Transfer{}
-	case f.Size <= transferSmall:
-		return Transfer{1, float64(f.Size)}
 	}
-	return Transfer{1, transferTail}
+	return Transfer{1, float64(min(f.Size, transferTail))}
 }
 
 // Transfer estimates what a scan of the row groups lo to hi, exclusive, reads over a
 // network: the top-level columns first in whole, nil meaning all, and those of the
-// columns rest that a share of the rows needs, spread at random. Of columns with an
+// columns rest that a share of the rows needs, spread at random; those in both are read once. Of columns with an
 // offset index these are pages. It is zero unless the file is read over a network.
 // Transfer reads nothing but the footer, which does not have sizes of pages.
 func (f *File) Transfer(lo, hi int, first, rest []int, share float64) (ofFirst, ofRest Transfer) {
@@ -53,12 +50,16 @@ func (f *File) Transfer(lo, hi int, first, rest []int, share float64) (ofFirst, 
 	switch {
 	case f.src == nil || !f.remote() || lo >= hi:
 		return Transfer{}, Transfer{}
+	case f.Size <= transferTail: // kept since it was opened
+		return Transfer{}, Transfer{}
 	case f.Size <= transferSmall:
 		return Transfer{1, float64(f.Size)}, Transfer{}
 	case p == nil: // read from one end to the other
 		bytes := float64(f.Size) * float64(hi-lo) / float64(max(f.NumGroups(), 1))
 		return Transfer{math.Ceil(bytes / transferSize), bytes}, Transfer{}
 	}
+	again := func(c int) bool { return first == nil || slices.Contains(first, c) }
+	rest = slices.DeleteFunc(slices.Clone(rest), again)
 	indexed := false
 	for g := lo; g < hi; g++ {
 		rows := float64(f.GroupRows(g))

@@ -13,7 +13,7 @@ import (
 
 // Options configures a [Store]. The zero value is ready to use.
 type Options struct {
-	// Requests limits the requests that are under way at once. 0: 32.
+	// Requests limits the requests that are under way at once. 0: 64.
 	Requests int
 	// Memory limits the bytes that are fetched ahead and not read yet, and those
 	// that are written and not uploaded yet. A read never waits for memory, and a
@@ -50,7 +50,7 @@ type Options struct {
 }
 
 const (
-	defaultRequests = 32
+	defaultRequests = 64
 	defaultMemory   = 256 << 20
 	defaultRetries  = 8
 )

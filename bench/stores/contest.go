@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"golang.org/x/sys/unix"
 
@@ -36,16 +37,17 @@ type contest struct {
 	answer     answer.Answer // DuckDB's
 	ranges     string        // file of the requests that bloomjoin made
 	runs       race.Runs
-	said       map[string]joined  // reports of bloomjoin, by the contender's name
-	passed     map[string]traffic // of the last run, by the contender's name
-	failed     map[string]string  // the reason, by the contender's name
-	wrong      []error            // failures that are errors
+	served     map[string]measure.Samples // processor seconds of the server, as runs
+	said       map[string]joined          // reports of bloomjoin, by the contender's name
+	passed     map[string]traffic         // of the last run, by the contender's name
+	failed     map[string]string          // the reason, by the contender's name
+	wrong      []error                    // failures that are errors
 }
 
 func (b *bench) newContest(name string, j job, contenders []contender) *contest {
 	return &contest{
 		bench: b, name: name, job: j, contenders: contenders, ranges: filepath.Join(b.out, "ranges.json"),
-		runs: race.Runs{}, said: map[string]joined{}, passed: map[string]traffic{}, failed: map[string]string{},
+		runs: race.Runs{}, served: map[string]measure.Samples{}, said: map[string]joined{}, passed: map[string]traffic{}, failed: map[string]string{},
 	}
 }
 
@@ -114,6 +116,7 @@ func (r *contest) record(ctx context.Context, n network) error {
 		return err
 	}
 	clear(r.runs)
+	clear(r.served)
 	return nil
 }
 
@@ -143,10 +146,12 @@ func (r *contest) once(ctx context.Context, who contender) error {
 		var printed bytes.Buffer
 		s := who.step(attempt{bench: r.bench, job: r.job, endpoint: r.via, ranges: r.ranges, out: out, scratch: scratch})
 		s.Out = &printed
+		before := r.serverCPU()
 		u, err := execute(ctx, who, s)
 		if err != nil {
 			return err
 		}
+		served := r.serverCPU() - before
 		if err := r.count(ctx, who); err != nil {
 			return err
 		}
@@ -156,8 +161,17 @@ func (r *contest) once(ctx context.Context, who contender) error {
 			}
 		}
 		r.runs[who.name] = append(r.runs[who.name], u)
+		r.served[who.name] = append(r.served[who.name], served)
 		return nil
 	})
+}
+
+// serverCPU returns the processor time of the server so far, 0 for local files.
+func (r *contest) serverCPU() float64 {
+	if r.via == "" {
+		return 0
+	}
+	return r.server.cpu()
 }
 
 // execute runs a process of a contender within its limit.
@@ -229,15 +243,15 @@ func (r *contest) fails(who contender, err error) {
 
 // table returns all figures of the contenders.
 func (r *contest) table() report.Table {
-	t := report.Table{Name: r.name, Head: []string{r.name, "median s", "least s", "CPU s", "peak MiB", "requests", "MB received", "its time / bloomjoin's"}}
+	t := report.Table{Name: r.name, Head: []string{r.name, "median s", "least s", "CPU s", "the server's", "peak MiB", "requests", "MB received", "its time / bloomjoin's"}}
 	for _, c := range r.contenders {
 		if len(r.runs[c.name]) == 0 {
-			t.Row(c.text, "failed", "–", "–", "–", "–", "–", "–")
+			t.Row(c.text, "failed", "–", "–", "–", "–", "–", "–", "–")
 			continue
 		}
 		requests, received := r.trafficOf(c.name)
 		t.Row(c.text, report.Seconds(r.runs.Wall(c.name)), report.Seconds(r.runs.Least(c.name)), report.Seconds(r.runs.CPU(c.name)),
-			report.MiB(r.runs.Peak(c.name)), requests, received, report.Number(r.over(c.name, "ours")))
+			report.Seconds(r.served[c.name].Median()), report.MiB(r.runs.Peak(c.name)), requests, received, report.Number(r.over(c.name, "ours")))
 	}
 	for _, c := range r.contenders {
 		if why := r.failed[c.name]; why != "" {
@@ -289,4 +303,14 @@ func (r *contest) overLongest(others ...string) float64 {
 		return nan
 	}
 	return own.Over(longest).Median()
+}
+
+// processors returns how long the processors need for bloomjoin's work on local files,
+// for the requests and for the server's part of these: no join is faster, where the
+// server runs on the same machine.
+func (r *contest) processors() float64 {
+	if len(r.runs["local"]) == 0 || len(r.runs["replay"]) == 0 {
+		return nan
+	}
+	return (r.runs.CPU("local") + r.runs.CPU("replay") + r.served["replay"].Median()) / float64(runtime.GOMAXPROCS(0))
 }

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -46,6 +47,7 @@ type server struct {
 	slow     string // endpoint of the proxy that is [slow]
 	dir      string // the bucket's objects as files
 	stop     []func()
+	shells   []int // processes whose children are the server and the proxies
 }
 
 // serve starts versitygw, which must take files for objects that were not put there by
@@ -105,12 +107,42 @@ func (s *server) start(ctx context.Context, argv func(address string) []string) 
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
 		if c, err := net.Dial("tcp", address); err == nil {
 			_ = c.Close()
-			s.stop = append(s.stop, stop)
+			s.stop, s.shells = append(s.stop, stop), append(s.shells, cmd.Process.Pid)
 			return "http://" + address, nil
 		}
 	}
 	stop()
 	return "", fmt.Errorf("%s does not listen: %s", strings.Join(words, " "), output.Bytes())
+}
+
+// ticks is the unit of processor time in /proc, in 1/s.
+const ticks = 100
+
+// cpu returns the processor time that the server and the proxies have taken, in
+// seconds.
+func (s *server) cpu() (seconds float64) {
+	for _, shell := range s.shells {
+		children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", shell, shell))
+		if err != nil {
+			return nan
+		}
+		for _, child := range strings.Fields(string(children)) {
+			stat, err := os.ReadFile("/proc/" + child + "/stat")
+			if err != nil {
+				return nan
+			}
+			// After the name, which is in parentheses, comes the state, field 3.
+			fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+			for _, field := range fields[14-3 : 16-3] { // user and system time
+				n, err := strconv.Atoi(field)
+				if err != nil {
+					return nan
+				}
+				seconds += float64(n) / ticks
+			}
+		}
+	}
+	return seconds
 }
 
 // freePort returns an address of this machine at which nothing listens.

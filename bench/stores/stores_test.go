@@ -215,6 +215,9 @@ func TestServer(t *testing.T) {
 	if err := os.WriteFile(ranges, []byte(`[{"Method":"GET","Path":"/bench/a","Range":"bytes=10-109","Status":206,"Out":100}]`), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if before := s.cpu(); !(before >= 0 && before < 60) || len(s.shells) != 3 {
+		t.Errorf("processor time of %d processes: %v s", len(s.shells), before)
+	}
 	for _, endpoint := range []string{s.endpoint, s.counting, s.slow} {
 		u, err := race.Execute(ctx, replayed().step(attempt{bench: b, endpoint: endpoint, ranges: ranges}))
 		if err != nil {

@@ -91,15 +91,17 @@ func (r *remoteReader) ReadAt(p []byte, off int64) (int, error) {
 	r.of.mu.Lock()
 	defer r.of.mu.Unlock()
 	r.of.count.Read += int64(n)
-	most := int64(0) // of the bytes in one announcement
-	end := min(off+int64(n), r.src.Object().Size-tail)
-	for _, ranges := range r.live {
-		for _, g := range ranges {
-			if g.Off <= off {
-				most = max(most, min(end, g.Off+g.Len)-off)
+	at, end := off, min(off+int64(n), r.src.Object().Size-tail)
+	for further := true; further && at < end; {
+		further = false
+		for _, ranges := range r.live {
+			for _, g := range ranges {
+				if g.Off <= at && at < g.Off+g.Len {
+					at, further = g.Off+g.Len, true
+				}
 			}
 		}
 	}
-	r.of.count.Unannounced += max(end-off-most, 0)
+	r.of.count.Unannounced += max(end-at, 0)
 	return n, err
 }

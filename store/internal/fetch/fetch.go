@@ -45,10 +45,11 @@ type Options struct {
 const (
 	pieceSize   = 1 << 20
 	requestSize = 8 << 20 // and what it takes to end a piece
-	// Small objects are fetched whole, and the ends of others in one request: what
-	// reads a Parquet file begins there, and does not know how much it will need.
+	// The end of an object is fetched in one request: what reads a Parquet file begins
+	// there, and does not know how much it will need. Of small objects the rest is
+	// fetched whole.
 	smallObject = 256 << 10
-	tailSize    = 64 << 10
+	tailSize    = 32 << 10
 )
 
 // Queue limits the requests and the memory of the objects that it has opened. Its

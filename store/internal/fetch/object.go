@@ -43,6 +43,7 @@ type piece struct {
 
 	owners int   // announcements
 	unread int64 // bytes that announcements have and reads have not
+	copies int   // reads that copy from buf at the moment
 	ended  bool  // the last byte has been read
 	kept   bool  // without an owner
 
@@ -78,6 +79,18 @@ func (p *piece) uncharge() {
 	}
 }
 
+// recycle gives up the buffer, unless a read copies from it: then that does. q.mu is
+// held.
+func (p *piece) recycle() {
+	if p.copies > 0 || p.buf == nil {
+		return
+	}
+	if len(p.buf) == pieceSize {
+		buffers.Put((*[pieceSize]byte)(p.buf))
+	}
+	p.buf = nil
+}
+
 // drop forgets a piece. q.mu is held, and pump called afterwards.
 func (p *piece) drop() {
 	if p.state == dropped {
@@ -85,7 +98,7 @@ func (p *piece) drop() {
 	}
 	q := p.object.q
 	if p.state != fetching { // else its request is writing to it
-		p.buf = nil
+		p.recycle()
 	}
 	q.leave(p, dropped)
 	q.wake(p)
@@ -148,8 +161,8 @@ func (o *Object) Prefetch(ranges []storage.Range) (release func()) {
 		return func() {}
 	}
 	if o.size <= smallObject {
-		if o.size > 0 {
-			o.keep(0)
+		for off := int64(0); off < o.size; {
+			off = o.keep(off).end()
 		}
 		o.q.pump()
 		return func() {} // Rest or Close drops it
@@ -227,15 +240,20 @@ func (o *Object) release(owned *[]*piece) {
 	o.q.pump()
 }
 
-// keep returns the piece that is fetched from off to the end of the object and kept
-// without having been announced. q.mu is held.
+// keep returns the piece at off. If there is none, one is fetched that reaches to the
+// next piece or the end of the object, and is kept without having been announced. q.mu
+// is held.
 func (o *Object) keep(off int64) *piece {
-	if i := o.index(off); i < len(o.pieces) {
-		o.q.wake(o.pieces[i])
-		return o.pieces[i]
+	i, end := o.index(off), o.size
+	if i < len(o.pieces) {
+		if p := o.pieces[i]; p.off <= off {
+			o.q.wake(p)
+			return p
+		}
+		end = o.pieces[i].off
 	}
-	p := &piece{object: o, off: off, n: o.size - off, kept: true}
-	o.pieces = append(o.pieces, p)
+	p := &piece{object: o, off: off, n: end - off, kept: true}
+	o.pieces = slices.Insert(o.pieces, i, p)
 	o.enqueue(p)
 	return p
 }
@@ -274,10 +292,10 @@ func (o *Object) read(b []byte, off int64) (int, error) {
 	switch {
 	case i < len(o.pieces) && o.pieces[i].off <= off:
 		p = o.pieces[i]
-	case o.size <= smallObject:
-		p = o.keep(0)
 	case i == len(o.pieces) && off >= o.size-tailSize:
-		p = o.keep(max(o.size-tailSize, o.lastEnd()))
+		p = o.keep(max(o.size-tailSize, o.endBefore(i)))
+	case o.size <= smallObject:
+		p = o.keep(o.endBefore(i))
 	default:
 		if i < len(o.pieces) {
 			b = b[:min(int64(len(b)), o.pieces[i].off-off)]
@@ -288,11 +306,17 @@ func (o *Object) read(b []byte, off int64) (int, error) {
 	switch p.state {
 	case done:
 		q.wake(p)
-		part := p.buf[off-p.off:]
-		part = part[:min(len(part), len(b))]
-		p.take(off, int64(len(part)))
+		p.copies++
 		q.mu.Unlock()
-		return copy(b, part), nil
+		n := copy(b, p.buf[off-p.off:])
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		p.copies--
+		p.take(off, int64(n))
+		if p.state == dropped { // maybe by another read
+			p.recycle()
+		}
+		return n, nil
 	case failed:
 		defer q.mu.Unlock()
 		if p.kept {
@@ -310,12 +334,12 @@ func (o *Object) read(b []byte, off int64) (int, error) {
 	}
 }
 
-// lastEnd returns where the last piece ends. q.mu is held.
-func (o *Object) lastEnd() int64 {
-	if len(o.pieces) == 0 {
+// endBefore returns where the piece before piece i ends. q.mu is held.
+func (o *Object) endBefore(i int) int64 {
+	if i == 0 {
 		return 0
 	}
-	return o.pieces[len(o.pieces)-1].end()
+	return o.pieces[i-1].end()
 }
 
 // take notes that bytes have been read. A piece is dropped when its last byte and as

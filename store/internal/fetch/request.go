@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 	"time"
 )
 
@@ -132,9 +133,20 @@ func (r *request) begin(p *piece) []byte {
 		return nil
 	}
 	if p.buf == nil {
-		p.buf = make([]byte, p.n)
+		p.buf = newBuffer(p.n)
 	}
 	return p.buf
+}
+
+// buffers are reused, as large ones are expensive to make. They hold arrays of
+// pieceSize.
+var buffers = sync.Pool{New: func() any { return new([pieceSize]byte) }}
+
+func newBuffer(n int64) []byte {
+	if n == pieceSize {
+		return buffers.Get().(*[pieceSize]byte)[:]
+	}
+	return make([]byte, n)
 }
 
 // done hands a piece to those who wait for it.

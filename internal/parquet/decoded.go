@@ -1,0 +1,84 @@
+package parquet
+
+import (
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// Page is a decoded data page, or the selected part of one. Its slices are valid
+// until the next call to Next of its Chunk.
+type Page struct {
+	Number   int // among the chunk's data pages, from 1
+	Offset   int64
+	FirstRow int64 // in the row group: the first row that begins in the stored page
+	Values   int   // entries, including NULLs
+	Rows     int   // rows that begin among the entries
+	NonNull  int   // values other than NULL
+
+	Encoding format.Encoding // of the values in the stored page
+	// Stored is the page as stored in the file if all of it was selected and it
+	// begins and ends at row boundaries; else nil. If the page was decoded, Stored
+	// is also nil for V2 pages and repeated leaves.
+	Stored *StoredPage
+
+	Rep []uint8 // one per entry; nil if the leaf is not repeated
+	Def []uint8 // one per entry; nil if values are never NULL
+
+	// The values other than NULL, in one of two forms.
+	Plain   []byte   // PLAIN encoded, whatever the stored encoding
+	Indices []uint32 // indices of dictionary entries, all in range
+	Coded   bool     // the values are in Indices, not Plain
+
+	offsets []uint32 // offsets of byte arrays in Plain, computed on demand
+	sealed  *sealed  // the page was not decoded
+}
+
+// Undecoded reports whether the page was neither decompressed nor decoded; see
+// [Chunk.Undecoded]. Of its fields, only those up to Stored are set, and NonNull is
+// -1 if it is not known. A ChunkWriter can copy it, nothing else can be done with
+// it.
+func (p *Page) Undecoded() bool { return p.sealed != nil }
+
+// StoredPage is a data page as it is stored in a file: levels and values,
+// compressed, except that levels of V2 pages are not.
+type StoredPage struct {
+	Body  []byte
+	Size  int // decompressed size in bytes
+	Codec format.CompressionCodec
+}
+
+// Bytes returns value i of a byte array column, counting only values other than
+// NULL. dict is the chunk's dictionary.
+func (p *Page) Bytes(i int, dict *Dictionary) []byte {
+	if p.Coded {
+		j := p.Indices[i]
+		return dict.Plain[dict.offsets[j] : dict.offsets[j+1]-4]
+	}
+	if p.offsets == nil {
+		p.offsets = byteArrayOffsets(nil, p.Plain, p.NonNull)
+	}
+	return p.Plain[p.offsets[i] : p.offsets[i+1]-4]
+}
+
+// Dictionary is a chunk's dictionary: Len values in PLAIN encoding. Its memory
+// belongs to the Chunk's Buffers and is valid until these are used for another
+// Chunk.
+type Dictionary struct {
+	Len     int
+	Plain   []byte
+	offsets []uint32 // for byte arrays: the start of each value in Plain, after its length, and one more
+}
+
+// size returns the size of entry i of a byte array dictionary.
+func (d *Dictionary) size(i uint32) int64 { return int64(d.offsets[i+1]-d.offsets[i]) - 4 }
+
+// Longest returns the size of the largest entry of a byte array dictionary, 0 if d
+// is nil.
+func (d *Dictionary) Longest() (n int64) {
+	if d == nil {
+		return 0
+	}
+	for i := range d.Len {
+		n = max(n, d.size(uint32(i)))
+	}
+	return n
+}
