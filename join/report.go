@@ -37,6 +37,7 @@ type Report struct {
 	rowsUnasked int64 // log rows for which the filter was not probed
 	diskBytes   int64 // largest size of what Shuffle kept in TempDir
 	filtered    bool  // the log is the output of a scan or join
+	condition   bool  // the log has a condition, which not all of RowsIn were asked for
 }
 
 // Plan is what to expect of a join, and how it will be carried out.

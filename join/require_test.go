@@ -241,6 +241,27 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// TestWarningsWithCondition: few matches say nothing if a condition leaves out rows that
+// count as read; no match may be due to it.
+func TestWarningsWithCondition(t *testing.T) {
+	ids := files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 0, 1000))
+	log := files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 0, 300_000))[0].Name
+	opts := join.Options{On: "k", Filter: filterOf(t, ids, "k", codec.WantBloom, 0.02)}
+	for where, want := range map[string]string{"k < 9 OR k >= 1000": "", "k >= 1000": "check the condition"} {
+		got, err := run(t, ids, open(t, partition.OpenOptions{Where: where}, log), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := ""
+		for _, w := range got.report.Warnings(join.Semi) {
+			text += w.Text
+		}
+		if (text == "") != (want == "") || !strings.Contains(text, want) {
+			t.Errorf("%s: %q, want %q", where, text, want)
+		}
+	}
+}
+
 // TestWarningsOfWhatWasScanned: there is no warning that nothing was dropped if the log
 // consists of candidates.
 func TestWarningsOfWhatWasScanned(t *testing.T) {

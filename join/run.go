@@ -92,7 +92,7 @@ func (r *running) report(ctx context.Context) (Report, error) {
 		Candidates: t.candidates.Load(), RowsMatched: t.matched.Load(), rowsUnasked: t.unasked.Load(),
 		FPRMeasured: Estimate{fpr.Rate, fpr.Low, fpr.High}, FPRRows: fpr.Rows, IDsTotal: r.held.idsTotal, SpilledBytes: r.held.spilled,
 		RowGroupsSkipped: t.groupsSkipped.Load(), Pages: t.pages.Load(), PagesSkipped: t.pagesSkipped.Load(),
-		filtered: !slices.ContainsFunc(r.logs, neverScanned),
+		filtered: !slices.ContainsFunc(r.logs, neverScanned), condition: slices.ContainsFunc(r.logs, (*partition.File).Filtered),
 	}
 	var err error
 	switch h := r.held; {

@@ -37,9 +37,11 @@ func (r Report) Warnings(of Type) []Warning {
 		warn(WarnNoIDs, "there is no ID, or none whose key is not NULL")
 	case withKey == 0:
 		warn(WarnNoKeys, "all keys of the log are NULL; check which columns are paired")
+	case r.RowsMatched == 0 && r.condition:
+		warn(WarnNoneMatched, "no ID has a row in the log that satisfies the condition; check the condition, and which columns are paired")
 	case r.RowsMatched == 0:
 		warn(WarnNoneMatched, "no ID has a row in the log; check which columns are paired")
-	case r.rowsUnasked == 0 && float64(r.RowsMatched) <= noise(r.FPRPredicted, withKey):
+	case r.rowsUnasked == 0 && !r.condition && float64(r.RowsMatched) <= noise(r.FPRPredicted, withKey):
 		warn(WarnFalsePositivesOnly, "of the %d rows that pass the filter %d have an ID: about as many would pass if none had; check which columns are paired", r.Candidates, r.RowsMatched)
 	case r.RowsMatched == r.RowsIn && (of == Semi || of == Anti) && !r.filtered:
 		warn(WarnNothingDropped, "each row of the log has an ID: the filter has dropped none")

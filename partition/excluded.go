@@ -133,13 +133,13 @@ func (o *OpenOptions) mayHold(bound *where.Bound, parts []hive.Part) bool {
 	return bound.Possible(sets).Has(where.True)
 }
 
-// checkStored returns an error if a file stores a column that excluded files, and itself
-// by another type, have in their paths: conditions on them may differ.
+// checkStored returns an error if a file stores a column that excluded files have in
+// their paths, with a type for which conditions may differ.
 func (f *File) checkStored(layout *hiveLayout, bound *where.Bound, ignoreCase bool) error {
 	for _, field := range bound.Columns() {
 		c := layout.columns[field.Index[0]]
 		for _, stored := range f.Schema().Fields()[:f.StoredColumns()] {
-			if (stored.Name == c.Name || ignoreCase && strings.EqualFold(stored.Name, c.Name)) && !arrow.TypeEqual(stored.Type, c.Type) {
+			if (stored.Name == c.Name || ignoreCase && strings.EqualFold(stored.Name, c.Name)) && !where.Alike(stored.Type, c.Type) {
 				return fault.Mismatch(fault.At{File: f.Name, Column: stored.Name}, "the type of a column of {Where} that is both in the file and in its path", key.TypeName(c.Type)+" as in the path", stored.Type.String()).
 					WithHint("give the path's column the file's type with {HiveTypes}, or use {Hive off}")
 			}

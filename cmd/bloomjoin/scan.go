@@ -386,7 +386,7 @@ func (r *logRun) scanReport(s *partition.Scanner, w partition.Written) scanRepor
 		FPRAsked: r.asked, FPRPredicted: r.predicted,
 		Path: pathsOf(r.pieces(), s.PathOf),
 	}
-	rep.Warnings = scanWarnings(r.keep.Match, rep)
+	rep.Warnings = scanWarnings(r.keep.Match, rep, slices.ContainsFunc(r.files, (*partition.File).Filtered))
 	r.fill(&rep, w)
 	return rep
 }

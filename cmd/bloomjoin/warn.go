@@ -32,7 +32,8 @@ func damaged(files []*partition.File) (ws []join.Warning) {
 // more than the filter predicts for a log without any ID: three standard deviations
 // of independent rows above the mean. Rows of one key pass together, so a heavy key
 // that passes exceeds this, whether it is a member or not, and causes no warning.
-func scanWarnings(match []partition.Match, r scanReport) []join.Warning {
+// Nor do few rows if the log has a condition, because not all rows were asked for.
+func scanWarnings(match []partition.Match, r scanReport, condition bool) []join.Warning {
 	ws := []join.Warning{}
 	if len(match) != 1 || match[0].NoMatch || r.RowsIn == 0 {
 		return ws
@@ -44,9 +45,11 @@ func scanWarnings(match []partition.Match, r scanReport) []join.Warning {
 	switch {
 	case n == 0:
 		warn(join.WarnNoKeys, "all keys of the log are NULL; check --key")
+	case r.RowsOut == 0 && condition:
+		warn(join.WarnNoneMatched, "no row that satisfies --where passes the filter: no ID has such a row in the log; check --where and --key")
 	case r.RowsOut == 0:
 		warn(join.WarnNoneMatched, "no row passes the filter: no ID has a row in the log; check --key")
-	case float64(r.RowsOut) <= p*n+3*math.Sqrt(p*(1-p)*n):
+	case !condition && float64(r.RowsOut) <= p*n+3*math.Sqrt(p*(1-p)*n):
 		warn(join.WarnFalsePositivesOnly, "%s rows pass the filter, about as many false positives as a log without any ID would give (%.2g of its rows); check --key", count(r.RowsOut), p)
 	case r.RowsOut == r.RowsIn:
 		warn(join.WarnNothingDropped, "the filter lets all rows through: the output is a copy of the log")

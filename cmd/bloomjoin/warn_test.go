@@ -159,5 +159,12 @@ func TestWarningsOfAScan(t *testing.T) {
 		if codes != c.want || got.Warnings == nil {
 			t.Errorf("%s: warnings %q, want %q (%d of %d rows pass)", c.name, codes, c.want, got.RowsOut, got.RowsIn)
 		}
+		// With a condition, few rows say nothing.
+		got, _ = run0("scan", "--json", "--count", "--filter", filter, "--key", "k", "--where", "k IS NOT NULL", name)
+		switch {
+		case c.want == "none-matched" && (len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0].Text, "check --where and --key")),
+			c.want == "false-positives-only" && len(got.Warnings) > 0:
+			t.Errorf("%s, --where: warnings %v", c.name, got.Warnings)
+		}
 	}
 }

@@ -59,22 +59,24 @@ func absent(f *parquet.File, constants []Constant, ignoreCase bool) (leaves []pa
 func (p *Parquet) Holds(group, column int, value arrow.Array) bool {
 	c := p.columns[column]
 	chunk := &p.f.Metadata.RowGroups[group].Columns[c.leaf].MetaData
-	stats := &chunk.Statistics
-	if c.sink == nil || !stats.NullCount.Valid {
+	stats, l := &chunk.Statistics, &p.f.Leaves[c.leaf]
+	if c.sink == nil || !stats.NullCount.Valid || !p.f.BoundsBelieved(l) {
 		return false
 	}
 	if value.IsNull(0) {
 		return stats.NullCount.V == chunk.NumValues
 	}
 	as, err := NewConstant(c.field.Name, value)
-	l := &p.f.Leaves[c.leaf]
 	if err != nil || as.leaf.Element.Type.V != l.Type || int(as.leaf.Element.TypeLength.V) != l.TypeLength {
 		return false
 	}
 	plain := as.leaf.Plain
 	if l.Type == format.ByteArray {
 		plain = plain[4:] // without its length
+		if len(plain) > 0 && !p.f.BoundsCoverEmpty() {
+			return false
+		}
 	}
-	return stats.NullCount.V == 0 && l.Type != format.Float && l.Type != format.Double && p.f.BoundsBelieved(l) &&
+	return stats.NullCount.V == 0 && l.Type != format.Float && l.Type != format.Double &&
 		stats.MinValue.Valid && bytes.Equal(stats.MinValue.V, plain) && stats.MaxValue.Valid && bytes.Equal(stats.MaxValue.V, plain)
 }

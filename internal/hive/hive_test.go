@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 func TestParse(t *testing.T) {
@@ -100,6 +101,27 @@ func TestInferGiven(t *testing.T) {
 		if _, err := ParseTypes(s); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v, want an error that says %s", s, err, want)
 		}
+	}
+}
+
+// A given type is the one that is found, so that naming it never changes an output.
+func TestInferGivenAsFound(t *testing.T) {
+	for _, texts := range [][]string{{"1"}, {"2024-01-01"}, {"2024-01-01 10:11", "9999-12-31 23:59:59.999999"}, {"x"}} {
+		found, err := Infer(filesOf(texts...), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		given, err := ParseTypes("p:" + key.TypeName(found[0].Type))
+		if err != nil || !arrow.TypeEqual(given[0].Type, found[0].Type) {
+			t.Errorf("%q: %v given, %v found, %v", texts, given, found, err)
+		}
+		if again, err := Infer(filesOf(texts...), given); err != nil || !arrow.TypeEqual(again[0].Type, found[0].Type) {
+			t.Errorf("%q: %v, want %v; %v", texts, again, found, err)
+		}
+	}
+	given, err := ParseTypes("p:timestamptz")
+	if err != nil || given[0].Type.String() != "timestamp[us, tz=UTC]" {
+		t.Errorf("%v, %v", given, err)
 	}
 }
 

@@ -170,7 +170,7 @@ func timestamp(s string) bool {
 }
 
 // ParseTypes parses types of columns, such as "dt:date,price:decimal(9,2)", as
-// [key.ParseType] names them.
+// [key.ParseType] names them. Timestamps are in microseconds.
 func ParseTypes(s string) (types []Column, err error) {
 	for len(s) > 0 {
 		item := s[:itemEnd(s)]
@@ -182,6 +182,9 @@ func ParseTypes(s string) (types []Column, err error) {
 		c := Column{Name: strings.TrimSpace(item[:i])}
 		if c.Type, err = key.ParseType(item[i+1:]); err != nil {
 			return nil, err
+		}
+		if t, ok := c.Type.(*arrow.TimestampType); ok { // the unit of those that are found
+			c.Type = &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: t.TimeZone}
 		}
 		if index(types, c.Name) >= 0 {
 			return nil, fmt.Errorf("%s has two types", c.Name)

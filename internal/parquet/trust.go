@@ -20,6 +20,17 @@ func (f *File) BoundsBelieved(l *Leaf) bool {
 	return f.Constant(l.Index) || f.knownOrder(l) && boundsBelieved(f.Metadata.CreatedBy, l)
 }
 
+// BoundsCoverEmpty reports whether bounds of strings include empty ones. Several
+// writers ignore these when they compute the minimum.
+func (f *File) BoundsCoverEmpty() bool {
+	switch name, _ := writerOf(f.Metadata.CreatedBy); name {
+	case defaultCreator, "parquet-mr", "parquet-cpp-arrow", "DuckDB":
+		return true
+	default:
+		return strings.HasPrefix(name, "Polars")
+	}
+}
+
 // BloomBelieved reports whether the leaf's Bloom filters contain all values, hashed
 // as they are stored.
 func (f *File) BloomBelieved(l *Leaf) bool { return bloomBelieved(f.Metadata.CreatedBy, l) }

@@ -129,6 +129,17 @@ func plain(t arrow.DataType) arrow.DataType {
 	}
 }
 
+// Alike reports whether every condition that both types take has the same truth for
+// equal values of them.
+func Alike(a, b arrow.DataType) bool {
+	x, y := typeOf(a), typeOf(b)
+	switch x.kind {
+	case kindBool, kindInteger, kindDecimal, kindString, kindDate, kindTime, kindTimestamp, kindInstant:
+		return x.kind == y.kind
+	}
+	return arrow.TypeEqual(plain(a), plain(b)) // floats: literals are rounded to the type
+}
+
 func typeOf(t arrow.DataType) columnType {
 	switch t := plain(t).(type) {
 	case *key.Int96Type:

@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Errors name the file, the column, what it holds and what was given.
@@ -65,6 +66,25 @@ func TestBindErrors(t *testing.T) {
 		}
 		if _, err := c.Bind(fault.At{}, schema, true); err != nil {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestAlike(t *testing.T) {
+	us, tz := &arrow.TimestampType{Unit: arrow.Microsecond}, &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"}
+	text := arrow.BinaryTypes.String
+	for _, c := range []struct {
+		a, b arrow.DataType
+		want bool
+	}{
+		{arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Uint8, true}, {arrow.PrimitiveTypes.Int64, text, false},
+		{us, &arrow.TimestampType{Unit: arrow.Second}, true}, {us, key.Int96, true}, {us, tz, false}, {us, arrow.FixedWidthTypes.Date32, false},
+		{text, arrow.BinaryTypes.LargeString, true}, {text, &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: text}, true}, {text, arrow.BinaryTypes.Binary, false},
+		{arrow.PrimitiveTypes.Float32, arrow.PrimitiveTypes.Float64, false}, {arrow.PrimitiveTypes.Float32, arrow.FixedWidthTypes.Float16, false}, {arrow.PrimitiveTypes.Float32, arrow.PrimitiveTypes.Float32, true},
+		{&arrow.FixedSizeBinaryType{ByteWidth: 2}, &arrow.FixedSizeBinaryType{ByteWidth: 16}, false},
+	} {
+		if got := Alike(c.a, c.b); got != c.want {
+			t.Errorf("%v, %v: %v", c.a, c.b, got)
 		}
 	}
 }
