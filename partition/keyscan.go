@@ -220,6 +220,9 @@ func (k *keyScan) within(ctx context.Context, r rowRange) ([][2]int64, error) {
 	if len(k.matches) > 1 || opts.Match[0].NoMatch || opts.CountNulls || opts.Pairs != nil && opts.Pairs.KeepLog {
 		return nil, nil
 	}
+	if err := k.where.look(ctx, r.group); err != nil || len(k.where.spans) == 0 { // then the key's index is not needed
+		return nil, err
+	}
 	return k.matches[0].within(ctx, r.group)
 }
 

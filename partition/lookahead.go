@@ -189,7 +189,7 @@ func (k *keyScan) announce(ctx context.Context, r rowRange) (where map[int]*parq
 		if err != nil {
 			return nil, list
 		}
-		if where, spans, err = k.where.announce(ctx, r, within); err != nil {
+		if where, spans, err = k.where.announce(ctx, r, within); err != nil || len(spans) == 0 {
 			return where, list
 		}
 	}

@@ -3,6 +3,7 @@ package partition
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/bloomjoin/bloomjoin/internal/prune"
 )
@@ -10,7 +11,8 @@ import (
 // Skippable counts what a scan with the match's filter would skip, by statistics
 // and page indexes alone, of the key and of the files' conditions: RowsOut are the rows
 // that are left, Pages those of the key column, where there is a page index. It reads no
-// page. Of more than most row groups it samples most of them, evenly spread.
+// page. Of more than most row groups it samples most of them, evenly spread, and fewer if
+// they are read over a network, where each may take a request.
 func Skippable(ctx context.Context, pieces []Piece, m Match, most int) (*ScanStats, error) {
 	s := new(ScanStats)
 	var groups []Piece
@@ -20,6 +22,9 @@ func Skippable(ctx context.Context, pieces []Piece, m Match, most int) (*ScanSta
 				groups = append(groups, Piece{p.File, g, g + 1})
 			}
 		}
+	}
+	if slices.ContainsFunc(groups, func(p Piece) bool { return p.File.remote() }) {
+		most = min(most, remoteSkippable)
 	}
 	n := min(len(groups), most)
 	var file *File
@@ -44,6 +49,9 @@ func Skippable(ctx context.Context, pieces []Piece, m Match, most int) (*ScanSta
 	return s, nil
 }
 
+// remoteSkippable is the number of row groups over a network that Skippable looks at.
+const remoteSkippable = 16
+
 // look counts one row group. After an error the counts are incomplete.
 func (s *ScanStats) look(ctx context.Context, by *prune.Pruner, where *rowFilter, p Piece) (err error) {
 	defer func() { err = errors.Join(p.File.unless(err), p.File.rest()) }()
@@ -55,6 +63,15 @@ func (s *ScanStats) look(ctx context.Context, by *prune.Pruner, where *rowFilter
 		return nil
 	}
 	ranges := [][2]int64{{0, rows}}
+	if where != nil { // the key's index is not needed where no row satisfies the condition
+		if err := where.look(ctx, p.Lo); err != nil {
+			return err
+		}
+		if len(where.spans) == 0 {
+			s.RowGroupsSkipped.Add(1)
+			return nil
+		}
+	}
 	if by != nil {
 		if ranges, _, err = by.Rows(ctx, p.Lo); err != nil {
 			return err

@@ -45,6 +45,7 @@ type Options struct {
 const (
 	pieceSize   = 1 << 20
 	requestSize = 8 << 20 // and what it takes to end a piece
+	leastShare  = 4 << 20 // of a range that is divided among connections
 	// The end of an object is fetched in one request: what reads a Parquet file begins
 	// there, and does not know how much it will need. Of small objects the rest is
 	// fetched whole.
@@ -207,7 +208,7 @@ func (q *Queue) neighbours(p *piece) []*piece {
 	o := p.object
 	gap := o.link.gap()
 	// If little is queued, several connections share it.
-	most := min(q.largest, max(q.queued/int64(q.o.Requests), o.link.product(), pieceSize))
+	most := min(q.largest, max(q.queued/int64(q.o.Requests), o.link.product(), leastShare))
 	at := o.index(p.off)
 	first, last := at, at
 	bytes := p.n

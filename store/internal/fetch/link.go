@@ -10,6 +10,9 @@ type Link struct {
 	mu        sync.Mutex
 	latency   time.Duration // from a request to the first byte; 0: unknown
 	bandwidth float64       // of one connection, in bytes per second; 0: unknown
+
+	least, before time.Duration // least latency of this window, and of the one before
+	since         time.Time
 }
 
 const (
@@ -20,6 +23,8 @@ const (
 	near    = 5 * time.Millisecond
 	nearGap = 16 << 10 // what is fetched instead of another request where these are fast
 	mostGap = 4 << 20
+
+	window = 10 * time.Second // in which the latency is the least that was measured
 
 	fewBytes = 256 << 10 // of a response whose duration says nothing about the bandwidth
 )
@@ -53,18 +58,20 @@ func (l *Link) bytes() int64 {
 	return int64(latency.Seconds() * bandwidth)
 }
 
-// answered notes the time between a request and its answer.
+// answered notes the time between a request and its answer. The latency is the least
+// of the last seconds: answers are late, too, when many requests are under way, and a
+// first connection takes longer.
 func (l *Link) answered(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	d = max(d, time.Microsecond)
-	switch {
-	case l.latency == 0:
-		l.latency = d
-	case d < l.latency: // a first connection takes longer than those after it
-		l.latency += (d - l.latency) / 4
-	default: // one answer that is late says little
-		l.latency += (min(d, 4*l.latency) - l.latency) / 16
+	if now := time.Now(); l.least == 0 || now.Sub(l.since) > window {
+		l.before, l.least, l.since = l.least, d, now
+	}
+	l.least = min(l.least, d)
+	l.latency = l.least
+	if l.before != 0 {
+		l.latency = min(l.least, l.before)
 	}
 }
 
