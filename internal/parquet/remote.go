@@ -155,8 +155,11 @@ func (a *Ahead) Release() {
 // row group, nil for all. It returns nil for a file that is not over a network. The
 // result is passed to Chunk.Expect, or released.
 func (f *File) Ahead(rowGroup, leaf int, rows []uint32) *Ahead {
-	if rows == nil {
+	switch {
+	case rows == nil:
 		return f.ahead(rowGroup, leaf, nil)
+	case len(rows) == 0:
+		return nil
 	}
 	return f.ahead(rowGroup, leaf, func(lo, hi int64) bool {
 		for len(rows) > 0 && int64(rows[0]) < lo {
@@ -168,6 +171,9 @@ func (f *File) Ahead(rowGroup, leaf int, rows []uint32) *Ahead {
 
 // AheadOf is Ahead for ascending ranges of rows, ends exclusive.
 func (f *File) AheadOf(rowGroup, leaf int, spans [][2]int64) *Ahead {
+	if len(spans) == 0 {
+		return nil
+	}
 	return f.ahead(rowGroup, leaf, func(lo, hi int64) bool {
 		for len(spans) > 0 && spans[0][1] <= lo {
 			spans = spans[1:]
