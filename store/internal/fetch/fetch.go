@@ -160,12 +160,16 @@ func (q *Queue) pump() {
 			if p = w.piece; p.state != queued {
 				continue
 			}
-		} else if p = q.next(); p == nil || !q.room(p.n) {
+		} else if p = q.next(); p == nil || !q.room(max(p.n, q.share())) {
 			return
 		}
 		q.start(p)
 	}
 }
+
+// share returns the memory that must be free before another request is begun ahead:
+// requests would become as small as the reads that free memory. q.mu is held.
+func (q *Queue) share() int64 { return min(leastShare, q.o.Memory/4, q.queued) }
 
 // next returns the first queued piece, or nil. q.mu is held.
 func (q *Queue) next() *piece {
