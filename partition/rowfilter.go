@@ -40,6 +40,7 @@ type rowFilter struct {
 	seen               []uint32 // positions of rows that were read
 	tables             [][]where.Truth
 	values             []where.Truth // of a page, without NULLs
+	arrays             recycler      // for the values of a page
 	pages, skipped     int           // of the condition's columns, since they were taken
 }
 
@@ -76,7 +77,7 @@ func (w *rowFilter) size() int64 {
 	for i := range w.truths {
 		n += cap(w.truths[i]) + cap(w.tables[i])
 	}
-	return int64(n)
+	return int64(n) + w.arrays.size()
 }
 
 // shed releases that memory.
@@ -84,6 +85,7 @@ func (w *rowFilter) shed() {
 	w.sure, w.maybe, w.found, w.seen, w.whole, w.values = nil, nil, nil, nil, nil, nil
 	clear(w.truths)
 	clear(w.tables)
+	w.arrays = recycler{}
 }
 
 // rows returns the rows of a range that satisfy the condition, ascending; all says that
@@ -411,7 +413,7 @@ func (w *rowFilter) pagesOf(ctx context.Context, group int, c *filterColumn) err
 
 // entries evaluates the predicates of a leaf for the entries of its dictionary.
 func (w *rowFilter) entries(c *filterColumn, dict *parquet.Dictionary) error {
-	values, err := c.leaf.Array(&parquet.Page{Values: dict.Len, NonNull: dict.Len, Plain: dict.Plain}, nil)
+	values, err := c.leaf.ArrayIn(&w.arrays, &parquet.Page{Values: dict.Len, NonNull: dict.Len, Plain: dict.Plain}, nil)
 	if err != nil {
 		return err
 	}
@@ -459,7 +461,7 @@ func (w *rowFilter) hope(f *parquet.File, c *filterColumn, entries int) bool {
 // definition level of a value.
 func (w *rowFilter) page(c *filterColumn, p *parquet.Page, full uint8) error {
 	if !p.Coded {
-		values, err := c.leaf.Array(p, nil)
+		values, err := c.leaf.ArrayIn(&w.arrays, p, nil)
 		if err != nil {
 			return err
 		}

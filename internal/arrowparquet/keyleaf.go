@@ -3,6 +3,7 @@ package arrowparquet
 import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
@@ -52,7 +53,12 @@ func (v LeafValues) Plain() bool {
 // Array returns an array of the page's values other than NULL. The caller releases
 // it.
 func (v LeafValues) Array(page *parquet.Page, dict *parquet.Dictionary) (arrow.Array, error) {
-	s := v.col.sink(v.p.mem)
+	return v.ArrayIn(v.p.mem, page, dict)
+}
+
+// ArrayIn is Array with an allocator other than the file's.
+func (v LeafValues) ArrayIn(mem memory.Allocator, page *parquet.Page, dict *parquet.Dictionary) (arrow.Array, error) {
+	s := v.col.sink(mem)
 	if err := s.add(page, 0, page.NonNull, dict); err != nil {
 		s.release()
 		at := fault.At{File: v.p.f.Name, Column: v.p.f.Leaves[v.col.leaf].Dotted, Page: page.Number}
