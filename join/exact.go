@@ -23,7 +23,7 @@ var errNotExact = errors.New("these IDs cannot be held exactly")
 // exactly builds an exact filter of the IDs, whose members are the answer.
 func (a *attempt) exactly(ctx context.Context) (*held, error) {
 	if !a.answer.rowsOfLog() || !a.keys.integers() {
-		return nil, fault.Unsupported(fault.At{}, "strategy exact for a %s join on keys of class %s", a.opts.Type, strings.Join(a.idPlan.Spec.Classes, ", ")).
+		return nil, fault.Unsupported(fault.At{}, "strategy exact for a join of type %s on keys of class %s", a.opts.Type, strings.Join(a.idPlan.Spec.Classes, ", ")).
 			WithHint("it needs a semi or anti join on one column of integers; leave {Strategy} out")
 	}
 	if err := a.rereadable(a.ids...); err != nil { // to count those that have rows, if keys repeat

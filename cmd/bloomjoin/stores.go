@@ -202,7 +202,8 @@ func (c *cli) sameAs(name string) func(other string) bool {
 func readOnly(output string) error {
 	scheme, _, _ := strings.Cut(output, "://")
 	if address.IsURL(output) && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")) {
-		return usagef("-o %s: web servers are only read (write to a file or an object store, as s3://bucket/key)", output)
+		shown, _, _ := strings.Cut(output, "?") // what follows may be a signature
+		return usagef("-o %s: web servers are only read (write to a file or an object store, as s3://bucket/key)", shown)
 	}
 	return nil
 }
