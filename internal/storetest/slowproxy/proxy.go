@@ -18,6 +18,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -199,7 +200,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		out.Body = http.NoBody
 	}
 	resp, err := p.client.RoundTrip(out)
-	done.In = body.n
+	done.In = body.n.Load()
 	if err != nil {
 		done.Fault = "cut"
 		panic(http.ErrAbortHandler) // as if the target's connection were the client's
@@ -255,7 +256,7 @@ type limited struct {
 	pace *clock
 	rate int64
 	left int64 // bytes before the cut; negative: no cut
-	n    int64
+	n    atomic.Int64 // bytes read; the transport may still be reading when it has the answer
 }
 
 func (l *limited) Read(b []byte) (int, error) {
@@ -266,7 +267,7 @@ func (l *limited) Read(b []byte) (int, error) {
 		b = b[:min(int64(len(b)), l.left)]
 	}
 	n, err := l.r.Read(b)
-	l.n += int64(n)
+	l.n.Add(int64(n))
 	if l.left > 0 {
 		l.left -= int64(n)
 	}
