@@ -57,7 +57,7 @@ func (o Output) openScan(ctx context.Context, s *Scanner, pieces []Piece, logs [
 	if s.opts.Columns != nil && len(s.opts.Columns) == 0 && s.opts.Pairs == nil {
 		return nil, errors.New("no column is named for the output (name some, or leave Columns nil for all)")
 	}
-	if err := o.prepare(logs); err != nil {
+	if err := o.prepare(ctx, logs); err != nil {
 		return nil, err
 	}
 	end := o.begin()

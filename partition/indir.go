@@ -1,0 +1,168 @@
+package partition
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"iter"
+	"path"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// An output directory has a state, of which package publish knows the rules: which
+// version of which input has become which files. This file compares the inputs of a run
+// with it.
+
+// pendingInDir is Pending for a directory.
+func (o Output) pendingInDir(ctx context.Context) ([]*File, error) {
+	if err := o.checkNames(o.logs); err != nil {
+		return nil, err
+	}
+	d, err := o.directory()
+	if err != nil {
+		return nil, err
+	}
+	inputs, err := o.inputs()
+	if err != nil {
+		return nil, err
+	}
+	job, err := d.Begin(ctx, inputs)
+	if err != nil {
+		return nil, err
+	}
+	var todo []*File
+	for _, f := range o.logs {
+		if job.Does(f.Rel) {
+			todo = append(todo, f)
+		}
+	}
+	if err := job.Check(ctx, o.targets(Split(todo, o.Shard))); err != nil {
+		return nil, err
+	}
+	o.Run.job = job
+	return todo, nil
+}
+
+// jobOf returns what is to be done in the directory: what Pending has found, or
+// everything.
+func (o *Output) jobOf(ctx context.Context) (*publish.Run, error) {
+	if o.Run != nil && o.Run.job != nil {
+		return o.Run.job, nil
+	}
+	if !o.owner.Known() && !o.Shard.Whole() {
+		return nil, fmt.Errorf("%s: a directory that several workers write needs the digest of their run", o.Name)
+	}
+	d, err := o.directory()
+	if err != nil {
+		return nil, err
+	}
+	inputs, err := o.inputs()
+	if err != nil {
+		return nil, err
+	}
+	return d.Begin(ctx, inputs)
+}
+
+// directory returns the output as a directory.
+func (o Output) directory() (*publish.Dir, error) {
+	d := &publish.Dir{
+		Owner: *o.owner, Name: o.Name, Manifests: o.Manifests, Prune: o.Prune, IDsChanged: o.IDsChanged, NoCommit: o.NoCommit,
+		Require: publish.Require(o.Require), Rows: o.rowsOf,
+	}
+	if d.Manifests == "" {
+		d.Manifests = publish.ManifestsOf(o.Name)
+	}
+	d.Recipe = publish.Recipe{Result: o.Result, Hive: o.owner.Hive}
+	if o.Filter != [32]byte{} {
+		d.Recipe.Filter = hex.EncodeToString(o.Filter[:])
+	}
+	if !o.owner.Known() {
+		nonce, err := newNonce()
+		d.Recipe.Options = nonce
+		return d, err
+	}
+	options := o.Run.options()
+	ids, _, err := o.Run.ids()
+	d.Recipe.Options, d.Recipe.IDs, d.Recipe.Whole = hex.EncodeToString(options[:]), hex.EncodeToString(ids[:]), o.Run.Whole
+	return d, err
+}
+
+// inputs returns the files of the log as the state of a directory has them.
+func (o Output) inputs() (publish.Inputs, error) {
+	in := publish.Inputs{Len: len(o.logs), Left: map[string]bool{}}
+	if err := fingerprint(o.logs); err != nil {
+		return in, err
+	}
+	digest := (&Run{Options: []string{"inputs"}, Log: o.logs})
+	var err error
+	if in.Digest, _, err = digest.Digest(); err != nil {
+		return in, err
+	}
+	if in.Digest == [32]byte{} { // some input differs from all others
+		nonce, err := newNonce()
+		if err != nil {
+			return in, err
+		}
+		copy(in.Digest[:], nonce)
+	}
+	if len(o.logs) > 0 && o.logs[0].left != nil {
+		for rel := range o.logs[0].left.rels {
+			in.Left[rel] = true
+		}
+	}
+	if o.Run != nil {
+		for _, f := range o.Run.Skipped {
+			in.Left[f.Rel] = true
+		}
+	}
+	in.Each = func(yield func(publish.Input, error) bool) {
+		for _, f := range o.logs {
+			one, err := f.input()
+			if !yield(one, err) || err != nil {
+				return
+			}
+		}
+	}
+	return in, nil
+}
+
+// input describes the file for the state of a directory.
+func (f *File) input() (publish.Input, error) {
+	print, err := f.Fingerprint()
+	in := publish.Input{Rel: f.Rel, Size: f.Size, Print: hex.EncodeToString(print), Groups: f.NumGroups(), Found: f.found, Root: f.rootRel}
+	if f.src != nil {
+		in.ModTime = f.src.Object().ModTime
+	}
+	return in, err
+}
+
+// finishDir records what was written, and commits the run if this was its last worker.
+func (o Output) finishDir(ctx context.Context, files *publish.Writer, parts []Part, w *Written) error {
+	entries, err := o.entries(parts, w)
+	if err != nil {
+		return err
+	}
+	w.Notes, err = files.Finish(ctx, entries, [2]int64{}, 0)
+	return err
+}
+
+// rowsOf returns the number of rows of an output, as its footer has it.
+func (o Output) rowsOf(ctx context.Context, name string) (n int64, err error) {
+	opts := OpenOptions{Store: o.Store, Mem: o.mem}
+	if err := opts.fill(); err != nil {
+		return 0, err
+	}
+	f, err := openObject(ctx, storage.Object{Name: name, Rel: path.Base(name)}, nil, opts)
+	if err != nil {
+		return 0, err
+	}
+	n, err = f.CountRows()
+	if err == nil && n < 0 {
+		err = fault.Unsupported(fault.At{File: name}, "counting the rows of this format")
+	}
+	return n, cmpOr(err, f.Close())
+}
