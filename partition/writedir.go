@@ -18,20 +18,20 @@ import (
 )
 
 // writeDir writes each part to a separate file in a directory.
-func (o Output) writeDir(ctx context.Context, parts []Part, rows iter.Seq2[Rows, error]) (w Written, err error) {
+func (o Output) writeDir(ctx context.Context, w *Written, parts []Part, rows iter.Seq2[Rows, error]) (err error) {
 	if err := o.checkParts(parts); err != nil {
-		return w, err
+		return err
 	}
 	if err := storage.Sweep(ctx, o.Store, o.Name); err != nil {
-		return w, err
+		return err
 	}
 	d := o.directory()
 	if !o.owner.Known() {
 		if !o.Shard.Whole() {
-			return w, errors.New("a directory that several workers write needs the digest of their run")
+			return errors.New("a directory that several workers write needs the digest of their run")
 		}
 		if d.Nonce, err = newNonce(); err != nil {
-			return w, err
+			return err
 		}
 	}
 	var targets []publish.Target
@@ -43,18 +43,18 @@ func (o Output) writeDir(ctx context.Context, parts []Part, rows iter.Seq2[Rows,
 	files := d.NewWriter(targets, o.Hold)
 	defer func() { err = errors.Join(err, files.End(ctx, err)) }()
 	if err := o.writeParts(ctx, files, parts, rows); err != nil {
-		return w, err
+		return err
 	}
 	done, notes, err := files.Finish(ctx)
 	if err != nil {
-		return w, err
+		return err
 	}
 	for _, f := range done {
-		w.Files = append(w.Files, WrittenFile{Name: f.Name, Rows: f.Rows})
+		w.Files = append(w.Files, WrittenFile{Name: f.Name, Rows: f.Rows, Bytes: f.Bytes})
 		w.Rows, w.Bytes = w.Rows+f.Rows, w.Bytes+f.Bytes
 	}
 	w.Notes = notes
-	return w, nil
+	return nil
 }
 
 // writeParts divides the rows into the files of their parts.
