@@ -13,6 +13,7 @@ type Join struct {
 	task    *task
 	report  Report
 	scanner *partition.Scanner // nil: all rows became Arrow records
+	tally   *tally             // of Run
 	why     string             // the answer is made of records, not of pages
 }
 
@@ -65,6 +66,7 @@ func (j *Join) run(ctx context.Context, end func() error) iter.Seq2[partition.Ro
 			return
 		}
 		defer r.held.release()
+		j.tally = r.tally
 		for rows, err := range r.rows(ctx, func(s *partition.Scanner) { j.scanner = s }) {
 			if !yield(rows, err) || err != nil {
 				return
@@ -109,7 +111,11 @@ func (j *Join) Write(ctx context.Context, out partition.Output, end func() error
 	out.Hold = out.Hold || t.opts.Require.any()
 	if !t.answer.rowsOfLog() {
 		if t, j.why = t.byPages(ctx, out); j.why != "" {
-			return out.Write(ctx, j.Parts(), j.run(ctx, end))
+			w, err := out.Write(ctx, j.Parts(), j.run(ctx, end))
+			if err == nil {
+				j.tally.describe(w.Inputs, j.task.opts.Type, true)
+			}
+			return w, err
 		}
 	}
 	r, err := t.start(ctx)
@@ -120,7 +126,7 @@ func (j *Join) Write(ctx context.Context, out partition.Output, end func() error
 	if j.scanner, err = r.scanner(round{}); err != nil { // which says what is kept
 		return partition.Written{}, err
 	}
-	return out.WriteScan(ctx, j.scanner, t.pieces, t.logs, func(w *partition.ScanWriter) error {
+	w, err := out.WriteScan(ctx, j.scanner, t.pieces, t.logs, func(w *partition.ScanWriter) error {
 		if err := r.eachScan(ctx, func(s *partition.Scanner, part round) error { return w.Scan(ctx, s, part.pieces) }); err != nil {
 			return err
 		}
@@ -131,6 +137,10 @@ func (j *Join) Write(ctx context.Context, out partition.Output, end func() error
 		}
 		return j.conclude(ctx, r, end)
 	})
+	if err == nil && t.answer.pages {
+		r.tally.describe(w.Inputs, t.opts.Type, false)
+	}
+	return w, err
 }
 
 // Count joins and returns the number of rows of the answer without making any. It

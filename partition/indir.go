@@ -3,8 +3,8 @@ package partition
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
-	"iter"
 	"path"
 	"slices"
 
@@ -141,13 +141,47 @@ func (f *File) input() (publish.Input, error) {
 }
 
 // finishDir records what was written, and commits the run if this was its last worker.
-func (o Output) finishDir(ctx context.Context, files *publish.Writer, parts []Part, w *Written) error {
-	entries, err := o.entries(parts, w)
+func (o Output) finishDir(ctx context.Context, files *publish.Writer, w *Written) (err error) {
+	for _, f := range files.Files() {
+		w.Files = append(w.Files, WrittenFile{Name: f.Name, Rows: f.Rows, Bytes: f.Bytes})
+		w.Rows, w.Bytes = w.Rows+f.Rows, w.Bytes+f.Bytes
+	}
+	entries, err := o.entries(w)
 	if err != nil {
 		return err
 	}
-	w.Notes, err = files.Finish(ctx, entries, [2]int64{}, 0)
+	w.Notes, err = files.Finish(ctx, entries)
 	return err
+}
+
+// entries returns what the state has to say of the inputs that were read. Rows that come
+// from no input are those of an input without a name.
+func (o Output) entries(w *Written) (entries []publish.Entry, err error) {
+	placed := map[string]bool{}
+	for _, in := range w.Inputs {
+		one, err := in.File.input()
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, publish.Entry{
+			Input: one.Rel, Size: one.Size, Print: one.Print, Groups: one.Groups, Lo: in.Lo, Hi: in.Hi, Files: slices.Sorted(slices.Values(in.Files)),
+			Counts: publish.Counts{RowsIn: max(in.RowsIn, 0), RowsKept: in.RowsKept, RowsOut: in.RowsOut, KeysNull: max(in.KeysNull, 0)},
+		})
+		for _, name := range in.Files {
+			placed[name] = true
+		}
+	}
+	var rest publish.Entry
+	for _, f := range w.Files {
+		if !placed[f.Name] {
+			rest.Files = append(rest.Files, f.Name)
+			rest.RowsOut += f.Rows
+		}
+	}
+	if rest.Files != nil {
+		entries = append(entries, rest)
+	}
+	return entries, nil
 }
 
 // rowsOf returns the number of rows of an output, as its footer has it.
@@ -164,5 +198,5 @@ func (o Output) rowsOf(ctx context.Context, name string) (n int64, err error) {
 	if err == nil && n < 0 {
 		err = fault.Unsupported(fault.At{File: name}, "counting the rows of this format")
 	}
-	return n, cmpOr(err, f.Close())
+	return n, errors.Join(err, f.Close())
 }

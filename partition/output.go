@@ -104,22 +104,6 @@ type Output struct {
 	logs  []*File        // files of the log that have an output
 }
 
-// Written describes what was written to an output.
-type Written struct {
-	Files []WrittenFile
-	Rows  int64
-	Bytes int64
-	// Notes are for the user of a directory: why it is not marked complete although
-	// this run is, and which files of an earlier run were damaged.
-	Notes []string
-}
-
-// WrittenFile is one file of an output.
-type WrittenFile struct {
-	Name string // below the directory, or as given
-	Rows int64
-}
-
 // Part becomes a separate file in a directory: the rows of one piece, or rows that
 // do not come from the log.
 type Part struct {
@@ -337,11 +321,18 @@ func (o Output) Write(ctx context.Context, parts []Part, rows iter.Seq2[Rows, er
 	}
 	end := o.begin()
 	defer func() { err = errors.Join(err, end()) }()
+	w.Inputs = writtenInputs(parts)
+	rows = w.counting(parts, rows)
 	switch {
 	case o.Name == "-":
-		return o.writeStream(parts, rows)
+		err = o.writeStream(&w, parts, rows)
 	case o.IsDir(ctx):
-		return o.writeDir(ctx, parts, rows)
+		err = o.writeDir(ctx, &w, parts, rows)
+	default:
+		err = o.writeFile(ctx, &w, parts, rows)
 	}
-	return o.writeFile(ctx, parts, rows)
+	if err != nil {
+		return Written{}, err
+	}
+	return w, nil
 }

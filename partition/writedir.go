@@ -18,16 +18,16 @@ import (
 )
 
 // writeDir writes each part to a separate file in a directory.
-func (o Output) writeDir(ctx context.Context, parts []Part, rows iter.Seq2[Rows, error]) (w Written, err error) {
+func (o Output) writeDir(ctx context.Context, w *Written, parts []Part, rows iter.Seq2[Rows, error]) (err error) {
 	if err := o.checkParts(parts); err != nil {
-		return w, err
+		return err
 	}
 	if err := storage.Sweep(ctx, o.Store, o.Name); err != nil {
-		return w, err
+		return err
 	}
 	job, err := o.jobOf(ctx)
 	if err != nil {
-		return w, err
+		return err
 	}
 	var targets []publish.Target
 	for _, p := range parts {
@@ -38,9 +38,9 @@ func (o Output) writeDir(ctx context.Context, parts []Part, rows iter.Seq2[Rows,
 	files := job.NewWriter(targets, o.Hold)
 	defer func() { err = errors.Join(err, files.End(ctx, err)) }()
 	if err := o.writeParts(ctx, files, parts, rows); err != nil {
-		return w, err
+		return err
 	}
-	return o.finishDir(ctx, files, parts)
+	return o.finishDir(ctx, files, w)
 }
 
 // writeParts divides the rows into the files of their parts.

@@ -303,7 +303,10 @@ func (d *Dir) yield(ctx context.Context, l *listing, p *partName, dropped []File
 // Finish publishes what is held, and records that all files are there. entries are the
 // inputs that this worker has read. The last worker commits the run. notes are for the
 // user: what was damaged and why _SUCCESS is missing.
-func (w *Writer) Finish(ctx context.Context, entries []Entry, matched [2]int64, total int64) (notes []string, err error) {
+func (w *Writer) Finish(ctx context.Context, entries []Entry) (notes []string, err error) {
+	if err := w.allowed(ctx, entries); err != nil {
+		return nil, err
+	}
 	if err := w.publish(ctx); err != nil {
 		return nil, err
 	}
@@ -314,7 +317,6 @@ func (w *Writer) Finish(ctx context.Context, entries []Entry, matched [2]int64, 
 	d := r.dir
 	p := r.part()
 	p.Done, p.Inputs = true, entries
-	p.Recipe.IDsMatched, p.Recipe.IDsTotal = matched, total
 	if p.Files, err = w.identified(ctx); err != nil {
 		return nil, err
 	}
@@ -334,6 +336,31 @@ func (w *Writer) Finish(ctx context.Context, entries []Entry, matched [2]int64, 
 	}
 	return notes, err
 }
+
+// allowed checks the requirements of a run with one worker before anything becomes visible.
+// Those of a run with several are checked at the commit.
+func (w *Writer) allowed(ctx context.Context, entries []Entry) error {
+	d := w.run.dir
+	if d.Of > 1 || d.Require == (Require{}) {
+		return nil
+	}
+	l := &listing{dir: d}
+	if err := l.manifests(ctx); err != nil {
+		return err
+	}
+	s, err := l.state(ctx)
+	if err != nil {
+		return err
+	}
+	u := &united{first: w.run.part(), matched: d.Recipe.IDsMatched}
+	for _, e := range entries {
+		u.counts.add(e.Counts)
+	}
+	return u.required(s)
+}
+
+// Files returns the files that were added, in order.
+func (w *Writer) Files() []File { return w.files }
 
 // identified returns the files with what identifies them in their storage. A file that
 // was replaced meanwhile is not what the manifest means.
