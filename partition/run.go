@@ -3,7 +3,6 @@ package partition
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"runtime"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
-	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -57,15 +55,12 @@ func (r *Run) inputs() []*File { return slices.Concat(r.IDs, r.Log) }
 // Digest identifies the run. It is computed from the options and each file's Rel,
 // size and content, see [File.Fingerprint]. It is the same on every machine that
 // has the same files, wherever they are mounted and whenever they were written.
-// Columns that come from paths belong to it, with their types. known is false if an input has no identity, such as standard input.
+// Columns that come from paths belong to it, with their types. known is false if an
+// input has no identity, such as standard input.
 func (r *Run) Digest() (sum [32]byte, known bool, err error) {
-	h := sha256.New()
-	put := func(b []byte) {
-		h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(b))))
-		h.Write(b)
-	}
+	d := newRunDigest()
 	for _, o := range r.Options {
-		put([]byte(o))
+		d.put([]byte(o))
 	}
 	files := r.inputs()
 	var prints errgroup.Group // small files are read completely
@@ -79,26 +74,15 @@ func (r *Run) Digest() (sum [32]byte, known bool, err error) {
 	if err := prints.Wait(); err != nil {
 		return sum, false, err
 	}
-	known = true
 	for _, f := range files {
 		fp, err := f.Fingerprint()
 		if err != nil {
 			return sum, false, err
 		}
-		known = known && fp != nil
-		for _, p := range f.Partitions() {
-			put([]byte("partition column " + p.Name + " " + key.TypeName(p.Type)))
-			put(fmt.Appendf(nil, "%t %s", p.Null, p.Text)) // of which Rel may have nothing
-		}
-		put([]byte(f.Rel))
-		put(binary.LittleEndian.AppendUint64(nil, uint64(f.Size)))
-		put(fp)
+		d.input(&Input{Rel: f.Rel, Size: f.Size, Print: fp, Values: f.Partitions()})
 	}
-	if !known {
-		return sum, false, nil
-	}
-	h.Sum(sum[:0])
-	return sum, true, nil
+	sum, known = d.sum()
+	return sum, known, nil
 }
 
 // ChangedSince returns an error that wraps ErrExists if an input was written after
