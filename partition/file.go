@@ -23,7 +23,8 @@
 //	open.go, find.go, detect.go        names become files, and files get a format
 //	partitions.go                      name=value directories as columns
 //	file.go                            a file, over the reader of its format in internal/
-//	shard.go, rowrange.go              files are divided among workers
+//	split.go, rowrange.go              files are divided among workers
+//	input.go                           what is recorded of a file, so that it need not be opened
 //	ordered.go, flight.go              workers, what they hold, the order of their results
 //	readkeys.go, leafkeys.go           keys; recordkeys.go if they need Arrow records
 //	scanner.go, match.go, keyscan.go   which rows pass; internal/prune skips row groups and pages

@@ -97,12 +97,12 @@ func (o Output) inputs() (publish.Inputs, error) {
 	if err := fingerprint(o.logs); err != nil {
 		return in, err
 	}
-	digest := (&Run{Options: []string{"inputs"}, Log: o.logs})
-	var err error
-	if in.Digest, _, err = digest.Digest(); err != nil {
+	all := newRunDigest()
+	if err := all.files(o.logs); err != nil {
 		return in, err
 	}
-	if in.Digest == [32]byte{} { // some input differs from all others
+	var known bool
+	if in.Digest, known = all.sum(); !known {
 		nonce, err := newNonce()
 		if err != nil {
 			return in, err
@@ -142,6 +142,9 @@ func (f *File) input() (publish.Input, error) {
 
 // finishDir records what was written, and commits the run if this was its last worker.
 func (o Output) finishDir(ctx context.Context, files *publish.Writer, w *Written) (err error) {
+	if o.Counts != nil {
+		o.Counts(w)
+	}
 	for _, f := range files.Files() {
 		w.Files = append(w.Files, WrittenFile{Name: f.Name, Rows: f.Rows, Bytes: f.Bytes})
 		w.Rows, w.Bytes = w.Rows+f.Rows, w.Bytes+f.Bytes
@@ -150,7 +153,7 @@ func (o Output) finishDir(ctx context.Context, files *publish.Writer, w *Written
 	if err != nil {
 		return err
 	}
-	w.Notes, err = files.Finish(ctx, entries)
+	w.Notes, err = files.Finish(ctx, entries, w.IDsMatched, w.IDsTotal)
 	return err
 }
 

@@ -3,9 +3,7 @@ package partition
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
-	"hash"
 	"io"
 	"runtime"
 	"slices"
@@ -15,7 +13,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
-	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -68,90 +65,77 @@ func (r *Run) inputs() []*File { return slices.Concat(r.IDs, r.Log) }
 // Digest identifies the run. It is computed from the options, the filters and each file's
 // Rel, size and content, see [File.Fingerprint]. It is the same on every machine that
 // has the same files, wherever they are mounted and whenever they were written.
-// Columns that come from paths belong to it, with their types. known is false if an input
-// has no identity, such as standard input.
+// Columns that come from paths belong to it, with their types. known is false if an
+// input has no identity, such as standard input.
 func (r *Run) Digest() (sum [32]byte, known bool, err error) {
-	h := sha256.New()
+	d := newRunDigest()
 	for _, o := range r.Options {
-		put(h, []byte(o))
+		d.put([]byte(o))
 	}
 	for _, f := range r.Filters {
-		put(h, f[:])
+		d.put(f[:])
 	}
-	if known, err = digestFiles(h, r.inputs()); err != nil || !known {
+	if err := d.files(r.inputs()); err != nil {
 		return sum, false, err
 	}
-	h.Sum(sum[:0])
-	return sum, true, nil
+	sum, known = d.sum()
+	return sum, known, nil
 }
 
 // recipe returns the digest of what is done with each file of the log, with which IDs.
 func (r *Run) recipe() (sum [32]byte, known bool, err error) {
-	h := sha256.New()
 	options := r.options()
-	h.Write(options[:])
 	ids, known, err := r.ids()
 	if err != nil || !known {
 		return sum, false, err
 	}
-	h.Write(ids[:])
-	h.Sum(sum[:0])
-	return sum, true, nil
+	d := newRunDigest()
+	d.put(options[:])
+	d.put(ids[:])
+	sum, known = d.sum()
+	return sum, known, nil
 }
 
-// options returns the digest of the options.
-func (r *Run) options() (sum [32]byte) {
-	h := sha256.New()
+// options returns the digest of the options, and of the types of the log's partition
+// columns.
+func (r *Run) options() [32]byte {
+	d := newRunDigest()
 	for _, o := range r.Options {
-		put(h, []byte(o))
+		d.put([]byte(o))
 	}
 	for _, t := range hiveTypes(r.Log) {
-		put(h, []byte("partition column "+t))
+		d.put([]byte("partition column " + t))
 	}
-	h.Sum(sum[:0])
+	sum, _ := d.sum()
 	return sum
 }
 
 // ids returns the digest of the IDs and filters.
 func (r *Run) ids() (sum [32]byte, known bool, err error) {
-	h := sha256.New()
+	d := newRunDigest()
 	for _, f := range r.Filters {
-		put(h, f[:])
+		d.put(f[:])
 	}
-	if known, err = digestFiles(h, r.IDs); err != nil || !known {
+	if err := d.files(r.IDs); err != nil {
 		return sum, false, err
 	}
-	h.Sum(sum[:0])
-	return sum, true, nil
+	sum, known = d.sum()
+	return sum, known, nil
 }
 
-// put adds bytes with their length to a digest.
-func put(h hash.Hash, b []byte) {
-	h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(b))))
-	h.Write(b)
-}
-
-// digestFiles adds files to a digest. known is false if one has no identity.
-func digestFiles(h hash.Hash, files []*File) (known bool, err error) {
+// files adds files to a digest.
+func (d *runDigest) files(files []*File) error {
 	if err := fingerprint(files); err != nil {
-		return false, err
+		return err
 	}
-	known = true
 	for _, f := range files {
 		fp, err := f.Fingerprint()
 		if err != nil {
-			return false, err
+			return err
 		}
-		known = known && fp != nil
-		for _, p := range f.Partitions() {
-			put(h, []byte("partition column "+p.Name+" "+key.TypeName(p.Type)))
-			put(h, fmt.Appendf(nil, "%t %s", p.Null, p.Text)) // of which Rel may have nothing
-		}
-		put(h, []byte(f.Rel))
-		put(h, binary.LittleEndian.AppendUint64(nil, uint64(f.Size)))
-		put(h, fp)
+		d.input(&Input{Rel: f.Rel, Size: f.Size, Print: fp, Values: f.Partitions()})
 	}
-	return known, nil
+	return nil
 }
 
 // fingerprint makes the fingerprints of files, several at once: small files are read

@@ -301,9 +301,11 @@ func (d *Dir) yield(ctx context.Context, l *listing, p *partName, dropped []File
 }
 
 // Finish publishes what is held, and records that all files are there. entries are the
-// inputs that this worker has read. The last worker commits the run. notes are for the
+// inputs that this worker has read; matched IDs, of total, have a row. The last worker commits the run. notes are for the
 // user: what was damaged and why _SUCCESS is missing.
-func (w *Writer) Finish(ctx context.Context, entries []Entry) (notes []string, err error) {
+func (w *Writer) Finish(ctx context.Context, entries []Entry, matched, total int64) (notes []string, err error) {
+	recipe := &w.run.dir.Recipe
+	recipe.IDsMatched, recipe.IDsTotal = [2]int64{matched, matched}, total
 	if err := w.allowed(ctx, entries); err != nil {
 		return nil, err
 	}
