@@ -60,6 +60,7 @@ func (o *Output) jobOf(ctx context.Context) (*publish.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.All = true
 	inputs, err := o.inputs()
 	if err != nil {
 		return nil, err

@@ -25,11 +25,9 @@ type Run struct {
 // Does reports whether an input is to be read.
 func (r *Run) Does(rel string) bool { return r.task.All || r.only[rel] }
 
-// All reports whether all inputs are to be read.
-func (r *Run) All() bool { return r.task.All }
-
-// Kept returns the number of inputs whose outputs are kept, and the counts of them.
-func (r *Run) Kept(inputs int) (int, Counts) { return inputs - r.task.Inputs, r.task.Kept }
+// Done returns the number of inputs that are read, and the counts of those that are not
+// because their outputs are kept.
+func (r *Run) Done() (inputs int, kept Counts) { return r.task.Inputs, r.task.Kept }
 
 // id identifies the run among those that write to the directory.
 func (d *Dir) runID(in Inputs) string {
@@ -64,7 +62,7 @@ func (d *Dir) Begin(ctx context.Context, in Inputs) (*Run, error) {
 	}
 	if p, err := l.done(ctx, r); err != nil {
 		return nil, err
-	} else if p != nil && !d.Force {
+	} else if p != nil && !d.Force && !d.All {
 		damaged, err := d.damaged(ctx, l, p.Files)
 		if err != nil {
 			return nil, err

@@ -130,7 +130,7 @@ func (c *comparison) input(ctx context.Context, in Input) error {
 		}
 	}
 	e := c.state.entry(in.Rel)
-	if e == nil || d.Force {
+	if e == nil || d.Force || d.All {
 		c.todo[in.Rel] = true
 		return nil
 	}

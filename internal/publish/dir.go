@@ -39,6 +39,8 @@ type Dir struct {
 	Recipe    Recipe
 	// Rest is the name of the file for rows that come from no input, or "".
 	Rest string
+	// All makes the outputs of all inputs, whatever there is.
+	All bool
 	// Prune removes outputs whose input is gone.
 	Prune bool
 	// IDsChanged says what happens to finished outputs that were made with other IDs:
