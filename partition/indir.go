@@ -71,7 +71,7 @@ func (o *Output) jobOf(ctx context.Context) (*publish.Run, error) {
 // directory returns the output as a directory.
 func (o Output) directory() (*publish.Dir, error) {
 	d := &publish.Dir{
-		Owner: *o.owner, Name: o.Name, Manifests: o.Manifests, Prune: o.Prune, IDsChanged: o.IDsChanged, NoCommit: o.NoCommit,
+		Owner: *o.owner, Name: o.Name, Manifests: o.ManifestDir, Prune: o.Prune, IDsChanged: o.IDsChanged, NoCommit: o.NoCommit,
 		Require: publish.Require(o.Require), Rows: o.rowsOf,
 	}
 	if d.Manifests == "" {
@@ -146,9 +146,18 @@ func (o Output) finishDir(ctx context.Context, files *publish.Writer, w *Written
 	if o.Counts != nil {
 		o.Counts(w)
 	}
+	at := map[string]int{} // by Rel: its index among Inputs
+	for i, in := range w.Inputs {
+		at[in.File.Rel] = i
+	}
 	for _, f := range files.Files() {
 		w.Files = append(w.Files, WrittenFile{Name: f.Name, Rows: f.Rows, Bytes: f.Bytes})
 		w.Rows, w.Bytes = w.Rows+f.Rows, w.Bytes+f.Bytes
+		for _, rel := range f.Inputs {
+			if i, ok := at[rel]; ok {
+				w.Inputs[i].Files = append(w.Inputs[i].Files, f.Name)
+			}
+		}
 	}
 	entries, err := o.entries(w)
 	if err != nil {
@@ -203,4 +212,40 @@ func (o Output) rowsOf(ctx context.Context, name string) (n int64, err error) {
 		err = fault.Unsupported(fault.At{File: name}, "counting the rows of this format")
 	}
 	return n, errors.Join(err, f.Close())
+}
+
+// Committed describes an output directory after a commit.
+type Committed struct {
+	Runs    int // runs that were committed
+	Workers int // of these
+	Inputs  int // in the whole directory
+	Files   int
+	Rows    int64
+	Bytes   int64
+}
+
+// Commit completes an output directory when all workers of a run have written their parts,
+// as the last of them does by itself unless [Output].NoCommit is set: it checks that all
+// are there, agree and are whole, publishes the root manifest, and writes _SUCCESS. Of out
+// it needs Name, and Store and ManifestDir as they were for the workers. names are
+// manifests of workers that stand elsewhere, because these had no storage in common.
+//
+// The error wraps ErrDone if there is nothing to commit and the directory is complete, and
+// ErrRequire if the rows do not meet the run's conditions.
+func Commit(ctx context.Context, out Output, names []string) (c Committed, err error) {
+	out.fill()
+	out.owner = &publish.Owner{Store: out.Store, Marker: out.marker, InDir: true}
+	d, err := out.directory()
+	if err != nil {
+		return c, err
+	}
+	if d.Manifests == "" {
+		return c, publish.NoManifests(out.Name)
+	}
+	done, err := d.Complete(ctx, names)
+	c = Committed{Runs: done.Runs, Workers: done.Workers}
+	if s := done.State; s != nil {
+		c.Inputs, c.Files, c.Rows, c.Bytes = len(s.Inputs), len(s.Files), s.Rows, s.Bytes
+	}
+	return c, err
 }

@@ -77,9 +77,9 @@ type Output struct {
 	// nothing. It needs space for all files in addition to those that they replace.
 	// (A single file always becomes visible only at the end.)
 	Hold bool
-	// Manifests is the directory for the manifests of a directory; empty: beside it, as
+	// ManifestDir is the directory for the manifests of a directory; empty: beside it, as
 	// OUT.bloomjoin.
-	Manifests string
+	ManifestDir string
 	// Prune removes outputs from a directory whose input is gone. Otherwise they are
 	// kept, except in name=value directories that have other inputs.
 	Prune bool

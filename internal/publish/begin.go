@@ -43,7 +43,7 @@ func (d *Dir) runID(in Inputs) string {
 // ErrExists if something in the directory is in the way.
 func (d *Dir) Begin(ctx context.Context, in Inputs) (*Run, error) {
 	if d.Manifests == "" {
-		return nil, fault.Errorf("%s: there is no place beside it for its manifests (name one with {ManifestDir})", d.Name)
+		return nil, NoManifests(d.Name)
 	}
 	l, err := d.look(ctx)
 	if err != nil {
@@ -70,9 +70,14 @@ func (d *Dir) Begin(ctx context.Context, in Inputs) (*Run, error) {
 		if damaged == "" {
 			return nil, d.done(ctx, r)
 		}
-		r.notes = append(r.notes, damaged+"; it is written again")
+		r.notes = append(r.notes, damaged+"; it was written again")
 	}
 	return r, nil
+}
+
+// NoManifests returns the error of a directory without a place for its manifests.
+func NoManifests(dir string) error {
+	return fault.Errorf("%s: its manifests cannot stand beside it (name a directory for them with {ManifestDir})", dir)
 }
 
 // decide sets the task of the run.
@@ -138,17 +143,22 @@ func (l *listing) done(ctx context.Context, r *Run) (*Part, error) {
 	return nil, nil
 }
 
-// done returns the error of a worker that has nothing left to do. Whoever was stopped at
-// the very end may have left the run without a commit, or the directory without _SUCCESS.
+// done returns the error of a worker that has nothing left to do. A worker that was
+// stopped at the very end may have left the run without a commit, or the directory without
+// _SUCCESS, so done sees to both.
 func (d *Dir) done(ctx context.Context, r *Run) error {
 	lack, err := r.conclude(ctx)
 	if err != nil {
 		return err
 	}
+	done := ErrDone
 	if lack != "" {
-		return fmt.Errorf("%w, but there is no %s: %s", ErrDone, Success, lack)
+		done = fmt.Errorf("%w, but there is no %s: %s", done, Success, lack)
 	}
-	return ErrDone
+	for _, n := range r.notes {
+		done = fmt.Errorf("%w; %s", done, n)
+	}
+	return done
 }
 
 // damaged returns what is wrong with the first of some files that is not whole, or "".

@@ -146,7 +146,7 @@ func (c *comparison) input(ctx context.Context, in Input) error {
 		}
 		if trouble != "" {
 			c.todo[in.Rel] = true
-			c.notes = append(c.notes, fmt.Sprintf("%s is %s; it is written again", name, trouble))
+			c.notes = append(c.notes, fmt.Sprintf("%s is %s; it was written again", name, trouble))
 			return nil
 		}
 	}
@@ -193,7 +193,7 @@ func (c *comparison) missing() {
 		}
 	}
 	if n := len(c.gone); n > 0 {
-		c.notes = append(c.notes, fault.Errorf("the outputs of %s that are gone are kept, the first that of %s ({Prune} removes them)", things(n, "input"), c.gone[0]).Error())
+		c.notes = append(c.notes, fmt.Sprintf("the outputs of %s that are gone are kept, the first that of %s", things(n, "input"), c.gone[0]))
 	}
 }
 

@@ -46,7 +46,7 @@ type Dir struct {
 	// IDsChanged says what happens to finished outputs that were made with other IDs:
 	// "rerun" makes them again, "keep" keeps them, "" is an error.
 	IDsChanged string
-	// NoCommit leaves the commit to [Dir.Commit].
+	// NoCommit leaves the commit to [Dir.Complete].
 	NoCommit bool
 	// Require is checked at the commit.
 	Require Require

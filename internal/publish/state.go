@@ -1,7 +1,6 @@
 package publish
 
 import (
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -135,6 +134,7 @@ func (s *State) add(r Recipe, entries []Entry, files []File) {
 		s.Recipes = append(s.Recipes, r)
 	} else {
 		old := s.Recipes[i].IDsMatched
+		r.IDsTotal = max(r.IDsTotal, s.Recipes[i].IDsTotal)
 		r.IDsMatched[0] = max(r.IDsMatched[0], old[0])
 		r.IDsMatched[1] = min(r.IDsMatched[1]+old[1], max(r.IDsTotal, r.IDsMatched[1]))
 		s.Recipes[i] = r
@@ -188,6 +188,3 @@ func millis(t time.Time) int64 {
 	}
 	return t.UnixMilli()
 }
-
-// key is a text that differs between runs and their divisions.
-func runKey(run string, of uint32) string { return fmt.Sprint(run, " ", of) }

@@ -23,7 +23,7 @@ import (
 //	         each file, by renaming its whole copy; those of a partition in which
 //	         something is replaced all together, when the last is complete
 //	Finish   the part, done
-//	         the commit, see [Dir.Commit]
+//	         the commit, see [Dir.Complete]
 type Writer struct {
 	run     *Run
 	targets []Target
