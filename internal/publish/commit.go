@@ -481,6 +481,9 @@ func (d *Dir) mark(ctx context.Context, l *listing) (lack string, settled bool, 
 		switch {
 		case is && !want:
 			err = d.remove(ctx, name)
+			if dir := path.Dir(name); err == nil && dir != "." {
+				err = storage.RemoveDir(ctx, d.Store, d.path(dir))
+			}
 		case want && !is:
 			err = d.touch(ctx, name)
 		default:
@@ -620,7 +623,7 @@ func (d *Dir) commitRuns(ctx context.Context, l *listing, names []string) (runs,
 	seen := map[string]bool{}
 	lack := ""
 	for _, p := range l.parts {
-		key := fmt.Sprint(p.run, " ", p.of)
+		key := p.key()
 		if seen[key] {
 			continue
 		}

@@ -235,17 +235,20 @@ func (w *Writer) unmark(ctx context.Context, l *listing) error {
 	return nil
 }
 
-// takeOver removes files from the parts of other runs that have not been committed and
-// are of inputs that this worker reads: they were killed, or will notice. A part that has
-// no files left is removed. Files that nobody is about to write are removed, too.
+// takeOver removes files from the parts of other runs that have not been committed: those
+// of inputs that this worker reads, and of runs whose place this one takes, with the first
+// worker, those of inputs that nobody reads any more. These runs were killed, or will
+// notice. A part that has no files left is removed, and with the last one its plan. Files
+// that nobody is about to write are removed, too.
 func (w *Writer) takeOver(ctx context.Context, l *listing) error {
-	d := w.run.dir
+	r := w.run
 	mine, reads := map[string]bool{}, map[string]bool{}
 	for _, t := range w.targets {
 		mine[t.Name], reads[t.Input] = true, true
 	}
+	left := map[string]int{} // parts by run, of runs that have lost any
 	for _, p := range l.parts {
-		if w.run.has(p) {
+		if r.has(p) {
 			continue
 		}
 		part, err := l.load(ctx, p)
@@ -255,19 +258,35 @@ func (w *Writer) takeOver(ctx context.Context, l *listing) error {
 		if part == nil {
 			continue
 		}
+		abandoned := slices.Contains(r.task.Abandon, p.key())
 		var dropped []File
 		kept := slices.DeleteFunc(slices.Clone(part.Files), func(f File) bool {
-			drop := mine[f.Name] || slices.ContainsFunc(f.Inputs, func(input string) bool { return reads[input] })
+			drop := mine[f.Name] || slices.ContainsFunc(f.Inputs, func(input string) bool { return reads[input] }) ||
+				abandoned && r.dir.Shard == 0 && !slices.ContainsFunc(f.Inputs, r.Does)
 			if drop {
 				dropped = append(dropped, f)
 			}
 			return drop
 		})
-		if len(dropped) == 0 {
+		if len(dropped) == 0 && !(abandoned && len(kept) == 0) {
+			left[p.key()]++
 			continue
 		}
+		if len(kept) > 0 {
+			left[p.key()]++
+		} else if left[p.key()] == 0 {
+			left[p.key()] = 0 // so that the key is there
+		}
 		part.Files, part.Inputs, part.Done = kept, []Entry{}, false // another attempt of that run has to do them again
-		if err := d.yield(ctx, l, p, dropped, mine); err != nil {
+		if err := r.dir.yield(ctx, l, p, dropped, mine); err != nil {
+			return err
+		}
+	}
+	for key, n := range left {
+		if n > 0 {
+			continue
+		}
+		if err := r.dir.removeManifest(ctx, "plan-"+key+".json"); err != nil {
 			return err
 		}
 	}
