@@ -430,6 +430,11 @@ func (d *Dir) clear(ctx context.Context, l *listing, s *State) error {
 		if err := d.removeObject(ctx, storage.Object{Name: d.path(name), Identity: o.Identity}); err != nil {
 			return err
 		}
+		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+			if err := storage.RemoveDir(ctx, d.Store, d.path(dir)); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -481,9 +486,6 @@ func (d *Dir) mark(ctx context.Context, l *listing) (lack string, settled bool, 
 		switch {
 		case is && !want:
 			err = d.remove(ctx, name)
-			if dir := path.Dir(name); err == nil && dir != "." {
-				err = storage.RemoveDir(ctx, d.Store, d.path(dir))
-			}
 		case want && !is:
 			err = d.touch(ctx, name)
 		default:
