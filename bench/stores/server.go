@@ -178,12 +178,15 @@ func environment(endpoint string) []string {
 }
 
 // url returns the URL of an object or directory, given its path below the bucket.
-func (s *server) url(file string) string {
+func (s *server) url(file string) (string, error) {
 	relative, err := filepath.Rel(s.dir, file)
-	if err != nil || strings.HasPrefix(relative, "..") {
-		panic(fmt.Sprintf("%s is not below %s", file, s.dir))
+	if err != nil {
+		return "", err
 	}
-	return "s3://" + path.Join(bucket, filepath.ToSlash(relative))
+	if !filepath.IsLocal(relative) {
+		return "", fmt.Errorf("%s is not below %s", file, s.dir)
+	}
+	return "s3://" + path.Join(bucket, filepath.ToSlash(relative)), nil
 }
 
 // traffic is what passed a proxy.
