@@ -15,6 +15,9 @@ const tail = 64 << 10
 // what is announced and what is read.
 type Remote struct {
 	storage.Storage
+	T interface {
+		Errorf(format string, args ...any)
+	} // the test, which wrong announcements fail
 	At  int   // see Concurrency
 	Gap int64 // see [storage.Prefetcher]
 
@@ -74,7 +77,7 @@ func (r *remoteReader) Prefetch(ranges []storage.Range) (release func()) {
 	r.of.count.Kept++
 	for _, g := range ranges {
 		if g.Off < 0 || g.Len <= 0 || g.Off+g.Len > r.src.Object().Size {
-			panic("a range outside the object was announced")
+			r.of.T.Errorf("%s, %d bytes: want announcements inside, got %d bytes at %d", r.src.Object().Name, r.src.Object().Size, g.Len, g.Off)
 		}
 		r.of.count.Announced += g.Len
 	}
