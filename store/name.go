@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
 )
 
 // Schemes, each in one spelling.
@@ -49,19 +50,7 @@ type name struct {
 }
 
 // IsURL reports whether a name is a URL, as opposed to the path of a local file.
-func IsURL(name string) bool {
-	i := strings.Index(name, "://")
-	if i <= 0 {
-		return false
-	}
-	for j, c := range []byte(name[:i]) {
-		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
-		if !letter && (j == 0 || !strings.ContainsRune("0123456789+-.", rune(c))) {
-			return false
-		}
-	}
-	return true
-}
+func IsURL(name string) bool { return address.IsURL(name) }
 
 // parse takes a name apart.
 func parse(given string) (name, error) {
