@@ -59,8 +59,8 @@ func remoteLog(t *testing.T, dir string, files, rows, groupRows int) {
 	}
 }
 
-// A join of files over a network reads what it has announced, and writes the bytes that
-// it writes for local files.
+// A join of files over a network announces its reads, and writes the same bytes as for
+// local files.
 func TestRemote(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "log"), 0o777); err != nil {

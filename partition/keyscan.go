@@ -33,12 +33,12 @@ type matchScan interface {
 	// entries returns the [Keys].Entries of the last hits, one for each row, in a
 	// scan with Pairs.
 	entries() []uint32
-	// none records that there is no hit, without a call of hits.
+	// none is called instead of hits where no row can be a hit.
 	none()
 	// pruned reports whether the last call found, without reading a page, that
 	// the row group has no hit.
 	pruned() bool
-	// within returns rows of a row group outside of which there is no hit; nil: all.
+	// within returns the row ranges of a row group that may have hits; nil: all.
 	within(ctx context.Context, group int) ([][2]int64, error)
 	// before returns the compressed bytes of the keys of a row group. ok is false if
 	// they must not be read before it is known which rows count, since a key may be

@@ -17,21 +17,21 @@ import (
 )
 
 // rowFilter finds the rows of a Parquet file that satisfy its condition. Statistics of
-// row groups and pages settle what they can (rowspans.go). The columns of the condition
-// are then read only for rows that are left, one column after the other, the smallest
-// one first: a row that fails whatever the other columns hold is not read there. It must
-// not be used concurrently.
+// row groups and pages decide as many rows as possible (rowspans.go). The columns of the
+// condition are then read for the remaining rows, one column after the other, the
+// smallest one first. A row that fails by the columns read so far is not read in the
+// others. It must not be used concurrently.
 type rowFilter struct {
 	file    *File
 	where   *where.Bound
 	columns []filterColumn
 	buf     *parquet.Buffers
 
-	expected map[int]*parquet.Ahead // what was announced, by leaf
+	expected map[int]*parquet.Ahead // announced ranges, by leaf
 
 	at    int            // the row group that spans and sets belong to; -1: none
 	spans []rowSpan      // rows of it that may satisfy the condition, ascending
-	sets  []where.Truths // by predicate: what is possible in it
+	sets  []where.Truths // by predicate: its possible truth values there
 
 	sure, maybe, found []uint32
 	done               []int // predicates evaluated for maybe
@@ -88,9 +88,9 @@ func (w *rowFilter) shed() {
 	w.arrays = recycler{}
 }
 
-// rows returns the rows of a range that satisfy the condition, ascending; all says that
-// all do, and that they are not listed. within, if not nil, are rows, ascending, outside
-// of which none is wanted. The slice is valid until the next call.
+// rows returns the rows of a range that satisfy the condition, ascending. If all do, it
+// returns all instead of a list. within, if not nil, are ascending ranges: rows outside
+// them are not needed. The slice is valid until the next call.
 func (w *rowFilter) rows(ctx context.Context, r rowRange, within [][2]int64) (rows []uint32, all bool, err error) {
 	if within != nil && len(within) == 0 {
 		return nil, r.lo == r.hi, nil
@@ -301,7 +301,7 @@ func (w *rowFilter) column(ctx context.Context, group int, c *filterColumn) (err
 	return nil
 }
 
-// keep reduces maybe, and what is known about its rows, to the given positions.
+// keep reduces maybe, and the truth values of its rows, to the given positions.
 func (w *rowFilter) keep(positions []uint32) {
 	for i, at := range positions {
 		w.maybe[i] = w.maybe[at]
@@ -333,8 +333,8 @@ func (k *known) holds(code int, conclude func() bool) bool {
 	return k[code] > 0
 }
 
-// dropHopeless drops the rows of maybe that fail whatever the columns hold that were not
-// read yet.
+// dropHopeless drops the rows of maybe that fail for every value of the columns that
+// were not read yet.
 func (w *rowFilter) dropHopeless() {
 	if len(w.done) > mostKnown {
 		return

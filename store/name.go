@@ -44,7 +44,7 @@ func (p place) String() string {
 // name is a parsed name.
 type name struct {
 	place
-	given string // what was parsed
+	given string // the text that was parsed
 	key   string // without a slash at the beginning; of local names: the path
 	local bool
 }
@@ -109,7 +109,7 @@ func parse(given string) (name, error) {
 
 func (n name) invalid(what string) error {
 	shown := Redact(n.given)
-	if n.scheme == schemeHTTP { // all of it is an address, whatever is wrong with it
+	if n.scheme == schemeHTTP { // the text may be invalid as a URL, so Redact may miss secrets
 		base, query, _ := strings.Cut(n.given, "?")
 		if i := strings.LastIndexByte(base, '@'); i >= 0 {
 			base = "http://" + redacted + base[i:]

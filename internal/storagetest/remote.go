@@ -12,12 +12,12 @@ import (
 const tail = 64 << 10
 
 // Remote is a storage whose readers behave as if they were over a network. It records
-// what is announced and what is read.
+// announcements and reads.
 type Remote struct {
 	storage.Storage
 	T interface {
 		Errorf(format string, args ...any)
-	} // the test, which wrong announcements fail
+	} // the test; wrong announcements are its failures
 	At  int   // see Concurrency
 	Gap int64 // see [storage.Prefetcher]
 
@@ -25,7 +25,7 @@ type Remote struct {
 	count RemoteCounts
 }
 
-// RemoteCounts are what a Remote has recorded, in bytes unless said otherwise.
+// RemoteCounts are the records of a Remote, in bytes unless noted.
 type RemoteCounts struct {
 	Announced   int64 // in sum, however often
 	Unannounced int64 // read without an announcement, except at the end of objects
@@ -36,7 +36,7 @@ type RemoteCounts struct {
 // Concurrency implements [storage.Concurrent].
 func (r *Remote) Concurrency(string) int { return max(r.At, 1) }
 
-// Counts returns what was recorded, and begins anew.
+// Counts returns the counts since its last call.
 func (r *Remote) Counts() RemoteCounts {
 	r.mu.Lock()
 	defer r.mu.Unlock()

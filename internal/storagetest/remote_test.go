@@ -9,7 +9,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// failures are what a test would report.
+// failures records the failures of a test.
 type failures []string
 
 func (f *failures) Errorf(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }

@@ -21,7 +21,7 @@ func TestRounds(t *testing.T) {
 	}
 }
 
-// The directory is gone afterwards, whatever its function returns.
+// The directory is removed, also if its function fails.
 func TestWithin(t *testing.T) {
 	parent := t.TempDir()
 	for _, want := range []error{nil, errors.New("failed")} {
