@@ -22,7 +22,7 @@
 //	Writer   Finisher    holds something scarce that it can do without between the last Write and Commit
 //	Source   Concurrent  requests wait for a network, so many should be under way at once
 //	         Resolver    an object may have several names
-//	Storage  Sweeper     crashed processes may leave unfinished objects
+//	Storage  Sweeper     crashed processes may leave objects behind
 //
 // # Contexts
 //

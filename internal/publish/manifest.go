@@ -152,7 +152,7 @@ func (d *Dir) readManifest(ctx context.Context, name string) (*Manifest, error) 
 	return m, nil
 }
 
-// hint is the hint of errors about unreadable manifests.
+// hint is what to do about a manifest that cannot be read.
 const hint = "restore it, or write to another directory; without it, the files beside it cannot be identified"
 
 // readWhole returns the bytes of a manifest, and when it was written.

@@ -4,7 +4,7 @@ import "container/list"
 
 // idle holds pieces of resting objects, since they may be needed again. Most programs
 // read the ends of all objects first, and the objects one by one later. So pieces that
-// have rested only once stay longest, the oldest first.
+// have rested only once stay longest, and of these the oldest.
 type idle struct {
 	once, often list.List // of *piece: rested once, and more often
 	bytes       int64
@@ -46,8 +46,8 @@ func (q *Queue) evict() {
 	e.Value.(*piece).drop()
 }
 
-// room reports whether there is memory for n bytes. It does
-// so for any n if only idle pieces take memory, so these never stop other fetches. q.mu is held.
+// room reports whether there is memory for n bytes. If only idle pieces take memory,
+// there is for any n, so they never stop other fetches. q.mu is held.
 func (q *Queue) room(n int64) bool {
 	return q.used == q.idle.bytes || q.used+n <= q.o.Memory
 }
