@@ -100,11 +100,25 @@ func (o Output) writePart(ctx context.Context, files *publish.Writer, p Part, ro
 	}
 	h := xxh3.New()
 	name := o.path(o.fileName(p))
-	n, size, err := o.writeTo(io.MultiWriter(file, h), name, p, rows)
+	f, err := o.writeSummed(io.MultiWriter(file, h), name, p, rows)
 	if err != nil {
 		return errors.Join(err, file.Abort())
 	}
-	return files.Add(ctx, file, publish.File{Rows: n, Bytes: size, Sum: publish.Sum(h)})
+	f.Sum = publish.Sum(h)
+	return files.Add(ctx, file, f)
+}
+
+// writeSummed is writeTo for a file that a manifest describes.
+func (o Output) writeSummed(dst io.Writer, name string, p Part, rows iter.Seq2[Rows, error]) (f publish.File, err error) {
+	w, err := o.newWriter(dst, p)
+	if err != nil {
+		return f, fmt.Errorf("writing %s: %w", name, err)
+	}
+	if f.Rows, f.Bytes, err = copyAll(w, name, rows); err != nil {
+		return f, err
+	}
+	f.Columns, err = columnsIn(w)
+	return f, err
 }
 
 // path returns the full name of a file of the directory.

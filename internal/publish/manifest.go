@@ -66,7 +66,8 @@ type File struct {
 	Sum   string `json:"xxh3,omitempty"` // XXH3-128 of its bytes, hexadecimal
 	// Identity is that of the object, where times in whole seconds do not show
 	// whether it was written after its manifest. A copy has another one.
-	Identity string `json:"identity,omitempty"`
+	Identity string  `json:"identity,omitempty"`
+	Columns  Columns `json:"columns,omitempty"` // of a Parquet file
 }
 
 // isManifest reports whether a file of an output directory has the name of a
