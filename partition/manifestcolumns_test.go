@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/internal/publish"
@@ -47,7 +48,7 @@ func TestColumnsInManifest(t *testing.T) {
 			t.Fatal(err)
 		}
 		var m struct{ Files []publish.File }
-		if err := json.Unmarshal([]byte(get(t, manifestOf(t, out))), &m); err != nil {
+		if err := json.Unmarshal([]byte(get(t, strings.TrimSuffix(out, "/")+".bloomjoin/manifest.json")), &m); err != nil {
 			t.Fatal(err)
 		}
 		got := map[string]string{}
