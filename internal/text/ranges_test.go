@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -32,13 +33,14 @@ type found struct {
 	err    string
 }
 
+var maybe = regexp.MustCompile("; it looks like [^:]*")
+
 // equal compares everything up to an error, and of that what is certain: what the file
 // may be instead is known only where its first row is read.
 func (f found) equal(g found) bool {
 	certain := func(s string) string {
 		s, _, _ = strings.Cut(strings.ReplaceAll(s, ".zst", ""), " (")
-		s, _, _ = strings.Cut(s, "; it looks like")
-		return s
+		return maybe.ReplaceAllString(s, "")
 	}
 	if f.err != "" || g.err != "" {
 		return certain(f.err) == certain(g.err)
