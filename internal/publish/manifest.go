@@ -141,7 +141,7 @@ func (d *Dir) readManifest(ctx context.Context, name string) (*Manifest, error) 
 	}
 	for i, f := range m.Files {
 		if m.Version > 1 {
-			f.Name, f.Input = unescapeName(f.Name), unescapeName(f.Input)
+			f.Name, f.Input = UnescapeName(f.Name), UnescapeName(f.Input)
 		}
 		if !localName(f.Name) {
 			return nil, fault.Corrupt(at, "the file name %q, which is outside the directory or not an output", f.Name).WithHint(hint)
