@@ -62,6 +62,9 @@ func (f *File) Input() (in Input, err error) {
 	if in.Schema, err = f.schemaDigest(); err != nil {
 		return in, fmt.Errorf("%s: %w", f.Name, err)
 	}
+	if _, err := f.CountRows(); err != nil {
+		return in, err
+	}
 	for g := range f.NumGroups() {
 		in.Groups = append(in.Groups, Group{f.GroupRows(g), f.GroupBytes(g)})
 	}
