@@ -75,13 +75,16 @@ type File struct {
 	Size   int64 // bytes; -1 for standard input and records
 
 	table
-	src   storage.Reader // nil: standard input or records
-	once  bool           // the rows can be read only once
-	root  string         // the directory in which it was found, or ""
-	bytes *atomic.Int64  // read from src so far
-	print func() ([]byte, error)
-	hive  *hiveLayout // shared; nil: no partition columns
-	parts []hive.Part // in the order of hive's columns
+	src     storage.Reader // nil: standard input or records
+	once    bool           // the rows can be read only once
+	root    string         // the directory in which it was found, or ""
+	found   bool           // in a directory, whose path in Rel is rootRel
+	left    *leftOut       // what was listed with it and not opened; nil: nothing
+	rootRel string
+	bytes   *atomic.Int64 // read from src so far
+	print   func() ([]byte, error)
+	hive    *hiveLayout // shared; nil: no partition columns
+	parts   []hive.Part // in the order of hive's columns
 
 	where    *where.Bound // the rows that the file has; nil: all
 	doubts   doubts

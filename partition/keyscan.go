@@ -255,7 +255,7 @@ func (k *keyScan) passing(ctx context.Context, r rowRange, some, dst []uint32) (
 	opts := &k.scanner.opts
 	if len(k.matches) == 1 && !opts.Match[0].NoMatch {
 		rows, nulls, err := k.matches[0].hits(ctx, r, some)
-		k.scanner.Stats.KeysNull.Add(nulls)
+		k.scanner.Stats.addNulls(k.file, r.group, nulls)
 		k.pruned = k.matches[0].pruned() && k.unread()
 		return append(dst, rows...), err
 	}
@@ -267,7 +267,7 @@ func (k *keyScan) passing(ctx context.Context, r rowRange, some, dst []uint32) (
 			return nil, err
 		}
 		if i == 0 {
-			k.scanner.Stats.KeysNull.Add(nulls)
+			k.scanner.Stats.addNulls(k.file, r.group, nulls)
 		}
 		k.pruned = k.pruned && m.pruned()
 		if len(rows) == 0 && !opts.Any && !opts.Match[i].NoMatch && !k.strict {

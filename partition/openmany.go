@@ -73,7 +73,7 @@ func openMany[T any](ctx context.Context, o *OpenOptions, name string, entries [
 // open opens entry i, unless the options leave it out.
 func (p *opening[T]) open(ctx context.Context, i int) {
 	r := &p.results[i]
-	if r.why, r.err = p.options.leftOut(p.entries[i]); r.why == "" && r.err == nil {
+	if r.why, r.err = p.options.whyLeftOut(p.entries[i]); r.why == "" && r.err == nil {
 		r.file, r.why, r.err = p.by.open(ctx, p.entries[i])
 		r.open = r.why == "" && r.err == nil
 	}

@@ -18,21 +18,16 @@ import (
 )
 
 // writeDir writes each part to a separate file in a directory.
-func (o Output) writeDir(ctx context.Context, parts []Part, rows iter.Seq2[Rows, error]) (w Written, err error) {
+func (o Output) writeDir(ctx context.Context, w *Written, parts []Part, rows iter.Seq2[Rows, error]) (err error) {
 	if err := o.checkParts(parts); err != nil {
-		return w, err
+		return err
 	}
 	if err := storage.Sweep(ctx, o.Store, o.Name); err != nil {
-		return w, err
+		return err
 	}
-	d := o.directory()
-	if !o.owner.Known() {
-		if !o.Shard.Whole() {
-			return w, errors.New("a directory that several workers write needs the digest of their run")
-		}
-		if d.Nonce, err = newNonce(); err != nil {
-			return w, err
-		}
+	job, err := o.jobOf(ctx)
+	if err != nil {
+		return err
 	}
 	var targets []publish.Target
 	for _, p := range parts {
@@ -40,21 +35,12 @@ func (o Output) writeDir(ctx context.Context, parts []Part, rows iter.Seq2[Rows,
 			targets = append(targets, o.target(p))
 		}
 	}
-	files := d.NewWriter(targets, o.Hold)
+	files := job.NewWriter(targets, o.Hold)
 	defer func() { err = errors.Join(err, files.End(ctx, err)) }()
 	if err := o.writeParts(ctx, files, parts, rows); err != nil {
-		return w, err
+		return err
 	}
-	done, notes, err := files.Finish(ctx)
-	if err != nil {
-		return w, err
-	}
-	for _, f := range done {
-		w.Files = append(w.Files, WrittenFile{Name: f.Name, Rows: f.Rows})
-		w.Rows, w.Bytes = w.Rows+f.Rows, w.Bytes+f.Bytes
-	}
-	w.Notes = notes
-	return w, nil
+	return o.finishDir(ctx, files, w)
 }
 
 // writeParts divides the rows into the files of their parts.
@@ -94,17 +80,18 @@ func (o Output) writeParts(ctx context.Context, files *publish.Writer, parts []P
 
 // writePart writes the file of one part.
 func (o Output) writePart(ctx context.Context, files *publish.Writer, p Part, rows iter.Seq2[Rows, error]) error {
-	file, err := files.Create(ctx)
+	t := o.target(p)
+	file, err := files.Create(ctx, t.Name)
 	if err != nil {
 		return err
 	}
 	h := xxh3.New()
-	name := o.path(o.fileName(p))
+	name := o.path(t.Name)
 	n, size, err := o.writeTo(io.MultiWriter(file, h), name, p, rows)
 	if err != nil {
 		return errors.Join(err, file.Abort())
 	}
-	return files.Add(ctx, file, publish.File{Rows: n, Bytes: size, Sum: publish.Sum(h)})
+	return files.Add(ctx, file, publish.File{Name: t.Name, Inputs: []string{t.Input}, Rows: n, Bytes: size, Sum: publish.Sum(h)})
 }
 
 // path returns the full name of a file of the directory.

@@ -283,7 +283,8 @@ func IsDir(ctx context.Context, s Source, name string) bool {
 }
 
 // Marker reports whether a path element names something other than data: a
-// marker such as _SUCCESS, a temporary file, a hidden file.
+// marker such as _SUCCESS, a temporary file, a hidden file, or a directory of manifests
+// such as out.bloomjoin.
 func Marker(element string) bool {
-	return strings.HasPrefix(element, "_") || strings.HasPrefix(element, ".")
+	return strings.HasPrefix(element, "_") || strings.HasPrefix(element, ".") || strings.HasSuffix(element, ".bloomjoin")
 }
