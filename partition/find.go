@@ -150,10 +150,7 @@ func (o *OpenOptions) openFound(ctx context.Context, e storage.Object) (_ *File,
 	}
 	f, err := openObject(ctx, e, parts, *o)
 	if f != nil {
-		f.root, f.found, f.left = root, e.Found, o.left
-		if above, ok := strings.CutSuffix(e.Rel, "/"+listed); ok {
-			f.rootRel = above
-		}
+		f.root, f.found, f.left, f.rootRel = root, e.Found, o.left, rootRelOf(e.Rel, listed)
 	}
 	if !e.Found || err != nil && !errors.Is(err, ErrNoData) || err == nil && !f.Format.IsText() {
 		return f, "", err
@@ -172,6 +169,15 @@ func (o *OpenOptions) openFound(ctx context.Context, e storage.Object) (_ *File,
 		err = nil
 	}
 	return nil, why, err
+}
+
+// rootRelOf returns the directory in which a file was listed, as a Rel.
+func rootRelOf(rel, listed string) string {
+	above, ok := strings.CutSuffix(rel, "/"+listed)
+	if !ok {
+		return ""
+	}
+	return above
 }
 
 // noData reports whether the name shows that a file is not data: one of those

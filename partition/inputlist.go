@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"runtime"
 	"slices"
 
@@ -57,6 +58,7 @@ func ListInputs(ctx context.Context, names []string, opts OpenOptions, old *Inpu
 		list.Inputs = append(list.Inputs, found...)
 	}
 	slices.SortStableFunc(list.Inputs, compareInputs)
+	list.LeftOut = slices.Sorted(maps.Keys(opts.left.rels))
 	return list, list.since(known), nil
 }
 
@@ -98,11 +100,12 @@ func (o *OpenOptions) sameFormat(old *Input) bool {
 // again returns what was known of a file that has not changed, as it would be listed
 // now.
 func (o *OpenOptions) again(e storage.Object, in Input) (_ Input, why string, err error) {
+	listed := e.Rel
 	e, root, err := o.rebase(e)
 	if err != nil {
 		return in, "", err
 	}
-	in.Rel, in.Root, in.Values = e.Rel, root, nil
+	in.Rel, in.Found, in.Root, in.RootRel, in.Values = e.Rel, e.Found, root, rootRelOf(e.Rel, listed), nil
 	parts, err := o.partsOf(e)
 	if err != nil || o.hive == nil {
 		return in, "", err

@@ -64,7 +64,7 @@ func (in *Inputs) open(ctx context.Context, of *Input, opts OpenOptions, bound *
 		return nil, err
 	}
 	f := newFile(src, e, &opts)
-	f.Format, f.root = of.Format, of.Root
+	f.Format, f.root, f.found, f.rootRel = of.Format, of.Root, of.Found, of.RootRel
 	if err = in.sameObject(f, of); err == nil {
 		err = f.begin(ctx, partsOfValues(of.Values), opts)
 	}

@@ -304,11 +304,14 @@ func (l *inputFile) input(b []byte) (in Input, err error) {
 		return in, err
 	}
 	in = Input{
-		Name: publish.UnescapeName(line.Name), Rel: publish.UnescapeName(line.Rel), Root: publish.UnescapeName(line.Root),
+		Name: publish.UnescapeName(line.Name), Rel: publish.UnescapeName(line.Rel), RootRel: publish.UnescapeName(line.RootRel),
 		Size: line.Size, Identity: publish.UnescapeName(line.Identity), Format: line.Format, Schema: line.Schema,
 	}
 	if in.Print, err = hex.DecodeString(line.Print); err != nil {
 		return in, err
+	}
+	if line.Root != nil {
+		in.Found, in.Root = true, publish.UnescapeName(*line.Root)
 	}
 	if line.Modified != "" {
 		if in.ModTime, err = time.Parse(time.RFC3339Nano, line.Modified); err != nil {

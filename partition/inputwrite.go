@@ -52,6 +52,7 @@ type InputList struct {
 	Base      string       // see [OpenOptions]
 	Hive      []PathColumn // the columns of Values of all inputs, in their order
 	Inputs    []Input      // in ascending order of Rel
+	LeftOut   []string     // Rels of files that exist and are no inputs, in ascending order
 }
 
 // listHeader is the first line.
@@ -66,6 +67,8 @@ type listHeader struct {
 	Bytes     int64        `json:"bytes"`
 	Digest    string       `json:"digest"`
 	Schemas   []listSchema `json:"schemas,omitempty"`
+	LeftOut   []string     `json:"left_out,omitempty"`
+	Alike     bool         `json:"alike,omitempty"` // outputs of some inputs would have the same name
 }
 
 type listColumn struct {
@@ -92,7 +95,8 @@ type listInput struct {
 	Schema   string     `json:"schema"`
 	Groups   [][2]int64 `json:"groups"` // rows and bytes
 	Values   []*string  `json:"values,omitempty"`
-	Root     string     `json:"root,omitempty"`
+	Root     *string    `json:"root,omitempty"` // of a file that was found in a directory
+	RootRel  string     `json:"root_rel,omitempty"`
 }
 
 // listIndex is the line of a block.
@@ -213,15 +217,20 @@ func (l *InputList) header() (*listHeader, error) {
 	for _, a := range l.Arguments {
 		h.Arguments = append(h.Arguments, publish.EscapeName(a))
 	}
+	for _, rel := range l.LeftOut {
+		h.LeftOut = append(h.LeftOut, publish.EscapeName(rel))
+	}
 	for _, c := range l.Hive {
 		h.Hive = append(h.Hive, listColumn{c.Name, key.TypeName(c.Type)})
 	}
-	schemas := map[string]int{}
+	schemas, stems := map[string]int{}, map[string]bool{}
 	for i := range l.Inputs {
 		in := &l.Inputs[i]
 		if err := l.check(in, i); err != nil {
 			return nil, err
 		}
+		h.Alike = h.Alike || stems[stemOf(in.Rel)]
+		stems[stemOf(in.Rel)] = true
 		at, ok := schemas[in.Schema]
 		if !ok {
 			at = len(h.Schemas)
@@ -258,9 +267,13 @@ func (l *InputList) check(in *Input, i int) error {
 // line returns the line of an input.
 func (in *Input) line() *listInput {
 	line := &listInput{
-		Name: publish.EscapeName(in.Name), Rel: publish.EscapeName(in.Rel), Root: publish.EscapeName(in.Root),
+		Name: publish.EscapeName(in.Name), Rel: publish.EscapeName(in.Rel), RootRel: publish.EscapeName(in.RootRel),
 		Size: in.Size, Identity: publish.EscapeName(in.Identity), Format: in.Format, Print: hex.EncodeToString(in.Print), Schema: in.Schema,
 		Groups: make([][2]int64, 0, len(in.Groups)),
+	}
+	if in.Found {
+		root := publish.EscapeName(in.Root)
+		line.Root = &root
 	}
 	if !in.ModTime.IsZero() {
 		line.Modified = in.ModTime.UTC().Format(time.RFC3339Nano)

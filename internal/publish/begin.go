@@ -25,6 +25,9 @@ type Run struct {
 // Does reports whether an input is to be read.
 func (r *Run) Does(rel string) bool { return r.task.All || r.only[rel] }
 
+// All reports whether all inputs are to be read.
+func (r *Run) All() bool { return r.task.All }
+
 // Done returns the number of inputs that are read, and the counts of those that are not
 // because their outputs are kept.
 func (r *Run) Done() (inputs int, kept Counts) { return r.task.Inputs, r.task.Kept }
