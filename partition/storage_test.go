@@ -28,14 +28,15 @@ func scanIn(t *testing.T, s storage.Storage, out Output, ids ...int64) (Written,
 	files := open(t, OpenOptions{Store: s}, "in")
 	out.Store, out.Result = s, ResultExact
 	out.Run = &Run{Options: []string{"scan", fmt.Sprint(ids)}, Log: files}
-	if err := out.Check(t.Context()); err != nil {
+	todo, err := out.Pending(t.Context())
+	if err != nil {
 		return Written{}, err
 	}
 	scanner, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("id", ids...)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return out.WriteScan(t.Context(), scanner, Split(files, Shard{}), files, nil)
+	return out.WriteScan(t.Context(), scanner, Split(todo, Shard{}), todo, nil)
 }
 
 // TestStorageInMemory: inputs and outputs, including directories with their manifests,
