@@ -316,6 +316,9 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	}
 	written, err := r.writeJoin(ctx, o, opts, j)
 	r.end()
+	if errors.Is(err, partition.ErrDone) { // another attempt was faster
+		return r.done(ctx, r.verb, r.out.Name, r.start, err)
+	}
 	if errors.Is(err, join.ErrRequire) && !o.count {
 		return fmt.Errorf("%w; nothing was published (check the IDs, and the columns of --on)", err)
 	}
