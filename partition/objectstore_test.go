@@ -48,11 +48,17 @@ func scanBucket(ctx context.Context, s storage.Storage, shard Shard, id int64) (
 	return out.WriteScan(ctx, scanner, Split(todo, shard), todo, nil)
 }
 
-// outputs returns the objects of the output directory by their names below it.
+// outputs returns the objects of the output directory by their names below it, and those of
+// its manifests by their names below the bucket.
 func outputs(s *storagetest.Memory) map[string]string {
 	all := map[string]string{}
 	for _, name := range s.Names() {
-		if rel, ok := strings.CutPrefix(name, "s3://b/out/"); ok {
+		rel, ok := strings.CutPrefix(name, "s3://b/out/")
+		if !ok {
+			rel, ok = strings.CutPrefix(name, "s3://b/")
+			ok = ok && strings.HasPrefix(rel, "out.bloomjoin/")
+		}
+		if ok {
 			b, _ := s.Get(name)
 			all[rel] = string(b)
 		}
@@ -142,7 +148,7 @@ func TestObjectStoreKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := outputs(whole)
-	if want[publish.Success] == "" {
+	if _, ok := want[publish.Success]; !ok || want["out.bloomjoin/manifest.json"] == "" {
 		t.Fatal("no _SUCCESS")
 	}
 	kills := 0
@@ -158,7 +164,7 @@ func TestObjectStoreKilled(t *testing.T) {
 			t.Errorf("after %d requests: _SUCCESS is there", n)
 		}
 		for name, b := range outputs(s) {
-			if !strings.HasPrefix(name, "_") && b != want[name] {
+			if !strings.HasPrefix(name, "out.bloomjoin/") && b != want[name] {
 				t.Errorf("after %d requests: %s is half written", n, name)
 			}
 		}
@@ -167,12 +173,14 @@ func TestObjectStoreKilled(t *testing.T) {
 		}
 		got := outputs(s)
 		for name, b := range want {
-			if got[name] == "" || !strings.HasPrefix(path.Base(name), "_") && got[name] != b {
+			if now, ok := got[name]; !ok || !strings.HasPrefix(name, "out.bloomjoin/") && now != b {
 				t.Errorf("again after %d requests: %s is not as it was", n, name)
 			}
 		}
-		if len(got) != len(want) {
-			t.Errorf("again after %d requests: %d objects, want %d", n, len(got), len(want))
+		for name := range got {
+			if _, ok := want[name]; !ok {
+				t.Errorf("again after %d requests: %s is left", n, name)
+			}
 		}
 	}
 	if kills < 8 {
@@ -218,7 +226,7 @@ func TestObjectStoreRivals(t *testing.T) {
 				winner = ids[1]
 			}
 			for name, b := range alone[winner] {
-				if !strings.HasPrefix(name, "_") && got[name] != b {
+				if !strings.HasPrefix(name, "out.bloomjoin/") && got[name] != b {
 					t.Errorf("%v, %v: %s is not of the run that succeeded", ids, errs, name)
 				}
 			}
@@ -287,7 +295,7 @@ func TestObjectStoreUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range s.Names() {
-		if strings.HasPrefix(name, "s3://b/out/_") {
+		if strings.HasPrefix(name, "s3://b/out.bloomjoin/") || path.Base(name) == publish.Success {
 			if err := s.Delete(t.Context(), storage.Object{Name: name}); err != nil {
 				t.Fatal(err)
 			}
