@@ -71,6 +71,16 @@ type Output struct {
 	// nothing. It needs space for all files in addition to those that they replace.
 	// (A single file always becomes visible only at the end.)
 	Hold bool
+	// TargetSize is the size in bytes that files of a directory should have; 0: one file
+	// for each input. Inputs in one directory, with the same schema and codec, then share
+	// files, in order: a file that has TargetSize bytes is followed by another one, which
+	// is named after the first input in it. The rows of an input stay together, except
+	// that a row group may have the last of one input and the first of the next. Of
+	// Parquet files, size is that of the pages; of Arrow files, that of the values.
+	TargetSize int64
+	// Empty says what becomes of inputs without a row in the output, in a directory;
+	// empty: SkipEmpty.
+	Empty EmptyMode
 	// Memory is the maximum number of bytes of encoded pages to hold in memory
 	// until their row group is complete; 0: no limit. Others wait in TempDir;
 	// empty: [os.TempDir]. The output's bytes are the same.
@@ -125,6 +135,12 @@ func (o *Output) prepare(logs []*File) error {
 	o.fill()
 	if o.owner != nil {
 		return nil
+	}
+	if o.TargetSize < 0 {
+		return fmt.Errorf("files of %d bytes", o.TargetSize)
+	}
+	if o.Empty != "" && o.Empty != SkipEmpty && o.Empty != WriteEmpty {
+		return fmt.Errorf("empty inputs %q: want %s or %s", o.Empty, SkipEmpty, WriteEmpty)
 	}
 	o.logs = logs
 	owner := &publish.Owner{

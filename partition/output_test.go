@@ -11,6 +11,7 @@ import (
 	"math/bits"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -386,7 +387,7 @@ func TestOutputDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m.Version != 2 || !m.Done || m.Rows != 30 || m.Result != ResultCandidates || m.Of != 1 || m.Filter != fmt.Sprintf("%x", [32]byte{7}) ||
-		m.Files[1] != (publish.File{Name: "y=1/b.parquet", Input: "y=1/b.arrow", Rows: 10, Bytes: int64(len(get(t, dir+"y=1/b.parquet"))), Sum: m.Files[1].Sum}) || len(m.Files[1].Sum) != 32 {
+		!reflect.DeepEqual(m.Files[1], publish.File{Name: "y=1/b.parquet", Input: "y=1/b.arrow", Inputs: []string{"y=1/b.arrow"}, Rows: 10, Bytes: int64(len(get(t, dir+"y=1/b.parquet"))), Sum: m.Files[1].Sum}) || len(m.Files[1].Sum) != 32 {
 		t.Errorf("manifest %+v", m)
 	}
 	before := tree(t, dir)
@@ -571,11 +572,21 @@ func TestOutputOfNothing(t *testing.T) {
 		equal(t, "columns", describe(schema), "(id int64, text utf8)")
 		equal(t, MetaResult, metaOf(schema, MetaResult), ResultExact)
 	}
-	dir := t.TempDir() + "/out/"
-	if _, err := (job{[]string{in}, Output{Name: dir, Run: runOf(1)}}).doWith(t, none); err != nil {
-		t.Error(err)
+	for empty, want := range map[EmptyMode][]string{
+		"": nil, SkipEmpty: nil, WriteEmpty: {"a.parquet", "y=1/b.parquet", "y=1/c.parquet"},
+	} {
+		dir := t.TempDir() + "/out/"
+		j := job{[]string{in}, Output{Name: dir, Run: runOf(1), Empty: empty}}
+		w, err := j.doWith(t, none)
+		if err != nil || len(w.Files) != len(want) || len(w.Inputs) != 3 || w.Inputs[0].RowsIn != 10 || len(w.Inputs[0].Files) > 0 {
+			t.Errorf("%s: %+v, %v", empty, w, err)
+		}
+		equal(t, "files "+string(empty), tree(t, dir), append([]string{"_SUCCESS", "_manifest.json"}, want...))
+		_, err = j.doWith(t, none)
+		says(t, "the same run", err, ErrDone)
 	}
-	equal(t, "files", tree(t, dir), []string{"_SUCCESS", "_manifest.json", "a.parquet", "y=1/b.parquet", "y=1/c.parquet"})
+	_, err := job{[]string{in}, Output{Name: t.TempDir() + "/out/", Empty: "keep"}}.doWith(t, none)
+	says(t, "another word", err, nil, "keep")
 	for _, name := range []string{"-", filepath.Join(t.TempDir(), "out.parquet")} {
 		_, err := Output{Name: name, Stdout: &bytes.Buffer{}}.Write(t.Context(), nil, func(func(Rows, error) bool) {})
 		says(t, "no part, and so no schema", err, nil, "schema")

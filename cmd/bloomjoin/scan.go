@@ -86,7 +86,7 @@ const (
 
 // checkCount returns an error if --count is combined with flags for an output.
 func checkCount(cmd *cobra.Command, count bool) error {
-	for _, name := range []string{"output", "schema", "schema-from", "compression", "format", "columns", "suffix", "force", "base"} {
+	for _, name := range []string{"output", "schema", "schema-from", "compression", "format", "columns", "suffix", "force", "base", "target-file-size", "empty"} {
 		if count && cmd.Flags().Changed(name) {
 			return usagef("--count writes nothing (remove --%s)", name)
 		}

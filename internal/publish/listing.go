@@ -121,7 +121,7 @@ func (l *listing) replaced(d *Dir) map[string]bool {
 	}
 	names := map[string]bool{}
 	for _, m := range l.manifests {
-		for _, f := range m.Files {
+		for _, f := range slices.Concat(m.Files, m.Without) {
 			if !m.of(d) && (d.Inputs[f.Input] || f.Input == "" && !partly[m.group()]) {
 				names[f.Name] = true
 			}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,6 +49,7 @@ type Manifest struct {
 	Filter  string   `json:"filter,omitempty"`
 	Hive    []string `json:"hive,omitempty"` // columns that come from the inputs' paths, as "dt:date"
 	Files   []File   `json:"files"`
+	Without []File   `json:"without,omitempty"` // inputs without a file of their own, and the name that it would have
 	Rows    int64    `json:"rows"`
 	Bytes   int64    `json:"bytes"`
 
@@ -59,11 +61,13 @@ type Manifest struct {
 // \xFF, and a backslash is doubled.
 type File struct {
 	Name  string `json:"name"`            // path below the directory
-	Input string `json:"input,omitempty"` // Rel of the file that its rows come from
-	Run   string `json:"run,omitempty"`   // in _SUCCESS: the digest of the run that wrote it
-	Rows  int64  `json:"rows"`
-	Bytes int64  `json:"bytes"`
-	Sum   string `json:"xxh3,omitempty"` // XXH3-128 of its bytes, hexadecimal
+	Input string `json:"input,omitempty"` // Rel of the file that its rows come from, or the first of them
+	// Inputs are those of all files that its rows come from.
+	Inputs []string `json:"inputs,omitempty"`
+	Run    string   `json:"run,omitempty"` // in _SUCCESS: the digest of the run that wrote it
+	Rows   int64    `json:"rows"`
+	Bytes  int64    `json:"bytes"`
+	Sum    string   `json:"xxh3,omitempty"` // XXH3-128 of its bytes, hexadecimal
 	// Identity is that of the object, where times in whole seconds do not show
 	// whether it was written after its manifest. A copy has another one.
 	Identity string `json:"identity,omitempty"`
@@ -103,7 +107,7 @@ func (m *Manifest) add(f File) {
 // replaced some.
 func (m *Manifest) lists(targets []Target) bool {
 	names := map[string]bool{}
-	for _, f := range m.Files {
+	for _, f := range slices.Concat(m.Files, m.Without) {
 		names[f.Name] = true
 	}
 	for _, t := range targets {
@@ -146,7 +150,13 @@ func (d *Dir) readManifest(ctx context.Context, name string) (*Manifest, error) 
 		if !localName(f.Name) {
 			return nil, fault.Corrupt(at, "the file name %q, which is outside the directory or not an output", f.Name).WithHint(hint)
 		}
+		for i, input := range f.Inputs {
+			f.Inputs[i] = unescapeName(input)
+		}
 		m.Files[i] = f
+	}
+	for i, f := range m.Without {
+		m.Without[i].Name, m.Without[i].Input = unescapeName(f.Name), unescapeName(f.Input)
 	}
 	m.name, m.written = name, written
 	return m, nil
@@ -184,7 +194,15 @@ func (d *Dir) writeManifest(ctx context.Context, name string, m *Manifest) (err 
 	c.Version, c.Files = 2, make([]File, len(m.Files))
 	for i, f := range m.Files {
 		f.Name, f.Input = EscapeName(f.Name), EscapeName(f.Input)
+		f.Inputs = slices.Clone(f.Inputs)
+		for i, input := range f.Inputs {
+			f.Inputs[i] = EscapeName(input)
+		}
 		c.Files[i] = f
+	}
+	c.Without = slices.Clone(m.Without)
+	for i, f := range c.Without {
+		c.Without[i].Name, c.Without[i].Input = EscapeName(f.Name), EscapeName(f.Input)
 	}
 	b, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {

@@ -3,6 +3,7 @@ package publish
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -130,5 +131,5 @@ func (d *Dir) succeed(ctx context.Context) (lack string, err error) {
 // says reports whether two summaries are the same.
 func (m *Manifest) says(other *Manifest) bool {
 	return m.Run == other.Run && m.Of == other.Of && m.Result == other.Result && m.Filter == other.Filter &&
-		m.Rows == other.Rows && m.Bytes == other.Bytes && slices.Equal(m.Files, other.Files)
+		m.Rows == other.Rows && m.Bytes == other.Bytes && reflect.DeepEqual(m.Files, other.Files)
 }

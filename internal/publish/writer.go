@@ -52,19 +52,22 @@ func (d *Dir) NewWriter(targets []Target, hold bool) *Writer {
 	return &Writer{dir: d, targets: targets, hold: hold}
 }
 
-// Create begins the next target. The caller passes the result to Add, or aborts
-// it.
-func (w *Writer) Create(ctx context.Context) (storage.Writer, error) {
-	return w.dir.Store.Create(ctx, w.dir.path(w.targets[len(w.files)].Name), storage.CreateOptions{})
+// Create begins a file, one of the targets. The caller passes the result to Add, or
+// aborts it.
+func (w *Writer) Create(ctx context.Context, name string) (storage.Writer, error) {
+	return w.dir.Store.Create(ctx, w.dir.path(name), storage.CreateOptions{})
 }
 
-// Add takes over the next target, which is complete, and makes it visible unless
-// files are held. f needs the figures and the checksum only.
+// Add takes over a file that is complete, and makes it visible unless files are held. f
+// has its name, inputs, figures and checksum.
 func (w *Writer) Add(ctx context.Context, file storage.Writer, f File) error {
-	t := w.targets[len(w.files)]
-	f.Name, f.Input = t.Name, t.Input
+	for _, t := range w.targets {
+		if t.Name == f.Name {
+			f.Input = t.Input
+		}
+	}
 	w.files = append(w.files, f)
-	w.held = append(w.held, staged{t.Name, file})
+	w.held = append(w.held, staged{f.Name, file})
 	if w.hold {
 		return storage.Finish(file)
 	}
@@ -207,10 +210,11 @@ func (w *Writer) prune(ctx context.Context, l *listing, replaced map[string]bool
 		if m.of(d) {
 			continue
 		}
-		before := len(m.Files)
-		m.Files = slices.DeleteFunc(m.Files, func(f File) bool { return replaced[f.Name] })
-		left[m.group()] += len(m.Files)
-		if len(m.Files) == before {
+		before := len(m.Files) + len(m.Without)
+		gone := func(f File) bool { return replaced[f.Name] }
+		m.Files, m.Without = slices.DeleteFunc(m.Files, gone), slices.DeleteFunc(m.Without, gone)
+		left[m.group()] += len(m.Files) + len(m.Without)
+		if len(m.Files)+len(m.Without) == before {
 			continue
 		}
 		if err := d.recount(ctx, l, m); err != nil {
@@ -259,6 +263,9 @@ func (w *Writer) Finish(ctx context.Context) (files []File, notes []string, err 
 	d := w.dir
 	m := d.newManifest()
 	m.Done = true
+	if m.Without, err = w.dropUnused(ctx); err != nil {
+		return nil, nil, err
+	}
 	identities, err := w.identities(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -282,6 +289,29 @@ func (w *Writer) Finish(ctx context.Context) (files []File, notes []string, err 
 		w.notes = append(w.notes, fmt.Sprintf("%s is not there: %s", Success, lack))
 	}
 	return w.files, w.notes, err
+}
+
+// dropUnused returns the targets that were not written. What was there in their place
+// is removed, if it was to be replaced.
+func (w *Writer) dropUnused(ctx context.Context) (without []File, err error) {
+	written := map[string]bool{}
+	for _, f := range w.files {
+		written[f.Name] = true
+	}
+	for _, t := range w.targets {
+		if written[t.Name] {
+			continue
+		}
+		without = append(without, File{Name: t.Name, Input: t.Input})
+		if _, ok := w.seen[t.Name]; !ok {
+			continue
+		}
+		w.changed = true
+		if err := w.dir.remove(ctx, t.Name); err != nil {
+			return nil, err
+		}
+	}
+	return without, nil
 }
 
 // identities returns the identities of the files that manifests record, see
