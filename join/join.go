@@ -88,19 +88,21 @@ func (j *Join) conclude(ctx context.Context, r *running, end func() error) (err 
 }
 
 // Write joins and writes the answer to the output. end, if not nil, is called when
-// all input has been read and Options.Require is met, before anything becomes
-// visible; its error is the join's. With Options.Require, nothing of a directory
-// becomes visible before either: see [partition.Output].Hold.
+// all input has been read, before anything of a file becomes visible; its error is the
+// join's. With Options.Require and without a shard, nothing of a directory becomes
+// visible before it is met: see [partition.Output].Hold.
 func (j *Join) Write(ctx context.Context, out partition.Output, end func() error) (partition.Written, error) {
 	t := j.task
 	if t.answer.counts {
 		return partition.Written{}, errNoColumns
 	}
-	if out.IsDir(ctx) {
+	dir := out.IsDir(ctx)
+	if dir {
 		var err error
 		if t, err = t.mirrored(); err != nil {
 			return partition.Written{}, err
 		}
+		t = t.required(&out)
 		j.task = t
 	}
 	if t.answer.rowsOfLog() || t.opts.Schema == partition.Strict {
@@ -108,14 +110,10 @@ func (j *Join) Write(ctx context.Context, out partition.Output, end func() error
 			return partition.Written{}, err
 		}
 	}
-	out.Hold = out.Hold || t.opts.Require.any()
 	if !t.answer.rowsOfLog() {
 		if t, j.why = t.byPages(ctx, out); j.why != "" {
-			w, err := out.Write(ctx, j.Parts(), j.run(ctx, end))
-			if err == nil {
-				j.tally.describe(w.Inputs, j.task.opts.Type, true)
-			}
-			return w, err
+			out.Counts = func(w *partition.Written) { j.tally.describe(w, j.report, j.task.opts.Type, true) }
+			return out.Write(ctx, j.Parts(), j.run(ctx, end))
 		}
 	}
 	r, err := t.start(ctx)
@@ -126,7 +124,14 @@ func (j *Join) Write(ctx context.Context, out partition.Output, end func() error
 	if j.scanner, err = r.scanner(round{}); err != nil { // which says what is kept
 		return partition.Written{}, err
 	}
-	w, err := out.WriteScan(ctx, j.scanner, t.pieces, t.logs, func(w *partition.ScanWriter) error {
+	out.Counts = func(w *partition.Written) {
+		if t.answer.pages {
+			r.tally.describe(w, j.report, t.opts.Type, false)
+		} else {
+			w.IDsMatched, w.IDsTotal = j.report.IDsMatched, j.report.IDsTotal
+		}
+	}
+	return out.WriteScan(ctx, j.scanner, t.pieces, t.logs, func(w *partition.ScanWriter) error {
 		if err := r.eachScan(ctx, func(s *partition.Scanner, part round) error { return w.Scan(ctx, s, part.pieces) }); err != nil {
 			return err
 		}
@@ -137,10 +142,19 @@ func (j *Join) Write(ctx context.Context, out partition.Output, end func() error
 		}
 		return j.conclude(ctx, r, end)
 	})
-	if err == nil && t.answer.pages {
-		r.tally.describe(w.Inputs, t.opts.Type, false)
+}
+
+// required returns the task without its requirements, which the directory checks over all
+// inputs and shards.
+func (t *task) required(out *partition.Output) *task {
+	if t.opts.Require == (Require{}) {
+		return t
 	}
-	return w, err
+	out.Require = t.opts.Require
+	out.Hold = out.Hold || t.opts.Shard.Whole()
+	without := *t
+	without.opts.Require = Require{}
+	return &without
 }
 
 // Count joins and returns the number of rows of the answer without making any. It

@@ -158,5 +158,5 @@ func (o Options) filled() (Options, error) {
 	if o.Filter != nil && !o.Filter.Sealed() {
 		return o, fault.Mismatch(fault.At{}, "filter", "a finished filter", "a partial one").WithHint("merge all partial filters of the build first")
 	}
-	return o, o.Require.valid(o.Type)
+	return o, checkRequire(o.Require, o.Type)
 }

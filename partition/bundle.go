@@ -84,8 +84,6 @@ type bundler struct {
 	begun  int   // bundles before this one have their files, or need none
 	past   int   // parts that empty has looked at
 	open   *bundleFile
-
-	written map[int][]string // names of the files that have rows of a part
 }
 
 // bundleFile is a file that is being written.
@@ -100,7 +98,7 @@ type bundleFile struct {
 }
 
 func (o Output) newBundler(files *publish.Writer, parts []Part) *bundler {
-	return &bundler{out: o, files: files, parts: parts, bundle: o.bundles(parts), last: -1, written: map[int][]string{}}
+	return &bundler{out: o, files: files, parts: parts, bundle: o.bundles(parts), last: -1}
 }
 
 // writeAll writes all rows.
@@ -211,10 +209,7 @@ func (b *bundler) close(ctx context.Context) error {
 	b.open = nil
 	done := publish.File{Name: f.name, Rows: n, Bytes: size, Sum: publish.Sum(f.sum)}
 	for _, p := range f.parts {
-		b.written[p] = append(b.written[p], f.name)
-		if of := b.parts[p].Piece.File; of != nil {
-			done.Inputs = append(done.Inputs, of.Rel)
-		}
+		done.Inputs = append(done.Inputs, b.out.target(b.parts[p]).Input)
 	}
 	return b.files.Add(ctx, f.file, done)
 }
@@ -244,6 +239,7 @@ func (b *bundler) empty(ctx context.Context, before int) error {
 		if err := b.begin(ctx, b.past); err != nil {
 			return err
 		}
+		b.open.parts = []int{b.past}
 		if err := b.close(ctx); err != nil {
 			return err
 		}

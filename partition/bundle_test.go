@@ -157,7 +157,7 @@ func bundled(t *testing.T, in string, inputs []bundleInput, ext string, kept, ta
 		if err != nil {
 			t.Fatal(err)
 		}
-		dir := t.TempDir() + "/"
+		dir := t.TempDir() + "/out/"
 		out := Output{Name: dir, Format: format, Result: ResultExact, TargetSize: target, Memory: way.memory, Run: &Run{Options: []string{"x"}, Log: files}}
 		w, err := out.WriteScan(t.Context(), s, Split(files, Shard{}), files, nil)
 		if err != nil {
@@ -216,7 +216,7 @@ func TestBundlesCopyChunks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir() + "/"
+	dir := t.TempDir() + "/out/"
 	w, err := Output{Name: dir, Result: ResultExact, TargetSize: 20 << 20}.WriteScan(t.Context(), s, Split(files, Shard{}), files, nil)
 	if err != nil || len(w.Files) != 2 && len(w.Files) != 3 || w.Rows != 3*rows {
 		t.Fatalf("%+v, %v", w.Files, err)

@@ -45,6 +45,7 @@ func (o *OpenOptions) find(ctx context.Context, name string, entries []storage.O
 			continue
 		}
 		passed = append(passed, e.Rel)
+		o.leaveOut(e)
 		if o.PassedOver != nil {
 			o.PassedOver(e.Name, why)
 		}
@@ -58,6 +59,23 @@ func (o *OpenOptions) find(ctx context.Context, name string, entries []storage.O
 		return files, fmt.Errorf("directory %s holds no %s files, only %s (name the directory with the data)%w", name, o.kinds(), firstFew(passed), quiet.Error{Err: storage.ErrNoFiles})
 	}
 	return files, nil
+}
+
+// leftOut are files that were listed and not opened.
+type leftOut struct {
+	mu   sync.Mutex
+	rels map[string]bool
+}
+
+// leaveOut records that a file exists, although it is not opened.
+func (o *OpenOptions) leaveOut(e storage.Object) {
+	e, _, err := o.rebase(e)
+	if err != nil {
+		return // it is not below Base
+	}
+	o.left.mu.Lock()
+	defer o.left.mu.Unlock()
+	o.left.rels[e.Rel] = true
 }
 
 // kinds names the formats that can be read.
@@ -84,8 +102,8 @@ func quoteGlob(name string) string {
 	return name
 }
 
-// leftOut returns why Include and Exclude leave out a file of a directory, or "".
-func (o *OpenOptions) leftOut(e storage.Object) (why string, err error) {
+// whyLeftOut returns why Include and Exclude leave out a file of a directory, or "".
+func (o *OpenOptions) whyLeftOut(e storage.Object) (why string, err error) {
 	if !e.Found {
 		return "", nil
 	}
@@ -125,13 +143,17 @@ func (o *OpenOptions) openFound(ctx context.Context, e storage.Object) (_ *File,
 	if err != nil {
 		return nil, "", err
 	}
+	listed := e.Rel
 	e, root, err := o.rebase(e)
 	if err != nil {
 		return nil, "", err
 	}
 	f, err := openObject(ctx, e, parts, *o)
 	if f != nil {
-		f.root = root
+		f.root, f.found, f.left = root, e.Found, o.left
+		if above, ok := strings.CutSuffix(e.Rel, "/"+listed); ok {
+			f.rootRel = above
+		}
 	}
 	if !e.Found || err != nil && !errors.Is(err, ErrNoData) || err == nil && !f.Format.IsText() {
 		return f, "", err

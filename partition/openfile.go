@@ -90,6 +90,7 @@ type OpenOptions struct {
 
 	room  *parquet.Room // of Memory
 	like  *like         // shared with files opened later
+	left  *leftOut      // shared by all files
 	hive  *hiveLayout   // of all files
 	where *where.Cond   // Where; nil: none
 }
@@ -108,7 +109,7 @@ func (o *OpenOptions) fill() (err error) {
 	if o.Mem == nil {
 		o.Mem = memory.DefaultAllocator
 	}
-	o.room, o.like = parquet.NewRoom(o.Memory), new(like)
+	o.room, o.like, o.left = parquet.NewRoom(o.Memory), new(like), &leftOut{rels: map[string]bool{}}
 	if o.Where != "" {
 		o.where, err = where.Parse(o.Where)
 	}

@@ -56,7 +56,7 @@ func (o *OpenOptions) openMany(ctx context.Context, name string, entries []stora
 // open opens entry i, unless the options leave it out.
 func (p *opening) open(ctx context.Context, i int) {
 	r := &p.results[i]
-	if r.why, r.err = p.options.leftOut(p.entries[i]); r.why == "" && r.err == nil {
+	if r.why, r.err = p.options.whyLeftOut(p.entries[i]); r.why == "" && r.err == nil {
 		r.file, r.why, r.err = p.options.openFound(ctx, p.entries[i])
 	}
 }

@@ -22,14 +22,9 @@ func (o Output) writeDir(ctx context.Context, w *Written, parts []Part, rows ite
 	if err := storage.Sweep(ctx, o.Store, o.Name); err != nil {
 		return err
 	}
-	d := o.directory()
-	if !o.owner.Known() {
-		if !o.Shard.Whole() {
-			return errors.New("a directory that several workers write needs the digest of their run")
-		}
-		if d.Nonce, err = newNonce(); err != nil {
-			return err
-		}
+	job, err := o.jobOf(ctx)
+	if err != nil {
+		return err
 	}
 	var targets []publish.Target
 	for _, p := range parts {
@@ -37,29 +32,14 @@ func (o Output) writeDir(ctx context.Context, w *Written, parts []Part, rows ite
 			targets = append(targets, o.target(p))
 		}
 	}
-	files := d.NewWriter(targets, o.Hold)
+	files := job.NewWriter(targets, o.Hold)
 	defer func() { err = errors.Join(err, files.End(ctx, err)) }()
 	b := o.newBundler(files, parts)
 	if err := b.writeAll(ctx, rows); err != nil {
 		return err
 	}
-	done, notes, err := files.Finish(ctx)
-	if err != nil {
-		return err
-	}
-	for _, f := range done {
-		w.Files = append(w.Files, WrittenFile{Name: f.Name, Rows: f.Rows, Bytes: f.Bytes})
-		w.Rows, w.Bytes = w.Rows+f.Rows, w.Bytes+f.Bytes
-	}
-	w.Notes = notes
-	i := 0
-	for p := range parts {
-		if parts[p].Piece.File != nil {
-			w.Inputs[i].Files = b.written[p]
-			i++
-		}
-	}
-	return nil
+	w.Gone = job.Gone()
+	return o.finishDir(ctx, files, w)
 }
 
 // path returns the full name of a file of the directory.

@@ -59,7 +59,7 @@ func (o Output) openScan(ctx context.Context, s *Scanner, pieces []Piece, logs [
 	if s.opts.Columns != nil && len(s.opts.Columns) == 0 && s.opts.Pairs == nil {
 		return nil, errors.New("no column is named for the output (name some, or leave Columns nil for all)")
 	}
-	if err := o.prepare(logs); err != nil {
+	if err := o.prepare(ctx, logs); err != nil {
 		return nil, err
 	}
 	end := o.begin()
@@ -100,6 +100,15 @@ func (o Output) beginScan(ctx context.Context, s *Scanner, pieces []Piece, logs 
 	if s.opts.Pairs != nil && s.opts.Pairs.KeepTable {
 		if err := w.openRest(ctx, o, logs[0]); err != nil {
 			return nil, err
+		}
+	}
+	counts := o.Counts
+	o.Counts = func(written *Written) {
+		for i := range written.Inputs { // the first parts, one each
+			written.Inputs[i].KeysNull = w.nulls[i]
+		}
+		if counts != nil {
+			counts(written)
 		}
 	}
 	w.rows, err = newRowWriter(func(rows iter.Seq2[Rows, error]) (Written, error) { return o.Write(ctx, w.parts, rows) })
@@ -226,9 +235,6 @@ func (w *ScanWriter) close(ctx context.Context) (Written, error) {
 	}
 	w.parts = nil // what the parts hold is not needed to publish the files
 	written, err := w.rows.finish()
-	for i := range written.Inputs { // the first parts, one each
-		written.Inputs[i].KeysNull = w.nulls[i]
-	}
 	return written, errors.Join(err, w.shut())
 }
 

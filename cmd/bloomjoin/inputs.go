@@ -145,6 +145,8 @@ func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts join.Options, ou
 	switch {
 	case opts.Type == join.Right || opts.Type == join.Full:
 		return w, fmt.Errorf("--allow-empty --type %s: the answer has the log's columns, and a log without files has none (use --type inner)", opts.Type)
+	case out.IsDir(ctx) && !o.count:
+		out.Require, out.Hold = opts.Require, opts.Shard.Whole()
 	case opts.Require.Rows > 0 || opts.Require.IDsMatched > 0:
 		return w, join.ErrRequire
 	case o.count:

@@ -32,6 +32,9 @@ type logRun struct {
 	layout *layoutFlags
 	keep   partition.ScanOptions // rows, columns and schema of the output
 
+	whole   bool       // each row of the output depends on the whole log
+	digests [][32]byte // of the filters of a scan
+	kept    int        // files of the log that are not read, as their outputs are there
 	filters []*codec.Filter
 	// asked and predicted are false-positive rates of the first filter of a scan,
 	// which is closed when the report is made.
@@ -115,18 +118,23 @@ func (r *logRun) showProgress(what string) (add func(int64)) {
 func (r *logRun) pieces() []partition.Piece { return partition.Split(r.files, r.shard) }
 
 // finishedBefore reports whether the same run has written its output before, and
-// if so, reports it. An output that may not be replaced is an error. options
-// identify the run, with the inputs.
+// if so, reports it. Otherwise it leaves only the files that have to be read: of a
+// directory, those that are new or have changed. An output that may not be replaced is an
+// error. options identify the run, with the inputs.
 func (r *logRun) finishedBefore(ctx context.Context, options []string) (bool, error) {
 	if r.count {
 		return false, nil
 	}
 	r.out.Shard = r.shard
-	r.out.Run = &partition.Run{Options: options, IDs: r.ids, Log: r.all}
+	r.out.Run = &partition.Run{Options: options, Filters: r.digests, IDs: r.ids, Log: r.all, Whole: r.whole}
 	for _, s := range r.skipped {
 		r.out.Run.Skipped = append(r.out.Run.Skipped, s.file)
 	}
-	err := r.out.Check(ctx)
+	todo, err := r.out.Pending(ctx)
+	if err == nil {
+		r.kept, r.files = len(r.files)-len(todo), todo
+		return false, nil
+	}
 	if !errors.Is(err, partition.ErrDone) {
 		return false, err
 	}
@@ -137,7 +145,7 @@ func (r *logRun) finishedBefore(ctx context.Context, options []string) (bool, er
 // fill completes the figures that scan and join have in common.
 func (r *logRun) fill(rep *scanReport, w partition.Written) {
 	rep.head = r.newHead(r.verb, r.start)
-	rep.Shard = r.cli.shard
+	rep.Shard, rep.FilesKept = r.cli.shard, r.kept
 	rep.BytesRead, rep.BytesWritten = bytesRead(r.all)+bytesRead(r.ids), w.Bytes
 	rep.leftOut(r.skipped)
 	rep.Warnings = append(rep.Warnings, damaged(r.all)...)
@@ -147,6 +155,12 @@ func (r *logRun) fill(rep *scanReport, w partition.Written) {
 // after what is remarkable about the files written.
 func (r *logRun) finish(report any, rowsOut int64, w partition.Written) error {
 	r.notes(r.out.Name, w)
+	if n := len(w.Gone); n > 0 {
+		r.warn("%s: the outputs of %s that are gone are kept, the first of %s (--prune removes them)", r.out.Name, things(n, "input"), w.Gone[0])
+	}
+	if r.kept > 0 {
+		r.say("%s: the outputs of %s are up to date", r.out.Name, things(int64(r.kept), "other input"))
+	}
 	if r.count && !r.json {
 		_, err := fmt.Fprintln(r.stdout, rowsOut)
 		return err

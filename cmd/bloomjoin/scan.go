@@ -28,6 +28,7 @@ type scanFlags struct {
 	layout                                     layoutFlags
 	inputs                                     inputFlags
 	where                                      whereFlag
+	dir                                        dirFlags
 }
 
 func (c *cli) scanCmd() *cobra.Command {
@@ -72,6 +73,7 @@ use bloomjoin join.`,
 		o.layout.add(f)
 		o.inputs.addOutput(f)
 		f.StringVar(&o.format, "format", "", formatHelp)
+		o.dir.add(f)
 	})
 	exclusive(cmd, "all", "any")
 	c.completeScan(cmd, &o)
@@ -86,7 +88,7 @@ const (
 
 // checkCount returns an error if --count is combined with flags for an output.
 func checkCount(cmd *cobra.Command, count bool) error {
-	for _, name := range []string{"output", "schema", "schema-from", "compression", "format", "columns", "suffix", "force", "base", "target-file-size", "empty"} {
+	for _, name := range []string{"output", "schema", "schema-from", "compression", "format", "columns", "suffix", "force", "base", "prune", "ids-changed", "no-commit", "manifest-dir", "target-file-size", "empty"} {
 		if count && cmd.Flags().Changed(name) {
 			return usagef("--count writes nothing (remove --%s)", name)
 		}
@@ -239,6 +241,7 @@ type scanReport struct {
 	FPRAsked         float64  `json:"fpr_asked"`
 	FPRPredicted     float64  `json:"fpr_predicted"`
 	FilesSkipped     int      `json:"files_skipped"`
+	FilesKept        int      `json:"files_kept,omitempty"` // not read, as their outputs are there
 	Path             []pathOf `json:"path"`
 
 	Warnings []join.Warning `json:"warnings"`
@@ -269,13 +272,16 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	if err := o.inputs.checkHive(r.all...); err != nil {
 		return err
 	}
-	r.keep.Progress = r.showProgress("scanning")
 	scanner, err := partition.NewScanner(r.keep, r.files...)
 	if err != nil {
 		return err
 	}
 	r.out.Result = scanner.Result()
 	if done, err := r.finishedBefore(ctx, options); done || err != nil {
+		return err
+	}
+	r.keep.Progress = r.showProgress("scanning")
+	if scanner, err = partition.NewScanner(r.keep, r.files...); err != nil { // those that are left
 		return err
 	}
 	written, err := r.write(ctx, scanner)
@@ -305,6 +311,9 @@ func (r *logRun) scanOptions(cmd *cobra.Command, o *scanFlags, args []string) (o
 	}
 	if !o.count {
 		if r.out, err = r.outputOf(cmd.Context(), o.out, o.format); err != nil {
+			return open, err
+		}
+		if err := o.dir.fill(cmd.Context(), &r.out); err != nil {
 			return open, err
 		}
 	}
@@ -347,7 +356,8 @@ func (r *logRun) scanFilters(ctx context.Context, o *scanFlags, flags []matchFla
 		h.Write(d[:])
 		r.out.Filter = d
 		r.keep.Match = append(r.keep.Match, partition.Match{Filter: f, Key: m.columns, NoMatch: m.none})
-		options = append(options, m.columns, fmt.Sprint(m.none), string(d[:]))
+		options = append(options, m.columns, fmt.Sprint(m.none))
+		r.digests = append(r.digests, d)
 	}
 	if len(flags) > 1 {
 		h.Sum(r.out.Filter[:0])
