@@ -140,7 +140,8 @@ type Plan struct {
 	opts    Options
 	files   []*partition.File
 	pieces  []partition.Piece
-	unsized bool // the number of keys is known only after reading them
+	list    *fromList // nil: the files are all inputs
+	unsized bool      // the number of keys is known only after reading them
 }
 
 // NewPlan finds the key in all files, compares their classes and fixes what all
@@ -151,14 +152,7 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 		return nil, err
 	}
 	p.files, p.pieces = files, partition.Split(files, opts.Shard)
-	p.Spec.SkipBad = slices.ContainsFunc(files, func(f *partition.File) bool {
-		_, _, skips := f.BadLines()
-		return skips
-	})
-	if err := p.classes(columns); err != nil {
-		return nil, err
-	}
-	if err := p.Spec.check(); err != nil {
+	if err := p.agree(columns); err != nil {
 		return nil, err
 	}
 	if err := p.capacity(); err != nil {
@@ -174,6 +168,18 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 		return nil, fmt.Errorf("%s: %w, so the input cannot be divided into shards (name a file)", nameless(files), ErrCapacity)
 	}
 	return p, nil
+}
+
+// agree fixes what follows from the columns of the files.
+func (p *Plan) agree(columns []key.Column) error {
+	p.Spec.SkipBad = slices.ContainsFunc(p.files, func(f *partition.File) bool {
+		_, _, skips := f.BadLines()
+		return skips
+	})
+	if err := p.classes(columns); err != nil {
+		return err
+	}
+	return p.Spec.check()
 }
 
 // newPlan returns the part of a plan that depends on the options alone, and the key
@@ -240,12 +246,8 @@ func (p *Plan) classes(columns []key.Column) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.Name, err)
 		}
-		if f.Format.IsText() {
-			as := string(f.Format)
-			for _, c := range enc.Columns() {
-				as += " " + f.Schema().Field(c).Type.String()
-			}
-			p.Spec.reading = append(p.Spec.reading, as)
+		if f.Format.IsText() && p.list == nil {
+			p.Spec.reading = append(p.Spec.reading, readAs(f, enc))
 		}
 		if p.opts.Classes != nil {
 			continue
@@ -267,6 +269,15 @@ func (p *Plan) classes(columns []key.Column) error {
 		}
 	}
 	return nil
+}
+
+// readAs describes how the keys of a text file are read.
+func readAs(f *partition.File, enc *key.Encoder) string {
+	as := string(f.Format)
+	for _, c := range enc.Columns() {
+		as += " " + f.Schema().Field(c).Type.String()
+	}
+	return as
 }
 
 // capacity sets the capacity to the number of rows if none was given.

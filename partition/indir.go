@@ -48,6 +48,7 @@ func (o Output) pendingInDir(ctx context.Context) ([]*File, error) {
 // everything.
 func (o *Output) jobOf(ctx context.Context) (*publish.Run, error) {
 	if o.Run != nil && o.Run.job != nil {
+		o.Run.job.SetRequire(publish.Require(o.Require))
 		return o.Run.job, nil
 	}
 	if !o.owner.Known() && !o.Shard.Whole() {

@@ -35,12 +35,12 @@ type opening[T any] struct {
 	workers sync.WaitGroup
 }
 
-// opened is what has become of an entry.
+// opened is the result for an entry.
 type opened[T any] struct {
 	done chan struct{} // closed when the rest is set
 	file T
 	open bool   // file is to be closed if it is not taken
-	why  string // the entry is no data, or left out
+	why  string // why the entry is not data, or left out
 	err  error
 }
 

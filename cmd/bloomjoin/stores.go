@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -10,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/partition"
 	"github.com/bloomjoin/bloomjoin/storage"
 	"github.com/bloomjoin/bloomjoin/store"
 )
@@ -30,8 +34,8 @@ const (
 	mostFetched  = 256 << 20
 )
 
-// fetched returns the memory in bytes for what is fetched ahead and what is uploaded;
-// 0: as the store has it.
+// fetched returns the memory in bytes for fetching ahead and for uploads; 0: the store's
+// default.
 func fetched(inFlight int64) int64 {
 	if inFlight == 0 {
 		return 0
@@ -111,9 +115,9 @@ func (c *cli) checkStore() error {
 		i := slices.Index(names, name)
 		switch {
 		case i < 0 && meant(name, names) != "":
-			return usagef("--store-option %s: there is no setting %s (did you mean %s?)", s, name, meant(name, names))
+			return usagef("--store-option %s: unknown setting %s (did you mean %s?)", s, name, meant(name, names))
 		case i < 0:
-			return usagef("--store-option %s: there is no setting %s: want one of %s", s, name, strings.Join(names, ", "))
+			return usagef("--store-option %s: unknown setting %s: want one of %s", s, name, strings.Join(names, ", "))
 		case !ok:
 			return usagef("--store-option %s: want NAME=VALUE, as %s=%s", s, name, all[i].value)
 		case given[name]:
@@ -128,7 +132,7 @@ func (c *cli) checkStore() error {
 	return nil
 }
 
-// storageFacts returns what was done at URLs; nil if nothing was.
+// storageFacts returns the requests and bytes of URLs; nil without any.
 func (c *cli) storageFacts() *store.Stats {
 	s, ok := c.stored.(interface{ Stats() store.Stats })
 	if !ok {
@@ -173,6 +177,23 @@ func (c *cli) spare(output string, inputs ...string) error {
 	for _, name := range inputs {
 		if same(name) {
 			return fmt.Errorf("%s: the output would replace the input %s (give -o another name)", output, name)
+		}
+	}
+	return nil
+}
+
+// spareListed is spare for a list of inputs. It reads the list only if the output exists.
+func (c *cli) spareListed(ctx context.Context, output string, list *partition.Inputs) error {
+	if _, err := c.store().Stat(ctx, output); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	same := c.sameAs(output)
+	for in, err := range list.Each(ctx) {
+		if err != nil {
+			return err
+		}
+		if same(in.Name) {
+			return fmt.Errorf("%s: the output would replace the input %s (give -o another name)", output, in.Name)
 		}
 	}
 	return nil
