@@ -10,7 +10,6 @@ import (
 	"math/bits"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"syscall"
