@@ -25,6 +25,9 @@ const patience = 1000
 // workers.
 func (r *Run) conclude(ctx context.Context) (lack string, err error) {
 	d := r.dir
+	if err := d.sweep(ctx); err != nil {
+		return "", err
+	}
 	for range patience {
 		l, err := d.look(ctx)
 		if err != nil {
@@ -52,6 +55,14 @@ func (r *Run) conclude(ctx context.Context) (lack string, err error) {
 		}
 	}
 	return "other runs keep changing the directory", nil
+}
+
+// sweep removes what processes that were killed have left of files they were writing.
+func (d *Dir) sweep(ctx context.Context) error {
+	if err := storage.Sweep(ctx, d.Store, d.Name); err != nil {
+		return err
+	}
+	return storage.Sweep(ctx, d.Store, d.Manifests)
 }
 
 // commitAll reads the parts and commits them.
@@ -397,6 +408,9 @@ func (d *Dir) settle(ctx context.Context, l *listing, next *State, parts []*Part
 	if err := d.clear(ctx, l, next); err != nil {
 		return err
 	}
+	if err := d.supersede(ctx, l, next, parts); err != nil {
+		return err
+	}
 	if err := d.copyState(ctx, next); err != nil {
 		return err
 	}
@@ -605,6 +619,9 @@ type Committed struct {
 // file with what the file itself says. The error wraps ErrDone if there is nothing to
 // commit and the directory is complete.
 func (d *Dir) Complete(ctx context.Context, names []string) (c Committed, err error) {
+	if err := d.sweep(ctx); err != nil {
+		return c, err
+	}
 	var lack string
 	for range patience {
 		l, err := d.look(ctx)

@@ -260,9 +260,50 @@ func (w *Writer) takeOver(ctx context.Context, l *listing) error {
 	for _, t := range w.targets {
 		mine[t.Name], reads[t.Input] = true, true
 	}
+	return r.dir.takeFrom(ctx, l, mine, func(p *partName) (drop func(File) bool, empty func(*Part) bool) {
+		if r.has(p) {
+			return nil, nil
+		}
+		abandoned := slices.Contains(r.task.Abandon, p.key())
+		return func(f File) bool {
+			return mine[f.Name] || slices.ContainsFunc(f.Inputs, func(input string) bool { return reads[input] }) ||
+				abandoned && r.dir.Shard == 0 && !slices.ContainsFunc(f.Inputs, r.Does)
+		}, func(*Part) bool { return abandoned }
+	})
+}
+
+// supersede does the same after a commit: workers that were done before other runs began
+// have not taken anything over.
+func (d *Dir) supersede(ctx context.Context, l *listing, next *State, parts []*Part) error {
+	mine, read := map[string]bool{}, map[string]bool{}
+	for _, f := range next.Files {
+		mine[f.Name] = true
+	}
+	for _, p := range parts {
+		for _, e := range p.Inputs {
+			read[e.Input] = true
+		}
+	}
+	delete(read, "")
+	run, of := parts[0].Run[:digits], parts[0].Of
+	return d.takeFrom(ctx, l, mine, func(p *partName) (drop func(File) bool, empty func(*Part) bool) {
+		if p.run == run && p.of == of {
+			return nil, nil
+		}
+		return func(f File) bool {
+			return mine[f.Name] || slices.ContainsFunc(f.Inputs, func(input string) bool { return read[input] })
+		}, func(p *Part) bool { return slices.ContainsFunc(p.Inputs, func(e Entry) bool { return read[e.Input] }) }
+	})
+}
+
+// takeFrom drops files from parts. mine are the names of files that stay in the directory.
+// of returns which files a part loses, and whether it goes if it has no file anyway; nil for
+// a part that is left alone.
+func (d *Dir) takeFrom(ctx context.Context, l *listing, mine map[string]bool, of func(*partName) (drop func(File) bool, empty func(*Part) bool)) error {
 	left := map[string]int{} // parts by run, of runs that have lost any
 	for _, p := range l.parts {
-		if r.has(p) {
+		drop, empty := of(p)
+		if drop == nil {
 			continue
 		}
 		part, err := l.load(ctx, p)
@@ -272,17 +313,15 @@ func (w *Writer) takeOver(ctx context.Context, l *listing) error {
 		if part == nil {
 			continue
 		}
-		abandoned := slices.Contains(r.task.Abandon, p.key())
 		var dropped []File
 		kept := slices.DeleteFunc(slices.Clone(part.Files), func(f File) bool {
-			drop := mine[f.Name] || slices.ContainsFunc(f.Inputs, func(input string) bool { return reads[input] }) ||
-				abandoned && r.dir.Shard == 0 && !slices.ContainsFunc(f.Inputs, r.Does)
-			if drop {
-				dropped = append(dropped, f)
+			if !drop(f) {
+				return false
 			}
-			return drop
+			dropped = append(dropped, f)
+			return true
 		})
-		if len(dropped) == 0 && !(abandoned && len(kept) == 0) {
+		if len(dropped) == 0 && !(len(kept) == 0 && empty(part)) {
 			left[p.key()]++
 			continue
 		}
@@ -292,7 +331,7 @@ func (w *Writer) takeOver(ctx context.Context, l *listing) error {
 			left[p.key()] = 0 // so that the key is there
 		}
 		part.Files, part.Inputs, part.Done = kept, []Entry{}, false // another attempt of that run has to do them again
-		if err := r.dir.yield(ctx, l, p, dropped, mine); err != nil {
+		if err := d.yield(ctx, l, p, dropped, mine); err != nil {
 			return err
 		}
 	}
@@ -300,7 +339,7 @@ func (w *Writer) takeOver(ctx context.Context, l *listing) error {
 		if n > 0 {
 			continue
 		}
-		if err := r.dir.removeManifest(ctx, "plan-"+key+".json"); err != nil {
+		if err := d.removeManifest(ctx, "plan-"+key+".json"); err != nil {
 			return err
 		}
 	}
