@@ -90,7 +90,7 @@ func (o Output) writePart(ctx context.Context, files *publish.Writer, p Part, ro
 	if err != nil {
 		return errors.Join(err, file.Abort())
 	}
-	f.Name, f.Inputs, f.Sum = t.Name, []string{t.Input}, publish.Sum(h)
+	f.Name, f.Inputs, f.Values, f.Sum = t.Name, []string{t.Input}, o.valuesIn(t.Name), publish.Sum(h)
 	return files.Add(ctx, file, f)
 }
 
