@@ -51,6 +51,7 @@ func (o Output) pendingInDir(ctx context.Context) ([]*File, error) {
 // everything.
 func (o *Output) jobOf(ctx context.Context) (*publish.Run, error) {
 	if o.Run != nil && o.Run.job != nil {
+		o.Run.job.SetRequire(publish.Require(o.Require))
 		return o.Run.job, nil
 	}
 	if !o.owner.Known() && !o.Shard.Whole() {
@@ -248,4 +249,36 @@ func Commit(ctx context.Context, out Output, names []string) (c Committed, err e
 		c.Inputs, c.Files, c.Rows, c.Bytes = len(s.Inputs), len(s.Files), s.Rows, s.Bytes
 	}
 	return c, err
+}
+
+// Directory describes an output directory.
+type Directory struct {
+	Generation int64 // of its state: the number of commits
+	Inputs     int
+	Files      int
+	Rows       int64
+	Bytes      int64
+	Complete   bool     // it has _SUCCESS, and no run is under way
+	Problems   []string // files that are not as its manifest says, outputs that it does not list, runs under way
+}
+
+// InspectDirectory compares an output directory with its root manifest. With check it reads
+// all files and compares their checksums and rows; otherwise their sizes. Of out it needs
+// Name, and Store and ManifestDir as they were for the workers. The result is nil if the
+// directory has no manifest.
+func InspectDirectory(ctx context.Context, out Output, check bool) (*Directory, error) {
+	out.fill()
+	out.owner = &publish.Owner{Store: out.Store, Marker: out.marker, InDir: true}
+	d, err := out.directory()
+	if err != nil || d.Manifests == "" {
+		return nil, err
+	}
+	v, err := d.Verify(ctx, check)
+	if err != nil || v == nil {
+		return nil, err
+	}
+	s := v.State
+	return &Directory{
+		Generation: s.Generation, Inputs: len(s.Inputs), Files: len(s.Files), Rows: s.Rows, Bytes: s.Bytes, Complete: v.Complete, Problems: v.Problems,
+	}, nil
 }

@@ -60,7 +60,7 @@ type OpenOptions struct {
 	// Empty: Rel begins with the first name=value directory of the path or, if
 	// there is none, is as in [storage.Object].
 	Base string
-	// Hive says whether name=value directories are columns of the files in them; see
+	// Hive decides whether name=value directories are columns of the files in them; see
 	// [File.Partitions]. All files of one Open must then have the same.
 	Hive HiveMode
 	// HiveTypes gives types to these columns, as in "dt:date,country:string", with

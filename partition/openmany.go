@@ -19,11 +19,11 @@ type opening struct {
 	workers sync.WaitGroup
 }
 
-// opened is what has become of an entry.
+// opened is the result for an entry.
 type opened struct {
 	done chan struct{} // closed when the rest is set
 	file *File
-	why  string // the entry is no data, or left out
+	why  string // why the entry is not data, or left out
 	err  error
 }
 

@@ -40,6 +40,7 @@ func (o Output) writeDir(ctx context.Context, w *Written, parts []Part, rows ite
 	if err := o.writeParts(ctx, files, parts, rows); err != nil {
 		return err
 	}
+	w.Gone = job.Gone()
 	return o.finishDir(ctx, files, w)
 }
 

@@ -23,6 +23,7 @@
 //	Source   Concurrent  requests wait for a network, so many should be under way at once
 //	         Resolver    an object may have several names
 //	Storage  Sweeper     crashed processes may leave objects behind
+//	         DirRemover  directories exist without objects in them
 //
 // # Contexts
 //
@@ -209,6 +210,12 @@ type Sweeper interface {
 	Sweep(ctx context.Context, name string) error
 }
 
+// DirRemover is a [Storage] that has directories without objects in them.
+type DirRemover interface {
+	// RemoveDir removes a directory if it is empty. Otherwise it does nothing.
+	RemoveDir(ctx context.Context, name string) error
+}
+
 // Resolver is a [Source] in which an object may have several names.
 type Resolver interface {
 	// Resolve returns the one name that all names of an object or directory have
@@ -260,6 +267,14 @@ func Finish(w Writer) error {
 func Sweep(ctx context.Context, s Storage, name string) error {
 	if s, ok := s.(Sweeper); ok {
 		return s.Sweep(ctx, name)
+	}
+	return nil
+}
+
+// RemoveDir calls [DirRemover.RemoveDir] if s has that method.
+func RemoveDir(ctx context.Context, s Storage, name string) error {
+	if s, ok := s.(DirRemover); ok {
+		return s.RemoveDir(ctx, name)
 	}
 	return nil
 }

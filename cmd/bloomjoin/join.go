@@ -297,14 +297,14 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	if err := r.joinFiles(cmd, o, &opts, open, openLog, args); err != nil {
 		return err
 	}
-	r.out.Result = partition.ResultExact
+	r.out.Result, r.out.Require = partition.ResultExact, opts.Require
 	r.whole = opts.Type == join.Right || opts.Type == join.Full
 	if len(r.files) > 0 { // before the output is looked at
 		if _, err := join.New(r.ids, r.files, opts); err != nil {
 			return err
 		}
 	}
-	if done, err := r.finishedBefore(ctx, o.identity(opts, layout, r.ids)); done || err != nil {
+	if done, err := r.finishedBefore(ctx, o.identity(opts, layout, r.ids, r.out.IsDir(ctx))); done || err != nil {
 		return err
 	}
 	opts.Progress = r.showProgress("joining")
@@ -316,6 +316,9 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	}
 	written, err := r.writeJoin(ctx, o, opts, j)
 	r.end()
+	if errors.Is(err, partition.ErrDone) { // another attempt was faster
+		return r.done(ctx, r.verb, r.out.Name, r.start, err)
+	}
 	if errors.Is(err, join.ErrRequire) && !o.count {
 		return fmt.Errorf("%w; nothing was published (check the IDs, and the columns of --on)", err)
 	}
@@ -446,7 +449,7 @@ func columnsOf(j *join.Join, opts join.Options) (names []string) {
 
 // identity returns the options that identify the run. The answer does not depend
 // on the filter, so the options do not include it.
-func (o *joinFlags) identity(opts join.Options, layout []string, ids []*partition.File) []string {
+func (o *joinFlags) identity(opts join.Options, layout []string, ids []*partition.File, dir bool) []string {
 	words := []string{"join", o.on, o.typ, o.text.keyType, o.text.format, fmt.Sprint(len(ids), " of the files are IDs")}
 	if opts.Normalize != "" { // the default adds nothing: digests of older versions stay valid
 		words = append(words, "normalize "+opts.Normalize)
@@ -457,7 +460,9 @@ func (o *joinFlags) identity(opts join.Options, layout []string, ids []*partitio
 	if o.text.skipBad && slices.ContainsFunc(ids, func(f *partition.File) bool { return f.Format.IsText() }) {
 		words = append(words, "without bad lines")
 	}
-	words = append(words, o.require.words(opts.Require)...)
+	if !dir { // of a directory, they are checked over all of its inputs whenever some are added
+		words = append(words, o.require.words(opts.Require)...)
+	}
 	words = append(words, o.keys.words()...)
 	words = append(words, o.where.words()...)
 	return append(words, layout...)

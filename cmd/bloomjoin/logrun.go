@@ -155,6 +155,9 @@ func (r *logRun) fill(rep *scanReport, w partition.Written) {
 // after what is remarkable about the files written.
 func (r *logRun) finish(report any, rowsOut int64, w partition.Written) error {
 	r.notes(r.out.Name, w)
+	if n := len(w.Gone); n > 0 {
+		r.warn("%s: the outputs of %s that are gone are kept, the first of %s (--prune removes them)", r.out.Name, things(n, "input"), w.Gone[0])
+	}
 	if r.kept > 0 {
 		r.say("%s: the outputs of %s are up to date", r.out.Name, things(int64(r.kept), "other input"))
 	}

@@ -19,11 +19,11 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
-	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -67,7 +67,7 @@ func (c *cli) run(args []string, stdin io.Reader, stdout, stderr io.Writer) int 
 	root.SetIn(stdin)
 	root.SetOut(data)
 	root.SetErr(c.stderr)
-	c.remote = slices.ContainsFunc(args, address.IsURL)
+	c.remote = slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "://") }) // also in --ids=URL
 	err := guarded(func() error { return root.ExecuteContext(ctx) })
 	if c.closeStore != nil {
 		_ = c.closeStore() // connections are idle

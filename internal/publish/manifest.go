@@ -64,8 +64,12 @@ type Task struct {
 	Only   []string `json:"only,omitempty"`   // otherwise, these
 	Again  []string `json:"again,omitempty"`  // those of them that are in the state
 	Remove []string `json:"remove,omitempty"` // inputs that are gone, whose outputs are removed
-	Kept   Counts   `json:"kept,omitzero"`    // of the other inputs of the run, which are not read again
-	Digest string   `json:"digest,omitempty"` // in a [Part]: of Only and Again, which are left out there
+	// Abandon are other runs, of which nothing was committed and whose place this one
+	// takes.
+	Abandon []string `json:"abandon,omitempty"`
+	Kept    Counts   `json:"kept,omitzero"`    // of the other inputs of the run, which are not read again
+	Force   bool     `json:"force,omitempty"`  // outputs of other options are replaced
+	Digest  string   `json:"digest,omitempty"` // in a [Part]: of Only and Again, which are left out there
 }
 
 // brief returns the task as it stands in a part.
@@ -138,6 +142,9 @@ func parsePartName(name string) *partName {
 	}
 	return p
 }
+
+// key identifies the run of a part among those of a directory.
+func (p *partName) key() string { return fmt.Sprintf("%s-of-%05d", p.run, p.of) }
 
 // load reads a part. It returns nil if the part has gone meanwhile.
 func (l *listing) load(ctx context.Context, p *partName) (_ *Part, err error) {
