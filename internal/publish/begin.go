@@ -26,6 +26,9 @@ type Run struct {
 // Does reports whether an input is to be read.
 func (r *Run) Does(rel string) bool { return r.task.All || r.only[rel] }
 
+// All reports whether all inputs are to be read.
+func (r *Run) All() bool { return r.task.All }
+
 // Gone returns the inputs that are gone and whose outputs are kept. Only the worker that
 // has decided what the run does knows them.
 func (r *Run) Gone() []string { return r.gone }
