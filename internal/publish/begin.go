@@ -100,6 +100,9 @@ func (r *Run) decide(ctx context.Context, l *listing, in Inputs) error {
 		if found, err := r.readPlan(ctx); found || err != nil {
 			return err
 		}
+		if err := r.finishCommit(ctx, l); err != nil {
+			return err
+		}
 	}
 	s, err := l.state(ctx)
 	if err == nil {
@@ -130,6 +133,28 @@ func (r *Run) decide(ctx context.Context, l *listing, in Inputs) error {
 		_, err = r.readPlan(ctx)
 	}
 	return err
+}
+
+// finishCommit removes what a commit of this run that was cut short has left of its parts.
+// Otherwise they would be committed again, with those of another task.
+func (r *Run) finishCommit(ctx context.Context, l *listing) error {
+	var kept []*partName
+	for _, p := range l.parts {
+		left := false
+		if r.has(p) {
+			var err error
+			if left, err = l.leftOver(ctx, p); err != nil {
+				return err
+			}
+		}
+		if !left {
+			kept = append(kept, p)
+		} else if err := r.dir.removeManifest(ctx, p.name); err != nil {
+			return err
+		}
+	}
+	l.parts = kept
+	return nil
 }
 
 // finished reports whether a run without inputs has finished before.
@@ -208,7 +233,7 @@ func (d *Dir) alone(ctx context.Context, l *listing, s *State) error {
 		}
 		if planned == nil {
 			var err error
-			if planned, err = l.planned(ctx, func(*Part) bool { return true }); err != nil {
+			if planned, err = l.planned(ctx, func(p *Part) bool { return p.Recipe.sameOptions(&d.Recipe) }); err != nil {
 				return err
 			}
 		}

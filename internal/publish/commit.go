@@ -532,8 +532,10 @@ func (d *Dir) mark(ctx context.Context, l *listing) (lack string, settled bool, 
 	} else if wrong != "" {
 		lack = wrong
 	}
-	for name, want := range s.markers(busy, lack == "" && l.newest > 0) {
+	markers := s.markers(busy, lack == "" && l.newest > 0)
+	for _, name := range inOrder(markers) {
 		_, is := l.objects[name]
+		want := markers[name]
 		switch {
 		case is && !want:
 			err = d.remove(ctx, name)
@@ -550,20 +552,18 @@ func (d *Dir) mark(ctx context.Context, l *listing) (lack string, settled bool, 
 	return lack, settled, nil
 }
 
-// incomplete returns what is wrong with the first file that is not as the state says, as
-// far as its size shows, or that is an output without being in the state. Their
-// partitions are added to busy.
+// incomplete returns what is wrong with the first file that is not as the state says, or
+// that is an output without being in the state. Their partitions are added to busy.
 func (d *Dir) incomplete(ctx context.Context, l *listing, s *State, busy map[string]bool) (wrong string, err error) {
-	for _, f := range s.Files {
-		o, ok := l.objects[f.Name]
-		if ok && o.Size == f.Bytes && o.Type == 0 {
-			continue
+	for i := range s.Files {
+		f := &s.Files[i]
+		trouble, err := d.trouble(ctx, l, f)
+		if err != nil {
+			return "", err
 		}
-		busy[partitionOf(f.Name)] = true
-		if !ok {
-			wrong = cmp.Or(wrong, f.Name+" is missing")
-		} else {
-			wrong = cmp.Or(wrong, f.Name+" has changed")
+		if trouble != "" {
+			busy[partitionOf(f.Name)] = true
+			wrong = cmp.Or(wrong, f.Name+" is "+trouble)
 		}
 	}
 	planned, err := l.planned(ctx, func(*Part) bool { return true })
@@ -598,6 +598,21 @@ func (s *State) markers(busy map[string]bool, all bool) map[string]bool {
 		}
 	}
 	return want
+}
+
+// inOrder returns the names of markers in the order in which they are changed: that of the
+// whole directory is the first to go and the last to come.
+func inOrder(markers map[string]bool) (names []string) {
+	for name := range markers {
+		if name != Success {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	if markers[Success] {
+		return append(names, Success)
+	}
+	return append([]string{Success}, names...)
 }
 
 // touch writes an empty file.
